@@ -175,7 +175,7 @@ func (a *advancer) walk(ctx context.Context) (err error) {
 	// of the branches that have ended.
 	after := max(a.in.After, a.place.Since)
 	if f := a.in.Position.Branches; f != nil {
-		after = max(after, f.Last)
+		after = max(after, f.HighestRecord)
 	}
 	if a.thread, err = a.activities.Snapshots.Latest(ctx, a.place.Run.Thread, after); err != nil {
 		return err

@@ -72,7 +72,7 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, s *runs.Int
 		switch {
 		case c.Decision != nil:
 			continue
-		case c.Asked != nil:
+		case c.Question != nil:
 			i, err = a.raisedInterrupt(ctx, s, c)
 		case c.Approval != nil:
 			i, err = a.approvalInterrupt(ctx, run.Thread, s, c)
@@ -105,7 +105,7 @@ func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, s *
 	message, schema := fmt.Sprintf("May %s be called?", c.Tool), approvalSchema
 	if s.Exceeded != nil {
 		message, schema = a.limitMessage(*s.Exceeded), limitSchema(a.figuresOf(*s.Exceeded))
-	} else if record := s.Source(c).Question; record > 0 && c.Tool == pipeline.ApproveTool {
+	} else if record := s.Source(c).QuestionRecord; record > 0 && c.Tool == pipeline.ApproveTool {
 		// The message of an approve step is content: the advance that began the step has stored it.
 		var k storedAdvance
 		if err := a.Log.Kept(ctx, t, record, &k); err != nil {

@@ -36,7 +36,7 @@ const (
 func (a *Activities) executeDecision(ctx context.Context, in runs.ToolCall, call *agui.ToolCall) (tools.Result, runs.Outcome, error) {
 	d := in.Decision
 	// The answer to a question of a tool is for the tool; see inquiry.
-	if d == nil || in.Question > 0 {
+	if d == nil || in.QuestionRecord > 0 {
 		return tools.Result{}, "", nil
 	}
 	content := &stream.Decision{}

@@ -63,7 +63,7 @@ func (r *recollection) approval(ctx context.Context, c runs.Interrupt) (*inbox.A
 		a.ExpiresAt = &expires
 	}
 	var err error
-	if c.Asked != nil {
+	if c.Question != nil {
 		err = r.raised(ctx, c, a)
 	} else {
 		err = r.rule(ctx, c, a)
@@ -93,7 +93,7 @@ func proposal(t runs.Tally, original string) inbox.Proposal {
 // raised adds the question of a tool. The agent is the one whose tool asks, which may be a
 // subagent.
 func (r *recollection) raised(ctx context.Context, c runs.Interrupt, a *inbox.Approval) error {
-	q, err := r.activities.Log.ToolQuestion(ctx, c.Asked.Seq)
+	q, err := r.activities.Log.ToolQuestion(ctx, c.Question.Seq)
 	if err != nil {
 		return err
 	}

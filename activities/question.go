@@ -35,10 +35,10 @@ type inquiry struct {
 // final if in.Question is the question of another call or of other arguments, because the tool
 // would take the answer for its own.
 func (a *Activities) inquiry(ctx context.Context, in runs.ToolCall, call agui.ToolCall) (*inquiry, error) {
-	if in.Question == 0 {
+	if in.QuestionRecord == 0 {
 		return &inquiry{}, nil
 	}
-	before, err := a.Log.ToolQuestion(ctx, in.Question)
+	before, err := a.Log.ToolQuestion(ctx, in.QuestionRecord)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (q *inquiry) raise(ctx context.Context, in runs.ToolCall, call agui.ToolCal
 // raisedInterrupt returns the AG-UI interrupt of a tool's question. Metadata of the tool is added
 // to ours; package tools refuses our keys.
 func (a *Activities) raisedInterrupt(ctx context.Context, s *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
-	raised, err := a.Log.ToolQuestion(ctx, c.Asked.Seq)
+	raised, err := a.Log.ToolQuestion(ctx, c.Question.Seq)
 	if err != nil {
 		return agui.Interrupt{}, err
 	}

@@ -83,7 +83,7 @@ func (e *fixture) again(runID, messageID string, q agui.Interrupt, d runs.Decisi
 	d.CallID = q.ToolCallID
 	value, err := env.ExecuteActivity(e.acts.CallTool, runs.ToolCall{
 		Step: runs.Step{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: runID}, Execution: runID, Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
-		Open: "0/tools", CallID: q.ToolCallID, MessageID: messageID, Decision: &d, Question: e.lastQuestion(), Opens: &runs.Beginning{Continues: run.ID},
+		Open: "0/tools", CallID: q.ToolCallID, MessageID: messageID, Decision: &d, QuestionRecord: e.lastQuestion(), Opens: &runs.Beginning{Continues: run.ID},
 	})
 	if err != nil {
 		e.t.Fatal(err)

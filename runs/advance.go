@@ -10,13 +10,13 @@ import (
 // ReplaceEvent corrects a cancel that was reported for a call which had in fact ended: it applies
 // to the step that next has reached. A pipeline that is at its end, or compensates, is not
 // cancelled.
-func (w *PipelinePosition) ReplaceEvent(next AdvanceResult, event *pipeline.Event) {
+func (pos *PipelinePosition) ReplaceEvent(next AdvanceResult, event *pipeline.Event) {
 	switch {
 	case event.Kind != pipeline.EventCancelled:
 	case next.IsEnd(), next.Cursor.Undoing != nil:
-		w.End = nil
+		pos.End = nil
 	default:
-		w.Event = event
+		pos.Event = event
 	}
 }
 

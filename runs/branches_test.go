@@ -15,18 +15,18 @@ import (
 func TestEndRecords(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
-	f := &Branches{Count: agents.MaxItemsCompensated}
-	want := make([]uint64, f.Count)
+	b := &Branches{Count: agents.MaxItemsCompensated}
+	want := make([]uint64, b.Count)
 	seq := uint64(1) << 40
-	for n, index := range r.Perm(f.Count) {
+	for n, index := range r.Perm(b.Count) {
 		if n%10 == 0 {
 			continue // the branch has no record
 		}
 		seq += r.Uint64N(1000) - 20
 		want[index] = seq
-		f.NoteEnd(index, seq)
+		b.NoteEnd(index, seq)
 	}
-	raw, err := json.Marshal(f)
+	raw, err := json.Marshal(b)
 	if err != nil {
 		t.Fatal(err)
 	}

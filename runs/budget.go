@@ -23,9 +23,9 @@ type Budget struct {
 // Begin starts the clock of a run without predecessors.
 func (b *Budget) Begin(l Limits, now time.Time) { *b = Budget{Deadline: now.Add(l.Duration)} }
 
-// Resume takes over what the runs before have used, if this run continues their work. It does not
+// Restart takes over what the runs before have used, if this run continues their work. It does not
 // after an input that abandoned all interrupts: that input begins other work.
-func (b *Budget) Resume(l Limits, s *Interrupts) {
+func (b *Budget) Restart(l Limits, s *Interrupts) {
 	switch {
 	case s == nil || s.Spent == nil || !slices.ContainsFunc(s.Items, Interrupt.isKept):
 	case l.Soft == nil:

@@ -67,8 +67,8 @@ type Input struct {
 // TraceParent returns the trace context of the request that started the run; "" = none.
 func (in Input) TraceParent() string { return in.Trace }
 
-// ParkPatience returns how long the run waits before it is parked.
-func (in Input) ParkPatience() time.Duration {
+// ParkDelay returns how long the run waits before it is parked.
+func (in Input) ParkDelay() time.Duration {
 	if in.ParkAfter == 0 {
 		return DefaultParkAfter
 	}

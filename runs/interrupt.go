@@ -7,7 +7,7 @@ import (
 
 // isKept reports whether the run that continues works on the same matter: the client has not
 // abandoned the call.
-func (c Interrupt) isKept() bool { return c.Decision == nil || c.Decision.Kind != DecisionAbandon }
+func (i Interrupt) isKept() bool { return i.Decision == nil || i.Decision.Kind != DecisionAbandon }
 
 // MaxInterrupts bounds the calls that a run may wait for. maxDecision and maxVote bound the JSON of
 // a decision and of a vote, in bytes.
@@ -31,8 +31,8 @@ type Interrupt struct {
 	// Votes are the approvals that have not completed the quorum. CallID is empty in them, and Args
 	// where they are for the model's arguments.
 	Votes []Decision `json:"votes,omitempty"`
-	// Asked is the question that the tool asked; nil = the call has not been made.
-	Asked *Question `json:"asked,omitempty"`
+	// Question is the question that the tool asked; nil = the call has not been made.
+	Question *Question `json:"asked,omitempty"`
 	// Escalations is how many escalations are due, Reminded how many reminders.
 	Escalations int `json:"escalations,omitempty"`
 	Reminded    int `json:"reminded,omitempty"`
@@ -42,35 +42,35 @@ type Interrupt struct {
 }
 
 // Since returns when the interrupt opened. others is when the interrupts around it did.
-func (c *Interrupt) Since(others time.Time) time.Time {
-	if c.Opened.IsZero() {
+func (i *Interrupt) Since(others time.Time) time.Time {
+	if i.Opened.IsZero() {
 		return others
 	}
-	return c.Opened
+	return i.Opened
 }
 
 // answeredBy reports whether a decision fits the call: results are for the client's own tools,
 // other kinds for calls that people decide about, and a tool's question is answered, not approved.
-func (c Interrupt) answeredBy(d Decision) bool {
-	return d.CallID == c.ID && c.Client == (d.Kind == DecisionToolResult) && d.Question == c.number() && !(c.Asked != nil && d.Approves())
+func (i Interrupt) answeredBy(d Decision) bool {
+	return d.CallID == i.ID && i.Client == (d.Kind == DecisionToolResult) && d.Question == i.number() && !(i.Question != nil && d.Approves())
 }
 
 // AsksPeople reports whether people decide, as opposed to the client's own tools.
-func (c *Interrupt) AsksPeople() bool { return c.Approval != nil || c.Asked != nil }
+func (i *Interrupt) AsksPeople() bool { return i.Approval != nil || i.Question != nil }
 
 // number returns the number of the question that is open, from 1; 0 = the interrupt is about making
 // the call.
-func (c *Interrupt) number() int {
-	if c.Asked == nil {
+func (i *Interrupt) number() int {
+	if i.Question == nil {
 		return 0
 	}
-	return c.Asked.Number
+	return i.Question.Number
 }
 
 // Name names the interrupt; the name is unique in the run.
-func (c *Interrupt) Name() string {
-	if c.Asked == nil {
-		return c.ID
+func (i *Interrupt) Name() string {
+	if i.Question == nil {
+		return i.ID
 	}
-	return fmt.Sprintf("%s/%d", c.ID, c.Asked.Number)
+	return fmt.Sprintf("%s/%d", i.ID, i.Question.Number)
 }

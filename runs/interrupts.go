@@ -23,7 +23,7 @@ func (s *Interrupts) DecidedHandoff() *Handoff {
 		return nil
 	}
 	h := *s.Handoff
-	if at := slices.IndexFunc(s.Items, func(c Interrupt) bool { return c.Child == 0 && h.Is(c.Index) }); at >= 0 {
+	if at := slices.IndexFunc(s.Items, func(item Interrupt) bool { return item.Child == 0 && h.Is(item.Index) }); at >= 0 {
 		h.Waited = &s.Items[at]
 	}
 	return &h
@@ -80,22 +80,22 @@ type Interrupts struct {
 }
 
 // HasMissedDeadline reports whether an interrupt expired with the deadline of its step.
-func (s *Interrupts) HasMissedDeadline(l *ActiveStep) bool {
-	return l != nil && !l.Deadline.IsZero() && slices.ContainsFunc(s.Items, func(c Interrupt) bool {
-		return c.Child == 0 && c.Decision != nil && c.Decision.Kind == DecisionExpire && !c.Expires.Before(l.Deadline)
+func (s *Interrupts) HasMissedDeadline(active *ActiveStep) bool {
+	return active != nil && !active.Deadline.IsZero() && slices.ContainsFunc(s.Items, func(item Interrupt) bool {
+		return item.Child == 0 && item.Decision != nil && item.Decision.Kind == DecisionExpire && !item.Expires.Before(active.Deadline)
 	})
 }
 
 // AsksPeople reports whether people decide about one of the calls, as opposed to the client's own
 // tools.
 func (s *Interrupts) AsksPeople() bool {
-	return slices.ContainsFunc(s.Items, func(c Interrupt) bool { return c.AsksPeople() })
+	return slices.ContainsFunc(s.Items, func(item Interrupt) bool { return item.AsksPeople() })
 }
 
 // Outcome returns how a run ends with these: OutcomeInterrupt if people are asked, else
 // OutcomeSuccess with pending tool calls.
 func (s *Interrupts) Outcome() Outcome {
-	if _, asks := s.Open(); asks {
+	if _, hasOpen := s.Open(); hasOpen {
 		return OutcomeInterrupt
 	}
 	return OutcomeSuccess
@@ -116,22 +116,22 @@ func (s *Interrupts) Find(callID string) *Interrupt {
 
 // Open returns the IDs of the calls without a decision, as if those in except were taken, and
 // whether people are asked about any.
-func (s *Interrupts) Open(except ...Decision) (ids []string, asks bool) {
-	for _, c := range s.Items {
-		if c.Decision == nil && !slices.ContainsFunc(except, c.answeredBy) {
-			ids, asks = append(ids, c.ID), asks || c.AsksPeople()
+func (s *Interrupts) Open(except ...Decision) (ids []string, hasOpen bool) {
+	for _, item := range s.Items {
+		if item.Decision == nil && !slices.ContainsFunc(except, item.answeredBy) {
+			ids, hasOpen = append(ids, item.ID), hasOpen || item.AsksPeople()
 		}
 	}
-	return ids, asks
+	return ids, hasOpen
 }
 
 // CancelAnnounced cancels the open interrupts that people were notified of.
 func (s *Interrupts) CancelAnnounced(now time.Time) {
 	var left []*Interrupt
 	for i := range s.Items {
-		if c := &s.Items[i]; c.Announced && c.Decision == nil {
-			c.Decision = &Decision{CallID: c.ID, Kind: DecisionCancel}
-			left = append(left, c)
+		if item := &s.Items[i]; item.Announced && item.Decision == nil {
+			item.Decision = &Decision{CallID: item.ID, Kind: DecisionCancel}
+			left = append(left, item)
 		}
 	}
 	s.notify(EventDecided, now, left...)
@@ -142,15 +142,15 @@ func (s *Interrupts) CancelAll(now time.Time) {
 	s.CancelAnnounced(now)
 	s.Abandon()
 	for i := range s.Items {
-		if c := &s.Items[i]; c.Decision == nil {
-			c.Decision = &Decision{CallID: c.ID, Kind: DecisionCancel}
+		if item := &s.Items[i]; item.Decision == nil {
+			item.Decision = &Decision{CallID: item.ID, Kind: DecisionCancel}
 		}
 	}
 }
 
 // HasDecision reports whether a call is decided.
 func (s *Interrupts) HasDecision() bool {
-	return slices.ContainsFunc(s.Items, func(c Interrupt) bool { return c.Decision != nil })
+	return slices.ContainsFunc(s.Items, func(item Interrupt) bool { return item.Decision != nil })
 }
 
 // IsResolved reports whether all calls are decided.
@@ -162,30 +162,30 @@ func (s *Interrupts) IsResolved() bool {
 // Abandon decides the client's open tool calls: the client went on without results.
 func (s *Interrupts) Abandon() {
 	for i := range s.Items {
-		if c := &s.Items[i]; c.Decision == nil && c.Client {
-			c.Decision = &Decision{CallID: c.ID, Kind: DecisionAbandon}
+		if item := &s.Items[i]; item.Decision == nil && item.Client {
+			item.Decision = &Decision{CallID: item.ID, Kind: DecisionAbandon}
 		}
 	}
 }
 
 // FailsRun reports whether an interrupt expired whose rule then fails the run.
 func (s *Interrupts) FailsRun() bool {
-	return slices.ContainsFunc(s.Items, func(c Interrupt) bool {
-		return c.Approval != nil && c.Decision.Kind == DecisionExpire && c.Approval.OnExpiry == OnExpiryFail
+	return slices.ContainsFunc(s.Items, func(item Interrupt) bool {
+		return item.Approval != nil && item.Decision.Kind == DecisionExpire && item.Approval.OnExpiry == OnExpiryFail
 	})
 }
 
 // HasEdits reports whether calls are made with other arguments than the model's.
 func (s *Interrupts) HasEdits() bool {
-	return s != nil && slices.ContainsFunc(s.Items, func(c Interrupt) bool { return c.Decision.Kind == DecisionEdit })
+	return s != nil && slices.ContainsFunc(s.Items, func(item Interrupt) bool { return item.Decision.Kind == DecisionEdit })
 }
 
 // NoteDelivered notes that an input contains a result that was taken before: it is in the
 // conversation already.
 func (s *Interrupts) NoteDelivered(d Decision) {
-	c := s.Find(d.CallID)
-	if d.Kind == DecisionToolResult && c.Decision != nil && c.Decision.Kind == DecisionToolResult && c.Decision.Digest == d.Digest {
-		c.Decision.Input = d.Input
+	i := s.Find(d.CallID)
+	if d.Kind == DecisionToolResult && i.Decision != nil && i.Decision.Kind == DecisionToolResult && i.Decision.Digest == d.Digest {
+		i.Decision.Input = d.Input
 	}
 }
 
@@ -193,8 +193,8 @@ func (s *Interrupts) NoteDelivered(d Decision) {
 func (s *Interrupts) OpenQuestions() []string {
 	var names []string
 	for i := range s.Items {
-		if c := &s.Items[i]; c.Decision == nil {
-			names = append(names, c.Name())
+		if item := &s.Items[i]; item.Decision == nil {
+			names = append(names, item.Name())
 		}
 	}
 	return names

@@ -7,9 +7,9 @@ func (s *Interrupts) Reserve() int {
 		return 0
 	}
 	room := s.maxPending()
-	for _, c := range s.Items {
-		if c.Decision == nil {
-			room += maxDecision + c.Approval.maxVotes()*maxVote
+	for _, item := range s.Items {
+		if item.Decision == nil {
+			room += maxDecision + item.Approval.maxVotes()*maxVote
 		}
 	}
 	return room
@@ -28,8 +28,8 @@ func (s *Interrupts) FitsWith(in Input, more int) bool {
 	in.Queue, in.Resume = nil, nil
 	body, err := Encode(ParkedInput{Run: in, Interrupts: s}) //workflowcheck:ignore the same value gives the same text
 	room := s.maxPending() + MaxQueue + more
-	for _, c := range s.Items {
-		room += maxDecision + c.Approval.maxVotes()*maxVote
+	for _, item := range s.Items {
+		room += maxDecision + item.Approval.maxVotes()*maxVote
 	}
 	return err == nil && len(body)+room <= MaxPayload
 }

@@ -4,13 +4,13 @@ package runs
 // opened. said are the thread's interrupts of that child, as its first suspended one; w are those
 // with which the child ended.
 func (s *Interrupts) AdoptDecisions(decided *Interrupts) {
-	for _, c := range decided.Of(1).Items {
-		if own := s.Find(c.ID); own != nil {
+	for _, item := range decided.Of(1).Items {
+		if own := s.Find(item.ID); own != nil {
 			within := own.Child
-			*own = c
+			*own = item
 			own.Child = within
-			if c.Announced {
-				own.Opened = c.Since(decided.Opened)
+			if item.Announced {
+				own.Opened = item.Since(decided.Opened)
 			}
 		}
 	}
@@ -26,9 +26,9 @@ func (s *Interrupts) Adopt(child SuspendedChild, below *Interrupts) {
 		deeper.Parent += at
 		s.Suspended = append(s.Suspended, deeper)
 	}
-	for _, c := range below.Items {
-		c.Child += at
-		s.Items = append(s.Items, c)
+	for _, item := range below.Items {
+		item.Child += at
+		s.Items = append(s.Items, item)
 	}
 }
 
@@ -45,24 +45,24 @@ func (s *Interrupts) Of(i int) *Interrupts {
 			places[j+1] = len(below.Suspended)
 		}
 	}
-	for _, c := range s.Items {
-		if within, ok := places[c.Child]; ok {
-			c.Child = within
-			below.Items = append(below.Items, c)
+	for _, item := range s.Items {
+		if within, ok := places[item.Child]; ok {
+			item.Child = within
+			below.Items = append(below.Items, item)
 		}
 	}
 	return below
 }
 
 // Source tells which agent made the call of an interrupt.
-func (s *Interrupts) Source(c Interrupt) InterruptSource {
-	if c.Child == 0 {
-		return InterruptSource{Agent: s.Agent, Revision: s.Revision, Step: s.Step, Tree: s.Tree, Question: s.Position.question(), MessageID: s.MessageID}
+func (s *Interrupts) Source(item Interrupt) InterruptSource {
+	if item.Child == 0 {
+		return InterruptSource{Agent: s.Agent, Revision: s.Revision, Step: s.Step, Tree: s.Tree, QuestionRecord: s.Position.question(), MessageID: s.MessageID}
 	}
-	child := s.Suspended[c.Child-1]
+	child := s.Suspended[item.Child-1]
 	by := child.AgentRef
 	if child.Position != nil && child.Position.Active != nil {
 		by = child.Position.Active.AgentRef
 	}
-	return InterruptSource{Agent: by.Agent, Revision: by.Revision, Step: child.Step, Tree: child.Tree, Question: child.Position.question(), MessageID: child.AnswerID, CallID: child.CallID}
+	return InterruptSource{Agent: by.Agent, Revision: by.Revision, Step: child.Step, Tree: child.Tree, QuestionRecord: child.Position.question(), MessageID: child.AnswerID, CallID: child.CallID}
 }

@@ -46,7 +46,7 @@ type NotificationsInput struct {
 // first, which may be under way: so at most one of each event is pending, and that one. Calls of
 // the client's own tools are left out.
 func (s *Interrupts) notify(event NotificationEvent, now time.Time, calls ...*Interrupt) {
-	calls = slices.DeleteFunc(slices.Clone(calls), func(c *Interrupt) bool { return !c.AsksPeople() })
+	calls = slices.DeleteFunc(slices.Clone(calls), func(item *Interrupt) bool { return !item.AsksPeople() })
 	if len(calls) == 0 {
 		return
 	}
@@ -69,9 +69,9 @@ func (s *Interrupts) notify(event NotificationEvent, now time.Time, calls ...*In
 func (s *Interrupts) NoteOpened() {
 	var asked []*Interrupt
 	for i := range s.Items {
-		if c := &s.Items[i]; c.AsksPeople() && !c.Announced {
-			c.Announced = true
-			asked = append(asked, c)
+		if item := &s.Items[i]; item.AsksPeople() && !item.Announced {
+			item.Announced = true
+			asked = append(asked, item)
 		}
 	}
 	s.notify(EventOpened, s.Opened, asked...)
@@ -91,8 +91,8 @@ func (s *Interrupts) Notification(thread Ref) Notification {
 	}
 	passes := news.Event == EventVoted || news.Event == EventReminded || news.Event == EventEscalated
 	for _, i := range news.Calls {
-		if c := s.Items[i]; !passes || c.Decision == nil {
-			n.Calls = append(n.Calls, c)
+		if item := s.Items[i]; !passes || item.Decision == nil {
+			n.Calls = append(n.Calls, item)
 		}
 	}
 	return n

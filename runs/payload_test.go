@@ -19,7 +19,7 @@ func TestPayloadsAreBounded(t *testing.T) {
 	}
 	_, err := converter.ToPayloads("small", runs.FinishInput{Message: fits})
 	var tooLarge *runs.PayloadError
-	if !errors.As(err, &tooLarge) || tooLarge.Value != "runs.Finish" || tooLarge.Size <= runs.MaxPayload {
+	if !errors.As(err, &tooLarge) || tooLarge.Value != "runs.FinishInput" || tooLarge.Size <= runs.MaxPayload {
 		t.Fatalf("content in a payload: %v, want a PayloadError that names it", err)
 	}
 	if strings.Contains(err.Error(), "xxx") || !strings.Contains(err.Error(), "values[1]") {

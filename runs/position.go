@@ -54,19 +54,19 @@ type PendingEnd struct {
 }
 
 // Prefix begins the IDs of the steps of a program.
-func (w *PipelinePosition) Prefix() string {
-	if w == nil || w.Number == 0 {
+func (pos *PipelinePosition) Prefix() string {
+	if pos == nil || pos.Number == 0 {
 		return ""
 	}
-	return fmt.Sprintf("do/%d/", w.Number)
+	return fmt.Sprintf("do/%d/", pos.Number)
 }
 
 // question returns the record with what the active step asks people; 0 = it asks nothing.
-func (w *PipelinePosition) question() uint64 {
-	if w == nil || w.Active == nil || len(w.Active.Place.Prompts) == 0 {
+func (pos *PipelinePosition) question() uint64 {
+	if pos == nil || pos.Active == nil || len(pos.Active.Place.Prompts) == 0 {
 		return 0
 	}
-	return w.Active.Place.Prompts[len(w.Active.Place.Prompts)-1]
+	return pos.Active.Place.Prompts[len(pos.Active.Place.Prompts)-1]
 }
 
 // MaxValue bounds the value of an expression that a program asks for, in bytes of JSON.

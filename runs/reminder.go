@@ -10,19 +10,19 @@ const MaxReminders = 50
 func (s *Interrupts) NextTime() time.Time {
 	var next time.Time
 	for i := range s.Items {
-		c := &s.Items[i]
-		if c.Decision != nil || !c.AsksPeople() {
+		item := &s.Items[i]
+		if item.Decision != nil || !item.AsksPeople() {
 			continue
 		}
-		next = Earlier(next, c.Expires)
-		if c.Approval == nil {
+		next = Earlier(next, item.Expires)
+		if item.Approval == nil {
 			continue
 		}
-		if c.Escalations < len(c.Approval.Escalate) {
-			next = Earlier(next, c.Since(s.Opened).Add(c.Approval.Escalate[c.Escalations]))
+		if item.Escalations < len(item.Approval.Escalate) {
+			next = Earlier(next, item.Since(s.Opened).Add(item.Approval.Escalate[item.Escalations]))
 		}
-		if c.Approval.Remind > 0 && c.Reminded < MaxReminders {
-			next = Earlier(next, c.Since(s.Opened).Add(time.Duration(c.Reminded+1)*c.Approval.Remind))
+		if item.Approval.Remind > 0 && item.Reminded < MaxReminders {
+			next = Earlier(next, item.Since(s.Opened).Add(time.Duration(item.Reminded+1)*item.Approval.Remind))
 		}
 	}
 	return next
@@ -33,26 +33,26 @@ func (s *Interrupts) NextTime() time.Time {
 func (s *Interrupts) ApplyTime(now time.Time) {
 	var expired, escalated, reminded []*Interrupt
 	for i := range s.Items {
-		c := &s.Items[i]
+		item := &s.Items[i]
 		switch {
-		case c.Decision != nil || !c.AsksPeople():
+		case item.Decision != nil || !item.AsksPeople():
 			continue
-		case c.expired(now):
-			if c.Approval != nil { // missed escalations count: the notice tells how far the approval came
-				c.Escalations = c.Approval.escalations(c.Expires.Sub(c.Since(s.Opened)))
+		case item.expired(now):
+			if item.Approval != nil { // missed escalations count: the notice tells how far the approval came
+				item.Escalations = item.Approval.escalations(item.Expires.Sub(item.Since(s.Opened)))
 			}
-			c.Decision = &Decision{CallID: c.ID, Kind: DecisionExpire, Question: c.number()}
-			expired = append(expired, c)
+			item.Decision = &Decision{CallID: item.ID, Kind: DecisionExpire, Question: item.number()}
+			expired = append(expired, item)
 			continue
-		case c.Approval == nil:
+		case item.Approval == nil:
 			continue
 		}
-		open := now.Sub(c.Since(s.Opened))
-		if n := c.Approval.escalations(open); n > c.Escalations {
-			c.Escalations, escalated = n, append(escalated, c)
+		open := now.Sub(item.Since(s.Opened))
+		if n := item.Approval.escalations(open); n > item.Escalations {
+			item.Escalations, escalated = n, append(escalated, item)
 		}
-		if n := c.Approval.reminders(open); n > c.Reminded {
-			c.Reminded, reminded = n, append(reminded, c)
+		if n := item.Approval.reminders(open); n > item.Reminded {
+			item.Reminded, reminded = n, append(reminded, item)
 		}
 	}
 	s.notify(EventExpired, now, expired...)
@@ -60,7 +60,7 @@ func (s *Interrupts) ApplyTime(now time.Time) {
 	s.notify(EventReminded, now, reminded...)
 }
 
-func (c *Interrupt) expired(now time.Time) bool { return !c.Expires.IsZero() && !now.Before(c.Expires) }
+func (i *Interrupt) expired(now time.Time) bool { return !i.Expires.IsZero() && !now.Before(i.Expires) }
 
 // escalations returns how many are due when the approval has been open for a time.
 func (a *Approval) escalations(open time.Duration) int {

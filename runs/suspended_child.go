@@ -11,8 +11,8 @@ type InterruptSource struct {
 	// step.
 	Step string
 	Tree uint64
-	// Question is the record with what an approve step asks; 0 = none.
-	Question uint64
+	// QuestionRecord is the record with what an approve step asks; 0 = none.
+	QuestionRecord uint64
 }
 
 // SuspendedChild is the state of a subagent or branch that ended with interrupts. The run that has

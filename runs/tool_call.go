@@ -37,10 +37,10 @@ type ToolCall struct {
 	MessageID string `json:"messageId"`
 	// Decision is what was decided about the call; nil = it was no interrupt.
 	Decision *Decision `json:"decision,omitempty"`
-	// Question is the record with the question that the tool asked: the call is made again with the
-	// answer. 0 = none.
-	Question uint64   `json:"question,omitempty"`
-	OnExpiry OnExpiry `json:"onExpiry,omitempty"`
+	// QuestionRecord is the record with the question that the tool asked: the call is made again
+	// with the answer. 0 = none.
+	QuestionRecord uint64   `json:"question,omitempty"`
+	OnExpiry       OnExpiry `json:"onExpiry,omitempty"`
 	// HandOverTo is the agent to which the call hands the thread over; "" = it does not.
 	HandOverTo string `json:"handOverTo,omitempty"`
 	// Votes are those that approved before the deciding one. Remember is the digest of the rule

@@ -14,8 +14,8 @@ import (
 // Contradicts reports whether one of the decisions differs from what was decided before.
 func (s *Interrupts) Contradicts(decisions []Decision) bool {
 	return slices.ContainsFunc(decisions, func(d Decision) bool {
-		c := s.Find(d.CallID)
-		return c != nil && c.Decision != nil && !c.Decision.isRepeatedBy(d)
+		i := s.Find(d.CallID)
+		return i != nil && i.Decision != nil && !i.Decision.isRepeatedBy(d)
 	})
 }
 
@@ -23,11 +23,11 @@ func (s *Interrupts) Contradicts(decisions []Decision) bool {
 // other arguments, by another person. The vote names the call. nil = there is none.
 func (s *Interrupts) ConflictingVote(decisions []Decision) *Decision {
 	for _, d := range decisions {
-		c := s.Find(d.CallID)
-		if c == nil || c.Decision != nil || c.Approval == nil || !d.Approves() {
+		i := s.Find(d.CallID)
+		if i == nil || i.Decision != nil || i.Approval == nil || !d.Approves() {
 			continue
 		}
-		if conflict := c.otherEdit(d.By, c.editOf(d)); conflict != nil {
+		if conflict := i.conflictingEdit(d.By, i.editOf(d)); conflict != nil {
 			vote := *conflict
 			vote.CallID = d.CallID
 			return &vote
@@ -38,18 +38,18 @@ func (s *Interrupts) ConflictingVote(decisions []Decision) *Decision {
 
 // editOf returns the digest of the arguments to which a decision edits the call's; "" = it leaves
 // those of the model.
-func (c *Interrupt) editOf(d Decision) string {
-	if d.Args == c.Approval.Args {
+func (i *Interrupt) editOf(d Decision) string {
+	if d.Args == i.Approval.Args {
 		return ""
 	}
 	return d.Args
 }
 
-// otherEdit returns the vote of another person than by for an edit to arguments other than edit;
-// nil = there is none.
-func (c *Interrupt) otherEdit(by, edit string) *Decision {
-	for i := range c.Votes {
-		if v := &c.Votes[i]; v.By != by && edit != "" && v.Args != "" && v.Args != edit {
+// conflictingEdit returns the vote of another person than by for an edit to arguments other than
+// edit; nil = there is none.
+func (i *Interrupt) conflictingEdit(by, edit string) *Decision {
+	for n := range i.Votes {
+		if v := &i.Votes[n]; v.By != by && edit != "" && v.Args != "" && v.Args != edit {
 			return v
 		}
 	}
@@ -59,7 +59,7 @@ func (c *Interrupt) otherEdit(by, edit string) *Decision {
 // DecideAll takes the decisions about calls for which about is true.
 func (s *Interrupts) DecideAll(decisions []Decision, now time.Time, about func(*Interrupt) bool) {
 	for _, d := range decisions {
-		if c := s.Find(d.CallID); c != nil && about(c) {
+		if i := s.Find(d.CallID); i != nil && about(i) {
 			s.Decide(d, now)
 		}
 	}
@@ -82,42 +82,42 @@ func (a *Approval) maxVotes() int {
 // Decide takes a decision about a call, unless the call is decided or expired. An approval is a
 // vote if a quorum is needed. now is the workflow's time.
 func (s *Interrupts) Decide(d Decision, now time.Time) DecisionResult {
-	c := s.Find(d.CallID)
+	i := s.Find(d.CallID)
 	switch {
-	case c == nil, !c.answeredBy(d):
+	case i == nil, !i.answeredBy(d):
 		return DecisionResult{Error: ErrorUnknownCall}
-	case c.Decision != nil:
-		return c.recorded(d)
-	case c.expired(now) && d.Kind != DecisionCancel:
+	case i.Decision != nil:
+		return i.resultForDecided(d)
+	case i.expired(now) && d.Kind != DecisionCancel:
 		return DecisionResult{Error: ErrorExpired}
 	}
 	if d.Kind != DecisionApprove {
 		d.Remember = ""
 	}
-	if c.Approval != nil && d.Approves() {
-		if result, open := c.vote(&d); open {
+	if i.Approval != nil && d.Approves() {
+		if result, open := i.castVote(&d); open {
 			if result.Error == "" && result.Recorded == nil {
-				s.notify(EventVoted, now, c)
+				s.notify(EventVoted, now, i)
 			}
 			return result
 		}
 	}
-	c.Votes = c.votesOfOthers(d.By) // the decision is this person's last word
-	if c.Approval != nil && d.Args == "" {
-		d.Args = c.Approval.Args
+	i.Votes = i.votesOfOthers(d.By) // the decision is this person's last word
+	if i.Approval != nil && d.Args == "" {
+		d.Args = i.Approval.Args
 	}
-	c.Decision = &d
-	s.notify(EventDecided, now, s.release(c, now)...)
+	i.Decision = &d
+	s.notify(EventDecided, now, s.release(i, now)...)
 	return DecisionResult{}
 }
 
-// recorded answers a decision about a call that is decided.
-func (c *Interrupt) recorded(d Decision) DecisionResult {
-	before := DecisionResult{Recorded: c.Decision}
-	counted := func(v Decision) bool { return v.By == d.By && v.isRepeatedBy(d) && c.agrees(v) }
+// resultForDecided answers a decision about a call that is decided.
+func (i *Interrupt) resultForDecided(d Decision) DecisionResult {
+	before := DecisionResult{Recorded: i.Decision}
+	counted := func(v Decision) bool { return v.By == d.By && v.isRepeatedBy(d) && i.votesForDecision(v) }
 	switch {
-	case c.Decision.isRepeatedBy(d), slices.ContainsFunc(c.Votes, counted):
-	case c.Decision.Kind == DecisionExpire:
+	case i.Decision.isRepeatedBy(d), slices.ContainsFunc(i.Votes, counted):
+	case i.Decision.Kind == DecisionExpire:
 		before.Error = ErrorExpired
 	default:
 		before.Error = ErrorDecided
@@ -125,68 +125,68 @@ func (c *Interrupt) recorded(d Decision) DecisionResult {
 	return before
 }
 
-// vote counts an approval, in place of the person's earlier vote. open tells that the call stays
-// undecided, and result what happened to the vote. Otherwise the vote completes the quorum: d is
-// the decision, and remembers only what the whole quorum remembers.
-func (c *Interrupt) vote(d *Decision) (result DecisionResult, open bool) {
-	v := Decision{Kind: d.Kind, Digest: d.Digest, Input: d.Input, By: d.By, Remember: d.Remember, Args: c.editOf(*d)}
+// castVote counts an approval, in place of the person's earlier vote. open tells that the call
+// stays undecided, and result what happened to the vote. Otherwise the vote completes the quorum: d
+// is the decision, and remembers only what the whole quorum remembers.
+func (i *Interrupt) castVote(d *Decision) (result DecisionResult, open bool) {
+	v := Decision{Kind: d.Kind, Digest: d.Digest, Input: d.Input, By: d.By, Remember: d.Remember, Args: i.editOf(*d)}
 	repeats := func(cast Decision) bool { return cast.By == v.By && cast.isRepeatedBy(v) }
-	if at := slices.IndexFunc(c.Votes, repeats); at >= 0 {
-		cast := c.Votes[at]
-		return DecisionResult{Recorded: &cast, Missing: c.missing(v.Args), Proposals: c.tallies()}, true
+	if at := slices.IndexFunc(i.Votes, repeats); at >= 0 {
+		cast := i.Votes[at]
+		return DecisionResult{Recorded: &cast, Missing: i.missing(v.Args), Proposals: i.tallies()}, true
 	}
-	if other := c.otherEdit(v.By, v.Args); other != nil {
+	if other := i.conflictingEdit(v.By, v.Args); other != nil {
 		conflict := *other
 		return DecisionResult{Error: ErrorOtherEdit, Recorded: &conflict}, true
 	}
-	others := c.votesOfOthers(v.By)
+	others := i.votesOfOthers(v.By)
 	agree, remember := 1, d.Remember
 	for _, other := range others {
 		if other.Args == v.Args {
 			agree, remember = agree+1, remember.narrowest(other.Remember)
 		}
 	}
-	if agree >= c.Approval.quorum() {
+	if agree >= i.Approval.quorum() {
 		d.Remember = remember
 		return DecisionResult{}, false
 	}
-	c.Votes = append(others, v)
-	return DecisionResult{Missing: c.missing(v.Args), Proposals: c.tallies()}, true
+	i.Votes = append(others, v)
+	return DecisionResult{Missing: i.missing(v.Args), Proposals: i.tallies()}, true
 }
 
 // votesOfOthers returns the votes without that of one person.
-func (c *Interrupt) votesOfOthers(by string) []Decision {
-	return slices.DeleteFunc(slices.Clone(c.Votes), func(v Decision) bool { return v.By == by })
+func (i *Interrupt) votesOfOthers(by string) []Decision {
+	return slices.DeleteFunc(slices.Clone(i.Votes), func(v Decision) bool { return v.By == by })
 }
 
 // tallies counts the votes for each proposal: the model's arguments first, then the edit, if
 // an approver votes for one.
-func (c *Interrupt) tallies() []Tally {
+func (i *Interrupt) tallies() []Tally {
 	count := func(args string) Tally {
-		missing := c.missing(args)
-		return Tally{Args: cmp.Or(args, c.Approval.Args), Votes: c.Approval.quorum() - missing, Missing: missing}
+		missing := i.missing(args)
+		return Tally{Args: cmp.Or(args, i.Approval.Args), Votes: i.Approval.quorum() - missing, Missing: missing}
 	}
 	tallies := []Tally{count("")}
-	if at := slices.IndexFunc(c.Votes, func(v Decision) bool { return v.Args != "" }); at >= 0 {
-		tallies = append(tallies, count(c.Votes[at].Args))
+	if at := slices.IndexFunc(i.Votes, func(v Decision) bool { return v.Args != "" }); at >= 0 {
+		tallies = append(tallies, count(i.Votes[at].Args))
 	}
 	return tallies
 }
 
 // Tallies counts the votes for each proposal while the call waits for a quorum; nil = nobody votes
 // about it.
-func (c *Interrupt) Tallies() []Tally {
-	if c.Approval == nil || c.Approval.quorum() == 1 || c.Decision != nil {
+func (i *Interrupt) Tallies() []Tally {
+	if i.Approval == nil || i.Approval.quorum() == 1 || i.Decision != nil {
 		return nil
 	}
-	return c.tallies()
+	return i.tallies()
 }
 
 // missing returns how many further votes for some arguments complete the quorum; "" = the model's
 // arguments.
-func (c *Interrupt) missing(args string) int {
-	missing := c.Approval.quorum()
-	for _, v := range c.Votes {
+func (i *Interrupt) missing(args string) int {
+	missing := i.Approval.quorum()
+	for _, v := range i.Votes {
 		if v.Args == args {
 			missing--
 		}
@@ -194,16 +194,16 @@ func (c *Interrupt) missing(args string) int {
 	return missing
 }
 
-// agrees reports whether a vote is for the arguments with which the call is made.
-func (c *Interrupt) agrees(v Decision) bool {
-	return c.Decision.Approves() && (v.Args == c.Decision.Args || v.Args == "" && c.Decision.Args == c.Approval.Args)
+// votesForDecision reports whether a vote is for the arguments with which the call is made.
+func (i *Interrupt) votesForDecision(v Decision) bool {
+	return i.Decision.Approves() && (v.Args == i.Decision.Args || v.Args == "" && i.Decision.Args == i.Approval.Args)
 }
 
 // DecidingVotes returns the votes of a quorum without the last one, which is the decision.
-func (c *Interrupt) DecidingVotes() []Vote {
+func (i *Interrupt) DecidingVotes() []Vote {
 	var votes []Vote
-	for _, v := range c.Votes {
-		if c.agrees(v) {
+	for _, v := range i.Votes {
+		if i.votesForDecision(v) {
 			votes = append(votes, Vote{Digest: v.Digest, Input: v.Input})
 		}
 	}
@@ -216,17 +216,17 @@ func (s *Interrupts) release(decided *Interrupt, now time.Time) []*Interrupt {
 	released := []*Interrupt{decided}
 	d := decided.Decision
 	for i := range s.Items {
-		c := &s.Items[i]
-		open := c.Decision == nil && c.Approval != nil && !c.expired(now)
-		if d.Remember == "" || !open || c.Tool != decided.Tool ||
-			d.Remember == RememberArguments && c.Approval.canonical() != decided.Approval.canonical() ||
-			c.Approval.Rule != decided.Approval.Rule || c.Approval.Policy != decided.Approval.Policy { // that of another agent is another rule
+		item := &s.Items[i]
+		open := item.Decision == nil && item.Approval != nil && !item.expired(now)
+		if d.Remember == "" || !open || item.Tool != decided.Tool ||
+			d.Remember == RememberArguments && item.Approval.canonical() != decided.Approval.canonical() ||
+			item.Approval.Rule != decided.Approval.Rule || item.Approval.Policy != decided.Approval.Policy { // that of another agent is another rule
 			continue
 		}
 		same := *d
-		same.CallID, same.Args = c.ID, c.Approval.Args
-		c.Decision = &same
-		released = append(released, c)
+		same.CallID, same.Args = item.ID, item.Approval.Args
+		item.Decision = &same
+		released = append(released, item)
 	}
 	return released
 }

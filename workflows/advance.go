@@ -20,12 +20,12 @@ import (
 // If the run is cancelled meanwhile, advance returns the advance that the activity has recorded, or
 // lets the activity make it, so that compensation knows all finished steps.
 func (p interpreter) advance(ctx workflow.Context) (runs.AdvanceResult, error) {
-	w, step := p.position, p.nextStep()
-	w.Advances++
+	pos, step := p.position, p.nextStep()
+	pos.Advances++
 	if p.chained != nil {
 		return p.takeChained(ctx), nil
 	}
-	in := runs.AdvanceInput{Step: step, Position: *w, Tree: p.tree, Day: p.run.dayAllowance()}
+	in := runs.AdvanceInput{Step: step, Position: *pos, Tree: p.tree, Day: p.run.dayAllowance()}
 	// The tree is sent once. If this advance fails, so does the program's step.
 	p.tree = nil
 	var next runs.AdvanceResult
@@ -37,12 +37,12 @@ func (p interpreter) advance(ctx workflow.Context) (runs.AdvanceResult, error) {
 		return next, err
 	}
 	if in.Tree != nil {
-		w.Tree = next.Seq
+		pos.Tree = next.Seq
 	}
-	event := w.Event
+	event := pos.Event
 	p.setPosition(ctx, next)
 	if next.CallEnded {
-		w.ReplaceEvent(next, event)
+		pos.ReplaceEvent(next, event)
 	}
 	return next, nil
 }
@@ -56,13 +56,13 @@ func (p interpreter) nextStep() runs.Step {
 // setPosition moves the position to what an advance has found, and clears the event. When
 // compensation of a failed pipeline begins, it extends the run's deadline to leave time for it.
 func (p interpreter) setPosition(ctx workflow.Context, next runs.AdvanceResult) {
-	w := p.position
-	if until := workflow.Now(ctx).Add(compensationTime); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && p.run.budget.Deadline.Before(until) {
+	pos := p.position
+	if until := workflow.Now(ctx).Add(compensationTime); pos.Cursor.Undoing == nil && next.Cursor.Undoing != nil && p.run.budget.Deadline.Before(until) {
 		p.run.budget.Deadline = until
 	}
-	w.Cursor, w.Active, w.Branches, w.Answer, w.Event, w.Answered, w.Wake, w.Exceeded = next.Cursor, next.Active, next.Branches, next.Answer, nil, "", time.Time{}, next.Exceeded
+	pos.Cursor, pos.Active, pos.Branches, pos.Answer, pos.Event, pos.Answered, pos.Wake, pos.Exceeded = next.Cursor, next.Active, next.Branches, next.Answer, nil, "", time.Time{}, next.Exceeded
 	if next.Sleep > 0 {
-		w.Wake = workflow.Now(ctx).Add(next.Sleep)
+		pos.Wake = workflow.Now(ctx).Add(next.Sleep)
 	}
 }
 
@@ -74,12 +74,12 @@ func (p interpreter) advanceAfterCancel(ctx workflow.Context, in runs.AdvanceInp
 	defer cancel()
 	in.Compensates = true
 	options := p.run.options(ctx, "next step")
-	options.ScheduleToCloseTimeout = cancelPatience
+	options.ScheduleToCloseTimeout = cancelTimeout
 	return p.runAdvanceWith(ctx, options, in, next)
 }
 
-// cancelPatience bounds advanceAfterCancel.
-const cancelPatience = 5 * time.Second
+// cancelTimeout bounds advanceAfterCancel.
+const cancelTimeout = 5 * time.Second
 
 // runAdvance schedules pipeline.advance with the usual options. It blocks until the activity ends.
 func (p interpreter) runAdvance(ctx workflow.Context, in runs.AdvanceInput, next *runs.AdvanceResult) error {
@@ -95,7 +95,7 @@ func (p interpreter) runAdvance(ctx workflow.Context, in runs.AdvanceInput, next
 // input gets the opening of a run that has not begun, and what earlier steps left open. The
 // output's usage is counted, and its record becomes the last one of the main lane.
 func (p interpreter) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in runs.AdvanceInput, next *runs.AdvanceResult) error {
-	if opens, announces := p.run.opening(); !p.run.log.HasBegun() && announces != nil {
+	if opens, announces := p.run.firstStepOpening(); !p.run.log.HasBegun() && announces != nil {
 		in.Announces = announces
 	} else if !p.run.log.HasBegun() && opens != nil {
 		in.Beginning = *opens

@@ -19,7 +19,7 @@ import (
 func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, error) {
 	running, cancel := workflow.WithCancel(ctx) // for the run's turns; ctx is for the notifier and the wait for a successor
 	t := newThread(running, in, cancel)
-	t.run.program, t.run.executionCtx = p.of(t.run, t), ctx
+	t.run.program, t.run.executionCtx = p.programNamed(t.run, t), ctx
 	if p := in.Progress; p != nil && p.Cancelled || in.Cancelled {
 		t.cancel()
 	}
@@ -27,7 +27,7 @@ func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, er
 		return runs.Result{}, err
 	}
 	t.notifier.start(ctx)
-	end, err := t.run.turns(running)
+	end, err := t.run.runTurns(running)
 	if err != nil {
 		return runs.Result{}, err
 	}
@@ -41,7 +41,7 @@ func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, er
 		if t.cancelNext {
 			t.interruptsAfterEnd().CancelAll(workflow.Now(ctx))
 		}
-		return result, t.awaitSuccessor(ctx, t.run.in.ParkPatience())
+		return result, t.awaitSuccessor(ctx, t.run.in.ParkDelay())
 	}
 	t.run.interrupts.afterEnd = nil
 	if t.successor != nil { // its interrupts do not exist: the log has another end. It runs next, like a queued run
@@ -51,7 +51,7 @@ func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, er
 	if err == nil {
 		t.run.notifySchedule(ctx, runs.RunEnd{Outcome: result.Outcome, Code: result.Code})
 	}
-	if next := t.next(); next != nil {
+	if next := t.nextQueued(); next != nil {
 		return result, continueWith(ctx, runs.TypeRun, *next)
 	}
 	return result, err

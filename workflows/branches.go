@@ -26,12 +26,12 @@ import (
 // in the run that has the decisions.
 
 // maxFailures bounds the branches that may fail, since the position lists each: beyond it no
-// further branch begins. maxReasons bounds the different failures in the list, maxWords the bytes
-// of their messages.
+// further branch begins. maxReasons bounds the different failures in the list, maxMessageBytes the
+// bytes of their messages.
 const (
-	maxFailures = 1000
-	maxReasons  = 16
-	maxWords    = 2 << 10
+	maxFailures     = 1000
+	maxReasons      = 16
+	maxMessageBytes = 2 << 10
 )
 
 // branches runs the branches of one step, in one execution. runSomeBranches makes it and drops it
@@ -80,16 +80,16 @@ func (p interpreter) runSomeBranches(ctx workflow.Context) (more bool, end endin
 	f := &branches{run: p.run, fan: p.position.Branches, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
 	f.ctx, f.cancel = workflow.WithCancel(ctx)
 	defer f.cancel()
-	f.children = &children{run: p.run, ctx: f.ctx, stopped: f.isStopped, addError: f.fails, otherWork: func() int { return 0 }, interruptsSoFar: f.interruptsSoFar}
+	f.children = &children{run: p.run, ctx: f.ctx, refusesInterrupts: f.isStopped, addError: f.fails, otherWork: func() int { return 0 }, interruptsSoFar: f.interruptsSoFar}
 	f.children.listen(ctx, f.changes)
 	for slot := range f.fan.Concurrency {
 		f.free = append(f.free, slot)
 	}
-	if w := p.run.in.Resume; f.fan.Suspended {
+	if set := p.run.in.Resume; f.fan.Suspended {
 		f.fan.Suspended = false
-		for i := range w.Suspended {
-			if s := &w.Suspended[i]; s.Parent == 0 && s.Branch != nil { // deeper children restart below their parent
-				f.start(*s.Branch, w.Of(i+1), s)
+		for i := range set.Suspended {
+			if s := &set.Suspended[i]; s.Parent == 0 && s.Branch != nil { // deeper children restart below their parent
+				f.start(*s.Branch, set.Of(i+1), s)
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func (f *branches) isStopped() bool { return f.err != nil || f.cancelled || f.ha
 // cancels when the branches end.
 func (f *branches) cancelAll() {
 	f.cancel()
-	f.run.interrupts.withdraw(f.run.interrupts.concurrent...)
+	f.run.interrupts.drop(f.run.interrupts.concurrent...)
 }
 
 // fails fails the step with an error, and cancels its branches.
@@ -139,7 +139,7 @@ func (f *branches) isOverdue(ctx workflow.Context) bool {
 // start starts a branch in the first free slot, or restarts a suspended one. interrupts are the
 // decided ones of that one, resumes is its state; both are nil for a branch that begins.
 func (f *branches) start(index int, interrupts *runs.Interrupts, resumes *runs.SuspendedChild) {
-	r, p := f.run, branchSlot{index, f.free[0], max(f.run.log.Main, f.fan.Last)}
+	r, p := f.run, branchSlot{index, f.free[0], max(f.run.log.Main, f.fan.HighestRecord)}
 	f.free = f.free[1:]
 	f.ids[index] = r.interpreter().branchID(f.ctx, f.fan, index)
 	child := r.restartChild(f.ctx, resumes, func(ctx workflow.Context) workflow.ChildWorkflowFuture {
@@ -194,7 +194,7 @@ func (f *branches) onEnd(p branchSlot, done workflow.Future) {
 		}
 		return
 	}
-	f.fan.Last = max(f.fan.Last, answer.Seq)
+	f.fan.HighestRecord = max(f.fan.HighestRecord, answer.Seq)
 	for _, u := range answer.Usage {
 		f.run.budget.Use(u)
 	}
@@ -220,15 +220,15 @@ func (f *branches) onEnd(p branchSlot, done workflow.Future) {
 
 // addFailure adds a failed branch to the list in the position, which groups equal failures.
 // Failures beyond maxReasons join the last group. Beyond maxFailures the step stops.
-func (f *branches) addFailure(index int, why pipeline.Failure) {
-	if !f.hasRoomFor(why) {
-		why.Message = ""
+func (f *branches) addFailure(index int, failure pipeline.Failure) {
+	if !f.hasRoomFor(failure) {
+		failure.Message = ""
 	}
-	at := slices.IndexFunc(f.fan.Failures, func(other runs.BranchFailure) bool { return other.SameAs(why) })
+	at := slices.IndexFunc(f.fan.Failures, func(other runs.FailureGroup) bool { return other.SameAs(failure) })
 	switch {
 	case at < 0 && len(f.fan.Failures) < maxReasons:
 		at = len(f.fan.Failures)
-		f.fan.Failures = append(f.fan.Failures, runs.BranchFailure{Failure: why})
+		f.fan.Failures = append(f.fan.Failures, runs.FailureGroup{Failure: failure})
 	case at < 0:
 		at = maxReasons - 1
 	}
@@ -243,15 +243,15 @@ func (f *branches) addFailure(index int, why pipeline.Failure) {
 }
 
 // hasRoomFor reports whether the list has room for the message of a failure, quoted as in JSON.
-func (f *branches) hasRoomFor(why pipeline.Failure) bool {
-	n := len(strconv.Quote(why.Message))
+func (f *branches) hasRoomFor(failure pipeline.Failure) bool {
+	n := len(strconv.Quote(failure.Message))
 	for _, reason := range f.fan.Failures {
-		if reason.SameAs(why) {
+		if reason.SameAs(failure) {
 			return true
 		}
 		n += len(strconv.Quote(reason.Message))
 	}
-	return n <= maxWords
+	return n <= maxMessageBytes
 }
 
 // outcome returns how the step ends, when no branch is running. more reports that branches are left
@@ -263,7 +263,7 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 	case f.cancelled || ctx.Err() != nil:
 		return false, ending{outcome: runs.OutcomeCancelled}, true
 	case f.err != nil:
-		return false, r.failure(ctx, f.err), true
+		return false, r.endingFromError(ctx, f.err), true
 	}
 	if end, over = r.checkRunLimits(); over {
 		return false, end, true
@@ -280,7 +280,7 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 			interrupts.Notified = max(interrupts.Notified, s.Interrupts.Notified)
 		}
 		if !interrupts.Fits(r.in) {
-			return false, limit(runs.CodeLimitParallelTools, "the run has too many open interrupts"), true
+			return false, limitEnding(runs.CodeLimitParallelTools, "the run has too many open interrupts"), true
 		}
 		return false, ending{outcome: interrupts.Outcome(), interrupts: interrupts}, true
 	case f.fan.Next < f.fan.Count && !failed:
@@ -293,11 +293,11 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 // startBranch starts the child workflow of a branch. A branch that begins gets a position of its
 // own, in the step; a suspended one finds its position in resumes. cancelled starts a suspended
 // branch with a cancelled run.
-func (p interpreter) startBranch(ctx workflow.Context, f *runs.Branches, at branchSlot, interrupts *runs.Interrupts, resumes *runs.SuspendedChild, cancelled bool) workflow.ChildWorkflowFuture {
+func (p interpreter) startBranch(ctx workflow.Context, b *runs.Branches, at branchSlot, interrupts *runs.Interrupts, resumes *runs.SuspendedChild, cancelled bool) workflow.ChildWorkflowFuture {
 	info, index := workflow.GetInfo(ctx), at.index
-	path := p.branchPath(f, index)
+	path := p.branchPath(b, index)
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID:            p.branchID(ctx, f, index),
+		WorkflowID:            p.branchID(ctx, b, index),
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_REQUEST_CANCEL,
 		WaitForCancellation:   true,
 		WorkflowTaskTimeout:   info.WorkflowTaskTimeout,
@@ -311,35 +311,35 @@ func (p interpreter) startBranch(ctx workflow.Context, f *runs.Branches, at bran
 		},
 	}
 	in.Child.Compensates, in.Child.Depth, in.Hold = p.run.isCompensating(), p.run.child.depth(), true
-	if in.Child.Name = path; index < len(f.Names) {
-		in.Child.Name = f.Names[index]
+	if in.Child.Name = path; index < len(b.Names) {
+		in.Child.Name = b.Names[index]
 	}
 	in.Limits = p.run.budget.Remaining(p.run.in.Limits, p.run.in.Limits)
-	in.Subagents = max(0, p.run.delegation.allowed-p.run.delegation.subagents) / f.Concurrency
+	in.Subagents = max(0, p.run.delegation.allowed-p.run.delegation.subagents) / b.Concurrency
 	if p.run.child != nil {
 		in.Child.ParentCallID, in.Child.Lanes = p.run.child.CallID, slices.Clone(p.run.child.Lanes)
 	}
 	in.Child.Lanes = append(in.Child.Lanes, at.slot)
-	in.Progress = &runs.Progress{Execution: p.run.execution, Turn: 1, Budget: runs.Budget{Deadline: runs.Earlier(f.Deadline, p.run.budget.Deadline)}, Cancelled: cancelled && resumes != nil}
+	in.Progress = &runs.Progress{Execution: p.run.execution, Turn: 1, Budget: runs.Budget{Deadline: runs.Earlier(b.Deadline, p.run.budget.Deadline)}, Cancelled: cancelled && resumes != nil}
 	if resumes == nil {
 		w := runs.PipelinePosition{Number: p.position.Number, Tree: p.position.Tree, Origin: p.position.Origin, Input: p.position.Input, Child: p.position.Child, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
-		w.Cursor.Home, w.Cursor.Branch = p.position.Cursor.Home, p.position.Cursor.Into(f.Path, index)
-		w.Items = append(slices.Clone(p.position.Items), f.Record)
+		w.Cursor.Home, w.Cursor.Branch = p.position.Cursor.Home, p.position.Cursor.Into(b.Path, index)
+		w.Items = append(slices.Clone(p.position.Items), b.Record)
 		in.Progress.Position = &w
 	}
 	return workflow.ExecuteChildWorkflow(ctx, runs.TypeChild, in)
 }
 
 // branchPath returns the path of a branch, which is unique in the run.
-func (p interpreter) branchPath(f *runs.Branches, index int) string {
-	return fmt.Sprintf("%s%s/%d", p.position.Prefix(), f.Path, index)
+func (p interpreter) branchPath(b *runs.Branches, index int) string {
+	return fmt.Sprintf("%s%s/%d", p.position.Prefix(), b.Path, index)
 }
 
 // branchID returns the workflow ID of a branch: that of the parent workflow, followed by the path.
 // In the thread's own workflow a digest of the run ID comes between them, because a thread's runs
 // share its workflow ID.
-func (p interpreter) branchID(ctx workflow.Context, f *runs.Branches, index int) string {
-	info, path := workflow.GetInfo(ctx), p.branchPath(f, index)
+func (p interpreter) branchID(ctx workflow.Context, b *runs.Branches, index int) string {
+	info, path := workflow.GetInfo(ctx), p.branchPath(b, index)
 	if within := p.run.child.branchPrefix(); within != "" {
 		return info.WorkflowExecution.ID + "/" + strings.TrimPrefix(path, within)
 	}
@@ -362,7 +362,7 @@ func shortDigest(s string) string {
 // answer; the error is nil except to continue as new, or if a suspended branch could not close its
 // steps.
 func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
-	end, err := r.turns(ctx)
+	end, err := r.runTurns(ctx)
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
@@ -375,9 +375,9 @@ func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
 		answer.Interrupts, answer.Suspended = end.interrupts, r.suspendedChild(end.interrupts)
 		answer.Suspended.Branch = &r.child.Index
 	case end.outcome != runs.OutcomeSuccess:
-		why := end.why()
-		why.Code = cmp.Or(end.code, string(end.outcome))
-		answer.Failed = &why
+		failure := end.failure()
+		failure.Code = cmp.Or(end.code, string(end.outcome))
+		answer.Failed = &failure
 	default:
 		answer.MayNeedCompensation = len(r.pipeline.position.Cursor.Undo) > 0
 	}

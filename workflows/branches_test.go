@@ -57,14 +57,14 @@ steps:
 `)
 	var mu sync.Mutex
 	together := sync.NewCond(&mu)
-	busy, most, begun := 0, 0, 0
+	busy, limit, begun := 0, 0, 0
 	k.answer = func(path string) (pipeline.Event, error) {
 		if !strings.HasSuffix(path, "/say") {
 			return done(`1`), nil
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		busy, begun, most = busy+1, begun+1, max(most, busy+1)
+		busy, begun, limit = busy+1, begun+1, max(limit, busy+1)
 		together.Broadcast()
 		for begun < atOnce { // the first branches run in parallel
 			together.Wait()
@@ -73,8 +73,8 @@ steps:
 		return done(`2`), nil
 	}
 	result := k.walk(stepsInput())
-	if len(k.did) != 2*items+2 || result.Outcome != runs.OutcomeSuccess || most != atOnce {
-		t.Errorf("got %+v with %d branches in parallel (want %d); paths: %v", result, most, atOnce, k.did)
+	if len(k.did) != 2*items+2 || result.Outcome != runs.OutcomeSuccess || limit != atOnce {
+		t.Errorf("got %+v with %d branches in parallel (want %d); paths: %v", result, limit, atOnce, k.did)
 	}
 	slots, names := map[int]int{}, map[string]bool{}
 	for _, a := range k.advances {
@@ -92,9 +92,9 @@ steps:
 	if used := *k.finishes[0].Usage[0].Total; used != items+2 {
 		t.Errorf("tokens used: got %d, want %d", used, items+2)
 	}
-	for _, f := range k.fans() {
-		if f.Next != f.Count || len(f.Failures) != 0 || f.Last == 0 {
-			t.Errorf("branches after the step: got %+v", f)
+	for _, all := range k.fans() {
+		if all.Next != all.Count || len(all.Failures) != 0 || all.HighestRecord == 0 {
+			t.Errorf("branches after the step: got %+v", all)
 		}
 	}
 }
@@ -126,10 +126,10 @@ steps:
 	}
 	result := k.walk(stepsInput())
 	k.wantSet(result, runs.OutcomeError, "broken", "all/0/do all/1/do all/0/more all/1/more all/0/do~undo all/1/do~undo")
-	f := k.fans()[0]
+	b := k.fans()[0]
 	want := []pipeline.BranchFailure{{Index: 0, Failure: pipeline.Failure{Code: "cancelled"}}, {Index: 1, Failure: pipeline.Failure{Code: "broken", Message: "it broke"}}}
-	if diff := cmp.Diff(want, f.BranchFailures()); diff != "" || f.Next != 2 {
-		t.Errorf("branches after the step: %+v; failures (-want +got):\n%s", f, diff)
+	if diff := cmp.Diff(want, b.BranchFailures()); diff != "" || b.Next != 2 {
+		t.Errorf("branches after the step: %+v; failures (-want +got):\n%s", b, diff)
 	}
 }
 
@@ -166,9 +166,9 @@ steps:
 `)
 	k.answer = byPath(map[string]string{"all/0/try": "!x"})
 	k.want(k.walk(stepsInput()), runs.OutcomeError, "timeout", "all/0/do", "all/0/try", "all/0/do~undo")
-	f := k.fans()[0]
-	if all := f.BranchFailures(); len(all) != 1 || all[0].Code != "timeout" || f.Next != 1 {
-		t.Errorf("branches after the step: got %+v", f)
+	b := k.fans()[0]
+	if all := b.BranchFailures(); len(all) != 1 || all[0].Code != "timeout" || b.Next != 1 {
+		t.Errorf("branches after the step: got %+v", b)
 	}
 }
 
@@ -256,8 +256,8 @@ steps:
 	k.renews = func() bool { begun++; return begun%4 == 0 }
 	k.wantSet(k.walk(stepsInput()), runs.OutcomeSuccess, "", "all/0/do all/1/do all/2/do all/3/do all/4/do then")
 	within := slices.ContainsFunc(k.runs[1:], func(in runs.Input) bool {
-		f := in.Progress.Position.Branches
-		return f != nil && f.Next > 0 && f.Next < f.Count && len(f.Failures) == 1 && f.Last > 0
+		b := in.Progress.Position.Branches
+		return b != nil && b.Next > 0 && b.Next < b.Count && len(b.Failures) == 1 && b.HighestRecord > 0
 	})
 	if !within || len(k.fans()[0].Failures) != 1 {
 		t.Errorf("inputs of the executions: got %+v", k.runs)

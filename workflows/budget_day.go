@@ -23,8 +23,8 @@ func (r *run) dayAllowance() *runs.DayAllowance {
 // interruptForBudget asks approvers in a turn in which the model was not called. The turn does not
 // count. over reports that the run ends with the interrupt.
 func (r *run) interruptForBudget(ctx workflow.Context, x runs.ExceededLimit) (end ending, over bool) {
-	if l := r.activeStep(); l != nil {
-		l.Turns--
+	if active := r.activeStep(); active != nil {
+		active.Turns--
 	}
 	r.budget.Spent.Turns--
 	return r.interruptForLimit(ctx, x)

@@ -29,9 +29,9 @@ import (
 // or if the run is paused or compensates: then the workflow decides between the call and the
 // advance.
 func (p interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAdvance {
-	l := p.run.activeStep()
+	active := p.run.activeStep()
 	switch {
-	case l == nil, l.CallID == "" || l.CallID != c.id:
+	case active == nil, active.CallID == "" || active.CallID != c.id:
 		return nil
 	case c.decision != nil, c.queue != "", c.subagent != nil, c.handoff != nil:
 		return nil
@@ -55,6 +55,6 @@ func (p interpreter) takeChained(ctx workflow.Context) runs.AdvanceResult {
 // mayHaveEnded reports whether the active call may have ended without the workflow knowing. The
 // next advance finds that out, and whether the call needs compensation.
 func (p interpreter) mayHaveEnded() bool {
-	l := p.run.activeStep()
-	return l != nil && l.CallID != "" && len(p.run.log.Unfinished) > 0
+	active := p.run.activeStep()
+	return active != nil && active.CallID != "" && len(p.run.log.Unfinished) > 0
 }

@@ -31,9 +31,9 @@ import (
 // with the run or because a sibling failed, therefore receives the decisions so far, and records
 // them.
 
-// tellParent signals the parent workflow, also when this workflow is cancelled. It does not wait:
+// signalParent signals the parent workflow, also when this workflow is cancelled. It does not wait:
 // the future resolves when Temporal has delivered the signal.
-func (r *run) tellParent(ctx workflow.Context, in runs.InterruptSignal) workflow.Future {
+func (r *run) signalParent(ctx workflow.Context, in runs.InterruptSignal) workflow.Future {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	info := workflow.GetInfo(ctx)
 	in.From, in.Replies = info.WorkflowExecution.ID, r.child.replies
@@ -50,8 +50,8 @@ func (r *run) sendInterrupt(ctx workflow.Context) (end ending, over bool) {
 	if r.child.BranchPath != "" {
 		in.Suspended.Branch = &r.child.Index
 	}
-	if err := r.tellParent(ctx, in).Get(ctx, nil); err != nil {
-		return r.failure(ctx, err), true
+	if err := r.signalParent(ctx, in).Get(ctx, nil); err != nil {
+		return r.endingFromError(ctx, err), true
 	}
 	return ending{}, false
 }
@@ -60,15 +60,15 @@ func (r *run) sendInterrupt(ctx workflow.Context) (end ending, over bool) {
 // decisions, or ends with its interrupts. The wait does not count against the deadline. over
 // reports that the child ends.
 //
-// When the child is cancelled, it asks the thread for the decisions so far, and waits replyPatience
+// When the child is cancelled, it asks the thread for the decisions so far, and waits replyTimeout
 // for them.
 func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	since, replies := workflow.Now(ctx), workflow.GetSignalChannel(ctx, runs.SignalReply)
 	come := func() bool { return replies.Len() > 0 }
 	if err := workflow.Await(ctx, come); err != nil {
-		r.tellParent(ctx, runs.InterruptSignal{CallID: r.child.CallID, Cancelled: true})
+		r.signalParent(ctx, runs.InterruptSignal{CallID: r.child.CallID, Cancelled: true})
 		lasting, _ := workflow.NewDisconnectedContext(ctx)
-		_, _ = workflow.AwaitWithTimeout(lasting, replyPatience, come) // the parent may have closed
+		_, _ = workflow.AwaitWithTimeout(lasting, replyTimeout, come) // the parent may have closed
 	}
 	r.excludeWait(ctx, since)
 	var reply runs.ReplySignal
@@ -81,33 +81,33 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 		// way.
 		ctx.Done().Receive(ctx, nil)
 	}
-	if w := r.interrupts.held; reply.Suspends && ctx.Err() == nil {
+	if set := r.interrupts.held; reply.Suspends && ctx.Err() == nil {
 		r.interrupts.held = nil
-		return ending{outcome: w.Outcome(), interrupts: w}, true
+		return ending{outcome: set.Outcome(), interrupts: set}, true
 	}
 	return r.applyHeld(ctx)
 }
 
-// replyPatience is how long a cancelled child waits for the decisions about its interrupts.
-const replyPatience = 10 * time.Second
+// replyTimeout is how long a cancelled child waits for the decisions about its interrupts.
+const replyTimeout = 10 * time.Second
 
 // addInterrupt adds the interrupts of a waiting child, in the thread's own workflow. announceAll
 // announces them after all signals that arrived with this one are processed. If the turn or step
 // has stopped, the child only gets a reply that it is cancelled.
 func (c *children) addInterrupt(ctx workflow.Context, m *runningChild, in runs.InterruptSignal) {
 	r := c.run
-	a := &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay, between: in.Ancestors, waits: r.interruptsOfAnswer(ctx, runs.ModelAnswer{})}
-	a.waits.Position, a.waits.Round = nil, in.Interrupts.Round
-	a.waits.Adopt(in.Suspended, in.Interrupts)
-	workflow.Go(m.ctx, func(ctx workflow.Context) { c.replyOnCancel(ctx, a) })
-	if c.stopped() {
+	ci := &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay, ancestors: in.Ancestors, interrupts: r.interruptsOfAnswer(ctx, runs.ModelAnswer{})}
+	ci.interrupts.Position, ci.interrupts.Round = nil, in.Interrupts.Round
+	ci.interrupts.Adopt(in.Suspended, in.Interrupts)
+	workflow.Go(m.ctx, func(ctx workflow.Context) { c.replyOnCancel(ctx, ci) })
+	if c.refusesInterrupts() {
 		return
 	}
-	c.interrupts = append(c.interrupts, a)
-	r.interrupts.concurrent = append(r.interrupts.concurrent, a.waits)
+	c.interrupts = append(c.interrupts, ci)
+	r.interrupts.concurrent = append(r.interrupts.concurrent, ci.interrupts)
 	step := r.ownStep(fmt.Sprintf("ask/%s/%d/%d", in.CallID, in.Suspended.Turn, in.Interrupts.Round))
 	step.Closes = "" // siblings are still at work in the step
-	a.announcement = &runs.AnnounceInterrupts{Step: step, Interrupts: a.waits, Concurrent: true}
+	ci.announcement = &runs.AnnounceInterrupts{Step: step, Interrupts: ci.interrupts, Concurrent: true}
 }
 
 // announceAll announces the interrupts that were added, unless the run is about to end with them:
@@ -117,8 +117,8 @@ func (c *children) announceAll(ctx workflow.Context) (ok bool) {
 	if c.run.child != nil || c.isIdle() && c.canSuspend(ctx) {
 		return true
 	}
-	for _, a := range slices.Clone(c.interrupts) {
-		if a.announcement != nil && a.isOpen() && !c.stopped() && !c.announce(ctx, a) {
+	for _, ci := range slices.Clone(c.interrupts) {
+		if ci.announcement != nil && ci.isOpen() && !c.refusesInterrupts() && !c.announce(ctx, ci) {
 			return false
 		}
 	}
@@ -128,9 +128,9 @@ func (c *children) announceAll(ctx workflow.Context) (ok bool) {
 // announce schedules interrupt.announce for the interrupts of a child, which writes to the lane for
 // interrupts of children. It blocks. ok is false if the activity failed; then the turn or step has
 // stopped.
-func (c *children) announce(ctx workflow.Context, a *childInterrupt) (ok bool) {
-	r, hold := c.run, *a.announcement
-	a.announcement = nil
+func (c *children) announce(ctx workflow.Context, ci *childInterrupt) (ok bool) {
+	r, hold := c.run, *ci.announcement
+	ci.announcement = nil
 	hold.After = r.log.Interrupts
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "announce interrupts"))
 	var seq uint64
@@ -138,8 +138,8 @@ func (c *children) announce(ctx workflow.Context, a *childInterrupt) (ok bool) {
 		c.addError(err)
 		return false
 	}
-	r.log.Interrupts, a.waits.After = seq, seq
-	a.waits.NoteOpened()
+	r.log.Interrupts, ci.interrupts.After = seq, seq
+	ci.interrupts.NoteOpened()
 	return true
 }
 
@@ -153,21 +153,21 @@ func (c *children) replyToCancelled(ctx workflow.Context, by string) {
 	a := c.interrupts[i]
 	a.replied = true
 	c.interrupts = slices.Delete(c.interrupts, i, i+1)
-	c.reply(ctx, a, runs.ReplySignal{Cancelled: true, Calls: a.waits.Of(1).Items})
-	c.run.cancelInterrupts(ctx, a.waits)
+	c.reply(ctx, a, runs.ReplySignal{Cancelled: true, Calls: a.interrupts.Of(1).Items})
+	c.run.cancelInterrupts(ctx, a.interrupts)
 }
 
 // replyOnCancel runs in a coroutine for each waiting child. It blocks until ctx, the child's
 // context, is cancelled. Then it sends the child the decisions so far, if no reply was sent yet.
-func (c *children) replyOnCancel(ctx workflow.Context, a *childInterrupt) {
+func (c *children) replyOnCancel(ctx workflow.Context, ci *childInterrupt) {
 	ctx.Done().Receive(ctx, nil)
-	if !a.isOpen() || c.find(a.child.id) == nil {
+	if !ci.isOpen() || c.find(ci.child.id) == nil {
 		return
 	}
-	a.replied = true
+	ci.replied = true
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	a.child.repliesSent++
-	a.child.SignalChildWorkflow(ctx, runs.SignalReply, runs.ReplySignal{To: a.by, Cancelled: true, Calls: a.waits.Of(1).Items})
+	ci.child.repliesSent++
+	ci.child.SignalChildWorkflow(ctx, runs.SignalReply, runs.ReplySignal{To: ci.by, Cancelled: true, Calls: ci.interrupts.Of(1).Items})
 }
 
 // canSuspend reports whether the run can end with all open interrupts. It cannot if it is held
@@ -176,19 +176,19 @@ func (c *children) replyOnCancel(ctx workflow.Context, a *childInterrupt) {
 // run stays open until enough interrupts are decided.
 func (c *children) canSuspend(ctx workflow.Context) bool {
 	r := c.run
-	if c.stopped() || r.in.Hold && !historyIsLong(ctx) || slices.ContainsFunc(c.interrupts, func(a *childInterrupt) bool { return a.mustStay && a.isOpen() }) {
+	if c.refusesInterrupts() || r.in.Hold && !historyIsLong(ctx) || slices.ContainsFunc(c.interrupts, func(ci *childInterrupt) bool { return ci.mustStay && ci.isOpen() }) {
 		return false
 	}
 	if slices.ContainsFunc(c.interrupts, (*childInterrupt).isResolved) {
 		return false // that child continues, and may fail: siblings that had ended would not be cancelled
 	}
 	interrupts, room, counted := c.interruptsSoFar(ctx), 0, map[string]bool{}
-	for _, a := range c.interrupts {
-		if a.replied {
+	for _, ci := range c.interrupts {
+		if ci.replied {
 			continue
 		}
-		interrupts.Adopt(a.waits.Suspended[0], a.waits.Of(1))
-		for _, b := range a.between {
+		interrupts.Adopt(ci.interrupts.Suspended[0], ci.interrupts.Of(1))
+		for _, b := range ci.ancestors {
 			if !counted[b.CallID] {
 				room, counted[b.CallID] = room+b.Size, true
 			}
@@ -210,22 +210,22 @@ func (c *children) suspend(ctx workflow.Context) {
 		return
 	}
 	r := c.run
-	r.thread.suspend(ctx)
-	var told []func()
-	for _, a := range c.interrupts {
-		if !a.isOpen() || a.waits.IsResolved() {
+	r.thread.stopDecisions(ctx)
+	var deliveries []func()
+	for _, ci := range c.interrupts {
+		if !ci.isOpen() || ci.interrupts.IsResolved() {
 			continue
 		}
-		a.suspended = true
-		taken := c.send(ctx, a, runs.ReplySignal{Suspends: true, Calls: a.waits.Of(1).Items})
-		told = append(told, func() { c.onReplyFailed(ctx, a, taken.Get(ctx, nil)) })
+		ci.suspended = true
+		delivery := c.send(ctx, ci, runs.ReplySignal{Suspends: true, Calls: ci.interrupts.Of(1).Items})
+		deliveries = append(deliveries, func() { c.onReplyFailed(ctx, ci, delivery.Get(ctx, nil)) })
 	}
-	for _, await := range told {
+	for _, await := range deliveries {
 		await()
 	}
-	ends := slices.ContainsFunc(c.interrupts, func(a *childInterrupt) bool { return !a.replied }) && !slices.ContainsFunc(c.interrupts, (*childInterrupt).isOpen)
+	ends := slices.ContainsFunc(c.interrupts, func(ci *childInterrupt) bool { return !ci.replied }) && !slices.ContainsFunc(c.interrupts, (*childInterrupt).isOpen)
 	if !ends {
-		r.thread.resume(ctx)
+		r.thread.allowDecisions(ctx)
 	}
 }
 
@@ -233,7 +233,7 @@ func (c *children) suspend(ctx workflow.Context) {
 // In a child it only forgets them, because the thread cancels and notifies.
 func (r *run) cancelInterrupts(ctx workflow.Context, all ...*runs.Interrupts) {
 	if r.child != nil {
-		r.interrupts.withdraw(all...)
+		r.interrupts.drop(all...)
 		return
 	}
 	r.interrupts.cancel(workflow.Now(ctx), all...)

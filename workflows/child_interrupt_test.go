@@ -48,8 +48,8 @@ func setupBranches(t *testing.T, branches int) *branchFixture {
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		for _, c := range in.Interrupts.Items {
-			b.announced = append(b.announced, fmt.Sprintf("%s %s", c.ID, b.env.Now().Sub(began)))
+		for _, item := range in.Interrupts.Items {
+			b.announced = append(b.announced, fmt.Sprintf("%s %s", item.ID, b.env.Now().Sub(began)))
 		}
 		b.seq++
 		return b.seq, nil
@@ -193,32 +193,32 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 		t.Fatalf("end of the run: got %+v", end)
 	}
 	votes := 0
-	for _, c := range next.Resume.Items {
-		if c.Decision == nil {
-			t.Errorf("no decision for %+v", c)
+	for _, item := range next.Resume.Items {
+		if item.Decision == nil {
+			t.Errorf("no decision for %+v", item)
 		}
-		votes += len(c.Votes)
+		votes += len(item.Votes)
 	}
 	if votes != 2 {
 		t.Errorf("votes before the last: got %d, want 2", votes)
 	}
 	opened, numbers, since := 0, map[string]bool{}, map[string]time.Time{}
 	for _, n := range b.notices {
-		for _, c := range n.Calls {
-			name := fmt.Sprint(c.ID, n.Event, n.Number)
+		for _, item := range n.Calls {
+			name := fmt.Sprint(item.ID, n.Event, n.Number)
 			if numbers[name] {
 				t.Errorf("notification %s is sent twice", name)
 			}
 			numbers[name] = true
-			since[c.ID] = c.Since(n.Opened)
+			since[item.ID] = item.Since(n.Opened)
 		}
 		if n.Event == runs.EventOpened {
 			opened += len(n.Calls)
 		}
 	}
-	for _, c := range next.Resume.Items { // the inbox, reminders and escalations use this time
-		if at := c.Since(next.Resume.Opened); !at.Equal(since[c.ID]) {
-			t.Errorf("%s is open since %s after the end of the run, want %s", c.ID, at, since[c.ID])
+	for _, item := range next.Resume.Items { // the inbox, reminders and escalations use this time
+		if at := item.Since(next.Resume.Opened); !at.Equal(since[item.ID]) {
+			t.Errorf("%s is open since %s after the end of the run, want %s", item.ID, at, since[item.ID])
 		}
 	}
 	if opened != 2 {
@@ -339,9 +339,9 @@ func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
 	b.env.ExecuteWorkflow(runs.TypeRun, in)
 	var parked runs.ParkedInput
 	continuedAs(t, b.env.GetWorkflowError(), runs.TypeParked, &parked)
-	for _, c := range parked.Interrupts.Items {
-		if (c.Decision != nil) != (c.ID == "1") {
-			t.Errorf("parked call %s: got the decision %+v", c.ID, c.Decision)
+	for _, item := range parked.Interrupts.Items {
+		if (item.Decision != nil) != (item.ID == "1") {
+			t.Errorf("parked call %s: got the decision %+v", item.ID, item.Decision)
 		}
 	}
 	if len(parked.Interrupts.Items) != 2 {
@@ -503,9 +503,9 @@ func TestDecisionsAboutEndedBranchesAreKept(t *testing.T) {
 			}
 			var vain []string
 			for _, n := range b.notices {
-				for _, c := range n.Calls {
-					if n.Event == runs.EventDecided && c.Decision.Kind == runs.DecisionCancel {
-						vain = append(vain, c.ID)
+				for _, item := range n.Calls {
+					if n.Event == runs.EventDecided && item.Decision.Kind == runs.DecisionCancel {
+						vain = append(vain, item.ID)
 					}
 				}
 			}

@@ -21,9 +21,9 @@ type children struct {
 	run *run
 	// ctx is the context of the turn or step. stopped reports that interrupts are refused; addError
 	// stops the turn or step with an error.
-	ctx      workflow.Context
-	stopped  func() bool
-	addError func(error)
+	ctx               workflow.Context
+	refusesInterrupts func() bool
+	addError          func(error)
 	// otherWork returns how many activities are under way besides the children. interruptsSoFar
 	// returns the interrupts with which the run would end if it ended now, without those of running
 	// children.
@@ -57,11 +57,11 @@ type childInterrupt struct {
 	// by is the CallID of the descendant that waits. Replies name it, and each workflow forwards
 	// them by it.
 	by string
-	// waits has the interrupts, with the state of the waiting child as the first of Suspended. Only
-	// the thread's own workflow sets it; in a child it is nil.
-	waits        *runs.Interrupts
+	// interrupts has the interrupts, with the state of the waiting child as the first of Suspended.
+	// Only the thread's own workflow sets it; in a child it is nil.
+	interrupts   *runs.Interrupts
 	mustStay     bool                     // the waiting child, or one above it, has a program: it cannot end and restart
-	between      []runs.AncestorSize      // subagents between it and the thread, with their payload sizes
+	ancestors    []runs.AncestorSize      // subagents between it and the thread, with their payload sizes
 	announcement *runs.AnnounceInterrupts // what is still to be announced; nil = it has been
 	// replied means that the decisions, or news of a cancel, were sent to the child; suspended that
 	// the child was told to end with its interrupts.
@@ -70,29 +70,29 @@ type childInterrupt struct {
 }
 
 // isOpen reports whether the child still waits for a reply.
-func (a *childInterrupt) isOpen() bool { return !a.replied && !a.suspended }
+func (ci *childInterrupt) isOpen() bool { return !ci.replied && !ci.suspended }
 
 // listen adds the signals of children, and in a child the replies of the parent, to the selector of
 // the turn or step.
 func (c *children) listen(ctx workflow.Context, changes workflow.Selector) {
-	changes.AddReceive(workflow.GetSignalChannel(ctx, runs.SignalInterrupt), func(said workflow.ReceiveChannel, _ bool) {
+	changes.AddReceive(workflow.GetSignalChannel(ctx, runs.SignalInterrupt), func(channel workflow.ReceiveChannel, _ bool) {
 		var in runs.InterruptSignal
-		said.Receive(ctx, &in)
+		channel.Receive(ctx, &in)
 		c.receive(ctx, in)
 	})
 	if c.run.child == nil {
 		return
 	}
-	changes.AddReceive(workflow.GetSignalChannel(ctx, runs.SignalReply), func(said workflow.ReceiveChannel, _ bool) {
+	changes.AddReceive(workflow.GetSignalChannel(ctx, runs.SignalReply), func(channel workflow.ReceiveChannel, _ bool) {
 		var in runs.ReplySignal
-		said.Receive(ctx, &in)
+		channel.Receive(ctx, &in)
 		c.forwardReply(ctx, in)
 	})
 }
 
 // isInterrupted reports whether a child waits for interrupts, or was told to end with them.
 func (c *children) isInterrupted() bool {
-	return slices.ContainsFunc(c.interrupts, func(a *childInterrupt) bool { return !a.replied })
+	return slices.ContainsFunc(c.interrupts, func(ci *childInterrupt) bool { return !ci.replied })
 }
 
 // add registers a child that was started with a workflow ID. ctx is the context that cancel ends.
@@ -103,9 +103,9 @@ func (c *children) add(ctx workflow.Context, id string, child workflow.ChildWork
 // cancelInterrupted cancels the children that wait for interrupts. They end after they have
 // recorded the decisions so far.
 func (c *children) cancelInterrupted() {
-	for _, a := range c.interrupts {
-		if !a.replied {
-			a.child.cancel()
+	for _, ci := range c.interrupts {
+		if !ci.replied {
+			ci.child.cancel()
 		}
 	}
 }
@@ -156,7 +156,7 @@ func (c *children) forward(ctx workflow.Context, m *runningChild, in runs.Interr
 		in.Ancestors = append(in.Ancestors, c.ownSize(ctx))
 	}
 	if in.Interrupts != nil || in.Cancelled || len(in.Ancestors) > 0 || in.Idle {
-		c.run.tellParent(ctx, in)
+		c.run.signalParent(ctx, in)
 	}
 }
 
@@ -170,10 +170,10 @@ func (c *children) ownSize(ctx workflow.Context) runs.AncestorSize {
 // ones: the state of a subagent grows while children of it wait.
 func (c *children) updateSizes(sizes []runs.AncestorSize) {
 	for _, now := range sizes {
-		for _, a := range c.interrupts {
-			for i := range a.between {
-				if a.between[i].CallID == now.CallID {
-					a.between[i] = now
+		for _, ci := range c.interrupts {
+			for i := range ci.ancestors {
+				if ci.ancestors[i].CallID == now.CallID {
+					ci.ancestors[i] = now
 				}
 			}
 		}
@@ -194,32 +194,32 @@ func (c *children) reportsIdle() bool {
 // came.
 func (c *children) forwardReply(ctx workflow.Context, in runs.ReplySignal) {
 	c.run.child.replies++
-	i := slices.IndexFunc(c.interrupts, func(a *childInterrupt) bool { return a.by == in.To && !a.replied })
+	i := slices.IndexFunc(c.interrupts, func(ci *childInterrupt) bool { return ci.by == in.To && !ci.replied })
 	if i < 0 {
 		return // the child that waited has ended
 	}
-	a := c.interrupts[i]
-	a.replied = true
-	c.reply(ctx, a, in)
+	ci := c.interrupts[i]
+	ci.replied = true
+	c.reply(ctx, ci, in)
 }
 
 // reply sends a reply to the child that waits, and blocks until Temporal has delivered the signal.
-func (c *children) reply(ctx workflow.Context, a *childInterrupt, in runs.ReplySignal) {
-	c.onReplyFailed(ctx, a, c.send(ctx, a, in).Get(ctx, nil))
+func (c *children) reply(ctx workflow.Context, ci *childInterrupt, in runs.ReplySignal) {
+	c.onReplyFailed(ctx, ci, c.send(ctx, ci, in).Get(ctx, nil))
 }
 
 // send signals a reply to the direct child of a, without waiting. From now on older reports of the
 // child that it is idle are outdated.
-func (c *children) send(ctx workflow.Context, a *childInterrupt, in runs.ReplySignal) workflow.Future {
-	in.To = a.by
-	a.child.repliesSent, a.child.isIdle = a.child.repliesSent+1, false
-	return a.child.SignalChildWorkflow(ctx, runs.SignalReply, in)
+func (c *children) send(ctx workflow.Context, ci *childInterrupt, in runs.ReplySignal) workflow.Future {
+	in.To = ci.by
+	ci.child.repliesSent, ci.child.isIdle = ci.child.repliesSent+1, false
+	return ci.child.SignalChildWorkflow(ctx, runs.SignalReply, in)
 }
 
 // onReplyFailed stops the turn or step if a reply was not delivered. A child that has ended or is
 // cancelled does not need the reply.
-func (c *children) onReplyFailed(ctx workflow.Context, a *childInterrupt, err error) {
-	if err != nil && !temporal.IsCanceledError(err) && ctx.Err() == nil && c.find(a.child.id) != nil {
+func (c *children) onReplyFailed(ctx workflow.Context, ci *childInterrupt, err error) {
+	if err != nil && !temporal.IsCanceledError(err) && ctx.Err() == nil && c.find(ci.child.id) != nil {
 		c.addError(err)
 	}
 }
@@ -230,17 +230,17 @@ func (c *children) onReplyFailed(ctx workflow.Context, a *childInterrupt, err er
 func (c *children) remove(id string, answer *runs.ToolAnswer) {
 	m := c.find(id)
 	c.running = slices.DeleteFunc(c.running, func(other *runningChild) bool { return other == m })
-	c.interrupts = slices.DeleteFunc(c.interrupts, func(a *childInterrupt) bool {
+	c.interrupts = slices.DeleteFunc(c.interrupts, func(ci *childInterrupt) bool {
 		switch {
-		case a.child != m:
+		case ci.child != m:
 			return false
-		case a.waits == nil:
-		case answer.Suspended != nil && !a.replied:
-			answer.Interrupts.AdoptDecisions(a.waits)
-			c.run.interrupts.suspended = append(c.run.interrupts.suspended, a.waits)
-			c.run.interrupts.withdraw(a.waits)
+		case ci.interrupts == nil:
+		case answer.Suspended != nil && !ci.replied:
+			answer.Interrupts.AdoptDecisions(ci.interrupts)
+			c.run.interrupts.suspended = append(c.run.interrupts.suspended, ci.interrupts)
+			c.run.interrupts.drop(ci.interrupts)
 		default:
-			c.run.cancelInterrupts(c.ctx, a.waits)
+			c.run.cancelInterrupts(c.ctx, ci.interrupts)
 		}
 		return true
 	})
@@ -278,7 +278,7 @@ func (c *children) await(ctx workflow.Context, changes workflow.Selector, until 
 	}
 	_ = c.announceAll(ctx) // an error is in stopped, which the caller checks
 	if r.child != nil && c.reportsIdle() {
-		r.tellParent(ctx, runs.InterruptSignal{Idle: true, Ancestors: []runs.AncestorSize{c.ownSize(ctx)}})
+		r.signalParent(ctx, runs.InterruptSignal{Idle: true, Ancestors: []runs.AncestorSize{c.ownSize(ctx)}})
 	}
 }
 
@@ -286,32 +286,32 @@ func (c *children) await(ctx workflow.Context, changes workflow.Selector, until 
 // latest at the given time; zero = no interrupt is open.
 func (c *children) nextCheck(at time.Time) (until time.Time) {
 	for _, a := range c.interrupts {
-		if !a.isOpen() || c.stopped() {
+		if !a.isOpen() || c.refusesInterrupts() {
 			continue
 		}
 		until = runs.Earlier(until, at)
-		if a.waits != nil {
-			until = runs.Earlier(until, a.waits.NextTime())
+		if a.interrupts != nil {
+			until = runs.Earlier(until, a.interrupts.NextTime())
 		}
 	}
 	return until
 }
 
 // isResolved reports whether all interrupts are decided and the reply is still to be sent.
-func (a *childInterrupt) isResolved() bool {
-	return a.waits != nil && a.isOpen() && a.waits.IsResolved()
+func (ci *childInterrupt) isResolved() bool {
+	return ci.interrupts != nil && ci.isOpen() && ci.interrupts.IsResolved()
 }
 
 // replyResolved replies to children whose interrupts are all decided. It applies expiry first,
 // which may decide interrupts before they are announced.
 func (c *children) replyResolved(ctx workflow.Context) {
-	for _, a := range c.interrupts {
-		if a.waits == nil {
+	for _, ci := range c.interrupts {
+		if ci.interrupts == nil {
 			continue
 		}
-		if a.waits.ApplyTime(workflow.Now(ctx)); a.isResolved() {
-			c.reply(ctx, a, runs.ReplySignal{Calls: a.waits.Of(1).Items})
-			a.replied = true
+		if ci.interrupts.ApplyTime(workflow.Now(ctx)); ci.isResolved() {
+			c.reply(ctx, ci, runs.ReplySignal{Calls: ci.interrupts.Of(1).Items})
+			ci.replied = true
 		}
 	}
 }

@@ -21,12 +21,12 @@ const compensationTime = 10 * time.Minute
 // the log. A second call, while the run compensates, means that the time for compensation has
 // passed.
 func (p interpreter) compensate(ctx workflow.Context, end ending) (_ ending, over bool) {
-	w := p.position
+	pos := p.position
 	goesOn := p.run.in.Program != "" // the program may continue after the step
-	if p.run.child == nil && !goesOn && w.End == nil && len(w.Cursor.Undo) == 0 && (w.Branches == nil || !w.Branches.Compensates) && !p.mayHaveEnded() {
+	if p.run.child == nil && !goesOn && pos.End == nil && len(pos.Cursor.Undo) == 0 && (pos.Branches == nil || !pos.Branches.Compensates) && !p.mayHaveEnded() {
 		return end, true
 	}
-	failure := end.why()
+	failure := end.failure()
 	if end.outcome == runs.OutcomeCancelled {
 		failure.Code = string(runs.OutcomeCancelled)
 	} else if p.run.overdue(ctx) && p.run.child != nil && p.run.child.BranchPath != "" {
@@ -35,11 +35,11 @@ func (p interpreter) compensate(ctx workflow.Context, end ending) (_ ending, ove
 		out := p.run.durationEnding()
 		failure = pipeline.Failure{Code: out.code, Message: out.message}
 	}
-	w.Event = &pipeline.Event{Kind: pipeline.EventCancelled, Failure: &failure}
-	if w.End != nil || w.Cursor.Undoing != nil { // no time is left: each further advance skips one compensation
+	pos.Event = &pipeline.Event{Kind: pipeline.EventCancelled, Failure: &failure}
+	if pos.End != nil || pos.Cursor.Undoing != nil { // no time is left: each further advance skips one compensation
 		return ending{}, false
 	}
-	w.End = &runs.PendingEnd{Outcome: end.outcome, Failure: failure}
+	pos.End = &runs.PendingEnd{Outcome: end.outcome, Failure: failure}
 	if until := workflow.Now(ctx).Add(compensationTime); !goesOn || p.run.budget.Deadline.Before(until) {
 		p.run.budget.Deadline = until
 	}

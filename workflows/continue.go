@@ -46,7 +46,7 @@ func (t *thread) pause(ctx workflow.Context) error {
 		r.excludeWait(ctx, since)
 		return nil
 	}
-	_, _ = workflow.AwaitWithTimeout(ctx, r.in.ParkPatience(), unpaused)
+	_, _ = workflow.AwaitWithTimeout(ctx, r.in.ParkDelay(), unpaused)
 	r.excludeWait(ctx, since)
 	t.notifier.handOver(ctx, r.interrupts.notifiable())
 	if r.control.paused && ctx.Err() == nil {

@@ -14,12 +14,12 @@ import (
 //
 // The log announces an interrupt before the workflow task that records the announcement is
 // completed. So a decision may arrive in the same task, and update handlers run first. The handler
-// therefore lets the run catch up, and waits up to decidePatience for an interrupt that is not
+// therefore lets the run catch up, and waits up to decideTimeout for an interrupt that is not
 // known yet. It blocks while the thread takes no decisions, because its children are ending.
 func (t *thread) decide(ctx workflow.Context, in runs.DecideRequest) (runs.DecideResult, error) {
 	t.catchUp(ctx)
 	if unknown := func() bool { return !t.phase.isEnding() && !t.hasInterrupt(in) }; unknown() {
-		_, _ = workflow.AwaitWithTimeout(ctx, decidePatience, func() bool { return !unknown() }) // an error means that no interrupt came in time
+		_, _ = workflow.AwaitWithTimeout(ctx, decideTimeout, func() bool { return !unknown() }) // an error means that no interrupt came in time
 	}
 	var out runs.DecideResult
 	for _, d := range in.Decisions {
@@ -27,8 +27,8 @@ func (t *thread) decide(ctx workflow.Context, in runs.DecideRequest) (runs.Decid
 	}
 	// Only now: decisions of the same update may resolve the interrupts together.
 	for i, d := range in.Decisions {
-		w := t.run.interruptsOf(d.CallID)
-		out.Results[i].Settled = out.Results[i].Error == "" && w.Find(d.CallID) != nil && w.IsResolved()
+		set := t.run.interruptsOf(d.CallID)
+		out.Results[i].Settled = out.Results[i].Error == "" && set.Find(d.CallID) != nil && set.IsResolved()
 	}
 	return out, nil
 }
@@ -41,8 +41,8 @@ func (t *thread) catchUp(ctx workflow.Context) {
 	_ = workflow.Await(ctx, func() bool { return caughtUp && t.phase.takesDecisions() }) // a handler's context does not end
 }
 
-// decidePatience is how long a decision may arrive before the workflow knows its interrupt.
-const decidePatience = time.Second
+// decideTimeout is how long a decision may arrive before the workflow knows its interrupt.
+const decideTimeout = time.Second
 
 // hasInterrupt reports whether one of the decisions is about an interrupt that the thread knows.
 func (t *thread) hasInterrupt(in runs.DecideRequest) bool {

@@ -10,15 +10,15 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// disturbances are the error types of attempts that failed without a fault of the step: its worker
-// died or stopped, or NATS was unavailable.
-var disturbances = []string{"worker_lost", "worker_stopped", "log_unavailable"}
+// externalFailures are the error types of attempts that failed without a fault of the step: its
+// worker died or stopped, or NATS was unavailable.
+var externalFailures = []string{"worker_lost", "worker_stopped", "log_unavailable"}
 
-// isDisturbed reports whether an activity ran out of time because of disturbances. Temporal then
-// reports the error of the last attempt instead of a timeout.
-func isDisturbed(err error) bool {
+// timedOutByOutage reports whether an activity ran out of time because of disturbances. Temporal
+// then reports the error of the last attempt instead of a timeout.
+func timedOutByOutage(err error) bool {
 	var app *temporal.ApplicationError
-	if !errors.As(err, &app) || !slices.Contains(disturbances, app.Type()) {
+	if !errors.As(err, &app) || !slices.Contains(externalFailures, app.Type()) {
 		return false
 	}
 	var ended *temporal.ActivityError
@@ -32,7 +32,7 @@ func isDisturbed(err error) bool {
 // overdueEnding returns how the run ends when an activity has run out of time: with the step's
 // timeout if that is earlier than the run's deadline.
 func (r *run) overdueEnding() ending {
-	if l := r.activeStep(); l != nil && runs.Earlier(l.Deadline, r.budget.Deadline).Before(r.budget.Deadline) {
+	if active := r.activeStep(); active != nil && runs.Earlier(active.Deadline, r.budget.Deadline).Before(r.budget.Deadline) {
 		return ending{outcome: runs.OutcomeError, code: timeout.Code, message: timeout.Message}
 	}
 	return r.durationEnding()

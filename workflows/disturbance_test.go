@@ -37,7 +37,7 @@ func TestIsDisturbed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := isDisturbed(c.err); got != c.late {
+			if got := timedOutByOutage(c.err); got != c.late {
 				t.Errorf("isDisturbed: got %v, want %v", got, c.late)
 			}
 		})

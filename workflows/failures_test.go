@@ -24,7 +24,7 @@ func TestFailuresOfManyBranches(t *testing.T) {
 	t.Parallel()
 	const count = 10_000
 	long := strings.Repeat(`"`, 300)
-	f := &branches{fan: &runs.Branches{Path: strings.Repeat("p", 400), Count: count, Concurrency: 100, Record: 1 << 60, Last: 1 << 60}}
+	f := &branches{fan: &runs.Branches{Path: strings.Repeat("p", 400), Count: count, Concurrency: 100, Record: 1 << 60, HighestRecord: 1 << 60}}
 	failed := 0
 	for index := count - 1; index >= 0 && !f.hasFailed(); index-- {
 		f.addFailure(index, pipeline.Failure{Code: fmt.Sprint("code_", index), Message: long})
@@ -64,18 +64,18 @@ func TestBranchFailuresOfNone(t *testing.T) {
 // other branches are stopped.
 func TestBranchesWithoutAnEnd(t *testing.T) {
 	t.Parallel()
-	broken := []runs.BranchFailure{{Failure: pipeline.Failure{Code: "broken"}, Branches: []int{0}}}
+	broken := []runs.FailureGroup{{Failure: pipeline.Failure{Code: "broken"}, Branches: []int{0}}}
 	for name, c := range map[string]struct {
 		fan       runs.Branches
 		cancelled bool
 		err       error
 		lost      bool
 	}{
-		"stopped":          {runs.Branches{StopOnFailure: true, Failures: broken, Last: 7}, false, temporal.NewCanceledError(), false},
-		"cancelled":        {runs.Branches{Last: 7}, true, temporal.NewCanceledError(), false},
-		"lost":             {runs.Branches{Failures: broken, Last: 7}, false, temporal.NewCanceledError(), true},
-		"lost as stopped":  {runs.Branches{StopOnFailure: true, Failures: broken, Last: 7}, true, errors.New("lost"), true},
-		"lost at the last": {runs.Branches{Last: 7}, false, errors.New("lost"), true},
+		"stopped":          {runs.Branches{StopOnFailure: true, Failures: broken, HighestRecord: 7}, false, temporal.NewCanceledError(), false},
+		"cancelled":        {runs.Branches{HighestRecord: 7}, true, temporal.NewCanceledError(), false},
+		"lost":             {runs.Branches{Failures: broken, HighestRecord: 7}, false, temporal.NewCanceledError(), true},
+		"lost as stopped":  {runs.Branches{StopOnFailure: true, Failures: broken, HighestRecord: 7}, true, errors.New("lost"), true},
+		"lost at the last": {runs.Branches{HighestRecord: 7}, false, errors.New("lost"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -273,8 +273,8 @@ func TestRunAfterAHandoff(t *testing.T) {
 	if next.Continues != "r" || next.Agent != "b" || next.Limits != taker.Limits || next.Progress != nil {
 		t.Errorf("next run: got %+v", next)
 	}
-	if w := h.finished[0].Interrupts; w.Agent != "b" || w.Revision != "vb" {
-		t.Errorf("interrupts: got the agent %s, revision %s", w.Agent, w.Revision)
+	if set := h.finished[0].Interrupts; set.Agent != "b" || set.Revision != "vb" {
+		t.Errorf("interrupts: got the agent %s, revision %s", set.Agent, set.Revision)
 	}
 }
 

@@ -17,14 +17,14 @@ import (
 const stepHeld = "held"
 
 // tryHold reports whether a payload has room for the interrupts of a turn. In a held run it makes
-// them the interrupts of the turn, also while calls of the turn are under way: a decision may arrive
-// before they end. Interrupts of suspended subagents end the run, so they are not held.
-func (r *run) tryHold(w *runs.Interrupts) bool {
-	if !r.in.Hold || len(w.Suspended) > 0 {
-		return w.Fits(r.in)
+// them the interrupts of the turn, also while calls of the turn are under way: a decision may
+// arrive before they end. Interrupts of suspended subagents end the run, so they are not held.
+func (r *run) tryHold(set *runs.Interrupts) bool {
+	if !r.in.Hold || len(set.Suspended) > 0 {
+		return set.Fits(r.in)
 	}
-	r.interrupts.hold(w)
-	return len(w.Items) <= runs.MaxInterrupts && r.fits()
+	r.interrupts.hold(set)
+	return len(set.Items) <= runs.MaxInterrupts && r.fits()
 }
 
 // announceHeld announces the interrupts of the turn to readers and the inbox (interrupt.announce),
@@ -41,7 +41,7 @@ func (r *run) announceHeld(ctx workflow.Context) (end ending, over bool) {
 	var seq uint64
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "hold"))
 	if err := workflow.ExecuteActivity(ctx, runs.ActivityAnnounce, in).Get(ctx, &seq); err != nil {
-		return r.failure(ctx, err), true
+		return r.endingFromError(ctx, err), true
 	}
 	r.log.Main, r.log.OpenStep = seq, ""
 	r.interrupts.held.After = seq
@@ -57,7 +57,7 @@ func (r *run) continueHeld(ctx workflow.Context) (end ending, over bool, err err
 		end, over = r.awaitReply(ctx)
 		return end, over, nil
 	}
-	if err := r.awaitHeld(ctx, r.in.ParkPatience()); err != nil {
+	if err := r.awaitHeld(ctx, r.in.ParkDelay()); err != nil {
 		return ending{}, false, err
 	}
 	end, over = r.applyHeld(ctx)
@@ -67,37 +67,37 @@ func (r *run) continueHeld(ctx workflow.Context) (end ending, over bool, err err
 // applyHeld applies the decisions about the interrupts of the turn. In a cancelled run it only
 // records them, and cancels the other interrupts. over reports that the run ends.
 func (r *run) applyHeld(ctx workflow.Context) (end ending, over bool) {
-	w := r.interrupts.held
+	set := r.interrupts.held
 	r.interrupts.held = nil // in every case: a pipeline may continue after a failure or a cancel
 	if ctx.Err() != nil {
-		if w.HasDecision() { // acknowledged decisions are recorded, though they take no effect
-			_, _ = r.applyDecisions(ctx, w, r.step(r.turn, w.StepName(stepHeld), stepTools))
+		if set.HasDecision() { // acknowledged decisions are recorded, though they take no effect
+			_, _ = r.applyDecisions(ctx, set, r.step(r.turn, set.StepName(stepHeld), stepTools))
 		}
-		r.cancelInterrupts(ctx, w)
+		r.cancelInterrupts(ctx, set)
 		return ending{outcome: runs.OutcomeCancelled}, true
 	}
-	if r.interrupts.answered = w; w.FailsRun() {
+	if r.interrupts.answered = set; set.FailsRun() {
 		return ending{outcome: runs.OutcomeError, code: runs.CodeApprovalExpired, message: "the interrupt expired without a decision"}, true
 	}
-	return r.applyDecisions(ctx, w, r.step(r.turn, w.StepName(stepHeld), stepTools))
+	return r.applyDecisions(ctx, set, r.step(r.turn, set.StepName(stepHeld), stepTools))
 }
 
 // awaitHeld blocks until the interrupts of the turn are resolved, or the run is cancelled: then it
 // returns nil. After patience, or when the history grows long, it returns the error that continues
 // as thread.parked. The wait does not count against the deadline.
 func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
-	w, since := r.interrupts.held, workflow.Now(ctx)
-	late := since.Add(patience)
-	for !w.IsResolved() && ctx.Err() == nil {
-		r.awaitHeldUntil(ctx, r.waitUntil(w.NextTime(), late))
+	set, since := r.interrupts.held, workflow.Now(ctx)
+	parkAt := since.Add(patience)
+	for !set.IsResolved() && ctx.Err() == nil {
+		r.awaitHeldUntil(ctx, r.waitUntil(set.NextTime(), parkAt))
 		now := workflow.Now(ctx)
-		w.ApplyTime(now)
-		if r.mustStay() || now.Before(late) && !historyIsLong(ctx) {
+		set.ApplyTime(now)
+		if r.mustStay() || now.Before(parkAt) && !historyIsLong(ctx) {
 			continue
 		}
 		// Before continue-as-new: notifications get workflows of their own, and signaled results
 		// must be in the log.
-		if r.thread.detachNotifications(ctx); r.thread.awaitResults(ctx) && !w.IsResolved() {
+		if r.thread.detachNotifications(ctx); r.thread.awaitResults(ctx) && !set.IsResolved() {
 			r.excludeWait(ctx, since)
 			return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: r.carry()})
 		}
@@ -108,11 +108,11 @@ func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
 
 // waitUntil returns how long this execution waits: until next (zero = without limit), and at most
 // until late if it can continue as new.
-func (r *run) waitUntil(next, late time.Time) time.Time {
+func (r *run) waitUntil(next, parkAt time.Time) time.Time {
 	if r.mustStay() {
 		return next
 	}
-	return runs.Earlier(next, late)
+	return runs.Earlier(next, parkAt)
 }
 
 // awaitHeldUntil blocks until the interrupts of the turn are resolved, the run is cancelled, the

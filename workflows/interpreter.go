@@ -30,7 +30,7 @@ func endingOf(t *runs.PendingEnd) ending {
 	if t.Outcome == runs.OutcomeCancelled {
 		return ending{outcome: t.Outcome}
 	}
-	end := failureEnding(t.Failure)
+	end := endingFromFailure(t.Failure)
 	end.outcome = t.Outcome
 	return end
 }
@@ -96,7 +96,7 @@ func (p interpreter) steps(ctx workflow.Context) (ending, error) {
 		next, err := p.advance(p.compensationCtx(ctx))
 		switch {
 		case err != nil:
-			return p.run.failure(p.compensationCtx(ctx), err), nil
+			return p.run.endingFromError(p.compensationCtx(ctx), err), nil
 		case next.IsEnd():
 			return p.endOfSteps(ctx, next), nil
 		case ahead:
@@ -126,7 +126,7 @@ func (p interpreter) endOfSteps(ctx workflow.Context, last runs.AdvanceResult) e
 	case last.Failed != nil && ctx.Err() != nil:
 		return ending{outcome: runs.OutcomeCancelled}
 	case last.Failed != nil:
-		return failureEnding(*last.Failed)
+		return endingFromFailure(*last.Failed)
 	}
 	return ending{outcome: runs.OutcomeSuccess}
 }
@@ -169,21 +169,21 @@ func (p interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 	opening, _ := workflow.NewDisconnectedContext(ctx) // the log needs RUN_STARTED before the reaction to a cancel
 	var next runs.AdvanceResult
 	if err := p.runAdvance(opening, in, &next); err != nil {
-		return p.run.failure(ctx, err), true
+		return p.run.endingFromError(ctx, err), true
 	}
-	w := p.run.in.Resume
+	set := p.run.in.Resume
 	switch {
-	case p.position.Branches != nil && w.Exceeded == nil:
+	case p.position.Branches != nil && set.Exceeded == nil:
 		return ending{}, false // runBranches hands the decisions to the suspended branches
-	case w.FailsRun():
+	case set.FailsRun():
 		return p.onStepEnd(ctx, ending{outcome: runs.OutcomeError, code: runs.CodeApprovalExpired, message: "the interrupt expired without a decision"})
 	}
-	if calls := decidedCalls(w); len(calls) > 0 {
-		if end, over = p.run.applyDecisions(ctx, w, p.run.step(p.run.turn, stepTools, stepTools)); over {
+	if calls := decidedCalls(set); len(calls) > 0 {
+		if end, over = p.run.applyDecisions(ctx, set, p.run.step(p.run.turn, stepTools, stepTools)); over {
 			return p.onStepEnd(ctx, end)
 		}
 	}
-	if l := p.position.Active; l != nil && l.CallID != "" {
+	if active := p.position.Active; active != nil && active.CallID != "" {
 		return p.onStepEnd(ctx, ending{outcome: runs.OutcomeSuccess})
 	}
 	p.run.turn++
@@ -194,20 +194,20 @@ func (p interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 // reached, and sets the event with which it ended. A run that is cancelled or over its limits
 // begins no step. over reports that the run ends. The error is nil except to continue as new.
 func (p interpreter) runActiveStep(ctx workflow.Context) (end ending, over bool, err error) {
-	w := p.position
+	pos := p.position
 	end, over = p.run.mustEnd(ctx)
 	// Suspended branches restart also in a cancelled run: only they know what they have to
 	// compensate.
-	again := w.Branches != nil && w.Branches.Suspended && ctx.Err() != nil
+	again := pos.Branches != nil && pos.Branches.Suspended && ctx.Err() != nil
 	switch {
 	case over && !again:
-	case w.Branches != nil:
+	case pos.Branches != nil:
 		end, over, err = p.runBranches(ctx)
-	case w.Active != nil && w.Active.CallID != "":
+	case pos.Active != nil && pos.Active.CallID != "":
 		end, over, err = p.runCall(ctx)
-	case w.Active != nil:
+	case pos.Active != nil:
 		end, over, err = p.runAgent(ctx)
-	case !w.Wake.IsZero():
+	case !pos.Wake.IsZero():
 		end, over = p.sleep(ctx)
 		return end, over, nil
 	default:
@@ -259,8 +259,8 @@ func (p interpreter) runCall(ctx workflow.Context) (end ending, over bool, err e
 func (p interpreter) runAgent(ctx workflow.Context) (end ending, over bool, err error) {
 	for ; ; p.run.turn++ {
 		if p.run.interrupts.held == nil {
-			if l := p.position.Active; l.Turns >= l.Limits.Turns {
-				return limit(runs.CodeLimitTurns, "the agent reached its limit of %d turns", l.Limits.Turns), true, nil
+			if active := p.position.Active; active.Turns >= active.Limits.Turns {
+				return limitEnding(runs.CodeLimitTurns, "the agent reached its limit of %d turns", active.Limits.Turns), true, nil
 			}
 			if err := p.run.safePoint(ctx); err != nil {
 				return ending{}, false, err
@@ -290,7 +290,7 @@ func (r *run) isDoneDespiteCancel(left int) bool { return r.activeStep() != nil 
 // branches have set. over reports that the run ends instead: with interrupts, because another
 // execution owns it, or because it is cancelled or over its limits and has nothing to compensate.
 func (p interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, over bool) {
-	w := p.position
+	pos := p.position
 	if end.interrupts != nil {
 		return end, true
 	}
@@ -301,12 +301,12 @@ func (p interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, over
 	case end.endsPipeline(), end.outcome != runs.OutcomeSuccess && p.run.overdue(ctx):
 		return p.compensate(ctx, end)
 	case end.outcome == runs.OutcomeError:
-		why := end.why()
-		w.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &why}
-	case w.Event == nil:
-		w.Event, w.Answered = &pipeline.Event{Kind: pipeline.EventDone}, p.run.answerMessage
+		failure := end.failure()
+		pos.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &failure}
+	case pos.Event == nil:
+		pos.Event, pos.Answered = &pipeline.Event{Kind: pipeline.EventDone}, p.run.answerMessage
 		if p.run.child != nil && p.run.child.BranchPath == "" {
-			w.LastAnswer = p.run.answerMessage
+			pos.LastAnswer = p.run.answerMessage
 		}
 	}
 	return ending{}, false
@@ -324,7 +324,7 @@ func (r *run) overdue(ctx workflow.Context) bool { return r.budget.IsOverdue(wor
 
 // durationEnding returns the ending of a run whose deadline has passed.
 func (r *run) durationEnding() ending {
-	return limit(runs.CodeLimitDuration, "the run reached its limit of %s", r.in.Limits.Duration)
+	return limitEnding(runs.CodeLimitDuration, "the run reached its limit of %s", r.in.Limits.Duration)
 }
 
 // timeout is the failure of a step whose deadline has passed.

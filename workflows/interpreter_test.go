@@ -189,8 +189,8 @@ func TestStepsHaveDeadlines(t *testing.T) {
 		return done(`1`), nil
 	}
 	k.want(k.walk(stepsInput()), runs.OutcomeSuccess, "", "all/one", "three")
-	if l := k.advances[1].Position.Active; l == nil || l.Deadline.Sub(k.advances[0].Now) != 10*time.Minute {
-		t.Errorf("active step: got %+v, want a deadline after 10m", l)
+	if active := k.advances[1].Position.Active; active == nil || active.Deadline.Sub(k.advances[0].Now) != 10*time.Minute {
+		t.Errorf("active step: got %+v, want a deadline after 10m", active)
 	}
 	if f := k.advances[1].Position.Event.Failure; f == nil || f.Code != "timeout" {
 		t.Errorf("failure: got %+v, want timeout", f)

@@ -13,11 +13,11 @@ import (
 // of tools to it.
 func (r *run) interruptsOfAnswer(ctx workflow.Context, a runs.ModelAnswer) *runs.Interrupts {
 	by, now := r.activeAgent(), workflow.Now(ctx)
-	w := &runs.Interrupts{MessageID: a.MessageID, Subagents: a.Subagents, Handoff: a.Handoff, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Position: r.pipeline.position, Opened: now}
-	if l := r.activeStep(); l != nil && l.Place.Inline {
-		w.Step, w.Tree = l.Place.Path, l.Place.Tree
+	set := &runs.Interrupts{MessageID: a.MessageID, Subagents: a.Subagents, Handoff: a.Handoff, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Position: r.pipeline.position, Opened: now}
+	if active := r.activeStep(); active != nil && active.Place.Inline {
+		set.Step, set.Tree = active.Place.Path, active.Place.Tree
 	}
-	w.Spent = r.budget.Carried(r.in.Limits, now)
+	set.Spent = r.budget.Carried(r.in.Limits, now)
 	for i, c := range a.Calls {
 		if !c.IsInterrupt() {
 			continue
@@ -26,9 +26,9 @@ func (r *run) interruptsOfAnswer(ctx workflow.Context, a runs.ModelAnswer) *runs
 		if c.Approval != nil {
 			waiting.Expires = r.expiry(now, c.Approval.Expires)
 		}
-		w.Items = append(w.Items, waiting)
+		set.Items = append(set.Items, waiting)
 	}
-	return w
+	return set
 }
 
 // expiry returns when an interrupt that opens now expires; zero = never. after is the time that the
@@ -37,8 +37,8 @@ func (r *run) expiry(now time.Time, after time.Duration) (at time.Time) {
 	if after > 0 {
 		at = now.Add(after)
 	}
-	if l := r.activeStep(); l != nil {
-		at = runs.Earlier(at, l.Deadline)
+	if active := r.activeStep(); active != nil {
+		at = runs.Earlier(at, active.Deadline)
 	}
 	return at
 }
@@ -47,30 +47,30 @@ func (r *run) expiry(now time.Time, after time.Duration) (at time.Time) {
 // subagents. It leaves out client tool calls that the client has abandoned or whose results came
 // with its input: no activity has to write these. It also leaves out the handoff, calls of
 // suspended children, and in a cancelled run calls without a decision.
-func decidedCalls(w *runs.Interrupts) []call {
+func decidedCalls(set *runs.Interrupts) []call {
 	var calls []call
-	for _, c := range w.Items {
-		d := c.Decision
-		if d == nil || c.Child > 0 || w.Handoff.Is(c.Index) || d.Kind == runs.DecisionAbandon || d.Kind == runs.DecisionToolResult && d.Input == 0 {
+	for _, item := range set.Items {
+		d := item.Decision
+		if d == nil || item.Child > 0 || set.Handoff.Is(item.Index) || d.Kind == runs.DecisionAbandon || d.Kind == runs.DecisionToolResult && d.Input == 0 {
 			continue
 		}
-		calls = append(calls, decidedCall(c, w.Subagents))
+		calls = append(calls, decidedCall(item, set.Subagents))
 	}
-	return append(calls, resumedCalls(w)...)
+	return append(calls, resumedCalls(set)...)
 }
 
 // decidedCall returns the call of an interrupt, with its decision. The interrupt must be decided.
-func decidedCall(c runs.Interrupt, delegates []runs.AgentRef) call {
-	d := c.Decision
+func decidedCall(item runs.Interrupt, delegates []runs.AgentRef) call {
+	d := item.Decision
 	next := call{
-		index: c.Index, id: c.ID, tool: c.Tool, queue: c.Queue, sequence: c.Sequence,
-		decision: d, votes: c.DecidingVotes(), subagent: c.Agent(delegates), raised: c.Asked,
+		index: item.Index, id: item.ID, tool: item.Tool, queue: item.Queue, sequence: item.Sequence,
+		decision: d, votes: item.DecidingVotes(), subagent: item.Agent(delegates), answeredQuestion: item.Question,
 	}
-	if d.Kind == runs.DecisionExpire && c.Approval != nil {
-		next.onExpiry = c.Approval.OnExpiry
+	if d.Kind == runs.DecisionExpire && item.Approval != nil {
+		next.onExpiry = item.Approval.OnExpiry
 	}
 	if d.Remember != "" {
-		next.remember = c.Approval.Policy
+		next.remember = item.Approval.Policy
 	}
 	return next
 }

@@ -26,12 +26,14 @@ type interrupts struct {
 
 // hold makes w the interrupts of the current turn. Earlier ones are kept while they have pending
 // notifications.
-func (i *interrupts) hold(w *runs.Interrupts) { i.held, i.answered, i.earlier = w, nil, i.notifiable() }
+func (i *interrupts) hold(set *runs.Interrupts) {
+	i.held, i.answered, i.earlier = set, nil, i.notifiable()
+}
 
 // unhold drops the interrupts of the turn without decisions, because the turn has failed.
 func (i *interrupts) unhold() {
 	if i.held != nil {
-		i.withdraw(i.held)
+		i.drop(i.held)
 		i.held = nil
 	}
 }
@@ -40,10 +42,10 @@ func (i *interrupts) unhold() {
 // those that are open, those resolved last, and those that the run resumes (began); nil = none. The
 // result need not have the call. A cancelled run takes no decisions about open interrupts of its
 // turn and its children.
-func (i *interrupts) find(callID string, began *runs.Interrupts, cancelled bool) *runs.Interrupts {
-	for _, w := range slices.Backward(i.concurrent) {
-		if w.Find(callID) != nil && !cancelled {
-			return w
+func (i *interrupts) find(callID string, resumed *runs.Interrupts, cancelled bool) *runs.Interrupts {
+	for _, set := range slices.Backward(i.concurrent) {
+		if set.Find(callID) != nil && !cancelled {
+			return set
 		}
 	}
 	switch {
@@ -56,37 +58,37 @@ func (i *interrupts) find(callID string, began *runs.Interrupts, cancelled bool)
 	case i.answered != nil:
 		return i.answered
 	}
-	return began
+	return resumed
 }
 
 // open returns the IDs of calls that the active run and its children wait for, without those that
 // the decisions resolve.
 func (i *interrupts) open(decisions []runs.Decision) []string {
 	var ids []string
-	for _, w := range slices.Concat(i.concurrent, i.suspended, []*runs.Interrupts{i.held}) {
-		if w != nil {
-			more, _ := w.Open(decisions...)
+	for _, set := range slices.Concat(i.concurrent, i.suspended, []*runs.Interrupts{i.held}) {
+		if set != nil {
+			more, _ := set.Open(decisions...)
 			ids = append(ids, more...)
 		}
 	}
 	return ids
 }
 
-// withdraw stops the wait for interrupts of children. It keeps them while notifications about them
+// drop stops the wait for interrupts of children. It keeps them while notifications about them
 // are pending.
-func (i *interrupts) withdraw(all ...*runs.Interrupts) {
-	i.concurrent = slices.DeleteFunc(i.concurrent, func(w *runs.Interrupts) bool { return slices.Contains(all, w) })
-	all = slices.DeleteFunc(slices.Clone(all), func(w *runs.Interrupts) bool { return slices.Contains(i.earlier, w) })
+func (i *interrupts) drop(all ...*runs.Interrupts) {
+	i.concurrent = slices.DeleteFunc(i.concurrent, func(set *runs.Interrupts) bool { return slices.Contains(all, set) })
+	all = slices.DeleteFunc(slices.Clone(all), func(set *runs.Interrupts) bool { return slices.Contains(i.earlier, set) })
 	i.earlier = slices.DeleteFunc(append(i.earlier, all...), (*runs.Interrupts).IsNotified)
 }
 
 // cancel cancels interrupts and withdraws them: no decision can take effect, and approvers are
 // notified of that.
 func (i *interrupts) cancel(now time.Time, all ...*runs.Interrupts) {
-	for _, w := range all {
-		w.CancelAnnounced(now)
+	for _, set := range all {
+		set.CancelAnnounced(now)
 	}
-	i.withdraw(all...)
+	i.drop(all...)
 }
 
 // notifiable returns the resolved interrupts with pending notifications.
@@ -97,10 +99,10 @@ func (i *interrupts) notifiable() []*runs.Interrupts {
 // nextPending returns the first interrupts with pending notifications: those that the run resumes
 // (began) come first, then resolved ones, then open ones. It skips those in except; nil = there are
 // none.
-func (i *interrupts) nextPending(began *runs.Interrupts, except map[*runs.Interrupts]bool) *runs.Interrupts {
-	for _, w := range slices.Concat([]*runs.Interrupts{began}, i.notifiable(), i.concurrent, []*runs.Interrupts{i.held, i.afterEnd}) {
-		if w.HasPending() && !except[w] {
-			return w
+func (i *interrupts) nextPending(resumed *runs.Interrupts, except map[*runs.Interrupts]bool) *runs.Interrupts {
+	for _, set := range slices.Concat([]*runs.Interrupts{resumed}, i.notifiable(), i.concurrent, []*runs.Interrupts{i.held, i.afterEnd}) {
+		if set.HasPending() && !except[set] {
+			return set
 		}
 	}
 	return nil

@@ -28,16 +28,16 @@ func sendNotification(ctx workflow.Context, n runs.Notification) {
 // notificationsID returns the workflow ID for the pending notifications about interrupts. It is
 // unique in the thread: the interrupts of a message may come in rounds, and several executions may
 // send notifications about the same interrupts, each from another number on.
-func notificationsID(ctx workflow.Context, w *runs.Interrupts) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%d", w.RunID, w.MessageID, w.Round, w.Pending[0].Number))
+func notificationsID(ctx workflow.Context, set *runs.Interrupts) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%d", set.RunID, set.MessageID, set.Round, set.Pending[0].Number))
 	return workflow.GetInfo(ctx).WorkflowExecution.ID + "/notices/" + hex.EncodeToString(sum[:8])
 }
 
 // SendNotifications is interrupt.notifications.v1: it sends the pending notifications of one set of
 // interrupts, oldest first. It ends when all are sent, and never fails.
 func SendNotifications(ctx workflow.Context, in runs.NotificationsInput) error {
-	for w := in.Interrupts; w.HasPending(); w.Pending = w.Pending[1:] {
-		if n := w.Notification(in.Thread); len(n.Calls) > 0 {
+	for set := in.Interrupts; set.HasPending(); set.Pending = set.Pending[1:] {
+		if n := set.Notification(in.Thread); len(n.Calls) > 0 {
 			sendNotification(ctx, n)
 		}
 	}

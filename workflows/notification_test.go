@@ -274,7 +274,7 @@ func TestNoticesOfQuestionsInAHeldTurn(t *testing.T) {
 		return says(30), nil
 	}
 	h.tool = asksTwice(&calls)
-	sent := h.sentAfterTheRun(func(n runs.Notification) string { return fmt.Sprint(n.Calls[0].Asked.Number, " ", n.Event) })
+	sent := h.sentAfterTheRun(func(n runs.Notification) string { return fmt.Sprint(n.Calls[0].Question.Number, " ", n.Event) })
 	h.decide(time.Minute, answers(1))
 	h.decide(2*time.Minute, answers(2))
 	if result, _ := h.run(heldInput()); result.Outcome != runs.OutcomeSuccess {

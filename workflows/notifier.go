@@ -22,12 +22,12 @@ type notifier struct {
 }
 
 const (
-	// stopPatience is how long an execution that continues as new waits for the notification that
+	// stopTimeout is how long an execution that continues as new waits for the notification that
 	// is under way. After that the next execution sends it again.
-	stopPatience = time.Second
-	// drainPatience is how long drain sends notifications. A client's next run may be waiting for
+	stopTimeout = time.Second
+	// drainTimeout is how long drain sends notifications. A client's next run may be waiting for
 	// the thread.
-	drainPatience = 2 * time.Second
+	drainTimeout = 2 * time.Second
 )
 
 // start starts the coroutine that sends notifications until the execution ends, also when the run
@@ -37,11 +37,11 @@ func (n *notifier) start(ctx workflow.Context) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
 			_ = workflow.Await(ctx, func() bool { return n.next() != nil && !n.stopped })
-			w := n.next()
-			if notice := w.Notification(n.run.Run); len(notice.Calls) > 0 {
+			set := n.next()
+			if notice := set.Notification(n.run.Run); len(notice.Calls) > 0 {
 				n.send(ctx, notice)
 			}
-			w.Pending = w.Pending[1:]
+			set.Pending = set.Pending[1:]
 		}
 	})
 }
@@ -58,23 +58,23 @@ func (n *notifier) next() *runs.Interrupts {
 	return n.interrupts.nextPending(n.run.Resume, n.detached)
 }
 
-// stop begins no further notification, and blocks up to stopPatience for the one under way. The
+// stop begins no further notification, and blocks up to stopTimeout for the one under way. The
 // interrupts carry the pending ones to the next execution.
 func (n *notifier) stop(ctx workflow.Context) {
 	if n.stopped = true; n.sending {
-		_, _ = workflow.AwaitWithTimeout(ctx, stopPatience, func() bool { return !n.sending })
+		_, _ = workflow.AwaitWithTimeout(ctx, stopTimeout, func() bool { return !n.sending })
 	}
 }
 
 // drain sends the pending notifications when the run is over, before the execution ends or
-// continues with a queued run. It blocks up to drainPatience, and hands over those that take
+// continues with a queued run. It blocks up to drainTimeout, and hands over those that take
 // longer: the thread becomes free, and none is lost.
 func (n *notifier) drain(ctx workflow.Context) {
 	if n.next() == nil {
 		return
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	if sent, _ := workflow.AwaitWithTimeout(ctx, drainPatience, func() bool { return n.next() == nil }); !sent {
+	if sent, _ := workflow.AwaitWithTimeout(ctx, drainTimeout, func() bool { return n.next() == nil }); !sent {
 		n.handOver(ctx, append([]*runs.Interrupts{n.run.Resume, n.interrupts.held, n.interrupts.afterEnd}, n.interrupts.notifiable()...))
 	}
 }
@@ -84,20 +84,20 @@ func (n *notifier) drain(ctx workflow.Context) {
 // that is under way is sent there again.
 func (n *notifier) handOver(ctx workflow.Context, all []*runs.Interrupts) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	for _, w := range all {
-		if !w.HasPending() || n.detached[w] {
+	for _, set := range all {
+		if !set.HasPending() || n.detached[set] {
 			continue
 		}
-		n.detached[w] = true
+		n.detached[set] = true
 		child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-			WorkflowID:            notificationsID(ctx, w),
+			WorkflowID:            notificationsID(ctx, set),
 			ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON, // it outlives the thread
 			WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 			StaticSummary:         "notifications about interrupts",
 		})
-		in := runs.NotificationsInput{Thread: n.run.Run, Interrupts: w}
+		in := runs.NotificationsInput{Thread: n.run.Run, Interrupts: set}
 		if err := workflow.ExecuteChildWorkflow(child, runs.TypeNotifications, in).GetChildWorkflowExecution().Get(ctx, nil); err != nil {
-			workflow.GetLogger(ctx).Error("notifications about a run's interrupts are not sent", n.run.Run.With(w.RunID).LogAttrs(n.run.Agent, "error", err)...)
+			workflow.GetLogger(ctx).Error("notifications about a run's interrupts are not sent", n.run.Run.With(set.RunID).LogAttrs(n.run.Agent, "error", err)...)
 		}
 	}
 }

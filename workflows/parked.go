@@ -38,15 +38,15 @@ func ThreadParked(ctx workflow.Context, in runs.ParkedInput) (runs.Result, error
 // error continues as agent.run, or as thread.parked if only the history has grown long.
 func (t *thread) awaitHeld(ctx workflow.Context) error {
 	r, since := t.run, workflow.Now(ctx)
-	w := r.interrupts.held
-	for !w.IsResolved() && ctx.Err() == nil && !historyIsLong(ctx) {
-		r.awaitHeldUntil(ctx, w.NextTime())
-		w.ApplyTime(workflow.Now(ctx))
+	set := r.interrupts.held
+	for !set.IsResolved() && ctx.Err() == nil && !historyIsLong(ctx) {
+		r.awaitHeldUntil(ctx, set.NextTime())
+		set.ApplyTime(workflow.Now(ctx))
 	}
 	cancelled := ctx.Err() != nil
 	t.awaitResults(ctx)
 	r.excludeWait(ctx, since)
-	return t.unpark(ctx, !w.IsResolved() && !cancelled, cancelled)
+	return t.unpark(ctx, !set.IsResolved() && !cancelled, cancelled)
 }
 
 // awaitUnpaused blocks until the run is resumed or cancelled. The error continues as new, as in

@@ -209,18 +209,18 @@ func (k *pipelineFixture) decide(interrupts *runs.Interrupts) {
 	w := k.fixture
 	w.env.RegisterDelayedCallback(func() {
 		var said runs.DecideRequest
-		for _, c := range interrupts.Items {
-			if c.Decision != nil {
+		for _, item := range interrupts.Items {
+			if item.Decision != nil {
 				continue
 			}
-			d := runs.Decision{CallID: c.ID, Kind: runs.DecisionReject, Digest: "d"}
-			if c.Client {
+			d := runs.Decision{CallID: item.ID, Kind: runs.DecisionReject, Digest: "d"}
+			if item.Client {
 				d.Kind, d.Input = runs.DecisionToolResult, 1
 			}
 			k.mu.Lock()
-			path := k.places[c.ID]
+			path := k.places[item.ID]
 			k.mu.Unlock()
-			if ev, _ := k.answer(path); ev.Kind == pipeline.EventDone && !c.Client {
+			if ev, _ := k.answer(path); ev.Kind == pipeline.EventDone && !item.Client {
 				d.Kind = runs.DecisionApprove
 			}
 			said.Decisions = append(said.Decisions, d)
@@ -399,9 +399,9 @@ func (k *pipelineFixture) step(in runs.AdvanceInput) (runs.AdvanceResult, error)
 		ev = *in.Position.Event
 	}
 	ev.Branches = in.Position.Branches.BranchFailures()
-	if l := in.Position.Active; ev.Kind == pipeline.EventDone && l != nil && l.CallID != "" {
-		ev = k.came[l.CallID]
-	} else if ev.Kind == pipeline.EventDone && l != nil {
+	if active := in.Position.Active; ev.Kind == pipeline.EventDone && active != nil && active.CallID != "" {
+		ev = k.came[active.CallID]
+	} else if ev.Kind == pipeline.EventDone && active != nil {
 		ev = k.came[in.Position.Answered]
 	}
 	for i, fork := range in.Position.Cursor.Branch {
@@ -415,10 +415,10 @@ func (k *pipelineFixture) step(in runs.AdvanceInput) (runs.AdvanceResult, error)
 		}
 		items = append(items, item)
 	}
-	if f := in.Position.Branches; f != nil && f.Compensates {
+	if b := in.Position.Branches; b != nil && b.Compensates {
 		var err error
-		ev.Items = k.kept[f.Record].items
-		if ev.Ends, err = f.EndRecords(); err != nil {
+		ev.Items = k.kept[b.Record].items
+		if ev.Ends, err = b.EndRecords(); err != nil {
 			return runs.AdvanceResult{}, err
 		}
 	}
@@ -479,24 +479,24 @@ func (k *pipelineFixture) tell(changes []pipeline.Change) {
 // take returns the workflow's next action.
 func (k *pipelineFixture) take(in runs.AdvanceInput, d *agents.Definition, m pipeline.Move) runs.AdvanceResult {
 	next, do := runs.AdvanceResult{Cursor: m.Cursor, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
-	leaf := &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: k.limits}, Deadline: do.Deadline}
-	leaf.Place = runs.StepPlace{Path: do.Path, Name: do.Name, Scope: "s"}
+	active := &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: k.limits}, Deadline: do.Deadline}
+	active.Place = runs.StepPlace{Path: do.Path, Name: do.Name, Scope: "s"}
 	switch {
 	case do.Agent != nil:
-		next.Active = leaf
+		next.Active = active
 	case do.Tool != nil, do.Approve != nil:
-		leaf.CallID, leaf.Agent, leaf.Revision = "call of "+do.Path, in.Agent, in.Revision
-		leaf.Place.Inline = do.Approve != nil
-		answer := says(0, leaf.CallID)
-		switch k.places[leaf.CallID] = do.Path; {
-		case leaf.Place.Inline:
+		active.CallID, active.Agent, active.Revision = "call of "+do.Path, in.Agent, in.Revision
+		active.Place.Inline = do.Approve != nil
+		answer := says(0, active.CallID)
+		switch k.places[active.CallID] = do.Path; {
+		case active.Place.Inline:
 			answer.Calls[0].Approval, answer.WaitCount = &runs.Approval{}, 1
 		case do.Tool.Tool == "client":
 			answer.Calls[0].Client, answer.WaitCount = true, 1
 		case do.Tool.Tool == "far":
 			answer.Calls[0].Queue, answer.OrderedCount = "q", 1
 		}
-		next.Active, next.Answer = leaf, &answer
+		next.Active, next.Answer = active, &answer
 	case do.Branches != nil:
 		b := do.Branches
 		next.Branches = &runs.Branches{

@@ -105,7 +105,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 		case err != nil:
 			return err
 		case end.interrupts != nil:
-			if err := a.wait(ctx, end); err != nil {
+			if err := a.awaitDecisions(ctx, end); err != nil {
 				return err
 			}
 		case end.outcome == runs.OutcomeCancelled:
@@ -114,7 +114,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 			}
 			return temporal.NewCanceledError()
 		case end.outcome != runs.OutcomeSuccess:
-			return &StepError{end.why()}
+			return &StepError{end.failure()}
 		default:
 			return nil
 		}
@@ -129,7 +129,7 @@ func (a *Agent) claim(ctx workflow.Context) (done func(), err error) {
 		return nil, temporal.NewCanceledError()
 	}
 	if a.doing != nil && a.doing.Err() != nil {
-		if err := a.waitIdle(ctx); err != nil {
+		if err := a.awaitIdle(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -143,17 +143,17 @@ func (a *Agent) claim(ctx workflow.Context) (done func(), err error) {
 	return func() { a.doing = nil }, nil
 }
 
-// waitIdle blocks until no step is under way, or ctx ends.
-func (a *Agent) waitIdle(ctx workflow.Context) error {
+// awaitIdle blocks until no step is under way, or ctx ends.
+func (a *Agent) awaitIdle(ctx workflow.Context) error {
 	return workflow.Await(ctx, func() bool { return a.doing == nil })
 }
 
-// wait ends the AG-UI run with the interrupts of the ending, blocks until they are decided, and
-// continues this execution in the run that has the decisions. The error is ErrAbandoned, or tells
-// that the log has another end of the run.
-func (a *Agent) wait(ctx workflow.Context, end ending) error {
-	t, w := a.thread, end.interrupts
-	t.setInterruptsAfterEnd(ctx, w)
+// awaitDecisions ends the AG-UI run with the interrupts of the ending, blocks until they are
+// decided, and continues this execution in the run that has the decisions. The error is
+// ErrAbandoned, or tells that the log has another end of the run.
+func (a *Agent) awaitDecisions(ctx workflow.Context, end ending) error {
+	t, set := a.thread, end.interrupts
+	t.setInterruptsAfterEnd(ctx, set)
 	result, err := t.finish(ctx, end)
 	if err != nil {
 		return err
@@ -161,44 +161,44 @@ func (a *Agent) wait(ctx workflow.Context, end ending) error {
 	if result.Outcome != end.outcome {
 		return &StepError{pipeline.Failure{Code: result.Code, Message: "the run was ended"}}
 	}
-	w.After = result.Seq
-	a.awaitAnswers(ctx, w)
+	set.After = result.Seq
+	a.awaitAnswers(ctx, set)
 	if t.closing {
 		return ErrAbandoned
 	}
 	next := t.chooseSuccessor(ctx)
-	next.Resume = w
-	t.become(ctx, *next)
+	next.Resume = set
+	t.continueAs(ctx, *next)
 	return nil
 }
 
 // awaitAnswers blocks until an input has answered the interrupts, or all are decided. When ctx
 // ends, it cancels them and returns: the caller then compensates in the next run.
-func (a *Agent) awaitAnswers(ctx workflow.Context, w *runs.Interrupts) {
+func (a *Agent) awaitAnswers(ctx workflow.Context, set *runs.Interrupts) {
 	t := a.thread
-	for t.successor == nil && !w.IsResolved() {
-		if err := t.awaitDecision(ctx, w.NextTime()); err != nil {
-			w.CancelAll(workflow.Now(ctx))
+	for t.successor == nil && !set.IsResolved() {
+		if err := t.awaitDecision(ctx, set.NextTime()); err != nil {
+			set.CancelAll(workflow.Now(ctx))
 			continue
 		}
-		w.ApplyTime(workflow.Now(ctx))
+		set.ApplyTime(workflow.Now(ctx))
 	}
 }
 
-// become continues the execution, and the program in it, as another AG-UI run. It resets what
+// continueAs continues the execution, and the program in it, as another AG-UI run. It resets what
 // belongs to one run (log positions, turns, steering, usage) and keeps the pipeline's position.
-func (t *thread) become(ctx workflow.Context, next runs.Input) {
+func (t *thread) continueAs(ctx workflow.Context, next runs.Input) {
 	r := t.run
 	t.notifier.handOver(ctx, append(r.interrupts.notifiable(), r.in.Resume))
 	next.Queue = nil
 	r.in = next
 	r.turn, r.log, r.control.steering = 1, runs.LaneSequences{}, runs.Steering{}
 	r.budget.Begin(next.Limits, workflow.Now(ctx))
-	r.budget.Resume(next.Limits, next.Resume)
+	r.budget.Restart(next.Limits, next.Resume)
 	r.answerMessage, r.delegation.subagents = "", 0
 	r.interrupts.held, r.interrupts.answered, r.interrupts.afterEnd, t.successor = nil, nil, nil, nil
 	r.pipeline.position.Advances = 0
-	t.enter(ctx, phaseRunning)
+	t.setPhase(ctx, phaseRunning)
 	_ = workflow.UpsertTypedSearchAttributes(ctx, runs.AttributeAgent.ValueSet(next.Agent), runs.AttributeRun.ValueSet(next.Token)) // for Temporal's UI only
 }
 
@@ -230,9 +230,9 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	return nil
 }
 
-// of returns the function that executes the program of a run's agent. t is the run's thread; nil =
-// the run is a child's.
-func (p Programs) of(r *run, t *thread) func(workflow.Context) ending {
+// programNamed returns the function that executes the program of a run's agent. t is the run's
+// thread; nil = the run is a child's.
+func (p Programs) programNamed(r *run, t *thread) func(workflow.Context) ending {
 	return func(ctx workflow.Context) ending {
 		return p.execute(ctx, &Agent{run: r, thread: t, origin: r.in.Run.ID, input: r.in.Input})
 	}
@@ -249,7 +249,7 @@ func (p Programs) execute(ctx workflow.Context, a *Agent) ending {
 	err := program(ctx, a)
 	if a.doing != nil {
 		lasting, _ := workflow.NewDisconnectedContext(ctx)
-		_ = a.waitIdle(lasting)
+		_ = a.awaitIdle(lasting)
 	}
 	a.over = true
 	var failed *StepError

@@ -50,7 +50,7 @@ func TestAToolAsks(t *testing.T) {
 	if got := <-results; !cmp.Equal(got, any(want)) {
 		t.Errorf("results of the decisions: got %+v, want %+v", got, want)
 	}
-	if end := w.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Items) != 1 || *end.Interrupts.Items[0].Asked != (runs.Question{Seq: 21, Number: 1}) {
+	if end := w.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Items) != 1 || *end.Interrupts.Items[0].Question != (runs.Question{Seq: 21, Number: 1}) {
 		t.Errorf("end of the run: got %+v", end)
 	}
 
@@ -70,7 +70,7 @@ func TestAToolAsks(t *testing.T) {
 	}
 	for i, want := range []uint64{0, 21, 22} {
 		c := calls[i]
-		if c.Question != want || (c.Decision == nil) != (i == 0) || i > 0 && (c.Decision.Question != i || c.CallID != "x") {
+		if c.QuestionRecord != want || (c.Decision == nil) != (i == 0) || i > 0 && (c.Decision.Question != i || c.CallID != "x") {
 			t.Errorf("call %d: got %+v", i, c)
 		}
 	}
@@ -141,7 +141,7 @@ func TestAnAnswerIsHeld(t *testing.T) {
 	first := answers(1)
 	in := heldInput()
 	in.Resume = &runs.Interrupts{MessageID: "m", RunID: "before", Items: []runs.Interrupt{{
-		Call: runs.Call{ID: "x", Tool: "tool"}, Asked: &runs.Question{Seq: 21, Number: 1}, Decision: &first,
+		Call: runs.Call{ID: "x", Tool: "tool"}, Question: &runs.Question{Seq: 21, Number: 1}, Decision: &first,
 	}}}
 	h.decide(time.Minute, answers(2))
 	result, _ := h.run(in)

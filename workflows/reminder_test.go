@@ -56,9 +56,9 @@ func TestAQuestionOverDays(t *testing.T) {
 	if diff := cmp.Diff(want, story); diff != "" {
 		t.Errorf("notifications (-want +got):\n%s", diff)
 	}
-	c := next.Resume.Items[0]
-	if c.Decision.Kind != runs.DecisionExpire || c.Escalations != 2 || c.Reminded != 4 {
-		t.Errorf("call of the next run: got %+v", c)
+	item := next.Resume.Items[0]
+	if item.Decision.Kind != runs.DecisionExpire || item.Escalations != 2 || item.Reminded != 4 {
+		t.Errorf("call of the next run: got %+v", item)
 	}
 	for i, n := range notices {
 		if n.Number != i+1 || n.Run.ID != "r" || n.Run.Thread != "t" || n.After != 99 || n.Agent != "a" || n.Revision != "v" || n.MessageID != "m" || len(n.Calls) != 1 {
@@ -80,8 +80,8 @@ func TestEscalationsWhileDown(t *testing.T) {
 	_, next, _ := waitOut(t, a, func(parked *runs.ParkedInput, w *fixture) {
 		w.env.SetStartTime(parked.Interrupts.Opened.Add(200 * h))
 	})
-	if c := next.Resume.Items[0]; c.Decision.Kind != runs.DecisionExpire || c.Escalations != 2 {
-		t.Errorf("call: got %+v, want it expired with 2 escalations", c)
+	if item := next.Resume.Items[0]; item.Decision.Kind != runs.DecisionExpire || item.Escalations != 2 {
+		t.Errorf("call: got %+v, want it expired with 2 escalations", item)
 	}
 }
 

@@ -31,9 +31,9 @@ func (t *thread) takeResult(ctx workflow.Context, in runs.ToolResult) {
 	t.results.busy = true
 	defer func() { t.results.busy = false }()
 	t.awaitDecidable(ctx)
-	c := t.run.interruptsOf(in.CallID).Find(in.CallID)
+	i := t.run.interruptsOf(in.CallID).Find(in.CallID)
 	body, err := runs.Encode(in) //workflowcheck:ignore the same value gives the same text
-	if c == nil || !c.Client || c.Decision != nil || err != nil || len(body) > runs.MaxPayload {
+	if i == nil || !i.Client || i.Decision != nil || err != nil || len(body) > runs.MaxPayload {
 		return
 	}
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)

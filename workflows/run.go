@@ -42,8 +42,8 @@ type run struct {
 	delegation delegation
 	interrupts interrupts
 	pipeline   pipelineState
-	thread     host   // the run's thread; nil = the run is a child's
-	child      *child // the subagent or branch; nil = the run is a thread's
+	thread     threadControl // the run's thread; nil = the run is a child's
+	child      *child        // the subagent or branch; nil = the run is a thread's
 
 	// program executes the agent's program. turns calls it if in.Program is set.
 	program func(workflow.Context) ending
@@ -65,17 +65,18 @@ type pipelineState struct {
 	tree []byte
 }
 
-// host is the thread as its run sees it; *thread implements it. The run of a child has none: its
-// interrupts go to the thread through the parent's children.
-type host interface {
+// threadControl is the thread as its run sees it; *thread implements it. The run of a child has
+// none: its interrupts go to the thread through the parent's children.
+type threadControl interface {
 	// pause blocks until the run is resumed or cancelled. The error is nil, or continues the thread
 	// as parked.
 	pause(ctx workflow.Context) error
-	// suspend stops decisions and tool results from being taken until resume, or until the run has
-	// ended.
-	suspend(ctx workflow.Context)
-	// resume takes decisions again: the children did not end after all, and the run continues.
-	resume(ctx workflow.Context)
+	// stopDecisions stops decisions and tool results from being taken until resume, or until the
+	// run has ended.
+	stopDecisions(ctx workflow.Context)
+	// allowDecisions takes decisions again: the children did not end after all, and the run
+	// continues.
+	allowDecisions(ctx workflow.Context)
 	// closeSuspended forgets the interrupts of suspended children. interrupted reports that the run
 	// has ended with them; otherwise they are cancelled.
 	closeSuspended(ctx workflow.Context, interrupted bool)
@@ -120,7 +121,7 @@ func newRun(ctx workflow.Context, in runs.Input) *run {
 		r.log, r.budget, r.control.steering = p.LaneSequences, p.Budget, p.Steering
 		r.interrupts.held, r.delegation.subagents, r.pipeline.position, r.delegation.handoffs = p.Held, p.Subagents, p.Position, p.Handoffs
 	} else {
-		r.budget.Resume(in.Limits, in.Resume)
+		r.budget.Restart(in.Limits, in.Resume)
 	}
 	return r
 }
@@ -138,10 +139,10 @@ type ending struct {
 	ofStep     bool             // the limit is the step's agent's: the step fails, not the run
 }
 
-// turns executes the agent until the run is over: its program, its pipeline, or turns of model and
-// tools. The ending has the interrupts that the run ends with, if any. The error is nil except to
-// continue as new, and the caller returns it from the workflow function.
-func (r *run) turns(ctx workflow.Context) (ending, error) {
+// runTurns executes the agent until the run is over: its program, its pipeline, or turns of model
+// and tools. The ending has the interrupts that the run ends with, if any. The error is nil except
+// to continue as new, and the caller returns it from the workflow function.
+func (r *run) runTurns(ctx workflow.Context) (ending, error) {
 	if r.in.AnswersOnly {
 		return ending{outcome: runs.OutcomeSuccess}, nil
 	}
@@ -174,9 +175,9 @@ func (r *run) turns(ctx workflow.Context) (ending, error) {
 func (r *run) step(turn int, id, name string) runs.Step {
 	s := r.ownStep(fmt.Sprintf("%d/%s", turn, id))
 	s.Turn, s.Name = turn, r.stepName(name)
-	if l := r.activeStep(); l != nil {
-		s.Agent, s.Revision, s.Place = l.Agent, l.Revision, &l.Place
-		s.ID = fmt.Sprintf("%s%s%s/%d/%s", r.child.prefix(), r.pipeline.position.Prefix(), l.Place.Path, turn, id)
+	if active := r.activeStep(); active != nil {
+		s.Agent, s.Revision, s.Place = active.Agent, active.Revision, &active.Place
+		s.ID = fmt.Sprintf("%s%s%s/%d/%s", r.child.prefix(), r.pipeline.position.Prefix(), active.Place.Path, turn, id)
 	}
 	return s
 }
@@ -195,8 +196,8 @@ func (r *run) ownStep(id string) runs.Step {
 // limits do not apply. A cancelled program counts as compensating, because it may undo things by
 // itself.
 func (r *run) isCompensating() bool {
-	w := r.pipeline.position
-	return w != nil && (w.End != nil || w.Cursor.Undoing != nil) || r.child != nil && r.child.Compensates || r.in.Program != "" && r.isCancelled()
+	pos := r.pipeline.position
+	return pos != nil && (pos.End != nil || pos.Cursor.Undoing != nil) || r.child != nil && r.child.Compensates || r.in.Program != "" && r.isCancelled()
 }
 
 // isCancelled reports whether the whole run is cancelled, as opposed to the context of one step of
@@ -215,8 +216,8 @@ func (r *run) activeStep() *runs.ActiveStep {
 // activeAgent returns the agent whose model, tools and limits apply now: that of the active step,
 // or the run's own.
 func (r *run) activeAgent() runs.AgentRef {
-	if l := r.activeStep(); l != nil {
-		return l.AgentRef
+	if active := r.activeStep(); active != nil {
+		return active.AgentRef
 	}
 	return runs.AgentRef{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits}
 }
@@ -224,28 +225,28 @@ func (r *run) activeAgent() runs.AgentRef {
 // stepName returns the name of a step in STEP_STARTED. Within a pipeline it is prefixed with the
 // names of the steps around it, as in "plan/model". "" stays "".
 func (r *run) stepName(name string) string {
-	if l := r.activeStep(); l != nil && name != "" {
-		return l.Place.Name + "/" + name
+	if active := r.activeStep(); active != nil && name != "" {
+		return active.Place.Name + "/" + name
 	}
 	return name
 }
 
-// beginning returns the content of the run's first record.
-func (r *run) beginning() *runs.Beginning {
+// inputBeginning returns the content of the run's first record.
+func (r *run) inputBeginning() *runs.Beginning {
 	return &runs.Beginning{Input: r.in.Input, Digest: r.in.Digest, Continues: r.in.Continues, Edits: r.in.Resume.HasEdits()}
 }
 
-// opening returns what the first record of this run opens: the AG-UI run, or, in a subagent, the
-// subagent of the returned call. Both are nil in a branch: its first advance opens it without
-// further data.
-func (r *run) opening() (*runs.Beginning, *runs.ToolCall) {
+// firstStepOpening returns what the first record of this run opens: the AG-UI run, or, in a
+// subagent, the subagent of the returned call. Both are nil in a branch: its first advance opens it
+// without further data.
+func (r *run) firstStepOpening() (*runs.Beginning, *runs.ToolCall) {
 	switch {
 	case r.child != nil && r.child.BranchPath != "":
 		return nil, nil
 	case r.child != nil:
 		return nil, &r.child.call
 	}
-	return r.beginning(), nil
+	return r.inputBeginning(), nil
 }
 
 // options returns the options of an activity. The time that is left until the earlier deadline of
@@ -253,8 +254,8 @@ func (r *run) opening() (*runs.Beginning, *runs.ToolCall) {
 // for a cancelled activity, because it closes what it opened, and reports what it recorded.
 func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOptions {
 	until := r.budget.Deadline
-	if l := r.activeStep(); l != nil {
-		until = runs.Earlier(l.Deadline, until)
+	if active := r.activeStep(); active != nil {
+		until = runs.Earlier(active.Deadline, until)
 	}
 	left := max(until.Sub(workflow.Now(ctx)), time.Second)
 	return workflow.ActivityOptions{
@@ -269,15 +270,16 @@ func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOpt
 	}
 }
 
-// failure turns an activity's error into the end of the run or step. An error after ctx has ended
-// counts as a cancel. The message is never content: what a model or a tool returned is in the log.
-func (r *run) failure(ctx workflow.Context, err error) ending {
+// endingFromError turns an activity's error into the end of the run or step. An error after ctx has
+// ended counts as a cancel. The message is never content: what a model or a tool returned is in the
+// log.
+func (r *run) endingFromError(ctx workflow.Context, err error) ending {
 	var app *temporal.ApplicationError
 	var timedOut *temporal.TimeoutError
 	switch {
 	case temporal.IsCanceledError(err) || ctx.Err() != nil:
 		return ending{outcome: runs.OutcomeCancelled}
-	case isDisturbed(err):
+	case timedOutByOutage(err):
 		return r.overdueEnding()
 	case errors.As(err, &app): // for ErrorFenced, finish finds out which execution owns the run
 		var detail runs.FailureDetail
@@ -294,19 +296,19 @@ func (r *run) failure(ctx workflow.Context, err error) ending {
 	}
 }
 
-// why returns the ending as the failure of a step, for the event of the next advance.
-func (e ending) why() pipeline.Failure {
+// failure returns the ending as the failure of a step, for the event of the next advance.
+func (e ending) failure() pipeline.Failure {
 	return pipeline.Failure{Code: e.code, Message: e.message, Record: e.detail}
 }
 
-// failureEnding returns the ending of a run that fails with f.
-func failureEnding(f pipeline.Failure) ending {
+// endingFromFailure returns the ending of a run that fails with f.
+func endingFromFailure(f pipeline.Failure) ending {
 	return ending{outcome: runs.OutcomeError, code: f.Code, message: f.Message, detail: f.Record}
 }
 
-// limit returns the ending of a run or step that has reached a limit. code is a code of package
-// runs for limits, such as runs.CodeLimitSubagents.
-func limit(code, format string, args ...any) ending {
+// limitEnding returns the ending of a run or step that has reached a limit. code is a code of
+// package runs for limits, such as runs.CodeLimitSubagents.
+func limitEnding(code, format string, args ...any) ending {
 	return ending{outcome: runs.OutcomeError, code: code, message: fmt.Sprintf(format, args...)}
 }
 
@@ -323,7 +325,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	defer cancel()
 	in := runs.FinishInput{
 		Run: r.in.Run, Execution: r.execution, After: r.log.Main, Outcome: end.outcome, Code: end.code, Message: end.message, Detail: end.detail,
-		Usage: r.budget.Usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision, HandedOver: r.delegation.handoffs > 0,
+		Usage: r.budget.Usage, Beginning: *r.inputBeginning(), Agent: r.in.Agent, Revision: r.in.Revision, HandedOver: r.delegation.handoffs > 0,
 		First: r.firstStepID(), Interrupts: end.interrupts, Steered: r.control.steering.Untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
 	}
 	in.Unfinished = r.log.Unfinished
@@ -361,7 +363,7 @@ func (r *run) cancel() {
 func (r *run) resumeChildren(ctx workflow.Context) {
 	if r.thread != nil {
 		r.thread.closeSuspended(ctx, false)
-		r.thread.resume(ctx)
+		r.thread.allowDecisions(ctx)
 	}
 }
 

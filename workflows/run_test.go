@@ -278,11 +278,11 @@ func TestManyCallsShareTheLanes(t *testing.T) {
 		var mu sync.Mutex
 		last := map[int]uint64{}
 		seen := map[string]bool{}
-		busy, most := 0, 0
+		busy, limit := 0, 0
 		w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			mu.Lock()
 			busy++
-			most = max(most, busy)
+			limit = max(limit, busy)
 			id := in.CallID
 			if id == "" {
 				id = fmt.Sprint("c", in.Index)
@@ -303,8 +303,8 @@ func TestManyCallsShareTheLanes(t *testing.T) {
 		in := input
 		in.Limits.ParallelTools = calls
 		result, _ := w.run(in)
-		if most > runs.MaxLanes || len(last) != runs.MaxLanes {
-			t.Errorf("%s: got %d parallel calls on %d lanes", name, most, len(last))
+		if limit > runs.MaxLanes || len(last) != runs.MaxLanes {
+			t.Errorf("%s: got %d parallel calls on %d lanes", name, limit, len(last))
 		}
 		if whole := len(seen) == calls && result.Outcome == runs.OutcomeSuccess; whole != (fail == calls) {
 			t.Errorf("%s: got %d calls and %+v", name, len(seen), result)
@@ -424,8 +424,8 @@ func TestCallsOfTheClient(t *testing.T) {
 	}
 	result, finish := w.run(input)
 	var left []string
-	for _, c := range finish.Interrupts.Items {
-		left = append(left, c.ID)
+	for _, item := range finish.Interrupts.Items {
+		left = append(left, item.ID)
 	}
 	if result.Outcome != runs.OutcomeSuccess || !cmp.Equal(called, []string{"c1"}) || !cmp.Equal(left, []string{"c0", "c2"}) {
 		t.Errorf("got %+v after the calls %v and the end %+v", result, called, finish)

@@ -14,10 +14,10 @@ import (
 // Temporal's overlap policies apply to runs.
 
 // The run signals its end. The firing also polls the run's status, in case the run was terminated
-// from outside; the pause between polls doubles from firstLook to lastLook.
+// from outside; the pause between polls doubles from minPollInterval to maxPollInterval.
 const (
-	firstLook = time.Minute
-	lastLook  = time.Hour
+	minPollInterval = time.Minute
+	maxPollInterval = time.Hour
 )
 
 // attributeNominal is the search attribute in which Temporal's schedules put the nominal time.
@@ -39,7 +39,7 @@ func ScheduleFire(ctx workflow.Context, in runs.FireInput) (runs.FireResult, err
 	}
 	f.listen(ctx)
 	if f.fired.AlreadyBegun && in.Fired == nil {
-		if err := f.look(ctx); err != nil {
+		if err := f.pollStatus(ctx); err != nil {
 			return runs.FireResult{}, err
 		}
 	}
@@ -73,18 +73,18 @@ func (f *fire) begin(ctx workflow.Context) error {
 		f.in.At = nominal
 	}
 	f.in.At = f.in.At.UTC().Truncate(time.Second) // as in the id
-	err := workflow.ExecuteActivity(patiently(ctx, "begin"), runs.ActivityFire, f.in).Get(ctx, &f.fired)
+	err := workflow.ExecuteActivity(withRetries(ctx, "begin"), runs.ActivityFire, f.in).Get(ctx, &f.fired)
 	if temporal.IsCanceledError(err) {
-		if _, err := f.withdraw(ctx); err != nil {
+		if _, err := f.cancelRun(ctx); err != nil {
 			return err
 		}
 	}
 	return err
 }
 
-// patiently returns the context for an activity that takes less than a minute, and is retried
+// withRetries returns the context for an activity that takes less than a minute, and is retried
 // without limit, for instance while NATS is unavailable.
-func patiently(ctx workflow.Context, summary string) workflow.Context {
+func withRetries(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, Summary: summary, WaitForCancellation: true,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
@@ -105,7 +105,7 @@ func (f *fire) listen(ctx workflow.Context) {
 // await blocks until the run is over, and cancels the run when the firing is cancelled. Then
 // f.ended is set. The error may be to continue as new.
 func (f *fire) await(ctx workflow.Context) error {
-	for pause := firstLook; f.ended == nil; pause = min(2*pause, lastLook) {
+	for pause := minPollInterval; f.ended == nil; pause = min(2*pause, maxPollInterval) {
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && ctx.Err() == nil {
 			next := f.in
 			next.Fired = &f.fired
@@ -117,7 +117,7 @@ func (f *fire) await(ctx workflow.Context) error {
 		case err != nil:
 			return f.awaitCancelled(ctx)
 		default:
-			if err := f.look(ctx); err != nil {
+			if err := f.pollStatus(ctx); err != nil {
 				return err
 			}
 		}
@@ -125,25 +125,25 @@ func (f *fire) await(ctx workflow.Context) error {
 	if f.ended.Outcome != "" && f.ended.Outcome != runs.OutcomeFenced {
 		return nil
 	}
-	s, err := f.standing(ctx)
+	s, err := f.runStatus(ctx)
 	f.ended = &s.RunEnd
 	return err
 }
 
-// look sets f.ended if the run is over, as far as log and workflow show.
-func (f *fire) look(ctx workflow.Context) error {
-	s, err := f.standing(ctx) // the signal has no outcome: the log has it
+// pollStatus sets f.ended if the run is over, as far as log and workflow show.
+func (f *fire) pollStatus(ctx workflow.Context) error {
+	s, err := f.runStatus(ctx) // the signal has no outcome: the log has it
 	if err == nil && s.Over && f.ended == nil {
 		f.ended = &s.RunEnd
 	}
 	return err
 }
 
-// standing returns the run's status (schedule.status), also when the firing is cancelled.
-func (f *fire) standing(ctx workflow.Context) (s runs.RunStatus, err error) {
+// runStatus returns the run's status (schedule.status), also when the firing is cancelled.
+func (f *fire) runStatus(ctx workflow.Context) (s runs.RunStatus, err error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	err = workflow.ExecuteActivity(patiently(ctx, "look"), runs.ActivityRunStatus, f.fired.Run).Get(ctx, &s)
+	err = workflow.ExecuteActivity(withRetries(ctx, "look"), runs.ActivityRunStatus, f.fired.Run).Get(ctx, &s)
 	return s, err
 }
 
@@ -151,7 +151,7 @@ func (f *fire) standing(ctx workflow.Context) (s runs.RunStatus, err error) {
 // has ended with interrupts counts as ended: the interrupts stay open, and approvers can still
 // decide.
 func (f *fire) awaitCancelled(ctx workflow.Context) error {
-	s, err := f.withdraw(ctx)
+	s, err := f.cancelRun(ctx)
 	if err != nil {
 		return err
 	}
@@ -166,16 +166,16 @@ func (f *fire) awaitCancelled(ctx workflow.Context) error {
 	return f.await(apart)
 }
 
-// withdraw cancels the run (schedule.cancel), also when the firing is cancelled, and returns its
+// cancelRun cancels the run (schedule.cancel), also when the firing is cancelled, and returns its
 // status.
-func (f *fire) withdraw(ctx workflow.Context) (s runs.RunStatus, err error) {
+func (f *fire) cancelRun(ctx workflow.Context) (s runs.RunStatus, err error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	in := f.in
 	if f.fired.Run.ID != "" {
 		in.Fired = &f.fired // otherwise the activity derives the run from the schedule, which may be gone
 	}
-	err = workflow.ExecuteActivity(patiently(ctx, "cancel"), runs.ActivityCancelRun, in).Get(ctx, &s)
+	err = workflow.ExecuteActivity(withRetries(ctx, "cancel"), runs.ActivityCancelRun, in).Get(ctx, &s)
 	return s, err
 }
 

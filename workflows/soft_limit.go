@@ -17,8 +17,9 @@ import (
 // stepLimit is the name in STEP_STARTED of the step that asks approvers about a limit.
 const stepLimit = "limit"
 
-// excess returns the first soft limit that the run has passed; nil = none, or the run compensates.
-func (r *run) excess(ctx workflow.Context) *runs.ExceededLimit {
+// exceededLimit returns the first soft limit that the run has passed; nil = none, or the run
+// compensates.
+func (r *run) exceededLimit(ctx workflow.Context) *runs.ExceededLimit {
 	if r.isCompensating() {
 		return nil
 	}
@@ -32,7 +33,7 @@ func (r *run) checkSoftLimits(ctx workflow.Context) (end ending, over bool) {
 	if end, over = r.checkLimits(); over {
 		return end, true
 	}
-	x := r.excess(ctx)
+	x := r.exceededLimit(ctx)
 	if x == nil {
 		return ending{}, false
 	}
@@ -44,13 +45,13 @@ func (r *run) checkSoftLimits(ctx workflow.Context) (end ending, over bool) {
 func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end ending, over bool) {
 	in := runs.LimitInterrupt{Step: r.limitStep(r.step(r.turn, "limit", "")), Exceeded: x}
 	if !r.log.HasBegun() {
-		in.Beginning = *r.beginning()
+		in.Beginning = *r.inputBeginning()
 	}
 	var answer runs.ModelAnswer
 	asking := workflow.WithActivityOptions(ctx, r.options(ctx, "limit"))
 	if err := workflow.ExecuteActivity(asking, runs.ActivityLimitInterrupt, in).Get(ctx, &answer); err != nil {
 		r.noteFailedStep(in.Step, nil)
-		return r.failure(ctx, err), true
+		return r.endingFromError(ctx, err), true
 	}
 	r.log.Main, r.log.OpenStep = answer.Seq, in.Name
 	if ctx.Err() != nil {
@@ -60,7 +61,7 @@ func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end
 	interrupts.Agent, interrupts.Revision, interrupts.Step, interrupts.Tree, interrupts.Exceeded = r.in.Agent, r.in.Revision, pipeline.LimitPath, 0, &x
 	switch {
 	case !r.tryHold(interrupts):
-		return limit(runs.CodeLimitParallelTools, "the run has too many open interrupts"), true
+		return limitEnding(runs.CodeLimitParallelTools, "the run has too many open interrupts"), true
 	case r.interrupts.held != nil:
 		return r.announceHeld(ctx)
 	}
@@ -77,12 +78,12 @@ func (r *run) limitStep(s runs.Step) runs.Step {
 
 // applyLimitDecision applies the decision about a limit: the run may continue up to the approved
 // figure, or ends with the limit's code. over reports that the run ends.
-func (r *run) applyLimitDecision(ctx workflow.Context, w *runs.Interrupts, step runs.Step) (end ending, over bool) {
-	calls := toolCalls{messageID: w.MessageID, calls: decidedCalls(w), step: r.limitStep(step)}
+func (r *run) applyLimitDecision(ctx workflow.Context, set *runs.Interrupts, step runs.Step) (end ending, over bool) {
+	calls := toolCalls{messageID: set.MessageID, calls: decidedCalls(set), step: r.limitStep(step)}
 	if end, over = r.callTools(ctx, calls, &runs.Interrupts{}); over {
 		return end, true
 	}
-	d, x := w.Items[0].Decision, *w.Exceeded
+	d, x := set.Items[0].Decision, *set.Exceeded
 	if !d.Approves() {
 		why := "the approver did not let the run continue"
 		if d.Kind == runs.DecisionExpire {
@@ -103,7 +104,7 @@ func (r *run) applyLimitDecision(ctx workflow.Context, w *runs.Interrupts, step 
 func (p interpreter) checkBeforeBranches(ctx workflow.Context) (end ending, over bool, err error) {
 	for {
 		if p.run.interrupts.held == nil {
-			x := p.run.excess(ctx)
+			x := p.run.exceededLimit(ctx)
 			if x == nil {
 				x, p.position.Exceeded = p.position.Exceeded, nil
 			}

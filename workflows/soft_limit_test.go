@@ -83,8 +83,8 @@ func TestASoftLimitAsks(t *testing.T) {
 		if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Items) != 1 || !cmp.Equal(end.Interrupts.Exceeded, &want) || !cmp.Equal(s.excesses(), []runs.ExceededLimit{want}) {
 			t.Fatalf("run %d: got the interrupts %+v and the end %+v", i, s.asked, end)
 		}
-		if w := end.Interrupts; w.Agent != "a" || w.Step != "~limit" || w.MessageID != "question" {
-			t.Errorf("interrupts: got %+v", w)
+		if set := end.Interrupts; set.Agent != "a" || set.Step != "~limit" || set.MessageID != "question" {
+			t.Errorf("interrupts: got %+v", set)
 		}
 		if a := s.asked[0]; a.ID != "3/limit" || a.Name != "limit" || a.Closes != "tools" || a.Place == nil || a.Place.Scope != runs.ScopeLimit || a.Beginning != (runs.Beginning{}) {
 			t.Errorf("limit interrupt: got %+v", a)
@@ -342,7 +342,7 @@ func TestUsageBelongsToItsInput(t *testing.T) {
 			continue
 		}
 		first := s.asked[0]
-		if asks := first.Beginning != (runs.Beginning{}); asks != atOnce || first.Exceeded.Used != 120 || (len(s.models) == 1) != atOnce {
+		if hasOpen := first.Beginning != (runs.Beginning{}); hasOpen != atOnce || first.Exceeded.Used != 120 || (len(s.models) == 1) != atOnce {
 			t.Errorf("%s: first interrupt: got %+v", verdict, first)
 		}
 	}

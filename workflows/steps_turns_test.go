@@ -33,8 +33,8 @@ steps:
 			}
 		}
 		result := k.walk(stepsInput())
-		most := min(turns, stepsInput().Limits.Turns)
-		if len(ids) != most || ids[most-1] != fmt.Sprintf("one/%d/model", most) || result.Outcome != runs.OutcomeSuccess || k.did[len(k.did)-1] != "two" {
+		limit := min(turns, stepsInput().Limits.Turns)
+		if len(ids) != limit || ids[limit-1] != fmt.Sprintf("one/%d/model", limit) || result.Outcome != runs.OutcomeSuccess || k.did[len(k.did)-1] != "two" {
 			t.Errorf("got %+v after the turns %q", result, ids)
 		}
 		ev := k.advances[1].Position.Event

@@ -68,7 +68,7 @@ func (t *thread) submit(ctx workflow.Context, in runs.SubmitRequest) (runs.Submi
 		return runs.SubmitResult{Attached: active, Queued: !active}, nil
 	}
 	if t.interruptsAfterEnd() != nil {
-		return t.answer(ctx, in), nil
+		return t.acceptAnswer(ctx, in), nil
 	}
 	if in.OnBusy != runs.OnBusyInterrupt {
 		return t.enqueue(in), nil
@@ -92,41 +92,41 @@ func (t *thread) enqueue(in runs.SubmitRequest) runs.SubmitResult {
 // agent's policy abandons them. resumes reports whether the thread continues with the offer;
 // otherwise the offer is queued.
 func (t *thread) validateAnswer(in runs.SubmitRequest) (resumes bool, err error) {
-	w, then := t.interruptsAfterEnd(), t.onOpen(in)
+	set, policy := t.interruptsAfterEnd(), t.openInterruptPolicy(in)
 	switch {
-	case t.closing || t.frees(in):
+	case t.closing || t.leavesNothingToCarry(in):
 		return true, nil
-	case t.successor == nil && w.IsResolved() && w.Contradicts(in.Decisions):
+	case t.successor == nil && set.IsResolved() && set.Contradicts(in.Decisions):
 		return false, temporal.NewApplicationError("another decision has resolved the interrupts, and the thread continues", runs.ErrorBusy, runs.ActiveRun{RunID: t.run.in.Run.ID})
 	case t.successor != nil && in.OnBusy != runs.OnBusyEnqueue:
 		return false, temporal.NewApplicationError("another run is active", runs.ErrorBusy, runs.ActiveRun{RunID: t.successor.Run.ID})
-	case in.Offer == nil || then == runs.OpenReject:
+	case in.Offer == nil || policy == runs.OpenReject:
 		return false, t.refusal(in)
-	case then == runs.OpenQueue || t.successor != nil:
+	case policy == runs.OpenQueue || t.successor != nil:
 		return false, nil
 	}
 	// A vote that cannot be counted refuses the input before any of its decisions counts.
-	if vote := w.ConflictingVote(in.Decisions); vote != nil {
+	if vote := set.ConflictingVote(in.Decisions); vote != nil {
 		return false, temporal.NewApplicationError("another approver has voted for an edit with other arguments", runs.ErrorOtherEdit, *vote)
 	}
 	next := t.run.in.HandedOver.Redirect(*in.Offer)
-	next.Resume, next.Queue, next.Fire = w, t.queue, cmp.Or(in.Offer.Fire, t.run.in.Fire)
+	next.Resume, next.Queue, next.Fire = set, t.queue, cmp.Or(in.Offer.Fire, t.run.in.Fire)
 	body, err := runs.Encode(next)
-	if err != nil || !w.FitsAnswered(len(body), len(in.Decisions)) {
+	if err != nil || !set.FitsAnswered(len(body), len(in.Decisions)) {
 		return false, temporal.NewApplicationError("the run ID is too long for the queue of this thread", runs.ErrorQueueFull)
 	}
 	return true, nil
 }
 
-// answer takes an offer that validateAnswer has let pass, with its decisions. If a quorum needs
-// more approvals after them, the interrupts stay open, and the offer is queued (onBusy: enqueue) or
-// not kept (Open).
-func (t *thread) answer(ctx workflow.Context, in runs.SubmitRequest) runs.SubmitResult {
-	if t.closing = t.closing || t.frees(in); t.closing {
+// acceptAnswer takes an offer that validateAnswer has let pass, with its decisions. If a quorum
+// needs more approvals after them, the interrupts stay open, and the offer is queued (onBusy:
+// enqueue) or not kept (Open).
+func (t *thread) acceptAnswer(ctx workflow.Context, in runs.SubmitRequest) runs.SubmitResult {
+	if t.closing = t.closing || t.leavesNothingToCarry(in); t.closing {
 		t.takeAnswers(ctx, in)
 		return runs.SubmitResult{Closing: true}
 	}
-	if t.successor != nil || t.onOpen(in) == runs.OpenQueue {
+	if t.successor != nil || t.openInterruptPolicy(in) == runs.OpenQueue {
 		return t.enqueue(in)
 	}
 	if open := t.takeAnswers(ctx, in); open {
@@ -145,52 +145,52 @@ func (t *thread) answer(ctx workflow.Context, in runs.SubmitRequest) runs.Submit
 // it leaves open. Earlier decisions stand. open reports that approvals or questions are still open,
 // for instance because a quorum needs more votes: then no result was taken.
 func (t *thread) takeAnswers(ctx workflow.Context, in runs.SubmitRequest) (open bool) {
-	w, now := t.interruptsAfterEnd(), workflow.Now(ctx)
-	w.DecideAll(in.Decisions, now, (*runs.Interrupt).AsksPeople)
-	w.ApplyTime(now)
-	if _, asks := w.Open(); asks {
+	set, now := t.interruptsAfterEnd(), workflow.Now(ctx)
+	set.DecideAll(in.Decisions, now, (*runs.Interrupt).AsksPeople)
+	set.ApplyTime(now)
+	if _, hasOpen := set.Open(); hasOpen {
 		return true
 	}
-	w.DecideAll(in.Decisions, now, func(c *runs.Interrupt) bool { return c.Client })
+	set.DecideAll(in.Decisions, now, func(i *runs.Interrupt) bool { return i.Client })
 	for _, d := range in.Decisions {
-		w.NoteDelivered(d)
+		set.NoteDelivered(d)
 	}
-	w.Abandon()
+	set.Abandon()
 	return false
 }
 
-// onOpen returns what happens to an offer that leaves interrupts open: OpenQueue, OpenReject, or
-// OpenAbandon. OpenAbandon also means that it leaves none open. The offer's onBusy comes before the
-// agent's policy.
-func (t *thread) onOpen(in runs.SubmitRequest) runs.OpenPolicy {
-	open, asks := t.interruptsAfterEnd().Open(in.Decisions...)
-	then := t.run.in.OnMissingResult
-	if asks {
-		then = t.run.in.OnNewInput
+// openInterruptPolicy returns what happens to an offer that leaves interrupts open: OpenQueue,
+// OpenReject, or OpenAbandon. OpenAbandon also means that it leaves none open. The offer's onBusy
+// comes before the agent's policy.
+func (t *thread) openInterruptPolicy(in runs.SubmitRequest) runs.OpenPolicy {
+	open, hasOpen := t.interruptsAfterEnd().Open(in.Decisions...)
+	policy := t.run.in.OnMissingResult
+	if hasOpen {
+		policy = t.run.in.OnNewInput
 	}
 	switch {
-	case len(open) == 0, !asks && (then == "" || then == runs.OpenAbandon):
+	case len(open) == 0, !hasOpen && (policy == "" || policy == runs.OpenAbandon):
 		return runs.OpenAbandon
-	case in.OnBusy == runs.OnBusyEnqueue, in.OnBusy == "" && then == runs.OpenQueue:
+	case in.OnBusy == runs.OnBusyEnqueue, in.OnBusy == "" && policy == runs.OpenQueue:
 		return runs.OpenQueue
 	}
 	return runs.OpenReject
 }
 
-// frees reports whether an offer leaves nothing to carry on: it answers or abandons all interrupts,
-// which are client tool calls without any result so far, and no run is queued. Then the execution
-// closes, and the API starts the run in a new one.
-func (t *thread) frees(in runs.SubmitRequest) bool {
-	carried := func(c runs.Interrupt) bool { return !c.Client || c.Decision != nil }
-	return in.Offer != nil && t.successor == nil && len(t.queue) == 0 && t.onOpen(in) == runs.OpenAbandon && !slices.ContainsFunc(t.interruptsAfterEnd().Items, carried)
+// leavesNothingToCarry reports whether an offer leaves nothing to carry on: it answers or abandons
+// all interrupts, which are client tool calls without any result so far, and no run is queued. Then
+// the execution closes, and the API starts the run in a new one.
+func (t *thread) leavesNothingToCarry(in runs.SubmitRequest) bool {
+	carried := func(item runs.Interrupt) bool { return !item.Client || item.Decision != nil }
+	return in.Offer != nil && t.successor == nil && len(t.queue) == 0 && t.openInterruptPolicy(in) == runs.OpenAbandon && !slices.ContainsFunc(t.interruptsAfterEnd().Items, carried)
 }
 
 // refusal returns the error for an offer that leaves interrupts open, with the open calls as its
 // detail.
 func (t *thread) refusal(in runs.SubmitRequest) error {
-	open, asks := t.interruptsAfterEnd().Open(in.Decisions...)
+	open, hasOpen := t.interruptsAfterEnd().Open(in.Decisions...)
 	active := runs.ActiveRun{RunID: t.run.in.Run.ID, Waiting: open}
-	if asks || in.Offer == nil {
+	if hasOpen || in.Offer == nil {
 		return temporal.NewApplicationError("the thread waits for decisions", runs.ErrorInterrupted, active)
 	}
 	return temporal.NewApplicationError("the thread waits for results", runs.ErrorMissingResults, active)

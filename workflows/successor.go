@@ -18,25 +18,25 @@ import (
 // The error continues as new, or is that of a cancelled execution. It is nil if the thread is free:
 // the API starts the run of the last input in a new execution (t.closing).
 func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) error {
-	w, until := t.interruptsAfterEnd(), time.Time{}
+	set, until := t.interruptsAfterEnd(), time.Time{}
 	if patience > 0 {
 		until = workflow.Now(ctx).Add(patience)
 	}
-	for t.successor == nil && !w.IsResolved() {
-		if err := t.awaitDecision(ctx, runs.Earlier(w.NextTime(), until)); err != nil {
+	for t.successor == nil && !set.IsResolved() {
+		if err := t.awaitDecision(ctx, runs.Earlier(set.NextTime(), until)); err != nil {
 			return err
 		}
 		now := workflow.Now(ctx)
-		w.ApplyTime(now)
+		set.ApplyTime(now)
 		parks := patience > 0 && !now.Before(until) || historyIsLong(ctx)
-		if !parks || t.successor != nil || w.IsResolved() {
+		if !parks || t.successor != nil || set.IsResolved() {
 			continue
 		}
 		t.notifier.stop(ctx)
-		if t.awaitResults(ctx); t.successor == nil && !w.IsResolved() { // the stored results may resolve w
+		if t.awaitResults(ctx); t.successor == nil && !set.IsResolved() { // the stored results may resolve w
 			in := t.run.in
 			in.Queue, in.Resume = t.queue, nil
-			return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: in, Interrupts: w})
+			return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: in, Interrupts: set})
 		}
 	}
 	if t.closing {
@@ -49,7 +49,7 @@ func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) er
 	if next.Fire != t.run.in.Fire { // the successor works for another time of a schedule
 		t.run.notifySchedule(ctx, runs.RunEnd{})
 	}
-	next.Resume, next.Queue = w, t.queue
+	next.Resume, next.Queue = set, t.queue
 	return continueWith(ctx, runs.TypeRun, *next)
 }
 

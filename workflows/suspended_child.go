@@ -12,11 +12,11 @@ import (
 
 // suspendedChild returns the state of this subagent or branch, from which the next run restarts it.
 // w are the interrupts with which it ends.
-func (r *run) suspendedChild(w *runs.Interrupts) *runs.SuspendedChild {
+func (r *run) suspendedChild(set *runs.Interrupts) *runs.SuspendedChild {
 	return &runs.SuspendedChild{
 		AgentRef: runs.AgentRef{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits, Steps: r.in.Steps},
 		CallID:   r.child.CallID, MessageID: r.child.MessageID, Index: r.child.Index, Args: r.child.Args, Edit: r.child.Edit,
-		Turn: r.turn, AnswerID: w.MessageID, Subagents: w.Subagents, Position: r.pipeline.position, Step: w.Step, Tree: w.Tree,
+		Turn: r.turn, AnswerID: set.MessageID, Subagents: set.Subagents, Position: r.pipeline.position, Step: set.Step, Tree: set.Tree,
 	}
 }
 
@@ -39,8 +39,8 @@ func (r *run) restartChild(ctx workflow.Context, resumes *runs.SuspendedChild, s
 
 // suspendedSize returns how many bytes this subagent's state takes in a payload, if it is suspended
 // with the children in w. A state that cannot be encoded counts as MaxPayload, so it does not fit.
-func (r *run) suspendedSize(w *runs.Interrupts) int {
-	s := r.suspendedChild(w)
+func (r *run) suspendedSize(set *runs.Interrupts) int {
+	s := r.suspendedChild(set)
 	if r.child.BranchPath != "" {
 		s.Branch = &r.child.Index
 	}
@@ -53,11 +53,11 @@ func (r *run) suspendedSize(w *runs.Interrupts) int {
 
 // resumedCalls returns the calls for which suspended subagents of the run's own agent continue to
 // work. Deeper children restart below their parents.
-func resumedCalls(w *runs.Interrupts) []call {
+func resumedCalls(set *runs.Interrupts) []call {
 	var calls []call
-	for i := range w.Suspended {
-		if s := &w.Suspended[i]; s.Parent == 0 && s.Branch == nil {
-			calls = append(calls, call{index: s.Index, id: s.CallID, tool: s.Agent, subagent: &s.AgentRef, resumes: s, interrupts: w.Of(i + 1)})
+	for i := range set.Suspended {
+		if s := &set.Suspended[i]; s.Parent == 0 && s.Branch == nil {
+			calls = append(calls, call{index: s.Index, id: s.CallID, tool: s.Agent, subagent: &s.AgentRef, resumes: s, interrupts: set.Of(i + 1)})
 		}
 	}
 	return calls

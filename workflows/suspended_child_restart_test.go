@@ -22,8 +22,8 @@ func TestSuspendedSubagentsAllRestart(t *testing.T) {
 			all := &runs.Interrupts{}
 			for i := range subagents {
 				id := fmt.Sprintf("c%d", i)
-				own := &runs.Interrupts{MessageID: "m-" + id, Items: []runs.Interrupt{{Call: runs.Call{ID: "own-" + id, Approval: &runs.Approval{}}}}}
-				all.Adopt(runs.SuspendedChild{AgentRef: runs.AgentRef{Agent: "helper", Limits: input.Limits}, CallID: id, Index: i, Turn: 1, AnswerID: "m-" + id}, own)
+				existing := &runs.Interrupts{MessageID: "m-" + id, Items: []runs.Interrupt{{Call: runs.Call{ID: "own-" + id, Approval: &runs.Approval{}}}}}
+				all.Adopt(runs.SuspendedChild{AgentRef: runs.AgentRef{Agent: "helper", Limits: input.Limits}, CallID: id, Index: i, Turn: 1, AnswerID: "m-" + id}, existing)
 			}
 			for i := range all.Items {
 				all.Items[i].Decision = &runs.Decision{CallID: all.Items[i].ID, Kind: runs.DecisionReject}

@@ -13,11 +13,11 @@ import (
 func TestWaitsOfSubagents(t *testing.T) {
 	t.Parallel()
 	waits := func(ids ...string) *runs.Interrupts {
-		w := &runs.Interrupts{MessageID: "m-" + ids[0]}
+		set := &runs.Interrupts{MessageID: "m-" + ids[0]}
 		for i, id := range ids {
-			w.Items = append(w.Items, runs.Interrupt{Call: runs.Call{ID: id, Approval: &runs.Approval{}}, Index: i})
+			set.Items = append(set.Items, runs.Interrupt{Call: runs.Call{ID: id, Approval: &runs.Approval{}}, Index: i})
 		}
-		return w
+		return set
 	}
 	by := func(agent, text string) runs.SuspendedChild {
 		return runs.SuspendedChild{AgentRef: runs.AgentRef{Agent: agent}, CallID: "call-" + agent, AnswerID: text}
@@ -30,11 +30,11 @@ func TestWaitsOfSubagents(t *testing.T) {
 	all.Adopt(by("middle", "m-b1"), middle)
 
 	asked := map[string]string{}
-	for _, c := range all.Items {
-		by := all.Source(c)
-		asked[c.ID] = by.Agent + " " + by.CallID
-		if by.MessageID != "m-"+c.ID[:1]+"1" {
-			t.Errorf("message of the call %s: got %s", c.ID, by.MessageID)
+	for _, item := range all.Items {
+		by := all.Source(item)
+		asked[item.ID] = by.Agent + " " + by.CallID
+		if by.MessageID != "m-"+item.ID[:1]+"1" {
+			t.Errorf("message of the call %s: got %s", item.ID, by.MessageID)
 		}
 	}
 	want := map[string]string{
@@ -43,11 +43,11 @@ func TestWaitsOfSubagents(t *testing.T) {
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("sources of the calls (-want +got):\n%s", diff)
 	}
-	for _, c := range all.Items {
-		all.Find(c.ID).Decision = &runs.Decision{CallID: c.ID, Kind: runs.DecisionApprove}
+	for _, item := range all.Items {
+		all.Find(item.ID).Decision = &runs.Decision{CallID: item.ID, Kind: runs.DecisionApprove}
 	}
-	for _, c := range middle.Items {
-		middle.Find(c.ID).Decision = &runs.Decision{CallID: c.ID, Kind: runs.DecisionApprove}
+	for _, item := range middle.Items {
+		middle.Find(item.ID).Decision = &runs.Decision{CallID: item.ID, Kind: runs.DecisionApprove}
 	}
 	calls := decidedCalls(all)
 	if len(calls) != 3 || calls[0].id != "a1" || calls[1].id != "call-other" || calls[2].id != "call-middle" {

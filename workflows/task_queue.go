@@ -16,57 +16,57 @@ import (
 // with a short ScheduleToStartTimeout. When that passes, the activity queue.await looks for
 // announcements of workers, and the call is scheduled again, or fails.
 
-// sending is a call on its way to a task queue of its own. It lives until the call ends, and has
+// queuedCall is a call on its way to a task queue of its own. It lives until the call ends, and has
 // one activity under way at a time: tool.call or queue.await.
-type sending struct {
-	turn     *toolCalls // gets the end of the call
-	call     call
-	in       runs.ToolCall
-	summary  string
-	patience time.Duration // ScheduleToStartTimeout of the next tool.call
+type queuedCall struct {
+	turn         *toolCalls // gets the end of the call
+	call         call
+	in           runs.ToolCall
+	summary      string
+	startTimeout time.Duration // ScheduleToStartTimeout of the next tool.call
 }
 
 // Bounds of the patience. It doubles from try to try, so that a queue with a long backlog costs few
 // tries.
 const (
-	minPatience = 15 * time.Second
-	maxPatience = 5 * time.Minute
+	minStartTimeout = 15 * time.Second
+	maxStartTimeout = 5 * time.Minute
 )
 
 // sendToQueue makes a call on the task queue of its tool. It does not block.
 func (t *toolCalls) sendToQueue(c call, in runs.ToolCall, summary string) {
-	s := &sending{turn: t, call: c, in: in, summary: summary, patience: minPatience}
+	s := &queuedCall{turn: t, call: c, in: in, summary: summary, startTimeout: minStartTimeout}
 	s.send()
 }
 
 // send schedules the call on its queue. A repeated call does not take effect twice: both activities
 // have the same step ID, and the worker finds the record of the first in the log.
-func (s *sending) send() {
+func (s *queuedCall) send() {
 	options := s.turn.run.options(s.turn.ctx, s.summary)
-	options.TaskQueue, options.ScheduleToStartTimeout = s.call.queue, s.patience
+	options.TaskQueue, options.ScheduleToStartTimeout = s.call.queue, s.startTimeout
 	ctx := workflow.WithActivityOptions(s.turn.ctx, options)
-	s.turn.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityCallTool, s.in), s.arrive)
+	s.turn.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityCallTool, s.in), s.onCallEnd)
 }
 
-// arrive handles the end of tool.call: it ends the call, or looks for workers if none has taken it
-// in time.
-func (s *sending) arrive(f workflow.Future) {
-	var late *temporal.TimeoutError
-	if err := f.Get(s.turn.ctx, nil); !errors.As(err, &late) || late.TimeoutType() != enums.TIMEOUT_TYPE_SCHEDULE_TO_START {
-		s.turn.onEnd(s.call, s.in.Lane, f)
+// onCallEnd handles the end of tool.call: it ends the call, or looks for workers if none has taken
+// it in time.
+func (s *queuedCall) onCallEnd(future workflow.Future) {
+	var timeoutErr *temporal.TimeoutError
+	if err := future.Get(s.turn.ctx, nil); !errors.As(err, &timeoutErr) || timeoutErr.TimeoutType() != enums.TIMEOUT_TYPE_SCHEDULE_TO_START {
+		s.turn.onEnd(s.call, s.in.Lane, future)
 		return
 	}
 	ctx := workflow.WithActivityOptions(s.turn.ctx, s.turn.run.options(s.turn.ctx, "workers of "+s.call.queue))
-	s.turn.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityAwaitQueue, runs.AwaitQueue{Queue: s.call.queue}), s.again)
+	s.turn.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityAwaitQueue, runs.AwaitQueue{Queue: s.call.queue}), s.onQueueAnswer)
 }
 
-// again handles the end of queue.await: it schedules the call again if there are workers, and
-// otherwise ends the call with the activity's error.
-func (s *sending) again(f workflow.Future) {
-	if err := f.Get(s.turn.ctx, nil); err != nil {
-		s.turn.onEnd(s.call, s.in.Lane, f)
+// onQueueAnswer handles the end of queue.await: it schedules the call again if there are workers,
+// and otherwise ends the call with the activity's error.
+func (s *queuedCall) onQueueAnswer(future workflow.Future) {
+	if err := future.Get(s.turn.ctx, nil); err != nil {
+		s.turn.onEnd(s.call, s.in.Lane, future)
 		return
 	}
-	s.patience = min(2*s.patience, maxPatience)
+	s.startTimeout = min(2*s.startTimeout, maxStartTimeout)
 	s.send()
 }

@@ -44,9 +44,9 @@ func newThread(ctx workflow.Context, in runs.Input, cancel workflow.CancelFunc) 
 	return t
 }
 
-// enter changes the phase. A transition that the table lacks is a defect of this package. enter
+// setPhase changes the phase. A transition that the table lacks is a defect of this package. enter
 // logs it, and makes it all the same: an execution that failed here would lose its run.
-func (t *thread) enter(ctx workflow.Context, next phase) {
+func (t *thread) setPhase(ctx workflow.Context, next phase) {
 	if !t.phase.mayBecome(next) {
 		workflow.GetLogger(ctx).Error("invalid phase transition", t.run.in.Run.LogAttrs(t.run.in.Agent, "from", t.phase, "to", next)...)
 	}
@@ -60,12 +60,12 @@ func (t *thread) interruptsAfterEnd() *runs.Interrupts { return t.run.interrupts
 // setInterruptsAfterEnd makes w the interrupts that the thread waits for after its run's end; nil =
 // none. It does not block. It adds the budget that the next run takes over, and the notification
 // that the interrupts are open.
-func (t *thread) setInterruptsAfterEnd(ctx workflow.Context, w *runs.Interrupts) {
-	if t.run.interrupts.afterEnd = w; w == nil {
+func (t *thread) setInterruptsAfterEnd(ctx workflow.Context, set *runs.Interrupts) {
+	if t.run.interrupts.afterEnd = set; set == nil {
 		return
 	}
-	w.Spent = t.run.budget.Carried(t.run.in.Limits, workflow.Now(ctx))
-	w.NoteOpened()
+	set.Spent = t.run.budget.Carried(t.run.in.Limits, workflow.Now(ctx))
+	set.NoteOpened()
 }
 
 // chooseInterruptsAfterEnd returns the interrupts that the thread waits for after an ending; nil =
@@ -99,33 +99,33 @@ func (t *thread) isEnding() bool { return t.phase.isEnding() }
 // owns the run.
 func (t *thread) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	if t.phase == phaseSuspending {
-		t.enter(ctx, phaseFinishingSuspended)
+		t.setPhase(ctx, phaseFinishingSuspended)
 	} else {
-		t.enter(ctx, phaseFinishing)
+		t.setPhase(ctx, phaseFinishing)
 	}
 	t.run.interrupts.held = nil
 	result, err := t.run.finish(ctx, end)
 	t.closeSuspended(ctx, result.Outcome == runs.OutcomeInterrupt)
-	t.enter(ctx, phaseEnded)
+	t.setPhase(ctx, phaseEnded)
 	return result, err
 }
 
-// suspend stops decisions from being taken until resume, or until the end of the run, because its
-// children end with their interrupts. A decision in between would be lost: the children's state is
-// on its way.
-func (t *thread) suspend(ctx workflow.Context) {
+// stopDecisions stops decisions from being taken until resume, or until the end of the run, because
+// its children end with their interrupts. A decision in between would be lost: the children's state
+// is on its way.
+func (t *thread) stopDecisions(ctx workflow.Context) {
 	if t.phase == phaseRunning {
-		t.enter(ctx, phaseSuspending)
+		t.setPhase(ctx, phaseSuspending)
 	}
 }
 
-// resume continues a run whose children did not end after all. It applies a cancel that arrived
-// since suspend to this run. It does nothing outside of phaseSuspending.
-func (t *thread) resume(ctx workflow.Context) {
+// allowDecisions continues a run whose children did not end after all. It applies a cancel that
+// arrived since suspend to this run. It does nothing outside of phaseSuspending.
+func (t *thread) allowDecisions(ctx workflow.Context) {
 	if t.phase != phaseSuspending {
 		return
 	}
-	t.enter(ctx, phaseRunning)
+	t.setPhase(ctx, phaseRunning)
 	if t.cancelNext {
 		t.cancelNext = false
 		t.cancel()
@@ -155,9 +155,9 @@ func (t *thread) cancel() {
 	t.cancelRun()
 }
 
-// next returns the oldest queued run, with the rest of the queue in its Queue; nil = the queue is
-// empty. After a handoff the run begins with the agent that has the thread now.
-func (t *thread) next() *runs.Input {
+// nextQueued returns the oldest queued run, with the rest of the queue in its Queue; nil = the
+// queue is empty. After a handoff the run begins with the agent that has the thread now.
+func (t *thread) nextQueued() *runs.Input {
 	if len(t.queue) == 0 {
 		return nil
 	}

@@ -21,28 +21,28 @@ import (
 // task queue of its own (task_queue.go). callTools makes the value and drops it at the end of the
 // turn: nothing of it goes to another execution. Only workflow coroutines touch it.
 type toolCalls struct {
-	run       *run
-	ctx       workflow.Context
-	messageID string            // the message with the calls
-	step      runs.Step         // shared by all calls: "tools" of the turn
-	calls     []call            // those that have not started
-	changes   workflow.Selector // ends of calls, and signals of subagents
-	share     int               // how many subagents each subagent of the turn may start itself
-	busy      map[int]bool      // sequences that have a call under way
+	run               *run
+	ctx               workflow.Context
+	messageID         string            // the message with the calls
+	step              runs.Step         // shared by all calls: "tools" of the turn
+	calls             []call            // those that have not started
+	changes           workflow.Selector // ends of calls, and signals of subagents
+	subagentsPerChild int               // how many subagents each subagent of the turn may start itself
+	activeSequences   map[int]bool      // sequences that have a call under way
 
-	children  *children         // the subagents that work for calls
-	underWay  int               // calls that have started and not ended
-	cancelled bool              // an activity found a cancel request in the log before the signal arrived
-	expired   bool              // the step's deadline passed while subagents waited for interrupts
-	suspended []runs.ToolAnswer // of subagents that ended with their interrupts
-	questions []runs.Interrupt  // of calls whose tool asked a question
-	dropped   []droppedCall     // decided, and cancelled before they took effect
-	err       error             // of all calls that failed; nil = none
+	children       *children         // the subagents that work for calls
+	activeCalls    int               // calls that have started and not ended
+	cancelled      bool              // an activity found a cancel request in the log before the signal arrived
+	expired        bool              // the step's deadline passed while subagents waited for interrupts
+	suspended      []runs.ToolAnswer // of subagents that ended with their interrupts
+	questions      []runs.Interrupt  // of calls whose tool asked a question
+	cancelledCalls []cancelledCall   // decided, and cancelled before they took effect
+	err            error             // of all calls that failed; nil = none
 }
 
-// droppedCall is a decided call that was cancelled before it took effect. Its decision is still
+// cancelledCall is a decided call that was cancelled before it took effect. Its decision is still
 // recorded.
-type droppedCall struct {
+type cancelledCall struct {
 	call
 	lane int // on which it was started; 0 also if it was not
 }
@@ -66,9 +66,9 @@ type call struct {
 	interrupts *runs.Interrupts
 	// votes are the approvals of a quorum before the deciding one. remember is the digest of the
 	// rule, if the approval covers further calls.
-	votes    []runs.Vote
-	remember string
-	raised   *runs.Question // the question that its tool asked, which is now answered; nil = none
+	votes            []runs.Vote
+	remember         string
+	answeredQuestion *runs.Question // the question that its tool asked, which is now answered; nil = none
 }
 
 // freeCalls returns the calls of an answer that are no interrupts, without the handoff. They
@@ -94,22 +94,22 @@ func freeCalls(a runs.ModelAnswer) []call {
 // for the interrupts.
 func (r *run) callTools(ctx workflow.Context, t toolCalls, interrupts *runs.Interrupts) (end ending, over bool) {
 	var ok bool
-	if t.share, ok = r.shareSubagents(t.calls); !ok {
-		return limit(runs.CodeLimitSubagents, "the run reached its limit of %d subagents", runs.MaxSubagents), true
+	if t.subagentsPerChild, ok = r.shareSubagents(t.calls); !ok {
+		return limitEnding(runs.CodeLimitSubagents, "the run reached its limit of %d subagents", runs.MaxSubagents), true
 	}
-	t.run, t.ctx, t.changes, t.busy = r, ctx, workflow.NewSelector(ctx), map[int]bool{}
-	t.children = &children{run: r, ctx: ctx, stopped: t.isStopped, addError: t.addError, otherWork: t.otherWork, interruptsSoFar: func(workflow.Context) *runs.Interrupts { return t.interruptsSoFar(*interrupts) }}
+	t.run, t.ctx, t.changes, t.activeSequences = r, ctx, workflow.NewSelector(ctx), map[int]bool{}
+	t.children = &children{run: r, ctx: ctx, refusesInterrupts: t.refusesInterrupts, addError: t.addError, otherWork: t.otherWork, interruptsSoFar: func(workflow.Context) *runs.Interrupts { return t.interruptsSoFar(*interrupts) }}
 	t.children.listen(ctx, t.changes)
-	atOnce := min(len(t.calls), runs.MaxLanes)
-	r.log.ProvideLanes(atOnce)
-	for lane := 0; lane < atOnce; lane++ {
+	concurrency := min(len(t.calls), runs.MaxLanes)
+	r.log.ProvideLanes(concurrency)
+	for lane := 0; lane < concurrency; lane++ {
 		t.start(lane)
 	}
-	for t.underWay > 0 {
+	for t.activeCalls > 0 {
 		t.await(ctx)
 	}
 	if ctx.Err() != nil || t.cancelled {
-		t.recordDropped()
+		t.recordCancelledDecisions()
 	}
 	// No call has reported that the step is open: the next activity must fence a late opening of
 	// it.
@@ -127,11 +127,11 @@ func (r *run) callTools(ctx workflow.Context, t toolCalls, interrupts *runs.Inte
 	case t.expired && ctx.Err() == nil:
 		return ending{outcome: runs.OutcomeError, code: timeout.Code, message: timeout.Message}, true
 	case t.err != nil:
-		return r.failure(ctx, t.err), true
+		return r.endingFromError(ctx, t.err), true
 	case t.cancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(len(t.calls)):
 		return ending{outcome: runs.OutcomeCancelled}, true
 	case len(t.suspended)+len(t.questions) > 0 && !r.tryHold(interrupts):
-		return limit(runs.CodeLimitParallelTools, "the run has too many open interrupts"), true
+		return limitEnding(runs.CodeLimitParallelTools, "the run has too many open interrupts"), true
 	}
 	return ending{}, false
 }
@@ -141,25 +141,26 @@ func (r *run) callTools(ctx workflow.Context, t toolCalls, interrupts *runs.Inte
 // deadline has passed.
 func (t *toolCalls) await(ctx workflow.Context) {
 	var until time.Time
-	if l := t.run.activeStep(); l != nil {
-		until = l.Deadline
+	if active := t.run.activeStep(); active != nil {
+		until = active.Deadline
 	}
 	t.children.await(ctx, t.changes, until)
 	t.expired = t.expired || !until.IsZero() && !workflow.Now(ctx).Before(until) && t.children.isInterrupted()
-	if t.isStopped() {
+	if t.refusesInterrupts() {
 		t.children.cancelInterrupted()
 	}
 	t.children.replyResolved(ctx)
 }
 
-// isStopped reports whether interrupts are refused: the turn has failed, expired, or is cancelled.
-func (t *toolCalls) isStopped() bool { return t.err != nil || t.expired || t.ctx.Err() != nil }
+// refusesInterrupts reports whether interrupts are refused: the turn has failed, expired, or is
+// cancelled.
+func (t *toolCalls) refusesInterrupts() bool { return t.err != nil || t.expired || t.ctx.Err() != nil }
 
 // addError stops the turn with an error of its children.
 func (t *toolCalls) addError(err error) { t.err = errors.Join(t.err, err) }
 
 // otherWork returns how many calls without a subagent are under way.
-func (t *toolCalls) otherWork() int { return t.underWay - len(t.children.running) }
+func (t *toolCalls) otherWork() int { return t.activeCalls - len(t.children.running) }
 
 // interruptsSoFar returns a copy of interrupts with the interrupts of subagents that have ended and
 // the questions of tools: what the run would end with, if it ended now.
@@ -172,34 +173,34 @@ func (t *toolCalls) interruptsSoFar(interrupts runs.Interrupts) *runs.Interrupts
 	return &interrupts
 }
 
-// next returns the index in calls of the next call that may start; -1 = there is none. Calls of a
-// busy sequence are skipped: onEnd starts them on the lane that their predecessor frees. After a
+// nextCall returns the index in calls of the next call that may start; -1 = there is none. Calls of
+// a busy sequence are skipped: onEnd starts them on the lane that their predecessor frees. After a
 // failure or a cancel only suspended subagents start, because they may have something to compensate
 // for.
-func (t *toolCalls) next() int {
+func (t *toolCalls) nextCall() int {
 	stopped := t.err != nil || t.cancelled || t.ctx.Err() != nil
-	return slices.IndexFunc(t.calls, func(c call) bool { return !t.busy[c.sequence] && (c.resumes != nil || !stopped) })
+	return slices.IndexFunc(t.calls, func(c call) bool { return !t.activeSequences[c.sequence] && (c.resumes != nil || !stopped) })
 }
 
 // start starts the next call on a lane, if one may start: as a child workflow, on the tool's task
 // queue, or as an activity on the workflow's own queue.
 func (t *toolCalls) start(lane int) {
-	at := t.next()
+	at := t.nextCall()
 	if at < 0 {
 		return
 	}
 	c := t.calls[at]
 	t.calls = slices.Delete(t.calls, at, at+1)
-	t.busy[c.sequence] = c.sequence > 0
+	t.activeSequences[c.sequence] = c.sequence > 0
 	in, summary := t.request(c, lane), "tool"
 	if c.id != "" {
 		summary = "tool: " + c.tool
 	}
-	t.underWay++
+	t.activeCalls++
 	if c.isForSubagent() {
 		t.run.delegation.subagents++
 		child := t.startSubagent(&c, in)
-		t.changes.AddFuture(child, func(f workflow.Future) { t.onEnd(c, lane, f) })
+		t.changes.AddFuture(child, func(future workflow.Future) { t.onEnd(c, lane, future) })
 		return
 	}
 	if c.queue != "" && c.isMade() {
@@ -212,14 +213,14 @@ func (t *toolCalls) start(lane int) {
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 	}
 	ctx = workflow.WithActivityOptions(ctx, t.run.options(ctx, summary))
-	t.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityCallTool, in), func(f workflow.Future) { t.onEnd(c, lane, f) })
+	t.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityCallTool, in), func(future workflow.Future) { t.onEnd(c, lane, future) })
 }
 
 // startSubagent starts the child workflow of the subagent that works for a call, and sets c.child.
 func (t *toolCalls) startSubagent(c *call, in runs.ToolCall) (child workflow.ChildWorkflowFuture) {
 	ctx, cancel := workflow.WithCancel(t.ctx)
 	child = t.run.restartChild(ctx, c.resumes, func(ctx workflow.Context) (child workflow.ChildWorkflowFuture) {
-		c.child, child = t.run.startSubagent(ctx, *c, in, t.share, t.ctx.Err() != nil)
+		c.child, child = t.run.startSubagent(ctx, *c, in, t.subagentsPerChild, t.ctx.Err() != nil)
 		return child
 	})
 	t.children.add(ctx, c.child, child, cancel)
@@ -235,8 +236,8 @@ func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 	if c.handoff != nil {
 		in.HandOverTo = c.handoff.Agent
 	}
-	if c.raised != nil {
-		in.Question = c.raised.Seq
+	if c.answeredQuestion != nil {
+		in.QuestionRecord = c.answeredQuestion.Seq
 	}
 	if c.id == "" {
 		in.Index = c.index
@@ -247,7 +248,7 @@ func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 	in.OutlastsCancel = t.run.outlastsCancel(c)
 	// The run has no record yet: it begins with decided calls, and these open it.
 	if t.step.After == 0 {
-		in.Opens, in.Announces = t.run.opening()
+		in.Opens, in.Announces = t.run.firstStepOpening()
 	}
 	return in
 }
@@ -256,18 +257,18 @@ func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 // compensates for it. It does stop a call that waits for workers of its own task queue, and a
 // subagent.
 func (r *run) outlastsCancel(c call) bool {
-	l := r.activeStep()
-	return l != nil && l.OutlastsCancel && c.queue == "" && c.subagent == nil && c.isMade()
+	active := r.activeStep()
+	return active != nil && active.OutlastsCancel && c.queue == "" && c.subagent == nil && c.isMade()
 }
 
-// recordDropped records the decisions about calls that were cancelled before they took effect: the
-// approver was told that the decision counts. tool.call writes them without calling the tool. It
-// blocks until all are written, also when the turn is cancelled.
-func (t *toolCalls) recordDropped() {
-	left := t.dropped
+// recordCancelledDecisions records the decisions about calls that were cancelled before they took
+// effect: the approver was told that the decision counts. tool.call writes them without calling the
+// tool. It blocks until all are written, also when the turn is cancelled.
+func (t *toolCalls) recordCancelledDecisions() {
+	left := t.cancelledCalls
 	for _, c := range t.calls {
 		if c.decision != nil {
-			left = append(left, droppedCall{call: c})
+			left = append(left, cancelledCall{call: c})
 		}
 	}
 	if len(left) == 0 {
@@ -279,7 +280,7 @@ func (t *toolCalls) recordDropped() {
 	for _, c := range left {
 		in := t.request(c.call, c.lane)
 		in.Cancelled, in.Compensates = true, true
-		t.underWay++
+		t.activeCalls++
 		t.run.log.Retry(c.lane)
 		t.onEnd(c.call, c.lane, workflow.ExecuteActivity(ctx, runs.ActivityCallTool, in))
 	}
@@ -288,11 +289,11 @@ func (t *toolCalls) recordDropped() {
 // onEnd processes the end of the call on a lane, and starts the next call there. A failed call
 // leaves its lane unfinished: a late attempt may still write, and the next activity of the main
 // lane fences it.
-func (t *toolCalls) onEnd(c call, lane int, f workflow.Future) {
-	t.underWay--
-	delete(t.busy, c.sequence)
+func (t *toolCalls) onEnd(c call, lane int, future workflow.Future) {
+	t.activeCalls--
+	delete(t.activeSequences, c.sequence)
 	var done runs.ToolAnswer
-	err := f.Get(t.ctx, &done)
+	err := future.Get(t.ctx, &done)
 	if c.child != "" {
 		t.children.remove(c.child, &done)
 	}
@@ -300,9 +301,9 @@ func (t *toolCalls) onEnd(c call, lane int, f workflow.Future) {
 		t.err = errors.Join(t.err, err)
 		t.run.log.LeaveUnfinished(runs.Lane{Index: lane, After: t.run.log.Lanes[lane], Subagent: c.isForSubagent()})
 		if (temporal.IsCanceledError(err) || t.ctx.Err() != nil) && c.decision != nil && !c.isForSubagent() {
-			t.dropped = append(t.dropped, droppedCall{c, lane})
+			t.cancelledCalls = append(t.cancelledCalls, cancelledCall{c, lane})
 		}
-		if t.next() >= 0 { // on a new lane: on this one a late attempt may still write
+		if t.nextCall() >= 0 { // on a new lane: on this one a late attempt may still write
 			t.run.log.ProvideLanes(len(t.run.log.Lanes) + 1)
 			t.start(len(t.run.log.Lanes) - 1)
 		}

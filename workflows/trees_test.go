@@ -76,9 +76,9 @@ func (g *gardener) step(depth int) agents.Step {
 	return s
 }
 
-func plant(seed uint64, atOnce int) *agents.Definition {
+func plant(seed uint64, concurrency int) *agents.Definition {
 	for r := rand.New(rand.NewPCG(seed, 1)); ; {
-		g := &gardener{Rand: r, left: 2 + r.IntN(10), undo: r.IntN(2) == 0, atOnce: atOnce}
+		g := &gardener{Rand: r, left: 2 + r.IntN(10), undo: r.IntN(2) == 0, atOnce: concurrency}
 		d := &agents.Definition{Name: "a", Model: "p/m", Tools: []string{"*"}, Steps: g.list(1)}
 		if d.Validate() == nil {
 			return d

@@ -10,7 +10,7 @@ import (
 
 // A turn is one model call and the tool calls of its answer. This file decides after each model
 // call: the run ends, calls the model again, makes tool calls, or waits for interrupts. Two loops
-// take turns: run.turns for an agent without steps, interpreter.runAgent for an agent within a
+// take turns: run.runTurns for an agent without steps, interpreter.runAgent for an agent within a
 // pipeline.
 
 // beginTurn checks what may prevent a turn of the run's own agent: its limit of turns, a pause, a
@@ -18,7 +18,7 @@ import (
 // about a soft limit first. over reports that the run ends. The error continues as new.
 func (r *run) beginTurn(ctx workflow.Context) (end ending, over bool, err error) {
 	if r.budget.Spent.Turns >= r.in.Limits.Turns {
-		return limit(runs.CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns), true, nil
+		return limitEnding(runs.CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns), true, nil
 	}
 	if err := r.safePoint(ctx); err != nil {
 		return ending{}, false, err
@@ -36,7 +36,7 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	r.budget.Spent.Turns++
 	answer, err := r.callModel(ctx)
 	if err != nil {
-		return r.failure(ctx, err), true
+		return r.endingFromError(ctx, err), true
 	}
 	r.log.Main, r.log.OpenStep = answer.Seq, r.stepName(stepModel)
 	r.use(answer.Usage)
@@ -63,9 +63,9 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 // fails if it cannot carry all calls: ModelAnswer.Calls lacks an interrupt or an ordered call, or a
 // payload has no room.
 func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) (end ending, over bool) {
-	interrupts, most := r.interruptsOfAnswer(ctx, answer), r.activeAgent().Limits.ParallelTools
-	if answer.Count() > most || answer.WaitCount > len(interrupts.Items) || answer.OrderedCount > answer.Ordered() || answer.WaitCount > 0 && !r.tryHold(interrupts) {
-		return limit(runs.CodeLimitParallelTools, "the model asked for more than %d tool calls at once", most), true
+	interrupts, limit := r.interruptsOfAnswer(ctx, answer), r.activeAgent().Limits.ParallelTools
+	if answer.Count() > limit || answer.WaitCount > len(interrupts.Items) || answer.OrderedCount > answer.Ordered() || answer.WaitCount > 0 && !r.tryHold(interrupts) {
+		return limitEnding(runs.CodeLimitParallelTools, "the model asked for more than %d tool calls at once", limit), true
 	}
 	calls := toolCalls{messageID: answer.MessageID, calls: freeCalls(answer), step: r.step(r.turn, stepTools, stepTools)}
 	if end, over = r.callTools(ctx, calls, interrupts); over {
@@ -95,7 +95,7 @@ const (
 // model call has received. It counts usage of earlier attempts (OtherUsage), but not answer.Usage.
 func (r *run) callModel(ctx workflow.Context) (runs.ModelAnswer, error) {
 	call := runs.ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.delegation.handoffs, Priced: r.priced(), Day: r.dayAllowance()}
-	if opens, announces := r.opening(); !r.log.HasBegun() && announces != nil {
+	if opens, announces := r.firstStepOpening(); !r.log.HasBegun() && announces != nil {
 		call.Announces = announces
 	} else if !r.log.HasBegun() {
 		call.Beginning = *opens

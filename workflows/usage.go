@@ -14,7 +14,7 @@ func (r *run) checkRunLimits() (end ending, over bool) {
 		return ending{}, false
 	}
 	if why := r.budget.Overspent(r.in.Limits); why != nil {
-		return failureEnding(*why), true
+		return endingFromFailure(*why), true
 	}
 	return ending{}, false
 }
@@ -22,9 +22,9 @@ func (r *run) checkRunLimits() (end ending, over bool) {
 // use counts the usage of a model call, for the run and for the active step.
 func (r *run) use(u runs.Usage) {
 	r.budget.Use(u)
-	if l := r.activeStep(); l != nil {
+	if active := r.activeStep(); active != nil {
 		cost, _ := runs.Cost([]runs.Usage{u})
-		l.Tokens, l.Cost = l.Tokens+runs.Tokens([]runs.Usage{u}), l.Cost+cost
+		active.Tokens, active.Cost = active.Tokens+runs.Tokens([]runs.Usage{u}), active.Cost+cost
 	}
 }
 
@@ -40,14 +40,14 @@ func (r *run) checkLimits() (end ending, over bool) {
 // checkStepLimits checks the limits of tokens and cost of the active step's agent. If one is
 // passed, the step fails, and not the run (ending.ofStep).
 func (r *run) checkStepLimits() (end ending, over bool) {
-	l := r.activeStep()
+	active := r.activeStep()
 	switch {
-	case l == nil:
+	case active == nil:
 		return ending{}, false
-	case l.Limits.Tokens > 0 && l.Tokens > l.Limits.Tokens:
-		end = limit(runs.CodeLimitTokens, "the agent reached its limit of %d tokens", l.Limits.Tokens)
-	case l.Limits.Cost > 0 && l.Cost > l.Limits.Cost:
-		end = limit(runs.CodeLimitCost, "the agent reached its cost limit of %s", agents.Money(l.Limits.Cost))
+	case active.Limits.Tokens > 0 && active.Tokens > active.Limits.Tokens:
+		end = limitEnding(runs.CodeLimitTokens, "the agent reached its limit of %d tokens", active.Limits.Tokens)
+	case active.Limits.Cost > 0 && active.Cost > active.Limits.Cost:
+		end = limitEnding(runs.CodeLimitCost, "the agent reached its cost limit of %s", agents.Money(active.Limits.Cost))
 	default:
 		return ending{}, false
 	}
@@ -70,6 +70,6 @@ func (r *run) mustEnd(ctx workflow.Context) (end ending, over bool) {
 // priced reports whether models must have a price, because the run or the active step has a limit
 // of cost.
 func (r *run) priced() bool {
-	l := r.activeStep()
-	return r.in.Limits.CountsCost() || l != nil && l.Limits.CountsCost()
+	active := r.activeStep()
+	return r.in.Limits.CountsCost() || active != nil && active.Limits.CountsCost()
 }

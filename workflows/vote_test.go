@@ -152,9 +152,9 @@ func TestOneIsEnoughToRefuse(t *testing.T) {
 		w := setupQuorum(t, 1)
 		results := w.decideInTurn(ann.approves("c0"), ann.says(verdict, "c0", ""))
 		next := w.continued(input)
-		c := next.Resume.Items[0]
-		if got := results(); !cmp.Equal(got[1], runs.DecisionResult{Settled: true}) || c.Decision.Kind != verdict || len(c.Votes) != 0 {
-			t.Errorf("%s: got the results %+v and the next run's call %+v", verdict, got, c)
+		item := next.Resume.Items[0]
+		if got := results(); !cmp.Equal(got[1], runs.DecisionResult{Settled: true}) || item.Decision.Kind != verdict || len(item.Votes) != 0 {
+			t.Errorf("%s: got the results %+v and the next run's call %+v", verdict, got, item)
 		}
 	}
 }
@@ -314,8 +314,8 @@ func TestRememberOfEqualArguments(t *testing.T) {
 // votes are.
 func TestVotesFitIntoTheContinuedRun(t *testing.T) {
 	t.Parallel()
-	for quorum, most := range map[int]int{2: 6, 8: 2} {
-		for _, calls := range []int{most, runs.MaxInterrupts} {
+	for quorum, limit := range map[int]int{2: 6, 8: 2} {
+		for _, calls := range []int{limit, runs.MaxInterrupts} {
 			w := setup(t)
 			w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 				a := panel(calls)
@@ -341,10 +341,10 @@ func TestVotesFitIntoTheContinuedRun(t *testing.T) {
 				}
 			}, time.Second)
 			w.env.ExecuteWorkflow(runs.TypeRun, in)
-			if end := w.finished[0]; (end.Code == runs.CodeLimitParallelTools) != (calls > most) {
+			if end := w.finished[0]; (end.Code == runs.CodeLimitParallelTools) != (calls > limit) {
 				t.Errorf("quorum %d, %d calls: got the code %q", quorum, calls, end.Code)
 			}
-			if calls > most {
+			if calls > limit {
 				continue
 			}
 			var parked runs.ParkedInput
