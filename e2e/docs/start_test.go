@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/e2e/kit"
 )
 
@@ -113,7 +112,10 @@ func (p *startPage) start(command string) {
 	case p.at != nil: // restarted with an API key
 	case !ok:
 		p.at = kit.NewPerdure(filepath.Join(p.dir, "data"), kit.SharedModel)
-		p.at.Agents = filepath.Join("..", "agents")
+		p.at.Agents = filepath.Join(p.dir, "agents")
+		if err := os.CopyFS(p.at.Agents, os.DirFS(filepath.Join("..", "agents"))); err != nil {
+			p.t.Fatal(err)
+		}
 		p.at.InspectAtEnd(p.t)
 		p.at.Start(p.t)
 	case p.shop != nil:
@@ -178,13 +180,16 @@ func (p *startPage) runProgram(program string) {
 	}
 }
 
-// loadDefinition loads a definition, or checks that a partial one is a part of the example.
+// loadDefinition saves an agent and restarts Perdure with it, or checks that a partial definition is
+// a part of the example.
 func (p *startPage) loadDefinition(definition string) {
 	p.t.Helper()
-	if strings.HasPrefix(definition, "name:") {
-		if _, err := agents.Parse("page.yaml", []byte(definition)); err != nil {
-			p.t.Error(err)
+	if first, _, _ := strings.Cut(definition, "\n"); strings.HasPrefix(first, "name: ") {
+		file := filepath.Join(p.at.Agents, strings.TrimPrefix(first, "name: ")+".yaml")
+		if err := os.WriteFile(file, []byte(definition), 0o600); err != nil {
+			p.t.Fatal(err)
 		}
+		p.restart()
 		return
 	}
 	example := map[string]string{"docs/start/first-approval": "refund", "docs/start/first-pipeline": "report"}[p.name]
