@@ -34,10 +34,10 @@ type fault struct {
 }
 
 const (
-	notCalled  = "the model is not being called then"
-	notArgs    = "there are no arguments then"
-	notStarted = "nothing has been said then"
-	headerSent = "a status comes before the first token or not at all"
+	notCalled  = "no model call is active"
+	notArgs    = "the model sends no arguments"
+	notStarted = "the model has sent no text"
+	headerSent = "a status can only precede the first token"
 )
 
 // inAnyPhase does not limit a fault.
@@ -134,7 +134,7 @@ var processFaults = []fault{
 // runFaults affect one run.
 var runFaults = []fault{
 	{
-		name: "the reader's connection is cut", excluded: inAnyPhase, endpoint: devEndpoint,
+		name: "the client disconnects", excluded: inAnyPhase, endpoint: devEndpoint,
 		inject: func(_ *testing.T, _ *testbed, runs []*observedRun) {
 			for _, r := range runs {
 				r.reader.Cut()
@@ -155,12 +155,12 @@ var runFaults = []fault{
 	modelFault("model: connection breaks", kit.ConnectionBreak, whileCalled, 1),
 	modelFault("model: HTTP 500, or an error in the stream", kit.ServerError, whileCalled, 1),
 	withCheck(modelFault("model: 429 with Retry-After", kit.RateLimited, only(phaseAsked, headerSent), 1), checkRetryAfter),
-	modelFault("model: garbage", kit.Garbage, whileCalled, 1),
+	modelFault("model: invalid response", kit.Garbage, whileCalled, 1),
 	modelFault("model: ends without a finish reason", kit.NoFinish, whileCalled, 1),
-	withCheck(modelFault("model: half a call's arguments, as if whole", kit.HalfCall, only(phaseArguments, notArgs), 0), checkNoTool),
+	withCheck(modelFault("model: truncated arguments, reported as complete", kit.HalfCall, only(phaseArguments, notArgs), 0), checkNoTool),
 	modelFault("model: invalid UTF-8", kit.InvalidUTF8, whileSpeaking, 0),
-	withCheck(modelFault("model: two calls under one id", kit.DuplicateCallIDs, only(phaseArguments, notArgs), 0), checkTwoTools),
-	withTimeLimit(modelFault("model: falls silent and never ends", kit.NoEnd, whileCalled, 0)),
+	withCheck(modelFault("model: two calls with one ID", kit.DuplicateCallIDs, only(phaseArguments, notArgs), 0), checkTwoTools),
+	withTimeLimit(modelFault("model: sends no more data, and keeps the connection open", kit.NoEnd, whileCalled, 0)),
 }
 
 // modelFault returns a fault of the model. No process fails.
