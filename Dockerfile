@@ -3,9 +3,9 @@
 #
 #   docker build --target api     -t perdure-api .
 #   docker build --target worker  -t perdure-worker .
-#   docker build --target perdure -t perdure .         everything in one process, for a single node
+#   docker build --target perdure -t perdure .         perdure dev: everything in one process
 #
-# Each holds one static binary and certificates: no shell, no package manager, no root.
+# Each image has one static binary and certificates: no shell, no package manager, no root.
 
 FROM --platform=$BUILDPLATFORM golang:1.26.8 AS source
 WORKDIR /src
@@ -15,7 +15,7 @@ COPY . .
 ARG TARGETOS TARGETARCH
 ENV CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH GOFLAGS=-trimpath
 
-# One stage a binary: the api's image does not wait for the embedded Temporal server to be compiled.
+# One stage per binary, so that the image of the API does not compile the embedded Temporal server.
 FROM source AS build-api
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     go build -o /out/api ./cmd/api
@@ -32,7 +32,7 @@ FROM gcr.io/distroless/static-debian12:nonroot AS base
 
 FROM base AS api
 COPY --from=build-api /out/api /usr/local/bin/api
-# The image decides what its network sees, by the ports that are published.
+# Listen on all addresses: published ports decide what is reachable.
 ENV PERDURE_ADDR=0.0.0.0:8080
 EXPOSE 8080
 HEALTHCHECK --interval=5s --timeout=3s --start-period=60s CMD ["/usr/local/bin/api", "probe"]
@@ -48,7 +48,7 @@ COPY --from=build-perdure --chown=nonroot:nonroot /out/data /data
 COPY agents/*.yaml /etc/perdure/agents/
 VOLUME /data
 EXPOSE 8080
-# It is for trying things: whoever reaches the published port is let in.
+# For trials: the API accepts every caller that can reach the published port.
 ENV PERDURE_AUTH_ALLOW_ANONYMOUS=true
 ENTRYPOINT ["/usr/local/bin/perdure"]
 CMD ["dev", "--addr", "0.0.0.0:8080", "--data", "/data", "--agents", "/etc/perdure/agents"]

@@ -1,4 +1,4 @@
-# Commands for people and for CI. "make help" lists them.
+# Commands for developers and for CI. "make help" lists them.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
@@ -12,33 +12,33 @@ FUZZTIME ?= 20s
 
 TOOLS := $(CURDIR)/bin/tools
 
-# Packages whose tests mostly wait for servers: more of them run at a time than there are processors.
+# Packages whose tests mostly wait for servers. They run with more parallelism than processors.
 WAITING = ./stream
 
-# The race detector needs a C compiler; without one, everything else still runs.
+# The race detector needs a C compiler. Without one, the tests run without the race detector.
 RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
 
-# What the embedded Temporal server is in. It is tested without the race detector: a race build of
-# the server takes longer than all other tests together.
+# Packages that link the embedded Temporal server. They run without the race detector, because a race
+# build of the server takes longer than all other tests together.
 HEAVY = $(filter $(shell go list -test -f '{{or .ForTest .ImportPath}} {{join .Deps " "}}' ./... \
 	| awk '/ go\.temporal\.io\/server\/temporal( |$$)/ {print $$1}'),$(ALL))
 ALL = $(shell go list ./...)
 LIGHT = $(filter-out $(HEAVY) $(E2E),$(ALL))
 E2E = $(shell go list ./e2e/...)
 
-# Folders with a package.json, whose packages tests need.
+# Directories with npm packages that tests need.
 NODE_LOCKS := $(wildcard e2e/node/*/package-lock.json clients/*/package-lock.json examples/*/package-lock.json web/package-lock.json)
 NODE_READY := $(if $(shell command -v npm),$(NODE_LOCKS:package-lock.json=node_modules/.package-lock.json))
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# The example whose agents "make dev" has, a folder in examples/; empty = those in agents/.
+# The directory in examples/ whose agents "make dev" serves; empty = the agents in agents/.
 EXAMPLE ?=
 
 .PHONY: dev
-dev: cold ## Build bin/perdure and run everything in one process; ARGS="…" are its flags, EXAMPLE=refund has an example's agents
+dev: cold ## Build bin/perdure and run everything in one process; ARGS="…" are its flags, EXAMPLE=refund serves an example
 	go build -o bin/perdure ./cmd/perdure
 	$(if $(EXAMPLE),go build -o bin/ ./examples/...)
 	exec bin/perdure dev $(if $(EXAMPLE),--agents examples/$(EXAMPLE)/agents) $(ARGS)
@@ -48,13 +48,13 @@ build: cold ## Build bin/perdure, bin/api and bin/worker
 	go build -o bin/ ./cmd/...
 
 .PHONY: cold
-cold: # say why the first build is slow
+cold: # print why the first build is slow
 	@if [ "$$(go list -f '{{.Stale}}' go.temporal.io/server/temporal)" = true ]; then \
-		echo "The build cache does not have the embedded Temporal server yet: this first build takes minutes, later ones take seconds."; \
+		echo "The first build compiles the embedded Temporal server and takes minutes. Later builds take seconds."; \
 	fi
 
 .PHONY: test
-test: lint unit heavy clients e2e ## Install what the tests need, and check and test everything
+test: lint unit heavy clients e2e ## Install what the tests need, then check and test everything
 
 .PHONY: lint
 lint: $(TOOLS)/ready cold ## Check formatting, vet, lint, and that workflows are deterministic
@@ -65,27 +65,27 @@ lint: $(TOOLS)/ready cold ## Check formatting, vet, lint, and that workflows are
 	$(TOOLS)/workflowcheck ./workflows/...
 	go test ./internal/archtest
 
-# What "make check" compares with: the packages that differ from it are tested.
+# The commit that "make check" compares with. It tests the packages that differ.
 BASE ?= HEAD
 CHANGED = $(sort $(patsubst %/,./%,$(dir $(wildcard $(shell git diff --name-only $(BASE) -- '*.go'; git ls-files -o --exclude-standard -- '*.go')))))
 
 .PHONY: check
-check: lint ## Check everything and test the packages that differ from BASE (HEAD); takes some two minutes
+check: lint ## Check everything and test the packages that differ from BASE (HEAD); takes about two minutes
 	$(if $(filter-out ./bench% ./e2e%,$(CHANGED)),go test $(filter-out ./bench% ./e2e%,$(CHANGED)),@echo "No package differs from $(BASE).")
 
 .PHONY: unit
-unit: $(NODE_READY) ## Test every package that does not have the embedded Temporal server in it
+unit: $(NODE_READY) ## Test the packages that do not link the embedded Temporal server
 	@[ -n "$(RACE)" ] || echo "There is no C compiler: the tests run without the race detector."
 	go test $(RACE) -parallel 6 -shuffle=on -timeout 30m $(WAITING)
 	go test $(RACE) -shuffle=on -timeout 30m $(filter-out $(shell go list $(WAITING)),$(LIGHT))
 	cd bench && go test $(RACE) -shuffle=on ./...
 
 .PHONY: heavy
-heavy: cold # the packages that have the embedded Temporal server in them
+heavy: cold # test the packages that link the embedded Temporal server
 	go test -shuffle=on -timeout 15m $(HEAVY)
 
 .PHONY: clients
-clients: cold $(NODE_READY) # the tests of the clients, each with its own runner, against bin/perdure
+clients: cold $(NODE_READY) # test the clients, each with its own runner, against bin/perdure
 	go build -o bin/perdure ./cmd/perdure
 	@for dir in $(wildcard clients/*/package.json); do \
 		command -v npm >/dev/null || { echo "SKIP: $$dir needs npm, which is not installed"; continue; }; \
@@ -100,30 +100,30 @@ e2e: cold $(NODE_READY) ## Test the whole program with real clients
 SAVED ?= $(CURDIR)/.histories
 
 .PHONY: histories
-histories: cold $(NODE_READY) ## Record the histories in workflows/testdata/replay again, by the end-to-end tests
+histories: cold $(NODE_READY) ## Record workflows/testdata/replay again from the end-to-end tests
 	rm -rf $(SAVED) && mkdir -p $(SAVED)
 	E2E_HISTORIES=$(SAVED) go test -timeout 50m ./e2e/...
 	go build -cover -covermode=atomic -coverpkg=./workflows,./e2e/replayset -o bin/replayset ./e2e/replayset
 	GOCOVERDIR=$(SAVED) bin/replayset $(SAVED) workflows/testdata/replay
 
-# How long the random part of "make chaos" goes on, and the seed that chooses what happens; empty = any.
+# Duration of the random part of "make chaos", and the seed of its faults and times; empty = random.
 CHAOS_TIME ?= 3m
 CHAOS_SEED ?=
 
 .PHONY: chaos
-chaos: cold $(NODE_READY) ## Break what can break in every phase of a run, then at random for CHAOS_TIME; ARGS=-update writes it to the docs
+chaos: cold $(NODE_READY) ## Inject every fault into every phase of a run, then random faults for CHAOS_TIME; ARGS=-update writes the matrix of reliability.md
 	CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED) go test $(RACE) -count=1 -v -timeout 6h -run '^(TestMatrix|TestSchedule|TestTenApprovals|TestPipelineKilledAtEachEvent|TestCancelAtAnyMoment|TestUsageEqualsBilledUsage|TestMetricsEqualBilledUsage|TestReliabilityPage)$$' ./e2e/chaos ./e2e/approvals ./e2e/pipelines ./e2e/models -chaos $(ARGS)
 
-# How many nodes "make cluster" kills.
+# Number of NATS nodes that "make cluster" kills.
 KILLS ?= 20
 
 .PHONY: cluster
-cluster: cold $(NODE_READY) ## Kill KILLS NATS nodes under readers (20), and test production's shape by itself
+cluster: cold $(NODE_READY) ## Kill KILLS (20) NATS nodes during reads, and test a production-like cluster
 	go test $(RACE) -count=1 -timeout 2h -v -run '^TestReadersSurviveNodes$$' ./stream -kills $(KILLS)
 	go test $(RACE) -count=1 -timeout 20m -run '^TestLargeCluster$$' ./e2e/cluster
 
 .PHONY: bench
-bench: cold ## Measure what durability costs; ARGS="-quick" for a look
+bench: cold ## Measure the cost of durability; ARGS="-quick" is a short run
 	cd bench && go run . $(ARGS)
 
 .PHONY: fuzz
@@ -142,15 +142,15 @@ docs: cold ## Rewrite the parts of docs/reference that are generated from the co
 	go test -count=1 ./internal/reference ./internal/process/config ./internal/process/telemetry ./cmd/perdure -run 'Reference$$' -update
 
 .PHONY: clean
-clean: ## Remove what was built; data in .perdure stays
+clean: ## Remove bin; the data in .perdure stays
 	rm -rf bin
 
-# Tools are built from a module of their own, where their versions are pinned.
+# Tools are built from a separate module, which pins their versions.
 $(TOOLS)/ready: internal/lint/go.mod internal/lint/go.sum
 	GOBIN=$(TOOLS) go -C internal/lint install tool
 	touch $@
 
-# npm ci is for what the lock file says, and nothing runs at installation.
+# npm ci installs the versions of the lock file. Packages run no scripts during the installation.
 %/node_modules/.package-lock.json: %/package-lock.json
 	npm --prefix $* ci --ignore-scripts --no-audit --no-fund
 	touch $@

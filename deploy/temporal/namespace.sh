@@ -1,12 +1,12 @@
 #!/bin/sh
-# Creates the namespace with the search attributes that runs are started with. May run again at any
-# time. The server's address is in TEMPORAL_ADDRESS.
+# Creates the namespace and Perdure's search attributes. Safe to repeat. TEMPORAL_ADDRESS is the address of
+# the server.
 set -eu
 
 temporal operator namespace describe --namespace default ||
   temporal operator namespace create --namespace default --retention 168h
 
-# A namespace can be used some seconds after it was created.
+# A new namespace is usable after some seconds.
 tries=0
 until temporal operator search-attribute list --namespace default; do
   tries=$((tries + 1))

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Creates Temporal's databases, or brings them up to date. May run again at any time. Where the
-# database is, and who we are, temporal-sql-tool takes from SQL_*.
+# Creates or updates Temporal's databases. Safe to repeat. temporal-sql-tool reads the address and the
+# credentials from SQL_*.
 set -eu
 
 schema=/etc/temporal/schema/postgresql/v12

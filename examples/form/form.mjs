@@ -1,9 +1,9 @@
-// A stock AG-UI client with a tool of its own: show_form, which asks people what the agent wants to know.
+// A stock AG-UI client with a client tool: show_form, which shows a form to the user.
 //
 //   node form.mjs [run endpoint] [thread]
 //
-// The agent's call of the tool ends a run; its result goes along with the next one. In between nothing is
-// open: stop this program at a question, even stop Perdure, and come back with the thread that it names.
+// The agent's call of the tool ends a run. The next run sends the result. No connection is open in
+// between: you can stop this program and Perdure, and continue with the printed thread ID.
 import { HttpAgent } from "@ag-ui/client";
 import { randomUUID } from "node:crypto";
 import { createInterface } from "node:readline";
@@ -45,7 +45,7 @@ async function fill(call) {
   return { id: `result-${call.id}`, role: "tool", toolCallId: call.id, content: JSON.stringify(values) };
 }
 
-// The calls of the form that have no result yet.
+// Returns the calls of show_form that have no result yet.
 const openCalls = ({ messages }) => {
   const answered = new Set(messages.map(({ toolCallId }) => toolCallId));
   return messages
@@ -53,7 +53,7 @@ const openCalls = ({ messages }) => {
     .filter((call) => call.function.name === showForm.name && !answered.has(call.id));
 };
 
-// What the thread has, if this is not its beginning.
+// Returns the messages of the thread; [] if the thread does not exist yet.
 async function history() {
   const events = new URL(`/v1/threads/${encodeURIComponent(thread)}/events?follow=false&protocolVersion=1.0`, url);
   const response = await fetch(events, { headers: { Accept: "application/json" } });

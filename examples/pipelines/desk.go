@@ -13,8 +13,8 @@ type matter struct {
 	Amount float64 `json:"amount,omitempty"`
 }
 
-// desk is a pipeline with a route: it classifies the customer's message, and leaves it to the agent
-// for that kind. A person approves a goodwill payment of more than 5.
+// desk is a pipeline with a route: it classifies the customer's message, and runs the agent for that
+// kind. A person approves a goodwill payment of more than 5.
 func desk() (*agents.Definition, error) {
 	classifier := agents.AgentStep{Instructions: "Is this about a bill, about something that does not work, or about anything else?"}
 	kind := agents.Ask[matter]("kind", classifier, "classify: ${input.text}", agents.Refine(func(s *jsonschema.Schema) {
@@ -33,7 +33,7 @@ func desk() (*agents.Definition, error) {
 
 	return agents.New(agents.Definition{
 		Name:        "desk",
-		Description: "Finds out what a customer wants, and leaves it to whom it concerns; beyond its limits a person decides.",
+		Description: "Classifies a customer's request, and routes it to another agent. A person approves goodwill payments above 5.",
 		Model:       "scripted/desk",
 		Tools:       []string{"calculate"},
 	}, kind, agents.Route("concern", []agents.Case{

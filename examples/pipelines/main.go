@@ -1,7 +1,6 @@
-// Command pipelines is a worker in its own program. Its agents are pipelines and handoffs that are
-// defined in Go, and its tools are Go functions. They are the agents of examples/report,
-// examples/desk, examples/triage and examples/order. docs/guides/examples.md describes how to run
-// it.
+// Command pipelines is a worker whose agents are defined in Go and whose tools are Go functions. The
+// agents are those of examples/report, examples/desk, examples/triage and examples/order.
+// docs/guides/examples.md describes how to run it.
 package main
 
 import (

@@ -12,8 +12,8 @@ type wish struct {
 	To      string `json:"to"`
 }
 
-// order is a pipeline with compensations: it reserves, charges and ships. If a step fails for good,
-// or the run is cancelled, Perdure compensates the steps before it in reverse order.
+// order is a pipeline with compensations: it reserves, charges and ships. If a step fails after all
+// its attempts, or the run is cancelled, Perdure compensates the finished steps in reverse order.
 func order() (*agents.Definition, error) {
 	reader := agents.AgentStep{Instructions: "Which article does the customer want, and where is it to go?"}
 	clerk := agents.AgentStep{Instructions: "Tell the customer in one sentence that the order is on its way."}
@@ -24,7 +24,7 @@ func order() (*agents.Definition, error) {
 
 	reserved := agents.Call[deed]("reserved", "reserve", agents.Args{"article": agents.Field(wanted, &wanted.Out.Article)})
 	reservation := agents.Field(reserved, &reserved.Out.Number)
-	// A compensation has no name. It refers to the output of the step that it undoes.
+	// A compensation has no name. It uses the output of the step that it compensates.
 	released := agents.Call[deed]("", "release", agents.Args{"reservation": reservation})
 
 	charged := agents.Call[deed]("charged", "charge", agents.Args{"reservation": reservation, "amount": agents.Field(reserved, &reserved.Out.Price)})
@@ -37,7 +37,7 @@ func order() (*agents.Definition, error) {
 
 	return agents.New(agents.Definition{
 		Name:        "order",
-		Description: "Takes an order. It reserves, charges and ships, and undoes what it has done if that comes to nothing.",
+		Description: "Reserves, charges and ships an order. If a step fails, it compensates the finished steps.",
 		Model:       "scripted/order",
 		Tools:       []string{"reserve", "release", "charge", "refund", "ship"},
 	}, wanted, reserved.With(agents.Compensate(released)), charged.With(agents.Compensate(refunded)), shipped, told)

@@ -38,8 +38,8 @@ func report() (*agents.Definition, error) {
 		agents.When(agents.Expr[bool]("size(steps.found.notes) > 0")))
 	looked := agents.Map("notes", question, agents.Steps{found, note}, agents.Branches{Concurrency: 4, OnError: agents.OnErrorContinue})
 
-	// The steps of a map have no outputs of their own; the output of the map is a list with an
-	// entry for each item.
+	// The steps of a map have no outputs. The output of the map is a list with an entry for each
+	// item.
 	facts := agents.Expr[[]string]("steps.notes.filter(n, has(n.note)).map(n, n.note.text)")
 	// In the first round there is no review yet.
 	before := agents.Expr[string]("has(steps.review) ? steps.review.reason : 'the first'")
@@ -52,7 +52,7 @@ func report() (*agents.Definition, error) {
 
 	return agents.New(agents.Definition{
 		Name:        "report",
-		Description: "Plans, looks things up side by side, drafts until its critic is content, asks an editor, and publishes.",
+		Description: "Plans a report, researches its questions in parallel, revises the draft until a critic accepts it, and publishes it after an editor's approval.",
 		Model:       "scripted/report",
 		Tools:       []string{"library_search", "library_read"},
 	}, plan, looked, critique, signOff, publish)

@@ -31,7 +31,7 @@ type deed struct {
 }
 
 // tools returns the tools of the store. They are idempotent, because the store executes each
-// idempotency key once. So Perdure may repeat a call whose worker has crashed.
+// idempotency key once. So Perdure may repeat a call after the death of its worker.
 func (s store) tools() []tools.Tool {
 	type article struct {
 		Article string `json:"article"`
@@ -67,8 +67,8 @@ func (s store) tools() []tools.Tool {
 	}
 }
 
-// post sends a request with the idempotency key of the current tool call. The text of a refusal
-// becomes the error, which the model or the pipeline gets.
+// post sends a request with the idempotency key of the current tool call. The body of a refusal
+// becomes the error that the model or the pipeline receives.
 func (s store) post(ctx context.Context, body any, path ...string) (deed, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command programs is a worker in its own program, with an agent that is a Temporal workflow, tools
-// that are Go functions, and an activity. docs/guides/programs.md describes how to run it.
+// Command programs is a worker with an agent that is a Temporal workflow, tools that are Go
+// functions, and an ordinary activity. docs/guides/programs.md describes how to run it.
 package main
 
 import (
@@ -26,7 +26,7 @@ func main() {
 		},
 		Programs: workflows.Programs{"order": Order},
 		Agents: []*agents.Definition{{
-			Name: "order", Description: "Takes an order: reserves, asks for approval of what is dear, and ships.",
+			Name: "order", Description: "Takes an order: reserves, asks for approval of expensive articles, and ships.",
 			Workflow: "order", Tools: []string{"reserve", "release", "ship"},
 		}},
 		Register: func(r sdk.Registry) { r.RegisterActivity(Price) },
@@ -65,21 +65,21 @@ func Order(ctx workflow.Context, a *workflows.Agent) (err error) {
 	if err := a.Do(ctx, reserved); err != nil {
 		return err
 	}
-	// A cancelled context would not run the step, so the release uses a disconnected one.
+	// A step does not run in a cancelled context, so the release uses a disconnected one.
 	defer func() {
 		if err != nil {
 			ctx, _ := workflow.NewDisconnectedContext(ctx)
 			err = errors.Join(err, a.Do(ctx, agents.Call[string]("released", "release", number)))
 		}
 	}()
-	// A program may evaluate expressions as steps do. The value enters the workflow's history, so
-	// it has at most 8 KiB.
+	// A program may evaluate the expressions of steps. The value is stored in the workflow's
+	// history, so it has at most 8 KiB.
 	ordered, err := workflows.Value(ctx, a, agents.Expr[string]("input.text"))
 	if err != nil {
 		return err
 	}
 	var price int
-	// Ordinary activities are executed as in every Temporal workflow.
+	// A program executes ordinary activities like any Temporal workflow.
 	priced := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 10 * time.Second})
 	if err := workflow.ExecuteActivity(priced, Price, ordered).Get(ctx, &price); err != nil {
 		return err

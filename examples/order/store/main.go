@@ -6,10 +6,10 @@
 //	POST /payments/{number}/refund       refunds a payment
 //	POST /parcels                        {"reservation", "to"}: ships it, but not to the Moon
 //	GET  /journal                        all executed actions, in order
-//	GET  /journal/{reservation}          those of one reservation
+//	GET  /journal/{reservation}          the executed actions of one reservation
 //
-// The store executes each Idempotency-Key once. It keeps its actions in a file, so that it can be
-// killed and started again like Perdure.
+// The store executes each Idempotency-Key once. It records its actions in a file, so that they
+// survive a kill of the store.
 package main
 
 import (
@@ -26,13 +26,13 @@ import (
 	"time"
 )
 
-// defaultJournal is next to the data directory of perdure dev, not in it: perdure dev refuses a
-// directory that has other files, and the store is started first.
+// defaultJournal is outside of the data directory of perdure dev, because perdure dev refuses a
+// directory that has other files.
 const defaultJournal = ".perdure-store.jsonl"
 
 func main() {
-	addr := flag.String("addr", "127.0.0.1:8091", "address; port 0 = any free one")
-	file := flag.String("journal", defaultJournal, "file that keeps what was done")
+	addr := flag.String("addr", "127.0.0.1:8091", "address; port 0 = any free port")
+	file := flag.String("journal", defaultJournal, "file of the executed actions")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *addr, *file, os.Stdout)

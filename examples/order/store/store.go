@@ -59,9 +59,9 @@ func (s *store) routes() http.Handler {
 	return mux
 }
 
-// does returns the handler of an action. It executes the action once per idempotency key, and
-// answers a repetition with the first result. It executes nothing for a client that has
-// disconnected, so a cancelled order has no late effects. A refused action can be repeated.
+// does returns the handler of an action. It executes the action once per idempotency key, and returns
+// the first result for a repeated request. It executes nothing for a client that has disconnected, so
+// a cancelled order has no late effects. A refused action can be repeated.
 func (s *store) does(it func(request) (deed, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		asked := request{Key: r.Header.Get("Idempotency-Key"), Number: r.PathValue("number")}
@@ -121,8 +121,8 @@ func (s *store) tells(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "\n") // for people who use curl
 }
 
-// reserve makes a reservation. Its number derives from the idempotency key, so that the numbers of
-// an order do not depend on other orders.
+// reserve makes a reservation. Its number derives from the idempotency key, so that it does not
+// depend on other orders.
 func (s *store) reserve(asked request) (deed, error) {
 	if asked.Article == "" {
 		return deed{}, errors.New("which article?")

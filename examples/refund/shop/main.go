@@ -1,4 +1,4 @@
-// Command shop is a bookshop for the refund example. Its orders and refunds are in memory.
+// Command shop is a bookshop for the refund example. It stores its orders and refunds in memory.
 //
 //	GET  /orders/{id}            an order
 //	POST /orders/{id}/refunds    {"amount": 12.5}: refunds; once per Idempotency-Key
@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	addr := flag.String("addr", "127.0.0.1:8090", "address; port 0 = any free one")
+	addr := flag.String("addr", "127.0.0.1:8090", "address; port 0 = any free port")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := serve(ctx, *addr, os.Stdout)

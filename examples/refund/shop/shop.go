@@ -57,7 +57,7 @@ func (s *shop) showOrder(w http.ResponseWriter, r *http.Request) {
 	answer(w, o)
 }
 
-// refundOrder serves POST /orders/{id}/refunds. Its errors are texts for the model.
+// refundOrder serves POST /orders/{id}/refunds. The model receives the texts of its errors.
 func (s *shop) refundOrder(w http.ResponseWriter, r *http.Request) {
 	o, ok := s.orders[r.PathValue("id")]
 	if !ok {
@@ -79,8 +79,8 @@ func (s *shop) refundOrder(w http.ResponseWriter, r *http.Request) {
 	answer(w, paid)
 }
 
-// payBack refunds an amount once per idempotency key: a repeated call returns the first refund. All
-// refunds of an order together never exceed what was paid. An empty key is never a repetition.
+// payBack refunds an amount once per idempotency key: a repeated call returns the first refund. The
+// refunds of an order never exceed its price. Every call with an empty key is a new refund.
 func (s *shop) payBack(o order, amount float64, key string) (refund, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

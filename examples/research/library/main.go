@@ -1,5 +1,5 @@
-// Command library is an MCP server over standard input and output. Its tools search and read a few
-// notes. Any MCP client can use it.
+// Command library is an MCP server over standard input and output. Its tools search and read the
+// notes of package notes. Any MCP client can use it.
 package main
 
 import (

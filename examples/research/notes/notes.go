@@ -19,7 +19,7 @@ var files embed.FS
 // mostHits bounds the results of a search.
 const mostHits = 3
 
-// Library has notes by ID, which is the name of the note's file. It is never changed, so it is safe
+// Library has notes by ID, which is the name of the note's file. It does not change, so it is safe
 // for concurrent use.
 type Library map[string]note
 
@@ -78,7 +78,7 @@ func Load() (Library, error) {
 	return notes, nil
 }
 
-// Read returns a note by its ID. The error is a text for the model.
+// Read returns a note by its ID. The model receives the text of the error.
 func (l Library) Read(id string) (Note, error) {
 	n, ok := l[id]
 	if !ok {
@@ -114,8 +114,8 @@ func (l Library) Search(query string) Found {
 	return Found{hits}
 }
 
-// wordsOf returns the words of a text in lower case, without those of fewer than four letters,
-// which distinguish notes badly.
+// wordsOf returns the words of a text in lower case. It omits words of fewer than four letters, which
+// distinguish notes badly.
 func wordsOf(text string) []string {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return slices.DeleteFunc(words, func(word string) bool { return len(word) < 4 })
