@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// target is the endpoint of runs, with the format of its answers.
+// target is the endpoint of runs, with the format of its responses.
 type target struct {
 	base    string // URL without a path
 	path    func(p pace) string

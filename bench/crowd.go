@@ -21,7 +21,7 @@ type audience struct {
 // crowd measures many viewers of one run: first while all of them read, then while one in a hundred
 // does not read, until those have reconnected.
 //
-//	attach ──► calm ──► some stop reading ──► they are cut ──► they reconnect ──► the run ends
+//	attach ──► all read ──► some stop reading ──► the API disconnects them ──► they reconnect ──► the run ends
 func crowd(ctx context.Context, s *site, n int) error {
 	a, err := newAudience(s, n)
 	if err != nil {
@@ -108,7 +108,7 @@ func (a *audience) attach(ctx context.Context) error {
 	return a.watchers.watchFor(ctx, time.Second)
 }
 
-// window measures some time of the run.
+// window measures one part of the run.
 func (a *audience) window(ctx context.Context, when string, pass func() error) error {
 	before, err := a.footprint(ctx, "api")
 	if err != nil {
@@ -146,8 +146,8 @@ func (a *audience) calm(ctx context.Context) error {
 	return a.window(ctx, "all read", func() error { return a.watchers.watchFor(ctx, d) })
 }
 
-// cutPatience bounds how long viewers that do not read may stay connected: until their buffers are
-// full, plus the API's patience.
+// cutPatience is the maximum time for which viewers that do not read may stay connected: until their
+// buffers are full, plus the write timeout of the API.
 const cutPatience = 90 * time.Second
 
 // cuts is the API's counter of viewers that it has disconnected.

@@ -7,15 +7,15 @@
 //	 process)  └── apart: api + worker + servers ───────────────┘     of its own)
 //
 //	go run .            full measurement, written to results
-//	go run . -quick     a short measurement of some minutes, not stored
+//	go run . -quick     a short measurement of a few minutes, not stored
 //	go run . -profile /tmp/p -systems proxy,dev
 //	go run . -systems "" -pipelines "" -scales crowd=1000,parked    only these, at scale
 //	go run . -systems "" -scales "" -pipelines steps,map=200        only pipelines
 //
 // Rules:
 //
-//   - Every token carries its index and the time at which the model sent it, on the one monotonic
-//     clock that all processes of a machine share. The client needs no other knowledge of the model.
+//   - Every token has its index and the time at which the model sent it, by the monotonic clock that
+//     all processes of a machine share. The client needs nothing else from the model.
 //   - Every run is checked: each token once and in order, one terminal event at the end. One invalid
 //     run fails the bench, because a number that includes failures has no meaning.
 //   - Only one system runs at a time. The order is reversed in each repetition, so that other load
@@ -23,12 +23,12 @@
 //   - Reports have the median over repetitions, of quantiles within one repetition.
 //
 // Pipelines are compared with plain Temporal workflows, which a separate process executes on the
-// same servers: one execution at a time, in turns. They do the same work, but their progress cannot
-// be watched.
+// same servers: one execution at a time, alternately. They do the same work, but clients cannot watch
+// their progress.
 //
 // A scale is a load with a number: viewers of one run, concurrent runs, parked runs. Each is
 // measured once, with its own API, worker and servers. It fails if one viewer does not receive
 // exactly the events that all others receive.
 //
-// It needs Linux: it reads /proc.
+// The bench needs Linux, because it reads /proc.
 package main

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// errUnknown is an answer 503. The same request can be repeated safely.
+// errUnknown is a response 503. The same request can be repeated safely.
 var errUnknown = errors.New("it is unknown whether that took effect")
 
 // callers keep their connections alive, as a load balancer does.

@@ -57,10 +57,10 @@ func (a *answer) speakAtOnce() {
 		a.token(i)
 	}
 	a.end()
-	_ = a.send() // a disconnected client needs no answer
+	_ = a.send() // a disconnected client needs no response
 }
 
-// speakPaced keeps the pace from the start: a late token does not delay the next one.
+// speakPaced sends each token at its time since the start: a late token does not delay the next one.
 func (a *answer) speakPaced(ctx context.Context) {
 	tick := time.NewTicker(a.speech.interval)
 	defer tick.Stop()

@@ -21,12 +21,12 @@ const (
 	parkedAtOnce = 50
 	parkedParts  = 5   // parts of the parked runs; the cost is measured after each part
 	resumed      = 100 // runs that continue at the end
-	// parkedBound is the most bytes that a parked run may add to a process.
+	// parkedBound is the maximum number of bytes that a parked run may add to a process.
 	parkedBound = 10 << 10
 )
 
 // parked measures the cost of a run that waits for a person: each run calls a tool that needs a
-// decision, ends with that interrupt, and is parked. Some are decided at the end.
+// decision, ends with that interrupt, and is parked. At the end the bench decides some interrupts.
 func parked(ctx context.Context, s *site, n int) error {
 	c, err := s.dial(ctx)
 	if err != nil {

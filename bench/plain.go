@@ -22,8 +22,8 @@ import (
 )
 
 // Plain workflows use only Temporal's SDK with its defaults, to do the work of the measured
-// pipelines: the same tool and the same model. Their progress cannot be watched, and their output
-// is not kept.
+// pipelines: the same tool and the same model. Clients cannot watch their progress, and nothing
+// stores their output.
 
 // plainQueue is the task queue of plain workflows.
 const plainQueue = "plain"

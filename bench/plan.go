@@ -21,11 +21,11 @@ type phase struct {
 	spread time.Duration
 }
 
-// plan says what is measured.
+// plan has the systems and loads to measure.
 type plan struct {
 	Repetitions int      `json:"repetitions"`
 	Systems     []string `json:"systems"`
-	// Scales are the numbers of the loads that are measured at scale, by name.
+	// Scales are the sizes of the large loads, by name.
 	Scales map[string]int `json:"scales,omitempty"`
 	// Pipelines are the comparisons of pipelines with plain workflows, with their sizes, by name.
 	Pipelines map[string]int `json:"pipelines,omitempty"`
@@ -62,13 +62,13 @@ func parsePlan(args []string, progress io.Writer) (*plan, error) {
 	var p plan
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(progress)
-	f.BoolVar(&p.quick, "quick", false, "a look of some 20 seconds; writes no results")
-	f.IntVar(&p.Repetitions, "repetitions", 0, "how often everything is measured; 0 = 3, or 1 with -quick")
-	f.StringVar(&p.results, "results", "results", `where results go; "" = nowhere`)
+	f.BoolVar(&p.quick, "quick", false, "a short measurement of a few minutes; writes no results")
+	f.IntVar(&p.Repetitions, "repetitions", 0, "number of repetitions; 0 = 3, or 1 with -quick")
+	f.StringVar(&p.results, "results", "results", `directory of the results; "" = write none`)
 	f.StringVar(&p.profiles, "profile", "", "directory for CPU profiles of perdure dev, taken after the measurement")
-	names := f.String("systems", strings.Join(systemNames(), ","), `what to compare; "" = nothing`)
-	scales := f.String("scales", namesOf(scaleAmounts()), `what to measure at scale, as in "crowd=1000,parked"; "" = nothing`)
-	pipelines := f.String("pipelines", namesOf(comparisonAmounts()), `what of pipelines to hold against plain workflows, as in "steps=50,map"; "" = nothing`)
+	names := f.String("systems", strings.Join(systemNames(), ","), `systems to compare; "" = none`)
+	scales := f.String("scales", namesOf(scaleAmounts()), `large loads to measure, as in "crowd=1000,parked"; "" = none`)
+	pipelines := f.String("pipelines", namesOf(comparisonAmounts()), `pipelines to compare with plain workflows, as in "steps=50,map"; "" = none`)
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ func (b *bench) profileCrowd(ctx context.Context, r *running, n int) error {
 	})
 }
 
-// profileOf keeps a load running while the profile is taken.
+// profileOf runs a load while it records the profile.
 func profileOf(ctx context.Context, pprof, file string, keep func(another func() bool) error) error {
 	var done atomic.Bool
 	taken := make(chan error, 1)

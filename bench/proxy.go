@@ -55,7 +55,7 @@ func proxy(w http.ResponseWriter, r *http.Request, model llm.Model) error {
 	return nil
 }
 
-// proxied is one streaming answer.
+// proxied is one streaming response.
 type proxied struct {
 	out  *sse.Writer
 	sent int

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// scale is a load with a number: how many of something one node can handle, and the cost of each.
+// scale is a load with a size, such as 5,000 viewers, on one API process and one worker. run measures
+// it with size n.
 type scale struct {
 	amount
 	run func(ctx context.Context, s *site, n int) error

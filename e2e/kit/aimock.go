@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// Model is a running model server (aimock) that answers from fixtures.
+// Model is a running model server (aimock). Its responses are fixtures.
 type Model struct{ *nodeServer }
 
-// SharedModel is the model server of all tests of an area. It selects the answer by the text of the
-// last user message.
+// SharedModel is the model server of all tests of an area. It selects the response by the text of
+// the last user message.
 var SharedModel *Model
 
 func launchModel() (*Model, error) {
@@ -30,7 +30,7 @@ func (m *Model) Environ() []string {
 	}
 }
 
-// Fixture is one answer of the model server, with aimock's member names.
+// Fixture is one response of the model server, with aimock's member names.
 type Fixture struct {
 	Match    Match    `json:"match"`
 	Response Response `json:"response"`
@@ -43,7 +43,7 @@ type Fixture struct {
 	TruncateAfterChunks int `json:"truncateAfterChunks,omitempty"`
 }
 
-// Match selects the requests that a fixture answers.
+// Match selects the requests that get a fixture as response.
 type Match struct {
 	// UserMessage is a text that the last user message contains.
 	UserMessage string `json:"userMessage"`
@@ -56,7 +56,7 @@ type Match struct {
 	ResponseFormat string `json:"responseFormat,omitempty"`
 }
 
-// Response is the content of an answer, or the error in its place.
+// Response is the content of a model response, or the error in its place.
 type Response struct {
 	Content   string      `json:"content,omitempty"`
 	Reasoning string      `json:"reasoning,omitempty"`
@@ -66,7 +66,7 @@ type Response struct {
 	Status    int         `json:"status,omitempty"`
 }
 
-// Tokens is the usage that an answer reports.
+// Tokens is the usage that a model response reports.
 type Tokens struct {
 	Input  int `json:"prompt_tokens"`
 	Output int `json:"completion_tokens"`
@@ -103,14 +103,14 @@ func (m *Model) Answer(t *testing.T, fixtures ...Fixture) {
 	}
 }
 
-// AnswerWith adds a text as the answer to a prompt.
+// AnswerWith adds a text as the response to a prompt.
 func (m *Model) AnswerWith(t *testing.T, prompt, text string) {
 	t.Helper()
 	m.Answer(t, Fixture{Match: Match{UserMessage: prompt}, Response: Response{Content: text}})
 }
 
-// AnswerInOrder adds one fixture for each request with the prompt: the first answers the first
-// request, and so on.
+// AnswerInOrder adds one fixture for each request with the prompt: the first fixture is the response
+// to the first request, and so on.
 func (m *Model) AnswerInOrder(t *testing.T, prompt string, fixtures ...Fixture) {
 	t.Helper()
 	for i := range fixtures {

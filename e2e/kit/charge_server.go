@@ -50,7 +50,7 @@ func StartChargeServer(t *testing.T) *ChargeServer {
 	return s
 }
 
-// Agents returns a folder with the definitions of the agent cashier and its tool.
+// Agents returns a directory with the definitions of the agent cashier and its tool.
 func (s *ChargeServer) Agents(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

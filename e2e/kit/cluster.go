@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Programs is the folder with the programs of a cluster.
+// Programs is the directory with the programs of a cluster.
 var Programs string
 
 // buildCluster builds the programs of a cluster. It does not use the race detector, with which the
@@ -29,7 +29,7 @@ var buildCluster = sync.OnceValue(func() error {
 // and Temporal servers. Only the test's goroutine may use it.
 type Cluster struct {
 	Data     string
-	Programs string // folder of the programs
+	Programs string // directory of the programs
 	Agents   string
 	Addrs    addresses // of NATS and Temporal
 	Threads  *threadSet
@@ -40,7 +40,7 @@ type Cluster struct {
 	Servers []*Server
 	Nodes   []*Process
 	outputs []*Output
-	// postgresDir is the folder of PostgreSQL, which is outside Data; "" = none.
+	// postgresDir is the directory of PostgreSQL, which is outside Data; "" = none.
 	postgresDir string
 	// search looks for content in Temporal's database after Temporal has stopped.
 	search func() error

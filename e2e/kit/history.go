@@ -183,7 +183,7 @@ func replay(h *historypb.History) error {
 		return err
 	}
 	workflows.Register(replayer, nil)
-	// The ids of child workflows derive from the parent's id.
+	// The IDs of child workflows derive from the parent's ID.
 	id := h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()
 	options := worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id}}
 	if err := replayer.ReplayWorkflowHistoryWithOptions(silent{}, h, options); err != nil {
@@ -192,7 +192,7 @@ func replay(h *historypb.History) error {
 	return nil
 }
 
-// histories is the folder of the saved histories.
+// histories is the directory of the saved histories.
 var histories string
 
 func save(h *historypb.History) (file string, err error) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Hold asks Perdure to hold the run open while it waits.
+// Hold returns the input with the option hold: the run stays open while it waits.
 func (in Input) Hold() Input {
 	in.ForwardedProps = PerdureProps(map[string]any{"hold": true})
 	return in

@@ -22,9 +22,9 @@ var Shared *Perdure
 // ReferenceClients are the reference clients of all tests.
 var ReferenceClients referenceClients
 
-// Main runs the tests of one area with what they share: a perdure process, a model server and the
+// Main runs the tests of one area with their shared parts: a perdure process, a model server and the
 // reference clients. It returns the exit status. Each area calls it in its TestMain. Tests run in
-// the folder e2e, which has testdata and the node programs.
+// the directory e2e, which has testdata and the node programs.
 func Main(m *testing.M) int {
 	if _, err := exec.LookPath("node"); err != nil {
 		fmt.Println("SKIP: the clients and the model server of these tests need node, which is not installed")
@@ -38,7 +38,7 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// run starts what tests share, runs the tests, and inspects the shared process.
+// run starts the shared parts, runs the tests, and inspects the shared process.
 func run(m *testing.M) (code int, err error) {
 	if err := os.Chdir(".."); err != nil {
 		return 1, err
@@ -107,7 +107,7 @@ func prepare() error {
 	return g.Wait()
 }
 
-// builtPrograms is the environment variable with a folder of built programs; empty = each area
+// builtPrograms is the environment variable with a directory of built programs; empty = each area
 // builds its own. "make e2e" sets it, since linking perdure for each area would take minutes.
 const builtPrograms = "E2E_PROGRAMS"
 

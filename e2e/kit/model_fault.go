@@ -13,7 +13,7 @@ func ConnectionBreak(a *completion) bool {
 	return false
 }
 
-// ServerError answers with HTTP 500 or, once the stream has begun, with an error in the stream.
+// ServerError responds with HTTP 500 or, if the stream has begun, with an error in the stream.
 func ServerError(a *completion) bool {
 	const body = `{"error":{"message":"` + Mark + ` is overloaded","type":"server_error"}}`
 	if a.started {
@@ -25,11 +25,11 @@ func ServerError(a *completion) bool {
 	return false
 }
 
-// RetryAfter is the delay in seconds that RateLimited asks for. It is longer than the engine's own
-// backoff.
+// RetryAfter is the delay in seconds that RateLimited requests. It is longer than the backoff of the
+// worker.
 const RetryAfter = 2
 
-// RateLimited answers with HTTP 429 and Retry-After.
+// RateLimited responds with HTTP 429 and Retry-After.
 func RateLimited(a *completion) bool {
 	a.w.Header().Set("Retry-After", "2")
 	a.w.WriteHeader(http.StatusTooManyRequests)
@@ -43,13 +43,13 @@ func Garbage(a *completion) bool {
 	return false
 }
 
-// NoFinish ends the stream in the middle of an answer, without a finish reason.
+// NoFinish ends the stream in the middle of a response, without a finish reason.
 func NoFinish(a *completion) bool {
 	a.write("data: [DONE]\n\n")
 	return false
 }
 
-// HalfCall ends the stream as finished in the middle of a call's arguments.
+// HalfCall ends the stream in the middle of a call's arguments, with a finish reason.
 func HalfCall(a *completion) bool {
 	a.end("tool_calls")
 	return false
@@ -68,7 +68,7 @@ func InvalidUTF8(a *completion) bool {
 	return true
 }
 
-// DuplicateCallIDs streams a second call with the id of the first.
+// DuplicateCallIDs streams a second call with the ID of the first.
 func DuplicateCallIDs(a *completion) bool {
 	for _, p := range a.script.toolCall(1, func(int) string { return Mark + " again " }) {
 		a.say(p)
@@ -76,7 +76,7 @@ func DuplicateCallIDs(a *completion) bool {
 	return true
 }
 
-// NoEnd falls silent until the client disconnects.
+// NoEnd sends no more data until the client disconnects.
 func NoEnd(a *completion) bool {
 	<-a.ctx.Done()
 	return false

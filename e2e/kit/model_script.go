@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Each scripted run has two turns: the model reasons and calls a tool, then it answers.
+// Each scripted run has two turns: the model reasons and calls a tool, then it sends a text.
 const (
 	TurnTool         = 0
 	BeforeFirstChunk = -1 // the position before the first chunk

@@ -116,7 +116,8 @@ func (g Generation) Drive(t *testing.T, p *Perdure, s Script) *ClientProcess {
 	return StartNode(t, g.Name, "drive.mjs", s)
 }
 
-// StartNode starts a program in node/ with the packages of a folder there, and sends it its input.
+// StartNode starts a program in node/ with the packages of a directory there, and sends it its
+// input.
 func StartNode(t *testing.T, packages, name string, input any) *ClientProcess {
 	t.Helper()
 	body, err := json.Marshal(input)

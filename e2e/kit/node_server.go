@@ -17,7 +17,7 @@ type nodeServer struct {
 	cmd   *exec.Cmd
 }
 
-// launchNode starts a script with the packages of a folder and waits until it prints its URL.
+// launchNode starts a script with the packages of a directory and waits until it prints its URL.
 func launchNode(script, folder string, args ...string) (*nodeServer, error) {
 	cmd := exec.Command("node", append([]string{filepath.Join("..", script)}, args...)...)
 	cmd.Dir = filepath.Join("node", folder)

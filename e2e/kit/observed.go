@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// ObservedPrograms is the folder of programs whose workers have two more built-in tools: they
+// ObservedPrograms is the directory of programs whose workers have two more built-in tools: they
 // report their calls to the test. The Go compiler reads an overlay in place of one source file, so
 // the product's sources stay unchanged.
 var ObservedPrograms string

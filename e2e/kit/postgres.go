@@ -27,7 +27,7 @@ func (c *Cluster) StartTemporalOnPostgres(t *testing.T) *Server {
 		"-port", strconv.Itoa(port[1]), "-config", filepath.Join("..", "deploy", "temporal", "dynamicconfig.yaml"))
 }
 
-// startPostgres starts PostgreSQL on an empty folder. Without fsync it still survives SIGKILL, as
+// startPostgres starts PostgreSQL on an empty directory. Without fsync it still survives SIGKILL, as
 // the operating system keeps its writes.
 func (c *Cluster) startPostgres(t *testing.T, port int) *Server {
 	t.Helper()
@@ -70,7 +70,7 @@ func searchPostgres(dir string) error {
 	return errors.Join(err, searchFiles(files))
 }
 
-// postgresPrograms returns the folder of PostgreSQL's programs. Distributions keep the server's
+// postgresPrograms returns the directory of PostgreSQL's programs. Distributions keep the server's
 // programs out of the path.
 func postgresPrograms(t *testing.T) string {
 	t.Helper()
@@ -84,7 +84,7 @@ func postgresPrograms(t *testing.T) string {
 	return filepath.Dir(slices.Max(found))
 }
 
-// unprivileged gives a folder to a user who is not root, since PostgreSQL refuses to run as root;
+// unprivileged gives a directory to a user who is not root, since PostgreSQL refuses to run as root;
 // nil = the test does not run as root.
 func unprivileged(t *testing.T, dir string) *syscall.SysProcAttr {
 	t.Helper()
