@@ -3,8 +3,8 @@ package runs
 // Call is one tool call of an answer.
 type Call struct {
 	ID string `json:"id"`
-	// Tool is the tool's name; "" = it is not one of the agent's tools, but the client's or made up by
-	// the model.
+	// Tool is the tool's name; "" = it is not one of the agent's tools, but the client's or made up
+	// by the model.
 	Tool string `json:"tool,omitempty"`
 	// Client tells that the client executes the tool: the call is an interrupt.
 	Client bool `json:"client,omitempty"`

@@ -10,4 +10,13 @@
 // The central types are [Input], which starts a run and carries it on; [Interrupts], which a run
 // waits for; [PipelinePosition], which is how far a pipeline has come; and [Budget], which is what
 // the run has used of its [Limits].
+//
+// The files are of three kinds:
+//
+//   - payloads: names.go (what Temporal knows), input.go, step.go, model_call.go, tool_call.go,
+//     advance.go, finish.go, update.go, subagent.go, schedule.go, webhook.go, errors.go, payload.go
+//   - rules of interrupts: interrupt.go, interrupts*.go, vote.go, decision.go, approval.go,
+//     reminder.go, notification.go, pending_notification.go
+//   - the progress of a run: pipeline_position.go, lane_sequences.go, branches.go, budget.go, limits.go,
+//     usage.go, steering.go, suspended_child.go
 package runs

@@ -205,3 +205,26 @@ func (s *Interrupts) Add(raised []Interrupt) {
 	slices.SortFunc(raised, func(a, b Interrupt) int { return a.Index - b.Index })
 	s.Items = append(s.Items, raised...)
 }
+
+// AdoptTimes takes over from the terminal record when the interrupts opened and when they expire; s
+// may be nil. The record may be older than this attempt at the workflow task, if a worker died
+// after writing it.
+func (s *Interrupts) AdoptTimes(done FinishResult) {
+	if s == nil {
+		return
+	}
+	for i := range s.Items {
+		if at, ok := done.Expires[s.Items[i].ID]; ok {
+			s.Items[i].Expires = at
+		}
+	}
+	if done.AskedAt.IsZero() {
+		return
+	}
+	s.Opened = done.AskedAt
+	for i := range s.Pending {
+		if n := &s.Pending[i]; n.Event == EventOpened {
+			n.At = s.Opened
+		}
+	}
+}

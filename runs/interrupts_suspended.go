@@ -64,5 +64,8 @@ func (s *Interrupts) Source(item Interrupt) InterruptSource {
 	if child.Position != nil && child.Position.Active != nil {
 		by = child.Position.Active.AgentRef
 	}
-	return InterruptSource{Agent: by.Agent, Revision: by.Revision, Step: child.Step, Tree: child.Tree, QuestionRecord: child.Position.question(), MessageID: child.AnswerID, CallID: child.CallID}
+	return InterruptSource{
+		Agent: by.Agent, Revision: by.Revision, Step: child.Step, Tree: child.Tree,
+		QuestionRecord: child.Position.question(), MessageID: child.AnswerID, CallID: child.CallID,
+	}
 }

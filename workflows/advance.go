@@ -60,7 +60,10 @@ func (p interpreter) setPosition(ctx workflow.Context, next runs.AdvanceResult) 
 	if until := workflow.Now(ctx).Add(compensationTime); pos.Cursor.Undoing == nil && next.Cursor.Undoing != nil && p.run.budget.Deadline.Before(until) {
 		p.run.budget.Deadline = until
 	}
-	pos.Cursor, pos.Active, pos.Branches, pos.Answer, pos.Event, pos.Answered, pos.Wake, pos.Exceeded = next.Cursor, next.Active, next.Branches, next.Answer, nil, "", time.Time{}, next.Exceeded
+	pos.Cursor = next.Cursor
+	pos.Active, pos.Branches, pos.Answer = next.Active, next.Branches, next.Answer
+	pos.Event, pos.Answered, pos.Wake = nil, "", time.Time{}
+	pos.Exceeded = next.Exceeded
 	if next.Sleep > 0 {
 		pos.Wake = workflow.Now(ctx).Add(next.Sleep)
 	}

@@ -293,7 +293,9 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 // startBranch starts the child workflow of a branch. A branch that begins gets a position of its
 // own, in the step; a suspended one finds its position in resumes. cancelled starts a suspended
 // branch with a cancelled run.
-func (p interpreter) startBranch(ctx workflow.Context, b *runs.Branches, at branchSlot, interrupts *runs.Interrupts, resumes *runs.SuspendedChild, cancelled bool) workflow.ChildWorkflowFuture {
+func (p interpreter) startBranch(ctx workflow.Context, b *runs.Branches, at branchSlot, interrupts *runs.Interrupts,
+	resumes *runs.SuspendedChild, cancelled bool,
+) workflow.ChildWorkflowFuture {
 	info, index := workflow.GetInfo(ctx), at.index
 	path := p.branchPath(b, index)
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
@@ -320,9 +322,15 @@ func (p interpreter) startBranch(ctx workflow.Context, b *runs.Branches, at bran
 		in.Child.ParentCallID, in.Child.Lanes = p.run.child.CallID, slices.Clone(p.run.child.Lanes)
 	}
 	in.Child.Lanes = append(in.Child.Lanes, at.slot)
-	in.Progress = &runs.Progress{Execution: p.run.execution, Turn: 1, Budget: runs.Budget{Deadline: runs.Earlier(b.Deadline, p.run.budget.Deadline)}, Cancelled: cancelled && resumes != nil}
+	in.Progress = &runs.Progress{
+		Execution: p.run.execution, Turn: 1, Cancelled: cancelled && resumes != nil,
+		Budget: runs.Budget{Deadline: runs.Earlier(b.Deadline, p.run.budget.Deadline)},
+	}
 	if resumes == nil {
-		w := runs.PipelinePosition{Number: p.position.Number, Tree: p.position.Tree, Origin: p.position.Origin, Input: p.position.Input, Child: p.position.Child, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		w := runs.PipelinePosition{
+			Number: p.position.Number, Tree: p.position.Tree, Origin: p.position.Origin, Input: p.position.Input,
+			Child: p.position.Child, Event: &pipeline.Event{Kind: pipeline.EventBegun},
+		}
 		w.Cursor.Home, w.Cursor.Branch = p.position.Cursor.Home, p.position.Cursor.Into(b.Path, index)
 		w.Items = append(slices.Clone(p.position.Items), b.Record)
 		in.Progress.Position = &w

@@ -64,11 +64,11 @@ func (r *run) sendInterrupt(ctx workflow.Context) (end ending, over bool) {
 // for them.
 func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	since, replies := workflow.Now(ctx), workflow.GetSignalChannel(ctx, runs.SignalReply)
-	come := func() bool { return replies.Len() > 0 }
-	if err := workflow.Await(ctx, come); err != nil {
+	hasReply := func() bool { return replies.Len() > 0 }
+	if err := workflow.Await(ctx, hasReply); err != nil {
 		r.signalParent(ctx, runs.InterruptSignal{CallID: r.child.CallID, Cancelled: true})
-		lasting, _ := workflow.NewDisconnectedContext(ctx)
-		_, _ = workflow.AwaitWithTimeout(lasting, replyTimeout, come) // the parent may have closed
+		disconnected, _ := workflow.NewDisconnectedContext(ctx)
+		_, _ = workflow.AwaitWithTimeout(disconnected, replyTimeout, hasReply) // the parent may have closed
 	}
 	r.excludeWait(ctx, since)
 	var reply runs.ReplySignal
@@ -223,8 +223,8 @@ func (c *children) suspend(ctx workflow.Context) {
 	for _, await := range deliveries {
 		await()
 	}
-	ends := slices.ContainsFunc(c.interrupts, func(ci *childInterrupt) bool { return !ci.replied }) && !slices.ContainsFunc(c.interrupts, (*childInterrupt).isOpen)
-	if !ends {
+	hasSuspended := slices.ContainsFunc(c.interrupts, func(ci *childInterrupt) bool { return ci.suspended && !ci.replied })
+	if !hasSuspended || slices.ContainsFunc(c.interrupts, (*childInterrupt).isOpen) {
 		r.thread.allowDecisions(ctx)
 	}
 }

@@ -151,7 +151,7 @@ func (c *children) forward(ctx workflow.Context, m *runningChild, in runs.Interr
 	if in.Interrupts != nil {
 		c.interrupts = append(c.interrupts, &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay})
 	}
-	in.Idle, in.MustStay = c.reportsIdle(), in.MustStay || c.run.in.Program != ""
+	in.Idle, in.MustStay = c.claimIdleReport(), in.MustStay || c.run.in.Program != ""
 	if in.Interrupts != nil || in.Idle {
 		in.Ancestors = append(in.Ancestors, c.ownSize(ctx))
 	}
@@ -180,9 +180,9 @@ func (c *children) updateSizes(sizes []runs.AncestorSize) {
 	}
 }
 
-// reportsIdle reports whether this child has to tell its parent that it is idle, and notes that it
-// does. It is true once for each number of replies received, since a reply sets work under way.
-func (c *children) reportsIdle() bool {
+// claimIdleReport reports whether this child has to tell its parent that it is idle, and notes that
+// it does. It is true once for each number of replies received, since a reply sets work under way.
+func (c *children) claimIdleReport() bool {
 	if c.reportedIdle == c.run.child.replies+1 || !c.isIdle() {
 		return false
 	}
@@ -261,14 +261,14 @@ func (c *children) await(ctx workflow.Context, changes workflow.Selector, until 
 	if r.child == nil && idle {
 		c.suspend(ctx)
 	}
-	lasting, _ := workflow.NewDisconnectedContext(ctx)
+	disconnected, _ := workflow.NewDisconnectedContext(ctx)
 	ready := func() bool {
 		return changes.HasPending() || slices.ContainsFunc(c.interrupts, (*childInterrupt).isResolved)
 	}
 	if until = c.nextCheck(until); until.IsZero() {
-		_ = workflow.Await(lasting, ready)
+		_ = workflow.Await(disconnected, ready)
 	} else {
-		_, _ = workflow.AwaitWithTimeout(lasting, max(until.Sub(workflow.Now(ctx)), 0), ready)
+		_, _ = workflow.AwaitWithTimeout(disconnected, max(until.Sub(workflow.Now(ctx)), 0), ready)
 	}
 	if idle { // waiting does not count against the deadline
 		r.excludeWait(ctx, since)
@@ -277,7 +277,7 @@ func (c *children) await(ctx workflow.Context, changes workflow.Selector, until 
 		changes.Select(ctx)
 	}
 	_ = c.announceAll(ctx) // an error is in stopped, which the caller checks
-	if r.child != nil && c.reportsIdle() {
+	if r.child != nil && c.claimIdleReport() {
 		r.signalParent(ctx, runs.InterruptSignal{Idle: true, Ancestors: []runs.AncestorSize{c.ownSize(ctx)}})
 	}
 }

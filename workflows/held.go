@@ -76,7 +76,8 @@ func (r *run) applyHeld(ctx workflow.Context) (end ending, over bool) {
 		r.cancelInterrupts(ctx, set)
 		return ending{outcome: runs.OutcomeCancelled}, true
 	}
-	if r.interrupts.answered = set; set.FailsRun() {
+	r.interrupts.answered = set
+	if set.FailsRun() {
 		return ending{outcome: runs.OutcomeError, code: runs.CodeApprovalExpired, message: "the interrupt expired without a decision"}, true
 	}
 	return r.applyDecisions(ctx, set, r.step(r.turn, set.StepName(stepHeld), stepTools))

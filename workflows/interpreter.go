@@ -120,9 +120,9 @@ func (p interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
 // endOfSteps returns how the run ends after its last step. If the pipeline was stopped from outside
 // (cancel, run limit), the pending end counts. A failure after ctx has ended counts as a cancel.
 func (p interpreter) endOfSteps(ctx workflow.Context, last runs.AdvanceResult) ending {
-	switch then := p.position.End; {
-	case then != nil:
-		return endingOf(then)
+	switch {
+	case p.position.End != nil:
+		return endingOf(p.position.End)
 	case last.Failed != nil && ctx.Err() != nil:
 		return ending{outcome: runs.OutcomeCancelled}
 	case last.Failed != nil:

@@ -13,7 +13,10 @@ import (
 // of tools to it.
 func (r *run) interruptsOfAnswer(ctx workflow.Context, a runs.ModelAnswer) *runs.Interrupts {
 	by, now := r.activeAgent(), workflow.Now(ctx)
-	set := &runs.Interrupts{MessageID: a.MessageID, Subagents: a.Subagents, Handoff: a.Handoff, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Position: r.pipeline.position, Opened: now}
+	set := &runs.Interrupts{
+		MessageID: a.MessageID, Subagents: a.Subagents, Handoff: a.Handoff, RunID: r.in.Run.ID,
+		Agent: by.Agent, Revision: by.Revision, Position: r.pipeline.position, Opened: now,
+	}
 	if active := r.activeStep(); active != nil && active.Place.Inline {
 		set.Step, set.Tree = active.Place.Path, active.Place.Tree
 	}

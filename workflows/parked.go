@@ -46,7 +46,10 @@ func (t *thread) awaitHeld(ctx workflow.Context) error {
 	cancelled := ctx.Err() != nil
 	t.awaitResults(ctx)
 	r.excludeWait(ctx, since)
-	return t.unpark(ctx, !set.IsResolved() && !cancelled, cancelled)
+	if !set.IsResolved() && !cancelled {
+		return t.parkAgain(ctx)
+	}
+	return t.unpark(ctx, cancelled)
 }
 
 // awaitUnpaused blocks until the run is resumed or cancelled. The error continues as new, as in
@@ -55,17 +58,21 @@ func (t *thread) awaitUnpaused(ctx workflow.Context) error {
 	r, since := t.run, workflow.Now(ctx)
 	cancelled := workflow.Await(ctx, func() bool { return !r.control.paused || historyIsLong(ctx) }) != nil
 	r.excludeWait(ctx, since)
-	return t.unpark(ctx, r.control.paused && !cancelled, cancelled)
+	if r.control.paused && !cancelled {
+		return t.parkAgain(ctx)
+	}
+	return t.unpark(ctx, cancelled)
 }
 
-// unpark returns the error that continues as new: as thread.parked if waits is true, because only
-// the history has grown long, or else as agent.run. cancelled makes the next execution begin with a
-// cancelled run.
-func (t *thread) unpark(ctx workflow.Context, waits, cancelled bool) error {
+// parkAgain returns the error that continues as thread.parked, because the history has grown long.
+func (t *thread) parkAgain(ctx workflow.Context) error {
+	return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: t.run.carry()})
+}
+
+// unpark returns the error that continues as agent.run. cancelled makes the next execution begin
+// with a cancelled run.
+func (t *thread) unpark(ctx workflow.Context, cancelled bool) error {
 	next := t.run.carry()
-	if waits {
-		return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: next})
-	}
 	next.Progress.Cancelled = cancelled
 	return continueWith(ctx, runs.TypeRun, next)
 }

@@ -248,8 +248,8 @@ func (p Programs) execute(ctx workflow.Context, a *Agent) ending {
 	}
 	err := program(ctx, a)
 	if a.doing != nil {
-		lasting, _ := workflow.NewDisconnectedContext(ctx)
-		_ = a.awaitIdle(lasting)
+		disconnected, _ := workflow.NewDisconnectedContext(ctx)
+		_ = a.awaitIdle(disconnected)
 	}
 	a.over = true
 	var failed *StepError

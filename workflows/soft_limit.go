@@ -58,7 +58,9 @@ func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end
 		return ending{outcome: runs.OutcomeCancelled}, true
 	}
 	interrupts := r.interruptsOfAnswer(ctx, answer)
-	interrupts.Agent, interrupts.Revision, interrupts.Step, interrupts.Tree, interrupts.Exceeded = r.in.Agent, r.in.Revision, pipeline.LimitPath, 0, &x
+	interrupts.Agent, interrupts.Revision = r.in.Agent, r.in.Revision
+	interrupts.Step, interrupts.Tree = pipeline.LimitPath, 0
+	interrupts.Exceeded = &x
 	switch {
 	case !r.tryHold(interrupts):
 		return limitEnding(runs.CodeLimitParallelTools, "the run has too many open interrupts"), true

@@ -82,7 +82,10 @@ func (r *run) startSubagent(ctx workflow.Context, c call, call runs.ToolCall, su
 	if r.budget.Deadline.Before(deadline) {
 		deadline = r.budget.Deadline
 	}
-	branch := runs.Child{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Index: c.index, Prefix: call.ID + "/", Compensates: r.isCompensating()}
+	branch := runs.Child{
+		Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID,
+		Index: c.index, Prefix: call.ID + "/", Compensates: r.isCompensating(),
+	}
 	if d := call.Decision; d != nil {
 		branch.Args = d.Args
 		if d.Kind == runs.DecisionEdit {

@@ -81,6 +81,8 @@ func (t *thread) chooseSuccessor(ctx workflow.Context) *runs.Input {
 		next.Limits = h.To.Limits
 	}
 	next.Run.ID = "run_" + hex.EncodeToString(sum[:13])
-	next.Input, next.Digest, next.Token, next.Continues, next.Resume, next.Cancelled = 0, "", next.Run.ID, in.Run.ID, nil, t.cancelNext
+	next.Token, next.Continues = next.Run.ID, in.Run.ID
+	next.Input, next.Digest = 0, ""
+	next.Resume, next.Cancelled = nil, t.cancelNext
 	return &next
 }

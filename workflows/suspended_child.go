@@ -27,11 +27,11 @@ func (r *run) restartChild(ctx workflow.Context, resumes *runs.SuspendedChild, s
 	if resumes == nil {
 		return start(ctx)
 	}
-	lasting, cancel := workflow.NewDisconnectedContext(ctx)
-	child := start(lasting)
-	workflow.Go(lasting, func(lasting workflow.Context) {
-		_ = child.GetChildWorkflowExecution().Get(lasting, nil)
-		ctx.Done().Receive(lasting, nil)
+	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
+	child := start(disconnected)
+	workflow.Go(disconnected, func(disconnected workflow.Context) {
+		_ = child.GetChildWorkflowExecution().Get(disconnected, nil)
+		ctx.Done().Receive(disconnected, nil)
 		cancel()
 	})
 	return child

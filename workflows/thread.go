@@ -57,11 +57,12 @@ func (t *thread) setPhase(ctx workflow.Context, next phase) {
 // none. It is set before the terminal record is written (see AgentRun).
 func (t *thread) interruptsAfterEnd() *runs.Interrupts { return t.run.interrupts.afterEnd }
 
-// setInterruptsAfterEnd makes w the interrupts that the thread waits for after its run's end; nil =
+// setInterruptsAfterEnd makes set the interrupts that the thread waits for after its run's end; nil =
 // none. It does not block. It adds the budget that the next run takes over, and the notification
 // that the interrupts are open.
 func (t *thread) setInterruptsAfterEnd(ctx workflow.Context, set *runs.Interrupts) {
-	if t.run.interrupts.afterEnd = set; set == nil {
+	t.run.interrupts.afterEnd = set
+	if set == nil {
 		return
 	}
 	set.Spent = t.run.budget.Carried(t.run.in.Limits, workflow.Now(ctx))

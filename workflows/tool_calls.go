@@ -97,8 +97,12 @@ func (r *run) callTools(ctx workflow.Context, t toolCalls, interrupts *runs.Inte
 	if t.subagentsPerChild, ok = r.shareSubagents(t.calls); !ok {
 		return limitEnding(runs.CodeLimitSubagents, "the run reached its limit of %d subagents", runs.MaxSubagents), true
 	}
-	t.run, t.ctx, t.changes, t.activeSequences = r, ctx, workflow.NewSelector(ctx), map[int]bool{}
-	t.children = &children{run: r, ctx: ctx, refusesInterrupts: t.refusesInterrupts, addError: t.addError, otherWork: t.otherWork, interruptsSoFar: func(workflow.Context) *runs.Interrupts { return t.interruptsSoFar(*interrupts) }}
+	t.run, t.ctx = r, ctx
+	t.changes, t.activeSequences = workflow.NewSelector(ctx), map[int]bool{}
+	t.children = &children{
+		run: r, ctx: ctx, refusesInterrupts: t.refusesInterrupts, addError: t.addError, otherWork: t.otherWork,
+		interruptsSoFar: func(workflow.Context) *runs.Interrupts { return t.interruptsSoFar(*interrupts) },
+	}
 	t.children.listen(ctx, t.changes)
 	concurrency := min(len(t.calls), runs.MaxLanes)
 	r.log.ProvideLanes(concurrency)
