@@ -209,19 +209,19 @@ func (s *Interrupts) Add(raised []Interrupt) {
 // AdoptTimes takes over from the terminal record when the interrupts opened and when they expire; s
 // may be nil. The record may be older than this attempt at the workflow task, if a worker died
 // after writing it.
-func (s *Interrupts) AdoptTimes(done FinishResult) {
+func (s *Interrupts) AdoptTimes(opened time.Time, expires map[string]time.Time) {
 	if s == nil {
 		return
 	}
 	for i := range s.Items {
-		if at, ok := done.Expires[s.Items[i].ID]; ok {
+		if at, ok := expires[s.Items[i].ID]; ok {
 			s.Items[i].Expires = at
 		}
 	}
-	if done.AskedAt.IsZero() {
+	if opened.IsZero() {
 		return
 	}
-	s.Opened = done.AskedAt
+	s.Opened = opened
 	for i := range s.Pending {
 		if n := &s.Pending[i]; n.Event == EventOpened {
 			n.At = s.Opened

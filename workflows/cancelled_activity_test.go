@@ -5,29 +5,29 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// patient lets cancelled activities report their results if the workflow waits for them
+// cancelWaiter lets cancelled activities report their results if the workflow waits for them
 // (WaitForCancellation). The test environment does not.
-type patient struct {
+type cancelWaiter struct {
 	interceptor.WorkerInterceptorBase
 }
 
-func (*patient) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	return &patientInbound{interceptor.WorkflowInboundInterceptorBase{Next: next}}
+func (*cancelWaiter) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	return &waitingInbound{interceptor.WorkflowInboundInterceptorBase{Next: next}}
 }
 
-type patientInbound struct {
+type waitingInbound struct {
 	interceptor.WorkflowInboundInterceptorBase
 }
 
-func (p *patientInbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
-	return p.Next.Init(&patientOutbound{interceptor.WorkflowOutboundInterceptorBase{Next: out}})
+func (p *waitingInbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
+	return p.Next.Init(&waitingOutbound{interceptor.WorkflowOutboundInterceptorBase{Next: out}})
 }
 
-type patientOutbound struct {
+type waitingOutbound struct {
 	interceptor.WorkflowOutboundInterceptorBase
 }
 
-func (p *patientOutbound) ExecuteActivity(ctx workflow.Context, activityType string, args ...any) workflow.Future {
+func (p *waitingOutbound) ExecuteActivity(ctx workflow.Context, activityType string, args ...any) workflow.Future {
 	if workflow.GetActivityOptions(ctx).WaitForCancellation && ctx.Err() == nil {
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 	}

@@ -55,7 +55,7 @@ type pipelineFixture struct {
 	open       map[string]string             // the step that is open there
 	broken     map[string]string             // the step that failed there
 	written    map[string]runs.AdvanceResult // by run and step
-	kept       map[uint64]*keptByWalk
+	kept       map[uint64]*storedData
 	trees      map[uint64]json.RawMessage
 	came       map[string]pipeline.Event // by call or message
 	places     map[string]string         // paths of calls with an interrupt
@@ -92,7 +92,7 @@ func setupPipeline(t *testing.T, steps string) *pipelineFixture {
 func setupDefinition(t *testing.T, d *agents.Definition) *pipelineFixture {
 	return &pipelineFixture{
 		t: t, d: d, limits: stepsInput().Limits, state: json.RawMessage(`{"n":0}`), ends: map[string]uint64{}, open: map[string]string{}, broken: map[string]string{},
-		written: map[string]runs.AdvanceResult{}, kept: map[uint64]*keptByWalk{}, trees: map[uint64]json.RawMessage{}, came: map[string]pipeline.Event{}, places: map[string]string{},
+		written: map[string]runs.AdvanceResult{}, kept: map[uint64]*storedData{}, trees: map[uint64]json.RawMessage{}, came: map[string]pipeline.Event{}, places: map[string]string{},
 		answer: func(string) (pipeline.Event, error) { return done(`"ok"`), nil },
 	}
 }
@@ -178,7 +178,7 @@ func (k *pipelineFixture) begin(in any) {
 		w.env.RegisterWorkflowWithOptions(k.programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
 		w.env.RegisterWorkflowWithOptions(k.programs.AgentChild, workflow.RegisterOptions{Name: runs.TypeChild, DisableAlreadyRegisteredCheck: true})
 	}
-	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&patient{}}})
+	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&cancelWaiter{}}})
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AdvanceInput) (runs.AdvanceResult, error) { return k.advance(in) },
 		activity.RegisterOptions{Name: runs.ActivityAdvance})
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AnnounceInterrupts) (uint64, error) {

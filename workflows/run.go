@@ -344,7 +344,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	if isType(err, runs.ErrorFenced) {
 		return runs.Result{Outcome: runs.OutcomeFenced}, nil
 	}
-	end.interrupts.AdoptTimes(done)
+	end.interrupts.AdoptTimes(done.AskedAt, done.Expires)
 	return runs.Result{Outcome: done.Outcome, Code: done.Code, Seq: done.Seq}, err
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// keptByWalk is the data that an advance's record keeps.
-type keptByWalk struct {
+// storedData is the data that an advance's record keeps.
+type storedData struct {
 	items []json.RawMessage
 	ends  []uint64
 	done  map[string]pipeline.Done
@@ -21,7 +21,7 @@ func (k *pipelineFixture) keep(m pipeline.Move) {
 			m.Cursor.Records[path] = k.seq + 1
 		}
 	}
-	kept := &keptByWalk{done: m.Done, ended: pipeline.Ended{Undo: m.Cursor.Undo, Records: m.Cursor.Records}}
+	kept := &storedData{done: m.Done, ended: pipeline.Ended{Undo: m.Cursor.Undo, Records: m.Cursor.Records}}
 	if b := m.Action.Branches; b != nil {
 		kept.items, kept.ends = b.Items, b.Ends
 	}
