@@ -34,7 +34,7 @@ type AdvanceInput struct {
 	// the activity does nothing else then.
 	Tree       json.RawMessage `json:"tree,omitempty"`
 	Expression string          `json:"expression,omitempty"`
-	// Day is that of a [ModelCall]. Branches cannot ask people, so the advance checks the day
+	// Day is that of a [ModelCall]. Branches cannot ask approvers, so the advance checks the day
 	// before they begin.
 	Day *DayAllowance `json:"day,omitempty"`
 	// Resumes tells that the pipeline continues in another run: the activity opens the steps that
@@ -60,7 +60,7 @@ type AdvanceResult struct {
 	Prompts  bool              `json:"prompts,omitempty"`
 	Answer   *ModelAnswer      `json:"answer,omitempty"` // has the call of an active step that is one
 	Branches *Branches         `json:"branches,omitempty"`
-	Exceeded *ExceededLimit    `json:"exceeded,omitempty"` // people are asked before the branches begin
+	Exceeded *ExceededLimit    `json:"exceeded,omitempty"` // approvers are asked before the branches begin
 	Sleep    time.Duration     `json:"sleep,omitempty"`
 	Failed   *pipeline.Failure `json:"failed,omitempty"`
 	// CallEnded tells that the call before ended and its activity made this advance, also if the

@@ -2,7 +2,7 @@ package runs
 
 import "time"
 
-// Approval is the approval rule under which people decide about a call, as far as the workflow
+// Approval is the approval rule under which approvers decide about a call, as far as the workflow
 // needs it.
 type Approval struct {
 	// Rule is the index of the rule in the agent's definition.
@@ -13,13 +13,13 @@ type Approval struct {
 	Canonical string `json:"canonical,omitempty"`
 	// Policy is the digest of the rule. A remembered approval ends when it changes.
 	Policy string `json:"policy,omitempty"`
-	// Quorum is how many people must approve; 0 means 1.
+	// Quorum is how many approvers must approve; 0 means 1.
 	Quorum int `json:"quorum,omitempty"`
-	// Remind is how often people are reminded; 0 = never.
+	// Remind is how often approvers are reminded; 0 = never.
 	Remind time.Duration `json:"remind,omitempty"`
-	// Escalate are the times since the opening at which further people may decide.
+	// Escalate are the times since the opening at which further approvers may decide.
 	Escalate []time.Duration `json:"escalate,omitempty"`
-	// Expires is how long people may decide; 0 = for ever.
+	// Expires is how long approvers may decide; 0 = for ever.
 	Expires  time.Duration `json:"expires,omitempty"`
 	OnExpiry OnExpiry      `json:"onExpiry,omitempty"`
 }

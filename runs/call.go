@@ -11,7 +11,8 @@ type Call struct {
 	// Subagent is the agent that the call hands work to, as an index into the answer's Subagents
 	// from 1; 0 = none.
 	Subagent int `json:"subagent,omitempty"`
-	// Approval is set if people decide about the call before it is made: the call is an interrupt.
+	// Approval is set if approvers decide about the call before it is made: the call is an
+	// interrupt.
 	Approval *Approval `json:"approval,omitempty"`
 	// Queue is the Temporal task queue of the tool's workers; "" means TaskQueue.
 	Queue string `json:"queue,omitempty"`

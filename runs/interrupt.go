@@ -36,7 +36,7 @@ type Interrupt struct {
 	// Escalations is how many escalations are due, Reminded how many reminders.
 	Escalations int `json:"escalations,omitempty"`
 	Reminded    int `json:"reminded,omitempty"`
-	// Announced tells that people were notified of it.
+	// Announced tells that approvers were notified of it.
 	Announced bool      `json:"announced,omitempty"`
 	Decision  *Decision `json:"decision,omitempty"`
 }
@@ -50,7 +50,8 @@ func (i *Interrupt) Since(others time.Time) time.Time {
 }
 
 // answeredBy reports whether a decision fits the call: results are for the client's own tools,
-// other kinds for calls that people decide about, and a tool's question is answered, not approved.
+// other kinds for calls that approvers decide about, and a tool's question is answered, not
+// approved.
 func (i Interrupt) answeredBy(d Decision) bool {
 	return d.CallID == i.ID && i.Client == (d.Kind == DecisionToolResult) && d.Question == i.number() && !(i.Question != nil && d.Approves())
 }

@@ -36,12 +36,12 @@ type Limits struct {
 	ParallelTools int           `json:"parallelTools"`
 	// Cost is in millionths of the currency of the worker's prices; 0 = no limit.
 	Cost int64 `json:"cost,omitempty"`
-	// Soft are the limits beyond which people are asked; nil = there are none.
+	// Soft are the limits beyond which approvers are asked; nil = there are none.
 	Soft *SoftLimits `json:"soft,omitempty"`
 }
 
-// SoftLimits are limits beyond which people are asked, in the units of [Limits]; zero members have
-// no limit.
+// SoftLimits are limits beyond which approvers are asked, in the units of [Limits]; zero members
+// have no limit.
 type SoftLimits struct {
 	Turns    int           `json:"turns,omitempty"`
 	Tokens   int64         `json:"tokens,omitempty"`
@@ -64,7 +64,7 @@ type ExceededLimit struct {
 }
 
 // LimitInterrupt is the input of ActivityLimitInterrupt, which records the question whether a run
-// may continue. The output is a ModelAnswer with the call that people decide about.
+// may continue. The output is a ModelAnswer with the call that approvers decide about.
 type LimitInterrupt struct {
 	Step
 	// Beginning is set in a run's first step.
@@ -72,7 +72,7 @@ type LimitInterrupt struct {
 	Exceeded ExceededLimit `json:"exceeded"`
 }
 
-// ScopeLimit marks messages about limits: they are for people, and no model is sent them.
+// ScopeLimit marks messages about limits: they are for approvers, and no model is sent them.
 const ScopeLimit = "limit"
 
 // LimitsOfRun returns the limits of a run of an agent.
@@ -88,7 +88,7 @@ func LimitsOfRun(l agents.Limits) Limits {
 func (l Limits) CountsCost() bool { return l.Cost > 0 || l.Soft != nil && l.Soft.Cost > 0 }
 
 // LimitsOfSubagent returns the limits of an agent that works for another one. They have no soft
-// limits: a subagent does not ask people whether it may continue.
+// limits: a subagent does not ask approvers whether it may continue.
 func LimitsOfSubagent(l agents.Limits) Limits {
 	return Limits{Turns: l.Turns, Tokens: l.Tokens, Duration: l.Duration, ParallelTools: l.ParallelTools, Cost: int64(l.Cost)}
 }

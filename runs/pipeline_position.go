@@ -41,7 +41,7 @@ type PipelinePosition struct {
 	LastAnswer string `json:"lastAnswer,omitempty"`
 	// Advances counts the advances of this run.
 	Advances int `json:"advances,omitempty"`
-	// Exceeded is the limit about which people are asked before Branches begin.
+	// Exceeded is the limit about which approvers are asked before Branches begin.
 	Exceeded *ExceededLimit `json:"exceeded,omitempty"`
 	// End is how the run ends after compensation; nil = it is not about to end.
 	End *PendingEnd `json:"end,omitempty"`

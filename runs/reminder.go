@@ -5,8 +5,8 @@ import "time"
 // MaxReminders bounds the reminders of one approval.
 const MaxReminders = 50
 
-// NextTime returns when time next changes a call: it expires, is escalated, or people are reminded;
-// zero = never.
+// NextTime returns when time next changes a call: it expires, is escalated, or approvers are
+// reminded; zero = never.
 func (s *Interrupts) NextTime() time.Time {
 	var next time.Time
 	for i := range s.Items {
@@ -28,8 +28,8 @@ func (s *Interrupts) NextTime() time.Time {
 	return next
 }
 
-// ApplyTime expires calls, escalates them, and reminds people, as of now. Events that were missed
-// while no worker ran are one.
+// ApplyTime expires calls, escalates them, and reminds approvers, as of now. Events that were
+// missed while no worker ran are one.
 func (s *Interrupts) ApplyTime(now time.Time) {
 	var expired, escalated, reminded []*Interrupt
 	for i := range s.Items {

@@ -8,8 +8,8 @@ import (
 
 // An approval with a quorum is a vote. A proposal is the set of arguments that a vote is for: the
 // model's, or those of an edit. The call is made when the quorum votes for one proposal. Each
-// person has one vote, the last one that they cast. A decision that the call may not be made needs
-// no quorum.
+// approver has one vote, the last one that they cast. A decision that the call may not be made
+// needs no quorum.
 
 // Contradicts reports whether one of the decisions differs from what was decided before.
 func (s *Interrupts) Contradicts(decisions []Decision) bool {
@@ -20,7 +20,7 @@ func (s *Interrupts) Contradicts(decisions []Decision) bool {
 }
 
 // ConflictingVote returns the vote that keeps one of the decisions from being counted: an edit to
-// other arguments, by another person. The vote names the call. nil = there is none.
+// other arguments, by another approver. The vote names the call. nil = there is none.
 func (s *Interrupts) ConflictingVote(decisions []Decision) *Decision {
 	for _, d := range decisions {
 		i := s.Find(d.CallID)
@@ -45,7 +45,7 @@ func (i *Interrupt) editOf(d Decision) string {
 	return d.Args
 }
 
-// conflictingEdit returns the vote of another person than by for an edit to arguments other than
+// conflictingEdit returns the vote of another approver than by for an edit to arguments other than
 // edit; nil = there is none.
 func (i *Interrupt) conflictingEdit(by, edit string) *Decision {
 	for n := range i.Votes {
@@ -102,7 +102,7 @@ func (s *Interrupts) Decide(d Decision, now time.Time) DecisionResult {
 			return result
 		}
 	}
-	i.Votes = i.votesOfOthers(d.By) // the decision is this person's last word
+	i.Votes = i.votesOfOthers(d.By) // the decision is this approver's last word
 	if i.Approval != nil && d.Args == "" {
 		d.Args = i.Approval.Args
 	}
@@ -125,7 +125,7 @@ func (i *Interrupt) resultForDecided(d Decision) DecisionResult {
 	return before
 }
 
-// castVote counts an approval, in place of the person's earlier vote. open tells that the call
+// castVote counts an approval, in place of the approver's earlier vote. open tells that the call
 // stays undecided, and result what happened to the vote. Otherwise the vote completes the quorum: d
 // is the decision, and remembers only what the whole quorum remembers.
 func (i *Interrupt) castVote(d *Decision) (result DecisionResult, open bool) {
@@ -154,7 +154,7 @@ func (i *Interrupt) castVote(d *Decision) (result DecisionResult, open bool) {
 	return DecisionResult{Missing: i.missing(v.Args), Proposals: i.tallies()}, true
 }
 
-// votesOfOthers returns the votes without that of one person.
+// votesOfOthers returns the votes without that of one approver.
 func (i *Interrupt) votesOfOthers(by string) []Decision {
 	return slices.DeleteFunc(slices.Clone(i.Votes), func(v Decision) bool { return v.By == by })
 }
