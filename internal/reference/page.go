@@ -9,6 +9,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// documentation is the address of the folder docs. Descriptions that clients and editors show link
+// to it.
+const documentation = "https://github.com/perdure/perdure/blob/main/docs/"
+
+// relative replaces the absolute links of descriptions by links between pages, for a page in
+// docs/reference.
+func relative(page string) string {
+	return strings.NewReplacer("]("+documentation+"reference/", "](", "]("+documentation, "](../").Replace(page)
+}
+
 // Check compares a region of a page with the text that it must have. A region begins after the line
 // "<!-- name: begin -->" and ends before the line "<!-- name: end -->". With update, Check writes
 // the text into the page instead.

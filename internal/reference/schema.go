@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,26 +23,39 @@ func Definition(schema []byte) (string, error) {
 	for _, def := range root.get("$defs").members() {
 		if isObject(def.value) {
 			fmt.Fprintf(&b, "\n### %s\n\n%s\n\n", def.name, def.value.text("description"))
-			writeMembers(&b, def.value)
+			writeMembers(&b, def.value, requiredByUsers(root, def.name)...)
 		}
 	}
-	return b.String(), nil
+	return relative(b.String()), nil
+}
+
+// requiredByUsers returns the members, as code, that definitions which refer to the named one
+// require in addition.
+func requiredByUsers(root node, name string) []string {
+	var list []string
+	for _, def := range root.get("$defs").members() {
+		if def.value.text("$ref") == "#/$defs/"+name {
+			list = append(list, def.value.get("required").values()...)
+		}
+	}
+	return list
 }
 
 // isObject reports whether a schema lists the members of an object.
 func isObject(schema node) bool { return len(schema.get("properties").members()) > 0 }
 
 // writeMembers writes the table of an object's members. An inline object (without a name in $defs)
-// has its members in the same table, with their paths.
-func writeMembers(b *strings.Builder, schema node) {
+// has its members in the same table, with their paths. required are members, as code, that are
+// required in addition to those of the schema.
+func writeMembers(b *strings.Builder, schema node, required ...string) {
 	b.WriteString("| Member | Type | Meaning |\n|---|---|---|\n")
-	writeRows(b, "", schema)
+	writeRows(b, "", schema, required...)
 }
 
 // writeRows writes the rows of a schema's members. prefix is the path of the schema with a dot at
 // its end.
-func writeRows(b *strings.Builder, prefix string, schema node) {
-	required := schema.get("required").values()
+func writeRows(b *strings.Builder, prefix string, schema node, required ...string) {
+	required = append(required, schema.get("required").values()...)
 	for _, m := range schema.get("properties").members() {
 		if m.value.Value == "false" {
 			continue // the schema forbids the member here
@@ -73,25 +87,47 @@ func typeOf(schema node) string {
 		return link(name)
 	// A reference to a part of another schema, which has no section of its own.
 	case isObject(target) && name != "":
-		return "as `" + name + "`"
+		kind := "as `" + name + "`"
+		for _, m := range schema.get("properties").members() {
+			if m.value.Value == "false" {
+				kind += ", without `" + m.name + "`"
+			}
+		}
+		return kind
 	}
+	// A keyword next to a $ref overrides that of the target.
+	keyword := func(name string) string { return cmp.Or(schema.text(name), target.text(name)) }
 	kind := kindOf(target)
-	if format := target.text("format"); format != "" {
+	if format := keyword("format"); format != "" {
 		kind += " (" + format + ")"
 	}
-	if low, high := target.text("minimum"), target.text("maximum"); low != "" && high != "" {
-		kind += fmt.Sprintf(", %s to %s", low, high)
-	} else if low != "" {
-		kind += ", at least " + low
+	if pattern := keyword("pattern"); pattern != "" && !strings.Contains(pattern, "|") { // a bar would end the cell
+		kind += ", `" + pattern + "`"
 	}
-	byDefault := schema.text("default")
-	if byDefault == "" {
-		byDefault = target.text("default")
+	kind += bounds(keyword("minimum"), keyword("maximum"))
+	if entries := bounds(keyword("minItems"), keyword("maxItems")); entries != "" {
+		kind += entries + " entries"
 	}
-	if byDefault != "" {
+	if above, below := keyword("exclusiveMinimum"), keyword("exclusiveMaximum"); above != "" && below != "" {
+		kind += fmt.Sprintf(", above %s and below %s", above, below)
+	}
+	if byDefault := keyword("default"); byDefault != "" {
 		kind += ", default `" + byDefault + "`"
 	}
 	return kind
+}
+
+// bounds describes an inclusive range; "" = there is no bound.
+func bounds(low, high string) string {
+	switch {
+	case low != "" && high != "":
+		return ", " + low + " to " + high
+	case low != "":
+		return ", at least " + low
+	case high != "":
+		return ", at most " + high
+	}
+	return ""
 }
 
 // kindOf returns the type of values without their bounds: the types, constants, enumerations and
@@ -122,7 +158,11 @@ func kindOf(schema node) string {
 	case len(kinds) == 0:
 		return "any"
 	}
-	return strings.Join(kinds, " or ")
+	or := " or "
+	if slices.ContainsFunc(kinds, func(kind string) bool { return strings.Contains(kind, ", ") }) {
+		or = ", or "
+	}
+	return strings.Join(kinds, or)
 }
 
 // link returns a Markdown link to the section of an object.
