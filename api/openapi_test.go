@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"mime"
 	"net/http"
@@ -167,6 +168,9 @@ func (c *contract) holds(t testing.TB, req *http.Request, sent string, a answer)
 		t.Errorf("%s %s: status %d is not described", req.Method, req.URL.Path, a.status)
 		return
 	}
+	if a.problem.Code != "" && !isListed(op, a.status, a.problem.Code) {
+		t.Errorf("%s %s: x-codes does not have %d %s", req.Method, req.URL.Path, a.status, a.problem.Code)
+	}
 	if err := c.body(responses[status], pointer+"/responses/"+status, a.header.Get("Content-Type"), []byte(a.body)); err != nil {
 		t.Errorf("%s %s: answer %d does not match the description: %v\n%.500s", req.Method, req.URL.Path, a.status, err, a.body)
 	}
@@ -179,6 +183,64 @@ func (c *contract) holds(t testing.TB, req *http.Request, sent string, a answer)
 	}
 	if err := c.body(op["requestBody"], pointer+"/requestBody", gin.MIMEJSON, []byte(sent)); err != nil {
 		t.Errorf("%s %s: accepted request does not match the description: %v\n%.500s", req.Method, req.URL.Path, err, sent)
+	}
+}
+
+// codesOfAll are the errors that every operation may return. docs/reference/http-api.md lists them.
+var codesOfAll = []string{
+	"400 invalid_input", "400 invalid_cursor", "401 unauthenticated", "403 forbidden", "403 origin_not_allowed", "404 not_found", "408 body_timeout",
+	"413 too_large", "415 unsupported_media_type", "500 internal", "503 auth_unavailable", "503 node_full", "503 unavailable",
+}
+
+// isListed reports whether the description lists an error of an operation.
+func isListed(op map[string]any, status int, code string) bool {
+	entry := fmt.Sprint(status, " ", code)
+	listed, _ := op["x-codes"].([]any)
+	return slices.Contains(codesOfAll, entry) || slices.Contains(listed, any(entry))
+}
+
+// TestExamplesFitTheDescription: the examples of operations are requests and responses that the
+// description allows.
+func TestExamplesFitTheDescription(t *testing.T) {
+	t.Parallel()
+	c, found := described(), 0
+	for path, item := range c.paths {
+		for method, value := range item {
+			op, _ := value.(map[string]any)
+			example, ok := op["x-example"].(map[string]any)
+			if !ok {
+				continue
+			}
+			found++
+			url, _, _ := strings.Cut(example["path"].(string), "?")
+			if !c.routes[path].MatchString(url) {
+				t.Errorf("%s %s: the path of the example is %s", method, path, url)
+			}
+			pointer := "/paths/" + strings.ReplaceAll(path, "/", "~1") + "/" + method
+			status := fmt.Sprint(example["status"])
+			for _, part := range []struct {
+				of      any
+				pointer string
+				body    any
+			}{
+				{op["requestBody"], pointer + "/requestBody", example["request"]},
+				{op["responses"].(map[string]any)[status], pointer + "/responses/" + status, example["response"]},
+			} {
+				if _, text := part.body.(string); text || part.body == nil {
+					continue // not JSON
+				}
+				body, err := json.Marshal(part.body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := c.body(part.of, part.pointer, gin.MIMEJSON, body); err != nil {
+					t.Errorf("%s %s: %v", method, path, err)
+				}
+			}
+		}
+	}
+	if found < 8 {
+		t.Errorf("only %d examples were found", found)
 	}
 }
 

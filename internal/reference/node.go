@@ -2,6 +2,7 @@ package reference
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -91,6 +92,35 @@ func (n node) resolve() (target node, name string) {
 		}
 	}
 	return target, name
+}
+
+// json returns a value as JSON on one line, with the members in their order; the text of a string at
+// the top of the value.
+func (n node) json() string {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		return n.Value
+	}
+	return n.nested()
+}
+
+// nested returns a value within another one as JSON.
+func (n node) nested() string {
+	var parts []string
+	switch {
+	case n.Kind == yaml.MappingNode:
+		for _, m := range n.members() {
+			parts = append(parts, strconv.Quote(m.name)+": "+m.value.nested())
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case n.Kind == yaml.SequenceNode:
+		for _, item := range n.items() {
+			parts = append(parts, item.nested())
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case n.Tag == "!!str":
+		return strconv.Quote(n.Value)
+	}
+	return n.Value
 }
 
 // described returns the description of a schema: its own, or that of the schema that it refers to.

@@ -2,7 +2,9 @@ package reference
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -33,17 +35,18 @@ func HTTP(document []byte) (string, error) {
 			writeMembers(&b, s.value)
 		}
 	}
-	return b.String(), nil
+	return relative(b.String()), nil
 }
 
-// writeOperation writes the section of one operation. It leaves out the response "default": errors
-// are the same for all operations, and have a page of their own.
+// writeOperation writes the section of one operation. It leaves out the response "default": all
+// errors have the same form, and a page of their own. x-codes has the codes of the operation, and
+// x-example a request and its response.
 func writeOperation(b *strings.Builder, path, op member) {
 	fmt.Fprintf(b, "\n### %s\n\n`%s %s`\n", op.value.text("summary"), strings.ToUpper(op.name), path.name)
 	if d := op.value.text("description"); d != "" {
 		fmt.Fprintf(b, "\n%s\n", d)
 	}
-	if parameters := op.value.get("parameters").items(); len(parameters) > 0 { // path parameters that the path item declares need no explanation
+	if parameters := append(path.value.get("parameters").items(), op.value.get("parameters").items()...); len(parameters) > 0 {
 		b.WriteString("\n| Parameter | In | Type | Meaning |\n|---|---|---|---|\n")
 		for _, p := range parameters {
 			p, _ = p.resolve()
@@ -56,13 +59,44 @@ func writeOperation(b *strings.Builder, path, op member) {
 	b.WriteString("\n| Status | Response |\n|---|---|\n")
 	for _, r := range responses.members() {
 		if response, _ := r.value.resolve(); r.name != "default" {
-			fmt.Fprintf(b, "| %s | %s%s |\n", r.name, response.text("description"), contentOf(response))
+			fmt.Fprintf(b, "| %s | %s%s |\n", r.name, r.value.described(), contentOf(response))
 		}
 	}
 	for _, r := range responses.members() {
 		if response, _ := r.value.resolve(); r.name != "default" {
 			writeBody(b, "Response "+r.name, response)
 		}
+	}
+	if codes := op.value.get("x-codes").values(); len(codes) > 0 {
+		fmt.Fprintf(b, "\n[Errors](errors.md): %s\n", strings.Join(codes, ", "))
+	}
+	writeExample(b, op.name, op.value.get("x-example"))
+}
+
+// writeExample writes the example of an operation: a request with an optional body, and the
+// response. A body that is a string is no JSON.
+func writeExample(b *strings.Builder, method string, example node) {
+	if example.Node == nil {
+		return
+	}
+	fmt.Fprintf(b, "\nExample:\n\n```http\n%s %s HTTP/1.1\n", strings.ToUpper(method), example.text("path"))
+	for _, h := range example.get("headers").members() {
+		fmt.Fprintf(b, "%s: %s\n", h.name, h.value.Value)
+	}
+	writeExampleBody(b, example.get("request"))
+	status, err := strconv.Atoi(example.text("status"))
+	if err != nil {
+		status = 0 // shown without a text
+	}
+	fmt.Fprintf(b, "```\n\n```http\nHTTP/1.1 %s %s\n", example.text("status"), http.StatusText(status))
+	writeExampleBody(b, example.get("response"))
+	b.WriteString("```\n")
+}
+
+// writeExampleBody writes the body of an example after its headers; nothing for a missing one.
+func writeExampleBody(b *strings.Builder, body node) {
+	if body.Node != nil {
+		fmt.Fprintf(b, "\n%s\n", strings.TrimSpace(body.json()))
 	}
 }
 

@@ -3,8 +3,11 @@ package reference_test
 import (
 	"flag"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/perdure/perdure/internal/reference"
 )
@@ -41,6 +44,51 @@ func TestDefinitionReference(t *testing.T) {
 		pages = append(pages, page)
 	}
 	reference.Check(t, "../../docs/reference/definitions.md", "schemas", strings.Join(pages, "\n"), *update)
+}
+
+// TestCodesOfOperationsAreDocumented: the page of errors has each code that the OpenAPI document
+// lists for an operation, in a row of its status.
+func TestCodesOfOperationsAreDocumented(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../../api/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/reference/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var api struct {
+		Paths map[string]map[string]yaml.Node `yaml:"paths"`
+	}
+	if err := yaml.Unmarshal(document, &api); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for path, operations := range api.Paths {
+		for method, n := range operations {
+			var operation struct {
+				Codes []string `yaml:"x-codes"`
+			}
+			if method == "parameters" {
+				continue
+			}
+			if err := n.Decode(&operation); err != nil {
+				t.Fatal(err)
+			}
+			for _, entry := range operation.Codes {
+				found++
+				status, code, _ := strings.Cut(entry, " ")
+				row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(status) + ` \| [^|]*` + "`" + regexp.QuoteMeta(code) + "`")
+				if !row.Match(page) {
+					t.Errorf("%s %s: docs/reference/errors.md does not have %s", method, path, entry)
+				}
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("only %d codes were found", found)
+	}
 }
 
 // undescribed returns the table rows without a description.
