@@ -38,16 +38,22 @@ func writeMeaning(b *strings.Builder, v Variable) {
 	b.WriteByte('\n')
 }
 
-// Markdown returns the table of all variables for docs/reference/configuration.md.
+// Markdown returns the tables of all variables for docs/reference/configuration.md, one for each
+// group.
 func Markdown() string {
 	var b strings.Builder
-	b.WriteString("| Variable | Flag | Default | Read by | Meaning |\n|---|---|---|---|---|\n")
-	for _, v := range variables {
-		var by []string
-		for _, p := range v.For {
-			by = append(by, string(p))
+	for i, g := range groups {
+		if i > 0 {
+			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", v.Name, code("--", v.Flag()), code("", v.Default), strings.Join(by, ", "), v.Meaning)
+		fmt.Fprintf(&b, "### %s\n\n| Variable | Flag | Default | Read by | Meaning |\n|---|---|---|---|---|\n", g.title)
+		for _, v := range g.variables {
+			var by []string
+			for _, p := range v.For {
+				by = append(by, string(p))
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", v.Name, code("--", v.Flag()), code("", v.Default), strings.Join(by, ", "), v.Meaning)
+		}
 	}
 	return b.String()
 }
