@@ -51,19 +51,19 @@ var (
 )
 
 var (
-	runsFinished = Metric{Name: "perdure.runs.finished", Type: Counter, Description: "runs that have their terminal event",
+	runsFinished = Metric{Name: "perdure.runs.finished", Type: Counter, Description: "runs with a terminal event",
 		Labels: []attribute.Key{labelAgent, labelOutcome, labelCode}}
 	viewers      = Metric{Name: "perdure.viewers", Type: Gauge, Description: "open event streams, over HTTP and WebSockets"}
 	viewersEnded = Metric{Name: "perdure.viewers.ended", Type: Counter, Description: "event streams that ended, by [reason](#why-streams-end)",
 		Labels: []attribute.Key{labelEnd}}
 	sockets      = Metric{Name: "perdure.sockets", Type: Gauge, Description: "open WebSockets"}
-	socketsEnded = Metric{Name: "perdure.sockets.ended", Type: Counter, Description: "WebSockets that ended, by close code; 1006: without one",
+	socketsEnded = Metric{Name: "perdure.sockets.ended", Type: Counter, Description: "WebSockets that ended, by close code; 1006: without a close code",
 		Labels: []attribute.Key{labelCode}}
-	modelCost = Metric{Name: metricCost, Type: Counter, Description: "cost of model calls, in the currency of the prices; only models with a price",
+	modelCost = Metric{Name: metricCost, Type: Counter, Description: "cost of model calls of models with a price, in the currency of the prices",
 		Labels: append([]attribute.Key{attrCurrency, attrEstimated}, modelCall...)}
 	modelDuration = Metric{Name: metricDuration, Unit: "s", Type: Histogram, Description: "duration of model calls",
 		Labels: modelCall, buckets: durationBuckets}
-	modelFirstChunk = Metric{Name: metricFirstChunk, Unit: "s", Type: Histogram, Description: "time from the request of a model call to the first chunk of the answer",
+	modelFirstChunk = Metric{Name: metricFirstChunk, Unit: "s", Type: Histogram, Description: "time from the request of a model call to the first chunk of the response",
 		Labels: modelCall, buckets: durationBuckets}
 	modelTokens = Metric{Name: metricTokens, Unit: "{token}", Type: Histogram, Description: "tokens of model calls; `gen_ai_token_type` is `input` or `output`",
 		Labels: append([]attribute.Key{attrTokenType, attrEstimated}, modelCall...), buckets: tokenBuckets}
