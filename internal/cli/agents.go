@@ -96,7 +96,7 @@ func (e *environment) putAgent() *cobra.Command {
 	var expected string
 	cmd := &cobra.Command{
 		Use: "put FILE", Short: "Publish the agent that a file defines",
-		Long: "Publish the agent that a file defines; - is standard input. The file is checked first, and defines one agent only.",
+		Long: "Publish the agent that a file defines; - is standard input. The file must define exactly one agent, and is validated first.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := definition(cmd, args[0])
@@ -149,7 +149,7 @@ func fileText(name string) ([]byte, error) {
 // listRevisions returns "agents revisions".
 func (e *environment) listRevisions() *cobra.Command {
 	var p client.Paging
-	cmd := e.ofAgent("revisions AGENT", "List the revisions of an agent, latest first", func(cmd *cobra.Command, c *client.Client, agent string) error {
+	cmd := e.ofAgent("revisions AGENT", "List the revisions of an agent, newest first", func(cmd *cobra.Command, c *client.Client, agent string) error {
 		list, err := c.Revisions(cmd.Context(), agent, p)
 		if err != nil {
 			return err

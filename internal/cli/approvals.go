@@ -54,7 +54,7 @@ func (e *environment) listApprovals(f *client.ApprovalFilter) *cobra.Command {
 		return e.answer(cmd, answer.JSON, answer.Value.NextCursor, rows)
 	}
 	cmd.Flags().StringVar(&f.OlderThan, "older-than", "", "only approvals that have been open for at least this long, such as 4h")
-	cmd.Flags().StringVar(&f.Status, "status", "", "open (the default), or decided: those of the last 30 days, latest first")
+	cmd.Flags().StringVar(&f.Status, "status", "", "open (the default), or decided: those of the last 30 days, newest first")
 	paging(cmd, &p)
 	return cmd
 }
@@ -236,6 +236,6 @@ func (e *environment) tell(cmd *cobra.Command, event client.ApprovalEvent) error
 
 // paging adds the flags of a list with pages.
 func paging(cmd *cobra.Command, p *client.Paging) {
-	cmd.Flags().IntVar(&p.Limit, "limit", 0, "how many entries, 1 to 500; default 100")
+	cmd.Flags().IntVar(&p.Limit, "limit", 0, "maximum number of entries, 1 to 500; default 100")
 	cmd.Flags().StringVar(&p.Cursor, "cursor", "", "the cursor that the previous page printed")
 }

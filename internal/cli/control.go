@@ -41,7 +41,7 @@ func (e *environment) cancelCommand() *cobra.Command {
 			return e.done(cmd, text, run)
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "the reason, which stays in the log")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, which the log stores")
 	return cmd
 }
 

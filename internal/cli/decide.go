@@ -30,7 +30,7 @@ func (e *environment) approveCommand() *cobra.Command {
 		}
 		return decide(cmd, ids)
 	}
-	cmd.Flags().StringVar(&args, "args", "", "edit: make the call with these arguments, a JSON object with all of them")
+	cmd.Flags().StringVar(&args, "args", "", "edit: call the tool with these arguments, a JSON object with all of them")
 	cmd.Flags().StringVar(&d.Remember, "remember", "", "also approve further calls of the tool in this thread: those with equal arguments, or, with =tool, all")
 	cmd.Flags().Lookup("remember").NoOptDefVal = client.RememberArguments
 	return cmd
@@ -48,11 +48,11 @@ func (e *environment) rejectCommand() *cobra.Command {
 // depends on the schema of the question.
 func (e *environment) answerCommand() *cobra.Command {
 	d := client.Decision{Decision: client.Answer}
-	cmd := e.decideCommand("answer ID CONTENT", "Answer a question, or give the result of a tool call instead of making it", &d)
-	cmd.Long = `Answer a question of a tool, or give the result of a tool call that waits for approval, which is then not made.
+	cmd := e.decideCommand("answer ID CONTENT", "Answer a question, or set the result of a tool call that waits for approval", &d)
+	cmd.Long = `Answer a question of a tool, or set the result of a tool call that waits for approval. The tool is then not called.
 
 The answer to a question is JSON that fits its schema. If the schema is an object with one required member, the value of that
-member is enough. The result of a call is text. If CONTENT is -, it is read from standard input.`
+member is enough. The result of a call is a string. If CONTENT is -, it is read from standard input.`
 	decide := cmd.RunE
 	cmd.Args = cobra.ExactArgs(2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -33,7 +33,7 @@ func (e *environment) runCommand() *cobra.Command {
 
 The answer goes to standard output, everything else to standard error. If TEXT is -, it is read from standard input.
 After Ctrl-C the run continues, and the command prints how to show it again. If the run waits for a decision, the command
-asks on a terminal; otherwise it ends with exit code 3.`,
+prompts for it on a terminal; without a terminal it ends with exit code 3.`,
 		Example: `  perdure run demo "What is 12*7?"
   git diff | perdure run reviewer - > review.md`,
 		Args:              cobra.ExactArgs(2),

@@ -131,7 +131,7 @@ func (e *environment) createSchedule() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "create [AGENT TEXT]", Short: "Create a schedule that sends a message to an agent",
 		Long: `Create a schedule that sends a message to an agent, or one from a JSON document with any member of a schedule (--file).
-The same command again changes nothing.`,
+With an ID, the same command again changes nothing.`,
 		Example: `  perdure schedules create reporter "Write the weekly report." --id weekly --cron "0 9 * * 1" --time-zone Europe/Berlin
   perdure schedules create --file schedule.json`,
 		Args: cobra.RangeArgs(0, 2), ValidArgsFunction: e.completeAgents,

@@ -17,8 +17,8 @@ func (e *environment) tailCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail THREAD",
 		Short: "Show a thread and follow it",
-		Long: `Show the history of a thread, and then run after run until Ctrl-C. With --no-follow the command ends after the active
-run. With --run it shows one run to its end, and its exit code is that of the run.`,
+		Long: `Show the history of a thread, and then run after run until Ctrl-C. With --no-follow, the command ends after the active
+run. With --run, it shows one run to its end, and exits with the code of the run.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: e.completeThreads,
 		RunE: func(cmd *cobra.Command, args []string) error {

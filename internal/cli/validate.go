@@ -17,11 +17,11 @@ func (e *environment) validateAgents() *cobra.Command {
 	var known []string
 	cmd := &cobra.Command{
 		Use: "validate FILE|DIR…", Short: "Check definitions without a server",
-		Long: `Check definitions of agents, tools, MCP servers and scripts as perdure dev would when it starts. It prints each mistake
-with its file, line and column, and ends with exit code 2.
+		Long: `Check definitions of agents, tools, MCP servers and scripts, as perdure dev does when it starts. The command prints each
+error with its file, line and column. If there are errors, it ends with exit code 2.
 
 Tools, agents, MCP servers, model providers and scripts must be defined in the given files, in files of the same directory,
-or built in. With --url, the agents of the server are known as well. Name tools and programs in Go with --known.`,
+or built in. With --url, the agents of the server are known, too. Name tools and programs in Go with --known.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found := &agents.Folder{}

@@ -18,7 +18,7 @@ import (
 func Commands(root *cobra.Command) string {
 	shared := sharedFlags(root)
 	var b strings.Builder
-	b.WriteString("## Flags of all commands\n\nCommands that ask a server have these flags:\n\n")
+	b.WriteString("## Flags of all commands\n\nCommands that call a server have these flags:\n\n")
 	writeFlags(&b, func(visit func(*pflag.Flag)) {
 		for _, name := range slices.Sorted(maps.Keys(shared)) {
 			visit(shared[name])
