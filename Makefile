@@ -23,7 +23,8 @@ RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
 HEAVY = $(filter $(shell go list -test -f '{{or .ForTest .ImportPath}} {{join .Deps " "}}' ./... \
 	| awk '/ go\.temporal\.io\/server\/temporal( |$$)/ {print $$1}'),$(ALL))
 ALL = $(shell go list ./...)
-LIGHT = $(filter-out $(HEAVY) $(E2E),$(ALL))
+# Packages for "make unit". archtest runs in "make lint".
+LIGHT = $(filter-out $(HEAVY) $(E2E) %/internal/archtest,$(ALL))
 E2E = $(shell go list ./e2e/...)
 
 # Directories with npm packages that tests need.
@@ -95,7 +96,7 @@ clients: cold $(NODE_READY) # test the clients, each with its own runner, agains
 .PHONY: e2e
 e2e: cold $(NODE_READY) ## Test the whole program with real clients
 	go build -o bin/e2e/ ./cmd/perdure ./cmd/api ./cmd/worker ./e2e/servers ./e2e/servers/nats ./e2e/servers/temporal
-	E2E_PROGRAMS=$(CURDIR)/bin/e2e go test $(RACE) -shuffle=on -timeout 50m $(filter-out $(HEAVY),$(E2E))
+	E2E_PROGRAMS=$(CURDIR)/bin/e2e go test -shuffle=on -timeout 50m $(filter-out $(HEAVY),$(E2E))
 
 SAVED ?= $(CURDIR)/.histories
 
