@@ -12,19 +12,26 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// guideBlock matches a shell block of a page, also in a list.
-var guideBlock = regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$")
+// guideBlock matches a block of commands or a program of a page, also in a list, and the block of
+// output that follows it directly.
+var guideBlock = regexp.MustCompile("(?ms)^ *```(sh|js)\n(.*?)^ *```$(?:\n\n```\n(.*?)^```$)?")
+
+// guideFile matches a definition that the page tells the reader to save.
+var guideFile = regexp.MustCompile("(?ms)^Save this as `agents/(\\w+\\.yaml)`.*?^```yaml\n(.*?)^```$")
 
 // untestedCommands are the beginnings of commands that need something that the test does not have,
 // and why.
 var untestedCommands = map[string]string{
 	"temporal ":          "the command line of Temporal",
 	"PERDURE_DEPLOYMENT": "a worker with a version, which deploy_test.go starts",
-	"PERDURE_AUTH=":      "a file of settings, not a command",
+	"PERDURE_AUTH=":      "settings of a server, and not a command",
 	"OTEL_EXPORTER":      "a collector, which telemetry_test.go starts",
 	"make ":              "the checkout; start_test.go and examples_test.go do the same",
 	"go ":                "a module of its own, which programs_test.go builds",
 	"npm ":               "the examples' clients, which examples_test.go runs",
+	"docker ":            "Docker",
+	"nats ":              "the command line of NATS",
+	"perdure dev":        "the test starts it",
 }
 
 // TestGuideCommands: the shell blocks of the guides work as written: every command succeeds. The
@@ -33,24 +40,31 @@ func TestGuideCommands(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{
 		"concepts/runs", "concepts/streams", "guides/approvals", "guides/deploying", "guides/inbox", "guides/notifications", "guides/questions",
-		"guides/schedules", "guides/testing", "guides/authentication", "guides/observability", "guides/client-tools",
+		"guides/schedules", "guides/testing", "guides/authentication", "guides/observability", "guides/client-tools", "guides/pipelines",
+		"guides/troubleshooting",
 	} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
-			text, err := os.ReadFile(filepath.Join("..", "docs", filepath.FromSlash(page)+".md"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			g := startGuide(t)
-			blocks := guideBlock.FindAllStringSubmatch(string(text), -1)
+			text := readGuide(t, page)
+			g := startGuide(t, text)
+			blocks := guideBlock.FindAllStringSubmatch(text, -1)
 			if len(blocks) == 0 {
 				t.Fatal("the page has no shell block")
 			}
 			for _, block := range blocks {
-				g.runBlock(page, block[1])
+				g.runBlock(page, block[1], block[2], block[3])
 			}
 		})
 	}
+}
+
+func readGuide(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "docs", filepath.FromSlash(page)+".md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // guide is a guide's reader: a Perdure with the agents of the guides, and a folder.
@@ -63,7 +77,7 @@ type guide struct {
 	set string
 }
 
-var setsVariable = regexp.MustCompile(`(?m)^\w+=.*\n`)
+var setsVariable = regexp.MustCompile(`(?m)^\w+=(?:\S*|\$\(.*\))\n`)
 
 // guideAgent is the agent of the guides, with the tools of the bookshop and a scripted model.
 const guideAgent = `name: support
@@ -85,7 +99,8 @@ turns:
   - steps: [{say: "Nothing came in."}]
 `
 
-func startGuide(t *testing.T) *guide {
+// startGuide starts Perdure for the reader of a page, with the definitions that the page has.
+func startGuide(t *testing.T, text string) *guide {
 	t.Helper()
 	g := &guide{t: t, dir: t.TempDir()}
 	g.at = kit.NewPerdure(filepath.Join(g.dir, "data"), kit.SharedModel)
@@ -105,6 +120,7 @@ func startGuide(t *testing.T) *guide {
 	if err != nil {
 		t.Fatal(err)
 	}
+	saveDefinitions(t, g.at.Agents, text)
 	g.at.Start(t)
 	t.Cleanup(func() { // not inspected: the guides leave approvals open
 		if err := g.at.Stop(); err != nil {
@@ -114,9 +130,26 @@ func startGuide(t *testing.T) *guide {
 	return g
 }
 
-// runBlock runs the commands of a block.
-func (g *guide) runBlock(page, commands string) {
+// saveDefinitions saves the definitions that a page tells the reader to save.
+func saveDefinitions(t *testing.T, folder, text string) {
+	t.Helper()
+	for _, file := range guideFile.FindAllStringSubmatch(text, -1) {
+		if err := os.WriteFile(filepath.Join(folder, file[1]), []byte(file[2]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// runBlock runs the commands or the program of a block. A run and a program print what the page
+// shows after the block.
+func (g *guide) runBlock(page, language, commands, shown string) {
 	g.t.Helper()
+	if language == "js" {
+		if strings.HasPrefix(commands, "import ") { // not an excerpt
+			wantLines(g.t, shown, g.runProgram(commands))
+		}
+		return
+	}
 	commands = strings.TrimSpace(commands)
 	for begins := range untestedCommands {
 		if strings.HasPrefix(commands, begins) {
@@ -134,6 +167,48 @@ func (g *guide) runBlock(page, commands string) {
 	out, err := cmd.CombinedOutput()
 	if waits := err != nil && cmd.ProcessState.ExitCode() == waitsForPeople; err != nil && !waits {
 		g.t.Errorf("%s: %v\n%s\n%s", page, err, commands, out)
+	}
+	if strings.HasPrefix(commands, "perdure run ") {
+		wantLines(g.t, shown, string(out))
+	}
+}
+
+// runProgram runs a JavaScript program of the page, and returns what it prints.
+func (g *guide) runProgram(program string) string {
+	g.t.Helper()
+	modules, err := filepath.Abs(filepath.Join("node", "v1", "node_modules"))
+	if err == nil {
+		err = os.Symlink(modules, filepath.Join(g.dir, "node_modules"))
+	}
+	if err == nil {
+		program = strings.ReplaceAll(program, "http://127.0.0.1:8080", g.at.URL(""))
+		err = os.WriteFile(filepath.Join(g.dir, "page.mjs"), []byte(program), 0o600)
+	}
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(g.t.Context(), "node", "page.mjs")
+	cmd.Dir = g.dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		g.t.Errorf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+var shownInterrupt = regexp.MustCompile(`\bint_\w+`)
+
+// wantLines compares an output with the lines that a page shows, which it has in their order.
+func wantLines(t *testing.T, shown, printed string) {
+	t.Helper()
+	rest := shownInterrupt.ReplaceAllString(printed, "int_…")
+	for line := range strings.Lines(shown) {
+		_, after, found := strings.Cut(rest, shownInterrupt.ReplaceAllString(strings.TrimRight(line, "\n"), "int_…"))
+		if !found {
+			t.Errorf("the page shows a line that is not printed there: %s\n%s", line, printed)
+			return
+		}
+		rest = after
 	}
 }
 
@@ -159,4 +234,57 @@ func (g *guide) substitute(page, commands string) string {
 	asked := g.at.AwaitPending(g.t, "?thread="+thread, thread).Items[0]
 	return regexp.MustCompile(`\bint_(42|…)`).ReplaceAllString(strings.NewReplacer(
 		"/t1/", "/"+thread+"/", "00000000000200000-0d3ntr4cw", events[0].ID).Replace(commands), asked.ID)
+}
+
+// goProgram matches a complete Go program of a page.
+var goProgram = regexp.MustCompile("(?ms)^```go\n(// Command .*?)^```$")
+
+// TestGuidePrograms: the complete Go programs of the guides work as written. The page shows what
+// they, and runs of their agents, print.
+func TestGuidePrograms(t *testing.T) {
+	t.Parallel()
+	for _, page := range []string{"guides/go-client", "guides/go-tools", "guides/programs"} {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			text, g := readGuide(t, page), &guide{t: t, dir: t.TempDir()}
+			program := goProgram.FindStringSubmatch(text)
+			if program == nil {
+				t.Fatal("the page has no Go program")
+			}
+			if page == "guides/go-client" {
+				g = startGuide(t, text)
+				_, shown, _ := strings.Cut(text, "go run .\n```\n\n```\n")
+				shown, _, _ = strings.Cut(shown, "```")
+				file := g.build(strings.ReplaceAll(program[1], "http://127.0.0.1:8080", g.at.URL("")))
+				out, err := exec.CommandContext(t.Context(), file).CombinedOutput()
+				if err != nil || shown == "" {
+					t.Errorf("%v\n%s", err, out)
+				}
+				wantLines(t, shown, string(out))
+				return
+			}
+			saveDefinitions(t, g.dir, text)
+			w := startWorkerProgram(t, &ownWorker{file: g.build(program[1]), args: []string{"--agents", g.dir}}, g.dir)
+			g.at = w.Perdure
+			for _, block := range guideBlock.FindAllStringSubmatch(text, -1) {
+				if strings.HasPrefix(block[2], "perdure run ") {
+					g.runBlock(page, block[1], block[2], block[3])
+				}
+			}
+		})
+	}
+}
+
+// build builds a program of a page in the module of Perdure.
+func (g *guide) build(program string) (file string) {
+	g.t.Helper()
+	dir := g.t.TempDir()
+	source, file := filepath.Join(dir, "main.go"), filepath.Join(dir, "program")
+	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
+		g.t.Fatal(err)
+	}
+	if err := kit.Execute("..", "go", "build", "-o", file, source); err != nil {
+		g.t.Fatal(err)
+	}
+	return file
 }

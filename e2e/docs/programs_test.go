@@ -28,12 +28,21 @@ type ownWorker struct {
 // startOwnWorker starts the worker of an example with arguments and variables, and an API.
 func startOwnWorker(t *testing.T, example string, args, env []string) *ownWorker {
 	t.Helper()
-	w := &ownWorker{
-		Perdure: kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel), file: filepath.Join(t.TempDir(), example), args: args, env: env,
-	}
-	w.Flags = []string{"--no-worker"}
-	if err := kit.Execute(filepath.Join("..", "examples", example), "go", "build", "-o", w.file, "."); err != nil {
+	file := filepath.Join(t.TempDir(), example)
+	if err := kit.Execute(filepath.Join("..", "examples", example), "go", "build", "-o", file, "."); err != nil {
 		t.Fatal(err)
+	}
+	return startWorkerProgram(t, &ownWorker{file: file, args: args, env: env}, "")
+}
+
+// startWorkerProgram starts a worker whose program was built, and an API with a folder of
+// definitions; "" = none.
+func startWorkerProgram(t *testing.T, w *ownWorker, definitions string) *ownWorker {
+	t.Helper()
+	w.Perdure = kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	w.Flags = []string{"--no-worker"}
+	if definitions != "" {
+		w.Agents = definitions
 	}
 	w.Start(t)
 	t.Cleanup(func() { // only its own worker can replay its histories, and has done so after each kill
