@@ -75,6 +75,8 @@ type guide struct {
 	runs int
 	// set are the lines of earlier blocks of the page that set variables.
 	set string
+	// printed is the output of the last block of commands.
+	printed string
 }
 
 var setsVariable = regexp.MustCompile(`(?m)^\w+=(?:\S*|\$\(.*\))\n`)
@@ -168,8 +170,9 @@ func (g *guide) runBlock(page, language, commands, shown string) {
 	if waits := err != nil && cmd.ProcessState.ExitCode() == waitsForPeople; err != nil && !waits {
 		g.t.Errorf("%s: %v\n%s\n%s", page, err, commands, out)
 	}
+	g.printed = string(out)
 	if strings.HasPrefix(commands, "perdure run ") {
-		wantLines(g.t, shown, string(out))
+		wantLines(g.t, shown, g.printed)
 	}
 }
 
@@ -267,8 +270,12 @@ func TestGuidePrograms(t *testing.T) {
 			w := startWorkerProgram(t, &ownWorker{file: g.build(program[1]), args: []string{"--agents", g.dir}}, g.dir)
 			g.at = w.Perdure
 			for _, block := range guideBlock.FindAllStringSubmatch(text, -1) {
+				g.printed = ""
 				if strings.HasPrefix(block[2], "perdure run ") {
 					g.runBlock(page, block[1], block[2], block[3])
+				}
+				if strings.Contains(g.printed, "waits for a decision") {
+					g.at.ApproveAll(t, newThreadID.FindStringSubmatch(g.printed)[1], 1)
 				}
 			}
 		})
