@@ -18,7 +18,7 @@ type recordedRun struct {
 	output              string
 }
 
-var runCommand = regexp.MustCompile(`^bin/perdure run (\w+)(?: --thread (\w+))? "(.*)"$`)
+var runCommand = regexp.MustCompile(`^perdure run (\w+)(?: --thread (\w+))? "(.*)"$`)
 
 func recordedRuns(t *testing.T, page string) (runs []recordedRun) {
 	t.Helper()
