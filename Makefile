@@ -12,9 +12,6 @@ FUZZTIME ?= 20s
 
 TOOLS := $(CURDIR)/bin/tools
 
-# Packages whose tests mostly wait for servers. They run with more parallelism than processors.
-WAITING = ./stream
-
 # The race detector needs a C compiler. Without one, the tests run without the race detector.
 RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
 
@@ -26,6 +23,10 @@ ALL = $(shell go list ./...)
 # Packages for "make unit". archtest runs in "make lint".
 LIGHT = $(filter-out $(HEAVY) $(E2E) %/internal/archtest,$(ALL))
 E2E = $(shell go list ./e2e/...)
+
+# $(call FIRST,packages,patterns) are the packages, those of the patterns first. go test starts packages
+# in this order: the longest ones begin first, so that none of them runs alone at the end.
+FIRST = $(filter $(2),$(1)) $(filter-out $(2),$(1))
 
 # Directories with npm packages that tests need.
 NODE_LOCKS := $(wildcard e2e/node/*/package-lock.json clients/*/package-lock.json examples/*/package-lock.json web/package-lock.json)
@@ -77,8 +78,7 @@ check: lint ## Check everything and test the packages that differ from BASE (HEA
 .PHONY: unit
 unit: $(NODE_READY) ## Test the packages that do not link the embedded Temporal server
 	@[ -n "$(RACE)" ] || echo "There is no C compiler: the tests run without the race detector."
-	go test $(RACE) -parallel 6 -shuffle=on -timeout 30m $(WAITING)
-	go test $(RACE) -shuffle=on -timeout 30m $(filter-out $(shell go list $(WAITING)),$(LIGHT))
+	go test $(RACE) -shuffle=on -timeout 30m $(call FIRST,$(LIGHT),%/perdure/stream %/perdure/api %/agents/pipeline)
 	cd bench && go test $(RACE) -shuffle=on ./...
 
 .PHONY: heavy
@@ -96,7 +96,7 @@ clients: cold $(NODE_READY) # test the clients, each with its own runner, agains
 .PHONY: e2e
 e2e: cold $(NODE_READY) ## Test the whole program with real clients
 	go build -o bin/e2e/ ./cmd/perdure ./cmd/api ./cmd/worker ./e2e/servers ./e2e/servers/nats ./e2e/servers/temporal
-	E2E_PROGRAMS=$(CURDIR)/bin/e2e go test -shuffle=on -timeout 50m $(filter-out $(HEAVY),$(E2E))
+	E2E_PROGRAMS=$(CURDIR)/bin/e2e go test -shuffle=on -timeout 50m $(call FIRST,$(filter-out $(HEAVY),$(E2E)),%/cluster %/pipelines %/runs %/clients)
 
 SAVED ?= $(CURDIR)/.histories
 

@@ -1,6 +1,7 @@
 package stream_test
 
 import (
+	"flag"
 	"os"
 	"sync"
 	"testing"
@@ -19,6 +20,10 @@ func TestMain(m *testing.M) {
 	if options := os.Getenv(nodeOptions); options != "" {
 		serveNode(options)
 		return
+	}
+	// Most tests wait for servers, so more of them run at a time than there are processors.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
 	}
 	goleak.VerifyTestMain(m, streamtest.Leaks())
 }
