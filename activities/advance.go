@@ -181,7 +181,7 @@ func (a *advancer) walk(ctx context.Context) (err error) {
 		return err
 	}
 	// Without a checkpoint later readers fold more records, so a failure is ignored.
-	_ = a.activities.Snapshots.Checkpoint(ctx, a.place.Run.Thread, a.thread, false)
+	_ = a.activities.Snapshots.Checkpoint(ctx, a.place.Run.Thread, a.thread)
 	if a.in.Closes != "" {
 		a.tell(&agui.StepFinished{StepName: a.in.Closes})
 	}

@@ -119,7 +119,7 @@ func (a *Activities) closeSubagentLanes(ctx context.Context, in runs.SubagentAns
 	if p.Step == "" {
 		return "", used, nil
 	}
-	if err := a.Log.Supersede(ctx, p, in.Outcome == runs.OutcomeCancelled); err != nil {
+	if err := a.supersedeAtEnd(ctx, p, in.Outcome); err != nil {
 		return "", nil, err
 	}
 	more, err := a.unreported(ctx, p)

@@ -169,7 +169,7 @@ func (a *Activities) conversation(ctx context.Context, in runs.ModelCall) (*snap
 		return nil, err
 	}
 	// Without a checkpoint later readers fold more records, so a failure is ignored.
-	_ = a.Snapshots.Checkpoint(ctx, thread, conversation, false)
+	_ = a.Snapshots.Checkpoint(ctx, thread, conversation)
 	return conversation, nil
 }
 

@@ -57,7 +57,7 @@ func (a *Activities) finish(ctx context.Context, in runs.FinishInput) (runs.Fini
 		return runs.FinishResult{}, err
 	}
 	// An unfinished model call: its text is kept if the run was cancelled.
-	if err := a.Log.Supersede(ctx, place, in.Outcome == runs.OutcomeCancelled); err != nil {
+	if err := a.supersedeAtEnd(ctx, place, in.Outcome); err != nil {
 		return runs.FinishResult{}, err
 	}
 	more, err := a.unreported(ctx, place)
@@ -113,7 +113,7 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 			p.Since = max(p.Since, speaking.After)
 		}
 		if !lane.Branch {
-			if err := a.Log.Supersede(ctx, p, false); err != nil {
+			if err := a.Log.Supersede(ctx, p); err != nil {
 				return nil, err
 			}
 		}
@@ -121,7 +121,7 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 			continue
 		}
 		p.Lane, p.After, p.Since, p.Subagent = speaking.Lane.Subagent(lane.Index), 0, lane.After, ""
-		if err := a.Log.SupersedeSubagents(ctx, p, false); err != nil {
+		if err := a.Log.SupersedeSubagents(ctx, p); err != nil {
 			return nil, err
 		}
 		if p.Since = lane.After; lane.After == 0 {
@@ -215,7 +215,7 @@ func (a *Activities) noteSteering(ctx context.Context, p stream.Place, steered [
 // checkpoint, readers fold more records.
 func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64) {
 	if r, err := a.Snapshots.At(ctx, t, seq); err == nil {
-		_ = a.Snapshots.Checkpoint(ctx, t, r, true)
+		_ = a.Snapshots.FinalCheckpoint(ctx, t, r)
 	}
 }
 
@@ -338,4 +338,13 @@ func tokenUsage(usage []runs.Usage) []agui.TokenUsage {
 		})
 	}
 	return out
+}
+
+// supersedeAtEnd supersedes an unfinished step of a run that has ended. The messages of the step stay
+// if the run was cancelled.
+func (a *Activities) supersedeAtEnd(ctx context.Context, p stream.Place, outcome runs.Outcome) error {
+	if outcome == runs.OutcomeCancelled {
+		return a.Log.SupersedeKeepingMessages(ctx, p)
+	}
+	return a.Log.Supersede(ctx, p)
 }

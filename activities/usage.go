@@ -257,7 +257,7 @@ func (a *Activities) usageOfCutCall(s stream.AttemptOutput) (u runs.Usage, ok bo
 		u.Calls = 1
 		return a.priced(n.Model, u), true, nil
 	}
-	return a.estimated(n, s.Said), true, nil
+	return a.estimated(n, s.Text), true, nil
 }
 
 // meterCut records the metrics of a call whose worker died before it could. dead are attempts in

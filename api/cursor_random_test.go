@@ -156,7 +156,7 @@ func TestRandomCursors(t *testing.T) {
 		if cursor[:recordDigits] > last {
 			t.Errorf("seed %d: %q after the thread's last record: got %d", seed, cursor, a.status)
 		}
-		if c.Profile != stream.Profile1 || !c.Followed || c.Heal || len(c.Unseen) > 0 {
+		if c.Profile != stream.Profile1 || !c.Spectator || c.Heal || len(c.Unseen) > 0 {
 			continue // the reader of that cursor is shown other events
 		}
 		compared++

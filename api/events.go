@@ -70,7 +70,7 @@ func (s *Server) threadEvents(c *gin.Context) {
 	}
 	var o view.ThreadOptions
 	if o.After, o.Profile, err = s.attachmentOf(c); err == nil {
-		o.Follow, err = request.Flag(c, "follow", true)
+		o.IncludeLater, err = request.Flag(c, "follow", true)
 	}
 	if err == nil {
 		err = s.find.AwaitEffect(c.Request.Context(), thread, c.Query("waitFor"))
@@ -83,7 +83,7 @@ func (s *Server) threadEvents(c *gin.Context) {
 	// missed.
 	view := s.views.Thread(thread, o)
 	defer view.Close()
-	if !o.Follow || wantsPage(c) {
+	if !o.IncludeLater || wantsPage(c) {
 		if err := s.find.CheckThread(c.Request.Context(), thread, o.After); err != nil {
 			s.Refuse(c, err)
 			return

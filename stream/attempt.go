@@ -17,7 +17,7 @@ import (
 const maxUnsent = 1 << 20
 
 // Attempt is the right of one attempt of a step to write to a lane, from Log.Begin to Close. A
-// caller emits events, and then calls one of Finish, FinishOn, Leave and Fail.
+// caller emits events, and then calls one of Finish, FinishIfUnchanged, Leave and Fail.
 //
 // The attempt owns a goroutine, the sender, which keeps one message in flight: all events since the
 // last acknowledgement are one frame. So a single token leaves at once, and a burst becomes one
@@ -27,14 +27,14 @@ const maxUnsent = 1 << 20
 // One goroutine at a time may call the methods that write; Note and Context may be called
 // concurrently with them. The caller must call Close, which waits for the sender.
 type Attempt struct {
-	log    *Log
-	place  Place  // After counts only until Begin has written the attempt record
-	writer string // the name of this attempt in the headers of its records
-	resume bool   // an earlier attempt of the step has begun; see Resumed
+	log     *Log
+	place   Place  // After counts only until Begin has written the attempt record
+	writer  string // the name of this attempt in the headers of its records
+	resumed bool   // an earlier attempt of the step has begun; see Resumed
 
-	ctx  context.Context         // ends when the attempt cannot write any more; its cause is the reason
-	fail context.CancelCauseFunc // ends ctx; the first cause counts
-	wait sync.WaitGroup          // for the sender
+	ctx    context.Context         // ends when the attempt cannot write any more; its cause is the reason
+	cancel context.CancelCauseFunc // ends ctx; the first cause counts
+	wait   sync.WaitGroup          // for the sender
 
 	mu      sync.Mutex // guards the fields up to sending
 	changed *sync.Cond // broadcast after every change of them, and when a context ends
@@ -51,17 +51,17 @@ type Attempt struct {
 }
 
 // newAttempt returns an attempt whose attempt record has the sequence last, and starts its sender.
-func newAttempt(l *Log, p Place, writer string, last uint64, resumed bool) *Attempt {
-	a := &Attempt{log: l, place: p, writer: writer, resume: resumed, last: last}
+func newAttempt(l *Log, p Place, writer string, last uint64) *Attempt {
+	a := &Attempt{log: l, place: p, writer: writer, last: last}
 	a.changed = sync.NewCond(&a.mu)
-	a.ctx, a.fail = context.WithCancelCause(context.Background())
-	a.wait.Go(a.send)
+	a.ctx, a.cancel = context.WithCancelCause(context.Background())
+	a.wait.Go(a.runSender)
 	return a
 }
 
 // Resumed reports whether an earlier attempt of the step began and did not finish. Whether the side
 // effects of that attempt happened is unknown.
-func (a *Attempt) Resumed() bool { return a.resume }
+func (a *Attempt) Resumed() bool { return a.resumed }
 
 // Context returns a child of ctx that also ends when the attempt is fenced or the log is lost, with
 // the reason as its cause. The step's work runs under it, so a fenced worker stops its model call.
@@ -87,7 +87,7 @@ func (a *Attempt) Emit(ctx context.Context, events ...agui.Event) error {
 	for a.bytes >= maxUnsent && ctx.Err() == nil && a.ctx.Err() == nil {
 		a.changed.Wait()
 	}
-	if err := a.ended(ctx); err != nil {
+	if err := a.endCause(ctx); err != nil {
 		return err
 	}
 	for _, line := range lines {
@@ -98,9 +98,9 @@ func (a *Attempt) Emit(ctx context.Context, events ...agui.Event) error {
 	return nil
 }
 
-// ended returns the cause of the attempt's end, else that of ctx; nil = neither has ended. Callers
-// may hold mu.
-func (a *Attempt) ended(ctx context.Context) error {
+// endCause returns the cause of the attempt's end, else that of ctx; nil = neither has ended.
+// Callers may hold mu.
+func (a *Attempt) endCause(ctx context.Context) error {
 	if a.ctx.Err() != nil {
 		return context.Cause(a.ctx)
 	}
@@ -135,13 +135,13 @@ func (a *Attempt) Flush(ctx context.Context) error {
 	for (a.sending || len(a.unsent) > 0 || a.note != nil) && ctx.Err() == nil && a.ctx.Err() == nil {
 		a.changed.Wait()
 	}
-	return a.ended(ctx)
+	return a.endCause(ctx)
 }
 
 // Writer returns the attempt's name in the headers of its records.
 func (a *Attempt) Writer() string { return a.writer }
 
-// wake lets all waiting methods look at their contexts again. A sync.Cond knows no context, so each
+// wake lets all waiting methods check their contexts again. A sync.Cond knows no context, so each
 // of them calls wake when its context ends.
 func (a *Attempt) wake() {
 	a.mu.Lock()
@@ -157,7 +157,7 @@ func (a *Attempt) wake() {
 // and the end of its step are one record, and no reader has one without the other. Larger events
 // precede the done record in frames of their own.
 func (a *Attempt) Finish(ctx context.Context, result *Result, events ...agui.Event) (uint64, error) {
-	lines, size, err := a.lines(events)
+	lines, size, err := a.encodeEvents(events)
 	if err != nil {
 		return 0, err
 	}
@@ -167,32 +167,32 @@ func (a *Attempt) Finish(ctx context.Context, result *Result, events ...agui.Eve
 		}
 		lines, size = nil, 0
 	}
-	rest, err := a.drain(ctx, max(0, MaxFrame-MaxLine-size))
+	remaining, err := a.drain(ctx, max(0, MaxFrame-MaxLine-size))
 	if err != nil {
 		return 0, err
 	}
-	seq, err := a.finish(ctx, result, append(rest, lines...), nil)
+	seq, err := a.writeDone(ctx, result, append(remaining, lines...), nil)
 	if err != nil {
-		a.fail(err)
+		a.cancel(err)
 		return 0, err
 	}
-	a.fail(errors.New("stream: the attempt is finished"))
+	a.cancel(errors.New("stream: the attempt is finished"))
 	return seq, nil
 }
 
-// lines encodes events, and returns what they take in a record, in bytes.
-func (a *Attempt) lines(events []agui.Event) (lines [][]byte, size int, err error) {
+// encodeEvents encodes events, and returns what they take in a record, in bytes.
+func (a *Attempt) encodeEvents(events []agui.Event) (lines [][]byte, size int, err error) {
 	lines, err = a.place.encode(events)
 	for _, line := range lines {
-		size += stored(line)
+		size += storedSize(line)
 	}
 	return lines, size, err
 }
 
-// finish writes the done record; with a mark unless on is nil. The sender must not write
+// writeDone writes the done record; with a mark unless condition is nil. The sender must not write
 // concurrently: it has ended, or nothing was emitted. finish attributes the result's messages to
 // the place's subagent.
-func (a *Attempt) finish(ctx context.Context, result *Result, lines [][]byte, on *mark) (uint64, error) {
+func (a *Attempt) writeDone(ctx context.Context, result *Result, lines [][]byte, condition *mark) (uint64, error) {
 	for i := range result.Messages {
 		result.Messages[i].SubagentRunID = cmp.Or(result.Messages[i].SubagentRunID, a.place.Subagent)
 	}
@@ -201,7 +201,7 @@ func (a *Attempt) finish(ctx context.Context, result *Result, lines [][]byte, on
 		return 0, fmt.Errorf("stream: encode result: %w", err)
 	}
 	s := stamp{kind: KindDone, step: a.place.Step, writer: a.writer, frame: a.frame + 1}
-	return a.log.write(ctx, a.subject(), s, a.last, lines, body, on)
+	return a.log.write(ctx, a.subject(), s, a.last, lines, body, condition)
 }
 
 // drain has the sender write all events except for those that fit into room, waits for it to end,
@@ -213,18 +213,18 @@ func (a *Attempt) drain(ctx context.Context, room int) ([][]byte, error) {
 	a.mu.Lock()
 	a.closing, a.room = true, room // from here on the sender leaves the last room bytes to the caller
 	a.changed.Broadcast()
-	for (a.sending || a.bytes > room) && a.ended(ctx) == nil {
+	for (a.sending || a.bytes > room) && a.endCause(ctx) == nil {
 		a.changed.Wait()
 	}
-	rest := a.unsent
+	remaining := a.unsent
 	a.unsent, a.bytes = nil, 0
 	a.mu.Unlock()
-	err := a.ended(ctx)
+	err := a.endCause(ctx)
 	if err != nil {
-		a.fail(err) // else the sender would retry until the outage ends
+		a.cancel(err) // else the sender would retry until the outage ends
 	}
 	a.wait.Wait()
-	return rest, err
+	return remaining, err
 }
 
 // Leave ends an attempt without finishing the step. Readers see the given events until the next
@@ -247,45 +247,45 @@ func (a *Attempt) Fail(ctx context.Context, detail string) (uint64, error) {
 	}
 	a.Close()
 	s := stamp{kind: KindAttempt, step: a.place.Step, writer: newWriter(a.place.Execution)}
-	return a.log.put(ctx, a.place, s, a.last, failed{Detail: detail}, nil)
+	return a.log.put(ctx, a.place, s, a.last, failureDetail{Detail: detail}, nil)
 }
 
 // Close ends the attempt and waits for the sender. Events that are not acknowledged may or may not
 // reach the log. Without Finish or Fail the step stays open for the next attempt. Close may be
 // called several times, and after Finish.
 func (a *Attempt) Close() {
-	a.fail(context.Canceled)
+	a.cancel(context.Canceled)
 	a.wake()
 	a.wait.Wait()
 }
 
 func (a *Attempt) subject() string { return a.log.LaneSubject(a.place.Run, a.place.Lane) }
 
-// send is the sender: it writes one frame after the other, each after the acknowledgement of the
-// one before. It ends when next has no more frames, or ends the attempt with the error of a write.
-func (a *Attempt) send() {
-	defer a.idle()
+// runSender writes one frame after the other, each after the acknowledgement of the one before. It
+// ends when nextFrame has no more frames, or ends the attempt with the error of a write.
+func (a *Attempt) runSender() {
+	defer a.onSenderEnd()
 	stop := context.AfterFunc(a.ctx, a.wake)
 	defer stop()
 	for {
-		frame, note, ok := a.next()
+		frame, note, ok := a.nextFrame()
 		if !ok {
 			return
 		}
 		s := stamp{kind: KindEvents, step: a.place.Step, writer: a.writer, frame: a.frame + 1}
 		seq, err := a.log.write(a.ctx, a.subject(), s, a.last, frame, note, nil)
 		if err != nil {
-			a.fail(err)
+			a.cancel(err)
 			return
 		}
 		a.frame, a.last = a.frame+1, seq
 	}
 }
 
-// next waits for events or a note, and returns the note and as many events as fit a frame. ok is
-// false when the attempt has ended, or when it is closing and the rest fits the last record. The
+// nextFrame waits for events or a note, and returns the note and as many events as fit a frame. ok
+// is false when the attempt has ended, or when it is closing and the rest fits the last record. The
 // last record has the step's result, so a note that is pending then is dropped.
-func (a *Attempt) next() (frame [][]byte, note []byte, ok bool) {
+func (a *Attempt) nextFrame() (frame [][]byte, note []byte, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.sending = false
@@ -297,9 +297,9 @@ func (a *Attempt) next() (frame [][]byte, note []byte, ok bool) {
 		return nil, nil, false
 	}
 	note, a.note = a.note, nil
-	n, size := 0, stored(note)
-	for n < len(a.unsent) && (n == 0 || size+stored(a.unsent[n]) < MaxFrame) {
-		size += stored(a.unsent[n])
+	n, size := 0, storedSize(note)
+	for n < len(a.unsent) && (n == 0 || size+storedSize(a.unsent[n]) < MaxFrame) {
+		size += storedSize(a.unsent[n])
 		n++
 	}
 	frame, a.unsent = a.unsent[:n:n], a.unsent[n:]
@@ -311,12 +311,12 @@ func (a *Attempt) next() (frame [][]byte, note []byte, ok bool) {
 	return frame, note, true
 }
 
-// stored returns how many bytes a line takes in a record, with its line feed. A longer line than
-// MaxLine becomes a reference, which is shorter: the result is an upper bound.
-func stored(line []byte) int { return min(len(line), MaxLine) + 1 }
+// storedSize returns how many bytes a line takes in a record, with its line feed. A longer line
+// than MaxLine becomes a reference, which is shorter: the result is an upper bound.
+func storedSize(line []byte) int { return min(len(line), MaxLine) + 1 }
 
-// idle tells waiting methods that the sender has ended.
-func (a *Attempt) idle() {
+// onSenderEnd wakes waiting methods after the sender has ended.
+func (a *Attempt) onSenderEnd() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.sending = false
@@ -324,28 +324,28 @@ func (a *Attempt) idle() {
 }
 
 // FinishIfUnchanged is Finish for a step that changes the state depending on its value (mark.go).
-// seen is Snapshot.Mark of the snapshot that the step has read: the sequence of the run's last
+// lastMark is Snapshot.Mark of the snapshot that the step has read: the sequence of the run's last
 // mark. If a later mark exists, FinishIfUnchanged writes nothing and returns ErrStale. The caller
 // then computes the step on a new snapshot and calls it again.
 //
 // The step must not have emitted events or set a note. Events that are too large for one record are
 // written by Finish, without a mark and without this check.
-func (a *Attempt) FinishIfUnchanged(ctx context.Context, seen uint64, result *Result, events ...agui.Event) (uint64, error) {
-	lines, size, err := a.lines(events)
+func (a *Attempt) FinishIfUnchanged(ctx context.Context, lastMark uint64, result *Result, events ...agui.Event) (uint64, error) {
+	lines, size, err := a.encodeEvents(events)
 	if err != nil {
 		return 0, err
 	}
 	if size > MaxLine+1 {
 		return a.Finish(ctx, result, events...)
 	}
-	seq, err := a.finish(ctx, result, lines, &mark{a.log.LaneSubject(a.place.Run, laneState), seen})
+	seq, err := a.writeDone(ctx, result, lines, &mark{a.log.LaneSubject(a.place.Run, laneState), lastMark})
 	switch {
 	case errors.Is(err, ErrStale):
 		return 0, err
 	case err != nil:
-		a.fail(err)
+		a.cancel(err)
 		return 0, err
 	}
-	a.fail(errors.New("stream: the attempt is finished"))
+	a.cancel(errors.New("stream: the attempt is finished"))
 	return seq, nil
 }

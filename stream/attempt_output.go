@@ -16,9 +16,9 @@ type AttemptOutput struct {
 	Writer string
 	// Note is the attempt's newest note; nil = it set none.
 	Note json.RawMessage
-	// Said is the concatenated text, reasoning, tool names and arguments of the attempt's events:
+	// Text is the concatenated text, reasoning, tool names and arguments of the attempt's events:
 	// the part of the answer that reached the log, for an estimate of its tokens.
-	Said string
+	Text string
 	// Done is the attempt's done record; nil = it did not finish.
 	Done *Record
 }
@@ -32,8 +32,8 @@ func (l *Log) AttemptOutputs(ctx context.Context, p Place) ([]AttemptOutput, err
 	if err != nil || lastSeq(last) <= from {
 		return nil, err
 	}
-	var all []AttemptOutput
-	var said []*strings.Builder
+	var outputs []AttemptOutput
+	var texts []*strings.Builder
 	for rec, err := range l.Records(ctx, subject, from+1, last.Seq) {
 		if err != nil {
 			return nil, err
@@ -41,29 +41,29 @@ func (l *Log) AttemptOutputs(ctx context.Context, p Place) ([]AttemptOutput, err
 		if !rec.writtenFor(p.Execution) || rec.Kind != KindAttempt && rec.Kind != KindEvents && rec.Kind != KindDone {
 			continue
 		}
-		at := slices.IndexFunc(all, func(s AttemptOutput) bool { return s.Writer == rec.Writer })
-		if at < 0 {
-			at = len(all)
-			all, said = append(all, AttemptOutput{Step: rec.Step, Writer: rec.Writer}), append(said, &strings.Builder{})
+		i := slices.IndexFunc(outputs, func(o AttemptOutput) bool { return o.Writer == rec.Writer })
+		if i < 0 {
+			i = len(outputs)
+			outputs, texts = append(outputs, AttemptOutput{Step: rec.Step, Writer: rec.Writer}), append(texts, &strings.Builder{})
 		}
-		if err := all[at].add(ctx, rec, said[at]); err != nil {
+		if err := outputs[i].add(ctx, rec, texts[i]); err != nil {
 			return nil, err
 		}
 	}
-	for i := range all {
-		all[i].Said = said[i].String()
+	for i := range outputs {
+		outputs[i].Text = texts[i].String()
 	}
-	return all, nil
+	return outputs, nil
 }
 
-// add takes in the next record of the attempt; said collects Said.
-func (s *AttemptOutput) add(ctx context.Context, rec *Record, said *strings.Builder) error {
+// add takes in the next record of the attempt; text collects Text.
+func (o *AttemptOutput) add(ctx context.Context, rec *Record, text *strings.Builder) error {
 	switch {
 	case rec.Kind == KindDone:
-		s.Done = rec
+		o.Done = rec
 	case rec.Kind == KindEvents && rec.HasResult():
-		s.Note = nil
-		if err := rec.Result(ctx, &s.Note); err != nil {
+		o.Note = nil
+		if err := rec.Result(ctx, &o.Note); err != nil {
 			return err
 		}
 	}
@@ -83,13 +83,13 @@ func (s *AttemptOutput) add(ctx context.Context, rec *Record, said *strings.Buil
 		}
 		switch e := e.(type) {
 		case *agui.TextMessageContent:
-			said.WriteString(e.Delta)
+			text.WriteString(e.Delta)
 		case *agui.ReasoningMessageContent:
-			said.WriteString(e.Delta)
+			text.WriteString(e.Delta)
 		case *agui.ToolCallStart:
-			said.WriteString(e.ToolCallName)
+			text.WriteString(e.ToolCallName)
 		case *agui.ToolCallArgs:
-			said.WriteString(e.Delta)
+			text.WriteString(e.Delta)
 		}
 	}
 	return nil
@@ -98,7 +98,7 @@ func (s *AttemptOutput) add(ctx context.Context, rec *Record, said *strings.Buil
 // AgentLanes returns the lanes of a run on which the subagent with the given lane, and subagents
 // within it, write model calls.
 func (l *Log) AgentLanes(ctx context.Context, run Run, lane Lane) ([]Lane, error) {
-	lanes, err := l.lanes(ctx, run)
+	lanes, err := l.listLanes(ctx, run)
 	if err != nil {
 		return nil, err
 	}

@@ -27,8 +27,8 @@ func (l *Log) AppendAudit(ctx context.Context, run Run, id string, entry any) er
 		return err
 	}
 	for {
-		after, found, err := l.audited(ctx, subject, id)
-		if err != nil || found {
+		after, exists, err := l.findAudit(ctx, subject, id)
+		if err != nil || exists {
 			return err
 		}
 		s := stamp{kind: KindAudit, step: id, writer: newWriter("")}
@@ -38,9 +38,9 @@ func (l *Log) AppendAudit(ctx context.Context, run Run, id string, entry any) er
 	}
 }
 
-// audited reports whether the lane has an entry with this ID, and returns the sequence of that
+// findAudit reports whether the lane has an entry with this ID, and returns the sequence of that
 // entry, else of the lane's last record.
-func (l *Log) audited(ctx context.Context, subject, id string) (after uint64, found bool, err error) {
+func (l *Log) findAudit(ctx context.Context, subject, id string) (after uint64, exists bool, err error) {
 	for rec, err := range l.recordsUnder(ctx, subject) {
 		if err != nil {
 			return 0, false, err

@@ -21,8 +21,8 @@ import (
 // object store, and the record has a reference to it.
 const MaxLine = 128 << 10
 
-// blobPatience bounds the reading of one blob.
-const blobPatience = 30 * time.Second
+// blobTimeout bounds the reading of one blob.
+const blobTimeout = 30 * time.Second
 
 // MaxFrame bounds the payload of the records of an attempt, in bytes. The log counts as full when
 // less than this is left.
@@ -47,8 +47,9 @@ func hasReference(lines [][]byte) bool {
 	return false
 }
 
-// referred returns the sum of the sizes of the blobs that the lines refer to, without reading them.
-func referred(lines [][]byte) int {
+// referredSize returns the sum of the sizes of the blobs that the lines refer to, without reading
+// them.
+func referredSize(lines [][]byte) int {
 	size := 0
 	for _, line := range lines {
 		if !bytes.HasPrefix(line, referencePrefix) {
@@ -174,10 +175,10 @@ func (l *Log) loadBlob(ctx context.Context, name string) ([]byte, error) {
 		if !errors.Is(err, jetstream.ErrObjectNotFound) {
 			return data, err
 		}
-		switch there, err := l.hasBlob(ctx, name); {
+		switch exists, err := l.hasBlob(ctx, name); {
 		case err != nil:
 			return nil, err
-		case !there:
+		case !exists:
 			return nil, ErrLogLost
 		case pause > longestPause:
 			return nil, errStale
@@ -195,13 +196,13 @@ func (l *Log) readBlob(ctx context.Context, name string) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	until := time.Now().Add(blobPatience)
-	if earlier, ok := ctx.Deadline(); ok && earlier.Before(until) {
-		until = earlier
+	deadline := time.Now().Add(blobTimeout)
+	if earlier, ok := ctx.Deadline(); ok && earlier.Before(deadline) {
+		deadline = earlier
 	}
-	reading, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
+	readCtx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	defer cancel()
-	return l.blobs.GetBytes(reading, name)
+	return l.blobs.GetBytes(readCtx, name)
 }
 
 // hasBlob asks the leader whether a blob exists (ADR-20 defines the subject of its description).

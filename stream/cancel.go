@@ -32,9 +32,9 @@ type Cancels struct {
 	log *Log
 	sub *nats.Subscription
 
-	mu   sync.Mutex
-	next int                                        // ID of the last registered context
-	work map[string]map[int]context.CancelCauseFunc // by subject, then by ID
+	mu      sync.Mutex
+	lastID  int                                        // ID of the last registered context
+	cancels map[string]map[int]context.CancelCauseFunc // by subject, then by ID
 }
 
 // ErrCancelled is the cause of a context whose run is cancelled.
@@ -42,7 +42,7 @@ var ErrCancelled = fmt.Errorf("stream: the run is cancelled: %w", context.Cancel
 
 // ListenCancels subscribes to the cancel messages of all runs. The caller calls Stop.
 func (l *Log) ListenCancels() (*Cancels, error) {
-	c := &Cancels{log: l, work: map[string]map[int]context.CancelCauseFunc{}}
+	c := &Cancels{log: l, cancels: map[string]map[int]context.CancelCauseFunc{}}
 	sub, err := l.nc.Subscribe(l.prefix+"-cancel.>", func(m *nats.Msg) { c.cancel(m.Subject) })
 	if err != nil {
 		return nil, fmt.Errorf("stream: listen for cancels: %w", err)
@@ -62,12 +62,12 @@ func (c *Cancels) Context(ctx context.Context, r Run) (context.Context, context.
 	subject := c.log.cancelSubject(r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.next++
-	id := c.next
-	if c.work[subject] == nil {
-		c.work[subject] = map[int]context.CancelCauseFunc{}
+	c.lastID++
+	id := c.lastID
+	if c.cancels[subject] == nil {
+		c.cancels[subject] = map[int]context.CancelCauseFunc{}
 	}
-	c.work[subject][id] = cancel
+	c.cancels[subject][id] = cancel
 	return ctx, func() {
 		cancel(nil)
 		c.remove(subject, id)
@@ -78,9 +78,9 @@ func (c *Cancels) Context(ctx context.Context, r Run) (context.Context, context.
 func (c *Cancels) remove(subject string, id int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.work[subject], id)
-	if len(c.work[subject]) == 0 {
-		delete(c.work, subject)
+	delete(c.cancels[subject], id)
+	if len(c.cancels[subject]) == 0 {
+		delete(c.cancels, subject)
 	}
 }
 
@@ -88,7 +88,7 @@ func (c *Cancels) remove(subject string, id int) {
 func (c *Cancels) cancel(subject string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, cancel := range c.work[subject] {
+	for _, cancel := range c.cancels[subject] {
 		cancel(ErrCancelled)
 	}
 }

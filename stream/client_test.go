@@ -77,7 +77,7 @@ func record(t *testing.T, profile stream.Profile, name string, tell func(*projec
 	if wholeThread {
 		c.readOn = follows
 		shownView = func() *view.View {
-			return viewer(c.follower).Thread(thread, view.ThreadOptions{Profile: profile, Follow: true})
+			return viewer(c.follower).Thread(thread, view.ThreadOptions{Profile: profile, IncludeLater: true})
 		}
 	}
 	records := 0

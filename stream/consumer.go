@@ -24,9 +24,9 @@ const (
 	// consumerBatch bounds the messages in flight: with the largest records less than the 64 MiB
 	// after which the client library drops messages.
 	consumerBatch = 200
-	// consumerLife is how long a consumer lives without requests: longer than a pull, which takes
+	// consumerTTL is how long a consumer lives without requests: longer than a pull, which takes
 	// 30 s.
-	consumerLife = time.Minute
+	consumerTTL = time.Minute
 )
 
 // consumer delivers the records of the log in order, until it breaks or is stopped. It does not
@@ -38,28 +38,28 @@ type consumer struct {
 	// lost receives a status when the connection is lost: messages in flight are lost with it.
 	lost chan nats.Status
 
-	once   sync.Once
-	broken chan struct{} // closed when the consumer delivers no more
+	breakOnce sync.Once
+	broken    chan struct{} // closed when the consumer delivers no more
 
 	mu      sync.Mutex
 	last    uint64 // the consumer's sequence of the last delivered message
 	stopped bool   // receive drops further messages
 }
 
-// deliver receives one message after the other. It must not block: the consumer's goroutine calls
-// it.
-type deliver func(jetstream.Msg, *jetstream.MsgMetadata)
+// deliverFunc receives one message after the other. It must not block: the consumer's goroutine
+// calls it.
+type deliverFunc func(jetstream.Msg, *jetstream.MsgMetadata)
 
 // consume starts a consumer that delivers every record after a sequence. It waits at most
-// readPatience for the server.
-func (l *Log) consume(ctx context.Context, after uint64, to deliver) (*consumer, error) {
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
+// readTimeout for the server.
+func (l *Log) consume(ctx context.Context, after uint64, deliver deliverFunc) (*consumer, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	c := &consumer{
 		log: l, name: "follow_" + rand.Text(), broken: make(chan struct{}),
 		lost: l.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED),
 	}
-	if err := c.start(ctx, after, to); err != nil {
+	if err := c.start(ctx, after, deliver); err != nil {
 		c.requestDelete()
 		return nil, err
 	}
@@ -67,15 +67,15 @@ func (l *Log) consume(ctx context.Context, after uint64, to deliver) (*consumer,
 }
 
 // start creates the consumer on the server and begins to pull.
-func (c *consumer) start(ctx context.Context, after uint64, to deliver) error {
-	made, err := c.log.js.CreateConsumer(ctx, c.log.name, jetstream.ConsumerConfig{
+func (c *consumer) start(ctx context.Context, after uint64, deliver deliverFunc) error {
+	created, err := c.log.js.CreateConsumer(ctx, c.log.name, jetstream.ConsumerConfig{
 		Name: c.name, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1,
-		AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: consumerLife, MemoryStorage: true, Replicas: 1,
+		AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: consumerTTL, MemoryStorage: true, Replicas: 1,
 	})
 	if err != nil {
 		return fmt.Errorf("stream: consumer: %w", err)
 	}
-	c.consume, err = made.Consume(func(msg jetstream.Msg) { c.receive(msg, to) },
+	c.consume, err = created.Consume(func(msg jetstream.Msg) { c.receive(msg, deliver) },
 		jetstream.PullHeartbeat(consumerHeartbeat), jetstream.PullMaxMessages(consumerBatch),
 		jetstream.ConsumeErrHandler(func(jetstream.ConsumeContext, error) { c.breakOff() }))
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *consumer) start(ctx context.Context, after uint64, to deliver) error {
 
 // receive delivers a message. If one before it is missing it breaks the consumer instead: readers
 // must not skip a record.
-func (c *consumer) receive(msg jetstream.Msg, to deliver) {
+func (c *consumer) receive(msg jetstream.Msg, deliver deliverFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped {
@@ -98,12 +98,12 @@ func (c *consumer) receive(msg jetstream.Msg, to deliver) {
 		return
 	}
 	c.last++
-	to(msg, meta)
+	deliver(msg, meta)
 }
 
 // breakOff marks the consumer as broken: its node is silent or gone, it was deleted, or a message
 // is missing.
-func (c *consumer) breakOff() { c.once.Do(func() { close(c.broken) }) }
+func (c *consumer) breakOff() { c.breakOnce.Do(func() { close(c.broken) }) }
 
 // stop ends the consumer. After it returns, no message is delivered. It does not wait for the
 // server.
@@ -127,10 +127,10 @@ func (c *consumer) requestDelete() {
 
 // consumeAgain starts a consumer after a sequence as soon as the log answers. It retries
 // until ctx ends or the connection is closed.
-func (l *Log) consumeAgain(ctx context.Context, after uint64, to deliver) (*consumer, error) {
+func (l *Log) consumeAgain(ctx context.Context, after uint64, deliver deliverFunc) (*consumer, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		if l.nc.IsConnected() { // otherwise the requests would be buffered and sent all together
-			c, err := l.consume(ctx, after, to)
+			c, err := l.consume(ctx, after, deliver)
 			if err == nil {
 				return c, nil
 			}

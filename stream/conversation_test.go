@@ -314,7 +314,7 @@ func TestReductionFromACheckpoint(t *testing.T) {
 	write(t, l, 1, long, "a1")
 	ctx := testContext(t)
 	r := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
-	if err := snapshots(l).Checkpoint(ctx, thread, r, true); err != nil {
+	if err := snapshots(l).FinalCheckpoint(ctx, thread, r); err != nil {
 		t.Fatal(err)
 	}
 	want := write(t, l, 2, long+" a1 u2", "a2")

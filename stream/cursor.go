@@ -52,8 +52,8 @@ type Cursor struct {
 	Position
 	Profile Profile
 	Epoch   string
-	// Followed tells that the reader is a spectator: it did not send the input of the run.
-	Followed bool
+	// Spectator tells that the reader is a spectator: it did not send the input of the run.
+	Spectator bool
 	// Heal tells that a full snapshot has to precede the run's last event, for clients that store
 	// and replay events.
 	Heal bool
@@ -64,8 +64,8 @@ type Cursor struct {
 
 // The letters of a cursor, between position and profile.
 const (
-	letterFollowed = "f"
-	letterHeal     = "h"
+	letterSpectator = "f"
+	letterHeal      = "h"
 )
 
 // IsZero reports whether the cursor is the zero cursor.
@@ -80,8 +80,8 @@ func (c Cursor) String() string {
 	}
 	text := make([]byte, 0, 64) // without fmt: the hot path of every event of every reader
 	text = append(c.Position.append(text), '-')
-	if c.Followed {
-		text = append(text, letterFollowed...)
+	if c.Spectator {
+		text = append(text, letterSpectator...)
 	}
 	if c.Heal {
 		text = append(text, letterHeal...)
@@ -133,15 +133,15 @@ func decodeUnseen(s string) (Unseen, error) {
 	if len(s) != 2*seqDigits+indexDigits {
 		return Unseen{}, ErrInvalidCursor
 	}
-	behind, err := decodePosition(s[:seqDigits+indexDigits])
+	shown, err := decodePosition(s[:seqDigits+indexDigits])
 	if err != nil {
 		return Unseen{}, err
 	}
-	died, err := strconv.ParseUint(s[seqDigits+indexDigits:], 16, 4*seqDigits)
+	supersededAt, err := strconv.ParseUint(s[seqDigits+indexDigits:], 16, 4*seqDigits)
 	if err != nil {
 		return Unseen{}, fmt.Errorf("%w: %q", ErrInvalidCursor, s)
 	}
-	return Unseen{Shown: behind, SupersededAt: died}, nil
+	return Unseen{Shown: shown, SupersededAt: supersededAt}, nil
 }
 
 // CursorAt returns the cursor after a record, for a reader of the current generation.
@@ -157,17 +157,17 @@ func (l *Log) ParseCursor(text string) (Cursor, error) {
 	if len(parts) < 2 || len(parts) > 2+MaxUnseen {
 		return Cursor{}, fmt.Errorf("%w: %.40q", ErrInvalidCursor, text)
 	}
-	at, err := decodePosition(parts[0])
+	position, err := decodePosition(parts[0])
 	if err != nil {
 		return Cursor{}, err
 	}
-	c := Cursor{Position: at}
-	kind, followed := strings.CutPrefix(parts[1], letterFollowed)
-	kind, heal := strings.CutPrefix(kind, letterHeal)
-	if len(kind) < 2 {
+	c := Cursor{Position: position}
+	suffix, isSpectator := strings.CutPrefix(parts[1], letterSpectator)
+	suffix, heal := strings.CutPrefix(suffix, letterHeal)
+	if len(suffix) < 2 {
 		return Cursor{}, fmt.Errorf("%w: %.40q", ErrInvalidCursor, text)
 	}
-	c.Followed, c.Heal, c.Profile, c.Epoch = followed, heal, Profile(kind[:1]), kind[1:]
+	c.Spectator, c.Heal, c.Profile, c.Epoch = isSpectator, heal, Profile(suffix[:1]), suffix[1:]
 	if c.Profile != Profile0 && c.Profile != Profile1 {
 		return Cursor{}, fmt.Errorf("%w: profile %q", ErrInvalidCursor, c.Profile)
 	}
@@ -176,7 +176,7 @@ func (l *Log) ParseCursor(text string) (Cursor, error) {
 		if err != nil {
 			return Cursor{}, err
 		}
-		if n := len(c.Unseen); !u.Shown.Before(at) || u.SupersededAt < at.Seq || n > 0 && u.SupersededAt <= c.Unseen[n-1].SupersededAt {
+		if n := len(c.Unseen); !u.Shown.Before(position) || u.SupersededAt < position.Seq || n > 0 && u.SupersededAt <= c.Unseen[n-1].SupersededAt {
 			return Cursor{}, fmt.Errorf("%w: %.60q", ErrInvalidCursor, text)
 		}
 		c.Unseen = append(c.Unseen, u)

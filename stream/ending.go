@@ -41,7 +41,7 @@ func (r *Record) finalAgent(ctx context.Context) (string, error) {
 	return note.Agent, err
 }
 
-// Outcomes of an Ending: RUN_FINISHED without an outcome means outcomeSuccess, RUN_ERROR means
+// Outcomes of a RunEnding: RUN_FINISHED without an outcome means outcomeSuccess, RUN_ERROR means
 // outcomeError.
 const (
 	outcomeSuccess = "success"

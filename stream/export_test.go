@@ -7,7 +7,7 @@ import (
 )
 
 // PartBytes bounds the bytes that a reader holds.
-const PartBytes = partBytes
+const PartBytes = batchBytes
 
 // ReadTo reads a run's records up to the sequence to; 0 is the run's last record.
 func (l *Log) ReadTo(ctx context.Context, run Run, to uint64) ([]*Record, error) {

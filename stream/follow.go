@@ -24,7 +24,7 @@ const (
 )
 
 // logReads bounds how many readers of a node read the log concurrently. A reader has its turn for
-// one part, and not while its client takes the part.
+// one batch, and not while its client takes the batch.
 const logReads = 32
 
 // Follower reads the log once for all readers of a process. It has one consumer, whatever the
@@ -36,7 +36,7 @@ const logReads = 32
 //	JetStream ──one consumer──► Follower ──► feed of a thread ──► Tail, Tail, …
 //	JetStream ──direct get of the past, and of records that have left the feed ──┘ spliced by sequence
 //
-// A reader holds one part of the records at a time (see partBytes). The follower never waits for a
+// A reader holds one batch of records at a time (see batchBytes). The follower never waits for a
 // reader, so a slow client delays neither runs nor other clients.
 type Follower struct {
 	log   *Log
@@ -44,10 +44,10 @@ type Follower struct {
 	done  chan struct{}      // closed when run has returned
 	reads chan struct{}      // has an entry for each reader that reads the log now
 
-	mu    sync.Mutex
-	feeds map[string]*feed // by ThreadSubject; a thread without readers has none
-	at    uint64           // every record up to here has gone to its feed
-	ended bool             // the follower has stopped; new feeds are ended from the beginning
+	mu        sync.Mutex
+	feeds     map[string]*feed // by ThreadSubject; a thread without readers has none
+	delivered uint64           // every record up to here has gone to its feed
+	ended     bool             // the follower has stopped; new feeds are ended from the beginning
 }
 
 // Follow starts a follower after the log's last record. ctx bounds the start only; the follower
@@ -59,15 +59,15 @@ func (l *Log) Follow(ctx context.Context) (*Follower, error) {
 	}
 	f := &Follower{
 		log: l, done: make(chan struct{}), reads: make(chan struct{}, logReads),
-		feeds: map[string]*feed{}, at: s.CachedInfo().State.LastSeq,
+		feeds: map[string]*feed{}, delivered: s.CachedInfo().State.LastSeq,
 	}
-	first, err := l.consume(ctx, f.at, f.deliver)
+	first, err := l.consume(ctx, f.delivered, f.deliver)
 	if err != nil {
 		return nil, fmt.Errorf("stream: follow: %w", err)
 	}
-	var live context.Context
-	live, f.stop = context.WithCancel(context.WithoutCancel(ctx))
-	go f.run(live, first)
+	var runCtx context.Context
+	runCtx, f.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go f.run(runCtx, first)
 	return f, nil
 }
 
@@ -101,7 +101,7 @@ func (f *Follower) run(ctx context.Context, c *consumer) {
 func (f *Follower) position() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.at
+	return f.delivered
 }
 
 // end ends all feeds, and those that are attached later.
@@ -122,7 +122,7 @@ func (f *Follower) deliver(msg jetstream.Msg, meta *jetstream.MsgMetadata) {
 	thread, _, lane, ok := splitSubject(msg.Subject())
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.at = seq
+	f.delivered = seq
 	feed := f.feeds[thread]
 	if !ok || feed == nil || lane.IsProposal() {
 		return
@@ -142,11 +142,11 @@ func (f *Follower) attach(thread string) (fd *feed, at uint64) {
 	defer f.mu.Unlock()
 	fd = f.feeds[thread]
 	if fd == nil {
-		fd = &feed{ended: f.ended, evicted: f.at}
+		fd = &feed{ended: f.ended, evicted: f.delivered}
 		f.feeds[thread] = fd
 	}
 	fd.readers++
-	return fd, f.at
+	return fd, f.delivered
 }
 
 // detach removes a reader. The last one frees the feed with its records.
@@ -159,15 +159,15 @@ func (f *Follower) detach(thread string, fd *feed) {
 	}
 }
 
-// part is Log.part, after waiting for one of the logReads turns.
-func (f *Follower) part(ctx context.Context, subject string, from, to uint64) ([]*Record, error) {
+// readBatch is Log.readBatch, after waiting for one of the logReads turns.
+func (f *Follower) readBatch(ctx context.Context, subject string, from, to uint64) ([]*Record, error) {
 	select {
 	case f.reads <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 	defer func() { <-f.reads }()
-	return f.log.part(ctx, subject, from, to)
+	return f.log.readBatch(ctx, subject, from, to)
 }
 
 // reached reports whether all records up to one have gone to their feeds.
@@ -182,7 +182,7 @@ type Tail struct {
 	token    string      // of the run; "" = all runs of the thread
 	subject  string      // filter of the records that are read
 	idle     *time.Timer // reused by every call of Next
-	at       uint64      // Next returns the records after it; see At
+	position uint64      // Next returns the records after it; see At
 }
 
 // Log returns the log that is followed.
@@ -206,14 +206,14 @@ func (f *Follower) TailOf(r *Record) *Tail { return f.tail(r.thread, "", r.threa
 // tail attaches to a thread, by its subject. token is that of the run that is read; "" = all runs.
 func (f *Follower) tail(thread, token, subject string) *Tail {
 	fd, at := f.attach(thread)
-	t := &Tail{follower: f, feed: fd, thread: thread, token: token, subject: subject, idle: time.NewTimer(time.Hour), at: at}
+	t := &Tail{follower: f, feed: fd, thread: thread, token: token, subject: subject, idle: time.NewTimer(time.Hour), position: at}
 	t.idle.Stop()
 	return t
 }
 
 // At returns the sequence after which Next continues. At first it is the follower's position:
 // records up to there are returned by Past only.
-func (t *Tail) At() uint64 { return t.at }
+func (t *Tail) At() uint64 { return t.position }
 
 // Log returns the log that is read.
 func (t *Tail) Log() *Log { return t.follower.log }
@@ -249,7 +249,7 @@ func (t *Tail) Past(ctx context.Context, from uint64) iter.Seq2[*Record, error] 
 				return
 			}
 		}
-		t.at = max(t.at, last.Seq)
+		t.position = max(t.position, last.Seq)
 	}
 }
 
@@ -260,12 +260,12 @@ func (t *Tail) Between(ctx context.Context, from, to uint64) iter.Seq2[*Record, 
 	return func(yield func(*Record, error) bool) {
 		from, err := t.skipTo(ctx, from, to)
 		for err == nil && from <= to {
-			var part []*Record
-			if part, err = t.partOf(ctx, from, to); err != nil {
+			var batch []*Record
+			if batch, err = t.nextBatch(ctx, from, to); err != nil {
 				break
 			}
 			from = to + 1 // the feed has no other record of the run up to there
-			for _, r := range part {
+			for _, r := range batch {
 				from = r.Seq + 1
 				if !r.Lane.IsProposal() && !yield(r, nil) {
 					return
@@ -282,7 +282,7 @@ func (t *Tail) Between(ctx context.Context, from, to uint64) iter.Seq2[*Record, 
 // only if the feed has evicted records since from and has later ones of the tail: if all evicted
 // records are of other runs, the feed has the whole range.
 func (t *Tail) skipTo(ctx context.Context, from, to uint64) (uint64, error) {
-	if !t.follower.reached(to) || !t.feed.begins(from, to, t.token) {
+	if !t.follower.reached(to) || !t.feed.lacksBeginning(from, to, t.token) {
 		return from, nil
 	}
 	first, err := t.follower.log.First(ctx, t.subject, from)
@@ -292,19 +292,19 @@ func (t *Tail) skipTo(ctx context.Context, from, to uint64) (uint64, error) {
 	return max(from, first.Seq), nil
 }
 
-// partOf returns the next records of a range: from the feed if it has them all, else from the log.
-// The feed may return none, which means that the rest of the range has none.
-func (t *Tail) partOf(ctx context.Context, from, to uint64) ([]*Record, error) {
+// nextBatch returns the next records of a range: from the feed if it has them all, else from the
+// log. The feed may return none, which means that the rest of the range has none.
+func (t *Tail) nextBatch(ctx context.Context, from, to uint64) ([]*Record, error) {
 	if t.follower.reached(to) {
-		if found, ok := t.feed.part(from, to, t.token); ok {
-			return found, nil
+		if records, ok := t.feed.batch(from, to, t.token); ok {
+			return records, nil
 		}
 	}
-	return t.follower.part(ctx, t.subject, from, to)
+	return t.follower.readBatch(ctx, t.subject, from, to)
 }
 
 // Next waits for records after At and returns them, without proposals. It returns none and no error
-// after idle has passed without any. A reader that lags gets parts of the log until it has caught
+// after idle has passed without any. A reader that lags gets batches of the log until it has caught
 // up with the feed.
 //
 // The error is ErrInterrupted if the follower has stopped, ErrGone if the thread was purged before
@@ -312,20 +312,20 @@ func (t *Tail) partOf(ctx context.Context, from, to uint64) ([]*Record, error) {
 func (t *Tail) Next(ctx context.Context, idle time.Duration) ([]*Record, error) {
 	t.idle.Reset(idle)
 	for {
-		found, err := t.feed.after(t.at, t.token)
-		if err == nil && found.evicted > t.at {
-			found, err = t.catchUp(ctx, found.evicted)
+		answer, err := t.feed.nextAfter(t.position, t.token)
+		if err == nil && answer.evicted > t.position {
+			answer, err = t.catchUp(ctx, answer.evicted)
 		}
 		if err != nil {
 			return nil, err
 		}
-		t.at = found.at
-		if len(found.records) > 0 {
-			return found.records, nil
+		t.position = answer.position
+		if len(answer.records) > 0 {
+			return answer.records, nil
 		}
 		select {
-		case <-found.changed:
-		case <-found.again:
+		case <-answer.changed:
+		case <-answer.retry:
 		case <-t.idle.C:
 			return nil, nil
 		case <-ctx.Done():
@@ -334,26 +334,26 @@ func (t *Tail) Next(ctx context.Context, idle time.Duration) ([]*Record, error) 
 	}
 }
 
-// catchUp reads the next part of the records that have left the feed before the reader took them.
-// evicted, the last of them, is a record of the thread but not always of the run. part needs a last
-// record that exists, so catchUp reads the whole thread and filters. During an outage it returns
-// nothing and a pause, because a reader at the feed would wait as well.
-func (t *Tail) catchUp(ctx context.Context, evicted uint64) (news, error) {
-	part, err := t.follower.part(ctx, t.thread+".>", t.at+1, evicted)
+// catchUp reads the next batch of the records that have left the feed before the reader took them.
+// evicted, the last of them, is a record of the thread but not always of the run. readBatch needs a
+// last record that exists, so catchUp reads the whole thread and filters. During an outage it
+// returns nothing and a pause, because a reader at the feed would wait as well.
+func (t *Tail) catchUp(ctx context.Context, evicted uint64) (feedAnswer, error) {
+	batch, err := t.follower.readBatch(ctx, t.thread+".>", t.position+1, evicted)
 	if errors.Is(err, ErrUnavailable) && !isPermanent(err) && ctx.Err() == nil {
-		return news{at: t.at, again: time.After(longestPause)}, nil
+		return feedAnswer{position: t.position, retry: time.After(longestPause)}, nil
 	}
 	if err != nil {
-		return news{}, err
+		return feedAnswer{}, err
 	}
-	found := news{at: t.at, again: atOnce}
-	for _, r := range part {
-		found.at = r.Seq
+	answer := feedAnswer{position: t.position, retry: closedRetry}
+	for _, r := range batch {
+		answer.position = r.Seq
 		if !r.Lane.IsProposal() && (t.token == "" || r.run == t.token) {
-			found.records = append(found.records, r)
+			answer.records = append(answer.records, r)
 		}
 	}
-	return found, nil
+	return answer, nil
 }
 
 // feed has the newest records of one thread for its readers, bounded by feedRecords and feedBytes.
@@ -402,75 +402,75 @@ func (fd *feed) wake() {
 	}
 }
 
-// news is the answer of a feed, or of catchUp, to a reader at a sequence. Without records and
-// without an eviction, the reader waits for changed or again.
-type news struct {
-	records []*Record
-	at      uint64 // the reader's new position: it has seen every record of its run up to here
-	evicted uint64 // not 0: the feed lacks records after the reader's position, up to here
-	// changed is closed when more records arrive. again receives when the reader is to look again.
+// feedAnswer is the answer of a feed, or of catchUp, to a reader at a sequence. Without records and
+// without an eviction, the reader waits for changed or retry.
+type feedAnswer struct {
+	records  []*Record
+	position uint64 // the reader's new position: it has seen every record of its run up to here
+	evicted  uint64 // not 0: the feed lacks records after the reader's position, up to here
+	// changed is closed when more records arrive. retry receives when the reader is to ask again.
 	// At most one of them is set.
 	changed <-chan struct{}
-	again   <-chan time.Time
+	retry   <-chan time.Time
 }
 
-// atOnce is news.again for a reader that is to look again without a pause: it is closed.
-var atOnce = func() <-chan time.Time {
+// closedRetry is feedAnswer.retry for a reader that is to ask again without a pause: it is closed.
+var closedRetry = func() <-chan time.Time {
 	c := make(chan time.Time)
 	close(c)
 	return c
 }()
 
-// after returns the next records of a run ("" = of all runs) after a sequence, at most a part. If
-// the feed has evicted some of them, it returns only how far. The error is ErrInterrupted if the
+// nextAfter returns the next records of a run ("" = of all runs) after a sequence, at most a batch.
+// If the feed has evicted some of them, it returns only how far. The error is ErrInterrupted if the
 // feed has ended and has no more records.
-func (fd *feed) after(seq uint64, run string) (news, error) {
+func (fd *feed) nextAfter(seq uint64, run string) (feedAnswer, error) {
 	fd.mu.Lock()
 	defer fd.mu.Unlock()
 	if seq < fd.evicted {
-		return news{at: seq, evicted: fd.evicted}, nil
+		return feedAnswer{position: seq, evicted: fd.evicted}, nil
 	}
-	found := news{at: seq}
-	var p part
+	answer := feedAnswer{position: seq}
+	var b batch
 	for _, r := range fd.recs[fd.search(seq):] {
-		if (run == "" || r.run == run) && !p.add(r) {
+		if (run == "" || r.run == run) && !b.add(r) {
 			break
 		}
-		found.at = r.Seq
+		answer.position = r.Seq
 	}
-	if found.records = p.records; len(found.records) > 0 {
-		return found, nil
+	if answer.records = b.records; len(answer.records) > 0 {
+		return answer, nil
 	}
 	if fd.ended {
-		return found, ErrInterrupted
+		return answer, ErrInterrupted
 	}
 	if fd.changed == nil {
 		fd.changed = make(chan struct{})
 	}
-	found.changed = fd.changed
-	return found, nil
+	answer.changed = fd.changed
+	return answer, nil
 }
 
-// part returns the next records of a run ("" = of all runs) with from ≤ sequence ≤ to, at most a
-// part. ok is false if the feed has evicted some, or has ended.
-func (fd *feed) part(from, to uint64, run string) (found []*Record, ok bool) {
+// batch returns the next records of a run ("" = of all runs) with from ≤ sequence ≤ to, at most a
+// batch. ok is false if the feed has evicted some, or has ended.
+func (fd *feed) batch(from, to uint64, run string) (records []*Record, ok bool) {
 	fd.mu.Lock()
 	defer fd.mu.Unlock()
 	if from <= fd.evicted || fd.ended {
 		return nil, false
 	}
-	var p part
+	var b batch
 	for _, r := range fd.recs[fd.search(from-1):] {
-		if r.Seq > to || (run == "" || r.run == run) && !p.add(r) {
+		if r.Seq > to || (run == "" || r.run == run) && !b.add(r) {
 			break
 		}
 	}
-	return p.records, true
+	return b.records, true
 }
 
-// begins reports whether the feed has evicted records at or after from, and has records of the run
-// with from ≤ sequence ≤ to.
-func (fd *feed) begins(from, to uint64, run string) bool {
+// lacksBeginning reports whether the feed has evicted records at or after from, and has records of
+// the run with from ≤ sequence ≤ to.
+func (fd *feed) lacksBeginning(from, to uint64, run string) bool {
 	fd.mu.Lock()
 	defer fd.mu.Unlock()
 	return from <= fd.evicted && !fd.ended && slices.ContainsFunc(fd.recs, func(r *Record) bool {

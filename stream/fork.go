@@ -48,11 +48,11 @@ type Fork struct {
 }
 
 // Agent returns the agent that has the fork when it begins.
-func (n *Fork) Agent() string {
-	if n.Handed != nil {
-		return n.Handed.To
+func (f *Fork) Agent() string {
+	if f.Handed != nil {
+		return f.Handed.To
 	}
-	return n.Origin.Agent
+	return f.Origin.Agent
 }
 
 // WriteFork writes the first record of a thread, and lists the thread in the index. note is the
@@ -87,15 +87,15 @@ func (l *Log) writeFork(ctx context.Context, to Thread, origin Origin, note any)
 			return nil, err
 		}
 		if first != nil {
-			return first, first.forks(ctx, origin)
+			return first, first.checkForkOf(ctx, origin)
 		}
-		publishing, cancel := context.WithTimeout(ctx, publishPatience)
-		_, err = l.js.PublishMsg(publishing, message(subject, s, nil, body), jetstream.WithExpectLastSequenceForSubject(0, all), jetstream.WithRetryAttempts(0))
+		publishCtx, cancel := context.WithTimeout(ctx, publishTimeout)
+		_, err = l.js.PublishMsg(publishCtx, message(subject, s, nil, body), jetstream.WithExpectLastSequenceForSubject(0, all), jetstream.WithRetryAttempts(0))
 		cancel()
 		if err != nil && isPermanent(err) {
 			return nil, fmt.Errorf("stream: fork: %w", asUnavailable(err))
 		}
-		if err != nil && !refused(err) {
+		if err != nil && !isWrongLastSequence(err) {
 			if err := sleep(ctx, pause); err != nil {
 				return nil, err
 			}
@@ -103,17 +103,17 @@ func (l *Log) writeFork(ctx context.Context, to Thread, origin Origin, note any)
 	}
 }
 
-// forks checks that a thread's first record is a fork of this origin; else the error is
+// checkForkOf checks that a thread's first record is a fork of this origin; else the error is
 // ErrThreadExists.
-func (r *Record) forks(ctx context.Context, of Origin) error {
+func (r *Record) checkForkOf(ctx context.Context, origin Origin) error {
 	if r.Kind != KindFork {
 		return ErrThreadExists
 	}
-	var there Fork
-	if err := r.Result(ctx, &there); err != nil {
+	var existing Fork
+	if err := r.Result(ctx, &existing); err != nil {
 		return err
 	}
-	if there.Origin != of {
+	if existing.Origin != origin {
 		return ErrThreadExists
 	}
 	return nil

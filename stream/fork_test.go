@@ -186,7 +186,7 @@ func TestForkOfALargeConversation(t *testing.T) {
 		t.Fatal(err)
 	}
 	snap := writeOn(t, l, to, 2, msgs("u2"), msgs("a2"))
-	if err := snapshots(l).Checkpoint(ctx, to, snap, true); err != nil {
+	if err := snapshots(l).FinalCheckpoint(ctx, to, snap); err != nil {
 		t.Fatal(err)
 	}
 	elsewhere := must[*snapshot.Snapshot](t)(snapshots(streamtest.OpenOn(t, server)).Latest(ctx, to, 0)).Messages()
@@ -210,7 +210,7 @@ func TestFollowersOfAFork(t *testing.T) {
 	for i, f := range all {
 		sameFrames(t, past(t, viewer(follower).Thread(to, view.ThreadOptions{After: &f.Cursor})), all[i+1:])
 	}
-	live := viewer(follower).Thread(to, view.ThreadOptions{After: &all[1].Cursor, Follow: true})
+	live := viewer(follower).Thread(to, view.ThreadOptions{After: &all[1].Cursor, IncludeLater: true})
 	defer live.Close()
 	writeOn(t, l, to, 3, msgs("u3"), msgs("a3"))
 	var seen []view.Frame

@@ -43,17 +43,17 @@ const (
 	// restoredKey exists if the bucket has an entry for every thread of the log. A new bucket does
 	// not have it.
 	restoredKey = "restored"
-	// purgedFor is how long an entry about a purge is kept: longer than any write that was in
+	// purgedTTL is how long an entry about a purge is kept: longer than any write that was in
 	// flight.
-	purgedFor = 24 * time.Hour
-	// markerLife is how long the bucket keeps the marker of such an entry's expiry.
-	markerLife = time.Minute
+	purgedTTL = 24 * time.Hour
+	// markerTTL is how long the bucket keeps the marker of such an entry's expiry.
+	markerTTL = time.Minute
 )
 
 // ensureIndex opens the bucket of the index. Markers let watchers see that an entry has expired.
 func (l *Log) ensureIndex(ctx context.Context) (jetstream.KeyValue, error) {
 	return l.KeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: indexBucket, Description: "Perdure: index of threads", Storage: jetstream.FileStorage, LimitMarkerTTL: markerLife,
+		Bucket: indexBucket, Description: "Perdure: index of threads", Storage: jetstream.FileStorage, LimitMarkerTTL: markerTTL,
 	})
 }
 
@@ -72,16 +72,16 @@ func IndexToken(token string) string { return strings.ReplaceAll(token, "~", "="
 // indexOpening lists a run that began with the record seq. seq 0 means that an earlier attempt has
 // written the opening and that its sequence is unknown: the log is asked for it.
 func (l *Log) indexOpening(ctx context.Context, run Run, agent string, seq uint64) error {
-	at := time.Now()
+	now := time.Now()
 	if seq == 0 {
 		rec, err := l.First(ctx, l.LaneSubject(run, LaneMain), 1)
 		if err != nil || rec == nil {
 			return err
 		}
-		seq, at = rec.Seq, rec.Time
+		seq, now = rec.Seq, rec.Time
 	}
 	return l.putEntry(ctx, l.ThreadSubject(run.Thread), &IndexEntry{
-		ThreadID: run.Thread.ID, Agent: agent, RunID: run.Shown(), Status: StatusRunning, UpdatedAt: at, Seq: seq,
+		ThreadID: run.Thread.ID, Agent: agent, RunID: run.Shown(), Status: StatusRunning, UpdatedAt: now, Seq: seq,
 	})
 }
 
@@ -185,9 +185,9 @@ func (l *Log) putEntry(ctx context.Context, threadSubject string, entry *IndexEn
 	}
 }
 
-// tryPutEntry is one try of putEntry. It returns true if the entry was written or is not needed, and
-// with an error that is permanent. It returns false without an error if the write was refused or
-// its outcome is unknown: putEntry then tries again.
+// tryPutEntry is one try of putEntry. It returns true if the entry was written or is not needed,
+// and with an error that is permanent. It returns false without an error if the write was refused
+// or its outcome is unknown: putEntry then tries again.
 func (l *Log) tryPutEntry(ctx context.Context, key string, entry *IndexEntry) (bool, error) {
 	current, revision, err := l.readEntry(ctx, key)
 	if err != nil || !entry.replaces(&current) {
@@ -205,7 +205,7 @@ func (l *Log) tryPutEntry(ctx context.Context, key string, entry *IndexEntry) (b
 	msg := nats.NewMsg(l.indexSubject(key))
 	msg.Data = value
 	if entry.Purged {
-		msg.Header.Set(jetstream.MsgTTLHeader, purgedFor.String())
+		msg.Header.Set(jetstream.MsgTTLHeader, purgedTTL.String())
 	}
 	_, err = l.publish(ctx, msg, revision)
 	if err != nil && isPermanent(err) {
@@ -269,15 +269,15 @@ func (l *Log) RestoreIndex(ctx context.Context) error {
 	if !errors.Is(err, jetstream.ErrKeyNotFound) {
 		return err
 	}
-	all := map[string]*restored{}
+	all := map[string]*restoredThread{}
 	for rec, err := range l.recordsUnder(ctx, l.prefix+".*.*.*."+string(LaneMain)) {
 		if err != nil {
 			return err
 		}
 		if all[rec.thread] == nil {
-			all[rec.thread] = &restored{}
+			all[rec.thread] = &restoredThread{}
 		}
-		if err := all[rec.thread].take(ctx, rec); err != nil {
+		if err := all[rec.thread].add(ctx, rec); err != nil {
 			return fmt.Errorf("stream: restore index: %w", err)
 		}
 	}
@@ -293,14 +293,14 @@ func (l *Log) RestoreIndex(ctx context.Context) error {
 	return err
 }
 
-// restored is the entry of a thread while RestoreIndex reads the log.
-type restored struct {
+// restoredThread is the entry of a thread while RestoreIndex reads the log.
+type restoredThread struct {
 	entry IndexEntry
 	run   string // token of the last run that began
 }
 
-// take adds the thread's next record of a main lane.
-func (r *restored) take(ctx context.Context, rec *Record) error {
+// add adds the thread's next record of a main lane.
+func (r *restoredThread) add(ctx context.Context, rec *Record) error {
 	switch {
 	case rec.OpensRun():
 		var o Opening

@@ -31,14 +31,14 @@ type ApprovalSource struct {
 
 // ApprovalSourceOf reads the rule that made an interrupt; nil = no rule did, for instance because
 // it is a question of a tool.
-func ApprovalSourceOf(question agui.Interrupt) (*ApprovalSource, error) {
-	raw, ok := question.Metadata[MetadataApproval]
+func ApprovalSourceOf(interrupt agui.Interrupt) (*ApprovalSource, error) {
+	raw, ok := interrupt.Metadata[MetadataApproval]
 	if !ok {
 		return nil, nil
 	}
-	var a ApprovalSource
-	if err := json.Unmarshal(raw, &a); err != nil {
-		return nil, fmt.Errorf("stream: question %s: %w", question.ID, err)
+	var source ApprovalSource
+	if err := json.Unmarshal(raw, &source); err != nil {
+		return nil, fmt.Errorf("stream: question %s: %w", interrupt.ID, err)
 	}
-	return &a, nil
+	return &source, nil
 }

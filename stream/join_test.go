@@ -50,7 +50,11 @@ func (s *projectionFixture) seal(e agui.Event) {
 
 func (s *projectionFixture) supersede(p stream.Place, keep bool) {
 	s.t.Helper()
-	if err := s.log.Supersede(s.ctx, p, keep); err != nil {
+	supersede := s.log.Supersede
+	if keep {
+		supersede = s.log.SupersedeKeepingMessages
+	}
+	if err := supersede(s.ctx, p); err != nil {
 		s.t.Fatal(err)
 	}
 	s.step()

@@ -53,7 +53,7 @@ func (r *Record) writtenFor(execution string) bool {
 //
 // If an earlier attempt of the step has written, OpenStep writes nothing: it returns the sequence
 // of the open record if that is the lane's last record, else p.After. The error is ErrOver if the
-// step is over (see Place.judgeLast), and ErrLogLost if the lane lacks p.After.
+// step is over (see Place.stepHasWritten), and ErrLogLost if the lane lacks p.After.
 //
 // OpenStep writes first, and reads the lane only if the write is refused: usually p.After is the
 // lane's last record.
@@ -69,13 +69,13 @@ func (l *Log) OpenStep(ctx context.Context, p Place, note any, events ...agui.Ev
 		if err != nil {
 			return 0, err
 		}
-		begun, err := p.judgeLast(last)
+		stepHasWritten, err := p.stepHasWritten(last)
 		switch {
 		case err != nil:
 			return 0, err
-		case begun && last.Kind == KindOpen:
+		case stepHasWritten && last.Kind == KindOpen:
 			return last.Seq, nil
-		case begun:
+		case stepHasWritten:
 			return p.After, nil
 		}
 		p.After = lastSeq(last)
@@ -88,37 +88,39 @@ func (l *Log) OpenStep(ctx context.Context, p Place, note any, events ...agui.Ev
 //
 // If an earlier attempt finished the step, Begin returns a nil attempt and that attempt's done
 // record, and writes nothing. Place.After may be the result of OpenStep. The error is ErrOver if
-// the step is over (see Place.judgeLast), and ErrLogLost if the lane lacks Place.After. The caller
-// must Close the attempt.
+// the step is over (see Place.stepHasWritten), and ErrLogLost if the lane lacks Place.After. The
+// caller must Close the attempt.
 func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err error) {
-	resumed := false
-	for last := p.After; ; {
+	isResumed := false
+	for expected := p.After; ; {
 		s := stamp{kind: KindAttempt, step: p.Step, writer: newWriter(p.Execution)}
-		seq, err := l.put(ctx, p, s, last, nil, nil)
+		seq, err := l.put(ctx, p, s, expected, nil, nil)
 		if err == nil {
-			return newAttempt(l, p, s.writer, seq, resumed), nil, nil
+			a = newAttempt(l, p, s.writer, seq)
+			a.resumed = isResumed
+			return a, nil, nil
 		}
 		if !errors.Is(err, ErrFenced) {
 			return nil, nil, err
 		}
-		found, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
+		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
 		if err != nil {
 			return nil, nil, err
 		}
-		begun, err := p.judgeLast(found)
+		stepHasWritten, err := p.stepHasWritten(last)
 		if err != nil {
 			return nil, nil, err
 		}
-		if begun && found.Kind == KindDone {
-			return nil, found, nil
+		if stepHasWritten && last.Kind == KindDone {
+			return nil, last, nil
 		}
 		// A record of this step beyond its opening means that an earlier attempt got the lane.
-		last, resumed = lastSeq(found), begun && found.Kind != KindOpen
+		expected, isResumed = lastSeq(last), stepHasWritten && last.Kind != KindOpen
 	}
 }
 
 // OpenAfterFailure prepares a lane for the step p. The step failed has ended for good: none of its
-// attempts is under way. // It returns Place.After for p.
+// attempts is in progress. It returns Place.After for p.
 //
 // It opens the failed step with note and events like [Log.OpenStep], unless an attempt has done so.
 // If an attempt of the failed step has written after that, OpenAfterFailure writes a supersede
@@ -154,36 +156,44 @@ func (l *Log) OpenAfterFailure(ctx context.Context, p, failed Place, note any, e
 	}
 }
 
-// Supersede takes over a lane whose step did not finish, so that a late attempt is fenced. With
-// keep the record has the unfinished attempt's messages as its result: readers keep them and see
-// them closed. Without keep, or if the attempt has no messages, its events are retracted.
+// Supersede takes over a lane whose step did not finish, so that a late attempt is fenced. The
+// events of the unfinished attempt are retracted.
 //
 // A tool's lane is taken over even if its step has not begun, so that a late attempt does not call
 // the tool. Supersede writes nothing if the lane's last record ends or opens a step, or if an
 // agent's lane has no record after Place.After and Place.Since. The error is ErrOver if another
 // execution has written.
-func (l *Log) Supersede(ctx context.Context, p Place, keep bool) error {
-	var partial saying
+func (l *Log) Supersede(ctx context.Context, p Place) error { return l.supersede(ctx, p, nil) }
+
+// SupersedeKeepingMessages is Supersede, but the record has the unfinished attempt's messages as
+// its result: readers keep them and see them closed. An attempt without messages is retracted.
+func (l *Log) SupersedeKeepingMessages(ctx context.Context, p Place) error {
+	return l.supersede(ctx, p, &partialMessages{})
+}
+
+// supersede writes the record of Supersede, with the messages that partial collects as its result;
+// partial nil = without a result.
+func (l *Log) supersede(ctx context.Context, p Place, partial *partialMessages) error {
 	for {
 		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
 		if err != nil {
 			return err
 		}
-		begun := lastSeq(last) > max(p.After, p.Since)
+		stepHasWritten := lastSeq(last) > max(p.After, p.Since)
 		switch {
-		case !begun && p.Lane.IsAgentLane(), begun && last.Kind != KindAttempt && last.Kind != KindEvents:
+		case !stepHasWritten && p.Lane.IsAgentLane(), stepHasWritten && last.Kind != KindAttempt && last.Kind != KindEvents:
 			return nil
-		case begun && !last.writtenFor(p.Execution):
+		case stepHasWritten && !last.writtenFor(p.Execution):
 			return ErrOver
 		}
 		var note any // a supersede record without a result retracts
-		if keep && begun && last.Kind == KindEvents {
-			said, err := partial.read(ctx, l, p, last)
+		if partial != nil && stepHasWritten && last.Kind == KindEvents {
+			result, err := partial.read(ctx, l, p, last)
 			if err != nil {
 				return err
 			}
-			if said != nil {
-				note = said
+			if result != nil {
+				note = result
 			}
 		}
 		s := stamp{kind: KindSupersede, step: p.Step, writer: newWriter(p.Execution)}
@@ -245,10 +255,10 @@ func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, note a
 }
 
 // write appends a record (see Log.append for retries and errors), together with a mark, both or
-// neither; on nil = without a mark. Lines that are too large for a record become blobs. The blobs
-// are acknowledged before the record that refers to them is sent, so a record never has a reference
-// to a missing blob. A record that is refused leaves its blobs in the object store.
-func (l *Log) write(ctx context.Context, subject string, s stamp, expected uint64, lines [][]byte, result []byte, on *mark) (uint64, error) {
+// neither; condition nil = without a mark. Lines that are too large for a record become blobs. The
+// blobs are acknowledged before the record that refers to them is sent, so a record never has a
+// reference to a missing blob. A record that is refused leaves its blobs in the object store.
+func (l *Log) write(ctx context.Context, subject string, s stamp, expected uint64, lines [][]byte, result []byte, condition *mark) (uint64, error) {
 	_, _, lane, _ := splitSubject(subject)
 	s.shared = s.shared || lane.sharesAny(lines)
 	lines, err := l.shrinkAll(ctx, subject, lines)
@@ -261,8 +271,8 @@ func (l *Log) write(ctx context.Context, subject string, s stamp, expected uint6
 		}
 	}
 	msg := message(subject, s, lines, result)
-	if on != nil {
-		return l.appendWithMark(ctx, msg, s, expected, *on)
+	if condition != nil {
+		return l.appendWithMark(ctx, msg, s, expected, *condition)
 	}
 	return l.append(ctx, msg, s, expected)
 }

@@ -216,7 +216,7 @@ func TestSupersededStepDoesNotBegin(t *testing.T) {
 	ctx, l := testContext(t), streamtest.Open(t)
 	p := stream.Place{Run: run, Lane: stream.LaneMain.Tool(0), Step: "1/tools/0", Execution: "e1"}
 	for range 2 { // a repeated end of the run supersedes again
-		if err := l.Supersede(ctx, p, false); err != nil {
+		if err := l.Supersede(ctx, p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -232,7 +232,7 @@ func TestFinishedStepIsNotSuperseded(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	must[uint64](t)(begin(t, ctx, l, place("1/model", 0)).Finish(ctx, &stream.Result{}))
-	if err := l.Supersede(ctx, place("finish", 0), true); err != nil {
+	if err := l.SupersedeKeepingMessages(ctx, place("finish", 0)); err != nil {
 		t.Fatal(err)
 	}
 	if r := recordsOf(t, l); r[len(r)-1].Kind != stream.KindDone {
@@ -271,7 +271,7 @@ func TestTextOfASupersededAttemptIsKept(t *testing.T) {
 			speak(text("m", fmt.Sprint(i, " ")))
 		}
 	}()
-	if err := l.Supersede(ctx, place("finish", 0), true); err != nil {
+	if err := l.SupersedeKeepingMessages(ctx, place("finish", 0)); err != nil {
 		t.Fatal(err)
 	}
 	<-spoken

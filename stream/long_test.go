@@ -64,7 +64,7 @@ func tellShort(t testing.TB, ctx context.Context, l *stream.Log, run stream.Run,
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := snapshots(l).Checkpoint(ctx, run.Thread, need(t)(snapshots(l).At(ctx, run.Thread, seq)), true); err != nil {
+	if err := snapshots(l).FinalCheckpoint(ctx, run.Thread, need(t)(snapshots(l).At(ctx, run.Thread, seq))); err != nil {
 		t.Fatal(err)
 	}
 }

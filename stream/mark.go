@@ -38,28 +38,28 @@ type mark struct {
 //
 // The record's lane decides whether an unclear batch was written, before the mark is looked at: the
 // batch's own mark would make a written batch look stale.
-func (l *Log) appendWithMark(ctx context.Context, msg *nats.Msg, s stamp, expected uint64, on mark) (uint64, error) {
+func (l *Log) appendWithMark(ctx context.Context, msg *nats.Msg, s stamp, expected uint64, condition mark) (uint64, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		seq, err := l.publishWithMark(ctx, msg, s, expected, on)
+		seq, err := l.publishWithMark(ctx, msg, s, expected, condition)
 		if err == nil {
 			return seq, nil
 		}
 		if isPermanent(err) {
 			return 0, fmt.Errorf("stream: append to %s: %w", msg.Subject, asUnavailable(err))
 		}
-		if !refused(err) {
+		if !isWrongLastSequence(err) {
 			if err := sleep(ctx, pause); err != nil {
 				return 0, err
 			}
 		}
-		if seq, err = l.resolve(ctx, msg.Subject, s, expected); seq != 0 || err != nil {
+		if seq, err = l.resolveWrite(ctx, msg.Subject, s, expected); seq != 0 || err != nil {
 			return seq, err
 		}
-		last, err := l.lastOfLane(ctx, on.subject)
+		last, err := l.lastOfLane(ctx, condition.subject)
 		if err != nil {
 			return 0, err
 		}
-		if lastSeq(last) != on.after {
+		if lastSeq(last) != condition.after {
 			return 0, ErrStale
 		}
 	}
@@ -67,22 +67,22 @@ func (l *Log) appendWithMark(ctx context.Context, msg *nats.Msg, s stamp, expect
 
 // Headers of an atomic batch (ADR-50).
 const (
-	headerBatch       = "Nats-Batch-Id"
-	headerBatchPlace  = "Nats-Batch-Sequence"
-	headerBatchCommit = "Nats-Batch-Commit"
+	headerBatch         = "Nats-Batch-Id"
+	headerBatchSequence = "Nats-Batch-Sequence"
+	headerBatchCommit   = "Nats-Batch-Commit"
 )
 
 // publishWithMark sends the mark and the record as one batch, each with its expected last sequence,
 // and waits for the acknowledgement, which has the record's sequence.
-func (l *Log) publishWithMark(ctx context.Context, msg *nats.Msg, s stamp, expected uint64, on mark) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, publishPatience)
+func (l *Log) publishWithMark(ctx context.Context, msg *nats.Msg, s stamp, expected uint64, condition mark) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	batch := strings.ToLower(rand.Text())
-	first := message(on.subject, stamp{kind: KindMark, step: s.step, writer: s.writer}, nil, nil)
-	batched(first, batch, 1, on.after)
+	first := message(condition.subject, stamp{kind: KindMark, step: s.step, writer: s.writer}, nil, nil)
+	setBatchHeaders(first, batch, 1, condition.after)
 	second := nats.NewMsg(msg.Subject)
 	second.Data, second.Header = msg.Data, nats.Header{header: msg.Header[header], headerBatchCommit: {"1"}}
-	batched(second, batch, 2, expected)
+	setBatchHeaders(second, batch, 2, expected)
 	if err := l.nc.PublishMsg(first); err != nil {
 		return 0, err
 	}
@@ -103,10 +103,10 @@ func (l *Log) publishWithMark(ctx context.Context, msg *nats.Msg, s stamp, expec
 	return ack.Sequence, nil
 }
 
-// batched makes a message the at-th of a batch, from 1; it must follow the record after of its
-// subject.
-func batched(msg *nats.Msg, batch string, at int, after uint64) {
+// setBatchHeaders makes a message the at-th of a batch, from 1; it must follow the record after of
+// its subject.
+func setBatchHeaders(msg *nats.Msg, batch string, at int, after uint64) {
 	msg.Header.Set(headerBatch, batch)
-	msg.Header.Set(headerBatchPlace, strconv.Itoa(at))
+	msg.Header.Set(headerBatchSequence, strconv.Itoa(at))
 	msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(after, 10))
 }

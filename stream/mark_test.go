@@ -88,7 +88,7 @@ func TestAStaleStateIsNotChanged(t *testing.T) {
 	must[uint64](t)(first.FinishIfUnchanged(ctx, before.Mark, &stream.Result{}, adding(1)))
 	between := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	if _, err := second.FinishIfUnchanged(ctx, before.Mark, &stream.Result{}, adding(1)); !errors.Is(err, stream.ErrStale) {
-		t.Fatalf("FinishOn with a stale state: got %v, want ErrStale", err)
+		t.Fatalf("FinishIfUnchanged with a stale state: got %v, want ErrStale", err)
 	}
 	if after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); after.Seq != between.Seq || numberIn(after) != 1 {
 		t.Errorf("state at %d: got %s", after.Seq, after.State)
@@ -145,7 +145,7 @@ func TestAZombieDoesNotCount(t *testing.T) {
 	}
 	found := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	if _, err := zombie.FinishIfUnchanged(ctx, found.Mark, &stream.Result{}, adding(7)); !errors.Is(err, stream.ErrFenced) {
-		t.Errorf("FinishOn of the zombie: got %v, want ErrFenced", err)
+		t.Errorf("FinishIfUnchanged of the zombie: got %v, want ErrFenced", err)
 	}
 	if end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); numberIn(end) != 1 {
 		t.Errorf("state: got %s", end.State)

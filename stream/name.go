@@ -79,9 +79,6 @@ func (l Lane) IsAgentLane() bool {
 // proposalPrefix begins the lanes of proposals.
 const proposalPrefix = "in-"
 
-// Equals reports whether two lanes are the same.
-func (l Lane) Equals(other Lane) bool { return l == other }
-
 // IsProposal reports whether the lane has a proposal. No reader is shown proposals.
 func (l Lane) IsProposal() bool { return strings.HasPrefix(string(l), proposalPrefix) }
 

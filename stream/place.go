@@ -32,25 +32,25 @@ type Place struct {
 	Subagent string
 }
 
-// judgeLast judges the last record of the lane for a step, after a write was refused. begun tells
-// that an attempt of the step has written it; otherwise the step may write after it. The error is
+// stepHasWritten reports whether an attempt of the step has written last, the last record of the
+// lane, after a write was refused. If not, the step may write after that record. The error is
 // ErrOver if another step or execution has written, or if the lane was superseded or sealed. It is
 // ErrLogLost if the lane ends before After.
-func (p Place) judgeLast(last *Record) (begun bool, err error) {
-	switch found := lastSeq(last); {
-	case found == p.After, p.After == 0 && found <= p.Since:
+func (p Place) stepHasWritten(last *Record) (bool, error) {
+	switch seq := lastSeq(last); {
+	case seq == p.After, p.After == 0 && seq <= p.Since:
 		return false, nil
-	case found < p.After:
-		return false, fmt.Errorf("%w: lane %s of run %q ends at %d, not at %d", ErrLogLost, p.Lane, p.Run.ID, found, p.After)
-	case last.Kind == KindTerminal, last.Kind == KindSupersede, !p.has(last.Step), !last.writtenFor(p.Execution):
+	case seq < p.After:
+		return false, fmt.Errorf("%w: lane %s of run %q ends at %d, not at %d", ErrLogLost, p.Lane, p.Run.ID, seq, p.After)
+	case last.Kind == KindTerminal, last.Kind == KindSupersede, !p.ownsStep(last.Step), !last.writtenFor(p.Execution):
 		return false, ErrOver
 	default:
 		return true, nil
 	}
 }
 
-// has reports whether a step's records count as those of this one.
-func (p Place) has(step string) bool { return step == p.Step || p.Then != "" && step == p.Then }
+// ownsStep reports whether a step's records count as those of this one.
+func (p Place) ownsStep(step string) bool { return step == p.Step || p.Then != "" && step == p.Then }
 
 // encode encodes events as lines, attributed to the place's subagent. It sets that attribute in the
 // given events.

@@ -161,11 +161,11 @@ func (l *Log) ProposeDecision(ctx context.Context, run Run, digest [32]byte, d *
 // decisionLane returns the lane of the decisions of one caller about one interrupt. All anonymous
 // callers of a tenant are one caller.
 func decisionLane(d *Decision) Lane {
-	var by auth.Principal
+	var principal auth.Principal
 	if d.By != nil {
-		by = *d.By
+		principal = *d.By
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "decision\x00%s\x00%s\x00%s\x00%d", by.Tenant, by.Subject, d.CallID, d.Question))
+	sum := sha256.Sum256(fmt.Appendf(nil, "decision\x00%s\x00%s\x00%s\x00%d", principal.Tenant, principal.Subject, d.CallID, d.Question))
 	return Lane(proposalPrefix + hex.EncodeToString(sum[:16]))
 }
 

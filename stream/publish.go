@@ -31,9 +31,9 @@ var (
 )
 
 const (
-	publishPatience = 2 * time.Second        // for one acknowledgement
-	firstPause      = 5 * time.Millisecond   // before the first look after an unclear answer; each pause doubles the one before
-	longestPause    = 500 * time.Millisecond // between two attempts while the log is unavailable
+	publishTimeout = 2 * time.Second        // for one acknowledgement
+	firstPause     = 5 * time.Millisecond   // before the lane is read after an unclear answer; each pause doubles the one before
+	longestPause   = 500 * time.Millisecond // between two attempts while the log is unavailable
 )
 
 // codeWrongLastSequence is JetStream's error code for an expected sequence that is not the last one
@@ -42,7 +42,7 @@ const codeWrongLastSequence = 10071
 
 // append writes one record directly after the sequence expected of its lane (0 = it is the first
 // record), and returns its sequence. It retries during outages, and while the stream is full, until
-// ctx ends. The error is ErrFenced or ErrLogLost (see resolve), an error of which isPermanent
+// ctx ends. The error is ErrFenced or ErrLogLost (see resolveWrite), an error of which isPermanent
 // holds, or the cause of ctx.
 //
 // An error code alone never means fenced: if an acknowledgement was lost, the writer's own retry is
@@ -57,35 +57,35 @@ func (l *Log) append(ctx context.Context, msg *nats.Msg, s stamp, expected uint6
 		if isPermanent(err) {
 			return 0, fmt.Errorf("stream: append to %s: %w", msg.Subject, asUnavailable(err))
 		}
-		if !refused(err) || try > 0 { // a message whose acknowledgement is late may still arrive
+		if !isWrongLastSequence(err) || try > 0 { // a message whose acknowledgement is late may still arrive
 			if err := sleep(ctx, pause); err != nil {
 				return 0, err
 			}
 			pause = min(2*pause, longestPause)
 		}
-		seq, err = l.resolve(ctx, msg.Subject, s, expected)
+		seq, err = l.resolveWrite(ctx, msg.Subject, s, expected)
 		if seq != 0 || err != nil {
 			return seq, err
 		}
 	}
 }
 
-// resolve finds out what became of a record whose publication had no clear answer. It returns the
-// sequence if the record was written, and 0 without an error if the lane still ends at expected.
-// The error is ErrFenced if another record follows expected, and ErrLogLost if the lane ends before
-// it.
-func (l *Log) resolve(ctx context.Context, subject string, s stamp, expected uint64) (uint64, error) {
+// resolveWrite finds out what became of a record whose publication had no clear answer. It returns
+// the sequence if the record was written, and 0 without an error if the lane still ends at
+// expected. The error is ErrFenced if another record follows expected, and ErrLogLost if the lane
+// ends before it.
+func (l *Log) resolveWrite(ctx context.Context, subject string, s stamp, expected uint64) (uint64, error) {
 	last, err := l.lastOfLane(ctx, subject)
 	if err != nil {
 		return 0, err
 	}
-	switch found := lastSeq(last); {
-	case found == expected:
+	switch seq := lastSeq(last); {
+	case seq == expected:
 		return 0, nil
-	case found < expected:
-		return 0, fmt.Errorf("%w: %s ends at %d, not at %d", ErrLogLost, subject, found, expected)
+	case seq < expected:
+		return 0, fmt.Errorf("%w: %s ends at %d, not at %d", ErrLogLost, subject, seq, expected)
 	case last.Writer == s.writer && last.Frame == s.frame:
-		return found, nil
+		return seq, nil
 	default:
 		return 0, ErrFenced
 	}
@@ -132,7 +132,7 @@ func lastSeq(r *Record) uint64 {
 // publishPatience for the acknowledgement. The client library's retries are off: they would not
 // look at the lane in between.
 func (l *Log) publish(ctx context.Context, msg *nats.Msg, expected uint64) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, publishPatience)
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	ack, err := l.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(expected), jetstream.WithRetryAttempts(0))
 	if err != nil {
@@ -141,10 +141,10 @@ func (l *Log) publish(ctx context.Context, msg *nats.Msg, expected uint64) (uint
 	return ack.Sequence, nil
 }
 
-// refused reports whether JetStream answered that the subject's last sequence is another one. Only
-// after this answer is the message certainly not in flight any more, so the lane can be read at
-// once.
-func refused(err error) bool {
+// isWrongLastSequence reports whether JetStream answered that the subject's last sequence is
+// another one. Only after this answer is the message certainly not in flight any more, so the lane
+// can be read at once.
+func isWrongLastSequence(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == codeWrongLastSequence
 }

@@ -29,8 +29,8 @@ func (l *Log) Purge(ctx context.Context, t Thread) error {
 	if err := l.purgeBlobs(ctx, t); err != nil {
 		return err
 	}
-	gone := &IndexEntry{ThreadID: t.ID, UpdatedAt: time.Now(), Seq: last.Seq, Purged: true}
-	if err := l.putEntry(ctx, l.ThreadSubject(t), gone); err != nil {
+	tombstone := &IndexEntry{ThreadID: t.ID, UpdatedAt: time.Now(), Seq: last.Seq, Purged: true}
+	if err := l.putEntry(ctx, l.ThreadSubject(t), tombstone); err != nil {
 		return err
 	}
 	s, err := l.js.Stream(ctx, l.name)
@@ -87,7 +87,7 @@ func (l *Log) purgeListedBlobs(ctx context.Context, t Thread) error {
 			if err := l.PurgeBlob(ctx, string(entry.Value())); err != nil {
 				return err
 			}
-			err = l.index.Purge(ctx, key, jetstream.PurgeTTL(markerLife))
+			err = l.index.Purge(ctx, key, jetstream.PurgeTTL(markerTTL))
 		}
 		if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
 			return fmt.Errorf("stream: purge blob: %w", asUnavailable(err))

@@ -25,7 +25,7 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	writeOn(t, l, neighbor, 1, msgs("u0"), msgs("a0"))
 	writeOn(t, l, thread, 1, msgs("u1"), large)
 	old := writeOn(t, l, thread, 2, append(msgs("u1"), large[0], msg("u2")), msgs("a2"))
-	if err := snapshots(l).Checkpoint(ctx, thread, old, true); err != nil {
+	if err := snapshots(l).FinalCheckpoint(ctx, thread, old); err != nil {
 		t.Fatal(err)
 	}
 	known := must[*snapshot.Snapshot](t)(snapshots(elsewhere).Latest(ctx, thread, 0))
@@ -60,7 +60,7 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	wantGone("after the purge")
 
 	writeOn(t, l, thread, 1, msgs("u9"), msgs("a9"))
-	if err := snapshots(elsewhere).Checkpoint(ctx, thread, known, true); err != nil { // by a worker that has not received the purge
+	if err := snapshots(elsewhere).FinalCheckpoint(ctx, thread, known); err != nil { // by a worker that has not received the purge
 		t.Fatal(err)
 	}
 	for name, at := range map[string]*stream.Log{"here": l, "where it was known": elsewhere, "on a new node": streamtest.OpenOn(t, server)} {

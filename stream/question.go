@@ -44,21 +44,21 @@ type QuestionSource struct {
 
 // QuestionSourceOf reads the source of an interrupt. Its Number is 0 if the interrupt is not a
 // question of a tool but an approval of the call.
-func QuestionSourceOf(question agui.Interrupt) (QuestionSource, error) {
-	var by QuestionSource
-	raw, ok := question.Metadata[MetadataQuestion]
+func QuestionSourceOf(interrupt agui.Interrupt) (QuestionSource, error) {
+	var source QuestionSource
+	raw, ok := interrupt.Metadata[MetadataQuestion]
 	if !ok {
-		return by, nil
+		return source, nil
 	}
-	if err := json.Unmarshal(raw, &by); err != nil {
-		return by, fmt.Errorf("stream: question %s: %w", question.ID, err)
+	if err := json.Unmarshal(raw, &source); err != nil {
+		return source, fmt.Errorf("stream: question %s: %w", interrupt.ID, err)
 	}
-	return by, nil
+	return source, nil
 }
 
 // Answers reports whether the decision is about this interrupt: about the same call, and the same
 // question of the call.
-func (d Decided) Answers(question agui.Interrupt) bool {
-	by, err := QuestionSourceOf(question)
-	return err == nil && question.ToolCallID == d.CallID && by.Number == d.Question
+func (d Decided) Answers(interrupt agui.Interrupt) bool {
+	source, err := QuestionSourceOf(interrupt)
+	return err == nil && interrupt.ToolCallID == d.CallID && source.Number == d.Question
 }

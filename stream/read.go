@@ -21,10 +21,10 @@ import (
 
 // Bounds of one read.
 const (
-	readPatience = 2 * time.Second // for one response
-	batchBytes   = 1 << 20         // of messages in one response of direct get
-	firstBatch   = 256             // records; each batch doubles the one before
-	batchRecords = 2048
+	readTimeout     = 2 * time.Second // for one response
+	maxGetBytes     = 1 << 20         // of messages in one response of direct get
+	firstGetRecords = 256             // records; each batch doubles the one before
+	maxGetRecords   = 2048
 )
 
 // codeNoMessage is JetStream's error code for a sequence or subject without a message.
@@ -59,7 +59,7 @@ type storedMessage struct {
 }
 
 // Last asks the leader for the last record under a subject, which may end in ">". nil = there is
-// none. It waits at most readPatience; the error is ErrUnavailable if the leader does not answer.
+// none. It waits at most readTimeout; the error is ErrUnavailable if the leader does not answer.
 func (l *Log) Last(ctx context.Context, subject string) (*Record, error) {
 	return l.sendGet(ctx, getRequest{LastFor: subject})
 }
@@ -103,7 +103,7 @@ func (l *Log) Detail(ctx context.Context, t Thread, seq uint64) (string, error) 
 	if err != nil || rec == nil || rec.thread != l.ThreadSubject(t) || !rec.HasResult() {
 		return "", err
 	}
-	var note failed
+	var note failureDetail
 	switch rec.Kind {
 	case KindAttempt:
 		err = rec.Result(ctx, &note)
@@ -139,7 +139,7 @@ func (l *Log) askStream(ctx context.Context, stream string, req getRequest) (*st
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	msg, err := l.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, body)
 	if err != nil {
@@ -171,10 +171,10 @@ var errStale = fmt.Errorf("%w: the replicas lag", ErrUnavailable)
 // without an error at a later record, if there is one.
 func (l *Log) Records(ctx context.Context, subject string, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		pause, size := firstPause, firstBatch
+		pause, size := firstPause, firstGetRecords
 		for from <= to {
 			before := from
-			for r, err := range l.batch(ctx, subject, from, size, batchBytes) {
+			for r, err := range l.directGet(ctx, subject, from, size, maxGetBytes) {
 				if err != nil {
 					yield(nil, err)
 					return
@@ -187,8 +187,8 @@ func (l *Log) Records(ctx context.Context, subject string, from, to uint64) iter
 					return
 				}
 			}
-			if from != before { // a batch with records resets the patience
-				pause, size = firstPause, min(2*size, batchRecords)
+			if from != before { // a batch with records resets the pauses
+				pause, size = firstPause, min(2*size, maxGetRecords)
 				continue
 			}
 			if pause > longestPause {
@@ -204,49 +204,49 @@ func (l *Log) Records(ctx context.Context, subject string, from, to uint64) iter
 	}
 }
 
-// Bounds of a part: the records that a reader holds while its client takes them.
+// Bounds of a batch: the records that a reader holds while its client takes them.
 const (
-	partRecords = 512
-	partBytes   = 96 << 10 // or one record that is larger
-	partAsked   = 64 << 10 // JetStream ends a batch with the record that reaches it
+	batchRecords  = 512
+	batchBytes    = 96 << 10 // or one record that is larger
+	batchGetBytes = 64 << 10 // JetStream ends a batch with the record that reaches it
 )
 
-// part is a bounded number of records that a reader holds at a time.
-type part struct {
+// batch is a bounded number of records that a reader holds at a time.
+type batch struct {
 	records []*Record
 	bytes   int
 }
 
-// add adds a record; it returns false if the part has no room for it. An empty part has room for
+// add adds a record; it returns false if the batch has no room for it. An empty batch has room for
 // any record.
-func (p *part) add(r *Record) bool {
-	if len(p.records) > 0 && (p.bytes+r.size > partBytes || len(p.records) == partRecords) {
+func (b *batch) add(r *Record) bool {
+	if len(b.records) > 0 && (b.bytes+r.size > batchBytes || len(b.records) == batchRecords) {
 		return false
 	}
-	p.records = append(p.records, r)
-	p.bytes += r.size
+	b.records = append(b.records, r)
+	b.bytes += r.size
 	return true
 }
 
-// part returns the next records under a subject with from ≤ sequence ≤ to, at least one and at most
-// a part. As for Records, to must exist; the error is ErrGone if it was purged. No request is in
-// flight when part returns, so a slow client of the reader costs the log nothing.
-func (l *Log) part(ctx context.Context, subject string, from, to uint64) ([]*Record, error) {
+// readBatch returns the next records under a subject with from ≤ sequence ≤ to, at least one and at
+// most a batch. As for Records, to must exist; the error is ErrGone if it was purged. No request is
+// in flight when readBatch returns, so a slow client of the reader costs the log nothing.
+func (l *Log) readBatch(ctx context.Context, subject string, from, to uint64) ([]*Record, error) {
 	for pause := firstPause; pause <= longestPause; pause *= 2 {
-		var p part
-		for r, err := range l.batch(ctx, subject, from, partRecords, partAsked) {
+		var b batch
+		for r, err := range l.directGet(ctx, subject, from, batchRecords, batchGetBytes) {
 			switch {
 			case err != nil:
 				return nil, err
-			case r.Seq > to && len(p.records) == 0:
+			case r.Seq > to && len(b.records) == 0:
 				return nil, l.missingRecordError(ctx, to)
 			}
-			if r.Seq > to || !p.add(r) {
+			if r.Seq > to || !b.add(r) {
 				break
 			}
 		}
-		if len(p.records) > 0 {
-			return p.records, nil
+		if len(b.records) > 0 {
+			return b.records, nil
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err
@@ -268,11 +268,11 @@ func (l *Log) missingRecordError(ctx context.Context, seq uint64) error {
 	return fmt.Errorf("%w: record %d", errStale, seq)
 }
 
-// batch yields the records of one direct get: at most size, up to the one that reaches a number of
-// bytes, from whatever replica answers. It may yield none. Each message names the sequence of the
-// one before it (ADR-31), so a batch that lost a message on the way ends early instead of skipping
-// it.
-func (l *Log) batch(ctx context.Context, subject string, from uint64, size, bytes int) iter.Seq2[*Record, error] {
+// directGet yields the records of one direct get: at most size, up to the one that reaches a number
+// of bytes, from whatever replica answers. It may yield none. Each message names the sequence of
+// the one before it (ADR-31), so a batch that lost a message on the way ends early instead of
+// skipping it.
+func (l *Log) directGet(ctx context.Context, subject string, from uint64, size, bytes int) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		body, err := json.Marshal(getRequest{Seq: from, NextFor: subject, Batch: size, MaxBytes: bytes})
 		if err != nil {
@@ -280,8 +280,8 @@ func (l *Log) batch(ctx context.Context, subject string, from uint64, size, byte
 			return
 		}
 		inbox := l.nc.NewInbox() // not the connection's inbox for answers: it would receive every message twice
-		// Room for all messages of the batch and its end. A subscription without a channel would allocate room for 65,536
-		// messages, which is 512 KiB of garbage for each read.
+		// Room for all messages of the batch and its end. A subscription without a channel would
+		// allocate room for 65,536 messages, which is 512 KiB of garbage for each read.
 		messages := make(chan *nats.Msg, size+1)
 		sub, err := l.nc.ChanSubscribe(inbox, messages)
 		if err != nil {
@@ -294,7 +294,7 @@ func (l *Log) batch(ctx context.Context, subject string, from uint64, size, byte
 			return
 		}
 		for before := "0"; ; {
-			msg, err := nextOf(ctx, messages)
+			msg, err := receiveMessage(ctx, messages)
 			if err != nil {
 				yield(nil, asUnavailable(err))
 				return
@@ -311,7 +311,7 @@ func (l *Log) batch(ctx context.Context, subject string, from uint64, size, byte
 				return
 			}
 			before = msg.Header.Get("Nats-Sequence")
-			r, err := fromDirect(l, msg)
+			r, err := decodeDirectGet(l, msg)
 			if !yield(r, err) || err != nil {
 				return
 			}
@@ -319,9 +319,9 @@ func (l *Log) batch(ctx context.Context, subject string, from uint64, size, byte
 	}
 }
 
-// nextOf waits for the next message, at most readPatience.
-func nextOf(ctx context.Context, messages <-chan *nats.Msg) (*nats.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
+// receiveMessage waits for the next message, at most readTimeout.
+func receiveMessage(ctx context.Context, messages <-chan *nats.Msg) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	select {
 	case msg := <-messages:
@@ -331,17 +331,18 @@ func nextOf(ctx context.Context, messages <-chan *nats.Msg) (*nats.Msg, error) {
 	}
 }
 
-// fromDirect decodes a message of direct get, which has the stored message's metadata in headers.
-func fromDirect(l *Log, msg *nats.Msg) (*Record, error) {
+// decodeDirectGet decodes a message of direct get, which has the stored message's metadata in
+// headers.
+func decodeDirectGet(l *Log, msg *nats.Msg) (*Record, error) {
 	seq, err := strconv.ParseUint(msg.Header.Get("Nats-Sequence"), 10, 64)
 	if err != nil {
 		return nil, fmt.Errorf("stream: read: sequence: %w", err)
 	}
-	at, err := time.Parse(time.RFC3339Nano, msg.Header.Get("Nats-Time-Stamp"))
+	now, err := time.Parse(time.RFC3339Nano, msg.Header.Get("Nats-Time-Stamp"))
 	if err != nil {
 		return nil, fmt.Errorf("stream: record %d: time: %w", seq, err)
 	}
-	return decodeRecord(l, msg.Header.Get("Nats-Subject"), seq, at, msg.Header.Get(header), msg.Data)
+	return decodeRecord(l, msg.Header.Get("Nats-Subject"), seq, now, msg.Header.Get(header), msg.Data)
 }
 
 // LastRevision asks the leader for the revision of the newest change to the keys of a bucket that

@@ -117,15 +117,15 @@ type Record struct {
 	shared bool     // some of the events change what lanes share
 	lines  [][]byte // as stored: may be references to blobs
 
-	log      *Log
-	resolve  sync.Mutex // also keeps concurrent readers from loading the same blob twice
-	resolved [][]byte   // lines with their blobs, nil until they are read; guarded by resolve
+	log    *Log
+	blobMu sync.Mutex // also keeps concurrent readers from loading the same blob twice
+	loaded [][]byte   // lines with their blobs, nil until they are read; guarded by resolve
 }
 
 // decodeRecord decodes a message. The record keeps data without a copy, so the caller must not
 // change it. An error means that the message is not one of Perdure's: value is the content of its
 // header.
-func decodeRecord(l *Log, subject string, seq uint64, at time.Time, value string, data []byte) (*Record, error) {
+func decodeRecord(l *Log, subject string, seq uint64, now time.Time, value string, data []byte) (*Record, error) {
 	thread, run, lane, ok := splitSubject(subject)
 	if !ok {
 		return nil, fmt.Errorf("stream: record %d: subject %q is not a lane", seq, subject)
@@ -150,8 +150,8 @@ func decodeRecord(l *Log, subject string, seq uint64, at time.Time, value string
 		return nil, fmt.Errorf("stream: record %d: %d lines for %d events", seq, len(lines), events)
 	}
 	return &Record{
-		Seq: seq, Time: at, Lane: lane, Kind: Kind(fields[0]), Step: fromDash(fields[1]), Writer: fromDash(fields[2]),
-		Frame: frame, thread: thread, run: run, size: len(data) + referred(lines[:events]),
+		Seq: seq, Time: now, Lane: lane, Kind: Kind(fields[0]), Step: fromDash(fields[1]), Writer: fromDash(fields[2]),
+		Frame: frame, thread: thread, run: run, size: len(data) + referredSize(lines[:events]),
 		events: events, shared: len(fields) == 6, lines: lines, log: l,
 	}, nil
 }
@@ -185,7 +185,7 @@ func (r *Record) Shared() bool { return r.shared }
 func (r *Record) Size() int { return r.size }
 
 // Weight returns how many bytes the record takes with the blobs of its events and its result.
-func (r *Record) Weight() int { return r.size + referred(r.lines[r.events:]) }
+func (r *Record) Weight() int { return r.size + referredSize(r.lines[r.events:]) }
 
 // HasRunID reports whether the record belongs to a run with this ID, in whatever thread.
 func (r *Record) HasRunID(run Run) bool { return r.run == Token(run.ID) }
@@ -221,22 +221,22 @@ func (r *Record) load(ctx context.Context, from, to int) ([][]byte, error) {
 	if !hasReference(r.lines[from:to]) {
 		return r.lines[from:to], nil
 	}
-	r.resolve.Lock()
-	defer r.resolve.Unlock()
-	if r.resolved == nil {
-		r.resolved = make([][]byte, len(r.lines))
+	r.blobMu.Lock()
+	defer r.blobMu.Unlock()
+	if r.loaded == nil {
+		r.loaded = make([][]byte, len(r.lines))
 	}
 	for i := from; i < to; i++ {
-		if r.resolved[i] != nil {
+		if r.loaded[i] != nil {
 			continue
 		}
 		loaded, err := r.log.loadBlobs(ctx, r.lines[i:i+1])
 		if err != nil {
 			return nil, err
 		}
-		r.resolved[i] = loaded[0]
+		r.loaded[i] = loaded[0]
 	}
-	return r.resolved[from:to], nil
+	return r.loaded[from:to], nil
 }
 
 // message makes the message of a record; result nil = none. Lines are compact JSON, so none has a

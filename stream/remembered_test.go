@@ -37,7 +37,7 @@ func TestRememberedApprovals(t *testing.T) {
 	if !slices.Equal(snap.Remembered, want) || len(snap.Decided) != 4 {
 		t.Errorf("got the remembered approvals %+v and the decisions %+v", snap.Remembered, snap.Decided)
 	}
-	if err := snapshots(l).Checkpoint(ctx, thread, snap, true); err != nil {
+	if err := snapshots(l).FinalCheckpoint(ctx, thread, snap); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := l.Seal(ctx, place, &agui.RunFinished{ThreadID: thread.ID, RunID: first.ID}); err != nil {

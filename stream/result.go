@@ -44,8 +44,9 @@ func (r *Result) AnswerID() string {
 	return ""
 }
 
-// failed is the result of an attempt record that ends a step which failed for good (Attempt.Fail).
-type failed struct {
+// failureDetail is the result of an attempt record that ends a step which failed for good
+// (Attempt.Fail).
+type failureDetail struct {
 	Detail string `json:"detail"`
 }
 

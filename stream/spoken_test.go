@@ -52,7 +52,7 @@ func TestSpokenReturnsTheNotesOfEarlierAttempts(t *testing.T) {
 		if s.Done != nil && s.Done.Seq == seq {
 			done, s.Note = " done", nil // the note of an attempt that finishes may be left out
 		}
-		got = append(got, s.Writer+" "+s.Step+" "+string(s.Note)+" "+s.Said+done)
+		got = append(got, s.Writer+" "+s.Step+" "+string(s.Note)+" "+s.Text+done)
 	}
 	want := []string{silent.Writer() + " 1/model  ", noted.Writer() + ` 1/model {"n":1} Heladd{}`, last.Writer() + " 1/model  Hello done"}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -76,7 +76,7 @@ func TestAttemptWithoutOutputLeavesNoMessage(t *testing.T) {
 	if err := a.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Supersede(ctx, p, true); err != nil {
+	if err := l.SupersedeKeepingMessages(ctx, p); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Flush(ctx); err != nil {

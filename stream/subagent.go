@@ -29,34 +29,34 @@ func (l *Log) Announced(ctx context.Context, p Place) (step string, err error) {
 
 // SupersedeSubagents supersedes all lanes of the subagents in a slot, if the workflow that owned
 // them died before it did so. Place.Lane is the lane of the outermost subagent. Lanes that were not
-// used after Place.Since are left alone. See Supersede for keep.
-func (l *Log) SupersedeSubagents(ctx context.Context, p Place, keep bool) error {
-	lanes, err := l.lanes(ctx, p.Run)
+// used after Place.Since are left alone.
+func (l *Log) SupersedeSubagents(ctx context.Context, p Place) error {
+	lanes, err := l.listLanes(ctx, p.Run)
 	if err != nil {
 		return err
 	}
 	for _, lane := range lanes {
-		at := p
-		at.Lane = lane
+		place := p
+		place.Lane = lane
 		if !strings.HasPrefix(string(lane), string(p.Lane)) {
 			continue
 		}
-		if at.Step, err = l.Announced(ctx, at); err != nil {
+		if place.Step, err = l.Announced(ctx, place); err != nil {
 			return err
 		}
-		if at.Step == "" {
+		if place.Step == "" {
 			continue
 		}
-		if err := l.Supersede(ctx, at, keep); err != nil {
+		if err := l.Supersede(ctx, place); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lanes lists the lanes of a run that have records, without proposals. The server searches its
+// listLanes lists the lanes of a run that have records, without proposals. The server searches its
 // subjects for it.
-func (l *Log) lanes(ctx context.Context, run Run) ([]Lane, error) {
+func (l *Log) listLanes(ctx context.Context, run Run) ([]Lane, error) {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
 		return nil, fmt.Errorf("stream: lanes: %w", asUnavailable(err))

@@ -129,7 +129,7 @@ func TestSupersedeSubagents(t *testing.T) {
 	concurrent := s.attempt(s.lane(stream.LaneMain.Tool(1), "1/tools/1"))
 	over := s.lane(p.Lane, "")
 	over.Since = s.after
-	if err := s.log.SupersedeSubagents(s.ctx, over, false); err != nil {
+	if err := s.log.SupersedeSubagents(s.ctx, over); err != nil {
 		t.Fatal(err)
 	}
 	for name, a := range map[string]*stream.Attempt{"its model call": speaks, "its tool call": works} {

@@ -106,7 +106,7 @@ func TestThreadAtEveryRecord(t *testing.T) {
 			ctx, l := testContext(t), streamtest.Open(t)
 			c := newViewers(t, ctx, l)
 			c.readOn = follows
-			follow := view.ThreadOptions{Follow: true}
+			follow := view.ThreadOptions{IncludeLater: true}
 			first := &held{view: viewer(c.follower).Thread(thread, follow)}
 			defer first.view.Close()
 			later := []*held{first}
@@ -118,7 +118,7 @@ func TestThreadAtEveryRecord(t *testing.T) {
 					h.poll(ctx, s.last())
 					for k := range h.frames {
 						if after := h.frames[k].Cursor; !after.IsZero() && (k*3+records)%13 == 0 && !ended(h.frames[:k+1]) {
-							c.send(viewer(c.follower).Thread(thread, view.ThreadOptions{After: &after, Follow: true}), reading{
+							c.send(viewer(c.follower).Thread(thread, view.ThreadOptions{After: &after, IncludeLater: true}), reading{
 								what: fmt.Sprintf("reader %d, disconnected after event %d, back at record %d", i, k, records), before: h.frames[: k+1 : k+1],
 							})
 						}
@@ -154,7 +154,7 @@ func TestThreadAtEveryRecord(t *testing.T) {
 				all := r.all()
 				for k, f := range all {
 					if after := f.Cursor; !after.IsZero() && !ended(all[:k+1]) {
-						c.sendLate(viewer(c.follower).Thread(thread, view.ThreadOptions{After: &after, Follow: true}),
+						c.sendLate(viewer(c.follower).Thread(thread, view.ThreadOptions{After: &after, IncludeLater: true}),
 							reading{what: fmt.Sprintf("%s, disconnected after event %d, back at the end", r.what, k), before: all[:k+1]})
 					}
 				}
@@ -330,7 +330,7 @@ func TestThreadContinuesExactly(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
-	shownView := viewer(follower).Thread(thread, view.ThreadOptions{Follow: true})
+	shownView := viewer(follower).Thread(thread, view.ThreadOptions{IncludeLater: true})
 	defer shownView.Close()
 	if frames, err := shownView.Next(ctx, time.Millisecond); err != nil || frames != nil {
 		t.Fatalf("before the first run: got %v, %v", frames, err)

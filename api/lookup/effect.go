@@ -38,7 +38,7 @@ func (f *Finder) EffectCursor(snap *snapshot.Snapshot, proposal uint64, continue
 // or for effectPatience. "" = no cursor, and no wait. The error is an invalid cursor, or the cause
 // of ctx.
 func (f *Finder) AwaitEffect(ctx context.Context, thread stream.Thread, cursor string) error {
-	return f.waitUntil(ctx, thread, cursor, (*snapshot.Snapshot).Shows)
+	return f.waitUntil(ctx, thread, cursor, (*snapshot.Snapshot).IsResolved)
 }
 
 // AwaitDecision is AwaitEffect for an input. It waits until the log has the decision itself, so

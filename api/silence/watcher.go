@@ -99,7 +99,7 @@ func silencePlace(run stream.Run, execution string) stream.Place {
 // retracts its unfinished answer. If the run has ended meanwhile, it writes and logs nothing.
 func (w *Watcher) endFromOutside(ctx context.Context, place stream.Place, status string) error {
 	var end *stream.Record                         // the end that another writer has written; nil = none
-	err := w.Find.Log.Supersede(ctx, place, false) // an unfinished answer is not part of the conversation
+	err := w.Find.Log.Supersede(ctx, place) // an unfinished answer is not part of the conversation
 	if err == nil {
 		// The terminal record names the agent for the index of threads. The index is a cache, so a
 		// failure here only makes an entry less exact.

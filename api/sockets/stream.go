@@ -101,7 +101,7 @@ func (s *session) attach(ctx context.Context, r *clientFrame, run stream.Run, o 
 	if r.RunID == nil {
 		// The view is attached before the check: a record that is written between the two is not
 		// missed.
-		reader := s.Views.Thread(run.Thread, view.ThreadOptions{After: o.After, Profile: o.Profile, Follow: r.follows()})
+		reader := s.Views.Thread(run.Thread, view.ThreadOptions{After: o.After, Profile: o.Profile, IncludeLater: r.follows()})
 		if r.follows() {
 			return run, reader, nil
 		}

@@ -44,27 +44,27 @@ type Claim struct {
 // HistoryAuto the messages are aligned with the thread first (see align). If none aligns, they are
 // appended, or replace the conversation if one of them is an assistant's. If some align, reconcile
 // tells a continuation, an edit and a regeneration apart.
-func (r *Snapshot) Accept(c Claim) stream.Acceptance {
+func (s *Snapshot) Accept(c Claim) stream.Acceptance {
 	var a stream.Acceptance
 	sent := c.Messages
 	switch c.History {
 	case HistoryReplace:
-		a = r.replace(sent)
+		a = s.acceptReplacing(sent)
 	case HistoryAppend:
-		a = r.add(sent)
+		a = s.acceptAppending(sent)
 	default:
-		at := r.align(sent)
+		al := s.align(sent)
 		switch {
-		case at.proven:
-			a = r.reconcile(sent, at, c.Seen)
+		case al.proven:
+			a = s.reconcile(sent, al, c.Seen)
 		case HasRole(sent, agui.RoleAssistant):
-			a = r.replace(sent)
+			a = s.acceptReplacing(sent)
 		default:
-			a = r.add(sent)
+			a = s.acceptAppending(sent)
 		}
 	}
-	a.Last = r.lastKept(a)
-	conversation := r.Apply(a)
+	a.Last = s.lastKept(a)
+	conversation := s.Apply(a)
 	a.Differs = !sameMessages(conversation, sent)
 	a.Unmoved, a.Moved = compareOrder(conversation, sent)
 	return a
@@ -74,16 +74,16 @@ func (r *Snapshot) Accept(c Claim) stream.Acceptance {
 // lacks messages before known ones. Then it also returns the position of the first known message
 // that has to move. Clients do not send activities and hidden messages, so these are skipped.
 func compareOrder(conversation []Entry, sent []agui.Message) (unmoved int, moved bool) {
-	there, known := make(map[string]bool, len(conversation)), make(map[string]bool, len(sent))
+	inConversation, inSent := make(map[string]bool, len(conversation)), make(map[string]bool, len(sent))
 	for _, e := range conversation {
-		there[e.Message.ID] = true
+		inConversation[e.Message.ID] = true
 	}
 	for _, m := range sent {
-		known[m.ID] = true
+		inSent[m.ID] = true
 	}
 	next := 0
 	for _, m := range sent {
-		if !there[m.ID] {
+		if !inConversation[m.ID] {
 			continue
 		}
 		for next < len(conversation) && conversation[next].unsent() && conversation[next].Message.ID != m.ID {
@@ -95,7 +95,7 @@ func compareOrder(conversation []Entry, sent []agui.Message) (unmoved int, moved
 		}
 		next++
 	}
-	for moved && next < len(conversation) && !known[conversation[next].Message.ID] {
+	for moved && next < len(conversation) && !inSent[conversation[next].Message.ID] {
 		next++
 	}
 	return next, moved
@@ -104,8 +104,8 @@ func compareOrder(conversation []Entry, sent []agui.Message) (unmoved int, moved
 // lastKept returns the ID of the last kept message that stays in the thread; "" = none. Renew looks
 // for it. If nothing is cut it is neither an activity nor a placeholder, because the attempt of
 // those may still be superseded.
-func (r *Snapshot) lastKept(a stream.Acceptance) string {
-	for _, e := range slices.Backward(r.Entries[:a.Keep]) {
+func (s *Snapshot) lastKept(a stream.Acceptance) string {
+	for _, e := range slices.Backward(s.Entries[:a.Keep]) {
 		if a.Cut || e.Message.Role != agui.RoleActivity && !isPlaceholder(e.Message) {
 			return e.Message.ID
 		}
@@ -113,28 +113,28 @@ func (r *Snapshot) lastKept(a stream.Acceptance) string {
 	return ""
 }
 
-// replace takes the input's messages as the whole conversation. It keeps the entries that equal the
-// first of them, so that their copies in the log count.
-func (r *Snapshot) replace(sent []agui.Message) stream.Acceptance {
-	keep, said := r.commonPrefix(sent)
+// acceptReplacing takes the input's messages as the whole conversation. It keeps the entries that
+// equal the first of them, so that their copies in the log count.
+func (s *Snapshot) acceptReplacing(sent []agui.Message) stream.Acceptance {
+	keep, skip := s.commonPrefix(sent)
 	a := stream.Acceptance{Keep: keep, Cut: true}
-	for _, m := range sent[said:] {
+	for _, m := range sent[skip:] {
 		a.Tail = append(a.Tail, stream.TailMessage{ID: m.ID, Message: &m})
 	}
 	return a
 }
 
-// add keeps the conversation, and appends the input's messages with unknown IDs. An instruction
-// that the thread has under another ID is not repeated.
-func (r *Snapshot) add(sent []agui.Message) stream.Acceptance {
-	a := stream.Acceptance{Keep: len(r.Entries), Append: true}
-	at := r.positions()
+// acceptAppending keeps the conversation, and appends the input's messages with unknown IDs. An
+// instruction that the thread has under another ID is not repeated.
+func (s *Snapshot) acceptAppending(sent []agui.Message) stream.Acceptance {
+	a := stream.Acceptance{Keep: len(s.Entries), Append: true}
+	positions := s.positions()
 	for _, m := range sent {
-		pos, known := at[m.ID]
+		pos, found := positions[m.ID]
 		switch {
-		case known && isInstruction(m):
-			update(&a, r.Entries[pos], m)
-		case known, isInstruction(m) && r.instructs(m):
+		case found && isInstruction(m):
+			addUpdate(&a, s.Entries[pos], m)
+		case found, isInstruction(m) && s.instructs(m):
 		default:
 			a.Tail = append(a.Tail, stream.TailMessage{ID: m.ID, Message: &m})
 		}
@@ -142,51 +142,51 @@ func (r *Snapshot) add(sent []agui.Message) stream.Acceptance {
 	return a
 }
 
-// update replaces a kept system or developer message by the client's version, if the content
+// addUpdate replaces a kept system or developer message by the client's version, if the content
 // differs.
-func update(a *stream.Acceptance, e Entry, m agui.Message) {
+func addUpdate(a *stream.Acceptance, e Entry, m agui.Message) {
 	if e.Message.Role == m.Role && !sameContent(e.Message, m) {
 		a.Updated = append(a.Updated, m)
 	}
 }
 
 // instructs reports whether the thread has a system or developer message with the same content.
-func (r *Snapshot) instructs(m agui.Message) bool {
-	return slices.ContainsFunc(r.Entries, func(e Entry) bool { return e.Message.Role == m.Role && sameContent(e.Message, m) })
+func (s *Snapshot) instructs(m agui.Message) bool {
+	return slices.ContainsFunc(s.Entries, func(e Entry) bool { return e.Message.Role == m.Role && sameContent(e.Message, m) })
 }
 
 // skipUnsent returns the position of the first entry, from next on, that clients send back; the
 // number of entries = there is none.
-func (r *Snapshot) skipUnsent(next int) int {
-	for next < len(r.Entries) && r.Entries[next].unsent() {
+func (s *Snapshot) skipUnsent(next int) int {
+	for next < len(s.Entries) && s.Entries[next].unsent() {
 		next++
 	}
 	return next
 }
 
 // positions returns the positions of all entries, by the IDs of their messages.
-func (r *Snapshot) positions() map[string]int {
-	at := make(map[string]int, len(r.Entries))
-	for i, e := range r.Entries {
-		at[e.Message.ID] = i
+func (s *Snapshot) positions() map[string]int {
+	positions := make(map[string]int, len(s.Entries))
+	for i, e := range s.Entries {
+		positions[e.Message.ID] = i
 	}
-	return at
+	return positions
 }
 
 // commonPrefix returns how many entries equal the first messages of an input, and how many messages
 // those are. Entries that clients never send back count as equal.
-func (r *Snapshot) commonPrefix(sent []agui.Message) (keep, said int) {
-	for said < len(sent) {
-		next := r.skipUnsent(keep)
-		if next == len(r.Entries) || !sameMessage(r.Entries[next].Message, sent[said]) {
+func (s *Snapshot) commonPrefix(sent []agui.Message) (entries, messages int) {
+	for messages < len(sent) {
+		next := s.skipUnsent(entries)
+		if next == len(s.Entries) || !sameMessage(s.Entries[next].Message, sent[messages]) {
 			break
 		}
-		keep, said = next+1, said+1
+		entries, messages = next+1, messages+1
 	}
-	if r.skipUnsent(keep) == len(r.Entries) {
-		keep = len(r.Entries)
+	if s.skipUnsent(entries) == len(s.Entries) {
+		entries = len(s.Entries)
 	}
-	return keep, said
+	return entries, messages
 }
 
 // Renew judges an acceptance again when its run starts, because other runs may have changed the
@@ -197,10 +197,10 @@ func (r *Snapshot) commonPrefix(sent []agui.Message) (keep, said int) {
 // An acceptance that cuts nothing also keeps the messages that were added since: its client could
 // not know them. The position of a kept message may have changed, because the result of a subagent
 // is inserted before the subagent's messages.
-func (r *Snapshot) Renew(a stream.Acceptance) (_ stream.Acceptance, ok bool) {
+func (s *Snapshot) Renew(a stream.Acceptance) (_ stream.Acceptance, ok bool) {
 	keep := 0
 	if a.Last != "" {
-		keep = 1 + slices.IndexFunc(r.Entries, func(e Entry) bool { return e.Message.ID == a.Last })
+		keep = 1 + slices.IndexFunc(s.Entries, func(e Entry) bool { return e.Message.ID == a.Last })
 		switch {
 		case keep == 0 && !a.Append:
 			return a, false
@@ -209,67 +209,67 @@ func (r *Snapshot) Renew(a stream.Acceptance) (_ stream.Acceptance, ok bool) {
 		}
 	}
 	if !a.Cut {
-		keep = len(r.Entries)
+		keep = len(s.Entries)
 	}
 	if keep != a.Keep {
 		a.Unmoved, a.Moved = min(a.Unmoved, a.Keep), a.Moved || len(a.Tail) > 0
 		a.Keep, a.Differs = keep, true
 	}
-	return a, !r.keepsOther(a)
+	return a, !s.keepsOther(a)
 }
 
 // keepsOther reports whether a kept message has the ID of a message of the tail and other content.
 // Apply leaves out such a message of the tail. An instruction that is kept is no conflict.
-func (r *Snapshot) keepsOther(a stream.Acceptance) bool {
-	at := r.positionsOf(a.Tail)
-	return slices.ContainsFunc(a.Tail, func(s stream.TailMessage) bool {
-		pos, known := at[s.ID]
-		return known && pos < a.Keep && s.Message != nil && !isInstruction(*s.Message) && r.Entries[pos].differs(*s.Message)
+func (s *Snapshot) keepsOther(a stream.Acceptance) bool {
+	positions := s.positionsOf(a.Tail)
+	return slices.ContainsFunc(a.Tail, func(m stream.TailMessage) bool {
+		pos, found := positions[m.ID]
+		return found && pos < a.Keep && m.Message != nil && !isInstruction(*m.Message) && s.Entries[pos].differs(*m.Message)
 	})
 }
 
 // CanSteer reports whether an active run can be steered with an accepted input: it adds messages
 // that the thread does not have. It is false if the input changes a message of the thread, or only
 // cuts the conversation.
-func (r *Snapshot) CanSteer(a stream.Acceptance) bool {
-	at, added := r.positionsOf(a.Tail), false
-	for _, s := range a.Tail {
-		pos, known := at[s.ID]
-		if s.Message != nil && known && r.Entries[pos].differs(*s.Message) {
+func (s *Snapshot) CanSteer(a stream.Acceptance) bool {
+	positions, added := s.positionsOf(a.Tail), false
+	for _, m := range a.Tail {
+		pos, found := positions[m.ID]
+		if m.Message != nil && found && s.Entries[pos].differs(*m.Message) {
 			return false
 		}
-		added = added || !known
+		added = added || !found
 	}
 	return added || !a.Cut
 }
 
 // Apply returns the conversation that an acceptance describes, without changing r. If all entries
 // are kept the result shares their array, so r.Entries must be clipped.
-func (r *Snapshot) Apply(a stream.Acceptance) []Entry {
-	entries := r.Entries
+func (s *Snapshot) Apply(a stream.Acceptance) []Entry {
+	entries := s.Entries
 	keep := min(a.Keep, len(entries))
 	if keep < len(entries) {
 		entries = slices.Clip(entries[:keep])
 	}
 	if len(a.Updated) > 0 {
-		entries = updated(entries, a.Updated)
+		entries = withUpdates(entries, a.Updated)
 	}
-	at := r.positionsOf(a.Tail)
-	for _, s := range a.Tail {
-		pos, known := at[s.ID]
+	positions := s.positionsOf(a.Tail)
+	for _, m := range a.Tail {
+		pos, found := positions[m.ID]
 		switch {
-		case known && pos < keep:
-		case s.Message != nil:
-			entries = append(entries, Entry{Message: *s.Message, Sent: sentDigest(*s.Message)})
-		case known:
-			entries = append(entries, r.Entries[pos])
+		case found && pos < keep:
+		case m.Message != nil:
+			entries = append(entries, Entry{Message: *m.Message, Sent: sentDigest(*m.Message)})
+		case found:
+			entries = append(entries, s.Entries[pos])
 		}
 	}
 	return entries
 }
 
-// updated returns entries with new versions of some messages in their places.
-func updated(entries []Entry, messages []agui.Message) []Entry {
+// withUpdates returns entries with new versions of some messages in their places.
+func withUpdates(entries []Entry, messages []agui.Message) []Entry {
 	entries = slices.Clone(entries) // other snapshots share the list
 	for _, m := range messages {
 		i := slices.IndexFunc(entries, func(e Entry) bool { return e.Message.ID == m.ID })
@@ -282,18 +282,18 @@ func updated(entries []Entry, messages []agui.Message) []Entry {
 
 // positionsOf returns the positions of the messages of a tail that the thread has, by ID. It
 // indexes no other entry: a thread is long, and an input has few messages.
-func (r *Snapshot) positionsOf(said []stream.TailMessage) map[string]int {
-	ids := make(map[string]bool, len(said))
-	for _, s := range said {
-		ids[s.ID] = true
+func (s *Snapshot) positionsOf(messages []stream.TailMessage) map[string]int {
+	ids := make(map[string]bool, len(messages))
+	for _, m := range messages {
+		ids[m.ID] = true
 	}
-	at := make(map[string]int, len(said))
-	for i, e := range r.Entries {
+	positions := make(map[string]int, len(messages))
+	for i, e := range s.Entries {
 		if ids[e.Message.ID] {
-			at[e.Message.ID] = i
+			positions[e.Message.ID] = i
 		}
 	}
-	return at
+	return positions
 }
 
 // sameMessages reports whether a client's list shows a conversation: activities and hidden messages

@@ -14,8 +14,9 @@ import (
 
 // alignment maps the messages of an input to entries of the thread.
 type alignment struct {
-	// at is, for each message of the input, the position of the thread's entry; unknown = none.
-	at []int
+	// positions is, for each message of the input, the position of the thread's entry; notFound =
+	// none.
+	positions []int
 	// first is the smallest position of an aligned message that is not an instruction.
 	first int
 	// proven reports whether the client knows the thread: a message other than an instruction is
@@ -23,8 +24,8 @@ type alignment struct {
 	proven bool
 }
 
-// unknown is the position of a message that the thread does not have.
-const unknown = -1
+// notFound is the position of a message that the thread does not have.
+const notFound = -1
 
 // maxStarts bounds how many positions in the thread are tried, the newest first, when messages are
 // aligned by content.
@@ -32,24 +33,24 @@ const maxStarts = 100
 
 // align finds the messages of an input in the thread: by ID, and messages with unknown IDs by role
 // and content in order. Instructions prove nothing, because front ends add them to any list.
-func (r *Snapshot) align(sent []agui.Message) alignment {
-	a := alignment{at: make([]int, len(sent)), first: len(r.Entries)}
-	ids := r.positions()
+func (s *Snapshot) align(sent []agui.Message) alignment {
+	a := alignment{positions: make([]int, len(sent)), first: len(s.Entries)}
+	ids := s.positions()
 	for i, m := range sent {
 		pos, ok := ids[m.ID]
 		if !ok {
-			pos = unknown
+			pos = notFound
 		}
-		a.at[i] = pos
+		a.positions[i] = pos
 		if ok && !isInstruction(m) {
 			a.first, a.proven = min(a.first, pos), true
 		}
 	}
 	switch {
 	case a.proven:
-		r.alignGaps(sent, &a)
-	case len(r.Entries) > 0:
-		r.alignByContent(sent, &a)
+		s.alignGaps(sent, &a)
+	case len(s.Entries) > 0:
+		s.alignByContent(sent, &a)
 	}
 	return a
 }
@@ -57,37 +58,37 @@ func (r *Snapshot) align(sent []agui.Message) alignment {
 // alignGaps aligns messages with unknown IDs that are before, between and after those with known
 // IDs. Some clients give answers the server's IDs and make new IDs for users' messages; others make
 // new IDs for answers.
-func (r *Snapshot) alignGaps(sent []agui.Message, a *alignment) {
-	before := unknown // the position of the entry before the gap
+func (s *Snapshot) alignGaps(sent []agui.Message, a *alignment) {
+	before := notFound // the position of the entry before the gap
 	var gap []int
 	for i, m := range sent {
-		pos := a.at[i]
+		pos := a.positions[i]
 		switch {
-		case pos == unknown:
-			if comparable(m) {
+		case pos == notFound:
+			if hasComparableContent(m) {
 				gap = append(gap, i)
 			}
 			continue
 		case isInstruction(m):
 			continue
 		case pos > before:
-			a.first = min(a.first, r.alignGap(sent, gap, a, before+1, pos))
+			a.first = min(a.first, s.alignGap(sent, gap, a, before+1, pos))
 		}
 		before, gap = pos, nil
 	}
-	r.alignRest(sent, gap, a, before+1)
+	s.alignRest(sent, gap, a, before+1)
 }
 
 // alignRest aligns the messages after the last known one with the entries from a position on, until
 // one differs. The last aligned message is an agent's: users' messages after it are new even if
 // they equal an entry, because people repeat themselves. gap has positions in sent.
-func (r *Snapshot) alignRest(sent []agui.Message, gap []int, a *alignment, from int) {
+func (s *Snapshot) alignRest(sent []agui.Message, gap []int, a *alignment, from int) {
 	var equal []int // positions of entries that equal the first messages of the gap
 	proven := 0     // how many of them there are up to the last one of an agent
-	for p := from; p < len(r.Entries) && len(equal) < len(gap); p++ {
-		e, m := r.Entries[p], sent[gap[len(equal)]]
+	for p := from; p < len(s.Entries) && len(equal) < len(gap); p++ {
+		e, m := s.Entries[p], sent[gap[len(equal)]]
 		fromClient := e.Sent != "" && !isInstruction(e.Message)
-		if e.Message.Role == m.Role && comparable(e.Message) && sameContent(e.Message, m) {
+		if e.Message.Role == m.Role && hasComparableContent(e.Message) && sameContent(e.Message, m) {
 			equal = append(equal, p)
 			if !fromClient {
 				proven = len(equal)
@@ -97,20 +98,20 @@ func (r *Snapshot) alignRest(sent []agui.Message, gap []int, a *alignment, from 
 		}
 	}
 	for i, p := range equal[:proven] {
-		a.at[gap[i]] = p
+		a.positions[gap[i]] = p
 	}
 }
 
 // alignGap aligns the messages of a gap with the entries from one position up to another
 // (exclusive), the last first, until a client's message differs. It returns the smallest aligned
 // position, or to if it aligns none. gap has positions in sent.
-func (r *Snapshot) alignGap(sent []agui.Message, gap []int, a *alignment, from, to int) int {
+func (s *Snapshot) alignGap(sent []agui.Message, gap []int, a *alignment, from, to int) int {
 	first := to
 	for p := to - 1; p >= from && len(gap) > 0; p-- {
-		e, i := r.Entries[p], gap[len(gap)-1]
+		e, i := s.Entries[p], gap[len(gap)-1]
 		switch {
-		case e.Message.Role == sent[i].Role && comparable(e.Message) && sameContent(e.Message, sent[i]):
-			a.at[i], first, gap = p, p, gap[:len(gap)-1]
+		case e.Message.Role == sent[i].Role && hasComparableContent(e.Message) && sameContent(e.Message, sent[i]):
+			a.positions[i], first, gap = p, p, gap[:len(gap)-1]
 		case e.Sent != "" && !isInstruction(e.Message):
 			return first
 		}
@@ -122,31 +123,31 @@ func (r *Snapshot) alignGap(sent []agui.Message, gap []int, a *alignment, from, 
 // longest part of the thread with which the input begins, the newest if there are several. Answers
 // and tool results prove that the client knows that part. Users' messages alone prove it only if
 // they are all users' messages from there on and the input has more: then nothing would be cut.
-func (r *Snapshot) alignByContent(sent []agui.Message, a *alignment) {
-	var said []int // the messages of the input that have content to compare
-	var saidDigests []contentDigest
+func (s *Snapshot) alignByContent(sent []agui.Message, a *alignment) {
+	var indexes []int // of the messages of the input that have content to compare
+	var sentDigests []contentDigest
 	for i, m := range sent {
-		if comparable(m) {
-			said, saidDigests = append(said, i), append(saidDigests, digestContent(m))
+		if hasComparableContent(m) {
+			indexes, sentDigests = append(indexes, i), append(sentDigests, digestContent(m))
 		}
 	}
-	digests := make([]contentDigest, len(r.Entries))
-	places := map[contentDigest][]int{}
-	for i, e := range r.Entries {
-		if comparable(e.Message) {
+	digests := make([]contentDigest, len(s.Entries))
+	entriesByDigest := map[contentDigest][]int{}
+	for i, e := range s.Entries {
+		if hasComparableContent(e.Message) {
 			digests[i] = digestContent(e.Message)
-			places[digests[i]] = append(places[digests[i]], i)
+			entriesByDigest[digests[i]] = append(entriesByDigest[digests[i]], i)
 		}
 	}
-	first := slices.IndexFunc(saidDigests, func(d contentDigest) bool { return places[d] != nil })
+	first := slices.IndexFunc(sentDigests, func(d contentDigest) bool { return entriesByDigest[d] != nil })
 	if first < 0 {
 		return
 	}
-	said, saidDigests = said[first:], saidDigests[first:]
-	starts := places[saidDigests[0]]
+	indexes, sentDigests = indexes[first:], sentDigests[first:]
+	starts := entriesByDigest[sentDigests[0]]
 	var best []int
 	for _, start := range slices.Backward(starts[max(0, len(starts)-maxStarts):]) {
-		if match := r.matchFrom(start, saidDigests, digests); len(match) > len(best) && r.proves(match, len(said)) {
+		if match := s.matchFrom(start, sentDigests, digests); len(match) > len(best) && s.proves(match, len(indexes)) {
 			best = match
 		}
 	}
@@ -154,14 +155,14 @@ func (r *Snapshot) alignByContent(sent []agui.Message, a *alignment) {
 		return
 	}
 	for i, pos := range best {
-		a.at[said[i]] = pos
+		a.positions[indexes[i]] = pos
 	}
 	a.first, a.proven = best[0], true
 }
 
-// comparable reports whether a message can be recognized by its content: a user's, a tool's, or an
-// assistant's that is not empty.
-func comparable(m agui.Message) bool {
+// hasComparableContent reports whether a message can be recognized by its content: a user's, a
+// tool's, or an assistant's that is not empty.
+func hasComparableContent(m agui.Message) bool {
 	switch m.Role {
 	case agui.RoleUser, agui.RoleTool:
 		return true
@@ -173,17 +174,17 @@ func comparable(m agui.Message) bool {
 
 // matchFrom returns the positions of entries that equal the first messages of an input, from the
 // entry start on. It ends at a client's message that differs. Messages of agents that differ are
-// skipped: the client may lack them. said and digests are digests of the input's messages and of
+// skipped: the client may lack them. sent and digests are digests of the input's messages and of
 // the entries.
-func (r *Snapshot) matchFrom(start int, said, digests []contentDigest) []int {
+func (s *Snapshot) matchFrom(start int, sent, digests []contentDigest) []int {
 	match := []int{start}
-	for p := start + 1; p < len(digests) && len(match) < len(said); p++ {
+	for p := start + 1; p < len(digests) && len(match) < len(sent); p++ {
 		switch digests[p] {
 		case contentDigest{}: // it has nothing to compare
-		case said[len(match)]:
+		case sent[len(match)]:
 			match = append(match, p)
 		default:
-			if r.Entries[p].Sent != "" {
+			if s.Entries[p].Sent != "" {
 				return match
 			}
 		}
@@ -192,16 +193,16 @@ func (r *Snapshot) matchFrom(start int, said, digests []contentDigest) []int {
 }
 
 // proves reports whether a match by content shows that the client knows the thread (see
-// alignByContent). said is the number of comparable messages of the input.
-func (r *Snapshot) proves(match []int, said int) bool {
+// alignByContent). comparable is the number of comparable messages of the input.
+func (s *Snapshot) proves(match []int, comparable int) bool {
 	for _, pos := range match {
-		if r.Entries[pos].Message.Role != agui.RoleUser {
+		if s.Entries[pos].Message.Role != agui.RoleUser {
 			return true
 		}
 	}
 	last := match[len(match)-1]
-	_, more := r.firstSent(last+1, len(r.Entries), 0)
-	return len(match) < said && !more
+	_, hasMore := s.firstSent(last+1, len(s.Entries), 0)
+	return len(match) < comparable && !hasMore
 }
 
 // reconcile judges an input of a client that knows the thread.
@@ -212,33 +213,34 @@ func (r *Snapshot) proves(match []int, said int) bool {
 // continues with the rest of the input. Messages of agents that the client merely lacks stay. An
 // input that ends in a known message of a client asks for another answer to it: the entries after
 // it are cut.
-func (r *Snapshot) reconcile(sent []agui.Message, al alignment, seen uint64) stream.Acceptance {
+func (s *Snapshot) reconcile(sent []agui.Message, al alignment, seenSeq uint64) stream.Acceptance {
 	next := al.first // the first entry that is not matched yet
-	last := unknown  // the last entry that was matched
+	last := notFound // the last entry that was matched
 	for i, m := range sent {
-		pos := al.at[i]
+		pos := al.positions[i]
 		switch {
-		case isInstruction(m), pos == unknown && isRemark(m):
+		case isInstruction(m), pos == notFound && isRemark(m):
 			continue
-		case pos == unknown || pos < next:
-			keep, cut := r.keepAgents(next, seen)
-			return r.continueFrom(sent, al, i, keep, cut)
+		case pos == notFound || pos < next:
+			keep, isCut := s.keepAgents(next, seenSeq)
+			return s.continueFrom(sent, al, continuation{from: i, keep: keep, isCut: isCut})
 		}
-		if dropped, ok := r.firstSent(next, pos, seen); ok {
-			return r.continueFrom(sent, al, i, dropped, true)
+		if dropped, ok := s.firstSent(next, pos, seenSeq); ok {
+			return s.continueFrom(sent, al, continuation{from: i, keep: dropped, isCut: true})
 		}
-		if r.Entries[pos].differs(m) {
-			return r.continueFrom(sent, al, i, pos, true)
+		if s.Entries[pos].differs(m) {
+			return s.continueFrom(sent, al, continuation{from: i, keep: pos, isCut: true})
 		}
 		last, next = pos, pos+1
 	}
-	keep, cut := r.keepAgents(next, seen)
-	if r.Entries[last].needsAnswer() {
-		if keep, cut = len(r.Entries), r.hasSeen(next, seen); cut {
+	keep, isCut := s.keepAgents(next, seenSeq)
+	if s.Entries[last].needsAnswer() {
+		keep, isCut = len(s.Entries), s.hasSeen(next, seenSeq)
+		if isCut {
 			keep = next
 		}
 	}
-	return r.continueFrom(sent, al, len(sent), keep, cut)
+	return s.continueFrom(sent, al, continuation{from: len(sent), keep: keep, isCut: isCut})
 }
 
 // isRemark reports whether a message is reasoning or an activity. Clients may have such messages
@@ -247,18 +249,25 @@ func isRemark(m agui.Message) bool {
 	return m.Role == agui.RoleReasoning || m.Role == agui.RoleActivity
 }
 
-// continueFrom returns the acceptance that keeps the first keep entries, and adds the messages of
-// the input from the position rest on, and all instructions.
-func (r *Snapshot) continueFrom(sent []agui.Message, al alignment, rest, keep int, cut bool) stream.Acceptance {
-	a := stream.Acceptance{Keep: keep, Cut: cut}
+// continuation is how an input continues the thread: the first keep entries stay, and the messages
+// of the input from the position from on follow them. isCut reports whether the other entries leave
+// the conversation.
+type continuation struct {
+	from, keep int
+	isCut      bool
+}
+
+// continueFrom returns the acceptance of a continuation. It adds all instructions of the input.
+func (s *Snapshot) continueFrom(sent []agui.Message, al alignment, c continuation) stream.Acceptance {
+	a := stream.Acceptance{Keep: c.keep, Cut: c.isCut}
 	for i, m := range sent {
-		pos := al.at[i]
+		pos := al.positions[i]
 		switch {
-		case isInstruction(m) && pos != unknown && pos < keep:
-			update(&a, r.Entries[pos], m)
-		case isInstruction(m) && pos == unknown && r.instructs(m), i < rest && !isInstruction(m), pos != unknown && pos < keep:
-		case pos != unknown && !r.Entries[pos].differs(m):
-			a.Tail = append(a.Tail, stream.TailMessage{ID: r.Entries[pos].Message.ID})
+		case isInstruction(m) && pos != notFound && pos < c.keep:
+			addUpdate(&a, s.Entries[pos], m)
+		case isInstruction(m) && pos == notFound && s.instructs(m), i < c.from && !isInstruction(m), pos != notFound && pos < c.keep:
+		case pos != notFound && !s.Entries[pos].differs(m):
+			a.Tail = append(a.Tail, stream.TailMessage{ID: s.Entries[pos].Message.ID})
 		default:
 			a.Tail = append(a.Tail, stream.TailMessage{ID: m.ID, Message: &m})
 		}
@@ -267,20 +276,20 @@ func (r *Snapshot) continueFrom(sent []agui.Message, al alignment, rest, keep in
 }
 
 // keepAgents returns how many entries stay if a change is at the entry from: the agents' messages
-// up to the first message of a client that this client has seen. cut reports whether there is such
-// a message.
-func (r *Snapshot) keepAgents(from int, seen uint64) (keep int, cut bool) {
-	if dropped, ok := r.firstSent(from, len(r.Entries), seen); ok {
+// up to the first message of a client that this client has seen. isCut reports whether there is
+// such a message.
+func (s *Snapshot) keepAgents(from int, seenSeq uint64) (keep int, isCut bool) {
+	if dropped, ok := s.firstSent(from, len(s.Entries), seenSeq); ok {
 		return dropped, true
 	}
-	return len(r.Entries), false
+	return len(s.Entries), false
 }
 
 // firstSent returns the position of the first message of a client with from ≤ position < to that
 // this client has seen; false = there is none. Instructions do not count.
-func (r *Snapshot) firstSent(from, to int, seen uint64) (int, bool) {
+func (s *Snapshot) firstSent(from, to int, seenSeq uint64) (int, bool) {
 	for i := from; i < to; i++ {
-		if e := r.Entries[i]; e.Sent != "" && !isInstruction(e.Message) && e.seenBy(seen) {
+		if e := s.Entries[i]; e.Sent != "" && !isInstruction(e.Message) && e.seenBy(seenSeq) {
 			return i, true
 		}
 	}
@@ -289,9 +298,9 @@ func (r *Snapshot) firstSent(from, to int, seen uint64) (int, bool) {
 
 // hasSeen reports whether a client has seen any message from an entry on. Activities and hidden
 // messages do not count: clients never send them back.
-func (r *Snapshot) hasSeen(from int, seen uint64) bool {
-	return slices.ContainsFunc(r.Entries[from:], func(e Entry) bool {
-		return !e.unsent() && e.seenBy(seen)
+func (s *Snapshot) hasSeen(from int, seenSeq uint64) bool {
+	return slices.ContainsFunc(s.Entries[from:], func(e Entry) bool {
+		return !e.unsent() && e.seenBy(seenSeq)
 	})
 }
 
@@ -302,11 +311,11 @@ type contentDigest [32]byte
 // digestContent returns the digest of a message's role, content, error and tool calls, without IDs
 // and metadata.
 func digestContent(m agui.Message) contentDigest {
-	plain := agui.Message{Role: m.Role, Content: m.Content, Error: m.Error}
+	content := agui.Message{Role: m.Role, Content: m.Content, Error: m.Error}
 	for _, c := range m.ToolCalls {
-		plain.ToolCalls = append(plain.ToolCalls, agui.ToolCall{Name: c.Name, Arguments: c.Arguments})
+		content.ToolCalls = append(content.ToolCalls, agui.ToolCall{Name: c.Name, Arguments: c.Arguments})
 	}
-	return plain.Digest()
+	return content.Digest()
 }
 
 // sameContent reports whether two messages are equal but for their IDs and metadata.

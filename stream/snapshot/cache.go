@@ -12,9 +12,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// perThread bounds how many snapshots of one thread are kept. Readers of a run need it at the run's
-// beginning, where an attempt died, and at its end.
-const perThread = 4
+// snapshotsPerThread bounds how many snapshots of one thread are kept. Readers of a run need it at
+// the run's beginning, where an attempt died, and at its end.
+const snapshotsPerThread = 4
 
 // cacheBytes bounds the memory of all snapshots together, by their weight, since clients decide how
 // large a thread is. The thread that was used last is kept, whatever its weight.
@@ -29,20 +29,20 @@ type cache struct {
 	threads, bytes int // bounds
 
 	mu      sync.Mutex
-	newest  *lru.Cache[stream.Thread, cached] // safe for concurrent use; mu guards its changes
-	weight  int                               // sum over newest, in bytes
-	flights map[place]*flight                 // computations that are under way
+	newest  *lru.Cache[stream.Thread, threadSnapshots] // safe for concurrent use; mu guards its changes
+	weight  int                                        // sum over newest, in bytes
+	flights map[snapshotKey]*flight                    // computations that are under way
 }
 
-// cached are the snapshots of a thread in the order of the log. The slice is immutable. The
-// snapshots share most of their memory, so their weight is that of the largest.
-type cached struct {
+// threadSnapshots are the snapshots of a thread in the order of the log. The slice is immutable.
+// The snapshots share most of their memory, so their weight is that of the largest.
+type threadSnapshots struct {
 	snapshots []*Snapshot
 	weight    int
 }
 
-// place is a record of a thread.
-type place struct {
+// snapshotKey identifies a snapshot: a thread, and the sequence of its last record.
+type snapshotKey struct {
 	thread stream.Thread
 	seq    uint64
 }
@@ -56,17 +56,17 @@ type flight struct {
 
 // newCache returns an empty cache for so many threads, and so many bytes.
 func newCache(threads, bytes int) *cache {
-	newest, _ := lru.New[stream.Thread, cached](threads + 1) // add evicts after it adds, so one more; New fails only for a size below 1
-	return &cache{threads: threads, bytes: bytes, newest: newest, flights: map[place]*flight{}}
+	newest, _ := lru.New[stream.Thread, threadSnapshots](threads + 1) // putLocked evicts after it adds, so one more; New fails only for a size below 1
+	return &cache{threads: threads, bytes: bytes, newest: newest, flights: map[snapshotKey]*flight{}}
 }
 
-// upTo returns the newest cached snapshot of a thread with a sequence up to seq; nil = none. The
-// thread counts as used.
-func (c *cache) upTo(t stream.Thread, seq uint64) *Snapshot {
+// newestUpTo returns the newest cached snapshot of a thread with a sequence up to seq; nil = none.
+// The thread counts as used.
+func (c *cache) newestUpTo(t stream.Thread, seq uint64) *Snapshot {
 	all, _ := c.newest.Get(t)
-	for _, r := range slices.Backward(all.snapshots) {
-		if r.Seq <= seq {
-			return r
+	for _, s := range slices.Backward(all.snapshots) {
+		if s.Seq <= seq {
+			return s
 		}
 	}
 	return nil
@@ -76,62 +76,62 @@ func (c *cache) upTo(t stream.Thread, seq uint64) *Snapshot {
 func (c *cache) remove(t stream.Thread) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if gone, ok := c.newest.Peek(t); ok {
+	if evicted, ok := c.newest.Peek(t); ok {
 		c.newest.Remove(t)
-		c.weight -= gone.weight
+		c.weight -= evicted.weight
 	}
 }
 
-// keep adds a snapshot, and replaces one of the same record.
-func (c *cache) keep(t stream.Thread, r *Snapshot) {
+// put adds a snapshot, and replaces one of the same record.
+func (c *cache) put(t stream.Thread, s *Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.add(t, r)
+	c.putLocked(t, s)
 }
 
-// add is keep under mu. It evicts the oldest snapshots of the thread beyond perThread, and then the
-// threads that were used longest ago beyond the bounds.
-func (c *cache) add(t stream.Thread, r *Snapshot) {
+// putLocked is put under mu. It evicts the oldest snapshots of the thread beyond
+// snapshotsPerThread, and then the threads that were used longest ago beyond the bounds.
+func (c *cache) putLocked(t stream.Thread, s *Snapshot) {
 	old, _ := c.newest.Peek(t)
-	at, same := slices.BinarySearchFunc(old.snapshots, r.Seq, func(k *Snapshot, seq uint64) int { return cmp.Compare(k.Seq, seq) })
-	rest := old.snapshots[at:]
-	if same {
-		rest = rest[1:]
+	i, found := slices.BinarySearchFunc(old.snapshots, s.Seq, func(k *Snapshot, seq uint64) int { return cmp.Compare(k.Seq, seq) })
+	later := old.snapshots[i:]
+	if found {
+		later = later[1:]
 	}
-	all := slices.Concat(old.snapshots[:at], []*Snapshot{r}, rest)
-	now := cached{snapshots: all[max(0, len(all)-perThread):]}
-	for _, r := range now.snapshots {
-		now.weight = max(now.weight, r.weight())
+	all := slices.Concat(old.snapshots[:i], []*Snapshot{s}, later)
+	updated := threadSnapshots{snapshots: all[max(0, len(all)-snapshotsPerThread):]}
+	for _, s := range updated.snapshots {
+		updated.weight = max(updated.weight, s.weight())
 	}
-	c.newest.Add(t, now)
-	c.weight += now.weight - old.weight
+	c.newest.Add(t, updated)
+	c.weight += updated.weight - old.weight
 	for c.newest.Len() > c.threads || c.weight > c.bytes && c.newest.Len() > 1 {
-		_, gone, _ := c.newest.RemoveOldest()
-		c.weight -= gone.weight
+		_, evicted, _ := c.newest.RemoveOldest()
+		c.weight -= evicted.weight
 	}
 }
 
-// share returns the snapshot at a place. The first caller computes it and the others wait. If the
-// computation fails, for instance because the first caller's context ended, one of the waiting
+// getOrCompute returns the snapshot of a key. The first caller computes it and the others wait. If
+// the computation fails, for instance because the first caller's context ended, one of the waiting
 // callers computes it. The error is that of the caller's own computation, or the cause of ctx.
-func (c *cache) share(ctx context.Context, at place, compute func() (*Snapshot, error)) (*Snapshot, error) {
+func (c *cache) getOrCompute(ctx context.Context, key snapshotKey, compute func() (*Snapshot, error)) (*Snapshot, error) {
 	for {
-		if r := c.upTo(at.thread, at.seq); r != nil && r.Seq == at.seq {
-			return r, nil
+		if s := c.newestUpTo(key.thread, key.seq); s != nil && s.Seq == key.seq {
+			return s, nil
 		}
 		c.mu.Lock()
-		under := c.flights[at]
-		if under == nil {
-			under = &flight{done: make(chan struct{})}
-			c.flights[at] = under
+		f := c.flights[key]
+		if f == nil {
+			f = &flight{done: make(chan struct{})}
+			c.flights[key] = f
 			c.mu.Unlock()
-			return c.fly(at, under, compute)
+			return c.computeFlight(key, f, compute)
 		}
 		c.mu.Unlock()
 		select {
-		case <-under.done:
-			if under.snapshot != nil {
-				return under.snapshot, nil
+		case <-f.done:
+			if f.snapshot != nil {
+				return f.snapshot, nil
 			}
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -139,23 +139,23 @@ func (c *cache) share(ctx context.Context, at place, compute func() (*Snapshot, 
 	}
 }
 
-// fly computes a snapshot, keeps it, and hands it to the callers that wait. It ends the flight even
-// if compute panics, so that no caller waits for ever.
-func (c *cache) fly(at place, under *flight, compute func() (*Snapshot, error)) (*Snapshot, error) {
-	var r *Snapshot
+// computeFlight computes a snapshot, keeps it, and hands it to the callers that wait. It ends the
+// flight even if compute panics, so that no caller waits for ever.
+func (c *cache) computeFlight(key snapshotKey, f *flight, compute func() (*Snapshot, error)) (*Snapshot, error) {
+	var s *Snapshot
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if r != nil {
-			c.add(at.thread, r)
+		if s != nil {
+			c.putLocked(key.thread, s)
 		}
-		under.snapshot = r
-		delete(c.flights, at)
-		close(under.done)
+		f.snapshot = s
+		delete(c.flights, key)
+		close(f.done)
 	}()
 	var err error
-	r, err = compute()
-	return r, err
+	s, err = compute()
+	return s, err
 }
 
 // entryBytes is about how many bytes an entry takes without its content.
@@ -165,15 +165,15 @@ const entryBytes = 512
 const runBytes = 256
 
 // weight is about how many bytes of memory a snapshot takes. Small fields are not counted.
-func (r *Snapshot) weight() int {
-	n := len(r.State) + len(r.Journal.Committed) + runBytes*len(r.Runs)
-	for _, c := range r.Journal.Changes {
+func (s *Snapshot) weight() int {
+	n := len(s.State) + len(s.Journal.Committed) + runBytes*len(s.Runs)
+	for _, c := range s.Journal.Changes {
 		n += len(c.Event)
 	}
-	for _, p := range r.Pending {
+	for _, p := range s.Pending {
 		n += messageWeight(p.Message)
 	}
-	for _, e := range r.Entries {
+	for _, e := range s.Entries {
 		n += messageWeight(e.Message)
 	}
 	return n

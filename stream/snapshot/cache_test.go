@@ -26,22 +26,22 @@ func TestSnapshotsAreBounded(t *testing.T) {
 		return strings.Join(names, " ")
 	}
 	for i := range 10 {
-		c.keep(stream.Thread{ID: fmt.Sprint(i)}, sized(1, 1000))
+		c.put(stream.Thread{ID: fmt.Sprint(i)}, sized(1, 1000))
 	}
 	if got, want := kept(), "2 3 4 5 6 7 8 9"; got != want {
 		t.Errorf("after 10 small snapshots: got %s, want %s", got, want)
 	}
-	c.keep(stream.Thread{ID: "5"}, sized(2, 1<<19))
-	c.keep(stream.Thread{ID: "5"}, sized(1, 1)) // an older snapshot
-	c.keep(stream.Thread{ID: "large"}, sized(1, 1<<19))
+	c.put(stream.Thread{ID: "5"}, sized(2, 1<<19))
+	c.put(stream.Thread{ID: "5"}, sized(1, 1)) // an older snapshot
+	c.put(stream.Thread{ID: "large"}, sized(1, 1<<19))
 	if got, want := kept(), "large"; got != want {
 		t.Errorf("after a large snapshot: got %s, want %s", got, want)
 	}
-	c.keep(stream.Thread{ID: "larger"}, sized(1, 2<<20))
+	c.put(stream.Thread{ID: "larger"}, sized(1, 2<<20))
 	if got := kept(); got != "larger" {
 		t.Errorf("after a snapshot above the bound: got %s, want only that one", got)
 	}
-	c.keep(stream.Thread{ID: "small"}, sized(1, 1))
+	c.put(stream.Thread{ID: "small"}, sized(1, 1))
 	if got := kept(); got != "small" || c.weight > 2*entryBytes {
 		t.Errorf("after another small snapshot: got %s, counted as %d bytes", got, c.weight)
 	}

@@ -21,7 +21,7 @@ func (e Entry) differs(m agui.Message) bool {
 
 // seenBy reports whether a client that was shown the log up to the sequence seen may have seen the
 // message; 0 = the client counts as up to date.
-func (e Entry) seenBy(seen uint64) bool { return seen == 0 || e.Since <= seen }
+func (e Entry) seenBy(seenSeq uint64) bool { return seenSeq == 0 || e.Since <= seenSeq }
 
 // Entry is one message of a thread's conversation, with what the thread knows about its origin.
 // Entries are immutable: snapshots share them.

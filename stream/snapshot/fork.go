@@ -25,7 +25,7 @@ type Content struct {
 // stream.ErrRunActive if the run has not ended in its last segment, and stream.ErrThreadExists if
 // the thread has records of another origin.
 func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread) error {
-	begun, err := s.log.OpeningOf(ctx, from)
+	opening, err := s.log.OpeningOf(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -33,39 +33,39 @@ func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread) err
 	switch {
 	case err != nil:
 		return err
-	case begun == nil, end == nil, end.Kind != stream.KindTerminal:
+	case opening == nil, end == nil, end.Kind != stream.KindTerminal:
 		return stream.ErrRunActive
 	}
 	base, err := s.At(ctx, from.Thread, end.Seq)
 	if err != nil {
 		return err
 	}
-	note := Content{
+	content := Content{
 		Fork: stream.Fork{
 			Thread: to.ID,
-			Origin: stream.Origin{Thread: from.Thread.ID, Run: from.Shown(), Agent: begun.Agent, ProtocolVersion: begun.ProtocolVersion},
+			Origin: stream.Origin{Thread: from.Thread.ID, Run: from.Shown(), Agent: opening.Agent, ProtocolVersion: opening.ProtocolVersion},
 			Handed: base.Handed,
 		},
 		Entries: base.Entries, State: base.State, Moved: base.Moved, Unmoved: base.Unmoved,
 	}
-	return s.log.WriteFork(ctx, to, &note.Fork, &note)
+	return s.log.WriteFork(ctx, to, &content.Fork, &content)
 }
 
-// fork begins the thread with the content of its KindFork record. The messages are new to all
+// beginFork begins the thread with the content of its KindFork record. The messages are new to all
 // readers of this thread, so Since is that record.
-func (f *fold) fork(ctx context.Context, rec *stream.Record) error {
-	var note Content
-	if err := rec.Result(ctx, &note); err != nil {
+func (f *folder) beginFork(ctx context.Context, rec *stream.Record) error {
+	var content Content
+	if err := rec.Result(ctx, &content); err != nil {
 		return err
 	}
-	if f.r.Run != "" || f.r.Origin != nil {
+	if f.snap.Run != "" || f.snap.Origin != nil {
 		return nil // a fork is the first record of a thread
 	}
-	f.r.Origin, f.r.Active = &note.Origin, rec.Time
-	f.r.Entries, f.r.Moved, f.r.Unmoved = slices.Clip(note.Entries), note.Moved, note.Unmoved
-	for i := range f.r.Entries {
-		f.r.Entries[i].Since = rec.Seq
+	f.snap.Origin, f.snap.Active = &content.Origin, rec.Time
+	f.snap.Entries, f.snap.Moved, f.snap.Unmoved = slices.Clip(content.Entries), content.Moved, content.Unmoved
+	for i := range f.snap.Entries {
+		f.snap.Entries[i].Since = rec.Seq
 	}
-	f.r.Journal.Committed, f.r.Handed = note.State, note.Handed
+	f.snap.Journal.Committed, f.snap.Handed = content.State, content.Handed
 	return nil
 }

@@ -17,7 +17,7 @@ const maxAnswered = 100
 // addHeld adds the interrupts and the client tool calls of a held run, which an open record
 // announces. Branches announce theirs one by one, so some may be open already. Interrupts of the
 // run's own agent begin a new wait: decisions of the one before are forgotten.
-func (f *fold) addHeld(ctx context.Context, rec *stream.Record) error {
+func (f *folder) addHeld(ctx context.Context, rec *stream.Record) error {
 	if rec.HasResult() {
 		return nil
 	}
@@ -25,32 +25,33 @@ func (f *fold) addHeld(ctx context.Context, rec *stream.Record) error {
 	if err != nil {
 		return err
 	}
-	questions, calls, err := stream.ParseHeld(events)
-	if err != nil || len(questions)+len(calls) == 0 {
+	interrupts, calls, err := stream.ParseHeld(events)
+	if err != nil || len(interrupts)+len(calls) == 0 {
 		return err
 	}
-	if len(f.r.Interrupts)+len(f.r.ClientCalls) == 0 && len(questions) > 0 && questions[0].SubagentRunID == "" {
-		f.r.Answered, f.r.Decided = nil, nil
+	if len(f.snap.Interrupts)+len(f.snap.ClientCalls) == 0 && len(interrupts) > 0 && interrupts[0].SubagentRunID == "" {
+		f.snap.Answered, f.snap.Decided = nil, nil
 	}
-	f.r.Interrupts = append(slices.Clip(f.r.Interrupts), questions...)
-	f.r.ClientCalls = append(slices.Clip(f.r.ClientCalls), calls...)
+	f.snap.Interrupts = append(slices.Clip(f.snap.Interrupts), interrupts...)
+	f.snap.ClientCalls = append(slices.Clip(f.snap.ClientCalls), calls...)
 	return nil
 }
 
-// resolve removes the interrupt, or the client tool call, of a decision that was carried out.
-func (f *fold) resolve(d stream.Decided) {
-	f.r.ClientCalls = slices.DeleteFunc(slices.Clone(f.r.ClientCalls), func(id string) bool { return id == d.CallID })
-	at := slices.IndexFunc(f.r.Interrupts, d.Answers)
+// resolveInterrupt removes the interrupt, or the client tool call, of a decision that was carried
+// out.
+func (f *folder) resolveInterrupt(d stream.Decided) {
+	f.snap.ClientCalls = slices.DeleteFunc(slices.Clone(f.snap.ClientCalls), func(id string) bool { return id == d.CallID })
+	at := slices.IndexFunc(f.snap.Interrupts, d.Answers)
 	if at >= 0 {
-		f.addAnswered(f.r.Interrupts[at])
-		f.r.Interrupts = slices.Delete(slices.Clone(f.r.Interrupts), at, at+1)
+		f.addAnswered(f.snap.Interrupts[at])
+		f.snap.Interrupts = slices.Delete(slices.Clone(f.snap.Interrupts), at, at+1)
 	}
 }
 
 // dropEndedSubagents removes the interrupts of subagents that have ended in a record: no caller can
 // resolve them.
-func (f *fold) dropEndedSubagents(ctx context.Context, rec *stream.Record) error {
-	if len(f.r.Interrupts) == 0 {
+func (f *folder) dropEndedSubagents(ctx context.Context, rec *stream.Record) error {
+	if len(f.snap.Interrupts) == 0 {
 		return nil
 	}
 	events, err := rec.Events(ctx)
@@ -67,37 +68,37 @@ func (f *fold) dropEndedSubagents(ctx context.Context, rec *stream.Record) error
 		if err := json.Unmarshal(raw, &ended); err != nil {
 			return fmt.Errorf("snapshot: end of a subagent: %w", err)
 		}
-		f.r.Interrupts = slices.DeleteFunc(slices.Clone(f.r.Interrupts), func(q agui.Interrupt) bool { return q.SubagentRunID == ended.ID })
+		f.snap.Interrupts = slices.DeleteFunc(slices.Clone(f.snap.Interrupts), func(i agui.Interrupt) bool { return i.SubagentRunID == ended.ID })
 	}
 	return nil
 }
 
 // addAnswered keeps an interrupt that is resolved, for clients that answer it late.
-func (f *fold) addAnswered(q agui.Interrupt) {
-	f.r.Answered = append(slices.Clip(f.r.Answered), q)
-	f.r.Answered = f.r.Answered[max(0, len(f.r.Answered)-maxAnswered):]
+func (f *folder) addAnswered(i agui.Interrupt) {
+	f.snap.Answered = append(slices.Clip(f.snap.Answered), i)
+	f.snap.Answered = f.snap.Answered[max(0, len(f.snap.Answered)-maxAnswered):]
 }
 
-// Shows reports whether the thread no longer waits for the interrupt or the client tool call of a
-// decision: its workflow has accepted this decision, or another one.
-func (r *Snapshot) Shows(d *stream.Decision) bool {
-	about := stream.Decided{CallID: d.CallID, Question: d.Question}
-	return !slices.Contains(r.ClientCalls, d.CallID) && !slices.ContainsFunc(r.Interrupts, about.Answers)
+// IsResolved reports whether the thread no longer waits for the interrupt or the client tool call
+// of a decision: its workflow has accepted this decision, or another one.
+func (s *Snapshot) IsResolved(d *stream.Decision) bool {
+	decision := stream.Decided{CallID: d.CallID, Question: d.Question}
+	return !slices.Contains(s.ClientCalls, d.CallID) && !slices.ContainsFunc(s.Interrupts, decision.Answers)
 }
 
-// CarriedOut reports whether the thread shows a decision (see Shows). For the result of a client
-// tool call all calls of the same message must have results, because only then does the run
+// CarriedOut reports whether a decision was carried out (see IsResolved). For the result of a
+// client tool call all calls of the same message must have results, because only then does the run
 // continue. A sealed run gets no more results, so it counts as well.
-func (r *Snapshot) CarriedOut(d *stream.Decision) bool {
-	if !r.Shows(d) {
+func (s *Snapshot) CarriedOut(d *stream.Decision) bool {
+	if !s.IsResolved(d) {
 		return false
 	}
-	if d.Kind != stream.DecisionToolResult || r.Sealed {
+	if d.Kind != stream.DecisionToolResult || s.Sealed {
 		return true
 	}
 	answered := map[string]bool{}
 	var calls []agui.ToolCall
-	for _, e := range r.Entries {
+	for _, e := range s.Entries {
 		answered[e.Message.ToolCallID] = e.Message.Role == agui.RoleTool
 		if slices.ContainsFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == d.CallID }) {
 			calls = e.Message.ToolCalls

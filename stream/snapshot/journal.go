@@ -31,8 +31,8 @@ type change struct {
 	Event  json.RawMessage `json:"event"`
 }
 
-// open reports whether the attempt of the change has not finished yet.
-func (c change) open() bool { return c.Writer != "" }
+// isOpen reports whether the attempt of the change has not finished yet.
+func (c change) isOpen() bool { return c.Writer != "" }
 
 // commit commits the changes of the open attempt on a lane.
 func (j *journal) commit(lane stream.Lane) {
@@ -46,23 +46,23 @@ func (j *journal) commit(lane stream.Lane) {
 
 // drop removes the changes of the open attempts on some lanes.
 func (j *journal) drop(in func(stream.Lane) bool) {
-	j.Changes = slices.DeleteFunc(j.Changes, func(c change) bool { return c.open() && in(c.Lane) })
+	j.Changes = slices.DeleteFunc(j.Changes, func(c change) bool { return c.isOpen() && in(c.Lane) })
 	j.foldCommitted()
 }
 
 // foldCommitted applies the committed changes before the first open one to Committed, and removes
 // them.
 func (j *journal) foldCommitted() {
-	n := slices.IndexFunc(j.Changes, change.open)
+	n := slices.IndexFunc(j.Changes, change.isOpen)
 	if n < 0 {
 		n = len(j.Changes)
 	}
-	j.Committed = applyChanges(j.Committed, j.Changes[:n], change.finished)
+	j.Committed = applyChanges(j.Committed, j.Changes[:n], change.isCommitted)
 	j.Changes = j.Changes[n:]
 }
 
-// finished reports whether the change is committed.
-func (c change) finished() bool { return !c.open() }
+// isCommitted reports whether the change is committed.
+func (c change) isCommitted() bool { return !c.isOpen() }
 
 // applyChanges returns the state after the changes that count. It uses the reducer that clients
 // use, so both skip the same changes.

@@ -37,23 +37,23 @@ type EffectiveDecision struct {
 func (s *Store) LateEvents(ctx context.Context, answers []stream.LateAnswer, thread *Snapshot) ([]agui.Event, error) {
 	var events []agui.Event
 	for _, late := range answers {
-		asked := slices.IndexFunc(thread.Answered, func(q agui.Interrupt) bool { return q.ID == late.InterruptID })
-		if asked < 0 {
+		index := slices.IndexFunc(thread.Answered, func(i agui.Interrupt) bool { return i.ID == late.InterruptID })
+		if index < 0 {
 			continue
 		}
-		question := thread.Answered[asked]
-		decided := slices.IndexFunc(thread.Decided, func(d stream.Decided) bool { return d.Answers(question) })
+		interrupt := thread.Answered[index]
+		decided := slices.IndexFunc(thread.Decided, func(d stream.Decided) bool { return d.Answers(interrupt) })
 		if decided < 0 {
 			continue
 		}
-		stands, err := s.stands(ctx, thread.Decided[decided])
+		recorded, err := s.recordedDecision(ctx, thread.Decided[decided])
 		if err != nil {
 			return nil, err
 		}
-		if sameDecision(stands, &late.Decision) {
+		if sameDecision(recorded, &late.Decision) {
 			continue
 		}
-		value, err := json.Marshal(standsOf(stands, question))
+		value, err := json.Marshal(effectiveDecision(recorded, interrupt))
 		if err != nil {
 			return nil, fmt.Errorf("snapshot: encode decision: %w", err)
 		}
@@ -62,9 +62,9 @@ func (s *Store) LateEvents(ctx context.Context, answers []stream.LateAnswer, thr
 	return events, nil
 }
 
-// stands returns a decision that was carried out, with its content from the log; without content if
-// no caller decided.
-func (s *Store) stands(ctx context.Context, d stream.Decided) (*stream.Decision, error) {
+// recordedDecision returns a decision that was carried out, with its content from the log; without
+// content if no caller decided.
+func (s *Store) recordedDecision(ctx context.Context, d stream.Decided) (*stream.Decision, error) {
 	if d.Proposal == 0 {
 		return &stream.Decision{Kind: d.Kind}, nil
 	}
@@ -74,22 +74,22 @@ func (s *Store) stands(ctx context.Context, d stream.Decided) (*stream.Decision,
 // sameDecision reports whether two decisions have the same effect, whatever their callers and
 // reasons.
 func sameDecision(d, other *stream.Decision) bool {
-	return d.Kind == other.Kind && bytes.Equal(d.Args, other.Args) && bytes.Equal(d.Content, other.Content) && text(d) == text(other)
+	return d.Kind == other.Kind && bytes.Equal(d.Args, other.Args) && bytes.Equal(d.Content, other.Content) && resultText(d) == resultText(other)
 }
 
-// text returns the text of the tool result of a decision; "" = it has none.
-func text(d *stream.Decision) string {
+// resultText returns the text of the tool result of a decision; "" = it has none.
+func resultText(d *stream.Decision) string {
 	if d.Result == nil {
 		return ""
 	}
 	return d.Result.Content.Text()
 }
 
-// standsOf returns the value of the event for a decision about an interrupt.
-func standsOf(d *stream.Decision, question agui.Interrupt) EffectiveDecision {
-	s := EffectiveDecision{InterruptID: question.ID, ToolCallID: question.ToolCallID, Decision: d.Kind, Args: d.Args, Content: d.Content, Reason: d.Reason}
+// effectiveDecision returns the value of the event for a decision about an interrupt.
+func effectiveDecision(d *stream.Decision, interrupt agui.Interrupt) EffectiveDecision {
+	s := EffectiveDecision{InterruptID: interrupt.ID, ToolCallID: interrupt.ToolCallID, Decision: d.Kind, Args: d.Args, Content: d.Content, Reason: d.Reason}
 	if d.Result != nil {
-		s.Content, _ = json.Marshal(text(d)) // a text always can be
+		s.Content, _ = json.Marshal(resultText(d)) // a text always can be
 	}
 	return s
 }

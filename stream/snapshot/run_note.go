@@ -37,8 +37,8 @@ type RunNote struct {
 }
 
 // Segment returns the number of the segment of its run ID, from 1.
-func (n RunNote) Segment() int {
-	_, number, marked := strings.Cut(n.ID, stream.SegmentMark)
+func (r RunNote) Segment() int {
+	_, number, marked := strings.Cut(r.ID, stream.SegmentMark)
 	if !marked {
 		return 1
 	}

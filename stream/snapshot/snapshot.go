@@ -60,7 +60,8 @@ type LastRun struct {
 	Input   uint64 `json:"input,omitempty"`
 	Context bool   `json:"context,omitempty"`
 	Tools   bool   `json:"tools,omitempty"`
-	// Mark is the sequence of that run's last mark (see stream.Attempt.FinishOn); 0 = none.
+	// Mark is the sequence of that run's last mark (see stream.Attempt.FinishIfUnchanged); 0 =
+	// none.
 	Mark uint64 `json:"mark,omitempty"`
 	// Cut are the messages that the run's input cut and that clients keep without a correction.
 	Cut []CutMessage `json:"cut,omitempty"`
@@ -102,14 +103,14 @@ type CutMessage struct {
 }
 
 // Messages returns the conversation as clients see it.
-func (r *Snapshot) Messages() []agui.Message { return AppendShown(nil, r.Entries) }
+func (s *Snapshot) Messages() []agui.Message { return AppendShown(nil, s.Entries) }
 
 // WithoutAgentActivities returns a copy without the pending activities of lanes on which agents
 // write. A prelude repeats those activities as events.
-func (r *Snapshot) WithoutAgentActivities() *Snapshot {
-	without := *r
+func (s *Snapshot) WithoutAgentActivities() *Snapshot {
+	without := *s
 	without.Pending = nil
-	for _, p := range r.Pending {
+	for _, p := range s.Pending {
 		if !p.Lane.IsAgentLane() {
 			without.Pending = append(without.Pending, p)
 		}
@@ -119,28 +120,28 @@ func (r *Snapshot) WithoutAgentActivities() *Snapshot {
 
 // MessagesFor returns the messages for one reader, with the pending activities in their places.
 // Keys of unshown are the writers whose attempts the reader is not shown.
-func (r *Snapshot) MessagesFor(unshown map[string]uint64) []agui.Message {
-	messages := make([]agui.Message, 0, len(r.Entries)+len(r.Pending))
+func (s *Snapshot) MessagesFor(unshown map[string]uint64) []agui.Message {
+	messages := make([]agui.Message, 0, len(s.Entries)+len(s.Pending))
 	next := 0
-	for _, p := range r.Pending {
+	for _, p := range s.Pending {
 		if next < p.At {
-			messages = AppendShown(messages, r.Entries[next:p.At])
+			messages = AppendShown(messages, s.Entries[next:p.At])
 			next = p.At
 		}
 		if _, hidden := unshown[p.Writer]; !hidden && !isPlaceholder(p.Message) {
 			messages = append(messages, p.Message)
 		}
 	}
-	return AppendShown(messages, r.Entries[next:])
+	return AppendShown(messages, s.Entries[next:])
 }
 
 // Status returns the status of the thread. It never is stream.StatusPaused: only the index of
 // threads knows of pauses.
-func (r *Snapshot) Status() stream.Status {
+func (s *Snapshot) Status() stream.Status {
 	switch {
-	case r.Run != "" && !r.Sealed:
+	case s.Run != "" && !s.Sealed:
 		return stream.StatusRunning
-	case len(r.Interrupts)+len(r.ClientCalls) > 0:
+	case len(s.Interrupts)+len(s.ClientCalls) > 0:
 		return stream.StatusWaiting
 	}
 	return stream.StatusIdle
@@ -148,14 +149,14 @@ func (r *Snapshot) Status() stream.Status {
 
 // Agent returns the agent that has the thread: the one that it was handed over to, else that of the
 // last run, else that of the fork's origin. "" = the thread has no run.
-func (r *Snapshot) Agent() string {
+func (s *Snapshot) Agent() string {
 	switch {
-	case r.Handed != nil:
-		return r.Handed.To
-	case len(r.Runs) > 0:
-		return r.Runs[len(r.Runs)-1].Agent
-	case r.Origin != nil:
-		return r.Origin.Agent
+	case s.Handed != nil:
+		return s.Handed.To
+	case len(s.Runs) > 0:
+		return s.Runs[len(s.Runs)-1].Agent
+	case s.Origin != nil:
+		return s.Origin.Agent
 	}
 	return ""
 }

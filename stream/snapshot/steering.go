@@ -7,9 +7,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// steer appends the messages with which an active run was steered, from an open record. Messages
-// that the conversation has are not repeated.
-func (f *fold) steer(ctx context.Context, rec *stream.Record) error {
+// addSteering appends the messages with which an active run was steered, from an open record.
+// Messages that the conversation has are not repeated.
+func (f *folder) addSteering(ctx context.Context, rec *stream.Record) error {
 	if !rec.Steers() {
 		return nil
 	}
@@ -18,14 +18,14 @@ func (f *fold) steer(ctx context.Context, rec *stream.Record) error {
 		return err
 	}
 	for _, seq := range s.Inputs {
-		in, err := f.input(ctx, seq)
+		in, err := f.readInput(ctx, seq)
 		if err != nil {
 			return err
 		}
-		for _, said := range in.Accepted.Tail {
-			known := slices.ContainsFunc(f.r.Entries, func(e Entry) bool { return e.Message.ID == said.ID })
-			if said.Message != nil && !known {
-				f.r.Entries = append(f.r.Entries, Entry{Message: *said.Message, Sent: sentDigest(*said.Message), Scope: s.Scope, Since: rec.Seq})
+		for _, message := range in.Accepted.Tail {
+			found := slices.ContainsFunc(f.snap.Entries, func(e Entry) bool { return e.Message.ID == message.ID })
+			if message.Message != nil && !found {
+				f.snap.Entries = append(f.snap.Entries, Entry{Message: *message.Message, Sent: sentDigest(*message.Message), Scope: s.Scope, Since: rec.Seq})
 			}
 		}
 	}

@@ -39,25 +39,29 @@ func (s *Store) Purge(ctx context.Context, t stream.Thread) error {
 	return s.log.Purge(ctx, t)
 }
 
-// Await computes the latest snapshot of a thread, and again after each record, until met returns
+// awaitInterval is how long Await waits for a record before it computes the snapshot again.
+const awaitInterval = time.Hour
+
+// Await computes the latest snapshot of a thread, and again after each record, until isMet returns
 // true for it. It fails with stream.ErrInterrupted when the follower stops, and with the cause of
 // ctx.
-func (s *Store) Await(ctx context.Context, f *stream.Follower, thread stream.Thread, met func(*Snapshot) bool) error {
+func (s *Store) Await(ctx context.Context, f *stream.Follower, thread stream.Thread, isMet func(*Snapshot) bool) error {
 	tail := f.ThreadTail(thread)
 	defer tail.Close()
 	for {
 		snap, err := s.Latest(ctx, thread, 0)
-		if err != nil || met(snap) {
+		if err != nil || isMet(snap) {
 			return err
 		}
-		if _, err := tail.Next(ctx, time.Hour); err != nil {
+		if _, err := tail.Next(ctx, awaitInterval); err != nil {
 			return err
 		}
 	}
 }
 
-// AtCursor is At for a sequence that a client names. The error is stream.ErrGone if the record was
-// purged, and stream.ErrInvalidCursor if it is not one of the thread.
+// AtCursor returns the snapshot at a sequence from a client. It checks that the record exists and
+// belongs to the thread: the error is stream.ErrGone if the record was purged, and
+// stream.ErrInvalidCursor if it is of another thread.
 func (s *Store) AtCursor(ctx context.Context, t stream.Thread, seq uint64) (*Snapshot, error) {
 	rec, err := s.log.At(ctx, max(seq, 1))
 	if err == nil && rec == nil {
@@ -94,36 +98,36 @@ func (s *Store) At(ctx context.Context, t stream.Thread, seq uint64) (*Snapshot,
 	if seq == 0 {
 		return &Snapshot{State: EmptyState}, nil
 	}
-	return s.cache.share(ctx, place{t, seq}, func() (*Snapshot, error) { return s.compute(ctx, t, seq) })
+	return s.cache.getOrCompute(ctx, snapshotKey{t, seq}, func() (*Snapshot, error) { return s.compute(ctx, t, seq) })
 }
 
 // compute folds the records after the newest usable base. If the base turns out to be of a purged
 // thread with the same ID, it folds all records.
 func (s *Store) compute(ctx context.Context, t stream.Thread, seq uint64) (*Snapshot, error) {
-	r, err := s.fold(ctx, t, s.base(ctx, t, seq), seq)
-	if errors.Is(err, errVoid) {
+	snap, err := s.foldFrom(ctx, t, s.findBase(ctx, t, seq), seq)
+	if errors.Is(err, errBasePurged) {
 		s.cache.remove(t)
-		return s.fold(ctx, t, &Snapshot{State: EmptyState}, seq)
+		return s.foldFrom(ctx, t, &Snapshot{State: EmptyState}, seq)
 	}
-	return r, err
+	return snap, err
 }
 
-// errVoid tells that the thread was purged after the base was computed, and has begun again.
-var errVoid = errors.New("snapshot: the thread was purged")
+// errBasePurged tells that the thread was purged after the base was computed, and has begun again.
+var errBasePurged = errors.New("snapshot: the thread was purged")
 
-// fold adds the records of a thread up to seq to a base. It reads the last record of the base
+// foldFrom adds the records of a thread up to seq to a base. It reads the last record of the base
 // again: a purge removes all records, so a base without its last record is of another conversation
 // (errVoid).
-func (s *Store) fold(ctx context.Context, t stream.Thread, base *Snapshot, seq uint64) (*Snapshot, error) {
-	f, met := newFold(s.log, base), base.Seq == 0
+func (s *Store) foldFrom(ctx context.Context, t stream.Thread, base *Snapshot, seq uint64) (*Snapshot, error) {
+	f, reachedBase := newFolder(s.log, base), base.Seq == 0
 	for r, err := range s.log.Records(ctx, s.log.ThreadSubject(t)+".>", max(base.Seq, 1), seq) {
 		switch {
 		case err != nil:
 			return nil, err
-		case !met && r.Seq != base.Seq:
-			return nil, errVoid
-		case !met:
-			met = true
+		case !reachedBase && r.Seq != base.Seq:
+			return nil, errBasePurged
+		case !reachedBase:
+			reachedBase = true
 			continue
 		}
 		if err := f.add(ctx, r); err != nil {
@@ -133,14 +137,14 @@ func (s *Store) fold(ctx context.Context, t stream.Thread, base *Snapshot, seq u
 	return f.snapshot(seq), nil
 }
 
-// base returns the newest snapshot, in memory or stored, that is not newer than seq. Without one it
-// returns an empty thread.
-func (s *Store) base(ctx context.Context, t stream.Thread, seq uint64) *Snapshot {
-	if r := s.cache.upTo(t, seq); r != nil {
-		return r
+// findBase returns the newest snapshot, in memory or stored, that is not newer than seq. Without
+// one it returns an empty thread.
+func (s *Store) findBase(ctx context.Context, t stream.Thread, seq uint64) *Snapshot {
+	if snap := s.cache.newestUpTo(t, seq); snap != nil {
+		return snap
 	}
-	if r := s.loadCheckpoint(ctx, t, seq); r != nil {
-		return r
+	if snap := s.loadCheckpoint(ctx, t, seq); snap != nil {
+		return snap
 	}
 	return &Snapshot{State: EmptyState}
 }
@@ -148,7 +152,7 @@ func (s *Store) base(ctx context.Context, t stream.Thread, seq uint64) *Snapshot
 // Fold adds records of a thread to a snapshot, in the order of the log. It neither reads nor fills
 // a cache.
 func Fold(ctx context.Context, log *stream.Log, base *Snapshot, records ...*stream.Record) (*Snapshot, error) {
-	f, seq := newFold(log, base), base.Seq
+	f, seq := newFolder(log, base), base.Seq
 	for _, rec := range records {
 		if err := f.add(ctx, rec); err != nil {
 			return nil, err

@@ -32,20 +32,20 @@ func Covers(s stream.Summary, entries []Entry) bool {
 func digestEntries(entries []Entry) string {
 	h := sha256.New()
 	for _, e := range entries {
-		known := e.Message.ID + "\x00" + e.Sent
+		identity := e.Message.ID + "\x00" + e.Sent
 		if e.Message.Role == agui.RoleUser && e.Sent == "" {
-			known = "\x00" + e.Message.Content.Text()
+			identity = "\x00" + e.Message.Content.Text()
 		}
-		_, _ = fmt.Fprintf(h, "%d ", len(known))
-		_, _ = io.WriteString(h, known) // a hash takes everything
+		_, _ = fmt.Fprintf(h, "%d ", len(identity))
+		_, _ = io.WriteString(h, identity) // a hash takes everything
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// summarize adds a summary, which the record with a sequence keeps. Beyond maxSummaries the oldest
+// addSummary adds a summary, which the record with a sequence keeps. Beyond maxSummaries the oldest
 // is dropped.
-func (f *fold) summarize(seq uint64, s stream.Summary) {
+func (f *folder) addSummary(seq uint64, s stream.Summary) {
 	s.Seq = seq
-	kept := f.r.Summaries[max(0, len(f.r.Summaries)+1-maxSummaries):]
-	f.r.Summaries = append(slices.Clip(kept), s)
+	kept := f.snap.Summaries[max(0, len(f.snap.Summaries)+1-maxSummaries):]
+	f.snap.Summaries = append(slices.Clip(kept), s)
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// supersede notes, for the run that begins at seq, which messages its input removed from the
+// noteSuperseded notes, for the run that begins at seq, which messages its input removed from the
 // conversation before.
-func (f *fold) supersede(seq uint64, before []Entry) {
-	gone, first := supersededOf(before, f.r.Entries)
-	if len(gone) == 0 {
+func (f *folder) noteSuperseded(seq uint64, before []Entry) {
+	removed, first := removedMessages(before, f.snap.Entries)
+	if len(removed) == 0 {
 		return
 	}
-	note := &Superseded{Before: f.last, At: seq, Messages: len(gone)}
+	note := &Superseded{Before: f.previousSeq, At: seq, Messages: len(removed)}
 	if first > 0 {
 		note.After = before[first-1].Message.ID
 	}
-	f.r.Runs[len(f.r.Runs)-1].Superseded = note // addRun has appended to a clipped list
+	f.snap.Runs[len(f.snap.Runs)-1].Superseded = note // addRun has appended to a clipped list
 }
 
-// supersededOf returns the messages of a conversation that a later one lacks or has in another
+// removedMessages returns the messages of a conversation that a later one lacks or has in another
 // version, and the position of the first of them. Hidden messages do not count.
-func supersededOf(before, after []Entry) (gone []agui.Message, first int) {
+func removedMessages(before, after []Entry) (removed []agui.Message, first int) {
 	shared := 0
 	for shared < min(len(before), len(after)) && sameEntry(before[shared], after[shared]) {
 		shared++
@@ -32,20 +32,20 @@ func supersededOf(before, after []Entry) (gone []agui.Message, first int) {
 	if shared == len(before) {
 		return nil, shared
 	}
-	now := make(map[string]Entry, len(after)-shared)
+	afterByID := make(map[string]Entry, len(after)-shared)
 	for _, e := range after[shared:] {
-		now[e.Message.ID] = e
+		afterByID[e.Message.ID] = e
 	}
 	for i, e := range before[shared:] {
-		if kept, ok := now[e.Message.ID]; e.Hidden() || ok && sameEntry(e, kept) {
+		if kept, ok := afterByID[e.Message.ID]; e.Hidden() || ok && sameEntry(e, kept) {
 			continue
 		}
-		if gone == nil {
+		if removed == nil {
 			first = shared + i
 		}
-		gone = append(gone, e.Message)
+		removed = append(removed, e.Message)
 	}
-	return gone, first
+	return removed, first
 }
 
 // sameEntry reports whether two entries are the same version of a message.
@@ -64,6 +64,6 @@ func (s *Store) SupersededBy(ctx context.Context, t stream.Thread, note *Superse
 	if err != nil {
 		return nil, err
 	}
-	gone, _ := supersededOf(before.Entries, after.Entries)
-	return slices.Clip(gone), nil
+	removed, _ := removedMessages(before.Entries, after.Entries)
+	return slices.Clip(removed), nil
 }

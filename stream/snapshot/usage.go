@@ -45,18 +45,18 @@ func estimatedIn(metadata agui.Metadata) (e EstimatedUsage) {
 
 // addUsage returns the sum of two usages, with one entry for each provider and model. It changes
 // neither.
-func addUsage(all, more []agui.TokenUsage) []agui.TokenUsage {
-	all = slices.Clone(all)
-	for _, u := range more {
-		at := slices.IndexFunc(all, func(k agui.TokenUsage) bool { return k.Provider == u.Provider && k.Model == u.Model })
-		if at < 0 {
+func addUsage(total, added []agui.TokenUsage) []agui.TokenUsage {
+	total = slices.Clone(total)
+	for _, u := range added {
+		i := slices.IndexFunc(total, func(k agui.TokenUsage) bool { return k.Provider == u.Provider && k.Model == u.Model })
+		if i < 0 {
 			u.Unknown = nil
-			all = append(all, u)
+			total = append(total, u)
 			continue
 		}
-		sum := &all[at]
+		sum := &total[i]
 		if (sum.TotalTokens == nil) != (u.TotalTokens == nil) { // calls that were cut have none, and some providers report none
-			sum.TotalTokens, u.TotalTokens = totalOf(*sum), totalOf(u)
+			sum.TotalTokens, u.TotalTokens = totalTokens(*sum), totalTokens(u)
 		}
 		for _, count := range []struct{ to, from **int64 }{
 			{&sum.InputTokens, &u.InputTokens},
@@ -66,22 +66,22 @@ func addUsage(all, more []agui.TokenUsage) []agui.TokenUsage {
 			{&sum.CachedInputTokens, &u.CachedInputTokens},
 			{&sum.CacheWriteInputTokens, &u.CacheWriteInputTokens},
 		} {
-			*count.to = added(*count.to, *count.from)
+			*count.to = sumCounts(*count.to, *count.from)
 		}
 	}
-	return all
+	return total
 }
 
-// totalOf returns the total of an entry, or the sum of its input and output if it has none.
-func totalOf(u agui.TokenUsage) *int64 {
+// totalTokens returns the total of an entry, or the sum of its input and output if it has none.
+func totalTokens(u agui.TokenUsage) *int64 {
 	if u.TotalTokens != nil {
 		return u.TotalTokens
 	}
-	return added(u.InputTokens, u.OutputTokens)
+	return sumCounts(u.InputTokens, u.OutputTokens)
 }
 
-// added returns the sum of two counts; nil = unknown. An unknown count is left out of the sum.
-func added(a, b *int64) *int64 {
+// sumCounts returns the sum of two counts; nil = unknown. An unknown count is left out of the sum.
+func sumCounts(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		if a == nil {
 			return b

@@ -381,5 +381,5 @@ func (p *Projection) show(raw json.RawMessage) error {
 
 // cursor returns the cursor of the event at a position of the current record.
 func (p *Projection) cursor(at stream.Position) stream.Cursor {
-	return stream.Cursor{Position: at, Profile: p.profile, Epoch: p.store.Log().Epoch(), Followed: p.followed, Heal: p.heal, Unseen: p.cursorUnseen}
+	return stream.Cursor{Position: at, Profile: p.profile, Epoch: p.store.Log().Epoch(), Spectator: p.followed, Heal: p.heal, Unseen: p.cursorUnseen}
 }

@@ -16,7 +16,7 @@ type reader struct {
 func readerOf(profile stream.Profile, from *stream.Cursor) reader {
 	r := reader{profile: profile, from: from}
 	if from != nil {
-		r.profile, r.followed, r.heal = from.Profile, from.Followed, from.Heal
+		r.profile, r.followed, r.heal = from.Profile, from.Spectator, from.Heal
 	}
 	return r
 }

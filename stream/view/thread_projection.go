@@ -173,7 +173,7 @@ func (t *threadProjection) inherited(ctx context.Context, rec *stream.Record) ([
 		if err != nil {
 			return nil, err
 		}
-		frames = append(frames, Frame{Type: kind, Event: event, Cursor: stream.Cursor{Position: at, Profile: profile, Epoch: t.store.Log().Epoch(), Followed: true}})
+		frames = append(frames, Frame{Type: kind, Event: event, Cursor: stream.Cursor{Position: at, Profile: profile, Epoch: t.store.Log().Epoch(), Spectator: true}})
 	}
 	return frames, nil
 }

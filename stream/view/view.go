@@ -91,9 +91,9 @@ type ThreadOptions struct {
 	// Profile is the protocol generation; "" = that of the first shown run's input. A cursor has
 	// its own.
 	Profile stream.Profile
-	// Follow continues with later runs. Without it the view ends after the active run, or at once
+	// IncludeLater continues with later runs. Without it the view ends after the active run, or at once
 	// if there is none.
-	Follow bool
+	IncludeLater bool
 }
 
 // Thread attaches a reader to a thread. Each run is closed before the next one begins, and the
@@ -106,7 +106,7 @@ func (w Viewer) Thread(thread stream.Thread, o ThreadOptions) *View {
 	}
 	v.first = func(ctx context.Context) (start, error) { return w.startOf(ctx, thread, o.After) }
 	v.show = func(superseded map[string]uint64) projector {
-		return &threadProjection{store: w.Snapshots, thread: thread, reader: v.reader, superseded: superseded, follow: o.Follow}
+		return &threadProjection{store: w.Snapshots, thread: thread, reader: v.reader, superseded: superseded, follow: o.IncludeLater}
 	}
 	return v
 }

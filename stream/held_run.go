@@ -16,12 +16,12 @@ const (
 	CustomToolCalls = "perdure.toolCalls"
 )
 
-// HeldEvents returns the events for the interrupts (questions) and the client tool calls of a held
+// HeldEvents returns the events for the interrupts and the client tool calls of a held
 // run.
-func HeldEvents(questions []agui.Interrupt, calls []string) ([]agui.Event, error) {
+func HeldEvents(interrupts []agui.Interrupt, calls []string) ([]agui.Event, error) {
 	var events []agui.Event
-	for _, q := range questions {
-		value, err := json.Marshal(q)
+	for _, i := range interrupts {
+		value, err := json.Marshal(i)
 		if err != nil {
 			return nil, fmt.Errorf("stream: encode question: %w", err)
 		}
@@ -39,7 +39,7 @@ func HeldEvents(questions []agui.Interrupt, calls []string) ([]agui.Event, error
 
 // ParseHeld returns the interrupts and the client tool calls from the events of an open record. It
 // is the inverse of HeldEvents and ignores other events.
-func ParseHeld(events [][]byte) (questions []agui.Interrupt, calls []string, err error) {
+func ParseHeld(events [][]byte) (interrupts []agui.Interrupt, calls []string, err error) {
 	for _, raw := range events {
 		if agui.TypeOf(raw) != agui.EventCustom {
 			continue
@@ -51,16 +51,16 @@ func ParseHeld(events [][]byte) (questions []agui.Interrupt, calls []string, err
 		custom, ok := e.(*agui.Custom)
 		switch {
 		case ok && custom.Name == CustomApproval:
-			var q agui.Interrupt
-			if err := json.Unmarshal(custom.Value, &q); err != nil {
+			var i agui.Interrupt
+			if err := json.Unmarshal(custom.Value, &i); err != nil {
 				return nil, nil, fmt.Errorf("stream: question: %w", err)
 			}
-			questions = append(questions, q)
+			interrupts = append(interrupts, i)
 		case ok && custom.Name == CustomToolCalls:
 			if err := json.Unmarshal(custom.Value, &calls); err != nil {
 				return nil, nil, fmt.Errorf("stream: calls: %w", err)
 			}
 		}
 	}
-	return questions, calls, nil
+	return interrupts, calls, nil
 }
