@@ -93,6 +93,6 @@ func speak(p stream.Profile, e agui.Event) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, spoken, err := view.Speak(p, e.EventType(), raw)
+	_, spoken, err := view.Downgrade(p, e.EventType(), raw)
 	return spoken, err
 }

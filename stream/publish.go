@@ -129,7 +129,7 @@ func lastSeq(r *Record) uint64 {
 }
 
 // publish sends one message with the expected last sequence of its subject, and waits at most
-// publishPatience for the acknowledgement. The client library's retries are off: they would not
+// publishTimeout for the acknowledgement. The client library's retries are off: they would not
 // look at the lane in between.
 func (l *Log) publish(ctx context.Context, msg *nats.Msg, expected uint64) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)

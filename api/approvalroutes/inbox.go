@@ -237,7 +237,7 @@ func (s *Routes) pumpFeed(ctx context.Context, feed *inbox.Feed, q *inbox.Filter
 		switch {
 		// nil: no event within feedWait
 		case err != nil, m == nil:
-		case q.Picks(&m.Event):
+		case q.Matches(&m.Event):
 			if err = to.Event(m.Cursor.String(), m.JSON); err == nil {
 				err = to.Flush()
 			}

@@ -115,7 +115,7 @@ func (s *Sockets) Serve(c *gin.Context) {
 	}
 	defer s.counter.leave()
 	conn, err := socket.Upgrade(c.Writer, c.Request, socket.Options{
-		Subprotocol: subprotocol, MaxMessage: s.MaxMessage, MessageTime: s.MessageTime, Heartbeat: s.Heartbeat, Patience: s.Patience,
+		Subprotocol: subprotocol, MaxMessage: s.MaxMessage, MessageTime: s.MessageTime, Heartbeat: s.Heartbeat, WriteTimeout: s.Patience,
 	})
 	var refused *socket.HandshakeError
 	switch {

@@ -14,13 +14,13 @@ type Headers struct {
 
 // principal reads the principal from the headers. A header that occurs twice is an error: one of
 // the two may be the client's, which the proxy has passed on.
-func (n Headers) principal(h http.Header) (Principal, error) {
+func (names Headers) principal(h http.Header) (Principal, error) {
 	p := Principal{Tenant: TenantDefault}
-	subject, err := single(h, n.Subject)
+	subject, err := single(h, names.Subject)
 	if err != nil {
 		return p, err
 	}
-	roles, err := single(h, n.Roles)
+	roles, err := single(h, names.Roles)
 	if err != nil {
 		return p, err
 	}
@@ -30,8 +30,8 @@ func (n Headers) principal(h http.Header) (Principal, error) {
 			p.Roles = append(p.Roles, role)
 		}
 	}
-	if n.Tenant != "" {
-		p.Tenant, err = single(h, n.Tenant)
+	if names.Tenant != "" {
+		p.Tenant, err = single(h, names.Tenant)
 	}
 	return p, err
 }

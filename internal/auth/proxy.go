@@ -16,31 +16,31 @@ type Proxy struct {
 }
 
 // Authenticate implements Authenticator.
-func (a *Proxy) Authenticate(r *http.Request) (Identity, error) {
+func (p *Proxy) Authenticate(r *http.Request) (Identity, error) {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !a.trusts(peer.Addr()) {
+	if err != nil || !p.trusts(peer.Addr()) {
 		return Identity{}, &UntrustedError{
 			Detail: "the request does not come from one of the proxies in PERDURE_AUTH_PROXIES",
 			Reason: r.RemoteAddr + " is not a trusted proxy",
 		}
 	}
-	p, err := a.Headers.principal(r.Header)
+	principal, err := p.Headers.principal(r.Header)
 	switch {
 	case err != nil:
 		return Identity{}, err
-	case p.Subject == "":
-		return Identity{}, fmt.Errorf("%w: %s is empty", ErrNoCredentials, a.Headers.Subject)
-	case p.Tenant == "":
-		return Identity{}, fmt.Errorf("%w: %s is empty", ErrNoCredentials, a.Headers.Tenant)
+	case principal.Subject == "":
+		return Identity{}, fmt.Errorf("%w: %s is empty", ErrNoCredentials, p.Headers.Subject)
+	case principal.Tenant == "":
+		return Identity{}, fmt.Errorf("%w: %s is empty", ErrNoCredentials, p.Headers.Tenant)
 	}
-	return Identity{Principal: p}, nil
+	return Identity{Principal: principal}, nil
 }
 
 // trusts reports whether a peer is in one of the trusted networks.
-func (a *Proxy) trusts(addr netip.Addr) bool {
+func (p *Proxy) trusts(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("") // netip.Prefix.Contains is false for mapped addresses and zones
-	for _, p := range a.Trusted {
-		if p.Contains(addr) {
+	for _, prefix := range p.Trusted {
+		if prefix.Contains(addr) {
 			return true
 		}
 	}

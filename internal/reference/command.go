@@ -70,9 +70,9 @@ func writeCommand(b *strings.Builder, c *cobra.Command, shared map[string]*pflag
 			}
 		})
 	}
-	some := false
-	own(func(*pflag.Flag) { some = true })
-	if some {
+	hasFlags := false
+	own(func(*pflag.Flag) { hasFlags = true })
+	if hasFlags {
 		b.WriteByte('\n')
 		writeFlags(b, own)
 	}

@@ -67,11 +67,11 @@ func writeRows(b *strings.Builder, prefix string, schema node, required ...strin
 		fmt.Fprintf(b, "| `%s%s`%s | %s | %s |\n", prefix, m.name, optional, typeOf(m.value), m.value.described())
 		// Inline alternatives and items have no section of their own, so their members are rows of
 		// this table.
-		for _, of := range append(m.value.get("oneOf").items(), m.value) {
-			if of.text("$ref") == "" {
-				writeRows(b, prefix+m.name+".", of)
+		for _, alternative := range append(m.value.get("oneOf").items(), m.value) {
+			if alternative.text("$ref") == "" {
+				writeRows(b, prefix+m.name+".", alternative)
 			}
-			if items := of.get("items"); items.text("$ref") == "" {
+			if items := alternative.get("items"); items.text("$ref") == "" {
 				writeRows(b, prefix+m.name+"[].", items)
 			}
 		}
@@ -137,8 +137,8 @@ func kindOf(schema node) string {
 	if kind := schema.text("type"); kind != "" {
 		kinds = []string{kind}
 	}
-	for _, of := range schema.get("oneOf").items() {
-		if kind := typeOf(of); !slices.Contains(kinds, kind) && (len(kinds) == 0 || schema.text("type") == "") {
+	for _, alternative := range schema.get("oneOf").items() {
+		if kind := typeOf(alternative); !slices.Contains(kinds, kind) && (len(kinds) == 0 || schema.text("type") == "") {
 			kinds = append(kinds, kind)
 		}
 	}

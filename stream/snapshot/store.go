@@ -117,7 +117,7 @@ var errBasePurged = errors.New("snapshot: the thread was purged")
 
 // foldFrom adds the records of a thread up to seq to a base. It reads the last record of the base
 // again: a purge removes all records, so a base without its last record is of another conversation
-// (errVoid).
+// (errBasePurged).
 func (s *Store) foldFrom(ctx context.Context, t stream.Thread, base *Snapshot, seq uint64) (*Snapshot, error) {
 	f, reachedBase := newFolder(s.log, base), base.Seq == 0
 	for r, err := range s.log.Records(ctx, s.log.ThreadSubject(t)+".>", max(base.Seq, 1), seq) {

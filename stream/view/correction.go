@@ -1,37 +1,36 @@
 package view
 
 import (
-	"context"
-	"maps"
 	"slices"
 
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// A snapshot corrects the messages and the state that a client has. This file makes snapshots of
-// the conversation, of its beginning, and of the state, for one reader: with the hidden attempts
-// left out, and in a form that clients of both generations apply completely.
-//
-// Clients merge a MESSAGES_SNAPSHOT by message ID. They keep reasoning and activities that the
-// snapshot lacks, unless it has a message of that kind, and they leave known messages in their
-// places.
-
-// add adds another residue, without its kept messages.
-func (t *residue) add(more residue) {
-	for _, id := range more.reasoningIDs {
-		t.reasoning(id)
-	}
-	for _, m := range more.activities {
-		t.activity(m.ID, m.ActivityType)
-	}
-	t.state = t.state || more.state
+// correction is what a snapshot has to correct on a client. A MESSAGES_SNAPSHOT removes most
+// messages by lacking them. But clients keep reasoning and activities that a snapshot lacks, if it
+// has none of that kind, and no MESSAGES_SNAPSHOT changes the state.
+type correction struct {
+	reasoningIDs     []string       // IDs of reasoning messages to remove
+	activities       []agui.Message // activities to remove, without content
+	appended         []agui.Message // messages that follow the conversation in the snapshot
+	needsState       bool           // a STATE_SNAPSHOT follows
+	withOpenMessages bool           // the snapshot contains the open messages of other agents, which are writing
 }
 
-// note adds the residue of an event of an attempt that is hidden from the reader: the client may
-// have it from an earlier connection.
-func (t *residue) note(raw []byte) error {
+// merge adds another correction, without its appended messages.
+func (c *correction) merge(other correction) {
+	for _, id := range other.reasoningIDs {
+		c.addReasoning(id)
+	}
+	for _, m := range other.activities {
+		c.addActivity(m.ID, m.ActivityType)
+	}
+	c.needsState = c.needsState || other.needsState
+}
+
+// addHidden adds what an event of an attempt leaves that is hidden from the reader: the client may
+// have the event from an earlier connection.
+func (c *correction) addHidden(raw []byte) error {
 	switch agui.TypeOf(raw) {
 	case agui.EventReasoningMessageStart, agui.EventActivitySnapshot:
 	default:
@@ -43,224 +42,24 @@ func (t *residue) note(raw []byte) error {
 	}
 	switch e := e.(type) {
 	case *agui.ReasoningMessageStart:
-		t.reasoning(e.MessageID)
+		c.addReasoning(e.MessageID)
 	case *agui.ActivitySnapshot:
-		t.activity(e.MessageID, e.ActivityType)
+		c.addActivity(e.MessageID, e.ActivityType)
 	}
 	return nil
 }
 
-// reasoning adds a reasoning message, once.
-func (t *residue) reasoning(id string) {
-	if !slices.Contains(t.reasoningIDs, id) {
-		t.reasoningIDs = append(t.reasoningIDs, id)
+// addReasoning adds a reasoning message, once.
+func (c *correction) addReasoning(id string) {
+	if !slices.Contains(c.reasoningIDs, id) {
+		c.reasoningIDs = append(c.reasoningIDs, id)
 	}
 }
 
-// activity adds an activity, once.
-func (t *residue) activity(id, activityType string) {
-	if slices.ContainsFunc(t.activities, func(m agui.Message) bool { return m.ID == id }) {
+// addActivity adds an activity, once.
+func (c *correction) addActivity(id, activityType string) {
+	if slices.ContainsFunc(c.activities, func(m agui.Message) bool { return m.ID == id }) {
 		return
 	}
-	t.activities = append(t.activities, emptyActivity(id, activityType))
-}
-
-// emptyActivity returns an activity with an empty object as its content.
-func emptyActivity(id, activityType string) agui.Message {
-	return agui.Message{ID: id, Role: agui.RoleActivity, ActivityType: activityType, Content: agui.ObjectContent(snapshot.EmptyState)}
-}
-
-// emptyReasoning returns a reasoning message without text.
-func emptyReasoning(id string) agui.Message {
-	return agui.Message{ID: id, Role: agui.RoleReasoning, Content: agui.TextContent("")}
-}
-
-// correct gives the client that sent the run's input the conversation and the state that the run
-// really begins with, if they differ from the client's. A snapshot does not reorder the messages of
-// a client. So if the client's list has another order, a snapshot of the messages before the first
-// difference comes first: the client drops the others, and gets them back in the right order.
-func (p *Projection) correct(ctx context.Context, seq uint64, o *stream.Opening) error {
-	if !o.Accepted.Differs {
-		if o.StateKept {
-			return p.emitState(ctx, seq)
-		}
-		return nil
-	}
-	if o.Accepted.Moved {
-		if err := p.emitFirst(ctx, seq, o.Accepted.Unmoved); err != nil {
-			return err
-		}
-	}
-	return p.emitSnapshots(ctx, seq, residue{state: true})
-}
-
-// emitFirst emits a snapshot of the first n entries of the conversation at a record.
-func (p *Projection) emitFirst(ctx context.Context, seq uint64, n int) error {
-	if !p.due() {
-		p.index++
-		return nil
-	}
-	r, err := p.store.At(ctx, p.run.Thread, seq)
-	if err != nil {
-		return err
-	}
-	first, err := p.beginning(r, n)
-	if err != nil {
-		return err
-	}
-	return p.emit(first)
-}
-
-// unplacedID is the ID of the empty messages that make a client drop its reasoning and activities
-// until the next snapshot.
-const unplacedID = "perdure.unplaced"
-
-// beginning makes a snapshot of the first n entries, for clients that then drop all other messages
-// and get them back with the next snapshot. Clients keep reasoning and activities that a snapshot
-// lacks unless it has some of that kind. So the snapshot has an empty message of each kind that
-// only the other entries have. The next snapshot, which has those entries, removes the empty
-// message.
-func (p *Projection) beginning(r *snapshot.Snapshot, n int) (*agui.MessagesSnapshot, error) {
-	n = min(n, len(r.Entries))
-	messages, rest := snapshot.AppendShown(nil, r.Entries[:n]), snapshot.AppendShown(nil, r.Entries[n:])
-	if snapshot.HasRole(rest, agui.RoleReasoning) && !snapshot.HasRole(messages, agui.RoleReasoning) {
-		messages = append(messages, emptyReasoning(unplacedID+".reasoning"))
-	}
-	if p.profile != stream.Profile0 {
-		complete, err := completeFor(messages, rest)
-		return &agui.MessagesSnapshot{BaseEvent: agui.BaseEvent{Metadata: complete}, Messages: messages}, err
-	}
-	if snapshot.HasRole(rest, agui.RoleActivity) && !snapshot.HasRole(messages, agui.RoleActivity) {
-		messages = append(messages, emptyActivity(unplacedID+".activity", unplacedID))
-	}
-	return &agui.MessagesSnapshot{Messages: messages}, nil
-}
-
-// emitSnapshots emits a MESSAGES_SNAPSHOT as of a record, and a STATE_SNAPSHOT if the residue has
-// changes of the state. The residue's messages are retracted.
-func (p *Projection) emitSnapshots(ctx context.Context, seq uint64, back residue) error {
-	if !p.due() {
-		p.index++
-	} else if err := p.emitMessages(ctx, seq, back); err != nil {
-		return err
-	}
-	if back.state {
-		return p.emitState(ctx, seq)
-	}
-	return nil
-}
-
-// emitMessages computes and emits the MESSAGES_SNAPSHOT of emitSnapshots.
-func (p *Projection) emitMessages(ctx context.Context, seq uint64, back residue) error {
-	r, err := p.store.At(ctx, p.run.Thread, seq)
-	if err != nil {
-		return err
-	}
-	if back.othersWriting {
-		said, err := p.openMessages(ctx)
-		if err != nil {
-			return err
-		}
-		back.kept = append(back.kept, said...)
-	}
-	snapshot, err := p.conversation(r, back)
-	if err != nil {
-		return err
-	}
-	return p.emit(snapshot)
-}
-
-// openMessages returns the messages that agents are still writing on other lanes, as far as the
-// reader was shown them: later events append to them. It reads the records of those lanes again.
-func (p *Projection) openMessages(ctx context.Context) ([]agui.Message, error) {
-	var all []agui.Message
-	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
-		v := p.lanes[lane]
-		if v.shown == (stream.Position{}) || !lane.IsAgentLane() {
-			continue
-		}
-		said := agui.NewReducer(nil, nil)
-		for rec, err := range p.store.Log().Records(ctx, p.store.Log().LaneSubject(p.run, lane), v.from, p.record) {
-			if err != nil {
-				return nil, err
-			}
-			if rec.Writer != v.writer {
-				continue
-			}
-			if err := stream.ApplyEvents(ctx, said, rec, p.hides); err != nil {
-				return nil, err
-			}
-		}
-		for _, m := range said.Messages() {
-			if m.Role != agui.RoleActivity { // Snapshot.MessagesFor has pending activities
-				all = append(all, m)
-			}
-		}
-	}
-	return all, nil
-}
-
-// conversation makes a snapshot of the conversation that the reader is to have. Clients keep
-// reasoning and activities that a snapshot lacks unless it has some of that kind, so retracted ones
-// are sent empty where needed. For clients of AG-UI 1.x the metadata names the activity types that
-// the snapshot is complete for.
-func (p *Projection) conversation(r *snapshot.Snapshot, back residue) (*agui.MessagesSnapshot, error) {
-	messages := append(r.MessagesFor(p.superseded), back.kept...)
-	if !snapshot.HasRole(messages, agui.RoleReasoning) {
-		for _, id := range back.reasoningIDs {
-			messages = append(messages, emptyReasoning(id))
-		}
-	}
-	if p.profile != stream.Profile0 {
-		complete, err := completeFor(messages, back.activities)
-		return &agui.MessagesSnapshot{BaseEvent: agui.BaseEvent{Metadata: complete}, Messages: messages}, err
-	}
-	if !snapshot.HasRole(messages, agui.RoleActivity) {
-		messages = append(messages, back.activities...)
-	}
-	return &agui.MessagesSnapshot{Messages: messages}, nil
-}
-
-// lacks reports whether one of some messages has a role that no message of messages has.
-func lacks(messages, some []agui.Message) bool {
-	return slices.ContainsFunc(some, func(m agui.Message) bool { return !snapshot.HasRole(messages, m.Role) })
-}
-
-// completeFor returns the metadata that names the activity types which a snapshot has or retracts;
-// nil = there are none. The snapshot does not speak for other types: a client may have made such
-// activities itself.
-func completeFor(messages, retracted []agui.Message) (agui.Metadata, error) {
-	var types []string
-	for _, m := range slices.Concat(messages, retracted) {
-		if m.Role == agui.RoleActivity && !slices.Contains(types, m.ActivityType) {
-			types = append(types, m.ActivityType)
-		}
-	}
-	if types == nil {
-		return nil, nil
-	}
-	return agui.SnapshotActivities(types)
-}
-
-// emitState emits a STATE_SNAPSHOT as of a record, with the changes of open attempts that the
-// reader is shown.
-func (p *Projection) emitState(ctx context.Context, seq uint64) error {
-	if !p.due() {
-		p.index++
-		return nil
-	}
-	r, err := p.store.At(ctx, p.run.Thread, seq)
-	if err != nil {
-		return err
-	}
-	return p.emit(&agui.StateSnapshot{Snapshot: r.StateFor(p.superseded)})
-}
-
-// due reports whether the next event would become a frame. If it is only counted, callers advance
-// the index and compute no snapshot.
-func (p *Projection) due() bool {
-	if p.joining {
-		return false
-	}
-	return p.resume.Before(stream.Position{Seq: p.record, Index: p.index + 1})
+	c.activities = append(c.activities, emptyActivity(id, activityType))
 }

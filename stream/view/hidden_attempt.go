@@ -12,40 +12,40 @@ import (
 // the rest of it; one that was shown a part gets a retraction of that part. When the reader
 // reconnects, the cursor is all that the server knows of the shown part.
 
-// hides reports whether an event of an attempt is hidden from this reader, because the attempt is
-// known to be superseded. at is the event's position, writer the attempt.
-func (p *Projection) hides(writer string, at stream.Position) bool {
+// isHidden reports whether an event of an attempt is hidden from this reader, because the attempt
+// is known to be superseded. at is the event's position, writer the attempt.
+func (p *Projection) isHidden(writer string, position stream.Position) bool {
 	end, superseded := p.superseded[writer]
 	switch {
 	case !superseded:
 		return false
-	case p.joining || end < p.resume.Seq: // the retraction, if any, was shown before the cursor
+	case p.joining || end < p.resumeAfter.Seq: // the retraction, if any, was shown before the cursor
 		return true
 	}
 	if i := slices.IndexFunc(p.unseen, func(u stream.Unseen) bool { return end <= u.SupersededAt }); i >= 0 {
-		return p.unseen[i].Shown.Before(at)
+		return p.unseen[i].Shown.Before(position)
 	}
 	// A reader at the record that superseded the attempt, outside a retraction, was shown nothing
 	// of it.
-	return end == p.resume.Seq || p.resume.Before(at)
+	return end == p.resumeAfter.Seq || p.resumeAfter.Before(position)
 }
 
-// outstanding returns Cursor.Unseen for the current record. retraction is the entry of a retraction
-// that is shown at this record; it comes first.
+// unseenEntries returns Cursor.Unseen for the current record. retraction is the entry of a
+// retraction that is shown at this record; it comes first.
 //
 // An attempt needs an entry as soon as one of its events is hidden. An attempt without a hidden
 // event needs one if it is superseded before such an attempt, because an entry is about all
 // attempts up to its record. Attempts share an entry as long as one position divides, for each of
 // them, the shown events from the hidden ones. Beyond stream.MaxUnseen the last entry is extended,
 // and is not exact.
-func (p *Projection) outstanding(retraction ...stream.Unseen) []stream.Unseen {
+func (p *Projection) unseenEntries(retraction ...stream.Unseen) []stream.Unseen {
 	unseen := retraction
-	var until stream.Position // bound of the last entry's Shown; zero after a retraction, whose entry no attempt shares
+	var hiddenBound stream.Position // bound of the last entry's Shown; zero after a retraction, whose entry no attempt shares
 	for _, v := range p.pendingSupersessions() {
 		if last := len(unseen) - 1; last >= 0 {
-			behind, before := later(unseen[last].Shown, v.shown), earlier(until, v.hiddenFrom())
-			if behind.Before(before) {
-				unseen[last], until = stream.Unseen{Shown: behind, SupersededAt: v.supersededAt}, before
+			shown, bound := later(unseen[last].Shown, v.shown), earlier(hiddenBound, v.hiddenFrom())
+			if shown.Before(bound) {
+				unseen[last], hiddenBound = stream.Unseen{Shown: shown, SupersededAt: v.supersededAt}, bound
 				continue
 			}
 			if len(unseen) == stream.MaxUnseen {
@@ -53,7 +53,7 @@ func (p *Projection) outstanding(retraction ...stream.Unseen) []stream.Unseen {
 				continue
 			}
 		}
-		unseen, until = append(unseen, stream.Unseen{Shown: v.shown, SupersededAt: v.supersededAt}), v.hiddenFrom()
+		unseen, hiddenBound = append(unseen, stream.Unseen{Shown: v.shown, SupersededAt: v.supersededAt}), v.hiddenFrom()
 	}
 	return unseen
 }
@@ -62,17 +62,17 @@ func (p *Projection) outstanding(retraction ...stream.Unseen) []stream.Unseen {
 // earliest first, up to the last one with a hidden event. Further ones are left out, because which
 // of them are known depends on when the reader attached, and a cursor must not depend on that.
 func (p *Projection) pendingSupersessions() []*laneView {
-	var dying []*laneView
+	var pending []*laneView
 	for _, v := range p.lanes {
 		if v.supersededAt > p.record {
-			dying = append(dying, v)
+			pending = append(pending, v)
 		}
 	}
-	slices.SortFunc(dying, func(v, w *laneView) int { return cmp.Compare(v.supersededAt, w.supersededAt) })
-	for len(dying) > 0 && dying[len(dying)-1].hidden == (stream.Position{}) {
-		dying = dying[:len(dying)-1]
+	slices.SortFunc(pending, func(v, w *laneView) int { return cmp.Compare(v.supersededAt, w.supersededAt) })
+	for len(pending) > 0 && pending[len(pending)-1].hidden == (stream.Position{}) {
+		pending = pending[:len(pending)-1]
 	}
-	return dying
+	return pending
 }
 
 // later returns the later of two positions.

@@ -53,51 +53,51 @@ func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 	if !p.joining || p.started == nil {
 		return nil, nil
 	}
-	open, err := p.openItems()
+	items, err := p.openItems()
 	if err != nil {
 		return nil, err
 	}
-	snapshots, err := p.snapshots(ctx, open)
+	snapshots, err := p.snapshots(ctx, items)
 	if err != nil {
 		return nil, err
 	}
-	last, err := p.last()
+	last, err := p.terminalEvents()
 	if err != nil {
 		return nil, err
 	}
-	held, err := p.held(ctx)
+	held, err := p.heldEvents(ctx)
 	if err != nil {
 		return nil, err
 	}
-	at := stream.Position{Seq: p.record, Index: max(p.index, 0)}
+	position := stream.Position{Seq: p.record, Index: max(p.index, 0)}
 	if p.terminal { // the records between the first and the last were not read, so the index is unknown
-		at.Index = stream.MaxIndex
+		position.Index = stream.MaxIndex
 	}
-	p.joining, p.resume, p.cursorUnseen, p.retracted = false, at, nil, residue{}
+	p.joining, p.resumeAfter, p.cursorUnseen, p.retracted = false, position, nil, correction{}
 	for _, v := range p.lanes {
-		v.said = nil
+		v.events = nil
 	}
-	frames, err := p.uncursoredFrames(slices.Concat([][]byte{p.started}, snapshots, open.encoded, held, last)...)
+	frames, err := p.uncursoredFrames(slices.Concat([][]byte{p.started}, snapshots, items.encoded, held, last)...)
 	if err != nil {
 		return nil, err
 	}
-	frames[len(frames)-1].Cursor = p.cursor(at)
+	frames[len(frames)-1].Cursor = p.cursor(position)
 	return frames, nil
 }
 
 // openItems are the events of a prelude that repeat open steps, subagents and messages.
 type openItems struct {
 	encoded [][]byte
-	// kept are the messages among them that a client with an old list may have, and that a snapshot
-	// would not remove from it: reasoning, and the activities before the step's first text. Each is
-	// empty.
-	kept []agui.Message
+	// placeholders are the messages among them that a client with an old list may have, and that a
+	// snapshot would not remove from it: reasoning, and the activities before the step's first
+	// text. Each is empty.
+	placeholders []agui.Message
 }
 
-// keep adds a message to kept, once.
-func (o *openItems) keep(m agui.Message) {
-	if !slices.ContainsFunc(o.kept, func(k agui.Message) bool { return k.ID == m.ID }) {
-		o.kept = append(o.kept, m)
+// addPlaceholder adds a message to placeholders, once.
+func (o *openItems) addPlaceholder(m agui.Message) {
+	if !slices.ContainsFunc(o.placeholders, func(k agui.Message) bool { return k.ID == m.ID }) {
+		o.placeholders = append(o.placeholders, m)
 	}
 }
 
@@ -112,16 +112,16 @@ func (p *Projection) openItems() (openItems, error) {
 	if err != nil {
 		return items, err
 	}
-	spoken := false
+	hasText := false
 	for _, e := range agui.Compact(events) {
 		switch e := e.(type) {
 		case *agui.TextMessageStart, *agui.ToolCallStart:
-			spoken = true
+			hasText = true
 		case *agui.ReasoningMessageStart:
-			items.keep(emptyReasoning(e.MessageID))
+			items.addPlaceholder(emptyReasoning(e.MessageID))
 		case *agui.ActivitySnapshot:
-			if !spoken {
-				items.keep(emptyActivity(e.MessageID, e.ActivityType))
+			if !hasText {
+				items.addPlaceholder(emptyActivity(e.MessageID, e.ActivityType))
 			}
 		}
 		raw, err := agui.Encode(e)
@@ -146,10 +146,10 @@ func (p *Projection) openEvents() ([]agui.Event, error) {
 		if s.ended != nil {
 			events = append(events, s.ended)
 		}
-		all = append(all, placed{s.at, events})
+		all = append(all, placed{s.position, events})
 	}
 	for lane, v := range p.lanes {
-		for _, s := range v.said {
+		for _, s := range v.events {
 			if inSnapshots(lane, agui.TypeOf(s.event)) {
 				continue
 			}
@@ -157,7 +157,7 @@ func (p *Projection) openEvents() ([]agui.Event, error) {
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, placed{s.at, []agui.Event{e}})
+			all = append(all, placed{s.position, []agui.Event{e}})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b placed) int {
@@ -178,44 +178,44 @@ func (p *Projection) openEvents() ([]agui.Event, error) {
 // snapshot has the reasoning message, empty. The same holds for activities, and for messages of a
 // superseded attempt, because the next attempt uses the same IDs. Clients that store and replay
 // events then need one more snapshot at the run's end (heal).
-func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, error) {
-	r, err := p.store.At(ctx, p.run.Thread, p.record)
+func (p *Projection) snapshots(ctx context.Context, items openItems) ([][]byte, error) {
+	snap, err := p.store.At(ctx, p.run.Thread, p.record)
 	if err != nil {
 		return nil, err
 	}
-	r = r.WithoutAgentActivities()
-	back := p.retracted
-	there := r.MessagesFor(p.superseded)
-	if lacks(there, open.kept) {
-		back.kept = open.kept
+	snap = snap.WithoutAgentActivities()
+	c := p.retracted
+	shownMessages := snap.MessagesFor(p.superseded)
+	if lacksRole(shownMessages, items.placeholders) {
+		c.appended = items.placeholders
 	}
-	if !snapshot.HasRole(there, agui.RoleReasoning) && (len(back.reasoningIDs) > 0 || snapshot.HasRole(back.kept, agui.RoleReasoning)) {
+	if !snapshot.HasRole(shownMessages, agui.RoleReasoning) && (len(c.reasoningIDs) > 0 || snapshot.HasRole(c.appended, agui.RoleReasoning)) {
 		p.heal = true
 	}
-	back.add(cutResidue(r))
-	whole, err := p.conversation(r, back)
+	c.merge(cutCorrection(snap))
+	conversation, err := p.conversationSnapshot(snap, c)
 	if err != nil {
 		return nil, err
 	}
-	events := []agui.Event{whole, &agui.StateSnapshot{Snapshot: r.StateFor(p.superseded)}}
-	unmoved := len(snapshot.AppendShown(nil, r.Entries[:min(r.Unmoved, len(r.Entries))]))
-	if r.Moved && unmoved < len(whole.Messages) { // a snapshot doesn't reorder what an old list has
-		first, err := p.beginning(r, r.Unmoved)
+	events := []agui.Event{conversation, &agui.StateSnapshot{Snapshot: snap.StateFor(p.superseded)}}
+	unmoved := len(snapshot.AppendShown(nil, snap.Entries[:min(snap.Unmoved, len(snap.Entries))]))
+	if snap.Moved && unmoved < len(conversation.Messages) { // a snapshot doesn't reorder what an old list has
+		beginning, err := p.beginningSnapshot(snap, snap.Unmoved)
 		if err != nil {
 			return nil, err
 		}
-		events = append([]agui.Event{first}, events...)
+		events = append([]agui.Event{beginning}, events...)
 	}
 	return encodeAll(events)
 }
 
-// last returns the events of the terminal record, in their form as history if the run is history;
-// nil = the run has not ended.
-func (p *Projection) last() ([][]byte, error) {
+// terminalEvents returns the events of the terminal record, in their form as history if the run is
+// history; nil = the run has not ended.
+func (p *Projection) terminalEvents() ([][]byte, error) {
 	if !p.terminal || !p.history {
-		return p.ended, nil
+		return p.lastEvents, nil
 	}
-	events := slices.Clone(p.ended)
+	events := slices.Clone(p.lastEvents)
 	for i, raw := range events {
 		e, err := p.asHistory(raw)
 		if err != nil {
@@ -230,11 +230,11 @@ func (p *Projection) last() ([][]byte, error) {
 // RUN_ERROR as an error that happens now, so an old one becomes RUN_FINISHED, with its code and
 // message in the metadata. Other events stay as they are.
 func (p *Projection) asHistory(raw []byte) ([]byte, error) {
-	kind, spoken, err := Speak(p.profile, agui.TypeOf(raw), raw)
+	kind, encoded, err := Downgrade(p.profile, agui.TypeOf(raw), raw)
 	if err != nil || kind != agui.EventRunError {
 		return raw, err
 	}
-	e, err := agui.Decode(spoken)
+	e, err := agui.Decode(encoded)
 	if err != nil {
 		return nil, err
 	}
@@ -242,11 +242,11 @@ func (p *Projection) asHistory(raw []byte) ([]byte, error) {
 	if !ok {
 		return raw, nil
 	}
-	how, err := json.Marshal(map[string]string{"code": failed.Code, "message": failed.Message})
+	errorInfo, err := json.Marshal(map[string]string{"code": failed.Code, "message": failed.Message})
 	if err != nil {
 		return nil, err
 	}
-	metadata := agui.Metadata{"perdure.error": how}
+	metadata := agui.Metadata{"perdure.error": errorInfo}
 	for name, value := range failed.Metadata { // for instance the usage and the cost of the run
 		if name != "perdure.error" {
 			metadata[name] = value
@@ -262,7 +262,7 @@ func (p *Projection) asHistory(raw []byte) ([]byte, error) {
 func (p *Projection) uncursoredFrames(events ...[]byte) ([]Frame, error) {
 	frames := make([]Frame, 0, len(events))
 	for _, raw := range events {
-		kind, event, err := Speak(p.profile, agui.TypeOf(raw), raw)
+		kind, event, err := Downgrade(p.profile, agui.TypeOf(raw), raw)
 		if err != nil {
 			return nil, err
 		}
@@ -271,17 +271,17 @@ func (p *Projection) uncursoredFrames(events ...[]byte) ([]Frame, error) {
 	return frames, nil
 }
 
-// held returns the events for the interrupts and client tool calls that the run is held for. They
-// are read from the snapshot: earlier ones may have been decided since.
-func (p *Projection) held(ctx context.Context) ([][]byte, error) {
+// heldEvents returns the events for the interrupts and client tool calls that the run is held for.
+// They are read from the snapshot: earlier ones may have been decided since.
+func (p *Projection) heldEvents(ctx context.Context) ([][]byte, error) {
 	if p.terminal {
 		return nil, nil
 	}
-	r, err := p.store.At(ctx, p.run.Thread, p.record)
-	if err != nil || r.Sealed || r.Run != stream.Token(p.run.ID) {
+	snap, err := p.store.At(ctx, p.run.Thread, p.record)
+	if err != nil || snap.Sealed || snap.Run != stream.Token(p.run.ID) {
 		return nil, err
 	}
-	events, err := stream.HeldEvents(r.Interrupts, r.ClientCalls)
+	events, err := stream.HeldEvents(snap.Interrupts, snap.ClientCalls)
 	if err != nil {
 		return nil, err
 	}

@@ -8,27 +8,10 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// hide notes that an event is hidden from the reader. Only the first position counts: later events
-// of the attempt are hidden as well.
-func (v *laneView) hide(at stream.Position) {
-	if v.hidden == (stream.Position{}) {
-		v.hidden = at
-	}
-}
-
-// hiddenFrom returns the position of the attempt's first hidden event; the maximum = none is
-// hidden.
-func (v *laneView) hiddenFrom() stream.Position {
-	if v.hidden == (stream.Position{}) {
-		return stream.Position{Seq: math.MaxUint64}
-	}
-	return v.hidden
-}
-
-// heldEvent is an event of an open attempt, and its position in the log.
-type heldEvent struct {
-	at    stream.Position
-	event []byte
+// shownEvent is an event of an open attempt, and its position in the log.
+type shownEvent struct {
+	position stream.Position
+	event    []byte
 }
 
 // laneView is what a reader was shown of the unfinished attempt that holds a lane: how far, and
@@ -41,21 +24,39 @@ type laneView struct {
 	wrote        bool            // the attempt has logged events, shown or not
 	shown        stream.Position // the last event that the reader was shown; zero = none
 	hidden       stream.Position // the first event that is hidden from the reader; zero = none so far
-	residue      residue         // which the shown events leave on a client
+	correction   correction      // of the shown events, if they are retracted
 
 	texts, calls, reasonings, spans []string // IDs of open messages and calls, in the order of their beginning
 
-	said []heldEvent // all shown events of the attempt, for the prelude; nil after it
+	events []shownEvent // all shown events of the attempt, for the prelude; nil after it
 }
 
-// track notes which messages a shown event opens and closes, and the residue that it leaves.
+// hide notes that an event is hidden from the reader. Only the first position counts: later events
+// of the attempt are hidden as well.
+func (v *laneView) hide(position stream.Position) {
+	if v.hidden == (stream.Position{}) {
+		v.hidden = position
+	}
+}
+
+// hiddenFrom returns the position of the attempt's first hidden event; the maximum = none is
+// hidden.
+func (v *laneView) hiddenFrom() stream.Position {
+	if v.hidden == (stream.Position{}) {
+		return stream.Position{Seq: math.MaxUint64}
+	}
+	return v.hidden
+}
+
+// track notes which messages a shown event opens and closes, and what a retraction of it has to
+// correct.
 func (v *laneView) track(raw []byte) error {
 	kind := agui.TypeOf(raw)
 	switch kind {
 	case agui.EventTextMessageContent, agui.EventToolCallArgs, agui.EventReasoningMessageContent:
 		return nil // one for every token: it opens and closes nothing, so do not decode it
 	case agui.EventStateSnapshot, agui.EventStateDelta:
-		v.residue.state = true
+		v.correction.needsState = true
 		return nil
 	}
 	e, err := agui.Decode(raw)
@@ -77,9 +78,9 @@ func (v *laneView) track(raw []byte) error {
 		v.spans = without(v.spans, e.MessageID)
 	case *agui.ReasoningMessageStart:
 		v.reasonings = append(v.reasonings, e.MessageID)
-		v.residue.reasoningIDs = append(v.residue.reasoningIDs, e.MessageID)
+		v.correction.reasoningIDs = append(v.correction.reasoningIDs, e.MessageID)
 	case *agui.ActivitySnapshot:
-		v.residue.activity(e.MessageID, e.ActivityType)
+		v.correction.addActivity(e.MessageID, e.ActivityType)
 	case *agui.ReasoningMessageEnd:
 		v.reasonings = without(v.reasonings, e.MessageID)
 	}

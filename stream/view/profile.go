@@ -8,11 +8,11 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Speak returns an event in the generation of a profile, with its type there. Clients from before
-// AG-UI 1.0 refuse a whole run if one event has a shape of 1.x. The outcome of the run never
+// Downgrade returns an event in the generation of a profile, with its type there. Clients from
+// before AG-UI 1.0 refuse a whole run if one event has a shape of 1.x. The outcome of the run never
 // changes: a cancelled run is no success, so it becomes RUN_ERROR with the code "cancelled". raw is
 // not changed.
-func Speak(p stream.Profile, kind agui.EventType, raw []byte) (agui.EventType, []byte, error) {
+func Downgrade(p stream.Profile, kind agui.EventType, raw []byte) (agui.EventType, []byte, error) {
 	if p != stream.Profile0 {
 		return kind, raw, nil
 	}
@@ -25,13 +25,13 @@ func Speak(p stream.Profile, kind agui.EventType, raw []byte) (agui.EventType, [
 	if err != nil {
 		return kind, nil, err
 	}
-	e = downgrade(e)
+	e = downgradeEvent(e)
 	raw, err = agui.Encode(e)
 	return e.EventType(), raw, err
 }
 
-// downgrade returns an event in the shape from before AG-UI 1.0. It may change e.
-func downgrade(e agui.Event) agui.Event {
+// downgradeEvent returns an event in the shape from before AG-UI 1.0. It may change e.
+func downgradeEvent(e agui.Event) agui.Event {
 	switch e := e.(type) {
 	case *agui.RunFinished:
 		if e.Outcome == nil {

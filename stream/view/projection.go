@@ -20,64 +20,68 @@ import (
 // part. So a projection that starts at a cursor first replays the run from its beginning without
 // frames: the replay tells what the reader has open, and the cursor tells how far it had read.
 //
-// The position of an event counts all events that any reader could be shown of the record, whether
-// this reader is sent a frame or not: p.index advances for hidden events as well. So the same event
-// has the same position for every reader.
-//
 // A retraction has the order that clients of both generations handle correctly (measured): end open
 // texts, send a snapshot without the retracted messages, and only then end open tool calls, because
 // a client acts on a truncated call that ends while its message exists.
 type Projection struct {
-	store      *snapshot.Store
-	run        stream.Run
-	profile    stream.Profile
-	resume     stream.Position   // the reader's cursor: frames up to here are not sent again
-	unseen     []stream.Unseen   // of the cursor: how far the reader was shown attempts that are superseded after it
-	superseded map[string]uint64 // superseded writers, with the record that superseded each; shared, read-only
+	store       *snapshot.Store
+	run         stream.Run
+	profile     stream.Profile
+	resumeAfter stream.Position   // the reader's cursor: frames up to here are not sent again
+	unseen      []stream.Unseen   // of the cursor: how far the reader was shown attempts that are superseded after it
+	superseded  map[string]uint64 // superseded writers, with the record that superseded each; shared, read-only
 
-	followed  bool    // the reader did not send the run's input
-	history   bool    // a run that has ended is shown as history, if the reader joins
-	joining   bool    // the prelude is still to come; until then records have no frames
-	heal      bool    // a snapshot precedes the run's last event in any case
-	retracted residue // of superseded attempts while the reader joins: an old list of the client may have it
+	spectator bool       // the reader did not send the run's input
+	history   bool       // a run that has ended is shown as history, if the reader joins
+	joining   bool       // the prelude is still to come; until then records have no frames
+	heal      bool       // a snapshot precedes the run's last event in any case
+	retracted correction // of superseded attempts while the reader joins: an old list of the client may have it
 
-	lanes         map[stream.Lane]*laneView // unfinished attempts, by lane
-	scopes        scopes                    // open steps, and subagents
-	started       []byte                    // RUN_STARTED
-	ended         [][]byte                  // the events of the terminal record
-	anySuperseded bool                      // an attempt that had written events was superseded
-	terminal      bool                      // the terminal record was projected: later records do not count
+	progress
 	output
 }
 
-// output is what one record becomes: the frames that the projection is about to hand out.
+// progress is what the projection has read of the run.
+type progress struct {
+	lanes         map[stream.Lane]*laneView // unfinished attempts, by lane
+	scopes        scopes                    // open steps, and subagents
+	started       []byte                    // RUN_STARTED
+	lastEvents    [][]byte                  // the events of the terminal record
+	hasSuperseded bool                      // an attempt that had written events was superseded
+	terminal      bool                      // the terminal record was projected: later records do not count
+}
+
+// output is what one record becomes: the frames that the projection returns next.
 type output struct {
-	record       uint64          // sequence of the record that is being projected
-	index        int             // of the last event of that record; -1 = none yet
+	record uint64 // sequence of the record that is being projected
+	// index is that of the last event of the record; -1 = none yet. It counts all events that any
+	// reader could be shown of the record, also those that are hidden from this reader. So the same
+	// event has the same position for every reader.
+	index        int
 	cursorUnseen []stream.Unseen // Cursor.Unseen of the record's frames
-	frames       []Frame         // of the record, until handOut
+	frames       []Frame         // of the record, until takeFrames
 }
 
 // NewProjection returns the projection of a run for a reader with a cursor, or without one (nil).
 // past are the records that the log has of the run when the reader attaches: attempts that they
 // supersede are hidden. The caller then adds the records, those of past first.
 func NewProjection(s *snapshot.Store, run stream.Run, profile stream.Profile, from *stream.Cursor, past []*stream.Record) *Projection {
-	d := newSupersessions()
+	supersessions := newSupersessions()
 	for _, rec := range past {
-		d.add(rec)
+		supersessions.add(rec)
 	}
-	return newProjection(s, run, readerOf(profile, from), d.at)
+	return newProjection(s, run, readerOf(profile, from), supersessions.supersededAt)
 }
 
 // newProjection returns the projection of a run for a reader; superseded are the attempts that are
 // known to be superseded.
 func newProjection(s *snapshot.Store, run stream.Run, r reader, superseded map[string]uint64) *Projection {
 	p := &Projection{
-		store: s, run: run, profile: r.profile, superseded: superseded, lanes: map[stream.Lane]*laneView{},
-		followed: r.followed, heal: r.heal, joining: r.joining,
+		store: s, run: run, profile: r.profile, superseded: superseded, progress: progress{lanes: map[stream.Lane]*laneView{}},
+		spectator: r.spectator, heal: r.heal, joining: r.joining,
 	}
 	if r.from != nil {
-		p.resume, p.unseen = r.from.Position, r.from.Unseen
+		p.resumeAfter, p.unseen = r.from.Position, r.from.Unseen
 	}
 	return p
 }
@@ -89,20 +93,20 @@ func (p *Projection) Add(ctx context.Context, rec *stream.Record) ([]Frame, erro
 	if p.terminal {
 		return nil, nil // the run is sealed: later records do not count
 	}
-	p.at(rec.Seq)
+	p.beginRecord(rec.Seq)
 	return p.project(ctx, rec)
 }
 
-// at begins the frames of a record.
-func (p *Projection) at(seq uint64) {
+// beginRecord begins the frames of a record.
+func (p *Projection) beginRecord(seq uint64) {
 	p.record, p.index = seq, -1
-	p.cursorUnseen = p.outstanding()
+	p.cursorUnseen = p.unseenEntries()
 }
 
 // continueAfter continues the frames of a record after those that the projection q, of the run
 // before, has made of it: their indexes must not collide.
-func (p *Projection) continueAfter(q *Projection) {
-	p.record, p.index, p.cursorUnseen = q.record, q.index, q.cursorUnseen
+func (p *Projection) continueAfter(previous *Projection) {
+	p.record, p.index, p.cursorUnseen = previous.record, previous.index, previous.cursorUnseen
 }
 
 // project makes the frames of the current record. Records of other kinds (mark, cancel, audit) have
@@ -111,32 +115,32 @@ func (p *Projection) project(ctx context.Context, rec *stream.Record) ([]Frame, 
 	var err error
 	switch rec.Kind {
 	case stream.KindOpen:
-		err = p.open(ctx, rec)
+		err = p.onOpen(ctx, rec)
 	case stream.KindAttempt:
-		err = p.attempt(ctx, rec)
+		err = p.onAttempt(ctx, rec)
 	case stream.KindEvents, stream.KindDone:
-		err = p.events(ctx, rec)
+		err = p.onEvents(ctx, rec)
 	case stream.KindSupersede:
-		err = p.supersede(ctx, rec)
+		err = p.onSupersede(ctx, rec)
 	case stream.KindTerminal:
-		err = p.end(ctx, rec)
+		err = p.onTerminal(ctx, rec)
 	}
-	return p.handOut(), err
+	return p.takeFrames(), err
 }
 
-// handOut returns the frames of a record, and keeps no reference to them: a view may be idle for
+// takeFrames returns the frames of a record, and keeps no reference to them: a view may be idle for
 // hours.
-func (p *Projection) handOut() []Frame {
+func (p *Projection) takeFrames() []Frame {
 	frames := p.frames
 	p.frames = nil
 	return frames
 }
 
-// over reports whether the run has ended and its end was shown.
-func (p *Projection) over() bool { return p.terminal && !p.joining }
+// hasEnded reports whether the run has ended and its end was shown.
+func (p *Projection) hasEnded() bool { return p.terminal && !p.joining }
 
-// current returns the run, whether it has begun or not.
-func (p *Projection) current() (stream.Run, bool) { return p.run, true }
+// currentRun returns the run, whether it has begun or not.
+func (p *Projection) currentRun() (stream.Run, bool) { return p.run, true }
 
 // lane returns the open attempt of a lane, or a new one without a writer.
 func (p *Projection) lane(lane stream.Lane) *laneView {
@@ -148,10 +152,11 @@ func (p *Projection) lane(lane stream.Lane) *laneView {
 	return v
 }
 
-// open shows an open record: lifecycle events, and the interrupts of a held run. After RUN_STARTED
-// it gives the reader the conversation and the state with which the run begins, where they may
-// differ from the client's. After a steering it sends the conversation with the new messages.
-func (p *Projection) open(ctx context.Context, rec *stream.Record) error {
+// onOpen shows an open record: lifecycle events, and the interrupts of a held run. After
+// RUN_STARTED it gives the reader the conversation and the state with which the run begins, where
+// they may differ from the client's. After a steering it sends the conversation with the new
+// messages.
+func (p *Projection) onOpen(ctx context.Context, rec *stream.Record) error {
 	events, err := rec.Events(ctx)
 	if err != nil {
 		return err
@@ -167,39 +172,39 @@ func (p *Projection) open(ctx context.Context, rec *stream.Record) error {
 		}
 		p.heal = p.heal || opening.Edits
 	}
-	questions, _, err := stream.ParseHeld(events)
+	interrupts, _, err := stream.ParseHeld(events)
 	if err != nil {
 		return err
 	}
-	p.heal = p.heal || len(questions) > 0 // an approver may edit arguments that readers have seen
+	p.heal = p.heal || len(interrupts) > 0 // an approver may edit arguments that readers have seen
 	for i, e := range events {
 		if err := p.scopes.track(e, stream.Position{Seq: rec.Seq, Index: i}); err != nil {
 			return err
 		}
-		if err := p.show(e); err != nil {
+		if err := p.emitEncoded(e); err != nil {
 			return err
 		}
 		if opening == nil || agui.TypeOf(e) != agui.EventRunStarted {
 			continue
 		}
 		p.started = e
-		if p.followed {
-			err = p.introduce(ctx, rec.Seq, opening)
+		if p.spectator {
+			err = p.emitForSpectator(ctx, rec.Seq, opening)
 		} else {
-			err = p.correct(ctx, rec.Seq, opening)
+			err = p.emitForSender(ctx, rec.Seq, opening)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if rec.Steers() { // the step begins: its lane has no open message that the snapshot could cut
-		return p.emitSnapshots(ctx, rec.Seq, residue{})
+		return p.emitSnapshots(ctx, rec.Seq, correction{})
 	}
 	return nil
 }
 
-// attempt notes that a new attempt holds the lane, and retracts the unfinished one before it.
-func (p *Projection) attempt(ctx context.Context, rec *stream.Record) error {
+// onAttempt notes that a new attempt holds the lane, and retracts the unfinished one before it.
+func (p *Projection) onAttempt(ctx context.Context, rec *stream.Record) error {
 	v := p.lane(rec.Lane)
 	delete(p.lanes, rec.Lane)
 	if v.writer != "" && v.writer != rec.Writer {
@@ -211,9 +216,9 @@ func (p *Projection) attempt(ctx context.Context, rec *stream.Record) error {
 	return nil
 }
 
-// events shows the events of an attempt, except for those that are hidden from the reader. A done
+// onEvents shows the events of an attempt, except for those that are hidden from the reader. A done
 // record also closes the lane, and only then do its steps and subagents count as ended.
-func (p *Projection) events(ctx context.Context, rec *stream.Record) error {
+func (p *Projection) onEvents(ctx context.Context, rec *stream.Record) error {
 	v := p.lane(rec.Lane)
 	if v.writer != rec.Writer {
 		return nil // the fence excludes this; a superseded writer is never shown
@@ -224,25 +229,25 @@ func (p *Projection) events(ctx context.Context, rec *stream.Record) error {
 	}
 	v.wrote = v.wrote || len(events) > 0
 	for i, e := range events {
-		at := stream.Position{Seq: rec.Seq, Index: i}
-		if p.hides(rec.Writer, at) {
-			v.hide(at)
+		position := stream.Position{Seq: rec.Seq, Index: i}
+		if p.isHidden(rec.Writer, position) {
+			v.hide(position)
 			p.index++
 			if p.joining {
-				if err := p.retracted.note(e); err != nil {
+				if err := p.retracted.addHidden(e); err != nil {
 					return err
 				}
 			}
 			continue
 		}
-		v.shown = at
+		v.shown = position
 		if err := v.track(e); err != nil {
 			return err
 		}
 		if p.joining {
-			v.said = append(v.said, heldEvent{at, e})
+			v.events = append(v.events, shownEvent{position, e})
 		}
-		if err := p.show(e); err != nil {
+		if err := p.emitEncoded(e); err != nil {
 			return err
 		}
 	}
@@ -253,9 +258,9 @@ func (p *Projection) events(ctx context.Context, rec *stream.Record) error {
 	return nil
 }
 
-// supersede closes a lane whose step has no further attempt. It retracts the unfinished attempt,
+// onSupersede closes a lane whose step has no further attempt. It retracts the unfinished attempt,
 // or, if the record has a result, ends its open messages and keeps them.
-func (p *Projection) supersede(ctx context.Context, rec *stream.Record) error {
+func (p *Projection) onSupersede(ctx context.Context, rec *stream.Record) error {
 	v := p.lane(rec.Lane)
 	delete(p.lanes, rec.Lane)
 	if !rec.HasResult() {
@@ -267,59 +272,60 @@ func (p *Projection) supersede(ctx context.Context, rec *stream.Record) error {
 // retract tells the reader to drop the events that it was shown of a superseded attempt. It sends
 // nothing if there are none.
 func (p *Projection) retract(ctx context.Context, v *laneView) error {
-	p.anySuperseded = p.anySuperseded || v.wrote
+	p.hasSuperseded = p.hasSuperseded || v.wrote
 	if p.joining {
-		p.retracted.add(v.residue)
+		p.retracted.merge(v.correction)
 	}
 	if v.shown == (stream.Position{}) {
 		return nil
 	}
-	p.cursorUnseen = p.outstanding(stream.Unseen{Shown: v.shown, SupersededAt: p.record})
+	p.cursorUnseen = p.unseenEntries(stream.Unseen{Shown: v.shown, SupersededAt: p.record})
 	if err := p.emit(v.closingEvents()...); err != nil {
 		return err
 	}
-	back := v.residue
-	back.othersWriting = true
-	if err := p.emitSnapshots(ctx, p.record, back); err != nil {
+	c := v.correction
+	c.withOpenMessages = true
+	if err := p.emitSnapshots(ctx, p.record, c); err != nil {
 		return err
 	}
 	return p.emit(v.callEnds()...)
 }
 
-// end shows the terminal record. It first closes everything that is open: the writer of the
+// onTerminal shows the terminal record. It first closes everything that is open: the writer of the
 // terminal record need not know of an attempt that wrote just before it. If an attempt of the run
 // was superseded, a full snapshot precedes the last event: it corrects clients that store and
 // replay events.
-func (p *Projection) end(ctx context.Context, rec *stream.Record) error {
+func (p *Projection) onTerminal(ctx context.Context, rec *stream.Record) error {
 	events, err := rec.Events(ctx)
 	if err != nil {
 		return err
 	}
-	return p.close(ctx, events)
+	return p.closeRun(ctx, events)
 }
 
-// close ends everything that is open, shows the last events of the run, and makes the run terminal.
-func (p *Projection) close(ctx context.Context, events [][]byte) error {
+// closeRun ends everything that is open, shows the last events of the run, and makes the run
+// terminal.
+func (p *Projection) closeRun(ctx context.Context, events [][]byte) error {
 	var closings, callEnds []agui.Event
-	var back residue
+	var c correction
 	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
 		v := p.lanes[lane]
-		p.anySuperseded = p.anySuperseded || v.writer != "" && v.wrote
+		p.hasSuperseded = p.hasSuperseded || v.writer != "" && v.wrote
 		closings = append(closings, v.closingEvents()...)
 		callEnds = append(callEnds, v.callEnds()...)
-		back.add(v.residue)
+		c.merge(v.correction)
 	}
-	closings = append(closings, p.scopes.closings()...)
+	closings = append(closings, p.scopes.closingEvents()...)
 	if err := p.emit(closings...); err != nil {
 		return err
 	}
-	requested, err := asksForAnswers(events)
+	hasInterrupts, err := endsWithInterrupts(events)
 	if err != nil {
 		return err
 	}
-	back.state = back.state || requested // clients decide on the whole state
-	if p.anySuperseded || p.heal || requested {
-		if err := p.emitSnapshots(ctx, p.record, back); err != nil {
+	c.needsState = c.needsState || hasInterrupts // clients decide on the whole state
+	if p.hasSuperseded || p.heal || hasInterrupts {
+		if err := p.emitSnapshots(ctx, p.record, c); err != nil {
 			return err
 		}
 	}
@@ -327,17 +333,17 @@ func (p *Projection) close(ctx context.Context, events [][]byte) error {
 		return err
 	}
 	for _, e := range events {
-		if err := p.show(e); err != nil {
+		if err := p.emitEncoded(e); err != nil {
 			return err
 		}
 	}
-	p.terminal, p.ended = true, events
+	p.terminal, p.lastEvents = true, events
 	return nil
 }
 
-// asksForAnswers reports whether the last of a run's events says that the run ended with
+// endsWithInterrupts reports whether the last of a run's events says that the run ended with
 // interrupts.
-func asksForAnswers(events [][]byte) (bool, error) {
+func endsWithInterrupts(events [][]byte) (bool, error) {
 	if len(events) == 0 || agui.TypeOf(events[len(events)-1]) != agui.EventRunFinished {
 		return false, nil
 	}
@@ -356,30 +362,30 @@ func (p *Projection) emit(events ...agui.Event) error {
 		if err != nil {
 			return err
 		}
-		if err := p.show(raw); err != nil {
+		if err := p.emitEncoded(raw); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// show gives an event the next position, and makes a frame of it unless the reader has been sent
-// the event before or joins.
-func (p *Projection) show(raw json.RawMessage) error {
+// emitEncoded gives an event the next position, and makes a frame of it unless the reader has been
+// sent the event before or joins.
+func (p *Projection) emitEncoded(raw json.RawMessage) error {
 	p.index++
-	at := stream.Position{Seq: p.record, Index: p.index}
-	if p.joining || !p.resume.Before(at) {
+	position := stream.Position{Seq: p.record, Index: p.index}
+	if p.joining || !p.resumeAfter.Before(position) {
 		return nil
 	}
-	kind, event, err := Speak(p.profile, agui.TypeOf(raw), raw)
+	kind, event, err := Downgrade(p.profile, agui.TypeOf(raw), raw)
 	if err != nil {
 		return err
 	}
-	p.frames = append(p.frames, Frame{Type: kind, Event: event, Cursor: p.cursor(at)})
+	p.frames = append(p.frames, Frame{Type: kind, Event: event, Cursor: p.cursor(position)})
 	return nil
 }
 
 // cursor returns the cursor of the event at a position of the current record.
-func (p *Projection) cursor(at stream.Position) stream.Cursor {
-	return stream.Cursor{Position: at, Profile: p.profile, Epoch: p.store.Log().Epoch(), Spectator: p.followed, Heal: p.heal, Unseen: p.cursorUnseen}
+func (p *Projection) cursor(position stream.Position) stream.Cursor {
+	return stream.Cursor{Position: position, Profile: p.profile, Epoch: p.store.Log().Epoch(), Spectator: p.spectator, Heal: p.heal, Unseen: p.cursorUnseen}
 }

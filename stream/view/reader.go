@@ -4,11 +4,11 @@ import "github.com/perdure/perdure/stream"
 
 // reader describes the reader of a projection: where it starts and which events it understands.
 type reader struct {
-	profile  stream.Profile // "" = the generation of the run's input
-	from     *stream.Cursor // nil = from the run's first record
-	followed bool           // a spectator: it did not send the run's input, and does not have its messages
-	heal     bool           // a full snapshot has to precede the run's last event (see stream.Cursor)
-	joining  bool           // it gets a prelude instead of the earlier events (join.go)
+	profile   stream.Profile // "" = the generation of the run's input
+	from      *stream.Cursor // nil = from the run's first record
+	spectator bool           // a spectator: it did not send the run's input, and does not have its messages
+	heal      bool           // a full snapshot has to precede the run's last event (see stream.Cursor)
+	joining   bool           // it gets a prelude instead of the earlier events (join.go)
 }
 
 // readerOf returns the reader with a cursor, or without one (nil). A cursor has the profile of its
@@ -16,7 +16,7 @@ type reader struct {
 func readerOf(profile stream.Profile, from *stream.Cursor) reader {
 	r := reader{profile: profile, from: from}
 	if from != nil {
-		r.profile, r.followed, r.heal = from.Profile, from.Spectator, from.Heal
+		r.profile, r.spectator, r.heal = from.Profile, from.Spectator, from.Heal
 	}
 	return r
 }

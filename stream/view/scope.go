@@ -14,13 +14,13 @@ type scopes []scope
 
 // scope is a step or a subagent, from its beginning to its end.
 type scope struct {
-	at      stream.Position
-	started agui.Event
-	ended   agui.Event // nil while it is open
+	position stream.Position
+	started  agui.Event
+	ended    agui.Event // nil while it is open
 }
 
 // track notes which scope an event at a position begins or ends. Other events change nothing.
-func (s *scopes) track(raw []byte, at stream.Position) error {
+func (s *scopes) track(raw []byte, position stream.Position) error {
 	switch agui.TypeOf(raw) {
 	case agui.EventStepStarted, agui.EventStepFinished, agui.EventSubagentStarted, agui.EventSubagentFinished, agui.EventSubagentError:
 	default:
@@ -32,16 +32,16 @@ func (s *scopes) track(raw []byte, at stream.Position) error {
 	}
 	switch e := e.(type) {
 	case *agui.StepStarted, *agui.SubagentStarted:
-		*s = append(*s, scope{at: at, started: e})
+		*s = append(*s, scope{position: position, started: e})
 	case *agui.StepFinished:
 		*s = slices.DeleteFunc(*s, func(o scope) bool {
 			step, ok := o.started.(*agui.StepStarted)
 			return ok && step.StepName == e.StepName && step.SubagentRunID == e.SubagentRunID
 		})
 	case *agui.SubagentFinished:
-		s.end(e.SubagentRunID, e)
+		s.markEnded(e.SubagentRunID, e)
 	case *agui.SubagentError:
-		s.end(e.SubagentRunID, e)
+		s.markEnded(e.SubagentRunID, e)
 	}
 	return nil
 }
@@ -56,8 +56,8 @@ func (s *scopes) trackAll(events [][]byte, seq uint64) error {
 	return nil
 }
 
-// end notes the event that ended a subagent.
-func (s scopes) end(subagentRunID string, with agui.Event) {
+// markEnded notes the event that ended a subagent.
+func (s scopes) markEnded(subagentRunID string, with agui.Event) {
 	for i, o := range s {
 		if a, ok := o.started.(*agui.SubagentStarted); ok && a.SubagentRunID == subagentRunID {
 			s[i].ended = with
@@ -65,9 +65,9 @@ func (s scopes) end(subagentRunID string, with agui.Event) {
 	}
 }
 
-// closings returns the events that end the open scopes, the one that began last first. A subagent
-// that is still open when the run ends has failed, so it ends with SUBAGENT_ERROR.
-func (s scopes) closings() []agui.Event {
+// closingEvents returns the events that end the open scopes, the one that began last first. A
+// subagent that is still open when the run ends has failed, so it ends with SUBAGENT_ERROR.
+func (s scopes) closingEvents() []agui.Event {
 	var events []agui.Event
 	for _, o := range slices.Backward(s) {
 		switch e := o.started.(type) {
@@ -85,7 +85,7 @@ func (s scopes) closings() []agui.Event {
 // needed returns the scopes that a joining reader has to know: the open ones and their ancestors,
 // in order. It looks from the end, because parents begin before their children.
 func (s scopes) needed() scopes {
-	var standing scopes
+	var open scopes
 	parents := map[string]bool{}
 	for _, o := range slices.Backward(s) {
 		if a, ok := o.started.(*agui.SubagentStarted); ok {
@@ -94,8 +94,8 @@ func (s scopes) needed() scopes {
 			}
 			parents[a.ParentSubagentRunID] = true
 		}
-		standing = append(standing, o)
+		open = append(open, o)
 	}
-	slices.Reverse(standing)
-	return standing
+	slices.Reverse(open)
+	return open
 }

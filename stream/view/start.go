@@ -16,30 +16,30 @@ import (
 // past is read from the log twice, because a slow client would hold it for as long as it reads.
 const scanBytes = 64 << 10
 
-// startOf returns where a reader of a thread starts: at the first record of the run of its cursor,
-// else at the last run, which it joins. The error is stream.ErrInvalidCursor if the record of the
-// cursor is not one of the thread, and stream.ErrGone if it was purged.
-func (w Viewer) startOf(ctx context.Context, thread stream.Thread, after *stream.Cursor) (start, error) {
+// findThreadStart returns where a reader of a thread starts: at the first record of the run of its
+// cursor, else at the last run, which it joins. The error is stream.ErrInvalidCursor if the record
+// of the cursor is not one of the thread, and stream.ErrGone if it was purged.
+func (v Viewer) findThreadStart(ctx context.Context, thread stream.Thread, after *stream.Cursor) (start, error) {
 	if after == nil {
-		r, err := w.Snapshots.Latest(ctx, thread, 0)
-		if err != nil || r.Run == "" {
+		snap, err := v.Snapshots.Latest(ctx, thread, 0)
+		if err != nil || snap.Run == "" {
 			return start{from: 1}, err
 		}
-		return w.joinAt(ctx, mainSubject(w.Snapshots.Log(), thread, r.Run))
+		return v.findJoinStart(ctx, mainSubject(v.Snapshots.Log(), thread, snap.Run))
 	}
-	at, l := after.Position, w.Snapshots.Log()
-	if before, inside := after.Retracted(); inside { // the position may be the opening of the run after the retracted attempt's
-		at = before
+	position, l := after.Position, v.Snapshots.Log()
+	if shown, inside := after.Retracted(); inside { // the position may be the opening of the run after the retracted attempt's
+		position = shown
 	}
-	if at.Seq == 0 {
+	if position.Seq == 0 {
 		return start{from: 1}, nil
 	}
-	rec, err := l.At(ctx, at.Seq)
+	rec, err := l.At(ctx, position.Seq)
 	if err != nil {
 		return start{}, err
 	}
 	if rec == nil {
-		if err := l.Missing(ctx, at.Seq); err != nil {
+		if err := l.Missing(ctx, position.Seq); err != nil {
 			return start{}, err
 		}
 	}
@@ -53,10 +53,10 @@ func (w Viewer) startOf(ctx context.Context, thread stream.Thread, after *stream
 	return start{from: opening.Seq}, nil
 }
 
-// joinAt returns where a reader starts that joins the run with this main lane. Of a run that has
-// ended only the first record and the last one are read: snapshots have the rest.
-func (w Viewer) joinAt(ctx context.Context, main string) (start, error) {
-	l := w.Snapshots.Log()
+// findJoinStart returns where a reader starts that joins the run with this main lane. Of a run that
+// has ended only the first record and the last one are read: snapshots have the rest.
+func (v Viewer) findJoinStart(ctx context.Context, main string) (start, error) {
+	l := v.Snapshots.Log()
 	opening, err := l.First(ctx, main, 1)
 	if err != nil || opening == nil {
 		return start{from: 1}, err
@@ -73,46 +73,46 @@ func mainSubject(l *stream.Log, t stream.Thread, run string) string {
 	return l.ThreadSubject(t) + "." + run + "." + string(stream.LaneMain)
 }
 
-// runByRun yields the past. It reads a run to its end before it yields any of it, because d must
+// pastByRun yields the past. It reads a run to its end before it yields any of it, because s must
 // have the run's superseded attempts then. It reads no further, so one page of a long thread costs
 // that page only. The exception is a cursor: all its records must be found before the first one is
 // yielded.
-func (v *View) runByRun(ctx context.Context, first start, d *supersessions) iter.Seq2[*stream.Record, error] {
+func (v *View) pastByRun(ctx context.Context, first start, s *supersessions) iter.Seq2[*stream.Record, error] {
 	return func(yield func(*stream.Record, error) bool) {
 		if first.opening != nil && !yield(first.opening, nil) {
 			return
 		}
-		missed := placesOf(v.reader.from)
-		var run scanned
+		unread := cursorRecords(v.reader.from)
+		var run scannedRange
 		for rec, err := range v.tail.Past(ctx, first.from) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if rec.OpensRun() && len(missed) == 0 {
-				if !run.again(ctx, v.tail, yield) {
+			if rec.OpensRun() && len(unread) == 0 {
+				if !run.replay(ctx, v.tail, yield) {
 					return
 				}
-				run = scanned{}
+				run = scannedRange{}
 			}
-			d.add(rec)
-			delete(missed, rec.Seq)
+			s.add(rec)
+			delete(unread, rec.Seq)
 			run.add(rec)
 		}
-		if err := v.checkPlaces(ctx, missed); err != nil {
+		if err := v.checkCursorRecords(ctx, unread); err != nil {
 			yield(nil, err)
 			return
 		}
-		run.again(ctx, v.tail, yield)
+		run.replay(ctx, v.tail, yield)
 	}
 }
 
-// checkPlaces checks the records of a cursor that are not in the past. The error is
+// checkCursorRecords checks the records of a cursor that are not in the past. The error is
 // stream.ErrInvalidCursor if such a record is of another run or thread, and stream.ErrGone if it
 // was purged. A proposal is allowed, although it is never shown: the acknowledgement of a steering
 // message has its cursor.
-func (v *View) checkPlaces(ctx context.Context, places map[uint64]bool) error {
-	for seq := range places {
+func (v *View) checkCursorRecords(ctx context.Context, records map[uint64]bool) error {
+	for seq := range records {
 		rec, err := v.tail.Log().At(ctx, seq)
 		if err != nil {
 			return err
@@ -129,30 +129,30 @@ func (v *View) checkPlaces(ctx context.Context, places map[uint64]bool) error {
 	return nil
 }
 
-// scanned is the range of records that the first pass has read, which the second pass yields. The
-// zero value is an empty range.
-type scanned struct {
+// scannedRange is the range of records that the first pass has read, which the second pass yields.
+// The zero value is an empty range.
+type scannedRange struct {
 	from, to uint64
 	bytes    int
-	kept     []*stream.Record // nil = beyond scanBytes: the second pass reads the log
+	records  []*stream.Record // nil = beyond scanBytes: the second pass reads the log
 }
 
 // add extends the range by a record. Beyond scanBytes it keeps the bounds only.
-func (s *scanned) add(rec *stream.Record) {
+func (s *scannedRange) add(rec *stream.Record) {
 	if s.to == 0 {
 		s.from = rec.Seq
 	}
 	s.to = rec.Seq
 	if s.bytes += rec.Size(); s.bytes > scanBytes {
-		s.kept = nil
+		s.records = nil
 		return
 	}
-	s.kept = append(s.kept, rec)
+	s.records = append(s.records, rec)
 }
 
-// again yields the range for the second pass. It returns false if yield did, or after an error.
-func (s *scanned) again(ctx context.Context, tail *stream.Tail, yield func(*stream.Record, error) bool) bool {
-	if s.kept == nil && s.to > 0 {
+// replay yields the range for the second pass. It returns false if yield did, or after an error.
+func (s *scannedRange) replay(ctx context.Context, tail *stream.Tail, yield func(*stream.Record, error) bool) bool {
+	if s.records == nil && s.to > 0 {
 		for rec, err := range tail.Between(ctx, s.from, s.to) {
 			if !yield(rec, err) || err != nil {
 				return false
@@ -160,7 +160,7 @@ func (s *scanned) again(ctx context.Context, tail *stream.Tail, yield func(*stre
 		}
 		return true
 	}
-	for _, rec := range s.kept {
+	for _, rec := range s.records {
 		if !yield(rec, nil) {
 			return false
 		}
@@ -168,53 +168,53 @@ func (s *scanned) again(ctx context.Context, tail *stream.Tail, yield func(*stre
 	return true
 }
 
-// placesOf returns the sequences of the records that a cursor refers to; nil = no cursor.
-func placesOf(c *stream.Cursor) map[uint64]bool {
-	places := map[uint64]bool{}
+// cursorRecords returns the sequences of the records that a cursor refers to; nil = no cursor.
+func cursorRecords(c *stream.Cursor) map[uint64]bool {
+	records := map[uint64]bool{}
 	if c != nil {
-		places[c.Seq] = true
-		if before, inside := c.Retracted(); inside {
-			places[before.Seq] = true
+		records[c.Seq] = true
+		if bound, inside := c.Retracted(); inside {
+			records[bound.Seq] = true
 		}
 	}
-	delete(places, 0) // the position before all events has no record
-	return places
+	delete(records, 0) // the position before all events has no record
+	return records
 }
 
 // supersessions finds the attempts that were superseded, from the records of one or more runs in
 // the order of the log.
 type supersessions struct {
-	at      map[string]uint64 // superseded writers, with the record that superseded each; projections share it
-	holders map[laneOf]string // writers of unfinished attempts
+	supersededAt map[string]uint64  // superseded writers, with the record that superseded each; projections share it
+	holders      map[runLane]string // writers of unfinished attempts
 }
 
-// laneOf names a lane of one of several runs of a thread.
-type laneOf struct {
+// runLane names a lane of one of several runs of a thread.
+type runLane struct {
 	run  string
 	lane stream.Lane
 }
 
 func newSupersessions() *supersessions {
-	return &supersessions{at: map[string]uint64{}, holders: map[laneOf]string{}}
+	return &supersessions{supersededAt: map[string]uint64{}, holders: map[runLane]string{}}
 }
 
 // add takes in the next record. An attempt record supersedes the lane's unfinished attempt; so does
 // a supersede record without a result. With a result it keeps the attempt's events.
-func (d *supersessions) add(rec *stream.Record) {
-	lane := laneOf{rec.RunToken(), rec.Lane}
-	holder := d.holders[lane]
+func (s *supersessions) add(rec *stream.Record) {
+	lane := runLane{rec.RunToken(), rec.Lane}
+	holder := s.holders[lane]
 	switch rec.Kind {
 	case stream.KindAttempt:
 		if holder != "" && holder != rec.Writer {
-			d.at[holder] = rec.Seq
+			s.supersededAt[holder] = rec.Seq
 		}
-		d.holders[lane] = rec.Writer
+		s.holders[lane] = rec.Writer
 	case stream.KindSupersede:
 		if holder != "" && !rec.HasResult() {
-			d.at[holder] = rec.Seq
+			s.supersededAt[holder] = rec.Seq
 		}
-		delete(d.holders, lane)
+		delete(s.holders, lane)
 	case stream.KindDone:
-		delete(d.holders, lane)
+		delete(s.holders, lane)
 	}
 }

@@ -18,19 +18,19 @@ import (
 // calls.
 type View struct {
 	tail *stream.Tail
-	// reader is how the reader was when the view was made. Its profile is not updated (see
+	// reader is the reader as it was when the view was made. Its profile is not updated (see
 	// Profile).
 	reader reader
-	// show makes the projection, at the first read. It is given the superseded attempts; those of a
-	// run are known before the first record of that run is shown, because runByRun fills the map
-	// first. begun is the projection; nil = nothing was read.
-	show  func(superseded map[string]uint64) projector
-	begun projector
-	// first finds the record at which the past begins.
-	first    func(ctx context.Context) (start, error)
-	past     func() (*stream.Record, error, bool) // pulls the next record of the past; nil when the past is over
-	stop     func()                               // releases past; set with it
-	skipPast bool                                 // there is no past; see SkipPast
+	// newProjection makes the projection, at the first read. It is given the superseded attempts;
+	// those of a run are known before the first record of that run is shown, because pastByRun
+	// fills the map first.
+	newProjection func(superseded map[string]uint64) projector
+	projection    projector // nil = nothing was read
+	// findStart finds the record at which the past begins.
+	findStart      func(ctx context.Context) (start, error)
+	nextPastRecord func() (*stream.Record, error, bool) // nil when the past is over
+	stopPast       func()                               // releases nextPastRecord; set with it
+	skipPast       bool                                 // there is no past; see SkipPast
 }
 
 // projector is the projection of a run (Projection) or of a thread (threadProjection).
@@ -40,10 +40,10 @@ type projector interface {
 	// prelude is called at the end of the past, and again after later records until it returns
 	// frames. It returns none for a reader that does not join.
 	prelude(ctx context.Context) ([]Frame, error)
-	// over reports, after the past, whether no later record has frames for the reader.
-	over() bool
-	// current returns the run that is being shown; false = between two runs of a thread.
-	current() (stream.Run, bool)
+	// hasEnded reports, after the past, whether no later record has frames for the reader.
+	hasEnded() bool
+	// currentRun returns the run that is being shown; false = between two runs of a thread.
+	currentRun() (stream.Run, bool)
 }
 
 // Viewer attaches readers to a log. It is safe for concurrent use. A process has one; it owns
@@ -68,19 +68,19 @@ type Options struct {
 // Run attaches a reader to a run, which need not have begun. The view misses no record that is
 // written after Run returns. Run does not read the log, so an invalid cursor is reported by Next.
 // The caller closes the view.
-func (w Viewer) Run(run stream.Run, o Options) *View {
-	v := &View{tail: w.Follower.Tail(run), reader: readerOf(o.Profile, o.After)}
-	v.reader.joining = o.Join && o.After == nil
-	v.first = func(ctx context.Context) (start, error) {
-		if !v.reader.joining {
+func (v Viewer) Run(run stream.Run, o Options) *View {
+	view := &View{tail: v.Follower.Tail(run), reader: readerOf(o.Profile, o.After)}
+	view.reader.joining = o.Join && o.After == nil
+	view.findStart = func(ctx context.Context) (start, error) {
+		if !view.reader.joining {
 			return start{from: 1}, nil
 		}
-		return w.joinAt(ctx, w.Snapshots.Log().LaneSubject(run, stream.LaneMain))
+		return v.findJoinStart(ctx, v.Snapshots.Log().LaneSubject(run, stream.LaneMain))
 	}
-	v.show = func(superseded map[string]uint64) projector {
-		return newProjection(w.Snapshots, run, v.reader, superseded)
+	view.newProjection = func(superseded map[string]uint64) projector {
+		return newProjection(v.Snapshots, run, view.reader, superseded)
 	}
-	return v
+	return view
 }
 
 // ThreadOptions tell where a reader of a thread starts, and where it ends.
@@ -91,24 +91,24 @@ type ThreadOptions struct {
 	// Profile is the protocol generation; "" = that of the first shown run's input. A cursor has
 	// its own.
 	Profile stream.Profile
-	// IncludeLater continues with later runs. Without it the view ends after the active run, or at once
-	// if there is none.
+	// IncludeLater continues with later runs. Without it the view ends after the active run, or at
+	// once if there is none.
 	IncludeLater bool
 }
 
 // Thread attaches a reader to a thread. Each run is closed before the next one begins, and the
 // conversation and the state with which a run begins follow its RUN_STARTED. The view misses no
 // record that is written after Thread returns. The caller closes the view.
-func (w Viewer) Thread(thread stream.Thread, o ThreadOptions) *View {
-	v := &View{tail: w.Follower.ThreadTail(thread), reader: readerOf(o.Profile, o.After)}
+func (v Viewer) Thread(thread stream.Thread, o ThreadOptions) *View {
+	view := &View{tail: v.Follower.ThreadTail(thread), reader: readerOf(o.Profile, o.After)}
 	if o.After == nil {
-		v.reader.joining, v.reader.followed = true, true
+		view.reader.joining, view.reader.spectator = true, true
 	}
-	v.first = func(ctx context.Context) (start, error) { return w.startOf(ctx, thread, o.After) }
-	v.show = func(superseded map[string]uint64) projector {
-		return &threadProjection{store: w.Snapshots, thread: thread, reader: v.reader, superseded: superseded, follow: o.IncludeLater}
+	view.findStart = func(ctx context.Context) (start, error) { return v.findThreadStart(ctx, thread, o.After) }
+	view.newProjection = func(superseded map[string]uint64) projector {
+		return &threadProjection{store: v.Snapshots, thread: thread, reader: view.reader, superseded: superseded, includeLater: o.IncludeLater}
 	}
-	return v
+	return view
 }
 
 // SkipPast has the view skip the past. The caller must have read, after it made the view, that the
@@ -120,8 +120,8 @@ func (v *View) At() uint64 { return v.tail.At() }
 
 // Close ends the view and detaches it from the follower. Call it exactly once.
 func (v *View) Close() {
-	if v.stop != nil {
-		v.stop()
+	if v.stopPast != nil {
+		v.stopPast()
 	}
 	v.tail.Close()
 }
@@ -135,10 +135,10 @@ func (v *View) Resumed() bool { return v.reader.from != nil }
 
 // Run returns the run that is being shown; ok is false between two runs of a thread.
 func (v *View) Run() (run stream.Run, ok bool) {
-	if v.begun == nil {
+	if v.projection == nil {
 		return stream.Run{}, false
 	}
-	return v.begun.current()
+	return v.projection.currentRun()
 }
 
 // Next returns the next frames. It waits for records, and returns none and no error after idle has
@@ -161,7 +161,7 @@ func (v *View) Next(ctx context.Context, idle time.Duration) ([]Frame, error) {
 		if err != nil || len(frames) > 0 {
 			return frames, err
 		}
-		if v.begun.over() {
+		if v.projection.hasEnded() {
 			return nil, io.EOF
 		}
 	}
@@ -170,36 +170,36 @@ func (v *View) Next(ctx context.Context, idle time.Duration) ([]Frame, error) {
 // NextPast returns the next frames of the past, and none at its end. It does not wait for new
 // records. Its errors are those of Next.
 func (v *View) NextPast(ctx context.Context) ([]Frame, error) {
-	if v.begun == nil {
+	if v.projection == nil {
 		if err := v.begin(ctx); err != nil {
 			return nil, err
 		}
 	}
-	for v.past != nil {
-		frames, err := v.nextPast(ctx)
+	for v.nextPastRecord != nil {
+		frames, err := v.projectPast(ctx)
 		if err != nil || len(frames) > 0 {
 			return frames, err
 		}
 	}
-	if v.begun.over() {
+	if v.projection.hasEnded() {
 		return nil, io.EOF
 	}
 	return nil, nil
 }
 
-// nextPast projects one record of the past. At the end of the past it releases the records and
+// projectPast projects one record of the past. At the end of the past it releases the records and
 // returns the prelude of a joining reader.
-func (v *View) nextPast(ctx context.Context) ([]Frame, error) {
-	rec, err, ok := v.past()
+func (v *View) projectPast(ctx context.Context) ([]Frame, error) {
+	rec, err, ok := v.nextPastRecord()
 	switch {
 	case err != nil:
 		return nil, err
 	case ok:
-		return v.begun.Add(ctx, rec)
+		return v.projection.Add(ctx, rec)
 	}
-	v.stop()
-	v.past, v.stop = nil, nil // the view may live for hours; free the records of the past
-	return v.begun.prelude(ctx)
+	v.stopPast()
+	v.nextPastRecord, v.stopPast = nil, nil // the view may live for hours; free the records of the past
+	return v.projection.prelude(ctx)
 }
 
 // add projects live records, up to the one that ends what is shown. A reader that joined before its
@@ -207,33 +207,33 @@ func (v *View) nextPast(ctx context.Context) ([]Frame, error) {
 func (v *View) add(ctx context.Context, records ...*stream.Record) ([]Frame, error) {
 	var frames []Frame
 	for _, rec := range records {
-		more, err := v.begun.Add(ctx, rec)
+		added, err := v.projection.Add(ctx, rec)
 		if err != nil {
 			return nil, err
 		}
-		frames = append(frames, more...)
-		if v.begun.over() {
+		frames = append(frames, added...)
+		if v.projection.hasEnded() {
 			break
 		}
 	}
 	// Live records may reach a joining reader whose run had not begun at the end of the past.
-	more, err := v.begun.prelude(ctx)
-	return append(frames, more...), err
+	added, err := v.projection.prelude(ctx)
+	return append(frames, added...), err
 }
 
-// begin makes the projection and opens the past, which nextPast reads record by record.
+// begin makes the projection and opens the past, which projectPast reads record by record.
 func (v *View) begin(ctx context.Context) error {
 	if v.skipPast {
-		v.begun = v.show(nil)
+		v.projection = v.newProjection(nil)
 		return nil
 	}
-	first, err := v.first(ctx)
+	first, err := v.findStart(ctx)
 	if err != nil {
 		return err
 	}
-	d := newSupersessions()
-	v.begun = v.show(d.at)
-	v.past, v.stop = iter.Pull2(v.runByRun(ctx, first, d))
+	s := newSupersessions()
+	v.projection = v.newProjection(s.supersededAt)
+	v.nextPastRecord, v.stopPast = iter.Pull2(v.pastByRun(ctx, first, s))
 	return nil
 }
 

@@ -17,9 +17,9 @@ import (
 	"github.com/perdure/perdure/internal/index/watch"
 )
 
-// Archived is how long the archive has a decided interrupt. The thread's audit has it as long as
+// ArchiveTTL is how long the archive has a decided interrupt. The thread's audit has it as long as
 // the thread exists.
-const Archived = 30 * 24 * time.Hour
+const ArchiveTTL = 30 * 24 * time.Hour
 
 // decidedPrefix begins the keys of decided interrupts; <tenant>.<time of the decision>.<approval>
 // follows.
@@ -36,14 +36,14 @@ type Reference struct {
 
 // decidedKey returns the key of an interrupt that e has resolved.
 func decidedKey(tenant string, e *Event) string {
-	return decidedPrefix + token(tenant) + "." + placeOf(e.At, e.Approval.ID)
+	return decidedPrefix + token(tenant) + "." + sortKeyOf(e.At, e.Approval.ID)
 }
 
 // Archive adds the interrupt that e has resolved to the archive, until Archived has passed since e.
 // Repeating it changes nothing.
 func (s *Store) Archive(ctx context.Context, tenant string, e *Event) error {
-	left := time.Until(e.At.Add(Archived)).Truncate(time.Second)
-	if left <= 0 {
+	ttl := time.Until(e.At.Add(ArchiveTTL)).Truncate(time.Second)
+	if ttl <= 0 {
 		return nil
 	}
 	a := &e.Approval
@@ -51,7 +51,7 @@ func (s *Store) Archive(ctx context.Context, tenant string, e *Event) error {
 	if err != nil {
 		return fmt.Errorf("inbox: encode: %w", err)
 	}
-	_, err = s.kv.Create(ctx, decidedKey(tenant, e), value, jetstream.KeyTTL(left))
+	_, err = s.kv.Create(ctx, decidedKey(tenant, e), value, jetstream.KeyTTL(ttl))
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return nil
 	}
@@ -70,29 +70,29 @@ type archive struct {
 
 // archived is a decided interrupt with its place in the archive.
 type archived struct {
-	place string
+	sortKey string
 	Reference
 }
 
 // watchArchive loads the archive, and keeps it current until Stop.
-func (s *Store) watchArchive(ctx context.Context) (x *archive, err error) {
-	x = &archive{}
+func (s *Store) watchArchive(ctx context.Context) (a *archive, err error) {
+	a = &archive{}
 	source := watch.Source{Log: s.log, Bucket: s.kv, Keys: decidedPrefix + ">"}
-	x.Watch, err = watch.Begin(ctx, source, watch.Receiver{Load: x.load, Take: x.apply})
-	return x, err
+	a.Watch, err = watch.Begin(ctx, source, watch.Receiver{Load: a.load, Take: a.apply})
+	return a, err
 }
 
-// archiving collects the decided interrupts during a load of the archive, by tenant and place.
-type archiving struct {
+// archiveLoading collects the decided interrupts during a load of the archive, by tenant and place.
+type archiveLoading struct {
 	archive *archive
 	all     map[string]map[string]*archived
 }
 
 // load begins a load of the archive, see [watch.Receiver].
-func (x *archive) load() watch.Loading { return &archiving{x, map[string]map[string]*archived{}} }
+func (a *archive) load() watch.Loading { return &archiveLoading{a, map[string]map[string]*archived{}} }
 
 // Take implements [watch.Loading].
-func (l *archiving) Take(entry jetstream.KeyValueEntry) {
+func (l *archiveLoading) Take(entry jetstream.KeyValueEntry) {
 	tenant, d := decodeArchived(entry)
 	if d == nil {
 		return
@@ -101,17 +101,17 @@ func (l *archiving) Take(entry jetstream.KeyValueEntry) {
 		l.all[tenant] = map[string]*archived{}
 	}
 	if d.ID == "" {
-		delete(l.all[tenant], d.place)
+		delete(l.all[tenant], d.sortKey)
 		return
 	}
-	l.all[tenant][d.place] = d
+	l.all[tenant][d.sortKey] = d
 }
 
 // Done implements [watch.Loading]: it replaces the archive.
-func (l *archiving) Done(context.Context, uint64) {
+func (l *archiveLoading) Done(context.Context, uint64) {
 	sorted := make(map[string][]*archived, len(l.all))
 	for tenant, items := range l.all {
-		sorted[tenant] = slices.SortedFunc(maps.Values(items), func(a, b *archived) int { return strings.Compare(a.place, b.place) })
+		sorted[tenant] = slices.SortedFunc(maps.Values(items), func(a, b *archived) int { return strings.Compare(a.sortKey, b.sortKey) })
 	}
 	l.archive.mu.Lock()
 	defer l.archive.mu.Unlock()
@@ -119,46 +119,46 @@ func (l *archiving) Done(context.Context, uint64) {
 }
 
 // apply adds one change of the bucket to the archive, see [watch.Receiver].
-func (x *archive) apply(_ context.Context, change jetstream.KeyValueEntry) {
+func (a *archive) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	tenant, d := decodeArchived(change)
 	if d == nil {
 		return
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.decided == nil {
-		x.decided = map[string][]*archived{}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.decided == nil {
+		a.decided = map[string][]*archived{}
 	}
-	items := x.decided[tenant]
-	at, found := slices.BinarySearchFunc(items, d.place, byArchivePlace)
+	items := a.decided[tenant]
+	at, found := slices.BinarySearchFunc(items, d.sortKey, compareArchived)
 	switch {
 	case d.ID == "" && found:
 		items = slices.Delete(items, at, at+1)
 	case d.ID != "" && !found:
 		items = slices.Insert(items, at, d)
 	}
-	x.decided[tenant] = items
+	a.decided[tenant] = items
 }
 
-// byArchivePlace compares a decided interrupt with a place, for binary searches.
-func byArchivePlace(a *archived, place string) int { return strings.Compare(a.place, place) }
+// compareArchived compares a decided interrupt with a place, for binary searches.
+func compareArchived(a *archived, sortKey string) int { return strings.Compare(a.sortKey, sortKey) }
 
 // has reports whether the archive of a tenant, by its token, has the interrupt at a place.
-func (x *archive) has(tenant, place string) bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	_, found := slices.BinarySearchFunc(x.decided[tenant], place, byArchivePlace)
+func (a *archive) has(tenant, sortKey string) bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	_, found := slices.BinarySearchFunc(a.decided[tenant], sortKey, compareArchived)
 	return found
 }
 
 // decodeArchived returns the decided interrupt of an entry. Its ID is empty if the key was deleted;
 // d is nil if the entry is invalid.
 func decodeArchived(entry jetstream.KeyValueEntry) (tenant string, d *archived) {
-	tenant, place, ok := strings.Cut(strings.TrimPrefix(entry.Key(), decidedPrefix), ".")
+	tenant, sortKey, ok := strings.Cut(strings.TrimPrefix(entry.Key(), decidedPrefix), ".")
 	if !ok {
 		return "", nil
 	}
-	d = &archived{place: strings.Clone(place)}
+	d = &archived{sortKey: strings.Clone(sortKey)}
 	if entry.Operation() == jetstream.KeyValuePut && json.Unmarshal(entry.Value(), &d.Reference) != nil {
 		return "", nil
 	}

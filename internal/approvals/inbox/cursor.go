@@ -14,7 +14,7 @@ import (
 
 // Resumable is how long a cursor of the feed is valid: a day less than events are kept, because
 // clocks of nodes differ.
-const Resumable = Kept - 24*time.Hour
+const Resumable = EventTTL - 24*time.Hour
 
 // ErrGone: events after the cursor may have expired.
 var ErrGone = errors.New("inbox: the cursor is too old")
@@ -58,18 +58,18 @@ func (s *Store) ParseCursor(text string) (Cursor, error) {
 // pageCursor returns the cursor of the page after a place: the place of the page's last interrupt
 // in base64url.
 
-func pageCursor(place string) string { return base64.RawURLEncoding.EncodeToString([]byte(place)) }
+func pageCursor(sortKey string) string { return base64.RawURLEncoding.EncodeToString([]byte(sortKey)) }
 
-var placeText = regexp.MustCompile(`^[0-9a-f]{12}\.[-_A-Za-z0-9]{1,64}$`)
+var sortKeyText = regexp.MustCompile(`^[0-9a-f]{12}\.[-_A-Za-z0-9]{1,64}$`)
 
-// placeAfter returns the place in the cursor of a page; "" = the beginning. Errors:
+// parsePageCursor returns the place in the cursor of a page; "" = the beginning. Errors:
 // stream.ErrInvalidCursor.
-func placeAfter(cursor string) (string, error) {
+func parsePageCursor(cursor string) (string, error) {
 	if cursor == "" {
 		return "", nil
 	}
 	place, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(cursor, "="))
-	if err != nil || !placeText.Match(place) {
+	if err != nil || !sortKeyText.Match(place) {
 		return "", fmt.Errorf("%w: %.40q", stream.ErrInvalidCursor, cursor)
 	}
 	return string(place), nil

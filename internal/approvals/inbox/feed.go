@@ -18,8 +18,8 @@ var ErrBroken = errors.New("inbox: the feed was interrupted")
 const (
 	feedHeartbeat = time.Second // of the server; the feed breaks after two missed ones (nats.go, PullHeartbeat)
 	feedBatch     = 100         // messages that the client requests in advance
-	feedLife      = time.Minute // after which the server deletes an unused consumer
-	feedPatience  = 5 * time.Second
+	feedTTL       = time.Minute // after which the server deletes an unused consumer
+	feedTimeout   = 5 * time.Second
 )
 
 // Feed reads the events of a tenant in their order, each once. Only one goroutine may use it; Close
@@ -45,23 +45,23 @@ type Message struct {
 }
 
 // Follow begins a feed after a cursor; nil = with the events from now on. It waits up to
-// feedPatience for the server. The caller must call Close.
+// feedTimeout for the server. The caller must call Close.
 func (s *Store) Follow(ctx context.Context, tenant string, after *Cursor) (*Feed, error) {
-	ctx, cancel := context.WithTimeout(ctx, feedPatience)
+	ctx, cancel := context.WithTimeout(ctx, feedTimeout)
 	defer cancel()
 	f := &Feed{store: s, consumer: "feed_" + rand.Text()}
 	cfg := jetstream.ConsumerConfig{
 		Name: f.consumer, DeliverPolicy: jetstream.DeliverNewPolicy, FilterSubject: s.prefix + eventPrefix + token(tenant) + ".*",
-		AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: feedLife, MemoryStorage: true, Replicas: 1,
+		AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: feedTTL, MemoryStorage: true, Replicas: 1,
 	}
 	if after != nil {
 		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, after.revision+1
 	}
-	made, err := s.js.CreateConsumer(ctx, s.stream, cfg)
+	created, err := s.js.CreateConsumer(ctx, s.stream, cfg)
 	if err != nil {
 		return nil, asUnavailable(err)
 	}
-	f.messages, err = made.Messages(jetstream.PullHeartbeat(feedHeartbeat), jetstream.PullMaxMessages(feedBatch))
+	f.messages, err = created.Messages(jetstream.PullHeartbeat(feedHeartbeat), jetstream.PullMaxMessages(feedBatch))
 	if err != nil {
 		f.deleteConsumer()
 		return nil, asUnavailable(err)
@@ -117,7 +117,7 @@ func (f *Feed) Close() {
 }
 
 // deleteConsumer requests that the server deletes the consumer, and does not wait for the answer:
-// the server deletes an unused consumer after feedLife.
+// the server deletes an unused consumer after feedTTL.
 func (f *Feed) deleteConsumer() {
 	if nc := f.store.log.Conn(); nc.IsConnected() {
 		_ = nc.Publish("$JS.API.CONSUMER.DELETE."+f.store.stream+"."+f.consumer, nil)

@@ -27,8 +27,8 @@ type Assignee struct {
 	Caller bool
 }
 
-// facts are the properties of an interrupt that filters compare.
-type facts struct {
+// properties are the properties of an interrupt that filters compare.
+type properties struct {
 	thread, agent, tool string
 	requestedAt         time.Time
 	approvers           []string
@@ -38,43 +38,43 @@ type facts struct {
 	voters []string
 }
 
-// factsOf returns the facts of an interrupt.
-func factsOf(a *Approval) facts {
-	f := facts{thread: a.ThreadID, agent: a.Agent, tool: a.ToolName, requestedAt: a.RequestedAt, approvers: a.Approvers}
+// propertiesOf returns the facts of an interrupt.
+func propertiesOf(a *Approval) properties {
+	p := properties{thread: a.ThreadID, agent: a.Agent, tool: a.ToolName, requestedAt: a.RequestedAt, approvers: a.Approvers}
 	if a.NotByRequester {
-		f.requester = a.Requester
+		p.requester = a.Requester
 	}
 	for _, d := range a.Decisions {
 		if d.ArgsDigest != a.Decisions[0].ArgsDigest {
-			f.voters = nil
+			p.voters = nil
 			break
 		}
 		if d.By != "" {
-			f.voters = append(f.voters, d.By)
+			p.voters = append(p.voters, d.By)
 		}
 	}
-	return f
+	return p
 }
 
-// picks reports whether the filter selects an interrupt with these facts.
-func (q *Filter) picks(f *facts) bool {
-	return (q.Agent == "" || q.Agent == f.agent) && (q.Tool == "" || q.Tool == f.tool) && (q.Thread == "" || q.Thread == f.thread) &&
-		(q.Until.IsZero() || !f.requestedAt.After(q.Until)) && (q.Assignee == nil || q.Assignee.mayDecide(f))
+// matches reports whether the filter selects an interrupt with these properties.
+func (f *Filter) matches(p *properties) bool {
+	return (f.Agent == "" || f.Agent == p.agent) && (f.Tool == "" || f.Tool == p.tool) && (f.Thread == "" || f.Thread == p.thread) &&
+		(f.Until.IsZero() || !p.requestedAt.After(f.Until)) && (f.Assignee == nil || f.Assignee.mayDecide(p))
 }
 
-// Picks reports whether the filter selects the interrupt of an event.
-func (q *Filter) Picks(e *Event) bool {
-	f := factsOf(&e.Approval)
+// Matches reports whether the filter selects the interrupt of an event.
+func (f *Filter) Matches(e *Event) bool {
+	p := propertiesOf(&e.Approval)
 	if e.Type != Opened {
-		f.voters = nil // voters follow the events of what they have voted for
+		p.voters = nil // voters follow the events of what they have voted for
 	}
-	return q.picks(&f)
+	return f.matches(&p)
 }
 
 // mayDecide reports whether the assignee may decide an interrupt, see Assignee.Caller.
-func (a *Assignee) mayDecide(f *facts) bool {
-	if !agents.MayDecide(f.approvers, a.Subject, a.Roles) {
+func (a *Assignee) mayDecide(p *properties) bool {
+	if !agents.MayDecide(p.approvers, a.Subject, a.Roles) {
 		return false
 	}
-	return !a.Caller || a.Subject == "" || a.Subject != f.requester && !slices.Contains(f.voters, a.Subject)
+	return !a.Caller || a.Subject == "" || a.Subject != p.requester && !slices.Contains(p.voters, a.Subject)
 }

@@ -14,13 +14,13 @@ import (
 // ReadHistory reads the audit of a thread, and groups it by interrupt, in the order in which the
 // interrupts were opened. It includes open interrupts.
 func ReadHistory(ctx context.Context, l *stream.Log, t stream.Thread) ([]*History, error) {
-	return group(ctx, l.Audit(ctx, t))
+	return groupByInterrupt(ctx, l.Audit(ctx, t))
 }
 
-// group groups the entries of an audit by interrupt.
-func group(ctx context.Context, entries iter.Seq2[*stream.Record, error]) ([]*History, error) {
+// groupByInterrupt groups the entries of an audit by interrupt.
+func groupByInterrupt(ctx context.Context, entries iter.Seq2[*stream.Record, error]) ([]*History, error) {
 	var all []*History
-	known := map[string]*History{}
+	byID := map[string]*History{}
 	for rec, err := range entries {
 		if err != nil {
 			return nil, err
@@ -29,13 +29,13 @@ func group(ctx context.Context, entries iter.Seq2[*stream.Record, error]) ([]*Hi
 		if err := rec.Result(ctx, &e); err != nil {
 			return nil, fmt.Errorf("inbox: audit: %w", err)
 		}
-		p := known[e.Event.Approval.ID]
-		if p == nil {
-			p = &History{Status: StatusOpen}
-			known[e.Event.Approval.ID] = p
-			all = append(all, p)
+		h := byID[e.Event.Approval.ID]
+		if h == nil {
+			h = &History{Status: StatusOpen}
+			byID[e.Event.Approval.ID] = h
+			all = append(all, h)
 		}
-		p.add(&e.Event)
+		h.add(&e.Event)
 	}
 	return all, nil
 }
@@ -47,7 +47,7 @@ func AwaitDecision(ctx context.Context, f *stream.Follower, proposal *stream.Rec
 	tail := f.TailOf(proposal)
 	defer tail.Close()
 	for {
-		all, err := group(ctx, f.Log().AuditOf(ctx, proposal))
+		all, err := groupByInterrupt(ctx, f.Log().AuditOf(ctx, proposal))
 		if err != nil {
 			return nil, err
 		}
@@ -64,15 +64,15 @@ func AwaitDecision(ctx context.Context, f *stream.Follower, proposal *stream.Rec
 
 // has reports whether the decision of a proposal is one of the interrupt's. The time is compared
 // too, because an approver may return to an earlier vote.
-func (p *History) has(proposal *stream.Record) bool {
-	return slices.ContainsFunc(p.Decisions, func(d Decision) bool {
+func (h *History) has(proposal *stream.Record) bool {
+	return slices.ContainsFunc(h.Decisions, func(d Decision) bool {
 		return d.Digest != "" && strings.HasPrefix(proposal.Step, d.Digest) && d.At.Equal(proposal.Time)
 	})
 }
 
 // ByID returns the interrupt with an ID; nil = the history does not have it.
 func ByID(history []*History, id string) *History {
-	if i := slices.IndexFunc(history, func(p *History) bool { return p.ID == id }); i >= 0 {
+	if i := slices.IndexFunc(history, func(h *History) bool { return h.ID == id }); i >= 0 {
 		return history[i]
 	}
 	return nil
@@ -106,10 +106,10 @@ const (
 
 // add adds an event. The last event has the current Approval; its arguments are those of the first
 // entry, because later entries have none.
-func (p *History) add(e *Event) {
-	args, before := p.Args, p.Decisions
-	if p.Approval = e.Approval; p.Args == nil {
-		p.Args = args
+func (h *History) add(e *Event) {
+	args, before := h.Args, h.Decisions
+	if h.Approval = e.Approval; h.Args == nil {
+		h.Args = args
 	}
 	// An entry has all decisions so far. Those that the entry before did not have are this event's.
 	var added []Decision
@@ -118,11 +118,11 @@ func (p *History) add(e *Event) {
 			added = append(added, d)
 		}
 	}
-	p.Events = append(p.Events, PastEvent{Type: e.Type, At: e.At, Decisions: added})
+	h.Events = append(h.Events, PastEvent{Type: e.Type, At: e.At, Decisions: added})
 	switch e.Type {
 	case Decided:
-		p.Status = StatusDecided
+		h.Status = StatusDecided
 	case Expired:
-		p.Status = StatusExpired
+		h.Status = StatusExpired
 	}
 }

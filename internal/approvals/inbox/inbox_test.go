@@ -259,7 +259,7 @@ func TestDecidedApprovalsAreListed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	old := &inbox.Event{Type: inbox.Decided, At: time.Now().Add(-inbox.Archived), Approval: *approval(9)}
+	old := &inbox.Event{Type: inbox.Decided, At: time.Now().Add(-inbox.ArchiveTTL), Approval: *approval(9)}
 	if err := s.Archive(t.Context(), tenant, old); err != nil {
 		t.Fatal(err)
 	}

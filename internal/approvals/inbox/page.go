@@ -18,50 +18,50 @@ type Page struct {
 	Events Cursor
 }
 
-// List returns up to limit open interrupts of a tenant that q selects, after a page's cursor; "" =
+// List returns up to limit open interrupts of a tenant that f selects, after a page's cursor; "" =
 // from the beginning. The list may change between pages: an interrupt that is open during the whole
 // iteration is in exactly one page. Errors: stream.ErrInvalidCursor.
-func (x *Index) List(tenant string, q Filter, after string, limit int) (Page, error) {
-	behind, err := placeAfter(after)
+func (idx *Index) List(tenant string, f Filter, after string, limit int) (Page, error) {
+	afterKey, err := parsePageCursor(after)
 	if err != nil {
 		return Page{}, err
 	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	p := Page{Items: []json.RawMessage{}, Events: Cursor{revision: x.revision, at: time.Now(), epoch: x.store.epoch}}
-	items := x.pending[token(tenant)]
-	at, found := slices.BinarySearchFunc(items, behind, byPlace)
+	idx.mu.RLock()
+	defer idx.mu.RUnlock()
+	p := Page{Items: []json.RawMessage{}, Events: Cursor{revision: idx.revision, at: time.Now(), epoch: idx.store.epoch}}
+	items := idx.pending[token(tenant)]
+	at, found := slices.BinarySearchFunc(items, afterKey, compareSortKey)
 	if found {
 		at++
 	}
 	last := ""
-	for _, it := range items[at:] {
-		if !q.picks(&it.facts) {
+	for _, item := range items[at:] {
+		if !f.matches(&item.properties) {
 			continue
 		}
 		if len(p.Items) == limit {
 			p.Next = pageCursor(last)
 			break
 		}
-		p.Items, last = append(p.Items, it.raw), it.place
+		p.Items, last = append(p.Items, item.raw), item.sortKey
 	}
 	return p, nil
 }
 
 // Forget removes an interrupt from the pending ones after the API has found that its thread does
 // not wait for it. It does nothing if the index does not have the interrupt.
-func (x *Index) Forget(ctx context.Context, tenant, thread, id string) error {
-	x.mu.RLock()
-	at := slices.IndexFunc(x.pending[token(tenant)], func(it *item) bool {
-		return it.facts.thread == thread && strings.HasSuffix(it.place, "."+id)
+func (idx *Index) Forget(ctx context.Context, tenant, thread, id string) error {
+	idx.mu.RLock()
+	at := slices.IndexFunc(idx.pending[token(tenant)], func(item *openInterrupt) bool {
+		return item.properties.thread == thread && strings.HasSuffix(item.sortKey, "."+id)
 	})
-	place := ""
+	sortKey := ""
 	if at >= 0 {
-		place = x.pending[token(tenant)][at].place
+		sortKey = idx.pending[token(tenant)][at].sortKey
 	}
-	x.mu.RUnlock()
+	idx.mu.RUnlock()
 	if at < 0 {
 		return nil
 	}
-	return x.store.settle(ctx, pendingPrefix+token(tenant)+"."+place)
+	return idx.store.purgePending(ctx, pendingPrefix+token(tenant)+"."+sortKey)
 }

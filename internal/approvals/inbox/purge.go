@@ -25,11 +25,11 @@ func (s *Store) Purge(ctx context.Context, t stream.Thread) error {
 			return err
 		}
 		if e.Event.Type.Settles() {
-			if err := s.kv.Purge(ctx, decidedKey(t.Tenant, &e.Event), jetstream.PurgeTTL(Kept)); err != nil {
+			if err := s.kv.Purge(ctx, decidedKey(t.Tenant, &e.Event), jetstream.PurgeTTL(EventTTL)); err != nil {
 				return asUnavailable(err)
 			}
 		}
-		if err := s.kv.Purge(ctx, eventPrefix+token(t.Tenant)+"."+rec.Step, jetstream.PurgeTTL(Kept)); err != nil {
+		if err := s.kv.Purge(ctx, eventPrefix+token(t.Tenant)+"."+rec.Step, jetstream.PurgeTTL(EventTTL)); err != nil {
 			return asUnavailable(err)
 		}
 	}

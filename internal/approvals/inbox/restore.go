@@ -27,7 +27,7 @@ func (s *Store) Restore(ctx context.Context) error {
 	if !errors.Is(err, jetstream.ErrKeyNotFound) {
 		return asUnavailable(err)
 	}
-	open, err := s.open(ctx)
+	open, err := s.openEntries(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,9 +40,9 @@ func (s *Store) Restore(ctx context.Context) error {
 	return asUnavailable(err)
 }
 
-// open returns the last entry of each open interrupt, by its pending key. It archives the decided
-// ones.
-func (s *Store) open(ctx context.Context) (map[string]*Entry, error) {
+// openEntries returns the last entry of each open interrupt, by its pending key. It archives the
+// decided ones.
+func (s *Store) openEntries(ctx context.Context) (map[string]*Entry, error) {
 	open := map[string]*Entry{}
 	for rec, err := range s.log.AuditAll(ctx) {
 		if err != nil {

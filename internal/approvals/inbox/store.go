@@ -18,13 +18,13 @@ import (
 // bucket is the name of the key-value bucket; the log adds its own name as a prefix.
 const bucket = "approvals"
 
-// Kept is how long the bucket keeps an event, and the marker that an interrupt is settled. A
+// EventTTL is how long the bucket keeps an event, and the marker that an interrupt is settled. A
 // notification that is later than that could reopen the interrupt in the inbox.
-const Kept = 7 * 24 * time.Hour
+const EventTTL = 7 * 24 * time.Hour
 
-// markerLife is how long the bucket keeps the delete marker of an expired key. Nothing reads these
+// markerTTL is how long the bucket keeps the delete marker of an expired key. Nothing reads these
 // markers, but NATS requires the setting for keys with a TTL.
-const markerLife = time.Minute
+const markerTTL = time.Minute
 
 // Prefixes of keys; the third is decidedPrefix.
 const (
@@ -50,7 +50,7 @@ type Store struct {
 // Open opens the bucket, and creates it if it is missing.
 func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 	kv, err := l.KeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: bucket, Description: "Perdure: open and decided approvals", Storage: jetstream.FileStorage, LimitMarkerTTL: markerLife,
+		Bucket: bucket, Description: "Perdure: open and decided approvals", Storage: jetstream.FileStorage, LimitMarkerTTL: markerTTL,
 	})
 	if err != nil {
 		return nil, err
@@ -65,36 +65,36 @@ func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 	}
 	// A bucket that was deleted and created again counts its revisions from 1. Cursors contain the
 	// epoch, so that cursors of the old bucket are refused.
-	made, ok := status.(*jetstream.KeyValueBucketStatus)
+	bucketStatus, ok := status.(*jetstream.KeyValueBucketStatus)
 	if !ok {
 		return nil, fmt.Errorf("inbox: the bucket has the status %T", status)
 	}
 	name := "KV_" + kv.Bucket()
-	behind, err := js.Stream(ctx, name)
+	backing, err := js.Stream(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("inbox: %w: %w", stream.ErrUnavailable, err)
 	}
-	epoch := strconv.FormatInt(made.StreamInfo().Created.UnixMilli(), 36)
-	return &Store{log: l, js: js, kv: kv, backing: behind, stream: name, prefix: "$KV." + kv.Bucket() + ".", epoch: epoch}, nil
+	epoch := strconv.FormatInt(bucketStatus.StreamInfo().Created.UnixMilli(), 36)
+	return &Store{log: l, js: js, kv: kv, backing: backing, stream: name, prefix: "$KV." + kv.Bucket() + ".", epoch: epoch}, nil
 }
 
 // token returns a tenant as a token of a key. Keys of a bucket must not contain "~", which begins
 // the tokens of long IDs (stream.Token). Different tenants keep different tokens.
 func token(tenant string) string { return strings.Replace(stream.Token(tenant), "~", "=", 1) }
 
-// placeDigits is the width of the time in a key: milliseconds since 1970 in hexadecimal, with
+// timeDigits is the width of the time in a key: milliseconds since 1970 in hexadecimal, with
 // leading zeros, so that keys sort by time until the year 10889.
-const placeDigits = 12
+const timeDigits = 12
 
-// placeOf returns the place of an interrupt among those of its tenant: <time>.<approval>. Places
+// sortKeyOf returns the place of an interrupt among those of its tenant: <time>.<approval>. Places
 // sort by time.
-func placeOf(requestedAt time.Time, id string) string {
-	return fmt.Sprintf("%0*x.%s", placeDigits, requestedAt.UnixMilli(), id)
+func sortKeyOf(requestedAt time.Time, id string) string {
+	return fmt.Sprintf("%0*x.%s", timeDigits, requestedAt.UnixMilli(), id)
 }
 
 // pendingKey returns the key of an open interrupt.
 func pendingKey(tenant string, a *Approval) string {
-	return pendingPrefix + token(tenant) + "." + placeOf(a.RequestedAt, a.ID)
+	return pendingPrefix + token(tenant) + "." + sortKeyOf(a.RequestedAt, a.ID)
 }
 
 // pending is the value of a pending key.
@@ -127,7 +127,7 @@ func (s *Store) Put(ctx context.Context, tenant string, a *Approval, at time.Tim
 		if !isConflict(err) {
 			return asUnavailable(err)
 		}
-		if err := sleep(ctx, look); err != nil {
+		if err := sleep(ctx, conflictPause); err != nil {
 			return err
 		}
 	}
@@ -141,9 +141,9 @@ func isConflict(err error) bool {
 		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// look is the pause after a conflict, before the key is read again: the replica that answers may
-// lag.
-const look = 20 * time.Millisecond
+// conflictPause is the pause after a conflict, before the key is read again: the replica that
+// answers may lag.
+const conflictPause = 20 * time.Millisecond
 
 // lookUpEntry reads a pending key: its revision (0 = no entry), and whether the entry is newer than
 // at. A settled entry counts as newer.
@@ -155,10 +155,10 @@ func (s *Store) lookUpEntry(ctx context.Context, key string, at time.Time) (revi
 	if err != nil {
 		return 0, false, asUnavailable(err)
 	}
-	var was pending
+	var stored pending
 	if msg.Header.Get("KV-Operation") == "" { // a value; DEL and PURGE mean that the interrupt is settled
-		err = json.Unmarshal(msg.Data, &was)
-		return msg.Sequence, at.Before(was.At), err
+		err = json.Unmarshal(msg.Data, &stored)
+		return msg.Sequence, at.Before(stored.At), err
 	}
 	return msg.Sequence, true, nil
 }
@@ -166,12 +166,12 @@ func (s *Store) lookUpEntry(ctx context.Context, key string, at time.Time) (revi
 // Settle removes an interrupt from the pending ones. For a week (Kept), no late notification can
 // bring it back.
 func (s *Store) Settle(ctx context.Context, tenant string, a *Approval) error {
-	return s.settle(ctx, pendingKey(tenant, a))
+	return s.purgePending(ctx, pendingKey(tenant, a))
 }
 
-// settle purges a pending key, and leaves a marker with a TTL.
-func (s *Store) settle(ctx context.Context, key string) error {
-	return asUnavailable(s.kv.Purge(ctx, key, jetstream.PurgeTTL(Kept)))
+// purgePending purges a pending key, and leaves a marker with a TTL.
+func (s *Store) purgePending(ctx context.Context, key string) error {
+	return asUnavailable(s.kv.Purge(ctx, key, jetstream.PurgeTTL(EventTTL)))
 }
 
 // Record writes an event for followers. Events with the same id are written once; id consists of
@@ -181,7 +181,7 @@ func (s *Store) Record(ctx context.Context, tenant, id string, e *Event) error {
 	if err != nil {
 		return fmt.Errorf("inbox: encode: %w", err)
 	}
-	_, err = s.kv.Create(ctx, eventPrefix+token(tenant)+"."+id, value, jetstream.KeyTTL(Kept))
+	_, err = s.kv.Create(ctx, eventPrefix+token(tenant)+"."+id, value, jetstream.KeyTTL(EventTTL))
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return nil
 	}

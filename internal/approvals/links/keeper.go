@@ -28,9 +28,9 @@ const (
 	usedPrefix = "used."
 )
 
-// markerLife is how long the bucket keeps the delete marker of an expired key. Nothing reads these
+// markerTTL is how long the bucket keeps the delete marker of an expired key. Nothing reads these
 // markers, but NATS requires the setting for keys with a TTL.
-const markerLife = time.Minute
+const markerTTL = time.Minute
 
 // Open opens the bucket, and creates it if it is missing. If key is empty, Open uses the key in the
 // bucket; the first API node generates it. A change of the key invalidates all links. Open blocks
@@ -40,7 +40,7 @@ func Open(ctx context.Context, l *stream.Log, key []byte) (*Keeper, error) {
 		return nil, fmt.Errorf("links: a key must have at least %d bytes", MinKey)
 	}
 	kv, err := l.KeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: "links", Description: "Perdure: the signing key of links, and the used links", Storage: jetstream.FileStorage, LimitMarkerTTL: markerLife,
+		Bucket: "links", Description: "Perdure: the signing key of links, and the used links", Storage: jetstream.FileStorage, LimitMarkerTTL: markerTTL,
 	})
 	if err != nil {
 		return nil, err
@@ -52,18 +52,18 @@ func Open(ctx context.Context, l *stream.Log, key []byte) (*Keeper, error) {
 	return k, err
 }
 
-// look is the pause before the key is read again: the replica that answers may lag.
-const look = 50 * time.Millisecond
+// pollInterval is the pause before the key is read again: the replica that answers may lag.
+const pollInterval = 50 * time.Millisecond
 
 // sharedKey returns the key in the bucket, and generates it if there is none. Of several nodes that
 // generate a key concurrently, Create lets one win; the others read the winner's key.
 func (k *Keeper) sharedKey(ctx context.Context) ([]byte, error) {
-	fresh := make([]byte, MinKey)
-	_, _ = rand.Read(fresh) // crypto/rand.Read never returns an error
+	newKey := make([]byte, MinKey)
+	_, _ = rand.Read(newKey) // crypto/rand.Read never returns an error
 	for {
-		_, err := k.kv.Create(ctx, keyKey, fresh)
+		_, err := k.kv.Create(ctx, keyKey, newKey)
 		if err == nil {
-			return fresh, nil
+			return newKey, nil
 		}
 		if !errors.Is(err, jetstream.ErrKeyExists) {
 			return nil, asUnavailable(err)
@@ -78,7 +78,7 @@ func (k *Keeper) sharedKey(ctx context.Context) ([]byte, error) {
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("links: %w", context.Cause(ctx))
-		case <-time.After(look):
+		case <-time.After(pollInterval):
 		}
 	}
 }
@@ -86,8 +86,8 @@ func (k *Keeper) sharedKey(ctx context.Context) ([]byte, error) {
 // Use records that a link was used, until a minute after the link expires. Repeating it changes
 // nothing.
 func (k *Keeper) Use(ctx context.Context, l Link) error {
-	life := max(time.Until(l.Expires), 0) + time.Minute
-	_, err := k.kv.Create(ctx, usedPrefix+l.Nonce, nil, jetstream.KeyTTL(life.Truncate(time.Second)))
+	ttl := max(time.Until(l.Expires), 0) + time.Minute
+	_, err := k.kv.Create(ctx, usedPrefix+l.Nonce, nil, jetstream.KeyTTL(ttl.Truncate(time.Second)))
 	if err == nil || errors.Is(err, jetstream.ErrKeyExists) {
 		return nil
 	}

@@ -50,8 +50,8 @@ func (k *Keeper) Read(token string) (Link, error) {
 		return Link{}, ErrInvalid
 	}
 	body, err := encoding.DecodeString(text)
-	mac, failed := encoding.DecodeString(signature)
-	if err != nil || failed != nil || !hmac.Equal(mac, k.sign(body)) {
+	mac, macErr := encoding.DecodeString(signature)
+	if err != nil || macErr != nil || !hmac.Equal(mac, k.sign(body)) {
 		return Link{}, ErrInvalid
 	}
 	var l Link

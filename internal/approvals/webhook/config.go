@@ -70,16 +70,16 @@ func Load(file string, lookup func(name string) string) ([]Hook, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	var wrong []error
+	var problems []error
 	if len(hooks) > maxHooks {
-		wrong = append(wrong, fmt.Errorf("%s: has more than %d webhooks", file, maxHooks))
+		problems = append(problems, fmt.Errorf("%s: has more than %d webhooks", file, maxHooks))
 	}
 	for i, h := range hooks {
 		for _, err := range h.check(hooks[:i], lookup) {
-			wrong = append(wrong, fmt.Errorf("%s: webhook %d (%.64q): %w", file, i+1, h.Name, err))
+			problems = append(problems, fmt.Errorf("%s: webhook %d (%.64q): %w", file, i+1, h.Name, err))
 		}
 	}
-	return hooks, errors.Join(wrong...)
+	return hooks, errors.Join(problems...)
 }
 
 // parse decodes a file. Unknown keys are errors; empty data has no webhooks.
@@ -94,33 +94,34 @@ func parse(data []byte) (hooks []Hook, err error) {
 
 // check returns all mistakes of a hook. before are the hooks above it in the file, whose names it
 // must not repeat.
-func (h Hook) check(before []Hook, lookup func(string) string) (wrong []error) {
+func (h Hook) check(before []Hook, lookup func(string) string) (problems []error) {
 	if !hookName.MatchString(h.Name) {
-		wrong = append(wrong, errors.New("name must be a-z, 0-9, _ and -, at most 64 of them"))
+		problems = append(problems, errors.New("name must be a-z, 0-9, _ and -, at most 64 of them"))
 	}
 	if slices.ContainsFunc(before, func(other Hook) bool { return other.Name == h.Name }) {
-		wrong = append(wrong, errors.New("name is already the name of another webhook"))
+		problems = append(problems, errors.New("name is already the name of another webhook"))
 	}
 	u, err := url.Parse(h.URL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(h.URL) > maxURL {
-		wrong = append(wrong, fmt.Errorf("url must be an http or https URL without a password, of at most %d bytes", maxURL))
+		problems = append(problems, fmt.Errorf("url must be an http or https URL without a password, of at most %d bytes", maxURL))
 	}
 	for _, e := range h.Events {
 		if !slices.Contains(inbox.Types, e) {
-			wrong = append(wrong, fmt.Errorf("events: %.64q is not one of %v", e, inbox.Types))
+			problems = append(problems, fmt.Errorf("events: %.64q is not one of %v", e, inbox.Types))
 		}
 	}
 	if !secretName.MatchString(h.Secret) {
-		return append(wrong, errors.New("secret must be the name of a secret, in A-Z, 0-9 and _"))
+		return append(problems, errors.New("secret must be the name of a secret, in A-Z, 0-9 and _"))
 	}
-	if _, err := key(lookup(h.Secret)); err != nil {
-		wrong = append(wrong, fmt.Errorf("the secret PERDURE_SECRET_%s %w", h.Secret, err))
+	if _, err := decodeSecret(lookup(h.Secret)); err != nil {
+		problems = append(problems, fmt.Errorf("the secret PERDURE_SECRET_%s %w", h.Secret, err))
 	}
-	return wrong
+	return problems
 }
 
-// key decodes the value of a secret. Its error is a predicate, and never contains the value.
-func key(secret string) ([]byte, error) {
+// decodeSecret decodes the value of a secret. Its error is a predicate, and never contains the
+// value.
+func decodeSecret(secret string) ([]byte, error) {
 	if secret == "" {
 		return nil, errors.New("is missing")
 	}

@@ -19,8 +19,8 @@ import (
 // timeout bounds a request with its response. maxBody bounds how much of a response's body is read
 // (and discarded), in bytes.
 const (
-	timeout = 15 * time.Second
-	maxBody = 64 << 10
+	requestTimeout = 15 * time.Second
+	maxBody        = 64 << 10
 )
 
 // Sender sends messages to webhooks, over connections that it reuses. It follows no redirect. It is
@@ -37,7 +37,7 @@ type Sender struct {
 // that are not on the public internet.
 func NewSender(hooks []Hook, lookup func(name string) string, allowPrivate bool) *Sender {
 	return &Sender{Hooks: hooks, lookup: lookup, client: &http.Client{
-		Transport: egress.Traced(egress.Transport(allowPrivate)), Timeout: timeout,
+		Transport: egress.Traced(egress.Transport(allowPrivate)), Timeout: requestTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -83,18 +83,18 @@ func (e *RefusedError) Error() string { return "webhook: " + e.Reason }
 // an id twice ignores the second message. status is the HTTP status; 0 = there was no response.
 // Errors: *RefusedError, or the cause of ctx's end.
 func (s *Sender) Send(ctx context.Context, name, id string, body []byte) (status int, err error) {
-	at := slices.IndexFunc(s.Hooks, func(h Hook) bool { return h.Name == name })
+	i := slices.IndexFunc(s.Hooks, func(h Hook) bool { return h.Name == name })
 	// Not final: another worker may have the webhook in its file, and an attempt may run there.
-	if at < 0 {
+	if i < 0 {
 		return 0, &RefusedError{Reason: fmt.Sprintf("this worker has no webhook %.64q", name)}
 	}
-	req, err := s.request(ctx, s.Hooks[at], id, body)
+	req, err := s.request(ctx, s.Hooks[i], id, body)
 	if err != nil {
 		return 0, err
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {
-		return 0, unanswered(ctx, req, err)
+		return 0, transportError(ctx, req, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxBody)) // a connection is reused only if its response was read to the end
@@ -104,7 +104,7 @@ func (s *Sender) Send(ctx context.Context, name, id string, body []byte) (status
 // request returns the signed request of a message. Its timestamp is the time of sending, not that
 // of the event: receivers refuse old timestamps (Standard Webhooks, replay protection).
 func (s *Sender) request(ctx context.Context, h Hook, id string, body []byte) (*http.Request, error) {
-	raw, err := key(s.lookup(h.Secret))
+	raw, err := decodeSecret(s.lookup(h.Secret))
 	if err != nil {
 		return nil, &RefusedError{Reason: fmt.Sprintf("the secret PERDURE_SECRET_%s %s", h.Secret, err)}
 	}
@@ -130,9 +130,9 @@ func (s *Sender) request(ctx context.Context, h Hook, id string, body []byte) (*
 	return req, nil
 }
 
-// unanswered maps a request without a response to an error. The end of ctx is returned as its
+// transportError maps a request without a response to an error. The end of ctx is returned as its
 // cause, so that it does not count as a refusal.
-func unanswered(ctx context.Context, req *http.Request, err error) error {
+func transportError(ctx context.Context, req *http.Request, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return context.Cause(ctx)
 	}
@@ -151,12 +151,12 @@ func checkStatus(resp *http.Response) error {
 	if status >= 200 && status < 300 || status == http.StatusGone {
 		return nil
 	}
-	again := status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooEarly || status == http.StatusTooManyRequests
-	return &RefusedError{Status: status, Reason: fmt.Sprintf("the receiver answered %d", status), Final: !again, After: retryAfter(resp)}
+	isRetryable := status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooEarly || status == http.StatusTooManyRequests
+	return &RefusedError{Status: status, Reason: fmt.Sprintf("the receiver answered %d", status), Final: !isRetryable, After: retryAfter(resp)}
 }
 
-// longestAfter bounds the pause that a receiver can ask for.
-const longestAfter = time.Hour
+// maxRetryAfter bounds the pause that a receiver can ask for.
+const maxRetryAfter = time.Hour
 
 // retryAfter returns the pause of a Retry-After header in seconds; 0 = it is missing, or is a date.
 func retryAfter(resp *http.Response) time.Duration {
@@ -164,5 +164,5 @@ func retryAfter(resp *http.Response) time.Duration {
 	if err != nil || seconds < 0 {
 		return 0
 	}
-	return min(time.Duration(min(seconds, 1<<20))*time.Second, longestAfter)
+	return min(time.Duration(min(seconds, 1<<20))*time.Second, maxRetryAfter)
 }

@@ -149,9 +149,9 @@ func (k *Keys) Authenticate(r *http.Request) (auth.Identity, error) {
 	if err != nil {
 		return auth.Identity{}, err
 	}
-	at := k.find(sha256.Sum256([]byte(key)))
-	if at < 0 {
+	i := k.find(sha256.Sum256([]byte(key)))
+	if i < 0 {
 		return auth.Identity{}, fmt.Errorf("%w: the key is not listed", auth.ErrInvalid)
 	}
-	return auth.Identity{Principal: k.principals[at]}, nil
+	return auth.Identity{Principal: k.principals[i]}, nil
 }

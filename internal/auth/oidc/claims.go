@@ -18,20 +18,20 @@ func (t *Tokens) principal(token *oidc.IDToken) (auth.Principal, error) {
 	if err != nil {
 		return p, fmt.Errorf("%w: %w", auth.ErrInvalid, err)
 	}
-	if p.Subject, err = name(claims, t.cfg.SubjectClaim); err != nil {
+	if p.Subject, err = stringClaim(claims, t.cfg.SubjectClaim); err != nil {
 		return p, err
 	}
 	if t.cfg.TenantClaim != "" {
-		if p.Tenant, err = name(claims, t.cfg.TenantClaim); err != nil {
+		if p.Tenant, err = stringClaim(claims, t.cfg.TenantClaim); err != nil {
 			return p, err
 		}
 	}
-	p.Roles, err = words(claims, t.cfg.RolesClaim)
+	p.Roles, err = wordsClaim(claims, t.cfg.RolesClaim)
 	return p, err
 }
 
-// name reads a required claim: a non-empty string.
-func name(claims map[string]any, path string) (string, error) {
+// stringClaim reads a required claim: a non-empty string.
+func stringClaim(claims map[string]any, path string) (string, error) {
 	value, ok := claim(claims, path).(string)
 	if !ok || value == "" {
 		return "", fmt.Errorf("%w: the claim %s is not a string", auth.ErrInvalid, path)
@@ -39,9 +39,9 @@ func name(claims map[string]any, path string) (string, error) {
 	return value, nil
 }
 
-// words reads an optional claim: a list of strings, or one string of words separated by spaces (as
-// in OAuth scopes). The result is sorted and has no duplicates.
-func words(claims map[string]any, path string) ([]string, error) {
+// wordsClaim reads an optional claim: a list of strings, or one string of words separated by spaces
+// (as in OAuth scopes). The result is sorted and has no duplicates.
+func wordsClaim(claims map[string]any, path string) ([]string, error) {
 	var list []string
 	switch value := claim(claims, path).(type) {
 	case nil:

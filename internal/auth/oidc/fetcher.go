@@ -20,8 +20,8 @@ import (
 // this, every forged token with an unknown key ID would make the verifier request the provider's
 // keys.
 const (
-	fresh  = 10 * time.Second
-	broken = time.Second
+	documentTTL = 10 * time.Second
+	failureTTL  = time.Second
 )
 
 // maxDocument bounds a response of the provider, in bytes.
@@ -80,36 +80,37 @@ func (f *fetcher) RoundTrip(r *http.Request) (*http.Response, error) {
 func (f *fetcher) fetch(r *http.Request) *document {
 	header, body, err := f.roundTrip(r)
 	if err != nil {
-		return &document{until: f.now().Add(broken), err: fmt.Errorf("%w: %w", auth.ErrUnavailable, err)}
+		return &document{until: f.now().Add(failureTTL), err: fmt.Errorf("%w: %w", auth.ErrUnavailable, err)}
 	}
-	return &document{until: f.now().Add(fresh), header: header, body: body}
+	return &document{until: f.now().Add(documentTTL), header: header, body: body}
 }
 
 // roundTrip requests a document. A status other than 200, and a body that is not JSON, are errors.
 func (f *fetcher) roundTrip(r *http.Request) (http.Header, []byte, error) {
-	answer, err := f.base.RoundTrip(r)
+	response, err := f.base.RoundTrip(r)
 	if err != nil {
 		return nil, nil, err
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxDocument))
-	err = errors.Join(err, answer.Body.Close())
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxDocument))
+	err = errors.Join(err, response.Body.Close())
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case answer.StatusCode != http.StatusOK:
-		return nil, nil, fmt.Errorf("the provider answers %s", answer.Status)
+	case response.StatusCode != http.StatusOK:
+		return nil, nil, fmt.Errorf("the provider answers %s", response.Status)
 	case !json.Valid(body):
 		return nil, nil, errors.New("the provider's answer is not JSON")
 	}
-	return answer.Header, body, nil
+	return response.Header, body, nil
 }
 
 // outageKey is the context key of the error that noting returns.
 type outageKey struct{}
 
-// noting returns a context in which keySet stores the reason if keys are unavailable. The verifier
-// formats errors as text, so errors.Is could not distinguish an outage from an invalid token.
-func noting(ctx context.Context) (context.Context, *error) {
+// withOutage returns a context in which keySet stores the reason if keys are unavailable. The
+// verifier formats errors as text, so errors.Is could not distinguish an outage from an invalid
+// token.
+func withOutage(ctx context.Context) (context.Context, *error) {
 	var outage error
 	return context.WithValue(ctx, outageKey{}, &outage), &outage
 }

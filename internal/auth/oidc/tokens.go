@@ -32,8 +32,8 @@ type Config struct {
 // slow.
 const Skew = 30 * time.Second
 
-// patience bounds each request to the provider.
-const patience = 10 * time.Second
+// requestTimeout bounds each request to the provider.
+const requestTimeout = 10 * time.Second
 
 // signatures are the accepted algorithms: those for which only the provider can sign. HMAC with a
 // shared key and "none" are excluded (RFC 8725, section 3.1).
@@ -44,11 +44,11 @@ var signatures = []string{
 // Tokens authenticates callers by the tokens of one provider. It is safe for concurrent use and
 // needs no closing.
 type Tokens struct {
-	cfg      Config
-	now      func() time.Time
-	client   *http.Client
-	verifier atomic.Pointer[oidc.IDTokenVerifier] // nil until Discover has succeeded
-	finding  singleflight.Group
+	cfg       Config
+	now       func() time.Time
+	client    *http.Client
+	verifier  atomic.Pointer[oidc.IDTokenVerifier] // nil until Discover has succeeded
+	discovery singleflight.Group
 }
 
 // New returns the authenticator for a provider. It makes no request: Discover does, at the latest
@@ -59,7 +59,7 @@ func New(cfg Config) *Tokens {
 
 // newTokens is New with a clock for tests.
 func newTokens(cfg Config, now func() time.Time) *Tokens {
-	return &Tokens{cfg: cfg, now: now, client: &http.Client{Transport: newFetcher(http.DefaultTransport, now), Timeout: patience}}
+	return &Tokens{cfg: cfg, now: now, client: &http.Client{Transport: newFetcher(http.DefaultTransport, now), Timeout: requestTimeout}}
 }
 
 // Discover reads the provider's configuration (OpenID Connect Discovery) once; further calls return
@@ -71,7 +71,7 @@ func (t *Tokens) Discover(ctx context.Context) error {
 	if t.verifier.Load() != nil {
 		return nil
 	}
-	found := t.finding.DoChan("", func() (any, error) { return nil, t.discover(context.WithoutCancel(ctx)) })
+	found := t.discovery.DoChan("", func() (any, error) { return nil, t.discover(context.WithoutCancel(ctx)) })
 	select {
 	case r := <-found:
 		return r.Err
@@ -101,8 +101,8 @@ func (t *Tokens) discover(ctx context.Context) error {
 	return nil
 }
 
-// Authenticate implements auth.Authenticator. It may wait for the provider, up to patience per
-// request.
+// Authenticate implements auth.Authenticator. It may wait for the provider, up to requestTimeout
+// per request.
 func (t *Tokens) Authenticate(r *http.Request) (auth.Identity, error) {
 	raw, err := auth.Bearer(r.Header)
 	if err != nil {
@@ -121,7 +121,7 @@ func (t *Tokens) Authenticate(r *http.Request) (auth.Identity, error) {
 
 // verify checks signature, issuer, expiry and audience of a token.
 func (t *Tokens) verify(ctx context.Context, raw string) (*oidc.IDToken, error) {
-	ctx, outage := noting(ctx)
+	ctx, outage := withOutage(ctx)
 	token, err := t.verifier.Load().Verify(ctx, raw)
 	var expired *oidc.TokenExpiredError
 	switch {

@@ -106,32 +106,32 @@ func parse(data []byte) (*File, error) {
 
 // check returns all mistakes of the file, joined.
 func (f *File) check() error {
-	var wrong []error
+	var problems []error
 	if !currencyRule.MatchString(f.Currency) {
-		wrong = append(wrong, fmt.Errorf("currency: %.20q must be three capital letters, such as USD", f.Currency))
+		problems = append(problems, fmt.Errorf("currency: %.20q must be three capital letters, such as USD", f.Currency))
 	}
 	if len(f.Prices) > maxPrices || len(f.Tenants) > maxTenants {
-		wrong = append(wrong, fmt.Errorf("has more than %d prices or %d tenants", maxPrices, maxTenants))
+		problems = append(problems, fmt.Errorf("has more than %d prices or %d tenants", maxPrices, maxTenants))
 	}
 	for i, p := range f.Prices {
 		if _, err := path.Match(p.Model, ""); err != nil || p.Model == "" {
-			wrong = append(wrong, fmt.Errorf("prices[%d].model: %.80q must be provider/model, or a pattern with *", i, p.Model))
+			problems = append(problems, fmt.Errorf("prices[%d].model: %.80q must be provider/model, or a pattern with *", i, p.Model))
 		}
 		for _, n := range []float64{p.Input, p.Output, or(p.CachedInput, 0), or(p.CacheWrite, 0), or(p.Reasoning, 0)} {
 			if !(n >= 0 && n <= maxPrice) { // not n < 0 || n > maxPrice, which NaN would pass
-				wrong = append(wrong, fmt.Errorf("prices[%d]: %v must be 0 to %d, for a million tokens", i, n, int(maxPrice)))
+				problems = append(problems, fmt.Errorf("prices[%d]: %v must be 0 to %d, for a million tokens", i, n, int(maxPrice)))
 			}
 		}
 	}
 	for name, day := range f.Tenants {
 		if name == "" || day.Tokens < 0 || day.Soft.Tokens < 0 {
-			wrong = append(wrong, fmt.Errorf("tenants: the budget of %.80q must not be below zero, nor its name empty", name))
+			problems = append(problems, fmt.Errorf("tenants: the budget of %.80q must not be below zero, nor its name empty", name))
 		}
 		if err := day.Check(); err != nil {
-			wrong = append(wrong, fmt.Errorf("tenants: %.80q: %w", name, err))
+			problems = append(problems, fmt.Errorf("tenants: %.80q: %w", name, err))
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(problems...)
 }
 
 // Price returns the first price of the file whose pattern matches the model. ok is false if none

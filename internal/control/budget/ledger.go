@@ -60,14 +60,14 @@ func (l *Ledger) Of(tenant string) Day {
 	if l == nil {
 		return Day{}
 	}
-	if day, own := l.tenants[tenant]; own {
+	if day, isListed := l.tenants[tenant]; isListed {
 		return day
 	}
 	return l.all
 }
 
-// used is an entry of the bucket: what a tenant has used on a day.
-type used struct {
+// usage is an entry of the bucket: what a tenant has used on a day.
+type usage struct {
 	Tokens int64        `json:"tokens"`
 	Cost   agents.Money `json:"cost"`
 	// Estimated is the part of the tokens that providers did not report.
@@ -103,9 +103,9 @@ func (l *Ledger) Check(ctx context.Context, tenant string, allowed *Allowed) (*E
 	return day.excess(date, u, *allowed), nil
 }
 
-// tries bounds the compare-and-swaps of one Count. Each conflict means that another call was
+// maxTries bounds the compare-and-swaps of one Count. Each conflict means that another call was
 // counted, so Count makes progress across all workers.
-const tries = 1_000
+const maxTries = 1_000
 
 // Use is the usage of one model call.
 type Use struct {
@@ -122,7 +122,7 @@ func (l *Ledger) Count(ctx context.Context, tenant, call string, use Use) error 
 		return nil
 	}
 	key := key(l.today(), tenant)
-	for range tries {
+	for range maxTries {
 		u, revision, err := l.read(ctx, key)
 		if err != nil || slices.Contains(u.Calls, call) {
 			return err
@@ -154,16 +154,16 @@ func isConflict(err error) bool {
 }
 
 // read returns the entry of a key, and its revision; revision 0 = there is no entry.
-func (l *Ledger) read(ctx context.Context, key string) (u used, revision uint64, err error) {
+func (l *Ledger) read(ctx context.Context, key string) (u usage, revision uint64, err error) {
 	entry, err := l.kv.Get(ctx, key)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return used{}, 0, nil
+		return usage{}, 0, nil
 	}
 	if err != nil {
-		return used{}, 0, asUnavailable(err)
+		return usage{}, 0, asUnavailable(err)
 	}
 	if err := json.Unmarshal(entry.Value(), &u); err != nil {
-		return used{}, 0, fmt.Errorf("budget: entry %s: %w", key, err)
+		return usage{}, 0, fmt.Errorf("budget: entry %s: %w", key, err)
 	}
 	return u, entry.Revision(), nil
 }

@@ -19,7 +19,7 @@ func (d Day) Check() error {
 
 // excess returns the first soft amount that is used up, tokens before cost; nil = none. allowed is
 // an earlier approval, which counts only if it is of the same date.
-func (d Day) excess(date string, u used, allowed Allowed) *Excess {
+func (d Day) excess(date string, u usage, allowed Allowed) *Excess {
 	if allowed.Date != date {
 		allowed = Allowed{}
 	}
@@ -36,13 +36,13 @@ func (d Day) excess(date string, u used, allowed Allowed) *Excess {
 
 // excess compares one amount; nil = not used up. soft = 0 means no soft budget, most = 0 no hard
 // one.
-func excess(used, soft, allowed, most int64) *Excess {
+func excess(used, soft, allowed, hard int64) *Excess {
 	if soft == 0 || used < max(soft, allowed) {
 		return nil
 	}
 	x := &Excess{Used: used, Allowed: used + soft}
-	if most > 0 {
-		x.Allowed = min(x.Allowed, most)
+	if hard > 0 {
+		x.Allowed = min(x.Allowed, hard)
 	}
 	return x
 }

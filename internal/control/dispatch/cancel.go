@@ -19,11 +19,11 @@ var ErrUnknownRun = errors.New("dispatch: unknown run")
 // activities at once. It returns when all three are sent, not when the run has ended. A run that
 // has ended is left as it is. Errors: ErrUnknownRun.
 func (d *Dispatcher) Cancel(ctx context.Context, run stream.Run, c stream.Cancel) error {
-	known, err := d.Log.HasRun(ctx, run)
+	hasRun, err := d.Log.HasRun(ctx, run)
 	if err != nil {
 		return err
 	}
-	if !known {
+	if !hasRun {
 		return ErrUnknownRun
 	}
 	ended, err := d.Log.HasEnded(ctx, run)
@@ -33,11 +33,11 @@ func (d *Dispatcher) Cancel(ctx context.Context, run stream.Run, c stream.Cancel
 	if _, err := d.Log.RequestCancel(ctx, run, c); err != nil {
 		return err
 	}
-	begun, err := d.Log.OpeningOf(ctx, run)
+	opening, err := d.Log.OpeningOf(ctx, run)
 	if err != nil {
 		return err
 	}
-	if begun != nil { // a run that has not begun has no workflow to signal: its first activity finds the record
+	if opening != nil { // a run that has not begun has no workflow to signal: its first activity finds the record
 		if err := d.signalCancel(ctx, run); err != nil {
 			return err
 		}
@@ -50,8 +50,8 @@ func (d *Dispatcher) Cancel(ctx context.Context, run stream.Run, c stream.Cancel
 // thread may be active. The signal names the run.
 func (d *Dispatcher) signalCancel(ctx context.Context, run stream.Run) error {
 	err := d.Temporal.SignalWorkflow(ctx, WorkflowID(run.Thread), "", runs.SignalCancel, runs.CancelRequest{RunID: run.ID})
-	var gone *serviceerror.NotFound
-	if err != nil && !errors.As(err, &gone) {
+	var notFound *serviceerror.NotFound
+	if err != nil && !errors.As(err, &notFound) {
 		return fmt.Errorf("dispatch: cancel: %w", err)
 	}
 	return nil

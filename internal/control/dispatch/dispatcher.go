@@ -25,9 +25,9 @@ type Dispatcher struct {
 	Temporal client.Client
 }
 
-// Rounds bounds how often a caller of Place loads a thread again: because the thread has changed
-// meanwhile, or because its last run has ended in the log while its workflow has not closed yet.
-// Each of these rounds waits for closeCheck, which is six seconds in all: longer than
+// Rounds bounds how often a caller of StartOrOffer loads a thread again: because the thread has
+// changed meanwhile, or because its last run has ended in the log while its workflow has not closed
+// yet. Each of these rounds waits for closeCheck, which is six seconds in all: longer than
 // workflowTaskTimeout, after which Temporal gives the task of a dead worker to another one.
 const Rounds = 60
 
@@ -37,13 +37,13 @@ const (
 	// closeCheck bounds one wait for an execution to close. Rarely, Temporal does not answer the
 	// poll of a waiting client, so no wait relies on it.
 	closeCheck = 100 * time.Millisecond
-	// updatePatience bounds how long Update waits for the workflow's answer.
-	updatePatience = 5 * time.Second
-	// offerPatience bounds how long an offer waits for the workflow's answer before the caller
+	// updateTimeout bounds how long Update waits for the workflow's answer.
+	updateTimeout = 5 * time.Second
+	// offerTimeout bounds how long an offer waits for the workflow's answer before the caller
 	// loads the thread again.
-	offerPatience = 2 * time.Second
-	// againAfter is the pause before Update repeats an update that Temporal has dropped.
-	againAfter = 20 * time.Millisecond
+	offerTimeout = 2 * time.Second
+	// updateRetryPause is the pause before Update repeats an update that Temporal has dropped.
+	updateRetryPause = 20 * time.Millisecond
 )
 
 // WorkflowID returns the workflow ID of a thread.
@@ -74,20 +74,20 @@ type Terms struct {
 // StartOrOffer starts a run, or offers it to the workflow that occupies the thread. thread is the
 // snapshot that the caller has based the run's input on.
 //
-// placed is true if the run was started, is active already (taken.Attached), or is queued
-// (taken.Queued). placed is false without an error if the caller must load the thread again, or if
-// a quorum needs more approvals (taken.Open): then the decisions were taken and the run was not. If
-// the workflow refuses the run, the error is a *temporal.ApplicationError; Refusal returns its
-// type. Place blocks for some seconds at most.
-func (d *Dispatcher) StartOrOffer(ctx context.Context, in runs.Input, terms Terms, thread *snapshot.Snapshot) (taken runs.SubmitResult, placed bool, err error) {
+// placed is true if the run was started, is active already (result.Attached), or is queued
+// (result.Queued). placed is false without an error if the caller must load the thread again, or if
+// a quorum needs more approvals (result.Open): then the decisions were taken and the run was not.
+// If the workflow refuses the run, the error is a *temporal.ApplicationError; Refusal returns its
+// type. StartOrOffer blocks for some seconds at most.
+func (d *Dispatcher) StartOrOffer(ctx context.Context, in runs.Input, terms Terms, thread *snapshot.Snapshot) (result runs.SubmitResult, placed bool, err error) {
 	run := stream.Run{Thread: stream.Thread{Tenant: in.Run.Tenant, ID: in.Run.Thread}, ID: in.Run.ID}
 	_, err = d.Temporal.ExecuteWorkflow(ctx, options(run, in.Agent), runs.TypeRun, in)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
 	case err == nil:
-		return taken, true, nil
+		return result, true, nil
 	case !errors.As(err, &running):
-		return taken, false, fmt.Errorf("dispatch: start workflow: %w", err)
+		return result, false, fmt.Errorf("dispatch: start workflow: %w", err)
 	}
 	return d.submit(ctx, run, in, terms, thread, running.RunId)
 }
@@ -115,34 +115,34 @@ func options(run stream.Run, agent string) client.StartWorkflowOptions {
 // execution's run, and no interrupts are open, the execution is about to close: submit waits for
 // that instead. The execution may also belong to a run that has started in Temporal and not yet in
 // the log; then it answers the offer itself.
-func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in runs.Input, terms Terms, thread *snapshot.Snapshot, execution string) (taken runs.SubmitResult, placed bool, err error) {
+func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in runs.Input, terms Terms, thread *snapshot.Snapshot, execution string) (result runs.SubmitResult, placed bool, err error) {
 	if thread.Sealed && thread.Execution == execution && len(thread.Interrupts)+len(thread.ClientCalls) == 0 {
 		d.awaitClose(ctx, run.Thread, execution)
-		return taken, false, nil
+		return result, false, nil
 	}
 	in.Token = stream.Token(run.ID)
-	taken, err = d.offer(ctx, run.Thread, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: terms.OnBusy, Decisions: terms.Decisions, Offer: &in}, execution)
+	result, err = d.offer(ctx, run.Thread, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: terms.OnBusy, Decisions: terms.Decisions, Offer: &in}, execution)
 	if active, busy := BusyWith(err); busy && thread.Sealed && (active == thread.RunID || len(terms.Decisions) > 0) {
 		// Either the active run has ended in the log and its worker died before the workflow
 		// learned of it, or a concurrent request has decided the same interrupts and the log will
 		// soon have its run. In both cases the caller loads the thread again.
 		pause(ctx, closeCheck)
-		return taken, false, ctx.Err()
+		return result, false, ctx.Err()
 	}
-	// The update timed out although ctx has not ended: offerPatience has passed, or the execution
+	// The update timed out although ctx has not ended: offerTimeout has passed, or the execution
 	// closed.
 	_, silent := errors.AsType[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err)
 	switch {
 	case err != nil && (closedBeforeUpdate(err) || silent && ctx.Err() == nil):
-		return taken, false, nil
+		return result, false, nil
 	case err != nil:
-		return taken, false, err
-	case taken.Closing:
+		return result, false, err
+	case result.Closing:
 		d.awaitClose(ctx, run.Thread, execution)
-	case taken.Interrupted != "":
-		err = d.recordCancel(ctx, stream.Run{Thread: run.Thread, ID: taken.Interrupted}, in.Input)
+	case result.Interrupted != "":
+		err = d.recordCancel(ctx, stream.Run{Thread: run.Thread, ID: result.Interrupted}, in.Input)
 	}
-	return taken, taken.Attached || taken.Queued, err
+	return result, result.Attached || result.Queued, err
 }
 
 // awaitClose waits up to closeCheck for an execution to close. It ignores the result: the caller
@@ -153,11 +153,11 @@ func (d *Dispatcher) awaitClose(ctx context.Context, thread stream.Thread, execu
 	_ = d.Temporal.GetWorkflow(ctx, WorkflowID(thread), execution).Get(ctx, nil)
 }
 
-// offer is Offer with offerPatience, for an execution that may close before it takes the offer.
+// offer is Offer with offerTimeout, for an execution that may close before it takes the offer.
 // Temporal does not answer an update whose execution continues as new or closes, so a goroutine
 // polls for the close and then cancels the offer. offer waits for the goroutine before it returns.
 func (d *Dispatcher) offer(ctx context.Context, thread stream.Thread, submit runs.SubmitRequest, execution string) (runs.SubmitResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, offerPatience)
+	ctx, cancel := context.WithTimeout(ctx, offerTimeout)
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	defer cancel()
@@ -174,17 +174,17 @@ func (d *Dispatcher) offer(ctx context.Context, thread stream.Thread, submit run
 
 // Offer sends the update "submit" to an execution of a thread's workflow; "" is the latest
 // execution.
-func (d *Dispatcher) Offer(ctx context.Context, thread stream.Thread, submit runs.SubmitRequest, execution string) (taken runs.SubmitResult, err error) {
-	err = d.Update(ctx, thread, execution, runs.UpdateSubmit, submit, &taken)
-	return taken, err
+func (d *Dispatcher) Offer(ctx context.Context, thread stream.Thread, submit runs.SubmitRequest, execution string) (result runs.SubmitResult, err error) {
+	err = d.Update(ctx, thread, execution, runs.UpdateSubmit, submit, &result)
+	return result, err
 }
 
 // Update sends an update to an execution of a thread's workflow ("" is the latest), and waits up to
-// updatePatience for its result, which it decodes into answer. If an event reaches the workflow at
+// updateTimeout for its result, which it decodes into answer. If an event reaches the workflow at
 // the moment in which it is about to close, Temporal repeats the last workflow task and drops the
 // update with WorkflowNotReady. Update then sends it again: all updates of Perdure are idempotent.
 func (d *Dispatcher) Update(ctx context.Context, thread stream.Thread, execution, name string, arg, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, updatePatience)
+	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
 	for {
 		handle, err := d.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
@@ -197,7 +197,7 @@ func (d *Dispatcher) Update(ctx context.Context, thread stream.Thread, execution
 		if dropped := (*serviceerror.WorkflowNotReady)(nil); !errors.As(err, &dropped) {
 			return err
 		}
-		if pause(ctx, againAfter); ctx.Err() != nil {
+		if pause(ctx, updateRetryPause); ctx.Err() != nil {
 			return err
 		}
 	}

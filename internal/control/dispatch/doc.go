@@ -2,9 +2,9 @@
 // to the workflow that occupies the thread. The API uses it for clients, workers use it for
 // schedules.
 //
-//	proposal in the log ──► Place ──► started, queued, refused, or: load the thread again
+//	proposal in the log ──► StartOrOffer ──► started, queued, refused, or: load the thread again
 //
 // The log decides which runs there are; Temporal decides that a thread has one workflow at a time.
-// So a caller of Place loads the thread's snapshot first, and again each time that Place returns
-// placed = false, up to Rounds times.
+// So a caller of StartOrOffer loads the thread's snapshot first, and again each time that
+// StartOrOffer returns placed = false, up to Rounds times.
 package dispatch

@@ -42,6 +42,6 @@ func BusyWith(err error) (active string, busy bool) {
 // caller must load the thread again.
 func closedBeforeUpdate(err error) bool {
 	var app *temporal.ApplicationError
-	var gone *serviceerror.NotFound
-	return errors.As(err, &gone) || errors.As(err, &app) && Refusal(err) == ""
+	var notFound *serviceerror.NotFound
+	return errors.As(err, &notFound) || errors.As(err, &app) && Refusal(err) == ""
 }

@@ -53,9 +53,9 @@ func (s *Schedule) RunInput(run stream.Run) (*agui.RunAgentInput, error) {
 		return nil, fmt.Errorf("schedules: encode: %w", err)
 	}
 	input, err := agui.DecodeInput(body)
-	var wrong *agui.DecodeError
-	if errors.As(err, &wrong) {
-		return nil, &FieldError{"/input" + wrong.Pointer, wrong.Detail}
+	var decodeErr *agui.DecodeError
+	if errors.As(err, &decodeErr) {
+		return nil, &FieldError{"/input" + decodeErr.Pointer, decodeErr.Detail}
 	}
 	if err != nil {
 		return nil, err
@@ -70,12 +70,12 @@ func withMessageIDs(raw json.RawMessage, run stream.Run) (json.RawMessage, error
 		return nil, &FieldError{"/input/messages", fmt.Sprintf("must be a list of 1 to %d messages", maxMessages)}
 	}
 	for i, m := range messages {
-		at := fmt.Sprintf("/input/messages/%d", i)
+		pointer := fmt.Sprintf("/input/messages/%d", i)
 		if m == nil {
-			return nil, &FieldError{at, "must be an object"}
+			return nil, &FieldError{pointer, "must be an object"}
 		}
 		if _, given := m["id"]; given {
-			return nil, &FieldError{at + "/id", "must not be set: each run has message IDs of its own"}
+			return nil, &FieldError{pointer + "/id", "must not be set: each run has message IDs of its own"}
 		}
 		id, err := json.Marshal(run.Identify("msg", fmt.Sprintf("schedule/%d", i)))
 		if err != nil {

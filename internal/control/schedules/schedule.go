@@ -77,7 +77,7 @@ var overlaps = []struct {
 const overlapTerminate = "terminate_other"
 
 // Overlap returns a policy by its name; at is the JSON pointer for the error. Errors: *FieldError.
-func Overlap(name, at string) (enums.ScheduleOverlapPolicy, error) {
+func Overlap(name, pointer string) (enums.ScheduleOverlapPolicy, error) {
 	var names []string
 	for _, o := range overlaps {
 		if o.name == name {
@@ -85,7 +85,7 @@ func Overlap(name, at string) (enums.ScheduleOverlapPolicy, error) {
 		}
 		names = append(names, o.name)
 	}
-	return 0, &FieldError{at, "must be one of " + strings.Join(names, ", ")}
+	return 0, &FieldError{pointer, "must be one of " + strings.Join(names, ", ")}
 }
 
 // Parse decodes a schedule from JSON, sets the defaults, and validates it. It does not check the
@@ -148,9 +148,9 @@ func (s *Schedule) Digest() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	said, content := *s, input.Digest()
-	said.Input = nil
-	raw, err := json.Marshal(said)
+	scheduleCopy, content := *s, input.Digest()
+	scheduleCopy.Input = nil
+	raw, err := json.Marshal(scheduleCopy)
 	if err != nil {
 		return "", fmt.Errorf("schedules: encode: %w", err)
 	}

@@ -98,20 +98,20 @@ func (s *Spec) calendars() (list []client.ScheduleCalendarSpec, err error) {
 func (s *Spec) intervals() (list []client.ScheduleIntervalSpec, err error) {
 	for i, interval := range s.Intervals {
 		var in client.ScheduleIntervalSpec
-		at := fmt.Sprintf("/intervals/%d", i)
-		if in.Every, err = duration(at+"/every", interval.Every); err != nil {
+		pointer := fmt.Sprintf("/intervals/%d", i)
+		if in.Every, err = duration(pointer+"/every", interval.Every); err != nil {
 			return nil, err
 		}
 		if interval.Offset != "" {
-			if in.Offset, err = duration(at+"/offset", interval.Offset); err != nil {
+			if in.Offset, err = duration(pointer+"/offset", interval.Offset); err != nil {
 				return nil, err
 			}
 		}
 		switch {
 		case in.Every < time.Second || in.Every%time.Second != 0:
-			return nil, &FieldError{at + "/every", "must be a whole number of seconds, at least one"}
+			return nil, &FieldError{pointer + "/every", "must be a whole number of seconds, at least one"}
 		case in.Offset >= in.Every || in.Offset%time.Second != 0:
-			return nil, &FieldError{at + "/offset", "must be a whole number of seconds, less than every"}
+			return nil, &FieldError{pointer + "/offset", "must be a whole number of seconds, less than every"}
 		}
 		list = append(list, in)
 	}
@@ -127,22 +127,22 @@ func (s *Spec) zone() (string, error) {
 }
 
 // duration parses a duration of at least 0; at is the pointer for the error.
-func duration(at, text string) (time.Duration, error) {
+func duration(pointer, text string) (time.Duration, error) {
 	d, err := time.ParseDuration(strings.TrimSpace(text))
 	if err != nil || d < 0 {
-		return 0, &FieldError{at, "must be a duration, such as 90s or 1h30m"}
+		return 0, &FieldError{pointer, "must be a duration, such as 90s or 1h30m"}
 	}
 	return d, nil
 }
 
 // parseTime parses a time in RFC 3339; "" is the zero time.
-func parseTime(at, text string) (time.Time, error) {
+func parseTime(pointer, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, &FieldError{at, "must be a time, such as 2030-01-31T09:00:00Z"}
+		return time.Time{}, &FieldError{pointer, "must be a time, such as 2030-01-31T09:00:00Z"}
 	}
 	return t, nil
 }

@@ -108,25 +108,25 @@ func (s *Store) Get(ctx context.Context, tenant, id string) (*Stored, error) {
 // lag. So At reads an unknown revision again: up to 40 times, with pauses of 50 ms, which is 2 s in
 // all.
 const (
-	look  = 50 * time.Millisecond // pause between two reads
-	looks = 40
+	pollInterval = 50 * time.Millisecond // pause between two reads
+	maxPolls     = 40
 )
 
 // At returns a certain revision of a schedule. It blocks for up to 2 s if the bucket does not have
 // the revision. Errors: ErrUnknown, also if the schedule has changed so often since that the bucket
 // dropped the revision.
 func (s *Store) At(ctx context.Context, tenant, id string, revision uint64) (*Stored, error) {
-	again := time.NewTicker(look)
-	defer again.Stop()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
 	for n := 0; ; n++ {
 		k, err := read(s.kv.GetRevision(ctx, key(tenant, id), revision))
-		if !errors.Is(err, ErrUnknown) || n == looks {
+		if !errors.Is(err, ErrUnknown) || n == maxPolls {
 			return k, err
 		}
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-again.C:
+		case <-ticker.C:
 		}
 	}
 }
@@ -161,14 +161,14 @@ func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page
 		if len(page) == limit {
 			return page, next, nil
 		}
-		kept, err := read(s.kv.Get(ctx, k))
+		stored, err := read(s.kv.Get(ctx, k))
 		if errors.Is(err, ErrUnknown) { // deleted since the keys were listed
 			continue
 		}
 		if err != nil {
 			return nil, "", err
 		}
-		page, next = append(page, kept), strings.TrimPrefix(k, prefix)
+		page, next = append(page, stored), strings.TrimPrefix(k, prefix)
 	}
 	return page, "", nil
 }

@@ -30,29 +30,29 @@ type Scheduler struct {
 const workflowTaskTimeout = 5 * time.Second
 
 // Handle returns Temporal's handle of a schedule. It makes no request: the schedule may not exist.
-func (c *Scheduler) Handle(ctx context.Context, tenant, id string) client.ScheduleHandle {
-	return c.Temporal.ScheduleClient().GetHandle(ctx, TemporalID(tenant, id))
+func (s *Scheduler) Handle(ctx context.Context, tenant, id string) client.ScheduleHandle {
+	return s.Temporal.ScheduleClient().GetHandle(ctx, TemporalID(tenant, id))
 }
 
 // Set creates a schedule in Temporal, or changes it if Temporal has it. A schedule that is paused
 // stays paused. Errors: *FieldError if Temporal refuses the specification.
-func (c *Scheduler) Set(ctx context.Context, tenant string, k *Stored) error {
-	err := c.create(ctx, tenant, k)
+func (s *Scheduler) Set(ctx context.Context, tenant string, k *Stored) error {
+	err := s.create(ctx, tenant, k)
 	if errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
-		return c.Change(ctx, tenant, k)
+		return s.Change(ctx, tenant, k)
 	}
 	return mapError(err)
 }
 
 // create creates a schedule. It fails with temporal.ErrScheduleAlreadyRunning if Temporal has it.
-func (c *Scheduler) create(ctx context.Context, tenant string, k *Stored) error {
-	now, err := c.schedule(tenant, k)
+func (s *Scheduler) create(ctx context.Context, tenant string, k *Stored) error {
+	schedule, err := s.schedule(tenant, k)
 	if err != nil {
 		return err
 	}
-	_, err = c.Temporal.ScheduleClient().Create(ctx, client.ScheduleOptions{
-		ID: TemporalID(tenant, k.ID), Spec: *now.Spec, Action: now.Action,
-		Overlap: now.Policy.Overlap, CatchupWindow: now.Policy.CatchupWindow, PauseOnFailure: now.Policy.PauseOnFailure,
+	_, err = s.Temporal.ScheduleClient().Create(ctx, client.ScheduleOptions{
+		ID: TemporalID(tenant, k.ID), Spec: *schedule.Spec, Action: schedule.Action,
+		Overlap: schedule.Policy.Overlap, CatchupWindow: schedule.Policy.CatchupWindow, PauseOnFailure: schedule.Policy.PauseOnFailure,
 		TypedSearchAttributes: attributes(tenant, k),
 	})
 	return err
@@ -61,23 +61,23 @@ func (c *Scheduler) create(ctx context.Context, tenant string, k *Stored) error 
 // Change replaces the specification, action and policies of a schedule that Temporal has, and keeps
 // its state: whether it is paused, and its note. Errors: ErrUnknown if Temporal does not have it,
 // *FieldError if Temporal refuses the specification.
-func (c *Scheduler) Change(ctx context.Context, tenant string, k *Stored) error {
-	now, err := c.schedule(tenant, k)
+func (s *Scheduler) Change(ctx context.Context, tenant string, k *Stored) error {
+	schedule, err := s.schedule(tenant, k)
 	if err != nil {
 		return err
 	}
-	named := attributes(tenant, k)
-	return mapError(c.Handle(ctx, tenant, k.ID).Update(ctx, client.ScheduleUpdateOptions{
+	searchAttributes := attributes(tenant, k)
+	return mapError(s.Handle(ctx, tenant, k.ID).Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(before client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
-			now.State = before.Description.Schedule.State
-			return &client.ScheduleUpdate{Schedule: now, TypedSearchAttributes: &named}, nil
+			schedule.State = before.Description.Schedule.State
+			return &client.ScheduleUpdate{Schedule: schedule, TypedSearchAttributes: &searchAttributes}, nil
 		},
 	}))
 }
 
 // schedule translates a schedule to Temporal's form. The action has the revision, by which the
 // firing finds the input in the Store. Errors: *FieldError.
-func (c *Scheduler) schedule(tenant string, k *Stored) (*client.Schedule, error) {
+func (s *Scheduler) schedule(tenant string, k *Stored) (*client.Schedule, error) {
 	spec, err := k.Spec.Temporal()
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (c *Scheduler) schedule(tenant string, k *Stored) (*client.Schedule, error)
 		Action: &client.ScheduleWorkflowAction{
 			ID: FireID(tenant, k.ID), Workflow: runs.TypeFire, TaskQueue: runs.TaskQueue, WorkflowTaskTimeout: workflowTaskTimeout,
 			Args: []any{runs.FireInput{
-				Tenant: tenant, Schedule: k.ID, Revision: k.Revision, ParkAfter: c.ParkAfter, TryCancel: k.Overlap == overlapTerminate,
+				Tenant: tenant, Schedule: k.ID, Revision: k.Revision, ParkAfter: s.ParkAfter, TryCancel: k.Overlap == overlapTerminate,
 			}},
 			TypedSearchAttributes: attributes(tenant, k),
 		},
@@ -113,29 +113,29 @@ func attributes(tenant string, k *Stored) temporal.SearchAttributes {
 // paused. If the process that held the schedule in memory has died, Temporal answers only after
 // some seconds, with DeadlineExceeded; Describe then repeats the request until ctx ends. Errors:
 // ErrUnknown.
-func (c *Scheduler) Describe(ctx context.Context, tenant, id string) (*client.ScheduleDescription, error) {
+func (s *Scheduler) Describe(ctx context.Context, tenant, id string) (*client.ScheduleDescription, error) {
 	for {
-		d, err := c.Handle(ctx, tenant, id).Describe(ctx)
-		var late *serviceerror.DeadlineExceeded
-		if ctx.Err() != nil || !errors.As(err, &late) && !errors.Is(err, context.DeadlineExceeded) {
+		d, err := s.Handle(ctx, tenant, id).Describe(ctx)
+		var deadlineErr *serviceerror.DeadlineExceeded
+		if ctx.Err() != nil || !errors.As(err, &deadlineErr) && !errors.Is(err, context.DeadlineExceeded) {
 			return d, mapError(err)
 		}
 	}
 }
 
 // Pause pauses a schedule. Errors: ErrUnknown, as for the methods below.
-func (c *Scheduler) Pause(ctx context.Context, tenant, id string) error {
-	return mapError(c.Handle(ctx, tenant, id).Pause(ctx, client.SchedulePauseOptions{Note: "paused by request"}))
+func (s *Scheduler) Pause(ctx context.Context, tenant, id string) error {
+	return mapError(s.Handle(ctx, tenant, id).Pause(ctx, client.SchedulePauseOptions{Note: "paused by request"}))
 }
 
 // Resume ends the pause of a schedule.
-func (c *Scheduler) Resume(ctx context.Context, tenant, id string) error {
-	return mapError(c.Handle(ctx, tenant, id).Unpause(ctx, client.ScheduleUnpauseOptions{Note: "resumed by request"}))
+func (s *Scheduler) Resume(ctx context.Context, tenant, id string) error {
+	return mapError(s.Handle(ctx, tenant, id).Unpause(ctx, client.ScheduleUnpauseOptions{Note: "resumed by request"}))
 }
 
 // Trigger fires a schedule at once, even if it is paused. overlap is the name of a policy for this
 // firing; "" = the schedule's own. Errors: *FieldError if there is no such policy.
-func (c *Scheduler) Trigger(ctx context.Context, tenant, id, overlap string) error {
+func (s *Scheduler) Trigger(ctx context.Context, tenant, id, overlap string) error {
 	var options client.ScheduleTriggerOptions
 	if overlap != "" {
 		policy, err := Overlap(overlap, "/overlap")
@@ -144,23 +144,23 @@ func (c *Scheduler) Trigger(ctx context.Context, tenant, id, overlap string) err
 		}
 		options.Overlap = policy
 	}
-	return mapError(c.Handle(ctx, tenant, id).Trigger(ctx, options))
+	return mapError(s.Handle(ctx, tenant, id).Trigger(ctx, options))
 }
 
 // Delete deletes a schedule from Temporal. Runs that it has started continue.
-func (c *Scheduler) Delete(ctx context.Context, tenant, id string) error {
-	return mapError(c.Handle(ctx, tenant, id).Delete(ctx))
+func (s *Scheduler) Delete(ctx context.Context, tenant, id string) error {
+	return mapError(s.Handle(ctx, tenant, id).Delete(ctx))
 }
 
 // mapError maps the errors of Temporal: NotFound to ErrUnknown, InvalidArgument to a *FieldError
 // about the schedule as a whole.
 func mapError(err error) error {
-	var unknown *serviceerror.NotFound
+	var notFound *serviceerror.NotFound
 	var invalid *serviceerror.InvalidArgument
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &unknown):
+	case errors.As(err, &notFound):
 		return ErrUnknown
 	case errors.As(err, &invalid):
 		return &FieldError{"", "is not accepted by Temporal: " + invalid.Error()}

@@ -23,67 +23,67 @@ type Index struct {
 	*watch.Watch
 
 	mu      sync.RWMutex
-	tenants map[string]*tenant // by the tenant's token
+	tenants map[string]*tenantThreads // by the tenant's token
 }
 
-// tenant has the threads of one tenant: by token, and sorted by item.compare, last updated at the
-// end. Both contain the same items.
-type tenant struct {
-	byToken map[string]*item
-	sorted  []*item
+// tenantThreads has the threads of one tenant: by token, and sorted by item.compare, last updated
+// at the end. Both contain the same items.
+type tenantThreads struct {
+	byToken map[string]*entry
+	sorted  []*entry
 }
 
-// item is a thread. It is kept small because a node holds those of all tenants.
-type item struct {
+// entry is a thread. It is kept small because a node holds those of all tenants.
+type entry struct {
 	// token is the thread's ID as a token of a key: the ID itself, or a digest of it.
 	token string
 	id    string
 	agent string
 	// runID is the ID of the last run; "" = a fork without a run.
-	runID string
-	state stream.Status
-	at    int64 // milliseconds since 1970
+	runID     string
+	status    stream.Status
+	updatedAt int64 // milliseconds since 1970
 }
 
 // compare orders items by time, and items of the same millisecond by token.
-func (i *item) compare(o *item) int {
-	return cmp.Or(cmp.Compare(i.at, o.at), strings.Compare(i.token, o.token))
+func (i *entry) compare(o *entry) int {
+	return cmp.Or(cmp.Compare(i.updatedAt, o.updatedAt), strings.Compare(i.token, o.token))
 }
 
 // Watch loads the index, and keeps it current until Stop, which the caller must call. It blocks
 // until the index is loaded, and fails if ctx ends before that.
-func Watch(ctx context.Context, l *stream.Log) (x *Index, err error) {
-	x = &Index{}
+func Watch(ctx context.Context, l *stream.Log) (idx *Index, err error) {
+	idx = &Index{}
 	source := watch.Source{Log: l, Bucket: l.Index(), Keys: stream.IndexPrefix + ">"}
-	x.Watch, err = watch.Begin(ctx, source, watch.Receiver{Load: x.load, Take: x.apply})
+	idx.Watch, err = watch.Begin(ctx, source, watch.Receiver{Load: idx.load, Take: idx.apply})
 	if err != nil {
 		return nil, fmt.Errorf("threads: load: %w", err)
 	}
-	return x, nil
+	return idx, nil
 }
 
 // loading collects the threads during a load of the index. Done sorts them once.
 type loading struct {
 	index   *Index
-	tenants map[string]*tenant
+	tenants map[string]*tenantThreads
 }
 
 // load begins a load of the index, see [watch.Receiver].
-func (x *Index) load() watch.Loading { return &loading{x, map[string]*tenant{}} }
+func (idx *Index) load() watch.Loading { return &loading{idx, map[string]*tenantThreads{}} }
 
 // Take implements [watch.Loading].
-func (l *loading) Take(entry jetstream.KeyValueEntry) {
-	of, token, ok := split(entry.Key())
+func (l *loading) Take(change jetstream.KeyValueEntry) {
+	tenant, token, ok := splitKey(change.Key())
 	if !ok {
 		return
 	}
-	if l.tenants[of] == nil {
-		l.tenants[of] = &tenant{byToken: map[string]*item{}}
+	if l.tenants[tenant] == nil {
+		l.tenants[tenant] = &tenantThreads{byToken: map[string]*entry{}}
 	}
-	if it := decode(entry, token); it != nil {
-		l.tenants[of].byToken[it.token] = it
+	if item := decodeEntry(change, token); item != nil {
+		l.tenants[tenant].byToken[item.token] = item
 	} else {
-		delete(l.tenants[of].byToken, token)
+		delete(l.tenants[tenant].byToken, token)
 	}
 }
 
@@ -94,10 +94,10 @@ func (l *loading) Done(context.Context, uint64) {
 			delete(l.tenants, name)
 			continue
 		}
-		for _, it := range t.byToken {
-			t.sorted = append(t.sorted, it)
+		for _, item := range t.byToken {
+			t.sorted = append(t.sorted, item)
 		}
-		slices.SortFunc(t.sorted, (*item).compare)
+		slices.SortFunc(t.sorted, (*entry).compare)
 	}
 	l.index.mu.Lock()
 	defer l.index.mu.Unlock()
@@ -105,64 +105,65 @@ func (l *loading) Done(context.Context, uint64) {
 }
 
 // apply applies one change of the bucket to the index, see [watch.Receiver].
-func (x *Index) apply(_ context.Context, change jetstream.KeyValueEntry) {
-	of, token, ok := split(change.Key())
+func (idx *Index) apply(_ context.Context, change jetstream.KeyValueEntry) {
+	tenant, token, ok := splitKey(change.Key())
 	if !ok {
 		return
 	}
-	it := decode(change, token)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	t := x.tenants[of]
+	item := decodeEntry(change, token)
+	idx.mu.Lock()
+	defer idx.mu.Unlock()
+	t := idx.tenants[tenant]
 	if t == nil {
-		t = &tenant{byToken: map[string]*item{}}
-		x.tenants[of] = t
+		t = &tenantThreads{byToken: map[string]*entry{}}
+		idx.tenants[tenant] = t
 	}
 	t.remove(token)
-	if it != nil {
-		t.insert(it)
+	if item != nil {
+		t.insert(item)
 	}
 	if len(t.byToken) == 0 {
-		delete(x.tenants, of)
+		delete(idx.tenants, tenant)
 	}
 }
 
 // remove removes the thread with a token, if there is one.
-func (t *tenant) remove(token string) {
+func (t *tenantThreads) remove(token string) {
 	old := t.byToken[token]
 	if old == nil {
 		return
 	}
 	delete(t.byToken, token)
-	if at, found := slices.BinarySearchFunc(t.sorted, old, (*item).compare); found {
+	if at, found := slices.BinarySearchFunc(t.sorted, old, (*entry).compare); found {
 		t.sorted = slices.Delete(t.sorted, at, at+1)
 	}
 }
 
 // insert adds a thread, whose token the tenant must not have.
-func (t *tenant) insert(it *item) {
-	t.byToken[it.token] = it
-	at, _ := slices.BinarySearchFunc(t.sorted, it, (*item).compare)
-	t.sorted = slices.Insert(t.sorted, at, it)
+func (t *tenantThreads) insert(item *entry) {
+	t.byToken[item.token] = item
+	at, _ := slices.BinarySearchFunc(t.sorted, item, (*entry).compare)
+	t.sorted = slices.Insert(t.sorted, at, item)
 }
 
-// split returns the tokens of the tenant and the thread in a key. ok is false for an invalid key.
-func split(key string) (tenant, token string, ok bool) {
+// splitKey returns the tokens of the tenant and the thread in a key. ok is false for an invalid
+// key.
+func splitKey(key string) (tenant, token string, ok bool) {
 	return strings.Cut(strings.TrimPrefix(key, stream.IndexPrefix), ".")
 }
 
-// decode returns the item of an entry; nil = the thread was purged, the key deleted, or the value
-// invalid. It interns agents and statuses, which many threads have in common.
-func decode(entry jetstream.KeyValueEntry, token string) *item {
-	if entry.Operation() != jetstream.KeyValuePut {
+// decodeEntry returns the item of an entry; nil = the thread was purged, the key deleted, or the
+// value invalid. It interns agents and statuses, which many threads have in common.
+func decodeEntry(change jetstream.KeyValueEntry, token string) *entry {
+	if change.Operation() != jetstream.KeyValuePut {
 		return nil
 	}
 	var l stream.IndexEntry
-	if json.Unmarshal(entry.Value(), &l) != nil || l.Purged {
+	if json.Unmarshal(change.Value(), &l) != nil || l.Purged {
 		return nil
 	}
-	return &item{
+	return &entry{
 		token: strings.Clone(token), id: l.ThreadID, agent: unique.Make(l.Agent).Value(), runID: l.RunID,
-		state: stream.Status(unique.Make(string(l.Status)).Value()), at: l.UpdatedAt.UnixMilli(),
+		status: stream.Status(unique.Make(string(l.Status)).Value()), updatedAt: l.UpdatedAt.UnixMilli(),
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const tenant = "shop"
+const tenantThreads = "shop"
 
 var began = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
@@ -80,7 +80,7 @@ func TestListsTheNewestFirst(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	for n := range 20 {
-		put(t, l, tenant, entry(n))
+		put(t, l, tenantThreads, entry(n))
 	}
 	put(t, l, "another tenant", entry(99))
 	x := watch(t, l)
@@ -102,7 +102,7 @@ func TestListsTheNewestFirst(t *testing.T) {
 			}
 		}
 		for _, limit := range []int{1, 3, 10, 500} {
-			if got := pages(t, x, tenant, f.Filter, limit); !slices.Equal(got, want) {
+			if got := pages(t, x, tenantThreads, f.Filter, limit); !slices.Equal(got, want) {
 				t.Errorf("%s, %d a page: %q, want %q", what, limit, got, want)
 			}
 		}
@@ -111,7 +111,7 @@ func TestListsTheNewestFirst(t *testing.T) {
 		t.Errorf("another tenant has %q", got)
 	}
 	for _, cursor := range []string{"x", "AAAA", "%", "MDAwMDAwMDAwMDAwLiE"} {
-		if _, err := x.List(tenant, threads.Filter{}, cursor, 1); !errors.Is(err, stream.ErrInvalidCursor) {
+		if _, err := x.List(tenantThreads, threads.Filter{}, cursor, 1); !errors.Is(err, stream.ErrInvalidCursor) {
 			t.Errorf("the cursor %q: %v", cursor, err)
 		}
 	}
@@ -123,21 +123,21 @@ func TestListChanges(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	for n := range 4 {
-		put(t, l, tenant, entry(n))
+		put(t, l, tenantThreads, entry(n))
 	}
 	x := watch(t, l)
-	first, err := x.List(tenant, threads.Filter{}, "", 2)
+	first, err := x.List(tenantThreads, threads.Filter{}, "", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	moved, gone := entry(0), entry(3)
 	moved.UpdatedAt, moved.Seq = began.Add(time.Hour), 100
 	gone.Purged = true
-	put(t, l, tenant, moved)
-	put(t, l, tenant, gone)
-	put(t, l, tenant, entry(5))
+	put(t, l, tenantThreads, moved)
+	put(t, l, tenantThreads, gone)
+	put(t, l, tenantThreads, entry(5))
 	await(t, x, []string{"thread 0", "thread 5", "thread 2", "thread 1"})
-	rest, err := x.List(tenant, threads.Filter{}, first.NextCursor, 10)
+	rest, err := x.List(tenantThreads, threads.Filter{}, first.NextCursor, 10)
 	if err != nil || len(rest.Items) != 1 || rest.Items[0].ThreadID != "thread 1" {
 		t.Errorf("page after the first: got %+v (%v)", rest.Items, err)
 	}
@@ -154,7 +154,7 @@ func await(t *testing.T, x *threads.Index, want []string) {
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	for {
-		got := pages(t, x, tenant, threads.Filter{}, 500)
+		got := pages(t, x, tenantThreads, threads.Filter{}, 500)
 		if slices.Equal(got, want) {
 			return
 		}
@@ -171,7 +171,7 @@ func TestListsTheEntriesOfTheLog(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	x := watch(t, l)
-	run := stream.Run{Thread: stream.Thread{Tenant: tenant, ID: "a/long name"}, ID: "r"}
+	run := stream.Run{Thread: stream.Thread{Tenant: tenantThreads, ID: "a/long name"}, ID: "r"}
 	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
 	if _, err := snapshot.NewStore(l).OpenRun(t.Context(), p, stream.Opening{Agent: "support", Continues: "r0"}); err != nil {
 		t.Fatal(err)
@@ -189,13 +189,13 @@ func TestListsTheEntriesOfTheLog(t *testing.T) {
 func BenchmarkList(b *testing.B) {
 	l := streamtest.Open(b)
 	for n := range 10_000 {
-		put(b, l, tenant, entry(n))
+		put(b, l, tenantThreads, entry(n))
 	}
 	x := watch(b, l)
 	for _, f := range []threads.Filter{{}, {Agent: "nobody"}} {
 		b.Run(fmt.Sprintf("agent %q", f.Agent), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := x.List(tenant, f, "", 100); err != nil {
+				if _, err := x.List(tenantThreads, f, "", 100); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -31,12 +31,12 @@ type Filter struct {
 	After, Before time.Time
 }
 
-// picks reports whether the filter selects a thread.
-func (f *Filter) picks(it *item) bool {
+// matches reports whether the filter selects a thread.
+func (f *Filter) matches(item *entry) bool {
 	switch {
-	case f.Agent != "" && f.Agent != it.agent, f.Status != "" && f.Status != it.state:
+	case f.Agent != "" && f.Agent != item.agent, f.Status != "" && f.Status != item.status:
 		return false
-	case !f.After.IsZero() && it.at <= f.After.UnixMilli(), !f.Before.IsZero() && it.at >= f.Before.UnixMilli():
+	case !f.After.IsZero() && item.updatedAt <= f.After.UnixMilli(), !f.Before.IsZero() && item.updatedAt >= f.Before.UnixMilli():
 		return false
 	}
 	return true
@@ -53,37 +53,37 @@ type Page struct {
 // beginning. A thread that is updated between two pages moves to the beginning of the list, and
 // later pages do not have it; every other thread is in exactly one page. Errors:
 // stream.ErrInvalidCursor.
-func (x *Index) List(tenant string, f Filter, after string, limit int) (Page, error) {
-	behind, err := parseCursor(after)
+func (idx *Index) List(tenant string, f Filter, after string, limit int) (Page, error) {
+	afterItem, err := parseCursor(after)
 	if err != nil {
 		return Page{}, err
 	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
+	idx.mu.RLock()
+	defer idx.mu.RUnlock()
 	p := Page{Items: []Thread{}}
-	t := x.tenants[stream.IndexToken(stream.Token(tenant))]
+	t := idx.tenants[stream.IndexToken(stream.Token(tenant))]
 	if t == nil {
 		return p, nil
 	}
 	from := len(t.sorted)
-	if behind != nil {
-		from, _ = slices.BinarySearchFunc(t.sorted, behind, (*item).compare)
+	if afterItem != nil {
+		from, _ = slices.BinarySearchFunc(t.sorted, afterItem, (*entry).compare)
 	}
-	var last *item
-	for _, it := range slices.Backward(t.sorted[:from]) {
-		if !f.After.IsZero() && it.at <= f.After.UnixMilli() {
+	var last *entry
+	for _, item := range slices.Backward(t.sorted[:from]) {
+		if !f.After.IsZero() && item.updatedAt <= f.After.UnixMilli() {
 			break // all that follow are older
 		}
-		if !f.picks(it) {
+		if !f.matches(item) {
 			continue
 		}
 		if len(p.Items) == limit {
 			p.NextCursor = last.cursor()
 			break
 		}
-		last = it
+		last = item
 		p.Items = append(p.Items, Thread{
-			ThreadID: it.id, Agent: it.agent, RunID: it.runID, Status: it.state, UpdatedAt: time.UnixMilli(it.at).UTC(),
+			ThreadID: item.id, Agent: item.agent, RunID: item.runID, Status: item.status, UpdatedAt: time.UnixMilli(item.updatedAt).UTC(),
 		})
 	}
 	return p, nil
@@ -91,15 +91,15 @@ func (x *Index) List(tenant string, f Filter, after string, limit int) (Page, er
 
 // cursor returns the cursor of the page after this thread: its time and token.
 
-func (i *item) cursor() string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%012x.%s", i.at, i.token))
+func (i *entry) cursor() string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%012x.%s", i.updatedAt, i.token))
 }
 
 var cursorText = regexp.MustCompile(`^[0-9a-f]{12}\.=?[-_A-Za-z0-9]{1,64}$`)
 
 // parseCursor returns an item with the place in a cursor: its time and token only. nil without an
 // error = the beginning. Errors: stream.ErrInvalidCursor.
-func parseCursor(cursor string) (*item, error) {
+func parseCursor(cursor string) (*entry, error) {
 	if cursor == "" {
 		return nil, nil
 	}
@@ -112,5 +112,5 @@ func parseCursor(cursor string) (*item, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %.40q", stream.ErrInvalidCursor, cursor)
 	}
-	return &item{at: ms, token: token}, nil
+	return &entry{updatedAt: ms, token: token}, nil
 }

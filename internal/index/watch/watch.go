@@ -56,10 +56,10 @@ type Watch struct {
 }
 
 const (
-	// check is the default of Source.Check.
-	check = 15 * time.Second
-	// rewatch is the pause after a watch has failed, before the next one.
-	rewatch = time.Second
+	// defaultCheckInterval is the default of Source.Check.
+	defaultCheckInterval = 15 * time.Second
+	// restartPause is the pause after a watch has failed, before the next one.
+	restartPause = time.Second
 )
 
 // Begin loads a copy, and keeps it current until Stop, which the caller must call. It blocks until
@@ -67,7 +67,7 @@ const (
 // effect.
 func Begin(ctx context.Context, s Source, c Receiver) (*Watch, error) {
 	if s.Check == 0 {
-		s.Check = check
+		s.Check = defaultCheckInterval
 	}
 	live, stop := context.WithCancel(context.WithoutCancel(ctx))
 	w := &Watch{source: s, receiver: c, stop: stop}
@@ -123,7 +123,7 @@ func (w *Watch) follow(ctx context.Context, loaded func()) {
 			unwatch(updates)
 		}
 		w.current.Store(false)
-		pause := time.NewTimer(rewatch)
+		pause := time.NewTimer(restartPause)
 		select {
 		case <-ctx.Done():
 			pause.Stop()
@@ -132,8 +132,8 @@ func (w *Watch) follow(ctx context.Context, loaded func()) {
 	}
 }
 
-// watch begins a watch of nats.go. That call may block for 5 s if the server is unavailable, even if ctx
-// has ended; watch returns when ctx ends, and a goroutine stops the late watch.
+// watch begins a watch of nats.go. That call may block for 5 s if the server is unavailable, even
+// if ctx has ended; watch returns when ctx ends, and a goroutine stops the late watch.
 func (s *Source) watch(ctx context.Context) (jetstream.KeyWatcher, error) {
 	type begun struct {
 		updates jetstream.KeyWatcher
@@ -157,10 +157,10 @@ func (s *Source) watch(ctx context.Context) (jetstream.KeyWatcher, error) {
 	}
 }
 
-// unwatchPatience bounds the wait for the server at the end of a watch.
-const unwatchPatience = 500 * time.Millisecond
+// unwatchTimeout bounds the wait for the server at the end of a watch.
+const unwatchTimeout = 500 * time.Millisecond
 
-// unwatch ends a watch of nats.go, and waits up to unwatchPatience for it. Its Stop deletes the
+// unwatch ends a watch of nats.go, and waits up to unwatchTimeout for it. Its Stop deletes the
 // consumer on the server and waits 5 s for the answer (nats.go, Subscription.Unsubscribe), even if
 // the server is unavailable. The server deletes an unused consumer by itself.
 func unwatch(updates jetstream.KeyWatcher) {
@@ -169,11 +169,11 @@ func unwatch(updates jetstream.KeyWatcher) {
 		defer close(stopped)
 		_ = updates.Stop()
 	}()
-	patience := time.NewTimer(unwatchPatience)
-	defer patience.Stop()
+	timer := time.NewTimer(unwatchTimeout)
+	defer timer.Stop()
 	select {
 	case <-stopped:
-	case <-patience.C:
+	case <-timer.C:
 	}
 }
 
@@ -181,16 +181,16 @@ func unwatch(updates jetstream.KeyWatcher) {
 // ends, or when the watch was behind at two consecutive checks: one check may just precede an
 // update in flight.
 func (w *Watch) receive(ctx context.Context, updates <-chan jetstream.KeyValueEntry, loaded func()) {
-	loading, revision, missed := w.receiver.Load(), uint64(0), false
-	looks := time.NewTicker(w.source.Check)
-	defer looks.Stop()
+	loading, revision, wasBehind := w.receiver.Load(), uint64(0), false
+	checks := time.NewTicker(w.source.Check)
+	defer checks.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-looks.C:
-			before := missed
-			if missed = w.isBehind(ctx, revision); missed && before {
+		case <-checks.C:
+			before := wasBehind
+			if wasBehind = w.isBehind(ctx, revision); wasBehind && before {
 				return
 			}
 		case entry, ok := <-updates:

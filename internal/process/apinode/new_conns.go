@@ -19,26 +19,26 @@ type newConns struct {
 func trackNewConns() *newConns { return &newConns{conns: map[net.Conn]struct{}{}} }
 
 // track implements the ConnState of an http.Server.
-func (u *newConns) track(c net.Conn, state http.ConnState) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+func (n *newConns) track(c net.Conn, state http.ConnState) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	switch {
 	case state != http.StateNew:
-		delete(u.conns, c)
-	case u.closed:
+		delete(n.conns, c)
+	case n.closed:
 		_ = c.Close()
 	default:
-		u.conns[c] = struct{}{}
+		n.conns[c] = struct{}{}
 	}
 }
 
 // close closes the connections of the set, and all new ones. A client that sends its first request
 // at this moment gets a reset, as if its connection had still been in the listener's queue.
-func (u *newConns) close() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.closed = true
-	for c := range u.conns {
+func (n *newConns) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = true
+	for c := range n.conns {
 		_ = c.Close()
 	}
 }

@@ -98,7 +98,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.inbox = approvals.Index
-	said, err := schedules.Open(ctx, cfg.Snapshots.Log())
+	scheduleStore, err := schedules.Open(ctx, cfg.Snapshots.Log())
 	if err != nil {
 		n.stopWatches()
 		return nil, err
@@ -115,11 +115,11 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Log: cfg.Snapshots.Log(), Snapshots: cfg.Snapshots, Follower: n.follower, Catalog: c, Tools: n.board, Known: cfg.Known, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins,
 		Auth: cfg.Auth, AdminRole: cfg.AdminRole,
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics, Limits: api.Limits{Sockets: cfg.Sockets, Streams: cfg.Streams},
-		Inbox: approvals, Schedules: said, Threads: n.threads,
+		Inbox: approvals, Schedules: scheduleStore, Threads: n.threads,
 	})
 	n.http = &http.Server{
-		Handler: n.server.Handler(), ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,
-		WriteTimeout: refusalPatience,
+		Handler: n.server.Handler(), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,
+		WriteTimeout: refusalTimeout,
 		ErrorLog:     slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn), ConnState: n.newConns.track, ConnContext: connContext,
 	}
 	go func() { n.serving <- n.http.Serve(cfg.Listener) }()
@@ -150,20 +150,20 @@ const sendBytes = 128 << 10
 
 // connContext is the ConnContext of the http.Server: it configures each new connection.
 func connContext(ctx context.Context, c net.Conn) context.Context {
-	if tcp, ok := c.(*net.TCPConn); ok {
+	if tcp, locked := c.(*net.TCPConn); locked {
 		_ = tcp.SetWriteBuffer(sendBytes) // on failure the kernel's own bound applies
 		limitUnsent(tcp)
 	}
 	return ctx
 }
 
-// Bounds of requests before their body. headerPatience is how long a client may take to send the
-// headers. maxHeader bounds their size in bytes; net/http adds 4 KiB. refusalPatience bounds the
+// Bounds of requests before their body. headerTimeout is how long a client may take to send the
+// headers. maxHeader bounds their size in bytes; net/http adds 4 KiB. refusalTimeout bounds the
 // responses of net/http itself, which it sends without the handler and its deadlines.
 const (
-	headerPatience  = 10 * time.Second
-	maxHeader       = 60 << 10
-	refusalPatience = 30 * time.Second
+	headerTimeout  = 10 * time.Second
+	maxHeader      = 60 << 10
+	refusalTimeout = 30 * time.Second
 )
 
 // publish publishes the definitions of the folder. If a definition from HTTP has precedence over
@@ -182,29 +182,29 @@ func publish(ctx context.Context, c *catalog.Catalog, cfg Config) error {
 	return nil
 }
 
-// drainPatience bounds how long open requests may take after Stop.
-const drainPatience = 3 * time.Second
+// drainTimeout bounds how long open requests may take after Stop.
+const drainTimeout = 3 * time.Second
 
 // Stop ends the node: first the streams, whose clients reconnect to other nodes, then everything
-// else. Requests that do not end within drainPatience, because Temporal or the log is unavailable,
+// else. Requests that do not end within drainTimeout, because Temporal or the log is unavailable,
 // are cut and logged; clients may repeat them. Stop returns an error only if the HTTP server had
 // failed before.
 func (n *Node) Stop(ctx context.Context) error {
 	n.server.Drain()
-	ctx, cancel := context.WithTimeout(ctx, drainPatience)
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	n.newConns.close()
-	cut := n.http.Shutdown(ctx)
-	if cut != nil { // requests that still run must not use what is closed below
-		cut = errors.Join(cut, n.http.Close())
+	shutdownErr := n.http.Shutdown(ctx)
+	if shutdownErr != nil { // requests that still run must not use what is closed below
+		shutdownErr = errors.Join(shutdownErr, n.http.Close())
 	}
-	cut = errors.Join(cut, n.server.Wait(ctx))
-	if cut != nil {
-		n.logger.WarnContext(ctx, "requests that did not end in time were cut", "error", cut)
+	shutdownErr = errors.Join(shutdownErr, n.server.Wait(ctx))
+	if shutdownErr != nil {
+		n.logger.WarnContext(ctx, "requests that did not end in time were cut", "error", shutdownErr)
 	}
 	var err error
-	if serve := <-n.serving; !errors.Is(serve, http.ErrServerClosed) {
-		err = fmt.Errorf("api: serve: %w", serve)
+	if serveErr := <-n.serving; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = fmt.Errorf("api: serve: %w", serveErr)
 	}
 	n.follower.Stop()
 	n.stopWatches()

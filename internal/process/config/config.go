@@ -138,7 +138,7 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	flags.SortFlags = false
 	flags.Usage = func() { writeUsage(out, p) }
 	showVersion := flags.Bool("version", false, "show the version of this program, and exit")
-	var wrong []error
+	var problems []error
 	variableOf := map[string]string{}
 	for _, v := range Variables(p) {
 		if v.value == nil {
@@ -146,7 +146,7 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 		}
 		value := v.value(cfg)
 		if err := v.setUp(value, cfg.env); err != nil {
-			wrong = append(wrong, err)
+			problems = append(problems, err)
 		}
 		if name := v.Flag(); name != "" {
 			variableOf[name] = v.Name
@@ -167,16 +167,16 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	flags.Visit(func(f *pflag.Flag) { cfg.env[variableOf[f.Name]] = f.Value.String() })
 	cfg.Unknown = cfg.env.unknown()
 	if p != Dev {
-		wrong = append(wrong, cfg.checkVersion(), cfg.loadTemporal())
+		problems = append(problems, cfg.checkVersion(), cfg.loadTemporal())
 	}
 	if cfg.ToolsOnly && len(cfg.TaskQueues) == 0 {
-		wrong = append(wrong, &VariableError{Name: "PERDURE_TASK_QUEUES", Err: errors.New("must be set when PERDURE_TOOLS_ONLY is")})
+		problems = append(problems, &VariableError{Name: "PERDURE_TASK_QUEUES", Err: errors.New("must be set when PERDURE_TOOLS_ONLY is")})
 	}
-	wrong = append(wrong, cfg.checkBudgets(), cfg.Auth.check())
+	problems = append(problems, cfg.checkBudgets(), cfg.Auth.check())
 	if p == API {
-		wrong = append(wrong, cfg.Auth.CheckAddr(cfg.Addr))
+		problems = append(problems, cfg.Auth.CheckAddr(cfg.Addr))
 	}
-	return cfg, errors.Join(wrong...)
+	return cfg, errors.Join(problems...)
 }
 
 // checkBudgets refuses a soft budget that is not below the hard one: runs would end before people
@@ -259,7 +259,7 @@ type environment map[string]string
 func parseEnviron(environ []string) environment {
 	env := make(environment, len(environ))
 	for _, pair := range environ {
-		if name, value, ok := strings.Cut(pair, "="); ok && value != "" {
+		if name, value, locked := strings.Cut(pair, "="); locked && value != "" {
 			env[name] = value
 		}
 	}
@@ -268,8 +268,8 @@ func parseEnviron(environ []string) environment {
 
 // LookupEnv is like os.LookupEnv.
 func (e environment) LookupEnv(name string) (string, bool) {
-	value, ok := e[name]
-	return value, ok
+	value, locked := e[name]
+	return value, locked
 }
 
 // Environ is like os.Environ.

@@ -11,10 +11,10 @@ import (
 func writeUsage(out io.Writer, p Process) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Usage: %s [flags]\n\nEvery flag has an environment variable; the flag wins.\n\n", p)
-	var rest []Variable
+	var withoutFlag []Variable
 	for _, v := range Variables(p) {
 		if v.Flag() == "" {
-			rest = append(rest, v)
+			withoutFlag = append(withoutFlag, v)
 			continue
 		}
 		fmt.Fprintf(&b, "  --%s, %s\n", v.Flag(), v.Name)
@@ -22,7 +22,7 @@ func writeUsage(out io.Writer, p Process) {
 	}
 	b.WriteString("  --version\n        show the version of this program, and exit\n")
 	b.WriteString("\nFrom the environment only:\n\n")
-	for _, v := range rest {
+	for _, v := range withoutFlag {
 		fmt.Fprintf(&b, "  %s\n", v.Name)
 		writeMeaning(&b, v)
 	}

@@ -70,11 +70,11 @@ func truth(s string) (bool, error) {
 }
 
 // upTo parses a whole number from 1 to most.
-func upTo(most int) parser[int] {
+func upTo(limit int) parser[int] {
 	return func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > most {
-			return 0, fmt.Errorf("%q is not a whole number from 1 to %d", s, most)
+		if err != nil || n < 1 || n > limit {
+			return 0, fmt.Errorf("%q is not a whole number from 1 to %d", s, limit)
 		}
 		return n, nil
 	}

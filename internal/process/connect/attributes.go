@@ -16,11 +16,11 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// attributePatience bounds the wait until new search attributes can be used.
-const attributePatience = 30 * time.Second
+// attributeTimeout bounds the wait until new search attributes can be used.
+const attributeTimeout = 30 * time.Second
 
 // EnsureSearchAttributes creates the search attributes that the namespace lacks, all of type
-// Keyword. It returns when workflows can be started with them, after attributePatience at most. If
+// Keyword. It returns when workflows can be started with them, after attributeTimeout at most. If
 // the process may not create them, it logs a warning and returns nil: an operator has to create
 // them.
 //
@@ -42,7 +42,7 @@ func EnsureSearchAttributes(ctx context.Context, c client.Client, namespace stri
 		return true, nil
 	}
 	pace := backoff.NewConstantBackOff(250 * time.Millisecond)
-	_, err := backoff.Retry(ctx, usable, backoff.WithBackOff(pace), backoff.WithMaxElapsedTime(attributePatience))
+	_, err := backoff.Retry(ctx, usable, backoff.WithBackOff(pace), backoff.WithMaxElapsedTime(attributeTimeout))
 	if forbidden(err) {
 		logger.WarnContext(ctx, "search attributes are missing or cannot be checked, and this process has no permission to create them",
 			"namespace", namespace, "attributes", names, "error", err)

@@ -15,9 +15,9 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// longestRedial bounds the pause between two attempts to reconnect to a lost server: until one
+// maxReconnectPause bounds the pause between two attempts to reconnect to a lost server: until one
 // succeeds, this process can do nothing. The bound of the SDK is ten times as long.
-const longestRedial = time.Second
+const maxReconnectPause = time.Second
 
 // dialTemporal connects, and checks that the namespace exists. A namespace becomes visible some
 // seconds after its creation, and a worker that polls before that fails. A process that may not
@@ -27,7 +27,7 @@ func dialTemporal(ctx context.Context, o client.Options, logger *slog.Logger) (c
 	defer cancel()
 	o.Logger = sdklog.NewStructuredLogger(logger)
 	pace := backoff.DefaultConfig
-	pace.MaxDelay = longestRedial
+	pace.MaxDelay = maxReconnectPause
 	o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions,
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: pace, MinConnectTimeout: attemptTimeout}))
 	c, err := client.DialContext(ctx, o)

@@ -11,11 +11,11 @@ type LockedError struct {
 	Command string
 }
 
-func (e *LockedError) Error() string {
-	if e.PID == 0 {
-		return fmt.Sprintf("data directory %s is in use by another process", e.Dir)
+func (lockedErr *LockedError) Error() string {
+	if lockedErr.PID == 0 {
+		return fmt.Sprintf("data directory %s is in use by another process", lockedErr.Dir)
 	}
-	return fmt.Sprintf("data directory %s is in use by process %d (%s)", e.Dir, e.PID, e.Command)
+	return fmt.Sprintf("data directory %s is in use by process %d (%s)", lockedErr.Dir, lockedErr.PID, lockedErr.Command)
 }
 
 // DirectoryError reports that a directory cannot be the data directory: it is not writable, belongs

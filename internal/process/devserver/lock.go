@@ -17,25 +17,25 @@ type dirLock struct {
 	file *flock.Flock
 }
 
-// held keeps every lock reachable for the garbage collector. The servers run even if their [Server]
-// becomes unreachable; the finalizer of an unreachable file would close it, and thus unlock the
-// directory that they use.
-var held sync.Map // *flock.Flock → nil
+// heldLocks keeps every lock reachable for the garbage collector. The servers run even if their
+// [Server] becomes unreachable; the finalizer of an unreachable file would close it, and thus
+// unlock the directory that they use.
+var heldLocks sync.Map // *flock.Flock → nil
 
 // lockDir locks a data directory, and writes the owner into the lock file. It does not wait.
 // Errors: *LockedError if another process has the lock, *DirectoryError.
 func lockDir(dir string) (*dirLock, error) {
 	path := filepath.Join(dir, "lock")
 	file := flock.New(path, flock.SetPermissions(0o600))
-	ok, err := file.TryLock()
+	locked, err := file.TryLock()
 	if err != nil {
 		return nil, &DirectoryError{Dir: dir, Err: err}
 	}
-	if !ok {
+	if !locked {
 		return nil, readOwner(dir, path)
 	}
 	l := &dirLock{file: file}
-	held.Store(file, nil)
+	heldLocks.Store(file, nil)
 	if err := os.WriteFile(path, ownerLine(), 0o600); err != nil {
 		_ = l.release()
 		return nil, &DirectoryError{Dir: dir, Err: err}
@@ -45,7 +45,7 @@ func lockDir(dir string) (*dirLock, error) {
 
 // release unlocks the directory.
 func (l *dirLock) release() error {
-	held.Delete(l.file)
+	heldLocks.Delete(l.file)
 	return l.file.Close()
 }
 
@@ -62,14 +62,14 @@ func ownerLine() []byte {
 // readOwner returns the error about a locked directory. The line may be missing or that of an
 // earlier owner, because the owner writes it after it has locked the file.
 func readOwner(dir, path string) *LockedError {
-	e := &LockedError{Dir: dir}
+	lockedErr := &LockedError{Dir: dir}
 	line, err := os.ReadFile(path)
 	if err != nil {
-		return e
+		return lockedErr
 	}
 	pid, command, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
-	if _, err := fmt.Sscan(pid, &e.PID); err == nil {
-		e.Command = command
+	if _, err := fmt.Sscan(pid, &lockedErr.PID); err == nil {
+		lockedErr.Command = command
 	}
-	return e
+	return lockedErr
 }

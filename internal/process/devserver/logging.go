@@ -132,7 +132,7 @@ var afterKill = regexp.MustCompile(`^Filestore \[.*\] (Stream state outdated, |T
 
 // Errorf logs an error, and records a full disk.
 func (l *natsLog) Errorf(format string, v ...any) {
-	if tellsOfNoRoom(v) {
+	if reportsFullDisk(v) {
 		select {
 		case l.noRoom <- struct{}{}:
 		default: // recorded already

@@ -16,12 +16,12 @@ import (
 const syncInterval = 100 * time.Millisecond
 
 // natsServer is the embedded NATS server. startNATS makes it, and starts the goroutine of
-// keepWriting; stop ends both.
+// watchDisk; stop ends both.
 type natsServer struct {
-	server *server.Server
-	log    *natsLog
-	leave  context.CancelFunc
-	left   chan struct{} // closed when keepWriting has returned
+	server     *server.Server
+	log        *natsLog
+	cancel     context.CancelFunc
+	watchEnded chan struct{} // closed when watchDisk has returned
 }
 
 // startNATS starts the server. If it fails, nothing keeps running. Errors: *PortError,
@@ -51,20 +51,20 @@ func startNATS(o Options) (*natsServer, error) {
 	srv.SetLoggerV2(log, false, false, false)
 	srv.Start()
 	ctx, cancel := context.WithCancel(context.Background())
-	n := &natsServer{server: srv, log: log, leave: cancel, left: make(chan struct{})}
-	if err := n.started(); err != nil {
-		close(n.left)
+	n := &natsServer{server: srv, log: log, cancel: cancel, watchEnded: make(chan struct{})}
+	if err := n.startError(); err != nil {
+		close(n.watchEnded)
 		return nil, errors.Join(&DirectoryError{Dir: o.Data, Err: err}, n.stop())
 	}
 	go func() {
-		defer close(n.left)
-		n.keepWriting(ctx, dir, o.Logger)
+		defer close(n.watchEnded)
+		n.watchDisk(ctx, dir, o.Logger)
 	}()
 	return n, nil
 }
 
-// started returns the error of the server's Start, which has no result of its own.
-func (n *natsServer) started() error {
+// startError returns the error of the server's Start, which has no result of its own.
+func (n *natsServer) startError() error {
 	if err := n.log.fatalError(); err != nil {
 		return fmt.Errorf("start NATS: %w", err)
 	}
@@ -86,10 +86,10 @@ func (n *natsServer) connect(opts ...nats.Option) (*nats.Conn, error) {
 	return conn, nil
 }
 
-// stop ends keepWriting, then the server, and waits for both.
+// stop ends watchDisk, then the server, and waits for both.
 func (n *natsServer) stop() error {
-	n.leave()
-	<-n.left
+	n.cancel()
+	<-n.watchEnded
 	n.server.Shutdown()
 	n.server.WaitForShutdown()
 	return nil

@@ -102,8 +102,8 @@ func (o Orphan) fail(ctx context.Context, s workflowservice.WorkflowServiceClien
 
 // isNotFound reports whether Temporal does not know the attempt: it has ended.
 func isNotFound(err error) bool {
-	_, ok := errors.AsType[*serviceerror.NotFound](err)
-	return ok
+	_, locked := errors.AsType[*serviceerror.NotFound](err)
+	return locked
 }
 
 // readOrphans reads the table of pending activities. Temporal writes it in the transaction that

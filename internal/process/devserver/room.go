@@ -22,9 +22,9 @@ const (
 	roomNeeded = 4 << 20
 )
 
-// keepWriting restarts JetStream when the disk was full and has space again. It returns when ctx
+// watchDisk restarts JetStream when the disk was full and has space again. It returns when ctx
 // ends.
-func (n *natsServer) keepWriting(ctx context.Context, dir string, log *slog.Logger) {
+func (n *natsServer) watchDisk(ctx context.Context, dir string, log *slog.Logger) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -32,21 +32,21 @@ func (n *natsServer) keepWriting(ctx context.Context, dir string, log *slog.Logg
 		case <-n.log.noRoom:
 		}
 		log.ErrorContext(ctx, "the disk is full: runs wait until it has room", "dir", dir)
-		for anew := false; !anew; {
+		for restarted := false; !restarted; {
 			select {
 			case <-ctx.Done():
 				return
 			case <-time.After(roomPause):
 			}
-			anew = hasRoom(dir) && n.startAnew(ctx, dir, log)
+			restarted = hasRoom(dir) && n.restartJetStream(ctx, dir, log)
 		}
 		log.WarnContext(ctx, "the disk has room again: runs continue")
 	}
 }
 
-// startAnew restarts JetStream over its data, while the server and its connections stay. It returns
-// false if JetStream has not started; the caller tries again.
-func (n *natsServer) startAnew(ctx context.Context, dir string, log *slog.Logger) bool {
+// restartJetStream restarts JetStream over its data, while the server and its connections stay. It
+// returns false if JetStream has not started; the caller tries again.
+func (n *natsServer) restartJetStream(ctx context.Context, dir string, log *slog.Logger) bool {
 	_ = n.server.ShutdownJetStream() // returns no error for a server that is not clustered
 	if n.server.JetStreamConfig() != nil {
 		return false // JetStream had begun to stop by itself, and has not finished
@@ -73,10 +73,11 @@ func hasRoom(dir string) bool {
 	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name())) == nil
 }
 
-// tellsOfNoRoom reports whether the arguments of a log line have the error of a full disk (ENOSPC).
-func tellsOfNoRoom(v []any) bool {
+// reportsFullDisk reports whether the arguments of a log line have the error of a full disk
+// (ENOSPC).
+func reportsFullDisk(v []any) bool {
 	for _, arg := range v {
-		if err, ok := arg.(error); ok && errors.Is(err, syscall.ENOSPC) {
+		if err, locked := arg.(error); locked && errors.Is(err, syscall.ENOSPC) {
 			return true
 		}
 	}

@@ -49,11 +49,11 @@ const scope = "github.com/perdure/perdure"
 // Chat observes one model call: it records the span and the metrics. StartChat makes it, End closes
 // it. It is not safe for concurrent use.
 type Chat struct {
-	ctx   context.Context
-	span  trace.Span
-	began time.Time
-	first bool // Chunk was called
-	attrs []attribute.KeyValue
+	ctx      context.Context
+	span     trace.Span
+	start    time.Time
+	hasChunk bool // Chunk was called
+	attrs    []attribute.KeyValue
 }
 
 // ChatRequest is the provider and the model of a call. The run is that of the context.
@@ -81,7 +81,7 @@ func StartChat(ctx context.Context, r ChatRequest) (context.Context, *Chat) {
 	attrs := []attribute.KeyValue{attrOperation.String(spanChat), attrProvider.String(conventional(r.Provider)), attrRequestModel.String(r.Model)}
 	ctx, span := otel.Tracer(scope).Start(ctx, spanChat+" "+r.Model, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attrs...),
 		trace.WithAttributes(RunFrom(ctx).attributes()...))
-	return ctx, &Chat{ctx: ctx, span: span, began: time.Now(), attrs: attrs}
+	return ctx, &Chat{ctx: ctx, span: span, start: time.Now(), attrs: attrs}
 }
 
 // conventional returns the name of a provider in the semantic conventions.
@@ -94,11 +94,11 @@ func conventional(provider string) string {
 
 // Chunk records the arrival of a chunk of the answer. Calls after the first have no effect.
 func (c *Chat) Chunk() {
-	if c.first {
+	if c.hasChunk {
 		return
 	}
-	c.first = true
-	modelFirstChunk.record(c.ctx, time.Since(c.began).Seconds(), c.attrs...)
+	c.hasChunk = true
+	modelFirstChunk.record(c.ctx, time.Since(c.start).Seconds(), c.attrs...)
 }
 
 // End records the outcome of the call and ends its span. It is called once.
@@ -113,7 +113,7 @@ func (c *Chat) End(r ChatResponse) {
 		c.span.SetStatus(codes.Error, r.Error)
 	}
 	c.usage(r)
-	modelDuration.record(c.ctx, time.Since(c.began).Seconds(), c.attrs...)
+	modelDuration.record(c.ctx, time.Since(c.start).Seconds(), c.attrs...)
 	c.span.End()
 }
 

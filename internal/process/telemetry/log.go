@@ -35,20 +35,20 @@ type traceHandler struct {
 // Handle implements [slog.Handler]. Attributes of the line itself take precedence over those of the
 // run.
 func (h traceHandler) Handle(ctx context.Context, r slog.Record) error {
-	own := maps.Clone(h.keys)
-	if own == nil {
-		own = map[string]bool{}
+	lineKeys := maps.Clone(h.keys)
+	if lineKeys == nil {
+		lineKeys = map[string]bool{}
 	}
-	of := RunFrom(ctx).Attrs()
+	labels := RunFrom(ctx).Attrs()
 	r.Attrs(func(a slog.Attr) bool {
-		own[a.Key] = true
-		if a.Key == keyWorkflowID && len(of) == 0 {
-			of = threadOf(a.Value.String())
+		lineKeys[a.Key] = true
+		if a.Key == keyWorkflowID && len(labels) == 0 {
+			labels = threadOf(a.Value.String())
 		}
 		return true
 	})
-	for _, a := range of {
-		if !own[a.Key] { // the line's own value may be more exact
+	for _, a := range labels {
+		if !lineKeys[a.Key] { // the line's own value may be more exact
 			r.AddAttrs(a)
 		}
 	}

@@ -47,8 +47,8 @@ type Telemetry struct {
 	handler http.Handler
 }
 
-// scrapes bounds the concurrent responses to /metrics. Further requests get 503.
-const scrapes = 8
+// maxScrapes bounds the concurrent responses to /metrics. Further requests get 503.
+const maxScrapes = 8
 
 // Start sets up telemetry for a service, and registers it as OpenTelemetry's global providers. The
 // caller must call Shutdown. OTEL_SDK_DISABLED, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES,
@@ -68,7 +68,7 @@ func Start(ctx context.Context, service string, getenv func(string) string) (*Te
 	t := &Telemetry{
 		metrics: metric.NewMeterProvider(metric.WithReader(reader), metric.WithResource(res), metric.WithView(httpServer, temporalLatencies), metric.WithCardinalityLimit(seriesPerMetric),
 			metric.WithExemplarFilter(exemplar.AlwaysOffFilter)), // /metrics has no format for them, and they hold the attributes that views drop
-		handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}),
+		handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}),
 	}
 	otel.SetMeterProvider(t.metrics)
 	if traced(getenv) {
@@ -109,8 +109,8 @@ func traced(getenv func(string) string) bool {
 // nothing if OTEL_PROPAGATORS does not list tracecontext. Baggage is neither read nor sent: it may
 // contain data of callers that other servers must not get.
 func propagator(getenv func(string) string) propagation.TextMapPropagator {
-	wanted := getenv("OTEL_PROPAGATORS")
-	if wanted == "" || slices.ContainsFunc(strings.Split(wanted, ","), func(name string) bool { return strings.TrimSpace(name) == "tracecontext" }) {
+	configured := getenv("OTEL_PROPAGATORS")
+	if configured == "" || slices.ContainsFunc(strings.Split(configured, ","), func(name string) bool { return strings.TrimSpace(name) == "tracecontext" }) {
 		return propagation.TraceContext{}
 	}
 	return propagation.NewCompositeTextMapPropagator()
@@ -135,13 +135,13 @@ func spanExporter(ctx context.Context, getenv func(string) string) (trace.SpanEx
 // Metrics returns the handler of /metrics, in the format of Prometheus.
 func (t *Telemetry) Metrics() http.Handler { return t.handler }
 
-// shutdownPatience bounds how long Shutdown waits for the collector.
-const shutdownPatience = time.Second
+// shutdownTimeout bounds how long Shutdown waits for the collector.
+const shutdownTimeout = time.Second
 
-// Shutdown exports the remaining spans and closes the providers, within shutdownPatience. It only
+// Shutdown exports the remaining spans and closes the providers, within shutdownTimeout. It only
 // logs an error: a missing collector must not fail the process.
 func (t *Telemetry) Shutdown(ctx context.Context, logger *slog.Logger) {
-	ctx, cancel := context.WithTimeout(ctx, shutdownPatience)
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	err := t.metrics.Shutdown(ctx)
 	if t.traces != nil {

@@ -60,8 +60,8 @@ func (t *temporalTracer) UnmarshalSpan(m map[string]string) (interceptor.TracerS
 
 // MarshalSpan implements [interceptor.Tracer].
 func (t *temporalTracer) MarshalSpan(span interceptor.TracerSpan) (map[string]string, error) {
-	s, ok := span.(*temporalSpan)
-	if !ok {
+	s, locked := span.(*temporalSpan)
+	if !locked {
 		return nil, fmt.Errorf("telemetry: span of type %T", span)
 	}
 	carrier := propagation.MapCarrier{}
@@ -81,8 +81,8 @@ func (t *temporalTracer) SpanFromContext(ctx context.Context) interceptor.Tracer
 
 // ContextWithSpan implements [interceptor.Tracer].
 func (t *temporalTracer) ContextWithSpan(ctx context.Context, span interceptor.TracerSpan) context.Context {
-	s, ok := span.(*temporalSpan)
-	if !ok {
+	s, locked := span.(*temporalSpan)
+	if !locked {
 		return ctx
 	}
 	return trace.ContextWithSpan(ctx, s.Span)
@@ -144,8 +144,8 @@ func durableKey(o *interceptor.TracerStartSpanOptions) string {
 
 // GetLogger implements [interceptor.Tracer]: it adds the IDs of trace and span to a logger.
 func (t *temporalTracer) GetLogger(logger log.Logger, ref interceptor.TracerSpanRef) log.Logger {
-	s, ok := ref.(*temporalSpan)
-	if !ok {
+	s, locked := ref.(*temporalSpan)
+	if !locked {
 		return logger
 	}
 	return log.With(logger, keyTraceID, s.SpanContext().TraceID().String(), keySpanID, s.SpanContext().SpanID().String())
@@ -175,7 +175,7 @@ var _ sdktrace.IDGenerator = spanIDs{}
 
 // NewIDs implements [sdktrace.IDGenerator].
 func (spanIDs) NewIDs(ctx context.Context) (id trace.TraceID, span trace.SpanID) {
-	if key, ok := ctx.Value(durableKeyKey{}).(string); ok {
+	if key, locked := ctx.Value(durableKeyKey{}).(string); locked {
 		sum := sha256.Sum256([]byte("trace " + key))
 		copy(id[:], sum[:])
 	}
@@ -189,7 +189,7 @@ func (spanIDs) NewIDs(ctx context.Context) (id trace.TraceID, span trace.SpanID)
 
 // NewSpanID implements [sdktrace.IDGenerator].
 func (spanIDs) NewSpanID(ctx context.Context, _ trace.TraceID) (id trace.SpanID) {
-	if key, ok := ctx.Value(durableKeyKey{}).(string); ok {
+	if key, locked := ctx.Value(durableKeyKey{}).(string); locked {
 		sum := sha256.Sum256([]byte("span " + key))
 		copy(id[:], sum[:])
 	}
@@ -209,8 +209,8 @@ func TraceParent(ctx context.Context) string {
 	return carrier["traceparent"]
 }
 
-// queued is a workflow input that has the trace context of the request that asked for the run.
-type queued interface{ TraceParent() string }
+// tracedInput is a workflow input that has the trace context of the request that asked for the run.
+type tracedInput interface{ TraceParent() string }
 
 // runTraces is the interceptor outside of Temporal's tracing. An execution that continues another
 // one as new may have another run; runTraces makes it part of the trace of its own run.
@@ -220,9 +220,9 @@ type runTraces struct {
 
 // InterceptWorkflow implements [interceptor.WorkerInterceptor].
 func (*runTraces) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	w := &runTrace{}
-	w.Next = next
-	return w
+	r := &runTrace{}
+	r.Next = next
+	return r
 }
 
 // runTrace replaces the trace header of a continued execution.
@@ -232,17 +232,17 @@ type runTrace struct {
 
 // ExecuteWorkflow implements [interceptor.WorkflowInboundInterceptor]. It only reads the input and
 // the header, so it is deterministic.
-func (w *runTrace) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
+func (r *runTrace) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	header := interceptor.WorkflowHeader(ctx)
 	if len(in.Args) > 0 && header != nil && workflow.GetInfo(ctx).ContinuedExecutionRunID != "" {
-		if of, ok := in.Args[0].(queued); ok && of.TraceParent() != "" {
-			payload, err := converter.GetDefaultDataConverter().ToPayload(map[string]string{"traceparent": of.TraceParent()})
+		if input, locked := in.Args[0].(tracedInput); locked && input.TraceParent() != "" {
+			payload, err := converter.GetDefaultDataConverter().ToPayload(map[string]string{"traceparent": input.TraceParent()})
 			if err == nil { // on an error, the earlier run's trace stays
 				header[traceHeader] = payload
 			}
 		}
 	}
-	return w.Next.ExecuteWorkflow(ctx, in)
+	return r.Next.ExecuteWorkflow(ctx, in)
 }
 
 // interceptors returns the interceptors of a Temporal client and its workers, outermost first.
@@ -280,7 +280,7 @@ type workflowEnd struct {
 // evicts does not return here: its coroutine is ended.
 func (w *workflowEnd) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	out, err := w.Next.ExecuteWorkflow(ctx, in)
-	if span, ok := ctx.Value(temporalSpanKey{}).(*temporalSpan); ok {
+	if span, locked := ctx.Value(temporalSpanKey{}).(*temporalSpan); locked {
 		span.unreported = false
 	}
 	return out, err
@@ -288,7 +288,7 @@ func (w *workflowEnd) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Exec
 
 // ExecuteUpdate drops the span of an update that a replay repeats.
 func (w *workflowEnd) ExecuteUpdate(ctx workflow.Context, in *interceptor.UpdateInput) (any, error) {
-	if span, ok := ctx.Value(temporalSpanKey{}).(*temporalSpan); ok && workflow.IsReplaying(ctx) {
+	if span, locked := ctx.Value(temporalSpanKey{}).(*temporalSpan); locked && workflow.IsReplaying(ctx) {
 		span.unreported = true
 	}
 	return w.Next.ExecuteUpdate(ctx, in)

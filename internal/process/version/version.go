@@ -30,8 +30,8 @@ type Info struct {
 
 // Read returns the description of the running program.
 func Read() Info {
-	build, ok := debug.ReadBuildInfo()
-	if !ok {
+	build, locked := debug.ReadBuildInfo()
+	if !locked {
 		build = &debug.BuildInfo{}
 	}
 	return of(build)

@@ -59,12 +59,12 @@ func restoreIndex(ctx context.Context, logger *slog.Logger, index func(context.C
 			return
 		}
 		logger.WarnContext(ctx, "an index could not be restored from the log", "error", err)
-		again := time.NewTimer(restorePause)
+		retry := time.NewTimer(restorePause)
 		select {
 		case <-ctx.Done():
-			again.Stop()
+			retry.Stop()
 			return
-		case <-again.C:
+		case <-retry.C:
 		}
 	}
 }

@@ -65,7 +65,7 @@ type Config struct {
 	WorkflowCache int
 	Version
 	// StopTimeout is how long activities may take after Stop; another worker repeats those that are
-	// cut. 0 = DefaultStopTimeout. A worker that is Alone uses stopTimeoutAlone instead: its user
+	// cut. 0 = DefaultStopTimeout. A worker that is Alone uses aloneStopTimeout instead: its user
 	// waits for the end of the process, and starts it again.
 	StopTimeout time.Duration
 	// ToolGrace is how long a step waits for a worker that has its tools. 0 =
@@ -103,12 +103,12 @@ const (
 	// to each of its pools, one after the other, and waits up to 10 s for a Temporal that is
 	// unavailable.
 	stopMargin = 500 * time.Millisecond
-	// leavePatience bounds the waits for Temporal and the log after that.
-	leavePatience = time.Second
+	// leaveTimeout bounds the waits for Temporal and the log after that.
+	leaveTimeout = time.Second
 )
 
-// stopTimeoutAlone is the stop timeout of a worker that is Alone.
-const stopTimeoutAlone = 200 * time.Millisecond
+// aloneStopTimeout is the stop timeout of a worker that is Alone.
+const aloneStopTimeout = 200 * time.Millisecond
 
 // Node is a running worker. Start makes it; Stop ends it and everything that it has started. The
 // connections belong to the caller.
@@ -145,35 +145,35 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	worker.SetStickyWorkflowCacheSize(cfg.WorkflowCache)
 	n := &Node{cancels: cancels, stopTimeout: cfg.stopTimeout(), logger: cfg.Logger}
 	if n.board, err = announce.Watch(ctx, l); err != nil {
-		return nil, errors.Join(err, n.withdraw(ctx))
+		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
 	if cfg.LookElsewhere != nil {
 		cfg.LookElsewhere(n.board.Offers)
 	}
 	a := &activities.Activities{Log: l, Snapshots: cfg.Snapshots, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Cancels: cancels, ToolGrace: cfg.ToolGrace, Queues: n.board}
 	if a.Inbox, err = inbox.Open(ctx, l); err != nil {
-		return nil, errors.Join(err, n.withdraw(ctx))
+		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
 	if a.Schedules, err = schedules.Open(ctx, l); err != nil {
-		return nil, errors.Join(err, n.withdraw(ctx))
+		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
 	a.Dispatch = &dispatch.Dispatcher{Log: l, Temporal: cfg.Temporal}
 	a.Prices = cfg.Prices
 	if a.Budget, err = budget.Open(ctx, l, cfg.TenantBudget, cfg.Prices); err != nil {
-		return nil, errors.Join(err, n.withdraw(ctx))
+		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
 	a.Webhooks, a.StartDelivery = cfg.Webhooks, startDelivery(cfg.Temporal)
 	if !cfg.Alone {
 		fail := presence.FailAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace)
-		sweep := presence.FailUnnoted(cfg.Temporal.WorkflowService(), cfg.Namespace, runs.TypeRun, runs.TypeChild, runs.TypeFire)
+		sweep := presence.SweepAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace, runs.TypeRun, runs.TypeChild, runs.TypeFire)
 		if n.presence, err = presence.Start(ctx, l, cfg.Identity, fail, sweep, cfg.Logger); err != nil {
-			return nil, errors.Join(err, n.withdraw(ctx))
+			return nil, errors.Join(err, n.stopBackground(ctx))
 		}
 		a.Presence = n.presence
 	}
 	offers := func() []announce.Offer { return cfg.Queues.offers(cfg.Tools) }
-	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, alone), offers, cfg.programs()); err != nil {
-		return nil, errors.Join(err, n.withdraw(ctx))
+	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, aloneName), offers, cfg.programs()); err != nil {
+		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
 	for _, w := range newWorkers(cfg, a) {
 		if err := w.Start(); err != nil {
@@ -194,8 +194,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// alone is the name for announcements of a worker without an Identity. There is only one of them.
-const alone = "alone"
+// aloneName is the name for announcements of a worker without an Identity. There is only one of
+// them.
+const aloneName = "alone"
 
 // options returns the options of each Temporal worker of the node.
 func options(cfg Config) worker.Options {
@@ -228,7 +229,7 @@ func (cfg *Config) programs() []string {
 // stopTimeout returns how long activities may take after Stop.
 func (cfg *Config) stopTimeout() time.Duration {
 	if cfg.Alone {
-		return stopTimeoutAlone
+		return aloneStopTimeout
 	}
 	return cmp.Or(cfg.StopTimeout, DefaultStopTimeout)
 }
@@ -250,9 +251,9 @@ func (n *Node) Stop(ctx context.Context) {
 	if !n.stopWorkers() {
 		n.logger.WarnContext(ctx, "Temporal did not answer, or calls did not end before the timeout: other workers repeat the calls")
 	}
-	ctx, cancel := context.WithTimeout(ctx, leavePatience)
+	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 	defer cancel()
-	if err := n.withdraw(ctx); err != nil {
+	if err := n.stopBackground(ctx); err != nil {
 		n.logger.WarnContext(ctx, "the worker could not remove its announcements: other workers treat it as dead, and repeat its calls", "error", err)
 	}
 }
@@ -269,19 +270,19 @@ func (n *Node) stopWorkers() bool {
 		defer close(stopped)
 		wait.Wait()
 	}()
-	late := time.NewTimer(n.stopTimeout + stopMargin)
-	defer late.Stop()
+	timeout := time.NewTimer(n.stopTimeout + stopMargin)
+	defer timeout.Stop()
 	select {
 	case <-stopped:
 		return true
-	case <-late.C:
+	case <-timeout.C:
 		return false
 	}
 }
 
-// withdraw deletes the node's announcements and stops its watches, concurrently. It accepts a node
-// that was started only partly.
-func (n *Node) withdraw(ctx context.Context) error {
+// stopBackground deletes the node's announcements and stops its watches, concurrently. It accepts a
+// node that was started only partly.
+func (n *Node) stopBackground(ctx context.Context) error {
 	var g errgroup.Group
 	if n.restore != nil {
 		g.Go(func() error { n.restore.stop(); return nil })

@@ -16,10 +16,10 @@ import (
 )
 
 // Temporal knows a version soon after its first worker has begun to poll: promote repeats its
-// attempts at promoteInterval, for up to promotePatience.
+// attempts at promoteInterval, for up to promoteTimeout.
 const (
 	promoteInterval = 200 * time.Millisecond
-	promotePatience = time.Minute
+	promoteTimeout  = time.Minute
 )
 
 // promotion makes a worker version the current one of its deployment (Temporal's Worker
@@ -34,12 +34,12 @@ type promotion struct {
 
 // promote makes the version current unless it was current or ramping before: the restart of a
 // worker must not undo an operator's decision, such as a rollback. It blocks until Temporal has
-// applied the change, for up to promotePatience.
+// applied the change, for up to promoteTimeout.
 func (p *promotion) promote(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, promotePatience, errors.New("the promotion took too long"))
+	ctx, cancel := context.WithTimeoutCause(ctx, promoteTimeout, errors.New("the promotion took too long"))
 	defer cancel()
 	for {
-		done, err := p.try(ctx)
+		done, err := p.tryPromote(ctx)
 		if done {
 			return nil
 		}
@@ -54,9 +54,9 @@ func (p *promotion) promote(ctx context.Context) error {
 	}
 }
 
-// try reads the state of the deployment, and changes it if necessary. It returns true if nothing is
-// left to do.
-func (p *promotion) try(ctx context.Context) (bool, error) {
+// tryPromote reads the state of the deployment, and changes it if necessary. It returns true if
+// nothing is left to do.
+func (p *promotion) tryPromote(ctx context.Context) (bool, error) {
 	now, err := p.temporal.WorkflowService().DescribeWorkerDeployment(ctx, &workflowservice.DescribeWorkerDeploymentRequest{
 		Namespace: p.namespace, DeploymentName: p.version.GetDeploymentName(),
 	})
@@ -64,11 +64,11 @@ func (p *promotion) try(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	info := now.GetWorkerDeploymentInfo()
-	at := slices.IndexFunc(info.GetVersionSummaries(), func(v *summary) bool { return v.GetDeploymentVersion().GetBuildId() == p.version.GetBuildId() })
-	if at < 0 {
+	i := slices.IndexFunc(info.GetVersionSummaries(), func(v *summary) bool { return v.GetDeploymentVersion().GetBuildId() == p.version.GetBuildId() })
+	if i < 0 {
 		return false, nil
 	}
-	v := info.GetVersionSummaries()[at]
+	v := info.GetVersionSummaries()[i]
 	switch activated := v.GetFirstActivationTime() != nil || v.GetCurrentSinceTime() != nil; {
 	case !activated:
 		return false, p.set(ctx, now.GetConflictToken())
@@ -98,11 +98,11 @@ type summary = deploymentpb.WorkerDeploymentInfo_WorkerDeploymentVersionSummary
 // concurrently, or Temporal is unavailable.
 func isTemporary(err error) bool {
 	var (
-		unknown     *serviceerror.NotFound
-		early       *serviceerror.FailedPrecondition
-		exhausted   *serviceerror.ResourceExhausted
-		unavailable *serviceerror.Unavailable
-		late        *serviceerror.DeadlineExceeded
+		notFound     *serviceerror.NotFound
+		precondition *serviceerror.FailedPrecondition
+		exhausted    *serviceerror.ResourceExhausted
+		unavailable  *serviceerror.Unavailable
+		deadline     *serviceerror.DeadlineExceeded
 	)
-	return errors.As(err, &unknown) || errors.As(err, &early) || errors.As(err, &exhausted) || errors.As(err, &unavailable) || errors.As(err, &late)
+	return errors.As(err, &notFound) || errors.As(err, &precondition) || errors.As(err, &exhausted) || errors.As(err, &unavailable) || errors.As(err, &deadline)
 }

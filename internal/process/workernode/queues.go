@@ -44,18 +44,18 @@ func (q Queues) All() []string {
 // offers returns the tools whose calls this worker executes, for its announcement.
 func (q Queues) offers(r *tools.Registry) []announce.Offer {
 	var offers []announce.Offer
-	own, _ := r.Select([]string{"*"}) // a pattern that matches nothing is no error
-	for _, t := range own {
+	all, _ := r.Select([]string{"*"}) // a pattern that matches nothing is no error
+	for _, t := range all {
 		if s := t.Spec(); q.Serves(s.TaskQueue) {
 			offers = append(offers, announce.Offer{Spec: s})
 		}
 	}
 	for _, source := range r.Sources() {
-		has, err := source.Offers()
+		served, err := source.Offers()
 		if err != nil {
 			continue // the server is not connected yet
 		}
-		for _, o := range has {
+		for _, o := range served {
 			// Tools of MCP servers on the main queue need no announcement: every worker has their
 			// declaration, and is connected to the server.
 			if s := o.Tool.Spec(); s.TaskQueue != "" && q.Serves(s.TaskQueue) {

@@ -8,7 +8,7 @@ import (
 // certificateError reports whether a server has no valid certificate for its name, or does not use
 // TLS.
 func certificateError(err error) bool {
-	var invalid *tls.CertificateVerificationError
-	var plain tls.RecordHeaderError
-	return errors.As(err, &invalid) || errors.As(err, &plain)
+	var certErr *tls.CertificateVerificationError
+	var tlsErr tls.RecordHeaderError
+	return errors.As(err, &certErr) || errors.As(err, &tlsErr)
 }

@@ -118,20 +118,20 @@ const (
 // Explain classifies an error of an HTTP client, and describes it without addresses, URLs or
 // headers.
 func Explain(host string, err error) (Failure, string) {
-	var private *PrivateAddressError
-	var redirect *RedirectError
-	var unknown *net.DNSError
-	var dial *net.OpError
+	var privateErr *PrivateAddressError
+	var redirectErr *RedirectError
+	var dnsErr *net.DNSError
+	var dialErr *net.OpError
 	switch {
-	case errors.As(err, &private):
+	case errors.As(err, &privateErr):
 		return Refused, "the address of " + host + " is not on the public internet, which is not allowed"
-	case errors.As(err, &redirect):
-		return Refused, redirect.Reason
-	case errors.As(err, &unknown) && unknown.IsNotFound:
+	case errors.As(err, &redirectErr):
+		return Refused, redirectErr.Reason
+	case errors.As(err, &dnsErr) && dnsErr.IsNotFound:
 		return Refused, "there is no host " + host
 	case certificateError(err):
 		return Refused, "the certificate of " + host + " is not valid"
-	case errors.As(err, &unknown) || errors.As(err, &dial) && dial.Op == "dial":
+	case errors.As(err, &dnsErr) || errors.As(err, &dialErr) && dialErr.Op == "dial":
 		return Unreached, host + " could not be reached, and nothing was sent"
 	}
 	return Broken, "the connection to " + host + " was lost before the answer"

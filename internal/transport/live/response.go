@@ -11,17 +11,17 @@ import (
 )
 
 // Handler bounds how slowly a client may take any response of next. The client is cut with ErrSlow
-// if it takes no bytes for patience (or up to an eighth longer), or less than MinRate. A large
+// if it takes no bytes for writeTimeout (or up to an eighth longer), or less than MinRate. A large
 // response to a client that reads may take any time. The final writes of net/http, after next has
-// returned, have patience, too.
-func Handler(next http.Handler, patience time.Duration) http.Handler {
+// returned, have writeTimeout, too.
+func Handler(next http.Handler, writeTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		to := newResponse(w, patience)
-		to.renew(time.Now()) // a reused connection has the deadline of its previous response
-		next.ServeHTTP(to, r)
-		if !to.hijacked {
-			to.deadline = time.Time{}
-			to.renew(time.Now())
+		resp := newResponse(w, writeTimeout)
+		resp.renew(time.Now()) // a reused connection has the deadline of its previous response
+		next.ServeHTTP(resp, r)
+		if !resp.hijacked {
+			resp.deadline = time.Time{}
+			resp.renew(time.Now())
 		}
 	})
 }
@@ -29,18 +29,18 @@ func Handler(next http.Handler, patience time.Duration) http.Handler {
 // response is the http.ResponseWriter of Handler. It is not safe for concurrent use.
 type response struct {
 	http.ResponseWriter
-	rc       *http.ResponseController
-	now      func() time.Time
-	patience time.Duration
-	meter    Meter
-	deadline time.Time // of the connection
-	hijacked bool
-	err      error // the first failure of a write: later writes fail with it at once
+	rc           *http.ResponseController
+	now          func() time.Time
+	writeTimeout time.Duration
+	meter        Meter
+	deadline     time.Time // of the connection
+	hijacked     bool
+	err          error // the first failure of a write: later writes fail with it at once
 }
 
 // newResponse wraps the writer of one response.
-func newResponse(w http.ResponseWriter, patience time.Duration) *response {
-	return &response{ResponseWriter: w, rc: http.NewResponseController(w), now: time.Now, patience: patience, meter: NewMeter(patience)}
+func newResponse(w http.ResponseWriter, writeTimeout time.Duration) *response {
+	return &response{ResponseWriter: w, rc: http.NewResponseController(w), now: time.Now, writeTimeout: writeTimeout, meter: NewMeter(writeTimeout)}
 }
 
 // Write implements [http.ResponseWriter]. It writes in pieces of PieceBytes, each with its own
@@ -78,28 +78,28 @@ func (r *response) timed(bytes int, write func() error) error {
 	if r.err != nil {
 		return r.err
 	}
-	begun := r.now()
-	r.renew(begun)
+	start := r.now()
+	r.renew(start)
 	err := write()
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		r.err = fmt.Errorf("%w: it took no bytes for %s", ErrSlow, r.patience)
+		r.err = fmt.Errorf("%w: it took no bytes for %s", ErrSlow, r.writeTimeout)
 	case err != nil:
 		r.err = fmt.Errorf("live: %w", err)
-	case r.meter.Slow(bytes, r.now().Sub(begun)):
+	case r.meter.Slow(bytes, r.now().Sub(start)):
 		r.err = fmt.Errorf("%w: it takes less than %d bytes per second", ErrSlow, MinRate)
 	}
 	return r.err
 }
 
-// renew ensures that the deadline of the connection is at least patience away. It sets the deadline
-// an eighth later than necessary, because setting it for every event would be a seventh of the cost
-// of an event.
+// renew ensures that the deadline of the connection is at least writeTimeout away. It sets the
+// deadline an eighth later than necessary, because setting it for every event would be a seventh of
+// the cost of an event.
 func (r *response) renew(now time.Time) {
-	if r.deadline.Sub(now) >= r.patience {
+	if r.deadline.Sub(now) >= r.writeTimeout {
 		return
 	}
-	r.deadline = now.Add(r.patience + r.patience/8)
+	r.deadline = now.Add(r.writeTimeout + r.writeTimeout/8)
 	_ = r.rc.SetWriteDeadline(r.deadline) // a recorder of tests has no deadline; on a closed connection the write fails
 }
 

@@ -22,7 +22,6 @@ type Writer struct {
 // fullBytes is how much a caller should add before it flushes. keptBytes is the capacity of the
 // largest buffer that is kept for reuse.
 const (
-	// fullBytes is how much is gathered before it is sent.
 	fullBytes = 32 << 10
 	keptBytes = 64 << 10
 )
@@ -63,8 +62,8 @@ func (w *Writer) Full() bool { return w.buf != nil && len(*w.buf) >= fullBytes }
 // them is held while the client takes them.
 func (w *Writer) Append(p []byte) error {
 	if len(p) <= PieceBytes {
-		to := w.Buffer()
-		*to = append(*to, p...)
+		buf := w.Buffer()
+		*buf = append(*buf, p...)
 		return nil
 	}
 	if err := w.drain(); err != nil {

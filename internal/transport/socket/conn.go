@@ -2,13 +2,13 @@
 // and a closing handshake. It does not interpret messages.
 //
 //	Read ◄── one reader        Write ◄── any number of writers, one message at a time
-//	 │ pongs move its deadline  │ a client that takes no bytes for Patience is cut,
+//	 │ pongs move its deadline  │ a client that takes no bytes for WriteTimeout is cut,
 //	 ▼                          ▼ or one that takes less than live.MinRate
 //	the connection: closed by Close (with a code), or cut (without: none can be sent any more)
 //
 // Rules:
-//   - Every wait has a bound. A writer waits for Patience per piece of a message. A reader waits
-//     for Heartbeat and Patience between messages, and for MessageTime within one. The closing
+//   - Every wait has a bound. A writer waits for WriteTimeout per piece of a message. A reader waits
+//     for Heartbeat and WriteTimeout between messages, and for MessageTime within one. The closing
 //     handshake takes a second.
 //   - Only the reader learns how a socket ended. Writers get an error, and need not act on it.
 package socket
@@ -52,23 +52,24 @@ type Options struct {
 	MessageTime time.Duration
 	// Heartbeat is the interval at which the caller calls Ping.
 	Heartbeat time.Duration
-	// Patience is how long a client may take no bytes, and how long it may take to answer a ping.
-	Patience time.Duration
+	// WriteTimeout is how long a client may take no bytes, and how long it may take to answer a
+	// ping.
+	WriteTimeout time.Duration
 }
 
 // Conn is an open WebSocket. One goroutine calls Read and, at the end, Close and Wait. Write, Ping
 // and Close may be called concurrently with it. Conn starts no goroutine.
 type Conn struct {
-	ws      *websocket.Conn
-	options Options
-	writing sync.Mutex
-	meter   live.Meter  // guarded by writing
-	unasked atomic.Bool // Ping has sent no ping because a write was in progress; its end shows that the client lives
-	reading sync.Mutex  // guards the reader's deadline
-	within  bool        // a message is being read; guarded by reading
-	closing sync.Once
-	cutter  *time.Timer // set by Close
-	code    int         // of Close; Abnormal before
+	ws             *websocket.Conn
+	options        Options
+	writing        sync.Mutex
+	meter          live.Meter  // guarded by writing
+	pingSkipped    atomic.Bool // Ping has sent no ping because a write was in progress; its end shows that the client lives
+	reading        sync.Mutex  // guards the reader's deadline
+	readingMessage bool        // a message is being read; guarded by reading
+	closing        sync.Once
+	cutter         *time.Timer // set by Close
+	code           int         // of Close; Abnormal before
 }
 
 // HandshakeError reports that a request cannot become a WebSocket. The caller still has to answer
@@ -92,7 +93,7 @@ func Upgrade(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 		Error: func(_ http.ResponseWriter, _ *http.Request, _ int, reason error) {
 			refused = &HandshakeError{Reason: reason.Error()}
 		},
-		HandshakeTimeout: o.Patience,
+		HandshakeTimeout: o.WriteTimeout,
 	}
 	ws, err := upgrader.Upgrade(w, r, nil)
 	switch {
@@ -101,9 +102,9 @@ func Upgrade(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	case err != nil:
 		return nil, fmt.Errorf("socket: handshake: %w", err)
 	}
-	c := &Conn{ws: ws, options: o, code: Abnormal, meter: live.NewMeter(o.Patience)}
+	c := &Conn{ws: ws, options: o, code: Abnormal, meter: live.NewMeter(o.WriteTimeout)}
 	ws.SetReadLimit(o.MaxMessage)
-	ws.SetPongHandler(func(string) error { return c.alive() })
+	ws.SetPongHandler(func(string) error { return c.extendReadDeadline() })
 	ws.SetPingHandler(c.pong)
 	return c, nil
 }
@@ -111,7 +112,7 @@ func Upgrade(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 // Read returns the next message. Every error is final: the caller closes the socket with CodeOf the
 // error. Only one goroutine may call Read.
 func (c *Conn) Read() ([]byte, error) {
-	if err := c.alive(); err != nil {
+	if err := c.extendReadDeadline(); err != nil {
 		return nil, fmt.Errorf("socket: read: %w", err)
 	}
 	kind, r, err := c.ws.NextReader()
@@ -134,20 +135,20 @@ func (c *Conn) Read() ([]byte, error) {
 // readAll reads the rest of a message within MessageTime. A pong does not extend that time: an
 // incomplete message occupies memory like a complete one.
 func (c *Conn) readAll(r io.Reader) ([]byte, error) {
-	if err := c.setWithin(true); err != nil {
+	if err := c.setReadingMessage(true); err != nil {
 		return nil, err
 	}
-	defer func() { _ = c.setWithin(false) }()
+	defer func() { _ = c.setReadingMessage(false) }()
 	return io.ReadAll(r)
 }
 
-// setWithin records whether a message is being read. At its beginning it sets the deadline of the
-// message.
-func (c *Conn) setWithin(within bool) error {
+// setReadingMessage records whether a message is being read. At its beginning it sets the deadline
+// of the message.
+func (c *Conn) setReadingMessage(reading bool) error {
 	c.reading.Lock()
 	defer c.reading.Unlock()
-	c.within = within
-	if !within {
+	c.readingMessage = reading
+	if !reading {
 		return nil
 	}
 	return c.ws.SetReadDeadline(time.Now().Add(c.options.MessageTime))
@@ -158,23 +159,23 @@ var (
 	errNotText = errors.New("socket: the message is not UTF-8")
 )
 
-// firstOwn is the first of the close codes for libraries and applications (RFC 6455, section
-// 7.4.2).
-const firstOwn = 3000
+// firstApplicationCode is the first of the close codes for libraries and applications (RFC 6455,
+// section 7.4.2).
+const firstApplicationCode = 3000
 
 // CodeOf returns the code with which to close a socket whose Read has failed. It is the client's
 // own code if the client has closed; Normal for a code of an application; Abnormal if no code can
 // be sent.
 func CodeOf(err error) int {
 	var (
-		closed  *websocket.CloseError
-		timeout interface{ Timeout() bool }
+		closeErr *websocket.CloseError
+		timeout  interface{ Timeout() bool }
 	)
 	switch {
-	case errors.As(err, &closed) && closed.Code >= firstOwn:
+	case errors.As(err, &closeErr) && closeErr.Code >= firstApplicationCode:
 		return Normal
-	case errors.As(err, &closed):
-		return closed.Code
+	case errors.As(err, &closeErr):
+		return closeErr.Code
 	case errors.Is(err, errBinary):
 		return Unsupported
 	case errors.Is(err, errNotText):
@@ -187,21 +188,21 @@ func CodeOf(err error) int {
 	return Abnormal
 }
 
-// alive moves the reader's deadline. A client that answers pings, or takes data, may send nothing
-// for any time.
-func (c *Conn) alive() error {
+// extendReadDeadline moves the reader's deadline. A client that answers pings, or takes data, may
+// send nothing for any time.
+func (c *Conn) extendReadDeadline() error {
 	c.reading.Lock()
 	defer c.reading.Unlock()
-	if c.within {
+	if c.readingMessage {
 		return nil
 	}
-	return c.ws.SetReadDeadline(time.Now().Add(c.options.Heartbeat + c.options.Patience))
+	return c.ws.SetReadDeadline(time.Now().Add(c.options.Heartbeat + c.options.WriteTimeout))
 }
 
 // pong answers a ping of the client.
 func (c *Conn) pong(data string) error {
 	c.control(websocket.PongMessage, []byte(data))
-	return c.alive()
+	return c.extendReadDeadline()
 }
 
 // Ping sends a ping, whose pong moves the reader's deadline. It may be called concurrently with all
@@ -209,7 +210,7 @@ func (c *Conn) pong(data string) error {
 // shows that the client lives.
 func (c *Conn) Ping() {
 	if !c.writing.TryLock() {
-		c.unasked.Store(true)
+		c.pingSkipped.Store(true)
 		return
 	}
 	defer c.writing.Unlock()
@@ -218,14 +219,14 @@ func (c *Conn) Ping() {
 
 // control sends a control frame, and cuts the connection if that fails.
 func (c *Conn) control(kind int, data []byte) {
-	err := c.ws.WriteControl(kind, data, time.Now().Add(c.options.Patience))
+	err := c.ws.WriteControl(kind, data, time.Now().Add(c.options.WriteTimeout))
 	if err != nil && !errors.Is(err, websocket.ErrCloseSent) {
 		c.cut()
 	}
 }
 
 // Write sends a message. It blocks for other writers and for the client, whose slowness is bounded:
-// a client that takes no bytes for Patience, or less than live.MinRate, is cut, and Write fails
+// a client that takes no bytes for WriteTimeout, or less than live.MinRate, is cut, and Write fails
 // with live.ErrSlow. So every writer in the queue returns.
 func (c *Conn) Write(message []byte) error {
 	c.writing.Lock()
@@ -259,47 +260,47 @@ func (c *Conn) write(message []byte) error {
 	return c.timed(0, w.Close)
 }
 
-// blocked is the duration from which a write counts as one that has waited for the client.
-const blocked = 10 * time.Millisecond
+// minWait is the duration from which a write counts as one that has waited for the client.
+const minWait = 10 * time.Millisecond
 
 // timed executes one write of some bytes with a deadline, and measures it.
 func (c *Conn) timed(bytes int, write func() error) error {
-	begun := time.Now()
-	if err := c.ws.SetWriteDeadline(begun.Add(c.options.Patience)); err != nil {
+	start := time.Now()
+	if err := c.ws.SetWriteDeadline(start.Add(c.options.WriteTimeout)); err != nil {
 		return err
 	}
 	err := write()
-	waited := time.Since(begun)
+	waited := time.Since(start)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("%w: it took no bytes for %s", live.ErrSlow, c.options.Patience)
+		return fmt.Errorf("%w: it took no bytes for %s", live.ErrSlow, c.options.WriteTimeout)
 	case err != nil:
 		return err
 	case c.meter.Slow(bytes, waited):
 		return fmt.Errorf("%w: it takes less than %d bytes per second", live.ErrSlow, live.MinRate)
-	case waited < blocked && !c.unasked.Swap(false):
+	case waited < minWait && !c.pingSkipped.Swap(false):
 		return nil
 	}
-	return c.alive() // the client lives; its pong may be queued after the data that it has yet to read
+	return c.extendReadDeadline() // the client lives; its pong may be queued after the data that it has yet to read
 }
 
 // cut closes the connection without a close frame: part of a message may be sent, so none could
 // follow.
 func (c *Conn) cut() { _ = c.ws.NetConn().Close() }
 
-// closePatience bounds how long the client may take for the closing handshake.
-const closePatience = time.Second
+// closeTimeout bounds how long the client may take for the closing handshake.
+const closeTimeout = time.Second
 
 // Close sends a close frame with the code and the reason, unless code is Abnormal, and closes the
-// sending side. If the client does not close within closePatience, the connection is cut; then Read
+// sending side. If the client does not close within closeTimeout, the connection is cut; then Read
 // fails. Only the first call has an effect. It may be called concurrently with all other methods,
 // and does not wait.
 func (c *Conn) Close(code int, reason string) {
 	c.closing.Do(func() {
 		c.code = code
-		c.cutter = time.AfterFunc(closePatience, c.cut)
+		c.cutter = time.AfterFunc(closeTimeout, c.cut)
 		if code != Abnormal {
-			_ = c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(closePatience))
+			_ = c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(closeTimeout))
 		}
 		if half, ok := c.ws.NetConn().(interface{ CloseWrite() error }); ok {
 			_ = half.CloseWrite()

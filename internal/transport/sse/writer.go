@@ -37,19 +37,19 @@ func NewWriter(w http.ResponseWriter) (*Writer, error) {
 func (w *Writer) Event(id string, data []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	to := w.live.Buffer()
-	b := *to
+	buf := w.live.Buffer()
+	b := *buf
 	if id != "" {
 		b = append(b, "id: "...)
 		b = append(b, id...)
 		b = append(b, '\n')
 	}
-	*to = append(b, "data: "...)
+	*buf = append(b, "data: "...)
 	if err := w.live.Append(data); err != nil {
 		return err
 	}
-	to = w.live.Buffer()
-	*to = append(*to, "\n\n"...)
+	buf = w.live.Buffer()
+	*buf = append(*buf, "\n\n"...)
 	return nil
 }
 
@@ -83,8 +83,8 @@ const heartbeat = ": heartbeat\n\n"
 // KeepAlive sends a heartbeat whenever no bytes were sent to the client for a period. It needs no
 // help of the writer's goroutine, which may be blocked in a wait for events. If a heartbeat cannot
 // be sent, KeepAlive calls failed once, from the timer's goroutine, and ends. The caller must call
-// stop before the response ends; nothing is written after stop has returned, but failed may be called
-// after it.
+// stop before the response ends; nothing is written after stop has returned, but failed may be
+// called after it.
 func (w *Writer) KeepAlive(period time.Duration, failed func(error)) (stop func()) {
 	var timer *time.Timer
 	stopped := false // guarded by mu
@@ -97,8 +97,8 @@ func (w *Writer) KeepAlive(period time.Duration, failed func(error)) (stop func(
 			return nil
 		}
 		if time.Since(w.sent) >= period {
-			to := w.live.Buffer()
-			*to = append(*to, heartbeat...)
+			buf := w.live.Buffer()
+			*buf = append(*buf, heartbeat...)
 			if err := w.flush(); err != nil {
 				return err
 			}

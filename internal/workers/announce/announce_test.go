@@ -107,7 +107,7 @@ func TestAnnouncementsOfADeadWorkerExpire(t *testing.T) {
 	a.stop()
 	a.wait.Wait()
 	b.mu.Lock()
-	b.now = func() time.Time { return time.Now().Add(lasting) }
+	b.now = func() time.Time { return time.Now().Add(announcementTTL) }
 	b.mu.Unlock()
 	until(t, b, "charge", "refund")
 }

@@ -18,23 +18,24 @@ import (
 // Board has the announcements of all workers in memory, and the schemas and descriptions that were
 // used. Watch makes it; the caller must call Stop. It is safe for concurrent use.
 type Board struct {
-	watch   *watch.Watch
-	life    context.Context // ends with Stop; bounds reads that have no context of a caller
-	stop    context.CancelFunc
-	now     func() time.Time
-	schemas jetstream.KeyValue
-	known   sync.Map // digest → *tools.Schema; values of a digest never change
-	offers  sync.Map // digest → tools.Tool; values of a digest never change
+	watch    *watch.Watch
+	lifetime context.Context // ends with Stop; bounds reads that have no context of a caller
+	stop     context.CancelFunc
+	now      func() time.Time
+	schemas  jetstream.KeyValue
+	compiled sync.Map // digest → *tools.Schema; values of a digest never change
+	offers   sync.Map // digest → tools.Tool; values of a digest never change
 
 	mu      sync.Mutex
-	workers map[string]notice // by key of the bucket
+	workers map[string]announcement // by key of the bucket
 }
 
-// notice is the last announcement of a worker, and when this process received it. find compares
-// that time with lasting: the expiry of a key by the bucket's TTL is not sent to watches.
-type notice struct {
-	names
-	heard time.Time
+// announcement is the last announcement of a worker, and when this process received it. find
+// compares that time with announcementTTL: the expiry of a key by the bucket's TTL is not sent to
+// watches.
+type announcement struct {
+	announcedNames
+	receivedAt time.Time
 }
 
 // Watch reads the announcements, and follows them until Stop, which the caller must call. It blocks
@@ -49,7 +50,7 @@ func Watch(ctx context.Context, l *stream.Log) (*Board, error) {
 		return nil, err
 	}
 	b := &Board{now: time.Now, schemas: described}
-	b.life, b.stop = context.WithCancel(context.WithoutCancel(ctx))
+	b.lifetime, b.stop = context.WithCancel(context.WithoutCancel(ctx))
 	b.watch, err = watch.Begin(ctx, watch.Source{Log: l, Bucket: kv, Keys: ">"}, watch.Receiver{Load: b.load, Take: b.apply})
 	if err != nil {
 		b.stop()
@@ -67,11 +68,11 @@ func (b *Board) Stop() {
 // loading collects the announcements during a load of the board.
 type loading struct {
 	board   *Board
-	workers map[string]notice
+	workers map[string]announcement
 }
 
 // load begins a load of the board, see [watch.Receiver].
-func (b *Board) load() watch.Loading { return &loading{b, map[string]notice{}} }
+func (b *Board) load() watch.Loading { return &loading{b, map[string]announcement{}} }
 
 // Take implements [watch.Loading].
 func (l *loading) Take(entry jetstream.KeyValueEntry) { update(l.workers, entry, l.board.now()) }
@@ -92,11 +93,11 @@ func (b *Board) apply(_ context.Context, change jetstream.KeyValueEntry) {
 
 // update stores the announcement of an entry, or removes that of a deleted key. An invalid value
 // counts as no announcement.
-func update(workers map[string]notice, entry jetstream.KeyValueEntry, now time.Time) {
+func update(workers map[string]announcement, entry jetstream.KeyValueEntry, now time.Time) {
 	delete(workers, entry.Key())
-	var announced names
+	var announced announcedNames
 	if entry.Operation() == jetstream.KeyValuePut && json.Unmarshal(entry.Value(), &announced) == nil {
-		workers[entry.Key()] = notice{announced, now}
+		workers[entry.Key()] = announcement{announced, now}
 	}
 }
 
@@ -106,7 +107,7 @@ func update(workers map[string]notice, entry jetstream.KeyValueEntry, now time.T
 func (b *Board) Missing(tools []string) []string {
 	var missing []string
 	for _, tool := range tools {
-		if !strings.ContainsAny(tool, "*:") && !b.announced(tool) {
+		if !strings.ContainsAny(tool, "*:") && !b.isAnnounced(tool) {
 			missing = append(missing, tool)
 		}
 	}
@@ -116,32 +117,32 @@ func (b *Board) Missing(tools []string) []string {
 // Known returns the names that workers announce, of tools, MCP servers and programs; a name may
 // occur more than once.
 func (b *Board) Known() agents.Names {
-	var known agents.Names
+	var names agents.Names
 	for _, n := range b.current() {
 		for _, t := range n.Tools {
-			if known.Tools = append(known.Tools, t.Name); t.Server != "" {
-				known.Servers = append(known.Servers, t.Server)
+			if names.Tools = append(names.Tools, t.Name); t.Server != "" {
+				names.Servers = append(names.Servers, t.Server)
 			}
 		}
-		known.Programs = append(known.Programs, n.Programs...)
+		names.Programs = append(names.Programs, n.Programs...)
 	}
-	return known
+	return names
 }
 
 // current returns the announcements that have not expired.
-func (b *Board) current() []names {
+func (b *Board) current() []announcedNames {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var all []names
+	var all []announcedNames
 	for _, n := range b.workers {
-		if b.now().Sub(n.heard) < lasting {
-			all = append(all, n.names)
+		if b.now().Sub(n.receivedAt) < announcementTTL {
+			all = append(all, n.announcedNames)
 		}
 	}
 	return all
 }
 
-// announced reports whether a worker announces a tool.
-func (b *Board) announced(tool string) bool {
+// isAnnounced reports whether a worker announces a tool.
+func (b *Board) isAnnounced(tool string) bool {
 	return len(b.find(func(t Tool) bool { return t.Name == tool })) > 0
 }

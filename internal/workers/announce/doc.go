@@ -17,12 +17,12 @@ import (
 // bucket has one key for each worker, with its announced names. schemas has the schemas of
 // arguments and the descriptions of tools, under their digests.
 const (
-	bucket  = "tools"
-	schemas = "tool_schemas"
+	bucket       = "tools"
+	schemaBucket = "tool_schemas"
 )
 
-// names are what one worker announces: the value of its key in the bucket.
-type names struct {
+// announcedNames are what one worker announces: the value of its key in the bucket.
+type announcedNames struct {
 	Tools    []Tool   `json:"tools"`
 	Programs []string `json:"programs,omitempty"` // agents that are Go workflow functions
 }
@@ -50,11 +50,11 @@ type Offer struct {
 	Spec        tools.Spec
 }
 
-// A worker writes its announcement at least every interval; it expires after lasting, the TTL of
-// the bucket. Each lookAround the worker checks whether its tools have changed, and then writes at
-// once.
+// A worker writes its announcement at least every renewInterval; it expires after announcementTTL,
+// the TTL of the bucket. Each checkInterval the worker checks whether its tools have changed, and
+// then writes at once.
 const (
-	interval   = 10 * time.Second
-	lasting    = 3 * interval
-	lookAround = time.Second
+	renewInterval   = 10 * time.Second
+	announcementTTL = 3 * renewInterval
+	checkInterval   = time.Second
 )

@@ -18,7 +18,7 @@ import (
 // equal texts are stored once.
 func openSchemas(ctx context.Context, l *stream.Log) (jetstream.KeyValue, error) {
 	return l.KeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: schemas, Description: "Perdure: schemas of tools' arguments by digest", Storage: jetstream.FileStorage,
+		Bucket: schemaBucket, Description: "Perdure: schemas of tools' arguments by digest", Storage: jetstream.FileStorage,
 	})
 }
 
@@ -77,11 +77,11 @@ func (b *Board) Check(ctx context.Context, tool string, arguments json.RawMessag
 		if err != nil || schema == nil {
 			return "", "", err
 		}
-		var wrong *tools.ArgumentsError
-		if !errors.As(schema.Validate(arguments), &wrong) {
+		var argsErr *tools.ArgumentsError
+		if !errors.As(schema.Validate(arguments), &argsErr) {
 			return "", "", nil
 		}
-		pointer, reason = wrong.Problems[0].Pointer, wrong.Problems[0].Reason
+		pointer, reason = argsErr.Problems[0].Pointer, argsErr.Problems[0].Reason
 	}
 	return pointer, reason, nil
 }
@@ -93,8 +93,8 @@ func (b *Board) Fits(schema, answer json.RawMessage) (pointer, reason string, er
 	if err != nil {
 		return "", "", fmt.Errorf("announce: the schema of an answer: %w", err)
 	}
-	if wrong, ok := errors.AsType[*tools.ArgumentsError](compiled.ValidateValue(answer)); ok {
-		return wrong.Problems[0].Pointer, wrong.Problems[0].Reason, nil
+	if argsErr, ok := errors.AsType[*tools.ArgumentsError](compiled.ValidateValue(answer)); ok {
+		return argsErr.Problems[0].Pointer, argsErr.Problems[0].Reason, nil
 	}
 	return "", "", nil
 }
@@ -104,8 +104,8 @@ func (b *Board) schema(ctx context.Context, digest string) (*tools.Schema, error
 	if digest == "" {
 		return nil, nil
 	}
-	if known, ok := b.known.Load(digest); ok {
-		return known.(*tools.Schema), nil
+	if cached, ok := b.compiled.Load(digest); ok {
+		return cached.(*tools.Schema), nil
 	}
 	entry, err := b.schemas.Get(ctx, digest)
 	if errors.Is(err, jetstream.ErrKeyNotFound) { // the replica that answers may lag
@@ -118,6 +118,6 @@ func (b *Board) schema(ctx context.Context, digest string) (*tools.Schema, error
 	if err != nil {
 		return nil, fmt.Errorf("announce: %w", err)
 	}
-	b.known.Store(digest, compiled)
+	b.compiled.Store(digest, compiled)
 	return compiled, nil
 }

@@ -16,17 +16,17 @@ import (
 )
 
 // Announcement keeps the announcement of one worker current, in a goroutine that Start begins and
-// Stop ends. After Start only that goroutine uses shelf, said and due.
+// Stop ends. After Start only that goroutine uses schemas, written and due.
 type Announcement struct {
-	kv    jetstream.KeyValue
-	shelf schemaStore
-	key   string
+	kv      jetstream.KeyValue
+	schemas schemaStore
+	key     string
 	// offers lists the tools of the worker now. programs are its programs, sorted.
 	offers   func() []Offer
 	programs []string
 	// written is the announcement that was written last.
 	written []byte
-	// due is when to write said again, unless the tools change before that.
+	// due is when to write the announcement again, unless the tools change before that.
 	due  time.Time
 	stop context.CancelFunc
 	wait sync.WaitGroup
@@ -45,7 +45,7 @@ func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Of
 		return nil, err
 	}
 	a := &Announcement{
-		kv: kv, shelf: schemaStore{kv: schemas, stored: map[string]bool{}},
+		kv: kv, schemas: schemaStore{kv: schemas, stored: map[string]bool{}},
 		key: strings.TrimPrefix(stream.Token(worker), "~"), offers: offers, programs: slices.Sorted(slices.Values(programs)),
 	}
 	if err := a.announce(ctx); err != nil {
@@ -60,9 +60,9 @@ func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Of
 // announce writes the names of the worker if they have changed, or if the last announcement is due
 // for renewal. It stores the schemas before, so that a reader of the announcement finds them.
 func (a *Announcement) announce(ctx context.Context) error {
-	announced := names{Tools: []Tool{}, Programs: a.programs}
+	announced := announcedNames{Tools: []Tool{}, Programs: a.programs}
 	for _, o := range a.offers() {
-		t, err := a.shelf.describe(ctx, o)
+		t, err := a.schemas.describe(ctx, o)
 		if err != nil {
 			return err
 		}
@@ -78,29 +78,29 @@ func (a *Announcement) announce(ctx context.Context) error {
 	if _, err := a.kv.Put(ctx, a.key, body); err != nil {
 		return fmt.Errorf("announce: %w", err)
 	}
-	a.written, a.due = body, time.Now().Add(interval)
+	a.written, a.due = body, time.Now().Add(renewInterval)
 	return nil
 }
 
 // open opens the bucket of announcements, whose TTL removes those of dead workers.
 func open(ctx context.Context, l *stream.Log) (jetstream.KeyValue, error) {
 	return l.KeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: bucket, Description: "Perdure: tools of workers", Storage: jetstream.FileStorage, TTL: lasting,
+		Bucket: bucket, Description: "Perdure: tools of workers", Storage: jetstream.FileStorage, TTL: announcementTTL,
 	})
 }
 
-// repeat calls announce every lookAround until ctx ends. It ignores errors: the next round tries
+// repeat calls announce every checkInterval until ctx ends. It ignores errors: the next round tries
 // again, and readers without the log cannot read the announcement either.
 func (a *Announcement) repeat(ctx context.Context) {
-	tick := time.NewTicker(lookAround)
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			once, cancel := context.WithTimeout(ctx, interval)
-			_ = a.announce(once)
+			announceCtx, cancel := context.WithTimeout(ctx, renewInterval)
+			_ = a.announce(announceCtx)
 			cancel()
 		}
 	}

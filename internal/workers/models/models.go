@@ -39,15 +39,15 @@ type Options struct {
 // FromEnv returns the providers by name: the part before the slash in an agent's model. All share
 // one HTTP client, and each is safe for concurrent use.
 func FromEnv(o Options) map[string]llm.Model {
-	hosts := &hosts{next: transport()}
+	hosts := &answeringHosts{next: transport()}
 	client := &http.Client{Transport: egress.Traced(hosts)}
-	ofAnthropic, ofGemini, ofOpenAI := anthropic.FromEnv(o.Getenv), gemini.FromEnv(o.Getenv), openai.FromEnv(o.Getenv)
-	ofAnthropic.HTTPClient, ofGemini.HTTPClient, ofOpenAI.HTTPClient = client, client, client
+	anthropicConfig, geminiConfig, openaiConfig := anthropic.FromEnv(o.Getenv), gemini.FromEnv(o.Getenv), openai.FromEnv(o.Getenv)
+	anthropicConfig.HTTPClient, geminiConfig.HTTPClient, openaiConfig.HTTPClient = client, client, client
 	providers := map[string]llm.Model{
-		"anthropic":        anthropic.New(ofAnthropic),
-		"gemini":           gemini.New(ofGemini),
-		"openai":           openai.New(ofOpenAI),
-		"openai-responses": openai.NewResponses(ofOpenAI),
+		"anthropic":        anthropic.New(anthropicConfig),
+		"gemini":           gemini.New(geminiConfig),
+		"openai":           openai.New(openaiConfig),
+		"openai-responses": openai.NewResponses(openaiConfig),
 		"scripted":         scripted.New(append(scripted.Builtin(), dialogs(o.Scripts)...)...),
 	}
 	for name, model := range providers {

@@ -86,7 +86,7 @@ func TestHostsThatHaveAnsweredAreTriedAgain(t *testing.T) {
 	answers := roundTripper(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 500, Body: http.NoBody}, nil
 	})
-	h := &hosts{next: answers}
+	h := &answeringHosts{next: answers}
 	j := classified{hosts: h, failFast: true}
 	for name, cause := range map[string]error{
 		"refused":     &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},

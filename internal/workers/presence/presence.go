@@ -36,18 +36,18 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// beatInterval is the interval of a worker's beats. A worker that misses missedBeats counts as
+// beatInterval is the interval of a worker's beats. A worker that misses maxMissedBeats counts as
 // dead.
 const (
-	beatInterval = 500 * time.Millisecond
-	missedBeats  = 4
+	beatInterval   = 500 * time.Millisecond
+	maxMissedBeats = 4
 )
 
-// putPatience bounds one write of the worker's attempts, before it is repeated.
-const putPatience = 2 * time.Second
+// putTimeout bounds one write of the worker's attempts, before it is repeated.
+const putTimeout = 2 * time.Second
 
-// stopPatience bounds how long Stop waits for Temporal and the log.
-const stopPatience = 3 * time.Second
+// stopTimeout bounds how long Stop waits for Temporal and the log.
+const stopTimeout = 3 * time.Second
 
 // Prefixes of keys: the beats of a worker, and its attempts in progress.
 const (
@@ -63,12 +63,12 @@ type Fail func(ctx context.Context, worker string, token []byte) error
 // number.
 type Sweep func(ctx context.Context, worker string) (int, error)
 
-// sweepPatience bounds one sweep.
-const sweepPatience = 10 * time.Second
+// sweepTimeout bounds one sweep.
+const sweepTimeout = 10 * time.Second
 
 // Presence is the participation of one worker: it sends beats, records the attempts of this worker,
-// and takes over those of dead ones. Start makes it and starts three goroutines: sendBeat, store
-// and the watch. Stop ends them. Its methods are safe for concurrent use.
+// and takes over those of dead ones. Start makes it and starts three goroutines: sendBeats,
+// storeAttempts and that of the watch. Stop ends them. Its methods are safe for concurrent use.
 type Presence struct {
 	kv jetstream.KeyValue
 	// worker is the worker's name, which is also its identity in Temporal; key is the name as a
@@ -82,20 +82,20 @@ type Presence struct {
 	wait   sync.WaitGroup
 	beats  *watch.Watch
 
-	// missed and names are by key of the beats, without this worker's. missed counts the beats of
-	// this worker since the last beat of the other one. Only the watch's goroutine uses them.
-	missed map[string]int
-	names  map[string]string
+	// missedBeats and names are by key of the beats, without this worker's. missed counts the beats
+	// of this worker since the last beat of the other one. Only the watch's goroutine uses them.
+	missedBeats map[string]int
+	workerNames map[string]string
 
 	mu sync.Mutex
-	// work has the task tokens of the attempts in progress, each under itself.
-	work    map[string][]byte
-	leaving bool // set by Leave
-	// version counts the changes of work; stored is the version that the bucket has.
-	version int
-	stored  int
-	changed chan struct{} // capacity 1: work has changed
-	done    chan struct{} // closed and replaced when stored changes
+	// attempts has the task tokens of the attempts in progress, each under itself.
+	attempts  map[string][]byte
+	isLeaving bool // set by Leave
+	// attemptsVersion counts the changes of work; stored is the version that the bucket has.
+	attemptsVersion int
+	storedVersion   int
+	wakeups         chan struct{} // capacity 1: attempts has changed
+	storedChanged   chan struct{} // closed and replaced when storedVersion changes
 }
 
 // Start sends the first beat of a worker, and begins to watch the others. It blocks until all
@@ -108,18 +108,18 @@ func Start(ctx context.Context, l *stream.Log, worker string, fail Fail, sweep S
 	}
 	p := &Presence{
 		kv: kv, worker: worker, key: keyOf(worker), fail: fail, sweep: sweep, logger: logger,
-		work: map[string][]byte{}, changed: make(chan struct{}, 1), done: make(chan struct{}),
+		attempts: map[string][]byte{}, wakeups: make(chan struct{}, 1), storedChanged: make(chan struct{}),
 	}
 	if _, err := kv.PutString(ctx, beatPrefix+p.key, worker); err != nil {
 		return nil, fmt.Errorf("presence: %w", err)
 	}
-	if err := p.watch(ctx, l); err != nil {
+	if err := p.watchBeats(ctx, l); err != nil {
 		return nil, err
 	}
 	var live context.Context
 	live, p.stop = context.WithCancel(context.WithoutCancel(ctx))
-	p.wait.Go(func() { p.sendBeat(live) })
-	p.wait.Go(func() { p.store(live) })
+	p.wait.Go(func() { p.sendBeats(live) })
+	p.wait.Go(func() { p.storeAttempts(live) })
 	return p, nil
 }
 
@@ -133,22 +133,22 @@ func keyOf(worker string) string { return strings.TrimPrefix(stream.Token(worker
 func (p *Presence) Leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.leaving = true
+	p.isLeaving = true
 }
 
 // Stop ends the goroutines, waits for them, and removes the worker from the bucket. The worker must
 // not receive activities any more. Stop fails the attempts that are still recorded, because no
 // report of them may have reached Temporal; it has no effect on those that have ended. If Temporal
-// or the log cannot be reached within stopPatience, Stop fails, and other workers take this one for
+// or the log cannot be reached within stopTimeout, Stop fails, and other workers take this one for
 // dead.
 func (p *Presence) Stop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, stopPatience)
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	p.stop()
 	p.wait.Wait()
 	p.beats.Stop()
 	p.mu.Lock()
-	tokens := slices.Collect(maps.Values(p.work))
+	tokens := slices.Collect(maps.Values(p.attempts))
 	p.mu.Unlock()
 	for _, token := range tokens {
 		if err := p.fail(ctx, p.worker, token); err != nil {
@@ -163,24 +163,24 @@ func (p *Presence) Stop(ctx context.Context) error {
 // record is written, Begin removes it and fails with ctx's cause.
 func (p *Presence) Begin(ctx context.Context, token []byte) (end func(), err error) {
 	p.mu.Lock()
-	p.work[string(token)] = token
-	p.version++
-	want := p.version
+	p.attempts[string(token)] = token
+	p.attemptsVersion++
+	version := p.attemptsVersion
 	p.mu.Unlock()
 	end = func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.leaving {
+		if p.isLeaving {
 			return
 		}
-		delete(p.work, string(token))
-		p.version++
-		p.poke()
+		delete(p.attempts, string(token))
+		p.attemptsVersion++
+		p.wakeStore()
 	}
 	for {
 		p.mu.Lock()
-		stored, done := p.stored >= want, p.done
-		p.poke()
+		stored, done := p.storedVersion >= version, p.storedChanged
+		p.wakeStore()
 		p.mu.Unlock()
 		if stored {
 			return end, nil
@@ -194,50 +194,51 @@ func (p *Presence) Begin(ctx context.Context, token []byte) (end func(), err err
 	}
 }
 
-// poke wakes the goroutine of store. It does not block.
-func (p *Presence) poke() {
+// wakeStore wakes the goroutine of storeAttempts. It does not block.
+func (p *Presence) wakeStore() {
 	select {
-	case p.changed <- struct{}{}:
+	case p.wakeups <- struct{}{}:
 	default:
 	}
 }
 
-// store writes the attempts of the worker, one write at a time, until ctx ends. Changes during a
-// write are written together by the next one. A write that fails is repeated after a beatInterval.
-func (p *Presence) store(ctx context.Context) {
+// storeAttempts writes the attempts of the worker, one write at a time, until ctx ends. Changes
+// during a write are written together by the next one. A write that fails is repeated after a
+// beatInterval.
+func (p *Presence) storeAttempts(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.changed:
+		case <-p.wakeups:
 		}
 		p.mu.Lock()
-		version := p.version
-		tokens := make([][]byte, 0, len(p.work))
-		for _, token := range p.work {
+		version := p.attemptsVersion
+		tokens := make([][]byte, 0, len(p.attempts))
+		for _, token := range p.attempts {
 			tokens = append(tokens, token)
 		}
 		p.mu.Unlock()
-		if err := p.put(ctx, tokens); err != nil {
+		if err := p.putAttempts(ctx, tokens); err != nil {
 			p.pause(ctx)
-			p.poke()
+			p.wakeStore()
 			continue
 		}
 		p.mu.Lock()
-		p.stored = version
-		close(p.done)
-		p.done = make(chan struct{})
+		p.storedVersion = version
+		close(p.storedChanged)
+		p.storedChanged = make(chan struct{})
 		p.mu.Unlock()
 	}
 }
 
-// put writes the task tokens of the worker's attempts.
-func (p *Presence) put(ctx context.Context, tokens [][]byte) error {
+// putAttempts writes the task tokens of the worker's attempts.
+func (p *Presence) putAttempts(ctx context.Context, tokens [][]byte) error {
 	body, err := json.Marshal(tokens)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, putPatience)
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	_, err = p.kv.Put(ctx, workPrefix+p.key, body)
 	return err
@@ -253,9 +254,9 @@ func (p *Presence) pause(ctx context.Context) {
 	}
 }
 
-// sendBeat sends a beat every beatInterval until ctx ends. It ignores failures: other workers count
-// the missing beats.
-func (p *Presence) sendBeat(ctx context.Context) {
+// sendBeats sends a beat every beatInterval until ctx ends. It ignores failures: other workers
+// count the missing beats.
+func (p *Presence) sendBeats(ctx context.Context) {
 	tick := time.NewTicker(beatInterval)
 	defer tick.Stop()
 	for {
@@ -263,49 +264,49 @@ func (p *Presence) sendBeat(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			p.beatOnce(ctx)
+			p.sendBeat(ctx)
 		}
 	}
 }
 
-// beatOnce sends one beat, and waits for its acknowledgement until the next beat is due. A longer
+// sendBeat sends one beat, and waits for its acknowledgement until the next beat is due. A longer
 // wait for an acknowledgement that was lost with a server would keep this worker silent while other
 // workers are heard again.
-func (p *Presence) beatOnce(ctx context.Context) {
+func (p *Presence) sendBeat(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, beatInterval)
 	defer cancel()
 	_, _ = p.kv.PutString(ctx, beatPrefix+p.key, p.worker)
 }
 
-// watch begins the watch of all beats, including those of this worker.
-func (p *Presence) watch(ctx context.Context, l *stream.Log) (err error) {
-	source := watch.Source{Log: l, Bucket: p.kv, Keys: beatPrefix + ">", Check: missedBeats * beatInterval}
-	p.beats, err = watch.Begin(ctx, source, watch.Receiver{Load: func() watch.Loading { return &roll{presence: p, names: map[string]string{}} }, Take: p.receiveBeat})
+// watchBeats begins the watch of all beats, including those of this worker.
+func (p *Presence) watchBeats(ctx context.Context, l *stream.Log) (err error) {
+	source := watch.Source{Log: l, Bucket: p.kv, Keys: beatPrefix + ">", Check: maxMissedBeats * beatInterval}
+	p.beats, err = watch.Begin(ctx, source, watch.Receiver{Load: func() watch.Loading { return &workerLoad{presence: p, names: map[string]string{}} }, Take: p.receiveBeat})
 	if err != nil {
 		return fmt.Errorf("presence: %w", err)
 	}
 	return nil
 }
 
-// roll collects the names of the other workers during a load, by key of their beats.
-type roll struct {
+// workerLoad collects the names of the other workers during a load, by key of their beats.
+type workerLoad struct {
 	presence *Presence
 	names    map[string]string
 }
 
 // Take implements [watch.Loading].
-func (r *roll) Take(entry jetstream.KeyValueEntry) {
-	if entry.Operation() == jetstream.KeyValuePut && entry.Key() != beatPrefix+r.presence.key {
-		r.names[entry.Key()] = string(entry.Value())
+func (l *workerLoad) Take(entry jetstream.KeyValueEntry) {
+	if entry.Operation() == jetstream.KeyValuePut && entry.Key() != beatPrefix+l.presence.key {
+		l.names[entry.Key()] = string(entry.Value())
 	}
 }
 
 // Done implements [watch.Loading]. It counts the missed beats of all workers from 0, so that a
 // watch that begins again makes no worker dead.
-func (r *roll) Done(context.Context, uint64) {
-	r.presence.names, r.presence.missed = r.names, map[string]int{}
-	for key := range r.names {
-		r.presence.missed[key] = 0
+func (l *workerLoad) Done(context.Context, uint64) {
+	l.presence.workerNames, l.presence.missedBeats = l.names, map[string]int{}
+	for key := range l.names {
+		l.presence.missedBeats[key] = 0
 	}
 }
 
@@ -315,16 +316,16 @@ func (r *roll) Done(context.Context, uint64) {
 func (p *Presence) receiveBeat(ctx context.Context, beat jetstream.KeyValueEntry) {
 	switch {
 	case beat.Operation() != jetstream.KeyValuePut:
-		delete(p.missed, beat.Key())
+		delete(p.missedBeats, beat.Key())
 	case beat.Key() == beatPrefix+p.key:
-		for key := range p.missed {
-			if p.missed[key]++; p.missed[key] >= missedBeats && p.takeOver(ctx, key, p.names[key]) {
-				delete(p.missed, key)
+		for key := range p.missedBeats {
+			if p.missedBeats[key]++; p.missedBeats[key] >= maxMissedBeats && p.takeOver(ctx, key, p.workerNames[key]) {
+				delete(p.missedBeats, key)
 			}
 		}
 	default:
-		p.missed[beat.Key()] = 0
-		p.names[beat.Key()] = string(beat.Value())
+		p.missedBeats[beat.Key()] = 0
+		p.workerNames[beat.Key()] = string(beat.Value())
 	}
 }
 
@@ -351,7 +352,7 @@ func (p *Presence) takeOver(ctx context.Context, beatKey, worker string) bool {
 		p.logger.WarnContext(ctx, "could not take over from a dead worker", "worker", worker, "error", err)
 		return false
 	}
-	sweeping, cancel := context.WithTimeout(ctx, sweepPatience)
+	sweeping, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	swept, err := p.sweep(sweeping, worker)
 	if err != nil { // heartbeat timeouts find the rest

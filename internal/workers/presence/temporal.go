@@ -28,7 +28,7 @@ func FailAttempts(service workflowservice.WorkflowServiceClient, namespace strin
 		_, err := service.RespondActivityTaskFailed(ctx, &workflowservice.RespondActivityTaskFailedRequest{
 			Namespace: namespace, TaskToken: token, Identity: worker, Failure: workerLost(),
 		})
-		return ignoreGone(err)
+		return ignoreNotFound(err)
 	}
 }
 
@@ -43,10 +43,10 @@ func workerLost() *failurepb.Failure {
 	}
 }
 
-// ignoreGone returns nil for NotFound: the attempt or workflow has ended.
-func ignoreGone(err error) error {
-	var gone *serviceerror.NotFound
-	if errors.As(err, &gone) {
+// ignoreNotFound returns nil for NotFound: the attempt or workflow has ended.
+func ignoreNotFound(err error) error {
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
 		return nil
 	}
 	return err
@@ -55,13 +55,13 @@ func ignoreGone(err error) error {
 // maxSearched bounds the workflows that a sweep examines, sweepers those that it examines
 // concurrently. Attempts that a sweep does not find are found by their heartbeat timeout.
 const (
-	maxSearched = 5000
-	sweepers    = 16
+	maxSearched      = 5000
+	sweepConcurrency = 16
 )
 
-// FailUnnoted returns a Sweep for workflows of the given types. It lists the open ones, and
+// SweepAttempts returns a Sweep for workflows of the given types. It lists the open ones, and
 // examines the pending activities of each for attempts that the dead worker had.
-func FailUnnoted(service workflowservice.WorkflowServiceClient, namespace string, workflowTypes ...string) Sweep {
+func SweepAttempts(service workflowservice.WorkflowServiceClient, namespace string, workflowTypes ...string) Sweep {
 	query := `ExecutionStatus = "Running" AND WorkflowType IN ("` + strings.Join(workflowTypes, `","`) + `")`
 	return func(ctx context.Context, worker string) (found int, err error) {
 		var failed atomic.Int64
@@ -74,10 +74,10 @@ func FailUnnoted(service workflowservice.WorkflowServiceClient, namespace string
 				return int(failed.Load()), fmt.Errorf("presence: list workflows: %w", err)
 			}
 			g, ctx := errgroup.WithContext(ctx)
-			g.SetLimit(sweepers)
+			g.SetLimit(sweepConcurrency)
 			for _, e := range page.GetExecutions() {
 				g.Go(func() error {
-					n, err := failHanded(ctx, service, namespace, e.GetExecution(), worker)
+					n, err := failDispatchedAttempts(ctx, service, namespace, e.GetExecution(), worker)
 					failed.Add(int64(n))
 					return err
 				})
@@ -94,12 +94,12 @@ func FailUnnoted(service workflowservice.WorkflowServiceClient, namespace string
 	}
 }
 
-// failHanded fails the attempts of one workflow that Temporal has given to a worker, and returns
-// their number. A worker's identity in Temporal is its name here.
-func failHanded(ctx context.Context, service workflowservice.WorkflowServiceClient, namespace string, e *commonpb.WorkflowExecution, worker string) (n int, err error) {
+// failDispatchedAttempts fails the attempts of one workflow that Temporal has given to a worker,
+// and returns their number. A worker's identity in Temporal is its name here.
+func failDispatchedAttempts(ctx context.Context, service workflowservice.WorkflowServiceClient, namespace string, e *commonpb.WorkflowExecution, worker string) (n int, err error) {
 	now, err := service.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{Namespace: namespace, Execution: e})
 	if err != nil {
-		return 0, ignoreGone(err)
+		return 0, ignoreNotFound(err)
 	}
 	for _, a := range now.GetPendingActivities() {
 		if a.GetState() != enums.PENDING_ACTIVITY_STATE_STARTED || a.GetLastWorkerIdentity() != worker {
@@ -108,7 +108,7 @@ func failHanded(ctx context.Context, service workflowservice.WorkflowServiceClie
 		_, err := service.RespondActivityTaskFailedById(ctx, &workflowservice.RespondActivityTaskFailedByIdRequest{
 			Namespace: namespace, WorkflowId: e.GetWorkflowId(), RunId: e.GetRunId(), ActivityId: a.GetActivityId(), Identity: worker, Failure: workerLost(),
 		})
-		if err := ignoreGone(err); err != nil {
+		if err := ignoreNotFound(err); err != nil {
 			return n, fmt.Errorf("presence: fail an attempt: %w", err)
 		}
 		n++

@@ -38,9 +38,9 @@ type Config struct {
 type Set struct {
 	registry *tools.Registry
 	// servers are the MCP servers that this worker serves, elsewhere those of other task queues.
-	servers   []*mcptool.Server
-	elsewhere []*elsewhere
-	declared  []string // task queues of all declared MCP servers
+	servers       []*mcptool.Server
+	remoteServers []*remoteServer
+	declared      []string // task queues of all declared MCP servers
 }
 
 // secretPrefix begins the names of the environment variables that have secrets.
@@ -61,12 +61,12 @@ func Open(cfg Config) (_ *Set, err error) {
 			s.Close()
 		}
 	}()
-	var wrong []error
+	var problems []error
 	all := append(builtin.Tools(), cfg.Own...)
 	for _, declared := range cfg.Folder.Tools {
 		tool, err := cfg.tool(declared)
 		if err != nil {
-			wrong = append(wrong, err)
+			problems = append(problems, err)
 			continue
 		}
 		all = append(all, tool)
@@ -75,19 +75,19 @@ func Open(cfg Config) (_ *Set, err error) {
 	for _, declared := range cfg.Folder.Servers {
 		s.declared = append(s.declared, declared.TaskQueue)
 		if !cfg.serves(declared.TaskQueue) {
-			away := &elsewhere{declared: declared}
-			s.elsewhere, sources = append(s.elsewhere, away), append(sources, away)
+			remote := &remoteServer{declared: declared}
+			s.remoteServers, sources = append(s.remoteServers, remote), append(sources, remote)
 			continue
 		}
 		server, err := cfg.server(declared)
 		if err != nil {
-			wrong = append(wrong, err)
+			problems = append(problems, err)
 			continue
 		}
 		s.servers, sources = append(s.servers, server), append(sources, server)
 	}
-	if len(wrong) > 0 {
-		return nil, errors.Join(wrong...)
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
 	}
 	registry, err := tools.NewRegistry(all...)
 	if err != nil {
@@ -102,16 +102,16 @@ func Open(cfg Config) (_ *Set, err error) {
 // checkClashes reports agents that offer a model two tools of the same name: a tool, and the call
 // of a subagent or of a handoff.
 func checkClashes(all []*agents.Definition, r *tools.Registry) error {
-	var wrong []error
+	var problems []error
 	for _, d := range all {
-		ours, _ := agents.SplitTools(d.Tools)
-		offered, err := r.Select(ours)
+		serverTools, _ := agents.SplitTools(d.Tools)
+		offered, err := r.Select(serverTools)
 		if err != nil {
 			continue // a tool that is unknown here may be another worker's
 		}
 		clash := func(pattern, called string) {
 			if slices.ContainsFunc(offered, func(t tools.Tool) bool { return t.Spec().Name == called }) {
-				wrong = append(wrong, &agents.DefinitionError{Key: "tools", Reason: fmt.Sprintf("agent %s: %s and a tool have the same name for the model", d.Name, pattern)})
+				problems = append(problems, &agents.DefinitionError{Key: "tools", Reason: fmt.Sprintf("agent %s: %s and a tool have the same name for the model", d.Name, pattern)})
 			}
 		}
 		for _, name := range agents.Subagents(d.Tools) {
@@ -121,7 +121,7 @@ func checkClashes(all []*agents.Definition, r *tools.Registry) error {
 			clash(agents.HandoffPrefix+name, agents.HandoffTool(name))
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(problems...)
 }
 
 // Registry returns the registry of all tools.
@@ -153,9 +153,9 @@ func (c Config) tool(d *agents.Tool) (tools.Tool, error) {
 		AllowedHosts: d.HTTP.AllowedHosts, Idempotent: d.Idempotent, Attempts: d.Attempts,
 		TaskQueue: d.TaskQueue, Sequential: !d.Parallel, Origin: d.Place.String(),
 	}, env)
-	var wrong *httptool.ConfigError
-	if errors.As(err, &wrong) {
-		return nil, d.Place.Wrong(wrong.Key, wrong.Error())
+	var configErr *httptool.ConfigError
+	if errors.As(err, &configErr) {
+		return nil, d.Place.Wrong(configErr.Key, configErr.Error())
 	}
 	if err != nil {
 		return nil, err
@@ -174,9 +174,9 @@ func (c Config) server(d *agents.Server) (*mcptool.Server, error) {
 		Timeout: d.Timeout, Idempotent: d.Idempotent, Elicitation: d.Elicitation, Attempts: d.Attempts,
 		TaskQueue: d.TaskQueue, Sequential: !d.Parallel, Origin: d.Place.String(),
 	}, mcptool.Environment{Secret: c.secret, AllowPrivate: c.AllowPrivate, Logger: c.Logger})
-	var wrong *mcptool.ConfigError
-	if errors.As(err, &wrong) {
-		return nil, d.Place.Wrong(wrong.Key, wrong.Error())
+	var configErr *mcptool.ConfigError
+	if errors.As(err, &configErr) {
+		return nil, d.Place.Wrong(configErr.Key, configErr.Error())
 	}
 	return server, err
 }
@@ -184,7 +184,7 @@ func (c Config) server(d *agents.Server) (*mcptool.Server, error) {
 // LookElsewhere sets how the tools of MCP servers on other task queues are found. Until this call
 // they are unknown. It is safe for concurrent use with the tools.
 func (s *Set) LookElsewhere(lookUp Lookup) {
-	for _, e := range s.elsewhere {
+	for _, e := range s.remoteServers {
 		e.lookUp.Store(&lookUp)
 	}
 }

@@ -34,11 +34,11 @@ func (b *Board) Offers(server, queue string) ([]tools.Offer, error) {
 	// in the order of digests, so that repeated calls return the same one.
 	slices.SortFunc(announced, func(a, b Tool) int { return strings.Compare(a.Own+"\x00"+a.Spec, b.Own+"\x00"+b.Spec) })
 	announced = slices.CompactFunc(announced, func(a, b Tool) bool { return a.Own == b.Own })
-	ctx, cancel := context.WithTimeout(b.life, lookUpTimeout)
+	ctx, cancel := context.WithTimeout(b.lifetime, lookUpTimeout)
 	defer cancel()
 	offers := make([]tools.Offer, len(announced))
 	for i, t := range announced {
-		described, err := b.described(ctx, t.Spec)
+		described, err := b.describedTool(ctx, t.Spec)
 		if err != nil {
 			return nil, err
 		}
@@ -47,13 +47,13 @@ func (b *Board) Offers(server, queue string) ([]tools.Offer, error) {
 	return offers, nil
 }
 
-// find lists the announced tools for which wanted returns true, once for each worker. It ignores
+// find lists the announced tools for which match returns true, once for each worker. It ignores
 // announcements that have expired.
-func (b *Board) find(wanted func(Tool) bool) []Tool {
+func (b *Board) find(match func(Tool) bool) []Tool {
 	var found []Tool
 	for _, n := range b.current() {
 		for _, t := range n.Tools {
-			if wanted(t) {
+			if match(t) {
 				found = append(found, t)
 			}
 		}
@@ -61,21 +61,21 @@ func (b *Board) find(wanted func(Tool) bool) []Tool {
 	return found
 }
 
-// described returns the tool with the description of a digest. The tool only describes itself: its
-// Call fails.
-func (b *Board) described(ctx context.Context, digest string) (tools.Tool, error) {
-	if known, ok := b.offers.Load(digest); ok {
-		return known.(tools.Tool), nil
+// describedTool returns the tool with the description of a digest. The tool only describes itself:
+// its Call fails.
+func (b *Board) describedTool(ctx context.Context, digest string) (tools.Tool, error) {
+	if cached, ok := b.offers.Load(digest); ok {
+		return cached.(tools.Tool), nil
 	}
 	entry, err := b.schemas.Get(ctx, digest)
 	if err != nil {
 		return nil, fmt.Errorf("announce: description: %w", err)
 	}
-	d := &remoteTool{}
-	if err := json.Unmarshal(entry.Value(), &d.spec); err != nil {
+	t := &remoteTool{}
+	if err := json.Unmarshal(entry.Value(), &t.spec); err != nil {
 		return nil, fmt.Errorf("announce: description: %w", err)
 	}
-	guarded, err := tools.Guard(d)
+	guarded, err := tools.Guard(t)
 	if err != nil {
 		return nil, fmt.Errorf("announce: description: %w", err)
 	}
@@ -87,10 +87,10 @@ func (b *Board) described(ctx context.Context, digest string) (tools.Tool, error
 type remoteTool struct{ spec tools.Spec }
 
 // Spec implements [tools.Tool].
-func (d *remoteTool) Spec() tools.Spec { return d.spec }
+func (t *remoteTool) Spec() tools.Spec { return t.spec }
 
 // Call implements [tools.Tool]. It always fails: the workflow schedules calls on the tool's task
 // queue.
-func (d *remoteTool) Call(context.Context, tools.Call) (tools.Result, error) {
-	return tools.Result{}, fmt.Errorf("announce: %s is called by workers of the task queue %q", d.spec.Name, d.spec.TaskQueue)
+func (t *remoteTool) Call(context.Context, tools.Call) (tools.Result, error) {
+	return tools.Result{}, fmt.Errorf("announce: %s is called by workers of the task queue %q", t.spec.Name, t.spec.TaskQueue)
 }
