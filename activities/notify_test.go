@@ -23,6 +23,7 @@ import (
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/webhook"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/transport/egress"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
@@ -54,7 +55,7 @@ func setupNotifications(t *testing.T, hooks ...webhook.Hook) *notificationFixtur
 		t.Fatal(err)
 	}
 	secret := "whsec_" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
-	sender := webhook.NewSender(hooks, func(string) string { return secret }, true)
+	sender := webhook.NewSender(hooks, func(string) string { return secret }, egress.AnyNetwork)
 	t.Cleanup(sender.Close)
 	e.acts.Inbox, e.acts.Webhooks = d.store, sender
 	e.acts.StartDelivery = func(_ context.Context, in runs.Delivery) error {

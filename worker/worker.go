@@ -36,6 +36,7 @@ import (
 	"github.com/perdure/perdure/internal/process/connect"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/process/workernode"
+	"github.com/perdure/perdure/internal/transport/egress"
 	"github.com/perdure/perdure/internal/workers/models"
 	"github.com/perdure/perdure/internal/workers/toolset"
 	"github.com/perdure/perdure/runs"
@@ -106,7 +107,7 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 	}
 	defer set.Close() // after the node, whose calls use it
 
-	hooks, err := webhook.Open(cfg.Webhooks, cfg.Getenv, cfg.AllowPrivateHosts)
+	hooks, err := webhook.Open(cfg.Webhooks, cfg.Getenv, egress.PolicyFor(cfg.AllowPrivateHosts))
 	if err != nil {
 		return err
 	}

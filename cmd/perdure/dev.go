@@ -34,6 +34,7 @@ import (
 	"github.com/perdure/perdure/internal/process/devserver"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/process/workernode"
+	"github.com/perdure/perdure/internal/transport/egress"
 	"github.com/perdure/perdure/internal/workers/models"
 	"github.com/perdure/perdure/internal/workers/toolset"
 	"github.com/perdure/perdure/runs"
@@ -138,7 +139,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer set.Close() // after the nodes, whose tool calls use it
-	hooks, err := webhook.Open(cfg.Webhooks, cfg.Getenv, o.allowPrivateHosts)
+	hooks, err := webhook.Open(cfg.Webhooks, cfg.Getenv, egress.PolicyFor(o.allowPrivateHosts))
 	if err != nil {
 		return err
 	}

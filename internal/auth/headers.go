@@ -14,13 +14,13 @@ type Headers struct {
 
 // principal reads the principal from the headers. A header that occurs twice is an error: one of
 // the two may be the client's, which the proxy has passed on.
-func (names Headers) principal(h http.Header) (Principal, error) {
+func (h Headers) principal(header http.Header) (Principal, error) {
 	p := Principal{Tenant: TenantDefault}
-	subject, err := single(h, names.Subject)
+	subject, err := single(header, h.Subject)
 	if err != nil {
 		return p, err
 	}
-	roles, err := single(h, names.Roles)
+	roles, err := single(header, h.Roles)
 	if err != nil {
 		return p, err
 	}
@@ -30,8 +30,8 @@ func (names Headers) principal(h http.Header) (Principal, error) {
 			p.Roles = append(p.Roles, role)
 		}
 	}
-	if names.Tenant != "" {
-		p.Tenant, err = single(h, names.Tenant)
+	if h.Tenant != "" {
+		p.Tenant, err = single(header, h.Tenant)
 	}
 	return p, err
 }

@@ -179,7 +179,7 @@ func New(cfg Config, env Environment) (*Tool, error) {
 		}
 		hosts = append(hosts, host)
 	}
-	transport := egress.Transport(env.AllowPrivate)
+	transport := egress.Transport(egress.PolicyFor(env.AllowPrivate))
 	// A new connection per request, see the package documentation.
 	transport.DisableKeepAlives = true
 	t.client = &http.Client{

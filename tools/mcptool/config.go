@@ -106,7 +106,7 @@ func (cfg Config) remote(env Environment) (dialer, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := egress.Transport(env.AllowPrivate)
+	transport := egress.Transport(egress.PolicyFor(env.AllowPrivate))
 	return &remote{
 		endpoint: endpoint, transport: transport,
 		client: &http.Client{

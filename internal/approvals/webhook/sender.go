@@ -33,11 +33,11 @@ type Sender struct {
 }
 
 // NewSender returns a sender for hooks. lookup returns the value of a secret by its name; it is
-// called for each message and concurrently. If allowPrivate is false, the sender refuses addresses
-// that are not on the public internet.
-func NewSender(hooks []Hook, lookup func(name string) string, allowPrivate bool) *Sender {
+// called for each message and concurrently. policy says which addresses the sender may
+// reach.
+func NewSender(hooks []Hook, lookup func(name string) string, policy egress.NetworkPolicy) *Sender {
 	return &Sender{Hooks: hooks, lookup: lookup, client: &http.Client{
-		Transport: egress.Traced(egress.Transport(allowPrivate)), Timeout: requestTimeout,
+		Transport: egress.Traced(egress.Transport(policy)), Timeout: requestTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -48,16 +48,16 @@ const secretPrefix = "PERDURE_SECRET_"
 // Open returns a sender for the hooks of a file, as [Load] reads it; with an empty name, a sender
 // without hooks. getenv reads the worker's environment for secrets; it is called concurrently. The
 // caller must call Close.
-func Open(file string, getenv func(name string) string, allowPrivate bool) (*Sender, error) {
+func Open(file string, getenv func(name string) string, policy egress.NetworkPolicy) (*Sender, error) {
 	lookup := func(name string) string { return getenv(secretPrefix + name) }
 	if file == "" {
-		return NewSender(nil, lookup, allowPrivate), nil
+		return NewSender(nil, lookup, policy), nil
 	}
 	hooks, err := Load(file, lookup)
 	if err != nil {
 		return nil, err
 	}
-	return NewSender(hooks, lookup, allowPrivate), nil
+	return NewSender(hooks, lookup, policy), nil
 }
 
 // Close ends the connections that are idle. Messages in progress continue.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/webhook"
+	"github.com/perdure/perdure/internal/transport/egress"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -119,7 +120,7 @@ func receive(t *testing.T, status int, header ...string) *receiver {
 
 func sender(t *testing.T, url string, private bool) *webhook.Sender {
 	t.Helper()
-	s := webhook.NewSender([]webhook.Hook{{Name: "a", URL: url, Secret: "HOOK"}}, lookup, private)
+	s := webhook.NewSender([]webhook.Hook{{Name: "a", URL: url, Secret: "HOOK"}}, lookup, egress.PolicyFor(private))
 	t.Cleanup(s.Close)
 	return s
 }

@@ -115,7 +115,9 @@ func options(run stream.Run, agent string) client.StartWorkflowOptions {
 // execution's run, and no interrupts are open, the execution is about to close: submit waits for
 // that instead. The execution may also belong to a run that has started in Temporal and not yet in
 // the log; then it answers the offer itself.
-func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in runs.Input, terms Terms, thread *snapshot.Snapshot, execution string) (result runs.SubmitResult, placed bool, err error) {
+func (d *Dispatcher) submit(
+	ctx context.Context, run stream.Run, in runs.Input, terms Terms, thread *snapshot.Snapshot, execution string,
+) (result runs.SubmitResult, placed bool, err error) {
 	if thread.Sealed && thread.Execution == execution && len(thread.Interrupts)+len(thread.ClientCalls) == 0 {
 		d.awaitClose(ctx, run.Thread, execution)
 		return result, false, nil

@@ -112,10 +112,19 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.server = api.New(api.Config{
-		Log: cfg.Snapshots.Log(), Snapshots: cfg.Snapshots, Follower: n.follower, Catalog: c, Tools: n.board, Known: cfg.Known, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins,
-		Auth: cfg.Auth, AdminRole: cfg.AdminRole,
-		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics, Limits: api.Limits{Sockets: cfg.Sockets, Streams: cfg.Streams},
-		Inbox: approvals, Schedules: scheduleStore, Threads: n.threads,
+		Log:       cfg.Snapshots.Log(),
+		Snapshots: cfg.Snapshots,
+		Follower:  n.follower,
+		Catalog:   c,
+		Tools:     n.board,
+		Known:     cfg.Known,
+		Temporal:  cfg.Temporal,
+		Logger:    cfg.Logger,
+		Origins:   cfg.Origins,
+		Auth:      cfg.Auth, AdminRole: cfg.AdminRole,
+		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics,
+		Limits: api.Limits{Sockets: cfg.Sockets, Streams: cfg.Streams},
+		Inbox:  approvals, Schedules: scheduleStore, Threads: n.threads,
 	})
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,

@@ -66,8 +66,14 @@ func Start(ctx context.Context, service string, getenv func(string) string) (*Te
 		return nil, fmt.Errorf("telemetry: prometheus: %w", err)
 	}
 	t := &Telemetry{
-		metrics: metric.NewMeterProvider(metric.WithReader(reader), metric.WithResource(res), metric.WithView(httpServer, temporalLatencies), metric.WithCardinalityLimit(seriesPerMetric),
-			metric.WithExemplarFilter(exemplar.AlwaysOffFilter)), // /metrics has no format for them, and they hold the attributes that views drop
+		metrics: metric.NewMeterProvider(
+			metric.WithReader(reader),
+			metric.WithResource(res),
+			metric.WithView(httpServer, temporalLatencies),
+			metric.WithCardinalityLimit(seriesPerMetric),
+			// /metrics has no format for exemplars, and they hold the attributes that views drop.
+			metric.WithExemplarFilter(exemplar.AlwaysOffFilter),
+		),
 		handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}),
 	}
 	otel.SetMeterProvider(t.metrics)

@@ -20,16 +20,34 @@ const (
 	maxRedirects     = 5
 )
 
-// Transport returns a transport that refuses private addresses, or none if allowPrivate is set. It
-// uses no proxy of the environment.
-func Transport(allowPrivate bool) *http.Transport {
-	return newTransport(newDialer(allowPrivate))
+// NetworkPolicy says which addresses requests may reach. The zero value is PublicOnly.
+type NetworkPolicy int
+
+// The network policies.
+const (
+	// PublicOnly refuses addresses that are not on the public internet.
+	PublicOnly NetworkPolicy = iota
+	// AnyNetwork allows all addresses, also those of private networks and of this machine.
+	AnyNetwork
+)
+
+// PolicyFor returns the policy of a configuration that allows private addresses, or does not.
+func PolicyFor(allowPrivate bool) NetworkPolicy {
+	if allowPrivate {
+		return AnyNetwork
+	}
+	return PublicOnly
+}
+
+// Transport returns a transport with a network policy. It uses no proxy of the environment.
+func Transport(policy NetworkPolicy) *http.Transport {
+	return newTransport(newDialer(policy))
 }
 
 // newDialer returns the dialer of Transport.
-func newDialer(allowPrivate bool) *net.Dialer {
+func newDialer(policy NetworkPolicy) *net.Dialer {
 	dialer := &net.Dialer{Timeout: dialTimeout}
-	if !allowPrivate {
+	if policy == PublicOnly {
 		dialer.Control = control
 	}
 	return dialer

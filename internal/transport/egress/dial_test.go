@@ -62,7 +62,7 @@ func TestNamesOfPrivateAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"169.254.169.254", "127.0.0.1", "10.0.0.1"} {
 		where := nameserver(t, netip.MustParseAddr(text))
-		dialer := newDialer(false)
+		dialer := newDialer(PublicOnly)
 		dialer.Resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "udp", where)
 		}}

@@ -37,7 +37,7 @@ func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process'
 		}
 	}))
 	t.Cleanup(server.Close)
-	client := &http.Client{Transport: egress.Traced(egress.Transport(true))}
+	client := &http.Client{Transport: egress.Traced(egress.Transport(egress.AnyNetwork))}
 	t.Cleanup(client.CloseIdleConnections)
 	send := func(ctx context.Context, path string, header http.Header) []http.Header {
 		got = nil

@@ -82,7 +82,7 @@ type Presence struct {
 	wait   sync.WaitGroup
 	beats  *watch.Watch
 
-	// missedBeats and names are by key of the beats, without this worker's. missed counts the beats
+	// missedBeats and workerNames are by key of the beats, without this worker's. missedBeats counts the beats
 	// of this worker since the last beat of the other one. Only the watch's goroutine uses them.
 	missedBeats map[string]int
 	workerNames map[string]string
@@ -91,7 +91,7 @@ type Presence struct {
 	// attempts has the task tokens of the attempts in progress, each under itself.
 	attempts  map[string][]byte
 	isLeaving bool // set by Leave
-	// attemptsVersion counts the changes of work; stored is the version that the bucket has.
+	// attemptsVersion counts the changes of attempts; storedVersion is the version that the bucket has.
 	attemptsVersion int
 	storedVersion   int
 	wakeups         chan struct{} // capacity 1: attempts has changed
