@@ -69,8 +69,9 @@ func (l *Log) indexKey(threadSubject string) string {
 // the tokens of long IDs.
 func IndexToken(token string) string { return strings.ReplaceAll(token, "~", "=") }
 
-// indexOpening lists a run that began with the record seq. seq 0 means that an earlier attempt has
-// written the opening and that its sequence is unknown: the log is asked for it.
+// indexOpening writes the entry about a run that began with the record seq. seq 0 means that an
+// earlier attempt has written the opening and that its sequence is unknown: the log is asked for
+// it.
 func (l *Log) indexOpening(ctx context.Context, run Run, agent string, seq uint64) error {
 	now := time.Now()
 	if seq == 0 {
@@ -85,7 +86,8 @@ func (l *Log) indexOpening(ctx context.Context, run Run, agent string, seq uint6
 	})
 }
 
-// indexNewEnd lists the end of a run whose terminal record was just written, with these events.
+// indexNewEnd writes the entry about the end of a run whose terminal record was just written, with
+// these events.
 func (l *Log) indexNewEnd(ctx context.Context, p Place, seq uint64, events []agui.Event) error {
 	var last agui.Event
 	if len(events) > 0 {
@@ -94,8 +96,8 @@ func (l *Log) indexNewEnd(ctx context.Context, p Place, seq uint64, events []agu
 	return l.putEndEntry(ctx, p.Run, &IndexEntry{Agent: p.Agent, Status: StatusAfter(last), UpdatedAt: time.Now(), Seq: seq})
 }
 
-// indexExistingEnd lists the end of a run whose terminal record exists: an earlier attempt may have
-// died before it listed the end.
+// indexExistingEnd writes the entry about the end of a run whose terminal record exists: an earlier
+// attempt may have died before it wrote the entry.
 func (l *Log) indexExistingEnd(ctx context.Context, run Run, end *Record) error {
 	last, err := end.LastEvent(ctx)
 	if err != nil {
@@ -108,20 +110,20 @@ func (l *Log) indexExistingEnd(ctx context.Context, run Run, end *Record) error 
 	return l.putEndEntry(ctx, run, &IndexEntry{Agent: agent, Status: StatusAfter(last), UpdatedAt: end.Time, Seq: end.Seq})
 }
 
-// putEndEntry completes and lists an entry about the end of a run.
+// putEndEntry completes and writes an entry about the end of a run.
 func (l *Log) putEndEntry(ctx context.Context, run Run, entry *IndexEntry) error {
 	entry.ThreadID, entry.RunID = run.Thread.ID, run.Shown()
 	return l.putEntry(ctx, l.ThreadSubject(run.Thread), entry)
 }
 
-// indexFork lists a thread that begins with a fork record.
+// indexFork writes the entry about a thread that begins with a fork record.
 func (l *Log) indexFork(ctx context.Context, t Thread, rec *Record, agent string) error {
 	return l.putEntry(ctx, l.ThreadSubject(t), &IndexEntry{ThreadID: t.ID, Agent: agent, Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq})
 }
 
-// SetPaused lists that a run was paused, or resumed. It does nothing if the index has a later run
-// of the thread, or the end of this run. If the index does not have the run yet, it waits for the
-// entry until ctx ends, and then returns nil with nothing listed.
+// SetPaused sets the status of a run that was paused, or resumed. It does nothing if the index has
+// a later run of the thread, or the end of this run. If the index does not have the run yet, it
+// waits for the entry until ctx ends, and then returns nil without a change.
 func (l *Log) SetPaused(ctx context.Context, run Run, paused bool) error {
 	from, to := StatusRunning, StatusPaused
 	if !paused {

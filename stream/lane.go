@@ -204,9 +204,9 @@ func (l *Log) supersede(ctx context.Context, p Place, partial *partialMessages) 
 }
 
 // Seal ends a run with its terminal events: it writes the terminal record as the last record of the
-// main lane, and then lists the end in the index of threads. The first result is the record's
-// sequence. If the run has ended before, Seal writes no record and returns the existing one;
-// otherwise the record is nil.
+// main lane, and then writes the entry about the end to the index of threads. The first result is
+// the record's sequence. If the run has ended before, Seal writes no record and returns the
+// existing one; otherwise the record is nil.
 //
 // The error is ErrOver if another execution has written to the run, and ErrLogLost if the lane
 // lacks p.After. After an error the terminal record may exist without its entry in the index; the
@@ -221,7 +221,7 @@ func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, 
 		case last == nil && p.After > 0, last != nil && last.Seq < p.After:
 			return 0, nil, fmt.Errorf("%w: run %q lacks record %d", ErrLogLost, p.Run.ID, p.After)
 		case last != nil && last.Kind == KindTerminal:
-			// The process that wrote the record may have died before it listed the end.
+			// The process that wrote the record may have died before it wrote the entry.
 			return last.Seq, last, l.indexExistingEnd(ctx, p.Run, last)
 		case last != nil && !last.writtenFor(p.Execution):
 			return 0, nil, ErrOver

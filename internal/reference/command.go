@@ -62,8 +62,8 @@ func writeCommand(b *strings.Builder, c *cobra.Command, shared map[string]*pflag
 	if c.Example != "" {
 		fmt.Fprintf(b, "\n```sh\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(c.Example, "  "), "\n  ", "\n"))
 	}
-	// own visits the flags that belong into the command's own table.
-	own := func(visit func(*pflag.Flag)) {
+	// visitOwn visits the flags that belong into the command's own table.
+	visitOwn := func(visit func(*pflag.Flag)) {
 		c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
 			if shared[f.Name] == nil && !f.Hidden && f.Name != "help" {
 				visit(f)
@@ -71,10 +71,10 @@ func writeCommand(b *strings.Builder, c *cobra.Command, shared map[string]*pflag
 		})
 	}
 	hasFlags := false
-	own(func(*pflag.Flag) { hasFlags = true })
+	visitOwn(func(*pflag.Flag) { hasFlags = true })
 	if hasFlags {
 		b.WriteByte('\n')
-		writeFlags(b, own)
+		writeFlags(b, visitOwn)
 	}
 	for _, sub := range c.Commands() {
 		writeCommand(b, sub, shared)

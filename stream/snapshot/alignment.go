@@ -81,7 +81,7 @@ func (s *Snapshot) alignGaps(sent []agui.Message, a *alignment) {
 
 // alignRest aligns the messages after the last known one with the entries from a position on, until
 // one differs. The last aligned message is an agent's: users' messages after it are new even if
-// they equal an entry, because people repeat themselves. gap has positions in sent.
+// they equal an entry, because users repeat themselves. gap has positions in sent.
 func (s *Snapshot) alignRest(sent []agui.Message, gap []int, a *alignment, from int) {
 	var equal []int // positions of entries that equal the first messages of the gap
 	proven := 0     // how many of them there are up to the last one of an agent

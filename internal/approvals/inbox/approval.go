@@ -8,7 +8,7 @@ import (
 // MaxArgs bounds the arguments in an Approval, in bytes. Longer arguments are only in the thread.
 const MaxArgs = 8 << 10
 
-// Approval is an interrupt that people decide, open or resolved: the approval of a tool call, a
+// Approval is an interrupt that approvers decide, open or resolved: the approval of a tool call, a
 // question of a tool, or a soft limit. It is part of the API: as an item of the inbox and in
 // webhooks.
 type Approval struct {
@@ -36,7 +36,7 @@ type Approval struct {
 	// Approvers may decide: subjects, and roles as role:name. Empty = every caller that may use the
 	// thread.
 	Approvers []string `json:"approvers"`
-	// Quorum is the number of people who have to approve, at least 1.
+	// Quorum is the number of approvers that have to approve, at least 1.
 	Quorum int `json:"quorum"`
 	// Requester is the subject that sent the run's input; "" = unknown. NotByRequester excludes the
 	// requester from the decision.

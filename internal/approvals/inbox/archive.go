@@ -68,7 +68,7 @@ type archive struct {
 	decided map[string][]*archived
 }
 
-// archived is a decided interrupt with its place in the archive.
+// archived is a decided interrupt with its sort key.
 type archived struct {
 	sortKey string
 	Reference
@@ -82,7 +82,8 @@ func (s *Store) watchArchive(ctx context.Context) (a *archive, err error) {
 	return a, err
 }
 
-// archiveLoading collects the decided interrupts during a load of the archive, by tenant and place.
+// archiveLoading collects the decided interrupts during a load of the archive, by tenant and sort
+// key.
 type archiveLoading struct {
 	archive *archive
 	all     map[string]map[string]*archived
@@ -140,10 +141,10 @@ func (a *archive) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	a.decided[tenant] = items
 }
 
-// compareArchived compares a decided interrupt with a place, for binary searches.
+// compareArchived compares a decided interrupt with a sort key, for binary searches.
 func compareArchived(a *archived, sortKey string) int { return strings.Compare(a.sortKey, sortKey) }
 
-// has reports whether the archive of a tenant, by its token, has the interrupt at a place.
+// has reports whether the archive of a tenant, by its token, has the interrupt at a sort key.
 func (a *archive) has(tenant, sortKey string) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

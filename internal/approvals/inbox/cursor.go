@@ -55,22 +55,21 @@ func (s *Store) ParseCursor(text string) (Cursor, error) {
 	return c, nil
 }
 
-// pageCursor returns the cursor of the page after a place: the place of the page's last interrupt
+// pageCursor returns the cursor of the page after a sort key: that of the page's last interrupt
 // in base64url.
-
 func pageCursor(sortKey string) string { return base64.RawURLEncoding.EncodeToString([]byte(sortKey)) }
 
 var sortKeyText = regexp.MustCompile(`^[0-9a-f]{12}\.[-_A-Za-z0-9]{1,64}$`)
 
-// parsePageCursor returns the place in the cursor of a page; "" = the beginning. Errors:
+// parsePageCursor returns the sort key in the cursor of a page; "" = the beginning. Errors:
 // stream.ErrInvalidCursor.
 func parsePageCursor(cursor string) (string, error) {
 	if cursor == "" {
 		return "", nil
 	}
-	place, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(cursor, "="))
-	if err != nil || !sortKeyText.Match(place) {
+	sortKey, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(cursor, "="))
+	if err != nil || !sortKeyText.Match(sortKey) {
 		return "", fmt.Errorf("%w: %.40q", stream.ErrInvalidCursor, cursor)
 	}
-	return string(place), nil
+	return string(sortKey), nil
 }

@@ -1,4 +1,4 @@
-// Package inbox is the index of the interrupts that people decide (approvals, questions and
+// Package inbox is the index of the interrupts that approvers decide (approvals, questions and
 // limits), over all threads of a tenant, with their recent events. It is a cache of the log, in one
 // key-value bucket:
 //

@@ -12,11 +12,11 @@ type Filter struct {
 	Agent, Tool, Thread string
 	// Until selects the interrupts that were opened at this time or before.
 	Until time.Time
-	// Assignee selects the interrupts that this person or role may decide.
+	// Assignee selects the interrupts that this approver may decide.
 	Assignee *Assignee
 }
 
-// Assignee is a person, by subject and roles, or any person with one of the roles.
+// Assignee is an approver, by subject and roles, or any caller with one of the roles.
 type Assignee struct {
 	Subject string
 	Roles   []string

@@ -26,7 +26,7 @@ type Index struct {
 	archive *archive
 
 	mu sync.RWMutex
-	// pending are the open interrupts, by the tenant's token, sorted by place.
+	// pending are the open interrupts, by the tenant's token, sorted by sort key.
 	pending map[string][]*openInterrupt
 	// revision is the revision of the bucket that pending has reached.
 	revision uint64
@@ -56,8 +56,8 @@ func (s *Store) Watch(ctx context.Context) (idx *Index, err error) {
 	return idx, nil
 }
 
-// loading collects the open interrupts during a load of the index, by tenant and place. Done sorts
-// them once.
+// loading collects the open interrupts during a load of the index, by tenant and sort key. Done
+// sorts them once.
 type loading struct {
 	index *Index
 	all   map[string]map[string]*openInterrupt
@@ -66,7 +66,7 @@ type loading struct {
 // load begins a load of the index, see [watch.Receiver].
 func (idx *Index) load() watch.Loading { return &loading{idx, map[string]map[string]*openInterrupt{}} }
 
-// compareSortKey compares an item with a place, for binary searches.
+// compareSortKey compares an item with a sort key, for binary searches.
 func compareSortKey(a *openInterrupt, sortKey string) int { return strings.Compare(a.sortKey, sortKey) }
 
 // Take implements [watch.Loading].
@@ -125,7 +125,7 @@ func (idx *Index) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	idx.pending[tenant] = items
 }
 
-// splitKey returns the tenant's token and the place in a pending key. ok is false for an invalid
+// splitKey returns the tenant's token and the sort key in a pending key. ok is false for an invalid
 // key.
 func splitKey(key string) (tenant, sortKey string, ok bool) {
 	return strings.Cut(strings.TrimPrefix(key, pendingPrefix), ".")
@@ -207,7 +207,7 @@ func (idx *Index) isVisible(tenant string, h *History) bool {
 	return item == nil || !item.at.Before(h.Events[len(h.Events)-1].At)
 }
 
-// pendingWith returns the open interrupt at a place; nil = there is none.
+// pendingWith returns the open interrupt at a sort key; nil = there is none.
 func (idx *Index) pendingWith(tenant, sortKey string) *openInterrupt {
 	idx.mu.RLock()
 	defer idx.mu.RUnlock()

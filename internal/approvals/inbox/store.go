@@ -86,8 +86,8 @@ func token(tenant string) string { return strings.Replace(stream.Token(tenant), 
 // leading zeros, so that keys sort by time until the year 10889.
 const timeDigits = 12
 
-// sortKeyOf returns the place of an interrupt among those of its tenant: <time>.<approval>. Places
-// sort by time.
+// sortKeyOf returns the sort key of an interrupt among those of its tenant: <time>.<approval>. Sort
+// keys sort by time.
 func sortKeyOf(requestedAt time.Time, id string) string {
 	return fmt.Sprintf("%0*x.%s", timeDigits, requestedAt.UnixMilli(), id)
 }

@@ -68,7 +68,7 @@ type RefusedError struct {
 	// Status is the HTTP status of the response; 0 = there was no response.
 	Status int
 	// Reason contains no address, no header and no part of the response: it is stored in Temporal's
-	// history, and may be shown to people.
+	// history, and may be shown to approvers.
 	Reason string
 	// Final reports that a repetition of the message would fail, too.
 	Final bool

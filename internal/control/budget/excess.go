@@ -2,7 +2,7 @@ package budget
 
 import "github.com/perdure/perdure/agents"
 
-// Allowed is the approval of people to exceed the soft budget of a tenant: the run may continue
+// Allowed is the approval to exceed the soft budget of a tenant: the run may continue
 // until the tenant's total of the day reaches these amounts. It is valid on one day; on another day
 // it counts as zero.
 type Allowed struct {
@@ -11,7 +11,7 @@ type Allowed struct {
 	Cost   agents.Money
 }
 
-// Excess is a soft budget that is used up: the figures of the limit interrupt that asks people.
+// Excess is a soft budget that is used up: the figures of the limit interrupt that asks approvers.
 // They are tokens, or millionths of the currency if Money is true.
 type Excess struct {
 	// Date is the day, in UTC, as of [time.DateOnly].
@@ -19,7 +19,7 @@ type Excess struct {
 	Money bool
 	// Used is the tenant's total of the day.
 	Used int64
-	// Allowed is the total up to which the run may continue if people approve: Used plus the soft
-	// budget, but at most the hard budget.
+	// Allowed is the total up to which the run may continue if approvers approve it: Used plus the
+	// soft budget, but at most the hard budget.
 	Allowed int64
 }

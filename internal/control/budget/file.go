@@ -29,7 +29,8 @@ type File struct {
 // hard ones; an amount of 0 = no bound. The zero Day is no budget.
 type Day struct {
 	Amounts `yaml:",inline"`
-	// Soft are the amounts at which a run asks people whether it may continue. 0 = it does not ask.
+	// Soft are the amounts at which a run asks approvers whether it may continue. 0 = it does not
+	// ask.
 	Soft Amounts `yaml:"soft"`
 }
 

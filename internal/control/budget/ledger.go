@@ -82,9 +82,9 @@ type usage struct {
 const keptCalls = 256
 
 // Check compares what a tenant has used today with its budget. It fails with ErrExceeded if the
-// hard budget is used up. It returns an Excess if the soft budget is used up, and also what people
-// have allowed beyond it. If allowed is nil, people cannot be asked, and the soft budget is
-// ignored. Calls in progress are not counted yet, so they may exceed the budget.
+// hard budget is used up. It returns an Excess if the soft budget is used up, and also what
+// approvers have allowed beyond it. If allowed is nil, approvers cannot be asked, and the soft
+// budget is ignored. Calls in progress are not counted yet, so they may exceed the budget.
 func (l *Ledger) Check(ctx context.Context, tenant string, allowed *Allowed) (*Excess, error) {
 	day := l.Of(tenant)
 	if day == (Day{}) {

@@ -8,7 +8,7 @@ import (
 // have a price.
 func (d Day) LimitsCost() bool { return d.Cost > 0 || d.Soft.Cost > 0 }
 
-// Check refuses a soft amount that is not below the hard one: runs would end before people are
+// Check refuses a soft amount that is not below the hard one: runs would end before approvers are
 // asked.
 func (d Day) Check() error {
 	if d.Tokens > 0 && d.Soft.Tokens >= d.Tokens || d.Cost > 0 && d.Soft.Cost >= d.Cost {
@@ -34,7 +34,7 @@ func (d Day) excess(date string, u usage, allowed Allowed) *Excess {
 	return x
 }
 
-// excess compares one amount; nil = not used up. soft = 0 means no soft budget, most = 0 no hard
+// excess compares one amount; nil = not used up. soft = 0 means no soft budget, hard = 0 no hard
 // one.
 func excess(used, soft, allowed, hard int64) *Excess {
 	if soft == 0 || used < max(soft, allowed) {

@@ -76,7 +76,8 @@ var overlaps = []struct {
 // overlapTerminate cancels the earlier run without waiting for its end.
 const overlapTerminate = "terminate_other"
 
-// Overlap returns a policy by its name; at is the JSON pointer for the error. Errors: *FieldError.
+// Overlap returns a policy by its name; pointer is the JSON pointer for the error. Errors:
+// *FieldError.
 func Overlap(name, pointer string) (enums.ScheduleOverlapPolicy, error) {
 	var names []string
 	for _, o := range overlaps {

@@ -126,7 +126,7 @@ func (s *Spec) zone() (string, error) {
 	return s.TimeZone, nil
 }
 
-// duration parses a duration of at least 0; at is the pointer for the error.
+// duration parses a duration of at least 0; pointer is the JSON pointer for the error.
 func duration(pointer, text string) (time.Duration, error) {
 	d, err := time.ParseDuration(strings.TrimSpace(text))
 	if err != nil || d < 0 {

@@ -90,7 +90,6 @@ func (idx *Index) List(tenant string, f Filter, after string, limit int) (Page, 
 }
 
 // cursor returns the cursor of the page after this thread: its time and token.
-
 func (i *entry) cursor() string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%012x.%s", i.updatedAt, i.token))
 }

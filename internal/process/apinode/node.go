@@ -45,7 +45,7 @@ type Config struct {
 	// Auth authenticates callers. AdminRole is the role that may publish agents; "" = the default.
 	Auth      auth.Authenticator
 	AdminRole string
-	// ParkAfter is how long a run waits for a person before it is parked. 0 = the default.
+	// ParkAfter is how long a run waits for interrupts before it is parked. 0 = the default.
 	ParkAfter time.Duration
 	// Strict checks every event before the node sends it.
 	Strict bool

@@ -60,7 +60,7 @@ type APIOptions struct {
 	Origins []string
 	// MaxSockets and MaxStreams bound the open WebSockets and streams of the API.
 	MaxSockets, MaxStreams int
-	// ParkAfter is how long a run waits for a person before it is parked.
+	// ParkAfter is how long a run waits for interrupts before it is parked.
 	ParkAfter time.Duration
 	// Strict makes the API check every event before it sends the event.
 	Strict bool
@@ -99,7 +99,7 @@ type WorkerOptions struct {
 
 // TenantBudget is the budget of a tenant's day, for tenants without a budget of their own in the
 // file of prices. TenantTokensPerDay and TenantCostPerDay are hard; 0 = unlimited. Beyond the soft
-// amounts, runs ask people; 0 = never.
+// amounts, runs ask approvers; 0 = never.
 type TenantBudget struct {
 	TenantTokensPerDay, TenantSoftTokensPerDay int64
 	TenantCostPerDay, TenantSoftCostPerDay     agents.Money
@@ -179,8 +179,8 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	return cfg, errors.Join(problems...)
 }
 
-// checkBudgets refuses a soft budget that is not below the hard one: runs would end before people
-// are asked.
+// checkBudgets refuses a soft budget that is not below the hard one: runs would end before
+// approvers are asked.
 func (c *Config) checkBudgets() error {
 	below := func(name, hard string) error {
 		return &VariableError{Name: name, Err: fmt.Errorf("must be below %s", hard)}

@@ -107,14 +107,14 @@ func trimVisibility(ctx context.Context, tx *sql.Tx) error {
 // the visibility table. A row is in fts only if one of the columns is set, and an update changes
 // fts only if one of them changes.
 func fullTextTriggers(fts string, columns []string) []string {
-	of := func(row string) string { return row + "." + strings.Join(columns, ", "+row+".") }
-	set := func(row string) string { return "COALESCE(" + of(row) + ") IS NOT NULL" }
+	columnsOf := func(row string) string { return row + "." + strings.Join(columns, ", "+row+".") }
+	set := func(row string) string { return "COALESCE(" + columnsOf(row) + ") IS NOT NULL" }
 	add := fmt.Sprintf("INSERT INTO %s (rowid, %s) SELECT NEW.rowid, %s WHERE %s;",
-		fts, strings.Join(columns, ", "), of("NEW"), set("NEW"))
+		fts, strings.Join(columns, ", "), columnsOf("NEW"), set("NEW"))
 	// FTS5 deletes from a contentless index by an insert with the command 'delete' and the old
 	// values.
 	remove := fmt.Sprintf("INSERT INTO %s (%s, rowid, %s) SELECT 'delete', OLD.rowid, %s WHERE %s;",
-		fts, fts, strings.Join(columns, ", "), of("OLD"), set("OLD"))
+		fts, fts, strings.Join(columns, ", "), columnsOf("OLD"), set("OLD"))
 	trigger := func(event, when, body string) string {
 		return fmt.Sprintf("CREATE TRIGGER %s_%s AFTER %s ON executions_visibility WHEN %s BEGIN %s END",
 			fts, strings.ToLower(event), event, when, body)
@@ -122,7 +122,7 @@ func fullTextTriggers(fts string, columns []string) []string {
 	return []string{
 		trigger("INSERT", set("NEW"), add),
 		trigger("DELETE", set("OLD"), remove),
-		trigger("UPDATE", fmt.Sprintf("(%s) IS NOT (%s)", of("OLD"), of("NEW")), remove+" "+add),
+		trigger("UPDATE", fmt.Sprintf("(%s) IS NOT (%s)", columnsOf("OLD"), columnsOf("NEW")), remove+" "+add),
 	}
 }
 
