@@ -13,10 +13,10 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// public are the routes without authentication. They reveal nothing about any tenant. Every other
-// route needs a principal, so a new route is protected unless this list names it. Links
+// publicRoutes are the routes without authentication. They reveal nothing about any tenant. Every
+// other route needs a principal, so a new route is protected unless this list names it. Links
 // (approvalroutes) authenticate by their token and are registered before the middleware.
-var public = []string{rootPath, "/healthz", "/readyz", "/metrics", openAPIPath}
+var publicRoutes = []string{rootPath, "/healthz", "/readyz", "/metrics", openAPIPath}
 
 // authenticate is middleware that finds the principal of a request and puts it into the request's
 // context (auth.From). A request without valid credentials gets 401, from an untrusted proxy 403,
@@ -29,10 +29,10 @@ var public = []string{rootPath, "/healthz", "/readyz", "/metrics", openAPIPath}
 // foreign pages. So a request that may change something is refused with 403 if its page is of a
 // foreign origin, whether CORS is configured or not.
 func (s *Server) authenticate(c *gin.Context) {
-	if slices.Contains(public, c.FullPath()) {
+	if slices.Contains(publicRoutes, c.FullPath()) {
 		return
 	}
-	if changes(c.Request) && !s.requestAllowed(c.Request) {
+	if mayChange(c.Request) && !s.requestAllowed(c.Request) {
 		s.Refuse(c, errOrigin(c.Request))
 		return
 	}
@@ -55,10 +55,10 @@ func (s *Server) authenticate(c *gin.Context) {
 	c.Next()
 }
 
-// changes reports whether a request may change something, or opens a WebSocket. Browsers send both
-// without a CORS preflight in some cases, and never apply CORS to a WebSocket, so the server has to
-// check the origin itself.
-func changes(r *http.Request) bool {
+// mayChange reports whether a request may change something, or opens a WebSocket. Browsers send
+// both without a CORS preflight in some cases, and never apply CORS to a WebSocket, so the server
+// has to check the origin itself.
+func mayChange(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead || r.URL.Path == socketPath
 }
 
@@ -67,21 +67,21 @@ func changes(r *http.Request) bool {
 // expired ones are normal, and logged at debug level only.
 func (s *Server) refuseCaller(c *gin.Context, err error) {
 	if errors.Is(err, auth.ErrInvalid) || errors.Is(err, auth.ErrUntrusted) {
-		s.logger.WarnContext(c.Request.Context(), "a request was refused", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortened(err))
+		s.logger.WarnContext(c.Request.Context(), "a request was refused", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortReason(err))
 	} else if !errors.Is(err, auth.ErrUnavailable) { // Refuse logs that error
-		s.logger.DebugContext(c.Request.Context(), "a request was refused", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortened(err))
+		s.logger.DebugContext(c.Request.Context(), "a request was refused", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortReason(err))
 	}
 	s.Refuse(c, err)
 }
 
-// maxWhy bounds the reason in the log, in bytes. A reason may quote a part of a token, which must
-// not be logged whole.
-const maxWhy = 300
+// maxReasonBytes bounds the reason in the log, in bytes. A reason may quote a part of a token,
+// which must not be logged whole.
+const maxReasonBytes = 300
 
-// shortened returns the text of an error, cut to maxWhy bytes.
-func shortened(err error) string {
+// shortReason returns the text of an error, cut to maxReasonBytes bytes.
+func shortReason(err error) string {
 	text := err.Error()
-	return text[:min(maxWhy, len(text))]
+	return text[:min(maxReasonBytes, len(text))]
 }
 
 // requireAdmin is middleware for routes that change what all tenants share, such as agents. It

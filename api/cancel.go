@@ -15,22 +15,20 @@ import (
 // cancelRun serves POST /v1/threads/{thread}/runs/{run}/cancel. It answers 202 when the request to
 // cancel is durable; the run ends soon after, and keeps what it has written. A second cancel, or a
 // cancel of a run that has ended, has no effect and gets 202 too. An unknown run is a 404.
-func (s *Server) cancelRun(c *gin.Context) {
+func (s *Server) cancelRun(c *gin.Context) error {
 	run, err := request.RunOf(c)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	reason, err := s.readReason(c)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	if err := s.commands.Cancel(c.Request.Context(), run, reason); err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	c.Status(http.StatusAccepted)
+	return nil
 }
 
 // readReason reads the body of a cancel, which may be missing, and checks the length of its reason.
@@ -45,11 +43,11 @@ func (s *Server) readReason(c *gin.Context) (string, error) {
 	return body.Reason, commands.CheckReason(body.Reason)
 }
 
-// abandon cancels the run of an input with cancelOnDisconnect whose client has disconnected. ctx is
-// the client's. abandon does nothing if ctx has not ended, if the node is shutting down, or if the
-// client's credentials have expired: in the latter two cases the client reconnects and expects the
-// run. A failure is logged only, since no client waits.
-func (s *Server) abandon(ctx context.Context, in *preparedInput) {
+// cancelIfDisconnected cancels the run of an input with cancelOnDisconnect whose client has
+// disconnected. ctx is the client's. abandon does nothing if ctx has not ended, if the node is
+// shutting down, or if the client's credentials have expired: in the latter two cases the client
+// reconnects and expects the run. A failure is logged only, since no client waits.
+func (s *Server) cancelIfDisconnected(ctx context.Context, in *preparedInput) {
 	if !in.props.CancelOnDisconnect || ctx.Err() == nil || s.closed.Err() != nil || errors.Is(context.Cause(ctx), streams.ErrExpired) {
 		return
 	}

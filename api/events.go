@@ -22,98 +22,88 @@ import (
 // cursor.
 //
 // Important errors: 400 invalid_cursor, 404 unknown_run, 410 gone or log_replaced.
-func (s *Server) runEvents(c *gin.Context) {
+func (s *Server) runEvents(c *gin.Context) error {
 	run, err := request.RunOf(c)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	var o view.Options
-	if o.After, o.Profile, err = s.attachmentOf(c); err == nil {
-		o.Join, err = request.Flag(c, "join", false)
+	if o.After, o.Profile, err = s.readerStart(c); err != nil {
+		return err
 	}
-	switch {
-	case err != nil:
-		s.Refuse(c, err)
-		return
-	case o.Join && c.Query("after") != "":
-		s.Refuse(c, problem.BadRequest("invalid_input", "", "join must not be combined with after"))
-		return
+	if o.Join, err = request.Flag(c, "join", false); err != nil {
+		return err
 	}
-	if err := s.find.AwaitEffect(c.Request.Context(), run.Thread, c.Query("waitFor")); err != nil {
-		s.Refuse(c, err)
-		return
+	if o.Join && c.Query("after") != "" {
+		return problem.BadRequest("invalid_input", "", "join must not be combined with after")
 	}
-	if err := s.find.CheckRun(c.Request.Context(), run, o.After); err != nil {
-		s.Refuse(c, err)
-		return
+	if err := s.finder.AwaitEffect(c.Request.Context(), run.Thread, c.Query("waitFor")); err != nil {
+		return err
+	}
+	if err := s.finder.CheckRun(c.Request.Context(), run, o.After); err != nil {
+		return err
 	}
 	run, o, err = s.segmentAt(c.Request.Context(), run, o)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	view := s.views.Run(run, o)
 	defer view.Close()
-	s.showEvents(c, view, o.After)
+	return s.showEvents(c, view, o.After)
 }
 
 // threadEvents serves GET /v1/threads/{thread}/events: the events of a thread, run after run.
 // Without a cursor the stream joins the active run. A client may follow a thread that does not
 // exist yet, and gets its first run. A page, and a stream with follow=false, need an existing
 // thread, because they would end at once; they get 404 unknown_thread.
-func (s *Server) threadEvents(c *gin.Context) {
+func (s *Server) threadEvents(c *gin.Context) error {
 	thread, err := request.ThreadOf(c)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	var o view.ThreadOptions
-	if o.After, o.Profile, err = s.attachmentOf(c); err == nil {
-		o.IncludeLater, err = request.Flag(c, "follow", true)
+	if o.After, o.Profile, err = s.readerStart(c); err != nil {
+		return err
 	}
-	if err == nil {
-		err = s.find.AwaitEffect(c.Request.Context(), thread, c.Query("waitFor"))
+	if o.IncludeLater, err = request.Flag(c, "follow", true); err != nil {
+		return err
 	}
-	if err != nil {
-		s.Refuse(c, err)
-		return
+	if err := s.finder.AwaitEffect(c.Request.Context(), thread, c.Query("waitFor")); err != nil {
+		return err
 	}
 	// The view is attached before the check: a record that is written between the two is not
 	// missed.
 	view := s.views.Thread(thread, o)
 	defer view.Close()
 	if !o.IncludeLater || wantsPage(c) {
-		if err := s.find.CheckThread(c.Request.Context(), thread, o.After); err != nil {
-			s.Refuse(c, err)
-			return
+		if err := s.finder.CheckThread(c.Request.Context(), thread, o.After); err != nil {
+			return err
 		}
 	}
-	s.showEvents(c, view, o.After)
+	return s.showEvents(c, view, o.After)
 }
 
 // showEvents answers with a page of JSON or with a stream, by the Accept header. It reads the first
 // frames before it sends a status, so that an invalid cursor gets an error status of its own, and
 // the end of the view gets 204.
-func (s *Server) showEvents(c *gin.Context, view *view.View, after *stream.Cursor) {
+func (s *Server) showEvents(c *gin.Context, view *view.View, after *stream.Cursor) error {
 	limit, err := request.Limit(c)
-	switch {
-	case err != nil:
-		s.Refuse(c, err)
-		return
-	case wantsPage(c):
-		s.showPage(c, view, after, limit)
-		return
+	if err != nil {
+		return err
+	}
+	if wantsPage(c) {
+		return s.showEventPage(c, view, after, limit)
 	}
 	frames, err := view.NextPast(c.Request.Context())
-	switch {
-	case errors.Is(err, io.EOF):
+	if errors.Is(err, io.EOF) {
 		c.Status(http.StatusNoContent) // tells an EventSource to stop; a 200 would make it reconnect
-	case err != nil:
-		s.Refuse(c, err)
-	default:
-		s.streams.Show(c, view, frames)
+		return nil
 	}
+	if err != nil {
+		return err
+	}
+	s.streams.Show(c, view, frames)
+	return nil
 }
 
 // wantsPage reports whether the Accept header prefers JSON to server-sent events. Without the
@@ -122,38 +112,38 @@ func wantsPage(c *gin.Context) bool {
 	return c.NegotiateFormat("text/event-stream", gin.MIMEJSON) == gin.MIMEJSON
 }
 
-// page is the JSON answer of the routes of events: the events that the log has now, without waiting
-// for more.
-type page struct {
-	Items []item `json:"items"`
+// eventPage is the JSON answer of the routes of events: the events that the log has now, without
+// waiting for more.
+type eventPage struct {
+	Items []eventItem `json:"items"`
 	// NextCursor is the cursor after the last item; "" = nothing follows the page. A client that
 	// polls sends it again until items follow.
 	NextCursor string `json:"nextCursor,omitempty"`
 }
 
-// item is an event of a page.
-type item struct {
+// eventItem is an event of a page.
+type eventItem struct {
 	// Cursor is missing inside the prelude of a join, like the ID of an SSE event: a reader cannot
 	// continue between the events of a snapshot.
 	Cursor string          `json:"cursor,omitempty"`
 	Event  json.RawMessage `json:"event"`
 }
 
-// showPage answers with one page of the events of a view.
-func (s *Server) showPage(c *gin.Context, view *view.View, after *stream.Cursor, limit int) {
-	p, err := readPage(c.Request.Context(), view, after, limit)
+// showEventPage answers with one page of the events of a view.
+func (s *Server) showEventPage(c *gin.Context, view *view.View, after *stream.Cursor, limit int) error {
+	p, err := readEventPage(c.Request.Context(), view, after, limit)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	request.WritePage(c, p.Items, p.NextCursor, func(i item) ([]byte, error) { return json.Marshal(i) })
+	request.WritePage(c, p.Items, p.NextCursor, func(i eventItem) ([]byte, error) { return json.Marshal(i) })
+	return nil
 }
 
-// readPage reads up to limit events of the view's past, and at most about request.PageBytes bytes
-// of them. It does not wait for live records. A page may exceed the bounds so that it ends with an
-// event that has a cursor: otherwise the next page could not continue.
-func readPage(ctx context.Context, view *view.View, after *stream.Cursor, limit int) (page, error) {
-	p := page{Items: []item{}}
+// readEventPage reads up to limit events of the view's past, and at most about request.PageBytes
+// bytes of them. It does not wait for live records. A page may exceed the bounds so that it ends
+// with an event that has a cursor: otherwise the next page could not continue.
+func readEventPage(ctx context.Context, view *view.View, after *stream.Cursor, limit int) (eventPage, error) {
+	p := eventPage{Items: []eventItem{}}
 	if after != nil {
 		p.NextCursor = after.String()
 	}
@@ -173,16 +163,16 @@ func readPage(ctx context.Context, view *view.View, after *stream.Cursor, limit 
 				return p, nil
 			}
 			bytes += len(f.Event)
-			p.Items = append(p.Items, item{Cursor: f.Cursor.String(), Event: f.Event})
+			p.Items = append(p.Items, eventItem{Cursor: f.Cursor.String(), Event: f.Event})
 			p.NextCursor = f.Cursor.String()
 		}
 	}
 }
 
-// attachmentOf reads where a reader starts: its cursor, nil = none, and the generation of AG-UI
+// readerStart reads where a reader starts: its cursor, nil = none, and the generation of AG-UI
 // that it speaks. Last-Event-ID takes precedence over the parameter after, because a browser that
 // reconnects keeps the URL and updates only the header.
-func (s *Server) attachmentOf(c *gin.Context) (*stream.Cursor, stream.Profile, error) {
+func (s *Server) readerStart(c *gin.Context) (*stream.Cursor, stream.Profile, error) {
 	after := c.GetHeader("Last-Event-ID")
 	if after == "" {
 		after = c.Query("after")
@@ -194,5 +184,5 @@ func (s *Server) attachmentOf(c *gin.Context) (*stream.Cursor, stream.Profile, e
 		current := agui.Version // the binary format exists in the current generation only
 		version = &current
 	}
-	return s.find.Position(after, version)
+	return s.finder.CursorAndProfile(after, version)
 }

@@ -354,7 +354,7 @@ func TestHostileRequests(t *testing.T) {
 // transports together. A request beyond that is refused, and starts no run.
 func TestANodeHasRoomForSoManyStreams(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Streams = 2 })
+	n := setup(t, func(c *api.Config) { c.MaxStreams = 2 })
 	b := n.neighbor() // one
 	c := n.dial()
 	c.send(subscribeFrame("1", "neighbor", ""))
@@ -391,7 +391,7 @@ func TestANodeHasRoomForSoManyStreams(t *testing.T) {
 // TestANodeHasRoomForSoManySockets: a socket beyond the node's bound is refused before its upgrade.
 func TestANodeHasRoomForSoManySockets(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Sockets = 2 })
+	n := setup(t, func(c *api.Config) { c.MaxSockets = 2 })
 	first, second := n.dial(), n.dial()
 	handshake := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}
 	a := n.do(http.MethodGet, "/v1/ws", "", handshake...)

@@ -26,11 +26,12 @@ func decodeInput(body []byte) (*agui.RunAgentInput, error) {
 	return input, nil
 }
 
-// maxLogged bounds how many unknown members of an input are logged. maxPointer bounds the length of
-// each pointer, in bytes. Without the bounds a client could fill the node's log with member names.
+// maxLoggedPointers bounds how many unknown members of an input are logged. maxPointerBytes bounds
+// the length of each pointer, in bytes. Without the bounds a client could fill the node's log with
+// member names.
 const (
-	maxLogged  = 5
-	maxPointer = 100
+	maxLoggedPointers = 5
+	maxPointerBytes   = 100
 )
 
 // strip removes the members of an input that this version of AG-UI does not have, and logs a
@@ -41,9 +42,9 @@ func (s *Server) strip(ctx context.Context, input *agui.RunAgentInput) {
 	if len(warnings) == 0 {
 		return
 	}
-	var at []string
-	for _, w := range warnings[:min(maxLogged, len(warnings))] {
-		at = append(at, w.Pointer[:min(maxPointer, len(w.Pointer))])
+	var pointers []string
+	for _, w := range warnings[:min(maxLoggedPointers, len(warnings))] {
+		pointers = append(pointers, w.Pointer[:min(maxPointerBytes, len(w.Pointer))])
 	}
-	s.logger.WarnContext(ctx, "the input has members that this server does not know and ignores", "count", len(warnings), "at", at)
+	s.logger.WarnContext(ctx, "the input has members that this server does not know and ignores", "count", len(warnings), "at", pointers)
 }

@@ -31,11 +31,11 @@ var openAPI = sync.OnceValues(func() ([]byte, error) {
 })
 
 // showOpenAPI serves GET /openapi.json.
-func (s *Server) showOpenAPI(c *gin.Context) {
+func (s *Server) showOpenAPI(c *gin.Context) error {
 	document, err := openAPI()
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	c.Data(http.StatusOK, gin.MIMEJSON, document)
+	return nil
 }

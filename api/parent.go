@@ -8,11 +8,11 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// inherit creates the new thread of an input as a fork of the parent run that the input names. It
-// returns the sequence of the thread's last record, which startOrAttach then works on. A parent
+// forkParent creates the new thread of an input as a fork of the parent run that the input names.
+// It returns the sequence of the thread's last record, which startOrAttach then works on. A parent
 // that does not exist is a 422 unknown_parent without parentThreadId, and a 404 unknown_run with
 // it. Forking again, in another round or on another node, is the same fork.
-func (s *Server) inherit(ctx context.Context, in *preparedInput) (last uint64, err error) {
+func (s *Server) forkParent(ctx context.Context, in *preparedInput) (last uint64, err error) {
 	parent := stream.Run{Thread: stream.Thread{Tenant: in.run.Tenant, ID: in.props.ParentThreadID}, ID: in.input.ParentRunID}
 	if in.props.ParentThreadID == "" {
 		// The search covers the caller's tenant only, so parents of other tenants are unknown.
@@ -21,7 +21,7 @@ func (s *Server) inherit(ctx context.Context, in *preparedInput) (last uint64, e
 			return 0, err
 		}
 		if len(threads) != 1 {
-			return 0, errNoParent(len(threads))
+			return 0, errUnknownParent(len(threads))
 		}
 		parent.Thread = threads[0]
 	}
@@ -31,9 +31,9 @@ func (s *Server) inherit(ctx context.Context, in *preparedInput) (last uint64, e
 	return s.Log.LastOf(ctx, in.run.Thread)
 }
 
-// errNoParent returns the 422 unknown_parent for a parent run ID that no thread, or more than one
-// thread, has. found is the number of threads.
-func errNoParent(found int) *problem.Problem {
+// errUnknownParent returns the 422 unknown_parent for a parent run ID that no thread, or more than
+// one thread, has. found is the number of threads.
+func errUnknownParent(found int) *problem.Problem {
 	detail := "no thread has a run with the id in parentRunId: omit parentRunId, or set parentThreadId to the thread of that run"
 	if found > 1 {
 		detail = "several threads have a run with the id in parentRunId: set parentThreadId to the thread of that run"

@@ -16,33 +16,37 @@ import (
 // paused run stops before its next step. Activities in flight finish, and no limit counts the time
 // of the pause. They answer 204 when the workflow has accepted the request, and 409 not_active
 // without an active run.
-func (s *Server) pauseThread(c *gin.Context)  { s.setPaused(c, runs.UpdatePause, true) }
-func (s *Server) resumeThread(c *gin.Context) { s.setPaused(c, runs.UpdateResume, false) }
+func (s *Server) pauseThread(c *gin.Context) error  { return s.setPaused(c, true) }
+func (s *Server) resumeThread(c *gin.Context) error { return s.setPaused(c, false) }
 
-// listPatience bounds how long a pause waits for the first record of a run that has just started. A
-// run that is paused before its first step writes that record only after it is resumed, so waiting
-// longer would be in vain.
-const listPatience = 2 * time.Second
+// pauseIndexTimeout bounds how long a pause waits for the first record of a run that has just
+// started. A run that is paused before its first step writes that record only after it is resumed,
+// so waiting longer would be in vain.
+const pauseIndexTimeout = 2 * time.Second
 
 // setPaused sends the update that pauses or resumes the active run, and then changes the run's
 // status in the index of threads. The two are not atomic. If only the index fails, the answer is a
 // 503, and the same request does both again.
-func (s *Server) setPaused(c *gin.Context, update string, paused bool) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
+func (s *Server) setPaused(c *gin.Context, paused bool) error {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
 	thread, err := request.ThreadOf(c)
-	var taken runs.PauseResult
-	if err == nil {
-		err = s.commands.Update(ctx, thread, update, runs.PauseRequest{}, &taken)
-	}
-	if err == nil {
-		listing, end := context.WithTimeout(ctx, listPatience)
-		defer end()
-		err = s.Log.SetPaused(listing, stream.Run{Thread: thread, ID: taken.RunID}, paused)
-	}
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
+	}
+	update := runs.UpdateResume
+	if paused {
+		update = runs.UpdatePause
+	}
+	var result runs.PauseResult
+	if err := s.commands.Update(ctx, thread, update, runs.PauseRequest{}, &result); err != nil {
+		return err
+	}
+	indexCtx, cancelIndex := context.WithTimeout(ctx, pauseIndexTimeout)
+	defer cancelIndex()
+	if err := s.Log.SetPaused(indexCtx, stream.Run{Thread: thread, ID: result.RunID}, paused); err != nil {
+		return err
 	}
 	c.Status(http.StatusNoContent)
+	return nil
 }

@@ -26,7 +26,7 @@ type props struct {
 	// or steer. "" = reject.
 	OnBusy runs.OnBusy `json:"onBusy"`
 	// CancelOnDisconnect cancels the run when its client disconnects before the run ends (see
-	// Server.abandon).
+	// Server.cancelIfDisconnected).
 	CancelOnDisconnect bool `json:"cancelOnDisconnect"`
 	// Hold keeps the AG-UI run open while it waits for interrupts. Without it the run ends with the
 	// outcome interrupt.
@@ -49,10 +49,10 @@ func propsOf(in *agui.RunAgentInput) (props, error) {
 		_ = json.Unmarshal(in.ForwardedProps, &object) // a value that is not an object has no member perdure
 	}
 	var p props
-	if ours := object["perdure"]; ours != nil && string(ours) != "null" {
-		if wrong, ok := errors.AsType[*problem.Problem](request.DecodeObject(ours, &p)); ok {
-			wrong.Pointer = "/forwardedProps/perdure" + wrong.Pointer
-			return p, wrong
+	if member := object["perdure"]; member != nil && string(member) != "null" {
+		if decodeErr, ok := errors.AsType[*problem.Problem](request.DecodeObject(member, &p)); ok {
+			decodeErr.Pointer = "/forwardedProps/perdure" + decodeErr.Pointer
+			return p, decodeErr
 		}
 	}
 	switch p.History {
@@ -81,37 +81,37 @@ func (s *Server) seenSequence(cursor string) (uint64, error) {
 	if cursor == "" {
 		return 0, nil
 	}
-	at, err := s.Log.ParseCursor(cursor)
+	position, err := s.Log.ParseCursor(cursor)
 	switch {
 	case errors.Is(err, stream.ErrLogReplaced):
 		return 0, nil
 	case err != nil:
 		return 0, problem.BadRequest("invalid_input", "/forwardedProps/perdure/seen", "must be a cursor of the thread, the id of an event")
 	}
-	return at.Seq, nil
+	return position.Seq, nil
 }
 
-// digestInput returns the digest of an input, by which Server.existing recognizes a repeated input.
+// digestInput returns the digest of an input, by which Server.findRun recognizes a repeated input.
 // It leaves out perdure.seen, because a client that repeats an input may have received more events
 // meanwhile. Every other member counts.
 func digestInput(input *agui.RunAgentInput) [32]byte {
-	plain := *input
-	plain.ForwardedProps = withoutSeen(input.ForwardedProps)
-	return plain.Digest()
+	inputCopy := *input
+	inputCopy.ForwardedProps = withoutSeen(input.ForwardedProps)
+	return inputCopy.Digest()
 }
 
 // withoutSeen returns forwarded properties without perdure.seen, and without perdure if that has no
 // other member. It returns the same bytes if there is no perdure.seen, or if the value is not an
 // object: then the digest is over what the client wrote.
 func withoutSeen(forwarded json.RawMessage) json.RawMessage {
-	var props, ours map[string]json.RawMessage
-	if json.Unmarshal(forwarded, &props) != nil || json.Unmarshal(props["perdure"], &ours) != nil || ours["seen"] == nil {
+	var props, perdure map[string]json.RawMessage
+	if json.Unmarshal(forwarded, &props) != nil || json.Unmarshal(props["perdure"], &perdure) != nil || perdure["seen"] == nil {
 		return forwarded
 	}
-	delete(ours, "seen")
+	delete(perdure, "seen")
 	delete(props, "perdure")
-	if len(ours) > 0 {
-		text, err := json.Marshal(ours)
+	if len(perdure) > 0 {
+		text, err := json.Marshal(perdure)
 		if err != nil {
 			return forwarded
 		}

@@ -16,9 +16,9 @@ import (
 	"github.com/perdure/perdure/api/problem"
 )
 
-// describedParameter is a parameter of an operation in openapi.yaml: either a definition, or a $ref
+// openAPIParameter is a parameter of an operation in openapi.yaml: either a definition, or a $ref
 // to one in components.
-type describedParameter struct {
+type openAPIParameter struct {
 	Ref  string `yaml:"$ref"`
 	Name string `yaml:"name"`
 	In   string `yaml:"in"`
@@ -31,7 +31,7 @@ var queryParameters = sync.OnceValues(func() (map[string][]string, error) {
 	var document struct {
 		Paths      map[string]map[string]yaml.Node `yaml:"paths"`
 		Components struct {
-			Parameters map[string]describedParameter `yaml:"parameters"`
+			Parameters map[string]openAPIParameter `yaml:"parameters"`
 		} `yaml:"components"`
 	}
 	if err := yaml.Unmarshal(openAPISource, &document); err != nil {
@@ -44,7 +44,7 @@ var queryParameters = sync.OnceValues(func() (map[string][]string, error) {
 				continue
 			}
 			var operation struct {
-				Parameters []describedParameter `yaml:"parameters"`
+				Parameters []openAPIParameter `yaml:"parameters"`
 			}
 			if err := node.Decode(&operation); err != nil {
 				return nil, fmt.Errorf("api: openapi.yaml: %s %s: %w", method, path, err)
@@ -85,7 +85,7 @@ func (s *Server) checkQuery(c *gin.Context) {
 		return
 	}
 	// nil if openapi.yaml does not have the route: then it has no parameters.
-	known := routes[c.Request.Method+" "+describedPath(c.FullPath())]
+	known := routes[c.Request.Method+" "+openAPIPathOf(c.FullPath())]
 	names := slices.Sorted(maps.Keys(query))
 	if unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(known, name) }); len(unknown) > 0 {
 		s.Refuse(c, problem.BadRequest("invalid_input", "", unknownParameters(unknown, known)))
@@ -117,8 +117,8 @@ func unknownParameters(unknown, known []string) string {
 	return text + strings.Join(known, ", ")
 }
 
-// describedPath converts gin's template of a path to that of OpenAPI: "/a/:b" to "/a/{b}".
-func describedPath(route string) string {
+// openAPIPathOf converts gin's template of a path to that of OpenAPI: "/a/:b" to "/a/{b}".
+func openAPIPathOf(route string) string {
 	segments := strings.Split(route, "/")
 	for i, s := range segments {
 		if name, ok := strings.CutPrefix(s, ":"); ok {

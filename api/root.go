@@ -14,8 +14,8 @@ import (
 // is public, and reveals nothing about any tenant.
 const rootPath = "/"
 
-// documentation is the address of the reference of the HTTP API.
-const documentation = "https://github.com/perdure/perdure/blob/main/docs/reference/http-api.md"
+// documentationURL is the address of the reference of the HTTP API.
+const documentationURL = "https://github.com/perdure/perdure/blob/main/docs/reference/http-api.md"
 
 // description is the JSON answer of the root route.
 type description struct {
@@ -45,19 +45,19 @@ var rootPage = template.Must(template.New("root").Parse(`<!doctype html>
 
 // showRoot serves GET /. It answers with a page if the Accept header prefers HTML, and with JSON
 // otherwise. The policy of the page forbids scripts and any loading of resources.
-func (s *Server) showRoot(c *gin.Context) {
+func (s *Server) showRoot(c *gin.Context) error {
 	d := description{Name: "Perdure", Version: version.Read().Version}
-	d.Links.OpenAPI, d.Links.Agents, d.Links.Documentation = openAPIPath, "/v1/agents", documentation
+	d.Links.OpenAPI, d.Links.Agents, d.Links.Documentation = openAPIPath, "/v1/agents", documentationURL
 	c.Header("Vary", "Accept")
 	if c.NegotiateFormat(gin.MIMEJSON, gin.MIMEHTML) != gin.MIMEHTML {
 		c.JSON(http.StatusOK, d)
-		return
+		return nil
 	}
 	var page strings.Builder
 	if err := rootPage.Execute(&page, d); err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	c.Header("Content-Security-Policy", "default-src 'none'")
 	c.Data(http.StatusOK, "text/html; charset=utf-8", []byte(page.String()))
+	return nil
 }

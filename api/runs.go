@@ -28,13 +28,22 @@ import (
 // This file is the path of an input, top to bottom. Middleware has authenticated the caller
 // (authenticate) and refused unknown query parameters (checkQuery) before startRun is called. Then:
 //
-//	authorize ─► decode ─► validate ─► follow ─► wait ─► existing ─► load ─► resolve ─► admit ─► propose ─► start ─► show
-//	                                                     └──────────── again, if the thread changed ────────────┘
+//	authorize          returns the current revision of the agent
+//	decode             reads and decodes the body
+//	prepare            validates what needs no thread, and attaches a view to the run
+//	AwaitDecision      waits for the decision of waitFor (package lookup)
+//	startOrAttach      repeats the following, up to dispatch.Rounds times, if the thread changes:
+//	  findRun            the run that the input has begun; then nothing is left to start
+//	  loadThread         the snapshot of the thread, and the agent of the run
+//	  resolveInterrupts  proposes the decisions of the input
+//	  planRun            judges the messages, and chooses the history mode and the requester
+//	  ProposeInput       writes the input to the log (package stream)
+//	  dispatchRun        starts the workflow, or offers the run to the thread's workflow
+//	Show               sends the events (package streams)
 //
-// wait is AwaitDecision of the finder, for waitFor; propose is ProposeInput of the log. After show,
-// abandon cancels the run if its client is gone and wanted that.
+// Afterwards cancelIfDisconnected cancels the run if its client is gone and wanted that.
 //
-// A run frame on a WebSocket takes the same path from authorize to start (socket_run.go).
+// A run frame on a WebSocket takes the same path from authorize to dispatchRun (socket_run.go).
 //
 // The path is safe to repeat at every point. A proposal alone starts nothing, the same input is the
 // same proposal, and Temporal allows one workflow per thread. So a client that gets a 503, or loses
@@ -49,48 +58,43 @@ import (
 // Important errors: 400 invalid_input, 403 and 422 for decisions in resume, 404 unknown_agent, 409
 // busy, interrupted, missing_tool_results or run_id_reused, 429 queue_full, 503. All of them come
 // before the first event; afterwards the stream only breaks off.
-func (s *Server) startRun(c *gin.Context) {
+func (s *Server) startRun(c *gin.Context) error {
 	agent, err := s.authorize(request.Segment(c, "agent"))
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	input, err := s.decode(c)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	// The slot is taken after the body was read, so clients that send slowly occupy no streams.
 	if err := s.streams.Enter(); err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	defer s.streams.Leave()
 	in, err := s.prepare(c.Request.Context(), agent, input)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	defer in.Close()
 	c.Request = c.Request.WithContext(request.WithRun(c.Request.Context(), in.run, in.agent.Name))
 	// The timeout bounds the start of the run, not the stream. When it passes, the answer is a 503
 	// and the outcome is unknown.
-	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	err = s.find.AwaitDecision(ctx, in.run.Thread, c.Query("waitFor"))
-	if err == nil {
-		err = s.startOrAttach(ctx, in)
+	if err := s.finder.AwaitDecision(ctx, in.run.Thread, c.Query("waitFor")); err != nil {
+		return err
 	}
-	if err != nil {
-		s.Refuse(c, err)
-		return
+	if err := s.startOrAttach(ctx, in); err != nil {
+		return err
 	}
 	if in.steered != nil {
 		c.JSON(http.StatusAccepted, in.steered)
-		return
+		return nil
 	}
 	s.streams.Show(c, in.view, nil)
-	s.abandon(c.Request.Context(), in)
+	s.cancelIfDisconnected(c.Request.Context(), in)
+	return nil
 }
 
 // authorize returns the current revision of the agent that a request names, before the body is
@@ -114,14 +118,15 @@ func (s *Server) decode(c *gin.Context) (*agui.RunAgentInput, error) {
 // change run, view, input.Resume and steered.
 type preparedInput struct {
 	// run is the run of the input. If several runs have the input's run ID, it becomes the segment
-	// that the input belongs to (see existing).
+	// that the input belongs to (see findRun).
 	run    stream.Run
 	input  *agui.RunAgentInput
 	digest [32]byte // see digestInput; computed before the stages of startOrAttach change input
 	agent  catalog.Published
 	props  props
 	// resume are the input's entries as the client sent them. For an agent with legacyInterrupts,
-	// resolve interprets them anew in each round, by the interrupts that the thread then has.
+	// resolveInterrupts interprets them anew in each round, by the interrupts that the thread then
+	// has.
 	resume []agui.ResumeEntry
 	// view shows the run from its first record. It was attached before the log was read, so it
 	// misses no record that is written meanwhile.
@@ -141,7 +146,7 @@ func (s *Server) prepare(ctx context.Context, agent catalog.Published, input *ag
 	if err != nil {
 		return nil, err
 	}
-	in.view = s.follow(in)
+	in.view = s.attachView(in)
 	return in, nil
 }
 
@@ -151,33 +156,33 @@ func (s *Server) prepare(ctx context.Context, agent catalog.Published, input *ag
 // The log decides which run an input belongs to. Temporal only guarantees that one run of a thread
 // is active at a time. The two are not changed atomically: other nodes place inputs, and workflows
 // close, concurrently. So each stage works on a snapshot, and startOrAttach repeats all of them if
-// start finds that the thread has changed. After dispatch.Rounds rounds it gives up, which the
-// client sees as a 503.
+// dispatchRun finds that the thread has changed. After dispatch.Rounds rounds it gives up, which
+// the client sees as a 503.
 func (s *Server) startOrAttach(ctx context.Context, in *preparedInput) error {
 	for range dispatch.Rounds {
-		last, found, err := s.existing(ctx, in)
+		last, found, err := s.findRun(ctx, in)
 		if found || err != nil {
 			return err
 		}
-		thread, err := s.load(ctx, in, last)
+		thread, err := s.loadThread(ctx, in, last)
 		if err != nil {
 			return err
 		}
-		answers, err := s.resolve(ctx, in, thread)
+		resolved, err := s.resolveInterrupts(ctx, in, thread)
 		if err != nil {
 			return err
 		}
-		admitted, err := s.admit(ctx, in, thread, answers)
+		plan, err := s.planRun(ctx, in, thread, resolved)
 		if err != nil {
 			return err
 		}
 		// The input is durable before the workflow starts, because the workflow gets only its
 		// sequence.
-		proposal, err := s.Log.ProposeInput(ctx, in.run, in.digest, admitted.input)
+		proposal, err := s.Log.ProposeInput(ctx, in.run, in.digest, plan.input)
 		if err != nil {
 			return err
 		}
-		started, err := s.start(ctx, in, thread, admitted, proposal)
+		started, err := s.dispatchRun(ctx, in, thread, plan, proposal)
 		if started || err != nil {
 			return err
 		}
@@ -193,35 +198,36 @@ func (s *Server) validate(ctx context.Context, agent catalog.Published, input *a
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := propsOf(input)
+	p, err := propsOf(input)
 	if err != nil {
 		return nil, err
 	}
 	run := stream.Run{Thread: thread, ID: input.RunID}
 	s.strip(request.WithRun(ctx, run, agent.Name), input)
-	input.ParentRunID = cmp.Or(input.ParentRunID, wanted.ParentRunID)
+	input.ParentRunID = cmp.Or(input.ParentRunID, p.ParentRunID)
 	if agent.LegacyInterrupts {
-		decisions.ResumeByCommand(input)
+		decisions.ConvertCommand(input)
 	}
 	return &preparedInput{
-		run: run, input: input, digest: digestInput(input), agent: agent, props: wanted, resume: input.Resume,
+		run: run, input: input, digest: digestInput(input), agent: agent, props: p, resume: input.Resume,
 	}, nil
 }
 
-// follow attaches a view to the run of an input, in the protocol generation that the input names.
-func (s *Server) follow(in *preparedInput) *view.View {
+// attachView attaches a view to the run of an input, in the protocol generation that the input
+// names.
+func (s *Server) attachView(in *preparedInput) *view.View {
 	return s.views.Run(in.run, view.Options{Profile: stream.ProfileOf(in.input.ProtocolVersion)})
 }
 
-// existing looks for the run that the input has begun: the same input is the same run, for ever.
+// findRun looks for the run that the input has begun: the same input is the same run, for ever.
 // found reports that in.run is that run. Otherwise last is the sequence of the thread's last
 // record, 0 for a new thread.
 //
 // A run ID may have several runs, its segments, because some clients answer the interrupts of a run
-// under the same ID. existing moves in.run and in.view to the segment that has the input, or to the
+// under the same ID. findRun moves in.run and in.view to the segment that has the input, or to the
 // first one that has not begun. Only an input with entries of resume may begin a further segment;
 // another input with a used run ID is a 409 run_id_reused.
-func (s *Server) existing(ctx context.Context, in *preparedInput) (last uint64, found bool, err error) {
+func (s *Server) findRun(ctx context.Context, in *preparedInput) (last uint64, found bool, err error) {
 	// The view was attached before this read. A record that is missing here reaches the view live.
 	if last, err = s.Log.LastOf(ctx, in.run.Thread); err != nil {
 		return 0, false, err
@@ -235,13 +241,13 @@ func (s *Server) existing(ctx context.Context, in *preparedInput) (last uint64, 
 		if run := first.Segment(n); in.run != run {
 			in.view.Close()
 			in.run = run
-			in.view = s.follow(in)
+			in.view = s.attachView(in)
 		}
-		begun, err := s.Log.OpeningOf(ctx, in.run)
+		opening, err := s.Log.OpeningOf(ctx, in.run)
 		switch {
-		case err != nil || begun == nil:
+		case err != nil || opening == nil:
 			return last, false, err
-		case begun.Digest == hex.EncodeToString(in.digest[:]):
+		case opening.Digest == hex.EncodeToString(in.digest[:]):
 			return last, true, nil
 		case len(in.input.Resume) == 0:
 			return last, false, errRunIDReused(in.run)
@@ -256,14 +262,14 @@ type loadedThread struct {
 	agent catalog.Published
 }
 
-// load returns the snapshot of the thread at the record last, and the agent of the run. A new
+// loadThread returns the snapshot of the thread at the record last, and the agent of the run. A new
 // thread whose input names a parent run is first created as a fork of that run. The agent is the
 // one that the request names, or the one to which it has handed the thread over. A state that does
 // not suit the agent is a 400.
-func (s *Server) load(ctx context.Context, in *preparedInput, last uint64) (loadedThread, error) {
+func (s *Server) loadThread(ctx context.Context, in *preparedInput, last uint64) (loadedThread, error) {
 	if last == 0 && in.input.ParentRunID != "" {
 		var err error
-		if last, err = s.inherit(ctx, in); err != nil {
+		if last, err = s.forkParent(ctx, in); err != nil {
 			return loadedThread{}, err
 		}
 	}
@@ -271,7 +277,7 @@ func (s *Server) load(ctx context.Context, in *preparedInput, last uint64) (load
 	if err != nil {
 		return loadedThread{}, err
 	}
-	agent, err := s.agentOfThread(in.agent, snap)
+	agent, err := s.answeringAgent(in.agent, snap)
 	if err != nil {
 		return loadedThread{}, err
 	}
@@ -286,33 +292,34 @@ type resolution struct {
 	// them together with the input.
 	decisions []runs.Decision
 	// answers are the contents of the decisions about interrupts. The log keeps them with the
-	// input, so that the API can show the client a concurrent decision that stands instead. late
-	// are answers to interrupts that were resolved earlier; they change nothing.
-	answers, late []stream.LateAnswer
-	// onlyLate tells that all of the input's answers are late. Its run shows which decisions stand.
-	onlyLate bool
+	// input, so that the API can show the client a concurrent decision that stands instead.
+	// lateAnswers are answers to interrupts that were resolved earlier; they change nothing.
+	answers, lateAnswers []stream.LateAnswer
+	// answersOnlyLate tells that all of the input's answers are late. Its run shows which decisions
+	// stand.
+	answersOnlyLate bool
 }
 
-// resolve reads what an input says about interrupts and client tool calls, checks that the caller
-// may decide, and proposes the decisions to the log. A decision that the caller may not make
-// refuses the whole input, with 403 or 422.
-func (s *Server) resolve(ctx context.Context, in *preparedInput, thread loadedThread) (resolution, error) {
+// resolveInterrupts reads what an input says about interrupts and client tool calls, checks that
+// the caller may decide, and proposes the decisions to the log. A decision that the caller may not
+// make refuses the whole input, with 403 or 422.
+func (s *Server) resolveInterrupts(ctx context.Context, in *preparedInput, thread loadedThread) (resolution, error) {
 	if in.agent.LegacyInterrupts {
 		in.input.Resume = s.decisions.Interpret(in.resume, thread.Snapshot)
 	}
-	var r resolution
+	var result resolution
 	var err error
-	if r.decisions, r.answers, err = s.decisions.Resume(ctx, in.input, in.run.Thread, thread.Snapshot); err != nil {
-		return r, err
+	if result.decisions, result.answers, err = s.decisions.Resume(ctx, in.input, in.run.Thread, thread.Snapshot); err != nil {
+		return result, err
 	}
-	if r.onlyLate = decisions.AnswersLate(in.input, thread.Snapshot); r.onlyLate {
-		r.late = decisions.LateAnswers(in.input.Resume, thread.Snapshot)
+	if result.answersOnlyLate = decisions.AllAnswersLate(in.input, thread.Snapshot); result.answersOnlyLate {
+		result.lateAnswers = decisions.LateAnswers(in.input.Resume, thread.Snapshot)
 	}
-	return r, nil
+	return result, nil
 }
 
-// admission is an input as it is offered to the thread's workflow.
-type admission struct {
+// runPlan is an input as it is offered to the thread's workflow.
+type runPlan struct {
 	// input is the proposal: the client's input without messages, and the conversation of its run.
 	input  *stream.Input
 	onBusy runs.OnBusy
@@ -322,91 +329,93 @@ type admission struct {
 	answersOnly bool
 }
 
-// admit judges the messages of an input against the thread's conversation
+// planRun judges the messages of an input against the thread's conversation
 // (docs/concepts/history.md). It chooses the history mode, the behavior on a busy thread, and the
 // requester of the run. It writes nothing.
-func (s *Server) admit(ctx context.Context, in *preparedInput, thread loadedThread, r resolution) (admission, error) {
+func (s *Server) planRun(ctx context.Context, in *preparedInput, thread loadedThread, resolved resolution) (runPlan, error) {
 	seen, err := s.seenSequence(in.props.Seen)
 	if err != nil {
-		return admission{}, err
+		return runPlan{}, err
 	}
 	history, onBusy := cmp.Or(in.props.History, snapshot.History(in.agent.History), snapshot.HistoryAuto), in.props.OnBusy
-	if len(r.decisions) > 0 && len(thread.Interrupts) > 0 && history == snapshot.HistoryAuto {
+	if len(resolved.decisions) > 0 && len(thread.Interrupts) > 0 && history == snapshot.HistoryAuto {
 		history = snapshot.HistoryAppend // an input that answers interrupts does not ask for another answer
 	}
-	messages := decisions.WithoutAnswers(in.input.Messages, thread.Snapshot, history)
-	if r.onlyLate {
+	messages := decisions.WithoutRepeatedAnswers(in.input.Messages, thread.Snapshot, history)
+	if resolved.answersOnlyLate {
 		history, onBusy = snapshot.HistoryAppend, runs.OnBusyEnqueue // it waits for the active run
 	}
 	accepted := thread.Accept(snapshot.Claim{Messages: messages, History: history, Seen: seen})
 	// The client's list has messages that the conversation leaves out, so the client needs a
 	// snapshot.
 	accepted.Differs = accepted.Differs || len(messages) < len(in.input.Messages)
-	asker, err := s.decisions.Requester(ctx, thread.Snapshot, len(r.decisions) > 0 && len(accepted.Tail) == 0)
-	if err != nil {
-		return admission{}, err
+	requester := request.Requester(ctx)
+	if len(resolved.decisions) > 0 && len(accepted.Tail) == 0 { // the input only answers interrupts
+		if requester, err = s.decisions.LastRequester(ctx, thread.Snapshot); err != nil {
+			return runPlan{}, err
+		}
 	}
 	// The proposal must not hold the conversation: its size would grow with the thread. accepted
 	// has the new messages.
-	plain := *in.input
-	plain.Messages = nil
-	return admission{
-		input:  &stream.Input{Input: plain, Accepted: accepted, Requester: asker, Answers: r.answers, Late: r.late},
-		onBusy: onBusy, decisions: r.decisions, answersOnly: r.onlyLate && len(accepted.Tail) == 0,
+	inputCopy := *in.input
+	inputCopy.Messages = nil
+	return runPlan{
+		input:  &stream.Input{Input: inputCopy, Accepted: accepted, Requester: requester, Answers: resolved.answers, Late: resolved.lateAnswers},
+		onBusy: onBusy, decisions: resolved.decisions, answersOnly: resolved.answersOnlyLate && len(accepted.Tail) == 0,
 	}, nil
 }
 
-// start starts the workflow of the run. If a workflow occupies the thread, start offers the run to
-// it, which accepts, queues or refuses it by onBusy. The result is false without an error if the
-// thread has changed, and startOrAttach has to load it again.
-func (s *Server) start(ctx context.Context, in *preparedInput, thread loadedThread, admitted admission, proposal stream.Proposal) (bool, error) {
-	offered := dispatch.RunInput(in.run, thread.agent, proposal)
-	offered.Trace = telemetry.TraceParent(ctx)
-	offered.ParkAfter, offered.Hold, offered.AnswersOnly = s.ParkAfter, in.props.Hold, admitted.answersOnly
-	taken, placed, err := s.dispatch.StartOrOffer(ctx, offered, dispatch.Terms{OnBusy: admitted.onBusy, Decisions: admitted.decisions}, thread.Snapshot)
-	if active, busy := dispatch.BusyWith(err); busy && admitted.onBusy == runs.OnBusySteer {
-		return s.steerInstead(ctx, in, thread, admitted, proposal, active)
+// dispatchRun starts the workflow of the run. If a workflow occupies the thread, dispatchRun offers
+// the run to it, which accepts, queues or refuses it by onBusy. The result is false without an
+// error if the thread has changed, and startOrAttach has to load it again.
+func (s *Server) dispatchRun(ctx context.Context, in *preparedInput, thread loadedThread, plan runPlan, proposal stream.Proposal) (bool, error) {
+	runInput := dispatch.RunInput(in.run, thread.agent, proposal)
+	runInput.Trace = telemetry.TraceParent(ctx)
+	runInput.ParkAfter, runInput.Hold, runInput.AnswersOnly = s.ParkAfter, in.props.Hold, plan.answersOnly
+	result, placed, err := s.dispatch.StartOrOffer(ctx, runInput, dispatch.Terms{OnBusy: plan.onBusy, Decisions: plan.decisions}, thread.Snapshot)
+	if active, busy := dispatch.BusyWith(err); busy && plan.onBusy == runs.OnBusySteer {
+		return s.steerActiveRun(ctx, in, thread, plan, proposal, active)
 	}
 	if err != nil {
-		return false, s.refusedBy(ctx, in, thread, err)
+		return false, s.refusalProblem(ctx, in, thread, err)
 	}
 	// The workflow has counted the decisions, but a quorum needs more votes.
-	if taken.Open {
-		return false, errStillOpen(thread.RunID)
+	if result.Open {
+		return false, errVotesMissing(thread.RunID)
 	}
 	return placed, nil
 }
 
-// steerInstead sends the input's messages to the active run as steering, and sets in.steered. It
+// steerActiveRun sends the input's messages to the active run as steering, and sets in.steered. It
 // returns false without an error if that run ends meanwhile: then startOrAttach loads the thread
 // again. An input that changes or cuts messages cannot steer, and gets a 409 busy.
-func (s *Server) steerInstead(ctx context.Context, in *preparedInput, thread loadedThread, admitted admission, proposal stream.Proposal, active string) (bool, error) {
-	if !thread.CanSteer(admitted.input.Accepted) {
+func (s *Server) steerActiveRun(ctx context.Context, in *preparedInput, thread loadedThread, plan runPlan, proposal stream.Proposal, active string) (bool, error) {
+	if !thread.CanSteer(plan.input.Accepted) {
 		p := problem.New(http.StatusConflict, "busy", "the input changes earlier messages, and the active run accepts only new ones")
 		p.ActiveRun = stream.ShownRunID(active)
 		return false, p
 	}
-	answer, err := s.commands.Tell(ctx, stream.Run{Thread: in.run.Thread, ID: active}, proposal)
+	steered, err := s.commands.SendSteering(ctx, stream.Run{Thread: in.run.Thread, ID: active}, proposal)
 	var p *problem.Problem
 	if errors.As(err, &p) && p.Code == commands.CodeNotActive {
 		return false, nil
 	}
-	in.steered = &answer
+	in.steered = &steered
 	return true, err
 }
 
-// agentOfThread returns the agent of a run for which the client names an agent. It is the named
+// answeringAgent returns the agent of a run for which the client names an agent. It is the named
 // one, unless that took part in a handoff: then it is the agent that the thread was handed over to.
-func (s *Server) agentOfThread(named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
+func (s *Server) answeringAgent(named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
 	name := thread.AnsweringAgent(named.Name)
 	if name == named.Name {
 		return named, nil
 	}
-	p, err := s.Catalog.Current(name)
+	agent, err := s.Catalog.Current(name)
 	if errors.Is(err, catalog.ErrUnknownAgent) { // published before it got the thread: this node has not read that yet
-		return p, fmt.Errorf("api: this node does not know agent %q of the thread yet", name)
+		return agent, fmt.Errorf("api: this node does not know agent %q of the thread yet", name)
 	}
-	return p, err
+	return agent, err
 }
 
 // checkOutputState refuses, with 400, a state that is neither an object nor null if the agent has

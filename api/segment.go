@@ -19,22 +19,22 @@ import (
 // segment.
 func (s *Server) segmentAt(ctx context.Context, run stream.Run, o view.Options) (stream.Run, view.Options, error) {
 	if o.Join {
-		run, err := s.find.LastSegment(ctx, run)
+		run, err := s.finder.LastSegment(ctx, run)
 		return run, o, err
 	}
 	for n := 1; ; n++ {
-		here := run.Segment(n)
+		segment := run.Segment(n)
 		next, err := s.Log.OpeningOf(ctx, run.Segment(n+1))
 		// The last segment is not probed: it may be active, and its view judges the cursor.
 		if err != nil || next == nil {
-			return here, o, err
+			return segment, o, err
 		}
-		switch err := s.probe(ctx, here, o); {
+		switch err := s.probe(ctx, segment, o); {
 		case errors.Is(err, io.EOF) && o.After != nil:
 			o.Profile, o.After = o.After.Profile, nil
 		case errors.Is(err, stream.ErrInvalidCursor): // the cursor is of a later segment
 		default:
-			return here, o, err
+			return segment, o, err
 		}
 	}
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -43,14 +42,7 @@ import (
 // may lag behind the workers. It is safe for concurrent use.
 type AnnouncedTools interface {
 	agentroutes.Tools
-	// Check validates the arguments of a call against the tool's schema. pointer is the JSON
-	// pointer to the wrong member, and reason says what is wrong with it. An empty reason means
-	// that the arguments are valid, or that no worker has announced the schema. err is a failure to
-	// find out.
-	Check(ctx context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error)
-	// Fits validates the answer to a tool's question against the schema of the question, with the
-	// same results as Check.
-	Fits(schema, answer json.RawMessage) (pointer, reason string, err error)
+	decisions.Schemas
 }
 
 // Config configures a Server. Log to Auth are required; the other fields have defaults. The caller
@@ -116,17 +108,17 @@ type Limits struct {
 	// Silence is how long a run may write no record before a node with a reader of the run asks
 	// Temporal for the state of its workflow (package silence). Defaults to 5 s.
 	Silence time.Duration
-	// Patience is how long a client may take no bytes of an answer before the API cuts the
+	// WriteTimeout is how long a client may take no bytes of an answer before the API cuts the
 	// connection. The API also cuts a client that takes less than live.MinRate over twice that
 	// time. Defaults to 30 s.
-	Patience time.Duration
-	// SocketStreams bounds the open requests of one WebSocket, with or without a stream. Defaults
-	// to 64.
-	SocketStreams int
+	WriteTimeout time.Duration
+	// MaxSocketRequests bounds the open requests of one WebSocket, with or without a stream.
+	// Defaults to 64.
+	MaxSocketRequests int
 	// Sockets bounds the open WebSockets of the node. Streams bounds its event streams, over
 	// WebSockets and HTTP, together with answers to GET requests. They default to 10,000 and
 	// 20,000. More requests get a 503 node_full.
-	Sockets, Streams int
+	MaxSockets, MaxStreams int
 }
 
 // Server serves the HTTP API of one node. Its state is the open streams and sockets, their
@@ -142,18 +134,18 @@ type Server struct {
 	problem.Writer
 	request.Reader
 
-	logger    *slog.Logger
-	find      *lookup.Finder
-	commands  *commands.Sender
-	views     view.Viewer
-	dispatch  *dispatch.Dispatcher
-	silent    *silence.Watcher
-	decisions *decisions.Service
-	threads   *threadroutes.Routes
-	sockets   *sockets.Sockets
-	streams   *streams.Streams
-	closed    context.Context    // ends with Drain: all streams and sockets end
-	close     context.CancelFunc // ends closed
+	logger         *slog.Logger
+	finder         *lookup.Finder
+	commands       *commands.Sender
+	views          view.Viewer
+	dispatch       *dispatch.Dispatcher
+	silenceWatcher *silence.Watcher
+	decisions      *decisions.Service
+	threads        *threadroutes.Routes
+	sockets        *sockets.Sockets
+	streams        *streams.Streams
+	closed         context.Context    // ends with Drain: all streams and sockets end
+	close          context.CancelFunc // ends closed
 }
 
 // New returns a server. It replaces zero fields of cfg by their defaults, and connects the packages
@@ -174,40 +166,60 @@ func New(cfg Config) *Server {
 	if cfg.Silence == 0 {
 		cfg.Silence = 5 * time.Second
 	}
-	if cfg.Patience == 0 {
-		cfg.Patience = 30 * time.Second
+	if cfg.WriteTimeout == 0 {
+		cfg.WriteTimeout = 30 * time.Second
 	}
-	if cfg.SocketStreams == 0 {
-		cfg.SocketStreams = 64
+	if cfg.MaxSocketRequests == 0 {
+		cfg.MaxSocketRequests = 64
 	}
-	if cfg.Sockets == 0 {
-		cfg.Sockets = 10_000
+	if cfg.MaxSockets == 0 {
+		cfg.MaxSockets = 10_000
 	}
-	if cfg.Streams == 0 {
-		cfg.Streams = 20_000
+	if cfg.MaxStreams == 0 {
+		cfg.MaxStreams = 20_000
 	}
 	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime), logger: cfg.Logger}
 	s.views = view.Viewer{Follower: cfg.Follower, Snapshots: cfg.Snapshots}
 	s.dispatch = &dispatch.Dispatcher{Log: cfg.Log, Temporal: cfg.Temporal}
 	s.closed, s.close = context.WithCancel(context.Background())
-	s.find = &lookup.Finder{Log: cfg.Log, Snapshots: cfg.Snapshots, Follower: cfg.Follower, Logger: cfg.Logger, Closed: s.closed}
+	s.finder = &lookup.Finder{Log: cfg.Log, Snapshots: cfg.Snapshots, Follower: cfg.Follower, Logger: cfg.Logger, Closed: s.closed}
 	var index *inbox.Index
 	var store *inbox.Store
 	if cfg.Inbox != nil {
 		index, store = cfg.Inbox.Index, cfg.Inbox.Store
 	}
-	s.silent = silence.NewWatcher(s.find, cfg.Temporal, cfg.Silence)
+	s.silenceWatcher = silence.NewWatcher(s.finder, cfg.Temporal, cfg.Silence)
 	s.streams = streams.New(streams.Config{
-		Problems: s.Writer, Logger: cfg.Logger, Watcher: s.silent, Closed: s.closed, Heartbeat: cfg.Heartbeat, Silence: cfg.Silence, Strict: cfg.Strict, Most: cfg.Streams,
+		Problems:   s.Writer,
+		Logger:     cfg.Logger,
+		Watcher:    s.silenceWatcher,
+		Closed:     s.closed,
+		Heartbeat:  cfg.Heartbeat,
+		Silence:    cfg.Silence,
+		Strict:     cfg.Strict,
+		MaxStreams: cfg.MaxStreams,
 	})
-	s.commands = &commands.Sender{Find: s.find, Dispatch: s.dispatch}
-	s.decisions = decisions.NewService(s.find, s.commands, cfg.Catalog, cfg.Tools, index)
+	s.commands = &commands.Sender{Finder: s.finder, Dispatch: s.dispatch}
+	s.decisions = decisions.NewService(s.finder, s.commands, cfg.Catalog, cfg.Tools, index)
 	s.sockets = sockets.New(sockets.Config{
-		Problems: s.Writer, Logger: cfg.Logger, Find: s.find, Commands: s.commands, Decisions: s.decisions, Streams: s.streams, Views: s.views, Runs: s.runsOfSockets(), Closed: s.closed,
-		MaxMessage: cfg.MaxBody, MessageTime: cfg.BodyTime, Heartbeat: cfg.Heartbeat, Patience: cfg.Patience, PerSocket: cfg.SocketStreams, Most: cfg.Sockets,
+		Problems:             s.Writer,
+		Logger:               cfg.Logger,
+		Finder:               s.finder,
+		Commands:             s.commands,
+		Decisions:            s.decisions,
+		Streams:              s.streams,
+		Views:                s.views,
+		Runs:                 s.runsOfSockets(),
+		Closed:               s.closed,
+		MaxMessage:           cfg.MaxBody,
+		MessageTime:          cfg.BodyTime,
+		Heartbeat:            cfg.Heartbeat,
+		WriteTimeout:         cfg.WriteTimeout,
+		MaxRequestsPerSocket: cfg.MaxSocketRequests,
+		MaxSockets:           cfg.MaxSockets,
 	})
 	s.threads = threadroutes.New(threadroutes.Config{
-		Problems: s.Writer, Bodies: s.Reader, Find: s.find, Commands: s.commands, Watcher: s.silent, Index: cfg.Threads, Inbox: store,
+		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Index: cfg.Threads, Inbox: store,
 	})
 	return s
 }
@@ -227,9 +239,9 @@ func (s *Server) Drain() {
 func (s *Server) Wait(ctx context.Context) error { return s.sockets.Wait(ctx) }
 
 // Handler returns the handler of all routes. It cuts a client that does not read its answer for
-// about Patience, so a stalled client cannot hold a goroutine for ever. Event streams need this
+// about WriteTimeout, so a stalled client cannot hold a goroutine for ever. Event streams need this
 // handler: live.NewWriter refuses other response writers.
-func (s *Server) Handler() http.Handler { return live.Handler(s.routes(), s.Patience) }
+func (s *Server) Handler() http.Handler { return live.Handler(s.routes(), s.WriteTimeout) }
 
 // routes registers the middleware and all routes. The order is deliberate: a middleware applies
 // only to the routes that are registered after it.
@@ -254,7 +266,7 @@ func (s *Server) routes() *gin.Engine {
 	r.Use(s.LimitBodyTime)
 	r.GET(socketPath, s.authenticate, s.checkQuery, s.sockets.Serve) // before CORS, whose refusals have no body
 	approvals := approvalroutes.New(approvalroutes.Config{
-		Problems: s.Writer, Bodies: s.Reader, Find: s.find, Decisions: s.decisions, Streams: s.streams, Inbox: s.Inbox, AdminRole: s.AdminRole,
+		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Decisions: s.decisions, Streams: s.streams, Inbox: s.Inbox, AdminRole: s.AdminRole,
 	})
 	approvals.RegisterLinks(r) // before CORS and authentication: a link needs neither
 	if len(s.Origins) > 0 {
@@ -264,32 +276,39 @@ func (s *Server) routes() *gin.Engine {
 	r.NoRoute(s.refuseRoute)
 	r.NoMethod(s.refuseMethod)
 
-	r.GET(rootPath, s.showRoot)
+	r.GET(rootPath, s.Handle(s.showRoot))
 	r.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
-	r.GET("/readyz", s.ready)
-	r.GET(openAPIPath, s.countStream, s.showOpenAPI)
+	r.GET("/readyz", s.Handle(s.ready))
+	r.GET(openAPIPath, s.countStream, s.Handle(s.showOpenAPI))
 	if s.Metrics != nil {
 		r.GET("/metrics", gin.WrapH(s.Metrics))
 	}
 	// Answers to GET requests count as streams of the node. Handlers of long POST answers count by
 	// themselves (startRun).
-	v1 := r.Group("/v1", s.locate, s.countStream)
+	v1 := r.Group("/v1", s.labelRequest, s.countStream)
 	definitions := &agentroutes.Routes{Writer: s.Writer, Reader: s.Reader, Catalog: s.Catalog, Tools: s.Tools, Known: s.Known, Logger: s.logger}
 	definitions.Register(v1, s.requireAdmin)
-	v1.POST("/agents/:agent/runs", s.startRun)
-	v1.GET("/threads/:thread/events", s.threadEvents)
-	v1.GET("/threads/:thread/runs/:run/events", s.runEvents)
-	v1.POST("/threads/:thread/runs/:run/cancel", s.cancelRun)
-	v1.POST("/threads/:thread/messages", s.steerThread)
+	v1.POST("/agents/:agent/runs", s.Handle(s.startRun))
+	v1.GET("/threads/:thread/events", s.Handle(s.threadEvents))
+	v1.GET("/threads/:thread/runs/:run/events", s.Handle(s.runEvents))
+	v1.POST("/threads/:thread/runs/:run/cancel", s.Handle(s.cancelRun))
+	v1.POST("/threads/:thread/messages", s.Handle(s.steerThread))
 	s.threads.Register(v1)
 	approvals.Register(v1)
 	if s.Schedules != nil {
-		clock := &schedules.Scheduler{Temporal: s.Temporal, ParkAfter: s.ParkAfter}
-		routes := &scheduleroutes.Routes{Writer: s.Writer, Reader: s.Reader, Schedules: s.Schedules, Clock: clock, Catalog: s.Catalog, Log: s.Log, Temporal: s.Temporal}
+		routes := &scheduleroutes.Routes{
+			Writer:    s.Writer,
+			Reader:    s.Reader,
+			Schedules: s.Schedules,
+			Scheduler: &schedules.Scheduler{Temporal: s.Temporal, ParkAfter: s.ParkAfter},
+			Catalog:   s.Catalog,
+			Log:       s.Log,
+			Temporal:  s.Temporal,
+		}
 		routes.Register(v1)
 	}
-	v1.POST("/threads/:thread/pause", s.pauseThread)
-	v1.POST("/threads/:thread/resume", s.resumeThread)
+	v1.POST("/threads/:thread/pause", s.Handle(s.pauseThread))
+	v1.POST("/threads/:thread/resume", s.Handle(s.resumeThread))
 	return r
 }
 
@@ -305,30 +324,26 @@ func traced(c *gin.Context) bool {
 // answers, and the inbox and the index of threads receive changes. Otherwise it answers 503 with
 // the code of the first failure: log_full, log_unavailable, temporal_unavailable, inbox_unavailable
 // or threads_unavailable. It takes at most 2 s.
-func (s *Server) ready(c *gin.Context) {
+func (s *Server) ready(c *gin.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), 2*time.Second)
 	defer cancel()
 	switch err := s.Log.Ready(ctx); {
 	case errors.Is(err, stream.ErrFull):
-		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "log_full", "the log is full, and runs wait until it has room"))
-		return
+		return problem.New(http.StatusServiceUnavailable, "log_full", "the log is full, and runs wait until it has room")
 	case err != nil:
-		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "log_unavailable", "the log does not answer"))
-		return
+		return problem.New(http.StatusServiceUnavailable, "log_unavailable", "the log does not answer")
 	}
 	if _, err := s.Temporal.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
-		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "temporal_unavailable", "Temporal does not answer"))
-		return
+		return problem.New(http.StatusServiceUnavailable, "temporal_unavailable", "Temporal does not answer")
 	}
 	if s.Inbox != nil && !s.Inbox.Index.Current() {
-		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "inbox_unavailable", "this node does not receive changes of the list of approvals"))
-		return
+		return problem.New(http.StatusServiceUnavailable, "inbox_unavailable", "this node does not receive changes of the list of approvals")
 	}
 	if s.Threads != nil && !s.Threads.Current() {
-		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "threads_unavailable", "this node does not receive changes of the list of threads"))
-		return
+		return problem.New(http.StatusServiceUnavailable, "threads_unavailable", "this node does not receive changes of the list of threads")
 	}
 	c.String(http.StatusOK, "ready\n")
+	return nil
 }
 
 // countStream is middleware that counts a GET request as a stream of the node until the client has

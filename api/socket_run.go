@@ -19,7 +19,7 @@ type socketRuns struct{ s *Server }
 // runsOfSockets returns the sockets.Runs of the server.
 func (s *Server) runsOfSockets() sockets.Runs { return socketRuns{s} }
 
-// Accept implements sockets.Runs: the stages authorize, decode, validate and follow. Pointers of
+// Accept implements sockets.Runs: the stages authorize, decode and prepare. Pointers of
 // its problems begin with /input, the member of the frame that holds the input.
 func (r socketRuns) Accept(ctx context.Context, name string, body json.RawMessage) (sockets.Run, error) {
 	agent, err := r.s.authorize(name)
@@ -49,10 +49,10 @@ type socketRun struct {
 	in *preparedInput
 }
 
-func (r socketRun) Place(ctx context.Context) error { return r.s.startOrAttach(ctx, r.in) }
-func (r socketRun) Run() stream.Run                 { return r.in.run }
-func (r socketRun) Agent() string                   { return r.in.agent.Name }
-func (r socketRun) View() *view.View                { return r.in.view }
-func (r socketRun) Steered() *commands.Steered      { return r.in.steered }
-func (r socketRun) Abandon(ctx context.Context)     { r.s.abandon(ctx, r.in) }
-func (r socketRun) Close()                          { r.in.Close() }
+func (r socketRun) StartOrAttach(ctx context.Context) error  { return r.s.startOrAttach(ctx, r.in) }
+func (r socketRun) Run() stream.Run                          { return r.in.run }
+func (r socketRun) Agent() string                            { return r.in.agent.Name }
+func (r socketRun) View() *view.View                         { return r.in.view }
+func (r socketRun) Steered() *commands.Steered               { return r.in.steered }
+func (r socketRun) CancelIfDisconnected(ctx context.Context) { r.s.cancelIfDisconnected(ctx, r.in) }
+func (r socketRun) Close()                                   { r.in.Close() }

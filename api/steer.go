@@ -14,23 +14,21 @@ import (
 // run's workflow has accepted the message. The same message again has no effect (repeated).
 //
 // Important errors: 400 invalid_input, 409 not_active, 429 too_much_steering.
-func (s *Server) steerThread(c *gin.Context) {
+func (s *Server) steerThread(c *gin.Context) error {
 	thread, err := request.ThreadOf(c)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	var body struct {
 		Message json.RawMessage `json:"message"`
 	}
 	if err := s.ReadJSON(c, &body); err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	answer, err := s.commands.Steer(c.Request.Context(), thread, body.Message)
+	steered, err := s.commands.Steer(c.Request.Context(), thread, body.Message)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	c.JSON(http.StatusAccepted, answer)
+	c.JSON(http.StatusAccepted, steered)
+	return nil
 }

@@ -230,7 +230,7 @@ func (n *node) routes() []gin.RouteInfo {
 	return routes
 }
 
-var public = []string{"/", "/healthz", "/readyz", "/metrics", "/openapi.json"}
+var publicRoutes = []string{"/", "/healthz", "/readyz", "/metrics", "/openapi.json"}
 
 func TestAllRoutesNeedCredentials(t *testing.T) {
 	t.Parallel()
@@ -245,7 +245,7 @@ func TestAllRoutesNeedCredentials(t *testing.T) {
 	routes = append(routes, gin.RouteInfo{Method: http.MethodGet, Path: "/v1/nothing"}, gin.RouteInfo{Method: http.MethodPatch, Path: "/v1/agents"},
 		gin.RouteInfo{Method: http.MethodPost, Path: "/healthz"}, gin.RouteInfo{Method: http.MethodGet, Path: "//healthz"})
 	for _, r := range routes {
-		if slices.Contains(public, r.Path) && r.Method == http.MethodGet {
+		if slices.Contains(publicRoutes, r.Path) && r.Method == http.MethodGet {
 			continue
 		}
 		if strings.HasPrefix(r.Path, "/v1/links/") { // a link needs no credentials; this one is invalid
@@ -296,7 +296,7 @@ func TestTenantsAreApartOnEveryRoute(t *testing.T) {
 	before := s.position()
 	for _, r := range s.routes() {
 		ours := slices.Contains(starts, r.Handler)
-		if ours || slices.Contains(public, r.Path) {
+		if ours || slices.Contains(publicRoutes, r.Path) {
 			continue // runs start last: then beta has a thread with the same ID
 		}
 		for _, extra := range [][]string{nil, {"Last-Event-ID", cursor}, {"Last-Event-ID", s.feed}, {"Accept", "application/json"}} {

@@ -91,7 +91,7 @@ func TestAnswersCountAsStreams(t *testing.T) {
 	t.Parallel()
 	n := setupLargeThread(t)
 	front := n.serveOn(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: make(chan struct{}, 100)} },
-		func(c *api.Config) { c.Streams = len(large) })
+		func(c *api.Config) { c.MaxStreams = len(large) })
 	var conns []net.Conn
 	for _, path := range large {
 		conns = append(conns, unread(t, front, path))

@@ -61,7 +61,7 @@ func TestInvalidFramesEndASocket(t *testing.T) {
 
 func TestASocketHasOnlySoManyStreams(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.SocketStreams = 2 })
+	n := setup(t, func(c *api.Config) { c.MaxSocketRequests = 2 })
 	spoken := n.spoken()
 	c := n.dial()
 	var said []*speaker
@@ -91,7 +91,7 @@ func TestASocketHasOnlySoManyStreams(t *testing.T) {
 // TestPings: a client that answers pings may be silent. A client that does not is disconnected.
 func TestPings(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Heartbeat, c.Patience = 20*time.Millisecond, time.Second })
+	n := setup(t, func(c *api.Config) { c.Heartbeat, c.WriteTimeout = 20*time.Millisecond, time.Second })
 	alive, dead := n.dial(), n.dial()
 	pings := 0
 	alive.conn.SetPingHandler(func(data string) error {
@@ -163,7 +163,7 @@ func TestDrainEndsSockets(t *testing.T) {
 
 // impatient disconnects clients that read nothing for a second, which is longer than a busy machine
 // needs.
-func impatient(c *api.Config) { c.Patience = time.Second }
+func impatient(c *api.Config) { c.WriteTimeout = time.Second }
 
 // serveOn starts another API server with the node's configuration on a wrapped listener, and
 // returns its address.

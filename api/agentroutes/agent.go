@@ -32,36 +32,36 @@ type Agent struct {
 }
 
 // listAgents serves GET /v1/agents: all published agents by name, in one page.
-func (s *Routes) listAgents(c *gin.Context) {
+func (r *Routes) listAgents(c *gin.Context) {
 	list := []Agent{}
-	for _, p := range s.Catalog.List() {
-		list = append(list, s.describe(p))
+	for _, p := range r.Catalog.List() {
+		list = append(list, r.describe(p))
 	}
 	c.JSON(http.StatusOK, gin.H{"items": list})
 }
 
 // showAgent serves GET /v1/agents/{agent}. The ETag is the current revision, for If-Match. An
 // unknown agent is a 404.
-func (s *Routes) showAgent(c *gin.Context) {
-	p, err := s.Catalog.Current(request.Segment(c, "agent"))
+func (r *Routes) showAgent(c *gin.Context) error {
+	p, err := r.Catalog.Current(request.Segment(c, "agent"))
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	c.Header("ETag", etag(p.Revision))
-	c.JSON(http.StatusOK, s.describe(p))
+	c.JSON(http.StatusOK, r.describe(p))
+	return nil
 }
 
 // describe returns the answer about a published agent, by what this node knows now: other published
 // agents, and the tools that workers have announced.
-func (s *Routes) describe(p catalog.Published) Agent {
-	others, missing := s.subagents(p)
+func (r *Routes) describe(p catalog.Published) Agent {
+	others, missing := r.subagents(p)
 	a := Agent{
 		Name: p.Name, Description: p.Description, Model: p.Model, Tools: p.Tools, Revision: p.Revision,
-		Capabilities: capabilities(p, others, involvementOf(p.Definition, s.definition)),
+		Capabilities: capabilities(p, others, involvementOf(p.Definition, r.definition)),
 	}
-	if s.Tools != nil {
-		a.UnavailableTools = s.Tools.Missing(p.Tools)
+	if r.Tools != nil {
+		a.UnavailableTools = r.Tools.Missing(p.Tools)
 	}
 	a.UnavailableTools = append(a.UnavailableTools, missing...)
 	return a
@@ -70,16 +70,16 @@ func (s *Routes) describe(p catalog.Published) Agent {
 // warnings returns a warning for each name in a definition that this node does not know: not a
 // built-in, not in the folder of definitions, not announced, not published. Without Tools it
 // returns none.
-func (s *Routes) warnings(d *agents.Definition) []string {
-	if s.Tools == nil {
+func (r *Routes) warnings(d *agents.Definition) []string {
+	if r.Tools == nil {
 		return nil
 	}
 	published := agents.Names{Agents: []string{d.Name}}
-	for _, p := range s.Catalog.List() {
+	for _, p := range r.Catalog.List() {
 		published.Agents = append(published.Agents, p.Name)
 	}
 	var all []string
-	for _, e := range d.UnknownNames(agents.BuiltIn().With(s.Known).With(s.Tools.Known()).With(published)) {
+	for _, e := range d.UnknownNames(agents.BuiltIn().With(r.Known).With(r.Tools.Known()).With(published)) {
 		warning := e.Reason
 		if strings.HasSuffix(e.Key, "model") {
 			warning += "; a worker may know it, because workers do not announce providers and scripts"
@@ -90,8 +90,8 @@ func (s *Routes) warnings(d *agents.Definition) []string {
 }
 
 // definition returns the current definition of an agent; nil = it is not published.
-func (s *Routes) definition(name string) *agents.Definition {
-	p, err := s.Catalog.Current(name)
+func (r *Routes) definition(name string) *agents.Definition {
+	p, err := r.Catalog.Current(name)
 	if err != nil {
 		return nil
 	}
@@ -100,9 +100,9 @@ func (s *Routes) definition(name string) *agents.Definition {
 
 // subagents returns the published subagents of an agent. missing has the names, as tools, of its
 // subagents and agents of handoffs that are not published.
-func (s *Routes) subagents(p catalog.Published) (others []agui.SubagentInfo, missing []string) {
+func (r *Routes) subagents(p catalog.Published) (others []agui.SubagentInfo, missing []string) {
 	for _, name := range agents.Subagents(p.Tools) {
-		d, err := s.Catalog.Current(name)
+		d, err := r.Catalog.Current(name)
 		if err != nil {
 			missing = append(missing, agents.AgentPrefix+name)
 			continue
@@ -110,7 +110,7 @@ func (s *Routes) subagents(p catalog.Published) (others []agui.SubagentInfo, mis
 		others = append(others, agui.SubagentInfo{Name: name, Description: d.Description})
 	}
 	for _, name := range agents.Handoffs(p.Tools) {
-		if _, err := s.Catalog.Current(name); err != nil {
+		if _, err := r.Catalog.Current(name); err != nil {
 			missing = append(missing, agents.HandoffPrefix+name)
 		}
 	}

@@ -14,7 +14,7 @@ var yes, no = true, false
 // capabilities returns AG-UI's capabilities of an agent, with its subagents and how it involves
 // people. A member that is nil is unknown, not absent: the API cannot ask the model or the workers'
 // tools.
-func capabilities(p catalog.Published, subagents []agui.SubagentInfo, h involvement) agui.AgentCapabilities {
+func capabilities(p catalog.Published, subagents []agui.SubagentInfo, i involvement) agui.AgentCapabilities {
 	hasTools := len(p.Tools) > 0
 	_, fromClients := agents.SplitTools(p.Tools)
 	clients := len(fromClients) > 0
@@ -29,12 +29,12 @@ func capabilities(p catalog.Published, subagents []agui.SubagentInfo, h involvem
 		Transport: &agui.TransportCapabilities{Streaming: &yes, WebSocket: &yes, HTTPBinary: &yes, PushNotifications: &no, Resumable: &yes},
 		Tools:     &agui.ToolsCapabilities{Supported: &hasTools, ParallelCalls: &parallel, ClientProvided: &clients},
 		Output:    &agui.OutputCapabilities{StructuredOutput: &no},
-		State:     &agui.StateCapabilities{PersistentState: &yes, Snapshots: &yes, Deltas: deltas(p)},
+		State:     &agui.StateCapabilities{PersistentState: &yes, Snapshots: &yes, Deltas: mayHaveDeltas(p)},
 		// The media that a model reads, and whether it reasons, are unknown here.
 		Multimodal:     &agui.MultimodalCapabilities{Input: &agui.MultimodalInput{File: &no}},
 		MultiAgent:     &agui.MultiAgentCapabilities{Supported: &several, Delegation: &delegation, Handoffs: &handsOver, Subagents: subagents},
 		Execution:      &agui.ExecutionCapabilities{CodeExecution: &no, MaxIterations: maxIterations(p), MaxExecutionTime: maxExecutionTime(p)},
-		HumanInTheLoop: &agui.HumanInTheLoopCapabilities{Approvals: &h.approves, Feedback: &no, Interrupts: h.interrupts(), ApproveWithEdits: &h.approves},
+		HumanInTheLoop: &agui.HumanInTheLoopCapabilities{Approvals: &i.hasApprovals, Feedback: &no, Interrupts: i.interrupts(), ApproveWithEdits: &i.hasApprovals},
 	}
 }
 
@@ -47,10 +47,10 @@ func revision(p catalog.Published) json.RawMessage {
 	return text
 }
 
-// deltas reports whether runs of the agent may send state deltas; nil = unknown. Deltas come from
-// predictions in the definition, and from tools, whose behavior only workers know. Without either
-// there are none.
-func deltas(p catalog.Published) *bool {
+// mayHaveDeltas reports whether runs of the agent may send state deltas; nil = unknown. Deltas come
+// from predictions in the definition, and from tools, whose behavior only workers know. Without
+// either there are none.
+func mayHaveDeltas(p catalog.Published) *bool {
 	switch {
 	case len(p.State.Predict) > 0:
 		return &yes

@@ -13,22 +13,22 @@ import (
 // involvement tells how an agent involves people, as far as definitions tell. The zero value means
 // not at all.
 type involvement struct {
-	// approves tells that people decide about a call, a step, or a soft limit.
-	approves bool
-	// asks tells that the agent has a built-in tool that asks the user.
-	asks bool
-	// mayAsk tells that the agent has tools of workers or is a program, which may ask. Only the
+	// hasApprovals tells that people decide about a call, a step, or a soft limit.
+	hasApprovals bool
+	// asksUser tells that the agent has a built-in tool that asks the user.
+	asksUser bool
+	// mayAskUser tells that the agent has tools of workers or is a program, which may ask. Only the
 	// workers know.
-	mayAsk bool
+	mayAskUser bool
 }
 
 // interrupts reports whether runs of the agent may end with interrupts of approvals or questions;
 // nil = unknown.
-func (p involvement) interrupts() *bool {
+func (i involvement) interrupts() *bool {
 	switch {
-	case p.approves || p.asks:
+	case i.hasApprovals || i.asksUser:
 		return &yes
-	case p.mayAsk:
+	case i.mayAskUser:
 		return nil
 	}
 	return &no
@@ -45,76 +45,77 @@ var (
 // agent's definition; nil = it is not published, and counts for nothing.
 func involvementOf(d *agents.Definition, find func(name string) *agents.Definition) involvement {
 	// The agent itself is known: an agent may refer to itself.
-	v := involved{find: find, known: map[string]bool{d.Name: true}}
-	v.conversation(d)
-	return v.involvement
+	w := involvementWalk{find: find, known: map[string]bool{d.Name: true}}
+	w.addConversation(d)
+	return w.involvement
 }
 
-// involved collects how an agent and the agents that it uses involve people. Its methods add to the
-// embedded involvement. Definitions may refer to each other in cycles; known ends the recursion.
-type involved struct {
+// involvementWalk collects how an agent and the agents that it uses involve people. Its methods add
+// to the embedded involvement. Definitions may refer to each other in cycles; known ends the
+// recursion.
+type involvementWalk struct {
 	involvement
 	find  func(name string) *agents.Definition
 	known map[string]bool // agents that were added
 }
 
-// conversation adds an agent that may have the thread. Unlike those of subagents, its soft limits
-// ask people.
-func (v *involved) conversation(d *agents.Definition) {
-	v.approves = v.approves || d.Limits.Soft != nil
-	v.agent(d)
+// addConversation adds an agent that may have the thread. Unlike those of subagents, its soft
+// limits ask people.
+func (w *involvementWalk) addConversation(d *agents.Definition) {
+	w.hasApprovals = w.hasApprovals || d.Limits.Soft != nil
+	w.addAgent(d)
 	for _, name := range agents.Handoffs(d.Tools) {
-		v.other(name, v.conversation)
+		w.addOther(name, w.addConversation)
 	}
 }
 
-// agent adds an agent without its limits and handoffs.
-func (v *involved) agent(d *agents.Definition) {
-	v.approves = v.approves || len(d.Approvals) > 0
-	v.mayAsk = v.mayAsk || d.Workflow != ""
-	v.tools(d.Tools)
+// addAgent adds an agent without its limits and handoffs.
+func (w *involvementWalk) addAgent(d *agents.Definition) {
+	w.hasApprovals = w.hasApprovals || len(d.Approvals) > 0
+	w.mayAskUser = w.mayAskUser || d.Workflow != ""
+	w.addTools(d.Tools)
 	for i := range d.Steps {
-		d.Steps[i].Each(v.step)
+		d.Steps[i].Each(w.addStep)
 	}
 }
 
-// step adds a step of a pipeline: its approval, its tool, and its agent, inline or by name.
-func (v *involved) step(s *agents.Step) {
-	v.approves = v.approves || s.Approve != nil
+// addStep adds a step of a pipeline: its approval, its tool, and its agent, inline or by name.
+func (w *involvementWalk) addStep(s *agents.Step) {
+	w.hasApprovals = w.hasApprovals || s.Approve != nil
 	if s.Tool != "" {
-		v.tools([]string{s.Tool})
+		w.addTools([]string{s.Tool})
 	}
 	if s.Agent != nil && s.Agent.Name != "" {
-		v.other(s.Agent.Name, v.agent)
+		w.addOther(s.Agent.Name, w.addAgent)
 	}
 	if s.Agent != nil {
-		v.tools(s.Agent.Tools)
+		w.addTools(s.Agent.Tools)
 	}
 }
 
-// other adds another agent by add, at most once.
-func (v *involved) other(name string, add func(*agents.Definition)) {
-	if v.known[name] {
+// addOther adds another agent by add, at most once.
+func (w *involvementWalk) addOther(name string, add func(*agents.Definition)) {
+	if w.known[name] {
 		return
 	}
-	v.known[name] = true
-	if d := v.find(name); d != nil {
+	w.known[name] = true
+	if d := w.find(name); d != nil {
 		add(d)
 	}
 }
 
-// tools adds tools, by patterns of names. Client tools raise no approval or question, so they are
-// left out.
-func (v *involved) tools(patterns []string) {
+// addTools adds tools, by patterns of names. Client tools raise no approval or question, so they
+// are left out.
+func (w *involvementWalk) addTools(patterns []string) {
 	for _, name := range agents.Subagents(patterns) {
-		v.other(name, v.agent)
+		w.addOther(name, w.addAgent)
 	}
-	ours, _ := agents.SplitTools(patterns)
-	for _, pattern := range ours {
-		v.asks = v.asks || slices.ContainsFunc(askingTools, func(tool string) bool {
+	serverTools, _ := agents.SplitTools(patterns)
+	for _, pattern := range serverTools {
+		w.asksUser = w.asksUser || slices.ContainsFunc(askingTools, func(tool string) bool {
 			matches, err := path.Match(pattern, tool)
 			return err == nil && matches
 		})
-		v.mayAsk = v.mayAsk || !slices.Contains(silentTools, pattern)
+		w.mayAskUser = w.mayAskUser || !slices.Contains(silentTools, pattern)
 	}
 }

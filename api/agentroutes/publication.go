@@ -22,52 +22,50 @@ import (
 //
 // Errors: 400 invalid_agent with all mistakes, 400 invalid_precondition, 412 revision_mismatch,
 // 415. Names that this node does not know are warnings, not errors, because a worker may know them.
-func (s *Routes) putAgent(c *gin.Context) {
+func (r *Routes) putAgent(c *gin.Context) error {
 	name := request.Segment(c, "agent")
-	expected, err := expectation(c.Request.Header)
+	isExpected, err := precondition(c.Request.Header)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	d, err := s.readDefinition(c, name)
+	d, err := r.readDefinition(c, name)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
 	existed := true
 	// Put calls the function again if another publication wins the race, so existed is about the
 	// last attempt.
-	revision, err := s.Catalog.Put(ctx, d, func(current string) bool {
+	revision, err := r.Catalog.Put(ctx, d, func(current string) bool {
 		existed = current != ""
-		return expected(current)
+		return isExpected(current)
 	})
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	answer := s.describe(catalog.Published{Definition: d, Revision: revision})
-	answer.Warnings = s.warnings(d)
+	answer := r.describe(catalog.Published{Definition: d, Revision: revision})
+	answer.Warnings = r.warnings(d)
 	if len(answer.UnavailableTools) > 0 || len(answer.Warnings) > 0 {
-		s.Logger.WarnContext(ctx, "a published agent refers to names that this node does not know", "agent", name, "tools", answer.UnavailableTools, "warnings", answer.Warnings)
+		r.Logger.WarnContext(ctx, "a published agent refers to names that this node does not know", "agent", name, "tools", answer.UnavailableTools, "warnings", answer.Warnings)
 	}
 	c.Header("ETag", etag(revision))
 	if existed {
 		c.JSON(http.StatusOK, answer)
-		return
+		return nil
 	}
 	c.JSON(http.StatusCreated, answer)
+	return nil
 }
 
 // readDefinition reads and parses the definition in the body, with the checks of a file. Its name
 // must be the name in the path.
-func (s *Routes) readDefinition(c *gin.Context, name string) (*agents.Definition, error) {
+func (r *Routes) readDefinition(c *gin.Context, name string) (*agents.Definition, error) {
 	parse, err := parserOf(c.GetHeader("Content-Type"))
 	if err != nil {
 		return nil, err
 	}
-	body, err := s.ReadBody(c, agents.MaxFile)
+	body, err := r.ReadBody(c, agents.MaxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +95,10 @@ func parserOf(contentType string) (func(filename string, data []byte) (*agents.D
 // yamlTypes are the media types of YAML: the registered one (RFC 9512) first, and earlier ones.
 var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"}
 
-// expectation returns the condition of a request on the revision that it replaces (RFC 9110,
+// precondition returns the condition of a request on the revision that it replaces (RFC 9110,
 // section 13.1): If-Match with entity tags or *, or If-None-Match with *. Without either header any
 // revision may be replaced. current is "" if the agent does not exist.
-func expectation(h http.Header) (func(current string) bool, error) {
+func precondition(h http.Header) (func(current string) bool, error) {
 	match, noneMatch := strings.Join(h.Values("If-Match"), ","), strings.Join(h.Values("If-None-Match"), ",")
 	switch {
 	case noneMatch != "" && strings.TrimSpace(noneMatch) != "*":
@@ -114,11 +112,11 @@ func expectation(h http.Header) (func(current string) bool, error) {
 	case strings.TrimSpace(match) == "*":
 		return func(current string) bool { return current != "" }, nil
 	}
-	var any []string
+	var tags []string
 	for tag := range strings.SplitSeq(match, ",") {
-		any = append(any, strings.TrimSpace(tag))
+		tags = append(tags, strings.TrimSpace(tag))
 	}
-	return func(current string) bool { return current != "" && slices.Contains(any, etag(current)) }, nil
+	return func(current string) bool { return current != "" && slices.Contains(tags, etag(current)) }, nil
 }
 
 // etag returns a revision as a strong entity tag.

@@ -30,21 +30,18 @@ type Revision struct {
 
 // listRevisions serves GET /v1/agents/{agent}/revisions: the publications of an agent, the last one
 // first. An unknown agent is a 404.
-func (s *Routes) listRevisions(c *gin.Context) {
-	published, err := s.Catalog.Publications(request.Segment(c, "agent"))
+func (r *Routes) listRevisions(c *gin.Context) error {
+	published, err := r.Catalog.Publications(request.Segment(c, "agent"))
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	limit, err := request.Limit(c)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	below, err := pageStart(c)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	answer := struct {
 		Items      []Revision `json:"items"`
@@ -65,6 +62,7 @@ func (s *Routes) listRevisions(c *gin.Context) {
 		}
 	}
 	c.JSON(http.StatusOK, answer)
+	return nil
 }
 
 // pageStart reads the cursor of a list of publications, and returns the number below which the page
@@ -85,80 +83,77 @@ func pageStart(c *gin.Context) (uint64, error) {
 // showRevision serves GET /v1/agents/{agent}/revisions/{revision}: a definition with all defaults,
 // as JSON or, if the Accept header prefers that, as YAML. A revision that the agent never had is a
 // 404.
-func (s *Routes) showRevision(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
+func (r *Routes) showRevision(c *gin.Context) error {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
 	revision := request.Segment(c, "revision")
-	d, _, err := s.published(ctx, request.Segment(c, "agent"), revision)
+	d, _, err := r.publication(ctx, request.Segment(c, "agent"), revision)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	encode, kind := agents.Encode, gin.MIMEJSON
-	if wanted := c.NegotiateFormat(append([]string{gin.MIMEJSON}, yamlTypes...)...); slices.Contains(yamlTypes, wanted) {
-		encode, kind = (*agents.Definition).YAML, wanted
+	if format := c.NegotiateFormat(append([]string{gin.MIMEJSON}, yamlTypes...)...); slices.Contains(yamlTypes, format) {
+		encode, kind = (*agents.Definition).YAML, format
 	}
 	body, err := encode(d)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	c.Header("ETag", etag(revision))
 	c.Header("Vary", "Accept")
 	c.Data(http.StatusOK, kind, body)
+	return nil
 }
 
 // diffRevision serves GET /v1/agents/{agent}/revisions/{revision}/diff: a unified diff of the YAML
 // of two revisions. The other revision is the one in the parameter from, or else the one that this
 // revision replaced when it was last published. The first revision is compared with an empty file.
-func (s *Routes) diffRevision(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
+func (r *Routes) diffRevision(c *gin.Context) error {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
 	agent := request.Segment(c, "agent")
-	to, before, err := s.published(ctx, agent, request.Segment(c, "revision"))
+	to, fromRevision, err := r.publication(ctx, agent, request.Segment(c, "revision"))
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	var from *agents.Definition
-	if wanted := c.Query("from"); wanted != "" {
-		before = wanted
+	if requested := c.Query("from"); requested != "" {
+		fromRevision = requested
 	}
-	if before != "" {
-		if from, _, err = s.published(ctx, agent, before); err != nil {
-			s.Refuse(c, err)
-			return
+	if fromRevision != "" {
+		if from, _, err = r.publication(ctx, agent, fromRevision); err != nil {
+			return err
 		}
 	}
 	text, err := diff(from, to)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	c.Data(http.StatusOK, "text/plain; charset=utf-8", []byte(text))
+	return nil
 }
 
-// published returns a definition that the agent has or had, and the revision that it replaced when
-// it was last published; "" = none.
-func (s *Routes) published(ctx context.Context, agent, revision string) (d *agents.Definition, before string, err error) {
-	list, err := s.Catalog.Publications(agent)
+// publication returns a definition that the agent has or had, and the revision that it replaced
+// when it was last published; "" = none.
+func (r *Routes) publication(ctx context.Context, agent, revision string) (d *agents.Definition, replaced string, err error) {
+	list, err := r.Catalog.Publications(agent)
 	if err != nil {
 		return nil, "", err
 	}
-	at := len(list) - 1
+	last := len(list) - 1
 	// The newest publication of the revision counts.
-	for ; at >= 0 && list[at].Revision != revision; at-- {
+	for ; last >= 0 && list[last].Revision != revision; last-- {
 	}
-	if at < 0 {
+	if last < 0 {
 		return nil, "", &catalog.UnknownError{Agent: agent, Revision: revision}
 	}
-	for i := at - 1; i >= 0 && before == ""; i-- {
+	for i := last - 1; i >= 0 && replaced == ""; i-- {
 		if list[i].Revision != revision { // two callers may have published the same revision, one after the other
-			before = list[i].Revision
+			replaced = list[i].Revision
 		}
 	}
-	d, err = s.Catalog.Revision(ctx, agent, revision)
-	return d, before, err
+	d, err = r.Catalog.Revision(ctx, agent, revision)
+	return d, replaced, err
 }
 
 // diff returns the unified diff of two definitions as YAML files; from nil = an empty file. It is

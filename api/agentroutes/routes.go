@@ -29,13 +29,13 @@ type Routes struct {
 
 // Register adds the routes to the group /v1, which authenticates. requireAdmin is middleware that
 // refuses callers who may not publish.
-func (s *Routes) Register(v1 *gin.RouterGroup, requireAdmin gin.HandlerFunc) {
-	v1.GET("/agents", s.listAgents)
-	v1.GET("/agents/:agent", s.showAgent)
-	v1.PUT("/agents/:agent", requireAdmin, s.putAgent)
-	v1.GET("/agents/:agent/revisions", s.listRevisions)
-	v1.GET("/agents/:agent/revisions/:revision", s.showRevision)
-	v1.GET("/agents/:agent/revisions/:revision/diff", s.diffRevision)
+func (r *Routes) Register(v1 *gin.RouterGroup, requireAdmin gin.HandlerFunc) {
+	v1.GET("/agents", r.listAgents)
+	v1.GET("/agents/:agent", r.Handle(r.showAgent))
+	v1.PUT("/agents/:agent", requireAdmin, r.Handle(r.putAgent))
+	v1.GET("/agents/:agent/revisions", r.Handle(r.listRevisions))
+	v1.GET("/agents/:agent/revisions/:revision", r.Handle(r.showRevision))
+	v1.GET("/agents/:agent/revisions/:revision/diff", r.Handle(r.diffRevision))
 }
 
 // Tools knows the tools that workers have announced. It is safe for concurrent use, and does not

@@ -15,36 +15,36 @@ import (
 // has raised, with its events and decisions, oldest first. It reads the audit of the whole thread
 // for each page. The cursor is an index among the selected entries, so it fits only requests with
 // the same status. An unknown thread is a 404.
-func (s *Routes) showAudit(c *gin.Context) {
+func (r *Routes) showAudit(c *gin.Context) error {
 	thread, err := request.ThreadOf(c)
-	if err == nil {
-		err = s.find.CheckThread(c.Request.Context(), thread, nil)
+	if err != nil {
+		return err
 	}
-	var limit, from int
-	if err == nil {
-		limit, err = request.Limit(c)
+	if err := r.finder.CheckThread(c.Request.Context(), thread, nil); err != nil {
+		return err
 	}
-	if err == nil {
-		from, err = request.ParseCount(c.Query("cursor"))
+	limit, err := request.Limit(c)
+	if err != nil {
+		return err
 	}
-	var status inbox.Status
-	if err == nil {
-		status, err = approvalStatus(c)
+	from, err := request.ParseCount(c.Query("cursor"))
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = s.awaitAudit(c)
+	status, err := readStatus(c)
+	if err != nil {
+		return err
 	}
-	var all []*inbox.History
-	if err == nil {
-		all, err = inbox.ReadHistory(c.Request.Context(), s.find.Log, thread)
+	if err := r.awaitAudit(c); err != nil {
+		return err
+	}
+	all, err := inbox.ReadHistory(c.Request.Context(), r.finder.Log, thread)
+	if err != nil {
+		return err
 	}
 	// Expired interrupts count as decided.
 	if status != "" {
-		all = slices.DeleteFunc(all, func(p *inbox.History) bool { return (p.Status == inbox.StatusOpen) != (status == inbox.StatusOpen) })
-	}
-	if err != nil {
-		s.Refuse(c, err)
-		return
+		all = slices.DeleteFunc(all, func(h *inbox.History) bool { return (h.Status == inbox.StatusOpen) != (status == inbox.StatusOpen) })
 	}
 	page := struct {
 		Items      []*inbox.History `json:"items"`
@@ -57,11 +57,12 @@ func (s *Routes) showAudit(c *gin.Context) {
 		page.NextCursor = request.CountCursor(from + limit)
 	}
 	c.JSON(http.StatusOK, page)
+	return nil
 }
 
-// approvalStatus reads the parameter status: open, decided, which includes expired, or "" for all.
+// readStatus reads the parameter status: open, decided, which includes expired, or "" for all.
 // Other values are a 400.
-func approvalStatus(c *gin.Context) (inbox.Status, error) {
+func readStatus(c *gin.Context) (inbox.Status, error) {
 	text, ok := c.GetQuery("status")
 	status := inbox.Status(text)
 	if ok && status != inbox.StatusOpen && status != inbox.StatusDecided {
@@ -72,9 +73,9 @@ func approvalStatus(c *gin.Context) (inbox.Status, error) {
 
 // awaitAudit blocks until the audit and the inbox show the decision of the parameter waitFor, if
 // the request has it.
-func (s *Routes) awaitAudit(c *gin.Context) error {
-	if s.inbox == nil {
+func (r *Routes) awaitAudit(c *gin.Context) error {
+	if r.inbox == nil {
 		return nil
 	}
-	return s.find.AwaitAudit(c.Request.Context(), request.Caller(c.Request.Context()).Tenant, s.inbox.Index, c.Query("waitFor"))
+	return r.finder.AwaitAudit(c.Request.Context(), request.Caller(c.Request.Context()).Tenant, r.inbox.Index, c.Query("waitFor"))
 }

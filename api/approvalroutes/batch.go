@@ -16,11 +16,11 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// maxBatch bounds the decisions of a batch. batchThreads bounds the threads that one batch updates
-// concurrently.
+// maxBatch bounds the decisions of a batch. maxBatchThreads bounds the threads that one batch
+// updates concurrently.
 const (
-	maxBatch     = 100
-	batchThreads = 8
+	maxBatch        = 100
+	maxBatchThreads = 8
 )
 
 // batchEntry is one decision of a batch, in the form of decideApproval and with the names of its
@@ -53,56 +53,55 @@ type batchResult struct {
 
 // decideBatch serves POST /v1/approvals/batch: it makes up to maxBatch decisions independently of
 // each other, and answers 200 with their results in the same order, also if all of them failed. A
-// batch is not atomic. When request.Patience passes, the remaining results are 503, and the same
-// batch may be sent again.
-func (s *Routes) decideBatch(c *gin.Context) {
+// batch is not atomic. When request.ResponseTimeout passes, the remaining results are 503, and the
+// same batch may be sent again.
+func (r *Routes) decideBatch(c *gin.Context) error {
 	var body struct {
 		Decisions []json.RawMessage `json:"decisions"`
 	}
-	err := s.ReadJSON(c, &body)
-	if n := len(body.Decisions); err == nil && (n == 0 || n > maxBatch) {
-		err = problem.BadRequest("invalid_input", "/decisions", fmt.Sprintf("must have 1 to %d entries", maxBatch))
+	if err := r.ReadJSON(c, &body); err != nil {
+		return err
 	}
-	if err != nil {
-		s.Refuse(c, err)
-		return
+	if n := len(body.Decisions); n == 0 || n > maxBatch {
+		return problem.BadRequest("invalid_input", "/decisions", fmt.Sprintf("must have 1 to %d entries", maxBatch))
 	}
-	ctx, cancel := context.WithTimeout(request.WithChannel(c.Request.Context(), request.ChannelIn(c, request.ChannelBatch)), request.Patience)
+	ctx, cancel := context.WithTimeout(request.WithChannel(c.Request.Context(), request.ChannelIn(c, request.ChannelBatch)), request.ResponseTimeout)
 	defer cancel()
-	c.JSON(http.StatusOK, gin.H{"items": s.decideEach(ctx, body.Decisions)})
+	c.JSON(http.StatusOK, gin.H{"items": r.decideEntries(ctx, body.Decisions)})
+	return nil
 }
 
-// decideEach makes the decisions of a batch, those of one thread in one call and several threads
+// decideEntries makes the decisions of a batch, those of one thread in one call and several threads
 // concurrently, and blocks until all are made.
-func (s *Routes) decideEach(ctx context.Context, raw []json.RawMessage) []batchResult {
+func (r *Routes) decideEntries(ctx context.Context, raw []json.RawMessage) []batchResult {
 	results := make([]batchResult, len(raw))
 	entries := make([]batchEntry, len(raw))
-	threads := map[string][]int{} // the indexes of each thread's entries
+	threadEntries := map[string][]int{} // the indexes of each thread's entries
 	for i := range raw {
 		if err := readEntry(raw[i], &entries[i]); err != nil {
-			results[i] = s.resultOf(ctx, i, entries[i], decisions.Outcome{Err: err})
+			results[i] = r.batchResultOf(ctx, i, entries[i], decisions.Outcome{Err: err})
 			continue
 		}
-		threads[entries[i].ThreadID] = append(threads[entries[i].ThreadID], i)
+		threadEntries[entries[i].ThreadID] = append(threadEntries[entries[i].ThreadID], i)
 	}
-	room := make(chan struct{}, batchThreads)
-	var all sync.WaitGroup
-	for id, places := range threads {
-		// Blocks while batchThreads goroutines are active.
-		room <- struct{}{}
-		all.Go(func() {
-			defer func() { <-room }()
-			var some []decisions.Target
-			for _, i := range places {
-				some = append(some, decisions.Target{ID: entries[i].ID, Request: entries[i].Request})
+	slots := make(chan struct{}, maxBatchThreads)
+	var group sync.WaitGroup
+	for id, indexes := range threadEntries {
+		// Blocks while maxBatchThreads goroutines are active.
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			var targets []decisions.Target
+			for _, i := range indexes {
+				targets = append(targets, decisions.Target{ID: entries[i].ID, Request: entries[i].Request})
 			}
 			// Each index belongs to one goroutine, so results needs no lock.
-			for n, answer := range s.decisions.DecideAll(ctx, stream.Thread{Tenant: request.Caller(ctx).Tenant, ID: id}, some) {
-				results[places[n]] = s.resultOf(ctx, places[n], entries[places[n]], answer)
+			for n, outcome := range r.decisions.DecideAll(ctx, stream.Thread{Tenant: request.Caller(ctx).Tenant, ID: id}, targets) {
+				results[indexes[n]] = r.batchResultOf(ctx, indexes[n], entries[indexes[n]], outcome)
 			}
 		})
 	}
-	all.Wait()
+	group.Wait()
 	return results
 }
 
@@ -121,27 +120,36 @@ func readEntry(raw json.RawMessage, e *batchEntry) error {
 	return e.Check("")
 }
 
-// resultOf returns the result of the i-th decision. It logs the cause of a 5xx, once, because the
-// answer does not contain it.
-func (s *Routes) resultOf(ctx context.Context, i int, e batchEntry, answer decisions.Outcome) batchResult {
-	r := batchResult{ThreadID: e.ThreadID, ID: e.ID, Status: http.StatusOK, Decision: answer.Decision, Repeated: answer.Repeated, Missing: answer.Missing, Proposals: answer.Proposals, Cursor: answer.Cursor}
-	if answer.Recorded != nil {
-		r.Recorded = answer.Recorded
+// batchResultOf returns the result of the i-th decision. It logs the cause of a 5xx, once, because
+// the answer does not contain it.
+func (r *Routes) batchResultOf(ctx context.Context, i int, e batchEntry, outcome decisions.Outcome) batchResult {
+	result := batchResult{
+		ThreadID:  e.ThreadID,
+		ID:        e.ID,
+		Status:    http.StatusOK,
+		Decision:  outcome.Decision,
+		Repeated:  outcome.Repeated,
+		Missing:   outcome.Missing,
+		Proposals: outcome.Proposals,
+		Cursor:    outcome.Cursor,
 	}
-	if answer.Err != nil {
-		p := problem.Of(answer.Err)
+	if outcome.Recorded != nil {
+		result.Recorded = outcome.Recorded
+	}
+	if outcome.Err != nil {
+		p := problem.Of(outcome.Err)
 		if p.Status >= http.StatusInternalServerError {
-			s.find.Logger.ErrorContext(ctx, "a decision of a batch failed", "thread", e.ThreadID, "approval", e.ID, "error", answer.Err)
+			r.finder.Logger.ErrorContext(ctx, "a decision of a batch failed", "thread", e.ThreadID, "approval", e.ID, "error", outcome.Err)
 		}
-		r.Status, r.Code, r.Detail, r.Recorded = p.Status, p.Code, p.Detail, p.Recorded
+		result.Status, result.Code, result.Detail, result.Recorded = p.Status, p.Code, p.Detail, p.Recorded
 		// The pointer is relative to the decision; that of the answer is relative to the batch.
 		if p.Pointer != "" || p.Status == http.StatusBadRequest {
-			r.Pointer = fmt.Sprintf("/decisions/%d%s", i, p.Pointer)
+			result.Pointer = fmt.Sprintf("/decisions/%d%s", i, p.Pointer)
 		}
 	}
 	// All entries of a batch may name the same decision.
-	if stands, ok := r.Recorded.(*decisions.Decided); ok {
-		r.Recorded = stands.Short()
+	if recorded, ok := result.Recorded.(*decisions.DecisionReceipt); ok {
+		result.Recorded = recorded.Short()
 	}
-	return r
+	return result
 }

@@ -17,25 +17,24 @@ import (
 // Errors: 403 not_an_approver or not_by_requester, 404 unknown_approval, 409 decided with the
 // decision that stands, 410 expired, 422 for a decision that does not fit, 503 if the outcome is
 // unknown.
-func (s *Routes) decideApproval(c *gin.Context) {
+func (r *Routes) decideApproval(c *gin.Context) error {
 	thread, err := request.ThreadOf(c)
-	var v decisions.Request
-	if err == nil {
-		err = s.ReadJSON(c, &v)
-	}
-	if err == nil {
-		err = v.Check("")
-	}
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	ctx, cancel := context.WithTimeout(request.WithChannel(c.Request.Context(), request.ChannelIn(c, request.ChannelHTTP)), request.Patience)
+	var decision decisions.Request
+	if err := r.ReadJSON(c, &decision); err != nil {
+		return err
+	}
+	if err := decision.Check(""); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(request.WithChannel(c.Request.Context(), request.ChannelIn(c, request.ChannelHTTP)), request.ResponseTimeout)
 	defer cancel()
-	answer, err := s.decisions.Decide(ctx, thread, request.Segment(c, "approval"), v)
+	receipt, err := r.decisions.Decide(ctx, thread, request.Segment(c, "approval"), decision)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	c.JSON(http.StatusOK, answer)
+	c.JSON(http.StatusOK, receipt)
+	return nil
 }

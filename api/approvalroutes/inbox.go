@@ -21,8 +21,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// approvals is a page of the open interrupts in the inbox.
-type approvals struct {
+// approvalPage is a page of the open interrupts in the inbox.
+type approvalPage struct {
 	Items      []json.RawMessage `json:"items"`
 	NextCursor string            `json:"nextCursor,omitempty"`
 	// EventsCursor is the cursor with which approvalEvents continues after this page without a gap.
@@ -32,126 +32,124 @@ type approvals struct {
 // listApprovals serves GET /v1/approvals: the open approvals and questions of the caller's tenant,
 // oldest first, from the index in memory; with status=decided those of the last 30 days. Any caller
 // of the tenant sees all of them; assignee filters and protects nothing.
-func (s *Routes) listApprovals(c *gin.Context) {
-	status, err := approvalStatus(c)
-	if err == nil {
-		err = s.awaitAudit(c)
-	}
+func (r *Routes) listApprovals(c *gin.Context) error {
+	status, err := readStatus(c)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
+	}
+	if err := r.awaitAudit(c); err != nil {
+		return err
 	}
 	if status == inbox.StatusDecided {
-		s.listDecided(c)
-		return
+		return r.listDecided(c)
 	}
 	limit, err := request.Limit(c)
-	var q inbox.Filter
-	if err == nil {
-		q, err = filterOf(c)
-	}
-	if err == nil {
-		q.Until, err = olderThan(c, time.Now())
-	}
-	var p inbox.Page
-	if err == nil {
-		p, err = s.inbox.Index.List(request.Caller(c.Request.Context()).Tenant, q, c.Query("cursor"), limit)
-	}
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	c.JSON(http.StatusOK, approvals{Items: p.Items, NextCursor: p.Next, EventsCursor: p.Events.String()})
+	filter, err := readFilter(c)
+	if err != nil {
+		return err
+	}
+	if filter.Until, err = latestOpening(c, time.Now()); err != nil {
+		return err
+	}
+	page, err := r.inbox.Index.List(request.Caller(c.Request.Context()).Tenant, filter, c.Query("cursor"), limit)
+	if err != nil {
+		return err
+	}
+	c.JSON(http.StatusOK, approvalPage{Items: page.Items, NextCursor: page.Next, EventsCursor: page.Events.String()})
+	return nil
 }
 
 // maxDecided bounds a page of decided interrupts. The content of each is in the audit of its
-// thread; auditThreads bounds the threads whose audits are read concurrently.
+// thread; maxAuditThreads bounds the threads whose audits are read concurrently.
 const (
-	maxDecided   = 100
-	auditThreads = 8
+	maxDecided      = 100
+	maxAuditThreads = 8
 )
 
 // listDecided serves GET /v1/approvals?status=decided: the decided and expired interrupts of the
 // caller's tenant, the last decided first. A page has at most maxDecided entries, whatever limit
 // is, and fewer if threads were deleted.
-func (s *Routes) listDecided(c *gin.Context) {
+func (r *Routes) listDecided(c *gin.Context) error {
 	limit, err := request.Limit(c)
+	if err != nil {
+		return err
+	}
 	for _, name := range []string{"assignee", "olderThan"} {
-		if _, ok := c.GetQuery(name); ok && err == nil {
-			err = problem.BadRequest("invalid_input", "", name+" needs status=open")
+		if _, ok := c.GetQuery(name); ok {
+			return problem.BadRequest("invalid_input", "", name+" needs status=open")
 		}
 	}
-	var page []inbox.Reference
-	var next string
-	if err == nil {
-		q := inbox.Filter{Agent: c.Query("agent"), Tool: c.Query("tool"), Thread: c.Query("thread")}
-		page, next, err = s.inbox.Index.Decided(request.Caller(c.Request.Context()).Tenant, q, c.Query("cursor"), min(limit, maxDecided))
-	}
-	var items []*inbox.History
-	if err == nil {
-		items, err = s.pasts(c.Request.Context(), page)
-	}
+	filter := inbox.Filter{Agent: c.Query("agent"), Tool: c.Query("tool"), Thread: c.Query("thread")}
+	page, next, err := r.inbox.Index.Decided(request.Caller(c.Request.Context()).Tenant, filter, c.Query("cursor"), min(limit, maxDecided))
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
+	}
+	items, err := r.readHistories(c.Request.Context(), page)
+	if err != nil {
+		return err
 	}
 	c.JSON(http.StatusOK, struct {
 		Items      []*inbox.History `json:"items"`
 		NextCursor string           `json:"nextCursor,omitempty"`
 	}{items, next})
+	return nil
 }
 
-// pasts reads interrupts from the audits of their threads, and returns them in the order of page.
-// It omits those of deleted threads. It fails if one audit cannot be read.
-func (s *Routes) pasts(ctx context.Context, page []inbox.Reference) ([]*inbox.History, error) {
-	tenant, found := request.Caller(ctx).Tenant, make([]*inbox.History, len(page))
+// readHistories reads interrupts from the audits of their threads, and returns them in the order of
+// page. It omits those of deleted threads. It fails if one audit cannot be read.
+func (r *Routes) readHistories(ctx context.Context, page []inbox.Reference) ([]*inbox.History, error) {
+	tenant := request.Caller(ctx).Tenant
+	histories := make([]*inbox.History, len(page))
 	// One audit contains all interrupts of its thread, so it is read once for all entries of the
 	// page.
-	places := map[string][]int{}
+	threadEntries := map[string][]int{} // the indexes of each thread's entries
 	for i, d := range page {
-		places[d.Thread] = append(places[d.Thread], i)
+		threadEntries[d.Thread] = append(threadEntries[d.Thread], i)
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(auditThreads)
-	for thread, of := range places {
+	group.SetLimit(maxAuditThreads)
+	for thread, indexes := range threadEntries {
 		group.Go(func() error {
-			history, err := inbox.ReadHistory(ctx, s.find.Log, stream.Thread{Tenant: tenant, ID: thread})
-			for _, i := range of {
-				found[i] = inbox.ByID(history, page[i].ID)
+			audit, err := inbox.ReadHistory(ctx, r.finder.Log, stream.Thread{Tenant: tenant, ID: thread})
+			for _, i := range indexes {
+				histories[i] = inbox.ByID(audit, page[i].ID)
 			}
 			return err
 		})
 	}
 	err := group.Wait()
-	return slices.DeleteFunc(found, func(p *inbox.History) bool { return p == nil }), err
+	return slices.DeleteFunc(histories, func(h *inbox.History) bool { return h == nil }), err
 }
 
-// filterOf reads the filter of the inbox from the query. assignee is me (the caller with all
+// readFilter reads the filter of the inbox from the query. assignee is me (the caller with all
 // roles), a subject, or role:name; an invalid value is a 400.
-func filterOf(c *gin.Context) (inbox.Filter, error) {
-	q := inbox.Filter{Agent: c.Query("agent"), Tool: c.Query("tool"), Thread: c.Query("thread")}
+func readFilter(c *gin.Context) (inbox.Filter, error) {
+	filter := inbox.Filter{Agent: c.Query("agent"), Tool: c.Query("tool"), Thread: c.Query("thread")}
 	assignee, ok := c.GetQuery("assignee")
 	if !ok {
-		return q, nil
+		return filter, nil
 	}
 	role, isRole := strings.CutPrefix(assignee, "role:")
 	switch {
 	case assignee == "" || isRole && role == "":
-		return q, problem.BadRequest("invalid_input", "", "assignee must be me, a subject or role:name")
+		return filter, problem.BadRequest("invalid_input", "", "assignee must be me, a subject or role:name")
 	case assignee == "me":
 		p := request.Caller(c.Request.Context())
-		q.Assignee = &inbox.Assignee{Subject: p.Subject, Roles: p.Roles, Caller: true}
+		filter.Assignee = &inbox.Assignee{Subject: p.Subject, Roles: p.Roles, Caller: true}
 	case isRole:
-		q.Assignee = &inbox.Assignee{Roles: []string{role}}
+		filter.Assignee = &inbox.Assignee{Roles: []string{role}}
 	default:
-		q.Assignee = &inbox.Assignee{Subject: assignee}
+		filter.Assignee = &inbox.Assignee{Subject: assignee}
 	}
-	return q, nil
+	return filter, nil
 }
 
-// olderThan reads the parameter olderThan, and returns the latest time at which an interrupt may
-// have opened; zero = any time.
-func olderThan(c *gin.Context, now time.Time) (time.Time, error) {
+// latestOpening reads the parameter latestOpening, and returns the latest time at which an
+// interrupt may have opened; zero = any time.
+func latestOpening(c *gin.Context, now time.Time) (time.Time, error) {
 	text, ok := c.GetQuery("olderThan")
 	if !ok {
 		return time.Time{}, nil
@@ -163,13 +161,13 @@ func olderThan(c *gin.Context, now time.Time) (time.Time, error) {
 	return now.Add(-age), nil
 }
 
-// feedWait bounds one wait for a message of the feed. It has no effect on the client, which gets
+// feedTimeout bounds one wait for a message of the feed. It has no effect on the client, which gets
 // heartbeats meanwhile.
-const feedWait = time.Minute
+const feedTimeout = time.Minute
 
-// feeds bounds the followers of the inbox on a node, since each has a JetStream consumer of its
+// maxFeeds bounds the followers of the inbox on a node, since each has a JetStream consumer of its
 // own. They count as streams of the node as well.
-const feeds = 1000
+const maxFeeds = 1000
 
 // approvalEvents serves GET /v1/approvals/events: the changes of interrupts as server-sent events,
 // after a cursor or from now on. The stream ends when the client disconnects, the node drains, the
@@ -177,40 +175,38 @@ const feeds = 1000
 //
 // Errors before the stream: 400 invalid_cursor, 410 gone for a cursor that is older than
 // inbox.Resumable, 503 node_full.
-func (s *Routes) approvalEvents(c *gin.Context) {
-	after, err := s.feedCursor(c)
-	var q inbox.Filter
-	if err == nil {
-		q, err = filterOf(c)
-	}
-	if err == nil && s.find.Closed.Err() != nil {
-		err = streams.ErrDrain
-	}
+func (r *Routes) approvalEvents(c *gin.Context) error {
+	after, err := r.feedCursor(c)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	if !s.feeds.TryAcquire(1) {
-		s.Refuse(c, problem.Full())
-		return
-	}
-	defer s.feeds.Release(1)
-	feed, err := s.inbox.Store.Follow(c.Request.Context(), request.Caller(c.Request.Context()).Tenant, after)
+	filter, err := readFilter(c)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
+	}
+	if r.finder.Closed.Err() != nil {
+		return streams.ErrDrain
+	}
+	if !r.feeds.TryAcquire(1) {
+		return problem.Full()
+	}
+	defer r.feeds.Release(1)
+	feed, err := r.inbox.Store.Follow(c.Request.Context(), request.Caller(c.Request.Context()).Tenant, after)
+	if err != nil {
+		return err
 	}
 	defer feed.Close()
-	to, err := sse.NewWriter(c.Writer)
+	w, err := sse.NewWriter(c.Writer)
 	if err != nil {
-		return // the client is gone
+		return nil //nolint:nilerr // the client is gone
 	}
-	s.pumpFeed(c.Request.Context(), feed, &q, to)
+	r.sendFeed(c.Request.Context(), feed, &filter, w)
+	return nil
 }
 
 // feedCursor reads the cursor of a request, from Last-Event-ID or else the parameter after; nil =
 // none.
-func (s *Routes) feedCursor(c *gin.Context) (*inbox.Cursor, error) {
+func (r *Routes) feedCursor(c *gin.Context) (*inbox.Cursor, error) {
 	text := c.GetHeader("Last-Event-ID")
 	if text == "" {
 		text = c.Query("after")
@@ -218,28 +214,28 @@ func (s *Routes) feedCursor(c *gin.Context) (*inbox.Cursor, error) {
 	if text == "" {
 		return nil, nil
 	}
-	cursor, err := s.inbox.Store.ParseCursor(text)
+	cursor, err := r.inbox.Store.ParseCursor(text)
 	return &cursor, err
 }
 
-// pumpFeed sends the events that the filter picks until the client is gone, the node drains, or the
+// sendFeed sends the events that the filter picks until the client is gone, the node drains, or the
 // feed breaks. It counts the stream in the metrics, with the reason of its end.
-func (s *Routes) pumpFeed(ctx context.Context, feed *inbox.Feed, q *inbox.Filter, to *sse.Writer) {
+func (r *Routes) sendFeed(ctx context.Context, feed *inbox.Feed, filter *inbox.Filter, w *sse.Writer) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(s.find.Closed, func() { cancel(streams.ErrDrain) })()
-	defer to.KeepAlive(s.streams.Heartbeat, cancel)()
+	defer context.AfterFunc(r.finder.Closed, func() { cancel(streams.ErrDrain) })()
+	defer w.KeepAlive(r.streams.Heartbeat, cancel)()
 	end := telemetry.Viewer(ctx)
 	var err error
 	for err == nil {
 		var m *inbox.Message
-		m, err = feed.Next(ctx, feedWait)
+		m, err = feed.Next(ctx, feedTimeout)
 		switch {
-		// nil: no event within feedWait
+		// nil: no event within feedTimeout
 		case err != nil, m == nil:
-		case q.Matches(&m.Event):
-			if err = to.Event(m.Cursor.String(), m.JSON); err == nil {
-				err = to.Flush()
+		case filter.Matches(&m.Event):
+			if err = w.Event(m.Cursor.String(), m.JSON); err == nil {
+				err = w.Flush()
 			}
 		}
 	}
@@ -247,5 +243,5 @@ func (s *Routes) pumpFeed(ctx context.Context, feed *inbox.Feed, q *inbox.Filter
 	if errors.Is(err, inbox.ErrBroken) {
 		err = errors.Join(err, stream.ErrInterrupted) // no defect: the client reconnects
 	}
-	end(s.streams.Ending(ctx, err))
+	end(r.streams.EndReason(ctx, err))
 }

@@ -25,12 +25,12 @@ import (
 // links by themselves; POST decides. The path is a secret, so it is neither traced nor logged.
 const LinkPath = "/v1/links/"
 
-// linkLife is how long a link is valid by default. minLinkLife and maxLinkLife bound what a caller
+// linkTTL is how long a link is valid by default. minLinkTTL and maxLinkTTL bound what a caller
 // may choose.
 const (
-	linkLife    = 24 * time.Hour
-	minLinkLife = time.Minute
-	maxLinkLife = 7 * 24 * time.Hour
+	linkTTL    = 24 * time.Hour
+	minLinkTTL = time.Minute
+	maxLinkTTL = 7 * 24 * time.Hour
 )
 
 // roleLinks is the role of programs that send links to other people. With it, or as an
@@ -38,7 +38,7 @@ const (
 const roleLinks = "links"
 
 // linkRequest is the body of makeLink. Decision is approve or reject. ExpiresIn is a duration such
-// as 24h; "" = linkLife.
+// as 24h; "" = linkTTL.
 type linkRequest struct {
 	Decision string `json:"decision"`
 	// Subject and Roles are those of the person who decides by the link; empty = the caller's.
@@ -54,66 +54,66 @@ type linkRequest struct {
 //
 // makeLink does not check whether the person may decide; using the link does. Errors: 403
 // not_yours, 404 unknown_approval, 409 decided, 410 expired, 422.
-func (s *Routes) makeLink(c *gin.Context) {
+func (r *Routes) makeLink(c *gin.Context) error {
+	ctx := c.Request.Context()
 	thread, err := request.ThreadOf(c)
-	var in linkRequest
-	if err == nil {
-		err = s.ReadJSON(c, &in)
-	}
-	var l links.Link
-	if err == nil {
-		l, err = s.linkOf(c.Request.Context(), in, time.Now())
-	}
-	var q *decisions.Interrupt
-	if err == nil {
-		l.Tenant, l.Thread, l.Approval = thread.Tenant, thread.ID, request.Segment(c, "approval")
-		q, err = s.decisions.Find(c.Request.Context(), thread, l.Approval)
-	}
-	if err == nil {
-		err = s.decisions.CheckOpen(c.Request.Context(), thread, q)
-	}
-	if err == nil && decisions.IsQuestion(&q.Interrupt) {
-		err = decisions.InvalidAnswer("/decision", "must be on a tool call: a question needs an answer")
-	}
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	l.Args = q.ArgsDigest() // readLink compares it
-	token, err := s.inbox.Links.Token(l)
+	var body linkRequest
+	if err := r.ReadJSON(c, &body); err != nil {
+		return err
+	}
+	link, err := r.linkOf(ctx, body, time.Now())
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
+	}
+	link.Tenant, link.Thread, link.Approval = thread.Tenant, thread.ID, request.Segment(c, "approval")
+	interrupt, err := r.decisions.Find(ctx, thread, link.Approval)
+	if err != nil {
+		return err
+	}
+	if err := r.decisions.CheckOpen(ctx, thread, interrupt); err != nil {
+		return err
+	}
+	if decisions.IsQuestion(&interrupt.Interrupt) {
+		return decisions.InvalidAnswer("/decision", "must be on a tool call: a question needs an answer")
+	}
+	link.Args = interrupt.ArgsDigest() // readLink compares it
+	token, err := r.inbox.Links.Token(link)
+	if err != nil {
+		return err
 	}
 	c.Header("Cache-Control", "no-store")
-	c.JSON(http.StatusCreated, gin.H{"url": s.publicURL(c.Request) + LinkPath + token, "expiresAt": l.Expires.UTC().Truncate(time.Second)})
+	c.JSON(http.StatusCreated, gin.H{"url": r.publicURL(c.Request) + LinkPath + token, "expiresAt": link.Expires.UTC().Truncate(time.Second)})
+	return nil
 }
 
 // linkOf validates a request for a link, and returns the link without its interrupt. A caller
 // without roleLinks or the administrators' role gets links for itself only; other subjects or roles
 // are a 403 not_yours.
-func (s *Routes) linkOf(ctx context.Context, in linkRequest, now time.Time) (links.Link, error) {
-	l := links.Link{Decision: in.Decision, Subject: in.Subject, Roles: in.Roles, Expires: now.Add(linkLife)}
-	if in.Decision != string(runs.DecisionApprove) && in.Decision != string(runs.DecisionReject) {
+func (r *Routes) linkOf(ctx context.Context, body linkRequest, now time.Time) (links.Link, error) {
+	l := links.Link{Decision: body.Decision, Subject: body.Subject, Roles: body.Roles, Expires: now.Add(linkTTL)}
+	if body.Decision != string(runs.DecisionApprove) && body.Decision != string(runs.DecisionReject) {
 		return l, decisions.InvalidAnswer("/decision", `must be "approve" or "reject"`)
 	}
-	if in.ExpiresIn != "" {
-		life, err := time.ParseDuration(in.ExpiresIn)
-		if err != nil || life < minLinkLife || life > maxLinkLife {
-			return l, problem.BadRequest("invalid_input", "/expiresIn", fmt.Sprintf("must be a duration from %s to %s, such as 24h", minLinkLife, maxLinkLife))
+	if body.ExpiresIn != "" {
+		life, err := time.ParseDuration(body.ExpiresIn)
+		if err != nil || life < minLinkTTL || life > maxLinkTTL {
+			return l, problem.BadRequest("invalid_input", "/expiresIn", fmt.Sprintf("must be a duration from %s to %s, such as 24h", minLinkTTL, maxLinkTTL))
 		}
 		l.Expires = now.Add(life)
 	}
-	if in.Subject != "" {
-		if err := request.CheckID("/subject", in.Subject); err != nil {
+	if body.Subject != "" {
+		if err := request.CheckID("/subject", body.Subject); err != nil {
 			return l, err
 		}
 	}
-	p, known := auth.From(ctx)
+	p, ok := auth.From(ctx)
 	switch {
-	case in.Subject == "" && len(in.Roles) == 0, known && in.Subject == p.Subject && len(in.Roles) == 0:
+	case body.Subject == "" && len(body.Roles) == 0, ok && body.Subject == p.Subject && len(body.Roles) == 0:
 		l.Subject, l.Roles = p.Subject, p.Roles
-	case known && !p.Has(roleLinks) && !p.Has(s.adminRole):
+	case ok && !p.Has(roleLinks) && !p.Has(r.adminRole):
 		return l, problem.New(http.StatusForbidden, "not_yours", `a link for another person needs the role "links"`)
 	}
 	return l, nil
@@ -121,12 +121,12 @@ func (s *Routes) linkOf(ctx context.Context, in linkRequest, now time.Time) (lin
 
 // publicURL returns the address of the API for clients, without a slash at its end: PublicURL, or
 // else that of the request.
-func (s *Routes) publicURL(r *http.Request) string {
-	if s.inbox.PublicURL != "" {
-		return s.inbox.PublicURL
+func (r *Routes) publicURL(req *http.Request) string {
+	if r.inbox.PublicURL != "" {
+		return r.inbox.PublicURL
 	}
-	u := url.URL{Scheme: "http", Host: r.Host}
-	if r.TLS != nil {
+	u := url.URL{Scheme: "http", Host: req.Host}
+	if req.TLS != nil {
 		u.Scheme = "https"
 	}
 	return u.String()
@@ -135,20 +135,20 @@ func (s *Routes) publicURL(r *http.Request) string {
 // showLink serves GET and HEAD /v1/links/{token}: a page that shows what the link decides, with a
 // button that sends the POST. It changes nothing. A link that cannot decide gets a page with the
 // reason, and the status of the problem.
-func (s *Routes) showLink(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
+func (r *Routes) showLink(c *gin.Context) {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	l, q, err := s.readLink(ctx, request.Segment(c, "token"))
+	link, interrupt, err := r.readLink(ctx, request.Segment(c, "token"))
 	if err == nil {
-		err = s.decisions.CheckOpen(ctx, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, q)
+		err = r.decisions.CheckOpen(ctx, stream.Thread{Tenant: link.Tenant, ID: link.Thread}, interrupt)
 	}
 	if err != nil {
-		s.showRefusal(c, err)
+		r.showRefusal(c, err)
 		return
 	}
-	page, err := linkPageOf(l, q)
+	page, err := linkPageOf(link, interrupt)
 	if err != nil {
-		s.showRefusal(c, err)
+		r.showRefusal(c, err)
 		return
 	}
 	showLinkPage(c, http.StatusOK, page)
@@ -158,71 +158,71 @@ func (s *Routes) showLink(c *gin.Context) {
 // 410 link_expired or link_used, and 404 unknown_approval if the interrupt is unknown or has other
 // arguments than the link. A resolved interrupt is no error here: showLink checks it, and a
 // decision by useLink may be a repetition.
-func (s *Routes) readLink(ctx context.Context, token string) (links.Link, *decisions.Interrupt, error) {
-	l, err := s.inbox.Links.Read(token)
+func (r *Routes) readLink(ctx context.Context, token string) (links.Link, *decisions.Interrupt, error) {
+	link, err := r.inbox.Links.Read(token)
 	if errors.Is(err, links.ErrExpired) {
-		return l, nil, problem.New(http.StatusGone, "link_expired", "This link has expired.")
+		return link, nil, problem.New(http.StatusGone, "link_expired", "This link has expired.")
 	}
 	if err != nil {
-		return l, nil, problem.New(http.StatusNotFound, "unknown_link", "This link is not valid.")
+		return link, nil, problem.New(http.StatusNotFound, "unknown_link", "This link is not valid.")
 	}
-	used, err := s.inbox.Links.Used(ctx, l)
+	isUsed, err := r.inbox.Links.Used(ctx, link)
 	if err != nil {
-		return l, nil, err
+		return link, nil, err
 	}
-	if used {
+	if isUsed {
 		p := problem.New(http.StatusGone, "link_used", "This link has been used.")
-		p.Recorded = &decisions.Decided{ID: l.Approval, Decision: l.Decision}
-		return l, nil, p
+		p.Recorded = &decisions.DecisionReceipt{ID: link.Approval, Decision: link.Decision}
+		return link, nil, p
 	}
-	q, err := s.decisions.Find(ctx, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval)
+	interrupt, err := r.decisions.Find(ctx, stream.Thread{Tenant: link.Tenant, ID: link.Thread}, link.Approval)
 	// The person has not seen these arguments.
-	if err == nil && q.Open && q.ArgsDigest() != l.Args {
-		err = decisions.UnknownApproval(l.Approval)
+	if err == nil && interrupt.Open && interrupt.ArgsDigest() != link.Args {
+		err = decisions.UnknownApproval(link.Approval)
 	}
-	return l, q, err
+	return link, interrupt, err
 }
 
 // useLink serves POST /v1/links/{token}: it makes the decision of the link, as the link's subject
 // and with its roles, like any other decision. It answers with a page that tells the outcome.
-func (s *Routes) useLink(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
+func (r *Routes) useLink(c *gin.Context) {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	l, _, err := s.readLink(ctx, request.Segment(c, "token"))
-	var answer decisions.Decided
+	link, _, err := r.readLink(ctx, request.Segment(c, "token"))
+	var receipt decisions.DecisionReceipt
 	if err == nil {
-		ctx = request.WithRun(ctx, stream.Run{Thread: stream.Thread{Tenant: l.Tenant, ID: l.Thread}}, "")
+		ctx = request.WithRun(ctx, stream.Run{Thread: stream.Thread{Tenant: link.Tenant, ID: link.Thread}}, "")
 		c.Request = c.Request.WithContext(ctx)
-		// The decision is made as the person of the link. Only the tenant, the subject and the
+		// The decision is made linkCtx the person of the link. Only the tenant, the subject and the
 		// roles in the signed token count.
-		as := request.WithChannel(auth.With(ctx, auth.Principal{Tenant: l.Tenant, Subject: l.Subject, Roles: l.Roles}), request.ChannelLink)
-		answer, err = s.decisions.Decide(as, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval, decisions.Request{Decision: l.Decision})
+		linkCtx := request.WithChannel(auth.With(ctx, auth.Principal{Tenant: link.Tenant, Subject: link.Subject, Roles: link.Roles}), request.ChannelLink)
+		receipt, err = r.decisions.Decide(linkCtx, stream.Thread{Tenant: link.Tenant, ID: link.Thread}, link.Approval, decisions.Request{Decision: link.Decision})
 	}
 	if err != nil {
-		s.showRefusal(c, err)
+		r.showRefusal(c, err)
 		return
 	}
 	// The decision comes before the note that the link was used: a crash in between must not lose
 	// the decision. Without the note the link stays valid, but can only repeat its decision.
-	if err := s.inbox.Links.Use(ctx, l); err != nil {
-		s.find.Logger.WarnContext(ctx, "the use of a link was not recorded", "error", err)
+	if err := r.inbox.Links.Use(ctx, link); err != nil {
+		r.finder.Logger.WarnContext(ctx, "the use of a link was not recorded", "error", err)
 	}
-	showLinkPage(c, http.StatusOK, linkPage{Decision: l.Decision, Done: true, Missing: answer.Missing, Before: answer.Recorded != nil && answer.Recorded.By != l.Subject})
+	showLinkPage(c, http.StatusOK, linkPage{Decision: link.Decision, Done: true, Missing: receipt.Missing, Before: receipt.Recorded != nil && receipt.Recorded.By != link.Subject})
 }
 
 // showRefusal answers with a page that tells why a link does not decide. People see it, so it is
 // not a problem in JSON. It logs the cause of a 5xx.
-func (s *Routes) showRefusal(c *gin.Context, err error) {
+func (r *Routes) showRefusal(c *gin.Context, err error) {
 	p := problem.Of(err)
 	if p.Status >= http.StatusInternalServerError {
-		s.find.Logger.ErrorContext(c.Request.Context(), "a link failed", "error", err)
+		r.finder.Logger.ErrorContext(c.Request.Context(), "a link failed", "error", err)
 	}
 	if p.RetryAfter > 0 {
 		c.Header("Retry-After", strconv.Itoa(p.RetryAfter))
 	}
 	page := linkPage{Problem: p.Detail, Unknown: p.Status >= http.StatusInternalServerError}
-	if stands, ok := p.Recorded.(*decisions.Decided); ok {
-		page.Decision = stands.Decision
+	if recorded, ok := p.Recorded.(*decisions.DecisionReceipt); ok {
+		page.Decision = recorded.Decision
 	}
 	showLinkPage(c, p.Status, page)
 }

@@ -84,13 +84,13 @@ func showLinkPage(c *gin.Context, status int, page linkPage) {
 	c.Data(status, "text/html; charset=utf-8", b.Bytes())
 }
 
-// maxShown bounds the arguments on the page, in bytes.
-const maxShown = 16 << 10
+// maxShownBytes bounds the arguments on the page, in bytes.
+const maxShownBytes = 16 << 10
 
-// shownText returns arguments as indented JSON, or as they are if they are not JSON. Arguments that
-// are too long are not shown at all: a person must not decide by a part of them.
-func shownText(arguments string) string {
-	if len(arguments) > maxShown {
+// argumentsText returns arguments as indented JSON, or as they are if they are not JSON. Arguments
+// that are too long are not shown at all: a person must not decide by a part of them.
+func argumentsText(arguments string) string {
+	if len(arguments) > maxShownBytes {
 		return "The arguments are too long to show here."
 	}
 	var b bytes.Buffer
@@ -101,9 +101,9 @@ func shownText(arguments string) string {
 }
 
 // linkPageOf returns the page that shows the decision of a link, with its form.
-func linkPageOf(l links.Link, q *decisions.Interrupt) (linkPage, error) {
-	page := linkPage{Decision: l.Decision, Subject: l.Subject, Message: q.Message, Thread: l.Thread, Agent: q.Thread.Agent(), Tool: q.Call.Name, Args: shownText(q.Call.Arguments)}
-	source, err := stream.ApprovalSourceOf(q.Interrupt)
+func linkPageOf(link links.Link, interrupt *decisions.Interrupt) (linkPage, error) {
+	page := linkPage{Decision: link.Decision, Subject: link.Subject, Message: interrupt.Message, Thread: link.Thread, Agent: interrupt.Thread.Agent(), Tool: interrupt.Call.Name, Args: argumentsText(interrupt.Call.Arguments)}
+	source, err := stream.ApprovalSourceOf(interrupt.Interrupt)
 	if err != nil {
 		return page, err
 	}
@@ -113,7 +113,7 @@ func linkPageOf(l links.Link, q *decisions.Interrupt) (linkPage, error) {
 			page.Step = source.Step
 		}
 	}
-	if q.Call.Name == pipeline.ApproveTool {
+	if interrupt.Call.Name == pipeline.ApproveTool {
 		page.Tool = ""
 		if page.Args == "{}" {
 			page.Args = ""

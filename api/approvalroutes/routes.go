@@ -29,7 +29,7 @@ type Routes struct {
 	problem.Writer
 	request.Reader
 
-	find      *lookup.Finder
+	finder    *lookup.Finder
 	decisions *decisions.Service
 	streams   *streams.Streams
 	inbox     *Inbox // nil = there is no inbox
@@ -41,7 +41,7 @@ type Routes struct {
 type Config struct {
 	Problems  problem.Writer
 	Bodies    request.Reader
-	Find      *lookup.Finder
+	Finder    *lookup.Finder
 	Decisions *decisions.Service
 	Streams   *streams.Streams
 	// Inbox has the open interrupts of all threads. nil = the routes of the inbox and of links are
@@ -54,32 +54,32 @@ type Config struct {
 // New returns routes without a follower of the inbox.
 func New(cfg Config) *Routes {
 	return &Routes{
-		Writer: cfg.Problems, Reader: cfg.Bodies, find: cfg.Find, decisions: cfg.Decisions, streams: cfg.Streams, inbox: cfg.Inbox,
-		adminRole: cfg.AdminRole, feeds: semaphore.NewWeighted(feeds),
+		Writer: cfg.Problems, Reader: cfg.Bodies, finder: cfg.Finder, decisions: cfg.Decisions, streams: cfg.Streams, inbox: cfg.Inbox,
+		adminRole: cfg.AdminRole, feeds: semaphore.NewWeighted(maxFeeds),
 	}
 }
 
 // Register adds the routes that need authentication to the group /v1.
-func (s *Routes) Register(v1 *gin.RouterGroup) {
-	v1.POST("/threads/:thread/approvals/:approval", s.decideApproval)
-	v1.POST("/threads/:thread/tool-results", s.postToolResult)
-	v1.GET("/threads/:thread/approvals", s.showAudit)
-	if s.inbox == nil {
+func (r *Routes) Register(v1 *gin.RouterGroup) {
+	v1.POST("/threads/:thread/approvals/:approval", r.Handle(r.decideApproval))
+	v1.POST("/threads/:thread/tool-results", r.Handle(r.postToolResult))
+	v1.GET("/threads/:thread/approvals", r.Handle(r.showAudit))
+	if r.inbox == nil {
 		return
 	}
-	v1.GET("/approvals", s.listApprovals)
-	v1.GET("/approvals/events", s.approvalEvents)
-	v1.POST("/approvals/batch", s.decideBatch)
-	v1.POST("/threads/:thread/approvals/:approval/links", s.makeLink)
+	v1.GET("/approvals", r.Handle(r.listApprovals))
+	v1.GET("/approvals/events", r.Handle(r.approvalEvents))
+	v1.POST("/approvals/batch", r.Handle(r.decideBatch))
+	v1.POST("/threads/:thread/approvals/:approval/links", r.Handle(r.makeLink))
 }
 
 // RegisterLinks adds the routes of links. They need no credentials, because the token in the path
 // is one. Register them before authentication and CORS.
-func (s *Routes) RegisterLinks(r gin.IRoutes) {
-	if s.inbox == nil {
+func (r *Routes) RegisterLinks(routes gin.IRoutes) {
+	if r.inbox == nil {
 		return
 	}
-	r.GET(LinkPath+":token", s.showLink)
-	r.HEAD(LinkPath+":token", s.showLink) // programs that check the links of a mail send HEAD
-	r.POST(LinkPath+":token", s.useLink)
+	routes.GET(LinkPath+":token", r.showLink)
+	routes.HEAD(LinkPath+":token", r.showLink) // programs that check the links of a mail send HEAD
+	routes.POST(LinkPath+":token", r.useLink)
 }

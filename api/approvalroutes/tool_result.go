@@ -11,27 +11,26 @@ import (
 )
 
 // postToolResult serves POST /v1/threads/{thread}/tool-results: it takes the result of a client
-// tool call. It answers 200 with a decisions.AcceptedResult when the thread has durably accepted
+// tool call. It answers 200 with a decisions.ResultReceipt when the thread has durably accepted
 // the result. The same result again is a repetition.
 //
 // Errors: 404 unknown_tool_call, 409 answered with the result that stands, 410 abandoned, 422
 // invalid_tool_result, 503 if the outcome is unknown.
-func (s *Routes) postToolResult(c *gin.Context) {
+func (r *Routes) postToolResult(c *gin.Context) error {
 	thread, err := request.ThreadOf(c)
-	var r decisions.ToolResult
-	if err == nil {
-		err = s.ReadJSON(c, &r)
-	}
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
+	var result decisions.ToolResult
+	if err := r.ReadJSON(c, &result); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	answer, err := s.decisions.TakeResult(ctx, thread, r, request.ChannelHTTP)
+	receipt, err := r.decisions.SubmitResult(ctx, thread, result, request.ChannelHTTP)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	c.JSON(http.StatusOK, answer)
+	c.JSON(http.StatusOK, receipt)
+	return nil
 }

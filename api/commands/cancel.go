@@ -25,11 +25,11 @@ func CheckReason(reason string) error {
 // Cancel requests to cancel the last segment of a run, in the name of the caller. It returns when
 // the request is durable and the workflow has been signaled; it does not wait for the end of the
 // run. A run that has ended is left unchanged. An unknown run is a 404. It takes at most
-// request.Patience.
+// request.ResponseTimeout.
 func (s *Sender) Cancel(ctx context.Context, run stream.Run, reason string) error {
-	ctx, end := context.WithTimeout(ctx, request.Patience)
-	defer end()
-	run, err := s.Find.LastSegment(ctx, run)
+	ctx, cancel := context.WithTimeout(ctx, request.ResponseTimeout)
+	defer cancel()
+	run, err := s.Finder.LastSegment(ctx, run)
 	if err == nil {
 		err = s.Dispatch.Cancel(ctx, run, stream.Cancel{Reason: reason, By: request.Requester(ctx)})
 	}

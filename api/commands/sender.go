@@ -22,7 +22,7 @@ import (
 // Sender sends commands to the workflows of threads. It has no state. It is safe for concurrent
 // use.
 type Sender struct {
-	Find     *lookup.Finder
+	Finder   *lookup.Finder
 	Dispatch *dispatch.Dispatcher
 }
 
@@ -33,14 +33,14 @@ type Sender struct {
 // this project may be sent again.
 func (s *Sender) Update(ctx context.Context, thread stream.Thread, name string, arg, answer any) error {
 	err := s.Dispatch.Update(ctx, thread, "", name, arg, answer)
-	var app *temporal.ApplicationError
-	var gone *serviceerror.NotFound
+	var refusal *temporal.ApplicationError
+	var notFound *serviceerror.NotFound
 	switch {
-	case errors.As(err, &app) && app.Type() == runs.ErrorTooMuchSteering:
+	case errors.As(err, &refusal) && refusal.Type() == runs.ErrorTooMuchSteering:
 		return problem.New(http.StatusTooManyRequests, "too_much_steering", "the run has reached its limit of steering messages")
 	// A workflow that is about to close refuses updates too: to the client its run has ended.
-	case errors.As(err, &gone), errors.As(err, &app):
-		return notActive(thread)
+	case errors.As(err, &notFound), errors.As(err, &refusal):
+		return errNotActive(thread)
 	case err != nil:
 		return fmt.Errorf("api: %s: %w", name, err)
 	}
@@ -51,7 +51,7 @@ func (s *Sender) Update(ctx context.Context, thread stream.Thread, name string, 
 // handle a run that ends concurrently.
 const CodeNotActive = "not_active"
 
-// notActive returns that problem, a 409.
-func notActive(t stream.Thread) *problem.Problem {
+// errNotActive returns that problem, a 409.
+func errNotActive(t stream.Thread) *problem.Problem {
 	return problem.New(http.StatusConflict, CodeNotActive, fmt.Sprintf("no run of the thread %.200q is active", t.ID))
 }

@@ -31,18 +31,18 @@ type Steered struct {
 
 // Steer sends a user message to the active run of a thread, raw being the AG-UI message in JSON. It
 // first proposes the message to the log, and returns when the workflow has accepted the proposal.
-// The same message again has no effect. It takes at most request.Patience.
+// The same message again has no effect. It takes at most request.ResponseTimeout.
 //
 // Errors: 400 for an invalid message or an ID that another message has, 409 not_active, 429
 // too_much_steering.
 func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMessage) (Steered, error) {
-	message, err := decodeSteer(raw)
+	message, err := decodeSteering(raw)
 	if err != nil {
 		return Steered{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, request.Patience)
+	ctx, cancel := context.WithTimeout(ctx, request.ResponseTimeout)
 	defer cancel()
-	snap, err := s.Find.Snapshots.Latest(ctx, thread, 0)
+	snap, err := s.Finder.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
 		return Steered{}, err
 	}
@@ -55,16 +55,16 @@ func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 		return Steered{}, problem.BadRequest("invalid_input", "/message/id", "is already the ID of another message of the thread")
 	}
 	// The digest is over the message, so the same message to the same run is the same proposal.
-	p, err := s.Find.Log.ProposeInput(ctx, run, message.Digest(), &stream.Input{Accepted: accepted, Requester: request.Requester(ctx)})
+	proposal, err := s.Finder.Log.ProposeInput(ctx, run, message.Digest(), &stream.Input{Accepted: accepted, Requester: request.Requester(ctx)})
 	if err != nil {
 		return Steered{}, err
 	}
-	return s.Tell(ctx, run, p)
+	return s.SendSteering(ctx, run, proposal)
 }
 
 // activeRun returns the active run of a thread, by the log or by the workflow. A run that Temporal
 // has started may not be in the log yet: then the workflow names it, by refusing an offer without a
-// run. Without an active run the error is notActive.
+// run. Without an active run the error is errNotActive.
 func (s *Sender) activeRun(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot) (stream.Run, error) {
 	if snap.RunID != "" && !snap.Sealed {
 		return stream.Run{Thread: thread, ID: snap.RunID}, nil
@@ -73,33 +73,33 @@ func (s *Sender) activeRun(ctx context.Context, thread stream.Thread, snap *snap
 	if active, busy := dispatch.BusyWith(err); busy {
 		return stream.Run{Thread: thread, ID: active}, nil
 	}
-	var gone *serviceerror.NotFound
-	var waits *temporal.ApplicationError // the thread waits for decisions, without an active run
-	if err == nil || errors.As(err, &gone) || errors.As(err, &waits) {
-		return stream.Run{}, notActive(thread)
+	var notFound *serviceerror.NotFound
+	var refusal *temporal.ApplicationError // the thread refusal for decisions, without an active run
+	if err == nil || errors.As(err, &notFound) || errors.As(err, &refusal) {
+		return stream.Run{}, errNotActive(thread)
 	}
 	return stream.Run{}, fmt.Errorf("api: find the active run: %w", err)
 }
 
-// Tell has the run's workflow accept a proposed input as steering. The error is that of Update; the
-// result is valid only without one.
-func (s *Sender) Tell(ctx context.Context, run stream.Run, p stream.Proposal) (Steered, error) {
-	var taken runs.SteerResult
-	err := s.Update(ctx, run.Thread, runs.UpdateSteer, runs.SteerRequest{RunID: run.ID, Input: p.Seq}, &taken)
-	cursor := s.Find.Log.CursorAt(p.Seq)
-	return Steered{Cursor: cursor.String(), RunID: run.Shown(), Repeated: taken.Repeated}, err
+// SendSteering has the run's workflow accept a proposed input as steering. The error is that of
+// Update; the result is valid only without one.
+func (s *Sender) SendSteering(ctx context.Context, run stream.Run, proposal stream.Proposal) (Steered, error) {
+	var result runs.SteerResult
+	err := s.Update(ctx, run.Thread, runs.UpdateSteer, runs.SteerRequest{RunID: run.ID, Input: proposal.Seq}, &result)
+	cursor := s.Finder.Log.CursorAt(proposal.Seq)
+	return Steered{Cursor: cursor.String(), RunID: run.Shown(), Repeated: result.Repeated}, err
 }
 
-// decodeSteer decodes and validates a message like one of an input, and requires the role user. It
-// wraps the message into an input to reuse the decoder, and corrects the pointers of its errors.
-func decodeSteer(raw json.RawMessage) (*agui.Message, error) {
+// decodeSteering decodes and validates a message like one of an input, and requires the role user.
+// It wraps the message into an input to reuse the decoder, and corrects the pointers of its errors.
+func decodeSteering(raw json.RawMessage) (*agui.Message, error) {
 	if len(raw) == 0 {
 		return nil, problem.BadRequest("invalid_input", "/message", "is missing")
 	}
 	in, err := agui.DecodeInput([]byte(`{"threadId":"-","runId":"-","messages":[` + string(raw) + `]}`))
-	var wrong *agui.DecodeError
-	if errors.As(err, &wrong) {
-		return nil, problem.BadRequest("invalid_input", strings.Replace(wrong.Pointer, "/messages/0", "/message", 1), wrong.Detail)
+	var decodeErr *agui.DecodeError
+	if errors.As(err, &decodeErr) {
+		return nil, problem.BadRequest("invalid_input", strings.Replace(decodeErr.Pointer, "/messages/0", "/message", 1), decodeErr.Detail)
 	}
 	if err != nil {
 		return nil, err

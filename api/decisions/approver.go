@@ -24,10 +24,10 @@ import (
 // roles, and counts the votes that the API accepts. The rule comes from the agent's revision that
 // raised the interrupt, so a newer revision does not change who may decide.
 
-// voter returns a short digest of a principal, by which the workflow counts each approver of a
+// voterID returns a short digest of a principal, by which the workflow counts each approver of a
 // quorum once. All anonymous callers are one voter, "": otherwise one person could complete a
 // quorum.
-func voter(p auth.Principal) string {
+func voterID(p auth.Principal) string {
 	if p.Subject == "" {
 		return ""
 	}
@@ -44,147 +44,147 @@ type interruptRule struct {
 
 // ruleOf returns the rule that raised an interrupt; nil = a tool's question, which no rule raises.
 // It may read the revision, and the step tree of a program, from the store and the log.
-func (s *Service) ruleOf(ctx context.Context, t stream.Thread, interrupt *agui.Interrupt) (*interruptRule, error) {
+func (s *Service) ruleOf(ctx context.Context, thread stream.Thread, interrupt *agui.Interrupt) (*interruptRule, error) {
 	source, err := stream.ApprovalSourceOf(*interrupt)
 	if source == nil || err != nil {
 		return nil, err
 	}
-	d, err := s.catalog.Revision(ctx, source.Agent, source.Revision)
+	definition, err := s.catalog.Revision(ctx, source.Agent, source.Revision)
 	if err == nil && source.Step != "" {
-		d, err = s.stepRules(ctx, t, d, source)
+		definition, err = s.stepRules(ctx, thread, definition, source)
 	}
 	if err != nil {
 		return nil, err
 	}
 	// A defect: the revision cannot change after the interrupt was raised.
-	if source.Rule < 0 || source.Rule >= len(d.Approvals) {
+	if source.Rule < 0 || source.Rule >= len(definition.Approvals) {
 		return nil, fmt.Errorf("api: question %s: agent %s has no rule %d", interrupt.ID, source.Agent, source.Rule)
 	}
-	return &interruptRule{source, d, d.Approvals[source.Rule]}, nil
+	return &interruptRule{source, definition, definition.Approvals[source.Rule]}, nil
 }
 
 // stepRules returns the definition with the approval rules of a step in place of the agent's. The
-// steps of a pipeline are in the definition; those of a program are in the log, at asked.Tree.
-func (s *Service) stepRules(ctx context.Context, t stream.Thread, d *agents.Definition, source *stream.ApprovalSource) (*agents.Definition, error) {
+// steps of a pipeline are in the definition; those of a program are in the log, at source.Tree.
+func (s *Service) stepRules(ctx context.Context, thread stream.Thread, d *agents.Definition, source *stream.ApprovalSource) (*agents.Definition, error) {
 	if source.Tree == 0 {
 		return pipeline.Rules(d, source.Step)
 	}
-	var kept struct {
+	var stored struct {
 		Tree json.RawMessage `json:"tree"`
 	}
-	if err := s.find.Log.Kept(ctx, t, source.Tree, &kept); err != nil {
+	if err := s.finder.Log.Kept(ctx, thread, source.Tree, &stored); err != nil {
 		return nil, err
 	}
-	d, err := pipeline.WithTree(d, kept.Tree)
+	d, err := pipeline.WithTree(d, stored.Tree)
 	if err != nil {
 		return nil, err
 	}
 	return pipeline.Rules(d, source.Step)
 }
 
-// mayDecide checks a decision before it is proposed. It refuses, with 422, a decision that does not
-// fit the interrupt, and edited arguments that are invalid or that another rule covers; with 403, a
-// caller who is not an approver at this time, or who requested the run where the rule forbids that.
-// at is the JSON pointer to the decision in the request.
-func (s *Service) mayDecide(ctx context.Context, t stream.Thread, thread *snapshot.Snapshot, interrupt *agui.Interrupt, v Request, at string) error {
-	if err := s.checkFits(interrupt, v, at); err != nil {
+// checkDecider checks a decision before it is proposed. It refuses, with 422, a decision that does
+// not fit the interrupt, and edited arguments that are invalid or that another rule covers; with
+// 403, a caller who is not an approver at this time, or who requested the run where the rule
+// forbids that. pointer is the JSON pointer to the decision in the request.
+func (s *Service) checkDecider(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot, interrupt *agui.Interrupt, req Request, pointer string) error {
+	if err := s.checkKind(interrupt, req, pointer); err != nil {
 		return err
 	}
-	a, err := s.ruleOf(ctx, t, interrupt)
-	if a == nil || err != nil {
+	rule, err := s.ruleOf(ctx, thread, interrupt)
+	if rule == nil || err != nil {
 		return err
 	}
-	if a.Step == pipeline.LimitPath {
-		if err := v.suitsLimit(at); err != nil {
+	if rule.Step == pipeline.LimitPath {
+		if err := req.checkLimit(pointer); err != nil {
 			return err
 		}
 	}
 	// Escalation adds approvers with time, so the same caller may be refused now and accepted
 	// later.
-	who := request.Caller(ctx)
-	if !agents.MayDecide(a.rule.ApproversAfter(time.Since(a.AskedAt)), who.Subject, who.Roles) {
-		return forbidden("not_an_approver", "the caller is not an approver of this interrupt", at)
+	caller := request.Caller(ctx)
+	if !agents.MayDecide(rule.rule.ApproversAfter(time.Since(rule.AskedAt)), caller.Subject, caller.Roles) {
+		return forbidden("not_an_approver", "the caller is not an approver of this interrupt", pointer)
 	}
-	// An edit of a resolved interrupt changes nothing, so its arguments are not checked: its call
-	// may have been cut from the conversation.
-	edits := v.Decision == string(runs.DecisionEdit) && interruptByID(thread.Interrupts, interrupt.ID) != nil
-	if !a.rule.NotByRequester && !edits {
+	// An edit of rule resolved interrupt changes nothing, so its arguments are not checked: its
+	// call may have been cut from the conversation.
+	edits := req.Decision == string(runs.DecisionEdit) && interruptByID(snap.Interrupts, interrupt.ID) != nil
+	if !rule.rule.NotByRequester && !edits {
 		return nil
 	}
-	input, err := s.find.Log.Input(ctx, thread.Input)
+	input, err := s.finder.Log.Input(ctx, snap.Input)
 	if err != nil {
 		return err
 	}
-	if a.rule.NotByRequester && isRequester(input, who) {
-		return forbidden("not_by_requester", "the requester of the run must not decide about its calls", at)
+	if rule.rule.NotByRequester && isRequester(input, caller) {
+		return forbidden("not_by_requester", "the requester of the run must not decide about its calls", pointer)
 	}
 	if !edits {
 		return nil
 	}
-	tool := toolOf(thread, interrupt.ToolCallID)
+	tool := toolName(snap, interrupt.ToolCallID)
 	if tool == "" { // without the tool's name the rules for the call are unknown
 		return fmt.Errorf("api: question %s: its call is not in the conversation", interrupt.ID)
 	}
-	if err := s.checkArguments(ctx, tool, v.Args, at); err != nil {
+	if err := s.checkArguments(ctx, tool, req.Args, pointer); err != nil {
 		return err
 	}
-	return a.covers(thread, tool, input, v.Args, at)
+	return rule.checkOtherRules(snap, tool, input, req.Args, pointer)
 }
 
 // checkArguments returns a 422 for edited arguments that are invalid by the tool's schema. If no
 // worker has announced the schema, it accepts them, and the worker that makes the call validates
 // them.
-func (s *Service) checkArguments(ctx context.Context, tool string, args json.RawMessage, at string) error {
+func (s *Service) checkArguments(ctx context.Context, tool string, args json.RawMessage, pointer string) error {
 	if s.schemas == nil {
 		return nil
 	}
-	pointer, reason, err := s.schemas.Check(ctx, tool, args)
+	member, reason, err := s.schemas.Check(ctx, tool, args)
 	if err != nil || reason == "" {
 		return err
 	}
-	return InvalidAnswer(editPointer(at)+pointer, reason)
+	return InvalidAnswer(editPointer(pointer)+member, reason)
 }
 
 // isRequester reports whether a caller may be the requester of a run. Two anonymous callers of a
 // tenant may be the same person, so they count as one.
-func isRequester(input *stream.Input, who auth.Principal) bool {
+func isRequester(input *stream.Input, caller auth.Principal) bool {
 	requester := auth.Principal{Tenant: auth.TenantDefault}
 	if input.Requester != nil {
 		requester = *input.Requester
 	}
-	return requester.Tenant == who.Tenant && requester.Subject == who.Subject
+	return requester.Tenant == caller.Tenant && requester.Subject == caller.Subject
 }
 
-// covers returns a 422 other_approval for edited arguments under which another rule, with other
-// approvers or another quorum, would apply to the call. An edit may leave the rule that raised the
-// interrupt, but must not evade a stricter one.
-func (a *interruptRule) covers(thread *snapshot.Snapshot, tool string, input *stream.Input, args json.RawMessage, at string) error {
-	// The rules judge the edited call as the worker judges a call of the model: with the same
+// checkOtherRules returns a 422 other_approval for edited arguments under which another rule, with
+// other approvers or another quorum, would apply to the call. An edit may leave the rule that
+// raised the interrupt, but must not evade a stricter one.
+func (r *interruptRule) checkOtherRules(snap *snapshot.Snapshot, tool string, input *stream.Input, args json.RawMessage, pointer string) error {
+	// The rules judge the edited call as the worker judges r call of the model: with the same
 	// agent, state, input and caller.
-	said, err := json.Marshal(input.Input)
+	encodedInput, err := json.Marshal(input.Input)
 	if err != nil {
 		return fmt.Errorf("api: encode input: %w", err)
 	}
-	rule := a.definition.ApprovalRule(agents.ProposedCall{
-		Agent: a.definition.Name, Tool: tool, Args: args, State: thread.State, Input: said,
+	rule := r.definition.ApprovalRule(agents.ProposedCall{
+		Agent: r.definition.Name, Tool: tool, Args: args, State: snap.State, Input: encodedInput,
 		Caller: (*agents.Caller)(input.Requester),
 	})
-	if rule < 0 || rule == a.Rule || a.definition.Approvals[rule].SameDeciders(a.rule) {
+	if rule < 0 || rule == r.Rule || r.definition.Approvals[rule].SameDeciders(r.rule) {
 		return nil
 	}
 	p := problem.New(http.StatusUnprocessableEntity, "other_approval", "another rule with other approvers applies to the edited arguments: reject the call instead")
-	p.Pointer = editPointer(at)
+	p.Pointer = editPointer(pointer)
 	return p
 }
 
-// toolOf returns the name of the tool of a call; "" = the conversation does not have the call.
-func toolOf(thread *snapshot.Snapshot, callID string) string { return findCall(thread, callID).Name }
+// toolName returns the name of the tool of a call; "" = the conversation does not have the call.
+func toolName(snap *snapshot.Snapshot, callID string) string { return findCall(snap, callID).Name }
 
 // findCall returns a tool call of the conversation, the newest one with the ID. It returns the zero
 // ToolCall if there is none.
-func findCall(thread *snapshot.Snapshot, callID string) agui.ToolCall {
-	for i := len(thread.Entries) - 1; i >= 0; i-- {
-		for _, c := range thread.Entries[i].Message.ToolCalls {
+func findCall(snap *snapshot.Snapshot, callID string) agui.ToolCall {
+	for i := len(snap.Entries) - 1; i >= 0; i-- {
+		for _, c := range snap.Entries[i].Message.ToolCalls {
 			if c.ID == callID {
 				return c
 			}

@@ -68,7 +68,7 @@ func setup(t *testing.T, asked time.Time, rule int, rules ...agents.Approval) *f
 	if _, _, err := l.Seal(ctx, place, end); err != nil {
 		t.Fatal(err)
 	}
-	c := &fixture{Service: &Service{find: &lookup.Finder{Log: l}, catalog: kept}}
+	c := &fixture{Service: &Service{finder: &lookup.Finder{Log: l}, catalog: kept}}
 	if c.thread, err = snapshot.NewStore(l).Latest(ctx, run.Thread, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func (c *fixture) judges(t *testing.T, who *auth.Principal, v Request) string {
 
 func (c *fixture) judgesIn(ctx context.Context, t *testing.T, v Request) string {
 	t.Helper()
-	err := c.mayDecide(ctx, stream.Thread{}, c.thread, &c.thread.Interrupts[0], v, "/at")
+	err := c.checkDecider(ctx, stream.Thread{}, c.thread, &c.thread.Interrupts[0], v, "/at")
 	var p *problem.Problem
 	if err != nil && !errors.As(err, &p) {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestEditsThatDoNotFit(t *testing.T) {
 	c.schemas = small{}
 	const amount = "/resume/1/payload/editedArgs/amount"
 	for args, want := range map[string]string{`{"amount":9}`: "", `{"amount":10}`: amount, `{"amount":101}`: amount} { // whichever rule would apply
-		err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage(args)}, "/resume/1/payload")
+		err := c.checkDecider(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage(args)}, "/resume/1/payload")
 		var p *problem.Problem
 		if errors.As(err, &p) != (want != "") || p != nil && (p.Pointer != want || p.Status != http.StatusUnprocessableEntity) {
 			t.Errorf("edit %s: got %v at %+v, want %q", args, err, p, want)
@@ -220,11 +220,11 @@ func TestEditsThatComeLate(t *testing.T) {
 	question := c.thread.Interrupts[0]
 	c.thread.Answered, c.thread.Interrupts, c.thread.Entries = c.thread.Interrupts, nil, nil
 	v := Request{Decision: "edit", Args: json.RawMessage(`{"amount":101}`)}
-	if err := c.mayDecide(auth.With(t.Context(), *person("bob")), stream.Thread{}, c.thread, &question, v, ""); err != nil {
+	if err := c.checkDecider(auth.With(t.Context(), *person("bob")), stream.Thread{}, c.thread, &question, v, ""); err != nil {
 		t.Errorf("late edit: got %v", err)
 	}
 	var p *problem.Problem
-	if err := c.mayDecide(auth.With(t.Context(), *person("eve")), stream.Thread{}, c.thread, &question, v, ""); !errors.As(err, &p) || p.Code != "not_an_approver" {
+	if err := c.checkDecider(auth.With(t.Context(), *person("eve")), stream.Thread{}, c.thread, &question, v, ""); !errors.As(err, &p) || p.Code != "not_an_approver" {
 		t.Errorf("late edit of a caller that is no approver: got %v", err)
 	}
 }
@@ -235,12 +235,12 @@ func TestQuestionsWithoutARule(t *testing.T) {
 	t.Parallel()
 	c := setup(t, time.Now(), 3, agents.Approval{})
 	var p *problem.Problem
-	if err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], approves, ""); err == nil || errors.As(err, &p) && p.Status < http.StatusInternalServerError {
+	if err := c.checkDecider(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], approves, ""); err == nil || errors.As(err, &p) && p.Status < http.StatusInternalServerError {
 		t.Errorf("unknown rule: got %v", err)
 	}
 	c = setup(t, time.Now(), 0, agents.Approval{})
 	c.thread.Entries = nil
-	if err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage("{}")}, ""); err == nil {
+	if err := c.checkDecider(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage("{}")}, ""); err == nil {
 		t.Error("an edit of an unknown call is accepted")
 	}
 	c.thread.Interrupts[0].Metadata = nil
@@ -255,9 +255,11 @@ func TestDecidersAreNotRequesters(t *testing.T) {
 	t.Parallel()
 	c := setup(t, time.Now(), 0, agents.Approval{NotByRequester: true})
 	ctx := auth.With(t.Context(), *person("bob"))
-	for answers, want := range map[bool]string{true: "ann", false: "bob"} {
-		if p, err := c.Requester(ctx, c.thread, answers); err != nil || p == nil || p.Subject != want {
-			t.Errorf("answers %t: got %+v (%v), want %s", answers, p, err, want)
-		}
+	if p, err := c.LastRequester(ctx, c.thread); err != nil || p == nil || p.Subject != "ann" {
+		t.Errorf("got %+v (%v), want ann", p, err)
+	}
+	c.thread.Input = 0
+	if p, err := c.LastRequester(ctx, c.thread); err != nil || p == nil || p.Subject != "bob" {
+		t.Errorf("without a run: got %+v (%v), want the caller", p, err)
 	}
 }

@@ -30,7 +30,7 @@ type Target struct {
 // Outcome is the result of one request: the decision that was made or repeated, or in Err why it
 // was refused or failed.
 type Outcome struct {
-	Decided
+	DecisionReceipt
 	// proposal is the record of the decision; 0 = it has none of its own. continues tells that the
 	// thread continues with the decision.
 	proposal  uint64
@@ -44,149 +44,161 @@ type Outcome struct {
 // Errors: 403 not_an_approver or not_by_requester, 404 unknown_approval, 409 decided or other_edit,
 // 410 expired, 422 for a decision that does not fit. After another error the outcome is unknown,
 // and the same decision may be sent again.
-func (s *Service) Decide(ctx context.Context, thread stream.Thread, id string, v Request) (Decided, error) {
-	answer := s.DecideAll(ctx, thread, []Target{{id, v}})[0]
-	return answer.Decided, answer.Err
+func (s *Service) Decide(ctx context.Context, thread stream.Thread, id string, req Request) (DecisionReceipt, error) {
+	outcome := s.DecideAll(ctx, thread, []Target{{id, req}})[0]
+	return outcome.DecisionReceipt, outcome.Err
 }
 
 // DecideAll makes decisions about interrupts of one thread, and returns their outcomes in the same
 // order. Each is judged by itself: an invalid one does not affect the others. An update takes at
 // most runs.MaxInterrupts decisions, so a longer list needs several. Interrupts that turn out to be
 // resolved are removed from the inbox.
-func (s *Service) DecideAll(ctx context.Context, thread stream.Thread, all []Target) []Outcome {
-	answers := make([]Outcome, 0, len(all))
-	for some := range slices.Chunk(all, runs.MaxInterrupts) {
-		answers = append(answers, s.decideSome(ctx, thread, some)...)
+func (s *Service) DecideAll(ctx context.Context, thread stream.Thread, targets []Target) []Outcome {
+	outcomes := make([]Outcome, 0, len(targets))
+	for batch := range slices.Chunk(targets, runs.MaxInterrupts) {
+		outcomes = append(outcomes, s.decideBatch(ctx, thread, batch)...)
 	}
-	return answers
+	return outcomes
 }
 
-// decideSome is DecideAll for as many decisions as fit into one update.
-func (s *Service) decideSome(ctx context.Context, thread stream.Thread, all []Target) []Outcome {
-	answers := make([]Outcome, len(all))
-	snap, err := s.find.Snapshots.Latest(ctx, thread, 0)
+// decideBatch is DecideAll for as many decisions as fit into one update.
+func (s *Service) decideBatch(ctx context.Context, thread stream.Thread, targets []Target) []Outcome {
+	outcomes := make([]Outcome, len(targets))
+	snap, err := s.finder.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
-		return failAll(answers, err)
+		return failAll(outcomes, err)
 	}
 	var decisions []runs.Decision
-	var of []int // index in all of each decision
-	for i, a := range all {
-		d, err := s.proposeDecision(ctx, thread, snap, a)
+	var targetIndexes []int // the index in targets of each decision
+	for i, target := range targets {
+		d, err := s.proposeDecision(ctx, thread, snap, target)
 		if err != nil {
-			answers[i].Err = err
+			outcomes[i].Err = err
 			continue
 		}
-		decisions, of = append(decisions, d), append(of, i)
+		decisions, targetIndexes = append(decisions, d), append(targetIndexes, i)
 	}
 	if len(decisions) > 0 {
-		for n, answer := range s.sendDecisions(ctx, thread, all, of, decisions) {
-			answers[of[n]] = answer
+		for n, outcome := range s.sendDecisions(ctx, thread, targets, targetIndexes, decisions) {
+			outcomes[targetIndexes[n]] = outcome
 		}
 	}
-	for i, a := range all {
-		if answer := &answers[i]; answer.Err == nil {
-			answer.Cursor = s.find.EffectCursor(snap, answer.proposal, answer.continues)
+	for i, target := range targets {
+		if outcome := &outcomes[i]; outcome.Err == nil {
+			outcome.Cursor = s.cursorOf(snap, outcome)
 		}
-		s.removeFromInbox(ctx, thread, snap, a.ID, answers[i].Err)
+		s.removeFromInbox(ctx, thread, snap, target.ID, outcomes[i].Err)
 	}
-	return answers
+	return outcomes
+}
+
+// cursorOf returns the cursor of an outcome for waitFor. snap is the snapshot before the decision.
+func (s *Service) cursorOf(snap *snapshot.Snapshot, o *Outcome) string {
+	switch {
+	case o.proposal == 0:
+		return s.finder.LatestCursor(snap)
+	case o.continues:
+		return s.finder.EffectCursor(o.proposal)
+	}
+	return s.finder.ProposalCursor(o.proposal)
 }
 
 // failAll sets the error of all outcomes.
-func failAll(answers []Outcome, err error) []Outcome {
-	for i := range answers {
-		answers[i].Err = err
+func failAll(outcomes []Outcome, err error) []Outcome {
+	for i := range outcomes {
+		outcomes[i].Err = err
 	}
-	return answers
+	return outcomes
 }
 
 // proposeDecision checks one decision against the snapshot, and writes it to the log as a proposal.
 // Resolved interrupts are accepted here: the workflow and the log tell whether the decision repeats
 // the one that stands. An unknown interrupt is a 404.
-func (s *Service) proposeDecision(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot, a Target) (runs.Decision, error) {
-	interrupt := interruptByID(slices.Concat(snap.Interrupts, snap.Answered), a.ID)
+func (s *Service) proposeDecision(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot, target Target) (runs.Decision, error) {
+	interrupt := interruptByID(slices.Concat(snap.Interrupts, snap.Answered), target.ID)
 	if interrupt == nil {
-		return runs.Decision{}, UnknownApproval(a.ID)
+		return runs.Decision{}, UnknownApproval(target.ID)
 	}
-	v, err := a.Request.normalized(snap, interrupt, "")
-	if err == nil {
-		err = s.mayDecide(ctx, thread, snap, interrupt, v, "")
-	}
+	req, err := target.Request.normalize(snap, interrupt, "")
 	if err != nil {
 		return runs.Decision{}, err
 	}
-	return s.writeProposal(ctx, stream.Run{Thread: thread, ID: snap.RunID}, interrupt, v, request.ChannelOf(ctx))
+	if err := s.checkDecider(ctx, thread, snap, interrupt, req, ""); err != nil {
+		return runs.Decision{}, err
+	}
+	return s.writeProposal(ctx, stream.Run{Thread: thread, ID: snap.RunID}, interrupt, req, request.ChannelOf(ctx))
 }
 
-// sendDecisions sends proposed decisions to the thread's workflow, and returns their outcomes. of
-// has, for each decision, its index in all. If no workflow runs, or it does not know the call, the
-// thread has continued, and the log answers (decidedBefore). If the update fails, all outcomes are
-// that error: it is unknown which decisions were taken.
-func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, all []Target, of []int, decisions []runs.Decision) []Outcome {
-	answers := make([]Outcome, len(decisions))
-	var taken runs.DecideResult
-	err := s.commands.Update(ctx, thread, runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, &taken)
+// sendDecisions sends proposed decisions to the thread's workflow, and returns their outcomes.
+// targetIndexes has, for each decision, its index in targets. If no workflow runs, or it does not
+// know the call, the thread has continued, and the log answers (outcomeFromLog). If the update
+// fails, all outcomes are that error: it is unknown which decisions were taken.
+func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, targets []Target, targetIndexes []int, decisions []runs.Decision) []Outcome {
+	outcomes := make([]Outcome, len(decisions))
+	var decided runs.DecideResult
+	err := s.commands.Update(ctx, thread, runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, &decided)
 	var p *problem.Problem
-	gone := errors.As(err, &p) && p.Code == commands.CodeNotActive
-	if err != nil && !gone {
-		return failAll(answers, err)
+	isInactive := errors.As(err, &p) && p.Code == commands.CodeNotActive
+	if err != nil && !isInactive {
+		return failAll(outcomes, err)
 	}
-	read := map[uint64]*standing{} // several entries may be about the same decision, which may be large
+	read := map[uint64]*recordedDecision{} // several entries may be about the same decision, which may be large
 	for n, d := range decisions {
-		id := all[of[n]].ID
-		if gone || taken.Results[n].Error == runs.ErrorUnknownCall {
-			answers[n].Decided, answers[n].Err = s.decidedBefore(ctx, thread, id, d)
+		id := targets[targetIndexes[n]].ID
+		if isInactive || decided.Results[n].Error == runs.ErrorUnknownCall {
+			outcomes[n].DecisionReceipt, outcomes[n].Err = s.outcomeFromLog(ctx, thread, id, d)
 			continue
 		}
-		answers[n].Decided, answers[n].Err = s.outcome(ctx, id, d, taken.Results[n], read)
-		answers[n].proposal, answers[n].continues = d.Input, taken.Results[n].Settled
-		if stands := taken.Results[n].Recorded; stands != nil { // the audit has that one
-			answers[n].proposal = stands.Input
+		result := decided.Results[n]
+		outcomes[n].DecisionReceipt, outcomes[n].Err = s.outcome(ctx, id, d, result, read)
+		outcomes[n].proposal, outcomes[n].continues = d.Input, result.Settled
+		if result.Recorded != nil { // the audit has that one
+			outcomes[n].proposal = result.Recorded.Input
 		}
 	}
-	return answers
+	return outcomes
 }
 
 // outcome converts the workflow's result for a decision. A recorded decision with the same effect
 // makes the request a repetition; one with another effect, the problem of a conflict. read has the
 // recorded decisions that were read, by proposal.
-func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, r runs.DecisionResult, read map[uint64]*standing) (Decided, error) {
-	answer := Decided{ID: id, Decision: string(d.Kind), Missing: r.Missing, Proposals: proposals(r.Proposals)}
-	if r.Recorded == nil {
-		if r.Error != "" {
-			return Decided{}, UnknownApproval(id)
+func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, result runs.DecisionResult, read map[uint64]*recordedDecision) (DecisionReceipt, error) {
+	receipt := DecisionReceipt{ID: id, Decision: string(d.Kind), Missing: result.Missing, Proposals: proposals(result.Proposals)}
+	if result.Recorded == nil {
+		if result.Error != "" {
+			return DecisionReceipt{}, UnknownApproval(id)
 		}
-		return answer, nil
+		return receipt, nil
 	}
-	before := read[r.Recorded.Input]
-	if before == nil || before.Input == 0 {
+	recorded := read[result.Recorded.Input]
+	if recorded == nil || recorded.Input == 0 {
 		var err error
-		if before, err = s.readStanding(ctx, *r.Recorded); err != nil {
-			return Decided{}, err
+		if recorded, err = s.readDecision(ctx, *result.Recorded); err != nil {
+			return DecisionReceipt{}, err
 		}
-		read[r.Recorded.Input] = before
+		read[result.Recorded.Input] = recorded
 	}
-	switch r.Error {
+	switch result.Error {
 	case "":
 	case runs.ErrorDecided:
 		// The workflow compares digests, which contain the caller. To a client, an equal decision
 		// of another approver is no conflict.
-		same, err := s.hasSameEffect(ctx, d, before)
+		same, err := s.hasSameEffect(ctx, d, recorded)
 		if err != nil {
-			return Decided{}, err
+			return DecisionReceipt{}, err
 		}
 		if !same {
-			return Decided{}, errDecided(before.recordedAs(id))
+			return DecisionReceipt{}, errDecided(recorded.receiptFor(id))
 		}
 	case runs.ErrorExpired:
-		return Decided{}, errExpired(before.recordedAs(id))
+		return DecisionReceipt{}, errExpired(recorded.receiptFor(id))
 	case runs.ErrorOtherEdit:
-		return Decided{}, errOtherEdit(before.recordedAs(id))
+		return DecisionReceipt{}, errOtherEdit(recorded.receiptFor(id))
 	default:
-		return Decided{}, UnknownApproval(id)
+		return DecisionReceipt{}, UnknownApproval(id)
 	}
-	answer.Repeated, answer.Recorded = true, before.recordedAs(id)
-	return answer, nil
+	receipt.Repeated, receipt.Recorded = true, recorded.receiptFor(id)
+	return receipt, nil
 }
 
 // proposals converts the workflow's tallies of votes: first the votes for the model's arguments,
@@ -206,54 +218,54 @@ func proposals(tallies []runs.Tally) []inbox.Proposal {
 // hasSameEffect reports whether a decision has the same effect as a recorded one: its kind, and the
 // arguments of an edit, the answer, or the reason of a rejection. The caller and the scope of
 // remember make no difference.
-func (s *Service) hasSameEffect(ctx context.Context, d runs.Decision, before *standing) (bool, error) {
-	if d.Kind != before.Kind {
+func (s *Service) hasSameEffect(ctx context.Context, d runs.Decision, recorded *recordedDecision) (bool, error) {
+	if d.Kind != recorded.Kind {
 		return false, nil
 	}
 	switch d.Kind {
 	case runs.DecisionApprove:
 		return true, nil
 	case runs.DecisionEdit:
-		return d.Args == before.Args, nil
+		return d.Args == recorded.Args, nil
 	}
-	mine, err := s.readStanding(ctx, d)
+	requested, err := s.readDecision(ctx, d)
 	if err != nil {
 		return false, err
 	}
-	return mine.reason == before.reason && bytes.Equal(mine.content, before.content), nil
+	return requested.reason == recorded.reason && bytes.Equal(requested.content, recorded.content), nil
 }
 
-// decidedBefore returns the outcome of a decision from the log, because the thread has continued
+// outcomeFromLog returns the outcome of a decision from the log, because the thread has continued
 // and its workflow does not know the interrupt. A decision that counted, as a vote or by its
 // effect, is a repetition. Otherwise the problem names the decision that stands, or is a 404.
-func (s *Service) decidedBefore(ctx context.Context, thread stream.Thread, id string, d runs.Decision) (Decided, error) {
-	snap, err := s.find.Snapshots.Latest(ctx, thread, 0)
+func (s *Service) outcomeFromLog(ctx context.Context, thread stream.Thread, id string, d runs.Decision) (DecisionReceipt, error) {
+	snap, err := s.finder.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
-		return Decided{}, err
+		return DecisionReceipt{}, err
 	}
 	interrupt := interruptByID(slices.Concat(snap.Interrupts, snap.Answered), id)
 	if interrupt == nil {
-		return Decided{}, UnknownApproval(id)
+		return DecisionReceipt{}, UnknownApproval(id)
 	}
-	before, err := s.findDecision(ctx, thread, snap, interrupt)
+	recorded, err := s.findDecision(ctx, thread, snap, interrupt)
 	if err != nil {
-		return Decided{}, err
+		return DecisionReceipt{}, err
 	}
-	if before == nil {
-		return Decided{}, UnknownApproval(id)
+	if recorded == nil {
+		return DecisionReceipt{}, UnknownApproval(id)
 	}
 	// The caller's vote was counted, although another approver has completed the quorum.
-	voted := slices.ContainsFunc(before.votes, func(digest string) bool { return digest == d.Digest })
-	same, err := s.hasSameEffect(ctx, d, &before.standing)
+	voted := slices.ContainsFunc(recorded.votes, func(digest string) bool { return digest == d.Digest })
+	same, err := s.hasSameEffect(ctx, d, &recorded.recordedDecision)
 	switch {
 	case err != nil:
-		return Decided{}, err
+		return DecisionReceipt{}, err
 	case voted, same:
-		return Decided{ID: id, Decision: string(d.Kind), Repeated: true, Recorded: before.recordedAs(id)}, nil
-	case before.Kind == runs.DecisionExpire:
-		return Decided{}, errExpired(before.recordedAs(id))
+		return DecisionReceipt{ID: id, Decision: string(d.Kind), Repeated: true, Recorded: recorded.receiptFor(id)}, nil
+	case recorded.Kind == runs.DecisionExpire:
+		return DecisionReceipt{}, errExpired(recorded.receiptFor(id))
 	}
-	return Decided{}, errDecided(before.recordedAs(id))
+	return DecisionReceipt{}, errDecided(recorded.receiptFor(id))
 }
 
 // removeFromInbox removes an interrupt from the inbox if the problem of a decision shows that the
@@ -268,51 +280,52 @@ func (s *Service) removeFromInbox(ctx context.Context, thread stream.Thread, sna
 		return
 	}
 	if err := s.index.Forget(ctx, thread.Tenant, thread.ID, id); err != nil {
-		s.find.Logger.WarnContext(ctx, "could not remove a resolved interrupt from the inbox", "thread", thread.ID, "approval", id, "error", err)
+		s.finder.Logger.WarnContext(ctx, "could not remove a resolved interrupt from the inbox", "thread", thread.ID, "approval", id, "error", err)
 	}
 }
 
 // errDecided returns the 409 decided: another decision stands.
-func errDecided(stands *Decided) *problem.Problem {
-	detail := fmt.Sprintf("the approval %.100q is already decided: %s", stands.ID, stands.Decision)
-	if stands.By != "" {
-		detail += " by " + stands.By
+func errDecided(recorded *DecisionReceipt) *problem.Problem {
+	detail := fmt.Sprintf("the approval %.100q is already decided: %s", recorded.ID, recorded.Decision)
+	if recorded.By != "" {
+		detail += " by " + recorded.By
 	}
 	p := problem.New(http.StatusConflict, "decided", detail)
-	p.Recorded = stands
+	p.Recorded = recorded
 	return p
 }
 
 // OtherEdit returns the 409 other_edit for an input whose resume has a vote that cannot be counted.
 // vote is the other person's, and names the call.
-func (s *Service) OtherEdit(ctx context.Context, thread *snapshot.Snapshot, resume []agui.ResumeEntry, vote runs.Decision) error {
-	at := slices.IndexFunc(resume, func(e agui.ResumeEntry) bool {
-		interrupt := interruptByID(thread.Interrupts, e.InterruptID)
+func (s *Service) OtherEdit(ctx context.Context, snap *snapshot.Snapshot, resume []agui.ResumeEntry, vote runs.Decision) error {
+	i := slices.IndexFunc(resume, func(e agui.ResumeEntry) bool {
+		interrupt := interruptByID(snap.Interrupts, e.InterruptID)
 		return interrupt != nil && interrupt.ToolCallID == vote.CallID
 	})
-	if at < 0 {
+	if i < 0 {
 		return fmt.Errorf("api: the input has no decision about the call %q", vote.CallID)
 	}
-	stands, err := s.readStanding(ctx, vote)
+	recorded, err := s.readDecision(ctx, vote)
 	if err != nil {
 		return err
 	}
-	p := errOtherEdit(stands.recordedAs(resume[at].InterruptID))
-	p.Pointer = fmt.Sprintf("/resume/%d/payload", at)
+	p := errOtherEdit(recorded.receiptFor(resume[i].InterruptID))
+	p.Pointer = fmt.Sprintf("/resume/%d/payload", i)
 	return p
 }
 
 // errOtherEdit returns the 409 other_edit: an approver votes for an edit to other arguments.
-func errOtherEdit(stands *Decided) *problem.Problem {
-	p := problem.New(http.StatusConflict, runs.ErrorOtherEdit, "another approver has voted for an edit with other arguments: vote for that edit or for the original arguments, or reject the call")
-	p.Recorded = stands
+func errOtherEdit(recorded *DecisionReceipt) *problem.Problem {
+	p := problem.New(http.StatusConflict, runs.ErrorOtherEdit,
+		"another approver has voted for an edit with other arguments: vote for that edit or for the original arguments, or reject the call")
+	p.Recorded = recorded
 	return p
 }
 
 // errExpired returns the 410 expired: the interrupt expired before the decision.
-func errExpired(stands *Decided) *problem.Problem {
-	p := problem.New(http.StatusGone, "expired", fmt.Sprintf("the approval %.100q has expired", stands.ID))
-	p.Recorded = stands
+func errExpired(recorded *DecisionReceipt) *problem.Problem {
+	p := problem.New(http.StatusGone, "expired", fmt.Sprintf("the approval %.100q has expired", recorded.ID))
+	p.Recorded = recorded
 	return p
 }
 
@@ -328,7 +341,7 @@ func UnknownApproval(id string) *problem.Problem {
 // Short returns a decision whose arguments are left out if they exceed inbox.MaxArgs bytes. All
 // entries of a batch may name the same decision, so the answer could otherwise be many times larger
 // than the arguments.
-func (d *Decided) Short() *Decided {
+func (d *DecisionReceipt) Short() *DecisionReceipt {
 	if len(d.Args) <= inbox.MaxArgs {
 		return d
 	}

@@ -38,7 +38,7 @@ func TestAnEditNamesAFigure(t *testing.T) {
 		}
 		interrupt := &agui.Interrupt{ID: "i", ToolCallID: "c", Metadata: agui.Metadata{stream.MetadataApproval: by}}
 		thread := &snapshot.Snapshot{Entries: []snapshot.Entry{{Message: agui.Message{ToolCalls: []agui.ToolCall{{ID: "c", Name: "approve", Arguments: figures}}}}}}
-		v, err := Request{Decision: "edit", Args: json.RawMessage(c.args)}.aboutLimit(thread, interrupt, c.at)
+		v, err := Request{Decision: "edit", Args: json.RawMessage(c.args)}.withLimitFigures(thread, interrupt, c.at)
 		var p *problem.Problem
 		switch {
 		case c.pointer == "" && (err != nil || v.allowed != 12_500_000 || string(v.Args) != strings.Replace(figures, "3.5", "12.5", 1)):
@@ -51,11 +51,11 @@ func TestAnEditNamesAFigure(t *testing.T) {
 			t.Fatal(err)
 		}
 		call := &agui.Interrupt{ID: "i", ToolCallID: "c", Metadata: agui.Metadata{stream.MetadataApproval: by}}
-		if v, err := (Request{Decision: "edit", Args: json.RawMessage(c.args)}).aboutLimit(thread, call, ""); err != nil || v.allowed != 0 || string(v.Args) != c.args {
+		if v, err := (Request{Decision: "edit", Args: json.RawMessage(c.args)}).withLimitFigures(thread, call, ""); err != nil || v.allowed != 0 || string(v.Args) != c.args {
 			t.Errorf("edit of another call: got %+v: %v", v, err)
 		}
 		for _, decision := range []string{"approve", "reject"} {
-			if v, err := (Request{Decision: decision}).aboutLimit(thread, interrupt, ""); err != nil || v.allowed != 0 || v.Args != nil {
+			if v, err := (Request{Decision: decision}).withLimitFigures(thread, interrupt, ""); err != nil || v.allowed != 0 || v.Args != nil {
 				t.Errorf("%s: got %+v: %v", decision, v, err)
 			}
 		}

@@ -13,11 +13,11 @@ import (
 // clients of this kind send resume, with the answer as their page has it: often text, or JSON in
 // text.
 
-// ResumeByCommand converts the command of a legacy client to an entry of resume, in place. Without
+// ConvertCommand converts the command of a legacy client to an entry of resume, in place. Without
 // interruptEvent the entry has no interrupt ID, and Interpret later assigns it to the only open
 // interrupt. An input that has entries already, and a command without resume, are left unchanged:
 // other servers use command for other purposes.
-func ResumeByCommand(in *agui.RunAgentInput) {
+func ConvertCommand(in *agui.RunAgentInput) {
 	var props struct {
 		Command struct {
 			Resume         json.RawMessage `json:"resume"`
@@ -27,21 +27,21 @@ func ResumeByCommand(in *agui.RunAgentInput) {
 	if len(in.Resume) > 0 || json.Unmarshal(in.ForwardedProps, &props) != nil || len(props.Command.Resume) == 0 {
 		return
 	}
-	var asked agui.Interrupt
-	if event := props.Command.InterruptEvent; len(event) > 0 && (json.Unmarshal(unquoted(event), &asked) != nil || asked.ID == "") {
+	var interrupt agui.Interrupt
+	if event := props.Command.InterruptEvent; len(event) > 0 && (json.Unmarshal(unquote(event), &interrupt) != nil || interrupt.ID == "") {
 		return
 	}
-	in.Resume = []agui.ResumeEntry{{InterruptID: asked.ID, Status: agui.ResumeResolved, Payload: props.Command.Resume}}
+	in.Resume = []agui.ResumeEntry{{InterruptID: interrupt.ID, Status: agui.ResumeResolved, Payload: props.Command.Resume}}
 }
 
 // Interpret returns the entries of a legacy client with the interrupt and the payload that the
 // client means. It depends on the thread: on its open interrupts or, if there are none, on those
 // that were resolved last. It does not change sent, so that it can be called again for a later
 // snapshot.
-func (s *Service) Interpret(sent []agui.ResumeEntry, thread *snapshot.Snapshot) []agui.ResumeEntry {
-	interrupts := thread.Interrupts
+func (s *Service) Interpret(sent []agui.ResumeEntry, snap *snapshot.Snapshot) []agui.ResumeEntry {
+	interrupts := snap.Interrupts
 	if len(interrupts) == 0 {
-		interrupts = thread.Answered
+		interrupts = snap.Answered
 	}
 	var entries []agui.ResumeEntry
 	for _, e := range sent {
@@ -60,20 +60,20 @@ func (s *Service) Interpret(sent []agui.ResumeEntry, thread *snapshot.Snapshot) 
 // order: JSON in a text, the payload as it is, and both of them as the value of the only required
 // member. If none fits, it returns the payload unchanged, and the check of the answer refuses it.
 func (s *Service) fittingPayload(payload, schema json.RawMessage) json.RawMessage {
-	ways := []json.RawMessage{unquoted(payload), payload}
-	var has struct {
+	candidates := []json.RawMessage{unquote(payload), payload}
+	var object struct {
 		Required []string `json:"required"`
 	}
-	if json.Unmarshal(schema, &has) == nil && len(has.Required) == 1 {
-		for _, way := range ways[:2] {
-			if body, err := json.Marshal(map[string]json.RawMessage{has.Required[0]: way}); err == nil {
-				ways = append(ways, body)
+	if json.Unmarshal(schema, &object) == nil && len(object.Required) == 1 {
+		for _, candidate := range candidates[:2] {
+			if body, err := json.Marshal(map[string]json.RawMessage{object.Required[0]: candidate}); err == nil {
+				candidates = append(candidates, body)
 			}
 		}
 	}
-	for _, way := range ways {
-		if s.fits(way, schema) {
-			return way
+	for _, candidate := range candidates {
+		if s.fits(candidate, schema) {
+			return candidate
 		}
 	}
 	return payload
@@ -88,9 +88,9 @@ func (s *Service) fits(answer, schema json.RawMessage) bool {
 	return reason == "" && err == nil
 }
 
-// unquoted returns the JSON that a JSON string contains, as such clients pass values on. Other
+// unquote returns the JSON that a JSON string contains, as such clients pass values on. Other
 // values are returned unchanged.
-func unquoted(raw json.RawMessage) json.RawMessage {
+func unquote(raw json.RawMessage) json.RawMessage {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && json.Valid([]byte(text)) {
 		return json.RawMessage(text)

@@ -27,7 +27,7 @@ func TestAnEditToTheSameArgumentsApprovesThem(t *testing.T) {
 		"an edit that was decided": {`{"amount":40}`, `{"amount":40}`, "edit"},
 	} {
 		thread := &snapshot.Snapshot{Entries: []snapshot.Entry{{Message: agui.Message{ToolCalls: []agui.ToolCall{{ID: "c", Name: "pay", Arguments: c.now}}}}}}
-		v, err := Request{Decision: "edit", Args: json.RawMessage(c.edit)}.normalized(thread, interrupt, "")
+		v, err := Request{Decision: "edit", Args: json.RawMessage(c.edit)}.normalize(thread, interrupt, "")
 		if err != nil || v.Decision != c.decision || (v.Args == nil) != (c.decision == "approve") {
 			t.Errorf("%s: got %+v, %v", name, v, err)
 		}

@@ -27,65 +27,65 @@ type Interrupt struct {
 }
 
 // ArgsDigest returns the digest of the call's arguments, by which a link is bound to them.
-func (q *Interrupt) ArgsDigest() string { return runs.DigestArgs(q.Call.Arguments) }
+func (i *Interrupt) ArgsDigest() string { return runs.DigestArgs(i.Call.Arguments) }
 
 // Find returns an open or recently resolved interrupt of a thread. Otherwise the error is
 // UnknownApproval. It does not check whether the caller may decide.
 func (s *Service) Find(ctx context.Context, thread stream.Thread, id string) (*Interrupt, error) {
-	snap, err := s.find.Snapshots.Latest(ctx, thread, 0)
+	snap, err := s.finder.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
 		return nil, err
 	}
-	found := interruptByID(slices.Concat(snap.Interrupts, snap.Answered), id)
-	if found == nil {
+	interrupt := interruptByID(slices.Concat(snap.Interrupts, snap.Answered), id)
+	if interrupt == nil {
 		return nil, UnknownApproval(id)
 	}
-	q := &Interrupt{Interrupt: *found, Open: interruptByID(snap.Interrupts, id) != nil, Thread: snap}
+	result := &Interrupt{Interrupt: *interrupt, Open: interruptByID(snap.Interrupts, id) != nil, Thread: snap}
 	for _, e := range snap.Entries {
-		if i := slices.IndexFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == found.ToolCallID }); i >= 0 {
-			q.Call = e.Message.ToolCalls[i]
+		if i := slices.IndexFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == interrupt.ToolCallID }); i >= 0 {
+			result.Call = e.Message.ToolCalls[i]
 		}
 	}
-	return q, nil
+	return result, nil
 }
 
 // IsQuestion reports whether an interrupt is a tool's question. All others are approvals.
 func IsQuestion(interrupt *agui.Interrupt) bool {
-	_, raised := interrupt.Metadata[stream.MetadataQuestion]
-	return raised
+	_, isQuestion := interrupt.Metadata[stream.MetadataQuestion]
+	return isQuestion
 }
 
-// checkFits returns a 422 if a decision does not fit the kind of its interrupt: a question takes
+// checkKind returns a 422 if a decision does not fit the kind of its interrupt: a question takes
 // answer, reject and cancel, with an answer that is valid by its schema; an approval takes an
-// answer only as text, which replaces the call's result. at is the JSON pointer to the decision in
-// the request.
-func (s *Service) checkFits(interrupt *agui.Interrupt, v Request, at string) error {
-	answers := v.Decision == string(runs.DecisionAnswer)
+// answer only as text, which replaces the call's result. pointer is the JSON pointer to the
+// decision in the request.
+func (s *Service) checkKind(interrupt *agui.Interrupt, req Request, pointer string) error {
+	answers := req.Decision == string(runs.DecisionAnswer)
 	switch {
 	case !IsQuestion(interrupt) && answers:
 		var text *string
-		if err := json.Unmarshal(v.Content, &text); err != nil || text == nil {
-			return InvalidAnswer(contentPointer(at), "must be a string: the result for the model")
+		if err := json.Unmarshal(req.Content, &text); err != nil || text == nil {
+			return InvalidAnswer(contentPointer(pointer), "must be a string: the result for the model")
 		}
 		return nil
-	case !IsQuestion(interrupt), v.Decision == string(runs.DecisionReject), v.Decision == string(runs.DecisionCancel):
+	case !IsQuestion(interrupt), req.Decision == string(runs.DecisionReject), req.Decision == string(runs.DecisionCancel):
 		return nil
 	case !answers:
-		return InvalidAnswer(at+"/decision", `must be "answer" or "reject", because the interrupt is a question`)
+		return InvalidAnswer(pointer+"/decision", `must be "answer" or "reject", because the interrupt is a question`)
 	case s.schemas == nil || len(interrupt.ResponseSchema) == 0:
 		return nil
 	}
-	pointer, reason, err := s.schemas.Fits(interrupt.ResponseSchema, v.Content)
+	member, reason, err := s.schemas.Fits(interrupt.ResponseSchema, req.Content)
 	if err != nil || reason == "" {
 		return err
 	}
-	return InvalidAnswer(contentPointer(at)+pointer, reason)
+	return InvalidAnswer(contentPointer(pointer)+member, reason)
 }
 
 // interruptByID returns the interrupt with an ID, of any kind; nil = none. It points into the
 // slice.
 func interruptByID(interrupts []agui.Interrupt, id string) *agui.Interrupt {
-	i := slices.IndexFunc(interrupts, func(q agui.Interrupt) bool { return q.ID == id })
+	i := slices.IndexFunc(interrupts, func(interrupt agui.Interrupt) bool { return interrupt.ID == id })
 	if i < 0 {
 		return nil
 	}
@@ -93,6 +93,6 @@ func interruptByID(interrupts []agui.Interrupt, id string) *agui.Interrupt {
 }
 
 // hasMessage reports whether the conversation has a message with an ID.
-func hasMessage(thread *snapshot.Snapshot, id string) bool {
-	return slices.ContainsFunc(thread.Entries, func(e snapshot.Entry) bool { return e.Message.ID == id })
+func hasMessage(snap *snapshot.Snapshot, id string) bool {
+	return slices.ContainsFunc(snap.Entries, func(e snapshot.Entry) bool { return e.Message.ID == id })
 }

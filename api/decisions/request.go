@@ -15,86 +15,86 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// editPointer returns the JSON pointer to edited arguments. at is the pointer to the decision: ""
+// editPointer returns the JSON pointer to edited arguments. pointer is that of the decision: ""
 // in a request of the approval routes, whose member is args; else an entry of resume, whose member
 // is editedArgs.
-func editPointer(at string) string {
-	if at == "" {
+func editPointer(pointer string) string {
+	if pointer == "" {
 		return "/args"
 	}
-	return at + "/editedArgs"
+	return pointer + "/editedArgs"
 }
 
-// aboutLimit completes an edit of a soft limit. A client names only the new allowed value;
-// aboutLimit sets the arguments to all figures of the limit, with that value. So the same value is
-// the same decision, however the client writes it. It returns other requests unchanged. An invalid
-// value is a 422.
-func (v Request) aboutLimit(thread *snapshot.Snapshot, interrupt *agui.Interrupt, at string) (Request, error) {
+// withLimitFigures completes an edit of a soft limit. A client names only the new allowed value;
+// withLimitFigures sets the arguments to all figures of the limit, with that value. So the same
+// value is the same decision, however the client writes it. It returns other requests unchanged. An
+// invalid value is a 422.
+func (r Request) withLimitFigures(snap *snapshot.Snapshot, interrupt *agui.Interrupt, pointer string) (Request, error) {
 	source, err := stream.ApprovalSourceOf(*interrupt)
-	if source == nil || err != nil || source.Step != pipeline.LimitPath || v.Decision != string(runs.DecisionEdit) {
-		return v, err
+	if source == nil || err != nil || source.Step != pipeline.LimitPath || r.Decision != string(runs.DecisionEdit) {
+		return r, err
 	}
-	var shown pipeline.Figures
-	arguments := findCall(thread, interrupt.ToolCallID).Arguments
-	if err := json.Unmarshal([]byte(arguments), &shown); err != nil {
-		return v, fmt.Errorf("api: question %s: figures: %w", interrupt.ID, err)
+	var figures pipeline.Figures
+	arguments := findCall(snap, interrupt.ToolCallID).Arguments
+	if err := json.Unmarshal([]byte(arguments), &figures); err != nil {
+		return r, fmt.Errorf("api: question %s: figures: %w", interrupt.ID, err)
 	}
-	said, err := namedFigure(arguments, v.Args, at)
+	allowed, err := allowedFigure(arguments, r.Args, pointer)
 	if err != nil {
-		return v, err
+		return r, err
 	}
-	shown, v.allowed, err = shown.Allow(said)
+	figures, r.allowed, err = figures.Allow(allowed)
 	if err != nil {
-		return v, InvalidAnswer(editPointer(at)+"/allowed", err.Error())
+		return r, InvalidAnswer(editPointer(pointer)+"/allowed", err.Error())
 	}
-	if v.Args, err = json.Marshal(shown); err != nil {
-		return v, fmt.Errorf("api: encode figures: %w", err)
+	if r.Args, err = json.Marshal(figures); err != nil {
+		return r, fmt.Errorf("api: encode figures: %w", err)
 	}
-	return v, nil
+	return r, nil
 }
 
-// namedFigure returns the allowed value that an edit of a soft limit names. arguments are those of
-// the interrupt, args those of the edit. A client may also send the other figures unchanged;
+// allowedFigure returns the allowed value that an edit of a soft limit names. arguments are those
+// of the interrupt, args those of the edit. A client may also send the other figures unchanged;
 // changing one is a 422.
-func namedFigure(arguments string, args json.RawMessage, at string) (json.RawMessage, error) {
-	var was, edited map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(arguments), &was); err != nil {
+func allowedFigure(arguments string, args json.RawMessage, pointer string) (json.RawMessage, error) {
+	var original, edited map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(arguments), &original); err != nil {
 		return nil, fmt.Errorf("api: figures: %w", err)
 	}
 	if err := json.Unmarshal(args, &edited); err != nil {
-		return nil, InvalidAnswer(editPointer(at), "must be an object with allowed, the new limit")
+		return nil, InvalidAnswer(editPointer(pointer), "must be an object with allowed, the new limit")
 	}
 	for name, value := range edited {
-		if name != "allowed" && !bytes.Equal(value, was[name]) {
-			return nil, InvalidAnswer(editPointer(at), "only allowed can be changed")
+		if name != "allowed" && !bytes.Equal(value, original[name]) {
+			return nil, InvalidAnswer(editPointer(pointer), "only allowed can be changed")
 		}
 	}
 	return edited["allowed"], nil
 }
 
-// suitsLimit returns a 422 for a decision that a soft limit does not have: an answer, or an
+// checkLimit returns a 422 for a decision that a soft limit does not have: an answer, or an
 // approval that is remembered.
-func (v Request) suitsLimit(at string) error {
+func (r Request) checkLimit(pointer string) error {
 	switch {
-	case v.Decision == string(runs.DecisionAnswer):
-		return InvalidAnswer(at+"/content", "must not be set for a limit: approve, edit or reject it")
-	case v.Remember != "":
-		return InvalidAnswer(at+"/remember", "must not be set for a limit: each exceeded limit needs its own decision")
+	case r.Decision == string(runs.DecisionAnswer):
+		return InvalidAnswer(pointer+"/content", "must not be set for a limit: approve, edit or reject it")
+	case r.Remember != "":
+		return InvalidAnswer(pointer+"/remember", "must not be set for a limit: each exceeded limit needs its own decision")
 	}
 	return nil
 }
 
 // contentPointer returns the JSON pointer to an answer. The payload of an entry of resume for a
 // question is the answer itself.
-func contentPointer(at string) string {
-	if at == "" {
+func contentPointer(pointer string) string {
+	if pointer == "" {
 		return "/content"
 	}
-	return at
+	return pointer
 }
 
 // Request is a decision that a client requests, in the form of the approval routes. Entries of
-// resume are converted to it. Check validates its members; mayDecide validates it against its
+// resume are converted to it. Check validates its members; checkDecider validates it against its
 // interrupt.
 type Request struct {
 	Decision string          `json:"decision"` // approve, reject, edit, answer; cancel only in resume
@@ -134,46 +134,46 @@ func (r Remember) isKnown() bool {
 	return r == "" || r == Remember(runs.RememberArguments) || r == Remember(runs.RememberTool)
 }
 
-// Check validates the members of a request without its interrupt. at is the JSON pointer to the
-// request; errors are 422 invalid_answer.
-func (v Request) Check(at string) error {
+// Check validates the members of a request without its interrupt. pointer is the JSON pointer to
+// the request; errors are 422 invalid_answer.
+func (r Request) Check(pointer string) error {
 	switch {
-	case v.Decision == string(runs.DecisionEdit) && !isObject(v.Args):
-		return InvalidAnswer(editPointer(at), "must be an object with all arguments of the call")
-	case v.Decision == string(runs.DecisionAnswer) && len(v.Content) == 0:
-		return InvalidAnswer(contentPointer(at), "must be the answer, or the result for the model")
-	case !v.Remember.isKnown():
-		return InvalidAnswer(at+"/remember", `must be true, "arguments" or "tool"`)
-	case v.Remember != "" && v.Decision != string(runs.DecisionApprove):
-		return InvalidAnswer(at+"/remember", "is only for the decision approve")
-	case len(v.Reason) > commands.MaxReasonBytes:
-		return InvalidAnswer(at+"/reason", fmt.Sprintf("must be at most %d bytes", commands.MaxReasonBytes))
+	case r.Decision == string(runs.DecisionEdit) && !isObject(r.Args):
+		return InvalidAnswer(editPointer(pointer), "must be an object with all arguments of the call")
+	case r.Decision == string(runs.DecisionAnswer) && len(r.Content) == 0:
+		return InvalidAnswer(contentPointer(pointer), "must be the answer, or the result for the model")
+	case !r.Remember.isKnown():
+		return InvalidAnswer(pointer+"/remember", `must be true, "arguments" or "tool"`)
+	case r.Remember != "" && r.Decision != string(runs.DecisionApprove):
+		return InvalidAnswer(pointer+"/remember", "is only for the decision approve")
+	case len(r.Reason) > commands.MaxReasonBytes:
+		return InvalidAnswer(pointer+"/reason", fmt.Sprintf("must be at most %d bytes", commands.MaxReasonBytes))
 	}
-	switch runs.DecisionKind(v.Decision) {
+	switch runs.DecisionKind(r.Decision) {
 	case runs.DecisionApprove, runs.DecisionEdit, runs.DecisionReject, runs.DecisionAnswer:
 		return nil
 	}
-	return InvalidAnswer(at+"/decision", `must be "approve", "edit", "reject" or "answer"`)
+	return InvalidAnswer(pointer+"/decision", `must be "approve", "edit", "reject" or "answer"`)
 }
 
-// normalized returns the request as it is proposed, so that equal decisions have equal digests. An
+// normalize returns the request as it is proposed, so that equal decisions have equal digests. An
 // edit to the arguments that the model wrote becomes an approval; an edit of a soft limit gets all
-// figures. at is the JSON pointer to the request.
-func (v Request) normalized(thread *snapshot.Snapshot, interrupt *agui.Interrupt, at string) (Request, error) {
+// figures. pointer is the JSON pointer to the request.
+func (r Request) normalize(snap *snapshot.Snapshot, interrupt *agui.Interrupt, pointer string) (Request, error) {
 	source, err := stream.ApprovalSourceOf(*interrupt)
-	if source == nil || err != nil || v.Decision != string(runs.DecisionEdit) {
-		return v, err
+	if source == nil || err != nil || r.Decision != string(runs.DecisionEdit) {
+		return r, err
 	}
 	if source.Step == pipeline.LimitPath {
-		return v.aboutLimit(thread, interrupt, at)
+		return r.withLimitFigures(snap, interrupt, pointer)
 	}
 	// Once an edit was carried out, the conversation has the edited arguments. Then the digest
 	// differs, and the comparison would be with the wrong ones.
-	written := findCall(thread, interrupt.ToolCallID).Arguments
-	if runs.DigestArgs(written) == source.ArgsDigest && sameText(v.Args, []byte(written)) {
-		return Request{Decision: string(runs.DecisionApprove), Reason: v.Reason}, nil
+	written := findCall(snap, interrupt.ToolCallID).Arguments
+	if runs.DigestArgs(written) == source.ArgsDigest && sameText(r.Args, []byte(written)) {
+		return Request{Decision: string(runs.DecisionApprove), Reason: r.Reason}, nil
 	}
-	return v, nil
+	return r, nil
 }
 
 // sameText reports whether two JSON texts are valid and differ in white space only. The order of
@@ -200,13 +200,13 @@ func isObject(raw json.RawMessage) bool {
 // the interrupt's responseSchema: the answer itself for a question; approved, editedArgs, content,
 // reason and remember for an approval. A cancelled entry is the decision cancel. at is the JSON
 // pointer to the entry.
-func requestOf(interrupt *agui.Interrupt, entry agui.ResumeEntry, at string) (Request, error) {
+func requestOf(interrupt *agui.Interrupt, entry agui.ResumeEntry, pointer string) (Request, error) {
 	switch {
 	case entry.Status == agui.ResumeCancelled:
 		return Request{Decision: string(runs.DecisionCancel)}, nil
 	case IsQuestion(interrupt):
-		v := Request{Decision: string(runs.DecisionAnswer), Content: entry.Payload}
-		return v, v.Check(at + "/payload")
+		req := Request{Decision: string(runs.DecisionAnswer), Content: entry.Payload}
+		return req, req.Check(pointer + "/payload")
 	}
 	var payload struct {
 		Approved   *bool           `json:"approved"`
@@ -217,22 +217,22 @@ func requestOf(interrupt *agui.Interrupt, entry agui.ResumeEntry, at string) (Re
 	}
 	// approved has no default: a payload of another form must not become a rejection.
 	if err := json.Unmarshal(entry.Payload, &payload); err != nil || payload.Approved == nil {
-		return Request{}, InvalidAnswer(at+"/payload", "must be an object that fits the interrupt's responseSchema, with approved true or false")
+		return Request{}, InvalidAnswer(pointer+"/payload", "must be an object that fits the interrupt's responseSchema, with approved true or false")
 	}
-	v := Request{Args: payload.EditedArgs, Reason: payload.Reason, Remember: payload.Remember}
+	req := Request{Args: payload.EditedArgs, Reason: payload.Reason, Remember: payload.Remember}
 	switch {
 	case *payload.Approved && len(payload.EditedArgs) > 0:
-		v.Decision = string(runs.DecisionEdit)
+		req.Decision = string(runs.DecisionEdit)
 	case *payload.Approved:
-		v.Decision = string(runs.DecisionApprove)
+		req.Decision = string(runs.DecisionApprove)
 	case payload.Content != nil:
 		content, err := json.Marshal(*payload.Content)
 		if err != nil {
-			return v, fmt.Errorf("api: encode content: %w", err)
+			return req, fmt.Errorf("api: encode content: %w", err)
 		}
-		v.Decision, v.Content = string(runs.DecisionAnswer), content
+		req.Decision, req.Content = string(runs.DecisionAnswer), content
 	default:
-		v.Decision = string(runs.DecisionReject)
+		req.Decision = string(runs.DecisionReject)
 	}
-	return v, v.Check(at + "/payload")
+	return req, req.Check(pointer + "/payload")
 }

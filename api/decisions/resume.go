@@ -28,80 +28,80 @@ import (
 //
 // An invalid entry, or one that the caller may not make, refuses the whole input, before anything
 // is written. Entries about unknown interrupts are ignored, with a warning in the log.
-func (s *Service) Resume(ctx context.Context, input *agui.RunAgentInput, of stream.Thread, thread *snapshot.Snapshot) ([]runs.Decision, []stream.LateAnswer, error) {
-	if !thread.Sealed || len(thread.Interrupts)+len(thread.ClientCalls) == 0 {
+func (s *Service) Resume(ctx context.Context, input *agui.RunAgentInput, thread stream.Thread, snap *snapshot.Snapshot) ([]runs.Decision, []stream.LateAnswer, error) {
+	if !snap.Sealed || len(snap.Interrupts)+len(snap.ClientCalls) == 0 {
 		return nil, nil, nil
 	}
-	asked := stream.Run{Thread: of, ID: thread.RunID}
-	answers, unknown, err := s.answers(ctx, input.Resume, of, thread)
+	interruptedRun := stream.Run{Thread: thread, ID: snap.RunID}
+	answers, unknown, err := s.readAnswers(ctx, input.Resume, thread, snap)
 	if err != nil {
 		return nil, nil, err
 	}
 	var decisions []runs.Decision
-	var told []stream.LateAnswer
+	var contents []stream.LateAnswer
 	for _, a := range answers {
-		d, err := s.writeProposal(ctx, asked, a.question, a.request, request.ChannelInput)
+		d, err := s.writeProposal(ctx, interruptedRun, a.interrupt, a.request, request.ChannelInput)
 		if err != nil {
 			return nil, nil, err
 		}
-		decisions, told = append(decisions, d), append(told, answerOf(a.question, a.request))
+		decisions, contents = append(decisions, d), append(contents, lateAnswerOf(a.interrupt, a.request))
 	}
 	if unknown > 0 {
-		s.find.Logger.WarnContext(ctx, "the input resolves unknown interrupts, which are ignored", "count", unknown)
+		s.finder.Logger.WarnContext(ctx, "the input resolves unknown interrupts, which are ignored", "count", unknown)
 	}
-	return append(decisions, results(input.Messages, thread)...), told, nil
+	return append(decisions, toolResults(input.Messages, snap)...), contents, nil
 }
 
-// answer is a valid entry of resume, with its open interrupt.
-type answer struct {
-	question *agui.Interrupt
-	request  Request
+// resumeAnswer is a valid entry of resume, with its open interrupt.
+type resumeAnswer struct {
+	interrupt *agui.Interrupt
+	request   Request
 }
 
-// answers converts and checks the entries of resume, and returns those about open interrupts. One
-// invalid entry, or two about the same interrupt, is an error. unknown counts entries about
+// readAnswers converts and checks the entries of resume, and returns those about open interrupts.
+// One invalid entry, or two about the same interrupt, is an error. unknown counts entries about
 // interrupts that are not open.
-func (s *Service) answers(ctx context.Context, resume []agui.ResumeEntry, t stream.Thread, thread *snapshot.Snapshot) (answers []answer, unknown int, err error) {
+func (s *Service) readAnswers(ctx context.Context, resume []agui.ResumeEntry, thread stream.Thread, snap *snapshot.Snapshot) (answers []resumeAnswer, unknown int, err error) {
 	answered := map[string]bool{}
 	for i, entry := range resume {
-		at := fmt.Sprintf("/resume/%d", i)
-		interrupt := interruptByID(thread.Interrupts, entry.InterruptID)
+		pointer := fmt.Sprintf("/resume/%d", i)
+		interrupt := interruptByID(snap.Interrupts, entry.InterruptID)
 		if interrupt == nil {
 			unknown++
 			continue
 		}
 		if answered[interrupt.ID] {
-			return nil, 0, InvalidAnswer(at+"/interruptId", "is answered twice")
+			return nil, 0, InvalidAnswer(pointer+"/interruptId", "is answered twice")
 		}
 		answered[interrupt.ID] = true
-		v, err := requestOf(interrupt, entry, at)
-		if err == nil {
-			v, err = v.normalized(thread, interrupt, at+"/payload")
-		}
-		if err == nil {
-			err = s.mayDecide(ctx, t, thread, interrupt, v, at+"/payload")
-		}
+		req, err := requestOf(interrupt, entry, pointer)
 		if err != nil {
 			return nil, 0, err
 		}
-		answers = append(answers, answer{interrupt, v})
+		if req, err = req.normalize(snap, interrupt, pointer+"/payload"); err != nil {
+			return nil, 0, err
+		}
+		if err := s.checkDecider(ctx, thread, snap, interrupt, req, pointer+"/payload"); err != nil {
+			return nil, 0, err
+		}
+		answers = append(answers, resumeAnswer{interrupt, req})
 	}
 	return answers, unknown, nil
 }
 
-// results returns a decision for each client tool result in the messages: the first new tool
+// toolResults returns a decision for each client tool result in the messages: the first new tool
 // message for each call of the last message with calls. The workflow ignores results that the
 // thread does not wait for. The contents stay in the input, so the decisions have no proposal.
-func results(messages []agui.Message, thread *snapshot.Snapshot) []runs.Decision {
+func toolResults(messages []agui.Message, snap *snapshot.Snapshot) []runs.Decision {
 	open := map[string]bool{}
-	if at := lastCalls(thread); at >= 0 {
-		for _, c := range thread.Entries[at].Message.ToolCalls {
+	if i := lastCallsIndex(snap); i >= 0 {
+		for _, c := range snap.Entries[i].Message.ToolCalls {
 			open[c.ID] = true
 		}
 	}
 	var decisions []runs.Decision
 	for _, m := range messages {
-		if m.Role != agui.RoleTool || !open[m.ToolCallID] || hasMessage(thread, m.ID) {
+		if m.Role != agui.RoleTool || !open[m.ToolCallID] || hasMessage(snap, m.ID) {
 			continue
 		}
 		delete(open, m.ToolCallID)
@@ -113,27 +113,27 @@ func results(messages []agui.Message, thread *snapshot.Snapshot) []runs.Decision
 // decisionOf converts a request to the form of the log. Arguments and answers are compacted, so
 // that white space makes no other decision. An answer to an approval becomes the tool message that
 // replaces the call's result.
-func decisionOf(interrupt *agui.Interrupt, v Request) (*stream.Decision, error) {
-	by, err := stream.QuestionSourceOf(*interrupt)
+func decisionOf(interrupt *agui.Interrupt, req Request) (*stream.Decision, error) {
+	source, err := stream.QuestionSourceOf(*interrupt)
 	if err != nil {
 		return nil, err
 	}
-	d := &stream.Decision{CallID: interrupt.ToolCallID, Kind: v.Decision, Question: by.Number, Reason: v.Reason, Remember: string(v.Remember)}
+	d := &stream.Decision{CallID: interrupt.ToolCallID, Kind: req.Decision, Question: source.Number, Reason: req.Reason, Remember: string(req.Remember)}
 	var b bytes.Buffer
 	switch {
-	case v.Decision == string(runs.DecisionEdit):
-		if err := json.Compact(&b, v.Args); err != nil {
+	case req.Decision == string(runs.DecisionEdit):
+		if err := json.Compact(&b, req.Args); err != nil {
 			return nil, fmt.Errorf("api: arguments: %w", err)
 		}
 		d.Args = b.Bytes()
-	case v.Decision == string(runs.DecisionAnswer) && by.Number > 0:
-		if err := json.Compact(&b, v.Content); err != nil {
+	case req.Decision == string(runs.DecisionAnswer) && source.Number > 0:
+		if err := json.Compact(&b, req.Content); err != nil {
 			return nil, fmt.Errorf("api: content: %w", err)
 		}
 		d.Content = b.Bytes()
-	case v.Decision == string(runs.DecisionAnswer):
+	case req.Decision == string(runs.DecisionAnswer):
 		var text string
-		if err := json.Unmarshal(v.Content, &text); err != nil {
+		if err := json.Unmarshal(req.Content, &text); err != nil {
 			return nil, fmt.Errorf("api: content: %w", err)
 		}
 		d.Result = &agui.Message{ID: d.CallID, Role: agui.RoleTool, ToolCallID: d.CallID, Content: agui.TextContent(text)}
@@ -144,13 +144,20 @@ func decisionOf(interrupt *agui.Interrupt, v Request) (*stream.Decision, error) 
 // writeProposal writes the caller's decision about an interrupt to the log, and returns it in the
 // form of the workflow: digests, and the sequence of the proposal. The same decision of the same
 // caller is the same proposal. channel is recorded for the audit. The proposal alone has no effect.
-func (s *Service) writeProposal(ctx context.Context, run stream.Run, interrupt *agui.Interrupt, v Request, channel string) (runs.Decision, error) {
-	content, err := decisionOf(interrupt, v)
+func (s *Service) writeProposal(ctx context.Context, run stream.Run, interrupt *agui.Interrupt, req Request, channel string) (runs.Decision, error) {
+	content, err := decisionOf(interrupt, req)
 	if err != nil {
 		return runs.Decision{}, err
 	}
 	// The workflow gets digests instead of contents, because its history must stay small.
-	d := runs.Decision{CallID: content.CallID, Kind: runs.DecisionKind(v.Decision), Question: content.Question, By: voter(request.Caller(ctx)), Remember: runs.RememberScope(v.Remember), Allowed: v.allowed}
+	d := runs.Decision{
+		CallID:   content.CallID,
+		Kind:     runs.DecisionKind(req.Decision),
+		Question: content.Question,
+		By:       voterID(request.Caller(ctx)),
+		Remember: runs.RememberScope(req.Remember),
+		Allowed:  req.allowed,
+	}
 	if len(content.Args) > 0 {
 		d.Args = runs.DigestArgs(string(content.Args))
 	}
@@ -160,53 +167,56 @@ func (s *Service) writeProposal(ctx context.Context, run stream.Run, interrupt *
 		return d, err
 	}
 	content.By, content.Channel = request.Requester(ctx), channel
-	p, err := s.find.Log.ProposeDecision(ctx, run, digest, content)
-	d.Input, d.Digest = p.Seq, p.Digest[:min(len(p.Digest), maxDecisionDigest)]
+	proposal, err := s.finder.Log.ProposeDecision(ctx, run, digest, content)
+	d.Input, d.Digest = proposal.Seq, proposal.Digest[:min(len(proposal.Digest), decisionDigestChars)]
 	return d, err
 }
 
 // LateAnswers returns the answers of resume to interrupts that are resolved already, so that the
 // run can show the decision that stands instead. An invalid answer is returned without content.
-func LateAnswers(resume []agui.ResumeEntry, thread *snapshot.Snapshot) []stream.LateAnswer {
+func LateAnswers(resume []agui.ResumeEntry, snap *snapshot.Snapshot) []stream.LateAnswer {
 	var late []stream.LateAnswer
 	for _, entry := range resume {
-		interrupt := interruptByID(thread.Answered, entry.InterruptID)
-		if interrupt == nil {
-			continue
+		if interrupt := interruptByID(snap.Answered, entry.InterruptID); interrupt != nil {
+			late = append(late, lateAnswerTo(interrupt, entry, snap))
 		}
-		answer := stream.LateAnswer{InterruptID: interrupt.ID}
-		v, err := requestOf(interrupt, entry, "")
-		if err == nil {
-			v, err = v.normalized(thread, interrupt, "")
-		}
-		if err == nil {
-			answer = answerOf(interrupt, v)
-		}
-		late = append(late, answer)
 	}
 	return late
 }
 
-// answerOf returns a request as the answer to an interrupt. An invalid request has no content.
-func answerOf(interrupt *agui.Interrupt, v Request) stream.LateAnswer {
+// lateAnswerTo returns an entry of resume as the answer to an interrupt. An invalid entry has no
+// content.
+func lateAnswerTo(interrupt *agui.Interrupt, entry agui.ResumeEntry, snap *snapshot.Snapshot) stream.LateAnswer {
+	req, err := requestOf(interrupt, entry, "")
+	if err != nil {
+		return stream.LateAnswer{InterruptID: interrupt.ID}
+	}
+	if req, err = req.normalize(snap, interrupt, ""); err != nil {
+		return stream.LateAnswer{InterruptID: interrupt.ID}
+	}
+	return lateAnswerOf(interrupt, req)
+}
+
+// lateAnswerOf returns a request as the answer to an interrupt. An invalid request has no content.
+func lateAnswerOf(interrupt *agui.Interrupt, req Request) stream.LateAnswer {
 	answer := stream.LateAnswer{InterruptID: interrupt.ID}
-	if d, err := decisionOf(interrupt, v); err == nil {
+	if d, err := decisionOf(interrupt, req); err == nil {
 		answer.Decision = *d
 	}
 	return answer
 }
 
-// maxDecisionDigest is how many characters of a digest the workflow gets: enough to tell decisions
-// apart, and few bytes in its history.
-const maxDecisionDigest = 32
+// decisionDigestChars is how many characters of a digest the workflow gets: enough to tell
+// decisions apart, and few bytes in its history.
+const decisionDigestChars = 32
 
 // digestOf returns the digest that identifies a decision, by its content and the caller's tenant
 // and subject. The same decision of one person over two channels, or with other roles, is the same;
 // the decisions of two persons differ. content must not have By or Channel yet.
 func digestOf(ctx context.Context, content *stream.Decision) ([sha256.Size]byte, error) {
 	compared := *content
-	if by, ok := auth.From(ctx); ok {
-		compared.By = &auth.Principal{Tenant: by.Tenant, Subject: by.Subject}
+	if principal, ok := auth.From(ctx); ok {
+		compared.By = &auth.Principal{Tenant: principal.Tenant, Subject: principal.Subject}
 	}
 	body, err := json.Marshal(compared)
 	if err != nil {
@@ -215,56 +225,56 @@ func digestOf(ctx context.Context, content *stream.Decision) ([sha256.Size]byte,
 	return sha256.Sum256(body), nil
 }
 
-// WithoutAnswers returns an input's messages without tool messages that are not new results. Some
-// clients send one next to an answer in resume, for a call with an interrupt: it repeats the
-// answer. Unless the input replaces the conversation, results of calls that have another result are
-// left out too. Messages that the thread has stay.
-func WithoutAnswers(messages []agui.Message, thread *snapshot.Snapshot, history snapshot.History) []agui.Message {
-	interrupts := slices.Concat(thread.Interrupts, thread.Answered)
+// WithoutRepeatedAnswers returns an input's messages without tool messages that are not new
+// results. Some clients send one next to an answer in resume, for a call with an interrupt: it
+// repeats the answer. Unless the input replaces the conversation, results of calls that have
+// another result are left out too. Messages that the thread has stay.
+func WithoutRepeatedAnswers(messages []agui.Message, snap *snapshot.Snapshot, history snapshot.History) []agui.Message {
+	interrupts := slices.Concat(snap.Interrupts, snap.Answered)
 	return slices.DeleteFunc(slices.Clone(messages), func(m agui.Message) bool {
-		if m.Role != agui.RoleTool || hasMessage(thread, m.ID) {
+		if m.Role != agui.RoleTool || hasMessage(snap, m.ID) {
 			return false
 		}
-		return history != snapshot.HistoryReplace && answersTwice(m, thread) ||
+		return history != snapshot.HistoryReplace && isRepeatedResult(m, snap) ||
 			slices.ContainsFunc(interrupts, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
 	})
 }
 
-// answersTwice reports whether a message is a new result of a call that already has one, which the
-// server recorded. A result that a client's input has added does not count.
-func answersTwice(m agui.Message, thread *snapshot.Snapshot) bool {
-	if m.Role != agui.RoleTool || hasMessage(thread, m.ID) {
+// isRepeatedResult reports whether a message is a new result of a call that already has one, which
+// the server recorded. A result that a client's input has added does not count.
+func isRepeatedResult(m agui.Message, snap *snapshot.Snapshot) bool {
+	if m.Role != agui.RoleTool || hasMessage(snap, m.ID) {
 		return false
 	}
-	e := resultOf(thread, m.ToolCallID)
+	e := resultEntry(snap, m.ToolCallID)
 	return e != nil && e.Sent == ""
 }
 
-// AnswersLate reports whether all answers of an input come too late: all its entries of resume are
-// about resolved interrupts or, without entries, its only new messages are results of calls that
-// have one. The run of such an input shows the decisions that stand.
-func AnswersLate(in *agui.RunAgentInput, thread *snapshot.Snapshot) bool {
+// AllAnswersLate reports whether all answers of an input come too late: all its entries of resume
+// are about resolved interrupts or, without entries, its only new messages are results of calls
+// that have one. The run of such an input shows the decisions that stand.
+func AllAnswersLate(in *agui.RunAgentInput, snap *snapshot.Snapshot) bool {
 	if len(in.Resume) > 0 {
 		return !slices.ContainsFunc(in.Resume, func(entry agui.ResumeEntry) bool {
-			return !slices.ContainsFunc(thread.Answered, func(q agui.Interrupt) bool { return q.ID == entry.InterruptID })
+			return !slices.ContainsFunc(snap.Answered, func(q agui.Interrupt) bool { return q.ID == entry.InterruptID })
 		})
 	}
-	twice := func(m agui.Message) bool { return answersTwice(m, thread) }
-	return slices.ContainsFunc(in.Messages, twice) &&
-		!slices.ContainsFunc(in.Messages, func(m agui.Message) bool { return !hasMessage(thread, m.ID) && !twice(m) })
+	isRepeated := func(m agui.Message) bool { return isRepeatedResult(m, snap) }
+	return slices.ContainsFunc(in.Messages, isRepeated) &&
+		!slices.ContainsFunc(in.Messages, func(m agui.Message) bool { return !hasMessage(snap, m.ID) && !isRepeated(m) })
 }
 
-// Requester returns the principal that requested a run; nil = an anonymous caller. answers reports
-// that the input only answers interrupts. Such a run continues the run before, and keeps its
-// requester: otherwise an approver would become the requester, and notByRequester would apply to
-// the wrong person.
-func (s *Service) Requester(ctx context.Context, thread *snapshot.Snapshot, answers bool) (*auth.Principal, error) {
-	if !answers || thread.Input == 0 {
+// LastRequester returns the principal that requested the thread's last run; nil = an anonymous
+// caller. If the thread has no run, it is the caller. An input that only answers interrupts
+// continues the last run, and keeps its requester: otherwise an approver would become the
+// requester, and notByRequester would apply to the wrong person.
+func (s *Service) LastRequester(ctx context.Context, snap *snapshot.Snapshot) (*auth.Principal, error) {
+	if snap.Input == 0 {
 		return request.Requester(ctx), nil
 	}
-	before, err := s.find.Log.Input(ctx, thread.Input)
+	last, err := s.finder.Log.Input(ctx, snap.Input)
 	if err != nil {
 		return nil, err
 	}
-	return before.Requester, nil
+	return last.Requester, nil
 }

@@ -25,7 +25,7 @@ type Schemas interface {
 // Service makes decisions about interrupts, and takes results of client tool calls. It has no state
 // of its own: the log and the workflows have it. It is safe for concurrent use, and needs no Close.
 type Service struct {
-	find     *lookup.Finder
+	finder   *lookup.Finder
 	commands *commands.Sender
 	catalog  *catalog.Catalog
 	schemas  Schemas      // nil = no schema is known: the worker validates

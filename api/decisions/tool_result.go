@@ -31,25 +31,28 @@ type ToolResult struct {
 // invalid_tool_result with a pointer.
 func (r ToolResult) message() (*agui.Message, error) {
 	m, err := agui.DecodeToolResult(r.ToolCallID, r.Content, r.Error)
-	pointer, detail := "", ""
-	if wrong, ok := errors.AsType[*agui.DecodeError](err); ok {
-		pointer, detail = wrong.Pointer, wrong.Detail
-	} else if err != nil {
+	if decodeErr, ok := errors.AsType[*agui.DecodeError](err); ok {
+		return nil, errInvalidResult(decodeErr.Pointer, decodeErr.Detail)
+	}
+	if err != nil {
 		return nil, err
-	} else if p, ok := errors.AsType[*problem.Problem](request.CheckID("/toolCallId", m.ToolCallID)); ok {
-		pointer, detail = p.Pointer, p.Detail
 	}
-	if detail == "" {
-		return m, nil
+	if p, ok := errors.AsType[*problem.Problem](request.CheckID("/toolCallId", m.ToolCallID)); ok {
+		return nil, errInvalidResult(p.Pointer, p.Detail)
 	}
-	p := problem.New(http.StatusUnprocessableEntity, "invalid_tool_result", detail)
-	p.Pointer = pointer
-	return nil, p
+	return m, nil
 }
 
-// AcceptedResult is the answer to a result: the thread has accepted it. In a problem it is the
+// errInvalidResult returns the 422 for a result that is not a valid tool message.
+func errInvalidResult(pointer, detail string) *problem.Problem {
+	p := problem.New(http.StatusUnprocessableEntity, "invalid_tool_result", detail)
+	p.Pointer = pointer
+	return p
+}
+
+// ResultReceipt is the answer to a result: the thread has accepted it. In a problem it is the
 // result that stands instead.
-type AcceptedResult struct {
+type ResultReceipt struct {
 	ToolCallID string `json:"toolCallId"`
 	Content    any    `json:"content,omitempty"` // of the standing result: a string, or a list of parts
 	Error      string `json:"error,omitempty"`
@@ -62,41 +65,42 @@ type AcceptedResult struct {
 }
 
 // A client may be faster than its run: it knows a call from the call's first event, while the run
-// waits for the result only after the model has finished. resultTries bounds how often TakeResult
-// tries again while the run is active; betweenTries is the pause between two tries.
+// waits for the result only after the model has finished. maxResultTries bounds how often
+// SubmitResult tries again while the run is active; resultRetryInterval is the pause between two
+// tries.
 const (
-	resultTries  = 20
-	betweenTries = 100 * time.Millisecond
+	maxResultTries      = 20
+	resultRetryInterval = 100 * time.Millisecond
 )
 
-// TakeResult gives a result to the run that waits for it, and blocks until the thread's workflow
+// SubmitResult gives a result to the run that waits for it, and blocks until the thread's workflow
 // has accepted it. channel is recorded for the audit. A result that arrives before the run waits
 // for it is tried again for about two seconds.
 //
 // Errors: 404 unknown_tool_call, 409 answered with the result that stands, 410 abandoned, 422
 // invalid_tool_result.
-func (s *Service) TakeResult(ctx context.Context, thread stream.Thread, r ToolResult, channel string) (AcceptedResult, error) {
-	m, err := r.message()
+func (s *Service) SubmitResult(ctx context.Context, thread stream.Thread, r ToolResult, channel string) (ResultReceipt, error) {
+	result, err := r.message()
 	if err != nil {
-		return AcceptedResult{}, err
+		return ResultReceipt{}, err
 	}
 	for try := 1; ; try++ {
-		snap, err := s.find.Snapshots.Latest(ctx, thread, 0)
+		snap, err := s.finder.Snapshots.Latest(ctx, thread, 0)
 		if err != nil {
-			return AcceptedResult{}, err
+			return ResultReceipt{}, err
 		}
-		answer, err := s.tryResult(ctx, snap, stream.Run{Thread: thread, ID: snap.RunID}, m, channel)
-		if err == nil && answer.Cursor == "" {
-			answer.Cursor = s.find.EffectCursor(snap, 0, false)
+		receipt, err := s.tryResult(ctx, snap, stream.Run{Thread: thread, ID: snap.RunID}, result, channel)
+		if err == nil && receipt.Cursor == "" {
+			receipt.Cursor = s.finder.LatestCursor(snap)
 		}
-		p, ok := errors.AsType[*problem.Problem](err)
-		if !ok || p.Code != codeUnknownCall || snap.Sealed || snap.Run == "" || try == resultTries {
-			return answer, err
+		isActive := snap.Run != "" && !snap.Sealed
+		if try == maxResultTries || !isActive || !isUnknownCall(err) {
+			return receipt, err
 		}
 		select {
-		case <-time.After(betweenTries):
+		case <-time.After(resultRetryInterval):
 		case <-ctx.Done():
-			return AcceptedResult{}, err
+			return ResultReceipt{}, err
 		}
 	}
 }
@@ -104,86 +108,87 @@ func (s *Service) TakeResult(ctx context.Context, thread stream.Thread, r ToolRe
 // tryResult makes one attempt to deliver a result. It proposes the result to the log, and sends the
 // workflow its digest and sequence. A 404 unknown_tool_call means that the run does not wait for
 // the result, perhaps not yet.
-func (s *Service) tryResult(ctx context.Context, snap *snapshot.Snapshot, run stream.Run, m *agui.Message, channel string) (AcceptedResult, error) {
-	if callOf(snap, m.ToolCallID) < 0 {
-		return AcceptedResult{}, errUnknownCall(m.ToolCallID)
+func (s *Service) tryResult(ctx context.Context, snap *snapshot.Snapshot, run stream.Run, result *agui.Message, channel string) (ResultReceipt, error) {
+	if callIndex(snap, result.ToolCallID) < 0 {
+		return ResultReceipt{}, errUnknownCall(result.ToolCallID)
 	}
-	if answer, known, err := answeredBefore(snap, m); known {
-		return answer, err
+	if receipt, found, err := findResult(snap, result); found {
+		return receipt, err
 	}
-	content, digest := stream.ClientResult(m)
+	content, digest := stream.ClientResult(result)
 	content.By, content.Channel = request.Requester(ctx), channel
-	p, err := s.find.Log.ProposeResult(ctx, run, digest, content)
+	proposal, err := s.finder.Log.ProposeResult(ctx, run, digest, content)
 	if err != nil {
-		return AcceptedResult{}, err
+		return ResultReceipt{}, err
 	}
-	d := runs.Decision{CallID: m.ToolCallID, Kind: runs.DecisionToolResult, Digest: p.Digest, Input: p.Seq}
-	var taken runs.DecideResult
-	err = s.commands.Update(ctx, run.Thread, runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{d}}, &taken)
+	d := runs.Decision{CallID: result.ToolCallID, Kind: runs.DecisionToolResult, Digest: proposal.Digest, Input: proposal.Seq}
+	var decided runs.DecideResult
+	err = s.commands.Update(ctx, run.Thread, runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{d}}, &decided)
 	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == commands.CodeNotActive {
-		return s.resultMissed(ctx, run.Thread, m)
+		return s.resultFromLog(ctx, run.Thread, result)
 	}
 	if err != nil {
-		return AcceptedResult{}, err
+		return ResultReceipt{}, err
 	}
-	switch r := taken.Results[0]; {
-	case r.Error == runs.ErrorUnknownCall:
-		return s.resultMissed(ctx, run.Thread, m)
-	case r.Error == "":
-		answer := AcceptedResult{ToolCallID: m.ToolCallID, Repeated: r.Recorded != nil}
-		if r.Settled {
-			answer.Cursor = s.find.EffectCursor(snap, p.Seq, true)
+	switch decision := decided.Results[0]; {
+	case decision.Error == runs.ErrorUnknownCall:
+		return s.resultFromLog(ctx, run.Thread, result)
+	case decision.Error == "":
+		receipt := ResultReceipt{ToolCallID: result.ToolCallID, Repeated: decision.Recorded != nil}
+		if decision.Settled {
+			receipt.Cursor = s.finder.EffectCursor(proposal.Seq)
 		}
-		return answer, nil
+		return receipt, nil
 	default:
-		return s.resultStands(ctx, run.Thread, m, r.Recorded.Input)
+		return s.conflictingResult(ctx, run.Thread, result, decision.Recorded.Input)
 	}
 }
 
-// resultStands returns the problem that another result stands. proposal is the record of that
+// conflictingResult returns the problem that another result stands. proposal is the record of that
 // result; 0 means that it arrived with an input, or that the call was abandoned, and the log tells
 // which.
-func (s *Service) resultStands(ctx context.Context, thread stream.Thread, m *agui.Message, proposal uint64) (AcceptedResult, error) {
+func (s *Service) conflictingResult(ctx context.Context, thread stream.Thread, result *agui.Message, proposal uint64) (ResultReceipt, error) {
 	if proposal == 0 {
-		return s.resultMissed(ctx, thread, m)
+		return s.resultFromLog(ctx, thread, result)
 	}
-	content, err := s.find.Log.Decision(ctx, proposal)
+	content, err := s.finder.Log.Decision(ctx, proposal)
 	if err != nil {
-		return AcceptedResult{}, err
+		return ResultReceipt{}, err
 	}
-	return AcceptedResult{}, errAnswered(content.Result)
+	return ResultReceipt{}, errAnswered(content.Result)
 }
 
-// resultMissed returns the outcome of a result from the log, because the thread's workflow does not
-// wait for it. The result is a repetition if the conversation has the same one; another result is a
+// resultFromLog returns the outcome of a result from the log, because the thread's workflow does
+// not wait for it. The result is a repetition if the conversation has the same one; another result
+// is a
 // 409. Without a result the call is either not waited for yet (404), or the thread has continued
 // without it (410 abandoned).
-func (s *Service) resultMissed(ctx context.Context, thread stream.Thread, m *agui.Message) (AcceptedResult, error) {
-	snap, err := s.find.Snapshots.Latest(ctx, thread, 0)
+func (s *Service) resultFromLog(ctx context.Context, thread stream.Thread, result *agui.Message) (ResultReceipt, error) {
+	snap, err := s.finder.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
-		return AcceptedResult{}, err
+		return ResultReceipt{}, err
 	}
-	if answer, known, err := answeredBefore(snap, m); known {
-		return answer, err
+	if receipt, found, err := findResult(snap, result); found {
+		return receipt, err
 	}
-	requested := slices.ContainsFunc(snap.Interrupts, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
+	needsDecision := slices.ContainsFunc(snap.Interrupts, func(q agui.Interrupt) bool { return q.ToolCallID == result.ToolCallID })
 	// The call needs an approval, a worker makes it, or the run does not wait for it yet.
-	if requested || !snap.Sealed && callOf(snap, m.ToolCallID) == lastCalls(snap) {
-		return AcceptedResult{}, errUnknownCall(m.ToolCallID)
+	if needsDecision || !snap.Sealed && callIndex(snap, result.ToolCallID) == lastCallsIndex(snap) {
+		return ResultReceipt{}, errUnknownCall(result.ToolCallID)
 	}
-	return AcceptedResult{}, errAbandonedCall(m.ToolCallID)
+	return ResultReceipt{}, errAbandonedCall(result.ToolCallID)
 }
 
-// callOf returns the index of the conversation's entry with a call; -1 = none.
-func callOf(snap *snapshot.Snapshot, id string) int {
+// callIndex returns the index of the conversation's entry with a call; -1 = none.
+func callIndex(snap *snapshot.Snapshot, id string) int {
 	return slices.IndexFunc(snap.Entries, func(e snapshot.Entry) bool {
 		return slices.ContainsFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == id })
 	})
 }
 
-// lastCalls returns the index of the last entry with tool calls of the run's own agent, not of a
-// subagent; -1 = none.
-func lastCalls(snap *snapshot.Snapshot) int {
+// lastCallsIndex returns the index of the last entry with tool calls of the run's own agent, not of
+// a subagent; -1 = none.
+func lastCallsIndex(snap *snapshot.Snapshot) int {
 	last := -1
 	for i, e := range snap.Entries {
 		if len(e.Message.ToolCalls) > 0 && e.Message.SubagentRunID == "" {
@@ -193,9 +198,9 @@ func lastCalls(snap *snapshot.Snapshot) int {
 	return last
 }
 
-// resultOf returns the entry with the result of a call; nil = none. It points into the snapshot,
+// resultEntry returns the entry with the result of a call; nil = none. It points into the snapshot,
 // which is immutable.
-func resultOf(snap *snapshot.Snapshot, id string) *snapshot.Entry {
+func resultEntry(snap *snapshot.Snapshot, id string) *snapshot.Entry {
 	i := slices.IndexFunc(snap.Entries, func(e snapshot.Entry) bool { return e.Message.Role == agui.RoleTool && e.Message.ToolCallID == id })
 	if i < 0 {
 		return nil
@@ -203,30 +208,36 @@ func resultOf(snap *snapshot.Snapshot, id string) *snapshot.Entry {
 	return &snap.Entries[i]
 }
 
-// answeredBefore returns the outcome for a call that has a result in the conversation: a repetition
-// if the digests are equal, else a 409. known is false if the call has no result.
-func answeredBefore(snap *snapshot.Snapshot, m *agui.Message) (answer AcceptedResult, known bool, err error) {
-	e := resultOf(snap, m.ToolCallID)
+// findResult returns the outcome for a call that has a result in the conversation: a repetition
+// if the digests are equal, else a 409. found is false if the call has no result.
+func findResult(snap *snapshot.Snapshot, result *agui.Message) (receipt ResultReceipt, found bool, err error) {
+	e := resultEntry(snap, result.ToolCallID)
 	if e == nil {
-		return AcceptedResult{}, false, nil
+		return ResultReceipt{}, false, nil
 	}
-	digest, mine := stream.ResultDigest(m), stream.ResultDigest(&e.Message)
+	digest, recordedDigest := stream.ResultDigest(result), stream.ResultDigest(&e.Message)
 	// The recorded digest is over what the client sent; the conversation's message may differ from
 	// that.
 	for _, d := range snap.Decided {
-		if d.CallID == m.ToolCallID && d.Digest != "" {
-			mine = d.Digest
+		if d.CallID == result.ToolCallID && d.Digest != "" {
+			recordedDigest = d.Digest
 		}
 	}
-	if digest != mine {
-		return AcceptedResult{}, true, errAnswered(&e.Message)
+	if digest != recordedDigest {
+		return ResultReceipt{}, true, errAnswered(&e.Message)
 	}
-	return AcceptedResult{ToolCallID: m.ToolCallID, Repeated: true}, true, nil
+	return ResultReceipt{ToolCallID: result.ToolCallID, Repeated: true}, true, nil
 }
 
 // codeUnknownCall is the code of the problem that the thread does not wait for the result of a
-// call. TakeResult tries again if it gets this code from an active run.
+// call. SubmitResult tries again if it gets this code from an active run.
 const codeUnknownCall = "unknown_tool_call"
+
+// isUnknownCall reports whether an error is that problem.
+func isUnknownCall(err error) bool {
+	p, ok := errors.AsType[*problem.Problem](err)
+	return ok && p.Code == codeUnknownCall
+}
 
 // errUnknownCall returns that problem, a 404.
 func errUnknownCall(id string) *problem.Problem {
@@ -242,12 +253,12 @@ func errAbandonedCall(id string) *problem.Problem {
 // too large.
 func errAnswered(m *agui.Message) *problem.Problem {
 	p := problem.New(http.StatusConflict, "answered", fmt.Sprintf("the tool call %.200q already has another result", m.ToolCallID))
-	recorded := AcceptedResult{ToolCallID: m.ToolCallID, Content: m.Content.Text(), Error: m.Error}
+	recorded := ResultReceipt{ToolCallID: m.ToolCallID, Content: m.Content.Text(), Error: m.Error}
 	if !m.Content.IsText() {
 		recorded.Content = m.Content.Parts()
 	}
 	if text, err := json.Marshal(recorded); err != nil || len(text) > inbox.MaxArgs { // too large: the conversation has it
-		recorded = AcceptedResult{ToolCallID: m.ToolCallID, Truncated: true}
+		recorded = ResultReceipt{ToolCallID: m.ToolCallID, Truncated: true}
 	}
 	p.Recorded = recorded
 	return p

@@ -15,43 +15,49 @@ import (
 // acknowledgement has a cursor, and a reader that sends it as waitFor gets an answer only when the
 // log shows the effect.
 
-// effectPatience bounds how long a reader waits for an effect. Then the answer is what the log has.
-const effectPatience = 5 * time.Second
+// effectTimeout bounds how long a reader waits for an effect. Then the answer is what the log has.
+const effectTimeout = 5 * time.Second
 
-// EffectCursor returns the cursor of an acknowledgement, for waitFor. proposal is the record of the
-// decision, 0 = it has none of its own; then nothing waits for the cursor. continues tells that the
-// thread continues with the decision. Otherwise the thread shows no effect yet, for instance
-// because a quorum needs more votes, and only the audit and the inbox wait for the cursor. The
-// index of the cursor's position has this difference.
-func (f *Finder) EffectCursor(snap *snapshot.Snapshot, proposal uint64, continues bool) string {
-	if proposal == 0 {
-		return f.Log.CursorAt(snap.Seq).String()
-	}
+// LatestCursor returns the cursor of an acknowledgement that has no record of its own: that of the
+// snapshot. Nothing waits for it.
+func (f *Finder) LatestCursor(snap *snapshot.Snapshot) string {
+	return f.Log.CursorAt(snap.Seq).String()
+}
+
+// ProposalCursor returns the cursor of a decision with which the thread does not continue yet, for
+// instance because a quorum needs more votes. Only the audit and the inbox wait for it. proposal is
+// the record of the decision.
+func (f *Finder) ProposalCursor(proposal uint64) string {
+	return f.Log.CursorAt(proposal).String()
+}
+
+// EffectCursor returns the cursor of a decision with which the thread continues. Readers of the
+// thread wait for its effect, too: the index of the cursor's position, stream.MaxIndex instead of
+// 0, tells AwaitEffect that. proposal is the record of the decision.
+func (f *Finder) EffectCursor(proposal uint64) string {
 	c := f.Log.CursorAt(proposal)
-	if continues {
-		c.Index = stream.MaxIndex
-	}
+	c.Index = stream.MaxIndex
 	return c.String()
 }
 
 // AwaitEffect blocks until the log shows that the thread continues with the decision at a cursor,
-// or for effectPatience. "" = no cursor, and no wait. The error is an invalid cursor, or the cause
+// or for effectTimeout. "" = no cursor, and no wait. The error is an invalid cursor, or the cause
 // of ctx.
 func (f *Finder) AwaitEffect(ctx context.Context, thread stream.Thread, cursor string) error {
-	return f.waitUntil(ctx, thread, cursor, (*snapshot.Snapshot).IsResolved)
+	return f.awaitSnapshot(ctx, thread, cursor, (*snapshot.Snapshot).IsResolved)
 }
 
 // AwaitDecision is AwaitEffect for an input. It waits until the log has the decision itself, so
 // that the API recognizes an input which repeats the decision.
 func (f *Finder) AwaitDecision(ctx context.Context, thread stream.Thread, cursor string) error {
-	return f.waitUntil(ctx, thread, cursor, (*snapshot.Snapshot).CarriedOut)
+	return f.awaitSnapshot(ctx, thread, cursor, (*snapshot.Snapshot).CarriedOut)
 }
 
 // AwaitAudit blocks until the audit of a thread has the decision at a cursor, and the inbox shows
-// it, or for effectPatience. A decision of another tenant is not waited for. "" = no cursor, and no
+// it, or for effectTimeout. A decision of another tenant is not waited for. "" = no cursor, and no
 // wait. Errors are those of AwaitEffect.
 func (f *Finder) AwaitAudit(ctx context.Context, tenant string, index *inbox.Index, cursor string) error {
-	return f.await(ctx, tenant, cursor, func(ctx context.Context, _ stream.Cursor, proposal *stream.Record, content *stream.Decision) error {
+	return f.awaitDecision(ctx, tenant, cursor, func(ctx context.Context, _ stream.Cursor, proposal *stream.Record, content *stream.Decision) error {
 		if content.Kind == stream.DecisionToolResult { // the audit has approvals and questions only
 			return nil
 		}
@@ -63,22 +69,22 @@ func (f *Finder) AwaitAudit(ctx context.Context, tenant string, index *inbox.Ind
 	})
 }
 
-// waitUntil blocks until the snapshot of a thread meets a condition of the decision at a cursor, if
-// the thread continues with it.
-func (f *Finder) waitUntil(ctx context.Context, thread stream.Thread, text string, met func(*snapshot.Snapshot, *stream.Decision) bool) error {
-	return f.await(ctx, thread.Tenant, text, func(ctx context.Context, cursor stream.Cursor, proposal *stream.Record, content *stream.Decision) error {
+// awaitSnapshot blocks until the snapshot of a thread meets a condition of the decision at a
+// cursor, if the thread continues with it.
+func (f *Finder) awaitSnapshot(ctx context.Context, thread stream.Thread, text string, isMet func(*snapshot.Snapshot, *stream.Decision) bool) error {
+	return f.awaitDecision(ctx, thread.Tenant, text, func(ctx context.Context, cursor stream.Cursor, proposal *stream.Record, content *stream.Decision) error {
 		if cursor.Index == 0 || !proposal.OfThread(thread) {
 			return nil
 		}
-		return f.Snapshots.Await(ctx, f.Follower, thread, func(snap *snapshot.Snapshot) bool { return met(snap, content) })
+		return f.Snapshots.Await(ctx, f.Follower, thread, func(snap *snapshot.Snapshot) bool { return isMet(snap, content) })
 	})
 }
 
-// await calls wait with the proposal at a cursor and its decision, within effectPatience. It fails
-// only if text is not a cursor, or with the cause of ctx. A cursor of another log, a record that is
-// not a decision of the tenant, a timeout and a failure of the log end the wait without an error,
-// because a late effect is no reason to refuse a reader. The latter two are logged.
-func (f *Finder) await(ctx context.Context, tenant, text string, wait func(context.Context, stream.Cursor, *stream.Record, *stream.Decision) error) error {
+// awaitDecision calls wait with the proposal at a cursor and its decision, within effectTimeout. It
+// fails only if text is not a cursor, or with the cause of ctx. A cursor of another log, a record
+// that is not a decision of the tenant, a timeout and a failure of the log end the wait without an
+// error, because a late effect is no reason to refuse a reader. The latter two are logged.
+func (f *Finder) awaitDecision(ctx context.Context, tenant, text string, wait func(context.Context, stream.Cursor, *stream.Record, *stream.Decision) error) error {
 	if text == "" {
 		return nil
 	}
@@ -89,12 +95,12 @@ func (f *Finder) await(ctx context.Context, tenant, text string, wait func(conte
 	if err != nil {
 		return err
 	}
-	patient, cancel := context.WithTimeout(ctx, effectPatience)
+	waitCtx, cancel := context.WithTimeout(ctx, effectTimeout)
 	defer cancel()
 	defer context.AfterFunc(f.Closed, cancel)()
-	proposal, content, err := f.Log.ProposedDecision(patient, cursor.Seq)
+	proposal, content, err := f.Log.ProposedDecision(waitCtx, cursor.Seq)
 	if err == nil && content != nil && proposal.OfTenant(tenant) {
-		err = wait(patient, cursor, proposal, content)
+		err = wait(waitCtx, cursor, proposal, content)
 	}
 	if err != nil && ctx.Err() == nil {
 		f.Logger.WarnContext(ctx, "a response may lack the effect of an acknowledged decision", "error", err)

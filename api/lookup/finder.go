@@ -26,25 +26,25 @@ type Finder struct {
 // cursor whose record was purged is reported first, as stream.ErrGone, because it tells the reader
 // that the thread was deleted.
 func (f *Finder) CheckRun(ctx context.Context, run stream.Run, after *stream.Cursor) error {
-	known, err := f.Log.HasRun(ctx, run)
-	if err == nil && !known {
-		err = f.purgedOr(ctx, after, problem.NoRun(run))
+	found, err := f.Log.HasRun(ctx, run)
+	if err == nil && !found {
+		err = f.goneOr(ctx, after, problem.NoRun(run))
 	}
 	return err
 }
 
 // CheckThread returns a 404 if the log has no record of a thread, or stream.ErrGone like CheckRun.
 func (f *Finder) CheckThread(ctx context.Context, thread stream.Thread, after *stream.Cursor) error {
-	known, err := f.Log.HasThread(ctx, thread)
-	if err == nil && !known {
-		err = f.purgedOr(ctx, after, problem.NoThread(thread))
+	found, err := f.Log.HasThread(ctx, thread)
+	if err == nil && !found {
+		err = f.goneOr(ctx, after, problem.NoThread(thread))
 	}
 	return err
 }
 
-// purgedOr returns stream.ErrGone if the record of a cursor was purged, and otherwise the error
+// goneOr returns stream.ErrGone if the record of a cursor was purged, and otherwise the error
 // that it was given.
-func (f *Finder) purgedOr(ctx context.Context, after *stream.Cursor, otherwise error) error {
+func (f *Finder) goneOr(ctx context.Context, after *stream.Cursor, otherwise error) error {
 	if after == nil {
 		return otherwise
 	}
@@ -59,17 +59,17 @@ func (f *Finder) purgedOr(ctx context.Context, after *stream.Cursor, otherwise e
 // other. A run without a second segment is returned unchanged, even if the log does not have it.
 func (f *Finder) LastSegment(ctx context.Context, run stream.Run) (stream.Run, error) {
 	for n := 2; ; n++ {
-		begun, err := f.Log.OpeningOf(ctx, run.Segment(n))
-		if err != nil || begun == nil {
+		opening, err := f.Log.OpeningOf(ctx, run.Segment(n))
+		if err != nil || opening == nil {
 			return run.Segment(n - 1), err
 		}
 	}
 }
 
-// Position parses a cursor ("" = none) and a protocol version (nil = none), of any transport. It
-// returns nil without a cursor. The profile counts only for readers without a cursor, because a
-// cursor contains its own.
-func (f *Finder) Position(after string, version *string) (*stream.Cursor, stream.Profile, error) {
+// CursorAndProfile parses a cursor ("" = none) and a protocol version (nil = none), of any
+// transport. It returns nil without a cursor. The profile counts only for readers without a cursor,
+// because a cursor contains its own.
+func (f *Finder) CursorAndProfile(after string, version *string) (*stream.Cursor, stream.Profile, error) {
 	var profile stream.Profile
 	if version != nil {
 		profile = stream.ProfileOf(*version)

@@ -7,9 +7,9 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// unauthenticated returns the problem for an error of an auth.Authenticator; nil = err is another
-// error. The details do not tell which check failed, because they would help an attacker.
-func unauthenticated(err error) *Problem {
+// authenticationProblem returns the problem for an error of an auth.Authenticator; nil = err is
+// another error. The details do not tell which check failed, because they would help an attacker.
+func authenticationProblem(err error) *Problem {
 	switch {
 	case errors.Is(err, auth.ErrNoCredentials):
 		return Unauthorized("", "the request has no credentials")
@@ -19,8 +19,8 @@ func unauthenticated(err error) *Problem {
 		return Unauthorized("invalid_token", "the credentials are not accepted")
 	case errors.Is(err, auth.ErrUntrusted): // 401 would ask for credentials, which do not help
 		detail := "requests from this sender are not accepted"
-		if named, ok := errors.AsType[*auth.UntrustedError](err); ok {
-			detail = named.Detail
+		if untrusted, ok := errors.AsType[*auth.UntrustedError](err); ok {
+			detail = untrusted.Detail
 		}
 		return New(http.StatusForbidden, "forbidden", detail)
 	case errors.Is(err, auth.ErrUnavailable):

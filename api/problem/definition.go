@@ -7,12 +7,12 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// invalidDefinition returns the 400 invalid_agent for the errors of agents.Parse, with all mistakes
+// definitionProblem returns the 400 invalid_agent for the errors of agents.Parse, with all mistakes
 // and their places; nil = err is another error. The problem itself has the first mistake.
-func invalidDefinition(err error) *Problem {
+func definitionProblem(err error) *Problem {
 	var mistakes []Mistake
-	for _, wrong := range definitionErrors(err) {
-		mistakes = append(mistakes, Mistake{Pointer: Pointer(wrong.Key), Line: wrong.Line, Column: wrong.Column, Detail: wrong.Reason})
+	for _, definitionErr := range definitionErrors(err) {
+		mistakes = append(mistakes, Mistake{Pointer: Pointer(definitionErr.Key), Line: definitionErr.Line, Column: definitionErr.Column, Detail: definitionErr.Reason})
 	}
 	if len(mistakes) == 0 {
 		return nil
@@ -25,16 +25,16 @@ func invalidDefinition(err error) *Problem {
 // definitionErrors returns every agents.DefinitionError among the errors that agents.Parse has
 // joined, in their order.
 func definitionErrors(err error) []*agents.DefinitionError {
-	if all, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what is joined is looked at one by one
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what is joined is looked at definitionErr by definitionErr
 		var list []*agents.DefinitionError
-		for _, err := range all.Unwrap() {
+		for _, err := range joined.Unwrap() {
 			list = append(list, definitionErrors(err)...)
 		}
 		return list
 	}
-	var one *agents.DefinitionError
-	if errors.As(err, &one) {
-		return []*agents.DefinitionError{one}
+	var definitionErr *agents.DefinitionError
+	if errors.As(err, &definitionErr) {
+		return []*agents.DefinitionError{definitionErr}
 	}
 	return nil
 }

@@ -19,11 +19,11 @@ import (
 // unless the handler says otherwise with [NotRepeatable]. err must not be nil.
 func Of(err error) *Problem {
 	var (
-		p       *Problem
-		decode  *agui.DecodeError
-		field   *schedules.FieldError
-		tooLong *http.MaxBytesError
-		missing *catalog.UnknownError
+		p          *Problem
+		decodeErr  *agui.DecodeError
+		fieldErr   *schedules.FieldError
+		tooLong    *http.MaxBytesError
+		unknownErr *catalog.UnknownError
 	)
 	switch {
 	// The order matters: err may wrap several of these.
@@ -31,10 +31,10 @@ func Of(err error) *Problem {
 		return p
 	case errors.As(err, &tooLong):
 		return New(http.StatusRequestEntityTooLarge, "too_large", "the body may have at most "+strconv.FormatInt(tooLong.Limit, 10)+" bytes")
-	case errors.As(err, &decode):
-		return BadRequest("invalid_input", decode.Pointer, decode.Detail)
-	case errors.As(err, &field):
-		return BadRequest("invalid_schedule", field.Pointer, field.Detail)
+	case errors.As(err, &decodeErr):
+		return BadRequest("invalid_input", decodeErr.Pointer, decodeErr.Detail)
+	case errors.As(err, &fieldErr):
+		return BadRequest("invalid_schedule", fieldErr.Pointer, fieldErr.Detail)
 	case errors.Is(err, schedules.ErrUnknown):
 		return Unknown("schedule", "") // scheduleroutes adds the name
 	case errors.Is(err, schedules.ErrChanged):
@@ -47,17 +47,17 @@ func Of(err error) *Problem {
 		return New(http.StatusGone, "gone", "the thread of the cursor was deleted: attach without a cursor")
 	case errors.Is(err, inbox.ErrGone):
 		return New(http.StatusGone, "gone", "events after this cursor may have been removed: list the open approvals, and continue from the new cursor")
-	case errors.As(err, &missing) && missing.Revision == "":
-		return Unknown("agent", missing.Agent)
-	case missing != nil: // errors.As has set missing in the case above
-		return New(http.StatusNotFound, "unknown_revision", fmt.Sprintf("the agent %.100q has no revision %.100q", missing.Agent, missing.Revision))
+	case errors.As(err, &unknownErr) && unknownErr.Revision == "":
+		return Unknown("agent", unknownErr.Agent)
+	case unknownErr != nil: // errors.As has set unknownErr in the case above
+		return New(http.StatusNotFound, "unknown_revision", fmt.Sprintf("the agent %.100q has no revision %.100q", unknownErr.Agent, unknownErr.Revision))
 	case errors.Is(err, catalog.ErrMismatch):
 		return New(http.StatusPreconditionFailed, "revision_mismatch", "the current revision is not the revision that the request expects")
 	}
-	if p := invalidDefinition(err); p != nil {
+	if p := definitionProblem(err); p != nil {
 		return p
 	}
-	if p := unauthenticated(err); p != nil {
+	if p := authenticationProblem(err); p != nil {
 		return p
 	}
 	// Everything else is a failure of the log or of Temporal, a timeout or a defect, so the outcome

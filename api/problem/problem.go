@@ -78,8 +78,8 @@ func NoRun(run stream.Run) *Problem {
 // reason from the text of the error, after that of the sentinel.
 func InvalidCursor(err error) *Problem {
 	detail := "the cursor is not valid for this stream"
-	if _, why, ok := strings.Cut(err.Error(), stream.ErrInvalidCursor.Error()+": "); ok {
-		detail += ": " + why
+	if _, reason, ok := strings.Cut(err.Error(), stream.ErrInvalidCursor.Error()+": "); ok {
+		detail += ": " + reason
 	}
 	return BadRequest("invalid_cursor", "", detail)
 }

@@ -15,6 +15,16 @@ type Writer struct{ logger *slog.Logger }
 // NewWriter returns a Writer that logs the causes of 5xx answers.
 func NewWriter(logger *slog.Logger) Writer { return Writer{logger} }
 
+// Handle returns a gin handler that calls serve, and answers with the problem of its error. After
+// an error, serve must not have written to the response.
+func (w Writer) Handle(serve func(*gin.Context) error) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if err := serve(c); err != nil {
+			w.Refuse(c, err)
+		}
+	}
+}
+
 // Refuse answers with the problem of an error, and ends gin's chain of handlers. Nothing may have
 // been written to the response before.
 //

@@ -37,46 +37,46 @@ func CheckBodyKind(r *http.Request) error {
 // struct does not have, so that a member with a typing error is not ignored, as well as null and
 // text after the object. Errors are 400 invalid_input, and name the member where encoding/json
 // tells it.
-func DecodeObject(body []byte, into any) error {
+func DecodeObject(body []byte, target any) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
-	err := decoder.Decode(into)
-	var mistyped *json.UnmarshalTypeError
+	err := decoder.Decode(target)
+	var typeErr *json.UnmarshalTypeError
 	switch {
 	case err == nil:
 		if _, err := decoder.Token(); !errors.Is(err, io.EOF) || bytes.Equal(bytes.TrimSpace(body), []byte("null")) {
 			return problem.BadRequest("invalid_input", "", "must be one JSON object")
 		}
 		return nil
-	case errors.As(err, &mistyped) && mistyped.Field == "":
+	case errors.As(err, &typeErr) && typeErr.Field == "":
 		return problem.BadRequest("invalid_input", "", "must be a JSON object")
-	case errors.As(err, &mistyped):
+	case errors.As(err, &typeErr):
 		// Only the last member is named: encoding/json's path leaves out indexes of arrays.
-		path := strings.Split(mistyped.Field, ".")
-		kind, _, _ := strings.Cut(mistyped.Value, " ") // Value of a number contains its digits
+		path := strings.Split(typeErr.Field, ".")
+		kind, _, _ := strings.Cut(typeErr.Value, " ") // Value of a number contains its digits
 		return problem.BadRequest("invalid_input", "/"+path[len(path)-1], "has the wrong type: "+kind)
 	}
 	if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok { // encoding/json has no type for this error
 		if name, err := strconv.Unquote(quoted); err == nil {
-			return unknownMember(name, into)
+			return unknownMember(name, target)
 		}
 	}
 	return problem.BadRequest("invalid_input", "", "must be JSON")
 }
 
-// unknownMember returns the 400 for a member that the struct at into does not have. It lists the
+// unknownMember returns the 400 for a member that the struct at target does not have. It lists the
 // members that the struct has.
-func unknownMember(name string, into any) *problem.Problem {
+func unknownMember(name string, target any) *problem.Problem {
 	name = fmt.Sprintf("%.80s", name)
-	known := strings.Join(members(reflect.TypeOf(into).Elem()), ", ")
+	known := strings.Join(members(reflect.TypeOf(target).Elem()), ", ")
 	escaped := strings.NewReplacer("~", "~0", "/", "~1").Replace(name) // RFC 6901
 	return problem.BadRequest("invalid_input", "/"+escaped, fmt.Sprintf("is not a member of this object, which may have %s", known))
 }
 
 // members returns the names of the JSON members of a struct, including embedded ones, in its order.
-func members(of reflect.Type) []string {
+func members(structType reflect.Type) []string {
 	var names []string
-	for _, f := range reflect.VisibleFields(of) {
+	for _, f := range reflect.VisibleFields(structType) {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
 			names = append(names, name)
 		}

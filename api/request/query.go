@@ -33,12 +33,12 @@ func Limit(c *gin.Context) (int, error) {
 	return limit, nil
 }
 
-// Flag reads a boolean parameter, true or false. missing is its value if the request does not have
-// the parameter, or has it empty. The error is a 400.
-func Flag(c *gin.Context, name string, missing bool) (bool, error) {
+// Flag reads a boolean parameter, true or false. defaultValue is its value if the request does not
+// have the parameter, or has it empty. The error is a 400.
+func Flag(c *gin.Context, name string, defaultValue bool) (bool, error) {
 	switch c.Query(name) {
 	case "":
-		return missing, nil
+		return defaultValue, nil
 	case "true":
 		return true, nil
 	case "false":

@@ -43,13 +43,13 @@ func (r Reader) ReadJSONBody(c *gin.Context) ([]byte, error) {
 	return r.ReadBody(c, r.maxBody)
 }
 
-// ReadBody reads a body of any type, of at most most bytes and at most the server's bound. Errors:
-// 413 too_large, 408 body_timeout, and 400 if the client breaks off.
-func (r Reader) ReadBody(c *gin.Context, most int64) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, min(most, r.maxBody)))
-	var tooLong *http.MaxBytesError
+// ReadBody reads a body of any type, of at most maxBytes bytes and at most the server's bound.
+// Errors: 413 too_large, 408 body_timeout, and 400 if the client breaks off.
+func (r Reader) ReadBody(c *gin.Context, maxBytes int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, min(maxBytes, r.maxBody)))
+	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLong):
+	case errors.As(err, &tooLarge):
 		return nil, err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		// The rest of the body cannot be read, so the connection cannot be reused.
@@ -64,7 +64,7 @@ func (r Reader) ReadBody(c *gin.Context, most int64) ([]byte, error) {
 // ReadJSON decodes a body that is one JSON object into a struct, strictly (see DecodeObject). An
 // empty body leaves the struct unchanged, and so does null, which some clients send for a missing
 // value.
-func (r Reader) ReadJSON(c *gin.Context, into any) error {
+func (r Reader) ReadJSON(c *gin.Context, target any) error {
 	if c.Request.ContentLength == 0 { // an empty body needs no Content-Type
 		return nil
 	}
@@ -72,5 +72,5 @@ func (r Reader) ReadJSON(c *gin.Context, into any) error {
 	if err != nil || len(body) == 0 || bytes.Equal(bytes.TrimSpace(body), []byte("null")) {
 		return err
 	}
-	return DecodeObject(body, into)
+	return DecodeObject(body, target)
 }

@@ -70,48 +70,50 @@ type firing struct {
 
 // listSchedules serves GET /v1/schedules: the schedules of the caller's tenant, without their
 // inputs and firings.
-func (s *Routes) listSchedules(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
+func (r *Routes) listSchedules(c *gin.Context) error {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	answer := struct {
+	limit, err := request.Limit(c)
+	if err != nil {
+		return err
+	}
+	principal, err := request.Principal(ctx)
+	if err != nil {
+		return err
+	}
+	page, next, err := r.Schedules.List(ctx, principal.Tenant, c.Query("cursor"), limit)
+	if err != nil {
+		return err
+	}
+	items, err := r.describeSchedules(ctx, principal.Tenant, page)
+	if err != nil {
+		return err
+	}
+	c.JSON(http.StatusOK, struct {
 		Items      []*schedule `json:"items"`
 		NextCursor string      `json:"nextCursor,omitempty"`
-	}{Items: []*schedule{}}
-	limit, err := request.Limit(c)
-	who, unknown := request.Principal(ctx)
-	err = errors.Join(err, unknown)
-	var page []*schedules.Stored
-	if err == nil {
-		page, answer.NextCursor, err = s.Schedules.List(ctx, who.Tenant, c.Query("cursor"), limit)
-	}
-	if err == nil {
-		answer.Items, err = s.describeSchedules(ctx, who.Tenant, page)
-	}
-	if err != nil {
-		s.Refuse(c, err)
-		return
-	}
-	c.JSON(http.StatusOK, answer)
+	}{items, next})
+	return nil
 }
 
-// descriptions bounds the concurrent requests to Temporal for one page.
-const descriptions = 8
+// maxDescriptions bounds the concurrent requests to Temporal for one page.
+const maxDescriptions = 8
 
 // describeSchedules returns the schedules of a page with their state in Temporal. It omits those
 // that Temporal does not know: their creation or deletion was interrupted. So a page may be short.
-func (s *Routes) describeSchedules(ctx context.Context, tenant string, page []*schedules.Stored) ([]*schedule, error) {
+func (r *Routes) describeSchedules(ctx context.Context, tenant string, page []*schedules.Stored) ([]*schedule, error) {
 	all := make([]*schedule, len(page))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(descriptions)
-	for i, k := range page {
+	group.SetLimit(maxDescriptions)
+	for i, stored := range page {
 		group.Go(func() error {
-			d, err := s.Clock.Describe(ctx, tenant, k.ID)
+			d, err := r.Scheduler.Describe(ctx, tenant, stored.ID)
 			if err != nil && !errors.Is(err, schedules.ErrUnknown) {
 				return err
 			}
 			if err == nil {
 				// Each index belongs to one goroutine, so all needs no lock.
-				all[i] = scheduleOf(k, d)
+				all[i] = scheduleOf(stored, d)
 				all[i].Input = nil
 			}
 			return nil
@@ -124,50 +126,48 @@ func (s *Routes) describeSchedules(ctx context.Context, tenant string, page []*s
 }
 
 // scheduleOf returns the answer about a schedule without its firings.
-func scheduleOf(k *schedules.Stored, d *client.ScheduleDescription) *schedule {
+func scheduleOf(stored *schedules.Stored, d *client.ScheduleDescription) *schedule {
 	out := &schedule{
-		Schedule: k.Schedule, CreatedAt: k.CreatedAt, ChangedAt: k.ChangedAt, Next: []time.Time{},
+		Schedule: stored.Schedule, CreatedAt: stored.CreatedAt, ChangedAt: stored.ChangedAt, Next: []time.Time{},
 		Fired: d.Info.NumActions, Missed: d.Info.NumActionsMissedCatchupWindow, Skipped: d.Info.NumActionsSkippedOverlap,
 	}
-	if k.Requester != nil {
-		out.ChangedBy = k.Requester.Subject
+	if stored.Requester != nil {
+		out.ChangedBy = stored.Requester.Subject
 	}
 	if state := d.Schedule.State; state != nil && state.Paused {
 		out.Paused, out.PausedBecause = true, state.Note
 	}
-	for _, at := range d.Info.NextActionTimes {
-		out.Next = append(out.Next, at.UTC())
+	for _, next := range d.Info.NextActionTimes {
+		out.Next = append(out.Next, next.UTC())
 	}
 	return out
 }
 
 // showSchedule serves GET /v1/schedules/{schedule}: a schedule with its latest firings. An unknown
 // schedule is a 404.
-func (s *Routes) showSchedule(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
+func (r *Routes) showSchedule(c *gin.Context) error {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	who, err := request.Principal(ctx)
-	var k *schedules.Stored
-	if err == nil {
-		k, err = s.Schedules.Get(ctx, who.Tenant, request.Segment(c, "schedule"))
-	}
-	if err == nil {
-		err = s.answerSchedule(ctx, c, http.StatusOK, who.Tenant, k)
-	}
+	principal, err := request.Principal(ctx)
 	if err != nil {
-		s.Refuse(c, err)
+		return err
 	}
+	stored, err := r.Schedules.Get(ctx, principal.Tenant, request.Segment(c, "schedule"))
+	if err != nil {
+		return err
+	}
+	return r.answerSchedule(ctx, c, http.StatusOK, principal.Tenant, stored)
 }
 
 // answerSchedule answers with a schedule, its state in Temporal, and its latest firings. After an
 // error it has answered nothing.
-func (s *Routes) answerSchedule(ctx context.Context, c *gin.Context, status int, tenant string, k *schedules.Stored) error {
-	d, err := s.Clock.Describe(ctx, tenant, k.ID)
+func (r *Routes) answerSchedule(ctx context.Context, c *gin.Context, status int, tenant string, stored *schedules.Stored) error {
+	d, err := r.Scheduler.Describe(ctx, tenant, stored.ID)
 	if err != nil {
 		return err
 	}
-	out := scheduleOf(k, d)
-	if out.Recent, err = s.firings(ctx, tenant, k, d); err != nil {
+	out := scheduleOf(stored, d)
+	if out.Recent, err = r.firings(ctx, tenant, stored, d); err != nil {
 		return err
 	}
 	c.JSON(status, out)
@@ -176,7 +176,7 @@ func (s *Routes) answerSchedule(ctx context.Context, c *gin.Context, status int,
 
 // firings returns the latest firings of a schedule, the last one first, with the outcomes of their
 // runs. It asks Temporal and the log for each one.
-func (s *Routes) firings(ctx context.Context, tenant string, k *schedules.Stored, d *client.ScheduleDescription) (list []firing, err error) {
+func (r *Routes) firings(ctx context.Context, tenant string, stored *schedules.Stored, d *client.ScheduleDescription) (list []firing, err error) {
 	for _, recent := range slices.Backward(d.Info.RecentActions) {
 		if recent.StartWorkflowResult == nil {
 			continue
@@ -184,16 +184,16 @@ func (s *Routes) firings(ctx context.Context, tenant string, k *schedules.Stored
 		id := recent.StartWorkflowResult.WorkflowID
 		// The run is not in Temporal's list: it follows from the schedule and the nominal time in
 		// the workflow ID.
-		at, ok := schedules.NominalTime(tenant, k.ID, id)
+		nominalTime, ok := schedules.NominalTime(tenant, stored.ID, id)
 		if !ok {
 			continue
 		}
-		run := k.RunAt(tenant, at)
-		f := firing{ScheduledAt: at, FiredAt: recent.ActualTime.UTC(), ThreadID: run.Thread.ID, RunID: run.ID}
-		if f.Active, err = s.isActive(ctx, id); err != nil {
+		run := stored.RunAt(tenant, nominalTime)
+		f := firing{ScheduledAt: nominalTime, FiredAt: recent.ActualTime.UTC(), ThreadID: run.Thread.ID, RunID: run.ID}
+		if f.Active, err = r.isActive(ctx, id); err != nil {
 			return nil, err
 		}
-		if f.Outcome, f.Code, err = s.outcomeOf(ctx, run, id, f.Active); err != nil {
+		if f.Outcome, f.Code, err = r.firingOutcome(ctx, run, id, f.Active); err != nil {
 			return nil, err
 		}
 		list = append(list, f)
@@ -201,13 +201,13 @@ func (s *Routes) firings(ctx context.Context, tenant string, k *schedules.Stored
 	return list, nil
 }
 
-// isActive reports whether the workflow of a firing is open. fire is its workflow ID. The
+// isActive reports whether the workflow of a firing is open. workflowID is that of the firing. The
 // description of the schedule does not tell that of overlapping firings.
-func (s *Routes) isActive(ctx context.Context, fire string) (bool, error) {
-	d, err := s.Temporal.DescribeWorkflowExecution(ctx, fire, "")
-	var gone *serviceerror.NotFound
+func (r *Routes) isActive(ctx context.Context, workflowID string) (bool, error) {
+	d, err := r.Temporal.DescribeWorkflowExecution(ctx, workflowID, "")
+	var notFound *serviceerror.NotFound
 	switch {
-	case errors.As(err, &gone):
+	case errors.As(err, &notFound):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("api: describe firing: %w", err)
@@ -215,11 +215,11 @@ func (s *Routes) isActive(ctx context.Context, fire string) (bool, error) {
 	return d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
 
-// outcomeOf returns the outcome and the error code of a firing's run: from the run's terminal
+// firingOutcome returns the outcome and the error code of a firing's run: from the run's terminal
 // record, or else from the result of the firing's workflow, if no run has begun. Both are empty if
 // the run is active, or if Temporal has forgotten the firing.
-func (s *Routes) outcomeOf(ctx context.Context, run stream.Run, fire string, active bool) (outcome, code string, err error) {
-	end, err := s.Log.TerminalRecord(ctx, run)
+func (r *Routes) firingOutcome(ctx context.Context, run stream.Run, workflowID string, active bool) (outcome, code string, err error) {
+	end, err := r.Log.TerminalRecord(ctx, run)
 	if err != nil {
 		return "", "", err
 	}
@@ -232,15 +232,15 @@ func (s *Routes) outcomeOf(ctx context.Context, run stream.Run, fire string, act
 		return "", "", nil
 	}
 	var result runs.FireResult
-	err = s.Temporal.GetWorkflow(ctx, fire, "").Get(ctx, &result)
+	err = r.Temporal.GetWorkflow(ctx, workflowID, "").Get(ctx, &result)
 	var failed *temporal.ApplicationError
-	var gone *serviceerror.NotFound
+	var notFound *serviceerror.NotFound
 	switch {
 	case errors.As(err, &failed):
 		return outcomeFailed, failed.Type(), nil
 	case temporal.IsCanceledError(err), temporal.IsTerminatedError(err):
-		return s.withdrawn(ctx, run)
-	case errors.As(err, &gone):
+		return r.cancelledOutcome(ctx, run)
+	case errors.As(err, &notFound):
 		return "", "", nil
 	case err != nil:
 		return "", "", fmt.Errorf("api: find a firing: %w", err)
@@ -250,17 +250,17 @@ func (s *Routes) outcomeOf(ctx context.Context, run stream.Run, fire string, act
 	return "", "", nil
 }
 
-// withdrawn returns the outcome of a run without an end whose firing was cancelled or terminated,
-// as overlap policies do: cancelled, unless the run has begun or is queued.
-func (s *Routes) withdrawn(ctx context.Context, run stream.Run) (outcome, code string, err error) {
-	begun, err := s.Log.OpeningOf(ctx, run)
-	if err != nil || begun != nil {
+// cancelledOutcome returns the outcome of a run without an end whose firing was cancelled or
+// terminated, as overlap policies do: cancelled, unless the run has begun or is queued.
+func (r *Routes) cancelledOutcome(ctx context.Context, run stream.Run) (outcome, code string, err error) {
+	opening, err := r.Log.OpeningOf(ctx, run)
+	if err != nil || opening != nil {
 		return "", "", err
 	}
-	// A proposal without a first record: the run is queued, unless a cancel was requested.
-	known, err := s.Log.HasRun(ctx, run)
-	if err == nil && known {
-		if requested, err := s.Log.CancelRequested(ctx, run); err != nil || !requested {
+	// A proposal without a first record: the run is queued, unless a cancel was cancelRequested.
+	isProposed, err := r.Log.HasRun(ctx, run)
+	if err == nil && isProposed {
+		if cancelRequested, err := r.Log.CancelRequested(ctx, run); err != nil || !cancelRequested {
 			return "", "", err // the run is queued
 		}
 	}

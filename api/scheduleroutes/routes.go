@@ -20,29 +20,31 @@ type Routes struct {
 	request.Reader
 
 	Schedules *schedules.Store
-	Clock     *schedules.Scheduler
+	Scheduler *schedules.Scheduler
 	Catalog   *catalog.Catalog // Catalog.Watch must be running
 	Log       *stream.Log
 	Temporal  client.Client
 }
 
 // Register adds the routes to the group /v1, which authenticates.
-func (s *Routes) Register(v1 *gin.RouterGroup) {
-	v1.POST("/schedules", s.createSchedule)
-	v1.GET("/schedules", s.listSchedules)
-	v1.GET("/schedules/:schedule", s.showSchedule)
-	v1.PUT("/schedules/:schedule", s.changeSchedule)
-	v1.DELETE("/schedules/:schedule", s.deleteSchedule)
-	v1.POST("/schedules/:schedule/pause", s.onSchedule(s.Clock.Pause))
-	v1.POST("/schedules/:schedule/resume", s.onSchedule(s.Clock.Resume))
-	v1.POST("/schedules/:schedule/trigger", s.triggerSchedule)
+func (r *Routes) Register(v1 *gin.RouterGroup) {
+	v1.POST("/schedules", r.Handle(r.createSchedule))
+	v1.GET("/schedules", r.Handle(r.listSchedules))
+	v1.GET("/schedules/:schedule", r.Handle(r.showSchedule))
+	v1.PUT("/schedules/:schedule", r.Handle(r.changeSchedule))
+	v1.DELETE("/schedules/:schedule", r.Handle(r.deleteSchedule))
+	v1.POST("/schedules/:schedule/pause", r.Handle(r.scheduleCommand(r.Scheduler.Pause)))
+	v1.POST("/schedules/:schedule/resume", r.Handle(r.scheduleCommand(r.Scheduler.Resume)))
+	v1.POST("/schedules/:schedule/trigger", r.Handle(r.triggerSchedule))
 }
 
-// Refuse answers with the problem of an error, like problem.Writer.Refuse. The 404 for an unknown
-// schedule gets the ID in the path.
-func (s *Routes) Refuse(c *gin.Context, err error) {
-	if errors.Is(err, schedules.ErrUnknown) {
-		err = problem.Unknown("schedule", request.Segment(c, "schedule"))
-	}
-	s.Writer.Refuse(c, err)
+// Handle is problem.Writer.Handle. The 404 for an unknown schedule gets the ID in the path.
+func (r *Routes) Handle(serve func(*gin.Context) error) gin.HandlerFunc {
+	return r.Writer.Handle(func(c *gin.Context) error {
+		err := serve(c)
+		if errors.Is(err, schedules.ErrUnknown) {
+			return problem.Unknown("schedule", request.Segment(c, "schedule"))
+		}
+		return err
+	})
 }

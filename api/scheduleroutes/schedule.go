@@ -24,11 +24,11 @@ const maxSchedule = 128 << 10
 
 // readSchedule reads and validates the definition in a request. id is the ID of a definition that
 // has none.
-func (s *Routes) readSchedule(c *gin.Context, id string) (*schedules.Schedule, error) {
+func (r *Routes) readSchedule(c *gin.Context, id string) (*schedules.Schedule, error) {
 	if err := request.CheckBodyKind(c.Request); err != nil {
 		return nil, err
 	}
-	body, err := s.ReadBody(c, maxSchedule)
+	body, err := r.ReadBody(c, maxSchedule)
 	if err != nil {
 		return nil, err
 	}
@@ -37,13 +37,13 @@ func (s *Routes) readSchedule(c *gin.Context, id string) (*schedules.Schedule, e
 		return nil, err
 	}
 	definition.ID = cmp.Or(definition.ID, id)
-	return definition, s.checkSchedule(definition)
+	return definition, r.checkSchedule(definition)
 }
 
 // checkSchedule validates the IDs of a schedule, and that its agent is published. An unknown agent
 // is a 404 with the pointer /agent. Each firing uses the revision of the agent that is current
 // then.
-func (s *Routes) checkSchedule(definition *schedules.Schedule) error {
+func (r *Routes) checkSchedule(definition *schedules.Schedule) error {
 	if err := request.CheckID("/id", definition.ID); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (s *Routes) checkSchedule(definition *schedules.Schedule) error {
 	if err := request.CheckOptionalID("/threadId", definition.ThreadID); err != nil {
 		return err
 	}
-	if _, err := s.Catalog.Current(definition.Agent); err != nil {
+	if _, err := r.Catalog.Current(definition.Agent); err != nil {
 		p := problem.Unknown("agent", definition.Agent)
 		p.Pointer = "/agent"
 		return p
@@ -64,184 +64,188 @@ func (s *Routes) checkSchedule(definition *schedules.Schedule) error {
 // createSchedule serves POST /v1/schedules. It answers 201 with the schedule, or 200 if the same
 // definition exists. Another definition under the same ID is a 409 schedule_exists. Without an ID
 // in the body each request creates another schedule.
-func (s *Routes) createSchedule(c *gin.Context) {
+func (r *Routes) createSchedule(c *gin.Context) error {
 	random := "sch_" + strings.ToLower(rand.Text()[:16])
-	definition, err := s.readSchedule(c, random)
+	definition, err := r.readSchedule(c, random)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
+	err = r.createFrom(c, definition)
+	if definition.ID == random {
+		return problem.NotRepeatable(err, "the same request may create a second schedule, except with an id")
+	}
+	return err
+}
+
+// createFrom creates a schedule from its definition, and answers with it.
+func (r *Routes) createFrom(c *gin.Context, definition *schedules.Schedule) error {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	who, err := request.Principal(ctx)
-	var k *schedules.Stored
-	var created bool
-	if err == nil {
-		k, created, err = s.keepSchedule(ctx, who, definition)
+	principal, err := request.Principal(ctx)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		// Set is repeated also for an existing definition: the request that wrote it may have died
-		// before this step.
-		err = s.Clock.Set(ctx, who.Tenant, k)
+	stored, created, err := r.putSchedule(ctx, principal, definition)
+	if err != nil {
+		return err
+	}
+	// Set is repeated also for an existing definition: the request that wrote it may have died
+	// before this step.
+	if err := r.Scheduler.Set(ctx, principal.Tenant, stored); err != nil {
+		return err
 	}
 	status := http.StatusOK
 	if created {
 		status = http.StatusCreated
 	}
-	if err == nil {
-		err = s.answerSchedule(ctx, c, status, who.Tenant, k)
-	}
-	if definition.ID == random {
-		err = problem.NotRepeatable(err, "the same request may create a second schedule, except with an id")
-	}
-	if err != nil {
-		s.Refuse(c, err)
-	}
+	return r.answerSchedule(ctx, c, status, principal.Tenant, stored)
 }
 
-// keepSchedule writes the definition of a new schedule. created is false if the same definition
-// existed; k is then the existing one. An existing definition that Temporal does not know is left
-// over from a deletion or a creation that was interrupted, and is replaced.
-func (s *Routes) keepSchedule(ctx context.Context, who auth.Principal, definition *schedules.Schedule) (k *schedules.Stored, created bool, err error) {
+// putSchedule writes the definition of a new schedule. created is false if the same definition
+// existed; stored is then the existing one. An existing definition that Temporal does not know is
+// left over from a deletion or a creation that was interrupted, and is replaced.
+func (r *Routes) putSchedule(ctx context.Context, principal auth.Principal, definition *schedules.Schedule) (stored *schedules.Stored, created bool, err error) {
 	now := time.Now().UTC()
-	k = &schedules.Stored{Schedule: *definition, Requester: &who, CreatedAt: now, ChangedAt: now}
-	err = s.Schedules.Create(ctx, who.Tenant, k)
+	stored = &schedules.Stored{Schedule: *definition, Requester: &principal, CreatedAt: now, ChangedAt: now}
+	err = r.Schedules.Create(ctx, principal.Tenant, stored)
 	if !errors.Is(err, schedules.ErrExists) {
-		return k, true, err
+		return stored, true, err
 	}
-	there, err := s.Schedules.Get(ctx, who.Tenant, definition.ID)
+	existing, err := r.Schedules.Get(ctx, principal.Tenant, definition.ID)
 	if err != nil {
 		return nil, false, err
 	}
-	if same, err := isEqual(there, definition); same || err != nil {
-		return there, false, err
+	if same, err := isEqual(existing, definition); same || err != nil {
+		return existing, false, err
 	}
-	_, err = s.Clock.Describe(ctx, who.Tenant, definition.ID)
+	_, err = r.Scheduler.Describe(ctx, principal.Tenant, definition.ID)
 	if !errors.Is(err, schedules.ErrUnknown) {
 		if err == nil {
 			err = problem.New(http.StatusConflict, "schedule_exists", fmt.Sprintf("the schedule %.100q exists with another definition: change it with PUT", definition.ID))
 		}
 		return nil, false, err
 	}
-	k.Revision = there.Revision // replaces the leftover, unless another request does so first
-	return k, true, s.Schedules.Change(ctx, who.Tenant, k)
+	stored.Revision = existing.Revision // replaces the leftover, unless another request does so first
+	return stored, true, r.Schedules.Change(ctx, principal.Tenant, stored)
 }
 
 // isEqual reports whether two definitions are equal, by their digests.
-func isEqual(there *schedules.Stored, definition *schedules.Schedule) (bool, error) {
-	before, err := there.Digest()
+func isEqual(stored *schedules.Stored, definition *schedules.Schedule) (bool, error) {
+	storedDigest, err := stored.Digest()
 	if err != nil {
 		return false, err
 	}
-	now, err := definition.Digest()
-	return before == now, err
+	digest, err := definition.Digest()
+	return digest == storedDigest, err
 }
 
 // changeSchedule serves PUT /v1/schedules/{schedule}: it replaces the definition of a schedule and
 // answers 200. The caller becomes the requester of its later runs; runs that have begun do not
 // change. Errors: 400 invalid_schedule, 404 unknown_schedule, 409 schedule_changed if another
 // request changes it at the same time.
-func (s *Routes) changeSchedule(c *gin.Context) {
+func (r *Routes) changeSchedule(c *gin.Context) error {
 	id := request.Segment(c, "schedule")
-	definition, err := s.readSchedule(c, id)
-	if err == nil && definition.ID != id {
-		err = problem.BadRequest("invalid_schedule", "/id", "must be the id in the path")
-	}
+	definition, err := r.readSchedule(c, id)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
+	if definition.ID != id {
+		return problem.BadRequest("invalid_schedule", "/id", "must be the id in the path")
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	who, err := request.Principal(ctx)
-	var k *schedules.Stored
-	if err == nil {
-		k, err = s.rewriteSchedule(ctx, who, definition)
-	}
-	if err == nil {
-		// The definition is written. If this fails, Temporal fires the old times until the request
-		// is repeated.
-		err = s.Clock.Change(ctx, who.Tenant, k)
-	}
-	if err == nil {
-		err = s.answerSchedule(ctx, c, http.StatusOK, who.Tenant, k)
-	}
+	principal, err := request.Principal(ctx)
 	if err != nil {
-		s.Refuse(c, err)
+		return err
 	}
+	stored, err := r.replaceSchedule(ctx, principal, definition)
+	if err != nil {
+		return err
+	}
+	// The definition is written. If this fails, Temporal fires the old times until the request is
+	// repeated.
+	if err := r.Scheduler.Change(ctx, principal.Tenant, stored); err != nil {
+		return err
+	}
+	return r.answerSchedule(ctx, c, http.StatusOK, principal.Tenant, stored)
 }
 
-// rewriteSchedule writes the new definition of a schedule. The same definition again is not
+// replaceSchedule writes the new definition of a schedule. The same definition again is not
 // written, and keeps its requester. The thread of a schedule cannot be changed.
-func (s *Routes) rewriteSchedule(ctx context.Context, who auth.Principal, definition *schedules.Schedule) (*schedules.Stored, error) {
-	there, err := s.Schedules.Get(ctx, who.Tenant, definition.ID)
+func (r *Routes) replaceSchedule(ctx context.Context, principal auth.Principal, definition *schedules.Schedule) (*schedules.Stored, error) {
+	existing, err := r.Schedules.Get(ctx, principal.Tenant, definition.ID)
 	if err != nil {
 		return nil, err
 	}
 	// The run of a firing is derived from the definition, so earlier firings would point to the
 	// wrong thread.
-	if there.ThreadID != definition.ThreadID {
+	if existing.ThreadID != definition.ThreadID {
 		return nil, problem.BadRequest("invalid_schedule", "/threadId", "must not change: create another schedule")
 	}
-	if same, err := isEqual(there, definition); same || err != nil {
-		return there, err
+	if same, err := isEqual(existing, definition); same || err != nil {
+		return existing, err
 	}
-	k := &schedules.Stored{Schedule: *definition, Requester: &who, CreatedAt: there.CreatedAt, ChangedAt: time.Now().UTC(), Revision: there.Revision}
-	return k, s.Schedules.Change(ctx, who.Tenant, k)
+	stored := &schedules.Stored{
+		Schedule:  *definition,
+		Requester: &principal,
+		CreatedAt: existing.CreatedAt,
+		ChangedAt: time.Now().UTC(),
+		Revision:  existing.Revision,
+	}
+	return stored, r.Schedules.Change(ctx, principal.Tenant, stored)
 }
 
 // deleteSchedule serves DELETE /v1/schedules/{schedule}. It answers 204. Runs that have begun
 // continue.
-func (s *Routes) deleteSchedule(c *gin.Context) {
-	s.withSchedule(c, func(ctx context.Context, tenant, id string) error {
+func (r *Routes) deleteSchedule(c *gin.Context) error {
+	return r.withSchedule(c, func(ctx context.Context, tenant, id string) error {
 		// Temporal first: it must not fire a schedule without a definition.
-		err := s.Clock.Delete(ctx, tenant, id)
+		err := r.Scheduler.Delete(ctx, tenant, id)
 		if err != nil && !errors.Is(err, schedules.ErrUnknown) {
 			return err
 		}
-		return s.Schedules.Delete(ctx, tenant, id)
+		return r.Schedules.Delete(ctx, tenant, id)
 	})
 }
 
 // triggerSchedule serves POST /v1/schedules/{schedule}/trigger: it fires a schedule now, also a
 // paused one, and answers 204. overlap replaces the schedule's policy for this firing. The request
 // is not idempotent: after a 503 the schedule may fire twice.
-func (s *Routes) triggerSchedule(c *gin.Context) {
+func (r *Routes) triggerSchedule(c *gin.Context) error {
 	var body struct {
 		Overlap string `json:"overlap"`
 	}
-	if err := s.ReadJSON(c, &body); err != nil {
-		s.Refuse(c, err)
-		return
+	if err := r.ReadJSON(c, &body); err != nil {
+		return err
 	}
-	s.withSchedule(c, func(ctx context.Context, tenant, id string) error {
-		err := s.Clock.Trigger(ctx, tenant, id, body.Overlap)
+	return r.withSchedule(c, func(ctx context.Context, tenant, id string) error {
+		err := r.Scheduler.Trigger(ctx, tenant, id, body.Overlap)
 		return problem.NotRepeatable(err, "the same request may fire the schedule twice, so check its recent firings first")
 	})
 }
 
-// onSchedule returns the handler of a command to the schedule in the path, such as POST …/pause. It
-// answers 204.
-func (s *Routes) onSchedule(do func(ctx context.Context, tenant, id string) error) gin.HandlerFunc {
-	return func(c *gin.Context) { s.withSchedule(c, do) }
+// scheduleCommand returns the handler of a command to the schedule in the path, such as POST
+// …/pause. It answers 204.
+func (r *Routes) scheduleCommand(do func(ctx context.Context, tenant, id string) error) func(*gin.Context) error {
+	return func(c *gin.Context) error { return r.withSchedule(c, do) }
 }
 
 // withSchedule calls do for the schedule in the path, and answers 204. A schedule that the tenant
 // does not have is a 404, before do is called.
-func (s *Routes) withSchedule(c *gin.Context, do func(ctx context.Context, tenant, id string) error) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
+func (r *Routes) withSchedule(c *gin.Context, do func(ctx context.Context, tenant, id string) error) error {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	who, err := request.Principal(ctx)
-	id := request.Segment(c, "schedule")
-	if err == nil {
-		_, err = s.Schedules.Get(ctx, who.Tenant, id)
-	}
-	if err == nil {
-		err = do(ctx, who.Tenant, id)
-	}
+	principal, err := request.Principal(ctx)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
+	}
+	id := request.Segment(c, "schedule")
+	if _, err := r.Schedules.Get(ctx, principal.Tenant, id); err != nil {
+		return err
+	}
+	if err := do(ctx, principal.Tenant, id); err != nil {
+		return err
 	}
 	c.Status(http.StatusNoContent)
+	return nil
 }

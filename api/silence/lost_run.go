@@ -26,9 +26,10 @@ import (
 // that has closed had taken it, that is, began with it, had it in its queue, or accepted it. Only
 // such a run is begun and ended here.
 
-// lostSilences is how many silences pass before a run without a first record is checked. Starting a
-// run may take a moment, a queued run is silent too, and the check reads a whole history.
-const lostSilences = 6
+// silencesBeforeLost is how many silences pass before a run without a first record is checked.
+// Starting a run may take a moment, a queued run is silent too, and the check reads a whole
+// history.
+const silencesBeforeLost = 6
 
 // checkLost begins and ends a run whose workflow has closed before the run's first record. It does
 // nothing if the workflow is open or unknown, or had not taken the run. The first record is fenced:
@@ -36,24 +37,24 @@ const lostSilences = 6
 // later finds that it has ended.
 func (w *Watcher) checkLost(ctx context.Context, run stream.Run) error {
 	description, err := w.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(run.Thread), "")
-	var gone *serviceerror.NotFound
-	if errors.As(err, &gone) {
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("api: describe workflow: %w", err)
 	}
-	status := closings[description.GetWorkflowExecutionInfo().GetStatus()]
+	status := closeStatuses[description.GetWorkflowExecutionInfo().GetStatus()]
 	if status == "" {
 		return nil
 	}
 	execution := description.GetWorkflowExecutionInfo().GetExecution().GetRunId()
-	taken, err := w.takenBy(ctx, run, execution)
-	if err != nil || taken == nil {
+	input, err := w.inputOf(ctx, run, execution)
+	if err != nil || input == nil {
 		return err
 	}
 	place := silencePlace(run, execution)
-	_, err = w.Find.Snapshots.OpenFailedRun(ctx, place, stream.Opening{Agent: taken.Agent, Revision: taken.Revision, Input: taken.Input, Digest: taken.Digest})
+	_, err = w.Finder.Snapshots.OpenFailedRun(ctx, place, stream.Opening{Agent: input.Agent, Revision: input.Revision, Input: input.Input, Digest: input.Digest})
 	// Another writer has begun the run, so it is not lost.
 	if errors.Is(err, stream.ErrFenced) {
 		return nil
@@ -61,23 +62,23 @@ func (w *Watcher) checkLost(ctx context.Context, run stream.Run) error {
 	if err != nil {
 		return fmt.Errorf("api: begin run %q: %w", run.ID, err)
 	}
-	return w.endFromOutside(ctx, place, status)
+	return w.endRun(ctx, place, status)
 }
 
-// takenBy returns the run as the execution had taken it, from the execution's history; nil = the
+// inputOf returns the run as the execution had taken it, from the execution's history; nil = the
 // execution had not taken it. It reads the history event by event, up to the one with the run.
-func (w *Watcher) takenBy(ctx context.Context, run stream.Run, execution string) (*runs.Input, error) {
+func (w *Watcher) inputOf(ctx context.Context, run stream.Run, execution string) (*runs.Input, error) {
 	events := w.Temporal.GetWorkflowHistory(ctx, dispatch.WorkflowID(run.Thread), execution, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
 		if err != nil {
 			return nil, fmt.Errorf("api: read history: %w", err)
 		}
-		taken, err := inputsIn(e)
+		inputs, err := inputsIn(e)
 		if err != nil {
 			return nil, fmt.Errorf("api: read history, event %d: %w", e.GetEventId(), err)
 		}
-		for _, in := range taken {
+		for _, in := range inputs {
 			if in.Run.ID == run.ID {
 				return &in, nil
 			}
@@ -91,11 +92,11 @@ func (w *Watcher) takenBy(ctx context.Context, run stream.Run, execution string)
 func inputsIn(e *historypb.HistoryEvent) ([]runs.Input, error) {
 	if started := e.GetWorkflowExecutionStartedEventAttributes(); started != nil {
 		var parked runs.ParkedInput
-		var into any = &parked.Run
+		var target any = &parked.Run
 		if started.GetWorkflowType().GetName() == runs.TypeParked {
-			into = &parked
+			target = &parked
 		}
-		err := runs.DataConverter().FromPayloads(started.GetInput(), into)
+		err := runs.DataConverter().FromPayloads(started.GetInput(), target)
 		return append([]runs.Input{parked.Run}, parked.Run.Queue...), err
 	}
 	accepted := e.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest().GetInput()

@@ -7,11 +7,11 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// longestSilence bounds the pause between two checks of a silent run. silentRuns bounds how many
+// maxPause bounds the pause between two checks of a silent run. maxSilentRuns bounds how many
 // runs are remembered: beyond it all are forgotten, and some are checked earlier than due.
 const (
-	longestSilence = time.Minute
-	silentRuns     = 4096
+	maxPause      = time.Minute
+	maxSilentRuns = 4096
 )
 
 // schedule remembers when a node may check each silent run again. So the load on Temporal does not
@@ -20,11 +20,11 @@ type schedule struct {
 	first time.Duration // the shortest pause, and the silence before the first check
 
 	mu   sync.Mutex
-	runs map[stream.Run]check
+	runs map[stream.Run]runCheck
 }
 
-// check is the schedule of checks of one silent run.
-type check struct {
+// runCheck is the schedule of checks of one silent run.
+type runCheck struct {
 	first time.Time     // when the run became silent, as far as this node knows
 	next  time.Time     // not checked before
 	pause time.Duration // between the last check and the next one
@@ -40,14 +40,14 @@ func (s *schedule) due(run stream.Run, now time.Time) (waited time.Duration, due
 	if now.Before(c.next) {
 		return 0, false
 	}
-	if len(s.runs) >= silentRuns {
+	if len(s.runs) >= maxSilentRuns {
 		clear(s.runs)
 	}
 	// The first reader has waited for one silence before it called.
 	if c.first.IsZero() {
 		c.first = now.Add(-s.first)
 	}
-	c.pause = min(max(2*c.pause, s.first), longestSilence)
+	c.pause = min(max(2*c.pause, s.first), maxPause)
 	c.next = now.Add(c.pause)
 	s.runs[run] = c
 	return now.Sub(c.first), true

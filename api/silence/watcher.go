@@ -27,65 +27,65 @@ import (
 )
 
 // Watcher ends silent runs whose workflow has closed. A node has one, which remembers when it
-// checked each run. It is safe for concurrent use, and owns no goroutine: readers call LookAfter.
+// checked each run. It is safe for concurrent use, and owns no goroutine: readers call Check.
 type Watcher struct {
-	Find     *lookup.Finder
+	Finder   *lookup.Finder
 	Temporal client.Client
 	checks   schedule
 }
 
-// NewWatcher returns a Watcher. after is the silence after which readers call LookAfter. The
+// NewWatcher returns a Watcher. after is the silence after which readers call Check. The
 // Watcher checks a run at the first call, and then after pauses that double, up to a minute.
 func NewWatcher(find *lookup.Finder, temporal client.Client, after time.Duration) *Watcher {
-	return &Watcher{Find: find, Temporal: temporal, checks: schedule{first: after, runs: map[stream.Run]check{}}}
+	return &Watcher{Finder: find, Temporal: temporal, checks: schedule{first: after, runs: map[stream.Run]runCheck{}}}
 }
 
-// LookAfter writes the end of a silent run if its workflow has closed without one. Readers call it
+// Check writes the end of a silent run if its workflow has closed without one. Readers call it
 // each time they have received nothing for a while; it returns at once if the run is not due. It
 // fails only with stream.ErrGone, if the thread was purged: then the reader's stream ends. Other
 // failures are logged, because the reader can still wait for records.
-func (w *Watcher) LookAfter(ctx context.Context, run stream.Run) error {
-	err := w.check(ctx, run)
+func (w *Watcher) Check(ctx context.Context, run stream.Run) error {
+	err := w.checkRun(ctx, run)
 	if errors.Is(err, stream.ErrGone) {
 		return err
 	}
 	if err != nil && ctx.Err() == nil {
-		w.Find.Logger.WarnContext(ctx, "the workflow of a silent run could not be checked", "tenant", run.Thread.Tenant, "thread", run.Thread.ID, "run", run.ID, "error", err)
+		w.Finder.Logger.WarnContext(ctx, "the workflow of a silent run could not be checked", "tenant", run.Thread.Tenant, "thread", run.Thread.ID, "run", run.ID, "error", err)
 	}
 	return nil
 }
 
-// check does the work of LookAfter and returns every error. A run that has begun is checked by the
+// checkRun does the work of Check and returns every error. A run that has begun is checked by the
 // execution that opened it; a run that has not begun may be lost (see checkLost).
-func (w *Watcher) check(ctx context.Context, run stream.Run) error {
+func (w *Watcher) checkRun(ctx context.Context, run stream.Run) error {
 	waited, due := w.checks.due(run, time.Now())
 	if !due {
 		return nil
 	}
-	begun, err := w.Find.Log.OpeningOf(ctx, run)
+	opening, err := w.Finder.Log.OpeningOf(ctx, run)
 	switch {
 	case err != nil:
 		return err
-	case begun == nil && w.purged(ctx, run.Thread):
+	case opening == nil && w.isPurged(ctx, run.Thread):
 		return stream.ErrGone
 	// The client's POST may be about to start the workflow, or the run may be queued.
-	case begun == nil && waited < lostSilences*w.checks.first:
+	case opening == nil && waited < silencesBeforeLost*w.checks.first:
 		return nil
-	case begun == nil:
+	case opening == nil:
 		return w.checkLost(ctx, run)
 	}
-	status, err := w.closedAs(ctx, run, begun.Execution)
+	status, err := w.closeStatus(ctx, run, opening.Execution)
 	if err != nil || status == "" {
 		return err
 	}
-	return w.endFromOutside(ctx, silencePlace(run, begun.Execution), status)
+	return w.endRun(ctx, silencePlace(run, opening.Execution), status)
 }
 
-// purged reports whether the log has no record of a thread. An error counts as false: the thread is
-// then checked again later.
-func (w *Watcher) purged(ctx context.Context, thread stream.Thread) bool {
-	purged, err := w.Find.Log.Purged(ctx, thread)
-	return purged && err == nil
+// isPurged reports whether the log has no record of a thread. An error counts as false: the thread
+// is then checked again later.
+func (w *Watcher) isPurged(ctx context.Context, thread stream.Thread) bool {
+	hasTombstone, err := w.Finder.Log.Purged(ctx, thread)
+	return hasTombstone && err == nil
 }
 
 // silencePlace returns the place in the log at which this package writes for a run: the main lane,
@@ -94,19 +94,19 @@ func silencePlace(run stream.Run, execution string) stream.Place {
 	return stream.Place{Run: run, Lane: stream.LaneMain, Step: "silence", Execution: execution}
 }
 
-// endFromOutside writes the terminal record, RUN_ERROR with the code workflow_<status>, of a run
+// endRun writes the terminal record, RUN_ERROR with the code workflow_<status>, of a run
 // that has begun, and logs a warning. It first takes over the lane, which fences a late attempt and
 // retracts its unfinished answer. If the run has ended meanwhile, it writes and logs nothing.
-func (w *Watcher) endFromOutside(ctx context.Context, place stream.Place, status string) error {
-	var end *stream.Record                         // the end that another writer has written; nil = none
-	err := w.Find.Log.Supersede(ctx, place) // an unfinished answer is not part of the conversation
+func (w *Watcher) endRun(ctx context.Context, place stream.Place, status string) error {
+	var end *stream.Record                    // the end that another writer has written; nil = none
+	err := w.Finder.Log.Supersede(ctx, place) // an unfinished answer is not part of the conversation
 	if err == nil {
 		// The terminal record names the agent for the index of threads. The index is a cache, so a
 		// failure here only makes an entry less exact.
-		if thread, err := w.Find.Snapshots.Latest(ctx, place.Run.Thread, 0); err == nil && thread.Handed != nil {
+		if thread, err := w.Finder.Snapshots.Latest(ctx, place.Run.Thread, 0); err == nil && thread.Handed != nil {
 			place.Agent = thread.Handed.To
 		}
-		_, end, err = w.Find.Log.Seal(ctx, place, &agui.RunError{Code: "workflow_" + status, Message: "the workflow of the run was closed from outside"})
+		_, end, err = w.Finder.Log.Seal(ctx, place, &agui.RunError{Code: "workflow_" + status, Message: "the workflow of the run was closed from outside"})
 	}
 	if err != nil {
 		return fmt.Errorf("api: end run %q: %w", place.Run.ID, err)
@@ -114,26 +114,27 @@ func (w *Watcher) endFromOutside(ctx context.Context, place stream.Place, status
 	if end != nil {
 		return nil
 	}
-	w.Find.Logger.WarnContext(ctx, "ended a run whose workflow was closed from outside", "tenant", place.Run.Thread.Tenant, "thread", place.Run.Thread.ID, "run", place.Run.ID, "status", status)
+	w.Finder.Logger.WarnContext(ctx, "ended a run whose workflow was closed from outside",
+		"tenant", place.Run.Thread.Tenant, "thread", place.Run.Thread.ID, "run", place.Run.ID, "status", status)
 	return nil
 }
 
-// closedAs returns how the workflow of a run closed, as the suffix of an error code: "" = it is
+// closeStatus returns how the workflow of a run closed, as the suffix of an error code: "" = it is
 // open, "lost" = Temporal does not know it. If the execution continued as new, the thread's latest
 // execution has the run.
-func (w *Watcher) closedAs(ctx context.Context, run stream.Run, execution string) (string, error) {
+func (w *Watcher) closeStatus(ctx context.Context, run stream.Run, execution string) (string, error) {
 	status, err := w.StatusOf(ctx, run, execution)
 	if err == nil && status == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
 		status, err = w.StatusOf(ctx, run, "")
 	}
-	var gone *serviceerror.NotFound
+	var notFound *serviceerror.NotFound
 	switch {
-	case errors.As(err, &gone):
+	case errors.As(err, &notFound):
 		return "lost", nil
 	case err != nil:
 		return "", fmt.Errorf("api: describe workflow: %w", err)
 	}
-	return closings[status], nil
+	return closeStatuses[status], nil
 }
 
 // StatusOf returns Temporal's status of an execution of the thread's workflow. execution is a
@@ -144,9 +145,9 @@ func (w *Watcher) StatusOf(ctx context.Context, run stream.Run, execution string
 	return description.GetWorkflowExecutionInfo().GetStatus(), err
 }
 
-// closings are the names of the ways in which a workflow closes, as suffixes of error codes. A
+// closeStatuses are the names of the ways in which a workflow closes, as suffixes of error codes. A
 // status that is missing here, such as continued as new, counts as open.
-var closings = map[enums.WorkflowExecutionStatus]string{
+var closeStatuses = map[enums.WorkflowExecutionStatus]string{
 	enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:  "completed",
 	enums.WORKFLOW_EXECUTION_STATUS_FAILED:     "failed",
 	enums.WORKFLOW_EXECUTION_STATUS_CANCELED:   "cancelled",

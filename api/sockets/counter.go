@@ -43,7 +43,7 @@ func (c *counter) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open--
-	c.settle()
+	c.report()
 }
 
 // drain makes enter refuse all further WebSockets.
@@ -53,8 +53,8 @@ func (c *counter) drain() {
 	c.draining = true
 }
 
-// settle wakes wait if no WebSocket is open and none can be opened. The caller holds mu.
-func (c *counter) settle() {
+// report wakes wait if no WebSocket is open and none can be opened. The caller holds mu.
+func (c *counter) report() {
 	if c.open == 0 && c.draining && c.ended != nil {
 		close(c.ended)
 		c.ended = nil
@@ -68,7 +68,7 @@ func (c *counter) wait(ctx context.Context) error {
 		c.ended = make(chan struct{})
 	}
 	ended := c.ended
-	c.settle()
+	c.report()
 	c.mu.Unlock()
 	select {
 	case <-ended:

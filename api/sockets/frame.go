@@ -52,18 +52,18 @@ type clientFrame struct {
 	result any
 }
 
-// decodeRequest decodes and validates a frame. It returns a frame in any case: that of an invalid
+// decodeFrame decodes and validates a frame. It returns a frame in any case: that of an invalid
 // one has what could be read, so that the refusal can have its ID. Errors are 400 invalid_frame.
-func decodeRequest(frame []byte) (*clientFrame, error) {
+func decodeFrame(frame []byte) (*clientFrame, error) {
 	r := new(clientFrame)
 	err := json.Unmarshal(frame, r)
-	var mistyped *json.UnmarshalTypeError
+	var typeErr *json.UnmarshalTypeError
 	switch {
-	case errors.As(err, &mistyped) && mistyped.Field == "":
+	case errors.As(err, &typeErr) && typeErr.Field == "":
 		return r, invalidFrame("", "must be a JSON object")
-	case errors.As(err, &mistyped):
-		kind, _, _ := strings.Cut(mistyped.Value, " ") // Value of a number contains its digits
-		return r, invalidFrame("/"+strings.ReplaceAll(mistyped.Field, ".", "/"), "has the wrong type: "+kind)
+	case errors.As(err, &typeErr):
+		kind, _, _ := strings.Cut(typeErr.Value, " ") // Value of a number contains its digits
+		return r, invalidFrame("/"+strings.ReplaceAll(typeErr.Field, ".", "/"), "has the wrong type: "+kind)
 	case err != nil:
 		return r, invalidFrame("", "must be JSON: "+err.Error())
 	case len(r.ID) > stream.MaxIDBytes:
@@ -138,9 +138,9 @@ func (r *clientFrame) run(ctx context.Context) (stream.Run, error) {
 	return run, request.CheckRun(run)
 }
 
-// follows reports whether the stream of a thread continues after the active run, which is the
-// default.
-func (r *clientFrame) follows() bool { return r.Follow == nil || *r.Follow }
+// followsLaterRuns reports whether the stream of a thread continues after the active run, which is
+// the default.
+func (r *clientFrame) followsLaterRuns() bool { return r.Follow == nil || *r.Follow }
 
 // acknowledgement is the ack frame: the server has accepted the request. If the request changes
 // something, the change is durable. Request is the type of the request's frame.
@@ -154,19 +154,19 @@ type acknowledgement struct {
 	Result   any    `json:"result,omitempty"` // of a decide and a tool_result
 }
 
-// ack returns the acknowledgement of a frame. run is the run that it is about; zero = none.
-func ack(r *clientFrame, run stream.Run) acknowledgement {
+// acknowledge returns the acknowledgement of a frame. run is the run that it is about; zero = none.
+func acknowledge(r *clientFrame, run stream.Run) acknowledgement {
 	return acknowledgement{Type: "ack", ID: r.ID, Request: r.Type, ThreadID: run.Thread.ID, RunID: run.Shown(), Result: r.result}
 }
 
-// ending is the end frame: all events of the request's stream were sent.
-type ending struct {
+// streamEnd is the end frame: all events of the request's stream were sent.
+type streamEnd struct {
 	Type string `json:"type"`
 	ID   string `json:"id"`
 }
 
-// end returns the end frame for a request.
-func end(r *clientFrame) ending { return ending{Type: "end", ID: r.ID} }
+// streamEndOf returns the end frame for a request.
+func streamEndOf(r *clientFrame) streamEnd { return streamEnd{Type: "end", ID: r.ID} }
 
 // refusal is the error frame: a problem, with the ID of the request. The WebSocket stays open.
 type refusal struct {
@@ -184,8 +184,8 @@ type refusal struct {
 	Counted            bool     `json:"counted,omitempty"`
 }
 
-// refuse returns the error frame for a request.
-func refuse(r *clientFrame, p *problem.Problem) refusal {
+// refusalOf returns the error frame for a request.
+func refusalOf(r *clientFrame, p *problem.Problem) refusal {
 	return refusal{
 		Type: "error", ID: r.ID, Status: p.Status, Code: p.Code, Detail: p.Detail, Pointer: p.Pointer,
 		ActiveRun: p.ActiveRun, RetryAfter: p.RetryAfter, PendingToolCallIDs: p.PendingToolCallIDs, Recorded: p.Recorded,
@@ -218,16 +218,16 @@ func newEnvelope(frame string, run stream.Run) (envelope, error) {
 	}, nil
 }
 
-// wrap appends the event frame of f to a buffer, and returns the buffer. A cursor needs no
+// appendFrame appends the event frame of f to a buffer, and returns the buffer. A cursor needs no
 // escaping; inside a prelude there is none.
-func (e envelope) wrap(to []byte, f view.Frame) []byte {
-	to = append(to, e.head...)
+func (e envelope) appendFrame(b []byte, f view.Frame) []byte {
+	b = append(b, e.head...)
 	if cursor := f.Cursor.String(); cursor != "" {
-		to = append(to, `,"cursor":"`...)
-		to = append(to, cursor...)
-		to = append(to, '"')
+		b = append(b, `,"cursor":"`...)
+		b = append(b, cursor...)
+		b = append(b, '"')
 	}
-	to = append(to, e.middle...)
-	to = append(to, f.Event...)
-	return append(to, '}')
+	b = append(b, e.middle...)
+	b = append(b, f.Event...)
+	return append(b, '}')
 }

@@ -21,7 +21,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		f.Add([]byte(frame))
 	}
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		r, err := decodeRequest(frame)
+		r, err := decodeFrame(frame)
 		if err == nil {
 			if r.ID == "" || len(r.ID) > stream.MaxIDBytes {
 				t.Errorf("accepted ID: got %q", r.ID)
@@ -29,7 +29,7 @@ func FuzzDecodeRequest(f *testing.F) {
 			_, _ = r.run(auth.With(t.Context(), auth.Principal{Tenant: "t"}))
 			return
 		}
-		body, err := json.Marshal(refuse(r, problem.Of(err)))
+		body, err := json.Marshal(refusalOf(r, problem.Of(err)))
 		if err != nil || len(body) > 6*stream.MaxIDBytes+500 {
 			t.Errorf("refusal: got %d bytes, %v", len(body), err)
 		}
@@ -40,7 +40,7 @@ func FuzzDecodeRequest(f *testing.F) {
 func TestRememberScopesInFrames(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{`true`: "arguments", `"tool"`: "tool", `null`: "", `"thread"`: "?", `1`: "?"} {
-		r, err := decodeRequest([]byte(`{"type":"decide","id":"1","decision":"approve","remember":` + text + `}`))
+		r, err := decodeFrame([]byte(`{"type":"decide","id":"1","decision":"approve","remember":` + text + `}`))
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -78,7 +78,7 @@ func TestARefusalHasTheMembersOfAProblem(t *testing.T) {
 		}
 		return m
 	}
-	sent := members(refuse(&clientFrame{ID: "1"}, &p))
+	sent := members(refusalOf(&clientFrame{ID: "1"}, &p))
 	for name, want := range members(p) {
 		if name != "type" && name != "title" && name != "errors" && !reflect.DeepEqual(sent[name], want) {
 			t.Errorf("%s of the frame: got %v, want %v", name, sent[name], want)

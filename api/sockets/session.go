@@ -27,15 +27,15 @@ import (
 // the next part when the client has taken it. So a WebSocket costs no more memory than its streams,
 // however slow its client is. conn orders the frames of concurrent writers.
 //
-// serve owns the session and ends it. The goroutines end with the context of serve, which lost
+// serve owns the session and ends it. The goroutines end with the context of serve, which endAll
 // cancels.
 type session struct {
 	*Sockets
 
-	conn  *socket.Conn
-	slots chan struct{}           // held while a request begins; see slotsPerSocket
-	work  sync.WaitGroup          // all goroutines of the session but the reader
-	lost  context.CancelCauseFunc // ends all requests of the session, with the cause
+	conn   *socket.Conn
+	slots  chan struct{}           // held while a request begins; see slotsPerSocket
+	work   sync.WaitGroup          // all goroutines of the session but the reader
+	endAll context.CancelCauseFunc // ends all requests of the session, with the cause
 
 	mu   sync.Mutex
 	open map[string]*openRequest // the open requests by the IDs of their frames
@@ -43,8 +43,8 @@ type session struct {
 
 // openRequest is an open request. session.mu guards it.
 type openRequest struct {
-	stop context.CancelCauseFunc // ends the request's context
-	left bool                    // an unsubscribe waits for the end of the request
+	stop         context.CancelCauseFunc // ends the request's context
+	unsubscribed bool                    // an unsubscribe waits for the end of the request
 }
 
 const (
@@ -61,22 +61,23 @@ const (
 )
 
 var (
-	// errLeft: the WebSocket has ended. errUnsubscribed: the client has ended this stream, which
-	// does not abandon the run. errFaults: the client has sent maxFaults invalid frames.
-	errLeft         = errors.New("api: the socket has ended")
+	// errSocketEnded: the WebSocket has ended. errUnsubscribed: the client has ended this stream,
+	// which does not count as a disconnect. errFaults: the client has sent maxFaults invalid
+	// frames.
+	errSocketEnded  = errors.New("api: the socket has ended")
 	errUnsubscribed = errors.New("api: the client has unsubscribed")
 	errFaults       = errors.New("api: too many invalid frames")
 )
 
 // newSession returns a session for an open connection. serve must be called.
-func newSession(of *Sockets, conn *socket.Conn) *session {
-	return &session{Sockets: of, conn: conn, slots: make(chan struct{}, slotsPerSocket), open: map[string]*openRequest{}}
+func newSession(sockets *Sockets, conn *socket.Conn) *session {
+	return &session{Sockets: sockets, conn: conn, slots: make(chan struct{}, slotsPerSocket), open: map[string]*openRequest{}}
 }
 
 // serve serves the WebSocket until it ends, and returns its close code, for metrics. It returns
 // after all goroutines of the session.
 func (s *session) serve(ctx context.Context) int {
-	ctx, s.lost = context.WithCancelCause(ctx)
+	ctx, s.endAll = context.WithCancelCause(ctx)
 	s.work.Go(func() { s.keepAlive(ctx) })
 	err := s.read(ctx)
 	if errors.Is(err, errFaults) {
@@ -85,7 +86,7 @@ func (s *session) serve(ctx context.Context) int {
 		s.conn.Close(socket.CodeOf(err), "")
 	}
 	// Requests end with the WebSocket, except for changes, which continue for closeGrace.
-	s.lost(errLeft)
+	s.endAll(errSocketEnded)
 	s.work.Wait()
 	return s.conn.Wait()
 }
@@ -93,11 +94,11 @@ func (s *session) serve(ctx context.Context) int {
 // keepAlive sends pings, and closes the WebSocket when the server drains (1001) or the credentials
 // expire (3000). It runs in a goroutine of its own until ctx ends.
 func (s *session) keepAlive(ctx context.Context) {
-	beat := time.NewTicker(s.Heartbeat)
-	defer beat.Stop()
+	ticker := time.NewTicker(s.Heartbeat)
+	defer ticker.Stop()
 	for {
 		select {
-		case <-beat.C:
+		case <-ticker.C:
 			s.conn.Ping()
 		case <-s.Closed.Done():
 			s.conn.Close(socket.GoingAway, "the server is shutting down")
@@ -120,7 +121,7 @@ func (s *session) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r, err := decodeRequest(frame)
+		r, err := decodeFrame(frame)
 		if err == nil {
 			err = s.handle(ctx, r)
 		}
@@ -129,7 +130,7 @@ func (s *session) read(ctx context.Context) error {
 			continue
 		}
 		p := problem.Of(err)
-		s.send(refuse(r, p))
+		s.send(refusalOf(r, p))
 		// Refusals of valid frames, such as a busy thread, are no faults.
 		if p.Code != "invalid_frame" {
 			faults = 0
@@ -146,15 +147,15 @@ func (s *session) handle(ctx context.Context, r *clientFrame) error {
 	}
 	switch r.Type {
 	case "ping":
-		s.send(ack(r, stream.Run{}))
+		s.send(acknowledge(r, stream.Run{}))
 	case "unsubscribe":
 		if !s.unsubscribe(r) {
-			s.send(ack(r, stream.Run{})) // the request has ended already
+			s.send(acknowledge(r, stream.Run{})) // the request has ended already
 		}
 	case "run":
-		return s.start(ctx, r, s.streaming(s.run))
+		return s.start(ctx, r, s.countingStream(s.run))
 	case "subscribe":
-		return s.start(ctx, r, s.streaming(s.subscribe))
+		return s.start(ctx, r, s.countingStream(s.subscribe))
 	case "cancel":
 		return s.start(ctx, r, s.cancel)
 	case "steer":
@@ -174,7 +175,7 @@ func (s *session) handle(ctx context.Context, r *clientFrame) error {
 // ID is in use, or that too many requests are open.
 func (s *session) start(ctx context.Context, r *clientFrame, serve func(context.Context, *clientFrame) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
-	if err := s.enter(r.ID, stop); err != nil {
+	if err := s.register(r.ID, stop); err != nil {
 		stop(err)
 		return err
 	}
@@ -185,14 +186,14 @@ func (s *session) start(ctx context.Context, r *clientFrame, serve func(context.
 		if run, err := r.run(ctx); err == nil {
 			ctx = request.WithRun(ctx, run, "")
 		}
-		end(s.conclude(ctx, r, s.guard(ctx, r, serve)))
+		end(s.conclude(ctx, r, s.serveRecovering(ctx, r, serve)))
 	})
 	return nil
 }
 
-// streaming wraps serve for a request with a stream: it counts the stream of the node, and refuses
-// the request on a full node.
-func (s *session) streaming(serve func(context.Context, *clientFrame) error) func(context.Context, *clientFrame) error {
+// countingStream wraps serve for a request with a stream: it counts the stream of the node, and
+// refuses the request on a full node.
+func (s *session) countingStream(serve func(context.Context, *clientFrame) error) func(context.Context, *clientFrame) error {
 	return func(ctx context.Context, r *clientFrame) error {
 		if err := s.Streams.Enter(); err != nil {
 			return err
@@ -202,9 +203,9 @@ func (s *session) streaming(serve func(context.Context, *clientFrame) error) fun
 	}
 }
 
-// guard calls serve, and turns a panic into a 500, as the routes do. One frame must not end the
-// process.
-func (s *session) guard(ctx context.Context, r *clientFrame, serve func(context.Context, *clientFrame) error) (err error) {
+// serveRecovering calls serve, and turns a panic into a 500, as the routes do. One frame must not
+// end the process.
+func (s *session) serveRecovering(ctx context.Context, r *clientFrame, serve func(context.Context, *clientFrame) error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.Logger.ErrorContext(ctx, "frame panicked", "type", r.Type, "cause", cause)
@@ -219,32 +220,32 @@ func (s *session) guard(ctx context.Context, r *clientFrame, serve func(context.
 // a refusal for telemetry; 0 and "" otherwise. A client that has unsubscribed gets the ack of that,
 // too.
 func (s *session) conclude(ctx context.Context, r *clientFrame, err error) (status int, code string) {
-	gone := ctx.Err() != nil
-	left := s.releaseID(r.ID)
+	isClosed := ctx.Err() != nil
+	hasUnsubscribed := s.releaseID(r.ID)
 	switch {
 	case err == nil:
 		run, _ := r.run(ctx)
-		s.send(ack(r, run))
+		s.send(acknowledge(r, run))
 	case errors.Is(err, io.EOF):
-		s.send(end(r))
-	case gone: // the client has unsubscribed or disconnected
+		s.send(streamEndOf(r))
+	case isClosed: // the client has unsubscribed or disconnected
 	default:
 		p := problem.Of(err)
 		if p.Status >= http.StatusInternalServerError && p.Code != codeInterrupted && p.Code != problem.CodeFull {
 			s.Logger.ErrorContext(ctx, "frame failed", "type", r.Type, "error", err)
 		}
-		s.send(refuse(r, p))
+		s.send(refusalOf(r, p))
 		status, code = p.Status, p.Code
 	}
-	if left {
+	if hasUnsubscribed {
 		s.send(acknowledgement{Type: "ack", ID: r.ID, Request: "unsubscribe"})
 	}
 	return status, code
 }
 
-// enter registers a request. The error is a 409 duplicate_id, or a 429 too_many_streams. After nil,
-// conclude frees the ID.
-func (s *session) enter(id string, stop context.CancelCauseFunc) error {
+// register registers a request. The error is a 409 duplicate_id, or a 429 too_many_streams. After
+// nil, conclude frees the ID.
+func (s *session) register(id string, stop context.CancelCauseFunc) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -252,7 +253,7 @@ func (s *session) enter(id string, stop context.CancelCauseFunc) error {
 		p := problem.New(http.StatusConflict, "duplicate_id", "the id is in use on this socket, and the first subscription continues")
 		p.Pointer = "/id"
 		return p
-	case len(s.open) >= s.PerSocket:
+	case len(s.open) >= s.MaxRequestsPerSocket:
 		return problem.New(http.StatusTooManyRequests, "too_many_streams", "this socket has reached its limit of open requests: end one, or open another socket")
 	}
 	s.open[id] = &openRequest{stop: stop}
@@ -263,9 +264,9 @@ func (s *session) enter(id string, stop context.CancelCauseFunc) error {
 func (s *session) releaseID(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := s.open[id].left
+	hasUnsubscribed := s.open[id].unsubscribed
 	delete(s.open, id)
-	return left
+	return hasUnsubscribed
 }
 
 // unsubscribe stops the open request with the frame's ID; conclude sends the ack when it has
@@ -273,12 +274,12 @@ func (s *session) releaseID(id string) bool {
 func (s *session) unsubscribe(r *clientFrame) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := s.open[r.ID]
-	if at == nil {
+	request := s.open[r.ID]
+	if request == nil {
 		return false
 	}
-	at.left = true
-	at.stop(errUnsubscribed)
+	request.unsubscribed = true
+	request.stop(errUnsubscribed)
 	return true
 }
 

@@ -41,20 +41,21 @@ type Runs interface {
 // Run is the accepted input of a run frame, and its run. One request owns it and calls its methods
 // from one goroutine.
 type Run interface {
-	// Place finds the run, or starts it. It blocks up to the end of ctx; then the outcome is
-	// unknown.
-	Place(ctx context.Context) error
-	// Run and Agent name the run. Place may change the run to a later segment of its ID.
+	// StartOrAttach finds the run, or starts it. It blocks up to the end of ctx; then the outcome
+	// is unknown.
+	StartOrAttach(ctx context.Context) error
+	// Run and Agent name the run. StartOrAttach may change the run to a later segment of its ID.
 	Run() stream.Run
 	Agent() string
-	// View shows the run from its first record. Place may replace it, so call View after Place.
+	// View shows the run from its first record. StartOrAttach may replace it, so call View after
+	// StartOrAttach.
 	View() *view.View
-	// Steered is the answer if Place has sent the input to an active run as steering; nil = the
-	// input has a run of its own.
+	// Steered is the answer if StartOrAttach has sent the input to an active run as steering; nil =
+	// the input has a run of its own.
 	Steered() *commands.Steered
-	// Abandon cancels the run if its input has set cancelOnDisconnect and ctx has ended because the
-	// client is gone.
-	Abandon(ctx context.Context)
+	// CancelIfDisconnected cancels the run if its input has set cancelOnDisconnect and ctx has
+	// ended because the client is gone.
+	CancelIfDisconnected(ctx context.Context)
 	// Close ends the view. The run continues.
 	Close()
 }
@@ -63,7 +64,7 @@ type Run interface {
 type Config struct {
 	Problems  problem.Writer
 	Logger    *slog.Logger
-	Find      *lookup.Finder
+	Finder    *lookup.Finder
 	Commands  *commands.Sender
 	Decisions *decisions.Service
 	Streams   *streams.Streams
@@ -75,11 +76,12 @@ type Config struct {
 	// arrive.
 	MaxMessage  int64
 	MessageTime time.Duration
-	// Heartbeat is the interval of pings. Patience is how long a client may take no bytes, or leave
-	// a ping without an answer, before its connection is cut.
-	Heartbeat, Patience time.Duration
-	// PerSocket bounds the open requests of one WebSocket, Most the open WebSockets of the node.
-	PerSocket, Most int
+	// Heartbeat is the interval of pings. WriteTimeout is how long a client may take no bytes, or
+	// leave a ping without an answer, before its connection is cut.
+	Heartbeat, WriteTimeout time.Duration
+	// MaxRequestsPerSocket bounds the open requests of one WebSocket, MaxSockets the open
+	// WebSockets of the node.
+	MaxRequestsPerSocket, MaxSockets int
 }
 
 // Sockets serves the WebSockets of a node. It is safe for concurrent use. Serve runs one session
@@ -92,7 +94,7 @@ type Sockets struct {
 
 // New returns Sockets without an open WebSocket.
 func New(cfg Config) *Sockets {
-	return &Sockets{Config: cfg, counter: counter{room: semaphore.NewWeighted(int64(cfg.Most))}}
+	return &Sockets{Config: cfg, counter: counter{room: semaphore.NewWeighted(int64(cfg.MaxSockets))}}
 }
 
 // Drain refuses new WebSockets with 503. It does not close open ones: Config.Closed does.
@@ -115,11 +117,11 @@ func (s *Sockets) Serve(c *gin.Context) {
 	}
 	defer s.counter.leave()
 	conn, err := socket.Upgrade(c.Writer, c.Request, socket.Options{
-		Subprotocol: subprotocol, MaxMessage: s.MaxMessage, MessageTime: s.MessageTime, Heartbeat: s.Heartbeat, WriteTimeout: s.Patience,
+		Subprotocol: subprotocol, MaxMessage: s.MaxMessage, MessageTime: s.MessageTime, Heartbeat: s.Heartbeat, WriteTimeout: s.WriteTimeout,
 	})
-	var refused *socket.HandshakeError
+	var handshakeErr *socket.HandshakeError
 	switch {
-	case errors.As(err, &refused):
+	case errors.As(err, &handshakeErr):
 		c.Header("Upgrade", "websocket")
 		s.Problems.Refuse(c, problem.New(http.StatusUpgradeRequired, "upgrade_required", "this route speaks WebSocket (RFC 6455)"))
 		return

@@ -26,10 +26,10 @@ func (s *session) run(ctx context.Context, r *clientFrame) error {
 	defer in.Close()
 	ctx = request.WithRun(ctx, in.Run(), in.Agent())
 	place := func(ctx context.Context) error {
-		if err := s.Find.AwaitDecision(ctx, in.Run().Thread, r.WaitFor); err != nil {
+		if err := s.Finder.AwaitDecision(ctx, in.Run().Thread, r.WaitFor); err != nil {
 			return problem.Within("/waitFor", err)
 		}
-		return in.Place(ctx)
+		return in.StartOrAttach(ctx)
 	}
 	if err := s.changeInSlot(ctx, place); err != nil {
 		return err
@@ -38,10 +38,10 @@ func (s *session) run(ctx context.Context, r *clientFrame) error {
 		s.send(steeredAck(r, in.Run().Thread, *steered))
 		return io.EOF
 	}
-	err = s.show(ctx, r, in.Run(), in.View(), nil)
+	err = s.sendStream(ctx, r, in.Run(), in.View(), nil)
 	// An unsubscribe ends the stream, but is no disconnect.
 	if !errors.Is(context.Cause(ctx), errUnsubscribed) {
-		in.Abandon(ctx)
+		in.CancelIfDisconnected(ctx)
 	}
 	return err
 }
@@ -58,7 +58,7 @@ func (s *session) subscribe(ctx context.Context, r *clientFrame) error {
 	var reader *view.View
 	var frames []view.Frame
 	err = s.inSlot(ctx, func() error {
-		if err := s.Find.AwaitEffect(ctx, run.Thread, r.WaitFor); err != nil {
+		if err := s.Finder.AwaitEffect(ctx, run.Thread, r.WaitFor); err != nil {
 			return problem.Within("/waitFor", err)
 		}
 		if run, reader, err = s.attach(ctx, r, run, o); err == nil {
@@ -72,7 +72,7 @@ func (s *session) subscribe(ctx context.Context, r *clientFrame) error {
 	if err != nil {
 		return err
 	}
-	return s.show(ctx, r, run, reader, frames)
+	return s.sendStream(ctx, r, run, reader, frames)
 }
 
 // attachment returns the run that a subscribe frame names, and the options of its view. Without a
@@ -84,7 +84,7 @@ func (s *session) attachment(ctx context.Context, r *clientFrame) (run stream.Ru
 		run, err = r.run(ctx)
 	}
 	if err == nil {
-		o.After, o.Profile, err = s.Find.Position(r.After, r.ProtocolVersion)
+		o.After, o.Profile, err = s.Finder.CursorAndProfile(r.After, r.ProtocolVersion)
 	}
 	if err == nil && r.RunID != nil && r.Join && o.After != nil {
 		err = invalidFrame("/join", "must not be combined with after")
@@ -101,13 +101,13 @@ func (s *session) attach(ctx context.Context, r *clientFrame, run stream.Run, o 
 	if r.RunID == nil {
 		// The view is attached before the check: a record that is written between the two is not
 		// missed.
-		reader := s.Views.Thread(run.Thread, view.ThreadOptions{After: o.After, Profile: o.Profile, IncludeLater: r.follows()})
-		if r.follows() {
+		reader := s.Views.Thread(run.Thread, view.ThreadOptions{After: o.After, Profile: o.Profile, IncludeLater: r.followsLaterRuns()})
+		if r.followsLaterRuns() {
 			return run, reader, nil
 		}
-		return run, reader, s.Find.CheckThread(ctx, run.Thread, o.After)
+		return run, reader, s.Finder.CheckThread(ctx, run.Thread, o.After)
 	}
-	if err := s.Find.CheckRun(ctx, run, o.After); err != nil {
+	if err := s.Finder.CheckRun(ctx, run, o.After); err != nil {
 		return run, nil, err
 	}
 	run, o, err := s.Runs.Segment(ctx, run, o)
@@ -136,23 +136,23 @@ func (s *session) steer(ctx context.Context, r *clientFrame) error {
 	if err != nil {
 		return err
 	}
-	var answer commands.Steered
+	var steered commands.Steered
 	err = s.changeInSlot(ctx, func(ctx context.Context) (err error) {
-		answer, err = s.Commands.Steer(ctx, thread, r.Message)
+		steered, err = s.Commands.Steer(ctx, thread, r.Message)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	s.send(steeredAck(r, thread, answer))
+	s.send(steeredAck(r, thread, steered))
 	return io.EOF
 }
 
 // steeredAck returns the acknowledgement of a message to an active run. It may answer a steer or a
 // run frame.
-func steeredAck(r *clientFrame, thread stream.Thread, answer commands.Steered) acknowledgement {
-	a := ack(r, stream.Run{Thread: thread, ID: answer.RunID})
-	a.Cursor = answer.Cursor
+func steeredAck(r *clientFrame, thread stream.Thread, steered commands.Steered) acknowledgement {
+	a := acknowledge(r, stream.Run{Thread: thread, ID: steered.RunID})
+	a.Cursor = steered.Cursor
 	return a
 }
 
@@ -169,25 +169,25 @@ func (s *session) inSlot(ctx context.Context, begin func() error) error {
 }
 
 // changeInSlot is inSlot for a request that changes something. The change continues for closeGrace
-// after the client has closed the WebSocket, and in any case takes at most request.Patience.
+// after the client has closed the WebSocket, and in any case takes at most request.ResponseTimeout.
 func (s *session) changeInSlot(ctx context.Context, change func(context.Context) error) error {
-	// The context of the request ends with the WebSocket. longer outlives it by closeGrace, so that
-	// work which the client has sent is not lost in a page that closes.
-	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), request.Patience)
+	// The context of the request ends with the WebSocket. changeCtx outlives it by closeGrace, so
+	// that work which the client has sent is not lost in a page that closes.
+	changeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), request.ResponseTimeout)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeGrace, cancel) })()
-	return s.inSlot(longer, func() error { return change(longer) })
+	return s.inSlot(changeCtx, func() error { return change(changeCtx) })
 }
 
 // codeInterrupted is the code of the error frame for a stream that was cut before its end.
 const codeInterrupted = "interrupted"
 
-// show acknowledges a request and sends the events of its view. frames were read from the view
-// already. It returns io.EOF at the end of the view, and otherwise a 503 interrupted, after which
-// the client subscribes again with its last cursor.
-func (s *session) show(ctx context.Context, r *clientFrame, run stream.Run, view *view.View, frames []view.Frame) error {
+// sendStream acknowledges a request and sends the events of its view. frames were read from the
+// view already. It returns io.EOF at the end of the view, and otherwise a 503 interrupted, after
+// which the client subscribes again with its last cursor.
+func (s *session) sendStream(ctx context.Context, r *clientFrame, run stream.Run, view *view.View, frames []view.Frame) error {
 	// The ack precedes all events. The client may wait for it before it shows the run as started.
-	s.send(ack(r, run))
+	s.send(acknowledge(r, run))
 	if current, ok := view.Run(); ok {
 		run = current // a stream of a thread may begin in the active run
 	}
@@ -212,31 +212,32 @@ type subscription struct {
 	buf      []byte // reused for each frame
 }
 
-// maxKept bounds the buffer that a stream keeps, in bytes: after one large event it must not occupy
-// memory for hours.
-const maxKept = 64 << 10
+// maxBuffer bounds the buffer that a stream keeps, in bytes: after one large event it must not
+// occupy memory for hours.
+const maxBuffer = 64 << 10
 
 // Send implements streams.Transport. Each event is a message of its own, so that concurrent streams
 // of the WebSocket take turns event by event.
 func (t *subscription) Send(frames []view.Frame) error {
 	for _, f := range frames {
-		if err := t.turnTo(f); err != nil {
+		if err := t.changeRun(f); err != nil {
 			return err
 		}
-		t.buf = t.envelope.wrap(t.buf[:0], f)
+		t.buf = t.envelope.appendFrame(t.buf[:0], f)
 		if err := t.session.conn.Write(t.buf); err != nil {
-			t.session.lost(err) // the connection is broken: all streams end with the same cause
+			t.session.endAll(err) // the connection is broken: all streams end with the same cause
 			return err
 		}
 	}
-	if cap(t.buf) > maxKept {
+	if cap(t.buf) > maxBuffer {
 		t.buf = nil
 	}
 	return nil
 }
 
-// turnTo changes to the envelope of the thread's next run, if the frame is that run's RUN_STARTED.
-func (t *subscription) turnTo(f view.Frame) error {
+// changeRun changes to the envelope of the thread's next run, if the frame is that run's
+// RUN_STARTED.
+func (t *subscription) changeRun(f view.Frame) error {
 	if f.Type != agui.EventRunStarted {
 		return nil
 	}

@@ -14,22 +14,22 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// binary is the transport of a response in AG-UI's binary format: Protocol Buffers messages, each
-// after its length. It has no heartbeats, because the format has no frame that clients skip: they
-// reject an empty frame, and reject an unknown event or warn about it. TCP keep-alive finds clients
-// that are gone. One goroutine uses it.
-type binary struct{ w *live.Writer }
+// binaryTransport is the transport of a response in AG-UI's binary format: Protocol Buffers
+// messages, each after its length. It has no heartbeats, because the format has no frame that
+// clients skip: they reject an empty frame, and reject an unknown event or warn about it. TCP
+// keep-alive finds clients that are gone. One goroutine uses it.
+type binaryTransport struct{ w *live.Writer }
 
 // Send implements Transport. It omits events that the format does not have, which clients would
 // ignore, and flushes a full buffer early, so that a long past does not fill memory.
-func (b binary) Send(frames []view.Frame) error {
+func (b binaryTransport) Send(frames []view.Frame) error {
 	for _, f := range frames {
 		e, err := agui.Decode(f.Event)
 		if err != nil {
 			return fmt.Errorf("api: %s: %w", f.Type, err)
 		}
-		to := b.w.Buffer()
-		*to, err = protobuf.AppendFrame(*to, e)
+		buffer := b.w.Buffer()
+		*buffer, err = protobuf.AppendFrame(*buffer, e)
 		if err != nil && !errors.Is(err, protobuf.ErrUnknownEvent) { // a client would ignore the event
 			return err
 		}
@@ -49,7 +49,7 @@ func WantsBinary(r *http.Request) bool {
 	for _, accept := range r.Header.Values("Accept") {
 		for part := range strings.SplitSeq(accept, ",") {
 			media, params, err := mime.ParseMediaType(part)
-			if err == nil && media == protobuf.MediaType && admits(params["q"]) {
+			if err == nil && media == protobuf.MediaType && isAccepted(params["q"]) {
 				return true
 			}
 		}
@@ -57,9 +57,9 @@ func WantsBinary(r *http.Request) bool {
 	return false
 }
 
-// admits reports whether a quality value of an Accept header is greater than 0. An invalid or
+// isAccepted reports whether a quality value of an Accept header is greater than 0. An invalid or
 // missing value counts as 1.
-func admits(q string) bool {
+func isAccepted(q string) bool {
 	value, err := strconv.ParseFloat(q, 64)
 	return err != nil || value > 0
 }

@@ -24,7 +24,7 @@ func (s *Streams) Show(c *gin.Context, view *view.View, frames []view.Frame) {
 		s.Problems.Refuse(c, ErrDrain)
 		return
 	}
-	to, err := s.respond(c, view.Profile())
+	transport, err := s.newTransport(c, view.Profile())
 	if err != nil {
 		return // the client is gone
 	}
@@ -32,31 +32,31 @@ func (s *Streams) Show(c *gin.Context, view *view.View, frames []view.Frame) {
 	defer cancel(nil)
 	// A failed heartbeat ends ctx: otherwise a dead client would keep its view until the run's next
 	// event.
-	if to, ok := to.(events); ok {
-		defer to.w.KeepAlive(s.Heartbeat, cancel)()
+	if transport, ok := transport.(sseTransport); ok {
+		defer transport.w.KeepAlive(s.Heartbeat, cancel)()
 	}
-	_ = s.Pump(ctx, view, frames, to) // the client knows how it ended
+	_ = s.Pump(ctx, view, frames, transport) // the client knows how it ended
 }
 
-// respond sends the header of the response and returns its transport. Clients before AG-UI 1.0 get
-// SSE even if they name the binary format: they cannot read their own format once it has a tool
+// newTransport sends the header of the response and returns its transport. Clients before AG-UI 1.0
+// get SSE even if they name the binary format: they cannot read their own format once it has a tool
 // result. An error means that the client is gone.
-func (s *Streams) respond(c *gin.Context, profile stream.Profile) (Transport, error) {
+func (s *Streams) newTransport(c *gin.Context, profile stream.Profile) (Transport, error) {
 	if profile == stream.Profile1 && WantsBinary(c.Request) {
 		w, err := live.NewWriter(c.Writer, protobuf.MediaType)
-		return binary{w}, err
+		return binaryTransport{w}, err
 	}
 	w, err := sse.NewWriter(c.Writer)
-	return events{w}, err
+	return sseTransport{w}, err
 }
 
-// events is the transport of an SSE response. KeepAlive writes heartbeats from another goroutine;
-// sse.Writer orders the two.
-type events struct{ w *sse.Writer }
+// sseTransport is the transport of an SSE response. KeepAlive writes heartbeats from another
+// goroutine; sse.Writer orders the two.
+type sseTransport struct{ w *sse.Writer }
 
 // Send implements Transport. The ID of each event is its cursor; without one the browser keeps the
 // ID before.
-func (e events) Send(frames []view.Frame) error {
+func (e sseTransport) Send(frames []view.Frame) error {
 	for _, f := range frames {
 		if err := e.w.Event(f.Cursor.String(), f.Event); err != nil {
 			return err
@@ -77,25 +77,25 @@ func (e events) Send(frames []view.Frame) error {
 // It returns io.EOF when the view has ended. After another error the stream ends, perhaps without a
 // terminal event, and the client continues with its last cursor. The cause is ErrDrain, ErrExpired,
 // live.ErrSlow, or that of ctx. Pump counts the stream in the metrics, with the reason of its end.
-func (s *Streams) Pump(ctx context.Context, view *view.View, frames []view.Frame, to Transport) error {
+func (s *Streams) Pump(ctx context.Context, view *view.View, frames []view.Frame, transport Transport) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.Closed, func() { cancel(ErrDrain) })()
 	if s.Strict {
-		to = strictly(to, view.Resumed())
+		transport = newStrict(transport, view.Resumed())
 	}
 	end := telemetry.Viewer(ctx)
 	var err error
 	for err == nil {
 		if len(frames) > 0 {
-			if err = to.Send(frames); err != nil {
+			if err = transport.Send(frames); err != nil {
 				break
 			}
 		}
 		// No frames without an error: the run was silent for Silence.
 		if frames, err = view.Next(ctx, s.Silence); err == nil && frames == nil {
 			if run, ok := view.Run(); ok {
-				err = s.Watcher.LookAfter(ctx, run)
+				err = s.Watcher.Check(ctx, run)
 			}
 		}
 	}
@@ -103,18 +103,19 @@ func (s *Streams) Pump(ctx context.Context, view *view.View, frames []view.Frame
 	if ctx.Err() != nil && !errors.Is(err, io.EOF) && !errors.Is(err, live.ErrSlow) {
 		err = context.Cause(ctx)
 	}
-	end(s.Ending(ctx, err))
+	end(s.EndReason(ctx, err))
 	return err
 }
 
-// Ending returns the reason of a stream's end as a label of metrics, from the error of Pump or of a
-// similar loop. It logs the ends that are defects or unexpected; a client that leaves is neither.
-func (s *Streams) Ending(ctx context.Context, err error) string {
-	var forbidden *breach
+// EndReason returns the reason of a stream's end as a label of metrics, from the error of Pump or
+// of a similar loop. It logs the ends that are defects or unexpected; a client that leaves is
+// neither.
+func (s *Streams) EndReason(ctx context.Context, err error) string {
+	var v *violation
 	switch {
 	case errors.Is(err, io.EOF):
 		return "finished"
-	case errors.As(err, &forbidden):
+	case errors.As(err, &v):
 		s.Logger.ErrorContext(ctx, "stream ended because its next event violates AG-UI", "error", err)
 		return "forbidden"
 	case errors.Is(err, live.ErrSlow):

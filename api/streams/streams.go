@@ -35,8 +35,8 @@ type Config struct {
 	Heartbeat, Silence time.Duration
 	// Strict ends a stream before an event that AG-UI forbids. Only tests set it.
 	Strict bool
-	// Most bounds the open streams of the node.
-	Most int
+	// MaxStreams bounds the open streams of the node.
+	MaxStreams int
 }
 
 // Streams sends events to clients, and counts the open streams. A node has one, which HTTP handlers
@@ -51,7 +51,7 @@ type Streams struct {
 
 // New returns Streams without an open stream.
 func New(cfg Config) *Streams {
-	return &Streams{cfg, semaphore.NewWeighted(int64(cfg.Most))}
+	return &Streams{cfg, semaphore.NewWeighted(int64(cfg.MaxStreams))}
 }
 
 // Enter counts a stream of the node. It does not wait: on a full node it returns a 503 node_full.

@@ -8,48 +8,48 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// strict is a transport that ends its stream before an event that AG-UI forbids. Such an event is a
-// defect of this project, so only tests use it. One goroutine uses it.
-type strict struct {
+// strictTransport is a transport that ends its stream before an event that AG-UI forbids. Such an
+// event is a defect of this project, so only tests use it. One goroutine uses it.
+type strictTransport struct {
 	Transport
 	resumed bool
 	guard   *agui.Guard // nil before the first event, which decides how the guard starts
 }
 
-// breach is the error about an event that breaks a rule of AG-UI. The event was not sent.
-type breach struct {
+// violation is the error about an event that breaks a rule of AG-UI. The event was not sent.
+type violation struct {
 	cursor stream.Cursor
 	cause  error
 }
 
-func (b *breach) Error() string { return fmt.Sprintf("api: event %s: %v", b.cursor, b.cause) }
+func (b *violation) Error() string { return fmt.Sprintf("api: event %s: %v", b.cursor, b.cause) }
 
 // Unwrap returns the rule that the event breaks.
-func (b *breach) Unwrap() error { return b.cause }
+func (b *violation) Unwrap() error { return b.cause }
 
-// strictly wraps a transport. resumed reports that the view starts after a cursor: then messages
+// newStrict wraps a transport. resumed reports that the view starts after a cursor: then messages
 // and tool calls may be open that the events before the cursor began, unless the first event is a
 // RUN_STARTED.
-func strictly(to Transport, resumed bool) *strict {
-	return &strict{Transport: to, resumed: resumed}
+func newStrict(transport Transport, resumed bool) *strictTransport {
+	return &strictTransport{Transport: transport, resumed: resumed}
 }
 
 // Send sends the frames before the first breach, and returns a *breach for it. The frames after it
 // are dropped.
-func (s *strict) Send(frames []view.Frame) error {
+func (s *strictTransport) Send(frames []view.Frame) error {
 	for i, f := range frames {
 		if err := s.check(f.Event); err != nil {
-			if sent := s.Transport.Send(frames[:i]); sent != nil {
-				return sent
+			if sendErr := s.Transport.Send(frames[:i]); sendErr != nil {
+				return sendErr
 			}
-			return &breach{f.Cursor, err}
+			return &violation{f.Cursor, err}
 		}
 	}
 	return s.Transport.Send(frames)
 }
 
 // check verifies the next event against the rules. It returns the broken rule, or nil.
-func (s *strict) check(event []byte) error {
+func (s *strictTransport) check(event []byte) error {
 	e, err := agui.Decode(event)
 	if err != nil {
 		return err

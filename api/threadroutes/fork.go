@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// forked is the answer to a fork: the new thread, and its origin.
-type forked struct {
+// forkResult is the answer to a fork: the new thread, and its origin.
+type forkResult struct {
 	ThreadID   string `json:"threadId"`
 	ForkedFrom origin `json:"forkedFrom"`
 }
@@ -26,51 +26,50 @@ type forked struct {
 // same threadId returns the same fork. Without threadId each request creates another thread.
 //
 // Errors: 404 unknown_run, 409 run_active or thread_exists.
-func (s *Routes) forkRun(c *gin.Context) {
+func (r *Routes) forkRun(c *gin.Context) error {
 	from, err := request.RunOf(c)
+	if err != nil {
+		return err
+	}
 	var body struct {
 		ThreadID string `json:"threadId"`
 	}
-	if err == nil {
-		err = s.ReadJSON(c, &body)
+	if err := r.ReadJSON(c, &body); err != nil {
+		return err
 	}
-	if err == nil {
-		err = request.CheckOptionalID("/threadId", body.ThreadID)
-	}
-	if err != nil {
-		s.Refuse(c, err)
-		return
+	if err := request.CheckOptionalID("/threadId", body.ThreadID); err != nil {
+		return err
 	}
 	// The ID is random, so a client that repeats the request after a 503 gets a second fork. A
 	// client avoids that by choosing the ID.
-	chosen := body.ThreadID != ""
-	if !chosen {
+	isChosen := body.ThreadID != ""
+	if !isChosen {
 		body.ThreadID = "thread_" + strings.ToLower(rand.Text())
 	}
-	ctx, end := context.WithTimeout(c.Request.Context(), request.Patience)
-	defer end()
-	err = s.Fork(ctx, from, stream.Thread{Tenant: from.Tenant, ID: body.ThreadID})
-	if !chosen {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
+	defer cancel()
+	err = r.Fork(ctx, from, stream.Thread{Tenant: from.Tenant, ID: body.ThreadID})
+	if !isChosen {
 		err = problem.NotRepeatable(err, "the same request may create a second fork, except with a threadId")
 	}
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	c.JSON(http.StatusCreated, forked{body.ThreadID, origin{from.Thread.ID, from.ID}})
+	c.JSON(http.StatusCreated, forkResult{body.ThreadID, origin{from.Thread.ID, from.ID}})
+	return nil
 }
 
 // Fork creates the thread to as a fork of the last segment of a run. to must be of the same tenant.
 // It may be repeated. The errors are those of forkRun.
-func (s *Routes) Fork(ctx context.Context, from stream.Run, to stream.Thread) error {
-	from, err := s.find.LastSegment(ctx, from)
+func (r *Routes) Fork(ctx context.Context, from stream.Run, to stream.Thread) error {
+	from, err := r.finder.LastSegment(ctx, from)
 	if err != nil {
 		return err
 	}
-	if err := s.find.CheckRun(ctx, from, nil); err != nil {
+	if err := r.finder.CheckRun(ctx, from, nil); err != nil {
 		return err
 	}
-	err = s.find.Snapshots.Fork(ctx, from, to)
+	err = r.finder.Snapshots.Fork(ctx, from, to)
 	switch {
 	case errors.Is(err, stream.ErrRunActive):
 		p := problem.New(http.StatusConflict, "run_active", fmt.Sprintf("the run %.100q has not ended: fork an ended run", from.Shown()))

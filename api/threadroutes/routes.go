@@ -16,7 +16,7 @@ import (
 type Config struct {
 	Problems problem.Writer
 	Bodies   request.Reader
-	Find     *lookup.Finder
+	Finder   *lookup.Finder
 	Commands *commands.Sender
 	Watcher  *silence.Watcher
 	// Index is the index of threads, in memory. nil = the route that lists threads is missing.
@@ -31,7 +31,7 @@ type Routes struct {
 	problem.Writer
 	request.Reader
 
-	find     *lookup.Finder
+	finder   *lookup.Finder
 	commands *commands.Sender
 	watcher  *silence.Watcher
 	index    *threads.Index
@@ -40,20 +40,20 @@ type Routes struct {
 
 // New returns the routes.
 func New(cfg Config) *Routes {
-	return &Routes{cfg.Problems, cfg.Bodies, cfg.Find, cfg.Commands, cfg.Watcher, cfg.Index, cfg.Inbox}
+	return &Routes{cfg.Problems, cfg.Bodies, cfg.Finder, cfg.Commands, cfg.Watcher, cfg.Index, cfg.Inbox}
 }
 
 // Register adds the routes to the group /v1, which authenticates.
-func (s *Routes) Register(v1 *gin.RouterGroup) {
-	if s.index != nil {
-		v1.GET("/threads", s.listThreads)
+func (r *Routes) Register(v1 *gin.RouterGroup) {
+	if r.index != nil {
+		v1.GET("/threads", r.Handle(r.listThreads))
 	}
-	v1.GET("/threads/:thread", s.showThread)
-	v1.GET("/threads/:thread/messages", s.showMessages)
-	v1.GET("/threads/:thread/state", s.showState)
-	v1.GET("/threads/:thread/runs", s.listRuns)
-	v1.GET("/threads/:thread/superseded", s.listSuperseded)
-	v1.GET("/threads/:thread/superseded/:run", s.showSuperseded)
-	v1.DELETE("/threads/:thread", s.deleteThread)
-	v1.POST("/threads/:thread/runs/:run/fork", s.forkRun)
+	v1.GET("/threads/:thread", r.Handle(r.showThread))
+	v1.GET("/threads/:thread/messages", r.Handle(r.showMessages))
+	v1.GET("/threads/:thread/state", r.Handle(r.showState))
+	v1.GET("/threads/:thread/runs", r.Handle(r.listRuns))
+	v1.GET("/threads/:thread/superseded", r.Handle(r.listSuperseded))
+	v1.GET("/threads/:thread/superseded/:run", r.Handle(r.showSuperseded))
+	v1.DELETE("/threads/:thread", r.Handle(r.deleteThread))
+	v1.POST("/threads/:thread/runs/:run/fork", r.Handle(r.forkRun))
 }

@@ -32,20 +32,18 @@ type supersededTail struct {
 // listSuperseded serves GET /v1/threads/{thread}/superseded: one entry for each input that removed
 // messages, the newest first. The cursor is the number of runs before the next page, counted from
 // the first run, so it stays valid when runs are added.
-func (s *Routes) listSuperseded(c *gin.Context) {
+func (r *Routes) listSuperseded(c *gin.Context) error {
 	limit, err := request.Limit(c)
-	var older int
-	if err == nil {
-		older, err = request.ParseCount(c.Query("cursor"))
-	}
-	var thread stream.Thread
-	var snap *snapshot.Snapshot
-	if err == nil {
-		thread, snap, err = s.latestThread(c)
-	}
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
+	}
+	runCount, err := request.ParseCount(c.Query("cursor"))
+	if err != nil {
+		return err
+	}
+	thread, snap, err := r.latestThread(c)
+	if err != nil {
+		return err
 	}
 	page := struct {
 		Items      []supersededTail `json:"items"`
@@ -53,10 +51,10 @@ func (s *Routes) listSuperseded(c *gin.Context) {
 	}{Items: []supersededTail{}}
 	runs := snap.Runs
 	// 0 is the first page, which begins with the newest run.
-	if older > 0 {
-		runs = runs[:min(older, len(runs))]
+	if runCount > 0 {
+		runs = runs[:min(runCount, len(runs))]
 	}
-	// i counts from the first run, because runs is a prefix of now.Runs.
+	// i counts from the first run, because runs is a prefix of snap.Runs.
 	for i, n := range slices.Backward(runs) {
 		if n.Superseded == nil {
 			continue
@@ -71,6 +69,7 @@ func (s *Routes) listSuperseded(c *gin.Context) {
 		})
 	}
 	c.JSON(http.StatusOK, page)
+	return nil
 }
 
 // forkBefore returns the run that ended with the conversation as it was before the i-th run began;
@@ -92,23 +91,22 @@ func forkBefore(thread stream.Thread, snap *snapshot.Snapshot, i int) *origin {
 // showSuperseded serves GET /v1/threads/{thread}/superseded/{run}: the messages that the input of a
 // run removed, oldest first. An unknown run is a 404; a run that removed none has an empty page.
 // The cursor is the number of messages on earlier pages.
-func (s *Routes) showSuperseded(c *gin.Context) {
+func (r *Routes) showSuperseded(c *gin.Context) error {
 	limit, err := request.Limit(c)
-	var from int
-	if err == nil {
-		from, err = request.ParseCount(c.Query("cursor"))
-	}
-	var run stream.Run
-	if err == nil {
-		run, err = request.RunOf(c)
-	}
-	var messages []agui.Message
-	if err == nil {
-		messages, err = s.superseded(c, run)
-	}
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
+	}
+	from, err := request.ParseCount(c.Query("cursor"))
+	if err != nil {
+		return err
+	}
+	run, err := request.RunOf(c)
+	if err != nil {
+		return err
+	}
+	messages, err := r.supersededMessages(c, run)
+	if err != nil {
+		return err
 	}
 	page := messagesPage{Items: []agui.Message{}}
 	bytes := 0
@@ -121,33 +119,34 @@ func (s *Routes) showSuperseded(c *gin.Context) {
 		page.Items = append(page.Items, m)
 	}
 	request.WritePage(c, page.Items, page.NextCursor, agui.Message.MarshalJSON)
+	return nil
 }
 
-// superseded returns the messages that all segments of a run removed. For an old run it reads the
-// thread from its first record.
-func (s *Routes) superseded(c *gin.Context, run stream.Run) ([]agui.Message, error) {
-	_, snap, err := s.latestThread(c)
+// supersededMessages returns the messages that all segments of a run removed. For an old run it
+// reads the thread from its first record.
+func (r *Routes) supersededMessages(c *gin.Context, run stream.Run) ([]agui.Message, error) {
+	_, snap, err := r.latestThread(c)
 	if err != nil {
 		return nil, err
 	}
 	var messages []agui.Message
 	// A run ID may have several segments, and each may have removed messages.
-	known := false
+	found := false
 	for _, n := range snap.Runs {
 		if stream.ShownRunID(n.ID) != run.ID {
 			continue
 		}
-		known = true
+		found = true
 		if n.Superseded == nil {
 			continue
 		}
-		more, err := s.find.Snapshots.SupersededBy(c.Request.Context(), run.Thread, n.Superseded)
+		removed, err := r.finder.Snapshots.SupersededBy(c.Request.Context(), run.Thread, n.Superseded)
 		if err != nil {
 			return nil, err
 		}
-		messages = append(messages, more...)
+		messages = append(messages, removed...)
 	}
-	if !known {
+	if !found {
 		return nil, problem.NoRun(run)
 	}
 	return messages, nil

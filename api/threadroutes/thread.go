@@ -23,49 +23,50 @@ import (
 
 // listThreads serves GET /v1/threads: the threads of the caller's tenant, the last updated first,
 // from the index in memory. The index may lag behind the log for a moment.
-func (s *Routes) listThreads(c *gin.Context) {
+func (r *Routes) listThreads(c *gin.Context) error {
 	limit, err := request.Limit(c)
-	var f threads.Filter
-	if err == nil {
-		f, err = threadFilter(c)
-	}
-	var p threads.Page
-	if err == nil {
-		p, err = s.index.List(request.Caller(c.Request.Context()).Tenant, f, c.Query("cursor"), limit)
-	}
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	c.JSON(http.StatusOK, p)
+	filter, err := readFilter(c)
+	if err != nil {
+		return err
+	}
+	page, err := r.index.List(request.Caller(c.Request.Context()).Tenant, filter, c.Query("cursor"), limit)
+	if err != nil {
+		return err
+	}
+	c.JSON(http.StatusOK, page)
+	return nil
 }
 
-// threadFilter reads the filter of a list from the query. Invalid values are 400.
-func threadFilter(c *gin.Context) (threads.Filter, error) {
-	f := threads.Filter{Agent: c.Query("agent"), Status: stream.Status(c.Query("status"))}
-	switch f.Status {
+// readFilter reads the filter of a list from the query. Invalid values are 400.
+func readFilter(c *gin.Context) (threads.Filter, error) {
+	filter := threads.Filter{Agent: c.Query("agent"), Status: stream.Status(c.Query("status"))}
+	switch filter.Status {
 	case "", stream.StatusRunning, stream.StatusPaused, stream.StatusWaiting, stream.StatusIdle:
 	default:
-		return f, problem.BadRequest("invalid_input", "", "status must be running, paused, waiting or idle")
+		return filter, problem.BadRequest("invalid_input", "", "status must be running, paused, waiting or idle")
 	}
 	var err error
-	if f.After, err = timeIn(c, "updatedAfter"); err == nil {
-		f.Before, err = timeIn(c, "updatedBefore")
+	if filter.After, err = readTime(c, "updatedAfter"); err != nil {
+		return filter, err
 	}
-	return f, err
+	filter.Before, err = readTime(c, "updatedBefore")
+	return filter, err
 }
 
-// timeIn reads an RFC 3339 time from a parameter; zero = the parameter is missing.
-func timeIn(c *gin.Context, name string) (time.Time, error) {
+// readTime reads an RFC 3339 time from a parameter; zero = the parameter is missing.
+func readTime(c *gin.Context, name string) (time.Time, error) {
 	text, ok := c.GetQuery(name)
 	if !ok {
 		return time.Time{}, nil
 	}
-	at, err := time.Parse(time.RFC3339, text)
+	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, problem.BadRequest("invalid_input", "", name+" must be a time, such as 2026-11-21T09:30:00Z")
+		return t, problem.BadRequest("invalid_input", "", name+" must be a time, such as 2026-11-21T09:30:00Z")
 	}
-	return at, nil
+	return t, nil
 }
 
 // threadSummary is the answer of GET /v1/threads/{thread}.
@@ -104,25 +105,25 @@ type origin struct {
 // decidedInterrupts returns for each interrupt of a thread, by its ID, whether it is decided or
 // expired according to the audit. The snapshot has a decision only after the thread continues with
 // it, so a summary would list decided interrupts as open.
-func (s *Routes) decidedInterrupts(ctx context.Context, thread stream.Thread) (map[string]bool, error) {
-	past, err := inbox.ReadHistory(ctx, s.find.Log, thread)
+func (r *Routes) decidedInterrupts(ctx context.Context, thread stream.Thread) (map[string]bool, error) {
+	histories, err := inbox.ReadHistory(ctx, r.finder.Log, thread)
 	if err != nil {
 		return nil, err
 	}
-	ids := map[string]bool{}
-	for _, p := range past {
-		ids[p.ID] = p.Status != inbox.StatusOpen
+	decided := map[string]bool{}
+	for _, p := range histories {
+		decided[p.ID] = p.Status != inbox.StatusOpen
 	}
-	return ids, nil
+	return decided, nil
 }
 
 // openToolCalls returns those of the client tool calls that have no result yet. The thread's
 // workflow knows results that arrived before the thread continued; the log does not. If the
-// workflow does not answer within lookPatience, all calls are returned.
-func (s *Routes) openToolCalls(ctx context.Context, thread stream.Thread, calls []string) []string {
-	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+// workflow does not answer within statusTimeout, all calls are returned.
+func (r *Routes) openToolCalls(ctx context.Context, thread stream.Thread, calls []string) []string {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	_, err := s.commands.Dispatch.Offer(ctx, thread, runs.SubmitRequest{}, "") // an offer without a run: the refusal contains the calls that wait
+	_, err := r.commands.Dispatch.Offer(ctx, thread, runs.SubmitRequest{}, "") // an offer without a run: the refusal contains the calls that wait
 	var active runs.ActiveRun
 	refused, ok := errors.AsType[*temporal.ApplicationError](err)
 	if !ok || !slices.Contains([]string{runs.ErrorInterrupted, runs.ErrorMissingResults, runs.ErrorBusy}, refused.Type()) || refused.Details(&active) != nil {
@@ -131,75 +132,82 @@ func (s *Routes) openToolCalls(ctx context.Context, thread stream.Thread, calls 
 	return slices.DeleteFunc(slices.Clone(calls), func(id string) bool { return !slices.Contains(active.Waiting, id) })
 }
 
-// summaryOf returns the summary of a snapshot. answered has the interrupts that are decided
+// summaryOf returns the summary of a snapshot. decided has the interrupts that are decided
 // already, and toolCalls the client tool calls that wait.
-func summaryOf(thread stream.Thread, r *snapshot.Snapshot, answered map[string]bool, toolCalls []string) threadSummary {
-	sum := threadSummary{
-		ThreadID: thread.ID, Agent: r.Agent(), Status: r.Status(), RunID: stream.ShownRunID(r.RunID),
-		Runs: len(r.Runs), Messages: len(r.Messages()), Usage: r.Usage, Estimated: r.Estimated, UpdatedAt: r.Active.UTC(),
+func summaryOf(thread stream.Thread, snap *snapshot.Snapshot, decided map[string]bool, toolCalls []string) threadSummary {
+	summary := threadSummary{
+		ThreadID: thread.ID, Agent: snap.Agent(), Status: snap.Status(), RunID: stream.ShownRunID(snap.RunID),
+		Runs: len(snap.Runs), Messages: len(snap.Messages()), Usage: snap.Usage, Estimated: snap.Estimated, UpdatedAt: snap.Active.UTC(),
 	}
-	open := slices.DeleteFunc(slices.Clone(r.Interrupts), func(q agui.Interrupt) bool { return answered[q.ID] })
+	open := slices.DeleteFunc(slices.Clone(snap.Interrupts), func(q agui.Interrupt) bool { return decided[q.ID] })
 	if len(open)+len(toolCalls) > 0 {
-		sum.Waiting = &openInterrupts{Interrupts: open, ToolCallIDs: toolCalls}
+		summary.Waiting = &openInterrupts{Interrupts: open, ToolCallIDs: toolCalls}
 	}
-	if r.Origin != nil {
-		sum.ForkedFrom = &origin{r.Origin.Thread, r.Origin.Run}
+	if snap.Origin != nil {
+		summary.ForkedFrom = &origin{snap.Origin.Thread, snap.Origin.Run}
 	}
-	return sum
+	return summary
 }
 
-// lookPatience bounds how long a summary waits for Temporal or the workflow. A summary without them
-// is less exact, but not wrong.
-const lookPatience = 2 * time.Second
+// statusTimeout bounds how long a summary waits for Temporal or the workflow. A summary without
+// them is less exact, but not wrong.
+const statusTimeout = 2 * time.Second
 
 // showThread serves GET /v1/threads/{thread}: the summary of a thread. If the thread seems to run
 // although its workflow has died, showThread ends the run first, so it writes to the log in this
 // case. An unknown thread is a 404.
-func (s *Routes) showThread(c *gin.Context) {
-	thread, snap, err := s.latestThread(c)
-	if err == nil && snap.Status() == stream.StatusRunning {
-		// The watcher asks Temporal only if the run is due, so this rarely takes time.
-		ctx, end := context.WithTimeout(c.Request.Context(), lookPatience)
-		_ = s.watcher.LookAfter(ctx, stream.Run{Thread: thread, ID: snap.RunID})
-		end()
-		snap, err = s.find.Snapshots.Latest(c.Request.Context(), thread, 0)
+func (r *Routes) showThread(c *gin.Context) error {
+	ctx := c.Request.Context()
+	thread, snap, err := r.latestThread(c)
+	if err != nil {
+		return err
 	}
-	var answered map[string]bool
-	if err == nil && len(snap.Interrupts) > 0 {
-		answered, err = s.decidedInterrupts(c.Request.Context(), thread)
+	if snap.Status() == stream.StatusRunning {
+		// The watcher asks Temporal only if the run is due, so this rarely takes time.
+		checkCtx, cancel := context.WithTimeout(ctx, statusTimeout)
+		_ = r.watcher.Check(checkCtx, stream.Run{Thread: thread, ID: snap.RunID})
+		cancel()
+		if snap, err = r.finder.Snapshots.Latest(ctx, thread, 0); err != nil {
+			return err
+		}
+	}
+	var decided map[string]bool
+	if len(snap.Interrupts) > 0 {
+		if decided, err = r.decidedInterrupts(ctx, thread); err != nil {
+			return err
+		}
 	}
 	// The snapshot does not know of pauses; the index of threads does.
-	paused := false
-	if err == nil && snap.Status() == stream.StatusRunning {
-		paused, err = s.find.Log.Paused(c.Request.Context(), stream.Run{Thread: thread, ID: snap.RunID})
-	}
-	if err != nil {
-		s.Refuse(c, err)
-		return
+	isPaused := false
+	if snap.Status() == stream.StatusRunning {
+		if isPaused, err = r.finder.Log.Paused(ctx, stream.Run{Thread: thread, ID: snap.RunID}); err != nil {
+			return err
+		}
 	}
 	toolCalls := snap.ClientCalls
 	if len(toolCalls) > 0 {
-		toolCalls = s.openToolCalls(c.Request.Context(), thread, toolCalls)
+		toolCalls = r.openToolCalls(ctx, thread, toolCalls)
 	}
-	sum := summaryOf(thread, snap, answered, toolCalls)
-	if paused {
-		sum.Status = stream.StatusPaused
+	summary := summaryOf(thread, snap, decided, toolCalls)
+	if isPaused {
+		summary.Status = stream.StatusPaused
 	}
-	c.JSON(http.StatusOK, sum)
+	c.JSON(http.StatusOK, summary)
+	return nil
 }
 
 // latestThread returns the thread in the path and its latest snapshot. If the query has waitFor, it
 // first waits until the log shows the effect of the acknowledged request. A thread without a record
 // is a 404.
-func (s *Routes) latestThread(c *gin.Context) (stream.Thread, *snapshot.Snapshot, error) {
+func (r *Routes) latestThread(c *gin.Context) (stream.Thread, *snapshot.Snapshot, error) {
 	thread, err := request.ThreadOf(c)
 	if err != nil {
 		return thread, nil, err
 	}
-	if err := s.find.AwaitEffect(c.Request.Context(), thread, c.Query("waitFor")); err != nil {
+	if err := r.finder.AwaitEffect(c.Request.Context(), thread, c.Query("waitFor")); err != nil {
 		return thread, nil, err
 	}
-	snap, err := s.find.Snapshots.Latest(c.Request.Context(), thread, 0)
+	snap, err := r.finder.Snapshots.Latest(c.Request.Context(), thread, 0)
 	if err == nil && snap.Seq == 0 {
 		err = problem.NoThread(thread)
 	}
@@ -208,13 +216,13 @@ func (s *Routes) latestThread(c *gin.Context) (stream.Thread, *snapshot.Snapshot
 
 // showState serves GET /v1/threads/{thread}/state: the state after all finished steps. Changes of a
 // step in progress are missing.
-func (s *Routes) showState(c *gin.Context) {
-	_, snap, err := s.latestThread(c)
+func (r *Routes) showState(c *gin.Context) error {
+	_, snap, err := r.latestThread(c)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	c.JSON(http.StatusOK, gin.H{"state": snap.State})
+	return nil
 }
 
 // messagesPage is a page of a conversation. All pages show the conversation at the record of the
@@ -227,16 +235,14 @@ type messagesPage struct {
 // showMessages serves GET /v1/threads/{thread}/messages: the conversation from its beginning, in
 // pages. The cursor has the record of the first page and an index, so later pages do not shift when
 // the conversation changes. If the record was purged, a later page is a 410 gone.
-func (s *Routes) showMessages(c *gin.Context) {
+func (r *Routes) showMessages(c *gin.Context) error {
 	limit, err := request.Limit(c)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
-	snap, from, err := s.conversationAt(c)
+	snap, from, err := r.conversationAt(c)
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
 	}
 	p := messagesPage{Items: []agui.Message{}}
 	bytes := 0
@@ -252,14 +258,15 @@ func (s *Routes) showMessages(c *gin.Context) {
 		p.Items = append(p.Items, e.Message)
 	}
 	request.WritePage(c, p.Items, p.NextCursor, agui.Message.MarshalJSON)
+	return nil
 }
 
 // conversationAt returns the snapshot that a page shows, and the index of its first entry: the
 // latest snapshot without a cursor, else the one at the record in the cursor.
-func (s *Routes) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error) {
+func (r *Routes) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error) {
 	cursor := c.Query("cursor")
 	if cursor == "" {
-		_, snap, err := s.latestThread(c)
+		_, snap, err := r.latestThread(c)
 		return snap, 0, err
 	}
 	thread, err := request.ThreadOf(c)
@@ -272,8 +279,8 @@ func (s *Routes) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error)
 	if n, err := fmt.Sscanf(cursor, "%012x-%x", &seq, &from); n != 2 || err != nil || from < 0 || fmt.Sprintf("%012x-%x", seq, from) != cursor {
 		return nil, 0, fmt.Errorf("%w: %.40q", stream.ErrInvalidCursor, cursor)
 	}
-	then, err := s.find.Snapshots.AtCursor(c.Request.Context(), thread, seq)
-	return then, from, err
+	snapAtCursor, err := r.finder.Snapshots.AtCursor(c.Request.Context(), thread, seq)
+	return snapAtCursor, from, err
 }
 
 // runItem is a run in the list of a thread's runs. A run that is active has no EndedAt and no
@@ -313,8 +320,8 @@ func runItemOf(n snapshot.RunNote) runItem {
 		StartedAt: n.Began.UTC(), Outcome: n.Outcome, Code: n.Code, Usage: n.Usage, Estimated: n.Estimated,
 	}
 	if !n.Ended.IsZero() {
-		at := n.Ended.UTC()
-		item.EndedAt = &at
+		endedAt := n.Ended.UTC()
+		item.EndedAt = &endedAt
 	}
 	if c := n.Cancel; c != nil {
 		item.Cancel = &cancelItem{Reason: c.Reason, At: c.At.UTC()}
@@ -327,19 +334,18 @@ func runItemOf(n snapshot.RunNote) runItem {
 
 // listRuns serves GET /v1/threads/{thread}/runs: the runs of a thread, the newest first. The cursor
 // is the number of runs that are older than the page, so it stays valid when runs are added.
-func (s *Routes) listRuns(c *gin.Context) {
+func (r *Routes) listRuns(c *gin.Context) error {
 	limit, err := request.Limit(c)
-	var older int
-	if err == nil {
-		older, err = request.ParseCount(c.Query("cursor"))
-	}
-	var snap *snapshot.Snapshot
-	if err == nil {
-		_, snap, err = s.latestThread(c)
-	}
 	if err != nil {
-		s.Refuse(c, err)
-		return
+		return err
+	}
+	runCount, err := request.ParseCount(c.Query("cursor"))
+	if err != nil {
+		return err
+	}
+	_, snap, err := r.latestThread(c)
+	if err != nil {
+		return err
 	}
 	page := struct {
 		Items      []runItem `json:"items"`
@@ -347,8 +353,8 @@ func (s *Routes) listRuns(c *gin.Context) {
 	}{Items: []runItem{}}
 	runs := snap.Runs
 	// 0 is the first page, which begins with the newest run.
-	if older > 0 {
-		runs = runs[:min(older, len(runs))]
+	if runCount > 0 {
+		runs = runs[:min(runCount, len(runs))]
 	}
 	rest := max(0, len(runs)-limit)
 	for _, n := range slices.Backward(runs[rest:]) {
@@ -358,4 +364,5 @@ func (s *Routes) listRuns(c *gin.Context) {
 		page.NextCursor = request.CountCursor(rest)
 	}
 	c.JSON(http.StatusOK, page)
+	return nil
 }

@@ -123,7 +123,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Origins:   cfg.Origins,
 		Auth:      cfg.Auth, AdminRole: cfg.AdminRole,
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics,
-		Limits: api.Limits{Sockets: cfg.Sockets, Streams: cfg.Streams},
+		Limits: api.Limits{MaxSockets: cfg.Sockets, MaxStreams: cfg.Streams},
 		Inbox:  approvals, Schedules: scheduleStore, Threads: n.threads,
 	})
 	n.http = &http.Server{

@@ -7,15 +7,15 @@ import (
 	"github.com/perdure/perdure/internal/approvals/inbox"
 )
 
-// Decided is the answer to a decision: its outcome, or as Recorded and in problems the decision
-// that stands.
-type Decided struct {
+// DecisionReceipt is the answer to a decision: its outcome, or as Recorded and in problems the
+// decision that stands.
+type DecisionReceipt struct {
 	ID       string `json:"id"`
 	Decision string `json:"decision"`
 	// Repeated tells that the same decision or vote was recorded before, and that this request has
 	// changed nothing. Recorded is the earlier one.
-	Repeated bool     `json:"repeated,omitempty"`
-	Recorded *Decided `json:"recorded,omitempty"`
+	Repeated bool             `json:"repeated,omitempty"`
+	Recorded *DecisionReceipt `json:"recorded,omitempty"`
 	// Missing is how many more approvers have to vote for the same arguments. Proposals counts the
 	// votes for each proposal.
 	Missing   int              `json:"missing,omitempty"`
