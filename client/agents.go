@@ -29,8 +29,8 @@ type AgentList struct {
 	Items []Agent `json:"items"`
 }
 
-func agentPath(agent string, more ...string) string {
-	return path(append([]string{"v1", "agents", agent}, more...)...)
+func agentPath(agent string, rest ...string) string {
+	return path(append([]string{"v1", "agents", agent}, rest...)...)
 }
 
 // Agents returns all agents.
@@ -67,13 +67,16 @@ func (c *Client) Revisions(ctx context.Context, agent string, p Paging) (Documen
 	return document[Page[Revision]](ctx, c, get(agentPath(agent, "revisions"), p.query()))
 }
 
-// Definition returns a revision of an agent in its canonical form, as YAML or as JSON.
-func (c *Client) Definition(ctx context.Context, agent, revision string, asJSON bool) ([]byte, error) {
+// Definition returns a revision of an agent in its canonical form, as YAML.
+func (c *Client) Definition(ctx context.Context, agent, revision string) ([]byte, error) {
 	r := get(agentPath(agent, "revisions", revision), nil)
-	if !asJSON {
-		r.header["Accept"] = "application/yaml"
-	}
+	r.header["Accept"] = "application/yaml"
 	return c.send(ctx, r)
+}
+
+// DefinitionJSON returns a revision of an agent in its canonical form, as JSON.
+func (c *Client) DefinitionJSON(ctx context.Context, agent, revision string) ([]byte, error) {
+	return c.send(ctx, get(agentPath(agent, "revisions", revision), nil))
 }
 
 // Diff returns the changes of a revision as a unified diff of YAML. It compares with the revision

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Approval is an approval, a question of a tool, or a soft limit that a person decides.
+// Approval is an approval, a question of a tool, or a soft limit that an approver decides.
 type Approval struct {
 	ID         string `json:"id"`
 	ThreadID   string `json:"threadId"`
@@ -29,7 +29,7 @@ type Approval struct {
 	Approvers []string `json:"approvers"`
 	// Step is the path of the pipeline step that waits; "" = no step.
 	Step string `json:"step"`
-	// Quorum is the number of different people who must vote for the same arguments.
+	// Quorum is the number of different approvers who must vote for the same arguments.
 	Quorum int `json:"quorum"`
 	// Decisions are the valid votes of an open approval, and the decision of a decided one.
 	Decisions []Vote `json:"decisions"`
@@ -45,7 +45,7 @@ type Approval struct {
 	Status string `json:"status"`
 }
 
-// Vote is a vote or a decision of a person, or an expiry.
+// Vote is a vote or a decision of an approver, or an expiry.
 type Vote struct {
 	Decision string    `json:"decision"`
 	By       string    `json:"by"`
@@ -63,7 +63,7 @@ type Vote struct {
 	Remember string `json:"remember,omitempty"`
 }
 
-// Proposal is a set of arguments that people vote for.
+// Proposal is a set of arguments that approvers vote for.
 type Proposal struct {
 	ArgsDigest string `json:"argsDigest"`
 	// Decision is Approve for the arguments of the call, Edit for others.
@@ -78,7 +78,7 @@ type ApprovalFilter struct {
 	// OlderThan selects approvals that have been open for at least this duration, such as 4h. It
 	// does not apply to WatchApprovals.
 	OlderThan string
-	// Assignee selects approvals that this person may decide: me, a subject, or role:name.
+	// Assignee selects approvals that this approver may decide: me, a subject, or role:name.
 	Assignee string
 	// Status is open, which is the default, or decided: those of the last 30 days, latest first.
 	// With decided, OlderThan and Assignee are not allowed. It does not apply to WatchApprovals.
@@ -165,7 +165,7 @@ type Decided struct {
 	Status   int    `json:"status"`
 	Decision string `json:"decision,omitempty"`
 	Repeated bool   `json:"repeated,omitempty"`
-	Missing  int    `json:"missing,omitempty"` // how many more people must vote for the same arguments
+	Missing  int    `json:"missing,omitempty"` // how many more approvers must vote for the same arguments
 	// Proposals are the votes so far, if the quorum is not complete.
 	Proposals []Proposal `json:"proposals,omitempty"`
 	// Cursor is the value of Following.WaitFor with which a reader of the thread sees the effect of

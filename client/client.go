@@ -20,20 +20,21 @@ type Config struct {
 	// HTTP sends the requests; nil = http.DefaultClient. It must have no Timeout, which would cut
 	// streams.
 	HTTP *http.Client
-	// Patience is how long the client retries, counted from the first failure, if a server that it
-	// has reached before cannot be reached or answers 503. 0 = 5 minutes; negative = no retries.
-	Patience time.Duration
-	// Silence is how long a connection may receive nothing before it counts as lost. The server
-	// sends a heartbeat every 15 s. 0 = 45 s.
-	Silence time.Duration
+	// RetryWindow is how long the client retries, counted from the first failure, if a server that
+	// it has reached before cannot be reached or answers 503. 0 = defaultRetryWindow, 5 minutes;
+	// negative = no retries.
+	RetryWindow time.Duration
+	// IdleTimeout is how long a connection may receive nothing before it counts as lost. The server
+	// sends a heartbeat every 15 s. 0 = defaultIdleTimeout, 45 s.
+	IdleTimeout time.Duration
 	// OnRetry is called before each pause, if it is not nil. It must not block, and may be called
 	// concurrently by several requests.
 	OnRetry func(err error, pause time.Duration)
 }
 
 const (
-	defaultPatience = 5 * time.Minute
-	defaultSilence  = 45 * time.Second
+	defaultRetryWindow = 5 * time.Minute
+	defaultIdleTimeout = 45 * time.Second
 )
 
 // Client is a client of one server. It has no state that must be closed, and is safe for concurrent
@@ -41,10 +42,10 @@ const (
 type Client struct {
 	config Config
 	base   string
-	// reached is set when the server has answered once. Before that, a server that cannot be
+	// hasReached is set when the server has answered once. Before that, a server that cannot be
 	// reached is not retried: the URL may be wrong.
-	reached      atomic.Bool
-	acknowledged acknowledged
+	hasReached   atomic.Bool
+	acknowledged acknowledgedCursors
 }
 
 // New returns a client, or an error if the configuration is invalid. It sends no request.
@@ -62,11 +63,11 @@ func New(config Config) (*Client, error) {
 	if config.HTTP == nil {
 		config.HTTP = http.DefaultClient
 	}
-	if config.Patience == 0 {
-		config.Patience = defaultPatience
+	if config.RetryWindow == 0 {
+		config.RetryWindow = defaultRetryWindow
 	}
-	if config.Silence == 0 {
-		config.Silence = defaultSilence
+	if config.IdleTimeout == 0 {
+		config.IdleTimeout = defaultIdleTimeout
 	}
 	return &Client{config: config, base: strings.TrimRight(base.String(), "/")}, nil
 }

@@ -41,7 +41,7 @@ func TestSilence(t *testing.T) {
 		begun := time.Now()
 		c.adopt(&http.Response{Body: &slow{ctx: c.ctx, pause: 59 * time.Second, left: 10}})
 		text, err := io.ReadAll(c)
-		if took := time.Since(begun); len(text) != 10 || !errors.Is(err, errSilent) || took != 10*59*time.Second+time.Minute {
+		if took := time.Since(begun); len(text) != 10 || !errors.Is(err, errIdle) || took != 10*59*time.Second+time.Minute {
 			t.Errorf("%d pieces in %s, %v", len(text), took, err)
 		}
 	})

@@ -14,5 +14,5 @@
 // again; the server processes them once.
 //
 // An error is a [*Problem] if the server has refused the request, an [*UnreachableError] if it
-// could not be reached for [Config.Patience], or that of the context.
+// could not be reached for [Config.RetryWindow], or that of the context.
 package client

@@ -31,9 +31,10 @@ func (p *pace) reset() {
 	p.pauses.Reset()
 }
 
-// again waits before the next attempt and returns nil. If there is to be none, it returns the final
-// error: err itself, an UnreachableError when Patience has passed, or the cause of ctx.
-func (p *pace) again(ctx context.Context, err error) error {
+// waitBeforeRetry waits before the next attempt and returns nil. If there is to be none, it returns
+// the final error: err itself, an UnreachableError when Config.RetryWindow has passed, or the cause
+// of ctx.
+func (p *pace) waitBeforeRetry(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -45,8 +46,8 @@ func (p *pace) again(ctx context.Context, err error) error {
 	if p.lostAt.IsZero() {
 		p.lostAt = now
 	}
-	late := now.Add(pause).After(p.lostAt.Add(p.client.config.Patience))
-	if late || !p.client.reached.Load() && isUnreachable(err) {
+	expired := now.Add(pause).After(p.lostAt.Add(p.client.config.RetryWindow))
+	if expired || !p.client.hasReached.Load() && isUnreachable(err) {
 		return &UnreachableError{URL: p.client.base, Err: err}
 	}
 	if p.client.config.OnRetry != nil {

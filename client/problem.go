@@ -77,8 +77,8 @@ func Code(err error) string {
 	return ""
 }
 
-// UnreachableError reports that the server could not be reached for Config.Patience. The outcome of
-// the request is unknown.
+// UnreachableError reports that the server could not be reached for Config.RetryWindow. The outcome
+// of the request is unknown.
 type UnreachableError struct {
 	URL string
 	Err error // of the last attempt
@@ -90,8 +90,8 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// detailLimit bounds the text of a response that is not a problem document, in bytes.
-const detailLimit = 300
+// maxDetailBytes bounds the text of a response that is not a problem document, in bytes.
+const maxDetailBytes = 300
 
 // problemOf returns the Problem of a response whose status is an error.
 func problemOf(resp *http.Response, body []byte) *Problem {
@@ -117,10 +117,10 @@ func shortened(body []byte) string {
 	if !utf8.Valid(body) {
 		return ""
 	}
-	if len(body) <= detailLimit {
+	if len(body) <= maxDetailBytes {
 		return string(body)
 	}
-	cut := detailLimit
+	cut := maxDetailBytes
 	for !utf8.RuneStart(body[cut]) {
 		cut--
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// maxAnswer bounds a response that is not a stream, and a frame of a stream, in bytes.
-const maxAnswer = 64 << 20
+// maxResponseBytes bounds a response that is not a stream, and a frame of a stream, in bytes.
+const maxResponseBytes = 64 << 20
 
 // request is an HTTP request that can be sent several times.
 type request struct {
@@ -48,14 +48,14 @@ func post(path string, body any) (request, error) {
 // open sends a request once, and returns when the headers of the response have arrived. A response
 // with an error status is a *Problem. The caller closes the connection.
 func (c *Client) open(ctx context.Context, r request) (*connection, error) {
-	conn := newConnection(ctx, c.config.Silence)
-	resp, err := c.answer(conn.ctx, r) //nolint:bodyclose // the connection closes it
+	conn := newConnection(ctx, c.config.IdleTimeout)
+	resp, err := c.do(conn.ctx, r) //nolint:bodyclose // the connection closes it
 	if err != nil {
 		err = conn.cause(err) // before close, which sets a cause as well
 		conn.close()
 		return nil, err
 	}
-	c.reached.Store(true)
+	c.hasReached.Store(true)
 	conn.adopt(resp)
 	if resp.StatusCode < 300 {
 		return conn, nil
@@ -68,8 +68,8 @@ func (c *Client) open(ctx context.Context, r request) (*connection, error) {
 	return nil, problemOf(resp, body)
 }
 
-// answer sends a request with the client's headers and token.
-func (c *Client) answer(ctx context.Context, r request) (*http.Response, error) {
+// do sends a request with the client's headers and token.
+func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 	address := c.base + r.path
 	if len(r.query) > 0 {
 		address += "?" + r.query.Encode()
@@ -99,15 +99,15 @@ func (c *Client) send(ctx context.Context, r request) ([]byte, error) {
 		if err == nil {
 			return body, nil
 		}
-		if err = pace.again(ctx, err); err != nil {
+		if err = pace.waitBeforeRetry(ctx, err); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// once sends a request that must not be repeated, because it is not idempotent. A failure without a
-// response is an UnreachableError.
-func (c *Client) once(ctx context.Context, r request) error {
+// sendOnce sends a request that must not be repeated, because it is not idempotent. A failure
+// without a response is an UnreachableError.
+func (c *Client) sendOnce(ctx context.Context, r request) error {
 	_, err := c.try(ctx, r)
 	var refused *Problem
 	switch {
@@ -151,38 +151,38 @@ func decode(body []byte, into any) error {
 	return nil
 }
 
-// errSilent is the error of a connection that has received nothing for Config.Silence. The server
+// errIdle is the error of a connection that has received nothing for Config.IdleTimeout. The server
 // sends heartbeats, so the connection is probably broken.
-var errSilent = errors.New("received neither data nor a heartbeat from the server")
+var errIdle = errors.New("received neither data nor a heartbeat from the server")
 
 // connection is one request with its response. It ends with its context, and if it receives nothing
-// for silence. It is used by one goroutine.
+// for idleTimeout. It is used by one goroutine.
 type connection struct {
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	silence time.Duration
-	timer   *time.Timer
-	resp    *http.Response
+	ctx         context.Context
+	cancel      context.CancelCauseFunc
+	idleTimeout time.Duration
+	timer       *time.Timer
+	resp        *http.Response
 }
 
 // newConnection returns a connection before the response. The time until the headers arrive counts
 // as silence. The caller must call close.
-func newConnection(ctx context.Context, silence time.Duration) *connection {
+func newConnection(ctx context.Context, idleTimeout time.Duration) *connection {
 	ctx, cancel := context.WithCancelCause(ctx)
-	return &connection{ctx: ctx, cancel: cancel, silence: silence, timer: time.AfterFunc(silence, func() { cancel(errSilent) })}
+	return &connection{ctx: ctx, cancel: cancel, idleTimeout: idleTimeout, timer: time.AfterFunc(idleTimeout, func() { cancel(errIdle) })}
 }
 
 // adopt sets the response, and restarts the timer.
 func (c *connection) adopt(resp *http.Response) {
 	c.resp = resp
-	c.timer.Reset(c.silence)
+	c.timer.Reset(c.idleTimeout)
 }
 
 // Read implements io.Reader over the body. Every read with data restarts the timer.
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.resp.Body.Read(p)
 	if n > 0 {
-		c.timer.Reset(c.silence)
+		c.timer.Reset(c.idleTimeout)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = c.cause(err)
@@ -201,9 +201,9 @@ func (c *connection) cause(err error) error {
 
 // all reads the whole body. Errors: *TooLargeError.
 func (c *connection) all() ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(c, maxAnswer+1))
-	if err == nil && len(body) > maxAnswer {
-		err = &TooLargeError{maxAnswer}
+	body, err := io.ReadAll(io.LimitReader(c, maxResponseBytes+1))
+	if err == nil && len(body) > maxResponseBytes {
+		err = &TooLargeError{maxResponseBytes}
 	}
 	return body, err
 }

@@ -16,9 +16,9 @@ import (
 func (c *Client) Run(ctx context.Context, agent string, input agui.RunAgentInput) iter.Seq2[Event, error] {
 	body, err := json.Marshal(input)
 	if err != nil {
-		return failed[Event](fmt.Errorf("client: %w", err))
+		return errorOnly[Event](fmt.Errorf("client: %w", err))
 	}
-	r := &reader[Event]{client: c, decode: decodeEvent, last: Event.Ends}
+	r := &reader[Event]{client: c, decode: decodeEvent, isLast: Event.Ends}
 	r.request = func(after string) request {
 		if after == "" {
 			return request{method: http.MethodPost, path: path("v1", "agents", agent, "runs"), query: c.acknowledged.query(input.ThreadID, ""), body: body}
@@ -30,7 +30,7 @@ func (c *Client) Run(ctx context.Context, agent string, input agui.RunAgentInput
 
 // Events yields the events of a run to the last one, after a cursor; "" = from its start.
 func (c *Client) Events(ctx context.Context, thread, run, after string) iter.Seq2[Event, error] {
-	r := &reader[Event]{client: c, decode: decodeEvent, last: Event.Ends, after: after}
+	r := &reader[Event]{client: c, decode: decodeEvent, isLast: Event.Ends, after: after}
 	r.request = func(after string) request {
 		q := c.acknowledged.query(thread, "")
 		if after == "" {
@@ -55,11 +55,11 @@ type Following struct {
 
 // Follow yields a thread: its history in as few events as possible, and then new events as they
 // happen.
-func (c *Client) Follow(ctx context.Context, thread string, how Following) iter.Seq2[Event, error] {
-	r := &reader[Event]{client: c, decode: decodeEvent, after: how.After, last: Event.Ends, more: true}
+func (c *Client) Follow(ctx context.Context, thread string, f Following) iter.Seq2[Event, error] {
+	r := &reader[Event]{client: c, decode: decodeEvent, after: f.After, isLast: Event.Ends, hasLaterRuns: true}
 	r.request = func(after string) request {
-		q := c.acknowledged.query(thread, how.WaitFor)
-		if how.Once {
+		q := c.acknowledged.query(thread, f.WaitFor)
+		if f.Once {
 			q.Set("follow", "false")
 		}
 		if after == "" {
@@ -70,8 +70,8 @@ func (c *Client) Follow(ctx context.Context, thread string, how Following) iter.
 	return r.events(ctx)
 }
 
-// failed returns an iteration that yields only an error.
-func failed[E any](err error) iter.Seq2[E, error] {
+// errorOnly returns an iteration that yields only an error.
+func errorOnly[E any](err error) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		var none E
 		yield(none, err)

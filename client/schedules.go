@@ -37,8 +37,8 @@ type Interval struct {
 	Every string `json:"every"`
 }
 
-func schedulePath(id string, more ...string) string {
-	return path(append([]string{"v1", "schedules", id}, more...)...)
+func schedulePath(id string, rest ...string) string {
+	return path(append([]string{"v1", "schedules", id}, rest...)...)
 }
 
 // Schedules returns a page of schedules.
@@ -83,7 +83,7 @@ func (c *Client) TriggerSchedule(ctx context.Context, id, overlap string) error 
 	if err != nil {
 		return err
 	}
-	return c.once(ctx, r)
+	return c.sendOnce(ctx, r)
 }
 
 // DeleteSchedule deletes a schedule. Its runs continue.

@@ -35,28 +35,29 @@ type reader[E any] struct {
 	// request returns the request for the events after a cursor; "" = from the beginning.
 	request func(after string) request
 	decode  func(frame) (E, error)
-	// last reports whether an event is the last one of a run; nil = the stream has no runs.
-	last func(E) bool
-	// more means that other runs may follow the last event of a run. The server ends the stream
-	// when none does.
-	more bool
+	// isLast reports whether an event is the last one of a run; nil = the stream has no runs.
+	isLast func(E) bool
+	// hasLaterRuns means that other runs may follow the last event of a run. The server ends the
+	// stream when none does.
+	hasLaterRuns bool
 	// after is the cursor of the last event that was yielded.
-	after string
-	over  bool // the last event was the last one of a run
-	// begun are the events before the first cursor of the stream. A connection that is lost there
+	after    string
+	runEnded bool // the last event was the last one of a run
+	// pending are the events before the first cursor of the stream. A connection that is lost there
 	// begins again, so they are yielded only when the cursor has arrived.
-	begun []E
-	size  int // of begun, in bytes
+	pending []E
+	size    int // of pending, in bytes
 }
 
 const streamType = "text/event-stream"
 
-// errOver, errMayBeOver and errStopped are ends of a connection that are no failures: the stream
-// has ended, the server must be asked whether it has, or the caller has ended the iteration.
+// errStreamEnded, errStreamMayHaveEnded and errStopped are ends of a connection that are no
+// failures: the stream has ended, the server must be asked whether it has, or the caller has ended
+// the iteration.
 var (
-	errOver      = errors.New("the stream is over")
-	errMayBeOver = errors.New("the stream may be over")
-	errStopped   = errors.New("the caller has stopped reading")
+	errStreamEnded        = errors.New("the stream is over")
+	errStreamMayHaveEnded = errors.New("the stream may be over")
+	errStopped            = errors.New("the caller has stopped reading")
 )
 
 // events returns the iteration. It yields events until the stream ends, and at most one error, as
@@ -65,14 +66,14 @@ func (r *reader[E]) events(ctx context.Context) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		pace := r.client.pace()
 		for {
-			err := r.connection(ctx, pace, yield)
+			err := r.readConnection(ctx, pace, yield)
 			switch {
-			case errors.Is(err, errOver), errors.Is(err, errStopped):
+			case errors.Is(err, errStreamEnded), errors.Is(err, errStopped):
 				return
-			case errors.Is(err, errMayBeOver):
+			case errors.Is(err, errStreamMayHaveEnded):
 				continue
 			}
-			if err = pace.again(ctx, err); err != nil {
+			if err = pace.waitBeforeRetry(ctx, err); err != nil {
 				var none E
 				yield(none, err)
 				return
@@ -81,9 +82,9 @@ func (r *reader[E]) events(ctx context.Context) iter.Seq2[E, error] {
 	}
 }
 
-// connection opens one connection, and yields its events until it ends. It returns the reason of
-// the end, which is never nil.
-func (r *reader[E]) connection(ctx context.Context, pace *pace, yield func(E, error) bool) error {
+// readConnection opens one connection, and yields its events until it ends. It returns the reason
+// of the end, which is never nil.
+func (r *reader[E]) readConnection(ctx context.Context, pace *pace, yield func(E, error) bool) error {
 	request := r.request(r.after)
 	request.header = map[string]string{"Accept": streamType}
 	if request.body != nil {
@@ -98,20 +99,20 @@ func (r *reader[E]) connection(ctx context.Context, pace *pace, yield func(E, er
 	}
 	defer conn.close()
 	if conn.resp.StatusCode == http.StatusNoContent {
-		return errOver
+		return errStreamEnded
 	}
 	if kind, _, _ := mime.ParseMediaType(conn.resp.Header.Get("Content-Type")); kind != streamType {
 		return &Problem{Status: conn.resp.StatusCode, Title: "the answer is not an event stream but " + kind}
 	}
-	r.begun, r.size = nil, 0
-	frames := newFrames(conn, maxAnswer)
+	r.pending, r.size = nil, 0
+	frames := newFrames(conn, maxResponseBytes)
 	for {
 		f, err := frames.next()
 		if err != nil {
 			return r.connectionError(err)
 		}
 		pace.reset()
-		if err := r.show(f, yield); err != nil {
+		if err := r.yieldFrame(f, yield); err != nil {
 			return err
 		}
 	}
@@ -124,28 +125,28 @@ func (r *reader[E]) connectionError(err error) error {
 	if !errors.Is(err, io.EOF) {
 		return err
 	}
-	if r.over {
-		r.over = false // the server is asked once: a further response without events is a lost connection
-		return errMayBeOver
+	if r.runEnded {
+		r.runEnded = false // the server is asked once: a further response without events is a lost connection
+		return errStreamMayHaveEnded
 	}
 	return io.ErrUnexpectedEOF
 }
 
-// show yields the event of a frame, after the events that wait for the first cursor.
-func (r *reader[E]) show(f frame, yield func(E, error) bool) error {
+// yieldFrame yields the event of a frame, after the events that wait for the first cursor.
+func (r *reader[E]) yieldFrame(f frame, yield func(E, error) bool) error {
 	event, err := r.decode(f)
 	if err != nil {
 		return &FrameError{err}
 	}
-	r.begun = append(r.begun, event)
-	if r.size += len(f.data); r.size > maxAnswer && r.after == "" {
-		return &TooLargeError{maxAnswer}
+	r.pending = append(r.pending, event)
+	if r.size += len(f.data); r.size > maxResponseBytes && r.after == "" {
+		return &TooLargeError{maxResponseBytes}
 	}
 	if f.id == "" && r.after == "" {
 		return nil
 	}
-	events := r.begun
-	r.begun, r.size = nil, 0
+	events := r.pending
+	r.pending, r.size = nil, 0
 	if f.id != "" {
 		r.after = f.id
 	}
@@ -154,8 +155,8 @@ func (r *reader[E]) show(f frame, yield func(E, error) bool) error {
 			return errStopped
 		}
 	}
-	if r.over = r.last != nil && r.last(event); r.over && !r.more {
-		return errOver
+	if r.runEnded = r.isLast != nil && r.isLast(event); r.runEnded && !r.hasLaterRuns {
+		return errStreamEnded
 	}
 	return nil
 }

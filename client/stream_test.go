@@ -167,7 +167,7 @@ func TestSilenceIsALoss(t *testing.T) {
 		},
 		streams(t, resume+" 1", event("2", finished)),
 	)
-	got, err := read(s.client(t, client.Config{Silence: 500 * time.Millisecond}).Run(t.Context(), "demo", input))
+	got, err := read(s.client(t, client.Config{IdleTimeout: 500 * time.Millisecond}).Run(t.Context(), "demo", input))
 	if err != nil || len(got) != 2 {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -213,7 +213,7 @@ func TestUnreachableServer(t *testing.T) {
 		t.Errorf("got %v, want an unreachable server", err)
 	}
 	s := serve(t, streams(t, post, event("1", started)), refuses(http.StatusServiceUnavailable, "unavailable", "2"))
-	impatient := s.client(t, client.Config{Patience: time.Second})
+	impatient := s.client(t, client.Config{RetryWindow: time.Second})
 	if got, err := read(impatient.Run(t.Context(), "demo", input)); len(got) != 1 || !errors.As(err, &unreachable) || client.Code(err) != "unavailable" {
 		t.Errorf("patience is over: %q, %v", got, err)
 	}

@@ -58,14 +58,7 @@ func (e *environment) showAgent() *cobra.Command {
 	var revision string
 	cmd := e.ofAgent("show AGENT", "Show an agent, or a revision of it in full", func(cmd *cobra.Command, c *client.Client, agent string) error {
 		if revision != "" {
-			text, err := c.Definition(cmd.Context(), agent, revision, e.json)
-			if err != nil {
-				return err
-			}
-			if e.json {
-				return document(cmd.OutOrStdout(), text)
-			}
-			return raw(cmd.OutOrStdout(), text)
+			return e.showDefinition(cmd, c, agent, revision)
 		}
 		a, err := c.Agent(cmd.Context(), agent)
 		if err != nil {
@@ -79,6 +72,22 @@ func (e *environment) showAgent() *cobra.Command {
 	})
 	cmd.Flags().StringVar(&revision, "revision", "", "show the definition of this revision, as YAML")
 	return cmd
+}
+
+// showDefinition shows the definition of a revision, as YAML or with --json as JSON.
+func (e *environment) showDefinition(cmd *cobra.Command, c *client.Client, agent, revision string) error {
+	if e.json {
+		text, err := c.DefinitionJSON(cmd.Context(), agent, revision)
+		if err != nil {
+			return err
+		}
+		return document(cmd.OutOrStdout(), text)
+	}
+	text, err := c.Definition(cmd.Context(), agent, revision)
+	if err != nil {
+		return err
+	}
+	return raw(cmd.OutOrStdout(), text)
 }
 
 // raw writes a text unchanged, or safe for a terminal if w is one.

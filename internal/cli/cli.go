@@ -62,7 +62,7 @@ type environment struct {
 
 	url, subject, roles, tokenFile string
 	json                           bool
-	patience                       time.Duration
+	retryWindow                    time.Duration
 }
 
 // flags adds the common flags to a command and its subcommands.
@@ -72,7 +72,7 @@ func (e *environment) flags(cmd *cobra.Command) {
 	f.StringVar(&e.tokenFile, "token-file", "", "file with a token or API key; default: the token in $PERDURE_TOKEN")
 	f.StringVar(&e.subject, "subject", "", "your subject, for servers with PERDURE_AUTH=none; default $PERDURE_SUBJECT")
 	f.StringVar(&e.roles, "roles", "", "your roles, separated by commas, for servers with PERDURE_AUTH=none; default $PERDURE_ROLES")
-	f.DurationVar(&e.patience, "patience", 5*time.Minute, "how long to try to reconnect after the connection is lost")
+	f.DurationVar(&e.retryWindow, "retry-window", 5*time.Minute, "how long to try to reconnect after the connection is lost")
 	f.BoolVar(&e.json, "json", false, "print JSON: one document, or one on each line of a stream")
 }
 
@@ -97,7 +97,7 @@ func (e *environment) or(flag, variable string) string {
 // client returns a client for the server of the flags and the environment. It reports lost
 // connections to standard error.
 func (e *environment) client(cmd *cobra.Command) (*client.Client, error) {
-	return e.clientOf(client.Config{Patience: e.patience, OnRetry: reportReconnect(cmd.ErrOrStderr())})
+	return e.clientOf(client.Config{RetryWindow: e.retryWindow, OnRetry: reportReconnect(cmd.ErrOrStderr())})
 }
 
 // clientOf completes config with the URL, the token and the headers of the caller.
@@ -110,8 +110,8 @@ func (e *environment) clientOf(config client.Config) (*client.Client, error) {
 	if config.URL = e.or(e.url, "PERDURE_URL"); config.URL == "" {
 		config.URL = defaultURL
 	}
-	if config.Patience == 0 { // --patience 0 means no retries; in client.Config 0 means the default
-		config.Patience = -1
+	if config.RetryWindow == 0 { // --retry-window 0 means no retries; in client.Config 0 means the default
+		config.RetryWindow = -1
 	}
 	config.Header = http.Header{"Perdure-Channel": {"cli"}} // the audit records it with decisions
 	if subject := e.or(e.subject, "PERDURE_SUBJECT"); subject != "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// completionPatience bounds a completion, for which a person waits after pressing Tab.
-const completionPatience = 2 * time.Second
+// completionTimeout bounds a completion, for which a person waits after pressing Tab.
+const completionTimeout = 2 * time.Second
 
 // complete returns shell completions for the first argument of a command. list requests them from
 // the server. If the server does not answer in time, there are none.
@@ -18,7 +18,7 @@ func (e *environment) complete(cmd *cobra.Command, args []string, list func(cont
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	c, err := e.clientOf(client.Config{Patience: -1})
+	c, err := e.clientOf(client.Config{RetryWindow: -1})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -26,7 +26,7 @@ func (e *environment) complete(cmd *cobra.Command, args []string, list func(cont
 	if parent == nil {
 		parent = context.Background()
 	}
-	ctx, cancel := context.WithTimeout(parent, completionPatience)
+	ctx, cancel := context.WithTimeout(parent, completionTimeout)
 	defer cancel()
 	offers, err := list(ctx, c)
 	if err != nil {

@@ -151,5 +151,5 @@ func userMessage(id, text string) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(text)}
 }
 
-// cancelPatience bounds the request to cancel after Ctrl-C.
-const cancelPatience = 30 * time.Second
+// cancelTimeout bounds the request to cancel after Ctrl-C.
+const cancelTimeout = 30 * time.Second

@@ -96,7 +96,7 @@ func (v *viewer) whenInterrupted(ctx context.Context, cancels bool) (watching co
 	cancelled := make(chan struct{})
 	unlisten := context.AfterFunc(ctx, func() {
 		defer close(cancelled)
-		ctx, end := context.WithTimeout(watching, cancelPatience)
+		ctx, end := context.WithTimeout(watching, cancelTimeout)
 		defer end()
 		if err := v.client.Cancel(ctx, v.thread, v.run, ""); err != nil {
 			leave(fmt.Errorf("the run was not cancelled: %w", err))
