@@ -36,19 +36,19 @@ func (e *environment) listAgents() *cobra.Command {
 			}
 			rows := [][]string{{"AGENT", "MODEL", "REVISION", "DESCRIPTION"}}
 			for _, a := range list.Value.Items {
-				rows = append(rows, []string{a.Name, a.Model, short(a.Revision), a.Description})
+				rows = append(rows, []string{a.Name, a.Model, shortRevision(a.Revision), a.Description})
 			}
-			return e.answer(cmd, list.JSON, "", rows)
+			return e.printResult(cmd, list.JSON, "", rows)
 		},
 	}
 }
 
-// short returns the first 12 digits of a revision, which suffice to distinguish revisions.
-func short(revision string) string { return revision[:min(12, len(revision))] }
+// shortRevision returns the first 12 digits of a revision, which suffice to distinguish revisions.
+func shortRevision(revision string) string { return revision[:min(12, len(revision))] }
 
-// ofAgent is ofThread for the name of an agent.
-func (e *environment) ofAgent(use, short string, run func(cmd *cobra.Command, c *client.Client, agent string) error) *cobra.Command {
-	cmd := e.ofThread(use, short, run)
+// agentCommand is threadCommand for the name of an agent.
+func (e *environment) agentCommand(use, short string, run func(cmd *cobra.Command, c *client.Client, agent string) error) *cobra.Command {
+	cmd := e.threadCommand(use, short, run)
 	cmd.ValidArgsFunction = e.completeAgents
 	return cmd
 }
@@ -56,7 +56,7 @@ func (e *environment) ofAgent(use, short string, run func(cmd *cobra.Command, c 
 // showAgent returns "agents show".
 func (e *environment) showAgent() *cobra.Command {
 	var revision string
-	cmd := e.ofAgent("show AGENT", "Show an agent, or a revision of it in full", func(cmd *cobra.Command, c *client.Client, agent string) error {
+	cmd := e.agentCommand("show AGENT", "Show an agent, or a revision of it in full", func(cmd *cobra.Command, c *client.Client, agent string) error {
 		if revision != "" {
 			return e.showDefinition(cmd, c, agent, revision)
 		}
@@ -65,7 +65,7 @@ func (e *environment) showAgent() *cobra.Command {
 			return err
 		}
 		v := a.Value
-		return e.answer(cmd, a.JSON, "", [][]string{
+		return e.printResult(cmd, a.JSON, "", [][]string{
 			{"agent", v.Name}, {"description", v.Description}, {"model", v.Model}, {"revision", v.Revision},
 			{"tools", strings.Join(v.Tools, ", ")}, {"unavailable", strings.Join(v.UnavailableTools, ", ")},
 		})
@@ -108,7 +108,7 @@ func (e *environment) putAgent() *cobra.Command {
 		Long: "Publish the agent that a file defines; - is standard input. The file must define exactly one agent, and is validated first.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := definition(cmd, args[0])
+			text, err := readDefinition(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -130,23 +130,23 @@ func (e *environment) putAgent() *cobra.Command {
 			for _, w := range a.Value.Warnings {
 				fmt.Fprintln(cmd.ErrOrStderr(), "warning:", onTerminal(w))
 			}
-			return e.done(cmd, "%s is now revision %s.", a.Value.Name, a.Value.Revision)
+			return e.printDone(cmd, "%s is now revision %s.", a.Value.Name, a.Value.Revision)
 		},
 	}
 	cmd.Flags().StringVar(&expected, "if-match", "", "publish only if this revision is current")
 	return cmd
 }
 
-// definition reads a file, or standard input for "-".
-func definition(cmd *cobra.Command, name string) ([]byte, error) {
+// readDefinition reads a file, or standard input for "-".
+func readDefinition(cmd *cobra.Command, name string) ([]byte, error) {
 	if name != "-" {
-		return fileText(name)
+		return readFile(name)
 	}
 	return io.ReadAll(io.LimitReader(cmd.InOrStdin(), agents.MaxFile+1)) // one byte more than Parse accepts, so that it refuses a longer text
 }
 
-// fileText reads a file, up to one byte more than Parse accepts.
-func fileText(name string) ([]byte, error) {
+// readFile reads a file, up to one byte more than Parse accepts.
+func readFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, usage(err)
@@ -158,16 +158,16 @@ func fileText(name string) ([]byte, error) {
 // listRevisions returns "agents revisions".
 func (e *environment) listRevisions() *cobra.Command {
 	var p client.Paging
-	cmd := e.ofAgent("revisions AGENT", "List the revisions of an agent, newest first", func(cmd *cobra.Command, c *client.Client, agent string) error {
+	cmd := e.agentCommand("revisions AGENT", "List the revisions of an agent, newest first", func(cmd *cobra.Command, c *client.Client, agent string) error {
 		list, err := c.Revisions(cmd.Context(), agent, p)
 		if err != nil {
 			return err
 		}
 		rows := [][]string{{"REVISION", "PUBLISHED", "SOURCE", "CURRENT"}}
 		for _, r := range list.Value.Items {
-			rows = append(rows, []string{r.Revision, ago(r.PublishedAt), r.Source, yes(r.Current)})
+			rows = append(rows, []string{r.Revision, ago(r.PublishedAt), r.Source, yesOrEmpty(r.Current)})
 		}
-		return e.answer(cmd, list.JSON, list.Value.NextCursor, rows)
+		return e.printResult(cmd, list.JSON, list.Value.NextCursor, rows)
 	})
 	paging(cmd, &p)
 	return cmd

@@ -68,9 +68,9 @@ func answerForm(schema json.RawMessage) string {
 func answerPrompt(schema json.RawMessage) string {
 	switch name, kind := onlyMember(schema); {
 	case kind != "":
-		return line(name, 40) + " (" + line(kind, 40) + "): "
+		return oneLine(name, 40) + " (" + oneLine(kind, 40) + "): "
 	case name != "" || len(schema) == 0:
 		return "The answer: "
 	}
-	return "The answer, as JSON that fits " + line(string(schema), longest) + ": "
+	return "The answer, as JSON that fits " + oneLine(string(schema), maxQuotedChars) + ": "
 }

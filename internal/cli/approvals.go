@@ -45,13 +45,13 @@ func (e *environment) listApprovals(f *client.ApprovalFilter) *cobra.Command {
 			return err
 		}
 		if f.Status == "decided" {
-			return e.answer(cmd, answer.JSON, answer.Value.NextCursor, decidedRows(answer.Value.Items))
+			return e.printResult(cmd, answer.JSON, answer.Value.NextCursor, decidedRows(answer.Value.Items))
 		}
 		rows := [][]string{{"ID", "AGENT", "ASKS", "WAITS", "APPROVERS", "THREAD"}}
 		for _, a := range answer.Value.Items {
 			rows = append(rows, []string{a.ID, agentAndStep(a), questionText(a), ago(a.RequestedAt), approvers(a), a.ThreadID})
 		}
-		return e.answer(cmd, answer.JSON, answer.Value.NextCursor, rows)
+		return e.printResult(cmd, answer.JSON, answer.Value.NextCursor, rows)
 	}
 	cmd.Flags().StringVar(&f.OlderThan, "older-than", "", "only approvals that have been open for at least this long, such as 4h")
 	cmd.Flags().StringVar(&f.Status, "status", "", "open (the default), or decided: those of the last 30 days, newest first")
@@ -144,11 +144,12 @@ func votes(a client.Approval) string {
 	return text
 }
 
-// editedArgs returns the arguments of an edit that people vote for; "" if the proposal is no edit.
+// editedArgs returns the arguments of an edit that approvers vote for; "" if the proposal is no
+// edit.
 func editedArgs(a client.Approval, p client.Proposal) string {
 	for _, d := range a.Decisions {
 		if d.Decision == client.Edit && d.ArgsDigest == p.ArgsDigest {
-			return line(string(d.Args), longest)
+			return oneLine(string(d.Args), maxQuotedChars)
 		}
 	}
 	return ""
@@ -170,13 +171,13 @@ earlier event.`,
 			return err
 		}
 		if after == "" {
-			if after, err = e.pendingNow(cmd, c, *f); err != nil {
+			if after, err = e.printOpen(cmd, c, *f); err != nil {
 				return err
 			}
 		}
 		for event, err := range c.WatchApprovals(cmd.Context(), *f, after) {
 			if err == nil {
-				err = e.tell(cmd, event)
+				err = e.printEvent(cmd, event)
 			}
 			if err != nil {
 				return err
@@ -188,10 +189,10 @@ earlier event.`,
 	return cmd
 }
 
-// pendingNow shows the open approvals in the form of events. It returns the events cursor of the
+// printOpen shows the open approvals in the form of events. It returns the events cursor of the
 // first page, after which the feed has every change since: none is missed, and some may be shown
 // twice.
-func (e *environment) pendingNow(cmd *cobra.Command, c *client.Client, f client.ApprovalFilter) (after string, err error) {
+func (e *environment) printOpen(cmd *cobra.Command, c *client.Client, f client.ApprovalFilter) (after string, err error) {
 	p := client.Paging{Limit: 500}
 	for {
 		page, err := c.Approvals(cmd.Context(), f, p)
@@ -204,7 +205,7 @@ func (e *environment) pendingNow(cmd *cobra.Command, c *client.Client, f client.
 		for _, a := range page.Value.Items {
 			raw, err := json.Marshal(map[string]any{"type": "opened", "at": a.RequestedAt, "approval": a})
 			if err == nil {
-				err = e.tell(cmd, client.ApprovalEvent{Type: "opened", At: a.RequestedAt, Approval: a, JSON: raw})
+				err = e.printEvent(cmd, client.ApprovalEvent{Type: "opened", At: a.RequestedAt, Approval: a, JSON: raw})
 			}
 			if err != nil {
 				return "", err
@@ -216,21 +217,21 @@ func (e *environment) pendingNow(cmd *cobra.Command, c *client.Client, f client.
 	}
 }
 
-// tell shows one change of an approval.
-func (e *environment) tell(cmd *cobra.Command, event client.ApprovalEvent) error {
+// printEvent shows one change of an approval.
+func (e *environment) printEvent(cmd *cobra.Command, event client.ApprovalEvent) error {
 	if e.json {
 		return eventLine(cmd.OutOrStdout(), event.Cursor, event.JSON)
 	}
-	by := ""
+	suffix := ""
 	if n := len(event.Approval.Decisions); n > 0 && event.Type != "opened" {
 		last := event.Approval.Decisions[n-1]
-		by = fmt.Sprintf("  %s by %s", last.Decision, strconv.Quote(last.By))
+		suffix = fmt.Sprintf("  %s by %s", last.Decision, strconv.Quote(last.By))
 		if len(event.Approval.Proposals) > 0 {
-			by += " (" + votes(event.Approval) + ")"
+			suffix += " (" + votes(event.Approval) + ")"
 		}
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s  %-9s  %s  %s  (%s, thread %s)%s\n",
-		event.At.Local().Format("15:04:05"), event.Type, event.Approval.ID, line(questionText(event.Approval), longest), agentAndStep(event.Approval), event.Approval.ThreadID, by)
+		event.At.Local().Format("15:04:05"), event.Type, event.Approval.ID, oneLine(questionText(event.Approval), maxQuotedChars), agentAndStep(event.Approval), event.Approval.ThreadID, suffix)
 	return err
 }
 

@@ -35,14 +35,14 @@ func Commands(environ []string) []*cobra.Command {
 // the exit code, see exit.go.
 func Execute(ctx context.Context, root *cobra.Command) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
-	begun := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
+	started := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
 	cmd, err := root.ExecuteContextC(ctx)
-	if err != nil && !begun { // cobra has refused the command line
+	if err != nil && !started { // cobra has refused the command line
 		err = usage(fmt.Errorf("%w\nTry: %s --help", err, cmd.CommandPath()))
 	}
-	code := codeOf(err)
-	if code == 0 || code == exitLeft || errors.Is(err, errReported) {
+	code := exitCode(err)
+	if code == 0 || code == exitInterrupted || errors.Is(err, errReported) {
 		return code
 	}
 	fmt.Fprintln(root.ErrOrStderr(), "perdure:", onTerminal(err.Error()))
@@ -86,8 +86,8 @@ func (e *environment) getenv(name string) string {
 	return ""
 }
 
-// or returns the value of a flag, or of an environment variable if the flag is empty.
-func (e *environment) or(flag, variable string) string {
+// flagOrVariable returns the value of a flag, or of an environment variable if the flag is empty.
+func (e *environment) flagOrVariable(flag, variable string) string {
 	if flag != "" {
 		return flag
 	}
@@ -97,27 +97,27 @@ func (e *environment) or(flag, variable string) string {
 // client returns a client for the server of the flags and the environment. It reports lost
 // connections to standard error.
 func (e *environment) client(cmd *cobra.Command) (*client.Client, error) {
-	return e.clientOf(client.Config{RetryWindow: e.retryWindow, OnRetry: reportReconnect(cmd.ErrOrStderr())})
+	return e.newClient(client.Config{RetryWindow: e.retryWindow, OnRetry: reportReconnect(cmd.ErrOrStderr())})
 }
 
-// clientOf completes config with the URL, the token and the headers of the caller.
-func (e *environment) clientOf(config client.Config) (*client.Client, error) {
+// newClient completes config with the URL, the token and the headers of the caller.
+func (e *environment) newClient(config client.Config) (*client.Client, error) {
 	token, err := e.token()
 	if err != nil {
 		return nil, err
 	}
 	config.Token = token
-	if config.URL = e.or(e.url, "PERDURE_URL"); config.URL == "" {
+	if config.URL = e.flagOrVariable(e.url, "PERDURE_URL"); config.URL == "" {
 		config.URL = defaultURL
 	}
 	if config.RetryWindow == 0 { // --retry-window 0 means no retries; in client.Config 0 means the default
 		config.RetryWindow = -1
 	}
 	config.Header = http.Header{"Perdure-Channel": {"cli"}} // the audit records it with decisions
-	if subject := e.or(e.subject, "PERDURE_SUBJECT"); subject != "" {
+	if subject := e.flagOrVariable(e.subject, "PERDURE_SUBJECT"); subject != "" {
 		config.Header.Set("X-Forwarded-User", subject)
 	}
-	if roles := e.or(e.roles, "PERDURE_ROLES"); roles != "" {
+	if roles := e.flagOrVariable(e.roles, "PERDURE_ROLES"); roles != "" {
 		config.Header.Set("X-Forwarded-Groups", roles)
 	}
 	c, err := client.New(config)

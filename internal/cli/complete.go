@@ -9,16 +9,19 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// completionTimeout bounds a completion, for which a person waits after pressing Tab.
+// completionTimeout bounds a completion, for which the user waits after pressing Tab.
 const completionTimeout = 2 * time.Second
 
-// complete returns shell completions for the first argument of a command. list requests them from
+// fetchCompletions requests completions from the server.
+type fetchCompletions func(context.Context, *client.Client) ([]cobra.Completion, error)
+
+// complete returns shell completions for the first argument of a command. fetch requests them from
 // the server. If the server does not answer in time, there are none.
-func (e *environment) complete(cmd *cobra.Command, args []string, list func(context.Context, *client.Client) ([]cobra.Completion, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (e *environment) complete(cmd *cobra.Command, args []string, fetch fetchCompletions) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	c, err := e.clientOf(client.Config{RetryWindow: -1})
+	c, err := e.newClient(client.Config{RetryWindow: -1})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -28,7 +31,7 @@ func (e *environment) complete(cmd *cobra.Command, args []string, list func(cont
 	}
 	ctx, cancel := context.WithTimeout(parent, completionTimeout)
 	defer cancel()
-	offers, err := list(ctx, c)
+	offers, err := fetch(ctx, c)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -52,7 +55,7 @@ func (e *environment) completeAgents(cmd *cobra.Command, args []string, _ string
 	return e.complete(cmd, args, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {
 		list, err := c.Agents(ctx)
 		for _, a := range list.Value.Items {
-			offers = append(offers, cobra.CompletionWithDesc(a.Name, line(a.Description, 60)))
+			offers = append(offers, cobra.CompletionWithDesc(a.Name, oneLine(a.Description, 60)))
 		}
 		return offers, err
 	})
@@ -74,7 +77,7 @@ func (e *environment) completeApprovals(cmd *cobra.Command, _ []string, _ string
 	return e.complete(cmd, nil, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {
 		list, err := c.Approvals(ctx, client.ApprovalFilter{}, client.Paging{})
 		for _, a := range list.Value.Items {
-			offers = append(offers, cobra.CompletionWithDesc(a.ID, line(questionText(a), 60)))
+			offers = append(offers, cobra.CompletionWithDesc(a.ID, oneLine(questionText(a), 60)))
 		}
 		return offers, err
 	})

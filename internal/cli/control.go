@@ -38,7 +38,7 @@ func (e *environment) cancelCommand() *cobra.Command {
 			if err := c.Cancel(cmd.Context(), args[0], run, reason); err != nil {
 				return err
 			}
-			return e.done(cmd, text, run)
+			return e.printDone(cmd, text, run)
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, which the log stores")
@@ -59,34 +59,34 @@ func (e *environment) steerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			took, err := c.Steer(cmd.Context(), args[0], userMessage(newID("msg"), text))
+			steered, err := c.Steer(cmd.Context(), args[0], userMessage(newID("msg"), text))
 			if err != nil {
 				return err
 			}
 			if e.json {
-				return document(cmd.OutOrStdout(), took.JSON)
+				return document(cmd.OutOrStdout(), steered.JSON)
 			}
-			return e.done(cmd, "%s has received the message.", took.Value.RunID)
+			return e.printDone(cmd, "%s has received the message.", steered.Value.RunID)
 		},
 	}
 }
 
 // pauseCommand returns "pause".
 func (e *environment) pauseCommand() *cobra.Command {
-	return e.ofThread("pause THREAD", "Pause the active run before its next step", func(cmd *cobra.Command, c *client.Client, thread string) error {
+	return e.threadCommand("pause THREAD", "Pause the active run before its next step", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		if err := c.Pause(cmd.Context(), thread); err != nil {
 			return err
 		}
-		return e.done(cmd, "%s pauses before its next step.", thread)
+		return e.printDone(cmd, "%s pauses before its next step.", thread)
 	})
 }
 
 // resumeCommand returns "resume".
 func (e *environment) resumeCommand() *cobra.Command {
-	return e.ofThread("resume THREAD", "Resume a paused run", func(cmd *cobra.Command, c *client.Client, thread string) error {
+	return e.threadCommand("resume THREAD", "Resume a paused run", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		if err := c.Resume(cmd.Context(), thread); err != nil {
 			return err
 		}
-		return e.done(cmd, "%s continues.", thread)
+		return e.printDone(cmd, "%s continues.", thread)
 	})
 }

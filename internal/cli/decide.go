@@ -69,8 +69,8 @@ member is enough. The result of a call is a string. If CONTENT is -, it is read 
 		if err != nil {
 			return err
 		}
-		asked := found[args[0]]
-		d.Content = answerOf(asked.Reason, asked.ResponseSchema, text)
+		question := found[args[0]]
+		d.Content = answerOf(question.Reason, question.ResponseSchema, text)
 		return decide(cmd, args[:1])
 	}
 	return cmd
@@ -91,23 +91,23 @@ func (e *environment) decideCommand(use, short string, d *client.Decision) *cobr
 		if err != nil {
 			return err
 		}
-		where, err := threadsOf(cmd.Context(), c, thread, ids)
+		threads, err := threadsOf(cmd.Context(), c, thread, ids)
 		if err != nil {
 			return err
 		}
 		var results []client.Decided
-		for some := range slices.Chunk(ids, client.MaxDecisions) {
+		for batch := range slices.Chunk(ids, client.MaxDecisions) {
 			var decisions []client.Decision
-			for _, id := range some {
-				one := *d
-				one.ID, one.ThreadID = id, where[id]
-				decisions = append(decisions, one)
+			for _, id := range batch {
+				decision := *d
+				decision.ID, decision.ThreadID = id, threads[id]
+				decisions = append(decisions, decision)
 			}
-			more, err := c.Decide(cmd.Context(), decisions...)
+			batchResults, err := c.Decide(cmd.Context(), decisions...)
 			if err != nil {
 				return err
 			}
-			results = append(results, more...)
+			results = append(results, batchResults...)
 		}
 		return e.showDecisions(cmd, results)
 	}
@@ -119,25 +119,25 @@ func (e *environment) decideCommand(use, short string, d *client.Decision) *cobr
 // threadsOf returns the thread of each approval, by ID. If thread is empty it searches the inbox,
 // and fails with exitNotFound for an approval that is not open.
 func threadsOf(ctx context.Context, c *client.Client, thread string, ids []string) (map[string]string, error) {
-	where := map[string]string{}
+	threads := map[string]string{}
 	if thread != "" {
 		for _, id := range ids {
-			where[id] = thread
+			threads[id] = thread
 		}
-		return where, nil
+		return threads, nil
 	}
 	found, err := openApprovals(ctx, c, client.ApprovalFilter{}, ids)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
-		a, waits := found[id]
-		if !waits {
+		a, isOpen := found[id]
+		if !isOpen {
 			return nil, &exitError{exitNotFound, fmt.Errorf("no open approval %s: to see the decision of a decided one, add --thread", id)}
 		}
-		where[id] = a.ThreadID
+		threads[id] = a.ThreadID
 	}
-	return where, nil
+	return threads, nil
 }
 
 // openApprovals searches the inbox for approvals, and returns the open ones by ID. It reads page
@@ -168,18 +168,18 @@ func (e *environment) showDecisions(cmd *cobra.Command, results []client.Decided
 	for _, r := range results {
 		err := r.Err()
 		if first == nil && err != nil {
-			first = exitWith(codeOf(err))
+			first = exitWith(exitCode(err))
 		}
 		if e.json {
 			continue
 		}
 		switch {
 		case err != nil:
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s%s\n", r.ID, onTerminal(err.Error()), recorded(r))
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s%s\n", r.ID, onTerminal(err.Error()), describeRecorded(r))
 		case r.Missing > 0:
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", r.ID, describeVote(r))
 		case r.Repeated:
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, as before%s\n", r.ID, r.Decision, recorded(r))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, as before%s\n", r.ID, r.Decision, describeRecorded(r))
 		default:
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", r.ID, r.Decision)
 		}
@@ -194,15 +194,15 @@ func (e *environment) showDecisions(cmd *cobra.Command, results []client.Decided
 	return errors.Join(err, first)
 }
 
-// recorded describes the decision that was recorded before; "" = none, or nothing to add.
-func recorded(r client.Decided) string {
-	var stands struct{ Decision, By string }
-	if json.Unmarshal(r.Recorded, &stands) != nil || stands.Decision == "" || r.Err() == nil && stands.By == "" {
+// describeRecorded describes the decision that was recorded before; "" = none, or nothing to add.
+func describeRecorded(r client.Decided) string {
+	var decision struct{ Decision, By string }
+	if json.Unmarshal(r.Recorded, &decision) != nil || decision.Decision == "" || r.Err() == nil && decision.By == "" {
 		return ""
 	}
-	text := " (recorded: " + line(stands.Decision, longest)
-	if stands.By != "" {
-		text += " by " + line(stands.By, longest)
+	text := " (recorded: " + oneLine(decision.Decision, maxQuotedChars)
+	if decision.By != "" {
+		text += " by " + oneLine(decision.By, maxQuotedChars)
 	}
 	return text + ")"
 }

@@ -12,13 +12,13 @@ import (
 const (
 	exitFailed      = 1   // the run ended with an error, or another failure
 	exitUsage       = 2   // the command line or the request is invalid
-	exitWaits       = 3   // the run waits for a person or for its client
+	exitWaits       = 3   // the run waits for an approver or for its client
 	exitCancelled   = 4   // the run was cancelled
 	exitUnreachable = 5   // the server cannot be reached, or it is unknown whether the request took effect
 	exitNotFound    = 6   // no such agent, thread, run or approval
 	exitConflict    = 7   // conflict: decided, busy, expired, deleted …
 	exitForbidden   = 8   // not authenticated, or not allowed
-	exitLeft        = 130 // Ctrl-C; the run continues
+	exitInterrupted = 130 // Ctrl-C; the run continues
 )
 
 // exitError is an error with an exit code.
@@ -34,11 +34,11 @@ func (e *exitError) Unwrap() error { return e.err }
 // usage returns an error with exitUsage.
 func usage(err error) error { return &exitError{exitUsage, err} }
 
-// errLeft ends a command after Ctrl-C while the run continues.
-var errLeft = errors.New("left")
+// errInterrupted ends a command after Ctrl-C while the run continues.
+var errInterrupted = errors.New("left")
 
-// codeOf returns the exit code of a command that has ended with err.
-func codeOf(err error) int {
+// exitCode returns the exit code of a command that has ended with err.
+func exitCode(err error) int {
 	var (
 		exit        *exitError
 		unreachable *client.UnreachableError
@@ -49,18 +49,18 @@ func codeOf(err error) int {
 		return 0
 	case errors.As(err, &exit):
 		return exit.code
-	case errors.Is(err, errLeft), errors.Is(err, context.Canceled):
-		return exitLeft
+	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+		return exitInterrupted
 	case errors.As(err, &unreachable):
 		return exitUnreachable
 	case errors.As(err, &problem):
-		return codeOfProblem(problem)
+		return problemExitCode(problem)
 	}
 	return exitFailed
 }
 
-// codeOfProblem returns the exit code for an error response of the API.
-func codeOfProblem(p *client.Problem) int {
+// problemExitCode returns the exit code for an error response of the API.
+func problemExitCode(p *client.Problem) int {
 	switch p.Code {
 	case "interrupted", "missing_tool_results":
 		return exitWaits

@@ -34,12 +34,12 @@ type column struct{ open bool }
 // Colors are off if NO_COLOR is set (no-color.org) or TERM is dumb.
 func (e *environment) pages(out, notices io.Writer) (answer, notes *page) {
 	colors := e.getenv("NO_COLOR") == "" && e.getenv("TERM") != "dumb"
-	of := func(w io.Writer, c *column) *page {
+	newPage := func(w io.Writer, c *column) *page {
 		terminal := isTerminal(w)
 		return &page{w: w, terminal: terminal, colors: terminal && colors, column: c}
 	}
 	shared := &column{}
-	answer, notes = of(out, shared), of(notices, shared)
+	answer, notes = newPage(out, shared), newPage(notices, shared)
 	if answer.terminal != notes.terminal {
 		notes.column = &column{}
 	}
@@ -69,10 +69,10 @@ func (p *page) end() {
 	}
 }
 
-// line writes a text in lines of its own, each with the prefix begin.
-func (p *page) line(begin string, s style, format string, args ...any) {
+// writeLine writes a text in lines of its own, each with a prefix.
+func (p *page) writeLine(prefix string, s style, format string, args ...any) {
 	p.end()
 	for text := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
-		p.write(begin+text+"\n", s)
+		p.write(prefix+text+"\n", s)
 	}
 }

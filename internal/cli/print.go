@@ -65,12 +65,12 @@ func writeJSON(w io.Writer, raw []byte) error {
 	return err
 }
 
-// line returns a text as one line of at most most characters, safe for a terminal.
-func line(text string, most int) string {
+// oneLine returns a text as one line of at most maxChars characters, safe for a terminal.
+func oneLine(text string, maxChars int) string {
 	text = strings.Join(strings.Fields(onTerminal(text)), " ")
 	runes := []rune(text)
-	if len(runes) > most {
-		return string(runes[:most-1]) + "…"
+	if len(runes) > maxChars {
+		return string(runes[:maxChars-1]) + "…"
 	}
 	return text
 }
@@ -113,9 +113,9 @@ func table(w io.Writer, rows [][]string) error {
 		for i, cell := range row {
 			width := cellWidth
 			if i == len(row)-1 {
-				width = longest
+				width = maxQuotedChars
 			}
-			if row[i] = line(cell, width); row[i] == "" {
+			if row[i] = oneLine(cell, width); row[i] == "" {
 				row[i] = "-"
 			}
 		}
@@ -124,9 +124,9 @@ func table(w io.Writer, rows [][]string) error {
 	return t.Flush()
 }
 
-// answer writes the result of a command: as JSON with --json, otherwise as a table. next is the
-// cursor of the next page, which it prints as a notice; "" = there is none.
-func (e *environment) answer(cmd *cobra.Command, raw json.RawMessage, next string, rows [][]string) error {
+// printResult writes the result of a command: as JSON with --json, otherwise as a table. next is
+// the cursor of the next page, which it prints as a notice; "" = there is none.
+func (e *environment) printResult(cmd *cobra.Command, raw json.RawMessage, next string, rows [][]string) error {
 	if e.json {
 		return document(cmd.OutOrStdout(), raw)
 	}
@@ -139,8 +139,8 @@ func (e *environment) answer(cmd *cobra.Command, raw json.RawMessage, next strin
 	return nil
 }
 
-// done reports that a command without other output has succeeded; with --json it writes {}.
-func (e *environment) done(cmd *cobra.Command, format string, args ...any) error {
+// printDone reports that a command without other output has succeeded; with --json it writes {}.
+func (e *environment) printDone(cmd *cobra.Command, format string, args ...any) error {
 	if e.json {
 		return document(cmd.OutOrStdout(), nil)
 	}
@@ -165,9 +165,9 @@ func ago(t time.Time) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// yes returns "yes", or "" for false.
-func yes(is bool) string {
-	if is {
+// yesOrEmpty returns "yes", or "" for false.
+func yesOrEmpty(value bool) string {
+	if value {
 		return "yes"
 	}
 	return ""

@@ -31,7 +31,7 @@ func hasMembers(object string) bool {
 	return json.Unmarshal([]byte(object), &members) != nil || len(members) > 0
 }
 
-// questions asks a person on a terminal. It is used by one goroutine.
+// questions asks the user on a terminal. It is used by one goroutine.
 type questions struct {
 	out io.Writer
 	in  *bufio.Scanner
@@ -44,10 +44,10 @@ func newQuestions(in io.Reader, out io.Writer) *questions {
 	return q
 }
 
-// line asks for one line, and returns it without surrounding space. It fails with io.EOF at the end
-// of input (Ctrl-D), or with the cause of ctx. A read from a terminal cannot be interrupted: after
-// ctx has ended, a goroutine still reads, and line must not be called again.
-func (q *questions) line(ctx context.Context, prompt string) (string, error) {
+// readLine asks for one line, and returns it without surrounding space. It fails with io.EOF at the
+// end of input (Ctrl-D), or with the cause of ctx. A read from a terminal cannot be interrupted:
+// after ctx has ended, a goroutine still reads, and readLine must not be called again.
+func (q *questions) readLine(ctx context.Context, prompt string) (string, error) {
 	fmt.Fprint(q.out, prompt)
 	got := make(chan error, 1)
 	go func() {
@@ -71,15 +71,16 @@ const (
 	choicesOfQuestion = "[a]nswer, [n]o, [l]ater? "
 )
 
-// decision asks for a decision about an interrupt. nil without an error leaves the interrupt open.
-func (q *questions) decision(ctx context.Context, about string, i agui.Interrupt) (*client.Decision, error) {
-	fmt.Fprintf(q.out, "\n%s\n", about)
-	choices, wanted := choicesOfCall, "The tool's result: "
+// askDecision asks for a decision about an interrupt. nil without an error leaves the interrupt
+// open.
+func (q *questions) askDecision(ctx context.Context, description string, i agui.Interrupt) (*client.Decision, error) {
+	fmt.Fprintf(q.out, "\n%s\n", description)
+	choices, contentPrompt := choicesOfCall, "The tool's result: "
 	if isQuestion(i.Reason) {
-		choices, wanted = choicesOfQuestion, answerPrompt(i.ResponseSchema)
+		choices, contentPrompt = choicesOfQuestion, answerPrompt(i.ResponseSchema)
 	}
 	for {
-		choice, err := q.line(ctx, choices)
+		choice, err := q.readLine(ctx, choices)
 		if err == io.EOF { //nolint:errorlint // of our own, as it is
 			return nil, nil
 		}
@@ -98,17 +99,17 @@ func (q *questions) decision(ctx context.Context, about string, i agui.Interrupt
 		case "t", "tool":
 			return &client.Decision{Decision: client.Approve, Remember: client.RememberTool}, nil
 		case "n", "no", "reject":
-			reason, err := q.line(ctx, "Why? ")
+			reason, err := q.readLine(ctx, "Why? ")
 			return &client.Decision{Decision: client.Reject, Reason: reason}, err
 		case "e", "edit":
-			args, err := q.line(ctx, "All arguments, as JSON: ")
+			args, err := q.readLine(ctx, "All arguments, as JSON: ")
 			if err == nil && !isObject(args) {
 				fmt.Fprintln(q.out, "The arguments must be a JSON object.")
 				continue
 			}
 			return &client.Decision{Decision: client.Edit, Args: json.RawMessage(args)}, err
 		case "a", "answer":
-			content, err := q.line(ctx, wanted)
+			content, err := q.readLine(ctx, contentPrompt)
 			return &client.Decision{Decision: client.Answer, Content: answerOf(i.Reason, i.ResponseSchema, content)}, err
 		case "l", "later":
 			return nil, nil

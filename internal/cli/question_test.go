@@ -49,9 +49,9 @@ func TestQuestions(t *testing.T) {
 		}
 		p := &page{w: io.Discard, column: &column{}}
 		v := &viewer{transcript: newTranscript(p, p), client: c, thread: "t1", questions: newQuestions(strings.NewReader(typed), io.Discard)}
-		settled, err := v.ask(t.Context(), agui.Interrupt{ID: "int_1", Message: "May it?"})
-		if err != nil || settled != (want != "") {
-			t.Errorf("%q: settled %t, %v", typed, settled, err)
+		decided, err := v.askUser(t.Context(), agui.Interrupt{ID: "int_1", Message: "May it?"})
+		if err != nil || decided != (want != "") {
+			t.Errorf("%q: decided %t, %v", typed, decided, err)
 		}
 		if want != "" {
 			name, rest, _ := strings.Cut(want, ",")
@@ -85,7 +85,7 @@ func TestQuestionsOfTools(t *testing.T) {
 		{one, "n\nno idea\n", `{"decision":"reject","reason":"no idea"}`},
 	} {
 		i := agui.Interrupt{ID: "int_1", Reason: "input_required", ResponseSchema: json.RawMessage(c.schema)}
-		d, err := newQuestions(strings.NewReader(c.typed), io.Discard).decision(t.Context(), "?", i)
+		d, err := newQuestions(strings.NewReader(c.typed), io.Discard).askDecision(t.Context(), "?", i)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestApproversSeeTheSubject(t *testing.T) {
 		c := &call{name: q.tool}
 		c.args.WriteString(q.args)
 		v.calls["c"] = c
-		if got := v.about(agui.Interrupt{ToolCallID: "c", Reason: q.reason, Message: "Publish it?"}); got != q.want {
+		if got := v.describe(agui.Interrupt{ToolCallID: "c", Reason: q.reason, Message: "Publish it?"}); got != q.want {
 			t.Errorf("%+v is about %q", q, got)
 		}
 	}
@@ -121,7 +121,7 @@ func TestQuestionsEndWithTheirContext(t *testing.T) {
 	defer in.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := newQuestions(in, io.Discard).decision(ctx, "?", agui.Interrupt{}); !errors.Is(err, context.Canceled) {
+	if _, err := newQuestions(in, io.Discard).askDecision(ctx, "?", agui.Interrupt{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }
@@ -132,11 +132,11 @@ func TestTerminalsAreSafe(t *testing.T) {
 	var b bytes.Buffer
 	p := &page{w: &b, terminal: true, colors: true, column: &column{}}
 	p.write("a\x1b[2J\u202eb\x9b\r\n", plain)
-	p.line("  ", dim, "%s", "c\x07\nd")
+	p.writeLine("  ", dim, "%s", "c\x07\nd")
 	if want := "a\uFFFD[2J\uFFFDb\uFFFD\uFFFD\n\x1b[2m  c\uFFFD\n\x1b[0m\x1b[2m  d\n\x1b[0m"; b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)
 	}
-	if got := line(" a\n\x1bb "+strings.Repeat("x", 10), 6); got != "a \uFFFDbx"+"…" && len([]rune(got)) != 6 {
+	if got := oneLine(" a\n\x1bb "+strings.Repeat("x", 10), 6); got != "a \uFFFDbx"+"…" && len([]rune(got)) != 6 {
 		t.Errorf("%q", got)
 	}
 }

@@ -72,24 +72,24 @@ func (e *environment) run(cmd *cobra.Command, agent, text string, o runOptions) 
 	}
 	v := e.viewer(cmd, c, o.quiet)
 	v.thread, v.run = input.ThreadID, input.RunID
-	ctx, stop := v.whenInterrupted(cmd.Context(), o.cancel)
+	ctx, stop := v.onInterrupt(cmd.Context(), o.cancel)
 	defer stop()
 	if err := v.watch(c.Run(ctx, agent, *input)); err != nil {
-		return v.left(err)
+		return v.printContinuation(err)
 	}
-	for v.waits() {
-		goesOn, err := v.decide(ctx, cmd, o.wait)
+	for v.hasInterrupts() {
+		continues, err := v.decideAll(ctx, cmd, o.wait)
 		if err != nil {
-			return v.left(err)
+			return v.printContinuation(err)
 		}
-		if !goesOn {
+		if !continues {
 			break
 		}
 		if err := v.watchNext(ctx); err != nil {
-			return v.left(err)
+			return v.printContinuation(err)
 		}
 	}
-	return outcome(v.last)
+	return outcomeError(v.last)
 }
 
 // maxText bounds a text from standard input, in bytes.

@@ -20,10 +20,10 @@ func (e *environment) schedulesCommand() *cobra.Command {
 	cmd.RunE = list.RunE
 	cmd.Flags().AddFlagSet(list.Flags())
 	cmd.AddCommand(list, e.showSchedule(), e.createSchedule(),
-		e.ofSchedule("pause ID", "Pause a schedule", "%s is paused.", (*client.Client).PauseSchedule),
-		e.ofSchedule("resume ID", "Resume a paused schedule", "%s continues.", (*client.Client).ResumeSchedule),
+		e.scheduleCommand("pause ID", "Pause a schedule", "%s is paused.", (*client.Client).PauseSchedule),
+		e.scheduleCommand("resume ID", "Resume a paused schedule", "%s continues.", (*client.Client).ResumeSchedule),
 		e.triggerSchedule(),
-		e.ofSchedule("delete ID", "Delete a schedule; its runs continue", "%s is deleted.", (*client.Client).DeleteSchedule))
+		e.scheduleCommand("delete ID", "Delete a schedule; its runs continue", "%s is deleted.", (*client.Client).DeleteSchedule))
 	return cmd
 }
 
@@ -42,9 +42,9 @@ func (e *environment) listSchedules() *cobra.Command {
 		}
 		rows := [][]string{{"SCHEDULE", "AGENT", "WHEN", "PAUSED", "THREAD", "NOTE"}}
 		for _, s := range list.Value.Items {
-			rows = append(rows, []string{s.ID, s.Agent, describeTimes(s), yes(s.Paused), s.ThreadID, s.Note})
+			rows = append(rows, []string{s.ID, s.Agent, describeTimes(s), yesOrEmpty(s.Paused), s.ThreadID, s.Note})
 		}
-		return e.answer(cmd, list.JSON, list.Value.NextCursor, rows)
+		return e.printResult(cmd, list.JSON, list.Value.NextCursor, rows)
 	}
 	paging(cmd, &p)
 	return cmd
@@ -61,23 +61,23 @@ func describeTimes(s client.Schedule) string {
 
 // showSchedule returns "schedules show".
 func (e *environment) showSchedule() *cobra.Command {
-	cmd := e.ofThread("show ID", "Show a schedule, its next times and its last runs", func(cmd *cobra.Command, c *client.Client, id string) error {
+	cmd := e.threadCommand("show ID", "Show a schedule, its next times and its last runs", func(cmd *cobra.Command, c *client.Client, id string) error {
 		answer, err := c.Schedule(cmd.Context(), id)
 		if err != nil {
 			return err
 		}
 		s := answer.Value
 		rows := [][]string{
-			{"schedule", s.ID}, {"agent", s.Agent}, {"when", describeTimes(s)}, {"overlap", s.Overlap}, {"paused", yes(s.Paused)},
+			{"schedule", s.ID}, {"agent", s.Agent}, {"when", describeTimes(s)}, {"overlap", s.Overlap}, {"paused", yesOrEmpty(s.Paused)},
 			{"thread", s.ThreadID}, {"note", s.Note},
 		}
-		for _, at := range s.Next {
-			rows = append(rows, []string{"next", at.Local().Format(time.RFC1123)})
+		for _, next := range s.Next {
+			rows = append(rows, []string{"next", next.Local().Format(time.RFC1123)})
 		}
 		for _, f := range s.Recent {
 			rows = append(rows, []string{"started", strings.Join([]string{f.ScheduledAt.Local().Format(time.RFC1123), f.ThreadID, f.RunID, f.Outcome, f.Code}, "  ")})
 		}
-		return e.answer(cmd, answer.JSON, "", rows)
+		return e.printResult(cmd, answer.JSON, "", rows)
 	})
 	cmd.ValidArgsFunction = e.completeSchedules
 	return cmd
@@ -86,7 +86,7 @@ func (e *environment) showSchedule() *cobra.Command {
 // triggerSchedule returns "schedules trigger".
 func (e *environment) triggerSchedule() *cobra.Command {
 	var overlap string
-	cmd := e.ofSchedule("trigger ID", "Fire a schedule now", "%s starts a run.", func(c *client.Client, ctx context.Context, id string) error {
+	cmd := e.scheduleCommand("trigger ID", "Fire a schedule now", "%s starts a run.", func(c *client.Client, ctx context.Context, id string) error {
 		return c.TriggerSchedule(ctx, id, overlap)
 	})
 	cmd.Flags().StringVar(&overlap, "overlap", "", "if the previous run has not ended: see create; default: that of the schedule")
@@ -94,14 +94,14 @@ func (e *environment) triggerSchedule() *cobra.Command {
 	return cmd
 }
 
-// ofSchedule returns a command that calls act with the ID of a schedule. done is the message of
-// success, with %s for the ID.
-func (e *environment) ofSchedule(use, short, done string, act func(*client.Client, context.Context, string) error) *cobra.Command {
-	cmd := e.ofThread(use, short, func(cmd *cobra.Command, c *client.Client, id string) error {
+// scheduleCommand returns a command that calls act with the ID of a schedule. done is the message
+// of success, with %s for the ID.
+func (e *environment) scheduleCommand(use, short, done string, act func(*client.Client, context.Context, string) error) *cobra.Command {
+	cmd := e.threadCommand(use, short, func(cmd *cobra.Command, c *client.Client, id string) error {
 		if err := act(c, cmd.Context(), id); err != nil {
 			return err
 		}
-		return e.done(cmd, done, id)
+		return e.printDone(cmd, done, id)
 	})
 	cmd.ValidArgsFunction = e.completeSchedules
 	return cmd
@@ -151,7 +151,7 @@ With an ID, the same command again changes nothing.`,
 			if e.json {
 				return document(cmd.OutOrStdout(), s.JSON)
 			}
-			return e.done(cmd, "%s is created.", s.Value.ID)
+			return e.printDone(cmd, "%s is created.", s.Value.ID)
 		},
 	}
 	f := cmd.Flags()
@@ -196,7 +196,7 @@ func (o scheduleOptions) body(cmd *cobra.Command, args []string) (json.RawMessag
 
 // fromFile returns the schedule of a file, with an ID if the file has none.
 func (o scheduleOptions) fromFile(cmd *cobra.Command) (json.RawMessage, error) {
-	text, err := definition(cmd, o.file)
+	text, err := readDefinition(cmd, o.file)
 	if err != nil {
 		return nil, err
 	}

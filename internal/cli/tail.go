@@ -36,12 +36,12 @@ run. With --run, it shows one run to its end, and exits with the code of the run
 				err = v.watch(c.Follow(ctx, args[0], client.Following{After: after, Once: noFollow}))
 			}
 			if err != nil {
-				return v.leftTail(err)
+				return v.printTailContinuation(err)
 			}
 			if v.last.Event == nil {
 				return nil // the thread has no runs
 			}
-			return outcome(v.last)
+			return outcomeError(v.last)
 		},
 	}
 	f := cmd.Flags()
@@ -58,8 +58,8 @@ func (v *viewer) showHistory() {
 	v.notes = v.answer
 }
 
-// leftTail prints how to continue after Ctrl-C. It returns err.
-func (v *viewer) leftTail(err error) error {
+// printTailContinuation prints how to continue after Ctrl-C. It returns err.
+func (v *viewer) printTailContinuation(err error) error {
 	if errors.Is(err, context.Canceled) && v.after != "" && v.json == nil {
 		v.endLine()
 		fmt.Fprintf(v.notices, "Continue with: perdure tail %s --after %s\n", v.thread, v.after)

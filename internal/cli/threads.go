@@ -35,7 +35,7 @@ func (e *environment) listThreads() *cobra.Command {
 		for _, t := range answer.Value.Items {
 			rows = append(rows, []string{t.ThreadID, t.Agent, t.Status, ago(t.UpdatedAt), t.RunID})
 		}
-		return e.answer(cmd, answer.JSON, answer.Value.NextCursor, rows)
+		return e.printResult(cmd, answer.JSON, answer.Value.NextCursor, rows)
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.Agent, "agent", "", "only those of this agent")
@@ -48,9 +48,9 @@ func (e *environment) listThreads() *cobra.Command {
 	return cmd
 }
 
-// ofThread returns a command whose only argument is the ID of a thread. run gets a client and the
-// ID.
-func (e *environment) ofThread(use, short string, run func(cmd *cobra.Command, c *client.Client, thread string) error) *cobra.Command {
+// threadCommand returns a command whose only argument is the ID of a thread. run gets a client and
+// the ID.
+func (e *environment) threadCommand(use, short string, run func(cmd *cobra.Command, c *client.Client, thread string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: e.completeThreads,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -65,7 +65,7 @@ func (e *environment) ofThread(use, short string, run func(cmd *cobra.Command, c
 
 // showThread returns "threads show".
 func (e *environment) showThread() *cobra.Command {
-	return e.ofThread("show THREAD", "Show the summary of a thread", func(cmd *cobra.Command, c *client.Client, thread string) error {
+	return e.threadCommand("show THREAD", "Show the summary of a thread", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		t, err := c.Thread(cmd.Context(), thread)
 		if err != nil {
 			return err
@@ -82,14 +82,14 @@ func (e *environment) showThread() *cobra.Command {
 				rows = append(rows, []string{"waits for", "the result of " + id})
 			}
 		}
-		return e.answer(cmd, t.JSON, "", rows)
+		return e.printResult(cmd, t.JSON, "", rows)
 	})
 }
 
 // threadMessages returns "threads messages", which prints complete messages like "tail" does.
 func (e *environment) threadMessages() *cobra.Command {
 	var p client.Paging
-	cmd := e.ofThread("messages THREAD", "Show the messages of a thread", func(cmd *cobra.Command, c *client.Client, thread string) error {
+	cmd := e.threadCommand("messages THREAD", "Show the messages of a thread", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		list, err := c.Messages(cmd.Context(), thread, p)
 		if err != nil {
 			return err
@@ -100,9 +100,9 @@ func (e *environment) threadMessages() *cobra.Command {
 		answer, _ := e.pages(cmd.OutOrStdout(), cmd.ErrOrStderr())
 		t := newTranscript(answer, answer)
 		for _, m := range list.Value.Items {
-			t.recall(m)
+			t.showMessage(m)
 		}
-		return e.answer(cmd, nil, list.Value.NextCursor, nil)
+		return e.printResult(cmd, nil, list.Value.NextCursor, nil)
 	})
 	paging(cmd, &p)
 	return cmd
@@ -110,7 +110,7 @@ func (e *environment) threadMessages() *cobra.Command {
 
 // threadState returns "threads state". Its output is JSON with and without --json.
 func (e *environment) threadState() *cobra.Command {
-	return e.ofThread("state THREAD", "Show the state of a thread, as JSON", func(cmd *cobra.Command, c *client.Client, thread string) error {
+	return e.threadCommand("state THREAD", "Show the state of a thread, as JSON", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		state, err := c.State(cmd.Context(), thread)
 		if err != nil {
 			return err
@@ -122,7 +122,7 @@ func (e *environment) threadState() *cobra.Command {
 // threadRuns returns "threads runs".
 func (e *environment) threadRuns() *cobra.Command {
 	var p client.Paging
-	cmd := e.ofThread("runs THREAD", "List the runs of a thread, newest first", func(cmd *cobra.Command, c *client.Client, thread string) error {
+	cmd := e.threadCommand("runs THREAD", "List the runs of a thread, newest first", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		list, err := c.Runs(cmd.Context(), thread, p)
 		if err != nil {
 			return err
@@ -131,7 +131,7 @@ func (e *environment) threadRuns() *cobra.Command {
 		for _, r := range list.Value.Items {
 			rows = append(rows, []string{r.RunID, r.Agent, ago(r.StartedAt), ago(r.EndedAt), r.Outcome + " " + r.Code})
 		}
-		return e.answer(cmd, list.JSON, list.Value.NextCursor, rows)
+		return e.printResult(cmd, list.JSON, list.Value.NextCursor, rows)
 	})
 	paging(cmd, &p)
 	return cmd
@@ -139,10 +139,10 @@ func (e *environment) threadRuns() *cobra.Command {
 
 // deleteThread returns "threads delete". It does not ask for confirmation.
 func (e *environment) deleteThread() *cobra.Command {
-	return e.ofThread("delete THREAD", "Cancel the active run of a thread, and delete the thread", func(cmd *cobra.Command, c *client.Client, thread string) error {
+	return e.threadCommand("delete THREAD", "Cancel the active run of a thread, and delete the thread", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		if err := c.DeleteThread(cmd.Context(), thread); err != nil {
 			return err
 		}
-		return e.done(cmd, "%s is deleted.", thread)
+		return e.printDone(cmd, "%s is deleted.", thread)
 	})
 }

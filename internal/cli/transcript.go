@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// longest is the maximal length of arguments, results and other quoted text, in characters.
-const longest = 300
+// maxQuotedChars is the maximal length of arguments, results and other quoted text, in characters.
+const maxQuotedChars = 300
 
 // transcript shows the events of a thread as text. The agent's text goes to answer, everything else
 // to notes. It is used by one goroutine.
@@ -48,7 +48,7 @@ type passage struct {
 type call struct {
 	name, owner string
 	args        strings.Builder
-	gone        bool // retracted before it was complete
+	isRetracted bool // retracted before it was complete
 }
 
 // subagent is a subagent of the run. depth is its nesting depth, from 1.
@@ -60,12 +60,12 @@ type subagent struct {
 // newTranscript returns a transcript. It is live if answer is a terminal.
 func newTranscript(answer, notes *page) *transcript {
 	t := &transcript{answer: answer, notes: notes, live: answer.terminal, seen: map[string]bool{}}
-	t.begin()
+	t.reset()
 	return t
 }
 
-// begin forgets the state of the run before.
-func (t *transcript) begin() {
+// reset forgets the state of the run before.
+func (t *transcript) reset() {
 	t.texts, t.order = map[string]*passage{}, nil
 	t.calls, t.subagents = map[string]*call{}, map[string]subagent{}
 }
@@ -74,33 +74,33 @@ func (t *transcript) begin() {
 func (t *transcript) show(e client.Event) {
 	switch e := e.Event.(type) {
 	case *agui.RunStarted:
-		t.begin()
-		t.notes.line("", dim, "run %s of thread %s", e.RunID, e.ThreadID)
+		t.reset()
+		t.notes.writeLine("", dim, "run %s of thread %s", e.RunID, e.ThreadID)
 	case *agui.StepStarted:
-		t.notes.line(t.indent(e.SubagentRunID), dim, "· %s", e.StepName)
+		t.notes.writeLine(t.indent(e.SubagentRunID), dim, "· %s", e.StepName)
 	case *agui.TextMessageStart:
-		t.open(e.MessageID, &passage{owner: e.SubagentRunID})
+		t.openMessage(e.MessageID, &passage{owner: e.SubagentRunID})
 	case *agui.TextMessageContent:
-		t.say(e.MessageID, e.Delta)
+		t.appendText(e.MessageID, e.Delta)
 	case *agui.TextMessageEnd:
-		t.close(e.MessageID)
+		t.closeMessage(e.MessageID)
 	case *agui.ReasoningMessageStart:
-		t.open(e.MessageID, &passage{owner: e.SubagentRunID, reasoning: true})
+		t.openMessage(e.MessageID, &passage{owner: e.SubagentRunID, reasoning: true})
 	case *agui.ReasoningMessageContent:
-		t.say(e.MessageID, e.Delta)
+		t.appendText(e.MessageID, e.Delta)
 	case *agui.ReasoningMessageEnd:
-		t.close(e.MessageID)
+		t.closeMessage(e.MessageID)
 	case *agui.MessagesSnapshot:
-		t.snapshot(e.Messages)
+		t.applySnapshot(e.Messages)
 	case *agui.ActivitySnapshot:
-		t.notes.line(t.indent(e.SubagentRunID), dim, "%s %s", e.ActivityType, line(string(e.Content), longest))
+		t.notes.writeLine(t.indent(e.SubagentRunID), dim, "%s %s", e.ActivityType, oneLine(string(e.Content), maxQuotedChars))
 	case *agui.Custom:
-		t.custom(e)
+		t.showCustom(e)
 	default:
 		t.showWork(e)
 	}
 	if e.Ends() {
-		t.finish(e)
+		t.finishRun(e)
 	}
 }
 
@@ -115,8 +115,8 @@ func (t *transcript) showWork(e agui.Event) {
 			c.args.WriteString(e.Delta)
 		}
 	case *agui.ToolCallEnd:
-		if c := t.calls[e.ToolCallID]; c != nil && !c.gone {
-			t.notes.line(t.indent(c.owner), dim, "→ %s %s", c.name, line(c.args.String(), longest))
+		if c := t.calls[e.ToolCallID]; c != nil && !c.isRetracted {
+			t.notes.writeLine(t.indent(c.owner), dim, "→ %s %s", c.name, oneLine(c.args.String(), maxQuotedChars))
 		}
 	case *agui.ToolCallResult:
 		name := ""
@@ -124,15 +124,15 @@ func (t *transcript) showWork(e agui.Event) {
 			name = c.name + " "
 		}
 		t.seen[e.MessageID] = true
-		t.notes.line(t.indent(e.SubagentRunID), dim, "← %s%s", name, line(textOf(e.Content), longest))
+		t.notes.writeLine(t.indent(e.SubagentRunID), dim, "← %s%s", name, oneLine(textOf(e.Content), maxQuotedChars))
 	case *agui.SubagentStarted:
 		depth := t.subagents[e.ParentSubagentRunID].depth + 1
 		t.subagents[e.SubagentRunID] = subagent{e.Name, depth}
-		t.notes.line(t.indent(e.SubagentRunID), dim, "▸ %s", e.Name)
+		t.notes.writeLine(t.indent(e.SubagentRunID), dim, "▸ %s", e.Name)
 	case *agui.SubagentFinished:
-		t.notes.line(t.indent(e.SubagentRunID), dim, "◂ %s", t.subagents[e.SubagentRunID].name)
+		t.notes.writeLine(t.indent(e.SubagentRunID), dim, "◂ %s", t.subagents[e.SubagentRunID].name)
 	case *agui.SubagentError:
-		t.notes.line(t.indent(e.SubagentRunID), alarm, "✗ %s: %s", t.subagents[e.SubagentRunID].name, line(e.Message, longest))
+		t.notes.writeLine(t.indent(e.SubagentRunID), alarm, "✗ %s: %s", t.subagents[e.SubagentRunID].name, oneLine(e.Message, maxQuotedChars))
 	}
 }
 
@@ -141,8 +141,8 @@ func (t *transcript) indent(owner string) string {
 	return strings.Repeat("  ", t.subagents[owner].depth)
 }
 
-// open begins a message, or continues one that an earlier attempt has begun.
-func (t *transcript) open(id string, p *passage) {
+// openMessage begins a message, or continues one that an earlier attempt has begun.
+func (t *transcript) openMessage(id string, p *passage) {
 	if t.texts[id] == nil {
 		t.texts[id] = p
 		t.order = append(t.order, id)
@@ -153,9 +153,9 @@ func (t *transcript) open(id string, p *passage) {
 	}
 }
 
-// say adds a delta to a message and shows it. The agent's text is shown at once. The text of
+// appendText adds a delta to a message and shows it. The agent's text is shown at once. The text of
 // subagents is shown in whole lines, because several of them write concurrently.
-func (t *transcript) say(id, delta string) {
+func (t *transcript) appendText(id, delta string) {
 	p := t.texts[id]
 	if p == nil {
 		return
@@ -163,7 +163,7 @@ func (t *transcript) say(id, delta string) {
 	p.WriteString(delta)
 	switch {
 	case p.owner != "":
-		t.sayLines(p, false)
+		t.flushLines(p)
 	case p.reasoning:
 		t.notes.write(delta, dim)
 	case t.live:
@@ -171,31 +171,35 @@ func (t *transcript) say(id, delta string) {
 	}
 }
 
-// sayLines shows the complete lines of a subagent's text; with all also the last, incomplete one.
-func (t *transcript) sayLines(p *passage, all bool) {
-	rest := p.String()[p.shown:]
-	end := strings.LastIndexByte(rest, '\n') + 1
-	if all {
-		end = len(rest)
-	}
-	if end == 0 {
+// flushLines shows the complete lines of a subagent's text.
+func (t *transcript) flushLines(p *passage) {
+	t.flush(p, strings.LastIndexByte(p.String(), '\n')+1)
+}
+
+// flushAll shows all of a subagent's text, also an incomplete line.
+func (t *transcript) flushAll(p *passage) { t.flush(p, p.Len()) }
+
+// flush shows a subagent's text up to the byte end.
+func (t *transcript) flush(p *passage, end int) {
+	if end <= p.shown {
 		return
 	}
-	p.shown += end
+	text := p.String()[p.shown:end]
+	p.shown = end
 	s := plain
 	if p.reasoning {
 		s = dim
 	}
-	t.notes.line(t.indent(p.owner)+"  ", s, "%s", strings.TrimSuffix(rest[:end], "\n"))
+	t.notes.writeLine(t.indent(p.owner)+"  ", s, "%s", strings.TrimSuffix(text, "\n"))
 }
 
-// close ends a message.
-func (t *transcript) close(id string) {
+// closeMessage ends a message.
+func (t *transcript) closeMessage(id string) {
 	p := t.texts[id]
 	switch {
 	case p == nil:
 	case p.owner != "":
-		t.sayLines(p, true)
+		t.flushAll(p)
 	case p.reasoning:
 		t.notes.end()
 	case t.live:
@@ -203,9 +207,9 @@ func (t *transcript) close(id string) {
 	}
 }
 
-// snapshot removes the messages of this run that a MESSAGES_SNAPSHOT does not have: they were
+// applySnapshot removes the messages of this run that a MESSAGES_SNAPSHOT does not have: they were
 // retracted. With history it shows the messages that are new.
-func (t *transcript) snapshot(messages []agui.Message) {
+func (t *transcript) applySnapshot(messages []agui.Message) {
 	has := map[string]bool{}
 	for _, m := range messages {
 		has[m.ID] = true
@@ -213,55 +217,55 @@ func (t *transcript) snapshot(messages []agui.Message) {
 			has[c.ID] = true
 		}
 	}
-	withdrawn := false
+	hasRetracted := false
 	t.order = slices.DeleteFunc(t.order, func(id string) bool {
 		if has[id] || t.texts[id].reasoning {
 			return false
 		}
-		withdrawn = withdrawn || t.texts[id].Len() > 0
+		hasRetracted = hasRetracted || t.texts[id].Len() > 0
 		delete(t.texts, id)
 		return true
 	})
 	for id, c := range t.calls {
-		c.gone = c.gone || !has[id]
+		c.isRetracted = c.isRetracted || !has[id]
 	}
-	if withdrawn {
-		t.notes.line("", dim, "↺ the text above is retracted: its attempt failed, and a new attempt begins")
+	if hasRetracted {
+		t.notes.writeLine("", dim, "↺ the text above is retracted: its attempt failed, and a new attempt begins")
 	}
 	if t.history {
-		t.recallFrom(messages)
+		t.showNewMessages(messages)
 	}
 }
 
-// recallFrom shows the messages that were not shown before. If one of the messages was shown, those
-// before it are skipped.
-func (t *transcript) recallFrom(messages []agui.Message) {
+// showNewMessages shows the messages that were not shown before. If one of the messages was shown,
+// those before it are skipped.
+func (t *transcript) showNewMessages(messages []agui.Message) {
 	first := max(0, slices.IndexFunc(messages, func(m agui.Message) bool { return t.seen[m.ID] }))
 	for i, m := range messages {
 		if i >= first && !t.seen[m.ID] {
-			t.recall(m)
+			t.showMessage(m)
 		}
 		t.seen[m.ID] = true
 	}
 }
 
-// recall shows a complete message of the history.
-func (t *transcript) recall(m agui.Message) {
+// showMessage shows a complete message of the history.
+func (t *transcript) showMessage(m agui.Message) {
 	text := textOf(m.Content)
 	switch m.Role {
 	case agui.RoleUser:
-		t.notes.line("> ", strong, "%s", text)
+		t.notes.writeLine("> ", strong, "%s", text)
 	case agui.RoleAssistant:
 		if text != "" {
-			t.answer.line("", plain, "%s", text)
+			t.answer.writeLine("", plain, "%s", text)
 		}
 		for _, c := range m.ToolCalls {
-			t.notes.line("", dim, "→ %s %s", c.Name, line(c.Arguments, longest))
+			t.notes.writeLine("", dim, "→ %s %s", c.Name, oneLine(c.Arguments, maxQuotedChars))
 		}
 	case agui.RoleTool:
-		t.notes.line("", dim, "← %s", line(text, longest))
+		t.notes.writeLine("", dim, "← %s", oneLine(text, maxQuotedChars))
 	case agui.RoleReasoning:
-		t.notes.line("", dim, "%s", text)
+		t.notes.writeLine("", dim, "%s", text)
 	}
 }
 
@@ -282,23 +286,23 @@ func textOf(c agui.Content) string {
 	return strings.Join(list, "\n")
 }
 
-// custom shows the CUSTOM events of Perdure; it ignores those of others.
-func (t *transcript) custom(e *agui.Custom) {
+// showCustom shows the CUSTOM events of Perdure; it ignores those of others.
+func (t *transcript) showCustom(e *agui.Custom) {
 	switch e.Name {
 	case "perdure.approval":
 		var i agui.Interrupt
 		if i.UnmarshalJSON(e.Value) == nil {
-			t.question(i)
+			t.showInterrupt(i)
 		}
 	case "perdure.toolUnavailable":
-		var lacks struct{ Reason, Until string }
-		if json.Unmarshal(e.Value, &lacks) == nil {
-			t.notes.line("", strong, "… waits for a worker until %s: %s", line(lacks.Until, longest), line(lacks.Reason, longest))
+		var unavailable struct{ Reason, Until string }
+		if json.Unmarshal(e.Value, &unavailable) == nil {
+			t.notes.writeLine("", strong, "… waits for a worker until %s: %s", oneLine(unavailable.Until, maxQuotedChars), oneLine(unavailable.Reason, maxQuotedChars))
 		}
 	case "perdure.handoff":
 		var h struct{ From, To string }
 		if json.Unmarshal(e.Value, &h) == nil {
-			t.notes.line("", strong, "⇒ %s hands over to %s", line(h.From, longest), line(h.To, longest))
+			t.notes.writeLine("", strong, "⇒ %s hands over to %s", oneLine(h.From, maxQuotedChars), oneLine(h.To, maxQuotedChars))
 		}
 	case "perdure.contentDropped":
 		var d struct {
@@ -306,25 +310,26 @@ func (t *transcript) custom(e *agui.Custom) {
 			Type, MimeType, Reason, Provider string
 		}
 		if json.Unmarshal(e.Value, &d) == nil {
-			t.notes.line("", strong, "! %s does not receive part %d, %s %s: %s", line(d.Provider, longest), d.Part, line(d.Type, longest), line(d.MimeType, longest), line(d.Reason, longest))
+			t.notes.writeLine("", strong, "! %s does not receive part %d, %s %s: %s",
+				oneLine(d.Provider, maxQuotedChars), d.Part, oneLine(d.Type, maxQuotedChars), oneLine(d.MimeType, maxQuotedChars), oneLine(d.Reason, maxQuotedChars))
 		}
 	}
 }
 
-// question shows an open interrupt.
-func (t *transcript) question(i agui.Interrupt) {
-	what := line(i.Message, longest)
+// showInterrupt shows an open interrupt.
+func (t *transcript) showInterrupt(i agui.Interrupt) {
+	what := oneLine(i.Message, maxQuotedChars)
 	if c := t.calls[i.ToolCallID]; c != nil {
-		what += " " + c.name + " " + line(c.args.String(), longest)
+		what += " " + c.name + " " + oneLine(c.args.String(), maxQuotedChars)
 	}
-	t.notes.line("", strong, "? %s waits for a decision: %s", i.ID, what)
+	t.notes.writeLine("", strong, "? %s waits for a decision: %s", i.ID, what)
 	if i.ExpiresAt != "" {
-		t.notes.line("  ", dim, "until %s", line(i.ExpiresAt, longest))
+		t.notes.writeLine("  ", dim, "until %s", oneLine(i.ExpiresAt, maxQuotedChars))
 	}
 }
 
-// finish shows the end of a run, and the text that was held back for a file.
-func (t *transcript) finish(e client.Event) {
+// finishRun shows the end of a run, and the text that was held back for a file.
+func (t *transcript) finishRun(e client.Event) {
 	t.last = e
 	if !t.live {
 		t.writeAnswer()
@@ -332,39 +337,39 @@ func (t *transcript) finish(e client.Event) {
 	t.answer.end()
 	switch e := e.Event.(type) {
 	case *agui.RunError:
-		t.notes.line("", alarm, "the run failed: %s", failure(e))
+		t.notes.writeLine("", alarm, "the run failed: %s", failureText(e))
 	case *agui.RunFinished:
-		if failed := failedBefore(e); failed != nil {
-			t.notes.line("", alarm, "the run failed: %s", failure(failed))
+		if failed := earlierFailure(e); failed != nil {
+			t.notes.writeLine("", alarm, "the run failed: %s", failureText(failed))
 			return
 		}
-		t.finished(e)
+		t.showOutcome(e)
 	}
 }
 
-// failedBefore returns the error of a run that had failed before this client connected; nil = it
+// earlierFailure returns the error of a run that had failed before this client connected; nil = it
 // did not fail. Such a run is sent as RUN_FINISHED, with the error in its metadata.
-func failedBefore(e *agui.RunFinished) *agui.RunError {
-	var how struct{ Code, Message string }
-	if raw, ok := e.Metadata["perdure.error"]; !ok || json.Unmarshal(raw, &how) != nil {
+func earlierFailure(e *agui.RunFinished) *agui.RunError {
+	var runError struct{ Code, Message string }
+	if raw, ok := e.Metadata["perdure.error"]; !ok || json.Unmarshal(raw, &runError) != nil {
 		return nil
 	}
-	return &agui.RunError{Code: how.Code, Message: how.Message}
+	return &agui.RunError{Code: runError.Code, Message: runError.Message}
 }
 
-// failure describes the error of a run.
-func failure(e *agui.RunError) string {
+// failureText describes the error of a run.
+func failureText(e *agui.RunError) string {
 	if e.Code == "" {
-		return line(e.Message, longest)
+		return oneLine(e.Message, maxQuotedChars)
 	}
-	return line(e.Code+": "+e.Message, longest)
+	return oneLine(e.Code+": "+e.Message, maxQuotedChars)
 }
 
-// finished shows the usage and the outcome of a run.
-func (t *transcript) finished(e *agui.RunFinished) {
+// showOutcome shows the usage and the outcome of a run.
+func (t *transcript) showOutcome(e *agui.RunFinished) {
 	for _, u := range e.Usage {
 		if u.InputTokens != nil && u.OutputTokens != nil {
-			t.notes.line("", dim, "%s: %d tokens in, %d out", line(u.Model, longest), *u.InputTokens, *u.OutputTokens)
+			t.notes.writeLine("", dim, "%s: %d tokens in, %d out", oneLine(u.Model, maxQuotedChars), *u.InputTokens, *u.OutputTokens)
 		}
 	}
 	if e.Outcome == nil {
@@ -372,14 +377,14 @@ func (t *transcript) finished(e *agui.RunFinished) {
 	}
 	switch e.Outcome.Type {
 	case agui.OutcomeCancelled:
-		t.notes.line("", alarm, "the run was cancelled")
+		t.notes.writeLine("", alarm, "the run was cancelled")
 	case agui.OutcomeInterrupt:
 		for _, i := range e.Outcome.Interrupts {
-			t.question(i)
+			t.showInterrupt(i)
 		}
 	case agui.OutcomeSuccess:
 		if n := len(e.Outcome.PendingToolCallIDs); n > 0 {
-			t.notes.line("", strong, "? %d tool calls wait for their client", n)
+			t.notes.writeLine("", strong, "? %d tool calls wait for their client", n)
 		}
 	}
 }
@@ -395,8 +400,9 @@ func (t *transcript) writeAnswer() {
 	}
 }
 
-// outcome returns the error for the exit code of a command about one run; nil = the run succeeded.
-func outcome(e client.Event) error {
+// outcomeError returns the error for the exit code of a command about one run; nil = the run
+// succeeded.
+func outcomeError(e client.Event) error {
 	switch e := e.Event.(type) {
 	case *agui.RunError:
 		if e.Code == "cancelled" {
@@ -405,7 +411,7 @@ func outcome(e client.Event) error {
 		return exitWith(exitFailed)
 	case *agui.RunFinished:
 		switch {
-		case failedBefore(e) != nil:
+		case earlierFailure(e) != nil:
 			return exitWith(exitFailed)
 		case e.Outcome == nil:
 		case e.Outcome.Type == agui.OutcomeCancelled:

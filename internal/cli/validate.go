@@ -24,16 +24,16 @@ Tools, agents, MCP servers, model providers and scripts must be defined in the g
 or built in. With --url, the agents of the server are known, too. Name tools and programs in Go with --known.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			found := &agents.Folder{}
+			folder := &agents.Folder{}
 			names := agents.BuiltIn().With(agents.Names{Others: known})
-			var wrong []error
+			var problems []error
 			for _, name := range args {
-				more, err := load(name)
+				loaded, err := load(name)
 				if err != nil {
-					wrong = append(wrong, err)
+					problems = append(problems, err)
 					continue
 				}
-				found.Join(more)
+				folder.Join(loaded)
 				if info, err := os.Stat(name); err == nil && !info.IsDir() {
 					names = names.With(agents.NamesIn(filepath.Dir(name)))
 				}
@@ -45,16 +45,16 @@ or built in. With --url, the agents of the server are known, too. Name tools and
 				}
 				names = names.With(published)
 			}
-			if len(wrong) == 0 { // an unreadable file may define the names that others use
-				wrong = append(wrong, found.CheckNames(names))
+			if len(problems) == 0 { // an unreadable file may define the names that others use
+				problems = append(problems, folder.CheckNames(names))
 			}
-			if err := errors.Join(wrong...); err != nil {
+			if err := errors.Join(problems...); err != nil {
 				return e.invalid(cmd, err)
 			}
 			if e.json {
 				return document(cmd.OutOrStdout(), []byte(`{"errors":[]}`))
 			}
-			return e.done(cmd, "%d agents, %d tools, %d MCP servers and %d scripts are valid.", len(found.Agents), len(found.Tools), len(found.Servers), len(found.Scripts))
+			return e.printDone(cmd, "%d agents, %d tools, %d MCP servers and %d scripts are valid.", len(folder.Agents), len(folder.Tools), len(folder.Servers), len(folder.Scripts))
 		},
 	}
 	cmd.Flags().StringSliceVar(&known, "known", nil, "names, or patterns with *, that another worker knows; may be repeated")
@@ -93,7 +93,7 @@ func load(name string) (*agents.Folder, error) {
 	if info.IsDir() {
 		return agents.LoadDir(name)
 	}
-	text, err := fileText(name)
+	text, err := readFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -114,12 +114,12 @@ func (e *environment) invalid(cmd *cobra.Command, err error) error {
 		Detail  string `json:"detail"`
 	}
 	list := []mistake{}
-	for _, one := range each(err) {
+	for _, mistakeErr := range joinedErrors(err) {
 		var d *agents.DefinitionError
-		if errors.As(one, &d) {
+		if errors.As(mistakeErr, &d) {
 			list = append(list, mistake{d.File, d.Line, d.Column, d.Key, d.Pointer(), d.Reason})
 		} else {
-			list = append(list, mistake{Detail: one.Error()})
+			list = append(list, mistake{Detail: mistakeErr.Error()})
 		}
 	}
 	encoded, err := jsonOf(map[string]any{"errors": list})
@@ -129,15 +129,15 @@ func (e *environment) invalid(cmd *cobra.Command, err error) error {
 	return errors.Join(err, exitWith(exitUsage))
 }
 
-// each returns the errors that errors.Join has joined, at any depth.
-func each(err error) []error {
+// joinedErrors returns the errors that errors.Join has joined, at any depth.
+func joinedErrors(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only the type of errors.Join
 	if !ok {
 		return []error{err}
 	}
 	var list []error
-	for _, one := range joined.Unwrap() {
-		list = append(list, each(one)...)
+	for _, inner := range joined.Unwrap() {
+		list = append(list, joinedErrors(inner)...)
 	}
 	return list
 }

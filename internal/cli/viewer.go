@@ -57,8 +57,8 @@ func (v *viewer) showEvent(e client.Event) error {
 	if e.Cursor != "" {
 		v.after = e.Cursor
 	}
-	if begun, ok := e.Event.(*agui.RunStarted); ok {
-		v.run = begun.RunID
+	if started, ok := e.Event.(*agui.RunStarted); ok {
+		v.run = started.RunID
 	}
 	if v.json == nil {
 		v.show(e)
@@ -84,12 +84,12 @@ func (v *viewer) watchNext(ctx context.Context) error {
 	return nil
 }
 
-// whenInterrupted returns the context for watching a run. Without cancels it is ctx, which ends
-// with Ctrl-C. With cancels, Ctrl-C cancels the run, and the returned context continues, so that
+// onInterrupt returns the context for watching a run. Without cancelRun it is ctx, which ends
+// with Ctrl-C. With cancelRun, Ctrl-C cancels the run, and the returned context continues, so that
 // the end of the run is shown. The caller must call stop, which waits for the request to cancel. A
 // second Ctrl-C ends the process.
-func (v *viewer) whenInterrupted(ctx context.Context, cancels bool) (watching context.Context, stop func()) {
-	if !cancels {
+func (v *viewer) onInterrupt(ctx context.Context, cancelRun bool) (watching context.Context, stop func()) {
+	if !cancelRun {
 		return ctx, func() {}
 	}
 	watching, leave := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -110,19 +110,19 @@ func (v *viewer) whenInterrupted(ctx context.Context, cancels bool) (watching co
 	}
 }
 
-// left prints how to return to the run if the command ended before the run did, by Ctrl-C or a lost
-// server. It returns err.
-func (v *viewer) left(err error) error {
-	code := codeOf(err)
-	if code != exitLeft && (code != exitUnreachable || v.after == "") {
+// printContinuation prints how to return to the run if the command ended before the run did, by
+// Ctrl-C or a lost server. It returns err.
+func (v *viewer) printContinuation(err error) error {
+	code := exitCode(err)
+	if code != exitInterrupted && (code != exitUnreachable || v.after == "") {
 		return err
 	}
 	v.endLine()
-	behind := ""
+	options := ""
 	if v.after != "" {
-		behind = " --after " + v.after
+		options = " --after " + v.after
 	}
-	fmt.Fprintf(v.notices, "The run continues. Show it with: perdure tail %s%s\n", v.thread, behind)
+	fmt.Fprintf(v.notices, "The run continues. Show it with: perdure tail %s%s\n", v.thread, options)
 	return err
 }
 
@@ -135,40 +135,40 @@ func (v *viewer) endLine() {
 	v.answer.end()
 }
 
-// waits reports whether the last run has ended with interrupts.
-func (v *viewer) waits() bool { return len(interrupts(v.last)) > 0 }
+// hasInterrupts reports whether the last run has ended with interrupts.
+func (v *viewer) hasInterrupts() bool { return len(interrupts(v.last)) > 0 }
 
-// decide asks the person at the terminal to decide the interrupts of the last run. With wait it
-// does not ask: the decisions are made elsewhere. goesOn reports whether another run of the thread
-// is to be expected: all interrupts are decided, or wait is set.
-func (v *viewer) decide(ctx context.Context, cmd *cobra.Command, wait bool) (goesOn bool, err error) {
-	asks := v.json == nil && isTerminal(cmd.InOrStdin()) && isTerminal(cmd.ErrOrStderr())
+// decideAll asks the user at the terminal to decide the interrupts of the last run. With wait it
+// does not ask: the decisions are made elsewhere. continues reports whether another run of the
+// thread is to be expected: all interrupts are decided, or wait is set.
+func (v *viewer) decideAll(ctx context.Context, cmd *cobra.Command, wait bool) (continues bool, err error) {
+	interactive := v.json == nil && isTerminal(cmd.InOrStdin()) && isTerminal(cmd.ErrOrStderr())
 	if wait {
 		return true, nil
 	}
-	if !asks {
-		v.notes.line("", dim, "Decide with perdure approve, reject or answer, and the ID.")
+	if !interactive {
+		v.notes.writeLine("", dim, "Decide with perdure approve, reject or answer, and the ID.")
 		return false, nil
 	}
 	if v.questions == nil {
 		v.questions = newQuestions(cmd.InOrStdin(), cmd.ErrOrStderr())
 	}
-	all := true
+	allDecided := true
 	for _, i := range interrupts(v.last) {
-		settled, err := v.ask(ctx, i)
+		decided, err := v.askUser(ctx, i)
 		if err != nil {
 			return false, err
 		}
-		all = all && settled
+		allDecided = allDecided && decided
 	}
-	return all, nil
+	return allDecided, nil
 }
 
-// ask asks about one interrupt until the server accepts a decision. settled is false if the person
-// leaves the interrupt open, or if a quorum needs more votes.
-func (v *viewer) ask(ctx context.Context, i agui.Interrupt) (settled bool, err error) {
+// askUser asks about one interrupt until the server accepts a decision. decided is false if the
+// user leaves the interrupt open, or if a quorum needs more votes.
+func (v *viewer) askUser(ctx context.Context, i agui.Interrupt) (decided bool, err error) {
 	for {
-		d, err := v.questions.decision(ctx, v.about(i), i)
+		d, err := v.questions.askDecision(ctx, v.describe(i), i)
 		if err != nil || d == nil {
 			return false, err
 		}
@@ -180,24 +180,24 @@ func (v *viewer) ask(ctx context.Context, i agui.Interrupt) (settled bool, err e
 		for _, r := range results {
 			switch {
 			case r.Err() == nil && r.Missing > 0:
-				v.notes.line("", dim, "%s", describeVote(r))
+				v.notes.writeLine("", dim, "%s", describeVote(r))
 				return false, nil
 			case r.Err() == nil, r.Code == "decided", r.Code == "expired":
 				return true, nil
 			}
-			v.notes.line("", alarm, "%s", line(r.Err().Error(), longest))
+			v.notes.writeLine("", alarm, "%s", oneLine(r.Err().Error(), maxQuotedChars))
 		}
 	}
 }
 
-// about describes an interrupt in one line: its message, or the call with its arguments.
-func (v *viewer) about(i agui.Interrupt) string {
+// describe describes an interrupt in one line: its message, or the call with its arguments.
+func (v *viewer) describe(i agui.Interrupt) string {
 	c := v.calls[i.ToolCallID]
 	switch {
 	case c == nil, i.Reason != "tool_call", c.name == approveTool && !hasMembers(c.args.String()):
-		return line(i.Message, 2000)
+		return oneLine(i.Message, 2000)
 	case c.name == approveTool:
-		return line(i.Message+" "+c.args.String(), 2000)
+		return oneLine(i.Message+" "+c.args.String(), 2000)
 	}
-	return line(c.name+" "+c.args.String(), 2000)
+	return oneLine(c.name+" "+c.args.String(), 2000)
 }
