@@ -42,8 +42,8 @@ var searchAttributes = []string{"PerdureTenant", "PerdureAgent", "PerdureRun"}
 // serves, run returns nil soon. It writes its log, and nothing else, to out. If the first argument
 // is "probe", it only checks a node with the same configuration.
 func run(ctx context.Context, args, environ []string, out io.Writer) (err error) {
-	asks := len(args) > 0 && args[0] == "probe"
-	if asks {
+	isProbe := len(args) > 0 && args[0] == "probe"
+	if isProbe {
 		args = args[1:]
 	}
 	cfg, err := config.Load(config.API, args, environ, out)
@@ -53,7 +53,7 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	if asks {
+	if isProbe {
 		return probe(ctx, cfg.Addr)
 	}
 	logger := telemetry.NewLogger(cfg.LogHandler(out)).With("process", "api")

@@ -24,15 +24,15 @@ func probe(ctx context.Context, addr string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := http.DefaultClient.Do(request)
+	resp, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
 	}
-	if err := answer.Body.Close(); err != nil {
+	if err := resp.Body.Close(); err != nil {
 		return err
 	}
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("not ready: %s", answer.Status)
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("not ready: %s", resp.Status)
 	}
 	return nil
 }

@@ -111,213 +111,305 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		debug.SetGCPercent(400) // the embedded Temporal server produces much garbage and keeps little memory
 	}
 	logger := telemetry.NewLogger(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: o.logLevel}))
-	ready := false
+	isReady := false
 	defer func() {
-		if stopped := ctx.Err() != nil && !ready; stopped && err != nil {
+		if stopped := ctx.Err() != nil && !isReady; stopped && err != nil {
 			logger.InfoContext(ctx, "stopped before it was ready", "error", err)
 			err = nil // a stop that was requested is no failure
 		}
 	}()
-	tel, err := telemetry.Start(ctx, "perdure", cfg.Getenv)
-	if err != nil {
+	p := &devProcess{options: o, config: cfg, logger: logger}
+	defer func() { err = errors.Join(err, p.close()) }()
+	if err := p.start(ctx); err != nil {
 		return err
 	}
-	defer tel.Shutdown(context.WithoutCancel(ctx), logger)
-	folder, err := agents.LoadDir(o.agents)
-	if err != nil {
-		return err
-	}
-	if value := cfg.Getenv("PERDURE_ALLOW_PRIVATE_HOSTS"); value != "" && !o.privateGiven {
-		if o.allowPrivateHosts, err = strconv.ParseBool(value); err != nil {
-			return fmt.Errorf("PERDURE_ALLOW_PRIVATE_HOSTS: %w", err)
-		}
-	}
-	// Mistakes in definitions, and addresses in use, are reported before the embedded servers
-	// start, which takes a second or more.
-	set, err := toolset.Open(toolset.Config{Folder: folder, Getenv: cfg.Getenv, AllowPrivate: o.allowPrivateHosts, Logger: logger})
-	if err != nil {
-		return err
-	}
-	defer set.Close() // after the nodes, whose tool calls use it
-	hooks, err := webhook.Open(cfg.Webhooks, cfg.Getenv, egress.PolicyFor(o.allowPrivateHosts))
-	if err != nil {
-		return err
-	}
-	defer hooks.Close()
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.addr)
-	if err != nil {
-		return fmt.Errorf("--addr: %w", err)
-	}
-	defer func() { _ = listener.Close() }()
-	authenticator, err := callers.New(ctx, cfg.Auth, listener.Addr().String(), logger)
-	if err != nil {
-		return err
-	}
-	if o.pprof != "" {
-		if err := serveProfiles(ctx, o.pprof); err != nil {
-			return fmt.Errorf("--pprof: %w", err)
-		}
-	}
-	// Deferred calls stop everything in the opposite order: nodes, connections, servers.
-	servers, err := devserver.Start(ctx, devserver.Options{Data: o.data, TemporalPort: o.temporalPort, NATSPort: o.natsPort, Logger: logger})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, servers.Stop(context.WithoutCancel(ctx))) }()
-
-	// A process that was killed leaves its file in the directory. It is removed first, so that the
-	// file exists only while this process is ready.
-	file := filepath.Join(o.data, "addresses.json")
-	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("addresses: %w", err)
-	}
-	connections, err := connect(servers, tel, logger)
-	if err != nil {
-		return err
-	}
-	defer connections.close()
-	stop, err := startNodes(ctx, connections, servers, listener, authenticator, folder, set, hooks, cfg, o, logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-
-	where := addresses{API: "http://" + listener.Addr().String(), Temporal: servers.TemporalAddress(), Namespace: servers.Namespace(), NATS: servers.NATSURL()}
-	if err := writeAddresses(file, where); err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(file) }()
-	ready = true
-	announce(out, o, where, folder.Agents, cfg.Getenv)
+	isReady = true
+	announce(out, o, p.addresses(), p.folder.Agents, cfg.Getenv)
 	<-ctx.Done()
 	fmt.Fprintln(out, "stopping …")
 	return nil
 }
 
-// connections are the connections of both nodes. They share one Temporal client, because an eager
-// workflow start requires a worker of the same client.
-type connections struct {
-	nats      *nats.Conn
-	temporal  client.Client
-	telemetry *telemetry.Telemetry
+// devProcess is the process of "perdure dev": its configuration, and what start has opened, in the
+// order of the fields. One goroutine uses it.
+type devProcess struct {
+	options devOptions
+	config  *config.Config
+	logger  *slog.Logger
+
+	telemetry     *telemetry.Telemetry
+	folder        *agents.Folder // the definitions
+	tools         *toolset.Set
+	webhooks      *webhook.Sender
+	listener      net.Listener // of the API
+	authenticator auth.Authenticator
+	servers       *devserver.Server // Temporal and NATS
+	nats          *nats.Conn
+	// temporal is shared by both nodes, because an eager workflow start requires a worker of the
+	// same client.
+	temporal client.Client
+
+	closers []func() error // what close calls, the last one first
 }
 
-// connect connects to the embedded servers. The caller closes the connections before it stops the
-// servers.
-func connect(servers *devserver.Server, tel *telemetry.Telemetry, logger *slog.Logger) (*connections, error) {
-	nc, err := servers.ConnectNATS(nats.Name("perdure dev"))
-	if err != nil {
-		return nil, fmt.Errorf("connect to NATS: %w", err)
+// onClose has close call f, before everything that was opened earlier.
+func (p *devProcess) onClose(f func() error) { p.closers = append(p.closers, f) }
+
+// close stops what was started, in the opposite order, and returns all errors.
+func (p *devProcess) close() error {
+	var err error
+	for _, f := range slices.Backward(p.closers) {
+		err = errors.Join(err, f())
 	}
+	return err
+}
+
+// start opens everything. After an error the caller calls close, too. Mistakes in definitions, and
+// addresses in use, are reported before the embedded servers start, which takes a second or more.
+func (p *devProcess) start(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		p.startTelemetry, p.loadDefinitions, p.listen, p.startServers, p.connect, p.startNodes, p.writeAddresses,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startTelemetry starts the export of metrics and traces.
+func (p *devProcess) startTelemetry(ctx context.Context) (err error) {
+	if p.telemetry, err = telemetry.Start(ctx, "perdure", p.config.Getenv); err != nil {
+		return err
+	}
+	p.onClose(func() error {
+		p.telemetry.Shutdown(context.WithoutCancel(ctx), p.logger)
+		return nil
+	})
+	return nil
+}
+
+// loadDefinitions reads the definitions, and opens the tools and the webhooks. The tools are closed
+// after the nodes, whose tool calls use them.
+func (p *devProcess) loadDefinitions(context.Context) (err error) {
+	if p.folder, err = agents.LoadDir(p.options.agents); err != nil {
+		return err
+	}
+	if value := p.config.Getenv("PERDURE_ALLOW_PRIVATE_HOSTS"); value != "" && !p.options.privateGiven {
+		if p.options.allowPrivateHosts, err = strconv.ParseBool(value); err != nil {
+			return fmt.Errorf("PERDURE_ALLOW_PRIVATE_HOSTS: %w", err)
+		}
+	}
+	p.tools, err = toolset.Open(toolset.Config{Folder: p.folder, Getenv: p.config.Getenv, AllowPrivate: p.options.allowPrivateHosts, Logger: p.logger})
+	if err != nil {
+		return err
+	}
+	p.onClose(func() error {
+		p.tools.Close()
+		return nil
+	})
+	if p.webhooks, err = webhook.Open(p.config.Webhooks, p.config.Getenv, p.options.allowPrivateHosts); err != nil {
+		return err
+	}
+	p.onClose(func() error {
+		p.webhooks.Close()
+		return nil
+	})
+	return nil
+}
+
+// listen opens the listener of the API, and that of the profiles if the options name one.
+func (p *devProcess) listen(ctx context.Context) (err error) {
+	if p.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", p.options.addr); err != nil {
+		return fmt.Errorf("--addr: %w", err)
+	}
+	p.onClose(func() error {
+		_ = p.listener.Close() // the API has closed it, if that has started
+		return nil
+	})
+	if p.authenticator, err = callers.New(ctx, p.config.Auth, p.listener.Addr().String(), p.logger); err != nil {
+		return err
+	}
+	if p.options.pprof == "" {
+		return nil
+	}
+	if err := serveProfiles(ctx, p.options.pprof); err != nil {
+		return fmt.Errorf("--pprof: %w", err)
+	}
+	return nil
+}
+
+// startServers starts the embedded servers. It then removes the file of addresses that a killed
+// process has left, so that the file exists only while this process is ready.
+func (p *devProcess) startServers(ctx context.Context) (err error) {
+	p.servers, err = devserver.Start(ctx, devserver.Options{
+		Data:         p.options.data,
+		TemporalPort: p.options.temporalPort,
+		NATSPort:     p.options.natsPort,
+		Logger:       p.logger,
+	})
+	if err != nil {
+		return err
+	}
+	p.onClose(func() error { return p.servers.Stop(context.WithoutCancel(ctx)) })
+	if err := os.Remove(p.addressesFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("addresses: %w", err)
+	}
+	return nil
+}
+
+// connect connects to the embedded servers.
+func (p *devProcess) connect(context.Context) (err error) {
+	if p.nats, err = p.servers.ConnectNATS(nats.Name("perdure dev")); err != nil {
+		return fmt.Errorf("connect to NATS: %w", err)
+	}
+	p.onClose(func() error {
+		p.nats.Close()
+		return nil
+	})
 	options := client.Options{
-		HostPort: servers.TemporalAddress(), Namespace: servers.Namespace(),
+		HostPort:          p.servers.TemporalAddress(),
+		Namespace:         p.servers.Namespace(),
 		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // the traffic stays on this machine
-		DataConverter:     runs.DataConverter(), Logger: temporallog.NewStructuredLogger(logger),
+		DataConverter:     runs.DataConverter(),
+		Logger:            temporallog.NewStructuredLogger(p.logger),
 	}
-	tel.Instrument(&options)
-	tc, err := client.Dial(options)
-	if err != nil {
-		nc.Close()
-		return nil, fmt.Errorf("connect to Temporal: %w", err)
+	p.telemetry.Instrument(&options)
+	if p.temporal, err = client.Dial(options); err != nil {
+		return fmt.Errorf("connect to Temporal: %w", err)
 	}
-	return &connections{nats: nc, temporal: tc, telemetry: tel}, nil
-}
-
-// close closes both connections.
-func (c *connections) close() {
-	c.temporal.Close()
-	c.nats.Close()
+	p.onClose(func() error {
+		p.temporal.Close()
+		return nil
+	})
+	return nil
 }
 
 // startNodes starts the worker and the API concurrently. It also fails the activities that the
 // previous process of the data directory has left running, so that Temporal retries them at once:
-// that process is dead, because this process has the lock of the directory. stop stops both nodes;
-// if startNodes fails, it has stopped them itself.
-func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, authenticator auth.Authenticator, folder *agents.Folder, set *toolset.Set, hooks *webhook.Sender, cfg *config.Config, o devOptions, logger *slog.Logger) (stop func() error, err error) {
-	log, err := stream.Open(ctx, c.nats, stream.Options{})
+// that process is dead, because this process has the lock of the directory. close stops both nodes,
+// also if only one of them has started.
+func (p *devProcess) startNodes(ctx context.Context) error {
+	log, err := stream.Open(ctx, p.nats, stream.Options{})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := checkNames(ctx, log, folder, o, logger); err != nil {
-		return nil, err
+	if err := p.checkNames(ctx, log); err != nil {
+		return err
 	}
 	snapshots := snapshot.NewStore(log) // shared, because both nodes use the same cache of snapshots
-	prices, err := budget.LoadIf(cfg.Prices)
+	prices, err := budget.LoadIf(p.config.Prices)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var (
-		w *workernode.Node
-		a *apinode.Node
-		g errgroup.Group
+		workerNode *workernode.Node
+		apiNode    *apinode.Node
+		group      errgroup.Group
 	)
 	// The two nodes and FailOrphans do not depend on each other: a run that the API accepts before
 	// the worker polls waits in its task queue.
-	g.Go(func() (err error) {
-		if o.noWorker {
+	group.Go(func() (err error) {
+		if p.options.noWorker {
 			return nil
 		}
-		w, err = workernode.Start(ctx, workernode.Config{
-			Alone: true, Snapshots: snapshots, Temporal: c.temporal, Models: models.FromEnv(models.Options{Getenv: cfg.Getenv, Silence: cfg.ModelSilence, Scripts: folder.Scripts, Secrets: cfg.Secrets(), FailFast: true}), Tools: set.Registry(),
-			Budgets: workernode.Budgets{Prices: prices, TenantBudget: budget.Day{
-				Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
-				Soft:    budget.AmountsOf(cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay),
-			}},
-			Queues: workernode.Queues{Tools: set.TaskQueues()}, Webhooks: hooks, WorkflowCache: cfg.WorkflowCache, ToolGrace: cfg.ToolGrace, Logger: logger,
-		})
+		workerNode, err = workernode.Start(ctx, p.workerConfig(snapshots, prices))
 		return err
 	})
-	g.Go(func() (err error) {
-		a, err = apinode.Start(ctx, apinode.Config{
-			Listener: listener, Snapshots: snapshots, Temporal: c.temporal, Agents: folder.Agents, Known: folder.Names(), ForceAgents: cfg.ForceAgents, Origins: origins(cfg.Origins),
-			Auth: authenticator, AdminRole: cfg.Auth.AdminRole,
-			ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Sockets: cfg.MaxSockets, Streams: cfg.MaxStreams, Metrics: c.telemetry.Metrics(), Logger: logger,
-			LinkKey: cfg.LinkKey, PublicURL: cfg.PublicURL,
-		})
+	group.Go(func() (err error) {
+		apiNode, err = apinode.Start(ctx, p.apiConfig(snapshots))
 		return err
 	})
-	g.Go(func() error {
-		_, err := devserver.FailOrphans(ctx, c.temporal, servers.Orphans())
+	group.Go(func() error {
+		_, err := devserver.FailOrphans(ctx, p.temporal, p.servers.Orphans())
 		return err
 	})
-	err = g.Wait()
-	stop = func() error {
-		var g errgroup.Group
-		if a != nil {
-			g.Go(func() error { return a.Stop(context.WithoutCancel(ctx)) })
+	err = group.Wait()
+	p.onClose(func() error {
+		var stopping errgroup.Group
+		if apiNode != nil {
+			stopping.Go(func() error { return apiNode.Stop(context.WithoutCancel(ctx)) })
 		}
-		if w != nil {
-			w.Stop(context.WithoutCancel(ctx))
+		if workerNode != nil {
+			workerNode.Stop(context.WithoutCancel(ctx))
 		}
-		return g.Wait()
+		return stopping.Wait()
+	})
+	return err
+}
+
+// workerConfig returns the configuration of the worker.
+func (p *devProcess) workerConfig(snapshots *snapshot.Store, prices *budget.File) workernode.Config {
+	cfg := p.config
+	return workernode.Config{
+		Alone:     true,
+		Snapshots: snapshots,
+		Temporal:  p.temporal,
+		Models: models.FromEnv(models.Options{
+			Getenv:   cfg.Getenv,
+			Silence:  cfg.ModelSilence,
+			Scripts:  p.folder.Scripts,
+			Secrets:  cfg.Secrets(),
+			FailFast: true,
+		}),
+		Tools: p.tools.Registry(),
+		Budgets: workernode.Budgets{Prices: prices, TenantBudget: budget.Day{
+			Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
+			Soft:    budget.AmountsOf(cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay),
+		}},
+		Queues:        workernode.Queues{Tools: p.tools.TaskQueues()},
+		Webhooks:      p.webhooks,
+		WorkflowCache: cfg.WorkflowCache,
+		ToolGrace:     cfg.ToolGrace,
+		Logger:        p.logger,
 	}
-	if err != nil {
-		return nil, errors.Join(err, stop())
+}
+
+// apiConfig returns the configuration of the API.
+func (p *devProcess) apiConfig(snapshots *snapshot.Store) apinode.Config {
+	cfg := p.config
+	return apinode.Config{
+		Listener:    p.listener,
+		Snapshots:   snapshots,
+		Temporal:    p.temporal,
+		Agents:      p.folder.Agents,
+		Known:       p.folder.Names(),
+		ForceAgents: cfg.ForceAgents,
+		Origins:     origins(cfg.Origins),
+		Auth:        p.authenticator,
+		AdminRole:   cfg.Auth.AdminRole,
+		ParkAfter:   cfg.ParkAfter,
+		Strict:      cfg.Strict,
+		Sockets:     cfg.MaxSockets,
+		Streams:     cfg.MaxStreams,
+		Metrics:     p.telemetry.Metrics(),
+		Logger:      p.logger,
+		LinkKey:     cfg.LinkKey,
+		PublicURL:   cfg.PublicURL,
 	}
-	return stop, nil
 }
 
 // checkNames refuses unknown names in definitions: names that neither the folder, nor the built-in
 // tools, nor earlier publications, nor --known have. With --no-worker another worker may have them,
 // so they are only logged.
-func checkNames(ctx context.Context, log *stream.Log, folder *agents.Folder, o devOptions, logger *slog.Logger) error {
-	c, err := catalog.Open(ctx, log)
+func (p *devProcess) checkNames(ctx context.Context, log *stream.Log) error {
+	definitions, err := catalog.Open(ctx, log)
 	if err != nil {
 		return err
 	}
-	published, err := c.Names(ctx)
+	published, err := definitions.Names(ctx)
 	if err != nil {
 		return err
 	}
-	wrong := folder.CheckNames(agents.BuiltIn().With(agents.Names{Agents: published, Others: o.known}))
-	if wrong != nil && o.noWorker {
-		logger.WarnContext(ctx, "the definitions refer to names that this process does not know", "names", wrong.Error())
+	err = p.folder.CheckNames(agents.BuiltIn().With(agents.Names{Agents: published, Others: p.options.known}))
+	if err == nil {
 		return nil
 	}
-	if wrong != nil {
-		return fmt.Errorf("%w\nIf another worker knows a name, pass the name with --known", wrong)
+	if p.options.noWorker {
+		p.logger.WarnContext(ctx, "the definitions refer to names that this process does not know", "names", err.Error())
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%w\nIf another worker knows a name, pass the name with --known", err)
 }
 
 // devOrigins are the origins of pages that this machine serves.
@@ -332,15 +424,33 @@ func origins(configured []string) []string {
 	return slices.Concat(devOrigins, configured)
 }
 
-// writeAddresses writes the file of addresses. It may be read by its owner only.
-func writeAddresses(file string, a addresses) error {
-	body, err := json.MarshalIndent(a, "", "  ")
+// addressesFile returns the path of the file of addresses.
+func (p *devProcess) addressesFile() string { return filepath.Join(p.options.data, "addresses.json") }
+
+// addresses returns the addresses of the API and of the embedded servers.
+func (p *devProcess) addresses() addresses {
+	return addresses{
+		API:       "http://" + p.listener.Addr().String(),
+		Temporal:  p.servers.TemporalAddress(),
+		Namespace: p.servers.Namespace(),
+		NATS:      p.servers.NATSURL(),
+	}
+}
+
+// writeAddresses writes the file of addresses, which close removes first. It may be read by its
+// owner only.
+func (p *devProcess) writeAddresses(context.Context) error {
+	body, err := json.MarshalIndent(p.addresses(), "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(file, append(body, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(p.addressesFile(), append(body, '\n'), 0o600); err != nil {
 		return fmt.Errorf("addresses: %w", err)
 	}
+	p.onClose(func() error {
+		_ = os.Remove(p.addressesFile()) // a later start removes it, too
+		return nil
+	})
 	return nil
 }
 
