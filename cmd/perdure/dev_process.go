@@ -1,0 +1,349 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"go.temporal.io/sdk/client"
+	temporallog "go.temporal.io/sdk/log"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/approvals/webhook"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/callers"
+	"github.com/perdure/perdure/internal/control/budget"
+	"github.com/perdure/perdure/internal/process/apinode"
+	"github.com/perdure/perdure/internal/process/config"
+	"github.com/perdure/perdure/internal/process/devserver"
+	"github.com/perdure/perdure/internal/process/telemetry"
+	"github.com/perdure/perdure/internal/process/workernode"
+	"github.com/perdure/perdure/internal/transport/egress"
+	"github.com/perdure/perdure/internal/workers/models"
+	"github.com/perdure/perdure/internal/workers/toolset"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
+)
+
+// devProcess is the process of "perdure dev": its configuration, and what start has opened, in the
+// order of the fields. One goroutine uses it.
+type devProcess struct {
+	options devOptions
+	config  *config.Config
+	logger  *slog.Logger
+
+	telemetry     *telemetry.Telemetry
+	folder        *agents.Folder // the definitions
+	tools         *toolset.Set
+	webhooks      *webhook.Sender
+	listener      net.Listener // of the API
+	authenticator auth.Authenticator
+	servers       *devserver.Server // Temporal and NATS
+	nats          *nats.Conn
+	// temporal is shared by both nodes, because an eager workflow start requires a worker of the
+	// same client.
+	temporal client.Client
+
+	closers []func() error // what close calls, the last one first
+}
+
+// onClose has close call f, before everything that was opened earlier.
+func (p *devProcess) onClose(f func() error) { p.closers = append(p.closers, f) }
+
+// close stops what was started, in the opposite order, and returns all errors.
+func (p *devProcess) close() error {
+	var err error
+	for _, f := range slices.Backward(p.closers) {
+		err = errors.Join(err, f())
+	}
+	return err
+}
+
+// start opens everything. After an error the caller calls close, too. Mistakes in definitions, and
+// addresses in use, are reported before the embedded servers start, which takes a second or more.
+func (p *devProcess) start(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		p.startTelemetry, p.loadDefinitions, p.listen, p.startServers, p.connect, p.startNodes, p.writeAddresses,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startTelemetry starts the export of metrics and traces.
+func (p *devProcess) startTelemetry(ctx context.Context) (err error) {
+	if p.telemetry, err = telemetry.Start(ctx, "perdure", p.config.Getenv); err != nil {
+		return err
+	}
+	p.onClose(func() error {
+		p.telemetry.Shutdown(context.WithoutCancel(ctx), p.logger)
+		return nil
+	})
+	return nil
+}
+
+// loadDefinitions reads the definitions, and opens the tools and the webhooks. The tools are closed
+// after the nodes, whose tool calls use them.
+func (p *devProcess) loadDefinitions(context.Context) (err error) {
+	if p.folder, err = agents.LoadDir(p.options.agents); err != nil {
+		return err
+	}
+	if value := p.config.Getenv("PERDURE_ALLOW_PRIVATE_HOSTS"); value != "" && !p.options.privateGiven {
+		if p.options.allowPrivateHosts, err = strconv.ParseBool(value); err != nil {
+			return fmt.Errorf("PERDURE_ALLOW_PRIVATE_HOSTS: %w", err)
+		}
+	}
+	p.tools, err = toolset.Open(toolset.Config{Folder: p.folder, Getenv: p.config.Getenv, AllowPrivate: p.options.allowPrivateHosts, Logger: p.logger})
+	if err != nil {
+		return err
+	}
+	p.onClose(func() error {
+		p.tools.Close()
+		return nil
+	})
+	if p.webhooks, err = webhook.Open(p.config.Webhooks, p.config.Getenv, egress.PolicyFor(p.options.allowPrivateHosts)); err != nil {
+		return err
+	}
+	p.onClose(func() error {
+		p.webhooks.Close()
+		return nil
+	})
+	return nil
+}
+
+// listen opens the listener of the API, and that of the profiles if the options name one.
+func (p *devProcess) listen(ctx context.Context) (err error) {
+	if p.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", p.options.addr); err != nil {
+		return fmt.Errorf("--addr: %w", err)
+	}
+	p.onClose(func() error {
+		_ = p.listener.Close() // the API has closed it, if that has started
+		return nil
+	})
+	if p.authenticator, err = callers.New(ctx, p.config.Auth, p.listener.Addr().String(), p.logger); err != nil {
+		return err
+	}
+	if p.options.pprof == "" {
+		return nil
+	}
+	if err := serveProfiles(ctx, p.options.pprof); err != nil {
+		return fmt.Errorf("--pprof: %w", err)
+	}
+	return nil
+}
+
+// startServers starts the embedded servers. It then removes the file of addresses that a killed
+// process has left, so that the file exists only while this process is ready.
+func (p *devProcess) startServers(ctx context.Context) (err error) {
+	p.servers, err = devserver.Start(ctx, devserver.Options{
+		Data:         p.options.data,
+		TemporalPort: p.options.temporalPort,
+		NATSPort:     p.options.natsPort,
+		Logger:       p.logger,
+	})
+	if err != nil {
+		return err
+	}
+	p.onClose(func() error { return p.servers.Stop(context.WithoutCancel(ctx)) })
+	if err := os.Remove(p.addressesFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("addresses: %w", err)
+	}
+	return nil
+}
+
+// connect connects to the embedded servers.
+func (p *devProcess) connect(context.Context) (err error) {
+	if p.nats, err = p.servers.ConnectNATS(nats.Name("perdure dev")); err != nil {
+		return fmt.Errorf("connect to NATS: %w", err)
+	}
+	p.onClose(func() error {
+		p.nats.Close()
+		return nil
+	})
+	options := client.Options{
+		HostPort:          p.servers.TemporalAddress(),
+		Namespace:         p.servers.Namespace(),
+		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // the traffic stays on this machine
+		DataConverter:     runs.DataConverter(),
+		Logger:            temporallog.NewStructuredLogger(p.logger),
+	}
+	p.telemetry.Instrument(&options)
+	if p.temporal, err = client.Dial(options); err != nil {
+		return fmt.Errorf("connect to Temporal: %w", err)
+	}
+	p.onClose(func() error {
+		p.temporal.Close()
+		return nil
+	})
+	return nil
+}
+
+// startNodes starts the worker and the API concurrently. It also fails the activities that the
+// previous process of the data directory has left running, so that Temporal retries them at once:
+// that process is dead, because this process has the lock of the directory. close stops both nodes,
+// also if only one of them has started.
+func (p *devProcess) startNodes(ctx context.Context) error {
+	log, err := stream.Open(ctx, p.nats, stream.Options{})
+	if err != nil {
+		return err
+	}
+	if err := p.checkNames(ctx, log); err != nil {
+		return err
+	}
+	snapshots := snapshot.NewStore(log) // shared, because both nodes use the same cache of snapshots
+	prices, err := budget.LoadIf(p.config.Prices)
+	if err != nil {
+		return err
+	}
+	var (
+		workerNode *workernode.Node
+		apiNode    *apinode.Node
+		group      errgroup.Group
+	)
+	// The two nodes and FailOrphans do not depend on each other: a run that the API accepts before
+	// the worker polls waits in its task queue.
+	group.Go(func() (err error) {
+		if p.options.noWorker {
+			return nil
+		}
+		workerNode, err = workernode.Start(ctx, p.workerConfig(snapshots, prices))
+		return err
+	})
+	group.Go(func() (err error) {
+		apiNode, err = apinode.Start(ctx, p.apiConfig(snapshots))
+		return err
+	})
+	group.Go(func() error {
+		_, err := devserver.FailOrphans(ctx, p.temporal, p.servers.Orphans())
+		return err
+	})
+	err = group.Wait()
+	p.onClose(func() error {
+		var stopping errgroup.Group
+		if apiNode != nil {
+			stopping.Go(func() error { return apiNode.Stop(context.WithoutCancel(ctx)) })
+		}
+		if workerNode != nil {
+			workerNode.Stop(context.WithoutCancel(ctx))
+		}
+		return stopping.Wait()
+	})
+	return err
+}
+
+// workerConfig returns the configuration of the worker.
+func (p *devProcess) workerConfig(snapshots *snapshot.Store, prices *budget.File) workernode.Config {
+	cfg := p.config
+	return workernode.Config{
+		Alone:     true,
+		Snapshots: snapshots,
+		Temporal:  p.temporal,
+		Models: models.FromEnv(models.Options{
+			Getenv:   cfg.Getenv,
+			Silence:  cfg.ModelSilence,
+			Scripts:  p.folder.Scripts,
+			Secrets:  cfg.Secrets(),
+			FailFast: true,
+		}),
+		Tools: p.tools.Registry(),
+		Budgets: workernode.Budgets{Prices: prices, TenantBudget: budget.Day{
+			Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
+			Soft:    budget.AmountsOf(cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay),
+		}},
+		Queues:        workernode.Queues{Tools: p.tools.TaskQueues()},
+		Webhooks:      p.webhooks,
+		WorkflowCache: cfg.WorkflowCache,
+		ToolGrace:     cfg.ToolGrace,
+		Logger:        p.logger,
+	}
+}
+
+// apiConfig returns the configuration of the API.
+func (p *devProcess) apiConfig(snapshots *snapshot.Store) apinode.Config {
+	cfg := p.config
+	return apinode.Config{
+		Listener:    p.listener,
+		Snapshots:   snapshots,
+		Temporal:    p.temporal,
+		Agents:      p.folder.Agents,
+		Known:       p.folder.Names(),
+		ForceAgents: cfg.ForceAgents,
+		Origins:     origins(cfg.Origins),
+		Auth:        p.authenticator,
+		AdminRole:   cfg.Auth.AdminRole,
+		ParkAfter:   cfg.ParkAfter,
+		Strict:      cfg.Strict,
+		Sockets:     cfg.MaxSockets,
+		Streams:     cfg.MaxStreams,
+		Metrics:     p.telemetry.Metrics(),
+		Logger:      p.logger,
+		LinkKey:     cfg.LinkKey,
+		PublicURL:   cfg.PublicURL,
+	}
+}
+
+// checkNames refuses unknown names in definitions: names that neither the folder, nor the built-in
+// tools, nor earlier publications, nor --known have. With --no-worker another worker may have them,
+// so they are only logged.
+func (p *devProcess) checkNames(ctx context.Context, log *stream.Log) error {
+	definitions, err := catalog.Open(ctx, log)
+	if err != nil {
+		return err
+	}
+	published, err := definitions.Names(ctx)
+	if err != nil {
+		return err
+	}
+	err = p.folder.CheckNames(agents.BuiltIn().With(agents.Names{Agents: published, Others: p.options.known}))
+	if err == nil {
+		return nil
+	}
+	if p.options.noWorker {
+		p.logger.WarnContext(ctx, "the definitions refer to names that this process does not know", "names", err.Error())
+		return nil
+	}
+	return fmt.Errorf("%w\nIf another worker knows a name, pass the name with --known", err)
+}
+
+// addressesFile returns the path of the file of addresses.
+func (p *devProcess) addressesFile() string { return filepath.Join(p.options.data, "addresses.json") }
+
+// addresses returns the addresses of the API and of the embedded servers.
+func (p *devProcess) addresses() addresses {
+	return addresses{
+		API:       "http://" + p.listener.Addr().String(),
+		Temporal:  p.servers.TemporalAddress(),
+		Namespace: p.servers.Namespace(),
+		NATS:      p.servers.NATSURL(),
+	}
+}
+
+// writeAddresses writes the file of addresses, which close removes first. It may be read by its
+// owner only.
+func (p *devProcess) writeAddresses(context.Context) error {
+	body, err := json.MarshalIndent(p.addresses(), "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(p.addressesFile(), append(body, '\n'), 0o600); err != nil {
+		return fmt.Errorf("addresses: %w", err)
+	}
+	p.onClose(func() error {
+		_ = os.Remove(p.addressesFile()) // a later start removes it, too
+		return nil
+	})
+	return nil
+}
