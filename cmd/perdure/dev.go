@@ -19,19 +19,6 @@ import (
 	"github.com/perdure/perdure/internal/process/telemetry"
 )
 
-// devOptions are the flags of "perdure dev".
-type devOptions struct {
-	addr, data, agents     string
-	agentsForce            bool
-	pprof                  string
-	temporalPort, natsPort int
-	allowPrivateHosts      bool
-	noWorker               bool
-	known                  []string
-	privateGiven           bool // --allow-private-hosts was given; it has precedence over the variable
-	logLevel               slog.Level
-}
-
 // devCommand returns the command "perdure dev".
 func devCommand(environ []string) *cobra.Command {
 	var o devOptions
@@ -64,15 +51,6 @@ one directory. After a crash, start it again with the same directory: every run 
 	_ = f.MarkHidden("pprof")
 	f.StringVar(&level, "log-level", level, "lowest level that is logged: debug, info, warn or error")
 	return cmd
-}
-
-// addresses are the contents of <data>/addresses.json, a file that exists while the process is
-// ready. Tests and scripts read it to find the ports.
-type addresses struct {
-	API       string `json:"api"`
-	Temporal  string `json:"temporal"`
-	Namespace string `json:"namespace"`
-	NATS      string `json:"nats"`
 }
 
 // runDev starts everything in the order of dependencies, waits until ctx ends, and stops everything
