@@ -133,12 +133,12 @@ func runOf(r runs.Ref) stream.Run {
 // is the ID of the step that writes there; it need not be s.ID.
 func agentPlace(s runs.Step, step string) stream.Place {
 	p := stream.Place{Run: runOf(s.Run), Lane: stream.LaneMain, Step: step, Execution: s.Execution, After: s.After}
-	if b := s.Child; b != nil {
-		for _, i := range b.Lanes {
+	if child := s.Child; child != nil {
+		for _, i := range child.Lanes {
 			p.Lane = p.Lane.Subagent(i)
 		}
 		// Lanes are reused. Records up to Since belong to an earlier child on this lane.
-		p.Since, p.Subagent = b.Since, subagentID(b.CallID)
+		p.Since, p.Subagent = child.Since, subagentID(child.CallID)
 	}
 	return p
 }
@@ -184,11 +184,11 @@ func runShortStep[T any](ctx context.Context, a *Activities, do func(context.Con
 	defer recoverPanic(ctx, &err)
 	work, leave, err := a.beginAttempt(ctx)
 	if err != nil {
-		return answer, fail(ctx, err)
+		return answer, activityError(ctx, err)
 	}
 	defer leave()
 	answer, err = do(work)
-	return answer, fail(ctx, err)
+	return answer, activityError(ctx, err)
 }
 
 // beginAttempt begins an attempt: it starts the heartbeats, and announces the attempt to other
@@ -198,14 +198,14 @@ func runShortStep[T any](ctx context.Context, a *Activities, do func(context.Con
 func (a *Activities) beginAttempt(ctx context.Context) (_ context.Context, leave func(), err error) {
 	// The heartbeats start first: Begin waits for the log, and an outage must not cost the attempt.
 	ctx, stop := heartbeat(ctx)
-	gone := func() {}
+	endPresence := func() {}
 	if a.Presence != nil {
-		if gone, err = a.Presence.Begin(ctx, activity.GetInfo(ctx).TaskToken); err != nil {
+		if endPresence, err = a.Presence.Begin(ctx, activity.GetInfo(ctx).TaskToken); err != nil {
 			stop()
 			return nil, nil, err
 		}
 	}
-	return ctx, func() { stop(); gone() }, nil
+	return ctx, func() { stop(); endPresence() }, nil
 }
 
 // heartbeatInterval allows three heartbeats within the heartbeat timeout of workflows (30 s).
@@ -226,7 +226,7 @@ func heartbeat(ctx context.Context) (_ context.Context, stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				if err := sendHeartbeat(ctx); over(err) {
+				if err := sendHeartbeat(ctx); endsAttempt(err) {
 					cancel(err)
 					return
 				}
@@ -254,16 +254,16 @@ var sendBeat = func(ctx context.Context, failures int) error {
 	return activity.GetClient(ctx).RecordActivityHeartbeat(ctx, activity.GetInfo(ctx).TaskToken, failures)
 }
 
-// over reports whether the answer to a heartbeat ends the attempt: Temporal has cancelled the
-// activity, or does not know the attempt. Other errors mean that Temporal did not answer. They do
-// not end it.
-func over(err error) bool {
-	var gone *serviceerror.NotFound
-	return temporal.IsCanceledError(err) || errors.As(err, &gone)
+// endsAttempt reports whether the answer to a heartbeat ends the attempt: Temporal has cancelled
+// the activity, or does not know the attempt. Other errors mean that Temporal did not answer. They
+// do not end it.
+func endsAttempt(err error) bool {
+	var notFound *serviceerror.NotFound
+	return temporal.IsCanceledError(err) || errors.As(err, &notFound)
 }
 
-// closing is how long an activity may continue to write after its context has ended.
-const closing = 10 * time.Second
+// finalWriteTimeout is how long an activity may continue to write after its context has ended.
+const finalWriteTimeout = 10 * time.Second
 
 // errFinalWriteTimeout is the cause of a context of contextAfter whose time is over: the log did
 // not take the last records. It is a stream.ErrUnavailable, so it does not count as a failure of
@@ -272,19 +272,20 @@ var errFinalWriteTimeout = fmt.Errorf("activities: timeout of the final write: %
 
 // contextAfter returns a context for records that must be written although ctx may have ended.
 // While ctx is active the context has no bound: the answer of a model, or of a tool that must not
-// be called twice, must survive an outage of the log. After ctx has ended, it lasts for closing.
+// be called twice, must survive an outage of the log. After ctx has ended, it lasts for
+// finalWriteTimeout.
 // The caller calls the cancel function, which also releases the timer.
 func contextAfter(ctx context.Context) (context.Context, context.CancelFunc) {
 	// WithoutCancel keeps the values of ctx, such as the trace.
-	last, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	finalCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		over := time.NewTimer(closing)
-		defer over.Stop()
+		timer := time.NewTimer(finalWriteTimeout)
+		defer timer.Stop()
 		select {
-		case <-over.C:
+		case <-timer.C:
 			cancel(errFinalWriteTimeout)
-		case <-last.Done():
+		case <-finalCtx.Done():
 		}
 	})
-	return last, func() { stop(); cancel(context.Canceled) }
+	return finalCtx, func() { stop(); cancel(context.Canceled) }
 }

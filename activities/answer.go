@@ -23,10 +23,10 @@ import (
 
 // Results of subagents that did not succeed.
 const (
-	// delegateFailed begins the result; the code and the message follow.
-	delegateFailed    = "The agent did not finish its work"
-	delegateCancelled = "The agent's work was cancelled."
-	delegateSilent    = "The agent ended without an answer."
+	// subagentFailed begins the result; the code and the message follow.
+	subagentFailed    = "The agent did not finish its work"
+	subagentCancelled = "The agent's work was cancelled."
+	subagentSilent    = "The agent ended without an answer."
 )
 
 // Answer is subagent.answer.v1: it ends a subagent, and writes its last message as the result of
@@ -44,15 +44,15 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
-	begun, used, err := a.closeSubagentLanes(ctx, in)
+	lastStep, usage, err := a.closeSubagentLanes(ctx, in)
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
-	in.Usage = runs.Sum(in.Usage, used)
+	in.Usage = runs.Sum(in.Usage, usage)
 	var closing []agui.Event
 	// An agent's last step is open; the steps of a pipeline have been closed by its advances.
-	if begun != "" && !in.IsPipeline {
-		closing = append(closing, &agui.StepFinished{StepName: path.Base(begun), SubagentRunID: subagentID(in.Child.CallID)})
+	if lastStep != "" && !in.IsPipeline {
+		closing = append(closing, &agui.StepFinished{StepName: path.Base(lastStep), SubagentRunID: subagentID(in.Child.CallID)})
 	}
 	attempt, done, err := a.Log.Begin(ctx, toolPlace(in.Call))
 	if err != nil {
@@ -69,7 +69,7 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 	}
 	// The run ends with the interrupts of this subagent; the next run continues the subagent.
 	if in.Outcome == runs.OutcomeInterrupt {
-		return suspend(ctx, in, closing, attempt, opened)
+		return finishSuspended(ctx, in, closing, attempt, opened)
 	}
 	call, err := findCall(thread, in.Call)
 	if err == nil {
@@ -82,21 +82,25 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 	}
 	closing = append(closing, removeOutputs(in.Child.CallID, thread.State)...)
 	result := workResult(in, thread)
-	told := runs.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
+	answer := runs.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
 	// The end of the subagent and the result of its call are one record.
-	return finishTool(ctx, in.Call, call, attempt, result, told, endEvents(in, begun != "", closing, result)...)
+	// Clients that never saw the subagent begin need no events of its end.
+	if lastStep == "" {
+		return finishTool(ctx, in.Call, call, attempt, result, answer)
+	}
+	return finishTool(ctx, in.Call, call, attempt, result, answer, append(closing, subagentEnd(in, result))...)
 }
 
 // removeOutputs returns the event that removes the step outputs of a program from the state, if the
 // state has any. Programs have no last advance; the last advance of a pipeline has removed its
 // outputs.
 func removeOutputs(callID string, state json.RawMessage) []agui.Event {
-	var at struct {
+	var pipelineState struct {
 		Steps map[string]json.RawMessage `json:"steps"`
 	}
 	home := agents.AgentPrefix + callID
 	// A state of another form has no outputs.
-	if err := json.Unmarshal(state, &at); err != nil || at.Steps[home] == nil {
+	if err := json.Unmarshal(state, &pipelineState); err != nil || pipelineState.Steps[home] == nil {
 		return nil
 	}
 	patch := fmt.Sprintf(`[{"op":"remove","path":"/%s/%s"}]`, pipeline.Outputs, home)
@@ -107,23 +111,23 @@ func removeOutputs(callID string, state json.RawMessage) []agui.Event {
 // calls. If the run was cancelled, the text of an unfinished model call is kept, otherwise it is
 // retracted. It returns the ID of the subagent's last step ("" = the subagent was never announced
 // to clients), and the usage that the subagent's workflow does not know.
-func (a *Activities) closeSubagentLanes(ctx context.Context, in runs.SubagentAnswer) (step string, used []runs.Usage, err error) {
-	p := agentPlace(in.Step, "")
-	if p.Step, err = a.Log.Announced(ctx, p); err != nil {
+func (a *Activities) closeSubagentLanes(ctx context.Context, in runs.SubagentAnswer) (step string, usage []runs.Usage, err error) {
+	place := agentPlace(in.Step, "")
+	if place.Step, err = a.Log.Announced(ctx, place); err != nil {
 		return "", nil, err
 	}
-	if used, err = a.takeOver(ctx, p, in.Unfinished); err != nil {
+	if usage, err = a.supersedeLanes(ctx, place, in.Unfinished); err != nil {
 		return "", nil, err
 	}
 	// Without a record on its lane the subagent has called no model.
-	if p.Step == "" {
-		return "", used, nil
+	if place.Step == "" {
+		return "", usage, nil
 	}
-	if err := a.supersedeAtEnd(ctx, p, in.Outcome); err != nil {
+	if err := a.supersedeAtEnd(ctx, place, in.Outcome); err != nil {
 		return "", nil, err
 	}
-	more, err := a.unreported(ctx, p)
-	return p.Step, runs.Sum(used, more), err
+	unreportedUsage, err := a.unreported(ctx, place)
+	return place.Step, runs.Sum(usage, unreportedUsage), err
 }
 
 // workResult returns the result of the call for the calling model: the subagent's last message, or
@@ -132,47 +136,43 @@ func workResult(in runs.SubagentAnswer, thread *snapshot.Snapshot) tools.Result 
 	switch in.Outcome {
 	case runs.OutcomeSuccess:
 	case runs.OutcomeCancelled:
-		return tools.Failed(delegateCancelled)
+		return tools.Failed(subagentCancelled)
 	default:
-		return tools.Failed(strings.Join(slices.DeleteFunc([]string{delegateFailed, in.Code, in.Message}, func(s string) bool { return s == "" }), ": ") + ".")
+		return tools.Failed(strings.Join(slices.DeleteFunc([]string{subagentFailed, in.Code, in.Message}, func(s string) bool { return s == "" }), ": ") + ".")
 	}
-	at := slices.IndexFunc(thread.Entries, func(e snapshot.Entry) bool { return e.Message.ID == in.MessageID })
-	if in.MessageID == "" || at < 0 || thread.Entries[at].Message.Content.IsAbsent() {
-		return tools.Result{Content: delegateSilent}
+	i := slices.IndexFunc(thread.Entries, func(e snapshot.Entry) bool { return e.Message.ID == in.MessageID })
+	if in.MessageID == "" || i < 0 || thread.Entries[i].Message.Content.IsAbsent() {
+		return tools.Result{Content: subagentSilent}
 	}
-	return resultOf(thread.Entries[at].Message)
+	return resultOf(thread.Entries[i].Message)
 }
 
-// suspend ends a subagent that waits for interrupts. The done record has the IDs of the interrupts,
-// and no result of the call.
-func suspend(ctx context.Context, in runs.SubagentAnswer, closing []agui.Event, attempt *stream.Attempt, opened uint64) (runs.ToolAnswer, error) {
-	told := runs.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
-	recorded, err := json.Marshal(told)
+// finishSuspended ends a subagent that waits for interrupts. The done record has the IDs of the
+// interrupts, and no result of the call.
+func finishSuspended(ctx context.Context, in runs.SubagentAnswer, closing []agui.Event, attempt *stream.Attempt, opened uint64) (runs.ToolAnswer, error) {
+	answer := runs.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
+	recorded, err := json.Marshal(answer)
 	if err != nil {
-		return told, fmt.Errorf("activities: encode answer: %w", err)
+		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
-	id, asks := subagentID(in.Child.CallID), &agui.SubagentOutcome{Type: agui.SubagentSuspended}
+	id, outcome := subagentID(in.Child.CallID), &agui.SubagentOutcome{Type: agui.SubagentSuspended}
 	for _, call := range in.Interrupts {
-		asks.InterruptIDs = append(asks.InterruptIDs, questionID(runOf(in.Run), call))
+		outcome.InterruptIDs = append(outcome.InterruptIDs, interruptID(runOf(in.Run), call))
 	}
-	told.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: recorded},
-		append(closing, &agui.SubagentFinished{SubagentRunID: id, Outcome: asks})...)
-	return told, err
+	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: recorded},
+		append(closing, &agui.SubagentFinished{SubagentRunID: id, Outcome: outcome})...)
+	return answer, err
 }
 
-// endEvents returns the events that end the subagent for clients, after events; none if clients
-// never saw it begin.
-func endEvents(in runs.SubagentAnswer, begun bool, events []agui.Event, result tools.Result) []agui.Event {
-	if !begun {
-		return nil
-	}
+// subagentEnd returns the event that ends the subagent for clients.
+func subagentEnd(in runs.SubagentAnswer, result tools.Result) agui.Event {
 	id := subagentID(in.Child.CallID)
 	if in.Outcome == runs.OutcomeSuccess {
-		return append(events, &agui.SubagentFinished{SubagentRunID: id, Outcome: &agui.SubagentOutcome{Type: agui.SubagentSuccess}})
+		return &agui.SubagentFinished{SubagentRunID: id, Outcome: &agui.SubagentOutcome{Type: agui.SubagentSuccess}}
 	}
 	code := in.Code
 	if in.Outcome == runs.OutcomeCancelled {
 		code = "cancelled"
 	}
-	return append(events, &agui.SubagentError{SubagentRunID: id, Message: result.Content, Code: code})
+	return &agui.SubagentError{SubagentRunID: id, Message: result.Content, Code: code}
 }

@@ -16,13 +16,13 @@ import (
 )
 
 // This file decides which tool calls need an approval, and makes AG-UI interrupts of them. The gate
-// runs while a model call or a tool step is written; interrupts runs later, when the run is held or
-// ends.
+// runs while a model call or a tool step is written; openInterrupts runs later, when the run is
+// held or ends.
 
-// gate returns the function that checks a tool call against the agent's approval rules; nil = the
-// agent has none. It evaluates the rules on the state and the input of thread. A call that an
+// approvalGate returns the function that checks a tool call against the agent's approval rules; nil
+// = the agent has none. It evaluates the rules on the state and the input of thread. A call that an
 // earlier approval covers ("remember") passes.
-func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *snapshot.Snapshot) (narration.Gate, error) {
+func (a *Activities) approvalGate(ctx context.Context, d *agents.Definition, thread *snapshot.Snapshot) (narration.Gate, error) {
 	if len(d.Approvals) == 0 {
 		return nil, nil
 	}
@@ -40,32 +40,32 @@ func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *sna
 		if rule < 0 || isRemembered(thread.Remembered, tool, d.RuleDigest(rule), arguments) {
 			return nil
 		}
-		return approval(d, rule, arguments)
+		return newApproval(d, rule, arguments)
 	}, nil
 }
 
-// approval returns what the workflow needs of a rule to wait for decisions: digests, numbers and
+// newApproval returns what the workflow needs of a rule to wait for decisions: digests, numbers and
 // durations. The names of approvers stay in the definition, because the API checks who may decide.
 // rule is the index of the rule in d.
-func approval(d *agents.Definition, rule int, arguments string) *runs.Approval {
+func newApproval(d *agents.Definition, rule int, arguments string) *runs.Approval {
 	r := d.Approvals[rule]
-	expires, then := r.Deadline()
-	asks := &runs.Approval{
+	expires, onExpiry := r.Deadline()
+	approval := &runs.Approval{
 		Rule: rule, Args: runs.DigestArgs(arguments), Policy: d.RuleDigest(rule), Quorum: r.Quorum,
-		Remind: r.Remind, Escalate: r.Escalations(), Expires: expires, OnExpiry: runs.OnExpiry(then),
+		Remind: r.Remind, Escalate: r.Escalations(), Expires: expires, OnExpiry: runs.OnExpiry(onExpiry),
 	}
 	// Arguments that differ only in form have the same canonical digest. Most have the canonical
 	// form already.
-	if digest := canonicalDigest(arguments); digest != asks.Args {
-		asks.Canonical = digest
+	if digest := canonicalDigest(arguments); digest != approval.Args {
+		approval.Canonical = digest
 	}
-	return asks
+	return approval
 }
 
-// interrupts returns the open interrupts that people decide, as AG-UI shows them, in the order of
-// the calls. Client tool calls are no AG-UI interrupts, and decided ones were announced before.
-func (a *Activities) interrupts(ctx context.Context, run stream.Run, s *runs.Interrupts) ([]agui.Interrupt, error) {
-	var questions []agui.Interrupt
+// openInterrupts returns the open interrupts that people decide, as AG-UI shows them, in the order
+// of the calls. Client tool calls are no AG-UI interrupts, and decided ones were announced before.
+func (a *Activities) openInterrupts(ctx context.Context, run stream.Run, s *runs.Interrupts) ([]agui.Interrupt, error) {
+	var announced []agui.Interrupt
 	for _, c := range s.Items {
 		var i agui.Interrupt
 		var err error
@@ -73,7 +73,7 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, s *runs.Int
 		case c.Decision != nil:
 			continue
 		case c.Question != nil:
-			i, err = a.raisedInterrupt(ctx, s, c)
+			i, err = a.questionInterrupt(ctx, s, c)
 		case c.Approval != nil:
 			i, err = a.approvalInterrupt(ctx, run.Thread, s, c)
 		default:
@@ -82,21 +82,21 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, s *runs.Int
 		if err != nil {
 			return nil, err
 		}
-		i.ID, i.ToolCallID = questionID(run, c.Name()), c.ID
-		if by := s.Source(c); by.CallID != "" {
-			i.SubagentRunID = subagentID(by.CallID)
+		i.ID, i.ToolCallID = interruptID(run, c.Name()), c.ID
+		if source := s.Source(c); source.CallID != "" {
+			i.SubagentRunID = subagentID(source.CallID)
 		}
 		if !c.Expires.IsZero() {
 			i.ExpiresAt = c.Expires.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 		}
-		questions = append(questions, i)
+		announced = append(announced, i)
 	}
-	return questions, nil
+	return announced, nil
 }
 
-// questionID returns the ID of an interrupt, which clients use in their decisions. question is
+// interruptID returns the ID of an interrupt, which clients use in their decisions. name is
 // runs.Interrupt.Name.
-func questionID(run stream.Run, question string) string { return run.Identify("int", question) }
+func interruptID(run stream.Run, name string) string { return run.Identify("int", name) }
 
 // approvalInterrupt returns the interrupt of a tool call that needs an approval, of an approve
 // step, or of an exceeded limit. The three differ in their message and in the schema of the
@@ -107,22 +107,22 @@ func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, s *
 		message, schema = a.limitMessage(*s.Exceeded), limitSchema(a.figuresOf(*s.Exceeded))
 	} else if record := s.Source(c).QuestionRecord; record > 0 && c.Tool == pipeline.ApproveTool {
 		// The message of an approve step is content: the advance that began the step has stored it.
-		var k storedAdvance
-		if err := a.Log.Kept(ctx, t, record, &k); err != nil {
+		var stored storedAdvance
+		if err := a.Log.Kept(ctx, t, record, &stored); err != nil {
 			return agui.Interrupt{}, err
 		}
-		message = cmp.Or(k.Question, message)
+		message = cmp.Or(stored.Question, message)
 	}
-	metadata, err := interruptSource(s, c)
+	metadata, err := interruptMetadata(s, c)
 	return agui.Interrupt{Reason: "tool_call", Message: message, ResponseSchema: json.RawMessage(schema), Metadata: metadata}, err
 }
 
-// interruptSource returns the metadata of an interrupt: the rule, by which the API finds out who
+// interruptMetadata returns the metadata of an interrupt: the rule, by which the API finds out who
 // may decide, and the digest of the arguments that are to be approved.
-func interruptSource(s *runs.Interrupts, c runs.Interrupt) (agui.Metadata, error) {
-	by := s.Source(c)
+func interruptMetadata(s *runs.Interrupts, c runs.Interrupt) (agui.Metadata, error) {
+	source := s.Source(c)
 	rule, err := json.Marshal(stream.ApprovalSource{
-		Agent: by.Agent, Revision: by.Revision, Step: by.Step, Tree: by.Tree, Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: c.Since(s.Opened), Quorum: max(1, c.Approval.Quorum),
+		Agent: source.Agent, Revision: source.Revision, Step: source.Step, Tree: source.Tree, Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: c.Since(s.Opened), Quorum: max(1, c.Approval.Quorum),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("activities: encode question: %w", err)

@@ -20,17 +20,17 @@ import (
 // places.
 func (a *Activities) audience(ctx context.Context, in runs.ModelCall, thread *snapshot.Snapshot) ([]snapshot.Entry, error) {
 	if in.Place != nil && in.Place.Isolated {
-		return a.heardAlone(ctx, in, thread)
+		return a.isolatedAudience(ctx, in, thread)
 	}
 	var entries []snapshot.Entry
 	// The task is not part of the conversation: it is the argument of the call, which belongs to
 	// the calling agent.
-	if b := in.Child; b != nil && b.BranchPath == "" {
-		task, err := a.task(ctx, b, thread)
+	if child := in.Child; child != nil && child.BranchPath == "" {
+		task, err := a.task(ctx, child, thread)
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, prompt.Private(b.CallID, task))
+		entries = append(entries, prompt.Private(child.CallID, task))
 	}
 	for _, e := range thread.Entries {
 		if isVisibleTo(in.Child, e) && e.Scope != runs.ScopeLimit {
@@ -40,8 +40,9 @@ func (a *Activities) audience(ctx context.Context, in runs.ModelCall, thread *sn
 	return a.insertPrompts(ctx, in, entries)
 }
 
-// heardAlone returns the entries of an isolated step: the messages with its scope, and its prompts.
-func (a *Activities) heardAlone(ctx context.Context, in runs.ModelCall, thread *snapshot.Snapshot) ([]snapshot.Entry, error) {
+// isolatedAudience returns the entries of an isolated step: the messages with its scope, and its
+// prompts.
+func (a *Activities) isolatedAudience(ctx context.Context, in runs.ModelCall, thread *snapshot.Snapshot) ([]snapshot.Entry, error) {
 	var entries []snapshot.Entry
 	for _, e := range thread.Entries {
 		if e.Scope == in.Place.Scope {
@@ -59,20 +60,20 @@ func (a *Activities) insertPrompts(ctx context.Context, in runs.ModelCall, entri
 		return entries, nil
 	}
 	for _, seq := range in.Place.Prompts {
-		var k storedAdvance
-		if err := a.Log.Kept(ctx, runOf(in.Run).Thread, seq, &k); err != nil {
+		var stored storedAdvance
+		if err := a.Log.Kept(ctx, runOf(in.Run).Thread, seq, &stored); err != nil {
 			return nil, err
 		}
 		// Such a record only names the agent whose step defines the output. An isolated agent has a
 		// prompt even if it is empty.
-		if k.Prompt == "" && !in.Place.Isolated {
+		if stored.Prompt == "" && !in.Place.Isolated {
 			continue
 		}
-		at := 0
-		if k.After != "" {
-			at = 1 + slices.IndexFunc(entries, func(e snapshot.Entry) bool { return e.Message.ID == k.After })
+		index := 0
+		if stored.After != "" {
+			index = 1 + slices.IndexFunc(entries, func(e snapshot.Entry) bool { return e.Message.ID == stored.After })
 		}
-		entries = slices.Insert(entries, at, prompt.Private(in.ID, k.Prompt))
+		entries = slices.Insert(entries, index, prompt.Private(in.ID, stored.Prompt))
 	}
 	return entries, nil
 }

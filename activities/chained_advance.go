@@ -14,15 +14,15 @@ import (
 // activity. In the log they are two steps with a done record each, so a retry finds what was done.
 // workflows/chained_advance.go is the other half.
 
-// chainedPatience bounds the advance in the activity of a call. The workflow has to learn of the
+// chainedTimeout bounds the advance in the activity of a call. The workflow has to learn of the
 // call's end: a longer advance gets an activity of its own.
-const chainedPatience = 5 * time.Second
+const chainedTimeout = 5 * time.Second
 
-// chained makes the advance after the call of a tool step. began is when this attempt began. It
-// returns nil if in asks for no advance, if the call was cancelled or asks people, or if the answer
+// chained makes the advance after the call of a tool step. It returns nil if in asks for no
+// advance, if the call was cancelled or ended with a question, or if the answer
 // does not fit into one payload; the workflow then schedules the advance, and finds its done record
 // if it was written. The caller treats an error like nil.
-func (a *Activities) chained(ctx context.Context, in runs.ToolCall, answer runs.ToolAnswer, began time.Time) (next *runs.AdvanceResult, err error) {
+func (a *Activities) chained(ctx context.Context, in runs.ToolCall, answer runs.ToolAnswer, attemptStart time.Time) (next *runs.AdvanceResult, err error) {
 	defer recoverPanic(ctx, &err)
 	switch {
 	case in.Chained == nil:
@@ -33,15 +33,15 @@ func (a *Activities) chained(ctx context.Context, in runs.ToolCall, answer runs.
 	// Deadlines are of the workflow's clock. Only durations of this machine's clock are added to
 	// it.
 	info := activity.GetInfo(ctx)
-	now := in.Chained.Now.Add(info.StartedTime.Sub(info.ScheduledTime) + time.Since(began))
-	ctx, cancel := context.WithTimeout(ctx, chainedPatience)
+	now := in.Chained.Now.Add(info.StartedTime.Sub(info.ScheduledTime) + time.Since(attemptStart))
+	ctx, cancel := context.WithTimeout(ctx, chainedTimeout)
 	defer cancel()
-	advanced, err := a.advance(ctx, in.Advance(answer.Opened, now))
+	result, err := a.advance(ctx, in.Advance(answer.Opened, now))
 	if err != nil {
 		return nil, err
 	}
-	if answer.Advanced = &advanced; !runs.Fits(answer) {
+	if answer.Advanced = &result; !runs.Fits(answer) {
 		return nil, nil // the answer of a separate activity has more room
 	}
-	return &advanced, nil
+	return &result, nil
 }

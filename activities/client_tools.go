@@ -18,13 +18,13 @@ import (
 // maxClientTools bounds how many client tools a model is offered. Further ones are left out.
 const maxClientTools = 128
 
-// callable matches names of tools that all providers accept.
-var callable = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+// callableName matches names of tools that all providers accept.
+var callableName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // clientTools returns the client tools of the input that the patterns of the agent allow, in the
-// order of the input. ours are the other tools of the request, which have precedence. A tool whose
-// name a provider would refuse is left out, because it would fail the whole request.
-func (a *Activities) clientTools(ctx context.Context, d *agents.Definition, thread *snapshot.Snapshot, ours []llm.Tool) ([]llm.Tool, error) {
+// order of the input. offered are the other tools of the request, which have precedence. A tool
+// whose name a provider would refuse is left out, because it would fail the whole request.
+func (a *Activities) clientTools(ctx context.Context, d *agents.Definition, thread *snapshot.Snapshot, offered []llm.Tool) ([]llm.Tool, error) {
 	_, patterns := agents.SplitTools(d.Tools)
 	// The snapshot knows whether the input has tools, which saves reading the input.
 	if !thread.Tools || len(patterns) == 0 {
@@ -36,18 +36,18 @@ func (a *Activities) clientTools(ctx context.Context, d *agents.Definition, thre
 	}
 	// Names must be unique in a request. Tools of the worker have precedence over those of the
 	// client.
-	taken := map[string]bool{}
-	for _, t := range ours {
-		taken[t.Name] = true
+	isTaken := map[string]bool{}
+	for _, t := range offered {
+		isTaken[t.Name] = true
 	}
-	var theirs []llm.Tool
+	var clientTools []llm.Tool
 	for _, t := range in.Input.Tools {
-		if len(theirs) < maxClientTools && !taken[t.Name] && callable.MatchString(t.Name) && allows(patterns, t.Name) {
-			taken[t.Name] = true
-			theirs = append(theirs, llm.Tool{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
+		if len(clientTools) < maxClientTools && !isTaken[t.Name] && callableName.MatchString(t.Name) && allows(patterns, t.Name) {
+			isTaken[t.Name] = true
+			clientTools = append(clientTools, llm.Tool{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
 		}
 	}
-	return theirs, nil
+	return clientTools, nil
 }
 
 // allows reports whether one of the agent's patterns for client tools matches a name.

@@ -24,40 +24,40 @@ const codeNoPrice = "price_unknown"
 // errNoPrice is final: a limit of costs cannot be kept for a model without a price.
 var errNoPrice = errors.New("activities: costs are limited, and the model has no price")
 
-// mayPay checks whether a model may be called. The error is errNoPrice if costs are limited and the
-// model has no price, or budget.ErrExceeded if the tenant's day is used up; both end the run. It
-// returns the exceeded soft limit if people have to approve more first; nil = the call may be made.
-// day is what people have approved so far; nil = this run cannot ask people, and soft limits do not
-// apply. model has its provider's prefix.
-func (a *Activities) mayPay(ctx context.Context, in runs.ModelCall, model string, day *runs.DayAllowance) (*runs.ExceededLimit, error) {
+// checkBudget checks whether a model may be called. The error is errNoPrice if costs are limited
+// and the model has no price, or budget.ErrExceeded if the tenant's day is used up; both end the
+// run. It returns the exceeded soft limit if people have to approve more first; nil = the call may
+// be made. day is what people have approved so far; nil = this run cannot ask people, and soft
+// limits do not apply. model has its provider's prefix.
+func (a *Activities) checkBudget(ctx context.Context, in runs.ModelCall, model string, day *runs.DayAllowance) (*runs.ExceededLimit, error) {
 	limited := in.Priced || a.Budget.Of(in.Run.Tenant).LimitsCost()
-	if _, known := a.Prices.Price(model); limited && !known {
+	if _, ok := a.Prices.Price(model); limited && !ok {
 		return nil, errNoPrice
 	}
-	return a.dayBeyond(ctx, in.Run.Tenant, day)
+	return a.checkDay(ctx, in.Run.Tenant, day)
 }
 
-// dayBeyond checks the tenant's day only; see mayPay for the results.
-func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *runs.DayAllowance) (*runs.ExceededLimit, error) {
+// checkDay checks the tenant's day only; see checkBudget for the results.
+func (a *Activities) checkDay(ctx context.Context, tenant string, day *runs.DayAllowance) (*runs.ExceededLimit, error) {
 	var allowed *budget.Allowed
 	if day != nil {
 		allowed = &budget.Allowed{Date: day.Date, Tokens: day.Tokens, Cost: agents.Money(day.Cost)}
 	}
-	x, err := a.Budget.Check(ctx, tenant, allowed)
-	if x == nil || err != nil {
+	excess, err := a.Budget.Check(ctx, tenant, allowed)
+	if excess == nil || err != nil {
 		return nil, err
 	}
 	limit := pipeline.LimitTokensPerDay
-	if x.Money {
+	if excess.Money {
 		limit = pipeline.LimitCostPerDay
 	}
-	return &runs.ExceededLimit{Code: runs.CodeBudgetExceeded, Limit: limit, Date: x.Date, Used: x.Used, Allowed: x.Allowed}, nil
+	return &runs.ExceededLimit{Code: runs.CodeBudgetExceeded, Limit: limit, Date: excess.Date, Used: excess.Used, Allowed: excess.Allowed}, nil
 }
 
-// count adds the usage of a step to its tenant's day, once for each step: the ledger knows the
-// steps that it has counted. Call it after the log has the usage, so that an attempt after a crash
-// counts the same. It also works after ctx has ended.
-func (a *Activities) count(ctx context.Context, run stream.Run, step string, usage []runs.Usage) error {
+// addToLedger adds the usage of a step to its tenant's day, once for each step: the ledger knows
+// the steps that it has counted. Call it after the log has the usage, so that an attempt after a
+// crash counts the same. It also works after ctx has ended.
+func (a *Activities) addToLedger(ctx context.Context, run stream.Run, step string, usage []runs.Usage) error {
 	cost, _ := runs.Cost(usage)
 	estimated, _ := runs.Estimated(usage)
 	// A cancelled call was billed as well.
@@ -70,14 +70,14 @@ func (a *Activities) count(ctx context.Context, run stream.Run, step string, usa
 
 // countAnswer counts the usage of a model call with all that its answer reports.
 func (a *Activities) countAnswer(ctx context.Context, in runs.ModelCall, answer runs.ModelAnswer) error {
-	return a.count(ctx, runOf(in.Run), in.ID, usageIn(answer))
+	return a.addToLedger(ctx, runOf(in.Run), in.ID, answerUsage(answer))
 }
 
-// priced sets the cost of a call, if the model has a price and the provider has reported tokens.
+// withCost sets the cost of a call, if the model has a price and the provider has reported tokens.
 // model has its provider's prefix.
-func (a *Activities) priced(model string, u runs.Usage) runs.Usage {
-	price, known := a.Prices.Price(model)
-	if !known || u.Input == nil && u.Output == nil && u.Total == nil {
+func (a *Activities) withCost(model string, u runs.Usage) runs.Usage {
+	price, ok := a.Prices.Price(model)
+	if !ok || u.Input == nil && u.Output == nil && u.Total == nil {
 		return u
 	}
 	cost := int64(price.Cost(budget.Tokens{
@@ -107,17 +107,17 @@ func (a *Activities) usageMetadata(usage []runs.Usage) (agui.Metadata, error) {
 		return nil, err
 	}
 	// AG-UI's usage does not distinguish estimates, so the metadata repeats their part.
-	var cut snapshot.EstimatedUsage
+	var estimated snapshot.EstimatedUsage
 	for _, u := range usage {
 		if e := u.Estimated; e != nil {
 			total := e.Input + e.Output
-			cut.Calls += e.Calls
-			cut.Usage = append(cut.Usage, agui.TokenUsage{
+			estimated.Calls += e.Calls
+			estimated.Usage = append(estimated.Usage, agui.TokenUsage{
 				Provider: u.Provider, Model: u.Model, InputTokens: &e.Input, OutputTokens: &e.Output, TotalTokens: &total,
 			})
 		}
 	}
-	if err := cut.Put(metadata); err != nil {
+	if err := estimated.Put(metadata); err != nil {
 		return nil, err
 	}
 	if len(metadata) == 0 {
@@ -128,8 +128,8 @@ func (a *Activities) usageMetadata(usage []runs.Usage) (agui.Metadata, error) {
 
 // costMetadata adds the cost to the metadata; nothing if no cost is known.
 func (a *Activities) costMetadata(metadata agui.Metadata, usage []runs.Usage) error {
-	sum, known := runs.Cost(usage)
-	if !known {
+	sum, ok := runs.Cost(usage)
+	if !ok {
 		return nil
 	}
 	var estimated agents.Money
@@ -138,7 +138,7 @@ func (a *Activities) costMetadata(metadata agui.Metadata, usage []runs.Usage) er
 			estimated += agents.Money(u.Estimated.Cost)
 		}
 	}
-	told, err := json.Marshal(struct {
+	encodedCost, err := json.Marshal(struct {
 		Amount   agents.Money `json:"amount"`
 		Currency string       `json:"currency,omitempty"`
 		// Estimated is the part of Amount that is estimated.
@@ -147,6 +147,6 @@ func (a *Activities) costMetadata(metadata agui.Metadata, usage []runs.Usage) er
 	if err != nil {
 		return fmt.Errorf("activities: encode cost: %w", err)
 	}
-	metadata[metadataCost] = told
+	metadata[metadataCost] = encodedCost
 	return nil
 }

@@ -15,25 +15,25 @@ import (
 // definition returns the definition of the step's agent: a published one, or one that a step
 // defines inline.
 func (a *Activities) definition(ctx context.Context, s runs.Step) (*agents.Definition, error) {
-	asked := stream.ApprovalSource{Agent: s.Agent, Revision: s.Revision}
-	if at := s.Place; at != nil && at.Inline {
+	source := stream.ApprovalSource{Agent: s.Agent, Revision: s.Revision}
+	if place := s.Place; place != nil && place.Inline {
 		// An inline agent is part of the definition of its pipeline, which s.Agent names.
-		asked.Step, asked.Tree = at.Path, at.Tree
+		source.Step, source.Tree = place.Path, place.Tree
 	}
-	return a.interruptDefinition(ctx, runOf(s.Run).Thread, asked)
+	return a.interruptDefinition(ctx, runOf(s.Run).Thread, source)
 }
 
 // interruptDefinition returns the definition whose rules an interrupt's source names: the agent's,
 // or that of one of its steps.
-func (a *Activities) interruptDefinition(ctx context.Context, t stream.Thread, by stream.ApprovalSource) (*agents.Definition, error) {
-	d, err := a.Agents.Revision(ctx, by.Agent, by.Revision)
-	if err != nil || by.Step == "" {
+func (a *Activities) interruptDefinition(ctx context.Context, t stream.Thread, source stream.ApprovalSource) (*agents.Definition, error) {
+	d, err := a.Agents.Revision(ctx, source.Agent, source.Revision)
+	if err != nil || source.Step == "" {
 		return d, err
 	}
-	if d, err = a.withTree(ctx, d, t, by.Tree); err != nil {
+	if d, err = a.withTree(ctx, d, t, source.Tree); err != nil {
 		return nil, err
 	}
-	return pipeline.Rules(d, by.Step)
+	return pipeline.Rules(d, source.Step)
 }
 
 // withTree returns the agent with the steps of its program, which the record of the advance that
@@ -42,9 +42,9 @@ func (a *Activities) withTree(ctx context.Context, d *agents.Definition, t strea
 	if record == 0 {
 		return d, nil
 	}
-	var k storedAdvance
-	if err := a.Log.Kept(ctx, t, record, &k); err != nil {
+	var stored storedAdvance
+	if err := a.Log.Kept(ctx, t, record, &stored); err != nil {
 		return nil, err
 	}
-	return pipeline.WithTree(d, k.Tree)
+	return pipeline.WithTree(d, stored.Tree)
 }

@@ -22,16 +22,16 @@ import (
 func (a *Activities) Deliver(ctx context.Context, in runs.Delivery) (out runs.DeliveryResult, err error) {
 	defer recoverPanic(ctx, &err)
 	out, err = a.deliver(ctx, in)
-	var refused *webhook.RefusedError
+	var refusal *webhook.RefusedError
 	switch {
-	case errors.As(err, &refused):
-		return out, temporal.NewApplicationErrorWithOptions(refused.Reason, "webhook_refused", temporal.ApplicationErrorOptions{
-			NonRetryable: refused.Final, NextRetryDelay: refused.After,
+	case errors.As(err, &refusal):
+		return out, temporal.NewApplicationErrorWithOptions(refusal.Reason, "webhook_refused", temporal.ApplicationErrorOptions{
+			NonRetryable: refusal.Final, NextRetryDelay: refusal.After,
 		})
 	case errors.Is(err, inbox.ErrUnknownEvent):
 		return out, temporal.NewNonRetryableApplicationError("the inbox has removed the event", "event_gone", nil)
 	}
-	return out, fail(ctx, err)
+	return out, activityError(ctx, err)
 }
 
 // message is the body of a webhook, as Standard Webhooks defines it. Type is "approval." with the
@@ -54,13 +54,13 @@ func (a *Activities) deliver(ctx context.Context, in runs.Delivery) (runs.Delive
 	if a.Webhooks == nil || a.Inbox == nil {
 		return runs.DeliveryResult{}, &webhook.RefusedError{Reason: fmt.Sprintf("this worker has no webhook %.64q", in.Webhook)}
 	}
-	e, err := a.Inbox.Event(ctx, in.Tenant, in.Event)
+	event, err := a.Inbox.Event(ctx, in.Tenant, in.Event)
 	if err != nil {
 		return runs.DeliveryResult{}, err
 	}
 	// From here on, log lines and spans name the run.
-	ctx = inRun(ctx, runs.Ref{Tenant: in.Tenant, Thread: e.Approval.ThreadID, ID: e.Approval.RunID}, e.Approval.Agent, "")
-	body, err := json.Marshal(message{Type: "approval." + string(e.Type), Timestamp: e.At, Data: data{Tenant: in.Tenant, Approval: e.Approval}})
+	ctx = inRun(ctx, runs.Ref{Tenant: in.Tenant, Thread: event.Approval.ThreadID, ID: event.Approval.RunID}, event.Approval.Agent, "")
+	body, err := json.Marshal(message{Type: "approval." + string(event.Type), Timestamp: event.At, Data: data{Tenant: in.Tenant, Approval: event.Approval}})
 	if err != nil {
 		return runs.DeliveryResult{}, fmt.Errorf("activities: encode message: %w", err)
 	}

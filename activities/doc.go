@@ -21,7 +21,7 @@
 //     codes, because its history is kept by Temporal.
 //   - Everything before Begin must be repeatable. Everything after Begin is fenced: the writes of
 //     an attempt that another one has replaced are refused.
-//   - An activity returns its error through fail (errors.go), which decides whether Temporal
+//   - An activity returns its error through activityError (errors.go), which decides whether Temporal
 //     retries it.
 //   - Cancelled work is a result with the outcome cancelled, not an error. The events that the
 //     model or tool has emitted so far stay in the log, and the step is closed.

@@ -15,43 +15,43 @@ import (
 // This file has the variables that expressions of a pipeline see: input, messages, state, caller,
 // items.
 
-// env returns the variables. It reads the input, and the items of the branches around the position,
-// from the log. It also sets a.userText.
-func (a *advancer) env(ctx context.Context) (pipeline.Env, error) {
-	env := pipeline.Env{State: a.thread.State, Now: a.in.Now}
+// buildEnv returns the variables. It reads the input, and the items of the branches around the
+// position, from the log. It also sets adv.userText.
+func (adv *advancer) buildEnv(ctx context.Context) (pipeline.Env, error) {
+	env := pipeline.Env{State: adv.thread.State, Now: adv.in.Now}
 	var err error
-	if env.Input, env.Caller, err = a.input(ctx); err != nil {
+	if env.Input, env.Caller, err = adv.readInput(ctx); err != nil {
 		return env, err
 	}
 	// An empty conversation is [] for expressions, not null.
 	messages := []agui.Message{}
-	for _, e := range a.thread.Entries {
-		if isVisibleTo(a.in.Child, e) {
+	for _, e := range adv.thread.Entries {
+		if isVisibleTo(adv.in.Child, e) {
 			messages = append(messages, e.Message)
 		}
 	}
 	if env.Messages, err = json.Marshal(messages); err != nil {
 		return env, fmt.Errorf("activities: encode messages: %w", err)
 	}
-	env.Recall = func(path string, record uint64) (pipeline.Done, error) { return a.recall(ctx, path, record) }
+	env.Recall = func(path string, record uint64) (pipeline.Done, error) { return adv.readDone(ctx, path, record) }
 	// Items[i] is the record of the advance that began the i-th branch, which keeps the items of
 	// all its siblings.
-	for i, fork := range a.in.Position.Cursor.Branch {
-		var k storedAdvance
-		if err := a.activities.Log.Kept(ctx, a.place.Run.Thread, a.in.Position.Items[i], &k); err != nil {
+	for i, fork := range adv.in.Position.Cursor.Branch {
+		var stored storedAdvance
+		if err := adv.activities.Log.Kept(ctx, adv.place.Run.Thread, adv.in.Position.Items[i], &stored); err != nil {
 			return env, err
 		}
 		// A branch of a parallel step has no item.
 		item := json.RawMessage("null")
-		if fork.Index < len(k.Items) {
-			item = k.Items[fork.Index]
+		if fork.Index < len(stored.Items) {
+			item = stored.Items[fork.Index]
 		}
 		env.Items = append(env.Items, item)
 		// A branch that compensates learns at its beginning what the branch had done that it
 		// compensates.
-		begins := i == len(a.in.Position.Cursor.Branch)-1 && a.in.Position.Event != nil && a.in.Position.Event.Kind == pipeline.EventBegun
-		if begins && fork.Index < len(k.Ends) {
-			if env.Ended, err = a.branchEnd(ctx, k.Ends[fork.Index]); err != nil {
+		begins := i == len(adv.in.Position.Cursor.Branch)-1 && adv.in.Position.Event != nil && adv.in.Position.Event.Kind == pipeline.EventBegun
+		if begins && fork.Index < len(stored.Ends) {
+			if env.Ended, err = adv.readBranchEnd(ctx, stored.Ends[fork.Index]); err != nil {
 				return env, err
 			}
 		}
@@ -59,18 +59,18 @@ func (a *advancer) env(ctx context.Context) (pipeline.Env, error) {
 	return env, nil
 }
 
-// input returns the variable input and the caller: the accepted input of the run that began the
+// readInput returns the variable input and the caller: the accepted input of the run that began the
 // pipeline, with the messages that were new. For a pipeline that is a subagent, the only message is
-// its task. It sets a.userText.
-func (a *advancer) input(ctx context.Context) (json.RawMessage, *agents.Caller, error) {
+// its task. It sets adv.userText.
+func (adv *advancer) readInput(ctx context.Context) (json.RawMessage, *agents.Caller, error) {
 	var in agui.RunAgentInput
-	var by *agents.Caller
-	if seq := a.in.Position.Input; seq > 0 {
-		proposed, err := a.activities.Log.Input(ctx, seq)
+	var caller *agents.Caller
+	if seq := adv.in.Position.Input; seq > 0 {
+		proposed, err := adv.activities.Log.Input(ctx, seq)
 		if err != nil {
 			return nil, nil, err
 		}
-		in, by = proposed.Input, (*agents.Caller)(proposed.Requester)
+		in, caller = proposed.Input, (*agents.Caller)(proposed.Requester)
 		// The proposal has the input without messages. Only those that the thread did not have are
 		// in the tail.
 		for _, s := range proposed.Accepted.Tail {
@@ -79,8 +79,8 @@ func (a *advancer) input(ctx context.Context) (json.RawMessage, *agents.Caller, 
 			}
 		}
 	}
-	if task := a.in.Position.Child; task != nil {
-		text, err := a.activities.task(ctx, task, a.thread)
+	if task := adv.in.Position.Child; task != nil {
+		text, err := adv.activities.task(ctx, task, adv.thread)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -88,29 +88,30 @@ func (a *advancer) input(ctx context.Context) (json.RawMessage, *agents.Caller, 
 	}
 	for _, m := range in.Messages {
 		if m.Role == agui.RoleUser {
-			a.userText = m.Content.Text()
+			adv.userText = m.Content.Text()
 		}
 	}
 	raw, err := json.Marshal(in)
 	if err != nil {
 		return nil, nil, fmt.Errorf("activities: encode input: %w", err)
 	}
-	return raw, by, nil
+	return raw, caller, nil
 }
 
-// isVisibleTo reports whether an agent receives a message: the run's agent (b nil) all but those of
-// subagents, a subagent its own, a branch its own and those of the agent that it belongs to.
-func isVisibleTo(b *runs.Child, e snapshot.Entry) bool {
+// isVisibleTo reports whether an agent receives a message: the run's agent (child nil) all but
+// those of subagents, a subagent its own, a branch its own and those of the agent that it belongs
+// to.
+func isVisibleTo(child *runs.Child, e snapshot.Entry) bool {
 	owner := e.Message.SubagentRunID
 	switch {
-	case b == nil:
+	case child == nil:
 		return owner == ""
-	case owner == subagentID(b.CallID):
+	case owner == subagentID(child.CallID):
 		return true
-	case b.BranchPath == "":
+	case child.BranchPath == "":
 		return false
-	case b.ParentCallID == "":
+	case child.ParentCallID == "":
 		return owner == ""
 	}
-	return owner == subagentID(b.ParentCallID)
+	return owner == subagentID(child.ParentCallID)
 }

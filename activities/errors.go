@@ -29,37 +29,38 @@ import (
 //	stream.ErrFenced, stream.ErrUnavailable    until Temporal's limits     no
 //	*lackingError                              until the grace is over     no
 //	the worker stops                           at once                      no
-//	retryable *llm.Error, *UnavailableError    failAttempts                yes
-//	anything else                              failAttempts                yes
+//	retryable *llm.Error, *UnavailableError    maxFailures                 yes
+//	anything else                              maxFailures                 yes
 
-// failAttempts bounds how often a step may fail by itself: model providers recover in minutes or
+// maxFailures bounds how often a step may fail by itself: model providers recover in minutes or
 // not at all. Outages of the log and of Temporal, and deaths of workers, do not count; Temporal's
 // own limit of attempts (100) bounds them.
-const failAttempts = 8
+const maxFailures = 8
 
-// fail returns the error that an activity returns to Temporal; nil for nil. It counts the failure
-// if it is one of the step, and makes the last allowed one final. A *temporal.ApplicationError of
-// this package passes unchanged. The text becomes part of the history, so it has a code and a
-// status, and nothing that a model, a tool or a server has sent. Call it once for each attempt.
-func fail(ctx context.Context, err error) error {
+// activityError returns the error that an activity returns to Temporal; nil for nil. It counts the
+// failure if it is one of the step, and makes the last allowed one final. A
+// *temporal.ApplicationError of this package passes unchanged. The text becomes part of the
+// history, so it has a code and a status, and nothing that a model, a tool or a server has sent.
+// Call it once for each attempt.
+func activityError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	last := false
+	isLast := false
 	if ownFault(ctx, err) {
-		last = countFailure(ctx)
+		isLast = countFailure(ctx)
 	}
 	var (
-		model       *llm.Error
-		lacking     *lackingError
-		unavailable *tools.UnavailableError
+		modelFailure *llm.Error
+		lacking      *lackingError
+		unavailable  *tools.UnavailableError
 	)
 	switch {
 	// ErrOver wraps ErrFenced, so it comes first.
 	case errors.Is(err, stream.ErrOver):
 		return temporal.NewNonRetryableApplicationError("another step or execution owns the lane", runs.ErrorFenced, nil)
 	case errors.Is(err, stream.ErrFenced):
-		return failure("another attempt has taken over the step", runs.ErrorFenced, false)
+		return retryableError("another attempt has taken over the step", runs.ErrorFenced)
 	case errors.Is(err, stream.ErrLogLost):
 		return temporal.NewNonRetryableApplicationError("the log lacks acknowledged records", runs.ErrorLogLost, nil)
 	case errors.Is(err, snapshot.ErrConversationChanged):
@@ -70,30 +71,30 @@ func fail(ctx context.Context, err error) error {
 		return temporal.NewNonRetryableApplicationError("costs are limited, and the agent's model has no price", codeNoPrice, nil)
 	case errors.Is(err, budget.ErrExceeded):
 		return temporal.NewNonRetryableApplicationError("the tenant has used its budget for the day", runs.CodeBudgetExceeded, nil)
-	case errors.As(err, &model):
-		of, _ := errors.AsType[*modelError](err)
-		return failModel(ctx, model, of, last)
+	case errors.As(err, &modelFailure):
+		modelErr, _ := errors.AsType[*modelError](err)
+		return modelCallError(ctx, modelFailure, modelErr, isLast)
 	case errors.As(err, &lacking):
 		return temporal.NewApplicationErrorWithOptions("tools of the agent are not available: "+lacking.what(), "tool_unavailable", temporal.ApplicationErrorOptions{
 			NonRetryable: lacking.retry == 0, NextRetryDelay: lacking.retry,
 		})
 	// A tool may have wrapped an outage of the log in its own error.
 	case errors.As(err, &unavailable) && !errors.Is(err, stream.ErrUnavailable):
-		return failTool(unavailable, last)
+		return unavailableToolError(unavailable, isLast)
 	// The retry delay is short: another worker can take the step over at once.
 	case ctx.Err() != nil && (errors.Is(err, worker.ErrWorkerShutdown) || errors.Is(err, context.Canceled)):
 		return temporal.NewApplicationErrorWithOptions("the worker stopped", "worker_stopped", temporal.ApplicationErrorOptions{NextRetryDelay: 10 * time.Millisecond})
 	case errors.Is(err, stream.ErrUnavailable):
-		return failure("the log is unavailable", "log_unavailable", false)
+		return retryableError("the log is unavailable", "log_unavailable")
 	case errors.Is(err, context.DeadlineExceeded):
-		return failure("the step took too long", "timeout", last)
+		return stepError("the step took too long", "timeout", isLast)
 	}
 	// An error of this package arrives unwrapped. An ApplicationError that a tool has wrapped is
 	// foreign: its text may have content.
 	if app, ok := err.(*temporal.ApplicationError); ok { //nolint:errorlint // see above
 		return app
 	}
-	return failure(fmt.Sprintf("a step failed (%T)", root(err)), runs.CodeInternal, last)
+	return stepError(fmt.Sprintf("a step failed (%T)", rootCause(err)), runs.CodeInternal, isLast)
 }
 
 // recoverPanic turns a panic of an activity into a failure of the step, and logs the stack. It is
@@ -104,16 +105,16 @@ func recoverPanic(ctx context.Context, err *error) {
 		return
 	}
 	logger(ctx).Error("a step panicked", "stack", string(debug.Stack()))
-	*err = failure("a step panicked", runs.CodeInternal, countFailure(ctx))
+	*err = stepError("a step panicked", runs.CodeInternal, countFailure(ctx))
 }
 
 // ownFault reports whether an attempt failed by the step itself, as opposed to its worker, the log,
-// another attempt, or the lack of a tool. Only such failures count towards failAttempts and the
+// another attempt, or the lack of a tool. Only such failures count towards maxFailures and the
 // attempts of a tool.
 func ownFault(ctx context.Context, err error) bool {
-	stopped := ctx.Err() != nil && (errors.Is(err, worker.ErrWorkerShutdown) || errors.Is(err, context.Canceled))
-	_, lacking := errors.AsType[*lackingError](err)
-	return !stopped && !lacking && !errors.Is(err, stream.ErrFenced) && !errors.Is(err, stream.ErrUnavailable)
+	workerStopped := ctx.Err() != nil && (errors.Is(err, worker.ErrWorkerShutdown) || errors.Is(err, context.Canceled))
+	_, isLacking := errors.AsType[*lackingError](err)
+	return !workerStopped && !isLacking && !errors.Is(err, stream.ErrFenced) && !errors.Is(err, stream.ErrUnavailable)
 }
 
 // failuresBefore returns how often earlier attempts of the step have failed by themselves. Attempts
@@ -136,17 +137,25 @@ func countFailure(ctx context.Context) (last bool) {
 	}
 	failures := failuresBefore(ctx) + 1
 	activity.RecordHeartbeat(ctx, failures)
-	return failures >= failAttempts
+	return failures >= maxFailures
 }
 
-// failure returns an error for Temporal. code is the type by which workflows recognize it, words
-// its message. final tells that there is no further attempt.
-func failure(words, code string, final bool) error {
-	return temporal.NewApplicationErrorWithOptions(words, code, temporal.ApplicationErrorOptions{NonRetryable: final})
+// retryableError returns an error for Temporal that does not count as a failure of the step. code
+// is the type by which workflows recognize it.
+func retryableError(message, code string) error {
+	return temporal.NewApplicationErrorWithOptions(message, code, temporal.ApplicationErrorOptions{})
 }
 
-// root returns the innermost error of a chain. Its type may be shown where its message may not.
-func root(err error) error {
+// stepError returns the error for Temporal of a failure of the step. code is the type by which
+// workflows recognize it. isLast tells that the step may not fail again: there is no further
+// attempt.
+func stepError(message, code string, isLast bool) error {
+	return temporal.NewApplicationErrorWithOptions(message, code, temporal.ApplicationErrorOptions{NonRetryable: isLast})
+}
+
+// rootCause returns the innermost error of a chain. Its type may be shown where its message may
+// not.
+func rootCause(err error) error {
 	for {
 		next := errors.Unwrap(err)
 		if next == nil {
@@ -156,27 +165,27 @@ func root(err error) error {
 	}
 }
 
-// failTool returns the error for Temporal of a tool whose server is unavailable. The delay that the
-// server asked for is bounded, because a step must not sleep for days.
-func failTool(e *tools.UnavailableError, last bool) error {
+// unavailableToolError returns the error for Temporal of a tool whose server is unavailable. The
+// delay that the server asked for is bounded, because a step must not sleep for days.
+func unavailableToolError(e *tools.UnavailableError, isLast bool) error {
 	return temporal.NewApplicationErrorWithOptions("the server of a tool is unavailable", "tool_unavailable", temporal.ApplicationErrorOptions{
-		NonRetryable: last, NextRetryDelay: min(e.RetryAfter, longestRetryAfter),
+		NonRetryable: isLast, NextRetryDelay: min(e.RetryAfter, maxRetryAfter),
 	})
 }
 
-// kindOf returns the kind of an error for telemetry: a code or a Go type, without the message,
+// errorKind returns the kind of an error for telemetry: a code or a Go type, without the message,
 // which may have content. It is "" for nil and for a question of a tool, which is no failure.
-func kindOf(err error) string {
-	var model *llm.Error
-	_, asks := errors.AsType[*tools.Raised](err)
+func errorKind(err error) string {
+	var modelFailure *llm.Error
+	_, isQuestion := errors.AsType[*tools.Raised](err)
 	switch {
-	case err == nil, asks:
+	case err == nil, isQuestion:
 		return ""
-	case errors.As(err, &model):
-		return string(model.Code)
+	case errors.As(err, &modelFailure):
+		return string(modelFailure.Code)
 	case errors.Is(err, context.Canceled):
 		return "cancelled"
 	default:
-		return fmt.Sprintf("%T", root(err))
+		return fmt.Sprintf("%T", rootCause(err))
 	}
 }

@@ -16,19 +16,19 @@ func init() {
 	}
 }
 
-// Afterwards is contextAfter, for a test of its own: a lasting outage is too long for a test of a
+// ContextAfter is contextAfter, for a test of its own: a long outage is too long for a test of a
 // run.
-var Afterwards = contextAfter
+var ContextAfter = contextAfter
 
-// ShownArgs is shownArgs.
-var ShownArgs = shownArgs
+// InboxArgs is inboxArgs.
+var InboxArgs = inboxArgs
 
 // CanonicalDigest is canonicalDigest.
 var CanonicalDigest = canonicalDigest
 
 // OfferedSubagents returns the names of the subagents that the model of a child is offered.
 func (a *Activities) OfferedSubagents(ctx context.Context, d *agents.Definition, child *runs.Child) ([]string, error) {
-	all, err := a.delegates(ctx, d, child)
+	all, err := a.subagents(ctx, d, child)
 	var names []string
 	for _, s := range all {
 		names = append(names, s.Agent)

@@ -24,7 +24,7 @@ import (
 // record ended the run: the first one counts.
 //
 // If the log has lost records of the run, Finish ends the run with the code log_lost instead. The
-// error is fail's; a failure never counts as the last one (see countFailure).
+// error is activityError's; a failure never counts as the last one (see countFailure).
 func (a *Activities) Finish(ctx context.Context, in runs.FinishInput) (finished runs.FinishResult, err error) {
 	ctx = inRun(ctx, in.Run, in.Agent, in.Revision)
 	defer recoverPanic(ctx, &err)
@@ -34,7 +34,7 @@ func (a *Activities) Finish(ctx context.Context, in runs.FinishInput) (finished 
 		in.After, in.Outcome, in.Code, in.Message = 0, runs.OutcomeError, runs.ErrorLogLost, "the log lacks records of the run"
 		finished, err = a.finish(ctx, in)
 	}
-	return finished, fail(ctx, err)
+	return finished, activityError(ctx, err)
 }
 
 // finish takes over lanes, counts usage, and seals the run. Each stage may be repeated: a later
@@ -48,11 +48,11 @@ func (a *Activities) finish(ctx context.Context, in runs.FinishInput) (runs.Fini
 	}
 	// No step of the run has reported a record, so the run may not be open.
 	if in.After == 0 {
-		if err := a.openLost(ctx, place, in); err != nil {
+		if err := a.openUnopenedRun(ctx, place, in); err != nil {
 			return runs.FinishResult{}, err
 		}
 	}
-	used, err := a.takeOver(ctx, place, in.Unfinished)
+	usage, err := a.supersedeLanes(ctx, place, in.Unfinished)
 	if err != nil {
 		return runs.FinishResult{}, err
 	}
@@ -60,57 +60,57 @@ func (a *Activities) finish(ctx context.Context, in runs.FinishInput) (runs.Fini
 	if err := a.supersedeAtEnd(ctx, place, in.Outcome); err != nil {
 		return runs.FinishResult{}, err
 	}
-	more, err := a.unreported(ctx, place)
+	unreportedUsage, err := a.unreported(ctx, place)
 	if err != nil {
 		return runs.FinishResult{}, err
 	}
 	// A log without records of the run cannot add to what the workflow knows.
 	if in.Code != runs.ErrorLogLost {
-		in.Usage = runs.Sum(in.Usage, used, more)
+		in.Usage = runs.Sum(in.Usage, usage, unreportedUsage)
 	}
 	if len(in.Steered) > 0 {
-		if err := a.noteSteering(ctx, place, in.Steered); err != nil {
+		if err := a.recordSteering(ctx, place, in.Steered); err != nil {
 			return runs.FinishResult{}, err
 		}
 	}
-	end, err := a.terminalEvent(ctx, in)
+	terminal, err := a.terminalEvent(ctx, in)
 	if err != nil {
 		return runs.FinishResult{}, err
 	}
-	before, err := a.legacyInterrupts(ctx, in, end)
+	legacyEvents, err := a.legacyInterrupts(ctx, in, terminal)
 	if err != nil {
 		return runs.FinishResult{}, err
 	}
 	// Clients whose answers lost learn it before the last event.
-	otherwise, err := a.toldOtherwise(ctx, in)
+	lostAnswers, err := a.lostAnswerEvents(ctx, in)
 	if err != nil {
 		return runs.FinishResult{}, err
 	}
-	seq, earlier, err := a.Log.Seal(ctx, place, slices.Concat(otherwise, before, []agui.Event{end})...)
+	seq, existing, err := a.Log.Seal(ctx, place, slices.Concat(lostAnswers, legacyEvents, []agui.Event{terminal})...)
 	if err != nil {
 		return runs.FinishResult{}, err
 	}
 	// Another attempt, or the API for a dead workflow, has ended the run. Its usage and outcome
 	// stand.
-	if earlier != nil {
-		return finishedBefore(ctx, earlier)
+	if existing != nil {
+		return recordedFinish(ctx, existing)
 	}
 	a.checkpoint(ctx, run.Thread, seq)
 	telemetry.RunFinished(ctx, in.Agent, string(in.Outcome), in.Code)
 	return runs.FinishResult{Outcome: in.Outcome, Code: in.Code, Seq: seq}, nil
 }
 
-// takeOver supersedes the lanes of calls that did not finish, with those of their subagents and
-// branches. speaking is the place of the agent that made the calls. It returns the usage of these
+// supersedeLanes supersedes the lanes of calls that did not finish, with those of their subagents
+// and branches. agent is the place of the agent that made the calls. It returns the usage of these
 // subagents and branches, which no answer has reported. A branch has no tool lane of its own to
 // take over.
-func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes []runs.Lane) (used []runs.Usage, err error) {
+func (a *Activities) supersedeLanes(ctx context.Context, agent stream.Place, lanes []runs.Lane) (usage []runs.Usage, err error) {
 	for _, lane := range lanes {
-		p := speaking
-		p.Lane, p.After = speaking.Lane.Tool(lane.Index), lane.After
+		p := agent
+		p.Lane, p.After = agent.Lane.Tool(lane.Index), lane.After
 		// Without a known record, this use of the lane began after the agent's last record.
 		if lane.After == 0 {
-			p.Since = max(p.Since, speaking.After)
+			p.Since = max(p.Since, agent.After)
 		}
 		if !lane.Branch {
 			if err := a.Log.Supersede(ctx, p); err != nil {
@@ -120,58 +120,58 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 		if !lane.Subagent {
 			continue
 		}
-		p.Lane, p.After, p.Since, p.Subagent = speaking.Lane.Subagent(lane.Index), 0, lane.After, ""
+		p.Lane, p.After, p.Since, p.Subagent = agent.Lane.Subagent(lane.Index), 0, lane.After, ""
 		if err := a.Log.SupersedeSubagents(ctx, p); err != nil {
 			return nil, err
 		}
 		if p.Since = lane.After; lane.After == 0 {
-			p.Since = max(speaking.Since, speaking.After)
+			p.Since = max(agent.Since, agent.After)
 		}
 		// Subagents have subagents: the lanes of all of them begin with the lane of the outermost
 		// one.
-		below, err := a.Log.AgentLanes(ctx, p.Run, p.Lane)
+		agentLanes, err := a.Log.AgentLanes(ctx, p.Run, p.Lane)
 		if err != nil {
 			return nil, err
 		}
-		for _, lane := range below {
+		for _, lane := range agentLanes {
 			p.Lane = lane
-			more, err := a.unreported(ctx, p)
+			unreportedUsage, err := a.unreported(ctx, p)
 			if err != nil {
 				return nil, err
 			}
-			used = runs.Sum(used, more)
+			usage = runs.Sum(usage, unreportedUsage)
 		}
 	}
-	return used, nil
+	return usage, nil
 }
 
-// openLost opens a run whose first step failed before it could, because the first event of a run is
-// RUN_STARTED. It does nothing if this execution has opened the run. The error is stream.ErrOver if
-// another execution has: the run is its.
-func (a *Activities) openLost(ctx context.Context, p stream.Place, in runs.FinishInput) error {
-	begun, err := a.Log.OpeningOf(ctx, p.Run)
+// openUnopenedRun opens a run whose first step failed before it could, because the first event of a
+// run is RUN_STARTED. It does nothing if this execution has opened the run. The error is
+// stream.ErrOver if another execution has: the run is its.
+func (a *Activities) openUnopenedRun(ctx context.Context, p stream.Place, in runs.FinishInput) error {
+	opening, err := a.Log.OpeningOf(ctx, p.Run)
 	switch {
 	case err != nil:
 		return err
-	case begun != nil && begun.Execution != in.Execution:
+	case opening != nil && opening.Execution != in.Execution:
 		return stream.ErrOver
-	case begun != nil:
+	case opening != nil:
 		return nil
 	}
-	told, err := a.toldLate(ctx, p.Run.Thread, in)
+	lateEvents, err := a.lateAnswerEvents(ctx, p.Run.Thread, in)
 	if err != nil {
 		return err
 	}
 	// With the ID of the first step, a late attempt of that step finds the run open. The terminal
 	// record then stops it.
 	p.Step = in.First
-	_, err = a.Snapshots.OpenFailedRun(ctx, p, opening(in.Agent, in.Revision, in.Beginning), told...)
+	_, err = a.Snapshots.OpenFailedRun(ctx, p, runOpening(in.Agent, in.Revision, in.Beginning), lateEvents...)
 	return err
 }
 
-// toldLate returns the events of a run whose input has only answers to interrupts that were decided
-// before: they tell the client which decisions stand. It returns nil for other runs.
-func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in runs.FinishInput) ([]agui.Event, error) {
+// lateAnswerEvents returns the events of a run whose input has only answers to interrupts that were
+// decided before: they tell the client which decisions stand. It returns nil for other runs.
+func (a *Activities) lateAnswerEvents(ctx context.Context, t stream.Thread, in runs.FinishInput) ([]agui.Event, error) {
 	if in.Outcome != runs.OutcomeSuccess || in.Input == 0 {
 		return nil, nil
 	}
@@ -186,9 +186,9 @@ func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in runs.Fini
 	return a.Snapshots.LateEvents(ctx, input.Late, thread)
 }
 
-// toldOtherwise returns the events for answers of the run's input that lost against concurrent
+// lostAnswerEvents returns the events for answers of the run's input that lost against concurrent
 // decisions: they tell the client which decisions stand.
-func (a *Activities) toldOtherwise(ctx context.Context, in runs.FinishInput) ([]agui.Event, error) {
+func (a *Activities) lostAnswerEvents(ctx context.Context, in runs.FinishInput) ([]agui.Event, error) {
 	if !in.Answers {
 		return nil, nil
 	}
@@ -203,9 +203,9 @@ func (a *Activities) toldOtherwise(ctx context.Context, in runs.FinishInput) ([]
 	return a.Snapshots.LateEvents(ctx, input.Answers, thread)
 }
 
-// noteSteering adds the steered messages to the conversation that no model call of this run has
+// recordSteering adds the steered messages to the conversation that no model call of this run has
 // received. The next run's model calls receive them.
-func (a *Activities) noteSteering(ctx context.Context, p stream.Place, steered []uint64) error {
+func (a *Activities) recordSteering(ctx context.Context, p stream.Place, steered []uint64) error {
 	p.Step = "finish/steered"
 	_, err := a.Log.OpenStep(ctx, p, stream.Steering{Inputs: steered})
 	return err
@@ -214,8 +214,8 @@ func (a *Activities) noteSteering(ctx context.Context, p stream.Place, steered [
 // checkpoint stores a snapshot of the thread at the end of a run. Errors are ignored: without a
 // checkpoint, readers fold more records.
 func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64) {
-	if r, err := a.Snapshots.At(ctx, t, seq); err == nil {
-		_ = a.Snapshots.FinalCheckpoint(ctx, t, r)
+	if thread, err := a.Snapshots.At(ctx, t, seq); err == nil {
+		_ = a.Snapshots.FinalCheckpoint(ctx, t, thread)
 	}
 }
 
@@ -228,8 +228,8 @@ func (a *Activities) terminalEvent(ctx context.Context, in runs.FinishInput) (ag
 	if err != nil {
 		return nil, err
 	}
-	told := agui.BaseEvent{Metadata: metadata}
-	end := &agui.RunFinished{BaseEvent: told, ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Usage: usage}
+	base := agui.BaseEvent{Metadata: metadata}
+	end := &agui.RunFinished{BaseEvent: base, ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Usage: usage}
 	switch in.Outcome {
 	case runs.OutcomeError:
 		detail, err := a.detail(ctx, runOf(in.Run).Thread, in.Detail)
@@ -237,11 +237,11 @@ func (a *Activities) terminalEvent(ctx context.Context, in runs.FinishInput) (ag
 			return nil, err
 		}
 		message := pipeline.Failure{Message: in.Message, Detail: detail}.Text()
-		return &agui.RunError{BaseEvent: told, Code: in.Code, Message: message, Usage: usage}, nil
+		return &agui.RunError{BaseEvent: base, Code: in.Code, Message: message, Usage: usage}, nil
 	case runs.OutcomeCancelled:
 		end.Outcome = &agui.Outcome{Type: agui.OutcomeCancelled}
 	case runs.OutcomeInterrupt:
-		interrupts, err := a.interrupts(ctx, runOf(in.Run), in.Interrupts)
+		interrupts, err := a.openInterrupts(ctx, runOf(in.Run), in.Interrupts)
 		if err != nil {
 			return nil, err
 		}
@@ -261,7 +261,7 @@ func (a *Activities) detail(ctx context.Context, t stream.Thread, record uint64)
 	return a.Log.Detail(ctx, t, record)
 }
 
-// pendingCalls returns the IDs of the client tool calls without a result. w may be nil.
+// pendingCalls returns the IDs of the client tool calls without a result. s may be nil.
 func pendingCalls(s *runs.Interrupts) []string {
 	if s == nil {
 		return nil
@@ -275,50 +275,50 @@ func pendingCalls(s *runs.Interrupts) []string {
 	return ids
 }
 
-// announcedAt returns when an interrupt was announced: an approval, or the question of a tool. It
-// is zero for calls of the client's tools, which have no deadline.
-func announcedAt(q agui.Interrupt) (time.Time, error) {
-	approval, err := stream.ApprovalSourceOf(q)
+// announcementTime returns when an interrupt was announced: an approval, or the question of a tool.
+// It is zero for calls of the client's tools, which have no deadline.
+func announcementTime(interrupt agui.Interrupt) (time.Time, error) {
+	approval, err := stream.ApprovalSourceOf(interrupt)
 	if err != nil {
 		return time.Time{}, err
 	}
 	if approval != nil {
 		return approval.AskedAt, nil
 	}
-	question, err := stream.QuestionSourceOf(q)
+	question, err := stream.QuestionSourceOf(interrupt)
 	return question.AskedAt, err
 }
 
-// finishedBefore returns how an existing terminal record ended the run, and when its interrupts
+// recordedFinish returns how an existing terminal record ended the run, and when its interrupts
 // were announced and expire. The workflow takes these times over: it does not remember the attempt
 // that wrote the record.
-func finishedBefore(ctx context.Context, rec *stream.Record) (runs.FinishResult, error) {
+func recordedFinish(ctx context.Context, rec *stream.Record) (runs.FinishResult, error) {
 	end, err := rec.RunEnding(ctx)
 	finished := runs.FinishResult{Outcome: runs.Outcome(end.Outcome), Code: end.Code, Seq: rec.Seq}
 	if err != nil {
 		return finished, err
 	}
-	for _, q := range end.Interrupts {
-		asked, err := announcedAt(q)
+	for _, interrupt := range end.Interrupts {
+		announced, err := announcementTime(interrupt)
 		if err != nil {
 			return finished, err
 		}
 		// Interrupts of children may have been announced before the run ended. The latest time is
 		// the run's.
-		if asked.After(finished.AskedAt) {
-			finished.AskedAt = asked
+		if announced.After(finished.AskedAt) {
+			finished.AskedAt = announced
 		}
-		if q.ExpiresAt == "" {
+		if interrupt.ExpiresAt == "" {
 			continue
 		}
-		at, err := time.Parse(time.RFC3339, q.ExpiresAt)
+		expires, err := time.Parse(time.RFC3339, interrupt.ExpiresAt)
 		if err != nil {
-			return finished, fmt.Errorf("activities: question %s: %w", q.ID, err)
+			return finished, fmt.Errorf("activities: question %s: %w", interrupt.ID, err)
 		}
 		if finished.Expires == nil {
 			finished.Expires = map[string]time.Time{}
 		}
-		finished.Expires[q.ToolCallID] = at
+		finished.Expires[interrupt.ToolCallID] = expires
 	}
 	return finished, nil
 }

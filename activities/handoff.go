@@ -23,49 +23,49 @@ func (a *Activities) handoffTargets(ctx context.Context, d *agents.Definition, s
 	if s.Child != nil || s.Place != nil {
 		return nil, nil
 	}
-	published, err := a.latest(ctx, agents.Handoffs(d.Tools))
+	all, err := a.latest(ctx, agents.Handoffs(d.Tools))
 	if err != nil {
 		return nil, err
 	}
-	var all []narration.Handoff
-	for _, p := range published {
-		all = append(all, narration.Handoff{
+	var targets []narration.Handoff
+	for _, published := range all {
+		targets = append(targets, narration.Handoff{
 			HandoffTarget: runs.HandoffTarget{
-				AgentRef:   runs.AgentRef{Agent: p.Name, Revision: p.Revision, Limits: runs.LimitsOfRun(p.Limits)},
-				OnNewInput: runs.OpenPolicy(p.OnNewInput), OnMissingResult: runs.OpenPolicy(p.MissingToolResult()),
+				AgentRef:   runs.AgentRef{Agent: published.Name, Revision: published.Revision, Limits: runs.LimitsOfRun(published.Limits)},
+				OnNewInput: runs.OpenPolicy(published.OnNewInput), OnMissingResult: runs.OpenPolicy(published.MissingToolResult()),
 			},
-			Tool: agents.HandoffTool(p.Name), Description: handoffDescription(p), Able: p.HandsOver(),
+			Tool: agents.HandoffTool(published.Name), Description: handoffDescription(published), CanTakeOver: published.HandsOver(),
 		})
 	}
-	return all, nil
+	return targets, nil
 }
 
 // handoffDescription returns the description of the tool by which a model hands over to an agent.
-func handoffDescription(p catalog.Published) string {
-	text := fmt.Sprintf("Hands the conversation over to the agent %s, which answers from then on.", p.Name)
-	if p.Description != "" {
-		text += " " + p.Description
+func handoffDescription(target catalog.Published) string {
+	text := fmt.Sprintf("Hands the conversation over to the agent %s, which answers from then on.", target.Name)
+	if target.Description != "" {
+		text += " " + target.Description
 	}
 	return text
 }
 
 // handOver carries out a handoff. It has no effect by itself: finishTool writes it with the result
-// of the call, and later steps read it from the snapshot. handed reports whether the thread changes
-// its agent.
-func (a *Activities) handOver(ctx context.Context, in runs.ToolCall, call agui.ToolCall) (result tools.Result, outcome runs.Outcome, handed bool, err error) {
+// of the call, and later steps read it from the snapshot. handedOver reports whether the thread
+// changes its agent.
+func (a *Activities) handOver(ctx context.Context, in runs.ToolCall, call agui.ToolCall) (result tools.Result, outcome runs.Outcome, handedOver bool, err error) {
 	// The narrator has checked the model's arguments, but an approver may have edited them.
 	if complaint := narration.CheckHandoff(call.Arguments); complaint != "" {
 		return tools.Failed(complaint), runs.OutcomeError, false, nil
 	}
-	if wanted, err := a.cancelRequested(ctx, in.Step); wanted || err != nil {
+	if cancelRequested, err := a.cancelRequested(ctx, in.Step); cancelRequested || err != nil {
 		return tools.Failed(callCancelled), runs.OutcomeCancelled, false, err
 	}
 	text := fmt.Sprintf("The conversation is handed over. From here on the agent %s answers.", in.HandOverTo)
 	return tools.Result{Content: text}, runs.OutcomeSuccess, true, nil
 }
 
-// notHandedOver returns the result, for the model, of a handoff that is not carried out.
-func notHandedOver(call agui.ToolCall) string {
+// refusedHandoffText returns the result, for the model, of a handoff that is not carried out.
+func refusedHandoffText(call agui.ToolCall) string {
 	if complaint := narration.CheckHandoff(call.Arguments); complaint != "" {
 		return complaint
 	}

@@ -22,17 +22,17 @@ import (
 // only call of a message, and returns the call as a ModelAnswer. It calls no model. A later attempt
 // finds the done record and returns its answer, or nothing was written.
 func (a *Activities) RaiseLimit(ctx context.Context, in runs.LimitInterrupt) (runs.ModelAnswer, error) {
-	return runShortStep(inStep(ctx, in.Step), a, func(ctx context.Context) (runs.ModelAnswer, error) { return a.ask(ctx, in) })
+	return runShortStep(inStep(ctx, in.Step), a, func(ctx context.Context) (runs.ModelAnswer, error) { return a.writeLimitInterrupt(ctx, in) })
 }
 
-// ask opens the step, takes the lane and writes the message. The limit may be exceeded before the
-// run's first model call, so ask may open the run.
-func (a *Activities) ask(ctx context.Context, in runs.LimitInterrupt) (answer runs.ModelAnswer, err error) {
+// writeLimitInterrupt opens the step, takes the lane and writes the message. The limit may be
+// exceeded before the run's first model call, so this step may open the run.
+func (a *Activities) writeLimitInterrupt(ctx context.Context, in runs.LimitInterrupt) (answer runs.ModelAnswer, err error) {
 	place := agentPlace(in.Step, in.ID)
 	if in.Beginning == (runs.Beginning{}) {
 		place.After, err = a.openStep(ctx, place, in.Step, nil)
 	} else {
-		place.After, err = a.Snapshots.OpenRun(ctx, place, opening(in.Agent, in.Revision, in.Beginning), &agui.StepStarted{StepName: in.Name})
+		place.After, err = a.Snapshots.OpenRun(ctx, place, runOpening(in.Agent, in.Revision, in.Beginning), &agui.StepStarted{StepName: in.Name})
 	}
 	if err != nil {
 		return answer, err
@@ -53,30 +53,30 @@ func (a *Activities) ask(ctx context.Context, in runs.LimitInterrupt) (answer ru
 	if err != nil {
 		return answer, fmt.Errorf("activities: encode figures: %w", err)
 	}
-	return a.putQuestion(ctx, in, attempt, rules, string(args))
+	return a.writeLimitCall(ctx, in, attempt, rules, string(args))
 }
 
-// putQuestion writes the message with the call. The step's rule gates the call, so the answer has
-// the approval. args are the figures of the limit, as JSON.
-func (a *Activities) putQuestion(ctx context.Context, in runs.LimitInterrupt, attempt *stream.Attempt, rules *agents.Definition, args string) (runs.ModelAnswer, error) {
-	n := narration.New(runOf(in.Run), in.ID, attempt)
-	n.Scope = scopeOf(in.Place)
-	n.OfferOnly(pipeline.ApproveTool)
-	n.Gate = func(_, arguments string) *runs.Approval { return approval(rules, 0, arguments) }
-	_, events, result, err := n.Propose(pipeline.ApproveTool, args)
+// writeLimitCall writes the message with the call. The step's rule gates the call, so the answer
+// has the approval. args are the figures of the limit, as JSON.
+func (a *Activities) writeLimitCall(ctx context.Context, in runs.LimitInterrupt, attempt *stream.Attempt, rules *agents.Definition, args string) (runs.ModelAnswer, error) {
+	narrator := narration.New(runOf(in.Run), in.ID, attempt)
+	narrator.Scope = scopeOf(in.Place)
+	narrator.OfferOnly(pipeline.ApproveTool)
+	narrator.Gate = func(_, arguments string) *runs.Approval { return newApproval(rules, 0, arguments) }
+	_, events, result, err := narrator.Propose(pipeline.ApproveTool, args)
 	if err != nil {
-		return n.Answer, err
+		return narrator.Answer, err
 	}
-	n.Answer.Seq, err = attempt.Finish(ctx, result, events...)
-	return n.Answer, err
+	narrator.Answer.Seq, err = attempt.Finish(ctx, result, events...)
+	return narrator.Answer, err
 }
 
 // figuresOf returns the figures of a limit as people see them: named, in their units, with the
 // currency of a cost.
-func (a *Activities) figuresOf(x runs.ExceededLimit) pipeline.Figures {
-	limit := x.Limit
+func (a *Activities) figuresOf(exceeded runs.ExceededLimit) pipeline.Figures {
+	limit := exceeded.Limit
 	// x.Limit is set for limits of the tenant's day only; the others are known by their code.
-	switch x.Code {
+	switch exceeded.Code {
 	case runs.CodeLimitTokens:
 		limit = pipeline.LimitTokens
 	case runs.CodeLimitCost:
@@ -86,26 +86,26 @@ func (a *Activities) figuresOf(x runs.ExceededLimit) pipeline.Figures {
 	case runs.CodeLimitDuration:
 		limit = pipeline.LimitDuration
 	}
-	f := pipeline.FiguresOf(limit, x.Used, x.Allowed)
-	f.Date = x.Date
+	figures := pipeline.FiguresOf(limit, exceeded.Used, exceeded.Allowed)
+	figures.Date = exceeded.Date
 	if limit == pipeline.LimitCost || limit == pipeline.LimitCostPerDay {
-		f.Currency = a.currency()
+		figures.Currency = a.currency()
 	}
-	return f
+	return figures
 }
 
 // limitMessage returns the question for people.
-func (a *Activities) limitMessage(x runs.ExceededLimit) string {
-	f := a.figuresOf(x)
-	used, allowed := pipeline.FigureText(f.Used), pipeline.FigureText(f.Allowed)
+func (a *Activities) limitMessage(exceeded runs.ExceededLimit) string {
+	figures := a.figuresOf(exceeded)
+	used, allowed := pipeline.FigureText(figures.Used), pipeline.FigureText(figures.Allowed)
 	// These are the values for a limit of tokens.
 	verb, unit := "used", " tokens"
-	money := strings.TrimRight(" "+f.Currency, " ")
-	switch f.Limit {
+	money := strings.TrimRight(" "+figures.Currency, " ")
+	switch figures.Limit {
 	case pipeline.LimitTokensPerDay:
-		return fmt.Sprintf("The tenant has used %s tokens on %s, UTC. May the run continue up to %s tokens?", used, f.Date, allowed)
+		return fmt.Sprintf("The tenant has used %s tokens on %s, UTC. May the run continue up to %s tokens?", used, figures.Date, allowed)
 	case pipeline.LimitCostPerDay:
-		return fmt.Sprintf("The tenant has spent %s%s on %s, UTC. May the run continue up to %s%s?", used, money, f.Date, allowed, money)
+		return fmt.Sprintf("The tenant has spent %s%s on %s, UTC. May the run continue up to %s%s?", used, money, figures.Date, allowed, money)
 	case pipeline.LimitCost:
 		verb, unit = "cost", money
 	case pipeline.LimitTurns:

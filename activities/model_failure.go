@@ -32,33 +32,34 @@ type modelError struct {
 func (e *modelError) Error() string { return e.model + ": " + e.err.Error() }
 func (e *modelError) Unwrap() error { return e.err }
 
-// ofModel adds the model's name to an error of its provider. It returns other errors, and nil,
-// unchanged.
-func ofModel(name string, err error) error {
+// withModelName adds the model's name to an error of its provider. It returns other errors, and
+// nil, unchanged.
+func withModelName(name string, err error) error {
 	if _, ok := errors.AsType[*llm.Error](err); ok {
 		return &modelError{model: name, err: err}
 	}
 	return err
 }
 
-// failedCall writes a failed model call to the worker's log, and returns err. If Temporal makes no
-// further attempt, the log keeps the provider's message: RUN_ERROR shows it, and no history gets
-// it. Errors that are not a provider's, or not a failure of the step, are returned unchanged.
-func (a *Activities) failedCall(ctx context.Context, attempt *stream.Attempt, err error) error {
+// reportModelFailure writes a failed model call to the worker's log, and returns err. If Temporal
+// makes no further attempt, the log keeps the provider's message: RUN_ERROR shows it, and no
+// history gets it. Errors that are not a provider's, or not a failure of the step, are returned
+// unchanged.
+func (a *Activities) reportModelFailure(ctx context.Context, attempt *stream.Attempt, err error) error {
 	failure, ok := errors.AsType[*llm.Error](err)
-	of, _ := errors.AsType[*modelError](err)
-	if !ok || of == nil || !ownFault(ctx, err) {
+	modelErr, _ := errors.AsType[*modelError](err)
+	if !ok || modelErr == nil || !ownFault(ctx, err) {
 		return err
 	}
 	info := activity.GetInfo(ctx)
-	// This failure is counted later, by fail.
+	// This failure is counted later, by activityError.
 	failures := failuresBefore(ctx) + 1
-	provider, model, _ := strings.Cut(of.model, "/")
-	counted := strconv.Itoa(failures)
+	provider, model, _ := strings.Cut(modelErr.model, "/")
+	failureCount := strconv.Itoa(failures)
 	if failure.Retryable() { // the bound does not matter to a failure that is never attempted again
-		counted += fmt.Sprintf(" of %d", failAttempts)
+		failureCount += fmt.Sprintf(" of %d", maxFailures)
 	}
-	attributes := []any{"provider", provider, "model", model, "code", string(failure.Code), "failures", counted}
+	attributes := []any{"provider", provider, "model", model, "code", string(failure.Code), "failures", failureCount}
 	for name, value := range map[string]string{"host": failure.Host, "reason": failure.Reason, "hint": failure.Hint, "said": providerMessage(failure)} {
 		if value != "" {
 			attributes = append(attributes, name, value)
@@ -68,17 +69,17 @@ func (a *Activities) failedCall(ctx context.Context, attempt *stream.Attempt, er
 		attributes = append(attributes, "status", failure.Status)
 	}
 	logger := logger(ctx)
-	if failure.Retryable() && failures < failAttempts {
+	if failure.Retryable() && failures < maxFailures {
 		logger.Warn("a model call failed and will be attempted again", append(attributes, "next", nextAttempt(info, failure.RetryAfter).String())...)
 		return err
 	}
 	logger.Error("a model call failed and will not be attempted again", attributes...)
-	if words := providerMessage(failure); words != "" {
+	if message := providerMessage(failure); message != "" {
 		// This ends the attempt. If the record cannot be written, the run ends with the same code
 		// and a shorter message.
-		record, recordErr := attempt.Fail(ctx, words)
+		record, recordErr := attempt.Fail(ctx, message)
 		if recordErr == nil {
-			of.record = record
+			modelErr.record = record
 		}
 	}
 	return err
@@ -93,60 +94,60 @@ func providerMessage(e *llm.Error) string {
 	return e.Message
 }
 
-// nextAttempt returns the pause before Temporal's next attempt, for the worker's log. wish is the
-// provider's Retry-After; 0 = the activity's retry policy decides.
-func nextAttempt(info activity.Info, wish time.Duration) time.Duration {
-	if wish > 0 {
-		return min(wish, longestRetryAfter)
+// nextAttempt returns the pause before Temporal's next attempt, for the worker's log. retryAfter is
+// the provider's Retry-After; 0 = the activity's retry policy decides.
+func nextAttempt(info activity.Info, retryAfter time.Duration) time.Duration {
+	if retryAfter > 0 {
+		return min(retryAfter, maxRetryAfter)
 	}
-	p := info.RetryPolicy
-	if p == nil {
+	policy := info.RetryPolicy
+	if policy == nil {
 		return 0
 	}
 	// Temporal's backoff: InitialInterval · BackoffCoefficient^(attempt-1), up to MaximumInterval.
-	wait := float64(p.InitialInterval) * math.Pow(p.BackoffCoefficient, float64(info.Attempt-1))
-	if longest := float64(p.MaximumInterval); longest > 0 {
-		wait = min(wait, longest)
+	pause := float64(policy.InitialInterval) * math.Pow(policy.BackoffCoefficient, float64(info.Attempt-1))
+	if longest := float64(policy.MaximumInterval); longest > 0 {
+		pause = min(pause, longest)
 	}
-	return time.Duration(wait)
+	return time.Duration(pause)
 }
 
-// longestRetryAfter bounds the pause that a provider or a tool's server may ask for.
-const longestRetryAfter = 10 * time.Minute
+// maxRetryAfter bounds the pause that a provider or a tool's server may ask for.
+const maxRetryAfter = 10 * time.Minute
 
-// maxNamed bounds the name of a model, and of a host, in an error, in bytes.
-const maxNamed = 80
+// maxNameBytes bounds the name of a model, and of a host, in an error, in bytes.
+const maxNameBytes = 80
 
-// failModel returns the error for Temporal of a failed model call. last tells that the step may not
-// fail again; the error is then final even if its code is retryable. The text has no word of the
-// provider's message; of refers to the record that has it, and may be nil.
-func failModel(ctx context.Context, e *llm.Error, of *modelError, last bool) error {
-	var words strings.Builder
-	fmt.Fprintf(&words, "the model call failed: %s", e.Code)
+// modelCallError returns the error for Temporal of a failed model call. isLast tells that the step
+// may not fail again; the error is then final even if its code is retryable. The text has nothing
+// of the provider's message; modelErr refers to the record that has it, and may be nil.
+func modelCallError(ctx context.Context, e *llm.Error, modelErr *modelError, isLast bool) error {
+	var message strings.Builder
+	fmt.Fprintf(&message, "the model call failed: %s", e.Code)
 	if e.Status != 0 {
-		fmt.Fprintf(&words, " (HTTP %d)", e.Status)
+		fmt.Fprintf(&message, " (HTTP %d)", e.Status)
 	}
-	if of != nil {
-		fmt.Fprintf(&words, ": %.*s", maxNamed, of.model)
+	if modelErr != nil {
+		fmt.Fprintf(&message, ": %.*s", maxNameBytes, modelErr.model)
 	}
 	if e.Host != "" {
-		fmt.Fprintf(&words, " at %.*s", maxNamed, e.Host)
+		fmt.Fprintf(&message, " at %.*s", maxNameBytes, e.Host)
 	}
 	if e.Reason != "" {
-		fmt.Fprintf(&words, ": %s", e.Reason)
+		fmt.Fprintf(&message, ": %s", e.Reason)
 	}
 	if e.Hint != "" {
-		fmt.Fprintf(&words, "; %s", e.Hint)
+		fmt.Fprintf(&message, "; %s", e.Hint)
 	}
 	if n := activity.GetInfo(ctx).Attempt; n > 1 {
-		fmt.Fprintf(&words, " (attempt %d)", n)
+		fmt.Fprintf(&message, " (attempt %d)", n)
 	}
 	options := temporal.ApplicationErrorOptions{
-		NonRetryable:   last || !e.Retryable(),
-		NextRetryDelay: min(e.RetryAfter, longestRetryAfter),
+		NonRetryable:   isLast || !e.Retryable(),
+		NextRetryDelay: min(e.RetryAfter, maxRetryAfter),
 	}
-	if of != nil && of.record != 0 {
-		options.Details = []any{runs.FailureDetail{Record: of.record}}
+	if modelErr != nil && modelErr.record != 0 {
+		options.Details = []any{runs.FailureDetail{Record: modelErr.record}}
 	}
-	return temporal.NewApplicationErrorWithOptions(words.String(), string(e.Code), options)
+	return temporal.NewApplicationErrorWithOptions(message.String(), string(e.Code), options)
 }

@@ -45,9 +45,9 @@ func (a *Activities) outputAgent(ctx context.Context, s runs.Step) (agent, revis
 		return "", "", nil
 	}
 	// The first prompt is of the advance that began the step. Later ones send invalid answers back.
-	var k storedAdvance
-	err = a.Log.Kept(ctx, runOf(s.Run).Thread, s.Place.Prompts[0], &k)
-	return k.Agent, k.Revision, err
+	var stored storedAdvance
+	err = a.Log.Kept(ctx, runOf(s.Run).Thread, s.Place.Prompts[0], &stored)
+	return stored.Agent, stored.Revision, err
 }
 
 // outputOf returns the output as a provider takes it; nil = any text.

@@ -22,32 +22,32 @@ import (
 const tooManyQuestions = "The tool asked too many questions. The call was abandoned."
 
 // inquiry has the earlier questions of a call and their answers. The zero value is that of a call
-// that has not asked. It is not changed after inquiry has returned it.
+// that has not asked. It is not changed after readInquiry has returned it.
 type inquiry struct {
-	// before is the question that the call ended with the last time; nil = none.
-	before *stream.ToolQuestion
+	// lastQuestion is the question that the call ended with the last time; nil = none.
+	lastQuestion *stream.ToolQuestion
 	// replies are those to the call's earlier questions, and answers their content.
 	replies []stream.Reply
 	answers []tools.Answer
 }
 
-// inquiry reads the earlier questions of a call, and their answers, from the log. The error is
-// final if in.Question is the question of another call or of other arguments, because the tool
+// readInquiry reads the earlier questions of a call, and their answers, from the log. The error is
+// final if in.QuestionRecord is the question of another call or of other arguments, because the tool
 // would take the answer for its own.
-func (a *Activities) inquiry(ctx context.Context, in runs.ToolCall, call agui.ToolCall) (*inquiry, error) {
+func (a *Activities) readInquiry(ctx context.Context, in runs.ToolCall, call agui.ToolCall) (*inquiry, error) {
 	if in.QuestionRecord == 0 {
 		return &inquiry{}, nil
 	}
-	before, err := a.Log.ToolQuestion(ctx, in.QuestionRecord)
+	lastQuestion, err := a.Log.ToolQuestion(ctx, in.QuestionRecord)
 	if err != nil {
 		return nil, err
 	}
-	if before.CallID != call.ID || before.Args != runs.DigestArgs(call.Arguments) || in.Decision == nil {
+	if lastQuestion.CallID != call.ID || lastQuestion.Args != runs.DigestArgs(call.Arguments) || in.Decision == nil {
 		return nil, temporal.NewNonRetryableApplicationError("the question belongs to another call", runs.CodeInternal, nil)
 	}
-	// append copies here, so before keeps its own replies.
-	q := &inquiry{before: before, replies: append(before.Replies[:len(before.Replies):len(before.Replies)], stream.Reply{
-		Question: before.Digest, State: before.State, Kind: string(in.Decision.Kind), Proposal: in.Decision.Input,
+	// append copies here, so lastQuestion keeps its own replies.
+	q := &inquiry{lastQuestion: lastQuestion, replies: append(lastQuestion.Replies[:len(lastQuestion.Replies):len(lastQuestion.Replies)], stream.Reply{
+		Question: lastQuestion.Digest, State: lastQuestion.State, Kind: string(in.Decision.Kind), Proposal: in.Decision.Input,
 	})}
 	for _, r := range q.replies {
 		answer, err := a.replyContent(ctx, r)
@@ -81,70 +81,70 @@ func (a *Activities) replyContent(ctx context.Context, r stream.Reply) (tools.An
 	return answer, nil
 }
 
-// key returns the idempotency key of the call. It stays the same when a later run makes the call
-// again: the record of the question has the key of the first one.
-func (q *inquiry) key(in runs.ToolCall, call agui.ToolCall) string {
-	if q.before != nil {
-		return q.before.Key
+// idempotencyKey returns the idempotency key of the call. It stays the same when a later run makes
+// the call again: the record of the question has the key of the first one.
+func (q *inquiry) idempotencyKey(in runs.ToolCall, call agui.ToolCall) string {
+	if q.lastQuestion != nil {
+		return q.lastQuestion.Key
 	}
 	return in.Run.ID + "/" + call.ID
 }
 
-// number returns how many questions the call has asked.
-func (q *inquiry) number() int {
-	if q.before == nil {
+// questionCount returns how many questions the call has asked.
+func (q *inquiry) questionCount() int {
+	if q.lastQuestion == nil {
 		return 0
 	}
-	return q.before.Number
+	return q.lastQuestion.Number
 }
 
-// raise ends a call with a question: it writes the done record without a result, and returns
-// OutcomeInterrupt with what the workflow needs to wait. Answers to questions before asks.Index
-// stay valid, later ones are dropped: the tool has changed its questions.
-func (q *inquiry) raise(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, asks *tools.Raised, opened uint64) (runs.ToolAnswer, error) {
-	raised := &stream.ToolQuestion{
-		CallID: call.ID, Tool: call.Name, Number: q.number() + 1, Index: asks.Index, Args: runs.DigestArgs(call.Arguments), Key: q.key(in, call),
-		Reason: asks.Reason, Message: asks.Message, ResponseSchema: asks.ResponseSchema, Digest: asks.Digest(), State: asks.State,
-		Replies: q.replies[:min(asks.Index, len(q.replies))],
+// endWithQuestion ends a call with a question: it writes the done record without a result, and
+// returns OutcomeInterrupt with what the workflow needs to wait. Answers to questions before
+// raised.Index stay valid, later ones are dropped: the tool has changed its questions.
+func (q *inquiry) endWithQuestion(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, raised *tools.Raised, opened uint64) (runs.ToolAnswer, error) {
+	question := &stream.ToolQuestion{
+		CallID: call.ID, Tool: call.Name, Number: q.questionCount() + 1, Index: raised.Index, Args: runs.DigestArgs(call.Arguments), Key: q.idempotencyKey(in, call),
+		Reason: raised.Reason, Message: raised.Message, ResponseSchema: raised.ResponseSchema, Digest: raised.Digest(), State: raised.State,
+		Replies: q.replies[:min(raised.Index, len(q.replies))],
 	}
-	for name, value := range asks.Metadata {
-		encoded, err := json.Marshal(value)
+	for name, value := range raised.Metadata {
+		encodedValue, err := json.Marshal(value)
 		if err != nil {
 			return runs.ToolAnswer{}, fmt.Errorf("activities: encode metadata: %w", err)
 		}
-		if raised.Metadata == nil {
-			raised.Metadata = agui.Metadata{}
+		if question.Metadata == nil {
+			question.Metadata = agui.Metadata{}
 		}
-		raised.Metadata[name] = encoded
+		question.Metadata[name] = encodedValue
 	}
 	answer := runs.ToolAnswer{Outcome: runs.OutcomeInterrupt, Opened: opened, Question: &runs.AskedQuestion{
-		CallID: call.ID, Tool: call.Name, Number: raised.Number, Expires: asks.ExpiresIn,
+		CallID: call.ID, Tool: call.Name, Number: question.Number, Expires: raised.ExpiresIn,
 	}}
-	recorded, err := json.Marshal(answer)
+	encoded, err := json.Marshal(answer)
 	if err != nil {
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
 	ctx, cancel := contextAfter(ctx)
 	defer cancel()
-	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: recorded, Question: raised, Decided: decisionRecord(in, call.Name, call.Arguments), Edited: editedArguments(in, call)})
+	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: encoded, Question: question, Decided: decisionRecord(in, call.Name, call.Arguments), Edited: editedArguments(in, call)})
 	return answer, err
 }
 
-// raisedInterrupt returns the AG-UI interrupt of a tool's question. Metadata of the tool is added
+// questionInterrupt returns the AG-UI interrupt of a tool's question. Metadata of the tool is added
 // to ours; package tools refuses our keys.
-func (a *Activities) raisedInterrupt(ctx context.Context, s *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
-	raised, err := a.Log.ToolQuestion(ctx, c.Question.Seq)
+func (a *Activities) questionInterrupt(ctx context.Context, s *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
+	question, err := a.Log.ToolQuestion(ctx, c.Question.Seq)
 	if err != nil {
 		return agui.Interrupt{}, err
 	}
-	by := s.Source(c)
-	about, err := json.Marshal(stream.QuestionSource{Agent: by.Agent, Revision: by.Revision, Tool: raised.Tool, Number: raised.Number, AskedAt: c.Since(s.Opened)})
+	source := s.Source(c)
+	encodedSource, err := json.Marshal(stream.QuestionSource{Agent: source.Agent, Revision: source.Revision, Tool: question.Tool, Number: question.Number, AskedAt: c.Since(s.Opened)})
 	if err != nil {
 		return agui.Interrupt{}, fmt.Errorf("activities: encode question: %w", err)
 	}
-	metadata := agui.Metadata{stream.MetadataQuestion: about}
-	for name, value := range raised.Metadata {
+	metadata := agui.Metadata{stream.MetadataQuestion: encodedSource}
+	for name, value := range question.Metadata {
 		metadata[name] = value
 	}
-	return agui.Interrupt{Reason: raised.Reason, Message: raised.Message, ResponseSchema: raised.ResponseSchema, Metadata: metadata}, nil
+	return agui.Interrupt{Reason: question.Reason, Message: question.Message, ResponseSchema: question.ResponseSchema, Metadata: metadata}, nil
 }

@@ -300,8 +300,8 @@ var stepsCases = map[string]struct {
 	},
 }
 
-// TestWalks: later steps see the output of a step, or its failure, however the step fails.
-func TestWalks(t *testing.T) {
+// TestPipelines: later steps see the output of a step, or its failure, however the step fails.
+func TestPipelines(t *testing.T) {
 	t.Parallel()
 	for name, c := range stepsCases {
 		t.Run(name, func(t *testing.T) {
@@ -360,9 +360,9 @@ func TestStepsInACircle(t *testing.T) {
 	e.wantAsShown(events)
 }
 
-// TestCancelledWalksCompensate: a cancelled run compensates for its work, also in finished
+// TestCancelledPipelinesCompensate: a cancelled run compensates for its work, also in finished
 // branches. The compensations are not cancelled.
-func TestCancelledWalksCompensate(t *testing.T) {
+func TestCancelledPipelinesCompensate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		steps string
@@ -413,9 +413,9 @@ func TestCancelledWalksCompensate(t *testing.T) {
 	}
 }
 
-// TestHeldWalksContinueAfterTheirQuestions: an interrupt of a held run ends with its step, however
+// TestHeldPipelinesContinueAfterTheirQuestions: an interrupt of a held run ends with its step, however
 // the step ends. Later steps run.
-func TestHeldWalksContinueAfterTheirQuestions(t *testing.T) {
+func TestHeldPipelinesContinueAfterTheirQuestions(t *testing.T) {
 	t.Parallel()
 	const one = `
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}

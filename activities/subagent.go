@@ -32,10 +32,10 @@ func subagentID(callID string) string {
 	return "sub_" + callID
 }
 
-// delegates returns the subagents that an agent's model may call, in their current revisions. It
+// subagents returns the subagents that an agent's model may call, in their current revisions. It
 // returns none at the maximal depth of subagents. Agents that are not published are a lackingError:
 // they are waited for, like tools.
-func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch *runs.Child) ([]narration.Subagent, error) {
+func (a *Activities) subagents(ctx context.Context, d *agents.Definition, branch *runs.Child) ([]narration.Subagent, error) {
 	// Branches do not count: they hand no work on.
 	if branch != nil && branch.Depth+1 >= runs.MaxDepth {
 		return nil, nil
@@ -44,11 +44,11 @@ func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch
 	if err != nil {
 		return nil, err
 	}
-	var all []narration.Subagent
+	var subagents []narration.Subagent
 	for _, p := range published {
-		all = append(all, delegateOf(p))
+		subagents = append(subagents, newSubagent(p))
 	}
-	return all, nil
+	return subagents, nil
 }
 
 // latest returns the current revisions of agents. The error is a lackingError that names all agents
@@ -67,23 +67,23 @@ func (a *Activities) latest(ctx context.Context, names []string) ([]catalog.Publ
 		all = append(all, p)
 	}
 	if missing != nil {
-		return nil, a.lacking(ctx, missing)
+		return nil, a.newLackingError(ctx, missing)
 	}
 	return all, nil
 }
 
-// delegateOf returns a published agent as a subagent. The workflow gets its limits, but no soft
+// newSubagent returns a published agent as a subagent. The workflow gets its limits, but no soft
 // ones: a subagent does not ask people whether it may continue.
-func delegateOf(p catalog.Published) narration.Subagent {
+func newSubagent(published catalog.Published) narration.Subagent {
 	return narration.Subagent{
-		AgentRef:    runs.AgentRef{Agent: p.Name, Revision: p.Revision, Limits: runs.LimitsOfSubagent(p.Limits), Steps: len(p.Steps) > 0, Program: p.Workflow},
-		Description: p.Description,
+		AgentRef:    runs.AgentRef{Agent: published.Name, Revision: published.Revision, Limits: runs.LimitsOfSubagent(published.Limits), Steps: len(published.Steps) > 0, Program: published.Workflow},
+		Description: published.Description,
 	}
 }
 
-// notCallable returns the result, for the model, of a call whose tool the agent does not have. A
-// call of a subagent or a handoff comes here if the workflow could not carry it out.
-func notCallable(d *agents.Definition, call agui.ToolCall) string {
+// uncallableResult returns the result, for the model, of a call whose tool the agent does not have.
+// A call of a subagent or a handoff comes here if the workflow could not carry it out.
+func uncallableResult(d *agents.Definition, call agui.ToolCall) string {
 	if slices.Contains(agents.Subagents(d.Tools), call.Name) {
 		if _, err := narration.TaskOf(call.Arguments); err != nil {
 			return err.Error()
@@ -91,15 +91,15 @@ func notCallable(d *agents.Definition, call agui.ToolCall) string {
 		return fmt.Sprintf("The agent %.64q cannot be called here: subagents are nested too deep, or the turn has too many calls.", call.Name)
 	}
 	if slices.ContainsFunc(agents.Handoffs(d.Tools), func(name string) bool { return agents.HandoffTool(name) == call.Name }) {
-		return notHandedOver(call)
+		return refusedHandoffText(call)
 	}
 	return fmt.Sprintf("There is no tool %.64q.", call.Name)
 }
 
-// announce writes the first record of a subagent on its own lane, with SUBAGENT_STARTED, after the
-// step of the call that it works for is open. The first activity of the child workflow calls it. It
-// returns the record for Begin.
-func (a *Activities) announce(ctx context.Context, p stream.Place, in runs.Step, call runs.ToolCall) (uint64, error) {
+// announceSubagent writes the first record of a subagent on its own lane, with SUBAGENT_STARTED,
+// after the step of the call that it works for is open. The first activity of the child workflow
+// calls it. It returns the record for Begin.
+func (a *Activities) announceSubagent(ctx context.Context, p stream.Place, in runs.Step, call runs.ToolCall) (uint64, error) {
 	if _, err := a.openToolStep(ctx, call); err != nil {
 		return 0, err
 	}
@@ -129,19 +129,19 @@ func (a *Activities) announce(ctx context.Context, p stream.Place, in runs.Step,
 // task returns the task of a subagent: the argument of its call, as the model wrote it or an
 // approver edited it. The error is final if the conversation has no such call or the arguments have
 // no task, because the workflow has checked both.
-func (a *Activities) task(ctx context.Context, b *runs.Child, thread *snapshot.Snapshot) (string, error) {
-	of := runs.ToolCall{CallID: b.CallID, MessageID: b.MessageID}
-	call, err := findCall(thread, of)
+func (a *Activities) task(ctx context.Context, child *runs.Child, thread *snapshot.Snapshot) (string, error) {
+	subagentCall := runs.ToolCall{CallID: child.CallID, MessageID: child.MessageID}
+	call, err := findCall(thread, subagentCall)
 	if err != nil {
 		return "", err
 	}
 	// The call needed an approval: what people approved, or edited, is the task.
-	if b.Args != "" {
-		of.Decision = &runs.Decision{Kind: runs.DecisionApprove, Input: b.Edit, Args: b.Args}
-		if b.Edit > 0 {
-			of.Decision.Kind = runs.DecisionEdit
+	if child.Args != "" {
+		subagentCall.Decision = &runs.Decision{Kind: runs.DecisionApprove, Input: child.Edit, Args: child.Args}
+		if child.Edit > 0 {
+			subagentCall.Decision.Kind = runs.DecisionEdit
 		}
-		if _, _, err := a.executeDecision(ctx, of, &call); err != nil {
+		if _, _, err := a.executeDecision(ctx, subagentCall, &call); err != nil {
 			return "", err
 		}
 	}

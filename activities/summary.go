@@ -10,14 +10,14 @@ import (
 )
 
 // summary is the content of a summary's done record. Text replaces messages for models. Usage is
-// reported by the step that made the summary (see usedBefore); other steps use the text only.
+// reported by the step that made the summary (see otherUsage); other steps use the text only.
 type summary struct {
 	Text  string     `json:"text"`
 	Usage runs.Usage `json:"usage"`
 }
 
-// recordedKept decodes what a done record keeps for later steps into v, a pointer.
-func recordedKept(ctx context.Context, done *stream.Record, v any) error {
+// decodeKept decodes what a done record keeps for later steps into v, a pointer.
+func decodeKept(ctx context.Context, done *stream.Record, v any) error {
 	var result stream.Result
 	if err := done.Result(ctx, &result); err != nil {
 		return err

@@ -29,10 +29,10 @@ const DefaultToolGrace = time.Minute
 // The pauses between the attempts of a step that lacks a tool are so long that it has attempts left
 // at the end of its grace.
 const (
-	// The pause is at least toolInterval, and allows toolLooks attempts within the grace: fewer
+	// The pause is at least minToolInterval, and allows maxToolAttempts within the grace: fewer
 	// than the attempts of a step.
-	toolInterval = 2 * time.Second
-	toolLooks    = 50
+	minToolInterval = 2 * time.Second
+	maxToolAttempts = 50
 )
 
 // lackingError tells that this worker lacks a tool, an agent or a task queue that a step needs. It
@@ -46,28 +46,28 @@ type lackingError struct {
 // Error names what is missing.
 func (e *lackingError) Error() string { return "activities: " + e.cause.Error() }
 
-// maxLacking bounds the text of lackingError.what, in bytes.
-const maxLacking = 1 << 10
+// maxLackingBytes bounds the text of lackingError.what, in bytes.
+const maxLackingBytes = 1 << 10
 
 // what returns what is missing, for histories and clients. The names are from definitions and
 // configurations, so they are no content.
 func (e *lackingError) what() string {
 	text := strings.ReplaceAll(e.cause.Error(), "\n", "; ")
-	return strings.ToValidUTF8(text[:min(len(text), maxLacking)], "")
+	return strings.ToValidUTF8(text[:min(len(text), maxLackingBytes)], "")
 }
 
 // Unwrap returns the error that names the tools.
 func (e *lackingError) Unwrap() error { return e.cause }
 
-// offer returns the tools of this worker that the agent offers its model. The error is a
+// selectTools returns the tools of this worker that the agent offers its model. The error is a
 // lackingError if one of them is missing.
-func (a *Activities) offer(ctx context.Context, d *agents.Definition) ([]tools.Tool, error) {
+func (a *Activities) selectTools(ctx context.Context, d *agents.Definition) ([]tools.Tool, error) {
 	patterns, _ := agents.SplitTools(d.Tools)
 	offered, err := a.Tools.Select(patterns)
 	if err == nil {
 		return offered, nil
 	}
-	return nil, a.lacking(ctx, err)
+	return nil, a.newLackingError(ctx, err)
 }
 
 // findTool returns the tool of an agent by the name that models use; nil = the agent has none of
@@ -75,11 +75,11 @@ func (a *Activities) offer(ctx context.Context, d *agents.Definition) ([]tools.T
 // tool only. The error is a lackingError if a missing tool may be the one.
 func (a *Activities) findTool(ctx context.Context, d *agents.Definition, name string) (tools.Tool, error) {
 	patterns, _ := agents.SplitTools(d.Tools)
-	var lacks error
+	var missing error
 	for _, pattern := range patterns {
 		offered, err := a.Tools.Select([]string{pattern})
 		if err != nil {
-			lacks = errors.Join(lacks, err)
+			missing = errors.Join(missing, err)
 		}
 		for _, t := range offered {
 			if t.Spec().Name == name {
@@ -87,8 +87,8 @@ func (a *Activities) findTool(ctx context.Context, d *agents.Definition, name st
 			}
 		}
 	}
-	if lacks != nil {
-		return nil, a.lacking(ctx, lacks)
+	if missing != nil {
+		return nil, a.newLackingError(ctx, missing)
 	}
 	return nil, nil
 }
@@ -101,23 +101,23 @@ func (a *Activities) AwaitQueue(ctx context.Context, in runs.AwaitQueue) (err er
 	if a.Queues == nil || a.Queues.Served(in.Queue) {
 		return nil
 	}
-	return fail(ctx, a.lacking(ctx, fmt.Errorf("no worker serves the task queue %q", in.Queue)))
+	return activityError(ctx, a.newLackingError(ctx, fmt.Errorf("no worker serves the task queue %q", in.Queue)))
 }
 
 // CustomToolUnavailable is the name of the custom event that tells clients what a step waits for.
 // Its value has reason and until.
 const CustomToolUnavailable = "perdure.toolUnavailable"
 
-// tellLacking reports what a step lacks in the worker's log, and to clients with an event, and
+// reportLacking reports what a step lacks in the worker's log, and to clients with an event, and
 // returns err. Other errors it returns unchanged. It reports in the first attempt only, because the
 // step may be attempted dozens of times. The event ends the attempt.
-func (a *Activities) tellLacking(ctx context.Context, attempt *stream.Attempt, err error) error {
+func (a *Activities) reportLacking(ctx context.Context, attempt *stream.Attempt, err error) error {
 	lacking, ok := errors.AsType[*lackingError](err)
 	info := activity.GetInfo(ctx)
 	if !ok || info.Attempt > 1 {
 		return err
 	}
-	until := info.ScheduledTime.Add(a.grace()).UTC()
+	until := info.ScheduledTime.Add(a.toolGrace()).UTC()
 	logger(ctx).Warn("tools of a run are not available", "missing", lacking.what(), "until", until)
 	// The end of the run, or the failure of the step, has the names.
 	if lacking.retry == 0 {
@@ -142,27 +142,27 @@ func specsOf(offered []tools.Tool) []llm.Tool {
 	return specs
 }
 
-// grace returns how long a step waits for what it lacks.
-func (a *Activities) grace() time.Duration { return cmp.Or(a.ToolGrace, DefaultToolGrace) }
+// toolGrace returns how long a step waits for what it lacks.
+func (a *Activities) toolGrace() time.Duration { return cmp.Or(a.ToolGrace, DefaultToolGrace) }
 
-// lacking returns the lackingError for a cause. It is retryable within the grace since Temporal
-// scheduled the activity, over all attempts.
-func (a *Activities) lacking(ctx context.Context, cause error) error {
-	grace := a.grace()
+// newLackingError returns the lackingError for a cause. It is retryable within the grace since
+// Temporal scheduled the activity, over all attempts.
+func (a *Activities) newLackingError(ctx context.Context, cause error) error {
+	grace := a.toolGrace()
 	lacking := &lackingError{cause: cause}
 	if time.Since(activity.GetInfo(ctx).ScheduledTime) < grace {
-		lacking.retry = max(toolInterval, grace/toolLooks)
+		lacking.retry = max(minToolInterval, grace/maxToolAttempts)
 	}
 	return lacking
 }
 
-// lackingAll returns one lackingError with the causes of both errors, if both are one, and otherwise
-// the first error.
-func (a *Activities) lackingAll(ctx context.Context, err, more error) error {
-	one, ok := errors.AsType[*lackingError](err)
-	other, both := errors.AsType[*lackingError](more)
-	if ok && both {
-		return a.lacking(ctx, errors.Join(one.cause, other.cause))
+// joinLackingErrors returns one lackingError with the causes of both errors if both are a
+// lackingError, and otherwise the first error.
+func (a *Activities) joinLackingErrors(ctx context.Context, err, otherErr error) error {
+	first, isFirst := errors.AsType[*lackingError](err)
+	second, isSecond := errors.AsType[*lackingError](otherErr)
+	if isFirst && isSecond {
+		return a.newLackingError(ctx, errors.Join(first.cause, second.cause))
 	}
-	return cmp.Or(err, more)
+	return cmp.Or(err, otherErr)
 }

@@ -55,29 +55,29 @@ type modelCall struct {
 	attempt    *stream.Attempt
 	chat       *telemetry.Chat
 	note       callNote
-	// finish is the last chunk; nil = the answer is not complete. said is all text, reasoning and
-	// tool calls so far, for an estimate. received tells that the provider has sent something, so
+	// finish is the last chunk; nil = the answer is not complete. output is all text, reasoning and
+	// tool calls so far, for an estimate. hasChunk tells that the provider has sent something, so
 	// the call is not free.
 	finish   *llm.Finish
-	said     strings.Builder
-	received bool
+	output   strings.Builder
+	hasChunk bool
 
-	// noted tells that the log may have the note. dialed and sent tell whether an HTTP request
-	// wanted a connection and was written; models without HTTP set neither.
-	noted        atomic.Bool
-	dialed, sent atomic.Bool
+	// hasNote tells that the log may have the note. hasDialed and hasSent tell whether an HTTP
+	// request has asked for a connection, and was written; models without HTTP set neither.
+	hasNote            atomic.Bool
+	hasDialed, hasSent atomic.Bool
 }
 
-// newModelCall returns a call of a model, which named gives as agents do ("openai/gpt-5"). The call
-// writes its notes with attempt. end ends chat.
-func (a *Activities) newModelCall(attempt *stream.Attempt, named string, chat *telemetry.Chat) *modelCall {
-	return &modelCall{activities: a, attempt: attempt, chat: chat, note: callNote{Model: named}}
+// newModelCall returns a call of a model, whose fullName is that in an agent ("openai/gpt-5"). The
+// call writes its notes with attempt. end ends chat.
+func (a *Activities) newModelCall(attempt *stream.Attempt, fullName string, chat *telemetry.Chat) *modelCall {
+	return &modelCall{activities: a, attempt: attempt, chat: chat, note: callNote{Model: fullName}}
 }
 
-// stream makes the call and hands each chunk to hear. It returns when the completion has ended, or
-// with the error of the model, of hear, or of the log. The log has the note before an HTTP request
-// is sent. For a model that sends none, the note is set with the first chunk.
-func (c *modelCall) stream(ctx context.Context, model llm.Model, req *llm.Request, hear func(llm.Chunk) error) error {
+// stream makes the call and hands each chunk to onChunk. It returns when the completion has ended,
+// or with the error of the model, of onChunk, or of the log. The log has the note before an HTTP
+// request is sent. For a model that sends none, the note is set with the first chunk.
+func (c *modelCall) stream(ctx context.Context, model llm.Model, req *llm.Request, onChunk func(llm.Chunk) error) error {
 	provider, _, _ := strings.Cut(c.note.Model, "/")
 	input := prompt.RequestTokens(req)
 	c.note.Usage = runs.Usage{Provider: provider, Model: modelName(req.Model), Input: &input}
@@ -93,7 +93,7 @@ func (c *modelCall) stream(ctx context.Context, model llm.Model, req *llm.Reques
 		if err := c.addChunk(chunk); err != nil {
 			return err
 		}
-		if err := hear(chunk); err != nil {
+		if err := onChunk(chunk); err != nil {
 			return err
 		}
 	}
@@ -108,14 +108,14 @@ func (c *modelCall) trace(ctx context.Context) context.Context {
 	// The hooks run on other goroutines, so they get a copy.
 	note := c.note
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { c.dialed.Store(true) },
+		GetConn: func(string) { c.hasDialed.Store(true) },
 		GotConn: func(httptrace.GotConnInfo) {
-			c.noted.Store(true)
+			c.hasNote.Store(true)
 			_ = errors.Join(c.attempt.Note(note), c.attempt.Flush(ctx))
 		},
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			if info.Err == nil {
-				c.sent.Store(true)
+				c.hasSent.Store(true)
 			}
 		},
 	})
@@ -124,8 +124,8 @@ func (c *modelCall) trace(ctx context.Context) context.Context {
 // addChunk takes what the usage depends on from a chunk. It sets the note with the first chunk, if
 // no HTTP hook has.
 func (c *modelCall) addChunk(chunk llm.Chunk) error {
-	c.received = true
-	if !c.noted.Swap(true) {
+	c.hasChunk = true
+	if !c.hasNote.Swap(true) {
 		if err := c.attempt.Note(c.note); err != nil {
 			return err
 		}
@@ -136,13 +136,13 @@ func (c *modelCall) addChunk(chunk llm.Chunk) error {
 	case llm.Finish:
 		c.finish = &chunk
 	case llm.TextDelta:
-		c.said.WriteString(chunk.Text)
+		c.output.WriteString(chunk.Text)
 	case llm.ReasoningDelta:
-		c.said.WriteString(chunk.Text)
+		c.output.WriteString(chunk.Text)
 	case llm.ToolCallStart:
-		c.said.WriteString(chunk.Name)
+		c.output.WriteString(chunk.Name)
 	case llm.ToolCallDelta:
-		c.said.WriteString(chunk.Arguments)
+		c.output.WriteString(chunk.Arguments)
 	}
 	c.chat.Chunk()
 	return nil
@@ -151,16 +151,16 @@ func (c *modelCall) addChunk(chunk llm.Chunk) error {
 // report takes over what the provider has counted so far. It writes a note if the input or the
 // model changed. It writes none for the output, which grows with each report: the successor of a
 // dead attempt estimates the output from the text in the log.
-func (c *modelCall) report(r llm.UsageReport) error {
+func (c *modelCall) report(report llm.UsageReport) error {
 	estimate := c.note.Usage.Input
-	known := c.note.Usage
-	c.note.Usage = usageOf(llm.Finish{Usage: r.Usage, Model: r.Model, Provider: r.Provider})
+	previous := c.note.Usage
+	c.note.Usage = reportedUsage(llm.Finish{Usage: report.Usage, Model: report.Model, Provider: report.Provider})
 	// A total of an incomplete answer would be taken for its usage.
 	c.note.Usage.Total = nil
 	if c.note.Usage.Input == nil {
 		c.note.Usage.Input = estimate
 	}
-	if value(known.Input) == value(c.note.Usage.Input) && known.Model == c.note.Usage.Model {
+	if countOrZero(previous.Input) == countOrZero(c.note.Usage.Input) && previous.Model == c.note.Usage.Model {
 		return nil
 	}
 	return c.attempt.Note(c.note)
@@ -168,38 +168,45 @@ func (c *modelCall) report(r llm.UsageReport) error {
 
 // end returns the usage of the call, after stream has returned err, and ends the telemetry of the
 // call. The usage is the provider's report, or an estimate if there is none, or zero if the call
-// was free. finishes tells that the attempt goes on to write its done record. Otherwise end writes
-// a last note, which makes the count exact: it has the output and whether the call was free.
-func (c *modelCall) end(ctx context.Context, err error, finishes bool) runs.Usage {
-	c.note.Free = c.note.Free || c.free(err)
-	var u runs.Usage
+// was free. The caller then writes the done record with it; an attempt that writes none calls
+// abandon instead.
+func (c *modelCall) end(err error) runs.Usage {
+	c.note.Free = c.note.Free || c.isFree(err)
+	var usage runs.Usage
 	switch {
 	case c.isReported():
-		u = usageOf(*c.finish)
-		c.note.Usage, c.note.Complete = u, true
-		u.Calls = 1
-		u = c.activities.priced(c.note.Model, u)
+		usage = reportedUsage(*c.finish)
+		c.note.Usage, c.note.Complete = usage, true
+		usage.Calls = 1
+		usage = c.activities.withCost(c.note.Model, usage)
 	case !c.note.Free:
-		u = c.activities.estimated(c.note, c.said.String())
-		c.note.Usage.Output = u.Output
+		usage = c.activities.estimatedUsage(c.note, c.output.String())
+		c.note.Usage.Output = usage.Output
 	}
-	r := telemetry.ChatResponse{Model: u.Model, Currency: c.activities.currency(), Error: kindOf(err), Estimated: u.Estimated != nil}
+	response := telemetry.ChatResponse{Model: usage.Model, Currency: c.activities.currency(), Error: errorKind(err), Estimated: usage.Estimated != nil}
 	if c.finish != nil {
-		r.Finish = string(c.finish.Reason)
+		response.Finish = string(c.finish.Reason)
 	}
 	// The attempt that took the lane over counts a fenced call, and records its metrics.
 	if !errors.Is(err, stream.ErrFenced) {
-		r.Input, r.Output, r.Cost = u.Input, u.Output, u.Cost
+		response.Input, response.Output, response.Cost = usage.Input, usage.Output, usage.Cost
 		c.note.Metered = true
 	}
-	c.chat.End(r)
-	if !finishes && (c.noted.Load() || !c.note.Free) {
+	c.chat.End(response)
+	return usage
+}
+
+// abandon is end for an attempt that writes no done record. It writes a last note, which makes the
+// count exact: it has the output and whether the call was free.
+func (c *modelCall) abandon(ctx context.Context, err error) runs.Usage {
+	usage := c.end(err)
+	if c.hasNote.Load() || !c.note.Free {
 		// Without the last note the call is counted by an estimate from the note before.
-		last, cancel := contextAfter(ctx)
+		finalCtx, cancel := contextAfter(ctx)
 		defer cancel()
-		_ = errors.Join(c.attempt.Note(c.note), c.attempt.Flush(last))
+		_ = errors.Join(c.attempt.Note(c.note), c.attempt.Flush(finalCtx))
 	}
-	return u
+	return usage
 }
 
 // isReported reports whether the answer is complete and the provider has reported its usage: the
@@ -209,186 +216,186 @@ func (c *modelCall) isReported() bool {
 	if c.finish == nil {
 		return false
 	}
-	u := usageOf(*c.finish)
+	u := reportedUsage(*c.finish)
 	return u.Total != nil || u.Input != nil && u.Output != nil
 }
 
-// free reports whether a call that ended with err costs nothing: the provider refused the request,
-// or it was never sent.
-func (c *modelCall) free(err error) bool {
-	if err == nil || c.received {
+// isFree reports whether a call that ended with err costs nothing: the provider refused the
+// request, or it was never sent.
+func (c *modelCall) isFree(err error) bool {
+	if err == nil || c.hasChunk {
 		return false
 	}
-	if c.dialed.Load() && !c.sent.Load() {
+	if c.hasDialed.Load() && !c.hasSent.Load() {
 		return true
 	}
 	var refusal *llm.Error
 	return errors.As(err, &refusal) && refusal.Refused()
 }
 
-// estimated returns the usage of a call whose answer was cut or not reported. said is the text of
+// estimatedUsage returns the usage of a call whose answer was cut or not reported. text is that of
 // the answer as far as the attempt, or the log, has it. The part that is estimated is marked as
 // such: all of this call.
-func (a *Activities) estimated(n callNote, text string) runs.Usage {
-	u := n.Usage
-	output := max(value(u.Output), prompt.TextTokens(text))
-	total := value(u.Input) + output
+func (a *Activities) estimatedUsage(note callNote, text string) runs.Usage {
+	u := note.Usage
+	output := max(countOrZero(u.Output), prompt.TextTokens(text))
+	total := countOrZero(u.Input) + output
 	u.Output, u.Total, u.Calls = &output, &total, 1
-	u = a.priced(n.Model, u)
-	u.Estimated = &runs.Estimate{Calls: 1, Input: value(u.Input), Output: output, Cost: value(u.Cost)}
+	u = a.withCost(note.Model, u)
+	u.Estimated = &runs.Estimate{Calls: 1, Input: countOrZero(u.Input), Output: output, Cost: countOrZero(u.Cost)}
 	return u
 }
 
-// usageOfCutCall returns the usage of the model call of an attempt that did not finish. ok is false
-// if there is nothing to count: the attempt finished, made no call, or its call was free.
-func (a *Activities) usageOfCutCall(s stream.AttemptOutput) (u runs.Usage, ok bool, err error) {
-	if s.Done != nil || s.Note == nil {
+// unfinishedCallUsage returns the usage of the model call of an attempt that did not finish. ok is
+// false if there is nothing to count: the attempt finished, made no call, or its call was free.
+func (a *Activities) unfinishedCallUsage(attempt stream.AttemptOutput) (u runs.Usage, ok bool, err error) {
+	if attempt.Done != nil || attempt.Note == nil {
 		return u, false, nil
 	}
-	var n callNote
-	if err := json.Unmarshal(s.Note, &n); err != nil {
+	var note callNote
+	if err := json.Unmarshal(attempt.Note, &note); err != nil {
 		return u, false, fmt.Errorf("activities: note of a model call: %w", err)
 	}
 	switch {
-	case n.Free:
+	case note.Free:
 		return u, false, nil
-	case n.Complete:
-		u = n.Usage
+	case note.Complete:
+		u = note.Usage
 		u.Calls = 1
-		return a.priced(n.Model, u), true, nil
+		return a.withCost(note.Model, u), true, nil
 	}
-	return a.estimated(n, s.Text), true, nil
+	return a.estimatedUsage(note, attempt.Text), true, nil
 }
 
-// meterCut records the metrics of a call whose worker died before it could. dead are attempts in
+// meterUnfinished records the metrics of a call whose worker died before it could. attempts are in
 // their order; only the last one is considered, because each attempt before it was recorded by its
 // successor. Metrics are best effort, so errors are ignored.
-func (a *Activities) meterCut(ctx context.Context, dead []stream.AttemptOutput) {
-	if len(dead) == 0 {
+func (a *Activities) meterUnfinished(ctx context.Context, attempts []stream.AttemptOutput) {
+	if len(attempts) == 0 {
 		return
 	}
-	last := dead[len(dead)-1]
-	u, ok, err := a.usageOfCutCall(last)
-	var n callNote
-	if err != nil || !ok || json.Unmarshal(last.Note, &n) != nil || n.Metered {
+	last := attempts[len(attempts)-1]
+	u, ok, err := a.unfinishedCallUsage(last)
+	var note callNote
+	if err != nil || !ok || json.Unmarshal(last.Note, &note) != nil || note.Metered {
 		return
 	}
-	provider, name, _ := strings.Cut(n.Model, "/")
+	provider, name, _ := strings.Cut(note.Model, "/")
 	telemetry.CountCut(ctx, telemetry.ChatRequest{Provider: provider, Model: name},
 		telemetry.ChatResponse{Model: u.Model, Input: u.Input, Output: u.Output, Cost: u.Cost, Currency: a.currency(), Estimated: u.Estimated != nil})
 }
 
 // stepUsage is the usage of one step, with all its attempts and summaries.
 type stepUsage struct {
-	step string
-	used []runs.Usage
+	step  string
+	usage []runs.Usage
 }
 
-// stepsOn returns the usage of the steps with model calls on a lane, from the records after
+// stepUsages returns the usage of the steps with model calls on a lane, from the records after
 // Place.After and Place.Since. A finished step is counted by the answer in its done record, another
 // one by the notes of its attempts and by its summaries. The lane must have no active writer, or
 // the result changes.
-func (a *Activities) stepsOn(ctx context.Context, p stream.Place) ([]stepUsage, error) {
-	spoken, err := a.Log.AttemptOutputs(ctx, p)
+func (a *Activities) stepUsages(ctx context.Context, p stream.Place) ([]stepUsage, error) {
+	attempts, err := a.Log.AttemptOutputs(ctx, p)
 	// An attempt takes the lane before it has a summary made, so without attempts there are no
 	// summaries.
-	if err != nil || len(spoken) == 0 {
+	if err != nil || len(attempts) == 0 {
 		return nil, err
 	}
 	summaries, err := a.Log.AttemptOutputs(ctx, summaryPlace(p))
 	if err != nil {
 		return nil, err
 	}
-	a.meterCut(ctx, spoken)
+	a.meterUnfinished(ctx, attempts)
 	var steps []stepUsage
-	for _, s := range spoken {
+	for _, attempt := range attempts {
 		// The attempts of a step are counted together, with the first of them.
-		if slices.ContainsFunc(steps, func(known stepUsage) bool { return known.step == s.Step }) {
+		if slices.ContainsFunc(steps, func(known stepUsage) bool { return known.step == attempt.Step }) {
 			continue
 		}
-		of := func(all []stream.AttemptOutput, step string) []stream.AttemptOutput {
+		selectStep := func(all []stream.AttemptOutput, step string) []stream.AttemptOutput {
 			return slices.DeleteFunc(slices.Clone(all), func(other stream.AttemptOutput) bool { return other.Step != step })
 		}
-		used, err := a.stepUsed(ctx, of(spoken, s.Step), of(summaries, s.Step+stepSummary))
+		usage, err := a.usageOfStep(ctx, selectStep(attempts, attempt.Step), selectStep(summaries, attempt.Step+stepSummary))
 		if err != nil {
 			return nil, err
 		}
-		steps = append(steps, stepUsage{s.Step, used})
+		steps = append(steps, stepUsage{attempt.Step, usage})
 	}
 	return steps, nil
 }
 
-// stepUsed returns the usage of a step, from its attempts and from the attempts at its summary. It
-// is nil for a step that calls no model, such as an advance.
-func (a *Activities) stepUsed(ctx context.Context, attempts, summaries []stream.AttemptOutput) ([]runs.Usage, error) {
-	calls := len(summaries) > 0 || slices.ContainsFunc(attempts, func(s stream.AttemptOutput) bool { return s.Note != nil })
+// usageOfStep returns the usage of a step, from its attempts and from the attempts at its summary.
+// It is nil for a step that calls no model, such as an advance.
+func (a *Activities) usageOfStep(ctx context.Context, attempts, summaries []stream.AttemptOutput) ([]runs.Usage, error) {
+	callsModel := len(summaries) > 0 || slices.ContainsFunc(attempts, func(s stream.AttemptOutput) bool { return s.Note != nil })
 	done := slices.IndexFunc(attempts, func(s stream.AttemptOutput) bool { return s.Done != nil })
 	switch {
-	case !calls:
+	case !callsModel:
 		return nil, nil
 	case done >= 0:
 		answer, err := recordedModelAnswer(ctx, attempts[done].Done)
-		return usageIn(answer), err
+		return answerUsage(answer), err
 	}
-	return a.cutAndSummaries(ctx, attempts, summaries)
+	return a.unfinishedUsage(ctx, attempts, summaries)
 }
 
-// cutAndSummaries returns the usage of the attempts that did not finish, and of summaries, finished
+// unfinishedUsage returns the usage of the attempts that did not finish, and of summaries, finished
 // or not. It also records the metrics of a summary whose worker died.
-func (a *Activities) cutAndSummaries(ctx context.Context, attempts, summaries []stream.AttemptOutput) ([]runs.Usage, error) {
-	a.meterCut(ctx, summaries)
-	var used []runs.Usage
+func (a *Activities) unfinishedUsage(ctx context.Context, attempts, summaries []stream.AttemptOutput) ([]runs.Usage, error) {
+	a.meterUnfinished(ctx, summaries)
+	var usage []runs.Usage
 	for _, s := range attempts {
-		u, ok, err := a.usageOfCutCall(s)
+		u, ok, err := a.unfinishedCallUsage(s)
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			used = append(used, u)
+			usage = append(usage, u)
 		}
 	}
 	for _, s := range summaries {
-		more, err := a.summaryUsage(ctx, s)
+		summaryUsage, err := a.summaryUsage(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		used = append(used, more...)
+		usage = append(usage, summaryUsage...)
 	}
-	return used, nil
+	return usage, nil
 }
 
 // summaryUsage returns the usage of one attempt at a summary; nil = none.
-func (a *Activities) summaryUsage(ctx context.Context, s stream.AttemptOutput) ([]runs.Usage, error) {
-	if s.Done != nil {
-		var made summary
-		err := recordedKept(ctx, s.Done, &made)
-		return []runs.Usage{made.Usage}, err
+func (a *Activities) summaryUsage(ctx context.Context, attempt stream.AttemptOutput) ([]runs.Usage, error) {
+	if attempt.Done != nil {
+		var stored summary
+		err := decodeKept(ctx, attempt.Done, &stored)
+		return []runs.Usage{stored.Usage}, err
 	}
-	u, ok, err := a.usageOfCutCall(s)
+	u, ok, err := a.unfinishedCallUsage(attempt)
 	if err != nil || !ok {
 		return nil, err
 	}
 	return []runs.Usage{u}, nil
 }
 
-// meterBefore records the metrics of the attempt at the same step that died before this one.
-// attempt is the caller's own: its records are left out.
-func (a *Activities) meterBefore(ctx context.Context, p stream.Place, attempt *stream.Attempt) error {
-	spoken, err := a.Log.AttemptOutputs(ctx, p)
+// meterPreviousAttempt records the metrics of the attempt at the same step that died before this
+// one. attempt is the caller's own: its records are left out.
+func (a *Activities) meterPreviousAttempt(ctx context.Context, p stream.Place, attempt *stream.Attempt) error {
+	attempts, err := a.Log.AttemptOutputs(ctx, p)
 	if err != nil {
 		return err
 	}
-	a.meterCut(ctx, slices.DeleteFunc(spoken, func(s stream.AttemptOutput) bool { return s.Step != p.Step || s.Writer == attempt.Writer() }))
+	a.meterUnfinished(ctx, slices.DeleteFunc(attempts, func(s stream.AttemptOutput) bool { return s.Step != p.Step || s.Writer == attempt.Writer() }))
 	return nil
 }
 
-// usedBefore returns the usage of an attempt's step without the attempt's own call: of earlier
+// otherUsage returns the usage of an attempt's step without the attempt's own call: of earlier
 // attempts that did not finish, and of summaries. It reads the log also after ctx has ended,
 // because the answer is written then, too.
-func (a *Activities) usedBefore(ctx context.Context, p stream.Place, attempt *stream.Attempt) ([]runs.Usage, error) {
+func (a *Activities) otherUsage(ctx context.Context, p stream.Place, attempt *stream.Attempt) ([]runs.Usage, error) {
 	ctx, cancel := contextAfter(ctx)
 	defer cancel()
-	spoken, err := a.Log.AttemptOutputs(ctx, p)
+	attempts, err := a.Log.AttemptOutputs(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -396,33 +403,33 @@ func (a *Activities) usedBefore(ctx context.Context, p stream.Place, attempt *st
 	if err != nil {
 		return nil, err
 	}
-	spoken = slices.DeleteFunc(spoken, func(s stream.AttemptOutput) bool { return s.Step != p.Step || s.Writer == attempt.Writer() })
+	attempts = slices.DeleteFunc(attempts, func(s stream.AttemptOutput) bool { return s.Step != p.Step || s.Writer == attempt.Writer() })
 	summaries = slices.DeleteFunc(summaries, func(s stream.AttemptOutput) bool { return s.Step != p.Step+stepSummary })
-	used, err := a.cutAndSummaries(ctx, spoken, summaries)
-	return runs.Sum(used), err
+	usage, err := a.unfinishedUsage(ctx, attempts, summaries)
+	return runs.Sum(usage), err
 }
 
 // unreported returns the usage of model calls on a lane that no answer has reported to the
 // workflow, and adds it to the tenant's day. The caller must have taken the lane over, so that no
 // attempt adds to it. The ledger counts each step once, so a retry is harmless.
 func (a *Activities) unreported(ctx context.Context, p stream.Place) ([]runs.Usage, error) {
-	steps, err := a.stepsOn(ctx, p)
+	steps, err := a.stepUsages(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	var all []runs.Usage
 	for _, s := range steps {
-		if err := a.count(ctx, p.Run, s.step, s.used); err != nil {
+		if err := a.addToLedger(ctx, p.Run, s.step, s.usage); err != nil {
 			return nil, err
 		}
-		all = append(all, s.used...)
+		all = append(all, s.usage...)
 	}
 	return runs.Sum(all), nil
 }
 
-// usageIn returns all usage that an answer reports: of its own call, earlier attempts and
+// answerUsage returns all usage that an answer reports: of its own call, earlier attempts and
 // summaries.
-func usageIn(answer runs.ModelAnswer) []runs.Usage {
+func answerUsage(answer runs.ModelAnswer) []runs.Usage {
 	return append([]runs.Usage{answer.Usage}, answer.OtherUsage...)
 }
 
@@ -438,8 +445,8 @@ func summaryPlace(p stream.Place) stream.Place {
 	return p
 }
 
-// value returns a count; 0 = it is unknown.
-func value(n *int64) int64 {
+// countOrZero returns a count; 0 = it is unknown.
+func countOrZero(n *int64) int64 {
 	if n == nil {
 		return 0
 	}
@@ -473,8 +480,8 @@ func tokenCount(n *int64) *int64 {
 	return n
 }
 
-// usageOf returns what a provider has reported, without Calls and Cost.
-func usageOf(f llm.Finish) runs.Usage {
+// reportedUsage returns what a provider has reported, without Calls and Cost.
+func reportedUsage(f llm.Finish) runs.Usage {
 	u := f.Usage
 	return runs.Usage{
 		Provider: f.Provider, Model: modelName(f.Model), Input: tokenCount(u.Input), Output: tokenCount(u.Output), Total: tokenCount(u.Total),

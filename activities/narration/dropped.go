@@ -14,19 +14,19 @@ import (
 // receive.
 const customContentDropped = "perdure.contentDropped"
 
-// maxDropped bounds these events for one model call. Further parts are only counted, in the
+// maxDroppedEvents bounds these events for one model call. Further parts are only counted, in the
 // worker's log.
-const maxDropped = 32
+const maxDroppedEvents = 32
 
-// TellDropped emits an event for each content part that the model does not receive, and a warning
+// EmitDropped emits an event for each content part that the model does not receive, and a warning
 // in the worker's log. Call it before the first chunk.
-func (n *Narrator) TellDropped(ctx context.Context, dropped []prompt.Dropped) error {
+func (n *Narrator) EmitDropped(ctx context.Context, dropped []prompt.Dropped) error {
 	if len(dropped) == 0 {
 		return nil
 	}
 	activity.GetLogger(ctx).Warn("some content parts are not sent to the model", "dropped", len(dropped), "provider", dropped[0].Provider, "reason", dropped[0].Reason)
 	var events []agui.Event
-	for _, d := range dropped[:min(len(dropped), maxDropped)] {
+	for _, d := range dropped[:min(len(dropped), maxDroppedEvents)] {
 		value, err := json.Marshal(d)
 		if err != nil { // cannot be: all of it is text and numbers
 			return err

@@ -12,10 +12,10 @@ import (
 // Handoff is an agent to which a model may hand over the thread, by a call of a tool.
 type Handoff struct {
 	runs.HandoffTarget
-	// Tool is the name of the tool. Able tells that the agent can take over: it answers with a
+	// Tool is the name of the tool. CanTakeOver tells that the agent answers with a
 	// model of its own, so it is neither a pipeline nor a program.
 	Tool, Description string
-	Able              bool
+	CanTakeOver       bool
 }
 
 // handoffSchema is the JSON Schema of the arguments of a handoff.
@@ -24,12 +24,12 @@ const handoffSchema = `{"type":"object","additionalProperties":false,"properties
 
 // OfferHandoffs adds handoffs to a model's tools. It returns all tools, and the handoffs that it
 // added: an existing tool of the same name has precedence.
-func OfferHandoffs(offered []llm.Tool, takers []Handoff) ([]llm.Tool, []Handoff) {
+func OfferHandoffs(offered []llm.Tool, handoffs []Handoff) ([]llm.Tool, []Handoff) {
 	var added []Handoff
-	for _, t := range takers {
-		if !slices.ContainsFunc(offered, func(o llm.Tool) bool { return o.Name == t.Tool }) {
-			offered = append(offered, llm.Tool{Name: t.Tool, Description: t.Description, Parameters: json.RawMessage(handoffSchema)})
-			added = append(added, t)
+	for _, handoff := range handoffs {
+		if !slices.ContainsFunc(offered, func(tool llm.Tool) bool { return tool.Name == handoff.Tool }) {
+			offered = append(offered, llm.Tool{Name: handoff.Tool, Description: handoff.Description, Parameters: json.RawMessage(handoffSchema)})
+			added = append(added, handoff)
 		}
 	}
 	return offered, added

@@ -36,8 +36,8 @@ type Narrator struct {
 	Scope string
 	// attempt writes the events; nil if only Propose is used.
 	attempt *stream.Attempt
-	// predict makes the state follow arguments. reporter emits the provider's own progress; nil = it
-	// has reported none yet.
+	// predict makes the state follow arguments. reporter emits the provider's own progress; nil =
+	// it has reported none yet.
 	predict  predictor
 	reporter *Reporter
 	// Answer is what the activity returns to the workflow. Its outcome is success unless the caller
@@ -70,10 +70,10 @@ type completion struct {
 	calls      []*toolCall
 	// sequences are the names of sequences in this message: calls refer to them by number.
 	sequences []string
-	// began are the IDs of the messages in the order in which clients have them. unsent are events
-	// that the attempt refused, because the run is cancelled; Finish writes them.
-	began  []string
-	unsent []agui.Event
+	// messageIDs are the IDs of the messages in the order in which clients have them. unsent are
+	// events that the attempt refused, because the run is cancelled; Finish writes them.
+	messageIDs []string
+	unsent     []agui.Event
 }
 
 // Gate returns the approval that a tool call needs before it is made; nil = none. arguments is what
@@ -130,29 +130,29 @@ func (n *Narrator) Add(ctx context.Context, chunk llm.Chunk) error {
 	switch c := chunk.(type) {
 	case llm.ReasoningDelta:
 		if c.Text != "" {
-			events = append(n.endText(), n.thinking.tell(c.Text)...)
+			events = append(n.endText(), n.thinking.addText(c.Text)...)
 		}
 	case llm.ReasoningEnd:
 		var hidden *thought
-		if events, hidden = n.thinking.seal(c); hidden != nil {
+		if events, hidden = n.thinking.endBlock(c); hidden != nil {
 			// A hidden block has no event, but a place among the messages.
-			n.begin(hidden.id)
+			n.addMessageID(hidden.id)
 		}
 	case llm.TextDelta:
-		events = n.tellText(c.Text)
+		events = n.addText(c.Text)
 	case llm.ToolCallStart:
-		events = n.tellCall(c)
+		events = n.addCall(c)
 	case llm.ToolCallDelta:
-		call := n.call(c.Index)
+		call := n.findCall(c.Index)
 		if call == nil {
 			return &llm.Error{Code: llm.CodeMalformedResponse, Message: "the provider sent arguments of a tool call before its start"}
 		}
 		call.arguments.WriteString(c.Arguments)
 		events = append([]agui.Event{&agui.ToolCallArgs{ToolCallID: call.id, Delta: c.Arguments}}, call.follow()...)
 	case llm.Activity:
-		return n.show(ctx, func(r *Reporter) error { return r.Activity(c.Name, c.Kind, c.Content) })
+		return n.reportProgress(ctx, func(r *Reporter) error { return r.Activity(c.Name, c.Kind, c.Content) })
 	case llm.ActivityPatch:
-		return n.show(ctx, func(r *Reporter) error { return r.patchActivity(c.Name, c.Patch) })
+		return n.reportProgress(ctx, func(r *Reporter) error { return r.patchActivity(c.Name, c.Patch) })
 	case llm.Finish:
 		// Finish, not this chunk, closes open messages: a completion may end without it.
 		n.Answer.Finish = string(c.Reason)
@@ -169,13 +169,13 @@ func (n *Narrator) emit(ctx context.Context, events ...agui.Event) error {
 	for _, e := range events {
 		switch e := e.(type) {
 		case *agui.ReasoningMessageStart:
-			n.begin(e.MessageID)
+			n.addMessageID(e.MessageID)
 		case *agui.TextMessageStart:
-			n.begin(e.MessageID)
+			n.addMessageID(e.MessageID)
 		case *agui.ToolCallStart:
-			n.begin(e.ParentMessageID)
+			n.addMessageID(e.ParentMessageID)
 		case *agui.ActivitySnapshot:
-			n.begin(e.MessageID)
+			n.addMessageID(e.MessageID)
 		}
 	}
 	err := n.attempt.Emit(ctx, events...)
@@ -185,52 +185,52 @@ func (n *Narrator) emit(ctx context.Context, events ...agui.Event) error {
 	return err
 }
 
-// begin notes that a message has its place after those that have begun.
-func (n *Narrator) begin(id string) {
-	if !slices.Contains(n.began, id) {
-		n.began = append(n.began, id)
+// addMessageID notes that a message has its place after those that have begun.
+func (n *Narrator) addMessageID(id string) {
+	if !slices.Contains(n.messageIDs, id) {
+		n.messageIDs = append(n.messageIDs, id)
 	}
 }
 
-// show emits progress that a provider reports about its own work, such as a search. The bounds are
-// those of a tool's reports; a report beyond them is the provider's error.
-func (n *Narrator) show(ctx context.Context, report func(*Reporter) error) error {
+// reportProgress emits progress that a provider reports about its own work, such as a search. The
+// bounds are those of a tool's reports; a report beyond them is the provider's error.
+func (n *Narrator) reportProgress(ctx context.Context, report func(*Reporter) error) error {
 	if n.reporter == nil {
 		n.reporter = NewReporter(ctx, n.run, n.step, nil, n.emit)
 	}
 	err := report(n.reporter)
-	var refused *tools.ReportError
-	if errors.As(err, &refused) {
-		return &llm.Error{Code: llm.CodeMalformedResponse, Message: "the provider's activity: " + refused.Error()}
+	var reportErr *tools.ReportError
+	if errors.As(err, &reportErr) {
+		return &llm.Error{Code: llm.CodeMalformedResponse, Message: "the provider's activity: " + reportErr.Error()}
 	}
 	return err
 }
 
-// tellText returns the events for a piece of text. The first one opens the message and closes open
+// addText returns the events for a piece of text. The first one opens the message and closes open
 // reasoning.
-func (n *Narrator) tellText(delta string) []agui.Event {
+func (n *Narrator) addText(delta string) []agui.Event {
 	n.text.WriteString(delta)
 	content := &agui.TextMessageContent{MessageID: n.messageID, Delta: delta}
 	if n.isTextOpen {
 		return []agui.Event{content}
 	}
 	n.isTextOpen = true
-	return append(n.thinking.end(), &agui.TextMessageStart{MessageID: n.messageID, Role: agui.RoleAssistant}, content)
+	return append(n.thinking.closeMessage(), &agui.TextMessageStart{MessageID: n.messageID, Role: agui.RoleAssistant}, content)
 }
 
-// tellCall returns the events with which a tool call begins. Its ID derives from the index of the
+// addCall returns the events with which a tool call begins. Its ID derives from the index of the
 // call; the provider's own ID is kept for later requests.
-func (n *Narrator) tellCall(c llm.ToolCallStart) []agui.Event {
+func (n *Narrator) addCall(c llm.ToolCallStart) []agui.Event {
 	call := &toolCall{index: c.Index, id: n.run.Identify("call", fmt.Sprintf("%s/%d", n.step, c.Index)), providerID: c.ID, name: c.Name}
 	n.calls = append(n.calls, call)
-	events := append(n.thinking.end(), n.endText()...)
-	var before []agui.Event
-	call.predicted, before = n.predict.match(c.Name)
-	return append(append(events, before...), &agui.ToolCallStart{ToolCallID: call.id, ToolCallName: call.name, ParentMessageID: n.messageID})
+	events := append(n.thinking.closeMessage(), n.endText()...)
+	var predictionEvents []agui.Event
+	call.predicted, predictionEvents = n.predict.match(c.Name)
+	return append(append(events, predictionEvents...), &agui.ToolCallStart{ToolCallID: call.id, ToolCallName: call.name, ParentMessageID: n.messageID})
 }
 
-// call returns the call with a provider's index; nil = it has not begun.
-func (n *Narrator) call(index int) *toolCall {
+// findCall returns the call with a provider's index; nil = it has not begun.
+func (n *Narrator) findCall(index int) *toolCall {
 	for _, call := range n.calls {
 		if call.index == index {
 			return call
@@ -253,11 +253,11 @@ func (n *Narrator) endText() []agui.Event {
 // so far is kept and shown, with incomplete tool calls. ctx must not be the one that the
 // cancellation has ended. Nothing can be emitted afterwards.
 func (n *Narrator) Finish(ctx context.Context) (runs.ModelAnswer, error) {
-	events := append(append(n.unsent, n.thinking.end()...), n.endText()...)
+	events := append(append(n.unsent, n.thinking.closeMessage()...), n.endText()...)
 	// Calls end here only, because the arguments of parallel calls may interleave to the last
 	// chunk.
 	for _, call := range n.calls {
-		events = append(append(events, call.settle()...), &agui.ToolCallEnd{ToolCallID: call.id})
+		events = append(append(events, call.endPrediction()...), &agui.ToolCallEnd{ToolCallID: call.id})
 	}
 	result, err := n.result()
 	if err != nil {
@@ -303,7 +303,7 @@ func (n *Narrator) result() (*stream.Result, error) {
 		n.Answer.MessageID = n.messageID
 	}
 	// The conversation has the messages in the order in which clients saw them begin.
-	for _, id := range n.began {
+	for _, id := range n.messageIDs {
 		result.Messages = append(result.Messages, n.withID(id, message))
 	}
 	var err error
@@ -350,9 +350,9 @@ func (n *Narrator) withID(id string, answer agui.Message) agui.Message {
 	if id == n.messageID {
 		return answer
 	}
-	for _, block := range n.thinking.blocks {
-		if block.id == id {
-			return block.message()
+	for _, thought := range n.thinking.blocks {
+		if thought.id == id {
+			return thought.message()
 		}
 	}
 	return agui.Message{ID: id, Role: agui.RoleActivity, Content: agui.ObjectContent(json.RawMessage("{}"))}
@@ -374,7 +374,7 @@ func (n *Narrator) Propose(tool, arguments string) (callID string, events []agui
 	call := &toolCall{id: n.run.Identify("call", n.step+"/0"), name: tool}
 	call.providerID = call.id
 	call.arguments.WriteString(arguments)
-	n.calls, n.began = []*toolCall{call}, []string{n.messageID}
+	n.calls, n.messageIDs = []*toolCall{call}, []string{n.messageID}
 	if result, err = n.result(); err != nil {
 		return "", nil, nil, err
 	}

@@ -11,16 +11,16 @@ import (
 // This file makes members of the state follow arguments of tool calls while the model writes them
 // (state.predict), so that a client can show, for instance, a document as it grows.
 
-// maxPredicted bounds the arguments of a call, in bytes, that the state follows while they are
+// maxPredictedBytes bounds the arguments of a call, in bytes, that the state follows while they are
 // written. The state gets the values of larger arguments when the call is complete.
-const maxPredicted = 256 << 10
+const maxPredictedBytes = 256 << 10
 
 // predictor has the predictions of an agent. Clients receive them in two ways that end with the
 // same state: the custom event PredictState, for clients that follow the arguments themselves, and
 // deltas of the state, which all clients apply.
 type predictor struct {
 	predictions []agents.Prediction
-	announced   bool
+	isAnnounced bool
 }
 
 // prediction is one element of PredictState's value, with the names that other AG-UI frameworks
@@ -45,10 +45,10 @@ func (p *predictor) match(tool string) (follow []*predicted, events []agui.Event
 			follow = append(follow, &predicted{argument: d.Argument, path: "/" + pointerEscaper.Replace(d.Key)})
 		}
 	}
-	if follow == nil || p.announced {
+	if follow == nil || p.isAnnounced {
 		return follow, nil
 	}
-	p.announced = true
+	p.isAnnounced = true
 	value, err := compact(all)
 	if err != nil {
 		return follow, nil // texts always have a JSON form
@@ -61,31 +61,32 @@ func (p *predictor) match(tool string) (follow []*predicted, events []agui.Event
 // together are at most nine times as long as the last: the log does not grow with the square of the
 // arguments.
 func (c *toolCall) follow() []agui.Event {
-	if len(c.predicted) == 0 || c.arguments.Len() < c.followed+max(1, c.followed/8) || c.arguments.Len() > maxPredicted {
+	if len(c.predicted) == 0 || c.arguments.Len() < c.followed+max(1, c.followed/8) || c.arguments.Len() > maxPredictedBytes {
 		return nil
 	}
 	c.followed = c.arguments.Len()
-	return c.tellPredicted(func(p *predicted, value json.RawMessage) bool {
+	return c.predictedDeltas(func(p *predicted, value json.RawMessage) bool {
 		return len(value) >= p.length+max(1, p.length/8)
 	})
 }
 
-// settle returns deltas for the values that differ from the last ones, when the call is complete.
-func (c *toolCall) settle() []agui.Event {
+// endPrediction returns deltas for the values that differ from the last ones, when the call is
+// complete.
+func (c *toolCall) endPrediction() []agui.Event {
 	if len(c.predicted) == 0 {
 		return nil
 	}
-	return c.tellPredicted(func(p *predicted, value json.RawMessage) bool { return string(value) != string(p.last) })
+	return c.predictedDeltas(func(p *predicted, value json.RawMessage) bool { return string(value) != string(p.last) })
 }
 
-// tellPredicted returns a delta for each predicted argument whose value is due, and notes the
+// predictedDeltas returns a delta for each predicted argument whose value isDue, and notes the
 // value. Values that cannot be a delta are left out: the call itself has them.
-func (c *toolCall) tellPredicted(due func(*predicted, json.RawMessage) bool) []agui.Event {
+func (c *toolCall) predictedDeltas(isDue func(*predicted, json.RawMessage) bool) []agui.Event {
 	var events []agui.Event
 	arguments := []byte(c.arguments.String())
 	for _, p := range c.predicted {
 		value := argument(arguments, p.argument)
-		if value == nil || !due(p, value) {
+		if value == nil || !isDue(p, value) {
 			continue
 		}
 		delta, err := compact([]map[string]any{{"op": "add", "path": p.path, "value": value}})

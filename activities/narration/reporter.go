@@ -34,14 +34,14 @@ type Reporter struct {
 	activities map[string]*agui.ActivitySnapshot
 	reports    int
 	bytes      int
-	over       bool
+	isClosed   bool
 }
 
 // emit writes events to a lane. It is called by one goroutine at a time.
 type emit func(ctx context.Context, events ...agui.Event) error
 
-// errCallOver is the error of a report after Close.
-var errCallOver = errors.New("activities: the tool call is over")
+// errClosed is the error of a report after Close.
+var errClosed = errors.New("activities: the tool call is over")
 
 // NewReporter returns the reporter of one call or step. ctx is the attempt's, state the shared
 // state when the call begins (nil if it reports none), source the ID from which IDs of activities
@@ -50,12 +50,12 @@ func NewReporter(ctx context.Context, run stream.Run, source string, state json.
 	return &Reporter{ctx: ctx, run: run, source: source, emit: emit, state: state, activities: map[string]*agui.ActivitySnapshot{}}
 }
 
-// Close ends the reports: later ones fail with errCallOver. It is for a tool that was abandoned and
+// Close ends the reports: later ones fail with errClosed. It is for a tool that was abandoned and
 // still runs, whose lane may have another writer.
 func (r *Reporter) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.over = true
+	r.isClosed = true
 }
 
 // State implements [tools.Reporter]. Changes of concurrent calls are not in it.
@@ -76,20 +76,20 @@ func (r *Reporter) Activity(name, kind string, content any) error {
 		return err
 	}
 	if object[0] != '{' {
-		return refuse("the content of an activity must be an object")
+		return reportError("the content of an activity must be an object")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, known := r.activities[name]; !known && len(r.activities) == tools.MaxActivities {
-		return refuse("the call already has %d activities", tools.MaxActivities)
+	if _, exists := r.activities[name]; !exists && len(r.activities) == tools.MaxActivities {
+		return reportError("the call already has %d activities", tools.MaxActivities)
 	}
-	shown := &agui.ActivitySnapshot{MessageID: r.run.Identify("act", r.source+"/"+name), ActivityType: kind, Content: object}
-	if err := r.send(len(object), shown); err != nil {
+	snapshot := &agui.ActivitySnapshot{MessageID: r.run.Identify("act", r.source+"/"+name), ActivityType: kind, Content: object}
+	if err := r.send(len(object), snapshot); err != nil {
 		return err
 	}
 	// PatchActivity changes the stored activity. An event must not change once it is emitted.
-	now := *shown
-	r.activities[name] = &now
+	stored := *snapshot
+	r.activities[name] = &stored
 	return nil
 }
 
@@ -110,14 +110,14 @@ func (r *Reporter) patchActivity(name string, operations any) error {
 	defer r.mu.Unlock()
 	activity := r.activities[name]
 	if activity == nil {
-		return refuse("the call has no activity %.64q", name)
+		return reportError("the call has no activity %.64q", name)
 	}
 	next, err := applyOps(activity.Content, patch, tools.MaxActivity)
 	if err != nil {
 		return err
 	}
 	if next[0] != '{' {
-		return refuse("the content of an activity must stay an object")
+		return reportError("the content of an activity must stay an object")
 	}
 	err = r.send(len(patch), &agui.ActivityDelta{MessageID: activity.MessageID, ActivityType: activity.ActivityType, Patch: patch})
 	if err == nil {
@@ -163,7 +163,7 @@ func (r *Reporter) Custom(name string, value any) error {
 // Raw implements [tools.Reporter]. The source may be empty.
 func (r *Reporter) Raw(source string, event any) error {
 	if len(source) > tools.MaxReportName {
-		return refuse("the source of an event must be at most %d bytes", tools.MaxReportName)
+		return reportError("the source of an event must be at most %d bytes", tools.MaxReportName)
 	}
 	raw, err := encodeReport(event)
 	if err != nil {
@@ -178,12 +178,12 @@ func (r *Reporter) Raw(source string, event any) error {
 // that fails does not count.
 func (r *Reporter) send(size int, e agui.Event) error {
 	switch {
-	case r.over:
-		return errCallOver
+	case r.isClosed:
+		return errClosed
 	case r.reports == tools.MaxReports:
-		return refuse("the call has already made %d reports", tools.MaxReports)
+		return reportError("the call has already made %d reports", tools.MaxReports)
 	case r.bytes+size > tools.MaxReported:
-		return refuse("the reports of the call would have more than %d bytes", tools.MaxReported)
+		return reportError("the reports of the call would have more than %d bytes", tools.MaxReported)
 	}
 	// emit may block while the log is slow. Other reports of the call wait for r.mu meanwhile.
 	if err := r.emit(r.ctx, e); err != nil {
@@ -202,10 +202,10 @@ func encodeReport(v any) (json.RawMessage, error) {
 		return nil, &tools.ReportError{Reason: "the value cannot be encoded", Err: err}
 	}
 	if len(raw) > tools.MaxReport {
-		return nil, refuse("the value has %d bytes, more than %d", len(raw), tools.MaxReport)
+		return nil, reportError("the value has %d bytes, more than %d", len(raw), tools.MaxReport)
 	}
 	if agui.TooDeep(raw) {
-		return nil, refuse("the value is nested deeper than %d levels", agui.MaxDepth)
+		return nil, reportError("the value is nested deeper than %d levels", agui.MaxDepth)
 	}
 	return raw, nil
 }
@@ -231,7 +231,7 @@ func applyOps(doc, patch json.RawMessage, limit int) (json.RawMessage, error) {
 		return nil, &tools.ReportError{Reason: "the operations do not apply", Err: err}
 	}
 	if len(next) > limit && len(next) > len(doc) {
-		return nil, refuse("the changed value would have %d bytes, more than %d", len(next), limit)
+		return nil, reportError("the changed value would have %d bytes, more than %d", len(next), limit)
 	}
 	return next, nil
 }
@@ -239,12 +239,12 @@ func applyOps(doc, patch json.RawMessage, limit int) (json.RawMessage, error) {
 // checkName checks the length of a name; what is for the error.
 func checkName(what, name string) error {
 	if name == "" || len(name) > tools.MaxReportName {
-		return refuse("%s must have 1 to %d bytes", what, tools.MaxReportName)
+		return reportError("%s must have 1 to %d bytes", what, tools.MaxReportName)
 	}
 	return nil
 }
 
-// refuse returns the error of an invalid report.
-func refuse(format string, args ...any) error {
+// reportError returns the error of an invalid report.
+func reportError(format string, args ...any) error {
 	return &tools.ReportError{Reason: fmt.Sprintf(format, args...)}
 }

@@ -23,12 +23,12 @@ const taskSchema = `{"type":"object","required":["task"],"additionalProperties":
 
 // OfferSubagents adds subagents to a model's tools. It returns all tools, and the subagents that it
 // added: an existing tool of the same name has precedence.
-func OfferSubagents(offered []llm.Tool, delegates []Subagent) ([]llm.Tool, []Subagent) {
+func OfferSubagents(offered []llm.Tool, subagents []Subagent) ([]llm.Tool, []Subagent) {
 	var added []Subagent
-	for _, d := range delegates {
-		if !slices.ContainsFunc(offered, func(t llm.Tool) bool { return t.Name == d.Agent }) {
-			offered = append(offered, llm.Tool{Name: d.Agent, Description: d.Description, Parameters: json.RawMessage(taskSchema)})
-			added = append(added, d)
+	for _, subagent := range subagents {
+		if !slices.ContainsFunc(offered, func(tool llm.Tool) bool { return tool.Name == subagent.Agent }) {
+			offered = append(offered, llm.Tool{Name: subagent.Agent, Description: subagent.Description, Parameters: json.RawMessage(taskSchema)})
+			added = append(added, subagent)
 		}
 	}
 	return offered, added
@@ -37,13 +37,13 @@ func OfferSubagents(offered []llm.Tool, delegates []Subagent) ([]llm.Tool, []Sub
 // TaskOf returns the task from the arguments of a call. The error is for the model: it says what
 // the arguments must be.
 func TaskOf(arguments string) (string, error) {
-	var in struct {
+	var call struct {
 		Task string `json:"task"`
 	}
 	decoder := json.NewDecoder(strings.NewReader(arguments))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&in); err != nil || in.Task == "" || decoder.More() {
+	if err := decoder.Decode(&call); err != nil || call.Task == "" || decoder.More() {
 		return "", errors.New(`invalid arguments: expected {"task": "…"}, a string that is not empty`)
 	}
-	return in.Task, nil
+	return call.Task, nil
 }

@@ -9,25 +9,25 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Messages returns a conversation as the messages of a request. told is the system message; "" =
-// none. It leaves out what a provider would refuse or no model should read: tool calls without a
-// result, which cancelled runs leave, activities, and messages without content. Tool calls have the
-// provider's own IDs. The same entries give the same messages, byte for byte, so that the
+// Messages returns a conversation as the messages of a request. systemText is the system message;
+// "" = none. It leaves out what a provider would refuse or no model should read: tool calls without
+// a result, which cancelled runs leave, activities, and messages without content. Tool calls have
+// the provider's own IDs. The same entries give the same messages, byte for byte, so that the
 // provider's prompt cache matches.
-func Messages(text string, entries []snapshot.Entry) []llm.Message {
-	p := prompter{answered: map[string]bool{}, names: map[string]string{}, thoughts: thoughtsOf(entries)}
+func Messages(systemText string, entries []snapshot.Entry) []llm.Message {
+	p := prompter{hasResult: map[string]bool{}, providerIDs: map[string]string{}, reasoning: reasoningByAnswer(entries)}
 	var messages []llm.Message
-	if text != "" {
-		messages = append(messages, llm.Message{Role: llm.RoleSystem, Parts: []llm.Part{llm.Text{Text: text}}})
+	if systemText != "" {
+		messages = append(messages, llm.Message{Role: llm.RoleSystem, Parts: []llm.Part{llm.Text{Text: systemText}}})
 	}
 	// Results and provider IDs come after the calls that they belong to, so they are collected
 	// first.
 	for _, e := range entries {
 		if e.Message.Role == agui.RoleTool {
-			p.answered[e.Message.ToolCallID] = true
+			p.hasResult[e.Message.ToolCallID] = true
 		}
-		for ours, theirs := range e.ProviderIDs {
-			p.names[ours] = theirs
+		for id, providerID := range e.ProviderIDs {
+			p.providerIDs[id] = providerID
 		}
 	}
 	for _, e := range entries {
@@ -52,43 +52,45 @@ func sortResults(messages []llm.Message) {
 		for end < len(messages) && messages[end].Role == llm.RoleTool {
 			end++
 		}
-		places := make(map[string]int, len(answer.ToolCalls))
-		for place, call := range answer.ToolCalls {
-			places[call.ID] = place
+		indexes := make(map[string]int, len(answer.ToolCalls))
+		for index, call := range answer.ToolCalls {
+			indexes[call.ID] = index
 		}
-		slices.SortStableFunc(messages[i+1:end], func(a, b llm.Message) int { return cmp.Compare(places[a.ToolCallID], places[b.ToolCallID]) })
+		slices.SortStableFunc(messages[i+1:end], func(a, b llm.Message) int { return cmp.Compare(indexes[a.ToolCallID], indexes[b.ToolCallID]) })
 	}
 }
 
-// thoughtsOf returns the reasoning of each answer, by the ID of the answer. In the conversation,
-// reasoning has messages of its own; for models it is a part of the answer. Reasoning that a client
-// sent has no AnswerID and belongs to the next answer, unless a user message comes before that.
-func thoughtsOf(entries []snapshot.Entry) map[string][]llm.Reasoning {
-	thoughts := map[string][]llm.Reasoning{}
-	var next []llm.Reasoning
+// reasoningByAnswer returns the reasoning of each answer, by the ID of the answer. In the
+// conversation, reasoning has messages of its own; for models it is a part of the answer. Reasoning
+// that a client sent has no AnswerID and belongs to the next answer, unless a user message comes
+// before that.
+func reasoningByAnswer(entries []snapshot.Entry) map[string][]llm.Reasoning {
+	blocks := map[string][]llm.Reasoning{}
+	var unclaimed []llm.Reasoning
 	for _, e := range entries {
 		switch {
 		case e.Message.Role == agui.RoleReasoning && e.AnswerID != "":
-			thoughts[e.AnswerID] = append(thoughts[e.AnswerID], UnsealReasoning(e.Message))
+			blocks[e.AnswerID] = append(blocks[e.AnswerID], UnsealReasoning(e.Message))
 		case e.Message.Role == agui.RoleReasoning && e.Sent != "":
-			next = append(next, UnsealReasoning(e.Message))
+			unclaimed = append(unclaimed, UnsealReasoning(e.Message))
 		case e.Message.Role == agui.RoleAssistant:
-			thoughts[e.Message.ID] = append(thoughts[e.Message.ID], next...)
+			blocks[e.Message.ID] = append(blocks[e.Message.ID], unclaimed...)
 			// The client's reasoning is for the first answer after it.
-			next = nil
+			unclaimed = nil
 		case e.Message.Role == agui.RoleUser:
-			next = nil
+			unclaimed = nil
 		}
 	}
-	return thoughts
+	return blocks
 }
 
-// prompter converts the messages of one conversation. answered are the IDs of the tool calls with a
-// result, names the provider's IDs of tool calls by the thread's, thoughts the reasoning by answer.
+// prompter converts the messages of one conversation. hasResult are the IDs of the tool calls with
+// a result, providerIDs the provider's IDs of tool calls by the thread's, reasoning the reasoning
+// by answer.
 type prompter struct {
-	answered map[string]bool
-	names    map[string]string
-	thoughts map[string][]llm.Reasoning
+	hasResult   map[string]bool
+	providerIDs map[string]string
+	reasoning   map[string][]llm.Reasoning
 }
 
 // message converts one message. ok is false if the model does not receive it: an activity,
@@ -102,18 +104,18 @@ func (p *prompter) message(m agui.Message) (llm.Message, bool) {
 		out.Role = llm.RoleUser
 	case agui.RoleTool:
 		// An empty result is a result: the call must have one.
-		out.Role, out.ToolCallID = llm.RoleTool, cmp.Or(p.names[m.ToolCallID], m.ToolCallID)
+		out.Role, out.ToolCallID = llm.RoleTool, cmp.Or(p.providerIDs[m.ToolCallID], m.ToolCallID)
 		out.IsError = m.Error != ""
 		return out, true
 	case agui.RoleAssistant:
-		out.Role, out.Reasoning = llm.RoleAssistant, p.thoughts[m.ID]
+		out.Role, out.Reasoning = llm.RoleAssistant, p.reasoning[m.ID]
 		for _, c := range m.ToolCalls {
-			if p.answered[c.ID] {
-				out.ToolCalls = append(out.ToolCalls, llm.ToolCall{ID: cmp.Or(p.names[c.ID], c.ID), Name: c.Name, Arguments: c.Arguments})
+			if p.hasResult[c.ID] {
+				out.ToolCalls = append(out.ToolCalls, llm.ToolCall{ID: cmp.Or(p.providerIDs[c.ID], c.ID), Name: c.Name, Arguments: c.Arguments})
 			}
 		}
 	default:
-		// Activities are for people. Reasoning is in thoughts.
+		// Activities are for people. Reasoning is in p.reasoning.
 		return out, false
 	}
 	return out, len(out.Parts) > 0 || len(out.ToolCalls) > 0

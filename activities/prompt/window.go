@@ -29,21 +29,21 @@ type Window struct {
 	groups []group
 	// room is in tokens, at least 1.
 	room int64
-	// first is the number of groups at the beginning that Keep has marked. told is the summary in
-	// the place of the groups after them; nil = none.
-	first int
-	told  *snapshot.Entry
+	// first is the number of groups at the beginning that Keep has marked. summary is in the
+	// place of the groups after them; nil = none.
+	first   int
+	summary *snapshot.Entry
 }
 
 // group is the unit that is left out or stays: a message, or an answer with its reasoning and the
 // results of its tool calls.
 type group struct {
 	entries []snapshot.Entry
-	// fixed groups are never left out. kept groups are left out last, by Squeeze. out groups are
+	// isFixed groups are never left out. kept groups are left out last, by Squeeze. out groups are
 	// left out.
-	fixed bool
-	kept  bool
-	out   bool
+	isFixed bool
+	isKept  bool
+	isOut   bool
 }
 
 // NewWindow returns a window on a conversation that has room tokens. Without further calls it
@@ -57,28 +57,28 @@ func NewWindow(entries []snapshot.Entry, room int64) *Window {
 func groupsOf(entries []snapshot.Entry) []group {
 	var groups []group
 	byID, byCall := map[string]int{}, map[string]int{}
-	// thoughts are reasoning messages whose answer follows.
-	var thoughts []snapshot.Entry
+	// pending are reasoning messages whose answer follows.
+	var pending []snapshot.Entry
 	for _, e := range entries {
 		m := e.Message
-		at, known := byCall[m.ToolCallID]
+		index, found := byCall[m.ToolCallID]
 		if m.Role == agui.RoleReasoning {
-			at, known = byID[e.AnswerID]
+			index, found = byID[e.AnswerID]
 		}
 		switch {
 		case m.Role == agui.RoleActivity:
 		// A result joins the group of its call, even if another message came in between.
-		case known && (m.Role == agui.RoleReasoning || m.Role == agui.RoleTool):
-			groups[at].entries = append(groups[at].entries, e)
+		case found && (m.Role == agui.RoleReasoning || m.Role == agui.RoleTool):
+			groups[index].entries = append(groups[index].entries, e)
 		case m.Role == agui.RoleReasoning:
-			thoughts = append(thoughts, e)
+			pending = append(pending, e)
 		default:
 			byID[m.ID] = len(groups)
 			for _, c := range m.ToolCalls {
 				byCall[c.ID] = len(groups)
 			}
-			groups = append(groups, group{entries: append(thoughts, e), fixed: m.Role == agui.RoleSystem || m.Role == agui.RoleDeveloper})
-			thoughts = nil
+			groups = append(groups, group{entries: append(pending, e), isFixed: m.Role == agui.RoleSystem || m.Role == agui.RoleDeveloper})
+			pending = nil
 		}
 	}
 	return groups
@@ -96,24 +96,24 @@ const (
 // message. Call it once, before Trim, Replace and Half.
 func (w *Window) Keep(k agents.Keep) {
 	left := w.room / firstShare
-	for i, seen := 0, 0; i < len(w.groups) && seen < k.First; i++ {
+	for i, counted := 0, 0; i < len(w.groups) && counted < k.First; i++ {
 		if left -= w.groups[i].tokens(); left < 0 {
 			break
 		}
-		w.groups[i].kept, w.first = true, i+1
-		seen += w.groups[i].messages()
+		w.groups[i].isKept, w.first = true, i+1
+		counted += w.groups[i].messages()
 	}
 	left = w.room / lastShare
 	user := false
-	for i, seen := len(w.groups)-1, 0; i >= 0; i-- {
+	for i, counted := len(w.groups)-1, 0; i >= 0; i-- {
 		g := &w.groups[i]
 		left -= g.tokens()
-		g.kept = g.kept || seen < k.Last && left >= 0
-		// seen == 0 finds the newest group with a message that counts; user finds the last user
+		g.isKept = g.isKept || counted < k.Last && left >= 0
+		// counted == 0 finds the newest group with a message that counts; user finds the last user
 		// message.
-		g.fixed = g.fixed || seen == 0 && g.messages() > 0 || !user && g.hasRole(agui.RoleUser)
+		g.isFixed = g.isFixed || counted == 0 && g.messages() > 0 || !user && g.hasRole(agui.RoleUser)
 		user = user || g.hasRole(agui.RoleUser)
-		seen += g.messages()
+		counted += g.messages()
 	}
 }
 
@@ -146,11 +146,11 @@ func (g *group) tokens() int64 {
 // tokens estimates the tokens of the summary and of the groups that are not left out.
 func (w *Window) tokens() int64 {
 	var n int64
-	if w.told != nil {
-		n = entryTokens(*w.told)
+	if w.summary != nil {
+		n = entryTokens(*w.summary)
 	}
 	for i := range w.groups {
-		if !w.groups[i].out {
+		if !w.groups[i].isOut {
 			n += w.groups[i].tokens()
 		}
 	}
@@ -178,7 +178,7 @@ func (w *Window) cutResults(share int64) {
 	for i := range w.groups {
 		g := &w.groups[i]
 		for j, e := range g.entries {
-			if g.out || e.Message.Role != agui.RoleTool || TextTokens(e.Message.Content.Text()) <= limit {
+			if g.isOut || e.Message.Role != agui.RoleTool || TextTokens(e.Message.Content.Text()) <= limit {
 				continue
 			}
 			// The entries are shared with the snapshot, which is immutable.
@@ -188,19 +188,19 @@ func (w *Window) cutResults(share int64) {
 	}
 }
 
-// leaveOut leaves out groups, the oldest first, until at least so many tokens are left out. may
-// tells which groups it may take besides those that are fixed.
-func (w *Window) leaveOut(tokens int64, may func(*group) bool) {
+// leaveOut leaves out groups, the oldest first, until at least so many tokens are left out.
+// isAllowed reports whether it may leave a group out; fixed groups always stay.
+func (w *Window) leaveOut(tokens int64, isAllowed func(*group) bool) {
 	for i := range w.groups {
-		if g := &w.groups[i]; tokens > 0 && !g.out && !g.fixed && may(g) {
-			g.out = true
+		if g := &w.groups[i]; tokens > 0 && !g.isOut && !g.isFixed && isAllowed(g) {
+			g.isOut = true
 			tokens -= g.tokens()
 		}
 	}
 }
 
 // isRemovable reports whether Trim may leave out a group. anyGroup is for Squeeze.
-func isRemovable(g *group) bool { return !g.kept }
+func isRemovable(g *group) bool { return !g.isKept }
 func anyGroup(*group) bool      { return true }
 
 // trimSteps divides the room into steps of Trim. What is left out grows by a step at a time, so the
@@ -231,15 +231,15 @@ func (w *Window) Squeeze() {
 // out.
 func (w *Window) Entries() []snapshot.Entry {
 	var entries []snapshot.Entry
-	told := false
+	hasNote := false
 	for i := range w.groups {
-		if !told && w.told != nil && i >= w.first {
-			entries, told = append(entries, *w.told), true
+		if !hasNote && w.summary != nil && i >= w.first {
+			entries, hasNote = append(entries, *w.summary), true
 		}
-		if g := &w.groups[i]; !g.out {
+		if g := &w.groups[i]; !g.isOut {
 			entries = append(entries, g.entries...)
-		} else if !told && w.told == nil {
-			entries, told = append(entries, Private("left-out", leftOut)), true
+		} else if !hasNote && w.summary == nil {
+			entries, hasNote = append(entries, Private("left-out", leftOutNote)), true
 		}
 	}
 	return entries
@@ -261,11 +261,11 @@ func (w *Window) Older() [][]snapshot.Entry {
 // Replace puts a text in the place of the first count older groups. Fixed groups among them stay,
 // after the text. A later Replace takes the place of this one.
 func (w *Window) Replace(count int, text string) {
-	told := Private("summary", text)
-	w.told = &told
+	summary := Private("summary", text)
+	w.summary = &summary
 	for i := range w.groups[w.first:][:count] {
 		g := &w.groups[w.first+i]
-		g.out = !g.fixed
+		g.isOut = !g.isFixed
 	}
 }
 
@@ -278,17 +278,17 @@ func (w *Window) Half(from int) int {
 	left := w.tokens() - w.room/2
 	for i := from; i < len(groups); i++ {
 		switch g := &groups[i]; {
-		case g.kept || i == len(groups)-1 || left <= 0:
+		case g.isKept || i == len(groups)-1 || left <= 0:
 			return i
-		case !g.fixed:
+		case !g.isFixed:
 			left -= g.tokens()
 		}
 	}
 	return len(groups)
 }
 
-// leftOut is the note in the place of messages that are left out without a summary.
-const leftOut = "[Older messages of this conversation are left out here.]"
+// leftOutNote is the note in the place of messages that are left out without a summary.
+const leftOutNote = "[Older messages of this conversation are left out here.]"
 
 // cutContent cuts the middle out of the text of content. All text parts become one; media stay
 // after it.

@@ -27,17 +27,17 @@ import (
 // CallModel is model.call.v1: it streams one completion of the agent's model into the log. The
 // answer has the IDs of the message and its tool calls, the approvals that the calls need, and the
 // usage, but no content. A cancelled call is an answer with OutcomeCancelled. The provider's errors
-// are retried as failModel decides.
+// are retried as modelCallError decides.
 func (a *Activities) CallModel(ctx context.Context, in runs.ModelCall) (answer runs.ModelAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer recoverPanic(ctx, &err)
 	work, leave, err := a.enter(ctx, in.Step)
 	if err != nil {
-		return answer, fail(ctx, err)
+		return answer, activityError(ctx, err)
 	}
 	defer leave()
 	answer, err = a.callModel(work, in)
-	return answer, fail(ctx, err)
+	return answer, activityError(ctx, err)
 }
 
 // callModel opens the step, takes the lane, calls the model and writes the done record. It counts
@@ -62,34 +62,34 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	defer attempt.Close()
 	work, cancel := attempt.Context(ctx)
 	defer cancel()
-	n := narration.New(place.Run, in.ID, attempt)
-	n.Scope = scopeOf(in.Place)
+	narrator := narration.New(place.Run, in.ID, attempt)
+	narrator.Scope = scopeOf(in.Place)
 	// The metrics of an attempt whose worker died are recorded by its successor.
 	if attempt.Resumed() {
-		if err := a.meterBefore(work, place, attempt); err != nil {
+		if err := a.meterPreviousAttempt(work, place, attempt); err != nil {
 			return runs.ModelAnswer{}, err
 		}
 	}
-	summarizes, err := a.narrate(work, in, n, attempt)
+	summarizes, err := a.narrate(work, in, narrator, attempt)
 	switch {
 	// A cancel is no failure: the done record below keeps the text and the calls that the model has
 	// emitted.
-	case err != nil && cancelled(work, err):
-		n.Answer.Outcome = runs.OutcomeCancelled
+	case err != nil && isCancelled(work, err):
+		narrator.Answer.Outcome = runs.OutcomeCancelled
 	case err != nil:
-		return runs.ModelAnswer{}, a.failedCall(ctx, attempt, a.tellLacking(ctx, attempt, err))
+		return runs.ModelAnswer{}, a.reportModelFailure(ctx, attempt, a.reportLacking(ctx, attempt, err))
 	}
 	// Earlier attempts and summaries were billed as well. The workflow learns of them by this
 	// answer only.
 	if attempt.Resumed() || summarizes {
-		if n.Answer.OtherUsage, err = a.usedBefore(work, place, attempt); err != nil {
+		if narrator.Answer.OtherUsage, err = a.otherUsage(work, place, attempt); err != nil {
 			return runs.ModelAnswer{}, err
 		}
 	}
 	// The model was paid for: the done record is written even if the run was cancelled meanwhile.
-	last, end := contextAfter(work)
+	finalCtx, end := contextAfter(work)
 	defer end()
-	answer, err := n.Finish(last)
+	answer, err := narrator.Finish(finalCtx)
 	if err != nil {
 		return answer, err
 	}
@@ -101,12 +101,12 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 // the last record of the lane for Begin.
 func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in runs.ModelCall) (uint64, error) {
 	if in.Announces != nil {
-		return a.announce(ctx, p, in.Step, *in.Announces)
+		return a.announceSubagent(ctx, p, in.Step, *in.Announces)
 	}
 	if in.Beginning == (runs.Beginning{}) {
 		return a.openStep(ctx, p, in.Step, in.Steered)
 	}
-	return a.Snapshots.OpenRun(ctx, p, opening(in.Step.Agent, in.Step.Revision, in.Beginning), &agui.StepStarted{StepName: in.Name})
+	return a.Snapshots.OpenRun(ctx, p, runOpening(in.Step.Agent, in.Step.Revision, in.Beginning), &agui.StepStarted{StepName: in.Name})
 }
 
 // narrate makes the request and feeds the chunks of the stream to the narrator, which emits events.
@@ -114,13 +114,13 @@ func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in runs.
 // approve more budget first (n.Answer.Exceeded is set, without an error). It sets n.Answer.Usage
 // once the request was made, also if it failed. summarizes reports whether the agent may have made
 // a summary; the caller then adds the usage of summaries.
-func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narration.Narrator, attempt *stream.Attempt) (summarizes bool, err error) {
+func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, narrator *narration.Narrator, attempt *stream.Attempt) (summarizes bool, err error) {
 	// The cancel may be older than the worker's subscription to announcements.
-	wanted, err := a.cancelRequested(ctx, in.Step)
+	cancelRequested, err := a.cancelRequested(ctx, in.Step)
 	if err != nil {
 		return false, err
 	}
-	if wanted {
+	if cancelRequested {
 		return false, stream.ErrCancelled
 	}
 	definition, err := a.definition(ctx, in.Step)
@@ -132,26 +132,30 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narratio
 		return false, err
 	}
 	// The budget is checked before the summary and the call, because both cost money.
-	if n.Answer.Exceeded, err = a.mayPay(ctx, in, definition.Model, in.Day); n.Answer.Exceeded != nil || err != nil {
+	if narrator.Answer.Exceeded, err = a.checkBudget(ctx, in, definition.Model, in.Day); narrator.Answer.Exceeded != nil || err != nil {
 		return false, err
 	}
 	summarizes = definition.Context.Summarizes()
-	r, err := a.modelRequest(ctx, in, definition, conversation, n)
+	prepared, err := a.modelRequest(ctx, in, definition, conversation, narrator)
 	if err != nil {
 		return summarizes, err
 	}
 	// Everything that fails for lack of a tool, an agent or a price has been done. From here on
 	// events are emitted.
-	n.Predict(definition.State.Predict)
-	if err := n.TellDropped(ctx, prompt.DroppedFrom(r.provider, r.request.Model, r.model, r.entries)); err != nil {
+	narrator.Predict(definition.State.Predict)
+	if err := narrator.EmitDropped(ctx, prompt.DroppedFrom(prepared.provider, prepared.request.Model, prepared.model, prepared.entries)); err != nil {
 		return summarizes, err
 	}
-	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{Provider: r.provider, Model: r.request.Model})
-	c := a.newModelCall(attempt, definition.Model, chat)
-	err = ofModel(definition.Model, c.stream(ctx, r.model, r.request, func(chunk llm.Chunk) error { return n.Add(ctx, chunk) }))
+	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{Provider: prepared.provider, Model: prepared.request.Model})
+	call := a.newModelCall(attempt, definition.Model, chat)
+	err = withModelName(definition.Model, call.stream(ctx, prepared.model, prepared.request, func(chunk llm.Chunk) error { return narrator.Add(ctx, chunk) }))
 	// The done record of a finished or cancelled call has its usage. Only a failed call writes a
 	// last note.
-	n.Answer.Usage = c.end(ctx, err, err == nil || cancelled(ctx, err))
+	if err == nil || isCancelled(ctx, err) {
+		narrator.Answer.Usage = call.end(err)
+	} else {
+		narrator.Answer.Usage = call.abandon(ctx, err)
+	}
 	return summarizes, err
 }
 
@@ -173,8 +177,8 @@ func (a *Activities) conversation(ctx context.Context, in runs.ModelCall) (*snap
 	return conversation, nil
 }
 
-// modelRequest is a request that is ready to be sent.
-type modelRequest struct {
+// preparedRequest is a request that is ready to be sent.
+type preparedRequest struct {
 	model    llm.Model
 	provider string
 	request  *llm.Request
@@ -182,50 +186,50 @@ type modelRequest struct {
 }
 
 // modelRequest returns the request of a turn: tools, output and messages. It may call the model for
-// a summary of the messages. It configures the narrator with what the model is offered, and with the
-// approval rules.
-func (a *Activities) modelRequest(ctx context.Context, in runs.ModelCall, d *agents.Definition, conversation *snapshot.Snapshot, n *narration.Narrator) (r modelRequest, err error) {
+// a summary of the messages. It configures the narrator with what the model is offered, and with
+// the approval rules.
+func (a *Activities) modelRequest(ctx context.Context, in runs.ModelCall, definition *agents.Definition, conversation *snapshot.Snapshot, narrator *narration.Narrator) (r preparedRequest, err error) {
 	var offered []tools.Tool
-	if r.model, r.request, offered, err = a.request(ctx, d); err != nil {
-		return r, ofModel(d.Model, err)
+	if r.model, r.request, offered, err = a.newRequest(ctx, definition); err != nil {
+		return r, withModelName(definition.Model, err)
 	}
-	n.SetSpecs(offered)
-	if r.request.Tools, err = a.offerAgents(ctx, d, in, n, r.request.Tools); err != nil {
+	narrator.SetSpecs(offered)
+	if r.request.Tools, err = a.offerAgents(ctx, definition, in, narrator, r.request.Tools); err != nil {
 		return r, err
 	}
-	n.Offer(r.request.Tools)
+	narrator.Offer(r.request.Tools)
 	// Client tools end the run, so only the run's own agent may call them.
 	if in.Child == nil {
-		if n.Clients, err = a.clientTools(ctx, d, conversation, r.request.Tools); err != nil {
+		if narrator.Clients, err = a.clientTools(ctx, definition, conversation, r.request.Tools); err != nil {
 			return r, err
 		}
 	}
-	r.request.Tools = append(r.request.Tools, n.Clients...)
+	r.request.Tools = append(r.request.Tools, narrator.Clients...)
 	output, err := a.output(ctx, in.Step)
 	if err != nil {
 		return r, err
 	}
 	r.request.Output = outputOf(output)
-	if r.request.Messages, r.entries, err = a.messages(ctx, fitting{call: in, definition: d, output: output, thread: conversation}, r.request.Tools); err != nil {
+	if r.request.Messages, r.entries, err = a.messages(ctx, contextFitter{call: in, definition: definition, output: output, thread: conversation}, r.request.Tools); err != nil {
 		return r, err
 	}
 	// The key is the same for all attempts, so a provider that supports it does not bill a retry.
 	r.request.IdempotencyKey = runOf(in.Run).Identify("model", in.ID)
-	r.provider, _ = d.ModelProvider()
-	n.Gate, err = a.gate(ctx, d, conversation)
+	r.provider, _ = definition.ModelProvider()
+	narrator.Gate, err = a.approvalGate(ctx, definition, conversation)
 	return r, err
 }
 
-// request returns the agent's model, a request without messages and output, and the worker's tools
-// that the model is offered. It fails with a *llm.Error that is final if this worker has no such
-// provider, and with a lackingError if it lacks a tool.
-func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Model, *llm.Request, []tools.Tool, error) {
+// newRequest returns the agent's model, a request without messages and output, and the worker's
+// tools that the model is offered. It fails with a *llm.Error that is final if this worker has no
+// such provider, and with a lackingError if it lacks a tool.
+func (a *Activities) newRequest(ctx context.Context, d *agents.Definition) (llm.Model, *llm.Request, []tools.Tool, error) {
 	provider, name := d.ModelProvider()
 	model := a.Models[provider]
 	if model == nil {
 		return nil, nil, nil, &llm.Error{Code: llm.CodeNotFound, Reason: fmt.Sprintf("no worker has the model provider %.64q", provider)}
 	}
-	offered, err := a.offer(ctx, d)
+	offered, err := a.selectTools(ctx, d)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -236,37 +240,37 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Mod
 // and tells the narrator which calls are theirs. At runs.MaxHandoffs handoffs are still offered,
 // because the conversation has calls of them and a provider refuses calls of unknown tools. Their
 // calls then get a result that says so.
-func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in runs.ModelCall, n *narration.Narrator, offered []llm.Tool) ([]llm.Tool, error) {
-	delegates, err := a.delegates(ctx, d, in.Child)
-	takers, takersErr := a.handoffTargets(ctx, d, in.Step)
-	if err = a.lackingAll(ctx, err, takersErr); err != nil {
+func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in runs.ModelCall, narrator *narration.Narrator, offered []llm.Tool) ([]llm.Tool, error) {
+	subagents, err := a.subagents(ctx, d, in.Child)
+	handoffs, handoffsErr := a.handoffTargets(ctx, d, in.Step)
+	if err = a.joinLackingErrors(ctx, err, handoffsErr); err != nil {
 		return nil, err
 	}
-	offered, n.Subagents = narration.OfferSubagents(offered, delegates)
-	if offered, takers = narration.OfferHandoffs(offered, takers); in.Handoffs < runs.MaxHandoffs {
-		n.Handoffs = takers
+	offered, narrator.Subagents = narration.OfferSubagents(offered, subagents)
+	if offered, handoffs = narration.OfferHandoffs(offered, handoffs); in.Handoffs < runs.MaxHandoffs {
+		narrator.Handoffs = handoffs
 	}
 	return offered, nil
 }
 
 // messages returns the messages of the request, cut to the agent's context size, and all entries of
 // the conversation that the agent receives. It may call a model for a summary.
-func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool) ([]llm.Message, []snapshot.Entry, error) {
-	text, err := a.briefing(ctx, f.definition, f.output, f.thread)
+func (a *Activities) messages(ctx context.Context, fitter contextFitter, offered []llm.Tool) ([]llm.Message, []snapshot.Entry, error) {
+	text, err := a.briefing(ctx, fitter.definition, fitter.output, fitter.thread)
 	if err != nil {
 		return nil, nil, err
 	}
-	entries, err := a.audience(ctx, f.call, f.thread)
+	entries, err := a.audience(ctx, fitter.call, fitter.thread)
 	if err != nil {
 		return nil, nil, err
 	}
-	room, err := a.fitEntries(ctx, f, entries, prompt.TextTokens(text)+prompt.ToolTokens(offered))
-	return prompt.Messages(text, room), entries, err
+	fitted, err := a.fitEntries(ctx, fitter, entries, prompt.TextTokens(text)+prompt.ToolTokens(offered))
+	return prompt.Messages(text, fitted), entries, err
 }
 
-// cancelled reports whether work ended because the run is cancelled: by the announcement, or by
+// isCancelled reports whether work ended because the run is cancelled: by the announcement, or by
 // Temporal. A worker that stops and a fence also end the context, but are not a cancel.
-func cancelled(ctx context.Context, err error) bool {
+func isCancelled(ctx context.Context, err error) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(err, stream.ErrCancelled) || errors.Is(cause, stream.ErrCancelled) || temporal.IsCanceledError(cause)
 }
@@ -275,13 +279,13 @@ func cancelled(ctx context.Context, err error) bool {
 // of the record, because the record does not know its own sequence.
 func recordedModelAnswer(ctx context.Context, done *stream.Record) (runs.ModelAnswer, error) {
 	var answer runs.ModelAnswer
-	err := recorded(ctx, done, &answer)
+	err := decodeAnswer(ctx, done, &answer)
 	answer.Seq = done.Seq
 	return answer, err
 }
 
-// recorded decodes the answer of a done record into answer, a pointer.
-func recorded(ctx context.Context, done *stream.Record, answer any) error {
+// decodeAnswer decodes the answer of a done record into answer, a pointer.
+func decodeAnswer(ctx context.Context, done *stream.Record, answer any) error {
 	var result stream.Result
 	if err := done.Result(ctx, &result); err != nil {
 		return err

@@ -38,7 +38,7 @@ type notificationFixture struct {
 	delivered []runs.Delivery
 }
 
-var interruptSource = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+var interruptMetadata = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
 func setupNotifications(t *testing.T, hooks ...webhook.Hook) *notificationFixture {
 	t.Helper()
@@ -72,7 +72,7 @@ func (d *notificationFixture) notify(event runs.NotificationEvent, after time.Du
 	env.RegisterActivity(d.acts.Notify)
 	_, err := env.ExecuteActivity(d.acts.Notify, runs.Notification{
 		Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Event: event,
-		Opened: interruptSource, At: interruptSource.Add(after), MessageID: d.waits.MessageID, Calls: d.waits.Items, After: d.after,
+		Opened: interruptMetadata, At: interruptMetadata.Add(after), MessageID: d.waits.MessageID, Calls: d.waits.Items, After: d.after,
 	})
 	if err != nil {
 		d.t.Fatal(err)
@@ -122,14 +122,14 @@ func TestARepeatedNotificationIsAppliedOnce(t *testing.T) {
 	t.Parallel()
 	d := setupNotifications(t, webhook.Hook{Name: "all"}, webhook.Hook{Name: "decided", Events: []inbox.EventType{inbox.Decided}}, webhook.Hook{Name: "others", Agents: []string{"b"}})
 	c := &d.waits.Items[0]
-	c.Expires, c.Approval.Quorum = interruptSource.Add(24*time.Hour), 2
+	c.Expires, c.Approval.Quorum = interruptMetadata.Add(24*time.Hour), 2
 	for range 2 {
 		d.notify(runs.EventOpened, 0)
 	}
 	expires := c.Expires
 	want := inbox.Approval{
 		ID: run.Identify("int", c.ID), ThreadID: "t1", RunID: "r1", Agent: "a", ToolCallID: c.ID, ToolName: "add", Reason: "tool_call", Args: json.RawMessage(`{"a":1,"b":2}`),
-		ArgsDigest: c.Approval.Args, Message: "May add be called?", RequestedAt: interruptSource, ExpiresAt: &expires, Approvers: []string{"role:finance"},
+		ArgsDigest: c.Approval.Args, Message: "May add be called?", RequestedAt: interruptMetadata, ExpiresAt: &expires, Approvers: []string{"role:finance"},
 		Quorum: 2, Decisions: []inbox.Decision{}, Proposals: []inbox.Proposal{{ArgsDigest: c.Approval.Args, Decision: "approve", Missing: 2}},
 	}
 	if diff := cmp.Diff([]inbox.Approval{want}, d.pending()); diff != "" {
@@ -181,7 +181,7 @@ func TestExpiryHasNoApprover(t *testing.T) {
 	if len(past) != 1 || past[0].Status != inbox.StatusExpired || len(past[0].Decisions) != 1 {
 		t.Fatalf("audit: got %+v", past)
 	}
-	if got := past[0].Decisions[0]; got.Decision != "expire" || got.By != "" || !got.At.Equal(interruptSource.Add(24*time.Hour)) {
+	if got := past[0].Decisions[0]; got.Decision != "expire" || got.By != "" || !got.At.Equal(interruptMetadata.Add(24*time.Hour)) {
 		t.Errorf("decision: got %+v", got)
 	}
 }
@@ -240,7 +240,7 @@ func TestArgumentsAreShownInTheirBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for given, want := range map[string]string{`{"a":1}`: `{"a":1}`, `{"a":`: `"{\"a\":"`, "": `""`, string(long): ""} {
-		got, truncated := activities.ShownArgs(given)
+		got, truncated := activities.InboxArgs(given)
 		if string(got) != want || truncated != (want == "") {
 			t.Errorf("%.20s: got %s", given, got)
 		}
@@ -286,7 +286,7 @@ func TestDeliver(t *testing.T) {
 			Approval inbox.Approval
 		}
 	}
-	if err := json.Unmarshal(body, &sent); err != nil || sent.Type != "approval.opened" || !sent.Timestamp.Equal(interruptSource) || sent.Data.Tenant != "default" || sent.Data.Approval.ToolName != "add" {
+	if err := json.Unmarshal(body, &sent); err != nil || sent.Type != "approval.opened" || !sent.Timestamp.Equal(interruptMetadata) || sent.Data.Tenant != "default" || sent.Data.Approval.ToolName != "add" {
 		t.Errorf("body: got %s (%v)", body, err)
 	}
 	if err := deliver(runs.Delivery{Tenant: "default", Event: "evt_none", Webhook: "chat"}); !errors.As(err, &app) || !app.NonRetryable() {
@@ -341,7 +341,7 @@ func TestTheAuditHasTheDecisions(t *testing.T) {
 		}
 		return past.Decisions[len(past.Decisions)-1]
 	}
-	if got := last(decides("eve", stream.Decision{Kind: "edit", Args: other}), time.Since(interruptSource)); got.By != "eve" || string(got.Args) != string(other) || got.ArgsDigest != edits.Args {
+	if got := last(decides("eve", stream.Decision{Kind: "edit", Args: other}), time.Since(interruptMetadata)); got.By != "eve" || string(got.Args) != string(other) || got.ArgsDigest != edits.Args {
 		t.Errorf("edit: got %+v", got)
 	}
 	x, err := d.store.Watch(t.Context())

@@ -12,15 +12,15 @@ const invalidExpression = "invalid_expression"
 // evaluate evaluates the expression of a program over the variables at its position, and sets
 // next.Value. A failure is a result for the program: next.Failed is set. The message has nothing of
 // the value, which may have content.
-func (a *advancer) evaluate(env pipeline.Env) error {
-	value, err := pipeline.Value(a.in.Expression, a.in.Position.Cursor, env)
+func (adv *advancer) evaluate(env pipeline.Env) error {
+	value, err := pipeline.Value(adv.in.Expression, adv.in.Position.Cursor, env)
 	switch {
 	case err != nil:
-		a.next.Failed = &pipeline.Failure{Code: invalidExpression, Message: "the expression has no value"}
+		adv.next.Failed = &pipeline.Failure{Code: invalidExpression, Message: "the expression has no value"}
 	case len(value) > runs.MaxValue:
-		a.next.Failed = &pipeline.Failure{Code: "output_too_large", Message: "the value of the expression is too large for a workflow"}
+		adv.next.Failed = &pipeline.Failure{Code: "output_too_large", Message: "the value of the expression is too large for a workflow"}
 	default:
-		a.next.Value = value
+		adv.next.Value = value
 	}
 	return nil
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// TestLastWordsWaitForTheLog: the final records of a step wait for the log as long as the step may
+// TestFinalWriteWaitsForTheLog: the final records of a step wait for the log as long as the step may
 // last, and for seconds after that.
-func TestLastWordsWaitForTheLog(t *testing.T) {
+func TestFinalWriteWaitsForTheLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		last, done := activities.Afterwards(ctx)
+		last, done := activities.ContextAfter(ctx)
 		defer done()
 		<-time.After(time.Hour)
 		if last.Err() != nil {

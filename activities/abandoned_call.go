@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// grace is how long a tool may run after its context, or its own timeout, has ended.
-const grace = 500 * time.Millisecond
+// abandonGrace is how long a tool may run after its context, or its own timeout, has ended.
+const abandonGrace = 500 * time.Millisecond
 
 // errAbandoned is the error of a call whose tool ignores the end of its context.
 var errAbandoned = errors.New("activities: the tool ignores the end of its context")
@@ -25,25 +25,25 @@ func callOrAbandon(ctx context.Context, tool tools.Tool, call tools.Call) (tools
 		err    error
 	}
 	// With the buffer, the goroutine of an abandoned tool ends without a reader.
-	answered := make(chan answer, 1)
+	answers := make(chan answer, 1)
 	go func() {
 		result, err := tool.Call(ctx, call)
-		answered <- answer{result, err}
+		answers <- answer{result, err}
 	}()
 	// Package tools ends the context of the call at the timeout. This timer is for tools that
 	// ignore it.
-	overdue := time.NewTimer(tool.Spec().Timeout + grace)
+	overdue := time.NewTimer(tool.Spec().Timeout + abandonGrace)
 	defer overdue.Stop()
 	select {
-	case a := <-answered:
+	case a := <-answers:
 		return a.result, a.err
 	case <-overdue.C:
 		return tools.Failed(callOverdue), nil
 	case <-ctx.Done():
 	}
-	overdue.Reset(grace)
+	overdue.Reset(abandonGrace)
 	select {
-	case a := <-answered:
+	case a := <-answers:
 		return a.result, a.err
 	case <-overdue.C:
 		return tools.Result{}, fmt.Errorf("%w: %w", errAbandoned, context.Cause(ctx))

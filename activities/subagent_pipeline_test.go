@@ -11,9 +11,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// TestDelegateWalks: a pipeline can be a subagent. Its input is the task, and the answer of its
+// TestSubagentPipeline: a pipeline can be a subagent. Its input is the task, and the answer of its
 // last agent is the result.
-func TestDelegateWalks(t *testing.T) {
+func TestSubagentPipeline(t *testing.T) {
 	t.Parallel()
 	worker := parsed(t, "name: helper\nmodel: test/helper\nsteps:\n"+`
   - {name: one, agent: {}, input: "one of ${input.text}"}
@@ -38,9 +38,9 @@ func TestDelegateWalks(t *testing.T) {
 	e.wantAsShown(events)
 }
 
-// TestDelegateWalksApart: a pipeline that is the subagent of several calls, in parallel and in
+// TestSubagentPipelinesAreSeparate: a pipeline that is the subagent of several calls, in parallel and in
 // sequence, keeps their conversations and outputs apart.
-func TestDelegateWalksApart(t *testing.T) {
+func TestSubagentPipelinesAreSeparate(t *testing.T) {
 	t.Parallel()
 	worker := parsed(t, "name: helper\nmodel: test/helper\nsteps:\n"+`
   - {name: one, agent: {}, input: "one of ${input.text}"}

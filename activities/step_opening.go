@@ -11,9 +11,9 @@ import (
 // This file writes the lifecycle events with which a step begins. AG-UI allows one open step, and
 // no activity writes an event alone, so the record that opens a step also closes the one before it.
 
-// opening returns what the first record of a run says of it. Snapshots.OpenRun fills in the
+// runOpening returns what the first record of a run says of it. Snapshots.OpenRun fills in the
 // conversation.
-func opening(agent, revision string, b runs.Beginning) stream.Opening {
+func runOpening(agent, revision string, b runs.Beginning) stream.Opening {
 	return stream.Opening{Agent: agent, Revision: revision, Input: b.Input, Digest: b.Digest, Continues: b.Continues, Edits: b.Edits}
 }
 
@@ -25,22 +25,22 @@ func (a *Activities) openStep(ctx context.Context, p stream.Place, s runs.Step, 
 	if s.Closes != "" {
 		events = append(events, &agui.StepFinished{StepName: s.Closes})
 	}
-	return a.Log.OpenStep(ctx, p, steering(s.Place, steered), append(events, &agui.StepStarted{StepName: s.Name})...)
+	return a.Log.OpenStep(ctx, p, steeringNote(s.Place, steered), append(events, &agui.StepStarted{StepName: s.Name})...)
 }
 
-// steering returns the note of an open record that adds steered messages, by the sequences of their
-// proposals; nil = none.
-func steering(at *runs.StepPlace, steered []uint64) any {
+// steeringNote returns the note of an open record that adds steered messages, by the sequences of
+// their proposals; nil = none.
+func steeringNote(place *runs.StepPlace, steered []uint64) any {
 	if len(steered) == 0 {
 		return nil
 	}
-	return stream.Steering{Inputs: steered, Scope: scopeOf(at)}
+	return stream.Steering{Inputs: steered, Scope: scopeOf(place)}
 }
 
 // scopeOf returns the scope of a step's messages; "" = the step is not in a pipeline.
-func scopeOf(at *runs.StepPlace) string {
-	if at == nil {
+func scopeOf(place *runs.StepPlace) string {
+	if place == nil {
 		return ""
 	}
-	return at.Scope
+	return place.Scope
 }

@@ -32,8 +32,8 @@ func (a *Activities) legacyInterrupts(ctx context.Context, in runs.FinishInput, 
 		return nil, err
 	}
 	var events []agui.Event
-	for _, q := range finished.Outcome.Interrupts {
-		text, err := json.Marshal(q)
+	for _, interrupt := range finished.Outcome.Interrupts {
+		text, err := json.Marshal(interrupt)
 		if err != nil {
 			return nil, fmt.Errorf("activities: encode question: %w", err)
 		}

@@ -24,39 +24,39 @@ func (a *Activities) Notify(ctx context.Context, in runs.Notification) (err erro
 	if a.Inbox == nil {
 		return nil
 	}
-	return fail(ctx, a.notify(ctx, in))
+	return activityError(ctx, a.notify(ctx, in))
 }
 
 // notify publishes the event for each interrupt. Client tool calls are left out: the client knows
 // them from the run.
 func (a *Activities) notify(ctx context.Context, in runs.Notification) error {
-	asked, err := a.loadContext(ctx, in)
+	interruptContext, err := a.loadInterruptContext(ctx, in)
 	if err != nil {
 		return err
 	}
-	for _, c := range in.Calls {
-		if c.Client {
+	for _, interrupt := range in.Calls {
+		if interrupt.Client {
 			continue
 		}
-		approval, err := asked.approval(ctx, c)
+		approval, err := interruptContext.approval(ctx, interrupt)
 		if err != nil {
 			return err
 		}
-		e := &inbox.Event{Type: inbox.EventType(in.Event), At: in.At, Approval: *approval}
-		if err := a.makeKnown(ctx, in, c, e); err != nil {
+		event := &inbox.Event{Type: inbox.EventType(in.Event), At: in.At, Approval: *approval}
+		if err := a.publishEvent(ctx, in, interrupt, event); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// makeKnown publishes one event of one interrupt. The inbox is written before the event for
+// publishEvent publishes one event of one interrupt. The inbox is written before the event for
 // followers, so a client that reads the list and then the events after it misses nothing.
-func (a *Activities) makeKnown(ctx context.Context, in runs.Notification, c runs.Interrupt, e *inbox.Event) error {
-	id := eventID(in, &e.Approval)
-	entry := inbox.Entry{Tenant: in.Run.Tenant, Event: *e}
+func (a *Activities) publishEvent(ctx context.Context, in runs.Notification, interrupt runs.Interrupt, event *inbox.Event) error {
+	id := eventID(in, &event.Approval)
+	entry := inbox.Entry{Tenant: in.Run.Tenant, Event: *event}
 	// The entry about the opening has the arguments. The others are small.
-	if e.Type != inbox.Opened {
+	if event.Type != inbox.Opened {
 		entry.Event.Approval.Args = nil
 	}
 	// The audit is written first: it is the only one that lasts as long as the thread.
@@ -66,22 +66,22 @@ func (a *Activities) makeKnown(ctx context.Context, in runs.Notification, c runs
 	var err error
 	switch {
 	// A settled interrupt leaves the list, and a late notification cannot bring it back.
-	case e.Type.Settles():
-		if err = a.Inbox.Settle(ctx, in.Run.Tenant, &e.Approval); err == nil {
-			err = a.Inbox.Archive(ctx, in.Run.Tenant, e)
+	case event.Type.Settles():
+		if err = a.Inbox.Settle(ctx, in.Run.Tenant, &event.Approval); err == nil {
+			err = a.Inbox.Archive(ctx, in.Run.Tenant, event)
 		}
 	// The interrupt is open. If it has a decision, the next notification settles it, and the inbox
 	// is left alone.
-	case c.Decision == nil:
-		err = a.Inbox.Put(ctx, in.Run.Tenant, &e.Approval, in.At)
+	case interrupt.Decision == nil:
+		err = a.Inbox.Put(ctx, in.Run.Tenant, &event.Approval, in.At)
 	}
 	if err != nil {
 		return err
 	}
-	if err := a.Inbox.Record(ctx, in.Run.Tenant, id, e); err != nil {
+	if err := a.Inbox.Record(ctx, in.Run.Tenant, id, event); err != nil {
 		return err
 	}
-	return a.tellWebhooks(ctx, in.Run.Tenant, id, e)
+	return a.startDeliveries(ctx, in.Run.Tenant, id, event)
 }
 
 // eventID identifies an event: the interrupt, what happened, and the number of the notification. It
@@ -91,17 +91,17 @@ func eventID(in runs.Notification, a *inbox.Approval) string {
 	return "evt_" + hex.EncodeToString(sum[:15])
 }
 
-// tellWebhooks starts a delivery workflow for each webhook that wants the event. Starting it again
-// does nothing.
-func (a *Activities) tellWebhooks(ctx context.Context, tenant, id string, e *inbox.Event) error {
+// startDeliveries starts a delivery workflow for each webhook that wants the event. Starting it
+// again does nothing.
+func (a *Activities) startDeliveries(ctx context.Context, tenant, id string, event *inbox.Event) error {
 	if a.Webhooks == nil {
 		return nil
 	}
-	for _, h := range a.Webhooks.Hooks {
-		if !h.Wants(e.Type, e.Approval.Agent) {
+	for _, hook := range a.Webhooks.Hooks {
+		if !hook.Wants(event.Type, event.Approval.Agent) {
 			continue
 		}
-		if err := a.StartDelivery(ctx, runs.Delivery{Tenant: tenant, Event: id, Webhook: h.Name}); err != nil {
+		if err := a.StartDelivery(ctx, runs.Delivery{Tenant: tenant, Event: id, Webhook: hook.Name}); err != nil {
 			return fmt.Errorf("activities: start delivery: %w", err)
 		}
 	}

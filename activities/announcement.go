@@ -12,29 +12,29 @@ import (
 // with custom events in an open record. The AG-UI run stays open. It returns the sequence of that
 // record. A later attempt finds the record.
 func (a *Activities) AnnounceInterrupts(ctx context.Context, in runs.AnnounceInterrupts) (uint64, error) {
-	return runShortStep(inStep(ctx, in.Step), a, func(ctx context.Context) (uint64, error) { return a.hold(ctx, in) })
+	return runShortStep(inStep(ctx, in.Step), a, func(ctx context.Context) (uint64, error) { return a.announceInterrupts(ctx, in) })
 }
 
-// hold writes the record. Interrupts that people decide are shown in full, client tool calls by
-// their IDs; decided ones are left out.
-func (a *Activities) hold(ctx context.Context, in runs.AnnounceInterrupts) (uint64, error) {
+// announceInterrupts writes the record. Interrupts that people decide are shown in full, client
+// tool calls by their IDs; decided ones are left out.
+func (a *Activities) announceInterrupts(ctx context.Context, in runs.AnnounceInterrupts) (uint64, error) {
 	open := *in.Interrupts
 	open.Items = nil
-	var theirs []string
-	for _, c := range in.Interrupts.Items {
+	var clientCalls []string
+	for _, interrupt := range in.Interrupts.Items {
 		switch {
-		case c.Decision != nil:
-		case c.Client:
-			theirs = append(theirs, c.ID)
+		case interrupt.Decision != nil:
+		case interrupt.Client:
+			clientCalls = append(clientCalls, interrupt.ID)
 		default:
-			open.Items = append(open.Items, c)
+			open.Items = append(open.Items, interrupt)
 		}
 	}
-	interrupts, err := a.interrupts(ctx, runOf(in.Run), &open)
+	interrupts, err := a.openInterrupts(ctx, runOf(in.Run), &open)
 	if err != nil {
 		return 0, err
 	}
-	told, err := stream.HeldEvents(interrupts, theirs)
+	heldEvents, err := stream.HeldEvents(interrupts, clientCalls)
 	if err != nil {
 		return 0, err
 	}
@@ -48,5 +48,5 @@ func (a *Activities) hold(ctx context.Context, in runs.AnnounceInterrupts) (uint
 	if in.Concurrent {
 		place.Lane = stream.LaneInterrupts
 	}
-	return a.Log.OpenStep(ctx, place, nil, append(events, told...)...)
+	return a.Log.OpenStep(ctx, place, nil, append(events, heldEvents...)...)
 }

@@ -23,7 +23,7 @@ import (
 
 // This file is one tool call of a model or of a tool step. The workflow schedules the calls of a
 // turn in parallel, each on a lane of its own. callTool has the frame of the attempt, runTool calls
-// the tool. Decisions are in decided.go, questions of tools in question.go.
+// the tool. Decisions are in decision_result.go, questions of tools in question.go.
 
 // CallTool is tool.call.v1: it makes one tool call, and writes the result to the log. A failure of
 // the tool is a result for the model, not an error. Errors are an unavailable server behind a tool
@@ -32,18 +32,18 @@ import (
 func (a *Activities) CallTool(ctx context.Context, in runs.ToolCall) (answer runs.ToolAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer recoverPanic(ctx, &err)
-	began := time.Now()
+	attemptStart := time.Now()
 	work, leave, err := a.enterCall(ctx, in)
 	if err != nil {
-		return answer, fail(ctx, err)
+		return answer, activityError(ctx, err)
 	}
 	defer leave()
 	// The advance saves an activity. If it fails, or its answer does not fit, the workflow
 	// schedules it under the same step ID.
 	if answer, err = a.callTool(work, in); err == nil {
-		answer.Advanced, _ = a.chained(ctx, in, answer, began)
+		answer.Advanced, _ = a.chained(ctx, in, answer, attemptStart)
 	}
-	return answer, fail(ctx, err)
+	return answer, activityError(ctx, err)
 }
 
 // enterCall is enter, except that a cancel of the run does not end a call that outlasts it: a
@@ -95,30 +95,30 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 			result = tools.Failed(outcomeUnknown)
 		}
 	}
-	asked, err := a.inquiry(ctx, in, call)
+	inquiry, err := a.readInquiry(ctx, in, call)
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
-	handed := false
+	handedOver := false
 	switch {
 	// The decision, or the cancel, is the outcome. The tool is not called.
 	case outcome != "":
 	case in.HandOverTo != "":
-		result, outcome, handed, err = a.handOver(ctx, in, call)
+		result, outcome, handedOver, err = a.handOver(ctx, in, call)
 	default:
-		result, outcome, err = a.runTool(ctx, in, call, asked, thread.State, attempt)
+		result, outcome, err = a.runTool(ctx, in, call, inquiry, thread.State, attempt)
 	}
 	// A question ends the call without a result. The workflow schedules the call again with the
 	// answer.
-	if asks, ok := errors.AsType[*tools.Raised](err); ok && asked.number() < tools.MaxQuestions {
-		return asked.raise(ctx, in, call, attempt, asks, opened)
+	if raised, ok := errors.AsType[*tools.Raised](err); ok && inquiry.questionCount() < tools.MaxQuestions {
+		return inquiry.endWithQuestion(ctx, in, call, attempt, raised, opened)
 	} else if ok {
 		result, outcome, err = tools.Failed(tooManyQuestions), runs.OutcomeError, nil
 	}
 	if err != nil {
-		return runs.ToolAnswer{}, a.tellLacking(ctx, attempt, err)
+		return runs.ToolAnswer{}, a.reportLacking(ctx, attempt, err)
 	}
-	return finishTool(ctx, in, call, attempt, result, runs.ToolAnswer{Outcome: outcome, Opened: opened, HandedOver: handed})
+	return finishTool(ctx, in, call, attempt, result, runs.ToolAnswer{Outcome: outcome, Opened: opened, HandedOver: handedOver})
 }
 
 // openToolStep writes the lifecycle events of the step that all calls of a turn share; the first of
@@ -133,12 +133,12 @@ func (a *Activities) openToolStep(ctx context.Context, in runs.ToolCall) (uint64
 		place.Then = in.Chained.ID
 	}
 	if in.Announces != nil {
-		return a.announce(ctx, place, in.Step, *in.Announces)
+		return a.announceSubagent(ctx, place, in.Step, *in.Announces)
 	}
 	if in.Opens == nil {
 		return a.openStep(ctx, place, in.Step, nil)
 	}
-	return a.Snapshots.OpenRun(ctx, place, opening(in.Agent, in.Revision, *in.Opens), &agui.StepStarted{StepName: in.Name})
+	return a.Snapshots.OpenRun(ctx, place, runOpening(in.Agent, in.Revision, *in.Opens), &agui.StepStarted{StepName: in.Name})
 }
 
 // Results of calls that did not end by themselves.
@@ -159,7 +159,7 @@ const (
 // not called if an earlier attempt may have called it. The error is a *tools.Raised if the tool
 // asks people, a lackingError if this worker does not have the tool, and otherwise a failure after
 // which the call may be attempted again.
-func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, asked *inquiry, state json.RawMessage, attempt *stream.Attempt) (tools.Result, runs.Outcome, error) {
+func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, inquiry *inquiry, state json.RawMessage, attempt *stream.Attempt) (tools.Result, runs.Outcome, error) {
 	definition, err := a.definition(ctx, in.Step)
 	if err != nil {
 		return tools.Result{}, "", err
@@ -171,7 +171,7 @@ func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.To
 	// The model has made up the name, or the call is of a subagent or handoff that cannot be
 	// carried out.
 	if tool == nil {
-		return tools.Failed(notCallable(definition, call)), runs.OutcomeError, nil
+		return tools.Failed(uncallableResult(definition, call)), runs.OutcomeError, nil
 	}
 	// A tool that is not idempotent is called at most once: the model learns that the outcome is
 	// unknown.
@@ -180,9 +180,9 @@ func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.To
 	}
 	// Temporal's cancellation may arrive seconds after the announcement. A call that outlasts a
 	// cancel and may have been made is made again all the same, because its result has to be known.
-	if wanted, err := a.cancelRequested(ctx, in.Step); err != nil {
+	if cancelRequested, err := a.cancelRequested(ctx, in.Step); err != nil {
 		return tools.Result{}, "", err
-	} else if wanted && !(in.OutlastsCancel && attempt.Resumed()) {
+	} else if cancelRequested && !(in.OutlastsCancel && attempt.Resumed()) {
 		return tools.Failed(callCancelled), runs.OutcomeCancelled, nil
 	}
 	// Reports are events of this attempt. Close stops those of a tool that was abandoned.
@@ -190,22 +190,22 @@ func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.To
 	defer reports.Close()
 	ctx, end := telemetry.StartTool(ctx, call.Name, call.ID)
 	result, err := callOrAbandon(ctx, tool, tools.Call{
-		ID: call.ID, Arguments: json.RawMessage(call.Arguments), IdempotencyKey: asked.key(in, call), Reporter: reports,
-		Asks: true, Answers: asked.answers,
+		ID: call.ID, Arguments: json.RawMessage(call.Arguments), IdempotencyKey: inquiry.idempotencyKey(in, call), Reporter: reports,
+		Asks: true, Answers: inquiry.answers,
 	})
-	_, asks := errors.AsType[*tools.Raised](err)
-	end(kindOf(cmp.Or(err, result.Cause)))
+	_, isQuestion := errors.AsType[*tools.Raised](err)
+	end(errorKind(cmp.Or(err, result.Cause)))
 	switch {
 	// A question is the expected end of a call, not a failure of the tool.
-	case asks:
+	case isQuestion:
 		return tools.Result{}, "", err
-	case errors.Is(err, errAbandoned) && cancelled(ctx, err):
+	case errors.Is(err, errAbandoned) && isCancelled(ctx, err):
 		return tools.Failed(callAbandoned), runs.OutcomeCancelled, nil
-	case err != nil && cancelled(ctx, err):
+	case err != nil && isCancelled(ctx, err):
 		return tools.Failed(callCancelled), runs.OutcomeCancelled, nil
 	// After the last attempt the model continues with the failure as the result.
-	case err != nil && lastAttempt(ctx, tool.Spec(), err):
-		return finalFailure(err), runs.OutcomeError, nil
+	case err != nil && isLastAttempt(ctx, tool.Spec(), err):
+		return finalResult(err), runs.OutcomeError, nil
 	case err != nil:
 		return tools.Result{}, "", err
 	case result.IsError:
@@ -223,12 +223,12 @@ func findCall(thread *snapshot.Snapshot, in runs.ToolCall) (agui.ToolCall, error
 		if m.ID != in.MessageID {
 			continue
 		}
-		at := in.Index
+		index := in.Index
 		if in.CallID != "" {
-			at = slices.IndexFunc(m.ToolCalls, func(c agui.ToolCall) bool { return c.ID == in.CallID })
+			index = slices.IndexFunc(m.ToolCalls, func(c agui.ToolCall) bool { return c.ID == in.CallID })
 		}
-		if at >= 0 && at < len(m.ToolCalls) {
-			return m.ToolCalls[at], nil
+		if index >= 0 && index < len(m.ToolCalls) {
+			return m.ToolCalls[index], nil
 		}
 	}
 	return agui.ToolCall{}, temporal.NewNonRetryableApplicationError("the tool call is not in the conversation", runs.CodeInternal, nil)
@@ -238,41 +238,41 @@ func findCall(thread *snapshot.Snapshot, in runs.ToolCall) (agui.ToolCall, error
 // out, and the events, of which before precede the result. It works after ctx has ended, because
 // the tool may have had its effect. It sets answer.Seq after the encoding: the record does not know
 // its own sequence.
-func finishTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, result tools.Result, answer runs.ToolAnswer, before ...agui.Event) (runs.ToolAnswer, error) {
+func finishTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, toolResult tools.Result, answer runs.ToolAnswer, before ...agui.Event) (runs.ToolAnswer, error) {
 	ctx, cancel := contextAfter(ctx)
 	defer cancel()
 	message := agui.Message{
-		ID: runOf(in.Run).Identify("res", call.ID), Role: agui.RoleTool, ToolCallID: call.ID, Content: prompt.ContentOf(result),
+		ID: runOf(in.Run).Identify("res", call.ID), Role: agui.RoleTool, ToolCallID: call.ID, Content: prompt.ContentOf(toolResult),
 	}
-	if result.IsError {
-		message.Error = result.Content
+	if toolResult.IsError {
+		message.Error = toolResult.Content
 	}
 	recorded, err := json.Marshal(answer)
 	if err != nil {
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
-	told := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.Place), Answer: recorded}
+	result := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.Place), Answer: recorded}
 	// The record of the decision is in the same record as the result: both count, or neither.
-	told.Decided, told.Edited = decisionRecord(in, call.Name, call.Arguments), editedArguments(in, call)
+	result.Decided, result.Edited = decisionRecord(in, call.Name, call.Arguments), editedArguments(in, call)
 	events := append(before, &agui.ToolCallResult{MessageID: message.ID, ToolCallID: call.ID, Content: message.Content, Role: agui.RoleTool})
 	// The handoff takes effect with the result of its call. Later steps and runs read it from the
 	// snapshot.
 	if answer.HandedOver {
-		told.Handoff = &stream.Handoff{From: in.Agent, To: in.HandOverTo}
-		shown, err := told.Handoff.Event()
+		result.Handoff = &stream.Handoff{From: in.Agent, To: in.HandOverTo}
+		event, err := result.Handoff.Event()
 		if err != nil {
 			return answer, err
 		}
-		events = append(events, shown)
+		events = append(events, event)
 	}
-	answer.Seq, err = attempt.Finish(ctx, told, events...)
+	answer.Seq, err = attempt.Finish(ctx, result, events...)
 	return answer, err
 }
 
 // recordedToolAnswer returns the answer in the done record of an earlier attempt.
 func recordedToolAnswer(ctx context.Context, done *stream.Record) (runs.ToolAnswer, error) {
 	var answer runs.ToolAnswer
-	err := recorded(ctx, done, &answer)
+	err := decodeAnswer(ctx, done, &answer)
 	answer.Seq = done.Seq
 	return answer, err
 }

@@ -15,11 +15,11 @@ import (
 // inRun returns a context whose spans and log lines have the run, the agent and, in an activity,
 // the attempt. revision may be empty.
 func inRun(ctx context.Context, r runs.Ref, agent, revision string) context.Context {
-	of := telemetry.Run{Tenant: r.Tenant, Thread: r.Thread, ID: r.ID, Agent: agent, Revision: revision}
+	labels := telemetry.Run{Tenant: r.Tenant, Thread: r.Thread, ID: r.ID, Agent: agent, Revision: revision}
 	if activity.IsActivity(ctx) {
-		of.Attempt = int(activity.GetInfo(ctx).Attempt)
+		labels.Attempt = int(activity.GetInfo(ctx).Attempt)
 	}
-	return telemetry.WithRun(ctx, of)
+	return telemetry.WithRun(ctx, labels)
 }
 
 // inStep is inRun for the run and the agent of a step.

@@ -92,7 +92,7 @@ func canonicalObject(d *json.Decoder, depth int) (any, error) {
 			return nil, err
 		}
 		key, ok := name.(string)
-		if _, twice := members[key]; !ok || twice {
+		if _, isRepeated := members[key]; !ok || isRepeated {
 			return nil, errAmbiguous
 		}
 		if members[key], err = canonicalValue(d, depth); err != nil {

@@ -23,21 +23,21 @@ func (a *Activities) StoreResult(ctx context.Context, in runs.StoreResult, resul
 }
 
 // storeResult decodes the result and writes the proposal.
-func (a *Activities) storeResult(ctx context.Context, run stream.Run, said runs.ToolResult) (runs.Decision, error) {
-	id, err := json.Marshal(said.CallID)
+func (a *Activities) storeResult(ctx context.Context, run stream.Run, result runs.ToolResult) (runs.Decision, error) {
+	id, err := json.Marshal(result.CallID)
 	if err != nil {
 		return runs.Decision{}, err
 	}
-	m, err := agui.DecodeToolResult(id, said.Content, said.Error)
-	if _, wrong := errors.AsType[*agui.DecodeError](err); wrong {
+	message, err := agui.DecodeToolResult(id, result.Content, result.Error)
+	if _, isInvalid := errors.AsType[*agui.DecodeError](err); isInvalid {
 		return runs.Decision{}, temporal.NewNonRetryableApplicationError("the result is neither a string nor a list of content parts", "invalid_tool_result", nil)
 	}
 	if err != nil {
 		return runs.Decision{}, err
 	}
 	// The digest is that of a result over HTTP, so a client may send both without a conflict.
-	content, digest := stream.ClientResult(m)
+	content, digest := stream.ClientResult(message)
 	content.Channel = "signal"
-	p, err := a.Log.ProposeResult(ctx, run, digest, content)
-	return runs.Decision{CallID: said.CallID, Kind: runs.DecisionToolResult, Digest: p.Digest, Input: p.Seq}, err
+	proposal, err := a.Log.ProposeResult(ctx, run, digest, content)
+	return runs.Decision{CallID: result.CallID, Kind: runs.DecisionToolResult, Digest: proposal.Digest, Input: proposal.Seq}, err
 }

@@ -21,10 +21,10 @@ import (
 // Results of calls that were not made.
 const (
 	// The reason of the approver follows, if there is one.
-	callRejected = "The approver rejected this call. It was not made."
-	callExpired  = "The approval of this call expired. It was not made."
-	callSkipped  = "The approval of this call expired. The call was skipped."
-	callGivenUp  = "The approval of this call was cancelled. It was not made."
+	callRejected  = "The approver rejected this call. It was not made."
+	callExpired   = "The approval of this call expired. It was not made."
+	callSkipped   = "The approval of this call expired. The call was skipped."
+	callUndecided = "The approval of this call was cancelled. It was not made."
 )
 
 // executeDecision carries out the decision about a call. An empty outcome means that the call is
@@ -60,21 +60,21 @@ func (a *Activities) executeDecision(ctx context.Context, in runs.ToolCall, call
 	case runs.DecisionAnswer, runs.DecisionToolResult:
 		// The decision has no content to use as a result.
 		if content.Result == nil {
-			return tools.Failed(callGivenUp), runs.OutcomeError, nil
+			return tools.Failed(callUndecided), runs.OutcomeError, nil
 		}
 		return resultOf(*content.Result), runs.OutcomeSuccess, nil
 	case runs.DecisionReject:
 		return tools.Failed(withReason(callRejected, content.Reason)), runs.OutcomeError, nil
 	case runs.DecisionExpire:
-		return tools.Failed(expired(in.OnExpiry)), runs.OutcomeError, nil
+		return tools.Failed(expiredText(in.OnExpiry)), runs.OutcomeError, nil
 	default:
-		return tools.Failed(callGivenUp), runs.OutcomeError, nil
+		return tools.Failed(callUndecided), runs.OutcomeError, nil
 	}
 }
 
-// expired returns the result of a call whose approval expired, as the rule defines it.
-func expired(then runs.OnExpiry) string {
-	if then == runs.OnExpirySkip {
+// expiredText returns the result of a call whose approval expired, as the rule defines it.
+func expiredText(onExpiry runs.OnExpiry) string {
+	if onExpiry == runs.OnExpirySkip {
 		return callSkipped
 	}
 	return callExpired
@@ -93,15 +93,15 @@ func resultOf(m agui.Message) tools.Result {
 
 // withReason adds the approver's reason to a text for the model, quoted, so that it cannot be taken
 // for the text itself.
-func withReason(what, reason string) string {
+func withReason(text, reason string) string {
 	if reason = strings.TrimSpace(reason); reason == "" {
-		return what
+		return text
 	}
 	quoted, err := json.Marshal(reason)
 	if err != nil { // a string can always be encoded
-		return what
+		return text
 	}
-	return fmt.Sprintf("%s Reason: %s", what, quoted)
+	return fmt.Sprintf("%s Reason: %s", text, quoted)
 }
 
 // editedArguments returns the edited arguments for the done record, by the ID of the call; nil =
