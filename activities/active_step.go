@@ -207,7 +207,10 @@ const maxAskingBranches = 8
 // have to approve more before the branches begin.
 func (adv *advancer) answerBranches(ctx context.Context, action pipeline.Action) (err error) {
 	fork := action.Branches
-	branches := &runs.Branches{Path: action.Path, Names: fork.Names, Count: fork.Count, Concurrency: max(1, min(fork.AtOnce, fork.Count)), StopOnFailure: fork.Stop, Deadline: action.Deadline}
+	branches := &runs.Branches{
+		Path: action.Path, Names: fork.Names, Count: fork.Count, Concurrency: max(1, min(fork.AtOnce, fork.Count)),
+		StopOnFailure: fork.Stop, Deadline: action.Deadline,
+	}
 	if len(adv.definition.Approvals) > 0 || pipeline.Asks(adv.definition, action.Path) {
 		branches.Concurrency = min(branches.Concurrency, maxAskingBranches)
 	}

@@ -36,7 +36,10 @@ func (a *Activities) approvalGate(ctx context.Context, d *agents.Definition, thr
 	}
 	return func(tool, arguments string) *runs.Approval {
 		// The first rule that applies asks; below 0 = none does.
-		rule := d.ApprovalRule(agents.ProposedCall{Agent: d.Name, Tool: tool, Args: json.RawMessage(arguments), State: thread.State, Input: input, Caller: (*agents.Caller)(in.Requester)})
+		rule := d.ApprovalRule(agents.ProposedCall{
+			Agent: d.Name, Tool: tool, Args: json.RawMessage(arguments),
+			State: thread.State, Input: input, Caller: (*agents.Caller)(in.Requester),
+		})
 		if rule < 0 || isRemembered(thread.Remembered, tool, d.RuleDigest(rule), arguments) {
 			return nil
 		}
@@ -122,7 +125,8 @@ func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, s *
 func interruptMetadata(s *runs.Interrupts, c runs.Interrupt) (agui.Metadata, error) {
 	source := s.Source(c)
 	rule, err := json.Marshal(stream.ApprovalSource{
-		Agent: source.Agent, Revision: source.Revision, Step: source.Step, Tree: source.Tree, Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: c.Since(s.Opened), Quorum: max(1, c.Approval.Quorum),
+		Agent: source.Agent, Revision: source.Revision, Step: source.Step, Tree: source.Tree,
+		Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: c.Since(s.Opened), Quorum: max(1, c.Approval.Quorum),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("activities: encode question: %w", err)

@@ -188,7 +188,9 @@ type preparedRequest struct {
 // modelRequest returns the request of a turn: tools, output and messages. It may call the model for
 // a summary of the messages. It configures the narrator with what the model is offered, and with
 // the approval rules.
-func (a *Activities) modelRequest(ctx context.Context, in runs.ModelCall, definition *agents.Definition, conversation *snapshot.Snapshot, narrator *narration.Narrator) (r preparedRequest, err error) {
+func (a *Activities) modelRequest(
+	ctx context.Context, in runs.ModelCall, definition *agents.Definition, conversation *snapshot.Snapshot, narrator *narration.Narrator,
+) (r preparedRequest, err error) {
 	var offered []tools.Tool
 	if r.model, r.request, offered, err = a.newRequest(ctx, definition); err != nil {
 		return r, withModelName(definition.Model, err)

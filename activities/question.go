@@ -101,7 +101,9 @@ func (q *inquiry) questionCount() int {
 // endWithQuestion ends a call with a question: it writes the done record without a result, and
 // returns OutcomeInterrupt with what the workflow needs to wait. Answers to questions before
 // raised.Index stay valid, later ones are dropped: the tool has changed its questions.
-func (q *inquiry) endWithQuestion(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, raised *tools.Raised, opened uint64) (runs.ToolAnswer, error) {
+func (q *inquiry) endWithQuestion(
+	ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, raised *tools.Raised, opened uint64,
+) (runs.ToolAnswer, error) {
 	question := &stream.ToolQuestion{
 		CallID: call.ID, Tool: call.Name, Number: q.questionCount() + 1, Index: raised.Index, Args: runs.DigestArgs(call.Arguments), Key: q.idempotencyKey(in, call),
 		Reason: raised.Reason, Message: raised.Message, ResponseSchema: raised.ResponseSchema, Digest: raised.Digest(), State: raised.State,
@@ -126,7 +128,9 @@ func (q *inquiry) endWithQuestion(ctx context.Context, in runs.ToolCall, call ag
 	}
 	ctx, cancel := contextAfter(ctx)
 	defer cancel()
-	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: encoded, Question: question, Decided: decisionRecord(in, call.Name, call.Arguments), Edited: editedArguments(in, call)})
+	answer.Seq, err = attempt.Finish(ctx, &stream.Result{
+		Answer: encoded, Question: question, Decided: decisionRecord(in, call.Name, call.Arguments), Edited: editedArguments(in, call),
+	})
 	return answer, err
 }
 

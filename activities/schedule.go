@@ -71,7 +71,9 @@ func (a *Activities) fire(ctx context.Context, in runs.FireInput) (runs.FiredRun
 // alreadyBegun tells that the run had begun. It tries up to dispatch.Rounds times, because the
 // thread may change between reading it and placing the run; the error is then
 // stream.ErrUnavailable, so Temporal retries.
-func (a *Activities) startFiredRun(ctx context.Context, schedule *schedules.Stored, run stream.Run, agent catalog.Published, in runs.FireInput) (refused string, alreadyBegun bool, err error) {
+func (a *Activities) startFiredRun(
+	ctx context.Context, schedule *schedules.Stored, run stream.Run, agent catalog.Published, in runs.FireInput,
+) (refused string, alreadyBegun bool, err error) {
 	input, err := schedule.RunInput(run)
 	if err != nil {
 		return "", false, err

@@ -76,7 +76,10 @@ func (a *Activities) latest(ctx context.Context, names []string) ([]catalog.Publ
 // ones: a subagent does not ask people whether it may continue.
 func newSubagent(published catalog.Published) narration.Subagent {
 	return narration.Subagent{
-		AgentRef:    runs.AgentRef{Agent: published.Name, Revision: published.Revision, Limits: runs.LimitsOfSubagent(published.Limits), Steps: len(published.Steps) > 0, Program: published.Workflow},
+		AgentRef: runs.AgentRef{
+			Agent: published.Name, Revision: published.Revision, Limits: runs.LimitsOfSubagent(published.Limits),
+			Steps: len(published.Steps) > 0, Program: published.Workflow,
+		},
 		Description: published.Description,
 	}
 }

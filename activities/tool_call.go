@@ -159,7 +159,9 @@ const (
 // not called if an earlier attempt may have called it. The error is a *tools.Raised if the tool
 // asks people, a lackingError if this worker does not have the tool, and otherwise a failure after
 // which the call may be attempted again.
-func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, inquiry *inquiry, state json.RawMessage, attempt *stream.Attempt) (tools.Result, runs.Outcome, error) {
+func (a *Activities) runTool(
+	ctx context.Context, in runs.ToolCall, call agui.ToolCall, inquiry *inquiry, state json.RawMessage, attempt *stream.Attempt,
+) (tools.Result, runs.Outcome, error) {
 	definition, err := a.definition(ctx, in.Step)
 	if err != nil {
 		return tools.Result{}, "", err
@@ -238,7 +240,9 @@ func findCall(thread *snapshot.Snapshot, in runs.ToolCall) (agui.ToolCall, error
 // out, and the events, of which before precede the result. It works after ctx has ended, because
 // the tool may have had its effect. It sets answer.Seq after the encoding: the record does not know
 // its own sequence.
-func finishTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, toolResult tools.Result, answer runs.ToolAnswer, before ...agui.Event) (runs.ToolAnswer, error) {
+func finishTool(
+	ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, toolResult tools.Result, answer runs.ToolAnswer, before ...agui.Event,
+) (runs.ToolAnswer, error) {
 	ctx, cancel := contextAfter(ctx)
 	defer cancel()
 	message := agui.Message{

@@ -55,8 +55,13 @@ func (f *Folder) Names() Names {
 // With returns the names of both n and more.
 func (n Names) With(more Names) Names {
 	return Names{
-		Tools: slices.Concat(n.Tools, more.Tools), Agents: slices.Concat(n.Agents, more.Agents), Servers: slices.Concat(n.Servers, more.Servers),
-		Providers: slices.Concat(n.Providers, more.Providers), Scripts: slices.Concat(n.Scripts, more.Scripts), Programs: slices.Concat(n.Programs, more.Programs), Others: slices.Concat(n.Others, more.Others),
+		Tools:     slices.Concat(n.Tools, more.Tools),
+		Agents:    slices.Concat(n.Agents, more.Agents),
+		Servers:   slices.Concat(n.Servers, more.Servers),
+		Providers: slices.Concat(n.Providers, more.Providers),
+		Scripts:   slices.Concat(n.Scripts, more.Scripts),
+		Programs:  slices.Concat(n.Programs, more.Programs),
+		Others:    slices.Concat(n.Others, more.Others),
 	}
 }
 

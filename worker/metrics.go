@@ -33,7 +33,10 @@ func serveMetrics(ctx context.Context, addr string, metrics http.Handler, logger
 	routes := http.NewServeMux()
 	routes.Handle("GET /metrics", metrics)
 	s := &metricsServer{address: listener.Addr().String(), serving: make(chan error, 1)}
-	s.http = http.Server{Handler: routes, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn)}
+	s.http = http.Server{
+		Handler: routes, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
 	go func() { s.serving <- s.http.Serve(listener) }()
 	return s, nil
 }

@@ -79,7 +79,10 @@ func testReasoning(t *testing.T, p Provider) {
 		t.Skip("the protocol has no visible thinking")
 	}
 	outcome := play(t, p, func(e Encoder) []string {
-		return []string{e.Begin(), e.Reasoning(`"Let me "`), e.Reasoning(`""`), e.Reasoning(`"see \ud83d"`), e.Reasoning(`"\ude00"`), e.Text(`"Yes."`), e.Finish(llm.FinishStop, llm.Usage{})}
+		return []string{
+			e.Begin(), e.Reasoning(`"Let me "`), e.Reasoning(`""`), e.Reasoning(`"see \ud83d"`), e.Reasoning(`"\ude00"`),
+			e.Text(`"Yes."`), e.Finish(llm.FinishStop, llm.Usage{}),
+		}
 	}).finished(t)
 	var thought strings.Builder
 	for _, block := range outcome.Message.Reasoning {
