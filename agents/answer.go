@@ -37,8 +37,8 @@ func (o *Output) compile() error {
 
 // compiled returns the compiled schema.
 func (o *Output) compiled() (*jsonschema.Schema, error) {
-	if o.wrong != nil {
-		return nil, o.wrong
+	if o.schemaErr != nil {
+		return nil, o.schemaErr
 	}
 	if len(o.Schema) == 0 {
 		return nil, errors.New("the schema is missing")
@@ -66,7 +66,7 @@ func (o *Output) Read(answer string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("output: schema: %w", err)
 	}
-	raw := unfenced(answer)
+	raw := withoutFence(answer)
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(raw))
 	if err != nil {
 		return nil, &AnswerError{[]string{"the answer is not JSON, or has text around the JSON"}}
@@ -81,17 +81,17 @@ func (o *Output) Read(answer string) (json.RawMessage, error) {
 	return json.RawMessage(raw), nil
 }
 
-// unfenced returns the content of the only fenced code block of a text. A text that is valid JSON,
-// or has no or several such blocks, is returned as it is.
-func unfenced(text string) string {
+// withoutFence returns the content of the only fenced code block of a text. A text that is valid
+// JSON, or has no or several such blocks, is returned as it is.
+func withoutFence(text string) string {
 	text = strings.TrimSpace(text)
-	_, after, found := strings.Cut(text, "```")
-	if !found || json.Valid([]byte(text)) {
+	_, content, ok := strings.Cut(text, "```")
+	if !ok || json.Valid([]byte(text)) {
 		return text
 	}
-	_, after, _ = strings.Cut(after, "\n") // the language of the block
-	block, rest, found := strings.Cut(after, "```")
-	if !found || strings.Contains(rest, "```") {
+	_, content, _ = strings.Cut(content, "\n") // the language of the block
+	block, rest, ok := strings.Cut(content, "```")
+	if !ok || strings.Contains(rest, "```") {
 		return text
 	}
 	return strings.TrimSpace(block)
@@ -100,23 +100,23 @@ func unfenced(text string) string {
 // problems returns the leaves of the validator's error tree; inner nodes only say that a leaf
 // failed. They are sorted, because the validator iterates over maps.
 func problems(invalid *jsonschema.ValidationError) []string {
-	var found []string
+	var list []string
 	var collect func(*jsonschema.ValidationError)
 	collect = func(e *jsonschema.ValidationError) {
 		if len(e.Causes) == 0 {
-			at := "/" + strings.Join(e.InstanceLocation, "/")
-			found = append(found, fmt.Sprintf("at %.100s: %s", at, e.ErrorKind.LocalizedString(message.NewPrinter(language.English))))
+			key := "/" + strings.Join(e.InstanceLocation, "/")
+			list = append(list, fmt.Sprintf("at %.100s: %s", key, e.ErrorKind.LocalizedString(message.NewPrinter(language.English))))
 		}
 		for _, cause := range e.Causes {
 			collect(cause)
 		}
 	}
 	collect(invalid)
-	slices.Sort(found)
-	found = slices.Compact(found)
-	found = found[:min(len(found), maxProblems)]
-	for i, problem := range found {
-		found[i] = strings.ToValidUTF8(problem[:min(len(problem), maxProblem)], "")
+	slices.Sort(list)
+	list = slices.Compact(list)
+	list = list[:min(len(list), maxProblems)]
+	for i, problem := range list {
+		list[i] = strings.ToValidUTF8(problem[:min(len(problem), maxProblem)], "")
 	}
-	return found
+	return list
 }

@@ -25,24 +25,24 @@ func (d *Definition) approvalMistakes() []mistake {
 	var found []mistake
 	for i, a := range d.Approvals {
 		found = append(found, a.mistakes(approvalKey(i))...)
-		found = append(found, d.unusedNames(approvalKey(i), a)...)
+		found = append(found, d.unmatchedToolNames(approvalKey(i), a)...)
 	}
 	return found
 }
 
-// unusedNames reports names of a rule that match none of the agent's tools: a rule with a
+// unmatchedToolNames reports names of a rule that match none of the agent's tools: a rule with a
 // misspelled name would never apply.
-func (d *Definition) unusedNames(key string, a Approval) []mistake {
+func (d *Definition) unmatchedToolNames(key string, a Approval) []mistake {
 	all := append(d.InlineTools(), d.Tools...)
-	ours, _ := SplitTools(all)
-	ours = append(ours, Subagents(all)...)
+	names, _ := SplitTools(all)
+	names = append(names, Subagents(all)...)
 	for _, name := range Handoffs(all) {
-		ours = append(ours, HandoffTool(name))
+		names = append(names, HandoffTool(name))
 	}
 	var found []mistake
 	for i, name := range a.Tools {
-		used := slices.ContainsFunc(ours, func(t string) bool { return t == name || namesTool(t, name) })
-		if toolName.MatchString(name) && !used {
+		isUsed := slices.ContainsFunc(names, func(t string) bool { return t == name || namesTool(t, name) })
+		if toolName.MatchString(name) && !isUsed {
 			found = append(found, mistake{key + ".tools", i, fmt.Sprintf("%s.tools: %q is not one of the agent's tools", key, name)})
 		}
 	}

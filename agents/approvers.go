@@ -58,13 +58,13 @@ func (a Approval) ApproversAt(escalations int) []string {
 
 // ApproversAfter returns the approvers of an approval that has been open for some time.
 func (a Approval) ApproversAfter(open time.Duration) []string {
-	come := 0
+	count := 0
 	for _, after := range a.Escalations() {
 		if after <= open {
-			come++
+			count++
 		}
 	}
-	return a.ApproversAt(come)
+	return a.ApproversAt(count)
 }
 
 // MayDecide reports whether a person is one of the approvers, by subject or role. Without approvers
@@ -93,13 +93,13 @@ func (r *reader) escalations(key string, into *[]Escalation) func(*yaml.Node) st
 			return "must be a list, not " + describe(node)
 		}
 		for i, entry := range node.Content {
-			at := fmt.Sprintf("%s[%d]", key, i)
+			entryKey := fmt.Sprintf("%s[%d]", key, i)
 			entry = resolve(entry)
 			var e Escalation
 			if entry.Kind == yaml.MappingNode {
-				r.mapping(at+".", entry, []field{{"after", duration(&e.After)}, {"to", r.texts(at+".to", &e.To)}})
+				r.mapping(entryKey+".", entry, []field{{"after", duration(&e.After)}, {"to", r.texts(entryKey+".to", &e.To)}})
 			} else {
-				r.report(key, entry, at+" must have keys, not be "+describe(entry))
+				r.report(key, entry, entryKey+" must have keys, not be "+describe(entry))
 			}
 			*into = append(*into, e)
 		}
@@ -113,8 +113,8 @@ func (a Approval) approverMistakes(key string) []mistake {
 	if a.Quorum < 0 || a.Quorum > maxQuorum {
 		found = append(found, newMistake(key+".quorum", "must be 1 to %d, not %d", maxQuorum, a.Quorum))
 	}
-	if most, bounded := a.mostVotes(); bounded && a.Quorum > most {
-		found = append(found, newMistake(key+".quorum", "is %d, but the number of approvers is %d", a.Quorum, most))
+	if maxVotes, bounded := a.maxVotes(); bounded && a.Quorum > maxVotes {
+		found = append(found, newMistake(key+".quorum", "is %d, but the number of approvers is %d", a.Quorum, maxVotes))
 	}
 	if a.Remind < 0 || a.Remind > 0 && a.Remind < minRemind {
 		found = append(found, newMistake(key+".remind", "must be at least %s", minRemind))
@@ -122,9 +122,9 @@ func (a Approval) approverMistakes(key string) []mistake {
 	return append(found, a.escalationMistakes(key)...)
 }
 
-// mostVotes returns how many people can approve after all escalations. bounded is false if an
+// maxVotes returns how many people can approve after all escalations. bounded is false if an
 // approver is a role, or if everyone may approve.
-func (a Approval) mostVotes() (people int, bounded bool) {
+func (a Approval) maxVotes() (people int, bounded bool) {
 	all := a.ApproversAt(len(a.Escalate))
 	slices.Sort(all)
 	isRole := func(name string) bool { return strings.HasPrefix(name, rolePrefix) }
@@ -146,21 +146,21 @@ func (a Approval) escalationMistakes(key string) []mistake {
 	}
 	last := time.Duration(0)
 	for i, e := range a.Escalate {
-		at := fmt.Sprintf("%s.escalate[%d]", key, i)
-		late := e.After > a.Expires || e.After == a.Expires && a.OnExpiry != OnExpiryEscalate
+		entryKey := fmt.Sprintf("%s.escalate[%d]", key, i)
+		isLate := e.After > a.Expires || e.After == a.Expires && a.OnExpiry != OnExpiryEscalate
 		switch {
 		case e.After == 0:
-			found = append(found, newMistake(at+".after", "must be a duration greater than zero"))
+			found = append(found, newMistake(entryKey+".after", "must be a duration greater than zero"))
 		case e.After <= last:
-			found = append(found, newMistake(at+".after", "must be later than that of the previous escalation"))
-		case a.Expires > 0 && late:
-			found = append(found, newMistake(at+".after", "must be before the approval expires"))
+			found = append(found, newMistake(entryKey+".after", "must be later than that of the previous escalation"))
+		case a.Expires > 0 && isLate:
+			found = append(found, newMistake(entryKey+".after", "must be before the approval expires"))
 		}
 		last = e.After
 		if len(e.To) == 0 {
-			found = append(found, newMistake(at+".to", "must name approvers"))
+			found = append(found, newMistake(entryKey+".to", "must name approvers"))
 		}
-		found = append(found, checkApproverNames(at+".to", e.To)...)
+		found = append(found, checkApproverNames(entryKey+".to", e.To)...)
 	}
 	return found
 }

@@ -17,26 +17,27 @@ type Folder struct {
 	Servers []*Server
 	Scripts []*Script
 
-	places map[string]SourcePosition // by kind and name
+	positions map[string]SourcePosition // by kind and name
 }
 
 // ParseFile parses the documents of a YAML file of at most 1 MiB, of all kinds. Errors are those of
 // [Parse]. It does not check that names are unique.
 func ParseFile(filename string, data []byte) (*Folder, error) {
 	file := newReader(filename)
-	found, places := file.folder(data)
+	found, names := file.folder(data)
 	if err := file.err(); err != nil {
 		return nil, err
 	}
-	found.places = map[string]SourcePosition{}
-	for _, n := range places {
-		found.places[n.kind+" "+n.name] = n.place
+	found.positions = map[string]SourcePosition{}
+	for _, name := range names {
+		found.positions[name.kind+" "+name.name] = name.position
 	}
 	return found, nil
 }
 
-// folder reads all documents of a file. places has their positions, in the order of the documents.
-func (r *reader) folder(data []byte) (found *Folder, places []named) {
+// folder reads all documents of a file. names has their names and positions, in the order of the
+// documents.
+func (r *reader) folder(data []byte) (found *Folder, names []documentName) {
 	found = &Folder{}
 	for _, root := range r.documents(data) {
 		d := newReader(r.file)
@@ -56,16 +57,16 @@ func (r *reader) folder(data []byte) (found *Folder, places []named) {
 			a := d.agent(root)
 			found.Agents, name = append(found.Agents, a), a.Name
 		}
-		r.wrong = append(r.wrong, d.wrong...)
-		places = append(places, named{kind: kind, name: name, place: SourcePosition{File: r.file, Line: root.Line, keys: d.places}})
+		r.errs = append(r.errs, d.errs...)
+		names = append(names, documentName{kind: kind, name: name, position: SourcePosition{File: r.file, Line: root.Line, keys: d.nodes}})
 	}
-	return found, places
+	return found, names
 }
 
-// named is the kind, the name and the position of a document.
-type named struct {
+// documentName is the kind, the name and the position of a document.
+type documentName struct {
 	kind, name string
-	place      SourcePosition
+	position   SourcePosition
 }
 
 // The kinds of documents, as in the key kind.
@@ -108,29 +109,29 @@ func (r *reader) kind(want string) func(*yaml.Node) string {
 }
 
 // Join adds the documents of another folder. It does not check their names.
-func (f *Folder) Join(more *Folder) {
-	f.Agents = append(f.Agents, more.Agents...)
-	f.Tools = append(f.Tools, more.Tools...)
-	f.Servers = append(f.Servers, more.Servers...)
-	f.Scripts = append(f.Scripts, more.Scripts...)
-	if f.places == nil {
-		f.places = map[string]SourcePosition{}
+func (f *Folder) Join(other *Folder) {
+	f.Agents = append(f.Agents, other.Agents...)
+	f.Tools = append(f.Tools, other.Tools...)
+	f.Servers = append(f.Servers, other.Servers...)
+	f.Scripts = append(f.Scripts, other.Scripts...)
+	if f.positions == nil {
+		f.positions = map[string]SourcePosition{}
 	}
-	maps.Copy(f.places, more.places)
+	maps.Copy(f.positions, other.positions)
 }
 
-// merge adds the documents of a file, and reports names that an earlier document has. taken has the
-// positions of all names so far.
-func (f *Folder) merge(more *Folder, places []named, taken map[string]SourcePosition) error {
-	var wrong []error
-	for _, n := range places {
-		key := n.kind + " " + n.name
-		if first, ok := taken[key]; ok {
-			wrong = append(wrong, n.place.Wrong("name", fmt.Sprintf("name %q is taken by %s", n.name, first)))
+// merge adds the documents of a file, and reports names that an earlier document has. positions has
+// those of all names so far.
+func (f *Folder) merge(other *Folder, names []documentName, positions map[string]SourcePosition) error {
+	var errs []error
+	for _, name := range names {
+		key := name.kind + " " + name.name
+		if first, ok := positions[key]; ok {
+			errs = append(errs, name.position.ErrorAt("name", fmt.Sprintf("name %q is taken by %s", name.name, first)))
 			continue
 		}
-		taken[key] = n.place
+		positions[key] = name.position
 	}
-	f.Join(more)
-	return errors.Join(wrong...)
+	f.Join(other)
+	return errors.Join(errs...)
 }

@@ -31,9 +31,9 @@ func Handoffs(patterns []string) []string {
 // steps nor a program.
 func (d *Definition) HandsOver() bool { return len(d.Steps) == 0 && d.Workflow == "" }
 
-// complainHandoffs reports impossible handoffs: from an agent with steps or a program, to an
+// handoffMistakes reports impossible handoffs: from an agent with steps or a program, to an
 // invalid name, to the agent itself, and those whose tool has a name that is in use or too long.
-func (d *Definition) complainHandoffs() []mistake {
+func (d *Definition) handoffMistakes() []mistake {
 	var found []mistake
 	for i, tool := range d.Tools {
 		name, ok := strings.CutPrefix(tool, HandoffPrefix)
@@ -57,20 +57,20 @@ func (d *Definition) complainHandoffs() []mistake {
 	return found
 }
 
-// complainTakers reports handoffs to agents of the folder that cannot take part in a handoff.
-func (f *Folder) complainTakers(places map[string]SourcePosition) []error {
-	unable := map[string]bool{}
+// impossibleHandoffs reports handoffs to agents of the folder that cannot take part in a handoff.
+func (f *Folder) impossibleHandoffs(positions map[string]SourcePosition) []error {
+	cannotTakePart := map[string]bool{}
 	for _, d := range f.Agents {
-		unable[d.Name] = !d.HandsOver()
+		cannotTakePart[d.Name] = !d.HandsOver()
 	}
-	var wrong []error
+	var errs []error
 	for _, d := range f.Agents {
 		for _, name := range Handoffs(d.Tools) {
-			if unable[name] {
+			if cannotTakePart[name] {
 				reason := fmt.Sprintf("tools: %q has steps or a workflow, and cannot take over a thread", HandoffPrefix+name)
-				wrong = append(wrong, places[kindAgent+" "+d.Name].Wrong("tools", reason))
+				errs = append(errs, positions[kindAgent+" "+d.Name].ErrorAt("tools", reason))
 			}
 		}
 	}
-	return wrong
+	return errs
 }

@@ -89,13 +89,13 @@ func TestPlacesOfKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tool := found.Tools[0].Place
+	tool := found.Tools[0].Position
 	for key, want := range map[string]string{
 		"http.url":                   "all.yaml:13: bad",
 		"http.headers.Authorization": "all.yaml:14: bad",
 		"no.such":                    "all.yaml:2: bad",
 	} {
-		if got := tool.Wrong(key, "bad"); got.Error() != want || got.Key != key {
+		if got := tool.ErrorAt(key, "bad"); got.Error() != want || got.Key != key {
 			t.Errorf("%s: got %v, want %s", key, got, want)
 		}
 	}

@@ -102,18 +102,18 @@ func (s *SoftLimits) mistakes(hard Limits) []mistake {
 	if s.Turns == 0 && s.Tokens == 0 && s.Duration == 0 && s.Cost == 0 {
 		found = append(found, newMistake(softKey, "must have at least one of turns, tokens, duration and cost"))
 	}
-	below := func(key string, soft, hard int64, shown any) {
+	checkBelow := func(key string, soft, hard int64, value any) {
 		switch {
 		case soft < 0:
 			found = append(found, newMistake(softKey+"."+key, "must be greater than zero"))
 		case soft > 0 && hard > 0 && soft >= hard:
-			found = append(found, newMistake(softKey+"."+key, "must be below limits.%s, which is %v", key, shown))
+			found = append(found, newMistake(softKey+"."+key, "must be below limits.%s, which is %v", key, value))
 		}
 	}
-	below("turns", int64(s.Turns), int64(hard.Turns), hard.Turns)
-	below("tokens", s.Tokens, hard.Tokens, hard.Tokens)
-	below("duration", int64(s.Duration), int64(hard.Duration), hard.Duration)
-	below("cost", int64(s.Cost), int64(hard.Cost), hard.Cost)
+	checkBelow("turns", int64(s.Turns), int64(hard.Turns), hard.Turns)
+	checkBelow("tokens", s.Tokens, hard.Tokens, hard.Tokens)
+	checkBelow("duration", int64(s.Duration), int64(hard.Duration), hard.Duration)
+	checkBelow("cost", int64(s.Cost), int64(hard.Cost), hard.Cost)
 	return append(found, s.approvalMistakes()...)
 }
 
@@ -168,16 +168,16 @@ func (s *SoftLimits) UnmarshalJSON(data []byte) error {
 // mistakes returns the mistakes of the hard and the soft limits.
 func (l Limits) mistakes() []mistake {
 	var found []mistake
-	negative := func(key string, is bool) {
-		if is {
+	checkNegative := func(key string, isNegative bool) {
+		if isNegative {
 			found = append(found, newMistake("limits."+key, "must be greater than zero"))
 		}
 	}
-	negative("turns", l.Turns < 0)
-	negative("tokens", l.Tokens < 0)
-	negative("duration", l.Duration < 0)
-	negative("parallelTools", l.ParallelTools < 0)
-	negative("cost", l.Cost < 0)
+	checkNegative("turns", l.Turns < 0)
+	checkNegative("tokens", l.Tokens < 0)
+	checkNegative("duration", l.Duration < 0)
+	checkNegative("parallelTools", l.ParallelTools < 0)
+	checkNegative("cost", l.Cost < 0)
 	if l.ParallelTools > maxParallelTools {
 		found = append(found, newMistake("limits.parallelTools", "must be 1 to %d, not %d", maxParallelTools, l.ParallelTools))
 	}

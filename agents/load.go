@@ -20,28 +20,28 @@ func LoadDir(dir string) (*Folder, error) {
 		return nil, err
 	}
 	all := &Folder{}
-	var wrong []error
-	taken := map[string]SourcePosition{}
+	var errs []error
+	positions := map[string]SourcePosition{}
 	for _, file := range files {
 		data, err := read(file)
 		if err != nil {
-			wrong = append(wrong, err)
+			errs = append(errs, err)
 			continue
 		}
 		r := newReader(file)
-		found, places := r.folder(data)
+		found, names := r.folder(data)
 		if err := r.err(); err != nil {
-			wrong = append(wrong, err)
+			errs = append(errs, err)
 			continue
 		}
-		if err := all.merge(found, places, taken); err != nil {
-			wrong = append(wrong, err)
+		if err := all.merge(found, names, positions); err != nil {
+			errs = append(errs, err)
 		}
 	}
-	if wrong = append(wrong, all.complainTakers(taken)...); len(wrong) > 0 {
-		return nil, errors.Join(wrong...)
+	if errs = append(errs, all.impossibleHandoffs(positions)...); len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
-	all.places = taken
+	all.positions = positions
 	slices.SortFunc(all.Agents, func(a, b *Definition) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(all.Tools, func(a, b *Tool) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(all.Servers, func(a, b *Server) int { return cmp.Compare(a.Name, b.Name) })

@@ -59,10 +59,10 @@ func TestLoadDir(t *testing.T) {
 		got = append(got, d.Name)
 	}
 	for _, tool := range found.Tools {
-		got = append(got, tool.Name+" at "+filepath.Base(tool.Place.String()))
+		got = append(got, tool.Name+" at "+filepath.Base(tool.Position.String()))
 	}
 	for _, s := range found.Servers {
-		got = append(got, s.Name+" at "+filepath.Base(s.Place.String()))
+		got = append(got, s.Name+" at "+filepath.Base(s.Position.String()))
 	}
 	want := []string{"ant", "bee", "zebra", "cow at 2.yml:4", "yak at 4.yaml:1", "ant at 2.yml:8"}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -52,16 +52,16 @@ func (f *Folder) Names() Names {
 	return n
 }
 
-// With returns the names of both n and more.
-func (n Names) With(more Names) Names {
+// With returns the names of both n and other.
+func (n Names) With(other Names) Names {
 	return Names{
-		Tools:     slices.Concat(n.Tools, more.Tools),
-		Agents:    slices.Concat(n.Agents, more.Agents),
-		Servers:   slices.Concat(n.Servers, more.Servers),
-		Providers: slices.Concat(n.Providers, more.Providers),
-		Scripts:   slices.Concat(n.Scripts, more.Scripts),
-		Programs:  slices.Concat(n.Programs, more.Programs),
-		Others:    slices.Concat(n.Others, more.Others),
+		Tools:     slices.Concat(n.Tools, other.Tools),
+		Agents:    slices.Concat(n.Agents, other.Agents),
+		Servers:   slices.Concat(n.Servers, other.Servers),
+		Providers: slices.Concat(n.Providers, other.Providers),
+		Scripts:   slices.Concat(n.Scripts, other.Scripts),
+		Programs:  slices.Concat(n.Programs, other.Programs),
+		Others:    slices.Concat(n.Others, other.Others),
 	}
 }
 
@@ -70,54 +70,54 @@ func (n Names) With(more Names) Names {
 // if a known name is similar.
 func (f *Folder) CheckNames(known Names) error {
 	known = known.With(f.Names())
-	var wrong []error
+	var errs []error
 	for _, d := range f.Agents {
-		place, ok := f.places[kindAgent+" "+d.Name]
+		position, ok := f.positions[kindAgent+" "+d.Name]
 		for _, e := range d.UnknownNames(known) {
 			if ok {
-				e.File = place.File
-				e.Line, e.Column = place.find(e.Key)
+				e.File = position.File
+				e.Line, e.Column = position.find(e.Key)
 			}
-			wrong = append(wrong, e)
+			errs = append(errs, e)
 		}
 	}
 	for _, script := range f.Scripts {
 		for _, e := range f.unknownCalls(script, known) {
-			wrong = append(wrong, e)
+			errs = append(errs, e)
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }
 
 // unknownCalls returns an error for each call of an unknown tool in a script. The tools of clients,
 // of MCP servers and of subagents are known by the agents that use the script, so a script that no
 // agent of the folder uses is not checked.
 func (f *Folder) unknownCalls(s *Script, known Names) []*DefinitionError {
-	patterns, used := f.offeredTo(scriptedProvider + "/" + s.Name)
-	if !used {
+	patterns, isUsed := f.toolPatternsOf(scriptedProvider + "/" + s.Name)
+	if !isUsed {
 		return nil
 	}
 	c := &nameCheck{known: known}
 	for i, turn := range s.Turns {
 		for j, step := range turn.Steps {
 			for k, call := range step.Calls {
-				if !fromElsewhere(patterns, call.Tool) {
-					c.unknown(fmt.Sprintf("turns[%d].steps[%d].calls[%d].tool", i, j, k), "tool", call.Tool, known.Tools)
+				if !isNonLocalTool(patterns, call.Tool) {
+					c.check(fmt.Sprintf("turns[%d].steps[%d].calls[%d].tool", i, j, k), "tool", call.Tool, known.Tools)
 				}
 			}
 		}
 	}
-	for _, e := range c.found {
-		e.File = s.Place.File
-		e.Line, e.Column = s.Place.find(e.Key)
+	for _, e := range c.errs {
+		e.File = s.Position.File
+		e.Line, e.Column = s.Position.find(e.Key)
 	}
-	return c.found
+	return c.errs
 }
 
-// offeredTo returns the tool patterns of the agents of the folder that use a model, inline agents
-// included, and whether there are any. The agents of a program may have any client tools.
-func (f *Folder) offeredTo(model string) (patterns []string, used bool) {
-	offer := func(more ...string) { patterns, used = append(patterns, more...), true }
+// toolPatternsOf returns the tool patterns of the agents of the folder that use a model, inline
+// agents included, and whether there are any. The agents of a program may have any client tools.
+func (f *Folder) toolPatternsOf(model string) (patterns []string, isUsed bool) {
+	offer := func(more ...string) { patterns, isUsed = append(patterns, more...), true }
 	for _, d := range f.Agents {
 		if d.Model == model {
 			offer(d.Tools...)
@@ -131,28 +131,28 @@ func (f *Folder) offeredTo(model string) (patterns []string, used bool) {
 			}
 		})
 	}
-	return patterns, used
+	return patterns, isUsed
 }
 
 // find returns the position of a key such as tools[2]: that of the entry, else that of the nearest
 // enclosing key, else that of the document.
 func (p SourcePosition) find(key string) (line, column int) {
-	for at := key; ; {
-		if node := p.keys[at]; node != nil {
+	for path := key; ; {
+		if node := p.keys[path]; node != nil {
 			return node.Line, node.Column
 		}
-		if open := strings.LastIndexByte(at, '['); open >= 0 && strings.HasSuffix(at, "]") {
+		if bracket := strings.LastIndexByte(path, '['); bracket >= 0 && strings.HasSuffix(path, "]") {
 			var i int
-			_, err := fmt.Sscanf(at[open:], "[%d]", &i)
-			if node := p.keys[at[:open]]; err == nil && node != nil && i < len(node.Content) {
+			_, err := fmt.Sscanf(path[bracket:], "[%d]", &i)
+			if node := p.keys[path[:bracket]]; err == nil && node != nil && i < len(node.Content) {
 				return node.Content[i].Line, node.Content[i].Column
 			}
 		}
-		cut := strings.LastIndexAny(at, ".[")
-		if cut < 0 {
+		end := strings.LastIndexAny(path, ".[")
+		if end < 0 {
 			return p.Line, 0
 		}
-		at = at[:cut]
+		path = path[:end]
 	}
 }
 
@@ -162,39 +162,39 @@ func (d *Definition) UnknownNames(known Names) []*DefinitionError {
 	c := &nameCheck{d: d, known: known}
 	c.tools("tools", d.Tools)
 	if d.Workflow != "" {
-		c.unknown("workflow", "program", d.Workflow, known.Programs)
+		c.check("workflow", "program", d.Workflow, known.Programs)
 	}
 	c.model("model", d.Model)
 	c.model("context.model", d.Context.Model)
 	c.steps("steps", d.Steps)
 	for i, p := range d.State.Predict {
-		if !fromElsewhere(c.d.Tools, p.Tool) {
-			c.unknown(fmt.Sprintf("state.predict[%d].tool", i), "tool", p.Tool, c.known.Tools)
+		if !isNonLocalTool(c.d.Tools, p.Tool) {
+			c.check(fmt.Sprintf("state.predict[%d].tool", i), "tool", p.Tool, c.known.Tools)
 		}
 	}
 	for i, rule := range d.Approvals {
 		for j, p := range rule.Tools {
 			if at := fmt.Sprintf("approvals[%d].tools[%d]", i, j); strings.HasPrefix(p, serverPrefix) {
 				c.tool(at, p)
-			} else if !strings.Contains(p, "*") && !fromElsewhere(c.d.Tools, p) {
-				c.unknown(at, "tool", p, c.known.Tools)
+			} else if !strings.Contains(p, "*") && !isNonLocalTool(c.d.Tools, p) {
+				c.check(at, "tool", p, c.known.Tools)
 			}
 		}
 	}
-	return c.found
+	return c.errs
 }
 
 // nameCheck collects the unknown names of a definition.
 type nameCheck struct {
 	d     *Definition // nil for a script
 	known Names
-	found []*DefinitionError
+	errs  []*DefinitionError
 }
 
-// unknown adds an error unless the name is one of the candidates, or matches a pattern of Others.
-func (c *nameCheck) unknown(key, kind, name string, candidates []string) {
-	knows := func(pattern string) bool { return namesTool(pattern, name) }
-	if slices.Contains(candidates, name) || slices.ContainsFunc(c.known.Others, knows) {
+// check adds an error unless the name is one of the candidates, or matches a pattern of Others.
+func (c *nameCheck) check(key, kind, name string, candidates []string) {
+	matches := func(pattern string) bool { return namesTool(pattern, name) }
+	if slices.Contains(candidates, name) || slices.ContainsFunc(c.known.Others, matches) {
 		return
 	}
 	e := &DefinitionError{Key: key}
@@ -202,7 +202,7 @@ func (c *nameCheck) unknown(key, kind, name string, candidates []string) {
 		e.Agent = c.d.Name
 	}
 	e.Reason = fmt.Sprintf("%s: unknown %s %.80q%s", e.Pointer(), kind, name, suggestion(name, candidates))
-	c.found = append(c.found, e)
+	c.errs = append(c.errs, e)
 }
 
 // tools checks a list of tool patterns.
@@ -217,14 +217,14 @@ func (c *nameCheck) tool(at, p string) {
 	switch prefix, name, _ := strings.Cut(p, ":"); {
 	case prefix+":" == ClientPrefix:
 	case prefix+":" == AgentPrefix, prefix+":" == HandoffPrefix:
-		c.unknown(at, "agent", name, c.known.Agents)
+		c.check(at, "agent", name, c.known.Agents)
 	case prefix+":" == serverPrefix:
 		// The tools of a server are known only when a worker is connected to it.
 		if server, _, _ := strings.Cut(name, "/"); !strings.Contains(server, "*") {
-			c.unknown(at, "MCP server", server, c.known.Servers)
+			c.check(at, "MCP server", server, c.known.Servers)
 		}
 	case !strings.Contains(p, "*"):
-		c.unknown(at, "tool", p, c.known.Tools)
+		c.check(at, "tool", p, c.known.Tools)
 	}
 }
 
@@ -234,9 +234,9 @@ func (c *nameCheck) model(key, model string) {
 	switch {
 	case !ok || c.known.Providers == nil:
 	case !slices.Contains(c.known.Providers, provider):
-		c.unknown(key, "model provider", provider, c.known.Providers)
+		c.check(key, "model provider", provider, c.known.Providers)
 	case provider == scriptedProvider:
-		c.unknown(key, "script", name, c.known.Scripts)
+		c.check(key, "script", name, c.known.Scripts)
 	}
 }
 
@@ -250,13 +250,13 @@ func (c *nameCheck) steps(key string, steps []Step) {
 // step checks a step and the steps in it.
 func (c *nameCheck) step(at string, s *Step) {
 	if a := s.Agent; a != nil && a.Name != "" {
-		c.unknown(at+".agent", "agent", a.Name, c.known.Agents)
+		c.check(at+".agent", "agent", a.Name, c.known.Agents)
 	} else if a != nil {
 		c.tools(at+".agent.tools", a.Tools)
 		c.model(at+".agent.model", a.Model)
 	}
-	if s.Tool != "" && !fromElsewhere(c.d.Tools, s.Tool) {
-		c.unknown(at+".tool", "tool", s.Tool, c.known.Tools)
+	if s.Tool != "" && !isNonLocalTool(c.d.Tools, s.Tool) {
+		c.check(at+".tool", "tool", s.Tool, c.known.Tools)
 	}
 	c.steps(at+".steps", s.Steps)
 	c.steps(at+".onError.steps", s.OnError.Steps)
@@ -277,10 +277,10 @@ func (c *nameCheck) step(at string, s *Step) {
 	}
 }
 
-// fromElsewhere reports whether a tool may be a client tool, a subagent, a handoff, or a tool of an
-// MCP server, by the tool patterns of its agent. Client tools are known only at run time; the
+// isNonLocalTool reports whether a tool may be a client tool, a subagent, a handoff, or a tool of
+// an MCP server, by the tool patterns of its agent. Client tools are known only at run time; the
 // others are checked where the agent lists its tools.
-func fromElsewhere(patterns []string, tool string) bool {
+func isNonLocalTool(patterns []string, tool string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		prefix, name, _ := strings.Cut(p, ":")
 		switch prefix + ":" {

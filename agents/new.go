@@ -35,7 +35,7 @@ func stepOf[T any](s Step) StepOf[T] { return StepOf[T]{s, Expr[T](memberOf("ste
 // With returns the step with further options, such as those that refer to the step's own output.
 func (s StepOf[T]) With(options ...Option) StepOf[T] {
 	for _, o := range options {
-		o.change(&s.Step)
+		o.apply(&s.Step)
 	}
 	return s
 }

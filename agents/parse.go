@@ -56,20 +56,20 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 // validate reports the mistakes that concern the definition as a whole, at their positions in the
 // file. It skips keys that already have a mistake.
 func (r *reader) validate(d *Definition, root *yaml.Node) {
-	for _, c := range d.mistakes() {
-		at, given := r.places[c.key]
-		if !given && strings.HasPrefix(c.key, "steps[") {
-			r.reportStep(c)
+	for _, m := range d.mistakes() {
+		at, given := r.nodes[m.key]
+		if !given && strings.HasPrefix(m.key, "steps[") {
+			r.reportStep(m)
 			continue
 		}
 		switch {
-		case r.failed[c.key] || (strings.HasPrefix(c.key, "steps") || c.key == softKey) && r.failedIn(c.key):
+		case r.failed[m.key] || (strings.HasPrefix(m.key, "steps") || m.key == softKey) && r.failedIn(m.key):
 		case !given:
-			r.report(c.key, root, c.key+" is missing")
-		case c.index >= 0:
-			r.reportEntry(c, at)
+			r.report(m.key, root, m.key+" is missing")
+		case m.index >= 0:
+			r.reportEntry(m, at)
 		default:
-			r.report(c.key, at, c.reason)
+			r.report(m.key, at, m.reason)
 		}
 	}
 }
@@ -78,11 +78,11 @@ func (r *reader) validate(d *Definition, root *yaml.Node) {
 // key.
 func (r *reader) reportStep(c mistake) {
 	at := c.key
-	for r.places[at] == nil {
+	for r.nodes[at] == nil {
 		at = at[:strings.LastIndexAny(at, ".[")]
 	}
 	if !r.failedIn(at) {
-		r.report(c.key, r.places[at], c.reason)
+		r.report(c.key, r.nodes[at], c.reason)
 	}
 }
 
@@ -99,7 +99,7 @@ func (r *reader) failedIn(key string) bool {
 
 // reportEntry reports a mistake at an entry of a list.
 func (r *reader) reportEntry(c mistake, list *yaml.Node) {
-	r.wrong = append(r.wrong, &DefinitionError{
+	r.errs = append(r.errs, &DefinitionError{
 		File: r.file, Key: c.key, Reason: c.reason,
 		Line: list.Content[c.index].Line, Column: list.Content[c.index].Column,
 	})

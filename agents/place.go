@@ -15,9 +15,9 @@ type SourcePosition struct {
 
 func (p SourcePosition) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
 
-// Wrong returns an error about the value of a key, such as http.url, or about the whole document if
-// it does not have that key.
-func (p SourcePosition) Wrong(key, reason string) *DefinitionError {
+// ErrorAt returns an error about the value of a key, such as http.url, or about the whole document
+// if it does not have that key.
+func (p SourcePosition) ErrorAt(key, reason string) *DefinitionError {
 	e := &DefinitionError{File: p.File, Line: p.Line, Key: key, Reason: reason}
 	if node := p.keys[key]; node != nil {
 		e.Line, e.Column = node.Line, node.Column

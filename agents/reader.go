@@ -27,16 +27,16 @@ const maxErrors = 20
 
 // newReader returns a reader for one document, or for one file; file is the name for errors.
 func newReader(file string) *reader {
-	return &reader{file: file, places: map[string]*yaml.Node{}}
+	return &reader{file: file, nodes: map[string]*yaml.Node{}}
 }
 
 // reader parses one document and collects its mistakes with their positions. It is used by one
 // goroutine, once. Keys are paths such as steps[2].retry.attempts.
 type reader struct {
 	file   string
-	places map[string]*yaml.Node // the value of each key of the document
+	nodes  map[string]*yaml.Node // the value of each key of the document
 	failed map[string]bool       // keys with a mistake
-	wrong  []*DefinitionError    // in the order of discovery
+	errs   []*DefinitionError    // in the order of discovery
 	tree   int                   // number of steps so far; aliases can multiply them
 	depth  int                   // nesting depth of the current list of steps
 }
@@ -57,17 +57,17 @@ func (r *reader) report(key string, at *yaml.Node, reason string) {
 		r.failed = map[string]bool{}
 	}
 	r.failed[key] = true
-	r.wrong = append(r.wrong, e)
+	r.errs = append(r.errs, e)
 }
 
 // err returns the mistakes in the order of their lines, at most maxErrors; nil = there are none.
 func (r *reader) err() error {
-	slices.SortStableFunc(r.wrong, func(a, b *DefinitionError) int { return cmp.Compare(a.Line, b.Line) })
-	var wrong []error
-	for _, e := range r.wrong[:min(len(r.wrong), maxErrors)] {
-		wrong = append(wrong, e)
+	slices.SortStableFunc(r.errs, func(a, b *DefinitionError) int { return cmp.Compare(a.Line, b.Line) })
+	var errs []error
+	for _, e := range r.errs[:min(len(r.errs), maxErrors)] {
+		errs = append(errs, e)
 	}
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }
 
 // documents returns the root mappings of a file's documents. If one of them cannot be read, it
@@ -119,7 +119,7 @@ func (r *reader) syntax(err error, data []byte) {
 			e.Line = min(e.Line+1, lines) // an error at the end of the file is in its last line
 		}
 	}
-	r.wrong = append(r.wrong, e)
+	r.errs = append(r.errs, e)
 }
 
 // mapping reads the values of a mapping by fields, and reports unknown and repeated keys. prefix is
@@ -132,10 +132,10 @@ func (r *reader) mapping(prefix string, node *yaml.Node, fields []field) {
 		switch {
 		case !ok:
 			r.report(path, key, fmt.Sprintf("unknown key %.80q%s", path, suggestion(key.Value, keys(fields))))
-		case r.places[path] != nil:
-			r.report(path, key, fmt.Sprintf("key %q appears twice, first in line %d", path, r.places[path].Line))
+		case r.nodes[path] != nil:
+			r.report(path, key, fmt.Sprintf("key %q appears twice, first in line %d", path, r.nodes[path].Line))
 		default:
-			r.places[path] = value
+			r.nodes[path] = value
 			if reason := f.read(value); reason != "" {
 				r.report(path, value, path+" "+reason)
 			}

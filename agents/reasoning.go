@@ -41,8 +41,8 @@ func effort(into *string) func(*yaml.Node) string {
 
 const wantEffort = "must be minimal, low, medium or high"
 
-// complaints returns the mistakes.
-func (r Reasoning) complaints() []mistake {
+// mistakes returns the mistakes.
+func (r Reasoning) mistakes() []mistake {
 	if r.Effort != "" && !slices.Contains(efforts, r.Effort) {
 		return []mistake{newMistake("reasoning.effort", "%.80q "+wantEffort, r.Effort)}
 	}

@@ -79,7 +79,7 @@ func (c *converter) object(node *yaml.Node, depth int) any {
 		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
 			return c.refuse("has a key in line %d that JSON does not support", key.Line)
 		}
-		if _, twice := object[key.Value]; twice {
+		if _, isRepeated := object[key.Value]; isRepeated {
 			return c.refuse("has the key %.80q twice, again in line %d", key.Value, key.Line)
 		}
 		if object[key.Value] = c.value(node.Content[i+1], depth+1); c.reason != "" {

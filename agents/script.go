@@ -24,7 +24,7 @@ type Script struct {
 	// Turns are the possible inputs, 1 to 100. The first that matches is played.
 	Turns []ScriptTurn `yaml:"turns"`
 
-	Place SourcePosition `yaml:"-"`
+	Position SourcePosition `yaml:"-"`
 }
 
 // ScriptTurn is the model's answers in one run, for the inputs that it matches.
@@ -52,7 +52,7 @@ type ScriptCall struct {
 
 // script reads a document of kind script.
 func (r *reader) script(root *yaml.Node) *Script {
-	s := &Script{Place: SourcePosition{File: r.file, Line: root.Line, keys: r.places}}
+	s := &Script{Position: SourcePosition{File: r.file, Line: root.Line, keys: r.nodes}}
 	r.mapping("", root, []field{
 		{"kind", r.kind(kindScript)},
 		{"name", match(&s.Name, toolName, "must be 1 to 64 letters, digits, _ and -")},
@@ -90,29 +90,29 @@ func (r *reader) scriptStep(key string, entry *yaml.Node) (s ScriptStep) {
 			s.Calls = append(s.Calls, c)
 		})},
 	})
-	if (r.places[key+".say"] == nil) == (r.places[key+".calls"] == nil) {
+	if (r.nodes[key+".say"] == nil) == (r.nodes[key+".calls"] == nil) {
 		r.report(key, entry, key+" must have either say or calls")
 	}
 	return s
 }
 
-// entries reads a list of 1 to most mappings, and calls read for each with its path.
-func (r *reader) entries(key string, most int, read func(key string, entry *yaml.Node)) func(*yaml.Node) string {
+// entries reads a list of 1 to limit mappings, and calls read for each with its path.
+func (r *reader) entries(key string, limit int, read func(key string, entry *yaml.Node)) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.SequenceNode {
 			return "must be a list, not " + describe(node)
 		}
-		if n := len(node.Content); n == 0 || n > most {
-			return fmt.Sprintf("must be 1 to %d entries, not %d", most, n)
+		if n := len(node.Content); n == 0 || n > limit {
+			return fmt.Sprintf("must be 1 to %d entries, not %d", limit, n)
 		}
 		for i, entry := range node.Content {
 			entry = resolve(entry)
-			at := fmt.Sprintf("%s[%d]", key, i)
+			entryKey := fmt.Sprintf("%s[%d]", key, i)
 			if entry.Kind != yaml.MappingNode {
-				r.report(at, entry, at+" must have keys, not be "+describe(entry))
+				r.report(entryKey, entry, entryKey+" must have keys, not be "+describe(entry))
 				continue
 			}
-			read(at, entry)
+			read(entryKey, entry)
 		}
 		return ""
 	}
@@ -122,8 +122,8 @@ func (r *reader) entries(key string, most int, read func(key string, entry *yaml
 func pattern(into **regexp.Regexp) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		var s string
-		if wrong := text(&s)(node); wrong != "" {
-			return wrong
+		if problem := text(&s)(node); problem != "" {
+			return problem
 		}
 		if len(s) > maxPattern {
 			return fmt.Sprintf("must be at most %d bytes", maxPattern)

@@ -53,13 +53,13 @@ type Server struct {
 	// default.
 	Parallel bool `yaml:"parallel"`
 
-	// Place is the position of the document, for errors.
-	Place SourcePosition `yaml:"-"`
+	// Position is the position of the document, for errors.
+	Position SourcePosition `yaml:"-"`
 }
 
 // server reads a document of kind mcp.
 func (r *reader) server(root *yaml.Node) *Server {
-	s := &Server{Parallel: true, Place: SourcePosition{File: r.file, Line: root.Line, keys: r.places}}
+	s := &Server{Parallel: true, Position: SourcePosition{File: r.file, Line: root.Line, keys: r.nodes}}
 	var idempotent bool
 	r.mapping("", root, []field{
 		{"kind", r.kind(kindServer)},
@@ -72,10 +72,10 @@ func (r *reader) server(root *yaml.Node) *Server {
 		{"idempotent", flag(&idempotent)},
 		{"elicitation", flag(&s.Elicitation)},
 		{"attempts", attempts(&s.Attempts)},
-		{"taskQueue", match(&s.TaskQueue, taskQueue, badTaskQueue)},
+		{"taskQueue", match(&s.TaskQueue, taskQueue, taskQueueRule)},
 		{"parallel", flag(&s.Parallel)},
 	})
-	if r.places["idempotent"] != nil {
+	if r.nodes["idempotent"] != nil {
 		s.Idempotent = &idempotent
 	}
 	r.require(root, "name")
@@ -86,7 +86,7 @@ func (r *reader) server(root *yaml.Node) *Server {
 // transport reports a server without a transport or with two, and keys that belong to the other
 // transport.
 func (r *reader) transport(root *yaml.Node, s *Server) {
-	url, command := r.places["url"], r.places["command"]
+	url, command := r.nodes["url"], r.nodes["command"]
 	switch {
 	case url == nil && command == nil:
 		r.report("url", root, "url or command is missing")
@@ -94,9 +94,9 @@ func (r *reader) transport(root *yaml.Node, s *Server) {
 		r.report("command", command, "command and url exclude each other")
 	case command != nil && len(s.Command) == 0 && !r.failed["command"]:
 		r.report("command", command, "command must have a program")
-	case command != nil && r.places["headers"] != nil:
-		r.report("headers", r.places["headers"], "headers belong to a url")
-	case url != nil && r.places["env"] != nil:
-		r.report("env", r.places["env"], "env belongs to a command")
+	case command != nil && r.nodes["headers"] != nil:
+		r.report("headers", r.nodes["headers"], "headers belong to a url")
+	case url != nil && r.nodes["env"] != nil:
+		r.report("env", r.nodes["env"], "env belongs to a command")
 	}
 }

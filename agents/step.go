@@ -99,7 +99,7 @@ type Output struct {
 	// endpoint is the vendor's own and known to support it.
 	Native *bool
 
-	wrong error // why a Go type has no schema; a validation error
+	schemaErr error // why a Go type has no schema; a validation error
 }
 
 // ApproveStep asks a person for a decision, by a rule as in an [Approval].

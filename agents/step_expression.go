@@ -17,7 +17,7 @@ func (t *treeCheck) condition(key, source string, sc scope) {
 		return
 	}
 	if e := t.expression(key, source, sc); e != nil && !e.MayBeBool() {
-		t.report(key, "must be true or false")
+		t.addMistake(key, "must be true or false")
 	}
 }
 
@@ -25,26 +25,32 @@ func (t *treeCheck) condition(key, source string, sc scope) {
 func (t *treeCheck) expression(key, source string, sc scope) *expression.Expression {
 	e, err := expression.Compile(source, sc.variables...)
 	if err != nil {
-		t.report(key, "is not a valid expression: %s%s", err, t.hint(source, true))
+		t.addMistake(key, "is not a valid expression: %s%s", err, t.expressionHint(source))
 		return nil
 	}
-	t.refers(key, "", e.Steps(), sc)
+	t.checkReferences(key, "", e.Steps(), sc)
 	return e
 }
 
 // assignment matches a single =. CEL has no assignment, so the author probably means ==.
 var assignment = regexp.MustCompile(`[^=!<>]=([^=]|$)`)
 
-// hint returns the probable meaning of a text that cannot be parsed, for the error; "" = none is
-// likely. alone means that the text is an expression, not a template.
-func (t *treeCheck) hint(source string, alone bool) string {
-	if alone && strings.Contains(source, "${") {
+// expressionHint returns the probable meaning of an expression that cannot be parsed, for the
+// error; "" = none is likely.
+func (t *treeCheck) expressionHint(source string) string {
+	if strings.Contains(source, "${") {
 		return " (write the expression without ${ and })"
 	}
-	if alone && assignment.MatchString(source) {
+	if assignment.MatchString(source) {
 		return " (use == to compare)"
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.known)) {
+	return t.stepHint(source)
+}
+
+// stepHint returns how to refer to a step whose name has a dash, if a text that cannot be parsed
+// has its name; "" = it has none.
+func (t *treeCheck) stepHint(source string) string {
+	for _, name := range slices.Sorted(maps.Keys(t.stepsByName)) {
 		if strings.Contains(name, "-") && strings.Contains(source, "steps."+name) {
 			return fmt.Sprintf(" (did you mean steps[%q]?)", name)
 		}
@@ -55,32 +61,32 @@ func (t *treeCheck) hint(source string, alone bool) string {
 // template checks a template that is the value of a key.
 func (t *treeCheck) template(key, source string, sc scope) { t.templateIn(key, "", source, sc) }
 
-// templateIn checks a template at the position at in the value of a key.
-func (t *treeCheck) templateIn(key, at, source string, sc scope) {
+// templateIn checks a template at a position in the value of a key.
+func (t *treeCheck) templateIn(key, position, source string, sc scope) {
 	if len(source) > maxInstructions {
-		t.reportIn(key, at, "must be at most %d bytes, not %d", maxInstructions, len(source))
+		t.addMistakeIn(key, position, "must be at most %d bytes, not %d", maxInstructions, len(source))
 		return
 	}
-	found, err := expression.ParseTemplate(source, sc.variables...)
+	template, err := expression.ParseTemplate(source, sc.variables...)
 	if err != nil {
-		t.reportIn(key, at, "is not a valid template: %s%s", err, t.hint(source, false))
+		t.addMistakeIn(key, position, "is not a valid template: %s%s", err, t.stepHint(source))
 		return
 	}
-	t.refers(key, at, found.Steps(), sc)
+	t.checkReferences(key, position, template.Steps(), sc)
 }
 
-// reportIn adds a mistake at a position in the value of a key.
-func (t *treeCheck) reportIn(key, at, format string, args ...any) {
-	t.found = append(t.found, mistake{key, -1, key + at + " " + fmt.Sprintf(format, args...)})
+// addMistakeIn adds a mistake at a position in the value of a key.
+func (t *treeCheck) addMistakeIn(key, position, format string, args ...any) {
+	t.mistakes = append(t.mistakes, mistake{key, -1, key + position + " " + fmt.Sprintf(format, args...)})
 }
 
 // value checks all templates in a JSON value.
 func (t *treeCheck) value(key string, value any, sc scope) {
 	if _, err := json.Marshal(value); err != nil {
-		t.report(key, "has no JSON form: %s", err)
+		t.addMistake(key, "has no JSON form: %s", err)
 		return
 	}
-	expression.Each(value, func(at, text string) { t.templateIn(key, at, text, sc) })
+	expression.Each(value, func(position, text string) { t.templateIn(key, position, text, sc) })
 }
 
 // object is value for an object; nil = there is none.
@@ -90,21 +96,21 @@ func (t *treeCheck) object(key string, object map[string]any, sc scope) {
 	}
 }
 
-// refers reports references to steps whose output cannot exist at this point.
-func (t *treeCheck) refers(key, at string, names []string, sc scope) {
+// checkReferences reports references to steps whose output cannot exist at this point.
+func (t *treeCheck) checkReferences(key, position string, names []string, sc scope) {
 	for _, name := range names {
-		k, ok := t.known[name]
-		ran := sc.undoing || slices.Contains(sc.ran, name)
+		step, ok := t.stepsByName[name]
+		mayHaveRun := sc.inCompensation || slices.Contains(sc.mayHaveRun, name)
 		switch {
-		case t.open && !k.bare:
+		case t.inProgram && !step.hasNoOutput:
 		case !ok:
-			t.reportIn(key, at, "refers to steps.%s, and there is no such step%s", name, suggestion(name, slices.Sorted(maps.Keys(t.known))))
-		case k.bare:
-			t.reportIn(key, at, "refers to steps.%s, and that step has no output of its own", name)
-		case !ran && k.group != "":
-			t.reportIn(key, at, "refers to steps.%s, which has one output for each item, in the list steps.%s", name, k.group)
-		case !ran:
-			t.reportIn(key, at, "refers to steps.%s, and that step cannot have run yet", name)
+			t.addMistakeIn(key, position, "refers to steps.%s, and there is no such step%s", name, suggestion(name, slices.Sorted(maps.Keys(t.stepsByName))))
+		case step.hasNoOutput:
+			t.addMistakeIn(key, position, "refers to steps.%s, and that step has no output of its own", name)
+		case !mayHaveRun && step.group != "":
+			t.addMistakeIn(key, position, "refers to steps.%s, which has one output for each item, in the list steps.%s", name, step.group)
+		case !mayHaveRun:
+			t.addMistakeIn(key, position, "refers to steps.%s, and that step cannot have run yet", name)
 		}
 	}
 }

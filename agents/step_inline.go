@@ -69,13 +69,13 @@ func (d *Definition) InlineTools() []string {
 
 // FindStep returns the step with a name; nil = there is none. It is a pointer into d.
 func (d *Definition) FindStep(name string) *Step {
-	var found *Step
+	var step *Step
 	eachStep(d.Steps, func(s *Step) {
 		if s.Name == name && name != "" {
-			found = s
+			step = s
 		}
 	})
-	return found
+	return step
 }
 
 // Compensates reports whether a step in the branches of this step has a compensation.

@@ -37,8 +37,24 @@ type stepJSON struct {
 // MarshalJSON returns the JSON with durations such as 1m30s.
 func (s Step) MarshalJSON() ([]byte, error) {
 	return plainJSON(stepJSON{
-		s.Name, s.When, s.Agent, s.Tool, s.Approve, s.Parallel, s.Map, s.Route, s.Loop, s.Set, s.Steps,
-		s.Input, s.Output, s.Args, s.Retry, textOf(s.Timeout), s.OnError, s.Compensate,
+		Name:       s.Name,
+		When:       s.When,
+		Agent:      s.Agent,
+		Tool:       s.Tool,
+		Approve:    s.Approve,
+		Parallel:   s.Parallel,
+		Map:        s.Map,
+		Route:      s.Route,
+		Loop:       s.Loop,
+		Set:        s.Set,
+		Steps:      s.Steps,
+		Input:      s.Input,
+		Output:     s.Output,
+		Args:       s.Args,
+		Retry:      s.Retry,
+		Timeout:    textOf(s.Timeout),
+		OnError:    s.OnError,
+		Compensate: s.Compensate,
 	})
 }
 
@@ -49,8 +65,23 @@ func (s *Step) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("steps: %w", err)
 	}
 	*s = Step{
-		in.Name, in.When, in.Agent, in.Tool, in.Approve, in.Parallel, in.Map, in.Route, in.Loop, in.Set, in.Steps,
-		in.Input, in.Output, decodeExact(data, "args"), in.Retry, 0, in.OnError, in.Compensate,
+		Name:       in.Name,
+		When:       in.When,
+		Agent:      in.Agent,
+		Tool:       in.Tool,
+		Approve:    in.Approve,
+		Parallel:   in.Parallel,
+		Map:        in.Map,
+		Route:      in.Route,
+		Loop:       in.Loop,
+		Set:        in.Set,
+		Steps:      in.Steps,
+		Input:      in.Input,
+		Output:     in.Output,
+		Args:       decodeExact(data, "args"),
+		Retry:      in.Retry,
+		OnError:    in.OnError,
+		Compensate: in.Compensate,
 	}
 	return in.Timeout.into(&s.Timeout)
 }
@@ -89,7 +120,9 @@ func (a AgentStep) MarshalJSON() ([]byte, error) {
 	if a.Name != "" {
 		return plainJSON(a.Name)
 	}
-	return plainJSON(agentStepJSON{a.Model, a.Reasoning, a.Instructions, a.Tools, a.State, a.Limits})
+	return plainJSON(agentStepJSON{
+		Model: a.Model, Reasoning: a.Reasoning, Instructions: a.Instructions, Tools: a.Tools, State: a.State, Limits: a.Limits,
+	})
 }
 
 // UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
@@ -103,7 +136,9 @@ func (a *AgentStep) UnmarshalJSON(data []byte) error {
 	if err := decodeStrictly(data, &in); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
-	*a = AgentStep{"", in.Model, in.Reasoning, in.Instructions, in.Tools, in.State, in.Limits}
+	*a = AgentStep{
+		Model: in.Model, Reasoning: in.Reasoning, Instructions: in.Instructions, Tools: in.Tools, State: in.State, Limits: in.Limits,
+	}
 	return nil
 }
 
@@ -116,8 +151,8 @@ type outputJSON struct {
 
 // MarshalJSON returns the schema with its keys sorted: their order has no meaning.
 func (o Output) MarshalJSON() ([]byte, error) {
-	if o.wrong != nil {
-		return nil, o.wrong
+	if o.schemaErr != nil {
+		return nil, o.schemaErr
 	}
 	sorted, err := plainJSON(expression.Decode(o.Schema))
 	if err != nil {
@@ -156,7 +191,10 @@ type approveJSON struct {
 // MarshalJSON returns the members that files have.
 func (a ApproveStep) MarshalJSON() ([]byte, error) {
 	r := a.Rule.json()
-	return plainJSON(approveJSON{a.Message, a.Args, r.Approvers, r.Quorum, r.NotByRequester, r.Remind, r.Escalate, r.Expires, r.OnExpiry})
+	return plainJSON(approveJSON{
+		Message: a.Message, Args: a.Args, Approvers: r.Approvers, Quorum: r.Quorum, NotByRequester: r.NotByRequester,
+		Remind: r.Remind, Escalate: r.Escalate, Expires: r.Expires, OnExpiry: r.OnExpiry,
+	})
 }
 
 // UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
@@ -169,7 +207,7 @@ func (a *ApproveStep) UnmarshalJSON(data []byte) error {
 		Approvers: in.Approvers, Quorum: in.Quorum, NotByRequester: in.NotByRequester,
 		Remind: in.Remind, Escalate: in.Escalate, Expires: in.Expires, OnExpiry: in.OnExpiry,
 	}.rule()
-	*a = ApproveStep{in.Message, decodeExact(data, "args"), rule}
+	*a = ApproveStep{Message: in.Message, Args: decodeExact(data, "args"), Rule: rule}
 	return err
 }
 
@@ -182,7 +220,7 @@ type parallelJSON struct {
 
 // MarshalJSON returns the members that files have, without defaults.
 func (p ParallelStep) MarshalJSON() ([]byte, error) {
-	return plainJSON(parallelJSON{p.Steps, p.Concurrency, omitFail(p.OnError)})
+	return plainJSON(parallelJSON{Steps: p.Steps, Concurrency: p.Concurrency, OnError: omitFail(p.OnError)})
 }
 
 // UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
@@ -214,7 +252,7 @@ type mapJSON struct {
 
 // MarshalJSON returns the members that files have, without defaults.
 func (m MapStep) MarshalJSON() ([]byte, error) {
-	out := mapJSON{m.Items, m.As, m.Concurrency, omitFail(m.OnError), m.Steps}
+	out := mapJSON{Items: m.Items, As: m.As, Concurrency: m.Concurrency, OnError: omitFail(m.OnError), Steps: m.Steps}
 	if out.As == defaultItem {
 		out.As = ""
 	}
@@ -261,7 +299,7 @@ func (o *Op) UnmarshalJSON(data []byte) error {
 	if err := decodeStrictly(data, &in); err != nil {
 		return fmt.Errorf("set: %w", err)
 	}
-	*o = Op{in.Op, in.Path, in.From, expression.Decode(in.Value)}
+	*o = Op{Op: in.Op, Path: in.Path, From: in.From, Value: expression.Decode(in.Value)}
 	return nil
 }
 
@@ -279,7 +317,7 @@ type retryJSON struct {
 
 // MarshalJSON returns the members that files have, without defaults.
 func (r Retry) MarshalJSON() ([]byte, error) {
-	out := retryJSON{r.Attempts, textOf(r.Interval), r.Backoff}
+	out := retryJSON{Attempts: r.Attempts, Interval: textOf(r.Interval), Backoff: r.Backoff}
 	if r.Interval == time.Second {
 		out.Interval = ""
 	}

@@ -47,10 +47,10 @@ func (t *treeCheck) agent(at string, s *Step, sc scope) {
 	t.template(at+".input", s.Input, sc)
 	if s.Output != nil {
 		if err := s.Output.compile(); err != nil {
-			t.report(at+".output.schema", "is not a valid JSON Schema: %s", err)
+			t.addMistake(at+".output.schema", "is not a valid JSON Schema: %s", err)
 		}
 		if n := s.Output.MaxRepairs(); n < 0 || n > maxRepairs {
-			t.report(at+".output.repairs", "must be 0 to %d, not %d", maxRepairs, n)
+			t.addMistake(at+".output.repairs", "must be 0 to %d, not %d", maxRepairs, n)
 		}
 	}
 	a := s.Agent
@@ -58,9 +58,9 @@ func (t *treeCheck) agent(at string, s *Step, sc scope) {
 	case a.Name == "":
 		t.inline(at+".agent", a)
 	case !nameRule.MatchString(a.Name):
-		t.report(at+".agent", "%.80q must be the name of an agent", a.Name)
+		t.addMistake(at+".agent", "%.80q must be the name of an agent", a.Name)
 	case a.Name == t.d.Name:
-		t.report(at+".agent", "%q must not be the agent itself", a.Name)
+		t.addMistake(at+".agent", "%q must not be the agent itself", a.Name)
 	}
 }
 
@@ -68,15 +68,15 @@ func (t *treeCheck) agent(at string, s *Step, sc scope) {
 func (t *treeCheck) inline(at string, a *AgentStep) {
 	inline := t.d.Inline("", a)
 	if inline.Model == "" {
-		t.report(at, "needs a model, in the step or in the agent")
+		t.addMistake(at, "needs a model, in the step or in the agent")
 	}
 	found := textMistakes("instructions", a.Instructions, maxInstructions)
 	if a.Model != "" && !modelRule.MatchString(a.Model) {
 		found = append(found, newMistake("model", "%.80q must be provider/model, such as openai/gpt-5-mini", a.Model))
 	}
-	found = append(found, a.Reasoning.complaints()...)
+	found = append(found, a.Reasoning.mistakes()...)
 	found = append(found, inline.toolMistakes()...)
-	found = append(found, inline.complainDelegates()...)
+	found = append(found, inline.subagentMistakes()...)
 	found = append(found, a.State.mistakes()...)
 	found = append(found, a.Limits.mistakes()...)
 	if a.Limits.Soft != nil {
@@ -88,43 +88,43 @@ func (t *treeCheck) inline(at string, a *AgentStep) {
 	for _, name := range Handoffs(a.Tools) {
 		found = append(found, newMistake("tools", "%q is not available in a step: a step cannot hand over the thread", HandoffPrefix+name))
 	}
-	for _, c := range found {
-		t.found = append(t.found, mistake{at + "." + c.key, c.index, at + "." + c.reason})
+	for _, m := range found {
+		t.mistakes = append(t.mistakes, mistake{at + "." + m.key, m.index, at + "." + m.reason})
 	}
 }
 
 // tool checks that a tool step calls a tool of the agent.
 func (t *treeCheck) tool(key, name string) {
-	ours, _ := SplitTools(t.d.Tools)
-	ours = append(ours, Subagents(t.d.Tools)...)
+	callable, _ := SplitTools(t.d.Tools)
+	callable = append(callable, Subagents(t.d.Tools)...)
 	switch {
 	case !toolName.MatchString(name):
-		t.report(key, "%.80q must be 1 to 64 letters, digits, _ and -", name)
-	case !slices.ContainsFunc(ours, func(pattern string) bool { return namesTool(pattern, name) }):
-		t.report(key, "%q is not one of the agent's tools%s", name, suggestion(name, ours))
+		t.addMistake(key, "%.80q must be 1 to 64 letters, digits, _ and -", name)
+	case !slices.ContainsFunc(callable, func(pattern string) bool { return namesTool(pattern, name) }):
+		t.addMistake(key, "%q is not one of the agent's tools%s", name, suggestion(name, callable))
 	}
 }
 
 // approve checks an approve step.
 func (t *treeCheck) approve(key string, a *ApproveStep, sc scope) {
 	if a.Message == "" {
-		t.report(key, "needs a message")
+		t.addMistake(key, "needs a message")
 	}
 	if len(a.Message) > maxMessage {
-		t.report(key+".message", "must be at most %d bytes, not %d", maxMessage, len(a.Message))
+		t.addMistake(key+".message", "must be at most %d bytes, not %d", maxMessage, len(a.Message))
 	}
 	if len(a.Rule.Tools) > 0 || a.Rule.When != "" {
-		t.report(key, "must have neither tools nor when")
+		t.addMistake(key, "must have neither tools nor when")
 	}
 	t.template(key+".message", a.Message, sc)
 	t.object(key+".args", a.Args, sc)
-	t.found = append(t.found, a.Rule.decisionMistakes(key)...)
+	t.mistakes = append(t.mistakes, a.Rule.decisionMistakes(key)...)
 }
 
 // parallel checks a parallel step. No branch may refer to the output of another one.
 func (t *treeCheck) parallel(key string, p *ParallelStep, sc scope) {
 	if n := len(p.Steps); n == 0 || n > maxBranches {
-		t.report(key, "must have 1 to %d branches, not %d", maxBranches, n)
+		t.addMistake(key, "must have 1 to %d branches, not %d", maxBranches, n)
 	}
 	t.branches(key, p.Concurrency, maxBranches, p.OnError)
 	for i := range p.Steps {
@@ -133,26 +133,26 @@ func (t *treeCheck) parallel(key string, p *ParallelStep, sc scope) {
 }
 
 // branches checks the options that parallel and map steps share.
-func (t *treeCheck) branches(key string, concurrency, most int, onError string) {
-	if concurrency < 0 || concurrency > most {
-		t.report(key+".concurrency", "must be 1 to %d, not %d", most, concurrency)
+func (t *treeCheck) branches(key string, concurrency, limit int, onError string) {
+	if concurrency < 0 || concurrency > limit {
+		t.addMistake(key+".concurrency", "must be 1 to %d, not %d", limit, concurrency)
 	}
 	if onError != "" && onError != OnErrorFail && onError != OnErrorContinue {
-		t.report(key+".onError", "must be fail or continue, not %.80q", onError)
+		t.addMistake(key+".onError", "must be fail or continue, not %.80q", onError)
 	}
 }
 
 // mapStep checks a map step. Its steps have two more variables: the item, and index.
 func (t *treeCheck) mapStep(key string, m *MapStep, sc scope) {
 	if m.Items == "" {
-		t.report(key, "needs items")
+		t.addMistake(key, "needs items")
 	} else if e := t.expression(key+".items", m.Items, sc); e != nil && !e.MayBeList() {
-		t.report(key+".items", "must be a list")
+		t.addMistake(key+".items", "must be a list")
 	}
 	t.branches(key, m.Concurrency, maxConcurrency, m.OnError)
 	item := m.Item()
 	if !itemName.MatchString(item) || !expression.Free(item) || item == "index" || item == "round" || item == "error" {
-		t.report(key+".as", "%.80q must be 1 to 32 letters and digits, begin with a lower-case letter, and not be the name of a variable", item)
+		t.addMistake(key+".as", "%.80q must be 1 to 32 letters and digits, begin with a lower-case letter, and not be the name of a variable", item)
 		return
 	}
 	t.list(key+".steps", m.Steps, sc.with(item, "index"))
@@ -161,15 +161,15 @@ func (t *treeCheck) mapStep(key string, m *MapStep, sc scope) {
 // route checks a route step. Only the last case may have no condition.
 func (t *treeCheck) route(key string, cases []Case, sc scope) {
 	if n := len(cases); n == 0 || n > maxCases {
-		t.report(key, "must have 1 to %d cases, not %d", maxCases, n)
+		t.addMistake(key, "must have 1 to %d cases, not %d", maxCases, n)
 	}
 	for i, c := range cases {
-		at := fmt.Sprintf("%s[%d]", key, i)
+		caseKey := fmt.Sprintf("%s[%d]", key, i)
 		if c.When == "" && i < len(cases)-1 {
-			t.report(fmt.Sprintf("%s[%d]", key, i+1), "is never reached: %s has no when", at)
+			t.addMistake(fmt.Sprintf("%s[%d]", key, i+1), "is never reached: %s has no when", caseKey)
 		}
-		t.condition(at+".when", c.When, sc)
-		t.list(at+".steps", c.Steps, sc)
+		t.condition(caseKey+".when", c.When, sc)
+		t.list(caseKey+".steps", c.Steps, sc)
 	}
 }
 
@@ -178,9 +178,9 @@ func (t *treeCheck) route(key string, cases []Case, sc scope) {
 func (t *treeCheck) loop(key string, l *LoopStep, sc scope) {
 	switch {
 	case l.Max == 0:
-		t.report(key, "needs max, the most rounds")
+		t.addMistake(key, "needs max, the most rounds")
 	case l.Max < 0 || l.Max > maxRounds:
-		t.report(key+".max", "must be 1 to %d, not %d", maxRounds, l.Max)
+		t.addMistake(key+".max", "must be 1 to %d, not %d", maxRounds, l.Max)
 	}
 	inside := sc.with("round").after(outputsOf(l.Steps)...)
 	t.list(key+".steps", l.Steps, inside)
@@ -190,49 +190,49 @@ func (t *treeCheck) loop(key string, l *LoopStep, sc scope) {
 // ops checks the operations of a set step.
 func (t *treeCheck) ops(key string, ops []Op, sc scope) {
 	if n := len(ops); n == 0 || n > maxOps {
-		t.report(key, "must be 1 to %d changes, not %d", maxOps, n)
+		t.addMistake(key, "must be 1 to %d changes, not %d", maxOps, n)
 	}
 	for i, o := range ops {
-		at := fmt.Sprintf("%s[%d]", key, i)
+		opKey := fmt.Sprintf("%s[%d]", key, i)
 		if !slices.Contains(patchOps, o.Op) {
-			t.report(at+".op", "must be one of %s, not %.80q", strings.Join(patchOps[1:], ", "), o.Op)
+			t.addMistake(opKey+".op", "must be one of %s, not %.80q", strings.Join(patchOps[1:], ", "), o.Op)
 		}
-		t.pointer(at, "path", o.Path, o.Op != "test")
+		t.pointer(opKey, "path", o.Path, o.Op != "test")
 		if o.Op == "move" || o.Op == "copy" {
-			t.pointer(at, "from", o.From, o.Op == "move")
+			t.pointer(opKey, "from", o.From, o.Op == "move")
 		} else if o.From != "" {
-			t.report(at+".from", "is only for move and copy")
+			t.addMistake(opKey+".from", "is only for move and copy")
 		}
 		if !o.hasValue() && o.Value != nil {
-			t.report(at+".value", "is not for %s", o.Op)
+			t.addMistake(opKey+".value", "is not for %s", o.Op)
 		}
-		t.value(at, o.Value, sc)
+		t.value(opKey, o.Value, sc)
 	}
 }
 
-// pointer checks a JSON pointer. changed means that the operation writes at this pointer: outputs
+// pointer checks a JSON pointer. isWritten means that the operation writes at this pointer: outputs
 // of steps, below /steps, must not be written.
-func (t *treeCheck) pointer(at, key, pointer string, changed bool) {
+func (t *treeCheck) pointer(opKey, key, pointer string, isWritten bool) {
 	switch {
 	case len(pointer) > maxPath || !pointerRule.MatchString(pointer):
-		t.report(at, "%s: %.80q must be a JSON pointer, such as /total", key, pointer)
+		t.addMistake(opKey, "%s: %.80q must be a JSON pointer, such as /total", key, pointer)
 	case strings.Contains(pointer, "${"):
-		t.report(at, "%s: %.80q must not have ${ }: only values are templates", key, pointer)
-	case changed && (pointer == "/steps" || strings.HasPrefix(pointer, "/steps/")):
-		t.report(at, "%s: must not be in /steps, which has the outputs of steps", key)
+		t.addMistake(opKey, "%s: %.80q must not have ${ }: only values are templates", key, pointer)
+	case isWritten && (pointer == "/steps" || strings.HasPrefix(pointer, "/steps/")):
+		t.addMistake(opKey, "%s: must not be in /steps, which has the outputs of steps", key)
 	}
 }
 
 // retry checks a retry policy.
 func (t *treeCheck) retry(key string, r *Retry) {
 	if r.Attempts < 1 || r.Attempts > maxTries {
-		t.report(key+".attempts", "must be 1 to %d, not %d", maxTries, r.Attempts)
+		t.addMistake(key+".attempts", "must be 1 to %d, not %d", maxTries, r.Attempts)
 	}
 	if r.Interval < 0 || r.Interval > maxPause {
-		t.report(key+".interval", "must be at most %s", maxPause)
+		t.addMistake(key+".interval", "must be at most %s", maxPause)
 	}
 	if r.Backoff != 0 && (r.Backoff < 1 || r.Backoff > maxBackoff) {
-		t.report(key+".backoff", "must be 1 to %d", maxBackoff)
+		t.addMistake(key+".backoff", "must be 1 to %d", maxBackoff)
 	}
 }
 
@@ -241,27 +241,27 @@ func (t *treeCheck) retry(key string, r *Retry) {
 func (t *treeCheck) compensation(at string, s *Step, sc scope) {
 	c := s.Compensate
 	switch {
-	case sc.undoing:
-		t.report(at, "must not be in a compensation")
+	case sc.inCompensation:
+		t.addMistake(at, "must not be in a compensation")
 		return
 	case s.Set != nil:
-		t.report(at, "must not be on a set step, which changes only the state")
+		t.addMistake(at, "must not be on a set step, which changes only the state")
 	case s.Compensates():
-		t.report(at, "is not allowed, because the step's branches have compensations already")
+		t.addMistake(at, "is not allowed, because the step's branches have compensations already")
 	}
 	if c.Name != "" {
-		t.report(at+".name", "must not be set: a compensation has the name of its step")
+		t.addMistake(at+".name", "must not be set: a compensation has the name of its step")
 	}
 	if c.Parallel != nil || c.Map != nil {
-		t.report(at, "must not contain parallel or map")
+		t.addMistake(at, "must not contain parallel or map")
 		return
 	}
 	inside := sc.without("round").with("error")
-	inside.undoing = true
+	inside.inCompensation = true
 	t.step(at, c, inside)
 	eachStep([]Step{*c}, func(inner *Step) {
 		if inner.Parallel != nil || inner.Map != nil {
-			t.report(at, "must not contain parallel or map, as %q does", inner.Name)
+			t.addMistake(at, "must not contain parallel or map, as %q does", inner.Name)
 		}
 	})
 }

@@ -15,7 +15,7 @@ func Ask[T any](name string, agent AgentStep, input string, options ...AskOption
 		s.Output = outputOf(t)
 	}
 	for _, o := range options {
-		o.ask(&s)
+		o.applyToAsk(&s)
 	}
 	return stepOf[T](s)
 }
@@ -43,7 +43,7 @@ type Answer struct {
 func Approve(name, message string, options ...ApproveOption) StepOf[Answer] {
 	s := Step{Name: name, Approve: &ApproveStep{Message: message}}
 	for _, o := range options {
-		o.question(&s)
+		o.applyToApprove(&s)
 	}
 	return stepOf[Answer](s)
 }
@@ -62,7 +62,7 @@ func Set(name string, ops []Op, options ...Option) Step {
 // withOptions applies options to a step.
 func withOptions(s Step, options []Option) Step {
 	for _, o := range options {
-		o.change(&s)
+		o.apply(&s)
 	}
 	return s
 }

@@ -11,7 +11,7 @@ func Sequence(name string, steps Steps, options ...Option) Step {
 func Parallel(name string, branches Steps, options ...BranchOption) Step {
 	s := Step{Name: name, Parallel: &ParallelStep{Steps: branches.list()}}
 	for _, o := range options {
-		o.branch(&s)
+		o.applyToBranches(&s)
 	}
 	return s
 }
@@ -34,7 +34,7 @@ func Each[T any](name string, list Value[[]T]) Item[T] {
 func Map[T any](name string, item Item[T], steps Steps, options ...BranchOption) StepOf[[]map[string]any] {
 	s := Step{Name: name, Map: &MapStep{Items: item.items, As: item.source, Steps: steps.list()}}
 	for _, o := range options {
-		o.branch(&s)
+		o.applyToBranches(&s)
 	}
 	return stepOf[[]map[string]any](s)
 }
@@ -69,7 +69,7 @@ func Default(steps ...Stepper) Case { return Case{Steps: Steps(steps).list()} }
 func Loop(name string, most int, steps Steps, options ...LoopOption) Step {
 	s := Step{Name: name, Loop: &LoopStep{Max: most, Steps: steps.list()}}
 	for _, o := range options {
-		o.round(&s)
+		o.applyToLoop(&s)
 	}
 	return s
 }

@@ -15,29 +15,29 @@ type Option interface {
 	ApproveOption
 	BranchOption
 	LoopOption
-	change(*Step)
+	apply(*Step)
 }
 
 // AskOption is an option of [Ask]: any Option, and [Schema], [Refine], [Repairs] and [Native].
-type AskOption interface{ ask(*Step) }
+type AskOption interface{ applyToAsk(*Step) }
 
 // ApproveOption is an option of [Approve]: any Option, [Args], and an [Approval].
-type ApproveOption interface{ question(*Step) }
+type ApproveOption interface{ applyToApprove(*Step) }
 
 // BranchOption is an option of [Map] and [Parallel]: any Option, and [Branches].
-type BranchOption interface{ branch(*Step) }
+type BranchOption interface{ applyToBranches(*Step) }
 
 // LoopOption is an option of [Loop]: any Option, and [Until].
-type LoopOption interface{ round(*Step) }
+type LoopOption interface{ applyToLoop(*Step) }
 
 // option implements Option.
 type option func(*Step)
 
-func (o option) change(s *Step)   { o(s) }
-func (o option) ask(s *Step)      { o(s) }
-func (o option) question(s *Step) { o(s) }
-func (o option) branch(s *Step)   { o(s) }
-func (o option) round(s *Step)    { o(s) }
+func (o option) apply(s *Step)           { o(s) }
+func (o option) applyToAsk(s *Step)      { o(s) }
+func (o option) applyToApprove(s *Step)  { o(s) }
+func (o option) applyToBranches(s *Step) { o(s) }
+func (o option) applyToLoop(s *Step)     { o(s) }
 
 // Condition is a condition: as an option of a step, or as that of a case, by [Condition.Then].
 type Condition struct {
@@ -69,19 +69,19 @@ func OnErrorRun(steps ...Stepper) Option {
 
 // Compensate runs a step that undoes this step if the run fails later or is cancelled. The
 // compensation has no name. With [StepOf.With] it can refer to the step's own output.
-func Compensate(with Stepper) Option {
-	undo := with.AsStep()
+func Compensate(compensation Stepper) Option {
+	undo := compensation.AsStep()
 	return option(func(s *Step) { s.Compensate = &undo })
 }
 
-func (r Retry) change(s *Step)   { s.Retry = &r }
-func (r Retry) ask(s *Step)      { s.Retry = &r }
-func (r Retry) question(s *Step) { s.Retry = &r }
-func (r Retry) branch(s *Step)   { s.Retry = &r }
-func (r Retry) round(s *Step)    { s.Retry = &r }
+func (r Retry) apply(s *Step)           { s.Retry = &r }
+func (r Retry) applyToAsk(s *Step)      { s.Retry = &r }
+func (r Retry) applyToApprove(s *Step)  { s.Retry = &r }
+func (r Retry) applyToBranches(s *Step) { s.Retry = &r }
+func (r Retry) applyToLoop(s *Step)     { s.Retry = &r }
 
-func (a Args) question(s *Step)     { s.Approve.Args = a.templates() }
-func (a Approval) question(s *Step) { s.Approve.Rule = a }
+func (a Args) applyToApprove(s *Step)     { s.Approve.Args = a.templates() }
+func (a Approval) applyToApprove(s *Step) { s.Approve.Rule = a }
 
 // Branches configures the branches of [Map] and [Parallel].
 type Branches struct {
@@ -92,7 +92,7 @@ type Branches struct {
 	OnError string
 }
 
-func (b Branches) branch(s *Step) {
+func (b Branches) applyToBranches(s *Step) {
 	if s.Map != nil {
 		s.Map.Concurrency, s.Map.OnError = b.Concurrency, b.OnError
 		return
@@ -106,12 +106,12 @@ func Until(condition Value[bool]) LoopOption { return until(condition.Expr()) }
 // until is the option of [Until].
 type until string
 
-func (u until) round(s *Step) { s.Loop.Until = string(u) }
+func (u until) applyToLoop(s *Step) { s.Loop.Until = string(u) }
 
 // askOption is an option of the output of [Ask].
 type askOption func(*Output)
 
-func (o askOption) ask(s *Step) {
+func (o askOption) applyToAsk(s *Step) {
 	if s.Output == nil {
 		s.Output = &Output{}
 	}
@@ -120,7 +120,7 @@ func (o askOption) ask(s *Step) {
 
 // Schema sets the JSON Schema of the answer, instead of the schema of its Go type.
 func Schema(schema json.RawMessage) AskOption {
-	return askOption(func(o *Output) { o.Schema, o.wrong = schema, nil })
+	return askOption(func(o *Output) { o.Schema, o.schemaErr = schema, nil })
 }
 
 // Refine changes the schema of the answer. It can add what a Go type cannot express: enumerations,
@@ -135,4 +135,4 @@ func Repairs(n int) AskOption { return askOption(func(o *Output) { o.Repairs = &
 
 // Native sets whether the model's provider gets the schema of the answer. By default it gets the
 // schema if the endpoint is the vendor's own and known to support it.
-func Native(hand bool) AskOption { return askOption(func(o *Output) { o.Native = &hand }) }
+func Native(native bool) AskOption { return askOption(func(o *Output) { o.Native = &native }) }

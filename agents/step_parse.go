@@ -18,41 +18,41 @@ func (r *reader) steps(key string, into *[]Step) func(*yaml.Node) string {
 			return fmt.Sprintf("must be at most %d deep", maxTreeDepth)
 		}
 		defer func() { r.depth-- }()
-		return r.entries(key, maxTree, func(at string, entry *yaml.Node) {
-			*into = append(*into, r.step(at, entry))
+		return r.entries(key, maxTree, func(entryKey string, entry *yaml.Node) {
+			*into = append(*into, r.step(entryKey, entry))
 		})(node)
 	}
 }
 
 // step reads one step. Which keys exclude each other is checked later, by treeCheck.
 func (r *reader) step(key string, entry *yaml.Node) (s Step) {
-	r.places[key] = entry
+	r.nodes[key] = entry
 	if r.tree++; r.tree > maxTree {
 		if r.tree == maxTree+1 {
 			r.report(key, entry, fmt.Sprintf("%s: there must be at most %d steps", key, maxTree))
 		}
 		return s
 	}
-	at := key + "."
-	r.mapping(at, entry, []field{
+	prefix := key + "."
+	r.mapping(prefix, entry, []field{
 		{"name", text(&s.Name)},
 		{"when", expressionText(&s.When)},
-		{"agent", r.agentStep(at+"agent.", &s.Agent)},
+		{"agent", r.agentStep(prefix+"agent.", &s.Agent)},
 		{"tool", match(&s.Tool, toolName, "must be 1 to 64 letters, digits, _ and -")},
-		{"approve", r.approve(at+"approve", &s.Approve)},
-		{"parallel", r.parallel(at+"parallel", &s.Parallel)},
-		{"map", r.mapStep(at+"map.", &s.Map)},
-		{"route", r.cases(at+"route", &s.Route)},
-		{"loop", r.loop(at+"loop.", &s.Loop)},
-		{"set", r.ops(at+"set", &s.Set)},
-		{"steps", r.steps(at+"steps", &s.Steps)},
+		{"approve", r.approve(prefix+"approve", &s.Approve)},
+		{"parallel", r.parallel(prefix+"parallel", &s.Parallel)},
+		{"map", r.mapStep(prefix+"map.", &s.Map)},
+		{"route", r.cases(prefix+"route", &s.Route)},
+		{"loop", r.loop(prefix+"loop.", &s.Loop)},
+		{"set", r.ops(prefix+"set", &s.Set)},
+		{"steps", r.steps(prefix+"steps", &s.Steps)},
 		{"input", text(&s.Input)},
-		{"output", r.output(at+"output.", &s.Output)},
+		{"output", r.output(prefix+"output.", &s.Output)},
 		{"args", object(&s.Args)},
-		{"retry", r.retry(at+"retry.", &s.Retry)},
+		{"retry", r.retry(prefix+"retry.", &s.Retry)},
 		{"timeout", duration(&s.Timeout)},
-		{"onError", r.onError(at+"onError.", &s.OnError)},
-		{"compensate", r.compensate(at+"compensate", &s.Compensate)},
+		{"onError", r.onError(prefix+"onError.", &s.OnError)},
+		{"compensate", r.compensate(prefix+"compensate", &s.Compensate)},
 	})
 	return s
 }
@@ -155,10 +155,10 @@ func (r *reader) mapStep(prefix string, into **MapStep) func(*yaml.Node) string 
 
 // cases reads the cases of a route.
 func (r *reader) cases(key string, into *[]Case) func(*yaml.Node) string {
-	return r.entries(key, maxCases, func(at string, entry *yaml.Node) {
-		r.places[at] = entry
+	return r.entries(key, maxCases, func(caseKey string, entry *yaml.Node) {
+		r.nodes[caseKey] = entry
 		var c Case
-		r.mapping(at+".", entry, []field{{"when", expressionText(&c.When)}, {"steps", r.steps(at+".steps", &c.Steps)}})
+		r.mapping(caseKey+".", entry, []field{{"when", expressionText(&c.When)}, {"steps", r.steps(caseKey+".steps", &c.Steps)}})
 		*into = append(*into, c)
 	})
 }
@@ -177,10 +177,10 @@ func (r *reader) loop(prefix string, into **LoopStep) func(*yaml.Node) string {
 func (r *reader) ops(key string, into *[]Op) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
-			return r.entries(key, maxOps, func(at string, entry *yaml.Node) {
-				r.places[at] = entry
+			return r.entries(key, maxOps, func(opKey string, entry *yaml.Node) {
+				r.nodes[opKey] = entry
 				var o Op
-				r.mapping(at+".", entry, []field{
+				r.mapping(opKey+".", entry, []field{
 					{"op", text(&o.Op)}, {"path", text(&o.Path)}, {"from", text(&o.From)}, {"value", anyJSON(&o.Value)},
 				})
 				*into = append(*into, o)
@@ -190,11 +190,11 @@ func (r *reader) ops(key string, into *[]Op) func(*yaml.Node) string {
 			return fmt.Sprintf("must be 1 to %d changes, not %d", maxOps, n)
 		}
 		for i := 0; i+1 < len(node.Content); i += 2 {
-			at := fmt.Sprintf("%s[%d]", key, i/2)
+			opKey := fmt.Sprintf("%s[%d]", key, i/2)
 			o := Op{Path: node.Content[i].Value}
-			r.places[at] = node.Content[i]
+			r.nodes[opKey] = node.Content[i]
 			if reason := anyJSON(&o.Value)(resolve(node.Content[i+1])); reason != "" {
-				r.report(at, node.Content[i+1], at+" "+reason)
+				r.report(opKey, node.Content[i+1], opKey+" "+reason)
 			}
 			*into = append(*into, o)
 		}

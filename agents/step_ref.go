@@ -57,18 +57,18 @@ func (r Ref[T]) ref() Ref[T] { return r }
 //
 // The reference has the field's json name. The field may be one of a nested struct. If the pointer
 // is not into Out, [New] fails.
-func Field[F any](of Reference, field *F) Ref[F] {
-	names := pathTo(reflect.ValueOf(of.shape()), reflect.ValueOf(field))
+func Field[F any](reference Reference, field *F) Ref[F] {
+	names := pathTo(reflect.ValueOf(reference.shape()), reflect.ValueOf(field))
 	if names == nil {
-		return Ref[F]{field, "no_such_field_of_" + notInNames.ReplaceAllString(of.Expr(), "_")}
+		return Ref[F]{field, "no_such_field_of_" + notInNames.ReplaceAllString(reference.Expr(), "_")}
 	}
-	return Ref[F]{field, memberOf(of.Expr(), names...)}
+	return Ref[F]{field, memberOf(reference.Expr(), names...)}
 }
 
 // Member returns a reference to a member of a value without a Go type, or to a nested one:
 // Member[string](order, "address", "city").
-func Member[T any](of Reference, names ...string) Ref[T] {
-	return Expr[T](memberOf(of.Expr(), names...))
+func Member[T any](reference Reference, names ...string) Ref[T] {
+	return Expr[T](memberOf(reference.Expr(), names...))
 }
 
 // Equal returns a reference to the comparison of a value with a constant.

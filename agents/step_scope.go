@@ -7,9 +7,9 @@ import (
 // scope has the variables of an expression beyond the standard ones, and the steps before it. Its
 // methods return changed copies.
 type scope struct {
-	variables []string
-	ran       []string // steps that may have run before, so their outputs may exist
-	undoing   bool     // in a compensation: every step may have run
+	variables      []string
+	mayHaveRun     []string // steps that may have run before, so their outputs may exist
+	inCompensation bool     // in a compensation: every step may have run
 }
 
 // with adds variables.
@@ -31,6 +31,6 @@ func (s scope) without(variable string) scope {
 
 // after adds steps that may have run.
 func (s scope) after(names ...string) scope {
-	s.ran = append(slices.Clone(s.ran), names...)
+	s.mayHaveRun = append(slices.Clone(s.mayHaveRun), names...)
 	return s
 }

@@ -18,30 +18,30 @@ func outputOf(t reflect.Type) *Output {
 	o := &Output{}
 	schema, err := jsonschema.ForType(t, anyType)
 	if err != nil {
-		o.wrong = fmt.Errorf("of the type %s: %w", t, err)
+		o.schemaErr = fmt.Errorf("of the type %s: %w", t, err)
 		return o
 	}
 	withoutNull(schema)
-	o.take(schema)
+	o.setSchema(schema)
 	return o
 }
 
-// take stores a schema.
-func (o *Output) take(schema *jsonschema.Schema) { o.Schema, o.wrong = json.Marshal(schema) }
+// setSchema stores a schema.
+func (o *Output) setSchema(schema *jsonschema.Schema) { o.Schema, o.schemaErr = json.Marshal(schema) }
 
 // refine changes the schema. It does nothing if there already is an error.
 func (o *Output) refine(change func(*jsonschema.Schema)) {
-	if o.wrong != nil {
+	if o.schemaErr != nil {
 		return
 	}
 	schema := &jsonschema.Schema{}
 	if len(o.Schema) > 0 {
-		if o.wrong = json.Unmarshal(o.Schema, schema); o.wrong != nil {
+		if o.schemaErr = json.Unmarshal(o.Schema, schema); o.schemaErr != nil {
 			return
 		}
 	}
 	change(schema)
-	o.take(schema)
+	o.setSchema(schema)
 }
 
 // withoutNull removes null from the types of lists: it is there only because Go encodes a nil slice

@@ -13,27 +13,27 @@ import (
 var (
 	stepName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
 
-	takenNames = []string{"model", "tools", "steps"}
+	reservedNames = []string{"model", "tools", "steps"}
 )
 
 // treeCheck collects the mistakes in the steps of one definition. The checks run in this order:
 // size and depth, so that the others terminate soon; names, so that references can be resolved;
 // then the steps one by one.
 type treeCheck struct {
-	d     *Definition
-	known map[string]known // all names of the tree
-	found []mistake
-	// open means that the steps are part of a program, so outputs of unknown steps may exist.
-	open bool
+	d           *Definition
+	stepsByName map[string]knownStep // all names of the tree
+	mistakes    []mistake
+	// inProgram means that the steps are part of a program, so outputs of unknown steps may exist.
+	inProgram bool
 }
 
-// known is what treeCheck knows of a named step.
-type known struct {
+// knownStep is what treeCheck knows of a named step.
+type knownStep struct {
 	// key is the path of the step.
 	key string
 	// group is the map whose list has the step's output; "" = the output is steps.<name>.
-	group string
-	bare  bool // the step has no output of its own
+	group       string
+	hasNoOutput bool // the step has no output of its own
 }
 
 // stepMistakes returns the mistakes in the steps of the definition.
@@ -41,47 +41,47 @@ func (d *Definition) stepMistakes() []mistake {
 	if len(d.Steps) == 0 {
 		return nil
 	}
-	t := &treeCheck{d: d, known: map[string]known{}}
+	t := &treeCheck{d: d, stepsByName: map[string]knownStep{}}
 	if n := t.count(d.Steps, 1); n > maxTree {
-		t.report("steps", "must be at most %d, not %d", maxTree, n)
-		return t.found
+		t.addMistake("steps", "must be at most %d, not %d", maxTree, n)
+		return t.mistakes
 	}
-	if len(t.found) > 0 {
-		return t.found
+	if len(t.mistakes) > 0 {
+		return t.mistakes
 	}
-	t.name("steps", d.Steps, "")
-	t.length("steps", d.Steps, 0)
+	t.registerNames("steps", d.Steps, "")
+	t.checkPathLengths("steps", d.Steps, 0)
 	t.list("steps", d.Steps, scope{})
-	return t.found
+	return t.mistakes
 }
 
 // ValidateStep checks a step that the agent's program runs by the rules of files. It does not check
 // whether the outputs that the step refers to exist. The error is a *DefinitionError, or several
 // joined.
 func (d *Definition) ValidateStep(s Step) error {
-	t := &treeCheck{d: d, known: map[string]known{}, open: true}
+	t := &treeCheck{d: d, stepsByName: map[string]knownStep{}, inProgram: true}
 	if n := t.count([]Step{s}, 1); n > maxTree {
-		t.report("step", "must have at most %d steps, not %d", maxTree, n)
+		t.addMistake("step", "must have at most %d steps, not %d", maxTree, n)
 	}
-	if len(t.found) == 0 {
-		t.nameStep("step", &s, "")
-		t.length("step", []Step{s}, 0)
+	if len(t.mistakes) == 0 {
+		t.registerName("step", &s, "")
+		t.checkPathLengths("step", []Step{s}, 0)
 		t.step("step", &s, scope{})
 	}
-	return joined("", t.found) // the caller knows the agent
+	return joined("", t.mistakes) // the caller knows the agent
 }
 
-// report adds a mistake about a key.
-func (t *treeCheck) report(key, format string, args ...any) {
-	t.found = append(t.found, newMistake(key, format, args...))
+// addMistake adds a mistake about a key.
+func (t *treeCheck) addMistake(key, format string, args ...any) {
+	t.mistakes = append(t.mistakes, newMistake(key, format, args...))
 }
 
 // count returns the number of steps, and reports a tree that is too deep for the other checks. It
 // stops when there are too many.
 func (t *treeCheck) count(steps []Step, depth int) int {
 	if depth > maxTreeDepth {
-		if len(t.found) == 0 {
-			t.report("steps", "must be at most %d deep", maxTreeDepth)
+		if len(t.mistakes) == 0 {
+			t.addMistake("steps", "must be at most %d deep", maxTreeDepth)
 		}
 		return 0
 	}
@@ -100,101 +100,103 @@ func (t *treeCheck) count(steps []Step, depth int) int {
 	return n
 }
 
-// length reports steps whose paths may become too long at run time, when numbers of rounds, items
-// and attempts are added. before is the length of the enclosing path.
-func (t *treeCheck) length(key string, steps []Step, before int) {
+// checkPathLengths reports steps whose paths may become too long at run time, when numbers of
+// rounds, items and attempts are added. enclosing is the length of the enclosing path.
+func (t *treeCheck) checkPathLengths(key string, steps []Step, enclosing int) {
 	const number, mark = len("/10000"), len("~error~undo~100")
 	for i := range steps {
-		s, at := &steps[i], fmt.Sprintf("%s[%d]", key, i)
-		n := before + len("/") + len(s.Name) + mark
+		s, stepKey := &steps[i], fmt.Sprintf("%s[%d]", key, i)
+		n := enclosing + len("/") + len(s.Name) + mark
 		if s.Map != nil || s.Loop != nil {
 			n += number
 		}
 		if n > maxPath {
-			t.report(at, "has too long a path: the names and numbers of the path may have %d bytes", maxPath)
+			t.addMistake(stepKey, "has too long a path: the names and numbers of the path may have %d bytes", maxPath)
 			continue
 		}
 		for _, inner := range s.Inner() {
-			t.length(at, inner, n)
+			t.checkPathLengths(stepKey, inner, n)
 		}
 		if s.Compensate != nil {
 			for _, inner := range s.Compensate.Inner() {
-				t.length(at, inner, n)
+				t.checkPathLengths(stepKey, inner, n)
 			}
 		}
 	}
 }
 
-// name registers the names of a list of steps, and reports invalid and repeated ones. group is the
-// enclosing map, if there is one.
-func (t *treeCheck) name(key string, steps []Step, group string) {
+// registerNames registers the names of a list of steps, and reports invalid and repeated ones.
+// group is the enclosing map, if there is one.
+func (t *treeCheck) registerNames(key string, steps []Step, group string) {
 	for i := range steps {
-		s, at := &steps[i], fmt.Sprintf("%s[%d]", key, i)
-		t.nameStep(at, s, group)
+		s, stepKey := &steps[i], fmt.Sprintf("%s[%d]", key, i)
+		t.registerName(stepKey, s, group)
 	}
 }
 
-// nameStep registers the name of a step and of the steps in it.
-func (t *treeCheck) nameStep(at string, s *Step, group string) {
-	first, twice := t.known[s.Name]
+// registerName registers the name of a step and of the steps in it.
+func (t *treeCheck) registerName(at string, s *Step, group string) {
+	first, isRepeated := t.stepsByName[s.Name]
 	switch {
 	case s.Name == "":
-		t.report(at, "needs a name")
+		t.addMistake(at, "needs a name")
 	case !stepName.MatchString(s.Name):
-		t.report(at+".name", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter", s.Name)
+		t.addMistake(at+".name", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter", s.Name)
 	case group != "" && s.Name == "error":
-		t.report(at+".name", "%q is reserved: the list of a map has the failure of an item there", s.Name)
-	case slices.Contains(takenNames, s.Name):
-		t.report(at+".name", "%q is reserved", s.Name)
-	case twice:
-		t.report(at+".name", "%q is already the name of %s", s.Name, first.key)
+		t.addMistake(at+".name", "%q is reserved: the list of a map has the failure of an item there", s.Name)
+	case slices.Contains(reservedNames, s.Name):
+		t.addMistake(at+".name", "%q is reserved", s.Name)
+	case isRepeated:
+		t.addMistake(at+".name", "%q is already the name of %s", s.Name, first.key)
 	default:
-		t.known[s.Name] = known{key: at, group: group, bare: s.bare()}
+		t.stepsByName[s.Name] = knownStep{key: at, group: group, hasNoOutput: s.hasNoOutput()}
 	}
-	t.nameInner(at, s, group)
+	t.registerInnerNames(at, s, group)
 }
 
-// nameInner registers the names of the steps in a step. Compensations themselves have no name.
-func (t *treeCheck) nameInner(at string, s *Step, group string) {
-	t.name(at+".steps", s.Steps, group)
-	t.name(at+".onError.steps", s.OnError.Steps, group)
+// registerInnerNames registers the names of the steps in a step. Compensations themselves have no
+// name.
+func (t *treeCheck) registerInnerNames(at string, s *Step, group string) {
+	t.registerNames(at+".steps", s.Steps, group)
+	t.registerNames(at+".onError.steps", s.OnError.Steps, group)
 	for i, c := range s.Route {
-		t.name(fmt.Sprintf("%s.route[%d].steps", at, i), c.Steps, group)
+		t.registerNames(fmt.Sprintf("%s.route[%d].steps", at, i), c.Steps, group)
 	}
 	if s.Parallel != nil {
-		t.name(at+".parallel", s.Parallel.Steps, group)
-		t.unbare(s.Parallel)
+		t.registerNames(at+".parallel", s.Parallel.Steps, group)
+		t.addErrorOutputs(s.Parallel)
 	}
 	if s.Loop != nil {
-		t.name(at+".loop.steps", s.Loop.Steps, group)
+		t.registerNames(at+".loop.steps", s.Loop.Steps, group)
 	}
 	if s.Map != nil {
-		t.name(at+".map.steps", s.Map.Steps, s.Name)
+		t.registerNames(at+".map.steps", s.Map.Steps, s.Name)
 	}
 	if s.Compensate != nil {
-		t.nameInner(at+".compensate", s.Compensate, group)
+		t.registerInnerNames(at+".compensate", s.Compensate, group)
 	}
 }
 
-// unbare notes that branches of a parallel step with onError continue have an output: their error.
-func (t *treeCheck) unbare(p *ParallelStep) {
+// addErrorOutputs notes that branches of a parallel step with onError continue have an output:
+// their error.
+func (t *treeCheck) addErrorOutputs(p *ParallelStep) {
 	for _, s := range p.Steps {
-		if k, ok := t.known[s.Name]; ok && p.OnError == OnErrorContinue {
-			k.bare = false
-			t.known[s.Name] = k
+		if known, ok := t.stepsByName[s.Name]; ok && p.OnError == OnErrorContinue {
+			known.hasNoOutput = false
+			t.stepsByName[s.Name] = known
 		}
 	}
 }
 
-// bare reports whether a step never has an output of its own.
-func (s *Step) bare() bool {
+// hasNoOutput reports whether a step never has an output of its own.
+func (s *Step) hasNoOutput() bool {
 	return s.Agent == nil && s.Tool == "" && s.Approve == nil && s.Map == nil && !s.OnError.Continue
 }
 
 // list checks steps that run in sequence: each may refer to the outputs of those before it.
 func (t *treeCheck) list(key string, steps []Step, sc scope) {
 	if len(steps) == 0 {
-		t.report(key, "must have at least one step")
+		t.addMistake(key, "must have at least one step")
 	}
 	for i := range steps {
 		t.step(fmt.Sprintf("%s[%d]", key, i), &steps[i], sc)
@@ -229,15 +231,15 @@ func (t *treeCheck) step(at string, s *Step, sc scope) {
 	t.condition(at+".when", s.When, sc)
 	switch kinds := s.kinds(); len(kinds) {
 	case 0:
-		t.report(at, "must have one of %s", strings.Join(stepKinds, ", "))
+		t.addMistake(at, "must have one of %s", strings.Join(stepKinds, ", "))
 		return
 	case 1:
 		t.kind(at, s, sc)
 	default:
-		t.report(at+"."+kinds[1], "and %s exclude each other", kinds[0])
+		t.addMistake(at+"."+kinds[1], "and %s exclude each other", kinds[0])
 		return
 	}
-	t.belongings(at, s)
+	t.checkFieldsOfKind(at, s)
 	if len(s.OnError.Steps) > 0 {
 		t.list(at+".onError.steps", s.OnError.Steps, sc.after(s.outputs()...).with("error"))
 	}
@@ -245,7 +247,7 @@ func (t *treeCheck) step(at string, s *Step, sc scope) {
 		t.retry(at+".retry", s.Retry)
 	}
 	if s.Timeout < 0 {
-		t.report(at+".timeout", "must be greater than zero")
+		t.addMistake(at+".timeout", "must be greater than zero")
 	}
 	if s.Compensate != nil {
 		t.compensation(at+".compensate", s, sc)
@@ -269,15 +271,15 @@ func (s *Step) kinds() []string {
 	return kinds
 }
 
-// belongings reports keys that belong to another kind of step.
-func (t *treeCheck) belongings(at string, s *Step) {
+// checkFieldsOfKind reports keys that belong to another kind of step.
+func (t *treeCheck) checkFieldsOfKind(at string, s *Step) {
 	if s.Agent == nil && s.Input != "" {
-		t.report(at+".input", "is only for agent steps")
+		t.addMistake(at+".input", "is only for agent steps")
 	}
 	if s.Agent == nil && s.Output != nil {
-		t.report(at+".output", "is only for agent steps")
+		t.addMistake(at+".output", "is only for agent steps")
 	}
 	if s.Tool == "" && s.Args != nil {
-		t.report(at+".args", "is only for tool steps")
+		t.addMistake(at+".args", "is only for tool steps")
 	}
 }

@@ -22,7 +22,7 @@ const (
 // call.
 var taskQueue = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,31}$`)
 
-const badTaskQueue = "must be 1 to 32 letters, digits, ., _ and -, and begin with a letter or digit"
+const taskQueueRule = "must be 1 to 32 letters, digits, ., _ and -, and begin with a letter or digit"
 
 // Tool is a document of kind tool: a tool that sends an HTTP request. Package httptool checks the
 // request itself.
@@ -52,8 +52,8 @@ type Tool struct {
 	// Parallel is whether the calls of one turn may run concurrently. True by default.
 	Parallel bool `yaml:"parallel"`
 
-	// Place is the position of the document, for errors.
-	Place SourcePosition `yaml:"-"`
+	// Position is the position of the document, for errors.
+	Position SourcePosition `yaml:"-"`
 }
 
 // HTTP is the request that a call sends.
@@ -82,7 +82,7 @@ var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 
 // tool reads a document of kind tool.
 func (r *reader) tool(root *yaml.Node) *Tool {
-	t := &Tool{Parallel: true, Place: SourcePosition{File: r.file, Line: root.Line, keys: r.places}}
+	t := &Tool{Parallel: true, Position: SourcePosition{File: r.file, Line: root.Line, keys: r.nodes}}
 	r.mapping("", root, []field{
 		{"kind", r.kind(kindTool)},
 		{"name", match(&t.Name, toolName, "must be 1 to 64 letters, digits, _ and -")},
@@ -91,15 +91,15 @@ func (r *reader) tool(root *yaml.Node) *Tool {
 		{"http", r.http(&t.HTTP)},
 		{"idempotent", flag(&t.Idempotent)},
 		{"attempts", attempts(&t.Attempts)},
-		{"taskQueue", match(&t.TaskQueue, taskQueue, badTaskQueue)},
+		{"taskQueue", match(&t.TaskQueue, taskQueue, taskQueueRule)},
 		{"parallel", flag(&t.Parallel)},
 	})
 	r.require(root, "name", "http")
-	if _, ok := r.places["http"]; ok && !r.failed["http"] {
-		r.require(r.places["http"], "http.method", "http.url")
+	if _, ok := r.nodes["http"]; ok && !r.failed["http"] {
+		r.require(r.nodes["http"], "http.method", "http.url")
 	}
 	if t.Attempts > 1 && !t.Idempotent {
-		r.report("attempts", r.places["attempts"], "attempts must be 1 unless the tool is idempotent")
+		r.report("attempts", r.nodes["attempts"], "attempts must be 1 unless the tool is idempotent")
 	}
 	return t
 }
@@ -125,7 +125,7 @@ func (r *reader) http(into *HTTP) func(*yaml.Node) string {
 // require reports the keys that a mapping lacks. keys are full paths.
 func (r *reader) require(at *yaml.Node, keys ...string) {
 	for _, key := range keys {
-		if r.places[key] == nil && !r.failed[key] {
+		if r.nodes[key] == nil && !r.failed[key] {
 			r.report(key, at, key+" is missing")
 		}
 	}
@@ -134,8 +134,8 @@ func (r *reader) require(at *yaml.Node, keys ...string) {
 // match reads a string that matches rule; reason describes the rule.
 func match(into *string, rule *regexp.Regexp, reason string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
-		if wrong := text(into)(node); wrong != "" {
-			return wrong
+		if problem := text(into)(node); problem != "" {
+			return problem
 		}
 		if !rule.MatchString(*into) {
 			return fmt.Sprintf("%s, not %.80q", reason, *into)
@@ -147,8 +147,8 @@ func match(into *string, rule *regexp.Regexp, reason string) func(*yaml.Node) st
 // oneOf reads one of the choices.
 func oneOf(into *string, choices ...string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
-		if wrong := text(into)(node); wrong != "" {
-			return wrong
+		if problem := text(into)(node); problem != "" {
+			return problem
 		}
 		if !slices.Contains(choices, *into) {
 			return fmt.Sprintf("must be one of %s, not %.80q", strings.Join(choices, ", "), *into)
@@ -160,8 +160,8 @@ func oneOf(into *string, choices ...string) func(*yaml.Node) string {
 // attempts reads a number of attempts.
 func attempts(into *int) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
-		if wrong := count(into)(node); wrong != "" {
-			return wrong
+		if problem := count(into)(node); problem != "" {
+			return problem
 		}
 		if *into > maxAttempts {
 			return fmt.Sprintf("must be 1 to %d, not %d", maxAttempts, *into)
@@ -170,14 +170,14 @@ func attempts(into *int) func(*yaml.Node) string {
 	}
 }
 
-// table reads a mapping of strings with at most most entries.
-func (r *reader) table(key string, into *map[string]string, most int) func(*yaml.Node) string {
+// table reads a mapping of strings with at most limit entries.
+func (r *reader) table(key string, into *map[string]string, limit int) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
 			return "must have keys, not be " + describe(node)
 		}
-		if n := len(node.Content) / 2; n > most {
-			return fmt.Sprintf("must be at most %d, not %d", most, n)
+		if n := len(node.Content) / 2; n > limit {
+			return fmt.Sprintf("must be at most %d, not %d", limit, n)
 		}
 		*into = map[string]string{}
 		var fields []field
@@ -195,14 +195,14 @@ func (r *reader) table(key string, into *map[string]string, most int) func(*yaml
 	}
 }
 
-// list reads a list of at most most strings. Unlike texts it bounds their number.
-func (r *reader) list(key string, into *[]string, most int) func(*yaml.Node) string {
+// list reads a list of at most limit strings. Unlike texts it bounds their number.
+func (r *reader) list(key string, into *[]string, limit int) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.SequenceNode {
 			return "must be a list, not " + describe(node)
 		}
-		if len(node.Content) > most {
-			return fmt.Sprintf("must be at most %d, not %d", most, len(node.Content))
+		if len(node.Content) > limit {
+			return fmt.Sprintf("must be at most %d, not %d", limit, len(node.Content))
 		}
 		for _, entry := range node.Content {
 			var s string

@@ -14,16 +14,16 @@ const AgentPrefix = "agent:"
 
 // SplitTools separates the patterns of workers' tools (including those of MCP servers) from those
 // of clients' tools. Subagents and handoffs are in neither list.
-func SplitTools(patterns []string) (ours, clients []string) {
+func SplitTools(patterns []string) (serverTools, clients []string) {
 	for _, p := range patterns {
 		switch {
 		case strings.HasPrefix(p, ClientPrefix):
 			clients = append(clients, p)
 		case !strings.HasPrefix(p, AgentPrefix) && !strings.HasPrefix(p, HandoffPrefix):
-			ours = append(ours, p)
+			serverTools = append(serverTools, p)
 		}
 	}
-	return ours, clients
+	return serverTools, clients
 }
 
 // Subagents returns the names of the subagents among tool patterns. Models call a subagent by its
@@ -38,9 +38,9 @@ func Subagents(patterns []string) []string {
 	return names
 }
 
-// complainDelegates reports invalid names of subagents, and names that a tool of the agent also
+// subagentMistakes reports invalid names of subagents, and names that a tool of the agent also
 // has: a call of such a name would be ambiguous.
-func (d *Definition) complainDelegates() []mistake {
+func (d *Definition) subagentMistakes() []mistake {
 	var found []mistake
 	for i, tool := range d.Tools {
 		name, ok := strings.CutPrefix(tool, AgentPrefix)

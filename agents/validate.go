@@ -33,11 +33,11 @@ func joined(agent string, found []mistake) error {
 	if !nameRule.MatchString(agent) {
 		agent = ""
 	}
-	var wrong []error
-	for _, c := range found {
-		wrong = append(wrong, &DefinitionError{Agent: agent, Key: c.key, Reason: c.reason})
+	var errs []error
+	for _, m := range found {
+		errs = append(errs, &DefinitionError{Agent: agent, Key: m.key, Reason: m.reason})
 	}
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }
 
 // mistakes returns all mistakes of the definition.
@@ -50,11 +50,11 @@ func (d *Definition) mistakes() []mistake {
 		found = append(found, newMistake("model", "%.80q must be provider/model, such as openai/gpt-5-mini", d.Model))
 	}
 	found = append(found, textMistakes("description", d.Description, maxDescription)...)
-	found = append(found, d.Reasoning.complaints()...)
+	found = append(found, d.Reasoning.mistakes()...)
 	found = append(found, textMistakes("instructions", d.Instructions, maxInstructions)...)
 	found = append(found, d.toolMistakes()...)
-	found = append(found, d.complainDelegates()...)
-	found = append(found, d.complainHandoffs()...)
+	found = append(found, d.subagentMistakes()...)
+	found = append(found, d.handoffMistakes()...)
 	found = append(found, d.stepMistakes()...)
 	switch {
 	case d.Workflow != "" && !nameRule.MatchString(d.Workflow):

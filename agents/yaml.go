@@ -17,7 +17,7 @@ func (d *Definition) YAML() ([]byte, error) {
 		return nil, err
 	}
 	var root yaml.Node
-	if err := yaml.Unmarshal(yamlOf(canonical(d)), &root); err != nil {
+	if err := yaml.Unmarshal(jsonToYAML(canonical(d)), &root); err != nil {
 		return nil, fmt.Errorf("agent definition: %w", err)
 	}
 	restyle(&root)
@@ -43,25 +43,25 @@ func restyle(node *yaml.Node) {
 
 // ParseJSON is Parse for a definition in JSON.
 func ParseJSON(filename string, data []byte) (*Definition, error) {
-	return Parse(filename, yamlOf(data))
+	return Parse(filename, jsonToYAML(data))
 }
 
-// yamlOf converts JSON to YAML without changing its lines. JSON is YAML except for escaped slashes,
-// surrogate pairs, and characters that YAML forbids or reads as line breaks.
-func yamlOf(data []byte) []byte { return foreign.ReplaceAllFunc(data, naturalize) }
+// jsonToYAML converts JSON to YAML without changing its lines. JSON is YAML except for escaped
+// slashes, surrogate pairs, and characters that YAML forbids or reads as line breaks.
+func jsonToYAML(data []byte) []byte { return nonYAML.ReplaceAllFunc(data, yamlForm) }
 
-// foreign matches what yamlOf has to convert. It also matches every other escape, so that the
+// nonYAML matches what jsonToYAML has to convert. It also matches every other escape, so that the
 // second of two backslashes is not taken for the beginning of an escape.
-var foreign = regexp.MustCompile(`\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|.)|[\x7f-\x{9f}\x{2028}\x{2029}\x{feff}\x{fffe}\x{ffff}]`)
+var nonYAML = regexp.MustCompile(`\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|.)|[\x7f-\x{9f}\x{2028}\x{2029}\x{feff}\x{fffe}\x{ffff}]`)
 
-// naturalize returns the YAML form of a match of foreign.
-func naturalize(found []byte) []byte {
-	char := string(found)
-	if found[0] != '\\' {
+// yamlForm returns the YAML form of a match of nonYAML.
+func yamlForm(match []byte) []byte {
+	char := string(match)
+	if match[0] != '\\' {
 		return fmt.Appendf(nil, `\u%04x`, []rune(char)[0])
 	}
 	if char != `\/` && len(char) < len(`\ud83d\ude00`) || json.Unmarshal([]byte(`"`+char+`"`), &char) != nil {
-		return found
+		return match
 	}
 	return []byte(char)
 }

@@ -12,11 +12,11 @@ import (
 // [Collector.Message] is usable at any time. After a cancel or a broken connection it returns the
 // part that was received, and the arguments of its tool calls can be incomplete.
 type Collector struct {
-	text      strings.Builder        // text of the answer so far
-	reasoning []Reasoning            // ended blocks
-	thought   strings.Builder        // visible text of the block that has not ended
-	calls     map[int]*collectedCall // by index
-	finish    *Finish                // nil until the completion has ended
+	text          strings.Builder        // text of the answer so far
+	reasoning     []Reasoning            // ended blocks
+	openReasoning strings.Builder        // visible text of the block that has not ended
+	calls         map[int]*collectedCall // by index
+	finish        *Finish                // nil until the completion has ended
 }
 
 // collectedCall is a tool call whose arguments are still arriving.
@@ -32,7 +32,7 @@ func (c *Collector) Add(chunk Chunk) {
 	case TextDelta:
 		c.text.WriteString(chunk.Text)
 	case ReasoningDelta:
-		c.thought.WriteString(chunk.Text)
+		c.openReasoning.WriteString(chunk.Text)
 	case ReasoningEnd:
 		c.endReasoning(chunk.Provider, chunk.Data)
 	case ToolCallStart:
@@ -50,8 +50,8 @@ func (c *Collector) Add(chunk Chunk) {
 // memory with later Adds, except for [Reasoning.Data].
 func (c *Collector) Message() Message {
 	message := Message{Role: RoleAssistant, Reasoning: slices.Clone(c.reasoning)}
-	if c.thought.Len() > 0 {
-		message.Reasoning = append(message.Reasoning, Reasoning{Text: c.thought.String()})
+	if c.openReasoning.Len() > 0 {
+		message.Reasoning = append(message.Reasoning, Reasoning{Text: c.openReasoning.String()})
 	}
 	if c.text.Len() > 0 {
 		message.Parts = []Part{Text{Text: c.text.String()}}
@@ -68,8 +68,8 @@ func (c *Collector) Finish() *Finish { return c.finish }
 
 // endReasoning stores the current reasoning block, which can be empty, and begins the next.
 func (c *Collector) endReasoning(provider string, data json.RawMessage) {
-	c.reasoning = append(c.reasoning, Reasoning{Text: c.thought.String(), Provider: provider, Data: data})
-	c.thought.Reset()
+	c.reasoning = append(c.reasoning, Reasoning{Text: c.openReasoning.String(), Provider: provider, Data: data})
+	c.openReasoning.Reset()
 }
 
 // call returns the call with that index and creates it if necessary.

@@ -101,7 +101,7 @@ func (g *guarded) explain(ctx, timed context.Context, err error) (Result, error)
 	if ctx.Err() != nil {
 		return Result{}, g.interrupted(ctx)
 	}
-	if _, raised := errors.AsType[*Raised](err); raised || timed.Err() == nil {
+	if _, isQuestion := errors.AsType[*Raised](err); isQuestion || timed.Err() == nil {
 		return Result{}, fmt.Errorf("tool %s: %w", g.spec.Name, err)
 	}
 	text := fmt.Sprintf("%s did not finish within %s", g.spec.Name, g.spec.Timeout)

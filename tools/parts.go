@@ -20,7 +20,7 @@ const (
 // boundedParts returns the parts that are within the limits, and a note for the model about omitted
 // ones ("" = none). maxText limits the text of all parts together, in bytes. Each text keeps at
 // least minMaxResult, so that its truncation note fits.
-func boundedParts(parts []llm.Part, maxText int) (kept []llm.Part, note string) {
+func boundedParts(parts []llm.Part, maxText int) (accepted []llm.Part, note string) {
 	media, omitted := 0, 0
 	for _, part := range parts {
 		switch p := part.(type) {
@@ -40,16 +40,16 @@ func boundedParts(parts []llm.Part, maxText int) (kept []llm.Part, note string) 
 			omitted++
 			continue
 		}
-		if len(kept) == MaxParts {
+		if len(accepted) == MaxParts {
 			omitted++
 			continue
 		}
-		kept = append(kept, part)
+		accepted = append(accepted, part)
 	}
 	if omitted > 0 {
 		note = fmt.Sprintf("[omitted: %d parts of the result that are too many, too large or incomplete]", omitted)
 	}
-	return kept, note
+	return accepted, note
 }
 
 // usable reports whether a media part has a type and a source. A provider would reject media

@@ -20,20 +20,20 @@ type Registry struct {
 // Origin() string, the error contains its origin.
 func NewRegistry(tools ...Tool) (*Registry, error) {
 	r := &Registry{tools: make(map[string]Tool, len(tools))}
-	var wrong []error
+	var errs []error
 	for _, tool := range tools {
 		g, err := guard(tool)
 		if err != nil {
-			wrong = append(wrong, err)
+			errs = append(errs, err)
 			continue
 		}
 		if other, ok := r.tools[g.spec.Name]; ok {
-			wrong = append(wrong, &SpecError{Tool: g.spec.Name, Reason: fmt.Sprintf("two tools have this name: %s and %s", originOf(other), originOf(g))})
+			errs = append(errs, &SpecError{Tool: g.spec.Name, Reason: fmt.Sprintf("two tools have this name: %s and %s", originOf(other), originOf(g))})
 		}
 		r.tools[g.spec.Name] = g
 	}
-	if len(wrong) > 0 {
-		return nil, errors.Join(wrong...)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	return r, nil
 }
@@ -56,22 +56,22 @@ func (r *Registry) Lookup(name string) (Tool, bool) {
 // of them. An unknown source is an *UnknownToolError too.
 func (r *Registry) Select(patterns []string) ([]Tool, error) {
 	var selected []Tool
-	var wrong []error
-	seen := map[string]bool{}
+	var errs []error
+	isSelected := map[string]bool{}
 	for _, pattern := range patterns {
 		matched, err := r.match(pattern)
 		if err != nil {
-			wrong = append(wrong, err)
+			errs = append(errs, err)
 		}
 		for _, tool := range matched {
-			if name := tool.Spec().Name; !seen[name] {
-				seen[name] = true
+			if name := tool.Spec().Name; !isSelected[name] {
+				isSelected[name] = true
 				selected = append(selected, tool)
 			}
 		}
 	}
-	if len(wrong) > 0 {
-		return nil, errors.Join(wrong...)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	return selected, nil
 }
@@ -84,8 +84,8 @@ func (r *Registry) match(pattern string) ([]Tool, error) {
 	if strings.ContainsAny(pattern, `?[]\`) {
 		return nil, fmt.Errorf("tool pattern %q: the only wildcard is *", pattern)
 	}
-	if own, ok := strings.CutPrefix(pattern, sourcePrefix); ok {
-		return r.selectOffers(own)
+	if rest, ok := strings.CutPrefix(pattern, sourcePrefix); ok {
+		return r.selectOffers(rest)
 	}
 	if !strings.Contains(pattern, "*") {
 		tool, ok := r.tools[pattern]
@@ -136,26 +136,26 @@ func (r *Registry) With(sources ...Source) (*Registry, error) {
 // selectOffers returns the tools of sources that match a pattern without the prefix mcp:. It fails
 // if the tools of a matching source are not known yet.
 func (r *Registry) selectOffers(pattern string) ([]Tool, error) {
-	server, own, _ := strings.Cut(pattern, "/")
+	server, toolPattern, _ := strings.Cut(pattern, "/")
 	var selected []Tool
-	known, exact := false, !strings.Contains(pattern, "*")
+	found, isExact := false, !strings.Contains(pattern, "*")
 	for _, s := range r.sources {
 		if !glob(server, s.Name()) {
 			continue
 		}
-		known = true
+		found = true
 		offers, err := s.Offers()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", sourcePrefix+s.Name(), err)
 		}
 		for _, o := range offers {
-			if glob(own, o.Name) {
+			if glob(toolPattern, o.Name) {
 				selected = append(selected, o.Tool)
 			}
 		}
 	}
 	// A wildcard may match nothing. An exact name must exist.
-	if !known && !strings.Contains(server, "*") || exact && len(selected) == 0 {
+	if !found && !strings.Contains(server, "*") || isExact && len(selected) == 0 {
 		return nil, &UnknownToolError{Name: sourcePrefix + pattern}
 	}
 	return selected, nil

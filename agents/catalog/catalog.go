@@ -84,8 +84,8 @@ func Open(ctx context.Context, l *stream.Log) (*Catalog, error) {
 // A definition is written before its publication, but the replica that answers may lag. So Revision
 // reads again, up to 40 times with pauses of 50 ms: 2 s in all.
 const (
-	look  = 50 * time.Millisecond
-	looks = 40
+	pollInterval = 50 * time.Millisecond
+	maxPolls     = 40
 )
 
 // sleep waits for d; it fails with the cause of ctx if ctx ends first.
@@ -108,8 +108,8 @@ func (c *Catalog) Revision(ctx context.Context, agent, revision string) (*agents
 		return d.(*agents.Definition), nil
 	}
 	entry, err := c.kv.Get(ctx, key)
-	for n := 0; n < looks && errors.Is(err, jetstream.ErrKeyNotFound); n++ {
-		if err := sleep(ctx, look); err != nil {
+	for n := 0; n < maxPolls && errors.Is(err, jetstream.ErrKeyNotFound); n++ {
+		if err := sleep(ctx, pollInterval); err != nil {
 			return nil, fmt.Errorf("catalog: %s: %w", key, err)
 		}
 		entry, err = c.kv.Get(ctx, key)
@@ -142,7 +142,7 @@ func (c *Catalog) Current(name string) (Published, error) {
 // Latest returns an agent's current definition from the bucket, or ErrUnknownAgent. It does not
 // require Watch.
 func (c *Catalog) Latest(ctx context.Context, name string) (Published, error) {
-	last, err := c.last(ctx, name)
+	last, err := c.lastPublication(ctx, name)
 	if err != nil {
 		return Published{}, err
 	}
@@ -159,12 +159,12 @@ func (c *Catalog) Names(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("catalog: names: %w: %w", stream.ErrUnavailable, err)
 	}
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for key := range lister.Keys() {
 		name, _, _ := strings.Cut(strings.TrimPrefix(key, publishedPrefix), ".")
-		seen[name] = true
+		names[name] = true
 	}
-	return slices.Collect(maps.Keys(seen)), nil
+	return slices.Collect(maps.Keys(names)), nil
 }
 
 // List returns all current definitions, sorted by name. It requires Watch.

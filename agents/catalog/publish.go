@@ -50,31 +50,31 @@ func (c *Catalog) Put(ctx context.Context, d *agents.Definition, expected func(c
 	})
 }
 
-// publish creates the next publication if may returns nil for the last one, and waits until this
+// publish creates the next publication if check returns nil for the last one, and waits until this
 // process sees it. If the same source has already made the revision current, publish does nothing
-// and does not call may: the request is a repetition.
-func (c *Catalog) publish(ctx context.Context, d *agents.Definition, source Source, may func(last Publication) error) (string, error) {
+// and does not call check: the request is a repetition.
+func (c *Catalog) publish(ctx context.Context, d *agents.Definition, source Source, check func(last Publication) error) (string, error) {
 	body, err := agents.Encode(d)
 	if err != nil {
 		return "", err
 	}
-	revision, stored := d.Revision(), false
+	revision, isStored := d.Revision(), false
 	for {
-		last, err := c.last(ctx, d.Name)
+		last, err := c.lastPublication(ctx, d.Name)
 		if err != nil {
 			return "", err
 		}
 		if last.Revision == revision && last.Source == source {
 			return revision, c.await(ctx, d.Name, last.Number)
 		}
-		if err := may(last); err != nil {
+		if err := check(last); err != nil {
 			return "", err
 		}
-		if !stored {
+		if !isStored {
 			if err := c.store(ctx, d.Name, revision, body); err != nil {
 				return "", err
 			}
-			stored = true
+			isStored = true
 		}
 		err = c.append(ctx, d.Name, Publication{Number: last.Number + 1, Revision: revision, Source: source})
 		if err == nil {
@@ -83,7 +83,7 @@ func (c *Catalog) publish(ctx context.Context, d *agents.Definition, source Sour
 		if !errors.Is(err, jetstream.ErrKeyExists) {
 			return "", fmt.Errorf("catalog: publish %s: %w: %w", d.Name, stream.ErrUnavailable, err)
 		}
-		if err := sleep(ctx, look); err != nil { // another publisher was faster, and the replica that answers may lag
+		if err := sleep(ctx, pollInterval); err != nil { // another publisher was faster, and the replica that answers may lag
 			return "", fmt.Errorf("catalog: publish %s: %w", d.Name, err)
 		}
 	}
@@ -109,9 +109,9 @@ func (c *Catalog) append(ctx context.Context, name string, p Publication) error 
 	return err
 }
 
-// last reads an agent's last publication from the bucket; its number is 0 if there is none. A watch
-// delivers all keys of the agent, and then nil.
-func (c *Catalog) last(ctx context.Context, name string) (last Publication, err error) {
+// lastPublication reads an agent's last publication from the bucket; its number is 0 if there is
+// none. A watch delivers all keys of the agent, and then nil.
+func (c *Catalog) lastPublication(ctx context.Context, name string) (last Publication, err error) {
 	w, err := c.kv.Watch(ctx, publishedPrefix+name+".*")
 	if err != nil {
 		return last, fmt.Errorf("catalog: %s: %w: %w", name, stream.ErrUnavailable, err)
@@ -128,7 +128,7 @@ func (c *Catalog) last(ctx context.Context, name string) (last Publication, err 
 			if entry == nil {
 				return last, nil
 			}
-			if _, p, ok := decode(entry); ok && p.Number > last.Number {
+			if _, p, ok := decodePublication(entry); ok && p.Number > last.Number {
 				last = p
 			}
 		}

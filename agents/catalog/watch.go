@@ -24,9 +24,9 @@ func keyOf(name string, number uint64) string {
 	return publishedPrefix + name + "." + strconv.FormatUint(number, 10)
 }
 
-// decode returns the publication of an entry. ok is false if the key was deleted or the entry is
-// invalid.
-func decode(entry jetstream.KeyValueEntry) (name string, p Publication, ok bool) {
+// decodePublication returns the publication of an entry. ok is false if the key was deleted or the
+// entry is invalid.
+func decodePublication(entry jetstream.KeyValueEntry) (name string, p Publication, ok bool) {
 	name, number, ok := strings.Cut(strings.TrimPrefix(entry.Key(), publishedPrefix), ".")
 	if !ok || entry.Operation() != jetstream.KeyValuePut {
 		return name, p, false
@@ -42,7 +42,7 @@ func decode(entry jetstream.KeyValueEntry) (name string, p Publication, ok bool)
 // Watch keeps the current definitions in memory. It returns when it has loaded all present
 // publications. The caller stops the returned watch.
 func (c *Catalog) Watch(ctx context.Context) (*watch.Watch, error) {
-	w, err := watch.Begin(ctx, watch.Source{Log: c.log, Bucket: c.kv, Keys: publishedPrefix + ">"}, watch.Receiver{Load: c.gather, Take: c.follow})
+	w, err := watch.Begin(ctx, watch.Source{Log: c.log, Bucket: c.kv, Keys: publishedPrefix + ">"}, watch.Receiver{Load: c.newLoading, Take: c.applyChange})
 	if err != nil {
 		return nil, fmt.Errorf("catalog: watch: %w", err)
 	}
@@ -56,13 +56,13 @@ type loading struct {
 	last    map[string]Publication
 }
 
-// gather begins a load, see [watch.Receiver].
-func (c *Catalog) gather() watch.Loading { return &loading{c, map[string]Publication{}} }
+// newLoading begins a load, see [watch.Receiver].
+func (c *Catalog) newLoading() watch.Loading { return &loading{c, map[string]Publication{}} }
 
 // Take implements [watch.Loading].
 func (l *loading) Take(entry jetstream.KeyValueEntry) {
-	if name, p, ok := decode(entry); ok {
-		l.catalog.take(name, p, nil)
+	if name, p, ok := decodePublication(entry); ok {
+		l.catalog.addPublication(name, p, nil)
 		l.last[name] = p
 	}
 }
@@ -71,16 +71,16 @@ func (l *loading) Take(entry jetstream.KeyValueEntry) {
 // replace the memory: publications are never deleted.
 func (l *loading) Done(ctx context.Context, _ uint64) {
 	for name, p := range l.last {
-		l.catalog.take(name, p, l.catalog.load(ctx, name, p.Revision))
+		l.catalog.addPublication(name, p, l.catalog.load(ctx, name, p.Revision))
 	}
-	l.catalog.tell()
+	l.catalog.notifyWaiters()
 }
 
-// follow applies a change of the bucket, see [watch.Receiver].
-func (c *Catalog) follow(ctx context.Context, change jetstream.KeyValueEntry) {
-	if name, p, ok := decode(change); ok { // an operator may have deleted a key: that changes nothing here
-		c.take(name, p, c.load(ctx, name, p.Revision))
-		c.tell()
+// applyChange applies a change of the bucket, see [watch.Receiver].
+func (c *Catalog) applyChange(ctx context.Context, change jetstream.KeyValueEntry) {
+	if name, p, ok := decodePublication(change); ok { // an operator may have deleted a key: that changes nothing here
+		c.addPublication(name, p, c.load(ctx, name, p.Revision))
+		c.notifyWaiters()
 	}
 }
 
@@ -88,30 +88,30 @@ func (c *Catalog) follow(ctx context.Context, change jetstream.KeyValueEntry) {
 // it. While the bucket is unavailable it tries again, because the watch delivers each change once.
 func (c *Catalog) load(ctx context.Context, name, revision string) *agents.Definition {
 	d, err := c.Revision(ctx, name, revision)
-	for errors.Is(err, stream.ErrUnavailable) && sleep(ctx, look) == nil {
+	for errors.Is(err, stream.ErrUnavailable) && sleep(ctx, pollInterval) == nil {
 		d, err = c.Revision(ctx, name, revision)
 	}
 	return d
 }
 
-// take adds a publication, unless it is there: a watch that begins again delivers all of them. d is
-// its definition; with nil the previous definition stays current.
-func (c *Catalog) take(name string, p Publication, d *agents.Definition) {
+// addPublication adds a publication, unless it is there: a watch that begins again delivers all of
+// them. d is its definition; with nil the previous definition stays current.
+func (c *Catalog) addPublication(name string, p Publication, d *agents.Definition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := c.publications[name]
-	at, found := slices.BinarySearchFunc(list, p.Number, func(p Publication, n uint64) int { return cmp.Compare(p.Number, n) })
+	index, found := slices.BinarySearchFunc(list, p.Number, func(p Publication, n uint64) int { return cmp.Compare(p.Number, n) })
 	if !found {
-		list = slices.Insert(list, at, p)
+		list = slices.Insert(list, index, p)
 		c.publications[name] = list
 	}
-	if d != nil && at == len(list)-1 {
+	if d != nil && index == len(list)-1 {
 		c.current[name] = Published{Definition: d, Revision: p.Revision}
 	}
 }
 
-// tell wakes all calls of await.
-func (c *Catalog) tell() {
+// notifyWaiters wakes all calls of await.
+func (c *Catalog) notifyWaiters() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.changed != nil {

@@ -76,9 +76,9 @@ type Expression struct {
 	output *cel.Type
 }
 
-// kept returns the cache of compiled expressions, by variables and source. It is safe for
+// compiledCache returns the cache of compiled expressions, by variables and source. It is safe for
 // concurrent use.
-var kept = sync.OnceValue(func() *lru.Cache[string, *Expression] {
+var compiledCache = sync.OnceValue(func() *lru.Cache[string, *Expression] {
 	cache, _ := lru.New[string, *Expression](maxKept) // fails only for a size of zero
 	return cache
 })
@@ -92,12 +92,12 @@ func Compile(source string, more ...string) (*Expression, error) {
 	// The variables are part of the key: a name may be a variable in one place and unknown in
 	// another.
 	key := strings.Join(more, ",") + ":" + source
-	if e, ok := kept().Get(key); ok {
+	if e, ok := compiledCache().Get(key); ok {
 		return e, nil
 	}
 	e, err := compile(source, more)
 	if err == nil {
-		kept().Add(key, e)
+		compiledCache().Add(key, e)
 	}
 	return e, err
 }

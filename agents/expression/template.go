@@ -26,19 +26,19 @@ type part struct {
 func ParseTemplate(source string, more ...string) (*Template, error) {
 	t := &Template{}
 	var text strings.Builder
-	for rest := source; rest != ""; {
-		before, after, found := strings.Cut(rest, "${")
+	for remaining := source; remaining != ""; {
+		before, after, found := strings.Cut(remaining, "${")
 		// $${ is the escape: one dollar sign and the brace are literal text.
 		if strings.HasSuffix(before, "$") && found {
 			text.WriteString(before + "{")
-			rest = after
+			remaining = after
 			continue
 		}
 		text.WriteString(before)
 		if !found {
 			break
 		}
-		end := closing(after)
+		end := expressionEnd(after)
 		if end < 0 {
 			return nil, errors.New("a ${ has no }")
 		}
@@ -48,15 +48,15 @@ func ParseTemplate(source string, more ...string) (*Template, error) {
 		}
 		t.parts = append(t.parts, part{text: text.String()}, part{expression: e})
 		text.Reset()
-		rest = after[end+1:]
+		remaining = after[end+1:]
 	}
 	t.parts = append(t.parts, part{text: text.String()})
 	return t, nil
 }
 
-// closing returns the index of the brace that ends an expression, after nested braces and string
-// literals; -1 = there is none.
-func closing(source string) int {
+// expressionEnd returns the index of the brace that ends an expression, after nested braces and
+// string literals; -1 = there is none.
+func expressionEnd(source string) int {
 	depth := 0
 	for i := 0; i < len(source); i++ {
 		switch c := source[i]; c {
@@ -68,7 +68,7 @@ func closing(source string) int {
 			}
 			depth--
 		case '"', '\'':
-			n := quoted(source[i:], i > 0 && (source[i-1] == 'r' || source[i-1] == 'R'))
+			n := literalLength(source[i:], i > 0 && (source[i-1] == 'r' || source[i-1] == 'R'))
 			if n < 0 {
 				return -1
 			}
@@ -78,9 +78,9 @@ func closing(source string) int {
 	return -1
 }
 
-// quoted returns the length of the CEL string literal at the beginning of source; -1 = it does not
-// end. In a raw literal a backslash is no escape.
-func quoted(source string, raw bool) int {
+// literalLength returns the length of the CEL string literal at the beginning of source; -1 = it
+// does not end. In a raw literal a backslash is no escape.
+func literalLength(source string, raw bool) int {
 	quote := source[:1]
 	if triple := strings.Repeat(quote, 3); strings.HasPrefix(source, triple) {
 		quote = triple
@@ -164,17 +164,17 @@ func Encode(value any) (json.RawMessage, error) {
 func Each(value any, f func(at, text string)) { each("", value, f) }
 
 // each is Each at a position.
-func each(at string, value any, f func(at, text string)) {
+func each(position string, value any, f func(position, text string)) {
 	switch v := value.(type) {
 	case string:
-		f(at, v)
+		f(position, v)
 	case []any:
 		for i, entry := range v {
-			each(fmt.Sprintf("%s[%d]", at, i), entry, f)
+			each(fmt.Sprintf("%s[%d]", position, i), entry, f)
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			each(at+"."+key, v[key], f)
+			each(position+"."+key, v[key], f)
 		}
 	}
 }

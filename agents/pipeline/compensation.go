@@ -11,66 +11,67 @@ import (
 
 // Compensation undoes finished steps in reverse order when the tree fails or is cancelled. The
 // cursor lists them in Undo, and Undoing is set while they are undone. The root list of the tree is
-// then the compensation of the last step in Undo (undoRoot). When it ends or fails, that step is
-// removed, and the next one is undone.
+// then the compensation of the last step in Undo (compensationRoot). When it ends or fails, that
+// step is removed, and the next one is undone.
 
 // recordBytes is about how many bytes an entry of Cursor.Records takes, without its path.
 const recordBytes = 20
 
-// maxNotes bounds the failure's message, in bytes: when it is longer, failed compensations are not
-// added.
-const maxNotes = 500
+// maxNotedMessage bounds the failure's message, in bytes: no failed compensation is added to a
+// message that is at least as long. One addition may exceed the bound.
+const maxNotedMessage = 500
 
-// cancelled is the code of a failure by a cancel. Such a failure is not retried.
-const cancelled = "cancelled"
+// codeCancelled is the code of a failure by a cancel. Such a failure is not retried.
+const codeCancelled = "cancelled"
 
-// laterFailed is the message of the failure for which the branches of a finished step are
+// laterFailure is the message of the failure for which the branches of a finished step are
 // compensated.
-const laterFailed = "a later step failed"
+const laterFailure = "a later step failed"
 
-// endTree ends the tree when its last step has ended, or continues with the next compensation.
-func (in *interpreter) endTree() {
-	if in.at.Undoing == nil {
-		in.clear()
+// finishPipeline ends the tree when its last step has ended, or continues with the next
+// compensation.
+func (in *interpreter) finishPipeline() {
+	if in.cursor.Undoing == nil {
+		in.removeOutputs()
 		in.action = &Action{}
 		return
 	}
-	in.continueUndo()
+	in.continueCompensation()
 }
 
-// failTree fails the tree with a failure that no step handles, and begins compensation. If a
+// failPipeline fails the tree with a failure that no step handles, and begins compensation. If a
 // compensation has failed, it adds that to the failure's message, and continues with the next one.
-func (in *interpreter) failTree() {
-	if in.at.Undoing == nil {
-		in.at.Undoing = new(in.failure)
+func (in *interpreter) failPipeline() {
+	if in.cursor.Undoing == nil {
+		in.cursor.Undoing = new(in.failure)
 		in.compensateLast()
 		return
 	}
-	if u := in.at.Undoing; len(u.Message) < maxNotes {
-		u.Message += "; could not compensate for " + nameOf(in.at.Undo[len(in.at.Undo)-1])
+	if undoing := in.cursor.Undoing; len(undoing.Message) < maxNotedMessage {
+		undoing.Message += "; could not compensate for " + nameOf(in.cursor.Undo[len(in.cursor.Undo)-1])
 	}
-	in.continueUndo()
+	in.continueCompensation()
 }
 
-// undoBytes returns how many bytes the cursor takes for compensations, without JSON.
-func (in *interpreter) undoBytes() int {
+// compensationSize returns how many bytes the cursor takes for compensations, without JSON.
+func (in *interpreter) compensationSize() int {
 	n := 0
-	for _, path := range in.at.Undo {
+	for _, path := range in.cursor.Undo {
 		n += len(path)
 	}
-	for path := range in.at.Records {
+	for path := range in.cursor.Records {
 		n += len(path) + recordBytes
 	}
 	return n
 }
 
-// continueUndo removes the step that was compensated last, and compensates the one that finished
-// before it.
-func (in *interpreter) continueUndo() {
-	last := len(in.at.Undo) - 1
-	delete(in.at.Records, in.at.Undo[last])
-	delete(in.noted, in.at.Undo[last])
-	in.at.Undo, in.seen = in.at.Undo[:last], nil
+// continueCompensation removes the step that was compensated last, and compensates the one that
+// finished before it.
+func (in *interpreter) continueCompensation() {
+	last := len(in.cursor.Undo) - 1
+	delete(in.cursor.Records, in.cursor.Undo[last])
+	delete(in.done, in.cursor.Undo[last])
+	in.cursor.Undo, in.variableCache = in.cursor.Undo[:last], nil
 	in.compensateLast()
 }
 
@@ -78,115 +79,115 @@ func (in *interpreter) continueUndo() {
 // tree with the failure. A branch that compensates another one fails only if a compensation has
 // failed.
 func (in *interpreter) compensateLast() {
-	if len(in.at.Undo) > 0 {
+	if len(in.cursor.Undo) > 0 {
 		in.push(Frame{})
 		return
 	}
-	in.clear()
+	in.removeOutputs()
 	in.action = &Action{}
-	if !in.at.isUndo() || in.at.Undoing.Message != laterFailed {
-		in.action.Failed = in.at.Undoing
+	if !in.cursor.compensatesBranch() || in.cursor.Undoing.Message != laterFailure {
+		in.action.Failed = in.cursor.Undoing
 	}
 }
 
 // onCancel closes the open steps, and compensates the finished ones. During compensation the step
 // that is being compensated counts as failed, and the next compensation begins: the workflow sends
 // a cancel for each of them when the time for compensation has passed.
-func (in *interpreter) onCancel(places []openStep, ev Event) {
-	if ev.Failure != nil {
-		in.failTop(*ev.Failure)
+func (in *interpreter) onCancel(open []openStep, event Event) {
+	if event.Failure != nil {
+		in.failInnermost(*event.Failure)
 	} else {
-		in.failTop(failf(cancelled, "the run was cancelled"))
+		in.failInnermost(newFailure(codeCancelled, "the run was cancelled"))
 	}
-	if n := len(places); n > 0 {
-		top := places[n-1]
+	if n := len(open); n > 0 {
+		top := open[n-1]
 		// Clients have seen the end of a step that waits for its next try.
 		if top.frame.Waiting {
-			in.then = entering
+			in.transition = entering
 		}
-		in.noteFailedBranches(top, ev.Branches)
-		in.noteEnded(top)
+		in.putBranchErrors(top, event.Branches)
+		in.recordEnded(top)
 	}
-	in.closeSteps(places, 0)
-	in.at.Frames = nil
+	in.closeSteps(open, 0)
+	in.cursor.Frames = nil
 	// No step is open: compensation has ended, or continues with the next finished step.
-	if len(places) == 0 && in.at.Undoing != nil {
+	if len(open) == 0 && in.cursor.Undoing != nil {
 		in.compensateLast()
 		return
 	}
-	in.failTree()
+	in.failPipeline()
 }
 
 // compensatesBranches reports whether p stands for the compensations of its branches, instead of
 // running them: it is the root of an undo, and has branches.
 func (in *interpreter) compensatesBranches(p openStep) bool {
-	return in.at.Undoing != nil && len(in.at.Frames) == 1 && (p.step.Parallel != nil || p.step.Map != nil)
+	return in.cursor.Undoing != nil && len(in.cursor.Frames) == 1 && (p.step.Parallel != nil || p.step.Map != nil)
 }
 
-// noteDone adds a finished step to Undo. A step that may run again also needs its present outputs,
-// and a step with branches their items and records; these are in a Done, which the caller stores
-// with the move.
-func (in *interpreter) noteDone(p openStep) {
-	var d Done
-	if around := in.repeated(p.path); around != nil {
-		d.Outputs = in.outputsOf(around)
+// recordDone adds a finished step to Undo. A step that may run again also needs its present
+// outputs, and a step with branches their items and records; these are in a Done, which the caller
+// stores with the move.
+func (in *interpreter) recordDone(p openStep) {
+	var done Done
+	if enclosing := in.repeated(p.path); enclosing != nil {
+		done.Outputs = in.outputsOf(enclosing)
 	}
 	// Without a compensation of its own, the step stands for those of its branches.
 	if p.step.Compensate == nil {
-		if d.Items, d.Ends = in.ended.Items, in.ended.Ends; !slices.ContainsFunc(d.Ends, func(seq uint64) bool { return seq > 0 }) {
+		if done.Items, done.Ends = in.event.Items, in.event.Ends; !slices.ContainsFunc(done.Ends, func(seq uint64) bool { return seq > 0 }) {
 			return // no branch has anything to compensate
 		}
 	}
-	in.at.Undo = append(in.at.Undo, p.path)
-	if d.Outputs == nil && d.Ends == nil {
+	in.cursor.Undo = append(in.cursor.Undo, p.path)
+	if done.Outputs == nil && done.Ends == nil {
 		return
 	}
-	if in.at.Records == nil {
-		in.at.Records = map[string]uint64{}
+	if in.cursor.Records == nil {
+		in.cursor.Records = map[string]uint64{}
 	}
-	if in.noted == nil {
-		in.noted = map[string]Done{}
+	if in.done == nil {
+		in.done = map[string]Done{}
 	}
 	// The record is 0 until the caller has stored the move.
-	in.at.Records[p.path], in.noted[p.path] = 0, d
+	in.cursor.Records[p.path], in.done[p.path] = 0, done
 }
 
 // compensatedDone returns the Done of the step that is being compensated. It calls env.Recall at
 // most once for each step; an error ends Advance.
 func (in *interpreter) compensatedDone() Done {
-	path := in.at.Undo[len(in.at.Undo)-1]
-	if d, here := in.noted[path]; here {
-		return d
+	path := in.cursor.Undo[len(in.cursor.Undo)-1]
+	if done, ok := in.done[path]; ok {
+		return done
 	}
-	record, there := in.at.Records[path]
-	if !there {
+	record, ok := in.cursor.Records[path]
+	if !ok {
 		return Done{}
 	}
-	d, err := in.env.Recall(path, record)
+	done, err := in.env.Recall(path, record)
 	if err != nil {
 		in.err = err
 		return Done{}
 	}
-	if in.noted == nil {
-		in.noted = map[string]Done{}
+	if in.done == nil {
+		in.done = map[string]Done{}
 	}
-	in.noted[path] = d
-	return d
+	in.done[path] = done
+	return done
 }
 
 // restoreOutputs sets the outputs of steps that may have run again to their values when the
 // compensated step had finished. outputs are the variables of its expressions; the state does not
 // change.
 func (in *interpreter) restoreOutputs(outputs map[string]any) {
-	path := in.at.Undo[len(in.at.Undo)-1]
-	around := in.repeated(path)
-	if around == nil {
+	path := in.cursor.Undo[len(in.cursor.Undo)-1]
+	enclosing := in.repeated(path)
+	if enclosing == nil {
 		return
 	}
-	then := in.compensatedDone().Outputs
-	around.Each(func(s *agents.Step) {
+	outputsAtDone := in.compensatedDone().Outputs
+	enclosing.Each(func(s *agents.Step) {
 		// An output that came later is removed: the compensated step has not seen it.
-		if output, there := then[s.Name]; there {
+		if output, ok := outputsAtDone[s.Name]; ok {
 			outputs[s.Name] = expression.Decode(output)
 		} else {
 			delete(outputs, s.Name)
@@ -195,10 +196,10 @@ func (in *interpreter) restoreOutputs(outputs map[string]any) {
 }
 
 // outputsOf returns the current outputs of all steps in a step, by name.
-func (in *interpreter) outputsOf(around *agents.Step) map[string]json.RawMessage {
-	outputs, visible := map[string]json.RawMessage{}, in.visible(expression.Decode(in.env.State))
-	around.Each(func(s *agents.Step) {
-		if value, there := visible[s.Name]; there && s.Name != "" {
+func (in *interpreter) outputsOf(enclosing *agents.Step) map[string]json.RawMessage {
+	outputs, visible := map[string]json.RawMessage{}, in.visibleOutputs(expression.Decode(in.env.State))
+	enclosing.Each(func(s *agents.Step) {
+		if value, ok := visible[s.Name]; ok && s.Name != "" {
 			outputs[s.Name], _ = expression.Encode(value)
 		}
 	})
@@ -213,45 +214,32 @@ func (in *interpreter) repeated(path string) *agents.Step {
 		if path[i] != '/' {
 			continue
 		}
-		if s := in.repeats(path[:i], false); s != nil {
+		if s := StepAt(in.definition, path[:i]); s != nil && isRerunnable(s) {
 			return s
 		}
 	}
-	return in.repeats(path, true)
-}
-
-// repeats returns the step at the end of a path, if it may run again when a step in it has
-// finished, or is a map with onError: continue, whose error replaces its outputs; nil otherwise.
-// last means that it is the finished step itself: then only tries of its branches count, because
-// finished branches stay finished when it fails.
-func (in *interpreter) repeats(path string, last bool) *agents.Step {
-	s := StepAt(in.d, path)
-	switch {
-	case s == nil:
-		return nil
-	case (s.Loop != nil || s.Map != nil && s.OnError.Continue) && !last, s.Retry != nil && (!last || s.Parallel != nil || s.Map != nil):
+	if s := StepAt(in.definition, path); s != nil && isRerunnableAsFinished(s) {
 		return s
 	}
 	return nil
 }
 
-// collect begins a branch that compensates another one: it takes over the finished steps of that
-// branch (env.Ended).
-func (in *interpreter) collect() {
-	in.at.Undoing = new(failf("not_compensated", laterFailed))
-	in.at.Undo, in.at.Records = slices.Clone(in.env.Ended.Undo), maps.Clone(in.env.Ended.Records)
-	in.compensateLast()
+// isRerunnable reports whether a step in which a step has finished may run its steps again, or is a
+// map with onError: continue, whose error replaces its outputs.
+func isRerunnable(s *agents.Step) bool {
+	return s.Loop != nil || s.Map != nil && s.OnError.Continue || s.Retry != nil
 }
 
-// at returns the member or entry of a container; nil = there is none. token is a string for
-// objects, and an int for lists.
-func at(container, token any) any {
-	if index, ok := token.(int); ok {
-		if list, _ := container.([]any); index < len(list) {
-			return list[index]
-		}
-		return nil
-	}
-	object, _ := container.(map[string]any)
-	return object[token.(string)]
+// isRerunnableAsFinished is isRerunnable for the finished step itself. Only tries of its branches
+// count, because finished branches stay finished when it fails.
+func isRerunnableAsFinished(s *agents.Step) bool {
+	return s.Retry != nil && (s.Parallel != nil || s.Map != nil)
+}
+
+// beginBranchCompensation begins a branch that compensates another one: it takes over the finished
+// steps of that branch (env.Ended).
+func (in *interpreter) beginBranchCompensation() {
+	in.cursor.Undoing = new(newFailure("not_compensated", laterFailure))
+	in.cursor.Undo, in.cursor.Records = slices.Clone(in.env.Ended.Undo), maps.Clone(in.env.Ended.Records)
+	in.compensateLast()
 }

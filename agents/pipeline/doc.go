@@ -16,7 +16,7 @@
 // loop "draft", try 3 of its step "write". The mark ~undo stands for a step's compensation, ~error
 // for its onError steps.
 //
-// interpreter.go has the transitions between steps, step.go begins them, event.go takes the events,
-// compensation.go undoes finished steps, open_step.go maps frames to steps and paths, and output.go
-// writes outputs.
+// interpreter.go has the transitions between steps, step.go begins them, event.go applies the
+// events, compensation.go undoes finished steps, open_step.go maps frames to steps and paths, and
+// output.go writes outputs.
 package pipeline

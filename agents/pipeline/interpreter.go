@@ -14,17 +14,17 @@ import (
 const maxTransitions = 5000
 
 const (
-	maxWords  = 300     // bytes of a failure's message, which enters histories
-	maxDetail = 500     // bytes of a failure's detail, which enters the log
-	maxUndo   = 4 << 10 // bytes of the paths of finished steps with compensations
+	maxMessageBytes = 300     // bytes of a failure's message, which enters histories
+	maxDetailBytes  = 500     // bytes of a failure's detail, which enters the log
+	maxUndo         = 4 << 10 // bytes of the paths of finished steps with compensations
 )
 
 // Advance returns the next action after an event. It is pure: it changes none of its arguments, and
 // equal arguments give equal moves. The error is an [ErrCursor], or one of env.Recall. A failure of
 // a step is no error: the tree handles it.
-func Advance(d *agents.Definition, at Cursor, ev Event, env Env) (Move, error) {
-	in := &interpreter{d: d, at: at.clone(), env: env, left: maxTransitions}
-	if err := in.takeEvent(ev); err != nil {
+func Advance(d *agents.Definition, cursor Cursor, event Event, env Env) (Move, error) {
+	in := &interpreter{definition: d, cursor: cursor.clone(), env: env, transitionsLeft: maxTransitions}
+	if err := in.applyEvent(event); err != nil {
 		return Move{}, err
 	}
 	for in.action == nil {
@@ -33,8 +33,8 @@ func Advance(d *agents.Definition, at Cursor, ev Event, env Env) (Move, error) {
 			return Move{}, in.err
 		}
 	}
-	maps.DeleteFunc(in.noted, func(path string, _ Done) bool { return in.at.Records[path] != 0 }) // the caller has stored these already
-	return Move{Cursor: in.at, Changes: in.changes, Action: *in.action, Sets: in.sets, Done: in.noted}, nil
+	maps.DeleteFunc(in.done, func(path string, _ Done) bool { return in.cursor.Records[path] != 0 }) // the caller has stored these already
+	return Move{Cursor: in.cursor, Changes: in.changes, Action: *in.action, Sets: in.hasSet, Done: in.done}, nil
 }
 
 // clone copies what Advance changes of a cursor. Branch is shared: Advance does not change it.
@@ -52,19 +52,19 @@ func (c Cursor) clone() Cursor {
 // next then makes one transition after the other, until one of them sets the action. A value is
 // used once, by one goroutine.
 type interpreter struct {
-	d       *agents.Definition // the tree; read only
-	at      Cursor             // a copy, which becomes that of the Move
-	env     Env                // State has the changes so far
-	seen    map[string]any     // cached variables of expressions; nil = compute them again
-	ended   Event              // the event of this call
-	sets    bool               // a set step has run (see Move.Sets)
-	noted   map[string]Done    // read or made in this call, by path
-	changes []Change           // for clients, in order
-	then    transition         // of the innermost step, next
-	failure Failure            // of the innermost step, if it fails
-	left    int                // transitions until exhausted
-	action  *Action            // set = it is the result
-	err     error              // ends Advance
+	definition      *agents.Definition // the tree; read only
+	cursor          Cursor             // a copy, which becomes that of the Move
+	env             Env                // State has the changes so far
+	variableCache   map[string]any     // cached variables of expressions; nil = compute them again
+	event           Event              // the event of this call
+	hasSet          bool               // a set step has run (see Move.Sets)
+	done            map[string]Done    // read or made in this call, by path
+	changes         []Change           // for clients, in order
+	transition      transition         // of the innermost step, next
+	failure         Failure            // of the innermost step, if it fails
+	transitionsLeft int                // transitions until exhausted
+	action          *Action            // set = it is the result
+	err             error              // the first defect; Advance returns it
 }
 
 // transition is what happens to the innermost step next. It is not part of the cursor: the event of
@@ -80,24 +80,24 @@ const (
 // next makes one transition of the innermost step. If the deadline of a step around it has passed,
 // that step fails instead; the innermost step's own deadline is checked when it begins.
 func (in *interpreter) next() {
-	places, err := in.openSteps()
+	open, err := in.openSteps()
 	if err != nil {
 		in.err = err
 		return
 	}
-	if in.left--; in.left == 0 {
-		in.failExhausted(places)
+	if in.transitionsLeft--; in.transitionsLeft == 0 {
+		in.failExhausted(open)
 		return
 	}
-	top := places[len(places)-1]
+	top := open[len(open)-1]
 	// A step that has just ended keeps its result, even if a deadline has passed.
-	if i := in.expiredStep(places); i >= 0 && in.then != leaving {
-		in.failFrom(places, i)
+	if i := in.expiredStep(open); i >= 0 && in.transition != leaving {
+		in.failFrom(open, i)
 		return
 	}
-	switch in.then {
+	switch in.transition {
 	case entering:
-		in.enter(top)
+		in.enterStep(top)
 	case leaving:
 		in.endStep(top)
 	case failing:
@@ -107,63 +107,64 @@ func (in *interpreter) next() {
 
 // failExhausted fails the tree, because its steps do not come to an end. Finished steps are
 // compensated, with a new bound of transitions.
-func (in *interpreter) failExhausted(places []openStep) {
-	in.closeSteps(places, 0)
-	in.at.Frames, in.left = nil, maxTransitions
-	in.failure = failf("limit_steps", "more than %d steps in a row without a wait", maxTransitions)
-	in.failTree()
+func (in *interpreter) failExhausted(open []openStep) {
+	in.closeSteps(open, 0)
+	in.cursor.Frames, in.transitionsLeft = nil, maxTransitions
+	in.failure = newFailure("limit_steps", "more than %d steps in a row without a wait", maxTransitions)
+	in.failPipeline()
 }
 
-// closeSteps tells clients the end of the open steps, from the innermost one to places[to]. The
+// closeSteps tells clients the end of the open steps, from the innermost one to open[to]. The
 // innermost one is left out if it has not begun (entering).
-func (in *interpreter) closeSteps(places []openStep, to int) {
-	for i := len(places) - 1; i >= to; i-- {
-		if begun := i < len(places)-1 || in.then != entering; begun {
-			in.tell(Change{Finished: places[i].name})
+func (in *interpreter) closeSteps(open []openStep, to int) {
+	for i := len(open) - 1; i >= to; i-- {
+		if hasBegun := i < len(open)-1 || in.transition != entering; hasBegun {
+			in.addChange(Change{Finished: open[i].name})
 		}
 	}
 }
 
-// tell adds a change for clients.
-func (in *interpreter) tell(c Change) { in.changes = append(in.changes, c) }
+// addChange adds a change for clients.
+func (in *interpreter) addChange(c Change) { in.changes = append(in.changes, c) }
 
-// failf returns a failure. The message must not have content.
-func failf(code, format string, args ...any) Failure {
+// newFailure returns a failure. The message must not have content.
+func newFailure(code, format string, args ...any) Failure {
 	return Failure{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// failTop fails the innermost step, in the next transition. It cuts the message to maxWords bytes.
-func (in *interpreter) failTop(f Failure) {
-	f.Message = strings.ToValidUTF8(f.Message[:min(len(f.Message), maxWords)], "")
-	in.then, in.failure = failing, f
+// failInnermost fails the innermost step, in the next transition. It cuts the message to
+// maxMessageBytes.
+func (in *interpreter) failInnermost(f Failure) {
+	f.Message = strings.ToValidUTF8(f.Message[:min(len(f.Message), maxMessageBytes)], "")
+	in.transition, in.failure = failing, f
 }
 
 // top returns the frame of the innermost open step. The pointer is valid until the next push or
 // pop.
-func (in *interpreter) top() *Frame { return &in.at.Frames[len(in.at.Frames)-1] }
+func (in *interpreter) top() *Frame { return &in.cursor.Frames[len(in.cursor.Frames)-1] }
 
 // push opens a step in the innermost one; the next transition enters it.
 func (in *interpreter) push(f Frame) {
-	in.at.Frames = append(in.at.Frames, f)
-	in.then = entering
+	in.cursor.Frames = append(in.cursor.Frames, f)
+	in.transition = entering
 }
 
 // enterFirst opens the first step of a list in the innermost step.
 func (in *interpreter) enterFirst(steps []agents.Step) {
 	if len(steps) == 0 { // only in a tree that was not validated
-		in.then = leaving
+		in.transition = leaving
 		return
 	}
 	in.push(Frame{})
 }
 
 // pop removes the innermost step from the cursor.
-func (in *interpreter) pop() { in.at.Frames = in.at.Frames[:len(in.at.Frames)-1] }
+func (in *interpreter) pop() { in.cursor.Frames = in.cursor.Frames[:len(in.cursor.Frames)-1] }
 
 // expiredStep returns the index of the outermost open step whose deadline has passed; -1 = none.
 // The innermost step does not count.
-func (in *interpreter) expiredStep(places []openStep) int {
-	for i, p := range places[:len(places)-1] {
+func (in *interpreter) expiredStep(open []openStep) int {
+	for i, p := range open[:len(open)-1] {
 		if d := p.frame.Deadline; !d.IsZero() && !in.env.Now.Before(d) {
 			return i
 		}
@@ -171,17 +172,17 @@ func (in *interpreter) expiredStep(places []openStep) int {
 	return -1
 }
 
-// failFrom closes the steps in places[to], whose deadline has passed, and fails that step.
-func (in *interpreter) failFrom(places []openStep, to int) {
-	in.closeSteps(places, to+1)
-	in.at.Frames = in.at.Frames[:to+1]
-	in.failTop(failf("timeout", "step %q took longer than %s", places[to].name, places[to].step.Timeout))
+// failFrom closes the steps in open[to], whose deadline has passed, and fails that step.
+func (in *interpreter) failFrom(open []openStep, to int) {
+	in.closeSteps(open, to+1)
+	in.cursor.Frames = in.cursor.Frames[:to+1]
+	in.failInnermost(newFailure("timeout", "step %q took longer than %s", open[to].name, open[to].step.Timeout))
 }
 
 // deadline returns the earliest deadline of the open steps; zero = none has one.
 func (in *interpreter) deadline() time.Time {
 	var first time.Time
-	for _, f := range in.at.Frames {
+	for _, f := range in.cursor.Frames {
 		if !f.Deadline.IsZero() && (first.IsZero() || f.Deadline.Before(first)) {
 			first = f.Deadline
 		}
@@ -192,9 +193,9 @@ func (in *interpreter) deadline() time.Time {
 // endStep closes a step that has ended, notes it for compensation, and goes to the next step. A
 // step whose onError steps have run has failed, and is not compensated.
 func (in *interpreter) endStep(p openStep) {
-	in.tell(Change{Finished: p.name})
+	in.addChange(Change{Finished: p.name})
 	if p.frame.Failure == nil && in.compensates(p) {
-		in.noteDone(p)
+		in.recordDone(p)
 	}
 	in.goToSibling(p)
 }
@@ -202,19 +203,19 @@ func (in *interpreter) endStep(p openStep) {
 // compensates reports whether a step has to be compensated if a later one fails. While compensation
 // runs, no step does.
 func (in *interpreter) compensates(p openStep) bool {
-	return in.at.Undoing == nil && (p.step.Compensate != nil || p.step.Compensates())
+	return in.cursor.Undoing == nil && (p.step.Compensate != nil || p.step.Compensates())
 }
 
 // goToSibling goes to the next step of the list of p, or ends the step around it. After the last
 // step of the root list it ends the tree.
 func (in *interpreter) goToSibling(p openStep) {
-	at := p.frame.At
+	index := p.frame.At
 	in.pop()
 	switch {
-	case at+1 < p.of:
-		in.push(Frame{At: at + 1})
-	case len(in.at.Frames) == 0:
-		in.endTree()
+	case index+1 < p.listLength:
+		in.push(Frame{At: index + 1})
+	case len(in.cursor.Frames) == 0:
+		in.finishPipeline()
 	default:
 		in.onInnerEnd()
 	}
@@ -222,13 +223,13 @@ func (in *interpreter) goToSibling(p openStep) {
 
 // onInnerEnd ends a step when the steps in it have ended, or begins the next round of a loop.
 func (in *interpreter) onInnerEnd() {
-	in.then = leaving
-	places, err := in.openSteps()
+	in.transition = leaving
+	open, err := in.openSteps()
 	if err != nil {
 		in.err = err
 		return
 	}
-	p := places[len(places)-1]
+	p := open[len(open)-1]
 	if l := p.step.Loop; l != nil && p.frame.Failure == nil {
 		in.nextRound(p, l)
 	}
@@ -238,10 +239,10 @@ func (in *interpreter) onInnerEnd() {
 // then the loop ends. A loop that reaches its maximum does not fail.
 func (in *interpreter) nextRound(p openStep, l *agents.LoopStep) {
 	if l.Until != "" {
-		done, f := in.holds(p, "loop.until", l.Until)
+		done, f := in.evaluateCondition(p, "loop.until", l.Until)
 		switch {
 		case f != nil:
-			in.failTop(*f)
+			in.failInnermost(*f)
 			return
 		case done:
 			return
@@ -258,26 +259,26 @@ func (in *interpreter) nextRound(p openStep, l *agents.LoopStep) {
 // step.
 func (in *interpreter) onFailure(p openStep) {
 	if p.frame.Failure == nil {
-		switch on := p.step.OnError; {
-		case in.retry(p):
+		switch onError := p.step.OnError; {
+		case in.waitForRetry(p):
 			return
-		case on.Continue:
+		case onError.Continue:
 			in.putError(p)
-			in.tell(Change{Finished: p.name})
+			in.addChange(Change{Finished: p.name})
 			in.goToSibling(p)
 			return
-		case on.Steps != nil:
+		case onError.Steps != nil:
 			f := in.top()
 			// The step's own deadline does not bound its onError steps.
 			f.Failure, f.Deadline = new(in.failure), time.Time{}
-			in.enterFirst(on.Steps)
+			in.enterFirst(onError.Steps)
 			return
 		}
 	}
-	in.tell(Change{Finished: p.name})
+	in.addChange(Change{Finished: p.name})
 	in.pop()
-	if len(in.at.Frames) == 0 {
-		in.failTree()
+	if len(in.cursor.Frames) == 0 {
+		in.failPipeline()
 	}
 }
 
@@ -293,19 +294,19 @@ func (in *interpreter) putError(p openStep) {
 	}
 }
 
-// retry sets the action that waits for the next try of a step, and reports whether there is one.
-// Rejections and cancels are not retried, and no try begins after the deadline. The step's deadline
-// covers all its tries.
-func (in *interpreter) retry(p openStep) bool {
+// waitForRetry sets the action that waits for the next try of a step, and reports whether there is
+// one. Rejections and cancels are not retried, and no try begins after the deadline. The step's
+// deadline covers all its tries.
+func (in *interpreter) waitForRetry(p openStep) bool {
 	r := p.step.Retry
-	if r == nil || p.frame.Try+1 >= r.Attempts || in.failure.Code == "rejected" || in.failure.Code == cancelled {
+	if r == nil || p.frame.Try+1 >= r.Attempts || in.failure.Code == "rejected" || in.failure.Code == codeCancelled {
 		return false
 	}
 	pause := r.Pause(p.frame.Try + 1)
 	if d := in.deadline(); !d.IsZero() && !in.env.Now.Add(pause).Before(d) {
 		return false
 	}
-	in.tell(Change{Finished: p.name})
+	in.addChange(Change{Finished: p.name})
 	// A new try begins without the case, round and repairs of the last one.
 	*in.top() = Frame{At: p.frame.At, Try: p.frame.Try + 1, Deadline: p.frame.Deadline, Waiting: true}
 	in.action = &Action{Path: p.path, Name: p.name, Deadline: in.deadline(), Sleep: pause}
@@ -321,8 +322,8 @@ func errorValue(f Failure) map[string]any {
 // makes it; it is valid until the frames change.
 type openStep struct {
 	step *agents.Step
-	// of is the length of the list in which the step is; frame.At is its index there.
-	of int
+	// listLength is the length of the list in which the step is; frame.At is its index there.
+	listLength int
 	// path has rounds and tries; name is the one in STEP_STARTED, without them. Both begin with the
 	// steps around this one.
 	path, name string

@@ -22,8 +22,8 @@ var ErrCursor = errors.New("pipeline: cursor")
 // StepAt returns the step of an action by its path; nil = there is none. The last segment decides:
 // names are unique in a tree. With the mark ~undo it is the step's compensation, if it has one.
 func StepAt(d *agents.Definition, path string) *agents.Step {
-	last := path[strings.LastIndexByte(path, '/')+1:]
-	name, marks, _ := strings.Cut(last, "~")
+	segment := path[strings.LastIndexByte(path, '/')+1:]
+	name, marks, _ := strings.Cut(segment, "~")
 	s := d.FindStep(name)
 	if s != nil && s.Compensate != nil && strings.Contains("~"+marks+"~", undoMark+"~") {
 		return s.Compensate
@@ -45,28 +45,28 @@ func Inline(d *agents.Definition, path string) (*agents.Definition, error) {
 // root returns the list of the outermost frame: the beginning of the tree or branch, or, while
 // compensation runs, the compensation of the last step in Undo.
 func (in *interpreter) root() (stepList, error) {
-	list, err := in.beginning()
-	if err != nil || in.at.Undoing == nil {
+	list, err := in.rootOfBranch()
+	if err != nil || in.cursor.Undoing == nil {
 		return list, err
 	}
-	branch := list.path
+	branchPath := list.path
 	// Another branch has done the steps that this one compensates: their paths are below that
 	// branch.
-	if in.at.isUndo() {
-		fork := in.at.Branch[len(in.at.Branch)-1].Path
-		branch = strings.TrimSuffix(fork, undoMark) + strings.TrimPrefix(branch, fork)
+	if in.cursor.compensatesBranch() {
+		fork := in.cursor.Branch[len(in.cursor.Branch)-1].Path
+		branchPath = strings.TrimSuffix(fork, undoMark) + strings.TrimPrefix(branchPath, fork)
 	}
-	return in.undoRoot(branch)
+	return in.compensationRoot(branchPath)
 }
 
-// beginning returns the list with which the tree or the cursor's branch begins. A branch of a map
-// has all steps of the map, a branch of parallel has one step.
-func (in *interpreter) beginning() (stepList, error) {
-	if len(in.at.Branch) == 0 {
-		return stepList{steps: in.d.Steps}, nil
+// rootOfBranch returns the list with which the tree or the cursor's branch begins. A branch of a
+// map has all steps of the map, a branch of parallel has one step.
+func (in *interpreter) rootOfBranch() (stepList, error) {
+	if len(in.cursor.Branch) == 0 {
+		return stepList{steps: in.definition.Steps}, nil
 	}
-	fork := in.at.Branch[len(in.at.Branch)-1]
-	switch s := StepAt(in.d, fork.Path); {
+	fork := in.cursor.Branch[len(in.cursor.Branch)-1]
+	switch s := StepAt(in.definition, fork.Path); {
 	case s != nil && s.Map != nil && fork.Index >= 0:
 		return stepList{steps: s.Map.Steps, path: fork.Path + "/" + strconv.Itoa(fork.Index)}, nil
 	case s != nil && s.Parallel != nil && fork.Index >= 0 && fork.Index < len(s.Parallel.Steps):
@@ -75,23 +75,23 @@ func (in *interpreter) beginning() (stepList, error) {
 	return stepList{}, fmt.Errorf("%w: there is no branch %d of %q", ErrCursor, fork.Index, fork.Path)
 }
 
-// undoRoot returns the compensation of the last finished step as a list of one step. For a step
-// whose branches have compensations it is the step itself, which then runs those
-// (compensatesBranches). branch is the path of the branch that finished the step.
-func (in *interpreter) undoRoot(branch string) (stepList, error) {
-	if len(in.at.Undo) == 0 {
+// compensationRoot returns the compensation of the last finished step as a list of one step. For a
+// step whose branches have compensations it is the step itself, which then runs those
+// (compensatesBranches). branchPath is that of the branch that finished the step.
+func (in *interpreter) compensationRoot(branchPath string) (stepList, error) {
+	if len(in.cursor.Undo) == 0 {
 		return stepList{}, nil
 	}
-	path := in.at.Undo[len(in.at.Undo)-1]
-	s := StepAt(in.d, path)
+	path := in.cursor.Undo[len(in.cursor.Undo)-1]
+	s := StepAt(in.definition, path)
 	if s == nil {
 		return stepList{}, fmt.Errorf("%w: there is no step at %q", ErrCursor, path)
 	}
-	undo := agents.Step{Name: s.Name, Parallel: s.Parallel, Map: s.Map}
+	root := agents.Step{Name: s.Name, Parallel: s.Parallel, Map: s.Map}
 	if s.Compensate != nil {
-		undo = *s.Compensate
+		root = *s.Compensate
 	}
-	return stepList{steps: []agents.Step{undo}, path: path, name: nameOf(strings.TrimPrefix(path, branch+"/"))}, nil
+	return stepList{steps: []agents.Step{root}, path: path, name: nameOf(strings.TrimPrefix(path, branchPath+"/"))}, nil
 }
 
 // nameOf returns a path without rounds, tries and marks, as clients see it. Names do not begin with
@@ -114,16 +114,16 @@ func (in *interpreter) openSteps() ([]openStep, error) {
 	if err != nil {
 		return nil, err
 	}
-	undoing := in.at.Undoing != nil
-	all := make([]openStep, len(in.at.Frames))
-	for i := range in.at.Frames {
-		f := &in.at.Frames[i]
+	isCompensating := in.cursor.Undoing != nil
+	open := make([]openStep, len(in.cursor.Frames))
+	for i := range in.cursor.Frames {
+		f := &in.cursor.Frames[i]
 		if f.At < 0 || f.At >= len(list.steps) {
 			return nil, fmt.Errorf("%w: step %d of %d in %q", ErrCursor, f.At, len(list.steps), list.path)
 		}
-		p := openStep{step: &list.steps[f.At], of: len(list.steps), frame: f}
+		p := openStep{step: &list.steps[f.At], listLength: len(list.steps), frame: f}
 		// The root of a compensation is named after the step that it undoes.
-		if undoing && i == 0 {
+		if isCompensating && i == 0 {
 			p.path, p.name = list.path+undoMark, list.name+"/compensate"
 		} else {
 			p.path, p.name = childPath(list.path, p.step.Name), childPath(list.name, p.step.Name)
@@ -131,14 +131,14 @@ func (in *interpreter) openSteps() ([]openStep, error) {
 		if f.Try > 0 {
 			p.path += "~" + strconv.Itoa(f.Try+1)
 		}
-		all[i] = p
-		if i+1 < len(in.at.Frames) {
+		open[i] = p
+		if i+1 < len(in.cursor.Frames) {
 			if list, err = p.inner(); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return all, nil
+	return open, nil
 }
 
 // childPath returns the path of a step in another one; "" is the path of the tree.
@@ -170,13 +170,13 @@ func (p openStep) inner() (stepList, error) {
 // OpenStepNames returns the names of the open steps at a cursor, the outermost first, as in
 // STEP_STARTED. A run that ends with interrupts closes them, and the run that continues reopens
 // them.
-func OpenStepNames(d *agents.Definition, at Cursor) ([]string, error) {
-	places, err := (&interpreter{d: d, at: at}).openSteps()
+func OpenStepNames(d *agents.Definition, cursor Cursor) ([]string, error) {
+	open, err := (&interpreter{definition: d, cursor: cursor}).openSteps()
 	if err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, p := range places {
+	for _, p := range open {
 		if !p.frame.Waiting { // its last try is closed, and the next one has not begun
 			names = append(names, p.name)
 		}

@@ -50,35 +50,36 @@ type BranchRef struct {
 
 // Into returns the Branch of a cursor for a branch of the action at c.
 func (c Cursor) Into(path string, index int) []BranchRef {
-	f := BranchRef{Path: path, Index: index}
-	f.Round, f.Failure = c.around()
-	return append(slices.Clone(c.Branch), f)
+	ref := BranchRef{Path: path, Index: index}
+	ref.Round, ref.Failure = c.roundAndFailure()
+	return append(slices.Clone(c.Branch), ref)
 }
 
-// around returns the round and the failure that expressions see at the cursor. The innermost loop
-// and the innermost onError steps count, in the cursor's branch before those around the branch. A
-// branch that compensates another one sees the failure that its BranchRef has, and not its own
-// Undoing.
-func (c Cursor) around() (round int, why *Failure) {
+// roundAndFailure returns the round and the failure that expressions see at the cursor. The
+// innermost loop and the innermost onError steps count, in the cursor's branch before those around
+// the branch. A branch that compensates another one sees the failure that its BranchRef has, and
+// not its own Undoing.
+func (c Cursor) roundAndFailure() (round int, failure *Failure) {
 	if n := len(c.Branch); n > 0 {
-		round, why = c.Branch[n-1].Round, c.Branch[n-1].Failure
+		round, failure = c.Branch[n-1].Round, c.Branch[n-1].Failure
 	}
-	if c.Undoing != nil && (why == nil || !c.isUndo()) {
-		why = c.Undoing
+	if c.Undoing != nil && (failure == nil || !c.compensatesBranch()) {
+		failure = c.Undoing
 	}
 	for _, f := range c.Frames {
 		if f.Round > 0 {
 			round = f.Round
 		}
 		if f.Failure != nil {
-			why = f.Failure
+			failure = f.Failure
 		}
 	}
-	return round, why
+	return round, failure
 }
 
-// isUndo reports whether the cursor is in a branch that compensates another one, as its path shows.
-func (c Cursor) isUndo() bool {
+// compensatesBranch reports whether the cursor is in a branch that compensates another one, as its
+// path shows.
+func (c Cursor) compensatesBranch() bool {
 	n := len(c.Branch)
 	return n > 0 && strings.HasSuffix(c.Branch[n-1].Path, undoMark)
 }

@@ -28,7 +28,7 @@ func Rules(d *agents.Definition, path string) (*agents.Definition, error) {
 	case s.Approve == nil:
 		return d, nil
 	}
-	return questioner(d, s.Name, s.Approve.Rule), nil
+	return withOnlyRule(d, s.Name, s.Approve.Rule), nil
 }
 
 // LimitPath is the path of the interrupt about a soft limit. No step has it: names have no "~".
@@ -41,17 +41,17 @@ func limitRules(d *agents.Definition) *agents.Definition {
 	if s := d.Limits.Soft; s != nil {
 		rule = s.Approval
 	}
-	return questioner(d, "limits", rule)
+	return withOnlyRule(d, "limits", rule)
 }
 
-// questioner returns a copy of an agent with one approval rule, for ApproveTool, and no steps. Its
-// name is that of the agent and the step.
-func questioner(d *agents.Definition, name string, rule agents.Approval) *agents.Definition {
+// withOnlyRule returns a copy of an agent with one approval rule, for ApproveTool, and no steps.
+// Its name is that of the agent and the step.
+func withOnlyRule(d *agents.Definition, name string, rule agents.Approval) *agents.Definition {
 	rule.Tools = []string{ApproveTool}
-	asking := *d
-	asking.Name = d.Name + "." + name
-	asking.Steps, asking.Tools, asking.Approvals = nil, rule.Tools, []agents.Approval{rule}
-	return &asking
+	copied := *d
+	copied.Name = d.Name + "." + name
+	copied.Steps, copied.Tools, copied.Approvals = nil, rule.Tools, []agents.Approval{rule}
+	return &copied
 }
 
 // ApproveTool is the name of the tool whose calls are approve steps and questions about soft

@@ -12,22 +12,22 @@ import (
 // WithTree returns a copy of an agent that has the steps of a program, which are given as JSON. It
 // does not validate them: a wrong step fails when it begins.
 func WithTree(d *agents.Definition, tree json.RawMessage) (*agents.Definition, error) {
-	with := *d
-	if err := json.Unmarshal(tree, &with.Steps); err != nil {
+	copied := *d
+	if err := json.Unmarshal(tree, &copied.Steps); err != nil {
 		return nil, fmt.Errorf("pipeline: steps of a program: %w", err)
 	}
-	if len(with.Steps) == 0 {
+	if len(copied.Steps) == 0 {
 		return nil, errors.New("pipeline: steps of a program: there are none")
 	}
-	return &with, nil
+	return &copied, nil
 }
 
 // Value evaluates a CEL expression over the variables at a cursor, and returns the result as JSON.
 // It changes nothing. The error is one of package expression.
-func Value(expr string, at Cursor, env Env) (json.RawMessage, error) {
-	in := &interpreter{d: &agents.Definition{}, at: at, env: env}
+func Value(expr string, cursor Cursor, env Env) (json.RawMessage, error) {
+	in := &interpreter{definition: &agents.Definition{}, cursor: cursor, env: env}
 	variables := in.variables()
-	e, err := expression.Compile(expr, names(variables)...)
+	e, err := expression.Compile(expr, extraNames(variables)...)
 	if err != nil {
 		return nil, err
 	}

@@ -14,71 +14,71 @@ import (
 // around it, round, and error. While a step is compensated, steps has the outputs of the time when
 // it had finished.
 func (in *interpreter) variables() map[string]any {
-	if in.seen == nil {
+	if in.variableCache == nil {
 		state := expression.Decode(in.env.State)
-		in.seen = map[string]any{
-			"state": state, "steps": in.visible(state), "input": in.input(), "caller": callerValue(in.env.Caller),
+		in.variableCache = map[string]any{
+			"state": state, "steps": in.visibleOutputs(state), "input": in.inputValue(), "caller": callerValue(in.env.Caller),
 			"messages": expression.Decode(in.env.Messages),
 		}
-		if in.at.Undoing != nil && len(in.at.Undo) > 0 {
-			in.restoreOutputs(in.seen["steps"].(map[string]any))
+		if in.cursor.Undoing != nil && len(in.cursor.Undo) > 0 {
+			in.restoreOutputs(in.variableCache["steps"].(map[string]any))
 		}
 	}
-	seen := maps.Clone(in.seen) // the others depend on the frames, and are not cached
-	for i, fork := range in.at.Branch {
-		if s := StepAt(in.d, fork.Path); s != nil && s.Map != nil && i < len(in.env.Items) {
-			seen[s.Map.Item()], seen["index"] = expression.Decode(in.env.Items[i]), int64(fork.Index)
+	variables := maps.Clone(in.variableCache) // the others depend on the frames, and are not cached
+	for i, fork := range in.cursor.Branch {
+		if s := StepAt(in.definition, fork.Path); s != nil && s.Map != nil && i < len(in.env.Items) {
+			variables[s.Map.Item()], variables["index"] = expression.Decode(in.env.Items[i]), int64(fork.Index)
 		}
 	}
 	// Both exist only within a loop, onError steps or a compensation: elsewhere an expression that
 	// uses them is invalid.
-	round, why := in.at.around()
+	round, failure := in.cursor.roundAndFailure()
 	if round > 0 {
-		seen["round"] = int64(round)
+		variables["round"] = int64(round)
 	}
-	if why != nil {
-		seen["error"] = errorValue(*why)
+	if failure != nil {
+		variables["error"] = errorValue(*failure)
 	}
-	return seen
+	return variables
 }
 
-// names returns the names of the variables that only some expressions have, sorted. Expressions are
-// compiled with them.
-func names(variables map[string]any) []string {
+// extraNames returns the names of the variables that only some expressions have, sorted.
+// Expressions are compiled with them.
+func extraNames(variables map[string]any) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(variables)), func(name string) bool {
 		return slices.Contains(expression.Standard(), name)
 	})
 }
 
-// visible returns the outputs of the tree, overlaid with those of the map items around the cursor:
-// within an item the steps of the item hide those outside that have the same name.
-func (in *interpreter) visible(state any) map[string]any {
-	at := valueAt(state, in.outputsPath())
-	seen := map[string]any{}
+// visibleOutputs returns the outputs of the tree, overlaid with those of the map items around the
+// cursor: within an item the steps of the item hide those outside that have the same name.
+func (in *interpreter) visibleOutputs(state any) map[string]any {
+	current := valueAt(state, in.outputsPath())
+	outputs := map[string]any{}
 	copyInto := func() {
-		if object, ok := at.(map[string]any); ok {
-			maps.Copy(seen, object)
+		if object, ok := current.(map[string]any); ok {
+			maps.Copy(outputs, object)
 		}
 	}
 	copyInto()
-	for _, fork := range in.at.Branch {
-		s := StepAt(in.d, fork.Path)
+	for _, fork := range in.cursor.Branch {
+		s := StepAt(in.definition, fork.Path)
 		if s == nil || s.Map == nil {
 			continue
 		}
-		list, _ := member(at, s.Name).([]any)
-		at = nil
+		list, _ := member(current, s.Name).([]any)
+		current = nil
 		if fork.Index < len(list) {
-			at = list[fork.Index]
+			current = list[fork.Index]
 		}
 		copyInto()
 	}
-	return seen
+	return outputs
 }
 
-// input returns the run's input as a value, with the text of the user's last message in addition. A
-// run without new messages has the last one of the conversation.
-func (in *interpreter) input() any {
+// inputValue returns the run's input as a value, with the text of the user's last message in
+// addition. A run without new messages has the last one of the conversation.
+func (in *interpreter) inputValue() any {
 	input, ok := expression.Decode(in.env.Input).(map[string]any)
 	if !ok {
 		input = map[string]any{}
@@ -123,34 +123,35 @@ func callerValue(c *agents.Caller) any {
 	return map[string]any{"tenant": c.Tenant, "subject": c.Subject, "roles": c.Roles}
 }
 
-// holds evaluates a condition. The failure names the step and the key with the expression.
-func (in *interpreter) holds(p openStep, key, source string) (bool, *Failure) {
+// evaluateCondition evaluates a condition. The failure names the step and the key with the
+// expression.
+func (in *interpreter) evaluateCondition(p openStep, key, source string) (bool, *Failure) {
 	variables := in.variables()
-	e, err := expression.Compile(source, names(variables)...)
+	e, err := expression.Compile(source, extraNames(variables)...)
 	if err != nil {
-		return false, invalid(p, key, err)
+		return false, invalidExpression(p, key, err)
 	}
-	holds, err := e.Holds(variables)
+	isTrue, err := e.Holds(variables)
 	if err != nil {
-		return false, invalid(p, key, err)
+		return false, invalidExpression(p, key, err)
 	}
-	return holds, nil
+	return isTrue, nil
 }
 
-// text evaluates a template to at most agents.MaxOutput bytes. The failure names the step and the
-// key.
-func (in *interpreter) text(p openStep, key, source string) (string, *Failure) {
+// evaluateText evaluates a template to at most agents.MaxOutput bytes. The failure names the step
+// and the key.
+func (in *interpreter) evaluateText(p openStep, key, source string) (string, *Failure) {
 	variables := in.variables()
-	t, err := expression.ParseTemplate(source, names(variables)...)
+	t, err := expression.ParseTemplate(source, extraNames(variables)...)
 	if err != nil {
-		return "", invalid(p, key, err)
+		return "", invalidExpression(p, key, err)
 	}
 	text, err := t.Text(variables)
 	if err != nil {
-		return "", invalid(p, key, err)
+		return "", invalidExpression(p, key, err)
 	}
 	if len(text) > agents.MaxOutput {
-		return "", new(failf("input_too_large", "step %q: %s has more than %d bytes", p.name, key, agents.MaxOutput))
+		return "", new(newFailure("input_too_large", "step %q: %s has more than %d bytes", p.name, key, agents.MaxOutput))
 	}
 	return text, nil
 }

@@ -93,7 +93,7 @@ func (a *answer) open(index int64, b block) error {
 		a.addText(b.Text)
 	case "thinking":
 		a.endThinking()
-		a.thinking = &thinking{index: index, seal: seal{ItemPosition: a.place()}}
+		a.thinking = &thinking{index: index, seal: seal{ItemPosition: a.position()}}
 		a.think(b.Thinking)
 		a.sign(b.Signature)
 	case "redacted_thinking":
@@ -139,11 +139,11 @@ func (a *answer) stop(e event) {
 
 // addText appends a JSON string literal to the text.
 func (a *answer) addText(literal json.RawMessage) {
-	a.tell(a.text.Mend(a.Unquote(literal)))
+	a.emitText(a.text.Mend(a.Unquote(literal)))
 }
 
-// tell emits text. Text ends an open thinking block.
-func (a *answer) tell(text string) {
+// emitText emits text. Text ends an open thinking block.
+func (a *answer) emitText(text string) {
 	if text == "" {
 		return
 	}
@@ -181,29 +181,29 @@ func (a *answer) endThinking() {
 	if rest := a.thinking.text.Flush(); rest != "" {
 		a.Emit(llm.ReasoningDelta{Text: rest})
 	}
-	a.endReasoning(a.thinking.seal, a.thinking.seal.Signature != "")
+	if a.thinking.seal.Signature == "" {
+		a.Emit(llm.ReasoningEnd{Provider: a.model.config.Provider})
+	} else {
+		a.endSealed(a.thinking.seal)
+	}
 	a.thinking = nil
 }
 
-// endReasoning emits the end of a reasoning block. The chunk carries the seal only if the block has
-// to be sent back.
-func (a *answer) endReasoning(s seal, wanted bool) {
-	end := llm.ReasoningEnd{Provider: a.model.config.Provider}
-	if wanted {
-		end.Data, _ = json.Marshal(s) // strings and numbers cannot fail
-	}
-	a.Emit(end)
+// endSealed emits the end of a reasoning block that has to be sent back, with its seal.
+func (a *answer) endSealed(s seal) {
+	data, _ := json.Marshal(s) // strings and numbers cannot fail
+	a.Emit(llm.ReasoningEnd{Provider: a.model.config.Provider, Data: data})
 }
 
 // endRedacted emits a redacted_thinking block, whose content is encrypted.
 func (a *answer) endRedacted(data string) {
 	if data != "" {
-		a.endReasoning(seal{Redacted: data, ItemPosition: a.place()}, true)
+		a.endSealed(seal{Redacted: data, ItemPosition: a.position()})
 	}
 }
 
-// place returns the current position in the completion.
-func (a *answer) place() wire.ItemPosition {
+// position returns the current position in the completion.
+func (a *answer) position() wire.ItemPosition {
 	return wire.ItemPosition{Text: a.textBytes, Calls: a.Calls.Len()}
 }
 
@@ -238,7 +238,7 @@ func (a *answer) End(err error) error {
 		return wire.Truncated(err)
 	}
 	a.endThinking()
-	a.tell(a.text.Flush())
+	a.emitText(a.text.Flush())
 	a.Finish.Usage = a.usage.total()
 	return a.Close()
 }

@@ -34,9 +34,9 @@ func safeGrammar() *wire.Dialect {
 // carries no schema. An explicit [llm.Output.Native] uses the documented limits and accepts the
 // risk of a rejected request.
 func (m *Model) schemaOf(req *llm.Request) json.RawMessage {
-	known := m.config.BaseURL == DefaultBaseURL && structured.MatchString(req.Model) && generationOf(req.Model).Since(4, 5)
+	isSupported := m.config.BaseURL == DefaultBaseURL && structured.MatchString(req.Model) && generationOf(req.Model).Since(4, 5)
 	switch {
-	case !req.Output.SendsSchema(known):
+	case !req.Output.SendsSchema(isSupported):
 		return nil
 	case req.Output.Native == nil:
 		return safeGrammar().Translate(req.Output.Schema)

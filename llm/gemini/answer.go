@@ -96,15 +96,15 @@ func (a *answer) piece(p piece) error {
 	signature := a.Unquote(p.ThoughtSignature)
 	switch {
 	case p.FunctionCall != nil:
-		a.seal(seal{Signature: signature, On: onCall, ItemPosition: a.place()})
+		a.seal(seal{Signature: signature, On: onCall, ItemPosition: a.position()})
 		return a.call(a.Unquote(p.FunctionCall.ID), a.Unquote(p.FunctionCall.Name), p.FunctionCall.Args)
 	case p.Thought:
 		a.think(a.thought.Mend(a.Unquote(p.Text)))
-		a.seal(seal{Signature: signature, On: onThought, ItemPosition: a.place()})
+		a.seal(seal{Signature: signature, On: onThought, ItemPosition: a.position()})
 	default:
-		before := a.place()
+		position := a.position()
 		a.addText(a.text.Mend(a.Unquote(p.Text)))
-		a.seal(seal{Signature: signature, On: onText, Length: a.textBytes - before.Text, ItemPosition: before})
+		a.seal(seal{Signature: signature, On: onText, Length: a.textBytes - position.Text, ItemPosition: position})
 	}
 	return nil
 }
@@ -137,8 +137,8 @@ func (a *answer) seal(s seal) {
 	a.Emit(llm.ReasoningEnd{Provider: a.model.config.Provider, Data: data})
 }
 
-// place returns the current position in the completion.
-func (a *answer) place() wire.ItemPosition {
+// position returns the current position in the completion.
+func (a *answer) position() wire.ItemPosition {
 	return wire.ItemPosition{Text: a.textBytes, Calls: a.Calls.Len()}
 }
 

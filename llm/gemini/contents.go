@@ -72,10 +72,14 @@ func (m *Model) contents(req *llm.Request) []content {
 	for i, message := range messages {
 		switch message.Role {
 		case llm.RoleUser:
-			contents = appendContent(contents, "user", userParts(message.Parts), false)
+			contents = appendTurn(contents, "user", userParts(message.Parts))
 		case llm.RoleTool:
 			result := []part{{FunctionResponse: response(message, names[message.ToolCallID], model)}}
-			contents = appendContent(contents, "user", result, i > 0 && messages[i-1].Role == llm.RoleTool)
+			if i > 0 && messages[i-1].Role == llm.RoleTool {
+				contents = extendTurn(contents, "user", result)
+			} else {
+				contents = appendTurn(contents, "user", result)
+			}
 		case llm.RoleAssistant:
 			parts := m.modelParts(message)
 			if model.signs() && i > turn {
@@ -84,9 +88,9 @@ func (m *Model) contents(req *llm.Request) []content {
 			}
 			if len(contents) == 0 && len(parts) > 0 {
 				opening := wire.Opening
-				contents = appendContent(contents, "user", []part{{Text: &opening}}, false)
+				contents = appendTurn(contents, "user", []part{{Text: &opening}})
 			}
-			contents = appendContent(contents, "model", parts, true)
+			contents = extendTurn(contents, "model", parts)
 		}
 	}
 	return contents
@@ -97,12 +101,12 @@ func (m *Model) contents(req *llm.Request) []content {
 // call ID, since a result must repeat the name.
 func inOrder(messages []llm.Message) (ordered []llm.Message, names map[string]string) {
 	names = map[string]string{}
-	place := map[string]int{}
+	indexes := map[string]int{}
 	ordered = slices.Clone(messages)
 	results := 0 // length of the run of tool messages that ends before the current message
 	for i, message := range ordered {
 		for _, call := range message.ToolCalls {
-			names[call.ID], place[call.ID] = call.Name, len(place)
+			names[call.ID], indexes[call.ID] = call.Name, len(indexes)
 		}
 		if message.Role != llm.RoleTool {
 			results = 0
@@ -110,23 +114,28 @@ func inOrder(messages []llm.Message) (ordered []llm.Message, names map[string]st
 		}
 		results++
 		slices.SortStableFunc(ordered[i+1-results:i+1], func(a, b llm.Message) int {
-			return cmp.Compare(place[a.ToolCallID], place[b.ToolCallID])
+			return cmp.Compare(indexes[a.ToolCallID], indexes[b.ToolCallID])
 		})
 	}
 	return ordered, names
 }
 
-// appendContent appends parts as a turn. If join is set and the last turn has the same role, it
-// appends them to that turn. It ignores a message without parts, which the API would reject.
-func appendContent(contents []content, role string, parts []part, join bool) []content {
+// appendTurn appends parts as a turn. It ignores a message without parts, which the API would
+// reject.
+func appendTurn(contents []content, role string, parts []part) []content {
 	if len(parts) == 0 {
 		return contents
 	}
-	if last := len(contents) - 1; join && last >= 0 && contents[last].Role == role {
+	return append(contents, content{Role: role, Parts: parts})
+}
+
+// extendTurn appends parts to the last turn if that has the role, and otherwise as a turn.
+func extendTurn(contents []content, role string, parts []part) []content {
+	if last := len(contents) - 1; last >= 0 && contents[last].Role == role {
 		contents[last].Parts = append(contents[last].Parts, parts...)
 		return contents
 	}
-	return append(contents, content{Role: role, Parts: parts})
+	return appendTurn(contents, role, parts)
 }
 
 // response converts a tool message. name is the name of the tool. The API finds the call by ID, or

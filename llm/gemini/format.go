@@ -26,8 +26,8 @@ var format = wire.Dialect{
 // carries no schema.
 func (m *Model) schemaOf(req *llm.Request) json.RawMessage {
 	model := generationOf(req.Model)
-	known := m.config.BaseURL == DefaultBaseURL && structured.MatchString(req.Model) && model.Since(2, 5) && (len(req.Tools) == 0 || model.Since(3, 0))
-	if !req.Output.SendsSchema(known) {
+	isSupported := m.config.BaseURL == DefaultBaseURL && structured.MatchString(req.Model) && model.Since(2, 5) && (len(req.Tools) == 0 || model.Since(3, 0))
+	if !req.Output.SendsSchema(isSupported) {
 		return nil
 	}
 	return format.Translate(req.Output.Schema)

@@ -42,8 +42,8 @@ type format struct {
 // formatOf returns the schema for the request: in strict mode if the API's subset can express it,
 // else unchanged and without strict mode. nil = the request carries no schema.
 func (e *endpoint) formatOf(req *llm.Request) *format {
-	known := e.config.BaseURL == DefaultBaseURL && structured.MatchString(req.Model) && req.Model != unstructured
-	if !req.Output.SendsSchema(known) {
+	isSupported := e.config.BaseURL == DefaultBaseURL && structured.MatchString(req.Model) && req.Model != unstructured
+	if !req.Output.SendsSchema(isSupported) {
 		return nil
 	}
 	schema := req.Output.Schema

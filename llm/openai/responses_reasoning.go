@@ -43,10 +43,10 @@ type reasoningChain struct {
 	next     successor                    // the item after them
 }
 
-// trainsOf returns the reasoning of a message by the place of the item that it led to. Reasoning
-// whose item does not exist in the message is not looked up, and so not sent.
-func (r *Responses) trainsOf(message llm.Message, model string) map[string]reasoningChain {
-	trains := map[string]reasoningChain{}
+// reasoningChains returns the reasoning of a message by the place of the item that it led to.
+// Reasoning whose item does not exist in the message is not looked up, and so not sent.
+func (r *Responses) reasoningChains(message llm.Message, model string) map[string]reasoningChain {
+	chains := map[string]reasoningChain{}
 	var thoughts []map[string]json.RawMessage
 	for _, block := range message.Reasoning {
 		var s sealed
@@ -55,16 +55,16 @@ func (r *Responses) trainsOf(message llm.Message, model string) map[string]reaso
 			continue
 		}
 		thoughts = append(thoughts, s.Item)
-		// Reasoning that led to reasoning belongs to the same train.
+		// Reasoning that led to reasoning belongs to the same chain.
 		if s.Next.Type == typeReasoning {
 			continue
 		}
-		if _, taken := trains[s.Next.place()]; !taken {
-			trains[s.Next.place()] = reasoningChain{thoughts, s.Next}
+		if _, exists := chains[s.Next.key()]; !exists {
+			chains[s.Next.key()] = reasoningChain{thoughts, s.Next}
 		}
 		thoughts = nil
 	}
-	return trains
+	return chains
 }
 
 // items returns the reasoning as input items. Clients can change the stored data, so the type is
@@ -81,21 +81,21 @@ func (t reasoningChain) items() []responses.ResponseInputItemUnionParam {
 
 // think emits a fragment of reasoning. Some servers send both the full reasoning text and its
 // summary; only the kind that arrives first is emitted. A blank line separates passages.
-func (a *response) think(at *item, p passage, literal json.RawMessage) {
+func (a *response) think(outputItem *item, p passage, literal json.RawMessage) {
 	piece := a.Unquote(literal)
-	at.hasContent = at.hasContent || piece != ""
-	t := &a.thought
-	if t.passage.of != "" && t.passage.of != p.of {
+	outputItem.hasContent = outputItem.hasContent || piece != ""
+	block := &a.thought
+	if block.passage.of != "" && block.passage.of != p.of {
 		return
 	}
-	text := t.text.Mend(piece)
+	text := block.text.Mend(piece)
 	if text == "" {
 		return
 	}
-	if t.visible && t.passage != p {
+	if block.visible && block.passage != p {
 		text = "\n\n" + text
 	}
-	t.visible, t.passage = true, p
+	block.visible, block.passage = true, p
 	a.Emit(llm.ReasoningDelta{Text: text})
 }
 
@@ -103,16 +103,16 @@ func (a *response) think(at *item, p passage, literal json.RawMessage) {
 // block must know to be sent back. A nil next, or an item that cannot be sent back, results in a
 // block that is only displayed.
 func (a *response) endReasoning(next *successor) {
-	t := &a.thought
-	if rest := t.text.Flush(); rest != "" {
-		t.visible = true
+	block := &a.thought
+	if rest := block.text.Flush(); rest != "" {
+		block.visible = true
 		a.Emit(llm.ReasoningDelta{Text: rest})
 	}
 	var data json.RawMessage
-	if t.item != nil && next != nil {
-		data, _ = json.Marshal(sealed{a.req.Model, t.item, *next}) // cannot fail: decoded from JSON
+	if block.item != nil && next != nil {
+		data, _ = json.Marshal(sealed{a.req.Model, block.item, *next}) // cannot fail: decoded from JSON
 	}
-	if t.visible || data != nil {
+	if block.visible || data != nil {
 		a.Emit(llm.ReasoningEnd{Provider: a.model.config.Provider, Data: data})
 	}
 	a.thought = thought{}

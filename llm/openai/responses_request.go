@@ -125,24 +125,24 @@ func toolOutput(message llm.Message) responses.ResponseInputItemUnionParam {
 // also rejects an original ID without its reasoning, so outside the current turn the items have no
 // ID.
 func (r *Responses) appendAssistantItems(items []responses.ResponseInputItemUnionParam, message llm.Message, model string, inTurn bool) []responses.ResponseInputItemUnionParam {
-	trains := r.trainsOf(message, model)
+	chains := r.reasoningChains(message, model)
 	if text := message.Text(); text != "" {
-		train := trains[successor{Type: typeMessage}.place()]
+		chain := chains[successor{Type: typeMessage}.key()]
 		if inTurn {
-			items = append(items, train.items()...)
+			items = append(items, chain.items()...)
 		} else {
-			train.next.ID = ""
+			chain.next.ID = ""
 		}
-		items = append(items, assistantItem(text, train.next))
+		items = append(items, assistantItem(text, chain.next))
 	}
 	for _, call := range message.ToolCalls {
-		train := trains[successor{Type: typeCall, Call: call.ID}.place()]
+		chain := chains[successor{Type: typeCall, Call: call.ID}.key()]
 		if inTurn {
-			items = append(items, train.items()...)
+			items = append(items, chain.items()...)
 		} else {
-			train.next.ID = ""
+			chain.next.ID = ""
 		}
-		items = append(items, callItem(call, train.next.ID))
+		items = append(items, callItem(call, chain.next.ID))
 	}
 	return items
 }

@@ -34,9 +34,9 @@ type successor struct {
 	Call string `json:"call,omitempty"`
 }
 
-// place returns a key for the part of an [llm.Message] that the item became. All messages of a
+// key returns a key for the part of an [llm.Message] that the item became. All messages of a
 // completion become one text.
-func (s successor) place() string {
+func (s successor) key() string {
 	if s.Type == typeCall {
 		return typeCall + ":" + s.Call
 	}

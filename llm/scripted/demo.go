@@ -54,8 +54,8 @@ func demo(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 // demoCalls returns the calls that the message asks for and the request offers.
 func demoCalls(req *llm.Request, prompt string) []llm.ToolCall {
 	var calls []llm.ToolCall
-	if found := expression.FindString(prompt); found != "" && offered(req, toolCalculate) {
-		arguments, _ := json.Marshal(map[string]string{"expression": found}) // strings cannot fail
+	if term := expression.FindString(prompt); term != "" && offered(req, toolCalculate) {
+		arguments, _ := json.Marshal(map[string]string{"expression": term}) // strings cannot fail
 		calls = append(calls, llm.ToolCall{Name: toolCalculate, Arguments: string(arguments)})
 	}
 	if timeWord.MatchString(prompt) && offered(req, toolCurrentTime) {
@@ -67,12 +67,12 @@ func demoCalls(req *llm.Request, prompt string) []llm.ToolCall {
 // numbered sets the IDs of the calls. They continue the numbering of the conversation, so that no
 // two calls have the same ID.
 func numbered(req *llm.Request, calls []llm.ToolCall) []llm.ToolCall {
-	before := 0
+	priorCalls := 0
 	for _, message := range req.Messages {
-		before += len(message.ToolCalls)
+		priorCalls += len(message.ToolCalls)
 	}
 	for i := range calls {
-		calls[i].ID = fmt.Sprintf("call_%d", before+i+1)
+		calls[i].ID = fmt.Sprintf("call_%d", priorCalls+i+1)
 	}
 	return calls
 }

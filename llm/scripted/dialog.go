@@ -48,33 +48,33 @@ func Dialog(name string, pace time.Duration, turns ...Turn) Script {
 	return Script{Name: name, Pace: pace, Play: func(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 		prompt := strings.TrimSpace(lastUser(req).Text())
 		for _, t := range turns {
-			if known, fits := t.match(prompt); fits {
-				return t.play(req, known)
+			if values, ok := t.match(prompt); ok {
+				return t.play(req, values)
 			}
 		}
 		return Say("I am a script, and no entry of the script matches that.")
 	}}
 }
 
-// match matches the message against When. known contains the texts of the named groups; fits
+// match matches the message against When. values contains the texts of the named groups; ok
 // reports whether the turn applies.
-func (t Turn) match(prompt string) (known map[string]string, fits bool) {
-	known = map[string]string{}
+func (t Turn) match(prompt string) (values map[string]string, ok bool) {
+	values = map[string]string{}
 	if t.When == nil {
-		return known, true
+		return values, true
 	}
-	found := t.When.FindStringSubmatch(prompt)
+	match := t.When.FindStringSubmatch(prompt)
 	for i, name := range t.When.SubexpNames() {
-		if name != "" && found != nil {
-			known[name] = found[i]
+		if name != "" && match != nil {
+			values[name] = match[i]
 		}
 	}
-	return known, found != nil
+	return values, match != nil
 }
 
 // play returns the next step of the turn. It counts the assistant messages since the user message,
-// and adds the tool results to known.
-func (t Turn) play(req *llm.Request, known map[string]string) iter.Seq2[llm.Chunk, error] {
+// and adds the tool results to values.
+func (t Turn) play(req *llm.Request, values map[string]string) iter.Seq2[llm.Chunk, error] {
 	step := 0
 	names := map[string]string{}
 	for _, message := range currentTurn(req) {
@@ -89,7 +89,7 @@ func (t Turn) play(req *llm.Request, known map[string]string) iter.Seq2[llm.Chun
 			}
 		}
 		if message.Role == llm.RoleTool {
-			known[names[message.ToolCallID]] = message.Text()
+			values[names[message.ToolCallID]] = message.Text()
 		}
 	}
 	if step >= len(t.Steps) {
@@ -97,21 +97,21 @@ func (t Turn) play(req *llm.Request, known map[string]string) iter.Seq2[llm.Chun
 	}
 	answer := t.Steps[step]
 	if len(answer.Calls) == 0 {
-		return Say(fill(answer.Say, known))
+		return Say(fill(answer.Say, values))
 	}
 	calls := make([]llm.ToolCall, len(answer.Calls))
 	for i, c := range answer.Calls {
 		if !offered(req, c.Tool) {
 			return Say(fmt.Sprintf("I am a script, and would call %s here, but the agent does not have that tool.", c.Tool))
 		}
-		calls[i] = llm.ToolCall{Name: c.Tool, Arguments: c.arguments(known)}
+		calls[i] = llm.ToolCall{Name: c.Tool, Arguments: c.arguments(values)}
 	}
 	return Calls(numbered(req, calls)...)
 }
 
 // arguments returns the arguments as JSON text, with references resolved. Invalid JSON is returned
 // unchanged, so that a dialog can test how a tool reports it.
-func (c Call) arguments(known map[string]string) string {
+func (c Call) arguments(values map[string]string) string {
 	if len(c.Arguments) == 0 {
 		return "{}"
 	}
@@ -119,7 +119,7 @@ func (c Call) arguments(known map[string]string) string {
 	if err := decode(c.Arguments, &value); err != nil {
 		return string(c.Arguments) // the tool reports the error
 	}
-	filled, _ := json.Marshal(fillValue(value, known)) // cannot fail: decoded from JSON
+	filled, _ := json.Marshal(fillValue(value, values)) // cannot fail: decoded from JSON
 	return string(filled)
 }
 
@@ -137,31 +137,31 @@ var (
 
 // fillValue resolves the references in all strings of a decoded JSON value. It modifies maps and
 // arrays in place.
-func fillValue(value any, known map[string]string) any {
+func fillValue(value any, values map[string]string) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for key := range v {
-			v[key] = fillValue(v[key], known)
+			v[key] = fillValue(v[key], values)
 		}
 	case []any:
 		for i := range v {
-			v[i] = fillValue(v[i], known)
+			v[i] = fillValue(v[i], values)
 		}
 	case string:
 		if alone.MatchString(v) {
-			if found, ok := refer(v, known); ok {
-				return found
+			if resolved, ok := refer(v, values); ok {
+				return resolved
 			}
 		}
-		return fill(v, known)
+		return fill(v, values)
 	}
 	return value
 }
 
 // fill resolves the references in text. A value that is no string is inserted as JSON.
-func fill(text string, known map[string]string) string {
+func fill(text string, values map[string]string) string {
 	return reference.ReplaceAllStringFunc(text, func(ref string) string {
-		value, ok := refer(ref, known)
+		value, ok := refer(ref, values)
 		if !ok {
 			return ref
 		}
@@ -175,9 +175,9 @@ func fill(text string, known map[string]string) string {
 
 // refer resolves a reference with its braces. It returns false if the name or a member does not
 // exist.
-func refer(ref string, known map[string]string) (any, bool) {
+func refer(ref string, values map[string]string) (any, bool) {
 	path := strings.Split(strings.Trim(ref, "{}"), ".")
-	text, ok := known[path[0]]
+	text, ok := values[path[0]]
 	if !ok || len(path) == 1 {
 		return text, ok
 	}

@@ -85,11 +85,11 @@ func (s *playable) play(ctx context.Context, req *llm.Request, yield func(llm.Ch
 			yield(nil, err)
 			return
 		}
-		finish, last := chunk.(llm.Finish)
-		if last {
+		finish, isLast := chunk.(llm.Finish)
+		if isLast {
 			chunk = s.complete(finish, req, deltas)
 		}
-		if !yield(chunk, nil) || last {
+		if !yield(chunk, nil) || isLast {
 			return
 		}
 		deltas++

@@ -53,12 +53,12 @@ func Calls(calls ...llm.ToolCall) iter.Seq2[llm.Chunk, error] {
 	var starts, heads, tails []Step
 	for i, call := range calls {
 		starts = append(starts, Step{Chunk: llm.ToolCallStart{Index: i, ID: call.ID, Name: call.Name}})
-		cut := strings.IndexByte(call.Arguments, ':') + 1
-		if cut > 0 {
-			heads = append(heads, Step{Chunk: llm.ToolCallDelta{Index: i, Arguments: call.Arguments[:cut]}})
+		colon := strings.IndexByte(call.Arguments, ':') + 1
+		if colon > 0 {
+			heads = append(heads, Step{Chunk: llm.ToolCallDelta{Index: i, Arguments: call.Arguments[:colon]}})
 		}
-		if cut < len(call.Arguments) {
-			tails = append(tails, Step{Chunk: llm.ToolCallDelta{Index: i, Arguments: call.Arguments[cut:]}})
+		if colon < len(call.Arguments) {
+			tails = append(tails, Step{Chunk: llm.ToolCallDelta{Index: i, Arguments: call.Arguments[colon:]}})
 		}
 	}
 	steps := append(append(starts, heads...), tails...)

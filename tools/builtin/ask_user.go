@@ -27,18 +27,18 @@ func askUser(ctx context.Context, in userQuestion) (string, error) {
 	if len(in.Schema) > 0 {
 		return askForm(ctx, in)
 	}
-	answer := map[string]any{"type": "string"}
+	property := map[string]any{"type": "string"}
 	if len(in.Choices) > 0 {
-		answer["enum"] = in.Choices
+		property["enum"] = in.Choices
 	}
-	schema, err := json.Marshal(map[string]any{"type": "object", "required": []string{"answer"}, "properties": map[string]any{"answer": answer}})
+	schema, err := json.Marshal(map[string]any{"type": "object", "required": []string{"answer"}, "properties": map[string]any{"answer": property}})
 	if err != nil {
 		return "", err
 	}
-	said, err := tools.Ask[struct {
+	answer, err := tools.Ask[struct {
 		Answer string `json:"answer"`
 	}](ctx, tools.Question{Message: in.Question, ResponseSchema: schema})
-	return said.Answer, err
+	return answer.Answer, err
 }
 
 // askForm asks for an answer that matches the schema in the call. The result is its JSON.

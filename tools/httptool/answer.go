@@ -52,10 +52,10 @@ func (a *answer) result(ctx context.Context) (tools.Result, error) {
 	if a.resp.StatusCode < 200 || a.resp.StatusCode > 299 {
 		return a.failure()
 	}
-	kind, isMedia := kindOf(a.mediaType)
+	kind, isMedia := mediaKind(a.mediaType)
 	switch {
-	case a.asks():
-		return a.ask(ctx)
+	case a.isQuestion():
+		return a.raiseQuestion(ctx)
 	case a.tool.cfg.Method == http.MethodHead:
 		return tools.Result{Content: a.status() + a.headerLines()}, nil
 	case isMedia:
@@ -63,11 +63,11 @@ func (a *answer) result(ctx context.Context) (tools.Result, error) {
 	case a.mediaType == "" || isText(a.mediaType):
 		return a.text()
 	}
-	return a.remark("The answer is %.100s, which is not supported.", a.mediaType), nil
+	return a.resultWithNote("The answer is %.100s, which is not supported.", a.mediaType), nil
 }
 
-// remark returns the result of a successful call whose body cannot be shown.
-func (a *answer) remark(format string, args ...any) tools.Result {
+// resultWithNote returns the result of a successful call whose body cannot be shown.
+func (a *answer) resultWithNote(format string, args ...any) tools.Result {
 	return tools.Result{Content: a.secrets.Text(a.status() + ". " + fmt.Sprintf(format, args...))}
 }
 
@@ -78,9 +78,9 @@ func (a *answer) text() (tools.Result, error) {
 	case err != nil:
 		return tools.Result{}, err
 	case len(body) == 0:
-		return a.remark("The answer is empty."), nil
+		return a.resultWithNote("The answer is empty."), nil
 	case a.mediaType == "" && !utf8.Valid(trimRune(body)):
-		return a.remark("The answer is binary data without a content type."), nil
+		return a.resultWithNote("The answer is binary data without a content type."), nil
 	}
 	text := a.secrets.Text(string(body))
 	if len(text) > maxText {
@@ -96,7 +96,7 @@ func (a *answer) media(kind llm.MediaKind) (tools.Result, error) {
 	case err != nil:
 		return tools.Result{}, err
 	case len(body) > maxMedia:
-		return a.remark("The answer is %.100s of more than %d bytes, too large to show.", a.mediaType, maxMedia), nil
+		return a.resultWithNote("The answer is %.100s of more than %d bytes, too large to show.", a.mediaType, maxMedia), nil
 	}
 	return tools.Result{
 		Content: fmt.Sprintf("%s, %d bytes", a.mediaType, len(body)),
@@ -110,10 +110,10 @@ func (a *answer) failure() (tools.Result, error) {
 	if a.mediaType == "" || isText(a.mediaType) {
 		// A read error does not matter: the status is the outcome.
 		body, _ := io.ReadAll(io.LimitReader(a.resp.Body, maxExcerpt+margin))
-		shown := a.secrets.Text(string(body))
-		shown = string(trimRune([]byte(shown[:min(len(shown), maxExcerpt)])))
-		if shown = strings.TrimSpace(strings.ToValidUTF8(shown, "\uFFFD")); shown != "" {
-			text += ": " + shown
+		excerpt := a.secrets.Text(string(body))
+		excerpt = string(trimRune([]byte(excerpt[:min(len(excerpt), maxExcerpt)])))
+		if excerpt = strings.TrimSpace(strings.ToValidUTF8(excerpt, "\uFFFD")); excerpt != "" {
+			text += ": " + excerpt
 		}
 	}
 	if slices.Contains(unavailableStatuses, a.resp.StatusCode) {
@@ -131,7 +131,7 @@ var unavailableStatuses = []int{http.StatusTooManyRequests, http.StatusBadGatewa
 func (a *answer) read(limit int64) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(a.resp.Body, limit))
 	if err != nil {
-		return nil, a.tool.unavailable(egress.Broken, "the connection to "+a.tool.host+" was lost during the answer", err)
+		return nil, a.tool.unavailableError(egress.Broken, "the connection to "+a.tool.host+" was lost during the answer", err)
 	}
 	return body, nil
 }
@@ -175,9 +175,9 @@ func isText(mediaType string) bool {
 	return strings.HasPrefix(mediaType, "text/") || strings.HasSuffix(mediaType, "+json") || strings.HasSuffix(mediaType, "+xml")
 }
 
-// kindOf returns the kind of media for a media type. It returns false if models do not accept it.
-// SVG is text.
-func kindOf(mediaType string) (llm.MediaKind, bool) {
+// mediaKind returns the kind of media for a media type. It returns false if models do not accept
+// it. SVG is text.
+func mediaKind(mediaType string) (llm.MediaKind, bool) {
 	family, _, _ := strings.Cut(mediaType, "/")
 	switch {
 	case family == "image" && mediaType != "image/svg+xml":
@@ -196,8 +196,8 @@ func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
 	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(at.Sub(now), 0)
+	if date, err := http.ParseTime(value); err == nil {
+		return max(date.Sub(now), 0)
 	}
 	return 0
 }

@@ -18,8 +18,8 @@ type argumentError struct {
 // Error implements error.
 func (e *argumentError) Error() string { return e.text }
 
-// refused returns an *argumentError.
-func refused(format string, args ...any) error {
+// argumentErrorf returns an *argumentError.
+func argumentErrorf(format string, args ...any) error {
 	return &argumentError{text: "invalid arguments: " + fmt.Sprintf(format, args...)}
 }
 
@@ -42,23 +42,23 @@ func scalar(raw json.RawMessage) (text string, ok bool) {
 func (a arguments) pathValue(name string) (string, error) {
 	value, ok := scalar(a[name])
 	if !ok || value == "" {
-		return "", refused("/%s: must be a non-empty string, number or boolean, because it is part of the URL's path", name)
+		return "", argumentErrorf("/%s: must be a non-empty string, number or boolean, because it is part of the URL's path", name)
 	}
 	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return "", refused("/%s: must have no control characters, because it is part of the URL's path", name)
+		return "", argumentErrorf("/%s: must have no control characters, because it is part of the URL's path", name)
 	}
 	// Each iteration removes one level of percent-encoding.
-	for seen := value; ; {
-		for segment := range strings.FieldsFuncSeq(seen, func(r rune) bool { return r == '/' || r == '\\' || r == ';' }) {
+	for decoded := value; ; {
+		for segment := range strings.FieldsFuncSeq(decoded, func(r rune) bool { return r == '/' || r == '\\' || r == ';' }) {
 			if segment == "." || segment == ".." {
-				return "", refused("/%s: must have no segment %q, because it is part of the URL's path", name, segment)
+				return "", argumentErrorf("/%s: must have no segment %q, because it is part of the URL's path", name, segment)
 			}
 		}
-		next, err := url.PathUnescape(seen)
-		if err != nil || next == seen {
+		next, err := url.PathUnescape(decoded)
+		if err != nil || next == decoded {
 			return value, nil
 		}
-		seen = next
+		decoded = next
 	}
 }
 
@@ -77,7 +77,7 @@ func (a arguments) values(name string) ([]string, error) {
 	}
 	var list []json.RawMessage
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, refused("/%s: is not valid JSON", name)
+		return nil, argumentErrorf("/%s: is not valid JSON", name)
 	}
 	values := []string{}
 	for _, entry := range list {
@@ -90,16 +90,16 @@ func (a arguments) values(name string) ([]string, error) {
 	return values, nil
 }
 
-// rest returns the arguments except for those in used.
-func (a arguments) rest(used []string) arguments {
-	rest := arguments{}
+// without returns the arguments except for those in used.
+func (a arguments) without(used []string) arguments {
+	remaining := arguments{}
 	for name, value := range a {
-		rest[name] = value
+		remaining[name] = value
 	}
 	for _, name := range used {
-		delete(rest, name)
+		delete(remaining, name)
 	}
-	return rest
+	return remaining
 }
 
 // form returns the arguments as query or form parameters.

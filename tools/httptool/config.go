@@ -53,8 +53,8 @@ func (e *ConfigError) Error() string {
 	return e.Key + " " + e.Reason
 }
 
-// wrong returns a *ConfigError.
-func wrong(key, format string, args ...any) *ConfigError {
+// configErrorf returns a *ConfigError.
+func configErrorf(key, format string, args ...any) *ConfigError {
 	return &ConfigError{Key: key, Reason: fmt.Sprintf(format, args...)}
 }
 
@@ -84,25 +84,25 @@ func parseHeaders(headers map[string]string, secret func(string) string) (secret
 		key, canonical := "http.headers."+name, http.CanonicalHeaderKey(name)
 		switch {
 		case !headerRule.MatchString(name):
-			return nil, wrong(key, "is not a header name")
+			return nil, configErrorf(key, "is not a header name")
 		case slices.Contains(reserved, canonical):
-			return nil, wrong(key, "is reserved")
+			return nil, configErrorf(key, "is reserved")
 		case seen[canonical]:
-			return nil, wrong(key, "appears twice")
+			return nil, configErrorf(key, "appears twice")
 		case len(value) > maxHeaderValue:
-			return nil, wrong(key, "must be at most %d bytes", maxHeaderValue)
+			return nil, configErrorf(key, "must be at most %d bytes", maxHeaderValue)
 		}
 		seen[canonical] = true
 	}
 	texts, name, err := secrets.ParseAll(headers)
 	if err != nil {
-		return nil, wrong("http.headers."+name, "cannot be used: %v", err)
+		return nil, configErrorf("http.headers."+name, "cannot be used: %v", err)
 	}
 	if secret == nil {
 		return texts, nil
 	}
 	if _, _, err := texts.Fill(secret); err != nil {
-		return nil, wrong("http.headers", "cannot be sent: %v", err)
+		return nil, configErrorf("http.headers", "cannot be sent: %v", err)
 	}
 	return texts, nil
 }
@@ -116,17 +116,17 @@ func checkArguments(u *urlTemplate, parameters json.RawMessage) error {
 	}
 	if len(parameters) > 0 {
 		if err := json.Unmarshal(parameters, &schema); err != nil {
-			return wrong("parameters", "must be the JSON Schema of an object")
+			return configErrorf("parameters", "must be the JSON Schema of an object")
 		}
 	}
 	for _, name := range u.names() {
 		if _, ok := schema.Properties[name]; !ok {
-			return wrong("http.url", "has {%s}, which is not one of the parameters", name)
+			return configErrorf("http.url", "has {%s}, which is not one of the parameters", name)
 		}
 	}
 	for _, p := range u.path {
 		if p.argument != "" && !slices.Contains(schema.Required, p.argument) {
-			return wrong("http.url", "has {%s} in its path, so the parameter must be required", p.argument)
+			return configErrorf("http.url", "has {%s} in its path, so the parameter must be required", p.argument)
 		}
 	}
 	return nil

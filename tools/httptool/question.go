@@ -38,38 +38,38 @@ type question struct {
 	ExpiresIn      string          `json:"expiresIn"` // a Go duration, such as 24h; "" = unlimited
 }
 
-// replied is an answer in the form in which the server receives it.
-type replied struct {
+// sentAnswer is an answer in the form in which the server receives it.
+type sentAnswer struct {
 	Status  tools.AnswerStatus `json:"status"`
 	Content json.RawMessage    `json:"content,omitempty"`
 	Words   string             `json:"words,omitempty"`
 }
 
-// asks reports whether the response is a question.
-func (a *answer) asks() bool {
+// isQuestion reports whether the response is a question.
+func (a *answer) isQuestion() bool {
 	return a.resp.StatusCode == http.StatusAccepted && a.mediaType == questionType
 }
 
-// ask returns the *tools.Raised error that ends the call with the server's question. If the
-// question is invalid, or the caller does not support questions, it returns a failure for the
+// raiseQuestion returns the *tools.Raised error that ends the call with the server's question. If
+// the question is invalid, or the caller does not support questions, it returns a failure for the
 // model.
-func (a *answer) ask(ctx context.Context) (tools.Result, error) {
+func (a *answer) raiseQuestion(ctx context.Context) (tools.Result, error) {
 	body, err := a.read(maxQuestion + 1)
 	if err != nil {
 		return tools.Result{}, err
 	}
-	q, err := a.question(body)
+	q, err := a.decodeQuestion(body)
 	if err == nil {
 		err = tools.Raise(ctx, q)
 	}
-	if _, raised := errors.AsType[*tools.Raised](err); raised {
+	if _, isQuestion := errors.AsType[*tools.Raised](err); isQuestion {
 		return tools.Result{}, err
 	}
 	return failed(a.tool.cfg.Name+" failed: the server's question cannot be asked: "+err.Error(), err), nil
 }
 
-// question decodes the server's question.
-func (a *answer) question(body []byte) (tools.Question, error) {
+// decodeQuestion decodes the server's question.
+func (a *answer) decodeQuestion(body []byte) (tools.Question, error) {
 	var q question
 	if len(body) > maxQuestion {
 		return tools.Question{}, fmt.Errorf("the question has more than %d bytes", maxQuestion)
@@ -94,9 +94,9 @@ func setAnswers(req *http.Request, key string, answers []tools.Answer) error {
 	if len(answers) == 0 {
 		return nil
 	}
-	list := make([]replied, len(answers))
+	list := make([]sentAnswer, len(answers))
 	for i, a := range answers {
-		list[i] = replied{Status: a.Status, Content: a.Content, Words: a.Words}
+		list[i] = sentAnswer{Status: a.Status, Content: a.Content, Words: a.Words}
 	}
 	raw, err := json.Marshal(list)
 	if err != nil {

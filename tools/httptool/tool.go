@@ -22,18 +22,49 @@ import (
 // use; it needs no closing, because it keeps no idle connections. It relies on a guard
 // ([tools.Guard]) that validates arguments and sets the timeout.
 type Tool struct {
-	cfg     Config
-	url     *urlTemplate
-	host    string         // of the URL, for messages
-	headers secrets.Texts  // without the secrets filled in
-	secret  secrets.Lookup // nil in a process that makes no calls
-	client  *http.Client
+	cfg          Config
+	url          *urlTemplate
+	host         string         // of the URL, for messages
+	headers      secrets.Texts  // without the secrets filled in
+	lookupSecret secrets.Lookup // nil in a process that makes no calls
+	client       *http.Client
+}
+
+// New makes a tool. The error is a *ConfigError, also if a secret is missing. It does not connect.
+func New(cfg Config, env Environment) (*Tool, error) {
+	t := &Tool{cfg: cfg, lookupSecret: env.Secret}
+	var err error
+	if t.url, err = parseURL(cfg.URL); err != nil {
+		return nil, err
+	}
+	if t.headers, err = parseHeaders(cfg.Headers, env.Secret); err != nil {
+		return nil, err
+	}
+	if err := checkArguments(t.url, cfg.Parameters); err != nil {
+		return nil, err
+	}
+	t.host = t.url.base.Host
+	hosts := egress.Hosts{egress.HostOf(t.url.base)}
+	for _, host := range cfg.AllowedHosts {
+		if !hostRule.MatchString(host) {
+			return nil, configErrorf("http.allowedHosts", "has %.80q, which must be host or host:port", host)
+		}
+		hosts = append(hosts, host)
+	}
+	transport := egress.Transport(egress.PolicyFor(env.AllowPrivate))
+	// A new connection per request, see the package documentation.
+	transport.DisableKeepAlives = true
+	t.client = &http.Client{
+		Transport:     egress.Traced(transport),
+		CheckRedirect: egress.Redirects(hosts, append(slices.Collect(maps.Keys(cfg.Headers)), idempotencyHeader)),
+	}
+	return t, nil
 }
 
 // Call implements [tools.Tool]. It looks up the secrets for each call, so a changed secret takes
 // effect at once.
 func (t *Tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) {
-	headers, redactor, err := t.headers.Fill(t.secret)
+	headers, redactor, err := t.headers.Fill(t.lookupSecret)
 	if err != nil {
 		return failed(err.Error(), err), nil
 	}
@@ -43,7 +74,7 @@ func (t *Tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 	}
 	resp, err := t.client.Do(req)
 	if err != nil {
-		return t.unanswered(ctx, err)
+		return t.resultForTransportError(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // nothing depends on the error
 	result, err := t.readAnswer(ctx, resp, redactor)
@@ -66,29 +97,29 @@ func (t *Tool) request(ctx context.Context, call tools.Call, headers map[string]
 	args := arguments{}
 	if len(call.Arguments) > 0 {
 		if err := json.Unmarshal(call.Arguments, &args); err != nil {
-			return nil, refused("the arguments are not a JSON object")
+			return nil, argumentErrorf("the arguments are not a JSON object")
 		}
 	}
-	query, body, contentType, err := t.place(args.rest(t.url.names()))
+	encoded, err := t.encodeArguments(args.without(t.url.names()))
 	if err != nil {
 		return nil, err
 	}
-	u, err := t.url.fill(args, query)
+	u, err := t.url.fill(args, encoded.query)
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, t.cfg.Method, u.String(), body)
+	req, err := http.NewRequestWithContext(ctx, t.cfg.Method, u.String(), encoded.body)
 	if err != nil {
-		return nil, refused("the arguments do not make a valid URL")
+		return nil, argumentErrorf("the arguments do not make a valid URL")
 	}
 	// A second line of defense: no argument should be able to change the host.
 	if egress.HostOf(req.URL) != egress.HostOf(t.url.base) {
-		return nil, refused("the arguments would change the host")
+		return nil, argumentErrorf("the arguments would change the host")
 	}
 	req.Header.Set("User-Agent", "perdure")
 	req.Header.Set("Accept", "application/json, "+questionType+", text/*;q=0.9, */*;q=0.5")
-	if contentType != "" {
-		req.Header.Set("Content-Type", contentType)
+	if encoded.contentType != "" {
+		req.Header.Set("Content-Type", encoded.contentType)
 	}
 	if call.IdempotencyKey != "" {
 		req.Header.Set(idempotencyHeader, headerKey(call.IdempotencyKey))
@@ -103,19 +134,26 @@ func (t *Tool) request(ctx context.Context, call tools.Call, headers map[string]
 	return req, nil
 }
 
-// place converts the arguments that the URL does not use to a query, or to a body with its content
-// type.
-func (t *Tool) place(rest arguments) (query url.Values, body io.Reader, contentType string, err error) {
+// encodedArguments are the arguments of a call that its URL does not use: as a query, or as a body
+// with its content type.
+type encodedArguments struct {
+	query       url.Values
+	body        io.Reader
+	contentType string
+}
+
+// encodeArguments encodes the arguments that the URL does not use.
+func (t *Tool) encodeArguments(args arguments) (encodedArguments, error) {
 	if t.sendsQuery() {
-		query, err = rest.form()
-		return query, nil, "", err
+		query, err := args.form()
+		return encodedArguments{query: query}, err
 	}
 	if t.cfg.Form {
-		form, err := rest.form()
-		return nil, strings.NewReader(form.Encode()), "application/x-www-form-urlencoded", err
+		form, err := args.form()
+		return encodedArguments{body: strings.NewReader(form.Encode()), contentType: "application/x-www-form-urlencoded"}, err
 	}
-	raw, err := json.Marshal(rest)
-	return nil, strings.NewReader(string(raw)), "application/json", err
+	raw, err := json.Marshal(args)
+	return encodedArguments{body: strings.NewReader(string(raw)), contentType: "application/json"}, err
 }
 
 // maxKey is the maximum length of an Idempotency-Key, in bytes.
@@ -132,61 +170,30 @@ func headerKey(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// unanswered returns the outcome of a request without a response: the end of ctx, a failure if no
-// attempt can succeed, or an [tools.UnavailableError].
-func (t *Tool) unanswered(ctx context.Context, err error) (tools.Result, error) {
+// resultForTransportError returns the outcome of a request without a response: the end of ctx, a
+// failure if no attempt can succeed, or an [tools.UnavailableError].
+func (t *Tool) resultForTransportError(ctx context.Context, err error) (tools.Result, error) {
 	if ctx.Err() != nil {
 		return tools.Result{}, ctx.Err()
 	}
-	if with := (*url.Error)(nil); errors.As(err, &with) {
-		err = with.Err // the text of url.Error contains the arguments
+	if urlErr, ok := errors.AsType[*url.Error](err); ok {
+		err = urlErr.Err // the text of url.Error contains the arguments
 	}
-	failure, words := egress.Explain(t.host, err)
+	failure, reason := egress.Explain(t.host, err)
 	if failure == egress.Refused {
-		return failed(t.cfg.Name+" failed: "+words, err), nil
+		return failed(t.cfg.Name+" failed: "+reason, err), nil
 	}
-	return tools.Result{}, t.unavailable(failure, words, err)
+	return tools.Result{}, t.unavailableError(failure, reason, err)
 }
 
-// unavailable returns the error of a call without an outcome. Its text for the model says if the
-// request may have taken effect.
-func (t *Tool) unavailable(failure egress.Failure, words string, err error) error {
-	text := t.cfg.Name + " failed: " + words
+// unavailableError returns the error of a call without an outcome. Its text for the model says if
+// the request may have taken effect.
+func (t *Tool) unavailableError(failure egress.Failure, reason string, err error) error {
+	text := t.cfg.Name + " failed: " + reason
 	if failure == egress.Broken && !t.cfg.Idempotent {
 		text += "; the call may have taken effect"
 	}
 	return &tools.UnavailableError{Text: text, Err: err}
-}
-
-// New makes a tool. The error is a *ConfigError, also if a secret is missing. It does not connect.
-func New(cfg Config, env Environment) (*Tool, error) {
-	t := &Tool{cfg: cfg, secret: env.Secret}
-	var err error
-	if t.url, err = parseURL(cfg.URL); err != nil {
-		return nil, err
-	}
-	if t.headers, err = parseHeaders(cfg.Headers, env.Secret); err != nil {
-		return nil, err
-	}
-	if err := checkArguments(t.url, cfg.Parameters); err != nil {
-		return nil, err
-	}
-	t.host = t.url.base.Host
-	hosts := egress.Hosts{egress.HostOf(t.url.base)}
-	for _, host := range cfg.AllowedHosts {
-		if !hostRule.MatchString(host) {
-			return nil, wrong("http.allowedHosts", "has %.80q, which must be host or host:port", host)
-		}
-		hosts = append(hosts, host)
-	}
-	transport := egress.Transport(egress.PolicyFor(env.AllowPrivate))
-	// A new connection per request, see the package documentation.
-	transport.DisableKeepAlives = true
-	t.client = &http.Client{
-		Transport:     egress.Traced(transport),
-		CheckRedirect: egress.Redirects(hosts, append(slices.Collect(maps.Keys(cfg.Headers)), idempotencyHeader)),
-	}
-	return t, nil
 }
 
 // Spec implements [tools.Tool].
@@ -207,5 +214,9 @@ func (t *Tool) Origin() string { return t.cfg.Origin }
 // sendsQuery reports whether unused arguments become the query. A body of GET, HEAD and DELETE has
 // no defined meaning (RFC 9110, section 9.3).
 func (t *Tool) sendsQuery() bool {
-	return strings.Contains(" GET HEAD DELETE ", " "+t.cfg.Method+" ")
+	switch t.cfg.Method {
+	case http.MethodGet, http.MethodHead, http.MethodDelete:
+		return true
+	}
+	return false
 }

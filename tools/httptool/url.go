@@ -37,27 +37,27 @@ var placeholder = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]{0,127})\}`)
 func parseURL(text string) (*urlTemplate, error) {
 	const key = "http.url"
 	if len(text) > maxURL {
-		return nil, wrong(key, "must be at most %d bytes", maxURL)
+		return nil, configErrorf(key, "must be at most %d bytes", maxURL)
 	}
 	scheme, rest, ok := strings.Cut(text, "://")
 	if scheme = strings.ToLower(scheme); !ok || scheme != "http" && scheme != "https" {
-		return nil, wrong(key, "must begin with https:// or http://")
+		return nil, configErrorf(key, "must begin with https:// or http://")
 	}
 	if host := rest[:indexAny(rest, "/?#")]; strings.ContainsAny(host, "{}") {
-		return nil, wrong(key, "must not have a {place} in its host")
+		return nil, configErrorf(key, "must not have a {place} in its host")
 	}
 	// Placeholders become letters here; remaining braces are a mistake.
-	plain := placeholder.ReplaceAllString(text, "x")
-	u, err := url.Parse(plain)
+	withoutArguments := placeholder.ReplaceAllString(text, "x")
+	u, err := url.Parse(withoutArguments)
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "":
-		return nil, wrong(key, "is not a URL")
-	case strings.ContainsAny(plain, "{}"):
-		return nil, wrong(key, "has a brace that is not part of a {place}")
+		return nil, configErrorf(key, "is not a URL")
+	case strings.ContainsAny(withoutArguments, "{}"):
+		return nil, configErrorf(key, "has a brace that is not part of a {place}")
 	case u.User != nil:
-		return nil, wrong(key, "must not have a user or password; use a header with a secret")
-	case strings.Contains(plain, "#"):
-		return nil, wrong(key, "must not have a fragment: it would not be sent")
+		return nil, configErrorf(key, "must not have a user or password; use a header with a secret")
+	case strings.Contains(withoutArguments, "#"):
+		return nil, configErrorf(key, "must not have a fragment: it would not be sent")
 	}
 	t := &urlTemplate{base: &url.URL{Scheme: scheme, Host: u.Host}}
 	// A URL without a path has the path "/" on the wire.
@@ -68,7 +68,7 @@ func parseURL(text string) (*urlTemplate, error) {
 	for pair := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(pair, "=")
 		if strings.Contains(name, "{") {
-			return nil, wrong(key, "must not have a {place} in the name of a query parameter")
+			return nil, configErrorf(key, "must not have a {place} in the name of a query parameter")
 		}
 		if pair != "" {
 			t.query = append(t.query, parameter{name, parsePieces(value)})
@@ -132,7 +132,7 @@ func (t *urlTemplate) fill(args arguments, more url.Values) (*url.URL, error) {
 	}
 	u := *t.base
 	if u.Path, err = url.PathUnescape(path); err != nil {
-		return nil, wrong("http.url", "has a path with invalid escapes")
+		return nil, configErrorf("http.url", "has a path with invalid escapes")
 	}
 	// RawPath keeps the escaping: url.URL would not escape a slash in an argument.
 	u.RawPath, u.RawQuery = path, query
@@ -156,7 +156,7 @@ func (t *urlTemplate) fillPath(args arguments) (string, error) {
 	// Adjacent placeholders can add up to "..".
 	for segment := range strings.SplitSeq(b.String(), "/") {
 		if segment == "." || segment == ".." {
-			return "", refused("the path would have a segment %q", segment)
+			return "", argumentErrorf("the path would have a segment %q", segment)
 		}
 	}
 	return b.String(), nil
@@ -201,7 +201,7 @@ func (a arguments) queryValues(pieces []piece) ([]string, error) {
 			return nil, err
 		}
 		if len(values) > 1 {
-			return nil, refused("/%s: must not be a list, because it is part of a value in the URL's query", p.argument)
+			return nil, argumentErrorf("/%s: must not be a list, because it is part of a value in the URL's query", p.argument)
 		}
 		b.WriteString(url.QueryEscape(values[0]))
 	}

@@ -21,12 +21,12 @@ func (s *Server) begin(report tools.Reporter, t *tool) (*mcp.ClientSession, stri
 		return nil, "", nil
 	}
 	s.next++
-	token := t.own + "-" + strconv.Itoa(s.next)
+	token := t.remoteName + "-" + strconv.Itoa(s.next)
 	p := &progress{latest: make(chan shown, 1), end: make(chan struct{})}
 	s.watched[token] = p
 	p.done.Go(func() {
 		p.run(func(next shown) {
-			next.Server, next.Tool = s.cfg.Name, t.own
+			next.Server, next.Tool = s.cfg.Name, t.remoteName
 			// A refused report does not fail the call.
 			_ = report.Activity(progressActivity, progressKind, next)
 		})

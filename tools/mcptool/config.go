@@ -55,8 +55,8 @@ type ConfigError struct {
 // Error implements error.
 func (e *ConfigError) Error() string { return e.Key + " " + e.Reason }
 
-// wrong returns a *ConfigError.
-func wrong(key, format string, args ...any) *ConfigError {
+// configErrorf returns a *ConfigError.
+func configErrorf(key, format string, args ...any) *ConfigError {
 	return &ConfigError{Key: key, Reason: fmt.Sprintf(format, args...)}
 }
 
@@ -65,8 +65,8 @@ var (
 	// an environment variable.
 	headerRule   = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$")
 	variableRule = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
-	// reserved are the headers that net/http or the MCP transport sets.
-	reserved = map[string]bool{
+	// reservedHeaders are the headers that net/http or the MCP transport sets.
+	reservedHeaders = map[string]bool{
 		"Accept": true, "Connection": true, "Content-Length": true, "Content-Type": true, "Host": true, "Last-Event-Id": true,
 		"Mcp-Protocol-Version": true, "Mcp-Session-Id": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 	}
@@ -86,19 +86,19 @@ func (cfg Config) remote(env Environment) (dialer, error) {
 	endpoint, err := url.Parse(cfg.URL)
 	switch {
 	case err != nil || endpoint.Host == "" || endpoint.Scheme != "https" && endpoint.Scheme != "http":
-		return nil, wrong("url", "must begin with https:// or http:// and have a host")
+		return nil, configErrorf("url", "must begin with https:// or http:// and have a host")
 	case endpoint.User != nil:
-		return nil, wrong("url", "must not have a user or password; use a header with a secret")
+		return nil, configErrorf("url", "must not have a user or password; use a header with a secret")
 	case endpoint.Fragment != "":
-		return nil, wrong("url", "must not have a fragment: it would not be sent")
+		return nil, configErrorf("url", "must not have a fragment: it would not be sent")
 	}
 	var names []string
 	for name := range cfg.Headers {
 		if !headerRule.MatchString(name) {
-			return nil, wrong("headers."+name, "is not a header name")
+			return nil, configErrorf("headers."+name, "is not a header name")
 		}
-		if reserved[http.CanonicalHeaderKey(name)] {
-			return nil, wrong("headers."+name, "is reserved")
+		if reservedHeaders[http.CanonicalHeaderKey(name)] {
+			return nil, configErrorf("headers."+name, "is reserved")
 		}
 		names = append(names, name)
 	}
@@ -120,15 +120,15 @@ func (cfg Config) remote(env Environment) (dialer, error) {
 // program returns the dialer of a program.
 func (cfg Config) program(env Environment) (dialer, error) {
 	if len(cfg.Command) == 0 {
-		return nil, wrong("command", "must have a program")
+		return nil, configErrorf("command", "must have a program")
 	}
 	path, err := exec.LookPath(cfg.Command[0])
 	if err != nil {
-		return nil, wrong("command", "has %.200q, which is not a program on this machine", cfg.Command[0])
+		return nil, configErrorf("command", "has %.200q, which is not a program on this machine", cfg.Command[0])
 	}
 	for name := range cfg.Env {
 		if !variableRule.MatchString(name) {
-			return nil, wrong("env."+name, "is not a variable name")
+			return nil, configErrorf("env."+name, "is not a variable name")
 		}
 	}
 	variables, err := fillable("env", cfg.Env, env.Secret)
@@ -143,10 +143,10 @@ func (cfg Config) program(env Environment) (dialer, error) {
 func fillable(key string, texts map[string]string, secret func(string) string) (secrets.Texts, error) {
 	all, name, err := secrets.ParseAll(texts)
 	if err != nil {
-		return nil, wrong(key+"."+name, "cannot be used: %v", err)
+		return nil, configErrorf(key+"."+name, "cannot be used: %v", err)
 	}
 	if _, _, err := all.Fill(secret); err != nil {
-		return nil, wrong(key, "cannot be used: %v", err)
+		return nil, configErrorf(key, "cannot be used: %v", err)
 	}
 	return all, nil
 }

@@ -32,10 +32,10 @@ func (s *Server) elicitation(options *mcp.ClientOptions) {
 }
 
 // reserve blocks until no other call of the server is active, if the server may elicit and is older
-// than [roundTrips]. fail must cancel ctx. The caller must call done after the call. The error is
+// than [roundTrips]. cancel must cancel ctx. The caller must call done after the call. The error is
 // that of ctx.
-func (s *Server) reserve(ctx context.Context, fail context.CancelCauseFunc, session *mcp.ClientSession) (done func(), err error) {
-	if answer := session.InitializeResult(); !s.cfg.Elicitation || answer != nil && answer.ProtocolVersion >= roundTrips {
+func (s *Server) reserve(ctx context.Context, cancel context.CancelCauseFunc, session *mcp.ClientSession) (done func(), err error) {
+	if initialized := session.InitializeResult(); !s.cfg.Elicitation || initialized != nil && initialized.ProtocolVersion >= roundTrips {
 		return func() {}, nil
 	}
 	select {
@@ -43,7 +43,7 @@ func (s *Server) reserve(ctx context.Context, fail context.CancelCauseFunc, sess
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	s.setAsker(&asker{ctx: ctx, fail: fail, answers: slices.Clone(tools.Answers(ctx))})
+	s.setAsker(&asker{ctx: ctx, fail: cancel, answers: slices.Clone(tools.Answers(ctx))})
 	return func() {
 		s.setAsker(nil)
 		<-s.turn
@@ -61,19 +61,19 @@ func (s *Server) setAsker(a *asker) {
 // of the call was ended with this question, else it ends the active call with the question.
 func (s *Server) elicit(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	s.mu.Lock()
-	by := s.asker
+	active := s.asker
 	s.mu.Unlock()
-	if by == nil {
+	if active == nil {
 		return nil, errors.New("a question is possible only in a call")
 	}
 	q, err := s.questionOf(req.Params)
 	if err != nil {
 		return nil, err
 	}
-	if answer, ok := by.take(q.Digest()); ok {
+	if answer, ok := active.take(q.Digest()); ok {
 		return elicitResult(answer)
 	}
-	by.fail(tools.Raise(by.ctx, q))
+	active.fail(tools.Raise(active.ctx, q))
 	return nil, errors.New("the call has ended with the question")
 }
 

@@ -27,7 +27,7 @@ func (s *Server) list(session *mcp.ClientSession) error {
 	ctx, cancel := context.WithTimeout(s.life, listTimeout)
 	defer cancel()
 	var offers []tools.Offer
-	seen := map[string]bool{}
+	isListed := map[string]bool{}
 	for declared, err := range session.Tools(ctx, nil) {
 		if err != nil {
 			return err
@@ -37,14 +37,14 @@ func (s *Server) list(session *mcp.ClientSession) error {
 			break
 		}
 		offer, err := s.offer(declared)
-		if err == nil && seen[declared.Name] {
+		if err == nil && isListed[declared.Name] {
 			err = fmt.Errorf("two tools have this name")
 		}
 		if err != nil {
 			s.logger.WarnContext(ctx, "tool of an MCP server is ignored", "tool", fmt.Sprintf("%.128q", declared.Name), "error", err)
 			continue
 		}
-		seen[declared.Name] = true
+		isListed[declared.Name] = true
 		offers = append(offers, offer)
 	}
 	slices.SortFunc(offers, func(a, b tools.Offer) int { return cmp.Compare(a.Name, b.Name) })
@@ -53,7 +53,7 @@ func (s *Server) list(session *mcp.ClientSession) error {
 	if s.session != nil { // not the first list of this connection
 		s.logger.InfoContext(ctx, "MCP server has changed its tools", "tools", len(offers))
 	}
-	s.offers, s.known = offers, true
+	s.offers, s.isListed = offers, true
 	return nil
 }
 
@@ -66,7 +66,7 @@ func (s *Server) offer(declared *mcp.Tool) (tools.Offer, error) {
 	if err != nil {
 		return tools.Offer{}, err
 	}
-	t := &tool{server: s, own: declared.Name, spec: tools.Spec{
+	t := &tool{server: s, remoteName: declared.Name, spec: tools.Spec{
 		Name: modelName(s.cfg.Name, declared.Name), Parameters: parameters, Timeout: s.cfg.Timeout,
 		Description: cmp.Or(declared.Description, declared.Title), TaskQueue: s.cfg.TaskQueue,
 	}}

@@ -39,13 +39,13 @@ type Server struct {
 	changed chan struct{}      // holds at most one notice of tools/list_changed
 
 	// mu guards the fields below it, up to asker.
-	mu      sync.Mutex
-	session *mcp.ClientSession   // nil while disconnected
-	offers  []tools.Offer        // last list of tools
-	known   bool                 // a list has been received
-	next    int                  // number of the next progress token
-	watched map[string]*progress // progress of active calls, by token
-	asker   *asker               // call that may elicit, see alone; nil = none
+	mu       sync.Mutex
+	session  *mcp.ClientSession   // nil while disconnected
+	offers   []tools.Offer        // last list of tools
+	isListed bool                 // a list has been received
+	next     int                  // number of the next progress token
+	watched  map[string]*progress // progress of active calls, by token
+	asker    *asker               // call that may elicit, see alone; nil = none
 
 	turn chan struct{} // semaphore of one, held by the call in asker
 }
@@ -86,7 +86,7 @@ var errUnknown = errors.New("the server was not reached yet, so its tools are un
 func (s *Server) Offers() ([]tools.Offer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.known {
+	if !s.isListed {
 		return nil, errUnknown
 	}
 	return s.offers, nil
@@ -98,9 +98,9 @@ func (s *Server) run() {
 	pace := backoff.NewExponentialBackOff()
 	pace.MaxInterval = longestPause
 	for s.life.Err() == nil {
-		began := time.Now()
+		start := time.Now()
 		err := s.serve()
-		if time.Since(began) > longestPause {
+		if time.Since(start) > longestPause {
 			pace.Reset()
 		}
 		wait := pace.NextBackOff()
@@ -125,9 +125,9 @@ func (s *Server) serve() error {
 		link.close()
 		return err
 	}
-	over := make(chan error, 1)
-	go func() { over <- session.Wait() }()
-	err = s.attend(session, over)
+	ended := make(chan error, 1)
+	go func() { ended <- session.Wait() }()
+	err = s.attend(session, ended)
 	s.attach(nil)
 	// The transport is closed first: closing the session could wait for an unresponsive server.
 	link.close()
@@ -136,9 +136,9 @@ func (s *Server) serve() error {
 	return err
 }
 
-// attend lists the tools, and lists them again after each change, until the session ends. over
+// attend lists the tools, and lists them again after each change, until the session ends. ended
 // receives the result of the session's Wait.
-func (s *Server) attend(session *mcp.ClientSession, over <-chan error) error {
+func (s *Server) attend(session *mcp.ClientSession, ended <-chan error) error {
 	for {
 		if err := s.list(session); err != nil {
 			return fmt.Errorf("list the tools: %w", err)
@@ -147,7 +147,7 @@ func (s *Server) attend(session *mcp.ClientSession, over <-chan error) error {
 		s.attach(session)
 		pause(s.life, listPause)
 		select {
-		case err := <-over:
+		case err := <-ended:
 			return errors.Join(errors.New("the connection has ended"), err)
 		case <-s.life.Done():
 			return s.life.Err()

@@ -71,14 +71,14 @@ func (s *stderr) log() {
 		s.skipped++
 		return
 	}
-	var more []any
+	var attributes []any
 	if s.skipped > 0 {
-		more = append(more, "skipped", s.skipped)
+		attributes = append(attributes, "skipped", s.skipped)
 		s.skipped = 0
 	}
-	shown := s.redactor.Text(string(text))
-	if len(shown) > maxLine {
-		shown = shown[:maxLine] + "…"
+	line := s.redactor.Text(string(text))
+	if len(line) > maxLine {
+		line = line[:maxLine] + "…"
 	}
-	s.logger.InfoContext(context.Background(), "output of MCP server", append(more, "text", shown)...)
+	s.logger.InfoContext(context.Background(), "output of MCP server", append(attributes, "text", line)...)
 }

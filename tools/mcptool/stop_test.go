@@ -12,13 +12,13 @@ func TestNoCallBeginsAfterStop(t *testing.T) {
 	t.Parallel()
 	life, end := context.WithCancel(t.Context())
 	s := &Server{life: life, session: &mcp.ClientSession{}, watched: map[string]*progress{}}
-	session, token, p := s.begin(nil, &tool{own: "echo"})
+	session, token, p := s.begin(nil, &tool{remoteName: "echo"})
 	if session == nil {
 		t.Fatal("a call before Stop is not made")
 	}
 	s.finish(token, p)
 	end()
-	if session, token, p := s.begin(nil, &tool{own: "echo"}); session != nil {
+	if session, token, p := s.begin(nil, &tool{remoteName: "echo"}); session != nil {
 		s.finish(token, p)
 		t.Error("a call after Stop is made")
 	}

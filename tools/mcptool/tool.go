@@ -20,9 +20,9 @@ const keyMeta = "io.github.perdure/idempotencyKey"
 
 // tool is a tool of a server, without the guard. It is immutable and safe for concurrent use.
 type tool struct {
-	server *Server
-	own    string // the server's name of the tool
-	spec   tools.Spec
+	server     *Server
+	remoteName string // the server's name of the tool
+	spec       tools.Spec
 }
 
 // Spec implements [tools.Tool].
@@ -39,28 +39,28 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 	defer context.AfterFunc(t.server.life, func() { cancel(errStopped) })()
 	session, token, watched := t.server.begin(tools.Report(ctx), t)
 	if session == nil {
-		return tools.Result{}, t.unavailable(egress.Unreached, "the server is not connected, and nothing was done", nil)
+		return tools.Result{}, t.unavailableError(egress.Unreached, "the server is not connected, and nothing was done", nil)
 	}
-	params := &mcp.CallToolParams{Name: t.own, Arguments: call.Arguments, Meta: mcp.Meta{}}
+	params := &mcp.CallToolParams{Name: t.remoteName, Arguments: call.Arguments, Meta: mcp.Meta{}}
 	if call.IdempotencyKey != "" {
 		params.Meta[keyMeta] = call.IdempotencyKey
 	}
 	params.SetProgressToken(token)
 	setTrace(ctx, params)
-	result, err := t.make(ctx, cancel, session, params)
+	result, err := t.send(ctx, cancel, session, params)
 	t.server.finish(token, watched)
 	redactor := t.server.secrets()
 	// An older server raises a question through the cause of ctx, see elicit.
-	raised, asks := errors.AsType[*tools.Raised](errors.Join(err, context.Cause(ctx)))
+	raised, isQuestion := errors.AsType[*tools.Raised](errors.Join(err, context.Cause(ctx)))
 	switch {
-	case asks:
+	case isQuestion:
 		return tools.Result{}, raised
 	case errors.As(err, new(*unsupportedQuestionError)):
 		return tools.Failed(redactor.Text(t.spec.Name + " failed: " + err.Error())), nil
 	case err == nil:
 		return redactor.Result(resultOf(result)), nil
 	case errors.Is(context.Cause(ctx), errStopped):
-		return tools.Result{}, t.unavailable(egress.Broken, "the worker stopped", err)
+		return tools.Result{}, t.unavailableError(egress.Broken, "the worker stopped", err)
 	case ctx.Err() != nil:
 		return tools.Result{}, ctx.Err()
 	}
@@ -70,18 +70,18 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 		failed.Cause = err
 		return failed, nil
 	}
-	failure, words := t.server.dialer.explain(err)
+	failure, reason := t.server.dialer.explain(err)
 	if failure == egress.Refused {
-		failed := tools.Failed(t.spec.Name + " failed: " + words)
+		failed := tools.Failed(t.spec.Name + " failed: " + reason)
 		failed.Cause = err
 		return failed, nil
 	}
-	return tools.Result{}, t.unavailable(failure, words, err)
+	return tools.Result{}, t.unavailableError(failure, reason, err)
 }
 
-// make makes the call. It returns a *tools.Raised error if the server asks a question, and a
+// send makes the call. It returns a *tools.Raised error if the server asks a question, and a
 // *unsupportedQuestionError if the question cannot be asked. cancel must cancel ctx.
-func (t *tool) make(ctx context.Context, cancel context.CancelCauseFunc, session *mcp.ClientSession, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
+func (t *tool) send(ctx context.Context, cancel context.CancelCauseFunc, session *mcp.ClientSession, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
 	if err := addAnswers(ctx, params); err != nil {
 		return nil, asUnsupportedQuestion(err)
 	}
@@ -91,8 +91,8 @@ func (t *tool) make(ctx context.Context, cancel context.CancelCauseFunc, session
 	}
 	defer done()
 	result, err := session.CallTool(ctx, params)
-	if bad, ok := errors.AsType[*tools.QuestionError](context.Cause(ctx)); ok {
-		return nil, asUnsupportedQuestion(bad)
+	if questionErr, ok := errors.AsType[*tools.QuestionError](context.Cause(ctx)); ok {
+		return nil, asUnsupportedQuestion(questionErr)
 	}
 	if err != nil || !result.NeedsInput() {
 		return result, err
@@ -127,18 +127,18 @@ func asUnsupportedQuestion(err error) error {
 // errStopped is the cause of the ctx of calls that Stop cancels.
 var errStopped = errors.New("mcptool: the server is stopped")
 
-// unavailable returns the error of a call without an outcome. Its text for the model says if the
-// call may have taken effect.
-func (t *tool) unavailable(failure egress.Failure, words string, err error) error {
-	text := t.spec.Name + " failed: " + words
+// unavailableError returns the error of a call without an outcome. Its text for the model says if
+// the call may have taken effect.
+func (t *tool) unavailableError(failure egress.Failure, reason string, err error) error {
+	text := t.spec.Name + " failed: " + reason
 	if failure == egress.Broken && !t.spec.Idempotent {
 		text += "; the call may have taken effect"
 	}
-	away := &tools.UnavailableError{Text: text, Err: err}
+	unavailable := &tools.UnavailableError{Text: text, Err: err}
 	if status := (*statusError)(nil); errors.As(err, &status) {
-		away.RetryAfter = status.retryAfter
+		unavailable.RetryAfter = status.retryAfter
 	}
-	return away
+	return unavailable
 }
 
 // Codes that the SDK uses in a jsonrpc.Error for calls without a response.
@@ -150,16 +150,16 @@ const (
 
 // refusalOf returns the message of a JSON-RPC error response, such as for an unknown tool or
 // invalid arguments. It returns false if err is not one.
-func refusalOf(err error) (words string, ok bool) {
-	var answered *jsonrpc.Error
-	if !errors.As(err, &answered) {
+func refusalOf(err error) (reason string, ok bool) {
+	var rpcErr *jsonrpc.Error
+	if !errors.As(err, &rpcErr) {
 		return "", false
 	}
-	switch answered.Code {
+	switch rpcErr.Code {
 	case codeClientClosing, codeServerClosing, codeRejected:
 		return "", false
 	}
-	return answered.Message, true
+	return rpcErr.Message, true
 }
 
 // compact encodes v as JSON without escapes for HTML.

@@ -26,7 +26,7 @@ var errToolsUnknown = errors.New("the tools of the server are not known yet")
 func (e *remoteServer) Name() string { return e.declared.Name }
 
 // Origin implements [tools.Source].
-func (e *remoteServer) Origin() string { return e.declared.Place.String() }
+func (e *remoteServer) Origin() string { return e.declared.Position.String() }
 
 // Offers implements [tools.Source].
 func (e *remoteServer) Offers() ([]tools.Offer, error) {

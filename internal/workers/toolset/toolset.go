@@ -151,18 +151,18 @@ func (c Config) tool(d *agents.Tool) (tools.Tool, error) {
 		Name: d.Name, Description: d.Description, Parameters: d.Parameters,
 		Method: d.HTTP.Method, URL: d.HTTP.URL, Headers: d.HTTP.Headers, Form: d.HTTP.Body == "form", Timeout: d.HTTP.Timeout,
 		AllowedHosts: d.HTTP.AllowedHosts, Idempotent: d.Idempotent, Attempts: d.Attempts,
-		TaskQueue: d.TaskQueue, Sequential: !d.Parallel, Origin: d.Place.String(),
+		TaskQueue: d.TaskQueue, Sequential: !d.Parallel, Origin: d.Position.String(),
 	}, env)
 	var configErr *httptool.ConfigError
 	if errors.As(err, &configErr) {
-		return nil, d.Place.Wrong(configErr.Key, configErr.Error())
+		return nil, d.Position.ErrorAt(configErr.Key, configErr.Error())
 	}
 	if err != nil {
 		return nil, err
 	}
 	tool, err := tools.Guard(made)
 	if spec := (*tools.SpecError)(nil); errors.As(err, &spec) {
-		return nil, d.Place.Wrong("parameters", spec.Error())
+		return nil, d.Position.ErrorAt("parameters", spec.Error())
 	}
 	return tool, err
 }
@@ -172,11 +172,11 @@ func (c Config) server(d *agents.Server) (*mcptool.Server, error) {
 	server, err := mcptool.Start(mcptool.Config{
 		Name: d.Name, URL: d.URL, Headers: d.Headers, Command: d.Command, Env: d.Env,
 		Timeout: d.Timeout, Idempotent: d.Idempotent, Elicitation: d.Elicitation, Attempts: d.Attempts,
-		TaskQueue: d.TaskQueue, Sequential: !d.Parallel, Origin: d.Place.String(),
+		TaskQueue: d.TaskQueue, Sequential: !d.Parallel, Origin: d.Position.String(),
 	}, mcptool.Environment{Secret: c.secret, AllowPrivate: c.AllowPrivate, Logger: c.Logger})
 	var configErr *mcptool.ConfigError
 	if errors.As(err, &configErr) {
-		return nil, d.Place.Wrong(configErr.Key, configErr.Error())
+		return nil, d.Position.ErrorAt(configErr.Key, configErr.Error())
 	}
 	return server, err
 }

@@ -8,67 +8,69 @@ import (
 )
 
 // adaptation is the translation of one schema into a [Dialect]. It walks the decoded schema, omits
-// unsupported keywords of [soft], fails on other unsupported keywords, and counts what the dialect
-// limits. Each method that returns a schema returns nil if the dialect cannot express it.
+// unsupported keywords of omittableKeywords, fails on other unsupported keywords, and counts what
+// the dialect limits. Each method that returns a schema returns nil if the dialect cannot express
+// it.
 type adaptation struct {
-	dialect *Dialect
-	omitted bool // a keyword has been omitted, so the result differs from the input
+	dialect    *Dialect
+	hasOmitted bool // a keyword has been omitted, so the result differs from the input
 
 	// The counters of the limits of the same names in [Dialect].
 	deepest, properties, values, text, optional, unions int
 
-	place string              // JSON pointer of the current definition: "#" or "#/$defs/name"
-	refs  map[string][]string // targets of the $refs in each definition, by place
+	definition string              // JSON pointer of the current definition: "#" or "#/$defs/name"
+	refs       map[string][]string // targets of the $refs in each definition, by its pointer
 }
 
-// exceeds reports whether a counter exceeds its limit.
-func (t *adaptation) exceeds() bool {
-	d := t.dialect
-	return over(t.deepest, d.Depth) || over(t.properties, d.Properties) || over(t.values, d.Values) ||
-		over(t.text, d.Text) || over(t.optional, d.Optional) || over(t.unions, d.Unions)
+// exceedsLimits reports whether a counter exceeds its limit.
+func (a *adaptation) exceedsLimits() bool {
+	d := a.dialect
+	return exceedsLimit(a.deepest, d.Depth) || exceedsLimit(a.properties, d.Properties) || exceedsLimit(a.values, d.Values) ||
+		exceedsLimit(a.text, d.Text) || exceedsLimit(a.optional, d.Optional) || exceedsLimit(a.unions, d.Unions)
 }
 
-// over reports whether n exceeds most; a most of 0 is unlimited.
-func over(n, most int) bool { return most > 0 && n > most }
+// exceedsLimit reports whether n exceeds limit; a limit of 0 is unlimited.
+func exceedsLimit(n, limit int) bool { return limit > 0 && n > limit }
 
-// cyclic reports whether a chain of $refs from place returns to a definition on the chain. It is a
-// depth-first search: seen contains the visited definitions, true for those on the current chain.
-func (t *adaptation) cyclic(place string, seen map[string]bool) bool {
-	if onTheWay, was := seen[place]; was {
-		return onTheWay
+// isCyclic reports whether a chain of $refs from a definition returns to a definition on the chain.
+// It is a depth-first search: visited contains the visited definitions, true for those on the
+// current chain.
+func (a *adaptation) isCyclic(definition string, visited map[string]bool) bool {
+	if onChain, ok := visited[definition]; ok {
+		return onChain
 	}
-	seen[place] = true
-	for _, to := range t.refs[place] {
-		if t.cyclic(to, seen) {
+	visited[definition] = true
+	for _, target := range a.refs[definition] {
+		if a.isCyclic(target, visited) {
 			return true
 		}
 	}
-	seen[place] = false
+	visited[definition] = false
 	return false
 }
 
-// schema translates one schema; nil = the dialect cannot express it. depth is its nesting level, 0
-// for the root. Only a keyword of [soft] can be omitted: without another one, the schema could
-// reject values that the original accepts.
-func (t *adaptation) schema(s any, depth int) map[string]any {
+// translateSchema translates one schema; nil = the dialect cannot express it. depth is its nesting
+// level, 0 for the root. Only a keyword of omittableKeywords can be omitted: without another one,
+// the schema could reject values that the original accepts.
+func (a *adaptation) translateSchema(s any, depth int) map[string]any {
 	in, isObject := s.(map[string]any)
 	if !isObject {
 		return nil
 	}
-	t.deepest = max(t.deepest, depth)
-	if to, refers := in["$ref"]; refers {
-		return t.ref(in, to)
+	a.deepest = max(a.deepest, depth)
+	if target, isRef := in["$ref"]; isRef {
+		return a.translateRef(in, target)
 	}
-	if !t.typed(in) {
+	if !a.hasSupportedType(in) {
 		return nil
 	}
 	out := make(map[string]any, len(in))
 	for keyword, value := range in {
-		switch adapted, ok := t.keyword(keyword, value, depth); {
+		switch adapted, ok := a.translateKeyword(keyword, value, depth); {
 		case ok:
 			out[keyword] = adapted
 		case slices.Contains(omittableKeywords, keyword):
-			t.omitted = true
+			a.hasOmitted = true
 		default:
 			return nil
 		}
@@ -80,37 +82,39 @@ func (t *adaptation) schema(s any, depth int) map[string]any {
 // the root.
 const definitions = "#/$defs/"
 
-// ref translates a schema with a $ref. APIs support a $ref only without other keywords, so it omits
-// those of [soft] next to it and fails on others. It fails on names with JSON pointer escapes as
-// well.
-func (t *adaptation) ref(in map[string]any, value any) map[string]any {
-	to, _ := value.(string)
-	name, found := strings.CutPrefix(to, definitions)
-	if !t.knows("$ref") || to != "#" && (!found || strings.ContainsAny(name, "/~%")) {
+// translateRef translates a schema with a $ref. APIs support a $ref only without other keywords, so
+// it omits those of omittableKeywords next to it and fails on others. It fails on names with JSON
+// pointer escapes as well.
+func (a *adaptation) translateRef(in map[string]any, value any) map[string]any {
+	target, _ := value.(string)
+	name, found := strings.CutPrefix(target, definitions)
+	if !a.supports("$ref") || target != "#" && (!found || strings.ContainsAny(name, "/~%")) {
 		return nil
 	}
 	for keyword := range in {
 		switch {
 		case keyword == "$ref":
 		case slices.Contains(omittableKeywords, keyword):
-			t.omitted = true
+			a.hasOmitted = true
 		default:
 			return nil
 		}
 	}
-	t.refs[t.place] = append(t.refs[t.place], to)
-	return map[string]any{"$ref": to}
+	a.refs[a.definition] = append(a.refs[a.definition], target)
+	return map[string]any{"$ref": target}
 }
 
-// knows reports whether the dialect supports the keyword.
-func (t *adaptation) knows(keyword string) bool { return slices.Contains(t.dialect.Keywords, keyword) }
+// supports reports whether the dialect supports the keyword.
+func (a *adaptation) supports(keyword string) bool {
+	return slices.Contains(a.dialect.Keywords, keyword)
+}
 
-// typed reports whether the schema has a type or anyOf, and whether an object meets
+// hasSupportedType reports whether the schema has a type or anyOf, and whether an object meets
 // [Dialect.Closed] and [Dialect.Complete]. It also counts unions and optional properties.
-func (t *adaptation) typed(in map[string]any) bool {
-	types, several := in["type"].([]any)
-	if several {
-		t.unions++
+func (a *adaptation) hasSupportedType(in map[string]any) bool {
+	types, isUnion := in["type"].([]any)
+	if isUnion {
+		a.unions++
 	}
 	if in["type"] == nil && in["anyOf"] == nil {
 		return false
@@ -118,85 +122,86 @@ func (t *adaptation) typed(in map[string]any) bool {
 	if in["type"] != "object" && !slices.Contains(types, any("object")) {
 		return true
 	}
-	properties, named := in["properties"].(map[string]any)
+	properties, hasProperties := in["properties"].(map[string]any)
 	required, _ := in["required"].([]any)
-	lacking := 0
+	optional := 0
 	for name := range properties {
 		if !slices.Contains(required, any(name)) {
-			lacking++
+			optional++
 		}
 	}
-	t.optional += lacking
+	a.optional += optional
 	// Closed also excludes names in required that are not in properties.
-	closed := named && in["additionalProperties"] == false && len(required) == len(properties)-lacking
-	return (closed || !t.dialect.Closed) && (lacking == 0 || !t.dialect.Complete)
+	isClosed := hasProperties && in["additionalProperties"] == false && len(required) == len(properties)-optional
+	return (isClosed || !a.dialect.Closed) && (optional == 0 || !a.dialect.Complete)
 }
 
-// keyword translates the value of one keyword. ok is false if the dialect does not support the
-// keyword with this value.
-func (t *adaptation) keyword(keyword string, value any, depth int) (adapted any, ok bool) {
+// translateKeyword translates the value of one keyword. ok is false if the dialect does not support
+// the keyword with this value.
+func (a *adaptation) translateKeyword(keyword string, value any, depth int) (adapted any, ok bool) {
 	switch keyword {
 	case "type", "required":
 		return value, true
 	case "properties":
-		return t.named(value, func(s any, name string) map[string]any {
-			t.properties++
-			return t.schema(s, depth+1)
+		return a.translateMembers(value, func(s any, name string) map[string]any {
+			a.properties++
+			return a.translateSchema(s, depth+1)
 		})
 	case "$defs":
-		// Schemas in $defs are named places: a $ref inside them must be recorded for the
+		// Schemas in $defs have names: a $ref inside them must be recorded for the
 		// definition.
-		within := t.place
-		defer func() { t.place = within }()
+		outer := a.definition
+		defer func() { a.definition = outer }()
 		// APIs accept $defs only in the root schema.
-		adapted, ok = t.named(value, func(s any, name string) map[string]any {
-			t.place = definitions + name
-			return t.schema(s, depth+1)
+		adapted, ok = a.translateMembers(value, func(s any, name string) map[string]any {
+			a.definition = definitions + name
+			return a.translateSchema(s, depth+1)
 		})
-		return adapted, ok && depth == 0 && t.knows("$ref")
+		return adapted, ok && depth == 0 && a.supports("$ref")
 	case "additionalProperties":
 		// The value is a boolean or a schema.
 		if _, isBool := value.(bool); isBool {
 			return value, true
 		}
-		adapted := t.schema(value, depth+1)
+		adapted := a.translateSchema(value, depth+1)
 		return adapted, adapted != nil
 	case "items":
-		adapted := t.schema(value, depth+1)
+		adapted := a.translateSchema(value, depth+1)
 		return adapted, adapted != nil
 	case "anyOf", "oneOf":
-		return t.cases(keyword, value, depth)
+		return a.translateAlternatives(keyword, value, depth)
 	case "enum":
-		return value, t.listed(value)
+		return value, a.supportsEnum(value)
 	}
-	return value, t.plain(keyword, value)
+	return value, a.supportsValue(keyword, value)
 }
 
-// plain reports whether the dialect supports a keyword that contains no schema, with this value.
-func (t *adaptation) plain(keyword string, value any) bool {
+// supportsValue reports whether the dialect supports a keyword that contains no schema, with this
+// value.
+func (a *adaptation) supportsValue(keyword string, value any) bool {
 	switch keyword {
 	case "format":
 		format, _ := value.(string)
-		return slices.Contains(t.dialect.Formats, format)
+		return slices.Contains(a.dialect.Formats, format)
 	case "minItems":
 		// Not a number: n is "", and Int64 fails.
 		n, _ := value.(json.Number)
 		least, err := n.Int64()
-		return t.knows(keyword) && err == nil && !over(int(least), t.dialect.MinItems)
+		return a.supports(keyword) && err == nil && !exceedsLimit(int(least), a.dialect.MinItems)
 	case "const":
-		return t.knows(keyword) && t.scalar(value)
+		return a.supports(keyword) && a.isScalar(value)
 	}
-	return t.knows(keyword)
+	return a.supports(keyword)
 }
 
-// named translates the schemas of an object such as properties or $defs; tell translates one of
-// them. Their names count as text.
-func (t *adaptation) named(value any, tell func(s any, name string) map[string]any) (adapted any, ok bool) {
+// translateMembers translates the schemas of an object such as properties or $defs; translate
+// translates one of them. Their names count as text.
+func (a *adaptation) translateMembers(value any, translate func(s any, name string) map[string]any) (adapted any, ok bool) {
 	in, isObject := value.(map[string]any)
 	out := make(map[string]any, len(in))
 	for name, s := range in {
-		t.text += len(name)
-		adapted := tell(s, name)
+		a.text += len(name)
+		adapted := translate(s, name)
 		if adapted == nil {
 			return nil, false
 		}
@@ -205,16 +210,16 @@ func (t *adaptation) named(value any, tell func(s any, name string) map[string]a
 	return out, isObject
 }
 
-// cases translates the alternatives of anyOf or oneOf.
-func (t *adaptation) cases(keyword string, value any, depth int) (adapted any, ok bool) {
+// translateAlternatives translates the alternatives of anyOf or oneOf.
+func (a *adaptation) translateAlternatives(keyword string, value any, depth int) (adapted any, ok bool) {
 	in, isList := value.([]any)
-	if !isList || !t.knows(keyword) {
+	if !isList || !a.supports(keyword) {
 		return nil, false
 	}
-	t.unions++
+	a.unions++
 	out := make([]any, len(in))
 	for i, s := range in {
-		adapted := t.schema(s, depth+1)
+		adapted := a.translateSchema(s, depth+1)
 		if adapted == nil {
 			return nil, false
 		}
@@ -223,26 +228,26 @@ func (t *adaptation) cases(keyword string, value any, depth int) (adapted any, o
 	return out, true
 }
 
-// listed reports whether the dialect supports the enum. It also counts its values.
-func (t *adaptation) listed(value any) bool {
+// supportsEnum reports whether the dialect supports the enum. It also counts its values.
+func (a *adaptation) supportsEnum(value any) bool {
 	values, isList := value.([]any)
-	t.values += len(values)
-	return isList && !slices.ContainsFunc(values, func(v any) bool { return !t.scalar(v) || t.dialect.PlainEnum && !plainValue(v) })
+	a.values += len(values)
+	return isList && !slices.ContainsFunc(values, func(v any) bool { return !a.isScalar(v) || a.dialect.PlainEnum && !isStringOrNumber(v) })
 }
 
-// scalar reports whether value is neither an array nor an object. Strings count as text.
-func (t *adaptation) scalar(value any) bool {
+// isScalar reports whether value is neither an array nor an object. Strings count as text.
+func (a *adaptation) isScalar(value any) bool {
 	switch value := value.(type) {
 	case []any, map[string]any:
 		return false
 	case string:
-		t.text += len(value)
+		a.text += len(value)
 	}
 	return true
 }
 
-// plainValue reports whether v is a string or a number.
-func plainValue(v any) bool {
+// isStringOrNumber reports whether v is a string or a number.
+func isStringOrNumber(v any) bool {
 	switch v.(type) {
 	case string, json.Number:
 		return true
@@ -251,8 +256,9 @@ func plainValue(v any) bool {
 }
 
 // Translate translates a schema into the dialect. The result accepts every value that the schema
-// accepts, and possibly more, because unsupported keywords of [soft] are omitted. It returns nil if
-// the dialect cannot express the schema, or if the schema exceeds a limit or is no JSON object.
+// accepts, and possibly more, because unsupported keywords of omittableKeywords are omitted. It
+// returns nil if the dialect cannot express the schema, or if the schema exceeds a limit or is no
+// JSON object.
 //
 // An already expressible schema is returned unchanged, with its member order and number literals.
 func (d *Dialect) Translate(schema json.RawMessage) json.RawMessage {
@@ -263,12 +269,12 @@ func (d *Dialect) Translate(schema json.RawMessage) json.RawMessage {
 	if decoder.Decode(&root) != nil || d.Object && (root["type"] != "object" || root["anyOf"] != nil) {
 		return nil
 	}
-	t := &adaptation{dialect: d, place: "#", refs: map[string][]string{}}
-	adapted := t.schema(root, 0)
-	if adapted == nil || t.exceeds() || d.Flat && t.cyclic("#", map[string]bool{}) {
+	a := &adaptation{dialect: d, definition: "#", refs: map[string][]string{}}
+	adapted := a.translateSchema(root, 0)
+	if adapted == nil || a.exceedsLimits() || d.Flat && a.isCyclic("#", map[string]bool{}) {
 		return nil
 	}
-	if !t.omitted {
+	if !a.hasOmitted {
 		return schema
 	}
 	var b bytes.Buffer

@@ -111,11 +111,11 @@ func Quote(message string, req *llm.Request, key string) string {
 		message = strings.ToValidUTF8(message[:maxQuote], "")
 	}
 	// One flag per byte of message: true for a byte to be hidden.
-	hidden := make([]bool, len(message))
+	isHidden := make([]bool, len(message))
 	for _, text := range contentOf(req) {
-		hideEchoes(hidden, message, text)
+		hideEchoes(isHidden, message, text)
 	}
-	return strings.ToValidUTF8(redact(message, hidden), "")
+	return strings.ToValidUTF8(redact(message, isHidden), "")
 }
 
 // printable replaces control characters, including line breaks, by spaces.
@@ -148,7 +148,7 @@ func contentOf(req *llm.Request) []string {
 
 // hideEchoes sets the flags of all passages of message that also occur in text and have at least
 // maxEcho bytes. A shorter text is compared as a whole, down to minEcho bytes.
-func hideEchoes(hidden []bool, message, text string) {
+func hideEchoes(isHidden []bool, message, text string) {
 	window := min(maxEcho, len(text))
 	if window < minEcho {
 		return
@@ -158,20 +158,20 @@ func hideEchoes(hidden []bool, message, text string) {
 			continue
 		}
 		for i := range window {
-			hidden[start+i] = true
+			isHidden[start+i] = true
 		}
 	}
 }
 
 // redact replaces each run of hidden bytes by "[…]". It can cut characters; the caller repairs the
 // UTF-8.
-func redact(message string, hidden []bool) string {
+func redact(message string, isHidden []bool) string {
 	var out strings.Builder
 	for i := range len(message) {
 		switch {
-		case !hidden[i]:
+		case !isHidden[i]:
 			out.WriteByte(message[i])
-		case i == 0 || !hidden[i-1]:
+		case i == 0 || !isHidden[i-1]:
 			out.WriteString("[…]")
 		}
 	}

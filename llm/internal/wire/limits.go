@@ -92,11 +92,11 @@ func withoutRetry(req *http.Request) *http.Request {
 		return req
 	}
 	// A RoundTripper must not modify the request (see [http.RoundTripper]), so this copies it.
-	once := req.WithContext(req.Context())
-	once.Header = maps.Clone(req.Header)
-	delete(once.Header, canonical)
-	once.Header[lower] = key
-	return once
+	tracked := req.WithContext(req.Context())
+	tracked.Header = maps.Clone(req.Header)
+	delete(tracked.Header, canonical)
+	tracked.Header[lower] = key
+	return tracked
 }
 
 // transport is a RoundTripper that limits response bodies. It is safe for concurrent use.
