@@ -198,13 +198,13 @@ func (adv *advancer) configureNarrator(ctx context.Context, n *narration.Narrato
 	return err
 }
 
-// maxAskingBranches bounds how many branches run concurrently if they may need human input: the
+// maxAskingBranches bounds how many branches run concurrently if they may raise interrupts: the
 // interrupts of all of them must fit into one payload.
 const maxAskingBranches = 8
 
 // answerBranches begins the branches of a parallel or map step. The record keeps their items. It
-// also checks the tenant's day, because branches cannot ask people: next.Exceeded is set if people
-// have to approve more before the branches begin.
+// also checks the tenant's day, because branches cannot ask approvers: next.Exceeded is set if
+// approvers have to allow more before the branches begin.
 func (adv *advancer) answerBranches(ctx context.Context, action pipeline.Action) (err error) {
 	fork := action.Branches
 	branches := &runs.Branches{

@@ -15,8 +15,8 @@ func (a *Activities) AnnounceInterrupts(ctx context.Context, in runs.AnnounceInt
 	return runShortStep(inStep(ctx, in.Step), a, func(ctx context.Context) (uint64, error) { return a.announceInterrupts(ctx, in) })
 }
 
-// announceInterrupts writes the record. Interrupts that people decide are shown in full, client
-// tool calls by their IDs; decided ones are left out.
+// announceInterrupts writes the record. Interrupts that approvers and users decide are shown in
+// full, client tool calls by their IDs; decided ones are left out.
 func (a *Activities) announceInterrupts(ctx context.Context, in runs.AnnounceInterrupts) (uint64, error) {
 	open := *in.Interrupts
 	open.Items = nil

@@ -65,8 +65,9 @@ func newApproval(d *agents.Definition, rule int, arguments string) *runs.Approva
 	return approval
 }
 
-// openInterrupts returns the open interrupts that people decide, as AG-UI shows them, in the order
-// of the calls. Client tool calls are no AG-UI interrupts, and decided ones were announced before.
+// openInterrupts returns the open interrupts that approvers and users decide, as AG-UI shows them,
+// in the order of the calls. Client tool calls are no AG-UI interrupts, and decided ones were
+// announced before.
 func (a *Activities) openInterrupts(ctx context.Context, run stream.Run, s *runs.Interrupts) ([]agui.Interrupt, error) {
 	var announced []agui.Interrupt
 	for _, c := range s.Items {

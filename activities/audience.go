@@ -16,7 +16,7 @@ import (
 //   - a branch: the messages of the agent that it belongs to, and its own
 //   - the agent of an isolated step: its prompts and its own messages
 //
-// Messages about limits are for people only. The prompts of a step's agent are inserted in their
+// No model receives messages about limits. The prompts of a step's agent are inserted in their
 // places.
 func (a *Activities) audience(ctx context.Context, in runs.ModelCall, thread *snapshot.Snapshot) ([]snapshot.Entry, error) {
 	if in.Place != nil && in.Place.Isolated {

@@ -26,8 +26,8 @@ var errNoPrice = errors.New("activities: costs are limited, and the model has no
 
 // checkBudget checks whether a model may be called. The error is errNoPrice if costs are limited
 // and the model has no price, or budget.ErrExceeded if the tenant's day is used up; both end the
-// run. It returns the exceeded soft limit if people have to approve more first; nil = the call may
-// be made. day is what people have approved so far; nil = this run cannot ask people, and soft
+// run. It returns the exceeded soft limit if approvers have to allow more first; nil = the call may
+// be made. day is what approvers have allowed so far; nil = this run cannot ask approvers, and soft
 // limits do not apply. model has its provider's prefix.
 func (a *Activities) checkBudget(ctx context.Context, in runs.ModelCall, model string, day *runs.DayAllowance) (*runs.ExceededLimit, error) {
 	limited := in.Priced || a.Budget.Of(in.Run.Tenant).LimitsCost()

@@ -52,7 +52,7 @@ func (a *Activities) executeDecision(ctx context.Context, in runs.ToolCall, call
 		if d.Kind == runs.DecisionEdit {
 			call.Arguments = string(content.Args)
 		}
-		// What people approved is what is executed.
+		// What approvers approved is what is executed.
 		if runs.DigestArgs(call.Arguments) != d.Args {
 			return tools.Result{}, "", temporal.NewNonRetryableApplicationError("the arguments of the call differ from the approved arguments", runs.CodeInternal, nil)
 		}

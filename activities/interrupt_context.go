@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// This file describes an interrupt for people: it collects from the log what the inbox, the audit
-// and webhooks show of it. notification.go publishes the description.
+// This file describes an interrupt for approvers: it collects from the log what the inbox, the
+// audit and webhooks show of it. notification.go publishes the description.
 
 // interruptContext has what the log knows about the interrupts of a notification. One Notify uses
 // it, for all interrupts, and then drops it.
@@ -49,8 +49,8 @@ func (a *Activities) loadInterruptContext(ctx context.Context, in runs.Notificat
 	return ic, nil
 }
 
-// approval returns what people are shown of an interrupt: the question or rule, the call with its
-// arguments, and the votes and decisions. c is its state at the time of the event.
+// approval returns what approvers are shown of an interrupt: the question or rule, the call with
+// its arguments, and the votes and decisions. c is its state at the time of the event.
 func (ic *interruptContext) approval(ctx context.Context, c runs.Interrupt) (*inbox.Approval, error) {
 	in := ic.notification
 	a := &inbox.Approval{
@@ -130,7 +130,7 @@ func (ic *interruptContext) addRule(ctx context.Context, c runs.Interrupt, a *in
 	if err != nil {
 		return err
 	}
-	// The path of a limit is no step that people know; the message names the limit.
+	// The path of a limit is no step that approvers know; the message names the limit.
 	if a.Agent, a.Step = source.Agent, source.Step; a.Step == pipeline.LimitPath {
 		a.Step = ""
 	}
@@ -176,7 +176,8 @@ func inboxArgs(arguments string) (args json.RawMessage, truncated bool) {
 }
 
 // decisions returns the votes and, for an event that settles the interrupt, the decision. Their
-// content, the person and the time come from the log, where the API has written them as proposals.
+// content, the approver and the time come from the log, where the API has written them as
+// proposals.
 func (ic *interruptContext) decisions(ctx context.Context, c runs.Interrupt) ([]inbox.Decision, error) {
 	all := slices.Clone(c.Votes)
 	if c.Decision != nil && inbox.EventType(ic.notification.Event).Settles() {

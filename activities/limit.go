@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// This file asks people whether a run may exceed a soft limit. The workflow notices the limit and
-// schedules RaiseLimit; the interrupt is an approval of a call to the reserved tool
+// This file asks approvers whether a run may exceed a soft limit. The workflow notices the limit
+// and schedules RaiseLimit; the interrupt is an approval of a call to the reserved tool
 // pipeline.ApproveTool, so decisions about it work like those about tool calls.
 
 // RaiseLimit is limit.interrupt.v1: it writes the interrupt about an exceeded soft limit, as the
@@ -71,7 +71,7 @@ func (a *Activities) writeLimitCall(ctx context.Context, in runs.LimitInterrupt,
 	return narrator.Answer, err
 }
 
-// figuresOf returns the figures of a limit as people see them: named, in their units, with the
+// figuresOf returns the figures of a limit as approvers see them: named, in their units, with the
 // currency of a cost.
 func (a *Activities) figuresOf(exceeded runs.ExceededLimit) pipeline.Figures {
 	limit := exceeded.Limit
@@ -94,7 +94,7 @@ func (a *Activities) figuresOf(exceeded runs.ExceededLimit) pipeline.Figures {
 	return figures
 }
 
-// limitMessage returns the question for people.
+// limitMessage returns the question for approvers.
 func (a *Activities) limitMessage(exceeded runs.ExceededLimit) string {
 	figures := a.figuresOf(exceeded)
 	used, allowed := pipeline.FigureText(figures.Used), pipeline.FigureText(figures.Allowed)

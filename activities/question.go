@@ -13,10 +13,10 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// A tool may end its call with a question for people (tools.Ask). The done record of the call then
-// has the question, and what the call needs to be made again; the workflow knows the record's
-// number. When people have answered, the workflow schedules the call again with that number and the
-// decision, as a new step. The tool runs from its beginning, and receives all answers so far.
+// A tool may end its call with a question for the user (tools.Ask). The done record of the call
+// then has the question, and what the call needs to be made again; the workflow knows the record's
+// number. When the user has answered, the workflow schedules the call again with that number and
+// the decision, as a new step. The tool runs from its beginning, and receives all answers so far.
 
 // tooManyQuestions is the result of a call whose tool exceeds tools.MaxQuestions.
 const tooManyQuestions = "The tool asked too many questions. The call was abandoned."

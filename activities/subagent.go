@@ -73,7 +73,7 @@ func (a *Activities) latest(ctx context.Context, names []string) ([]catalog.Publ
 }
 
 // newSubagent returns a published agent as a subagent. The workflow gets its limits, but no soft
-// ones: a subagent does not ask people whether it may continue.
+// ones: a subagent does not ask approvers whether it may continue.
 func newSubagent(published catalog.Published) narration.Subagent {
 	return narration.Subagent{
 		AgentRef: runs.AgentRef{
@@ -138,7 +138,7 @@ func (a *Activities) task(ctx context.Context, child *runs.Child, thread *snapsh
 	if err != nil {
 		return "", err
 	}
-	// The call needed an approval: what people approved, or edited, is the task.
+	// The call needed an approval: what approvers approved, or edited, is the task.
 	if child.Args != "" {
 		subagentCall.Decision = &runs.Decision{Kind: runs.DecisionApprove, Input: child.Edit, Args: child.Args}
 		if child.Edit > 0 {

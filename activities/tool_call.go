@@ -157,8 +157,8 @@ const (
 
 // runTool calls the tool, and returns its result with the outcome. A tool that is not idempotent is
 // not called if an earlier attempt may have called it. The error is a *tools.Raised if the tool
-// asks people, a lackingError if this worker does not have the tool, and otherwise a failure after
-// which the call may be attempted again.
+// asks a question, a lackingError if this worker does not have the tool, and otherwise a failure
+// after which the call may be attempted again.
 func (a *Activities) runTool(
 	ctx context.Context, in runs.ToolCall, call agui.ToolCall, inquiry *inquiry, state json.RawMessage, attempt *stream.Attempt,
 ) (tools.Result, runs.Outcome, error) {

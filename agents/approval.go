@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Approval is a rule: people decide about calls of some tools before the calls are made. The first
-// rule of an agent that applies to a call counts.
+// Approval is a rule: approvers decide about calls of some tools before the calls are made. The
+// first rule of an agent that applies to a call counts.
 type Approval struct {
 	// Tools are names of tools, as models call them, or patterns with * as a wildcard. At least
 	// one, at most 64.
@@ -26,7 +26,7 @@ type Approval struct {
 	// that may use the thread.
 	Approvers []string
 
-	// Quorum is the number of people who must approve, 1 to 8. 0 = 1.
+	// Quorum is the number of approvers who must approve, 1 to 8. 0 = 1.
 	Quorum int
 
 	// NotByRequester refuses decisions of the caller that sent the run's input.
@@ -64,8 +64,8 @@ const (
 	maxCondition     = 4 << 10
 )
 
-// names reports whether one of the patterns of Tools matches a tool.
-func (a Approval) names(tool string) bool {
+// appliesToTool reports whether one of the patterns of Tools matches a tool.
+func (a Approval) appliesToTool(tool string) bool {
 	return slices.ContainsFunc(a.Tools, func(pattern string) bool { return namesTool(pattern, tool) })
 }
 

@@ -11,7 +11,7 @@ import (
 // ApprovalRule returns the index of the approval rule that applies to a call; -1 = none, so the
 // call needs no approval.
 func (d *Definition) ApprovalRule(call ProposedCall) int {
-	return slices.IndexFunc(d.Approvals, func(a Approval) bool { return a.names(call.Tool) && a.applies(call) })
+	return slices.IndexFunc(d.Approvals, func(a Approval) bool { return a.appliesToTool(call.Tool) && a.applies(call) })
 }
 
 // approvalKey returns the path of a rule.

@@ -67,7 +67,7 @@ func (a Approval) ApproversAfter(open time.Duration) []string {
 	return a.ApproversAt(count)
 }
 
-// MayDecide reports whether a person is one of the approvers, by subject or role. Without approvers
+// MayDecide reports whether a caller is one of the approvers, by subject or role. Without approvers
 // everyone is. An empty subject never matches.
 func MayDecide(approvers []string, subject string, roles []string) bool {
 	return len(approvers) == 0 || slices.ContainsFunc(approvers, func(a string) bool {
@@ -122,9 +122,9 @@ func (a Approval) approverMistakes(key string) []mistake {
 	return append(found, a.escalationMistakes(key)...)
 }
 
-// maxVotes returns how many people can approve after all escalations. bounded is false if an
+// maxVotes returns how many approvers can approve after all escalations. bounded is false if an
 // approver is a role, or if everyone may approve.
-func (a Approval) maxVotes() (people int, bounded bool) {
+func (a Approval) maxVotes() (n int, bounded bool) {
 	all := a.ApproversAt(len(a.Escalate))
 	slices.Sort(all)
 	isRole := func(name string) bool { return strings.HasPrefix(name, rolePrefix) }

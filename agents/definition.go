@@ -11,7 +11,7 @@ type Definition struct {
 	// Name is the agent's name in URLs and other definitions: [a-z0-9][a-z0-9_-]{0,63}.
 	Name string `json:"name" yaml:"name"`
 
-	// Description is for people, and for models that may call the agent as a subagent. Optional, at
+	// Description is for users, and for models that may call the agent as a subagent. Optional, at
 	// most 4 KiB.
 	Description string `json:"description,omitempty" yaml:"description,omitempty"`
 
@@ -38,7 +38,7 @@ type Definition struct {
 	// has no steps. Its model is the default of the agents in the program's steps.
 	Workflow string `json:"workflow,omitempty" yaml:"workflow,omitempty"`
 
-	// Approvals are the rules about calls that people approve. At most 32.
+	// Approvals are the rules about calls that approvers approve. At most 32.
 	Approvals []Approval `json:"approvals,omitempty" yaml:"approvals,omitempty"`
 
 	// State is how the agent uses the state that it shares with its clients.

@@ -30,7 +30,7 @@ type Limits struct {
 	// Then models without a price are not called. 0 = unlimited.
 	Cost Money `json:"cost,omitempty" yaml:"cost,omitempty"`
 
-	// Soft are the limits at which people are asked whether the run may continue; nil = none.
+	// Soft are the limits at which approvers are asked whether the run may continue; nil = none.
 	// Inline agents of steps have none.
 	Soft *SoftLimits `json:"soft,omitempty" yaml:"soft,omitempty"`
 }
@@ -63,7 +63,7 @@ func (l Limits) or(other Limits) Limits {
 	return l
 }
 
-// SoftLimits are the limits at which people are asked whether the run may continue. An approval
+// SoftLimits are the limits at which approvers are asked whether the run may continue. An approval
 // allows the same amount again; a rejection ends the run with the code of the limit. A limit of
 // zero is not set; at least one is set.
 type SoftLimits struct {

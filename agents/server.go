@@ -37,8 +37,8 @@ type Server struct {
 	// server declares it for each tool.
 	Idempotent *bool `yaml:"idempotent"`
 
-	// Elicitation allows the server to ask people during a call (MCP elicitation). The call is then
-	// repeated with the answer.
+	// Elicitation allows the server to ask the user during a call (MCP elicitation). The call is
+	// then repeated with the answer.
 	Elicitation bool `yaml:"elicitation"`
 
 	// Attempts is how often a call of an idempotent tool may be made if it does not finish, 1 to 8;

@@ -27,7 +27,7 @@ type Step struct {
 	// Tool is the name of the tool to call with Args, one of the agent's tools.
 	Tool string
 
-	// Approve asks a person for a decision.
+	// Approve asks an approver for a decision.
 	Approve *ApproveStep
 
 	// Parallel runs steps concurrently.
@@ -102,9 +102,9 @@ type Output struct {
 	schemaErr error // why a Go type has no schema; a validation error
 }
 
-// ApproveStep asks a person for a decision, by a rule as in an [Approval].
+// ApproveStep asks an approver for a decision, by a rule as in an [Approval].
 type ApproveStep struct {
-	// Message is a template of the text that people see. At most 4 KiB.
+	// Message is a template of the text that approvers see. At most 4 KiB.
 	Message string
 
 	// Args are shown with the message, and may be edited. Texts are templates.

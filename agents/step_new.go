@@ -26,19 +26,19 @@ func Call[T any](name, tool string, args Args, options ...Option) StepOf[T] {
 	return stepOf[T](withOptions(Step{Name: name, Tool: tool, Args: args.templates()}, options))
 }
 
-// Answer is the output of [Approve]: a person's decision.
+// Answer is the output of [Approve]: an approver's decision.
 type Answer struct {
 	Approved bool   `json:"approved"`
 	Decision string `json:"decision"` // approve, edit, reject, answer, or expired
-	By       string `json:"by"`       // subject of the person; missing if unknown
+	By       string `json:"by"`       // subject of the approver; missing if unknown
 	Reason   string `json:"reason"`   // missing if there is none
 	Content  string `json:"content"`  // missing if there is none
 
-	// Args are the arguments that were shown, with the edits of people.
+	// Args are the arguments that were shown, with the edits of approvers.
 	Args map[string]any `json:"args"`
 }
 
-// Approve returns a step that asks a person. message is a template. [Args] are shown with it. An
+// Approve returns a step that asks an approver. message is a template. [Args] are shown with it. An
 // [Approval] as option sets who decides, and until when.
 func Approve(name, message string, options ...ApproveOption) StepOf[Answer] {
 	s := Step{Name: name, Approve: &ApproveStep{Message: message}}

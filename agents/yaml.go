@@ -30,7 +30,7 @@ func (d *Definition) YAML() ([]byte, error) {
 	return b.Bytes(), encoder.Close()
 }
 
-// restyle sets the styles that people use: block mappings, and block scalars. Strings that begin
+// restyle sets the styles that authors use: block mappings, and block scalars. Strings that begin
 // with white space stay quoted, because a block scalar would lose the indentation.
 func restyle(node *yaml.Node) {
 	if node.Kind != yaml.ScalarNode || strings.TrimLeft(node.Value, " \t\n") == node.Value {

@@ -20,7 +20,7 @@ type asking struct {
 // askingKey is the context key of an asking.
 type askingKey struct{}
 
-// Ask asks people a question during a call, and returns their answer.
+// Ask asks the user a question during a call, and returns the answer.
 //
 // Without an answer, Ask returns an error that ends the call; the tool must return it, wrapped or
 // unchanged. The run then waits, for days if necessary, without using resources. After the answer,
@@ -55,7 +55,7 @@ func Ask[T any](ctx context.Context, q Question) (T, error) {
 	return answer, nil
 }
 
-// Confirm asks people a yes-or-no question, like [Ask]. If the person declines to answer, it
+// Confirm asks the user a yes-or-no question, like [Ask]. If the user declines to answer, it
 // returns false without an error.
 func Confirm(ctx context.Context, message string) (bool, error) {
 	answer, err := Ask[struct {

@@ -21,7 +21,7 @@
 //     a timeout and a panic return a [Result] with IsError.
 //   - A Go error from Call means that the call has no outcome: its context has ended, or its server
 //     is unavailable ([*UnavailableError]). Only then may the caller retry, as often as the [Spec]
-//     allows. A [*Raised] error means that the call waits for an answer of people.
+//     allows. A [*Raised] error means that the call waits for an answer of the user.
 //   - A tool never receives arguments that violate its schema.
 //   - A result that is too long is truncated with a note. It does not count as a failure, because a
 //     model would repeat a failed call.

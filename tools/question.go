@@ -30,12 +30,12 @@ const (
 	ReasonConfirmation = "confirmation"
 )
 
-// Question is a question of a tool to people. The thread waits for its answer as an interrupt.
+// Question is a question of a tool to the user. The thread waits for its answer as an interrupt.
 type Question struct {
 	// Reason is the kind of question, by which clients choose a view; empty = ReasonInput. At most
 	// 64 bytes. tool_call and names with the prefix core: are reserved.
 	Reason string
-	// Message is the text for people.
+	// Message is the text for the user.
 	Message string
 	// ResponseSchema is the JSON Schema of the answer. An answer that violates it is rejected, so
 	// the tool never receives one. Empty means the schema of the type parameter of [Ask], else any
@@ -112,7 +112,7 @@ type Answer struct {
 	// Content is the answer, JSON that matches the question's schema. It is empty unless Status is
 	// Answered.
 	Content json.RawMessage
-	// Words is the reason of a person who declined; can be empty.
+	// Words is the reason of a user who declined; can be empty.
 	Words string
 	// State is the State of the question.
 	State []byte
@@ -124,7 +124,7 @@ type AnswerStatus string
 // The ways in which a question can end.
 const (
 	Answered  AnswerStatus = "answered"
-	Declined  AnswerStatus = "declined"  // a person refused to answer
+	Declined  AnswerStatus = "declined"  // the user refused to answer
 	Cancelled AnswerStatus = "cancelled" // the client cancelled the question
 	Expired   AnswerStatus = "expired"   // nobody answered before the question expired
 )
@@ -132,7 +132,7 @@ const (
 // RefusedError is the error of a question that nobody will answer.
 type RefusedError struct {
 	Status AnswerStatus // not Answered
-	Words  string       // reason of the person who declined; can be empty
+	Words  string       // reason of the user who declined; can be empty
 }
 
 // Error returns a text for the model.

@@ -115,7 +115,7 @@ func (p *prompter) message(m agui.Message) (llm.Message, bool) {
 			}
 		}
 	default:
-		// Activities are for people. Reasoning is in p.reasoning.
+		// Activities are for users. Reasoning is in p.reasoning.
 		return out, false
 	}
 	return out, len(out.Parts) > 0 || len(out.ToolCalls) > 0

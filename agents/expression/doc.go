@@ -5,5 +5,5 @@
 //	Refund ${steps.order.id}, please   a [Template]
 //
 // Evaluation has a cost limit and no side effects. Errors name keys of the definition and never
-// values, because they are shown to people who may not see the values.
+// values, because they are shown to users who may not see the values.
 package expression

@@ -115,7 +115,7 @@ func (a *answer) add(index int64, d delta) error {
 	case "signature_delta":
 		a.sign(d.Signature)
 	case "input_json_delta":
-		return a.argue(index, a.Unquote(d.PartialJSON))
+		return a.addArguments(index, a.Unquote(d.PartialJSON))
 	}
 	return nil
 }
@@ -216,13 +216,13 @@ func (a *answer) call(index int64, b block) error {
 	a.slots[index] = slot
 	err := a.AddCall(slot, a.Unquote(b.ID), a.Unquote(b.Name), "")
 	if input := string(b.Input); err == nil && input != "" && input != "{}" && input != "null" {
-		return a.argue(index, input)
+		return a.addArguments(index, input)
 	}
 	return err
 }
 
-// argue appends to the arguments of the call in the block with that index.
-func (a *answer) argue(index int64, arguments string) error {
+// addArguments appends to the arguments of the call in the block with that index.
+func (a *answer) addArguments(index int64, arguments string) error {
 	slot, ok := a.slots[index]
 	if !ok {
 		return wire.Malformed("the provider sent arguments of a tool call before its start")

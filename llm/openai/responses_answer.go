@@ -83,10 +83,10 @@ type output struct {
 }
 
 // Over implements [wire.Reply]: the event that ends the response has arrived.
-func (a *response) Over() bool { return a.done }
+func (r *response) Over() bool { return r.done }
 
 // Read implements [wire.Reply].
-func (a *response) Read(raw ssestream.Event) error {
+func (r *response) Read(raw ssestream.Event) error {
 	data := bytes.TrimSpace(raw.Data)
 	// Some compatible servers end the stream like Chat Completions.
 	if bytes.HasPrefix(data, []byte("[DONE]")) {
@@ -98,127 +98,127 @@ func (a *response) Read(raw ssestream.Event) error {
 	}
 	if e.Type == "error" || wire.IsPresent(e.Error) {
 		fault, _ := parseFault(data)
-		return a.model.api.Failed(a.req, fault)
+		return r.model.api.Failed(r.req, fault)
 	}
-	if err := a.follow(e); err != nil {
+	if err := r.readEvent(e); err != nil {
 		return err
 	}
-	return a.CheckSize()
+	return r.CheckSize()
 }
 
-// follow processes an event that is no error. It ignores other types, which repeat the content of
-// these.
-func (a *response) follow(e responseEvent) error {
+// readEvent processes an event that is no error. It ignores other types, which repeat the content
+// of these.
+func (r *response) readEvent(e responseEvent) error {
 	switch e.Type {
 	case "response.output_item.added":
-		return a.begin(e)
+		return r.begin(e)
 	case "response.output_item.done":
-		return a.complete(e)
+		return r.complete(e)
 	case "response.output_text.delta", "response.refusal.delta":
-		a.addText(a.at(e.OutputIndex), e.Delta)
+		r.addText(r.itemAt(e.OutputIndex), e.Delta)
 	case "response.reasoning_summary_text.delta":
-		a.think(a.at(e.OutputIndex), passage{e.Type, e.SummaryIndex}, e.Delta)
+		r.think(r.itemAt(e.OutputIndex), passage{e.Type, e.SummaryIndex}, e.Delta)
 	case "response.reasoning_text.delta":
-		a.think(a.at(e.OutputIndex), passage{e.Type, e.ContentIndex}, e.Delta)
+		r.think(r.itemAt(e.OutputIndex), passage{e.Type, e.ContentIndex}, e.Delta)
 	case "response.function_call_arguments.delta":
-		return a.argue(a.at(e.OutputIndex), e.Delta)
+		return r.addArguments(r.itemAt(e.OutputIndex), e.Delta)
 	case "response.created", "response.in_progress":
-		a.account(e.Response)
+		r.readUsage(e.Response)
 	case "response.completed", "response.incomplete", "response.failed":
-		return a.conclude(strings.TrimPrefix(e.Type, "response."), e.Response)
+		return r.conclude(strings.TrimPrefix(e.Type, "response."), e.Response)
 	}
 	return nil
 }
 
-// at returns the item with the output_index, and creates it if necessary.
-func (a *response) at(index int64) *item {
-	if a.items[index] == nil {
-		a.items[index] = &item{slot: -1}
+// itemAt returns the item with the output_index, and creates it if necessary.
+func (r *response) itemAt(index int64) *item {
+	if r.items[index] == nil {
+		r.items[index] = &item{slot: -1}
 	}
-	return a.items[index]
+	return r.items[index]
 }
 
 // begin processes the start of an item. The item is also the successor of the reasoning before it,
 // so the open reasoning block ends here.
-func (a *response) begin(e responseEvent) error {
+func (r *response) begin(e responseEvent) error {
 	var o output
 	if json.Unmarshal(e.Item, &o) != nil {
 		return wire.Malformed("an item of the response is not a JSON object")
 	}
-	a.Received(len(e.Item))
+	r.Received(len(e.Item))
 	switch o.Type {
 	case typeReasoning:
-		a.endReasoning(&successor{Type: typeReasoning})
+		r.endReasoning(&successor{Type: typeReasoning})
 	case typeMessage:
-		a.endReasoning(&successor{Type: typeMessage, ID: o.ID, Phase: o.Phase})
+		r.endReasoning(&successor{Type: typeMessage, ID: o.ID, Phase: o.Phase})
 	case typeCall:
-		return a.call(a.at(e.OutputIndex), o)
+		return r.call(r.itemAt(e.OutputIndex), o)
 	default:
 		// An item of unknown type is not part of the message, so the reasoning that led to it
 		// cannot be sent back.
-		a.endReasoning(nil)
+		r.endReasoning(nil)
 	}
 	return nil
 }
 
 // call starts a tool call. The reasoning block must end before the ToolCallStart, but its data
 // contains the ID of the call. Therefore the chunks of Add are held back until the block has ended.
-func (a *response) call(at *item, o output) error {
+func (r *response) call(current *item, o output) error {
 	id, _ := wire.Unquote(string(o.CallID))
 	name, _ := wire.Unquote(string(o.Name))
-	if at.slot < 0 {
-		at.slot = a.slots
-		a.slots++
+	if current.slot < 0 {
+		current.slot = r.slots
+		r.slots++
 	}
-	started, err := a.Calls.Add(nil, at.slot, id, name, "")
+	started, err := r.Calls.Add(nil, current.slot, id, name, "")
 	if err != nil {
 		return err
 	}
 	// The call may have a generated ID, so the successor takes the ID from the chunk.
 	for _, chunk := range started {
 		if start, ok := chunk.(llm.ToolCallStart); ok {
-			a.endReasoning(&successor{Type: typeCall, ID: o.ID, Call: start.ID})
+			r.endReasoning(&successor{Type: typeCall, ID: o.ID, Call: start.ID})
 		}
 	}
 	for _, chunk := range started {
-		a.Emit(chunk)
+		r.Emit(chunk)
 	}
 	return nil
 }
 
-// argue appends to the arguments of the call at.
-func (a *response) argue(at *item, literal json.RawMessage) error {
-	piece := a.Unquote(literal)
-	if at.slot < 0 {
+// addArguments appends to the arguments of the call of an item.
+func (r *response) addArguments(current *item, literal json.RawMessage) error {
+	piece := r.Unquote(literal)
+	if current.slot < 0 {
 		return wire.Malformed("the provider sent arguments of a tool call before its start")
 	}
-	at.hasContent = at.hasContent || piece != ""
-	return a.AddCall(at.slot, "", "", piece)
+	current.hasContent = current.hasContent || piece != ""
+	return r.AddCall(current.slot, "", "", piece)
 }
 
 // addText appends to the text. A message has one text, so the texts of several message items are
 // joined by blank lines.
-func (a *response) addText(at *item, literal json.RawMessage) {
-	piece := a.Unquote(literal)
-	at.hasContent = at.hasContent || piece != ""
-	text := a.text.Mend(piece)
+func (r *response) addText(current *item, literal json.RawMessage) {
+	piece := r.Unquote(literal)
+	current.hasContent = current.hasContent || piece != ""
+	text := r.text.Mend(piece)
 	if text == "" {
 		return
 	}
 	// Text can arrive without a start event. Then the successor is unknown.
-	a.endReasoning(nil)
-	if a.message != nil && a.message != at {
+	r.endReasoning(nil)
+	if r.message != nil && r.message != current {
 		text = "\n\n" + text
 	}
-	a.message = at
-	a.Emit(llm.TextDelta{Text: text})
+	r.message = current
+	r.Emit(llm.TextDelta{Text: text})
 }
 
 // complete processes the end of an item, which contains the whole item. Servers without deltas send
 // the content only here, and some omit the start event as well.
-func (a *response) complete(e responseEvent) error {
-	if a.items[e.OutputIndex] == nil {
-		if err := a.begin(e); err != nil {
+func (r *response) complete(e responseEvent) error {
+	if r.items[e.OutputIndex] == nil {
+		if err := r.begin(e); err != nil {
 			return err
 		}
 	}
@@ -226,33 +226,33 @@ func (a *response) complete(e responseEvent) error {
 	if json.Unmarshal(e.Item, &o) != nil {
 		return wire.Malformed("an item of the response is not a JSON object")
 	}
-	at := a.at(e.OutputIndex)
-	if !at.hasContent {
-		if err := a.catchUp(at, o); err != nil {
+	current := r.itemAt(e.OutputIndex)
+	if !current.hasContent {
+		if err := r.addMissing(current, o); err != nil {
 			return err
 		}
 	}
 	if o.Type == typeReasoning {
-		a.Received(len(e.Item))
-		a.thought.item = storedReasoning(e.Item)
+		r.Received(len(e.Item))
+		r.thought.item = storedReasoning(e.Item)
 	}
 	return nil
 }
 
-// catchUp emits the content of an item for which no deltas have arrived.
-func (a *response) catchUp(at *item, o output) error {
+// addMissing emits the content of an item for which no deltas have arrived.
+func (r *response) addMissing(current *item, o output) error {
 	switch o.Type {
 	case typeMessage:
 		for _, part := range o.Content {
-			a.addText(at, part.Text)
-			a.addText(at, part.Refusal)
+			r.addText(current, part.Text)
+			r.addText(current, part.Refusal)
 		}
 	case typeReasoning:
 		for i, part := range o.Summary {
-			a.think(at, passage{"summary", int64(i)}, part.Text)
+			r.think(current, passage{"summary", int64(i)}, part.Text)
 		}
 	case typeCall:
-		return a.argue(at, o.Arguments)
+		return r.addArguments(current, o.Arguments)
 	}
 	return nil
 }

@@ -14,16 +14,16 @@ import (
 
 // respond feeds the data of events to a response.
 func respond(limits wire.Limits, events ...string) ([]llm.Chunk, error) {
-	a := newResponse(newResponses(Config{APIKey: "k"}, limits), &llm.Request{Model: "asked"})
+	r := newResponse(newResponses(Config{APIKey: "k"}, limits), &llm.Request{Model: "asked"})
 	var chunks []llm.Chunk
 	for _, data := range events {
-		if err := a.Read(ssestream.Event{Data: []byte(data + "\n")}); err != nil {
+		if err := r.Read(ssestream.Event{Data: []byte(data + "\n")}); err != nil {
 			return chunks, err
 		}
-		chunks = append(chunks, a.Take()...)
+		chunks = append(chunks, r.Take()...)
 	}
-	err := a.End(nil)
-	return append(chunks, a.Take()...), err
+	err := r.End(nil)
+	return append(chunks, r.Take()...), err
 }
 
 func responded(reason llm.FinishReason) llm.Finish {

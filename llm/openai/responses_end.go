@@ -7,41 +7,41 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// account records model and usage from a response object, which can be nil.
-func (a *response) account(s *responseObject) {
+// readUsage records model and usage from a response object, which can be nil.
+func (r *response) readUsage(s *responseObject) {
 	if s == nil {
 		return
 	}
-	a.SetModel(s.Model)
+	r.SetModel(s.Model)
 	if s.Usage != nil {
-		a.Finish.Usage = responseUsage(*s.Usage)
+		r.Finish.Usage = responseUsage(*s.Usage)
 	}
 }
 
 // conclude processes the event that ends the response. status is the status in the event's type.
 // The response's own status takes precedence, because servers use the event types differently. A
 // failed or cancelled response is an error.
-func (a *response) conclude(status string, s *responseObject) error {
+func (r *response) conclude(status string, s *responseObject) error {
 	if s == nil {
 		return wire.Malformed("the last event has no response")
 	}
-	a.account(s)
+	r.readUsage(s)
 	if s.Status != "" {
 		status = s.Status
 	}
 	switch status {
 	case "completed":
-		a.Finish.Reason = llm.FinishStop
+		r.Finish.Reason = llm.FinishStop
 	case "incomplete":
-		a.Finish.Reason = incompleteReason(s.Incomplete.Reason)
+		r.Finish.Reason = incompleteReason(s.Incomplete.Reason)
 	default:
 		fault := wire.Fault{Message: "the response is " + status}
 		if wire.IsPresent(s.Error) {
 			fault = faultOf(s.Error)
 		}
-		return a.model.api.Failed(a.req, fault)
+		return r.model.api.Failed(r.req, fault)
 	}
-	a.done = true
+	r.done = true
 	return nil
 }
 
@@ -59,15 +59,15 @@ func incompleteReason(reason string) llm.FinishReason {
 
 // End implements [wire.Reply]. Only the event that ends the response shows that it is complete.
 // Open reasoning has no successor at this point, so it is not sent back.
-func (a *response) End(err error) error {
-	if !a.done {
+func (r *response) End(err error) error {
+	if !r.done {
 		return wire.Truncated(err)
 	}
-	a.endReasoning(nil)
-	if rest := a.text.Flush(); rest != "" {
-		a.Emit(llm.TextDelta{Text: rest})
+	r.endReasoning(nil)
+	if rest := r.text.Flush(); rest != "" {
+		r.Emit(llm.TextDelta{Text: rest})
 	}
-	return a.Close()
+	return r.Close()
 }
 
 // responseUsage converts the API's usage object.

@@ -81,10 +81,10 @@ func (t reasoningChain) items() []responses.ResponseInputItemUnionParam {
 
 // think emits a fragment of reasoning. Some servers send both the full reasoning text and its
 // summary; only the kind that arrives first is emitted. A blank line separates passages.
-func (a *response) think(outputItem *item, p passage, literal json.RawMessage) {
-	piece := a.Unquote(literal)
-	outputItem.hasContent = outputItem.hasContent || piece != ""
-	block := &a.thought
+func (r *response) think(current *item, p passage, literal json.RawMessage) {
+	piece := r.Unquote(literal)
+	current.hasContent = current.hasContent || piece != ""
+	block := &r.thought
 	if block.passage.of != "" && block.passage.of != p.of {
 		return
 	}
@@ -96,24 +96,24 @@ func (a *response) think(outputItem *item, p passage, literal json.RawMessage) {
 		text = "\n\n" + text
 	}
 	block.visible, block.passage = true, p
-	a.Emit(llm.ReasoningDelta{Text: text})
+	r.Emit(llm.ReasoningDelta{Text: text})
 }
 
 // endReasoning ends the open reasoning block. next is the item that the reasoning led to, which the
 // block must know to be sent back. A nil next, or an item that cannot be sent back, results in a
 // block that is only displayed.
-func (a *response) endReasoning(next *successor) {
-	block := &a.thought
+func (r *response) endReasoning(next *successor) {
+	block := &r.thought
 	if rest := block.text.Flush(); rest != "" {
 		block.visible = true
-		a.Emit(llm.ReasoningDelta{Text: rest})
+		r.Emit(llm.ReasoningDelta{Text: rest})
 	}
 	var data json.RawMessage
 	if block.item != nil && next != nil {
-		data, _ = json.Marshal(sealed{a.req.Model, block.item, *next}) // cannot fail: decoded from JSON
+		data, _ = json.Marshal(sealed{r.req.Model, block.item, *next}) // cannot fail: decoded from JSON
 	}
 	if block.visible || data != nil {
-		a.Emit(llm.ReasoningEnd{Provider: a.model.config.Provider, Data: data})
+		r.Emit(llm.ReasoningEnd{Provider: r.model.config.Provider, Data: data})
 	}
-	a.thought = thought{}
+	r.thought = thought{}
 }

@@ -3,7 +3,7 @@
 //	registry, err := tools.NewRegistry(builtin.Tools()...)
 //
 // The tools calculate and current_time do what models often get wrong. The tools ask_user and
-// confirm ask people, and approve records approvals. All of them are idempotent, and need no API
+// confirm ask the user, and approve records approvals. All of them are idempotent, and need no API
 // key and no network.
 package builtin
 

@@ -26,7 +26,7 @@ type Config struct {
 	Attempts          int               // 0 = tools.DefaultAttempts if idempotent, else 1
 	TaskQueue         string            // whose workers make the calls; empty = the main queue
 	Sequential        bool              // calls of one turn run one after the other
-	Origin            string            // where the tool is declared, for people
+	Origin            string            // where the tool is declared, for error messages
 }
 
 // Environment is what the worker provides to its tools.

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// A server can ask people before it acts: it responds with status 202 and a question. When the
+// A server can ask the user before it acts: it responds with status 202 and a question. When the
 // question is answered, the request is repeated with all answers so far in a header, since the body
 // contains the arguments.
 const (

@@ -27,13 +27,13 @@ type Config struct {
 
 	Timeout    time.Duration // of one attempt; 0 = tools.DefaultTimeout
 	Idempotent *bool         // for all tools; nil = by the server's annotations
-	// Elicitation permits the server to ask people during a call. The call is repeated with the
+	// Elicitation permits the server to ask the user during a call. The call is repeated with the
 	// answers.
 	Elicitation bool
 	Attempts    int    // of idempotent tools; 0 = tools.DefaultAttempts
 	TaskQueue   string // whose workers make the calls; empty = the main queue
 	Sequential  bool   // calls of one turn to any of its tools run one after the other
-	Origin      string // where the server is declared, for people
+	Origin      string // where the server is declared, for error messages
 }
 
 // Environment is what the worker provides to its servers.

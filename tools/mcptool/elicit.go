@@ -17,7 +17,7 @@ import (
 // answer is part of another call. [rounds] implements it.
 //
 // In earlier versions the server sends elicitation/create while the call is open. The call cannot
-// stay open until a person answers, so it is abandoned and repeated when the answer is known
+// stay open until the user answers, so it is abandoned and repeated when the answer is known
 // ([asker]). The request does not identify its call. Therefore such a server gets one call at a
 // time if it may elicit ([Server.alone]).
 const roundTrips = "2026-07-28"

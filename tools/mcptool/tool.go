@@ -103,7 +103,7 @@ func (t *tool) send(ctx context.Context, cancel context.CancelCauseFunc, session
 	return nil, asUnsupportedQuestion(t.server.raiseQuestion(ctx, result))
 }
 
-// unsupportedQuestionError is the error of a server's question that people cannot be asked. The
+// unsupportedQuestionError is the error of a server's question that the user cannot be asked. The
 // model receives it as a failure.
 type unsupportedQuestionError struct{ err error }
 
