@@ -5,7 +5,7 @@
 //	                └────► view of the run ──frames──► SSE, WebSocket
 //
 // The package calls no model and no tool: workers do. A node keeps only caches and open connections
-// in memory, so any node can serve any run, and a client may change the node at any time.
+// in memory, so any API process can serve any run, and a client may change the process at any time.
 //
 // The rules:
 //

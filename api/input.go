@@ -27,8 +27,8 @@ func decodeInput(body []byte) (*agui.RunAgentInput, error) {
 }
 
 // maxLoggedPointers bounds how many unknown members of an input are logged. maxPointerBytes bounds
-// the length of each pointer, in bytes. Without the bounds a client could fill the node's log with
-// member names.
+// the length of each pointer, in bytes. Without the bounds a client could fill the process's log
+// with member names.
 const (
 	maxLoggedPointers = 5
 	maxPointerBytes   = 100

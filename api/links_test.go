@@ -155,7 +155,8 @@ func TestLinksAreAskedForInBounds(t *testing.T) {
 	for body, want := range map[string]int{
 		`{}`: 422, `{"decision":"edit"}`: 422, `{"decision":"approve","expiresIn":"8d"}`: 400, `{"decision":"approve","expiresIn":"1s"}`: 400,
 		`{"decision":"approve","expiresIn":"169h"}`: 400, `{"decision":"approve","subject":"a\u0000"}`: 400, `[]`: 400,
-		fmt.Sprintf(`{"decision":"approve","subject":%q}`, strings.Repeat("a", 1001)): 400,
+		fmt.Sprintf(`{"decision":"approve","subject":%q}`, strings.Repeat("a", 1001)):                    400,
+		`{"decision":"approve","roles":["` + strings.Repeat(strings.Repeat("r", 200)+`","`, 99) + `r"]}`: 400,
 	} {
 		if a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", body); a.status != want {
 			t.Errorf("%s: %d %s", body, a.status, a.body)

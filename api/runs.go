@@ -412,8 +412,8 @@ func (s *Server) answeringAgent(named catalog.Published, thread *snapshot.Snapsh
 		return named, nil
 	}
 	agent, err := s.Catalog.Current(name)
-	if errors.Is(err, catalog.ErrUnknownAgent) { // published before it got the thread: this node has not read that yet
-		return agent, fmt.Errorf("api: this node does not know agent %q of the thread yet", name)
+	if errors.Is(err, catalog.ErrUnknownAgent) { // published before it got the thread: this process has not read that yet
+		return agent, fmt.Errorf("api: this process does not know agent %q of the thread yet", name)
 	}
 	return agent, err
 }

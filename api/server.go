@@ -337,10 +337,10 @@ func (s *Server) ready(c *gin.Context) error {
 		return problem.New(http.StatusServiceUnavailable, "temporal_unavailable", "Temporal does not answer")
 	}
 	if s.Inbox != nil && !s.Inbox.Index.Current() {
-		return problem.New(http.StatusServiceUnavailable, "inbox_unavailable", "this node does not receive changes of the list of approvals")
+		return problem.New(http.StatusServiceUnavailable, "inbox_unavailable", "this API process does not receive changes of the list of approvals")
 	}
 	if s.Threads != nil && !s.Threads.Current() {
-		return problem.New(http.StatusServiceUnavailable, "threads_unavailable", "this node does not receive changes of the list of threads")
+		return problem.New(http.StatusServiceUnavailable, "threads_unavailable", "this API process does not receive changes of the list of threads")
 	}
 	c.String(http.StatusOK, "ready\n")
 	return nil

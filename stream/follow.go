@@ -13,7 +13,7 @@ import (
 )
 
 // ErrInterrupted tells that the node has stopped following the log, or cannot decode a record.
-// Nothing is lost: a new reader continues with the last cursor, on this node or another one.
+// Nothing is lost: a new reader continues with the last cursor, in this process or another one.
 var ErrInterrupted = errors.New("stream: the node has stopped following the log")
 
 // Bounds of the records that a node keeps in memory of a followed thread. A reader that lags

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents"

@@ -26,8 +26,8 @@ type Agent struct {
 	// UnavailableTools are the agent's tools that no worker has announced, and subagents and agents
 	// of handoffs that are not published. A run of the agent waits for them, for a limited time.
 	UnavailableTools []string `json:"unavailableTools,omitempty"`
-	// Warnings are about names in a definition that this node does not know, and a worker may know.
-	// Only the answer to a publication has them.
+	// Warnings are about names in a definition that this process does not know, and a worker may
+	// know. Only the answer to a publication has them.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -52,8 +52,8 @@ func (r *Routes) showAgent(c *gin.Context) error {
 	return nil
 }
 
-// describe returns the answer about a published agent, by what this node knows now: other published
-// agents, and the tools that workers have announced.
+// describe returns the answer about a published agent, by what this process knows now: other
+// published agents, and the tools that workers have announced.
 func (r *Routes) describe(p catalog.Published) Agent {
 	others, missing := r.subagents(p)
 	a := Agent{
@@ -67,7 +67,7 @@ func (r *Routes) describe(p catalog.Published) Agent {
 	return a
 }
 
-// warnings returns a warning for each name in a definition that this node does not know: not a
+// warnings returns a warning for each name in a definition that this process does not know: not a
 // built-in, not in the folder of definitions, not announced, not published. Without Tools it
 // returns none.
 func (r *Routes) warnings(d *agents.Definition) []string {

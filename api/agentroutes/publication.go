@@ -21,7 +21,7 @@ import (
 // administrators' role.
 //
 // Errors: 400 invalid_agent with all mistakes, 400 invalid_precondition, 412 revision_mismatch,
-// 415. Names that this node does not know are warnings, not errors, because a worker may know them.
+// 415. Names that this process does not know are warnings, not errors, because a worker may know them.
 func (r *Routes) putAgent(c *gin.Context) error {
 	name := request.Segment(c, "agent")
 	isExpected, err := precondition(c.Request.Header)
@@ -47,7 +47,7 @@ func (r *Routes) putAgent(c *gin.Context) error {
 	answer := r.describe(catalog.Published{Definition: d, Revision: revision})
 	answer.Warnings = r.warnings(d)
 	if len(answer.UnavailableTools) > 0 || len(answer.Warnings) > 0 {
-		r.Logger.WarnContext(ctx, "a published agent refers to names that this node does not know", "agent", name, "tools", answer.UnavailableTools, "warnings", answer.Warnings)
+		r.Logger.WarnContext(ctx, "a published agent refers to names that this process does not know", "agent", name, "tools", answer.UnavailableTools, "warnings", answer.Warnings)
 	}
 	c.Header("ETag", etag(revision))
 	if existed {

@@ -166,12 +166,12 @@ func latestOpening(c *gin.Context, now time.Time) (time.Time, error) {
 const feedTimeout = time.Minute
 
 // maxFeeds bounds the followers of the inbox on a node, since each has a JetStream consumer of its
-// own. They count as streams of the node as well.
+// own. They count as streams of the process as well.
 const maxFeeds = 1000
 
 // approvalEvents serves GET /v1/approvals/events: the changes of interrupts as server-sent events,
-// after a cursor or from now on. The stream ends when the client disconnects, the node drains, the
-// credentials expire, or the feed breaks; the client reconnects with its last event ID.
+// after a cursor or from now on. The stream ends when the client disconnects, the process drains,
+// the credentials expire, or the feed breaks; the client reconnects with its last event ID.
 //
 // Errors before the stream: 400 invalid_cursor, 410 gone for a cursor that is older than
 // inbox.Resumable, 503 node_full.
@@ -218,8 +218,8 @@ func (r *Routes) feedCursor(c *gin.Context) (*inbox.Cursor, error) {
 	return &cursor, err
 }
 
-// sendFeed sends the events that the filter picks until the client is gone, the node drains, or the
-// feed breaks. It counts the stream in the metrics, with the reason of its end.
+// sendFeed sends the events that the filter picks until the client is gone, the process drains, or
+// the feed breaks. It counts the stream in the metrics, with the reason of its end.
 func (r *Routes) sendFeed(ctx context.Context, feed *inbox.Feed, filter *inbox.Filter, w *sse.Writer) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

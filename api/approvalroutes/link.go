@@ -52,8 +52,8 @@ type linkRequest struct {
 // signed token contains everything. It is bound to the digest of the call's arguments, so an edit
 // in between makes it void. A question cannot have a link, because it needs an answer.
 //
-// makeLink does not check whether the person may decide; using the link does. Errors: 403
-// not_yours, 404 unknown_approval, 409 decided, 410 expired, 422.
+// makeLink does not check whether the person may decide; using the link does. Errors: 400
+// invalid_input, 403 not_yours, 404 unknown_approval, 409 decided, 410 expired, 422.
 func (r *Routes) makeLink(c *gin.Context) error {
 	ctx := c.Request.Context()
 	thread, err := request.ThreadOf(c)
@@ -81,6 +81,9 @@ func (r *Routes) makeLink(c *gin.Context) error {
 	}
 	link.Args = interrupt.ArgsDigest() // readLink compares it
 	token, err := r.inbox.Links.Token(link)
+	if errors.Is(err, links.ErrTooLarge) {
+		return problem.BadRequest("invalid_input", "/roles", "must be fewer: with all roles, your own included, the link would be too long")
+	}
 	if err != nil {
 		return err
 	}

@@ -25,14 +25,14 @@ type schedule struct {
 
 // runCheck is the schedule of checks of one silent run.
 type runCheck struct {
-	first time.Time     // when the run became silent, as far as this node knows
+	first time.Time     // when the run became silent, as far as this process knows
 	next  time.Time     // not checked before
 	pause time.Duration // between the last check and the next one
 }
 
 // due reports whether to check a run now. If so, the caller must check it: the next check is due
 // only after twice the pause. waited is how long readers have waited for the run's first record, as
-// far as this node knows.
+// far as this process knows.
 func (s *schedule) due(run stream.Run, now time.Time) (waited time.Duration, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

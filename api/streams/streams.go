@@ -16,7 +16,7 @@ import (
 
 // Causes with which the context of a request or a stream ends, besides a client that is gone.
 var (
-	// ErrDrain: the server is shutting down. The client reconnects to another node.
+	// ErrDrain: the server is shutting down. The client reconnects to another API process.
 	ErrDrain = errors.New("api: the server is shutting down")
 	// ErrExpired: the credentials have expired during the request. The client reconnects with new
 	// ones and its last event ID.

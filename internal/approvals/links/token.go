@@ -18,6 +18,8 @@ var (
 	ErrInvalid = errors.New("links: invalid token")
 	// ErrExpired: the token is authentic, but its time has passed.
 	ErrExpired = errors.New("links: the link has expired")
+	// ErrTooLarge: the token of a link would exceed MaxToken.
+	ErrTooLarge = errors.New("links: the token would be too large")
 )
 
 // MaxToken bounds a token, in bytes. It is large because IDs of threads and subjects may be long.
@@ -28,7 +30,8 @@ const MaxToken = 16 << 10
 const purpose = "perdure link 1\n"
 
 // Token returns the token of a link: base64url of its JSON, ".", base64url of the HMAC-SHA256. It
-// sets a new Nonce, and truncates Expires to seconds. It fails if the token would exceed MaxToken.
+// sets a new Nonce, and truncates Expires to seconds. The error is ErrTooLarge if the token would
+// exceed MaxToken.
 func (k *Keeper) Token(l Link) (string, error) {
 	l.Nonce, l.Expires = rand.Text(), l.Expires.UTC().Truncate(time.Second)
 	body, err := json.Marshal(l)
@@ -37,7 +40,7 @@ func (k *Keeper) Token(l Link) (string, error) {
 	}
 	token := encoding.EncodeToString(body) + "." + encoding.EncodeToString(k.sign(body))
 	if len(token) > MaxToken {
-		return "", fmt.Errorf("links: the link would have %d bytes", len(token))
+		return "", fmt.Errorf("%w: %d bytes", ErrTooLarge, len(token))
 	}
 	return token, nil
 }
