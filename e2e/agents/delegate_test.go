@@ -96,9 +96,9 @@ func TestDelegation(t *testing.T) {
 	})
 }
 
-// TestCancelReachesSubagents: a cancel of the run stops its subagents in less than a second.
+// TestCancelReachesSubagents: a cancel of the run stops its subagents.
 func TestCancelReachesSubagents(t *testing.T) {
-	// Not parallel: the test measures time.
+	t.Parallel()
 	for _, g := range kit.Generations {
 		t.Run(g.Name, func(t *testing.T) {
 			in, task, answer := kit.NewInput(kit.Marked("Find out.")), kit.Marked("Slowly, please."), kit.LongText(4000)
@@ -109,12 +109,12 @@ func TestCancelReachesSubagents(t *testing.T) {
 			kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: task}, Response: kit.SlowAnswer(answer).Response, ChunkSize: 8, Latency: 25})
 			d := g.Drive(t, kit.Shared, kit.Script{URL: kit.Shared.URL(lead), ThreadID: in.ThreadID, Runs: []kit.ScriptedRun{{RunID: in.RunID, Messages: in.Messages}}})
 			d.Until(t, "TEXT_MESSAGE_CONTENT", 10)
-			asked := time.Now()
+			cancelled := time.Now()
 			if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
 				t.Fatalf("cancel: %d, want 202", got)
 			}
 			end := d.Finish(t)[0]
-			if took := time.Since(asked); took > time.Second {
+			if took := time.Since(cancelled); took > kit.CancelTime {
 				t.Errorf("the run ended %s after the cancel", took)
 			}
 			kit.WantCancelled(t, g, d)

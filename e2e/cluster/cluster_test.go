@@ -168,7 +168,7 @@ func terminateNodes(t *testing.T, c *kit.Cluster, bound time.Duration) {
 	}
 	c.StartWorker(t)
 	var ending, load errgroup.Group
-	asked := time.Now()
+	began := time.Now()
 	ending.Go(a.Stop)
 	ending.Go(leaving.Stop)
 	for i := range 40 {
@@ -178,7 +178,7 @@ func terminateNodes(t *testing.T, c *kit.Cluster, bound time.Duration) {
 		t.Fatal(err)
 	}
 	stopped := time.Now()
-	t.Logf("stopped within %s", stopped.Sub(asked).Round(time.Millisecond))
+	t.Logf("stopped within %s", stopped.Sub(began).Round(time.Millisecond))
 	for _, r := range runs {
 		f := r.reader
 		if err := f.Drain(); !errors.Is(err, io.EOF) {
@@ -215,12 +215,12 @@ func cancelElsewhere(t *testing.T, c *kit.Cluster) {
 		kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(answer))
 		f := a.Follow(t, in)
 		f.UntilContent(t, 3)
-		asked := time.Now()
+		cancelled := time.Now()
 		if got := b.Cancel(t, in); got != http.StatusAccepted {
 			t.Fatalf("cancel: %d, want 202", got)
 		}
 		f.Finish(t)
-		if took := time.Since(asked); took > time.Second {
+		if took := time.Since(cancelled); took > kit.CancelTime {
 			t.Errorf("the run ended %s after the cancel", took)
 		}
 		if got := kit.Outcome(f.Events[len(f.Events)-1]); got != "cancelled" {

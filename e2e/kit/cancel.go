@@ -4,7 +4,13 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 )
+
+// CancelTime bounds how long a run may stream after a cancel. The announcement of the cancel reaches
+// the model calls within milliseconds. Temporal alone would deliver it with their heartbeats, ten
+// seconds apart.
+const CancelTime = 5 * time.Second
 
 // WantCancelled checks that the client's first run ended as cancelled, in the form of its
 // generation.

@@ -9,22 +9,22 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestCancel: a cancel in mid-stream takes effect in less than a second, keeps the text so far, and
-// ends the run as each client generation expects.
+// TestCancel: a cancel in mid-stream keeps the text so far, and ends the run as each client
+// generation expects.
 func TestCancel(t *testing.T) {
-	// Not parallel: the test measures time.
+	t.Parallel()
 	for _, g := range kit.Generations {
 		t.Run(g.Name, func(t *testing.T) {
 			in, answer := kit.NewInput(kit.Marked("Slowly, please.")), kit.LongText(4000)
 			kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, kit.SlowAnswer(answer))
 			d := g.Drive(t, kit.Shared, kit.Script{ThreadID: in.ThreadID, Runs: []kit.ScriptedRun{{RunID: in.RunID, Messages: in.Messages}}})
 			d.Until(t, "TEXT_MESSAGE_CONTENT", 5)
-			asked := time.Now()
+			cancelled := time.Now()
 			if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
 				t.Fatalf("cancel: %d, want 202", got)
 			}
 			end := d.Finish(t)[0]
-			if took := time.Since(asked); took > time.Second {
+			if took := time.Since(cancelled); took > kit.CancelTime {
 				t.Errorf("the run ended %s after the cancel", took)
 			}
 			kit.WantCancelled(t, g, d)
@@ -79,21 +79,23 @@ func TestDisconnectIsNotCancel(t *testing.T) {
 // TestCancelBetweenAttempts: a run that waits for the next attempt of its model call is cancelled
 // as fast as one that streams.
 func TestCancelBetweenAttempts(t *testing.T) {
+	t.Parallel()
 	in := kit.NewInput(kit.Marked("May I?"))
 	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content}, Response: kit.ErrorAnswer(500).Response})
 	f := kit.Shared.Follow(t, in)
 	f.Until(t, func(e kit.Event) bool { return e.Type == "STEP_STARTED" })
-	for len(kit.SharedModel.Calls(t, in.Messages[0].Content)) < 2 {
+	// After the fourth attempt, the pause is longer than CancelTime.
+	for len(kit.SharedModel.Calls(t, in.Messages[0].Content)) < 4 {
 		if t.Context().Err() != nil {
 			t.Fatal("the model is not called again")
 		}
 	}
-	asked := time.Now()
+	cancelled := time.Now()
 	if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
 		t.Fatalf("cancel: %d, want 202", got)
 	}
 	f.Finish(t)
-	if took := time.Since(asked); took > time.Second {
+	if took := time.Since(cancelled); took > kit.CancelTime {
 		t.Errorf("the run ended %s after the cancel", took)
 	}
 	if last := f.Events[len(f.Events)-1]; !strings.Contains(string(last.Data), `"cancelled"`) {
