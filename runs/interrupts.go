@@ -101,7 +101,7 @@ func (s *Interrupts) Outcome() Outcome {
 	return OutcomeSuccess
 }
 
-// Find returns the interrupt of a call; nil = there is none, or w is nil.
+// Find returns the interrupt of a call; nil = there is none, or s is nil.
 func (s *Interrupts) Find(callID string) *Interrupt {
 	if s == nil {
 		return nil

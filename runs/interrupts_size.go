@@ -1,7 +1,7 @@
 package runs
 
 // Reserve returns how many bytes decisions about the open interrupts may take, and notifications of
-// them; 0 if w is nil.
+// them; 0 if s is nil.
 func (s *Interrupts) Reserve() int {
 	if s == nil {
 		return 0

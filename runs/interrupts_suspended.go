@@ -1,8 +1,8 @@
 package runs
 
 // AdoptDecisions takes over the thread's decisions about the interrupts of a child, and when they
-// opened. said are the thread's interrupts of that child, as its first suspended one; w are those
-// with which the child ended.
+// opened. decided are the thread's interrupts of that child, as its first suspended one; s are
+// those with which the child ended.
 func (s *Interrupts) AdoptDecisions(decided *Interrupts) {
 	for _, item := range decided.Of(1).Items {
 		if own := s.Find(item.ID); own != nil {

@@ -14,8 +14,8 @@ import (
 // worker died or stopped, or NATS was unavailable.
 var externalFailures = []string{"worker_lost", "worker_stopped", "log_unavailable"}
 
-// timedOutByOutage reports whether an activity ran out of time because of disturbances. Temporal
-// then reports the error of the last attempt instead of a timeout.
+// timedOutByOutage reports whether an activity ran out of time because of external failures.
+// Temporal then reports the error of the last attempt instead of a timeout.
 func timedOutByOutage(err error) bool {
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) || !slices.Contains(externalFailures, app.Type()) {

@@ -24,7 +24,7 @@ type interrupts struct {
 	afterEnd *runs.Interrupts
 }
 
-// hold makes w the interrupts of the current turn. Earlier ones are kept while they have pending
+// hold makes set the interrupts of the current turn. Earlier ones are kept while they have pending
 // notifications.
 func (i *interrupts) hold(set *runs.Interrupts) {
 	i.held, i.answered, i.earlier = set, nil, i.notifiable()
@@ -39,9 +39,9 @@ func (i *interrupts) unhold() {
 }
 
 // find returns the interrupts that a decision about a call is for: those of a child first, then
-// those that are open, those resolved last, and those that the run resumes (began); nil = none. The
-// result need not have the call. A cancelled run takes no decisions about open interrupts of its
-// turn and its children.
+// those that are open, those resolved last, and those that the run resumes (resumed); nil = none.
+// The result need not have the call. A cancelled run takes no decisions about open interrupts of
+// its turn and its children.
 func (i *interrupts) find(callID string, resumed *runs.Interrupts, cancelled bool) *runs.Interrupts {
 	for _, set := range slices.Backward(i.concurrent) {
 		if set.Find(callID) != nil && !cancelled {
@@ -82,7 +82,7 @@ func (i *interrupts) drop(all ...*runs.Interrupts) {
 	i.earlier = slices.DeleteFunc(append(i.earlier, all...), (*runs.Interrupts).IsNotified)
 }
 
-// cancel cancels interrupts and withdraws them: no decision can take effect, and approvers are
+// cancel cancels interrupts and drops them: no decision can take effect, and approvers are
 // notified of that.
 func (i *interrupts) cancel(now time.Time, all ...*runs.Interrupts) {
 	for _, set := range all {
@@ -97,8 +97,8 @@ func (i *interrupts) notifiable() []*runs.Interrupts {
 }
 
 // nextPending returns the first interrupts with pending notifications: those that the run resumes
-// (began) come first, then resolved ones, then open ones. It skips those in except; nil = there are
-// none.
+// (resumed) come first, then resolved ones, then open ones. It skips those in except; nil = there
+// are none.
 func (i *interrupts) nextPending(resumed *runs.Interrupts, except map[*runs.Interrupts]bool) *runs.Interrupts {
 	for _, set := range slices.Concat([]*runs.Interrupts{resumed}, i.notifiable(), i.concurrent, []*runs.Interrupts{i.held, i.afterEnd}) {
 		if set.HasPending() && !except[set] {

@@ -267,13 +267,7 @@ func TestNoticesOfQuestionsInAHeldTurn(t *testing.T) {
 	t.Parallel()
 	var calls []runs.ToolCall
 	h := setupHeld(t)
-	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
-		if in.Turn == 1 {
-			return says(10, "x"), nil
-		}
-		return says(30), nil
-	}
-	h.tool = asksTwice(&calls)
+	h.model, h.tool = callsInFirstTurn, asksTwice(&calls)
 	sent := h.sentAfterTheRun(func(n runs.Notification) string { return fmt.Sprint(n.Calls[0].Question.Number, " ", n.Event) })
 	h.decide(time.Minute, answers(1))
 	h.decide(2*time.Minute, answers(2))

@@ -24,6 +24,14 @@ func asksTwice(calls *[]runs.ToolCall) func(runs.ToolCall) (runs.ToolAnswer, err
 	}
 }
 
+// callsInFirstTurn is a model that calls the tool x in the first turn, and ends in the second.
+func callsInFirstTurn(in runs.ModelCall) (runs.ModelAnswer, error) {
+	if in.Turn == 1 {
+		return says(10, "x"), nil
+	}
+	return says(30), nil
+}
+
 func answers(question int) runs.Decision {
 	return runs.Decision{CallID: "x", Kind: runs.DecisionAnswer, Question: question, Digest: fmt.Sprint("d", question), Input: uint64(70 + question)}
 }
@@ -105,13 +113,7 @@ func TestAToolAsksInAHeldRun(t *testing.T) {
 	t.Parallel()
 	var calls []runs.ToolCall
 	h := setupHeld(t)
-	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
-		if in.Turn == 1 {
-			return says(10, "x"), nil
-		}
-		return says(30), nil
-	}
-	h.tool = asksTwice(&calls)
+	h.model, h.tool = callsInFirstTurn, asksTwice(&calls)
 	h.decide(time.Minute, answers(1))
 	h.decide(2*time.Minute, answers(1), answers(2))
 	result, finish := h.run(heldInput())

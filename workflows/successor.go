@@ -33,7 +33,7 @@ func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) er
 			continue
 		}
 		t.notifier.stop(ctx)
-		if t.awaitResults(ctx); t.successor == nil && !set.IsResolved() { // the stored results may resolve w
+		if t.awaitResults(ctx); t.successor == nil && !set.IsResolved() { // the stored results may resolve set
 			in := t.run.in
 			in.Queue, in.Resume = t.queue, nil
 			return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: in, Interrupts: set})

@@ -11,7 +11,7 @@ import (
 // restarts the child from its state.
 
 // suspendedChild returns the state of this subagent or branch, from which the next run restarts it.
-// w are the interrupts with which it ends.
+// set has the interrupts with which it ends.
 func (r *run) suspendedChild(set *runs.Interrupts) *runs.SuspendedChild {
 	return &runs.SuspendedChild{
 		AgentRef: runs.AgentRef{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits, Steps: r.in.Steps},
@@ -38,7 +38,8 @@ func (r *run) restartChild(ctx workflow.Context, resumes *runs.SuspendedChild, s
 }
 
 // suspendedSize returns how many bytes this subagent's state takes in a payload, if it is suspended
-// with the children in w. A state that cannot be encoded counts as MaxPayload, so it does not fit.
+// with the children in set. A state that cannot be encoded counts as MaxPayload, so it does not
+// fit.
 func (r *run) suspendedSize(set *runs.Interrupts) int {
 	s := r.suspendedChild(set)
 	if r.child.BranchPath != "" {

@@ -8,7 +8,7 @@ import (
 
 // thread is one execution of agent.run or thread.parked: the address of a conversation in Temporal.
 // It has one AG-UI run at a time, queues further inputs, and takes decisions and tool results for
-// the run's interrupts. A program's thread has several runs, one after the other (become).
+// the run's interrupts. A program's thread has several runs, one after the other (continueAs).
 //
 // Update and signal handlers call it concurrently with the coroutine of the run, but workflow
 // coroutines run one at a time. So it needs no lock, and its state changes only where a coroutine
@@ -57,8 +57,8 @@ func (t *thread) setPhase(ctx workflow.Context, next phase) {
 // none. It is set before the terminal record is written (see AgentRun).
 func (t *thread) interruptsAfterEnd() *runs.Interrupts { return t.run.interrupts.afterEnd }
 
-// setInterruptsAfterEnd makes set the interrupts that the thread waits for after its run's end; nil =
-// none. It does not block. It adds the budget that the next run takes over, and the notification
+// setInterruptsAfterEnd makes set the interrupts that the thread waits for after its run's end; nil
+// = none. It does not block. It adds the budget that the next run takes over, and the notification
 // that the interrupts are open.
 func (t *thread) setInterruptsAfterEnd(ctx workflow.Context, set *runs.Interrupts) {
 	t.run.interrupts.afterEnd = set
@@ -85,7 +85,7 @@ func (t *thread) chooseInterruptsAfterEnd(end ending) *runs.Interrupts {
 }
 
 // detachNotifications starts workflows for pending notifications about resolved interrupts (see
-// host).
+// threadControl).
 func (t *thread) detachNotifications(ctx workflow.Context) {
 	t.notifier.handOver(ctx, t.run.interrupts.notifiable())
 }
@@ -121,7 +121,7 @@ func (t *thread) stopDecisions(ctx workflow.Context) {
 }
 
 // allowDecisions continues a run whose children did not end after all. It applies a cancel that
-// arrived since suspend to this run. It does nothing outside of phaseSuspending.
+// arrived since stopDecisions to this run. It does nothing outside of phaseSuspending.
 func (t *thread) allowDecisions(ctx workflow.Context) {
 	if t.phase != phaseSuspending {
 		return

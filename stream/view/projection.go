@@ -103,8 +103,8 @@ func (p *Projection) beginRecord(seq uint64) {
 	p.cursorUnseen = p.unseenEntries()
 }
 
-// continueAfter continues the frames of a record after those that the projection q, of the run
-// before, has made of it: their indexes must not collide.
+// continueAfter continues the frames of a record after those that previous, the projection of the
+// previous run, has made of it: their indexes must not collide.
 func (p *Projection) continueAfter(previous *Projection) {
 	p.record, p.index, p.cursorUnseen = previous.record, previous.index, previous.cursorUnseen
 }
