@@ -87,11 +87,11 @@ var layers = []layer{
 	{"internal/workers/announce", []string{"agents", "stream", "tools", "internal/index/watch", anything}},
 	{"internal/workers/models", []string{"agents", "internal/transport/egress", "llm/..."}},
 	{"internal/process/apinode", []string{"api/...", "agents/...", "stream", "stream/snapshot", "internal/auth", "internal/workers/announce", "internal/approvals/inbox", "internal/approvals/links", "internal/control/schedules", "internal/index/threads", "internal/index/watch", anything}},
-	{"internal/process/workernode", []string{"activities", "workflows", "runs", "agents/...", "llm", "tools/...", "stream", "stream/snapshot", "internal/workers/announce", "internal/control/budget", "internal/control/dispatch", "internal/approvals/inbox", "internal/workers/presence", "internal/control/schedules", "internal/workers/toolset", "internal/approvals/webhook", anything}},
+	{"internal/process/workernode", []string{"activities", "workflows", "runs", "agents/...", "llm", "tools/...", "stream", "stream/snapshot", "internal/workers/announce", "internal/control/budget", "internal/control/dispatch", "internal/approvals/inbox", "internal/workers/presence", "internal/control/schedules", "internal/process/version", "internal/workers/toolset", "internal/approvals/webhook", anything}},
 	{"internal/workers/toolset", []string{"agents", "tools/..."}},
 	{"internal/process/config", []string{"agents", "stream", "internal/auth", "internal/process/version", anything}},
 	{"internal/process/connect", []string{"internal/process/config", anything}},
-	{"internal/process/devserver", []string{anything}},
+	{"internal/process/devserver", []string{"internal/process/version", anything}},
 	{"internal/archtest", nil},
 
 	{"worker", []string{"activities", "workflows", "runs", "agents/...", "tools/...", "stream", "stream/snapshot", "internal/...", anything}},

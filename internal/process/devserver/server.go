@@ -9,7 +9,10 @@ import (
 	"sync"
 
 	"github.com/nats-io/nats.go"
+	"go.temporal.io/sdk/worker"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/perdure/perdure/internal/process/version"
 )
 
 // DefaultNamespace is the Temporal namespace used when [Options.Namespace] is empty.
@@ -68,6 +71,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	worker.SetBinaryChecksum(version.BinaryID()) // of Temporal's system workers
 	s := &Server{namespace: o.Namespace, lock: lock, stopped: make(chan struct{})}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {

@@ -5,9 +5,11 @@ package version
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"time"
 )
 
 // module is Perdure's module path.
@@ -62,6 +64,26 @@ func of(build *debug.BuildInfo) Info {
 		}
 	}
 	return info
+}
+
+// BinaryID returns an identifier of the running binary for Temporal, which records it with each
+// workflow task. It differs between builds: it has the version and the revision, or, without a clean
+// revision, the size and the modification time of the file. The SDK's own identifier is an MD5 sum
+// of the whole file, which takes a large part of a process's start.
+func BinaryID() string {
+	info := Read()
+	if info.Revision != "" && !info.Modified {
+		return info.Version + " " + info.Revision
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return info.Version
+	}
+	file, err := os.Stat(path)
+	if err != nil {
+		return info.Version
+	}
+	return fmt.Sprintf("%s %d %s", info.Version, file.Size(), file.ModTime().UTC().Format(time.RFC3339Nano))
 }
 
 // Text returns the description of a program as text, one line for each known field.

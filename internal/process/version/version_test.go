@@ -27,3 +27,11 @@ func TestInfo(t *testing.T) {
 		}
 	}
 }
+
+func TestBinaryIDIsStable(t *testing.T) {
+	t.Parallel()
+	id := BinaryID()
+	if id == "" || id != BinaryID() {
+		t.Errorf("BinaryID() = %q, then %q; want the same text", id, BinaryID())
+	}
+}

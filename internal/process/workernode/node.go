@@ -25,6 +25,7 @@ import (
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/schedules"
+	"github.com/perdure/perdure/internal/process/version"
 	"github.com/perdure/perdure/internal/workers/announce"
 	"github.com/perdure/perdure/internal/workers/presence"
 	"github.com/perdure/perdure/internal/workers/toolset"
@@ -143,6 +144,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		cfg.WorkflowCache = DefaultWorkflowCache
 	}
 	worker.SetStickyWorkflowCacheSize(cfg.WorkflowCache)
+	worker.SetBinaryChecksum(version.BinaryID())
 	n := &Node{cancels: cancels, stopTimeout: cfg.stopTimeout(), logger: cfg.Logger}
 	if n.board, err = announce.Watch(ctx, l); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
@@ -185,8 +187,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.restore = restore(ctx, cfg.Logger, l.RestoreIndex, a.Inbox.Restore)
 	}
 	if cfg.Promote && cfg.Deployment != "" {
-		version := &deploymentpb.WorkerDeploymentVersion{DeploymentName: cfg.Deployment, BuildId: cfg.BuildID}
-		p := &promotion{temporal: cfg.Temporal, namespace: cfg.Namespace, version: version, logger: cfg.Logger}
+		v := &deploymentpb.WorkerDeploymentVersion{DeploymentName: cfg.Deployment, BuildId: cfg.BuildID}
+		p := &promotion{temporal: cfg.Temporal, namespace: cfg.Namespace, version: v, logger: cfg.Logger}
 		if err := p.promote(ctx); err != nil {
 			return nil, n.stopAfter(ctx, err)
 		}
