@@ -18,9 +18,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// fans returns the branching steps, as the advance after each of them receives them.
-func (k *pipelineFixture) fans() (fans []*runs.Branches) {
-	for _, a := range k.advances {
+// branchSteps returns the branching steps, as the advance after each of them receives them.
+func (f *pipelineFixture) branchSteps() (fans []*runs.Branches) {
+	for _, a := range f.advances {
 		if a.Position.Branches != nil && !a.Resumes && len(a.Suspended) == 0 {
 			fans = append(fans, a.Position.Branches)
 		}
@@ -29,28 +29,28 @@ func (k *pipelineFixture) fans() (fans []*runs.Branches) {
 }
 
 // wantOutputs fails the test unless the outputs of the steps are want.
-func (k *pipelineFixture) wantOutputs(want string) {
-	k.t.Helper()
-	if want = `{"n":0,"steps":` + want + `}`; !sameJSON(string(k.state), want) {
-		k.t.Errorf("the state is %s, want %s", k.state, want)
+func (f *pipelineFixture) wantOutputs(want string) {
+	f.t.Helper()
+	if want = `{"n":0,"steps":` + want + `}`; !equalJSON(string(f.state), want) {
+		f.t.Errorf("the state is %s, want %s", f.state, want)
 	}
 }
 
-// wantSet is want for paths that ran in any order.
-func (k *pipelineFixture) wantSet(result runs.Result, outcome runs.Outcome, code, did string) {
-	k.t.Helper()
-	slices.Sort(k.did)
+// wantResultInAnyOrder is want for paths that ran in any order.
+func (f *pipelineFixture) wantResultInAnyOrder(result runs.Result, outcome runs.Outcome, code, did string) {
+	f.t.Helper()
+	slices.Sort(f.executedPaths)
 	want := strings.Fields(did)
 	slices.Sort(want)
-	k.want(result, outcome, code, want...)
+	f.wantResult(result, outcome, code, want...)
 }
 
-// TestBranchesHaveSlots: at most concurrency branches run at a time, each in its own slot. The
+// TestConcurrentBranchesUseSeparateSlots: at most concurrency branches run at a time, each in its own slot. The
 // run's usage includes the usage of its branches.
-func TestBranchesHaveSlots(t *testing.T) {
+func TestConcurrentBranchesUseSeparateSlots(t *testing.T) {
 	t.Parallel()
 	const items, atOnce = 10, 3
-	k := setupPipeline(t, `
+	f := setupPipeline(t, `
 steps:
   - {name: all, map: {items: "[0,1,2,3,4,5,6,7,8,9]", concurrency: 3, steps: [{name: say, agent: one}, {name: do, tool: two}]}}
   - {name: both, parallel: [{name: left, agent: one}, {name: right, agent: two}]}
@@ -58,9 +58,9 @@ steps:
 	var mu sync.Mutex
 	together := sync.NewCond(&mu)
 	busy, limit, begun := 0, 0, 0
-	k.answer = func(path string) (pipeline.Event, error) {
+	f.executeStep = func(path string) (pipeline.Event, error) {
 		if !strings.HasSuffix(path, "/say") {
-			return done(`1`), nil
+			return doneEvent(`1`), nil
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -70,14 +70,14 @@ steps:
 			together.Wait()
 		}
 		busy--
-		return done(`2`), nil
+		return doneEvent(`2`), nil
 	}
-	result := k.walk(stepsInput())
-	if len(k.did) != 2*items+2 || result.Outcome != runs.OutcomeSuccess || limit != atOnce {
-		t.Errorf("got %+v with %d branches in parallel (want %d); paths: %v", result, limit, atOnce, k.did)
+	result := f.runToEnd(stepsInput())
+	if len(f.executedPaths) != 2*items+2 || result.Outcome != runs.OutcomeSuccess || limit != atOnce {
+		t.Errorf("got %+v with %d branches in parallel (want %d); paths: %v", result, limit, atOnce, f.executedPaths)
 	}
 	slots, names := map[int]int{}, map[string]bool{}
-	for _, a := range k.advances {
+	for _, a := range f.advances {
 		if b := a.Child; b != nil && a.After == 0 {
 			slots[b.Lanes[0]]++
 			names[b.Name] = true
@@ -89,184 +89,184 @@ steps:
 	if len(slots) != atOnce || !names["left"] || !names["right"] || !names["all/9"] {
 		t.Errorf("branches: got %v in the slots %v", names, slots)
 	}
-	if used := *k.finishes[0].Usage[0].Total; used != items+2 {
+	if used := *f.finished[0].Usage[0].Total; used != items+2 {
 		t.Errorf("tokens used: got %d, want %d", used, items+2)
 	}
-	for _, all := range k.fans() {
+	for _, all := range f.branchSteps() {
 		if all.Next != all.Count || len(all.Failures) != 0 || all.HighestRecord == 0 {
 			t.Errorf("branches after the step: got %+v", all)
 		}
 	}
 }
 
-// TestABranchStopsTheOthers: the first failing branch stops the step. Running branches are
+// TestFailedBranchStopsOthers: the first failing branch stops the step. Running branches are
 // cancelled, later ones do not start, and the step fails with the first failure.
-func TestABranchStopsTheOthers(t *testing.T) {
+func TestFailedBranchStopsOthers(t *testing.T) {
 	t.Parallel()
-	k := setupPipeline(t, `
+	f := setupPipeline(t, `
 steps:
   - name: all
     map: {items: "[0,1,2,3]", concurrency: 2, steps: [{name: do, tool: one, compensate: {tool: undo}}, {name: more, agent: two}]}
 `)
 	under, cancelled := make(chan struct{}), make(chan struct{})
-	k.begun = func(w *fixture, _ any) {
-		w.env.SetOnChildWorkflowCanceledListener(func(*workflow.Info) { close(cancelled) })
+	f.onExecution = func(execution *fixture, _ any) {
+		execution.env.SetOnChildWorkflowCanceledListener(func(*workflow.Info) { close(cancelled) })
 	}
-	k.answer = func(path string) (pipeline.Event, error) {
+	f.executeStep = func(path string) (pipeline.Event, error) {
 		switch path {
 		case "all/0/more":
 			close(under)
 			<-cancelled
-			return stopped, nil
+			return cancelledEvent, nil
 		case "all/1/more":
 			<-under
 			return pipeline.Event{}, errors.New("broken")
 		}
-		return done(`1`), nil
+		return doneEvent(`1`), nil
 	}
-	result := k.walk(stepsInput())
-	k.wantSet(result, runs.OutcomeError, "broken", "all/0/do all/1/do all/0/more all/1/more all/0/do~undo all/1/do~undo")
-	b := k.fans()[0]
+	result := f.runToEnd(stepsInput())
+	f.wantResultInAnyOrder(result, runs.OutcomeError, "broken", "all/0/do all/1/do all/0/more all/1/more all/0/do~undo all/1/do~undo")
+	b := f.branchSteps()[0]
 	want := []pipeline.BranchFailure{{Index: 0, Failure: pipeline.Failure{Code: "cancelled"}}, {Index: 1, Failure: pipeline.Failure{Code: "broken", Message: "it broke"}}}
 	if diff := cmp.Diff(want, b.BranchFailures()); diff != "" || b.Next != 2 {
 		t.Errorf("branches after the step: %+v; failures (-want +got):\n%s", b, diff)
 	}
 }
 
-// TestBranchesFail: with `onError: continue` the advance after the step receives the failures of
+// TestBranchFailuresWithOnErrorContinue: with `onError: continue` the advance after the step receives the failures of
 // branches in order.
-func TestBranchesFail(t *testing.T) {
+func TestBranchFailuresWithOnErrorContinue(t *testing.T) {
 	t.Parallel()
-	k := setupPipeline(t, `
+	f := setupPipeline(t, `
 steps:
   - {name: all, map: {items: "[0,1,2,3,4]", concurrency: 2, onError: continue, steps: [{name: do, tool: one}]}}
   - {name: then, tool: two}
 `)
-	k.answer = byPath(map[string]string{"all/0/do": "!x", "all/2/do": "*y", "all/3/do": "!x"})
-	k.wantSet(k.walk(stepsInput()), runs.OutcomeSuccess, "", "all/0/do all/1/do all/2/do all/3/do all/4/do then")
+	f.executeStep = eventsByPath(map[string]string{"all/0/do": "!x", "all/2/do": "*y", "all/3/do": "!x"})
+	f.wantResultInAnyOrder(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "all/0/do all/1/do all/2/do all/3/do all/4/do then")
 	var failed []string
-	for _, f := range k.fans()[0].BranchFailures() {
-		failed = append(failed, fmt.Sprint(f.Index, f.Code))
+	for _, failure := range f.branchSteps()[0].BranchFailures() {
+		failed = append(failed, fmt.Sprint(failure.Index, failure.Code))
 	}
-	if !slices.Equal(failed, []string{"0x", "2y", "3x"}) || len(k.fans()[0].Failures) != 2 {
-		t.Errorf("failures of branches: got %q, recorded as %+v", failed, k.fans()[0].Failures)
+	if !slices.Equal(failed, []string{"0x", "2y", "3x"}) || len(f.branchSteps()[0].Failures) != 2 {
+		t.Errorf("failures of branches: got %q, recorded as %+v", failed, f.branchSteps()[0].Failures)
 	}
 	x, y := `{"error":{"code":"x","message":"it broke"}}`, `{"error":{"code":"y","message":"it broke"}}`
-	k.wantOutputs(`{"all":[` + x + `,{"do":"ok"},` + y + `,` + x + `,{"do":"ok"}],"then":"ok"}`)
+	f.wantOutputs(`{"all":[` + x + `,{"do":"ok"},` + y + `,` + x + `,{"do":"ok"}],"then":"ok"}`)
 }
 
-// TestBranchesRunOutOfTime: a step's timeout ends its running branches and starts no other branch.
-func TestBranchesRunOutOfTime(t *testing.T) {
+// TestStepTimeoutEndsBranches: a step's timeout ends its running branches and starts no other branch.
+func TestStepTimeoutEndsBranches(t *testing.T) {
 	t.Parallel()
-	k := setupPipeline(t, `
+	f := setupPipeline(t, `
 steps:
   - name: all
     timeout: 10m
     map: {items: "[0,1,2]", concurrency: 1, onError: continue, steps: [{name: do, tool: one, compensate: {tool: undo}}, {name: try, tool: two, retry: {attempts: 2, interval: 1h}}]}
 `)
-	k.answer = byPath(map[string]string{"all/0/try": "!x"})
-	k.want(k.walk(stepsInput()), runs.OutcomeError, "timeout", "all/0/do", "all/0/try", "all/0/do~undo")
-	b := k.fans()[0]
+	f.executeStep = eventsByPath(map[string]string{"all/0/try": "!x"})
+	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, "timeout", "all/0/do", "all/0/try", "all/0/do~undo")
+	b := f.branchSteps()[0]
 	if all := b.BranchFailures(); len(all) != 1 || all[0].Code != "timeout" || b.Next != 1 {
 		t.Errorf("branches after the step: got %+v", b)
 	}
 }
 
-// TestBranchesOfACancelledRun: a branch that finds the run cancelled cancels the other branches.
+// TestCancelledRunCompensatesBranches: a branch that finds the run cancelled cancels the other branches.
 // The run compensates for the work of finished and unfinished branches.
-func TestBranchesOfACancelledRun(t *testing.T) {
+func TestCancelledRunCompensatesBranches(t *testing.T) {
 	t.Parallel()
-	for name, cancel := range map[string]func(*pipelineFixture){"by Temporal": (*pipelineFixture).cancel, "by the log": func(*pipelineFixture) {}} {
+	for name, cancel := range map[string]func(*pipelineFixture){"by Temporal": (*pipelineFixture).cancelRun, "by the log": func(*pipelineFixture) {}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := setupPipeline(t, `
+			f := setupPipeline(t, `
 steps:
   - {name: before, tool: one, compensate: {tool: undo}}
   - name: all
     map: {items: "[0,1,2,3]", concurrency: 1, onError: continue, steps: [{name: do, tool: one, compensate: {agent: undo}}, {name: more, agent: two}]}
 `)
-			k.answer = func(path string) (pipeline.Event, error) {
+			f.executeStep = func(path string) (pipeline.Event, error) {
 				if path == "all/1/more" {
-					cancel(k)
-					return stopped, nil
+					cancel(f)
+					return cancelledEvent, nil
 				}
-				return done(`1`), nil
+				return doneEvent(`1`), nil
 			}
-			result := k.walk(stepsInput())
-			k.want(result, runs.OutcomeCancelled, "", "before", "all/0/do", "all/0/more", "all/1/do", "all/1/more", "all/1/do~undo", "all/0/do~undo", "before~undo")
-			for _, a := range k.advances {
+			result := f.runToEnd(stepsInput())
+			f.wantResult(result, runs.OutcomeCancelled, "", "before", "all/0/do", "all/0/more", "all/1/do", "all/1/more", "all/1/do~undo", "all/0/do~undo", "before~undo")
+			for _, a := range f.advances {
 				if b := a.Child; b != nil && b.Compensates != strings.Contains(b.BranchPath, "~undo") || b != nil && b.Compensates && !a.Compensates {
 					t.Errorf("advance of a branch: got %+v", a)
 				}
 			}
-			f := k.fans()[0]
-			if all := f.BranchFailures(); len(all) != 1 || all[0].Index != 1 || all[0].Code != "cancelled" || f.Next != 2 {
-				t.Errorf("branches after the step: got %+v", f)
+			step := f.branchSteps()[0]
+			if all := step.BranchFailures(); len(all) != 1 || all[0].Index != 1 || all[0].Code != "cancelled" || step.Next != 2 {
+				t.Errorf("branches after the step: got %+v", step)
 			}
 		})
 	}
 }
 
-// TestABranchIsLost: a branch whose workflow fails fails its step. The next advance closes the
+// TestLostBranchFailsStep: a branch whose workflow fails fails its step. The next advance closes the
 // branch's lane, whose end is unknown.
-func TestABranchIsLost(t *testing.T) {
+func TestLostBranchFailsStep(t *testing.T) {
 	t.Parallel()
-	k := setupPipeline(t, `
+	f := setupPipeline(t, `
 steps:
   - {name: all, map: {items: "[0,1]", concurrency: 2, onError: continue, steps: [{name: ask, approve: {message: 'Now?'}}]}}
 `)
-	k.refuse = func(in runs.AdvanceInput) error {
+	f.failBeforeAdvance = func(in runs.AdvanceInput) error {
 		if in.Child != nil && in.Child.Index == 1 && len(in.Suspended) > 0 {
 			return temporal.NewNonRetryableApplicationError("it cannot", "broken", nil)
 		}
 		return nil
 	}
-	k.want(k.walk(stepsInput()), runs.OutcomeError, "broken")
-	last := k.advances[len(k.advances)-1]
+	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, "broken")
+	last := f.advances[len(f.advances)-1]
 	if l := last.Unfinished; len(l) != 1 || !l[0].Branch || !l[0].Subagent || l[0].Index > 1 || l[0].After == 0 || last.Position.Event.Kind != pipeline.EventFailed {
 		t.Errorf("last advance: got %+v", last)
 	}
 }
 
-// TestBranchesAtALimit: a run whose branches exceed its token limit ends, and the branches are
+// TestBranchesExceedTokenLimit: a run whose branches exceed its token limit ends, and the branches are
 // compensated.
-func TestBranchesAtALimit(t *testing.T) {
+func TestBranchesExceedTokenLimit(t *testing.T) {
 	t.Parallel()
-	k := setupPipeline(t, `
+	f := setupPipeline(t, `
 steps:
   - {name: all, map: {items: "[0,1,2]", concurrency: 1, steps: [{name: do, agent: one, compensate: {agent: undo}}]}}
   - {name: then, tool: two}
 `)
 	in := stepsInput()
 	in.Limits.Tokens = 2
-	k.wantSet(k.walk(in), runs.OutcomeError, runs.CodeLimitTokens, "all/0/do all/1/do all/2/do all/0/do~undo all/1/do~undo all/2/do~undo")
+	f.wantResultInAnyOrder(f.runToEnd(in), runs.OutcomeError, runs.CodeLimitTokens, "all/0/do all/1/do all/2/do all/0/do~undo all/1/do~undo all/2/do~undo")
 }
 
 // TestBranchesContinueAsNew: when the history is long, no further branch starts. The remaining
 // branches start in the next execution.
 func TestBranchesContinueAsNew(t *testing.T) {
 	t.Parallel()
-	k := setupPipeline(t, `
+	f := setupPipeline(t, `
 steps:
   - {name: all, map: {items: "[0,1,2,3,4]", concurrency: 2, onError: continue, steps: [{name: do, tool: one}]}}
   - {name: then, tool: two}
 `)
-	k.answer = byPath(map[string]string{"all/0/do": "!x"})
+	f.executeStep = eventsByPath(map[string]string{"all/0/do": "!x"})
 	begun := 0
-	k.renews = func() bool { begun++; return begun%4 == 0 }
-	k.wantSet(k.walk(stepsInput()), runs.OutcomeSuccess, "", "all/0/do all/1/do all/2/do all/3/do all/4/do then")
-	within := slices.ContainsFunc(k.runs[1:], func(in runs.Input) bool {
+	f.historyIsLong = func() bool { begun++; return begun%4 == 0 }
+	f.wantResultInAnyOrder(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "all/0/do all/1/do all/2/do all/3/do all/4/do then")
+	within := slices.ContainsFunc(f.executions[1:], func(in runs.Input) bool {
 		b := in.Progress.Position.Branches
 		return b != nil && b.Next > 0 && b.Next < b.Count && len(b.Failures) == 1 && b.HighestRecord > 0
 	})
-	if !within || len(k.fans()[0].Failures) != 1 {
-		t.Errorf("inputs of the executions: got %+v", k.runs)
+	if !within || len(f.branchSteps()[0].Failures) != 1 {
+		t.Errorf("inputs of the executions: got %+v", f.executions)
 	}
 }
 
-// TestBranchesWait: branches that wait for approvers keep their slots and continue after the
+// TestWaitingBranchesKeepSlots: branches that wait for approvers keep their slots and continue after the
 // decisions. The remaining branches share the remaining slots.
-func TestBranchesWait(t *testing.T) {
+func TestWaitingBranchesKeepSlots(t *testing.T) {
 	t.Parallel()
 	for asks, c := range map[string]struct {
 		waits []int // branches that wait, at the end of each run
@@ -277,7 +277,7 @@ func TestBranchesWait(t *testing.T) {
 	} {
 		t.Run(asks, func(t *testing.T) {
 			t.Parallel()
-			k := setupPipeline(t, `
+			f := setupPipeline(t, `
 steps:
   - name: all
     map:
@@ -286,19 +286,19 @@ steps:
       steps: [{name: ask, approve: {message: "${string(item)}?"}, when: "`+asks+`"}, {name: do, agent: one}]
   - {name: then, map: {items: "[0,1]", steps: [{name: more, tool: two}]}}
 `)
-			k.wantSet(k.walk(stepsInput()), runs.OutcomeSuccess, "", c.did)
+			f.wantResultInAnyOrder(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", c.did)
 			var waits []int
-			for _, end := range k.finishes[:len(k.finishes)-1] {
+			for _, end := range f.finished[:len(f.finished)-1] {
 				waits = append(waits, len(end.Interrupts.Items))
 				if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Suspended) != len(end.Interrupts.Items) {
 					t.Errorf("a run ends with %+v", end)
 				}
 			}
-			if !slices.Equal(waits, c.waits) || k.finishes[len(k.finishes)-1].Run.ID == "r" {
+			if !slices.Equal(waits, c.waits) || f.finished[len(f.finished)-1].Run.ID == "r" {
 				t.Errorf("waiting branches at the end of each run: got %v, want %v", waits, c.waits)
 			}
 			used := int64(0)
-			for _, end := range k.finishes {
+			for _, end := range f.finished {
 				for _, u := range end.Usage {
 					used += *u.Total
 				}
@@ -310,11 +310,11 @@ steps:
 	}
 }
 
-// TestBranchesAreRefused: a branch whose approval is rejected fails its step, and the other
+// TestRejectedBranchFailsStep: a branch whose approval is rejected fails its step, and the other
 // branches are compensated.
-func TestBranchesAreRefused(t *testing.T) {
+func TestRejectedBranchFailsStep(t *testing.T) {
 	t.Parallel()
-	k := setupPipeline(t, `
+	f := setupPipeline(t, `
 steps:
   - name: all
     map:
@@ -322,15 +322,15 @@ steps:
       concurrency: 2
       steps: [{name: do, tool: one, compensate: {tool: undo}}, {name: ask, approve: {message: "${string(item)}?"}}]
 `)
-	k.answer = byPath(map[string]string{"all/1/ask": "!no"})
-	k.wantSet(k.walk(stepsInput()), runs.OutcomeError, "rejected", "all/0/do all/1/do all/0/ask all/1/ask all/0/do~undo all/1/do~undo")
+	f.executeStep = eventsByPath(map[string]string{"all/1/ask": "!no"})
+	f.wantResultInAnyOrder(f.runToEnd(stepsInput()), runs.OutcomeError, "rejected", "all/0/do all/1/do all/0/ask all/1/ask all/0/do~undo all/1/do~undo")
 }
 
-// TestBranchesHaveIDs: each branch's workflow has its own ID, also in nested branches and in the
+// TestBranchWorkflowIDs: each branch's workflow has its own ID, also in nested branches and in the
 // run that continues them. Each branch knows its parent.
-func TestBranchesHaveIDs(t *testing.T) {
+func TestBranchWorkflowIDs(t *testing.T) {
 	t.Parallel()
-	k := setupPipeline(t, `
+	f := setupPipeline(t, `
 steps:
   - name: out
     map:
@@ -339,14 +339,14 @@ steps:
 `)
 	var mu sync.Mutex
 	var ids []string
-	k.begun = func(w *fixture, _ any) {
-		w.env.SetOnChildWorkflowStartedListener(func(info *workflow.Info, _ workflow.Context, _ converter.EncodedValues) {
+	f.onExecution = func(execution *fixture, _ any) {
+		execution.env.SetOnChildWorkflowStartedListener(func(info *workflow.Info, _ workflow.Context, _ converter.EncodedValues) {
 			mu.Lock()
 			defer mu.Unlock()
 			ids = append(ids, info.WorkflowExecution.ID)
 		})
 	}
-	k.wantSet(k.walk(stepsInput()), runs.OutcomeSuccess, "", "out/0/in/left out/0/in/right/ask")
+	f.wantResultInAnyOrder(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "out/0/in/left out/0/in/right/ask")
 	slices.Sort(ids)
 	if len(ids) != 5 || len(slices.Compact(slices.Clone(ids))) != 5 { // two of them in both runs
 		t.Errorf("workflow IDs of branches: got %q", ids)
@@ -358,10 +358,10 @@ steps:
 		}
 	}
 	within := map[string]string{}
-	for _, a := range k.advances {
+	for _, a := range f.advances {
 		if b := a.Child; b != nil {
 			within[b.BranchPath] = b.ParentCallID
-			if outer := k.advances[1].Child; strings.HasPrefix(b.BranchPath, "out/0/in") != (b.ParentCallID == outer.CallID) || len(b.Lanes) != 1+strings.Count(b.BranchPath, "in") {
+			if outer := f.advances[1].Child; strings.HasPrefix(b.BranchPath, "out/0/in") != (b.ParentCallID == outer.CallID) || len(b.Lanes) != 1+strings.Count(b.BranchPath, "in") {
 				t.Errorf("child of a branch's advance: got %+v", b)
 			}
 		}

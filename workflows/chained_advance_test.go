@@ -13,10 +13,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// rode returns the IDs of the advances that calls made after themselves.
-func (k *pipelineFixture) rode() string {
+// chainedAdvances returns the IDs of the advances that calls made after themselves.
+func (f *pipelineFixture) chainedAdvances() string {
 	var ids []string
-	for _, a := range k.advances {
+	for _, a := range f.advances {
 		if a.AfterCall {
 			ids = append(ids, a.ID)
 		}
@@ -24,9 +24,9 @@ func (k *pipelineFixture) rode() string {
 	return strings.Join(ids, " ")
 }
 
-// TestCallsMakeTheNextAdvance: a step's call makes the next advance in the same activity. Calls
+// TestChainedAdvances: a step's call makes the next advance in the same activity. Calls
 // that wait for a decision, calls of clients or of other task queues, and compensations do not.
-func TestCallsMakeTheNextAdvance(t *testing.T) {
+func TestChainedAdvances(t *testing.T) {
 	t.Parallel()
 	const two = `steps: [{name: one, tool: one}, {name: two, tool: two}]`
 	for name, c := range map[string]struct {
@@ -50,54 +50,54 @@ func TestCallsMakeTheNextAdvance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := setupPipeline(t, c.steps)
+			f := setupPipeline(t, c.steps)
 			in := stepsInput()
-			k.answer = byPath(map[string]string{"three": "!no"})
-			k.walk(in)
-			got := strings.Fields(k.rode())
+			f.executeStep = eventsByPath(map[string]string{"three": "!no"})
+			f.runToEnd(in)
+			got := strings.Fields(f.chainedAdvances())
 			slices.Sort(got[:max(0, len(got)-1)]) // branches, in any order
-			if rode := strings.Join(got, " "); rode != c.rode || len(k.advances) != c.all {
-				t.Errorf("chained advances: got %q of %d, want %q of %d", rode, len(k.advances), c.rode, c.all)
+			if rode := strings.Join(got, " "); rode != c.rode || len(f.advances) != c.all {
+				t.Errorf("chained advances: got %q of %d, want %q of %d", rode, len(f.advances), c.rode, c.all)
 			}
 		})
 	}
 }
 
-// TestPauseDuringACall: a pause during a call takes effect before the next call, however long the
+// TestPauseDuringCall: a pause during a call takes effect before the next call, however long the
 // pause lasts. A call that begins in a pausing run makes no advance.
-func TestPauseDuringACall(t *testing.T) {
+func TestPauseDuringCall(t *testing.T) {
 	t.Parallel()
 	for pause, executions := range map[time.Duration]int{time.Minute: 1, 20 * time.Minute: 2} {
 		for _, during := range []string{"advance/1", "advance/2"} { // advance/2 is chained to the call
-			k := setupPipeline(t, `steps: [{name: one, tool: one}, {name: two, tool: two}]`)
+			f := setupPipeline(t, `steps: [{name: one, tool: one}, {name: two, tool: two}]`)
 			at := map[string]time.Time{}
-			k.answer = func(path string) (pipeline.Event, error) {
-				at[path] = k.fixture.env.Now()
-				return done(`1`), nil
+			f.executeStep = func(path string) (pipeline.Event, error) {
+				at[path] = f.execution.env.Now()
+				return doneEvent(`1`), nil
 			}
-			resume := func(w *fixture) {
-				w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.PauseRequest{}, make(chan any, 1)) }, pause)
+			resume := func(execution *fixture) {
+				execution.env.RegisterDelayedCallback(func() { execution.update(runs.UpdateResume, runs.PauseRequest{}, make(chan any, 1)) }, pause)
 			}
 			var paused time.Time
-			k.refuse = func(in runs.AdvanceInput) error {
+			f.failBeforeAdvance = func(in runs.AdvanceInput) error {
 				if in.ID == during {
-					paused = k.fixture.env.Now()
-					k.fixture.update(runs.UpdatePause, runs.PauseRequest{}, make(chan any, 1))
-					resume(k.fixture)
+					paused = f.execution.env.Now()
+					f.execution.update(runs.UpdatePause, runs.PauseRequest{}, make(chan any, 1))
+					resume(f.execution)
 				}
 				return nil
 			}
-			k.begun = func(w *fixture, in any) {
+			f.onExecution = func(execution *fixture, in any) {
 				if _, parked := in.(*runs.ParkedInput); parked {
-					resume(w)
+					resume(execution)
 				}
 			}
-			k.want(k.walk(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
-			if at["two"].Sub(paused) < pause || len(k.runs) != executions {
-				t.Errorf("paused in %s for %s: the next call began after %s, in %d executions", during, pause, at["two"].Sub(paused), len(k.runs))
+			f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
+			if at["two"].Sub(paused) < pause || len(f.executions) != executions {
+				t.Errorf("paused in %s for %s: the next call began after %s, in %d executions", during, pause, at["two"].Sub(paused), len(f.executions))
 			}
-			if want := map[string]string{"advance/1": "advance/3", "advance/2": "advance/2 advance/3"}[during]; k.rode() != want {
-				t.Errorf("paused in %s: chained advances: got %q, want %q", during, k.rode(), want)
+			if want := map[string]string{"advance/1": "advance/3", "advance/2": "advance/2 advance/3"}[during]; f.chainedAdvances() != want {
+				t.Errorf("paused in %s: chained advances: got %q, want %q", during, f.chainedAdvances(), want)
 			}
 		}
 	}
@@ -109,13 +109,13 @@ func TestLargeAdvancesAreNotChained(t *testing.T) {
 	t.Parallel()
 	name, alone := strings.Repeat("n", 60), 0
 	for n, room := 6000, runs.MaxPayload; room > 100; n += 20 { // an advance has the ID twice
-		k := setupPipeline(t, fmt.Sprintf("steps: [{name: a%[1]s, steps: [{name: b%[1]s, steps: [{name: c%[1]s, steps: [{name: d%[1]s, tool: t}]}]}]}]", name))
+		f := setupPipeline(t, fmt.Sprintf("steps: [{name: a%[1]s, steps: [{name: b%[1]s, steps: [{name: c%[1]s, steps: [{name: d%[1]s, tool: t}]}]}]}]", name))
 		in := stepsInput()
 		in.Run.ID = strings.Repeat("r", n)
-		if result := k.walk(in); result.Outcome != runs.OutcomeSuccess {
+		if result := f.runToEnd(in); result.Outcome != runs.OutcomeSuccess {
 			t.Errorf("with an ID of %d bytes: got %+v", n, result)
 		}
-		last := k.advances[1]
+		last := f.advances[1]
 		payload, err := runs.DataConverter().ToPayload(last)
 		if err != nil {
 			t.Fatal(err)
@@ -129,9 +129,9 @@ func TestLargeAdvancesAreNotChained(t *testing.T) {
 	}
 }
 
-// TestUnheardCalls: the advance that a call has made counts, even if the workflow receives the
+// TestLostAnswerOfChainedCall: the advance that a call has made counts, even if the workflow receives the
 // result of neither.
-func TestUnheardCalls(t *testing.T) {
+func TestLostAnswerOfChainedCall(t *testing.T) {
 	t.Parallel()
 	const steps = `
 steps:
@@ -155,15 +155,15 @@ steps:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := setupPipeline(t, steps)
-			k.answer = byPath(c.answers)
-			k.unheard = func(in runs.ToolCall) error {
+			f := setupPipeline(t, steps)
+			f.executeStep = eventsByPath(c.answers)
+			f.failChainedCall = func(in runs.ToolCall) error {
 				if in.Place.Path == c.cancel {
-					k.cancel()
+					f.cancelRun()
 				}
 				return temporal.NewNonRetryableApplicationError("the worker died", "gone", nil)
 			}
-			k.want(k.walk(stepsInput()), c.outcome, c.code, strings.Fields(c.did)...)
+			f.wantResult(f.runToEnd(stepsInput()), c.outcome, c.code, strings.Fields(c.did)...)
 		})
 	}
 }

@@ -21,84 +21,84 @@ import (
 // hour. Each other branch asks for approval of a call that is named by the branch's number.
 type branchFixture struct {
 	*fixture
-	fan       runs.Branches
-	approve   runs.Approval
-	announced []string // announced calls, with the time since the beginning
-	made      []string // the calls that were made
-	joined    []pipeline.BranchFailure
-	seq       uint64
-	also      bool                          // each branch asks for a second call, named like the first with a + appended
-	breaks    bool                          // the busy branch fails
-	moves     func()                        // called when a suspended branch advances, after only interrupts are left
-	tells     func(runs.AnnounceInterrupts) // called when interrupts are announced
-	client    bool                          // the branches ask for results of client tool calls
+	branches           runs.Branches
+	approval           runs.Approval
+	announced          []string // announced calls, with the time since the beginning
+	calls              []string // the calls that were made
+	branchFailures     []pipeline.BranchFailure
+	seq                uint64
+	secondCall         bool                          // each branch asks for a second call, named like the first with a + appended
+	busyBranchFails    bool                          // the busy branch fails
+	onSuspendedAdvance func()                        // called when a suspended branch advances, after only interrupts are left
+	onAnnounce         func(runs.AnnounceInterrupts) // called when interrupts are announced
+	asksClient         bool                          // the branches ask for results of client tool calls
 }
 
 func setupBranches(t *testing.T, branches int) *branchFixture {
 	t.Helper()
-	b := &branchFixture{
-		fixture: setupPrograms(t, nil), approve: runs.Approval{Args: "d"}, seq: 10,
-		fan: runs.Branches{Path: "all", Count: branches, Concurrency: branches, StopOnFailure: true},
+	f := &branchFixture{
+		fixture: setupPrograms(t, nil), approval: runs.Approval{Args: "d"}, seq: 10,
+		branches: runs.Branches{Path: "all", Count: branches, Concurrency: branches, StopOnFailure: true},
 	}
-	b.advance = b.walk
-	began := b.env.Now()
-	b.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AnnounceInterrupts) (uint64, error) {
-		if b.tells != nil {
-			b.tells(in)
+	f.advance = f.advanceOnce
+	began := f.env.Now()
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AnnounceInterrupts) (uint64, error) {
+		if f.onAnnounce != nil {
+			f.onAnnounce(in)
 		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		for _, item := range in.Interrupts.Items {
-			b.announced = append(b.announced, fmt.Sprintf("%s %s", item.ID, b.env.Now().Sub(began)))
+			f.announced = append(f.announced, fmt.Sprintf("%s %s", item.ID, f.env.Now().Sub(began)))
 		}
-		b.seq++
-		return b.seq, nil
+		f.seq++
+		return f.seq, nil
 	}, activity.RegisterOptions{Name: runs.ActivityAnnounce})
-	b.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
+	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		verdict := string(in.Decision.Kind)
 		if in.Cancelled {
 			verdict = "not made, " + verdict
 		}
-		b.made = append(b.made, fmt.Sprintf("%s %s %s", in.CallID, verdict, b.env.Now().Sub(began)))
-		b.seq++
-		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: b.seq, Seq: b.seq}, nil
+		f.calls = append(f.calls, fmt.Sprintf("%s %s %s", in.CallID, verdict, f.env.Now().Sub(began)))
+		f.seq++
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: f.seq, Seq: f.seq}, nil
 	}
-	return b
+	return f
 }
 
-// walk is the advance activity, for the agent's own steps and those of a branch.
-func (b *branchFixture) walk(in runs.AdvanceInput) (runs.AdvanceResult, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.seq++
-	next := runs.AdvanceResult{Seq: b.seq, Cursor: in.Position.Cursor}
-	if len(in.Suspended) > 0 && b.moves != nil {
-		b.moves()
+// advanceOnce is the advance activity, for the agent's own steps and those of a branch.
+func (f *branchFixture) advanceOnce(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seq++
+	next := runs.AdvanceResult{Seq: f.seq, Cursor: in.Position.Cursor}
+	if len(in.Suspended) > 0 && f.onSuspendedAdvance != nil {
+		f.onSuspendedAdvance()
 	}
 	begins := in.Position.Event != nil && in.Position.Event.Kind == pipeline.EventBegun && !in.Resumes && len(in.Suspended) == 0
 	switch {
 	case in.Child == nil && begins:
-		fan := b.fan
+		fan := f.branches
 		next.Branches = &fan
 	case in.Position.Event != nil && in.Position.Event.Kind == pipeline.EventFailed:
 		next.Failed = in.Position.Event.Failure
 	case in.Child == nil && in.Position.Branches != nil:
-		b.joined = in.Position.Branches.BranchFailures()
+		f.branchFailures = in.Position.Branches.BranchFailures()
 	case begins && in.Child.Index == 0:
 		next.Sleep = time.Hour
-	case b.breaks && in.Child != nil && in.Child.Index == 0:
+	case f.busyBranchFails && in.Child != nil && in.Child.Index == 0:
 		next.Failed = &pipeline.Failure{Code: "broken"}
 	case begins:
 		id := fmt.Sprint(in.Child.Index)
-		answer := says(next.Seq, id)
-		approve := b.approve
-		if b.also {
-			answer = says(next.Seq, id, id+"+")
+		answer := modelAnswer(next.Seq, id)
+		approve := f.approval
+		if f.secondCall {
+			answer = modelAnswer(next.Seq, id, id+"+")
 		}
 		for i := range answer.Calls {
-			if answer.Calls[i].Client = b.client; !b.client {
+			if answer.Calls[i].Client = f.asksClient; !f.asksClient {
 				answer.Calls[i].Approval = &approve
 			}
 		}
@@ -114,49 +114,49 @@ func (b *branchFixture) walk(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 
 // decide approves the calls of branches after some time. The function it returns waits for the
 // results.
-func (b *branchFixture) decide(after time.Duration, branches ...string) (answers func() []runs.DecisionResult) {
+func (f *branchFixture) decide(after time.Duration, branches ...string) (answers func() []runs.DecisionResult) {
 	answered := make(chan any, 1)
-	b.env.RegisterDelayedCallback(func() {
+	f.env.RegisterDelayedCallback(func() {
 		var all []runs.Decision
 		for _, id := range branches {
-			all = append(all, approves(id))
+			all = append(all, approvalOf(id))
 		}
-		b.update(runs.UpdateDecide, runs.DecideRequest{Decisions: all}, answered)
+		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: all}, answered)
 	}, after)
 	return func() []runs.DecisionResult { return (<-answered).(runs.DecideResult).Results }
 }
 
-func steppedInput() runs.Input {
+func branchInput() runs.Input {
 	in := input
 	in.Steps, in.Limits.Duration = true, 2*time.Hour
 	return in
 }
 
-// TestBranchesContinueAfterTheirDecisions: each branch continues when its interrupt is decided,
+// TestDecidedBranchContinuesWhileSiblingRuns: each branch continues when its interrupt is decided,
 // while its sibling works. The run does not end with an interrupt.
-func TestBranchesContinueAfterTheirDecisions(t *testing.T) {
+func TestDecidedBranchContinuesWhileSiblingRuns(t *testing.T) {
 	t.Parallel()
-	b := setupBranches(t, 4)
-	b.decide(time.Minute, "2")
-	b.decide(2*time.Minute, "3", "1")
-	again := b.decide(3*time.Minute, "2")
-	result, _ := b.run(steppedInput())
-	if result.Outcome != runs.OutcomeSuccess || len(b.finished) != 1 || len(b.joined) != 0 {
-		t.Errorf("got %+v after %d runs; failed branches: %+v", result, len(b.finished), b.joined)
+	f := setupBranches(t, 4)
+	f.decide(time.Minute, "2")
+	f.decide(2*time.Minute, "3", "1")
+	again := f.decide(3*time.Minute, "2")
+	result, _ := f.run(branchInput())
+	if result.Outcome != runs.OutcomeSuccess || len(f.finished) != 1 || len(f.branchFailures) != 0 {
+		t.Errorf("got %+v after %d runs; failed branches: %+v", result, len(f.finished), f.branchFailures)
 	}
-	slices.Sort(b.announced)
-	slices.Sort(b.made)
-	if want := []string{"1 0s", "2 0s", "3 0s"}; !slices.Equal(b.announced, want) {
-		t.Errorf("announced interrupts: got %q, want %q", b.announced, want)
+	slices.Sort(f.announced)
+	slices.Sort(f.calls)
+	if want := []string{"1 0s", "2 0s", "3 0s"}; !slices.Equal(f.announced, want) {
+		t.Errorf("announced interrupts: got %q, want %q", f.announced, want)
 	}
-	if want := []string{"1 approve 2m0s", "2 approve 1m0s", "3 approve 2m0s"}; !slices.Equal(b.made, want) {
-		t.Errorf("calls: got %q, want %q", b.made, want)
+	if want := []string{"1 approve 2m0s", "2 approve 1m0s", "3 approve 2m0s"}; !slices.Equal(f.calls, want) {
+		t.Errorf("calls: got %q, want %q", f.calls, want)
 	}
 	if r := again()[0]; r.Error != "" && r.Error != runs.ErrorUnknownCall {
 		t.Errorf("the same decision again: got %+v", r)
 	}
 	events := map[runs.NotificationEvent]int{}
-	for _, n := range b.notices {
+	for _, n := range f.notifications {
 		events[n.Event] += len(n.Calls)
 	}
 	if events[runs.EventOpened] != 3 || events[runs.EventDecided] != 3 {
@@ -164,31 +164,31 @@ func TestBranchesContinueAfterTheirDecisions(t *testing.T) {
 	}
 }
 
-// TestBranchesAskToTheEnd: a run ends with the interrupts that are open when all other branches are
+// TestRunEndsWithInterruptsOfBranches: a run ends with the interrupts that are open when all other branches are
 // done. Their votes continue in the next run, and no notification is sent twice.
-func TestBranchesAskToTheEnd(t *testing.T) {
+func TestRunEndsWithInterruptsOfBranches(t *testing.T) {
 	t.Parallel()
-	b := setupBranches(t, 3)
-	b.approve.Quorum = 2
+	f := setupBranches(t, 3)
+	f.approval.Quorum = 2
 	vote := runs.Decision{CallID: "1", Kind: runs.DecisionApprove, Digest: "one", By: "one", Args: "d"}
-	b.env.RegisterDelayedCallback(func() {
-		b.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{vote}}, make(chan any, 1))
+	f.env.RegisterDelayedCallback(func() {
+		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{vote}}, make(chan any, 1))
 	}, time.Minute)
-	in := steppedInput()
+	in := branchInput()
 	in.ParkAfter = 3 * time.Hour
-	b.env.RegisterDelayedCallback(func() {
+	f.env.RegisterDelayedCallback(func() {
 		var all []runs.Decision
 		for _, by := range []string{"two", "three"} {
 			for _, id := range []string{"1", "2"} {
 				all = append(all, runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: by, By: by, Args: "d"})
 			}
 		}
-		b.update(runs.UpdateDecide, runs.DecideRequest{Decisions: all}, make(chan any, 1))
+		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: all}, make(chan any, 1))
 	}, 90*time.Minute)
-	b.env.ExecuteWorkflow(runs.TypeRun, in)
+	f.env.ExecuteWorkflow(runs.TypeRun, in)
 	var next runs.Input
-	continuedAs(t, b.env.GetWorkflowError(), runs.TypeRun, &next)
-	end := b.finished[0]
+	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeRun, &next)
+	end := f.finished[0]
 	if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Suspended) != 2 || len(end.Interrupts.Items) != 2 {
 		t.Fatalf("end of the run: got %+v", end)
 	}
@@ -203,7 +203,7 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 		t.Errorf("votes before the last: got %d, want 2", votes)
 	}
 	opened, numbers, since := 0, map[string]bool{}, map[string]time.Time{}
-	for _, n := range b.notices {
+	for _, n := range f.notifications {
 		for _, item := range n.Calls {
 			name := fmt.Sprint(item.ID, n.Event, n.Number)
 			if numbers[name] {
@@ -226,14 +226,14 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 	}
 }
 
-// TestAnInterruptIsAnnouncedDuringADecision: a branch raises an interrupt, and at the same moment
+// TestInterruptAnnouncedDuringDecision: a branch raises an interrupt, and at the same moment
 // another branch receives its decision and continues. The interrupt is announced then, not after
 // that other branch has ended.
-func TestAnInterruptIsAnnouncedDuringADecision(t *testing.T) {
+func TestInterruptAnnouncedDuringDecision(t *testing.T) {
 	t.Parallel()
-	b := setupBranches(t, 4)
+	f := setupBranches(t, 4)
 	busy, second, third, asked, once := false, make(chan struct{}), make(chan struct{}), make(chan struct{}), sync.Once{}
-	b.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case in.Child == nil || in.Position.Event == nil:
 		case in.Child.Index == 0: // it has nothing to do
@@ -246,14 +246,14 @@ func TestAnInterruptIsAnnouncedDuringADecision(t *testing.T) {
 		case in.Child.Index == 3 && in.Position.Event.Kind == pipeline.EventBegun:
 			<-third
 		}
-		return b.walk(in)
+		return f.advanceOnce(in)
 	}
-	b.env.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, _ error) {
+	f.env.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, _ error) {
 		if strings.Contains(info.WorkflowExecution.ID, "/all/3") { // the branch's interrupt is sent now, before the second callback
-			b.env.RegisterDelayedCallback(func() { b.env.RegisterDelayedCallback(func() { once.Do(func() { close(asked) }) }, 0) }, 0)
+			f.env.RegisterDelayedCallback(func() { f.env.RegisterDelayedCallback(func() { once.Do(func() { close(asked) }) }, 0) }, 0)
 		}
 	})
-	b.tells = func(in runs.AnnounceInterrupts) {
+	f.onAnnounce = func(in runs.AnnounceInterrupts) {
 		switch in.Interrupts.Items[0].ID {
 		case "1":
 			close(second)
@@ -261,84 +261,84 @@ func TestAnInterruptIsAnnouncedDuringADecision(t *testing.T) {
 		case "3":
 			return
 		}
-		if r := b.decide(0, "1")(); len(r) != 1 || r[0].Error != "" {
+		if r := f.decide(0, "1")(); len(r) != 1 || r[0].Error != "" {
 			t.Errorf("result of the decision: got %+v", r)
 		}
 		close(third)
 		<-asked
 	}
-	b.env.ExecuteWorkflow(runs.TypeRun, steppedInput())
-	if last := b.announced[len(b.announced)-1]; last != "3 0s" || len(b.announced) != 3 {
-		t.Errorf("announced interrupts: got %q, want 3 with the last at 0s", b.announced)
+	f.env.ExecuteWorkflow(runs.TypeRun, branchInput())
+	if last := f.announced[len(f.announced)-1]; last != "3 0s" || len(f.announced) != 3 {
+		t.Errorf("announced interrupts: got %q, want 3 with the last at 0s", f.announced)
 	}
 }
 
-// TestAnInterruptAfterTheDeadlineExpires: an interrupt that a branch raises after its step's
+// TestInterruptAfterDeadlineExpires: an interrupt that a branch raises after its step's
 // deadline expires at once.
-func TestAnInterruptAfterTheDeadlineExpires(t *testing.T) {
+func TestInterruptAfterDeadlineExpires(t *testing.T) {
 	t.Parallel()
-	b := setupBranches(t, 2)
-	b.fan.Deadline = b.env.Now().Add(200 * time.Millisecond)
+	f := setupBranches(t, 2)
+	f.branches.Deadline = f.env.Now().Add(200 * time.Millisecond)
 	late := make(chan struct{})
 	var asks runs.ModelAnswer
-	b.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
-		b.env.RegisterDelayedCallback(func() { close(late) }, 400*time.Millisecond)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+		f.env.RegisterDelayedCallback(func() { close(late) }, 400*time.Millisecond)
 		<-late
 		return asks, nil
 	}
-	b.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case in.Child == nil || in.Position.Event == nil:
 		case in.Child.Index == 0: // it has nothing to do
 			return runs.AdvanceResult{Cursor: in.Position.Cursor}, nil
 		case in.Position.Event.Kind == pipeline.EventBegun:
-			next, err := b.walk(in)
-			asks, next.Answer, next.Active.CallID, next.Active.Deadline = *next.Answer, nil, "", b.fan.Deadline
+			next, err := f.advanceOnce(in)
+			asks, next.Answer, next.Active.CallID, next.Active.Deadline = *next.Answer, nil, "", f.branches.Deadline
 			return next, err
 		}
-		return b.walk(in)
+		return f.advanceOnce(in)
 	}
-	_, last := b.run(steppedInput())
-	if last.Code != "timeout" || len(b.made) != 1 || !strings.HasPrefix(b.made[0], "1 not made") {
-		t.Errorf("got the outcome %s, code %q, after the calls %q", last.Outcome, last.Code, b.made)
+	_, last := f.run(branchInput())
+	if last.Code != "timeout" || len(f.calls) != 1 || !strings.HasPrefix(f.calls[0], "1 not made") {
+		t.Errorf("got the outcome %s, code %q, after the calls %q", last.Outcome, last.Code, f.calls)
 	}
 }
 
-// TestAResultIsNotLostWhileBranchesEnd: a tool result that arrives while the branches are suspended
+// TestToolResultWhileBranchesSuspend: a tool result that arrives while the branches are suspended
 // belongs to the interrupts that the run ends with.
-func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
+func TestToolResultWhileBranchesSuspend(t *testing.T) {
 	t.Parallel()
-	b := setupBranches(t, 3)
-	b.client = true
-	b.env.RegisterActivityWithOptions(func(context.Context, runs.StoreResult, runs.ToolResult) (runs.Decision, error) {
+	f := setupBranches(t, 3)
+	f.asksClient = true
+	f.env.RegisterActivityWithOptions(func(context.Context, runs.StoreResult, runs.ToolResult) (runs.Decision, error) {
 		return runs.Decision{CallID: "1", Kind: runs.DecisionToolResult, Input: 80, Digest: "kept"}, nil
 	}, activity.RegisterOptions{Name: runs.ActivityStoreResult})
 	var once sync.Once
 	come := make(chan struct{})
-	b.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case in.Child != nil && in.Child.Index == 0: // it has nothing to do
 			return runs.AdvanceResult{Cursor: in.Position.Cursor}, nil
 		case len(in.Suspended) > 0 && in.Child.Index == 2:
 			<-come // until the other branch has ended
 		}
-		return b.walk(in)
+		return f.advanceOnce(in)
 	}
-	b.env.SetOnChildWorkflowCompletedListener(func(info *workflow.Info, _ converter.EncodedValue, _ error) {
+	f.env.SetOnChildWorkflowCompletedListener(func(info *workflow.Info, _ converter.EncodedValue, _ error) {
 		if strings.HasSuffix(info.WorkflowExecution.ID, "/all/1") {
 			once.Do(func() {
-				b.env.RegisterDelayedCallback(func() {
-					b.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: "1", Content: []byte(`"blue"`)})
-					b.env.RegisterDelayedCallback(func() { close(come) }, 0)
+				f.env.RegisterDelayedCallback(func() {
+					f.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: "1", Content: []byte(`"blue"`)})
+					f.env.RegisterDelayedCallback(func() { close(come) }, 0)
 				}, 0)
 			})
 		}
 	})
-	in := steppedInput()
+	in := branchInput()
 	in.OnMissingResult = runs.OpenAbandon
-	b.env.ExecuteWorkflow(runs.TypeRun, in)
+	f.env.ExecuteWorkflow(runs.TypeRun, in)
 	var parked runs.ParkedInput
-	continuedAs(t, b.env.GetWorkflowError(), runs.TypeParked, &parked)
+	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
 	for _, item := range parked.Interrupts.Items {
 		if (item.Decision != nil) != (item.ID == "1") {
 			t.Errorf("parked call %s: got the decision %+v", item.ID, item.Decision)
@@ -349,17 +349,17 @@ func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
 	}
 }
 
-// TestARunListsTheCallsOfItsBranches: a run whose branches wait while another branch works lists
+// TestRunListsOpenCallsOfBranches: a run whose branches wait while another branch works lists
 // their undecided calls.
-func TestARunListsTheCallsOfItsBranches(t *testing.T) {
+func TestRunListsOpenCallsOfBranches(t *testing.T) {
 	t.Parallel()
-	b := setupBranches(t, 3)
+	f := setupBranches(t, 3)
 	var open [][]string
-	b.look(time.Minute, &open)
-	b.decide(2*time.Minute, "1")
-	b.look(3*time.Minute, &open)
-	b.decide(4*time.Minute, "2")
-	b.run(steppedInput())
+	f.listOpenCalls(time.Minute, &open)
+	f.decide(2*time.Minute, "1")
+	f.listOpenCalls(3*time.Minute, &open)
+	f.decide(4*time.Minute, "2")
+	f.run(branchInput())
 	for _, calls := range open {
 		slices.Sort(calls)
 	}
@@ -368,70 +368,70 @@ func TestARunListsTheCallsOfItsBranches(t *testing.T) {
 	}
 }
 
-// TestManyBranchesAsk: a run does not end with more interrupts than its successor's input holds. It
+// TestInterruptsOfBranchesAreBounded: a run does not end with more interrupts than its successor's input holds. It
 // stays open until enough of them are decided.
-func TestManyBranchesAsk(t *testing.T) {
+func TestInterruptsOfBranchesAreBounded(t *testing.T) {
 	t.Parallel()
-	b := setupBranches(t, 30)
+	f := setupBranches(t, 30)
 	ids := make([]string, 29)
 	for i := range ids {
 		ids[i] = fmt.Sprint(i + 1)
 	}
-	first := b.decide(90*time.Minute, ids[:14]...)
-	second := b.decide(100*time.Minute, ids[14:26]...)
-	b.env.ExecuteWorkflow(runs.TypeRun, steppedInput())
+	first := f.decide(90*time.Minute, ids[:14]...)
+	second := f.decide(100*time.Minute, ids[14:26]...)
+	f.env.ExecuteWorkflow(runs.TypeRun, branchInput())
 	var parked runs.ParkedInput
-	continuedAs(t, b.env.GetWorkflowError(), runs.TypeParked, &parked)
+	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
 	for _, r := range append(first(), second()...) {
 		if r.Error != "" {
 			t.Errorf("result of a decision: got %+v", r)
 		}
 	}
-	if len(b.made) != 26 || len(b.finished) != 1 || b.finished[0].Outcome != runs.OutcomeInterrupt || len(parked.Interrupts.Items) != 3 {
-		t.Errorf("got %d calls, and the ends %+v", len(b.made), b.finished)
+	if len(f.calls) != 26 || len(f.finished) != 1 || f.finished[0].Outcome != runs.OutcomeInterrupt || len(parked.Interrupts.Items) != 3 {
+		t.Errorf("got %d calls, and the ends %+v", len(f.calls), f.finished)
 	}
 }
 
-// TestBranchesAskInVain: interrupts of branches expire while another branch works.
-func TestBranchesAskInVain(t *testing.T) {
+// TestInterruptsOfBranchesExpire: interrupts of branches expire while another branch works.
+func TestInterruptsOfBranchesExpire(t *testing.T) {
 	t.Parallel()
-	b := setupBranches(t, 2)
-	b.approve.Expires, b.approve.OnExpiry = 10*time.Minute, runs.OnExpiryFail
-	b.run(steppedInput())
-	if want := []pipeline.BranchFailure{{Index: 0, Failure: pipeline.Failure{Code: "cancelled"}}, {Index: 1, Failure: pipeline.Failure{Code: runs.CodeApprovalExpired, Message: "the interrupt expired without a decision"}}}; !slices.Equal(b.joined, want) {
-		t.Errorf("failures of branches: got %+v, want %+v", b.joined, want)
+	f := setupBranches(t, 2)
+	f.approval.Expires, f.approval.OnExpiry = 10*time.Minute, runs.OnExpiryFail
+	f.run(branchInput())
+	if want := []pipeline.BranchFailure{{Index: 0, Failure: pipeline.Failure{Code: "cancelled"}}, {Index: 1, Failure: pipeline.Failure{Code: runs.CodeApprovalExpired, Message: "the interrupt expired without a decision"}}}; !slices.Equal(f.branchFailures, want) {
+		t.Errorf("failures of branches: got %+v, want %+v", f.branchFailures, want)
 	}
 }
 
-// TestBranchesAskUntilTheEnd: a step's deadline ends the interrupts of its branches.
-func TestBranchesAskUntilTheEnd(t *testing.T) {
+// TestStepDeadlineEndsInterruptsOfBranches: a step's deadline ends the interrupts of its branches.
+func TestStepDeadlineEndsInterruptsOfBranches(t *testing.T) {
 	t.Parallel()
-	b := setupBranches(t, 3)
-	b.fan.Deadline = b.env.Now().Add(20 * time.Minute)
-	early := b.decide(10*time.Minute, "1")
-	_, last := b.run(steppedInput())
+	f := setupBranches(t, 3)
+	f.branches.Deadline = f.env.Now().Add(20 * time.Minute)
+	early := f.decide(10*time.Minute, "1")
+	_, last := f.run(branchInput())
 	if last.Code != "timeout" {
 		t.Errorf("end of the run: got %+v, want a timeout", last)
 	}
 	if r := early()[0]; r.Error != "" {
 		t.Errorf("decision before the deadline: got %+v", r)
 	}
-	if len(b.made) != 1 {
-		t.Errorf("calls: got %q, want 1", b.made)
+	if len(f.calls) != 1 {
+		t.Errorf("calls: got %q, want 1", f.calls)
 	}
 }
 
-// TestABranchIsCancelledWhileItIsSuspended: a step's deadline passes while its branches end with
+// TestSuspendingBranchIsCancelled: a step's deadline passes while its branches end with
 // their interrupts. A branch that is cancelled meanwhile reports no usage. The next step reads the
 // branch's usage from the log.
-func TestABranchIsCancelledWhileItIsSuspended(t *testing.T) {
+func TestSuspendingBranchIsCancelled(t *testing.T) {
 	t.Parallel()
-	b := setupBranches(t, 3)
-	b.fan.Deadline = b.env.Now().Add(time.Hour + 100*time.Millisecond) // branch 0 is busy for an hour
+	f := setupBranches(t, 3)
+	f.branches.Deadline = f.env.Now().Add(time.Hour + 100*time.Millisecond) // branch 0 is busy for an hour
 	cancelled := make(chan struct{})
-	b.env.SetOnChildWorkflowCanceledListener(func(*workflow.Info) { close(cancelled) })
+	f.env.SetOnChildWorkflowCanceledListener(func(*workflow.Info) { close(cancelled) })
 	var after []runs.AdvanceInput
-	b.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case len(in.Suspended) > 0 && in.Child.Index == 1:
 			<-time.After(200 * time.Millisecond)
@@ -440,23 +440,23 @@ func TestABranchIsCancelledWhileItIsSuspended(t *testing.T) {
 		case in.Child == nil && in.Position.Branches != nil:
 			after = append(after, in)
 		}
-		return b.walk(in)
+		return f.advanceOnce(in)
 	}
-	b.run(steppedInput())
+	f.run(branchInput())
 	want := []runs.Lane{{Index: 2, After: 11, Subagent: true, Branch: true}}
 	if len(after) != 1 || !slices.Equal(after[0].Unfinished, want) {
 		t.Errorf("the advances after the step are %+v, want one that takes over the lanes %+v", after, want)
 	}
 }
 
-// TestDecisionsAboutEndedBranchesAreKept: decisions about calls of a branch that makes none of them
+// TestDecisionsOfEndedBranchesAreRecorded: decisions about calls of a branch that makes none of them
 // are in the log, whatever ended the branch.
-func TestDecisionsAboutEndedBranchesAreKept(t *testing.T) {
+func TestDecisionsOfEndedBranchesAreRecorded(t *testing.T) {
 	t.Parallel()
-	cancels := func(b *branchFixture) { b.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }
+	cancels := func(f *branchFixture) { f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }
 	for name, play := range map[string]struct {
-		prepare func(b *branchFixture)
-		end     func(b *branchFixture)
+		prepare func(f *branchFixture)
+		end     func(f *branchFixture)
 		at      time.Duration
 		outcome runs.Outcome
 		made    []string
@@ -466,30 +466,30 @@ func TestDecisionsAboutEndedBranchesAreKept(t *testing.T) {
 			made: []string{"1 not made, approve 20m0s", "2+ not made, approve 20m0s"},
 		},
 		"Temporal's cancel": {
-			end: func(b *branchFixture) { b.env.CancelWorkflow() }, at: 20 * time.Minute, outcome: runs.OutcomeCancelled,
+			end: func(f *branchFixture) { f.env.CancelWorkflow() }, at: 20 * time.Minute, outcome: runs.OutcomeCancelled,
 			made: []string{"1 not made, approve 20m0s", "2+ not made, approve 20m0s"},
 		},
 		"failure of a sibling": {
-			prepare: func(b *branchFixture) { b.breaks = true }, outcome: runs.OutcomeSuccess,
+			prepare: func(f *branchFixture) { f.busyBranchFails = true }, outcome: runs.OutcomeSuccess,
 			made: []string{"1 not made, approve 1h0m0s", "2+ not made, approve 1h0m0s"},
 		},
 		"end of the step's time": {
-			prepare: func(b *branchFixture) { b.fan.Deadline = b.env.Now().Add(30 * time.Minute) }, outcome: runs.OutcomeError,
+			prepare: func(f *branchFixture) { f.branches.Deadline = f.env.Now().Add(30 * time.Minute) }, outcome: runs.OutcomeError,
 			made: []string{"1 not made, approve 30m0s", "2+ not made, approve 30m0s"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := setupBranches(t, 3)
-			b.also = true
-			early := b.decide(10*time.Minute, "1", "2+")
+			f := setupBranches(t, 3)
+			f.secondCall = true
+			early := f.decide(10*time.Minute, "1", "2+")
 			if play.prepare != nil {
-				play.prepare(b)
+				play.prepare(f)
 			}
 			if play.end != nil {
-				b.env.RegisterDelayedCallback(func() { play.end(b) }, play.at)
+				f.env.RegisterDelayedCallback(func() { play.end(f) }, play.at)
 			}
-			result, _ := b.run(steppedInput())
+			result, _ := f.run(branchInput())
 			for _, r := range early() {
 				if r.Error != "" {
 					t.Errorf("decision before the end: got %+v", r)
@@ -498,11 +498,11 @@ func TestDecisionsAboutEndedBranchesAreKept(t *testing.T) {
 			if result.Outcome != play.outcome {
 				t.Errorf("got %+v, want the outcome %s", result, play.outcome)
 			}
-			if slices.Sort(b.made); !slices.Equal(b.made, play.made) {
-				t.Errorf("calls: got %q, want %q", b.made, play.made)
+			if slices.Sort(f.calls); !slices.Equal(f.calls, play.made) {
+				t.Errorf("calls: got %q, want %q", f.calls, play.made)
 			}
 			var vain []string
-			for _, n := range b.notices {
+			for _, n := range f.notifications {
 				for _, item := range n.Calls {
 					if n.Event == runs.EventDecided && item.Decision.Kind == runs.DecisionCancel {
 						vain = append(vain, item.ID)
@@ -516,83 +516,83 @@ func TestDecisionsAboutEndedBranchesAreKept(t *testing.T) {
 	}
 }
 
-// TestDecisionsOnTheWayToTheEnd: a decision that arrives while branches are suspended gets the
+// TestDecisionWhileBranchesSuspend: a decision that arrives while branches are suspended gets the
 // result that the next run has. A cancel at that time applies to the next run: its branches begin
 // again, cancelled, and compensate.
-func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
+func TestDecisionWhileBranchesSuspend(t *testing.T) {
 	t.Parallel()
 	for name, cancelled := range map[string]bool{"the run ends with the interrupts": false, "the run is cancelled": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := setupBranches(t, 2)
+			f := setupBranches(t, 2)
 			answered := make(chan any, 1)
-			b.moves = func() {
-				b.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approves("1")}}, answered)
+			f.onSuspendedAdvance = func() {
+				f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("1")}}, answered)
 				if cancelled {
-					b.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"})
+					f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"})
 				}
 			}
-			b.env.ExecuteWorkflow(runs.TypeRun, steppedInput())
+			f.env.ExecuteWorkflow(runs.TypeRun, branchInput())
 			var next runs.Input
-			continuedAs(t, b.env.GetWorkflowError(), runs.TypeRun, &next)
-			if end := b.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(next.Resume.Suspended) != 1 {
+			decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeRun, &next)
+			if end := f.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(next.Resume.Suspended) != 1 {
 				t.Errorf("end of the run: got %+v", end)
 			}
 			stands := next.Resume.Items[0].Decision
 			if r := (<-answered).(runs.DecideResult).Results[0]; stands == nil || (r.Error == "") == cancelled || (stands.Kind == runs.DecisionCancel) != cancelled {
 				t.Errorf("decision: got the result %+v; in the next run it is %+v", r, stands)
 			}
-			vain := slices.ContainsFunc(b.notices, func(n runs.Notification) bool {
+			vain := slices.ContainsFunc(f.notifications, func(n runs.Notification) bool {
 				return n.Event == runs.EventDecided && n.Calls[0].Decision.Kind == runs.DecisionCancel
 			})
 			if vain || next.Cancelled != cancelled || len(next.Resume.Pending) != 1 { // the next run sends them
-				t.Errorf("notifications sent: %+v; pending: %+v; the next run is cancelled: %t", b.notices, next.Resume.Pending, next.Cancelled)
+				t.Errorf("notifications sent: %+v; pending: %+v; the next run is cancelled: %t", f.notifications, next.Resume.Pending, next.Cancelled)
 			}
 		})
 	}
 }
 
-// TestSuspendedBranchesHearOfACancel: suspended branches begin again even if the next run is
+// TestCancelRestartsSuspendedBranches: suspended branches begin again even if the next run is
 // cancelled first. They compensate for their work.
-func TestSuspendedBranchesHearOfACancel(t *testing.T) {
+func TestCancelRestartsSuspendedBranches(t *testing.T) {
 	t.Parallel()
 	first := setupBranches(t, 3)
 	first.decide(90*time.Minute, "1", "2")
-	in := steppedInput()
+	in := branchInput()
 	in.ParkAfter = 3 * time.Hour
 	first.env.ExecuteWorkflow(runs.TypeRun, in)
 	var next runs.Input
-	continuedAs(t, first.env.GetWorkflowError(), runs.TypeRun, &next)
-	b, again := setupBranches(t, 3), 0
-	b.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	decodeContinuation(t, first.env.GetWorkflowError(), runs.TypeRun, &next)
+	f, again := setupBranches(t, 3), 0
+	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case in.Resumes && in.Child == nil:
-			b.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: next.Run.ID})
+			f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: next.Run.ID})
 		case in.Resumes:
-			b.mu.Lock()
+			f.mu.Lock()
 			again++
-			b.mu.Unlock()
+			f.mu.Unlock()
 		}
-		return b.walk(in)
+		return f.advanceOnce(in)
 	}
-	if result, _ := b.run(next); result.Outcome != runs.OutcomeCancelled || again != 2 {
+	if result, _ := f.run(next); result.Outcome != runs.OutcomeCancelled || again != 2 {
 		t.Errorf("got %+v with %d branches begun again, want cancelled with 2", result, again)
 	}
-	for _, made := range b.made {
+	for _, made := range f.calls {
 		if !strings.Contains(made, "not made") {
 			t.Errorf("call made after the cancel: %s", made)
 		}
 	}
 }
 
-// TestRoomForBranchesInBranches: nested branches suspend only if the run can end with all of their
+// TestNestedBranchesSuspendWithinPayload: nested branches suspend only if the run can end with all of their
 // interrupts, whatever the size at which the payload is full. Decisions that arrive meanwhile
 // count.
-func TestRoomForBranchesInBranches(t *testing.T) {
+func TestNestedBranchesSuspendWithinPayload(t *testing.T) {
 	t.Parallel()
 	for size := 1000; size < 1120; size += 4 {
-		b := setupBranches(t, 3)
-		b.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+		f := setupBranches(t, 3)
+		f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 			nests := in.Child != nil && len(in.Child.Lanes) == 1 && in.Child.Index > 0
 			begins := in.Position.Event != nil && in.Position.Event.Kind == pipeline.EventBegun
 			switch {
@@ -601,31 +601,31 @@ func TestRoomForBranchesInBranches(t *testing.T) {
 			case nests:
 				return runs.AdvanceResult{Cursor: in.Position.Cursor}, nil
 			}
-			next, err := b.walk(in)
+			next, err := f.advanceOnce(in)
 			if next.Active != nil {
 				next.Active.CallID, next.Answer.Calls[0].ID = in.Child.BranchPath, in.Child.BranchPath
 				next.Active.Place.Path = strings.Repeat("s", size)
 			}
 			return next, err
 		}
-		b.decide(90*time.Minute, "pair1/1", "pair2/1")
-		b.env.ExecuteWorkflow(runs.TypeRun, steppedInput())
-		if end := b.finished[0]; end.Outcome == runs.OutcomeError {
+		f.decide(90*time.Minute, "pair1/1", "pair2/1")
+		f.env.ExecuteWorkflow(runs.TypeRun, branchInput())
+		if end := f.finished[0]; end.Outcome == runs.OutcomeError {
 			t.Errorf("with paths of %d bytes the run ends with %s: %s", size, end.Code, end.Message)
 		}
 	}
 }
 
-// TestHeldForBranches: a held run waits for its branches. The wait does not count against its
+// TestHeldRunWaitsForBranches: a held run waits for its branches. The wait does not count against its
 // deadline.
-func TestHeldForBranches(t *testing.T) {
+func TestHeldRunWaitsForBranches(t *testing.T) {
 	t.Parallel()
-	b := setupBranches(t, 3)
-	b.decide(30*time.Hour, "1", "2")
-	in := steppedInput()
+	f := setupBranches(t, 3)
+	f.decide(30*time.Hour, "1", "2")
+	in := branchInput()
 	in.Hold = true
-	result, _ := b.run(in)
-	if result.Outcome != runs.OutcomeSuccess || len(b.finished) != 1 || len(b.made) != 2 {
-		t.Errorf("got %+v after the calls %q", result, b.made)
+	result, _ := f.run(in)
+	if result.Outcome != runs.OutcomeSuccess || len(f.finished) != 1 || len(f.calls) != 2 {
+		t.Errorf("got %+v after the calls %q", result, f.calls)
 	}
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// waiting returns a run that is submitted while another one is active.
-func waiting(id string) runs.Input {
+// queuedInput returns a run that is submitted while another one is active.
+func queuedInput(id string) runs.Input {
 	in := input
 	in.Run.ID, in.Digest, in.Token = id, "d-"+id, "token-"+id
 	return in
 }
 
 // update sends an update. It sends the update's result, or the type of the refusal, to done.
-func (w *fixture) update(name string, arg any, done chan<- any) {
+func (f *fixture) update(name string, arg any, done chan<- any) {
 	refused := func(err error) {
 		var app *temporal.ApplicationError
 		if errors.As(err, &app) {
@@ -33,8 +33,8 @@ func (w *fixture) update(name string, arg any, done chan<- any) {
 		}
 		done <- err
 	}
-	w.updates++
-	w.env.UpdateWorkflow(name, fmt.Sprint(w.updates), &testsuite.TestUpdateCallback{
+	f.updates++
+	f.env.UpdateWorkflow(name, fmt.Sprint(f.updates), &testsuite.TestUpdateCallback{
 		OnAccept: func() {}, OnReject: refused,
 		OnComplete: func(result any, err error) {
 			if err != nil {
@@ -46,43 +46,43 @@ func (w *fixture) update(name string, arg any, done chan<- any) {
 	}, arg)
 }
 
-// continued runs the workflow until it continues as new, and returns the next input.
-func (w *fixture) continued(in runs.Input) runs.Input {
-	w.t.Helper()
-	w.env.ExecuteWorkflow(runs.TypeRun, in)
+// runUntilContinued runs the workflow until it continues as new, and returns the next input.
+func (f *fixture) runUntilContinued(in runs.Input) runs.Input {
+	f.t.Helper()
+	f.env.ExecuteWorkflow(runs.TypeRun, in)
 	var again *workflow.ContinueAsNewError
-	if err := w.env.GetWorkflowError(); !errors.As(err, &again) {
-		w.t.Fatalf("got the end %v, want continue-as-new", err)
+	if err := f.env.GetWorkflowError(); !errors.As(err, &again) {
+		f.t.Fatalf("got the end %v, want continue-as-new", err)
 	}
 	var next runs.Input
 	if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, &next); err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return next
 }
 
-// TestRunsWait: queued runs start in the order in which they arrived, an interrupting run first.
-func TestRunsWait(t *testing.T) {
+// TestQueuedRunsStartInOrder: queued runs start in the order in which they arrived, an interrupting run first.
+func TestQueuedRunsStartInOrder(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
+	f := setup(t)
 	answers := make(chan any, 8)
 	asked := make(chan struct{})
-	w.env.RegisterDelayedCallback(func() {
+	f.env.RegisterDelayedCallback(func() {
 		for _, id := range []string{"r2", "r3", "r2"} {
-			in := waiting(id)
-			w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: id, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
+			in := queuedInput(id)
+			f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: id, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
 		}
-		other, rejected, first := waiting("r3"), waiting("r4"), waiting("r5")
-		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: "other", OnBusy: runs.OnBusyEnqueue, Offer: &other}, answers)
-		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r4", Digest: rejected.Digest, Offer: &rejected}, answers)
-		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r5", Digest: first.Digest, OnBusy: runs.OnBusyInterrupt, Offer: &first}, answers)
+		other, rejected, first := queuedInput("r3"), queuedInput("r4"), queuedInput("r5")
+		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: "other", OnBusy: runs.OnBusyEnqueue, Offer: &other}, answers)
+		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r4", Digest: rejected.Digest, Offer: &rejected}, answers)
+		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r5", Digest: first.Digest, OnBusy: runs.OnBusyInterrupt, Offer: &first}, answers)
 		close(asked)
 	}, time.Millisecond)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		<-asked
 		return runs.ModelAnswer{Outcome: runs.OutcomeCancelled, Seq: 12}, nil
 	}
-	next := w.continued(input)
+	next := f.runUntilContinued(input)
 	close(answers)
 	var got []any
 	for a := range answers {
@@ -93,31 +93,31 @@ func TestRunsWait(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
-	expected := waiting("r5")
-	expected.Queue = []runs.Input{waiting("r2"), waiting("r3")}
+	expected := queuedInput("r5")
+	expected.Queue = []runs.Input{queuedInput("r2"), queuedInput("r3")}
 	if diff := cmp.Diff(expected, next); diff != "" {
 		t.Errorf("next run (-want +got):\n%s", diff)
 	}
-	if w.finished[0].Outcome != runs.OutcomeCancelled {
-		t.Errorf("end of the interrupted run: got %+v", w.finished[0])
+	if f.finished[0].Outcome != runs.OutcomeCancelled {
+		t.Errorf("end of the interrupted run: got %+v", f.finished[0])
 	}
 }
 
-// TestTooManyWait: the queue is bounded, because it continues as one payload.
-func TestTooManyWait(t *testing.T) {
+// TestQueueIsBounded: the queue is bounded, because it continues as one payload.
+func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
+	f := setup(t)
 	answers := make(chan any, 100)
 	asked := make(chan struct{})
-	w.env.RegisterDelayedCallback(func() {
+	f.env.RegisterDelayedCallback(func() {
 		for i := range 20 {
-			in := waiting(fmt.Sprint(i, strings.Repeat("x", 300)))
-			w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
+			in := queuedInput(fmt.Sprint(i, strings.Repeat("x", 300)))
+			f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
 		}
 		close(asked)
 	}, time.Millisecond)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-asked; return says(10), nil }
-	w.continued(input)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-asked; return modelAnswer(10), nil }
+	f.runUntilContinued(input)
 	close(answers)
 	taken, full := 0, 0
 	for a := range answers {
@@ -137,25 +137,25 @@ func TestTooManyWait(t *testing.T) {
 // that would make its payload too large is refused.
 func TestContinuedPayloadIsBounded(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.env.SetContinueAsNewSuggested(true)
+	f := setup(t)
+	f.env.SetContinueAsNewSuggested(true)
 	in := input
 	in.Run.ID, in.Run.Thread = strings.Repeat(`"`, 1000), strings.Repeat("<", 1000)
 	const offers, words = 20, 600
 	answers := make(chan any, offers+words)
 	asked := make(chan struct{})
-	w.env.RegisterDelayedCallback(func() {
+	f.env.RegisterDelayedCallback(func() {
 		for i := range offers {
-			next := waiting(fmt.Sprint(i, strings.Repeat("<", 900)))
-			w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: next.Run.ID, Digest: next.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &next}, answers)
+			next := queuedInput(fmt.Sprint(i, strings.Repeat("<", 900)))
+			f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: next.Run.ID, Digest: next.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &next}, answers)
 		}
 		for i := range uint64(words) {
-			w.update(runs.UpdateSteer, runs.SteerRequest{RunID: in.Run.ID, Input: 1<<60 + i}, answers)
+			f.update(runs.UpdateSteer, runs.SteerRequest{RunID: in.Run.ID, Input: 1<<60 + i}, answers)
 		}
 		close(asked)
 	}, time.Millisecond)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-asked; return says(10), nil }
-	next := w.continued(in)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-asked; return modelAnswer(10), nil }
+	next := f.runUntilContinued(in)
 	if next.Progress == nil || len(next.Queue) == 0 || len(next.Progress.Steered) < 100 || next.Run != in.Run {
 		t.Errorf("next execution: got %d queued runs and %+v", len(next.Queue), next.Progress)
 	}
@@ -168,15 +168,15 @@ func TestContinuedPayloadIsBounded(t *testing.T) {
 	}
 }
 
-// TestCancelNamesItsRun: a cancel names its run, so that a late one does not cancel the next run.
-func TestCancelNamesItsRun(t *testing.T) {
+// TestCancelAppliesToNamedRun: a cancel names its run, so that a late one does not cancel the next run.
+func TestCancelAppliesToNamedRun(t *testing.T) {
 	t.Parallel()
 	for run, want := range map[string]runs.Outcome{"r": runs.OutcomeCancelled, "r0": runs.OutcomeSuccess} {
-		w := setup(t)
+		f := setup(t)
 		sent := make(chan struct{})
-		w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: run}); close(sent) }, time.Millisecond)
-		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-sent; return says(10), nil }
-		if result, _ := w.run(input); result.Outcome != want {
+		f.env.RegisterDelayedCallback(func() { f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: run}); close(sent) }, time.Millisecond)
+		f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-sent; return modelAnswer(10), nil }
+		if result, _ := f.run(input); result.Outcome != want {
 			t.Errorf("cancel of %s: %+v, want %s", run, result, want)
 		}
 	}
@@ -186,32 +186,32 @@ func TestCancelNamesItsRun(t *testing.T) {
 // deadline.
 func TestPause(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
+	f := setup(t)
 	answers := make(chan any, 4)
 	asked := make(chan struct{})
 	const pause = 5 * time.Minute
 	var paused time.Time
-	w.env.RegisterDelayedCallback(func() {
-		w.update(runs.UpdatePause, runs.PauseRequest{RunID: "r0"}, answers)
-		w.update(runs.UpdatePause, runs.PauseRequest{}, answers)
+	f.env.RegisterDelayedCallback(func() {
+		f.update(runs.UpdatePause, runs.PauseRequest{RunID: "r0"}, answers)
+		f.update(runs.UpdatePause, runs.PauseRequest{}, answers)
 		// Measured from here: the first model call may begin before or after this.
-		paused = w.env.Now()
-		w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.PauseRequest{RunID: "r"}, answers) }, pause)
+		paused = f.env.Now()
+		f.env.RegisterDelayedCallback(func() { f.update(runs.UpdateResume, runs.PauseRequest{RunID: "r"}, answers) }, pause)
 		close(asked)
 	}, time.Millisecond)
 	var times []time.Time
-	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
-		times = append(times, w.env.Now())
+	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+		times = append(times, f.env.Now())
 		if in.Turn == 1 {
 			<-asked
-			return says(10, "c"), nil
+			return modelAnswer(10, "c"), nil
 		}
-		return says(20), nil
+		return modelAnswer(20), nil
 	}
-	w.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
+	f.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
-	result, _ := w.run(input)
+	result, _ := f.run(input)
 	if len(times) != 2 || times[1].Sub(paused) < pause || result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("got %+v, paused at %v, model calls at %v", result, paused, times)
 	}
@@ -224,22 +224,22 @@ func TestPause(t *testing.T) {
 // makes one more call.
 func TestSteering(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
+	f := setup(t)
 	answers := make(chan any, 8)
 	asked := make(chan struct{})
-	w.env.RegisterDelayedCallback(func() {
+	f.env.RegisterDelayedCallback(func() {
 		for _, in := range []runs.SteerRequest{{RunID: "r", Input: 7}, {RunID: "r", Input: 8}, {RunID: "r", Input: 7}, {RunID: "r0", Input: 9}} {
-			w.update(runs.UpdateSteer, in, answers)
+			f.update(runs.UpdateSteer, in, answers)
 		}
 		close(asked)
 	}, time.Millisecond)
-	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		<-asked
-		return says(uint64(10 * in.Turn)), nil
+		return modelAnswer(uint64(10 * in.Turn)), nil
 	}
-	result, _ := w.run(input)
-	if len(w.models) != 2 || w.models[0].Steered != nil || !cmp.Equal(w.models[1].Steered, []uint64{7, 8}) || result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("got %+v after the calls %+v", result, w.models)
+	result, _ := f.run(input)
+	if len(f.modelCalls) != 2 || f.modelCalls[0].Steered != nil || !cmp.Equal(f.modelCalls[1].Steered, []uint64{7, 8}) || result.Outcome != runs.OutcomeSuccess {
+		t.Errorf("got %+v after the calls %+v", result, f.modelCalls)
 	}
 	close(answers)
 	var got []any
@@ -256,30 +256,30 @@ func TestSteering(t *testing.T) {
 // progress.
 func TestContinueAsNew(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.env.SetContinueAsNewSuggested(true)
-	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
-		a := says(uint64(10*in.Turn), "c0", "c1")
+	f := setup(t)
+	f.env.SetContinueAsNewSuggested(true)
+	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+		a := modelAnswer(uint64(10*in.Turn), "c0", "c1")
 		n := int64(7)
 		a.Usage = runs.Usage{Provider: "p", Model: "m", Total: &n}
 		return a, nil
 	}
-	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: in.After + 1, Seq: in.After + 2 + uint64(in.Lane)}, nil
 	}
-	next := w.continued(input)
-	if len(w.models) != 1 || len(w.finished) != 0 {
-		t.Fatalf("got %d model calls and %d ends, want 1 and 0", len(w.models), len(w.finished))
+	next := f.runUntilContinued(input)
+	if len(f.modelCalls) != 1 || len(f.finished) != 0 {
+		t.Fatalf("got %d model calls and %d ends, want 1 and 0", len(f.modelCalls), len(f.finished))
 	}
 	p := next.Progress
-	if p == nil || p.Turn != 2 || p.Main != 11 || p.OpenStep != "tools" || p.Execution != w.models[0].Execution || *p.Usage[0].Total != 7 || !cmp.Equal(p.Lanes, []uint64{12, 13}) {
+	if p == nil || p.Turn != 2 || p.Main != 11 || p.OpenStep != "tools" || p.Execution != f.modelCalls[0].Execution || *p.Usage[0].Total != 7 || !cmp.Equal(p.Lanes, []uint64{12, 13}) {
 		t.Fatalf("progress of the next execution: got %+v", p)
 	}
 
 	again := setup(t)
-	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(20), nil }
+	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(20), nil }
 	result, finish := again.run(next)
-	call := again.models[0]
+	call := again.modelCalls[0]
 	if result.Outcome != runs.OutcomeSuccess || call.ID != "2/model" || call.After != 11 || call.Closes != "tools" || call.Input != 0 || call.Execution != p.Execution || finish.Execution != p.Execution {
 		t.Errorf("got %+v; second model call: %+v", result, call)
 	}

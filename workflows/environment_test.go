@@ -11,9 +11,9 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// newEnv returns a test environment for busy machines. It accepts workflows that get no processor
+// newEnvironment returns a test environment for busy machines. It accepts workflows that get no processor
 // for a second, and tests in which nothing happens for three seconds.
-func newEnv(t testing.TB) *testsuite.TestWorkflowEnvironment {
+func newEnvironment(t testing.TB) *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(transitions{slog.DiscardHandler, t})))
 	return suite.NewTestWorkflowEnvironment().SetTestTimeout(time.Minute).

@@ -17,10 +17,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// TestFailuresOfManyBranches: 10,000 branches fail in as many ways. The step records as many
+// TestBranchFailuresAreBounded: 10,000 branches fail in as many ways. The step records as many
 // failures as one payload holds and then starts no other branch. The failures are in order, and
 // keep their own reasons up to a limit.
-func TestFailuresOfManyBranches(t *testing.T) {
+func TestBranchFailuresAreBounded(t *testing.T) {
 	t.Parallel()
 	const count = 10_000
 	long := strings.Repeat(`"`, 300)
@@ -51,18 +51,18 @@ func TestFailuresOfManyBranches(t *testing.T) {
 	}
 }
 
-// TestBranchFailuresOfNone: a nil Branches has no failures.
-func TestBranchFailuresOfNone(t *testing.T) {
+// TestBranchFailuresOfNil: a nil Branches has no failures.
+func TestBranchFailuresOfNil(t *testing.T) {
 	t.Parallel()
 	if all := (*runs.Branches)(nil).BranchFailures(); all != nil {
 		t.Errorf("failures: got %+v, want none", all)
 	}
 }
 
-// TestBranchesWithoutAnEnd: a branch that is cancelled before it begins counts as stopped by the
+// TestBranchWithoutEnd: a branch that is cancelled before it begins counts as stopped by the
 // failure or the cancel. Any other branch without an end is lost: its open lane is closed and the
 // other branches are stopped.
-func TestBranchesWithoutAnEnd(t *testing.T) {
+func TestBranchWithoutEnd(t *testing.T) {
 	t.Parallel()
 	broken := []runs.FailureGroup{{Failure: pipeline.Failure{Code: "broken"}, Branches: []int{0}}}
 	for name, c := range map[string]struct {

@@ -18,39 +18,39 @@ import (
 // second. It records the announced interrupts and the tool calls.
 type heldFixture struct {
 	*fixture
-	announced []runs.AnnounceInterrupts
-	calls     []runs.ToolCall
-	kept      []runs.ToolResult
-	keep      func(attempt int32) error // fails the activity that stores a result in the log
+	announced     []runs.AnnounceInterrupts
+	calls         []runs.ToolCall
+	storedResults []runs.ToolResult
+	failStore     func(attempt int32) error // fails the activity that stores a result in the log
 }
 
 func setupHeld(t *testing.T) *heldFixture {
 	t.Helper()
-	h := &heldFixture{fixture: setup(t), keep: func(int32) error { return nil }}
-	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	f := &heldFixture{fixture: setup(t), failStore: func(int32) error { return nil }}
+	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn == 1 {
-			return asks(10), nil
+			return answerWithInterrupts(10), nil
 		}
-		return says(30), nil
+		return modelAnswer(30), nil
 	}
-	h.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.calls = append(h.calls, in)
+	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.calls = append(f.calls, in)
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: in.After + 1, Seq: 20}, nil
 	}
-	h.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AnnounceInterrupts) (uint64, error) {
-		h.announced = append(h.announced, in)
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AnnounceInterrupts) (uint64, error) {
+		f.announced = append(f.announced, in)
 		return 15, nil
 	}, activity.RegisterOptions{Name: runs.ActivityAnnounce})
-	h.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.StoreResult, said runs.ToolResult) (runs.Decision, error) {
-		if err := h.keep(activity.GetInfo(ctx).Attempt); err != nil {
+	f.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.StoreResult, said runs.ToolResult) (runs.Decision, error) {
+		if err := f.failStore(activity.GetInfo(ctx).Attempt); err != nil {
 			return runs.Decision{}, err
 		}
-		h.kept = append(h.kept, said)
+		f.storedResults = append(f.storedResults, said)
 		return runs.Decision{CallID: said.CallID, Kind: runs.DecisionToolResult, Digest: "kept", Input: 80}, nil
 	}, activity.RegisterOptions{Name: runs.ActivityStoreResult})
-	return h
+	return f
 }
 
 func heldInput() runs.Input {
@@ -59,14 +59,14 @@ func heldInput() runs.Input {
 	return in
 }
 
-func (h *heldFixture) decide(after time.Duration, decisions ...runs.Decision) {
-	h.env.RegisterDelayedCallback(func() {
-		h.update(runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, make(chan any, 1))
+func (f *heldFixture) decide(after time.Duration, decisions ...runs.Decision) {
+	f.env.RegisterDelayedCallback(func() {
+		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, make(chan any, 1))
 	}, after)
 }
 
-func (h *heldFixture) made() (ids []string) {
-	for _, c := range h.calls {
+func (f *heldFixture) madeCalls() (ids []string) {
+	for _, c := range f.calls {
 		ids = append(ids, c.CallID)
 	}
 	slices.Sort(ids)
@@ -75,42 +75,42 @@ func (h *heldFixture) made() (ids []string) {
 
 var clientResult = runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71}
 
-// TestAHeldRunContinues: a held run continues with its turn after the last decision, and then with
+// TestHeldRunContinues: a held run continues with its turn after the last decision, and then with
 // the next turn.
-func TestAHeldRunContinues(t *testing.T) {
+func TestHeldRunContinues(t *testing.T) {
 	t.Parallel()
-	h := setupHeld(t)
-	h.decide(time.Minute, approves("ask"))
-	h.decide(2*time.Minute, clientResult)
-	result, finish := h.run(heldInput())
-	if result.Outcome != runs.OutcomeSuccess || finish.Interrupts != nil || len(h.models) != 2 {
-		t.Errorf("got %+v and the end %+v after %d turns", result, finish, len(h.models))
+	f := setupHeld(t)
+	f.decide(time.Minute, approvalOf("ask"))
+	f.decide(2*time.Minute, clientResult)
+	result, finish := f.run(heldInput())
+	if result.Outcome != runs.OutcomeSuccess || finish.Interrupts != nil || len(f.modelCalls) != 2 {
+		t.Errorf("got %+v and the end %+v after %d turns", result, finish, len(f.modelCalls))
 	}
-	if len(h.announced) != 1 || h.announced[0].ID != "1/hold" || h.announced[0].Closes != "tools" || len(h.announced[0].Interrupts.Items) != 2 {
-		t.Errorf("announced interrupts: got %+v", h.announced)
+	if len(f.announced) != 1 || f.announced[0].ID != "1/hold" || f.announced[0].Closes != "tools" || len(f.announced[0].Interrupts.Items) != 2 {
+		t.Errorf("announced interrupts: got %+v", f.announced)
 	}
-	if !slices.Equal(h.made(), []string{"ask", "client", "now"}) {
-		t.Fatalf("calls: got %q", h.made())
+	if !slices.Equal(f.madeCalls(), []string{"ask", "client", "now"}) {
+		t.Fatalf("calls: got %q", f.madeCalls())
 	}
-	if c := h.calls[1]; c.Open != "1/held" || c.After != 15 || c.Closes != "" || c.Decision == nil || c.Opens != nil {
+	if c := f.calls[1]; c.Open != "1/held" || c.After != 15 || c.Closes != "" || c.Decision == nil || c.Opens != nil {
 		t.Errorf("call after its decision: got %+v", c)
 	}
-	if m := h.models[1]; m.ID != "2/model" || m.Closes != "tools" || m.After != 16 {
+	if m := f.modelCalls[1]; m.ID != "2/model" || m.Closes != "tools" || m.After != 16 {
 		t.Errorf("model call of the next turn: got %+v", m)
 	}
 }
 
-// look asks a run, after some time, for its open calls. It submits without an offer, which the run
+// listOpenCalls asks a run, after some time, for its open calls. It submits without an offer, which the run
 // refuses.
-func (w *fixture) look(after time.Duration, open *[][]string) {
-	w.env.RegisterDelayedCallback(func() {
-		w.env.UpdateWorkflow(runs.UpdateSubmit, after.String(), &testsuite.TestUpdateCallback{
-			OnAccept: func() { w.t.Error("an offer without a run was accepted") },
+func (f *fixture) listOpenCalls(after time.Duration, open *[][]string) {
+	f.env.RegisterDelayedCallback(func() {
+		f.env.UpdateWorkflow(runs.UpdateSubmit, after.String(), &testsuite.TestUpdateCallback{
+			OnAccept: func() { f.t.Error("an offer without a run was accepted") },
 			OnReject: func(err error) {
 				var busy *temporal.ApplicationError
 				var active runs.ActiveRun
 				if !errors.As(err, &busy) || busy.Type() != runs.ErrorBusy || busy.Details(&active) != nil {
-					w.t.Errorf("refusal: got %v, want busy", err)
+					f.t.Errorf("refusal: got %v, want busy", err)
 				}
 				*open = append(*open, active.Waiting)
 			},
@@ -119,204 +119,204 @@ func (w *fixture) look(after time.Duration, open *[][]string) {
 	}, after)
 }
 
-// TestAHeldRunListsItsOpenCalls: a held run does not list calls that have a result.
-func TestAHeldRunListsItsOpenCalls(t *testing.T) {
+// TestHeldRunListsOpenCalls: a held run does not list calls that have a result.
+func TestHeldRunListsOpenCalls(t *testing.T) {
 	t.Parallel()
-	h := setupHeld(t)
+	f := setupHeld(t)
 	var open [][]string
-	h.look(time.Minute, &open)
-	h.decide(2*time.Minute, clientResult)
-	h.look(3*time.Minute, &open)
-	h.decide(4*time.Minute, approves("ask"))
-	h.run(heldInput())
+	f.listOpenCalls(time.Minute, &open)
+	f.decide(2*time.Minute, clientResult)
+	f.listOpenCalls(3*time.Minute, &open)
+	f.decide(4*time.Minute, approvalOf("ask"))
+	f.run(heldInput())
 	if want := [][]string{{"ask", "client"}, {"ask"}}; !slices.EqualFunc(open, want, slices.Equal) {
 		t.Errorf("open calls: got %q, want %q", open, want)
 	}
 }
 
-// TestAHeldRunIsAnsweredEarly: decisions may arrive before the other calls of the turn end. The run
+// TestHeldRunDecidedEarly: decisions may arrive before the other calls of the turn end. The run
 // then announces no interrupt.
-func TestAHeldRunIsAnsweredEarly(t *testing.T) {
+func TestHeldRunDecidedEarly(t *testing.T) {
 	t.Parallel()
-	h := setupHeld(t)
-	slow := h.tool
-	h.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	f := setupHeld(t)
+	slow := f.tool
+	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		if in.CallID == "now" {
 			answers := make(chan any, 1)
-			h.env.RegisterDelayedCallback(func() {
-				h.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approves("ask"), clientResult}}, answers)
+			f.env.RegisterDelayedCallback(func() {
+				f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask"), clientResult}}, answers)
 			}, 0)
 			<-answers
 		}
 		return slow(in)
 	}
-	if result, _ := h.run(heldInput()); result.Outcome != runs.OutcomeSuccess || len(h.announced) != 0 || len(h.made()) != 3 {
-		t.Errorf("got %+v after %q; announced interrupts: %+v", result, h.made(), h.announced)
+	if result, _ := f.run(heldInput()); result.Outcome != runs.OutcomeSuccess || len(f.announced) != 0 || len(f.madeCalls()) != 3 {
+		t.Errorf("got %+v after %q; announced interrupts: %+v", result, f.madeCalls(), f.announced)
 	}
 }
 
-// TestAHeldRunIsParked: time spent waiting does not count against the deadline. A held run that
+// TestHeldRunIsParked: time spent waiting does not count against the deadline. A held run that
 // waits long is parked, accepts decisions there, and continues in the same turn.
-func TestAHeldRunIsParked(t *testing.T) {
+func TestHeldRunIsParked(t *testing.T) {
 	t.Parallel()
-	h := setupHeld(t)
-	h.decide(time.Minute, clientResult)
-	began := h.env.Now()
-	h.env.ExecuteWorkflow(runs.TypeRun, heldInput())
+	f := setupHeld(t)
+	f.decide(time.Minute, clientResult)
+	began := f.env.Now()
+	f.env.ExecuteWorkflow(runs.TypeRun, heldInput())
 	var parked runs.ParkedInput
-	continuedAs(t, h.env.GetWorkflowError(), runs.TypeParked, &parked)
+	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
 	p := parked.Run.Progress
-	if took := h.env.Now().Sub(began); took < runs.DefaultParkAfter || parked.Interrupts != nil || p.Held == nil || p.Turn != 1 || len(h.finished) != 0 {
+	if took := f.env.Now().Sub(began); took < runs.DefaultParkAfter || parked.Interrupts != nil || p.Held == nil || p.Turn != 1 || len(f.finished) != 0 {
 		t.Fatalf("parked after %s: got %+v", took, parked)
 	}
 	const weekend = 20 * time.Hour
 	later := setupHeld(t)
-	later.env.SetStartTime(h.env.Now())
-	later.decide(weekend, approves("ask"))
+	later.env.SetStartTime(f.env.Now())
+	later.decide(weekend, approvalOf("ask"))
 	later.env.ExecuteWorkflow(runs.TypeParked, parked)
 	var next runs.Input
-	continuedAs(t, later.env.GetWorkflowError(), runs.TypeRun, &next)
+	decodeContinuation(t, later.env.GetWorkflowError(), runs.TypeRun, &next)
 	if longer := next.Progress.Deadline.Sub(p.Deadline); longer < weekend {
 		t.Errorf("the deadline moved by %s", longer)
 	}
 	again := setupHeld(t)
 	result, _ := again.run(next)
-	if result.Outcome != runs.OutcomeSuccess || !slices.Equal(again.made(), []string{"ask", "client"}) || len(again.announced) != 0 || again.models[0].Turn != 2 {
-		t.Errorf("got %+v after the calls %q and the model calls %+v", result, again.made(), again.models)
+	if result.Outcome != runs.OutcomeSuccess || !slices.Equal(again.madeCalls(), []string{"ask", "client"}) || len(again.announced) != 0 || again.modelCalls[0].Turn != 2 {
+		t.Errorf("got %+v after the calls %q and the model calls %+v", result, again.madeCalls(), again.modelCalls)
 	}
 }
 
-// TestAHeldRunIsCancelled: a cancel ends a held run and its interrupts, parked or not.
-func TestAHeldRunIsCancelled(t *testing.T) {
+// TestHeldRunIsCancelled: a cancel ends a held run and its interrupts, parked or not.
+func TestHeldRunIsCancelled(t *testing.T) {
 	t.Parallel()
-	h := setupHeld(t)
+	f := setupHeld(t)
 	answers := make(chan any, 1)
-	h.env.RegisterDelayedCallback(func() { h.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }, time.Minute)
-	if result, finish := h.run(heldInput()); result.Outcome != runs.OutcomeCancelled || finish.Interrupts != nil || len(h.made()) != 1 {
-		t.Errorf("got %+v and the end %+v after %q", result, finish, h.made())
+	f.env.RegisterDelayedCallback(func() { f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }, time.Minute)
+	if result, finish := f.run(heldInput()); result.Outcome != runs.OutcomeCancelled || finish.Interrupts != nil || len(f.madeCalls()) != 1 {
+		t.Errorf("got %+v and the end %+v after %q", result, finish, f.madeCalls())
 	}
-	last := h.notices[len(h.notices)-1]
+	last := f.notifications[len(f.notifications)-1]
 	if last.Event != runs.EventDecided || len(last.Calls) != 1 || last.Calls[0].Decision.Kind != runs.DecisionCancel {
 		t.Errorf("last notification: got %+v", last)
 	}
-	p := setupHeld(t)
-	p.env.ExecuteWorkflow(runs.TypeRun, heldInput())
+	parking := setupHeld(t)
+	parking.env.ExecuteWorkflow(runs.TypeRun, heldInput())
 	var parked runs.ParkedInput
-	continuedAs(t, p.env.GetWorkflowError(), runs.TypeParked, &parked)
-	next := unpark(t, parked, time.Hour, func(w *fixture) {
-		w.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"})
-		w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{clientResult}}, answers)
+	decodeContinuation(t, parking.env.GetWorkflowError(), runs.TypeParked, &parked)
+	next := runParked(t, parked, time.Hour, func(execution *fixture) {
+		execution.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"})
+		execution.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{clientResult}}, answers)
 	})
 	again := setupHeld(t)
-	if result, _ := again.run(next); result.Outcome != runs.OutcomeCancelled || len(again.made())+len(again.models) != 0 {
-		t.Errorf("parked run: got %+v after %q", result, again.made())
+	if result, _ := again.run(next); result.Outcome != runs.OutcomeCancelled || len(again.madeCalls())+len(again.modelCalls) != 0 {
+		t.Errorf("parked run: got %+v after %q", result, again.madeCalls())
 	}
 }
 
-// TestDecisionsOfACancelledRunAreWrittenDown: when a run is cancelled, its acknowledged decisions
+// TestDecisionsOfCancelledRunAreRecorded: when a run is cancelled, its acknowledged decisions
 // are written to the log and no tool is called. The same holds for a call that is cancelled before
 // a worker takes it.
-func TestDecisionsOfACancelledRunAreWrittenDown(t *testing.T) {
+func TestDecisionsOfCancelledRunAreRecorded(t *testing.T) {
 	t.Parallel()
-	cancels := func(h *heldFixture) { h.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }
-	for name, play := range map[string]func(h *heldFixture){
-		"while it waits for more": func(h *heldFixture) {
-			h.decide(time.Minute, approves("ask"))
-			h.env.RegisterDelayedCallback(func() { cancels(h) }, 2*time.Minute)
+	cancels := func(f *heldFixture) { f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }
+	for name, play := range map[string]func(f *heldFixture){
+		"while it waits for more": func(f *heldFixture) {
+			f.decide(time.Minute, approvalOf("ask"))
+			f.env.RegisterDelayedCallback(func() { cancels(f) }, 2*time.Minute)
 		},
-		"before a worker takes the call": func(h *heldFixture) {
-			h.decide(time.Minute, clientResult)
-			h.decide(2*time.Minute, approves("ask"))
-			call := h.tool
-			h.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		"before a worker takes the call": func(f *heldFixture) {
+			f.decide(time.Minute, clientResult)
+			f.decide(2*time.Minute, approvalOf("ask"))
+			call := f.tool
+			f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 				if in.Decision == nil || in.Cancelled {
 					return call(in)
 				}
 				cancelled := make(chan struct{})
-				h.env.RegisterDelayedCallback(func() { cancels(h); close(cancelled) }, 0)
+				f.env.RegisterDelayedCallback(func() { cancels(f); close(cancelled) }, 0)
 				<-cancelled
 				return runs.ToolAnswer{}, temporal.NewCanceledError()
 			}
 		},
 	} {
-		h := setupHeld(t)
-		play(h)
-		result, finish := h.run(heldInput())
+		f := setupHeld(t)
+		play(f)
+		result, finish := f.run(heldInput())
 		if result.Outcome != runs.OutcomeCancelled || len(finish.Unfinished) > 0 {
 			t.Errorf("%s: got %+v and the end %+v", name, result, finish)
 		}
-		for _, c := range h.calls {
+		for _, c := range f.calls {
 			if c.CallID != "now" && (!c.Cancelled || !c.Compensates || c.Decision == nil) {
 				t.Errorf("%s: call %s: got %+v", name, c.CallID, c)
 			}
 		}
-		if want := map[string]int{"while it waits for more": 2, "before a worker takes the call": 3}[name]; len(h.calls) != want {
-			t.Errorf("%s: calls: got %q, want %d", name, h.made(), want)
+		if want := map[string]int{"while it waits for more": 2, "before a worker takes the call": 3}[name]; len(f.calls) != want {
+			t.Errorf("%s: calls: got %q, want %d", name, f.madeCalls(), want)
 		}
 	}
 }
 
-// TestAHeldRunFailsOnExpiry: with `onExpiry: fail` a held run fails when its approval
+// TestHeldRunFailsOnExpiry: with `onExpiry: fail` a held run fails when its approval
 // expires.
-func TestAHeldRunFailsOnExpiry(t *testing.T) {
+func TestHeldRunFailsOnExpiry(t *testing.T) {
 	t.Parallel()
-	h := setupHeld(t)
-	h.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
-		a := says(10, "ask")
+	f := setupHeld(t)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+		a := modelAnswer(10, "ask")
 		a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Expires: time.Minute, OnExpiry: runs.OnExpiryFail}, 1
 		return a, nil
 	}
-	if result, _ := h.run(heldInput()); result.Code != runs.CodeApprovalExpired || len(h.made()) != 0 {
-		t.Errorf("got %+v after %q", result, h.made())
+	if result, _ := f.run(heldInput()); result.Code != runs.CodeApprovalExpired || len(f.madeCalls()) != 0 {
+		t.Errorf("got %+v after %q", result, f.madeCalls())
 	}
 }
 
-// TestResultsBySignal: a result that arrives as a signal is stored in the log and becomes a
+// TestToolResultSignals: a result that arrives as a signal is stored in the log and becomes a
 // decision, even if the log is away for a while. A result of an unknown call, of an approval, a
 // duplicate or an invalid one changes nothing.
-func TestResultsBySignal(t *testing.T) {
+func TestToolResultSignals(t *testing.T) {
 	t.Parallel()
-	h := setupHeld(t)
-	h.keep = func(attempt int32) error {
+	f := setupHeld(t)
+	f.failStore = func(attempt int32) error {
 		switch {
-		case len(h.kept) == 0 && attempt < 3:
+		case len(f.storedResults) == 0 && attempt < 3:
 			return errors.New("the log is away")
-		case len(h.kept) == 1:
+		case len(f.storedResults) == 1:
 			return temporal.NewNonRetryableApplicationError("no content", "invalid_tool_result", nil)
 		}
 		return nil
 	}
 	signal := func(call string) {
-		h.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: call, Content: []byte(`"blue"`)})
+		f.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: call, Content: []byte(`"blue"`)})
 	}
-	h.env.RegisterDelayedCallback(func() {
-		h.env.SignalWorkflow(runs.SignalToolResult, 7)
+	f.env.RegisterDelayedCallback(func() {
+		f.env.SignalWorkflow(runs.SignalToolResult, 7)
 		for _, call := range []string{"unknown", "ask", "now", "client", "client"} {
 			signal(call)
 		}
 	}, time.Minute)
-	h.decide(time.Hour, approves("ask"))
+	f.decide(time.Hour, approvalOf("ask"))
 	in := heldInput()
 	in.ParkAfter = 2 * time.Hour
-	if result, _ := h.run(in); result.Outcome != runs.OutcomeSuccess {
+	if result, _ := f.run(in); result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("%+v", result)
 	}
-	if len(h.kept) != 1 || h.kept[0].CallID != "client" || string(h.kept[0].Content) != `"blue"` {
-		t.Errorf("stored results: got %+v", h.kept)
+	if len(f.storedResults) != 1 || f.storedResults[0].CallID != "client" || string(f.storedResults[0].Content) != `"blue"` {
+		t.Errorf("stored results: got %+v", f.storedResults)
 	}
-	for _, c := range h.calls {
+	for _, c := range f.calls {
 		if c.CallID == "client" && (c.Decision.Input != 80 || c.Decision.Digest != "kept") {
 			t.Errorf("decision of the call: got %+v", c.Decision)
 		}
 	}
 }
 
-// TestAResultIsNotLostWhenItsRunIsParked: a run is not parked before the results that arrived are
+// TestToolResultIsStoredBeforeParking: a run is not parked before the results that arrived are
 // in the log.
-func TestAResultIsNotLostWhenItsRunIsParked(t *testing.T) {
+func TestToolResultIsStoredBeforeParking(t *testing.T) {
 	t.Parallel()
-	h := setupHeld(t)
-	h.keep = func(attempt int32) error {
+	f := setupHeld(t)
+	f.failStore = func(attempt int32) error {
 		if attempt < 5 { // for longer than the run waits here
 			return errors.New("the log is away")
 		}
@@ -324,12 +324,12 @@ func TestAResultIsNotLostWhenItsRunIsParked(t *testing.T) {
 	}
 	in := heldInput()
 	in.ParkAfter = time.Minute
-	h.env.RegisterDelayedCallback(func() {
-		h.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: "client", Content: []byte(`"blue"`)})
+	f.env.RegisterDelayedCallback(func() {
+		f.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: "client", Content: []byte(`"blue"`)})
 	}, 59*time.Second)
-	h.env.ExecuteWorkflow(runs.TypeRun, in)
+	f.env.ExecuteWorkflow(runs.TypeRun, in)
 	var parked runs.ParkedInput
-	continuedAs(t, h.env.GetWorkflowError(), runs.TypeParked, &parked)
+	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
 	if d := parked.Run.Progress.Held.Items[1].Decision; d == nil || d.Input != 80 {
 		t.Errorf("decision of the parked call: got %+v", d)
 	}

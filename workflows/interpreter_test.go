@@ -16,59 +16,59 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// byPath gives answers by path: JSON; !code for a failure of the step; ? for a step that finds the
+// eventsByPath gives answers by path: JSON; !code for a failure of the step; ? for a step that finds the
 // run cancelled; *code for a failure of its activity.
-func byPath(answers map[string]string) func(string) (pipeline.Event, error) {
+func eventsByPath(answers map[string]string) func(string) (pipeline.Event, error) {
 	return func(path string) (pipeline.Event, error) {
 		switch a := answers[path]; {
 		case a == "":
-			return done(`"ok"`), nil
+			return doneEvent(`"ok"`), nil
 		case a == "?":
-			return stopped, nil
+			return cancelledEvent, nil
 		case a[0] == '!':
-			return failed(a[1:]), nil
+			return failedEvent(a[1:]), nil
 		case a[0] == '*':
 			return pipeline.Event{}, errors.New(a[1:])
 		default:
-			return done(a), nil
+			return doneEvent(a), nil
 		}
 	}
 }
 
-func (k *pipelineFixture) want(result runs.Result, outcome runs.Outcome, code string, did ...string) {
-	k.t.Helper()
+func (f *pipelineFixture) wantResult(result runs.Result, outcome runs.Outcome, code string, did ...string) {
+	f.t.Helper()
 	if result.Outcome != outcome || result.Code != code {
-		k.t.Errorf("got %+v, want %s %s", result, outcome, code)
+		f.t.Errorf("got %+v, want %s %s", result, outcome, code)
 	}
-	if diff := cmp.Diff(did, k.did, cmpopts.EquateEmpty()); diff != "" {
-		k.t.Errorf("paths (-want +got):\n%s", diff)
+	if diff := cmp.Diff(did, f.executedPaths, cmpopts.EquateEmpty()); diff != "" {
+		f.t.Errorf("paths (-want +got):\n%s", diff)
 	}
 }
 
-// cancel cancels the current run, before anything else happens to it.
-func (k *pipelineFixture) cancel() {
-	k.fixture.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: k.runs[len(k.runs)-1].Run.ID})
+// cancelRun cancels the current run, before anything else happens to it.
+func (f *pipelineFixture) cancelRun() {
+	f.execution.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: f.executions[len(f.executions)-1].Run.ID})
 }
 
-// TestStepsAreWalked: the workflow advances the tree before and after each action. Each advance has
+// TestPipelineRunsStepsInOrder: the workflow advances the tree before and after each action. Each advance has
 // all that the interpreter needs.
-func TestStepsAreWalked(t *testing.T) {
+func TestPipelineRunsStepsInOrder(t *testing.T) {
 	t.Parallel()
-	k := setupPipeline(t, `
+	f := setupPipeline(t, `
 steps:
   - {name: plan, agent: {instructions: x}}
   - {name: look, tool: search}
   - {name: note, set: {/note: "${steps.plan} ${steps.look}"}}
   - {name: write, agent: writer}
 `)
-	k.answer = byPath(map[string]string{"plan": `"abc"`, "look": `7`})
-	result := k.walk(stepsInput())
-	k.want(result, runs.OutcomeSuccess, "", "plan", "look", "write")
-	if want := `{"n":0,"steps":{"plan":"abc","look":7,"write":"ok"},"note":"abc 7"}`; !sameJSON(string(k.state), want) {
-		t.Errorf("state: got %s, want %s", k.state, want)
+	f.executeStep = eventsByPath(map[string]string{"plan": `"abc"`, "look": `7`})
+	result := f.runToEnd(stepsInput())
+	f.wantResult(result, runs.OutcomeSuccess, "", "plan", "look", "write")
+	if want := `{"n":0,"steps":{"plan":"abc","look":7,"write":"ok"},"note":"abc 7"}`; !equalJSON(string(f.state), want) {
+		t.Errorf("state: got %s, want %s", f.state, want)
 	}
 	var ids []string
-	for i, a := range k.advances {
+	for i, a := range f.advances {
 		ids = append(ids, a.ID)
 		begins := a.Beginning == (runs.Beginning{Input: 1, Digest: "d"})
 		if begins != (i == 0) || a.Position.Origin != "r" || a.Position.Input != 1 || a.Compensates || a.Now.IsZero() || a.Agent != "a" || a.Place != nil {
@@ -78,20 +78,20 @@ steps:
 	if !slices.Equal(ids, []string{"advance/1", "advance/2", "advance/3", "advance/4"}) {
 		t.Errorf("IDs of the advances: got %q", ids)
 	}
-	if kinds := kindsOf(k.advances); kinds != "begun done done done" {
+	if kinds := advanceKinds(f.advances); kinds != "begun done done done" {
 		t.Errorf("events of the advances: got %s, want begun done done done", kinds)
 	}
-	end := k.finishes[0]
+	end := f.finished[0]
 	if end.First != "advance/1" || len(end.Usage) != 1 || *end.Usage[0].Total != 2 || len(end.Unfinished) != 0 {
 		t.Errorf("end of the run: got %+v", end)
 	}
-	models := k.fixture.models
+	models := f.execution.modelCalls
 	if models[0].ID != "plan/1/model" || models[0].Name != "plan/model" || models[1].ID != "write/3/model" || models[0].Place.Path != "plan" || models[0].Input != 0 {
 		t.Errorf("model calls: got %+v", models)
 	}
 }
 
-func kindsOf(advances []runs.AdvanceInput) string {
+func advanceKinds(advances []runs.AdvanceInput) string {
 	var kinds []string
 	for _, a := range advances {
 		kind := "reopens"
@@ -113,9 +113,9 @@ steps:
   - {name: ship, tool: ship}
 `
 
-// TestStepsThatFail: failures of steps, activities, agents and compensations, with each way to
+// TestFailedSteps: failures of steps, activities, agents and compensations, with each way to
 // handle them.
-func TestStepsThatFail(t *testing.T) {
+func TestFailedSteps(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		steps   string
@@ -141,14 +141,14 @@ steps:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := setupPipeline(t, c.steps)
-			k.answer = byPath(c.answers)
+			f := setupPipeline(t, c.steps)
+			f.executeStep = eventsByPath(c.answers)
 			outcome := runs.OutcomeSuccess
 			if c.code != "" {
 				outcome = runs.OutcomeError
 			}
-			k.want(k.walk(stepsInput()), outcome, c.code, strings.Fields(c.did)...)
-			for i, a := range k.advances { // compensations are marked as such
+			f.wantResult(f.runToEnd(stepsInput()), outcome, c.code, strings.Fields(c.did)...)
+			for i, a := range f.advances { // compensations are marked as such
 				if undoing := a.Position.Cursor.Undoing != nil; a.Compensates != undoing {
 					t.Errorf("advance %d: got %+v", i, a)
 				}
@@ -157,49 +157,49 @@ steps:
 	}
 }
 
-// TestStepsWait: the workflow waits between attempts, as the step's `retry` defines.
-func TestStepsWait(t *testing.T) {
+// TestRetryInterval: the workflow waits between attempts, as the step's `retry` defines.
+func TestRetryInterval(t *testing.T) {
 	t.Parallel()
-	k := setupPipeline(t, `steps: [{name: one, tool: one, retry: {attempts: 3, interval: 5m, backoff: 2}}]`)
+	f := setupPipeline(t, `steps: [{name: one, tool: one, retry: {attempts: 3, interval: 5m, backoff: 2}}]`)
 	var at []time.Time
-	k.answer = func(path string) (pipeline.Event, error) {
-		at = append(at, k.fixture.env.Now())
-		return failed("x"), nil
+	f.executeStep = func(path string) (pipeline.Event, error) {
+		at = append(at, f.execution.env.Now())
+		return failedEvent("x"), nil
 	}
-	k.want(k.walk(stepsInput()), runs.OutcomeError, "x", "one", "one~2", "one~3")
+	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, "x", "one", "one~2", "one~3")
 	for i, pause := range []time.Duration{5 * time.Minute, 10 * time.Minute} {
 		if took := at[i+1].Sub(at[i]); took < pause || took > pause+time.Minute {
 			t.Errorf("pause %d took %s, want %s", i, took, pause)
 		}
 	}
-	if kinds := kindsOf(k.advances); kinds != "begun done woken done woken done" {
+	if kinds := advanceKinds(f.advances); kinds != "begun done woken done woken done" {
 		t.Errorf("events of the advances: got %s", kinds)
 	}
 }
 
-// TestStepsHaveDeadlines: a step's timeout bounds its activities, in addition to the run's
+// TestStepTimeout: a step's timeout bounds its activities, in addition to the run's
 // deadline.
-func TestStepsHaveDeadlines(t *testing.T) {
+func TestStepTimeout(t *testing.T) {
 	t.Parallel()
-	k := setupPipeline(t, `steps: [{name: all, timeout: 10m, onError: continue, steps: [{name: one, agent: one}, {name: two, tool: two}]}, {name: three, tool: three}]`)
-	k.answer = func(path string) (pipeline.Event, error) {
+	f := setupPipeline(t, `steps: [{name: all, timeout: 10m, onError: continue, steps: [{name: one, agent: one}, {name: two, tool: two}]}, {name: three, tool: three}]`)
+	f.executeStep = func(path string) (pipeline.Event, error) {
 		if path == "all/one" {
 			return pipeline.Event{}, temporal.NewTimeoutError(0, nil)
 		}
-		return done(`1`), nil
+		return doneEvent(`1`), nil
 	}
-	k.want(k.walk(stepsInput()), runs.OutcomeSuccess, "", "all/one", "three")
-	if active := k.advances[1].Position.Active; active == nil || active.Deadline.Sub(k.advances[0].Now) != 10*time.Minute {
+	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "all/one", "three")
+	if active := f.advances[1].Position.Active; active == nil || active.Deadline.Sub(f.advances[0].Now) != 10*time.Minute {
 		t.Errorf("active step: got %+v, want a deadline after 10m", active)
 	}
-	if f := k.advances[1].Position.Event.Failure; f == nil || f.Code != "timeout" {
-		t.Errorf("failure: got %+v, want timeout", f)
+	if failure := f.advances[1].Position.Event.Failure; failure == nil || failure.Code != "timeout" {
+		t.Errorf("failure: got %+v, want timeout", failure)
 	}
 }
 
-// TestCancelledStepsCompensate: a cancelled run compensates for its work in reverse order. The
+// TestCancelledRunCompensates: a cancelled run compensates for its work in reverse order. The
 // compensations are not cancelled.
-func TestCancelledStepsCompensate(t *testing.T) {
+func TestCancelledRunCompensates(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answers map[string]string
@@ -216,16 +216,16 @@ func TestCancelledStepsCompensate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := setupPipeline(t, booking)
-			k.answer = func(path string) (pipeline.Event, error) {
+			f := setupPipeline(t, booking)
+			f.executeStep = func(path string) (pipeline.Event, error) {
 				if path == c.cancel {
-					k.cancel()
+					f.cancelRun()
 				}
-				return byPath(c.answers)(path)
+				return eventsByPath(c.answers)(path)
 			}
-			k.wantCancelled(k.walk(stepsInput()), c.did)
-			if alone := len(k.advances) == 1; alone != (c.did == "book") { // without work to compensate, the workflow makes no further advance
-				t.Errorf("advances: got %d", len(k.advances))
+			f.wantCancelled(f.runToEnd(stepsInput()), c.did)
+			if alone := len(f.advances) == 1; alone != (c.did == "book") { // without work to compensate, the workflow makes no further advance
+				t.Errorf("advances: got %d", len(f.advances))
 			}
 		})
 	}
@@ -233,20 +233,20 @@ func TestCancelledStepsCompensate(t *testing.T) {
 
 // wantCancelled fails the test unless the work before the cancel was compensated, in activities
 // that ignore the cancel.
-func (k *pipelineFixture) wantCancelled(result runs.Result, did string) {
-	k.t.Helper()
-	k.want(result, runs.OutcomeCancelled, "", strings.Fields(did)...)
-	for _, m := range k.fixture.models {
+func (f *pipelineFixture) wantCancelled(result runs.Result, did string) {
+	f.t.Helper()
+	f.wantResult(result, runs.OutcomeCancelled, "", strings.Fields(did)...)
+	for _, m := range f.execution.modelCalls {
 		if undoes := strings.Contains(m.Place.Path, "~undo"); m.Compensates != undoes {
-			k.t.Errorf("model call: got %+v", m)
+			f.t.Errorf("model call: got %+v", m)
 		}
 	}
 }
 
-// TestCancelledAdvances: after a cancelled advance the workflow finds out whether its record was
+// TestCancelledAdvance: after a cancelled advance the workflow finds out whether its record was
 // written. The result of the cancel follows that record. If the workflow cannot find out, the run
 // ends.
-func TestCancelledAdvances(t *testing.T) {
+func TestCancelledAdvance(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cancel          string // the advance
@@ -259,24 +259,24 @@ func TestCancelledAdvances(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := setupPipeline(t, booking)
+			f := setupPipeline(t, booking)
 			asked := 0
 			cancel := func(in runs.AdvanceInput) error {
 				if in.ID != c.cancel {
 					return nil
 				}
-				k.cancel()
+				f.cancelRun()
 				if asked++; asked > 1 && c.written {
 					return nil
 				}
 				return temporal.NewCanceledError()
 			}
 			if c.refuse {
-				k.refuse = cancel
+				f.failBeforeAdvance = cancel
 			} else {
-				k.advanced = cancel
+				f.failAfterAdvance = cancel
 			}
-			k.wantCancelled(k.walk(stepsInput()), c.did)
+			f.wantCancelled(f.runToEnd(stepsInput()), c.did)
 			if again := asked > 1; again != (name != "first") {
 				t.Errorf("the advance was attempted %d times", asked)
 			}
@@ -284,30 +284,30 @@ func TestCancelledAdvances(t *testing.T) {
 	}
 }
 
-func sameJSON(a, b string) bool {
+func equalJSON(a, b string) bool {
 	var x, y any
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && cmp.Equal(x, y)
 }
 
-// TestStepsAskUntilTheirTimeIsOver: a step's timeout ends its interrupt.
-func TestStepsAskUntilTheirTimeIsOver(t *testing.T) {
+// TestStepTimeoutEndsInterrupt: a step's timeout ends its interrupt.
+func TestStepTimeoutEndsInterrupt(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]bool{"ended": false, "held": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := setupPipeline(t, `
+			f := setupPipeline(t, `
 steps:
   - {name: a, timeout: 20m, approve: {message: "May I?", expires: 1h}, onError: {steps: [{name: b, tool: t}]}}
   - {name: c, timeout: 30m, steps: [{name: d, approve: {message: "And now?"}}]}
 `)
-			k.silent = true
+			f.withholdsDecisions = true
 			in := stepsInput()
 			in.Hold = hold
-			if result := k.walk(in); result.Outcome != runs.OutcomeError || result.Code != "timeout" {
+			if result := f.runToEnd(in); result.Outcome != runs.OutcomeError || result.Code != "timeout" {
 				t.Errorf("got %+v, want the code timeout", result)
 			}
-			if !slices.Contains(k.did, "a~error/b") {
-				t.Errorf("paths: got %q", k.did)
+			if !slices.Contains(f.executedPaths, "a~error/b") {
+				t.Errorf("paths: got %q", f.executedPaths)
 			}
 		})
 	}

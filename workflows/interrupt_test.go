@@ -11,53 +11,53 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// asks returns an answer with three calls. The first runs, the second waits for an approval, and
+// answerWithInterrupts returns an answer with three calls. The first runs, the second waits for an approval, and
 // the third for the client.
-func asks(seq uint64) runs.ModelAnswer {
-	a := says(seq, "now", "ask", "client")
+func answerWithInterrupts(seq uint64) runs.ModelAnswer {
+	a := modelAnswer(seq, "now", "ask", "client")
 	a.Calls[1].Approval = &runs.Approval{Rule: 1, Args: "args", Expires: 24 * time.Hour}
 	a.Calls[2].Client = true
 	a.WaitCount = 2
 	return a
 }
 
-func approves(call string) runs.Decision {
+func approvalOf(call string) runs.Decision {
 	return runs.Decision{CallID: call, Kind: runs.DecisionApprove, Digest: "d-" + call, Input: 70}
 }
 
 // setupInterrupted returns a fixture whose run ends with interrupts.
 func setupInterrupted(t *testing.T) *fixture {
 	t.Helper()
-	w := setup(t)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return asks(10), nil }
-	w.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
+	f := setup(t)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return answerWithInterrupts(10), nil }
+	f.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
-	return w
+	return f
 }
 
-// TestAnswersComeWithAnInput: an input may bring decisions. The thread then continues with that
+// TestInputWithDecisions: an input may bring decisions. The thread then continues with that
 // input's run.
-func TestAnswersComeWithAnInput(t *testing.T) {
+func TestInputWithDecisions(t *testing.T) {
 	t.Parallel()
-	w := setupInterrupted(t)
+	f := setupInterrupted(t)
 	answers := make(chan any, 4)
-	offered := waiting("r2")
+	offered := queuedInput("r2")
 	offered.Token = "token-r2"
-	w.env.RegisterDelayedCallback(func() {
-		other := waiting("r3")
-		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: other.Digest, Offer: &other}, answers)
-		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: runs.OnBusyInterrupt}, answers)
-		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: runs.OnBusyEnqueue}, answers)
-		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{approves("ask")}}, answers)
+	f.env.RegisterDelayedCallback(func() {
+		other := queuedInput("r3")
+		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: other.Digest, Offer: &other}, answers)
+		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: runs.OnBusyInterrupt}, answers)
+		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: runs.OnBusyEnqueue}, answers)
+		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{approvalOf("ask")}}, answers)
 	}, time.Minute)
-	next := w.continued(input)
+	next := f.runUntilContinued(input)
 	for i, want := range []any{runs.ErrorInterrupted, runs.ErrorInterrupted, runs.SubmitResult{Queued: true}, runs.SubmitResult{Queued: true}} {
 		if got := <-answers; got != want {
 			t.Errorf("answer %d: got %v, want %v", i, got, want)
 		}
 	}
-	if end := w.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Items) != 2 || end.Interrupts.Items[0].Index != 1 {
+	if end := f.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Items) != 2 || end.Interrupts.Items[0].Index != 1 {
 		t.Errorf("end of the run: got %+v", end)
 	}
 	if next.Run.ID != "r2" || next.Continues != "" || len(next.Queue) != 1 || next.Queue[0].Run.ID != "r3" {
@@ -74,37 +74,37 @@ func TestAnswersComeWithAnInput(t *testing.T) {
 		calls = append(calls, in)
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 	}
-	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(30), nil }
+	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
 	next.Queue = nil
 	result, _ := again.run(next)
-	if result.Outcome != runs.OutcomeSuccess || len(calls) != 1 || len(again.models) != 1 {
-		t.Fatalf("got %+v after %d tool calls and %d model calls", result, len(calls), len(again.models))
+	if result.Outcome != runs.OutcomeSuccess || len(calls) != 1 || len(again.modelCalls) != 1 {
+		t.Fatalf("got %+v after %d tool calls and %d model calls", result, len(calls), len(again.modelCalls))
 	}
 	begins := runs.Beginning{Input: next.Input, Digest: next.Digest}
 	if c := calls[0]; c.CallID != "ask" || c.MessageID != "m" || c.ID != "0/tools/1" || c.Decision == nil || c.Opens == nil || *c.Opens != begins {
 		t.Errorf("tool call: got %+v", c)
 	}
-	if m := again.models[0]; m.Beginning != (runs.Beginning{}) || m.After != 20 || m.Closes != "tools" || m.ID != "1/model" {
+	if m := again.modelCalls[0]; m.Beginning != (runs.Beginning{}) || m.After != 20 || m.Closes != "tools" || m.ID != "1/model" {
 		t.Errorf("model call: got %+v", m)
 	}
 }
 
-// TestDecisionsAddUp: decisions may arrive one by one, from several callers. After the last one a
+// TestDecisionsArriveOneByOne: decisions may arrive one by one, from several callers. After the last one a
 // run starts without an input. A recorded decision does not change.
-func TestDecisionsAddUp(t *testing.T) {
+func TestDecisionsArriveOneByOne(t *testing.T) {
 	t.Parallel()
-	w := setupInterrupted(t)
+	f := setupInterrupted(t)
 	answers := make(chan any, 4)
 	decide := func(decisions ...runs.Decision) func() {
-		return func() { w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, answers) }
+		return func() { f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, answers) }
 	}
 	rejects := runs.Decision{CallID: "ask", Kind: runs.DecisionReject, Digest: "other"}
 	result := runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71}
-	w.env.RegisterDelayedCallback(decide(approves("ask"), approves("now"), approves("client")), time.Second)
-	w.env.RegisterDelayedCallback(decide(rejects, approves("ask")), 2*time.Second)
-	w.env.RegisterDelayedCallback(decide(result), 3*time.Second)
-	next := w.continued(input)
-	taken := approves("ask")
+	f.env.RegisterDelayedCallback(decide(approvalOf("ask"), approvalOf("now"), approvalOf("client")), time.Second)
+	f.env.RegisterDelayedCallback(decide(rejects, approvalOf("ask")), 2*time.Second)
+	f.env.RegisterDelayedCallback(decide(result), 3*time.Second)
+	next := f.runUntilContinued(input)
+	taken := approvalOf("ask")
 	taken.Args = "args"
 	unknown := runs.DecisionResult{Error: runs.ErrorUnknownCall}
 	want := []any{
@@ -131,69 +131,69 @@ func TestDecisionsAddUp(t *testing.T) {
 		calls = append(calls, in)
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 	}
-	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(30), nil }
+	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
 	if _, finish := again.run(next); len(calls) != 2 || calls[0].Opens.Continues != "r" || finish.Continues != "r" {
 		t.Errorf("got the calls %+v and the end %+v", calls, finish)
 	}
 }
 
-// TestInterruptsExpireAtTheRecordedTimes: a worker that dies right after it wrote the run's end
+// TestInterruptsExpireAtRecordedTimes: a worker that dies right after it wrote the run's end
 // leaves the activity to another worker. The interrupts expire at the times in the record.
-func TestInterruptsExpireAtTheRecordedTimes(t *testing.T) {
+func TestInterruptsExpireAtRecordedTimes(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
-		a := says(10, "ask", "other")
+	f := setup(t)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+		a := modelAnswer(10, "ask", "other")
 		for i := range a.Calls {
 			a.Calls[i].Approval = &runs.Approval{Args: "args", Remind: 2 * time.Hour}
 		}
 		a.Calls[0].Approval.Expires, a.WaitCount = 24*time.Hour, 2
 		return a, nil
 	}
-	asked := w.env.Now().Add(-time.Hour).UTC()
+	asked := f.env.Now().Add(-time.Hour).UTC()
 	expires := asked.Add(24 * time.Hour).Truncate(time.Millisecond)
-	w.before = &runs.FinishResult{Outcome: runs.OutcomeInterrupt, Seq: 99, AskedAt: asked, Expires: map[string]time.Time{"ask": expires}}
-	w.env.ExecuteWorkflow(runs.TypeRun, input)
+	f.existingEnd = &runs.FinishResult{Outcome: runs.OutcomeInterrupt, Seq: 99, AskedAt: asked, Expires: map[string]time.Time{"ask": expires}}
+	f.env.ExecuteWorkflow(runs.TypeRun, input)
 	var parked runs.ParkedInput
-	continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
+	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
 	if p := parked.Interrupts; !p.Opened.Equal(asked) || !p.Items[0].Expires.Equal(expires) || !p.Items[1].Expires.IsZero() {
 		t.Errorf("interrupts: got opened %s, expiring %s and %s, want opened %s, the first expiring %s", p.Opened, p.Items[0].Expires, p.Items[1].Expires, asked, expires)
 	}
-	if n := w.notices[0]; n.Event != runs.EventOpened || !n.At.Equal(asked) || !n.Opened.Equal(asked) || !n.Calls[0].Expires.Equal(expires) {
+	if n := f.notifications[0]; n.Event != runs.EventOpened || !n.At.Equal(asked) || !n.Opened.Equal(asked) || !n.Calls[0].Expires.Equal(expires) {
 		t.Errorf("notification: got %+v", n)
 	}
 }
 
-// TestQuestionsExpire: without a decision in time the call is not made. The thread continues or
+// TestApprovalsExpire: without a decision in time the call is not made. The thread continues or
 // fails, as the agent defines. The thread is parked while it waits.
-func TestQuestionsExpire(t *testing.T) {
+func TestApprovalsExpire(t *testing.T) {
 	t.Parallel()
 	for onExpiry, want := range map[runs.OnExpiry]runs.Outcome{
 		runs.OnExpiryReject: runs.OutcomeSuccess, runs.OnExpirySkip: runs.OutcomeSuccess, runs.OnExpiryFail: runs.OutcomeError,
 	} {
-		w := setup(t)
-		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
-			a := says(10, "ask")
+		f := setup(t)
+		f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+			a := modelAnswer(10, "ask")
 			a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Expires: 24 * time.Hour, OnExpiry: onExpiry}, 1
 			return a, nil
 		}
-		began := w.env.Now()
-		w.env.ExecuteWorkflow(runs.TypeRun, input)
+		began := f.env.Now()
+		f.env.ExecuteWorkflow(runs.TypeRun, input)
 		var parked runs.ParkedInput
-		continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
-		if took := w.env.Now().Sub(began); took < runs.DefaultParkAfter || took > 2*runs.DefaultParkAfter {
+		decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
+		if took := f.env.Now().Sub(began); took < runs.DefaultParkAfter || took > 2*runs.DefaultParkAfter {
 			t.Errorf("parked after %s", took)
 		}
 		later := setup(t)
-		later.env.SetStartTime(w.env.Now())
+		later.env.SetStartTime(f.env.Now())
 		answers := make(chan any, 1)
 		later.env.RegisterDelayedCallback(func() {
-			late := approves("ask")
+			late := approvalOf("ask")
 			later.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{late}}, answers)
 		}, 48*time.Hour)
 		later.env.ExecuteWorkflow(runs.TypeParked, parked)
 		var next runs.Input
-		continuedAs(t, later.env.GetWorkflowError(), runs.TypeRun, &next)
+		decodeContinuation(t, later.env.GetWorkflowError(), runs.TypeRun, &next)
 		if took := later.env.Now().Sub(began); took < 24*time.Hour || took > 25*time.Hour {
 			t.Errorf("continued after %s, want about 24h", took)
 		}
@@ -206,7 +206,7 @@ func TestQuestionsExpire(t *testing.T) {
 			}
 			return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 		}
-		again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(30), nil }
+		again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
 		result, _ := again.run(next)
 		if result.Outcome != want || want == runs.OutcomeError && (result.Code != runs.CodeApprovalExpired || called > 0) {
 			t.Errorf("%s: got %+v after %d calls, want %s", onExpiry, result, called, want)
@@ -214,33 +214,33 @@ func TestQuestionsExpire(t *testing.T) {
 	}
 }
 
-// TestADecisionThatComesLate: a decision after the expiry time is refused as expired, even if the
+// TestDecisionAfterExpiryIsRefused: a decision after the expiry time is refused as expired, even if the
 // workflow's timer has not fired yet.
-func TestADecisionThatComesLate(t *testing.T) {
+func TestDecisionAfterExpiryIsRefused(t *testing.T) {
 	t.Parallel()
 	parked := runs.ParkedInput{Run: input, Interrupts: &runs.Interrupts{MessageID: "m", Items: []runs.Interrupt{
-		{Call: asks(1).Calls[1], Index: 1, Expires: time.Now().Add(-time.Second)}, {Call: asks(1).Calls[2], Index: 2},
+		{Call: answerWithInterrupts(1).Calls[1], Index: 1, Expires: time.Now().Add(-time.Second)}, {Call: answerWithInterrupts(1).Calls[2], Index: 2},
 	}}}
-	w := setup(t)
+	f := setup(t)
 	answers := make(chan any, 2)
-	w.env.RegisterDelayedCallback(func() {
-		w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approves("ask")}}, answers)
-		offered := waiting("r2")
-		w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)
+	f.env.RegisterDelayedCallback(func() {
+		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask")}}, answers)
+		offered := queuedInput("r2")
+		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)
 	}, time.Second)
-	w.env.ExecuteWorkflow(runs.TypeParked, parked)
+	f.env.ExecuteWorkflow(runs.TypeParked, parked)
 	if got := (<-answers).(runs.DecideResult); got.Results[0].Error != runs.ErrorExpired {
 		t.Errorf("result: got %+v, want expired", got)
 	}
 }
 
-// TestTooMuchToWaitFor: open interrupts continue as one payload. More interrupts than fit end the
+// TestInterruptsAreBounded: open interrupts continue as one payload. More interrupts than fit end the
 // run.
-func TestTooMuchToWaitFor(t *testing.T) {
+func TestInterruptsAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{runs.MaxInterrupts, runs.MaxInterrupts + 1} {
-		w := setup(t)
-		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+		f := setup(t)
+		f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 			a := runs.ModelAnswer{Outcome: runs.OutcomeSuccess, Seq: 10, MessageID: "m", WaitCount: n}
 			for i := range n {
 				a.Calls = append(a.Calls, runs.Call{ID: fmt.Sprint("c", i), Tool: "tool", Approval: &runs.Approval{Args: "args"}})
@@ -249,42 +249,42 @@ func TestTooMuchToWaitFor(t *testing.T) {
 		}
 		in := input
 		in.Limits.ParallelTools = 100
-		w.env.ExecuteWorkflow(runs.TypeRun, in)
-		if end := w.finished[0]; (end.Code == runs.CodeLimitParallelTools) != (n > runs.MaxInterrupts) {
+		f.env.ExecuteWorkflow(runs.TypeRun, in)
+		if end := f.finished[0]; (end.Code == runs.CodeLimitParallelTools) != (n > runs.MaxInterrupts) {
 			t.Errorf("%d calls: end of the run: got %+v", n, end)
 		}
 	}
 }
 
-// TestACancelIsTooLateForQuestions: a cancel of a run that has ended leaves its interrupts open.
-func TestACancelIsTooLateForQuestions(t *testing.T) {
+// TestCancelOfEndedRunKeepsInterrupts: a cancel of a run that has ended leaves its interrupts open.
+func TestCancelOfEndedRunKeepsInterrupts(t *testing.T) {
 	t.Parallel()
-	w := setupInterrupted(t)
-	w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }, time.Second)
+	f := setupInterrupted(t)
+	f.env.RegisterDelayedCallback(func() { f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }, time.Second)
 	result := runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71}
-	w.env.RegisterDelayedCallback(func() {
-		w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approves("ask"), result}}, make(chan any, 1))
+	f.env.RegisterDelayedCallback(func() {
+		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask"), result}}, make(chan any, 1))
 	}, time.Minute)
-	if next := w.continued(input); next.Continues != "r" {
+	if next := f.runUntilContinued(input); next.Continues != "r" {
 		t.Errorf("next run: got %+v, want one that continues r", next)
 	}
 }
 
-// TestQueueOfAWaitingThreadIsBounded: the queue of a waiting thread is bounded like the queue of a
+// TestQueueOfWaitingThreadIsBounded: the queue of a waiting thread is bounded like the queue of a
 // running one, because it continues as one payload.
-func TestQueueOfAWaitingThreadIsBounded(t *testing.T) {
+func TestQueueOfWaitingThreadIsBounded(t *testing.T) {
 	t.Parallel()
-	w := setupInterrupted(t)
+	f := setupInterrupted(t)
 	answers := make(chan any, 100)
-	w.env.RegisterDelayedCallback(func() {
+	f.env.RegisterDelayedCallback(func() {
 		for i := range 40 {
-			in := waiting(fmt.Sprint(i, strings.Repeat("x", 300)))
-			w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
+			in := queuedInput(fmt.Sprint(i, strings.Repeat("x", 300)))
+			f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
 		}
 	}, time.Second)
-	w.env.ExecuteWorkflow(runs.TypeRun, input)
+	f.env.ExecuteWorkflow(runs.TypeRun, input)
 	var parked runs.ParkedInput
-	continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
+	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
 	close(answers)
 	refused := 0
 	for a := range answers {

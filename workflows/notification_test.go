@@ -16,12 +16,12 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// events returns the attempted notifications in order, with repeated attempts.
-func (w *fixture) events() []runs.NotificationEvent {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// notificationEvents returns the attempted notifications in order, with repeated attempts.
+func (f *fixture) notificationEvents() []runs.NotificationEvent {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var events []runs.NotificationEvent
-	for _, n := range w.notices {
+	for _, n := range f.notifications {
 		events = append(events, n.Event)
 	}
 	return events
@@ -31,30 +31,30 @@ func (w *fixture) events() []runs.NotificationEvent {
 // Decisions do not wait for them.
 func TestNotificationsAreSentInOrder(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(2), nil }
+	f := setup(t)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return quorumAnswer(2), nil }
 	failures := 5
-	w.notify = func(runs.Notification) error {
+	f.notify = func(runs.Notification) error {
 		if failures--; failures >= 0 {
 			return errors.New("the log is unavailable")
 		}
 		return nil
 	}
-	results := w.decideInTurn(ann.approves("c0"), bob.approves("c0"), ann.approves("c1"))
-	w.env.RegisterDelayedCallback(func() {
-		w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{bob.approves("c1")}}, make(chan any, 1))
+	results := f.decideOneByOne(ann.approvalOf("c0"), bob.approvalOf("c0"), ann.approvalOf("c1"))
+	f.env.RegisterDelayedCallback(func() {
+		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{bob.approvalOf("c1")}}, make(chan any, 1))
 	}, time.Hour)
-	w.env.ExecuteWorkflow(runs.TypeRun, input)
+	f.env.ExecuteWorkflow(runs.TypeRun, input)
 	for i, r := range results() {
 		if r.Error != "" {
 			t.Errorf("decision %d: %+v", i, r)
 		}
 	}
 	opened := slices.Repeat([]runs.NotificationEvent{runs.EventOpened}, 6)
-	if want := append(opened, runs.EventVoted, runs.EventDecided); !cmp.Equal(w.events(), want) {
-		t.Errorf("attempted notifications: got %v, want %v", w.events(), want)
+	if want := append(opened, runs.EventVoted, runs.EventDecided); !cmp.Equal(f.notificationEvents(), want) {
+		t.Errorf("attempted notifications: got %v, want %v", f.notificationEvents(), want)
 	}
-	voted, decided := w.notices[6], w.notices[7]
+	voted, decided := f.notifications[6], f.notifications[7]
 	if len(voted.Calls) != 1 || voted.Calls[0].ID != "c1" || len(voted.Calls[0].Votes) != 1 {
 		t.Errorf("calls of the voted notification: got %+v, want only c1: the other call is decided", voted.Calls)
 	}
@@ -63,22 +63,22 @@ func TestNotificationsAreSentInOrder(t *testing.T) {
 	}
 }
 
-// TestNoticesGoAlong: a thread that continues does not wait for notifications. The next execution
+// TestPendingNotificationsMoveToNextExecution: a thread that continues does not wait for notifications. The next execution
 // sends the rest, concurrently with its first step.
-func TestNoticesGoAlong(t *testing.T) {
+func TestPendingNotificationsMoveToNextExecution(t *testing.T) {
 	t.Parallel()
-	w := setupInterrupted(t)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(1), nil }
-	w.notify = func(runs.Notification) error { return errors.New("the log is unavailable") }
+	f := setupInterrupted(t)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return quorumAnswer(1), nil }
+	f.notify = func(runs.Notification) error { return errors.New("the log is unavailable") }
 	var asked, over time.Time
-	w.env.RegisterDelayedCallback(func() {
-		asked = w.env.Now()
+	f.env.RegisterDelayedCallback(func() {
+		asked = f.env.Now()
 		for _, p := range []person{ann, bob} {
-			w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{p.approves("c0")}}, make(chan any, 1))
+			f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{p.approvalOf("c0")}}, make(chan any, 1))
 		}
 	}, time.Minute+500*time.Millisecond)
-	next := w.continued(input)
-	if over = w.env.Now(); over.Sub(asked) > 2*time.Second {
+	next := f.runUntilContinued(input)
+	if over = f.env.Now(); over.Sub(asked) > 2*time.Second {
 		t.Errorf("continued %s after the decision, want at most 2s", over.Sub(asked))
 	}
 	var left []runs.NotificationEvent
@@ -130,7 +130,7 @@ func TestNoticesGoAlong(t *testing.T) {
 		again.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
 			return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 		}
-		again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(30), nil }
+		again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
 		began := again.env.Now()
 		again.env.ExecuteWorkflow(runs.TypeRun, next)
 		if len(again.finished) != 1 || again.finished[0].Outcome != runs.OutcomeSuccess {
@@ -147,13 +147,13 @@ func TestNoticesGoAlong(t *testing.T) {
 	}
 }
 
-// TestAnAnswerWhileTheThreadIsParked: an input that arrives while the thread is being parked is
+// TestInputWhileThreadIsBeingParked: an input that arrives while the thread is being parked is
 // accepted, though a notification is in progress.
-func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
+func TestInputWhileThreadIsBeingParked(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(1), nil }
-	w.notify = func(in runs.Notification) error {
+	f := setup(t)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return quorumAnswer(1), nil }
+	f.notify = func(in runs.Notification) error {
 		if in.Event == runs.EventVoted {
 			return errors.New("the log is unavailable")
 		}
@@ -161,12 +161,12 @@ func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
 	}
 	answers := make(chan any, 2)
 	for at, who := range map[time.Duration]person{-300 * time.Millisecond: ann, 600 * time.Millisecond: bob} {
-		w.env.RegisterDelayedCallback(func() {
-			in := waiting("r-" + string(who))
-			w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []runs.Decision{who.approves("c0")}}, answers)
+		f.env.RegisterDelayedCallback(func() {
+			in := queuedInput("r-" + string(who))
+			f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []runs.Decision{who.approvalOf("c0")}}, answers)
 		}, runs.DefaultParkAfter+at)
 	}
-	next := w.continued(input)
+	next := f.runUntilContinued(input)
 	if first, second := <-answers, <-answers; first != (runs.SubmitResult{Open: true}) || second != (runs.SubmitResult{Queued: true}) {
 		t.Errorf("answers: got %+v and %+v", first, second)
 	}
@@ -175,85 +175,85 @@ func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatContradictsIsLate: while the thread is about to continue, an input with a
+// TestContradictingInputIsRefused: while the thread is about to continue, an input with a
 // contradicting decision is refused as busy. An input with the same decision is accepted.
-func TestAnAnswerThatContradictsIsLate(t *testing.T) {
+func TestContradictingInputIsRefused(t *testing.T) {
 	t.Parallel()
-	w := setupInterrupted(t)
-	w.notify = func(in runs.Notification) error {
+	f := setupInterrupted(t)
+	f.notify = func(in runs.Notification) error {
 		if in.Event == runs.EventOpened {
 			return errors.New("the log is unavailable")
 		}
 		return nil
 	}
 	answers := make(chan any, 3)
-	w.env.RegisterDelayedCallback(func() {
-		w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approves("ask"), clientResult}}, answers)
+	f.env.RegisterDelayedCallback(func() {
+		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask"), clientResult}}, answers)
 	}, time.Minute)
-	rejects := approves("ask")
+	rejects := approvalOf("ask")
 	rejects.Kind, rejects.Digest = runs.DecisionReject, "no"
-	for at, d := range []runs.Decision{rejects, approves("ask")} {
-		w.env.RegisterDelayedCallback(func() {
-			in := waiting(fmt.Sprint("r", at))
-			w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []runs.Decision{d}}, answers)
+	for at, d := range []runs.Decision{rejects, approvalOf("ask")} {
+		f.env.RegisterDelayedCallback(func() {
+			in := queuedInput(fmt.Sprint("r", at))
+			f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []runs.Decision{d}}, answers)
 		}, time.Minute+time.Duration(at+1)*100*time.Millisecond)
 	}
-	next := w.continued(input)
+	next := f.runUntilContinued(input)
 	if <-answers; len(answers) != 2 || <-answers != runs.ErrorBusy || <-answers != (runs.SubmitResult{Queued: true}) || next.Run.ID != "r1" {
 		t.Errorf("next run: got %+v, want r1", next.Run)
 	}
 }
 
-// TestANoticeThatFailsForGood: a notification that fails permanently does not keep later ones from
+// TestFailedNotificationDoesNotBlockOthers: a notification that fails permanently does not keep later ones from
 // being sent.
-func TestANoticeThatFailsForGood(t *testing.T) {
+func TestFailedNotificationDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(1), nil }
-	w.notify = func(in runs.Notification) error {
+	f := setup(t)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return quorumAnswer(1), nil }
+	f.notify = func(in runs.Notification) error {
 		if in.Event == runs.EventOpened {
 			return temporal.NewNonRetryableApplicationError("no", "bad", nil)
 		}
 		return nil
 	}
-	w.decideInTurn(ann.approves("c0"))
-	w.env.ExecuteWorkflow(runs.TypeRun, input)
-	if want := []runs.NotificationEvent{runs.EventOpened, runs.EventVoted}; !cmp.Equal(w.events(), want) {
-		t.Errorf("attempted notifications: got %v, want %v", w.events(), want)
+	f.decideOneByOne(ann.approvalOf("c0"))
+	f.env.ExecuteWorkflow(runs.TypeRun, input)
+	if want := []runs.NotificationEvent{runs.EventOpened, runs.EventVoted}; !cmp.Equal(f.notificationEvents(), want) {
+		t.Errorf("attempted notifications: got %v, want %v", f.notificationEvents(), want)
 	}
 }
 
-// TestQuestionsThatWereNotAsked: no notification is sent about interrupts that the run did not end
+// TestFencedRunSendsNoNotifications: no notification is sent about interrupts that the run did not end
 // with.
-func TestQuestionsThatWereNotAsked(t *testing.T) {
+func TestFencedRunSendsNoNotifications(t *testing.T) {
 	t.Parallel()
-	w := setupInterrupted(t)
-	w.finish = func(bool) error { return temporal.NewNonRetryableApplicationError("no", runs.ErrorFenced, nil) }
-	if result, _ := w.run(input); result.Outcome != runs.OutcomeFenced || len(w.notices) != 0 {
-		t.Errorf("got %+v and the notifications %v", result, w.events())
+	f := setupInterrupted(t)
+	f.finish = func(bool) error { return temporal.NewNonRetryableApplicationError("no", runs.ErrorFenced, nil) }
+	if result, _ := f.run(input); result.Outcome != runs.OutcomeFenced || len(f.notifications) != 0 {
+		t.Errorf("got %+v and the notifications %v", result, f.notificationEvents())
 	}
 }
 
-// TestNoticesOfAHeldRun: notifications about an earlier turn of a held run are sent after the run
+// TestNotificationsOfHeldRunAreSentAfterIt: notifications about an earlier turn of a held run are sent after the run
 // has ended, if they could not be sent before.
-func TestNoticesOfAHeldRun(t *testing.T) {
+func TestNotificationsOfHeldRunAreSentAfterIt(t *testing.T) {
 	t.Parallel()
-	h := setupHeld(t)
-	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	f := setupHeld(t)
+	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn == 3 {
-			return says(30), nil
+			return modelAnswer(30), nil
 		}
-		a := says(10 * uint64(in.Turn))
+		a := modelAnswer(10 * uint64(in.Turn))
 		a.MessageID = fmt.Sprint("m", in.Turn)
 		a.Calls = []runs.Call{{ID: fmt.Sprint("c", in.Turn), Tool: "t", Approval: &runs.Approval{Args: "x"}}}
 		a.WaitCount = 1
 		return a, nil
 	}
-	sent := h.sentAfterTheRun(func(n runs.Notification) string { return fmt.Sprint(n.MessageID, " ", n.Event) })
+	sent := f.recordNotificationsAfterRun(func(n runs.Notification) string { return fmt.Sprint(n.MessageID, " ", n.Event) })
 	for i, id := range []string{"c1", "c2"} {
-		h.decide(time.Duration(i+1)*time.Second, runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: "d", Args: "x"})
+		f.decide(time.Duration(i+1)*time.Second, runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: "d", Args: "x"})
 	}
-	if result, _ := h.run(heldInput()); result.Outcome != runs.OutcomeSuccess {
+	if result, _ := f.run(heldInput()); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("%+v", result)
 	}
 	if want := []string{"m1 decided", "m2 decided"}; !containsAll(sent(), want) {
@@ -261,17 +261,17 @@ func TestNoticesOfAHeldRun(t *testing.T) {
 	}
 }
 
-// TestNoticesOfQuestionsInAHeldTurn: if the tool asks a second question in the same turn, the
+// TestNotificationsOfQuestionsInHeldTurn: if the tool asks a second question in the same turn, the
 // notification about the answer to the first one is still sent.
-func TestNoticesOfQuestionsInAHeldTurn(t *testing.T) {
+func TestNotificationsOfQuestionsInHeldTurn(t *testing.T) {
 	t.Parallel()
 	var calls []runs.ToolCall
-	h := setupHeld(t)
-	h.model, h.tool = callsInFirstTurn, asksTwice(&calls)
-	sent := h.sentAfterTheRun(func(n runs.Notification) string { return fmt.Sprint(n.Calls[0].Question.Number, " ", n.Event) })
-	h.decide(time.Minute, answers(1))
-	h.decide(2*time.Minute, answers(2))
-	if result, _ := h.run(heldInput()); result.Outcome != runs.OutcomeSuccess {
+	f := setupHeld(t)
+	f.model, f.tool = modelCallingOnce, toolAskingTwice(&calls)
+	sent := f.recordNotificationsAfterRun(func(n runs.Notification) string { return fmt.Sprint(n.Calls[0].Question.Number, " ", n.Event) })
+	f.decide(time.Minute, answerTo(1))
+	f.decide(2*time.Minute, answerTo(2))
+	if result, _ := f.run(heldInput()); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("%+v", result)
 	}
 	if want := []string{"1 decided", "2 decided"}; !containsAll(sent(), want) {
@@ -284,14 +284,14 @@ func containsAll(all, want []string) bool {
 	return !slices.ContainsFunc(want, func(s string) bool { return !slices.Contains(all, s) })
 }
 
-// sentAfterTheRun makes notifications fail until the run is over: then the notifications that are
+// recordNotificationsAfterRun makes notifications fail until the run is over: then the notifications that are
 // left get a workflow of their own. It returns a function that returns the names of those that were
 // sent.
-func (w *fixture) sentAfterTheRun(name func(runs.Notification) string) (sent func() []string) {
+func (f *fixture) recordNotificationsAfterRun(name func(runs.Notification) string) (sent func() []string) {
 	var mu sync.Mutex
 	var names []string
 	away := true
-	w.notify = func(in runs.Notification) error {
+	f.notify = func(in runs.Notification) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if away {
@@ -300,7 +300,7 @@ func (w *fixture) sentAfterTheRun(name func(runs.Notification) string) (sent fun
 		names = append(names, name(in))
 		return nil
 	}
-	w.env.SetOnChildWorkflowStartedListener(func(*workflow.Info, workflow.Context, converter.EncodedValues) {
+	f.env.SetOnChildWorkflowStartedListener(func(*workflow.Info, workflow.Context, converter.EncodedValues) {
 		mu.Lock()
 		defer mu.Unlock()
 		away = false

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPhasesAreThoseOfTheDiagram: the diagram in the documentation has exactly the transitions of
+// TestPhasesMatchDiagram: the diagram in the documentation has exactly the transitions of
 // the table.
-func TestPhasesAreThoseOfTheDiagram(t *testing.T) {
+func TestPhasesMatchDiagram(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/internals/architecture.md")
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-func question(name string) agents.Step {
+func approvalStep(name string) agents.Step {
 	return agents.Step{Name: name, Approve: &agents.ApproveStep{Message: "?"}}
 }
 
-// race does a step in its own coroutine. It cancels the step after a minute.
-func race(ctx workflow.Context, a *workflows.Agent, step agents.Step) (err error) {
+// doWithTimeout does a step in its own coroutine. It cancels the step after a minute.
+func doWithTimeout(ctx workflow.Context, a *workflows.Agent, step agents.Step) (err error) {
 	asking, cancel := workflow.WithCancel(ctx)
 	defer cancel()
 	answered, set := workflow.NewFuture(ctx)
@@ -33,12 +33,12 @@ func race(ctx workflow.Context, a *workflows.Agent, step agents.Step) (err error
 	return answered.Get(ctx, nil)
 }
 
-// TestAnswersRaceTimers: a program waits for a decision or its own timer. If the timer fires first,
+// TestProgramTimerCancelsInterrupt: a program waits for a decision or its own timer. If the timer fires first,
 // the interrupt is cancelled, its step is closed, and the program continues: in the same AG-UI run
 // if the run is held, else in another one.
-func TestAnswersRaceTimers(t *testing.T) {
+func TestProgramTimerCancelsInterrupt(t *testing.T) {
 	t.Parallel()
-	both := agents.Step{Name: "both", Parallel: &agents.ParallelStep{Steps: []agents.Step{question("left"), question("right")}}}
+	both := agents.Step{Name: "both", Parallel: &agents.ParallelStep{Steps: []agents.Step{approvalStep("left"), approvalStep("right")}}}
 	for name, c := range map[string]struct {
 		step   agents.Step
 		silent bool
@@ -46,41 +46,41 @@ func TestAnswersRaceTimers(t *testing.T) {
 		runs   int
 		did    string
 	}{
-		"answered":               {question("quick"), false, false, 2, "quick then"},
-		"out of time":            {question("quick"), true, false, 2, "quick then"},
-		"out of time, held":      {question("quick"), true, true, 1, "then"},
+		"answered":               {approvalStep("quick"), false, false, 2, "quick then"},
+		"out of time":            {approvalStep("quick"), true, false, 2, "quick then"},
+		"out of time, held":      {approvalStep("quick"), true, true, 1, "then"},
 		"branches, out of time":  {both, true, false, 2, "both/left both/right then"},
 		"branches, out of, held": {both, true, true, 1, "then"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
-				if err := race(ctx, a, c.step); temporal.IsCanceledError(err) != c.silent {
+			f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+				if err := doWithTimeout(ctx, a, c.step); temporal.IsCanceledError(err) != c.silent {
 					return fmt.Errorf("error of the step: %w", err)
 				}
-				return a.Do(ctx, tool("then"))
+				return a.Do(ctx, toolStep("then"))
 			})
-			k.silent = c.silent
+			f.withholdsDecisions = c.silent
 			in := programInput()
 			in.Hold = c.hold
-			result := k.walk(in)
-			if result.Outcome != runs.OutcomeSuccess || len(k.finishes) != c.runs {
-				t.Errorf("got %+v after %d runs, want %d runs", result, len(k.finishes), c.runs)
+			result := f.runToEnd(in)
+			if result.Outcome != runs.OutcomeSuccess || len(f.finished) != c.runs {
+				t.Errorf("got %+v after %d runs, want %d runs", result, len(f.finished), c.runs)
 			}
-			slices.Sort(k.did)
-			if got := strings.Join(k.did, " "); got != c.did {
+			slices.Sort(f.executedPaths)
+			if got := strings.Join(f.executedPaths, " "); got != c.did {
 				t.Errorf("paths: got %q, want %q", got, c.did)
 			}
 			for _, s := range []string{c.step.Name, "then"} {
-				if count(k.stepEvents, "+"+s) != 1 || count(k.stepEvents, "-"+s) != 1 {
-					t.Errorf("events of step %s: got %q, want one start and one end", s, k.stepEvents)
+				if countOf(f.stepEvents, "+"+s) != 1 || countOf(f.stepEvents, "-"+s) != 1 {
+					t.Errorf("events of step %s: got %q, want one start and one end", s, f.stepEvents)
 				}
 			}
 		})
 	}
 }
 
-func count(list []string, s string) (n int) {
+func countOf(list []string, s string) (n int) {
 	for _, other := range list {
 		if other == s {
 			n++
@@ -89,9 +89,9 @@ func count(list []string, s string) (n int) {
 	return n
 }
 
-// TestProgramsDoOneThingAtATime: an agent takes one step at a time. The workflow waits for a step
+// TestProgramRunsOneStepAtATime: an agent takes one step at a time. The workflow waits for a step
 // that runs when the program ends, and for a cancelled step before the next one.
-func TestProgramsDoOneThingAtATime(t *testing.T) {
+func TestProgramRunsOneStepAtATime(t *testing.T) {
 	t.Parallel()
 	concurrent := func(ctx workflow.Context, a *workflows.Agent, s agents.Step) workflow.Future {
 		done, set := workflow.NewFuture(ctx)
@@ -108,55 +108,55 @@ func TestProgramsDoOneThingAtATime(t *testing.T) {
 		did  string
 	}{
 		"two at once": {func(ctx workflow.Context, a *workflows.Agent) error {
-			one, two := concurrent(ctx, a, tool("one")), concurrent(ctx, a, tool("two"))
+			one, two := concurrent(ctx, a, toolStep("one")), concurrent(ctx, a, toolStep("two"))
 			if err := one.Get(ctx, nil); err != nil {
 				return err
 			}
 			if err := two.Get(ctx, nil); !errors.Is(err, workflows.ErrAtWork) {
 				return fmt.Errorf("second step: %w", err)
 			}
-			three := concurrent(ctx, a, tool("three"))
+			three := concurrent(ctx, a, toolStep("three"))
 			if err := a.Value(ctx, "state.n", new(int)); !errors.Is(err, workflows.ErrAtWork) {
 				return fmt.Errorf("value during a step: %w", err)
 			}
 			return three.Get(ctx, nil)
 		}, "one three"},
 		"running at the end": {func(ctx workflow.Context, a *workflows.Agent) error {
-			concurrent(ctx, a, tool("one"))
+			concurrent(ctx, a, toolStep("one"))
 			return nil
 		}, "one"},
 		"begun after the end": {func(ctx workflow.Context, a *workflows.Agent) error {
-			workflow.Go(ctx, func(ctx workflow.Context) { _ = a.Do(ctx, tool("one")) })
+			workflow.Go(ctx, func(ctx workflow.Context) { _ = a.Do(ctx, toolStep("one")) })
 			return nil
 		}, ""},
 		"cancelled, and not waited for": {func(ctx workflow.Context, a *workflows.Agent) error {
 			asking, cancel := workflow.WithCancel(ctx)
-			asked := concurrent(asking, a, question("ask"))
+			asked := concurrent(asking, a, approvalStep("ask"))
 			_, _ = workflow.AwaitWithTimeout(ctx, time.Second/2, asked.IsReady)
 			cancel()
-			return a.Do(ctx, tool("then"))
+			return a.Do(ctx, toolStep("then"))
 		}, "ask then"},
 		"on a context that has ended": {func(ctx workflow.Context, a *workflows.Agent) error {
 			ended, cancel := workflow.WithCancel(ctx)
 			cancel()
-			if err := a.Do(ended, tool("one")); !temporal.IsCanceledError(err) {
+			if err := a.Do(ended, toolStep("one")); !temporal.IsCanceledError(err) {
 				return fmt.Errorf("step on an ended context: %w", err)
 			}
-			return a.Do(ctx, tool("then"))
+			return a.Do(ctx, toolStep("then"))
 		}, "then"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+			f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 				err := c.does(ctx, a)
 				if err != nil {
 					t.Error(err)
 				}
 				return err
 			})
-			k.want(k.walk(programInput()), runs.OutcomeSuccess, "", strings.Fields(c.did)...)
-			if !slices.Equal(k.did, strings.Fields(c.did)) {
-				t.Errorf("paths: got %q, want %q", k.did, c.did)
+			f.wantResult(f.runToEnd(programInput()), runs.OutcomeSuccess, "", strings.Fields(c.did)...)
+			if !slices.Equal(f.executedPaths, strings.Fields(c.did)) {
+				t.Errorf("paths: got %q, want %q", f.executedPaths, c.did)
 			}
 		})
 	}

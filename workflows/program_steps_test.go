@@ -15,18 +15,18 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-func tool(name string) agents.Step { return agents.Step{Name: name, Tool: "t"} }
+func toolStep(name string) agents.Step { return agents.Step{Name: name, Tool: "t"} }
 
-// TestProgramsDoSteps: a program takes steps of any kind in sequence, in one execution, whatever
+// TestProgramRunsSteps: a program takes steps of any kind in sequence, in one execution, whatever
 // interrupts they raise and however long the history is. Each step sees the outputs of earlier
 // steps.
-func TestProgramsDoSteps(t *testing.T) {
+func TestProgramRunsSteps(t *testing.T) {
 	t.Parallel()
-	k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+	f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 		each := agents.Step{Name: "all", Map: &agents.MapStep{Items: "[1, 2, 3]", Concurrency: 1, OnError: agents.OnErrorContinue, Steps: []agents.Step{
 			{Name: "ask", Approve: &agents.ApproveStep{Message: "${string(item)}?"}}, {Name: "say", Agent: &agents.AgentStep{Name: "other"}},
 		}}}
-		for _, s := range []agents.Step{tool("one"), each, {Name: "sum", Set: []agents.Op{{Path: "/sum", Value: "${steps.one + size(steps.all)}"}}}} {
+		for _, s := range []agents.Step{toolStep("one"), each, {Name: "sum", Set: []agents.Op{{Path: "/sum", Value: "${steps.one + size(steps.all)}"}}}} {
 			if err := a.Do(ctx, s); err != nil {
 				return err
 			}
@@ -36,18 +36,18 @@ func TestProgramsDoSteps(t *testing.T) {
 			return err
 		}
 		if sum == 10 {
-			return a.Do(ctx, tool("ten"))
+			return a.Do(ctx, toolStep("ten"))
 		}
 		return nil
 	})
-	k.answer = byPath(map[string]string{"one": "7"})
-	k.renews = func() bool { return true }
-	k.want(k.walk(programInput()), runs.OutcomeSuccess, "", "one", "all/0/ask", "all/0/say", "all/1/ask", "all/1/say", "all/2/ask", "all/2/say", "ten")
-	if len(k.runs) != 1 || len(k.finishes) != 4 {
-		t.Errorf("got %d executions and %d runs, want 1 and 4", len(k.runs), len(k.finishes))
+	f.executeStep = eventsByPath(map[string]string{"one": "7"})
+	f.historyIsLong = func() bool { return true }
+	f.wantResult(f.runToEnd(programInput()), runs.OutcomeSuccess, "", "one", "all/0/ask", "all/0/say", "all/1/ask", "all/1/say", "all/2/ask", "all/2/say", "ten")
+	if len(f.executions) != 1 || len(f.finished) != 4 {
+		t.Errorf("got %d executions and %d runs, want 1 and 4", len(f.executions), len(f.finished))
 	}
 	ids := map[string]bool{}
-	for _, a := range k.advances {
+	for _, a := range f.advances {
 		if id := a.Run.ID + " " + a.ID; ids[id] {
 			t.Errorf("advance %q occurs twice", id)
 		} else {
@@ -64,8 +64,8 @@ func TestProgramsDoSteps(t *testing.T) {
 	}
 }
 
-// TestErrorsOfPrograms: the errors that a program receives for failed and invalid steps.
-func TestErrorsOfPrograms(t *testing.T) {
+// TestErrorsOfProgramSteps: the errors that a program receives for failed and invalid steps.
+func TestErrorsOfProgramSteps(t *testing.T) {
 	t.Parallel()
 	var n int
 	for name, c := range map[string]struct {
@@ -74,12 +74,12 @@ func TestErrorsOfPrograms(t *testing.T) {
 		did  string
 	}{
 		"a step that failed": {
-			func(ctx workflow.Context, a *workflows.Agent) error { return a.Do(ctx, tool("bad")) },
-			func(err error) bool { return stepCode(err) == "broken" && strings.Contains(err.Error(), "it broke") }, "bad then",
+			func(ctx workflow.Context, a *workflows.Agent) error { return a.Do(ctx, toolStep("bad")) },
+			func(err error) bool { return failureCode(err) == "broken" && strings.Contains(err.Error(), "it broke") }, "bad then",
 		},
 		"a missing value": {
 			func(ctx workflow.Context, a *workflows.Agent) error { return a.Value(ctx, "state.missing", &n) },
-			func(err error) bool { return stepCode(err) == "invalid_expression" }, "then",
+			func(err error) bool { return failureCode(err) == "invalid_expression" }, "then",
 		},
 		"a value of another type": {
 			func(ctx workflow.Context, a *workflows.Agent) error { return a.Value(ctx, "'text'", &n) },
@@ -100,19 +100,19 @@ func TestErrorsOfPrograms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+			f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 				if err := c.does(ctx, a); !c.want(err) {
 					t.Errorf("got the error %v", err)
 				}
-				return a.Do(ctx, tool("then"))
+				return a.Do(ctx, toolStep("then"))
 			})
-			k.answer = byPath(map[string]string{"bad": "!broken"})
-			k.want(k.walk(programInput()), runs.OutcomeSuccess, "", strings.Fields(c.did)...)
+			f.executeStep = eventsByPath(map[string]string{"bad": "!broken"})
+			f.wantResult(f.runToEnd(programInput()), runs.OutcomeSuccess, "", strings.Fields(c.did)...)
 		})
 	}
 }
 
-func stepCode(err error) string {
+func failureCode(err error) string {
 	var failed *workflows.StepError
 	if errors.As(err, &failed) {
 		return failed.Code
@@ -120,23 +120,23 @@ func stepCode(err error) string {
 	return ""
 }
 
-// TestCancelledPrograms: a program of a cancelled run receives a cancel error and may undo its
+// TestCancelledProgram: a program of a cancelled run receives a cancel error and may undo its
 // work. These steps are not cancelled.
-func TestCancelledPrograms(t *testing.T) {
+func TestCancelledProgram(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string]map[string]string{"in a step": {"two": "?"}, "between steps": nil, "as the step reports": {"two": "?"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
-				if err := a.Do(ctx, tool("one")); err != nil {
+			f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
+				if err := a.Do(ctx, toolStep("one")); err != nil {
 					return err
 				}
 				defer func() {
 					ctx, cancel := workflow.NewDisconnectedContext(ctx)
 					defer cancel()
-					err = errors.Join(err, a.Do(ctx, tool("undo")))
+					err = errors.Join(err, a.Do(ctx, toolStep("undo")))
 				}()
-				if err := a.Do(ctx, tool("two")); err != nil {
+				if err := a.Do(ctx, toolStep("two")); err != nil {
 					if !temporal.IsCanceledError(err) {
 						t.Errorf("error of the step: got %v, want a cancel", err)
 					}
@@ -144,14 +144,14 @@ func TestCancelledPrograms(t *testing.T) {
 				}
 				return workflow.Sleep(ctx, time.Hour)
 			})
-			k.answer = func(path string) (pipeline.Event, error) {
+			f.executeStep = func(path string) (pipeline.Event, error) {
 				if path == "two" && name != "as the step reports" {
-					k.cancel()
+					f.cancelRun()
 				}
-				return byPath(answers)(path)
+				return eventsByPath(answers)(path)
 			}
-			k.want(k.walk(programInput()), runs.OutcomeCancelled, "", "one", "two", "undo")
-			for _, a := range k.advances {
+			f.wantResult(f.runToEnd(programInput()), runs.OutcomeCancelled, "", "one", "two", "undo")
+			for _, a := range f.advances {
 				if undoes := strings.HasPrefix(a.ID, "do/3/"); undoes && !a.Compensates {
 					t.Errorf("advance: got %+v", a)
 				}
@@ -160,29 +160,29 @@ func TestCancelledPrograms(t *testing.T) {
 	}
 }
 
-// TestAbandonedPrograms: a client may abandon the results that a program waits for.
-func TestAbandonedPrograms(t *testing.T) {
+// TestAbandonedProgram: a client may abandon the results that a program waits for.
+func TestAbandonedProgram(t *testing.T) {
 	t.Parallel()
 	var abandoned error
-	k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+	f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 		abandoned = a.Do(ctx, agents.Step{Name: "mine", Tool: "client"})
 		return abandoned
 	})
 	answers := make(chan any, 1)
-	k.silent = true
-	k.begun = func(w *fixture, _ any) {
-		w.env.RegisterDelayedCallback(func() {
-			offered := waiting("r2")
-			w.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)
+	f.withholdsDecisions = true
+	f.onExecution = func(execution *fixture, _ any) {
+		execution.env.RegisterDelayedCallback(func() {
+			offered := queuedInput("r2")
+			execution.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)
 		}, time.Minute)
 	}
 	in := programInput()
 	in.OnMissingResult = runs.OpenAbandon
-	k.walk(in)
+	f.runToEnd(in)
 	if got := <-answers; got != (runs.SubmitResult{Closing: true}) || !errors.Is(abandoned, workflows.ErrAbandoned) {
 		t.Errorf("got the submission's result %+v and the program's error %v", got, abandoned)
 	}
-	if end := k.finishes[0]; end.Outcome != runs.OutcomeSuccess || len(end.Interrupts.Items) != 1 {
+	if end := f.finished[0]; end.Outcome != runs.OutcomeSuccess || len(end.Interrupts.Items) != 1 {
 		t.Errorf("end of the run: got %+v", end)
 	}
 }

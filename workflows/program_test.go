@@ -17,9 +17,9 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// TestProgram: a program may wait for a decision in the middle of its code. Its run ends with the
+// TestProgramWaitsForDecision: a program may wait for a decision in the middle of its code. Its run ends with the
 // interrupt. The code continues in the run with the decision, in the same execution.
-func TestProgram(t *testing.T) {
+func TestProgramWaitsForDecision(t *testing.T) {
 	t.Parallel()
 	var sums []int
 	program := func(ctx workflow.Context, a *workflows.Agent) error {
@@ -36,9 +36,9 @@ func TestProgram(t *testing.T) {
 		sums = append(sums, sum)
 		return nil
 	}
-	w := setupPrograms(t, workflows.Programs{"p": program})
+	f := setupPrograms(t, workflows.Programs{"p": program})
 	var steps []string
-	w.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		steps = append(steps, in.Run.ID+" "+in.ID)
 		next := runs.AdvanceResult{Seq: uint64(10 * len(steps)), Cursor: in.Position.Cursor}
 		switch {
@@ -50,27 +50,27 @@ func TestProgram(t *testing.T) {
 				AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, CallID: "c",
 				Place: runs.StepPlace{Path: "ask", Name: "ask", Inline: true},
 			}
-			answer := says(next.Seq, "c")
+			answer := modelAnswer(next.Seq, "c")
 			answer.Calls[0].Approval, answer.WaitCount = &runs.Approval{Args: "d"}, 1
 			next.Answer = &answer
 		}
 		return next, nil
 	}
-	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Seq: 1000, Opened: 999}, nil
 	}
-	decided := w.decideInTurn(runs.Decision{CallID: "c", Kind: runs.DecisionApprove, Digest: "x", Args: "d"})
+	decided := f.decideOneByOne(runs.Decision{CallID: "c", Kind: runs.DecisionApprove, Digest: "x", Args: "d"})
 	in := input
 	in.Program = "p"
-	result, last := w.run(in)
+	result, last := f.run(in)
 	if results := decided(); len(results) != 1 || results[0].Error != "" {
 		t.Errorf("results of the decision: got %+v", results)
 	}
 	if result.Outcome != runs.OutcomeSuccess || !slices.Equal(sums, []int{7}) {
 		t.Errorf("got %+v with the values %v", result, sums)
 	}
-	if len(w.finished) != 2 || w.finished[0].Outcome != runs.OutcomeInterrupt || last.Run.ID == in.Run.ID || last.Continues != in.Run.ID {
-		t.Errorf("ends of the runs: got %+v", w.finished)
+	if len(f.finished) != 2 || f.finished[0].Outcome != runs.OutcomeInterrupt || last.Run.ID == in.Run.ID || last.Continues != in.Run.ID {
+		t.Errorf("ends of the runs: got %+v", f.finished)
 	}
 	next := last.Run.ID + " "
 	want := []string{"r do/1/advance/1", next + "reopen", next + "do/1/advance/1", next + "value/2"}
@@ -87,7 +87,7 @@ func TestProgramReadsOutputs(t *testing.T) {
 		From   string `json:"from"`
 	}
 	var read []any
-	w := setupPrograms(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
+	f := setupPrograms(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
 		placed := agents.Call[order]("placed", "place", nil)
 		o, err := workflows.Do(ctx, a, placed)
 		if err != nil {
@@ -101,7 +101,7 @@ func TestProgramReadsOutputs(t *testing.T) {
 		_, err = workflows.Do(ctx, a, agents.Call[string]("refused", "refuse", nil))
 		return err
 	}})
-	w.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		next := runs.AdvanceResult{Seq: 10}
 		switch in.Expression {
 		case "steps.placed":
@@ -117,22 +117,22 @@ func TestProgramReadsOutputs(t *testing.T) {
 	}
 	in := input
 	in.Program = "p"
-	result, _ := w.run(in)
+	result, _ := f.run(in)
 	if result.Code != "tool_failed" || !slices.Equal(read, []any{order{7, "x"}, 7}) {
 		t.Errorf("got the values %v and the result %+v", read, result)
 	}
 }
 
-// TestProgramsThatFail: a program that its worker does not have, and a program that fails, end the
+// TestFailedPrograms: a program that its worker does not have, and a program that fails, end the
 // run with a code.
-func TestProgramsThatFail(t *testing.T) {
+func TestFailedPrograms(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]string{
 		"none": runs.CodeProgramUnknown, "fails": runs.CodeProgram, "step": "rejected", "again": runs.CodeProgram,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setupPrograms(t, workflows.Programs{
+			f := setupPrograms(t, workflows.Programs{
 				"fails": func(workflow.Context, *workflows.Agent) error { return context.DeadlineExceeded },
 				"again": func(ctx workflow.Context, _ *workflows.Agent) error {
 					return workflow.NewContinueAsNewError(ctx, "again")
@@ -141,15 +141,15 @@ func TestProgramsThatFail(t *testing.T) {
 					return a.Do(ctx, agents.Step{Name: "ask", Approve: &agents.ApproveStep{}})
 				},
 			})
-			w.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+			f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 				return runs.AdvanceResult{Seq: 10, Failed: &pipeline.Failure{Code: "rejected"}}, nil
 			}
 			in := input
 			in.Program = name
-			if result, _ := w.run(in); result.Outcome != runs.OutcomeError || result.Code != code {
+			if result, _ := f.run(in); result.Outcome != runs.OutcomeError || result.Code != code {
 				t.Errorf("got %+v, want the code %s", result, code)
 			}
-			if text := w.finished[0].Message; strings.Contains(text, "continue as new") != (name == "again") {
+			if text := f.finished[0].Message; strings.Contains(text, "continue as new") != (name == "again") {
 				t.Errorf("message: got %q", text)
 			}
 		})
@@ -157,9 +157,9 @@ func TestProgramsThatFail(t *testing.T) {
 }
 
 func setupPrograms(t *testing.T, programs workflows.Programs) *fixture {
-	w := setup(t)
-	w.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
-	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AdvanceInput) (runs.AdvanceResult, error) { return w.advance(in) },
+	f := setup(t)
+	f.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AdvanceInput) (runs.AdvanceResult, error) { return f.advance(in) },
 		activity.RegisterOptions{Name: runs.ActivityAdvance})
-	return w
+	return f
 }

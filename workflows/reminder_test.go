@@ -9,46 +9,46 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// happened is a notification of a waiting thread, with the time since the interrupt was opened.
-type happened struct {
+// timedEvent is a notification of a waiting thread, with the time since the interrupt was opened.
+type timedEvent struct {
 	Event runs.NotificationEvent
 	After time.Duration
 }
 
-// waitOut executes a run with interrupts through all its executions, up to the run that continues.
+// runUntilResolved executes a run with interrupts through all its executions, up to the run that continues.
 // It returns the notifications sent until then. Time advances by itself.
-func waitOut(t *testing.T, a runs.ModelAnswer, between func(parked *runs.ParkedInput, w *fixture)) ([]happened, runs.Input, []runs.Notification) {
+func runUntilResolved(t *testing.T, a runs.ModelAnswer, between func(parked *runs.ParkedInput, f *fixture)) ([]timedEvent, runs.Input, []runs.Notification) {
 	t.Helper()
-	w := setup(t)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return a, nil }
-	w.env.ExecuteWorkflow(runs.TypeRun, input)
+	f := setup(t)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return a, nil }
+	f.env.ExecuteWorkflow(runs.TypeRun, input)
 	var parked runs.ParkedInput
-	continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
+	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
 	later := setup(t)
-	later.env.SetStartTime(w.env.Now())
+	later.env.SetStartTime(f.env.Now())
 	if between != nil {
 		between(&parked, later)
 	}
 	later.env.ExecuteWorkflow(runs.TypeParked, parked)
 	var next runs.Input
-	continuedAs(t, later.env.GetWorkflowError(), runs.TypeRun, &next)
-	notices := append(w.notices, later.notices...)
-	var story []happened
+	decodeContinuation(t, later.env.GetWorkflowError(), runs.TypeRun, &next)
+	notices := append(f.notifications, later.notifications...)
+	var story []timedEvent
 	for _, n := range notices {
-		story = append(story, happened{n.Event, n.At.Sub(n.Opened).Round(time.Second)})
+		story = append(story, timedEvent{n.Event, n.At.Sub(n.Opened).Round(time.Second)})
 	}
 	return story, next, notices
 }
 
-// TestAQuestionOverDays: over days, reminders and escalations are sent, and finally the interrupt
+// TestRemindersAndEscalations: over days, reminders and escalations are sent, and finally the interrupt
 // expires.
-func TestAQuestionOverDays(t *testing.T) {
+func TestRemindersAndEscalations(t *testing.T) {
 	t.Parallel()
 	const h = time.Hour
-	a := says(10, "ask")
+	a := modelAnswer(10, "ask")
 	a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Remind: 10 * h, Escalate: []time.Duration{4 * h, 24 * h}, Expires: 48 * h}, 1
-	story, next, notices := waitOut(t, a, nil)
-	want := []happened{
+	story, next, notices := runUntilResolved(t, a, nil)
+	want := []timedEvent{
 		{runs.EventOpened, 0},
 		{runs.EventEscalated, 4 * h}, {runs.EventReminded, 10 * h}, {runs.EventReminded, 20 * h},
 		{runs.EventEscalated, 24 * h}, {runs.EventReminded, 30 * h}, {runs.EventReminded, 40 * h},
@@ -70,29 +70,29 @@ func TestAQuestionOverDays(t *testing.T) {
 	}
 }
 
-// TestEscalationsWhileDown: all processes are down from the interrupt to its expiry. The expiry
+// TestEscalationsDuringOutage: all processes are down from the interrupt to its expiry. The expiry
 // notification has the escalations that were due.
-func TestEscalationsWhileDown(t *testing.T) {
+func TestEscalationsDuringOutage(t *testing.T) {
 	t.Parallel()
 	const h = time.Hour
-	a := says(10, "ask")
+	a := modelAnswer(10, "ask")
 	a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Escalate: []time.Duration{4 * h, 24 * h, 96 * h}, Expires: 48 * h}, 1
-	_, next, _ := waitOut(t, a, func(parked *runs.ParkedInput, w *fixture) {
-		w.env.SetStartTime(parked.Interrupts.Opened.Add(200 * h))
+	_, next, _ := runUntilResolved(t, a, func(parked *runs.ParkedInput, f *fixture) {
+		f.env.SetStartTime(parked.Interrupts.Opened.Add(200 * h))
 	})
 	if item := next.Resume.Items[0]; item.Decision.Kind != runs.DecisionExpire || item.Escalations != 2 {
 		t.Errorf("call: got %+v, want it expired with 2 escalations", item)
 	}
 }
 
-// TestRemindersEnd: at most runs.MaxReminders reminders are sent.
-func TestRemindersEnd(t *testing.T) {
+// TestRemindersAreBounded: at most runs.MaxReminders reminders are sent.
+func TestRemindersAreBounded(t *testing.T) {
 	t.Parallel()
-	a := says(10, "ask")
+	a := modelAnswer(10, "ask")
 	a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Remind: time.Hour, Escalate: []time.Duration{80 * time.Hour}}, 1
-	story, _, _ := waitOut(t, a, func(_ *runs.ParkedInput, w *fixture) {
-		w.env.RegisterDelayedCallback(func() {
-			w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approves("ask")}}, make(chan any, 1))
+	story, _, _ := runUntilResolved(t, a, func(_ *runs.ParkedInput, f *fixture) {
+		f.env.RegisterDelayedCallback(func() {
+			f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask")}}, make(chan any, 1))
 		}, 100*24*time.Hour)
 	})
 	n := len(story)
@@ -101,15 +101,15 @@ func TestRemindersEnd(t *testing.T) {
 	}
 }
 
-// TestMissedRemindersAreOne: reminders that were due while no process ran are sent as one.
-func TestMissedRemindersAreOne(t *testing.T) {
+// TestMissedRemindersAreSentOnce: reminders that were due while no process ran are sent as one.
+func TestMissedRemindersAreSentOnce(t *testing.T) {
 	t.Parallel()
-	a := says(10, "ask")
+	a := modelAnswer(10, "ask")
 	a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Remind: time.Hour, Escalate: []time.Duration{2 * time.Hour, 3 * time.Hour}, Expires: 24 * time.Hour}, 1
-	story, _, _ := waitOut(t, a, func(parked *runs.ParkedInput, w *fixture) {
-		w.env.SetStartTime(parked.Interrupts.Opened.Add(20*time.Hour + time.Minute))
+	story, _, _ := runUntilResolved(t, a, func(parked *runs.ParkedInput, f *fixture) {
+		f.env.SetStartTime(parked.Interrupts.Opened.Add(20*time.Hour + time.Minute))
 	})
-	want := []happened{
+	want := []timedEvent{
 		{runs.EventOpened, 0}, {runs.EventEscalated, 20*time.Hour + time.Minute}, {runs.EventReminded, 20*time.Hour + time.Minute},
 		{runs.EventReminded, 21 * time.Hour}, {runs.EventReminded, 22 * time.Hour}, {runs.EventReminded, 23 * time.Hour},
 	}
@@ -118,15 +118,15 @@ func TestMissedRemindersAreOne(t *testing.T) {
 	}
 }
 
-// TestVotesAreParked: votes, reminders and escalations continue from execution to execution.
-func TestVotesAreParked(t *testing.T) {
+// TestVotesSurviveParking: votes, reminders and escalations continue from execution to execution.
+func TestVotesSurviveParking(t *testing.T) {
 	t.Parallel()
-	a := panel(1)
+	a := quorumAnswer(1)
 	a.Calls[0].Approval.Remind, a.Calls[0].Approval.Expires = 3*time.Hour, 100*time.Hour
-	story, next, _ := waitOut(t, a, func(_ *runs.ParkedInput, w *fixture) {
+	story, next, _ := runUntilResolved(t, a, func(_ *runs.ParkedInput, f *fixture) {
 		for i, p := range []person{ann, ann, bob} {
-			w.env.RegisterDelayedCallback(func() {
-				w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{p.approves("c0")}}, make(chan any, 1))
+			f.env.RegisterDelayedCallback(func() {
+				f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{p.approvalOf("c0")}}, make(chan any, 1))
 			}, time.Duration(i+1)*2*time.Hour)
 		}
 	})

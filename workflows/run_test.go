@@ -27,18 +27,18 @@ type fixture struct {
 	tool  func(in runs.ToolCall) (runs.ToolAnswer, error)
 	// finish is called before the run's end is recorded; its error is the activity's.
 	finish func(local bool) error
-	// before is a record of the run's end that exists already; nil = finish writes it.
-	before *runs.FinishResult
+	// existingEnd is a record of the run's end that exists already; nil = finish writes it.
+	existingEnd *runs.FinishResult
 	// advance is the advance activity.
 	advance func(in runs.AdvanceInput) (runs.AdvanceResult, error)
 	// notify receives each notification; nil accepts all.
 	notify func(in runs.Notification) error
 
-	mu       sync.Mutex
-	notices  []runs.Notification
-	finished []runs.FinishInput
-	models   []runs.ModelCall
-	updates  int
+	mu            sync.Mutex
+	notifications []runs.Notification
+	finished      []runs.FinishInput
+	modelCalls    []runs.ModelCall
+	updates       int
 }
 
 var input = runs.Input{
@@ -48,60 +48,60 @@ var input = runs.Input{
 
 func setup(t *testing.T) *fixture {
 	t.Helper()
-	w := &fixture{t: t}
-	w.env = newEnv(t)
-	w.env.SetDataConverter(runs.DataConverter())
-	workflows.Register(w.env, nil)
-	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.ModelCall) (runs.ModelAnswer, error) {
-		w.mu.Lock()
-		w.models = append(w.models, in)
-		w.mu.Unlock()
-		return w.model(in)
+	f := &fixture{t: t}
+	f.env = newEnvironment(t)
+	f.env.SetDataConverter(runs.DataConverter())
+	workflows.Register(f.env, nil)
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.ModelCall) (runs.ModelAnswer, error) {
+		f.mu.Lock()
+		f.modelCalls = append(f.modelCalls, in)
+		f.mu.Unlock()
+		return f.model(in)
 	}, activity.RegisterOptions{Name: runs.ActivityCallModel})
-	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
-		return w.tool(in)
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
+		return f.tool(in)
 	}, activity.RegisterOptions{Name: runs.ActivityCallTool})
-	w.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.FinishInput) (runs.FinishResult, error) {
-		w.mu.Lock()
-		w.finished = append(w.finished, in)
-		w.mu.Unlock()
-		if w.finish != nil {
-			if err := w.finish(activity.GetInfo(ctx).IsLocalActivity); err != nil {
+	f.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.FinishInput) (runs.FinishResult, error) {
+		f.mu.Lock()
+		f.finished = append(f.finished, in)
+		f.mu.Unlock()
+		if f.finish != nil {
+			if err := f.finish(activity.GetInfo(ctx).IsLocalActivity); err != nil {
 				return runs.FinishResult{}, err
 			}
 		}
-		if w.before != nil {
-			return *w.before, nil
+		if f.existingEnd != nil {
+			return *f.existingEnd, nil
 		}
 		return runs.FinishResult{Outcome: in.Outcome, Code: in.Code, Seq: 99}, nil
 	}, activity.RegisterOptions{Name: runs.ActivityFinish})
-	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Notification) error {
-		w.mu.Lock()
-		w.notices = append(w.notices, in)
-		w.mu.Unlock()
-		if w.notify != nil {
-			return w.notify(in)
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Notification) error {
+		f.mu.Lock()
+		f.notifications = append(f.notifications, in)
+		f.mu.Unlock()
+		if f.notify != nil {
+			return f.notify(in)
 		}
 		return nil
 	}, activity.RegisterOptions{Name: runs.ActivityNotify})
-	return w
+	return f
 }
 
 // run executes the workflow and returns its result and the last end that was recorded.
-func (w *fixture) run(in runs.Input) (runs.Result, runs.FinishInput) {
-	w.t.Helper()
-	w.env.ExecuteWorkflow(runs.TypeRun, in)
+func (f *fixture) run(in runs.Input) (runs.Result, runs.FinishInput) {
+	f.t.Helper()
+	f.env.ExecuteWorkflow(runs.TypeRun, in)
 	var result runs.Result
-	if err := w.env.GetWorkflowResult(&result); err != nil {
-		w.t.Fatalf("workflow: %v", err)
+	if err := f.env.GetWorkflowResult(&result); err != nil {
+		f.t.Fatalf("workflow: %v", err)
 	}
-	if len(w.finished) == 0 {
-		w.t.Fatal("the run has no end")
+	if len(f.finished) == 0 {
+		f.t.Fatal("the run has no end")
 	}
-	return result, w.finished[len(w.finished)-1]
+	return result, f.finished[len(f.finished)-1]
 }
 
-func says(seq uint64, calls ...string) runs.ModelAnswer {
+func modelAnswer(seq uint64, calls ...string) runs.ModelAnswer {
 	a := runs.ModelAnswer{Outcome: runs.OutcomeSuccess, Seq: seq, MessageID: "m"}
 	for _, id := range calls {
 		a.Calls = append(a.Calls, runs.Call{ID: id, Tool: "tool"})
@@ -109,33 +109,33 @@ func says(seq uint64, calls ...string) runs.ModelAnswer {
 	return a
 }
 
-// TestEachStepGetsThePositionBeforeIt: each step's input has the position after the steps before
+// TestStepsFollowLastRecord: each step's input has the position after the steps before
 // it.
-func TestEachStepGetsThePositionBeforeIt(t *testing.T) {
+func TestStepsFollowLastRecord(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	f := setup(t)
+	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn == 1 {
-			return says(10, "c0", "c1"), nil
+			return modelAnswer(10, "c0", "c1"), nil
 		}
-		return says(30), nil
+		return modelAnswer(30), nil
 	}
 	var mu sync.Mutex
 	var tools []runs.ToolCall
-	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		tools = append(tools, in)
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 20 + uint64(in.Lane)}, nil
 	}
-	result, finish := w.run(input)
+	result, finish := f.run(input)
 	if result.Outcome != runs.OutcomeSuccess || finish.After != 30 || finish.First != "1/model" || len(finish.Unfinished) != 0 {
 		t.Errorf("got %+v and the end %+v", result, finish)
 	}
-	step := runs.Step{Run: input.Run, Execution: w.models[0].Execution, Agent: "a", Revision: "v", ID: "1/model", Turn: 1, Name: "model"}
+	step := runs.Step{Run: input.Run, Execution: f.modelCalls[0].Execution, Agent: "a", Revision: "v", ID: "1/model", Turn: 1, Name: "model"}
 	first := runs.ModelCall{Step: step, Beginning: runs.Beginning{Input: 1, Digest: "d"}, Day: &runs.DayAllowance{}}
 	step.ID, step.Turn, step.Closes, step.After = "2/model", 2, "tools", 11
-	if diff := cmp.Diff([]runs.ModelCall{first, {Step: step, Day: &runs.DayAllowance{}}}, w.models); diff != "" {
+	if diff := cmp.Diff([]runs.ModelCall{first, {Step: step, Day: &runs.DayAllowance{}}}, f.modelCalls); diff != "" {
 		t.Errorf("the model's steps (-want +got):\n%s", diff)
 	}
 	slices.SortFunc(tools, func(a, b runs.ToolCall) int { return a.Lane - b.Lane })
@@ -147,55 +147,55 @@ func TestEachStepGetsThePositionBeforeIt(t *testing.T) {
 	}
 }
 
-// TestCancelWhileTheModelSpeaks: a cancel waits for the activity's result, which has the position
+// TestCancelDuringModelCall: a cancel waits for the activity's result, which has the position
 // of its last record.
-func TestCancelWhileTheModelSpeaks(t *testing.T) {
+func TestCancelDuringModelCall(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
+	f := setup(t)
 	cancelled := make(chan struct{})
-	w.env.RegisterDelayedCallback(func() { w.env.CancelWorkflow(); close(cancelled) }, time.Millisecond)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+	f.env.RegisterDelayedCallback(func() { f.env.CancelWorkflow(); close(cancelled) }, time.Millisecond)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		<-cancelled
 		return runs.ModelAnswer{Outcome: runs.OutcomeCancelled, Seq: 12}, nil
 	}
-	result, finish := w.run(input)
+	result, finish := f.run(input)
 	if result.Outcome != runs.OutcomeCancelled || finish.Outcome != runs.OutcomeCancelled {
 		t.Errorf("got %+v and the end %+v", result, finish)
 	}
 }
 
-func TestCancelWhileToolsRun(t *testing.T) {
+func TestCancelDuringToolCalls(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) { return says(10, "c0", "c1"), nil }
-	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	f := setup(t)
+	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(10, "c0", "c1"), nil }
+	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		a := runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 20}
 		if in.Lane == 1 {
 			a.Outcome = runs.OutcomeCancelled
 		}
 		return a, nil
 	}
-	result, finish := w.run(input)
-	if result.Outcome != runs.OutcomeCancelled || finish.After != 11 || len(finish.Unfinished) != 0 || len(w.models) != 1 {
-		t.Errorf("got %+v after %d model calls and the end %+v", result, len(w.models), finish)
+	result, finish := f.run(input)
+	if result.Outcome != runs.OutcomeCancelled || finish.After != 11 || len(finish.Unfinished) != 0 || len(f.modelCalls) != 1 {
+		t.Errorf("got %+v after %d model calls and the end %+v", result, len(f.modelCalls), finish)
 	}
 }
 
-func TestCancelBeforeTheFirstStep(t *testing.T) {
+func TestCancelBeforeFirstStep(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 0)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+	f := setup(t)
+	f.env.RegisterDelayedCallback(f.env.CancelWorkflow, 0)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		return runs.ModelAnswer{}, temporal.NewCanceledError()
 	}
-	if result, finish := w.run(input); result.Outcome != runs.OutcomeCancelled || finish.After != 0 || finish.Input != 1 {
+	if result, finish := f.run(input); result.Outcome != runs.OutcomeCancelled || finish.After != 0 || finish.Input != 1 {
 		t.Errorf("got %+v and the end %+v", result, finish)
 	}
 }
 
-// TestFencedExecutionLearnsWhoseTheRunIs: an execution that lost its run to another execution ends
+// TestFencedExecution: an execution that lost its run to another execution ends
 // without a record. If a late attempt of its own execution fenced the step, it ends the run.
-func TestFencedExecutionLearnsWhoseTheRunIs(t *testing.T) {
+func TestFencedExecution(t *testing.T) {
 	t.Parallel()
 	fenced := temporal.NewNonRetryableApplicationError("another step or execution owns the lane", runs.ErrorFenced, nil)
 	for _, c := range []struct {
@@ -205,23 +205,23 @@ func TestFencedExecutionLearnsWhoseTheRunIs(t *testing.T) {
 		{fenced, runs.Result{Outcome: runs.OutcomeFenced}},
 		{nil, runs.Result{Outcome: runs.OutcomeError, Code: runs.ErrorFenced, Seq: 99}},
 	} {
-		w := setup(t)
-		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return runs.ModelAnswer{}, fenced }
-		w.finish = func(bool) error { return c.finish }
-		if result, _ := w.run(input); result != c.want || len(w.finished) != 1 {
-			t.Errorf("got %+v after %d ends, want %+v", result, len(w.finished), c.want)
+		f := setup(t)
+		f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return runs.ModelAnswer{}, fenced }
+		f.finish = func(bool) error { return c.finish }
+		if result, _ := f.run(input); result != c.want || len(f.finished) != 1 {
+			t.Errorf("got %+v after %d ends, want %+v", result, len(f.finished), c.want)
 		}
 	}
 }
 
-// TestFinishIsPatient: the log may be unavailable when the run ends. If the local activity cannot
+// TestFinishRetriesUntilLogIsAvailable: the log may be unavailable when the run ends. If the local activity cannot
 // write the end, a normal activity writes it later.
-func TestFinishIsPatient(t *testing.T) {
+func TestFinishRetriesUntilLogIsAvailable(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(10), nil }
+	f := setup(t)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(10), nil }
 	locals, others := 0, 0
-	w.finish = func(local bool) error {
+	f.finish = func(local bool) error {
 		if local {
 			locals++
 			return errors.New("the log is unavailable")
@@ -231,44 +231,44 @@ func TestFinishIsPatient(t *testing.T) {
 		}
 		return nil
 	}
-	if result, _ := w.run(input); result.Outcome != runs.OutcomeSuccess || locals != 1 || others != 5 {
+	if result, _ := f.run(input); result.Outcome != runs.OutcomeSuccess || locals != 1 || others != 5 {
 		t.Errorf("got %+v after %d local and %d other attempts", result, locals, others)
 	}
 }
 
-// TestLanesOfFailedCallsAreNamed: the end of a run takes over only the lanes of calls that have not
+// TestEndNamesLanesOfFailedCalls: the end of a run takes over only the lanes of calls that have not
 // ended.
-func TestLanesOfFailedCallsAreNamed(t *testing.T) {
+func TestEndNamesLanesOfFailedCalls(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
-		return says(10*uint64(in.Turn), "c0", "c1", "c2"), nil
+	f := setup(t)
+	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+		return modelAnswer(10*uint64(in.Turn), "c0", "c1", "c2"), nil
 	}
-	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		if in.Turn == 2 && in.Lane == 1 {
 			return runs.ToolAnswer{}, temporal.NewNonRetryableApplicationError("no", "tool_unavailable", nil)
 		}
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 10*uint64(in.Turn) + 1, Seq: 10*uint64(in.Turn) + 2 + uint64(in.Lane)}, nil
 	}
-	result, finish := w.run(input)
+	result, finish := f.run(input)
 	if result.Code != "tool_unavailable" || !slices.Equal(finish.Unfinished, []runs.Lane{{Index: 1, After: 13}}) {
 		t.Errorf("got %+v and the end %+v", result, finish)
 	}
 }
 
-// TestManyCallsShareTheLanes: more calls than lanes share the lanes, in order. Calls beyond the
+// TestManyCallsShareLanes: more calls than lanes share the lanes, in order. Calls beyond the
 // first runs.MaxCalls are identified by their index. After a failure or a cancel no further call
 // starts.
-func TestManyCallsShareTheLanes(t *testing.T) {
+func TestManyCallsShareLanes(t *testing.T) {
 	t.Parallel()
 	const calls = 100
 	for name, fail := range map[string]int{"all": calls, "one fails": 20} {
-		w := setup(t)
-		w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+		f := setup(t)
+		f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 			if in.Turn > 1 {
-				return says(1000), nil
+				return modelAnswer(1000), nil
 			}
-			a := says(10)
+			a := modelAnswer(10)
 			for i := range runs.MaxCalls {
 				a.Calls = append(a.Calls, runs.Call{ID: fmt.Sprint("c", i), Tool: "tool"})
 			}
@@ -279,7 +279,7 @@ func TestManyCallsShareTheLanes(t *testing.T) {
 		last := map[int]uint64{}
 		seen := map[string]bool{}
 		busy, limit := 0, 0
-		w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			mu.Lock()
 			busy++
 			limit = max(limit, busy)
@@ -302,7 +302,7 @@ func TestManyCallsShareTheLanes(t *testing.T) {
 		}
 		in := input
 		in.Limits.ParallelTools = calls
-		result, _ := w.run(in)
+		result, _ := f.run(in)
 		if limit > runs.MaxLanes || len(last) != runs.MaxLanes {
 			t.Errorf("%s: got %d parallel calls on %d lanes", name, limit, len(last))
 		}
@@ -318,13 +318,13 @@ func TestDurationLimit(t *testing.T) {
 		duration time.Duration
 		want     string
 	}{{0, runs.CodeLimitDuration}, {time.Hour, "timeout"}} {
-		w := setup(t)
-		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+		f := setup(t)
+		f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 			return runs.ModelAnswer{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)
 		}
 		in := input
 		in.Limits.Duration = c.duration
-		if result, _ := w.run(in); result.Code != c.want {
+		if result, _ := f.run(in); result.Code != c.want {
 			t.Errorf("a step that exceeds the duration %s: got %+v, want %s", c.duration, result, c.want)
 		}
 	}
@@ -334,16 +334,16 @@ func TestDurationLimit(t *testing.T) {
 // busy, and the same run ID with another input is refused.
 func TestSubmit(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
+	f := setup(t)
 	var answered sync.WaitGroup
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { answered.Wait(); return says(10), nil }
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { answered.Wait(); return modelAnswer(10), nil }
 	answers := map[string]string{}
 	offer := func(name string, in runs.SubmitRequest) {
 		answered.Add(1)
 		var once sync.Once
 		say := func(s string) { once.Do(func() { answers[name] = s; answered.Done() }) }
-		w.env.RegisterDelayedCallback(func() {
-			w.env.UpdateWorkflow(runs.UpdateSubmit, name, &testsuite.TestUpdateCallback{
+		f.env.RegisterDelayedCallback(func() {
+			f.env.UpdateWorkflow(runs.UpdateSubmit, name, &testsuite.TestUpdateCallback{
 				OnAccept: func() {},
 				OnReject: func(err error) {
 					var app *temporal.ApplicationError
@@ -366,7 +366,7 @@ func TestSubmit(t *testing.T) {
 	offer("same", runs.SubmitRequest{RunID: "r", Digest: "d"})
 	offer("reused", runs.SubmitRequest{RunID: "r", Digest: "other"})
 	offer("other", runs.SubmitRequest{RunID: "r2", Digest: "d"})
-	w.run(input)
+	f.run(input)
 	if diff := cmp.Diff(map[string]string{"same": "attached", "reused": runs.ErrorRunIDReused + " ", "other": runs.ErrorBusy + " r"}, answers); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
@@ -376,10 +376,10 @@ func TestSubmit(t *testing.T) {
 // new model name for each call does not make the run's end grow.
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
+	f := setup(t)
 	one := int64(1)
-	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
-		a := says(uint64(10*in.Turn), "c")
+	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+		a := modelAnswer(uint64(10*in.Turn), "c")
 		a.Usage = runs.Usage{Provider: "p", Model: "m", Input: &one}
 		if in.Turn > 2 {
 			a.Usage.Model = time.Duration(in.Turn).String()
@@ -389,12 +389,12 @@ func TestUsage(t *testing.T) {
 		}
 		return a, nil
 	}
-	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: in.After + 1, Seq: in.After + 2}, nil
 	}
 	in := input
 	in.Limits.Turns = 30
-	_, finish := w.run(in)
+	_, finish := f.run(in)
 	sum := int64(0)
 	for _, u := range finish.Usage {
 		sum += *u.Input
@@ -404,25 +404,25 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestCallsOfTheClient: the server's calls of a turn are made. The run ends with the client's
+// TestClientToolCalls: the server's calls of a turn are made. The run ends with the client's
 // calls.
-func TestCallsOfTheClient(t *testing.T) {
+func TestClientToolCalls(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
+	f := setup(t)
 	answers, asked := make(chan any, 1), make(chan struct{})
-	w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateSteer, runs.SteerRequest{RunID: "r", Input: 7}, answers); close(asked) }, time.Millisecond)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+	f.env.RegisterDelayedCallback(func() { f.update(runs.UpdateSteer, runs.SteerRequest{RunID: "r", Input: 7}, answers); close(asked) }, time.Millisecond)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		<-asked
-		a := says(10, "c0", "c1", "c2")
+		a := modelAnswer(10, "c0", "c1", "c2")
 		a.Calls[0].Client, a.Calls[2].Client, a.WaitCount = true, true, 2
 		return a, nil
 	}
 	var called []string
-	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		called = append(called, in.CallID)
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
-	result, finish := w.run(input)
+	result, finish := f.run(input)
 	var left []string
 	for _, item := range finish.Interrupts.Items {
 		left = append(left, item.ID)
@@ -430,21 +430,21 @@ func TestCallsOfTheClient(t *testing.T) {
 	if result.Outcome != runs.OutcomeSuccess || !cmp.Equal(called, []string{"c1"}) || !cmp.Equal(left, []string{"c0", "c2"}) {
 		t.Errorf("got %+v after the calls %v and the end %+v", result, called, finish)
 	}
-	if !cmp.Equal(finish.Steered, []uint64{7}) || len(w.models) != 1 {
-		t.Errorf("the steering input is lost: got the end %+v after %d model calls", finish, len(w.models))
+	if !cmp.Equal(finish.Steered, []uint64{7}) || len(f.modelCalls) != 1 {
+		t.Errorf("the steering input is lost: got the end %+v after %d model calls", finish, len(f.modelCalls))
 	}
 }
 
-// TestTooManyCallsOfTheClient: a client tool call that the answer does not name ends the run.
-func TestTooManyCallsOfTheClient(t *testing.T) {
+// TestUnnamedClientToolCallEndsRun: a client tool call that the answer does not name ends the run.
+func TestUnnamedClientToolCallEndsRun(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
-		a := says(10, "c0")
+	f := setup(t)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+		a := modelAnswer(10, "c0")
 		a.CallCount, a.WaitCount = 2, 1
 		return a, nil
 	}
-	if result, _ := w.run(input); result.Code != runs.CodeLimitParallelTools {
+	if result, _ := f.run(input); result.Code != runs.CodeLimitParallelTools {
 		t.Errorf("got %+v", result)
 	}
 }

@@ -14,31 +14,31 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// TestStepsContinueAsNew: between steps a run with a long history continues as new at its position,
+// TestPipelineContinuesAsNew: between steps a run with a long history continues as new at its position,
 // with the failures, waits and compensations that it has.
-func TestStepsContinueAsNew(t *testing.T) {
+func TestPipelineContinuesAsNew(t *testing.T) {
 	t.Parallel()
-	k := setupPipeline(t, `
+	f := setupPipeline(t, `
 steps:
   - {name: book, tool: book, compensate: {tool: cancel}}
   - {name: try, agent: one, retry: {attempts: 2, interval: 1h}}
   - {name: live, tool: two, onError: continue}
   - {name: ship, tool: ship}
 `)
-	k.answer = byPath(map[string]string{"try": "*gone", "live": "*away", "ship": "!lost"})
-	k.renews = func() bool { return true }
-	k.want(k.walk(stepsInput()), runs.OutcomeError, "lost", "book", "try", "try~2", "live", "ship", "book~undo")
-	if len(k.runs) != 6 { // after calls that advanced or failed, before an agent begins, and after a wait
-		t.Errorf("executions: got %d, want 6", len(k.runs))
+	f.executeStep = eventsByPath(map[string]string{"try": "*gone", "live": "*away", "ship": "!lost"})
+	f.historyIsLong = func() bool { return true }
+	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, "lost", "book", "try", "try~2", "live", "ship", "book~undo")
+	if len(f.executions) != 6 { // after calls that advanced or failed, before an agent begins, and after a wait
+		t.Errorf("executions: got %d, want 6", len(f.executions))
 	}
-	for i, in := range k.runs[1:] {
+	for i, in := range f.executions[1:] {
 		p := in.Progress
-		if p == nil || p.Position == nil || p.Main == 0 || p.Deadline != k.runs[1].Progress.Deadline || len(in.Progress.Position.Cursor.Undo) == 0 && i > 0 {
+		if p == nil || p.Position == nil || p.Main == 0 || p.Deadline != f.executions[1].Progress.Deadline || len(in.Progress.Position.Cursor.Undo) == 0 && i > 0 {
 			t.Errorf("progress of execution %d: got %+v", i+1, p)
 		}
 	}
 	var ids []string
-	for _, a := range k.advances {
+	for _, a := range f.advances {
 		ids = append(ids, a.ID)
 	}
 	if !slices.Equal(slices.Compact(slices.Sorted(slices.Values(ids))), slices.Sorted(slices.Values(ids))) {
@@ -46,41 +46,41 @@ steps:
 	}
 }
 
-// TestStepsPause: a run that is paused between steps takes no step until it is resumed. A long
+// TestPauseBetweenSteps: a run that is paused between steps takes no step until it is resumed. A long
 // pause parks the run.
-func TestStepsPause(t *testing.T) {
+func TestPauseBetweenSteps(t *testing.T) {
 	t.Parallel()
 	for pause, executions := range map[time.Duration]int{time.Minute: 1, 20 * time.Minute: 2} {
-		k := setupPipeline(t, booking)
+		f := setupPipeline(t, booking)
 		var at []time.Time
-		k.answer = func(path string) (pipeline.Event, error) {
-			w := k.fixture
-			if at = append(at, w.env.Now()); path == "book" {
-				w.update(runs.UpdatePause, runs.PauseRequest{}, make(chan any, 1))
-				w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.PauseRequest{}, make(chan any, 1)) }, pause)
+		f.executeStep = func(path string) (pipeline.Event, error) {
+			execution := f.execution
+			if at = append(at, execution.env.Now()); path == "book" {
+				execution.update(runs.UpdatePause, runs.PauseRequest{}, make(chan any, 1))
+				execution.env.RegisterDelayedCallback(func() { execution.update(runs.UpdateResume, runs.PauseRequest{}, make(chan any, 1)) }, pause)
 			}
-			return done(`1`), nil
+			return doneEvent(`1`), nil
 		}
 		in := stepsInput()
-		k.begun = func(w *fixture, in any) {
+		f.onExecution = func(execution *fixture, in any) {
 			if _, parked := in.(*runs.ParkedInput); !parked {
 				return
 			}
-			w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.PauseRequest{}, make(chan any, 1)) }, pause)
+			execution.env.RegisterDelayedCallback(func() { execution.update(runs.UpdateResume, runs.PauseRequest{}, make(chan any, 1)) }, pause)
 		}
-		k.want(k.walk(in), runs.OutcomeSuccess, "", "book", "pay", "ship")
-		if took := at[1].Sub(at[0]); took < pause || len(k.runs) != executions {
-			t.Errorf("pause of %s: got %s, in %d executions, want %d", pause, took, len(k.runs), executions)
+		f.wantResult(f.runToEnd(in), runs.OutcomeSuccess, "", "book", "pay", "ship")
+		if took := at[1].Sub(at[0]); took < pause || len(f.executions) != executions {
+			t.Errorf("pause of %s: got %s, in %d executions, want %d", pause, took, len(f.executions), executions)
 		}
-		if end := k.advances[len(k.advances)-1]; end.Position.Cursor.Undoing != nil {
+		if end := f.advances[len(f.advances)-1]; end.Position.Cursor.Undoing != nil {
 			t.Errorf("last advance: got %+v", end.Position)
 		}
 	}
 }
 
-// TestStepsAtALimit: a run that reaches a limit compensates for its work and ends with the limit's
+// TestPipelineReachesLimit: a run that reaches a limit compensates for its work and ends with the limit's
 // code. All steps share the limits of tokens and time. Compensations have their own.
-func TestStepsAtALimit(t *testing.T) {
+func TestPipelineReachesLimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		steps   string
@@ -92,9 +92,9 @@ func TestStepsAtALimit(t *testing.T) {
 		"tokens": {booking, func(l *runs.Limits) { l.Tokens = 0 }, nil, runs.CodeLimitTokens, "book pay pay~undo book~undo"},
 		"time":   {booking, func(l *runs.Limits) { l.Duration = 0 }, nil, runs.CodeLimitDuration, ""},
 		"time while a step works": {
-			booking, func(l *runs.Limits) { l.Duration = slow / 2 }, map[string]string{"pay": "slow"}, runs.CodeLimitDuration, "book pay pay~undo book~undo",
+			booking, func(l *runs.Limits) { l.Duration = slowStep / 2 }, map[string]string{"pay": "slow"}, runs.CodeLimitDuration, "book pay pay~undo book~undo",
 		},
-		"time for the last": {booking, func(l *runs.Limits) { l.Duration = slow / 2 }, map[string]string{"ship": "slow"}, "", "book pay ship"},
+		"time for the last": {booking, func(l *runs.Limits) { l.Duration = slowStep / 2 }, map[string]string{"ship": "slow"}, "", "book pay ship"},
 		"time between tries": {`
 steps:
   - {name: book, tool: book, compensate: {tool: cancel}}
@@ -120,13 +120,13 @@ steps:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := setupPipeline(t, c.steps)
-			k.answer = func(path string) (pipeline.Event, error) {
+			f := setupPipeline(t, c.steps)
+			f.executeStep = func(path string) (pipeline.Event, error) {
 				if c.answers[path] == "slow" {
-					k.wait(slow)
-					return done(`1`), nil
+					f.awaitTime(slowStep)
+					return doneEvent(`1`), nil
 				}
-				return byPath(c.answers)(path)
+				return eventsByPath(c.answers)(path)
 			}
 			in, outcome := stepsInput(), runs.OutcomeError
 			c.limit(&in.Limits)
@@ -135,87 +135,87 @@ steps:
 			} else if c.code == "cancelled" {
 				outcome, c.code = runs.OutcomeCancelled, ""
 			}
-			k.want(k.walk(in), outcome, c.code, strings.Fields(c.did)...)
+			f.wantResult(f.runToEnd(in), outcome, c.code, strings.Fields(c.did)...)
 		})
 	}
 }
 
-// slow is the duration of a slow step, in real time: the workflow waits for activities.
-const slow = 100 * time.Millisecond
+// slowStep is the duration of a slow step, in real time: the workflow waits for activities.
+const slowStep = 100 * time.Millisecond
 
-// wait waits until the workflow's time has advanced.
-func (k *pipelineFixture) wait(d time.Duration) {
+// awaitTime waits until the workflow's time has advanced.
+func (f *pipelineFixture) awaitTime(d time.Duration) {
 	later := make(chan struct{})
-	k.fixture.env.RegisterDelayedCallback(func() { close(later) }, d)
+	f.execution.env.RegisterDelayedCallback(func() { close(later) }, d)
 	<-later
 }
 
-// TestStepsOfARunThatIsLost: a run whose log is fenced or has lost records ends without further
+// TestFencedPipelineEnds: a run whose log is fenced or has lost records ends without further
 // steps.
-func TestStepsOfARunThatIsLost(t *testing.T) {
+func TestFencedPipelineEnds(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{runs.ErrorFenced, runs.ErrorLogLost} {
-		k := setupPipeline(t, booking)
-		k.answer = byPath(map[string]string{"pay": "*" + code})
-		k.want(k.walk(stepsInput()), runs.OutcomeError, code, "book", "pay")
+		f := setupPipeline(t, booking)
+		f.executeStep = eventsByPath(map[string]string{"pay": "*" + code})
+		f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, code, "book", "pay")
 	}
 }
 
-// TestAnAdvanceFails: a failed advance ends the run, because the next step is unknown.
-func TestAnAdvanceFails(t *testing.T) {
+// TestFailedAdvanceEndsRun: a failed advance ends the run, because the next step is unknown.
+func TestFailedAdvanceEndsRun(t *testing.T) {
 	t.Parallel()
-	k := setupPipeline(t, booking)
+	f := setupPipeline(t, booking)
 	asked := 0
-	k.refuse = func(in runs.AdvanceInput) error {
+	f.failBeforeAdvance = func(in runs.AdvanceInput) error {
 		if in.ID == "advance/2" {
 			asked++
 			return temporal.NewNonRetryableApplicationError("it cannot", "broken", errors.New("why"))
 		}
 		return nil
 	}
-	if k.want(k.walk(stepsInput()), runs.OutcomeError, "broken", "book"); asked != 2 { // once after the call, and once by the workflow
+	if f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, "broken", "book"); asked != 2 { // once after the call, and once by the workflow
 		t.Errorf("attempts of the advance: got %d, want 2", asked)
 	}
 }
 
-// TestAdvancesOutlastTheTimeOfSteps: the advance after a step's timeout succeeds, even if the log
+// TestAdvanceAfterStepTimeout: the advance after a step's timeout succeeds, even if the log
 // is down for a while at that time.
-func TestAdvancesOutlastTheTimeOfSteps(t *testing.T) {
+func TestAdvanceAfterStepTimeout(t *testing.T) {
 	t.Parallel()
-	k := setupPipeline(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
-	k.answer = func(path string) (pipeline.Event, error) {
+	f := setupPipeline(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
+	f.executeStep = func(path string) (pipeline.Event, error) {
 		if path == "one" {
 			return pipeline.Event{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)
 		}
-		return done(`1`), nil
+		return doneEvent(`1`), nil
 	}
 	refused := 0
-	k.refuse = func(in runs.AdvanceInput) error {
+	f.failBeforeAdvance = func(in runs.AdvanceInput) error {
 		if in.ID != "advance/2" || refused == 4 {
 			return nil
 		}
 		refused++
 		return temporal.NewApplicationError("the log is unavailable", "log_unavailable")
 	}
-	k.want(k.walk(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
+	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
 	if refused != 4 {
 		t.Errorf("refusals of the advance: got %d, want 4", refused)
 	}
 }
 
-// TestStepsAreLateWhateverWasDown: a step whose worker is down when its timeout passes fails with
+// TestStepTimeoutDuringOutage: a step whose worker is down when its timeout passes fails with
 // the timeout.
-func TestStepsAreLateWhateverWasDown(t *testing.T) {
+func TestStepTimeoutDuringOutage(t *testing.T) {
 	t.Parallel()
-	k := setupPipeline(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
-	k.answer = func(path string) (pipeline.Event, error) {
+	f := setupPipeline(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
+	f.executeStep = func(path string) (pipeline.Event, error) {
 		if path == "one" {
 			return pipeline.Event{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, temporal.NewApplicationError("", "worker_lost"))
 		}
-		return done(`1`), nil
+		return doneEvent(`1`), nil
 	}
-	k.want(k.walk(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
-	if f := k.advances[1].Position.Event.Failure; f == nil || f.Code != "timeout" {
-		t.Errorf("failure: got %+v, want the code timeout", f)
+	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
+	if failure := f.advances[1].Position.Event.Failure; failure == nil || failure.Code != "timeout" {
+		t.Errorf("failure: got %+v, want the code timeout", failure)
 	}
 }

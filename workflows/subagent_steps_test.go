@@ -16,38 +16,38 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// delegating returns an agent that hands work to a subagent with steps, and ends after the result.
-func delegating(t *testing.T, steps string) (k *pipelineFixture, answers *[]runs.SubagentAnswer) {
+// setupDelegation returns an agent that hands work to a subagent with steps, and ends after the result.
+func setupDelegation(t *testing.T, steps string) (f *pipelineFixture, answers *[]runs.SubagentAnswer) {
 	t.Helper()
-	k = setupPipeline(t, steps)
-	return k, k.worksFor(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Steps: true})
+	f = setupPipeline(t, steps)
+	return f, f.delegateTo(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Steps: true})
 }
 
-// worksFor makes a model hand work to the subagent.
-func (k *pipelineFixture) worksFor(helper runs.AgentRef) (answers *[]runs.SubagentAnswer) {
+// delegateTo makes a model hand work to the subagent.
+func (f *pipelineFixture) delegateTo(helper runs.AgentRef) (answers *[]runs.SubagentAnswer) {
 	answers = new([]runs.SubagentAnswer)
-	k.begun = func(w *fixture, _ any) {
-		w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	f.onExecution = func(execution *fixture, _ any) {
+		execution.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 			if in.Child != nil {
-				return k.speak(in)
+				return f.callModel(in)
 			}
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			k.checkPosition(in.Step)
-			a := runs.ModelAnswer{Outcome: runs.OutcomeSuccess, Seq: k.write(lane(in.Step), in.Name), MessageID: "top"}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.checkPosition(in.Step)
+			a := runs.ModelAnswer{Outcome: runs.OutcomeSuccess, Seq: f.write(laneOf(in.Step), in.Name), MessageID: "top"}
 			if in.Turn == 1 && in.Run.ID == "r" {
 				a.Calls = []runs.Call{{ID: "work", Tool: "helper", Subagent: 1}}
 				a.Subagents = []runs.AgentRef{helper}
 			}
 			return a, nil
 		}
-		w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.SubagentAnswer) (runs.ToolAnswer, error) {
-			k.mu.Lock()
-			defer k.mu.Unlock()
+		execution.env.RegisterActivityWithOptions(func(_ context.Context, in runs.SubagentAnswer) (runs.ToolAnswer, error) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
 			*answers = append(*answers, in)
 			outer := in.Step
 			outer.Child = nil
-			a := runs.ToolAnswer{Outcome: in.Outcome, Opened: k.write(lane(outer), "tools"), Seq: k.write(lane(in.Step), ""), Usage: in.Usage}
+			a := runs.ToolAnswer{Outcome: in.Outcome, Opened: f.write(laneOf(outer), "tools"), Seq: f.write(laneOf(in.Step), ""), Usage: in.Usage}
 			if a.Outcome == runs.OutcomeInterrupt {
 				a.Outcome = runs.OutcomeSuccess
 			}
@@ -57,12 +57,12 @@ func (k *pipelineFixture) worksFor(helper runs.AgentRef) (answers *[]runs.Subage
 	return answers
 }
 
-// TestASubagentIsAProgram: a program can be a subagent. Its expressions see the task as the input.
+// TestProgramAsSubagent: a program can be a subagent. Its expressions see the task as the input.
 // It reports its own steps, so that its answer has no step to close.
-func TestASubagentIsAProgram(t *testing.T) {
+func TestProgramAsSubagent(t *testing.T) {
 	t.Parallel()
-	k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
-		if err := a.Do(ctx, tool("one")); err != nil {
+	f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+		if err := a.Do(ctx, toolStep("one")); err != nil {
 			return err
 		}
 		var n int
@@ -71,12 +71,12 @@ func TestASubagentIsAProgram(t *testing.T) {
 		}
 		return a.Do(ctx, agents.Step{Name: "two", Agent: &agents.AgentStep{Name: "other"}})
 	})
-	k.answer = byPath(map[string]string{"one": "7"})
-	answers := k.worksFor(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	f.executeStep = eventsByPath(map[string]string{"one": "7"})
+	answers := f.delegateTo(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
 	in := input
 	in.Limits = stepsInput().Limits
-	k.want(k.walk(in), runs.OutcomeSuccess, "", "one", "two")
-	for _, a := range k.advances {
+	f.wantResult(f.runToEnd(in), runs.OutcomeSuccess, "", "one", "two")
+	for _, a := range f.advances {
 		if a.Position.Child == nil || a.Position.Child.CallID != "work" || a.Position.Cursor.Home != "agent:work" {
 			t.Errorf("advance: got %+v", a)
 		}
@@ -86,59 +86,59 @@ func TestASubagentIsAProgram(t *testing.T) {
 	}
 }
 
-// TestASubagentThatIsAProgramAsks: a program that is a subagent raises interrupts, also in
+// TestInterruptOfProgramSubagent: a program that is a subagent raises interrupts, also in
 // branches. The run stays open until they are decided, because a program cannot end with an
 // interrupt and begin again.
-func TestASubagentThatIsAProgramAsks(t *testing.T) {
+func TestInterruptOfProgramSubagent(t *testing.T) {
 	t.Parallel()
-	undo := tool("")
+	undo := toolStep("")
 	book := agents.Step{Name: "book", Tool: "t", Compensate: &undo}
-	both := agents.Step{Name: "both", Parallel: &agents.ParallelStep{OnError: agents.OnErrorContinue, Steps: []agents.Step{question("left"), tool("right")}}}
-	k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
-		if err := a.Do(ctx, agents.Step{Name: "order", Steps: []agents.Step{book, question("ask"), tool("ship")}}); stepCode(err) != "rejected" {
+	both := agents.Step{Name: "both", Parallel: &agents.ParallelStep{OnError: agents.OnErrorContinue, Steps: []agents.Step{approvalStep("left"), toolStep("right")}}}
+	f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+		if err := a.Do(ctx, agents.Step{Name: "order", Steps: []agents.Step{book, approvalStep("ask"), toolStep("ship")}}); failureCode(err) != "rejected" {
 			t.Errorf("error of the step: got %v, want the code rejected", err)
 		}
 		return a.Do(ctx, both)
 	})
-	k.answer = func(path string) (pipeline.Event, error) {
+	f.executeStep = func(path string) (pipeline.Event, error) {
 		if path == "order/ask" {
-			return failed("no"), nil
+			return failedEvent("no"), nil
 		}
-		return done(`1`), nil
+		return doneEvent(`1`), nil
 	}
-	answers := k.worksFor(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	answers := f.delegateTo(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
 	in := input
 	in.Limits = stepsInput().Limits
-	k.wantSet(k.walk(in), runs.OutcomeSuccess, "", "order/book order/ask order/book~undo both/left both/right")
-	if len(k.finishes) != 1 || len(*answers) != 1 || (*answers)[0].Outcome != runs.OutcomeSuccess {
-		t.Errorf("answers of the call: got %+v in %d runs", *answers, len(k.finishes))
+	f.wantResultInAnyOrder(f.runToEnd(in), runs.OutcomeSuccess, "", "order/book order/ask order/book~undo both/left both/right")
+	if len(f.finished) != 1 || len(*answers) != 1 || (*answers)[0].Outcome != runs.OutcomeSuccess {
+		t.Errorf("answers of the call: got %+v in %d runs", *answers, len(f.finished))
 	}
 }
 
-// TestASubagentThatIsAProgramIsCancelled: steps that a program takes to clean up after a cancel are
+// TestCancelOfProgramSubagent: steps that a program takes to clean up after a cancel are
 // not cancelled.
-func TestASubagentThatIsAProgramIsCancelled(t *testing.T) {
+func TestCancelOfProgramSubagent(t *testing.T) {
 	t.Parallel()
-	k := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
+	f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
 		defer func() {
 			ctx, cancel := workflow.NewDisconnectedContext(ctx)
 			defer cancel()
-			err = errors.Join(err, a.Do(ctx, tool("undo")))
+			err = errors.Join(err, a.Do(ctx, toolStep("undo")))
 		}()
-		return a.Do(ctx, tool("one"))
+		return a.Do(ctx, toolStep("one"))
 	})
-	k.answer = func(path string) (pipeline.Event, error) {
+	f.executeStep = func(path string) (pipeline.Event, error) {
 		if path == "one" {
-			k.cancel()
-			return stopped, nil
+			f.cancelRun()
+			return cancelledEvent, nil
 		}
-		return done(`1`), nil
+		return doneEvent(`1`), nil
 	}
-	answers := k.worksFor(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	answers := f.delegateTo(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
 	in := input
 	in.Limits = stepsInput().Limits
-	k.want(k.walk(in), runs.OutcomeCancelled, "", "one", "undo")
-	for _, a := range k.advances {
+	f.wantResult(f.runToEnd(in), runs.OutcomeCancelled, "", "one", "undo")
+	for _, a := range f.advances {
 		if undoes := strings.HasPrefix(a.ID, "1/tools/0/do/2/"); undoes && !a.Compensates {
 			t.Errorf("advance: got %+v", a)
 		}
@@ -148,25 +148,25 @@ func TestASubagentThatIsAProgramIsCancelled(t *testing.T) {
 	}
 }
 
-// TestASubagentWalks: an agent with steps can be a subagent. It starts with the call, raises
+// TestPipelineAsSubagent: an agent with steps can be a subagent. It starts with the call, raises
 // interrupts of the run, and continues after their decisions.
-func TestASubagentWalks(t *testing.T) {
+func TestPipelineAsSubagent(t *testing.T) {
 	t.Parallel()
-	k, answers := delegating(t, `
+	f, answers := setupDelegation(t, `
 steps:
   - {name: one, agent: one}
   - {name: ask, approve: {message: 'May I?'}}
   - {name: both, parallel: [{name: left, tool: two}, {name: right, agent: three}]}
 `)
-	k.answer = byPath(map[string]string{"one": `"from one"`})
+	f.executeStep = eventsByPath(map[string]string{"one": `"from one"`})
 	in := input
 	in.Limits = stepsInput().Limits
-	k.wantSet(k.walk(in), runs.OutcomeSuccess, "", "one ask both/left both/right")
-	first := k.advances[0]
+	f.wantResultInAnyOrder(f.runToEnd(in), runs.OutcomeSuccess, "", "one ask both/left both/right")
+	first := f.advances[0]
 	if first.Announces == nil || first.Announces.CallID != "work" || first.Beginning != (runs.Beginning{}) || first.Position.Child == nil || first.Position.Child.CallID != "work" {
 		t.Errorf("first advance: got %+v", first)
 	}
-	for _, a := range k.advances {
+	for _, a := range f.advances {
 		if a.Agent != "helper" || a.Revision != "hv" || !strings.HasPrefix(a.ID, "1/tools/0/") && !strings.HasPrefix(a.ID, "0/tools/0/") || a.Position.Origin != "r" || a.Position.Cursor.Home != "agent:work" {
 			t.Errorf("advance: got %+v", a)
 		}
@@ -174,32 +174,32 @@ steps:
 			t.Errorf("announcement in the advance: got %+v", a)
 		}
 	}
-	if kinds := kindsOf(k.advances); !strings.HasPrefix(kinds, "begun done suspends reopens done ") {
+	if kinds := advanceKinds(f.advances); !strings.HasPrefix(kinds, "begun done suspends reopens done ") {
 		t.Errorf("kinds of the advances: got %s", kinds)
 	}
 	if len(*answers) != 2 || !slices.Equal((*answers)[0].Interrupts, []string{"call of ask"}) || !(*answers)[1].IsPipeline || (*answers)[1].Outcome != runs.OutcomeSuccess {
 		t.Errorf("answers of the call: got %+v", *answers)
 	}
-	if text := (*answers)[1].MessageID; text == "" || string(k.came[text].Output) != `"from one"` {
+	if text := (*answers)[1].MessageID; text == "" || string(f.eventOf[text].Output) != `"from one"` {
 		t.Errorf("message of the answer: got %q", text)
 	}
 }
 
-// TestASubagentIsCancelled: when the run is cancelled, the subagent's work is compensated and its
+// TestCancelOfPipelineSubagent: when the run is cancelled, the subagent's work is compensated and its
 // call ends.
-func TestASubagentIsCancelled(t *testing.T) {
+func TestCancelOfPipelineSubagent(t *testing.T) {
 	t.Parallel()
-	k, answers := delegating(t, booking)
-	k.answer = func(path string) (pipeline.Event, error) {
+	f, answers := setupDelegation(t, booking)
+	f.executeStep = func(path string) (pipeline.Event, error) {
 		if path == "ship" {
-			k.cancel()
-			return stopped, nil
+			f.cancelRun()
+			return cancelledEvent, nil
 		}
-		return done(`1`), nil
+		return doneEvent(`1`), nil
 	}
 	in := input
 	in.Limits = stepsInput().Limits
-	k.want(k.walk(in), runs.OutcomeCancelled, "", "book", "pay", "ship", "pay~undo", "book~undo")
+	f.wantResult(f.runToEnd(in), runs.OutcomeCancelled, "", "book", "pay", "ship", "pay~undo", "book~undo")
 	if len(*answers) != 1 || (*answers)[0].Outcome != runs.OutcomeCancelled {
 		t.Errorf("answers of the call: got %+v", *answers)
 	}

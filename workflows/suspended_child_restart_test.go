@@ -11,14 +11,14 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// TestSuspendedSubagentsAllRestart: every suspended subagent restarts, also in a cancelled run and
+// TestAllSuspendedSubagentsRestart: every suspended subagent restarts, also in a cancelled run and
 // when there are more of them than lanes. Only the subagent knows what it has to undo.
-func TestSuspendedSubagentsAllRestart(t *testing.T) {
+func TestAllSuspendedSubagentsRestart(t *testing.T) {
 	t.Parallel()
 	const subagents = runs.MaxLanes + 2
 	for name, cancelled := range map[string]bool{"a run that continues": false, "a cancelled run": true} {
 		t.Run(name, func(t *testing.T) {
-			w := setup(t)
+			f := setup(t)
 			all := &runs.Interrupts{}
 			for i := range subagents {
 				id := fmt.Sprintf("c%d", i)
@@ -30,18 +30,18 @@ func TestSuspendedSubagentsAllRestart(t *testing.T) {
 			}
 			var mu sync.Mutex
 			started := map[string]bool{}
-			w.env.SetOnChildWorkflowStartedListener(func(info *workflow.Info, _ workflow.Context, _ converter.EncodedValues) {
+			f.env.SetOnChildWorkflowStartedListener(func(info *workflow.Info, _ workflow.Context, _ converter.EncodedValues) {
 				mu.Lock()
 				defer mu.Unlock()
 				started[info.WorkflowExecution.ID] = true
 			})
-			w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(30), nil }
+			f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
 			in := input
 			in.Resume = all
 			if cancelled {
 				in.Progress = &runs.Progress{Execution: "e", Turn: 1, Cancelled: true}
 			}
-			w.run(in)
+			f.run(in)
 			if len(started) != subagents {
 				t.Errorf("%d subagents restarted, want %d", len(started), subagents)
 			}

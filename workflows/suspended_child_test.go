@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// TestWaitsOfSubagents: interrupts of nested subagents form one list for approvers. Each subagent
+// TestInterruptsOfNestedSubagents: interrupts of nested subagents form one list for approvers. Each subagent
 // receives its own interrupts back.
-func TestWaitsOfSubagents(t *testing.T) {
+func TestInterruptsOfNestedSubagents(t *testing.T) {
 	t.Parallel()
 	waits := func(ids ...string) *runs.Interrupts {
 		set := &runs.Interrupts{MessageID: "m-" + ids[0]}

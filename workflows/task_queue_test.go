@@ -20,24 +20,24 @@ import (
 // begins and ends.
 type queueFixture struct {
 	*fixture
-	mu       sync.Mutex
-	order    []string // begin and end of each call
-	underWay map[string]bool
-	queues   map[string][]string // task queues of each call
-	// meet holds a call until another one runs.
-	meet map[string]string
-	met  *sync.Cond
+	mu      sync.Mutex
+	order   []string // begin and end of each call
+	running map[string]bool
+	queues  map[string][]string // task queues of each call
+	// waitsFor holds a call until another one runs.
+	waitsFor map[string]string
+	begun    *sync.Cond
 }
 
 func setupQueue(t *testing.T, calls ...runs.Call) *queueFixture {
 	t.Helper()
-	p := &queueFixture{fixture: setup(t), underWay: map[string]bool{}, queues: map[string][]string{}, meet: map[string]string{}}
-	p.met = sync.NewCond(&p.mu)
-	p.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	f := &queueFixture{fixture: setup(t), running: map[string]bool{}, queues: map[string][]string{}, waitsFor: map[string]string{}}
+	f.begun = sync.NewCond(&f.mu)
+	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn > 1 {
-			return says(1000), nil
+			return modelAnswer(1000), nil
 		}
-		a := says(10)
+		a := modelAnswer(10)
 		a.Calls = calls
 		for _, c := range calls {
 			if c.Placed() {
@@ -46,35 +46,35 @@ func setupQueue(t *testing.T, calls ...runs.Call) *queueFixture {
 		}
 		return a, nil
 	}
-	p.tool = p.perform
-	p.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
+	f.tool = f.makeCall
+	f.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
 		var in runs.ToolCall
 		if info.ActivityType.Name == runs.ActivityCallTool && args.Get(&in) == nil {
-			p.mu.Lock()
-			p.queues[in.CallID] = append(p.queues[in.CallID], info.TaskQueue)
-			p.mu.Unlock()
+			f.mu.Lock()
+			f.queues[in.CallID] = append(f.queues[in.CallID], info.TaskQueue)
+			f.mu.Unlock()
 		}
 	})
-	return p
+	return f
 }
 
-func (p *queueFixture) perform(in runs.ToolCall) (runs.ToolAnswer, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.order = append(p.order, "+"+in.CallID)
-	p.underWay[in.CallID] = true
-	p.met.Broadcast()
-	for other := p.meet[in.CallID]; other != "" && !p.underWay[other]; {
-		p.met.Wait()
+func (f *queueFixture) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.order = append(f.order, "+"+in.CallID)
+	f.running[in.CallID] = true
+	f.begun.Broadcast()
+	for other := f.waitsFor[in.CallID]; other != "" && !f.running[other]; {
+		f.begun.Wait()
 	}
-	p.order = append(p.order, "-"+in.CallID)
-	return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 100 + uint64(len(p.order))}, nil
+	f.order = append(f.order, "-"+in.CallID)
+	return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 100 + uint64(len(f.order))}, nil
 }
 
-// of returns the part of order that belongs to some calls.
-func (p *queueFixture) of(ids ...string) []string {
+// orderOf returns the part of order that belongs to some calls.
+func (f *queueFixture) orderOf(ids ...string) []string {
 	var order []string
-	for _, o := range p.order {
+	for _, o := range f.order {
 		if slices.Contains(ids, o[1:]) {
 			order = append(order, o)
 		}
@@ -86,26 +86,26 @@ func (p *queueFixture) of(ids ...string) []string {
 // of other sequences and later calls run concurrently.
 func TestSequencesOfCalls(t *testing.T) {
 	t.Parallel()
-	p := setupQueue(t,
+	f := setupQueue(t,
 		runs.Call{ID: "a1", Tool: "a", Sequence: 1}, runs.Call{ID: "a2", Tool: "a", Sequence: 1},
 		runs.Call{ID: "b1", Tool: "b", Sequence: 2}, runs.Call{ID: "a3", Tool: "a", Sequence: 1},
 		runs.Call{ID: "b2", Tool: "b", Sequence: 2}, runs.Call{ID: "c", Tool: "c"})
-	p.meet = map[string]string{"a1": "b1", "b1": "c", "c": "a3"} // a call waits for another, so that several run at once
+	f.waitsFor = map[string]string{"a1": "b1", "b1": "c", "c": "a3"} // a call waits for another, so that several run at once
 	in := input
 	in.Limits.ParallelTools = 6
-	if result, _ := p.run(in); result.Outcome != runs.OutcomeSuccess {
+	if result, _ := f.run(in); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("%+v", result)
 	}
-	if got, want := p.of("a1", "a2", "a3"), []string{"+a1", "-a1", "+a2", "-a2", "+a3", "-a3"}; !slices.Equal(got, want) {
+	if got, want := f.orderOf("a1", "a2", "a3"), []string{"+a1", "-a1", "+a2", "-a2", "+a3", "-a3"}; !slices.Equal(got, want) {
 		t.Errorf("first sequence: got %v, want %v", got, want)
 	}
-	if got, want := p.of("b1", "b2"), []string{"+b1", "-b1", "+b2", "-b2"}; !slices.Equal(got, want) {
+	if got, want := f.orderOf("b1", "b2"), []string{"+b1", "-b1", "+b2", "-b2"}; !slices.Equal(got, want) {
 		t.Errorf("second sequence: got %v, want %v", got, want)
 	}
 }
 
-// TestALongSequenceTakesOneLane: a long sequence leaves the other lanes to the calls after it.
-func TestALongSequenceTakesOneLane(t *testing.T) {
+// TestLongSequenceTakesOneLane: a long sequence leaves the other lanes to the calls after it.
+func TestLongSequenceTakesOneLane(t *testing.T) {
 	t.Parallel()
 	var calls []runs.Call
 	for i := range 2 * runs.MaxLanes {
@@ -114,45 +114,45 @@ func TestALongSequenceTakesOneLane(t *testing.T) {
 	for i := range 2 * runs.MaxLanes {
 		calls = append(calls, runs.Call{ID: fmt.Sprint("p", i), Tool: "p"})
 	}
-	p := setupQueue(t, calls...)
-	p.meet["s0"] = fmt.Sprint("p", 2*runs.MaxLanes-1)
+	f := setupQueue(t, calls...)
+	f.waitsFor["s0"] = fmt.Sprint("p", 2*runs.MaxLanes-1)
 	in := input
 	in.Limits.ParallelTools = len(calls)
-	if result, _ := p.run(in); result.Outcome != runs.OutcomeSuccess || len(p.order) != 2*len(calls) {
-		t.Errorf("got %+v after %v", result, p.order)
+	if result, _ := f.run(in); result.Outcome != runs.OutcomeSuccess || len(f.order) != 2*len(calls) {
+		t.Errorf("got %+v after %v", result, f.order)
 	}
 }
 
-// TestApprovedCallsTakeTurns: approved calls of one sequence run one after another as well.
-func TestApprovedCallsTakeTurns(t *testing.T) {
+// TestApprovedCallsOfSequence: approved calls of one sequence run one after another as well.
+func TestApprovedCallsOfSequence(t *testing.T) {
 	t.Parallel()
 	asked := func(id string) runs.Call {
 		return runs.Call{ID: id, Tool: "a", Sequence: 1, Queue: "till", Approval: &runs.Approval{Args: "x"}}
 	}
-	p := setupQueue(t, runs.Call{ID: "a0", Tool: "a", Sequence: 1, Queue: "till"}, asked("a1"), asked("a2"), asked("a3"))
-	model := p.model
-	p.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	queues := setupQueue(t, runs.Call{ID: "a0", Tool: "a", Sequence: 1, Queue: "till"}, asked("a1"), asked("a2"), asked("a3"))
+	model := queues.model
+	queues.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		a, err := model(in)
 		if in.Turn == 1 {
 			a.WaitCount = 3
 		}
 		return a, err
 	}
-	h := &heldFixture{fixture: p.fixture}
+	h := &heldFixture{fixture: queues.fixture}
 	h.env.RegisterActivityWithOptions(func(context.Context, runs.AnnounceInterrupts) (uint64, error) { return 15, nil }, activity.RegisterOptions{Name: runs.ActivityAnnounce})
 	approved := func(id string) runs.Decision {
 		return runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: "d", Args: "x"}
 	}
 	rejected := runs.Decision{CallID: "a2", Kind: runs.DecisionReject, Digest: "r"}
 	h.decide(time.Minute, approved("a3"), rejected, approved("a1"))
-	if result, _ := p.run(heldInput()); result.Outcome != runs.OutcomeSuccess {
+	if result, _ := queues.run(heldInput()); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("%+v", result)
 	}
-	if want := []string{"+a0", "-a0", "+a1", "-a1", "+a2", "-a2", "+a3", "-a3"}; !slices.Equal(p.order, want) {
-		t.Errorf("calls: got %v, want %v", p.order, want)
+	if want := []string{"+a0", "-a0", "+a1", "-a1", "+a2", "-a2", "+a3", "-a3"}; !slices.Equal(queues.order, want) {
+		t.Errorf("calls: got %v, want %v", queues.order, want)
 	}
 	for id, want := range map[string]string{"a0": "till", "a1": "till", "a2": runs.TaskQueue, "a3": "till"} {
-		if got := p.queues[id]; len(got) != 1 || (got[0] == "till") != (want == "till") {
+		if got := queues.queues[id]; len(got) != 1 || (got[0] == "till") != (want == "till") {
 			t.Errorf("task queues of %s: got %v, want %s", id, got, want)
 		}
 	}
@@ -163,23 +163,23 @@ func TestApprovedCallsTakeTurns(t *testing.T) {
 func TestTaskQueuesWithoutWorkers(t *testing.T) {
 	t.Parallel()
 	for name, served := range map[string]bool{"busy": true, "no workers": false} {
-		p := setupQueue(t, runs.Call{ID: "a", Tool: "a", Queue: "till"}, runs.Call{ID: "b", Tool: "b"})
+		f := setupQueue(t, runs.Call{ID: "a", Tool: "a", Queue: "till"}, runs.Call{ID: "b", Tool: "b"})
 		sent, looks := 0, []runs.AwaitQueue{}
-		p.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			if in.CallID == "a" {
 				if sent++; sent < 3 {
 					return runs.ToolAnswer{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
 				}
 			}
-			return p.perform(in)
+			return f.makeCall(in)
 		}
-		p.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AwaitQueue) error {
+		f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AwaitQueue) error {
 			if looks = append(looks, in); !served {
 				return temporal.NewNonRetryableApplicationError("none", "tool_unavailable", nil)
 			}
 			return nil
 		}, activity.RegisterOptions{Name: runs.ActivityAwaitQueue})
-		result, finish := p.run(input)
+		result, finish := f.run(input)
 		if served {
 			if result.Outcome != runs.OutcomeSuccess || sent != 3 || len(looks) != 2 || looks[0].Queue != "till" {
 				t.Errorf("%s: got %+v after %d attempts and the checks %+v", name, result, sent, looks)
@@ -192,17 +192,17 @@ func TestTaskQueuesWithoutWorkers(t *testing.T) {
 	}
 }
 
-// TestCallsWithoutTheirPlaceAreNotMade: a call whose task queue the answer does not name ends the
+// TestUnnamedQueuedCallEndsRun: a call whose task queue the answer does not name ends the
 // run.
-func TestCallsWithoutTheirPlaceAreNotMade(t *testing.T) {
+func TestUnnamedQueuedCallEndsRun(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
-		a := says(10)
+	f := setup(t)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+		a := modelAnswer(10)
 		a.CallCount, a.OrderedCount = 2, 1
 		return a, nil
 	}
-	if result, _ := w.run(input); result.Code != runs.CodeLimitParallelTools {
+	if result, _ := f.run(input); result.Code != runs.CodeLimitParallelTools {
 		t.Errorf("got %+v", result)
 	}
 }

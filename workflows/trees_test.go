@@ -21,27 +21,27 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// gardener makes small random step trees.
-type gardener struct {
+// treeGenerator makes small random step trees.
+type treeGenerator struct {
 	*rand.Rand
-	left, n int
-	undo    bool
-	atOnce  int
+	remaining, count int
+	compensates      bool
+	concurrency      int
 }
 
-func (g *gardener) list(depth int) []agents.Step {
+func (g *treeGenerator) steps(depth int) []agents.Step {
 	steps := []agents.Step{g.step(depth)}
-	for g.left > 0 && g.IntN(3) > 0 {
+	for g.remaining > 0 && g.IntN(3) > 0 {
 		steps = append(steps, g.step(depth))
 	}
 	return steps
 }
 
-func (g *gardener) step(depth int) agents.Step {
-	g.left, g.n = g.left-1, g.n+1
-	s := agents.Step{Name: fmt.Sprintf("s%d", g.n)}
+func (g *treeGenerator) step(depth int) agents.Step {
+	g.remaining, g.count = g.remaining-1, g.count+1
+	s := agents.Step{Name: fmt.Sprintf("s%d", g.count)}
 	kind := g.IntN(8)
-	if depth > 3 || g.left <= 0 {
+	if depth > 3 || g.remaining <= 0 {
 		kind = g.IntN(4)
 	}
 	onError := []string{"", agents.OnErrorContinue}[g.IntN(2)]
@@ -53,96 +53,96 @@ func (g *gardener) step(depth int) agents.Step {
 	case 2, 3:
 		s.Agent = &agents.AgentStep{Name: "other"}
 	case 4:
-		s.Steps = g.list(depth + 1)
+		s.Steps = g.steps(depth + 1)
 	case 5:
-		s.Loop = &agents.LoopStep{Max: 2, Steps: g.list(depth + 1)}
+		s.Loop = &agents.LoopStep{Max: 2, Steps: g.steps(depth + 1)}
 	case 6:
-		s.Parallel = &agents.ParallelStep{Steps: g.list(depth + 1), OnError: onError, Concurrency: g.atOnce}
+		s.Parallel = &agents.ParallelStep{Steps: g.steps(depth + 1), OnError: onError, Concurrency: g.concurrency}
 	case 7:
-		s.Map = &agents.MapStep{Items: "[1, 2, 3]", OnError: onError, Steps: g.list(depth + 1), Concurrency: g.atOnce}
+		s.Map = &agents.MapStep{Items: "[1, 2, 3]", OnError: onError, Steps: g.steps(depth + 1), Concurrency: g.concurrency}
 	}
 	switch {
 	case g.IntN(6) == 0:
 		s.OnError.Continue = true
-	case g.IntN(6) == 0 && depth < 4 && g.left > 0:
-		s.OnError.Steps = g.list(depth + 1)
+	case g.IntN(6) == 0 && depth < 4 && g.remaining > 0:
+		s.OnError.Steps = g.steps(depth + 1)
 	}
 	if g.IntN(4) == 0 {
 		s.Retry = &agents.Retry{Attempts: 2, Interval: time.Minute}
 	}
-	if g.undo && g.IntN(2) == 0 && !s.Compensates() {
+	if g.compensates && g.IntN(2) == 0 && !s.Compensates() {
 		s.Compensate = &agents.Step{Tool: "undo"}
 	}
 	return s
 }
 
-func plant(seed uint64, concurrency int) *agents.Definition {
+func randomTree(seed uint64, concurrency int) *agents.Definition {
 	for r := rand.New(rand.NewPCG(seed, 1)); ; {
-		g := &gardener{Rand: r, left: 2 + r.IntN(10), undo: r.IntN(2) == 0, atOnce: concurrency}
-		d := &agents.Definition{Name: "a", Model: "p/m", Tools: []string{"*"}, Steps: g.list(1)}
+		g := &treeGenerator{Rand: r, remaining: 2 + r.IntN(10), compensates: r.IntN(2) == 0, concurrency: concurrency}
+		d := &agents.Definition{Name: "a", Model: "p/m", Tools: []string{"*"}, Steps: g.steps(1)}
 		if d.Validate() == nil {
 			return d
 		}
 	}
 }
 
-// fate returns the outcome of each step by its path. The outcome of a path never changes.
-func fate(seed uint64, badness uint32) func(string) (pipeline.Event, error) {
+// outcomeByPath returns the outcome of each step by its path. The outcome of a path never changes.
+func outcomeByPath(seed uint64, badness uint32) func(string) (pipeline.Event, error) {
 	return func(path string) (pipeline.Event, error) {
 		h := fnv.New32a()
 		fmt.Fprint(h, seed, path)
 		switch n := h.Sum32() % 200; {
 		case n >= 2*badness:
-			return done(`"ok"`), nil
+			return doneEvent(`"ok"`), nil
 		case n >= badness:
-			return failed("broken"), nil
+			return failedEvent("broken"), nil
 		default:
 			return pipeline.Event{}, errors.New("gone")
 		}
 	}
 }
 
-// stroll interprets a tree without a workflow, one action at a time. It cancels at the path cancel.
-func (k *pipelineFixture) stroll(cancel string, branch []pipeline.BranchRef, items []json.RawMessage, ended pipeline.Ended) *pipeline.Failure {
+// simulate interprets a tree without a workflow, one action at a time. It cancels at the path cancel.
+func (f *pipelineFixture) simulate(cancel string, branch []pipeline.BranchRef, items []json.RawMessage, ended pipeline.Ended) *pipeline.Failure {
 	at, ev := pipeline.Cursor{Branch: branch}, pipeline.Event{Kind: pipeline.EventBegun}
 	for {
-		m, err := pipeline.Advance(k.d, at, ev, pipeline.Env{State: k.state, Items: items, Now: time.Unix(1, 0), Ended: ended, Recall: k.recall})
+		m, err := pipeline.Advance(f.definition, at, ev, pipeline.Env{State: f.state, Items: items, Now: time.Unix(1, 0), Ended: ended, Recall: f.recall})
 		if err != nil {
-			k.t.Fatal(err)
+			f.t.Fatal(err)
 		}
-		k.keep(m)
-		k.seq++
-		k.tell(m.Changes)
+		f.storeMove(m)
+		f.seq++
+		f.recordChanges(m.Changes)
 		at = m.Cursor
 		switch a := m.Action; {
 		case a.Sleep > 0:
 			ev = pipeline.Event{Kind: pipeline.EventWoken}
 		case a.Branches != nil:
-			ev = k.strollBranches(cancel, at, a, items)
+			ev = f.simulateBranches(cancel, at, a, items)
 		case a.Agent == nil && a.Tool == nil && a.Approve == nil:
 			return a.Failed
 		default:
-			ev = k.does(a, cancel)
+			ev = f.simulateAction(a, cancel)
 		}
 	}
 }
 
-func (k *pipelineFixture) does(a pipeline.Action, cancel string) pipeline.Event {
-	k.did = append(k.did, a.Path)
-	ev, err := k.answer(a.Path)
+func (f *pipelineFixture) simulateAction(a pipeline.Action, cancel string) pipeline.Event {
+	f.executedPaths = append(f.executedPaths, a.Path)
+	ev, err := f.executeStep(a.Path)
 	switch {
 	case a.Path == cancel:
-		return stopped
+		return cancelledEvent
 	case a.Approve != nil:
-		return done(fmt.Sprintf(`{"approved":%t}`, err == nil && ev.Kind == pipeline.EventDone))
+		return doneEvent(fmt.Sprintf(`{"approved":%t}`, err == nil && ev.Kind == pipeline.EventDone))
 	case err != nil:
-		ev = failed(err.Error())
+		ev = failedEvent(err.Error())
 	}
-	k.came[a.Path] = ev
+	f.eventOf[a.Path] = ev
 	return ev
 }
 
-func (k *pipelineFixture) strollBranches(cancel string, at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
+func (f *pipelineFixture) simulateBranches(cancel string, at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
 	ev := pipeline.Event{Kind: pipeline.EventJoined, Items: a.Branches.Items, Ends: make([]uint64, a.Branches.Count)}
 	for i := range a.Branches.Count {
 		var item json.RawMessage
@@ -151,18 +151,18 @@ func (k *pipelineFixture) strollBranches(cancel string, at pipeline.Cursor, a pi
 		}
 		var ended pipeline.Ended
 		if ends := a.Branches.Ends; ends != nil && ends[i] > 0 {
-			ended = k.kept[ends[i]].ended
+			ended = f.stored[ends[i]].ended
 		}
-		f := k.stroll(cancel, at.Into(a.Path, i), append(slices.Clone(items), item), ended)
-		if f == nil {
-			if len(k.kept[k.seq].ended.Undo) > 0 {
-				ev.Ends[i] = k.seq
+		failure := f.simulate(cancel, at.Into(a.Path, i), append(slices.Clone(items), item), ended)
+		if failure == nil {
+			if len(f.stored[f.seq].ended.Undo) > 0 {
+				ev.Ends[i] = f.seq
 			}
 			continue
 		}
-		ev.Branches = append(ev.Branches, pipeline.BranchFailure{Index: i, Failure: *f})
-		if f.Code == "cancelled" {
-			ev.Kind, ev.Failure = pipeline.EventCancelled, f
+		ev.Branches = append(ev.Branches, pipeline.BranchFailure{Index: i, Failure: *failure})
+		if failure.Code == "cancelled" {
+			ev.Kind, ev.Failure = pipeline.EventCancelled, failure
 			return ev
 		}
 		if a.Branches.Stop {
@@ -179,38 +179,38 @@ func TestRandomTrees(t *testing.T) {
 	t.Parallel()
 	ends := map[string]int{}
 	for seed := range uint64(200) {
-		d := plant(seed, 1)
-		alone, k := setupDefinition(t, d), setupDefinition(t, d)
+		d := randomTree(seed, 1)
+		alone, f := setupDefinition(t, d), setupDefinition(t, d)
 		r := rand.New(rand.NewPCG(seed, 2))
-		alone.answer = fate(seed, r.Uint32N(60))
+		alone.executeStep = outcomeByPath(seed, r.Uint32N(60))
 		cancel := ""
-		alone.stroll("", nil, nil, pipeline.Ended{})
-		if places := slices.Sorted(maps.Keys(alone.came)); r.IntN(3) == 0 && len(places) > 0 { // again, cancelled at one of the paths
+		alone.simulate("", nil, nil, pipeline.Ended{})
+		if places := slices.Sorted(maps.Keys(alone.eventOf)); r.IntN(3) == 0 && len(places) > 0 { // again, cancelled at one of the paths
 			cancel = places[r.IntN(len(places))]
 		}
 		again := setupDefinition(t, d)
-		again.answer = alone.answer
-		failure := again.stroll(cancel, nil, nil, pipeline.Ended{})
-		k.answer = func(path string) (pipeline.Event, error) {
+		again.executeStep = alone.executeStep
+		failure := again.simulate(cancel, nil, nil, pipeline.Ended{})
+		f.executeStep = func(path string) (pipeline.Event, error) {
 			if path == cancel {
-				return stopped, nil
+				return cancelledEvent, nil
 			}
-			return alone.answer(path)
+			return alone.executeStep(path)
 		}
-		k.renews = func() bool { return r.IntN(8) == 0 }
-		k.unheard = func(runs.ToolCall) error {
+		f.historyIsLong = func() bool { return r.IntN(8) == 0 }
+		f.failChainedCall = func(runs.ToolCall) error {
 			if r.IntN(4) == 0 {
 				return temporal.NewNonRetryableApplicationError("the worker died", "unheard", nil)
 			}
 			return nil
 		}
-		k.refuse = func(in runs.AdvanceInput) error {
+		f.failBeforeAdvance = func(in runs.AdvanceInput) error {
 			if in.AfterCall && r.IntN(4) == 0 {
 				return errors.New("not now")
 			}
 			return nil
 		}
-		result := k.walk(stepsInput())
+		result := f.runToEnd(stepsInput())
 		end := "success"
 		switch {
 		case failure != nil && failure.Code == "cancelled":
@@ -220,20 +220,20 @@ func TestRandomTrees(t *testing.T) {
 		}
 		ends[end]++
 		for name, differ := range map[string]string{
-			"did": cmp.Diff(again.did, k.did, cmpopts.EquateEmpty()), "end": cmp.Diff(end, strings.TrimSpace(string(result.Outcome)+" "+result.Code)),
+			"did": cmp.Diff(again.executedPaths, f.executedPaths, cmpopts.EquateEmpty()), "end": cmp.Diff(end, strings.TrimSpace(string(result.Outcome)+" "+result.Code)),
 		} {
 			if differ != "" {
 				t.Errorf("%s (-walk +workflow): %s", name, differ)
 			}
 		}
 		if cancel == "" {
-			if diff := cmp.Diff(again.stepEvents, k.stepEvents); diff != "" || !sameJSON(string(again.state), string(k.state)) {
-				t.Errorf("state: got %s, want %s; step events (-walk +workflow): %s", k.state, again.state, diff)
+			if diff := cmp.Diff(again.stepEvents, f.stepEvents); diff != "" || !equalJSON(string(again.state), string(f.state)) {
+				t.Errorf("state: got %s, want %s; step events (-walk +workflow): %s", f.state, again.state, diff)
 			}
 		}
 		if t.Failed() {
 			text, _ := d.YAML()
-			t.Fatalf("seed %d, cancelled at %q, ends with %+v and %+v in %d executions:\n%s\n%s", seed, cancel, failure, result, len(k.runs), text, strings.Join(k.did, "\n"))
+			t.Fatalf("seed %d, cancelled at %q, ends with %+v and %+v in %d executions:\n%s\n%s", seed, cancel, failure, result, len(f.executions), text, strings.Join(f.executedPaths, "\n"))
 		}
 	}
 	t.Log(ends)
@@ -244,32 +244,32 @@ func TestRandomTrees(t *testing.T) {
 	}
 }
 
-// TestRandomTreesAtOnce: branches that run in parallel keep to their lanes, whatever fails, waits
+// TestRandomTreesWithConcurrentBranches: branches that run in parallel keep to their lanes, whatever fails, waits
 // or is cancelled. Without failures the workflow takes the same steps as the interpreter alone.
-func TestRandomTreesAtOnce(t *testing.T) {
+func TestRandomTreesWithConcurrentBranches(t *testing.T) {
 	t.Parallel()
 	waited := 0
 	for seed := range uint64(100) {
-		d := plant(seed, 3)
-		alone, k := setupDefinition(t, d), setupDefinition(t, d)
+		d := randomTree(seed, 3)
+		alone, f := setupDefinition(t, d), setupDefinition(t, d)
 		r := rand.New(rand.NewPCG(seed, 3))
 		badness := r.Uint32N(30) * uint32(seed%2)
-		alone.answer, k.answer = fate(seed, badness), fate(seed, badness)
-		alone.stroll("", nil, nil, pipeline.Ended{})
-		k.renews = func() bool { return r.IntN(8) == 0 }
-		result := k.walk(stepsInput())
-		waited += len(k.finishes) - 1
-		slices.Sort(alone.did)
-		slices.Sort(k.did)
-		crowded := slices.ContainsFunc(k.advances, func(a runs.AdvanceInput) bool { // more branches wait than fit
+		alone.executeStep, f.executeStep = outcomeByPath(seed, badness), outcomeByPath(seed, badness)
+		alone.simulate("", nil, nil, pipeline.Ended{})
+		f.historyIsLong = func() bool { return r.IntN(8) == 0 }
+		result := f.runToEnd(stepsInput())
+		waited += len(f.finished) - 1
+		slices.Sort(alone.executedPaths)
+		slices.Sort(f.executedPaths)
+		crowded := slices.ContainsFunc(f.advances, func(a runs.AdvanceInput) bool { // more branches wait than fit
 			return a.Position.Event != nil && a.Position.Event.Failure != nil && a.Position.Event.Failure.Code == runs.CodeLimitParallelTools
 		})
-		if diff := cmp.Diff(alone.did, k.did, cmpopts.EquateEmpty()); badness == 0 && !crowded && diff != "" {
+		if diff := cmp.Diff(alone.executedPaths, f.executedPaths, cmpopts.EquateEmpty()); badness == 0 && !crowded && diff != "" {
 			t.Errorf("did (-walk +workflow): %s", diff)
 		}
 		if t.Failed() {
 			text, _ := d.YAML()
-			t.Fatalf("seed %d ends with %+v in %d executions:\n%s", seed, result, len(k.runs), text)
+			t.Fatalf("seed %d ends with %+v in %d executions:\n%s", seed, result, len(f.executions), text)
 		}
 	}
 	if waited == 0 {

@@ -10,9 +10,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// panel returns an answer whose calls c0, c1, … wait for two approvals each.
-func panel(calls int) runs.ModelAnswer {
-	a := says(10)
+// quorumAnswer returns an answer whose calls c0, c1, … wait for two approvals each.
+func quorumAnswer(calls int) runs.ModelAnswer {
+	a := modelAnswer(10)
 	for i := range calls {
 		a.Calls = append(a.Calls, runs.Call{ID: fmt.Sprint("c", i), Tool: "tool", Approval: &runs.Approval{Rule: 1, Args: "args", Policy: "policy", Quorum: 2}})
 	}
@@ -20,8 +20,8 @@ func panel(calls int) runs.ModelAnswer {
 	return a
 }
 
-// says returns a person's decision about a call. Equal decisions have equal digests.
-func (p person) says(verdict runs.DecisionKind, call, args string) runs.Decision {
+// decisionAbout returns a person's decision about a call. Equal decisions have equal digests.
+func (p person) decisionAbout(verdict runs.DecisionKind, call, args string) runs.Decision {
 	return runs.Decision{CallID: call, Kind: verdict, Digest: fmt.Sprint(p, verdict, call, args), Input: p.proposal(), Args: args, By: string(p)}
 }
 
@@ -35,8 +35,8 @@ func (p person) proposal() uint64 {
 	return 50 + uint64(p[0])
 }
 
-func (p person) approves(call string) runs.Decision {
-	return p.says(runs.DecisionApprove, call, "")
+func (p person) approvalOf(call string) runs.Decision {
+	return p.decisionAbout(runs.DecisionApprove, call, "")
 }
 
 const (
@@ -45,13 +45,13 @@ const (
 	eve person = "eve"
 )
 
-// decideInTurn sends decisions one by one, a second apart. The function it returns gives the
+// decideOneByOne sends decisions one by one, a second apart. The function it returns gives the
 // results in that order, after the run has continued.
-func (w *fixture) decideInTurn(decisions ...runs.Decision) func() []runs.DecisionResult {
+func (f *fixture) decideOneByOne(decisions ...runs.Decision) func() []runs.DecisionResult {
 	answers := make(chan any, len(decisions))
 	for i, d := range decisions {
-		w.env.RegisterDelayedCallback(func() {
-			w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{d}}, answers)
+		f.env.RegisterDelayedCallback(func() {
+			f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{d}}, answers)
 		}, time.Duration(i+1)*time.Second)
 	}
 	return func() []runs.DecisionResult {
@@ -66,13 +66,13 @@ func (w *fixture) decideInTurn(decisions ...runs.Decision) func() []runs.Decisio
 
 func setupQuorum(t *testing.T, calls int) *fixture {
 	t.Helper()
-	w := setup(t)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(calls), nil }
-	return w
+	f := setup(t)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return quorumAnswer(calls), nil }
+	return f
 }
 
-// proposals returns the tallies of a call: votes for the model's arguments, and for edited ones.
-func proposals(original int, edits ...int) []runs.Tally {
+// tallies returns the tallies of a call: votes for the model's arguments, and for edited ones.
+func tallies(original int, edits ...int) []runs.Tally {
 	tallies := []runs.Tally{{Args: "args", Votes: original, Missing: 2 - original}}
 	for _, votes := range edits {
 		tallies = append(tallies, runs.Tally{Args: "fewer", Votes: votes, Missing: 2 - votes})
@@ -80,29 +80,29 @@ func proposals(original int, edits ...int) []runs.Tally {
 	return tallies
 }
 
-// TestVotesOfDifferentPeople: a quorum counts different people who vote for the same arguments. A
+// TestQuorumCountsDifferentPeople: a quorum counts different people who vote for the same arguments. A
 // person may change their vote until the decision, and only the last vote counts. The same vote
 // again changes nothing.
-func TestVotesOfDifferentPeople(t *testing.T) {
+func TestQuorumCountsDifferentPeople(t *testing.T) {
 	t.Parallel()
-	w := setupQuorum(t, 1)
-	edits := ann.says(runs.DecisionEdit, "c0", "fewer")
-	results := w.decideInTurn(ann.approves("c0"), ann.approves("c0"), edits, bob.approves("c0"), edits, ann.approves("c0"))
-	next := w.continued(input)
-	approved, edited, bobs := ann.approves("c0"), edits, bob.approves("c0")
+	f := setupQuorum(t, 1)
+	edits := ann.decisionAbout(runs.DecisionEdit, "c0", "fewer")
+	results := f.decideOneByOne(ann.approvalOf("c0"), ann.approvalOf("c0"), edits, bob.approvalOf("c0"), edits, ann.approvalOf("c0"))
+	next := f.runUntilContinued(input)
+	approved, edited, bobs := ann.approvalOf("c0"), edits, bob.approvalOf("c0")
 	approved.CallID, edited.CallID, bobs.CallID = "", "", ""
 	want := []runs.DecisionResult{
-		{Missing: 1, Proposals: proposals(1)},
-		{Missing: 1, Proposals: proposals(1), Recorded: &approved},
-		{Missing: 1, Proposals: proposals(0, 1)},
-		{Missing: 1, Proposals: proposals(1, 1)},
-		{Missing: 1, Proposals: proposals(1, 1), Recorded: &edited},
+		{Missing: 1, Proposals: tallies(1)},
+		{Missing: 1, Proposals: tallies(1), Recorded: &approved},
+		{Missing: 1, Proposals: tallies(0, 1)},
+		{Missing: 1, Proposals: tallies(1, 1)},
+		{Missing: 1, Proposals: tallies(1, 1), Recorded: &edited},
 		{Settled: true},
 	}
 	if diff := cmp.Diff(want, results()); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
-	made := ann.approves("c0")
+	made := ann.approvalOf("c0")
 	made.Args = "args"
 	if diff := cmp.Diff(&made, next.Resume.Items[0].Decision); diff != "" {
 		t.Errorf("decision (-want +got):\n%s", diff)
@@ -115,7 +115,7 @@ func TestVotesOfDifferentPeople(t *testing.T) {
 	again := setup(t)
 	late, release := make(chan any, 1), make(chan struct{})
 	again.env.RegisterDelayedCallback(func() {
-		again.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{bob.approves("c0"), edits, eve.approves("c0")}}, late)
+		again.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{bob.approvalOf("c0"), edits, eve.approvalOf("c0")}}, late)
 		close(release)
 	}, time.Millisecond)
 	var toolCall runs.ToolCall
@@ -123,7 +123,7 @@ func TestVotesOfDifferentPeople(t *testing.T) {
 		toolCall = in
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 	}
-	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-release; return says(30), nil }
+	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-release; return modelAnswer(30), nil }
 	again.run(next)
 	want = []runs.DecisionResult{{Recorded: &made, Settled: true}, {Error: runs.ErrorDecided, Recorded: &made}, {Error: runs.ErrorDecided, Recorded: &made}}
 	if diff := cmp.Diff(runs.DecideResult{Results: want}, <-late); diff != "" {
@@ -134,24 +134,24 @@ func TestVotesOfDifferentPeople(t *testing.T) {
 	}
 }
 
-// TestTheAnonymousAreOne: all anonymous callers count as one person.
-func TestTheAnonymousAreOne(t *testing.T) {
+// TestAnonymousCallersShareOneVote: all anonymous callers count as one person.
+func TestAnonymousCallersShareOneVote(t *testing.T) {
 	t.Parallel()
-	w := setupQuorum(t, 1)
-	results := w.decideInTurn(person("").approves("c0"), person("").approves("c0"), ann.approves("c0"))
-	w.continued(input)
+	f := setupQuorum(t, 1)
+	results := f.decideOneByOne(person("").approvalOf("c0"), person("").approvalOf("c0"), ann.approvalOf("c0"))
+	f.runUntilContinued(input)
 	if got := results(); got[0].Missing != 1 || got[1].Missing != 1 || got[1].Recorded == nil || !cmp.Equal(got[2], runs.DecisionResult{Settled: true}) {
 		t.Errorf("results: got %+v", got)
 	}
 }
 
-// TestOneIsEnoughToRefuse: one rejection decides a call, also from a person who has approved it.
-func TestOneIsEnoughToRefuse(t *testing.T) {
+// TestOneRejectionResolves: one rejection decides a call, also from a person who has approved it.
+func TestOneRejectionResolves(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []runs.DecisionKind{runs.DecisionReject, runs.DecisionAnswer, runs.DecisionCancel} {
-		w := setupQuorum(t, 1)
-		results := w.decideInTurn(ann.approves("c0"), ann.says(verdict, "c0", ""))
-		next := w.continued(input)
+		f := setupQuorum(t, 1)
+		results := f.decideOneByOne(ann.approvalOf("c0"), ann.decisionAbout(verdict, "c0", ""))
+		next := f.runUntilContinued(input)
 		item := next.Resume.Items[0]
 		if got := results(); !cmp.Equal(got[1], runs.DecisionResult{Settled: true}) || item.Decision.Kind != verdict || len(item.Votes) != 0 {
 			t.Errorf("%s: got the results %+v and the next run's call %+v", verdict, got, item)
@@ -159,20 +159,20 @@ func TestOneIsEnoughToRefuse(t *testing.T) {
 	}
 }
 
-// TestVotesAreForArguments: votes for different arguments do not add up. There is one edit at a
+// TestVotesCountPerArguments: votes for different arguments do not add up. There is one edit at a
 // time to vote for. It ends with its last vote.
-func TestVotesAreForArguments(t *testing.T) {
+func TestVotesCountPerArguments(t *testing.T) {
 	t.Parallel()
-	w := setupQuorum(t, 1)
-	results := w.decideInTurn(
-		ann.approves("c0"), bob.says(runs.DecisionEdit, "c0", "fewer"), eve.says(runs.DecisionEdit, "c0", "more"),
-		bob.says(runs.DecisionEdit, "c0", "more"), bob.says(runs.DecisionEdit, "c0", "fewer"), eve.says(runs.DecisionEdit, "c0", "fewer"))
-	next := w.continued(input)
+	f := setupQuorum(t, 1)
+	results := f.decideOneByOne(
+		ann.approvalOf("c0"), bob.decisionAbout(runs.DecisionEdit, "c0", "fewer"), eve.decisionAbout(runs.DecisionEdit, "c0", "more"),
+		bob.decisionAbout(runs.DecisionEdit, "c0", "more"), bob.decisionAbout(runs.DecisionEdit, "c0", "fewer"), eve.decisionAbout(runs.DecisionEdit, "c0", "fewer"))
+	next := f.runUntilContinued(input)
 	got := results()
 	if got[2].Error != runs.ErrorOtherEdit || got[2].Recorded.Args != "fewer" || got[3].Error != "" || got[3].Proposals[1].Args != "more" {
 		t.Errorf("results: got %+v", got)
 	}
-	for i, want := range map[int]runs.DecisionResult{0: {Missing: 1, Proposals: proposals(1)}, 1: {Missing: 1, Proposals: proposals(1, 1)}, 4: {Missing: 1, Proposals: proposals(1, 1)}, 5: {Settled: true}} {
+	for i, want := range map[int]runs.DecisionResult{0: {Missing: 1, Proposals: tallies(1)}, 1: {Missing: 1, Proposals: tallies(1, 1)}, 4: {Missing: 1, Proposals: tallies(1, 1)}, 5: {Settled: true}} {
 		if diff := cmp.Diff(want, got[i]); diff != "" {
 			t.Errorf("result %d (-want +got):\n%s", i, diff)
 		}
@@ -183,24 +183,24 @@ func TestVotesAreForArguments(t *testing.T) {
 	}
 }
 
-// TestVotesInAnInput: an input may bring votes. They count even if they are too few to continue.
-func TestVotesInAnInput(t *testing.T) {
+// TestInputWithVotes: an input may bring votes. They count even if they are too few to continue.
+func TestInputWithVotes(t *testing.T) {
 	t.Parallel()
-	w := setupQuorum(t, 2)
+	f := setupQuorum(t, 2)
 	answers := make(chan any, 4)
 	offer := func(id string, who person, onBusy runs.OnBusy) {
-		in := waiting(id)
+		in := queuedInput(id)
 		in.Token = "token-" + id
-		w.update(runs.UpdateSubmit, runs.SubmitRequest{
-			RunID: id, Digest: in.Digest, OnBusy: onBusy, Offer: &in, Decisions: []runs.Decision{who.approves("c0"), who.says(runs.DecisionReject, "c1", "")},
+		f.update(runs.UpdateSubmit, runs.SubmitRequest{
+			RunID: id, Digest: in.Digest, OnBusy: onBusy, Offer: &in, Decisions: []runs.Decision{who.approvalOf("c0"), who.decisionAbout(runs.DecisionReject, "c1", "")},
 		}, answers)
 	}
-	w.env.RegisterDelayedCallback(func() {
+	f.env.RegisterDelayedCallback(func() {
 		offer("r2", ann, "")
 		offer("r2", ann, "")
 		offer("r3", bob, "")
 	}, time.Second)
-	next := w.continued(input)
+	next := f.runUntilContinued(input)
 	for i, want := range []runs.SubmitResult{{Open: true}, {Open: true}, {Queued: true}} {
 		if got := <-answers; got != want {
 			t.Errorf("submission %d: got %+v, want %+v", i, got, want)
@@ -214,14 +214,14 @@ func TestVotesInAnInput(t *testing.T) {
 	}
 }
 
-// TestRememberReleasesTheOthers: an approval with a scope also approves the other waiting calls
+// TestRememberedApprovalResolvesOthers: an approval with a scope also approves the other waiting calls
 // under its rule that the scope covers. The narrowest scope in the quorum counts. A quorum with a
 // vote without a scope has none.
-func TestRememberReleasesTheOthers(t *testing.T) {
+func TestRememberedApprovalResolvesOthers(t *testing.T) {
 	t.Parallel()
 	const arguments, tool = runs.RememberArguments, runs.RememberTool
 	remembers := func(p person, call string, scope runs.RememberScope) runs.Decision {
-		d := p.approves(call)
+		d := p.approvalOf(call)
 		d.Remember = scope
 		return d
 	}
@@ -241,22 +241,22 @@ func TestRememberReleasesTheOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t)
-			w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
-				a := panel(5)
+			f := setup(t)
+			f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+				a := quorumAnswer(5)
 				a.Calls[2].Tool, a.Calls[3].Approval.Rule, a.Calls[4].Approval.Args = "other", 7, "more"
 				return a, nil
 			}
 			decisions := []runs.Decision{remembers(ann, "c0", c.first), remembers(bob, "c0", c.second)}
 			for i, m := range c.want {
 				if m.Args == "" {
-					decisions = append(decisions, eve.says(runs.DecisionReject, fmt.Sprint("c", i), ""))
+					decisions = append(decisions, eve.decisionAbout(runs.DecisionReject, fmt.Sprint("c", i), ""))
 				}
 			}
-			results := w.decideInTurn(decisions...)
+			results := f.decideOneByOne(decisions...)
 			in := input
 			in.Limits.ParallelTools = 8
-			next := w.continued(in)
+			next := f.runUntilContinued(in)
 			for i, r := range results() {
 				if r.Error != "" {
 					t.Errorf("decision %d: %+v", i, r)
@@ -279,7 +279,7 @@ func TestRememberReleasesTheOthers(t *testing.T) {
 				policies[in.CallID] = in.Remember
 				return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 			}
-			again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(30), nil }
+			again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
 			again.run(next)
 			for i, m := range c.want {
 				if id := fmt.Sprint("c", i); (policies[id] == "policy") != (m.Remember != "") {
@@ -290,35 +290,35 @@ func TestRememberReleasesTheOthers(t *testing.T) {
 	}
 }
 
-// TestRememberOfEqualArguments: arguments that differ only in their JSON encoding are equal.
-func TestRememberOfEqualArguments(t *testing.T) {
+// TestRememberedEqualArguments: arguments that differ only in their JSON encoding are equal.
+func TestRememberedEqualArguments(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
-		a := panel(3)
+	f := setup(t)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+		a := quorumAnswer(3)
 		for i, c := range a.Calls {
 			c.Approval.Quorum, c.Approval.Args, c.Approval.Canonical = 1, fmt.Sprint("written", i), []string{"equal", "equal", ""}[i]
 		}
 		return a, nil
 	}
-	d := ann.approves("c0")
+	d := ann.approvalOf("c0")
 	d.Remember = runs.RememberArguments
-	w.decideInTurn(d, bob.says(runs.DecisionReject, "c2", ""))
-	calls := w.continued(input).Resume.Items
+	f.decideOneByOne(d, bob.decisionAbout(runs.DecisionReject, "c2", ""))
+	calls := f.runUntilContinued(input).Resume.Items
 	if calls[1].Decision.Kind != runs.DecisionApprove || calls[1].Decision.Args != "written1" || calls[2].Decision.Kind != runs.DecisionReject {
 		t.Errorf("decisions: got %+v and %+v", calls[1].Decision, calls[2].Decision)
 	}
 }
 
-// TestVotesFitIntoTheContinuedRun: the votes about all calls continue as one payload, whatever the
+// TestVotesFitIntoPayload: the votes about all calls continue as one payload, whatever the
 // votes are.
-func TestVotesFitIntoTheContinuedRun(t *testing.T) {
+func TestVotesFitIntoPayload(t *testing.T) {
 	t.Parallel()
 	for quorum, limit := range map[int]int{2: 6, 8: 2} {
 		for _, calls := range []int{limit, runs.MaxInterrupts} {
-			w := setup(t)
-			w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
-				a := panel(calls)
+			f := setup(t)
+			f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+				a := quorumAnswer(calls)
 				for i := range a.Calls {
 					a.Calls[i].ID = fmt.Sprintf("call_%026d", i)
 					a.Calls[i].Approval.Quorum, a.Calls[i].Approval.Args = quorum, fmt.Sprintf("%032d", i)
@@ -328,27 +328,27 @@ func TestVotesFitIntoTheContinuedRun(t *testing.T) {
 			}
 			in := input
 			in.Limits.ParallelTools = 100
-			w.env.RegisterDelayedCallback(func() {
+			f.env.RegisterDelayedCallback(func() {
 				for i := range calls {
 					for voter := range quorum - 1 {
 						for _, args := range []string{"", fmt.Sprintf("%032d", 99)} {
 							p := person(fmt.Sprintf("%015d%s", voter, args[:min(1, len(args))]))
-							d := p.says(runs.DecisionEdit, fmt.Sprintf("call_%026d", i), args)
+							d := p.decisionAbout(runs.DecisionEdit, fmt.Sprintf("call_%026d", i), args)
 							d.Digest, d.Input = fmt.Sprintf("%032d", voter), 1<<40
-							w.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{d}}, make(chan any, 1))
+							f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{d}}, make(chan any, 1))
 						}
 					}
 				}
 			}, time.Second)
-			w.env.ExecuteWorkflow(runs.TypeRun, in)
-			if end := w.finished[0]; (end.Code == runs.CodeLimitParallelTools) != (calls > limit) {
+			f.env.ExecuteWorkflow(runs.TypeRun, in)
+			if end := f.finished[0]; (end.Code == runs.CodeLimitParallelTools) != (calls > limit) {
 				t.Errorf("quorum %d, %d calls: got the code %q", quorum, calls, end.Code)
 			}
 			if calls > limit {
 				continue
 			}
 			var parked runs.ParkedInput
-			continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
+			decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
 			if n := len(parked.Interrupts.Items[calls-1].Votes); n != 2*(quorum-1) {
 				t.Errorf("quorum %d: got %d votes, want %d", quorum, n, 2*(quorum-1))
 			}

@@ -12,10 +12,10 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// deliver runs a delivery to a receiver and returns the number of attempts.
-func deliver(t *testing.T, receiver func(n int) (runs.DeliveryResult, error)) (out runs.DeliveryResult, tries int, err error) {
+// runDelivery runs a delivery to a receiver and returns the number of attempts.
+func runDelivery(t *testing.T, receiver func(n int) (runs.DeliveryResult, error)) (out runs.DeliveryResult, tries int, err error) {
 	t.Helper()
-	env := newEnv(t)
+	env := newEnvironment(t)
 	workflows.Register(env, nil)
 	env.RegisterActivityWithOptions(func(_ context.Context, in runs.Delivery) (runs.DeliveryResult, error) {
 		if in.Webhook != "chat" || in.Event != "evt_1" || in.Tenant != "shop" {
@@ -31,9 +31,9 @@ func deliver(t *testing.T, receiver func(n int) (runs.DeliveryResult, error)) (o
 	return out, tries, err
 }
 
-func TestADeliveryIsTriedAgain(t *testing.T) {
+func TestDeliveryIsRetried(t *testing.T) {
 	t.Parallel()
-	out, tries, err := deliver(t, func(n int) (runs.DeliveryResult, error) {
+	out, tries, err := runDelivery(t, func(n int) (runs.DeliveryResult, error) {
 		if n < 4 {
 			return runs.DeliveryResult{}, errors.New("away")
 		}
@@ -42,7 +42,7 @@ func TestADeliveryIsTriedAgain(t *testing.T) {
 	if err != nil || out.Status != 204 || tries != 4 {
 		t.Errorf("got %+v after %d attempts (%v)", out, tries, err)
 	}
-	_, tries, err = deliver(t, func(int) (runs.DeliveryResult, error) {
+	_, tries, err = runDelivery(t, func(int) (runs.DeliveryResult, error) {
 		return runs.DeliveryResult{}, temporal.NewNonRetryableApplicationError("no", "webhook_refused", nil)
 	})
 	if err == nil || tries != 1 {

@@ -8,9 +8,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// TestIsDisturbed: a timeout of a disturbed activity is distinguished from the activity's own
+// TestTimedOutByOutage: a timeout of a disturbed activity is distinguished from the activity's own
 // failure, in each form that Temporal reports.
-func TestIsDisturbed(t *testing.T) {
+func TestTimedOutByOutage(t *testing.T) {
 	t.Parallel()
 	failed := func(code string, state enums.RetryState) error {
 		return temporal.GetDefaultFailureConverter().FailureToError(&failurepb.Failure{
