@@ -81,20 +81,24 @@ steps:
 		if b := a.Child; b != nil && a.After == 0 {
 			slots[b.Lanes[0]]++
 			names[b.Name] = true
-			if b.BranchPath != a.Position.Cursor.Branch[0].Path+fmt.Sprint("/", b.Index) || a.ID != b.BranchPath+"/advance/1" || len(a.Position.Items) != 1 || a.Position.Origin != "r" {
-				t.Errorf("first advance of a branch: %+v", a)
-			}
+			wantEqual(t, "b.BranchPath", b.BranchPath, a.Position.Cursor.Branch[0].Path+fmt.Sprint("/", b.Index))
+			wantEqual(t, "first advance of a branch: ID", a.ID, b.BranchPath+"/advance/1")
+			wantEqual(t, "first advance of a branch: number of items", len(a.Position.Items), 1)
+			wantEqual(t, "first advance of a branch: Position.Origin", a.Position.Origin, "r")
 		}
 	}
-	if len(slots) != atOnce || !names["left"] || !names["right"] || !names["all/9"] {
-		t.Errorf("branches: got %v in the slots %v", names, slots)
-	}
+	mustEqual(t, "number of slots", len(slots), atOnce)
+	mustEqual(t, `branches: ["left"]`, names["left"], true)
+	mustEqual(t, `branches: ["right"]`, names["right"], true)
+	wantEqual(t, `branches: ["all/9"]`, names["all/9"], true)
 	if used := *f.finished[0].Usage[0].Total; used != items+2 {
 		t.Errorf("tokens used: got %d, want %d", used, items+2)
 	}
 	for _, all := range f.branchSteps() {
-		if all.Next != all.Count || len(all.Failures) != 0 || all.HighestRecord == 0 {
-			t.Errorf("branches after the step: got %+v", all)
+		wantEqual(t, "branches after the step: Next", all.Next, all.Count)
+		wantEqual(t, "branches after the step: number of failures", len(all.Failures), 0)
+		if all.HighestRecord == 0 {
+			t.Errorf("branches after the step: HighestRecord = %v, want another value", all.HighestRecord)
 		}
 	}
 }
@@ -148,9 +152,8 @@ steps:
 	for _, failure := range f.branchSteps()[0].BranchFailures() {
 		failed = append(failed, fmt.Sprint(failure.Index, failure.Code))
 	}
-	if !slices.Equal(failed, []string{"0x", "2y", "3x"}) || len(f.branchSteps()[0].Failures) != 2 {
-		t.Errorf("failures of branches: got %q, recorded as %+v", failed, f.branchSteps()[0].Failures)
-	}
+	mustEqual(t, "failures of branches", failed, []string{"0x", "2y", "3x"})
+	wantEqual(t, "number of recorded failures", len(f.branchSteps()[0].Failures), 2)
 	x, y := `{"error":{"code":"x","message":"it broke"}}`, `{"error":{"code":"y","message":"it broke"}}`
 	f.wantOutputs(`{"all":[` + x + `,{"do":"ok"},` + y + `,` + x + `,{"do":"ok"}],"then":"ok"}`)
 }
@@ -167,9 +170,10 @@ steps:
 	f.executeStep = eventsByPath(map[string]string{"all/0/try": "!x"})
 	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, "timeout", "all/0/do", "all/0/try", "all/0/do~undo")
 	b := f.branchSteps()[0]
-	if all := b.BranchFailures(); len(all) != 1 || all[0].Code != "timeout" || b.Next != 1 {
-		t.Errorf("branches after the step: got %+v", b)
-	}
+	all := b.BranchFailures()
+	mustEqual(t, "number of all", len(all), 1)
+	wantEqual(t, "all[0].Code", all[0].Code, "timeout")
+	wantEqual(t, "branches after the step: Next", b.Next, 1)
 }
 
 // TestCancelledRunCompensatesBranches: a branch that finds the run cancelled cancels the other branches.
@@ -196,13 +200,15 @@ steps:
 			f.wantResult(result, runs.OutcomeCancelled, "", "before", "all/0/do", "all/0/more", "all/1/do", "all/1/more", "all/1/do~undo", "all/0/do~undo", "before~undo")
 			for _, a := range f.advances {
 				if b := a.Child; b != nil && b.Compensates != strings.Contains(b.BranchPath, "~undo") || b != nil && b.Compensates && !a.Compensates {
-					t.Errorf("advance of a branch: got %+v", a)
+					t.Errorf("advance of branch %s: got Compensates %t, the child's %t, want both %t", b.BranchPath, a.Compensates, b.Compensates, strings.Contains(b.BranchPath, "~undo"))
 				}
 			}
 			step := f.branchSteps()[0]
-			if all := step.BranchFailures(); len(all) != 1 || all[0].Index != 1 || all[0].Code != "cancelled" || step.Next != 2 {
-				t.Errorf("branches after the step: got %+v", step)
-			}
+			all := step.BranchFailures()
+			mustEqual(t, "number of all", len(all), 1)
+			mustEqual(t, "all[0].Index", all[0].Index, 1)
+			wantEqual(t, "all[0].Code", all[0].Code, "cancelled")
+			wantEqual(t, "branches after the step: Next", step.Next, 2)
 		})
 	}
 }
@@ -223,9 +229,16 @@ steps:
 	}
 	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, "broken")
 	last := f.advances[len(f.advances)-1]
-	if l := last.Unfinished; len(l) != 1 || !l[0].Branch || !l[0].Subagent || l[0].Index > 1 || l[0].After == 0 || last.Position.Event.Kind != pipeline.EventFailed {
-		t.Errorf("last advance: got %+v", last)
+	mustEqual(t, "last advance: number of unfinished", len(last.Unfinished), 1)
+	mustEqual(t, "last advance: Unfinished[0].Branch", last.Unfinished[0].Branch, true)
+	mustEqual(t, "last advance: Unfinished[0].Subagent", last.Unfinished[0].Subagent, true)
+	if last.Unfinished[0].Index > 1 {
+		t.Errorf("last advance: Unfinished[0].Index = %v, want at most %v", last.Unfinished[0].Index, 1)
 	}
+	if last.Unfinished[0].After == 0 {
+		t.Errorf("last advance: Unfinished[0].After = %v, want another value", last.Unfinished[0].After)
+	}
+	wantEqual(t, "last advance: Position.Event.Kind", last.Position.Event.Kind, pipeline.EventFailed)
 }
 
 // TestBranchesExceedTokenLimit: a run whose branches exceed its token limit ends, and the branches are
@@ -259,9 +272,8 @@ steps:
 		b := in.Progress.Position.Branches
 		return b != nil && b.Next > 0 && b.Next < b.Count && len(b.Failures) == 1 && b.HighestRecord > 0
 	})
-	if !within || len(f.branchSteps()[0].Failures) != 1 {
-		t.Errorf("inputs of the executions: got %+v", f.executions)
-	}
+	wantEqual(t, "an execution begins with some of the branches", within, true)
+	wantEqual(t, "number of recorded failures", len(f.branchSteps()[0].Failures), 1)
 }
 
 // TestWaitingBranchesKeepSlots: branches that wait for approvers keep their slots and continue after the
@@ -290,9 +302,8 @@ steps:
 			var waits []int
 			for _, end := range f.finished[:len(f.finished)-1] {
 				waits = append(waits, len(end.Interrupts.Items))
-				if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Suspended) != len(end.Interrupts.Items) {
-					t.Errorf("a run ends with %+v", end)
-				}
+				wantEqual(t, "end.Outcome", end.Outcome, runs.OutcomeInterrupt)
+				wantEqual(t, "number of suspended", len(end.Interrupts.Suspended), len(end.Interrupts.Items))
 			}
 			if !slices.Equal(waits, c.waits) || f.finished[len(f.finished)-1].Run.ID == "r" {
 				t.Errorf("waiting branches at the end of each run: got %v, want %v", waits, c.waits)
@@ -348,8 +359,8 @@ steps:
 	}
 	f.wantResultInAnyOrder(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "out/0/in/left out/0/in/right/ask")
 	slices.Sort(ids)
-	if len(ids) != 5 || len(slices.Compact(slices.Clone(ids))) != 5 { // two of them in both runs
-		t.Errorf("workflow IDs of branches: got %q", ids)
+	if n := len(slices.Compact(slices.Clone(ids))); len(ids) != 5 || n != 5 { // two of them in both runs
+		t.Errorf("workflow IDs of branches: got %q, want 5 different ones", ids)
 	}
 	form := regexp.MustCompile(`^default-test-workflow-id/[0-9a-f]{20}/out/0(/in/[01])?$`)
 	for _, id := range ids {
@@ -361,9 +372,8 @@ steps:
 	for _, a := range f.advances {
 		if b := a.Child; b != nil {
 			within[b.BranchPath] = b.ParentCallID
-			if outer := f.advances[1].Child; strings.HasPrefix(b.BranchPath, "out/0/in") != (b.ParentCallID == outer.CallID) || len(b.Lanes) != 1+strings.Count(b.BranchPath, "in") {
-				t.Errorf("child of a branch's advance: got %+v", b)
-			}
+			wantEqual(t, b.BranchPath+": the outer branch is the parent", b.ParentCallID == f.advances[1].Child.CallID, strings.HasPrefix(b.BranchPath, "out/0/in"))
+			wantEqual(t, "child of a branch's advance: number of lanes", len(b.Lanes), 1+strings.Count(b.BranchPath, "in"))
 		}
 	}
 	if len(within) != 3 {

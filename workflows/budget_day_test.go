@@ -1,12 +1,12 @@
 package workflows_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents"
@@ -63,12 +63,17 @@ func TestDayBudgetInterruptsRun(t *testing.T) {
 		f.decide(time.Minute, []runs.Decision{limitApproval, limitRejection}[i])
 		in = f.runUntilContinued(in)
 		want, end := exceededDayBudget(used), f.finished[0]
-		if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Items) != 1 || !cmp.Equal(end.Interrupts.Exceeded, &want) || !cmp.Equal(f.exceededLimits(), []runs.ExceededLimit{want}) {
-			t.Fatalf("run %d: got the interrupts %+v and the end %+v", i, f.limitInterrupts, end)
+		mustEqual(t, fmt.Sprintf("run %d: end.Outcome", i), end.Outcome, runs.OutcomeInterrupt)
+		mustEqual(t, fmt.Sprintf("run %d: number of items", i), len(end.Interrupts.Items), 1)
+		mustEqual(t, fmt.Sprintf("run %d: end.Interrupts.Exceeded", i), end.Interrupts.Exceeded, &want)
+		mustEqual(t, fmt.Sprintf("run %d: f.exceededLimits()", i), f.exceededLimits(), []runs.ExceededLimit{want})
+		wantEqual(t, "limit interrupt: ID", f.limitInterrupts[0].ID, "3/limit")
+		wantEqual(t, "limit interrupt: Closes", f.limitInterrupts[0].Closes, "model")
+		if f.limitInterrupts[0].Place == nil {
+			t.Fatal("limit interrupt: Place = nil, want a value")
 		}
-		if a := f.limitInterrupts[0]; a.ID != "3/limit" || a.Closes != "model" || a.Place == nil || a.Place.Scope != runs.ScopeLimit || a.After != f.modelCalls[2].After+1 {
-			t.Errorf("limit interrupt: got %+v", a)
-		}
+		wantEqual(t, "limit interrupt: Place.Scope", f.limitInterrupts[0].Place.Scope, runs.ScopeLimit)
+		wantEqual(t, "limit interrupt: After", f.limitInterrupts[0].After, f.modelCalls[2].After+1)
 		if len(f.modelCalls) != 3 {
 			t.Errorf("calls of the model: got %d, want 3", len(f.modelCalls))
 		}
@@ -78,9 +83,9 @@ func TestDayBudgetInterruptsRun(t *testing.T) {
 	}
 	last := setupLimits(t).withDayBudget(&by)
 	result, _ := last.run(in)
-	if result.Outcome != runs.OutcomeError || result.Code != runs.CodeBudgetExceeded || len(last.modelCalls) != 0 {
-		t.Errorf("%+v after %d turns", result, len(last.modelCalls))
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeError)
+	wantEqual(t, "code", result.Code, runs.CodeBudgetExceeded)
+	wantEqual(t, "number of model calls", len(last.modelCalls), 0)
 }
 
 // TestDayBudgetInterruptIsNoTurn: an interrupt for the day budget does not count as a turn, with
@@ -96,9 +101,9 @@ func TestDayBudgetInterruptIsNoTurn(t *testing.T) {
 			in := input
 			in.Hold, in.Limits.Turns, in.Limits.Soft = true, 3, soft
 			result, _ := f.run(in)
-			if result.Code != runs.CodeLimitTurns || by.used != 180 || len(f.limitInterrupts) != 1 {
-				t.Errorf("got %+v after %d tokens and the interrupts %+v", result, by.used, f.exceededLimits())
-			}
+			wantEqual(t, "code", result.Code, runs.CodeLimitTurns)
+			wantEqual(t, "by.used", by.used, 180)
+			wantEqual(t, "number of limit interrupts", len(f.limitInterrupts), 1)
 		})
 	}
 }
@@ -149,15 +154,12 @@ func TestDayAllowanceSurvivesContinueAsNew(t *testing.T) {
 	again := setupLimits(t).withDayBudget(&by)
 	again.env.SetContinueAsNewSuggested(true)
 	in = again.runUntilContinued(in)
-	if p := in.Progress.Spent; p.Day != (runs.DayAllowance{Date: today, Tokens: 220}) {
-		t.Fatalf("usage after continue-as-new: got %+v", p)
-	}
+	mustEqual(t, "usage after continue-as-new: Day", in.Progress.Spent.Day, runs.DayAllowance{Date: today, Tokens: 220})
 	last := setupLimits(t).withDayBudget(&by)
 	last.decide(time.Second, limitApproval)
 	result, _ := last.run(in)
-	if result.Code != runs.CodeLimitTurns || by.used != 240 {
-		t.Errorf("%+v after %d tokens", result, by.used)
-	}
+	wantEqual(t, "code", result.Code, runs.CodeLimitTurns)
+	wantEqual(t, "by.used", by.used, 240)
 }
 
 // TestDayAllowanceBelongsToInput: an approved allowance counts for all runs of one input, and for no
@@ -215,9 +217,10 @@ func TestDayBudgetOfProgram(t *testing.T) {
 	in := input
 	in.Program = "p"
 	result, _ := base.run(in)
-	if result.Outcome != runs.OutcomeSuccess || len(base.modelCalls) != 2 || len(f.limitInterrupts) != 1 || len(base.finished) != 2 {
-		t.Errorf("got %+v after %d calls and the interrupts %+v", result, len(base.modelCalls), f.exceededLimits())
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "number of model calls", len(base.modelCalls), 2)
+	wantEqual(t, "number of limit interrupts", len(f.limitInterrupts), 1)
+	wantEqual(t, "number of ends", len(base.finished), 2)
 }
 
 // TestBranchesRaiseNoDayBudgetInterrupt: calls in branches and compensations do not ask about the
@@ -259,7 +262,7 @@ func TestCancelledRunRaisesNoDayBudgetInterrupt(t *testing.T) {
 		f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"})
 		return exceededAnswer(in, exceededDayBudget(120)), nil
 	}
-	if result, _ := f.run(input); result.Outcome != runs.OutcomeCancelled || len(f.limitInterrupts) != 0 {
-		t.Errorf("got %+v after the interrupts %+v", result, f.exceededLimits())
-	}
+	result, _ := f.run(input)
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
+	wantEqual(t, "number of limit interrupts", len(f.limitInterrupts), 0)
 }

@@ -141,9 +141,9 @@ func TestDecidedBranchContinuesWhileSiblingRuns(t *testing.T) {
 	f.decide(2*time.Minute, "3", "1")
 	again := f.decide(3*time.Minute, "2")
 	result, _ := f.run(branchInput())
-	if result.Outcome != runs.OutcomeSuccess || len(f.finished) != 1 || len(f.branchFailures) != 0 {
-		t.Errorf("got %+v after %d runs; failed branches: %+v", result, len(f.finished), f.branchFailures)
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "number of ends", len(f.finished), 1)
+	wantEqual(t, "number of branch failures", len(f.branchFailures), 0)
 	slices.Sort(f.announced)
 	slices.Sort(f.calls)
 	if want := []string{"1 0s", "2 0s", "3 0s"}; !slices.Equal(f.announced, want) {
@@ -153,7 +153,7 @@ func TestDecidedBranchContinuesWhileSiblingRuns(t *testing.T) {
 		t.Errorf("calls: got %q, want %q", f.calls, want)
 	}
 	if r := again()[0]; r.Error != "" && r.Error != runs.ErrorUnknownCall {
-		t.Errorf("the same decision again: got %+v", r)
+		t.Errorf("the same decision again: error = %q, want none or %q", r.Error, runs.ErrorUnknownCall)
 	}
 	events := map[runs.NotificationEvent]int{}
 	for _, n := range f.notifications {
@@ -189,13 +189,13 @@ func TestRunEndsWithInterruptsOfBranches(t *testing.T) {
 	var next runs.Input
 	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeRun, &next)
 	end := f.finished[0]
-	if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Suspended) != 2 || len(end.Interrupts.Items) != 2 {
-		t.Fatalf("end of the run: got %+v", end)
-	}
+	mustEqual(t, "end of the run: Outcome", end.Outcome, runs.OutcomeInterrupt)
+	mustEqual(t, "end of the run: number of suspended", len(end.Interrupts.Suspended), 2)
+	mustEqual(t, "end of the run: number of items", len(end.Interrupts.Items), 2)
 	votes := 0
 	for _, item := range next.Resume.Items {
 		if item.Decision == nil {
-			t.Errorf("no decision for %+v", item)
+			t.Fatal("item.Decision = nil, want a value")
 		}
 		votes += len(item.Votes)
 	}
@@ -207,7 +207,7 @@ func TestRunEndsWithInterruptsOfBranches(t *testing.T) {
 		for _, item := range n.Calls {
 			name := fmt.Sprint(item.ID, n.Event, n.Number)
 			if numbers[name] {
-				t.Errorf("notification %s is sent twice", name)
+				t.Errorf("notification %s was sent twice, want once", name)
 			}
 			numbers[name] = true
 			since[item.ID] = item.Since(n.Opened)
@@ -261,9 +261,9 @@ func TestInterruptAnnouncedDuringDecision(t *testing.T) {
 		case "3":
 			return
 		}
-		if r := f.decide(0, "1")(); len(r) != 1 || r[0].Error != "" {
-			t.Errorf("result of the decision: got %+v", r)
-		}
+		r := f.decide(0, "1")()
+		mustEqual(t, "number of result of the decision", len(r), 1)
+		wantEqual(t, "result of the decision: [0].Error", r[0].Error, "")
 		close(third)
 		<-asked
 	}
@@ -299,8 +299,10 @@ func TestInterruptAfterDeadlineExpires(t *testing.T) {
 		return f.advanceOnce(in)
 	}
 	_, last := f.run(branchInput())
-	if last.Code != "timeout" || len(f.calls) != 1 || !strings.HasPrefix(f.calls[0], "1 not made") {
-		t.Errorf("got the outcome %s, code %q, after the calls %q", last.Outcome, last.Code, f.calls)
+	wantEqual(t, "last.Code", last.Code, "timeout")
+	mustEqual(t, "number of calls", len(f.calls), 1)
+	if !strings.HasPrefix(f.calls[0], "1 not made") {
+		t.Errorf("f.calls[0] = %q, want prefix %q", f.calls[0], "1 not made")
 	}
 }
 
@@ -340,9 +342,7 @@ func TestToolResultWhileBranchesSuspend(t *testing.T) {
 	var parked runs.ParkedInput
 	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
 	for _, item := range parked.Interrupts.Items {
-		if (item.Decision != nil) != (item.ID == "1") {
-			t.Errorf("parked call %s: got the decision %+v", item.ID, item.Decision)
-		}
+		wantEqual(t, fmt.Sprintf("parked call %s: item.Decision != nil", item.ID), item.Decision != nil, item.ID == "1")
 	}
 	if len(parked.Interrupts.Items) != 2 {
 		t.Errorf("parked calls: got %d, want 2", len(parked.Interrupts.Items))
@@ -383,13 +383,12 @@ func TestInterruptsOfBranchesAreBounded(t *testing.T) {
 	var parked runs.ParkedInput
 	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
 	for _, r := range append(first(), second()...) {
-		if r.Error != "" {
-			t.Errorf("result of a decision: got %+v", r)
-		}
+		wantEqual(t, "result of a decision: Error", r.Error, "")
 	}
-	if len(f.calls) != 26 || len(f.finished) != 1 || f.finished[0].Outcome != runs.OutcomeInterrupt || len(parked.Interrupts.Items) != 3 {
-		t.Errorf("got %d calls, and the ends %+v", len(f.calls), f.finished)
-	}
+	mustEqual(t, "number of calls", len(f.calls), 26)
+	mustEqual(t, "number of ends", len(f.finished), 1)
+	wantEqual(t, "f.finished[0].Outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
+	wantEqual(t, "number of items", len(parked.Interrupts.Items), 3)
 }
 
 // TestInterruptsOfBranchesExpire: interrupts of branches expire while another branch works.
@@ -413,9 +412,8 @@ func TestStepDeadlineEndsInterruptsOfBranches(t *testing.T) {
 	if last.Code != "timeout" {
 		t.Errorf("end of the run: got %+v, want a timeout", last)
 	}
-	if r := early()[0]; r.Error != "" {
-		t.Errorf("decision before the deadline: got %+v", r)
-	}
+	r := early()[0]
+	wantEqual(t, "decision before the deadline: Error", r.Error, "")
 	if len(f.calls) != 1 {
 		t.Errorf("calls: got %q, want 1", f.calls)
 	}
@@ -491,9 +489,7 @@ func TestDecisionsOfEndedBranchesAreRecorded(t *testing.T) {
 			}
 			result, _ := f.run(branchInput())
 			for _, r := range early() {
-				if r.Error != "" {
-					t.Errorf("decision before the end: got %+v", r)
-				}
+				wantEqual(t, "decision before the end: Error", r.Error, "")
 			}
 			if result.Outcome != play.outcome {
 				t.Errorf("got %+v, want the outcome %s", result, play.outcome)
@@ -501,16 +497,16 @@ func TestDecisionsOfEndedBranchesAreRecorded(t *testing.T) {
 			if slices.Sort(f.calls); !slices.Equal(f.calls, play.made) {
 				t.Errorf("calls: got %q, want %q", f.calls, play.made)
 			}
-			var vain []string
+			var cancelled []string
 			for _, n := range f.notifications {
 				for _, item := range n.Calls {
 					if n.Event == runs.EventDecided && item.Decision.Kind == runs.DecisionCancel {
-						vain = append(vain, item.ID)
+						cancelled = append(cancelled, item.ID)
 					}
 				}
 			}
-			if slices.Sort(vain); !slices.Equal(vain, []string{"1+", "2"}) {
-				t.Errorf("cancelled notifications: got the calls %q, want 1+ and 2", vain)
+			if slices.Sort(cancelled); !slices.Equal(cancelled, []string{"1+", "2"}) {
+				t.Errorf("cancelled notifications: got the calls %q, want 1+ and 2", cancelled)
 			}
 		})
 	}
@@ -535,19 +531,21 @@ func TestDecisionWhileBranchesSuspend(t *testing.T) {
 			f.env.ExecuteWorkflow(runs.TypeRun, branchInput())
 			var next runs.Input
 			decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeRun, &next)
-			if end := f.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(next.Resume.Suspended) != 1 {
-				t.Errorf("end of the run: got %+v", end)
-			}
+			wantEqual(t, "end of the run: Outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
+			wantEqual(t, "number of suspended children", len(next.Resume.Suspended), 1)
 			stands := next.Resume.Items[0].Decision
-			if r := (<-answered).(runs.DecideResult).Results[0]; stands == nil || (r.Error == "") == cancelled || (stands.Kind == runs.DecisionCancel) != cancelled {
-				t.Errorf("decision: got the result %+v; in the next run it is %+v", r, stands)
+			r := (<-answered).(runs.DecideResult).Results[0]
+			if stands == nil {
+				t.Fatal("decision in the next run = nil, want one")
 			}
-			vain := slices.ContainsFunc(f.notifications, func(n runs.Notification) bool {
+			wantEqual(t, "the decision is refused", r.Error != "", cancelled)
+			wantEqual(t, "the next run's decision is a cancel", stands.Kind == runs.DecisionCancel, cancelled)
+			notified := slices.ContainsFunc(f.notifications, func(n runs.Notification) bool {
 				return n.Event == runs.EventDecided && n.Calls[0].Decision.Kind == runs.DecisionCancel
 			})
-			if vain || next.Cancelled != cancelled || len(next.Resume.Pending) != 1 { // the next run sends them
-				t.Errorf("notifications sent: %+v; pending: %+v; the next run is cancelled: %t", f.notifications, next.Resume.Pending, next.Cancelled)
-			}
+			wantEqual(t, "a notification of a cancel was sent", notified, false)
+			wantEqual(t, "next run: Cancelled", next.Cancelled, cancelled)
+			wantEqual(t, "number of pending notifications", len(next.Resume.Pending), 1)
 		})
 	}
 }
@@ -580,7 +578,7 @@ func TestCancelRestartsSuspendedBranches(t *testing.T) {
 	}
 	for _, made := range f.calls {
 		if !strings.Contains(made, "not made") {
-			t.Errorf("call made after the cancel: %s", made)
+			t.Errorf("call made after the cancel = %q, want text with %q", made, "not made")
 		}
 	}
 }
@@ -610,8 +608,8 @@ func TestNestedBranchesSuspendWithinPayload(t *testing.T) {
 		}
 		f.decide(90*time.Minute, "pair1/1", "pair2/1")
 		f.env.ExecuteWorkflow(runs.TypeRun, branchInput())
-		if end := f.finished[0]; end.Outcome == runs.OutcomeError {
-			t.Errorf("with paths of %d bytes the run ends with %s: %s", size, end.Code, end.Message)
+		if f.finished[0].Outcome == runs.OutcomeError {
+			t.Errorf("with paths of %d bytes: outcome = %q (%s: %s), want no error", size, f.finished[0].Outcome, f.finished[0].Code, f.finished[0].Message)
 		}
 	}
 }
@@ -625,7 +623,7 @@ func TestHeldRunWaitsForBranches(t *testing.T) {
 	in := branchInput()
 	in.Hold = true
 	result, _ := f.run(in)
-	if result.Outcome != runs.OutcomeSuccess || len(f.finished) != 1 || len(f.calls) != 2 {
-		t.Errorf("got %+v after the calls %q", result, f.calls)
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "number of ends", len(f.finished), 1)
+	wantEqual(t, "number of calls", len(f.calls), 2)
 }

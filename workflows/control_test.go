@@ -98,9 +98,7 @@ func TestQueuedRunsStartInOrder(t *testing.T) {
 	if diff := cmp.Diff(expected, next); diff != "" {
 		t.Errorf("next run (-want +got):\n%s", diff)
 	}
-	if f.finished[0].Outcome != runs.OutcomeCancelled {
-		t.Errorf("end of the interrupted run: got %+v", f.finished[0])
-	}
+	wantEqual(t, "end of the interrupted run: Outcome", f.finished[0].Outcome, runs.OutcomeCancelled)
 }
 
 // TestQueueIsBounded: the queue is bounded, because it continues as one payload.
@@ -156,16 +154,22 @@ func TestContinuedPayloadIsBounded(t *testing.T) {
 	}, time.Millisecond)
 	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-asked; return modelAnswer(10), nil }
 	next := f.runUntilContinued(in)
-	if next.Progress == nil || len(next.Queue) == 0 || len(next.Progress.Steered) < 100 || next.Run != in.Run {
-		t.Errorf("next execution: got %d queued runs and %+v", len(next.Queue), next.Progress)
+	if next.Progress == nil {
+		t.Fatal("next.Progress = nil, want a value")
 	}
+	if len(next.Queue) == 0 {
+		t.Errorf("next execution = %v, want another value", len(next.Queue))
+	}
+	if len(next.Progress.Steered) < 100 {
+		t.Errorf("len(next.Progress.Steered) = %v, want at least %v", len(next.Progress.Steered), 100)
+	}
+	wantEqual(t, "next run: Run", next.Run, in.Run)
 	refusals := map[any]int{}
 	for range offers + words {
 		refusals[<-answers]++
 	}
-	if refusals[runs.ErrorQueueFull] != offers-len(next.Queue) || refusals[runs.ErrorTooMuchSteering] != words-len(next.Progress.Steered) {
-		t.Errorf("got the answers %v with %d queued runs and %d steering inputs", refusals, len(next.Queue), len(next.Progress.Steered))
-	}
+	mustEqual(t, "refusals[runs.ErrorQueueFull]", refusals[runs.ErrorQueueFull], offers-len(next.Queue))
+	wantEqual(t, "refusals[runs.ErrorTooMuchSteering]", refusals[runs.ErrorTooMuchSteering], words-len(next.Progress.Steered))
 }
 
 // TestCancelAppliesToNamedRun: a cancel names its run, so that a late one does not cancel the next run.
@@ -212,9 +216,11 @@ func TestPause(t *testing.T) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
 	result, _ := f.run(input)
-	if len(times) != 2 || times[1].Sub(paused) < pause || result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("got %+v, paused at %v, model calls at %v", result, paused, times)
+	mustEqual(t, "number of times", len(times), 2)
+	if times[1].Sub(paused) < pause {
+		t.Errorf("times[1].Sub(paused) = %v, want at least %v", times[1].Sub(paused), pause)
 	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	if a := <-answers; a != runs.ErrorNotActive {
 		t.Errorf("pause of another run: got %v, want %v", a, runs.ErrorNotActive)
 	}
@@ -238,9 +244,10 @@ func TestSteering(t *testing.T) {
 		return modelAnswer(uint64(10 * in.Turn)), nil
 	}
 	result, _ := f.run(input)
-	if len(f.modelCalls) != 2 || f.modelCalls[0].Steered != nil || !cmp.Equal(f.modelCalls[1].Steered, []uint64{7, 8}) || result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("got %+v after the calls %+v", result, f.modelCalls)
-	}
+	mustEqual(t, "number of model calls", len(f.modelCalls), 2)
+	wantEqual(t, "f.modelCalls[0].Steered", f.modelCalls[0].Steered, nil)
+	wantEqual(t, "f.modelCalls[1].Steered", f.modelCalls[1].Steered, []uint64{7, 8})
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	close(answers)
 	var got []any
 	for a := range answers {
@@ -272,15 +279,25 @@ func TestContinueAsNew(t *testing.T) {
 		t.Fatalf("got %d model calls and %d ends, want 1 and 0", len(f.modelCalls), len(f.finished))
 	}
 	p := next.Progress
-	if p == nil || p.Turn != 2 || p.Main != 11 || p.OpenStep != "tools" || p.Execution != f.modelCalls[0].Execution || *p.Usage[0].Total != 7 || !cmp.Equal(p.Lanes, []uint64{12, 13}) {
-		t.Fatalf("progress of the next execution: got %+v", p)
+	if p == nil {
+		t.Fatal("progress of the next execution = nil, want a value")
 	}
+	mustEqual(t, "progress of the next execution: Turn", p.Turn, 2)
+	mustEqual(t, "progress of the next execution: Main", p.Main, 11)
+	mustEqual(t, "progress of the next execution: OpenStep", p.OpenStep, "tools")
+	mustEqual(t, "progress of the next execution: Execution", p.Execution, f.modelCalls[0].Execution)
+	mustEqual(t, "*p.Usage[0].Total", *p.Usage[0].Total, 7)
+	mustEqual(t, "progress of the next execution: Lanes", p.Lanes, []uint64{12, 13})
 
 	again := setup(t)
 	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(20), nil }
 	result, finish := again.run(next)
 	call := again.modelCalls[0]
-	if result.Outcome != runs.OutcomeSuccess || call.ID != "2/model" || call.After != 11 || call.Closes != "tools" || call.Input != 0 || call.Execution != p.Execution || finish.Execution != p.Execution {
-		t.Errorf("got %+v; second model call: %+v", result, call)
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "call.ID", call.ID, "2/model")
+	wantEqual(t, "call.After", call.After, 11)
+	wantEqual(t, "call.Closes", call.Closes, "tools")
+	wantEqual(t, "call.Input", call.Input, 0)
+	wantEqual(t, "call.Execution", call.Execution, p.Execution)
+	wantEqual(t, "end of the run: Execution", finish.Execution, p.Execution)
 }

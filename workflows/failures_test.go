@@ -34,7 +34,7 @@ func TestBranchFailuresAreBounded(t *testing.T) {
 		f.addFailure(index, pipeline.Failure{Code: string(runs.OutcomeCancelled)})
 	}
 	if failed != maxFailures+1 || len(f.fan.Failures) != maxReasons {
-		t.Errorf("got %d failures with %d reasons", failed, len(f.fan.Failures))
+		t.Errorf("got %d failures with %d reasons, want %d with %d", failed, len(f.fan.Failures), maxFailures+1, maxReasons)
 	}
 	all := f.fan.BranchFailures()
 	if len(all) != failed+f.fan.Concurrency || !slices.IsSortedFunc(all, func(a, b pipeline.BranchFailure) int { return a.Index - b.Index }) {
@@ -42,11 +42,11 @@ func TestBranchFailuresAreBounded(t *testing.T) {
 	}
 	for _, b := range all[len(all)-maxReasons+1:] {
 		if b.Code != fmt.Sprint("code_", b.Index) {
-			t.Errorf("failure of branch %d: got %s", b.Index, b.Code)
+			t.Errorf("failure of branch %d: got %s, want code_%d", b.Index, b.Code, b.Index)
 		}
 	}
-	w := runs.PipelinePosition{Cursor: pipeline.Cursor{Frames: make([]pipeline.Frame, 12), Undo: []string{strings.Repeat("u", 4<<10)}}, Branches: f.fan}
-	if _, err := runs.DataConverter().ToPayload(runs.AdvanceInput{Step: runs.Step{Run: runs.Ref{Thread: strings.Repeat("t", 100)}}, Position: w}); err != nil {
+	position := runs.PipelinePosition{Cursor: pipeline.Cursor{Frames: make([]pipeline.Frame, 12), Undo: []string{strings.Repeat("u", 4<<10)}}, Branches: f.fan}
+	if _, err := runs.DataConverter().ToPayload(runs.AdvanceInput{Step: runs.Step{Run: runs.Ref{Thread: strings.Repeat("t", 100)}}, Position: position}); err != nil {
 		t.Error(err)
 	}
 }
@@ -89,19 +89,19 @@ func TestBranchWithoutEnd(t *testing.T) {
 				set.SetError(c.err)
 				f.onEnd(branchSlot{index: 3, slot: 1, since: 6}, end)
 				if lost := f.err != nil; lost != c.lost || (f.ctx.Err() != nil) != c.lost || len(f.free) != 1 || f.free[0] != 1 {
-					t.Errorf("branches after the end: got %+v", f)
+					t.Errorf("branches after the end: error %v, context %v, free slots %v, want lost = %t and the free slot 1", f.err, f.ctx.Err(), f.free, c.lost)
 				}
 				if lanes := []runs.Lane{{Index: 1, After: 6, Subagent: true, Branch: true}}; c.lost && !slices.Equal(f.run.log.Unfinished, lanes) {
-					t.Errorf("closed lanes: got %+v", f.run.log.Unfinished)
+					t.Errorf("closed lanes: got %+v, want %+v", f.run.log.Unfinished, lanes)
 				}
 				all := f.fan.BranchFailures()
 				if failed := slices.Contains(all, pipeline.BranchFailure{Index: 3, Failure: pipeline.Failure{Code: "cancelled"}}); failed == c.lost {
-					t.Errorf("failures: got %+v", all)
+					t.Errorf("failures: got %+v, want a cancelled branch 3 among them: %t", all, !c.lost)
 				}
 				return nil
 			})
 			if err := env.GetWorkflowError(); err != nil || !env.IsWorkflowCompleted() {
-				t.Errorf("workflow: %v", err)
+				t.Errorf("workflow: got %v, want it to complete", err)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -68,22 +69,23 @@ func TestHandoff(t *testing.T) {
 	t.Parallel()
 	f := setupHandoff(t, modelAnswer(10, "over", "c1", "c2"))
 	result, finish := f.run(input)
-	if last := f.madeCalls()[2]; result.Outcome != runs.OutcomeSuccess || len(f.calls) != 3 || last != "a over b" {
-		t.Errorf("got %+v after the calls %q", result, f.madeCalls())
-	}
-	if c := f.calls[2]; c.ID != "1/tools/0" || c.Open != f.calls[0].Open || c.After != f.calls[0].After {
-		t.Errorf("handoff call: got %+v", c)
-	}
-	if finish.Agent != "b" || finish.Revision != "vb" || !finish.HandedOver {
-		t.Errorf("end of the run: got %+v", finish)
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	mustEqual(t, "number of calls", len(f.calls), 3)
+	wantEqual(t, "last call", f.madeCalls()[2], "a over b")
+	wantEqual(t, "handoff call: ID", f.calls[2].ID, "1/tools/0")
+	wantEqual(t, "handoff call: Open", f.calls[2].Open, f.calls[0].Open)
+	wantEqual(t, "handoff call: After", f.calls[2].After, f.calls[0].After)
+	wantEqual(t, "end of the run: Agent", finish.Agent, "b")
+	wantEqual(t, "end of the run: Revision", finish.Revision, "vb")
+	wantEqual(t, "end of the run: HandedOver", finish.HandedOver, true)
 	var spoke []string
 	for _, m := range f.modelCalls {
 		spoke = append(spoke, m.Agent+"@"+m.Revision)
 	}
-	if next := f.modelCalls[1]; !slices.Equal(spoke, []string{"a@v", "b@vb"}) || next.Turn != 2 || next.Handoffs != 1 || !next.Priced {
-		t.Errorf("agents of the turns: got %v, the second called with %+v", spoke, next)
-	}
+	wantEqual(t, "agents of the turns", spoke, []string{"a@v", "b@vb"})
+	wantEqual(t, "f.modelCalls[1].Turn", f.modelCalls[1].Turn, 2)
+	wantEqual(t, "f.modelCalls[1].Handoffs", f.modelCalls[1].Handoffs, 1)
+	wantEqual(t, "f.modelCalls[1].Priced", f.modelCalls[1].Priced, true)
 }
 
 // TestRefusedHandoff: a handoff call that does not hand off leaves the thread with its agent.
@@ -91,9 +93,11 @@ func TestRefusedHandoff(t *testing.T) {
 	t.Parallel()
 	f := setupHandoff(t, modelAnswer(10, "over"))
 	f.refusesHandoff = true
-	if _, finish := f.run(input); finish.Agent != "a" || finish.HandedOver || f.modelCalls[1].Agent != "a" || f.modelCalls[1].Handoffs != 0 {
-		t.Errorf("end of the run: got %+v after the model call %+v", finish, f.modelCalls[1])
-	}
+	_, finish := f.run(input)
+	wantEqual(t, "end of the run: Agent", finish.Agent, "a")
+	wantEqual(t, "end of the run: HandedOver", finish.HandedOver, false)
+	wantEqual(t, "f.modelCalls[1].Agent", f.modelCalls[1].Agent, "a")
+	wantEqual(t, "f.modelCalls[1].Handoffs", f.modelCalls[1].Handoffs, 0)
 }
 
 // TestHandoffSurvivesContinueAsNew: after a handoff the run keeps its counts and has the tighter limits of
@@ -111,29 +115,35 @@ func TestHandoffSurvivesContinueAsNew(t *testing.T) {
 	f.env.SetStartTime(began)
 	next := f.runUntilContinued(input)
 	want := runs.Limits{Turns: 5, Tokens: 500, Duration: 10 * time.Minute, ParallelTools: 2, Cost: 7}
-	if next.Agent != "b" || next.Revision != "vb" || next.Limits != want || next.OnNewInput != runs.OpenQueue || next.OnMissingResult != runs.OpenAbandon {
-		t.Errorf("next execution: got %+v", next)
-	}
-	if left := next.Progress.Deadline.Sub(began); left != 10*time.Minute || next.Progress.Turn != 2 || next.Progress.Handoffs != 1 {
-		t.Errorf("progress of the next execution: got %+v, with %s left", next.Progress, left)
-	}
+	wantEqual(t, "next execution: Agent", next.Agent, "b")
+	wantEqual(t, "next execution: Revision", next.Revision, "vb")
+	wantEqual(t, "next execution: Limits", next.Limits, want)
+	wantEqual(t, "next execution: OnNewInput", next.OnNewInput, runs.OpenQueue)
+	wantEqual(t, "next execution: OnMissingResult", next.OnMissingResult, runs.OpenAbandon)
+	left := next.Progress.Deadline.Sub(began)
+	wantEqual(t, "time left", left, 10*time.Minute)
+	wantEqual(t, "progress of the next execution: Turn", next.Progress.Turn, 2)
+	wantEqual(t, "progress of the next execution: Handoffs", next.Progress.Handoffs, 1)
 	other, third := queuedInput("r2b"), queuedInput("r3")
 	other.Agent, third.Agent = "b", "c"
 	next.Queue = []runs.Input{queuedInput("r2"), other, queuedInput("r2c"), third, queuedInput("r4")}
 
 	again := setupHandoff(t, modelAnswer(10))
 	after := again.runUntilContinued(next)
-	if after.Run.ID != "r2" || after.Agent != "b" || after.Revision != "vb" || after.Limits != handoffTarget.Limits || after.Progress != nil {
-		t.Errorf("queued run r2: got %+v", after)
+	wantEqual(t, "queued run r2: Run.ID", after.Run.ID, "r2")
+	wantEqual(t, "queued run r2: Agent", after.Agent, "b")
+	wantEqual(t, "queued run r2: Revision", after.Revision, "vb")
+	wantEqual(t, "queued run r2: Limits", after.Limits, handoffTarget.Limits)
+	if after.Progress != nil {
+		t.Errorf("queued run r2: Progress = %+v, want nil", after.Progress)
 	}
-	if finish := again.finished[0]; finish.Agent != "b" || !finish.HandedOver {
-		t.Errorf("end of the run: got %+v", finish)
-	}
+	wantEqual(t, "end of the run: Agent", again.finished[0].Agent, "b")
+	wantEqual(t, "end of the run: HandedOver", again.finished[0].HandedOver, true)
 	for _, id := range []string{"r2b", "r2c"} {
 		again = setupHandoff(t, modelAnswer(10))
-		if after = again.runUntilContinued(after); after.Run.ID != id || after.Agent != "b" {
-			t.Errorf("next run: got %+v", after)
-		}
+		after = again.runUntilContinued(after)
+		wantEqual(t, "next run: Run.ID", after.Run.ID, id)
+		wantEqual(t, "next run: Agent", after.Agent, "b")
 	}
 	again = setupHandoff(t, modelAnswer(10))
 	if after = again.runUntilContinued(after); after.Run.ID != "r3" || after.Agent != "c" || after.HandedOver != nil {
@@ -157,16 +167,22 @@ func TestHandoffWaitsForDecisions(t *testing.T) {
 	}, time.Minute)
 	next := f.runUntilContinued(input)
 	f.wantCalls("a c2 ")
-	if end := f.finished[0]; end.Outcome != runs.OutcomeInterrupt || end.HandedOver || len(end.Interrupts.Items) != 1 || next.Agent != "a" || next.HandedOver != nil {
-		t.Errorf("got the end %+v and the next run %+v", end, next)
+	wantEqual(t, "f.finished[0].Outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
+	wantEqual(t, "f.finished[0].HandedOver", f.finished[0].HandedOver, false)
+	wantEqual(t, "len(f.finished[0].Interrupts.Items)", len(f.finished[0].Interrupts.Items), 1)
+	wantEqual(t, "next run: Agent", next.Agent, "a")
+	if next.HandedOver != nil {
+		t.Errorf("next.HandedOver = %+v, want nil", next.HandedOver)
 	}
 	again := setupHandoff(t, modelAnswer(30))
-	if _, finish := again.run(next); finish.Agent != "b" || again.modelCalls[0].Agent != "b" {
-		t.Errorf("end of the run: got %+v", finish)
-	}
+	_, finish := again.run(next)
+	wantEqual(t, "end of the run: Agent", finish.Agent, "b")
+	wantEqual(t, "again.modelCalls[0].Agent", again.modelCalls[0].Agent, "b")
 	again.wantCalls("a ask ", "a over b")
-	if c := again.calls[1]; c.MessageID != "m" || c.ID != "0/tools/0" || c.Opens == nil {
-		t.Errorf("handoff call: got %+v", c)
+	wantEqual(t, "handoff call: MessageID", again.calls[1].MessageID, "m")
+	wantEqual(t, "handoff call: ID", again.calls[1].ID, "0/tools/0")
+	if again.calls[1].Opens == nil {
+		t.Fatal("handoff call: Opens = nil, want a value")
 	}
 }
 
@@ -190,9 +206,11 @@ func TestHandoffWithApproval(t *testing.T) {
 			t.Errorf("%s: end of the run: got %+v, want the agent %s", verdict, finish, has)
 		}
 		again.wantCalls("a over b")
-		if d := again.calls[0].Decision; d == nil || d.Kind != verdict || d.Args != "args" {
-			t.Errorf("%s: decision of the call: got %+v", verdict, d)
+		if again.calls[0].Decision == nil {
+			t.Fatalf("%s: again.calls[0].Decision = nil, want a value", verdict)
 		}
+		wantEqual(t, fmt.Sprintf("%s: again.calls[0].Decision.Kind", verdict), again.calls[0].Decision.Kind, verdict)
+		wantEqual(t, fmt.Sprintf("%s: again.calls[0].Decision.Args", verdict), again.calls[0].Decision.Args, "args")
 	}
 }
 
@@ -224,18 +242,19 @@ func TestApprovedHandoffWaitsForQuestion(t *testing.T) {
 	decide(f, runs.Decision{CallID: "ask", Kind: runs.DecisionAnswer, Question: 1, Digest: "d2", Input: 71})
 	next = f.runUntilContinued(next)
 	f.wantCalls("a ask ")
-	if end := f.finished[0]; len(end.Interrupts.Items) != 1 || end.Interrupts.Items[0].ID != "ask" || next.Agent != "a" {
-		t.Errorf("got the interrupts %+v and the next run %+v", end.Interrupts, next)
-	}
+	mustEqual(t, "len(f.finished[0].Interrupts.Items)", len(f.finished[0].Interrupts.Items), 1)
+	wantEqual(t, "f.finished[0].Interrupts.Items[0].ID", f.finished[0].Interrupts.Items[0].ID, "ask")
+	wantEqual(t, "next run: Agent", next.Agent, "a")
 
 	f = setupHandoff(t, modelAnswer(30))
-	if _, finish := f.run(next); finish.Agent != "b" {
-		t.Errorf("end of the run: got %+v", finish)
-	}
+	_, finish := f.run(next)
+	wantEqual(t, "end of the run: Agent", finish.Agent, "b")
 	f.wantCalls("a ask ", "a over b")
-	if d := f.calls[1].Decision; d == nil || d.Kind != runs.DecisionApprove || d.Input != 70 {
-		t.Errorf("decision of the handoff: got %+v", d)
+	if f.calls[1].Decision == nil {
+		t.Fatal("decision of the handoff = nil, want a value")
 	}
+	wantEqual(t, "decision of the handoff: Kind", f.calls[1].Decision.Kind, runs.DecisionApprove)
+	wantEqual(t, "decision of the handoff: Input", f.calls[1].Decision.Input, 70)
 }
 
 // TestHandoffWithClientToolCalls: open client tool calls do not delay a handoff. The target agent
@@ -246,9 +265,9 @@ func TestHandoffWithClientToolCalls(t *testing.T) {
 	answer.Calls[0].Client, answer.WaitCount = true, 1
 	f := setupHandoff(t, answer)
 	f.env.ExecuteWorkflow(runs.TypeRun, input) // it continues as a thread that waits for the result
-	if end := f.finished[0]; end.Outcome != runs.OutcomeSuccess || end.Agent != "b" || len(end.Interrupts.Items) != 1 {
-		t.Errorf("end of the run: got %+v", end)
-	}
+	wantEqual(t, "end of the run: Outcome", f.finished[0].Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "end of the run: Agent", f.finished[0].Agent, "b")
+	wantEqual(t, "end of the run: number of items", len(f.finished[0].Interrupts.Items), 1)
 	f.wantCalls("a over b")
 }
 
@@ -270,12 +289,14 @@ func TestRunAfterHandoff(t *testing.T) {
 		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask")}}, make(chan any, 1))
 	}, time.Minute)
 	next := f.runUntilContinued(input)
-	if next.Continues != "r" || next.Agent != "b" || next.Limits != handoffTarget.Limits || next.Progress != nil {
-		t.Errorf("next run: got %+v", next)
+	wantEqual(t, "next run: Continues", next.Continues, "r")
+	wantEqual(t, "next run: Agent", next.Agent, "b")
+	wantEqual(t, "next run: Limits", next.Limits, handoffTarget.Limits)
+	if next.Progress != nil {
+		t.Errorf("next run: Progress = %+v, want nil", next.Progress)
 	}
-	if set := f.finished[0].Interrupts; set.Agent != "b" || set.Revision != "vb" {
-		t.Errorf("interrupts: got the agent %s, revision %s", set.Agent, set.Revision)
-	}
+	wantEqual(t, "interrupts", f.finished[0].Interrupts.Agent, "b")
+	wantEqual(t, "f.finished[0].Interrupts.Revision", f.finished[0].Interrupts.Revision, "vb")
 }
 
 // TestHandoffOfHeldRun: a held run hands off in the same turn, after all decisions.
@@ -299,7 +320,8 @@ func TestHandoffOfHeldRun(t *testing.T) {
 	}
 	f.decide(time.Minute, approvalOf("ask"))
 	_, finish := f.run(heldInput())
-	if made := f.madeCalls(); !slices.Equal(made, []string{"ask", "over"}) || finish.Agent != "b" || f.modelCalls[1].Agent != "b" {
-		t.Errorf("got the calls %v and the end %+v", made, finish)
-	}
+	made := f.madeCalls()
+	mustEqual(t, "calls", made, []string{"ask", "over"})
+	wantEqual(t, "end of the run: Agent", finish.Agent, "b")
+	wantEqual(t, "f.modelCalls[1].Agent", f.modelCalls[1].Agent, "b")
 }

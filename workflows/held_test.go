@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -83,21 +84,28 @@ func TestHeldRunContinues(t *testing.T) {
 	f.decide(time.Minute, approvalOf("ask"))
 	f.decide(2*time.Minute, clientResult)
 	result, finish := f.run(heldInput())
-	if result.Outcome != runs.OutcomeSuccess || finish.Interrupts != nil || len(f.modelCalls) != 2 {
-		t.Errorf("got %+v and the end %+v after %d turns", result, finish, len(f.modelCalls))
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	if finish.Interrupts != nil {
+		t.Errorf("end of the run: Interrupts = %+v, want nil", finish.Interrupts)
 	}
-	if len(f.announced) != 1 || f.announced[0].ID != "1/hold" || f.announced[0].Closes != "tools" || len(f.announced[0].Interrupts.Items) != 2 {
-		t.Errorf("announced interrupts: got %+v", f.announced)
+	wantEqual(t, "number of model calls", len(f.modelCalls), 2)
+	mustEqual(t, "number of announced interrupts", len(f.announced), 1)
+	wantEqual(t, "announced interrupts: [0].ID", f.announced[0].ID, "1/hold")
+	wantEqual(t, "announced interrupts: [0].Closes", f.announced[0].Closes, "tools")
+	wantEqual(t, "len(f.announced[0].Interrupts.Items)", len(f.announced[0].Interrupts.Items), 2)
+	mustEqual(t, "calls", f.madeCalls(), []string{"ask", "client", "now"})
+	wantEqual(t, "call after its decision: Open", f.calls[1].Open, "1/held")
+	wantEqual(t, "call after its decision: After", f.calls[1].After, 15)
+	wantEqual(t, "call after its decision: Closes", f.calls[1].Closes, "")
+	if f.calls[1].Decision == nil {
+		t.Fatal("call after its decision: Decision = nil, want a value")
 	}
-	if !slices.Equal(f.madeCalls(), []string{"ask", "client", "now"}) {
-		t.Fatalf("calls: got %q", f.madeCalls())
+	if f.calls[1].Opens != nil {
+		t.Errorf("call after its decision: Opens = %+v, want nil", f.calls[1].Opens)
 	}
-	if c := f.calls[1]; c.Open != "1/held" || c.After != 15 || c.Closes != "" || c.Decision == nil || c.Opens != nil {
-		t.Errorf("call after its decision: got %+v", c)
-	}
-	if m := f.modelCalls[1]; m.ID != "2/model" || m.Closes != "tools" || m.After != 16 {
-		t.Errorf("model call of the next turn: got %+v", m)
-	}
+	wantEqual(t, "model call of the next turn: ID", f.modelCalls[1].ID, "2/model")
+	wantEqual(t, "model call of the next turn: Closes", f.modelCalls[1].Closes, "tools")
+	wantEqual(t, "model call of the next turn: After", f.modelCalls[1].After, 16)
 }
 
 // listOpenCalls asks a run, after some time, for its open calls. It submits without an offer, which the run
@@ -105,7 +113,7 @@ func TestHeldRunContinues(t *testing.T) {
 func (f *fixture) listOpenCalls(after time.Duration, open *[][]string) {
 	f.env.RegisterDelayedCallback(func() {
 		f.env.UpdateWorkflow(runs.UpdateSubmit, after.String(), &testsuite.TestUpdateCallback{
-			OnAccept: func() { f.t.Error("an offer without a run was accepted") },
+			OnAccept: func() { f.t.Error("an offer without a run was accepted, want busy") },
 			OnReject: func(err error) {
 				var busy *temporal.ApplicationError
 				var active runs.ActiveRun
@@ -150,9 +158,10 @@ func TestHeldRunDecidedEarly(t *testing.T) {
 		}
 		return slow(in)
 	}
-	if result, _ := f.run(heldInput()); result.Outcome != runs.OutcomeSuccess || len(f.announced) != 0 || len(f.madeCalls()) != 3 {
-		t.Errorf("got %+v after %q; announced interrupts: %+v", result, f.madeCalls(), f.announced)
-	}
+	result, _ := f.run(heldInput())
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "number of announced", len(f.announced), 0)
+	wantEqual(t, "number of made calls", len(f.madeCalls()), 3)
 }
 
 // TestHeldRunIsParked: time spent waiting does not count against the deadline. A held run that
@@ -166,9 +175,18 @@ func TestHeldRunIsParked(t *testing.T) {
 	var parked runs.ParkedInput
 	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
 	p := parked.Run.Progress
-	if took := f.env.Now().Sub(began); took < runs.DefaultParkAfter || parked.Interrupts != nil || p.Held == nil || p.Turn != 1 || len(f.finished) != 0 {
-		t.Fatalf("parked after %s: got %+v", took, parked)
+	took := f.env.Now().Sub(began)
+	if took < runs.DefaultParkAfter {
+		t.Errorf("parked after %s, want at least %s", took, runs.DefaultParkAfter)
 	}
+	if parked.Interrupts != nil {
+		t.Errorf("parked after %s: parked.Interrupts = %+v, want nil", took, parked.Interrupts)
+	}
+	if p.Held == nil {
+		t.Fatalf("parked after %s: p.Held = nil, want a value", took)
+	}
+	mustEqual(t, fmt.Sprintf("parked after %s: p.Turn", took), p.Turn, 1)
+	mustEqual(t, fmt.Sprintf("parked after %s: number of ends", took), len(f.finished), 0)
 	const weekend = 20 * time.Hour
 	later := setupHeld(t)
 	later.env.SetStartTime(f.env.Now())
@@ -176,14 +194,16 @@ func TestHeldRunIsParked(t *testing.T) {
 	later.env.ExecuteWorkflow(runs.TypeParked, parked)
 	var next runs.Input
 	decodeContinuation(t, later.env.GetWorkflowError(), runs.TypeRun, &next)
-	if longer := next.Progress.Deadline.Sub(p.Deadline); longer < weekend {
-		t.Errorf("the deadline moved by %s", longer)
+	longer := next.Progress.Deadline.Sub(p.Deadline)
+	if longer < weekend {
+		t.Errorf("the deadline moved by %v, want at least %v", longer, weekend)
 	}
 	again := setupHeld(t)
 	result, _ := again.run(next)
-	if result.Outcome != runs.OutcomeSuccess || !slices.Equal(again.madeCalls(), []string{"ask", "client"}) || len(again.announced) != 0 || again.modelCalls[0].Turn != 2 {
-		t.Errorf("got %+v after the calls %q and the model calls %+v", result, again.madeCalls(), again.modelCalls)
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	mustEqual(t, "again.madeCalls()", again.madeCalls(), []string{"ask", "client"})
+	mustEqual(t, "number of announced", len(again.announced), 0)
+	wantEqual(t, "again.modelCalls[0].Turn", again.modelCalls[0].Turn, 2)
 }
 
 // TestHeldRunIsCancelled: a cancel ends a held run and its interrupts, parked or not.
@@ -192,13 +212,16 @@ func TestHeldRunIsCancelled(t *testing.T) {
 	f := setupHeld(t)
 	answers := make(chan any, 1)
 	f.env.RegisterDelayedCallback(func() { f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }, time.Minute)
-	if result, finish := f.run(heldInput()); result.Outcome != runs.OutcomeCancelled || finish.Interrupts != nil || len(f.madeCalls()) != 1 {
-		t.Errorf("got %+v and the end %+v after %q", result, finish, f.madeCalls())
+	result, finish := f.run(heldInput())
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
+	if finish.Interrupts != nil {
+		t.Errorf("end of the run: Interrupts = %+v, want nil", finish.Interrupts)
 	}
+	wantEqual(t, "number of made calls", len(f.madeCalls()), 1)
 	last := f.notifications[len(f.notifications)-1]
-	if last.Event != runs.EventDecided || len(last.Calls) != 1 || last.Calls[0].Decision.Kind != runs.DecisionCancel {
-		t.Errorf("last notification: got %+v", last)
-	}
+	wantEqual(t, "last notification: Event", last.Event, runs.EventDecided)
+	mustEqual(t, "last notification: number of calls", len(last.Calls), 1)
+	wantEqual(t, "last notification: Calls[0].Decision.Kind", last.Calls[0].Decision.Kind, runs.DecisionCancel)
 	parking := setupHeld(t)
 	parking.env.ExecuteWorkflow(runs.TypeRun, heldInput())
 	var parked runs.ParkedInput
@@ -208,9 +231,9 @@ func TestHeldRunIsCancelled(t *testing.T) {
 		execution.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{clientResult}}, answers)
 	})
 	again := setupHeld(t)
-	if result, _ := again.run(next); result.Outcome != runs.OutcomeCancelled || len(again.madeCalls())+len(again.modelCalls) != 0 {
-		t.Errorf("parked run: got %+v after %q", result, again.madeCalls())
-	}
+	result, _ = again.run(next)
+	wantEqual(t, "parked run: Outcome", result.Outcome, runs.OutcomeCancelled)
+	wantEqual(t, "number of calls after the cancel", len(again.madeCalls())+len(again.modelCalls), 0)
 }
 
 // TestDecisionsOfCancelledRunAreRecorded: when a run is cancelled, its acknowledged decisions
@@ -242,12 +265,11 @@ func TestDecisionsOfCancelledRunAreRecorded(t *testing.T) {
 		f := setupHeld(t)
 		play(f)
 		result, finish := f.run(heldInput())
-		if result.Outcome != runs.OutcomeCancelled || len(finish.Unfinished) > 0 {
-			t.Errorf("%s: got %+v and the end %+v", name, result, finish)
-		}
+		wantEqual(t, name+": outcome", result.Outcome, runs.OutcomeCancelled)
+		wantEqual(t, name+": number of unfinished", len(finish.Unfinished), 0)
 		for _, c := range f.calls {
 			if c.CallID != "now" && (!c.Cancelled || !c.Compensates || c.Decision == nil) {
-				t.Errorf("%s: call %s: got %+v", name, c.CallID, c)
+				t.Errorf("%s: call %s: got Cancelled %t, Compensates %t, decision %+v, want a cancelled call with its decision", name, c.CallID, c.Cancelled, c.Compensates, c.Decision)
 			}
 		}
 		if want := map[string]int{"while it waits for more": 2, "before a worker takes the call": 3}[name]; len(f.calls) != want {
@@ -266,9 +288,9 @@ func TestHeldRunFailsOnExpiry(t *testing.T) {
 		a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Expires: time.Minute, OnExpiry: runs.OnExpiryFail}, 1
 		return a, nil
 	}
-	if result, _ := f.run(heldInput()); result.Code != runs.CodeApprovalExpired || len(f.madeCalls()) != 0 {
-		t.Errorf("got %+v after %q", result, f.madeCalls())
-	}
+	result, _ := f.run(heldInput())
+	wantEqual(t, "code", result.Code, runs.CodeApprovalExpired)
+	wantEqual(t, "number of made calls", len(f.madeCalls()), 0)
 }
 
 // TestToolResultSignals: a result that arrives as a signal is stored in the log and becomes a
@@ -298,15 +320,14 @@ func TestToolResultSignals(t *testing.T) {
 	f.decide(time.Hour, approvalOf("ask"))
 	in := heldInput()
 	in.ParkAfter = 2 * time.Hour
-	if result, _ := f.run(in); result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("%+v", result)
-	}
-	if len(f.storedResults) != 1 || f.storedResults[0].CallID != "client" || string(f.storedResults[0].Content) != `"blue"` {
-		t.Errorf("stored results: got %+v", f.storedResults)
-	}
+	result, _ := f.run(in)
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	mustEqual(t, "number of stored results", len(f.storedResults), 1)
+	wantEqual(t, "stored results: [0].CallID", f.storedResults[0].CallID, "client")
+	wantEqual(t, "string(f.storedResults[0].Content)", string(f.storedResults[0].Content), `"blue"`)
 	for _, c := range f.calls {
 		if c.CallID == "client" && (c.Decision.Input != 80 || c.Decision.Digest != "kept") {
-			t.Errorf("decision of the call: got %+v", c.Decision)
+			t.Errorf("decision of the call: got record %d and digest %q, want 80 and %q", c.Decision.Input, c.Decision.Digest, "kept")
 		}
 	}
 }
@@ -330,7 +351,8 @@ func TestToolResultIsStoredBeforeParking(t *testing.T) {
 	f.env.ExecuteWorkflow(runs.TypeRun, in)
 	var parked runs.ParkedInput
 	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
-	if d := parked.Run.Progress.Held.Items[1].Decision; d == nil || d.Input != 80 {
-		t.Errorf("decision of the parked call: got %+v", d)
+	if parked.Run.Progress.Held.Items[1].Decision == nil {
+		t.Fatal("decision of the parked call = nil, want a value")
 	}
+	wantEqual(t, "decision of the parked call: Input", parked.Run.Progress.Held.Items[1].Decision.Input, 80)
 }

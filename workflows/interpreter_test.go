@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -71,24 +72,31 @@ steps:
 	for i, a := range f.advances {
 		ids = append(ids, a.ID)
 		begins := a.Beginning == (runs.Beginning{Input: 1, Digest: "d"})
-		if begins != (i == 0) || a.Position.Origin != "r" || a.Position.Input != 1 || a.Compensates || a.Now.IsZero() || a.Agent != "a" || a.Place != nil {
-			t.Errorf("advance %d: got %+v", i, a)
+		wantEqual(t, fmt.Sprintf("advance %d: begins", i), begins, i == 0)
+		wantEqual(t, fmt.Sprintf("advance %d: a.Position.Origin", i), a.Position.Origin, "r")
+		wantEqual(t, fmt.Sprintf("advance %d: a.Position.Input", i), a.Position.Input, 1)
+		wantEqual(t, fmt.Sprintf("advance %d: a.Compensates", i), a.Compensates, false)
+		wantEqual(t, fmt.Sprintf("advance %d: a.Now.IsZero()", i), a.Now.IsZero(), false)
+		wantEqual(t, fmt.Sprintf("advance %d: a.Agent", i), a.Agent, "a")
+		if a.Place != nil {
+			t.Errorf("advance %d: a.Place = %+v, want nil", i, a.Place)
 		}
 	}
-	if !slices.Equal(ids, []string{"advance/1", "advance/2", "advance/3", "advance/4"}) {
-		t.Errorf("IDs of the advances: got %q", ids)
-	}
+	wantEqual(t, "IDs of the advances", ids, []string{"advance/1", "advance/2", "advance/3", "advance/4"})
 	if kinds := advanceKinds(f.advances); kinds != "begun done done done" {
 		t.Errorf("events of the advances: got %s, want begun done done done", kinds)
 	}
 	end := f.finished[0]
-	if end.First != "advance/1" || len(end.Usage) != 1 || *end.Usage[0].Total != 2 || len(end.Unfinished) != 0 {
-		t.Errorf("end of the run: got %+v", end)
-	}
+	wantEqual(t, "end of the run: First", end.First, "advance/1")
+	mustEqual(t, "end of the run: number of usage", len(end.Usage), 1)
+	wantEqual(t, "*end.Usage[0].Total", *end.Usage[0].Total, 2)
+	wantEqual(t, "end of the run: number of unfinished", len(end.Unfinished), 0)
 	models := f.execution.modelCalls
-	if models[0].ID != "plan/1/model" || models[0].Name != "plan/model" || models[1].ID != "write/3/model" || models[0].Place.Path != "plan" || models[0].Input != 0 {
-		t.Errorf("model calls: got %+v", models)
-	}
+	wantEqual(t, "model calls: [0].ID", models[0].ID, "plan/1/model")
+	wantEqual(t, "model calls: [0].Name", models[0].Name, "plan/model")
+	wantEqual(t, "model calls: [1].ID", models[1].ID, "write/3/model")
+	wantEqual(t, "model calls: [0].Place.Path", models[0].Place.Path, "plan")
+	wantEqual(t, "model calls: [0].Input", models[0].Input, 0)
 }
 
 func advanceKinds(advances []runs.AdvanceInput) string {
@@ -149,9 +157,8 @@ steps:
 			}
 			f.wantResult(f.runToEnd(stepsInput()), outcome, c.code, strings.Fields(c.did)...)
 			for i, a := range f.advances { // compensations are marked as such
-				if undoing := a.Position.Cursor.Undoing != nil; a.Compensates != undoing {
-					t.Errorf("advance %d: got %+v", i, a)
-				}
+				undoing := a.Position.Cursor.Undoing != nil
+				wantEqual(t, fmt.Sprintf("advance %d: a.Compensates", i), a.Compensates, undoing)
 			}
 		})
 	}
@@ -172,9 +179,8 @@ func TestRetryInterval(t *testing.T) {
 			t.Errorf("pause %d took %s, want %s", i, took, pause)
 		}
 	}
-	if kinds := advanceKinds(f.advances); kinds != "begun done woken done woken done" {
-		t.Errorf("events of the advances: got %s", kinds)
-	}
+	kinds := advanceKinds(f.advances)
+	wantEqual(t, "events of the advances", kinds, "begun done woken done woken done")
 }
 
 // TestStepTimeout: a step's timeout bounds its activities, in addition to the run's
@@ -224,9 +230,8 @@ func TestCancelledRunCompensates(t *testing.T) {
 				return eventsByPath(c.answers)(path)
 			}
 			f.wantCancelled(f.runToEnd(stepsInput()), c.did)
-			if alone := len(f.advances) == 1; alone != (c.did == "book") { // without work to compensate, the workflow makes no further advance
-				t.Errorf("advances: got %d", len(f.advances))
-			}
+			alone := len(f.advances) == 1
+			wantEqual(t, "only one advance", alone, c.did == "book")
 		})
 	}
 }
@@ -237,9 +242,8 @@ func (f *pipelineFixture) wantCancelled(result runs.Result, did string) {
 	f.t.Helper()
 	f.wantResult(result, runs.OutcomeCancelled, "", strings.Fields(did)...)
 	for _, m := range f.execution.modelCalls {
-		if undoes := strings.Contains(m.Place.Path, "~undo"); m.Compensates != undoes {
-			f.t.Errorf("model call: got %+v", m)
-		}
+		undoes := strings.Contains(m.Place.Path, "~undo")
+		wantEqual(f.t, "model call: Compensates", m.Compensates, undoes)
 	}
 }
 
@@ -277,9 +281,8 @@ func TestCancelledAdvance(t *testing.T) {
 				f.failAfterAdvance = cancel
 			}
 			f.wantCancelled(f.runToEnd(stepsInput()), c.did)
-			if again := asked > 1; again != (name != "first") {
-				t.Errorf("the advance was attempted %d times", asked)
-			}
+			again := asked > 1
+			wantEqual(t, "the advance is repeated", again, name != "first")
 		})
 	}
 }
@@ -307,7 +310,7 @@ steps:
 				t.Errorf("got %+v, want the code timeout", result)
 			}
 			if !slices.Contains(f.executedPaths, "a~error/b") {
-				t.Errorf("paths: got %q", f.executedPaths)
+				t.Errorf("paths: got %q, want them to contain a~error/b", f.executedPaths)
 			}
 		})
 	}

@@ -57,16 +57,17 @@ func TestInputWithDecisions(t *testing.T) {
 			t.Errorf("answer %d: got %v, want %v", i, got, want)
 		}
 	}
-	if end := f.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Items) != 2 || end.Interrupts.Items[0].Index != 1 {
-		t.Errorf("end of the run: got %+v", end)
-	}
-	if next.Run.ID != "r2" || next.Continues != "" || len(next.Queue) != 1 || next.Queue[0].Run.ID != "r3" {
-		t.Fatalf("next run: got %+v", next)
-	}
+	wantEqual(t, "end of the run: Outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
+	mustEqual(t, "end of the run: number of items", len(f.finished[0].Interrupts.Items), 2)
+	wantEqual(t, "end of the run: Interrupts.Items[0].Index", f.finished[0].Interrupts.Items[0].Index, 1)
+	mustEqual(t, "next run: Run.ID", next.Run.ID, "r2")
+	mustEqual(t, "next run: Continues", next.Continues, "")
+	mustEqual(t, "next run: number of queue", len(next.Queue), 1)
+	mustEqual(t, "next run: Queue[0].Run.ID", next.Queue[0].Run.ID, "r3")
 	ask, client := next.Resume.Items[0], next.Resume.Items[1]
-	if ask.Decision.Kind != runs.DecisionApprove || ask.Decision.Args != "args" || client.Decision.Kind != runs.DecisionAbandon {
-		t.Errorf("decisions of the next run: got %+v and %+v", ask.Decision, client.Decision)
-	}
+	wantEqual(t, "decisions of the next run: Kind", ask.Decision.Kind, runs.DecisionApprove)
+	wantEqual(t, "decisions of the next run: Args", ask.Decision.Args, "args")
+	wantEqual(t, "client.Decision.Kind", client.Decision.Kind, runs.DecisionAbandon)
 
 	again := setup(t)
 	var calls []runs.ToolCall
@@ -77,16 +78,24 @@ func TestInputWithDecisions(t *testing.T) {
 	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
 	next.Queue = nil
 	result, _ := again.run(next)
-	if result.Outcome != runs.OutcomeSuccess || len(calls) != 1 || len(again.modelCalls) != 1 {
-		t.Fatalf("got %+v after %d tool calls and %d model calls", result, len(calls), len(again.modelCalls))
-	}
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	mustEqual(t, "number of calls", len(calls), 1)
+	mustEqual(t, "number of model calls", len(again.modelCalls), 1)
 	begins := runs.Beginning{Input: next.Input, Digest: next.Digest}
-	if c := calls[0]; c.CallID != "ask" || c.MessageID != "m" || c.ID != "0/tools/1" || c.Decision == nil || c.Opens == nil || *c.Opens != begins {
-		t.Errorf("tool call: got %+v", c)
+	wantEqual(t, "tool call: CallID", calls[0].CallID, "ask")
+	wantEqual(t, "tool call: MessageID", calls[0].MessageID, "m")
+	wantEqual(t, "tool call: ID", calls[0].ID, "0/tools/1")
+	if calls[0].Decision == nil {
+		t.Fatal("tool call: Decision = nil, want a value")
 	}
-	if m := again.modelCalls[0]; m.Beginning != (runs.Beginning{}) || m.After != 20 || m.Closes != "tools" || m.ID != "1/model" {
-		t.Errorf("model call: got %+v", m)
+	if calls[0].Opens == nil {
+		t.Fatal("tool call: Opens = nil, want a value")
 	}
+	wantEqual(t, "*calls[0].Opens", *calls[0].Opens, begins)
+	wantEqual(t, "model call: Beginning", again.modelCalls[0].Beginning, runs.Beginning{})
+	wantEqual(t, "model call: After", again.modelCalls[0].After, 20)
+	wantEqual(t, "model call: Closes", again.modelCalls[0].Closes, "tools")
+	wantEqual(t, "model call: ID", again.modelCalls[0].ID, "1/model")
 }
 
 // TestDecisionsArriveOneByOne: decisions may arrive one by one, from several callers. After the last one a
@@ -120,9 +129,12 @@ func TestDecisionsArriveOneByOne(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
-	if next.Continues != "r" || next.Run.ID == "r" || next.Input != 0 || next.Digest != "" {
-		t.Errorf("next run: got %+v", next)
+	wantEqual(t, "next run: Continues", next.Continues, "r")
+	if next.Run.ID == "r" {
+		t.Errorf("next run: Run.ID = %v, want another value", next.Run.ID)
 	}
+	wantEqual(t, "next run: Input", next.Input, 0)
+	wantEqual(t, "next run: Digest", next.Digest, "")
 	again := setup(t)
 	var calls []runs.ToolCall
 	again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
@@ -132,9 +144,10 @@ func TestDecisionsArriveOneByOne(t *testing.T) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 	}
 	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
-	if _, finish := again.run(next); len(calls) != 2 || calls[0].Opens.Continues != "r" || finish.Continues != "r" {
-		t.Errorf("got the calls %+v and the end %+v", calls, finish)
-	}
+	_, finish := again.run(next)
+	mustEqual(t, "number of calls", len(calls), 2)
+	wantEqual(t, "calls[0].Opens.Continues", calls[0].Opens.Continues, "r")
+	wantEqual(t, "end of the run: Continues", finish.Continues, "r")
 }
 
 // TestInterruptsExpireAtRecordedTimes: a worker that dies right after it wrote the run's end
@@ -159,9 +172,10 @@ func TestInterruptsExpireAtRecordedTimes(t *testing.T) {
 	if p := parked.Interrupts; !p.Opened.Equal(asked) || !p.Items[0].Expires.Equal(expires) || !p.Items[1].Expires.IsZero() {
 		t.Errorf("interrupts: got opened %s, expiring %s and %s, want opened %s, the first expiring %s", p.Opened, p.Items[0].Expires, p.Items[1].Expires, asked, expires)
 	}
-	if n := f.notifications[0]; n.Event != runs.EventOpened || !n.At.Equal(asked) || !n.Opened.Equal(asked) || !n.Calls[0].Expires.Equal(expires) {
-		t.Errorf("notification: got %+v", n)
-	}
+	wantEqual(t, "notification: Event", f.notifications[0].Event, runs.EventOpened)
+	wantEqual(t, "notification: At", f.notifications[0].At, asked)
+	wantEqual(t, "notification: Opened", f.notifications[0].Opened, asked)
+	wantEqual(t, "notification: Calls[0].Expires", f.notifications[0].Calls[0].Expires, expires)
 }
 
 // TestApprovalsExpire: without a decision in time the call is not made. The thread continues or
@@ -181,8 +195,12 @@ func TestApprovalsExpire(t *testing.T) {
 		f.env.ExecuteWorkflow(runs.TypeRun, input)
 		var parked runs.ParkedInput
 		decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
-		if took := f.env.Now().Sub(began); took < runs.DefaultParkAfter || took > 2*runs.DefaultParkAfter {
-			t.Errorf("parked after %s", took)
+		took := f.env.Now().Sub(began)
+		if took < runs.DefaultParkAfter {
+			t.Errorf("took = %v, want at least %v", took, runs.DefaultParkAfter)
+		}
+		if took > 2*runs.DefaultParkAfter {
+			t.Errorf("took = %v, want at most %v", took, 2*runs.DefaultParkAfter)
 		}
 		later := setup(t)
 		later.env.SetStartTime(f.env.Now())
@@ -201,9 +219,7 @@ func TestApprovalsExpire(t *testing.T) {
 		called := 0
 		again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			called++
-			if in.Decision.Kind != runs.DecisionExpire {
-				t.Errorf("decision of the call: got %+v", in.Decision)
-			}
+			wantEqual(t, "decision of the call: Kind", in.Decision.Kind, runs.DecisionExpire)
 			return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 		}
 		again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
@@ -250,9 +266,7 @@ func TestInterruptsAreBounded(t *testing.T) {
 		in := input
 		in.Limits.ParallelTools = 100
 		f.env.ExecuteWorkflow(runs.TypeRun, in)
-		if end := f.finished[0]; (end.Code == runs.CodeLimitParallelTools) != (n > runs.MaxInterrupts) {
-			t.Errorf("%d calls: end of the run: got %+v", n, end)
-		}
+		wantEqual(t, fmt.Sprintf("%d calls: the run ends at the limit of calls", n), f.finished[0].Code == runs.CodeLimitParallelTools, n > runs.MaxInterrupts)
 	}
 }
 

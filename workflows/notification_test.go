@@ -46,9 +46,7 @@ func TestNotificationsAreSentInOrder(t *testing.T) {
 	}, time.Hour)
 	f.env.ExecuteWorkflow(runs.TypeRun, input)
 	for i, r := range results() {
-		if r.Error != "" {
-			t.Errorf("decision %d: %+v", i, r)
-		}
+		wantEqual(t, fmt.Sprintf("decision %d: r.Error", i), r.Error, "")
 	}
 	opened := slices.Repeat([]runs.NotificationEvent{runs.EventOpened}, 6)
 	if want := append(opened, runs.EventVoted, runs.EventDecided); !cmp.Equal(f.notificationEvents(), want) {
@@ -58,9 +56,9 @@ func TestNotificationsAreSentInOrder(t *testing.T) {
 	if len(voted.Calls) != 1 || voted.Calls[0].ID != "c1" || len(voted.Calls[0].Votes) != 1 {
 		t.Errorf("calls of the voted notification: got %+v, want only c1: the other call is decided", voted.Calls)
 	}
-	if len(decided.Calls) != 1 || decided.Calls[0].ID != "c0" || decided.Calls[0].Decision.By != "bob" {
-		t.Errorf("calls of the decided notification: got %+v", decided.Calls)
-	}
+	mustEqual(t, "number of calls of the decided notification", len(decided.Calls), 1)
+	wantEqual(t, "calls of the decided notification: [0].ID", decided.Calls[0].ID, "c0")
+	wantEqual(t, "calls of the decided notification: [0].Decision.By", decided.Calls[0].Decision.By, "bob")
 }
 
 // TestPendingNotificationsMoveToNextExecution: a thread that continues does not wait for notifications. The next execution
@@ -83,9 +81,8 @@ func TestPendingNotificationsMoveToNextExecution(t *testing.T) {
 	}
 	var left []runs.NotificationEvent
 	for i, n := range next.Resume.Pending {
-		if left = append(left, n.Event); n.Number != i+1 {
-			t.Errorf("pending notification %d: got %+v", i, n)
-		}
+		left = append(left, n.Event)
+		wantEqual(t, fmt.Sprintf("pending notification %d: n.Number", i), n.Number, i+1)
 	}
 	if want := []runs.NotificationEvent{runs.EventOpened, runs.EventVoted, runs.EventDecided}; !cmp.Equal(left, want) {
 		t.Fatalf("pending notifications: got %v, want %v", left, want)
@@ -133,9 +130,8 @@ func TestPendingNotificationsMoveToNextExecution(t *testing.T) {
 		again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
 		began := again.env.Now()
 		again.env.ExecuteWorkflow(runs.TypeRun, next)
-		if len(again.finished) != 1 || again.finished[0].Outcome != runs.OutcomeSuccess {
-			t.Errorf("%s: end of the run: got %+v", name, again.finished)
-		}
+		mustEqual(t, name+": number of ends", len(again.finished), 1)
+		wantEqual(t, name+": again.finished[0].Outcome", again.finished[0].Outcome, runs.OutcomeSuccess)
 		if !cmp.Equal(handed, tt.handed) || tt.handed != nil && over.Sub(began) > 3*time.Second {
 			t.Errorf("%s: notifications handed over after %s: got %v, want %v", name, over.Sub(began), handed, tt.handed)
 		}
@@ -167,11 +163,12 @@ func TestInputWhileThreadIsBeingParked(t *testing.T) {
 		}, runs.DefaultParkAfter+at)
 	}
 	next := f.runUntilContinued(input)
-	if first, second := <-answers, <-answers; first != (runs.SubmitResult{Open: true}) || second != (runs.SubmitResult{Queued: true}) {
-		t.Errorf("answers: got %+v and %+v", first, second)
-	}
-	if next.Run.ID != "r-bob" || next.Resume.Items[0].Decision == nil {
-		t.Errorf("next run: got %+v", next)
+	first, second := <-answers, <-answers
+	wantEqual[any](t, "first answer", first, runs.SubmitResult{Open: true})
+	wantEqual[any](t, "second answer", second, runs.SubmitResult{Queued: true})
+	wantEqual(t, "next run: Run.ID", next.Run.ID, "r-bob")
+	if next.Resume.Items[0].Decision == nil {
+		t.Fatal("next run: Resume.Items[0].Decision = nil, want a value")
 	}
 }
 
@@ -229,9 +226,9 @@ func TestFencedRunSendsNoNotifications(t *testing.T) {
 	t.Parallel()
 	f := setupInterrupted(t)
 	f.finish = func(bool) error { return temporal.NewNonRetryableApplicationError("no", runs.ErrorFenced, nil) }
-	if result, _ := f.run(input); result.Outcome != runs.OutcomeFenced || len(f.notifications) != 0 {
-		t.Errorf("got %+v and the notifications %v", result, f.notificationEvents())
-	}
+	result, _ := f.run(input)
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeFenced)
+	wantEqual(t, "number of notifications", len(f.notifications), 0)
 }
 
 // TestNotificationsOfHeldRunAreSentAfterIt: notifications about an earlier turn of a held run are sent after the run
@@ -253,9 +250,8 @@ func TestNotificationsOfHeldRunAreSentAfterIt(t *testing.T) {
 	for i, id := range []string{"c1", "c2"} {
 		f.decide(time.Duration(i+1)*time.Second, runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: "d", Args: "x"})
 	}
-	if result, _ := f.run(heldInput()); result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("%+v", result)
-	}
+	result, _ := f.run(heldInput())
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	if want := []string{"m1 decided", "m2 decided"}; !containsAll(sent(), want) {
 		t.Errorf("notifications: got %v, want %v among them", sent(), want)
 	}
@@ -271,9 +267,8 @@ func TestNotificationsOfQuestionsInHeldTurn(t *testing.T) {
 	sent := f.recordNotificationsAfterRun(func(n runs.Notification) string { return fmt.Sprint(n.Calls[0].Question.Number, " ", n.Event) })
 	f.decide(time.Minute, answerTo(1))
 	f.decide(2*time.Minute, answerTo(2))
-	if result, _ := f.run(heldInput()); result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("%+v", result)
-	}
+	result, _ := f.run(heldInput())
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	if want := []string{"1 decided", "2 decided"}; !containsAll(sent(), want) {
 		t.Errorf("notifications: got %v, want %v among them", sent(), want)
 	}

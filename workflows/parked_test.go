@@ -63,20 +63,29 @@ func TestLongPauseIsParked(t *testing.T) {
 	in.ParkAfter = time.Hour
 	parked := runUntilParked(t, in)
 	p := parked.Run.Progress
-	if p == nil || !p.Paused || p.Turn != 2 || p.Main != 11 || p.OpenStep != "tools" || !cmp.Equal(p.Lanes, []uint64{12}) {
-		t.Fatalf("progress of the parked run: got %+v", p)
+	if p == nil {
+		t.Fatal("progress of the parked run = nil, want a value")
 	}
+	mustEqual(t, "progress of the parked run: Paused", p.Paused, true)
+	mustEqual(t, "progress of the parked run: Turn", p.Turn, 2)
+	mustEqual(t, "progress of the parked run: Main", p.Main, 11)
+	mustEqual(t, "progress of the parked run: OpenStep", p.OpenStep, "tools")
+	mustEqual(t, "progress of the parked run: Lanes", p.Lanes, []uint64{12})
 	const weekend = 60 * time.Hour
 	next := runParked(t, parked, weekend, func(f *fixture) { f.update(runs.UpdateResume, runs.PauseRequest{RunID: "r"}, make(chan any, 1)) })
-	if got := next.Progress.Deadline.Sub(p.Deadline); next.Progress.Paused || next.Progress.Cancelled || got < weekend {
-		t.Fatalf("progress of the next execution: got %+v, its deadline %s later", next.Progress, got)
+	got := next.Progress.Deadline.Sub(p.Deadline)
+	mustEqual(t, "progress of the next execution: Paused", next.Progress.Paused, false)
+	mustEqual(t, "progress of the next execution: Cancelled", next.Progress.Cancelled, false)
+	if got < weekend {
+		t.Errorf("the deadline moved by %v, want at least %v", got, weekend)
 	}
 	f := setup(t)
 	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(20), nil }
 	result, _ := f.run(next)
-	if call := f.modelCalls[0]; result.Outcome != runs.OutcomeSuccess || call.ID != "2/model" || call.After != 11 || call.Execution != p.Execution {
-		t.Errorf("got %+v after the call %+v", result, call)
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "f.modelCalls[0].ID", f.modelCalls[0].ID, "2/model")
+	wantEqual(t, "f.modelCalls[0].After", f.modelCalls[0].After, 11)
+	wantEqual(t, "f.modelCalls[0].Execution", f.modelCalls[0].Execution, p.Execution)
 }
 
 // TestParkedRunAcceptsUpdates: a parked run accepts all that a run accepts: a cancel, queued and
@@ -90,14 +99,14 @@ func TestParkedRunAcceptsUpdates(t *testing.T) {
 		"interrupt": func(f *fixture) { f.submit("r2", runs.OnBusyInterrupt) },
 	} {
 		next := runParked(t, parked, time.Hour, happens)
-		if !next.Progress.Cancelled || name == "interrupt" != (len(next.Queue) == 1) {
-			t.Errorf("%s: next execution: got %+v", name, next)
-		}
+		wantEqual(t, name+": next.Progress.Cancelled", next.Progress.Cancelled, true)
+		wantEqual(t, name+": a run is queued", len(next.Queue) == 1, name == "interrupt")
 		next.Queue = nil
 		f := setup(t)
-		if result, finish := f.run(next); result.Outcome != runs.OutcomeCancelled || len(f.modelCalls) != 0 || finish.After != 11 {
-			t.Errorf("%s: got %+v after %d model calls", name, result, len(f.modelCalls))
-		}
+		result, finish := f.run(next)
+		wantEqual(t, name+": outcome", result.Outcome, runs.OutcomeCancelled)
+		wantEqual(t, name+": number of model calls", len(f.modelCalls), 0)
+		wantEqual(t, name+": end of the run: After", finish.After, 11)
 	}
 	next := runParked(t, parked, time.Hour, func(f *fixture) {
 		f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r0"})
@@ -105,9 +114,10 @@ func TestParkedRunAcceptsUpdates(t *testing.T) {
 		f.update(runs.UpdateSteer, runs.SteerRequest{RunID: "r", Input: 7}, make(chan any, 1))
 		f.update(runs.UpdateResume, runs.PauseRequest{}, make(chan any, 1))
 	})
-	if p := next.Progress; p.Cancelled || len(next.Queue) != 1 || next.Queue[0].Run.ID != "r2" || !cmp.Equal(p.Steered, []uint64{7}) {
-		t.Errorf("next execution: got %+v", next)
-	}
+	wantEqual(t, "next execution: Progress.Cancelled", next.Progress.Cancelled, false)
+	mustEqual(t, "next execution: number of queue", len(next.Queue), 1)
+	wantEqual(t, "next execution: Queue[0].Run.ID", next.Queue[0].Run.ID, "r2")
+	wantEqual(t, "next execution: Progress.Steered", next.Progress.Steered, []uint64{7})
 }
 
 // TestParkedRunContinuesAsNew: a parked run with a long history continues as new, still parked.

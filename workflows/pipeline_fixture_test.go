@@ -33,7 +33,8 @@ type pipelineFixture struct {
 	// executeStep returns the event of the step at a path. EventCancelled is the event of a step that
 	// finds the run cancelled. An error is the activity's and leaves a step that has begun.
 	executeStep func(path string) (pipeline.Event, error)
-	// failBeforeAdvance fails advances before they are written, advanced after that; nil fails none.
+	// failBeforeAdvance fails advances before their record is written, failAfterAdvance after that;
+	// nil fails none.
 	failBeforeAdvance, failAfterAdvance func(in runs.AdvanceInput) error
 	// failChainedCall fails calls that have advanced the tree; nil fails none.
 	failChainedCall    func(in runs.ToolCall) error
@@ -48,7 +49,7 @@ type pipelineFixture struct {
 	interrupts  []runs.Interrupt // calls that approvers decide about, a second later
 
 	mu             sync.Mutex
-	execution      *fixture // of the current execution
+	execution      *fixture // the current one
 	state          json.RawMessage
 	seq            uint64
 	lastRecord     map[string]uint64             // by lane
@@ -61,7 +62,7 @@ type pipelineFixture struct {
 	pathOf         map[string]string         // paths of calls with an interrupt
 	advances       []runs.AdvanceInput
 	finished       []runs.FinishInput
-	executions     []runs.Input // of each execution
+	executions     []runs.Input // the input of each
 	executedPaths  []string     // paths of executed steps
 	stepEvents     []string     // +name for a started step and -name for a finished one
 }
@@ -132,14 +133,14 @@ func (f *pipelineFixture) runToEnd(in runs.Input) runs.Result {
 			f.t.Fatal(err)
 		}
 	}
-	f.t.Fatal("the run does not end")
+	f.t.Fatal("the run does not end: got 300 executions, want at most that many")
 	return runs.Result{}
 }
 
 func (f *pipelineFixture) result(err error) (result runs.Result) {
 	f.t.Helper()
 	if err != nil {
-		f.t.Fatalf("workflow: %v after %v", err, f.executedPaths)
+		f.t.Fatalf("workflow after %v: got %v, want no error", f.executedPaths, err)
 	}
 	if err := f.execution.env.GetWorkflowResult(&result); err != nil {
 		f.t.Fatal(err)
@@ -245,7 +246,7 @@ func (f *pipelineFixture) checkPosition(s runs.Step) {
 		delete(f.openStep, at)
 	}
 	if wrong || s.Closes != f.openStep[at] || f.failedStep[at] != "" {
-		f.t.Errorf("step %+v does not follow record %d of the lane %s, where %q is open and %q has failed", s, f.lastRecord[at], at, f.openStep[at], f.failedStep[at])
+		f.t.Errorf("step %s on %s: got After %d and Closes %q, want record %d and step %q; failed step: %q", s.ID, at, s.After, s.Closes, f.lastRecord[at], f.openStep[at], f.failedStep[at])
 	}
 }
 
@@ -331,7 +332,7 @@ func (f *pipelineFixture) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 		since = max(since, in.Child.Since)
 	}
 	if in.LaneAfter != f.lastRecord[tools] && (in.LaneAfter != 0 || since < f.lastRecord[tools]) {
-		f.t.Errorf("call %+v does not follow record %d of the lane %s", in, f.lastRecord[tools], tools)
+		f.t.Errorf("call %s on %s: got LaneAfter %d, want %d", in.ID, tools, in.LaneAfter, f.lastRecord[tools])
 	}
 	f.executedPaths = append(f.executedPaths, in.Place.Path)
 	if err != nil {
@@ -429,7 +430,7 @@ func (f *pipelineFixture) advanceOnce(in runs.AdvanceInput) (runs.AdvanceResult,
 	d := f.stepTree(in)
 	m, err := pipeline.Advance(d, in.Position.Cursor, ev, env)
 	if err != nil {
-		f.t.Errorf("advance %+v: %v", in, err)
+		f.t.Errorf("advance %s: got %v, want no error", in.ID, err)
 		return runs.AdvanceResult{}, temporal.NewNonRetryableApplicationError(err.Error(), "cursor", nil)
 	}
 	f.recordChanges(m.Changes)

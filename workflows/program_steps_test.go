@@ -53,13 +53,17 @@ func TestProgramRunsSteps(t *testing.T) {
 		} else {
 			ids[id] = true
 		}
-		if a.Position.Number == 0 || a.Position.Input != 1 || !strings.HasPrefix(a.Position.Origin, "r") {
-			t.Errorf("advance: got %+v", a)
+		if a.Position.Number == 0 {
+			t.Errorf("advance: Position.Number = %v, want another value", a.Position.Number)
+		}
+		wantEqual(t, "advance: Position.Input", a.Position.Input, 1)
+		if !strings.HasPrefix(a.Position.Origin, "r") {
+			t.Errorf("advance: Position.Origin = %q, want prefix %q", a.Position.Origin, "r")
 		}
 	}
 	for _, id := range []string{"r do/1/advance/1", "r do/2/all/0/do/2/advance/1", "r do/2/all/0/suspend"} {
 		if !ids[id] {
-			t.Errorf("no advance %q in %v", id, ids)
+			t.Errorf("advances: got %v, want %q among them", ids, id)
 		}
 	}
 }
@@ -101,8 +105,9 @@ func TestErrorsOfProgramSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
-				if err := c.does(ctx, a); !c.want(err) {
-					t.Errorf("got the error %v", err)
+				err := c.does(ctx, a)
+				if !c.want(err) {
+					t.Errorf("error of the program's step: got %v, want that of the case", err)
 				}
 				return a.Do(ctx, toolStep("then"))
 			})
@@ -153,7 +158,7 @@ func TestCancelledProgram(t *testing.T) {
 			f.wantResult(f.runToEnd(programInput()), runs.OutcomeCancelled, "", "one", "two", "undo")
 			for _, a := range f.advances {
 				if undoes := strings.HasPrefix(a.ID, "do/3/"); undoes && !a.Compensates {
-					t.Errorf("advance: got %+v", a)
+					t.Errorf("advance %s: Compensates = false, want true", a.ID)
 				}
 			}
 		})
@@ -179,10 +184,11 @@ func TestAbandonedProgram(t *testing.T) {
 	in := programInput()
 	in.OnMissingResult = runs.OpenAbandon
 	f.runToEnd(in)
-	if got := <-answers; got != (runs.SubmitResult{Closing: true}) || !errors.Is(abandoned, workflows.ErrAbandoned) {
-		t.Errorf("got the submission's result %+v and the program's error %v", got, abandoned)
+	got := <-answers
+	wantEqual[any](t, "answer of the submission", got, runs.SubmitResult{Closing: true})
+	if !errors.Is(abandoned, workflows.ErrAbandoned) {
+		t.Errorf("abandoned = %v, want %v", abandoned, workflows.ErrAbandoned)
 	}
-	if end := f.finished[0]; end.Outcome != runs.OutcomeSuccess || len(end.Interrupts.Items) != 1 {
-		t.Errorf("end of the run: got %+v", end)
-	}
+	wantEqual(t, "end of the run: Outcome", f.finished[0].Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "end of the run: number of items", len(f.finished[0].Interrupts.Items), 1)
 }

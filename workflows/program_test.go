@@ -63,15 +63,17 @@ func TestProgramWaitsForDecision(t *testing.T) {
 	in := input
 	in.Program = "p"
 	result, last := f.run(in)
-	if results := decided(); len(results) != 1 || results[0].Error != "" {
-		t.Errorf("results of the decision: got %+v", results)
+	results := decided()
+	mustEqual(t, "number of results of the decision", len(results), 1)
+	wantEqual(t, "results of the decision: [0].Error", results[0].Error, "")
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "values", sums, []int{7})
+	mustEqual(t, "number of ends of the runs", len(f.finished), 2)
+	wantEqual(t, "ends of the runs: [0].Outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
+	if last.Run.ID == in.Run.ID {
+		t.Errorf("last.Run.ID = %v, want another value", last.Run.ID)
 	}
-	if result.Outcome != runs.OutcomeSuccess || !slices.Equal(sums, []int{7}) {
-		t.Errorf("got %+v with the values %v", result, sums)
-	}
-	if len(f.finished) != 2 || f.finished[0].Outcome != runs.OutcomeInterrupt || last.Run.ID == in.Run.ID || last.Continues != in.Run.ID {
-		t.Errorf("ends of the runs: got %+v", f.finished)
-	}
+	wantEqual(t, "last.Continues", last.Continues, in.Run.ID)
 	next := last.Run.ID + " "
 	want := []string{"r do/1/advance/1", next + "reopen", next + "do/1/advance/1", next + "value/2"}
 	if !slices.Equal(steps, want) {
@@ -118,9 +120,8 @@ func TestProgramReadsOutputs(t *testing.T) {
 	in := input
 	in.Program = "p"
 	result, _ := f.run(in)
-	if result.Code != "tool_failed" || !slices.Equal(read, []any{order{7, "x"}, 7}) {
-		t.Errorf("got the values %v and the result %+v", read, result)
-	}
+	wantEqual(t, "code", result.Code, "tool_failed")
+	wantEqual(t, "values", read, []any{order{7, "x"}, 7})
 }
 
 // TestFailedPrograms: a program that its worker does not have, and a program that fails, end the
@@ -150,7 +151,7 @@ func TestFailedPrograms(t *testing.T) {
 				t.Errorf("got %+v, want the code %s", result, code)
 			}
 			if text := f.finished[0].Message; strings.Contains(text, "continue as new") != (name == "again") {
-				t.Errorf("message: got %q", text)
+				t.Errorf("message: got %q, want one about continue-as-new: %t", text, name == "again")
 			}
 		})
 	}

@@ -58,9 +58,9 @@ func TestToolQuestion(t *testing.T) {
 	if got := <-results; !cmp.Equal(got, any(want)) {
 		t.Errorf("results of the decisions: got %+v, want %+v", got, want)
 	}
-	if end := f.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Items) != 1 || *end.Interrupts.Items[0].Question != (runs.Question{Seq: 21, Number: 1}) {
-		t.Errorf("end of the run: got %+v", end)
-	}
+	wantEqual(t, "end of the run: Outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
+	mustEqual(t, "end of the run: number of items", len(f.finished[0].Interrupts.Items), 1)
+	wantEqual(t, "*f.finished[0].Interrupts.Items[0].Question", *f.finished[0].Interrupts.Items[0].Question, runs.Question{Seq: 21, Number: 1})
 
 	again := setup(t)
 	again.tool = toolAskingTwice(&calls)
@@ -68,18 +68,20 @@ func TestToolQuestion(t *testing.T) {
 		again.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{answerTo(1), answerTo(2)}}, results)
 	}, time.Minute)
 	last := again.runUntilContinued(next)
-	if got := <-results; !cmp.Equal(got, any(runs.DecideResult{Results: []runs.DecisionResult{unknown, {Settled: true}}})) {
-		t.Errorf("results of the decisions in the next run: got %+v", got)
-	}
+	got := <-results
+	wantEqual[any](t, "results of the decisions in the next run", got, any(runs.DecideResult{Results: []runs.DecisionResult{unknown, {Settled: true}}}))
 	end := setup(t)
 	end.tool, end.model = toolAskingTwice(&calls), func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
-	if result, _ := end.run(last); result.Outcome != runs.OutcomeSuccess || len(calls) != 3 || len(end.modelCalls) != 1 {
-		t.Fatalf("got %+v after %d calls", result, len(calls))
-	}
+	result, _ := end.run(last)
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	mustEqual(t, "number of calls", len(calls), 3)
+	mustEqual(t, "number of model calls", len(end.modelCalls), 1)
 	for i, want := range []uint64{0, 21, 22} {
 		c := calls[i]
-		if c.QuestionRecord != want || (c.Decision == nil) != (i == 0) || i > 0 && (c.Decision.Question != i || c.CallID != "x") {
-			t.Errorf("call %d: got %+v", i, c)
+		wantEqual(t, fmt.Sprintf("call %d: c.QuestionRecord", i), c.QuestionRecord, want)
+		wantEqual(t, fmt.Sprintf("call %d has no decision", i), c.Decision == nil, i == 0)
+		if i > 0 && (c.Decision.Question != i || c.CallID != "x") {
+			t.Errorf("call %d: got the call %q with the decision %+v, want call x with the answer to question %d", i, c.CallID, c.Decision, i)
 		}
 	}
 }
@@ -96,9 +98,12 @@ func TestQuestionExpires(t *testing.T) {
 	in.ParkAfter = 48 * time.Hour
 	next := f.runUntilContinued(in)
 	d := next.Resume.Items[0].Decision
-	if d.Kind != runs.DecisionExpire || d.Question != 1 || f.env.Now().Sub(begun) < 24*time.Hour || next.Continues != input.Run.ID {
-		t.Errorf("decision of the next run: got %+v after %s", d, f.env.Now().Sub(begun))
+	wantEqual(t, "decision of the next run: Kind", d.Kind, runs.DecisionExpire)
+	wantEqual(t, "decision of the next run: Question", d.Question, 1)
+	if f.env.Now().Sub(begun) < 24*time.Hour {
+		t.Errorf("f.env.Now().Sub(begun) = %v, want at least %v", f.env.Now().Sub(begun), 24*time.Hour)
 	}
+	wantEqual(t, "next run: Continues", next.Continues, input.Run.ID)
 	var sent []runs.NotificationEvent
 	for _, n := range f.notifications {
 		sent = append(sent, n.Event)
@@ -117,16 +122,20 @@ func TestToolQuestionInHeldRun(t *testing.T) {
 	f.decide(time.Minute, answerTo(1))
 	f.decide(2*time.Minute, answerTo(1), answerTo(2))
 	result, finish := f.run(heldInput())
-	if result.Outcome != runs.OutcomeSuccess || finish.Interrupts != nil || len(f.modelCalls) != 2 || f.modelCalls[1].ID != "2/model" {
-		t.Errorf("got %+v and the end %+v after %d turns", result, finish, len(f.modelCalls))
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	if finish.Interrupts != nil {
+		t.Errorf("end of the run: Interrupts = %+v, want nil", finish.Interrupts)
 	}
-	if len(f.announced) != 2 || f.announced[0].ID != "1/hold" || f.announced[1].ID != "1/hold-1" {
-		t.Errorf("announced interrupts: got %+v", f.announced)
-	}
+	mustEqual(t, "number of model calls", len(f.modelCalls), 2)
+	wantEqual(t, "f.modelCalls[1].ID", f.modelCalls[1].ID, "2/model")
+	mustEqual(t, "number of announced interrupts", len(f.announced), 2)
+	wantEqual(t, "announced interrupts: [0].ID", f.announced[0].ID, "1/hold")
+	wantEqual(t, "announced interrupts: [1].ID", f.announced[1].ID, "1/hold-1")
 	steps := []string{"1/tools/0", "1/held/0", "1/held-1/0"}
 	for i, c := range calls {
-		if c.ID != steps[i] || i > 0 && (c.Decision == nil || c.Decision.Question != i) {
-			t.Errorf("call %d: got %+v", i, c)
+		wantEqual(t, fmt.Sprintf("call %d: c.ID", i), c.ID, steps[i])
+		if i > 0 && (c.Decision == nil || c.Decision.Question != i) {
+			t.Errorf("call %d: got the call %q with the decision %+v, want call x with the answer to question %d", i, c.CallID, c.Decision, i)
 		}
 	}
 }
@@ -147,12 +156,14 @@ func TestHeldRunResumesQuestion(t *testing.T) {
 	}}}
 	f.decide(time.Minute, answerTo(2))
 	result, _ := f.run(in)
-	if result.Outcome != runs.OutcomeSuccess || len(f.modelCalls) != 1 || f.modelCalls[0].ID != "1/model" || f.modelCalls[0].Turn != 1 {
-		t.Errorf("got %+v after the model calls %+v", result, f.modelCalls)
-	}
-	if len(f.announced) != 1 || f.announced[0].ID != "0/hold-1" || len(calls) != 3 || calls[2].ID != "0/held-1/0" {
-		t.Errorf("got the announced interrupts %+v and the calls %+v", f.announced, calls)
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	mustEqual(t, "number of model calls", len(f.modelCalls), 1)
+	wantEqual(t, "f.modelCalls[0].ID", f.modelCalls[0].ID, "1/model")
+	wantEqual(t, "f.modelCalls[0].Turn", f.modelCalls[0].Turn, 1)
+	mustEqual(t, "number of announced", len(f.announced), 1)
+	wantEqual(t, "f.announced[0].ID", f.announced[0].ID, "0/hold-1")
+	mustEqual(t, "number of calls", len(calls), 3)
+	wantEqual(t, "calls[2].ID", calls[2].ID, "0/held-1/0")
 }
 
 // TestQuestionsAreBounded: more questions than a thread can wait for end the run.
@@ -169,7 +180,6 @@ func TestQuestionsAreBounded(t *testing.T) {
 	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeInterrupt, Opened: 11, Seq: 12, Question: &runs.AskedQuestion{CallID: in.CallID, Tool: "tool", Number: 1}}, nil
 	}
-	if result, _ := f.run(in); result.Code != runs.CodeLimitParallelTools {
-		t.Errorf("got %+v", result)
-	}
+	result, _ := f.run(in)
+	wantEqual(t, "code", result.Code, runs.CodeLimitParallelTools)
 }

@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -57,17 +58,22 @@ func TestRemindersAndEscalations(t *testing.T) {
 		t.Errorf("notifications (-want +got):\n%s", diff)
 	}
 	item := next.Resume.Items[0]
-	if item.Decision.Kind != runs.DecisionExpire || item.Escalations != 2 || item.Reminded != 4 {
-		t.Errorf("call of the next run: got %+v", item)
-	}
+	wantEqual(t, "call of the next run: Decision.Kind", item.Decision.Kind, runs.DecisionExpire)
+	wantEqual(t, "call of the next run: Escalations", item.Escalations, 2)
+	wantEqual(t, "call of the next run: Reminded", item.Reminded, 4)
 	for i, n := range notices {
-		if n.Number != i+1 || n.Run.ID != "r" || n.Run.Thread != "t" || n.After != 99 || n.Agent != "a" || n.Revision != "v" || n.MessageID != "m" || len(n.Calls) != 1 {
-			t.Errorf("notification %d: got %+v", i, n)
-		}
+		wantEqual(t, fmt.Sprintf("notification %d: n.Number", i), n.Number, i+1)
+		wantEqual(t, fmt.Sprintf("notification %d: n.Run.ID", i), n.Run.ID, "r")
+		wantEqual(t, fmt.Sprintf("notification %d: n.Run.Thread", i), n.Run.Thread, "t")
+		wantEqual(t, fmt.Sprintf("notification %d: n.After", i), n.After, 99)
+		wantEqual(t, fmt.Sprintf("notification %d: n.Agent", i), n.Agent, "a")
+		wantEqual(t, fmt.Sprintf("notification %d: n.Revision", i), n.Revision, "v")
+		wantEqual(t, fmt.Sprintf("notification %d: n.MessageID", i), n.MessageID, "m")
+		wantEqual(t, fmt.Sprintf("notification %d: number of calls", i), len(n.Calls), 1)
 	}
-	if last := next.Resume.Pending; len(last) != 1 || last[0].Event != runs.EventExpired || last[0].Number != len(want)+1 {
-		t.Errorf("pending notifications of the next run: got %+v", last)
-	}
+	mustEqual(t, "number of pending notifications of the next run", len(next.Resume.Pending), 1)
+	wantEqual(t, "pending notifications of the next run: [0].Event", next.Resume.Pending[0].Event, runs.EventExpired)
+	wantEqual(t, "pending notifications of the next run: [0].Number", next.Resume.Pending[0].Number, len(want)+1)
 }
 
 // TestEscalationsDuringOutage: all processes are down from the interrupt to its expiry. The expiry
@@ -96,9 +102,9 @@ func TestRemindersAreBounded(t *testing.T) {
 		}, 100*24*time.Hour)
 	})
 	n := len(story)
-	if n != 2+runs.MaxReminders || story[n-2].After != runs.MaxReminders*time.Hour || story[n-1].Event != runs.EventEscalated {
-		t.Errorf("got %d notifications, the last are %+v", n, story[n-2:])
-	}
+	mustEqual(t, "number of notifications", n, 2+runs.MaxReminders)
+	mustEqual(t, "time of the last reminder", story[n-2].After, runs.MaxReminders*time.Hour)
+	wantEqual(t, "last event", story[n-1].Event, runs.EventEscalated)
 }
 
 // TestMissedRemindersAreSentOnce: reminders that were due while no process ran are sent as one.

@@ -13,7 +13,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/replay/*.json")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no recorded histories: %v", err)
+		t.Fatalf("recorded histories: got %d (%v), want some", len(files), err)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {

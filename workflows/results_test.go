@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -45,12 +46,14 @@ func TestThreadWaitsForToolResults(t *testing.T) {
 		}, time.Duration(i+1)*time.Minute)
 	}
 	next := f.runUntilContinued(inputWithPolicy(runs.OpenAbandon))
-	if end := f.finished[0]; end.Outcome != runs.OutcomeSuccess || len(end.Interrupts.Items) != 2 {
-		t.Errorf("end of the run: got %+v", end)
+	wantEqual(t, "end of the run: Outcome", f.finished[0].Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "end of the run: number of items", len(f.finished[0].Interrupts.Items), 2)
+	wantEqual(t, "next run: Continues", next.Continues, "r")
+	if next.Resume == nil {
+		t.Fatal("next run: Resume = nil, want a value")
 	}
-	if next.Continues != "r" || next.Resume == nil || next.Resume.Items[0].Decision.Digest != "r-c0" || next.OnMissingResult != runs.OpenAbandon {
-		t.Errorf("next run: got %+v", next)
-	}
+	wantEqual(t, "next run: Resume.Items[0].Decision.Digest", next.Resume.Items[0].Decision.Digest, "r-c0")
+	wantEqual(t, "next run: OnMissingResult", next.OnMissingResult, runs.OpenAbandon)
 }
 
 // TestInputWithToolResults: an input may bring results. A result that equals an accepted one is
@@ -66,9 +69,10 @@ func TestInputWithToolResults(t *testing.T) {
 		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{resultDecision("c0", 0), other, resultDecision("c2", 0)}}, make(chan any, 1))
 	}, time.Minute)
 	next := f.runUntilContinued(inputWithPolicy(runs.OpenReject))
-	if d := next.Resume; next.Run.ID != "r2" || d.Items[0].Decision.Input != 0 || d.Items[1].Decision.Input != 71 || d.Items[1].Decision.Digest != "r-c1" {
-		t.Errorf("next run %s: got the decisions %+v and %+v", next.Run.ID, d.Items[0].Decision, d.Items[1].Decision)
-	}
+	wantEqual(t, "next run: Run.ID", next.Run.ID, "r2")
+	mustEqual(t, fmt.Sprintf("next run %s: next.Resume.Items[0].Decision.Input", next.Run.ID), next.Resume.Items[0].Decision.Input, 0)
+	mustEqual(t, fmt.Sprintf("next run %s: next.Resume.Items[1].Decision.Input", next.Run.ID), next.Resume.Items[1].Decision.Input, 71)
+	wantEqual(t, fmt.Sprintf("next run %s: next.Resume.Items[1].Decision.Digest", next.Run.ID), next.Resume.Items[1].Decision.Digest, "r-c1")
 }
 
 // TestPoliciesForOpenInterrupts: the agent's policy decides about an input that leaves
@@ -115,9 +119,8 @@ func TestPoliciesForOpenInterrupts(t *testing.T) {
 			}
 		}
 		waits := slices.ContainsFunc(next.Queue, func(q runs.Input) bool { return q.Run.ID == "r2" })
-		if got != x.want || waits != (x.want == "waits") {
-			t.Errorf("%+v: got %v, with %d runs queued after %s", x, got, len(next.Queue), next.Run.ID)
-		}
+		wantEqual[any](t, fmt.Sprintf("%+v: answer", x), got, x.want)
+		wantEqual(t, fmt.Sprintf("%+v: the run is queued", x), waits, x.want == "waits")
 	}
 }
 
@@ -133,9 +136,9 @@ func TestInputThatResolvesAllCalls(t *testing.T) {
 			f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: decisions}, answers)
 		}, time.Second)
 		result, _ := f.run(inputWithPolicy(runs.OpenAbandon))
-		if got := <-answers; got != (runs.SubmitResult{Closing: true}) || result.Outcome != runs.OutcomeSuccess {
-			t.Errorf("with %d results: got %+v and the run's result %+v", len(decisions), got, result)
-		}
+		got := <-answers
+		wantEqual[any](t, fmt.Sprintf("with %d results: answer", len(decisions)), got, runs.SubmitResult{Closing: true})
+		wantEqual(t, fmt.Sprintf("with %d results: outcome", len(decisions)), result.Outcome, runs.OutcomeSuccess)
 	}
 }
 
@@ -145,10 +148,11 @@ func TestQueuedRunAbandonsResults(t *testing.T) {
 	t.Parallel()
 	in := inputWithPolicy(runs.OpenAbandon)
 	in.Queue = []runs.Input{queuedInput("r2")}
-	if next := setupClientCalls(t).runUntilContinued(in); next.Run.ID != "r2" || next.Resume != nil {
-		t.Errorf("next run: got %+v", next)
+	next := setupClientCalls(t).runUntilContinued(in)
+	wantEqual(t, "next run: Run.ID", next.Run.ID, "r2")
+	if next.Resume != nil {
+		t.Errorf("next run: Resume = %+v, want nil", next.Resume)
 	}
-	if result, _ := setupClientCalls(t).run(input); result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("got %+v", result)
-	}
+	result, _ := setupClientCalls(t).run(input)
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 }

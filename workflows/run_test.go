@@ -92,11 +92,12 @@ func (f *fixture) run(in runs.Input) (runs.Result, runs.FinishInput) {
 	f.t.Helper()
 	f.env.ExecuteWorkflow(runs.TypeRun, in)
 	var result runs.Result
-	if err := f.env.GetWorkflowResult(&result); err != nil {
-		f.t.Fatalf("workflow: %v", err)
+	err := f.env.GetWorkflowResult(&result)
+	if err != nil {
+		f.t.Fatal(err)
 	}
 	if len(f.finished) == 0 {
-		f.t.Fatal("the run has no end")
+		f.t.Errorf("len(f.finished) = %v, want another value", len(f.finished))
 	}
 	return result, f.finished[len(f.finished)-1]
 }
@@ -129,9 +130,10 @@ func TestStepsFollowLastRecord(t *testing.T) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 20 + uint64(in.Lane)}, nil
 	}
 	result, finish := f.run(input)
-	if result.Outcome != runs.OutcomeSuccess || finish.After != 30 || finish.First != "1/model" || len(finish.Unfinished) != 0 {
-		t.Errorf("got %+v and the end %+v", result, finish)
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "end of the run: After", finish.After, 30)
+	wantEqual(t, "end of the run: First", finish.First, "1/model")
+	wantEqual(t, "number of unfinished", len(finish.Unfinished), 0)
 	step := runs.Step{Run: input.Run, Execution: f.modelCalls[0].Execution, Agent: "a", Revision: "v", ID: "1/model", Turn: 1, Name: "model"}
 	first := runs.ModelCall{Step: step, Beginning: runs.Beginning{Input: 1, Digest: "d"}, Day: &runs.DayAllowance{}}
 	step.ID, step.Turn, step.Closes, step.After = "2/model", 2, "tools", 11
@@ -159,9 +161,8 @@ func TestCancelDuringModelCall(t *testing.T) {
 		return runs.ModelAnswer{Outcome: runs.OutcomeCancelled, Seq: 12}, nil
 	}
 	result, finish := f.run(input)
-	if result.Outcome != runs.OutcomeCancelled || finish.Outcome != runs.OutcomeCancelled {
-		t.Errorf("got %+v and the end %+v", result, finish)
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
+	wantEqual(t, "end of the run: Outcome", finish.Outcome, runs.OutcomeCancelled)
 }
 
 func TestCancelDuringToolCalls(t *testing.T) {
@@ -176,9 +177,10 @@ func TestCancelDuringToolCalls(t *testing.T) {
 		return a, nil
 	}
 	result, finish := f.run(input)
-	if result.Outcome != runs.OutcomeCancelled || finish.After != 11 || len(finish.Unfinished) != 0 || len(f.modelCalls) != 1 {
-		t.Errorf("got %+v after %d model calls and the end %+v", result, len(f.modelCalls), finish)
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
+	wantEqual(t, "end of the run: After", finish.After, 11)
+	wantEqual(t, "number of unfinished", len(finish.Unfinished), 0)
+	wantEqual(t, "number of model calls", len(f.modelCalls), 1)
 }
 
 func TestCancelBeforeFirstStep(t *testing.T) {
@@ -188,9 +190,10 @@ func TestCancelBeforeFirstStep(t *testing.T) {
 	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		return runs.ModelAnswer{}, temporal.NewCanceledError()
 	}
-	if result, finish := f.run(input); result.Outcome != runs.OutcomeCancelled || finish.After != 0 || finish.Input != 1 {
-		t.Errorf("got %+v and the end %+v", result, finish)
-	}
+	result, finish := f.run(input)
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
+	wantEqual(t, "end of the run: After", finish.After, 0)
+	wantEqual(t, "end of the run: Input", finish.Input, 1)
 }
 
 // TestFencedExecution: an execution that lost its run to another execution ends
@@ -231,9 +234,10 @@ func TestFinishRetriesUntilLogIsAvailable(t *testing.T) {
 		}
 		return nil
 	}
-	if result, _ := f.run(input); result.Outcome != runs.OutcomeSuccess || locals != 1 || others != 5 {
-		t.Errorf("got %+v after %d local and %d other attempts", result, locals, others)
-	}
+	result, _ := f.run(input)
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "local attempts", locals, 1)
+	wantEqual(t, "other attempts", others, 5)
 }
 
 // TestEndNamesLanesOfFailedCalls: the end of a run takes over only the lanes of calls that have not
@@ -251,9 +255,8 @@ func TestEndNamesLanesOfFailedCalls(t *testing.T) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 10*uint64(in.Turn) + 1, Seq: 10*uint64(in.Turn) + 2 + uint64(in.Lane)}, nil
 	}
 	result, finish := f.run(input)
-	if result.Code != "tool_unavailable" || !slices.Equal(finish.Unfinished, []runs.Lane{{Index: 1, After: 13}}) {
-		t.Errorf("got %+v and the end %+v", result, finish)
-	}
+	wantEqual(t, "code", result.Code, "tool_unavailable")
+	wantEqual(t, "end of the run: Unfinished", finish.Unfinished, []runs.Lane{{Index: 1, After: 13}})
 }
 
 // TestManyCallsShareLanes: more calls than lanes share the lanes, in order. Calls beyond the
@@ -287,9 +290,9 @@ func TestManyCallsShareLanes(t *testing.T) {
 			if id == "" {
 				id = fmt.Sprint("c", in.Index)
 			}
-			if in.LaneAfter != last[in.Lane] || seen[id] || in.ID != "1/tools/"+id[1:] {
-				t.Errorf("%s: call %s: got %+v on a lane that ends at %d", name, id, in, last[in.Lane])
-			}
+			wantEqual(t, name+": LaneAfter of "+id, in.LaneAfter, last[in.Lane])
+			wantEqual(t, name+": repeated call "+id, seen[id], false)
+			wantEqual(t, name+": step of "+id, in.ID, "1/tools/"+id[1:])
 			seen[id] = true
 			last[in.Lane] = 100 + uint64(len(seen))
 			a := runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: last[in.Lane]}
@@ -303,12 +306,12 @@ func TestManyCallsShareLanes(t *testing.T) {
 		in := input
 		in.Limits.ParallelTools = calls
 		result, _ := f.run(in)
-		if limit > runs.MaxLanes || len(last) != runs.MaxLanes {
-			t.Errorf("%s: got %d parallel calls on %d lanes", name, limit, len(last))
+		if limit > runs.MaxLanes {
+			t.Errorf("%s: concurrent calls = %v, want at most %v", name, limit, runs.MaxLanes)
 		}
-		if whole := len(seen) == calls && result.Outcome == runs.OutcomeSuccess; whole != (fail == calls) {
-			t.Errorf("%s: got %d calls and %+v", name, len(seen), result)
-		}
+		wantEqual(t, name+": number of lanes", len(last), runs.MaxLanes)
+		whole := len(seen) == calls && result.Outcome == runs.OutcomeSuccess
+		wantEqual(t, name+": all calls succeed", whole, fail == calls)
 	}
 }
 
@@ -399,9 +402,12 @@ func TestUsage(t *testing.T) {
 	for _, u := range finish.Usage {
 		sum += *u.Input
 	}
-	if first := finish.Usage[0]; *first.Input != 2 || first.Output != nil || sum != 20 || len(finish.Usage) != runs.MaxUsages+1 {
-		t.Errorf("got %d entries with %d tokens, the first is %+v", len(finish.Usage), sum, finish.Usage[0])
+	wantEqual(t, "*finish.Usage[0].Input", *finish.Usage[0].Input, 2)
+	if finish.Usage[0].Output != nil {
+		t.Errorf("end of the run: Usage[0].Output = %+v, want nil", finish.Usage[0].Output)
 	}
+	wantEqual(t, "tokens", sum, 20)
+	wantEqual(t, "number of usage", len(finish.Usage), runs.MaxUsages+1)
 }
 
 // TestClientToolCalls: the server's calls of a turn are made. The run ends with the client's
@@ -427,12 +433,11 @@ func TestClientToolCalls(t *testing.T) {
 	for _, item := range finish.Interrupts.Items {
 		left = append(left, item.ID)
 	}
-	if result.Outcome != runs.OutcomeSuccess || !cmp.Equal(called, []string{"c1"}) || !cmp.Equal(left, []string{"c0", "c2"}) {
-		t.Errorf("got %+v after the calls %v and the end %+v", result, called, finish)
-	}
-	if !cmp.Equal(finish.Steered, []uint64{7}) || len(f.modelCalls) != 1 {
-		t.Errorf("the steering input is lost: got the end %+v after %d model calls", finish, len(f.modelCalls))
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "tool calls", called, []string{"c1"})
+	wantEqual(t, "pending calls", left, []string{"c0", "c2"})
+	wantEqual(t, "end of the run: Steered", finish.Steered, []uint64{7})
+	wantEqual(t, "number of model calls", len(f.modelCalls), 1)
 }
 
 // TestUnnamedClientToolCallEndsRun: a client tool call that the answer does not name ends the run.
@@ -444,7 +449,6 @@ func TestUnnamedClientToolCallEndsRun(t *testing.T) {
 		a.CallCount, a.WaitCount = 2, 1
 		return a, nil
 	}
-	if result, _ := f.run(input); result.Code != runs.CodeLimitParallelTools {
-		t.Errorf("got %+v", result)
-	}
+	result, _ := f.run(input)
+	wantEqual(t, "code", result.Code, runs.CodeLimitParallelTools)
 }

@@ -49,9 +49,7 @@ func setupSchedule(t *testing.T) *scheduleFixture {
 		return f.startRun(in)
 	}, activity.RegisterOptions{Name: runs.ActivityFire})
 	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Ref) (runs.RunStatus, error) {
-		if in != firedRun.Run {
-			t.Errorf("status of an unexpected run: %+v", in)
-		}
+		wantEqual(t, "run of the check", in, firedRun.Run)
 		f.checkTimes = append(f.checkTimes, f.env.Now())
 		return f.checkRun()
 	}, activity.RegisterOptions{Name: runs.ActivityRunStatus})
@@ -84,17 +82,24 @@ func TestFiringLastsAsLongAsRun(t *testing.T) {
 		if tries++; tries < 3 {
 			return runs.FiredRun{}, errors.New("the log is away")
 		}
-		if !in.At.Equal(scheduledTime) || in.Fire == "" || in.Revision != firing.Revision {
-			t.Errorf("start of the run: got %+v", in)
+		wantEqual(t, "start of the run: At", in.At, scheduledTime)
+		if in.Fire == "" {
+			t.Error("start of the run: Fire is empty, want a value")
 		}
+		wantEqual(t, "start of the run: Revision", in.Revision, firing.Revision)
 		return firedRun, nil
 	}
 	f.checkRun = func() (runs.RunStatus, error) { return runs.RunStatus{}, nil }
 	began := f.env.Now()
 	f.reportEndAfter(70*time.Hour, runs.RunEnd{Outcome: runs.OutcomeSuccess})
 	result, err := f.run()
-	if err != nil || result.Outcome != runs.OutcomeSuccess || result.Run != firedRun.Run || f.env.Now().Sub(began) < 70*time.Hour {
-		t.Errorf("got %+v after %s (%v)", result, f.env.Now().Sub(began), err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "result.Run", result.Run, firedRun.Run)
+	if f.env.Now().Sub(began) < 70*time.Hour {
+		t.Errorf("f.env.Now().Sub(began) = %v, want at least %v", f.env.Now().Sub(began), 70*time.Hour)
 	}
 	if n := len(f.checkTimes); n < 60 || n > 80 {
 		t.Errorf("checks of a run of 70 hours: got %d, want about one an hour", n)
@@ -108,9 +113,14 @@ func TestFiringFailsWithRun(t *testing.T) {
 	_, err := f.run()
 	var app *temporal.ApplicationError
 	var result runs.FireResult
-	if !errors.As(err, &app) || app.Type() != runs.ErrorRunFailed || app.Details(&result) != nil || result.Code != "limit_turns" {
-		t.Errorf("got %+v (%v)", result, err)
+	if !errors.As(err, &app) {
+		t.Fatalf("err = %v, want a %T", err, app)
 	}
+	wantEqual(t, "type of the error", app.Type(), runs.ErrorRunFailed)
+	if app.Details(&result) != nil {
+		t.Fatal(app.Details(&result))
+	}
+	wantEqual(t, "code", result.Code, "limit_turns")
 }
 
 func TestRefusedFiring(t *testing.T) {
@@ -119,9 +129,12 @@ func TestRefusedFiring(t *testing.T) {
 	f.startRun = func(runs.FireInput) (runs.FiredRun, error) {
 		return runs.FiredRun{Run: firedRun.Run, Refused: runs.ErrorBusy}, nil
 	}
-	if result, err := f.run(); err != nil || result.Refused != runs.ErrorBusy || len(f.checkTimes) != 0 {
-		t.Errorf("got %+v (%v)", result, err)
+	result, err := f.run()
+	if err != nil {
+		t.Fatal(err)
 	}
+	wantEqual(t, "result.Refused", result.Refused, runs.ErrorBusy)
+	wantEqual(t, "number of checks", len(f.checkTimes), 0)
 }
 
 // TestFiringOfEndedRun: a trigger in the same second as another firing joins that
@@ -136,8 +149,13 @@ func TestFiringOfEndedRun(t *testing.T) {
 		return runs.RunStatus{Over: true, RunEnd: runs.RunEnd{Outcome: runs.OutcomeSuccess}}, nil
 	}
 	began := f.env.Now()
-	if result, err := f.run(); err != nil || result.Outcome != runs.OutcomeSuccess || f.env.Now().Sub(began) > time.Second {
-		t.Errorf("after %s: got %+v (%v)", f.env.Now().Sub(began), result, err)
+	result, err := f.run()
+	if err != nil {
+		t.Fatalf("after %s: %v", f.env.Now().Sub(began), err)
+	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	if f.env.Now().Sub(began) > time.Second {
+		t.Errorf("after %s: f.env.Now().Sub(began) = %v, want at most %v", f.env.Now().Sub(began), f.env.Now().Sub(began), time.Second)
 	}
 }
 
@@ -154,9 +172,11 @@ func TestFiringChecksRunStatus(t *testing.T) {
 	}
 	began := f.env.Now()
 	result, err := f.run()
-	if err != nil || result.Outcome != runs.OutcomeCancelled || len(f.checkTimes) != 3 {
-		t.Fatalf("got %+v after %d checks (%v)", result, len(f.checkTimes), err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
+	mustEqual(t, "number of checks", len(f.checkTimes), 3)
 	for i, want := range []time.Duration{time.Minute, 3 * time.Minute, 7 * time.Minute} {
 		if at := f.checkTimes[i].Sub(began); at < want || at > want+10*time.Second {
 			t.Errorf("check %d: got it after %s, want %s", i, at, want)
@@ -173,9 +193,12 @@ func TestFiringReadsOutcomeFromLog(t *testing.T) {
 			return runs.RunStatus{RunEnd: runs.RunEnd{Outcome: runs.OutcomeSuccess}}, nil
 		}
 		f.reportEndAfter(time.Second, ended)
-		if result, err := f.run(); err != nil || result.Outcome != runs.OutcomeSuccess || len(f.checkTimes) != 1 {
-			t.Errorf("got %+v after %d checks (%v)", result, len(f.checkTimes), err)
+		result, err := f.run()
+		if err != nil {
+			t.Fatal(err)
 		}
+		wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+		wantEqual(t, "number of checks", len(f.checkTimes), 1)
 	}
 }
 
@@ -193,11 +216,11 @@ func TestCancelledFiringCancelsRun(t *testing.T) {
 	} {
 		f := setupSchedule(t)
 		f.in.TryCancel = c.try
-		began, withdrawn := f.env.Now(), 0
+		began, cancels := f.env.Now(), 0
 		f.cancelRun = func(in runs.FireInput) (runs.RunStatus, error) {
-			if withdrawn++; !in.At.Equal(scheduledTime) || in.Schedule != firing.Schedule {
-				t.Errorf("%s: cancel: got %+v", name, in)
-			}
+			cancels++
+			wantEqual(t, name+": in.At", in.At, scheduledTime)
+			wantEqual(t, name+": in.Schedule", in.Schedule, firing.Schedule)
 			return c.standing, nil
 		}
 		f.env.RegisterDelayedCallback(f.env.CancelWorkflow, 5*time.Second)
@@ -205,12 +228,12 @@ func TestCancelledFiringCancelsRun(t *testing.T) {
 			f.reportEndAfter(20*time.Second, runs.RunEnd{Outcome: runs.OutcomeCancelled})
 		}
 		_, err := f.run()
-		if !temporal.IsCanceledError(err) || withdrawn != 1 {
-			t.Errorf("%s: got %d cancels (%v)", name, withdrawn, err)
+		if !temporal.IsCanceledError(err) {
+			t.Errorf("%s: error of the firing = %v, want a cancel", name, err)
 		}
-		if lasted := f.env.Now().Sub(began); c.reports != (lasted >= 20*time.Second) {
-			t.Errorf("%s: duration of the firing: got %s", name, lasted)
-		}
+		wantEqual(t, name+": cancels", cancels, 1)
+		lasted := f.env.Now().Sub(began)
+		wantEqual(t, name+": the firing waits for the run", c.reports, lasted >= 20*time.Second)
 	}
 }
 
@@ -254,9 +277,9 @@ func TestContinuedRunKeepsFiring(t *testing.T) {
 				RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{approvalOf("ask")},
 			}, make(chan any, 1))
 		}, time.Minute)
-		if next := f.runUntilContinued(in); next.Run.ID != "r2" || next.Fire != c.want {
-			t.Errorf("%s: next run: got %+v", name, next)
-		}
+		next := f.runUntilContinued(in)
+		wantEqual(t, name+": next.Run.ID", next.Run.ID, "r2")
+		wantEqual(t, name+": next.Fire", next.Fire, c.want)
 		f.env.AssertExpectations(t)
 	}
 	f := setupInterrupted(t)
@@ -265,7 +288,7 @@ func TestContinuedRunKeepsFiring(t *testing.T) {
 			approvalOf("ask"), {CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71},
 		}}, make(chan any, 1))
 	}, time.Minute)
-	if next := f.runUntilContinued(in); next.Continues != "r" || next.Fire != firingID {
-		t.Errorf("run without an input: got %+v", next)
-	}
+	next := f.runUntilContinued(in)
+	wantEqual(t, "run without an input: Continues", next.Continues, "r")
+	wantEqual(t, "run without an input: Fire", next.Fire, firingID)
 }

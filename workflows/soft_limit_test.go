@@ -3,11 +3,10 @@ package workflows_test
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/workflow"
 
@@ -80,34 +79,46 @@ func TestSoftLimitInterruptsRun(t *testing.T) {
 		f.decide(time.Minute, limitApproval)
 		in = f.runUntilContinued(in)
 		end := f.finished[0]
-		if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Items) != 1 || !cmp.Equal(end.Interrupts.Exceeded, &want) || !cmp.Equal(f.exceededLimits(), []runs.ExceededLimit{want}) {
-			t.Fatalf("run %d: got the interrupts %+v and the end %+v", i, f.limitInterrupts, end)
+		mustEqual(t, fmt.Sprintf("run %d: end.Outcome", i), end.Outcome, runs.OutcomeInterrupt)
+		mustEqual(t, fmt.Sprintf("run %d: number of items", i), len(end.Interrupts.Items), 1)
+		mustEqual(t, fmt.Sprintf("run %d: end.Interrupts.Exceeded", i), end.Interrupts.Exceeded, &want)
+		mustEqual(t, fmt.Sprintf("run %d: f.exceededLimits()", i), f.exceededLimits(), []runs.ExceededLimit{want})
+		wantEqual(t, "interrupts: Agent", end.Interrupts.Agent, "a")
+		wantEqual(t, "interrupts: Step", end.Interrupts.Step, "~limit")
+		wantEqual(t, "interrupts: MessageID", end.Interrupts.MessageID, "question")
+		wantEqual(t, "limit interrupt: ID", f.limitInterrupts[0].ID, "3/limit")
+		wantEqual(t, "limit interrupt: Name", f.limitInterrupts[0].Name, "limit")
+		wantEqual(t, "limit interrupt: Closes", f.limitInterrupts[0].Closes, "tools")
+		if f.limitInterrupts[0].Place == nil {
+			t.Fatal("limit interrupt: Place = nil, want a value")
 		}
-		if set := end.Interrupts; set.Agent != "a" || set.Step != "~limit" || set.MessageID != "question" {
-			t.Errorf("interrupts: got %+v", set)
-		}
-		if a := f.limitInterrupts[0]; a.ID != "3/limit" || a.Name != "limit" || a.Closes != "tools" || a.Place == nil || a.Place.Scope != runs.ScopeLimit || a.Beginning != (runs.Beginning{}) {
-			t.Errorf("limit interrupt: got %+v", a)
-		}
+		wantEqual(t, "limit interrupt: Place.Scope", f.limitInterrupts[0].Place.Scope, runs.ScopeLimit)
+		wantEqual(t, "limit interrupt: Beginning", f.limitInterrupts[0].Beginning, runs.Beginning{})
 		turns += len(f.modelCalls)
 		if got := in.Resume.Spent; got == nil || got.Turns != turns || got.Tokens != want.Used {
 			t.Errorf("usage in the next run: got %+v, want %d turns and %d tokens", got, turns, want.Used)
 		}
 		if i > 0 { // the interrupt of the previous run
-			if c := f.calls[0]; c.CallID != "beyond" || c.Place == nil || !c.Place.Inline || c.Name != "limit" || c.Decision == nil || f.calls[1].Closes != "model" {
-				t.Errorf("call of the interrupt: got %+v", c)
+			wantEqual(t, "call of the interrupt: CallID", f.calls[0].CallID, "beyond")
+			if f.calls[0].Place == nil {
+				t.Fatal("call of the interrupt: Place = nil, want a value")
 			}
-			if m := f.modelCalls[0]; m.Closes != "limit" || m.ID != "1/model" {
-				t.Errorf("next turn: got %+v", m)
+			mustEqual(t, "call of the interrupt: Place.Inline", f.calls[0].Place.Inline, true)
+			wantEqual(t, "call of the interrupt: Name", f.calls[0].Name, "limit")
+			if f.calls[0].Decision == nil {
+				t.Fatal("call of the interrupt: Decision = nil, want a value")
 			}
+			wantEqual(t, "f.calls[1].Closes", f.calls[1].Closes, "model")
+			wantEqual(t, "next turn: Closes", f.modelCalls[0].Closes, "limit")
+			wantEqual(t, "next turn: ID", f.modelCalls[0].ID, "1/model")
 		}
 		calls += len(f.calls)
 	}
 	last := setupLimits(t)
 	result, _ := last.run(in)
-	if result.Code != runs.CodeLimitTokens || len(last.modelCalls) != 1 || len(last.limitInterrupts) != 0 {
-		t.Errorf("got %+v after %d turns and %d interrupts", result, len(last.modelCalls), len(last.limitInterrupts))
-	}
+	wantEqual(t, "code", result.Code, runs.CodeLimitTokens)
+	wantEqual(t, "number of model calls", len(last.modelCalls), 1)
+	wantEqual(t, "number of limit interrupts", len(last.limitInterrupts), 0)
 	if calls != 5 {
 		t.Errorf("got %d calls, want 4 of the model and one of the interrupt", calls)
 	}
@@ -125,9 +136,10 @@ func TestSubagentExceedsHardLimit(t *testing.T) {
 		}
 		in := inputWithSoftLimits(runs.SoftLimits{})
 		in.Limits.Soft = soft
-		if result, _ := f.run(in); result.Code != runs.CodeLimitTokens || len(f.modelCalls) != 1 || len(f.limitInterrupts) != 0 {
-			t.Errorf("%s: got %+v after %d turns and the interrupts %+v", name, result, len(f.modelCalls), f.exceededLimits())
-		}
+		result, _ := f.run(in)
+		wantEqual(t, name+": code", result.Code, runs.CodeLimitTokens)
+		wantEqual(t, name+": number of model calls", len(f.modelCalls), 1)
+		wantEqual(t, name+": number of limit interrupts", len(f.limitInterrupts), 0)
 	}
 }
 
@@ -145,9 +157,10 @@ func TestRejectedSoftLimitEndsRun(t *testing.T) {
 			next := f.runUntilContinued(in)
 			again := setupLimits(t)
 			result, _ := again.run(next)
-			if result.Outcome != runs.OutcomeError || result.Code != runs.CodeLimitTurns || len(again.modelCalls) != 0 || len(again.calls) != 1 {
-				t.Errorf("got %+v after %d turns and the calls %+v", result, len(again.modelCalls), again.calls)
-			}
+			wantEqual(t, "outcome", result.Outcome, runs.OutcomeError)
+			wantEqual(t, "code", result.Code, runs.CodeLimitTurns)
+			wantEqual(t, "number of model calls", len(again.modelCalls), 0)
+			wantEqual(t, "number of calls", len(again.calls), 1)
 		})
 	}
 }
@@ -161,28 +174,32 @@ func TestSoftLimitOfHeldRun(t *testing.T) {
 	in := inputWithSoftLimits(runs.SoftLimits{Turns: 2})
 	in.Hold, in.Limits.Turns = true, 3
 	result, _ := f.run(in)
-	if result.Code != runs.CodeLimitTurns || len(f.modelCalls) != 3 || len(f.limitInterrupts) != 1 {
-		t.Fatalf("got %+v after %d turns and %d interrupts", result, len(f.modelCalls), len(f.limitInterrupts))
-	}
-	if x := f.limitInterrupts[0].Exceeded; x != (runs.ExceededLimit{Code: runs.CodeLimitTurns, Used: 2, Allowed: 3}) {
-		t.Errorf("exceeded limit: got %+v", x)
-	}
+	mustEqual(t, "code", result.Code, runs.CodeLimitTurns)
+	mustEqual(t, "number of model calls", len(f.modelCalls), 3)
+	mustEqual(t, "number of limit interrupts", len(f.limitInterrupts), 1)
+	wantEqual(t, "exceeded limit", f.limitInterrupts[0].Exceeded, runs.ExceededLimit{Code: runs.CodeLimitTurns, Used: 2, Allowed: 3})
 	var steps []string
 	for _, m := range f.modelCalls {
 		steps = append(steps, m.ID)
 	}
-	if want := []string{"1/model", "2/model", "4/model"}; !slices.Equal(steps, want) || f.announced[0].ID != "3/hold" || f.announced[0].Interrupts.Exceeded == nil {
-		t.Errorf("got the turns %q and the announced interrupts %+v", steps, f.announced)
+	want := []string{"1/model", "2/model", "4/model"}
+	mustEqual(t, "turns", steps, want)
+	wantEqual(t, "f.announced[0].ID", f.announced[0].ID, "3/hold")
+	if f.announced[0].Interrupts.Exceeded == nil {
+		t.Fatal("f.announced[0].Interrupts.Exceeded = nil, want a value")
 	}
-	if c := f.calls[2]; c.ID != "3/held/0" || c.Name != "limit" || c.Place == nil {
-		t.Errorf("call of the interrupt: got %+v", c)
+	wantEqual(t, "call of the interrupt: ID", f.calls[2].ID, "3/held/0")
+	wantEqual(t, "call of the interrupt: Name", f.calls[2].Name, "limit")
+	if f.calls[2].Place == nil {
+		t.Fatal("call of the interrupt: Place = nil, want a value")
 	}
 
 	f = setupLimits(t)
 	f.decide(time.Minute, limitRejection)
-	if result, _ := f.run(in); result.Code != runs.CodeLimitTurns || len(f.modelCalls) != 2 || result.Outcome != runs.OutcomeError {
-		t.Errorf("got %+v after %d turns", result, len(f.modelCalls))
-	}
+	result, _ = f.run(in)
+	wantEqual(t, "code after the rejection", result.Code, runs.CodeLimitTurns)
+	wantEqual(t, "number of model calls", len(f.modelCalls), 2)
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeError)
 }
 
 // TestEditedSoftLimit: an edit of the approval sets the new limit.
@@ -196,9 +213,13 @@ func TestEditedSoftLimit(t *testing.T) {
 	again.decide(time.Minute, limitRejection)
 	in = again.runUntilContinued(in)
 	want := runs.ExceededLimit{Code: runs.CodeLimitTokens, Used: 180, Allowed: 250}
-	if c := again.calls[0]; len(again.modelCalls) != 1 || !cmp.Equal(again.exceededLimits(), []runs.ExceededLimit{want}) || c.Decision == nil || c.Decision.Args != "other figures" || !c.Opens.Edits {
-		t.Errorf("after %d turns: got the interrupts %+v, after the call %+v", len(again.modelCalls), again.exceededLimits(), c)
+	wantEqual(t, fmt.Sprintf("after %d turns: number of model calls", len(again.modelCalls)), len(again.modelCalls), 1)
+	wantEqual(t, fmt.Sprintf("after %d turns: again.exceededLimits()", len(again.modelCalls)), again.exceededLimits(), []runs.ExceededLimit{want})
+	if again.calls[0].Decision == nil {
+		t.Fatalf("after %d turns: again.calls[0].Decision = nil, want a value", len(again.modelCalls))
 	}
+	wantEqual(t, fmt.Sprintf("after %d turns: again.calls[0].Decision.Args", len(again.modelCalls)), again.calls[0].Decision.Args, "other figures")
+	wantEqual(t, fmt.Sprintf("after %d turns: again.calls[0].Opens.Edits", len(again.modelCalls)), again.calls[0].Opens.Edits, true)
 	if got := in.Resume.Spent.Allowed.Tokens; got != 170 {
 		t.Errorf("allowed tokens: got %d, want 170", got)
 	}
@@ -219,15 +240,15 @@ func TestSoftLimitSurvivesContinueAsNew(t *testing.T) {
 	again := setupLimits(t)
 	again.env.SetContinueAsNewSuggested(true)
 	next = again.runUntilContinued(next)
-	if p := next.Progress; len(again.modelCalls) != 0 || p.Spent.Turns != 2 || p.Spent.Allowed.Tokens != 220 {
-		t.Fatalf("usage of the next execution: got %+v after %d turns", next.Progress.Spent, len(again.modelCalls))
-	}
+	mustEqual(t, "number of model calls", len(again.modelCalls), 0)
+	mustEqual(t, "usage of the next execution: Turns", next.Progress.Spent.Turns, 2)
+	mustEqual(t, "usage of the next execution: Allowed.Tokens", next.Progress.Spent.Allowed.Tokens, 220)
 	last := setupLimits(t)
 	last.decide(time.Second, limitRejection)
 	result, _ := last.run(next)
-	if result.Code != runs.CodeLimitTokens || len(last.modelCalls) != 2 || !cmp.Equal(last.exceededLimits(), []runs.ExceededLimit{{Code: runs.CodeLimitTokens, Used: 240, Allowed: 250}}) {
-		t.Errorf("got %+v after %d turns and the interrupts %+v", result, len(last.modelCalls), last.exceededLimits())
-	}
+	wantEqual(t, "code", result.Code, runs.CodeLimitTokens)
+	wantEqual(t, "number of model calls", len(last.modelCalls), 2)
+	wantEqual(t, "last.exceededLimits()", last.exceededLimits(), []runs.ExceededLimit{{Code: runs.CodeLimitTokens, Used: 240, Allowed: 250}})
 }
 
 // TestKindsOfSoftLimits: each soft limit raises an interrupt, with figures in the limit's unit.
@@ -259,15 +280,19 @@ func TestKindsOfSoftLimits(t *testing.T) {
 				in.Progress.Deadline = f.env.Now().Add(time.Hour - 2*time.Minute)
 			}
 			in.Hold = true
-			if result, _ := f.run(in); result.Code != code || len(f.limitInterrupts) != 1 {
-				t.Fatalf("got %+v and the interrupts %+v", result, f.limitInterrupts)
-			}
+			result, _ := f.run(in)
+			mustEqual(t, "code", result.Code, code)
+			mustEqual(t, "number of limit interrupts", len(f.limitInterrupts), 1)
 			got := f.limitInterrupts[0].Exceeded
 			if code == runs.CodeLimitDuration { // the clock advances meanwhile
 				over := time.Duration(got.Used) - 2*time.Minute
-				if over < 0 || over > time.Minute || got.Allowed-got.Used != int64(time.Minute) {
-					t.Errorf("exceeded limit: got %+v", got)
+				if over < 0 {
+					t.Errorf("over = %v, want at least %v", over, 0)
 				}
+				if over > time.Minute {
+					t.Errorf("over = %v, want at most %v", over, time.Minute)
+				}
+				wantEqual(t, "allowance beyond the usage", got.Allowed-got.Used, int64(time.Minute))
 				return
 			}
 			if got != want {
@@ -316,12 +341,15 @@ func TestSoftLimitOfProgram(t *testing.T) {
 	in := inputWithSoftLimits(runs.SoftLimits{Turns: 2})
 	in.Program = "p"
 	result, _ := base.run(in)
-	if result.Code != runs.CodeLimitTurns || done != 4 || failed == nil || failed.Code != result.Code {
-		t.Errorf("got %+v after %d steps: %v", result, done, failed)
+	wantEqual(t, "code", result.Code, runs.CodeLimitTurns)
+	wantEqual(t, "steps", done, 4)
+	if failed == nil {
+		t.Fatal("failed = nil, want a value")
 	}
-	if want := []runs.ExceededLimit{{Code: runs.CodeLimitTurns, Used: 2, Allowed: 4}, {Code: runs.CodeLimitTurns, Used: 4, Allowed: 6}}; !cmp.Equal(f.exceededLimits(), want) || len(base.finished) != 3 {
-		t.Errorf("got the interrupts %+v and the ends %+v", f.exceededLimits(), base.finished)
-	}
+	wantEqual(t, "failed.Code", failed.Code, result.Code)
+	want := []runs.ExceededLimit{{Code: runs.CodeLimitTurns, Used: 2, Allowed: 4}, {Code: runs.CodeLimitTurns, Used: 4, Allowed: 6}}
+	wantEqual(t, "f.exceededLimits()", f.exceededLimits(), want)
+	wantEqual(t, "number of ends", len(base.finished), 3)
 }
 
 // TestUsageBelongsToInput: usage counts in the run that brings results of client tool
@@ -338,12 +366,13 @@ func TestUsageBelongsToInput(t *testing.T) {
 		in.Resume = &runs.Interrupts{RunID: "r0", MessageID: "m0", Items: []runs.Interrupt{waiting}, Spent: spent}
 		result, _ := f.run(in)
 		if len(f.limitInterrupts) != 1 || result.Code != runs.CodeLimitTokens {
-			t.Errorf("%s: got %+v after the interrupts %+v", verdict, result, f.exceededLimits())
+			t.Errorf("%s: code = %q after the interrupts %+v, want %q after one", verdict, result.Code, f.exceededLimits(), runs.CodeLimitTokens)
 			continue
 		}
 		first := f.limitInterrupts[0]
-		if hasOpen := first.Beginning != (runs.Beginning{}); hasOpen != atOnce || first.Exceeded.Used != 120 || (len(f.modelCalls) == 1) != atOnce {
-			t.Errorf("%s: first interrupt: got %+v", verdict, first)
-		}
+		hasOpen := first.Beginning != (runs.Beginning{})
+		wantEqual(t, fmt.Sprintf("%s: the first interrupt opens the run", verdict), hasOpen, atOnce)
+		wantEqual(t, fmt.Sprintf("%s: first.Exceeded.Used", verdict), first.Exceeded.Used, 120)
+		wantEqual(t, fmt.Sprintf("%s: only one model call", verdict), len(f.modelCalls) == 1, atOnce)
 	}
 }

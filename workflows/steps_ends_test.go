@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -33,17 +34,25 @@ steps:
 	}
 	for i, in := range f.executions[1:] {
 		p := in.Progress
-		if p == nil || p.Position == nil || p.Main == 0 || p.Deadline != f.executions[1].Progress.Deadline || len(in.Progress.Position.Cursor.Undo) == 0 && i > 0 {
-			t.Errorf("progress of execution %d: got %+v", i+1, p)
+		if p == nil {
+			t.Fatalf("progress of execution %d: p = nil, want a value", i+1)
+		}
+		if p.Position == nil {
+			t.Fatalf("progress of execution %d: p.Position = nil, want a value", i+1)
+		}
+		if p.Main == 0 {
+			t.Errorf("progress of execution %d: p.Main = %v, want another value", i+1, p.Main)
+		}
+		wantEqual(t, fmt.Sprintf("progress of execution %d: p.Deadline", i+1), p.Deadline, f.executions[1].Progress.Deadline)
+		if len(in.Progress.Position.Cursor.Undo) == 0 && i > 0 {
+			t.Errorf("progress of execution %d: no compensations, want those of the finished steps", i+1)
 		}
 	}
 	var ids []string
 	for _, a := range f.advances {
 		ids = append(ids, a.ID)
 	}
-	if !slices.Equal(slices.Compact(slices.Sorted(slices.Values(ids))), slices.Sorted(slices.Values(ids))) {
-		t.Errorf("IDs of the advances are not unique: %q", ids)
-	}
+	wantEqual(t, "slices.Compact(slices.Sorted(slices.Values(ids)))", slices.Compact(slices.Sorted(slices.Values(ids))), slices.Sorted(slices.Values(ids)))
 }
 
 // TestPauseBetweenSteps: a run that is paused between steps takes no step until it is resumed. A long
@@ -72,8 +81,8 @@ func TestPauseBetweenSteps(t *testing.T) {
 		if took := at[1].Sub(at[0]); took < pause || len(f.executions) != executions {
 			t.Errorf("pause of %s: got %s, in %d executions, want %d", pause, took, len(f.executions), executions)
 		}
-		if end := f.advances[len(f.advances)-1]; end.Position.Cursor.Undoing != nil {
-			t.Errorf("last advance: got %+v", end.Position)
+		if f.advances[len(f.advances)-1].Position.Cursor.Undoing != nil {
+			t.Errorf("last advance: Cursor.Undoing = %+v, want nil", f.advances[len(f.advances)-1].Position.Cursor.Undoing)
 		}
 	}
 }

@@ -34,12 +34,15 @@ steps:
 		}
 		result := f.runToEnd(stepsInput())
 		limit := min(turns, stepsInput().Limits.Turns)
-		if len(ids) != limit || ids[limit-1] != fmt.Sprintf("one/%d/model", limit) || result.Outcome != runs.OutcomeSuccess || f.executedPaths[len(f.executedPaths)-1] != "two" {
-			t.Errorf("got %+v after the turns %q", result, ids)
-		}
+		mustEqual(t, "number of turns", len(ids), limit)
+		wantEqual(t, "last turn", ids[limit-1], fmt.Sprintf("one/%d/model", limit))
+		wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+		wantEqual(t, "last path", f.executedPaths[len(f.executedPaths)-1], "two")
 		ev := f.advances[1].Position.Event
-		if failed := ev.Kind == pipeline.EventFailed; failed != (code != "") || failed && ev.Failure.Code != code {
-			t.Errorf("event after %d turns: got %+v", turns, ev)
+		failed := ev.Kind == pipeline.EventFailed
+		wantEqual(t, fmt.Sprintf("the step fails after %d turns", turns), failed, code != "")
+		if failed && ev.Failure.Code != code {
+			t.Errorf("failure after %d turns: code = %q, want %q", turns, ev.Failure.Code, code)
 		}
 	}
 }
@@ -92,12 +95,15 @@ steps:
 				return a, err
 			}
 		}
-		if result := f.runToEnd(stepsInput()); turns != c.turns || result.Outcome != runs.OutcomeSuccess || f.executedPaths[len(f.executedPaths)-1] != "two" {
-			t.Errorf("%s: got %+v after %d turns", name, result, turns)
-		}
+		result := f.runToEnd(stepsInput())
+		mustEqual(t, name+": turns", turns, c.turns)
+		wantEqual(t, name+": outcome", result.Outcome, runs.OutcomeSuccess)
+		wantEqual(t, name+": last path", f.executedPaths[len(f.executedPaths)-1], "two")
 		ev := f.advances[1].Position.Event
-		if failed := ev.Kind == pipeline.EventFailed; failed != (c.code != "") || failed && ev.Failure.Code != c.code {
-			t.Errorf("%s: event of the step: got %+v", name, ev)
+		failed := ev.Kind == pipeline.EventFailed
+		wantEqual(t, name+": the step fails", failed, c.code != "")
+		if failed && ev.Failure.Code != c.code {
+			t.Errorf("%s: failure of the step: code = %q, want %q", name, ev.Failure.Code, c.code)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (f *pipelineFixture) storeMove(m pipeline.Move) {
 func (f *pipelineFixture) recall(path string, record uint64) (pipeline.Done, error) {
 	done, there := f.stored[record].finishedSteps[path]
 	if !there {
-		f.t.Errorf("record %d has no entry for %s", record, path)
+		f.t.Errorf("record %d: got no entry for %s, want one", record, path)
 	}
 	return done, nil
 }

@@ -3,7 +3,6 @@ package workflows_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -77,13 +76,15 @@ func TestProgramAsSubagent(t *testing.T) {
 	in.Limits = stepsInput().Limits
 	f.wantResult(f.runToEnd(in), runs.OutcomeSuccess, "", "one", "two")
 	for _, a := range f.advances {
-		if a.Position.Child == nil || a.Position.Child.CallID != "work" || a.Position.Cursor.Home != "agent:work" {
-			t.Errorf("advance: got %+v", a)
+		if a.Position.Child == nil {
+			t.Fatal("advance: Position.Child = nil, want a value")
 		}
+		wantEqual(t, "advance: Position.Child.CallID", a.Position.Child.CallID, "work")
+		wantEqual(t, "advance: Position.Cursor.Home", a.Position.Cursor.Home, "agent:work")
 	}
-	if len(*answers) != 1 || !(*answers)[0].IsPipeline || (*answers)[0].Outcome != runs.OutcomeSuccess {
-		t.Errorf("answers of the call: got %+v", *answers)
-	}
+	mustEqual(t, "number of answers of the call", len(*answers), 1)
+	mustEqual(t, "answer 0: IsPipeline", (*answers)[0].IsPipeline, true)
+	wantEqual(t, "answer 0: Outcome", (*answers)[0].Outcome, runs.OutcomeSuccess)
 }
 
 // TestInterruptOfProgramSubagent: a program that is a subagent raises interrupts, also in
@@ -110,9 +111,9 @@ func TestInterruptOfProgramSubagent(t *testing.T) {
 	in := input
 	in.Limits = stepsInput().Limits
 	f.wantResultInAnyOrder(f.runToEnd(in), runs.OutcomeSuccess, "", "order/book order/ask order/book~undo both/left both/right")
-	if len(f.finished) != 1 || len(*answers) != 1 || (*answers)[0].Outcome != runs.OutcomeSuccess {
-		t.Errorf("answers of the call: got %+v in %d runs", *answers, len(f.finished))
-	}
+	mustEqual(t, "number of ends", len(f.finished), 1)
+	mustEqual(t, "number of answers of the call", len(*answers), 1)
+	wantEqual(t, "answer 0: Outcome", (*answers)[0].Outcome, runs.OutcomeSuccess)
 }
 
 // TestCancelOfProgramSubagent: steps that a program takes to clean up after a cancel are
@@ -140,12 +141,11 @@ func TestCancelOfProgramSubagent(t *testing.T) {
 	f.wantResult(f.runToEnd(in), runs.OutcomeCancelled, "", "one", "undo")
 	for _, a := range f.advances {
 		if undoes := strings.HasPrefix(a.ID, "1/tools/0/do/2/"); undoes && !a.Compensates {
-			t.Errorf("advance: got %+v", a)
+			t.Errorf("advance %s: Compensates = false, want true", a.ID)
 		}
 	}
-	if len(*answers) != 1 || (*answers)[0].Outcome != runs.OutcomeCancelled {
-		t.Errorf("answers of the call: got %+v", *answers)
-	}
+	mustEqual(t, "number of answers of the call", len(*answers), 1)
+	wantEqual(t, "answer 0: Outcome", (*answers)[0].Outcome, runs.OutcomeCancelled)
 }
 
 // TestPipelineAsSubagent: an agent with steps can be a subagent. It starts with the call, raises
@@ -163,26 +163,38 @@ steps:
 	in.Limits = stepsInput().Limits
 	f.wantResultInAnyOrder(f.runToEnd(in), runs.OutcomeSuccess, "", "one ask both/left both/right")
 	first := f.advances[0]
-	if first.Announces == nil || first.Announces.CallID != "work" || first.Beginning != (runs.Beginning{}) || first.Position.Child == nil || first.Position.Child.CallID != "work" {
-		t.Errorf("first advance: got %+v", first)
+	if first.Announces == nil {
+		t.Fatal("first advance: Announces = nil, want a value")
 	}
+	wantEqual(t, "first advance: Announces.CallID", first.Announces.CallID, "work")
+	wantEqual(t, "first advance: Beginning", first.Beginning, runs.Beginning{})
+	if first.Position.Child == nil {
+		t.Fatal("first advance: Position.Child = nil, want a value")
+	}
+	wantEqual(t, "first advance: Position.Child.CallID", first.Position.Child.CallID, "work")
 	for _, a := range f.advances {
-		if a.Agent != "helper" || a.Revision != "hv" || !strings.HasPrefix(a.ID, "1/tools/0/") && !strings.HasPrefix(a.ID, "0/tools/0/") || a.Position.Origin != "r" || a.Position.Cursor.Home != "agent:work" {
-			t.Errorf("advance: got %+v", a)
+		wantEqual(t, "advance: Agent", a.Agent, "helper")
+		wantEqual(t, "advance: Revision", a.Revision, "hv")
+		if !strings.HasPrefix(a.ID, "1/tools/0/") && !strings.HasPrefix(a.ID, "0/tools/0/") {
+			t.Errorf("advance: ID = %q, want a step of the call in turn 0 or 1", a.ID)
 		}
-		if begins := a.Announces != nil; begins != (a.Child.BranchPath == "" && (a.ID == first.ID || a.Resumes)) {
-			t.Errorf("announcement in the advance: got %+v", a)
-		}
+		wantEqual(t, "advance: Position.Origin", a.Position.Origin, "r")
+		wantEqual(t, "advance: Position.Cursor.Home", a.Position.Cursor.Home, "agent:work")
+		begins := a.Announces != nil
+		wantEqual(t, a.ID+": the advance announces the subagent", begins, a.Child.BranchPath == "" && (a.ID == first.ID || a.Resumes))
 	}
-	if kinds := advanceKinds(f.advances); !strings.HasPrefix(kinds, "begun done suspends reopens done ") {
-		t.Errorf("kinds of the advances: got %s", kinds)
+	kinds := advanceKinds(f.advances)
+	if !strings.HasPrefix(kinds, "begun done suspends reopens done ") {
+		t.Errorf("kinds of the advances = %q, want prefix %q", kinds, "begun done suspends reopens done ")
 	}
-	if len(*answers) != 2 || !slices.Equal((*answers)[0].Interrupts, []string{"call of ask"}) || !(*answers)[1].IsPipeline || (*answers)[1].Outcome != runs.OutcomeSuccess {
-		t.Errorf("answers of the call: got %+v", *answers)
+	mustEqual(t, "number of answers of the call", len(*answers), 2)
+	mustEqual(t, "answer 0: Interrupts", (*answers)[0].Interrupts, []string{"call of ask"})
+	mustEqual(t, "answer 1: IsPipeline", (*answers)[1].IsPipeline, true)
+	wantEqual(t, "answer 1: Outcome", (*answers)[1].Outcome, runs.OutcomeSuccess)
+	if (*answers)[1].MessageID == "" {
+		t.Error("message of the answer is empty, want a value")
 	}
-	if text := (*answers)[1].MessageID; text == "" || string(f.eventOf[text].Output) != `"from one"` {
-		t.Errorf("message of the answer: got %q", text)
-	}
+	wantEqual(t, "output of the message of the answer", string(f.eventOf[(*answers)[1].MessageID].Output), `"from one"`)
 }
 
 // TestCancelOfPipelineSubagent: when the run is cancelled, the subagent's work is compensated and its
@@ -200,7 +212,6 @@ func TestCancelOfPipelineSubagent(t *testing.T) {
 	in := input
 	in.Limits = stepsInput().Limits
 	f.wantResult(f.runToEnd(in), runs.OutcomeCancelled, "", "book", "pay", "ship", "pay~undo", "book~undo")
-	if len(*answers) != 1 || (*answers)[0].Outcome != runs.OutcomeCancelled {
-		t.Errorf("answers of the call: got %+v", *answers)
-	}
+	mustEqual(t, "number of answers of the call", len(*answers), 1)
+	wantEqual(t, "answer 0: Outcome", (*answers)[0].Outcome, runs.OutcomeCancelled)
 }

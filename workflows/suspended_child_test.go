@@ -34,7 +34,7 @@ func TestInterruptsOfNestedSubagents(t *testing.T) {
 		by := all.Source(item)
 		asked[item.ID] = by.Agent + " " + by.CallID
 		if by.MessageID != "m-"+item.ID[:1]+"1" {
-			t.Errorf("message of the call %s: got %s", item.ID, by.MessageID)
+			t.Errorf("message of the call %s: got %s, want m-%s1", item.ID, by.MessageID, item.ID[:1])
 		}
 	}
 	want := map[string]string{
@@ -51,7 +51,7 @@ func TestInterruptsOfNestedSubagents(t *testing.T) {
 	}
 	calls := decidedCalls(all)
 	if len(calls) != 3 || calls[0].id != "a1" || calls[1].id != "call-other" || calls[2].id != "call-middle" {
-		t.Fatalf("decided calls: got %+v", calls)
+		t.Fatalf("decided calls: got %+v, want a1, call-other and call-middle", calls)
 	}
 	if diff := cmp.Diff(middle, calls[2].interrupts); diff != "" {
 		t.Errorf("interrupts of the subagent (-want +got):\n%s", diff)

@@ -93,9 +93,8 @@ func TestSequencesOfCalls(t *testing.T) {
 	f.waitsFor = map[string]string{"a1": "b1", "b1": "c", "c": "a3"} // a call waits for another, so that several run at once
 	in := input
 	in.Limits.ParallelTools = 6
-	if result, _ := f.run(in); result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("%+v", result)
-	}
+	result, _ := f.run(in)
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	if got, want := f.orderOf("a1", "a2", "a3"), []string{"+a1", "-a1", "+a2", "-a2", "+a3", "-a3"}; !slices.Equal(got, want) {
 		t.Errorf("first sequence: got %v, want %v", got, want)
 	}
@@ -118,9 +117,9 @@ func TestLongSequenceTakesOneLane(t *testing.T) {
 	f.waitsFor["s0"] = fmt.Sprint("p", 2*runs.MaxLanes-1)
 	in := input
 	in.Limits.ParallelTools = len(calls)
-	if result, _ := f.run(in); result.Outcome != runs.OutcomeSuccess || len(f.order) != 2*len(calls) {
-		t.Errorf("got %+v after %v", result, f.order)
-	}
+	result, _ := f.run(in)
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "number of begins and ends", len(f.order), 2*len(calls))
 }
 
 // TestApprovedCallsOfSequence: approved calls of one sequence run one after another as well.
@@ -145,9 +144,8 @@ func TestApprovedCallsOfSequence(t *testing.T) {
 	}
 	rejected := runs.Decision{CallID: "a2", Kind: runs.DecisionReject, Digest: "r"}
 	h.decide(time.Minute, approved("a3"), rejected, approved("a1"))
-	if result, _ := queues.run(heldInput()); result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("%+v", result)
-	}
+	result, _ := queues.run(heldInput())
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	if want := []string{"+a0", "-a0", "+a1", "-a1", "+a2", "-a2", "+a3", "-a3"}; !slices.Equal(queues.order, want) {
 		t.Errorf("calls: got %v, want %v", queues.order, want)
 	}
@@ -181,14 +179,15 @@ func TestTaskQueuesWithoutWorkers(t *testing.T) {
 		}, activity.RegisterOptions{Name: runs.ActivityAwaitQueue})
 		result, finish := f.run(input)
 		if served {
-			if result.Outcome != runs.OutcomeSuccess || sent != 3 || len(looks) != 2 || looks[0].Queue != "till" {
-				t.Errorf("%s: got %+v after %d attempts and the checks %+v", name, result, sent, looks)
-			}
+			wantEqual(t, name+": outcome", result.Outcome, runs.OutcomeSuccess)
+			mustEqual(t, name+": sent", sent, 3)
+			mustEqual(t, name+": number of looks", len(looks), 2)
+			wantEqual(t, name+": looks[0].Queue", looks[0].Queue, "till")
 			continue
 		}
-		if result.Code != "tool_unavailable" || sent != 1 || len(finish.Unfinished) != 1 {
-			t.Errorf("%s: got %+v after %d attempts, the checks %+v and the end %+v", name, result, sent, looks, finish)
-		}
+		wantEqual(t, name+": code", result.Code, "tool_unavailable")
+		wantEqual(t, name+": sent", sent, 1)
+		wantEqual(t, name+": number of unfinished", len(finish.Unfinished), 1)
 	}
 }
 
@@ -202,7 +201,6 @@ func TestUnnamedQueuedCallEndsRun(t *testing.T) {
 		a.CallCount, a.OrderedCount = 2, 1
 		return a, nil
 	}
-	if result, _ := f.run(input); result.Code != runs.CodeLimitParallelTools {
-		t.Errorf("got %+v", result)
-	}
+	result, _ := f.run(input)
+	wantEqual(t, "code", result.Code, runs.CodeLimitParallelTools)
 }

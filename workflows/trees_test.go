@@ -220,15 +220,15 @@ func TestRandomTrees(t *testing.T) {
 		}
 		ends[end]++
 		for name, differ := range map[string]string{
-			"did": cmp.Diff(again.executedPaths, f.executedPaths, cmpopts.EquateEmpty()), "end": cmp.Diff(end, strings.TrimSpace(string(result.Outcome)+" "+result.Code)),
+			"paths": cmp.Diff(again.executedPaths, f.executedPaths, cmpopts.EquateEmpty()), "end": cmp.Diff(end, strings.TrimSpace(string(result.Outcome)+" "+result.Code)),
 		} {
 			if differ != "" {
-				t.Errorf("%s (-walk +workflow): %s", name, differ)
+				t.Errorf("%s (-want of the interpreter +got of the workflow): %s", name, differ)
 			}
 		}
 		if cancel == "" {
 			if diff := cmp.Diff(again.stepEvents, f.stepEvents); diff != "" || !equalJSON(string(again.state), string(f.state)) {
-				t.Errorf("state: got %s, want %s; step events (-walk +workflow): %s", f.state, again.state, diff)
+				t.Errorf("state: got %s, want %s; step events (-want +got): %s", f.state, again.state, diff)
 			}
 		}
 		if t.Failed() {
@@ -239,7 +239,7 @@ func TestRandomTrees(t *testing.T) {
 	t.Log(ends)
 	for _, end := range []string{"success", "error broken", "error gone", "error rejected", "cancelled"} {
 		if ends[end] == 0 {
-			t.Errorf("no run with the outcome %s: %v", end, ends)
+			t.Errorf("outcomes of the runs: got %v, want some with %s", ends, end)
 		}
 	}
 }
@@ -265,7 +265,7 @@ func TestRandomTreesWithConcurrentBranches(t *testing.T) {
 			return a.Position.Event != nil && a.Position.Event.Failure != nil && a.Position.Event.Failure.Code == runs.CodeLimitParallelTools
 		})
 		if diff := cmp.Diff(alone.executedPaths, f.executedPaths, cmpopts.EquateEmpty()); badness == 0 && !crowded && diff != "" {
-			t.Errorf("did (-walk +workflow): %s", diff)
+			t.Errorf("paths (-want of the interpreter +got of the workflow): %s", diff)
 		}
 		if t.Failed() {
 			text, _ := d.YAML()
@@ -273,6 +273,6 @@ func TestRandomTreesWithConcurrentBranches(t *testing.T) {
 		}
 	}
 	if waited == 0 {
-		t.Error("no run had an interrupt")
+		t.Error("runs with interrupts: got none, want some")
 	}
 }

@@ -129,9 +129,8 @@ func TestQuorumCountsDifferentPeople(t *testing.T) {
 	if diff := cmp.Diff(runs.DecideResult{Results: want}, <-late); diff != "" {
 		t.Errorf("results in the next run (-want +got):\n%s", diff)
 	}
-	if !cmp.Equal(toolCall.Votes, []runs.Vote{{Digest: bobs.Digest, Input: bob.proposal()}}) || toolCall.Decision.Input != ann.proposal() {
-		t.Errorf("tool call: got %+v", toolCall)
-	}
+	wantEqual(t, "tool call: Votes", toolCall.Votes, []runs.Vote{{Digest: bobs.Digest, Input: bob.proposal()}})
+	wantEqual(t, "tool call: Decision.Input", toolCall.Decision.Input, ann.proposal())
 }
 
 // TestAnonymousCallersShareOneVote: all anonymous callers count as one person.
@@ -140,9 +139,13 @@ func TestAnonymousCallersShareOneVote(t *testing.T) {
 	f := setupQuorum(t, 1)
 	results := f.decideOneByOne(person("").approvalOf("c0"), person("").approvalOf("c0"), ann.approvalOf("c0"))
 	f.runUntilContinued(input)
-	if got := results(); got[0].Missing != 1 || got[1].Missing != 1 || got[1].Recorded == nil || !cmp.Equal(got[2], runs.DecisionResult{Settled: true}) {
-		t.Errorf("results: got %+v", got)
+	got := results()
+	mustEqual(t, "results: [0].Missing", got[0].Missing, 1)
+	mustEqual(t, "results: [1].Missing", got[1].Missing, 1)
+	if got[1].Recorded == nil {
+		t.Fatal("results: [1].Recorded = nil, want a value")
 	}
+	wantEqual(t, "results: [2]", got[2], runs.DecisionResult{Settled: true})
 }
 
 // TestOneRejectionResolves: one rejection decides a call, also from a person who has approved it.
@@ -153,9 +156,10 @@ func TestOneRejectionResolves(t *testing.T) {
 		results := f.decideOneByOne(ann.approvalOf("c0"), ann.decisionAbout(verdict, "c0", ""))
 		next := f.runUntilContinued(input)
 		item := next.Resume.Items[0]
-		if got := results(); !cmp.Equal(got[1], runs.DecisionResult{Settled: true}) || item.Decision.Kind != verdict || len(item.Votes) != 0 {
-			t.Errorf("%s: got the results %+v and the next run's call %+v", verdict, got, item)
-		}
+		got := results()
+		wantEqual(t, fmt.Sprintf("%s: second result", verdict), got[1], runs.DecisionResult{Settled: true})
+		wantEqual(t, fmt.Sprintf("%s: item.Decision.Kind", verdict), item.Decision.Kind, verdict)
+		wantEqual(t, fmt.Sprintf("%s: number of votes", verdict), len(item.Votes), 0)
 	}
 }
 
@@ -169,18 +173,18 @@ func TestVotesCountPerArguments(t *testing.T) {
 		bob.decisionAbout(runs.DecisionEdit, "c0", "more"), bob.decisionAbout(runs.DecisionEdit, "c0", "fewer"), eve.decisionAbout(runs.DecisionEdit, "c0", "fewer"))
 	next := f.runUntilContinued(input)
 	got := results()
-	if got[2].Error != runs.ErrorOtherEdit || got[2].Recorded.Args != "fewer" || got[3].Error != "" || got[3].Proposals[1].Args != "more" {
-		t.Errorf("results: got %+v", got)
-	}
+	wantEqual(t, "results: [2].Error", got[2].Error, runs.ErrorOtherEdit)
+	wantEqual(t, "results: [2].Recorded.Args", got[2].Recorded.Args, "fewer")
+	wantEqual(t, "results: [3].Error", got[3].Error, "")
+	wantEqual(t, "results: [3].Proposals[1].Args", got[3].Proposals[1].Args, "more")
 	for i, want := range map[int]runs.DecisionResult{0: {Missing: 1, Proposals: tallies(1)}, 1: {Missing: 1, Proposals: tallies(1, 1)}, 4: {Missing: 1, Proposals: tallies(1, 1)}, 5: {Settled: true}} {
 		if diff := cmp.Diff(want, got[i]); diff != "" {
 			t.Errorf("result %d (-want +got):\n%s", i, diff)
 		}
 	}
 	d := next.Resume.Items[0].Decision
-	if d.Args != "fewer" || d.Kind != runs.DecisionEdit {
-		t.Errorf("decision: got %+v", d)
-	}
+	wantEqual(t, "decision: Args", d.Args, "fewer")
+	wantEqual(t, "decision: Kind", d.Kind, runs.DecisionEdit)
 }
 
 // TestInputWithVotes: an input may bring votes. They count even if they are too few to continue.
@@ -206,12 +210,11 @@ func TestInputWithVotes(t *testing.T) {
 			t.Errorf("submission %d: got %+v, want %+v", i, got, want)
 		}
 	}
-	if next.Run.ID != "r3" || len(next.Queue) != 0 {
-		t.Errorf("next run: got %+v", next)
-	}
-	if c := next.Resume.Items; c[0].Decision.By != "bob" || c[1].Decision.By != "ann" || c[1].Decision.Kind != runs.DecisionReject {
-		t.Errorf("decisions: got %+v and %+v", c[0].Decision, c[1].Decision)
-	}
+	wantEqual(t, "next run: Run.ID", next.Run.ID, "r3")
+	wantEqual(t, "next run: number of queued runs", len(next.Queue), 0)
+	wantEqual(t, "next run: Resume.Items[0].Decision.By", next.Resume.Items[0].Decision.By, "bob")
+	wantEqual(t, "next run: Resume.Items[1].Decision.By", next.Resume.Items[1].Decision.By, "ann")
+	wantEqual(t, "next run: Resume.Items[1].Decision.Kind", next.Resume.Items[1].Decision.Kind, runs.DecisionReject)
 }
 
 // TestRememberedApprovalResolvesOthers: an approval with a scope also approves the other waiting calls
@@ -258,9 +261,7 @@ func TestRememberedApprovalResolvesOthers(t *testing.T) {
 			in.Limits.ParallelTools = 8
 			next := f.runUntilContinued(in)
 			for i, r := range results() {
-				if r.Error != "" {
-					t.Errorf("decision %d: %+v", i, r)
-				}
+				wantEqual(t, fmt.Sprintf("decision %d: r.Error", i), r.Error, "")
 			}
 			var got [5]made
 			for i, call := range next.Resume.Items {
@@ -282,9 +283,8 @@ func TestRememberedApprovalResolvesOthers(t *testing.T) {
 			again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
 			again.run(next)
 			for i, m := range c.want {
-				if id := fmt.Sprint("c", i); (policies[id] == "policy") != (m.Remember != "") {
-					t.Errorf("remembered rule of call %s: got %q", id, policies[id])
-				}
+				id := fmt.Sprint("c", i)
+				wantEqual(t, fmt.Sprintf("the rule of call %s is remembered", id), policies[id] == "policy", m.Remember != "")
 			}
 		})
 	}
@@ -305,9 +305,9 @@ func TestRememberedEqualArguments(t *testing.T) {
 	d.Remember = runs.RememberArguments
 	f.decideOneByOne(d, bob.decisionAbout(runs.DecisionReject, "c2", ""))
 	calls := f.runUntilContinued(input).Resume.Items
-	if calls[1].Decision.Kind != runs.DecisionApprove || calls[1].Decision.Args != "written1" || calls[2].Decision.Kind != runs.DecisionReject {
-		t.Errorf("decisions: got %+v and %+v", calls[1].Decision, calls[2].Decision)
-	}
+	wantEqual(t, "calls[1].Decision.Kind", calls[1].Decision.Kind, runs.DecisionApprove)
+	wantEqual(t, "calls[1].Decision.Args", calls[1].Decision.Args, "written1")
+	wantEqual(t, "calls[2].Decision.Kind", calls[2].Decision.Kind, runs.DecisionReject)
 }
 
 // TestVotesFitIntoPayload: the votes about all calls continue as one payload, whatever the
@@ -341,9 +341,7 @@ func TestVotesFitIntoPayload(t *testing.T) {
 				}
 			}, time.Second)
 			f.env.ExecuteWorkflow(runs.TypeRun, in)
-			if end := f.finished[0]; (end.Code == runs.CodeLimitParallelTools) != (calls > limit) {
-				t.Errorf("quorum %d, %d calls: got the code %q", quorum, calls, end.Code)
-			}
+			wantEqual(t, fmt.Sprintf("quorum %d, %d calls: the run ends at the limit of calls", quorum, calls), f.finished[0].Code == runs.CodeLimitParallelTools, calls > limit)
 			if calls > limit {
 				continue
 			}

@@ -18,9 +18,9 @@ func runDelivery(t *testing.T, receiver func(n int) (runs.DeliveryResult, error)
 	env := newEnvironment(t)
 	workflows.Register(env, nil)
 	env.RegisterActivityWithOptions(func(_ context.Context, in runs.Delivery) (runs.DeliveryResult, error) {
-		if in.Webhook != "chat" || in.Event != "evt_1" || in.Tenant != "shop" {
-			t.Errorf("delivery: got %+v", in)
-		}
+		wantEqual(t, "delivery: Webhook", in.Webhook, "chat")
+		wantEqual(t, "delivery: Event", in.Event, "evt_1")
+		wantEqual(t, "delivery: Tenant", in.Tenant, "shop")
 		tries++
 		return receiver(tries)
 	}, activity.RegisterOptions{Name: runs.ActivityDeliver})
@@ -39,9 +39,11 @@ func TestDeliveryIsRetried(t *testing.T) {
 		}
 		return runs.DeliveryResult{Status: 204}, nil
 	})
-	if err != nil || out.Status != 204 || tries != 4 {
-		t.Errorf("got %+v after %d attempts (%v)", out, tries, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	wantEqual(t, "status", out.Status, 204)
+	wantEqual(t, "attempts", tries, 4)
 	_, tries, err = runDelivery(t, func(int) (runs.DeliveryResult, error) {
 		return runs.DeliveryResult{}, temporal.NewNonRetryableApplicationError("no", "webhook_refused", nil)
 	})
