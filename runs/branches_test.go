@@ -39,7 +39,7 @@ func TestEndRecords(t *testing.T) {
 		t.Errorf("error %v, records (-want +got):\n%s", err, diff)
 	}
 	if len(raw) > 8<<10 {
-		t.Errorf("takes %d bytes", len(raw))
+		t.Errorf("branches: got %d bytes, want at most %d", len(raw), 8<<10)
 	}
 	back.Ends = append(back.Ends, 0x80) // truncated
 	if got, err := back.EndRecords(); err == nil {

@@ -15,12 +15,12 @@ func TestPayloadsAreBounded(t *testing.T) {
 	converter := runs.DataConverter()
 	fits := strings.Repeat("x", runs.MaxPayload-2) // with its quotes
 	if _, err := converter.ToPayload(fits); err != nil {
-		t.Errorf("%d bytes: %v", len(fits), err)
+		t.Errorf("payload of %d bytes: got %v, want no error", len(fits), err)
 	}
 	_, err := converter.ToPayloads("small", runs.FinishInput{Message: fits})
 	var tooLarge *runs.PayloadError
 	if !errors.As(err, &tooLarge) || tooLarge.Value != "runs.FinishInput" || tooLarge.Size <= runs.MaxPayload {
-		t.Fatalf("content in a payload: %v, want a PayloadError that names it", err)
+		t.Fatalf("content in a payload: got %v, want a PayloadError that names it", err)
 	}
 	if strings.Contains(err.Error(), "xxx") || !strings.Contains(err.Error(), "values[1]") {
 		t.Errorf("error: got %.100s, want the value's name without content", err)
@@ -28,21 +28,22 @@ func TestPayloadsAreBounded(t *testing.T) {
 	var back runs.FinishInput
 	p, err := converter.ToPayloads(runs.FinishInput{Code: "c"})
 	if err != nil || converter.FromPayloads(p, &back) != nil || back.Code != "c" {
-		t.Errorf("decoded value: got %+v, %v", back, err)
+		t.Errorf("decoded code = %q (%v), want %q", back.Code, err, "c")
 	}
 }
 
-// TestTheOddestIDsFit: IDs come from clients and may be as long and odd as the API accepts. They
+// TestLongIDsFitIntoPayloads: IDs come from clients and may be as long and odd as the API accepts. They
 // must never make a payload of the workflow too large for a history, where it would fail again and
 // again.
-func TestTheOddestIDsFit(t *testing.T) {
+func TestLongIDsFitIntoPayloads(t *testing.T) {
 	t.Parallel()
 	for _, odd := range []string{strings.Repeat(`"`, 1000), strings.Repeat("\u2028", 333), strings.Repeat("<", 1000)} {
-		oddestIDsFit(t, odd)
+		wantPayloadsWithID(t, odd)
 	}
 }
 
-func oddestIDsFit(t *testing.T, odd string) {
+// wantPayloadsWithID fails the test unless all payloads with a thread or run of this ID fit.
+func wantPayloadsWithID(t *testing.T, odd string) {
 	t.Helper()
 	run := runs.Ref{Tenant: "default", Thread: odd, ID: odd}
 	name, hash := strings.Repeat("n", 64), strings.Repeat("f", 64)
@@ -75,7 +76,7 @@ func oddestIDsFit(t *testing.T, odd string) {
 		finish, answer, runs.SubmitRequest{RunID: odd, Digest: hash}, runs.ActiveRun{RunID: odd},
 	} {
 		if _, err := runs.DataConverter().ToPayload(value); err != nil {
-			t.Error(err)
+			t.Errorf("payload of %T: got %v, want no error", value, err)
 		}
 	}
 	if t.Failed() {

@@ -7,45 +7,45 @@ import (
 	"testing"
 )
 
-func count(n int64) *int64 { return &n }
+func pointerTo(n int64) *int64 { return &n }
 
-// TestUsageOfManyModelsFitsWhereItIsCarried: a run carries its usage in its payloads, in at most 4
+// TestUsageOfManyModelsIsBounded: a run carries its usage in its payloads, in at most 4
 // KiB.
-func TestUsageOfManyModelsFitsWhereItIsCarried(t *testing.T) {
+func TestUsageOfManyModelsIsBounded(t *testing.T) {
 	t.Parallel()
 	const most = 1 << 40
 	var sum []Usage
 	for i := range 20 {
 		u := Usage{
-			Provider: "openai-responses", Model: fmt.Sprintf("%0128d", i), Input: count(most), Output: count(most), Total: count(most),
-			Reasoning: count(most), CachedInput: count(most), CacheWrite: count(most), Cost: count(most), Calls: 1,
+			Provider: "openai-responses", Model: fmt.Sprintf("%0128d", i), Input: pointerTo(most), Output: pointerTo(most), Total: pointerTo(most),
+			Reasoning: pointerTo(most), CachedInput: pointerTo(most), CacheWrite: pointerTo(most), Cost: pointerTo(most), Calls: 1,
 			Estimated: &Estimate{Calls: 1, Input: most, Output: most, Cost: most},
 		}
 		sum = addUsage(addUsage(sum, u), u)
 	}
 	body, err := json.Marshal(sum)
 	if err != nil || len(body) > 4<<10 || len(sum) != MaxUsages+1 {
-		t.Errorf("%d entries take %d bytes: %v", len(sum), len(body), err)
+		t.Errorf("usage: got %d entries in %d bytes (%v), want %d in at most %d", len(sum), len(body), err, MaxUsages+1, 4<<10)
 	}
 	if tokens, calls := Estimated(sum); calls != 40 || tokens != 80*most {
-		t.Errorf("%d tokens of %d calls are estimated", tokens, calls)
+		t.Errorf("estimated usage: got %d tokens of %d calls, want %d of 40", tokens, calls, 80*most)
 	}
 }
 
-// TestTotalOfUsageCountsAnswersWithoutOne: a model may report the total of some answers only. The
+// TestTotalCountsAnswersWithoutTotal: a model may report the total of some answers only. The
 // sum includes all answers.
-func TestTotalOfUsageCountsAnswersWithoutOne(t *testing.T) {
+func TestTotalCountsAnswersWithoutTotal(t *testing.T) {
 	t.Parallel()
-	reported := Usage{Model: "m", Input: count(10), Output: count(2), Total: count(12), Calls: 1}
-	cut := Usage{Model: "m", Input: count(5), Output: count(1), Calls: 1, Estimated: &Estimate{Calls: 1, Input: 5, Output: 1}}
+	reported := Usage{Model: "m", Input: pointerTo(10), Output: pointerTo(2), Total: pointerTo(12), Calls: 1}
+	cut := Usage{Model: "m", Input: pointerTo(5), Output: pointerTo(1), Calls: 1, Estimated: &Estimate{Calls: 1, Input: 5, Output: 1}}
 	for name, usage := range map[string][]Usage{"reported first": {reported, cut}, "cut first": {cut, reported}} {
 		sum := Sum(usage)
 		if len(sum) != 1 || Tokens(sum) != 18 || *sum[0].Total != 18 || sum[0].Calls != 2 || sum[0].Estimated.Calls != 1 {
 			body, _ := json.Marshal(sum)
-			t.Errorf("%s: the sum is %s", name, strings.TrimSpace(string(body)))
+			t.Errorf("%s: sum: got %s, want 18 tokens of 2 calls, 1 of them estimated", name, strings.TrimSpace(string(body)))
 		}
 	}
 	if *reported.Total != 12 || cut.Total != nil {
-		t.Error("Add changes its argument")
+		t.Errorf("arguments of Sum: got the totals %v and %v, want 12 and none", *reported.Total, cut.Total)
 	}
 }
