@@ -17,39 +17,39 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// TestAHeldRunIsShown: a held run announces its interrupts and shows their resolution. Readers see
+// TestHeldRunAnnouncesInterrupts: a held run announces its interrupts and shows their resolution. Readers see
 // one run.
-func TestAHeldRunIsShown(t *testing.T) {
+func TestHeldRunAnnouncesInterrupts(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
-			return call([3]string{"x", "add", `{"a":1,"b":2}`}, [3]string{"y", "pick", `{}`})
+			return callAnswer([3]string{"x", "add", `{"a":1,"b":2}`}, [3]string{"y", "pick", `{}`})
 		}
-		return say("Done.")
-	}, add())
-	e.agent.Tools = append(e.agent.Tools, "client:*")
-	e.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, Expires: time.Hour}}
-	e.input.Tools = []agui.Tool{{Name: "pick"}}
-	e.hold = true
+		return textAnswer("Done.")
+	}, addTool())
+	f.agent.Tools = append(f.agent.Tools, "client:*")
+	f.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, Expires: time.Hour}}
+	f.input.Tools = []agui.Tool{{Name: "pick"}}
+	f.hold = true
 	var waits *snapshot.Snapshot
-	e.env.RegisterDelayedCallback(func() {
+	f.env.RegisterDelayedCallback(func() {
 		var err error
-		if waits, err = e.acts.Snapshots.Latest(t.Context(), run.Thread, 0); err != nil || len(waits.Interrupts) != 1 || len(waits.ClientCalls) != 1 {
+		if waits, err = f.acts.Snapshots.Latest(t.Context(), run.Thread, 0); err != nil || len(waits.Interrupts) != 1 || len(waits.ClientCalls) != 1 {
 			t.Errorf("open interrupts: got %+v: %v", waits, err)
-			e.env.CancelWorkflow()
+			f.env.CancelWorkflow()
 			return
 		}
-		e.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.ClientCalls[0], Content: json.RawMessage(`{"no":"content"}`)})
-		e.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.ClientCalls[0], Content: json.RawMessage(`"blue"`), Error: json.RawMessage(`"dim"`)})
+		f.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.ClientCalls[0], Content: json.RawMessage(`{"no":"content"}`)})
+		f.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.ClientCalls[0], Content: json.RawMessage(`"blue"`), Error: json.RawMessage(`"dim"`)})
 		d := runs.Decision{
 			CallID: waits.Interrupts[0].ToolCallID, Kind: runs.DecisionEdit, Digest: "d", Args: runs.DigestArgs(`{"a":2,"b":2}`),
-			Input: e.propose(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":2,"b":2}`)}),
+			Input: f.proposeDecision(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":2,"b":2}`)}),
 		}
-		e.env.UpdateWorkflow(runs.UpdateDecide, "u", &testsuite.TestUpdateCallback{
+		f.env.UpdateWorkflow(runs.UpdateDecide, "u", &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
 		}, runs.DecideRequest{Decisions: []runs.Decision{d}})
 	}, time.Minute)
-	events, result := e.run("go")
+	events, result := f.run("go")
 	if result.Outcome != runs.OutcomeSuccess || waits == nil {
 		t.Fatalf("got %+v", result)
 	}
@@ -58,7 +58,7 @@ func TestAHeldRunIsShown(t *testing.T) {
 	if !strings.Contains(types, asked) || strings.Count(types, "TOOL_CALL_RESULT") != 2 || strings.Count(types, question) != 2 || !strings.HasSuffix(types, "MESSAGES_SNAPSHOT RUN_FINISHED") {
 		t.Errorf("events: got %s", types)
 	}
-	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +68,6 @@ func TestAHeldRunIsShown(t *testing.T) {
 	m := r.Messages()
 	said := slices.IndexFunc(m, func(m agui.Message) bool { return m.ToolCallID == waits.ClientCalls[0] })
 	if m[said].Content.Text() != "blue" || m[said].Error == "" || m[1].ToolCalls[0].Arguments != `{"a":2,"b":2}` || m[len(m)-1].Content.Text() != "Done." {
-		t.Errorf("conversation: got %s", asText(t, m))
+		t.Errorf("conversation: got %s", asJSON(t, m))
 	}
 }

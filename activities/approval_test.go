@@ -16,12 +16,12 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// TestQuestionsNameTheirRule: an interrupt names the approval rule that raised it, so that the API
+// TestInterruptsNameApprovalRule: an interrupt names the approval rule that raised it, so that the API
 // can check who may decide.
-func TestQuestionsNameTheirRule(t *testing.T) {
+func TestInterruptsNameApprovalRule(t *testing.T) {
 	t.Parallel()
-	e, s := asking(t)
-	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	f, s := setupInterrupt(t)
+	r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,14 +38,16 @@ func TestQuestionsNameTheirRule(t *testing.T) {
 	}
 }
 
-// TestQuestionsThatWereAskedBefore: a repeated Finish of a run returns when its interrupts were
+// TestRepeatedFinishReturnsTimesOfInterrupts: a repeated Finish of a run returns when its interrupts were
 // opened and when they expire.
-func TestQuestionsThatWereAskedBefore(t *testing.T) {
+func TestRepeatedFinishReturnsTimesOfInterrupts(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "add", `{"a":1,"b":2}`}) }, add())
-	e.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, Expires: 3 * time.Hour}}
-	e.ask("go")
-	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		return callAnswer([3]string{"x", "add", `{"a":1,"b":2}`})
+	}, addTool())
+	f.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, Expires: 3 * time.Hour}}
+	f.runUntilInterrupt("go")
+	r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +57,7 @@ func TestQuestionsThatWereAskedBefore(t *testing.T) {
 		t.Fatalf("source of the interrupt: got %v, %v", source, err)
 	}
 	in := runs.FinishInput{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
-	again, err := e.acts.Finish(t.Context(), in)
+	again, err := f.acts.Finish(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,22 +67,24 @@ func TestQuestionsThatWereAskedBefore(t *testing.T) {
 	}
 }
 
-// TestTheWorkflowsPartOfARule: the workflow receives numbers and times of a rule, and neither
+// TestWorkflowReceivesNumbersOfRule: the workflow receives numbers and times of a rule, and neither
 // approvers nor conditions.
-func TestTheWorkflowsPartOfARule(t *testing.T) {
+func TestWorkflowReceivesNumbersOfRule(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "add", `{"a":1,"b":2}`}) }, add())
-	e.agent.Approvals = []agents.Approval{{
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		return callAnswer([3]string{"x", "add", `{"a":1,"b":2}`})
+	}, addTool())
+	f.agent.Approvals = []agents.Approval{{
 		Tools: []string{"add"}, When: "true", Approvers: []string{"ann", "role:x"}, Quorum: 2, NotByRequester: true, Remind: time.Hour,
 		Escalate: []agents.Escalation{{After: 2 * time.Hour, To: []string{"bob"}}}, Expires: 3 * time.Hour, OnExpiry: agents.OnExpiryEscalate,
 	}}
-	e.ask("go")
-	answer, err := e.askModel("r2", "1/model", 0)
+	f.runUntilInterrupt("go")
+	answer, err := f.askModel("r2", "1/model", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &runs.Approval{
-		Args: runs.DigestArgs(`{"a":1,"b":2}`), Policy: e.agent.RuleDigest(0), Quorum: 2, Remind: time.Hour,
+		Args: runs.DigestArgs(`{"a":1,"b":2}`), Policy: f.agent.RuleDigest(0), Quorum: 2, Remind: time.Hour,
 		Escalate: []time.Duration{2 * time.Hour, 3 * time.Hour}, Expires: 6 * time.Hour, OnExpiry: runs.OnExpiryReject,
 	}
 	if diff := cmp.Diff(want, answer.Calls[0].Approval); diff != "" {
@@ -89,17 +93,17 @@ func TestTheWorkflowsPartOfARule(t *testing.T) {
 }
 
 // askModel calls the model in a run without an input, which continues the first run.
-func (e *fixture) askModel(id, step string, after uint64) (runs.ModelAnswer, error) {
-	e.t.Helper()
+func (f *fixture) askModel(id, step string, after uint64) (runs.ModelAnswer, error) {
+	f.t.Helper()
 	env := newActivityEnv()
-	env.RegisterActivity(e.acts.CallModel)
+	env.RegisterActivity(f.acts.CallModel)
 	in := runs.ModelCall{Step: runs.Step{
 		Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: id}, Execution: "e2", Agent: "a", Revision: "v", ID: step, Name: "model", After: after,
 	}}
 	if after == 0 {
 		in.Beginning = runs.Beginning{Continues: run.ID}
 	}
-	value, err := env.ExecuteActivity(e.acts.CallModel, in)
+	value, err := env.ExecuteActivity(f.acts.CallModel, in)
 	var answer runs.ModelAnswer
 	if err == nil {
 		err = value.Get(&answer)
@@ -111,20 +115,20 @@ func (e *fixture) askModel(id, step string, after uint64) (runs.ModelAnswer, err
 // changes.
 func TestRememberedApprovalsCoverLaterCalls(t *testing.T) {
 	t.Parallel()
-	e, s := asking(t)
-	tool, err := e.resume(s, runs.Decision{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, Args: s.Items[0].Approval.Args, Remember: runs.RememberTool}, "")
+	f, s := setupInterrupt(t)
+	tool, err := f.makeDecidedCall(s, runs.Decision{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, Args: s.Items[0].Approval.Args, Remember: runs.RememberTool}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := e.askModel("r2", "1/model", tool.Opened)
+	first, err := f.askModel("r2", "1/model", tool.Opened)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if first.WaitCount != 0 || len(first.Calls) != 2 {
 		t.Errorf("calls after the approval: got %+v, want none that waits", first.Calls)
 	}
-	e.agent.Approvals[0].Quorum = 2
-	second, err := e.askModel("r2", "2/model", first.Seq)
+	f.agent.Approvals[0].Quorum = 2
+	second, err := f.askModel("r2", "2/model", first.Seq)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,34 +137,34 @@ func TestRememberedApprovalsCoverLaterCalls(t *testing.T) {
 	}
 }
 
-// TestEqualArgumentsAreRemembered: a remembered approval of arguments covers calls with equal
+// TestRememberedEqualArguments: a remembered approval of arguments covers calls with equal
 // arguments, however they are encoded, and no others.
-func TestEqualArgumentsAreRemembered(t *testing.T) {
+func TestRememberedEqualArguments(t *testing.T) {
 	t.Parallel()
 	var other atomic.Bool
-	e, s := askingWith(t, func() string {
+	f, s := setupInterruptWith(t, func() string {
 		if other.Load() {
 			return `{"a":1,"b":3}`
 		}
 		return `{"a":1,"b":2}`
 	})
-	tool, err := e.resume(s, runs.Decision{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, Args: s.Items[0].Approval.Args, Remember: runs.RememberArguments}, "")
+	tool, err := f.makeDecidedCall(s, runs.Decision{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, Args: s.Items[0].Approval.Args, Remember: runs.RememberArguments}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	snap, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	snap, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(snap.Remembered) != 1 || snap.Remembered[0].Args != activities.CanonicalDigest(` { "b": 2, "a": 1 } `) {
 		t.Errorf("remembered approvals: got %+v", snap.Remembered)
 	}
-	equal, err := e.askModel("r2", "1/model", tool.Opened)
+	equal, err := f.askModel("r2", "1/model", tool.Opened)
 	if err != nil || equal.WaitCount != 0 {
 		t.Errorf("equal arguments: got %+v, %v, want no call that waits", equal, err)
 	}
 	other.Store(true)
-	if answer, err := e.askModel("r2", "2/model", equal.Seq); err != nil || answer.WaitCount != 1 {
+	if answer, err := f.askModel("r2", "2/model", equal.Seq); err != nil || answer.WaitCount != 1 {
 		t.Errorf("other arguments: got %+v, %v, want one call that waits", answer, err)
 	}
 }
@@ -191,24 +195,24 @@ func TestCanonicalDigest(t *testing.T) {
 	}
 }
 
-// TestManyCallsThatWait: an answer with more waiting calls than a run may end with names only some
+// TestWaitingCallsAreBounded: an answer with more waiting calls than a run may end with names only some
 // of them, because its payload is bounded. The run ends with a limit.
-func TestManyCallsThatWait(t *testing.T) {
+func TestWaitingCallsAreBounded(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		var calls [][3]string
 		for i := range 60 {
 			calls = append(calls, [3]string{fmt.Sprint("x", i), "add", fmt.Sprintf(`{"a":%d,"b":2}`, i)})
 		}
-		return call(calls...)
-	}, add())
-	e.limits.ParallelTools = 100
+		return callAnswer(calls...)
+	}, addTool())
+	f.limits.ParallelTools = 100
 	rule := agents.Approval{Tools: []string{"add"}, Approvers: []string{"ann"}, Remind: time.Hour, Expires: 999 * time.Hour, OnExpiry: agents.OnExpirySkip}
 	for i := range 4 {
 		rule.Escalate = append(rule.Escalate, agents.Escalation{After: time.Duration(i+1) * time.Hour, To: []string{"bob"}})
 	}
-	e.agent.Approvals = []agents.Approval{rule}
-	if _, result := e.run("go"); result.Code != runs.CodeLimitParallelTools {
+	f.agent.Approvals = []agents.Approval{rule}
+	if _, result := f.run("go"); result.Code != runs.CodeLimitParallelTools {
 		t.Errorf("got %+v", result)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// TestAttemptsOfATool: a tool that is down is called up to its number of attempts. Then the model
+// TestAttemptsOfTool: a tool that is down is called up to its number of attempts. Then the model
 // receives the error and continues.
-func TestAttemptsOfATool(t *testing.T) {
+func TestAttemptsOfTool(t *testing.T) {
 	t.Parallel()
 	away := &tools.UnavailableError{Text: "The shop is closed.", Err: errors.New("SECRET PROMPT")}
 	for name, test := range map[string]struct {
@@ -37,44 +37,44 @@ func TestAttemptsOfATool(t *testing.T) {
 				return "", away
 			}, test.options...)
 			var heard string
-			e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 				if n == 1 {
-					return call([3]string{"x", "shop", `{"a":1,"b":2}`})
+					return callAnswer([3]string{"x", "shop", `{"a":1,"b":2}`})
 				}
 				heard = req.Messages[len(req.Messages)-1].Text()
-				return say("done")
+				return textAnswer("done")
 			}, shop)
-			if _, result := e.run("buy"); result.Outcome != runs.OutcomeSuccess || calls != test.calls || heard != test.want {
+			if _, result := f.run("buy"); result.Outcome != runs.OutcomeSuccess || calls != test.calls || heard != test.want {
 				t.Errorf("got %+v after %d calls and the result %q; want %d calls and %q", result, calls, heard, test.calls, test.want)
 			}
 		})
 	}
 }
 
-// broken is a tool whose calls fail without a reason for the model.
-type broken struct{ calls *int }
+// failingTool is a tool whose calls fail without a reason for the model.
+type failingTool struct{ calls *int }
 
-func (broken) Spec() tools.Spec { return tools.Spec{Name: "broken"} }
+func (failingTool) Spec() tools.Spec { return tools.Spec{Name: "broken"} }
 
-func (b broken) Call(context.Context, tools.Call) (tools.Result, error) {
+func (b failingTool) Call(context.Context, tools.Call) (tools.Result, error) {
 	*b.calls++
 	return tools.Result{}, errors.New("SECRET PROMPT")
 }
 
-// TestACallThatBreaksOffIsNotRepeated: a call that may have taken effect is not repeated if its
+// TestInterruptedCallIsNotRepeated: a call that may have taken effect is not repeated if its
 // tool is not idempotent.
-func TestACallThatBreaksOffIsNotRepeated(t *testing.T) {
+func TestInterruptedCallIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	var calls int
 	var heard string
-	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
-			return call([3]string{"x", "broken", `{}`})
+			return callAnswer([3]string{"x", "broken", `{}`})
 		}
 		heard = req.Messages[len(req.Messages)-1].Text()
-		return say("done")
-	}, broken{&calls})
-	_, result := e.run("go")
+		return textAnswer("done")
+	}, failingTool{&calls})
+	_, result := f.run("go")
 	if want := "The call failed without an answer. Whether it took effect is unknown."; result.Outcome != runs.OutcomeSuccess || calls != 1 || heard != want {
 		t.Errorf("got %+v after %d calls and the result %q, want %q", result, calls, heard, want)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// TestRulesSeeTheRequester: an approval rule may depend on the run's requester.
-func TestRulesSeeTheRequester(t *testing.T) {
+// TestApprovalRuleReadsRequester: an approval rule may depend on the run's requester.
+func TestApprovalRuleReadsRequester(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		requester *auth.Principal
@@ -22,16 +22,16 @@ func TestRulesSeeTheRequester(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+			f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 				if n > 1 {
-					return say("done")
+					return textAnswer("done")
 				}
-				return call([3]string{"x", "add", `{"a":1,"b":2}`})
-			}, add())
-			e.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, When: `!("finance" in caller.roles) && caller.tenant == "default"`}}
-			e.requester = tt.requester
-			e.ask("go")
-			r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+				return callAnswer([3]string{"x", "add", `{"a":1,"b":2}`})
+			}, addTool())
+			f.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, When: `!("finance" in caller.roles) && caller.tenant == "default"`}}
+			f.requester = tt.requester
+			f.runUntilInterrupt("go")
+			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil || len(r.Interrupts) != tt.asks {
 				t.Errorf("interrupts: got %d, want %d (%v)", len(r.Interrupts), tt.asks, err)
 			}

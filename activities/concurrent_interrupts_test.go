@@ -10,11 +10,11 @@ import (
 	"github.com/perdure/perdure/tools/builtin"
 )
 
-// says decides the interrupt with the message question, some time after the run began. The messages
+// decideQuestion decides the interrupt with the message question, some time after the run began. The messages
 // of all interrupts that are open then go into asked.
-func (e *fixture) says(t *testing.T, after time.Duration, question string, asked *[]string) {
-	e.env.RegisterDelayedCallback(func() {
-		r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+func (f *fixture) decideQuestion(t *testing.T, after time.Duration, question string, asked *[]string) {
+	f.env.RegisterDelayedCallback(func() {
+		r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 		if err != nil {
 			t.Error(err)
 			return
@@ -24,16 +24,16 @@ func (e *fixture) says(t *testing.T, after time.Duration, question string, asked
 				continue
 			}
 			d := runs.Decision{CallID: q.ToolCallID, Kind: runs.DecisionApprove, Digest: "d"}
-			e.env.UpdateWorkflow(runs.UpdateDecide, "says "+question, &testsuite.TestUpdateCallback{
+			f.env.UpdateWorkflow(runs.UpdateDecide, "says "+question, &testsuite.TestUpdateCallback{
 				OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
 			}, runs.DecideRequest{Decisions: []runs.Decision{d}})
 		}
 	}, after)
 }
 
-// TestBranchesInBranchesAskInVain: an interrupt of a nested branch ends when a sibling fails or the
+// TestInterruptsOfNestedBranchesEnd: an interrupt of a nested branch ends when a sibling fails or the
 // timeout passes. Interrupts of other branches stay open.
-func TestBranchesInBranchesAskInVain(t *testing.T) {
+func TestInterruptsOfNestedBranchesEnd(t *testing.T) {
 	t.Parallel()
 	for name, left := range map[string]string{
 		"a sibling fails": `
@@ -52,9 +52,9 @@ func TestBranchesInBranchesAskInVain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := &journal{}
-			e := setup(t, echo, j.tool(), builtin.Approve())
-			e.agent = parsed(t, `name: a
+			j := &callJournal{}
+			f := setup(t, echoModel, j.tool(), builtin.Approve())
+			f.agent = parseDefinition(t, `name: a
 model: test/m
 tools: [note]
 steps:
@@ -63,11 +63,11 @@ steps:
       - {name: right, steps: [{name: two, approve: {message: "Two?"}}, {name: then, tool: note, args: {note: two}}]}
   - {name: last, tool: note, args: {note: "${steps.left.error.code}"}}
 `)
-			e.hold, e.limits.Duration = true, 10*time.Hour
+			f.hold, f.limits.Duration = true, 10*time.Hour
 			var before, after []string
-			e.says(t, 30*time.Minute, "nothing", &before)
-			e.says(t, 90*time.Minute, "Two?", &after)
-			events, result := e.run("go")
+			f.decideQuestion(t, 30*time.Minute, "nothing", &before)
+			f.decideQuestion(t, 90*time.Minute, "Two?", &after)
+			events, result := f.run("go")
 			if result.Outcome != runs.OutcomeSuccess {
 				t.Errorf("got %+v: %s", result, typesOf(events))
 			}
@@ -75,8 +75,8 @@ steps:
 				t.Errorf("open interrupts: got %q, and then %q", before, after)
 			}
 			code := map[string]string{"a sibling fails": "tool_failed", "no time is left": "timeout"}[name]
-			j.want(t, "late", "late", "two", code)
-			e.wantAsShown(events)
+			j.wantEntries(t, "late", "late", "two", code)
+			f.wantShownConversation(events)
 		})
 	}
 }

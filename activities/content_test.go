@@ -22,17 +22,17 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-func add() tools.Tool {
+func addTool() tools.Tool {
 	return tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
 }
 
-func setter() tools.Tool {
+func stateTool() tools.Tool {
 	return tools.Func("set", "sets", func(ctx context.Context, _ struct{}) (string, error) {
 		return "", tools.Report(ctx).PatchState(tools.Set("/b", 2))
 	})
 }
 
-func writer() tools.Tool {
+func documentTool() tools.Tool {
 	return tools.Func("write", "writes", func(context.Context, struct {
 		Document string `json:"document"`
 		Title    string `json:"title"`
@@ -41,17 +41,17 @@ func writer() tools.Tool {
 	})
 }
 
-// TestReasoningIsSentBackToItsProvider: blocks of reasoning are messages. They are sent back to
+// TestReasoningReturnsToProvider: blocks of reasoning are messages. They are sent back to
 // their provider, block by block, with the answer that they belong to.
-func TestReasoningIsSentBackToItsProvider(t *testing.T) {
+func TestReasoningReturnsToProvider(t *testing.T) {
 	t.Parallel()
 	var back []llm.Reasoning
-	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 2 {
 			for _, m := range req.Messages {
 				back = append(back, m.Reasoning...)
 			}
-			return say("done")
+			return textAnswer("done")
 		}
 		return []llm.Chunk{
 			llm.ReasoningDelta{Text: "first, "}, llm.ReasoningDelta{Text: "this"}, llm.ReasoningEnd{Provider: "test", Data: json.RawMessage(`{"sig":"a:b"}`)},
@@ -62,8 +62,8 @@ func TestReasoningIsSentBackToItsProvider(t *testing.T) {
 			llm.ReasoningDelta{Text: "aloud"},
 			llm.Finish{Reason: llm.FinishToolCalls},
 		}, nil
-	}, add())
-	events, _ := e.run("go")
+	}, addTool())
+	events, _ := f.run("go")
 	want := []llm.Reasoning{
 		{Text: "first, this", Provider: "test", Data: json.RawMessage(`{"sig":"a:b"}`)},
 		{Provider: "test", Data: json.RawMessage(`"hidden"`)},
@@ -77,22 +77,22 @@ func TestReasoningIsSentBackToItsProvider(t *testing.T) {
 	if got := typesOf(events); !strings.Contains(got, types) {
 		t.Errorf("events: got\n%s, want in it\n%s", got, types)
 	}
-	e.agrees(events)
+	f.wantThreadEqualsClient(events)
 }
 
-// TestAScriptReceivesItsReasoning: the scripted model reports how many of its reasoning blocks came
+// TestScriptedModelReceivesReasoning: the scripted model reports how many of its reasoning blocks came
 // back unchanged.
-func TestAScriptReceivesItsReasoning(t *testing.T) {
+func TestScriptedModelReceivesReasoning(t *testing.T) {
 	t.Parallel()
-	e := setup(t, nil, tools.Func("calculate", "", func(context.Context, struct {
+	f := setup(t, nil, tools.Func("calculate", "", func(context.Context, struct {
 		Expression string `json:"expression"`
 	}) (string, error) {
 		return "84", nil
 	}))
-	e.acts.Models["test"] = scripted.New(scripted.Think(0))
-	e.agent.Model = "test/think"
-	events, _ := e.run("go 12*7")
-	said := e.conversation()
+	f.acts.Models["test"] = scripted.New(scripted.Think(0))
+	f.agent.Model = "test/think"
+	events, _ := f.run("go 12*7")
+	said := f.conversation()
 	if got := said[len(said)-1].Content.Text(); !strings.Contains(got, "2 times") {
 		t.Errorf("answer: got %q, want 2 blocks", got)
 	}
@@ -110,18 +110,18 @@ func TestAScriptReceivesItsReasoning(t *testing.T) {
 	}
 }
 
-// TestClientsSeeNoEmptyReasoning: reasoning without text is not shown to clients. It still goes
+// TestEmptyReasoningIsHidden: reasoning without text is not shown to clients. It still goes
 // back to its provider, also when clients of either protocol generation send their own
 // conversation.
-func TestClientsSeeNoEmptyReasoning(t *testing.T) {
+func TestEmptyReasoningIsHidden(t *testing.T) {
 	t.Parallel()
 	var back []llm.Reasoning
-	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 2 {
 			for _, m := range req.Messages {
 				back = append(back, m.Reasoning...)
 			}
-			return say("done")
+			return textAnswer("done")
 		}
 		return []llm.Chunk{
 			llm.ReasoningDelta{Text: ""}, llm.ReasoningEnd{Provider: "test"},
@@ -130,8 +130,8 @@ func TestClientsSeeNoEmptyReasoning(t *testing.T) {
 			llm.ToolCallStart{Index: 0, ID: "x", Name: "add"}, llm.ToolCallDelta{Index: 0, Arguments: `{"a":1,"b":2}`},
 			llm.Finish{Reason: llm.FinishToolCalls},
 		}, nil
-	}, add())
-	events, _ := e.run("go")
+	}, addTool())
+	events, _ := f.run("go")
 	if got := typesOf(events); strings.Contains(got, "REASONING") {
 		t.Errorf("events: got %s", got)
 	}
@@ -139,8 +139,8 @@ func TestClientsSeeNoEmptyReasoning(t *testing.T) {
 	if diff := cmp.Diff(want, back); diff != "" {
 		t.Errorf("reasoning sent back (-want +got):\n%s", diff)
 	}
-	e.agrees(events)
-	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	f.wantThreadEqualsClient(events)
+	r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestClientsSeeNoEmptyReasoning(t *testing.T) {
 		}
 	}
 	for _, profile := range []stream.Profile{stream.Profile0, stream.Profile1} {
-		shown := e.views().Run(run, view.Options{Profile: profile, Join: true})
+		shown := f.views().Run(run, view.Options{Profile: profile, Join: true})
 		defer shown.Close()
 		for {
 			frames, err := shown.Next(t.Context(), time.Minute)
@@ -165,56 +165,56 @@ func TestClientsSeeNoEmptyReasoning(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, f := range frames {
-				if strings.Contains(string(f.Event), `"reasoning"`) || strings.Contains(string(f.Event), "REASONING") {
-					t.Errorf("reader with profile %v: got %s", profile, f.Event)
+			for _, frame := range frames {
+				if strings.Contains(string(frame.Event), `"reasoning"`) || strings.Contains(string(frame.Event), "REASONING") {
+					t.Errorf("reader with profile %v: got %s", profile, frame.Event)
 				}
 			}
 		}
 	}
 }
 
-// TestADeadAttemptsThoughtsAreGone: the reasoning of a dead attempt is neither in the thread nor
+// TestReasoningOfFailedAttemptIsDropped: the reasoning of a dead attempt is neither in the thread nor
 // sent to the provider.
-func TestADeadAttemptsThoughtsAreGone(t *testing.T) {
+func TestReasoningOfFailedAttemptIsDropped(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		switch n {
 		case 1:
 			return []llm.Chunk{
 				llm.ReasoningDelta{Text: "wrong"}, llm.ReasoningEnd{Provider: "test", Data: json.RawMessage(`1`)}, llm.TextDelta{Text: "hm"},
 			}, &llm.Error{Code: llm.CodeUnavailable}
 		case 2:
-			return call([3]string{"x", "add", `{"a":1,"b":2}`})
+			return callAnswer([3]string{"x", "add", `{"a":1,"b":2}`})
 		}
 		for _, m := range req.Messages {
 			if len(m.Reasoning) > 0 {
 				t.Errorf("reasoning sent back: got %+v, want none", m.Reasoning)
 			}
 		}
-		return say("done")
-	}, add())
-	events, _ := e.run("go")
-	e.agrees(events)
+		return textAnswer("done")
+	}, addTool())
+	events, _ := f.run("go")
+	f.wantThreadEqualsClient(events)
 }
 
-func TestTheModelSeesContextAndState(t *testing.T) {
+func TestModelReceivesContextAndState(t *testing.T) {
 	t.Parallel()
 	var system []string
-	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		system = append(system, req.Messages[0].Text())
 		if req.Messages[1].Role != llm.RoleUser {
 			t.Errorf("message after the instructions: got %+v", req.Messages[1])
 		}
 		if n == 1 {
-			return call([3]string{"x", "set", `{}`})
+			return callAnswer([3]string{"x", "set", `{}`})
 		}
-		return say("done")
-	}, setter())
-	e.agent.State.Visible = true
-	e.input.Context = []agui.Context{{Description: "The page", Value: "line 1\nline 2"}, {Description: `a "b"`, Value: "{}"}}
-	e.input.State = json.RawMessage(`{"a": 1}`)
-	e.run("go")
+		return textAnswer("done")
+	}, stateTool())
+	f.agent.State.Visible = true
+	f.input.Context = []agui.Context{{Description: "The page", Value: "line 1\nline 2"}, {Description: `a "b"`, Value: "{}"}}
+	f.input.State = json.RawMessage(`{"a": 1}`)
+	f.run("go")
 	want := "Be brief.\n\nContext from the user's application:\n\n" +
 		"<context description=\"The page\">\nline 1\nline 2\n</context>\n\n<context description=\"a \\\"b\\\"\">\n{}\n</context>\n\n" +
 		"The state that you share with the application, as JSON:\n\n<state>\n{\"a\":1}\n</state>"
@@ -226,16 +226,16 @@ func TestTheModelSeesContextAndState(t *testing.T) {
 	}
 }
 
-func TestTheStateFollowsAnArgument(t *testing.T) {
+func TestStateFollowsArgument(t *testing.T) {
 	t.Parallel()
 	document := strings.Repeat("Once upon a time, “é” <b>. ", 400)
 	arguments, err := json.Marshal(map[string]string{"document": document, "title": "T"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 2 {
-			return say("done")
+			return textAnswer("done")
 		}
 		chunks := []llm.Chunk{llm.ToolCallStart{Index: 0, ID: "x", Name: "write"}}
 		for rest := string(arguments); rest != ""; {
@@ -244,10 +244,10 @@ func TestTheStateFollowsAnArgument(t *testing.T) {
 			rest = rest[len(string(piece)):]
 		}
 		return append(chunks, llm.Finish{Reason: llm.FinishToolCalls}), nil
-	}, writer())
-	e.agent.State.Predict = []agents.Prediction{{Tool: "write", Argument: "document", Key: "a/b"}, {Tool: "other", Argument: "x", Key: "y"}}
-	events, _ := e.run("go")
-	r := e.agrees(events)
+	}, documentTool())
+	f.agent.State.Predict = []agents.Prediction{{Tool: "write", Argument: "document", Key: "a/b"}, {Tool: "other", Argument: "x", Key: "y"}}
+	events, _ := f.run("go")
+	r := f.wantThreadEqualsClient(events)
 	var state map[string]string
 	if err := json.Unmarshal(r.State, &state); err != nil || state["a/b"] != document || len(state) != 1 {
 		t.Errorf("state: got %s (%v)", r.State, err)
@@ -270,14 +270,14 @@ func TestTheStateFollowsAnArgument(t *testing.T) {
 	}
 }
 
-// TestMediaReachTheModel: media reach the model with their names. Media that no provider can use
+// TestModelReceivesMedia: media reach the model with their names. Media that no provider can use
 // are left out silently.
-func TestMediaReachTheModel(t *testing.T) {
+func TestModelReceivesMedia(t *testing.T) {
 	t.Parallel()
 	var heard []llm.Message
-	e := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		heard = req.Messages[1:]
-		return say("done")
+		return textAnswer("done")
 	})
 	said := []agui.Message{
 		{ID: "u2", Role: agui.RoleUser, Content: agui.PartsContent([]agui.ContentPart{
@@ -288,8 +288,8 @@ func TestMediaReachTheModel(t *testing.T) {
 		})},
 		{ID: "u3", Role: agui.RoleUser, Content: agui.PartsContent([]agui.ContentPart{{Type: agui.PartImage, Source: &agui.PartSource{Type: agui.SourceFile, Value: "file-1"}}})},
 	}
-	e.more = said
-	e.run("go")
+	f.more = said
+	f.run("go")
 	want := []llm.Message{
 		{Role: llm.RoleUser, Parts: []llm.Part{llm.Text{Text: "go"}}},
 		{Role: llm.RoleUser, Parts: []llm.Part{

@@ -29,18 +29,18 @@ func prices(t *testing.T) *budget.File {
 	return f
 }
 
-// works answers with tool calls without end. Each answer costs 1,000 millionths.
-func works(n int, _ *llm.Request) ([]llm.Chunk, error) {
-	chunks, err := call([3]string{fmt.Sprint("c", n), "add", `{"a":1,"b":1}`})
-	chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m", Usage: llm.Usage{Input: count(500), Output: count(100)}}
+// endlessCalls answers with tool calls without end. Each answer costs 1,000 millionths.
+func endlessCalls(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	chunks, err := callAnswer([3]string{fmt.Sprint("c", n), "add", `{"a":1,"b":1}`})
+	chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(500), Output: pointerTo(100)}}
 	return chunks, err
 }
 
 func TestRunReportsItsCost(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
-	e.acts.Prices = prices(t)
-	events, _ := e.run("hello")
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
+	f.acts.Prices = prices(t)
+	events, _ := f.run("hello")
 	finished := events[len(events)-1].(*agui.RunFinished)
 	if got := string(finished.Metadata["perdure.cost"]); got != `{"amount":0.00002,"currency":"EUR"}` {
 		t.Errorf("cost: got %s", got)
@@ -59,14 +59,14 @@ func TestCostEndsTheRun(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			e := setup(t, works, add())
+			f := setup(t, endlessCalls, addTool())
 			if c.priced {
-				e.acts.Prices = prices(t)
+				f.acts.Prices = prices(t)
 			}
-			e.limits = runs.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1, Cost: 2_500}
-			events, result := e.run("go")
-			if result.Code != c.code || e.calls.Load() != c.calls {
-				t.Errorf("got %+v after %d calls", result, e.calls.Load())
+			f.limits = runs.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1, Cost: 2_500}
+			events, result := f.run("go")
+			if result.Code != c.code || f.calls.Load() != c.calls {
+				t.Errorf("got %+v after %d calls", result, f.calls.Load())
 			}
 			if _, ok := events[len(events)-1].(*agui.RunError); !ok {
 				t.Errorf("last event: got %T, want RUN_ERROR", events[len(events)-1])
@@ -75,34 +75,34 @@ func TestCostEndsTheRun(t *testing.T) {
 	}
 }
 
-// TestBudgetOfADayEndsTheRun: a tenant that has used its budget of the day cannot call a model.
-func TestBudgetOfADayEndsTheRun(t *testing.T) {
+// TestDayBudgetEndsRun: a tenant that has used its budget of the day cannot call a model.
+func TestDayBudgetEndsRun(t *testing.T) {
 	t.Parallel()
-	e := setup(t, works, add())
-	ledger := openLedgerAtNoon(t, e.log, budget.Day{Amounts: budget.AmountsOf(1500, 0)})
-	e.acts.Budget = ledger
-	e.limits = runs.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1}
-	_, result := e.run("go")
-	if result.Code != "budget_exceeded" || e.calls.Load() != 3 {
-		t.Errorf("got %+v after %d calls, want 3 of 600 tokens for 1500", result, e.calls.Load())
+	f := setup(t, endlessCalls, addTool())
+	ledger := openLedgerAtNoon(t, f.log, budget.Day{Amounts: budget.AmountsOf(1500, 0)})
+	f.acts.Budget = ledger
+	f.limits = runs.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1}
+	_, result := f.run("go")
+	if result.Code != "budget_exceeded" || f.calls.Load() != 3 {
+		t.Errorf("got %+v after %d calls, want 3 of 600 tokens for 1500", result, f.calls.Load())
 	}
 }
 
-// TestAnswerIsCountedOnce: an attempt may die between the record of its answer and the count in the
+// TestAnswerIsCountedOnceInBudget: an attempt may die between the record of its answer and the count in the
 // budget. The next attempt finds the record and counts it, once only.
-func TestAnswerIsCountedOnce(t *testing.T) {
+func TestAnswerIsCountedOnceInBudget(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
 	message := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
 	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: message.ID, Message: &message}}}}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
-	p, err := e.log.ProposeInput(t.Context(), run, [32]byte{1}, in)
+	p, err := f.log.ProposeInput(t.Context(), run, [32]byte{1}, in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	env := newActivityEnv()
 	env.SetDataConverter(runs.DataConverter())
-	e.acts.Register(env)
+	f.acts.Register(env)
 	attempt := func() {
 		t.Helper()
 		step := runs.Step{Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "x", Agent: "a", ID: "1/model", Turn: 1, Name: "model"}
@@ -112,14 +112,14 @@ func TestAnswerIsCountedOnce(t *testing.T) {
 		}
 	}
 	budgetOf := func(tokens int64) *budget.Ledger {
-		l := openLedgerAtNoon(t, e.log, budget.Day{Amounts: budget.AmountsOf(tokens, 0)})
+		l := openLedgerAtNoon(t, f.log, budget.Day{Amounts: budget.AmountsOf(tokens, 0)})
 		return l
 	}
 	attempt() // without a budget the answer is not counted
-	e.acts.Budget = budgetOf(1000)
+	f.acts.Budget = budgetOf(1000)
 	attempt()
 	attempt()
-	if n := e.calls.Load(); n != 1 {
+	if n := f.calls.Load(); n != 1 {
 		t.Fatalf("calls of the model: got %d, want 1", n)
 	}
 	if _, err := budgetOf(12).Check(t.Context(), "default", nil); !errors.Is(err, budget.ErrExceeded) {

@@ -18,9 +18,9 @@ import (
 )
 
 // openLedger gives the activities a ledger with a soft budget.
-func openLedger(t *testing.T, e *fixture, soft budget.Amounts) {
+func openLedger(t *testing.T, f *fixture, soft budget.Amounts) {
 	t.Helper()
-	e.acts.Budget = openLedgerAtNoon(t, e.log, budget.Day{Soft: soft})
+	f.acts.Budget = openLedgerAtNoon(t, f.log, budget.Day{Soft: soft})
 }
 
 func openLedgerAtNoon(t *testing.T, log *stream.Log, day budget.Day) *budget.Ledger {
@@ -39,10 +39,10 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 // today is the day of noon.
 const today = "2026-01-31"
 
-// TestADayIsAsked: a run whose tenant has used up its soft budget of the day raises an interrupt
+// TestDayBudgetInterrupt: a run whose tenant has used up its soft budget of the day raises an interrupt
 // before the model call, whether or not its agent has soft limits. The turn of the interrupt has no
 // output.
-func TestADayIsAsked(t *testing.T) {
+func TestDayBudgetInterrupt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		soft     budget.Amounts
@@ -60,14 +60,14 @@ func TestADayIsAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := setupAsking(t, goesOn)
-			l.acts.Prices = prices(t)
-			openLedger(t, l.fixture, c.soft)
-			events, result := l.run("go")
-			if result.Outcome != runs.OutcomeSuccess || len(l.questions) != 1 || l.calls.Load() != 3 {
-				t.Fatalf("got %+v after the interrupts %+v and %d calls", result, l.questions, l.calls.Load())
+			f := setupDecidedLimits(t, approve)
+			f.acts.Prices = prices(t)
+			openLedger(t, f.fixture, c.soft)
+			events, result := f.run("go")
+			if result.Outcome != runs.OutcomeSuccess || len(f.questions) != 1 || f.calls.Load() != 3 {
+				t.Fatalf("got %+v after the interrupts %+v and %d calls", result, f.questions, f.calls.Load())
 			}
-			q := l.questions[0]
+			q := f.questions[0]
 			if q.Message != c.question || strings.Contains(string(q.ResponseSchema), "content") || !json.Valid(q.ResponseSchema) {
 				t.Errorf("interrupt: got %q with the schema %s", q.Message, q.ResponseSchema)
 			}
@@ -79,53 +79,53 @@ func TestADayIsAsked(t *testing.T) {
 			if got := typesOf(events); !strings.Contains(got, shown) {
 				t.Errorf("events: got %s", got)
 			}
-			if all := strings.Join(l.heard, "\n"); strings.Contains(all, "approve") || strings.Contains(all, "Approved") {
+			if all := strings.Join(f.heard, "\n"); strings.Contains(all, "approve") || strings.Contains(all, "Approved") {
 				t.Errorf("messages sent: got\n%s", all)
 			}
-			m := l.conversation()
+			m := f.conversation()
 			if n := len(m); n < 3 || m[n-1].Content.Text() != "Done." || m[n-2].Content.Text() != "Approved." || m[n-3].ToolCalls[0].Arguments != c.figures {
-				t.Errorf("conversation: got %s", asText(t, m))
+				t.Errorf("conversation: got %s", asJSON(t, m))
 			}
 		})
 	}
 }
 
-// TestADayEndsTheRun: the approvers of the agent's soft limits decide about the day's budget. A
+// TestRejectedDayBudgetEndsRun: the approvers of the agent's soft limits decide about the day's budget. A
 // rejection ends the run with the code of the budget.
-func TestADayEndsTheRun(t *testing.T) {
+func TestRejectedDayBudgetEndsRun(t *testing.T) {
 	t.Parallel()
 	soft := agents.SoftLimits{Turns: 8, Approval: agents.Approval{Approvers: []string{"ann"}, Expires: time.Hour}}
-	l := setupLimits(t, soft, func() runs.Decision { return runs.Decision{Kind: runs.DecisionReject} })
-	openLedger(t, l.fixture, budget.AmountsOf(600, 0))
-	events, result := l.run("go")
+	f := setupLimits(t, soft, func() runs.Decision { return runs.Decision{Kind: runs.DecisionReject} })
+	openLedger(t, f.fixture, budget.AmountsOf(600, 0))
+	events, result := f.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)
-	if !ok || last.Code != runs.CodeBudgetExceeded || result.Code != last.Code || l.calls.Load() != 1 {
-		t.Errorf("got %+v after %d turns", events[len(events)-1], l.calls.Load())
+	if !ok || last.Code != runs.CodeBudgetExceeded || result.Code != last.Code || f.calls.Load() != 1 {
+		t.Errorf("got %+v after %d turns", events[len(events)-1], f.calls.Load())
 	}
-	if len(l.questions) != 1 || l.questions[0].ExpiresAt == "" {
-		t.Errorf("interrupts: got %+v", l.questions)
+	if len(f.questions) != 1 || f.questions[0].ExpiresAt == "" {
+		t.Errorf("interrupts: got %+v", f.questions)
 	}
 }
 
-// TestADayIsLookedAtOnce: an attempt after one that found the day used up finds its record,
+// TestBudgetCheckIsRecordedOnce: an attempt after one that found the day used up finds its record,
 // whatever was used meanwhile. A call whose workflow cannot raise the interrupt goes through.
-func TestADayIsLookedAtOnce(t *testing.T) {
+func TestBudgetCheckIsRecordedOnce(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
-	openLedger(t, e, budget.AmountsOf(10, 0))
-	if err := e.acts.Budget.Count(t.Context(), "default", "other", budget.Use{Tokens: 10}); err != nil {
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
+	openLedger(t, f, budget.AmountsOf(10, 0))
+	if err := f.acts.Budget.Count(t.Context(), "default", "other", budget.Use{Tokens: 10}); err != nil {
 		t.Fatal(err)
 	}
 	message := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
 	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: message.ID, Message: &message}}}}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
-	p, err := e.log.ProposeInput(t.Context(), run, [32]byte{1}, in)
+	p, err := f.log.ProposeInput(t.Context(), run, [32]byte{1}, in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	env := newActivityEnv()
 	env.SetDataConverter(runs.DataConverter())
-	e.acts.Register(env)
+	f.acts.Register(env)
 	step := runs.Step{Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "x", Agent: "a", ID: "1/model", Turn: 1, Name: "model"}
 	attempt := func(call runs.ModelCall) (answer runs.ModelAnswer) {
 		t.Helper()
@@ -140,39 +140,39 @@ func TestADayIsLookedAtOnce(t *testing.T) {
 	}
 	call := runs.ModelCall{Step: step, Beginning: runs.Beginning{Input: p.Seq, Digest: p.Digest}, Day: &runs.DayAllowance{}}
 	first := attempt(call)
-	e.acts.Budget = nil
-	if again := attempt(call); first.Exceeded == nil || first.Exceeded.Used != 10 || e.calls.Load() != 0 || !cmp.Equal(again, first) {
-		t.Fatalf("got %+v, and again %+v, after %d calls of the model", first, again, e.calls.Load())
+	f.acts.Budget = nil
+	if again := attempt(call); first.Exceeded == nil || first.Exceeded.Used != 10 || f.calls.Load() != 0 || !cmp.Equal(again, first) {
+		t.Fatalf("got %+v, and again %+v, after %d calls of the model", first, again, f.calls.Load())
 	}
-	openLedger(t, e, budget.AmountsOf(10, 0))
+	openLedger(t, f, budget.AmountsOf(10, 0))
 	step.ID, step.Turn, step.After, step.Closes = "2/model", 2, first.Seq, "model"
-	if got := attempt(runs.ModelCall{Step: step}); got.Exceeded != nil || got.MessageID == "" || e.calls.Load() != 1 {
-		t.Errorf("got %+v after %d calls of the model", got, e.calls.Load())
+	if got := attempt(runs.ModelCall{Step: step}); got.Exceeded != nil || got.MessageID == "" || f.calls.Load() != 1 {
+		t.Errorf("got %+v after %d calls of the model", got, f.calls.Load())
 	}
 }
 
-// TestADayIsAskedBeforeBranches: a pipeline asks once, before branches whose agents cannot ask
+// TestDayBudgetInterruptBeforeBranches: a pipeline asks once, before branches whose agents cannot ask
 // themselves. It does not ask before branches without agents.
-func TestADayIsAskedBeforeBranches(t *testing.T) {
+func TestDayBudgetInterruptBeforeBranches(t *testing.T) {
 	t.Parallel()
-	l := setupAsking(t, goesOn)
-	l.agent = parsed(t, `name: a
+	f := setupDecidedLimits(t, approve)
+	f.agent = parseDefinition(t, `name: a
 model: test/m
 tools: [add]
 steps:
   - {name: sums, map: {items: "[1, 2]", steps: [{name: sum, tool: add, args: {a: "${item}", b: 1}}]}}
   - {name: all, map: {items: "[1, 2, 3]", concurrency: 1, steps: [{name: say, agent: {instructions: Say it.}}]}}
 `)
-	openLedger(t, l.fixture, budget.AmountsOf(10, 0))
-	if err := l.acts.Budget.Count(t.Context(), "default", "other", budget.Use{Tokens: 10}); err != nil {
+	openLedger(t, f.fixture, budget.AmountsOf(10, 0))
+	if err := f.acts.Budget.Count(t.Context(), "default", "other", budget.Use{Tokens: 10}); err != nil {
 		t.Fatal(err)
 	}
-	events, result := l.run("go")
-	if result.Outcome != runs.OutcomeSuccess || len(l.questions) != 1 || l.calls.Load() < 3 {
-		t.Fatalf("got %+v after the interrupts %+v and %d calls: %s", result, l.questions, l.calls.Load(), typesOf(events))
+	events, result := f.run("go")
+	if result.Outcome != runs.OutcomeSuccess || len(f.questions) != 1 || f.calls.Load() < 3 {
+		t.Fatalf("got %+v after the interrupts %+v and %d calls: %s", result, f.questions, f.calls.Load(), typesOf(events))
 	}
-	if want := "The tenant has used 10 tokens on " + today + ", UTC. May the run continue up to 20 tokens?"; l.questions[0].Message != want {
-		t.Errorf("interrupt: got %q, want %q", l.questions[0].Message, want)
+	if want := "The tenant has used 10 tokens on " + today + ", UTC. May the run continue up to 20 tokens?"; f.questions[0].Message != want {
+		t.Errorf("interrupt: got %q, want %q", f.questions[0].Message, want)
 	}
 	asked := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepStarted); return ok && s.StepName == "limit" })
 	sums := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepFinished); return ok && s.StepName == "sums" })

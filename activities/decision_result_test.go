@@ -15,64 +15,64 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// asking returns a fixture whose run has ended with an interrupt: approve the sum of 1 and 2.
-func asking(t *testing.T) (*fixture, *runs.Interrupts) {
+// setupInterrupt returns a fixture whose run has ended with an interrupt: approve the sum of 1 and 2.
+func setupInterrupt(t *testing.T) (*fixture, *runs.Interrupts) {
 	t.Helper()
-	return askingWith(t, func() string { return `{"a":1,"b":2}` })
+	return setupInterruptWith(t, func() string { return `{"a":1,"b":2}` })
 }
 
-// askingWith is asking with other arguments in later answers.
-func askingWith(t *testing.T, arguments func() string) (*fixture, *runs.Interrupts) {
+// setupInterruptWith is asking with other arguments in later answers.
+func setupInterruptWith(t *testing.T, arguments func() string) (*fixture, *runs.Interrupts) {
 	t.Helper()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
-		return call([3]string{"x", "add", arguments()}, [3]string{"y", "add", `{"a":9,"b":9}`})
-	}, add())
-	e.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, When: "args.a == 1"}}
-	e.ask("go")
-	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		return callAnswer([3]string{"x", "add", arguments()}, [3]string{"y", "add", `{"a":9,"b":9}`})
+	}, addTool())
+	f.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, When: "args.a == 1"}}
+	f.runUntilInterrupt("go")
+	r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Interrupts) != 1 || !r.Sealed || len(r.Entries) != 3 {
-		t.Fatalf("got the interrupts %+v and the messages %s", r.Interrupts, asText(t, r.Messages()))
+		t.Fatalf("got the interrupts %+v and the messages %s", r.Interrupts, asJSON(t, r.Messages()))
 	}
 	q, asked := r.Interrupts[0], r.Entries[1].Message
 	if q.ToolCallID != asked.ToolCalls[0].ID || q.Reason != "tool_call" || !json.Valid(q.ResponseSchema) || r.Entries[2].Message.ToolCallID != asked.ToolCalls[1].ID {
 		t.Errorf("interrupt: got %+v", q)
 	}
-	return e, &runs.Interrupts{MessageID: asked.ID, Items: []runs.Interrupt{{Call: runs.Call{
+	return f, &runs.Interrupts{MessageID: asked.ID, Items: []runs.Interrupt{{Call: runs.Call{
 		ID: q.ToolCallID, Tool: "add", Approval: &runs.Approval{Args: runs.DigestArgs(`{"a":1,"b":2}`)},
 	}}}}
 }
 
-// ask executes the workflow until it waits for decisions.
-func (e *fixture) ask(message string) {
-	e.t.Helper()
+// runUntilInterrupt executes the workflow until it waits for decisions.
+func (f *fixture) runUntilInterrupt(message string) {
+	f.t.Helper()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(message)}
-	in := &stream.Input{Requester: e.requester, Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &user}}}}
+	in := &stream.Input{Requester: f.requester, Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &user}}}}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
-	p, err := e.log.ProposeInput(e.t.Context(), run, [32]byte{1}, in)
+	p, err := f.log.ProposeInput(f.t.Context(), run, [32]byte{1}, in)
 	if err != nil {
-		e.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	e.env.ExecuteWorkflow(runs.TypeRun, runs.Input{
-		Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Input: p.Seq, Digest: p.Digest, Limits: e.limits,
+	f.env.ExecuteWorkflow(runs.TypeRun, runs.Input{
+		Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Input: p.Seq, Digest: p.Digest, Limits: f.limits,
 	})
 }
 
-// resume makes the decided call, in a run without an input.
-func (e *fixture) resume(s *runs.Interrupts, d runs.Decision, then runs.OnExpiry) (runs.ToolAnswer, error) {
-	e.t.Helper()
+// makeDecidedCall makes the decided call, in a run without an input.
+func (f *fixture) makeDecidedCall(s *runs.Interrupts, d runs.Decision, then runs.OnExpiry) (runs.ToolAnswer, error) {
+	f.t.Helper()
 	env := newActivityEnv()
-	env.RegisterActivity(e.acts.CallTool)
+	env.RegisterActivity(f.acts.CallTool)
 	in := runs.ToolCall{
 		Step: runs.Step{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
 		Open: "0/tools", CallID: s.Items[0].ID, MessageID: s.MessageID, Decision: &d, OnExpiry: then, Opens: &runs.Beginning{Continues: run.ID},
 	}
 	if d.Remember != "" {
-		in.Remember = e.agent.RuleDigest(0)
+		in.Remember = f.agent.RuleDigest(0)
 	}
-	value, err := env.ExecuteActivity(e.acts.CallTool, in)
+	value, err := env.ExecuteActivity(f.acts.CallTool, in)
 	var answer runs.ToolAnswer
 	if err == nil {
 		err = value.Get(&answer)
@@ -80,11 +80,11 @@ func (e *fixture) resume(s *runs.Interrupts, d runs.Decision, then runs.OnExpiry
 	return answer, err
 }
 
-func (e *fixture) propose(d *stream.Decision) uint64 {
-	e.t.Helper()
-	p, err := e.log.ProposeDecision(e.t.Context(), run, sha256.Sum256([]byte(d.Kind+d.Reason)), d)
+func (f *fixture) proposeDecision(d *stream.Decision) uint64 {
+	f.t.Helper()
+	p, err := f.log.ProposeDecision(f.t.Context(), run, sha256.Sum256([]byte(d.Kind+d.Reason)), d)
 	if err != nil {
-		e.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return p.Seq
 }
@@ -110,16 +110,16 @@ func TestDecisionsAreCarriedOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, s := asking(t)
+			f, s := setupInterrupt(t)
 			d := runs.Decision{CallID: s.Items[0].ID, Kind: tt.verdict, Args: tt.args}
 			if tt.said != nil {
 				tt.said.Kind = string(tt.verdict)
-				d.Input = e.propose(tt.said)
+				d.Input = f.proposeDecision(tt.said)
 			}
-			if _, err := e.resume(s, d, tt.then); err != nil {
+			if _, err := f.makeDecidedCall(s, d, tt.then); err != nil {
 				t.Fatal(err)
 			}
-			r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,16 +134,16 @@ func TestDecisionsAreCarriedOut(t *testing.T) {
 	}
 }
 
-// TestOtherArgumentsAreNotExecuted: a call is not made with arguments that differ from the decided
+// TestChangedArgumentsAreRefused: a call is not made with arguments that differ from the decided
 // ones.
-func TestOtherArgumentsAreNotExecuted(t *testing.T) {
+func TestChangedArgumentsAreRefused(t *testing.T) {
 	t.Parallel()
-	e, s := asking(t)
+	f, s := setupInterrupt(t)
 	for _, d := range []runs.Decision{
 		{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, Args: runs.DigestArgs(`{"a":1,"b":3}`)},
-		{CallID: s.Items[0].ID, Kind: runs.DecisionEdit, Args: runs.DigestArgs(`{}`), Input: e.propose(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":5}`)})},
+		{CallID: s.Items[0].ID, Kind: runs.DecisionEdit, Args: runs.DigestArgs(`{}`), Input: f.proposeDecision(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":5}`)})},
 	} {
-		if _, err := e.resume(s, d, ""); err == nil || !strings.Contains(err.Error(), "differ from the approved arguments") {
+		if _, err := f.makeDecidedCall(s, d, ""); err == nil || !strings.Contains(err.Error(), "differ from the approved arguments") {
 			t.Errorf("%s: got %v", d.Kind, err)
 		}
 	}

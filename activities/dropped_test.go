@@ -11,10 +11,10 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// reading is a model that reads inline documents only, and no media in tool results.
-type reading struct{ llm.Model }
+// inlineOnlyModel is a model that reads inline documents only, and no media in tool results.
+type inlineOnlyModel struct{ llm.Model }
 
-func (reading) Unusable(_ string, role llm.Role, media llm.Media) llm.Unusable {
+func (inlineOnlyModel) Unusable(_ string, role llm.Role, media llm.Media) llm.Unusable {
 	switch {
 	case role == llm.RoleTool:
 		return llm.UnusableInResult
@@ -24,31 +24,31 @@ func (reading) Unusable(_ string, role llm.Role, media llm.Media) llm.Unusable {
 	return ""
 }
 
-// TestClientsSeeDroppedParts: parts that the model cannot read cause no failure.
+// TestDroppedPartsAreShown: parts that the model cannot read cause no failure.
 // Clients are shown an event for each part once, with the model call that drops it.
-func TestClientsSeeDroppedParts(t *testing.T) {
+func TestDroppedPartsAreShown(t *testing.T) {
 	t.Parallel()
 	paint := tools.Func("paint", "paints", func(context.Context, struct{}) (tools.Result, error) {
 		return tools.Result{Content: "here", Parts: []llm.Part{llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "iVBORw0KGgo="}}}, nil
 	})
-	e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
-			return call([3]string{"x", "paint", `{}`})
+			return callAnswer([3]string{"x", "paint", `{}`})
 		}
-		return say("done")
+		return textAnswer("done")
 	}, paint)
-	e.acts.Models["test"] = reading{e.acts.Models["test"]}
+	f.acts.Models["test"] = inlineOnlyModel{f.acts.Models["test"]}
 	document := func(source agui.PartSource) agui.ContentPart {
 		source.MimeType = "application/pdf"
 		return agui.ContentPart{Type: agui.PartDocument, Source: &source}
 	}
-	e.more = []agui.Message{{ID: "u2", Role: agui.RoleUser, Content: agui.PartsContent([]agui.ContentPart{
+	f.more = []agui.Message{{ID: "u2", Role: agui.RoleUser, Content: agui.PartsContent([]agui.ContentPart{
 		agui.TextPart("read these"),
 		document(agui.PartSource{Type: agui.SourceURL, Value: "https://x.example/a.pdf"}),
 		document(agui.PartSource{Type: agui.SourceData, Value: "JVBERi0xLjQ="}),
 		document(agui.PartSource{Type: agui.SourceFile, Value: "file-1"}),
 	})}}
-	events, _ := e.run("hello")
+	events, _ := f.run("hello")
 	var dropped []string
 	var result string
 	for _, event := range events {

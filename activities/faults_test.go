@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-func terminal(t *testing.T, events []agui.Event) *agui.RunError {
+func runError(t *testing.T, events []agui.Event) *agui.RunError {
 	t.Helper()
 	last, ok := events[len(events)-1].(*agui.RunError)
 	if !ok {
@@ -27,24 +27,24 @@ func terminal(t *testing.T, events []agui.Event) *agui.RunError {
 	return last
 }
 
-// TestAPanicIsContained: a panic is a failure like others. Its text may be content and is not
+// TestPanicIsFailure: a panic is a failure like others. Its text may be content and is not
 // recorded.
-func TestAPanicIsContained(t *testing.T) {
+func TestPanicIsFailure(t *testing.T) {
 	t.Parallel()
-	e := setup(t, nil)
-	e.acts.Models["test"] = llm.ModelFunc(func(context.Context, *llm.Request) iter.Seq2[llm.Chunk, error] {
-		e.calls.Add(1)
+	f := setup(t, nil)
+	f.acts.Models["test"] = llm.ModelFunc(func(context.Context, *llm.Request) iter.Seq2[llm.Chunk, error] {
+		f.calls.Add(1)
 		panic("SECRET PROMPT")
 	})
-	events, result := e.run("hello")
-	if end := terminal(t, events); end.Code != runs.CodeInternal || strings.Contains(end.Message, "SECRET") || e.calls.Load() != 8 {
-		t.Errorf("got %+v (%+v) after %d model calls", end, result, e.calls.Load())
+	events, result := f.run("hello")
+	if end := runError(t, events); end.Code != runs.CodeInternal || strings.Contains(end.Message, "SECRET") || f.calls.Load() != 8 {
+		t.Errorf("got %+v (%+v) after %d model calls", end, result, f.calls.Load())
 	}
 }
 
-// TestToolCallsAreDistinctWhateverTheirNumbers: some servers number tool calls from 1, and some
+// TestRepeatedToolCallNumbers: some servers number tool calls from 1, and some
 // start the second before the first.
-func TestToolCallsAreDistinctWhateverTheirNumbers(t *testing.T) {
+func TestRepeatedToolCallNumbers(t *testing.T) {
 	t.Parallel()
 	var got []string
 	note := tools.Func("note", "notes", func(_ context.Context, in struct {
@@ -52,12 +52,12 @@ func TestToolCallsAreDistinctWhateverTheirNumbers(t *testing.T) {
 	}) (string, error) {
 		return in.A, nil
 	})
-	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n > 1 {
 			for _, m := range req.Messages[len(req.Messages)-2:] {
 				got = append(got, m.ToolCallID+": "+m.Text())
 			}
-			return say("done")
+			return textAnswer("done")
 		}
 		return []llm.Chunk{
 			llm.ToolCallStart{Index: 2, ID: "second", Name: "note"}, llm.ToolCallStart{Index: 1, ID: "first", Name: "note"},
@@ -65,72 +65,74 @@ func TestToolCallsAreDistinctWhateverTheirNumbers(t *testing.T) {
 			llm.Finish{Reason: llm.FinishToolCalls},
 		}, nil
 	}, note)
-	e.run("go")
+	f.run("go")
 	slices.Sort(got) // the calls run in parallel
 	if all := strings.Join(got, ", "); all != `first: one, second: two` {
 		t.Errorf("results sent: got %s", all)
 	}
 }
 
-// TestALotOfToolCallsIsALimitAndNotAFailure: the number of calls in an answer is not bounded. The
+// TestNumberOfToolCallsIsLimited: the number of calls in an answer is not bounded. The
 // workflow learns that it is too high without all calls in its history.
-func TestALotOfToolCallsIsALimitAndNotAFailure(t *testing.T) {
+func TestNumberOfToolCallsIsLimited(t *testing.T) {
 	t.Parallel()
 	add := tools.Func(strings.Repeat("n", 64), "adds", func(context.Context, pair) (int, error) { return 0, nil })
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		var calls [][3]string
 		for i := range 200 {
 			calls = append(calls, [3]string{fmt.Sprint(i), add.Spec().Name, `{}`})
 		}
-		return call(calls...)
+		return callAnswer(calls...)
 	}, add)
-	events, _ := e.run("go")
-	if end := terminal(t, events); end.Code != runs.CodeLimitParallelTools || e.calls.Load() != 1 {
-		t.Errorf("got %+v after %d model calls", end, e.calls.Load())
+	events, _ := f.run("go")
+	if end := runError(t, events); end.Code != runs.CodeLimitParallelTools || f.calls.Load() != 1 {
+		t.Errorf("got %+v after %d model calls", end, f.calls.Load())
 	}
 }
 
-// TestALongModelNameDoesNotEnterTheHistory: a provider may return a model name of any length.
-func TestALongModelNameDoesNotEnterTheHistory(t *testing.T) {
+// TestLongModelName: a provider may return a model name of any length.
+func TestLongModelName(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return []llm.Chunk{llm.TextDelta{Text: "hi"}, llm.Finish{Reason: llm.FinishStop, Model: strings.Repeat("long ", 10_000)}}, nil
 	})
-	if _, result := e.run("go"); result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 1 {
-		t.Errorf("got %+v after %d model calls", result, e.calls.Load())
+	if _, result := f.run("go"); result.Outcome != runs.OutcomeSuccess || f.calls.Load() != 1 {
+		t.Errorf("got %+v after %d model calls", result, f.calls.Load())
 	}
 }
 
-// TestACancelledToolThatDoesNotStopIsAbandoned: a tool that ignores its context does not keep a
+// TestCancelledToolIsAbandoned: a tool that ignores its context does not keep a
 // cancelled run from ending.
-func TestACancelledToolThatDoesNotStopIsAbandoned(t *testing.T) {
+func TestCancelledToolIsAbandoned(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	var e *fixture
+	var f *fixture
 	deaf := tools.Func("deaf", "does not listen", func(ctx context.Context, _ pair) (int, error) {
-		if _, err := e.log.RequestCancel(ctx, run, stream.Cancel{Reason: "enough"}); err != nil {
+		if _, err := f.log.RequestCancel(ctx, run, stream.Cancel{Reason: "enough"}); err != nil {
 			t.Error(err)
 		}
-		if err := e.log.AnnounceCancel(run); err != nil {
+		if err := f.log.AnnounceCancel(run); err != nil {
 			t.Error(err)
 		}
 		<-release
 		return 0, nil
 	})
-	e = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "deaf", `{"a":1,"b":2}`}) }, deaf)
+	f = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		return callAnswer([3]string{"x", "deaf", `{"a":1,"b":2}`})
+	}, deaf)
 	defer close(release)
-	_, result := e.run("go")
+	_, result := f.run("go")
 	if result.Outcome != runs.OutcomeCancelled {
 		t.Errorf("got %+v, want cancelled", result)
 	}
-	m := e.conversation()
+	m := f.conversation()
 	if last := m[len(m)-1]; last.Role != agui.RoleTool || !strings.Contains(last.Content.Text(), "unknown") {
 		t.Errorf("last message: got %+v, want a result that says that the effect is unknown", last)
 	}
 }
 
-// TestACancelAmidAWord: text that arrives with the cancel is both stored and shown, or neither.
-func TestACancelAmidAWord(t *testing.T) {
+// TestCancelDuringText: text that arrives with the cancel is both stored and shown, or neither.
+func TestCancelDuringText(t *testing.T) {
 	t.Parallel()
 	for name, chunks := range map[string][]llm.Chunk{
 		"text goes on":     {llm.TextDelta{Text: "one "}, llm.TextDelta{Text: "two"}},
@@ -140,23 +142,23 @@ func TestACancelAmidAWord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := setup(t, nil)
-			e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
+			f := setup(t, nil)
+			f.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
 				return func(yield func(llm.Chunk, error) bool) {
 					if !yield(chunks[0], nil) {
 						return
 					}
-					if _, err := e.log.RequestCancel(ctx, run, stream.Cancel{}); err != nil {
+					if _, err := f.log.RequestCancel(ctx, run, stream.Cancel{}); err != nil {
 						t.Error(err)
 					}
-					if err := e.log.AnnounceCancel(run); err != nil {
+					if err := f.log.AnnounceCancel(run); err != nil {
 						t.Error(err)
 					}
 					<-ctx.Done()
 					yield(chunks[1], nil)
 				}
 			})
-			events, result := e.run("go")
+			events, result := f.run("go")
 			if result.Outcome != runs.OutcomeCancelled {
 				t.Errorf("got %+v, want cancelled", result)
 			}
@@ -166,14 +168,14 @@ func TestACancelAmidAWord(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if diff := cmp.Diff(encoded(t, e.conversation()[1:]), encoded(t, shown.Messages())); diff != "" {
+			if diff := cmp.Diff(encodeMessages(t, f.conversation()[1:]), encodeMessages(t, shown.Messages())); diff != "" {
 				t.Errorf("messages differ (-thread +clients):\n%s", diff)
 			}
 		})
 	}
 }
 
-func encoded(t *testing.T, messages []agui.Message) string {
+func encodeMessages(t *testing.T, messages []agui.Message) string {
 	t.Helper()
 	raw, err := json.MarshalIndent(messages, "", " ")
 	if err != nil {
@@ -182,62 +184,62 @@ func encoded(t *testing.T, messages []agui.Message) string {
 	return string(raw)
 }
 
-// TestNoToolIsCalledAfterACancel: a cancel that is announced between two steps keeps tools from
+// TestNoToolCallAfterCancel: a cancel that is announced between two steps keeps tools from
 // being called.
-func TestNoToolIsCalledAfterACancel(t *testing.T) {
+func TestNoToolCallAfterCancel(t *testing.T) {
 	t.Parallel()
 	called := false
 	tool := tools.Func("tool", "works", func(context.Context, pair) (int, error) { called = true; return 0, nil })
-	var e *fixture
-	e = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
-		_, err := e.log.RequestCancel(t.Context(), run, stream.Cancel{})
-		chunks, _ := call([3]string{"x", "tool", `{"a":1,"b":2}`})
+	var f *fixture
+	f = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		_, err := f.log.RequestCancel(t.Context(), run, stream.Cancel{})
+		chunks, _ := callAnswer([3]string{"x", "tool", `{"a":1,"b":2}`})
 		return chunks, err
 	}, tool)
-	if _, result := e.run("go"); called || result.Outcome != runs.OutcomeCancelled {
+	if _, result := f.run("go"); called || result.Outcome != runs.OutcomeCancelled {
 		t.Errorf("got called %v and %+v", called, result)
 	}
 }
 
-// TestAnInputWithoutItsConversationEndsTheRun: while an input is queued, another client may cut the
+// TestInputOfCutConversationEndsRun: while an input is queued, another client may cut the
 // conversation that it continues. Its run then ends with conversation_changed.
-func TestAnInputWithoutItsConversationEndsTheRun(t *testing.T) {
+func TestInputOfCutConversationEndsRun(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("never") })
-	e.accepted = stream.Acceptance{Keep: 4, Last: "gone"}
-	events, result := e.run("and then?")
-	if end := terminal(t, events); end.Code != "conversation_changed" || result.Code != end.Code || e.calls.Load() != 0 {
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("never") })
+	f.accepted = stream.Acceptance{Keep: 4, Last: "gone"}
+	events, result := f.run("and then?")
+	if end := runError(t, events); end.Code != "conversation_changed" || result.Code != end.Code || f.calls.Load() != 0 {
 		t.Errorf("got %+v (%+v)", end, result)
 	}
-	if m := e.conversation(); len(m) != 1 || m[0].Content.Text() != "and then?" {
+	if m := f.conversation(); len(m) != 1 || m[0].Content.Text() != "and then?" {
 		t.Errorf("conversation: got %+v, want the client's message", m)
 	}
 }
 
-// TestARunSurvivesAZombieThatTakesItsStep: a worker that was frozen continues and takes the step
+// TestFrozenWorkerTakesStep: a worker that was frozen continues and takes the step
 // from the attempt that replaced it. That attempt fails, and the run continues with another one.
-func TestARunSurvivesAZombieThatTakesItsStep(t *testing.T) {
+func TestFrozenWorkerTakesStep(t *testing.T) {
 	t.Parallel()
-	var e *fixture
-	e = setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	var f *fixture
+	f = setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n > 1 {
-			return say("here I am")
+			return textAnswer("here I am")
 		}
-		begun, err := e.log.OpeningOf(t.Context(), run)
+		begun, err := f.log.OpeningOf(t.Context(), run)
 		if err != nil {
 			return nil, err
 		}
-		zombie, _, err := e.log.Begin(t.Context(), stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: begun.Execution})
+		zombie, _, err := f.log.Begin(t.Context(), stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: begun.Execution})
 		if err != nil {
 			return nil, err
 		}
 		t.Cleanup(zombie.Close)
-		return say("lost")
+		return textAnswer("lost")
 	})
-	if _, result := e.run("hello"); result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 2 {
-		t.Fatalf("got %+v after %d model calls", result, e.calls.Load())
+	if _, result := f.run("hello"); result.Outcome != runs.OutcomeSuccess || f.calls.Load() != 2 {
+		t.Fatalf("got %+v after %d model calls", result, f.calls.Load())
 	}
-	if m := e.conversation(); len(m) != 2 || m[1].Content.Text() != "here I am" {
+	if m := f.conversation(); len(m) != 2 || m[1].Content.Text() != "here I am" {
 		t.Errorf("conversation: got %+v", m)
 	}
 }
@@ -246,23 +248,23 @@ func TestARunSurvivesAZombieThatTakesItsStep(t *testing.T) {
 // times.
 func TestRetryLimits(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("at last") })
-	e.outage.Store(50)
-	if _, result := e.run("hello"); result.Outcome != runs.OutcomeSuccess {
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("at last") })
+	f.outage.Store(50)
+	if _, result := f.run("hello"); result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("after an outage: got %+v", result)
 	}
-	e = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return nil, &llm.Error{Code: llm.CodeUnavailable} })
-	events, _ := e.run("hello")
-	if end := terminal(t, events); end.Code != string(llm.CodeUnavailable) || e.calls.Load() != 8 {
-		t.Errorf("got %+v after %d model calls", end, e.calls.Load())
+	f = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return nil, &llm.Error{Code: llm.CodeUnavailable} })
+	events, _ := f.run("hello")
+	if end := runError(t, events); end.Code != string(llm.CodeUnavailable) || f.calls.Load() != 8 {
+		t.Errorf("got %+v after %d model calls", end, f.calls.Load())
 	}
 }
 
-func (e *fixture) finish(in runs.FinishInput) (runs.FinishResult, error) {
-	e.t.Helper()
+func (f *fixture) finish(in runs.FinishInput) (runs.FinishResult, error) {
+	f.t.Helper()
 	env := newActivityEnv()
 	env.SetDataConverter(runs.DataConverter())
-	e.acts.Register(env)
+	f.acts.Register(env)
 	var done runs.FinishResult
 	value, err := env.ExecuteActivity(runs.ActivityFinish, in)
 	if err == nil {
@@ -271,34 +273,34 @@ func (e *fixture) finish(in runs.FinishInput) (runs.FinishResult, error) {
 	return done, err
 }
 
-// TestARunThatTheLogForgotEndsWithLogLost: a log that was restored from an older copy may lack
+// TestLostRunEndsWithLogLost: a log that was restored from an older copy may lack
 // records that the workflow knows.
-func TestARunThatTheLogForgotEndsWithLogLost(t *testing.T) {
+func TestLostRunEndsWithLogLost(t *testing.T) {
 	t.Parallel()
-	e := setup(t, nil)
+	f := setup(t, nil)
 	ctx := t.Context()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
-	p, err := e.log.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}}})
+	p, err := f.log.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := e.finish(runs.FinishInput{
+	done, err := f.finish(runs.FinishInput{
 		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "e1", After: 999, Outcome: runs.OutcomeSuccess,
 		Beginning: runs.Beginning{Input: p.Seq, Digest: p.Digest}, Agent: "a", First: "1/model",
 	})
 	if err != nil || done.Code != runs.ErrorLogLost {
 		t.Fatalf("Finish: got %+v, %v, want log_lost", done, err)
 	}
-	if ended, err := e.log.HasEnded(ctx, run); err != nil || !ended {
+	if ended, err := f.log.HasEnded(ctx, run); err != nil || !ended {
 		t.Errorf("Ended: got %v, %v", ended, err)
 	}
 }
 
-func TestAnotherExecutionsRunIsNotFinished(t *testing.T) {
+func TestFinishOfOtherExecution(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("mine") })
-	e.run("hello")
-	_, err := e.finish(runs.FinishInput{
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("mine") })
+	f.run("hello")
+	_, err := f.finish(runs.FinishInput{
 		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "another", Outcome: runs.OutcomeError, Code: "x", First: "1/model",
 	})
 	if err == nil || !strings.Contains(err.Error(), runs.ErrorFenced) {

@@ -17,16 +17,16 @@ import (
 // setupHandoff returns a fixture whose agent may hand off its thread to others.
 func setupHandoff(t *testing.T, s script, others []*agents.Definition, available ...tools.Tool) *fixture {
 	t.Helper()
-	e := setupSubagents(t, s, others, available...)
-	e.agent.Tools = nil
+	f := setupSubagents(t, s, others, available...)
+	f.agent.Tools = nil
 	for _, d := range others {
-		e.agent.Tools = append(e.agent.Tools, "handoff:"+d.Name)
+		f.agent.Tools = append(f.agent.Tools, "handoff:"+d.Name)
 	}
-	return e
+	return f
 }
 
-// hands returns the handoffs that clients are shown.
-func hands(t *testing.T, events []agui.Event) (all []stream.Handoff) {
+// handoffsIn returns the handoffs that clients are shown.
+func handoffsIn(t *testing.T, events []agui.Event) (all []stream.Handoff) {
 	t.Helper()
 	for _, event := range events {
 		custom, ok := event.(*agui.Custom)
@@ -42,11 +42,11 @@ func hands(t *testing.T, events []agui.Event) (all []stream.Handoff) {
 	return all
 }
 
-func (e *fixture) has() string {
-	e.t.Helper()
-	snap, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
+func (f *fixture) agentOfThread() string {
+	f.t.Helper()
+	snap, err := f.acts.Snapshots.Latest(f.t.Context(), run.Thread, 0)
 	if err != nil {
-		e.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return snap.Agent()
 }
@@ -57,44 +57,44 @@ func (e *fixture) has() string {
 func TestHandoff(t *testing.T) {
 	t.Parallel()
 	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
-	e := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		last := req.Messages[len(req.Messages)-1]
 		switch {
 		case req.Model == "lead":
 			if len(req.Tools) != 1 || req.Tools[0].Name != "transfer_to_helper" || !strings.HasSuffix(req.Tools[0].Description, " Helps.") {
 				t.Errorf("offered tools: got %+v", req.Tools)
 			}
-			return call([3]string{"1", "transfer_to_helper", `{"reason":"sums"}`})
+			return callAnswer([3]string{"1", "transfer_to_helper", `{"reason":"sums"}`})
 		case len(req.Tools) != 1 || req.Tools[0].Name != "add":
 			t.Errorf("tools offered to the target: got %+v", req.Tools)
 		case last.Text() == "3":
-			return say("it is 3")
+			return textAnswer("it is 3")
 		}
 		want := "system: You are helper.\nuser: go\nassistant:  transfer_to_helper{\"reason\":\"sums\"}\n" +
 			"tool: The conversation is handed over. From here on the agent helper answers."
-		if got := heard(req); got != want {
+		if got := requestText(req); got != want {
 			t.Errorf("messages sent to the target: got\n%s\nwant\n%s", got, want)
 		}
-		return call([3]string{"1", "add", `{"a":1,"b":2}`})
-	}, []*agents.Definition{helper("helper", "add")}, add)
-	events, result := e.run("go")
-	if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 3 || e.has() != "helper" {
-		t.Errorf("got %+v after %d model calls; agent of the thread: %s", result, e.calls.Load(), e.has())
+		return callAnswer([3]string{"1", "add", `{"a":1,"b":2}`})
+	}, []*agents.Definition{subagentDefinition("helper", "add")}, add)
+	events, result := f.run("go")
+	if result.Outcome != runs.OutcomeSuccess || f.calls.Load() != 3 || f.agentOfThread() != "helper" {
+		t.Errorf("got %+v after %d model calls; agent of the thread: %s", result, f.calls.Load(), f.agentOfThread())
 	}
-	if got := hands(t, events); len(got) != 1 || got[0] != (stream.Handoff{From: "a", To: "helper"}) {
+	if got := handoffsIn(t, events); len(got) != 1 || got[0] != (stream.Handoff{From: "a", To: "helper"}) {
 		t.Errorf("handoffs shown: got %+v", got)
 	}
 	if got := typesOf(events); !strings.Contains(got, "TOOL_CALL_RESULT CUSTOM STEP_FINISHED STEP_STARTED") || strings.Contains(got, "SUBAGENT") {
 		t.Errorf("events: got %s", got)
 	}
-	e.wantAsShown(events)
+	f.wantShownConversation(events)
 }
 
-// TestHandoffThatIsNone: a handoff call that fails returns the reason to the model, and the agent
+// TestFailedHandoff: a handoff call that fails returns the reason to the model, and the agent
 // continues.
-func TestHandoffThatIsNone(t *testing.T) {
+func TestFailedHandoff(t *testing.T) {
 	t.Parallel()
-	steps := helper("steps")
+	steps := subagentDefinition("steps")
 	steps.Steps = []agents.Step{{Name: "x", Agent: &agents.AgentStep{Name: "helper"}}}
 	for name, c := range map[string]struct{ tool, arguments, want string }{
 		"arguments": {"transfer_to_helper", `{"task":"x"}`, "invalid arguments"},
@@ -104,118 +104,118 @@ func TestHandoffThatIsNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := setupHandoff(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			f := setupHandoff(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 				if n == 1 {
-					return call([3]string{"1", c.tool, c.arguments})
+					return callAnswer([3]string{"1", c.tool, c.arguments})
 				}
 				if last := req.Messages[len(req.Messages)-1]; req.Model != "lead" || !last.IsError || !strings.Contains(last.Text(), c.want) {
 					t.Errorf("result sent to the model %s: got %+v, want %q", req.Model, last, c.want)
 				}
-				return say("done")
-			}, []*agents.Definition{helper("helper"), steps})
-			events, _ := e.run("go")
-			if len(hands(t, events)) > 0 || e.has() != "a" {
-				t.Errorf("got the events %s; agent of the thread: %s", typesOf(events), e.has())
+				return textAnswer("done")
+			}, []*agents.Definition{subagentDefinition("helper"), steps})
+			events, _ := f.run("go")
+			if len(handoffsIn(t, events)) > 0 || f.agentOfThread() != "a" {
+				t.Errorf("got the events %s; agent of the thread: %s", typesOf(events), f.agentOfThread())
 			}
 		})
 	}
 }
 
-// TestTheFirstHandoffCounts: only the first of two handoffs in a turn counts.
-func TestTheFirstHandoffCounts(t *testing.T) {
+// TestFirstHandoffCounts: only the first of two handoffs in a turn counts.
+func TestFirstHandoffCounts(t *testing.T) {
 	t.Parallel()
-	e := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if req.Model == "lead" {
-			return call([3]string{"1", "transfer_to_second", ``}, [3]string{"2", "transfer_to_first", `{}`})
+			return callAnswer([3]string{"1", "transfer_to_second", ``}, [3]string{"2", "transfer_to_first", `{}`})
 		}
 		results := req.Messages[len(req.Messages)-2:]
 		if refused := results[1]; req.Model != "second" || !refused.IsError || !strings.Contains(refused.Text(), "only the first handoff of a turn counts") || results[0].IsError {
 			t.Errorf("results sent to the model %s: got %+v", req.Model, results)
 		}
-		return say("done")
-	}, []*agents.Definition{helper("first"), helper("second")})
-	events, _ := e.run("go")
-	if got := hands(t, events); len(got) != 1 || got[0].To != "second" || e.has() != "second" {
-		t.Errorf("handoffs shown: got %+v; agent of the thread: %s", got, e.has())
+		return textAnswer("done")
+	}, []*agents.Definition{subagentDefinition("first"), subagentDefinition("second")})
+	events, _ := f.run("go")
+	if got := handoffsIn(t, events); len(got) != 1 || got[0].To != "second" || f.agentOfThread() != "second" {
+		t.Errorf("handoffs shown: got %+v; agent of the thread: %s", got, f.agentOfThread())
 	}
-	e.wantAsShown(events)
+	f.wantShownConversation(events)
 }
 
-// TestHandoffsEnd: the handoffs in a run are bounded. After the last one the thread's agent
+// TestHandoffsAreBounded: the handoffs in a run are bounded. After the last one the thread's agent
 // answers.
-func TestHandoffsEnd(t *testing.T) {
+func TestHandoffsAreBounded(t *testing.T) {
 	t.Parallel()
 	refused := 0
-	e := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if last := req.Messages[len(req.Messages)-1]; last.IsError {
 			refused++
-			return say(last.Text())
+			return textAnswer(last.Text())
 		}
-		return call([3]string{"1", req.Tools[0].Name, `{}`})
-	}, []*agents.Definition{helper("helper", "handoff:a")})
-	e.others["a"], e.limits.Turns = e.agent, 30
-	e.agent.Limits = agents.DefaultLimits()
-	events, result := e.run("go")
-	if got := hands(t, events); result.Outcome != runs.OutcomeSuccess || len(got) != runs.MaxHandoffs || refused != 1 || e.has() != "a" {
-		t.Errorf("got %+v after %d handoffs and %d refused ones; agent of the thread: %s", result, len(got), refused, e.has())
+		return callAnswer([3]string{"1", req.Tools[0].Name, `{}`})
+	}, []*agents.Definition{subagentDefinition("helper", "handoff:a")})
+	f.others["a"], f.limits.Turns = f.agent, 30
+	f.agent.Limits = agents.DefaultLimits()
+	events, result := f.run("go")
+	if got := handoffsIn(t, events); result.Outcome != runs.OutcomeSuccess || len(got) != runs.MaxHandoffs || refused != 1 || f.agentOfThread() != "a" {
+		t.Errorf("got %+v after %d handoffs and %d refused ones; agent of the thread: %s", result, len(got), refused, f.agentOfThread())
 	}
-	e.wantAsShown(events)
+	f.wantShownConversation(events)
 }
 
-// TestSubagentsHandNothingOver: a subagent has no thread to hand off.
-func TestSubagentsHandNothingOver(t *testing.T) {
+// TestSubagentHasNoHandoffs: a subagent has no thread to hand off.
+func TestSubagentHasNoHandoffs(t *testing.T) {
 	t.Parallel()
-	e := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		last := req.Messages[len(req.Messages)-1]
 		switch {
 		case req.Model == "lead" && last.Role == llm.RoleUser:
-			return call([3]string{"1", "helper", `{"task":"x"}`})
+			return callAnswer([3]string{"1", "helper", `{"task":"x"}`})
 		case req.Model == "lead":
-			return say("done")
+			return textAnswer("done")
 		case last.Role == llm.RoleUser && len(req.Tools) == 0:
-			return call([3]string{"1", "transfer_to_other", `{}`})
+			return callAnswer([3]string{"1", "transfer_to_other", `{}`})
 		case !last.IsError || !strings.Contains(last.Text(), "not handed over"):
 			t.Errorf("subagent: got the offered tools %+v and the result %+v", req.Tools, last)
 		}
-		return say("back")
-	}, []*agents.Definition{helper("helper", "handoff:other"), helper("other")})
-	events, _ := e.run("go")
-	if len(hands(t, events)) > 0 || e.has() != "a" {
-		t.Errorf("got the events %s; agent of the thread: %s", typesOf(events), e.has())
+		return textAnswer("back")
+	}, []*agents.Definition{subagentDefinition("helper", "handoff:other"), subagentDefinition("other")})
+	events, _ := f.run("go")
+	if len(handoffsIn(t, events)) > 0 || f.agentOfThread() != "a" {
+		t.Errorf("got the events %s; agent of the thread: %s", typesOf(events), f.agentOfThread())
 	}
 }
 
-// TestStepsHandNothingOver: an agent step has no thread to hand off.
-func TestStepsHandNothingOver(t *testing.T) {
+// TestAgentStepHasNoHandoffs: an agent step has no thread to hand off.
+func TestAgentStepHasNoHandoffs(t *testing.T) {
 	t.Parallel()
-	e := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role == llm.RoleUser && len(req.Tools) == 0 {
-			return call([3]string{"1", "transfer_to_other", `{}`})
+			return callAnswer([3]string{"1", "transfer_to_other", `{}`})
 		}
 		if !last.IsError || !strings.Contains(last.Text(), "not handed over") {
 			t.Errorf("agent step: got the offered tools %+v and the result %+v", req.Tools, last)
 		}
-		return say("done")
-	}, []*agents.Definition{helper("helper", "handoff:other"), helper("other")})
-	e.agent.Tools, e.agent.Steps = nil, []agents.Step{{Name: "x", Agent: &agents.AgentStep{Name: "helper"}}}
-	events, result := e.run("go")
-	if result.Outcome != runs.OutcomeSuccess || len(hands(t, events)) > 0 || e.has() != "a" {
-		t.Errorf("got %+v and the events %s; agent of the thread: %s", result, typesOf(events), e.has())
+		return textAnswer("done")
+	}, []*agents.Definition{subagentDefinition("helper", "handoff:other"), subagentDefinition("other")})
+	f.agent.Tools, f.agent.Steps = nil, []agents.Step{{Name: "x", Agent: &agents.AgentStep{Name: "helper"}}}
+	events, result := f.run("go")
+	if result.Outcome != runs.OutcomeSuccess || len(handoffsIn(t, events)) > 0 || f.agentOfThread() != "a" {
+		t.Errorf("got %+v and the events %s; agent of the thread: %s", result, typesOf(events), f.agentOfThread())
 	}
 }
 
 // TestCancelledHandoff: a run that is cancelled before the call does not hand off.
 func TestCancelledHandoff(t *testing.T) {
 	t.Parallel()
-	var e *fixture
-	e = setupHandoff(t, func(int, *llm.Request) ([]llm.Chunk, error) {
-		if _, err := e.log.RequestCancel(context.Background(), run, stream.Cancel{Reason: "changed my mind"}); err != nil {
+	var f *fixture
+	f = setupHandoff(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		if _, err := f.log.RequestCancel(context.Background(), run, stream.Cancel{Reason: "changed my mind"}); err != nil {
 			t.Error(err)
 		}
-		return call([3]string{"1", "transfer_to_helper", `{}`})
-	}, []*agents.Definition{helper("helper")})
-	if events, result := e.run("go"); result.Outcome != runs.OutcomeCancelled || e.calls.Load() != 1 || e.has() != "a" {
-		t.Errorf("got %+v; agent of the thread: %s; events: %s", result, e.has(), typesOf(events))
+		return callAnswer([3]string{"1", "transfer_to_helper", `{}`})
+	}, []*agents.Definition{subagentDefinition("helper")})
+	if events, result := f.run("go"); result.Outcome != runs.OutcomeCancelled || f.calls.Load() != 1 || f.agentOfThread() != "a" {
+		t.Errorf("got %+v; agent of the thread: %s; events: %s", result, f.agentOfThread(), typesOf(events))
 	}
 }

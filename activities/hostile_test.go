@@ -25,14 +25,14 @@ func TestAbsurdUsage(t *testing.T) {
 	for name, n := range map[string]int64{"negative": -5, "more than a double holds": math.MaxInt64, "just too many": 1<<40 + 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := setup(t, func(n2 int, _ *llm.Request) ([]llm.Chunk, error) {
+			f := setup(t, func(n2 int, _ *llm.Request) ([]llm.Chunk, error) {
 				usage := llm.Usage{Input: &n, Output: &n, Total: &n, Reasoning: &n, CachedInput: &n, CacheWrite: &n}
 				if n2 < 3 {
 					return []llm.Chunk{llm.ToolCallStart{ID: "x", Name: "noop"}, llm.Finish{Reason: llm.FinishToolCalls, Provider: "p", Model: "m", Usage: usage}}, nil
 				}
 				return []llm.Chunk{llm.TextDelta{Text: "done"}, llm.Finish{Reason: llm.FinishStop, Provider: "p", Model: "m", Usage: usage}}, nil
 			}, tools.Func("noop", "does nothing", func(context.Context, struct{}) (string, error) { return "", nil }))
-			events, result := e.run("go")
+			events, result := f.run("go")
 			if result.Outcome != runs.OutcomeSuccess {
 				t.Errorf("got %+v", result)
 			}
@@ -41,7 +41,7 @@ func TestAbsurdUsage(t *testing.T) {
 					t.Errorf("tokens: got %d and %d, want an estimate", *u.InputTokens, *u.OutputTokens)
 				}
 			}
-			e.agrees(events)
+			f.wantThreadEqualsClient(events)
 		})
 	}
 }
@@ -64,14 +64,14 @@ func TestHostileArguments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := setup(t, calls("write", arguments), tools.Func("write", "writes", func(context.Context, map[string]any) (string, error) { return "ok", nil }))
-			e.agent.State = agents.State{Visible: true, Predict: []agents.Prediction{{Tool: "write", Argument: "document", Key: "document"}}}
-			events, result := e.run("go")
-			if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 2 {
-				t.Errorf("got %+v after %d calls", result, e.calls.Load())
+			f := setup(t, callOnce("write", arguments), tools.Func("write", "writes", func(context.Context, map[string]any) (string, error) { return "ok", nil }))
+			f.agent.State = agents.State{Visible: true, Predict: []agents.Prediction{{Tool: "write", Argument: "document", Key: "document"}}}
+			events, result := f.run("go")
+			if result.Outcome != runs.OutcomeSuccess || f.calls.Load() != 2 {
+				t.Errorf("got %+v after %d calls", result, f.calls.Load())
 			}
-			screen := onScreen(t, events)
-			r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+			screen := clientState(t, events)
+			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil || string(screen.State()) != string(r.State) {
 				t.Fatalf("state: got %d bytes at the client and %d in the log, %v", len(screen.State()), len(r.State), err)
 			}
@@ -138,13 +138,13 @@ func TestHostileTools(t *testing.T) {
 	for _, tool := range hostileTools() {
 		t.Run(tool.Spec().Name, func(t *testing.T) {
 			t.Parallel()
-			e := setup(t, calls(tool.Spec().Name, "{}"), tool)
-			events, result := e.run("go")
-			if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 2 {
-				t.Fatalf("got %+v after %d calls", result, e.calls.Load())
+			f := setup(t, callOnce(tool.Spec().Name, "{}"), tool)
+			events, result := f.run("go")
+			if result.Outcome != runs.OutcomeSuccess || f.calls.Load() != 2 {
+				t.Fatalf("got %+v after %d calls", result, f.calls.Load())
 			}
-			onScreen(t, events)
-			r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+			clientState(t, events)
+			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -166,7 +166,7 @@ func TestHostileTools(t *testing.T) {
 			if tool.Spec().Name == "deepReports" && answer.Content.Text() != "all were refused" {
 				t.Error(answer.Content.Text())
 			}
-			next, err := e.acts.Snapshots.Latest(t.Context(), stream.Thread{Tenant: "default", ID: "t2"}, 0)
+			next, err := f.acts.Snapshots.Latest(t.Context(), stream.Thread{Tenant: "default", ID: "t2"}, 0)
 			if err != nil || len(next.Entries) != 0 {
 				t.Errorf("another thread: got %+v, %v", next, err)
 			}

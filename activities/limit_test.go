@@ -29,50 +29,50 @@ type limitFixture struct {
 // setupLimits returns a fixture whose agent has soft limits.
 func setupLimits(t *testing.T, soft agents.SoftLimits, decides func() runs.Decision) *limitFixture {
 	t.Helper()
-	l := setupAsking(t, decides)
-	l.agent.Limits.Soft = &soft
-	l.limits = runs.LimitsOfRun(agents.Limits{Turns: 9, Tokens: 10_000, Duration: time.Hour, ParallelTools: 1, Soft: &soft})
-	return l
+	f := setupDecidedLimits(t, decides)
+	f.agent.Limits.Soft = &soft
+	f.limits = runs.LimitsOfRun(agents.Limits{Turns: 9, Tokens: 10_000, Duration: time.Hour, ParallelTools: 1, Soft: &soft})
+	return f
 }
 
-func setupAsking(t *testing.T, decides func() runs.Decision) *limitFixture {
+func setupDecidedLimits(t *testing.T, decides func() runs.Decision) *limitFixture {
 	t.Helper()
-	l := &limitFixture{}
-	l.fixture = setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := &limitFixture{}
+	f.fixture = setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		for _, m := range req.Messages {
-			l.heard = append(l.heard, m.Text())
+			f.heard = append(f.heard, m.Text())
 			for _, c := range m.ToolCalls {
-				l.heard = append(l.heard, c.Name)
+				f.heard = append(f.heard, c.Name)
 			}
 		}
 		if n > 2 {
-			return say("Done.")
+			return textAnswer("Done.")
 		}
-		return works(n, req)
-	}, add(), builtin.Approve())
-	l.agent.Tools = []string{"add"}
-	l.limits.Tokens = 10_000
-	l.hold = true
-	l.env.RegisterDelayedCallback(func() {
-		r, err := l.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+		return endlessCalls(n, req)
+	}, addTool(), builtin.Approve())
+	f.agent.Tools = []string{"add"}
+	f.limits.Tokens = 10_000
+	f.hold = true
+	f.env.RegisterDelayedCallback(func() {
+		r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 		if err != nil || len(r.Interrupts) != 1 {
 			t.Errorf("open interrupts: got %+v: %v", r, err)
-			l.env.CancelWorkflow()
+			f.env.CancelWorkflow()
 			return
 		}
-		l.questions = r.Interrupts
+		f.questions = r.Interrupts
 		d := decides()
 		d.CallID, d.Digest = r.Interrupts[0].ToolCallID, "d"
-		l.env.UpdateWorkflow(runs.UpdateDecide, "u", &testsuite.TestUpdateCallback{
+		f.env.UpdateWorkflow(runs.UpdateDecide, "u", &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
 		}, runs.DecideRequest{Decisions: []runs.Decision{d}})
 	}, time.Minute)
-	return l
+	return f
 }
 
-func goesOn() runs.Decision { return runs.Decision{Kind: runs.DecisionApprove} }
+func approve() runs.Decision { return runs.Decision{Kind: runs.DecisionApprove} }
 
-func TestASoftLimitIsAsked(t *testing.T) {
+func TestSoftLimitInterrupt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		soft     agents.SoftLimits
@@ -85,13 +85,13 @@ func TestASoftLimitIsAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := setupLimits(t, c.soft, goesOn)
-			l.acts.Prices = prices(t)
-			events, result := l.run("go")
-			if result.Outcome != runs.OutcomeSuccess || len(l.questions) != 1 {
-				t.Fatalf("got %+v after the interrupts %+v", result, l.questions)
+			f := setupLimits(t, c.soft, approve)
+			f.acts.Prices = prices(t)
+			events, result := f.run("go")
+			if result.Outcome != runs.OutcomeSuccess || len(f.questions) != 1 {
+				t.Fatalf("got %+v after the interrupts %+v", result, f.questions)
 			}
-			q := l.questions[0]
+			q := f.questions[0]
 			if q.Message != c.question || !strings.Contains(string(q.ResponseSchema), `"editedArgs":{"type":"object","required":["allowed"]`) || !json.Valid(q.ResponseSchema) {
 				t.Errorf("interrupt: got %q with the schema %s", q.Message, q.ResponseSchema)
 			}
@@ -112,63 +112,63 @@ func TestASoftLimitIsAsked(t *testing.T) {
 			if figures != c.figures {
 				t.Errorf("figures: got %s, want %s", figures, c.figures)
 			}
-			if all := strings.Join(l.heard, "\n"); strings.Contains(all, "approve") || strings.Contains(all, "Approved") || !strings.Contains(all, "add") {
+			if all := strings.Join(f.heard, "\n"); strings.Contains(all, "approve") || strings.Contains(all, "Approved") || !strings.Contains(all, "add") {
 				t.Errorf("messages sent: got\n%s", all)
 			}
-			m := l.conversation()
+			m := f.conversation()
 			if n := len(m); n < 3 || m[n-1].Content.Text() != "Done." || m[n-2].Content.Text() != "Approved." || m[n-3].ToolCalls[0].Name != "approve" {
-				t.Errorf("conversation: got %s", asText(t, m))
+				t.Errorf("conversation: got %s", asJSON(t, m))
 			}
 		})
 	}
 }
 
-// TestASoftLimitIsEdited: an edit sets another figure for the limit. Readers see it in the
+// TestEditedSoftLimit: an edit sets another figure for the limit. Readers see it in the
 // conversation.
-func TestASoftLimitIsEdited(t *testing.T) {
+func TestEditedSoftLimit(t *testing.T) {
 	t.Parallel()
 	const figures = `{"limit":"tokens","used":1200,"allowed":1201}`
-	var l *limitFixture
-	l = setupLimits(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
+	var f *limitFixture
+	f = setupLimits(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
 		content := &stream.Decision{Kind: "edit", Args: json.RawMessage(figures)}
-		return runs.Decision{Kind: runs.DecisionEdit, Input: l.propose(content), Args: runs.DigestArgs(figures), Allowed: 1201}
+		return runs.Decision{Kind: runs.DecisionEdit, Input: f.proposeDecision(content), Args: runs.DigestArgs(figures), Allowed: 1201}
 	})
-	if _, result := l.run("go"); result.Outcome != runs.OutcomeSuccess {
+	if _, result := f.run("go"); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("got %+v", result)
 	}
-	if m := l.conversation(); m[len(m)-2].Content.Text() != "Approved." || m[len(m)-3].ToolCalls[0].Arguments != figures {
-		t.Errorf("conversation: got %s", asText(t, m))
+	if m := f.conversation(); m[len(m)-2].Content.Text() != "Approved." || m[len(m)-3].ToolCalls[0].Arguments != figures {
+		t.Errorf("conversation: got %s", asJSON(t, m))
 	}
 }
 
-// TestASoftLimitEndsTheRun: the reason of a rejection is in the conversation.
-func TestASoftLimitEndsTheRun(t *testing.T) {
+// TestRejectedSoftLimitEndsRun: the reason of a rejection is in the conversation.
+func TestRejectedSoftLimitEndsRun(t *testing.T) {
 	t.Parallel()
-	var l *limitFixture
-	l = setupLimits(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
-		return runs.Decision{Kind: runs.DecisionReject, Input: l.propose(&stream.Decision{Kind: "reject", Reason: "too dear"})}
+	var f *limitFixture
+	f = setupLimits(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
+		return runs.Decision{Kind: runs.DecisionReject, Input: f.proposeDecision(&stream.Decision{Kind: "reject", Reason: "too dear"})}
 	})
-	events, result := l.run("go")
+	events, result := f.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)
-	if !ok || last.Code != runs.CodeLimitTokens || result.Code != last.Code || l.calls.Load() != 2 {
-		t.Errorf("got %+v after %d turns", events[len(events)-1], l.calls.Load())
+	if !ok || last.Code != runs.CodeLimitTokens || result.Code != last.Code || f.calls.Load() != 2 {
+		t.Errorf("got %+v after %d turns", events[len(events)-1], f.calls.Load())
 	}
-	m := l.conversation()
+	m := f.conversation()
 	if text := m[len(m)-1].Content.Text(); !strings.Contains(text, "too dear") {
 		t.Errorf("last message: got %q", text)
 	}
 }
 
-// TestASoftLimitIsAskedOnce: an attempt after one that died finds the recorded interrupt and raises
+// TestSoftLimitInterruptIsRecordedOnce: an attempt after one that died finds the recorded interrupt and raises
 // no other. The interrupt may be the first step of a run.
-func TestASoftLimitIsAskedOnce(t *testing.T) {
+func TestSoftLimitInterruptIsRecordedOnce(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
-	e.agent.Limits.Soft = &agents.SoftLimits{Tokens: 1000, Approval: agents.Approval{Expires: time.Hour, Quorum: 2}}
-	e.run("hello")
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
+	f.agent.Limits.Soft = &agents.SoftLimits{Tokens: 1000, Approval: agents.Approval{Expires: time.Hour, Quorum: 2}}
+	f.run("hello")
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivity(e.acts.RaiseLimit)
+	env.RegisterActivity(f.acts.RaiseLimit)
 	in := runs.LimitInterrupt{
 		Step: runs.Step{
 			Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "1/limit", Name: "limit",
@@ -178,7 +178,7 @@ func TestASoftLimitIsAskedOnce(t *testing.T) {
 	}
 	var answers [2]runs.ModelAnswer
 	for i := range answers {
-		value, err := env.ExecuteActivity(e.acts.RaiseLimit, in)
+		value, err := env.ExecuteActivity(f.acts.RaiseLimit, in)
 		if err == nil {
 			err = value.Get(&answers[i])
 		}
@@ -194,8 +194,8 @@ func TestASoftLimitIsAskedOnce(t *testing.T) {
 	if want := (&runs.Approval{Args: runs.DigestArgs(figures), Canonical: activities.CanonicalDigest(figures), Policy: c.Approval.Policy, Quorum: 2, Expires: time.Hour}); c.Tool != "approve" || answers[0].WaitCount != 1 || !cmp.Equal(c.Approval, want) {
 		t.Errorf("call: got %+v with the approval %+v", c, c.Approval)
 	}
-	m := e.conversation()
+	m := f.conversation()
 	if n := len(m); n != 3 || m[2].ToolCalls[0].Arguments != figures {
-		t.Errorf("conversation: got %s", asText(t, m))
+		t.Errorf("conversation: got %s", asJSON(t, m))
 	}
 }

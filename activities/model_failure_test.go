@@ -8,17 +8,17 @@ import (
 )
 
 // The log has the bound of failures only if a failure is of a kind that is attempted again.
-func TestFailuresInTheLog(t *testing.T) {
+func TestLoggedModelFailures(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[llm.Code]string{llm.CodeUnauthorized: `"failures":"1"`, llm.CodeUnavailable: `"failures":"1 of 8"`} {
-		e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+		f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 			if n == 1 {
 				return nil, &llm.Error{Code: code}
 			}
-			return say("done")
+			return textAnswer("done")
 		})
-		e.run("hello")
-		if log := e.logged.String(); !strings.Contains(log, want) {
+		f.run("hello")
+		if log := f.logged.String(); !strings.Contains(log, want) {
 			t.Errorf("%s: the log lacks %s:\n%s", code, want, log)
 		}
 	}

@@ -42,89 +42,89 @@ var interruptMetadata = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
 func setupNotifications(t *testing.T, hooks ...webhook.Hook) *notificationFixture {
 	t.Helper()
-	e, s := asking(t)
-	e.agent.Approvals[0].Approvers, e.agent.Approvals[0].Escalate = []string{"role:finance"}, []agents.Escalation{{After: time.Hour, To: []string{"alice"}}}
-	e.agent.Name = "a"
-	d := &notificationFixture{fixture: e, waits: s}
-	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	base, s := setupInterrupt(t)
+	base.agent.Approvals[0].Approvers, base.agent.Approvals[0].Escalate = []string{"role:finance"}, []agents.Escalation{{After: time.Hour, To: []string{"alice"}}}
+	base.agent.Name = "a"
+	f := &notificationFixture{fixture: base, waits: s}
+	r, err := base.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.after = r.Seq
-	if d.store, err = inbox.Open(t.Context(), e.log); err != nil {
+	f.after = r.Seq
+	if f.store, err = inbox.Open(t.Context(), base.log); err != nil {
 		t.Fatal(err)
 	}
 	secret := "whsec_" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
 	sender := webhook.NewSender(hooks, func(string) string { return secret }, egress.AnyNetwork)
 	t.Cleanup(sender.Close)
-	e.acts.Inbox, e.acts.Webhooks = d.store, sender
-	e.acts.StartDelivery = func(_ context.Context, in runs.Delivery) error {
-		d.delivered = append(d.delivered, in)
+	base.acts.Inbox, base.acts.Webhooks = f.store, sender
+	base.acts.StartDelivery = func(_ context.Context, in runs.Delivery) error {
+		f.delivered = append(f.delivered, in)
 		return nil
 	}
-	return d
+	return f
 }
 
 // notify sends a notification, some time after the interrupt was opened.
-func (d *notificationFixture) notify(event runs.NotificationEvent, after time.Duration) {
-	d.t.Helper()
+func (f *notificationFixture) notify(event runs.NotificationEvent, after time.Duration) {
+	f.t.Helper()
 	env := newActivityEnv()
-	env.RegisterActivity(d.acts.Notify)
-	_, err := env.ExecuteActivity(d.acts.Notify, runs.Notification{
+	env.RegisterActivity(f.acts.Notify)
+	_, err := env.ExecuteActivity(f.acts.Notify, runs.Notification{
 		Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Event: event,
-		Opened: interruptMetadata, At: interruptMetadata.Add(after), MessageID: d.waits.MessageID, Calls: d.waits.Items, After: d.after,
+		Opened: interruptMetadata, At: interruptMetadata.Add(after), MessageID: f.waits.MessageID, Calls: f.waits.Items, After: f.after,
 	})
 	if err != nil {
-		d.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 }
 
 // pending returns the inbox as another process reads it.
-func (d *notificationFixture) pending() []inbox.Approval {
-	d.t.Helper()
-	x, err := d.store.Watch(d.t.Context())
+func (f *notificationFixture) pending() []inbox.Approval {
+	f.t.Helper()
+	x, err := f.store.Watch(f.t.Context())
 	if err != nil {
-		d.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	defer x.Stop()
 	p, err := x.List("default", inbox.Filter{}, "", 100)
 	if err != nil {
-		d.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	list := make([]inbox.Approval, len(p.Items))
 	for i, raw := range p.Items {
 		if err := json.Unmarshal(raw, &list[i]); err != nil {
-			d.t.Fatal(err)
+			f.t.Fatal(err)
 		}
 	}
 	return list
 }
 
-func (d *notificationFixture) history() []*inbox.History {
-	d.t.Helper()
-	all, err := inbox.ReadHistory(d.t.Context(), d.log, run.Thread)
+func (f *notificationFixture) history() []*inbox.History {
+	f.t.Helper()
+	all, err := inbox.ReadHistory(f.t.Context(), f.log, run.Thread)
 	if err != nil {
-		d.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return all
 }
 
-// says writes a decision, as the API does.
-func (d *notificationFixture) says(subject, channel, verdict, reason string) runs.Decision {
-	d.t.Helper()
-	seq := d.propose(&stream.Decision{
-		CallID: d.waits.Items[0].ID, Kind: verdict, Reason: reason, Channel: channel, By: &auth.Principal{Tenant: "default", Subject: subject},
+// propose writes a decision, as the API does.
+func (f *notificationFixture) propose(subject, channel, verdict, reason string) runs.Decision {
+	f.t.Helper()
+	seq := f.proposeDecision(&stream.Decision{
+		CallID: f.waits.Items[0].ID, Kind: verdict, Reason: reason, Channel: channel, By: &auth.Principal{Tenant: "default", Subject: subject},
 	})
-	return runs.Decision{CallID: d.waits.Items[0].ID, Kind: runs.DecisionKind(verdict), Digest: "d-" + subject, Input: seq, Args: d.waits.Items[0].Approval.Args}
+	return runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionKind(verdict), Digest: "d-" + subject, Input: seq, Args: f.waits.Items[0].Approval.Args}
 }
 
-func TestARepeatedNotificationIsAppliedOnce(t *testing.T) {
+func TestRepeatedNotification(t *testing.T) {
 	t.Parallel()
-	d := setupNotifications(t, webhook.Hook{Name: "all"}, webhook.Hook{Name: "decided", Events: []inbox.EventType{inbox.Decided}}, webhook.Hook{Name: "others", Agents: []string{"b"}})
-	c := &d.waits.Items[0]
+	f := setupNotifications(t, webhook.Hook{Name: "all"}, webhook.Hook{Name: "decided", Events: []inbox.EventType{inbox.Decided}}, webhook.Hook{Name: "others", Agents: []string{"b"}})
+	c := &f.waits.Items[0]
 	c.Expires, c.Approval.Quorum = interruptMetadata.Add(24*time.Hour), 2
 	for range 2 {
-		d.notify(runs.EventOpened, 0)
+		f.notify(runs.EventOpened, 0)
 	}
 	expires := c.Expires
 	want := inbox.Approval{
@@ -132,27 +132,27 @@ func TestARepeatedNotificationIsAppliedOnce(t *testing.T) {
 		ArgsDigest: c.Approval.Args, Message: "May add be called?", RequestedAt: interruptMetadata, ExpiresAt: &expires, Approvers: []string{"role:finance"},
 		Quorum: 2, Decisions: []inbox.Decision{}, Proposals: []inbox.Proposal{{ArgsDigest: c.Approval.Args, Decision: "approve", Missing: 2}},
 	}
-	if diff := cmp.Diff([]inbox.Approval{want}, d.pending()); diff != "" {
+	if diff := cmp.Diff([]inbox.Approval{want}, f.pending()); diff != "" {
 		t.Errorf("inbox (-want +got):\n%s", diff)
 	}
-	c.Votes = []runs.Decision{d.says("alice", "http", "approve", "")}
+	c.Votes = []runs.Decision{f.propose("alice", "http", "approve", "")}
 	c.Escalations = 1
 	for range 2 {
-		d.notify(runs.EventVoted, time.Hour)
+		f.notify(runs.EventVoted, time.Hour)
 	}
-	voted := d.pending()[0]
+	voted := f.pending()[0]
 	if len(voted.Decisions) != 1 || voted.Decisions[0].By != "alice" || voted.Decisions[0].Channel != "http" || !slices.Equal(voted.Approvers, []string{"role:finance", "alice"}) {
 		t.Errorf("inbox after a vote: got %+v", voted)
 	}
-	last := d.says("bob", "link", "approve", "fine")
+	last := f.propose("bob", "link", "approve", "fine")
 	c.Decision = &last
-	d.notify(runs.EventDecided, 2*time.Hour)
-	d.notify(runs.EventOpened, 0) // a late attempt
-	d.notify(runs.EventVoted, time.Hour)
-	if left := d.pending(); len(left) != 0 {
+	f.notify(runs.EventDecided, 2*time.Hour)
+	f.notify(runs.EventOpened, 0) // a late attempt
+	f.notify(runs.EventVoted, time.Hour)
+	if left := f.pending(); len(left) != 0 {
 		t.Errorf("inbox after the decision: got %+v, want none", left)
 	}
-	past := d.history()
+	past := f.history()
 	if len(past) != 1 || past[0].Status != inbox.StatusDecided || string(past[0].Args) != `{"a":1,"b":2}` || len(past[0].Events) != 3 {
 		t.Fatalf("audit: got %+v", past)
 	}
@@ -163,7 +163,7 @@ func TestARepeatedNotificationIsAppliedOnce(t *testing.T) {
 		}
 	}
 	sent := map[string]int{}
-	for _, in := range d.delivered {
+	for _, in := range f.delivered {
 		sent[in.Webhook+" "+in.Event]++
 	}
 	if len(sent) != 4 { // deliveries with the same ID are one
@@ -173,11 +173,11 @@ func TestARepeatedNotificationIsAppliedOnce(t *testing.T) {
 
 func TestExpiryHasNoApprover(t *testing.T) {
 	t.Parallel()
-	d := setupNotifications(t)
-	d.notify(runs.EventOpened, 0)
-	d.waits.Items[0].Decision = &runs.Decision{CallID: d.waits.Items[0].ID, Kind: runs.DecisionExpire}
-	d.notify(runs.EventExpired, 24*time.Hour)
-	past := d.history()
+	f := setupNotifications(t)
+	f.notify(runs.EventOpened, 0)
+	f.waits.Items[0].Decision = &runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionExpire}
+	f.notify(runs.EventExpired, 24*time.Hour)
+	past := f.history()
 	if len(past) != 1 || past[0].Status != inbox.StatusExpired || len(past[0].Decisions) != 1 {
 		t.Fatalf("audit: got %+v", past)
 	}
@@ -186,54 +186,54 @@ func TestExpiryHasNoApprover(t *testing.T) {
 	}
 }
 
-// TestALostInboxIsRestored: a lost bucket is restored from the log. An existing one is unchanged.
-func TestALostInboxIsRestored(t *testing.T) {
+// TestLostInboxIsRestored: a lost bucket is restored from the log. An existing one is unchanged.
+func TestLostInboxIsRestored(t *testing.T) {
 	t.Parallel()
-	d := setupNotifications(t)
-	d.notify(runs.EventOpened, 0)
-	d.waits.Items[0].Votes = []runs.Decision{d.says("alice", "http", "approve", "")}
-	d.notify(runs.EventVoted, time.Hour)
-	before := d.pending()
+	f := setupNotifications(t)
+	f.notify(runs.EventOpened, 0)
+	f.waits.Items[0].Votes = []runs.Decision{f.propose("alice", "http", "approve", "")}
+	f.notify(runs.EventVoted, time.Hour)
+	before := f.pending()
 	lose := func() {
-		js := d.log.Conn()
+		js := f.log.Conn()
 		if _, err := js.Request("$JS.API.STREAM.DELETE.KV_PERDURE_approvals", nil, 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		var err error
-		if d.store, err = inbox.Open(t.Context(), d.log); err != nil {
+		if f.store, err = inbox.Open(t.Context(), f.log); err != nil {
 			t.Fatal(err)
 		}
-		d.acts.Inbox = d.store
-		if lost := d.pending(); len(lost) != 0 {
+		f.acts.Inbox = f.store
+		if lost := f.pending(); len(lost) != 0 {
 			t.Fatalf("inbox after its loss: got %v, want none", lost)
 		}
 	}
 	restore := func() {
 		t.Helper()
-		if err := d.store.Restore(t.Context()); err != nil {
+		if err := f.store.Restore(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	lose()
 	restore()
-	if diff := cmp.Diff(before, d.pending()); diff != "" || len(before) != 1 || len(before[0].Decisions) != 1 {
+	if diff := cmp.Diff(before, f.pending()); diff != "" || len(before) != 1 || len(before[0].Decisions) != 1 {
 		t.Errorf("restored inbox (-want +got):\n%s", diff)
 	}
-	decision := d.says("bob", "http", "approve", "")
-	d.waits.Items[0].Decision = &decision
-	d.notify(runs.EventDecided, 2*time.Hour)
+	decision := f.propose("bob", "http", "approve", "")
+	f.waits.Items[0].Decision = &decision
+	f.notify(runs.EventDecided, 2*time.Hour)
 	restore()
-	if left := d.pending(); len(left) != 0 {
+	if left := f.pending(); len(left) != 0 {
 		t.Errorf("restored after the decision: got %+v, want none", left)
 	}
 	lose()
 	restore()
-	if left := d.pending(); len(left) != 0 {
+	if left := f.pending(); len(left) != 0 {
 		t.Errorf("restored after the decision and a loss: got %+v, want none", left)
 	}
 }
 
-func TestArgumentsAreShownInTheirBounds(t *testing.T) {
+func TestShownArgumentsAreBounded(t *testing.T) {
 	t.Parallel()
 	long, err := json.Marshal(map[string]string{"x": string(make([]byte, inbox.MaxArgs))})
 	if err != nil {
@@ -258,24 +258,24 @@ func TestDeliver(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	t.Cleanup(receiver.Close)
-	d := setupNotifications(t, webhook.Hook{Name: "chat", URL: receiver.URL, Secret: "S"})
-	d.notify(runs.EventOpened, 0)
+	f := setupNotifications(t, webhook.Hook{Name: "chat", URL: receiver.URL, Secret: "S"})
+	f.notify(runs.EventOpened, 0)
 	deliver := func(in runs.Delivery) error {
 		env := newActivityEnv()
-		env.RegisterActivity(d.acts.Deliver)
-		_, err := env.ExecuteActivity(d.acts.Deliver, in)
+		env.RegisterActivity(f.acts.Deliver)
+		_, err := env.ExecuteActivity(f.acts.Deliver, in)
 		return err
 	}
 	var app *temporal.ApplicationError
-	if err := deliver(d.delivered[0]); !errors.As(err, &app) || app.NonRetryable() {
+	if err := deliver(f.delivered[0]); !errors.As(err, &app) || app.NonRetryable() {
 		t.Errorf("receiver is down: got %v, want a retryable error", err)
 	}
 	status = http.StatusForbidden
-	if err := deliver(d.delivered[0]); !errors.As(err, &app) || !app.NonRetryable() || app.Type() != "webhook_refused" {
+	if err := deliver(f.delivered[0]); !errors.As(err, &app) || !app.NonRetryable() || app.Type() != "webhook_refused" {
 		t.Errorf("receiver refuses: got %v, want a permanent error", err)
 	}
 	status = http.StatusOK
-	if err := deliver(d.delivered[0]); err != nil {
+	if err := deliver(f.delivered[0]); err != nil {
 		t.Error(err)
 	}
 	var sent struct {
@@ -294,17 +294,17 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// TestTheAuditHasTheDecisions: votes are counted for each proposal. The audit has the content of
+// TestAuditOfDecisions: votes are counted for each proposal. The audit has the content of
 // every decision: the arguments of an edit, the scope of an approval, and the approver.
-func TestTheAuditHasTheDecisions(t *testing.T) {
+func TestAuditOfDecisions(t *testing.T) {
 	t.Parallel()
-	d := setupNotifications(t)
-	c := &d.waits.Items[0]
+	f := setupNotifications(t)
+	c := &f.waits.Items[0]
 	c.Approval.Quorum = 2
-	d.notify(runs.EventOpened, 0)
+	f.notify(runs.EventOpened, 0)
 	decides := func(subject string, said stream.Decision) runs.Decision {
 		said.CallID, said.By = c.ID, &auth.Principal{Tenant: "default", Subject: subject}
-		p, err := d.log.ProposeDecision(t.Context(), run, sha256.Sum256([]byte(subject+said.Kind)), &said)
+		p, err := f.log.ProposeDecision(t.Context(), run, sha256.Sum256([]byte(subject+said.Kind)), &said)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,8 +318,8 @@ func TestTheAuditHasTheDecisions(t *testing.T) {
 	approves := decides("alice", stream.Decision{Kind: "approve", Remember: "arguments"})
 	edits := decides("bob", stream.Decision{Kind: "edit", Args: other})
 	c.Votes = []runs.Decision{approves, edits}
-	d.notify(runs.EventVoted, time.Hour)
-	voted := d.pending()[0]
+	f.notify(runs.EventVoted, time.Hour)
+	voted := f.pending()[0]
 	want := []inbox.Proposal{{ArgsDigest: c.Approval.Args, Decision: "approve", Votes: 1, Missing: 1}, {ArgsDigest: edits.Args, Decision: "edit", Votes: 1, Missing: 1}}
 	if diff := cmp.Diff(want, voted.Proposals); diff != "" {
 		t.Errorf("proposals (-want +got):\n%s", diff)
@@ -330,8 +330,8 @@ func TestTheAuditHasTheDecisions(t *testing.T) {
 	last := func(decision runs.Decision, after time.Duration) inbox.Decision {
 		t.Helper()
 		c.Decision = &decision
-		d.notify(runs.EventDecided, after)
-		past := d.history()[0]
+		f.notify(runs.EventDecided, after)
+		past := f.history()[0]
 		if past.Status != inbox.StatusDecided || past.Proposals != nil {
 			t.Errorf("audit: got %+v", past)
 		}
@@ -344,17 +344,17 @@ func TestTheAuditHasTheDecisions(t *testing.T) {
 	if got := last(decides("eve", stream.Decision{Kind: "edit", Args: other}), time.Since(interruptMetadata)); got.By != "eve" || string(got.Args) != string(other) || got.ArgsDigest != edits.Args {
 		t.Errorf("edit: got %+v", got)
 	}
-	x, err := d.store.Watch(t.Context())
+	x, err := f.store.Watch(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer x.Stop()
-	if page, _, err := x.Decided("default", inbox.Filter{Agent: "a", Tool: "add", Thread: "t1"}, "", 10); err != nil || len(page) != 1 || page[0].ID != d.history()[0].ID {
+	if page, _, err := x.Decided("default", inbox.Filter{Agent: "a", Tool: "add", Thread: "t1"}, "", 10); err != nil || len(page) != 1 || page[0].ID != f.history()[0].ID {
 		t.Errorf("archive: got %+v, %v", page, err)
 	}
 }
 
-func TestTheAuditOfAnAnswer(t *testing.T) {
+func TestAuditOfAnswer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		text      string
@@ -366,29 +366,29 @@ func TestTheAuditOfAnAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := setupNotifications(t)
-			d.notify(runs.EventOpened, 0)
-			seq := d.propose(&stream.Decision{CallID: d.waits.Items[0].ID, Kind: "answer", Result: &agui.Message{Role: agui.RoleTool, Content: agui.TextContent(c.text)}})
-			d.waits.Items[0].Decision = &runs.Decision{CallID: d.waits.Items[0].ID, Kind: runs.DecisionAnswer, Digest: "d", Input: seq}
-			d.notify(runs.EventDecided, time.Hour)
-			if got := d.history()[0].Decisions[0]; string(got.Content) != c.content || got.Truncated != c.truncated {
+			f := setupNotifications(t)
+			f.notify(runs.EventOpened, 0)
+			seq := f.proposeDecision(&stream.Decision{CallID: f.waits.Items[0].ID, Kind: "answer", Result: &agui.Message{Role: agui.RoleTool, Content: agui.TextContent(c.text)}})
+			f.waits.Items[0].Decision = &runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionAnswer, Digest: "d", Input: seq}
+			f.notify(runs.EventDecided, time.Hour)
+			if got := f.history()[0].Decisions[0]; string(got.Content) != c.content || got.Truncated != c.truncated {
 				t.Errorf("decision: got %+v", got)
 			}
 		})
 	}
 }
 
-// TestTheAuditOfACancel: an approval that a cancel closes has the cancelling caller and the reason.
-func TestTheAuditOfACancel(t *testing.T) {
+// TestAuditOfCancel: an approval that a cancel closes has the cancelling caller and the reason.
+func TestAuditOfCancel(t *testing.T) {
 	t.Parallel()
-	d := setupNotifications(t)
-	d.notify(runs.EventOpened, 0)
-	if _, err := d.log.RequestCancel(t.Context(), run, stream.Cancel{Reason: "a duplicate", By: &auth.Principal{Tenant: "default", Subject: "ada"}}); err != nil {
+	f := setupNotifications(t)
+	f.notify(runs.EventOpened, 0)
+	if _, err := f.log.RequestCancel(t.Context(), run, stream.Cancel{Reason: "a duplicate", By: &auth.Principal{Tenant: "default", Subject: "ada"}}); err != nil {
 		t.Fatal(err)
 	}
-	d.waits.Items[0].Decision = &runs.Decision{CallID: d.waits.Items[0].ID, Kind: runs.DecisionCancel}
-	d.notify(runs.EventDecided, time.Hour)
-	if got := d.history()[0].Decisions[0]; got.Decision != "cancel" || got.By != "ada" || got.Reason != "a duplicate" || got.At.IsZero() {
+	f.waits.Items[0].Decision = &runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionCancel}
+	f.notify(runs.EventDecided, time.Hour)
+	if got := f.history()[0].Decisions[0]; got.Decision != "cancel" || got.By != "ada" || got.Reason != "a duplicate" || got.At.IsZero() {
 		t.Errorf("decision: got %+v", got)
 	}
 }

@@ -7,19 +7,19 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// TestAnOutageUsesNoAttemptsUp: attempts that an outage of the log has cost do not count. A model
+// TestOutageUsesNoAttempts: attempts that an outage of the log has cost do not count. A model
 // that fails after a long outage still has all its attempts, and no more.
-func TestAnOutageUsesNoAttemptsUp(t *testing.T) {
+func TestOutageUsesNoAttempts(t *testing.T) {
 	t.Parallel()
 	for failures, want := range map[int]runs.Outcome{7: runs.OutcomeSuccess, 8: runs.OutcomeError} {
-		e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+		f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 			if n <= failures {
 				return nil, &llm.Error{Code: llm.CodeUnavailable}
 			}
-			return say("at last")
+			return textAnswer("at last")
 		})
-		e.outage.Store(20)
-		if _, result := e.run("hello"); result.Outcome != want {
+		f.outage.Store(20)
+		if _, result := f.run("hello"); result.Outcome != want {
 			t.Errorf("%d failures after an outage: got %+v, want %s", failures, result, want)
 		}
 	}

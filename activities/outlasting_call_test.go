@@ -11,10 +11,10 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// TestCallsWithACompensationAreNotCancelled: a call with a compensation is not cancelled with
+// TestCallWithCompensationIsNotCancelled: a call with a compensation is not cancelled with
 // its run, on the main path and in branches, so that its effect is known. A call that has not begun
 // is not made.
-func TestCallsWithACompensationAreNotCancelled(t *testing.T) {
+func TestCallWithCompensationIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	const pay = `{name: pay, tool: pay, compensate: {tool: note, args: {note: "refund ${steps.pay}"}}}`
 	for name, c := range map[string]struct {
@@ -33,16 +33,16 @@ func TestCallsWithACompensationAreNotCancelled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := &journal{}
-			var e *fixture
+			j := &callJournal{}
+			var f *fixture
 			pay := tools.Func("pay", "pays", func(ctx context.Context, _ struct{}) (string, error) {
-				cut, release := e.acts.Cancels.Context(context.WithoutCancel(ctx), run)
+				cut, release := f.acts.Cancels.Context(context.WithoutCancel(ctx), run)
 				defer release()
-				_, err := e.log.RequestCancel(context.WithoutCancel(ctx), run, stream.Cancel{})
-				if err = errors.Join(err, e.log.AnnounceCancel(run)); err != nil {
+				_, err := f.log.RequestCancel(context.WithoutCancel(ctx), run, stream.Cancel{})
+				if err = errors.Join(err, f.log.AnnounceCancel(run)); err != nil {
 					t.Error(err)
 				}
-				e.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: run.ID})
+				f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: run.ID})
 				<-cut.Done() // until the rest of the run is cancelled
 				return "paid", ctx.Err()
 			})
@@ -50,14 +50,14 @@ func TestCallsWithACompensationAreNotCancelled(t *testing.T) {
 				<-ctx.Done()
 				return "", ctx.Err()
 			})
-			e = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("never") }, j.tool(), pay, hang)
-			e.agent = parsed(t, "name: a\nmodel: test/m\ntools: [note, pay, hang]\nsteps:\n"+c.steps)
-			events, result := e.run("go")
+			f = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("never") }, j.tool(), pay, hang)
+			f.agent = parseDefinition(t, "name: a\nmodel: test/m\ntools: [note, pay, hang]\nsteps:\n"+c.steps)
+			events, result := f.run("go")
 			if result.Outcome != runs.OutcomeCancelled {
 				t.Errorf("got %+v: %s", result, typesOf(events))
 			}
-			j.want(t, c.notes...)
-			e.wantAsShown(events)
+			j.wantEntries(t, c.notes...)
+			f.wantShownConversation(events)
 		})
 	}
 }

@@ -31,7 +31,7 @@ func outputRequestOf(req *llm.Request) outputRequest {
 	if len(messages) > 0 && messages[0].Role == llm.RoleSystem {
 		r.System, messages = messages[0].Text(), messages[1:]
 	}
-	r.Heard = heard(&llm.Request{Messages: messages})
+	r.Heard = requestText(&llm.Request{Messages: messages})
 	if o := req.Output; o != nil {
 		r.Schema, r.Native = string(o.Schema), "unsaid"
 		if o.Native != nil {
@@ -48,8 +48,8 @@ func TestAgentsReceiveTheirOutputSchema(t *testing.T) {
 	t.Parallel()
 	const number = `{"type":"integer"}`
 	words := wordsOfSchema + number + "\n</schema>"
-	helper := parsed(t, "name: helper\nmodel: test/m\ninstructions: Help.\ntools: [\"agent:clerk\"]\n")
-	clerk := parsed(t, "name: clerk\nmodel: test/m\ninstructions: Write.\n")
+	helper := parseDefinition(t, "name: helper\nmodel: test/m\ninstructions: Help.\ntools: [\"agent:clerk\"]\n")
+	clerk := parseDefinition(t, "name: clerk\nmodel: test/m\ninstructions: Write.\n")
 	for name, c := range map[string]struct {
 		steps string
 		model script
@@ -62,7 +62,7 @@ func TestAgentsReceiveTheirOutputSchema(t *testing.T) {
 				{"Count.\n\n" + words, number, "unsaid", "user: a number"},
 				{"Count.\n\n" + words, number, "unsaid", "user: a number\nassistant: x\nuser: Your last answer is not valid: the answer is not JSON, or has text around the JSON. Answer again, with nothing but JSON that fits the schema."},
 			},
-			model: func(n int, _ *llm.Request) ([]llm.Chunk, error) { return say([]string{"x", "7"}[n-1]) },
+			model: func(n int, _ *llm.Request) ([]llm.Chunk, error) { return textAnswer([]string{"x", "7"}[n-1]) },
 			state: `{"steps":{"one":7}}`,
 		},
 		"without instructions, in the conversation": {
@@ -76,7 +76,7 @@ func TestAgentsReceiveTheirOutputSchema(t *testing.T) {
 				{"Help.\n\n" + words, number, "true", "user: go"},
 				{"Help.\n\n" + words, number, "true", "user: go\nassistant: x\nuser: Your last answer is not valid: the answer is not JSON, or has text around the JSON. Answer again, with nothing but JSON that fits the schema."},
 			},
-			model: func(n int, _ *llm.Request) ([]llm.Chunk, error) { return say([]string{"x", "7"}[n-1]) },
+			model: func(n int, _ *llm.Request) ([]llm.Chunk, error) { return textAnswer([]string{"x", "7"}[n-1]) },
 			state: `{"steps":{"one":7}}`,
 		},
 		"another agent with an input, and a subagent": {
@@ -88,9 +88,9 @@ func TestAgentsReceiveTheirOutputSchema(t *testing.T) {
 			},
 			model: func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 				if n == 1 {
-					return call([3]string{"1", "clerk", `{"task":"seven"}`})
+					return callAnswer([3]string{"1", "clerk", `{"task":"seven"}`})
 				}
-				return say("7")
+				return textAnswer("7")
 			},
 			state: `{"steps":{"one":7}}`,
 		},
@@ -110,25 +110,25 @@ func TestAgentsReceiveTheirOutputSchema(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			var got []outputRequest
-			e, _ := setupPipeline(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			f, _ := setupPipeline(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 				mu.Lock()
 				got = append(got, outputRequestOf(req))
 				mu.Unlock()
 				if c.model == nil {
-					return say("7")
+					return textAnswer("7")
 				}
 				return c.model(n, req)
 			}, c.steps)
-			e.others = map[string]*agents.Definition{"helper": helper, "clerk": clerk}
-			events, result := e.run("go")
+			f.others = map[string]*agents.Definition{"helper": helper, "clerk": clerk}
+			events, result := f.run("go")
 			if result.Outcome != runs.OutcomeSuccess {
 				t.Fatalf("got %+v: %s", result, typesOf(events))
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("output formats (-want +got):\n%s", diff)
 			}
-			e.wantState(c.state)
-			e.wantAsShown(events)
+			f.wantState(c.state)
+			f.wantShownConversation(events)
 			if i := slices.IndexFunc(got, func(w outputRequest) bool { return strings.Contains(w.Heard, "<schema>") }); i >= 0 {
 				t.Errorf("the schema is in the messages: %q", got[i].Heard)
 			}
@@ -144,9 +144,9 @@ func TestAgentsOfProgramsReceiveTheirOutputSchema(t *testing.T) {
 		N int `json:"n"`
 	}
 	var got []outputRequest
-	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		got = append(got, outputRequestOf(req))
-		return say([]string{`{"n":7}`, "?", `{"n":8}`}[n-1])
+		return textAnswer([]string{`{"n":7}`, "?", `{"n":8}`}[n-1])
 	})
 	program := func(ctx workflow.Context, a *workflows.Agent) error {
 		one, err := workflows.Do(ctx, a, agents.Ask[count]("one", agents.AgentStep{Instructions: "Count."}, "a number", agents.Native(true)))
@@ -160,10 +160,10 @@ func TestAgentsOfProgramsReceiveTheirOutputSchema(t *testing.T) {
 		return err
 	}
 	programs := workflows.Programs{"p": program}
-	e.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
-	e.agent = &agents.Definition{Name: "a", Model: "test/m", Workflow: "p"}
-	e.others = map[string]*agents.Definition{"helper": parsed(t, "name: helper\nmodel: test/m\ninstructions: Help.\n")}
-	if events, result := e.run("go"); result.Outcome != runs.OutcomeSuccess {
+	f.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
+	f.agent = &agents.Definition{Name: "a", Model: "test/m", Workflow: "p"}
+	f.others = map[string]*agents.Definition{"helper": parseDefinition(t, "name: helper\nmodel: test/m\ninstructions: Help.\n")}
+	if events, result := f.run("go"); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("got %+v: %s", result, typesOf(events))
 	}
 	const schema = `{"additionalProperties":false,"properties":{"n":{"type":"integer"}},"required":["n"],"type":"object"}`

@@ -14,24 +14,24 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// registers adds a program to the worker.
-func (e *fixture) registers(program workflows.Program) {
+// registerProgram adds a program to the worker.
+func (f *fixture) registerProgram(program workflows.Program) {
 	programs := workflows.Programs{"p": program}
-	e.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
-	e.env.RegisterWorkflowWithOptions(programs.AgentChild, workflow.RegisterOptions{Name: runs.TypeChild, DisableAlreadyRegisteredCheck: true})
+	f.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
+	f.env.RegisterWorkflowWithOptions(programs.AgentChild, workflow.RegisterOptions{Name: runs.TypeChild, DisableAlreadyRegisteredCheck: true})
 }
 
-// TestStepsOfProgramsAreChecked: an invalid step of a program is refused before any part of it
+// TestProgramStepsAreValidated: an invalid step of a program is refused before any part of it
 // runs, and the program may continue.
-func TestStepsOfProgramsAreChecked(t *testing.T) {
+func TestProgramStepsAreValidated(t *testing.T) {
 	t.Parallel()
-	j := &journal{}
-	e := setup(t, echo, j.tool())
-	e.agent = &agents.Definition{Name: "a", Workflow: "p", Tools: []string{"note"}, Limits: agents.DefaultLimits()}
+	j := &callJournal{}
+	f := setup(t, echoModel, j.tool())
+	f.agent = &agents.Definition{Name: "a", Workflow: "p", Tools: []string{"note"}, Limits: agents.DefaultLimits()}
 	noted := func(name, note string) agents.Stepper {
 		return agents.Call[string](name, "note", agents.Args{"note": note})
 	}
-	e.registers(func(ctx workflow.Context, a *workflows.Agent) error {
+	f.registerProgram(func(ctx workflow.Context, a *workflows.Agent) error {
 		for _, wrong := range []struct {
 			step agents.Stepper
 			why  string
@@ -50,12 +50,12 @@ func TestStepsOfProgramsAreChecked(t *testing.T) {
 		}
 		return a.Do(ctx, noted("second", "${steps.first} 2"))
 	})
-	events, result := e.run("go")
+	events, result := f.run("go")
 	if result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("got %+v: %s", result, typesOf(events))
 	}
-	j.want(t, "1", "1 2")
-	e.wantAsShown(events)
+	j.wantEntries(t, "1", "1 2")
+	f.wantShownConversation(events)
 }
 
 // TestProgramsAsSubagentsLeaveNoOutputs: the outputs of a program that is a subagent are
@@ -65,28 +65,28 @@ func TestProgramsAsSubagentsLeaveNoOutputs(t *testing.T) {
 	for name, fails := range map[string]error{"done": nil, "failed": errors.New("x")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			f := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 				switch last := req.Messages[len(req.Messages)-1]; {
 				case req.Model == "lead" && last.Role == llm.RoleUser:
-					return call([3]string{"1", "helper", `{"task":"work"}`})
+					return callAnswer([3]string{"1", "helper", `{"task":"work"}`})
 				case req.Model == "lead":
-					return say("done")
+					return textAnswer("done")
 				}
-				return echo(n, req)
+				return echoModel(n, req)
 			}, []*agents.Definition{{Name: "helper", Model: "test/helper", Workflow: "p", Limits: agents.DefaultLimits()}})
-			e.registers(func(ctx workflow.Context, a *workflows.Agent) error {
+			f.registerProgram(func(ctx workflow.Context, a *workflows.Agent) error {
 				one, err := workflows.Do(ctx, a, agents.Ask[string]("one", agents.AgentStep{Instructions: "x"}, "one of ${input.text}"))
 				if err != nil || one != "re one of work" {
 					t.Errorf("output of step one: got %q, %v", one, err)
 				}
 				return fails
 			})
-			events, result := e.run("go")
+			events, result := f.run("go")
 			if result.Outcome != runs.OutcomeSuccess {
 				t.Errorf("got %+v: %s", result, typesOf(events))
 			}
-			e.wantState(`{"steps":{}}`)
-			e.wantAsShown(events)
+			f.wantState(`{"steps":{}}`)
+			f.wantShownConversation(events)
 		})
 	}
 }

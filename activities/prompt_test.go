@@ -11,32 +11,32 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// TestTheModelReadsResultsInTheOrderOfTheCalls: tools may finish in the reverse order of their
+// TestResultsHaveOrderOfCalls: tools may finish in the reverse order of their
 // calls. Clients see the results as they arrive, and the conversation keeps that order. The model
 // gets them in the order of the calls.
-func TestTheModelReadsResultsInTheOrderOfTheCalls(t *testing.T) {
+func TestResultsHaveOrderOfCalls(t *testing.T) {
 	t.Parallel()
-	var e *fixture
+	var f *fixture
 	type after struct {
 		Results int `json:"results"`
 	}
 	wait := tools.Func("wait", "waits", func(ctx context.Context, in after) (int, error) {
-		e.awaitResults(ctx, in.Results)
+		f.awaitResults(ctx, in.Results)
 		return in.Results, nil
 	})
 	var heard []string
-	e = setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f = setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
-			return call([3]string{"call_x", "wait", `{"results":2}`}, [3]string{"call_y", "wait", `{"results":1}`}, [3]string{"call_z", "wait", `{"results":0}`})
+			return callAnswer([3]string{"call_x", "wait", `{"results":2}`}, [3]string{"call_y", "wait", `{"results":1}`}, [3]string{"call_z", "wait", `{"results":0}`})
 		}
 		for _, m := range req.Messages {
 			if m.Role == llm.RoleTool {
 				heard = append(heard, m.ToolCallID+"="+m.Text())
 			}
 		}
-		return say("done")
+		return textAnswer("done")
 	}, wait)
-	events, result := e.run("wait")
+	events, result := f.run("wait")
 	if result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("got %+v", result)
 	}
@@ -49,7 +49,7 @@ func TestTheModelReadsResultsInTheOrderOfTheCalls(t *testing.T) {
 			shown = append(shown, r.Content.Text())
 		}
 	}
-	for _, m := range e.conversation() {
+	for _, m := range f.conversation() {
 		if m.Role == agui.RoleTool {
 			kept = append(kept, m.Content.Text())
 		}

@@ -20,9 +20,9 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// shop is a tool that asks where to send an item and whether to send it. It records the idempotency
+// shopTool is a tool that asks where to send an item and whether to send it. It records the idempotency
 // keys of its calls.
-func shop(keys *[]string) tools.Tool {
+func shopTool(keys *[]string) tools.Tool {
 	return tools.Func("send", "Sends.", func(ctx context.Context, in struct {
 		What string `json:"what"`
 	}) (string, error) {
@@ -36,61 +36,61 @@ func shop(keys *[]string) tools.Tool {
 	})
 }
 
-// raising returns a fixture whose run has ended with the tool's first question.
-func raising(t *testing.T, tool tools.Tool) (*fixture, agui.Interrupt, string) {
+// setupQuestion returns a fixture whose run has ended with the tool's first question.
+func setupQuestion(t *testing.T, tool tools.Tool) (*fixture, agui.Interrupt, string) {
 	t.Helper()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
-		return call([3]string{"x", tool.Spec().Name, `{"what":"a book"}`})
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		return callAnswer([3]string{"x", tool.Spec().Name, `{"what":"a book"}`})
 	}, tool)
-	e.ask("go")
-	r := e.reduction()
+	f.runUntilInterrupt("go")
+	r := f.snapshot()
 	if len(r.Interrupts) != 1 || !r.Sealed || len(r.Entries) != 2 {
-		t.Fatalf("got the interrupts %+v and the messages %s", r.Interrupts, asText(t, r.Messages()))
+		t.Fatalf("got the interrupts %+v and the messages %s", r.Interrupts, asJSON(t, r.Messages()))
 	}
-	return e, r.Interrupts[0], r.Entries[1].Message.ID
+	return f, r.Interrupts[0], r.Entries[1].Message.ID
 }
 
-func (e *fixture) reduction() *snapshot.Snapshot {
-	e.t.Helper()
-	r, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
+func (f *fixture) snapshot() *snapshot.Snapshot {
+	f.t.Helper()
+	r, err := f.acts.Snapshots.Latest(f.t.Context(), run.Thread, 0)
 	if err != nil {
-		e.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return r
 }
 
 // lastQuestion returns the record of the last call's question.
-func (e *fixture) lastQuestion() uint64 {
-	e.t.Helper()
-	for seq := e.reduction().Seq; seq > 0; seq-- {
-		if _, err := e.log.ToolQuestion(e.t.Context(), seq); err == nil {
+func (f *fixture) lastQuestion() uint64 {
+	f.t.Helper()
+	for seq := f.snapshot().Seq; seq > 0; seq-- {
+		if _, err := f.log.ToolQuestion(f.t.Context(), seq); err == nil {
 			return seq
 		}
 	}
-	e.t.Fatal("no question in the log")
+	f.t.Fatal("no question in the log")
 	return 0
 }
 
-// again makes the call again in another run, with the decision.
-func (e *fixture) again(runID, messageID string, q agui.Interrupt, d runs.Decision, content *stream.Decision) runs.ToolAnswer {
-	e.t.Helper()
+// repeatCall makes the call again in another run, with the decision.
+func (f *fixture) repeatCall(runID, messageID string, q agui.Interrupt, d runs.Decision, content *stream.Decision) runs.ToolAnswer {
+	f.t.Helper()
 	if content != nil {
 		content.Kind = string(d.Kind)
-		d.Input = e.propose(content)
+		d.Input = f.proposeDecision(content)
 	}
 	env := newActivityEnv()
-	env.RegisterActivity(e.acts.CallTool)
+	env.RegisterActivity(f.acts.CallTool)
 	d.CallID = q.ToolCallID
-	value, err := env.ExecuteActivity(e.acts.CallTool, runs.ToolCall{
+	value, err := env.ExecuteActivity(f.acts.CallTool, runs.ToolCall{
 		Step: runs.Step{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: runID}, Execution: runID, Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
-		Open: "0/tools", CallID: q.ToolCallID, MessageID: messageID, Decision: &d, QuestionRecord: e.lastQuestion(), Opens: &runs.Beginning{Continues: run.ID},
+		Open: "0/tools", CallID: q.ToolCallID, MessageID: messageID, Decision: &d, QuestionRecord: f.lastQuestion(), Opens: &runs.Beginning{Continues: run.ID},
 	})
 	if err != nil {
-		e.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	var answer runs.ToolAnswer
 	if err := value.Get(&answer); err != nil {
-		e.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return answer
 }
@@ -99,28 +99,28 @@ func providerMessage(content string) *stream.Decision {
 	return &stream.Decision{Content: json.RawMessage(content), Reason: content} // the reason makes the test's proposals differ
 }
 
-// TestAToolAsks: a tool's question is an interrupt of the run. The call is made again with all
+// TestToolQuestion: a tool's question is an interrupt of the run. The call is made again with all
 // earlier answers and the same idempotency key. Each part of the tool's work is done once.
-func TestAToolAsks(t *testing.T) {
+func TestToolQuestion(t *testing.T) {
 	t.Parallel()
 	var keys []string
-	e, q, message := raising(t, shop(&keys))
+	f, q, message := setupQuestion(t, shopTool(&keys))
 	if q.Reason != "input_required" || q.Message != "Where to?" || string(q.ResponseSchema) != `{"type":"string"}` || q.ExpiresAt == "" || string(q.Metadata["shop"]) != `"s"` {
 		t.Errorf("first question: got %+v", q)
 	}
 	if by, err := stream.QuestionSourceOf(q); err != nil || by.Number != 1 || by.Tool != "send" || by.Agent != "a" || by.Revision != "v" {
 		t.Errorf("source of the question: got %+v, %v", by, err)
 	}
-	answer := e.again("r2", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 1}, providerMessage(`"Ulm"`))
+	answer := f.repeatCall("r2", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 1}, providerMessage(`"Ulm"`))
 	if answer.Question == nil || answer.Question.Number != 2 || answer.Question.CallID != q.ToolCallID || answer.Question.Tool != "send" || answer.Question.Expires != 0 {
 		t.Fatalf("second question: got %+v", answer.Question)
 	}
-	raised, err := e.log.ToolQuestion(t.Context(), answer.Seq)
+	raised, err := f.log.ToolQuestion(t.Context(), answer.Seq)
 	if err != nil || raised.Message != "To Ulm?" || len(raised.Replies) != 1 || raised.Index != 1 {
 		t.Fatalf("record of the second question: got %+v, %v", raised, err)
 	}
-	answer = e.again("r3", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 2}, providerMessage(`{"approved":true}`))
-	r := e.reduction()
+	answer = f.repeatCall("r3", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 2}, providerMessage(`{"approved":true}`))
+	r := f.snapshot()
 	if got := r.Entries[2].Message.Content.Text(); answer.Outcome != runs.OutcomeSuccess || got != "a book to Ulm: true" {
 		t.Errorf("got %+v and the result %q", answer, got)
 	}
@@ -132,9 +132,9 @@ func TestAToolAsks(t *testing.T) {
 	}
 }
 
-// TestAToolGetsTheOutcomeOfItsQuestion: a question without an answer is an error of the call. Its
+// TestToolReceivesOutcomeOfQuestion: a question without an answer is an error of the call. Its
 // text says why.
-func TestAToolGetsTheOutcomeOfItsQuestion(t *testing.T) {
+func TestToolReceivesOutcomeOfQuestion(t *testing.T) {
 	t.Parallel()
 	for verdict, want := range map[runs.DecisionKind]string{
 		runs.DecisionReject: `The user declined to answer the question. Reason: "x"`,
@@ -144,13 +144,13 @@ func TestAToolGetsTheOutcomeOfItsQuestion(t *testing.T) {
 		t.Run(string(verdict), func(t *testing.T) {
 			t.Parallel()
 			var keys []string
-			e, q, message := raising(t, shop(&keys))
+			f, q, message := setupQuestion(t, shopTool(&keys))
 			var words *stream.Decision
 			if verdict == runs.DecisionReject {
 				words = &stream.Decision{Reason: "x"}
 			}
-			e.again("r2", message, q, runs.Decision{Kind: verdict, Question: 1}, words)
-			result := e.reduction().Entries[2].Message
+			f.repeatCall("r2", message, q, runs.Decision{Kind: verdict, Question: 1}, words)
+			result := f.snapshot().Entries[2].Message
 			if got := result.Content.Text(); got != want || result.Error == "" {
 				t.Errorf("result: got %q, want %q", got, want)
 			}
@@ -158,36 +158,38 @@ func TestAToolGetsTheOutcomeOfItsQuestion(t *testing.T) {
 	}
 }
 
-// TestAToolThatDoesNotStopAsking: the number of a tool's questions is bounded.
-func TestAToolThatDoesNotStopAsking(t *testing.T) {
+// TestQuestionsOfToolAreBounded: the number of a tool's questions is bounded.
+func TestQuestionsOfToolAreBounded(t *testing.T) {
 	t.Parallel()
 	n := 0
-	e, q, message := raising(t, tools.Func("nag", "Nags.", func(ctx context.Context, _ struct {
+	f, q, message := setupQuestion(t, tools.Func("nag", "Nags.", func(ctx context.Context, _ struct {
 		What string `json:"what"`
 	}) (string, error) {
 		n++
 		return tools.Ask[string](ctx, tools.Question{Message: fmt.Sprint("Question ", n)})
 	}))
 	for i := range tools.MaxQuestions {
-		answer := e.again(fmt.Sprint("r", i+2), message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: i + 1}, providerMessage(`"x"`))
+		answer := f.repeatCall(fmt.Sprint("r", i+2), message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: i + 1}, providerMessage(`"x"`))
 		if last := i == tools.MaxQuestions-1; (answer.Question == nil) != last {
 			t.Fatalf("after answer %d: got %+v", i+1, answer)
 		}
 	}
-	if got := e.reduction().Entries[2].Message.Content.Text(); !strings.HasPrefix(got, "The tool asked too many questions.") {
+	if got := f.snapshot().Entries[2].Message.Content.Text(); !strings.HasPrefix(got, "The tool asked too many questions.") {
 		t.Errorf("result: got %q", got)
 	}
 }
 
-// TestLegacyClientsAreAsked: an agent with legacy interrupts also sends on_interrupt events, with
+// TestLegacyInterruptEvents: an agent with legacy interrupts also sends on_interrupt events, with
 // the interrupt as a text.
-func TestLegacyClientsAreAsked(t *testing.T) {
+func TestLegacyInterruptEvents(t *testing.T) {
 	t.Parallel()
 	var keys []string
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "send", `{"what":"a book"}`}) }, shop(&keys))
-	e.agent.LegacyInterrupts = true
-	e.ask("go")
-	shown := e.views().Run(run, view.Options{})
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		return callAnswer([3]string{"x", "send", `{"what":"a book"}`})
+	}, shopTool(&keys))
+	f.agent.LegacyInterrupts = true
+	f.runUntilInterrupt("go")
+	shown := f.views().Run(run, view.Options{})
 	defer shown.Close()
 	var before, last json.RawMessage
 	for {
@@ -198,8 +200,8 @@ func TestLegacyClientsAreAsked(t *testing.T) {
 		if err != nil || frames == nil {
 			t.Fatalf("view: %v after %s", err, last)
 		}
-		for _, f := range frames {
-			before, last = last, f.Event
+		for _, frame := range frames {
+			before, last = last, frame.Event
 		}
 	}
 	var custom struct{ Name, Value string }
@@ -208,22 +210,22 @@ func TestLegacyClientsAreAsked(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal([]byte(custom.Value), &asked)
 	}
-	if q := e.reduction().Interrupts; err != nil || custom.Name != "on_interrupt" || len(q) != 1 || asked.ID != q[0].ID || asked.Message != q[0].Message {
+	if q := f.snapshot().Interrupts; err != nil || custom.Name != "on_interrupt" || len(q) != 1 || asked.ID != q[0].ID || asked.Message != q[0].Message {
 		t.Errorf("event before %s: got %s (%v)", last, before, err)
 	}
 }
 
-// TestRepeatedFinishReturnsTheTimeOfTheQuestion: a repeated Finish returns the time at which the
+// TestRepeatedFinishReturnsTimeOfQuestion: a repeated Finish returns the time at which the
 // tool's question was announced. Reminders and the expiry count from then.
-func TestRepeatedFinishReturnsTheTimeOfTheQuestion(t *testing.T) {
+func TestRepeatedFinishReturnsTimeOfQuestion(t *testing.T) {
 	t.Parallel()
-	e, q, _ := raising(t, shop(new([]string)))
+	f, q, _ := setupQuestion(t, shopTool(new([]string)))
 	source, err := stream.QuestionSourceOf(q)
 	if err != nil || source.AskedAt.IsZero() {
 		t.Fatalf("source of the question: got %+v, %v", source, err)
 	}
 	in := runs.FinishInput{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
-	got, err := e.acts.Finish(t.Context(), in)
+	got, err := f.acts.Finish(t.Context(), in)
 	if err != nil || got.Outcome != runs.OutcomeInterrupt || !got.AskedAt.Equal(source.AskedAt) {
 		t.Errorf("got %+v, %v; want an interrupt announced at %s", got, err, source.AskedAt)
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// nothing is a tool without an effect.
-func nothing(name string, options ...tools.Option) tools.Tool {
+// noEffectTool is a tool without an effect.
+func noEffectTool(name string, options ...tools.Option) tools.Tool {
 	return tools.Func(name, "does nothing", func(context.Context, struct{}) (string, error) { return name, nil }, options...)
 }
 
@@ -29,12 +29,12 @@ func nothing(name string, options ...tools.Option) tools.Tool {
 // and neither for ordinary calls.
 func TestAnswersHaveTheQueuesOfCalls(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
-		return call([3]string{"x0", "drawer", "{}"}, [3]string{"x1", "lamp", "{}"}, [3]string{"x2", "bell", "{}"},
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		return callAnswer([3]string{"x0", "drawer", "{}"}, [3]string{"x1", "lamp", "{}"}, [3]string{"x2", "bell", "{}"},
 			[3]string{"x3", "drawer", "{}"}, [3]string{"x4", "main", "{}"}, [3]string{"x5", "made_up", "{}"})
-	}, nothing("drawer", tools.TaskQueue("till"), tools.Sequential()), nothing("lamp", tools.TaskQueue("till")),
-		nothing("bell", tools.Sequential()), nothing("main", tools.TaskQueue(runs.TaskQueue)))
-	answer, err := e.askModel("r2", "1/model", 0)
+	}, noEffectTool("drawer", tools.TaskQueue("till"), tools.Sequential()), noEffectTool("lamp", tools.TaskQueue("till")),
+		noEffectTool("bell", tools.Sequential()), noEffectTool("main", tools.TaskQueue(runs.TaskQueue)))
+	answer, err := f.askModel("r2", "1/model", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,32 +54,32 @@ func TestAnswersHaveTheQueuesOfCalls(t *testing.T) {
 	}
 }
 
-// TestManyCallsThatHaveAPlace: an answer with more such calls than the workflow can receive ends
+// TestQueuedCallsAreBounded: an answer with more such calls than the workflow can receive ends
 // the run, and none of its calls is made.
-func TestManyCallsThatHaveAPlace(t *testing.T) {
+func TestQueuedCallsAreBounded(t *testing.T) {
 	t.Parallel()
 	var made atomic.Int32
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		var calls [][3]string
 		for i := range runs.MaxCalls + 1 {
 			calls = append(calls, [3]string{fmt.Sprint("x", i), "count", "{}"})
 		}
-		return call(calls...)
+		return callAnswer(calls...)
 	}, tools.Func("count", "counts", func(context.Context, struct{}) (string, error) { made.Add(1); return "", nil }, tools.Sequential()))
-	e.limits.ParallelTools = 100
-	if _, result := e.run("go"); result.Code != runs.CodeLimitParallelTools || made.Load() != 0 {
+	f.limits.ParallelTools = 100
+	if _, result := f.run("go"); result.Code != runs.CodeLimitParallelTools || made.Load() != 0 {
 		t.Errorf("got %+v after %d calls", result, made.Load())
 	}
 }
 
-// manned is a fixture whose agent has further tools when its calls are made. This worker lacks
+// agentWithMissingTools is a fixture whose agent has further tools when its calls are made. This worker lacks
 // them.
-type manned struct {
+type agentWithMissingTools struct {
 	*fixture
 	looks atomic.Int32
 }
 
-func (m *manned) Revision(ctx context.Context, agent, revision string) (*agents.Definition, error) {
+func (m *agentWithMissingTools) Revision(ctx context.Context, agent, revision string) (*agents.Definition, error) {
 	d, err := m.fixture.Revision(ctx, agent, revision)
 	if err == nil && m.looks.Add(1) == 2 {
 		others := *d
@@ -89,18 +89,18 @@ func (m *manned) Revision(ctx context.Context, agent, revision string) (*agents.
 	return d, err
 }
 
-// TestAWorkerMayHaveOneToolOfTheAgent: a worker that serves a task queue need not have the agent's
+// TestWorkerWithOneTool: a worker that serves a task queue need not have the agent's
 // other tools.
-func TestAWorkerMayHaveOneToolOfTheAgent(t *testing.T) {
+func TestWorkerWithOneTool(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
-			return call([3]string{"x0", "drawer", "{}"})
+			return callAnswer([3]string{"x0", "drawer", "{}"})
 		}
-		return say("done")
-	}, nothing("drawer"))
-	e.acts.Agents, e.acts.ToolGrace = &manned{fixture: e}, time.Nanosecond
-	events, result := e.run("go")
+		return textAnswer("done")
+	}, noEffectTool("drawer"))
+	f.acts.Agents, f.acts.ToolGrace = &agentWithMissingTools{fixture: f}, time.Nanosecond
+	events, result := f.run("go")
 	if result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("got %+v", result)
 	}
@@ -111,27 +111,27 @@ func TestAWorkerMayHaveOneToolOfTheAgent(t *testing.T) {
 	}
 }
 
-// served are task queues with workers.
-type served []string
+// servedQueues are task queues with workers.
+type servedQueues []string
 
-func (s served) Served(queue string) bool { return slices.Contains(s, queue) }
+func (s servedQueues) Served(queue string) bool { return slices.Contains(s, queue) }
 
-// TestWorkersOfATaskQueueAreWaitedFor: a task queue without workers is checked again until the
+// TestAwaitWorkersOfTaskQueue: a task queue without workers is checked again until the
 // grace period ends.
-func TestWorkersOfATaskQueueAreWaitedFor(t *testing.T) {
+func TestAwaitWorkersOfTaskQueue(t *testing.T) {
 	t.Parallel()
-	e := setup(t, nil)
-	e.acts.Queues = served{"till"}
+	f := setup(t, nil)
+	f.acts.Queues = servedQueues{"till"}
 	for _, c := range []struct {
 		queue string
 		grace time.Duration
 		again bool
 		ends  bool
 	}{{"till", time.Nanosecond, false, false}, {"floor", time.Hour, true, false}, {"floor", time.Nanosecond, false, true}} {
-		e.acts.ToolGrace = c.grace
+		f.acts.ToolGrace = c.grace
 		env := newActivityEnv()
-		env.RegisterActivity(e.acts.AwaitQueue)
-		_, err := env.ExecuteActivity(e.acts.AwaitQueue, runs.AwaitQueue{Queue: c.queue})
+		env.RegisterActivity(f.acts.AwaitQueue)
+		_, err := env.ExecuteActivity(f.acts.AwaitQueue, runs.AwaitQueue{Queue: c.queue})
 		var app *temporal.ApplicationError
 		if !errors.As(err, &app) {
 			if err != nil || c.again || c.ends {

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// onScreen returns the state of a reference client that is shown the events.
-func onScreen(t *testing.T, events []agui.Event) *agui.Reducer {
+// clientState returns the state of a reference client that is shown the events.
+func clientState(t *testing.T, events []agui.Event) *agui.Reducer {
 	t.Helper()
 	screen := agui.NewReducer([]agui.Message{{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("go")}}, nil)
 	for _, e := range events {
@@ -29,24 +29,24 @@ func onScreen(t *testing.T, events []agui.Event) *agui.Reducer {
 	return screen
 }
 
-// agrees checks that the thread equals the client's messages and state.
-func (e *fixture) agrees(events []agui.Event) *snapshot.Snapshot {
-	e.t.Helper()
-	screen := onScreen(e.t, events)
-	r, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
+// wantThreadEqualsClient checks that the thread equals the client's messages and state.
+func (f *fixture) wantThreadEqualsClient(events []agui.Event) *snapshot.Snapshot {
+	f.t.Helper()
+	screen := clientState(f.t, events)
+	r, err := f.acts.Snapshots.Latest(f.t.Context(), run.Thread, 0)
 	if err != nil {
-		e.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	if got, want := asText(e.t, screen.Messages()), asText(e.t, r.Messages()); got != want {
-		e.t.Errorf("messages of the client: got\n%s, want those of the log\n%s", got, want)
+	if got, want := asJSON(f.t, screen.Messages()), asJSON(f.t, r.Messages()); got != want {
+		f.t.Errorf("messages of the client: got\n%s, want those of the log\n%s", got, want)
 	}
 	if got, want := string(screen.State()), string(r.State); got != want {
-		e.t.Errorf("state of the client: got %s, want %s", got, want)
+		f.t.Errorf("state of the client: got %s, want %s", got, want)
 	}
 	return r
 }
 
-func asText(t *testing.T, v any) string {
+func asJSON(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.MarshalIndent(v, "", " ")
 	if err != nil {
@@ -55,17 +55,17 @@ func asText(t *testing.T, v any) string {
 	return string(b)
 }
 
-// calls makes the model call a tool once and then answer "done".
-func calls(tool, arguments string) script {
+// callOnce makes the model call a tool once and then answer "done".
+func callOnce(tool, arguments string) script {
 	return func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
-			return call([3]string{"x", tool, arguments})
+			return callAnswer([3]string{"x", tool, arguments})
 		}
-		return say("done")
+		return textAnswer("done")
 	}
 }
 
-func TestAToolReportsMoreThanItsResult(t *testing.T) {
+func TestToolReports(t *testing.T) {
 	t.Parallel()
 	search := tools.Func("search", "searches", func(ctx context.Context, _ struct{}) (string, error) {
 		r := tools.Report(ctx)
@@ -79,26 +79,26 @@ func TestAToolReportsMoreThanItsResult(t *testing.T) {
 			r.Raw("shop", json.RawMessage(`{"seen": 1}`)),
 		)
 	})
-	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		for _, m := range req.Messages {
 			if n == 2 && strings.Contains(fmt.Sprint(m), "search-progress") {
 				t.Errorf("message sent to the model: got the activity %+v", m)
 			}
 		}
-		return calls("search", "{}")(n, req)
+		return callOnce("search", "{}")(n, req)
 	}, search)
-	events, _ := e.run("go")
+	events, _ := f.run("go")
 	want := "ACTIVITY_SNAPSHOT ACTIVITY_DELTA STATE_DELTA STATE_DELTA STATE_DELTA CUSTOM RAW TOOL_CALL_RESULT"
 	if got := typesOf(events); !strings.Contains(got, want) {
 		t.Errorf("events: got\n%s, want in it\n%s", got, want)
 	}
-	r := e.agrees(events)
+	r := f.wantThreadEqualsClient(events)
 	if got, want := string(r.State), `{"hits":["a","b"]}`; got != want {
 		t.Errorf("state: got %s, want %s", got, want)
 	}
 	shown := r.Entries[3].Message
 	if shown.ActivityType != "search-progress" || string(shown.Content.Object()) != `{"found":3,"in":"<shop>"}` || shown.ID != run.Identify("act", r.Entries[1].Message.ToolCalls[0].ID+"/progress") {
-		t.Errorf("conversation: got %s", asText(t, r.Messages()))
+		t.Errorf("conversation: got %s", asJSON(t, r.Messages()))
 	}
 	for _, event := range events {
 		if custom, ok := event.(*agui.Custom); ok && string(custom.Value) != "null" {
@@ -152,20 +152,20 @@ func TestInvalidToolReports(t *testing.T) {
 		}
 		return "", nil
 	})
-	e := setup(t, calls("tool", "{}"), tool)
-	events, _ := e.run("go")
+	f := setup(t, callOnce("tool", "{}"), tool)
+	events, _ := f.run("go")
 	if err := after.Custom("a", 1); err == nil {
 		t.Error("a report after the call is accepted")
 	}
 	if got, want := strings.Count(typesOf(events), "CUSTOM"), tools.MaxReports-tools.MaxActivities; got != want {
 		t.Errorf("events: got %d, want %d", got, want)
 	}
-	e.agrees(events)
+	f.wantThreadEqualsClient(events)
 }
 
-// TestReportsOfADeadAttemptAreRetracted: the reports of a dead attempt are retracted. The next
+// TestReportsOfFailedAttemptAreRetracted: the reports of a dead attempt are retracted. The next
 // attempt reports them again, with the same IDs.
-func TestReportsOfADeadAttemptAreRetracted(t *testing.T) {
+func TestReportsOfFailedAttemptAreRetracted(t *testing.T) {
 	t.Parallel()
 	down := errors.New("the way there is down")
 	n := 0
@@ -177,22 +177,22 @@ func TestReportsOfADeadAttemptAreRetracted(t *testing.T) {
 		}
 		return "ok", errors.Join(r.Activity("a", "plan", map[string]int{"attempt": n}), r.PatchState(tools.Set("/attempt", n)))
 	}, tools.Idempotent())
-	e := setup(t, calls("tool", "{}"), &dying{Tool: tool, err: down})
-	events, _ := e.run("go")
-	r := e.agrees(events)
+	f := setup(t, callOnce("tool", "{}"), &hangingTool{Tool: tool, err: down})
+	events, _ := f.run("go")
+	r := f.wantThreadEqualsClient(events)
 	if n != 2 || string(r.State) != `{"attempt":2}` || string(r.Entries[3].Message.Content.Object()) != `{"attempt":2}` {
-		t.Errorf("after %d attempts: got the state %s and the conversation %s", n, r.State, asText(t, r.Messages()))
+		t.Errorf("after %d attempts: got the state %s and the conversation %s", n, r.State, asJSON(t, r.Messages()))
 	}
 }
 
-// dying is a tool whose first call does not end.
-type dying struct {
+// hangingTool is a tool whose first call does not end.
+type hangingTool struct {
 	tools.Tool
 	err  error
 	died bool
 }
 
-func (d *dying) Call(ctx context.Context, call tools.Call) (tools.Result, error) {
+func (d *hangingTool) Call(ctx context.Context, call tools.Call) (tools.Result, error) {
 	result, err := d.Tool.Call(ctx, call)
 	if !d.died && err == nil {
 		d.died = true
@@ -201,7 +201,7 @@ func (d *dying) Call(ctx context.Context, call tools.Call) (tools.Result, error)
 	return result, err
 }
 
-func TestAResultWithParts(t *testing.T) {
+func TestResultWithParts(t *testing.T) {
 	t.Parallel()
 	chart := tools.Func("chart", "draws", func(context.Context, struct{}) (tools.Result, error) {
 		return tools.Result{Content: "a chart", Parts: []llm.Part{
@@ -211,7 +211,7 @@ func TestAResultWithParts(t *testing.T) {
 			llm.Text{Text: ", and a film"},
 		}}, nil
 	})
-	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 2 {
 			last := req.Messages[len(req.Messages)-1]
 			want := llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "aGVsbG8=", Name: "chart.png"}
@@ -219,20 +219,20 @@ func TestAResultWithParts(t *testing.T) {
 				t.Errorf("message sent: got %+v", last)
 			}
 		}
-		return calls("chart", "{}")(n, req)
+		return callOnce("chart", "{}")(n, req)
 	}, chart)
-	events, _ := e.run("go")
-	r := e.agrees(events)
+	events, _ := f.run("go")
+	r := f.wantThreadEqualsClient(events)
 	parts := r.Entries[2].Message.Content.Parts()
 	if len(parts) != 5 || parts[1].Type != agui.PartImage || parts[1].Source.Value != "aGVsbG8=" || string(parts[1].Metadata) != `{"filename":"chart.png"}` || parts[2].Source.Type != agui.SourceURL {
-		t.Errorf("result: got %s", asText(t, parts))
+		t.Errorf("result: got %s", asJSON(t, parts))
 	}
 }
 
-// TestActivitiesOfAProviderAreShown: activities of a provider are shown like a tool's reports:
+// TestProviderActivities: activities of a provider are shown like a tool's reports:
 // at the position where they began, retracted with a dead attempt, and under the same ID in the
 // next one.
-func TestActivitiesOfAProviderAreShown(t *testing.T) {
+func TestProviderActivities(t *testing.T) {
 	t.Parallel()
 	searching := func(attempt int, hits string) []llm.Chunk {
 		return []llm.Chunk{
@@ -244,7 +244,7 @@ func TestActivitiesOfAProviderAreShown(t *testing.T) {
 			llm.TextDelta{Text: "it."},
 		}
 	}
-	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return searching(1, "1"), &llm.Error{Code: llm.CodeUnavailable}
 		}
@@ -255,19 +255,19 @@ func TestActivitiesOfAProviderAreShown(t *testing.T) {
 		}
 		return append(searching(2, "2"), llm.Finish{Reason: llm.FinishStop}), nil
 	})
-	events, _ := e.run("go")
-	r := e.agrees(events)
+	events, _ := f.run("go")
+	r := f.wantThreadEqualsClient(events)
 	if len(r.Entries) != 5 {
-		t.Fatalf("conversation: got %s", asText(t, r.Messages()))
+		t.Fatalf("conversation: got %s", asJSON(t, r.Messages()))
 	}
 	for i, want := range map[int]string{2: `{"attempt":2,"hits":2}`, 4: `{}`} {
 		if got := r.Entries[i].Message; got.Role != agui.RoleActivity || string(got.Content.Object()) != want {
-			t.Errorf("message %d: got %s, want an activity %s", i, asText(t, got), want)
+			t.Errorf("message %d: got %s, want an activity %s", i, asJSON(t, got), want)
 		}
 	}
 }
 
-func TestAProvidersActivityThatIsNone(t *testing.T) {
+func TestInvalidProviderActivity(t *testing.T) {
 	t.Parallel()
 	for name, chunk := range map[string]llm.Chunk{
 		"content that is no object": llm.Activity{Name: "a", Kind: "a", Content: json.RawMessage(`1`)},
@@ -275,15 +275,15 @@ func TestAProvidersActivityThatIsNone(t *testing.T) {
 		"no type":                   llm.Activity{Name: "a", Content: json.RawMessage(`{}`)},
 		"a patch of nothing":        llm.ActivityPatch{Name: "a", Patch: json.RawMessage(`[]`)},
 	} {
-		e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+		f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 			if n == 1 {
 				return []llm.Chunk{chunk, llm.Finish{Reason: llm.FinishStop}}, nil
 			}
-			return say("done")
+			return textAnswer("done")
 		})
-		events, _ := e.run("go")
-		if r := e.agrees(events); e.calls.Load() != 2 || len(r.Entries) != 2 {
-			t.Errorf("%s: after %d calls: got the conversation %s", name, e.calls.Load(), asText(t, r.Messages()))
+		events, _ := f.run("go")
+		if r := f.wantThreadEqualsClient(events); f.calls.Load() != 2 || len(r.Entries) != 2 {
+			t.Errorf("%s: after %d calls: got the conversation %s", name, f.calls.Load(), asJSON(t, r.Messages()))
 		}
 	}
 }

@@ -56,18 +56,18 @@ type fixture struct {
 }
 
 // Revision returns the fixture's definitions.
-func (e *fixture) Revision(_ context.Context, name, _ string) (*agents.Definition, error) {
-	if e.outage.Add(-1) >= 0 {
+func (f *fixture) Revision(_ context.Context, name, _ string) (*agents.Definition, error) {
+	if f.outage.Add(-1) >= 0 {
 		return nil, fmt.Errorf("%w: no responders", stream.ErrUnavailable)
 	}
-	if d := e.others[name]; d != nil {
+	if d := f.others[name]; d != nil {
 		return d, nil
 	}
-	return e.agent, nil
+	return f.agent, nil
 }
 
-func (e *fixture) Latest(_ context.Context, name string) (catalog.Published, error) {
-	d := e.others[name]
+func (f *fixture) Latest(_ context.Context, name string) (catalog.Published, error) {
+	d := f.others[name]
 	if d == nil {
 		return catalog.Published{}, fmt.Errorf("%w: %s", catalog.ErrUnknownAgent, name)
 	}
@@ -79,9 +79,9 @@ type script func(n int, req *llm.Request) ([]llm.Chunk, error)
 
 func setup(t *testing.T, s script, available ...tools.Tool) *fixture {
 	t.Helper()
-	e := &fixture{t: t, log: streamtest.Open(t), limits: runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}}
-	e.follower = streamtest.Follow(t, e.log)
-	cancels, err := e.log.ListenCancels()
+	f := &fixture{t: t, log: streamtest.Open(t), limits: runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}}
+	f.follower = streamtest.Follow(t, f.log)
+	cancels, err := f.log.ListenCancels()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func setup(t *testing.T, s script, available ...tools.Tool) *fixture {
 		names[i] = tool.Spec().Name
 	}
 	model := llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
-		chunks, err := s(int(e.calls.Add(1)), req)
+		chunks, err := s(int(f.calls.Add(1)), req)
 		return func(yield func(llm.Chunk, error) bool) {
 			for _, c := range chunks {
 				if !yield(c, nil) {
@@ -103,39 +103,39 @@ func setup(t *testing.T, s script, available ...tools.Tool) *fixture {
 				}
 			}
 			if err != nil {
-				e.awaitShown(ctx, len(chunks))
+				f.awaitShown(ctx, len(chunks))
 				yield(nil, err)
 			}
 		}
 	})
-	e.env = newWorkflowEnv(slog.NewJSONHandler(&e.logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	e.history.DataConverter = runs.DataConverter()
-	e.env.SetDataConverter(&e.history)
-	e.env.SetOnActivityCompletedListener(func(_ *activity.Info, _ converter.EncodedValue, err error) {
+	f.env = newWorkflowEnv(slog.NewJSONHandler(&f.logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	f.history.DataConverter = runs.DataConverter()
+	f.env.SetDataConverter(&f.history)
+	f.env.SetOnActivityCompletedListener(func(_ *activity.Info, _ converter.EncodedValue, err error) {
 		if err != nil {
-			e.history.note(err.Error())
+			f.history.record(err.Error())
 		}
 	})
-	workflows.Register(e.env, nil)
-	e.agent = &agents.Definition{Name: "a", Model: "test/m", Instructions: "Be brief.", Tools: names}
-	e.acts = &activities.Activities{Log: e.log, Snapshots: snapshot.NewStore(e.log), Models: map[string]llm.Model{"test": model}, Tools: registry, Cancels: cancels, Agents: e}
-	e.acts.Register(e.env)
-	return e
+	workflows.Register(f.env, nil)
+	f.agent = &agents.Definition{Name: "a", Model: "test/m", Instructions: "Be brief.", Tools: names}
+	f.acts = &activities.Activities{Log: f.log, Snapshots: snapshot.NewStore(f.log), Models: map[string]llm.Model{"test": model}, Tools: registry, Cancels: cancels, Agents: f}
+	f.acts.Register(f.env)
+	return f
 }
 
 // awaitShown waits until readers are shown n pieces of text and reasoning. Output right before a
 // failure may or may not be written, and a test needs to know.
-func (e *fixture) awaitShown(ctx context.Context, n int) {
-	shown := e.views().Run(run, view.Options{})
+func (f *fixture) awaitShown(ctx context.Context, n int) {
+	shown := f.views().Run(run, view.Options{})
 	defer shown.Close()
 	for n > 0 {
 		frames, err := shown.Next(ctx, time.Minute)
 		if err != nil || frames == nil {
-			e.t.Errorf("no events: %v", err)
+			f.t.Errorf("no events: %v", err)
 			return
 		}
-		for _, f := range frames {
-			switch f.Type {
+		for _, frame := range frames {
+			switch frame.Type {
 			case agui.EventTextMessageContent, agui.EventReasoningMessageContent, agui.EventReasoningEncryptedValue,
 				agui.EventActivitySnapshot, agui.EventActivityDelta:
 				n--
@@ -145,28 +145,28 @@ func (e *fixture) awaitShown(ctx context.Context, n int) {
 }
 
 // run executes the workflow for a user's message and returns the events that a reader is shown.
-func (e *fixture) run(message string) ([]agui.Event, runs.Result) {
-	e.t.Helper()
-	ctx := e.t.Context()
+func (f *fixture) run(message string) ([]agui.Event, runs.Result) {
+	f.t.Helper()
+	ctx := f.t.Context()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(message)}
-	in := &stream.Input{Input: e.input, Accepted: e.accepted}
+	in := &stream.Input{Input: f.input, Accepted: f.accepted}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
-	for _, m := range append([]agui.Message{user}, e.more...) {
+	for _, m := range append([]agui.Message{user}, f.more...) {
 		in.Accepted.Tail = append(in.Accepted.Tail, stream.TailMessage{ID: m.ID, Message: &m})
 	}
-	p, err := e.log.ProposeInput(ctx, run, [32]byte{1}, in)
+	p, err := f.log.ProposeInput(ctx, run, [32]byte{1}, in)
 	if err != nil {
-		e.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	e.env.ExecuteWorkflow(runs.TypeRun, runs.Input{
-		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: e.limits, Hold: e.hold,
-		Steps: len(e.agent.Steps) > 0, Program: e.agent.Workflow,
+	f.env.ExecuteWorkflow(runs.TypeRun, runs.Input{
+		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: f.limits, Hold: f.hold,
+		Steps: len(f.agent.Steps) > 0, Program: f.agent.Workflow,
 	})
 	var result runs.Result
-	if err := e.env.GetWorkflowResult(&result); err != nil {
-		e.t.Fatalf("workflow: %v", err)
+	if err := f.env.GetWorkflowResult(&result); err != nil {
+		f.t.Fatalf("workflow: %v", err)
 	}
-	shown := e.views().Run(run, view.Options{})
+	shown := f.views().Run(run, view.Options{})
 	defer shown.Close()
 	var events []agui.Event
 	var verifier agui.Verifier
@@ -176,26 +176,26 @@ func (e *fixture) run(message string) ([]agui.Event, runs.Result) {
 			return events, result
 		}
 		if err != nil || frames == nil {
-			e.t.Fatalf("view: %v after %d events", err, len(events))
+			f.t.Fatalf("view: %v after %d events", err, len(events))
 		}
-		for _, f := range frames {
-			event, err := agui.Decode(f.Event)
+		for _, frame := range frames {
+			event, err := agui.Decode(frame.Event)
 			if err == nil {
 				err = verifier.Check(event)
 			}
 			if err != nil {
-				e.t.Fatalf("%s: %v", f.Event, err)
+				f.t.Fatalf("%s: %v", frame.Event, err)
 			}
 			events = append(events, event)
 		}
 	}
 }
 
-func (e *fixture) conversation() []agui.Message {
-	e.t.Helper()
-	r, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
+func (f *fixture) conversation() []agui.Message {
+	f.t.Helper()
+	r, err := f.acts.Snapshots.Latest(f.t.Context(), run.Thread, 0)
 	if err != nil {
-		e.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return r.Messages()
 }
@@ -208,33 +208,33 @@ func typesOf(events []agui.Event) string {
 	return strings.Join(names, " ")
 }
 
-func count(n int64) *int64 { return &n }
+func pointerTo(n int64) *int64 { return &n }
 
-func say(text string) ([]llm.Chunk, error) {
-	return []llm.Chunk{llm.TextDelta{Text: text}, llm.Finish{Reason: llm.FinishStop, Provider: "test", Model: "m", Usage: llm.Usage{Input: count(10), Output: count(2)}}}, nil
+func textAnswer(text string) ([]llm.Chunk, error) {
+	return []llm.Chunk{llm.TextDelta{Text: text}, llm.Finish{Reason: llm.FinishStop, Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(10), Output: pointerTo(2)}}}, nil
 }
 
-func call(calls ...[3]string) ([]llm.Chunk, error) {
+func callAnswer(calls ...[3]string) ([]llm.Chunk, error) {
 	var chunks []llm.Chunk
 	for i, c := range calls {
 		chunks = append(chunks, llm.ToolCallStart{Index: i, ID: c[0], Name: c[1]}, llm.ToolCallDelta{Index: i, Arguments: c[2]})
 	}
-	return append(chunks, llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m", Usage: llm.Usage{Input: count(0), Output: count(0)}}), nil
+	return append(chunks, llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(0), Output: pointerTo(0)}}), nil
 }
 
 func TestTextRun(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if len(req.Messages) != 2 || req.Messages[0].Text() != "Be brief." || req.Messages[1].Text() != "hello" {
 			t.Errorf("messages sent: got %+v", req.Messages)
 		}
 		if req.ReasoningEffort != "low" {
 			t.Errorf("reasoning effort: got %q", req.ReasoningEffort)
 		}
-		return say("hi there")
+		return textAnswer("hi there")
 	})
-	e.agent.Reasoning.Effort = "low"
-	events, result := e.run("hello")
+	f.agent.Reasoning.Effort = "low"
+	events, result := f.run("hello")
 	want := "RUN_STARTED STEP_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END STEP_FINISHED RUN_FINISHED"
 	if got := typesOf(events); got != want {
 		t.Errorf("events: got\n%s, want\n%s", got, want)
@@ -246,7 +246,7 @@ func TestTextRun(t *testing.T) {
 	if len(finished.Usage) != 1 || *finished.Usage[0].InputTokens != 10 || *finished.Usage[0].OutputTokens != 2 {
 		t.Errorf("usage: got %+v", finished.Usage)
 	}
-	if m := e.conversation(); len(m) != 2 || m[1].Content.Text() != "hi there" {
+	if m := f.conversation(); len(m) != 2 || m[1].Content.Text() != "hi there" {
 		t.Errorf("conversation: got %+v", m)
 	}
 }
@@ -256,7 +256,7 @@ type pair struct {
 	B int `json:"b"`
 }
 
-func TestParallelToolsAndTheirFailures(t *testing.T) {
+func TestParallelToolsWithFailures(t *testing.T) {
 	t.Parallel()
 	both := make(chan struct{}, 2)
 	add := tools.Func("add", "adds", func(ctx context.Context, in pair) (int, error) {
@@ -269,17 +269,17 @@ func TestParallelToolsAndTheirFailures(t *testing.T) {
 		return in.A + in.B, nil
 	})
 	fails := tools.Func("fails", "fails", func(context.Context, pair) (int, error) { return 0, errors.New("no such thing") })
-	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		switch n {
 		case 1:
-			return call([3]string{"call_x", "add", `{"a":1,"b":2}`}, [3]string{"call_y", "add", `{"a":3,"b":4}`})
+			return callAnswer([3]string{"call_x", "add", `{"a":1,"b":2}`}, [3]string{"call_y", "add", `{"a":3,"b":4}`})
 		case 2:
 			for _, m := range req.Messages[len(req.Messages)-2:] {
 				if want := map[string]string{"call_x": "3", "call_y": "7"}[m.ToolCallID]; m.Role != llm.RoleTool || m.Text() != want || m.IsError {
 					t.Errorf("result sent: got %+v, want %q", m, want)
 				}
 			}
-			return call([3]string{"call_x", "fails", `{"a":1,"b":2}`}, [3]string{"z", "add", `{"a":"one"}`}, [3]string{"w", "nonsense", ``})
+			return callAnswer([3]string{"call_x", "fails", `{"a":1,"b":2}`}, [3]string{"z", "add", `{"a":"one"}`}, [3]string{"w", "nonsense", ``})
 		}
 		var heard []string
 		for _, m := range req.Messages[len(req.Messages)-3:] {
@@ -294,12 +294,12 @@ func TestParallelToolsAndTheirFailures(t *testing.T) {
 				t.Errorf("results sent: no %q in\n%s", want, all)
 			}
 		}
-		return say("done")
+		return textAnswer("done")
 	}, add, fails)
-	e.agent.Reasoning.Effort = "low"
-	events, result := e.run("add")
-	if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 3 {
-		t.Fatalf("got %+v after %d model calls", result, e.calls.Load())
+	f.agent.Reasoning.Effort = "low"
+	events, result := f.run("add")
+	if result.Outcome != runs.OutcomeSuccess || f.calls.Load() != 3 {
+		t.Fatalf("got %+v after %d model calls", result, f.calls.Load())
 	}
 	if got := strings.Count(typesOf(events), "TOOL_CALL_RESULT"); got != 5 {
 		t.Errorf("results: got %d, want 5", got)
@@ -312,7 +312,7 @@ func TestParallelToolsAndTheirFailures(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	again := func(int, *llm.Request) ([]llm.Chunk, error) {
-		return call([3]string{"a", "add", `{"a":1,"b":1}`}, [3]string{"b", "add", `{"a":1,"b":1}`})
+		return callAnswer([3]string{"a", "add", `{"a":1,"b":1}`}, [3]string{"b", "add", `{"a":1,"b":1}`})
 	}
 	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
 	for _, c := range []struct {
@@ -323,16 +323,16 @@ func TestLimits(t *testing.T) {
 		{runs.CodeLimitTurns, runs.Limits{Turns: 2, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}, again},
 		{runs.CodeLimitParallelTools, runs.Limits{Turns: 2, Tokens: 1000, Duration: time.Hour, ParallelTools: 1}, again},
 		{runs.CodeLimitTokens, runs.Limits{Turns: 2, Tokens: 5, Duration: time.Hour, ParallelTools: 4}, func(int, *llm.Request) ([]llm.Chunk, error) {
-			chunks, err := call([3]string{"a", "add", `{"a":1,"b":1}`})
-			chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Usage: llm.Usage{Total: count(6)}}
+			chunks, err := callAnswer([3]string{"a", "add", `{"a":1,"b":1}`})
+			chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Usage: llm.Usage{Total: pointerTo(6)}}
 			return chunks, err
 		}},
 	} {
 		t.Run(c.code, func(t *testing.T) {
 			t.Parallel()
-			e := setup(t, c.script, add)
-			e.limits = c.limits
-			events, result := e.run("go on")
+			f := setup(t, c.script, add)
+			f.limits = c.limits
+			events, result := f.run("go on")
 			last, ok := events[len(events)-1].(*agui.RunError)
 			if !ok || last.Code != c.code || result.Code != c.code {
 				t.Errorf("got %+v (%+v), want RUN_ERROR %s", events[len(events)-1], result, c.code)
@@ -341,74 +341,74 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestRetryableModelErrorInMidStream: a model that fails in the middle of its answer is called
+// TestRetryableModelErrorDuringStream: a model that fails in the middle of its answer is called
 // again. Live readers see the first part retracted, later readers do not see it, and the
 // conversation has the answer once.
-func TestRetryableModelErrorInMidStream(t *testing.T) {
+func TestRetryableModelErrorDuringStream(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return []llm.Chunk{llm.TextDelta{Text: "hal"}}, &llm.Error{Code: llm.CodeUnavailable, Status: 503, Message: "SECRET PROMPT"}
 		}
-		return say("whole")
+		return textAnswer("whole")
 	})
-	events, result := e.run("hello")
-	if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 2 {
-		t.Fatalf("got %+v after %d model calls", result, e.calls.Load())
+	events, result := f.run("hello")
+	if result.Outcome != runs.OutcomeSuccess || f.calls.Load() != 2 {
+		t.Fatalf("got %+v after %d model calls", result, f.calls.Load())
 	}
 	want := "RUN_STARTED STEP_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END STEP_FINISHED MESSAGES_SNAPSHOT RUN_FINISHED"
 	if got := typesOf(events); got != want {
 		t.Errorf("late reader: got\n%s, want\n%s", got, want)
 	}
-	if m := e.conversation(); len(m) != 2 || m[1].Content.Text() != "whole" {
+	if m := f.conversation(); len(m) != 2 || m[1].Content.Text() != "whole" {
 		t.Errorf("conversation: got %+v", m)
 	}
 }
 
-// TestModelErrorEndsTheRunWithItsCause: the provider's message is in the run's end, and not in
+// TestModelErrorEndsRun: the provider's message is in the run's end, and not in
 // Temporal's history.
-func TestModelErrorEndsTheRunWithItsCause(t *testing.T) {
+func TestModelErrorEndsRun(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return []llm.Chunk{llm.TextDelta{Text: "hal"}}, &llm.Error{
 			Code: llm.CodeInvalidRequest, Status: 400, Message: "temperature is not supported", Host: "models.example", Hint: "set NOTHING",
 		}
 	})
-	events, result := e.run("hello")
+	events, result := f.run("hello")
 	last, ok := events[len(events)-1].(*agui.RunError)
-	if !ok || last.Code != string(llm.CodeInvalidRequest) || result.Code != last.Code || e.calls.Load() != 1 {
-		t.Fatalf("got %+v (%+v) after %d calls", events[len(events)-1], result, e.calls.Load())
+	if !ok || last.Code != string(llm.CodeInvalidRequest) || result.Code != last.Code || f.calls.Load() != 1 {
+		t.Fatalf("got %+v (%+v) after %d calls", events[len(events)-1], result, f.calls.Load())
 	}
 	const safe = "the model call failed: invalid_request (HTTP 400): test/m at models.example; set NOTHING"
 	if want := safe + ": temperature is not supported"; last.Message != want {
 		t.Errorf("message: got\n%s, want\n%s", last.Message, want)
 	}
-	if received := e.history.String(); !strings.Contains(received, safe) || strings.Contains(received, "temperature") {
+	if received := f.history.String(); !strings.Contains(received, safe) || strings.Contains(received, "temperature") {
 		t.Errorf("data of Temporal: got\n%s, want %q and no more", received, safe)
 	}
 	for _, want := range []string{"temperature is not supported", `"provider":"test"`, `"model":"m"`, `"host":"models.example"`, `"hint":"set NOTHING"`, `"status":400`, `"attempt":1`} {
-		if !strings.Contains(e.logged.String(), want) {
-			t.Errorf("the log lacks %s:\n%s", want, e.logged.String())
+		if !strings.Contains(f.logged.String(), want) {
+			t.Errorf("the log lacks %s:\n%s", want, f.logged.String())
 		}
 	}
-	if m := e.conversation(); len(m) != 1 {
+	if m := f.conversation(); len(m) != 1 {
 		t.Errorf("conversation: got %+v, want no part of the answer", m)
 	}
 }
 
-// TestCancelBeforeTheStart: a cancel before the run begins is not lost. The model is not called.
-func TestCancelBeforeTheStart(t *testing.T) {
+// TestCancelBeforeStart: a cancel before the run begins is not lost. The model is not called.
+func TestCancelBeforeStart(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("too late") })
-	if _, err := e.log.RequestCancel(t.Context(), run, stream.Cancel{Reason: "changed my mind"}); err != nil {
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("too late") })
+	if _, err := f.log.RequestCancel(t.Context(), run, stream.Cancel{Reason: "changed my mind"}); err != nil {
 		t.Fatal(err)
 	}
-	events, result := e.run("hello")
+	events, result := f.run("hello")
 	finished, ok := events[len(events)-1].(*agui.RunFinished)
 	if !ok || finished.Outcome == nil || finished.Outcome.Type != agui.OutcomeCancelled || result.Outcome != runs.OutcomeCancelled {
 		t.Fatalf("got %+v (%+v)", events[len(events)-1], result)
 	}
-	if e.calls.Load() != 0 {
+	if f.calls.Load() != 0 {
 		t.Error("the model was called")
 	}
 }
@@ -422,6 +422,6 @@ func TestLanesAgree(t *testing.T) {
 }
 
 // views shows runs to readers.
-func (e *fixture) views() view.Viewer {
-	return view.Viewer{Follower: e.follower, Snapshots: e.acts.Snapshots}
+func (f *fixture) views() view.Viewer {
+	return view.Viewer{Follower: f.follower, Snapshots: f.acts.Snapshots}
 }

@@ -88,19 +88,19 @@ func (f *scheduleFixture) ExecuteWorkflow(_ context.Context, _ client.StartWorkf
 	return nil, nil
 }
 
-type submitted struct {
+type submitHandle struct {
 	client.WorkflowUpdateHandle
 	taken runs.SubmitResult
 }
 
-func (s submitted) Get(_ context.Context, to any) error {
+func (s submitHandle) Get(_ context.Context, to any) error {
 	*to.(*runs.SubmitResult) = s.taken
 	return nil
 }
 
 func (f *scheduleFixture) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	taken, err := f.submit(o.Args[0].(runs.SubmitRequest))
-	return submitted{taken: taken}, err
+	return submitHandle{taken: taken}, err
 }
 
 func (f *scheduleFixture) SignalWorkflow(_ context.Context, _, _, _ string, arg any) error {
@@ -116,7 +116,7 @@ func (f *scheduleFixture) DescribeWorkflowExecution(context.Context, string, str
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status}}, nil
 }
 
-func (f *scheduleFixture) fire() (out runs.FiredRun, err error) {
+func (f *scheduleFixture) startRun() (out runs.FiredRun, err error) {
 	f.t.Helper()
 	value, err := f.env.ExecuteActivity(runs.ActivityFire, f.in)
 	if err == nil {
@@ -125,7 +125,7 @@ func (f *scheduleFixture) fire() (out runs.FiredRun, err error) {
 	return out, err
 }
 
-func (f *scheduleFixture) standing() (out runs.RunStatus) {
+func (f *scheduleFixture) runStatus() (out runs.RunStatus) {
 	f.t.Helper()
 	value, err := f.env.ExecuteActivity(runs.ActivityRunStatus, runs.Ref{Tenant: f.run.Tenant, Thread: f.run.Thread.ID, ID: f.run.ID})
 	if err == nil {
@@ -137,7 +137,7 @@ func (f *scheduleFixture) standing() (out runs.RunStatus) {
 	return out
 }
 
-func (f *scheduleFixture) withdraw() (out runs.RunStatus, err error) {
+func (f *scheduleFixture) cancelRun() (out runs.RunStatus, err error) {
 	f.t.Helper()
 	value, err := f.env.ExecuteActivity(runs.ActivityCancelRun, f.in)
 	if err == nil {
@@ -146,8 +146,8 @@ func (f *scheduleFixture) withdraw() (out runs.RunStatus, err error) {
 	return out, err
 }
 
-// begin writes the opening of the run's first step.
-func (f *scheduleFixture) begin(run stream.Run, o stream.Opening) stream.Place {
+// openRun writes the opening of the run's first step.
+func (f *scheduleFixture) openRun(run stream.Run, o stream.Opening) stream.Place {
 	f.t.Helper()
 	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
 	o.RunID, o.Execution = run.ID, "e1"
@@ -162,7 +162,7 @@ func (f *scheduleFixture) opening() stream.Opening {
 	return stream.Opening{Input: f.started[0].Input, Digest: f.started[0].Digest}
 }
 
-func (f *scheduleFixture) end(p stream.Place, outcome *agui.Outcome) {
+func (f *scheduleFixture) endRun(p stream.Place, outcome *agui.Outcome) {
 	f.t.Helper()
 	if _, _, err := f.log.Seal(f.t.Context(), p, &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, Outcome: outcome}); err != nil {
 		f.t.Fatal(err)
@@ -171,7 +171,7 @@ func (f *scheduleFixture) end(p stream.Place, outcome *agui.Outcome) {
 
 var asksSomething = &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{{ID: "i", Reason: "tool_call", ToolCallID: "c"}}}
 
-func (f *scheduleFixture) cancelled(run stream.Run) bool {
+func (f *scheduleFixture) hasCancelRequest(run stream.Run) bool {
 	f.t.Helper()
 	requested, err := f.log.CancelRequested(f.t.Context(), run)
 	if err != nil {
@@ -180,9 +180,9 @@ func (f *scheduleFixture) cancelled(run stream.Run) bool {
 	return requested
 }
 
-// TestATimeBeginsOneRun: one time of a schedule starts one run, although an attempt may die at any
+// TestFiringStartsOneRun: one time of a schedule starts one run, although an attempt may die at any
 // point and a time may fire twice.
-func TestATimeBeginsOneRun(t *testing.T) {
+func TestFiringStartsOneRun(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t)
 	want := runs.FiredRun{Run: runs.Ref{Tenant: "shop", Thread: "daily-20300131T090000Z", ID: "daily-20300131T090000Z"}}
@@ -193,18 +193,18 @@ func TestATimeBeginsOneRun(t *testing.T) {
 		return runs.SubmitResult{Attached: true}, nil
 	}
 	for range 2 {
-		if out, err := f.fire(); err != nil || out != want {
+		if out, err := f.startRun(); err != nil || out != want {
 			t.Fatalf("got %+v (%v)", out, err)
 		}
 	}
-	p := f.begin(f.run, f.opening())
+	p := f.openRun(f.run, f.opening())
 	f.submit, want.AlreadyBegun = nil, true // the run may be over, and may have signaled its firing
-	if out, err := f.fire(); err != nil || out != want {
+	if out, err := f.startRun(); err != nil || out != want {
 		t.Errorf("got %+v (%v)", out, err)
 	}
-	f.end(p, nil)
+	f.endRun(p, nil)
 	f.occupied = false
-	if out, err := f.fire(); err != nil || out != want || len(f.started) != 1 {
+	if out, err := f.startRun(); err != nil || out != want || len(f.started) != 1 {
 		t.Errorf("got %+v after %d starts (%v)", out, len(f.started), err)
 	}
 	in := f.started[0]
@@ -217,16 +217,16 @@ func TestATimeBeginsOneRun(t *testing.T) {
 	}
 }
 
-// TestAFiringContinuesItsThread: a firing appends to the conversation of its thread.
-func TestAFiringContinuesItsThread(t *testing.T) {
+// TestFiringContinuesThread: a firing appends to the conversation of its thread.
+func TestFiringContinuesThread(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t, func(k *schedules.Stored) { k.ThreadID = "t" })
-	if _, err := f.fire(); err != nil {
+	if _, err := f.startRun(); err != nil {
 		t.Fatal(err)
 	}
-	f.end(f.begin(f.run, f.opening()), nil)
+	f.endRun(f.openRun(f.run, f.opening()), nil)
 	f.occupied, f.in.At = false, f.in.At.Add(24*time.Hour)
-	if out, err := f.fire(); err != nil || out.Run.Thread != "t" || len(f.started) != 2 {
+	if out, err := f.startRun(); err != nil || out.Run.Thread != "t" || len(f.started) != 2 {
 		t.Fatalf("got %+v (%v)", out, err)
 	}
 	said, err := f.log.Input(t.Context(), f.started[1].Input)
@@ -235,15 +235,15 @@ func TestAFiringContinuesItsThread(t *testing.T) {
 	}
 }
 
-// TestAFiringAfterAHandoff: if a schedule's thread was handed off, its runs belong to the
+// TestFiringAfterHandoff: if a schedule's thread was handed off, its runs belong to the
 // target agent.
-func TestAFiringAfterAHandoff(t *testing.T) {
+func TestFiringAfterHandoff(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t, func(k *schedules.Stored) { k.ThreadID = "t" })
-	if _, err := f.fire(); err != nil {
+	if _, err := f.startRun(); err != nil {
 		t.Fatal(err)
 	}
-	p := f.begin(f.run, f.opening())
+	p := f.openRun(f.run, f.opening())
 	call := stream.Place{Run: f.run, Lane: stream.LaneMain.Tool(0), Step: "1/tools/0", Execution: "e1"}
 	a, _, err := f.log.Begin(t.Context(), call)
 	if err != nil {
@@ -253,14 +253,14 @@ func TestAFiringAfterAHandoff(t *testing.T) {
 	if _, err := a.Finish(t.Context(), &stream.Result{Handoff: &stream.Handoff{From: "a", To: "b"}}); err != nil {
 		t.Fatal(err)
 	}
-	f.end(p, nil)
+	f.endRun(p, nil)
 	f.occupied, f.in.At = false, f.in.At.Add(24*time.Hour)
-	if out, err := f.fire(); err != nil || len(f.started) != 2 || f.started[1].Agent != "b" {
+	if out, err := f.startRun(); err != nil || len(f.started) != 2 || f.started[1].Agent != "b" {
 		t.Errorf("got %+v (%v) with the runs %+v", out, err, f.started)
 	}
 }
 
-func TestAThreadMayRefuse(t *testing.T) {
+func TestThreadRefusesFiring(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t, func(k *schedules.Stored) { k.OnBusy = runs.OnBusyReject })
 	f.occupied = true
@@ -270,17 +270,17 @@ func TestAThreadMayRefuse(t *testing.T) {
 		}
 		return runs.SubmitResult{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.ActiveRun{RunID: "other"})
 	}
-	if out, err := f.fire(); err != nil || out.Refused != runs.ErrorBusy {
+	if out, err := f.startRun(); err != nil || out.Refused != runs.ErrorBusy {
 		t.Errorf("got %+v (%v)", out, err)
 	}
 }
 
-func TestFailuresOfAFiring(t *testing.T) {
+func TestFailuresOfFiring(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t, func(k *schedules.Stored) { k.Agent = "gone" })
 	failed := func(want string) {
 		t.Helper()
-		_, err := f.fire()
+		_, err := f.startRun()
 		var app *temporal.ApplicationError
 		if !errors.As(err, &app) || app.Type() != want || !app.NonRetryable() {
 			t.Errorf("got %v, want %s", err, want)
@@ -291,15 +291,15 @@ func TestFailuresOfAFiring(t *testing.T) {
 	failed("schedule_gone")
 }
 
-func TestProgressOfARun(t *testing.T) {
+func TestStatusOfFiredRun(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t)
-	if _, err := f.fire(); err != nil {
+	if _, err := f.startRun(); err != nil {
 		t.Fatal(err)
 	}
 	check := func(what string, want runs.RunStatus) {
 		t.Helper()
-		if got := f.standing(); got != want {
+		if got := f.runStatus(); got != want {
 			t.Errorf("%s: got %+v, want %+v", what, got, want)
 		}
 	}
@@ -307,61 +307,61 @@ func TestProgressOfARun(t *testing.T) {
 	f.occupied = false
 	check("terminated", runs.RunStatus{Over: true, RunEnd: runs.RunEnd{Outcome: runs.OutcomeError, Code: "workflow_closed"}})
 	f.occupied = true
-	f.end(f.begin(f.run, f.opening()), asksSomething)
+	f.endRun(f.openRun(f.run, f.opening()), asksSomething)
 	asks := runs.RunEnd{Outcome: runs.OutcomeInterrupt}
 	check("waiting for a decision", runs.RunStatus{RunEnd: asks})
 	f.occupied = false
 	check("waiting, without a workflow", runs.RunStatus{Over: true, RunEnd: asks})
 }
 
-func TestARunThatEndedIsOver(t *testing.T) {
+func TestStatusOfEndedRun(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t)
-	if _, err := f.fire(); err != nil {
+	if _, err := f.startRun(); err != nil {
 		t.Fatal(err)
 	}
-	f.end(f.begin(f.run, f.opening()), nil)
-	if got := f.standing(); !got.Over || got.Outcome != runs.OutcomeSuccess {
+	f.endRun(f.openRun(f.run, f.opening()), nil)
+	if got := f.runStatus(); !got.Over || got.Outcome != runs.OutcomeSuccess {
 		t.Errorf("got %+v, while the thread has another run", got)
 	}
 }
 
-func TestAFiringIsWithdrawn(t *testing.T) {
+func TestCancelFiredRun(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t)
-	if out, err := f.withdraw(); err != nil || !out.Over || f.cancelled(f.run) {
+	if out, err := f.cancelRun(); err != nil || !out.Over || f.hasCancelRequest(f.run) {
 		t.Errorf("before the run: got %+v (%v)", out, err)
 	}
-	if _, err := f.fire(); err != nil {
+	if _, err := f.startRun(); err != nil {
 		t.Fatal(err)
 	}
-	p := f.begin(f.run, f.opening())
-	if out, err := f.withdraw(); err != nil || out != (runs.RunStatus{}) || !f.cancelled(f.run) || len(f.signals) != 1 || f.signals[0].RunID != f.run.ID {
+	p := f.openRun(f.run, f.opening())
+	if out, err := f.cancelRun(); err != nil || out != (runs.RunStatus{}) || !f.hasCancelRequest(f.run) || len(f.signals) != 1 || f.signals[0].RunID != f.run.ID {
 		t.Errorf("got %+v, signals %+v (%v)", out, f.signals, err)
 	}
-	f.end(p, asksSomething)
-	if out, err := f.withdraw(); err != nil || out.Over || out.Outcome != runs.OutcomeInterrupt || len(f.signals) != 1 {
+	f.endRun(p, asksSomething)
+	if out, err := f.cancelRun(); err != nil || out.Over || out.Outcome != runs.OutcomeInterrupt || len(f.signals) != 1 {
 		t.Errorf("waiting for a decision: got %+v, signals %+v (%v)", out, f.signals, err)
 	}
 	next := stream.Run{Thread: f.run.Thread, ID: "run_next"}
-	f.begin(next, stream.Opening{Continues: f.run.ID})
-	if _, err := f.withdraw(); err != nil || !f.cancelled(next) {
+	f.openRun(next, stream.Opening{Continues: f.run.ID})
+	if _, err := f.cancelRun(); err != nil || !f.hasCancelRequest(next) {
 		t.Errorf("the run that continues it is not cancelled (%v)", err)
 	}
 }
 
-// TestAFiringIsWithdrawnThoughItsScheduleIsAnother: a schedule keeps a bounded number of revisions.
+// TestCancelFiredRunOfDroppedRevision: a schedule keeps a bounded number of revisions.
 // A run of a dropped revision can still be cancelled.
-func TestAFiringIsWithdrawnThoughItsScheduleIsAnother(t *testing.T) {
+func TestCancelFiredRunOfDroppedRevision(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t)
-	fired, err := f.fire()
+	fired, err := f.startRun()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.begin(f.run, f.opening())
+	f.openRun(f.run, f.opening())
 	f.in.Revision, f.in.Fired = f.in.Revision+100, &fired
-	if _, err := f.withdraw(); err != nil || !f.cancelled(f.run) {
+	if _, err := f.cancelRun(); err != nil || !f.hasCancelRequest(f.run) {
 		t.Errorf("the run is not cancelled (%v)", err)
 	}
 }

@@ -19,20 +19,20 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// journal is a tool that records its calls, and fails when a call asks for it. It is safe for
+// callJournal is a tool that records its calls, and fails when a call asks for it. It is safe for
 // concurrent use.
-type journal struct {
+type callJournal struct {
 	mu    sync.Mutex
 	notes []string
 }
 
-type note struct {
+type journalEntry struct {
 	Note string `json:"note"`
 	Fail bool   `json:"fail,omitempty"`
 }
 
-func (j *journal) tool() tools.Tool {
-	return tools.Func("note", "notes", func(_ context.Context, in note) (string, error) {
+func (j *callJournal) tool() tools.Tool {
+	return tools.Func("note", "notes", func(_ context.Context, in journalEntry) (string, error) {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.notes = append(j.notes, in.Note)
@@ -43,7 +43,7 @@ func (j *journal) tool() tools.Tool {
 	})
 }
 
-func (j *journal) want(t *testing.T, want ...string) {
+func (j *callJournal) wantEntries(t *testing.T, want ...string) {
 	t.Helper()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -52,26 +52,26 @@ func (j *journal) want(t *testing.T, want ...string) {
 	}
 }
 
-// wantSet is want for notes in any order.
-func (j *journal) wantSet(t *testing.T, want ...string) {
+// wantEntriesInAnyOrder is want for notes in any order.
+func (j *callJournal) wantEntriesInAnyOrder(t *testing.T, want ...string) {
 	t.Helper()
 	j.mu.Lock()
 	slices.Sort(j.notes)
 	j.mu.Unlock()
 	slices.Sort(want)
-	j.want(t, want...)
+	j.wantEntries(t, want...)
 }
 
 // setupPipeline returns a fixture whose agent consists of steps, with the journal as its tool.
-func setupPipeline(t *testing.T, s script, steps string) (*fixture, *journal) {
+func setupPipeline(t *testing.T, s script, steps string) (*fixture, *callJournal) {
 	t.Helper()
-	j := &journal{}
-	e := setup(t, s, j.tool())
-	e.agent = parsed(t, "name: a\nmodel: test/m\ntools: [note]\nsteps:\n"+steps)
-	return e, j
+	j := &callJournal{}
+	f := setup(t, s, j.tool())
+	f.agent = parseDefinition(t, "name: a\nmodel: test/m\ntools: [note]\nsteps:\n"+steps)
+	return f, j
 }
 
-func parsed(t *testing.T, text string) *agents.Definition {
+func parseDefinition(t *testing.T, text string) *agents.Definition {
 	t.Helper()
 	d, err := agents.Parse("test.yaml", []byte(text))
 	if err != nil {
@@ -80,30 +80,30 @@ func parsed(t *testing.T, text string) *agents.Definition {
 	return d
 }
 
-// echo repeats the model's last message. It fails permanently if that contains "fail".
-func echo(_ int, req *llm.Request) ([]llm.Chunk, error) {
+// echoModel repeats the model's last message. It fails permanently if that contains "fail".
+func echoModel(_ int, req *llm.Request) ([]llm.Chunk, error) {
 	asked := req.Messages[len(req.Messages)-1].Text()
 	if strings.Contains(asked, "fail") {
-		chunks, _ := say("no: " + asked)
+		chunks, _ := textAnswer("no: " + asked)
 		return chunks[:1], &llm.Error{Code: llm.CodeInvalidRequest, Message: "no luck"}
 	}
-	return say("re " + asked)
+	return textAnswer("re " + asked)
 }
 
-// state returns the thread's state.
-func (e *fixture) state() string {
-	e.t.Helper()
-	r, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
+// threadState returns the thread's state.
+func (f *fixture) threadState() string {
+	f.t.Helper()
+	r, err := f.acts.Snapshots.Latest(f.t.Context(), run.Thread, 0)
 	if err != nil {
-		e.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return string(r.State)
 }
 
-func (e *fixture) wantState(want string) {
-	e.t.Helper()
-	if got := e.state(); got != want {
-		e.t.Errorf("state: got\n%s, want\n%s", got, want)
+func (f *fixture) wantState(want string) {
+	f.t.Helper()
+	if got := f.threadState(); got != want {
+		f.t.Errorf("state: got\n%s, want\n%s", got, want)
 	}
 }
 
@@ -148,9 +148,9 @@ var stepsCases = map[string]struct {
   - {name: two, tool: note, args: {note: "${steps.one.error.code}"}}`,
 		model: func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 			if n == 1 {
-				return call([3]string{"x", "note", `{"note":"turn"}`})
+				return callAnswer([3]string{"x", "note", `{"note":"turn"}`})
 			}
-			return echo(n, &llm.Request{Messages: []llm.Message{{Parts: []llm.Part{llm.Text{Text: "fail"}}}}})
+			return echoModel(n, &llm.Request{Messages: []llm.Message{{Parts: []llm.Part{llm.Text{Text: "fail"}}}}})
 		},
 		notes: []string{"turn", "invalid_request"},
 		state: `{"steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request: test/m: no luck"}},"two":"invalid_request"}}`,
@@ -182,11 +182,11 @@ var stepsCases = map[string]struct {
   - {name: one, agent: {tools: [note], limits: {tokens: 5}}, input: "go on", onError: continue}
   - {name: two, agent: {tools: [note]}, input: "after ${steps.one.error.code}"}`,
 		model: func(n int, req *llm.Request) ([]llm.Chunk, error) {
-			chunks, err := echo(n, req)
+			chunks, err := echoModel(n, req)
 			if n == 1 {
-				chunks, err = call([3]string{"x", "note", `{"note":"never"}`})
+				chunks, err = callAnswer([3]string{"x", "note", `{"note":"never"}`})
 			}
-			chunks[len(chunks)-1] = llm.Finish{Reason: chunks[len(chunks)-1].(llm.Finish).Reason, Usage: llm.Usage{Total: count(6)}}
+			chunks[len(chunks)-1] = llm.Finish{Reason: chunks[len(chunks)-1].(llm.Finish).Reason, Usage: llm.Usage{Total: pointerTo(6)}}
 			return chunks, err
 		},
 		state: `{"steps":{"one":{"error":{"code":"limit_tokens","message":"step \"one\": the agent reached its limit of 5 tokens"}},"two":"re after limit_tokens"}}`,
@@ -211,7 +211,7 @@ var stepsCases = map[string]struct {
 			if n < 3 {
 				return nil, &llm.Error{Code: llm.CodeInvalidRequest}
 			}
-			return say("at last")
+			return textAnswer("at last")
 		},
 		state: `{"steps":{"one":"at last"}}`,
 	},
@@ -255,12 +255,12 @@ var stepsCases = map[string]struct {
   - {name: two, tool: note, args: {note: "${string(steps.one + 1)}"}}`,
 		model: func(n int, req *llm.Request) ([]llm.Chunk, error) {
 			if n == 1 {
-				return say("seven")
+				return textAnswer("seven")
 			}
-			if got := heard(req); !strings.Contains(got, "\nuser: a number\nassistant: seven\nuser: Your last answer is not") {
+			if got := requestText(req); !strings.Contains(got, "\nuser: a number\nassistant: seven\nuser: Your last answer is not") {
 				return nil, &llm.Error{Code: llm.CodeInvalidRequest, Message: "the model hears " + got}
 			}
-			return say("```json\n7\n```")
+			return textAnswer("```json\n7\n```")
 		},
 		notes: []string{"8"},
 		state: `{"steps":{"one":7,"two":8}}`,
@@ -269,7 +269,7 @@ var stepsCases = map[string]struct {
 		steps: `
   - {name: one, agent: {}, input: "a number", output: {schema: {type: integer}, repairs: 1}, onError: continue}
   - {name: two, tool: note, args: {note: "${steps.one.error.code}"}}`,
-		model: func(int, *llm.Request) ([]llm.Chunk, error) { return say("seven") },
+		model: func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("seven") },
 		notes: []string{"invalid_output"},
 	},
 	"loop, route and when": {
@@ -307,41 +307,41 @@ func TestPipelines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if c.model == nil {
-				c.model = echo
+				c.model = echoModel
 			}
-			e, j := setupPipeline(t, c.model, c.steps)
-			e.acts.ToolGrace = time.Nanosecond
-			events, _ := e.run("go")
+			f, j := setupPipeline(t, c.model, c.steps)
+			f.acts.ToolGrace = time.Nanosecond
+			events, _ := f.run("go")
 			if got := failureOf(events); got != c.code {
 				t.Errorf("got the code %q, want %q: %s", got, c.code, typesOf(events))
 			}
-			j.want(t, c.notes...)
+			j.wantEntries(t, c.notes...)
 			if c.state != "" {
-				e.wantState(c.state)
+				f.wantState(c.state)
 			}
 			for _, text := range []string{"no luck", "it fails", "provider's own"} {
-				if strings.Contains(e.history.String(), text) {
+				if strings.Contains(f.history.String(), text) {
 					t.Errorf("Temporal receives the text of a provider or a tool: %q", text)
 				}
 			}
-			e.wantAsShown(events)
+			f.wantShownConversation(events)
 		})
 	}
 }
 
-// TestStepsInACircle: agents whose steps call one another in a circle end at the limit of
+// TestCircularAgentSteps: agents whose steps call one another in a circle end at the limit of
 // subagents.
-func TestStepsInACircle(t *testing.T) {
+func TestCircularAgentSteps(t *testing.T) {
 	t.Parallel()
-	helper := parsed(t, "name: helper\nmodel: test/helper\nsteps: [{name: on, agent: other, input: on}]")
-	other := parsed(t, "name: other\nmodel: test/helper\nsteps: [{name: rows, map: {items: \"[1]\", steps: [{name: back, agent: helper, input: back}]}}]")
-	e := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	helper := parseDefinition(t, "name: helper\nmodel: test/helper\nsteps: [{name: on, agent: other, input: on}]")
+	other := parseDefinition(t, "name: other\nmodel: test/helper\nsteps: [{name: rows, map: {items: \"[1]\", steps: [{name: back, agent: helper, input: back}]}}]")
+	f := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if last := req.Messages[len(req.Messages)-1]; last.Role == llm.RoleTool {
-			return say(last.Text())
+			return textAnswer(last.Text())
 		}
-		return call([3]string{"1", "helper", `{"task":"work"}`})
+		return callAnswer([3]string{"1", "helper", `{"task":"work"}`})
 	}, []*agents.Definition{helper, other})
-	events, result := e.run("go")
+	events, result := f.run("go")
 	if result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("got %+v", result)
 	}
@@ -357,12 +357,12 @@ func TestStepsInACircle(t *testing.T) {
 	if got := strings.Join(begun, " "); got != "helper other rows/0 helper !limit_subagents !tool_failed !tool_failed !tool_failed" {
 		t.Errorf("subagents: got %s", got)
 	}
-	e.wantAsShown(events)
+	f.wantShownConversation(events)
 }
 
-// TestCancelledPipelinesCompensate: a cancelled run compensates for its work, also in finished
+// TestCancelledPipelineCompensates: a cancelled run compensates for its work, also in finished
 // branches. The compensations are not cancelled.
-func TestCancelledPipelinesCompensate(t *testing.T) {
+func TestCancelledPipelineCompensates(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		steps string
@@ -385,37 +385,37 @@ func TestCancelledPipelinesCompensate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := &journal{}
-			var e *fixture
+			j := &callJournal{}
+			var f *fixture
 			hang := tools.Func("hang", "hangs", func(ctx context.Context, _ struct{}) (string, error) {
-				e.awaitResults(ctx, len(c.notes)/2)
-				_, err := e.log.RequestCancel(context.WithoutCancel(ctx), run, stream.Cancel{})
-				if err = errors.Join(err, e.log.AnnounceCancel(run)); err != nil {
+				f.awaitResults(ctx, len(c.notes)/2)
+				_, err := f.log.RequestCancel(context.WithoutCancel(ctx), run, stream.Cancel{})
+				if err = errors.Join(err, f.log.AnnounceCancel(run)); err != nil {
 					t.Error(err)
 				}
 				<-ctx.Done()
 				return "", ctx.Err()
 			})
-			e = setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			f = setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 				if req.Messages[len(req.Messages)-1].Role == llm.RoleTool {
-					return say("undone")
+					return textAnswer("undone")
 				}
-				return call([3]string{"x", "note", `{"note":"by agent"}`})
+				return callAnswer([3]string{"x", "note", `{"note":"by agent"}`})
 			}, j.tool(), hang)
-			e.agent = parsed(t, "name: a\nmodel: test/m\ntools: [note, hang]\nsteps:\n"+c.steps)
-			events, result := e.run("go")
+			f.agent = parseDefinition(t, "name: a\nmodel: test/m\ntools: [note, hang]\nsteps:\n"+c.steps)
+			events, result := f.run("go")
 			if result.Outcome != runs.OutcomeCancelled {
 				t.Errorf("got %+v: %s", result, typesOf(events))
 			}
-			j.wantSet(t, c.notes...)
-			e.wantAsShown(events)
+			j.wantEntriesInAnyOrder(t, c.notes...)
+			f.wantShownConversation(events)
 		})
 	}
 }
 
-// TestHeldPipelinesContinueAfterTheirQuestions: an interrupt of a held run ends with its step, however
+// TestHeldPipelineContinuesAfterInterrupts: an interrupt of a held run ends with its step, however
 // the step ends. Later steps run.
-func TestHeldPipelinesContinueAfterTheirQuestions(t *testing.T) {
+func TestHeldPipelineContinuesAfterInterrupts(t *testing.T) {
 	t.Parallel()
 	const one = `
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
@@ -439,31 +439,31 @@ func TestHeldPipelinesContinueAfterTheirQuestions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, j := setupPipeline(t, echo, c.steps)
-			e.hold = true
+			f, j := setupPipeline(t, echoModel, c.steps)
+			f.hold = true
 			if c.cancel {
-				e.env.RegisterDelayedCallback(func() {
-					if _, err := e.log.RequestCancel(t.Context(), run, stream.Cancel{}); err != nil {
+				f.env.RegisterDelayedCallback(func() {
+					if _, err := f.log.RequestCancel(t.Context(), run, stream.Cancel{}); err != nil {
 						t.Error(err)
 					}
-					e.env.CancelWorkflow()
+					f.env.CancelWorkflow()
 				}, time.Minute)
 			}
-			events, result := e.run("go")
+			events, result := f.run("go")
 			if result.Outcome != c.outcome {
 				t.Errorf("got %+v: %s", result, typesOf(events))
 			}
-			j.want(t, c.notes...)
-			e.wantAsShown(events)
+			j.wantEntries(t, c.notes...)
+			f.wantShownConversation(events)
 		})
 	}
 }
 
 // awaitResults waits until n calls have results: a call that is cancelled before its result is not
 // known to be done.
-func (e *fixture) awaitResults(ctx context.Context, n int) {
+func (f *fixture) awaitResults(ctx context.Context, n int) {
 	for ctx.Err() == nil {
-		thread, err := e.acts.Snapshots.Latest(ctx, run.Thread, 0)
+		thread, err := f.acts.Snapshots.Latest(ctx, run.Thread, 0)
 		if err != nil {
 			return
 		}
@@ -480,11 +480,11 @@ func (e *fixture) awaitResults(ctx context.Context, n int) {
 	}
 }
 
-// TestBranchesSetTheSame: branches that change the same member of the state, each based on its old
+// TestConcurrentBranchesSetState: branches that change the same member of the state, each based on its old
 // value, lose no change.
-func TestBranchesSetTheSame(t *testing.T) {
+func TestConcurrentBranchesSetState(t *testing.T) {
 	t.Parallel()
-	e, _ := setupPipeline(t, echo, `
+	f, _ := setupPipeline(t, echoModel, `
   - {name: begin, set: {/n: 0, /all: []}}
   - name: rows
     map:
@@ -497,7 +497,7 @@ func TestBranchesSetTheSame(t *testing.T) {
           retry: {attempts: 50, interval: 1s}
           set: [{op: test, path: /n, value: "${state.n}"}, {path: /n, value: "${state.n + 1000}"}, {path: /all/-, value: "${item}"}]
 `)
-	events, result := e.run("go")
+	events, result := f.run("go")
 	if result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("got %+v: %s", result, typesOf(events))
 	}
@@ -505,11 +505,11 @@ func TestBranchesSetTheSame(t *testing.T) {
 		N   int   `json:"n"`
 		All []int `json:"all"`
 	}
-	if err := json.Unmarshal([]byte(e.state()), &state); err != nil {
+	if err := json.Unmarshal([]byte(f.threadState()), &state); err != nil {
 		t.Fatal(err)
 	}
 	if want := 465 + 30*1000; state.N != want || len(state.All) != 30 {
 		t.Errorf("state: got n = %d, want %d, and all = %v", state.N, want, state.All)
 	}
-	e.wantAsShown(events)
+	f.wantShownConversation(events)
 }

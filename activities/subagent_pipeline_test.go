@@ -15,54 +15,54 @@ import (
 // last agent is the result.
 func TestSubagentPipeline(t *testing.T) {
 	t.Parallel()
-	worker := parsed(t, "name: helper\nmodel: test/helper\nsteps:\n"+`
+	worker := parseDefinition(t, "name: helper\nmodel: test/helper\nsteps:\n"+`
   - {name: one, agent: {}, input: "one of ${input.text}"}
   - {name: both, parallel: [{name: left, agent: {}, input: "left of ${steps.one}"}, {name: right, agent: {}, input: "right of ${input.text}"}]}
   - {name: last, agent: {}, input: "${steps.left} and ${steps.right}"}`)
-	e := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		switch last := req.Messages[len(req.Messages)-1]; {
 		case req.Model == "lead" && last.Role == llm.RoleUser:
-			return call([3]string{"1", "helper", `{"task":"work"}`})
+			return callAnswer([3]string{"1", "helper", `{"task":"work"}`})
 		case req.Model == "lead":
 			if want := "re re left of re one of work and re right of work"; last.Text() != want || last.IsError {
 				t.Errorf("result of the call: got %q, want %q", last.Text(), want)
 			}
-			return say("done")
+			return textAnswer("done")
 		}
-		return echo(n, req)
+		return echoModel(n, req)
 	}, []*agents.Definition{worker})
-	events, result := e.run("go")
+	events, result := f.run("go")
 	if result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("got %+v: %s", result, typesOf(events))
 	}
-	e.wantAsShown(events)
+	f.wantShownConversation(events)
 }
 
 // TestSubagentPipelinesAreSeparate: a pipeline that is the subagent of several calls, in parallel and in
 // sequence, keeps their conversations and outputs apart.
 func TestSubagentPipelinesAreSeparate(t *testing.T) {
 	t.Parallel()
-	worker := parsed(t, "name: helper\nmodel: test/helper\nsteps:\n"+`
+	worker := parseDefinition(t, "name: helper\nmodel: test/helper\nsteps:\n"+`
   - {name: one, agent: {}, input: "one of ${input.text}"}
   - {name: rows, map: {items: "[1, 2]", steps: [{name: row, agent: {}, input: "row of ${steps.one}"}]}}
   - {name: last, agent: {}, input: "${steps.rows[1].row}"}`)
 	var turns atomic.Int32
-	e := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if req.Model != "lead" {
 			if len(req.Messages) != 1 {
 				t.Errorf("messages sent to an agent step: got %+v, want 1", req.Messages)
 			}
-			return echo(n, req)
+			return echoModel(n, req)
 		}
 		switch turns.Add(1) {
 		case 1:
-			return call([3]string{"1", "helper", `{"task":"a"}`}, [3]string{"2", "helper", `{"task":"b"}`})
+			return callAnswer([3]string{"1", "helper", `{"task":"a"}`}, [3]string{"2", "helper", `{"task":"b"}`})
 		case 2:
-			return call([3]string{"3", "helper", `{"task":"c"}`})
+			return callAnswer([3]string{"3", "helper", `{"task":"c"}`})
 		}
-		return say("done")
+		return textAnswer("done")
 	}, []*agents.Definition{worker})
-	events, result := e.run("go")
+	events, result := f.run("go")
 	if result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("got %+v: %s", result, typesOf(events))
 	}
@@ -76,5 +76,5 @@ func TestSubagentPipelinesAreSeparate(t *testing.T) {
 	if want := []string{"re re row of re one of a", "re re row of re one of b", "re re row of re one of c"}; !slices.Equal(came, want) {
 		t.Errorf("results of the calls: got %q, want %q", came, want)
 	}
-	e.wantAsShown(events)
+	f.wantShownConversation(events)
 }

@@ -38,7 +38,7 @@ type history struct {
 	text strings.Builder
 }
 
-func (h *history) note(text string) {
+func (h *history) record(text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.text.WriteString(text + "\n")
@@ -53,7 +53,7 @@ func (h *history) String() string {
 // ToPayload implements [converter.DataConverter].
 func (h *history) ToPayload(value any) (*common.Payload, error) {
 	p, err := h.DataConverter.ToPayload(value)
-	h.note(string(p.GetData()))
+	h.record(string(p.GetData()))
 	return p, err
 }
 
@@ -61,7 +61,7 @@ func (h *history) ToPayload(value any) (*common.Payload, error) {
 func (h *history) ToPayloads(values ...any) (*common.Payloads, error) {
 	all, err := h.DataConverter.ToPayloads(values...)
 	for _, p := range all.GetPayloads() {
-		h.note(string(p.GetData()))
+		h.record(string(p.GetData()))
 	}
 	return all, err
 }

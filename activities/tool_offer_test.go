@@ -27,66 +27,66 @@ type deployFixture struct {
 	with  *tools.Registry
 }
 
-func (d *deployFixture) Revision(ctx context.Context, agent, revision string) (*agents.Definition, error) {
-	if d.looks.Add(1) == d.after {
-		d.acts.Tools = d.with
+func (f *deployFixture) Revision(ctx context.Context, agent, revision string) (*agents.Definition, error) {
+	if f.looks.Add(1) == f.after {
+		f.acts.Tools = f.with
 	}
-	return d.fixture.Revision(ctx, agent, revision)
+	return f.fixture.Revision(ctx, agent, revision)
 }
 
 func setupDeploy(t *testing.T, after int32) *deployFixture {
 	t.Helper()
 	charge := tools.Func("charge", "charges", func(context.Context, pair) (int, error) { return 0, nil })
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("done") }, charge)
+	base := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("done") }, charge)
 	none, err := tools.NewRegistry()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &deployFixture{fixture: e, after: after, with: e.acts.Tools}
-	e.acts.Tools, e.acts.Agents = none, d
-	return d
+	f := &deployFixture{fixture: base, after: after, with: base.acts.Tools}
+	base.acts.Tools, base.acts.Agents = none, f
+	return f
 }
 
-// TestAToolThatComesInTimeIsWaitedFor: a step waits for a worker with its tools, for longer than
+// TestAwaitMissingTool: a step waits for a worker with its tools, for longer than
 // for its own failures.
-func TestAToolThatComesInTimeIsWaitedFor(t *testing.T) {
+func TestAwaitMissingTool(t *testing.T) {
 	t.Parallel()
-	d := setupDeploy(t, 20)
-	if _, result := d.run("go"); result.Outcome != runs.OutcomeSuccess || d.looks.Load() != 20 || d.calls.Load() != 1 {
-		t.Errorf("got %+v after %d reads and %d calls", result, d.looks.Load(), d.calls.Load())
+	f := setupDeploy(t, 20)
+	if _, result := f.run("go"); result.Outcome != runs.OutcomeSuccess || f.looks.Load() != 20 || f.calls.Load() != 1 {
+		t.Errorf("got %+v after %d reads and %d calls", result, f.looks.Load(), f.calls.Load())
 	}
 }
 
-func TestAToolThatDoesNotComeEndsTheRun(t *testing.T) {
+func TestMissingToolEndsRun(t *testing.T) {
 	t.Parallel()
-	d := setupDeploy(t, 20)
-	d.acts.ToolGrace = time.Nanosecond
-	events, _ := d.run("go")
-	if end := terminal(t, events); end.Code != "tool_unavailable" || end.Message != `tools of the agent are not available: unknown tool "charge"` || d.looks.Load() != 1 {
-		t.Errorf("got %+v after %d reads", end, d.looks.Load())
+	f := setupDeploy(t, 20)
+	f.acts.ToolGrace = time.Nanosecond
+	events, _ := f.run("go")
+	if end := runError(t, events); end.Code != "tool_unavailable" || end.Message != `tools of the agent are not available: unknown tool "charge"` || f.looks.Load() != 1 {
+		t.Errorf("got %+v after %d reads", end, f.looks.Load())
 	}
 }
 
-// TestAllMissingAgentsAreNamed: all agents that are missing are named, in the order of the
+// TestErrorNamesMissingAgents: all agents that are missing are named, in the order of the
 // definition: subagents, then handoffs.
-func TestAllMissingAgentsAreNamed(t *testing.T) {
+func TestErrorNamesMissingAgents(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("done") })
-	e.agent.Tools = []string{"agent:ann", "agent:bob", "handoff:cat", "agent:dan"}
-	e.acts.ToolGrace = time.Nanosecond
-	events, _ := e.run("go")
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("done") })
+	f.agent.Tools = []string{"agent:ann", "agent:bob", "handoff:cat", "agent:dan"}
+	f.acts.ToolGrace = time.Nanosecond
+	events, _ := f.run("go")
 	const want = "tools of the agent are not available: catalog: unknown agent: ann; catalog: unknown agent: bob; catalog: unknown agent: dan; catalog: unknown agent: cat"
-	if end := terminal(t, events); end.Code != "tool_unavailable" || end.Message != want {
+	if end := runError(t, events); end.Code != "tool_unavailable" || end.Message != want {
 		t.Errorf("%+v, want %s", end, want)
 	}
 }
 
-// TestLiveReadersSeeWhatARunWaitsFor: live readers are shown what a run waits for, once. Later
+// TestLiveReadersSeeMissingTool: live readers are shown what a run waits for, once. Later
 // readers are not.
-func TestLiveReadersSeeWhatARunWaitsFor(t *testing.T) {
+func TestLiveReadersSeeMissingTool(t *testing.T) {
 	t.Parallel()
-	d := setupDeploy(t, 4)
-	shown := d.views().Run(run, view.Options{})
+	f := setupDeploy(t, 4)
+	shown := f.views().Run(run, view.Options{})
 	defer shown.Close()
 	var live []agui.Event
 	watching := make(chan error, 1)
@@ -103,8 +103,8 @@ func TestLiveReadersSeeWhatARunWaitsFor(t *testing.T) {
 				watching <- fmt.Errorf("no events: %w", err)
 				return
 			}
-			for _, f := range frames {
-				event, err := agui.Decode(f.Event)
+			for _, frame := range frames {
+				event, err := agui.Decode(frame.Event)
 				if err == nil {
 					err = verifier.Check(event)
 				}
@@ -116,7 +116,7 @@ func TestLiveReadersSeeWhatARunWaitsFor(t *testing.T) {
 			}
 		}
 	}()
-	events, result := d.run("go")
+	events, result := f.run("go")
 	if err := <-watching; err != nil || result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("got %v, %+v", err, result)
 	}
@@ -132,7 +132,7 @@ func TestLiveReadersSeeWhatARunWaitsFor(t *testing.T) {
 	if strings.Contains(typesOf(events), "CUSTOM") {
 		t.Errorf("events of later readers: got %s", typesOf(events))
 	}
-	if log := d.logged.String(); strings.Count(log, "tools of a run are not available") != 1 || !strings.Contains(log, `unknown tool \"charge\"`) {
+	if log := f.logged.String(); strings.Count(log, "tools of a run are not available") != 1 || !strings.Contains(log, `unknown tool \"charge\"`) {
 		t.Errorf("log: got %s", log)
 	}
 }

@@ -27,51 +27,51 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// inRun executes a further run of the thread and returns its last event.
-func (e *fixture) inRun(id, message string) agui.Event {
-	e.t.Helper()
-	ctx, next := e.t.Context(), stream.Run{Thread: run.Thread, ID: id}
+// runAgain executes a further run of the thread and returns its last event.
+func (f *fixture) runAgain(id, message string) agui.Event {
+	f.t.Helper()
+	ctx, next := f.t.Context(), stream.Run{Thread: run.Thread, ID: id}
 	user := agui.Message{ID: "u" + id, Role: agui.RoleUser, Content: agui.TextContent(message)}
-	said := e.conversation()
+	said := f.conversation()
 	in := &stream.Input{Accepted: stream.Acceptance{Keep: len(said), Last: said[len(said)-1].ID, Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}}}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = next.Thread.ID, id, "1.0"
-	p, err := e.log.ProposeInput(ctx, next, [32]byte{2}, in)
+	p, err := f.log.ProposeInput(ctx, next, [32]byte{2}, in)
 	if err != nil {
-		e.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	env := newWorkflowEnv(slog.DiscardHandler)
 	env.SetDataConverter(runs.DataConverter())
 	workflows.Register(env, nil)
-	e.acts.Register(env)
+	f.acts.Register(env)
 	env.ExecuteWorkflow(runs.TypeRun, runs.Input{
-		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: id}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: e.limits,
+		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: id}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: f.limits,
 	})
 	if err := env.GetWorkflowError(); err != nil {
-		e.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	end, err := e.log.TerminalRecord(ctx, next)
+	end, err := f.log.TerminalRecord(ctx, next)
 	if err != nil || end == nil {
-		e.t.Fatalf("no end of the run: %v", err)
+		f.t.Fatalf("no end of the run: %v", err)
 	}
 	events, err := end.Events(ctx)
 	if err != nil {
-		e.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	last, err := agui.Decode(events[len(events)-1])
 	if err != nil {
-		e.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return last
 }
 
-// charged is the usage that the last event of a run reports.
-type charged struct {
+// reportedUsage is the usage that the last event of a run reports.
+type reportedUsage struct {
 	input, output int64 // with the estimated part
 	total         int64 // of the entries that have one
 	cut           snapshot.EstimatedUsage
 }
 
-func chargedBy(t *testing.T, last agui.Event) (c charged) {
+func usageIn(t *testing.T, last agui.Event) (c reportedUsage) {
 	t.Helper()
 	var usage []agui.TokenUsage
 	var metadata agui.Metadata
@@ -102,47 +102,47 @@ func chargedBy(t *testing.T, last agui.Event) (c charged) {
 	return c
 }
 
-// TestSummaryIsChargedToTheRunThatMadeIt: the run that makes a summary is charged for it. Later
+// TestSummaryIsChargedOnce: the run that makes a summary is charged for it. Later
 // runs that use it are not.
-func TestSummaryIsChargedToTheRunThatMadeIt(t *testing.T) {
+func TestSummaryIsChargedOnce(t *testing.T) {
 	t.Parallel()
 	summaries := 0
-	e := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if strings.Contains(req.Messages[0].Text(), "notes of an assistant") {
 			summaries++
-			return say("The story so far.")
+			return textAnswer("The story so far.")
 		}
-		if !strings.Contains(texts(req), "[Older messages") {
-			t.Errorf("messages sent: no summary in\n%s", texts(req))
+		if !strings.Contains(requestTexts(req), "[Older messages") {
+			t.Errorf("messages sent: no summary in\n%s", requestTexts(req))
 		}
-		return say("ok")
+		return textAnswer("ok")
 	})
-	e.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize}
-	e.more = talk(20)
-	ledger := openLedgerAtNoon(t, e.log, budget.Day{Amounts: budget.AmountsOf(1_000_000, 0)})
-	e.acts.Budget = ledger
-	events, _ := e.run("the very first question")
-	got := []charged{chargedBy(t, events[len(events)-1])}
+	f.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize}
+	f.more = conversationOf(20)
+	ledger := openLedgerAtNoon(t, f.log, budget.Day{Amounts: budget.AmountsOf(1_000_000, 0)})
+	f.acts.Budget = ledger
+	events, _ := f.run("the very first question")
+	got := []reportedUsage{usageIn(t, events[len(events)-1])}
 	for _, id := range []string{"r2", "r3"} {
-		got = append(got, chargedBy(t, e.inRun(id, "go on")))
+		got = append(got, usageIn(t, f.runAgain(id, "go on")))
 	}
 	for i, want := range []int64{20, 10, 10} {
 		if got[i].input != want || got[i].cut.Calls != 0 {
 			t.Errorf("run %d: got the usage %+v, want %d tokens of input", i+1, got[i], want)
 		}
 	}
-	thread, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	thread, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil || summaries != 1 || len(thread.Usage) != 1 || *thread.Usage[0].InputTokens != 40 || *thread.Usage[0].OutputTokens != 8 || thread.Estimated != nil {
 		t.Errorf("after %d summaries: got the usage %+v (%+v): %v", summaries, thread.Usage, thread.Estimated, err)
 	}
-	wantOfDay(t, e, 48)
+	wantDayUsage(t, f, 48)
 }
 
-// wantOfDay checks the tenant's usage of the day.
-func wantOfDay(t *testing.T, e *fixture, tokens int64) {
+// wantDayUsage checks the tenant's usage of the day.
+func wantDayUsage(t *testing.T, f *fixture, tokens int64) {
 	t.Helper()
 	for most, exceeded := range map[int64]bool{tokens: true, tokens + 1: false} {
-		l := openLedgerAtNoon(t, e.log, budget.Day{Amounts: budget.AmountsOf(most, 0)})
+		l := openLedgerAtNoon(t, f.log, budget.Day{Amounts: budget.AmountsOf(most, 0)})
 		if _, err := l.Check(t.Context(), "default", nil); errors.Is(err, budget.ErrExceeded) != exceeded {
 			t.Errorf("Check of a budget of %d after %d tokens: got %v", most, tokens, err)
 		}
@@ -152,12 +152,12 @@ func wantOfDay(t *testing.T, e *fixture, tokens int64) {
 // twenty is a text of twenty tokens by the documented rule.
 var twenty = strings.Repeat("word", 20)
 
-// TestCutCallsAreEstimated: a call whose answer is cut is counted once, as an estimate: by the next
+// TestUnfinishedCallsAreEstimated: a call whose answer is cut is counted once, as an estimate: by the next
 // attempt, or by the end of the run. A call that the provider refused costs nothing.
-func TestCutCallsAreEstimated(t *testing.T) {
+func TestUnfinishedCallsAreEstimated(t *testing.T) {
 	t.Parallel()
 	piece := llm.TextDelta{Text: twenty}
-	reports := llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: count(500), Output: count(1)}}
+	reports := llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(500), Output: pointerTo(1)}}
 	truncated := &llm.Error{Code: llm.CodeTruncated}
 	var prompt int64 // an estimate of the request
 	for name, c := range map[string]struct {
@@ -186,14 +186,14 @@ func TestCutCallsAreEstimated(t *testing.T) {
 		"the run ends with a refusal":    {fails: &llm.Error{Code: llm.CodeInvalidRequest, Status: 400}, ends: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
-			good := e.acts.Models["test"]
-			e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
-				if e.calls.Load() > 0 {
+			f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
+			good := f.acts.Models["test"]
+			f.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
+				if f.calls.Load() > 0 {
 					return good.Stream(ctx, req)
 				}
 				return func(yield func(llm.Chunk, error) bool) {
-					e.calls.Add(1)
+					f.calls.Add(1)
 					if trace := httptrace.ContextClientTrace(ctx); c.sends { // as net/http does
 						trace.GetConn("example.com:443")
 						trace.GotConn(httptrace.GotConnInfo{})
@@ -205,7 +205,7 @@ func TestCutCallsAreEstimated(t *testing.T) {
 						}
 					}
 					if len(c.chunks) > 0 {
-						e.awaitShown(ctx, 1)
+						f.awaitShown(ctx, 1)
 					}
 					if c.fails == nil {
 						panic("the worker dies")
@@ -213,13 +213,13 @@ func TestCutCallsAreEstimated(t *testing.T) {
 					yield(nil, c.fails)
 				}
 			})
-			ledger := openLedgerAtNoon(t, e.log, budget.Day{Amounts: budget.AmountsOf(1_000_000, 0)})
-			e.acts.Budget, e.acts.Prices = ledger, prices(t)
-			events, _ := e.run("hello")
-			got := chargedBy(t, events[len(events)-1])
-			want := charged{input: 10, output: 2}
+			ledger := openLedgerAtNoon(t, f.log, budget.Day{Amounts: budget.AmountsOf(1_000_000, 0)})
+			f.acts.Budget, f.acts.Prices = ledger, prices(t)
+			events, _ := f.run("hello")
+			got := usageIn(t, events[len(events)-1])
+			want := reportedUsage{input: 10, output: 2}
 			if c.ends {
-				want = charged{}
+				want = reportedUsage{}
 			}
 			if got.cut.Calls != c.calls || len(got.cut.Usage) != int(c.calls) {
 				t.Fatalf("got the usage %+v, want %d estimated calls", got, c.calls)
@@ -245,9 +245,9 @@ func TestCutCallsAreEstimated(t *testing.T) {
 				t.Errorf("usage: got %+v, want %+v", got, want)
 			}
 			if used := want.input + want.output; used > 0 {
-				wantOfDay(t, e, used)
+				wantDayUsage(t, f, used)
 			}
-			thread, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+			thread, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil || (thread.Estimated != nil) != (c.calls > 0) || c.calls > 0 && thread.Estimated.Calls != c.calls {
 				t.Errorf("estimate of the thread: got %+v: %v", thread.Estimated, err)
 			}
@@ -274,15 +274,15 @@ func metadataOf(e agui.Event) agui.Metadata {
 // TestAnswerWithoutUsageIsEstimated: an answer of a server that reports no usage is estimated.
 func TestAnswerWithoutUsageIsEstimated(t *testing.T) {
 	t.Parallel()
-	e := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return []llm.Chunk{llm.TextDelta{Text: strings.Repeat("word ", 100)}, llm.Finish{Reason: llm.FinishStop, Model: "m", Provider: "p"}}, nil
 	})
-	events, _ := e.run("hello")
-	got := chargedBy(t, events[len(events)-1])
+	events, _ := f.run("hello")
+	got := usageIn(t, events[len(events)-1])
 	if got.cut.Calls != 1 || got.output < 50 || got.input == 0 || got.total != got.input+got.output {
 		t.Errorf("usage: got %+v, want an estimate of one call with its total", got)
 	}
-	thread, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	thread, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil || thread.Estimated == nil || thread.Estimated.Calls != 1 {
 		t.Errorf("usage of the thread: got %+v (%+v): %v", thread.Usage, thread.Estimated, err)
 	}
@@ -292,41 +292,41 @@ func TestAnswerWithoutUsageIsEstimated(t *testing.T) {
 // the provider has counted it.
 func TestCancelledAnswerIsEstimated(t *testing.T) {
 	t.Parallel()
-	e := setup(t, nil)
-	e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
+	f := setup(t, nil)
+	f.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
-			if !yield(llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: count(70)}}, nil) || !yield(llm.TextDelta{Text: twenty}, nil) {
+			if !yield(llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(70)}}, nil) || !yield(llm.TextDelta{Text: twenty}, nil) {
 				return
 			}
-			e.awaitShown(ctx, 1)
-			_, err := e.log.RequestCancel(ctx, run, stream.Cancel{})
-			if err := errors.Join(err, e.log.AnnounceCancel(run)); err != nil {
+			f.awaitShown(ctx, 1)
+			_, err := f.log.RequestCancel(ctx, run, stream.Cancel{})
+			if err := errors.Join(err, f.log.AnnounceCancel(run)); err != nil {
 				t.Error(err)
 			}
 			<-ctx.Done()
 			yield(nil, context.Cause(ctx))
 		}
 	})
-	events, result := e.run("hello")
-	got := chargedBy(t, events[len(events)-1])
+	events, result := f.run("hello")
+	got := usageIn(t, events[len(events)-1])
 	if result.Outcome != runs.OutcomeCancelled || got.input != 70 || got.output != 20 || got.cut.Calls != 1 {
 		t.Errorf("got %+v with the usage %+v", result, got)
 	}
 }
 
-// TestCutCallsCountForTheLimit: tokens of cut answers count for the run's limit.
-func TestCutCallsCountForTheLimit(t *testing.T) {
+// TestUnfinishedCallsCountForLimit: tokens of cut answers count for the run's limit.
+func TestUnfinishedCallsCountForLimit(t *testing.T) {
 	t.Parallel()
-	e := setup(t, nil)
-	e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
+	f := setup(t, nil)
+	f.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
-			if e.calls.Add(1) == 1 {
+			if f.calls.Add(1) == 1 {
 				if yield(llm.TextDelta{Text: strings.Repeat("word", 2000)}, nil) {
 					yield(nil, &llm.Error{Code: llm.CodeTruncated})
 				}
 				return
 			}
-			chunks, _ := call([3]string{"c", "add", `{"a":1,"b":1}`})
+			chunks, _ := callAnswer([3]string{"c", "add", `{"a":1,"b":1}`})
 			for _, c := range chunks {
 				if !yield(c, nil) {
 					return
@@ -334,38 +334,38 @@ func TestCutCallsCountForTheLimit(t *testing.T) {
 			}
 		}
 	})
-	e.limits = runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 1}
-	if _, result := e.run("go"); result.Code != runs.CodeLimitTokens || e.calls.Load() != 2 {
-		t.Errorf("got %+v after %d calls", result, e.calls.Load())
+	f.limits = runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 1}
+	if _, result := f.run("go"); result.Code != runs.CodeLimitTokens || f.calls.Load() != 2 {
+		t.Errorf("got %+v after %d calls", result, f.calls.Load())
 	}
 }
 
-// TestCutSummaryIsInTheMetrics: a summary whose worker dies is in the metrics, also if the run is
+// TestUnfinishedSummaryIsInMetrics: a summary whose worker dies is in the metrics, also if the run is
 // cancelled and makes no other summary.
-func TestCutSummaryIsInTheMetrics(t *testing.T) {
+func TestUnfinishedSummaryIsInMetrics(t *testing.T) {
 	reader := metric.NewManualReader()
 	before := otel.GetMeterProvider()
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
 	t.Cleanup(func() { otel.SetMeterProvider(before) })
-	e := setup(t, nil)
-	e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
+	f := setup(t, nil)
+	f.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
 			if !strings.Contains(req.Messages[0].Text(), "notes of an assistant") {
 				t.Error("the model is called for more than the summary")
 			}
-			if !yield(llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: count(70), Output: count(3)}}, nil) {
+			if !yield(llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(70), Output: pointerTo(3)}}, nil) {
 				return
 			}
-			if _, err := e.log.RequestCancel(ctx, run, stream.Cancel{}); err != nil {
+			if _, err := f.log.RequestCancel(ctx, run, stream.Cancel{}); err != nil {
 				t.Error(err)
 			}
 			panic("the worker dies")
 		}
 	})
-	e.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize}
-	e.more = talk(20)
-	events, result := e.run("the very first question")
-	got := chargedBy(t, events[len(events)-1])
+	f.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize}
+	f.more = conversationOf(20)
+	events, result := f.run("the very first question")
+	got := usageIn(t, events[len(events)-1])
 	if result.Outcome != runs.OutcomeCancelled || got.cut.Calls != 1 || got.input != 70 {
 		t.Errorf("got %+v with the usage %+v", result, got)
 	}
@@ -394,20 +394,20 @@ func meteredTokens(t *testing.T, reader metric.Reader) int64 {
 	return int64(sum)
 }
 
-// failing answers the model calls of the agent "works" with a text, and cuts the calls of other
+// cutOtherAgents answers the model calls of the agent "works" with a text, and cuts the calls of other
 // agents permanently.
-func failing(t *testing.T) *fixture {
+func cutOtherAgents(t *testing.T) *fixture {
 	t.Helper()
-	e := setup(t, nil)
-	e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
+	f := setup(t, nil)
+	f.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
-			chunks, err := say("done")
+			chunks, err := textAnswer("done")
 			switch {
 			case strings.Contains(req.Messages[0].Text(), "You fail."):
-				chunks, err = []llm.Chunk{llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: count(70)}}, llm.TextDelta{Text: twenty}}, &llm.Error{Code: llm.CodeResponseTooLarge}
+				chunks, err = []llm.Chunk{llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(70)}}, llm.TextDelta{Text: twenty}}, &llm.Error{Code: llm.CodeResponseTooLarge}
 			case strings.Contains(req.Messages[0].Text(), "You lead.") && len(req.Messages) == 2:
-				chunks, _ = call([3]string{"c", "helper", `{"task":"go"}`})
-				chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m", Usage: llm.Usage{Input: count(10), Output: count(2)}}
+				chunks, _ = callAnswer([3]string{"c", "helper", `{"task":"go"}`})
+				chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(10), Output: pointerTo(2)}}
 			}
 			for _, c := range chunks {
 				if !yield(c, nil) {
@@ -419,7 +419,7 @@ func failing(t *testing.T) *fixture {
 			}
 		}
 	})
-	return e
+	return f
 }
 
 // TestCallsOfFailedStepsAreCharged: a call that failed permanently is charged by the next record
@@ -470,14 +470,14 @@ steps:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := failing(t)
-			e.agent = parsed(t, c.agent)
-			h := helper("helper")
+			f := cutOtherAgents(t)
+			f.agent = parseDefinition(t, c.agent)
+			h := subagentDefinition("helper")
 			h.Instructions = "You fail."
-			e.others = map[string]*agents.Definition{"helper": h}
-			events, result := e.run("go")
-			got := chargedBy(t, events[len(events)-1])
-			want := charged{input: 10*c.whole + 70*c.cut, output: 2*c.whole + 20*c.cut}
+			f.others = map[string]*agents.Definition{"helper": h}
+			events, result := f.run("go")
+			got := usageIn(t, events[len(events)-1])
+			want := reportedUsage{input: 10*c.whole + 70*c.cut, output: 2*c.whole + 20*c.cut}
 			if got.input != want.input || got.output != want.output || got.cut.Calls != c.cut {
 				t.Errorf("got %+v with the usage %+v, want %+v", result, got, want)
 			}

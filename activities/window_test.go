@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// talk returns a conversation of pairs of messages, with about 100 tokens in each message.
-func talk(pairs int) []agui.Message {
+// conversationOf returns a conversation of pairs of messages, with about 100 tokens in each message.
+func conversationOf(pairs int) []agui.Message {
 	var said []agui.Message
 	for i := range pairs {
 		for _, role := range []agui.Role{agui.RoleAssistant, agui.RoleUser} {
@@ -25,8 +25,8 @@ func talk(pairs int) []agui.Message {
 	return said
 }
 
-// size returns the tokens of a request by the documented rule: four characters are a token.
-func size(req *llm.Request) (tokens int) {
+// requestTokens returns the tokens of a request by the documented rule: four characters are a token.
+func requestTokens(req *llm.Request) (tokens int) {
 	for _, m := range req.Messages {
 		tokens += len(m.Text()) / 4
 		for _, c := range m.ToolCalls {
@@ -36,7 +36,7 @@ func size(req *llm.Request) (tokens int) {
 	return tokens
 }
 
-func texts(req *llm.Request) string {
+func requestTexts(req *llm.Request) string {
 	var b strings.Builder
 	for _, m := range req.Messages {
 		fmt.Fprintf(&b, "%s: %.40s\n", m.Role, m.Text())
@@ -47,41 +47,41 @@ func texts(req *llm.Request) string {
 func TestPromptFitsTheContextWindow(t *testing.T) {
 	t.Parallel()
 	var asked *llm.Request
-	e := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) { asked = req; return say("ok") })
-	e.agent.Context = agents.Context{MaxTokens: 2000, Keep: agents.Keep{First: 1, Last: 4}}
-	e.more = talk(40)
-	e.run("the very first question")
-	if n := size(asked); n > 2000 || n < 1000 {
+	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) { asked = req; return textAnswer("ok") })
+	f.agent.Context = agents.Context{MaxTokens: 2000, Keep: agents.Keep{First: 1, Last: 4}}
+	f.more = conversationOf(40)
+	f.run("the very first question")
+	if n := requestTokens(asked); n > 2000 || n < 1000 {
 		t.Errorf("size of the request: got about %d tokens, want most of 2000", n)
 	}
 	m := asked.Messages
 	if m[0].Text() != "Be brief." || m[1].Text() != "the very first question" || !strings.Contains(m[2].Text(), "left out") {
-		t.Errorf("messages sent: got\n%s", texts(asked))
+		t.Errorf("messages sent: got\n%s", requestTexts(asked))
 	}
 	if last := m[len(m)-1].Text(); !strings.HasPrefix(last, "user 39") {
 		t.Errorf("last message: got %.20q", last)
 	}
-	if n := len(e.conversation()); n != 82 {
+	if n := len(f.conversation()); n != 82 {
 		t.Errorf("messages in the conversation: got %d, want 82", n)
 	}
 }
 
-// TestLargeResultIsCutForTheModelOnly: a request is shortened by whole calls with all their
+// TestLargeResultIsCutForModel: a request is shortened by whole calls with all their
 // results, and within a result that is too large by itself. The conversation keeps all.
-func TestLargeResultIsCutForTheModelOnly(t *testing.T) {
+func TestLargeResultIsCutForModel(t *testing.T) {
 	t.Parallel()
 	const large = 60_000
 	dump := tools.Func("dump", "dumps", func(context.Context, struct{}) (string, error) {
 		return "begin " + strings.Repeat("x", large) + " end", nil
 	})
-	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		open := map[string]bool{}
 		for _, m := range req.Messages {
 			for _, c := range m.ToolCalls {
 				open[c.ID] = true
 			}
 			if m.Role == llm.RoleTool && !open[m.ToolCallID] {
-				t.Errorf("call %d: a result without its call in\n%s", n, texts(req))
+				t.Errorf("call %d: a result without its call in\n%s", n, requestTexts(req))
 			}
 			if len(m.Text()) > 2100 {
 				t.Errorf("call %d: got a message of %d bytes", n, len(m.Text()))
@@ -92,21 +92,21 @@ func TestLargeResultIsCutForTheModelOnly(t *testing.T) {
 			if !strings.HasPrefix(last, "begin x") || !strings.HasSuffix(last, "x end") || !strings.Contains(last, "are left out here") {
 				t.Errorf("call %d: result sent: got %.40q", n, last)
 			}
-			if size(req) > 2000 {
-				t.Errorf("call %d: size of the request: got about %d tokens", n, size(req))
+			if requestTokens(req) > 2000 {
+				t.Errorf("call %d: size of the request: got about %d tokens", n, requestTokens(req))
 			}
 		}
 		if n == 5 {
-			return say("done")
+			return textAnswer("done")
 		}
-		return call([3]string{fmt.Sprint("c", n), "dump", "{}"}, [3]string{fmt.Sprint("d", n), "dump", "{}"})
+		return callAnswer([3]string{fmt.Sprint("c", n), "dump", "{}"}, [3]string{fmt.Sprint("d", n), "dump", "{}"})
 	}, dump)
-	e.agent.Context = agents.Context{MaxTokens: 2000}
-	e.limits.Turns = 10
-	if _, result := e.run("dump it"); result.Outcome != runs.OutcomeSuccess {
+	f.agent.Context = agents.Context{MaxTokens: 2000}
+	f.limits.Turns = 10
+	if _, result := f.run("dump it"); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("got %+v", result)
 	}
-	for _, m := range e.conversation() {
+	for _, m := range f.conversation() {
 		if m.Role == agui.RoleTool && len(m.Content.Text()) != large+10 {
 			t.Errorf("result in the conversation: got %d bytes", len(m.Content.Text()))
 		}
@@ -118,31 +118,31 @@ func TestLargeResultIsCutForTheModelOnly(t *testing.T) {
 func TestSummaryIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	summaries, failed := 0, false
-	e := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		switch last := req.Messages[len(req.Messages)-1]; {
 		case strings.Contains(req.Messages[0].Text(), "notes of an assistant"):
 			if req.Model != "small" || len(req.Tools) > 0 || !strings.Contains(last.Text(), "user: user 0 ") {
-				t.Errorf("summary: got a request of %q:\n%s", req.Model, texts(req))
+				t.Errorf("summary: got a request of %q:\n%s", req.Model, requestTexts(req))
 			}
 			summaries++
-			return say(fmt.Sprintf("The story so far, part %d.", summaries))
+			return textAnswer(fmt.Sprintf("The story so far, part %d.", summaries))
 		case !failed:
 			failed = true
 			return nil, &llm.Error{Code: llm.CodeUnavailable, Message: "try again"}
 		case last.Role == llm.RoleTool:
 			if !strings.Contains(req.Messages[1].Text(), "The story so far, part 1.") {
-				t.Errorf("messages of the second turn: got\n%s", texts(req))
+				t.Errorf("messages of the second turn: got\n%s", requestTexts(req))
 			}
-			return say("done")
+			return textAnswer("done")
 		}
-		if !strings.Contains(req.Messages[1].Text(), "The story so far, part 1.") || size(req) > 2000 {
-			t.Errorf("request: got about %d tokens:\n%s", size(req), texts(req))
+		if !strings.Contains(req.Messages[1].Text(), "The story so far, part 1.") || requestTokens(req) > 2000 {
+			t.Errorf("request: got about %d tokens:\n%s", requestTokens(req), requestTexts(req))
 		}
-		return call([3]string{"c", "add", `{"a":1,"b":2}`})
-	}, add())
-	e.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize, Model: "test/small"}
-	e.more = talk(20)
-	events, result := e.run("the very first question")
+		return callAnswer([3]string{"c", "add", `{"a":1,"b":2}`})
+	}, addTool())
+	f.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize, Model: "test/small"}
+	f.more = conversationOf(20)
+	events, result := f.run("the very first question")
 	if result.Outcome != runs.OutcomeSuccess || summaries != 1 {
 		t.Fatalf("got %+v after %d summaries", result, summaries)
 	}
@@ -150,7 +150,7 @@ func TestSummaryIsMadeOnce(t *testing.T) {
 	if len(finished.Usage) != 1 || *finished.Usage[0].InputTokens != 20 {
 		t.Errorf("usage: got %+v, want the usage of the summary and of one answer", finished.Usage)
 	}
-	if n := len(e.conversation()); n != 41+3 {
+	if n := len(f.conversation()); n != 41+3 {
 		t.Errorf("messages in the conversation: got %d, want 44", n)
 	}
 }
@@ -160,28 +160,28 @@ func TestSummaryIsMadeOnce(t *testing.T) {
 func TestSummaryGrows(t *testing.T) {
 	t.Parallel()
 	summaries := 0
-	e := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if strings.Contains(req.Messages[0].Text(), "notes of an assistant") {
 			summaries++
 			material := req.Messages[1].Text()
 			if summaries > 1 && (!strings.Contains(material, fmt.Sprintf("notes %d", summaries-1)) || strings.Contains(material, "user 0 ")) {
 				t.Errorf("summary %d: got the material\n%.200s", summaries, material)
 			}
-			return say(fmt.Sprintf("notes %d", summaries))
+			return textAnswer(fmt.Sprintf("notes %d", summaries))
 		}
-		if size(req) > 2000 || !strings.Contains(texts(req), "user 9 ") {
-			t.Errorf("call %d: got a request of about %d tokens, want at most 2000 with the user's last message:\n%s", n, size(req), texts(req))
+		if requestTokens(req) > 2000 || !strings.Contains(requestTexts(req), "user 9 ") {
+			t.Errorf("call %d: got a request of about %d tokens, want at most 2000 with the user's last message:\n%s", n, requestTokens(req), requestTexts(req))
 		}
 		if n > 10 {
-			return say("done")
+			return textAnswer("done")
 		}
-		return call([3]string{fmt.Sprint("c", n), "write", fmt.Sprintf(`{"document":%q,"title":"t"}`, strings.Repeat("word ", 300))})
-	}, writer())
-	e.agent.Context = agents.Context{MaxTokens: 2000, Keep: agents.Keep{Last: 100}, Policy: agents.ContextSummarize}
-	e.limits.Turns = 20
-	e.more = talk(10)
-	_, result := e.run("the very first question")
-	if turns := int(e.calls.Load()) - summaries; result.Outcome != runs.OutcomeSuccess || summaries < 2 || summaries > turns/2 {
+		return callAnswer([3]string{fmt.Sprint("c", n), "write", fmt.Sprintf(`{"document":%q,"title":"t"}`, strings.Repeat("word ", 300))})
+	}, documentTool())
+	f.agent.Context = agents.Context{MaxTokens: 2000, Keep: agents.Keep{Last: 100}, Policy: agents.ContextSummarize}
+	f.limits.Turns = 20
+	f.more = conversationOf(10)
+	_, result := f.run("the very first question")
+	if turns := int(f.calls.Load()) - summaries; result.Outcome != runs.OutcomeSuccess || summaries < 2 || summaries > turns/2 {
 		t.Fatalf("got %+v after %d turns and %d summaries", result, turns, summaries)
 	}
 }

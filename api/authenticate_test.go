@@ -26,10 +26,10 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// callers is an Authenticator that a test defines.
-type callers func(r *http.Request) (auth.Identity, error)
+// authenticatorFunc is an Authenticator that a test defines.
+type authenticatorFunc func(r *http.Request) (auth.Identity, error)
 
-func (f callers) Authenticate(r *http.Request) (auth.Identity, error) { return f(r) }
+func (f authenticatorFunc) Authenticate(r *http.Request) (auth.Identity, error) { return f(r) }
 
 func TestRefusedCallers(t *testing.T) {
 	t.Parallel()
@@ -47,9 +47,9 @@ func TestRefusedCallers(t *testing.T) {
 		{auth.ErrUntrusted, 403, "forbidden", "", "WARN"},
 		{auth.ErrUnavailable, 503, "auth_unavailable", "", "ERROR"},
 	} {
-		log := &journal{}
+		log := &logBuffer{}
 		n := setup(t, func(c *api.Config) {
-			c.Auth = callers(func(*http.Request) (auth.Identity, error) {
+			c.Auth = authenticatorFunc(func(*http.Request) (auth.Identity, error) {
 				return auth.Identity{}, fmt.Errorf("%w: %s", tt.err, secret)
 			})
 			c.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -67,9 +67,9 @@ func TestRefusedCallers(t *testing.T) {
 	}
 }
 
-// TestARefusalNamesItsSetting: a request that is refused for its origin, host or address gets the
+// TestRefusalNamesSetting: a request that is refused for its origin, host or address gets the
 // name of the setting that would allow it, and not the setting's value.
-func TestARefusalNamesItsSetting(t *testing.T) {
+func TestRefusalNamesSetting(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		auth    auth.Authenticator
@@ -102,19 +102,19 @@ func TestARefusalNamesItsSetting(t *testing.T) {
 	}
 }
 
-// journal is a log that is safe for concurrent use.
-type journal struct {
+// logBuffer is a log that is safe for concurrent use.
+type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (j *journal) Write(b []byte) (int, error) {
+func (j *logBuffer) Write(b []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.buf.Write(b)
 }
 
-func (j *journal) String() string {
+func (j *logBuffer) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.buf.String()
@@ -137,13 +137,13 @@ func TestOnlyAdministratorsPublishAgents(t *testing.T) {
 	}
 }
 
-// TestOtherPagesChangeNothing: a page of another origin may make a browser send requests: to a
+// TestCrossOriginRequestsChangeNothing: a page of another origin may make a browser send requests: to a
 // server on this machine, or with the user's credentials of a proxy. Requests that change something
 // are refused.
-func TestOtherPagesChangeNothing(t *testing.T) {
+func TestCrossOriginRequestsChangeNothing(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	for _, tt := range []struct {
 		header []string
 		status int
@@ -179,7 +179,7 @@ func TestPreflightNeedsNoCredentials(t *testing.T) {
 	}
 }
 
-func TestSocketsBringTheirTokenWhereABrowserCan(t *testing.T) {
+func TestSocketTokenInSubprotocol(t *testing.T) {
 	t.Parallel()
 	const key = "correct-horse-battery-staple"
 	file := filepath.Join(t.TempDir(), "keys.yaml")
@@ -215,12 +215,12 @@ func TestSocketsBringTheirTokenWhereABrowserCan(t *testing.T) {
 	}
 }
 
-// TestTheLogHasTheRequester: the log has an input with its requester. Events do not show the
+// TestLogHasRequester: the log has an input with its requester. Events do not show the
 // requester.
-func TestTheLogHasTheRequester(t *testing.T) {
+func TestLogHasRequester(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
-	n.works()
+	n.completeRuns()
 	a := n.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "hello")), append([]string{"X-Roles", "finance,clerk"}, alpha...)...)
 	if a.status != http.StatusOK || strings.Contains(a.body, "ann") || strings.Contains(a.body, "finance") {
 		t.Fatalf("%d %s", a.status, a.body)
@@ -237,20 +237,20 @@ func TestTheLogHasTheRequester(t *testing.T) {
 	}
 }
 
-func TestDecisionsNameTheirAuthor(t *testing.T) {
+func TestDecisionsNameSubject(t *testing.T) {
 	t.Parallel()
-	s := setupTenants(t)
+	f := setupTenants(t)
 	var decisions []runs.Decision
-	s.temporal.start = func(runs.Input) error { return running("e1") }
-	s.reached.submit = func(in runs.SubmitRequest) { decisions = append(decisions, in.Decisions...) }
+	f.temporal.start = func(runs.Input) error { return running("e1") }
+	f.reached.submit = func(in runs.SubmitRequest) { decisions = append(decisions, in.Decisions...) }
 	input := inputOf("r2", "")
 	input.Messages = nil
 	input.Resume = []agui.ResumeEntry{{InterruptID: question, Status: agui.ResumeResolved, Payload: []byte(`{"approved":true}`)}}
 	// says sends a decision with an input and with the decision route.
 	says := func(who ...string) runs.Decision {
 		decisions = nil
-		s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, input), who...)
-		s.do(http.MethodPost, "/v1/threads/t/approvals/"+question, `{"decision":"approve"}`, who...)
+		f.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, input), who...)
+		f.do(http.MethodPost, "/v1/threads/t/approvals/"+question, `{"decision":"approve"}`, who...)
 		slices.SortFunc(decisions, func(a, b runs.Decision) int { return cmp.Compare(a.Input, b.Input) })
 		if decisions = slices.Compact(decisions); len(decisions) != 1 {
 			t.Fatalf("decisions of %q: got %+v, want 1", who, decisions)
@@ -258,7 +258,7 @@ func TestDecisionsNameTheirAuthor(t *testing.T) {
 		return decisions[0]
 	}
 	anns := says(alpha...)
-	content, err := s.log.Decision(s.ctx(), anns.Input)
+	content, err := f.log.Decision(f.ctx(), anns.Input)
 	if err != nil {
 		t.Fatal(err)
 	}

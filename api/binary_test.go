@@ -60,7 +60,7 @@ func (a answer) events(t *testing.T) []agui.Event {
 func TestBinaryWire(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	text := n.post(inputOf("r1", "hello"))
 	binary := n.postAccepting(inputOf("r1", "hello"), "Accept", protobuf.MediaType)
 	if got := binary.header.Get("Content-Type"); got != "application/vnd.ag-ui.event+proto" || binary.status != http.StatusOK {
@@ -88,7 +88,7 @@ func TestBinaryWire(t *testing.T) {
 func TestBinaryWireIsNegotiated(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	const sse = "text/event-stream"
 	for accept, want := range map[string]string{
 		"":                                  sse,
@@ -146,7 +146,7 @@ func TestStrict(t *testing.T) {
 		n := setup(t, func(c *api.Config) {
 			c.Strict, c.Logger = true, slog.New(slog.NewTextHandler(&logged, nil))
 		})
-		n.works()
+		n.completeRuns()
 		good := n.postAccepting(inputOf("good", "hello"), "Accept", accept)
 		if len(good.events(t)) != 2 || logged.String() != "" {
 			t.Errorf("%s: a good run: %s\n%s", accept, good.body, logged.String())

@@ -17,14 +17,14 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-func asking(in agui.RunAgentInput, props string) agui.RunAgentInput {
+func inputWithProps(in agui.RunAgentInput, props string) agui.RunAgentInput {
 	in.ForwardedProps = json.RawMessage(`{"perdure":` + props + `}`)
 	return in
 }
 
-// TestARunWaitsForItsTurn: a queued run is accepted at once and shown when its turn comes. The run
+// TestQueuedRun: a queued run is accepted at once and shown when its turn comes. The run
 // that it interrupts is cancelled in the log and in Temporal.
-func TestARunWaitsForItsTurn(t *testing.T) {
+func TestQueuedRun(t *testing.T) {
 	t.Parallel()
 	for onBusy, interrupted := range map[runs.OnBusy]string{runs.OnBusyEnqueue: "", runs.OnBusyInterrupt: "r1"} {
 		n := setup(t)
@@ -45,7 +45,7 @@ func TestARunWaitsForItsTurn(t *testing.T) {
 			n.end(n.begin(*in.Offer, "e2"))
 			return runs.SubmitResult{Queued: true, Interrupted: interrupted}, nil
 		}
-		a := n.post(asking(inputOf("r2", "me too"), `{"onBusy":"`+string(onBusy)+`"}`))
+		a := n.post(inputWithProps(inputOf("r2", "me too"), `{"onBusy":"`+string(onBusy)+`"}`))
 		if a.status != http.StatusOK || !strings.Contains(a.body, `"RUN_FINISHED"`) {
 			t.Errorf("%s: %d %s", onBusy, a.status, a.body)
 		}
@@ -63,14 +63,14 @@ func TestBusyRefusals(t *testing.T) {
 	n.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) {
 		return runs.SubmitResult{}, temporal.NewApplicationError("full", runs.ErrorQueueFull)
 	}
-	if a := n.post(asking(inputOf("r2", "me too"), `{"onBusy":"enqueue"}`)); a.status != http.StatusTooManyRequests || a.problem.Code != "queue_full" {
+	if a := n.post(inputWithProps(inputOf("r2", "me too"), `{"onBusy":"enqueue"}`)); a.status != http.StatusTooManyRequests || a.problem.Code != "queue_full" {
 		t.Errorf("too many: %d %s", a.status, a.body)
 	}
 	for props, pointer := range map[string]string{
 		`{"onBusy":"hope"}`: "/forwardedProps/perdure/onBusy", `{"onBusy":1}`: "/forwardedProps/perdure/onBusy", `[]`: "/forwardedProps/perdure",
 		`{"history":"all"}`: "/forwardedProps/perdure/history", `{"cancelOnDisconnect":"yes"}`: "/forwardedProps/perdure/cancelOnDisconnect",
 	} {
-		if a := n.post(asking(inputOf("r3", "?"), props)); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
+		if a := n.post(inputWithProps(inputOf("r3", "?"), props)); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
 			t.Errorf("%s: %d %s", props, a.status, a.body)
 		}
 	}
@@ -128,11 +128,11 @@ func TestCancelOnDisconnect(t *testing.T) {
 	stays := inputOf("r1", "hello")
 	stays.ThreadID = "t1"
 	leave(stays)
-	leave(asking(inputOf("r2", "hello"), `{"cancelOnDisconnect":true}`))
+	leave(inputWithProps(inputOf("r2", "hello"), `{"cancelOnDisconnect":true}`))
 	if run := <-cancelled; run != "r2" {
 		t.Errorf("cancelled run: got %s, want r2", run)
 	}
-	in := asking(inputOf("r3", "hello"), `{"cancelOnDisconnect":true}`)
+	in := inputWithProps(inputOf("r3", "hello"), `{"cancelOnDisconnect":true}`)
 	in.ThreadID = "t3"
 	socket := n.dial()
 	socket.send(map[string]any{"type": "run", "id": "1", "agent": "a", "input": in})
@@ -144,9 +144,9 @@ func TestCancelOnDisconnect(t *testing.T) {
 	}
 }
 
-// TestARunThatContinuedIsFollowed: a run that continued as new is checked in the thread's current
+// TestContinuedRunIsFollowed: a run that continued as new is checked in the thread's current
 // execution.
-func TestARunThatContinuedIsFollowed(t *testing.T) {
+func TestContinuedRunIsFollowed(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.temporal.start = func(in runs.Input) error { n.begin(in, "e1"); return nil }
@@ -170,7 +170,7 @@ func TestARunThatContinuedIsFollowed(t *testing.T) {
 func TestSteer(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.speaks()
+	n.emitHalfMessages()
 	n.startRun("r1")
 	n.temporal.start = func(runs.Input) error { return running("e-r1") }
 	n.temporal.submit = busyWith("r1")
@@ -191,7 +191,7 @@ func TestSteer(t *testing.T) {
 		}
 	}
 	second := inputOf("r2", "Stop.")
-	if a := n.post(asking(second, `{"onBusy":"steer"}`)); a.status != http.StatusAccepted || len(steered) != 3 {
+	if a := n.post(inputWithProps(second, `{"onBusy":"steer"}`)); a.status != http.StatusAccepted || len(steered) != 3 {
 		t.Errorf("a run that steers: %d %s", a.status, a.body)
 	} else if in, err := n.log.Input(n.ctx(), steered[2].Input); err != nil || in.Accepted.Tail[0].Message.ID != "u-r2" {
 		t.Errorf("input of the steering run: got %+v, %v", in, err)
@@ -199,7 +199,7 @@ func TestSteer(t *testing.T) {
 	// A message that the thread has is not sent again. One with other content is refused.
 	edit := inputOf("r3", "other words")
 	edit.Messages[0].ID = "u-r1"
-	if a := n.post(asking(edit, `{"onBusy":"steer"}`)); a.status != http.StatusConflict || a.problem.Code != "busy" || a.problem.ActiveRun != "r1" || len(steered) != 3 {
+	if a := n.post(inputWithProps(edit, `{"onBusy":"steer"}`)); a.status != http.StatusConflict || a.problem.Code != "busy" || a.problem.ActiveRun != "r1" || len(steered) != 3 {
 		t.Errorf("a run that edits: %d %s", a.status, a.body)
 	}
 	if a := n.do(http.MethodPost, path, `{"message":{"id":"u-r1","role":"user","content":"other words"}}`); a.status != http.StatusBadRequest || a.problem.Pointer != "/message/id" || len(steered) != 3 {
@@ -239,12 +239,12 @@ func busyWith(active string) func(string, runs.SubmitRequest) (runs.SubmitResult
 	}
 }
 
-// TestSteerBeforeTheLogKnowsTheRun: a run that has begun in Temporal and not yet in the log can be
+// TestSteerBeforeFirstRecord: a run that has begun in Temporal and not yet in the log can be
 // steered, because its workflow knows the run.
-func TestSteerBeforeTheLogKnowsTheRun(t *testing.T) {
+func TestSteerBeforeFirstRecord(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	n.post(inputOf("r0", "hello")) // the last run in the log
 	n.temporal.start = func(runs.Input) error { return running("e9") }
 	n.temporal.submit = busyWith("r1")
@@ -255,7 +255,7 @@ func TestSteerBeforeTheLogKnowsTheRun(t *testing.T) {
 		return runs.SteerResult{}, nil
 	}
 	for what, a := range map[string]answer{
-		"a run":     n.post(asking(inputOf("r2", "Stop."), `{"onBusy":"steer"}`)),
+		"a run":     n.post(inputWithProps(inputOf("r2", "Stop."), `{"onBusy":"steer"}`)),
 		"a message": n.do(http.MethodPost, "/v1/threads/t/messages", `{"message":{"id":"s1","role":"user","content":"Wait!"}}`),
 	} {
 		if a.status != http.StatusAccepted || !strings.Contains(a.body, `"runId":"r1"`) {

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// speakIn writes a run of a thread that emits some words and ends.
-func (n *node) speakIn(thread, run string, words int) {
+// runWithTexts writes a run of a thread that emits some words and ends.
+func (n *node) runWithTexts(thread, run string, words int) {
 	n.t.Helper()
 	n.temporal.start = func(in runs.Input) error {
 		p := n.begin(in, "e-"+thread+run)
@@ -106,12 +106,12 @@ func TestRandomCursors(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.temporal.closed = func(string) {}
-	early := map[string]*watched{"t": n.watch("/v1/threads/t/events"), "o": n.watch("/v1/threads/o/events")}
+	early := map[string]*frameReader{"t": n.watch("/v1/threads/t/events"), "o": n.watch("/v1/threads/o/events")}
 	all := map[string][]string{} // the frames of each thread
 	for i := range 5 {
 		for _, thread := range []string{"t", "o"} {
 			run := fmt.Sprintf("r%d", i)
-			n.speakIn(thread, run, 4)
+			n.runWithTexts(thread, run, 4)
 			all[thread] = append(all[thread], frames(strings.TrimLeft(early[thread].until("RUN_FINISHED"), "\n")+"\n")...)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// outcome is the answer of the decision routes.
-type outcome struct {
+// decisionAnswer is the answer of the decision routes.
+type decisionAnswer struct {
 	Decision  string
 	Repeated  bool
 	Missing   int
@@ -32,12 +32,12 @@ type outcome struct {
 	}
 }
 
-func (o *inboxFixture) decides(subject, id, body string) (int, outcome) {
-	o.t.Helper()
-	a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+id, body, "X-User", subject)
-	var got outcome
+func (f *inboxFixture) decideAs(subject, id, body string) (int, decisionAnswer) {
+	f.t.Helper()
+	a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+id, body, "X-User", subject)
+	var got decisionAnswer
 	if err := json.Unmarshal([]byte(a.body), &got); err != nil {
-		o.t.Fatalf("%s: %v", a.body, err)
+		f.t.Fatalf("%s: %v", a.body, err)
 	}
 	return a.status, got
 }
@@ -45,7 +45,7 @@ func (o *inboxFixture) decides(subject, id, body string) (int, outcome) {
 func setupPersonalInbox(t *testing.T) *inboxFixture {
 	t.Helper()
 	return setupInbox(t, func(c *api.Config) {
-		c.Auth = callers(func(r *http.Request) (auth.Identity, error) {
+		c.Auth = authenticatorFunc(func(r *http.Request) (auth.Identity, error) {
 			return auth.Identity{Principal: auth.Principal{Tenant: auth.TenantDefault, Subject: r.Header.Get("X-User")}}, nil
 		})
 	})
@@ -56,12 +56,12 @@ func setupPersonalInbox(t *testing.T) *inboxFixture {
 // This holds while the workflow has the decision, and later from the runs' records and the audit.
 func TestEqualDecisionsAreRepeated(t *testing.T) {
 	t.Parallel()
-	o := setupPersonalInbox(t)
-	ids := o.asks("t1", "c1", "c2", "c3", "c4")
+	f := setupPersonalInbox(t)
+	ids := f.openApprovals("t1", "c1", "c2", "c3", "c4")
 	first := []string{`{"decision":"approve"}`, `{"decision":"edit","args":{"to":"Bob"}}`, `{"decision":"answer","content":"done"}`, `{"decision":"reject","reason":"too dear"}`}
 	other := []string{`{"decision":"reject"}`, `{"decision":"edit","args":{"to":"Eve"}}`, `{"decision":"answer","content":"failed"}`, `{"decision":"reject","reason":"too late"}`}
 	for i, body := range first {
-		if status, got := o.decides("ann", ids[i], body); status != http.StatusOK || got.Repeated || got.Recorded != nil {
+		if status, got := f.decideAs("ann", ids[i], body); status != http.StatusOK || got.Repeated || got.Recorded != nil {
 			t.Fatalf("%d %+v", status, got)
 		}
 	}
@@ -70,7 +70,7 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 		for i := range ids {
 			for _, subject := range []string{"ann", "bob"} {
 				for _, body := range []string{first[i], other[i]} {
-					status, got := o.decides(subject, ids[i], body)
+					status, got := f.decideAs(subject, ids[i], body)
 					want := http.StatusOK
 					if body == other[i] {
 						want = http.StatusConflict
@@ -86,13 +86,13 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 		}
 	}
 	check("from the workflow")
-	o.mu.Lock()
-	taken := o.waits["thread/default/t1"]
-	o.waits["thread/default/t1"] = map[string]*runs.Decision{} // the thread has continued
-	o.mu.Unlock()
+	f.mu.Lock()
+	taken := f.waits["thread/default/t1"]
+	f.waits["thread/default/t1"] = map[string]*runs.Decision{} // the thread has continued
+	f.mu.Unlock()
 	for i, call := range []string{"c1", "c2", "c3", "c4"} {
 		d := taken[call]
-		content, at, err := o.log.DecisionAt(o.ctx(), d.Input)
+		content, at, err := f.log.DecisionAt(f.ctx(), d.Input)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 		if content.Result != nil {
 			decision.Content = json.RawMessage(`"done"`)
 		}
-		o.tells(call, ids[i], inbox.Decided, decision)
+		f.appendToAudit(call, ids[i], inbox.Decided, decision)
 	}
 	check("from the audit")
 }
@@ -109,23 +109,23 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 // of each proposal.
 func TestVotesReturnTheMissingVotes(t *testing.T) {
 	t.Parallel()
-	o := setupPersonalInbox(t)
-	id := o.asks("t1", "c1")[0]
-	o.temporal.decide = func(_ string, in runs.DecideRequest) (out runs.DecideResult, err error) {
+	f := setupPersonalInbox(t)
+	id := f.openApprovals("t1", "c1")[0]
+	f.temporal.decide = func(_ string, in runs.DecideRequest) (out runs.DecideResult, err error) {
 		r := runs.DecisionResult{Missing: 2, Proposals: []runs.Tally{{Args: "model's", Votes: 2, Missing: 1}, {Args: "edited", Votes: 1, Missing: 2}}}
 		return runs.DecideResult{Results: []runs.DecisionResult{r}}, nil
 	}
 	want := []inbox.Proposal{{ArgsDigest: "model's", Decision: "approve", Votes: 2, Missing: 1}, {ArgsDigest: "edited", Decision: "edit", Votes: 1, Missing: 2}}
-	status, got := o.decides("ann", id, `{"decision":"edit","args":{"to":"Bob"}}`)
+	status, got := f.decideAs("ann", id, `{"decision":"edit","args":{"to":"Bob"}}`)
 	if status != http.StatusOK || got.Missing != 2 || len(got.Proposals) != 2 || got.Proposals[0] != want[0] || got.Proposals[1] != want[1] {
 		t.Errorf("%d %+v", status, got)
 	}
-	a := o.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[{"threadId":"t1","id":"`+id+`","decision":"approve"}]}`)
-	var batch struct{ Items []outcome }
+	a := f.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[{"threadId":"t1","id":"`+id+`","decision":"approve"}]}`)
+	var batch struct{ Items []decisionAnswer }
 	if err := json.Unmarshal([]byte(a.body), &batch); err != nil || len(batch.Items) != 1 || len(batch.Items[0].Proposals) != 2 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if page := o.do(http.MethodPost, o.link("t1", id, `{"decision":"approve"}`), ""); !strings.Contains(page.body, "Your vote is recorded: approve. 2 more votes") {
+	if page := f.do(http.MethodPost, f.link("t1", id, `{"decision":"approve"}`), ""); !strings.Contains(page.body, "Your vote is recorded: approve. 2 more votes") {
 		t.Errorf("%d %s", page.status, page.body)
 	}
 }
@@ -133,33 +133,33 @@ func TestVotesReturnTheMissingVotes(t *testing.T) {
 // TestChannels: the log has the channel of each decision. The command line names itself.
 func TestChannels(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	ids := o.asks("t1", "c1", "c2", "c3")
+	f := setupInbox(t)
+	ids := f.openApprovals("t1", "c1", "c2", "c3")
 	batch := func(id string) string {
 		return `{"decisions":[{"threadId":"t1","id":"` + id + `","decision":"approve"}]}`
 	}
-	o.do(http.MethodPost, "/v1/approvals/batch", batch(ids[0]), "Perdure-Channel", "cli")
-	o.do(http.MethodPost, "/v1/approvals/batch", batch(ids[1]), "Perdure-Channel", "link")
-	o.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[2], `{"decision":"approve"}`, "Perdure-Channel", "cli")
+	f.do(http.MethodPost, "/v1/approvals/batch", batch(ids[0]), "Perdure-Channel", "cli")
+	f.do(http.MethodPost, "/v1/approvals/batch", batch(ids[1]), "Perdure-Channel", "link")
+	f.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[2], `{"decision":"approve"}`, "Perdure-Channel", "cli")
 	for call, want := range map[string]string{"c1": "cli", "c2": "batch", "c3": "cli"} {
-		if d := o.said("thread/default/t1", call); d.Channel != want {
+		if d := f.proposedDecision("thread/default/t1", call); d.Channel != want {
 			t.Errorf("%s: %+v", call, d)
 		}
 	}
 }
 
-// TestWaitingListsOpenInterrupts: a thread's summary does not list decided interrupts, even before
+// TestSummaryListsOpenInterrupts: a thread's summary does not list decided interrupts, even before
 // the thread continues.
-func TestWaitingListsOpenInterrupts(t *testing.T) {
+func TestSummaryListsOpenInterrupts(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	ids := o.asks("t1", "c1", "c2", "c3")
+	f := setupInbox(t)
+	ids := f.openApprovals("t1", "c1", "c2", "c3")
 	open := func() (listed []string) {
 		t.Helper()
 		var sum struct {
 			Waiting *struct{ Interrupts []struct{ ID string } }
 		}
-		a := o.do(http.MethodGet, "/v1/threads/t1", "")
+		a := f.do(http.MethodGet, "/v1/threads/t1", "")
 		if err := json.Unmarshal([]byte(a.body), &sum); err != nil {
 			t.Fatalf("%s: %v", a.body, err)
 		}
@@ -170,17 +170,17 @@ func TestWaitingListsOpenInterrupts(t *testing.T) {
 		}
 		return listed
 	}
-	o.tells("c1", ids[0], inbox.Opened)
-	o.tells("c2", ids[1], inbox.Voted, inbox.Decision{Decision: "approve"})
+	f.appendToAudit("c1", ids[0], inbox.Opened)
+	f.appendToAudit("c2", ids[1], inbox.Voted, inbox.Decision{Decision: "approve"})
 	if got := open(); !slices.Equal(got, ids) {
 		t.Errorf("waiting lists %v", got)
 	}
-	o.tells("c1", ids[0], inbox.Decided, inbox.Decision{Decision: "approve"})
-	o.tells("c2", ids[1], inbox.Expired, inbox.Decision{Decision: "expire"})
+	f.appendToAudit("c1", ids[0], inbox.Decided, inbox.Decision{Decision: "approve"})
+	f.appendToAudit("c2", ids[1], inbox.Expired, inbox.Decision{Decision: "expire"})
 	if got := open(); !slices.Equal(got, ids[2:]) {
 		t.Errorf("waiting lists %v", got)
 	}
-	o.tells("c3", ids[2], inbox.Decided, inbox.Decision{Decision: "reject"})
+	f.appendToAudit("c3", ids[2], inbox.Decided, inbox.Decision{Decision: "reject"})
 	if got := open(); got != nil {
 		t.Errorf("waiting lists %v", got)
 	}
@@ -190,15 +190,15 @@ func TestWaitingListsOpenInterrupts(t *testing.T) {
 // audits, the latest first.
 func TestListDecided(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
+	f := setupInbox(t)
 	var ids []string
 	for i, thread := range []string{"t1", "t2"} {
-		ids = append(ids, o.asks(thread, "c1")...)
-		a := o.approval(thread, "c1", ids[i])
+		ids = append(ids, f.openApprovals(thread, "c1")...)
+		a := f.approval(thread, "c1", ids[i])
 		a.Decisions = []inbox.Decision{{Decision: "edit", By: "ada", Args: json.RawMessage(`{"to":"Bob"}`), Channel: "cli"}}
 		e := inbox.Event{Type: inbox.Decided, At: time.Now().Add(time.Duration(i) * time.Second), Approval: *a}
 		run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: thread}, ID: "r"}
-		if err := errors.Join(o.log.AppendAudit(o.ctx(), run, "evt_d", inbox.Entry{Tenant: "default", Event: e}), o.store.Archive(o.ctx(), "default", &e)); err != nil {
+		if err := errors.Join(f.log.AppendAudit(f.ctx(), run, "evt_d", inbox.Entry{Tenant: "default", Event: e}), f.store.Archive(f.ctx(), "default", &e)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,7 +208,7 @@ func TestListDecided(t *testing.T) {
 			Items      []inbox.History
 			NextCursor string
 		}
-		a := o.do(http.MethodGet, "/v1/approvals?status=decided"+query, "")
+		a := f.do(http.MethodGet, "/v1/approvals?status=decided"+query, "")
 		if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.status != http.StatusOK {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
@@ -219,7 +219,7 @@ func TestListDecided(t *testing.T) {
 			break
 		}
 		select {
-		case <-o.ctx().Done():
+		case <-f.ctx().Done():
 			t.Fatal("the list does not get the decisions")
 		case <-time.After(5 * time.Millisecond):
 		}
@@ -235,15 +235,15 @@ func TestListDecided(t *testing.T) {
 	if items, _ := list("&thread=t1"); len(items) != 1 || items[0].ThreadID != "t1" {
 		t.Errorf("items of one thread: got %+v", items)
 	}
-	if got, _ := o.listed("?status=open"); len(got) != 2 {
+	if got, _ := f.listed("?status=open"); len(got) != 2 {
 		t.Errorf("open approvals: got %v", got)
 	}
 	for query, parameter := range map[string]string{"status=pending": "status", "status=": "status", "status=decided&assignee=me": "assignee", "status=decided&olderThan=1h": "olderThan", "status=decided&limit=0": "limit"} {
-		if a := o.do(http.MethodGet, "/v1/approvals?"+query, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || !strings.Contains(a.problem.Detail, parameter) {
+		if a := f.do(http.MethodGet, "/v1/approvals?"+query, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || !strings.Contains(a.problem.Detail, parameter) {
 			t.Errorf("%s: %d %s", query, a.status, a.body)
 		}
 	}
-	if a := o.do(http.MethodGet, "/v1/approvals?status=decided&cursor=x", ""); a.problem.Code != "invalid_cursor" {
+	if a := f.do(http.MethodGet, "/v1/approvals?status=decided&cursor=x", ""); a.problem.Code != "invalid_cursor" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
@@ -252,21 +252,21 @@ func TestListDecided(t *testing.T) {
 // cancel.
 func TestCancelledRunsHaveTheSubject(t *testing.T) {
 	t.Parallel()
-	o := setupPersonalInbox(t)
-	o.temporal.cancel = func(string) error { return nil }
+	f := setupPersonalInbox(t)
+	f.temporal.cancel = func(string) error { return nil }
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r"}
 	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
 	var err error
-	if p.After, err = o.log.OpenStep(o.ctx(), p, stream.Opening{RunID: "r", Execution: "e", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: "t1", RunID: "r"}); err != nil {
+	if p.After, err = f.log.OpenStep(f.ctx(), p, stream.Opening{RunID: "r", Execution: "e", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: "t1", RunID: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, by := range []string{"ada", "bob"} { // the first request counts
-		if a := o.do(http.MethodPost, "/v1/threads/t1/runs/r/cancel", `{"reason":"`+by+` says so"}`, "X-User", by); a.status != http.StatusAccepted {
+		if a := f.do(http.MethodPost, "/v1/threads/t1/runs/r/cancel", `{"reason":"`+by+` says so"}`, "X-User", by); a.status != http.StatusAccepted {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 	}
 	end := &agui.RunFinished{ThreadID: "t1", RunID: "r", Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}}
-	if _, _, err := o.log.Seal(o.ctx(), p, end); err != nil {
+	if _, _, err := f.log.Seal(f.ctx(), p, end); err != nil {
 		t.Fatal(err)
 	}
 	var page struct {
@@ -278,7 +278,7 @@ func TestCancelledRunsHaveTheSubject(t *testing.T) {
 			}
 		}
 	}
-	a := o.do(http.MethodGet, "/v1/threads/t1/runs", "")
+	a := f.do(http.MethodGet, "/v1/threads/t1/runs", "")
 	if err := json.Unmarshal([]byte(a.body), &page); err != nil || len(page.Items) != 1 {
 		t.Fatalf("%s: %v", a.body, err)
 	}
@@ -287,21 +287,21 @@ func TestCancelledRunsHaveTheSubject(t *testing.T) {
 	}
 }
 
-// TestABatchLeavesOutLargeArguments: every entry of a batch may name the same recorded decision.
+// TestBatchOmitsLargeArguments: every entry of a batch may name the same recorded decision.
 // The answer leaves out its arguments if they are large. The decision's own route has them.
-func TestABatchLeavesOutLargeArguments(t *testing.T) {
+func TestBatchOmitsLargeArguments(t *testing.T) {
 	t.Parallel()
-	o := setupPersonalInbox(t)
-	id := o.asks("t1", "c1")[0]
+	f := setupPersonalInbox(t)
+	id := f.openApprovals("t1", "c1")[0]
 	large := strings.Repeat("x", 100<<10)
-	if status, got := o.decides("ann", id, `{"decision":"edit","args":{"to":"`+large+`"}}`); status != http.StatusOK {
+	if status, got := f.decideAs("ann", id, `{"decision":"edit","args":{"to":"`+large+`"}}`); status != http.StatusOK {
 		t.Fatalf("%d %+v", status, got)
 	}
-	if status, got := o.decides("bob", id, `{"decision":"reject"}`); status != http.StatusConflict || len(got.Recorded.Args) < len(large) {
+	if status, got := f.decideAs("bob", id, `{"decision":"reject"}`); status != http.StatusConflict || len(got.Recorded.Args) < len(large) {
 		t.Errorf("single decision: got %d with %d bytes of arguments", status, len(got.Recorded.Args))
 	}
 	entry := `{"threadId":"t1","id":"` + id + `","decision":"reject"}`
-	a := o.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[`+strings.Repeat(entry+",", 99)+entry+`]}`)
+	a := f.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[`+strings.Repeat(entry+",", 99)+entry+`]}`)
 	if n := strings.Count(a.body, `"truncated":true`); a.status != http.StatusOK || n != 100 || len(a.body) > len(large) {
 		t.Errorf("batch: got %d with %d bytes, and arguments left out %d times", a.status, len(a.body), n)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// speaks makes started runs emit half a message. The function it returns finishes a run.
-func (n *node) speaks() (goOn func(run string)) {
+// emitHalfMessages makes started runs emit half a message. The function it returns finishes a run.
+func (n *node) emitHalfMessages() (goOn func(run string)) {
 	n.t.Helper()
 	attempts, places := map[string]*stream.Attempt{}, map[string]stream.Place{}
 	n.temporal.start = func(in runs.Input) error {
@@ -42,14 +42,14 @@ func (n *node) speaks() (goOn func(run string)) {
 	}
 }
 
-// watched is a response that a test reads frame by frame.
-type watched struct {
+// frameReader is a response that a test reads frame by frame.
+type frameReader struct {
 	t     *testing.T
 	body  *bufio.Scanner
 	close func()
 }
 
-func (n *node) watch(path string, header ...string) *watched {
+func (n *node) watch(path string, header ...string) *frameReader {
 	n.t.Helper()
 	req, err := http.NewRequestWithContext(n.ctx(), http.MethodGet, n.http.URL+path, nil)
 	if err != nil {
@@ -65,13 +65,13 @@ func (n *node) watch(path string, header ...string) *watched {
 	if resp.StatusCode != http.StatusOK {
 		n.t.Fatalf("%s: %d", path, resp.StatusCode)
 	}
-	w := &watched{t: n.t, body: bufio.NewScanner(resp.Body), close: func() { _ = resp.Body.Close() }}
+	w := &frameReader{t: n.t, body: bufio.NewScanner(resp.Body), close: func() { _ = resp.Body.Close() }}
 	n.t.Cleanup(w.close)
 	return w
 }
 
 // until reads up to a line that contains a text, and returns the lines.
-func (w *watched) until(text string) string {
+func (w *frameReader) until(text string) string {
 	w.t.Helper()
 	var read strings.Builder
 	for w.body.Scan() {
@@ -104,7 +104,7 @@ func (n *node) startRun(id string) {
 }
 
 // watchRun posts an input and reads its run.
-func (n *node) watchRun(in agui.RunAgentInput, query ...string) *watched {
+func (n *node) watchRun(in agui.RunAgentInput, query ...string) *frameReader {
 	n.t.Helper()
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -118,18 +118,18 @@ func (n *node) watchRun(in agui.RunAgentInput, query ...string) *watched {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	w := &watched{t: n.t, body: bufio.NewScanner(resp.Body), close: func() { _ = resp.Body.Close() }}
+	w := &frameReader{t: n.t, body: bufio.NewScanner(resp.Body), close: func() { _ = resp.Body.Close() }}
 	n.t.Cleanup(w.close)
 	return w
 }
 
-func TestJoinARun(t *testing.T) {
+func TestJoinRun(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
-	goOn := n.speaks()
+	goOn := n.emitHalfMessages()
 	n.startRun("r1")
 	const events = "/v1/threads/t/runs/r1/events"
 	joined := n.watch(events + "?join=true")
@@ -148,16 +148,16 @@ func TestJoinARun(t *testing.T) {
 	}
 }
 
-// TestFollowAThread: a thread's stream shows run after run, stays open between runs, and can be
+// TestFollowThread: a thread's stream shows run after run, stays open between runs, and can be
 // continued after each of its events.
-func TestFollowAThread(t *testing.T) {
+func TestFollowThread(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
 	n.temporal.closed = func(string) {}
-	goOn := n.speaks()
+	goOn := n.emitHalfMessages()
 	const events = "/v1/threads/t/events"
 	early := n.watch(events) // a thread without runs
 	early.until(": heartbeat")
@@ -190,12 +190,12 @@ func TestFollowAThread(t *testing.T) {
 	}
 }
 
-// TestAFollowedThreadLooksAfterItsRun: a thread's stream notices that the workflow of the active
+// TestFollowedThreadChecksActiveRun: a thread's stream notices that the workflow of the active
 // run has ended.
-func TestAFollowedThreadLooksAfterItsRun(t *testing.T) {
+func TestFollowedThreadChecksActiveRun(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.speaks()
+	n.emitHalfMessages()
 	n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
 		if execution != "e-r1" {
 			t.Errorf("checked execution: got %q, want e-r1", execution)
@@ -233,7 +233,7 @@ func (n *node) page(path string) eventsPage {
 func TestPagesOfEvents(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	goOn := n.speaks()
+	goOn := n.emitHalfMessages()
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
@@ -274,7 +274,7 @@ func TestPagesOfEvents(t *testing.T) {
 func TestBadRequestsForEvents(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	n.post(inputOf("r", "hello"))
 	const run, thread = "/v1/threads/t/runs/r/events", "/v1/threads/t/events"
 	cursor := cursors(n.do(http.MethodGet, run, "").body)[0]

@@ -17,8 +17,8 @@ import (
 // lasts is the validity of credentials that expire during a test: long enough to connect.
 const lasts = 2 * time.Second
 
-// expiring accepts every caller. The credentials of a request with X-Short expire.
-func expiring(expires *atomic.Pointer[time.Time]) callers {
+// expiringCredentials accepts every caller. The credentials of a request with X-Short expire.
+func expiringCredentials(expires *atomic.Pointer[time.Time]) authenticatorFunc {
 	return func(r *http.Request) (auth.Identity, error) {
 		identity := auth.Identity{Principal: auth.Principal{Tenant: "default", Subject: "ann"}}
 		if r.Header.Get("X-Short") != "" {
@@ -29,15 +29,15 @@ func expiring(expires *atomic.Pointer[time.Time]) callers {
 	}
 }
 
-// TestStreamEndsWithItsCredentials: a stream ends when the credentials of its request expire, also
+// TestStreamEndsWithCredentials: a stream ends when the credentials of its request expire, also
 // before its run ends. A client with new credentials continues after its last event. The run is not
 // cancelled.
-func TestStreamEndsWithItsCredentials(t *testing.T) {
+func TestStreamEndsWithCredentials(t *testing.T) {
 	t.Parallel()
 	var expires atomic.Pointer[time.Time]
-	n := setup(t, func(c *api.Config) { c.Auth = expiring(&expires) })
-	cancels := n.cancels()
-	runs := n.spoken()
+	n := setup(t, func(c *api.Config) { c.Auth = expiringCredentials(&expires) })
+	cancels := n.countCancels()
+	runs := n.captureOutputs()
 	in := inputOf("r1", "hello")
 	in.ForwardedProps = []byte(`{"perdure":{"cancelOnDisconnect":true}}`)
 	cut := make(chan answer)
@@ -63,12 +63,12 @@ func TestStreamEndsWithItsCredentials(t *testing.T) {
 	}
 }
 
-func TestSocketEndsWithItsCredentials(t *testing.T) {
+func TestSocketEndsWithCredentials(t *testing.T) {
 	t.Parallel()
 	var expires atomic.Pointer[time.Time]
-	n := setup(t, func(c *api.Config) { c.Auth = expiring(&expires) })
-	cancels := n.cancels()
-	runs := n.spoken()
+	n := setup(t, func(c *api.Config) { c.Auth = expiringCredentials(&expires) })
+	cancels := n.countCancels()
+	runs := n.captureOutputs()
 	watcher, late := n.dial("X-Short", "1"), n.dial("X-Short", "1")
 	in := inputOf("r1", "hello")
 	in.ForwardedProps = []byte(`{"perdure":{"cancelOnDisconnect":true}}`)
@@ -92,8 +92,8 @@ func TestSocketEndsWithItsCredentials(t *testing.T) {
 	}
 }
 
-// cancels counts the cancelled runs.
-func (n *node) cancels() *atomic.Int32 {
+// countCancels counts the cancelled runs.
+func (n *node) countCancels() *atomic.Int32 {
 	var count atomic.Int32
 	n.temporal.cancel = func(string) error { count.Add(1); return nil }
 	return &count

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// publishing publishes more agents on a node.
-func publishing(t *testing.T, all ...*agents.Definition) func(*api.Config) {
+// publishAgents publishes more agents on a node.
+func publishAgents(t *testing.T, all ...*agents.Definition) func(*api.Config) {
 	return func(c *api.Config) {
 		for _, d := range all {
 			d.Limits = agents.DefaultLimits()
@@ -27,9 +27,9 @@ func publishing(t *testing.T, all ...*agents.Definition) func(*api.Config) {
 	}
 }
 
-// handsOver makes started runs of an agent hand off their thread to another agent. All runs end,
+// handOffRuns makes started runs of an agent hand off their thread to another agent. All runs end,
 // unless their workflows die first.
-func (n *node) handsOver(from, to string, dies bool) {
+func (n *node) handOffRuns(from, to string, dies bool) {
 	n.temporal.start = func(in runs.Input) error {
 		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e-" + in.Run.ID}
 		var err error
@@ -56,8 +56,8 @@ func (n *node) handsOver(from, to string, dies bool) {
 	}
 }
 
-// asks posts a run to an agent, and returns the agent whose run begins.
-func (n *node) asks(agent, thread, run string) string {
+// postToAgent posts a run to an agent, and returns the agent whose run begins.
+func (n *node) postToAgent(agent, thread, run string) string {
 	n.t.Helper()
 	in := inputOf(run, "said in "+run)
 	in.ThreadID, in.ForwardedProps = thread, json.RawMessage(`{"perdure":{"history":"append"}}`)
@@ -77,17 +77,17 @@ func (n *node) asks(agent, thread, run string) string {
 	return last.Agent + " " + string(last.OnNewInput)
 }
 
-// TestRunsAfterAHandoff: after a handoff, an input for the first agent goes to the agent that has
+// TestRunsAfterHandoff: after a handoff, an input for the first agent goes to the agent that has
 // the thread. This holds for that thread only, until a client names a third agent.
-func TestRunsAfterAHandoff(t *testing.T) {
+func TestRunsAfterHandoff(t *testing.T) {
 	t.Parallel()
 	b, c := &agents.Definition{Name: "b", Model: "test/m", OnNewInput: "queue"}, &agents.Definition{Name: "c", Model: "test/m"}
-	n := setup(t, publishing(t, b, c))
-	n.handsOver("a", "b", false)
+	n := setup(t, publishAgents(t, b, c))
+	n.handOffRuns("a", "b", false)
 	for i, ask := range []struct{ agent, thread, want string }{
 		{"a", "t", "a "}, {"a", "t", "b queue"}, {"b", "t", "b queue"}, {"a", "other", "a "}, {"a", "t", "b queue"}, {"c", "t", "c "}, {"a", "t", "a "}, {"a", "t", "b queue"},
 	} {
-		if got := n.asks(ask.agent, ask.thread, "r"+string(rune('a'+i))); got != ask.want {
+		if got := n.postToAgent(ask.agent, ask.thread, "r"+string(rune('a'+i))); got != ask.want {
 			t.Errorf("%d: agent %s on %s: got %q, want %q", i, ask.agent, ask.thread, got, ask.want)
 		}
 	}
@@ -99,25 +99,25 @@ func TestRunsAfterAHandoff(t *testing.T) {
 	}
 }
 
-// TestHandoffOfARunThatWasTerminated: the list has the target agent of a handoff even if the
+// TestHandoffOfTerminatedRun: the list has the target agent of a handoff even if the
 // workflow died after the handoff.
-func TestHandoffOfARunThatWasTerminated(t *testing.T) {
+func TestHandoffOfTerminatedRun(t *testing.T) {
 	t.Parallel()
-	n := setup(t, listing(t), publishing(t, &agents.Definition{Name: "b", Model: "test/m"}))
-	n.handsOver("a", "b", true)
+	n := setup(t, withThreadList(t), publishAgents(t, &agents.Definition{Name: "b", Model: "test/m"}))
+	n.handOffRuns("a", "b", true)
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
 	}
-	n.asks("a", "t", "r1")
+	n.postToAgent("a", "t", "r1")
 	n.awaitList("?agent=b&status=idle", "t idle")
 }
 
-// TestHandoffsAreDeclared: an agent's capabilities declare its handoffs, and list target agents
+// TestCapabilitiesListHandoffs: an agent's capabilities declare its handoffs, and list target agents
 // that do not exist.
-func TestHandoffsAreDeclared(t *testing.T) {
+func TestCapabilitiesListHandoffs(t *testing.T) {
 	t.Parallel()
 	b := &agents.Definition{Name: "b", Model: "test/m", Tools: []string{"handoff:a", "handoff:nobody"}}
-	n := setup(t, publishing(t, b))
+	n := setup(t, publishAgents(t, b))
 	a := n.do(http.MethodGet, "/v1/agents/b", "")
 	for _, want := range []string{`"multiAgent":{"supported":true,"delegation":false,"handoffs":true}`, `"unavailableTools":["handoff:nobody"]`} {
 		if !strings.Contains(a.body, want) {

@@ -18,12 +18,12 @@ import (
 
 const beat = ": heartbeat"
 
-// longSilence keeps the node from checking runs, which would be another reason for a stream to wake
+// withoutRunChecks keeps the node from checking runs, which would be another reason for a stream to wake
 // up.
-func longSilence(c *api.Config) { c.Heartbeat, c.Silence = 100*time.Millisecond, time.Hour }
+func withoutRunChecks(c *api.Config) { c.Heartbeat, c.Silence = 100*time.Millisecond, time.Hour }
 
-// meanwhile repeats do concurrently until stop is called.
-func meanwhile(t *testing.T, do func(ctx context.Context, i int)) (stop func()) {
+// repeatUntilStopped repeats do concurrently until stop is called.
+func repeatUntilStopped(t *testing.T, do func(ctx context.Context, i int)) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
 	wait.Go(func() {
@@ -38,16 +38,16 @@ func meanwhile(t *testing.T, do func(ctx context.Context, i int)) (stop func()) 
 // clients are not shown. These records do not delay the heartbeats of any stream.
 func TestAttemptsDoNotDelayHeartbeats(t *testing.T) {
 	t.Parallel()
-	n := setup(t, longSilence)
+	n := setup(t, withoutRunChecks)
 	var place stream.Place
 	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
 	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
-	streams := map[string]*watched{}
+	streams := map[string]*frameReader{}
 	for _, path := range []string{"runs/r1/events", "runs/r1/events?join=true", "events"} {
 		streams[path] = n.watch("/v1/threads/t/" + path)
 		streams[path].until("RUN_STARTED")
 	}
-	stop := meanwhile(t, func(ctx context.Context, _ int) {
+	stop := repeatUntilStopped(t, func(ctx context.Context, _ int) {
 		attempt, _, err := n.log.Begin(ctx, place)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -68,11 +68,11 @@ func TestAttemptsDoNotDelayHeartbeats(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsOfAQueuedRun: a queued run has heartbeats and shows no event until the active run
+// TestHeartbeatsOfQueuedRun: a queued run has heartbeats and shows no event until the active run
 // has ended.
-func TestHeartbeatsOfAQueuedRun(t *testing.T) {
+func TestHeartbeatsOfQueuedRun(t *testing.T) {
 	t.Parallel()
-	n := setup(t, longSilence)
+	n := setup(t, withoutRunChecks)
 	var place stream.Place
 	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
 	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
@@ -92,9 +92,9 @@ func TestHeartbeatsOfAQueuedRun(t *testing.T) {
 	second.until("RUN_FINISHED")
 }
 
-// TestHeartbeatsOfAHeldRun: a held run shows its interrupts, and then heartbeats until the
+// TestHeartbeatsOfHeldRun: a held run shows its interrupts, and then heartbeats until the
 // decision. A parked run does the same: its workflow continues in another execution.
-func TestHeartbeatsOfAHeldRun(t *testing.T) {
+func TestHeartbeatsOfHeldRun(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Heartbeat, c.Silence = 100*time.Millisecond, 10*time.Millisecond })
 	var place stream.Place
@@ -116,7 +116,7 @@ func TestHeartbeatsOfAHeldRun(t *testing.T) {
 	if place.After, err = n.log.OpenStep(n.ctx(), place, nil, held...); err != nil {
 		t.Fatal(err)
 	}
-	streams := []*watched{posted}
+	streams := []*frameReader{posted}
 	for _, path := range []string{"runs/r1/events", "runs/r1/events?join=true", "events"} {
 		streams = append(streams, n.watch("/v1/threads/t/"+path))
 	}
@@ -135,9 +135,9 @@ func TestHeartbeatsOfAHeldRun(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsWhileTemporalIsAway: heartbeats continue while the node waits for Temporal's answer
+// TestHeartbeatsDuringTemporalOutage: heartbeats continue while the node waits for Temporal's answer
 // about a silent run.
-func TestHeartbeatsWhileTemporalIsAway(t *testing.T) {
+func TestHeartbeatsDuringTemporalOutage(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
 	var place stream.Place
@@ -161,7 +161,7 @@ func TestHeartbeatsWhileTemporalIsAway(t *testing.T) {
 	w.until("RUN_FINISHED")
 }
 
-func TestHeartbeatsWhileTheLogIsAway(t *testing.T) {
+func TestHeartbeatsDuringLogOutage(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
 	n.temporal.start = func(in runs.Input) error { n.begin(in, "e1"); return nil }
@@ -180,11 +180,11 @@ func TestHeartbeatsWhileTheLogIsAway(t *testing.T) {
 // delay its heartbeats.
 func TestOtherApprovalsDoNotDelayHeartbeats(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t, func(c *api.Config) { c.Heartbeat = 100 * time.Millisecond })
-	w := o.watch("/v1/approvals/events?thread=t1")
-	stop := meanwhile(t, func(ctx context.Context, i int) {
-		a := o.approval("t2", "c1", fmt.Sprint("int_", i))
-		if err := o.store.Record(ctx, "default", "evt_"+a.ID, &inbox.Event{Type: inbox.Opened, At: since, Approval: *a}); err != nil && ctx.Err() == nil {
+	f := setupInbox(t, func(c *api.Config) { c.Heartbeat = 100 * time.Millisecond })
+	w := f.watch("/v1/approvals/events?thread=t1")
+	stop := repeatUntilStopped(t, func(ctx context.Context, i int) {
+		a := f.approval("t2", "c1", fmt.Sprint("int_", i))
+		if err := f.store.Record(ctx, "default", "evt_"+a.ID, &inbox.Event{Type: inbox.Opened, At: since, Approval: *a}); err != nil && ctx.Err() == nil {
 			t.Error(err)
 		}
 	})

@@ -10,13 +10,13 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// perdure sets members of forwardedProps.perdure.
-func perdure(members string) func(*agui.RunAgentInput) {
+// withPerdureProps sets members of forwardedProps.perdure.
+func withPerdureProps(members string) func(*agui.RunAgentInput) {
 	return props(`{"perdure":` + members + `}`)
 }
 
-// sends runs a thread with messages.
-func (n *node) sends(run string, messages []agui.Message, more ...func(*agui.RunAgentInput)) answer {
+// runWithMessages runs a thread with messages.
+func (n *node) runWithMessages(run string, messages []agui.Message, more ...func(*agui.RunAgentInput)) answer {
 	n.t.Helper()
 	in := inputOf(run, "")
 	in.Messages = messages
@@ -30,16 +30,16 @@ func userSays(id, text string) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(text)}
 }
 
-// TestAClientThatLostItsListKeepsTheConversation: a client that lost its list sends only new
+// TestClientWithLostListKeepsConversation: a client that lost its list sends only new
 // messages. The thread keeps the conversation, the model gets all of it, and the client is sent the
 // missing messages.
-func TestAClientThatLostItsListKeepsTheConversation(t *testing.T) {
+func TestClientWithLostListKeepsConversation(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.answers()
-	n.sends("r0", []agui.Message{userSays("m0", "What is 12*7?")})
+	n.answerRuns()
+	n.runWithMessages("r0", []agui.Message{userSays("m0", "What is 12*7?")})
 	for i := 1; i < 4; i++ {
-		a := n.sends(fmt.Sprint("r", i), []agui.Message{userSays(fmt.Sprint("m", i), "And then?")})
+		a := n.runWithMessages(fmt.Sprint("r", i), []agui.Message{userSays(fmt.Sprint("m", i), "And then?")})
 		if types := eventTypes(t, a.body); len(types) < 2 || types[0] != "RUN_STARTED" || types[1] != "MESSAGES_SNAPSHOT" {
 			t.Errorf("run %d: got the events %q, want a MESSAGES_SNAPSHOT after RUN_STARTED", i, types)
 		}
@@ -52,22 +52,22 @@ func TestAClientThatLostItsListKeepsTheConversation(t *testing.T) {
 	}
 }
 
-// TestHistoryOfAnAgent: the agent's definition says how lists are read. An input may override it.
-func TestHistoryOfAnAgent(t *testing.T) {
+// TestHistoryOfAgent: the agent's definition says how lists are read. An input may override it.
+func TestHistoryOfAgent(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.answers()
-	n.revise("name: a\nmodel: test/m\nhistory: replace\n")
-	n.sends("r0", []agui.Message{userSays("m0", "one")})
-	n.sends("r1", []agui.Message{userSays("m1", "two")})
+	n.answerRuns()
+	n.publishRevision("name: a\nmodel: test/m\nhistory: replace\n")
+	n.runWithMessages("r0", []agui.Message{userSays("m0", "one")})
+	n.runWithMessages("r1", []agui.Message{userSays("m1", "two")})
 	if got, want := n.messages("t"), "m1 a-r1"; got != want {
 		t.Errorf("conversation with the agent's default: got %s, want %s", got, want)
 	}
-	n.sends("r2", []agui.Message{userSays("m2", "three")}, perdure(`{"history":"auto"}`))
+	n.runWithMessages("r2", []agui.Message{userSays("m2", "three")}, withPerdureProps(`{"history":"auto"}`))
 	if got, want := n.messages("t"), "m1 a-r1 m2 a-r2"; got != want {
 		t.Errorf("conversation with the input's value: got %s, want %s", got, want)
 	}
-	n.sends("r3", []agui.Message{userSays("m2", "three, but better")}, perdure(`{"history":"append"}`))
+	n.runWithMessages("r3", []agui.Message{userSays("m2", "three, but better")}, withPerdureProps(`{"history":"append"}`))
 	if got, want := n.messages("t"), "m1 a-r1 m2 a-r2 a-r3"; got != want {
 		t.Errorf("conversation with append: got %s, want %s", got, want)
 	}
@@ -78,11 +78,11 @@ func TestHistoryOfAnAgent(t *testing.T) {
 func TestSupersededMessages(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.answers()
-	n.sends("r0", []agui.Message{userSays("m0", "one")})
-	n.sends("r1", []agui.Message{userSays("m1", "two")})
-	n.sends("r2", []agui.Message{userSays("m1", "two, but better")})
-	n.sends("r3", []agui.Message{userSays("m0", "one, but better")})
+	n.answerRuns()
+	n.runWithMessages("r0", []agui.Message{userSays("m0", "one")})
+	n.runWithMessages("r1", []agui.Message{userSays("m1", "two")})
+	n.runWithMessages("r2", []agui.Message{userSays("m1", "two, but better")})
+	n.runWithMessages("r3", []agui.Message{userSays("m0", "one, but better")})
 	if got, want := n.messages("t"), "m0 a-r3"; got != want {
 		t.Errorf("conversation: got %s, want %s", got, want)
 	}
@@ -144,27 +144,27 @@ func TestSupersededMessages(t *testing.T) {
 func TestSeenCursor(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.answers()
-	first := n.sends("r0", []agui.Message{userSays("m0", "one")})
+	n.answerRuns()
+	first := n.runWithMessages("r0", []agui.Message{userSays("m0", "one")})
 	seen := lastCursor(first.body)
-	n.sends("r1", []agui.Message{userSays("m1", "two")})
+	n.runWithMessages("r1", []agui.Message{userSays("m1", "two")})
 
 	stale := []agui.Message{userSays("m0", "one"), {ID: "a-r0", Role: agui.RoleAssistant, Content: agui.TextContent("answer to r0")}, userSays("m2", "three")}
-	withSeen := perdure(fmt.Sprintf(`{"seen":%q}`, seen))
-	n.sends("r2", stale, withSeen)
+	withSeen := withPerdureProps(fmt.Sprintf(`{"seen":%q}`, seen))
+	n.runWithMessages("r2", stale, withSeen)
 	if got, want := n.messages("t"), "m0 a-r0 m1 a-r1 m2 a-r2"; got != want {
 		t.Errorf("conversation: got %s, want %s", got, want)
 	}
 	// The `seen` cursor is not part of the input's digest.
-	again := n.sends("r2", stale, perdure(fmt.Sprintf(`{"seen":%q}`, lastCursor(n.do(http.MethodGet, "/v1/threads/t/runs/r2/events", "").body))))
+	again := n.runWithMessages("r2", stale, withPerdureProps(fmt.Sprintf(`{"seen":%q}`, lastCursor(n.do(http.MethodGet, "/v1/threads/t/runs/r2/events", "").body))))
 	if again.status != http.StatusOK || lastCursor(again.body) == "" {
 		t.Errorf("the same input with a later cursor: got %d %s", again.status, again.body)
 	}
-	if a := n.sends("r3", stale, perdure(`{"seen":"mine"}`)); a.status != http.StatusBadRequest || a.problem.Pointer != "/forwardedProps/perdure/seen" {
+	if a := n.runWithMessages("r3", stale, withPerdureProps(`{"seen":"mine"}`)); a.status != http.StatusBadRequest || a.problem.Pointer != "/forwardedProps/perdure/seen" {
 		t.Errorf("invalid cursor: got %d %s", a.status, a.body)
 	}
 	// A cursor of a replaced log is ignored.
-	if a := n.sends("r4", []agui.Message{userSays("m4", "four")}, perdure(`{"seen":"00000000000400000-1zzzzzzzz"}`)); a.status != http.StatusOK {
+	if a := n.runWithMessages("r4", []agui.Message{userSays("m4", "four")}, withPerdureProps(`{"seen":"00000000000400000-1zzzzzzzz"}`)); a.status != http.StatusOK {
 		t.Errorf("a cursor of another log: %d %s", a.status, a.body)
 	}
 }

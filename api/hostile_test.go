@@ -20,16 +20,16 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// neighbor is a run of another client, in the middle of a message. Whatever a test does to the
+// activeViewer is a run of another client, in the middle of a message. Whatever a test does to the
 // node, the viewer of this run receives all of its events, and no others.
-type neighbor struct {
-	viewer *watched
+type activeViewer struct {
+	viewer *frameReader
 	goOn   func()
 }
 
-func (n *node) neighbor() *neighbor {
+func (n *node) startActiveViewer() *activeViewer {
 	n.t.Helper()
-	goOn := n.speaks()
+	goOn := n.emitHalfMessages()
 	body, err := json.Marshal(inputOf("neighbor", "hello"))
 	if err != nil {
 		n.t.Fatal(err)
@@ -43,12 +43,12 @@ func (n *node) neighbor() *neighbor {
 		n.t.Fatal(err)
 	}
 	n.t.Cleanup(func() { _ = resp.Body.Close() })
-	b := &neighbor{viewer: &watched{t: n.t, body: bufio.NewScanner(resp.Body)}, goOn: func() { goOn("neighbor") }}
+	b := &activeViewer{viewer: &frameReader{t: n.t, body: bufio.NewScanner(resp.Body)}, goOn: func() { goOn("neighbor") }}
 	b.viewer.until("Hel")
 	return b
 }
 
-func (b *neighbor) isUntouched() {
+func (b *activeViewer) wantUntouched() {
 	b.viewer.t.Helper()
 	b.goOn()
 	const want = "TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END RUN_FINISHED"
@@ -59,12 +59,12 @@ func (b *neighbor) isUntouched() {
 
 const runsPath = "/v1/agents/a/runs"
 
-// TestIDsThatAreNoText: each ID of an input may be any valid text. Other IDs are refused with their
+// TestInvalidIDs: each ID of an input may be any valid text. Other IDs are refused with their
 // pointer, because they could not be told apart.
-func TestIDsThatAreNoText(t *testing.T) {
+func TestInvalidIDs(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	b := n.neighbor()
+	b := n.startActiveViewer()
 	long := strings.Repeat("x", stream.MaxIDBytes+1)
 	for _, bad := range []string{`\u0000`, `a\u0000b`, `\n`, `\u001b[2J`, `\u007f`, `\u0085`, `\ud800`, `\udc00x`, `\ufffd`, long, strings.Repeat("😀", 251)} {
 		for pointer, format := range map[string]string{
@@ -100,15 +100,15 @@ func TestIDsThatAreNoText(t *testing.T) {
 	if a := n.do(http.MethodPost, "/v1/agents/"+url.PathEscape(strings.Repeat("../*>\x00", 500))+"/runs", "{}"); a.status != http.StatusNotFound || len(a.body) > 500 {
 		t.Errorf("an odd agent: %d %.500s", a.status, a.body)
 	}
-	b.isUntouched()
+	b.wantUntouched()
 }
 
-// TestIDsThatLookAlike: IDs that look alike, or that file systems or NATS may treat as equal, are
+// TestSimilarIDsAreDifferent: IDs that look alike, or that file systems or NATS may treat as equal, are
 // different IDs.
-func TestIDsThatLookAlike(t *testing.T) {
+func TestSimilarIDsAreDifferent(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	for _, twins := range [][]string{
 		{"é", "e\u0301"}, {"A", "a"}, {"ﬁ", "fi"}, {"a", "a ", " a"}, {"*", ">", "**", "*.>", "t.*"}, {"a.b", "a/b", "a%2Fb", "a%252Fb"}, {".", "..", "...", "./"},
 		{"\u202eabc", "abc"}, {"a\u200db", "ab"}, {"ß", "ss", "ẞ"}, {"İ", "i", "I", "ı"},
@@ -145,7 +145,7 @@ func TestIDsThatLookAlike(t *testing.T) {
 func TestHostileBodies(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	b := n.neighbor()
+	b := n.startActiveViewer()
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
 	for range 100 {
@@ -206,14 +206,14 @@ func TestHostileBodies(t *testing.T) {
 	if a := n.do(http.MethodGet, "/v1/threads/x/runs/r/events", ""); a.status != http.StatusNotFound {
 		t.Errorf("run of a refused input: got %d %.500s, want 404", a.status, a.body)
 	}
-	b.isUntouched()
+	b.wantUntouched()
 }
 
-// TestNumbersSurvive: numbers of a client's state keep all their digits.
-func TestNumbersSurvive(t *testing.T) {
+// TestNumbersKeepDigits: numbers of a client's state keep all their digits.
+func TestNumbersKeepDigits(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	const state = `{"big":12345678901234567890123,"safe":9007199254740993,"zero":-0,"small":1e-400,"huge":1e999,"exact":0.10}`
 	a := n.do(http.MethodPost, runsPath, `{"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[],"state":`+state+`}`)
 	if a.status != http.StatusOK {
@@ -225,8 +225,8 @@ func TestNumbersSurvive(t *testing.T) {
 	}
 }
 
-// trickle returns a connection that sends a request, and then nothing.
-func (n *node) trickle(request string) (*bufio.Reader, net.Conn) {
+// sendPartially returns a connection that sends a request, and then nothing.
+func (n *node) sendPartially(request string) (*bufio.Reader, net.Conn) {
 	n.t.Helper()
 	var d net.Dialer
 	conn, err := d.DialContext(n.ctx(), "tcp", strings.TrimPrefix(n.http.URL, "http://"))
@@ -249,7 +249,7 @@ func (n *node) trickle(request string) (*bufio.Reader, net.Conn) {
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })
-	b := n.neighbor() // silent for longer than that
+	b := n.startActiveViewer() // silent for longer than that
 	for path, want := range map[string]struct {
 		status int
 		code   string
@@ -261,7 +261,7 @@ func TestSlowBodies(t *testing.T) {
 		"/nowhere":                           {http.StatusNotFound, "not_found"},
 	} {
 		for _, length := range []string{"Content-Length: 100000", "Transfer-Encoding: chunked"} {
-			r, _ := n.trickle("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + length + "\r\n\r\n")
+			r, _ := n.sendPartially("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + length + "\r\n\r\n")
 			resp, err := http.ReadResponse(r, nil)
 			if err != nil {
 				t.Fatalf("%s, %s: %v", path, length, err)
@@ -276,14 +276,14 @@ func TestSlowBodies(t *testing.T) {
 			}
 		}
 	}
-	b.isUntouched()
+	b.wantUntouched()
 }
 
 // TestEndlessBody: the server stops reading a body at its bound.
 func TestEndlessBody(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	endless := io.MultiReader(strings.NewReader(`{"threadId":"x","runId":"r","messages":[{"id":"m","role":"user","content":"`), forever('x'))
+	endless := io.MultiReader(strings.NewReader(`{"threadId":"x","runId":"r","messages":[{"id":"m","role":"user","content":"`), endlessReader('x'))
 	req, err := http.NewRequestWithContext(n.ctx(), http.MethodPost, n.http.URL+runsPath, endless)
 	if err != nil {
 		t.Fatal(err)
@@ -298,10 +298,10 @@ func TestEndlessBody(t *testing.T) {
 	}
 }
 
-// forever is a reader of one byte that never ends.
-type forever byte
+// endlessReader is a reader of one byte that never ends.
+type endlessReader byte
 
-func (f forever) Read(p []byte) (int, error) {
+func (f endlessReader) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = byte(f)
 	}
@@ -312,7 +312,7 @@ func (f forever) Read(p []byte) (int, error) {
 func TestHostileRequests(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	b := n.neighbor()
+	b := n.startActiveViewer()
 	const events = "/v1/threads/t/runs/neighbor/events"
 	for _, tt := range []struct {
 		method, path string
@@ -343,19 +343,19 @@ func TestHostileRequests(t *testing.T) {
 		w.until("Hel")
 		w.close()
 	}
-	r, _ := n.trickle("GET /healthz HTTP/1.0\r\n\r\n")
+	r, _ := n.sendPartially("GET /healthz HTTP/1.0\r\n\r\n")
 	if resp, err := http.ReadResponse(r, nil); err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("HTTP/1.0: %v %v", resp, err)
 	}
-	b.isUntouched()
+	b.wantUntouched()
 }
 
-// TestANodeHasRoomForSoManyStreams: a node sends at most Config.Streams streams, over all
+// TestStreamsAreBounded: a node sends at most Config.Streams streams, over all
 // transports together. A request beyond that is refused, and starts no run.
-func TestANodeHasRoomForSoManyStreams(t *testing.T) {
+func TestStreamsAreBounded(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.MaxStreams = 2 })
-	b := n.neighbor() // one
+	b := n.startActiveViewer() // one
 	c := n.dial()
 	c.send(subscribeFrame("1", "neighbor", ""))
 	c.want("ack", "1")
@@ -385,11 +385,11 @@ func TestANodeHasRoomForSoManyStreams(t *testing.T) {
 	c.until("1", "ack")
 	other.send(subscribeFrame("1", "neighbor", ""))
 	other.want("ack", "1") // the stream's room is free again
-	b.isUntouched()
+	b.wantUntouched()
 }
 
-// TestANodeHasRoomForSoManySockets: a socket beyond the node's bound is refused before its upgrade.
-func TestANodeHasRoomForSoManySockets(t *testing.T) {
+// TestSocketsAreBounded: a socket beyond the node's bound is refused before its upgrade.
+func TestSocketsAreBounded(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.MaxSockets = 2 })
 	first, second := n.dial(), n.dial()

@@ -38,14 +38,14 @@ type inboxFixture struct {
 
 func setupInbox(t *testing.T, change ...func(*api.Config)) *inboxFixture {
 	t.Helper()
-	o := &inboxFixture{waits: map[string]map[string]*runs.Decision{}}
+	f := &inboxFixture{waits: map[string]map[string]*runs.Decision{}}
 	open := func(c *api.Config) {
 		c.Inbox = openInbox(t, c.Log)
-		o.store, o.index, o.links = c.Inbox.Store, c.Inbox.Index, c.Inbox.Links
+		f.store, f.index, f.links = c.Inbox.Store, c.Inbox.Index, c.Inbox.Links
 	}
-	o.node = setup(t, append([]func(*api.Config){open}, change...)...)
-	o.temporal.decide = o.take
-	return o
+	f.node = setup(t, append([]func(*api.Config){open}, change...)...)
+	f.temporal.decide = f.decideUpdate
+	return f
 }
 
 func openInbox(t *testing.T, l *stream.Log) *approvalroutes.Inbox {
@@ -66,12 +66,12 @@ func openInbox(t *testing.T, l *stream.Log) *approvalroutes.Inbox {
 	return &approvalroutes.Inbox{Store: store, Index: index, Links: keeper, PublicURL: "https://agents.example"}
 }
 
-// take is the decide update of the workflows.
-func (o *inboxFixture) take(workflow string, in runs.DecideRequest) (out runs.DecideResult, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.updates = append(o.updates, in.Decisions)
-	calls := o.waits[workflow]
+// decideUpdate is the decide update of the workflows.
+func (f *inboxFixture) decideUpdate(workflow string, in runs.DecideRequest) (out runs.DecideResult, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.updates = append(f.updates, in.Decisions)
+	calls := f.waits[workflow]
 	if calls == nil {
 		return out, serviceerror.NewNotFound("no such workflow")
 	}
@@ -97,70 +97,70 @@ func (o *inboxFixture) take(workflow string, in runs.DecideRequest) (out runs.De
 
 var since = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// asks ends a run of a thread with interrupts for the calls, adds them to the inbox, and returns
+// openApprovals ends a run of a thread with interrupts for the calls, adds them to the inbox, and returns
 // their IDs.
-func (o *inboxFixture) asks(thread string, calls ...string) (ids []string) {
-	o.t.Helper()
+func (f *inboxFixture) openApprovals(thread string, calls ...string) (ids []string) {
+	f.t.Helper()
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: thread}, ID: "r"}
 	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
 	must := func(seq uint64, err error) uint64 {
 		if err != nil {
-			o.t.Fatal(err)
+			f.t.Fatal(err)
 		}
 		return seq
 	}
-	p.After = must(o.log.OpenStep(o.ctx(), p, stream.Opening{RunID: "r", Execution: "e", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread, RunID: "r"}))
+	p.After = must(f.log.OpenStep(f.ctx(), p, stream.Opening{RunID: "r", Execution: "e", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread, RunID: "r"}))
 	message := agui.Message{ID: "m", Role: agui.RoleAssistant}
 	end := &agui.RunFinished{ThreadID: thread, RunID: "r", Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt}}
-	o.mu.Lock()
-	o.waits["thread/default/"+thread] = map[string]*runs.Decision{}
+	f.mu.Lock()
+	f.waits["thread/default/"+thread] = map[string]*runs.Decision{}
 	for _, id := range calls {
 		message.ToolCalls = append(message.ToolCalls, agui.ToolCall{ID: id, Name: "refund", Arguments: `{"to":"<b>Ada</b>"}`})
 		ids = append(ids, run.Identify("int", id))
 		end.Outcome.Interrupts = append(end.Outcome.Interrupts, agui.Interrupt{ID: run.Identify("int", id), Reason: "tool_call", ToolCallID: id, Message: "May refund be called?"})
-		o.waits["thread/default/"+thread][id] = nil
+		f.waits["thread/default/"+thread][id] = nil
 	}
-	o.mu.Unlock()
-	attempt, _, err := o.log.Begin(o.ctx(), p)
+	f.mu.Unlock()
+	attempt, _, err := f.log.Begin(f.ctx(), p)
 	if err != nil {
-		o.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	defer attempt.Close()
-	p.After = must(attempt.Finish(o.ctx(), &stream.Result{Messages: []agui.Message{message}}))
-	if _, _, err := o.log.Seal(o.ctx(), p, end); err != nil {
-		o.t.Fatal(err)
+	p.After = must(attempt.Finish(f.ctx(), &stream.Result{Messages: []agui.Message{message}}))
+	if _, _, err := f.log.Seal(f.ctx(), p, end); err != nil {
+		f.t.Fatal(err)
 	}
 	for i, id := range ids {
-		a := o.approval(thread, calls[i], id)
-		if err := o.store.Put(o.ctx(), "default", a, since); err != nil {
-			o.t.Fatal(err)
+		a := f.approval(thread, calls[i], id)
+		if err := f.store.Put(f.ctx(), "default", a, since); err != nil {
+			f.t.Fatal(err)
 		}
-		o.happens(inbox.Opened, a)
+		f.publishEvent(inbox.Opened, a)
 	}
-	o.until(func(listed []string) bool { return slices.Contains(listed, ids[len(ids)-1]) })
+	f.until(func(listed []string) bool { return slices.Contains(listed, ids[len(ids)-1]) })
 	return ids
 }
 
-func (o *inboxFixture) approval(thread, call, id string) *inbox.Approval {
+func (f *inboxFixture) approval(thread, call, id string) *inbox.Approval {
 	return &inbox.Approval{ID: id, ThreadID: thread, RunID: "r", Agent: "a", ToolCallID: call, ToolName: "refund", RequestedAt: since, Quorum: 1, Approvers: []string{}, Decisions: []inbox.Decision{}}
 }
 
-func (o *inboxFixture) happens(what inbox.EventType, a *inbox.Approval) {
-	o.t.Helper()
-	if err := o.store.Record(o.ctx(), "default", fmt.Sprintf("evt_%s_%s", what, a.ID), &inbox.Event{Type: what, At: since, Approval: *a}); err != nil {
-		o.t.Fatal(err)
+func (f *inboxFixture) publishEvent(what inbox.EventType, a *inbox.Approval) {
+	f.t.Helper()
+	if err := f.store.Record(f.ctx(), "default", fmt.Sprintf("evt_%s_%s", what, a.ID), &inbox.Event{Type: what, At: since, Approval: *a}); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
 // listed returns the IDs in the inbox, and the page with the cursor of the feed.
-func (o *inboxFixture) listed(query string) (ids []string, page approvalsPage) {
-	o.t.Helper()
-	a := o.do(http.MethodGet, "/v1/approvals"+query, "")
+func (f *inboxFixture) listed(query string) (ids []string, page approvalsPage) {
+	f.t.Helper()
+	a := f.do(http.MethodGet, "/v1/approvals"+query, "")
 	if a.status != http.StatusOK {
-		o.t.Fatalf("%d %s", a.status, a.body)
+		f.t.Fatalf("%d %s", a.status, a.body)
 	}
 	if err := json.Unmarshal([]byte(a.body), &page); err != nil {
-		o.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	for _, item := range page.Items {
 		ids = append(ids, item.ID)
@@ -174,17 +174,17 @@ type approvalsPage struct {
 }
 
 // until waits until the list is as wanted.
-func (o *inboxFixture) until(good func(listed []string) bool) {
-	o.t.Helper()
-	ctx := o.ctx()
+func (f *inboxFixture) until(good func(listed []string) bool) {
+	f.t.Helper()
+	ctx := f.ctx()
 	for {
-		ids, _ := o.listed("?limit=500")
+		ids, _ := f.listed("?limit=500")
 		if good(ids) {
 			return
 		}
 		select {
 		case <-ctx.Done():
-			o.t.Fatalf("list: got %v", ids)
+			f.t.Fatalf("list: got %v", ids)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -192,15 +192,15 @@ func (o *inboxFixture) until(good func(listed []string) bool) {
 
 func TestListApprovals(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	first, second := o.asks("t1", "c1", "c2"), o.asks("t2", "c1")
+	f := setupInbox(t)
+	first, second := f.openApprovals("t1", "c1", "c2"), f.openApprovals("t2", "c1")
 	all := slices.Concat(first, second)
 	slices.Sort(all) // all have the same time
-	if got, page := o.listed(""); !slices.Equal(got, all) || page.NextCursor != "" || page.EventsCursor == "" {
+	if got, page := f.listed(""); !slices.Equal(got, all) || page.NextCursor != "" || page.EventsCursor == "" {
 		t.Errorf("list: got %v, %+v", got, page)
 	}
-	one, page := o.listed("?limit=2")
-	two, _ := o.listed("?limit=2&cursor=" + page.NextCursor)
+	one, page := f.listed("?limit=2")
+	two, _ := f.listed("?limit=2&cursor=" + page.NextCursor)
 	if !slices.Equal(slices.Concat(one, two), all) || len(one) != 2 {
 		t.Errorf("pages: got %v and %v", one, two)
 	}
@@ -208,7 +208,7 @@ func TestListApprovals(t *testing.T) {
 		"?thread=t1": 2, "?agent=a": 3, "?agent=b": 0, "?tool=refund": 3, "?olderThan=1h": 3, "?assignee=me": 3, "?assignee=role:x": 3, "?assignee=ada": 3,
 		"?olderThan=876000h": 0,
 	} {
-		if got, _ := o.listed(query); len(got) != want {
+		if got, _ := f.listed(query); len(got) != want {
 			t.Errorf("%s: %v", query, got)
 		}
 	}
@@ -216,27 +216,27 @@ func TestListApprovals(t *testing.T) {
 		"?limit=0": "invalid_input", "?limit=501": "invalid_input", "?olderThan=day": "invalid_input", "?olderThan=-1h": "invalid_input", "?assignee=": "invalid_input",
 		"?assignee=role:": "invalid_input", "?cursor=x": "invalid_cursor",
 	} {
-		if a := o.do(http.MethodGet, "/v1/approvals"+query, ""); a.status != http.StatusBadRequest || a.problem.Code != code {
+		if a := f.do(http.MethodGet, "/v1/approvals"+query, ""); a.status != http.StatusBadRequest || a.problem.Code != code {
 			t.Errorf("%s: %d %s", query, a.status, a.body)
 		}
 	}
 }
 
 // feed reads n events of the inbox.
-func (o *inboxFixture) feed(n int, path string, header ...string) (events, ids []string) {
-	o.t.Helper()
-	ctx, cancel := context.WithCancel(o.ctx())
+func (f *inboxFixture) feed(n int, path string, header ...string) (events, ids []string) {
+	f.t.Helper()
+	ctx, cancel := context.WithCancel(f.ctx())
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, o.http.URL+"/v1/approvals/events"+path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.http.URL+"/v1/approvals/events"+path, nil)
 	if err != nil {
-		o.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	resp, err := o.http.Client().Do(req)
+	resp, err := f.http.Client().Do(req)
 	if err != nil {
-		o.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
@@ -247,46 +247,46 @@ func (o *inboxFixture) feed(n int, path string, header ...string) (events, ids [
 		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
 			var e inbox.Event
 			if err := json.Unmarshal([]byte(data), &e); err != nil {
-				o.t.Fatal(err)
+				f.t.Fatal(err)
 			}
 			events = append(events, string(e.Type)+" "+e.Approval.ThreadID)
 		}
 	}
 	if len(events) < n {
-		o.t.Fatalf("the feed ended after %v", events)
+		f.t.Fatalf("the feed ended after %v", events)
 	}
 	return events, ids
 }
 
 func TestApprovalEvents(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
-	_, empty := o.listed("")
-	ids := o.asks("t1", "c1")
-	o.asks("t2", "c1")
-	decided := o.approval("t1", "c1", ids[0])
-	o.happens(inbox.Decided, decided)
+	f := setupInbox(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
+	_, empty := f.listed("")
+	ids := f.openApprovals("t1", "c1")
+	f.openApprovals("t2", "c1")
+	decided := f.approval("t1", "c1", ids[0])
+	f.publishEvent(inbox.Decided, decided)
 	want := []string{"opened t1", "opened t2", "decided t1"}
-	got, cursors := o.feed(3, "?after="+empty.EventsCursor)
+	got, cursors := f.feed(3, "?after="+empty.EventsCursor)
 	if !slices.Equal(got, want) {
 		t.Fatalf("feed: got %v, want %v", got, want)
 	}
-	if rest, _ := o.feed(2, "", "Last-Event-ID", cursors[0]); !slices.Equal(rest, want[1:]) {
+	if rest, _ := f.feed(2, "", "Last-Event-ID", cursors[0]); !slices.Equal(rest, want[1:]) {
 		t.Errorf("after the first event: got %v", rest)
 	}
-	if mine, _ := o.feed(2, "?thread=t1&after="+empty.EventsCursor); !slices.Equal(mine, []string{"opened t1", "decided t1"}) {
+	if mine, _ := f.feed(2, "?thread=t1&after="+empty.EventsCursor); !slices.Equal(mine, []string{"opened t1", "decided t1"}) {
 		t.Errorf("events of one thread: got %v", mine)
 	}
-	if a := o.do(http.MethodGet, "/v1/approvals/events?after=x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
+	if a := f.do(http.MethodGet, "/v1/approvals/events?after=x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	other := setupInbox(t)
 	_, elsewhere := other.listed("")
-	if a := o.do(http.MethodGet, "/v1/approvals/events?after="+elsewhere.EventsCursor, ""); a.status != http.StatusGone || a.problem.Code != "log_replaced" {
+	if a := f.do(http.MethodGet, "/v1/approvals/events?after="+elsewhere.EventsCursor, ""); a.status != http.StatusGone || a.problem.Code != "log_replaced" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	o.server.Drain()
-	if a := o.do(http.MethodGet, "/v1/approvals/events", ""); a.status != http.StatusServiceUnavailable {
+	f.server.Drain()
+	if a := f.do(http.MethodGet, "/v1/approvals/events", ""); a.status != http.StatusServiceUnavailable {
 		t.Errorf("while the server goes down: %d %s", a.status, a.body)
 	}
 }
@@ -295,8 +295,8 @@ func TestApprovalEvents(t *testing.T) {
 // thread are sent together.
 func TestBatch(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	one, two := o.asks("t1", "c1", "c2"), o.asks("t2", "c1")
+	f := setupInbox(t)
+	one, two := f.openApprovals("t1", "c1", "c2"), f.openApprovals("t2", "c1")
 	body := fmt.Sprintf(`{"decisions":[
 		{"threadId":"t1","id":%q,"decision":"approve"},
 		{"threadId":"t2","id":%q,"decision":"reject","reason":"no"},
@@ -316,7 +316,7 @@ func TestBatch(t *testing.T) {
 	}
 	send := func() {
 		t.Helper()
-		a := o.do(http.MethodPost, "/v1/approvals/batch", body)
+		a := f.do(http.MethodPost, "/v1/approvals/batch", body)
 		if err := json.Unmarshal([]byte(a.body), &answer); err != nil || a.status != http.StatusOK || len(answer.Items) != 8 {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
@@ -331,58 +331,58 @@ func TestBatch(t *testing.T) {
 	if r := answer.Items[6]; r.Recorded == nil || r.Recorded.Decision != "approve" || answer.Items[4].Pointer != "/decisions/4/args" {
 		t.Errorf("items: got %+v", answer.Items)
 	}
-	if len(o.updates) != 2 {
-		t.Errorf("updates of the threads: got %v, want 2", o.updates)
+	if len(f.updates) != 2 {
+		t.Errorf("updates of the threads: got %v, want 2", f.updates)
 	}
 	send()
 	if !answer.Items[0].Repeated || !answer.Items[1].Repeated || !answer.Items[2].Repeated {
 		t.Errorf("repeated batch: got %+v", answer.Items)
 	}
 	for body, pointer := range map[string]string{`{}`: "/decisions", `{"decisions":[]}`: "/decisions", `{"decisions":[` + strings.Repeat("{},", 100) + `{}]}`: "/decisions", `[]`: ""} {
-		if a := o.do(http.MethodPost, "/v1/approvals/batch", body); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
+		if a := f.do(http.MethodPost, "/v1/approvals/batch", body); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
 			t.Errorf("%.20s: %d %s", body, a.status, a.body)
 		}
 	}
 }
 
-// TestEndedApprovalsLeaveTheInbox: an approval whose workflow has ended is listed until a caller
+// TestInboxDropsEndedApprovals: an approval whose workflow has ended is listed until a caller
 // tries to decide it.
-func TestEndedApprovalsLeaveTheInbox(t *testing.T) {
+func TestInboxDropsEndedApprovals(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	left, stays := o.asks("t1", "c1"), o.asks("t2", "c1")
-	o.mu.Lock()
-	delete(o.waits, "thread/default/t1") // its workflow was terminated
-	o.mu.Unlock()
-	if a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+left[0], `{"decision":"approve"}`); a.status != http.StatusNotFound {
+	f := setupInbox(t)
+	left, stays := f.openApprovals("t1", "c1"), f.openApprovals("t2", "c1")
+	f.mu.Lock()
+	delete(f.waits, "thread/default/t1") // its workflow was terminated
+	f.mu.Unlock()
+	if a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+left[0], `{"decision":"approve"}`); a.status != http.StatusNotFound {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	o.until(func(listed []string) bool { return slices.Equal(listed, stays) })
+	f.until(func(listed []string) bool { return slices.Equal(listed, stays) })
 	for range 2 {
-		if a := o.do(http.MethodPost, "/v1/threads/t2/approvals/"+stays[0], `{"decision":"approve"}`); a.status != http.StatusOK {
+		if a := f.do(http.MethodPost, "/v1/threads/t2/approvals/"+stays[0], `{"decision":"approve"}`); a.status != http.StatusOK {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 	}
-	if got, _ := o.listed(""); !slices.Equal(got, stays) { // its worker removes it when it is decided
+	if got, _ := f.listed(""); !slices.Equal(got, stays) { // its worker removes it when it is decided
 		t.Errorf("list: got %v", got)
 	}
 }
 
 func TestAudit(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	ids := o.asks("t1", "c1", "c2")
+	f := setupInbox(t)
+	ids := f.openApprovals("t1", "c1", "c2")
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r"}
 	for n, id := range ids {
-		a := o.approval("t1", fmt.Sprintf("c%d", n+1), id)
+		a := f.approval("t1", fmt.Sprintf("c%d", n+1), id)
 		entry := inbox.Entry{Tenant: "default", Event: inbox.Event{Type: inbox.Opened, At: since, Approval: *a}}
-		if err := o.log.AppendAudit(o.ctx(), run, "evt_1"+id, entry); err != nil {
+		if err := f.log.AppendAudit(f.ctx(), run, "evt_1"+id, entry); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a := o.approval("t1", "c1", ids[0])
+	a := f.approval("t1", "c1", ids[0])
 	a.Decisions = []inbox.Decision{{Decision: "reject", By: "ada", Channel: "link", Reason: "no", At: since, Digest: "d"}}
-	if err := o.log.AppendAudit(o.ctx(), run, "evt_2", inbox.Entry{Tenant: "default", Event: inbox.Event{Type: inbox.Decided, At: since, Approval: *a}}); err != nil {
+	if err := f.log.AppendAudit(f.ctx(), run, "evt_2", inbox.Entry{Tenant: "default", Event: inbox.Event{Type: inbox.Decided, At: since, Approval: *a}}); err != nil {
 		t.Fatal(err)
 	}
 	var page struct {
@@ -392,7 +392,7 @@ func TestAudit(t *testing.T) {
 	read := func(query string) {
 		t.Helper()
 		page.Items, page.NextCursor = nil, ""
-		got := o.do(http.MethodGet, "/v1/threads/t1/approvals"+query, "")
+		got := f.do(http.MethodGet, "/v1/threads/t1/approvals"+query, "")
 		if err := json.Unmarshal([]byte(got.body), &page); err != nil || got.status != http.StatusOK {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
@@ -415,43 +415,43 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	for _, status := range []string{"", "pending", "expired"} {
-		if a := o.do(http.MethodGet, "/v1/threads/t1/approvals?status="+status, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || !strings.Contains(a.problem.Detail, "status") {
+		if a := f.do(http.MethodGet, "/v1/threads/t1/approvals?status="+status, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || !strings.Contains(a.problem.Detail, "status") {
 			t.Errorf("%q: %d %s", status, a.status, a.body)
 		}
 	}
-	if a := o.do(http.MethodGet, "/v1/threads/t1/approvals?cursor=-1", ""); a.problem.Code != "invalid_cursor" {
+	if a := f.do(http.MethodGet, "/v1/threads/t1/approvals?cursor=-1", ""); a.problem.Code != "invalid_cursor" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if a := o.do(http.MethodGet, "/v1/threads/none/approvals", ""); a.problem.Code != "unknown_thread" {
+	if a := f.do(http.MethodGet, "/v1/threads/none/approvals", ""); a.problem.Code != "unknown_thread" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 
-// said returns the log's record of a decision that a workflow accepted.
-func (o *inboxFixture) said(workflow, call string) *stream.Decision {
-	o.t.Helper()
-	o.mu.Lock()
-	taken := o.waits[workflow][call]
-	o.mu.Unlock()
+// proposedDecision returns the log's record of a decision that a workflow accepted.
+func (f *inboxFixture) proposedDecision(workflow, call string) *stream.Decision {
+	f.t.Helper()
+	f.mu.Lock()
+	taken := f.waits[workflow][call]
+	f.mu.Unlock()
 	if taken == nil {
-		o.t.Fatalf("no decision for %s", call)
+		f.t.Fatalf("no decision for %s", call)
 	}
-	d, _, err := o.log.DecisionAt(o.ctx(), taken.Input)
+	d, _, err := f.log.DecisionAt(f.ctx(), taken.Input)
 	if err != nil {
-		o.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return d
 }
 
-// TestTheLogHasTheDeciders: the log has the subject and the channel of each decision.
-func TestTheLogHasTheDeciders(t *testing.T) {
+// TestLogHasDeciders: the log has the subject and the channel of each decision.
+func TestLogHasDeciders(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	ids := o.asks("t1", "c1", "c2")
-	o.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[0], `{"decision":"approve"}`)
-	o.do(http.MethodPost, "/v1/approvals/batch", fmt.Sprintf(`{"decisions":[{"threadId":"t1","id":%q,"decision":"reject"}]}`, ids[1]))
+	f := setupInbox(t)
+	ids := f.openApprovals("t1", "c1", "c2")
+	f.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[0], `{"decision":"approve"}`)
+	f.do(http.MethodPost, "/v1/approvals/batch", fmt.Sprintf(`{"decisions":[{"threadId":"t1","id":%q,"decision":"reject"}]}`, ids[1]))
 	for call, want := range map[string]string{"c1": "http", "c2": "batch"} {
-		if d := o.said("thread/default/t1", call); d.Channel != want || d.By != nil && d.By.Tenant != auth.TenantDefault {
+		if d := f.proposedDecision("thread/default/t1", call); d.Channel != want || d.By != nil && d.By.Tenant != auth.TenantDefault {
 			t.Errorf("%s: %+v", call, d)
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/perdure/perdure/api"
 )
 
-// TestUnknownMaterialIsLeftOut: members of a later AG-UI version do not make an input invalid, and
+// TestUnknownMembersAreDropped: members of a later AG-UI version do not make an input invalid, and
 // are not part of the run.
-func TestUnknownMaterialIsLeftOut(t *testing.T) {
+func TestUnknownMembersAreDropped(t *testing.T) {
 	t.Parallel()
 	var logged output
 	n := setup(t, func(c *api.Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
-	n.works()
+	n.completeRuns()
 	plain := n.post(inputOf("r1", "hello"))
 	if plain.status != http.StatusOK || logged.String() != "" {
 		t.Fatalf("%d %s\n%s", plain.status, plain.body, logged.String())
@@ -43,7 +43,7 @@ func TestUnknownMaterialIsLeftOut(t *testing.T) {
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	for version, status := range map[string]int{"1.0": 200, "1.1": 200, "1.99": 200, "1": 200, "one": 200, "": 200, "2.0": 400, "0.9": 400} {
 		in := inputOf("r-"+version, "hello")
 		in.ProtocolVersion = version
@@ -86,7 +86,7 @@ func TestStateOfSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	n.works()
+	n.completeRuns()
 	for state, status := range map[string]int{`[1]`: 400, `"x"`: 400, `0`: 400, ` {"a":1}`: 200, `{}`: 200, `null`: 200, ``: 200} {
 		for agent, want := range map[string]int{"stepping": status, "a": http.StatusOK} {
 			in := inputOf("r1", "hello")

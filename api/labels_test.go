@@ -17,15 +17,15 @@ import (
 	"github.com/perdure/perdure/internal/process/telemetry"
 )
 
-// TestRequestsNameTheirRun: the span and the log lines of a request have the tenant, and the
+// TestRequestLogsNameRun: the span and the log lines of a request have the tenant, and the
 // thread, the run and the agent of its path or body.
-func TestRequestsNameTheirRun(t *testing.T) { //nolint:paralleltest // sets the process's tracer provider
+func TestRequestLogsNameRun(t *testing.T) { //nolint:paralleltest // sets the process's tracer provider
 	recorder, before := tracetest.NewSpanRecorder(), otel.GetTracerProvider()
 	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(recorder)))
 	t.Cleanup(func() { otel.SetTracerProvider(before) })
 	var log bytes.Buffer
 	n := setup(t, func(c *api.Config) { c.Logger = telemetry.NewLogger(slog.NewJSONHandler(&log, nil)) })
-	n.works()
+	n.completeRuns()
 	in := `{"threadId":"t","runId":"r","messages":[{"id":"u","role":"user","content":"hello"}],"nobodyKnows":1}`
 	if a := n.do(http.MethodPost, runsPath, in); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)

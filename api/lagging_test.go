@@ -18,18 +18,18 @@ import (
 	"github.com/perdure/perdure/agui/protobuf"
 )
 
-// narrowly accepts connections with a small send buffer.
-func narrowly(l net.Listener) net.Listener {
-	return &narrow{Listener: l, given: make(chan struct{}, 1000)}
+// withSmallBuffers accepts connections with a small send buffer.
+func withSmallBuffers(l net.Listener) net.Listener {
+	return &smallBufferListener{Listener: l, given: make(chan struct{}, 1000)}
 }
 
-// lagging is a viewer on its own connection, which reads only on request.
-type lagging struct {
+// laggingViewer is a viewer on its own connection, which reads only on request.
+type laggingViewer struct {
 	conn net.Conn
 	read bytes.Buffer
 }
 
-func newLagging(t *testing.T, base, path string, header ...string) *lagging {
+func newLagging(t *testing.T, base, path string, header ...string) *laggingViewer {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
 	if err != nil {
@@ -43,23 +43,23 @@ func newLagging(t *testing.T, base, path string, header ...string) *lagging {
 	if _, err := io.WriteString(conn, request+"\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	return &lagging{conn: conn}
+	return &laggingViewer{conn: conn}
 }
 
-// take reads n bytes, which the server has to send first.
-func (l *lagging) take(n int64) error {
+// readBytes reads n bytes, which the server has to send first.
+func (l *laggingViewer) readBytes(n int64) error {
 	_, err := io.CopyN(&l.read, l.conn, n)
 	return err
 }
 
 // skip is take for bytes that the test discards.
-func (l *lagging) skip(n int64) error {
+func (l *laggingViewer) skip(n int64) error {
 	_, err := io.CopyN(io.Discard, l.conn, n)
 	return err
 }
 
 // rest reads to the end, and returns the whole body.
-func (l *lagging) rest() (string, error) {
+func (l *laggingViewer) rest() (string, error) {
 	resp, err := http.ReadResponse(bufio.NewReader(io.MultiReader(&l.read, l.conn)), nil)
 	if err != nil {
 		return "", err
@@ -72,23 +72,23 @@ func (l *lagging) rest() (string, error) {
 	return string(body), err
 }
 
-// TestViewersThatReadAreNotCut: a run emits far more at once than a node keeps of it. Viewers that
+// TestReadingViewersStayConnected: a run emits far more at once than a node keeps of it. Viewers that
 // read, at full speed or slower than the run, are shown every event once over every transport. No
 // viewer is disconnected.
-func TestViewersThatReadAreNotCut(t *testing.T) {
+func TestReadingViewersStayConnected(t *testing.T) {
 	t.Parallel()
 	const burst, size = 400, 32 << 10 // 12.5 MiB
 	n := setup(t)
-	steady, s := n.started(n.spoken(), "r1")
+	steady, s := n.startViewedRun(n.captureOutputs(), "r1")
 	first := cursors(steady.until("TEXT_MESSAGE_START"))[0]
-	front := n.serveOn(t, narrowly)
+	front := n.serveOn(t, withSmallBuffers)
 	paths := map[string][]string{
 		"a run":                       {eventsOfR1},
 		"a run on the binary wire":    {eventsOfR1, "Accept", protobuf.MediaType},
 		"a thread":                    {"/v1/threads/t/events?follow=false&after=" + first},
 		"a run after its first event": {eventsOfR1, "Last-Event-ID", first},
 	}
-	slow := map[string]*lagging{}
+	slow := map[string]*laggingViewer{}
 	for name, path := range paths {
 		slow[name] = newLagging(t, front, path[0], path[1:]...)
 	}
@@ -110,7 +110,7 @@ func TestViewersThatReadAreNotCut(t *testing.T) {
 	for i := range burst {
 		s.say(fmt.Sprintf("%08d%s", i, text))
 		for name, viewer := range slow {
-			if err := viewer.take(1 << 10); err != nil {
+			if err := viewer.readBytes(1 << 10); err != nil {
 				t.Fatalf("%s: at %d of %d: %v", name, i, burst, err)
 			}
 		}
@@ -147,20 +147,20 @@ func TestViewersThatReadAreNotCut(t *testing.T) {
 	fast.Wait()
 }
 
-// TestMemoryOfALaggingViewerIsBounded: the memory that a node holds for a viewer that does not read
+// TestMemoryOfLaggingViewerIsBounded: the memory that a node holds for a viewer that does not read
 // is bounded, whatever the length of the run.
-func TestMemoryOfALaggingViewerIsBounded(t *testing.T) {
+func TestMemoryOfLaggingViewerIsBounded(t *testing.T) {
 	const viewers, most = 240, 256 << 10
 	n := setup(t)
-	steady, s := n.started(n.spoken(), "r1")
+	steady, s := n.startViewedRun(n.captureOutputs(), "r1")
 	text := strings.Repeat("x", 32<<10)
 	for range 32 { // the run has 1 MiB before the viewers connect
 		s.say(text)
 		steady.until(text)
 	}
-	front := n.serveOn(t, narrowly)
+	front := n.serveOn(t, withSmallBuffers)
 	goroutines := runtime.NumGoroutine()
-	var all []*lagging
+	var all []*laggingViewer
 	for range viewers {
 		viewer := newLagging(t, front, eventsOfR1)
 		all = append(all, viewer)
@@ -175,10 +175,10 @@ func TestMemoryOfALaggingViewerIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	with := held()
+	with := heapBytes()
 	for range 10 { // the embedded NATS server holds buffers for a moment: the smallest measurement counts
 		<-time.After(200 * time.Millisecond)
-		with = min(with, held())
+		with = min(with, heapBytes())
 	}
 	for _, viewer := range all {
 		if err := viewer.conn.Close(); err != nil {
@@ -186,7 +186,7 @@ func TestMemoryOfALaggingViewerIsBounded(t *testing.T) {
 		}
 	}
 	waitFor(t, func() bool { return runtime.NumGoroutine() <= goroutines+10 })
-	each := (with - held()) / viewers
+	each := (with - heapBytes()) / viewers
 	t.Logf("%d bytes for each viewer", each)
 	if each > most {
 		t.Errorf("memory of a viewer that does not read: got %d bytes, want at most %d", each, most)

@@ -15,34 +15,34 @@ import (
 )
 
 // link creates a link and returns its path.
-func (o *inboxFixture) link(thread, id, body string) string {
-	o.t.Helper()
-	a := o.do(http.MethodPost, "/v1/threads/"+thread+"/approvals/"+id+"/links", body)
+func (f *inboxFixture) link(thread, id, body string) string {
+	f.t.Helper()
+	a := f.do(http.MethodPost, "/v1/threads/"+thread+"/approvals/"+id+"/links", body)
 	var made struct {
 		URL       string
 		ExpiresAt time.Time
 	}
 	if err := json.Unmarshal([]byte(a.body), &made); err != nil || a.status != http.StatusCreated || !made.ExpiresAt.After(time.Now()) || a.header.Get("Cache-Control") != "no-store" {
-		o.t.Fatalf("%d %s", a.status, a.body)
+		f.t.Fatalf("%d %s", a.status, a.body)
 	}
 	path, ok := strings.CutPrefix(made.URL, "https://agents.example")
 	if !ok {
-		o.t.Fatalf("link: got %s", made.URL)
+		f.t.Fatalf("link: got %s", made.URL)
 	}
 	return path
 }
 
-// TestALinkDecidesOnce: a link shows its interrupt any number of times, and decides once, on a
+// TestLinkDecidesOnce: a link shows its interrupt any number of times, and decides once, on a
 // POST.
-func TestALinkDecidesOnce(t *testing.T) {
+func TestLinkDecidesOnce(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	id := o.asks("t1", "c1")[0]
-	path := o.link("t1", id, `{"decision":"approve","subject":"ada"}`)
-	again := o.link("t1", id, `{"decision":"approve","subject":"ada","expiresIn":"2h"}`)
-	other := o.link("t1", id, `{"decision":"reject","subject":"bob"}`)
+	f := setupInbox(t)
+	id := f.openApprovals("t1", "c1")[0]
+	path := f.link("t1", id, `{"decision":"approve","subject":"ada"}`)
+	again := f.link("t1", id, `{"decision":"approve","subject":"ada","expiresIn":"2h"}`)
+	other := f.link("t1", id, `{"decision":"reject","subject":"bob"}`)
 	for range 2 { // as a mail program checks links
-		a := o.do(http.MethodGet, path, "")
+		a := f.do(http.MethodGet, path, "")
 		if a.status != http.StatusOK || !strings.Contains(a.body, "May refund be called?") || !strings.Contains(a.body, "&lt;b&gt;Ada") || strings.Contains(a.body, "<b>") || !strings.Contains(a.body, "decide as ada") {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
@@ -55,42 +55,42 @@ func TestALinkDecidesOnce(t *testing.T) {
 			t.Errorf("Content-Security-Policy: got %q", csp)
 		}
 	}
-	if a := o.do(http.MethodHead, path, ""); a.status != http.StatusOK || a.body != "" { // as a link checker does
+	if a := f.do(http.MethodHead, path, ""); a.status != http.StatusOK || a.body != "" { // as a link checker does
 		t.Errorf("HEAD: %d %s", a.status, a.body)
 	}
-	if len(o.updates) != 0 {
-		t.Fatalf("decisions of GET requests: got %v, want none", o.updates)
+	if len(f.updates) != 0 {
+		t.Fatalf("decisions of GET requests: got %v, want none", f.updates)
 	}
-	if a := o.do(http.MethodPost, path, "", "Origin", "null"); a.status != http.StatusOK || !strings.Contains(a.body, "recorded: approve") {
+	if a := f.do(http.MethodPost, path, "", "Origin", "null"); a.status != http.StatusOK || !strings.Contains(a.body, "recorded: approve") {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	if d := o.said("thread/default/t1", "c1"); d.Channel != "link" || d.By == nil || d.By.Subject != "ada" || d.Kind != "approve" {
+	if d := f.proposedDecision("thread/default/t1", "c1"); d.Channel != "link" || d.By == nil || d.By.Subject != "ada" || d.Kind != "approve" {
 		t.Errorf("%+v", d)
 	}
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
-		if a := o.do(method, path, ""); a.status != http.StatusGone || !strings.Contains(a.body, "has been used") || !strings.Contains(a.body, "The decision was already made") || !strings.Contains(a.body, "Recorded decision: approve") {
+		if a := f.do(method, path, ""); a.status != http.StatusGone || !strings.Contains(a.body, "has been used") || !strings.Contains(a.body, "The decision was already made") || !strings.Contains(a.body, "Recorded decision: approve") {
 			t.Errorf("%s again: %d %s", method, a.status, a.body)
 		}
 	}
-	if a := o.do(http.MethodPost, other, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "Recorded decision: approve") {
+	if a := f.do(http.MethodPost, other, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "Recorded decision: approve") {
 		t.Errorf("another decision: %d %s", a.status, a.body)
 	}
-	if a := o.do(http.MethodPost, again, ""); a.status != http.StatusOK { // the same decision of the same person
+	if a := f.do(http.MethodPost, again, ""); a.status != http.StatusOK { // the same decision of the same person
 		t.Errorf("another link for the same decision: got %d %s", a.status, a.body)
 	}
-	if len(o.updates) != 3 {
-		t.Errorf("updates of the workflow: got %v, want 3", o.updates)
+	if len(f.updates) != 3 {
+		t.Errorf("updates of the workflow: got %v, want 3", f.updates)
 	}
 }
 
-func TestLinksThatDecideNothing(t *testing.T) {
+func TestUnusableLinks(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	id := o.asks("t1", "c1")[0]
+	f := setupInbox(t)
+	id := f.openApprovals("t1", "c1")[0]
 	token := func(change func(*links.Link)) string {
 		l := links.Link{Tenant: "default", Thread: "t1", Approval: id, Decision: "approve", Args: runs.DigestArgs(`{"to":"<b>Ada</b>"}`), Expires: time.Now().Add(time.Hour)}
 		change(&l)
-		text, err := o.links.Token(l)
+		text, err := f.links.Token(l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,54 +115,54 @@ func TestLinksThatDecideNothing(t *testing.T) {
 		"of another approval": {token(func(l *links.Link) { l.Approval = "int_x" }), http.StatusNotFound},
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			a := o.do(method, want.path, "")
+			a := f.do(method, want.path, "")
 			if a.status != want.status || !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") || !strings.Contains(a.body, "No decision was made") {
 				t.Errorf("%s %s: %d %s", method, name, a.status, a.body)
 			}
 		}
 	}
-	if len(o.updates) != 0 {
-		t.Errorf("decisions: got %v, want none", o.updates)
+	if len(f.updates) != 0 {
+		t.Errorf("decisions: got %v, want none", f.updates)
 	}
-	if a := o.do(http.MethodGet, good, ""); a.status != http.StatusOK {
+	if a := f.do(http.MethodGet, good, ""); a.status != http.StatusOK {
 		t.Errorf("a valid link: got %d", a.status)
 	}
 }
 
-// TestALinkIsTriedAgain: a decision with an unknown result may be sent again.
-func TestALinkIsTriedAgain(t *testing.T) {
+// TestLinkIsRetried: a decision with an unknown result may be sent again.
+func TestLinkIsRetried(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	path := o.link("t1", o.asks("t1", "c1")[0], `{"decision":"approve"}`)
-	take := o.temporal.decide
-	o.temporal.decide = func(string, runs.DecideRequest) (out runs.DecideResult, err error) {
+	f := setupInbox(t)
+	path := f.link("t1", f.openApprovals("t1", "c1")[0], `{"decision":"approve"}`)
+	take := f.temporal.decide
+	f.temporal.decide = func(string, runs.DecideRequest) (out runs.DecideResult, err error) {
 		return out, serviceerror.NewUnavailable("unavailable")
 	}
-	a := o.do(http.MethodPost, path, "")
+	a := f.do(http.MethodPost, path, "")
 	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "Please try again") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	o.temporal.decide = take
-	if a := o.do(http.MethodPost, path, ""); a.status != http.StatusOK {
+	f.temporal.decide = take
+	if a := f.do(http.MethodPost, path, ""); a.status != http.StatusOK {
 		t.Errorf("again: %d %s", a.status, a.body)
 	}
 }
 
-func TestLinksAreAskedForInBounds(t *testing.T) {
+func TestLinkLifetimeIsBounded(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	id := o.asks("t1", "c1")[0]
+	f := setupInbox(t)
+	id := f.openApprovals("t1", "c1")[0]
 	for body, want := range map[string]int{
 		`{}`: 422, `{"decision":"edit"}`: 422, `{"decision":"approve","expiresIn":"8d"}`: 400, `{"decision":"approve","expiresIn":"1s"}`: 400,
 		`{"decision":"approve","expiresIn":"169h"}`: 400, `{"decision":"approve","subject":"a\u0000"}`: 400, `[]`: 400,
 		fmt.Sprintf(`{"decision":"approve","subject":%q}`, strings.Repeat("a", 1001)):                    400,
 		`{"decision":"approve","roles":["` + strings.Repeat(strings.Repeat("r", 200)+`","`, 99) + `r"]}`: 400,
 	} {
-		if a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", body); a.status != want {
+		if a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", body); a.status != want {
 			t.Errorf("%s: %d %s", body, a.status, a.body)
 		}
 	}
-	if a := o.do(http.MethodPost, "/v1/threads/t1/approvals/none/links", `{"decision":"approve"}`); a.status != http.StatusNotFound {
+	if a := f.do(http.MethodPost, "/v1/threads/t1/approvals/none/links", `{"decision":"approve"}`); a.status != http.StatusNotFound {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }

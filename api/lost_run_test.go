@@ -53,9 +53,9 @@ var terminated = func(string) (enums.WorkflowExecutionStatus, error) {
 	return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
 }
 
-// TestARunThatDiesBeforeItBegins: the API begins and ends a run whose workflow dies before its
+// TestRunDiesBeforeFirstRecord: the API begins and ends a run whose workflow dies before its
 // first record, however the workflow accepted it. The same input then shows that end.
-func TestARunThatDiesBeforeItBegins(t *testing.T) {
+func TestRunDiesBeforeFirstRecord(t *testing.T) {
 	t.Parallel()
 	other := runs.Input{Run: runs.Ref{Tenant: "default", Thread: "t", ID: "other"}}
 	for name, taken := range map[string]func(t *testing.T, in runs.Input) []*historypb.HistoryEvent{
@@ -101,9 +101,9 @@ func TestARunThatDiesBeforeItBegins(t *testing.T) {
 	}
 }
 
-// TestARunThatHasNotBegunIsAwaited: the API waits for a run that no workflow has accepted, or that
+// TestAwaitRunWithoutRecords: the API waits for a run that no workflow has accepted, or that
 // may still begin, and shows it when it begins.
-func TestARunThatHasNotBegunIsAwaited(t *testing.T) {
+func TestAwaitRunWithoutRecords(t *testing.T) {
 	t.Parallel()
 	for name, status := range map[string]func(string) (enums.WorkflowExecutionStatus, error){
 		"its workflow runs": func(string) (enums.WorkflowExecutionStatus, error) {
@@ -154,8 +154,8 @@ func TestARunThatHasNotBegunIsAwaited(t *testing.T) {
 	}
 }
 
-// TestARecentRunIsNotChecked: the API does not check a run that was started a moment ago.
-func TestARecentRunIsNotChecked(t *testing.T) {
+// TestRecentRunIsNotChecked: the API does not check a run that was started a moment ago.
+func TestRecentRunIsNotChecked(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	begun := time.Now()
@@ -172,9 +172,9 @@ func TestARecentRunIsNotChecked(t *testing.T) {
 	n.post(inputOf("r1", "hello"))
 }
 
-// TestARunThatEndsMeanwhileIsNotReported: a run whose own end is written while the node checks its
+// TestRunEndsDuringCheck: a run whose own end is written while the node checks its
 // workflow is not reported as ended by the node.
-func TestARunThatEndsMeanwhileIsNotReported(t *testing.T) {
+func TestRunEndsDuringCheck(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
 	n := setup(t, func(c *api.Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })

@@ -61,9 +61,9 @@ func TestSizesOfBodies(t *testing.T) { //nolint:paralleltest // sets the process
 	}
 }
 
-// TestClientsAddNoTimeSeries: requests of clients, whatever they contain, add no time series to
+// TestRequestsAddNoTimeSeries: requests of clients, whatever they contain, add no time series to
 // /metrics and no names of spans.
-func TestClientsAddNoTimeSeries(t *testing.T) { //nolint:paralleltest // sets the process's meter and tracer providers
+func TestRequestsAddNoTimeSeries(t *testing.T) { //nolint:paralleltest // sets the process's meter and tracer providers
 	meters, tracers := otel.GetMeterProvider(), otel.GetTracerProvider()
 	tel, err := telemetry.Start(t.Context(), "test", func(string) string { return "" })
 	if err != nil {

@@ -24,8 +24,8 @@ import (
 	"github.com/perdure/perdure/internal/index/threads"
 )
 
-// contract is the OpenAPI description, as clients get it.
-type contract struct {
+// apiDescription is the OpenAPI description, as clients get it.
+type apiDescription struct {
 	document   any
 	paths      map[string]map[string]any
 	components map[string]any
@@ -38,7 +38,7 @@ type contract struct {
 
 // described reads the description. It closes all objects that do not allow additional properties:
 // an undescribed member of an answer is a mistake in one of the two.
-var described = sync.OnceValue(func() *contract {
+var described = sync.OnceValue(func() *apiDescription {
 	w := httptest.NewRecorder()
 	api.New(api.Config{}).Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
 	document, err := jsonschema.UnmarshalJSON(w.Body)
@@ -46,7 +46,7 @@ var described = sync.OnceValue(func() *contract {
 		panic(err)
 	}
 	closeObjects(document)
-	c := &contract{
+	c := &apiDescription{
 		document: document,
 		paths:    map[string]map[string]any{}, components: document.(map[string]any)["components"].(map[string]any), routes: map[string]*regexp.Regexp{},
 		schemas: jsonschema.NewCompiler(), compiled: map[string]*jsonschema.Schema{},
@@ -81,7 +81,7 @@ func closeObjects(v any) {
 }
 
 // at follows the references of a value, and returns the value and its pointer.
-func (c *contract) at(v any, pointer string) (any, string) {
+func (c *apiDescription) at(v any, pointer string) (any, string) {
 	for {
 		ref, ok := v.(map[string]any)["$ref"].(string)
 		if !ok {
@@ -95,7 +95,7 @@ func (c *contract) at(v any, pointer string) (any, string) {
 }
 
 // body checks a body against the description of its media type.
-func (c *contract) body(of any, pointer, contentType string, body []byte) error {
+func (c *apiDescription) body(of any, pointer, contentType string, body []byte) error {
 	of, pointer = c.at(of, pointer)
 	content, _ := of.(map[string]any)["content"].(map[string]any)
 	if len(content) == 0 {
@@ -122,7 +122,7 @@ func (c *contract) body(of any, pointer, contentType string, body []byte) error 
 	return schema.Validate(value)
 }
 
-func (c *contract) schema(pointer string) (*jsonschema.Schema, error) {
+func (c *apiDescription) schema(pointer string) (*jsonschema.Schema, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.compiled[pointer] == nil {
@@ -136,7 +136,7 @@ func (c *contract) schema(pointer string) (*jsonschema.Schema, error) {
 }
 
 // operation returns the description of a request and its pointer; nil = not described.
-func (c *contract) operation(method, path string) (op map[string]any, pointer string) {
+func (c *apiDescription) operation(method, path string) (op map[string]any, pointer string) {
 	for template, route := range c.routes {
 		if op, ok := c.paths[template][strings.ToLower(method)].(map[string]any); ok && route.MatchString(path) {
 			return op, "/paths/" + strings.ReplaceAll(template, "/", "~1") + "/" + strings.ToLower(method)
@@ -147,7 +147,7 @@ func (c *contract) operation(method, path string) (op map[string]any, pointer st
 
 // holds checks an accepted request and its answer against the description. A request without a
 // description must be refused.
-func (c *contract) holds(t testing.TB, req *http.Request, sent string, a answer) {
+func (c *apiDescription) holds(t testing.TB, req *http.Request, sent string, a answer) {
 	t.Helper()
 	if req.Method == http.MethodOptions {
 		return // browsers send it, not clients
@@ -199,9 +199,9 @@ func isListed(op map[string]any, status int, code string) bool {
 	return slices.Contains(codesOfAll, entry) || slices.Contains(listed, any(entry))
 }
 
-// TestExamplesFitTheDescription: the examples of operations are requests and responses that the
+// TestExamplesMatchDescription: the examples of operations are requests and responses that the
 // description allows.
-func TestExamplesFitTheDescription(t *testing.T) {
+func TestExamplesMatchDescription(t *testing.T) {
 	t.Parallel()
 	c, found := described(), 0
 	for path, item := range c.paths {
@@ -244,8 +244,8 @@ func TestExamplesFitTheDescription(t *testing.T) {
 	}
 }
 
-// TestTheDescriptionHasEveryRoute: the description has exactly the server's routes.
-func TestTheDescriptionHasEveryRoute(t *testing.T) {
+// TestDescriptionHasEveryRoute: the description has exactly the server's routes.
+func TestDescriptionHasEveryRoute(t *testing.T) {
 	t.Parallel()
 	server := api.New(api.Config{Metrics: http.NotFoundHandler(), Inbox: &approvalroutes.Inbox{Index: &inbox.Index{}}, Threads: &threads.Index{}, Schedules: &schedules.Store{}})
 	var routes, operations []string
@@ -298,9 +298,9 @@ func noNulls(t *testing.T, pointer string, v any) {
 	}
 }
 
-// TestTheDescriptionIsWhole: each variable segment of a path is a described parameter, and every
+// TestDescriptionIsComplete: each variable segment of a path is a described parameter, and every
 // reference resolves.
-func TestTheDescriptionIsWhole(t *testing.T) {
+func TestDescriptionIsComplete(t *testing.T) {
 	t.Parallel()
 	c := described()
 	noNulls(t, "", c.document)
@@ -334,8 +334,8 @@ func TestTheDescriptionIsWhole(t *testing.T) {
 	}
 }
 
-// TestTheDescriptionIsPublic: the description needs no credentials, because it has no secrets.
-func TestTheDescriptionIsPublic(t *testing.T) {
+// TestDescriptionIsPublic: the description needs no credentials, because it has no secrets.
+func TestDescriptionIsPublic(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	a := n.do(http.MethodGet, "/openapi.json", "")

@@ -9,11 +9,11 @@ import (
 	"github.com/perdure/perdure/internal/control/schedules"
 )
 
-// TestEveryRouteRefusesUnknownQueryParameters: a misspelled filter must not list everything, and a
+// TestUnknownQueryParametersAreRefused: a misspelled filter must not list everything, and a
 // misspelled cursor must not start again.
-func TestEveryRouteRefusesUnknownQueryParameters(t *testing.T) {
+func TestUnknownQueryParametersAreRefused(t *testing.T) {
 	t.Parallel()
-	n := setup(t, listing(t), func(c *api.Config) {
+	n := setup(t, withThreadList(t), func(c *api.Config) {
 		c.Inbox, c.Metrics, c.Schedules = openInbox(t, c.Log), http.NotFoundHandler(), &schedules.Store{}
 	})
 	for _, r := range n.routes() {
@@ -37,7 +37,7 @@ func TestEveryRouteRefusesUnknownQueryParameters(t *testing.T) {
 }
 
 // queryOf returns the described query parameters of a route, with their schemas.
-func (c *contract) queryOf(method, path string) map[string]any {
+func (c *apiDescription) queryOf(method, path string) map[string]any {
 	found := map[string]any{}
 	op, pointer := c.operation(method, path)
 	parameters, _ := op["parameters"].([]any)
@@ -49,12 +49,12 @@ func (c *contract) queryOf(method, path string) map[string]any {
 	return found
 }
 
-// TestALimitOfEventsIsChecked: the limit applies to pages of events. A stream refuses an invalid
+// TestEventLimitIsValidated: the limit applies to pages of events. A stream refuses an invalid
 // limit too, so that the client notices.
-func TestALimitOfEventsIsChecked(t *testing.T) {
+func TestEventLimitIsValidated(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	n.post(inputOf("r1", "hello"))
 	for _, path := range []string{"/v1/threads/t/events?follow=false&limit=0", "/v1/threads/t/runs/r1/events?limit=x"} {
 		for _, accept := range []string{"text/event-stream", "application/json"} {
@@ -65,12 +65,12 @@ func TestALimitOfEventsIsChecked(t *testing.T) {
 	}
 }
 
-// TestAWrongCursorIsNamed: a request may have more than one cursor. The problem names the invalid
+// TestProblemNamesInvalidCursor: a request may have more than one cursor. The problem names the invalid
 // one.
-func TestAWrongCursorIsNamed(t *testing.T) {
+func TestProblemNamesInvalidCursor(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	cursor := cursors(n.post(inputOf("r1", "hello")).body)[0]
 	for _, path := range []string{
 		"/v1/threads/t/events?after=wrong&waitFor=" + cursor, "/v1/threads/t/runs/r1/events?waitFor=wrong&after=" + cursor,
@@ -82,10 +82,10 @@ func TestAWrongCursorIsNamed(t *testing.T) {
 	}
 }
 
-func TestDescribedQueryParametersAreTaken(t *testing.T) {
+func TestDescribedQueryParametersAreAccepted(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	n.post(inputOf("r1", "hello"))
 	for _, path := range []string{
 		"/v1/threads/t/events?follow=false&protocolVersion=1.0", "/v1/threads/t/runs/r1/events?join=true", "/v1/threads/t/messages?limit=1",
@@ -97,7 +97,7 @@ func TestDescribedQueryParametersAreTaken(t *testing.T) {
 	}
 }
 
-func TestARefusedMethodNamesThoseOfTheRoute(t *testing.T) {
+func TestRefusedMethodListsAllowed(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	for _, tt := range []struct{ method, path, allow string }{
@@ -145,15 +145,15 @@ func TestBodiesWithUnknownMembersAreRefused(t *testing.T) {
 func TestInputsMayHaveUnknownMembers(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	a := n.do(http.MethodPost, "/v1/agents/a/runs", `{"threadId":"t","runId":"r1","later":1,"messages":[{"id":"m","role":"user","content":"hello","later":1}],"forwardedProps":{"later":1,"perdure":null}}`)
 	if a.status != http.StatusOK {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 
-// TestTheRootDescribesTheServer: GET / describes the server, without credentials.
-func TestTheRootDescribesTheServer(t *testing.T) {
+// TestRootDescribesServer: GET / describes the server, without credentials.
+func TestRootDescribesServer(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	for accept, want := range map[string]string{

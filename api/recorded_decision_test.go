@@ -11,40 +11,40 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// tells adds an event of an approval of the thread t1 to the audit.
-func (o *inboxFixture) tells(call, id string, what inbox.EventType, decisions ...inbox.Decision) {
-	o.t.Helper()
-	a := o.approval("t1", call, id)
+// appendToAudit adds an event of an approval of the thread t1 to the audit.
+func (f *inboxFixture) appendToAudit(call, id string, what inbox.EventType, decisions ...inbox.Decision) {
+	f.t.Helper()
+	a := f.approval("t1", call, id)
 	a.Decisions = decisions
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r"}
 	entry := inbox.Entry{Tenant: "default", Event: inbox.Event{Type: what, At: since, Approval: *a}}
-	if err := o.log.AppendAudit(o.ctx(), run, "evt_"+string(what)+id, entry); err != nil {
-		o.t.Fatal(err)
+	if err := f.log.AppendAudit(f.ctx(), run, "evt_"+string(what)+id, entry); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
-// TestDecidedAndNotCarriedOut: a decision that was never carried out, because the next run failed,
+// TestDecisionOfFailedRun: a decision that was never carried out, because the next run failed,
 // is still in force. The audit shows it to a client that decides later.
-func TestDecidedAndNotCarriedOut(t *testing.T) {
+func TestDecisionOfFailedRun(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	ids := o.asks("t1", "c1", "c2", "c3")
-	votes := func(o *inboxFixture, n int, decision string) answer {
-		return o.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[n], `{"decision":"`+decision+`"}`)
+	f := setupInbox(t)
+	ids := f.openApprovals("t1", "c1", "c2", "c3")
+	votes := func(f *inboxFixture, n int, decision string) answer {
+		return f.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[n], `{"decision":"`+decision+`"}`)
 	}
-	if a := votes(o, 1, "approve"); a.status != http.StatusOK {
+	if a := votes(f, 1, "approve"); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	approved := inbox.Decision{Decision: "approve", Digest: o.updates[0][0].Digest, ArgsDigest: "d"}
-	o.mu.Lock()
-	o.waits["thread/default/t1"] = map[string]*runs.Decision{} // the thread does not wait
-	o.mu.Unlock()
-	if a := votes(o, 1, "approve"); a.status != http.StatusNotFound {
+	approved := inbox.Decision{Decision: "approve", Digest: f.updates[0][0].Digest, ArgsDigest: "d"}
+	f.mu.Lock()
+	f.waits["thread/default/t1"] = map[string]*runs.Decision{} // the thread does not wait
+	f.mu.Unlock()
+	if a := votes(f, 1, "approve"); a.status != http.StatusNotFound {
 		t.Errorf("decision without a record: got %d %s", a.status, a.body)
 	}
-	o.tells("c1", ids[0], inbox.Expired, inbox.Decision{Decision: "expire"})
-	o.tells("c2", ids[1], inbox.Decided, approved)
-	o.tells("c3", ids[2], inbox.Decided, approved, inbox.Decision{Decision: "reject", Digest: "x", ArgsDigest: "d"})
+	f.appendToAudit("c1", ids[0], inbox.Expired, inbox.Decision{Decision: "expire"})
+	f.appendToAudit("c2", ids[1], inbox.Decided, approved)
+	f.appendToAudit("c3", ids[2], inbox.Decided, approved, inbox.Decision{Decision: "reject", Digest: "x", ArgsDigest: "d"})
 	for _, want := range []struct {
 		n        int
 		decision string
@@ -55,7 +55,7 @@ func TestDecidedAndNotCarriedOut(t *testing.T) {
 		{1, "approve", http.StatusOK, ""}, {1, "reject", http.StatusConflict, "decided"},
 		{2, "approve", http.StatusConflict, "decided"}, // a vote without effect
 	} {
-		a := votes(o, want.n, want.decision)
+		a := votes(f, want.n, want.decision)
 		if a.status != want.status || a.problem.Code != want.code || want.code == "" && !strings.Contains(a.body, `"repeated":true`) || want.code != "" && !strings.Contains(a.problem.Detail, ids[want.n]) {
 			t.Errorf("%s of %d: got %d %s", want.decision, want.n+1, a.status, a.body)
 		}
@@ -66,16 +66,16 @@ func TestDecidedAndNotCarriedOut(t *testing.T) {
 // earlier link shows the decision.
 func TestNoLinksForDecidedInterrupts(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	ids := o.asks("t1", "c1", "c2", "c3")
-	before := o.link("t1", ids[0], `{"decision":"approve"}`)
-	o.tells("c1", ids[0], inbox.Voted, inbox.Decision{Decision: "approve"})
-	if a := o.do(http.MethodGet, before, ""); a.status != http.StatusOK {
+	f := setupInbox(t)
+	ids := f.openApprovals("t1", "c1", "c2", "c3")
+	before := f.link("t1", ids[0], `{"decision":"approve"}`)
+	f.appendToAudit("c1", ids[0], inbox.Voted, inbox.Decision{Decision: "approve"})
+	if a := f.do(http.MethodGet, before, ""); a.status != http.StatusOK {
 		t.Errorf("link after a vote: got %d %s", a.status, a.body)
 	}
-	o.tells("c1", ids[0], inbox.Decided, inbox.Decision{Decision: "approve"}, inbox.Decision{Decision: "reject"})
-	o.tells("c2", ids[1], inbox.Expired)
-	if a := o.do(http.MethodGet, before, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "Recorded decision: reject") {
+	f.appendToAudit("c1", ids[0], inbox.Decided, inbox.Decision{Decision: "approve"}, inbox.Decision{Decision: "reject"})
+	f.appendToAudit("c2", ids[1], inbox.Expired)
+	if a := f.do(http.MethodGet, before, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "Recorded decision: reject") {
 		t.Errorf("earlier link: got %d %s", a.status, a.body)
 	}
 	for n, want := range []struct {
@@ -84,57 +84,57 @@ func TestNoLinksForDecidedInterrupts(t *testing.T) {
 		recorded string
 	}{{http.StatusConflict, "decided", "reject"}, {http.StatusGone, "expired", "expire"}, {status: http.StatusCreated}} {
 		for _, decision := range []string{"approve", "reject"} {
-			a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[n]+"/links", `{"decision":"`+decision+`"}`)
+			a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[n]+"/links", `{"decision":"`+decision+`"}`)
 			recorded, _ := a.problem.Recorded.(map[string]any)
 			if a.status != want.status || a.problem.Code != want.code || want.code != "" && (recorded["id"] != ids[n] || recorded["decision"] != want.recorded) {
 				t.Errorf("link to %s %d: got %d %s", decision, n+1, a.status, a.body)
 			}
 		}
 	}
-	if len(o.updates) != 0 {
-		t.Errorf("decisions: got %v, want none", o.updates)
+	if len(f.updates) != 0 {
+		t.Errorf("decisions: got %v, want none", f.updates)
 	}
 }
 
-// TestNoLinksAfterTheThreadContinued: after the thread has continued, the run's record has the
+// TestNoLinksAfterThreadContinued: after the thread has continued, the run's record has the
 // decision.
-func TestNoLinksAfterTheThreadContinued(t *testing.T) {
+func TestNoLinksAfterThreadContinued(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	id := o.asks("t1", "c1")[0]
+	f := setupInbox(t)
+	id := f.openApprovals("t1", "c1")[0]
 	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r2"}, Lane: stream.LaneMain, Step: "0/tools", Execution: "e2"}
 	var err error
-	p.After, err = o.log.OpenStep(o.ctx(), p, stream.Opening{RunID: "r2", Execution: "e2", ProtocolVersion: "1.0", Continues: "r"}, &agui.RunStarted{ThreadID: "t1", RunID: "r2"})
+	p.After, err = f.log.OpenStep(f.ctx(), p, stream.Opening{RunID: "r2", Execution: "e2", ProtocolVersion: "1.0", Continues: "r"}, &agui.RunStarted{ThreadID: "t1", RunID: "r2"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	attempt, _, err := o.log.Begin(o.ctx(), p)
+	attempt, _, err := f.log.Begin(f.ctx(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer attempt.Close()
-	if _, err := attempt.Finish(o.ctx(), &stream.Result{Decided: &stream.Decided{CallID: "c1", Kind: "reject", Digest: "d"}}); err != nil {
+	if _, err := attempt.Finish(f.ctx(), &stream.Result{Decided: &stream.Decided{CallID: "c1", Kind: "reject", Digest: "d"}}); err != nil {
 		t.Fatal(err)
 	}
-	a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", `{"decision":"approve"}`)
+	a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", `{"decision":"approve"}`)
 	if a.status != http.StatusConflict || a.problem.Code != "decided" || !strings.Contains(a.body, `"decision":"reject"`) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 
-// TestDecisionsThatAreNone: the decision routes do not abandon an interrupt. Only an input with
+// TestDecisionRoutesDoNotAbandon: the decision routes do not abandon an interrupt. Only an input with
 // resume does.
-func TestDecisionsThatAreNone(t *testing.T) {
+func TestDecisionRoutesDoNotAbandon(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	id := o.asks("t1", "c1")[0]
+	f := setupInbox(t)
+	id := f.openApprovals("t1", "c1")[0]
 	for _, decision := range []string{"cancel", "expire", "result", "abandon", "APPROVE", ""} {
-		a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+id, `{"decision":"`+decision+`"}`)
+		a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+id, `{"decision":"`+decision+`"}`)
 		if a.status != http.StatusUnprocessableEntity || a.problem.Code != "invalid_answer" || a.problem.Pointer != "/decision" {
 			t.Errorf("%q: %d %s", decision, a.status, a.body)
 		}
 	}
-	if len(o.updates) != 0 {
-		t.Errorf("decisions: got %v, want none", o.updates)
+	if len(f.updates) != 0 {
+		t.Errorf("decisions: got %v, want none", f.updates)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// calls writes a run whose model calls a client tool. With end set, the run ends with that call.
-func (n *node) calls(in runs.Input, end bool) stream.Place {
+// runWithClientCalls writes a run whose model calls a client tool. With end set, the run ends with that call.
+func (n *node) runWithClientCalls(in runs.Input, end bool) stream.Place {
 	n.t.Helper()
 	p := n.begin(in, "e-"+in.Run.ID)
 	a, _, err := n.log.Begin(n.ctx(), p)
@@ -40,12 +40,12 @@ func (n *node) calls(in runs.Input, end bool) stream.Place {
 	return p
 }
 
-// TestAnsweredToolCallsAreNotWaitedFor: a thread waits only for calls without a result, also while
+// TestThreadAwaitsCallsWithoutResult: a thread waits only for calls without a result, also while
 // other calls of the same message are open.
-func TestAnsweredToolCallsAreNotWaitedFor(t *testing.T) {
+func TestThreadAwaitsCallsWithoutResult(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.temporal.start = func(in runs.Input) error { n.calls(in, true); return nil }
+	n.temporal.start = func(in runs.Input) error { n.runWithClientCalls(in, true); return nil }
 	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
@@ -72,12 +72,12 @@ func TestAnsweredToolCallsAreNotWaitedFor(t *testing.T) {
 
 const resultsPath = "/v1/threads/t/tool-results"
 
-// TestToolResultsAreJudgedByTheWorkflow: the answer has the workflow's verdict about a result, and
+// TestWorkflowDecidesAboutToolResults: the answer has the workflow's verdict about a result, and
 // the recorded result. Its content stays in the log.
-func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
+func TestWorkflowDecidesAboutToolResults(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.temporal.start = func(in runs.Input) error { n.calls(in, true); return nil }
+	n.temporal.start = func(in runs.Input) error { n.runWithClientCalls(in, true); return nil }
 	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
@@ -121,13 +121,13 @@ func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 	post(`{"toolCallId":"c2","content":""}`, 404, `"unknown_tool_call"`)
 }
 
-// TestAToolResultComesEarly: a client may send a result before its run waits. The API repeats the
+// TestEarlyToolResult: a client may send a result before its run waits. The API repeats the
 // update until the run waits.
-func TestAToolResultComesEarly(t *testing.T) {
+func TestEarlyToolResult(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	asked := 0
-	n.temporal.start = func(in runs.Input) error { n.calls(in, false); return nil }
+	n.temporal.start = func(in runs.Input) error { n.runWithClientCalls(in, false); return nil }
 	n.temporal.decide = func(string, runs.DecideRequest) (runs.DecideResult, error) {
 		r := runs.DecisionResult{Error: runs.ErrorUnknownCall}
 		if asked++; asked == 3 {
@@ -152,8 +152,8 @@ func TestAToolResultComesEarly(t *testing.T) {
 	}
 }
 
-// TestAnInputWithoutResults: results in an input are decisions too, and an agent may require them.
-func TestAnInputWithoutResults(t *testing.T) {
+// TestInputWithoutResults: results in an input are decisions too, and an agent may require them.
+func TestInputWithoutResults(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.temporal.start = func(in runs.Input) error {
@@ -161,7 +161,7 @@ func TestAnInputWithoutResults(t *testing.T) {
 			if in.OnMissingResult != runs.OpenAbandon || in.Hold {
 				t.Errorf("input of the workflow: got %+v", in)
 			}
-			n.calls(in, true)
+			n.runWithClientCalls(in, true)
 			return nil
 		}
 		return running("e-r1")

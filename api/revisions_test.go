@@ -20,8 +20,8 @@ import (
 
 const brief = "name: a\nmodel: test/m\ninstructions: |\n  Be brief.\n  Be kind.\n"
 
-// revise publishes a definition and returns its revision.
-func (n *node) revise(definition string, header ...string) string {
+// publishRevision publishes a definition and returns its revision.
+func (n *node) publishRevision(definition string, header ...string) string {
 	n.t.Helper()
 	a := n.do(http.MethodPut, "/v1/agents/a", definition, header...)
 	var got agentroutes.Agent
@@ -39,9 +39,9 @@ func (n *node) revise(definition string, header ...string) string {
 func TestPutAgent(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	n.post(inputOf("r1", "hello"))
-	revision := n.revise(brief)
+	revision := n.publishRevision(brief)
 	n.temporal.closed = func(string) {}
 	n.post(inputOf("r2", "and now?"))
 	if n.temporal.starts[0].Revision == revision || n.temporal.starts[1].Revision != revision {
@@ -62,7 +62,7 @@ func TestPutAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again := n.revise(string(body), "Content-Type", "application/json; charset=utf-8"); again != revision {
+	if again := n.publishRevision(string(body), "Content-Type", "application/json; charset=utf-8"); again != revision {
 		t.Errorf("revision as JSON: got %s", again)
 	}
 	created := n.do(http.MethodPut, "/v1/agents/new", "name: new\nmodel: test/m\n", "Content-Type", "application/yaml")
@@ -125,12 +125,12 @@ func TestPutAgentRefuses(t *testing.T) {
 	}
 }
 
-func TestPutAgentComparesAndSets(t *testing.T) {
+func TestPutAgentIfMatch(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	first := n.revise(brief)
-	second := n.revise(brief+"description: two\n", "If-Match", `"other", "`+first+`"`)
-	if again := n.revise(brief+"description: two\n", "If-Match", `"`+first+`"`); again != second { // a retry after a lost answer
+	first := n.publishRevision(brief)
+	second := n.publishRevision(brief+"description: two\n", "If-Match", `"other", "`+first+`"`)
+	if again := n.publishRevision(brief+"description: two\n", "If-Match", `"`+first+`"`); again != second { // a retry after a lost answer
 		t.Errorf("repeated: got the revision %s", again)
 	}
 	for i, tt := range []struct {
@@ -159,38 +159,38 @@ func TestPutAgentComparesAndSets(t *testing.T) {
 	}
 }
 
-// lacks are tools that no worker has.
-type lacks []string
+// missingTools are tools that no worker has.
+type missingTools []string
 
-func (l lacks) Missing(tools []string) []string {
+func (l missingTools) Missing(tools []string) []string {
 	return slices.DeleteFunc(slices.Clone(tools), func(tool string) bool { return !slices.Contains(l, tool) })
 }
 
-func (lacks) Known() agents.Names {
+func (missingTools) Known() agents.Names {
 	return agents.Names{Tools: []string{"charge"}, Programs: []string{"invoice"}}
 }
 
-func (lacks) Fits(json.RawMessage, json.RawMessage) (pointer, reason string, err error) {
+func (missingTools) Fits(json.RawMessage, json.RawMessage) (pointer, reason string, err error) {
 	return "", "", nil
 }
 
-func (l lacks) Check(context.Context, string, json.RawMessage) (pointer, reason string, err error) {
+func (l missingTools) Check(context.Context, string, json.RawMessage) (pointer, reason string, err error) {
 	return "", "", nil
 }
 
-// TestToolsThatNoWorkerHas: a publication reports tools that no worker has, and succeeds.
-func TestToolsThatNoWorkerHas(t *testing.T) {
+// TestPublicationReportsMissingTools: a publication reports tools that no worker has, and succeeds.
+func TestPublicationReportsMissingTools(t *testing.T) {
 	t.Parallel()
 	var logged output
 	n := setup(t, func(c *api.Config) {
-		c.Tools, c.Logger = lacks{"refund"}, slog.New(slog.NewTextHandler(&logged, nil))
+		c.Tools, c.Logger = missingTools{"refund"}, slog.New(slog.NewTextHandler(&logged, nil))
 		c.Known = agents.Names{Providers: []string{"test"}}
 	})
-	n.revise(brief + "tools: [charge]\n")
+	n.publishRevision(brief + "tools: [charge]\n")
 	if strings.Contains(n.do(http.MethodGet, "/v1/agents/a", "").body, "unavailableTools") || logged.String() != "" {
 		t.Errorf("log of known tools: got %s, want none", logged.String())
 	}
-	n.revise(brief + "tools: [charge, refund]\n")
+	n.publishRevision(brief + "tools: [charge, refund]\n")
 	for _, path := range []string{"/v1/agents/a", "/v1/agents"} {
 		if a := n.do(http.MethodGet, path, ""); !strings.Contains(a.body, `"unavailableTools":["refund"]`) {
 			t.Errorf("%s: %s", path, a.body)
@@ -201,12 +201,12 @@ func TestToolsThatNoWorkerHas(t *testing.T) {
 	}
 }
 
-// TestWarningsOfAPublication: a definition with unknown names is published, and the answer lists
+// TestPublicationWarnings: a definition with unknown names is published, and the answer lists
 // the names.
-func TestWarningsOfAPublication(t *testing.T) {
+func TestPublicationWarnings(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) {
-		c.Tools, c.Known = lacks{}, agents.Names{Scripts: []string{"refund"}, Servers: []string{"shop"}}
+		c.Tools, c.Known = missingTools{}, agents.Names{Scripts: []string{"refund"}, Servers: []string{"shop"}}
 	})
 	put := func(name, text string) []string {
 		t.Helper()
@@ -241,11 +241,11 @@ func TestWarningsOfAPublication(t *testing.T) {
 	}
 }
 
-// TestUnknownThingsAreNamed: a 404 names the unknown resource.
-func TestUnknownThingsAreNamed(t *testing.T) {
+// TestNotFoundNamesResource: a 404 names the unknown resource.
+func TestNotFoundNamesResource(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.revise(brief)
+	n.publishRevision(brief)
 	for path, want := range map[string]string{
 		"/v1/agents/nobody":                     `there is no agent "nobody"`,
 		"/v1/agents/a/revisions/0123":           `the agent "a" has no revision "0123"`,
@@ -281,9 +281,9 @@ func TestRevisions(t *testing.T) {
 	n := setup(t)
 	var want []string
 	for i := range 4 {
-		want = append(want, n.revise(fmt.Sprintf("%sdescription: v%d\n", brief, i)))
+		want = append(want, n.publishRevision(fmt.Sprintf("%sdescription: v%d\n", brief, i)))
 	}
-	want = append(want, n.revise(brief+"description: v1\n")) // rolled back
+	want = append(want, n.publishRevision(brief+"description: v1\n")) // rolled back
 	all := n.revisions("")
 	if len(all.Items) != 6 || all.NextCursor != "" {
 		t.Fatalf("revisions: got %+v", all)
@@ -326,14 +326,14 @@ func TestRevisions(t *testing.T) {
 func TestRevisionInFull(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	revision := n.revise(brief)
-	n.revise(brief + "description: newer\n")
+	revision := n.publishRevision(brief)
+	n.publishRevision(brief + "description: newer\n")
 	path := "/v1/agents/a/revisions/" + revision
 	file := n.do(http.MethodGet, path, "", "Accept", "application/yaml")
 	if file.status != http.StatusOK || file.header.Get("Content-Type") != "application/yaml" || !strings.Contains(file.body, "instructions: |\n  Be brief.\n  Be kind.\n") {
 		t.Errorf("%d %v\n%s", file.status, file.header, file.body)
 	}
-	if again := n.revise(file.body); again != revision {
+	if again := n.publishRevision(file.body); again != revision {
 		t.Errorf("the file published again: got the revision %s", again)
 	}
 	for _, accept := range []string{"", "*/*", "application/json", "text/html, application/json;q=0.9"} {
@@ -356,13 +356,13 @@ func TestRevisionInFull(t *testing.T) {
 func TestRevisionDiff(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	taken := n.revise("name: a\nmodel: test/m\n") // which the directory has published already
+	taken := n.publishRevision("name: a\nmodel: test/m\n") // which the directory has published already
 	if a := n.do(http.MethodGet, "/v1/agents/a/revisions/"+taken+"/diff", ""); !strings.HasPrefix(a.body, "--- /dev/null\n") || len(n.revisions("").Items) != 2 {
 		t.Errorf("diff of a repeated publication: got\n%s", a.body)
 	}
-	first := n.revise(brief)
-	second := n.revise(strings.Replace(brief, "Be kind.", "Be fair.", 1))
-	third := n.revise(strings.Replace(brief, "Be kind.", "Be fair.", 1) + "tools: [charge]\n")
+	first := n.publishRevision(brief)
+	second := n.publishRevision(strings.Replace(brief, "Be kind.", "Be fair.", 1))
+	third := n.publishRevision(strings.Replace(brief, "Be kind.", "Be fair.", 1) + "tools: [charge]\n")
 	header := func(from, to string) string { return "--- a@" + from + ".yaml\n+++ a@" + to + ".yaml\n" }
 	changed := func(a, b string) string {
 		return "@@ -2,7 +2,7 @@\n model: test/m\n instructions: |\n   Be brief.\n-  Be " + a + ".\n+  Be " + b + ".\n limits:\n   turns: 30\n   tokens: 400000\n"
@@ -378,7 +378,7 @@ func TestRevisionDiff(t *testing.T) {
 	diff(first, "?from="+second, header(second, first)+changed("fair", "kind"))
 	diff(second, "?from="+second, "")
 	diff(third, "", header(second, third)+"@@ -3,6 +3,8 @@\n instructions: |\n   Be brief.\n   Be fair.\n+tools:\n+  - charge\n limits:\n   turns: 30\n   tokens: 400000\n")
-	n.revise(brief) // back to the first, which now replaces the third
+	n.publishRevision(brief) // back to the first, which now replaces the third
 	if a := n.do(http.MethodGet, "/v1/agents/a/revisions/"+first+"/diff", ""); !strings.HasPrefix(a.body, header(third, first)) {
 		t.Errorf("diff of a rollback: got\n%s", a.body)
 	}

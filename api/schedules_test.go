@@ -185,7 +185,7 @@ func (a answer) refusal(t *testing.T, what string, status int, code, pointer str
 	}
 }
 
-func TestASchedulesContentIsNotTemporals(t *testing.T) {
+func TestTemporalDoesNotHaveScheduleContent(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	made := n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), alpha...).schedule(t, http.StatusCreated)
@@ -206,8 +206,8 @@ func TestASchedulesContentIsNotTemporals(t *testing.T) {
 	}
 }
 
-// TestNoScheduleTerminatesItsFirings: a firing that Temporal terminates could not cancel its run.
-func TestNoScheduleTerminatesItsFirings(t *testing.T) {
+// TestSchedulesDoNotTerminateFirings: a firing that Temporal terminates could not cancel its run.
+func TestSchedulesDoNotTerminateFirings(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	for _, overlap := range []string{"cancel_other", "terminate_other"} {
@@ -219,7 +219,7 @@ func TestNoScheduleTerminatesItsFirings(t *testing.T) {
 	}
 }
 
-func TestTheSameScheduleIsMadeOnce(t *testing.T) {
+func TestScheduleIsCreatedOnce(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
@@ -245,7 +245,7 @@ func TestTheSameScheduleIsMadeOnce(t *testing.T) {
 	}
 }
 
-func TestSchedulesAreChanged(t *testing.T) {
+func TestUpdateSchedule(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	bert := []string{"X-Tenant", "alpha", "X-User", "bert"}
@@ -269,7 +269,7 @@ func TestSchedulesAreChanged(t *testing.T) {
 	n.do(http.MethodPut, "/v1/schedules/x", scheduleWith(t, map[string]any{"id": "x"}), bert...).refusal(t, "none", http.StatusNotFound, "unknown_schedule", "")
 }
 
-func TestMistakesInSchedulesArePointedAt(t *testing.T) {
+func TestProblemsPointIntoSchedule(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	for _, c := range []struct {
@@ -295,7 +295,7 @@ func TestMistakesInSchedulesArePointedAt(t *testing.T) {
 	}
 }
 
-func TestCommandsOfSchedules(t *testing.T) {
+func TestScheduleCommands(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
@@ -371,8 +371,8 @@ func TestSchedulesListTheirFirings(t *testing.T) {
 	}
 }
 
-// TestSchedulesTellWhyATimeHasNoRun: a time without a run has the outcome of its firing.
-func TestSchedulesTellWhyATimeHasNoRun(t *testing.T) {
+// TestScheduleListsRefusedFirings: a time without a run has the outcome of its firing.
+func TestScheduleListsRefusedFirings(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
@@ -454,14 +454,14 @@ func TestSchedulesAreListedInPages(t *testing.T) {
 	n.do(http.MethodGet, "/v1/schedules?limit=0", "").refusal(t, "no limit", 400, "invalid_input", "")
 }
 
-// TestARequestThatIsNotSafeToRepeat: a 503 says that a repetition is safe only if it has no second
+// TestUnsafeRetryIsNamed: a 503 says that a repetition is safe only if it has no second
 // effect.
-func TestARequestThatIsNotSafeToRepeat(t *testing.T) {
+func TestUnsafeRetryIsNamed(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
 	n.temporal.clock.away = serviceerror.NewUnavailable("SECRET ADDRESS")
-	n.works()
+	n.completeRuns()
 	n.post(inputOf("r1", "hello"))
 	for _, c := range []struct {
 		path, body string

@@ -15,27 +15,27 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// resuming returns an input that resolves an interrupt, so that it may reuse the ID of an earlier
+// inputWithResume returns an input that resolves an interrupt, so that it may reuse the ID of an earlier
 // run.
-func resuming(run, message string) agui.RunAgentInput {
+func inputWithResume(run, message string) agui.RunAgentInput {
 	in := inputOf(run, message)
 	in.Messages[0].ID = "u-" + message
 	in.Resume = []agui.ResumeEntry{{InterruptID: "int", Status: agui.ResumeResolved, Payload: json.RawMessage(`{}`)}}
 	return in
 }
 
-// TestClientsSeeNoSegments: a run that was resumed under its own ID has segments. Every answer of
+// TestSegmentsAreHidden: a run that was resumed under its own ID has segments. Every answer of
 // the API names the run by the ID that its client knows.
-func TestClientsSeeNoSegments(t *testing.T) {
+func TestSegmentsAreHidden(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	n.temporal.closed = func(string) {}
 	n.post(inputOf("r1", "hello"))
 	started := make(chan runs.Input, 1)
 	n.temporal.start = func(in runs.Input) error { n.begin(in, "e2"); started <- in; return nil }
 	first := n.dial()
-	first.send(runFrame("1", resuming("r1", "again")))
+	first.send(runFrame("1", inputWithResume("r1", "again")))
 	first.want("ack", "1")
 	second := (<-started).Run.ID
 	if second != (stream.Run{ID: "r1"}).Segment(2).ID {
@@ -78,7 +78,7 @@ func TestClientsSeeNoSegments(t *testing.T) {
 		RunID string `json:"runId"`
 	}
 	for _, a := range []answer{
-		n.post(asking(next, `{"onBusy":"steer"}`)),
+		n.post(inputWithProps(next, `{"onBusy":"steer"}`)),
 		n.do(http.MethodPost, "/v1/threads/t/messages", `{"message":{"id":"s1","role":"user","content":"Wait!"}}`),
 	} {
 		if err := json.Unmarshal([]byte(a.body), &steered); err != nil || a.status != http.StatusAccepted || steered.RunID != "r1" {
@@ -86,7 +86,7 @@ func TestClientsSeeNoSegments(t *testing.T) {
 		}
 	}
 	for _, frame := range []any{
-		runFrame("1", asking(next, `{"onBusy":"steer"}`)),
+		runFrame("1", inputWithProps(next, `{"onBusy":"steer"}`)),
 		`{"type":"steer","id":"1","threadId":"t","message":{"id":"s1","role":"user","content":"Wait!"}}`,
 	} {
 		c.send(frame)
@@ -117,16 +117,16 @@ func TestClientsSeeNoSegments(t *testing.T) {
 	n.do(http.MethodGet, "/v1/threads/fork/events?follow=false", "")
 }
 
-// TestASocketShowsAllSegmentsOfARun: a subscription shows the segments of a run as GET events does,
+// TestSocketShowsAllSegments: a subscription shows the segments of a run as GET events does,
 // from every cursor.
-func TestASocketShowsAllSegmentsOfARun(t *testing.T) {
+func TestSocketShowsAllSegments(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	n.temporal.closed = func(string) {}
 	bodies := []string{n.post(inputOf("r1", "hello")).body}
 	for _, message := range []string{"again", "once more"} {
-		bodies = append(bodies, n.post(resuming("r1", message)).body)
+		bodies = append(bodies, n.post(inputWithResume("r1", message)).body)
 	}
 	if len(n.temporal.starts) != 3 {
 		t.Fatalf("started runs: got %d, want 3", len(n.temporal.starts))

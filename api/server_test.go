@@ -320,8 +320,8 @@ func (n *node) end(p stream.Place) {
 	}
 }
 
-// works makes started runs begin and end at once.
-func (n *node) works() {
+// completeRuns makes started runs begin and end at once.
+func (n *node) completeRuns() {
 	n.temporal.start = func(in runs.Input) error { n.end(n.begin(in, "e-"+in.Run.ID)); return nil }
 }
 
@@ -335,10 +335,10 @@ func cursors(body string) []string {
 	return ids
 }
 
-func TestTheSameInputIsTheSameRun(t *testing.T) {
+func TestEqualInputIsSameRun(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	first := n.post(inputOf("r1", "hello"))
 	if first.status != http.StatusOK || len(cursors(first.body)) != 2 || !strings.Contains(first.body, `"RUN_FINISHED"`) || first.header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("%d %v\n%s", first.status, first.header, first.body)
@@ -357,12 +357,12 @@ func TestTheSameInputIsTheSameRun(t *testing.T) {
 	}
 }
 
-// TestNextRunWaitsForTheOneBeforeToClose: when the previous run has ended and its workflow is
+// TestNextRunWaitsForClosingWorkflow: when the previous run has ended and its workflow is
 // closing, the next run waits for the close and starts.
-func TestNextRunWaitsForTheOneBeforeToClose(t *testing.T) {
+func TestNextRunWaitsForClosingWorkflow(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	n.post(inputOf("r1", "hello"))
 	closed := false
 	n.temporal.closed = func(execution string) { closed = execution == "e-r1" }
@@ -378,12 +378,12 @@ func TestNextRunWaitsForTheOneBeforeToClose(t *testing.T) {
 	}
 }
 
-// TestARunThatHasNotWrittenYetAnswers: a run that has begun in Temporal is not in the log at once.
+// TestRequestsBeforeFirstRecord: a run that has begun in Temporal is not in the log at once.
 // Its workflow answers other inputs meanwhile, before the run ends.
-func TestARunThatHasNotWrittenYetAnswers(t *testing.T) {
+func TestRequestsBeforeFirstRecord(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	n.post(inputOf("r1", "hello"))
 	var r2 runs.Input
 	n.temporal.start = func(in runs.Input) error {
@@ -410,9 +410,9 @@ func TestARunThatHasNotWrittenYetAnswers(t *testing.T) {
 	}
 }
 
-// TestARunWhoseWorkflowClosedFromOutsideEnds: a run whose workflow was terminated ends with an
+// TestTerminatedRunEnds: a run whose workflow was terminated ends with an
 // error for its viewers. A run with a running workflow may be silent for any time.
-func TestARunWhoseWorkflowClosedFromOutsideEnds(t *testing.T) {
+func TestTerminatedRunEnds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		status enums.WorkflowExecutionStatus
@@ -446,9 +446,9 @@ func TestARunWhoseWorkflowClosedFromOutsideEnds(t *testing.T) {
 	}
 }
 
-// TestASilentStreamHasHeartbeats: a silent stream has heartbeats, because proxies and clients close
+// TestSilentStreamHasHeartbeats: a silent stream has heartbeats, because proxies and clients close
 // silent connections.
-func TestASilentStreamHasHeartbeats(t *testing.T) {
+func TestSilentStreamHasHeartbeats(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
 	var place stream.Place
@@ -466,7 +466,7 @@ func TestASilentStreamHasHeartbeats(t *testing.T) {
 	}
 }
 
-func TestTemporalOutOfReachIs503(t *testing.T) {
+func TestUnavailableTemporal(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.temporal.start = func(runs.Input) error { return serviceerror.NewUnavailable("SECRET ADDRESS") }
@@ -474,15 +474,15 @@ func TestTemporalOutOfReachIs503(t *testing.T) {
 	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || strings.Contains(a.body, "SECRET") {
 		t.Errorf("%d %v %s", a.status, a.header, a.body)
 	}
-	n.works()
+	n.completeRuns()
 	if again := n.post(inputOf("r1", "hello")); again.status != http.StatusOK {
 		t.Errorf("the same again: %d %s", again.status, again.body)
 	}
 }
 
-// TestAServerThatGoesDownShowsNoEmptyStream: an empty stream looks like a successful run to stock
+// TestShutdownShowsNoEmptyStream: an empty stream looks like a successful run to stock
 // clients.
-func TestAServerThatGoesDownShowsNoEmptyStream(t *testing.T) {
+func TestShutdownShowsNoEmptyStream(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.temporal.start = func(in runs.Input) error { n.server.Drain(); return nil }
@@ -532,7 +532,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-func TestBadRequestsAreRefusedBeforeAnythingStarts(t *testing.T) {
+func TestInvalidRequestsStartNothing(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	other := setup(t)
@@ -567,11 +567,11 @@ func TestBadRequestsAreRefusedBeforeAnythingStarts(t *testing.T) {
 	}
 }
 
-// TestOddIDs: IDs are any text. In a path an ID is one percent-encoded segment.
-func TestOddIDs(t *testing.T) {
+// TestEncodedIDs: IDs are any text. In a path an ID is one percent-encoded segment.
+func TestEncodedIDs(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	for _, id := range []string{"a/b", "a b", "a+b", "a%2Fb", "ä✓", "..", ".", "a?b#c", "*", ">", "a.b", "~x", `"`, strings.Repeat("<", 1000), "\u202eabc", "e\u0301", "é", "😀", "A", "a"} {
 		in := inputOf(id, "hello")
 		in.ThreadID, in.Messages[0].ID = id, id

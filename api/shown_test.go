@@ -13,26 +13,26 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// goesOn writes the beginning of the run that continues a thread after a decision, as its activity
+// continueThread writes the beginning of the run that continues a thread after a decision, as its activity
 // would.
-func (o *inboxFixture) goesOn(thread string) stream.Place {
-	o.t.Helper()
+func (f *inboxFixture) continueThread(thread string) stream.Place {
+	f.t.Helper()
 	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: thread}, ID: "next"}, Lane: stream.LaneMain, Step: "0/tools", Execution: "e2"}
-	seq, err := o.log.OpenStep(o.ctx(), p, stream.Opening{RunID: "next", Execution: "e2", Continues: "r", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread, RunID: "next"})
+	seq, err := f.log.OpenStep(f.ctx(), p, stream.Opening{RunID: "next", Execution: "e2", Continues: "r", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread, RunID: "next"})
 	if err != nil {
-		o.t.Error(err)
+		f.t.Error(err)
 	}
 	p.After = seq
 	return p
 }
 
-// approves approves a call and returns the cursor of the acknowledgement.
-func (o *inboxFixture) approves(thread, id string) string {
-	o.t.Helper()
-	a := o.do(http.MethodPost, "/v1/threads/"+thread+"/approvals/"+id, `{"decision":"approve"}`)
+// approve approves a call and returns the cursor of the acknowledgement.
+func (f *inboxFixture) approve(thread, id string) string {
+	f.t.Helper()
+	a := f.do(http.MethodPost, "/v1/threads/"+thread+"/approvals/"+id, `{"decision":"approve"}`)
 	var answer struct{ Cursor string }
 	if err := json.Unmarshal([]byte(a.body), &answer); err != nil || a.status != http.StatusOK || answer.Cursor == "" {
-		o.t.Fatalf("%d %s", a.status, a.body)
+		f.t.Fatalf("%d %s", a.status, a.body)
 	}
 	return answer.Cursor
 }
@@ -41,70 +41,70 @@ func (o *inboxFixture) approves(thread, id string) string {
 // waitFor is not shown the interrupt again, however long the decision's effect takes.
 func TestWaitForShowsAcknowledgedDecisions(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
+	f := setupInbox(t)
 	for i := range 10 {
 		thread := fmt.Sprint("t", i)
-		ids := o.asks(thread, "c1")
-		cursor := o.approves(thread, ids[0])
-		if again := o.approves(thread, ids[0]); again != cursor {
+		ids := f.openApprovals(thread, "c1")
+		cursor := f.approve(thread, ids[0])
+		if again := f.approve(thread, ids[0]); again != cursor {
 			t.Errorf("cursor of the repeated decision: got %s, want %s", again, cursor)
 		}
 		shown := make(chan answer, 3)
 		for _, path := range []string{"events?follow=false&waitFor=" + cursor, "events?waitFor=" + cursor} {
 			go func() {
-				shown <- o.do(http.MethodGet, "/v1/threads/"+thread+"/"+path, "", "Accept", "application/json")
+				shown <- f.do(http.MethodGet, "/v1/threads/"+thread+"/"+path, "", "Accept", "application/json")
 			}()
 		}
-		socket := o.dial()
+		socket := f.dial()
 		socket.send(map[string]any{"type": "subscribe", "id": "1", "threadId": thread, "follow": false, "waitFor": cursor})
-		place := o.goesOn(thread)
+		place := f.continueThread(thread)
 		for range 2 {
 			if a := <-shown; a.status != http.StatusOK || strings.Contains(a.body, ids[0]) || !strings.Contains(a.body, `"next"`) {
 				t.Errorf("%d %s", a.status, a.body)
 			}
 		}
 		socket.want("ack", "1")
-		o.end(place)
+		f.end(place)
 		if _, events := socket.until("1", "end"); strings.Contains(strings.Join(events, ""), ids[0]) {
 			t.Errorf("over the socket: got %s", events)
 		}
 	}
 }
 
-// TestADecisionIsSeenInTheThread: waitFor works for the summary, the messages and the state of a
+// TestWaitForDecisionInThread: waitFor works for the summary, the messages and the state of a
 // thread too.
-func TestADecisionIsSeenInTheThread(t *testing.T) {
+func TestWaitForDecisionInThread(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
+	f := setupInbox(t)
 	for i, path := range []string{"?waitFor=", "/messages?waitFor=", "/state?waitFor="} {
 		thread := fmt.Sprint("t", i)
-		cursor := o.approves(thread, o.asks(thread, "c1")[0])
+		cursor := f.approve(thread, f.openApprovals(thread, "c1")[0])
 		shown := make(chan answer, 1)
-		go func() { shown <- o.do(http.MethodGet, "/v1/threads/"+thread+path+cursor, "") }()
+		go func() { shown <- f.do(http.MethodGet, "/v1/threads/"+thread+path+cursor, "") }()
 		select {
 		case a := <-shown:
 			t.Errorf("GET …%s answers before the thread continues: got %d %s", path, a.status, a.body)
 		case <-time.After(100 * time.Millisecond):
-			o.goesOn(thread)
+			f.continueThread(thread)
 			if a := <-shown; a.status != http.StatusOK || strings.Contains(a.body, `"waiting"`) {
 				t.Errorf("GET …%s: %d %s", path, a.status, a.body)
 			}
 		}
-		if a := o.do(http.MethodGet, "/v1/threads/"+thread+path+"x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
+		if a := f.do(http.MethodGet, "/v1/threads/"+thread+path+"x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
 			t.Errorf("GET …%sx: %d %s", path, a.status, a.body)
 		}
 	}
 }
 
-// TestWaitForADecisionThatLeavesOthersOpen: while other calls are open the thread does not
+// TestWaitForPartialDecision: while other calls are open the thread does not
 // continue, and the API does not wait.
-func TestWaitForADecisionThatLeavesOthersOpen(t *testing.T) {
+func TestWaitForPartialDecision(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	ids := o.asks("t", "c1", "c2")
-	cursor := o.approves("t", ids[0])
+	f := setupInbox(t)
+	ids := f.openApprovals("t", "c1", "c2")
+	cursor := f.approve("t", ids[0])
 	begun := time.Now()
-	a := o.do(http.MethodGet, "/v1/threads/t/events?follow=false&waitFor="+cursor, "")
+	a := f.do(http.MethodGet, "/v1/threads/t/events?follow=false&waitFor="+cursor, "")
 	if a.status != http.StatusOK || !strings.Contains(a.body, ids[1]) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
@@ -113,42 +113,42 @@ func TestWaitForADecisionThatLeavesOthersOpen(t *testing.T) {
 	}
 }
 
-// TestAnInputWaitsForADecision: an input with waitFor is accepted after the decision has taken
+// TestInputWaitsForDecision: an input with waitFor is accepted after the decision has taken
 // effect. Its resume is then late, and the run is queued.
-func TestAnInputWaitsForADecision(t *testing.T) {
+func TestInputWaitsForDecision(t *testing.T) {
 	t.Parallel()
-	o := setupInbox(t)
-	ids := o.asks("t", "c1")
-	cursor := o.approves("t", ids[0])
-	o.temporal.start = func(runs.Input) error { return running("e2") }
+	f := setupInbox(t)
+	ids := f.openApprovals("t", "c1")
+	cursor := f.approve("t", ids[0])
+	f.temporal.start = func(runs.Input) error { return running("e2") }
 	offered := make(chan runs.SubmitRequest, 1)
-	o.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
+	f.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
 		offered <- in
 		return runs.SubmitResult{Queued: true}, nil
 	}
 	in := inputOf("r2", "")
 	in.Messages = nil
 	in.Resume = []agui.ResumeEntry{{InterruptID: ids[0], Status: agui.ResumeResolved, Payload: json.RawMessage(`{"approved":true}`)}}
-	watching := make(chan *watched, 1)
-	go func() { watching <- o.watchRun(in, "waitFor="+cursor) }()
-	place := o.goesOn("t")
+	watching := make(chan *frameReader, 1)
+	go func() { watching <- f.watchRun(in, "waitFor="+cursor) }()
+	place := f.continueThread("t")
 	w := <-watching
 	submitted := <-offered
 	if submitted.OnBusy != runs.OnBusyEnqueue || !submitted.Offer.AnswersOnly || len(submitted.Decisions) > 0 {
 		t.Errorf("submission: got %+v", submitted)
 	}
-	o.end(place)
-	o.end(o.begin(*submitted.Offer, "e2"))
+	f.end(place)
+	f.end(f.begin(*submitted.Offer, "e2"))
 	w.until("RUN_FINISHED")
 }
 
 func TestUnusableWaitForCursors(t *testing.T) {
 	t.Parallel()
 	o := setupInbox(t)
-	ids := o.asks("t", "c1")
+	ids := o.openApprovals("t", "c1")
 	foreign := setupInbox(t)
-	elsewhere := foreign.approves("t", foreign.asks("t", "c1")[0])
-	other := o.approves("u", o.asks("u", "c1")[0])
+	elsewhere := foreign.approve("t", foreign.openApprovals("t", "c1")[0])
+	other := o.approve("u", o.openApprovals("u", "c1")[0])
 	for _, cursor := range []string{elsewhere, other} { // of another log, of another thread
 		if a := o.do(http.MethodGet, "/v1/threads/t/events?follow=false&waitFor="+cursor, ""); a.status != http.StatusOK || !strings.Contains(a.body, ids[0]) {
 			t.Errorf("%d %s", a.status, a.body)

@@ -35,7 +35,7 @@ import (
 // Data with the mark belongs to the tenant alpha.
 type tenantFixture struct {
 	*node
-	reached *reached
+	reached *workflowRecorder
 	inbox   *approvalroutes.Inbox
 	feed    string // the cursor before the events of alpha's approval
 }
@@ -45,8 +45,8 @@ const (
 	question = "int-1"
 )
 
-// reached records the workflows that receive a request. Workflows of other tenants are not found.
-type reached struct {
+// workflowRecorder records the workflows that receive a request. Workflows of other tenants are not found.
+type workflowRecorder struct {
 	*temporalStub
 	mu        sync.Mutex
 	workflows []string
@@ -54,46 +54,46 @@ type reached struct {
 	submit func(runs.SubmitRequest)
 }
 
-func (r *reached) note(workflow string) {
+func (r *workflowRecorder) record(workflow string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.workflows = append(r.workflows, workflow)
 }
 
-func (r *reached) hear(in runs.SubmitRequest) {
+func (r *workflowRecorder) recordSubmit(in runs.SubmitRequest) {
 	if r.submit != nil {
 		r.submit(in)
 	}
 }
 
-func (r *reached) ExecuteWorkflow(ctx context.Context, o client.StartWorkflowOptions, w any, args ...any) (client.WorkflowRun, error) {
-	r.note(o.ID)
+func (r *workflowRecorder) ExecuteWorkflow(ctx context.Context, o client.StartWorkflowOptions, w any, args ...any) (client.WorkflowRun, error) {
+	r.record(o.ID)
 	return r.temporalStub.ExecuteWorkflow(ctx, o, w, args...)
 }
 
-func (r *reached) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
-	r.note(o.WorkflowID)
+func (r *workflowRecorder) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	r.record(o.WorkflowID)
 	switch in := o.Args[0].(type) {
 	case runs.SubmitRequest:
-		r.hear(in)
+		r.recordSubmit(in)
 	case runs.DecideRequest:
-		r.hear(runs.SubmitRequest{Decisions: in.Decisions})
+		r.recordSubmit(runs.SubmitRequest{Decisions: in.Decisions})
 	}
 	return nil, serviceerror.NewNotFound("none")
 }
 
-func (r *reached) CancelWorkflow(_ context.Context, workflow, _ string) error {
-	r.note(workflow)
+func (r *workflowRecorder) CancelWorkflow(_ context.Context, workflow, _ string) error {
+	r.record(workflow)
 	return serviceerror.NewNotFound("none")
 }
 
-func (r *reached) TerminateWorkflow(_ context.Context, workflow, _, _ string, _ ...any) error {
-	r.note(workflow)
+func (r *workflowRecorder) TerminateWorkflow(_ context.Context, workflow, _, _ string, _ ...any) error {
+	r.record(workflow)
 	return serviceerror.NewNotFound("none")
 }
 
-func (r *reached) SignalWorkflow(_ context.Context, workflow, _, _ string, _ any) error {
-	r.note(workflow)
+func (r *workflowRecorder) SignalWorkflow(_ context.Context, workflow, _, _ string, _ any) error {
+	r.record(workflow)
 	return serviceerror.NewNotFound("none")
 }
 
@@ -110,112 +110,112 @@ var (
 // setupTenants returns a fixture with a thread of alpha whose run has ended with an interrupt.
 func setupTenants(t *testing.T) *tenantFixture {
 	t.Helper()
-	s := &tenantFixture{}
-	s.node = setup(t, func(c *api.Config) {
-		s.reached = &reached{temporalStub: c.Temporal.(*temporalStub)}
-		s.inbox = openInbox(t, c.Log)
-		c.Auth, c.Temporal, c.Inbox = byHeader, s.reached, s.inbox
-		listing(t)(c)
+	f := &tenantFixture{}
+	f.node = setup(t, func(c *api.Config) {
+		f.reached = &workflowRecorder{temporalStub: c.Temporal.(*temporalStub)}
+		f.inbox = openInbox(t, c.Log)
+		c.Auth, c.Temporal, c.Inbox = byHeader, f.reached, f.inbox
+		withThreadList(t)(c)
 	})
-	s.temporal.start = func(in runs.Input) error { s.interrupt(s.begin(in, "e1"), mark); return nil }
-	if a := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", mark)), alpha...); a.status != http.StatusOK || !strings.Contains(a.body, mark) {
+	f.temporal.start = func(in runs.Input) error { f.interrupt(f.begin(in, "e1"), mark); return nil }
+	if a := f.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", mark)), alpha...); a.status != http.StatusOK || !strings.Contains(a.body, mark) {
 		t.Fatalf("alpha's run: %d %s", a.status, a.body)
 	}
 	text := strings.Replace(scheduleWith(t, map[string]any{"note": mark}), "Good morning.", mark, 1)
-	s.do(http.MethodPost, "/v1/schedules", text, alpha...).schedule(t, http.StatusCreated)
-	s.reached.workflows = nil
-	s.feed = s.approvals(alpha...).EventsCursor
-	s.waits("alpha", mark)
-	return s
+	f.do(http.MethodPost, "/v1/schedules", text, alpha...).schedule(t, http.StatusCreated)
+	f.reached.workflows = nil
+	f.feed = f.approvals(alpha...).EventsCursor
+	f.addInterrupt("alpha", mark)
+	return f
 }
 
 // approvals returns a caller's inbox.
-func (s *tenantFixture) approvals(header ...string) (page approvalsPage) {
-	s.t.Helper()
-	a := s.do(http.MethodGet, "/v1/approvals", "", header...)
+func (f *tenantFixture) approvals(header ...string) (page approvalsPage) {
+	f.t.Helper()
+	a := f.do(http.MethodGet, "/v1/approvals", "", header...)
 	if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.status != http.StatusOK {
-		s.t.Fatalf("%d %s", a.status, a.body)
+		f.t.Fatalf("%d %s", a.status, a.body)
 	}
 	return page
 }
 
-// waits adds a tenant's interrupt to the inbox, and to the audit of its thread.
-func (s *tenantFixture) waits(tenant, message string) {
-	s.t.Helper()
+// addInterrupt adds a tenant's interrupt to the inbox, and to the audit of its thread.
+func (f *tenantFixture) addInterrupt(tenant, message string) {
+	f.t.Helper()
 	a := inbox.Approval{
 		ID: question, ThreadID: "t", RunID: "r1", Agent: "a", ToolCallID: "c1", ToolName: "refund", Message: message, RequestedAt: since,
 		Quorum: 1, Approvers: []string{}, Decisions: []inbox.Decision{},
 	}
 	e := inbox.Event{Type: inbox.Opened, At: since, Approval: a}
 	run := stream.Run{Thread: stream.Thread{Tenant: tenant, ID: "t"}, ID: "r1"}
-	err := errors.Join(s.log.AppendAudit(s.ctx(), run, "evt_opened", inbox.Entry{Tenant: tenant, Event: e}),
-		s.inbox.Store.Put(s.ctx(), tenant, &a, since), s.inbox.Store.Record(s.ctx(), tenant, "evt_opened", &e))
+	err := errors.Join(f.log.AppendAudit(f.ctx(), run, "evt_opened", inbox.Entry{Tenant: tenant, Event: e}),
+		f.inbox.Store.Put(f.ctx(), tenant, &a, since), f.inbox.Store.Record(f.ctx(), tenant, "evt_opened", &e))
 	if err != nil {
-		s.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	for len(s.approvals("X-Tenant", tenant, "X-User", "ann").Items) == 0 {
+	for len(f.approvals("X-Tenant", tenant, "X-User", "ann").Items) == 0 {
 		select {
-		case <-s.ctx().Done():
-			s.t.Fatal("the inbox stays empty")
+		case <-f.ctx().Done():
+			f.t.Fatal("the inbox stays empty")
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
 // interrupt ends a run with an interrupt.
-func (s *tenantFixture) interrupt(p stream.Place, message string) {
-	s.t.Helper()
+func (f *tenantFixture) interrupt(p stream.Place, message string) {
+	f.t.Helper()
 	interrupts := []agui.Interrupt{{ID: question, Reason: "tool_call", ToolCallID: "c1", Message: message}}
 	end := &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: interrupts}}
-	if _, _, err := s.log.Seal(s.ctx(), p, end); err != nil {
-		s.t.Error(err)
+	if _, _, err := f.log.Seal(f.ctx(), p, end); err != nil {
+		f.t.Error(err)
 	}
 }
 
 // position counts the records of alpha in the log and in the inbox, including the records that only
 // workflows read.
-func (s *tenantFixture) position() uint64 {
-	s.t.Helper()
-	js, err := jetstream.New(s.log.Conn())
+func (f *tenantFixture) position() uint64 {
+	f.t.Helper()
+	js, err := jetstream.New(f.log.Conn())
 	if err != nil {
-		s.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	total := uint64(0)
 	for name, subjects := range map[string]string{"PERDURE": "*.alpha.>", "KV_PERDURE_approvals": "$KV.*.*.alpha.>"} {
-		all, err := js.Stream(s.ctx(), name)
+		all, err := js.Stream(f.ctx(), name)
 		if err != nil {
-			s.t.Fatal(err)
+			f.t.Fatal(err)
 		}
-		info, err := all.Info(s.ctx(), jetstream.WithSubjectFilter(subjects))
+		info, err := all.Info(f.ctx(), jetstream.WithSubjectFilter(subjects))
 		if err != nil {
-			s.t.Fatal(err)
+			f.t.Fatal(err)
 		}
 		records := uint64(0)
 		for _, n := range info.State.Subjects {
 			records += n
 		}
 		if records == 0 {
-			s.t.Fatalf("alpha has no records in %s: the subjects are wrong", name)
+			f.t.Fatalf("alpha has no records in %s: the subjects are wrong", name)
 		}
 		total += records
 	}
 	return total
 }
 
-// apart checks that a request of beta neither shows nor changes data of alpha.
-func (s *tenantFixture) apart(before uint64, answered string) {
-	s.t.Helper()
+// wantUnchanged checks that a request of beta neither shows nor changes data of alpha.
+func (f *tenantFixture) wantUnchanged(before uint64, answered string) {
+	f.t.Helper()
 	if strings.Contains(answered, mark) {
-		s.t.Errorf("beta is shown data of alpha: %s", answered)
+		f.t.Errorf("beta is shown data of alpha: %s", answered)
 	}
-	if now := s.position(); now != before {
-		s.t.Errorf("records of alpha: got %d, want %d", now, before)
+	if now := f.position(); now != before {
+		f.t.Errorf("records of alpha: got %d, want %d", now, before)
 	}
-	s.reached.mu.Lock()
-	defer s.reached.mu.Unlock()
-	for _, w := range s.reached.workflows {
+	f.reached.mu.Lock()
+	defer f.reached.mu.Unlock()
+	for _, w := range f.reached.workflows {
 		if !strings.HasPrefix(w, "thread/beta/") {
-			s.t.Errorf("workflow of beta's request: got %s", w)
+			f.t.Errorf("workflow of beta's request: got %s", w)
 		}
 	}
 }
@@ -288,92 +288,92 @@ func bodyOf(template string) string {
 // starts are the routes that create data of beta.
 var starts = []string{"/v1/agents/:agent/runs"}
 
-func TestTenantsAreApartOnEveryRoute(t *testing.T) {
+func TestRoutesSeparateTenants(t *testing.T) {
 	t.Parallel()
-	s := setupTenants(t)
-	s.temporal.start = func(in runs.Input) error { s.end(s.begin(in, "e2")); return nil }
-	cursor := cursors(s.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", alpha...).body)[0]
-	before := s.position()
-	for _, r := range s.routes() {
+	f := setupTenants(t)
+	f.temporal.start = func(in runs.Input) error { f.end(f.begin(in, "e2")); return nil }
+	cursor := cursors(f.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", alpha...).body)[0]
+	before := f.position()
+	for _, r := range f.routes() {
 		ours := slices.Contains(starts, r.Handler)
 		if ours || slices.Contains(publicRoutes, r.Path) {
 			continue // runs start last: then beta has a thread with the same ID
 		}
-		for _, extra := range [][]string{nil, {"Last-Event-ID", cursor}, {"Last-Event-ID", s.feed}, {"Accept", "application/json"}} {
-			a := s.tries(r, append(extra, beta...))
-			s.apart(before, a.body)
+		for _, extra := range [][]string{nil, {"Last-Event-ID", cursor}, {"Last-Event-ID", f.feed}, {"Accept", "application/json"}} {
+			a := f.sendBriefly(r, append(extra, beta...))
+			f.wantUnchanged(before, a.body)
 			if (strings.Contains(r.Handler, ":thread") || strings.Contains(r.Handler, ":schedule")) && a.status < 400 {
 				t.Errorf("%s %s: %d %s", r.Method, r.Path, a.status, a.body)
 			}
 		}
 	}
-	own := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "beta's")), beta...)
+	own := f.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "beta's")), beta...)
 	if own.status != http.StatusOK || !strings.Contains(own.body, "RUN_FINISHED") {
 		t.Errorf("beta's own run of the same id: %d %s", own.status, own.body)
 	}
-	s.apart(before, own.body)
+	f.wantUnchanged(before, own.body)
 	for _, path := range []string{"/v1/threads/t/runs/r1/events", "/v1/threads/t/events?follow=false", "/v1/threads/t/approvals", "/v1/approvals"} {
 		for _, after := range []string{"", cursor} {
-			a := s.do(http.MethodGet, path, "", append([]string{"Last-Event-ID", after}, beta...)...)
-			s.apart(before, a.body)
+			a := f.do(http.MethodGet, path, "", append([]string{"Last-Event-ID", after}, beta...)...)
+			f.wantUnchanged(before, a.body)
 		}
 	}
-	if listed := s.approvals(alpha...); len(listed.Items) != 1 {
+	if listed := f.approvals(alpha...); len(listed.Items) != 1 {
 		t.Errorf("alpha's inbox: got %v", listed.Items)
 	}
 }
 
-// TestATenantSeesItsOwnInbox: alpha sees its data in each route of the inbox.
-func TestATenantSeesItsOwnInbox(t *testing.T) {
+// TestTenantSeesOwnInbox: alpha sees its data in each route of the inbox.
+func TestTenantSeesOwnInbox(t *testing.T) {
 	t.Parallel()
-	s := setupTenants(t)
+	f := setupTenants(t)
 	for _, r := range []gin.RouteInfo{
 		{Method: http.MethodGet, Path: "/v1/approvals"}, {Method: http.MethodGet, Path: "/v1/approvals/events"}, {Method: http.MethodGet, Path: "/v1/threads/t/approvals"},
 	} {
-		if a := s.tries(r, append([]string{"Last-Event-ID", s.feed}, alpha...)); a.status != http.StatusOK || !strings.Contains(a.body, mark) {
+		if a := f.sendBriefly(r, append([]string{"Last-Event-ID", f.feed}, alpha...)); a.status != http.StatusOK || !strings.Contains(a.body, mark) {
 			t.Errorf("%s: %d %s", r.Path, a.status, a.body)
 		}
 	}
 }
 
-// TestTenantsHaveInboxesOfTheirOwn: interrupts of two tenants with the same ID are separate: in the
+// TestInboxesAreSeparate: interrupts of two tenants with the same ID are separate: in the
 // inbox, its feed, batches and links.
-func TestTenantsHaveInboxesOfTheirOwn(t *testing.T) {
+func TestInboxesAreSeparate(t *testing.T) {
 	t.Parallel()
-	s := setupTenants(t)
-	s.temporal.start = func(in runs.Input) error { s.interrupt(s.begin(in, "e2"), "beta's"); return nil }
-	if a := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "beta's")), beta...); a.status != http.StatusOK {
+	f := setupTenants(t)
+	f.temporal.start = func(in runs.Input) error { f.interrupt(f.begin(in, "e2"), "beta's"); return nil }
+	if a := f.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "beta's")), beta...); a.status != http.StatusOK {
 		t.Fatalf("beta's run: %d %s", a.status, a.body)
 	}
-	before := s.position()
-	s.waits("beta", "beta's")
-	feed := s.tries(gin.RouteInfo{Method: http.MethodGet, Path: "/v1/approvals/events"}, append([]string{"Last-Event-ID", s.feed}, beta...))
-	s.apart(before, feed.body)
+	before := f.position()
+	f.addInterrupt("beta", "beta's")
+	feed := f.sendBriefly(gin.RouteInfo{Method: http.MethodGet, Path: "/v1/approvals/events"}, append([]string{"Last-Event-ID", f.feed}, beta...))
+	f.wantUnchanged(before, feed.body)
 	if strings.Count(feed.body, "opened") != 1 || !strings.Contains(feed.body, "beta's") {
 		t.Errorf("beta's feed: got %s", feed.body)
 	}
-	if listed := s.approvals(beta...); len(listed.Items) != 1 || listed.Items[0].Message != "beta's" {
+	if listed := f.approvals(beta...); len(listed.Items) != 1 || listed.Items[0].Message != "beta's" {
 		t.Errorf("beta's inbox: got %v", listed.Items)
 	}
-	made := s.do(http.MethodPost, "/v1/threads/t/approvals/"+question+"/links", `{"decision":"approve","subject":"cid"}`, beta...)
+	made := f.do(http.MethodPost, "/v1/threads/t/approvals/"+question+"/links", `{"decision":"approve","subject":"cid"}`, beta...)
 	var link struct{ URL string }
 	if err := json.Unmarshal([]byte(made.body), &link); err != nil || made.status != http.StatusCreated {
 		t.Fatalf("a link: %d %s", made.status, made.body)
 	}
 	path := strings.TrimPrefix(link.URL, "https://agents.example")
-	shown := s.do(http.MethodGet, path, "", alpha...) // for any caller
-	s.apart(before, shown.body)
+	shown := f.do(http.MethodGet, path, "", alpha...) // for any caller
+	f.wantUnchanged(before, shown.body)
 	if shown.status != http.StatusOK || !strings.Contains(shown.body, "beta") {
 		t.Errorf("beta's link: got %d %s", shown.status, shown.body)
 	}
 	for _, decides := range []string{path, "/v1/approvals/batch", "/v1/threads/t/approvals/" + question} {
-		a := s.do(http.MethodPost, decides, bodyOf("/v1/threads/:thread/approvals/:approval"), beta...)
-		s.apart(before, a.body)
+		a := f.do(http.MethodPost, decides, bodyOf("/v1/threads/:thread/approvals/:approval"), beta...)
+		f.wantUnchanged(before, a.body)
 	}
-	s.reached.mu.Lock()
-	defer s.reached.mu.Unlock()
-	if !slices.Contains(s.reached.workflows, "thread/beta/t") {
-		t.Errorf("workflows of beta's decisions: got %q", s.reached.workflows)
+	f.reached.mu.Lock()
+	defer f.reached.mu.Unlock()
+	if !slices.Contains(f.reached.workflows, "thread/beta/t") {
+		t.Errorf("workflows of beta's decisions: got %q", f.reached.workflows)
 	}
 }
 
@@ -386,32 +386,32 @@ func encoded(t *testing.T, in agui.RunAgentInput) string {
 	return string(text)
 }
 
-// tries sends a request whose answer may be an endless stream, and returns what arrives in two
+// sendBriefly sends a request whose answer may be an endless stream, and returns what arrives in two
 // seconds.
-func (s *tenantFixture) tries(r gin.RouteInfo, header []string) answer {
-	s.t.Helper()
+func (f *tenantFixture) sendBriefly(r gin.RouteInfo, header []string) answer {
+	f.t.Helper()
 	path := r.Path
 	if strings.HasSuffix(r.Handler, "/threads/:thread/events") {
 		path += "?follow=false"
 	}
-	ctx, cancel := context.WithCancel(s.ctx())
+	ctx, cancel := context.WithCancel(f.ctx())
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, r.Method, s.http.URL+path, strings.NewReader(bodyOf(r.Handler)))
+	request, err := http.NewRequestWithContext(ctx, r.Method, f.http.URL+path, strings.NewReader(bodyOf(r.Handler)))
 	if err != nil {
-		s.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	for i := 0; i < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
-	resp, err := s.http.Client().Do(request)
+	resp, err := f.http.Client().Do(request)
 	if err != nil {
-		s.t.Fatalf("%s %s: %v", r.Method, path, err)
+		f.t.Fatalf("%s %s: %v", r.Method, path, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	defer time.AfterFunc(2*time.Second, cancel).Stop()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil && !errors.Is(err, context.Canceled) {
-		s.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return answer{status: resp.StatusCode, header: resp.Header, body: string(text)}
 }
@@ -444,7 +444,7 @@ func frameTypes(t *testing.T) []string {
 	return types
 }
 
-func TestTenantsAreApartOnEveryFrame(t *testing.T) {
+func TestFramesSeparateTenants(t *testing.T) {
 	t.Parallel()
 	s := setupTenants(t)
 	before := s.position()
@@ -462,7 +462,7 @@ func TestTenantsAreApartOnEveryFrame(t *testing.T) {
 			}
 			c.send(frame)
 			f := c.want("error", id)
-			s.apart(before, f.Detail+string(f.Event))
+			s.wantUnchanged(before, f.Detail+string(f.Event))
 		}
 	}
 	s.temporal.start = func(in runs.Input) error { s.end(s.begin(in, "e2")); return nil }
@@ -478,5 +478,5 @@ func TestTenantsAreApartOnEveryFrame(t *testing.T) {
 		seen = append(seen, string(f.Event))
 		ended = f.ID == "follow" && strings.Contains(string(f.Event), `"RUN_FINISHED"`)
 	}
-	s.apart(before, strings.Join(seen, "\n"))
+	s.wantUnchanged(before, strings.Join(seen, "\n"))
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// listing gives a node a list of threads.
-func listing(t *testing.T) func(*api.Config) {
+// withThreadList gives a node a list of threads.
+func withThreadList(t *testing.T) func(*api.Config) {
 	return func(c *api.Config) {
 		x, err := threads.Watch(t.Context(), c.Log)
 		if err != nil {
@@ -33,8 +33,8 @@ func listing(t *testing.T) func(*api.Config) {
 	}
 }
 
-// answers makes started runs answer and end.
-func (n *node) answers() {
+// answerRuns makes started runs answer and end.
+func (n *node) answerRuns() {
 	n.temporal.start = func(in runs.Input) error {
 		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e-" + in.Run.ID}
 		var err error
@@ -58,8 +58,8 @@ func (n *node) answers() {
 	}
 }
 
-// says posts a run that appends a message to a thread.
-func (n *node) says(thread, run string, more ...func(*agui.RunAgentInput)) answer {
+// postMessage posts a run that appends a message to a thread.
+func (n *node) postMessage(thread, run string, more ...func(*agui.RunAgentInput)) answer {
 	n.t.Helper()
 	in := inputOf(run, "said in "+run)
 	in.ThreadID, in.ForwardedProps = thread, json.RawMessage(`{"perdure":{"history":"append"}}`)
@@ -114,12 +114,12 @@ func (n *node) messages(thread string) string {
 	return strings.Join(ids, " ")
 }
 
-func TestThreadsCanBeRead(t *testing.T) {
+func TestReadThread(t *testing.T) {
 	t.Parallel()
-	n := setup(t, listing(t))
-	n.answers()
+	n := setup(t, withThreadList(t))
+	n.answerRuns()
 	for i := range 3 {
-		n.says("t", fmt.Sprint("r", i), func(in *agui.RunAgentInput) { in.State = json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)) })
+		n.postMessage("t", fmt.Sprint("r", i), func(in *agui.RunAgentInput) { in.State = json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)) })
 	}
 	var sum struct {
 		ThreadID, Agent, Status, RunID string
@@ -155,17 +155,17 @@ func TestThreadsCanBeRead(t *testing.T) {
 	}
 }
 
-// TestPagesOfMessagesAreOfOneConversation: all pages show the conversation at the time of the first
+// TestPagesShowOneConversation: all pages show the conversation at the time of the first
 // page.
-func TestPagesOfMessagesAreOfOneConversation(t *testing.T) {
+func TestPagesShowOneConversation(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.answers()
-	n.says("t", "r0")
-	n.says("t", "r1")
+	n.answerRuns()
+	n.postMessage("t", "r0")
+	n.postMessage("t", "r1")
 	var p listed
 	n.get("/v1/threads/t/messages?limit=1", &p)
-	n.says("t", "r2", perdure(`{"history":"replace"}`)) // supersedes the conversation
+	n.postMessage("t", "r2", withPerdureProps(`{"history":"replace"}`)) // supersedes the conversation
 	ids := []string{p.Items[0].ID}
 	for p.NextCursor != "" {
 		cursor := p.NextCursor
@@ -179,7 +179,7 @@ func TestPagesOfMessagesAreOfOneConversation(t *testing.T) {
 	if got := n.messages("t"); got != "u-r2 a-r2" {
 		t.Errorf("current messages: got %s", got)
 	}
-	n.says("other", "r0")
+	n.postMessage("other", "r0")
 	for _, cursor := range []string{"x", "000000000001", "000000000001-", "000000000001--1", "000000000001-0x", "ffffffffffff-1"} {
 		if a := n.do(http.MethodGet, "/v1/threads/other/messages?cursor="+cursor, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
 			t.Errorf("the cursor %s: %d %s", cursor, a.status, a.body)
@@ -190,14 +190,14 @@ func TestPagesOfMessagesAreOfOneConversation(t *testing.T) {
 	}
 }
 
-func TestThreadsAreListed(t *testing.T) {
+func TestListThreads(t *testing.T) {
 	t.Parallel()
-	n := setup(t, listing(t))
-	n.answers()
-	n.says("t1", "r")
-	n.says("t2", "r")
+	n := setup(t, withThreadList(t))
+	n.answerRuns()
+	n.postMessage("t1", "r")
+	n.postMessage("t2", "r")
 	n.temporal.start = func(in runs.Input) error { n.interrupts(n.begin(in, "e")); return nil }
-	n.says("t3", "r")
+	n.postMessage("t3", "r")
 	n.temporal.start = func(in runs.Input) error {
 		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
 		_, err := n.snapshots.OpenRun(n.ctx(), p, stream.Opening{Agent: "b", Input: in.Input, Digest: in.Digest})
@@ -281,7 +281,7 @@ func TestSummariesOfThreads(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.temporal.start = func(in runs.Input) error { n.interrupts(n.begin(in, "e")); return nil }
-	n.says("asks", "r")
+	n.postMessage("asks", "r")
 	if a := n.do(http.MethodGet, "/v1/threads/asks", ""); !strings.Contains(a.body, `"status":"waiting"`) || !strings.Contains(a.body, `"waiting":{"interrupts":[{"id":"`+question) {
 		t.Errorf("waiting thread: got %s", a.body)
 	}
@@ -309,9 +309,9 @@ func TestSummariesOfThreads(t *testing.T) {
 // readers, and its ID begins a new thread.
 func TestDeleteThread(t *testing.T) {
 	t.Parallel()
-	n := setup(t, listing(t))
-	n.answers()
-	first := n.says("t", "r1")
+	n := setup(t, withThreadList(t))
+	n.answerRuns()
+	first := n.postMessage("t", "r1")
 	cursor := cursors(first.body)[0]
 	var stopped []string
 	n.temporal.stop = func(how string) error { stopped = append(stopped, how); return nil }
@@ -342,7 +342,7 @@ func TestDeleteThread(t *testing.T) {
 	if a := n.do(http.MethodGet, eventsOfR1, ""); a.status != http.StatusNotFound {
 		t.Errorf("without a cursor: %d %s", a.status, a.body)
 	}
-	if a := n.says("t", "r1"); a.status != http.StatusOK || len(n.temporal.starts) != 2 {
+	if a := n.postMessage("t", "r1"); a.status != http.StatusOK || len(n.temporal.starts) != 2 {
 		t.Errorf("a new run: %d %s", a.status, a.body)
 	}
 	if got := n.messages("t"); got != "u-r1 a-r1" {
@@ -351,7 +351,7 @@ func TestDeleteThread(t *testing.T) {
 	gone("after the new beginning")
 }
 
-func TestDeleteEndsTheActiveRunForItsReaders(t *testing.T) {
+func TestDeleteEndsActiveRunForReaders(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	begun := make(chan stream.Place, 1)
@@ -378,7 +378,7 @@ func TestDeleteEndsTheActiveRunForItsReaders(t *testing.T) {
 		}
 		closed.Store(true)
 	}
-	go func() { shown <- n.says("t", "r1") }()
+	go func() { shown <- n.postMessage("t", "r1") }()
 	p := <-begun
 	begun <- p
 	if a := n.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNoContent || cancelled != "r1" {
@@ -397,7 +397,7 @@ func TestDeleteEndsSilentReaders(t *testing.T) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
 	shown := make(chan answer, 1)
-	go func() { shown <- n.says("t", "r1") }()
+	go func() { shown <- n.postMessage("t", "r1") }()
 	p := <-begun
 	if err := n.snapshots.Purge(n.ctx(), p.Run.Thread); err != nil {
 		t.Fatal(err)
@@ -410,9 +410,9 @@ func TestDeleteEndsSilentReaders(t *testing.T) {
 func TestForksByParentRun(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.answers()
-	n.says("t", "r1")
-	n.says("t", "r2")
+	n.answerRuns()
+	n.postMessage("t", "r1")
+	n.postMessage("t", "r2")
 	named := props(`{"perdure":{"parentThreadId":"t"}}`)
 	whole := func(in *agui.RunAgentInput) { // the list of a stock client that knows the parent up to that run
 		in.Messages = append([]agui.Message{
@@ -420,21 +420,21 @@ func TestForksByParentRun(t *testing.T) {
 			{ID: "a-r1", Role: agui.RoleAssistant, Content: agui.TextContent("answer to r1")},
 		}, in.Messages...)
 	}
-	a := n.says("f1", "r3", parent("r1"), named, whole)
+	a := n.postMessage("f1", "r3", parent("r1"), named, whole)
 	if got := n.messages("f1"); a.status != http.StatusOK || got != "u-r1 a-r1 u-r3 a-r3" || strings.Contains(a.body, "MESSAGES_SNAPSHOT") || !strings.Contains(a.body, `"parentRunId":"r1"`) {
 		t.Errorf("with the whole history: got %s\n%s", got, a.body)
 	}
-	a = n.says("f2", "r3", parent("r1"), props(`{}`))
+	a = n.postMessage("f2", "r3", parent("r1"), props(`{}`))
 	if got := n.messages("f2"); got != "u-r1 a-r1 u-r3 a-r3" || !strings.Contains(a.body, "MESSAGES_SNAPSHOT") {
 		t.Errorf("with the new message only, without a parent thread: got %s\n%s", got, a.body)
 	}
-	if again := n.says("f2", "r3", parent("r1"), props(`{}`)); again.body != a.body {
+	if again := n.postMessage("f2", "r3", parent("r1"), props(`{}`)); again.body != a.body {
 		t.Errorf("the same input again: got another run\n%s", again.body)
 	}
-	if a := n.says("f3", "r5", props(`{"perdure":{"parentRunId":"r2","parentThreadId":"t"}}`)); !strings.Contains(a.body, `"parentRunId":"r2"`) || n.messages("f3") != "u-r1 a-r1 u-r2 a-r2 u-r5 a-r5" {
+	if a := n.postMessage("f3", "r5", props(`{"perdure":{"parentRunId":"r2","parentThreadId":"t"}}`)); !strings.Contains(a.body, `"parentRunId":"r2"`) || n.messages("f3") != "u-r1 a-r1 u-r2 a-r2 u-r5 a-r5" {
 		t.Errorf("parent in the forwarded properties: got %s\n%s", n.messages("f3"), a.body)
 	}
-	n.says("f2", "r4", parent("r2")) // the parent is only recorded, because the thread exists
+	n.postMessage("f2", "r4", parent("r2")) // the parent is only recorded, because the thread exists
 	if got := n.messages("f2"); got != "u-r1 a-r1 u-r3 a-r3 u-r4 a-r4" {
 		t.Errorf("parent of a run in an existing thread: got %s", got)
 	}
@@ -446,11 +446,11 @@ func TestForksByParentRun(t *testing.T) {
 		status        int
 		code, pointer string
 	}{
-		"an unknown run":       {n.says("g", "r", parent("r9")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
-		"a run of two threads": {n.says("g", "r", parent("r3")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
-		"not of that thread":   {n.says("g", "r", parent("r9"), named), 404, "unknown_run", ""},
-		"two names":            {n.says("g", "r", parent("r1"), props(`{"perdure":{"parentRunId":"r2"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentRunId"},
-		"no name":              {n.says("g", "r", parent("r1"), props(`{"perdure":{"parentThreadId":"\u0000"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentThreadId"},
+		"an unknown run":       {n.postMessage("g", "r", parent("r9")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
+		"a run of two threads": {n.postMessage("g", "r", parent("r3")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
+		"not of that thread":   {n.postMessage("g", "r", parent("r9"), named), 404, "unknown_run", ""},
+		"two names":            {n.postMessage("g", "r", parent("r1"), props(`{"perdure":{"parentRunId":"r2"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentRunId"},
+		"no name":              {n.postMessage("g", "r", parent("r1"), props(`{"perdure":{"parentThreadId":"\u0000"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentThreadId"},
 	} {
 		if c.answer.status != c.status || c.problem.Code != c.code || c.problem.Pointer != c.pointer {
 			t.Errorf("%s: %d %s", what, c.answer.status, c.body)
@@ -461,11 +461,11 @@ func TestForksByParentRun(t *testing.T) {
 	}
 }
 
-func TestForkForConsoles(t *testing.T) {
+func TestForkFromConsole(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.answers()
-	n.says("t", "r1")
+	n.answerRuns()
+	n.postMessage("t", "r1")
 	fork := func(path, body string) answer { return n.do(http.MethodPost, path, body) }
 	a := fork("/v1/threads/t/runs/r1/fork", "")
 	var made struct {
@@ -484,7 +484,7 @@ func TestForkForConsoles(t *testing.T) {
 	if a := n.do(http.MethodGet, "/v1/threads/"+made.ThreadID+"/events?follow=false", ""); a.status != http.StatusOK || len(cursors(a.body)) != 4 || !strings.Contains(a.body, "MESSAGES_SNAPSHOT") {
 		t.Errorf("events of the fork: got %d %s", a.status, a.body)
 	}
-	n.says(made.ThreadID, "r2")
+	n.postMessage(made.ThreadID, "r2")
 	if got := n.messages(made.ThreadID); got != "u-r1 a-r1 u-r2 a-r2" {
 		t.Errorf("messages after a run: got %s", got)
 	}
@@ -525,10 +525,10 @@ func TestForkForConsoles(t *testing.T) {
 	}
 }
 
-// TestARunThatIsPausedBeforeItBegins: a run may be paused before its first record is in the log.
-func TestARunThatIsPausedBeforeItBegins(t *testing.T) {
+// TestPauseBeforeFirstRecord: a run may be paused before its first record is in the log.
+func TestPauseBeforeFirstRecord(t *testing.T) {
 	t.Parallel()
-	n := setup(t, listing(t))
+	n := setup(t, withThreadList(t))
 	place := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r1"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
 	n.temporal.pause = func(string) error { return nil }
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
@@ -553,11 +553,11 @@ func TestARunThatIsPausedBeforeItBegins(t *testing.T) {
 	}
 }
 
-// TestAPausedThreadIsShownAsPaused: a paused run is paused in the summary and in the list of
+// TestPausedThread: a paused run is paused in the summary and in the list of
 // threads, until it continues or ends.
-func TestAPausedThreadIsShownAsPaused(t *testing.T) {
+func TestPausedThread(t *testing.T) {
 	t.Parallel()
-	n := setup(t, listing(t))
+	n := setup(t, withThreadList(t))
 	place := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r1"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
 	opening := stream.Opening{RunID: "r1", Execution: "e1", Agent: "a", Continues: "r0"}
 	if _, err := n.snapshots.OpenRun(n.ctx(), place, opening, &agui.RunStarted{ThreadID: "t", RunID: "r1"}); err != nil {

@@ -20,7 +20,7 @@ var large = []string{
 func setupLargeThread(t *testing.T) *node {
 	t.Helper()
 	n := setup(t)
-	steady, s := n.started(n.spoken(), "r1")
+	steady, s := n.startViewedRun(n.captureOutputs(), "r1")
 	text := strings.Repeat("x", 32<<10)
 	for range 100 {
 		s.say(text)
@@ -31,8 +31,8 @@ func setupLargeThread(t *testing.T) *node {
 	return n
 }
 
-// unread sends a request and reads only the first byte of its answer.
-func unread(t *testing.T, base, path string) net.Conn {
+// sendUnread sends a request and reads only the first byte of its answer.
+func sendUnread(t *testing.T, base, path string) net.Conn {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
 	if err != nil {
@@ -66,15 +66,15 @@ func statusAt(t *testing.T, method, url string) int {
 	return resp.StatusCode
 }
 
-// TestAnUnreadAnswerIsCut: a client that does not read its answer is disconnected, whatever the
+// TestUnreadAnswerIsDisconnected: a client that does not read its answer is disconnected, whatever the
 // answer is.
-func TestAnUnreadAnswerIsCut(t *testing.T) {
+func TestUnreadAnswerIsDisconnected(t *testing.T) {
 	t.Parallel()
 	n := setupLargeThread(t)
 	given := make(chan struct{}, len(large))
-	front := n.serveOn(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} }, impatient)
+	front := n.serveOn(t, func(l net.Listener) net.Listener { return &smallBufferListener{Listener: l, given: given} }, withShortWriteTimeout)
 	for _, path := range large {
-		unread(t, front, path)
+		sendUnread(t, front, path)
 	}
 	for range large {
 		select {
@@ -90,11 +90,13 @@ func TestAnUnreadAnswerIsCut(t *testing.T) {
 func TestAnswersCountAsStreams(t *testing.T) {
 	t.Parallel()
 	n := setupLargeThread(t)
-	front := n.serveOn(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: make(chan struct{}, 100)} },
+	front := n.serveOn(t, func(l net.Listener) net.Listener {
+		return &smallBufferListener{Listener: l, given: make(chan struct{}, 100)}
+	},
 		func(c *api.Config) { c.MaxStreams = len(large) })
 	var conns []net.Conn
 	for _, path := range large {
-		conns = append(conns, unread(t, front, path))
+		conns = append(conns, sendUnread(t, front, path))
 	}
 	for _, path := range []string{"/v1/threads/t", "/v1/threads/t/messages", "/v1/threads/t/state", "/v1/threads/t/runs", "/v1/threads/t/events", "/v1/agents", "/openapi.json"} {
 		if status := statusAt(t, http.MethodGet, front+path); status != http.StatusServiceUnavailable {

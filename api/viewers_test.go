@@ -22,8 +22,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// started posts an input, and returns the response for reading and the run's speaker.
-func (n *node) started(runs *speakers, id string) (*watched, *speaker) {
+// startViewedRun posts an input, and returns the response for reading and the run's speaker.
+func (n *node) startViewedRun(runs *capturedOutputs, id string) (*frameReader, *agentOutput) {
 	n.t.Helper()
 	body, err := json.Marshal(inputOf(id, "hello"))
 	if err != nil {
@@ -40,7 +40,7 @@ func (n *node) started(runs *speakers, id string) (*watched, *speaker) {
 	n.t.Cleanup(func() { _ = resp.Body.Close() })
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
-	return &watched{t: n.t, body: lines}, runs.next(n)
+	return &frameReader{t: n.t, body: lines}, runs.next(n)
 }
 
 // bareViewer returns the raw connection of a viewer, without read-ahead or memory of a client
@@ -71,15 +71,15 @@ func frames(body string) []string {
 	return all
 }
 
-// TestOnlyASlowViewerIsCut: a viewer that does not read is disconnected and counted. After it
+// TestSlowViewerIsDisconnected: a viewer that does not read is disconnected and counted. After it
 // reconnects it gets the missing events. Other viewers of the same run and node are not affected.
-func TestOnlyASlowViewerIsCut(t *testing.T) {
+func TestSlowViewerIsDisconnected(t *testing.T) {
 	reader := metric.NewManualReader()
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
 	n := setup(t)
 	given := make(chan struct{}, 1)
-	narrow := n.serveOn(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} }, impatient)
-	steady, s := n.started(n.spoken(), "r1")
+	narrow := n.serveOn(t, func(l net.Listener) net.Listener { return &smallBufferListener{Listener: l, given: given} }, withShortWriteTimeout)
+	steady, s := n.startViewedRun(n.captureOutputs(), "r1")
 	slow := bareViewer(t, narrow, eventsOfR1)
 
 	var all strings.Builder
@@ -113,13 +113,13 @@ func TestOnlyASlowViewerIsCut(t *testing.T) {
 	if diff := cmp.Diff(frames(all.String()+"\n"), slices.Concat(head, frames(rest.body))); diff != "" {
 		t.Errorf("events of the slow viewer (-want +got): %.2000s", diff)
 	}
-	if cuts := counted(t, reader, "perdure.viewers.ended", attribute.String("end", "slow")); cuts != 1 {
+	if cuts := counterValue(t, reader, "perdure.viewers.ended", attribute.String("end", "slow")); cuts != 1 {
 		t.Errorf("slow viewers in the metric: got %d, want 1", cuts)
 	}
 }
 
-// counted returns the value of a counter.
-func counted(t *testing.T, reader metric.Reader, name string, attr attribute.KeyValue) int64 {
+// counterValue returns the value of a counter.
+func counterValue(t *testing.T, reader metric.Reader, name string, attr attribute.KeyValue) int64 {
 	t.Helper()
 	var now metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &now); err != nil {
@@ -141,18 +141,18 @@ func counted(t *testing.T, reader metric.Reader, name string, attr attribute.Key
 	return 0
 }
 
-// TestCostOfAViewer: a viewer costs the two goroutines of its net/http connection and little
+// TestCostOfViewer: a viewer costs the two goroutines of its net/http connection and little
 // memory, whatever it was shown. After it disconnects nothing of it stays.
-func TestCostOfAViewer(t *testing.T) {
+func TestCostOfViewer(t *testing.T) {
 	const viewers, slack, most = 300, 10, 50 << 10
 	n := setup(t)
-	steady, s := n.started(n.spoken(), "r1")
+	steady, s := n.startViewedRun(n.captureOutputs(), "r1")
 	for i := range 20 {
 		s.say(fmt.Sprint(i, strings.Repeat("x", 3<<10)))
 	}
 	s.say("first")
 	steady.until("first")
-	goroutines, memory := runtime.NumGoroutine(), held()
+	goroutines, memory := runtime.NumGoroutine(), heapBytes()
 	var conns []net.Conn
 	for range viewers {
 		conn := bareViewer(t, n.http.URL, eventsOfR1)
@@ -164,7 +164,7 @@ func TestCostOfAViewer(t *testing.T) {
 	if more := runtime.NumGoroutine() - goroutines; more > 2*viewers+slack {
 		t.Errorf("goroutines of %d viewers: got %d", viewers, more)
 	}
-	each := (held() - memory) / viewers
+	each := (heapBytes() - memory) / viewers
 	t.Logf("%d bytes for each viewer", each)
 	if each > most {
 		t.Errorf("memory of a viewer: got %d bytes, want at most %d", each, most)
@@ -186,8 +186,8 @@ func TestCostOfAViewer(t *testing.T) {
 	steady.until("last")
 }
 
-// held returns the bytes of the process's heap and stacks, without garbage.
-func held() int64 {
+// heapBytes returns the bytes of the process's heap and stacks, without garbage.
+func heapBytes() int64 {
 	for range 3 { // pools release their content in the second collection
 		runtime.GC()
 	}

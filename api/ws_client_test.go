@@ -182,8 +182,8 @@ func sseLines(body string) []string {
 	return lines
 }
 
-// speaker writes the output of an agent, as its activity would.
-type speaker struct {
+// agentOutput writes the output of an agent, as its activity would.
+type agentOutput struct {
 	n       *node
 	place   stream.Place
 	attempt *stream.Attempt
@@ -192,9 +192,9 @@ type speaker struct {
 
 const spoken = "m1"
 
-func (n *node) speak(in runs.Input) *speaker {
+func (n *node) openOutput(in runs.Input) *agentOutput {
 	n.t.Helper()
-	s := &speaker{n: n, place: n.begin(in, "e-"+in.Run.Thread+in.Run.ID)}
+	s := &agentOutput{n: n, place: n.begin(in, "e-"+in.Run.Thread+in.Run.ID)}
 	var err error
 	if s.attempt, _, err = n.log.Begin(n.ctx(), s.place); err != nil {
 		n.t.Fatal(err)
@@ -204,21 +204,21 @@ func (n *node) speak(in runs.Input) *speaker {
 	return s
 }
 
-func (s *speaker) emit(e agui.Event) {
+func (s *agentOutput) emit(e agui.Event) {
 	s.n.t.Helper()
 	if err := s.attempt.Emit(s.n.ctx(), e); err != nil {
 		s.n.t.Error(err)
 	}
 }
 
-func (s *speaker) say(text string) {
+func (s *agentOutput) say(text string) {
 	s.n.t.Helper()
 	s.text += text
 	s.emit(&agui.TextMessageContent{MessageID: spoken, Delta: text})
 }
 
 // end finishes the message and the run.
-func (s *speaker) end() {
+func (s *agentOutput) end() {
 	s.n.t.Helper()
 	result := &stream.Result{Messages: []agui.Message{{ID: spoken, Role: agui.RoleAssistant, Content: agui.TextContent(s.text)}}}
 	seq, err := s.attempt.Finish(s.n.ctx(), result, &agui.TextMessageEnd{MessageID: spoken})
@@ -229,19 +229,19 @@ func (s *speaker) end() {
 	s.n.end(s.place)
 }
 
-// spoken makes started runs begin, and hands out their speakers.
-func (n *node) spoken() *speakers {
-	all := &speakers{begun: make(chan *speaker, 16)}
-	n.temporal.start = func(in runs.Input) error { all.begun <- n.speak(in); return nil }
+// captureOutputs makes started runs begin, and hands out their speakers.
+func (n *node) captureOutputs() *capturedOutputs {
+	all := &capturedOutputs{begun: make(chan *agentOutput, 16)}
+	n.temporal.start = func(in runs.Input) error { all.begun <- n.openOutput(in); return nil }
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
 	return all
 }
 
-type speakers struct{ begun chan *speaker }
+type capturedOutputs struct{ begun chan *agentOutput }
 
-func (s *speakers) next(n *node) *speaker {
+func (s *capturedOutputs) next(n *node) *agentOutput {
 	n.t.Helper()
 	select {
 	case got := <-s.begun:

@@ -20,9 +20,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// TestInvalidFramesEndASocket: a message that is not a frame ends the socket, with a close code for
+// TestInvalidFramesEndSocket: a message that is not a frame ends the socket, with a close code for
 // the reason.
-func TestInvalidFramesEndASocket(t *testing.T) {
+func TestInvalidFramesEndSocket(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	for _, c := range []struct {
@@ -59,12 +59,12 @@ func TestInvalidFramesEndASocket(t *testing.T) {
 	client.wantClosed(websocket.ClosePolicyViolation)
 }
 
-func TestASocketHasOnlySoManyStreams(t *testing.T) {
+func TestStreamsOfSocketAreBounded(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.MaxSocketRequests = 2 })
-	spoken := n.spoken()
+	spoken := n.captureOutputs()
 	c := n.dial()
-	var said []*speaker
+	var said []*agentOutput
 	for i := range 2 {
 		id := fmt.Sprint("r", i)
 		in := inputOf(id, "hello")
@@ -120,7 +120,7 @@ func TestPings(t *testing.T) {
 func TestDrainEndsSockets(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	spoken := n.spoken()
+	spoken := n.captureOutputs()
 	idle, watching, starting := n.dial(), n.dial(), n.dial()
 	watching.send(runFrame("1", inputOf("r1", "hello")))
 	watching.want("ack", "1")
@@ -161,9 +161,9 @@ func TestDrainEndsSockets(t *testing.T) {
 	}
 }
 
-// impatient disconnects clients that read nothing for a second, which is longer than a busy machine
+// withShortWriteTimeout disconnects clients that read nothing for a second, which is longer than a busy machine
 // needs.
-func impatient(c *api.Config) { c.WriteTimeout = time.Second }
+func withShortWriteTimeout(c *api.Config) { c.WriteTimeout = time.Second }
 
 // serveOn starts another API server with the node's configuration on a wrapped listener, and
 // returns its address.
@@ -187,14 +187,14 @@ func (n *node) serveOn(t *testing.T, wrap func(net.Listener) net.Listener, chang
 	return front.URL
 }
 
-// TestOnlyASlowClientIsCut: a client that does not read is disconnected. After it reconnects it
+// TestSlowClientIsDisconnected: a client that does not read is disconnected. After it reconnects it
 // gets the missing events. Other clients of the same run and node are not affected.
-func TestOnlyASlowClientIsCut(t *testing.T) {
+func TestSlowClientIsDisconnected(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	spoken := n.spoken()
+	spoken := n.captureOutputs()
 	given := make(chan struct{}, 1)
-	slowly := n.serveOn(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} }, impatient)
+	slowly := n.serveOn(t, func(l net.Listener) net.Listener { return &smallBufferListener{Listener: l, given: given} }, withShortWriteTimeout)
 	steady := n.dial()
 	steady.send(runFrame("1", inputOf("r1", "hello")))
 	steady.want("ack", "1")
@@ -241,28 +241,28 @@ func TestOnlyASlowClientIsCut(t *testing.T) {
 	}
 }
 
-// narrow accepts connections with small buffers, and reports when the server closes one.
-type narrow struct {
+// smallBufferListener accepts connections with small buffers, and reports when the server closes one.
+type smallBufferListener struct {
 	net.Listener
 	given chan struct{}
 }
 
-func (l *narrow) Accept() (net.Conn, error) {
+func (l *smallBufferListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
 	tcp := conn.(*net.TCPConn)
-	return &narrowConn{TCPConn: tcp, given: l.given}, tcp.SetWriteBuffer(4 << 10)
+	return &smallBufferConn{TCPConn: tcp, given: l.given}, tcp.SetWriteBuffer(4 << 10)
 }
 
-type narrowConn struct {
+type smallBufferConn struct {
 	*net.TCPConn
 	once  sync.Once
 	given chan struct{}
 }
 
-func (c *narrowConn) Close() error {
+func (c *smallBufferConn) Close() error {
 	c.once.Do(func() { c.given <- struct{}{} })
 	return c.TCPConn.Close()
 }

@@ -18,7 +18,7 @@ import (
 func TestHostileFrames(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	runs := n.spoken()
+	runs := n.captureOutputs()
 	c := n.dial()
 	c.send(runFrame("open", inputOf("r1", "hello")))
 	c.want("ack", "open")
@@ -67,9 +67,9 @@ func TestHostileFrames(t *testing.T) {
 	c.until("open", "end")
 }
 
-// TestHalfAMessage: an incomplete message holds memory, so its time is bounded, and pings do not
+// TestIncompleteMessage: an incomplete message holds memory, so its time is bounded, and pings do not
 // extend it. A client may be silent between messages.
-func TestHalfAMessage(t *testing.T) {
+func TestIncompleteMessage(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })
 	quiet, half := n.dial(), n.dial()
@@ -95,7 +95,7 @@ func TestHalfAMessage(t *testing.T) {
 func TestFloodOfSubscriptions(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	b := n.neighbor()
+	b := n.startActiveViewer()
 	c := n.dial()
 	const floods = 500
 	for i := range floods {
@@ -111,5 +111,5 @@ func TestFloodOfSubscriptions(t *testing.T) {
 		}
 	}
 	c.pings("1")
-	b.isUntouched()
+	b.wantUntouched()
 }

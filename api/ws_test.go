@@ -16,14 +16,14 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// TestRunsShareASocket: several runs share a socket. Each frame names its request, and the events
+// TestRunsShareSocket: several runs share a socket. Each frame names its request, and the events
 // equal those of SSE byte for byte.
-func TestRunsShareASocket(t *testing.T) {
+func TestRunsShareSocket(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	runs := n.spoken()
+	runs := n.captureOutputs()
 	c := n.dial()
-	speakers, got := map[string]*speaker{}, map[string][]string{}
+	speakers, got := map[string]*agentOutput{}, map[string][]string{}
 	for _, thread := range []string{"t1", "t2"} {
 		in := inputOf("r", "hello")
 		in.ThreadID = thread
@@ -57,12 +57,12 @@ func TestRunsShareASocket(t *testing.T) {
 	c.pings("the socket serves on")
 }
 
-// TestASocketContinuesAfterACursor: after a disconnect at any event the next socket continues
+// TestSocketContinuesAfterCursor: after a disconnect at any event the next socket continues
 // exactly. Cursors of SSE are valid for sockets, and the other way round.
-func TestASocketContinuesAfterACursor(t *testing.T) {
+func TestSocketContinuesAfterCursor(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	runs := n.spoken()
+	runs := n.captureOutputs()
 	for cut := 1; cut <= 6; cut++ { // RUN_STARTED, START, three CONTENT, END; live
 		run := "r" + strings.Repeat("x", cut)
 		c := n.dial()
@@ -103,12 +103,12 @@ func TestASocketContinuesAfterACursor(t *testing.T) {
 	}
 }
 
-// TestASocketShowsARunAgain: the same input over a socket and by POST is the same run. No event
+// TestSocketShowsRunAgain: the same input over a socket and by POST is the same run. No event
 // follows its end.
-func TestASocketShowsARunAgain(t *testing.T) {
+func TestSocketShowsRunAgain(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	posted := n.post(inputOf("r1", "hello"))
 	c := n.dial("Sec-WebSocket-Protocol", "other, ag-ui.perdure.v1")
 	if c.conn.Subprotocol() != "ag-ui.perdure.v1" {
@@ -135,13 +135,13 @@ func TestASocketShowsARunAgain(t *testing.T) {
 	}
 }
 
-// TestASocketJoinsAndFollows: a subscription joins a run, and follows a thread from run to run, as
+// TestSocketJoinsAndFollows: a subscription joins a run, and follows a thread from run to run, as
 // requests do.
-func TestASocketJoinsAndFollows(t *testing.T) {
+func TestSocketJoinsAndFollows(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.temporal.closed = func(string) {}
-	goOn := n.speaks()
+	goOn := n.emitHalfMessages()
 	n.startRun("r1")
 	c := n.dial()
 	c.send(map[string]any{"type": "subscribe", "id": "1", "threadId": "t", "runId": "r1", "join": true})
@@ -190,11 +190,11 @@ func TestASocketJoinsAndFollows(t *testing.T) {
 	c.send(map[string]any{"type": "unsubscribe", "id": "2"})
 }
 
-func TestASocketRefusesAsRequestsAre(t *testing.T) {
+func TestSocketRefusals(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	other := setup(t)
-	n.works()
+	n.completeRuns()
 	n.post(inputOf("done", "hello"))
 	n.temporal.start = func(in runs.Input) error {
 		if in.Run.ID == "out" {
@@ -275,12 +275,12 @@ func TestASocketRefusesAsRequestsAre(t *testing.T) {
 	c.pings("the socket serves on")
 }
 
-// TestASlowFrameDoesNotDelayOthers: a run may take long to start. Other requests of the socket
+// TestSlowFrameDoesNotDelayOthers: a run may take long to start. Other requests of the socket
 // are served meanwhile.
-func TestASlowFrameDoesNotDelayOthers(t *testing.T) {
+func TestSlowFrameDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.works()
+	n.completeRuns()
 	n.post(inputOf("done", "hello"))
 	release, start := make(chan struct{}), n.temporal.start
 	n.temporal.start = func(in runs.Input) error { <-release; return start(in) }
@@ -306,7 +306,7 @@ func TestASlowFrameDoesNotDelayOthers(t *testing.T) {
 func TestUnsubscribe(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	runs := n.spoken()
+	runs := n.captureOutputs()
 	c := n.dial()
 	c.send(runFrame("1", inputOf("r1", "hello")))
 	c.want("ack", "1")
@@ -328,10 +328,10 @@ func TestUnsubscribe(t *testing.T) {
 	}
 }
 
-func TestCancelOverASocket(t *testing.T) {
+func TestCancelOverSocket(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	runs := n.spoken()
+	runs := n.captureOutputs()
 	cancelled := make(chan string, 1)
 	n.temporal.cancel = func(run string) error { cancelled <- run; return nil }
 	c := n.dial()
@@ -353,12 +353,12 @@ func TestCancelOverASocket(t *testing.T) {
 	c.want("ack", "2") // the run is over: no effect
 }
 
-// TestACancelBeforeTheCloseCounts: closing a socket cancels no run. A cancel frame before the close
+// TestCancelBeforeClose: closing a socket cancels no run. A cancel frame before the close
 // does.
-func TestACancelBeforeTheCloseCounts(t *testing.T) {
+func TestCancelBeforeClose(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	runs := n.spoken()
+	runs := n.captureOutputs()
 	cancelled := make(chan string, 1)
 	n.temporal.cancel = func(run string) error { cancelled <- run; return nil }
 	c := n.dial()
@@ -390,8 +390,8 @@ func TestACancelBeforeTheCloseCounts(t *testing.T) {
 	s.end()
 }
 
-// TestAPanicEndsItsRequestOnly: a panic in one request does not end the others.
-func TestAPanicEndsItsRequestOnly(t *testing.T) {
+// TestPanicEndsOneRequest: a panic in one request does not end the others.
+func TestPanicEndsOneRequest(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.temporal.start = func(runs.Input) error { panic("a bug") }
@@ -436,7 +436,7 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-func TestOnlyWebSocketsAreServedThere(t *testing.T) {
+func TestSocketRouteNeedsUpgrade(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	a := n.do(http.MethodGet, "/v1/ws", "")

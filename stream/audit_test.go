@@ -65,14 +65,14 @@ func TestAuditHasEachEntryOnce(t *testing.T) {
 	}
 }
 
-// TestReadersDoNotSeeTheAudit: audit records after a run's end are not shown to readers and do not
+// TestAuditIsHiddenFromReaders: audit records after a run's end are not shown to readers and do not
 // change the thread.
-func TestReadersDoNotSeeTheAudit(t *testing.T) {
+func TestAuditIsHiddenFromReaders(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	s := &projectionFixture{t: t, ctx: ctx, log: l, step: func() {}}
 	s.begin(runNamed("r1"), user, "")
-	s.after = s.live(s.place("1/model"), says(assistant("m1", "Hello.")), start("m1"), text("m1", "Hello."), end("m1"))
+	s.after = s.writeFinishedAttempt(s.place("1/model"), resultWith(assistantMessage("m1", "Hello.")), textStart("m1"), textContent("m1", "Hello."), textEnd("m1"))
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r1"})
 	follower := streamtest.Follow(t, l)
 	shown := func() (events []string) {

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// long returns a text of n bytes that ends in mark, so that a truncated text is noticed.
-func long(n int, mark string) string { return strings.Repeat("x", n-len(mark)) + mark }
+// markedText returns a text of n bytes that ends in mark, so that a truncated text is noticed.
+func markedText(n int, mark string) string { return strings.Repeat("x", n-len(mark)) + mark }
 
 func blobs(t *testing.T, l *stream.Log) jetstream.ObjectStore {
 	t.Helper()
@@ -25,9 +25,9 @@ func blobs(t *testing.T, l *stream.Log) jetstream.ObjectStore {
 	return must[jetstream.ObjectStore](t)(js.ObjectStore(testContext(t), "PERDURE_blobs"))
 }
 
-// TestLargeLinesAreWholeEverywhere: content that is too large for a frame is stored as a blob. Live
+// TestLargeContentIsComplete: content that is too large for a frame is stored as a blob. Live
 // readers, later readers, the conversation, and the next attempt of the step get all of it.
-func TestLargeLinesAreWholeEverywhere(t *testing.T) {
+func TestLargeContentIsComplete(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{stream.MaxLine - 1000, stream.MaxLine - 1, stream.MaxLine, stream.MaxLine + 1, 3 << 20} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -37,18 +37,18 @@ func TestLargeLinesAreWholeEverywhere(t *testing.T) {
 			live := viewer(follower).Run(run, view.Options{})
 			defer live.Close()
 
-			asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(long(size, "asked"))}
+			asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(markedText(size, "asked"))}
 			p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &asked}}}}))
 			must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: p.Seq, ProtocolVersion: "1.0"},
-				&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}, &agui.Custom{Name: "note", Value: []byte(`"` + long(size, "opened") + `"`)}))
+				&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}, &agui.Custom{Name: "note", Value: []byte(`"` + markedText(size, "opened") + `"`)}))
 			a := begin(t, ctx, l, place("1/model", 0))
-			answer := agui.Message{ID: "m", Role: agui.RoleAssistant, Content: agui.TextContent(long(size, "answered"))}
-			for _, e := range []agui.Event{start("m"), text("m", "short"), text("m", long(size, "said")), text("m", "short")} {
+			answer := agui.Message{ID: "m", Role: agui.RoleAssistant, Content: agui.TextContent(markedText(size, "answered"))}
+			for _, e := range []agui.Event{textStart("m"), textContent("m", "short"), textContent("m", markedText(size, "said")), textContent("m", "short")} {
 				if err := a.Emit(ctx, e); err != nil {
 					t.Fatal(err)
 				}
 			}
-			seq := must[uint64](t)(a.Finish(ctx, &stream.Result{Messages: []agui.Message{answer}, Answer: []byte(`{"n":1}`)}, text("m", long(size, "last")), end("m")))
+			seq := must[uint64](t)(a.Finish(ctx, &stream.Result{Messages: []agui.Message{answer}, Answer: []byte(`{"n":1}`)}, textContent("m", markedText(size, "last")), textEnd("m")))
 			if _, done, err := l.Begin(ctx, place("1/model", 0)); err != nil || done == nil {
 				t.Fatalf("retry: %v, %v", done, err)
 			} else {
@@ -62,10 +62,10 @@ func TestLargeLinesAreWholeEverywhere(t *testing.T) {
 			}
 			want := `RUN_STARTED CUSTOM:opened" TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_CONTENT:said TEXT_MESSAGE_CONTENT TEXT_MESSAGE_CONTENT:last TEXT_MESSAGE_END RUN_FINISHED`
 			watched, err := readOn(ctx, live)
-			if got := marks(t, watched, size); got != want {
+			if got := textEnds(t, watched, size); got != want {
 				t.Errorf("live reader: got\n%s (%v)", got, err)
 			}
-			if got := marks(t, readAll(t, ctx, follower, view.Options{}), size); got != want {
+			if got := textEnds(t, readAll(t, ctx, follower, view.Options{}), size); got != want {
 				t.Errorf("later reader: got\n%s", got)
 			}
 			m := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)).Messages()
@@ -76,8 +76,8 @@ func TestLargeLinesAreWholeEverywhere(t *testing.T) {
 	}
 }
 
-// marks lists the types of the events, and the ends of the texts of the given size.
-func marks(t *testing.T, frames []view.Frame, size int) string {
+// textEnds lists the types of the events, and the ends of the texts of the given size.
+func textEnds(t *testing.T, frames []view.Frame, size int) string {
 	t.Helper()
 	var all []string
 	for _, f := range frames {
@@ -97,12 +97,12 @@ func marks(t *testing.T, frames []view.Frame, size int) string {
 	return strings.Join(all, " ")
 }
 
-// TestTheSameContentIsStoredOnce: equal content is one blob. Storing it again would remove it for
+// TestEqualContentIsStoredOnce: equal content is one blob. Storing it again would remove it for
 // its current readers.
-func TestTheSameContentIsStoredOnce(t *testing.T) {
+func TestEqualContentIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(long(300_000, "asked"))}
+	asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(markedText(300_000, "asked"))}
 	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &asked}}}}
 	var nuids []string
 	for range 2 {
@@ -119,7 +119,7 @@ func TestTheSameContentIsStoredOnce(t *testing.T) {
 func TestLostBlobIsLogLost(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(long(300_000, "asked"))}
+	asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(markedText(300_000, "asked"))}
 	p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &asked}}}}))
 	store := blobs(t, l)
 	for _, info := range must[[]*jetstream.ObjectInfo](t)(store.List(ctx)) {
@@ -145,7 +145,7 @@ func TestLaggingReadersAreBoundedInBytes(t *testing.T) {
 	var after uint64
 	const count = 8
 	for i := range count {
-		after = must[uint64](t)(l.OpenStep(ctx, place(fmt.Sprint(i), after), nil, &agui.Custom{Name: "note", Value: []byte(`"` + long(1<<20, fmt.Sprint(i)) + `"`)}))
+		after = must[uint64](t)(l.OpenStep(ctx, place(fmt.Sprint(i), after), nil, &agui.Custom{Name: "note", Value: []byte(`"` + markedText(1<<20, fmt.Sprint(i)) + `"`)}))
 	}
 	for i := range count {
 		if records := must[[]*stream.Record](t)(tail.Next(ctx, time.Minute)); len(records) != 1 {

@@ -17,25 +17,25 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// recorded is a stream of events for replay.mjs.
-type recorded struct {
+// eventStream is a stream of events for replay.mjs.
+type eventStream struct {
 	Events []json.RawMessage `json:"events"`
 
 	name string
 	log  *snapshot.Snapshot
 }
 
-// replayed is the result of a client's replay.
-type replayed struct {
+// replayResult is the result of a client's replay.
+type replayResult struct {
 	Error      string          `json:"error"`
 	Messages   []agui.Message  `json:"messages"`
 	State      json.RawMessage `json:"state"`
-	Invalid    []remark        `json:"invalid"`
-	Complaints []remark        `json:"complaints"`
+	Invalid    []replayMessage `json:"invalid"`
+	Complaints []replayMessage `json:"complaints"`
 }
 
-// remark is a client's message about an event of a stream.
-type remark struct {
+// replayMessage is a client's message about an event of a stream.
+type replayMessage struct {
 	Event int    `json:"event"`
 	Text  string `json:"text"`
 }
@@ -52,11 +52,11 @@ func TestReferenceClientsReadJoins(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(dir, "node_modules", "@ag-ui", "client")); err != nil {
 				t.Skipf("the client is not installed: %v", err)
 			}
-			var streams []recorded
-			for name, tell := range stories {
+			var streams []eventStream
+			for name, tell := range joinedRuns {
 				streams = append(streams, record(t, profile, name, tell, false)...)
 			}
-			for name, tell := range map[string]func(*projectionFixture){"three runs": (*projectionFixture).tellThread, "an abandoned run": (*projectionFixture).tellAbandoned} {
+			for name, tell := range map[string]func(*projectionFixture){"three runs": (*projectionFixture).writeThread, "an abandoned run": (*projectionFixture).writeAbandonedRun} {
 				streams = append(streams, record(t, profile, name, tell, true)...)
 			}
 			t.Logf("%d streams", len(streams))
@@ -69,13 +69,13 @@ func TestReferenceClientsReadJoins(t *testing.T) {
 }
 
 // record writes a story and attaches a reader after every record. It returns the readers' events.
-func record(t *testing.T, profile stream.Profile, name string, tell func(*projectionFixture), wholeThread bool) []recorded {
+func record(t *testing.T, profile stream.Profile, name string, tell func(*projectionFixture), wholeThread bool) []eventStream {
 	t.Helper()
 	ctx, l := testContext(t), streamtest.Open(t)
 	c := newViewers(t, ctx, l)
 	shownView := func() *view.View { return viewer(c.follower).Run(run, view.Options{Join: true, Profile: profile}) }
 	if wholeThread {
-		c.readOn = follows
+		c.readOn = readFollowing
 		shownView = func() *view.View {
 			return viewer(c.follower).Thread(thread, view.ThreadOptions{Profile: profile, IncludeLater: true})
 		}
@@ -84,13 +84,13 @@ func record(t *testing.T, profile stream.Profile, name string, tell func(*projec
 	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run}
 	s.step = func() {
 		records++
-		c.send(shownView(), reading{what: fmt.Sprintf("%s: joined at record %d", name, records)})
+		c.send(shownView(), shownEvents{what: fmt.Sprintf("%s: joined at record %d", name, records)})
 	}
 	tell(s)
 	log := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
-	var streams []recorded
+	var streams []eventStream
 	for _, r := range c.wait() {
-		rec := recorded{name: r.what, log: log}
+		rec := eventStream{name: r.what, log: log}
 		for _, f := range r.all() {
 			rec.Events = append(rec.Events, f.Event)
 		}
@@ -99,7 +99,7 @@ func record(t *testing.T, profile stream.Profile, name string, tell func(*projec
 	return streams
 }
 
-func replay(t *testing.T, dir string, streams []recorded) []replayed {
+func replay(t *testing.T, dir string, streams []eventStream) []replayResult {
 	t.Helper()
 	cmd := exec.CommandContext(testContext(t), "node", filepath.Join("..", "replay.mjs"))
 	cmd.Dir = dir
@@ -114,9 +114,9 @@ func replay(t *testing.T, dir string, streams []recorded) []replayed {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, complaints.String())
 	}
-	var ends []replayed
+	var ends []replayResult
 	for line := range bytes.Lines(out) {
-		var end replayed
+		var end replayResult
 		if err := json.Unmarshal(line, &end); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
@@ -128,7 +128,7 @@ func replay(t *testing.T, dir string, streams []recorded) []replayed {
 	return ends
 }
 
-func checkReplayed(t *testing.T, r recorded, end replayed) {
+func checkReplayed(t *testing.T, r eventStream, end replayResult) {
 	t.Helper()
 	events := asJSON(t, r.Events)
 	if end.Error != "" || len(end.Invalid) > 0 {
@@ -149,7 +149,7 @@ func checkReplayed(t *testing.T, r recorded, end replayed) {
 	if got, want := asJSON(t, messages), asJSON(t, r.log.Messages()); got != want {
 		t.Fatalf("%s: messages of the client: got\n%s\nwant those of the log\n%s\n%s", r.name, got, want, events)
 	}
-	if got, want := canonical(t, end.State), canonical(t, r.log.State); got != want {
+	if got, want := canonicalJSON(t, end.State), canonicalJSON(t, r.log.State); got != want {
 		t.Fatalf("%s: state of the client: got %s, want %s\n%s", r.name, got, want, events)
 	}
 }

@@ -169,11 +169,11 @@ func (c natsCluster) leader(t *testing.T, ctx context.Context, l *stream.Log) in
 	return 0
 }
 
-// TestReadersSurviveNodes: nodes of the cluster die, alternately the log's leader and another one,
+// TestReadersSurviveNodeFailures: nodes of the cluster die, alternately the log's leader and another one,
 // while readers follow the log on all nodes. Each reader gets every record exactly once, in order,
 // soon after it is written and before the node is back. "go test ./stream -run Nodes -kills 100"
 // kills more nodes.
-func TestReadersSurviveNodes(t *testing.T) {
+func TestReadersSurviveNodeFailures(t *testing.T) {
 	// Not in parallel: it measures time, and its nodes use what other tests need.
 	const perNode, limit = 2, 12 * time.Second // includes the election of two leaders
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*kills)*30*time.Second)
@@ -215,7 +215,7 @@ type writer struct {
 func (w *writer) write(t *testing.T, ctx context.Context, n int) {
 	t.Helper()
 	for range n {
-		w.last = must[uint64](t)(w.log.OpenStep(ctx, place(fmt.Sprint(w.last), w.last), nil, text("m", "said")))
+		w.last = must[uint64](t)(w.log.OpenStep(ctx, place(fmt.Sprint(w.last), w.last), nil, textContent("m", "said")))
 		w.written = append(w.written, w.last)
 	}
 }

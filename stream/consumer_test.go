@@ -9,33 +9,33 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// TestReadersOutliveAConsumerOnADeadNode: a cluster may place a follower's new consumer on a node
+// TestReadersSurviveConsumerOnDeadNode: a cluster may place a follower's new consumer on a node
 // that has just died. Requests for this consumer fail until the node is back. Readers do not wait
 // for that: they continue with another consumer, at the next record.
-func TestReadersOutliveAConsumerOnADeadNode(t *testing.T) {
+func TestReadersSurviveConsumerOnDeadNode(t *testing.T) {
 	t.Parallel()
-	ctx, n := testContext(t), &network{server: streamtest.Server(t)}
+	ctx, n := testContext(t), &flakyNetwork{server: streamtest.Server(t)}
 	l := n.dial(t, ctx)
 	tail := streamtest.Follow(t, l).Tail(run)
 	defer tail.Close()
 	w := &writer{log: streamtest.OpenOn(t, n.server)}
 	w.write(t, ctx, 1)
 	wantRecords(t, ctx, "at first", tail, w.written)
-	n.giveToTheDead(t, 2)
+	n.routeToDeadNode(t, 2)
 	w.written = nil
 	w.write(t, ctx, 2)
 	wantRecords(t, ctx, "then", tail, w.written)
 }
 
-// TestFollowerStopsWhileTheLogIsSilent: a follower stops at once, also while it has no consumer and
+// TestFollowerStopsWithoutRecords: a follower stops at once, also while it has no consumer and
 // cannot get one.
-func TestFollowerStopsWhileTheLogIsSilent(t *testing.T) {
+func TestFollowerStopsWithoutRecords(t *testing.T) {
 	t.Parallel()
-	ctx, n := testContext(t), &network{server: streamtest.Server(t)}
+	ctx, n := testContext(t), &flakyNetwork{server: streamtest.Server(t)}
 	follower := must[*stream.Follower](t)(n.dial(t, ctx).Follow(ctx))
 	tail := follower.Tail(run)
 	defer tail.Close()
-	<-n.giveToTheDead(t, 1000)
+	<-n.routeToDeadNode(t, 1000)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)

@@ -14,9 +14,9 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// msg parses "u1", "a1" or "u1=other words": the letter is the role, and the text defaults to the
+// parseMessage parses "u1", "a1" or "u1=other words": the letter is the role, and the text defaults to the
 // ID. "U:a1" is a user's message whose ID looks like an answer's.
-func msg(s string) agui.Message {
+func parseMessage(s string) agui.Message {
 	id, words, ok := strings.Cut(s, "=")
 	if !ok {
 		words = id
@@ -43,21 +43,21 @@ func msg(s string) agui.Message {
 	return m
 }
 
-func msgs(list string) []agui.Message {
+func parseMessages(list string) []agui.Message {
 	var all []agui.Message
 	for _, s := range strings.Fields(list) {
-		all = append(all, msg(strings.ReplaceAll(s, "_", " ")))
+		all = append(all, parseMessage(strings.ReplaceAll(s, "_", " ")))
 	}
 	return all
 }
 
-// write appends a run to the log: sent are the client's messages, answered the run's.
-func write(t *testing.T, l *stream.Log, n int, sent, answered string) *snapshot.Snapshot {
+// appendRun appends a run to the log: sent are the client's messages, answered the run's.
+func appendRun(t *testing.T, l *stream.Log, n int, sent, answered string) *snapshot.Snapshot {
 	t.Helper()
-	return writeOn(t, l, thread, n, msgs(sent), msgs(answered))
+	return appendRunTo(t, l, thread, n, parseMessages(sent), parseMessages(answered))
 }
 
-func writeOn(t *testing.T, l *stream.Log, thread stream.Thread, n int, sent, answered []agui.Message) *snapshot.Snapshot {
+func appendRunTo(t *testing.T, l *stream.Log, thread stream.Thread, n int, sent, answered []agui.Message) *snapshot.Snapshot {
 	t.Helper()
 	ctx := testContext(t)
 	run := stream.Run{Thread: thread, ID: fmt.Sprintf("run%d", n)}
@@ -76,7 +76,7 @@ func writeOn(t *testing.T, l *stream.Log, thread stream.Thread, n int, sent, ans
 	return must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 }
 
-func words(messages []agui.Message) string {
+func conversationText(messages []agui.Message) string {
 	var all []string
 	for _, m := range messages {
 		s := m.ID
@@ -192,7 +192,7 @@ func TestConversationRule(t *testing.T) {
 			t.Parallel()
 			l := streamtest.Open(t)
 			seen := [3]uint64{}
-			seen[1] = write(t, l, 1, "s1 u1", "r1 a1").Seq
+			seen[1] = appendRun(t, l, 1, "s1 u1", "r1 a1").Seq
 			answered := "a2"
 			if c.answered != "" {
 				answered = c.answered
@@ -201,9 +201,9 @@ func TestConversationRule(t *testing.T) {
 			if c.first != "" {
 				sent = c.first
 			}
-			before := write(t, l, 2, sent, answered)
+			before := appendRun(t, l, 2, sent, answered)
 			seen[2] = before.Seq
-			a := before.Accept(snapshot.Claim{Messages: msgs(c.sent), History: c.mode, Seen: seen[c.seen]})
+			a := before.Accept(snapshot.Claim{Messages: parseMessages(c.sent), History: c.mode, Seen: seen[c.seen]})
 			if a.Differs != c.differs {
 				t.Errorf("differs from what the client sent: %v, want %v", a.Differs, c.differs)
 			}
@@ -224,23 +224,23 @@ func TestConversationRule(t *testing.T) {
 			place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
 			must[uint64](t)(l.OpenStep(ctx, place, stream.Opening{RunID: run.ID, Input: p.Seq, Accepted: renewed}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
 			after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
-			if got := words(after.Messages()); got != c.want {
+			if got := conversationText(after.Messages()); got != c.want {
 				t.Errorf("conversation: got\n%s, want\n%s", got, c.want)
 			}
 		})
 	}
 }
 
-// TestAcceptanceIsJudgedAgainWhenTheRunStarts: another run may finish between the acceptance of an
+// TestAcceptanceIsRepeatedAtStart: another run may finish between the acceptance of an
 // input and the start of its run.
-func TestAcceptanceIsJudgedAgainWhenTheRunStarts(t *testing.T) {
+func TestAcceptanceIsRepeatedAtStart(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
-	judged := write(t, l, 1, "u1", "a1")
-	away := judged.Accept(snapshot.Claim{Messages: msgs("u1 a1 u2")})
-	again := judged.Accept(snapshot.Claim{Messages: msgs("u1")})
+	judged := appendRun(t, l, 1, "u1", "a1")
+	away := judged.Accept(snapshot.Claim{Messages: parseMessages("u1 a1 u2")})
+	again := judged.Accept(snapshot.Claim{Messages: parseMessages("u1")})
 
-	snap := write(t, l, 2, "u1 a1", "a1b") // another client started a run
+	snap := appendRun(t, l, 2, "u1 a1", "a1b") // another client started a run
 	if a, ok := snap.Renew(away); !ok || a.Keep != 3 || !a.Differs {
 		t.Errorf("Renew drops the other run's answer: %+v, %v", a, ok)
 	}
@@ -248,37 +248,37 @@ func TestAcceptanceIsJudgedAgainWhenTheRunStarts(t *testing.T) {
 		t.Errorf("Renew restores messages that the client cut: %+v, %v", a, ok)
 	}
 	// Two queued runs: the second run's list has the first run's message.
-	second := judged.Accept(snapshot.Claim{Messages: msgs("u1 a1 u2 u3")})
-	first := write(t, l, 4, "u1 a1 a1b u2", "a2")
-	if a, ok := first.Renew(second); !ok || a.Keep != 5 || words((&snapshot.Snapshot{Entries: first.Apply(a)}).Messages()) != "u1 a1 a1b u2 a2 u3" {
-		t.Errorf("conversation after the first queued run: got %s: %+v, %v", words((&snapshot.Snapshot{Entries: first.Apply(a)}).Messages()), a, ok)
+	second := judged.Accept(snapshot.Claim{Messages: parseMessages("u1 a1 u2 u3")})
+	first := appendRun(t, l, 4, "u1 a1 a1b u2", "a2")
+	if a, ok := first.Renew(second); !ok || a.Keep != 5 || conversationText((&snapshot.Snapshot{Entries: first.Apply(a)}).Messages()) != "u1 a1 a1b u2 a2 u3" {
+		t.Errorf("conversation after the first queued run: got %s: %+v, %v", conversationText((&snapshot.Snapshot{Entries: first.Apply(a)}).Messages()), a, ok)
 	}
 	// The result of a tool is inserted before the messages of its subagents.
 	moved := *judged
-	moved.Entries = slices.Insert(slices.Clone(judged.Entries), 1, snapshot.Entry{Message: msg("t9")})
-	if a, ok := moved.Renew(away); !ok || words((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()) != "u1 t9 a1 u2" {
-		t.Errorf("conversation after a move: got %s: %+v, %v", words((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()), a, ok)
+	moved.Entries = slices.Insert(slices.Clone(judged.Entries), 1, snapshot.Entry{Message: parseMessage("t9")})
+	if a, ok := moved.Renew(away); !ok || conversationText((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()) != "u1 t9 a1 u2" {
+		t.Errorf("conversation after a move: got %s: %+v, %v", conversationText((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()), a, ok)
 	}
-	edited := judged.Accept(snapshot.Claim{Messages: msgs("u1 a1 u8"), History: snapshot.HistoryReplace})
-	if a, ok := moved.Renew(edited); !ok || words((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()) != "u1 t9 a1 u8" {
-		t.Errorf("conversation of a replacing input after a move: got %s: %+v, %v", words((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()), a, ok)
+	edited := judged.Accept(snapshot.Claim{Messages: parseMessages("u1 a1 u8"), History: snapshot.HistoryReplace})
+	if a, ok := moved.Renew(edited); !ok || conversationText((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()) != "u1 t9 a1 u8" {
+		t.Errorf("conversation of a replacing input after a move: got %s: %+v, %v", conversationText((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()), a, ok)
 	}
-	lost := judged.Accept(snapshot.Claim{Messages: msgs("u7")})
-	added := judged.Accept(snapshot.Claim{Messages: msgs("u1 a1 u7"), History: snapshot.HistoryAppend})
-	cut := write(t, l, 3, "u1=other", "a9")
+	lost := judged.Accept(snapshot.Claim{Messages: parseMessages("u7")})
+	added := judged.Accept(snapshot.Claim{Messages: parseMessages("u1 a1 u7"), History: snapshot.HistoryAppend})
+	cut := appendRun(t, l, 3, "u1=other", "a9")
 	if a, ok := cut.Renew(away); ok {
 		t.Errorf("Renew accepts an input that continues removed messages: %+v", a)
 	}
 	for what, a := range map[string]stream.Acceptance{"a list without old messages": lost, "append": added} {
-		if a, ok := cut.Renew(a); !ok || !a.Differs || words((&snapshot.Snapshot{Entries: cut.Apply(a)}).Messages()) != "u1=other a9 u7" {
-			t.Errorf("%s: conversation after a cut: got %s: %+v, %v", what, words((&snapshot.Snapshot{Entries: cut.Apply(a)}).Messages()), a, ok)
+		if a, ok := cut.Renew(a); !ok || !a.Differs || conversationText((&snapshot.Snapshot{Entries: cut.Apply(a)}).Messages()) != "u1=other a9 u7" {
+			t.Errorf("%s: conversation after a cut: got %s: %+v, %v", what, conversationText((&snapshot.Snapshot{Entries: cut.Apply(a)}).Messages()), a, ok)
 		}
 	}
 }
 
-// TestAcceptanceConflictsWithANewMessageOfItsID: a queued message is not dropped because another
+// TestAcceptanceConflictsWithMessageOfSameID: a queued message is not dropped because another
 // run has added a message with the same ID.
-func TestAcceptanceConflictsWithANewMessageOfItsID(t *testing.T) {
+func TestAcceptanceConflictsWithMessageOfSameID(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		waiting, before string
@@ -295,35 +295,35 @@ func TestAcceptanceConflictsWithANewMessageOfItsID(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := streamtest.Open(t)
-			waiting := write(t, l, 1, "u1", "a1").Accept(snapshot.Claim{Messages: msgs(c.waiting), History: c.history})
-			snap := write(t, l, 2, c.before, "a2")
+			waiting := appendRun(t, l, 1, "u1", "a1").Accept(snapshot.Claim{Messages: parseMessages(c.waiting), History: c.history})
+			snap := appendRun(t, l, 2, c.before, "a2")
 			if a, ok := snap.Renew(waiting); ok != c.ok {
-				t.Errorf("accepted: got %v, with the conversation %s", ok, words((&snapshot.Snapshot{Entries: snap.Apply(a)}).Messages()))
+				t.Errorf("accepted: got %v, with the conversation %s", ok, conversationText((&snapshot.Snapshot{Entries: snap.Apply(a)}).Messages()))
 			}
 		})
 	}
 }
 
-// TestReductionFromACheckpoint: a thread has the same snapshot from its first record, from the
+// TestSnapshotFromCheckpoint: a thread has the same snapshot from its first record, from the
 // cache, and from a checkpoint.
-func TestReductionFromACheckpoint(t *testing.T) {
+func TestSnapshotFromCheckpoint(t *testing.T) {
 	t.Parallel()
 	s := streamtest.Server(t)
 	l := streamtest.OpenOn(t, s)
 	long := "u1=" + strings.Repeat("x", 100_000)
-	write(t, l, 1, long, "a1")
+	appendRun(t, l, 1, long, "a1")
 	ctx := testContext(t)
 	r := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	if err := snapshots(l).FinalCheckpoint(ctx, thread, r); err != nil {
 		t.Fatal(err)
 	}
-	want := write(t, l, 2, long+" a1 u2", "a2")
+	want := appendRun(t, l, 2, long+" a1 u2", "a2")
 	fresh := streamtest.OpenOn(t, s)
 	got := must[*snapshot.Snapshot](t)(snapshots(fresh).Latest(ctx, thread, 0))
-	if diff := cmp.Diff(words(want.Messages()), words(got.Messages())); diff != "" || got.Seq != want.Seq {
+	if diff := cmp.Diff(conversationText(want.Messages()), conversationText(got.Messages())); diff != "" || got.Seq != want.Seq {
 		t.Errorf("snapshot from the checkpoint (-want +got):\n%s", diff)
 	}
-	if words(want.Messages()) != strings.ReplaceAll(long, " ", "_")+" a1 u2 a2" {
-		t.Errorf("conversation: got %.80s…", words(want.Messages()))
+	if conversationText(want.Messages()) != strings.ReplaceAll(long, " ", "_")+" a1 u2 a2" {
+		t.Errorf("conversation: got %.80s…", conversationText(want.Messages()))
 	}
 }

@@ -17,13 +17,13 @@ func randomPosition(r *rand.Rand) stream.Position {
 	return stream.Position{Seq: r.Uint64N(1 << (1 + r.IntN(48))), Index: int(r.Int64N(1 << (1 + r.IntN(20))))}
 }
 
-func compare(p, q stream.Position) int {
+func comparePositions(p, q stream.Position) int {
 	return cmp.Or(cmp.Compare(p.Seq, q.Seq), cmp.Compare(p.Index, q.Index))
 }
 
-// TestCursorKeepsItsPlaceAndTheLogsOrder: a cursor's text is parsed to the same cursor, and texts
+// TestCursorTextHasOrderOfLog: a cursor's text is parsed to the same cursor, and texts
 // sort like positions.
-func TestCursorKeepsItsPlaceAndTheLogsOrder(t *testing.T) {
+func TestCursorTextHasOrderOfLog(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	seed := rand.Uint64()
@@ -35,7 +35,7 @@ func TestCursorKeepsItsPlaceAndTheLogsOrder(t *testing.T) {
 		}
 		died := c.Seq
 		for range r.IntN(4) {
-			if earlier := randomPosition(r); compare(earlier, c.Position) < 0 && died < 1<<48 { // as wide as cursors are
+			if earlier := randomPosition(r); comparePositions(earlier, c.Position) < 0 && died < 1<<48 { // as wide as cursors are
 				c.Unseen = append(c.Unseen, stream.Unseen{Shown: earlier, SupersededAt: died})
 				died += 1 + r.Uint64N(1<<40)
 			}
@@ -44,7 +44,7 @@ func TestCursorKeepsItsPlaceAndTheLogsOrder(t *testing.T) {
 	}
 	for range 20_000 {
 		a, b := random(), random()
-		if want := compare(a.Position, b.Position); want != 0 && strings.Compare(a.String(), b.String()) != want {
+		if want := comparePositions(a.Position, b.Position); want != 0 && strings.Compare(a.String(), b.String()) != want {
 			t.Fatalf("seed %d: %s and %s: texts and the positions %v and %v have different orders", seed, a, b, a.Position, b.Position)
 		}
 		back, err := l.ParseCursor(a.String())

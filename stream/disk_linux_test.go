@@ -104,7 +104,7 @@ type diskWriter struct {
 func (w *diskWriter) run(ctx context.Context) error {
 	said := strings.Repeat("x", 60<<10)
 	for last := uint64(0); ; {
-		seq, err := w.log.OpenStep(ctx, place(fmt.Sprint(last), last), nil, text("m", said))
+		seq, err := w.log.OpenStep(ctx, place(fmt.Sprint(last), last), nil, textContent("m", said))
 		if err != nil {
 			return err
 		}

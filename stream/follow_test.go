@@ -46,9 +46,9 @@ func sequences(ctx context.Context, tail *stream.Tail) ([]uint64, error) {
 	}
 }
 
-// TestReadersMissNothingAndGetNothingTwice: readers that attach at any time, while all lanes of the
+// TestReadersGetEachRecordOnce: readers that attach at any time, while all lanes of the
 // run and other runs and threads are written to, get every record exactly once and in order.
-func TestReadersMissNothingAndGetNothingTwice(t *testing.T) {
+func TestReadersGetEachRecordOnce(t *testing.T) {
 	t.Parallel()
 	const lanes, records, every = 6, 50, 6
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -79,7 +79,7 @@ func TestReadersMissNothingAndGetNothingTwice(t *testing.T) {
 		p := stream.Place{Run: r, Lane: lane, Execution: "e1"}
 		for i := range records {
 			p.Step = fmt.Sprint(i)
-			seq, err := l.OpenStep(ctx, p, nil, text("m", p.Step))
+			seq, err := l.OpenStep(ctx, p, nil, textContent("m", p.Step))
 			if err != nil {
 				t.Error(err)
 				return
@@ -134,10 +134,10 @@ func lastOf(t *testing.T, l *stream.Log, lane stream.Lane) uint64 {
 	return last
 }
 
-// steps writes a run of n steps, one record each.
-func steps(t *testing.T, ctx context.Context, l *stream.Log, n int, progress func(i int)) {
+// writeSteps writes a run of n steps, one record each.
+func writeSteps(t *testing.T, ctx context.Context, l *stream.Log, n int, progress func(i int)) {
 	t.Helper()
-	after := must[uint64](t)(l.OpenStep(ctx, place("0", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l), ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
+	after := must[uint64](t)(l.OpenStep(ctx, place("0", 0), stream.Opening{RunID: run.ID, Input: proposeInput(t, ctx, l), ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
 	for i := range n {
 		progress(i)
 		after = must[uint64](t)(l.OpenStep(ctx, place(fmt.Sprint(i+1), after), nil, &agui.StepStarted{StepName: "s"}, &agui.StepFinished{StepName: "s"}))
@@ -147,7 +147,7 @@ func steps(t *testing.T, ctx context.Context, l *stream.Log, n int, progress fun
 	}
 }
 
-func proposed(t *testing.T, ctx context.Context, l *stream.Log) uint64 {
+func proposeInput(t *testing.T, ctx context.Context, l *stream.Log) uint64 {
 	t.Helper()
 	return must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{
 		Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}},
@@ -164,7 +164,7 @@ func TestSlowReaderGetsEverything(t *testing.T) {
 	slow := viewer(follower).Run(run, view.Options{})
 	defer slow.Close()
 	var got []view.Frame
-	steps(t, ctx, l, 3500, func(i int) {
+	writeSteps(t, ctx, l, 3500, func(i int) {
 		if i%1200 == 100 { // each time it lags by more than the follower keeps, or by less, and takes one part
 			got = append(got, must[[]view.Frame](t)(slow.Next(ctx, time.Minute))...)
 		}
@@ -173,7 +173,7 @@ func TestSlowReaderGetsEverything(t *testing.T) {
 	if !errors.Is(err, io.EOF) {
 		t.Fatalf("slow reader: got %v after %d frames, want EOF", err, len(got)+len(more))
 	}
-	sameFrames(t, append(got, more...), readAll(t, ctx, follower, view.Options{}))
+	wantSameFrames(t, append(got, more...), readAll(t, ctx, follower, view.Options{}))
 }
 
 // TestSlowReaderAmongOtherRuns: a slow reader of one run gets that run's records, whatever other
@@ -191,9 +191,9 @@ func TestSlowReaderAmongOtherRuns(t *testing.T) {
 	var after uint64
 	for i := range records {
 		other.Step = fmt.Sprint(i)
-		other.After = must[uint64](t)(l.OpenStep(ctx, other, nil, text("m", other.Step)))
+		other.After = must[uint64](t)(l.OpenStep(ctx, other, nil, textContent("m", other.Step)))
 		if i%100 == 0 {
-			after = must[uint64](t)(l.OpenStep(ctx, place(fmt.Sprint(i), after), nil, text("m", "mine")))
+			after = must[uint64](t)(l.OpenStep(ctx, place(fmt.Sprint(i), after), nil, textContent("m", "mine")))
 			want = append(want, after)
 		}
 	}
@@ -211,9 +211,9 @@ func TestSlowReaderAmongOtherRuns(t *testing.T) {
 	}
 }
 
-// TestSlowReaderOfAPurgedThread: a reader that lags when its thread is purged gets ErrGone. It is
+// TestSlowReaderOfPurgedThread: a reader that lags when its thread is purged gets ErrGone. It is
 // not shown later records as a continuation.
-func TestSlowReaderOfAPurgedThread(t *testing.T) {
+func TestSlowReaderOfPurgedThread(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
@@ -222,7 +222,7 @@ func TestSlowReaderOfAPurgedThread(t *testing.T) {
 		tails[name] = follower.Tail(run)
 		defer tails[name].Close()
 	}
-	steps(t, ctx, l, 1500, func(int) {})
+	writeSteps(t, ctx, l, 1500, func(int) {})
 	if _, err := sequences(ctx, tails["steady"]); err != nil { // the follower has received all records and has dropped the first ones
 		t.Fatal(err)
 	}
@@ -236,13 +236,13 @@ func TestSlowReaderOfAPurgedThread(t *testing.T) {
 		}
 	}
 	wantGone("at once")
-	steps(t, ctx, l, 1, func(int) {})
+	writeSteps(t, ctx, l, 1, func(int) {})
 	wantGone("after a new beginning")
 }
 
-// TestReadersShareTheNodesFollower: a reader that attaches to a run that its follower has received
+// TestReadersShareFollower: a reader that attaches to a run that its follower has received
 // from the beginning is shown the events of the log, without another read of the log.
-func TestReadersShareTheNodesFollower(t *testing.T) {
+func TestReadersShareFollower(t *testing.T) {
 	t.Parallel()
 	const records = 40
 	ctx, s := testContext(t), streamtest.Server(t)
@@ -251,7 +251,7 @@ func TestReadersShareTheNodesFollower(t *testing.T) {
 	first := viewer(follower).Run(run, view.Options{})
 	first.SkipPast() // it receives all records, and so does the follower
 	defer first.Close()
-	steps(t, ctx, l, records, func(int) {})
+	writeSteps(t, ctx, l, records, func(int) {})
 	all, err := readOn(ctx, first)
 	if !errors.Is(err, io.EOF) {
 		t.Fatal(err)
@@ -262,7 +262,7 @@ func TestReadersShareTheNodesFollower(t *testing.T) {
 		if came = l.Conn().Stats().InMsgs - came; !o.Join && came > records/2 { // a heartbeat may be among them
 			t.Errorf("%+v: got %d messages from the log, want the last record and the first", o, came)
 		}
-		sameFrames(t, shared, readAll(t, ctx, elsewhere, o))
+		wantSameFrames(t, shared, readAll(t, ctx, elsewhere, o))
 	}
 }
 
@@ -291,7 +291,7 @@ func TestRecordsForSlowReadersAreBoundedInBytes(t *testing.T) {
 	var after uint64
 	write := func(from int) {
 		for i := range few {
-			after = must[uint64](t)(l.OpenStep(ctx, place(fmt.Sprint(from+i), after), nil, text("m", strings.Repeat("x", size))))
+			after = must[uint64](t)(l.OpenStep(ctx, place(fmt.Sprint(from+i), after), nil, textContent("m", strings.Repeat("x", size))))
 		}
 		read(steady, few)
 	}
@@ -305,7 +305,7 @@ func TestRecordsForSlowReadersAreBoundedInBytes(t *testing.T) {
 	}
 }
 
-func sameFrames(t *testing.T, got, want []view.Frame) {
+func wantSameFrames(t *testing.T, got, want []view.Frame) {
 	t.Helper()
 	line := func(f view.Frame) string { return f.Cursor.String() + " " + string(f.Event) }
 	if !slices.EqualFunc(got, want, func(a, b view.Frame) bool { return line(a) == line(b) }) {
@@ -317,13 +317,13 @@ func sameFrames(t *testing.T, got, want []view.Frame) {
 	}
 }
 
-// TestReadersAndWritersSurviveTheServer: a server that restarts with its data interrupts readers
+// TestReadersAndWritersSurviveRestart: a server that restarts with its data interrupts readers
 // and writers and loses no record. Both continue by themselves.
-func TestReadersAndWritersSurviveTheServer(t *testing.T) {
+func TestReadersAndWritersSurviveRestart(t *testing.T) {
 	t.Parallel()
 	ctx, dir := testContext(t), t.TempDir()
 	s := streamtest.ServerAt(t, dir)
-	n := &network{server: s}
+	n := &flakyNetwork{server: s}
 	l := n.dial(t, ctx)
 	follower := streamtest.Follow(t, l)
 	live := viewer(follower).Run(run, view.Options{})
@@ -342,7 +342,7 @@ func TestReadersAndWritersSurviveTheServer(t *testing.T) {
 			got = append(got, more...)
 		}
 	}()
-	must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l), ProtocolVersion: "1.0"},
+	must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposeInput(t, ctx, l), ProtocolVersion: "1.0"},
 		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
 	a := begin(t, ctx, l, place("1/model", 0))
 	for i := range 300 {
@@ -350,7 +350,7 @@ func TestReadersAndWritersSurviveTheServer(t *testing.T) {
 			s.Shutdown()
 			s.WaitForShutdown()
 		}
-		if err := a.Emit(ctx, text("m", fmt.Sprint(i))); err != nil {
+		if err := a.Emit(ctx, textContent("m", fmt.Sprint(i))); err != nil {
 			t.Fatalf("event %d: %v", i, err)
 		}
 		if i == 100 || i == 200 {
@@ -365,7 +365,7 @@ func TestReadersAndWritersSurviveTheServer(t *testing.T) {
 	if err := <-ended; !errors.Is(err, io.EOF) {
 		t.Fatalf("reader: got %v after %d frames, want EOF", err, len(got))
 	}
-	sameFrames(t, got, readAll(t, ctx, follower, view.Options{}))
+	wantSameFrames(t, got, readAll(t, ctx, follower, view.Options{}))
 	if texts := len(got) - 2; texts != 300 {
 		t.Errorf("texts: got %d, want 300", texts)
 	}
@@ -375,7 +375,7 @@ func TestReadersAndWritersSurviveTheServer(t *testing.T) {
 // ErrInterrupted, also readers that attach later.
 func TestClosedConnectionEndsReaders(t *testing.T) {
 	t.Parallel()
-	ctx, n := testContext(t), &network{server: streamtest.Server(t)}
+	ctx, n := testContext(t), &flakyNetwork{server: streamtest.Server(t)}
 	l := n.dial(t, ctx)
 	follower := streamtest.Follow(t, l)
 	before := follower.Tail(run)

@@ -18,28 +18,28 @@ import (
 
 func threadNamed(id string) stream.Thread { return stream.Thread{Tenant: thread.Tenant, ID: id} }
 
-// forked returns a log with two runs, and a fork of the first run.
-func forked(t *testing.T) (*stream.Log, stream.Thread) {
+// setupFork returns a log with two runs, and a fork of the first run.
+func setupFork(t *testing.T) (*stream.Log, stream.Thread) {
 	t.Helper()
 	l, to := streamtest.Open(t), threadNamed("a fork")
-	write(t, l, 1, "u1", "r1 a1")
-	write(t, l, 2, "u1 a1 u2", "a2")
+	appendRun(t, l, 1, "u1", "r1 a1")
+	appendRun(t, l, 2, "u1 a1 u2", "a2")
 	if err := snapshots(l).Fork(testContext(t), runNamed("run1"), to); err != nil {
 		t.Fatal(err)
 	}
 	return l, to
 }
 
-func wantWords(t *testing.T, what string, l *stream.Log, of stream.Thread, want string) {
+func wantConversation(t *testing.T, what string, l *stream.Log, of stream.Thread, want string) {
 	t.Helper()
-	if got := words(must[*snapshot.Snapshot](t)(snapshots(l).Latest(testContext(t), of, 0)).Messages()); got != want {
+	if got := conversationText(must[*snapshot.Snapshot](t)(snapshots(l).Latest(testContext(t), of, 0)).Messages()); got != want {
 		t.Errorf("%s: got the messages %q, want %q", what, got, want)
 	}
 }
 
-// TestForkContinuesFromItsParent: the first input of a fork is accepted like the input of any
+// TestForkContinuesFromParent: the first input of a fork is accepted like the input of any
 // thread. A list without inherited messages only adds to them.
-func TestForkContinuesFromItsParent(t *testing.T) {
+func TestForkContinuesFromParent(t *testing.T) {
 	t.Parallel()
 	for sent, want := range map[string]string{
 		"u1 a1 u3":       "u1 r1 a1 u3 a3", // a client with the whole history
@@ -51,11 +51,11 @@ func TestForkContinuesFromItsParent(t *testing.T) {
 	} {
 		t.Run(sent, func(t *testing.T) {
 			t.Parallel()
-			l, to := forked(t)
-			wantWords(t, "the fork", l, to, "u1 r1 a1")
-			writeOn(t, l, to, 3, msgs(sent), msgs("a3"))
-			wantWords(t, "the fork", l, to, want)
-			wantWords(t, "the parent", l, thread, "u1 r1 a1 u2 a2")
+			l, to := setupFork(t)
+			wantConversation(t, "the fork", l, to, "u1 r1 a1")
+			appendRunTo(t, l, to, 3, parseMessages(sent), parseMessages("a3"))
+			wantConversation(t, "the fork", l, to, want)
+			wantConversation(t, "the parent", l, thread, "u1 r1 a1 u2 a2")
 		})
 	}
 }
@@ -64,21 +64,21 @@ func TestForkContinuesFromItsParent(t *testing.T) {
 func TestForkIsIndependent(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
-	l, to := forked(t)
+	l, to := setupFork(t)
 	again := threadNamed("a fork of the fork")
-	writeOn(t, l, to, 3, msgs("u1 a1 u3"), msgs("a3"))
+	appendRunTo(t, l, to, 3, parseMessages("u1 a1 u3"), parseMessages("a3"))
 	if err := snapshots(l).Fork(ctx, stream.Run{Thread: to, ID: "run3"}, again); err != nil {
 		t.Fatal(err)
 	}
-	write(t, l, 4, "u1=other", "a4")
-	wantWords(t, "the fork", l, to, "u1 r1 a1 u3 a3")
+	appendRun(t, l, 4, "u1=other", "a4")
+	wantConversation(t, "the fork", l, to, "u1 r1 a1 u3 a3")
 	if err := snapshots(l).Purge(ctx, thread); err != nil {
 		t.Fatal(err)
 	}
 	if err := snapshots(l).Purge(ctx, to); err != nil {
 		t.Fatal(err)
 	}
-	wantWords(t, "the fork of the fork", l, again, "u1 r1 a1 u3 a3")
+	wantConversation(t, "the fork of the fork", l, again, "u1 r1 a1 u3 a3")
 	snap := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, again, 0))
 	if snap.Origin == nil || snap.Origin.Thread != to.ID || snap.Origin.Run != "run3" || len(snap.Runs) != 0 || snap.Agent() != "a" {
 		t.Errorf("origin: got %+v, with the runs %+v", snap.Origin, snap.Runs)
@@ -90,17 +90,17 @@ func TestForkIsIndependent(t *testing.T) {
 func TestForkHasNoInterrupts(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	s := &projectionFixture{t: t, ctx: ctx, log: l}
-	s.step = func() {}
-	s.begin(runNamed("r1"), user, `{"given":1}`)
+	f := &projectionFixture{t: t, ctx: ctx, log: l}
+	f.step = func() {}
+	f.begin(runNamed("r1"), user, `{"given":1}`)
 	call := agui.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}
-	result := says(assistant("m1", "", call))
+	result := resultWith(assistantMessage("m1", "", call))
 	result.Decided = &stream.Decided{CallID: "c0", Kind: "approve", Remembered: &stream.Remembered{Tool: "f", Rule: "1"}}
-	s.after = s.finish(s.attempt(s.place("1/model")), result)
+	f.after = f.finish(f.attempt(f.place("1/model")), result)
 	if err := snapshots(l).Fork(ctx, runNamed("r1"), threadNamed("early")); !errors.Is(err, stream.ErrRunActive) {
 		t.Errorf("fork of an active run: got %v, want ErrRunActive", err)
 	}
-	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r1", Outcome: &agui.Outcome{
+	f.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r1", Outcome: &agui.Outcome{
 		Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{{ID: "i1", Reason: "tool_call", ToolCallID: "c1"}},
 	}})
 	to := threadNamed("f")
@@ -119,12 +119,12 @@ func TestForkHasNoInterrupts(t *testing.T) {
 	}
 }
 
-// TestForkOnlyBeginsThreads: a fork is refused onto a thread that exists, unless it is the same
+// TestForkNeedsNewThread: a fork is refused onto a thread that exists, unless it is the same
 // fork again.
-func TestForkOnlyBeginsThreads(t *testing.T) {
+func TestForkNeedsNewThread(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
-	l, to := forked(t)
+	l, to := setupFork(t)
 	if err := snapshots(l).Fork(ctx, runNamed("run1"), to); err != nil {
 		t.Errorf("the same fork again: got %v", err)
 	}
@@ -144,12 +144,12 @@ func TestForkOnlyBeginsThreads(t *testing.T) {
 	}
 }
 
-// TestForksAtTheSameTime: of two concurrent forks of different runs onto one thread, exactly one
+// TestConcurrentForks: of two concurrent forks of different runs onto one thread, exactly one
 // succeeds.
-func TestForksAtTheSameTime(t *testing.T) {
+func TestConcurrentForks(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
-	l, _ := forked(t)
+	l, _ := setupFork(t)
 	for round := range 20 {
 		to := threadNamed(fmt.Sprint("round ", round))
 		var wait sync.WaitGroup
@@ -171,21 +171,21 @@ func TestForksAtTheSameTime(t *testing.T) {
 	}
 }
 
-// TestForkOfALargeConversation: a fork inherits a conversation that is too large for a record.
+// TestForkOfLargeConversation: a fork inherits a conversation that is too large for a record.
 // Other nodes find it too.
-func TestForkOfALargeConversation(t *testing.T) {
+func TestForkOfLargeConversation(t *testing.T) {
 	t.Parallel()
 	ctx, server := testContext(t), streamtest.Server(t)
 	l, to := streamtest.OpenOn(t, server), threadNamed("f")
-	large := msg("a1=" + strings.Repeat("x", 2*stream.MaxLine))
-	writeOn(t, l, thread, 1, msgs("u1"), []agui.Message{large})
+	large := parseMessage("a1=" + strings.Repeat("x", 2*stream.MaxLine))
+	appendRunTo(t, l, thread, 1, parseMessages("u1"), []agui.Message{large})
 	if err := snapshots(l).Fork(ctx, runNamed("run1"), to); err != nil {
 		t.Fatal(err)
 	}
 	if err := snapshots(l).Purge(ctx, thread); err != nil {
 		t.Fatal(err)
 	}
-	snap := writeOn(t, l, to, 2, msgs("u2"), msgs("a2"))
+	snap := appendRunTo(t, l, to, 2, parseMessages("u2"), parseMessages("a2"))
 	if err := snapshots(l).FinalCheckpoint(ctx, to, snap); err != nil {
 		t.Fatal(err)
 	}
@@ -195,24 +195,24 @@ func TestForkOfALargeConversation(t *testing.T) {
 	}
 }
 
-// TestFollowersOfAFork: a reader of an unused fork is shown its messages and state as a run that is
+// TestFollowersOfFork: a reader of an unused fork is shown its messages and state as a run that is
 // over, and then the following runs. Disconnected after any event, it continues after that event.
-func TestFollowersOfAFork(t *testing.T) {
+func TestFollowersOfFork(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
-	l, to := forked(t)
+	l, to := setupFork(t)
 	follower := streamtest.Follow(t, l)
-	all := past(t, viewer(follower).Thread(to, view.ThreadOptions{}))
+	all := availableEvents(t, viewer(follower).Thread(to, view.ThreadOptions{}))
 	want := []agui.EventType{agui.EventRunStarted, agui.EventMessagesSnapshot, agui.EventStateSnapshot, agui.EventRunFinished}
 	if got := types(all); !slices.Equal(got, want) || !strings.Contains(string(all[1].Event), `"r1"`) || !strings.Contains(string(all[0].Event), `"parentRunId":"run1"`) {
 		t.Fatalf("%v %s", got, all)
 	}
 	for i, f := range all {
-		sameFrames(t, past(t, viewer(follower).Thread(to, view.ThreadOptions{After: &f.Cursor})), all[i+1:])
+		wantSameFrames(t, availableEvents(t, viewer(follower).Thread(to, view.ThreadOptions{After: &f.Cursor})), all[i+1:])
 	}
 	live := viewer(follower).Thread(to, view.ThreadOptions{After: &all[1].Cursor, IncludeLater: true})
 	defer live.Close()
-	writeOn(t, l, to, 3, msgs("u3"), msgs("a3"))
+	appendRunTo(t, l, to, 3, parseMessages("u3"), parseMessages("a3"))
 	var seen []view.Frame
 	for len(seen) < 6 {
 		seen = append(seen, must[[]view.Frame](t)(live.Next(ctx, 0))...)
@@ -220,14 +220,14 @@ func TestFollowersOfAFork(t *testing.T) {
 	if got := types(seen[:5]); !slices.Equal(got, append(slices.Clone(want[2:]), want[:3]...)) || !strings.Contains(string(seen[3].Event), `"u1"`) {
 		t.Errorf("following events: got %v %s", got, seen[3].Event)
 	}
-	joined := past(t, viewer(follower).Run(stream.Run{Thread: to, ID: "run3"}, view.Options{Join: true}))
+	joined := availableEvents(t, viewer(follower).Run(stream.Run{Thread: to, ID: "run3"}, view.Options{Join: true}))
 	if got := types(joined)[:2]; !slices.Equal(got, want[:2]) || !strings.Contains(string(joined[1].Event), `"u1"`) {
 		t.Errorf("joined reader: got %v %s", got, joined[1].Event)
 	}
 }
 
-// past returns the events that a view shows without waiting.
-func past(t *testing.T, v *view.View) []view.Frame {
+// availableEvents returns the events that a view shows without waiting.
+func availableEvents(t *testing.T, v *view.View) []view.Frame {
 	t.Helper()
 	defer v.Close()
 	var all []view.Frame

@@ -10,15 +10,15 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// handing is a thread whose runs hand it off.
-type handing struct {
+// handoffThread is a thread whose runs hand it off.
+type handoffThread struct {
 	t    *testing.T
 	log  *stream.Log
 	runs int
 }
 
 // run writes a run of an agent that hands the thread off to other agents in turn.
-func (h *handing) run(agent string, to ...string) {
+func (h *handoffThread) run(agent string, to ...string) {
 	h.t.Helper()
 	ctx := testContext(h.t)
 	h.runs++
@@ -27,7 +27,7 @@ func (h *handing) run(agent string, to ...string) {
 	var last uint64
 	for i, next := range to {
 		call := stream.Place{Run: p.Run, Lane: stream.LaneMain.Tool(0), Step: fmt.Sprintf("%d/tools/0", i), Execution: "e", After: last}
-		result := &stream.Result{Messages: []agui.Message{msg(fmt.Sprintf("t%d%d", h.runs, i))}, Handoff: &stream.Handoff{From: agent, To: next}}
+		result := &stream.Result{Messages: []agui.Message{parseMessage(fmt.Sprintf("t%d%d", h.runs, i))}, Handoff: &stream.Handoff{From: agent, To: next}}
 		last = must[uint64](h.t)(begin(h.t, ctx, h.log, call).Finish(ctx, result))
 		agent = next
 	}
@@ -39,8 +39,8 @@ func (h *handing) run(agent string, to ...string) {
 	}
 }
 
-// want checks the thread's agent, and for each requested agent the agent that answers.
-func (h *handing) want(of stream.Thread, has string, speaks map[string]string) {
+// wantAgents checks the thread's agent, and for each requested agent the agent that answers.
+func (h *handoffThread) wantAgents(of stream.Thread, has string, speaks map[string]string) {
 	h.t.Helper()
 	snap := must[*snapshot.Snapshot](h.t)(snapshots(h.log).Latest(testContext(h.t), of, 0))
 	for asked, want := range speaks {
@@ -51,7 +51,7 @@ func (h *handing) want(of stream.Thread, has string, speaks map[string]string) {
 	if got := snap.Agent(); got != has {
 		h.t.Errorf("after %d runs: agent of the thread: got %s, want %s", h.runs, got, has)
 	}
-	if got := listed(h.t, testContext(h.t), h.log)[of.ID].Agent; got != has {
+	if got := indexEntries(h.t, testContext(h.t), h.log)[of.ID].Agent; got != has {
 		h.t.Errorf("after %d runs: agent in the index: got %s, want %s", h.runs, got, has)
 	}
 }
@@ -60,38 +60,38 @@ func (h *handing) want(of stream.Thread, has string, speaks map[string]string) {
 // handed back, or a third agent is requested.
 func TestHandoffs(t *testing.T) {
 	t.Parallel()
-	h := &handing{t: t, log: streamtest.Open(t)}
+	h := &handoffThread{t: t, log: streamtest.Open(t)}
 	h.run("a")
-	h.want(thread, "a", map[string]string{"a": "a", "b": "b"})
+	h.wantAgents(thread, "a", map[string]string{"a": "a", "b": "b"})
 	h.run("a", "b")
-	h.want(thread, "b", map[string]string{"a": "b", "b": "b", "c": "c"})
+	h.wantAgents(thread, "b", map[string]string{"a": "b", "b": "b", "c": "c"})
 	h.run("b", "c")
-	h.want(thread, "c", map[string]string{"a": "c", "b": "c", "c": "c"})
+	h.wantAgents(thread, "c", map[string]string{"a": "c", "b": "c", "c": "c"})
 	fork := threadNamed("a fork")
 	if err := snapshots(h.log).Fork(testContext(t), runNamed("r3"), fork); err != nil {
 		t.Fatal(err)
 	}
-	h.want(fork, "c", map[string]string{"a": "c", "d": "d"})
+	h.wantAgents(fork, "c", map[string]string{"a": "c", "d": "d"})
 	h.run("c", "a", "b", "a")
-	h.want(thread, "a", map[string]string{"a": "a", "b": "a", "c": "a"})
+	h.wantAgents(thread, "a", map[string]string{"a": "a", "b": "a", "c": "a"})
 	h.run("c") // the run was submitted before the handoff
 	if snap := must[*snapshot.Snapshot](t)(snapshots(h.log).Latest(testContext(t), thread, 0)); snap.AnsweringAgent("c") != "a" || snap.AnsweringAgent("b") != "a" {
 		t.Errorf("after the late run: got the agents %s and %s, want a and a", snap.AnsweringAgent("c"), snap.AnsweringAgent("b"))
 	}
 	h.run("d")
-	h.want(thread, "d", map[string]string{"a": "a", "b": "b", "d": "d"})
-	h.want(fork, "c", map[string]string{"a": "c"})
+	h.wantAgents(thread, "d", map[string]string{"a": "a", "b": "b", "d": "d"})
+	h.wantAgents(fork, "c", map[string]string{"a": "c"})
 }
 
 // TestHandoffsAreBounded: the recorded chain of handoffs is bounded: its first agent is dropped.
 func TestHandoffsAreBounded(t *testing.T) {
 	t.Parallel()
-	h := &handing{t: t, log: streamtest.Open(t)}
+	h := &handoffThread{t: t, log: streamtest.Open(t)}
 	var to []string
 	for i := range stream.MaxHanded + 1 {
 		to = append(to, fmt.Sprint("b", i))
 	}
 	h.run("a", to...)
 	last := to[len(to)-1]
-	h.want(thread, last, map[string]string{"a": "a", "b0": last, "b7": last})
+	h.wantAgents(thread, last, map[string]string{"a": "a", "b0": last, "b7": last})
 }

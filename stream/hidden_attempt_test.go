@@ -19,9 +19,9 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// speaker is one of several concurrent subagents. The first writes a text, the second a text and a
+// concurrentSubagent is one of several concurrent subagents. The first writes a text, the second a text and a
 // call, the third reasons and changes the state, and so on.
-type speaker struct {
+type concurrentSubagent struct {
 	kind    int
 	lane    stream.Lane
 	step    int
@@ -31,14 +31,14 @@ type speaker struct {
 	said    *agui.Reducer
 }
 
-func (p *speaker) place() stream.Place {
+func (p *concurrentSubagent) place() stream.Place {
 	return stream.Place{Run: run, Lane: p.lane, Step: fmt.Sprint(p.step), Execution: "e1", After: p.after}
 }
 
-func (p *speaker) id() string { return fmt.Sprintf("%s-%d", p.lane, p.step) }
+func (p *concurrentSubagent) id() string { return fmt.Sprintf("%s-%d", p.lane, p.step) }
 
 // next returns the attempt's next events, for one record.
-func (p *speaker) next() []agui.Event {
+func (p *concurrentSubagent) next() []agui.Event {
 	p.pieces++
 	id, said := p.id(), fmt.Sprintf("%d ", p.pieces)
 	switch {
@@ -49,17 +49,17 @@ func (p *speaker) next() []agui.Event {
 	case p.kind == 2:
 		return []agui.Event{&agui.ReasoningMessageContent{MessageID: id, Delta: said}}
 	case p.pieces == 1:
-		return []agui.Event{start(id), text(id, said)}
+		return []agui.Event{textStart(id), textContent(id, said)}
 	case p.kind == 1 && p.pieces == 2:
-		return []agui.Event{end(id), &agui.ToolCallStart{ToolCallID: id, ToolCallName: "f", ParentMessageID: id}, &agui.ToolCallArgs{ToolCallID: id, Delta: `{"a":`}}
+		return []agui.Event{textEnd(id), &agui.ToolCallStart{ToolCallID: id, ToolCallName: "f", ParentMessageID: id}, &agui.ToolCallArgs{ToolCallID: id, Delta: `{"a":`}}
 	case p.kind == 1:
 		return []agui.Event{&agui.ToolCallArgs{ToolCallID: id, Delta: said}}
 	}
-	return []agui.Event{text(id, said)}
+	return []agui.Event{textContent(id, said)}
 }
 
 // last returns the attempt's final events.
-func (p *speaker) last() []agui.Event {
+func (p *concurrentSubagent) last() []agui.Event {
 	var events []agui.Event
 	if p.pieces == 0 {
 		events = p.next()
@@ -70,11 +70,11 @@ func (p *speaker) last() []agui.Event {
 	case p.kind == 1 && p.pieces > 1:
 		return append(events, &agui.ToolCallEnd{ToolCallID: id})
 	default:
-		return append(events, end(id))
+		return append(events, textEnd(id))
 	}
 }
 
-func (p *speaker) says(t *testing.T, events []agui.Event) {
+func (p *concurrentSubagent) wantEvents(t *testing.T, events []agui.Event) {
 	t.Helper()
 	for _, e := range events {
 		if _, state := e.(*agui.StateDelta); state {
@@ -86,43 +86,43 @@ func (p *speaker) says(t *testing.T, events []agui.Event) {
 	}
 }
 
-// tellScript writes a run. In the script a to j are its speakers:
+// writeScript writes a run. In the script a to j are its speakers:
 //
 //	a+  an attempt begins; an unfinished one before it is superseded
 //	a   it emits its next events
 //	a-  it is withdrawn before another attempt begins
 //	a!  it finishes
-func (s *projectionFixture) tellScript(script string) {
-	s.t.Helper()
-	s.begin(run, user, "")
-	var speakers [10]speaker
+func (f *projectionFixture) writeScript(script string) {
+	f.t.Helper()
+	f.begin(run, user, "")
+	var speakers [10]concurrentSubagent
 	for i := range speakers {
-		speakers[i] = speaker{kind: i % 3, lane: stream.LaneMain.Subagent(i)}
+		speakers[i] = concurrentSubagent{kind: i % 3, lane: stream.LaneMain.Subagent(i)}
 	}
 	for _, word := range strings.Fields(script) {
 		p := &speakers[word[0]-'a']
 		switch word[1:] {
 		case "+":
-			p.attempt, p.pieces, p.said = s.attempt(p.place()), 0, agui.NewReducer(nil, nil)
+			p.attempt, p.pieces, p.said = f.attempt(p.place()), 0, agui.NewReducer(nil, nil)
 		case "":
 			events := p.next()
-			p.says(s.t, events)
-			before := s.last()
-			if err := p.attempt.Emit(s.ctx, events...); err != nil {
-				s.t.Fatal(err)
+			p.wantEvents(f.t, events)
+			before := f.last()
+			if err := p.attempt.Emit(f.ctx, events...); err != nil {
+				f.t.Fatal(err)
 			}
-			s.await(before)
+			f.await(before)
 		case "-":
-			s.supersede(p.place(), false)
-			p.step, p.after = p.step+1, s.last()
+			f.supersede(p.place(), false)
+			p.step, p.after = p.step+1, f.last()
 		case "!":
 			events := p.last()
-			p.says(s.t, events)
-			p.after = s.finish(p.attempt, says(p.said.Messages()...), events...)
+			p.wantEvents(f.t, events)
+			p.after = f.finish(p.attempt, resultWith(p.said.Messages()...), events...)
 			p.step++
 		}
 	}
-	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
+	f.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 }
 
 // randomScript returns a script with superseded and withdrawn attempts.
@@ -152,31 +152,31 @@ func randomScript(r *rand.Rand, length int) string {
 	return strings.Join(words, " ")
 }
 
-// audience are readers of a finished run.
-type audience struct {
+// readerChecks are readers of a finished run.
+type readerChecks struct {
 	t       *testing.T
 	ctx     context.Context
 	log     *stream.Log
 	records []*stream.Record
-	end     screen
+	end     clientScreen
 	cursors map[[sha256.Size]byte]string // by the hash of all events shown so far
 }
 
-func audienceOf(t *testing.T, script string) *audience {
+func newReaderChecks(t *testing.T, script string) *readerChecks {
 	t.Helper()
 	ctx, l := testContext(t), streamtest.Open(t)
-	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
-	s.tellScript(script)
+	f := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+	f.writeScript(script)
 	end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
-	return &audience{
+	return &readerChecks{
 		t: t, ctx: ctx, log: l, records: must[[]*stream.Record](t)(l.ReadTo(ctx, run, 0)),
-		end: screen{end.Messages(), end.State}, cursors: map[[sha256.Size]byte]string{},
+		end: clientScreen{end.Messages(), end.State}, cursors: map[[sha256.Size]byte]string{},
 	}
 }
 
 // read returns the events of a reader that connects after the event, or at the start if it is nil,
 // when the log has the given number of records. The reader stays connected.
-func (a *audience) read(after *view.Frame, has int) []view.Frame {
+func (a *readerChecks) read(after *view.Frame, has int) []view.Frame {
 	a.t.Helper()
 	var from *stream.Cursor
 	if after != nil {
@@ -191,59 +191,59 @@ func (a *audience) read(after *view.Frame, has int) []view.Frame {
 	return frames
 }
 
-// had returns how many records the log must have for an event to be shown.
-func (a *audience) had(f view.Frame) int {
+// recordsBefore returns how many records the log must have for an event to be shown.
+func (a *readerChecks) recordsBefore(f view.Frame) int {
 	return 1 + slices.IndexFunc(a.records, func(r *stream.Record) bool { return r.Seq == f.Cursor.Seq })
 }
 
-// exact checks that a reader that disconnects after an event, and reconnects while the log has the
+// checkReconnects checks that a reader that disconnects after an event, and reconnects while the log has the
 // same records, is shown the remaining events with the same cursors.
-func (a *audience) exact(what string, frames []view.Frame, has int) {
+func (a *readerChecks) checkReconnects(what string, frames []view.Frame, has int) {
 	a.t.Helper()
 	for k := range frames {
-		if a.had(frames[k]) > has {
+		if a.recordsBefore(frames[k]) > has {
 			break
 		}
-		if rest := a.read(&frames[k], has); dump(rest) != dump(frames[k+1:]) {
-			a.t.Fatalf("%s, disconnected after event %d:\n%s\ngot\n%s\nwant\n%s", what, k, frames[k].Cursor, dump(rest), dump(frames[k+1:]))
+		if rest := a.read(&frames[k], has); formatFrames(rest) != formatFrames(frames[k+1:]) {
+			a.t.Fatalf("%s, disconnected after event %d:\n%s\ngot\n%s\nwant\n%s", what, k, frames[k].Cursor, formatFrames(rest), formatFrames(frames[k+1:]))
 		}
 	}
 }
 
-// alike checks that events have the same cursors for all readers that were shown the same events up
+// checkEqualCursors checks that events have the same cursors for all readers that were shown the same events up
 // to there.
-func (a *audience) alike(what string, frames []view.Frame) {
+func (a *readerChecks) checkEqualCursors(what string, frames []view.Frame) {
 	a.t.Helper()
 	var shown [sha256.Size]byte
 	for i, f := range frames {
 		shown = sha256.Sum256(fmt.Appendf(shown[:], "%v %s", f.Cursor.Position, f.Event))
 		text := f.Cursor.String()
 		if others, ok := a.cursors[shown]; ok && others != text {
-			a.t.Fatalf("%s: cursor of event %d: got %s, want %s as for other readers\n%s", what, i, text, others, dump(frames))
+			a.t.Fatalf("%s: cursor of event %d: got %s, want %s as for other readers\n%s", what, i, text, others, formatFrames(frames))
 		}
 		a.cursors[shown] = text
 	}
 }
 
-// right checks that the reference client accepts the events and ends with the messages and the
+// checkFinalState checks that the reference client accepts the events and ends with the messages and the
 // state of the log. The order of concurrent messages is not checked.
-func (a *audience) right(what string, frames []view.Frame) {
+func (a *readerChecks) checkFinalState(what string, frames []view.Frame) {
 	a.t.Helper()
-	a.alike(what, frames)
+	a.checkEqualCursors(what, frames)
 	inOrder := func(messages []agui.Message) string {
 		return asJSON(a.t, slices.SortedFunc(slices.Values(messages), func(m, n agui.Message) int { return strings.Compare(m.ID, n.ID) }))
 	}
 	checkCursors(a.t, what, frames)
-	got := show(a.t, what, []agui.Message{user}, frames, false)
+	got := applyFrames(a.t, what, []agui.Message{user}, frames, false)
 	if inOrder(got.messages) != inOrder(a.end.messages) {
-		a.t.Fatalf("%s: messages: got\n%s\nwant\n%s\n%s", what, inOrder(got.messages), inOrder(a.end.messages), dump(frames))
+		a.t.Fatalf("%s: messages: got\n%s\nwant\n%s\n%s", what, inOrder(got.messages), inOrder(a.end.messages), formatFrames(frames))
 	}
 }
 
-// TestCursorsDoNotTellWhereTheirReadersWereCut: an event has the same cursor for all readers that
+// TestCursorsAreEqualForAllReaders: an event has the same cursor for all readers that
 // were shown the same events, wherever they reconnected: for readers after the end, and for readers
 // that were shown a part of a superseded attempt.
-func TestCursorsDoNotTellWhereTheirReadersWereCut(t *testing.T) {
+func TestCursorsAreEqualForAllReaders(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
 		"two lanes":                             "a+ a b+ b a b a+ b a b a! b b!",
@@ -260,26 +260,26 @@ func TestCursorsDoNotTellWhereTheirReadersWereCut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := audienceOf(t, script)
+			a := newReaderChecks(t, script)
 			all := len(a.records)
 			late := a.read(nil, all)
-			a.right("late", late)
-			a.exact("late", late, all)
+			a.checkFinalState("late", late)
+			a.checkReconnects("late", late, all)
 			live := a.read(nil, 0)
-			a.right("live", live)
+			a.checkFinalState("live", live)
 			for k := range live {
 				rest := a.read(&live[k], all)
 				what := fmt.Sprintf("disconnected live after event %d, back at the end", k)
-				a.right(what, slices.Concat(live[:k+1], rest))
-				a.exact(what, rest, all)
+				a.checkFinalState(what, slices.Concat(live[:k+1], rest))
+				a.checkReconnects(what, rest, all)
 			}
 		})
 	}
 }
 
-// TestRandomCutsAndDeaths: the same holds for random scripts and for readers that reconnect several
+// TestRandomCutsAndDeadAttempts: the same holds for random scripts and for readers that reconnect several
 // times.
-func TestRandomCutsAndDeaths(t *testing.T) {
+func TestRandomCutsAndDeadAttempts(t *testing.T) {
 	t.Parallel()
 	for range 6 {
 		seed := rand.Uint64()
@@ -287,7 +287,7 @@ func TestRandomCutsAndDeaths(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 0))
 			script := randomScript(r, 40)
-			a := audienceOf(t, script)
+			a := newReaderChecks(t, script)
 			all := len(a.records)
 			for range 4 {
 				has := r.IntN(all + 1)
@@ -295,10 +295,10 @@ func TestRandomCutsAndDeaths(t *testing.T) {
 				var before []view.Frame
 				rest := a.read(nil, has)
 				for len(rest) > 0 {
-					a.right(what, slices.Concat(before, rest))
-					a.exact(what, rest, has)
+					a.checkFinalState(what, slices.Concat(before, rest))
+					a.checkReconnects(what, rest, has)
 					k := r.IntN(len(rest))
-					least := max(has, a.had(rest[k]))
+					least := max(has, a.recordsBefore(rest[k]))
 					has = least + r.IntN(all-least+1)
 					what += fmt.Sprintf(", disconnected after event %d, back at record %d", len(before)+k, has)
 					before = append(before, rest[:k+1]...)
@@ -309,8 +309,8 @@ func TestRandomCutsAndDeaths(t *testing.T) {
 	}
 }
 
-// deaths returns the records by which attempts were superseded, in the order of the log.
-func (a *audience) deaths() (at []int) {
+// attemptEnds returns the records by which attempts were superseded, in the order of the log.
+func (a *readerChecks) attemptEnds() (at []int) {
 	begun := map[string]bool{}
 	for i, r := range a.records {
 		if r.Kind == stream.KindAttempt {
@@ -324,20 +324,20 @@ func (a *audience) deaths() (at []int) {
 	return at
 }
 
-// TestReadersThatDisconnectInSuccessiveAttempts: readers that disconnected at different places of
+// TestDisconnectsInSuccessiveAttempts: readers that disconnected at different places of
 // superseded attempts are shown exactly the events of each attempt that they lack.
-func TestReadersThatDisconnectInSuccessiveAttempts(t *testing.T) {
+func TestDisconnectsInSuccessiveAttempts(t *testing.T) {
 	t.Parallel()
-	a := audienceOf(t, "a+ a b+ b c+ a b c a b c a b c a+ c b c b+ a b a! b! c c!")
-	live, died := a.read(nil, 0), a.deaths()
+	a := newReaderChecks(t, "a+ a b+ b c+ a b c a b c a b c a+ c b c b+ a b a! b! c c!")
+	live, died := a.read(nil, 0), a.attemptEnds()
 	said := slices.IndexFunc(live, func(f view.Frame) bool { return f.Type == agui.EventTextMessageContent })
 	first := a.read(&live[said], died[0]+1) // after the first attempt was superseded, and before the second was
 	most := 0
 	for k := range first {
 		before, rest := slices.Concat(live[:said+1], first[:k+1]), a.read(&first[k], len(a.records))
 		what := fmt.Sprintf("disconnected after event %d of the second connection", k)
-		a.right(what, slices.Concat(before, rest))
-		a.exact(what, rest, len(a.records))
+		a.checkFinalState(what, slices.Concat(before, rest))
+		a.checkReconnects(what, rest, len(a.records))
 		for _, f := range rest {
 			most = max(most, len(f.Cursor.Unseen))
 		}
@@ -355,9 +355,9 @@ func TestCursorsStaySmallOverDisconnects(t *testing.T) {
 	for _, name := range strings.Split("abcdefghij", "") {
 		say, die, finish = append(say, name+"+", name, name), append(die, name+"+", name), append(finish, name+"!")
 	}
-	a := audienceOf(t, strings.Join(slices.Concat(say, die, finish), " "))
+	a := newReaderChecks(t, strings.Join(slices.Concat(say, die, finish), " "))
 	frames, most := a.read(nil, 0), 0
-	for i, died := range a.deaths() {
+	for i, died := range a.attemptEnds() {
 		said := slices.IndexFunc(frames, func(f view.Frame) bool { return strings.Contains(string(f.Event), fmt.Sprintf(`"s%d-0"`, i)) })
 		frames = a.read(&frames[said], died+1)
 		for _, f := range frames {
@@ -373,8 +373,8 @@ func TestCursorsStaySmallOverDisconnects(t *testing.T) {
 // of the last event that the reader was shown of it, and no position if the reader was shown none.
 func TestCursorsHavePositionsOfDeadAttempts(t *testing.T) {
 	t.Parallel()
-	a := audienceOf(t, "a+ a b+ b c+ c a b c a+ c b+ c a b a! b! c!")
-	live, died := a.read(nil, 0), a.deaths()
+	a := newReaderChecks(t, "a+ a b+ b c+ c a b c a+ c b+ c a b a! b! c!")
+	live, died := a.read(nil, 0), a.attemptEnds()
 	seq := func(death int) uint64 { return a.records[died[death]].Seq }
 	shown := func(lane int) (at stream.Position) { // the position of the attempt's last event before the first one was superseded
 		for _, f := range live {
@@ -408,7 +408,7 @@ func TestCursorsHavePositionsOfDeadAttempts(t *testing.T) {
 // last event before the reader disconnected, instead of the last event of the attempt.
 func TestOlderCursorsOfDeadAttempts(t *testing.T) {
 	t.Parallel()
-	a := audienceOf(t, "a+ a b+ b a b a a+ b a b a! b b!")
+	a := newReaderChecks(t, "a+ a b+ b a b a a+ b a b a! b b!")
 	for what, has := range map[string]int{"late": len(a.records), "live": 0} {
 		frames := a.read(nil, has)
 		var last stream.Position // the position of the last event before the first cursor with an unseen position
@@ -420,8 +420,8 @@ func TestOlderCursorsOfDeadAttempts(t *testing.T) {
 			}
 			count++
 			f.Cursor.Unseen = []stream.Unseen{{Shown: last, SupersededAt: f.Cursor.Unseen[0].SupersededAt}}
-			if rest := a.read(&f, len(a.records)); dump(rest) != dump(frames[k+1:]) {
-				t.Errorf("%s, disconnected after event %d:\n%s\ngot\n%s\nwant\n%s", what, k, f.Cursor, dump(rest), dump(frames[k+1:]))
+			if rest := a.read(&f, len(a.records)); formatFrames(rest) != formatFrames(frames[k+1:]) {
+				t.Errorf("%s, disconnected after event %d:\n%s\ngot\n%s\nwant\n%s", what, k, f.Cursor, formatFrames(rest), formatFrames(frames[k+1:]))
 			}
 		}
 		if count == 0 {
@@ -430,11 +430,11 @@ func TestOlderCursorsOfDeadAttempts(t *testing.T) {
 	}
 }
 
-// TestCutWhereARunWasAbandoned: the end of an abandoned run is shown with the beginning of the next
+// TestCutAtAbandonedRun: the end of an abandoned run is shown with the beginning of the next
 // run. A reader that disconnects there continues exactly.
-func TestCutWhereARunWasAbandoned(t *testing.T) {
+func TestCutAtAbandonedRun(t *testing.T) {
 	t.Parallel()
-	for name, tell := range map[string]func(*projectionFixture){"three runs": (*projectionFixture).tellThread, "an abandoned run": (*projectionFixture).tellAbandoned} {
+	for name, tell := range map[string]func(*projectionFixture){"three runs": (*projectionFixture).writeThread, "an abandoned run": (*projectionFixture).writeAbandonedRun} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, l := testContext(t), streamtest.Open(t)
@@ -447,8 +447,8 @@ func TestCutWhereARunWasAbandoned(t *testing.T) {
 			}
 			whole := read(l.CursorAt(1))
 			for k, f := range whole {
-				if rest := read(f.Cursor); dump(rest) != dump(whole[k+1:]) {
-					t.Fatalf("disconnected after event %d:\n%s\ngot\n%s\nwant\n%s", k, f.Cursor, dump(rest), dump(whole[k+1:]))
+				if rest := read(f.Cursor); formatFrames(rest) != formatFrames(whole[k+1:]) {
+					t.Fatalf("disconnected after event %d:\n%s\ngot\n%s\nwant\n%s", k, f.Cursor, formatFrames(rest), formatFrames(whole[k+1:]))
 				}
 			}
 		})

@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// listed returns the entries of the index, by thread.
-func listed(t *testing.T, ctx context.Context, l *stream.Log) map[string]stream.IndexEntry {
+// indexEntries returns the entries of the index, by thread.
+func indexEntries(t *testing.T, ctx context.Context, l *stream.Log) map[string]stream.IndexEntry {
 	t.Helper()
 	keys, err := l.Index().Keys(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func TestIndexHasTheStatusOfThreads(t *testing.T) {
 		"fork":             {ThreadID: "fork", Agent: "a", Status: stream.StatusIdle},
 	}
 	ignore := cmpopts.IgnoreFields(stream.IndexEntry{}, "Seq", "UpdatedAt")
-	is := listed(t, ctx, l)
+	is := indexEntries(t, ctx, l)
 	if !is["gone"].Purged {
 		t.Errorf("entry of the purged thread: got %+v", is["gone"])
 	}
@@ -98,7 +98,7 @@ func TestIndexHasTheStatusOfThreads(t *testing.T) {
 	if err := anew.RestoreIndex(ctx); err != nil {
 		t.Fatal(err)
 	}
-	restored := listed(t, ctx, anew)
+	restored := indexEntries(t, ctx, anew)
 	if diff := cmp.Diff(want, restored, ignore); diff != "" {
 		t.Errorf("restored index (-want +got):\n%s", diff)
 	}
@@ -109,20 +109,20 @@ func TestIndexHasTheStatusOfThreads(t *testing.T) {
 	}
 }
 
-// TestIndexListsAPurgedThreadAgain: a purged thread is listed again after a new run begins.
-func TestIndexListsAPurgedThreadAgain(t *testing.T) {
+// TestIndexListsReusedThread: a purged thread is listed again after a new run begins.
+func TestIndexListsReusedThread(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	write(t, l, 1, "u1", "a1")
+	appendRun(t, l, 1, "u1", "a1")
 	for range 2 {
 		if err := snapshots(l).Purge(ctx, thread); err != nil {
 			t.Fatal(err)
 		}
-		if entry := listed(t, ctx, l)[thread.ID]; !entry.Purged {
+		if entry := indexEntries(t, ctx, l)[thread.ID]; !entry.Purged {
 			t.Errorf("entry after the purge: got %+v", entry)
 		}
-		write(t, l, 1, "u1", "a1")
-		if entry := listed(t, ctx, l)[thread.ID]; entry.Purged || entry.Agent != "a" || entry.Status != stream.StatusIdle {
+		appendRun(t, l, 1, "u1", "a1")
+		if entry := indexEntries(t, ctx, l)[thread.ID]; entry.Purged || entry.Agent != "a" || entry.Status != stream.StatusIdle {
 			t.Errorf("entry after a new run: got %+v", entry)
 		}
 	}
@@ -131,10 +131,10 @@ func TestIndexListsAPurgedThreadAgain(t *testing.T) {
 func TestFindRun(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	write(t, l, 1, "u1", "a1")
-	writeOn(t, l, threadNamed("two"), 1, msgs("u1"), msgs("a1"))
-	writeOn(t, l, stream.Thread{Tenant: "another", ID: "three"}, 1, msgs("u1"), msgs("a1"))
-	writeOn(t, l, threadNamed("two"), 2, msgs("u2"), msgs("a2"))
+	appendRun(t, l, 1, "u1", "a1")
+	appendRunTo(t, l, threadNamed("two"), 1, parseMessages("u1"), parseMessages("a1"))
+	appendRunTo(t, l, stream.Thread{Tenant: "another", ID: "three"}, 1, parseMessages("u1"), parseMessages("a1"))
+	appendRunTo(t, l, threadNamed("two"), 2, parseMessages("u2"), parseMessages("a2"))
 	for run, want := range map[string]int{"run1": 2, "run2": 1, "run3": 0} {
 		found := must[[]stream.Thread](t)(l.FindRun(ctx, thread.Tenant, run))
 		if len(found) != want || want == 1 && found[0] != threadNamed("two") {
@@ -143,9 +143,9 @@ func TestFindRun(t *testing.T) {
 	}
 }
 
-// TestRunsOfAThread: a thread's snapshot has the beginning and the end of each run, and the usage
+// TestRunsOfThread: a thread's snapshot has the beginning and the end of each run, and the usage
 // of all.
-func TestRunsOfAThread(t *testing.T) {
+func TestRunsOfThread(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	used := func(in, out int64) []agui.TokenUsage {

@@ -21,82 +21,82 @@ import (
 )
 
 // begin writes the opening of a run whose input adds one message and, if given, a state.
-func (s *projectionFixture) begin(r stream.Run, message agui.Message, state string) {
-	s.t.Helper()
-	s.accept(r, must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, r.Thread, 0)).Accept(snapshot.Claim{Messages: []agui.Message{message}, History: snapshot.HistoryAppend}), state)
+func (f *projectionFixture) begin(r stream.Run, message agui.Message, state string) {
+	f.t.Helper()
+	f.accept(r, must[*snapshot.Snapshot](f.t)(snapshots(f.log).Latest(f.ctx, r.Thread, 0)).Accept(snapshot.Claim{Messages: []agui.Message{message}, History: snapshot.HistoryAppend}), state)
 }
 
 // accept writes the opening of a run with an accepted conversation.
-func (s *projectionFixture) accept(r stream.Run, accepted stream.Acceptance, state string) {
-	s.t.Helper()
+func (f *projectionFixture) accept(r stream.Run, accepted stream.Acceptance, state string) {
+	f.t.Helper()
 	in := &stream.Input{Accepted: accepted}
 	if state != "" {
 		in.Input.State = json.RawMessage(state)
 	}
-	proposal := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, r, [32]byte{1}, in))
+	proposal := must[stream.Proposal](f.t)(f.log.ProposeInput(f.ctx, r, [32]byte{1}, in))
 	accepted.Tail = nil
-	s.run, s.after = r, 0
-	s.open("1/model", stream.Opening{RunID: r.ID, Input: proposal.Seq, ProtocolVersion: "1.0", Accepted: accepted},
+	f.run, f.after = r, 0
+	f.open("1/model", stream.Opening{RunID: r.ID, Input: proposal.Seq, ProtocolVersion: "1.0", Accepted: accepted},
 		&agui.RunStarted{ThreadID: thread.ID, RunID: r.ID, ProtocolVersion: "1.0"}, &agui.StepStarted{StepName: "model"})
 }
 
-func (s *projectionFixture) seal(e agui.Event) {
-	s.t.Helper()
-	if _, _, err := s.log.Seal(s.ctx, s.place("finish"), e); err != nil {
-		s.t.Fatal(err)
+func (f *projectionFixture) seal(e agui.Event) {
+	f.t.Helper()
+	if _, _, err := f.log.Seal(f.ctx, f.place("finish"), e); err != nil {
+		f.t.Fatal(err)
 	}
-	s.step()
+	f.step()
 }
 
-func (s *projectionFixture) supersede(p stream.Place, keep bool) {
-	s.t.Helper()
-	supersede := s.log.Supersede
+func (f *projectionFixture) supersede(p stream.Place, keep bool) {
+	f.t.Helper()
+	supersede := f.log.Supersede
 	if keep {
-		supersede = s.log.SupersedeKeepingMessages
+		supersede = f.log.SupersedeKeepingMessages
 	}
-	if err := supersede(s.ctx, p); err != nil {
-		s.t.Fatal(err)
+	if err := supersede(f.ctx, p); err != nil {
+		f.t.Fatal(err)
 	}
-	s.step()
+	f.step()
 }
 
 // lane returns the place of a step on a lane other than main.
-func (s *projectionFixture) lane(lane stream.Lane, step string) stream.Place {
-	return stream.Place{Run: s.run, Lane: lane, Step: step, Execution: "e1"}
+func (f *projectionFixture) lane(lane stream.Lane, step string) stream.Place {
+	return stream.Place{Run: f.run, Lane: lane, Step: step, Execution: "e1"}
 }
 
 // attempt begins an attempt and emits events, one record each.
-func (s *projectionFixture) attempt(p stream.Place, events ...agui.Event) *stream.Attempt {
-	s.t.Helper()
-	a, _, err := s.log.Begin(s.ctx, p)
+func (f *projectionFixture) attempt(p stream.Place, events ...agui.Event) *stream.Attempt {
+	f.t.Helper()
+	a, _, err := f.log.Begin(f.ctx, p)
 	if err != nil {
-		s.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	s.t.Cleanup(a.Close)
-	s.step()
-	s.emit(a, events...)
+	f.t.Cleanup(a.Close)
+	f.step()
+	f.emit(a, events...)
 	return a
 }
 
-func (s *projectionFixture) emit(a *stream.Attempt, events ...agui.Event) {
-	s.t.Helper()
+func (f *projectionFixture) emit(a *stream.Attempt, events ...agui.Event) {
+	f.t.Helper()
 	for _, e := range events {
-		before := s.last()
-		if err := a.Emit(s.ctx, e); err != nil {
-			s.t.Fatal(err)
+		before := f.last()
+		if err := a.Emit(f.ctx, e); err != nil {
+			f.t.Fatal(err)
 		}
-		s.await(before)
+		f.await(before)
 	}
 }
 
-func (s *projectionFixture) finish(a *stream.Attempt, result *stream.Result, events ...agui.Event) uint64 {
-	s.t.Helper()
-	seq := must[uint64](s.t)(a.Finish(s.ctx, result, events...))
-	s.step()
+func (f *projectionFixture) finish(a *stream.Attempt, result *stream.Result, events ...agui.Event) uint64 {
+	f.t.Helper()
+	seq := must[uint64](f.t)(a.Finish(f.ctx, result, events...))
+	f.step()
 	return seq
 }
 
-func assistant(id, content string, calls ...agui.ToolCall) agui.Message {
+func assistantMessage(id, content string, calls ...agui.ToolCall) agui.Message {
 	m := agui.Message{ID: id, Role: agui.RoleAssistant, ToolCalls: calls}
 	if content != "" {
 		m.Content = agui.TextContent(content)
@@ -104,53 +104,53 @@ func assistant(id, content string, calls ...agui.ToolCall) agui.Message {
 	return m
 }
 
-// answer returns a tool's result, as an event and as a message.
-func answer(id, call, content string) (agui.Event, agui.Message) {
+// toolResult returns a tool's result, as an event and as a message.
+func toolResult(id, call, content string) (agui.Event, agui.Message) {
 	return &agui.ToolCallResult{MessageID: id, ToolCallID: call, Content: agui.TextContent(content), Role: agui.RoleTool},
 		agui.Message{ID: id, Role: agui.RoleTool, ToolCallID: call, Content: agui.TextContent(content)}
 }
 
-func says(messages ...agui.Message) *stream.Result { return &stream.Result{Messages: messages} }
+func resultWith(messages ...agui.Message) *stream.Result { return &stream.Result{Messages: messages} }
 
 // callTools writes a turn that calls two tools in parallel. One of them takes two attempts, and
 // both change the state.
-func (s *projectionFixture) callTools(m string) {
-	s.t.Helper()
+func (f *projectionFixture) callTools(m string) {
+	f.t.Helper()
 	c1, c2 := agui.ToolCall{ID: m + "c1", Name: "f", Arguments: `{"a":1}`}, agui.ToolCall{ID: m + "c2", Name: "g", Arguments: `{}`}
-	s.after = s.live(s.place("1/model"), says(assistant(m, "Both.", c1, c2)),
-		start(m), text(m, "Bo"), text(m, "th."), end(m),
+	f.after = f.writeFinishedAttempt(f.place("1/model"), resultWith(assistantMessage(m, "Both.", c1, c2)),
+		textStart(m), textContent(m, "Bo"), textContent(m, "th."), textEnd(m),
 		&agui.ToolCallStart{ToolCallID: c1.ID, ToolCallName: "f", ParentMessageID: m}, &agui.ToolCallStart{ToolCallID: c2.ID, ToolCallName: "g", ParentMessageID: m},
 		&agui.ToolCallArgs{ToolCallID: c1.ID, Delta: `{"a":`}, &agui.ToolCallArgs{ToolCallID: c2.ID, Delta: `{}`}, &agui.ToolCallArgs{ToolCallID: c1.ID, Delta: `1}`},
 		&agui.ToolCallEnd{ToolCallID: c2.ID}, &agui.ToolCallEnd{ToolCallID: c1.ID})
-	s.open("1/tools", nil, &agui.StepFinished{StepName: "model"}, &agui.StepStarted{StepName: "tools"})
-	s.after = s.last()
+	f.open("1/tools", nil, &agui.StepFinished{StepName: "model"}, &agui.StepStarted{StepName: "tools"})
+	f.after = f.last()
 	set := func(n int) agui.Event {
 		return &agui.StateDelta{Delta: json.RawMessage(fmt.Sprintf(`[{"op":"add","path":"/%s","value":%d}]`, m, n))}
 	}
-	t0, t1 := s.lane(stream.LaneMain.Tool(0), "1/tools/0"), s.lane(stream.LaneMain.Tool(1), "1/tools/1")
-	s.attempt(t0, set(1), &agui.Custom{Name: "progress", Value: json.RawMessage("1")})
-	b := s.attempt(t1, &agui.Custom{Name: "progress", Value: json.RawMessage("2")})
-	a := s.attempt(t0, set(3))
+	t0, t1 := f.lane(stream.LaneMain.Tool(0), "1/tools/0"), f.lane(stream.LaneMain.Tool(1), "1/tools/1")
+	f.attempt(t0, set(1), &agui.Custom{Name: "progress", Value: json.RawMessage("1")})
+	b := f.attempt(t1, &agui.Custom{Name: "progress", Value: json.RawMessage("2")})
+	a := f.attempt(t0, set(3))
 	result := func(id, call string) (agui.Event, *stream.Result) {
-		e, message := answer(id, call, "sunny")
-		return e, says(message)
+		e, message := toolResult(id, call, "sunny")
+		return e, resultWith(message)
 	}
 	e2, r2 := result(m+"r2", c2.ID)
-	s.finish(b, r2, e2)
+	f.finish(b, r2, e2)
 	e1, r1 := result(m+"r1", c1.ID)
-	s.finish(a, r1, set(2), e1)
-	s.open("2/model", nil, &agui.StepFinished{StepName: "tools"}, &agui.StepStarted{StepName: "model"})
-	s.after = s.last()
+	f.finish(a, r1, set(2), e1)
+	f.open("2/model", nil, &agui.StepFinished{StepName: "tools"}, &agui.StepStarted{StepName: "model"})
+	f.after = f.last()
 }
 
-// stories are runs that readers join, each with another end.
-var stories = map[string]func(s *projectionFixture){
-	"attempts die": (*projectionFixture).tell,
-	"held":         (*projectionFixture).tellHeld,
+// joinedRuns are runs that readers join, each with another end.
+var joinedRuns = map[string]func(s *projectionFixture){
+	"attempts die": (*projectionFixture).writeRun,
+	"held":         (*projectionFixture).writeHeldRun,
 	"parallel tools, an error": func(s *projectionFixture) {
 		s.begin(run, user, `{"given":true}`)
 		s.callTools("m1")
-		s.attempt(s.place("2/model"), start("m2"), text("m2", "It is"))
+		s.attempt(s.place("2/model"), textStart("m2"), textContent("m2", "It is"))
 		s.supersede(s.place("2/model"), false)
 		s.seal(&agui.RunError{Code: "internal", Message: "no"})
 	},
@@ -158,14 +158,14 @@ var stories = map[string]func(s *projectionFixture){
 		s.begin(run, user, "")
 		s.attempt(s.place("1/model"), &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
 			&agui.ReasoningMessageContent{MessageID: "x1", Delta: "Let"}, &agui.ReasoningMessageContent{MessageID: "x1", Delta: " me"},
-			&agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, start("m1"), text("m1", "It "), text("m1", "is"))
+			&agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, textStart("m1"), textContent("m1", "It "), textContent("m1", "is"))
 		s.supersede(s.place("1/model"), true)
 		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}})
 	},
 	"an attempt that got in between": func(s *projectionFixture) {
 		s.begin(run, user, "")
 		s.attempt(s.place("1/model"), &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
-			&agui.ReasoningMessageContent{MessageID: "x1", Delta: "Let"}, start("m1"), text("m1", "It "),
+			&agui.ReasoningMessageContent{MessageID: "x1", Delta: "Let"}, textStart("m1"), textContent("m1", "It "),
 			&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "f", ParentMessageID: "m1"}, &agui.ToolCallArgs{ToolCallID: "c1", Delta: `{"`})
 		s.supersede(s.place("1/model"), false)
 		s.attempt(s.lane(stream.LaneMain.Tool(0), "1/tools/0"), &agui.Custom{Name: "progress", Value: json.RawMessage("1")})
@@ -173,15 +173,15 @@ var stories = map[string]func(s *projectionFixture){
 	},
 	"a steering input": func(s *projectionFixture) {
 		s.begin(run, user, "")
-		s.after = s.live(s.place("1/model"), says(assistant("m1", "It is.")), start("m1"), text("m1", "It is."), end("m1"))
+		s.after = s.writeFinishedAttempt(s.place("1/model"), resultWith(assistantMessage("m1", "It is.")), textStart("m1"), textContent("m1", "It is."), textEnd("m1"))
 		aside := agui.Message{ID: "s1", Role: agui.RoleUser, Content: agui.TextContent("In Rome!")}
 		in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "s1", Message: &aside}}}}
 		p := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, s.run, aside.Digest(), in))
 		note := stream.Steering{Inputs: []uint64{p.Seq, p.Seq}} // the same input twice
 		s.open("2/model", note, &agui.StepFinished{StepName: "model"}, &agui.StepStarted{StepName: "model"})
 		s.after = s.last()
-		s.attempt(s.place("2/model"), start("m2"), text("m2", "Wa"))
-		s.after = s.live(s.place("2/model"), says(assistant("m2", "Warm.")), start("m2"), text("m2", "Warm."), end("m2"))
+		s.attempt(s.place("2/model"), textStart("m2"), textContent("m2", "Wa"))
+		s.after = s.writeFinishedAttempt(s.place("2/model"), resultWith(assistantMessage("m2", "Warm.")), textStart("m2"), textContent("m2", "Warm."), textEnd("m2"))
 		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 		messages := must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, thread, 0)).Messages()
 		if len(messages) != 4 || messages[2].ID != "s1" {
@@ -194,20 +194,20 @@ var stories = map[string]func(s *projectionFixture){
 			return &agui.ActivitySnapshot{MessageID: id, ActivityType: "search", Content: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}
 		}
 		thinks := []agui.Event{&agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"}, &agui.ReasoningMessageContent{MessageID: "x1", Delta: "Let"}}
-		s.attempt(s.place("1/model"), append(slices.Clone(thinks), shows("a1", 1), &agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, start("m1"), text("m1", "It "))...)
+		s.attempt(s.place("1/model"), append(slices.Clone(thinks), shows("a1", 1), &agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, textStart("m1"), textContent("m1", "It "))...)
 		a := s.attempt(s.place("1/model"), append(slices.Clone(thinks), shows("a1", 2), shows("a2", 1),
 			&agui.ActivityDelta{MessageID: "a1", ActivityType: "search", Patch: json.RawMessage(`[{"op":"replace","path":"/n","value":3}]`)},
-			&agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, start("m1"), text("m1", "It "), shows("a1", 4), text("m1", "is."))...)
+			&agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, textStart("m1"), textContent("m1", "It "), shows("a1", 4), textContent("m1", "is."))...)
 		place := func(id string) agui.Message {
 			return agui.Message{ID: id, Role: agui.RoleActivity, Content: agui.ObjectContent(json.RawMessage("{}"))}
 		}
 		thought := agui.Message{ID: "x1", Role: agui.RoleReasoning, Content: agui.TextContent("Let")}
-		s.finish(a, says(thought, place("a1"), place("a2"), assistant("m1", "It is.")), end("m1"))
+		s.finish(a, resultWith(thought, place("a1"), place("a2"), assistantMessage("m1", "It is.")), textEnd("m1"))
 		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 	},
 	"subagents": func(s *projectionFixture) {
 		s.begin(run, user, "")
-		s.after = s.live(s.place("1/model"), says(assistant("m1", "Ask.")), start("m1"), text("m1", "Ask."), end("m1"))
+		s.after = s.writeFinishedAttempt(s.place("1/model"), resultWith(assistantMessage("m1", "Ask.")), textStart("m1"), textContent("m1", "Ask."), textEnd("m1"))
 		sub := s.lane("s0", "sub/1")
 		sub.After = must[uint64](s.t)(s.log.OpenStep(s.ctx, sub, nil, &agui.SubagentStarted{SubagentRunID: "A", Name: "a"},
 			&agui.SubagentStarted{SubagentRunID: "B", Name: "b", ParentSubagentRunID: "A"}, &agui.SubagentFinished{SubagentRunID: "A"},
@@ -221,23 +221,23 @@ var stories = map[string]func(s *projectionFixture){
 		}
 		s.attempt(sub, tagged()...)
 		a := s.attempt(sub, tagged()...)
-		said := assistant("m2", "found")
+		said := assistantMessage("m2", "found")
 		said.SubagentRunID = "B"
-		s.finish(a, says(said), end("m2"), &agui.StepFinished{StepName: "model", SubagentRunID: "B"}, &agui.SubagentFinished{SubagentRunID: "B"})
+		s.finish(a, resultWith(said), textEnd("m2"), &agui.StepFinished{StepName: "model", SubagentRunID: "B"}, &agui.SubagentFinished{SubagentRunID: "B"})
 		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 	},
 }
 
-// screen is the messages and the state of a client.
-type screen struct {
+// clientScreen is the messages and the state of a client.
+type clientScreen struct {
 	messages []agui.Message
 	state    json.RawMessage
 }
 
-// show applies frames to a client with a message list, by the reference client's rules. The final
+// applyFrames applies frames to a client with a message list, by the reference client's rules. The final
 // healing snapshot is left out unless healed is set: a client must be right without it, except with
 // an old list.
-func show(t *testing.T, what string, with []agui.Message, frames []view.Frame, healed bool) screen {
+func applyFrames(t *testing.T, what string, with []agui.Message, frames []view.Frame, healed bool) clientScreen {
 	t.Helper()
 	var verifier agui.Verifier
 	client := agui.NewReducer(with, json.RawMessage(`{"old":true}`))
@@ -247,7 +247,7 @@ func show(t *testing.T, what string, with []agui.Message, frames []view.Frame, h
 			t.Fatalf("%s: event %d: %v", what, i, err)
 		}
 		if err := verifier.Check(e); err != nil {
-			t.Fatalf("%s: event %d of %d is refused: %v\n%s", what, i, len(frames), err, dump(frames[:i+1]))
+			t.Fatalf("%s: event %d of %d is refused: %v\n%s", what, i, len(frames), err, formatFrames(frames[:i+1]))
 		}
 		if f.Type == agui.EventMessagesSnapshot && i > 2 && i == len(frames)-2 && !healed {
 			continue
@@ -261,7 +261,7 @@ func show(t *testing.T, what string, with []agui.Message, frames []view.Frame, h
 	messages := slices.DeleteFunc(client.Messages(), func(m agui.Message) bool {
 		return m.Role == agui.RoleReasoning && m.Content.Text() == ""
 	})
-	return screen{messages, client.State()}
+	return clientScreen{messages, client.State()}
 }
 
 // checkCursors checks that a prelude has a cursor at its last event only, and that every later
@@ -271,29 +271,29 @@ func checkCursors(t *testing.T, what string, frames []view.Frame) {
 	last := ""
 	for i, f := range frames {
 		if f.Cursor.IsZero() && f.Type == agui.EventStateDelta {
-			t.Fatalf("%s: event %d repeats a change that the state snapshot has\n%s", what, i, dump(frames))
+			t.Fatalf("%s: event %d repeats a change that the state snapshot has\n%s", what, i, formatFrames(frames))
 		}
 		switch c := f.Cursor.String(); {
 		case c == "" && last != "", c != "" && c <= last:
-			t.Fatalf("%s: event %d has the cursor %q after %q\n%s", what, i, c, last, dump(frames))
+			t.Fatalf("%s: event %d has the cursor %q after %q\n%s", what, i, c, last, formatFrames(frames))
 		default:
 			last = c
 		}
 	}
 	if last == "" {
-		t.Fatalf("%s: no cursor\n%s", what, dump(frames))
+		t.Fatalf("%s: no cursor\n%s", what, formatFrames(frames))
 	}
 }
 
-func sameAsLog(t *testing.T, what string, got screen, log *snapshot.Snapshot, frames []view.Frame) {
+func wantScreenOfLog(t *testing.T, what string, got clientScreen, log *snapshot.Snapshot, frames []view.Frame) {
 	t.Helper()
-	sameScreen(t, what, got.messages, log.Messages(), frames)
-	if a, b := canonical(t, got.state), canonical(t, log.State); a != b {
-		t.Fatalf("%s: state: got %s, want %s\n%s", what, a, b, dump(frames))
+	wantSameMessages(t, what, got.messages, log.Messages(), frames)
+	if a, b := canonicalJSON(t, got.state), canonicalJSON(t, log.State); a != b {
+		t.Fatalf("%s: state: got %s, want %s\n%s", what, a, b, formatFrames(frames))
 	}
 }
 
-func canonical(t *testing.T, raw json.RawMessage) string {
+func canonicalJSON(t *testing.T, raw json.RawMessage) string {
 	t.Helper()
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {
@@ -302,9 +302,9 @@ func canonical(t *testing.T, raw json.RawMessage) string {
 	return asJSON(t, v)
 }
 
-// withoutStale leaves out the reasoning of an attempt that died while the client was away. Clients
+// dropStaleReasoning leaves out the reasoning of an attempt that died while the client was away. Clients
 // cannot remove it while the thread has no other reasoning.
-func withoutStale(messages []agui.Message, log *snapshot.Snapshot) []agui.Message {
+func dropStaleReasoning(messages []agui.Message, log *snapshot.Snapshot) []agui.Message {
 	reasons := func(m agui.Message) bool { return m.Role == agui.RoleReasoning }
 	if slices.ContainsFunc(log.Messages(), reasons) {
 		return messages
@@ -312,8 +312,8 @@ func withoutStale(messages []agui.Message, log *snapshot.Snapshot) []agui.Messag
 	return slices.DeleteFunc(messages, reasons)
 }
 
-// viewers are readers of one log that join at any time.
-type viewers struct {
+// concurrentReaders are readers of one log that join at any time.
+type concurrentReaders struct {
 	t        *testing.T
 	ctx      context.Context
 	follower *stream.Follower
@@ -322,31 +322,31 @@ type viewers struct {
 	late    chan struct{} // bounds the concurrent readers of a finished run
 	readers sync.WaitGroup
 	mu      sync.Mutex
-	read    []reading
+	read    []shownEvents
 }
 
-func newViewers(t *testing.T, ctx context.Context, l *stream.Log) *viewers {
+func newViewers(t *testing.T, ctx context.Context, l *stream.Log) *concurrentReaders {
 	t.Helper()
-	return &viewers{t: t, ctx: ctx, follower: streamtest.Follow(t, l), readOn: readOn, late: make(chan struct{}, 8)}
+	return &concurrentReaders{t: t, ctx: ctx, follower: streamtest.Follow(t, l), readOn: readOn, late: make(chan struct{}, 8)}
 }
 
-// reading is the events that a reader was shown, until its view ended.
-type reading struct {
+// shownEvents is the events that a reader was shown, until its view ended.
+type shownEvents struct {
 	what          string
 	old           []agui.Message // the reader's messages when it joined
 	before, after []view.Frame
 	err           error
 }
 
-func (r reading) all() []view.Frame { return slices.Concat(r.before, r.after) }
+func (r shownEvents) all() []view.Frame { return slices.Concat(r.before, r.after) }
 
 // send starts a reader that reads to the end. Its earlier events came from another view.
-func (c *viewers) send(shownView *view.View, r reading) {
+func (c *concurrentReaders) send(shownView *view.View, r shownEvents) {
 	c.readers.Go(func() { c.take(shownView, r) })
 }
 
 // sendLate starts a reader of a finished run.
-func (c *viewers) sendLate(shownView *view.View, r reading) {
+func (c *concurrentReaders) sendLate(shownView *view.View, r shownEvents) {
 	c.late <- struct{}{}
 	c.readers.Go(func() {
 		defer func() { <-c.late }()
@@ -354,7 +354,7 @@ func (c *viewers) sendLate(shownView *view.View, r reading) {
 	})
 }
 
-func (c *viewers) take(shownView *view.View, r reading) {
+func (c *concurrentReaders) take(shownView *view.View, r shownEvents) {
 	defer shownView.Close()
 	r.after, r.err = c.readOn(c.ctx, shownView)
 	c.mu.Lock()
@@ -363,27 +363,27 @@ func (c *viewers) take(shownView *view.View, r reading) {
 }
 
 // wait returns the readings since the last call.
-func (c *viewers) wait() []reading {
+func (c *concurrentReaders) wait() []shownEvents {
 	c.t.Helper()
 	c.readers.Wait()
 	read := c.read
 	c.read = nil
 	for _, r := range read {
 		if !errors.Is(r.err, io.EOF) {
-			c.t.Fatalf("%s: got the end %v, want EOF\n%s", r.what, r.err, dump(r.all()))
+			c.t.Fatalf("%s: got the end %v, want EOF\n%s", r.what, r.err, formatFrames(r.all()))
 		}
 	}
 	return read
 }
 
-// held is a reader that reads all available events after each record.
-type held struct {
+// pollingReader is a reader that reads all available events after each record.
+type pollingReader struct {
 	view   *view.View
 	frames []view.Frame
 }
 
 // poll reads all events up to a record.
-func (h *held) poll(ctx context.Context, upTo uint64) {
+func (h *pollingReader) poll(ctx context.Context, upTo uint64) {
 	past := true
 	for ctx.Err() == nil && (past || h.view.At() < upTo) {
 		next := func() ([]view.Frame, error) { return h.view.Next(ctx, time.Second) }
@@ -404,14 +404,14 @@ func (h *held) poll(ctx context.Context, upTo uint64) {
 // after any event after the prelude, and reconnects at any time, continues exactly.
 func TestJoinAtEveryRecord(t *testing.T) {
 	t.Parallel()
-	for name, tell := range stories {
+	for name, tell := range joinedRuns {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, l := testContext(t), streamtest.Open(t)
 			c := newViewers(t, ctx, l)
-			live := &held{view: viewer(c.follower).Run(run, view.Options{})}
+			live := &pollingReader{view: viewer(c.follower).Run(run, view.Options{})}
 			defer live.view.Close()
-			var joined []*held
+			var joined []*pollingReader
 			records := 0
 			s := &projectionFixture{t: t, ctx: ctx, log: l, run: run}
 			s.step = func() {
@@ -425,32 +425,32 @@ func TestJoinAtEveryRecord(t *testing.T) {
 					for k := range h.frames {
 						if after := h.frames[k].Cursor; !after.IsZero() && (k+records)%4 == 0 {
 							c.send(viewer(c.follower).Run(run, view.Options{After: &after}),
-								reading{what: fmt.Sprintf("reader %d, disconnected after event %d, back at record %d", i, k, records), before: h.frames[: k+1 : k+1]})
+								shownEvents{what: fmt.Sprintf("reader %d, disconnected after event %d, back at record %d", i, k, records), before: h.frames[: k+1 : k+1]})
 						}
 					}
 				}
-				had := show(t, "live", []agui.Message{user}, live.frames, true).messages
-				c.send(viewer(c.follower).Run(run, view.Options{Join: true}), reading{what: fmt.Sprintf("joined at record %d", records), old: had})
+				had := applyFrames(t, "live", []agui.Message{user}, live.frames, true).messages
+				c.send(viewer(c.follower).Run(run, view.Options{Join: true}), shownEvents{what: fmt.Sprintf("joined at record %d", records), old: had})
 				if records%7 == 2 {
-					h := &held{view: viewer(c.follower).Run(run, view.Options{Join: true})}
+					h := &pollingReader{view: viewer(c.follower).Run(run, view.Options{Join: true})}
 					t.Cleanup(h.view.Close)
 					joined = append(joined, h)
 				}
 			}
 			tell(s)
 			log := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
-			sameScreen(t, "live reader", show(t, "live reader", []agui.Message{user}, live.frames, false).messages, log.Messages(), live.frames)
+			wantSameMessages(t, "live reader", applyFrames(t, "live reader", []agui.Message{user}, live.frames, false).messages, log.Messages(), live.frames)
 
 			first := c.wait()
 			t.Logf("%d records, %d events live, %d readers", records, len(live.frames), len(first))
 			for _, r := range first {
 				checkCursors(t, r.what, r.all())
-				sameAsLog(t, r.what, show(t, r.what, nil, r.all(), false), log, r.all())
-				sameAsLog(t, r.what+", healed", show(t, r.what, nil, r.all(), true), log, r.all())
+				wantScreenOfLog(t, r.what, applyFrames(t, r.what, nil, r.all(), false), log, r.all())
+				wantScreenOfLog(t, r.what+", healed", applyFrames(t, r.what, nil, r.all(), true), log, r.all())
 				if r.old != nil {
-					had := show(t, r.what, r.old, r.all(), false)
-					had.messages = withoutStale(had.messages, log)
-					sameAsLog(t, r.what+" with an old list", had, log, r.all())
+					had := applyFrames(t, r.what, r.old, r.all(), false)
+					had.messages = dropStaleReasoning(had.messages, log)
+					wantScreenOfLog(t, r.what+" with an old list", had, log, r.all())
 				}
 				if last := r.all()[len(r.all())-1]; string(last.Event) != string(live.frames[len(live.frames)-1].Event) {
 					t.Fatalf("%s: last event: got %s", r.what, last.Event)
@@ -459,7 +459,7 @@ func TestJoinAtEveryRecord(t *testing.T) {
 			for i, r := range first {
 				for k, f := range r.after {
 					if after := f.Cursor; !after.IsZero() && (r.before == nil && i%2 == 0 || i%17 == 0) {
-						c.sendLate(viewer(c.follower).Run(run, view.Options{After: &after}), reading{
+						c.sendLate(viewer(c.follower).Run(run, view.Options{After: &after}), shownEvents{
 							what: fmt.Sprintf("%s, disconnected after event %d, back at the end", r.what, k), before: slices.Concat(r.before, r.after[:k+1]),
 						})
 					}
@@ -469,7 +469,7 @@ func TestJoinAtEveryRecord(t *testing.T) {
 			t.Logf("%d continuations", len(second))
 			for _, r := range second {
 				checkCursors(t, r.what, r.all())
-				sameAsLog(t, r.what, show(t, r.what, nil, r.all(), false), log, r.all())
+				wantScreenOfLog(t, r.what, applyFrames(t, r.what, nil, r.all(), false), log, r.all())
 			}
 		})
 	}
@@ -486,7 +486,7 @@ func TestPrelude(t *testing.T) {
 	s.callTools("m1")
 	a := s.attempt(s.place("2/model"), &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
 		&agui.ReasoningMessageContent{MessageID: "x1", Delta: "h"}, &agui.ReasoningMessageContent{MessageID: "x1", Delta: "m"},
-		&agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, start("m2"), text("m2", "It "), text("m2", "is"))
+		&agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, textStart("m2"), textContent("m2", "It "), textContent("m2", "is"))
 	shownView := viewer(follower).Run(run, view.Options{Join: true})
 	defer shownView.Close()
 	prelude := must[[]view.Frame](t)(shownView.Next(ctx, time.Minute))
@@ -505,29 +505,29 @@ func TestPrelude(t *testing.T) {
 		`{"type":"TEXT_MESSAGE_START","messageId":"m2","role":"assistant"}`,
 		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m2","delta":"It is"}`,
 	}
-	sameTexts(t, prelude, want)
+	wantSameTexts(t, prelude, want)
 	for i, f := range prelude {
 		if f.Cursor.IsZero() != (i < len(prelude)-1) {
 			t.Errorf("cursor of event %d: got %q", i, f.Cursor)
 		}
 	}
-	s.finish(a, says(assistant("m2", "It is so.")), text("m2", " so."), end("m2"))
+	s.finish(a, resultWith(assistantMessage("m2", "It is so.")), textContent("m2", " so."), textEnd("m2"))
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 	rest := must[[]view.Frame](t)(readToEnd(ctx, shownView))
 	if healing := rest[len(rest)-2]; healing.Type != agui.EventMessagesSnapshot {
-		t.Errorf("a reasoning that grows after its snapshot needs another snapshot before the end:\n%s", dump(rest))
+		t.Errorf("a reasoning that grows after its snapshot needs another snapshot before the end:\n%s", formatFrames(rest))
 	}
 
 	ended := readAll(t, ctx, follower, view.Options{Join: true})
 	if len(ended) != 4 || ended[3].Type != agui.EventRunFinished || ended[2].Type != agui.EventStateSnapshot || ended[3].Cursor.IsZero() {
-		t.Errorf("finished run: got\n%s", dump(ended))
+		t.Errorf("finished run: got\n%s", formatFrames(ended))
 	}
 	if again := readAll(t, ctx, follower, view.Options{After: &ended[3].Cursor}); len(again) != 0 {
-		t.Errorf("after its end: got\n%s", dump(again))
+		t.Errorf("after its end: got\n%s", formatFrames(again))
 	}
 }
 
-func sameTexts(t *testing.T, frames []view.Frame, want []string) {
+func wantSameTexts(t *testing.T, frames []view.Frame, want []string) {
 	t.Helper()
 	var got []string
 	for _, f := range frames {
@@ -546,9 +546,9 @@ func readToEnd(ctx context.Context, v *view.View) ([]view.Frame, error) {
 	return frames, err
 }
 
-// TestJoinBeforeTheBeginning: a reader that joins a run before its beginning is shown the run from
+// TestJoinBeforeFirstRecord: a reader that joins a run before its beginning is shown the run from
 // its start, like a reader that did not send its input.
-func TestJoinBeforeTheBeginning(t *testing.T) {
+func TestJoinBeforeFirstRecord(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	shownView := viewer(streamtest.Follow(t, l)).Run(run, view.Options{Join: true, Profile: stream.Profile0})
@@ -556,14 +556,14 @@ func TestJoinBeforeTheBeginning(t *testing.T) {
 	if frames, err := shownView.Next(ctx, time.Millisecond); err != nil || frames != nil {
 		t.Fatalf("before the beginning: got %v, %v", frames, err)
 	}
-	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
-	s.tell()
+	f := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+	f.writeRun()
 	frames := must[[]view.Frame](t)(readToEnd(ctx, shownView))
 	checkCursors(t, "joined early", frames)
 	log := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
-	sameAsLog(t, "joined early", show(t, "joined early", nil, frames, false), log, frames)
+	wantScreenOfLog(t, "joined early", applyFrames(t, "joined early", nil, frames, false), log, frames)
 	if frames[0].Type != agui.EventRunStarted || frames[1].Type != agui.EventMessagesSnapshot || frames[2].Type != agui.EventStateSnapshot {
-		t.Error(dump(frames))
+		t.Error(formatFrames(frames))
 	}
 }
 
@@ -573,7 +573,7 @@ func TestCursorOfAnotherRun(t *testing.T) {
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
 	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
-	s.tell()
+	s.writeRun()
 	first := readAll(t, ctx, follower, view.Options{})
 	s.begin(stream.Run{Thread: thread, ID: "r2"}, agui.Message{ID: "u2", Role: agui.RoleUser, Content: agui.TextContent("and now?")}, "")
 	for _, f := range first {
@@ -585,18 +585,18 @@ func TestCursorOfAnotherRun(t *testing.T) {
 	}
 }
 
-// TestCursorOfAProposal: the position of a proposal is a valid cursor, although the proposal is not
+// TestCursorOfProposal: the position of a proposal is a valid cursor, although the proposal is not
 // shown. It continues with the events of the log after it.
-func TestCursorOfAProposal(t *testing.T) {
+func TestCursorOfProposal(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
-	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
-	s.tell()
+	f := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+	f.writeRun()
 	said := must[stream.Proposal](t)(l.ProposeInput(ctx, stream.Run{Thread: thread, ID: "r2"}, [32]byte{2}, &stream.Input{}))
 	first := l.CursorAt(1)
 	want := readAll(t, ctx, follower, view.Options{})
-	sameFrames(t, readAll(t, ctx, follower, view.Options{After: &first}), want)
+	wantSameFrames(t, readAll(t, ctx, follower, view.Options{After: &first}), want)
 	shownView := viewer(follower).Thread(thread, view.ThreadOptions{After: &first})
 	defer shownView.Close()
 	if frames, err := readToEnd(ctx, shownView); err != nil || len(frames) != len(want) {

@@ -16,18 +16,18 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// tumult writes a run in which several lanes change the state and activities concurrently. Attempts
+// randomWriter writes a run in which several lanes change the state and activities concurrently. Attempts
 // die and finish at random.
-type tumult struct {
+type randomWriter struct {
 	t        *testing.T
 	ctx      context.Context
 	log      *stream.Log
 	random   *rand.Rand
-	lanes    [4]tumultLane
+	lanes    [4]randomLane
 	sequence int
 }
 
-type tumultLane struct {
+type randomLane struct {
 	attempt *stream.Attempt
 	step    int
 	after   uint64
@@ -35,12 +35,12 @@ type tumultLane struct {
 	shown   map[string]bool // activities
 }
 
-func (m *tumult) last() uint64 {
+func (m *randomWriter) last() uint64 {
 	return must[*snapshot.Snapshot](m.t)(snapshots(m.log).Latest(m.ctx, thread, 0)).Seq
 }
 
 // open begins the run. Its conversation has calls that the lanes may answer.
-func (m *tumult) open() []agui.Message {
+func (m *randomWriter) open() []agui.Message {
 	called := agui.Message{ID: "a1", Role: agui.RoleAssistant}
 	for i := range m.lanes {
 		for n := range 3 {
@@ -55,12 +55,12 @@ func (m *tumult) open() []agui.Message {
 	return said
 }
 
-func (m *tumult) place(i int) stream.Place {
+func (m *randomWriter) place(i int) stream.Place {
 	lane := &m.lanes[i]
 	return stream.Place{Run: run, Lane: stream.LaneMain.Tool(i), Step: fmt.Sprintf("%d/tools/%d", lane.step, i), Execution: "e1", After: lane.after}
 }
 
-func (m *tumult) act() {
+func (m *randomWriter) act() {
 	i := m.random.IntN(len(m.lanes))
 	lane := &m.lanes[i]
 	switch roll := m.random.IntN(16); {
@@ -73,7 +73,7 @@ func (m *tumult) act() {
 	}
 }
 
-func (m *tumult) emit(i int, e agui.Event) {
+func (m *randomWriter) emit(i int, e agui.Event) {
 	before := m.last()
 	if err := m.lanes[i].attempt.Emit(m.ctx, e); err != nil {
 		m.t.Fatal(err)
@@ -85,7 +85,7 @@ func (m *tumult) emit(i int, e agui.Event) {
 	}
 }
 
-func (m *tumult) begin(i int) {
+func (m *randomWriter) begin(i int) {
 	lane := &m.lanes[i]
 	m.leave(lane)
 	a, _, err := m.log.Begin(m.ctx, m.place(i))
@@ -95,14 +95,14 @@ func (m *tumult) begin(i int) {
 	lane.attempt, lane.shown = a, map[string]bool{}
 }
 
-func (m *tumult) leave(lane *tumultLane) {
+func (m *randomWriter) leave(lane *randomLane) {
 	if lane.attempt != nil {
 		lane.attempt.Close()
 		lane.attempt = nil
 	}
 }
 
-func (m *tumult) finish(i int) {
+func (m *randomWriter) finish(i int) {
 	lane := &m.lanes[i]
 	result := &stream.Result{}
 	events := []agui.Event{m.event(i)}
@@ -117,7 +117,7 @@ func (m *tumult) finish(i int) {
 	lane.calls++
 }
 
-func (m *tumult) seal() {
+func (m *randomWriter) seal() {
 	for i := range m.lanes {
 		m.leave(&m.lanes[i])
 	}
@@ -126,7 +126,7 @@ func (m *tumult) seal() {
 	}
 }
 
-func (m *tumult) event(i int) agui.Event {
+func (m *randomWriter) event(i int) agui.Event {
 	m.sequence++
 	id := fmt.Sprintf("act-%d-%d-%d", i, m.lanes[i].step, m.random.IntN(2))
 	if m.lanes[i].shown[id] && m.random.IntN(3) > 0 {
@@ -144,7 +144,7 @@ func (m *tumult) event(i int) agui.Event {
 }
 
 // patch returns a patch that often depends on another one.
-func (m *tumult) patch() json.RawMessage {
+func (m *randomWriter) patch() json.RawMessage {
 	return json.RawMessage(fmt.Sprintf([]string{
 		`[{"op":"add","path":"/a","value":{"by":%d}}]`,
 		`[{"op":"add","path":"/a/list","value":[%d]}]`,
@@ -155,13 +155,13 @@ func (m *tumult) patch() json.RawMessage {
 	}[m.random.IntN(6)], m.sequence))
 }
 
-// display is a reference client that applies the events it is shown.
-type display struct {
+// referenceClient is a reference client that applies the events it is shown.
+type referenceClient struct {
 	verifier agui.Verifier
 	reducer  *agui.Reducer
 }
 
-func (s *display) show(t *testing.T, frames []view.Frame) {
+func (s *referenceClient) show(t *testing.T, frames []view.Frame) {
 	t.Helper()
 	for _, f := range frames {
 		e := must[agui.Event](t)(agui.Decode(f.Event))
@@ -174,18 +174,18 @@ func (s *display) show(t *testing.T, frames []view.Frame) {
 	}
 }
 
-// known is the state and the messages of a reader that was shown all events up to a record.
-type known struct {
+// knownState is the state and the messages of a reader that was shown all events up to a record.
+type knownState struct {
 	seq             uint64
 	state, messages string
 }
 
-func knownTo(t *testing.T, r *snapshot.Snapshot) known {
+func knownStateOf(t *testing.T, r *snapshot.Snapshot) knownState {
 	t.Helper()
-	return known{r.Seq, string(r.StateFor(nil)), asJSON(t, r.MessagesFor(nil))}
+	return knownState{r.Seq, string(r.StateFor(nil)), asJSON(t, r.MessagesFor(nil))}
 }
 
-func (s *display) agrees(t *testing.T, what string, log known) {
+func (s *referenceClient) wantState(t *testing.T, what string, log knownState) {
 	t.Helper()
 	if got := string(s.reducer.State()); got != log.state {
 		t.Fatalf("%s at %d: state of the client: got %s, want %s", what, log.seq, got, log.state)
@@ -195,31 +195,31 @@ func (s *display) agrees(t *testing.T, what string, log known) {
 	}
 }
 
-// TestReadersAndReductionAgreeOnSharedState: at every record, and for readers that join or
+// TestReadersHaveStateOfSnapshot: at every record, and for readers that join or
 // reconnect at any time, the reference client's state equals the snapshot of the log.
-func TestReadersAndReductionAgreeOnSharedState(t *testing.T) {
+func TestReadersHaveStateOfSnapshot(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			ctx, l := testContext(t), streamtest.Open(t)
-			m := &tumult{t: t, ctx: ctx, log: l, random: rand.New(rand.NewPCG(seed, 1))}
+			m := &randomWriter{t: t, ctx: ctx, log: l, random: rand.New(rand.NewPCG(seed, 1))}
 			said := m.open()
 			for range 36 {
 				m.act()
 			}
 			m.seal()
-			agree(t, ctx, l, said, m.random)
+			checkReaders(t, ctx, l, said, m.random)
 		})
 	}
 }
 
-// TestReadersThatReconnectAfterDeadAttempts: readers that reconnect are not shown attempts that
+// TestReconnectAfterDeadAttempts: readers that reconnect are not shown attempts that
 // died meanwhile, whichever died first.
-func TestReadersThatReconnectAfterDeadAttempts(t *testing.T) {
+func TestReconnectAfterDeadAttempts(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	m := &tumult{t: t, ctx: ctx, log: l, random: rand.New(rand.NewPCG(1, 1))}
+	m := &randomWriter{t: t, ctx: ctx, log: l, random: rand.New(rand.NewPCG(1, 1))}
 	said := m.open()
 	set := func(name string) agui.Event {
 		return &agui.StateDelta{Delta: json.RawMessage(`[{"op":"add","path":"/` + name + `","value":1}]`)}
@@ -237,13 +237,13 @@ func TestReadersThatReconnectAfterDeadAttempts(t *testing.T) {
 	m.emit(1, show("of1"))
 	m.finish(1)
 	m.seal()
-	agree(t, ctx, l, said, m.random)
+	checkReaders(t, ctx, l, said, m.random)
 }
 
-func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message, random *rand.Rand) {
+func checkReaders(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message, random *rand.Rand) {
 	t.Helper()
 	records := must[[]*stream.Record](t)(l.ReadTo(ctx, run, 0))
-	at := make([]known, len(records))
+	at := make([]knownState, len(records))
 	base := &snapshot.Snapshot{State: json.RawMessage("{}")}
 	for i, rec := range records {
 		// Each fold starts from the data that a checkpoint stores.
@@ -252,7 +252,7 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 			t.Fatal(err)
 		}
 		base = must[*snapshot.Snapshot](t)(snapshot.Fold(ctx, l, &kept, rec))
-		at[i] = knownTo(t, base)
+		at[i] = knownStateOf(t, base)
 	}
 	whole := must[*snapshot.Snapshot](t)(snapshot.Fold(ctx, l, &snapshot.Snapshot{State: json.RawMessage("{}")}, records...))
 	if diff := cmp.Diff(asJSON(t, whole), asJSON(t, base)); diff != "" {
@@ -262,7 +262,7 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 		t.Errorf("the run is over, and an attempt or change is open: %s", asJSON(t, base))
 	}
 
-	fresh := func() *display { return &display{reducer: agui.NewReducer(said, nil)} }
+	fresh := func() *referenceClient { return &referenceClient{reducer: agui.NewReducer(said, nil)} }
 	live := fresh()
 	reader := view.NewProjection(snapshots(l), run, "", nil, nil)
 	var frames []view.Frame
@@ -271,7 +271,7 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 		frames = append(frames, more...)
 		live.show(t, more)
 		if rec.Kind != stream.KindProposal {
-			live.agrees(t, "live reader", at[i])
+			live.wantState(t, "live reader", at[i])
 		}
 	}
 	for now := 1; now < len(records); now++ { // after the proposal
@@ -281,7 +281,7 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 		for i, rec := range records {
 			late.show(t, must[[]view.Frame](t)(reader.Add(ctx, rec)))
 			if i >= now {
-				late.agrees(t, fmt.Sprintf("reader that joins at record %d", now), at[i])
+				late.wantState(t, fmt.Sprintf("reader that joins at record %d", now), at[i])
 			}
 		}
 	}
@@ -298,15 +298,15 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 		for i, rec := range records {
 			back.show(t, must[[]view.Frame](t)(reader.Add(ctx, rec)))
 			if i >= now {
-				back.agrees(t, fmt.Sprintf("reader disconnected after event %d, back at record %d", cut, now), at[i])
+				back.wantState(t, fmt.Sprintf("reader disconnected after event %d, back at record %d", cut, now), at[i])
 			}
 		}
 	}
 }
 
-// TestAKeptStateIsShown: a client that sends no state, on a thread that has one, is shown the
+// TestKeptStateIsShown: a client that sends no state, on a thread that has one, is shown the
 // thread's state before changes of it.
-func TestAKeptStateIsShown(t *testing.T) {
+func TestKeptStateIsShown(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
@@ -355,12 +355,12 @@ func TestAKeptStateIsShown(t *testing.T) {
 	}
 }
 
-// TestOlderClientsAreLeftAnEmptyActivity: older clients keep an activity that a snapshot leaves
+// TestOlderClientsKeepEmptyActivity: older clients keep an activity that a snapshot leaves
 // out. The projection empties it instead.
-func TestOlderClientsAreLeftAnEmptyActivity(t *testing.T) {
+func TestOlderClientsKeepEmptyActivity(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	m := &tumult{t: t, ctx: ctx, log: l, random: rand.New(rand.NewPCG(1, 1))}
+	m := &randomWriter{t: t, ctx: ctx, log: l, random: rand.New(rand.NewPCG(1, 1))}
 	said := m.open()
 	m.begin(0)
 	for _, step := range []string{`{"step":1}`, `{"step":2}`} {
@@ -368,7 +368,7 @@ func TestOlderClientsAreLeftAnEmptyActivity(t *testing.T) {
 	}
 	m.begin(0)
 	for profile, want := range map[stream.Profile]string{stream.Profile0: "[{}]", stream.Profile1: "[]"} {
-		s := &display{reducer: agui.NewReducer(said, nil)}
+		s := &referenceClient{reducer: agui.NewReducer(said, nil)}
 		reader := view.NewProjection(snapshots(l), run, profile, nil, nil)
 		for _, rec := range must[[]*stream.Record](t)(l.ReadTo(ctx, run, 0)) {
 			s.show(t, must[[]view.Frame](t)(reader.Add(ctx, rec)))

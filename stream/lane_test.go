@@ -25,7 +25,7 @@ func place(step string, after uint64) stream.Place {
 	return stream.Place{Run: run, Lane: stream.LaneMain, Step: step, Execution: "e1", After: after}
 }
 
-func text(id, s string) agui.Event { return &agui.TextMessageContent{MessageID: id, Delta: s} }
+func textContent(id, s string) agui.Event { return &agui.TextMessageContent{MessageID: id, Delta: s} }
 
 // testContext ends with the test. A test that hangs is reported by the timeout of go test, with all
 // goroutines.
@@ -76,9 +76,9 @@ func TestOpenIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// TestTheLastEventsComeWithTheEnd: a reader is not shown a tool's result of a step that is not
+// TestLastEventsAreWrittenWithEnd: a reader is not shown a tool's result of a step that is not
 // finished, because a snapshot would remove it.
-func TestTheLastEventsComeWithTheEnd(t *testing.T) {
+func TestLastEventsAreWrittenWithEnd(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	for i := range 50 {
@@ -102,7 +102,7 @@ func TestFinishedStepAnswersItsRetry(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	a := begin(t, ctx, l, place("1/model", 0))
-	if err := a.Emit(ctx, text("m", "hello")); err != nil {
+	if err := a.Emit(ctx, textContent("m", "hello")); err != nil {
 		t.Fatal(err)
 	}
 	seq := must[uint64](t)(a.Finish(ctx, &stream.Result{Answer: json.RawMessage(`{"n":1}`)}, &agui.TextMessageEnd{MessageID: "m"}))
@@ -117,11 +117,11 @@ func TestFinishedStepAnswersItsRetry(t *testing.T) {
 	}
 }
 
-func TestNewerAttemptFencesTheOlder(t *testing.T) {
+func TestNewerAttemptFencesOlder(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	zombie := begin(t, ctx, l, place("1/model", 0))
-	if err := zombie.Emit(ctx, text("m", "lost")); err != nil {
+	if err := zombie.Emit(ctx, textContent("m", "lost")); err != nil {
 		t.Fatal(err)
 	}
 	newer := begin(t, ctx, l, place("1/model", 0))
@@ -130,7 +130,7 @@ func TestNewerAttemptFencesTheOlder(t *testing.T) {
 	}
 	work, cancel := zombie.Context(ctx)
 	defer cancel()
-	if err := zombie.Emit(ctx, text("m", "late")); err != nil && !errors.Is(err, stream.ErrFenced) {
+	if err := zombie.Emit(ctx, textContent("m", "late")); err != nil && !errors.Is(err, stream.ErrFenced) {
 		t.Fatal(err)
 	}
 	<-work.Done()
@@ -145,7 +145,7 @@ func TestNewerAttemptFencesTheOlder(t *testing.T) {
 	}
 }
 
-func TestLateAttemptOfAnOldStepChangesNothing(t *testing.T) {
+func TestLateAttemptOfOldStep(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	first := must[uint64](t)(begin(t, ctx, l, place("1/model", 0)).Finish(ctx, &stream.Result{}))
@@ -161,10 +161,10 @@ func TestLateAttemptOfAnOldStepChangesNothing(t *testing.T) {
 	}
 }
 
-// TestLateAttemptOfAContinuedStep: an attempt that continues with the next step finishes its
+// TestLateAttemptOfContinuedStep: an attempt that continues with the next step finishes its
 // own step first. A late attempt of the same step is not fenced by that next step, but by any other
 // record.
-func TestLateAttemptOfAContinuedStep(t *testing.T) {
+func TestLateAttemptOfContinuedStep(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	first := must[uint64](t)(begin(t, ctx, l, place("1/model", 0)).Finish(ctx, &stream.Result{}))
@@ -240,14 +240,14 @@ func TestFinishedStepIsNotSuperseded(t *testing.T) {
 	}
 }
 
-// TestTextOfASupersededAttemptIsKept: the text that is kept of a superseded attempt is exactly what
+// TestTextOfSupersededAttemptIsKept: the text that is kept of a superseded attempt is exactly what
 // readers were shown of it.
-func TestTextOfASupersededAttemptIsKept(t *testing.T) {
+func TestTextOfSupersededAttemptIsKept(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l)}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
+	must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposeInput(t, ctx, l)}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
 	dead := begin(t, ctx, l, place("1/model", 0))
-	for _, e := range []agui.Event{start("old"), text("old", "never")} {
+	for _, e := range []agui.Event{textStart("old"), textContent("old", "never")} {
 		if err := dead.Emit(ctx, e); err != nil {
 			t.Fatal(err)
 		}
@@ -262,13 +262,13 @@ func TestTextOfASupersededAttemptIsKept(t *testing.T) {
 			_, _ = tail.Next(zombie, time.Minute)
 		}
 	}
-	speak(start("m"))
-	speak(text("m", "never "))
+	speak(textStart("m"))
+	speak(textContent("m", "never "))
 	spoken := make(chan struct{})
 	go func() { // the attempt emits while it is superseded
 		defer close(spoken)
 		for i := 0; i < 200 && zombie.Err() == nil; i++ {
-			speak(text("m", fmt.Sprint(i, " ")))
+			speak(textContent("m", fmt.Sprint(i, " ")))
 		}
 	}()
 	if err := l.SupersedeKeepingMessages(ctx, place("finish", 0)); err != nil {
@@ -306,7 +306,7 @@ func TestMissingRecordIsLogLost(t *testing.T) {
 	}
 }
 
-func TestSealIsFinalAndFencesEverything(t *testing.T) {
+func TestSealFencesAllLanes(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	a := begin(t, ctx, l, place("1/model", 0))
@@ -326,10 +326,10 @@ func TestSealIsFinalAndFencesEverything(t *testing.T) {
 	}
 }
 
-// TestEventsArriveInOrderWhateverTheirSize: a frame has all events since the last acknowledgement.
+// TestEventsArriveInOrder: a frame has all events since the last acknowledgement.
 // Events that are emitted faster than the log acknowledges share a frame, in order, and none is
 // dropped.
-func TestEventsArriveInOrderWhateverTheirSize(t *testing.T) {
+func TestEventsArriveInOrder(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
@@ -342,7 +342,7 @@ func TestEventsArriveInOrderWhateverTheirSize(t *testing.T) {
 		if i%1000 == 500 {
 			s += big
 		}
-		if err := a.Emit(ctx, text("m", s)); err != nil {
+		if err := a.Emit(ctx, textContent("m", s)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,27 +17,27 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// tellLong writes short runs and checkpoints, as workers do. The last run cuts the conversation,
+// writeLongThread writes short runs and checkpoints, as workers do. The last run cuts the conversation,
 // differs from its client's list, and is so long that a checkpoint follows its start: readers of
 // its start need the thread before that checkpoint.
-func tellLong(t testing.TB, ctx context.Context, l *stream.Log, of stream.Thread, runs int) (last stream.Run) {
+func writeLongThread(t testing.TB, ctx context.Context, l *stream.Log, of stream.Thread, runs int) (last stream.Run) {
 	t.Helper()
 	for i := range runs {
 		last = stream.Run{Thread: of, ID: fmt.Sprintf("r%d", i)}
-		before := need(t)(snapshots(l).Latest(ctx, of, 0))
-		said := []agui.Message{asks(fmt.Sprintf("u%d", i), "And then?")}
+		before := mustSnapshot(t)(snapshots(l).Latest(ctx, of, 0))
+		said := []agui.Message{userMessage(fmt.Sprintf("u%d", i), "And then?")}
 		accepted, words := before.Accept(snapshot.Claim{Messages: said, History: snapshot.HistoryAppend}), strings.Repeat("and then ", 20)
 		if i > 0 && i == runs-1 {
 			known := before.Messages()
 			accepted = before.Accept(snapshot.Claim{Messages: append(known[:len(known)-2:len(known)-2], said...)})
 			accepted.Differs, words = true, strings.Repeat("and then ", 8000)
 		}
-		tellShort(t, ctx, l, last, accepted, words)
+		writeShortRun(t, ctx, l, last, accepted, words)
 	}
 	return last
 }
 
-func tellShort(t testing.TB, ctx context.Context, l *stream.Log, run stream.Run, accepted stream.Acceptance, words string) {
+func writeShortRun(t testing.TB, ctx context.Context, l *stream.Log, run stream.Run, accepted stream.Acceptance, words string) {
 	t.Helper()
 	proposal, err := l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: accepted})
 	if err != nil {
@@ -56,7 +56,7 @@ func tellShort(t testing.TB, ctx context.Context, l *stream.Log, run stream.Run,
 	}
 	defer attempt.Close()
 	id := "m-" + run.ID
-	if place.After, err = attempt.Finish(ctx, says(assistant(id, words)), start(id), text(id, words), end(id)); err != nil {
+	if place.After, err = attempt.Finish(ctx, resultWith(assistantMessage(id, words)), textStart(id), textContent(id, words), textEnd(id)); err != nil {
 		t.Fatal(err)
 	}
 	place.Step = "finish"
@@ -64,12 +64,12 @@ func tellShort(t testing.TB, ctx context.Context, l *stream.Log, run stream.Run,
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := snapshots(l).FinalCheckpoint(ctx, run.Thread, need(t)(snapshots(l).At(ctx, run.Thread, seq))); err != nil {
+	if err := snapshots(l).FinalCheckpoint(ctx, run.Thread, mustSnapshot(t)(snapshots(l).At(ctx, run.Thread, seq))); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func need(t testing.TB) func(*snapshot.Snapshot, error) *snapshot.Snapshot {
+func mustSnapshot(t testing.TB) func(*snapshot.Snapshot, error) *snapshot.Snapshot {
 	return func(r *snapshot.Snapshot, err error) *snapshot.Snapshot {
 		t.Helper()
 		if err != nil {
@@ -86,13 +86,13 @@ var openings = map[string]func(ctx context.Context, l *stream.Log, f *stream.Fol
 		return err
 	},
 	"the thread": func(ctx context.Context, _ *stream.Log, f *stream.Follower, last stream.Run) error {
-		return see(ctx, viewer(f).Thread(last.Thread, view.ThreadOptions{}))
+		return readView(ctx, viewer(f).Thread(last.Thread, view.ThreadOptions{}))
 	},
 	"the last run joined": func(ctx context.Context, _ *stream.Log, f *stream.Follower, last stream.Run) error {
-		return see(ctx, viewer(f).Run(last, view.Options{Join: true}))
+		return readView(ctx, viewer(f).Run(last, view.Options{Join: true}))
 	},
 	"the last run from its start": func(ctx context.Context, _ *stream.Log, f *stream.Follower, last stream.Run) error {
-		return see(ctx, viewer(f).Run(last, view.Options{}))
+		return readView(ctx, viewer(f).Run(last, view.Options{}))
 	},
 }
 
@@ -112,8 +112,8 @@ func pageOf(after stream.Cursor) func(context.Context, *stream.Log, *stream.Foll
 	}
 }
 
-// see reads a view to its end.
-func see(ctx context.Context, v *view.View) error {
+// readView reads a view to its end.
+func readView(ctx context.Context, v *view.View) error {
 	defer v.Close()
 	for {
 		if _, err := v.NextPast(ctx); err == io.EOF {
@@ -124,9 +124,9 @@ func see(ctx context.Context, v *view.View) error {
 	}
 }
 
-// newcomer counts the messages that a process without a cache receives from the log when it opens a
+// measureOpening counts the messages that a process without a cache receives from the log when it opens a
 // thread: records and parts of checkpoints.
-func newcomer(t testing.TB, ctx context.Context, s *server.Server, last stream.Run, open func(context.Context, *stream.Log, *stream.Follower, stream.Run) error) uint64 {
+func measureOpening(t testing.TB, ctx context.Context, s *server.Server, last stream.Run, open func(context.Context, *stream.Log, *stream.Follower, stream.Run) error) uint64 {
 	t.Helper()
 	l := streamtest.OpenOn(t, s)
 	f := streamtest.Follow(t, l)
@@ -137,21 +137,21 @@ func newcomer(t testing.TB, ctx context.Context, s *server.Server, last stream.R
 	return l.Conn().Stats().InMsgs - before
 }
 
-// TestALongThreadOpensFromItsCheckpoint: opening a thread of 400 runs costs no more than the
+// TestLongThreadOpensFromCheckpoint: opening a thread of 400 runs costs no more than the
 // records after its last checkpoint, for each kind of reader.
-func TestALongThreadOpensFromItsCheckpoint(t *testing.T) {
+func TestLongThreadOpensFromCheckpoint(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
 	s := streamtest.Server(t)
 	l := streamtest.OpenOn(t, s)
-	last := tellLong(t, ctx, l, stream.Thread{Tenant: "t", ID: "long"}, 400)
+	last := writeLongThread(t, ctx, l, stream.Thread{Tenant: "t", ID: "long"}, 400)
 	early, err := l.ReadTo(ctx, stream.Run{Thread: last.Thread, ID: "r40"}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const bound = 400 // of some 2,000 records: 64 KiB of them may follow the last checkpoint
 	for name, open := range openings {
-		if n := newcomer(t, ctx, s, last, open); n > bound {
+		if n := measureOpening(t, ctx, s, last, open); n > bound {
 			t.Errorf("%s: got %d messages from the log, want at most %d", name, n, bound)
 		}
 	}
@@ -159,19 +159,19 @@ func TestALongThreadOpensFromItsCheckpoint(t *testing.T) {
 	// reduced from the thread's beginning if no checkpoint is as old. Batches are read ahead; the
 	// second has 512 records.
 	before := int(early[0].Seq)
-	if n := newcomer(t, ctx, s, last, pageOf(l.CursorAt(early[1].Seq))); n > uint64(before+3*bound) {
+	if n := measureOpening(t, ctx, s, last, pageOf(l.CursorAt(early[1].Seq))); n > uint64(before+3*bound) {
 		t.Errorf("a page after the 40th run: got %d messages from the log, %d of them before it", n, before)
 	}
 }
 
-// TestReductionsAreShared: concurrent readers that need the same snapshot share one reduction.
-func TestReductionsAreShared(t *testing.T) {
+// TestSnapshotsAreShared: concurrent readers that need the same snapshot share one reduction.
+func TestSnapshotsAreShared(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
 	s := streamtest.Server(t)
-	last := tellLong(t, ctx, streamtest.OpenOn(t, s), thread, 40)
+	last := writeLongThread(t, ctx, streamtest.OpenOn(t, s), thread, 40)
 	l := streamtest.OpenOn(t, s)
-	seq := need(t)(snapshots(streamtest.OpenOn(t, s)).Latest(ctx, thread, 0)).Seq
+	seq := mustSnapshot(t)(snapshots(streamtest.OpenOn(t, s)).Latest(ctx, thread, 0)).Seq
 	before := l.Conn().Stats().InMsgs
 	var viewers sync.WaitGroup
 	for range 100 {
@@ -196,12 +196,12 @@ func BenchmarkOpenThread(b *testing.B) {
 	ctx := context.Background()
 	for _, runs := range []int{10, 1000} {
 		s := streamtest.Server(b)
-		last := tellLong(b, ctx, streamtest.OpenOn(b, s), stream.Thread{Tenant: "t", ID: "long"}, runs)
+		last := writeLongThread(b, ctx, streamtest.OpenOn(b, s), stream.Thread{Tenant: "t", ID: "long"}, runs)
 		for name, open := range openings {
 			b.Run(fmt.Sprintf("%s/runs=%d", name, runs), func(b *testing.B) {
 				var messages uint64
 				for b.Loop() {
-					messages += newcomer(b, ctx, s, last, open)
+					messages += measureOpening(b, ctx, s, last, open)
 				}
 				b.ReportMetric(float64(messages)/float64(b.N), "messages/op")
 			})

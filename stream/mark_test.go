@@ -15,18 +15,18 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// counter is a branch that increments a number in the state, concurrently with other branches.
-type counter struct {
+// countingBranch is a branch that increments a number in the state, concurrently with other branches.
+type countingBranch struct {
 	log   *stream.Log
 	place stream.Place
 }
 
-func newCounter(l *stream.Log, i int) *counter {
-	return &counter{l, stream.Place{Run: run, Lane: stream.LaneMain.Subagent(i), Execution: "e1"}}
+func newCounter(l *stream.Log, i int) *countingBranch {
+	return &countingBranch{l, stream.Place{Run: run, Lane: stream.LaneMain.Subagent(i), Execution: "e1"}}
 }
 
 // begin begins the next step.
-func (c *counter) begin(ctx context.Context, n int) (*stream.Attempt, error) {
+func (c *countingBranch) begin(ctx context.Context, n int) (*stream.Attempt, error) {
 	c.place.Step = fmt.Sprintf("count/%d", n)
 	a, done, err := c.log.Begin(ctx, c.place)
 	if done != nil {
@@ -36,7 +36,7 @@ func (c *counter) begin(ctx context.Context, n int) (*stream.Attempt, error) {
 }
 
 // count adds one to the number in the state. stale is the number of conflicting changes meanwhile.
-func (c *counter) count(ctx context.Context, n int) (stale int, err error) {
+func (c *countingBranch) count(ctx context.Context, n int) (stale int, err error) {
 	a, err := c.begin(ctx, n)
 	if err != nil {
 		return 0, err
@@ -50,7 +50,7 @@ func (c *counter) count(ctx context.Context, n int) (stale int, err error) {
 		if err != nil {
 			return stale, err
 		}
-		seq, err := a.FinishIfUnchanged(ctx, found.Mark, &stream.Result{}, adding(numberIn(found)+1))
+		seq, err := a.FinishIfUnchanged(ctx, found.Mark, &stream.Result{}, increment(numberIn(found)+1))
 		if !errors.Is(err, stream.ErrStale) {
 			c.place.After = seq
 			return stale, err
@@ -64,36 +64,36 @@ func numberIn(r *snapshot.Snapshot) int {
 	return state.N
 }
 
-func adding(n int) agui.Event {
+func increment(n int) agui.Event {
 	return &agui.StateDelta{Delta: json.RawMessage(fmt.Sprintf(`[{"op":"add","path":"/n","value":%d}]`, n))}
 }
 
-// opened begins the run that the counters belong to.
-func opened(t *testing.T, ctx context.Context, l *stream.Log) {
+// openRun begins the run that the counters belong to.
+func openRun(t *testing.T, ctx context.Context, l *stream.Log) {
 	t.Helper()
-	must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l)}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
+	must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposeInput(t, ctx, l)}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
 }
 
-// TestAStaleStateIsNotChanged: a change of a state that has changed meanwhile returns ErrStale and
+// TestStaleStateIsNotChanged: a change of a state that has changed meanwhile returns ErrStale and
 // writes nothing. The attempt may try again.
-func TestAStaleStateIsNotChanged(t *testing.T) {
+func TestStaleStateIsNotChanged(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	opened(t, ctx, l)
+	openRun(t, ctx, l)
 	left, right := newCounter(l, 0), newCounter(l, 1)
 	first, second := must[*stream.Attempt](t)(left.begin(ctx, 1)), must[*stream.Attempt](t)(right.begin(ctx, 1))
 	defer first.Close()
 	defer second.Close()
 	before := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
-	must[uint64](t)(first.FinishIfUnchanged(ctx, before.Mark, &stream.Result{}, adding(1)))
+	must[uint64](t)(first.FinishIfUnchanged(ctx, before.Mark, &stream.Result{}, increment(1)))
 	between := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
-	if _, err := second.FinishIfUnchanged(ctx, before.Mark, &stream.Result{}, adding(1)); !errors.Is(err, stream.ErrStale) {
+	if _, err := second.FinishIfUnchanged(ctx, before.Mark, &stream.Result{}, increment(1)); !errors.Is(err, stream.ErrStale) {
 		t.Fatalf("FinishIfUnchanged with a stale state: got %v, want ErrStale", err)
 	}
 	if after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); after.Seq != between.Seq || numberIn(after) != 1 {
 		t.Errorf("state at %d: got %s", after.Seq, after.State)
 	}
-	must[uint64](t)(second.FinishIfUnchanged(ctx, between.Mark, &stream.Result{}, adding(2)))
+	must[uint64](t)(second.FinishIfUnchanged(ctx, between.Mark, &stream.Result{}, increment(2)))
 	after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	if numberIn(after) != 2 || after.Mark == between.Mark {
 		t.Errorf("state after mark %d: got %s", after.Mark, after.State)
@@ -104,23 +104,23 @@ func TestAStaleStateIsNotChanged(t *testing.T) {
 	}
 }
 
-// TestCountsAreWrittenOnceWhateverGetsLost: a change is written once, whether a publication or its
+// TestChangesAreWrittenOnceAfterLoss: a change is written once, whether a publication or its
 // acknowledgement is lost.
-func TestCountsAreWrittenOnceWhateverGetsLost(t *testing.T) {
+func TestChangesAreWrittenOnceAfterLoss(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]loss{"publication": thePublication, "acknowledgement": theAcknowledgement} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := testContext(t)
-			n := &network{server: streamtest.Server(t)}
+			n := &flakyNetwork{server: streamtest.Server(t)}
 			l := n.dial(t, ctx)
-			opened(t, ctx, l)
+			openRun(t, ctx, l)
 			c := newCounter(l, 0)
 			for i := range 5 {
 				a := must[*stream.Attempt](t)(c.begin(ctx, i))
 				found := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 				n.loseNext(lost)
-				c.place.After = must[uint64](t)(a.FinishIfUnchanged(ctx, found.Mark, &stream.Result{}, adding(numberIn(found)+1)))
+				c.place.After = must[uint64](t)(a.FinishIfUnchanged(ctx, found.Mark, &stream.Result{}, increment(numberIn(found)+1)))
 				a.Close()
 			}
 			n.awaitReconnect(t, l.Conn()) // a read on a connection that is cut fails
@@ -131,12 +131,12 @@ func TestCountsAreWrittenOnceWhateverGetsLost(t *testing.T) {
 	}
 }
 
-// TestAZombieDoesNotCount: a zombie attempt that changes the state is fenced by its lane, even with
+// TestLateAttemptDoesNotChangeState: a zombie attempt that changes the state is fenced by its lane, even with
 // a current snapshot.
-func TestAZombieDoesNotCount(t *testing.T) {
+func TestLateAttemptDoesNotChangeState(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	opened(t, ctx, l)
+	openRun(t, ctx, l)
 	c := newCounter(l, 0)
 	zombie := must[*stream.Attempt](t)(c.begin(ctx, 1))
 	defer zombie.Close()
@@ -144,7 +144,7 @@ func TestAZombieDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
-	if _, err := zombie.FinishIfUnchanged(ctx, found.Mark, &stream.Result{}, adding(7)); !errors.Is(err, stream.ErrFenced) {
+	if _, err := zombie.FinishIfUnchanged(ctx, found.Mark, &stream.Result{}, increment(7)); !errors.Is(err, stream.ErrFenced) {
 		t.Errorf("FinishIfUnchanged of the zombie: got %v, want ErrFenced", err)
 	}
 	if end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); numberIn(end) != 1 {
@@ -152,16 +152,16 @@ func TestAZombieDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestCountersSurviveNodes: counters on all nodes of a cluster run in parallel while its nodes die
+// TestChangesSurviveNodeFailures: counters on all nodes of a cluster run in parallel while its nodes die
 // in turn. No count is lost.
-func TestCountersSurviveNodes(t *testing.T) {
+func TestChangesSurviveNodeFailures(t *testing.T) {
 	// Not in parallel: its nodes use what other tests need.
 	const counters, each = 6, 20
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c := startNodes(t)
 	l := c.open(t, ctx, 0)
-	opened(t, ctx, l)
+	openRun(t, ctx, l)
 	var counting sync.WaitGroup
 	half := make(chan struct{}, counters)
 	for i := range counters {

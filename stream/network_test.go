@@ -16,9 +16,9 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// network connects a client to a server that may restart. On request it loses a publication or its
+// flakyNetwork connects a client to a server that may restart. On request it loses a publication or its
 // acknowledgement, or places new consumers on a dead node.
-type network struct {
+type flakyNetwork struct {
 	mu     sync.Mutex
 	server *server.Server
 	conn   net.Conn // the last connection
@@ -40,7 +40,7 @@ const (
 )
 
 // dial opens a log over the network.
-func (n *network) dial(t *testing.T, ctx context.Context) *stream.Log {
+func (n *flakyNetwork) dial(t *testing.T, ctx context.Context) *stream.Log {
 	t.Helper()
 	nc, err := nats.Connect("", nats.InProcessServer(n), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0), nats.MaxReconnects(-1))
 	if err != nil {
@@ -50,27 +50,27 @@ func (n *network) dial(t *testing.T, ctx context.Context) *stream.Log {
 	return must[*stream.Log](t)(stream.Open(ctx, nc, stream.Options{}))
 }
 
-func (n *network) use(s *server.Server) {
+func (n *flakyNetwork) use(s *server.Server) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.server = s
 }
 
 // loseNext loses the next publication of a record, or its acknowledgement.
-func (n *network) loseNext(what loss) {
+func (n *flakyNetwork) loseNext(what loss) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.lose = what
 }
 
-func (n *network) losses() int {
+func (n *flakyNetwork) losses() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.lost
 }
 
 // awaitReconnect waits until the client has a new connection for each one that was cut.
-func (n *network) awaitReconnect(t *testing.T, nc *nats.Conn) {
+func (n *flakyNetwork) awaitReconnect(t *testing.T, nc *nats.Conn) {
 	t.Helper()
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
@@ -83,10 +83,10 @@ func (n *network) awaitReconnect(t *testing.T, nc *nats.Conn) {
 	}
 }
 
-// giveToTheDead places the next consumers on a node that never answers, like a cluster that has not
+// routeToDeadNode places the next consumers on a node that never answers, like a cluster that has not
 // noticed the node's death. It then cuts the connection, so that the client creates a consumer.
 // given is closed after the first one.
-func (n *network) giveToTheDead(t *testing.T, consumers int) (given <-chan struct{}) {
+func (n *flakyNetwork) routeToDeadNode(t *testing.T, consumers int) (given <-chan struct{}) {
 	t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -107,7 +107,7 @@ const (
 )
 
 // InProcessConn implements nats.InProcessConnProvider.
-func (n *network) InProcessConn() (net.Conn, error) {
+func (n *flakyNetwork) InProcessConn() (net.Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c, err := n.server.InProcessConn()
@@ -120,11 +120,11 @@ func (n *network) InProcessConn() (net.Conn, error) {
 
 type wire struct {
 	net.Conn
-	network *network
+	network *flakyNetwork
 }
 
 // redirect sends requests for a buried consumer to a subject that is not answered.
-func (n *network) redirect(b []byte) []byte {
+func (n *flakyNetwork) redirect(b []byte) []byte {
 	_, rest, found := bytes.Cut(b, []byte(asked))
 	if !found {
 		return b

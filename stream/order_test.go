@@ -10,10 +10,10 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// TestClientHasTheOrderOfTheThread: clients do not move messages that a snapshot repeats. Whatever
+// TestClientHasOrderOfThread: clients do not move messages that a snapshot repeats. Whatever
 // part of the conversation a client sends, it ends with the whole conversation in the order of the
 // log.
-func TestClientHasTheOrderOfTheThread(t *testing.T) {
+func TestClientHasOrderOfThread(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ before, sent string }{
 		"the beginning is missing":                   {before: "u1 a1 u2", sent: "u2 a2 u3"},
@@ -34,14 +34,14 @@ func TestClientHasTheOrderOfTheThread(t *testing.T) {
 				t.Parallel()
 				l := streamtest.Open(t)
 				second := stream.Run{Thread: thread, ID: "second"}
-				claims(t, l, stream.Run{Thread: thread, ID: "first"}, snapshot.Claim{Messages: msgs(c.before), History: snapshot.HistoryReplace}, msg("a2"))
-				claim := snapshot.Claim{Messages: msgs(c.sent)}
+				runWithList(t, l, stream.Run{Thread: thread, ID: "first"}, snapshot.Claim{Messages: parseMessages(c.before), History: snapshot.HistoryReplace}, parseMessage("a2"))
+				claim := snapshot.Claim{Messages: parseMessages(c.sent)}
 				if name == "appended" {
 					claim.History = snapshot.HistoryAppend
 				}
-				snap := claims(t, l, second, claim)
-				frames := past(t, viewer(streamtest.Follow(t, l)).Run(second, view.Options{Profile: profile}))
-				client := agui.NewReducer(msgs(c.sent), nil)
+				snap := runWithList(t, l, second, claim)
+				frames := availableEvents(t, viewer(streamtest.Follow(t, l)).Run(second, view.Options{Profile: profile}))
+				client := agui.NewReducer(parseMessages(c.sent), nil)
 				for _, f := range frames {
 					e, err := agui.Decode(f.Event)
 					if err != nil {
@@ -51,7 +51,7 @@ func TestClientHasTheOrderOfTheThread(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if got, want := words(client.Messages()), words(snap.Messages()); got != want {
+				if got, want := conversationText(client.Messages()), conversationText(snap.Messages()); got != want {
 					t.Errorf("messages of the client: got %s, want %s", got, want)
 				}
 			})

@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// TestOlderClientsAreSpokenToAsTheyUnderstand: clients before protocol version 1.0 refuse some
+// TestEventsForOlderClients: clients before protocol version 1.0 refuse some
 // events. They get other events instead.
-func TestOlderClientsAreSpokenToAsTheyUnderstand(t *testing.T) {
+func TestEventsForOlderClients(t *testing.T) {
 	t.Parallel()
 	image := agui.ContentPart{Type: agui.PartImage, Source: &agui.PartSource{Type: agui.SourceURL, Value: "https://example.com/i.png"}}
 	file := agui.ContentPart{Type: agui.PartDocument, Source: &agui.PartSource{Type: agui.SourceFile, Value: "file-1", Provider: "openai"}}
@@ -70,7 +70,7 @@ func TestOlderClientsAreSpokenToAsTheyUnderstand(t *testing.T) {
 		},
 	} {
 		for profile, want := range map[stream.Profile]string{stream.Profile0: c.old, stream.Profile1: c.now} {
-			got, err := speak(profile, c.event)
+			got, err := encodeFor(profile, c.event)
 			if err != nil || want != "" && string(got) != want {
 				t.Errorf("%s: profile %s: got\n%s (%v), want\n%s", c.name, profile, got, err, want)
 			}
@@ -87,8 +87,8 @@ func TestProfileOf(t *testing.T) {
 	}
 }
 
-// speak returns an event as a profile encodes it.
-func speak(p stream.Profile, e agui.Event) ([]byte, error) {
+// encodeFor returns an event as a profile encodes it.
+func encodeFor(p stream.Profile, e agui.Event) ([]byte, error) {
 	raw, err := agui.Encode(e)
 	if err != nil {
 		return nil, err

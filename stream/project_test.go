@@ -29,165 +29,165 @@ type projectionFixture struct {
 	step  func() // called after each record
 }
 
-func (s *projectionFixture) place(step string) stream.Place {
-	return stream.Place{Run: s.run, Lane: stream.LaneMain, Step: step, Execution: "e1", After: s.after}
+func (f *projectionFixture) place(step string) stream.Place {
+	return stream.Place{Run: f.run, Lane: stream.LaneMain, Step: step, Execution: "e1", After: f.after}
 }
 
-func (s *projectionFixture) open(step string, note any, events ...agui.Event) {
-	s.t.Helper()
-	must[uint64](s.t)(s.log.OpenStep(s.ctx, s.place(step), note, events...))
-	s.step()
+func (f *projectionFixture) open(step string, note any, events ...agui.Event) {
+	f.t.Helper()
+	must[uint64](f.t)(f.log.OpenStep(f.ctx, f.place(step), note, events...))
+	f.step()
 }
 
-// die writes the events of an attempt that does not finish.
-func (s *projectionFixture) die(step string, events ...agui.Event) {
-	s.t.Helper()
-	a, _, err := s.log.Begin(s.ctx, s.place(step))
+// writeDeadAttempt writes the events of an attempt that does not finish.
+func (f *projectionFixture) writeDeadAttempt(step string, events ...agui.Event) {
+	f.t.Helper()
+	a, _, err := f.log.Begin(f.ctx, f.place(step))
 	if err != nil {
-		s.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	defer a.Close()
-	s.step()
+	f.step()
 	for _, e := range events {
-		before := s.last()
-		if err := a.Emit(s.ctx, e); err != nil {
-			s.t.Fatal(err)
+		before := f.last()
+		if err := a.Emit(f.ctx, e); err != nil {
+			f.t.Fatal(err)
 		}
-		s.await(before)
+		f.await(before)
 	}
 }
 
-// live writes an attempt that finishes its step.
-func (s *projectionFixture) live(p stream.Place, result *stream.Result, events ...agui.Event) uint64 {
-	s.t.Helper()
-	a, _, err := s.log.Begin(s.ctx, p)
+// writeFinishedAttempt writes an attempt that finishes its step.
+func (f *projectionFixture) writeFinishedAttempt(p stream.Place, result *stream.Result, events ...agui.Event) uint64 {
+	f.t.Helper()
+	a, _, err := f.log.Begin(f.ctx, p)
 	if err != nil {
-		s.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	defer a.Close()
-	s.step()
+	f.step()
 	for _, e := range events[:len(events)-1] {
-		before := s.last()
-		if err := a.Emit(s.ctx, e); err != nil {
-			s.t.Fatal(err)
+		before := f.last()
+		if err := a.Emit(f.ctx, e); err != nil {
+			f.t.Fatal(err)
 		}
-		s.await(before)
+		f.await(before)
 	}
-	seq := must[uint64](s.t)(a.Finish(s.ctx, result, events[len(events)-1]))
-	s.step()
+	seq := must[uint64](f.t)(a.Finish(f.ctx, result, events[len(events)-1]))
+	f.step()
 	return seq
 }
 
 // last and await make the sender write one frame per event: they wait for the record before the
 // next event is emitted.
-func (s *projectionFixture) last() uint64 {
-	return must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, thread, 0)).Seq
+func (f *projectionFixture) last() uint64 {
+	return must[*snapshot.Snapshot](f.t)(snapshots(f.log).Latest(f.ctx, thread, 0)).Seq
 }
 
-func (s *projectionFixture) await(before uint64) {
-	for s.last() == before {
-		if s.ctx.Err() != nil {
-			s.t.Fatal("the record did not arrive")
+func (f *projectionFixture) await(before uint64) {
+	for f.last() == before {
+		if f.ctx.Err() != nil {
+			f.t.Fatal("the record did not arrive")
 		}
 	}
-	s.step()
+	f.step()
 }
 
-func start(id string) agui.Event {
+func textStart(id string) agui.Event {
 	return &agui.TextMessageStart{MessageID: id, Role: agui.RoleAssistant}
 }
-func end(id string) agui.Event { return &agui.TextMessageEnd{MessageID: id} }
+func textEnd(id string) agui.Event { return &agui.TextMessageEnd{MessageID: id} }
 
 var user = agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("weather?")}
 
-// tell writes a run in which attempts die in a text, in reasoning, in a tool call after a finished
+// writeRun writes a run in which attempts die in a text, in reasoning, in a tool call after a finished
 // text, and before their first event.
-func (s *projectionFixture) tell() {
-	proposal := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, run, [32]byte{1}, &stream.Input{
+func (f *projectionFixture) writeRun() {
+	proposal := must[stream.Proposal](f.t)(f.log.ProposeInput(f.ctx, run, [32]byte{1}, &stream.Input{
 		Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}},
 	}))
-	s.open("1/model", stream.Opening{RunID: run.ID, Input: proposal.Seq, ProtocolVersion: "1.0"},
+	f.open("1/model", stream.Opening{RunID: run.ID, Input: proposal.Seq, ProtocolVersion: "1.0"},
 		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID, ProtocolVersion: "1.0"}, &agui.StepStarted{StepName: "model"})
-	s.die("1/model", start("m1"), text("m1", "Hel"), text("m1", "lo th"))
-	s.die("1/model")
-	s.die("1/model", &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
+	f.writeDeadAttempt("1/model", textStart("m1"), textContent("m1", "Hel"), textContent("m1", "lo th"))
+	f.writeDeadAttempt("1/model")
+	f.writeDeadAttempt("1/model", &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
 		&agui.ReasoningMessageContent{MessageID: "x1", Delta: "hmm"})
-	s.die("1/model", start("m1"), text("m1", "Let me look."), end("m1"),
+	f.writeDeadAttempt("1/model", textStart("m1"), textContent("m1", "Let me look."), textEnd("m1"),
 		&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "weather", ParentMessageID: "m1"},
 		&agui.ToolCallArgs{ToolCallID: "c1", Delta: `{"ci`})
 	call := agui.ToolCall{ID: "c1", Name: "weather", Arguments: `{"city":"Rome"}`}
-	s.after = s.live(s.place("1/model"), &stream.Result{Messages: []agui.Message{
+	f.after = f.writeFinishedAttempt(f.place("1/model"), &stream.Result{Messages: []agui.Message{
 		{ID: "x1", Role: agui.RoleReasoning, Content: agui.TextContent("I should look")},
 		{ID: "m1", Role: agui.RoleAssistant, Content: agui.TextContent("Looking."), ToolCalls: []agui.ToolCall{call}},
 	}}, &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
 		&agui.ReasoningMessageContent{MessageID: "x1", Delta: "I should look"}, &agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"},
-		start("m1"), text("m1", "Look"), text("m1", "ing."), end("m1"),
+		textStart("m1"), textContent("m1", "Look"), textContent("m1", "ing."), textEnd("m1"),
 		&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "weather", ParentMessageID: "m1"},
 		&agui.ToolCallArgs{ToolCallID: "c1", Delta: `{"city":`}, &agui.ToolCallArgs{ToolCallID: "c1", Delta: `"Rome"}`},
 		&agui.ToolCallEnd{ToolCallID: "c1"})
-	s.open("1/tools", nil, &agui.StepFinished{StepName: "model"}, &agui.StepStarted{StepName: "tools"})
-	s.after = s.last()
+	f.open("1/tools", nil, &agui.StepFinished{StepName: "model"}, &agui.StepStarted{StepName: "tools"})
+	f.after = f.last()
 	tool := stream.Place{Run: run, Lane: stream.LaneMain.Tool(0), Step: "1/tools/0", Execution: "e1"}
-	s.live(tool, &stream.Result{Messages: []agui.Message{{ID: "r1", Role: agui.RoleTool, ToolCallID: "c1", Content: agui.TextContent("sunny")}}},
+	f.writeFinishedAttempt(tool, &stream.Result{Messages: []agui.Message{{ID: "r1", Role: agui.RoleTool, ToolCallID: "c1", Content: agui.TextContent("sunny")}}},
 		&agui.ToolCallResult{MessageID: "r1", ToolCallID: "c1", Content: agui.TextContent("sunny"), Role: agui.RoleTool})
-	s.open("2/model", nil, &agui.StepFinished{StepName: "tools"}, &agui.StepStarted{StepName: "model"})
-	s.die("2/model", start("m2"), text("m2", "It is"))
-	s.after = s.live(s.place("2/model"), &stream.Result{Messages: []agui.Message{{ID: "m2", Role: agui.RoleAssistant, Content: agui.TextContent("Sunny.")}}},
-		start("m2"), text("m2", "Sun"), text("m2", "ny."), end("m2"))
-	if _, _, err := s.log.Seal(s.ctx, s.place("finish"), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
-		s.t.Fatal(err)
+	f.open("2/model", nil, &agui.StepFinished{StepName: "tools"}, &agui.StepStarted{StepName: "model"})
+	f.writeDeadAttempt("2/model", textStart("m2"), textContent("m2", "It is"))
+	f.after = f.writeFinishedAttempt(f.place("2/model"), &stream.Result{Messages: []agui.Message{{ID: "m2", Role: agui.RoleAssistant, Content: agui.TextContent("Sunny.")}}},
+		textStart("m2"), textContent("m2", "Sun"), textContent("m2", "ny."), textEnd("m2"))
+	if _, _, err := f.log.Seal(f.ctx, f.place("finish"), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
+		f.t.Fatal(err)
 	}
-	s.step()
+	f.step()
 }
 
-// tellConcurrently writes a run in which two lanes emit concurrently. Attempts die on each lane
+// writeConcurrentRun writes a run in which two lanes emit concurrently. Attempts die on each lane
 // while the other continues.
-func (s *projectionFixture) tellConcurrently() {
-	proposal := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, run, [32]byte{1}, &stream.Input{
+func (f *projectionFixture) writeConcurrentRun() {
+	proposal := must[stream.Proposal](f.t)(f.log.ProposeInput(f.ctx, run, [32]byte{1}, &stream.Input{
 		Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}},
 	}))
-	s.open("1/model", stream.Opening{RunID: run.ID, Input: proposal.Seq, ProtocolVersion: "1.0"},
+	f.open("1/model", stream.Opening{RunID: run.ID, Input: proposal.Seq, ProtocolVersion: "1.0"},
 		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID, ProtocolVersion: "1.0"}, &agui.StepStarted{StepName: "tools"})
-	s.after = s.last()
+	f.after = f.last()
 	begin := func(lane int) *stream.Attempt {
-		a, _, err := s.log.Begin(s.ctx, stream.Place{Run: run, Lane: stream.LaneMain.Tool(lane), Step: fmt.Sprint("1/", lane), Execution: "e1"})
+		a, _, err := f.log.Begin(f.ctx, stream.Place{Run: run, Lane: stream.LaneMain.Tool(lane), Step: fmt.Sprint("1/", lane), Execution: "e1"})
 		if err != nil {
-			s.t.Fatal(err)
+			f.t.Fatal(err)
 		}
-		s.t.Cleanup(a.Close)
-		s.step()
+		f.t.Cleanup(a.Close)
+		f.step()
 		return a
 	}
 	emit := func(a *stream.Attempt, events ...agui.Event) {
 		for _, e := range events {
-			before := s.last()
-			if err := a.Emit(s.ctx, e); err != nil {
-				s.t.Fatal(err)
+			before := f.last()
+			if err := a.Emit(f.ctx, e); err != nil {
+				f.t.Fatal(err)
 			}
-			s.await(before)
+			f.await(before)
 		}
 	}
 	finish := func(a *stream.Attempt, id, said string) {
-		emit(a, start(id), text(id, said))
-		must[uint64](s.t)(a.Finish(s.ctx, &stream.Result{Messages: []agui.Message{{ID: id, Role: agui.RoleAssistant, Content: agui.TextContent(said)}}}, end(id)))
-		s.step()
+		emit(a, textStart(id), textContent(id, said))
+		must[uint64](f.t)(a.Finish(f.ctx, &stream.Result{Messages: []agui.Message{{ID: id, Role: agui.RoleAssistant, Content: agui.TextContent(said)}}}, textEnd(id)))
+		f.step()
 	}
 	first, other := begin(0), begin(1)
-	emit(first, start("m1"), text("m1", "Hel"))
-	emit(other, start("m2"), text("m2", "By"))
-	emit(first, text("m1", "lo"))
+	emit(first, textStart("m1"), textContent("m1", "Hel"))
+	emit(other, textStart("m2"), textContent("m2", "By"))
+	emit(first, textContent("m1", "lo"))
 	other = begin(1)
-	emit(other, start("m2"), text("m2", "Good"))
-	emit(first, text("m1", " th"))
-	emit(other, text("m2", "by"))
+	emit(other, textStart("m2"), textContent("m2", "Good"))
+	emit(first, textContent("m1", " th"))
+	emit(other, textContent("m2", "by"))
 	first = begin(0)
-	emit(other, text("m2", "e th"))
+	emit(other, textContent("m2", "e th"))
 	finish(first, "m1", "Hi.")
 	finish(begin(1), "m2", "Bye.")
-	if _, _, err := s.log.Seal(s.ctx, s.place("finish"), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
-		s.t.Fatal(err)
+	if _, _, err := f.log.Seal(f.ctx, f.place("finish"), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
+		f.t.Fatal(err)
 	}
-	s.step()
+	f.step()
 }
 
 // accept applies frames by the reference client's rules and returns the client's messages. It
@@ -203,7 +203,7 @@ func accept(t *testing.T, what string, frames []view.Frame) []agui.Message {
 			t.Fatalf("%s: event %d: %v", what, i, err)
 		}
 		if err := verifier.Check(e); err != nil {
-			t.Fatalf("%s: event %d of %d is refused: %v\n%s", what, i, len(frames), err, dump(frames[:i+1]))
+			t.Fatalf("%s: event %d of %d is refused: %v\n%s", what, i, len(frames), err, formatFrames(frames[:i+1]))
 		}
 		if _, snapshot := e.(*agui.MessagesSnapshot); snapshot && i == healing {
 			continue
@@ -220,7 +220,7 @@ func accept(t *testing.T, what string, frames []view.Frame) []agui.Message {
 	return screen.Messages()
 }
 
-func dump(frames []view.Frame) string {
+func formatFrames(frames []view.Frame) string {
 	var s string
 	for _, f := range frames {
 		s += fmt.Sprintf("%s %s\n", f.Cursor, f.Event)
@@ -228,10 +228,10 @@ func dump(frames []view.Frame) string {
 	return s
 }
 
-func sameScreen(t *testing.T, what string, got, want []agui.Message, frames []view.Frame) {
+func wantSameMessages(t *testing.T, what string, got, want []agui.Message, frames []view.Frame) {
 	t.Helper()
 	if diff := cmp.Diff(asJSON(t, want), asJSON(t, got)); diff != "" {
-		t.Fatalf("%s: the client's messages differ from the log's (-log +client):\n%s\n%s", what, diff, dump(frames))
+		t.Fatalf("%s: the client's messages differ from the log's (-log +client):\n%s\n%s", what, diff, formatFrames(frames))
 	}
 }
 
@@ -246,11 +246,11 @@ func TestEndClosesOpenScopes(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
-	must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l), ProtocolVersion: "1.0"},
+	must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposeInput(t, ctx, l), ProtocolVersion: "1.0"},
 		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}, &agui.StepStarted{StepName: "model"}))
 	a := begin(t, ctx, l, place("1/model", 0))
 	open := []agui.Event{
-		&agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"}, start("m1"), text("m1", "Hel"),
+		&agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"}, textStart("m1"), textContent("m1", "Hel"),
 		&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "weather"}, &agui.ToolCallArgs{ToolCallID: "c1", Delta: `{"ci`},
 	}
 	before := len(recordsOf(t, l))
@@ -269,41 +269,41 @@ func TestEndClosesOpenScopes(t *testing.T) {
 	var verifier agui.Verifier
 	for _, f := range frames {
 		if err := verifier.Check(must[agui.Event](t)(agui.Decode(f.Event))); err != nil {
-			t.Fatalf("%s is refused: %v\n%s", f.Event, err, dump(frames))
+			t.Fatalf("%s is refused: %v\n%s", f.Event, err, formatFrames(frames))
 		}
 	}
 	for i := range frames[:len(frames)-1] {
 		after := frames[i].Cursor
-		sameFrames(t, append(slices.Clone(frames[:i+1]), readAll(t, ctx, follower, view.Options{After: &after})...), frames)
+		wantSameFrames(t, append(slices.Clone(frames[:i+1]), readAll(t, ctx, follower, view.Options{After: &after})...), frames)
 	}
 }
 
-// continued is a reader that reconnected with a cursor.
-type continued struct {
+// reconnectedReader is a reader that reconnected with a cursor.
+type reconnectedReader struct {
 	what   string
 	before []view.Frame
 	after  []view.Frame
 	err    error
 }
 
-func (c continued) all() []view.Frame {
+func (c reconnectedReader) all() []view.Frame {
 	return append(append([]view.Frame{}, c.before...), c.after...)
 }
 
-// TestCutAtEveryEventAtAnyTime: a reader may disconnect after any event and reconnect at any time.
+// TestReconnectAfterEveryEvent: a reader may disconnect after any event and reconnect at any time.
 // It gets exactly the remaining events, in an order that the reference client accepts, and ends
 // with the conversation of the log. It may disconnect again within them.
-func TestCutAtEveryEventAtAnyTime(t *testing.T) {
+func TestReconnectAfterEveryEvent(t *testing.T) {
 	t.Parallel()
-	for name, tell := range map[string]func(*projectionFixture){"sequential": (*projectionFixture).tell, "concurrent": (*projectionFixture).tellConcurrently} {
+	for name, tell := range map[string]func(*projectionFixture){"sequential": (*projectionFixture).writeRun, "concurrent": (*projectionFixture).writeConcurrentRun} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cutEverywhere(t, tell)
+			checkAllCuts(t, tell)
 		})
 	}
 }
 
-func cutEverywhere(t *testing.T, tell func(*projectionFixture)) {
+func checkAllCuts(t *testing.T, tell func(*projectionFixture)) {
 	t.Helper()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
@@ -312,7 +312,7 @@ func cutEverywhere(t *testing.T, tell func(*projectionFixture)) {
 		mu      sync.Mutex
 		seen    []view.Frame
 		readers sync.WaitGroup
-		back    []continued
+		back    []reconnectedReader
 	)
 	resume := func(what string, before []view.Frame) {
 		cursor := before[len(before)-1].Cursor
@@ -322,10 +322,10 @@ func cutEverywhere(t *testing.T, tell func(*projectionFixture)) {
 			after, err := readOn(ctx, shownView)
 			mu.Lock()
 			defer mu.Unlock()
-			back = append(back, continued{what, before, after, err})
+			back = append(back, reconnectedReader{what, before, after, err})
 		})
 	}
-	live := &held{view: viewer(follower).Run(run, view.Options{})}
+	live := &pollingReader{view: viewer(follower).Run(run, view.Options{})}
 	defer live.view.Close()
 	records := 0
 	s := &projectionFixture{t: t, ctx: ctx, log: l, run: run}
@@ -345,11 +345,11 @@ func cutEverywhere(t *testing.T, tell func(*projectionFixture)) {
 	tell(s)
 
 	log := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)).Messages()
-	sameScreen(t, "live reader", accept(t, "live reader", seen), log, seen)
+	wantSameMessages(t, "live reader", accept(t, "live reader", seen), log, seen)
 	late := readAll(t, ctx, follower, view.Options{})
-	sameScreen(t, "late reader", accept(t, "late reader", late), log, late)
+	wantSameMessages(t, "late reader", accept(t, "late reader", late), log, late)
 	for _, f := range late {
-		if f.Type == agui.EventTextMessageContent && string(f.Event) == string(must[json.RawMessage](t)(agui.Encode(text("m1", "Hel")))) {
+		if f.Type == agui.EventTextMessageContent && string(f.Event) == string(must[json.RawMessage](t)(agui.Encode(textContent("m1", "Hel")))) {
 			t.Error("a late reader is shown the text of a dead attempt")
 		}
 	}
@@ -367,7 +367,7 @@ func cutEverywhere(t *testing.T, tell func(*projectionFixture)) {
 		if !errors.Is(c.err, io.EOF) {
 			t.Fatalf("%s: got the end %v, want EOF", c.what, c.err)
 		}
-		sameScreen(t, c.what, accept(t, c.what, c.all()), log, c.all())
+		wantSameMessages(t, c.what, accept(t, c.what, c.all()), log, c.all())
 	}
 	for i, c := range first {
 		if i%7 != 0 {
@@ -382,7 +382,7 @@ func cutEverywhere(t *testing.T, tell func(*projectionFixture)) {
 		if !errors.Is(c.err, io.EOF) {
 			t.Fatalf("%s: got the end %v, want EOF", c.what, c.err)
 		}
-		sameScreen(t, c.what, accept(t, c.what, c.all()), log, c.all())
+		wantSameMessages(t, c.what, accept(t, c.what, c.all()), log, c.all())
 	}
 	t.Logf("%d second continuations", len(back))
 }

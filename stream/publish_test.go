@@ -16,15 +16,15 @@ func recordsOf(t *testing.T, l *stream.Log) []*stream.Record {
 	return must[[]*stream.Record](t)(l.ReadTo(testContext(t), run, 0))
 }
 
-// TestRecordsAreWrittenOnceWhateverGetsLost: a broken connection leaves open whether a record was
+// TestRecordsAreWrittenOnceAfterLoss: a broken connection leaves open whether a record was
 // written. The record is written once, at its position, and the attempt continues.
-func TestRecordsAreWrittenOnceWhateverGetsLost(t *testing.T) {
+func TestRecordsAreWrittenOnceAfterLoss(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []loss{thePublication, theAcknowledgement} {
 		t.Run(map[loss]string{thePublication: "publication", theAcknowledgement: "acknowledgement"}[lost], func(t *testing.T) {
 			t.Parallel()
 			ctx, s := testContext(t), streamtest.Server(t)
-			n := &network{server: s}
+			n := &flakyNetwork{server: s}
 			l := n.dial(t, ctx)
 			n.loseNext(lost)
 			must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}))
@@ -32,11 +32,11 @@ func TestRecordsAreWrittenOnceWhateverGetsLost(t *testing.T) {
 			a := begin(t, ctx, l, place("1/model", 0))
 			n.loseNext(lost)
 			for i := range 100 {
-				if err := a.Emit(ctx, text("m", fmt.Sprint(i))); err != nil {
+				if err := a.Emit(ctx, textContent("m", fmt.Sprint(i))); err != nil {
 					t.Fatal(err)
 				}
 			}
-			after := must[uint64](t)(a.Finish(ctx, &stream.Result{}, text("m", "end")))
+			after := must[uint64](t)(a.Finish(ctx, &stream.Result{}, textContent("m", "end")))
 			n.loseNext(lost)
 			if _, earlier, err := l.Seal(ctx, place("end", after), &agui.RunError{Message: "over"}); err != nil || earlier != nil {
 				t.Fatalf("seal: %v, %v", earlier, err)
@@ -70,18 +70,18 @@ func TestRecordsAreWrittenOnceWhateverGetsLost(t *testing.T) {
 	}
 }
 
-// TestReplacedWhileCutOff: an attempt that is disconnected from the log may be replaced meanwhile.
+// TestAttemptIsReplacedWhileDisconnected: an attempt that is disconnected from the log may be replaced meanwhile.
 // Its unwritten events are never written.
-func TestReplacedWhileCutOff(t *testing.T) {
+func TestAttemptIsReplacedWhileDisconnected(t *testing.T) {
 	t.Parallel()
 	ctx, s := testContext(t), streamtest.Server(t)
-	n := &network{server: s}
+	n := &flakyNetwork{server: s}
 	l, other := n.dial(t, ctx), streamtest.OpenOn(t, s)
 	zombie := begin(t, ctx, l, place("1/model", 0))
 	work, cancel := zombie.Context(ctx)
 	defer cancel()
 	n.loseNext(thePublication)
-	if err := zombie.Emit(ctx, text("m", "late")); err != nil {
+	if err := zombie.Emit(ctx, textContent("m", "late")); err != nil {
 		t.Fatal(err)
 	}
 	newer := begin(t, ctx, other, place("1/model", 0))
@@ -89,7 +89,7 @@ func TestReplacedWhileCutOff(t *testing.T) {
 	if _, err := zombie.Finish(ctx, &stream.Result{}); !errors.Is(err, stream.ErrFenced) || errors.Is(err, stream.ErrOver) {
 		t.Errorf("Finish of the zombie: got %v, want ErrFenced and not ErrOver: the step is not over", err)
 	}
-	must[uint64](t)(newer.Finish(ctx, &stream.Result{}, text("m", "now")))
+	must[uint64](t)(newer.Finish(ctx, &stream.Result{}, textContent("m", "now")))
 	for _, r := range recordsOf(t, other) {
 		for _, e := range must[[][]byte](t)(r.Events(ctx)) {
 			if string(e) != `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"now"}` {
@@ -99,9 +99,9 @@ func TestReplacedWhileCutOff(t *testing.T) {
 	}
 }
 
-// TestALaggingReplicaIsNoLoss: a replica that lacks records is no evidence that the log has
+// TestLaggingReplicaIsNoLoss: a replica that lacks records is no evidence that the log has
 // lost them. The reader gets a retryable error.
-func TestALaggingReplicaIsNoLoss(t *testing.T) {
+func TestLaggingReplicaIsNoLoss(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}))

@@ -15,22 +15,22 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// TestPurgeLeavesNothing: a purge removes all records, blobs and caches of a thread, on all nodes.
+// TestPurgeRemovesThread: a purge removes all records, blobs and caches of a thread, on all nodes.
 // Its ID then begins a new thread. Other threads are unchanged.
-func TestPurgeLeavesNothing(t *testing.T) {
+func TestPurgeRemovesThread(t *testing.T) {
 	t.Parallel()
 	ctx, server := testContext(t), streamtest.Server(t)
 	l, elsewhere, neighbor := streamtest.OpenOn(t, server), streamtest.OpenOn(t, server), threadNamed(thread.ID+" too")
-	large := []agui.Message{msg("a1=" + strings.Repeat("x", 2*stream.MaxLine))}
-	writeOn(t, l, neighbor, 1, msgs("u0"), msgs("a0"))
-	writeOn(t, l, thread, 1, msgs("u1"), large)
-	old := writeOn(t, l, thread, 2, append(msgs("u1"), large[0], msg("u2")), msgs("a2"))
+	large := []agui.Message{parseMessage("a1=" + strings.Repeat("x", 2*stream.MaxLine))}
+	appendRunTo(t, l, neighbor, 1, parseMessages("u0"), parseMessages("a0"))
+	appendRunTo(t, l, thread, 1, parseMessages("u1"), large)
+	old := appendRunTo(t, l, thread, 2, append(parseMessages("u1"), large[0], parseMessage("u2")), parseMessages("a2"))
 	if err := snapshots(l).FinalCheckpoint(ctx, thread, old); err != nil {
 		t.Fatal(err)
 	}
 	known := must[*snapshot.Snapshot](t)(snapshots(elsewhere).Latest(ctx, thread, 0))
 	follower := streamtest.Follow(t, elsewhere)
-	whole := past(t, viewer(follower).Thread(thread, view.ThreadOptions{}))
+	whole := availableEvents(t, viewer(follower).Thread(thread, view.ThreadOptions{}))
 	cursor := whole[len(whole)-1].Cursor
 
 	if err := snapshots(l).Purge(ctx, thread); err != nil {
@@ -59,18 +59,18 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	}
 	wantGone("after the purge")
 
-	writeOn(t, l, thread, 1, msgs("u9"), msgs("a9"))
+	appendRunTo(t, l, thread, 1, parseMessages("u9"), parseMessages("a9"))
 	if err := snapshots(elsewhere).FinalCheckpoint(ctx, thread, known); err != nil { // by a worker that has not received the purge
 		t.Fatal(err)
 	}
 	for name, at := range map[string]*stream.Log{"here": l, "where it was known": elsewhere, "on a new node": streamtest.OpenOn(t, server)} {
-		wantWords(t, "the new thread, "+name, at, thread, "u9 a9")
+		wantConversation(t, "the new thread, "+name, at, thread, "u9 a9")
 		if snap := must[*snapshot.Snapshot](t)(snapshots(at).Latest(ctx, thread, 0)); len(snap.Runs) != 1 {
 			t.Errorf("runs of the new thread, %s: got %+v", name, snap.Runs)
 		}
 	}
 	wantGone("after the new beginning")
-	wantWords(t, "the neighbor", l, neighbor, "u0 a0")
+	wantConversation(t, "the neighbor", l, neighbor, "u0 a0")
 	if err := snapshots(l).Purge(ctx, threadNamed("unknown")); err != nil {
 		t.Errorf("purge of an unknown thread: got %v", err)
 	}
@@ -82,8 +82,8 @@ func TestPurgeRemovesBlobsOfFencedAttempts(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	neighbor := threadNamed(thread.ID + "-too")
-	writeOn(t, l, neighbor, 1, msgs("u0"), []agui.Message{msg("a0=" + strings.Repeat("y", 2*stream.MaxLine))})
-	write(t, l, 1, "u1", "a1")
+	appendRunTo(t, l, neighbor, 1, parseMessages("u0"), []agui.Message{parseMessage("a0=" + strings.Repeat("y", 2*stream.MaxLine))})
+	appendRun(t, l, 1, "u1", "a1")
 	of := place("1/model", 0)
 	of.Run.ID = "run-2"
 	zombie := begin(t, ctx, l, of)
@@ -118,7 +118,7 @@ func TestPurgeRemovesBlobsOfFencedAttempts(t *testing.T) {
 func TestFuturePositionsAreNotPurged(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	write(t, l, 1, "u1", "a1")
+	appendRun(t, l, 1, "u1", "a1")
 	if err := l.Check(ctx, l.CursorAt(1000)); err != nil {
 		t.Error(err)
 	}

@@ -13,10 +13,10 @@ import (
 func TestReadsAllocateLittle(t *testing.T) { //nolint:paralleltest // because it measures the process
 	const reads, most = 50, 256 << 10
 	l := streamtest.Open(t)
-	write(t, l, 1, "u1", "a1")
+	appendRun(t, l, 1, "u1", "a1")
 	follower := streamtest.Follow(t, l)
 	read := func() int {
-		return len(past(t, viewer(follower).Run(stream.Run{Thread: thread, ID: "run1"}, view.Options{})))
+		return len(availableEvents(t, viewer(follower).Run(stream.Run{Thread: thread, ID: "run1"}, view.Options{})))
 	}
 	if read() == 0 {
 		t.Fatal("nothing was read")

@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// TestAFullLogIsNotReady: a log that reaches its own bound or the server's is not ready. It is
+// TestFullLogIsNotReady: a log that reaches its own bound or the server's is not ready. It is
 // ready again when there is room.
-func TestAFullLogIsNotReady(t *testing.T) {
+func TestFullLogIsNotReady(t *testing.T) {
 	t.Parallel()
 	const bound = 1 << 20
 	for name, store := range map[string]struct{ stream, server int64 }{"stream": {stream: bound}, "server": {server: bound}} {

@@ -27,7 +27,7 @@ func TestRememberedApprovals(t *testing.T) {
 	for i, remembered := range []*stream.Remembered{&refunds, nil, &refunds, &orders} {
 		place.Step = fmt.Sprint("0/tools/", i)
 		result := &stream.Result{
-			Messages: []agui.Message{msg(fmt.Sprintf("a%d=%s", i, strings.Repeat("x", 40<<10)))},
+			Messages: []agui.Message{parseMessage(fmt.Sprintf("a%d=%s", i, strings.Repeat("x", 40<<10)))},
 			Decided:  &stream.Decided{CallID: fmt.Sprint("c", i), Kind: "approve", Votes: []stream.Vote{{Digest: "d", Proposal: 1}}, Remembered: remembered},
 		}
 		place.After = must[uint64](t)(begin(t, ctx, l, place).Finish(ctx, result))

@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// TestSpokenReturnsTheNotesOfEarlierAttempts: each process that takes over a lane reads the same
+// TestAttemptOutputsHaveEarlierNotes: each process that takes over a lane reads the same
 // notes and texts of earlier attempts, however these ended.
-func TestSpokenReturnsTheNotesOfEarlierAttempts(t *testing.T) {
+func TestAttemptOutputsHaveEarlierNotes(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	opened := must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}))
@@ -33,7 +33,7 @@ func TestSpokenReturnsTheNotesOfEarlierAttempts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := noted.Emit(ctx, text("m", "Hel"), &agui.ToolCallStart{ToolCallID: "c", ToolCallName: "add"}, &agui.ToolCallArgs{ToolCallID: "c", Delta: "{}"}); err != nil {
+	if err := noted.Emit(ctx, textContent("m", "Hel"), &agui.ToolCallStart{ToolCallID: "c", ToolCallName: "add"}, &agui.ToolCallArgs{ToolCallID: "c", Delta: "{}"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := noted.Flush(ctx); err != nil {
@@ -43,7 +43,7 @@ func TestSpokenReturnsTheNotesOfEarlierAttempts(t *testing.T) {
 	if err := last.Note(note{7}); err != nil {
 		t.Fatal(err)
 	}
-	seq := must[uint64](t)(last.Finish(ctx, &stream.Result{Answer: json.RawMessage(`{}`)}, text("m", "Hello")))
+	seq := must[uint64](t)(last.Finish(ctx, &stream.Result{Answer: json.RawMessage(`{}`)}, textContent("m", "Hello")))
 
 	all := must[[]stream.AttemptOutput](t)(l.AttemptOutputs(ctx, p))
 	var got []string
@@ -88,9 +88,9 @@ func TestAttemptWithoutOutputLeavesNoMessage(t *testing.T) {
 	}
 }
 
-// TestThreadAddsUpEstimates: a thread sums the estimates of its runs, and the totals of answers
+// TestThreadSumsEstimates: a thread sums the estimates of its runs, and the totals of answers
 // without one. It keeps the figures of each run.
-func TestThreadAddsUpEstimates(t *testing.T) {
+func TestThreadSumsEstimates(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	n := func(n int64) *int64 { return &n }

@@ -9,73 +9,73 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-func init() { stories["two subagents"] = (*projectionFixture).delegate }
+func init() { joinedRuns["two subagents"] = (*projectionFixture).writeSubagents }
 
-// delegate writes a turn that hands work to two concurrent subagents. One of them needs a second
+// writeSubagents writes a turn that hands work to two concurrent subagents. One of them needs a second
 // attempt.
-func (s *projectionFixture) delegate() {
-	s.begin(run, user, "")
+func (f *projectionFixture) writeSubagents() {
+	f.begin(run, user, "")
 	c1, c2 := agui.ToolCall{ID: "c1", Name: "f", Arguments: `{}`}, agui.ToolCall{ID: "c2", Name: "f", Arguments: `{}`}
-	s.after = s.live(s.place("1/model"), says(assistant("m1", "", c1, c2)),
+	f.after = f.writeFinishedAttempt(f.place("1/model"), resultWith(assistantMessage("m1", "", c1, c2)),
 		&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "f", ParentMessageID: "m1"}, &agui.ToolCallArgs{ToolCallID: "c1", Delta: `{}`}, &agui.ToolCallEnd{ToolCallID: "c1"},
 		&agui.ToolCallStart{ToolCallID: "c2", ToolCallName: "f", ParentMessageID: "m1"}, &agui.ToolCallArgs{ToolCallID: "c2", Delta: `{}`}, &agui.ToolCallEnd{ToolCallID: "c2"})
-	s.open("1/tools", nil, &agui.StepFinished{StepName: "model"}, &agui.StepStarted{StepName: "tools"})
-	s.after = s.last()
-	a, b := s.subagent(0, "sub1"), s.subagent(1, "sub2")
-	s.attempt(a, start("m2"), text("m2", "On"))
-	second := s.attempt(a, start("m2"), text("m2", "One"))
-	other := s.attempt(b, start("m3"), text("m3", "Two"))
-	s.emit(second, text("m2", "."))
-	s.finish(second, says(assistant("m2", "One.")), end("m2"))
-	s.finish(other, says(assistant("m3", "Two.")), text("m3", "."), end("m3"))
-	s.leave(1, "sub2", "r2", "c2")
-	s.leave(0, "sub1", "r1", "c1")
-	s.open("2/model", nil, &agui.StepFinished{StepName: "tools"}, &agui.StepStarted{StepName: "model"})
-	s.after = s.last()
-	s.after = s.live(s.place("2/model"), says(assistant("m4", "Both.")), start("m4"), text("m4", "Both."), end("m4"))
-	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
+	f.open("1/tools", nil, &agui.StepFinished{StepName: "model"}, &agui.StepStarted{StepName: "tools"})
+	f.after = f.last()
+	a, b := f.subagent(0, "sub1"), f.subagent(1, "sub2")
+	f.attempt(a, textStart("m2"), textContent("m2", "On"))
+	second := f.attempt(a, textStart("m2"), textContent("m2", "One"))
+	other := f.attempt(b, textStart("m3"), textContent("m3", "Two"))
+	f.emit(second, textContent("m2", "."))
+	f.finish(second, resultWith(assistantMessage("m2", "One.")), textEnd("m2"))
+	f.finish(other, resultWith(assistantMessage("m3", "Two.")), textContent("m3", "."), textEnd("m3"))
+	f.endSubagent(1, "sub2", "r2", "c2")
+	f.endSubagent(0, "sub1", "r1", "c1")
+	f.open("2/model", nil, &agui.StepFinished{StepName: "tools"}, &agui.StepStarted{StepName: "model"})
+	f.after = f.last()
+	f.after = f.writeFinishedAttempt(f.place("2/model"), resultWith(assistantMessage("m4", "Both.")), textStart("m4"), textContent("m4", "Both."), textEnd("m4"))
+	f.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 }
 
 // subagent announces a subagent in a slot, and returns the place of its first step.
-func (s *projectionFixture) subagent(slot int, id string) stream.Place {
-	s.t.Helper()
-	p := s.lane(stream.LaneMain.Subagent(slot), id+"/1/model")
-	p.Since, p.Subagent = s.after, id
-	seq, err := s.log.OpenStep(s.ctx, p, nil, &agui.SubagentStarted{SubagentRunID: id, Name: "f"}, &agui.StepStarted{StepName: "model"})
+func (f *projectionFixture) subagent(slot int, id string) stream.Place {
+	f.t.Helper()
+	p := f.lane(stream.LaneMain.Subagent(slot), id+"/1/model")
+	p.Since, p.Subagent = f.after, id
+	seq, err := f.log.OpenStep(f.ctx, p, nil, &agui.SubagentStarted{SubagentRunID: id, Name: "f"}, &agui.StepStarted{StepName: "model"})
 	if err != nil {
-		s.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	s.step()
+	f.step()
 	p.After = seq
 	return p
 }
 
-// leave ends the subagent in a slot, with the result of its call.
-func (s *projectionFixture) leave(slot int, id, message, call string) {
-	s.t.Helper()
-	shown, result := answer(message, call, "done")
-	s.finish(s.attempt(s.lane(stream.LaneMain.Tool(slot), "1/tools/"+call)), says(result),
+// endSubagent ends the subagent in a slot, with the result of its call.
+func (f *projectionFixture) endSubagent(slot int, id, message, call string) {
+	f.t.Helper()
+	shown, result := toolResult(message, call, "done")
+	f.finish(f.attempt(f.lane(stream.LaneMain.Tool(slot), "1/tools/"+call)), resultWith(result),
 		&agui.StepFinished{StepName: "model", SubagentRunID: id}, &agui.SubagentFinished{SubagentRunID: id}, shown)
 }
 
-// quiet returns a story without readers.
-func quiet(t *testing.T) *projectionFixture {
+// withoutReaders returns a story without readers.
+func withoutReaders(t *testing.T) *projectionFixture {
 	t.Helper()
 	return &projectionFixture{t: t, ctx: t.Context(), log: streamtest.Open(t), run: run, step: func() {}}
 }
 
-// TestMessagesOfSubagentsStandWhereTheyBegan: messages of concurrent agents have the order of their
+// TestMessagesOfSubagentsAreInOrder: messages of concurrent agents have the order of their
 // beginnings in the conversation, as clients have them.
-func TestMessagesOfSubagentsStandWhereTheyBegan(t *testing.T) {
+func TestMessagesOfSubagentsAreInOrder(t *testing.T) {
 	t.Parallel()
-	s := quiet(t)
-	s.begin(run, user, "")
-	s.after = s.last()
-	p := s.subagent(0, "sub1")
-	first, second := s.attempt(p, start("m2"), text("m2", "On")), s.subagent(1, "sub2")
-	s.finish(s.attempt(second, start("m3")), says(assistant("m3", "Two.")), end("m3"))
-	s.finish(first, says(assistant("m2", "One.")), end("m2"))
-	r, err := snapshots(s.log).Latest(s.ctx, thread, 0)
+	f := withoutReaders(t)
+	f.begin(run, user, "")
+	f.after = f.last()
+	p := f.subagent(0, "sub1")
+	first, second := f.attempt(p, textStart("m2"), textContent("m2", "On")), f.subagent(1, "sub2")
+	f.finish(f.attempt(second, textStart("m3")), resultWith(assistantMessage("m3", "Two.")), textEnd("m3"))
+	f.finish(first, resultWith(assistantMessage("m2", "One.")), textEnd("m2"))
+	r, err := snapshots(f.log).Latest(f.ctx, thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,31 +88,31 @@ func TestMessagesOfSubagentsStandWhereTheyBegan(t *testing.T) {
 	}
 }
 
-// TestASlotIsUsedAgain: a slot may be used by several subagents in turn. The second begins where
+// TestSlotIsReused: a slot may be used by several subagents in turn. The second begins where
 // the first has ended, and a late attempt of the first may not write.
-func TestASlotIsUsedAgain(t *testing.T) {
+func TestSlotIsReused(t *testing.T) {
 	t.Parallel()
-	s := quiet(t)
-	s.begin(run, user, "")
-	s.after = s.last()
-	p := s.subagent(0, "sub1")
-	zombie := s.attempt(p, start("m2"))
-	s.finish(s.attempt(p, start("m2")), says(assistant("m2", "One.")), end("m2"))
-	s.after = s.last()
-	next := s.subagent(0, "sub2")
-	if step, err := s.log.Announced(s.ctx, next); err != nil || step != next.Step {
+	f := withoutReaders(t)
+	f.begin(run, user, "")
+	f.after = f.last()
+	p := f.subagent(0, "sub1")
+	zombie := f.attempt(p, textStart("m2"))
+	f.finish(f.attempt(p, textStart("m2")), resultWith(assistantMessage("m2", "One.")), textEnd("m2"))
+	f.after = f.last()
+	next := f.subagent(0, "sub2")
+	if step, err := f.log.Announced(f.ctx, next); err != nil || step != next.Step {
 		t.Errorf("announced step: got %q (%v)", step, err)
 	}
-	if err := zombie.Emit(s.ctx, text("m2", "late")); err == nil {
-		if _, err = zombie.Finish(s.ctx, says()); err == nil {
+	if err := zombie.Emit(f.ctx, textContent("m2", "late")); err == nil {
+		if _, err = zombie.Finish(f.ctx, resultWith()); err == nil {
 			t.Error("an attempt of the first subagent wrote to the lane of the second")
 		}
 	}
-	s.finish(s.attempt(next, start("m3")), says(assistant("m3", "Two.")), end("m3"))
-	s.after = s.last()
+	f.finish(f.attempt(next, textStart("m3")), resultWith(assistantMessage("m3", "Two.")), textEnd("m3"))
+	f.after = f.last()
 	unannounced := next
-	unannounced.Since = s.after
-	if step, err := s.log.Announced(s.ctx, unannounced); err != nil || step != "" {
+	unannounced.Since = f.after
+	if step, err := f.log.Announced(f.ctx, unannounced); err != nil || step != "" {
 		t.Errorf("announced step of a slot that is not used again: got %q (%v), want none", step, err)
 	}
 }
@@ -120,24 +120,24 @@ func TestASlotIsUsedAgain(t *testing.T) {
 // TestSupersedeSubagents: all lanes of a subagent whose workflow died are superseded.
 func TestSupersedeSubagents(t *testing.T) {
 	t.Parallel()
-	s := quiet(t)
-	s.begin(run, user, "")
-	s.after = s.last()
-	p := s.subagent(0, "sub1")
-	speaks := s.attempt(p, start("m2"), text("m2", "Wait"))
-	works := s.attempt(s.lane(p.Lane.Tool(3), "sub1/1/tools/3"))
-	concurrent := s.attempt(s.lane(stream.LaneMain.Tool(1), "1/tools/1"))
-	over := s.lane(p.Lane, "")
-	over.Since = s.after
-	if err := s.log.SupersedeSubagents(s.ctx, over); err != nil {
+	f := withoutReaders(t)
+	f.begin(run, user, "")
+	f.after = f.last()
+	p := f.subagent(0, "sub1")
+	speaks := f.attempt(p, textStart("m2"), textContent("m2", "Wait"))
+	works := f.attempt(f.lane(p.Lane.Tool(3), "sub1/1/tools/3"))
+	concurrent := f.attempt(f.lane(stream.LaneMain.Tool(1), "1/tools/1"))
+	over := f.lane(p.Lane, "")
+	over.Since = f.after
+	if err := f.log.SupersedeSubagents(f.ctx, over); err != nil {
 		t.Fatal(err)
 	}
 	for name, a := range map[string]*stream.Attempt{"its model call": speaks, "its tool call": works} {
-		if _, err := a.Finish(s.ctx, says()); err == nil {
+		if _, err := a.Finish(f.ctx, resultWith()); err == nil {
 			t.Errorf("%s is not fenced", name)
 		}
 	}
-	if _, err := concurrent.Finish(s.ctx, says()); err != nil {
+	if _, err := concurrent.Finish(f.ctx, resultWith()); err != nil {
 		t.Errorf("tool call of the run's own agent: got %v", err)
 	}
 }

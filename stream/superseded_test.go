@@ -14,9 +14,9 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// claims writes a run whose client sends a message list, and returns the thread's snapshot after
+// runWithList writes a run whose client sends a message list, and returns the thread's snapshot after
 // it.
-func claims(t *testing.T, l *stream.Log, run stream.Run, c snapshot.Claim, answered ...agui.Message) *snapshot.Snapshot {
+func runWithList(t *testing.T, l *stream.Log, run stream.Run, c snapshot.Claim, answered ...agui.Message) *snapshot.Snapshot {
 	t.Helper()
 	ctx := testContext(t)
 	before := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, run.Thread, 0))
@@ -37,11 +37,11 @@ func TestSuperseded(t *testing.T) {
 	l := streamtest.Open(t)
 	ctx := testContext(t)
 	runs := []stream.Run{{}, {Thread: thread, ID: "run1"}, {Thread: thread, ID: "run2"}, {Thread: thread, ID: "run3"}, {Thread: thread, ID: "run4"}}
-	claims(t, l, runs[1], snapshot.Claim{Messages: msgs("s1 u1")}, msgs("r1 a1")...)
-	claims(t, l, runs[2], snapshot.Claim{Messages: msgs("s1 u1 r1 a1 u2")}, msgs("a2")...)
-	claims(t, l, runs[3], snapshot.Claim{Messages: msgs("s1=other u1 r1 a1 u2=better")}, msgs("a3")...)
-	snap := claims(t, l, runs[4], snapshot.Claim{Messages: msgs("u1")}, msgs("a4")...)
-	if got, want := words(snap.Messages()), "s1=other u1 a4"; got != want {
+	runWithList(t, l, runs[1], snapshot.Claim{Messages: parseMessages("s1 u1")}, parseMessages("r1 a1")...)
+	runWithList(t, l, runs[2], snapshot.Claim{Messages: parseMessages("s1 u1 r1 a1 u2")}, parseMessages("a2")...)
+	runWithList(t, l, runs[3], snapshot.Claim{Messages: parseMessages("s1=other u1 r1 a1 u2=better")}, parseMessages("a3")...)
+	snap := runWithList(t, l, runs[4], snapshot.Claim{Messages: parseMessages("u1")}, parseMessages("a4")...)
+	if got, want := conversationText(snap.Messages()), "s1=other u1 a4"; got != want {
 		t.Errorf("conversation: got %s, want %s", got, want)
 	}
 	var got []string
@@ -56,7 +56,7 @@ func TestSuperseded(t *testing.T) {
 		if len(gone) != n.Superseded.Messages {
 			t.Errorf("%s superseded %d messages: got a list of %d", n.ID, n.Superseded.Messages, len(gone))
 		}
-		got = append(got, fmt.Sprintf("%s after %q: %s", n.ID, n.Superseded.After, words(gone)))
+		got = append(got, fmt.Sprintf("%s after %q: %s", n.ID, n.Superseded.After, conversationText(gone)))
 	}
 	want := []string{`run3 after "": s1 u2 a2`, `run4 after "u1": r1 a1 u2=better a3`}
 	if !slices.Equal(got, want) {
@@ -68,7 +68,7 @@ func TestSuperseded(t *testing.T) {
 		t.Fatal(err)
 	}
 	forked := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, fork, 0))
-	if got, want := words(forked.Messages()), "s1=other u1 r1 a1 u2=better a3"; got != want {
+	if got, want := conversationText(forked.Messages()), "s1=other u1 r1 a1 u2=better a3"; got != want {
 		t.Errorf("fork: got %s, want %s", got, want)
 	}
 }
@@ -93,30 +93,30 @@ func TestEveryMessageIsKeptOrSuperseded(t *testing.T) {
 				if snap != nil {
 					list = snap.Messages()
 				}
-				c := someClaim(random, n, list, stale)
+				c := randomList(random, n, list, stale)
 				if random.IntN(3) == 0 {
 					c.Seen = staleSeen
 				}
 				if random.IntN(3) == 0 && snap != nil {
 					stale, staleSeen = snap.Messages(), snap.Seq
 				}
-				added := msg(fmt.Sprintf("a%d=answer_%d", n, n))
-				snap = claims(t, l, stream.Run{Thread: thread, ID: fmt.Sprintf("run%d", n)}, c, added)
+				added := parseMessage(fmt.Sprintf("a%d=answer_%d", n, n))
+				snap = runWithList(t, l, stream.Run{Thread: thread, ID: fmt.Sprintf("run%d", n)}, c, added)
 				for _, m := range snap.Messages() {
-					ever[words([]agui.Message{m})] = true
+					ever[conversationText([]agui.Message{m})] = true
 				}
-				checkNothingDisappeared(ctx, t, l, thread, snap, ever)
+				wantAllMessagesKept(ctx, t, l, thread, snap, ever)
 				if t.Failed() {
-					t.Fatalf("after run %d with the list %s (%s, seen %d)", n, words(c.Messages), c.History, c.Seen)
+					t.Fatalf("after run %d with the list %s (%s, seen %d)", n, conversationText(c.Messages), c.History, c.Seen)
 				}
 			}
 		})
 	}
 }
 
-// someClaim returns a random list of a client: current, lost, outdated, trimmed, edited, shortened,
+// randomList returns a random list of a client: current, lost, outdated, trimmed, edited, shortened,
 // with new IDs or new instructions, and usually with a new message.
-func someClaim(random *rand.Rand, n int, list, stale []agui.Message) snapshot.Claim {
+func randomList(random *rand.Rand, n int, list, stale []agui.Message) snapshot.Claim {
 	c := snapshot.Claim{History: []snapshot.History{"", "", "", "", "", snapshot.HistoryAuto, snapshot.HistoryAppend, snapshot.HistoryReplace}[random.IntN(8)]}
 	list = slices.DeleteFunc(slices.Clone(list), func(m agui.Message) bool { return m.Role == agui.RoleReasoning && random.IntN(2) == 0 })
 	switch random.IntN(8) {
@@ -139,23 +139,23 @@ func someClaim(random *rand.Rand, n int, list, stale []agui.Message) snapshot.Cl
 		}
 	}
 	if random.IntN(4) == 0 {
-		instruction := msg(fmt.Sprintf("s%d=instruction_%d", n%3, n))
+		instruction := parseMessage(fmt.Sprintf("s%d=instruction_%d", n%3, n))
 		list = slices.DeleteFunc(list, func(m agui.Message) bool { return m.ID == instruction.ID })
 		list = append([]agui.Message{instruction}, list...)
 	}
 	if random.IntN(6) > 0 {
-		list = append(list, msg(fmt.Sprintf("u%d=%s", n, []string{"yes", fmt.Sprint("question_", n)}[random.IntN(2)])))
+		list = append(list, parseMessage(fmt.Sprintf("u%d=%s", n, []string{"yes", fmt.Sprint("question_", n)}[random.IntN(2)])))
 	}
 	c.Messages = list
 	return c
 }
 
-func checkNothingDisappeared(ctx context.Context, t *testing.T, l *stream.Log, thread stream.Thread, snap *snapshot.Snapshot, ever map[string]bool) {
+func wantAllMessagesKept(ctx context.Context, t *testing.T, l *stream.Log, thread stream.Thread, snap *snapshot.Snapshot, ever map[string]bool) {
 	t.Helper()
 	there := map[string]bool{}
 	ids := map[string]bool{}
 	for _, m := range snap.Messages() {
-		there[words([]agui.Message{m})] = true
+		there[conversationText([]agui.Message{m})] = true
 		if ids[m.ID] {
 			t.Errorf("the conversation has two messages with the ID %s", m.ID)
 		}
@@ -170,12 +170,12 @@ func checkNothingDisappeared(ctx context.Context, t *testing.T, l *stream.Log, t
 			t.Fatal(err)
 		}
 		for _, m := range gone {
-			there[words([]agui.Message{m})] = true
+			there[conversationText([]agui.Message{m})] = true
 		}
 	}
 	for m := range ever {
 		if !there[m] {
-			t.Errorf("message %s is missing; the conversation is %s", strings.TrimSpace(m), words(snap.Messages()))
+			t.Errorf("message %s is missing; the conversation is %s", strings.TrimSpace(m), conversationText(snap.Messages()))
 		}
 	}
 }
