@@ -63,10 +63,10 @@ func TestLargeContentIsComplete(t *testing.T) {
 			want := `RUN_STARTED CUSTOM:opened" TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_CONTENT:said TEXT_MESSAGE_CONTENT TEXT_MESSAGE_CONTENT:last TEXT_MESSAGE_END RUN_FINISHED`
 			watched, err := readOn(ctx, live)
 			if got := textEnds(t, watched, size); got != want {
-				t.Errorf("live reader: got\n%s (%v)", got, err)
+				t.Errorf("events of a live reader (%v) = %q, want %q", err, got, want)
 			}
 			if got := textEnds(t, readAll(t, ctx, follower, view.Options{}), size); got != want {
-				t.Errorf("later reader: got\n%s", got)
+				t.Errorf("events of a later reader = %q, want %q", got, want)
 			}
 			m := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)).Messages()
 			if len(m) != 2 || m[0].Content.Text() != asked.Content.Text() || m[1].Content.Text() != answer.Content.Text() {

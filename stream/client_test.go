@@ -112,7 +112,7 @@ func replay(t *testing.T, dir string, streams []eventStream) []replayResult {
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, complaints.String())
+		t.Fatal(err)
 	}
 	var ends []replayResult
 	for line := range bytes.Lines(out) {
@@ -122,22 +122,19 @@ func replay(t *testing.T, dir string, streams []eventStream) []replayResult {
 		}
 		ends = append(ends, end)
 	}
-	if len(ends) != len(streams) {
-		t.Fatalf("got %[2]d ends of %[1]d streams", len(streams), len(ends))
-	}
+	mustEqual(t, "number of ends", len(ends), len(streams))
 	return ends
 }
 
 func checkReplayed(t *testing.T, r eventStream, end replayResult) {
 	t.Helper()
 	events := asJSON(t, r.Events)
-	if end.Error != "" || len(end.Invalid) > 0 {
-		t.Fatalf("%s: %s %v\n%s", r.name, end.Error, end.Invalid, events)
-	}
+	mustEqual(t, r.name+": end.Error", end.Error, "")
+	mustEqual(t, r.name+": number of invalid", len(end.Invalid), 0)
 	for _, complaint := range end.Complaints {
 		// A client may complain about the end of a call that was withdrawn.
 		if !strings.Contains(complaint.Text, "TOOL_CALL_END: No message found containing tool call") {
-			t.Errorf("%s: the client complains at event %d: %s\n%s", r.name, complaint.Event, complaint.Text, events)
+			t.Errorf("%s: complaint.Text = %q, want text with %q", r.name, complaint.Text, "TOOL_CALL_END: No message found containing tool call")
 		}
 	}
 	var messages []agui.Message

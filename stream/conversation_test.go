@@ -217,9 +217,7 @@ func TestConversationRule(t *testing.T) {
 			run := stream.Run{Thread: thread, ID: "run3"}
 			p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{3}, &stream.Input{Accepted: a}))
 			renewed, ok := before.Renew(a)
-			if !ok {
-				t.Fatal("Renew refuses an acceptance of an unchanged thread")
-			}
+			mustEqual(t, "ok", ok, true)
 			renewed.Tail = nil
 			place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
 			must[uint64](t)(l.OpenStep(ctx, place, stream.Opening{RunID: run.ID, Input: p.Seq, Accepted: renewed}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
@@ -323,7 +321,5 @@ func TestSnapshotFromCheckpoint(t *testing.T) {
 	if diff := cmp.Diff(conversationText(want.Messages()), conversationText(got.Messages())); diff != "" || got.Seq != want.Seq {
 		t.Errorf("snapshot from the checkpoint (-want +got):\n%s", diff)
 	}
-	if conversationText(want.Messages()) != strings.ReplaceAll(long, " ", "_")+" a1 u2 a2" {
-		t.Errorf("conversation: got %.80s…", conversationText(want.Messages()))
-	}
+	wantEqual(t, "conversation", conversationText(want.Messages()), strings.ReplaceAll(long, " ", "_")+" a1 u2 a2")
 }

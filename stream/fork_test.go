@@ -80,9 +80,13 @@ func TestForkIsIndependent(t *testing.T) {
 	}
 	wantConversation(t, "the fork of the fork", l, again, "u1 r1 a1 u3 a3")
 	snap := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, again, 0))
-	if snap.Origin == nil || snap.Origin.Thread != to.ID || snap.Origin.Run != "run3" || len(snap.Runs) != 0 || snap.Agent() != "a" {
-		t.Errorf("origin: got %+v, with the runs %+v", snap.Origin, snap.Runs)
+	if snap.Origin == nil {
+		t.Fatal("origin = nil, want a value")
 	}
+	wantEqual(t, "origin: Thread", snap.Origin.Thread, to.ID)
+	wantEqual(t, "origin: Run", snap.Origin.Run, "run3")
+	wantEqual(t, "number of runs", len(snap.Runs), 0)
+	wantEqual(t, "snap.Agent()", snap.Agent(), "a")
 }
 
 // TestForkHasNoInterrupts: a fork has the messages and the state of its parent, and none of its
@@ -111,12 +115,11 @@ func TestForkHasNoInterrupts(t *testing.T) {
 	if len(snap.Interrupts)+len(snap.ClientCalls)+len(snap.Answered)+len(snap.Decided)+len(snap.Remembered) > 0 || snap.Status() != stream.StatusIdle {
 		t.Errorf("fork: got the interrupts %+v and the remembered approvals %+v, want none", snap.Interrupts, snap.Remembered)
 	}
-	if string(snap.State) != `{"given":1}` || len(snap.Entries) != 2 || len(snap.Entries[1].Message.ToolCalls) != 1 {
-		t.Errorf("fork: got the state %s and the messages %+v", snap.State, snap.Entries)
-	}
-	if parent := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); parent.Status() != stream.StatusWaiting {
-		t.Errorf("status of the parent: got %s", parent.Status())
-	}
+	wantEqual(t, "string(snap.State)", string(snap.State), `{"given":1}`)
+	mustEqual(t, "number of entries", len(snap.Entries), 2)
+	wantEqual(t, "len(snap.Entries[1].Message.ToolCalls)", len(snap.Entries[1].Message.ToolCalls), 1)
+	parent := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
+	wantEqual(t, "status of the parent", parent.Status(), stream.StatusWaiting)
 }
 
 // TestForkNeedsNewThread: a fork is refused onto a thread that exists, unless it is the same
@@ -158,8 +161,10 @@ func TestConcurrentForks(t *testing.T) {
 			wait.Go(func() { errs[i] = snapshots(l).Fork(ctx, runNamed(fmt.Sprintf("run%d", i+1)), to) })
 		}
 		wait.Wait()
-		if one, two := errs[0] == nil, errs[1] == nil; one == two || !errors.Is(errors.Join(errs...), stream.ErrThreadExists) {
-			t.Fatalf("round %d: %v", round, errs)
+		one, two := errs[0] == nil, errs[1] == nil
+		mustEqual(t, fmt.Sprintf("round %d: one", round), one, !two)
+		if !errors.Is(errors.Join(errs...), stream.ErrThreadExists) {
+			t.Errorf("round %d: errors.Join(errs...) = %v, want %v", round, errors.Join(errs...), stream.ErrThreadExists)
 		}
 		won := "run1"
 		if errs[0] != nil {

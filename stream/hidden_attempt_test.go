@@ -425,7 +425,7 @@ func TestOlderCursorsOfDeadAttempts(t *testing.T) {
 			}
 		}
 		if count == 0 {
-			t.Errorf("%s: no cursor has an unseen position", what)
+			t.Errorf("%s: count = %v, want another value", what, count)
 		}
 	}
 }

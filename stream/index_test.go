@@ -83,9 +83,7 @@ func TestIndexHasTheStatusOfThreads(t *testing.T) {
 	}
 	ignore := cmpopts.IgnoreFields(stream.IndexEntry{}, "Seq", "UpdatedAt")
 	is := indexEntries(t, ctx, l)
-	if !is["gone"].Purged {
-		t.Errorf("entry of the purged thread: got %+v", is["gone"])
-	}
+	wantEqual(t, "entry of the purged thread: Purged", is["gone"].Purged, true)
 	delete(is, "gone")
 	if diff := cmp.Diff(want, is, ignore); diff != "" {
 		t.Fatalf("index (-want +got):\n%s", diff)
@@ -137,7 +135,8 @@ func TestFindRun(t *testing.T) {
 	appendRunTo(t, l, threadNamed("two"), 2, parseMessages("u2"), parseMessages("a2"))
 	for run, want := range map[string]int{"run1": 2, "run2": 1, "run3": 0} {
 		found := must[[]stream.Thread](t)(l.FindRun(ctx, thread.Tenant, run))
-		if len(found) != want || want == 1 && found[0] != threadNamed("two") {
+		mustEqual(t, fmt.Sprintf("threads with the run %s: number of found", run), len(found), want)
+		if want == 1 && found[0] != threadNamed("two") {
 			t.Errorf("threads with the run %s: got %v", run, found)
 		}
 	}
@@ -170,15 +169,20 @@ func TestRunsOfThread(t *testing.T) {
 	ends := ""
 	for i, n := range snap.Runs {
 		ends += n.Outcome + n.Code + " "
-		if n.Segment() != i+1 || n.Agent != "a" || n.Revision != "v" || n.Began.IsZero() || n.Ended.IsZero() != (n.Outcome == "") {
-			t.Errorf("run %d: got %+v", i, n)
-		}
+		wantEqual(t, fmt.Sprintf("run %d: n.Segment()", i), n.Segment(), i+1)
+		wantEqual(t, fmt.Sprintf("run %d: n.Agent", i), n.Agent, "a")
+		wantEqual(t, fmt.Sprintf("run %d: n.Revision", i), n.Revision, "v")
+		wantEqual(t, fmt.Sprintf("run %d: n.Began.IsZero()", i), n.Began.IsZero(), false)
+		wantEqual(t, fmt.Sprintf("run %d: n.Ended.IsZero()", i), n.Ended.IsZero(), n.Outcome == "")
 	}
-	if ends != "success errortimeout cancelled  " || snap.Status() != stream.StatusRunning || snap.Active.IsZero() {
-		t.Errorf("got the ends %q and the status %s", ends, snap.Status())
-	}
-	if len(snap.Usage) != 2 || *snap.Usage[0].InputTokens != 15 || *snap.Usage[0].OutputTokens != 3 || snap.Usage[1].OutputTokens != nil {
-		t.Errorf("usage: got %+v", snap.Usage)
+	wantEqual(t, "ends", ends, "success errortimeout cancelled  ")
+	wantEqual(t, "snap.Status()", snap.Status(), stream.StatusRunning)
+	wantEqual(t, "snap.Active.IsZero()", snap.Active.IsZero(), false)
+	mustEqual(t, "number of usage", len(snap.Usage), 2)
+	mustEqual(t, "usage: *[0].InputTokens", *snap.Usage[0].InputTokens, 15)
+	mustEqual(t, "usage: *[0].OutputTokens", *snap.Usage[0].OutputTokens, 3)
+	if snap.Usage[1].OutputTokens != nil {
+		t.Errorf("usage: [1].OutputTokens = %+v, want nil", snap.Usage[1].OutputTokens)
 	}
 }
 

@@ -145,8 +145,9 @@ func (f *projectionFixture) callTools(m string) {
 
 // joinedRuns are runs that readers join, each with another end.
 var joinedRuns = map[string]func(s *projectionFixture){
-	"attempts die": (*projectionFixture).writeRun,
-	"held":         (*projectionFixture).writeHeldRun,
+	"attempts die":  (*projectionFixture).writeRun,
+	"held":          (*projectionFixture).writeHeldRun,
+	"two subagents": (*projectionFixture).writeSubagents,
 	"parallel tools, an error": func(s *projectionFixture) {
 		s.begin(run, user, `{"given":true}`)
 		s.callTools("m1")
@@ -244,7 +245,7 @@ func applyFrames(t *testing.T, what string, with []agui.Message, frames []view.F
 	for i, f := range frames {
 		e, err := agui.Decode(f.Event)
 		if err != nil {
-			t.Fatalf("%s: event %d: %v", what, i, err)
+			t.Fatalf("%s: %v", what, err)
 		}
 		if err := verifier.Check(e); err != nil {
 			t.Fatalf("%s: event %d of %d is refused: %v\n%s", what, i, len(frames), err, formatFrames(frames[:i+1]))
@@ -281,7 +282,7 @@ func checkCursors(t *testing.T, what string, frames []view.Frame) {
 		}
 	}
 	if last == "" {
-		t.Fatalf("%s: no cursor\n%s", what, formatFrames(frames))
+		t.Errorf("%s: last is empty, want a value", what)
 	}
 }
 
@@ -452,9 +453,8 @@ func TestJoinAtEveryRecord(t *testing.T) {
 					had.messages = dropStaleReasoning(had.messages, log)
 					wantScreenOfLog(t, r.what+" with an old list", had, log, r.all())
 				}
-				if last := r.all()[len(r.all())-1]; string(last.Event) != string(live.frames[len(live.frames)-1].Event) {
-					t.Fatalf("%s: last event: got %s", r.what, last.Event)
-				}
+				last := r.all()[len(r.all())-1]
+				mustEqual(t, r.what+": string(last.Event)", string(last.Event), string(live.frames[len(live.frames)-1].Event))
 			}
 			for i, r := range first {
 				for k, f := range r.after {
@@ -507,24 +507,20 @@ func TestPrelude(t *testing.T) {
 	}
 	wantSameTexts(t, prelude, want)
 	for i, f := range prelude {
-		if f.Cursor.IsZero() != (i < len(prelude)-1) {
-			t.Errorf("cursor of event %d: got %q", i, f.Cursor)
-		}
+		wantEqual(t, fmt.Sprintf("cursor of event %d: f.Cursor.IsZero()", i), f.Cursor.IsZero(), i < len(prelude)-1)
 	}
 	s.finish(a, resultWith(assistantMessage("m2", "It is so.")), textContent("m2", " so."), textEnd("m2"))
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 	rest := must[[]view.Frame](t)(readToEnd(ctx, shownView))
-	if healing := rest[len(rest)-2]; healing.Type != agui.EventMessagesSnapshot {
-		t.Errorf("a reasoning that grows after its snapshot needs another snapshot before the end:\n%s", formatFrames(rest))
-	}
+	wantEqual(t, "rest[len(rest)-2].Type", rest[len(rest)-2].Type, agui.EventMessagesSnapshot)
 
 	ended := readAll(t, ctx, follower, view.Options{Join: true})
-	if len(ended) != 4 || ended[3].Type != agui.EventRunFinished || ended[2].Type != agui.EventStateSnapshot || ended[3].Cursor.IsZero() {
-		t.Errorf("finished run: got\n%s", formatFrames(ended))
-	}
-	if again := readAll(t, ctx, follower, view.Options{After: &ended[3].Cursor}); len(again) != 0 {
-		t.Errorf("after its end: got\n%s", formatFrames(again))
-	}
+	mustEqual(t, "number of ended", len(ended), 4)
+	wantEqual(t, "ended[3].Type", ended[3].Type, agui.EventRunFinished)
+	wantEqual(t, "ended[2].Type", ended[2].Type, agui.EventStateSnapshot)
+	wantEqual(t, "ended[3].Cursor.IsZero()", ended[3].Cursor.IsZero(), false)
+	again := readAll(t, ctx, follower, view.Options{After: &ended[3].Cursor})
+	wantEqual(t, "number of again", len(again), 0)
 }
 
 func wantSameTexts(t *testing.T, frames []view.Frame, want []string) {

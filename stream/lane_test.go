@@ -47,8 +47,11 @@ func must[T any](t *testing.T) func(v T, err error) T {
 func begin(t *testing.T, ctx context.Context, l *stream.Log, p stream.Place) *stream.Attempt {
 	t.Helper()
 	a, done, err := l.Begin(ctx, p)
-	if err != nil || done != nil {
-		t.Fatalf("begin %s: attempt expected, got done %v, error %v", p.Step, done, err)
+	if err != nil {
+		t.Fatalf("begin %s: %v", p.Step, err)
+	}
+	if done != nil {
+		t.Errorf("begin %s: done = %+v, want nil", p.Step, done)
 	}
 	t.Cleanup(a.Close)
 	return a
@@ -70,9 +73,7 @@ func TestOpenIsWrittenOnce(t *testing.T) {
 	}
 	wg.Wait()
 	for _, seq := range seqs {
-		if seq != seqs[0] {
-			t.Fatalf("attempts opened the step at different records: %v", seqs)
-		}
+		mustEqual(t, "seq", seq, seqs[0])
 	}
 }
 
@@ -92,9 +93,11 @@ func TestLastEventsAreWrittenWithEnd(t *testing.T) {
 		records := must[[]*stream.Record](t)(l.ReadTo(ctx, p.Run, 0))
 		last := records[len(records)-1]
 		events := must[[][]byte](t)(last.Events(ctx))
-		if last.Kind != stream.KindDone || len(events) == 0 || agui.TypeOf(events[len(events)-1]) != agui.EventToolCallResult {
-			t.Fatalf("last record: got %s with %s", last.Kind, events)
+		mustEqual(t, "last record", last.Kind, stream.KindDone)
+		if len(events) == 0 {
+			t.Errorf("len(events) = %v, want another value", len(events))
 		}
+		mustEqual(t, "agui.TypeOf(events[len(events)-1])", agui.TypeOf(events[len(events)-1]), agui.EventToolCallResult)
 	}
 }
 
@@ -171,9 +174,8 @@ func TestLateAttemptOfContinuedStep(t *testing.T) {
 	late := place("1/tools", first)
 	late.Then = "advance/2"
 	opened := must[uint64](t)(l.OpenStep(ctx, late, nil, &agui.StepStarted{StepName: "tools"}))
-	if again := must[uint64](t)(l.OpenStep(ctx, late, nil, &agui.StepStarted{StepName: "tools"})); again != opened {
-		t.Errorf("opening: got record %d, and then %d", opened, again)
-	}
+	again := must[uint64](t)(l.OpenStep(ctx, late, nil, &agui.StepStarted{StepName: "tools"}))
+	wantEqual(t, "second opening", again, opened)
 	next := begin(t, ctx, l, place("advance/2", opened))
 	for _, finished := range []bool{false, true} {
 		if seq, err := l.OpenStep(ctx, late, nil, &agui.StepStarted{StepName: "tools"}); err != nil || seq != first {
@@ -282,8 +284,10 @@ func TestTextOfSupersededAttemptIsKept(t *testing.T) {
 		}
 	}
 	m := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)).Messages()
-	if len(m) != 2 || m[1].Content.Text() != shown || shown == "" {
-		t.Errorf("got %d messages; readers were shown %d bytes, the conversation has %d", len(m), len(shown), len(m[len(m)-1].Content.Text()))
+	mustEqual(t, "number of messages", len(m), 2)
+	wantEqual(t, "m[1].Content.Text()", m[1].Content.Text(), shown)
+	if shown == "" {
+		t.Error("shown is empty, want a value")
 	}
 }
 
@@ -311,8 +315,11 @@ func TestSealFencesAllLanes(t *testing.T) {
 	ctx, l := testContext(t), streamtest.Open(t)
 	a := begin(t, ctx, l, place("1/model", 0))
 	seq, earlier, err := l.Seal(ctx, place("end", 0), &agui.RunError{Message: "over", Code: "x"})
-	if err != nil || earlier != nil {
-		t.Fatalf("seal: %v, %v", earlier, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if earlier != nil {
+		t.Errorf("seal = %+v, want nil", earlier)
 	}
 	again, earlier, err := l.Seal(ctx, place("end", 0), &agui.RunError{Message: "other", Code: "y"})
 	if err != nil || earlier == nil || again != seq {
@@ -369,9 +376,7 @@ func TestEventsArriveInOrder(t *testing.T) {
 		}
 		i++
 	}
-	if i != n {
-		t.Fatalf("got %d of %d events", i, n)
-	}
+	mustEqual(t, "i", i, n)
 }
 
 func TestProposalIsOneRecord(t *testing.T) {
@@ -385,13 +390,15 @@ func TestProposalIsOneRecord(t *testing.T) {
 	}
 	other := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{2}, in))
 	if other.Seq == first.Seq {
-		t.Fatal("proposals of two inputs are the same")
+		t.Errorf("other.Seq = %v, want another value", other.Seq)
 	}
 	in.Late = []stream.LateAnswer{{InterruptID: "i"}}
 	late := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, in))
-	if late.Digest != first.Digest || late.Seq == first.Seq || len(must[*stream.Input](t)(l.Input(ctx, late.Seq)).Late) != 1 {
-		t.Fatalf("proposal with a late answer: got %v, before %v", late, first)
+	mustEqual(t, "proposal with a late answer: Digest", late.Digest, first.Digest)
+	if late.Seq == first.Seq {
+		t.Errorf("proposal with a late answer: Seq = %v, want another value", late.Seq)
 	}
+	mustEqual(t, "len(must[*stream.Input](t)(l.Input(ctx, late.Seq)).Late)", len(must[*stream.Input](t)(l.Input(ctx, late.Seq)).Late), 1)
 }
 
 func TestCancelRequestIsKeptOnce(t *testing.T) {

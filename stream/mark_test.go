@@ -95,8 +95,9 @@ func TestStaleStateIsNotChanged(t *testing.T) {
 	}
 	must[uint64](t)(second.FinishIfUnchanged(ctx, between.Mark, &stream.Result{}, increment(2)))
 	after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
-	if numberIn(after) != 2 || after.Mark == between.Mark {
-		t.Errorf("state after mark %d: got %s", after.Mark, after.State)
+	wantEqual(t, fmt.Sprintf("state after mark %d: number in the state", after.Mark), numberIn(after), 2)
+	if after.Mark == between.Mark {
+		t.Errorf("state after mark %d: after.Mark = %v, want another value", after.Mark, after.Mark)
 	}
 	right.place.After = 0
 	if _, done, err := l.Begin(ctx, right.place); done == nil || err != nil {
@@ -124,9 +125,9 @@ func TestChangesAreWrittenOnceAfterLoss(t *testing.T) {
 				a.Close()
 			}
 			n.awaitReconnect(t, l.Conn()) // a read on a connection that is cut fails
-			if end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); numberIn(end) != 5 || n.losses() != 5 {
-				t.Errorf("state after %d losses: got %s", n.losses(), end.State)
-			}
+			end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
+			wantEqual(t, fmt.Sprintf("state after %d losses: number in the state", n.losses()), numberIn(end), 5)
+			wantEqual(t, fmt.Sprintf("state after %d losses: n.losses()", n.losses()), n.losses(), 5)
 		})
 	}
 }
@@ -147,9 +148,8 @@ func TestLateAttemptDoesNotChangeState(t *testing.T) {
 	if _, err := zombie.FinishIfUnchanged(ctx, found.Mark, &stream.Result{}, increment(7)); !errors.Is(err, stream.ErrFenced) {
 		t.Errorf("FinishIfUnchanged of the zombie: got %v, want ErrFenced", err)
 	}
-	if end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); numberIn(end) != 1 {
-		t.Errorf("state: got %s", end.State)
-	}
+	end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
+	wantEqual(t, "number in the state at the end", numberIn(end), 1)
 }
 
 // TestChangesSurviveNodeFailures: counters on all nodes of a cluster run in parallel while its nodes die
@@ -185,7 +185,6 @@ func TestChangesSurviveNodeFailures(t *testing.T) {
 		c[victim].start(t)
 	}
 	counting.Wait()
-	if end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); numberIn(end) != counters*each {
-		t.Errorf("%d counters with %d counts each: got the state %s", counters, each, end.State)
-	}
+	end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
+	wantEqual(t, fmt.Sprintf("%d counters with %d counts each: number in the state", counters, each), numberIn(end), counters*each)
 }

@@ -1,6 +1,7 @@
 package stream_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -20,22 +21,21 @@ func FuzzToken(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
 		x, y := stream.Token(a), stream.Token(b)
-		if (x == y) != (a == b) {
-			t.Errorf("tokens of %q and %q: got %q and %q", a, b, x, y)
-		}
+		wantEqual(t, fmt.Sprintf("tokens of %q and %q: x == y", a, b), x == y, a == b)
 		for _, token := range []string{x, y} {
-			if !server.IsValidLiteralSubject(token) || strings.ContainsAny(token, "./$ \t\r\n") || len(token) > 64 || !utf8.ValidString(token) {
-				t.Errorf("%q is not a valid token", token)
+			wantEqual(t, "server.IsValidLiteralSubject(token)", server.IsValidLiteralSubject(token), true)
+			wantEqual(t, `strings.ContainsAny(token, "./$ \t\r\n")`, strings.ContainsAny(token, "./$ \t\r\n"), false)
+			if len(token) > 64 {
+				t.Errorf("len(token) = %v, want at most %v", len(token), 64)
 			}
+			wantEqual(t, "utf8.ValidString(token)", utf8.ValidString(token), true)
 		}
 		subject := func(thread, run string) string { return "perdure.default." + thread + "." + run + ".main" }
 		if a == b {
 			return
 		}
 		for _, other := range []string{subject(y, x), subject(x, y), subject(y, y)} {
-			if server.SubjectsCollide(subject(x, x), other) {
-				t.Errorf("subjects %s and %s collide", subject(x, x), other)
-			}
+			wantEqual(t, "server.SubjectsCollide(subject(x, x), other)", server.SubjectsCollide(subject(x, x), other), false)
 		}
 	})
 }
@@ -52,8 +52,7 @@ func FuzzIdentify(f *testing.F) {
 		}
 		a := stream.Run{Thread: stream.Thread{Tenant: "x", ID: threadA}, ID: runA}
 		b := stream.Run{Thread: stream.Thread{Tenant: "x", ID: threadB}, ID: runB}
-		if same := a == b && placeA == placeB; (a.Identify("msg", placeA) == b.Identify("msg", placeB)) != same {
-			t.Errorf("%q of %+v and %q of %+v", placeA, a, placeB, b)
-		}
+		same := a == b && placeA == placeB
+		wantEqual(t, `a.Identify("msg", placeA) == b.Identify("msg", placeB)`, a.Identify("msg", placeA) == b.Identify("msg", placeB), same)
 	})
 }

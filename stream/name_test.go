@@ -28,13 +28,12 @@ func TestToken(t *testing.T) {
 			t.Errorf("%.20q and %.20q have the same token", id, other)
 		}
 		seen[token] = id
-		if again := stream.Token(id); again != token {
-			t.Errorf("Token(%.20q) is %q and then %q", id, token, again)
-		}
+		again := stream.Token(id)
+		wantEqual(t, "again", again, token)
 	}
 	// Tokens are part of stored subjects and of Temporal's IDs: they must not change.
 	if got := stream.Token("a.b"); got != "~fzztnxeoxkd66rzn6vumgvecvpzfoxod" {
-		t.Errorf("Token(%q) has changed: %s", "a.b", got)
+		t.Errorf("Token(%q) has changed: got = %q, want %q", "a.b", got, "~fzztnxeoxkd66rzn6vumgvecvpzfoxod")
 	}
 }
 
@@ -42,8 +41,10 @@ func TestIdentify(t *testing.T) {
 	t.Parallel()
 	base := stream.Run{Thread: stream.Thread{Tenant: "x", ID: "t"}, ID: "r"}
 	id := base.Identify("msg", "1/model")
-	if again := base.Identify("msg", "1/model"); again != id || !strings.HasPrefix(id, "msg_") {
-		t.Errorf("%q, then %q", id, again)
+	again := base.Identify("msg", "1/model")
+	wantEqual(t, "again", again, id)
+	if !strings.HasPrefix(id, "msg_") {
+		t.Errorf("id = %q, want prefix %q", id, "msg_")
 	}
 	for what, other := range map[string]string{
 		"tenant": stream.Run{Thread: stream.Thread{Tenant: "y", ID: "t"}, ID: "r"}.Identify("msg", "1/model"),
@@ -53,7 +54,7 @@ func TestIdentify(t *testing.T) {
 		"kind":   base.Identify("rsn", "1/model"),
 	} {
 		if other[4:] == id[4:] {
-			t.Errorf("another %s has the same id", what)
+			t.Errorf("ID with another %s = %q, want another one than %q", what, other, id)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func (f *projectionFixture) last() uint64 {
 func (f *projectionFixture) await(before uint64) {
 	for f.last() == before {
 		if f.ctx.Err() != nil {
-			f.t.Fatal("the record did not arrive")
+			f.t.Fatal(f.ctx.Err())
 		}
 	}
 	f.step()
@@ -200,7 +200,7 @@ func accept(t *testing.T, what string, frames []view.Frame) []agui.Message {
 	for i, f := range frames {
 		e, err := agui.Decode(f.Event)
 		if err != nil {
-			t.Fatalf("%s: event %d: %v", what, i, err)
+			t.Fatalf("%s: %v", what, err)
 		}
 		if err := verifier.Check(e); err != nil {
 			t.Fatalf("%s: event %d of %d is refused: %v\n%s", what, i, len(frames), err, formatFrames(frames[:i+1]))
@@ -259,7 +259,7 @@ func TestEndClosesOpenScopes(t *testing.T) {
 	}
 	for len(recordsOf(t, l)) == before {
 		if ctx.Err() != nil {
-			t.Fatal("the events do not arrive")
+			t.Fatal(ctx.Err())
 		}
 	}
 	if _, _, err := l.Seal(ctx, place("finish", 0), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {

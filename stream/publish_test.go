@@ -53,9 +53,7 @@ func TestRecordsAreWrittenOnceAfterLoss(t *testing.T) {
 						if said == 100 {
 							want = `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"end"}`
 						}
-						if string(e) != want {
-							t.Fatalf("event %d: got %s", said, e)
-						}
+						mustEqual(t, fmt.Sprintf("event %d: string(e)", said), string(e), want)
 						said++
 					}
 				}
@@ -92,9 +90,7 @@ func TestAttemptIsReplacedWhileDisconnected(t *testing.T) {
 	must[uint64](t)(newer.Finish(ctx, &stream.Result{}, textContent("m", "now")))
 	for _, r := range recordsOf(t, other) {
 		for _, e := range must[[][]byte](t)(r.Events(ctx)) {
-			if string(e) != `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"now"}` {
-				t.Errorf("event in the log: got %s", e)
-			}
+			wantEqual(t, "string(e)", string(e), `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"now"}`)
 		}
 	}
 }

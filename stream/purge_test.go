@@ -3,6 +3,7 @@ package stream_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -36,12 +37,9 @@ func TestPurgeRemovesThread(t *testing.T) {
 	if err := snapshots(l).Purge(ctx, thread); err != nil {
 		t.Fatal(err)
 	}
-	if is := must[bool](t)(elsewhere.HasThread(ctx, thread)); is {
-		t.Error("KnownThread after the purge: got true")
-	}
-	left, err := blobs(t, l).List(ctx)
-	if err == nil || !errors.Is(err, jetstream.ErrNoObjectsFound) {
-		t.Errorf("blobs after the purge: got %v %v", left, err)
+	wantEqual(t, "HasThread after the purge", must[bool](t)(elsewhere.HasThread(ctx, thread)), false)
+	if left, err := blobs(t, l).List(ctx); !errors.Is(err, jetstream.ErrNoObjectsFound) {
+		t.Errorf("blobs after the purge: got %v (%v), want none", left, err)
 	}
 	wantGone := func(when string) {
 		t.Helper()
@@ -65,9 +63,8 @@ func TestPurgeRemovesThread(t *testing.T) {
 	}
 	for name, at := range map[string]*stream.Log{"here": l, "where it was known": elsewhere, "on a new node": streamtest.OpenOn(t, server)} {
 		wantConversation(t, "the new thread, "+name, at, thread, "u9 a9")
-		if snap := must[*snapshot.Snapshot](t)(snapshots(at).Latest(ctx, thread, 0)); len(snap.Runs) != 1 {
-			t.Errorf("runs of the new thread, %s: got %+v", name, snap.Runs)
-		}
+		snap := must[*snapshot.Snapshot](t)(snapshots(at).Latest(ctx, thread, 0))
+		wantEqual(t, fmt.Sprintf("runs of the new thread, %s: number of runs", name), len(snap.Runs), 1)
 	}
 	wantGone("after the new beginning")
 	wantConversation(t, "the neighbor", l, neighbor, "u0 a0")
@@ -101,8 +98,9 @@ func TestPurgeRemovesBlobsOfFencedAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := must[[]*jetstream.ObjectInfo](t)(blobs(t, l).List(ctx))
-	if len(left) != 1 || !strings.HasPrefix(left[0].Name, l.ThreadSubject(neighbor)+".") {
-		t.Errorf("blobs are left: %+v", left)
+	mustEqual(t, "number of blobs are left", len(left), 1)
+	if !strings.HasPrefix(left[0].Name, l.ThreadSubject(neighbor)+".") {
+		t.Errorf("blobs are left: [0].Name = %q, want prefix %q", left[0].Name, l.ThreadSubject(neighbor)+".")
 	}
 	keys := must[jetstream.KeyLister](t)(l.Index().ListKeysFiltered(ctx, "blob.>"))
 	var names []string

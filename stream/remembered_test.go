@@ -2,7 +2,6 @@ package stream_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -34,9 +33,8 @@ func TestRememberedApprovals(t *testing.T) {
 	}
 	want := []stream.Remembered{refunds, orders}
 	snap := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, place.After))
-	if !slices.Equal(snap.Remembered, want) || len(snap.Decided) != 4 {
-		t.Errorf("got the remembered approvals %+v and the decisions %+v", snap.Remembered, snap.Decided)
-	}
+	wantEqual(t, "snap.Remembered", snap.Remembered, want)
+	wantEqual(t, "number of decided", len(snap.Decided), 4)
 	if err := snapshots(l).FinalCheckpoint(ctx, thread, snap); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/perdure/perdure/agui"
@@ -53,9 +52,7 @@ func TestSuperseded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(gone) != n.Superseded.Messages {
-			t.Errorf("%s superseded %d messages: got a list of %d", n.ID, n.Superseded.Messages, len(gone))
-		}
+		wantEqual(t, fmt.Sprintf("%s superseded %d messages: number of gone", n.ID, n.Superseded.Messages), len(gone), n.Superseded.Messages)
 		got = append(got, fmt.Sprintf("%s after %q: %s", n.ID, n.Superseded.After, conversationText(gone)))
 	}
 	want := []string{`run3 after "": s1 u2 a2`, `run4 after "u1": r1 a1 u2=better a3`}
@@ -106,9 +103,7 @@ func TestEveryMessageIsKeptOrSuperseded(t *testing.T) {
 					ever[conversationText([]agui.Message{m})] = true
 				}
 				wantAllMessagesKept(ctx, t, l, thread, snap, ever)
-				if t.Failed() {
-					t.Fatalf("after run %d with the list %s (%s, seen %d)", n, conversationText(c.Messages), c.History, c.Seen)
-				}
+				mustEqual(t, "t.Failed()", t.Failed(), false)
 			}
 		})
 	}
@@ -156,9 +151,7 @@ func wantAllMessagesKept(ctx context.Context, t *testing.T, l *stream.Log, threa
 	ids := map[string]bool{}
 	for _, m := range snap.Messages() {
 		there[conversationText([]agui.Message{m})] = true
-		if ids[m.ID] {
-			t.Errorf("the conversation has two messages with the ID %s", m.ID)
-		}
+		wantEqual(t, "ids[m.ID]", ids[m.ID], false)
 		ids[m.ID] = true
 	}
 	for _, n := range snap.Runs {
@@ -174,8 +167,6 @@ func wantAllMessagesKept(ctx context.Context, t *testing.T, l *stream.Log, threa
 		}
 	}
 	for m := range ever {
-		if !there[m] {
-			t.Errorf("message %s is missing; the conversation is %s", strings.TrimSpace(m), conversationText(snap.Messages()))
-		}
+		wantEqual(t, "there[m]", there[m], true)
 	}
 }

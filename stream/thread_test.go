@@ -195,20 +195,20 @@ func checkCursorsAcrossRuns(t *testing.T, ctx context.Context, follower *stream.
 					continue
 				}
 				if !errors.Is(err, io.EOF) {
-					t.Fatalf("%s at run %s: %v", f.Cursor, id, err)
+					t.Errorf("%s at run %s: err = %v, want %v", f.Cursor, id, err, io.EOF)
 				}
 				owners++
 				wantSameTextsOf(t, f.Cursor.String()+" at run "+id, frames, thread[:min(len(frames), len(thread))])
 			}
 			if owners > 1 {
-				t.Fatalf("%s is accepted by %d runs", f.Cursor, owners)
+				t.Errorf("owners = %v, want at most %v", owners, 1)
 			}
 			exact += owners
 		}
 	}
 	t.Logf("%d cursors, %d accepted by their run", len(taken), exact)
 	if exact < len(taken)*3/4 {
-		t.Errorf("accepted by their run: got %[2]d of %[1]d cursors", len(taken), exact)
+		t.Errorf("exact = %v, want at least %v", exact, len(taken)*3/4)
 	}
 }
 
@@ -281,15 +281,13 @@ func TestThreadWhoseLastRunFailed(t *testing.T) {
 		f.begin(run, user, "")
 		f.seal(c.end)
 		frames := readRest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{Profile: c.profile}))
-		if last := string(frames[len(frames)-1].Event); len(frames) != 4 || last != `{"type":"RUN_FINISHED","threadId":"t/1 with.dots and *","runId":"r1"`+c.suffix {
-			t.Errorf("profile %s: got %s", c.profile, formatFrames(frames))
-		}
-		if more := readRest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{After: &frames[3].Cursor})); len(more) != 0 {
-			t.Errorf("after the end: got %s", formatFrames(more))
-		}
-		if joined := readAll(t, ctx, follower, view.Options{Join: true, Profile: stream.Profile1}); joined[3].Type != c.end.EventType() {
-			t.Errorf("reader of the run itself: got %s", formatFrames(joined))
-		}
+		last := string(frames[len(frames)-1].Event)
+		wantEqual(t, fmt.Sprintf("profile %s: number of frames", c.profile), len(frames), 4)
+		wantEqual(t, fmt.Sprintf("profile %s: last", c.profile), last, `{"type":"RUN_FINISHED","threadId":"t/1 with.dots and *","runId":"r1"`+c.suffix)
+		more := readRest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{After: &frames[3].Cursor}))
+		wantEqual(t, "number of more", len(more), 0)
+		joined := readAll(t, ctx, follower, view.Options{Join: true, Profile: stream.Profile1})
+		wantEqual(t, "joined[3].Type", joined[3].Type, c.end.EventType())
 	}
 }
 
@@ -300,7 +298,7 @@ func TestThreadWithoutFollow(t *testing.T) {
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
 	if frames := readRest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{})); len(frames) != 0 {
-		t.Errorf("empty thread: got %s", formatFrames(frames))
+		t.Errorf("empty thread: len(frames) = %v, want %v", len(frames), 0)
 	}
 	f := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 	f.begin(run, user, "")
