@@ -50,24 +50,33 @@ func TestHeldRunAnnouncesInterrupts(t *testing.T) {
 		}, runs.DecideRequest{Decisions: []runs.Decision{d}})
 	}, time.Minute)
 	events, result := f.run("go")
-	if result.Outcome != runs.OutcomeSuccess || waits == nil {
-		t.Fatalf("got %+v", result)
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	if waits == nil {
+		t.Fatal("waits = nil, want a value")
 	}
 	const question, asked = "CUSTOM", "STEP_FINISHED CUSTOM CUSTOM STEP_STARTED"
 	types := typesOf(events)
-	if !strings.Contains(types, asked) || strings.Count(types, "TOOL_CALL_RESULT") != 2 || strings.Count(types, question) != 2 || !strings.HasSuffix(types, "MESSAGES_SNAPSHOT RUN_FINISHED") {
-		t.Errorf("events: got %s", types)
+	if !strings.Contains(types, asked) {
+		t.Errorf("events = %q, want text with %q", types, asked)
+	}
+	wantEqual(t, `strings.Count(types, "TOOL_CALL_RESULT")`, strings.Count(types, "TOOL_CALL_RESULT"), 2)
+	wantEqual(t, "strings.Count(types, question)", strings.Count(types, question), 2)
+	if !strings.HasSuffix(types, "MESSAGES_SNAPSHOT RUN_FINISHED") {
+		t.Errorf("events = %q, want suffix %q", types, "MESSAGES_SNAPSHOT RUN_FINISHED")
 	}
 	r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Interrupts)+len(r.ClientCalls) != 0 || len(r.Answered) != 1 || len(r.Decided) != 2 {
-		t.Errorf("at the end: got the interrupts %v, the client calls %v, the answers %v and the decisions %v", r.Interrupts, r.ClientCalls, r.Answered, r.Decided)
-	}
+	wantEqual(t, "len(r.Interrupts)+number of client calls", len(r.Interrupts)+len(r.ClientCalls), 0)
+	wantEqual(t, "number of answered", len(r.Answered), 1)
+	wantEqual(t, "number of decided", len(r.Decided), 2)
 	m := r.Messages()
 	said := slices.IndexFunc(m, func(m agui.Message) bool { return m.ToolCallID == waits.ClientCalls[0] })
-	if m[said].Content.Text() != "blue" || m[said].Error == "" || m[1].ToolCalls[0].Arguments != `{"a":2,"b":2}` || m[len(m)-1].Content.Text() != "Done." {
-		t.Errorf("conversation: got %s", asJSON(t, m))
+	wantEqual(t, "m[said].Content.Text()", m[said].Content.Text(), "blue")
+	if m[said].Error == "" {
+		t.Error("m[said].Error is empty, want a value")
 	}
+	wantEqual(t, "m[1].ToolCalls[0].Arguments", m[1].ToolCalls[0].Arguments, `{"a":2,"b":2}`)
+	wantEqual(t, "m[len(m)-1].Content.Text()", m[len(m)-1].Content.Text(), "Done.")
 }

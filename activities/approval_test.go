@@ -26,11 +26,18 @@ func TestInterruptsNameApprovalRule(t *testing.T) {
 		t.Fatal(err)
 	}
 	source, err := stream.ApprovalSourceOf(r.Interrupts[0])
-	if err != nil || source == nil {
-		t.Fatalf("source of the interrupt: got %v, %v", source, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if since := time.Since(source.AskedAt); since < 0 || since > time.Minute {
-		t.Errorf("time of the interrupt: got %s", source.AskedAt)
+	if source == nil {
+		t.Fatal("source of the interrupt = nil, want a value")
+	}
+	since := time.Since(source.AskedAt)
+	if since < 0 {
+		t.Errorf("since = %v, want at least %v", since, 0)
+	}
+	if since > time.Minute {
+		t.Errorf("since = %v, want at most %v", since, time.Minute)
 	}
 	source.AskedAt = time.Time{}
 	if want := (stream.ApprovalSource{Agent: "a", Revision: "v", ArgsDigest: s.Items[0].Approval.Args, Quorum: 1}); *source != want {
@@ -53,8 +60,11 @@ func TestRepeatedFinishReturnsTimesOfInterrupts(t *testing.T) {
 	}
 	q := r.Interrupts[0]
 	source, err := stream.ApprovalSourceOf(q)
-	if err != nil || source == nil {
-		t.Fatalf("source of the interrupt: got %v, %v", source, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if source == nil {
+		t.Fatal("source of the interrupt = nil, want a value")
 	}
 	in := runs.FinishInput{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
 	again, err := f.acts.Finish(t.Context(), in)
@@ -156,9 +166,8 @@ func TestRememberedEqualArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(snap.Remembered) != 1 || snap.Remembered[0].Args != activities.CanonicalDigest(` { "b": 2, "a": 1 } `) {
-		t.Errorf("remembered approvals: got %+v", snap.Remembered)
-	}
+	mustEqual(t, "number of remembered approvals", len(snap.Remembered), 1)
+	wantEqual(t, "remembered approvals: [0].Args", snap.Remembered[0].Args, activities.CanonicalDigest(` { "b": 2, "a": 1 } `))
 	equal, err := f.askModel("r2", "1/model", tool.Opened)
 	if err != nil || equal.WaitCount != 0 {
 		t.Errorf("equal arguments: got %+v, %v, want no call that waits", equal, err)
@@ -212,7 +221,6 @@ func TestWaitingCallsAreBounded(t *testing.T) {
 		rule.Escalate = append(rule.Escalate, agents.Escalation{After: time.Duration(i+1) * time.Hour, To: []string{"bob"}})
 	}
 	f.agent.Approvals = []agents.Approval{rule}
-	if _, result := f.run("go"); result.Code != runs.CodeLimitParallelTools {
-		t.Errorf("got %+v", result)
-	}
+	_, result := f.run("go")
+	wantEqual(t, "code", result.Code, runs.CodeLimitParallelTools)
 }

@@ -103,9 +103,9 @@ func TestWorkerDiesAroundChainedAdvance(t *testing.T) {
 			})
 			asked := f.countAdvances()
 			events, _ := f.run("go")
-			if code := failureOf(events); code != c.code || asked.Load() != c.asked {
-				t.Errorf("got the code %q and %d advances: %s", code, asked.Load(), typesOf(events))
-			}
+			code := failureOf(events)
+			wantEqual(t, "code", code, c.code)
+			wantEqual(t, "asked.Load()", asked.Load(), c.asked)
 			if c.code == "" && typesOf(events) != typesOf(shown) {
 				t.Errorf("events: got\n%s, want\n%s", typesOf(events), typesOf(shown))
 			}
@@ -132,9 +132,9 @@ func TestFailedChainedAdvance(t *testing.T) {
   - {name: two, tool: note, args: {note: "two"}}`)
 	asked := f.countAdvances()
 	events, result := f.run("go")
-	if result.Outcome != runs.OutcomeSuccess || calls != 2 || asked.Load() != 3 {
-		t.Errorf("got %+v, %d calls and %d separate advances", result, calls, asked.Load())
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "calls", calls, 2)
+	wantEqual(t, "asked.Load()", asked.Load(), 3)
 	f.wantState(`{"steps":{"one":"one","two":"two"}}`)
 	f.wantShownConversation(events)
 }
@@ -155,9 +155,7 @@ func TestCancelAfterCallCompensates(t *testing.T) {
 		return answer, temporal.NewNonRetryableApplicationError("the worker died", "gone", errors.New("why"))
 	})
 	events, result := f.run("go")
-	if result.Outcome != runs.OutcomeCancelled {
-		t.Errorf("got %+v: %s", result, typesOf(events))
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
 	j.wantEntries(t, "one", "undo one")
 	var steps []string
 	for _, ev := range events {

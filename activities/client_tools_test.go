@@ -2,7 +2,6 @@ package activities_test
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 
@@ -26,19 +25,18 @@ func TestClientTools(t *testing.T) {
 		f.input.Tools = append(f.input.Tools, agui.Tool{Name: name, Description: "the client's", Parameters: json.RawMessage(`{}`)})
 	}
 	events, _ := f.run("go")
-	if len(offered) != 2 || offered["pick"] != "the client's" || offered["add"] != "adds" {
-		t.Errorf("offered tools: got %v", offered)
-	}
+	mustEqual(t, "number of offered tools", len(offered), 2)
+	wantEqual(t, `offered tools: ["pick"]`, offered["pick"], "the client's")
+	wantEqual(t, `offered tools: ["add"]`, offered["add"], "adds")
 	r := f.wantThreadEqualsClient(events)
 	calls := r.Entries[1].Message.ToolCalls
 	want := []string{calls[0].ID, calls[2].ID}
 	finished, ok := events[len(events)-1].(*agui.RunFinished)
-	if !ok || !slices.Equal(finished.Outcome.PendingToolCallIDs, want) || !slices.Equal(r.ClientCalls, want) {
-		t.Errorf("got the end %+v and the open client calls %v", events[len(events)-1], r.ClientCalls)
-	}
-	if len(r.Entries) != 3 || r.Entries[2].Message.ToolCallID != calls[1].ID {
-		t.Errorf("conversation: got %s", asJSON(t, r.Messages()))
-	}
+	mustEqual(t, "ok", ok, true)
+	wantEqual(t, "finished.Outcome.PendingToolCallIDs", finished.Outcome.PendingToolCallIDs, want)
+	wantEqual(t, "r.ClientCalls", r.ClientCalls, want)
+	mustEqual(t, "number of entries", len(r.Entries), 3)
+	wantEqual(t, "r.Entries[2].Message.ToolCallID", r.Entries[2].Message.ToolCallID, calls[1].ID)
 }
 
 // TestClientToolsNeedPermission: an agent that does not allow client tools is offered none.

@@ -68,12 +68,9 @@ steps:
 			f.decideQuestion(t, 30*time.Minute, "nothing", &before)
 			f.decideQuestion(t, 90*time.Minute, "Two?", &after)
 			events, result := f.run("go")
-			if result.Outcome != runs.OutcomeSuccess {
-				t.Errorf("got %+v: %s", result, typesOf(events))
-			}
-			if len(before) != 2 || len(after) != 1 {
-				t.Errorf("open interrupts: got %q, and then %q", before, after)
-			}
+			wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+			wantEqual(t, "number of open interrupts", len(before), 2)
+			wantEqual(t, "number of after", len(after), 1)
 			code := map[string]string{"a sibling fails": "tool_failed", "no time is left": "timeout"}[name]
 			j.wantEntries(t, "late", "late", "two", code)
 			f.wantShownConversation(events)

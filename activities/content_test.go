@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -101,7 +102,7 @@ func TestScriptedModelReceivesReasoning(t *testing.T) {
 		if sealed, ok := event.(*agui.ReasoningEncryptedValue); ok {
 			ids[sealed.EntityID] = true
 			if !strings.HasPrefix(sealed.EncryptedValue, "scripted:") {
-				t.Errorf("encrypted value: got %s", sealed.EncryptedValue)
+				t.Errorf("encrypted value = %q, want prefix %q", sealed.EncryptedValue, "scripted:")
 			}
 		}
 	}
@@ -132,8 +133,9 @@ func TestEmptyReasoningIsHidden(t *testing.T) {
 		}, nil
 	}, addTool())
 	events, _ := f.run("go")
-	if got := typesOf(events); strings.Contains(got, "REASONING") {
-		t.Errorf("events: got %s", got)
+	got := typesOf(events)
+	if strings.Contains(got, "REASONING") {
+		t.Errorf("events = %q, want no %q", got, "REASONING")
 	}
 	want := []llm.Reasoning{{Provider: "test", Data: json.RawMessage(`"hidden"`)}, {Provider: "test", Data: json.RawMessage(`"hidden too"`)}}
 	if diff := cmp.Diff(want, back); diff != "" {
@@ -145,14 +147,14 @@ func TestEmptyReasoningIsHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := r.Messages()
-	if len(shown) != len(r.Entries)-2 {
-		t.Errorf("messages shown: got %d of %d", len(shown), len(r.Entries))
-	}
+	wantEqual(t, "messages shown", len(shown), len(r.Entries)-2)
 	for mode, cut := range map[snapshot.History]bool{snapshot.HistoryAuto: false, snapshot.HistoryAppend: false, snapshot.HistoryReplace: true} {
 		asked := append(slices.Clip(shown), agui.Message{ID: "u2", Role: agui.RoleUser, Content: agui.TextContent("and now?")})
-		if a := r.Accept(snapshot.Claim{Messages: asked, History: mode}); a.Differs || a.Cut != cut || a.Keep != len(r.Entries) || len(a.Tail) != 1 {
-			t.Errorf("history %q: got %+v", mode, a)
-		}
+		a := r.Accept(snapshot.Claim{Messages: asked, History: mode})
+		wantEqual(t, fmt.Sprintf("history %q: a.Differs", mode), a.Differs, false)
+		wantEqual(t, fmt.Sprintf("history %q: a.Cut", mode), a.Cut, cut)
+		wantEqual(t, fmt.Sprintf("history %q: a.Keep", mode), a.Keep, len(r.Entries))
+		wantEqual(t, fmt.Sprintf("history %q: number of tail", mode), len(a.Tail), 1)
 	}
 	for _, profile := range []stream.Profile{stream.Profile0, stream.Profile1} {
 		shown := f.views().Run(run, view.Options{Profile: profile, Join: true})
@@ -166,8 +168,11 @@ func TestEmptyReasoningIsHidden(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, frame := range frames {
-				if strings.Contains(string(frame.Event), `"reasoning"`) || strings.Contains(string(frame.Event), "REASONING") {
-					t.Errorf("reader with profile %v: got %s", profile, frame.Event)
+				if strings.Contains(string(frame.Event), `"reasoning"`) {
+					t.Errorf("reader with profile %v: string(frame.Event) = %q, want no %q", profile, string(frame.Event), `"reasoning"`)
+				}
+				if strings.Contains(string(frame.Event), "REASONING") {
+					t.Errorf("reader with profile %v: string(frame.Event) = %q, want no %q", profile, string(frame.Event), "REASONING")
 				}
 			}
 		}
@@ -222,7 +227,7 @@ func TestModelReceivesContextAndState(t *testing.T) {
 		t.Errorf("instructions (-want +got):\n%s", diff)
 	}
 	if !strings.Contains(system[1], `{"a":1,"b":2}`) {
-		t.Errorf("instructions of the second call: got\n%s", system[1])
+		t.Errorf("system[1] = %q, want text with %q", system[1], `{"a":1,"b":2}`)
 	}
 }
 
@@ -260,13 +265,17 @@ func TestStateFollowsArgument(t *testing.T) {
 			size += len(event.Delta)
 		case *agui.Custom:
 			want := `[{"state_key":"a/b","tool":"write","tool_argument":"document"},{"state_key":"y","tool":"other","tool_argument":"x"}]`
-			if _, next := events[i+1].(*agui.ToolCallStart); event.Name != "PredictState" || string(event.Value) != want || !next {
-				t.Errorf("PredictState: got %+v, before %s", event, events[i+1].EventType())
-			}
+			_, next := events[i+1].(*agui.ToolCallStart)
+			wantEqual(t, "PredictState: Name", event.Name, "PredictState")
+			wantEqual(t, "string(event.Value)", string(event.Value), want)
+			wantEqual(t, "next", next, true)
 		}
 	}
-	if deltas < 20 || size > 10*len(arguments) {
-		t.Errorf("got %d deltas with %d bytes for an argument of %d", deltas, size, len(arguments))
+	if deltas < 20 {
+		t.Errorf("deltas = %v, want at least %v", deltas, 20)
+	}
+	if size > 10*len(arguments) {
+		t.Errorf("size = %v, want at most %v", size, 10*len(arguments))
 	}
 }
 

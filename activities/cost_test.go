@@ -42,9 +42,8 @@ func TestRunReportsItsCost(t *testing.T) {
 	f.acts.Prices = prices(t)
 	events, _ := f.run("hello")
 	finished := events[len(events)-1].(*agui.RunFinished)
-	if got := string(finished.Metadata["perdure.cost"]); got != `{"amount":0.00002,"currency":"EUR"}` {
-		t.Errorf("cost: got %s", got)
-	}
+	got := string(finished.Metadata["perdure.cost"])
+	wantEqual(t, "cost", got, `{"amount":0.00002,"currency":"EUR"}`)
 }
 
 func TestCostEndsTheRun(t *testing.T) {
@@ -65,9 +64,8 @@ func TestCostEndsTheRun(t *testing.T) {
 			}
 			f.limits = runs.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1, Cost: 2_500}
 			events, result := f.run("go")
-			if result.Code != c.code || f.calls.Load() != c.calls {
-				t.Errorf("got %+v after %d calls", result, f.calls.Load())
-			}
+			wantEqual(t, "code", result.Code, c.code)
+			wantEqual(t, "f.calls.Load()", f.calls.Load(), c.calls)
 			if _, ok := events[len(events)-1].(*agui.RunError); !ok {
 				t.Errorf("last event: got %T, want RUN_ERROR", events[len(events)-1])
 			}

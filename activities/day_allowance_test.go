@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/control/budget"
@@ -64,28 +62,45 @@ func TestDayBudgetInterrupt(t *testing.T) {
 			f.acts.Prices = prices(t)
 			openLedger(t, f.fixture, c.soft)
 			events, result := f.run("go")
-			if result.Outcome != runs.OutcomeSuccess || len(f.questions) != 1 || f.calls.Load() != 3 {
-				t.Fatalf("got %+v after the interrupts %+v and %d calls", result, f.questions, f.calls.Load())
-			}
+			mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+			mustEqual(t, "number of questions", len(f.questions), 1)
+			mustEqual(t, "f.calls.Load()", f.calls.Load(), 3)
 			q := f.questions[0]
-			if q.Message != c.question || strings.Contains(string(q.ResponseSchema), "content") || !json.Valid(q.ResponseSchema) {
-				t.Errorf("interrupt: got %q with the schema %s", q.Message, q.ResponseSchema)
+			wantEqual(t, "interrupt", q.Message, c.question)
+			if strings.Contains(string(q.ResponseSchema), "content") {
+				t.Errorf("string(q.ResponseSchema) = %q, want no %q", string(q.ResponseSchema), "content")
 			}
-			if source, err := stream.ApprovalSourceOf(q); err != nil || source == nil || source.Step != "~limit" || source.ArgsDigest != runs.DigestArgs(c.figures) {
-				t.Errorf("source of the interrupt: got %+v: %v", source, err)
+			wantEqual(t, "json.Valid(q.ResponseSchema)", json.Valid(q.ResponseSchema), true)
+			source, err := stream.ApprovalSourceOf(q)
+			if err != nil {
+				t.Fatal(err)
 			}
+			if source == nil {
+				t.Fatal("source of the interrupt = nil, want a value")
+			}
+			wantEqual(t, "source of the interrupt: Step", source.Step, "~limit")
+			wantEqual(t, "source of the interrupt: ArgsDigest", source.ArgsDigest, runs.DigestArgs(c.figures))
 			const shown = "TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED STEP_FINISHED STEP_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END STEP_FINISHED CUSTOM " +
 				"STEP_STARTED TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED TEXT_MESSAGE_START"
-			if got := typesOf(events); !strings.Contains(got, shown) {
-				t.Errorf("events: got %s", got)
+			got := typesOf(events)
+			if !strings.Contains(got, shown) {
+				t.Errorf("events = %q, want text with %q", got, shown)
 			}
-			if all := strings.Join(f.heard, "\n"); strings.Contains(all, "approve") || strings.Contains(all, "Approved") {
-				t.Errorf("messages sent: got\n%s", all)
+			all := strings.Join(f.heard, "\n")
+			if strings.Contains(all, "approve") {
+				t.Errorf("all = %q, want no %q", all, "approve")
+			}
+			if strings.Contains(all, "Approved") {
+				t.Errorf("all = %q, want no %q", all, "Approved")
 			}
 			m := f.conversation()
-			if n := len(m); n < 3 || m[n-1].Content.Text() != "Done." || m[n-2].Content.Text() != "Approved." || m[n-3].ToolCalls[0].Arguments != c.figures {
-				t.Errorf("conversation: got %s", asJSON(t, m))
+			n := len(m)
+			if n < 3 {
+				t.Errorf("n = %v, want at least %v", n, 3)
 			}
+			wantEqual(t, "m[n-1].Content.Text()", m[n-1].Content.Text(), "Done.")
+			wantEqual(t, "m[n-2].Content.Text()", m[n-2].Content.Text(), "Approved.")
+			wantEqual(t, "m[n-3].ToolCalls[0].Arguments", m[n-3].ToolCalls[0].Arguments, c.figures)
 		})
 	}
 }
@@ -99,11 +114,13 @@ func TestRejectedDayBudgetEndsRun(t *testing.T) {
 	openLedger(t, f.fixture, budget.AmountsOf(600, 0))
 	events, result := f.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)
-	if !ok || last.Code != runs.CodeBudgetExceeded || result.Code != last.Code || f.calls.Load() != 1 {
-		t.Errorf("got %+v after %d turns", events[len(events)-1], f.calls.Load())
-	}
-	if len(f.questions) != 1 || f.questions[0].ExpiresAt == "" {
-		t.Errorf("interrupts: got %+v", f.questions)
+	mustEqual(t, "ok", ok, true)
+	wantEqual(t, "last.Code", last.Code, runs.CodeBudgetExceeded)
+	wantEqual(t, "code", result.Code, last.Code)
+	wantEqual(t, "f.calls.Load()", f.calls.Load(), 1)
+	mustEqual(t, "number of interrupts", len(f.questions), 1)
+	if f.questions[0].ExpiresAt == "" {
+		t.Error("interrupts: [0].ExpiresAt is empty, want a value")
 	}
 }
 
@@ -141,14 +158,23 @@ func TestBudgetCheckIsRecordedOnce(t *testing.T) {
 	call := runs.ModelCall{Step: step, Beginning: runs.Beginning{Input: p.Seq, Digest: p.Digest}, Day: &runs.DayAllowance{}}
 	first := attempt(call)
 	f.acts.Budget = nil
-	if again := attempt(call); first.Exceeded == nil || first.Exceeded.Used != 10 || f.calls.Load() != 0 || !cmp.Equal(again, first) {
-		t.Fatalf("got %+v, and again %+v, after %d calls of the model", first, again, f.calls.Load())
+	again := attempt(call)
+	if first.Exceeded == nil {
+		t.Fatal("first.Exceeded = nil, want a value")
 	}
+	mustEqual(t, "first.Exceeded.Used", first.Exceeded.Used, 10)
+	mustEqual(t, "f.calls.Load()", f.calls.Load(), 0)
+	mustEqual(t, "again", again, first)
 	openLedger(t, f, budget.AmountsOf(10, 0))
 	step.ID, step.Turn, step.After, step.Closes = "2/model", 2, first.Seq, "model"
-	if got := attempt(runs.ModelCall{Step: step}); got.Exceeded != nil || got.MessageID == "" || f.calls.Load() != 1 {
-		t.Errorf("got %+v after %d calls of the model", got, f.calls.Load())
+	got := attempt(runs.ModelCall{Step: step})
+	if got.Exceeded != nil {
+		t.Errorf("got.Exceeded = %+v, want nil", got.Exceeded)
 	}
+	if got.MessageID == "" {
+		t.Error("got.MessageID is empty, want a value")
+	}
+	wantEqual(t, "f.calls.Load()", f.calls.Load(), 1)
 }
 
 // TestDayBudgetInterruptBeforeBranches: a pipeline asks once, before branches whose agents cannot ask
@@ -168,8 +194,10 @@ steps:
 		t.Fatal(err)
 	}
 	events, result := f.run("go")
-	if result.Outcome != runs.OutcomeSuccess || len(f.questions) != 1 || f.calls.Load() < 3 {
-		t.Fatalf("got %+v after the interrupts %+v and %d calls: %s", result, f.questions, f.calls.Load(), typesOf(events))
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	mustEqual(t, "number of questions", len(f.questions), 1)
+	if f.calls.Load() < 3 {
+		t.Errorf("f.calls.Load() = %v, want at least %v", f.calls.Load(), 3)
 	}
 	if want := "The tenant has used 10 tokens on " + today + ", UTC. May the run continue up to 20 tokens?"; f.questions[0].Message != want {
 		t.Errorf("interrupt: got %q, want %q", f.questions[0].Message, want)
@@ -177,7 +205,13 @@ steps:
 	asked := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepStarted); return ok && s.StepName == "limit" })
 	sums := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepFinished); return ok && s.StepName == "sums" })
 	says := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepStarted); return ok && s.StepName == "say" })
-	if sums < 0 || asked < sums || says < asked {
-		t.Errorf("got the end of sums at %d, the interrupt at %d and the first agent at %d: %s", sums, asked, says, typesOf(events))
+	if sums < 0 {
+		t.Errorf("sums = %v, want at least %v", sums, 0)
+	}
+	if asked < sums {
+		t.Errorf("asked = %v, want at least %v", asked, sums)
+	}
+	if says < asked {
+		t.Errorf("says = %v, want at least %v", says, asked)
 	}
 }

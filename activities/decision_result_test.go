@@ -33,13 +33,14 @@ func setupInterruptWith(t *testing.T, arguments func() string) (*fixture, *runs.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Interrupts) != 1 || !r.Sealed || len(r.Entries) != 3 {
-		t.Fatalf("got the interrupts %+v and the messages %s", r.Interrupts, asJSON(t, r.Messages()))
-	}
+	mustEqual(t, "number of interrupts", len(r.Interrupts), 1)
+	mustEqual(t, "r.Sealed", r.Sealed, true)
+	mustEqual(t, "number of entries", len(r.Entries), 3)
 	q, asked := r.Interrupts[0], r.Entries[1].Message
-	if q.ToolCallID != asked.ToolCalls[0].ID || q.Reason != "tool_call" || !json.Valid(q.ResponseSchema) || r.Entries[2].Message.ToolCallID != asked.ToolCalls[1].ID {
-		t.Errorf("interrupt: got %+v", q)
-	}
+	wantEqual(t, "interrupt: ToolCallID", q.ToolCallID, asked.ToolCalls[0].ID)
+	wantEqual(t, "interrupt: Reason", q.Reason, "tool_call")
+	mustEqual(t, "json.Valid(q.ResponseSchema)", json.Valid(q.ResponseSchema), true)
+	wantEqual(t, "r.Entries[2].Message.ToolCallID", r.Entries[2].Message.ToolCallID, asked.ToolCalls[1].ID)
 	return f, &runs.Interrupts{MessageID: asked.ID, Items: []runs.Interrupt{{Call: runs.Call{
 		ID: q.ToolCallID, Tool: "add", Approval: &runs.Approval{Args: runs.DigestArgs(`{"a":1,"b":2}`)},
 	}}}}
@@ -127,9 +128,7 @@ func TestDecisionsAreCarriedOut(t *testing.T) {
 			if got := result.Content.Text(); got != tt.want || r.RunID != "r2" || len(r.Interrupts) != 0 {
 				t.Errorf("got the result %q, want %q; the run is %s", got, tt.want, r.RunID)
 			}
-			if edited := r.Entries[1].Message.ToolCalls[0].Arguments; (tt.verdict == runs.DecisionEdit) != (edited == `{"a":2,"b":2}`) {
-				t.Errorf("arguments in the conversation: got %s", edited)
-			}
+			wantEqual(t, "tt.verdict == runs.DecisionEdit", tt.verdict == runs.DecisionEdit, r.Entries[1].Message.ToolCalls[0].Arguments == `{"a":2,"b":2}`)
 		})
 	}
 }
@@ -143,8 +142,12 @@ func TestChangedArgumentsAreRefused(t *testing.T) {
 		{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, Args: runs.DigestArgs(`{"a":1,"b":3}`)},
 		{CallID: s.Items[0].ID, Kind: runs.DecisionEdit, Args: runs.DigestArgs(`{}`), Input: f.proposeDecision(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":5}`)})},
 	} {
-		if _, err := f.makeDecidedCall(s, d, ""); err == nil || !strings.Contains(err.Error(), "differ from the approved arguments") {
-			t.Errorf("%s: got %v", d.Kind, err)
+		_, err := f.makeDecidedCall(s, d, "")
+		if err == nil {
+			t.Fatalf("%s: err = nil, want a value", d.Kind)
+		}
+		if !strings.Contains(err.Error(), "differ from the approved arguments") {
+			t.Errorf("%s: err.Error() = %q, want text with %q", d.Kind, err.Error(), "differ from the approved arguments")
 		}
 	}
 }

@@ -36,10 +36,13 @@ func TestPanicIsFailure(t *testing.T) {
 		f.calls.Add(1)
 		panic("SECRET PROMPT")
 	})
-	events, result := f.run("hello")
-	if end := runError(t, events); end.Code != runs.CodeInternal || strings.Contains(end.Message, "SECRET") || f.calls.Load() != 8 {
-		t.Errorf("got %+v (%+v) after %d model calls", end, result, f.calls.Load())
+	events, _ := f.run("hello")
+	end := runError(t, events)
+	wantEqual(t, "end.Code", end.Code, runs.CodeInternal)
+	if strings.Contains(end.Message, "SECRET") {
+		t.Errorf("end.Message = %q, want no %q", end.Message, "SECRET")
 	}
+	wantEqual(t, "f.calls.Load()", f.calls.Load(), 8)
 }
 
 // TestRepeatedToolCallNumbers: some servers number tool calls from 1, and some
@@ -67,9 +70,8 @@ func TestRepeatedToolCallNumbers(t *testing.T) {
 	}, note)
 	f.run("go")
 	slices.Sort(got) // the calls run in parallel
-	if all := strings.Join(got, ", "); all != `first: one, second: two` {
-		t.Errorf("results sent: got %s", all)
-	}
+	all := strings.Join(got, ", ")
+	wantEqual(t, "results sent", all, `first: one, second: two`)
 }
 
 // TestNumberOfToolCallsIsLimited: the number of calls in an answer is not bounded. The
@@ -85,9 +87,9 @@ func TestNumberOfToolCallsIsLimited(t *testing.T) {
 		return callAnswer(calls...)
 	}, add)
 	events, _ := f.run("go")
-	if end := runError(t, events); end.Code != runs.CodeLimitParallelTools || f.calls.Load() != 1 {
-		t.Errorf("got %+v after %d model calls", end, f.calls.Load())
-	}
+	end := runError(t, events)
+	wantEqual(t, "end.Code", end.Code, runs.CodeLimitParallelTools)
+	wantEqual(t, "f.calls.Load()", f.calls.Load(), 1)
 }
 
 // TestLongModelName: a provider may return a model name of any length.
@@ -96,9 +98,9 @@ func TestLongModelName(t *testing.T) {
 	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return []llm.Chunk{llm.TextDelta{Text: "hi"}, llm.Finish{Reason: llm.FinishStop, Model: strings.Repeat("long ", 10_000)}}, nil
 	})
-	if _, result := f.run("go"); result.Outcome != runs.OutcomeSuccess || f.calls.Load() != 1 {
-		t.Errorf("got %+v after %d model calls", result, f.calls.Load())
-	}
+	_, result := f.run("go")
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "f.calls.Load()", f.calls.Load(), 1)
 }
 
 // TestCancelledToolIsAbandoned: a tool that ignores its context does not keep a
@@ -196,9 +198,9 @@ func TestNoToolCallAfterCancel(t *testing.T) {
 		chunks, _ := callAnswer([3]string{"x", "tool", `{"a":1,"b":2}`})
 		return chunks, err
 	}, tool)
-	if _, result := f.run("go"); called || result.Outcome != runs.OutcomeCancelled {
-		t.Errorf("got called %v and %+v", called, result)
-	}
+	_, result := f.run("go")
+	wantEqual(t, "called", called, false)
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
 }
 
 // TestInputOfCutConversationEndsRun: while an input is queued, another client may cut the
@@ -208,9 +210,10 @@ func TestInputOfCutConversationEndsRun(t *testing.T) {
 	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("never") })
 	f.accepted = stream.Acceptance{Keep: 4, Last: "gone"}
 	events, result := f.run("and then?")
-	if end := runError(t, events); end.Code != "conversation_changed" || result.Code != end.Code || f.calls.Load() != 0 {
-		t.Errorf("got %+v (%+v)", end, result)
-	}
+	end := runError(t, events)
+	wantEqual(t, "end.Code", end.Code, "conversation_changed")
+	wantEqual(t, "code", result.Code, end.Code)
+	wantEqual(t, "f.calls.Load()", f.calls.Load(), 0)
 	if m := f.conversation(); len(m) != 1 || m[0].Content.Text() != "and then?" {
 		t.Errorf("conversation: got %+v, want the client's message", m)
 	}
@@ -236,12 +239,12 @@ func TestFrozenWorkerTakesStep(t *testing.T) {
 		t.Cleanup(zombie.Close)
 		return textAnswer("lost")
 	})
-	if _, result := f.run("hello"); result.Outcome != runs.OutcomeSuccess || f.calls.Load() != 2 {
-		t.Fatalf("got %+v after %d model calls", result, f.calls.Load())
-	}
-	if m := f.conversation(); len(m) != 2 || m[1].Content.Text() != "here I am" {
-		t.Errorf("conversation: got %+v", m)
-	}
+	_, result := f.run("hello")
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	mustEqual(t, "f.calls.Load()", f.calls.Load(), 2)
+	m := f.conversation()
+	mustEqual(t, "number of conversation", len(m), 2)
+	wantEqual(t, "conversation: [1].Content.Text()", m[1].Content.Text(), "here I am")
 }
 
 // TestRetryLimits: an outage of the log is retried without a bound, a provider only a few
@@ -250,14 +253,13 @@ func TestRetryLimits(t *testing.T) {
 	t.Parallel()
 	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("at last") })
 	f.outage.Store(50)
-	if _, result := f.run("hello"); result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("after an outage: got %+v", result)
-	}
+	_, result := f.run("hello")
+	wantEqual(t, "after an outage: Outcome", result.Outcome, runs.OutcomeSuccess)
 	f = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return nil, &llm.Error{Code: llm.CodeUnavailable} })
 	events, _ := f.run("hello")
-	if end := runError(t, events); end.Code != string(llm.CodeUnavailable) || f.calls.Load() != 8 {
-		t.Errorf("got %+v after %d model calls", end, f.calls.Load())
-	}
+	end := runError(t, events)
+	wantEqual(t, "end.Code", end.Code, string(llm.CodeUnavailable))
+	wantEqual(t, "f.calls.Load()", f.calls.Load(), 8)
 }
 
 func (f *fixture) finish(in runs.FinishInput) (runs.FinishResult, error) {

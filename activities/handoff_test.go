@@ -78,9 +78,9 @@ func TestHandoff(t *testing.T) {
 		return callAnswer([3]string{"1", "add", `{"a":1,"b":2}`})
 	}, []*agents.Definition{subagentDefinition("helper", "add")}, add)
 	events, result := f.run("go")
-	if result.Outcome != runs.OutcomeSuccess || f.calls.Load() != 3 || f.agentOfThread() != "helper" {
-		t.Errorf("got %+v after %d model calls; agent of the thread: %s", result, f.calls.Load(), f.agentOfThread())
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "f.calls.Load()", f.calls.Load(), 3)
+	wantEqual(t, "f.agentOfThread()", f.agentOfThread(), "helper")
 	if got := handoffsIn(t, events); len(got) != 1 || got[0] != (stream.Handoff{From: "a", To: "helper"}) {
 		t.Errorf("handoffs shown: got %+v", got)
 	}
@@ -114,9 +114,8 @@ func TestFailedHandoff(t *testing.T) {
 				return textAnswer("done")
 			}, []*agents.Definition{subagentDefinition("helper"), steps})
 			events, _ := f.run("go")
-			if len(handoffsIn(t, events)) > 0 || f.agentOfThread() != "a" {
-				t.Errorf("got the events %s; agent of the thread: %s", typesOf(events), f.agentOfThread())
-			}
+			wantEqual(t, "len(handoffsIn(t, events))", len(handoffsIn(t, events)), 0)
+			wantEqual(t, "f.agentOfThread()", f.agentOfThread(), "a")
 		})
 	}
 }
@@ -135,9 +134,10 @@ func TestFirstHandoffCounts(t *testing.T) {
 		return textAnswer("done")
 	}, []*agents.Definition{subagentDefinition("first"), subagentDefinition("second")})
 	events, _ := f.run("go")
-	if got := handoffsIn(t, events); len(got) != 1 || got[0].To != "second" || f.agentOfThread() != "second" {
-		t.Errorf("handoffs shown: got %+v; agent of the thread: %s", got, f.agentOfThread())
-	}
+	got := handoffsIn(t, events)
+	mustEqual(t, "number of handoffs shown", len(got), 1)
+	wantEqual(t, "handoffs shown: [0].To", got[0].To, "second")
+	wantEqual(t, "f.agentOfThread()", f.agentOfThread(), "second")
 	f.wantShownConversation(events)
 }
 
@@ -156,9 +156,11 @@ func TestHandoffsAreBounded(t *testing.T) {
 	f.others["a"], f.limits.Turns = f.agent, 30
 	f.agent.Limits = agents.DefaultLimits()
 	events, result := f.run("go")
-	if got := handoffsIn(t, events); result.Outcome != runs.OutcomeSuccess || len(got) != runs.MaxHandoffs || refused != 1 || f.agentOfThread() != "a" {
-		t.Errorf("got %+v after %d handoffs and %d refused ones; agent of the thread: %s", result, len(got), refused, f.agentOfThread())
-	}
+	got := handoffsIn(t, events)
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "number of got", len(got), runs.MaxHandoffs)
+	wantEqual(t, "refused", refused, 1)
+	wantEqual(t, "f.agentOfThread()", f.agentOfThread(), "a")
 	f.wantShownConversation(events)
 }
 
@@ -180,9 +182,8 @@ func TestSubagentHasNoHandoffs(t *testing.T) {
 		return textAnswer("back")
 	}, []*agents.Definition{subagentDefinition("helper", "handoff:other"), subagentDefinition("other")})
 	events, _ := f.run("go")
-	if len(handoffsIn(t, events)) > 0 || f.agentOfThread() != "a" {
-		t.Errorf("got the events %s; agent of the thread: %s", typesOf(events), f.agentOfThread())
-	}
+	wantEqual(t, "len(handoffsIn(t, events))", len(handoffsIn(t, events)), 0)
+	wantEqual(t, "f.agentOfThread()", f.agentOfThread(), "a")
 }
 
 // TestAgentStepHasNoHandoffs: an agent step has no thread to hand off.
@@ -200,9 +201,9 @@ func TestAgentStepHasNoHandoffs(t *testing.T) {
 	}, []*agents.Definition{subagentDefinition("helper", "handoff:other"), subagentDefinition("other")})
 	f.agent.Tools, f.agent.Steps = nil, []agents.Step{{Name: "x", Agent: &agents.AgentStep{Name: "helper"}}}
 	events, result := f.run("go")
-	if result.Outcome != runs.OutcomeSuccess || len(handoffsIn(t, events)) > 0 || f.agentOfThread() != "a" {
-		t.Errorf("got %+v and the events %s; agent of the thread: %s", result, typesOf(events), f.agentOfThread())
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "len(handoffsIn(t, events))", len(handoffsIn(t, events)), 0)
+	wantEqual(t, "f.agentOfThread()", f.agentOfThread(), "a")
 }
 
 // TestCancelledHandoff: a run that is cancelled before the call does not hand off.

@@ -33,9 +33,7 @@ func TestAbsurdUsage(t *testing.T) {
 				return []llm.Chunk{llm.TextDelta{Text: "done"}, llm.Finish{Reason: llm.FinishStop, Provider: "p", Model: "m", Usage: usage}}, nil
 			}, tools.Func("noop", "does nothing", func(context.Context, struct{}) (string, error) { return "", nil }))
 			events, result := f.run("go")
-			if result.Outcome != runs.OutcomeSuccess {
-				t.Errorf("got %+v", result)
-			}
+			wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 			for _, u := range events[len(events)-1].(*agui.RunFinished).Usage {
 				if *u.InputTokens < 0 || *u.InputTokens > 1000 || *u.OutputTokens < 0 || *u.OutputTokens > 1000 {
 					t.Errorf("tokens: got %d and %d, want an estimate", *u.InputTokens, *u.OutputTokens)
@@ -67,20 +65,16 @@ func TestHostileArguments(t *testing.T) {
 			f := setup(t, callOnce("write", arguments), tools.Func("write", "writes", func(context.Context, map[string]any) (string, error) { return "ok", nil }))
 			f.agent.State = agents.State{Visible: true, Predict: []agents.Prediction{{Tool: "write", Argument: "document", Key: "document"}}}
 			events, result := f.run("go")
-			if result.Outcome != runs.OutcomeSuccess || f.calls.Load() != 2 {
-				t.Errorf("got %+v after %d calls", result, f.calls.Load())
-			}
+			wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+			wantEqual(t, "f.calls.Load()", f.calls.Load(), 2)
 			screen := clientState(t, events)
 			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
-			if err != nil || string(screen.State()) != string(r.State) {
-				t.Fatalf("state: got %d bytes at the client and %d in the log, %v", len(screen.State()), len(r.State), err)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if got := r.Entries[1].Message.ToolCalls[0].Arguments; got != arguments {
-				t.Errorf("arguments: got %.100s", got)
-			}
-			if agui.TooDeep(r.State) {
-				t.Errorf("state of %d bytes is too deep to be stored", len(r.State))
-			}
+			mustEqual(t, "string(screen.State())", string(screen.State()), string(r.State))
+			wantEqual(t, "arguments", r.Entries[1].Message.ToolCalls[0].Arguments, arguments)
+			wantEqual(t, "agui.TooDeep(r.State)", agui.TooDeep(r.State), false)
 		})
 	}
 }
@@ -140,9 +134,8 @@ func TestHostileTools(t *testing.T) {
 			t.Parallel()
 			f := setup(t, callOnce(tool.Spec().Name, "{}"), tool)
 			events, result := f.run("go")
-			if result.Outcome != runs.OutcomeSuccess || f.calls.Load() != 2 {
-				t.Fatalf("got %+v after %d calls", result, f.calls.Load())
-			}
+			mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+			mustEqual(t, "f.calls.Load()", f.calls.Load(), 2)
 			clientState(t, events)
 			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil {
@@ -156,9 +149,11 @@ func TestHostileTools(t *testing.T) {
 					size += len(p.Source.Value)
 				}
 			}
-			if size > tools.DefaultMaxResult+tools.MaxMedia || !utf8.ValidString(answer.Content.Text()) || answer.Role != agui.RoleTool {
-				t.Errorf("result: got %d bytes", size)
+			if size > tools.DefaultMaxResult+tools.MaxMedia {
+				t.Errorf("result = %v, want at most %v", size, tools.DefaultMaxResult+tools.MaxMedia)
 			}
+			wantEqual(t, "utf8.ValidString(answer.Content.Text())", utf8.ValidString(answer.Content.Text()), true)
+			wantEqual(t, "answer.Role", answer.Role, agui.RoleTool)
 			wantParts := map[string]agui.PartType{"image5MB": agui.PartImage, "noBase64": agui.PartText, "imageTooLarge": agui.PartText, "manyParts": agui.PartText}
 			if want, has := wantParts[tool.Spec().Name]; has && answer.Content.Parts()[0].Type != want {
 				t.Errorf("first part: got %s, want %s", answer.Content.Parts()[0].Type, want)
@@ -167,9 +162,10 @@ func TestHostileTools(t *testing.T) {
 				t.Error(answer.Content.Text())
 			}
 			next, err := f.acts.Snapshots.Latest(t.Context(), stream.Thread{Tenant: "default", ID: "t2"}, 0)
-			if err != nil || len(next.Entries) != 0 {
-				t.Errorf("another thread: got %+v, %v", next, err)
+			if err != nil {
+				t.Fatal(err)
 			}
+			wantEqual(t, "another thread: number of entries", len(next.Entries), 0)
 		})
 	}
 }

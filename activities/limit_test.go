@@ -88,20 +88,28 @@ func TestSoftLimitInterrupt(t *testing.T) {
 			f := setupLimits(t, c.soft, approve)
 			f.acts.Prices = prices(t)
 			events, result := f.run("go")
-			if result.Outcome != runs.OutcomeSuccess || len(f.questions) != 1 {
-				t.Fatalf("got %+v after the interrupts %+v", result, f.questions)
-			}
+			mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+			mustEqual(t, "number of questions", len(f.questions), 1)
 			q := f.questions[0]
-			if q.Message != c.question || !strings.Contains(string(q.ResponseSchema), `"editedArgs":{"type":"object","required":["allowed"]`) || !json.Valid(q.ResponseSchema) {
-				t.Errorf("interrupt: got %q with the schema %s", q.Message, q.ResponseSchema)
+			wantEqual(t, "interrupt", q.Message, c.question)
+			if !strings.Contains(string(q.ResponseSchema), `"editedArgs":{"type":"object","required":["allowed"]`) {
+				t.Errorf("string(q.ResponseSchema) = %q, want text with %q", string(q.ResponseSchema), `"editedArgs":{"type":"object","required":["allowed"]`)
 			}
+			wantEqual(t, "json.Valid(q.ResponseSchema)", json.Valid(q.ResponseSchema), true)
 			source, err := stream.ApprovalSourceOf(q)
-			if err != nil || source == nil || source.Agent != "a" || source.Step != "~limit" || source.ArgsDigest != runs.DigestArgs(c.figures) {
-				t.Errorf("source of the interrupt: got %+v: %v", source, err)
+			if err != nil {
+				t.Fatal(err)
 			}
+			if source == nil {
+				t.Fatal("source of the interrupt = nil, want a value")
+			}
+			wantEqual(t, "source of the interrupt: Agent", source.Agent, "a")
+			wantEqual(t, "source of the interrupt: Step", source.Step, "~limit")
+			wantEqual(t, "source of the interrupt: ArgsDigest", source.ArgsDigest, runs.DigestArgs(c.figures))
 			const shown = "STEP_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END STEP_FINISHED CUSTOM STEP_STARTED TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED TEXT_MESSAGE_START"
-			if got := typesOf(events); !strings.Contains(got, shown) {
-				t.Errorf("events: got %s", got)
+			got := typesOf(events)
+			if !strings.Contains(got, shown) {
+				t.Errorf("events = %q, want text with %q", got, shown)
 			}
 			var figures string
 			for _, e := range events {
@@ -112,13 +120,24 @@ func TestSoftLimitInterrupt(t *testing.T) {
 			if figures != c.figures {
 				t.Errorf("figures: got %s, want %s", figures, c.figures)
 			}
-			if all := strings.Join(f.heard, "\n"); strings.Contains(all, "approve") || strings.Contains(all, "Approved") || !strings.Contains(all, "add") {
-				t.Errorf("messages sent: got\n%s", all)
+			all := strings.Join(f.heard, "\n")
+			if strings.Contains(all, "approve") {
+				t.Errorf("all = %q, want no %q", all, "approve")
+			}
+			if strings.Contains(all, "Approved") {
+				t.Errorf("all = %q, want no %q", all, "Approved")
+			}
+			if !strings.Contains(all, "add") {
+				t.Errorf("all = %q, want text with %q", all, "add")
 			}
 			m := f.conversation()
-			if n := len(m); n < 3 || m[n-1].Content.Text() != "Done." || m[n-2].Content.Text() != "Approved." || m[n-3].ToolCalls[0].Name != "approve" {
-				t.Errorf("conversation: got %s", asJSON(t, m))
+			n := len(m)
+			if n < 3 {
+				t.Errorf("n = %v, want at least %v", n, 3)
 			}
+			wantEqual(t, "m[n-1].Content.Text()", m[n-1].Content.Text(), "Done.")
+			wantEqual(t, "m[n-2].Content.Text()", m[n-2].Content.Text(), "Approved.")
+			wantEqual(t, "m[n-3].ToolCalls[0].Name", m[n-3].ToolCalls[0].Name, "approve")
 		})
 	}
 }
@@ -133,12 +152,11 @@ func TestEditedSoftLimit(t *testing.T) {
 		content := &stream.Decision{Kind: "edit", Args: json.RawMessage(figures)}
 		return runs.Decision{Kind: runs.DecisionEdit, Input: f.proposeDecision(content), Args: runs.DigestArgs(figures), Allowed: 1201}
 	})
-	if _, result := f.run("go"); result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("got %+v", result)
-	}
-	if m := f.conversation(); m[len(m)-2].Content.Text() != "Approved." || m[len(m)-3].ToolCalls[0].Arguments != figures {
-		t.Errorf("conversation: got %s", asJSON(t, m))
-	}
+	_, result := f.run("go")
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	m := f.conversation()
+	wantEqual(t, "m[len(m)-2].Content.Text()", m[len(m)-2].Content.Text(), "Approved.")
+	wantEqual(t, "m[len(m)-3].ToolCalls[0].Arguments", m[len(m)-3].ToolCalls[0].Arguments, figures)
 }
 
 // TestRejectedSoftLimitEndsRun: the reason of a rejection is in the conversation.
@@ -150,12 +168,14 @@ func TestRejectedSoftLimitEndsRun(t *testing.T) {
 	})
 	events, result := f.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)
-	if !ok || last.Code != runs.CodeLimitTokens || result.Code != last.Code || f.calls.Load() != 2 {
-		t.Errorf("got %+v after %d turns", events[len(events)-1], f.calls.Load())
-	}
+	mustEqual(t, "ok", ok, true)
+	wantEqual(t, "last.Code", last.Code, runs.CodeLimitTokens)
+	wantEqual(t, "code", result.Code, last.Code)
+	wantEqual(t, "f.calls.Load()", f.calls.Load(), 2)
 	m := f.conversation()
-	if text := m[len(m)-1].Content.Text(); !strings.Contains(text, "too dear") {
-		t.Errorf("last message: got %q", text)
+	text := m[len(m)-1].Content.Text()
+	if !strings.Contains(text, "too dear") {
+		t.Errorf("last message = %q, want text with %q", text, "too dear")
 	}
 }
 
@@ -191,11 +211,12 @@ func TestSoftLimitInterruptIsRecordedOnce(t *testing.T) {
 	}
 	const figures = `{"limit":"duration","used":"1m1s","allowed":"2m0s"}`
 	c := answers[0].Calls[0]
-	if want := (&runs.Approval{Args: runs.DigestArgs(figures), Canonical: activities.CanonicalDigest(figures), Policy: c.Approval.Policy, Quorum: 2, Expires: time.Hour}); c.Tool != "approve" || answers[0].WaitCount != 1 || !cmp.Equal(c.Approval, want) {
-		t.Errorf("call: got %+v with the approval %+v", c, c.Approval)
-	}
+	want := (&runs.Approval{Args: runs.DigestArgs(figures), Canonical: activities.CanonicalDigest(figures), Policy: c.Approval.Policy, Quorum: 2, Expires: time.Hour})
+	wantEqual(t, "call: Tool", c.Tool, "approve")
+	wantEqual(t, "answers[0].WaitCount", answers[0].WaitCount, 1)
+	wantEqual(t, "call: Approval", c.Approval, want)
 	m := f.conversation()
-	if n := len(m); n != 3 || m[2].ToolCalls[0].Arguments != figures {
-		t.Errorf("conversation: got %s", asJSON(t, m))
-	}
+	n := len(m)
+	mustEqual(t, "n", n, 3)
+	wantEqual(t, "m[2].ToolCalls[0].Arguments", m[2].ToolCalls[0].Arguments, figures)
 }

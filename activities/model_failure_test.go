@@ -18,8 +18,9 @@ func TestLoggedModelFailures(t *testing.T) {
 			return textAnswer("done")
 		})
 		f.run("hello")
-		if log := f.logged.String(); !strings.Contains(log, want) {
-			t.Errorf("%s: the log lacks %s:\n%s", code, want, log)
+		log := f.logged.String()
+		if !strings.Contains(log, want) {
+			t.Errorf("%s: log = %q, want text with %q", code, log, want)
 		}
 	}
 }

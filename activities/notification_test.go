@@ -6,10 +6,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -141,9 +141,10 @@ func TestRepeatedNotification(t *testing.T) {
 		f.notify(runs.EventVoted, time.Hour)
 	}
 	voted := f.pending()[0]
-	if len(voted.Decisions) != 1 || voted.Decisions[0].By != "alice" || voted.Decisions[0].Channel != "http" || !slices.Equal(voted.Approvers, []string{"role:finance", "alice"}) {
-		t.Errorf("inbox after a vote: got %+v", voted)
-	}
+	mustEqual(t, "inbox after a vote: number of decisions", len(voted.Decisions), 1)
+	wantEqual(t, "inbox after a vote: Decisions[0].By", voted.Decisions[0].By, "alice")
+	wantEqual(t, "inbox after a vote: Decisions[0].Channel", voted.Decisions[0].Channel, "http")
+	wantEqual(t, "inbox after a vote: Approvers", voted.Approvers, []string{"role:finance", "alice"})
 	last := f.propose("bob", "link", "approve", "fine")
 	c.Decision = &last
 	f.notify(runs.EventDecided, 2*time.Hour)
@@ -153,14 +154,21 @@ func TestRepeatedNotification(t *testing.T) {
 		t.Errorf("inbox after the decision: got %+v, want none", left)
 	}
 	past := f.history()
-	if len(past) != 1 || past[0].Status != inbox.StatusDecided || string(past[0].Args) != `{"a":1,"b":2}` || len(past[0].Events) != 3 {
-		t.Fatalf("audit: got %+v", past)
-	}
+	mustEqual(t, "number of audit", len(past), 1)
+	mustEqual(t, "audit: [0].Status", past[0].Status, inbox.StatusDecided)
+	mustEqual(t, "string(past[0].Args)", string(past[0].Args), `{"a":1,"b":2}`)
+	mustEqual(t, "len(past[0].Events)", len(past[0].Events), 3)
 	for i, want := range []inbox.Decision{{By: "alice", Channel: "http"}, {By: "bob", Channel: "link", Reason: "fine"}} {
 		got := past[0].Decisions[i]
-		if got.By != want.By || got.Channel != want.Channel || got.Reason != want.Reason || got.Decision != "approve" || got.ArgsDigest != c.Approval.Args || got.Digest == "" || got.At.IsZero() {
-			t.Errorf("decision %d: got %+v", i, got)
+		wantEqual(t, fmt.Sprintf("decision %d: got.By", i), got.By, want.By)
+		wantEqual(t, fmt.Sprintf("decision %d: got.Channel", i), got.Channel, want.Channel)
+		wantEqual(t, fmt.Sprintf("decision %d: got.Reason", i), got.Reason, want.Reason)
+		wantEqual(t, fmt.Sprintf("decision %d: got.Decision", i), got.Decision, "approve")
+		wantEqual(t, fmt.Sprintf("decision %d: got.ArgsDigest", i), got.ArgsDigest, c.Approval.Args)
+		if got.Digest == "" {
+			t.Errorf("decision %d: got.Digest is empty, want a value", i)
 		}
+		wantEqual(t, fmt.Sprintf("decision %d: got.At.IsZero()", i), got.At.IsZero(), false)
 	}
 	sent := map[string]int{}
 	for _, in := range f.delivered {
@@ -178,12 +186,12 @@ func TestExpiryHasNoApprover(t *testing.T) {
 	f.waits.Items[0].Decision = &runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionExpire}
 	f.notify(runs.EventExpired, 24*time.Hour)
 	past := f.history()
-	if len(past) != 1 || past[0].Status != inbox.StatusExpired || len(past[0].Decisions) != 1 {
-		t.Fatalf("audit: got %+v", past)
-	}
-	if got := past[0].Decisions[0]; got.Decision != "expire" || got.By != "" || !got.At.Equal(interruptMetadata.Add(24*time.Hour)) {
-		t.Errorf("decision: got %+v", got)
-	}
+	mustEqual(t, "number of audit", len(past), 1)
+	mustEqual(t, "audit: [0].Status", past[0].Status, inbox.StatusExpired)
+	mustEqual(t, "len(past[0].Decisions)", len(past[0].Decisions), 1)
+	wantEqual(t, "decision: Decision", past[0].Decisions[0].Decision, "expire")
+	wantEqual(t, "decision: By", past[0].Decisions[0].By, "")
+	wantEqual(t, "decision: At", past[0].Decisions[0].At, interruptMetadata.Add(24*time.Hour))
 }
 
 // TestLostInboxIsRestored: a lost bucket is restored from the log. An existing one is unchanged.
@@ -241,9 +249,8 @@ func TestShownArgumentsAreBounded(t *testing.T) {
 	}
 	for given, want := range map[string]string{`{"a":1}`: `{"a":1}`, `{"a":`: `"{\"a\":"`, "": `""`, string(long): ""} {
 		got, truncated := activities.InboxArgs(given)
-		if string(got) != want || truncated != (want == "") {
-			t.Errorf("%.20s: got %s", given, got)
-		}
+		wantEqual(t, fmt.Sprintf("%.20s: string(got)", given), string(got), want)
+		wantEqual(t, fmt.Sprintf("%.20s: truncated", given), truncated, want == "")
 	}
 }
 
@@ -324,9 +331,9 @@ func TestAuditOfDecisions(t *testing.T) {
 	if diff := cmp.Diff(want, voted.Proposals); diff != "" {
 		t.Errorf("proposals (-want +got):\n%s", diff)
 	}
-	if got := voted.Decisions; len(got) != 2 || got[0].Remember != "arguments" || string(got[1].Args) != string(other) {
-		t.Errorf("votes: got %+v", got)
-	}
+	mustEqual(t, "number of votes", len(voted.Decisions), 2)
+	wantEqual(t, "votes: [0].Remember", voted.Decisions[0].Remember, "arguments")
+	wantEqual(t, "string(voted.Decisions[1].Args)", string(voted.Decisions[1].Args), string(other))
 	last := func(decision runs.Decision, after time.Duration) inbox.Decision {
 		t.Helper()
 		c.Decision = &decision
@@ -371,9 +378,9 @@ func TestAuditOfAnswer(t *testing.T) {
 			seq := f.proposeDecision(&stream.Decision{CallID: f.waits.Items[0].ID, Kind: "answer", Result: &agui.Message{Role: agui.RoleTool, Content: agui.TextContent(c.text)}})
 			f.waits.Items[0].Decision = &runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionAnswer, Digest: "d", Input: seq}
 			f.notify(runs.EventDecided, time.Hour)
-			if got := f.history()[0].Decisions[0]; string(got.Content) != c.content || got.Truncated != c.truncated {
-				t.Errorf("decision: got %+v", got)
-			}
+			got := f.history()[0].Decisions[0]
+			wantEqual(t, "string(got.Content)", string(got.Content), c.content)
+			wantEqual(t, "decision: Truncated", got.Truncated, c.truncated)
 		})
 	}
 }
@@ -388,7 +395,9 @@ func TestAuditOfCancel(t *testing.T) {
 	}
 	f.waits.Items[0].Decision = &runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionCancel}
 	f.notify(runs.EventDecided, time.Hour)
-	if got := f.history()[0].Decisions[0]; got.Decision != "cancel" || got.By != "ada" || got.Reason != "a duplicate" || got.At.IsZero() {
-		t.Errorf("decision: got %+v", got)
-	}
+	got := f.history()[0].Decisions[0]
+	wantEqual(t, "decision: Decision", got.Decision, "cancel")
+	wantEqual(t, "decision: By", got.By, "ada")
+	wantEqual(t, "decision: Reason", got.Reason, "a duplicate")
+	wantEqual(t, "decision: At.IsZero()", got.At.IsZero(), false)
 }

@@ -53,9 +53,7 @@ func TestCallWithCompensationIsNotCancelled(t *testing.T) {
 			f = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("never") }, j.tool(), pay, hang)
 			f.agent = parseDefinition(t, "name: a\nmodel: test/m\ntools: [note, pay, hang]\nsteps:\n"+c.steps)
 			events, result := f.run("go")
-			if result.Outcome != runs.OutcomeCancelled {
-				t.Errorf("got %+v: %s", result, typesOf(events))
-			}
+			wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
 			j.wantEntries(t, c.notes...)
 			f.wantShownConversation(events)
 		})

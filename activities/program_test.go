@@ -51,9 +51,7 @@ func TestProgramStepsAreValidated(t *testing.T) {
 		return a.Do(ctx, noted("second", "${steps.first} 2"))
 	})
 	events, result := f.run("go")
-	if result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("got %+v: %s", result, typesOf(events))
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	j.wantEntries(t, "1", "1 2")
 	f.wantShownConversation(events)
 }
@@ -82,9 +80,7 @@ func TestProgramsAsSubagentsLeaveNoOutputs(t *testing.T) {
 				return fails
 			})
 			events, result := f.run("go")
-			if result.Outcome != runs.OutcomeSuccess {
-				t.Errorf("got %+v: %s", result, typesOf(events))
-			}
+			wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 			f.wantState(`{"steps":{}}`)
 			f.wantShownConversation(events)
 		})

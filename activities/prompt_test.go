@@ -37,9 +37,7 @@ func TestResultsHaveOrderOfCalls(t *testing.T) {
 		return textAnswer("done")
 	}, wait)
 	events, result := f.run("wait")
-	if result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("got %+v", result)
-	}
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	if want := []string{"call_x=2", "call_y=1", "call_z=0"}; !slices.Equal(heard, want) {
 		t.Errorf("results sent: got %q, want %q", heard, want)
 	}

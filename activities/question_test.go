@@ -44,9 +44,9 @@ func setupQuestion(t *testing.T, tool tools.Tool) (*fixture, agui.Interrupt, str
 	}, tool)
 	f.runUntilInterrupt("go")
 	r := f.snapshot()
-	if len(r.Interrupts) != 1 || !r.Sealed || len(r.Entries) != 2 {
-		t.Fatalf("got the interrupts %+v and the messages %s", r.Interrupts, asJSON(t, r.Messages()))
-	}
+	mustEqual(t, "number of interrupts", len(r.Interrupts), 1)
+	mustEqual(t, "r.Sealed", r.Sealed, true)
+	mustEqual(t, "number of entries", len(r.Entries), 2)
 	return f, r.Interrupts[0], r.Entries[1].Message.ID
 }
 
@@ -105,31 +105,43 @@ func TestToolQuestion(t *testing.T) {
 	t.Parallel()
 	var keys []string
 	f, q, message := setupQuestion(t, shopTool(&keys))
-	if q.Reason != "input_required" || q.Message != "Where to?" || string(q.ResponseSchema) != `{"type":"string"}` || q.ExpiresAt == "" || string(q.Metadata["shop"]) != `"s"` {
-		t.Errorf("first question: got %+v", q)
+	wantEqual(t, "first question: Reason", q.Reason, "input_required")
+	wantEqual(t, "first question: Message", q.Message, "Where to?")
+	wantEqual(t, "string(q.ResponseSchema)", string(q.ResponseSchema), `{"type":"string"}`)
+	if q.ExpiresAt == "" {
+		t.Error("first question: ExpiresAt is empty, want a value")
 	}
+	wantEqual(t, `string(q.Metadata["shop"])`, string(q.Metadata["shop"]), `"s"`)
 	if by, err := stream.QuestionSourceOf(q); err != nil || by.Number != 1 || by.Tool != "send" || by.Agent != "a" || by.Revision != "v" {
 		t.Errorf("source of the question: got %+v, %v", by, err)
 	}
 	answer := f.repeatCall("r2", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 1}, providerMessage(`"Ulm"`))
-	if answer.Question == nil || answer.Question.Number != 2 || answer.Question.CallID != q.ToolCallID || answer.Question.Tool != "send" || answer.Question.Expires != 0 {
-		t.Fatalf("second question: got %+v", answer.Question)
+	if answer.Question == nil {
+		t.Fatal("second question = nil, want a value")
 	}
+	mustEqual(t, "second question: Number", answer.Question.Number, 2)
+	mustEqual(t, "second question: CallID", answer.Question.CallID, q.ToolCallID)
+	mustEqual(t, "second question: Tool", answer.Question.Tool, "send")
+	mustEqual(t, "second question: Expires", answer.Question.Expires, 0)
 	raised, err := f.log.ToolQuestion(t.Context(), answer.Seq)
-	if err != nil || raised.Message != "To Ulm?" || len(raised.Replies) != 1 || raised.Index != 1 {
-		t.Fatalf("record of the second question: got %+v, %v", raised, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	mustEqual(t, "record of the second question: Message", raised.Message, "To Ulm?")
+	mustEqual(t, "record of the second question: number of replies", len(raised.Replies), 1)
+	mustEqual(t, "record of the second question: Index", raised.Index, 1)
 	answer = f.repeatCall("r3", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 2}, providerMessage(`{"approved":true}`))
 	r := f.snapshot()
-	if got := r.Entries[2].Message.Content.Text(); answer.Outcome != runs.OutcomeSuccess || got != "a book to Ulm: true" {
-		t.Errorf("got %+v and the result %q", answer, got)
-	}
+	got := r.Entries[2].Message.Content.Text()
+	wantEqual(t, "answer.Outcome", answer.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "got", got, "a book to Ulm: true")
 	if want := []string{"r1/" + q.ToolCallID}; len(keys) != 3 || !slices.Equal(slices.Compact(keys), want) {
 		t.Errorf("idempotency keys: got %q, want %q", keys, want)
 	}
-	if n := len(r.Decided); n != 2 || r.Decided[1].Question != 2 || r.Decided[1].Kind != "answer" {
-		t.Errorf("decisions in the log: got %+v", r.Decided)
-	}
+	n := len(r.Decided)
+	mustEqual(t, "n", n, 2)
+	mustEqual(t, "decisions in the log: [1].Question", r.Decided[1].Question, 2)
+	wantEqual(t, "decisions in the log: [1].Kind", r.Decided[1].Kind, "answer")
 }
 
 // TestToolReceivesOutcomeOfQuestion: a question without an answer is an error of the call. Its
@@ -170,12 +182,12 @@ func TestQuestionsOfToolAreBounded(t *testing.T) {
 	}))
 	for i := range tools.MaxQuestions {
 		answer := f.repeatCall(fmt.Sprint("r", i+2), message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: i + 1}, providerMessage(`"x"`))
-		if last := i == tools.MaxQuestions-1; (answer.Question == nil) != last {
-			t.Fatalf("after answer %d: got %+v", i+1, answer)
-		}
+		last := i == tools.MaxQuestions-1
+		mustEqual(t, fmt.Sprintf("after answer %d: answer.Question == nil", i+1), answer.Question == nil, last)
 	}
-	if got := f.snapshot().Entries[2].Message.Content.Text(); !strings.HasPrefix(got, "The tool asked too many questions.") {
-		t.Errorf("result: got %q", got)
+	got := f.snapshot().Entries[2].Message.Content.Text()
+	if !strings.HasPrefix(got, "The tool asked too many questions.") {
+		t.Errorf("result = %q, want prefix %q", got, "The tool asked too many questions.")
 	}
 }
 
@@ -197,8 +209,11 @@ func TestLegacyInterruptEvents(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil || frames == nil {
-			t.Fatalf("view: %v after %s", err, last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if frames == nil {
+			t.Fatal("frames = nil, want a value")
 		}
 		for _, frame := range frames {
 			before, last = last, frame.Event
@@ -210,9 +225,14 @@ func TestLegacyInterruptEvents(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal([]byte(custom.Value), &asked)
 	}
-	if q := f.snapshot().Interrupts; err != nil || custom.Name != "on_interrupt" || len(q) != 1 || asked.ID != q[0].ID || asked.Message != q[0].Message {
-		t.Errorf("event before %s: got %s (%v)", last, before, err)
+	q := f.snapshot().Interrupts
+	if err != nil {
+		t.Fatalf("event before %s: %v", last, err)
 	}
+	wantEqual(t, fmt.Sprintf("event before %s: custom.Name", last), custom.Name, "on_interrupt")
+	mustEqual(t, fmt.Sprintf("event before %s: number of q", last), len(q), 1)
+	wantEqual(t, fmt.Sprintf("event before %s: asked.ID", last), asked.ID, q[0].ID)
+	wantEqual(t, fmt.Sprintf("event before %s: asked.Message", last), asked.Message, q[0].Message)
 }
 
 // TestRepeatedFinishReturnsTimeOfQuestion: a repeated Finish returns the time at which the
@@ -221,9 +241,10 @@ func TestRepeatedFinishReturnsTimeOfQuestion(t *testing.T) {
 	t.Parallel()
 	f, q, _ := setupQuestion(t, shopTool(new([]string)))
 	source, err := stream.QuestionSourceOf(q)
-	if err != nil || source.AskedAt.IsZero() {
-		t.Fatalf("source of the question: got %+v, %v", source, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	mustEqual(t, "source of the question: AskedAt.IsZero()", source.AskedAt.IsZero(), false)
 	in := runs.FinishInput{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
 	got, err := f.acts.Finish(t.Context(), in)
 	if err != nil || got.Outcome != runs.OutcomeInterrupt || !got.AskedAt.Equal(source.AskedAt) {

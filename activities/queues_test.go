@@ -49,8 +49,14 @@ func TestAnswersHaveTheQueuesOfCalls(t *testing.T) {
 		t.Errorf("calls with a task queue or a sequence: got %d, want 4", answer.OrderedCount)
 	}
 	body, err := json.Marshal(answer.Calls[4])
-	if err != nil || strings.Contains(string(body), "queue") || strings.Contains(string(body), "sequence") {
-		t.Errorf("ordinary call: got %s, %v", body, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(body), "queue") {
+		t.Errorf("string(body) = %q, want no %q", string(body), "queue")
+	}
+	if strings.Contains(string(body), "sequence") {
+		t.Errorf("string(body) = %q, want no %q", string(body), "sequence")
 	}
 }
 
@@ -67,9 +73,9 @@ func TestQueuedCallsAreBounded(t *testing.T) {
 		return callAnswer(calls...)
 	}, tools.Func("count", "counts", func(context.Context, struct{}) (string, error) { made.Add(1); return "", nil }, tools.Sequential()))
 	f.limits.ParallelTools = 100
-	if _, result := f.run("go"); result.Code != runs.CodeLimitParallelTools || made.Load() != 0 {
-		t.Errorf("got %+v after %d calls", result, made.Load())
-	}
+	_, result := f.run("go")
+	wantEqual(t, "code", result.Code, runs.CodeLimitParallelTools)
+	wantEqual(t, "made.Load()", made.Load(), 0)
 }
 
 // agentWithMissingTools is a fixture whose agent has further tools when its calls are made. This worker lacks
@@ -101,9 +107,7 @@ func TestWorkerWithOneTool(t *testing.T) {
 	}, noEffectTool("drawer"))
 	f.acts.Agents, f.acts.ToolGrace = &agentWithMissingTools{fixture: f}, time.Nanosecond
 	events, result := f.run("go")
-	if result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("got %+v", result)
-	}
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	for _, event := range events {
 		if r, ok := event.(*agui.ToolCallResult); ok && r.Content.Text() != "drawer" {
 			t.Errorf("result: got %q", r.Content.Text())
@@ -134,13 +138,15 @@ func TestAwaitWorkersOfTaskQueue(t *testing.T) {
 		_, err := env.ExecuteActivity(f.acts.AwaitQueue, runs.AwaitQueue{Queue: c.queue})
 		var app *temporal.ApplicationError
 		if !errors.As(err, &app) {
-			if err != nil || c.again || c.ends {
-				t.Errorf("%+v: got %v", c, err)
+			if err != nil {
+				t.Fatal(err)
 			}
+			wantEqual(t, "c.again", c.again, false)
+			wantEqual(t, "c.ends", c.ends, false)
 			continue
 		}
-		if app.Type() != "tool_unavailable" || app.NonRetryable() != c.ends || (app.NextRetryDelay() > 0) != c.again {
-			t.Errorf("%+v: got %v", c, err)
-		}
+		wantEqual(t, "app.Type()", app.Type(), "tool_unavailable")
+		wantEqual(t, "app.NonRetryable()", app.NonRetryable(), c.ends)
+		wantEqual(t, "app.NextRetryDelay() > 0", app.NextRetryDelay() > 0, c.again)
 	}
 }

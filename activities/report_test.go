@@ -23,9 +23,8 @@ func clientState(t *testing.T, events []agui.Event) *agui.Reducer {
 			t.Fatal(err)
 		}
 	}
-	if w := screen.Warnings(); len(w) > 0 {
-		t.Errorf("warnings of the client: got %+v", w)
-	}
+	w := screen.Warnings()
+	wantEqual(t, "number of warnings of the client", len(w), 0)
 	return screen
 }
 
@@ -97,9 +96,9 @@ func TestToolReports(t *testing.T) {
 		t.Errorf("state: got %s, want %s", got, want)
 	}
 	shown := r.Entries[3].Message
-	if shown.ActivityType != "search-progress" || string(shown.Content.Object()) != `{"found":3,"in":"<shop>"}` || shown.ID != run.Identify("act", r.Entries[1].Message.ToolCalls[0].ID+"/progress") {
-		t.Errorf("conversation: got %s", asJSON(t, r.Messages()))
-	}
+	wantEqual(t, "shown.ActivityType", shown.ActivityType, "search-progress")
+	wantEqual(t, "string(shown.Content.Object())", string(shown.Content.Object()), `{"found":3,"in":"<shop>"}`)
+	wantEqual(t, "shown.ID", shown.ID, run.Identify("act", r.Entries[1].Message.ToolCalls[0].ID+"/progress"))
 	for _, event := range events {
 		if custom, ok := event.(*agui.Custom); ok && string(custom.Value) != "null" {
 			t.Errorf("value of the custom event: got %s", custom.Value)
@@ -180,9 +179,9 @@ func TestReportsOfFailedAttemptAreRetracted(t *testing.T) {
 	f := setup(t, callOnce("tool", "{}"), &hangingTool{Tool: tool, err: down})
 	events, _ := f.run("go")
 	r := f.wantThreadEqualsClient(events)
-	if n != 2 || string(r.State) != `{"attempt":2}` || string(r.Entries[3].Message.Content.Object()) != `{"attempt":2}` {
-		t.Errorf("after %d attempts: got the state %s and the conversation %s", n, r.State, asJSON(t, r.Messages()))
-	}
+	mustEqual(t, fmt.Sprintf("after %d attempts: n", n), n, 2)
+	wantEqual(t, fmt.Sprintf("after %d attempts: string(r.State)", n), string(r.State), `{"attempt":2}`)
+	wantEqual(t, fmt.Sprintf("after %d attempts: string(r.Entries[3].Message.Content.Object())", n), string(r.Entries[3].Message.Content.Object()), `{"attempt":2}`)
 }
 
 // hangingTool is a tool whose first call does not end.
@@ -224,9 +223,11 @@ func TestResultWithParts(t *testing.T) {
 	events, _ := f.run("go")
 	r := f.wantThreadEqualsClient(events)
 	parts := r.Entries[2].Message.Content.Parts()
-	if len(parts) != 5 || parts[1].Type != agui.PartImage || parts[1].Source.Value != "aGVsbG8=" || string(parts[1].Metadata) != `{"filename":"chart.png"}` || parts[2].Source.Type != agui.SourceURL {
-		t.Errorf("result: got %s", asJSON(t, parts))
-	}
+	mustEqual(t, "number of parts", len(parts), 5)
+	wantEqual(t, "parts[1].Type", parts[1].Type, agui.PartImage)
+	wantEqual(t, "parts[1].Source.Value", parts[1].Source.Value, "aGVsbG8=")
+	wantEqual(t, "string(parts[1].Metadata)", string(parts[1].Metadata), `{"filename":"chart.png"}`)
+	wantEqual(t, "parts[2].Source.Type", parts[2].Source.Type, agui.SourceURL)
 }
 
 // TestProviderActivities: activities of a provider are shown like a tool's reports:
@@ -257,9 +258,7 @@ func TestProviderActivities(t *testing.T) {
 	})
 	events, _ := f.run("go")
 	r := f.wantThreadEqualsClient(events)
-	if len(r.Entries) != 5 {
-		t.Fatalf("conversation: got %s", asJSON(t, r.Messages()))
-	}
+	mustEqual(t, "number of entries", len(r.Entries), 5)
 	for i, want := range map[int]string{2: `{"attempt":2,"hits":2}`, 4: `{}`} {
 		if got := r.Entries[i].Message; got.Role != agui.RoleActivity || string(got.Content.Object()) != want {
 			t.Errorf("message %d: got %s, want an activity %s", i, asJSON(t, got), want)
@@ -282,8 +281,8 @@ func TestInvalidProviderActivity(t *testing.T) {
 			return textAnswer("done")
 		})
 		events, _ := f.run("go")
-		if r := f.wantThreadEqualsClient(events); f.calls.Load() != 2 || len(r.Entries) != 2 {
-			t.Errorf("%s: after %d calls: got the conversation %s", name, f.calls.Load(), asJSON(t, r.Messages()))
-		}
+		r := f.wantThreadEqualsClient(events)
+		wantEqual(t, name+": f.calls.Load()", f.calls.Load(), 2)
+		wantEqual(t, name+": number of entries", len(r.Entries), 2)
 	}
 }

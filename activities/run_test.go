@@ -175,8 +175,11 @@ func (f *fixture) run(message string) ([]agui.Event, runs.Result) {
 		if errors.Is(err, io.EOF) {
 			return events, result
 		}
-		if err != nil || frames == nil {
-			f.t.Fatalf("view: %v after %d events", err, len(events))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if frames == nil {
+			f.t.Fatal("frames = nil, want a value")
 		}
 		for _, frame := range frames {
 			event, err := agui.Decode(frame.Event)
@@ -239,16 +242,14 @@ func TestTextRun(t *testing.T) {
 	if got := typesOf(events); got != want {
 		t.Errorf("events: got\n%s, want\n%s", got, want)
 	}
-	if result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("outcome: got %v", result)
-	}
+	wantEqual(t, "outcome: Outcome", result.Outcome, runs.OutcomeSuccess)
 	finished := events[len(events)-1].(*agui.RunFinished)
-	if len(finished.Usage) != 1 || *finished.Usage[0].InputTokens != 10 || *finished.Usage[0].OutputTokens != 2 {
-		t.Errorf("usage: got %+v", finished.Usage)
-	}
-	if m := f.conversation(); len(m) != 2 || m[1].Content.Text() != "hi there" {
-		t.Errorf("conversation: got %+v", m)
-	}
+	mustEqual(t, "number of usage", len(finished.Usage), 1)
+	mustEqual(t, "usage: *[0].InputTokens", *finished.Usage[0].InputTokens, 10)
+	wantEqual(t, "usage: *[0].OutputTokens", *finished.Usage[0].OutputTokens, 2)
+	m := f.conversation()
+	mustEqual(t, "number of conversation", len(m), 2)
+	wantEqual(t, "conversation: [1].Content.Text()", m[1].Content.Text(), "hi there")
 }
 
 type pair struct {
@@ -298,9 +299,8 @@ func TestParallelToolsWithFailures(t *testing.T) {
 	}, add, fails)
 	f.agent.Reasoning.Effort = "low"
 	events, result := f.run("add")
-	if result.Outcome != runs.OutcomeSuccess || f.calls.Load() != 3 {
-		t.Fatalf("got %+v after %d model calls", result, f.calls.Load())
-	}
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	mustEqual(t, "f.calls.Load()", f.calls.Load(), 3)
 	if got := strings.Count(typesOf(events), "TOOL_CALL_RESULT"); got != 5 {
 		t.Errorf("results: got %d, want 5", got)
 	}
@@ -353,16 +353,15 @@ func TestRetryableModelErrorDuringStream(t *testing.T) {
 		return textAnswer("whole")
 	})
 	events, result := f.run("hello")
-	if result.Outcome != runs.OutcomeSuccess || f.calls.Load() != 2 {
-		t.Fatalf("got %+v after %d model calls", result, f.calls.Load())
-	}
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	mustEqual(t, "f.calls.Load()", f.calls.Load(), 2)
 	want := "RUN_STARTED STEP_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END STEP_FINISHED MESSAGES_SNAPSHOT RUN_FINISHED"
 	if got := typesOf(events); got != want {
 		t.Errorf("late reader: got\n%s, want\n%s", got, want)
 	}
-	if m := f.conversation(); len(m) != 2 || m[1].Content.Text() != "whole" {
-		t.Errorf("conversation: got %+v", m)
-	}
+	m := f.conversation()
+	mustEqual(t, "number of conversation", len(m), 2)
+	wantEqual(t, "conversation: [1].Content.Text()", m[1].Content.Text(), "whole")
 }
 
 // TestModelErrorEndsRun: the provider's message is in the run's end, and not in
@@ -376,9 +375,10 @@ func TestModelErrorEndsRun(t *testing.T) {
 	})
 	events, result := f.run("hello")
 	last, ok := events[len(events)-1].(*agui.RunError)
-	if !ok || last.Code != string(llm.CodeInvalidRequest) || result.Code != last.Code || f.calls.Load() != 1 {
-		t.Fatalf("got %+v (%+v) after %d calls", events[len(events)-1], result, f.calls.Load())
-	}
+	mustEqual(t, "ok", ok, true)
+	mustEqual(t, "last.Code", last.Code, string(llm.CodeInvalidRequest))
+	mustEqual(t, "code", result.Code, last.Code)
+	mustEqual(t, "f.calls.Load()", f.calls.Load(), 1)
 	const safe = "the model call failed: invalid_request (HTTP 400): test/m at models.example; set NOTHING"
 	if want := safe + ": temperature is not supported"; last.Message != want {
 		t.Errorf("message: got\n%s, want\n%s", last.Message, want)
@@ -388,7 +388,7 @@ func TestModelErrorEndsRun(t *testing.T) {
 	}
 	for _, want := range []string{"temperature is not supported", `"provider":"test"`, `"model":"m"`, `"host":"models.example"`, `"hint":"set NOTHING"`, `"status":400`, `"attempt":1`} {
 		if !strings.Contains(f.logged.String(), want) {
-			t.Errorf("the log lacks %s:\n%s", want, f.logged.String())
+			t.Errorf("f.logged.String() = %q, want text with %q", f.logged.String(), want)
 		}
 	}
 	if m := f.conversation(); len(m) != 1 {
@@ -405,12 +405,13 @@ func TestCancelBeforeStart(t *testing.T) {
 	}
 	events, result := f.run("hello")
 	finished, ok := events[len(events)-1].(*agui.RunFinished)
-	if !ok || finished.Outcome == nil || finished.Outcome.Type != agui.OutcomeCancelled || result.Outcome != runs.OutcomeCancelled {
-		t.Fatalf("got %+v (%+v)", events[len(events)-1], result)
+	mustEqual(t, "ok", ok, true)
+	if finished.Outcome == nil {
+		t.Fatal("finished.Outcome = nil, want a value")
 	}
-	if f.calls.Load() != 0 {
-		t.Error("the model was called")
-	}
+	mustEqual(t, "finished.Outcome.Type", finished.Outcome.Type, agui.OutcomeCancelled)
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
+	wantEqual(t, "f.calls.Load()", f.calls.Load(), 0)
 }
 
 // TestLanesAgree: the workflow uses as many lanes as the log has.

@@ -208,13 +208,24 @@ func TestFiringStartsOneRun(t *testing.T) {
 		t.Errorf("got %+v after %d starts (%v)", out, len(f.started), err)
 	}
 	in := f.started[0]
-	if in.Agent != "a" || in.Revision != "v" || in.Fire != f.in.Fire || in.ParkAfter != time.Second || !in.Hold || in.Limits.Turns == 0 {
-		t.Errorf("input of the run: got %+v", in)
+	wantEqual(t, "input of the run: Agent", in.Agent, "a")
+	wantEqual(t, "input of the run: Revision", in.Revision, "v")
+	wantEqual(t, "input of the run: Fire", in.Fire, f.in.Fire)
+	wantEqual(t, "input of the run: ParkAfter", in.ParkAfter, time.Second)
+	wantEqual(t, "input of the run: Hold", in.Hold, true)
+	if in.Limits.Turns == 0 {
+		t.Errorf("input of the run: Limits.Turns = %v, want another value", in.Limits.Turns)
 	}
 	said, err := f.log.Input(t.Context(), in.Input)
-	if err != nil || said.Requester == nil || said.Requester.Subject != "ann" || len(said.Accepted.Tail) != 1 || said.Input.RunID != f.run.ID {
-		t.Errorf("recorded input: got %+v (%v)", said, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if said.Requester == nil {
+		t.Fatal("recorded input: Requester = nil, want a value")
+	}
+	wantEqual(t, "recorded input: Requester.Subject", said.Requester.Subject, "ann")
+	wantEqual(t, "recorded input: number of tail", len(said.Accepted.Tail), 1)
+	wantEqual(t, "recorded input: Input.RunID", said.Input.RunID, f.run.ID)
 }
 
 // TestFiringContinuesThread: a firing appends to the conversation of its thread.
@@ -230,9 +241,12 @@ func TestFiringContinuesThread(t *testing.T) {
 		t.Fatalf("got %+v (%v)", out, err)
 	}
 	said, err := f.log.Input(t.Context(), f.started[1].Input)
-	if err != nil || said.Accepted.Keep != 1 || said.Accepted.Cut || len(said.Accepted.Tail) != 1 {
-		t.Errorf("second input: got %+v (%v)", said.Accepted, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	wantEqual(t, "second input: Keep", said.Accepted.Keep, 1)
+	wantEqual(t, "second input: Cut", said.Accepted.Cut, false)
+	wantEqual(t, "second input: number of tail", len(said.Accepted.Tail), 1)
 }
 
 // TestFiringAfterHandoff: if a schedule's thread was handed off, its runs belong to the
@@ -270,9 +284,11 @@ func TestThreadRefusesFiring(t *testing.T) {
 		}
 		return runs.SubmitResult{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.ActiveRun{RunID: "other"})
 	}
-	if out, err := f.startRun(); err != nil || out.Refused != runs.ErrorBusy {
-		t.Errorf("got %+v (%v)", out, err)
+	out, err := f.startRun()
+	if err != nil {
+		t.Fatal(err)
 	}
+	wantEqual(t, "out.Refused", out.Refused, runs.ErrorBusy)
 }
 
 func TestFailuresOfFiring(t *testing.T) {
@@ -321,9 +337,9 @@ func TestStatusOfEndedRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.endRun(f.openRun(f.run, f.opening()), nil)
-	if got := f.runStatus(); !got.Over || got.Outcome != runs.OutcomeSuccess {
-		t.Errorf("got %+v, while the thread has another run", got)
-	}
+	got := f.runStatus()
+	wantEqual(t, "got.Over", got.Over, true)
+	wantEqual(t, "got.Outcome", got.Outcome, runs.OutcomeSuccess)
 }
 
 func TestCancelFiredRun(t *testing.T) {

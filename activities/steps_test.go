@@ -321,7 +321,7 @@ func TestPipelines(t *testing.T) {
 			}
 			for _, text := range []string{"no luck", "it fails", "provider's own"} {
 				if strings.Contains(f.history.String(), text) {
-					t.Errorf("Temporal receives the text of a provider or a tool: %q", text)
+					t.Errorf("f.history.String() = %q, want no %q", f.history.String(), text)
 				}
 			}
 			f.wantShownConversation(events)
@@ -342,9 +342,7 @@ func TestCircularAgentSteps(t *testing.T) {
 		return callAnswer([3]string{"1", "helper", `{"task":"work"}`})
 	}, []*agents.Definition{helper, other})
 	events, result := f.run("go")
-	if result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("got %+v", result)
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	var begun []string
 	for _, ev := range events {
 		switch ev := ev.(type) {
@@ -354,9 +352,8 @@ func TestCircularAgentSteps(t *testing.T) {
 			begun = append(begun, "!"+ev.Code)
 		}
 	}
-	if got := strings.Join(begun, " "); got != "helper other rows/0 helper !limit_subagents !tool_failed !tool_failed !tool_failed" {
-		t.Errorf("subagents: got %s", got)
-	}
+	got := strings.Join(begun, " ")
+	wantEqual(t, "subagents", got, "helper other rows/0 helper !limit_subagents !tool_failed !tool_failed !tool_failed")
 	f.wantShownConversation(events)
 }
 
@@ -404,9 +401,7 @@ func TestCancelledPipelineCompensates(t *testing.T) {
 			}, j.tool(), hang)
 			f.agent = parseDefinition(t, "name: a\nmodel: test/m\ntools: [note, hang]\nsteps:\n"+c.steps)
 			events, result := f.run("go")
-			if result.Outcome != runs.OutcomeCancelled {
-				t.Errorf("got %+v: %s", result, typesOf(events))
-			}
+			wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
 			j.wantEntriesInAnyOrder(t, c.notes...)
 			f.wantShownConversation(events)
 		})
@@ -450,9 +445,7 @@ func TestHeldPipelineContinuesAfterInterrupts(t *testing.T) {
 				}, time.Minute)
 			}
 			events, result := f.run("go")
-			if result.Outcome != c.outcome {
-				t.Errorf("got %+v: %s", result, typesOf(events))
-			}
+			wantEqual(t, "outcome", result.Outcome, c.outcome)
 			j.wantEntries(t, c.notes...)
 			f.wantShownConversation(events)
 		})
@@ -498,9 +491,7 @@ func TestConcurrentBranchesSetState(t *testing.T) {
           set: [{op: test, path: /n, value: "${state.n}"}, {path: /n, value: "${state.n + 1000}"}, {path: /all/-, value: "${item}"}]
 `)
 	events, result := f.run("go")
-	if result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("got %+v: %s", result, typesOf(events))
-	}
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	var state struct {
 		N   int   `json:"n"`
 		All []int `json:"all"`

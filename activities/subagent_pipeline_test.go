@@ -32,9 +32,7 @@ func TestSubagentPipeline(t *testing.T) {
 		return echoModel(n, req)
 	}, []*agents.Definition{worker})
 	events, result := f.run("go")
-	if result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("got %+v: %s", result, typesOf(events))
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	f.wantShownConversation(events)
 }
 
@@ -63,9 +61,7 @@ func TestSubagentPipelinesAreSeparate(t *testing.T) {
 		return textAnswer("done")
 	}, []*agents.Definition{worker})
 	events, result := f.run("go")
-	if result.Outcome != runs.OutcomeSuccess {
-		t.Errorf("got %+v: %s", result, typesOf(events))
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	var came []string
 	for _, ev := range events {
 		if r, ok := ev.(*agui.ToolCallResult); ok {

@@ -75,9 +75,8 @@ func TestSubagent(t *testing.T) {
 		return textAnswer("it is " + last.Text())
 	}, []*agents.Definition{subagentDefinition("helper", "add")}, add)
 	events, result := f.run("go")
-	if result.Outcome != runs.OutcomeSuccess || f.calls.Load() != 6 {
-		t.Fatalf("got %+v after %d model calls", result, f.calls.Load())
-	}
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	mustEqual(t, "f.calls.Load()", f.calls.Load(), 6)
 	for kind, want := range map[string]int{
 		"SUBAGENT_STARTED": 2, "SUBAGENT_FINISHED": 2, "SUBAGENT_ERROR": 0, "TOOL_CALL_RESULT": 4, "STEP_STARTED": 3 + 2*3, "STEP_FINISHED": 3 + 2*3,
 	} {
@@ -86,9 +85,8 @@ func TestSubagent(t *testing.T) {
 		}
 	}
 	usage := events[len(events)-1].(*agui.RunFinished).Usage
-	if len(usage) != 1 || *usage[0].OutputTokens != 3*2 { // three answers with text; tool calls report zero
-		t.Errorf("usage: got %+v", usage)
-	}
+	mustEqual(t, "number of usage", len(usage), 1)
+	wantEqual(t, "usage: *[0].OutputTokens", *usage[0].OutputTokens, 3*2)
 	f.wantShownConversation(events)
 }
 
@@ -147,9 +145,7 @@ func TestFailedSubagent(t *testing.T) {
 				return callAnswer([3]string{"1", "nothing", `{}`})
 			}, []*agents.Definition{worker})
 			events, result := f.run("go")
-			if result.Outcome != runs.OutcomeSuccess {
-				t.Errorf("got %+v", result)
-			}
+			wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 			if got := strings.Count(typesOf(events), "SUBAGENT_ERROR"); got != c.errors {
 				t.Errorf("failures shown: got %d, want %d:\n%s", got, c.errors, typesOf(events))
 			}
@@ -194,9 +190,9 @@ func TestSubagentsAreBounded(t *testing.T) {
 	f.limits.Turns = 1000
 	f.limits.Tokens = 1 << 40
 	events, result := f.run("go")
-	if got := strings.Count(typesOf(events), "SUBAGENT_FINISHED"); result.Code != runs.CodeLimitSubagents || got != runs.MaxSubagents/3*3 {
-		t.Errorf("got %+v after %d subagents", result, got)
-	}
+	got := strings.Count(typesOf(events), "SUBAGENT_FINISHED")
+	wantEqual(t, "code", result.Code, runs.CodeLimitSubagents)
+	wantEqual(t, "got", got, runs.MaxSubagents/3*3)
 }
 
 // TestToolPrecedesAgentOfSameName: a tool precedes a subagent of the same name, which a pattern
@@ -216,8 +212,10 @@ func TestToolPrecedesAgentOfSameName(t *testing.T) {
 	}, []*agents.Definition{subagentDefinition("helper")}, tool)
 	f.agent.Tools = []string{"hel*", "agent:helper"}
 	events, _ := f.run("go")
-	if got := f.conversation(); got[len(got)-1].Content.Text() != "by the tool" || strings.Contains(typesOf(events), "SUBAGENT") {
-		t.Errorf("conversation: got %+v", got)
+	got := f.conversation()
+	wantEqual(t, "conversation: [len(got)-1].Content.Text()", got[len(got)-1].Content.Text(), "by the tool")
+	if strings.Contains(typesOf(events), "SUBAGENT") {
+		t.Errorf("typesOf(events) = %q, want no %q", typesOf(events), "SUBAGENT")
 	}
 }
 

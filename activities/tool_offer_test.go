@@ -52,9 +52,10 @@ func setupDeploy(t *testing.T, after int32) *deployFixture {
 func TestAwaitMissingTool(t *testing.T) {
 	t.Parallel()
 	f := setupDeploy(t, 20)
-	if _, result := f.run("go"); result.Outcome != runs.OutcomeSuccess || f.looks.Load() != 20 || f.calls.Load() != 1 {
-		t.Errorf("got %+v after %d reads and %d calls", result, f.looks.Load(), f.calls.Load())
-	}
+	_, result := f.run("go")
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "f.looks.Load()", f.looks.Load(), 20)
+	wantEqual(t, "f.calls.Load()", f.calls.Load(), 1)
 }
 
 func TestMissingToolEndsRun(t *testing.T) {
@@ -62,9 +63,10 @@ func TestMissingToolEndsRun(t *testing.T) {
 	f := setupDeploy(t, 20)
 	f.acts.ToolGrace = time.Nanosecond
 	events, _ := f.run("go")
-	if end := runError(t, events); end.Code != "tool_unavailable" || end.Message != `tools of the agent are not available: unknown tool "charge"` || f.looks.Load() != 1 {
-		t.Errorf("got %+v after %d reads", end, f.looks.Load())
-	}
+	end := runError(t, events)
+	wantEqual(t, "end.Code", end.Code, "tool_unavailable")
+	wantEqual(t, "end.Message", end.Message, `tools of the agent are not available: unknown tool "charge"`)
+	wantEqual(t, "f.looks.Load()", f.looks.Load(), 1)
 }
 
 // TestErrorNamesMissingAgents: all agents that are missing are named, in the order of the
@@ -126,13 +128,16 @@ func TestLiveReadersSeeMissingTool(t *testing.T) {
 			notices = append(notices, c.Name+" "+string(c.Value))
 		}
 	}
-	if len(notices) != 1 || !strings.HasPrefix(notices[0], `perdure.toolUnavailable {"reason":"unknown tool \"charge\"","until":"`) {
-		t.Errorf("custom events of live readers: got %q", notices)
+	mustEqual(t, "number of custom events of live readers", len(notices), 1)
+	if !strings.HasPrefix(notices[0], `perdure.toolUnavailable {"reason":"unknown tool \"charge\"","until":"`) {
+		t.Errorf("custom events of live readers: [0] = %q, want prefix %q", notices[0], `perdure.toolUnavailable {"reason":"unknown tool \"charge\"","until":"`)
 	}
 	if strings.Contains(typesOf(events), "CUSTOM") {
-		t.Errorf("events of later readers: got %s", typesOf(events))
+		t.Errorf("events of later readers = %q, want no %q", typesOf(events), "CUSTOM")
 	}
-	if log := f.logged.String(); strings.Count(log, "tools of a run are not available") != 1 || !strings.Contains(log, `unknown tool \"charge\"`) {
-		t.Errorf("log: got %s", log)
+	log := f.logged.String()
+	wantEqual(t, `strings.Count(log, "tools of a run are not available")`, strings.Count(log, "tools of a run are not available"), 1)
+	if !strings.Contains(log, `unknown tool \"charge\"`) {
+		t.Errorf("log = %q, want text with %q", log, `unknown tool \"charge\"`)
 	}
 }

@@ -50,8 +50,11 @@ func (f *fixture) runAgain(id, message string) agui.Event {
 		f.t.Fatal(err)
 	}
 	end, err := f.log.TerminalRecord(ctx, next)
-	if err != nil || end == nil {
-		f.t.Fatalf("no end of the run: %v", err)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if end == nil {
+		f.t.Fatal("end = nil, want a value")
 	}
 	events, err := end.Events(ctx)
 	if err != nil {
@@ -132,8 +135,15 @@ func TestSummaryIsChargedOnce(t *testing.T) {
 		}
 	}
 	thread, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
-	if err != nil || summaries != 1 || len(thread.Usage) != 1 || *thread.Usage[0].InputTokens != 40 || *thread.Usage[0].OutputTokens != 8 || thread.Estimated != nil {
-		t.Errorf("after %d summaries: got the usage %+v (%+v): %v", summaries, thread.Usage, thread.Estimated, err)
+	if err != nil {
+		t.Fatalf("after %d summaries: %v", summaries, err)
+	}
+	mustEqual(t, fmt.Sprintf("after %d summaries: summaries", summaries), summaries, 1)
+	mustEqual(t, fmt.Sprintf("after %d summaries: number of usage", summaries), len(thread.Usage), 1)
+	mustEqual(t, fmt.Sprintf("after %d summaries: *thread.Usage[0].InputTokens", summaries), *thread.Usage[0].InputTokens, 40)
+	wantEqual(t, fmt.Sprintf("after %d summaries: *thread.Usage[0].OutputTokens", summaries), *thread.Usage[0].OutputTokens, 8)
+	if thread.Estimated != nil {
+		t.Errorf("after %d summaries: thread.Estimated = %+v, want nil", summaries, thread.Estimated)
 	}
 	wantDayUsage(t, f, 48)
 }
@@ -143,9 +153,8 @@ func wantDayUsage(t *testing.T, f *fixture, tokens int64) {
 	t.Helper()
 	for most, exceeded := range map[int64]bool{tokens: true, tokens + 1: false} {
 		l := openLedgerAtNoon(t, f.log, budget.Day{Amounts: budget.AmountsOf(most, 0)})
-		if _, err := l.Check(t.Context(), "default", nil); errors.Is(err, budget.ErrExceeded) != exceeded {
-			t.Errorf("Check of a budget of %d after %d tokens: got %v", most, tokens, err)
-		}
+		_, err := l.Check(t.Context(), "default", nil)
+		wantEqual(t, fmt.Sprintf("Check of a budget of %d after %d tokens: errors.Is(err, budget.ErrExceeded)", most, tokens), errors.Is(err, budget.ErrExceeded), exceeded)
 	}
 }
 
@@ -232,8 +241,12 @@ func TestUnfinishedCallsAreEstimated(t *testing.T) {
 					if prompt == 0 {
 						prompt = input
 					}
-					if input != prompt || input < 8 || input > 30 {
-						t.Errorf("estimate of the input: got %d tokens, and %d in other cases", input, prompt)
+					wantEqual(t, "estimate of the input", input, prompt)
+					if input < 8 {
+						t.Errorf("estimate of the input = %v, want at least %v", input, 8)
+					}
+					if input > 30 {
+						t.Errorf("estimate of the input = %v, want at most %v", input, 30)
 					}
 				}
 				if *cut.InputTokens != input || *cut.OutputTokens != c.output || cut.Provider != "test" || cut.Model != "m" {
@@ -248,7 +261,11 @@ func TestUnfinishedCallsAreEstimated(t *testing.T) {
 				wantDayUsage(t, f, used)
 			}
 			thread, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
-			if err != nil || (thread.Estimated != nil) != (c.calls > 0) || c.calls > 0 && thread.Estimated.Calls != c.calls {
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEqual(t, "thread.Estimated != nil", thread.Estimated != nil, c.calls > 0)
+			if c.calls > 0 && thread.Estimated.Calls != c.calls {
 				t.Errorf("estimate of the thread: got %+v: %v", thread.Estimated, err)
 			}
 			if c.calls > 0 {
@@ -283,9 +300,13 @@ func TestAnswerWithoutUsageIsEstimated(t *testing.T) {
 		t.Errorf("usage: got %+v, want an estimate of one call with its total", got)
 	}
 	thread, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
-	if err != nil || thread.Estimated == nil || thread.Estimated.Calls != 1 {
-		t.Errorf("usage of the thread: got %+v (%+v): %v", thread.Usage, thread.Estimated, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if thread.Estimated == nil {
+		t.Fatal("thread.Estimated = nil, want a value")
+	}
+	wantEqual(t, "thread.Estimated.Calls", thread.Estimated.Calls, 1)
 }
 
 // TestCancelledAnswerIsEstimated: the output of a cancelled answer is estimated, with the input as
@@ -309,9 +330,10 @@ func TestCancelledAnswerIsEstimated(t *testing.T) {
 	})
 	events, result := f.run("hello")
 	got := usageIn(t, events[len(events)-1])
-	if result.Outcome != runs.OutcomeCancelled || got.input != 70 || got.output != 20 || got.cut.Calls != 1 {
-		t.Errorf("got %+v with the usage %+v", result, got)
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
+	wantEqual(t, "got.input", got.input, 70)
+	wantEqual(t, "got.output", got.output, 20)
+	wantEqual(t, "got.cut.Calls", got.cut.Calls, 1)
 }
 
 // TestUnfinishedCallsCountForLimit: tokens of cut answers count for the run's limit.
@@ -335,9 +357,9 @@ func TestUnfinishedCallsCountForLimit(t *testing.T) {
 		}
 	})
 	f.limits = runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 1}
-	if _, result := f.run("go"); result.Code != runs.CodeLimitTokens || f.calls.Load() != 2 {
-		t.Errorf("got %+v after %d calls", result, f.calls.Load())
-	}
+	_, result := f.run("go")
+	wantEqual(t, "code", result.Code, runs.CodeLimitTokens)
+	wantEqual(t, "f.calls.Load()", f.calls.Load(), 2)
 }
 
 // TestUnfinishedSummaryIsInMetrics: a summary whose worker dies is in the metrics, also if the run is
@@ -366,9 +388,9 @@ func TestUnfinishedSummaryIsInMetrics(t *testing.T) {
 	f.more = conversationOf(20)
 	events, result := f.run("the very first question")
 	got := usageIn(t, events[len(events)-1])
-	if result.Outcome != runs.OutcomeCancelled || got.cut.Calls != 1 || got.input != 70 {
-		t.Errorf("got %+v with the usage %+v", result, got)
-	}
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
+	wantEqual(t, "got.cut.Calls", got.cut.Calls, 1)
+	wantEqual(t, "got.input", got.input, 70)
 	if metered := meteredTokens(t, reader); metered != got.input+got.output {
 		t.Errorf("metric: got %d tokens, want the usage %+v", metered, got)
 	}

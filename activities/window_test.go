@@ -55,11 +55,14 @@ func TestPromptFitsTheContextWindow(t *testing.T) {
 		t.Errorf("size of the request: got about %d tokens, want most of 2000", n)
 	}
 	m := asked.Messages
-	if m[0].Text() != "Be brief." || m[1].Text() != "the very first question" || !strings.Contains(m[2].Text(), "left out") {
-		t.Errorf("messages sent: got\n%s", requestTexts(asked))
+	wantEqual(t, "m[0].Text()", m[0].Text(), "Be brief.")
+	wantEqual(t, "m[1].Text()", m[1].Text(), "the very first question")
+	if !strings.Contains(m[2].Text(), "left out") {
+		t.Errorf("m[2].Text() = %q, want text with %q", m[2].Text(), "left out")
 	}
-	if last := m[len(m)-1].Text(); !strings.HasPrefix(last, "user 39") {
-		t.Errorf("last message: got %.20q", last)
+	last := m[len(m)-1].Text()
+	if !strings.HasPrefix(last, "user 39") {
+		t.Errorf("last message = %q, want prefix %q", last, "user 39")
 	}
 	if n := len(f.conversation()); n != 82 {
 		t.Errorf("messages in the conversation: got %d, want 82", n)
@@ -103,9 +106,8 @@ func TestLargeResultIsCutForModel(t *testing.T) {
 	}, dump)
 	f.agent.Context = agents.Context{MaxTokens: 2000}
 	f.limits.Turns = 10
-	if _, result := f.run("dump it"); result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("got %+v", result)
-	}
+	_, result := f.run("dump it")
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	for _, m := range f.conversation() {
 		if m.Role == agui.RoleTool && len(m.Content.Text()) != large+10 {
 			t.Errorf("result in the conversation: got %d bytes", len(m.Content.Text()))
@@ -143,9 +145,8 @@ func TestSummaryIsMadeOnce(t *testing.T) {
 	f.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize, Model: "test/small"}
 	f.more = conversationOf(20)
 	events, result := f.run("the very first question")
-	if result.Outcome != runs.OutcomeSuccess || summaries != 1 {
-		t.Fatalf("got %+v after %d summaries", result, summaries)
-	}
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	mustEqual(t, "summaries", summaries, 1)
 	finished := events[len(events)-1].(*agui.RunFinished)
 	if len(finished.Usage) != 1 || *finished.Usage[0].InputTokens != 20 {
 		t.Errorf("usage: got %+v, want the usage of the summary and of one answer", finished.Usage)
@@ -181,7 +182,12 @@ func TestSummaryGrows(t *testing.T) {
 	f.limits.Turns = 20
 	f.more = conversationOf(10)
 	_, result := f.run("the very first question")
-	if turns := int(f.calls.Load()) - summaries; result.Outcome != runs.OutcomeSuccess || summaries < 2 || summaries > turns/2 {
-		t.Fatalf("got %+v after %d turns and %d summaries", result, turns, summaries)
+	turns := int(f.calls.Load()) - summaries
+	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	if summaries < 2 {
+		t.Errorf("summaries = %v, want at least %v", summaries, 2)
+	}
+	if summaries > turns/2 {
+		t.Errorf("summaries = %v, want at most %v", summaries, turns/2)
 	}
 }
