@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestPeopleNameAnotherFigure(t *testing.T) {
+func TestEditedFigure(t *testing.T) {
 	t.Parallel()
 	asked := map[string]Figures{
 		LimitTokens:       FiguresOf(LimitTokens, 1200, 2200),

@@ -440,13 +440,13 @@ steps:
 	},
 }
 
-func TestWalk(t *testing.T) {
+func TestRunTree(t *testing.T) {
 	t.Parallel()
 	for _, tt := range walkCases {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, tt.steps)
-			w.answer = answers(tt.answers)
+			w.eventOf = eventsByPath(tt.answers)
 			f := w.run()
 			code := ""
 			if f != nil {
@@ -455,7 +455,7 @@ func TestWalk(t *testing.T) {
 			if code != tt.failed {
 				t.Errorf("ended with %+v, want %q", f, tt.failed)
 			}
-			if diff := cmp.Diff(tt.did, strings.Join(w.did, "\n")); diff != "" {
+			if diff := cmp.Diff(tt.did, strings.Join(w.executedActions, "\n")); diff != "" {
 				t.Errorf("actions (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tt.stepEvents, strings.Join(w.stepEvents, " ")); diff != "" && tt.stepEvents != "*" {
@@ -464,7 +464,7 @@ func TestWalk(t *testing.T) {
 			if tt.state == "*" {
 				return
 			}
-			if diff := cmp.Diff(decoded(t, tt.state), decoded(t, string(w.state))); diff != "" {
+			if diff := cmp.Diff(decodeJSON(t, tt.state), decodeJSON(t, string(w.state))); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
 		})

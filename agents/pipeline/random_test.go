@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// grower makes random trees with all kinds of steps.
-type grower struct {
+// treeGenerator makes random trees with all kinds of steps.
+type treeGenerator struct {
 	*rand.Rand
 	left int // steps that may still be added
 	n    int // steps so far
@@ -24,7 +24,7 @@ type grower struct {
 	maps int // enclosing maps
 }
 
-func (g *grower) list(depth int) []agents.Step {
+func (g *treeGenerator) steps(depth int) []agents.Step {
 	steps := []agents.Step{g.step(depth)}
 	for g.left > 0 && g.IntN(3) > 0 {
 		steps = append(steps, g.step(depth))
@@ -32,7 +32,7 @@ func (g *grower) list(depth int) []agents.Step {
 	return steps
 }
 
-func (g *grower) step(depth int) agents.Step {
+func (g *treeGenerator) step(depth int) agents.Step {
 	g.left--
 	g.n++
 	s := agents.Step{Name: fmt.Sprintf("s%d", g.n)}
@@ -51,16 +51,16 @@ func (g *grower) step(depth int) agents.Step {
 	case 3:
 		s.Set = []agents.Op{{Path: "/n", Value: "${state.n + 1}"}}
 	case 4:
-		s.Steps = g.list(depth + 1)
+		s.Steps = g.steps(depth + 1)
 	case 5:
-		s.Route = []agents.Case{{When: "state.n % 2 == 0", Steps: g.list(depth + 1)}, {Steps: g.list(depth + 1)}}
+		s.Route = []agents.Case{{When: "state.n % 2 == 0", Steps: g.steps(depth + 1)}, {Steps: g.steps(depth + 1)}}
 	case 6:
-		s.Loop = &agents.LoopStep{Max: 1 + g.IntN(3), Until: "round == 2", Steps: g.list(depth + 1)}
+		s.Loop = &agents.LoopStep{Max: 1 + g.IntN(3), Until: "round == 2", Steps: g.steps(depth + 1)}
 	case 7:
-		s.Parallel = &agents.ParallelStep{Steps: g.list(depth + 1), OnError: g.onError()}
+		s.Parallel = &agents.ParallelStep{Steps: g.steps(depth + 1), OnError: g.onError()}
 	case 8, 9:
 		g.maps++
-		s.Map = &agents.MapStep{Items: "[state.n, state.n + 1, 3]", OnError: g.onError(), Steps: g.list(depth + 1)}
+		s.Map = &agents.MapStep{Items: "[state.n, state.n + 1, 3]", OnError: g.onError(), Steps: g.steps(depth + 1)}
 		g.maps--
 	}
 	g.decorate(&s, depth)
@@ -68,21 +68,21 @@ func (g *grower) step(depth int) agents.Step {
 }
 
 // item returns an expression for the branch that a step is in.
-func (g *grower) item() any {
+func (g *treeGenerator) item() any {
 	if g.maps == 0 {
 		return nil
 	}
 	return "${item}"
 }
 
-func (g *grower) onError() string {
+func (g *treeGenerator) onError() string {
 	if g.IntN(2) == 0 {
 		return agents.OnErrorContinue
 	}
 	return ""
 }
 
-func (g *grower) decorate(s *agents.Step, depth int) {
+func (g *treeGenerator) decorate(s *agents.Step, depth int) {
 	if g.IntN(5) == 0 {
 		s.When = "state.n % 3 != 1"
 	}
@@ -97,7 +97,7 @@ func (g *grower) decorate(s *agents.Step, depth int) {
 		s.OnError.Continue = true
 	case 1:
 		if depth < 4 && g.left > 0 {
-			s.OnError.Steps = g.list(depth + 1)
+			s.OnError.Steps = g.steps(depth + 1)
 		}
 	}
 	if g.undo && s.Set == nil && g.IntN(3) == 0 && !s.Compensates() {
@@ -108,46 +108,46 @@ func (g *grower) decorate(s *agents.Step, depth int) {
 	}
 }
 
-func grow(seed uint64) *agents.Definition {
+func randomTree(seed uint64) *agents.Definition {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for {
-		g := &grower{Rand: r, left: 3 + r.IntN(20), undo: r.IntN(2) == 0}
-		d := &agents.Definition{Name: "a", Model: "p/m", Tools: []string{"*"}, Steps: g.list(1)}
+		g := &treeGenerator{Rand: r, left: 3 + r.IntN(20), undo: r.IntN(2) == 0}
+		d := &agents.Definition{Name: "a", Model: "p/m", Tools: []string{"*"}, Steps: g.steps(1)}
 		if d.Validate() == nil {
 			return d
 		}
 	}
 }
 
-// walkRandomly interprets a tree with random failures.
-func walkRandomly(t *testing.T, d *agents.Definition, seed uint64, straight bool) (*fixture, *pipeline.Failure) {
+// runRandomly interprets a tree with random failures.
+func runRandomly(t *testing.T, d *agents.Definition, seed uint64, straight bool) (*fixture, *pipeline.Failure) {
 	w := setupDefinition(t, d)
 	r := rand.New(rand.NewPCG(seed, 2))
-	w.straight, w.state = straight, json.RawMessage(`{"n":0}`)
+	w.keepsCursors, w.state = straight, json.RawMessage(`{"n":0}`)
 	if r.IntN(3) == 0 {
-		w.cancel = 1 + r.IntN(10)
+		w.cancelAfter = 1 + r.IntN(10)
 	}
 	badness := r.IntN(60)
-	c := &calls{w: w, made: map[string]call{}}
-	w.answer = func(a pipeline.Action, _ int) (ev pipeline.Event) {
+	c := &actionLog{w: w, made: map[string]loggedAction{}}
+	w.eventOf = func(a pipeline.Action, _ int) (ev pipeline.Event) {
 		defer func() { c.check(a, ev.Kind == pipeline.EventDone) }()
 		w.now = w.now.Add(time.Duration(r.IntN(20)) * time.Second)
 		bad := r.IntN(100) < badness
 		switch {
 		case a.Approve != nil:
-			return done(fmt.Sprintf(`{"approved":%t}`, !bad))
+			return doneEvent(fmt.Sprintf(`{"approved":%t}`, !bad))
 		case a.Agent != nil && bad:
-			return done(`"nothing"`)
+			return doneEvent(`"nothing"`)
 		case a.Agent != nil:
-			return done(`"{\"n\":1}"`)
+			return doneEvent(`"{\"n\":1}"`)
 		case bad:
-			return failed("broken")
+			return failedEvent("broken")
 		}
-		return done(fmt.Sprintf(`{"x":%q}`, a.Path))
+		return doneEvent(fmt.Sprintf(`{"x":%q}`, a.Path))
 	}
 	f := w.run()
-	if w.cancel > 0 && len(w.did) >= w.cancel { // a cancel may arrive during a compensation
-		path, _, _ := strings.Cut(w.did[w.cancel-1], " ")
+	if w.cancelAfter > 0 && len(w.executedActions) >= w.cancelAfter { // a cancel may arrive during a compensation
+		path, _, _ := strings.Cut(w.executedActions[w.cancelAfter-1], " ")
 		delete(c.made, strings.TrimSuffix(path, "~undo"))
 	}
 	if f != nil && f.Code != "limit_compensations" && len(c.made) > 0 {
@@ -156,37 +156,37 @@ func walkRandomly(t *testing.T, d *agents.Definition, seed uint64, straight bool
 	return w, f
 }
 
-// calls records the calls of a tree.
-type calls struct {
+// actionLog records the calls of a tree.
+type actionLog struct {
 	w    *fixture
-	made map[string]call // calls to undo if the tree fails, by path
+	made map[string]loggedAction // calls to undo if the tree fails, by path
 }
 
-// call is the arguments of a tool call.
-type call struct {
+// loggedAction is the arguments of a tool call.
+type loggedAction struct {
 	Of   string `json:"of"` // the path of the call that a compensation undoes
 	Item any    `json:"item"`
 }
 
 // check records a call and reports whether it succeeded. A compensation must have the result and
 // the item of its call, in whichever round, attempt and branch that call was.
-func (c *calls) check(a pipeline.Action, ended bool) {
+func (c *actionLog) check(a pipeline.Action, ended bool) {
 	if a.Tool == nil {
 		return
 	}
-	var args call
+	var args loggedAction
 	if err := json.Unmarshal(a.Tool.Args, &args); err != nil {
 		c.w.t.Fatal(err)
 	}
 	if a.Tool.Tool == "t" {
-		if s := pipeline.StepAt(c.w.d, a.Path); ended && s.Compensate != nil {
+		if s := pipeline.StepAt(c.w.definition, a.Path); ended && s.Compensate != nil {
 			c.made[a.Path] = args
 		}
 		return
 	}
 	path := strings.TrimSuffix(a.Path, "~undo")
 	did, there := c.made[path]
-	if pipeline.StepAt(c.w.d, path).Tool == "" {
+	if pipeline.StepAt(c.w.definition, path).Tool == "" {
 		return
 	}
 	if !there || args.Of != path || args.Item != did.Item {
@@ -195,18 +195,18 @@ func (c *calls) check(a pipeline.Action, ended bool) {
 	delete(c.made, path)
 }
 
-// TestWalksOfRandomTrees: for random trees and failures the interpreter ends, steps finish in the
+// TestRandomTrees: for random trees and failures the interpreter ends, steps finish in the
 // order in which they started, no path occurs twice, and a stored cursor continues in the same way.
 // The fixture checks all but the last.
-func TestWalksOfRandomTrees(t *testing.T) {
+func TestRandomTrees(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]int{}
 	for seed := range uint64(1000) {
-		d := grow(seed)
-		w, f := walkRandomly(t, d, seed, false)
-		again, g := walkRandomly(t, d, seed, true)
+		d := randomTree(seed)
+		w, f := runRandomly(t, d, seed, false)
+		again, g := runRandomly(t, d, seed, true)
 		for name, differ := range map[string]string{
-			"did": cmp.Diff(w.did, again.did), "step events": cmp.Diff(w.stepEvents, again.stepEvents), "state": cmp.Diff(string(w.state), string(again.state)), "failure": cmp.Diff(f, g),
+			"did": cmp.Diff(w.executedActions, again.executedActions), "step events": cmp.Diff(w.stepEvents, again.stepEvents), "state": cmp.Diff(string(w.state), string(again.state)), "failure": cmp.Diff(f, g),
 		} {
 			if differ != "" {
 				t.Errorf("seed %d: %s of a walk without storing the cursor: %s", seed, name, differ)
@@ -219,7 +219,7 @@ func TestWalksOfRandomTrees(t *testing.T) {
 		}
 		if t.Failed() {
 			text, _ := d.YAML()
-			t.Fatalf("seed %d, %+v:\n%s\n%v", seed, f, text, w.did)
+			t.Fatalf("seed %d, %+v:\n%s\n%v", seed, f, text, w.executedActions)
 		}
 	}
 	for _, kind := range []string{"went well", "broken", "rejected", "timeout", "invalid_output", "cancelled"} {
@@ -229,11 +229,11 @@ func TestWalksOfRandomTrees(t *testing.T) {
 	}
 }
 
-// TestRandomTreesHaveOneForm: a definition is the same in Go, in YAML and in its stored form.
-func TestRandomTreesHaveOneForm(t *testing.T) {
+// TestRandomTreesKeepForm: a definition is the same in Go, in YAML and in its stored form.
+func TestRandomTreesKeepForm(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
-		d := grow(seed)
+		d := randomTree(seed)
 		file, err := d.YAML()
 		if err != nil {
 			t.Fatal(err)

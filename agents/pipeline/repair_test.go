@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-func TestAnswersAreRepaired(t *testing.T) {
+func TestRepairOfOutput(t *testing.T) {
 	t.Parallel()
 	const steps = `
 steps:
@@ -32,29 +32,29 @@ steps:
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t, steps)
+			f := setup(t, steps)
 			var repairs []string
-			w.answer = func(a pipeline.Action, n int) pipeline.Event {
+			f.eventOf = func(a pipeline.Action, n int) pipeline.Event {
 				if len(a.Agent.Schema) == 0 {
 					t.Error("the agent gets no schema")
 				}
 				repairs = append(repairs, a.Agent.Repair)
 				if n == 1 {
-					return done(tt.first)
+					return doneEvent(tt.first)
 				}
-				return done(tt.second)
+				return doneEvent(tt.second)
 			}
-			w.run()
-			if w.asked["plan"] != tt.asked || repairs[0] != "" {
-				t.Errorf("attempts: got %v with the repairs %q", w.asked, repairs)
+			f.run()
+			if f.attempts["plan"] != tt.asked || repairs[0] != "" {
+				t.Errorf("attempts: got %v with the repairs %q", f.attempts, repairs)
 			}
 			if tt.asked == 2 && !strings.Contains(repairs[1], "Your last answer is not valid: ") {
 				t.Errorf("repair: got %q", repairs[1])
 			}
-			if diff := cmp.Diff(decoded(t, tt.state), decoded(t, string(w.state))); diff != "" {
+			if diff := cmp.Diff(decodeJSON(t, tt.state), decodeJSON(t, string(f.state))); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]string{"+plan", "-plan"}, w.stepEvents); diff != "" {
+			if diff := cmp.Diff([]string{"+plan", "-plan"}, f.stepEvents); diff != "" {
 				t.Errorf("step events (-want +got):\n%s", diff)
 			}
 		})
@@ -76,22 +76,22 @@ steps:
 `
 	w := setup(t, steps)
 	start := w.now
-	w.answer = func(a pipeline.Action, _ int) pipeline.Event {
+	w.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
 		switch {
 		case a.Path == "group/a":
 			w.now = w.now.Add(45 * time.Second)
 		case strings.HasPrefix(a.Path, "group/b"):
 			w.now = w.now.Add(6 * time.Second)
-			return failed("slow")
+			return failedEvent("slow")
 		}
-		return done(`1`)
+		return doneEvent(`1`)
 	}
 	if f := w.run(); f != nil {
 		t.Errorf("failed: %+v", f)
 	}
 	// The second attempt of b would pass b's own ten seconds, so it fails, and the group with it.
 	want := []string{"group/a a{}", "group/b b{}", `group~error/late l{"code":"slow"}`, "after x{}"}
-	if diff := cmp.Diff(want, w.did); diff != "" {
+	if diff := cmp.Diff(want, w.executedActions); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
 	}
 	deadlines := []time.Time{start.Add(time.Minute), start.Add(55 * time.Second), {}, {}}
@@ -100,20 +100,20 @@ steps:
 	}
 
 	w = setup(t, steps)
-	w.answer = func(a pipeline.Action, _ int) pipeline.Event {
+	w.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
 		if a.Path == "group/a" {
 			w.now = w.now.Add(time.Minute)
 		}
-		return done(`1`)
+		return doneEvent(`1`)
 	}
 	w.run()
 	want = []string{"group/a a{}", `group~error/late l{"code":"timeout"}`, "after x{}"}
-	if diff := cmp.Diff(want, w.did); diff != "" {
+	if diff := cmp.Diff(want, w.executedActions); diff != "" {
 		t.Errorf("did when the group's time was over (-want +got):\n%s", diff)
 	}
 }
 
-func TestCancelledRunsAreCompensatedFor(t *testing.T) {
+func TestCancelledRunCompensates(t *testing.T) {
 	t.Parallel()
 	const steps = `
 steps:
@@ -121,33 +121,33 @@ steps:
   - {name: group, retry: {attempts: 5}, onError: continue, steps: [{name: pay, tool: p, compensate: {tool: refund}}, {name: ship, tool: s, onError: continue}]}
 `
 	w := setup(t, steps)
-	w.cancel = 3
+	w.cancelAfter = 3
 	f := w.run()
 	if f == nil || f.Code != "cancelled" {
 		t.Errorf("ended with %+v", f)
 	}
 	want := []string{"book b{}", "group/pay p{}", "group/ship s{}", "group/pay~undo refund{}", "book~undo cancel{}"}
-	if diff := cmp.Diff(want, w.did); diff != "" {
+	if diff := cmp.Diff(want, w.executedActions); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
 	}
 	// A cancelled compensation does not keep the others from running.
 	w = setup(t, steps)
-	w.cancel = 4
-	w.answer = answers(map[string]string{"book~undo": `1`, "group/ship": `1`})
-	w.d.Steps = append(w.d.Steps, agents.Step{Name: "last", Tool: "last"})
-	w.answer = answers(map[string]string{"last": "!x"})
-	w.cancel = 5
+	w.cancelAfter = 4
+	w.eventOf = eventsByPath(map[string]string{"book~undo": `1`, "group/ship": `1`})
+	w.definition.Steps = append(w.definition.Steps, agents.Step{Name: "last", Tool: "last"})
+	w.eventOf = eventsByPath(map[string]string{"last": "!x"})
+	w.cancelAfter = 5
 	f = w.run()
 	if f == nil || f.Code != "x" || f.Message != `step "last": it broke; could not compensate for group/pay` {
 		t.Errorf("ended with %+v", f)
 	}
-	if last := w.did[len(w.did)-1]; last != "book~undo cancel{}" {
-		t.Errorf("did %q", w.did)
+	if last := w.executedActions[len(w.executedActions)-1]; last != "book~undo cancel{}" {
+		t.Errorf("did %q", w.executedActions)
 	}
 }
 
-// TestFailuresNameTheStep: the failure of a run names the failed step, also in a branch.
-func TestFailuresNameTheStep(t *testing.T) {
+// TestFailureNamesStep: the failure of a run names the failed step, also in a branch.
+func TestFailureNamesStep(t *testing.T) {
 	t.Parallel()
 	for steps, want := range map[string]string{
 		`steps: [{name: one, tool: t}]`:                                                                        `step "one": it broke`,
@@ -157,18 +157,18 @@ func TestFailuresNameTheStep(t *testing.T) {
 		`steps: [{name: all, map: {items: "['a']", steps: [{name: one, tool: t, args: {x: "${state.no}"}}]}}]`: `step "one": args: `,
 	} {
 		w := setup(t, steps)
-		w.answer = func(a pipeline.Action, _ int) pipeline.Event {
+		w.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
 			if a.Tool != nil && a.Tool.Tool == "t" {
-				return failed("x")
+				return failedEvent("x")
 			}
-			return done(`1`)
+			return doneEvent(`1`)
 		}
 		if f := w.run(); f == nil || !strings.HasPrefix(f.Message, want) {
 			t.Errorf("%s: ended with %+v, want %s", steps, f, want)
 		}
 	}
 	w := setup(t, `steps: [{name: one, tool: t}]`)
-	w.answer = func(pipeline.Action, int) pipeline.Event {
+	w.eventOf = func(pipeline.Action, int) pipeline.Event {
 		return pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: "x"}}
 	}
 	if f := w.run(); f == nil || f.Code != "x" || f.Message != `step "one" failed` {
@@ -183,19 +183,19 @@ steps:
   - name: all
     map: {items: "['a','b','c']", steps: [{name: one, tool: o, compensate: {tool: undo, args: {item: "${item}"}}}, {name: two, tool: t}]}
 `)
-	w.cancel = 4
+	w.cancelAfter = 4
 	if f := w.run(); f == nil || f.Code != "cancelled" {
 		t.Errorf("ended with %+v", f)
 	}
 	want := []string{"all/0/one o{}", "all/0/two t{}", "all/1/one o{}", "all/1/two t{}", `all/1/one~undo undo{"item":"b"}`, `all/0/one~undo undo{"item":"a"}`}
 	// The fixture reports the cancel with the cancelled branches. The second branch is one of them.
-	if diff := cmp.Diff(want, w.did); diff != "" {
+	if diff := cmp.Diff(want, w.executedActions); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
 	}
 }
 
-// TestOddStates: clients change the state too. Outputs are stored whatever the state contains.
-func TestOddStates(t *testing.T) {
+// TestInvalidStates: clients change the state too. Outputs are stored whatever the state contains.
+func TestInvalidStates(t *testing.T) {
 	t.Parallel()
 	const steps = `
 steps:
@@ -209,26 +209,26 @@ steps:
 		if odd == "" {
 			w.state = json.RawMessage("null")
 		}
-		w.answer = func(a pipeline.Action, _ int) pipeline.Event {
+		w.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
 			if a.Path == "rows/1/b" { // while the branches run
 				state, _ := json.Marshal(map[string]any{"steps": []any{odd}})
 				w.state = state
 			}
-			return done(`"` + a.Path + `"`)
+			return doneEvent(`"` + a.Path + `"`)
 		}
 		if f := w.run(); f != nil {
 			t.Errorf("%s: %+v", odd, f)
 		}
 		want := `{"steps":{"rows":[null,{"b":"rows/1/b"}],"c":"c"}}`
-		if diff := cmp.Diff(decoded(t, want), decoded(t, string(w.state))); diff != "" {
+		if diff := cmp.Diff(decodeJSON(t, want), decodeJSON(t, string(w.state))); diff != "" {
 			t.Errorf("%s: state (-want +got):\n%s", odd, diff)
 		}
 	}
 }
 
-// TestOutputsOfATreeWithinAnother: a tree that is a subagent sees and changes only its own outputs,
+// TestOutputsOfNestedTree: a tree that is a subagent sees and changes only its own outputs,
 // and leaves none.
-func TestOutputsOfATreeWithinAnother(t *testing.T) {
+func TestOutputsOfNestedTree(t *testing.T) {
 	t.Parallel()
 	for _, broken := range []bool{false, true} {
 		w := setup(t, `
@@ -240,15 +240,15 @@ steps:
 		w.home = "agent:call/1"
 		w.state = json.RawMessage(`{"steps":{"outer":1,"a":"outer"}}`)
 		within := ""
-		w.answer = func(a pipeline.Action, _ int) pipeline.Event {
+		w.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
 			if a.Path != "c" {
-				return done(`"` + a.Path + `"`)
+				return doneEvent(`"` + a.Path + `"`)
 			}
 			within = string(w.state)
 			if broken {
-				return failed("no")
+				return failedEvent("no")
 			}
-			return done(`1`)
+			return doneEvent(`1`)
 		}
 		if f := w.run(); (f != nil) != broken {
 			t.Errorf("failure: got %+v", f)
@@ -257,27 +257,27 @@ steps:
 		if broken {
 			want += "|a~undo undo{\"a\":\"a\"}"
 		}
-		if got := strings.Join(w.did, "|"); got != want {
+		if got := strings.Join(w.executedActions, "|"); got != want {
 			t.Errorf("did %s, want %s", got, want)
 		}
 		own := `{"steps":{"outer":1,"a":"outer","agent:call/1":{"a":"a","rows":[{"b":"rows/0/b"},{"b":"rows/1/b"}]}}}`
-		if diff := cmp.Diff(decoded(t, own), decoded(t, within)); diff != "" {
+		if diff := cmp.Diff(decodeJSON(t, own), decodeJSON(t, within)); diff != "" {
 			t.Errorf("state within (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(decoded(t, `{"steps":{"outer":1,"a":"outer"}}`), decoded(t, string(w.state))); diff != "" {
+		if diff := cmp.Diff(decodeJSON(t, `{"steps":{"outer":1,"a":"outer"}}`), decodeJSON(t, string(w.state))); diff != "" {
 			t.Errorf("state at the end (-want +got):\n%s", diff)
 		}
 	}
 }
 
-// TestOutputsAtTheSameMoment: branches of an item that end at the same moment have not seen each
+// TestConcurrentOutputs: branches of an item that end at the same moment have not seen each
 // other's outputs. Both outputs are kept.
-func TestOutputsAtTheSameMoment(t *testing.T) {
+func TestConcurrentOutputs(t *testing.T) {
 	t.Parallel()
-	w := setup(t, `steps: [{name: rows, map: {items: "[1]", steps: [{name: both, parallel: [{name: left, tool: l}, {name: right, tool: r}]}]}}]`)
+	f := setup(t, `steps: [{name: rows, map: {items: "[1]", steps: [{name: both, parallel: [{name: left, tool: l}, {name: right, tool: r}]}]}}]`)
 	next := func(at pipeline.Cursor, ev pipeline.Event, items ...json.RawMessage) pipeline.Move {
 		t.Helper()
-		m, err := pipeline.Advance(w.d, at, ev, pipeline.Env{State: w.state, Items: items, Now: w.now})
+		m, err := pipeline.Advance(f.definition, at, ev, pipeline.Env{State: f.state, Items: items, Now: f.now})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -285,30 +285,30 @@ func TestOutputsAtTheSameMoment(t *testing.T) {
 	}
 	begun, item := pipeline.Event{Kind: pipeline.EventBegun}, json.RawMessage("1")
 	rows := next(pipeline.Cursor{}, begun)
-	w.tell(rows.Changes, nil)
+	f.recordChanges(rows.Changes, nil)
 	both := next(pipeline.Cursor{Branch: rows.Cursor.Into(rows.Action.Path, 0)}, begun, item)
 	var changes []pipeline.Change
 	for i, name := range []string{"left", "right"} {
 		called := next(pipeline.Cursor{Branch: both.Cursor.Into(both.Action.Path, i)}, begun, item, nil)
-		for _, c := range next(called.Cursor, done(`"`+name+`"`), item, nil).Changes {
+		for _, c := range next(called.Cursor, doneEvent(`"`+name+`"`), item, nil).Changes {
 			if c.Patch != nil {
 				changes = append(changes, c)
 			}
 		}
 	}
-	w.tell(changes, nil)
-	if diff := cmp.Diff(decoded(t, `{"steps":{"rows":[{"left":"left","right":"right"}]}}`), decoded(t, string(w.state))); diff != "" {
+	f.recordChanges(changes, nil)
+	if diff := cmp.Diff(decodeJSON(t, `{"steps":{"rows":[{"left":"left","right":"right"}]}}`), decodeJSON(t, string(f.state))); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
 }
 
-func TestRunsBeginWithoutOutputs(t *testing.T) {
+func TestRunBeginsWithoutOutputs(t *testing.T) {
 	t.Parallel()
-	w := setup(t, `steps: [{name: a, tool: a}, {name: c, tool: c}]`)
-	w.d.Steps[0].When = "!has(steps.old)"
-	w.state = json.RawMessage(`{"steps":{"old":1},"mine":2}`)
-	w.run()
-	if diff := cmp.Diff(decoded(t, `{"steps":{"a":"ok","c":"ok"},"mine":2}`), decoded(t, string(w.state))); diff != "" {
+	f := setup(t, `steps: [{name: a, tool: a}, {name: c, tool: c}]`)
+	f.definition.Steps[0].When = "!has(steps.old)"
+	f.state = json.RawMessage(`{"steps":{"old":1},"mine":2}`)
+	f.run()
+	if diff := cmp.Diff(decodeJSON(t, `{"steps":{"a":"ok","c":"ok"},"mine":2}`), decodeJSON(t, string(f.state))); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
 }
@@ -334,7 +334,7 @@ func TestLimits(t *testing.T) {
 			t.Parallel()
 			w := setup(t, tt.steps)
 			w.state = json.RawMessage(tt.state)
-			w.answer = func(pipeline.Action, int) pipeline.Event { return done(tt.answer) }
+			w.eventOf = func(pipeline.Action, int) pipeline.Event { return doneEvent(tt.answer) }
 			f := w.run()
 			if f == nil || f.Code != tt.code {
 				t.Fatalf("ended with %+v, want %s", f, tt.code)
@@ -346,30 +346,30 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestCursorsThatDoNotFit(t *testing.T) {
+func TestInvalidCursors(t *testing.T) {
 	t.Parallel()
-	d := setup(t, `steps: [{name: a, tool: a}, {name: g, steps: [{name: b, tool: b}]}, {name: m, map: {items: "[1]", steps: [{name: c, tool: c}]}}]`).d
+	d := setup(t, `steps: [{name: a, tool: a}, {name: g, steps: [{name: b, tool: b}]}, {name: m, map: {items: "[1]", steps: [{name: c, tool: c}]}}]`).definition
 	for i, tt := range []struct {
 		at pipeline.Cursor
 		ev pipeline.Event
 	}{
-		{pipeline.Cursor{}, done(`1`)},
-		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 3}}}, done(`1`)},
-		{pipeline.Cursor{Frames: []pipeline.Frame{{At: -1}}}, done(`1`)},
-		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0}, {At: 0}}}, done(`1`)},
-		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 1}}}, done(`1`)},
+		{pipeline.Cursor{}, doneEvent(`1`)},
+		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 3}}}, doneEvent(`1`)},
+		{pipeline.Cursor{Frames: []pipeline.Frame{{At: -1}}}, doneEvent(`1`)},
+		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0}, {At: 0}}}, doneEvent(`1`)},
+		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 1}}}, doneEvent(`1`)},
 		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0}}}, pipeline.Event{Kind: pipeline.EventBegun}},
 		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0}}}, pipeline.Event{Kind: pipeline.EventJoined}},
-		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 2}}}, done(`1`)},
+		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 2}}}, doneEvent(`1`)},
 		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0}}}, pipeline.Event{Kind: pipeline.EventWoken}},
-		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0, Waiting: true}}}, done(`1`)},
+		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0, Waiting: true}}}, doneEvent(`1`)},
 		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0}}}, pipeline.Event{Kind: "else"}},
 		{pipeline.Cursor{Branch: []pipeline.BranchRef{{Path: "nowhere"}}}, pipeline.Event{Kind: pipeline.EventBegun}},
 		{pipeline.Cursor{Branch: []pipeline.BranchRef{{Path: ""}}}, pipeline.Event{Kind: pipeline.EventBegun}},
 		{pipeline.Cursor{Branch: []pipeline.BranchRef{{Path: "a"}}}, pipeline.Event{Kind: pipeline.EventBegun}},
 		{pipeline.Cursor{Branch: []pipeline.BranchRef{{Path: "m", Index: -1}}}, pipeline.Event{Kind: pipeline.EventBegun}},
-		{pipeline.Cursor{Undoing: &pipeline.Failure{}, Frames: []pipeline.Frame{{}}}, done(`1`)},
-		{pipeline.Cursor{Undoing: &pipeline.Failure{}, Undo: []string{"x"}, Frames: []pipeline.Frame{{}}}, done(`1`)},
+		{pipeline.Cursor{Undoing: &pipeline.Failure{}, Frames: []pipeline.Frame{{}}}, doneEvent(`1`)},
+		{pipeline.Cursor{Undoing: &pipeline.Failure{}, Undo: []string{"x"}, Frames: []pipeline.Frame{{}}}, doneEvent(`1`)},
 	} {
 		if m, err := pipeline.Advance(d, tt.at, tt.ev, pipeline.Env{}); !errors.Is(err, pipeline.ErrCursor) {
 			t.Errorf("%d: %+v, %v", i, m, err)
@@ -379,40 +379,40 @@ func TestCursorsThatDoNotFit(t *testing.T) {
 
 func TestInline(t *testing.T) {
 	t.Parallel()
-	w := setup(t, `
+	f := setup(t, `
 approvals: [{tools: [pay]}]
 limits: {turns: 3, tokens: 7}
 steps:
   - {name: a, agent: {instructions: Told., tools: [pay], model: q/n, limits: {turns: 2}}, compensate: {agent: {instructions: Undo.}}}
   - {name: b, agent: other}
 `)
-	got, err := pipeline.Inline(w.d, "x/7/a~2")
+	got, err := pipeline.Inline(f.definition, "x/7/a~2")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &agents.Definition{
-		Name: "a.a", Model: "q/n", Instructions: "Told.", Tools: []string{"pay"}, Approvals: w.d.Approvals,
+		Name: "a.a", Model: "q/n", Instructions: "Told.", Tools: []string{"pay"}, Approvals: f.definition.Approvals,
 		Limits: agents.Limits{Turns: 2, Tokens: 7, Duration: 2 * time.Hour, ParallelTools: 8},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got, err := pipeline.Inline(w.d, "a~2~undo"); err != nil || got.Instructions != "Undo." || got.Model != "p/m" {
+	if got, err := pipeline.Inline(f.definition, "a~2~undo"); err != nil || got.Instructions != "Undo." || got.Model != "p/m" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, path := range []string{"b", "none", "", "a/"} {
-		if got, err := pipeline.Inline(w.d, path); err == nil {
+		if got, err := pipeline.Inline(f.definition, path); err == nil {
 			t.Errorf("%q: %+v", path, got)
 		}
 	}
-	if got := fmt.Sprint(w.d.StepAgents(), w.d.StepTools(), w.d.InlineTools()); got != "[other] [] [pay]" {
+	if got := fmt.Sprint(f.definition.StepAgents(), f.definition.StepTools(), f.definition.InlineTools()); got != "[other] [] [pay]" {
 		t.Error(got)
 	}
 }
 
-// TestUncheckedTrees: a program may create trees that were not validated. They fail, and do no
+// TestUnvalidatedTrees: a program may create trees that were not validated. They fail, and do no
 // harm.
-func TestUncheckedTrees(t *testing.T) {
+func TestUnvalidatedTrees(t *testing.T) {
 	t.Parallel()
 	none := []agents.Step{}
 	tool := []agents.Step{{Name: "x", Tool: "t"}}

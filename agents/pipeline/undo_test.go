@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// TestBranchesAreUndoneLikeOtherSteps: a step that failed in part, with onError: continue, without
+// TestBranchesAreCompensated: a step that failed in part, with onError: continue, without
 // an output, or with an error in its output, is compensated in branches as outside of them.
-func TestBranchesAreUndoneLikeOtherSteps(t *testing.T) {
+func TestBranchesAreCompensated(t *testing.T) {
 	t.Parallel()
 	const order = `
 - name: group
@@ -34,19 +34,19 @@ func TestBranchesAreUndoneLikeOtherSteps(t *testing.T) {
 	answer := func(a pipeline.Action, _ int) pipeline.Event {
 		switch name := a.Path[strings.LastIndexByte(a.Path, '/')+1:]; name {
 		case "lost", "mended", "stuck", "last":
-			return failed(name)
+			return failedEvent(name)
 		case "said":
-			return done(`{"of":"said","error":null}`)
+			return doneEvent(`{"of":"said","error":null}`)
 		}
-		return done(`1`)
+		return doneEvent(`1`)
 	}
 	undone := func(steps string) (all []string) {
 		w := setup(t, steps+"\n  - {name: last, tool: t}\n")
-		w.answer = answer
+		w.eventOf = answer
 		if f := w.run(); f == nil || f.Code != "last" || strings.Contains(f.Message, "compensate") {
 			t.Errorf("ended with %+v", f)
 		}
-		for _, did := range w.did {
+		for _, did := range w.executedActions {
 			if _, what, ok := strings.Cut(did, "~undo undo"); ok {
 				all = append(all, what)
 			}
