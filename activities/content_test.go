@@ -267,7 +267,7 @@ func TestStateFollowsArgument(t *testing.T) {
 			want := `[{"state_key":"a/b","tool":"write","tool_argument":"document"},{"state_key":"y","tool":"other","tool_argument":"x"}]`
 			_, next := events[i+1].(*agui.ToolCallStart)
 			wantEqual(t, "PredictState: Name", event.Name, "PredictState")
-			wantEqual(t, "string(event.Value)", string(event.Value), want)
+			wantEqual(t, "event.Value", string(event.Value), want)
 			wantEqual(t, "next", next, true)
 		}
 	}

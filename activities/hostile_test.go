@@ -72,7 +72,7 @@ func TestHostileArguments(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustEqual(t, "string(screen.State())", string(screen.State()), string(r.State))
+			mustEqual(t, "screen.State()", string(screen.State()), string(r.State))
 			wantEqual(t, "arguments", r.Entries[1].Message.ToolCalls[0].Arguments, arguments)
 			wantEqual(t, "agui.TooDeep(r.State)", agui.TooDeep(r.State), false)
 		})

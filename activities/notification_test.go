@@ -156,7 +156,7 @@ func TestRepeatedNotification(t *testing.T) {
 	past := f.history()
 	mustEqual(t, "number of audit", len(past), 1)
 	mustEqual(t, "audit: [0].Status", past[0].Status, inbox.StatusDecided)
-	mustEqual(t, "string(past[0].Args)", string(past[0].Args), `{"a":1,"b":2}`)
+	mustEqual(t, "past[0].Args", string(past[0].Args), `{"a":1,"b":2}`)
 	mustEqual(t, "len(past[0].Events)", len(past[0].Events), 3)
 	for i, want := range []inbox.Decision{{By: "alice", Channel: "http"}, {By: "bob", Channel: "link", Reason: "fine"}} {
 		got := past[0].Decisions[i]
@@ -249,7 +249,7 @@ func TestShownArgumentsAreBounded(t *testing.T) {
 	}
 	for given, want := range map[string]string{`{"a":1}`: `{"a":1}`, `{"a":`: `"{\"a\":"`, "": `""`, string(long): ""} {
 		got, truncated := activities.InboxArgs(given)
-		wantEqual(t, fmt.Sprintf("%.20s: string(got)", given), string(got), want)
+		wantEqual(t, fmt.Sprintf("%.20s: got", given), string(got), want)
 		wantEqual(t, fmt.Sprintf("%.20s: truncated", given), truncated, want == "")
 	}
 }
@@ -333,7 +333,7 @@ func TestAuditOfDecisions(t *testing.T) {
 	}
 	mustEqual(t, "number of votes", len(voted.Decisions), 2)
 	wantEqual(t, "votes: [0].Remember", voted.Decisions[0].Remember, "arguments")
-	wantEqual(t, "string(voted.Decisions[1].Args)", string(voted.Decisions[1].Args), string(other))
+	wantEqual(t, "voted.Decisions[1].Args", string(voted.Decisions[1].Args), string(other))
 	last := func(decision runs.Decision, after time.Duration) inbox.Decision {
 		t.Helper()
 		c.Decision = &decision
@@ -379,7 +379,7 @@ func TestAuditOfAnswer(t *testing.T) {
 			f.waits.Items[0].Decision = &runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionAnswer, Digest: "d", Input: seq}
 			f.notify(runs.EventDecided, time.Hour)
 			got := f.history()[0].Decisions[0]
-			wantEqual(t, "string(got.Content)", string(got.Content), c.content)
+			wantEqual(t, "got.Content", string(got.Content), c.content)
 			wantEqual(t, "decision: Truncated", got.Truncated, c.truncated)
 		})
 	}

@@ -107,7 +107,7 @@ func TestToolQuestion(t *testing.T) {
 	f, q, message := setupQuestion(t, shopTool(&keys))
 	wantEqual(t, "first question: Reason", q.Reason, "input_required")
 	wantEqual(t, "first question: Message", q.Message, "Where to?")
-	wantEqual(t, "string(q.ResponseSchema)", string(q.ResponseSchema), `{"type":"string"}`)
+	wantEqual(t, "q.ResponseSchema", string(q.ResponseSchema), `{"type":"string"}`)
 	if q.ExpiresAt == "" {
 		t.Error("first question: ExpiresAt is empty, want a value")
 	}

@@ -97,7 +97,7 @@ func TestToolReports(t *testing.T) {
 	}
 	shown := r.Entries[3].Message
 	wantEqual(t, "shown.ActivityType", shown.ActivityType, "search-progress")
-	wantEqual(t, "string(shown.Content.Object())", string(shown.Content.Object()), `{"found":3,"in":"<shop>"}`)
+	wantEqual(t, "shown.Content.Object()", string(shown.Content.Object()), `{"found":3,"in":"<shop>"}`)
 	wantEqual(t, "shown.ID", shown.ID, run.Identify("act", r.Entries[1].Message.ToolCalls[0].ID+"/progress"))
 	for _, event := range events {
 		if custom, ok := event.(*agui.Custom); ok && string(custom.Value) != "null" {
@@ -180,8 +180,8 @@ func TestReportsOfFailedAttemptAreRetracted(t *testing.T) {
 	events, _ := f.run("go")
 	r := f.wantThreadEqualsClient(events)
 	mustEqual(t, fmt.Sprintf("after %d attempts: n", n), n, 2)
-	wantEqual(t, fmt.Sprintf("after %d attempts: string(r.State)", n), string(r.State), `{"attempt":2}`)
-	wantEqual(t, fmt.Sprintf("after %d attempts: string(r.Entries[3].Message.Content.Object())", n), string(r.Entries[3].Message.Content.Object()), `{"attempt":2}`)
+	wantEqual(t, fmt.Sprintf("after %d attempts: r.State", n), string(r.State), `{"attempt":2}`)
+	wantEqual(t, fmt.Sprintf("after %d attempts: r.Entries[3].Message.Content.Object()", n), string(r.Entries[3].Message.Content.Object()), `{"attempt":2}`)
 }
 
 // hangingTool is a tool whose first call does not end.
@@ -226,7 +226,7 @@ func TestResultWithParts(t *testing.T) {
 	mustEqual(t, "number of parts", len(parts), 5)
 	wantEqual(t, "parts[1].Type", parts[1].Type, agui.PartImage)
 	wantEqual(t, "parts[1].Source.Value", parts[1].Source.Value, "aGVsbG8=")
-	wantEqual(t, "string(parts[1].Metadata)", string(parts[1].Metadata), `{"filename":"chart.png"}`)
+	wantEqual(t, "parts[1].Metadata", string(parts[1].Metadata), `{"filename":"chart.png"}`)
 	wantEqual(t, "parts[2].Source.Type", parts[2].Source.Type, agui.SourceURL)
 }
 

@@ -55,14 +55,20 @@ func TestRefusedCallers(t *testing.T) {
 			c.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		})
 		a := n.do(http.MethodGet, "/v1/agents", "", "Authorization", "Bearer t0ken")
-		if a.status != tt.status || a.problem.Code != tt.code || a.header.Get("WWW-Authenticate") != tt.challenge || strings.Contains(a.body, secret) {
-			t.Errorf("%v: %d %v %s", tt.err, a.status, a.header, a.body)
+		a.wantStatus(t, fmt.Sprintf("%v: a.status", tt.err), tt.status)
+		wantEqual(t, fmt.Sprintf("%v: a.problem.Code", tt.err), a.problem.Code, tt.code)
+		wantEqual(t, fmt.Sprintf(`%v: a.header.Get("WWW-Authenticate")`, tt.err), a.header.Get("WWW-Authenticate"), tt.challenge)
+		if strings.Contains(a.body, secret) {
+			t.Errorf("%v: a.body = %q, want no %q", tt.err, a.body, secret)
 		}
-		if (a.header.Get("Retry-After") != "") != (tt.status == 503) {
-			t.Errorf("%v: Retry-After is %q", tt.err, a.header.Get("Retry-After"))
+		wantEqual(t, fmt.Sprintf(`%v: a.header.Get("Retry-After") != ""`, tt.err), a.header.Get("Retry-After") != "", tt.status == 503)
+		text := log.String()
+		wantEqual(t, fmt.Sprintf("log of %v: strings.Count(text, secret)", tt.err), strings.Count(text, secret), 1)
+		if !strings.Contains(text, "level="+tt.level) {
+			t.Errorf("log of %v: text = %q, want text with %q", tt.err, text, "level="+tt.level)
 		}
-		if text := log.String(); strings.Count(text, secret) != 1 || !strings.Contains(text, "level="+tt.level) || strings.Contains(text, "t0ken") {
-			t.Errorf("log of %v: got %s", tt.err, text)
+		if strings.Contains(text, "t0ken") {
+			t.Errorf("log of %v: text = %q, want no %q", tt.err, text, "t0ken")
 		}
 	}
 }
@@ -91,14 +97,25 @@ func TestRefusalNamesSetting(t *testing.T) {
 		}
 		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		if err != nil || resp.StatusCode != http.StatusForbidden || !strings.Contains(string(body), tt.setting) || strings.Contains(string(body), "10.1.2") {
-			t.Errorf("%s: %d %s (%v)", tt.setting, resp.StatusCode, body, err)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.setting, err)
+		}
+		wantEqual(t, tt.setting+": resp.StatusCode", resp.StatusCode, http.StatusForbidden)
+		if !strings.Contains(string(body), tt.setting) {
+			t.Errorf("%s: string(body) = %q, want text with %q", tt.setting, string(body), tt.setting)
+		}
+		if strings.Contains(string(body), "10.1.2") {
+			t.Errorf("%s: string(body) = %q, want no %q", tt.setting, string(body), "10.1.2")
 		}
 	}
 	n := setup(t)
 	a := n.do(http.MethodPost, "/v1/agents/a/runs", "{}", "Origin", "https://pages.example")
-	if a.status != http.StatusForbidden || !strings.Contains(a.problem.Detail, "PERDURE_CORS_ORIGINS") || !strings.Contains(a.problem.Detail, "https://pages.example") {
-		t.Errorf("an origin: %d %s", a.status, a.body)
+	a.wantStatus(t, "an origin", http.StatusForbidden)
+	if !strings.Contains(a.problem.Detail, "PERDURE_CORS_ORIGINS") {
+		t.Errorf("a.problem.Detail = %q, want text with %q", a.problem.Detail, "PERDURE_CORS_ORIGINS")
+	}
+	if !strings.Contains(a.problem.Detail, "https://pages.example") {
+		t.Errorf("a.problem.Detail = %q, want text with %q", a.problem.Detail, "https://pages.example")
 	}
 }
 
@@ -133,7 +150,7 @@ func TestOnlyAdministratorsPublishAgents(t *testing.T) {
 		t.Errorf("the refused agent: got %d %s, want 404", a.status, a.body)
 	}
 	if a := n.do(http.MethodPut, "/v1/agents/b", definition, append([]string{"X-Roles", "x, platform"}, alpha...)...); a.status != http.StatusCreated {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("a.status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
 	}
 }
 
@@ -156,7 +173,8 @@ func TestCrossOriginRequestsChangeNothing(t *testing.T) {
 		{nil, http.StatusOK},
 	} {
 		a := n.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "hello")), tt.header...)
-		if a.status != tt.status || a.status == http.StatusForbidden && a.problem.Code != "origin_not_allowed" {
+		a.wantStatus(t, fmt.Sprintf("%q: a.status", tt.header), tt.status)
+		if a.status == http.StatusForbidden && a.problem.Code != "origin_not_allowed" {
 			t.Errorf("%q: %d %s", tt.header, a.status, a.body)
 		}
 	}
@@ -170,8 +188,10 @@ func TestPreflightNeedsNoCredentials(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth, c.Origins = byHeader, []string{"https://app.example"} })
 	a := n.do(http.MethodOptions, "/v1/agents/a/runs", "", "Origin", "https://app.example", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")
-	if a.status != http.StatusNoContent || a.header.Get("Access-Control-Allow-Origin") != "https://app.example" || !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "Authorization") {
-		t.Errorf("%d %v", a.status, a.header)
+	a.wantStatus(t, "a.status", http.StatusNoContent)
+	wantEqual(t, `a.header.Get("Access-Control-Allow-Origin")`, a.header.Get("Access-Control-Allow-Origin"), "https://app.example")
+	if !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "Authorization") {
+		t.Errorf(`a.header.Get("Access-Control-Allow-Headers") = %q, want text with %q`, a.header.Get("Access-Control-Allow-Headers"), "Authorization")
 	}
 	refused := n.do(http.MethodPost, "/v1/agents/a/runs", "", "Origin", "https://app.example")
 	if refused.status != http.StatusUnauthorized || refused.header.Get("Access-Control-Allow-Origin") == "" || !strings.Contains(refused.header.Get("Access-Control-Expose-Headers"), "Www-Authenticate") {
@@ -199,9 +219,7 @@ func TestSocketTokenInSubprotocol(t *testing.T) {
 		{"Sec-WebSocket-Protocol", "bearer." + key + ", ag-ui.perdure.v1", "ag-ui.perdure.v1"},
 	} {
 		c := n.dial(tt.header, tt.value)
-		if c.conn.Subprotocol() != tt.chosen {
-			t.Errorf("%s: subprotocol: got %q", tt.value, c.conn.Subprotocol())
-		}
+		wantEqual(t, tt.value+": c.conn.Subprotocol()", c.conn.Subprotocol(), tt.chosen)
 		c.pings("p")
 		c.cut()
 	}
@@ -209,8 +227,12 @@ func TestSocketTokenInSubprotocol(t *testing.T) {
 		{}, {"Sec-Websocket-Protocol": {"ag-ui.perdure.v1, bearer.wrong-horse-battery-staple"}}, {"Sec-Websocket-Protocol": {"bearer"}}, {"Authorization": {key}},
 	} {
 		_, resp, err := websocket.DefaultDialer.DialContext(n.ctx(), wsURL(n.http.URL)+"?access_token="+key, header)
-		if err == nil || resp.StatusCode != http.StatusUnauthorized || resp.Header.Get("WWW-Authenticate") == "" {
-			t.Errorf("%v: %v %v", header, err, resp)
+		if err == nil {
+			t.Fatalf("%v: err = nil, want a value", header)
+		}
+		wantEqual(t, fmt.Sprintf("%v: resp.StatusCode", header), resp.StatusCode, http.StatusUnauthorized)
+		if resp.Header.Get("WWW-Authenticate") == "" {
+			t.Errorf(`%v: resp.Header.Get("WWW-Authenticate") is empty, want a value`, header)
 		}
 	}
 }
@@ -222,8 +244,12 @@ func TestLogHasRequester(t *testing.T) {
 	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	n.completeRuns()
 	a := n.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "hello")), append([]string{"X-Roles", "finance,clerk"}, alpha...)...)
-	if a.status != http.StatusOK || strings.Contains(a.body, "ann") || strings.Contains(a.body, "finance") {
-		t.Fatalf("%d %s", a.status, a.body)
+	a.mustStatus(t, "a.status", http.StatusOK)
+	if strings.Contains(a.body, "ann") {
+		t.Errorf("a.body = %q, want no %q", a.body, "ann")
+	}
+	if strings.Contains(a.body, "finance") {
+		t.Errorf("a.body = %q, want no %q", a.body, "finance")
 	}
 	in, err := n.log.Input(n.ctx(), n.temporal.starts[0].Input)
 	if err != nil {

@@ -63,9 +63,9 @@ func TestBinaryWire(t *testing.T) {
 	n.completeRuns()
 	text := n.post(inputOf("r1", "hello"))
 	binary := n.postAccepting(inputOf("r1", "hello"), "Accept", protobuf.MediaType)
-	if got := binary.header.Get("Content-Type"); got != "application/vnd.ag-ui.event+proto" || binary.status != http.StatusOK {
-		t.Fatalf("%d %s", binary.status, got)
-	}
+	got := binary.header.Get("Content-Type")
+	mustEqual(t, "got", got, "application/vnd.ag-ui.event+proto")
+	binary.mustStatus(t, "binary.status", http.StatusOK)
 	if diff := cmp.Diff(text.events(t), binary.events(t)); diff != "" || len(binary.events(t)) != 2 {
 		t.Errorf("events (-text +binary):\n%s", diff)
 	}
@@ -77,12 +77,10 @@ func TestBinaryWire(t *testing.T) {
 	if diff := cmp.Diff(text.events(t)[1:], rest.events(t)); diff != "" || rest.header.Get("Content-Type") != protobuf.MediaType {
 		t.Errorf("after a cursor (-want +got):\n%s", diff)
 	}
-	if end := n.do(http.MethodGet, path, "", "Accept", protobuf.MediaType, "Last-Event-ID", cursors(text.body)[1]); end.status != http.StatusNoContent {
-		t.Errorf("after the end: got %d", end.status)
-	}
-	if bad := n.do(http.MethodPost, "/v1/agents/a/runs", "{", "Accept", protobuf.MediaType); bad.problem.Code != "invalid_input" {
-		t.Errorf("bad input: %d %s", bad.status, bad.body)
-	}
+	end := n.do(http.MethodGet, path, "", "Accept", protobuf.MediaType, "Last-Event-ID", cursors(text.body)[1])
+	wantEqual(t, "after the end", end.status, http.StatusNoContent)
+	bad := n.do(http.MethodPost, "/v1/agents/a/runs", "{", "Accept", protobuf.MediaType)
+	wantEqual(t, "bad.problem.Code", bad.problem.Code, "invalid_input")
 }
 
 func TestBinaryWireIsNegotiated(t *testing.T) {
@@ -113,10 +111,10 @@ func TestBinaryWireIsNegotiated(t *testing.T) {
 	old := inputOf("r2", "hello")
 	old.ProtocolVersion = ""
 	if got := n.postAccepting(old, "Accept", protobuf.MediaType); got.header.Get("Content-Type") != sse {
-		t.Errorf("a client older than 1.0: got %s", got.header.Get("Content-Type"))
+		t.Errorf(`a client older than 1.0: got.header.Get("Content-Type") = %q, want %q`, got.header.Get("Content-Type"), sse)
 	}
 	if got := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events?protocolVersion=", "", "Accept", protobuf.MediaType); got.header.Get("Content-Type") != sse {
-		t.Errorf("a reader older than 1.0: got %s", got.header.Get("Content-Type"))
+		t.Errorf(`a reader older than 1.0: got.header.Get("Content-Type") = %q, want %q`, got.header.Get("Content-Type"), sse)
 	}
 }
 
@@ -148,9 +146,8 @@ func TestStrict(t *testing.T) {
 		})
 		n.completeRuns()
 		good := n.postAccepting(inputOf("good", "hello"), "Accept", accept)
-		if len(good.events(t)) != 2 || logged.String() != "" {
-			t.Errorf("%s: a good run: %s\n%s", accept, good.body, logged.String())
-		}
+		wantEqual(t, accept+": len(good.events(t))", len(good.events(t)), 2)
+		wantEqual(t, accept+": logged.String()", logged.String(), "")
 		n.temporal.start = func(in runs.Input) error {
 			p := n.begin(in, "e")
 			_, _, err := n.log.Seal(n.ctx(), p, &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: "another"})
@@ -165,9 +162,7 @@ func TestStrict(t *testing.T) {
 		}
 		if accept != protobuf.MediaType { // which has no cursors
 			resumed := n.do(http.MethodGet, "/v1/threads/t/runs/good/events", "", "Last-Event-ID", cursors(good.body)[0])
-			if len(resumed.events(t)) != 1 {
-				t.Errorf("after a cursor: got %s\n%s", resumed.body, logged.String())
-			}
+			wantEqual(t, "len(resumed.events(t))", len(resumed.events(t)), 1)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -46,13 +47,15 @@ func TestQueuedRun(t *testing.T) {
 			return runs.SubmitResult{Queued: true, Interrupted: interrupted}, nil
 		}
 		a := n.post(inputWithProps(inputOf("r2", "me too"), `{"onBusy":"`+string(onBusy)+`"}`))
-		if a.status != http.StatusOK || !strings.Contains(a.body, `"RUN_FINISHED"`) {
-			t.Errorf("%s: %d %s", onBusy, a.status, a.body)
+		a.wantStatus(t, fmt.Sprintf("%s: a.status", onBusy), http.StatusOK)
+		if !strings.Contains(a.body, `"RUN_FINISHED"`) {
+			t.Errorf("%s: a.body = %q, want text with %q", onBusy, a.body, `"RUN_FINISHED"`)
 		}
 		wanted, err := n.log.CancelRequested(n.ctx(), active.Run)
-		if err != nil || wanted != (interrupted != "") {
-			t.Errorf("%s: previous run cancelled: got %v, %v", onBusy, wanted, err)
+		if err != nil {
+			t.Fatalf("%s: %v", onBusy, err)
 		}
+		wantEqual(t, fmt.Sprintf("%s: wanted", onBusy), wanted, interrupted != "")
 	}
 }
 
@@ -83,7 +86,7 @@ func TestPauseAndResume(t *testing.T) {
 	n.temporal.pause = func(update string) error { updates = append(updates, update); return nil }
 	for _, path := range []string{"pause", "resume"} {
 		if a := n.do(http.MethodPost, "/v1/threads/t/"+path, ""); a.status != http.StatusNoContent {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
+			t.Errorf("%s: a.status = %v, want %v; body: %s", path, a.status, http.StatusNoContent, a.body)
 		}
 	}
 	if strings.Join(updates, " ") != "pause resume" {
@@ -160,9 +163,11 @@ func TestContinuedRunIsFollowed(t *testing.T) {
 		}
 		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
 	}
-	if a := n.post(inputOf("r1", "hello")); !strings.Contains(a.body, `"code":"workflow_terminated"`) || looks != 3 {
-		t.Errorf("after %d checks: got %s", looks, a.body)
+	a := n.post(inputOf("r1", "hello"))
+	if !strings.Contains(a.body, `"code":"workflow_terminated"`) {
+		t.Errorf("after %d checks: a.body = %q, want text with %q", looks, a.body, `"code":"workflow_terminated"`)
 	}
+	wantEqual(t, fmt.Sprintf("after %d checks: looks", looks), looks, 3)
 }
 
 // TestSteer: a steering message is in the log, and accepted by the run's workflow, before the API
@@ -182,13 +187,18 @@ func TestSteer(t *testing.T) {
 	const path, body = "/v1/threads/t/messages", `{"message":{"id":"s1","role":"user","content":"Wait!"}}`
 	for i := range 2 {
 		a := n.do(http.MethodPost, path, body)
-		if a.status != http.StatusAccepted || strings.Contains(a.body, `"repeated":true`) != (i == 1) || !strings.Contains(a.body, `"runId":"r1"`) {
-			t.Fatalf("%d %s", a.status, a.body)
+		a.mustStatus(t, "a.status", http.StatusAccepted)
+		mustEqual(t, "strings.Contains(a.body, `\"repeated\":true`)", strings.Contains(a.body, `"repeated":true`), i == 1)
+		if !strings.Contains(a.body, `"runId":"r1"`) {
+			t.Errorf("a.body = %q, want text with %q", a.body, `"runId":"r1"`)
 		}
 		in, err := n.log.Input(n.ctx(), steered[i].Input)
-		if err != nil || steered[i].RunID != "r1" || steered[i] != steered[0] || in.Accepted.Tail[0].Message.Content.Text() != "Wait!" {
-			t.Errorf("update %+v: got the input %+v, %v", steered[i], in, err)
+		if err != nil {
+			t.Fatal(err)
 		}
+		wantEqual(t, "steered[i].RunID", steered[i].RunID, "r1")
+		wantEqual(t, "steered[i]", steered[i], steered[0])
+		wantEqual(t, "in.Accepted.Tail[0].Message.Content.Text()", in.Accepted.Tail[0].Message.Content.Text(), "Wait!")
 	}
 	second := inputOf("r2", "Stop.")
 	if a := n.post(inputWithProps(second, `{"onBusy":"steer"}`)); a.status != http.StatusAccepted || len(steered) != 3 {
@@ -206,7 +216,7 @@ func TestSteer(t *testing.T) {
 		t.Errorf("a message with the ID of another: %d %s", a.status, a.body)
 	}
 	if a := n.do(http.MethodPost, path, `{"message":{"id":"u-r1","role":"user","content":"hello"}}`); a.status != http.StatusAccepted {
-		t.Errorf("a message that the thread has: %d %s", a.status, a.body)
+		t.Errorf("a message that the thread has: a.status = %v, want %v; body: %s", a.status, http.StatusAccepted, a.body)
 	}
 	for message, pointer := range map[string]string{
 		``: "/message", `{}`: "/message", `{"message":{"id":"s1","role":"assistant","content":""}}`: "/message/role",
@@ -221,7 +231,7 @@ func TestSteer(t *testing.T) {
 			return runs.SteerResult{}, temporal.NewApplicationError("no", refusal)
 		}
 		if a := n.do(http.MethodPost, path, body); a.status != status {
-			t.Errorf("%s: %d %s", refusal, a.status, a.body)
+			t.Errorf("%s: a.status = %v, want %v; body: %s", refusal, a.status, status, a.body)
 		}
 	}
 	n.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) {
@@ -258,8 +268,9 @@ func TestSteerBeforeFirstRecord(t *testing.T) {
 		"a run":     n.post(inputWithProps(inputOf("r2", "Stop."), `{"onBusy":"steer"}`)),
 		"a message": n.do(http.MethodPost, "/v1/threads/t/messages", `{"message":{"id":"s1","role":"user","content":"Wait!"}}`),
 	} {
-		if a.status != http.StatusAccepted || !strings.Contains(a.body, `"runId":"r1"`) {
-			t.Errorf("%s: %d %s", what, a.status, a.body)
+		a.wantStatus(t, what+": a.status", http.StatusAccepted)
+		if !strings.Contains(a.body, `"runId":"r1"`) {
+			t.Errorf("%s: a.body = %q, want text with %q", what, a.body, `"runId":"r1"`)
 		}
 	}
 	if a := n.post(inputOf("r3", "me too")); a.status != http.StatusConflict || a.problem.ActiveRun != "r1" {

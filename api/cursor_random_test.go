@@ -49,7 +49,7 @@ func (n *node) runWithTexts(thread, run string, words int) {
 	in := inputOf(run, "hello")
 	in.ThreadID, in.Messages[0].ID = thread, "u-"+thread+run
 	if a := n.post(in); a.status != http.StatusOK {
-		n.t.Fatalf("%d %s", a.status, a.body)
+		n.t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 }
 
@@ -139,9 +139,7 @@ func TestRandomCursors(t *testing.T) {
 		outcomes[fmt.Sprintf("%d %s", a.status, a.problem.Code)]++
 		switch a.status {
 		case http.StatusBadRequest, http.StatusGone:
-			if slices.Contains(own, cursor) {
-				t.Errorf("seed %d: cursor %q of the thread: got %s", seed, cursor, a.body)
-			}
+			wantEqual(t, fmt.Sprintf("seed %d: slices.Contains(own, cursor)", seed), slices.Contains(own, cursor), false)
 			continue
 		case http.StatusOK, http.StatusNoContent:
 		default:
@@ -154,7 +152,7 @@ func TestRandomCursors(t *testing.T) {
 			continue
 		}
 		if cursor[:recordDigits] > last {
-			t.Errorf("seed %d: %q after the thread's last record: got %d", seed, cursor, a.status)
+			t.Errorf("seed %d: cursor[:recordDigits] = %v, want at most %v", seed, cursor[:recordDigits], last)
 		}
 		if c.Profile != stream.Profile1 || !c.Spectator || c.Heal || len(c.Unseen) > 0 {
 			continue // the reader of that cursor is shown other events
@@ -182,7 +180,7 @@ func TestRandomCursors(t *testing.T) {
 	}
 	for _, seldom := range []string{"200 ", "400 invalid_cursor", "410 log_replaced"} {
 		if outcomes[seldom] == 0 {
-			t.Errorf("no answer %s: %v", seldom, outcomes)
+			t.Errorf("no answer %s: outcomes[seldom] = %v, want another value", seldom, outcomes[seldom])
 		}
 	}
 }

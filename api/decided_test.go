@@ -36,7 +36,8 @@ func (f *inboxFixture) decideAs(subject, id, body string) (int, decisionAnswer) 
 	f.t.Helper()
 	a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+id, body, "X-User", subject)
 	var got decisionAnswer
-	if err := json.Unmarshal([]byte(a.body), &got); err != nil {
+	err := json.Unmarshal([]byte(a.body), &got)
+	if err != nil {
 		f.t.Fatalf("%s: %v", a.body, err)
 	}
 	return a.status, got
@@ -117,16 +118,19 @@ func TestVotesReturnTheMissingVotes(t *testing.T) {
 	}
 	want := []inbox.Proposal{{ArgsDigest: "model's", Decision: "approve", Votes: 2, Missing: 1}, {ArgsDigest: "edited", Decision: "edit", Votes: 1, Missing: 2}}
 	status, got := f.decideAs("ann", id, `{"decision":"edit","args":{"to":"Bob"}}`)
-	if status != http.StatusOK || got.Missing != 2 || len(got.Proposals) != 2 || got.Proposals[0] != want[0] || got.Proposals[1] != want[1] {
-		t.Errorf("%d %+v", status, got)
-	}
+	mustEqual(t, "status", status, http.StatusOK)
+	mustEqual(t, "got.Missing", got.Missing, 2)
+	mustEqual(t, "number of proposals", len(got.Proposals), 2)
+	wantEqual(t, "got.Proposals[0]", got.Proposals[0], want[0])
+	wantEqual(t, "got.Proposals[1]", got.Proposals[1], want[1])
 	a := f.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[{"threadId":"t1","id":"`+id+`","decision":"approve"}]}`)
 	var batch struct{ Items []decisionAnswer }
 	if err := json.Unmarshal([]byte(a.body), &batch); err != nil || len(batch.Items) != 1 || len(batch.Items[0].Proposals) != 2 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if page := f.do(http.MethodPost, f.link("t1", id, `{"decision":"approve"}`), ""); !strings.Contains(page.body, "Your vote is recorded: approve. 2 more votes") {
-		t.Errorf("%d %s", page.status, page.body)
+	page := f.do(http.MethodPost, f.link("t1", id, `{"decision":"approve"}`), "")
+	if !strings.Contains(page.body, "Your vote is recorded: approve. 2 more votes") {
+		t.Errorf("page.body = %q, want text with %q", page.body, "Your vote is recorded: approve. 2 more votes")
 	}
 }
 
@@ -142,9 +146,8 @@ func TestChannels(t *testing.T) {
 	f.do(http.MethodPost, "/v1/approvals/batch", batch(ids[1]), "Perdure-Channel", "link")
 	f.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[2], `{"decision":"approve"}`, "Perdure-Channel", "cli")
 	for call, want := range map[string]string{"c1": "cli", "c2": "batch", "c3": "cli"} {
-		if d := f.proposedDecision("thread/default/t1", call); d.Channel != want {
-			t.Errorf("%s: %+v", call, d)
-		}
+		d := f.proposedDecision("thread/default/t1", call)
+		wantEqual(t, call+": d.Channel", d.Channel, want)
 	}
 }
 
@@ -226,25 +229,27 @@ func TestListDecided(t *testing.T) {
 	}
 	items, next := list("&limit=1")
 	rest, end := list("&limit=1&cursor=" + next)
-	if len(items) != 1 || items[0].ID != ids[1] || len(rest) != 1 || rest[0].ID != ids[0] || end != "" {
-		t.Errorf("pages: got %+v and %+v", items, rest)
-	}
-	if p := items[0]; p.Status != inbox.StatusDecided || string(p.Decisions[0].Args) != `{"to":"Bob"}` || p.Decisions[0].Channel != "cli" || len(p.Events) != 1 {
-		t.Errorf("first item: got %+v", p)
-	}
+	mustEqual(t, "number of pages", len(items), 1)
+	wantEqual(t, "pages: [0].ID", items[0].ID, ids[1])
+	mustEqual(t, "number of rest", len(rest), 1)
+	wantEqual(t, "rest[0].ID", rest[0].ID, ids[0])
+	wantEqual(t, "end", end, "")
+	wantEqual(t, "first item: Status", items[0].Status, inbox.StatusDecided)
+	wantEqual(t, "items[0].Decisions[0].Args", string(items[0].Decisions[0].Args), `{"to":"Bob"}`)
+	wantEqual(t, "first item: Decisions[0].Channel", items[0].Decisions[0].Channel, "cli")
+	wantEqual(t, "first item: number of events", len(items[0].Events), 1)
 	if items, _ := list("&thread=t1"); len(items) != 1 || items[0].ThreadID != "t1" {
 		t.Errorf("items of one thread: got %+v", items)
 	}
-	if got, _ := f.listed("?status=open"); len(got) != 2 {
-		t.Errorf("open approvals: got %v", got)
-	}
+	got, _ := f.listed("?status=open")
+	wantEqual(t, "number of open approvals", len(got), 2)
 	for query, parameter := range map[string]string{"status=pending": "status", "status=": "status", "status=decided&assignee=me": "assignee", "status=decided&olderThan=1h": "olderThan", "status=decided&limit=0": "limit"} {
 		if a := f.do(http.MethodGet, "/v1/approvals?"+query, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || !strings.Contains(a.problem.Detail, parameter) {
 			t.Errorf("%s: %d %s", query, a.status, a.body)
 		}
 	}
 	if a := f.do(http.MethodGet, "/v1/approvals?status=decided&cursor=x", ""); a.problem.Code != "invalid_cursor" {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("a.problem.Code = %q, want %q", a.problem.Code, "invalid_cursor")
 	}
 }
 
@@ -262,7 +267,7 @@ func TestCancelledRunsHaveTheSubject(t *testing.T) {
 	}
 	for _, by := range []string{"ada", "bob"} { // the first request counts
 		if a := f.do(http.MethodPost, "/v1/threads/t1/runs/r/cancel", `{"reason":"`+by+` says so"}`, "X-User", by); a.status != http.StatusAccepted {
-			t.Fatalf("%d %s", a.status, a.body)
+			t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusAccepted, a.body)
 		}
 	}
 	end := &agui.RunFinished{ThreadID: "t1", RunID: "r", Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}}
@@ -282,9 +287,12 @@ func TestCancelledRunsHaveTheSubject(t *testing.T) {
 	if err := json.Unmarshal([]byte(a.body), &page); err != nil || len(page.Items) != 1 {
 		t.Fatalf("%s: %v", a.body, err)
 	}
-	if c := page.Items[0].Cancel; c == nil || c.By != "ada" || c.Reason != "ada says so" || c.At.IsZero() {
-		t.Errorf("runs: got %s", a.body)
+	if page.Items[0].Cancel == nil {
+		t.Fatal("page.Items[0].Cancel = nil, want a value")
 	}
+	wantEqual(t, "page.Items[0].Cancel.By", page.Items[0].Cancel.By, "ada")
+	wantEqual(t, "page.Items[0].Cancel.Reason", page.Items[0].Cancel.Reason, "ada says so")
+	wantEqual(t, "page.Items[0].Cancel.At.IsZero()", page.Items[0].Cancel.At.IsZero(), false)
 }
 
 // TestBatchOmitsLargeArguments: every entry of a batch may name the same recorded decision.
@@ -295,14 +303,17 @@ func TestBatchOmitsLargeArguments(t *testing.T) {
 	id := f.openApprovals("t1", "c1")[0]
 	large := strings.Repeat("x", 100<<10)
 	if status, got := f.decideAs("ann", id, `{"decision":"edit","args":{"to":"`+large+`"}}`); status != http.StatusOK {
-		t.Fatalf("%d %+v", status, got)
+		t.Fatalf("status = %d, want %d; answer: %+v", status, http.StatusOK, got)
 	}
 	if status, got := f.decideAs("bob", id, `{"decision":"reject"}`); status != http.StatusConflict || len(got.Recorded.Args) < len(large) {
 		t.Errorf("single decision: got %d with %d bytes of arguments", status, len(got.Recorded.Args))
 	}
 	entry := `{"threadId":"t1","id":"` + id + `","decision":"reject"}`
 	a := f.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[`+strings.Repeat(entry+",", 99)+entry+`]}`)
-	if n := strings.Count(a.body, `"truncated":true`); a.status != http.StatusOK || n != 100 || len(a.body) > len(large) {
-		t.Errorf("batch: got %d with %d bytes, and arguments left out %d times", a.status, len(a.body), n)
+	n := strings.Count(a.body, `"truncated":true`)
+	a.wantStatus(t, "batch", http.StatusOK)
+	wantEqual(t, "n", n, 100)
+	if len(a.body) > len(large) {
+		t.Errorf("len(a.body) = %v, want at most %v", len(a.body), len(large))
 	}
 }

@@ -62,9 +62,7 @@ func (n *node) watch(path string, header ...string) *frameReader {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	if resp.StatusCode != http.StatusOK {
-		n.t.Fatalf("%s: %d", path, resp.StatusCode)
-	}
+	mustEqual(n.t, path+": resp.StatusCode", resp.StatusCode, http.StatusOK)
 	w := &frameReader{t: n.t, body: bufio.NewScanner(resp.Body), close: func() { _ = resp.Body.Close() }}
 	n.t.Cleanup(w.close)
 	return w
@@ -134,18 +132,17 @@ func TestJoinRun(t *testing.T) {
 	const events = "/v1/threads/t/runs/r1/events"
 	joined := n.watch(events + "?join=true")
 	prelude := joined.until(`"delta":"Hel"`)
-	if want := "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT"; types(prelude) != want || len(cursors(prelude)) != 1 {
-		t.Fatalf("%s\n%s", types(prelude), prelude)
-	}
+	want := "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT"
+	mustEqual(t, "types(prelude)", types(prelude), want)
+	mustEqual(t, "len(cursors(prelude))", len(cursors(prelude)), 1)
 	goOn("r1")
 	rest := joined.until("RUN_FINISHED")
 	again := n.do(http.MethodGet, events+"?join=true", "", "Last-Event-ID", cursors(prelude)[0]) // as an EventSource reconnects
-	if types(again.body) != types(rest) || strings.Join(cursors(again.body), " ") != strings.Join(cursors(rest), " ") {
-		t.Errorf("after the prelude: got\n%s\nand again\n%s", rest, again.body)
-	}
-	if ended := n.do(http.MethodGet, events+"?join=true", ""); types(ended.body) != "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED" || len(cursors(ended.body)) != 1 {
-		t.Errorf("finished run: got\n%s", ended.body)
-	}
+	wantEqual(t, "types(again.body)", types(again.body), types(rest))
+	wantEqual(t, `strings.Join(cursors(again.body), " ")`, strings.Join(cursors(again.body), " "), strings.Join(cursors(rest), " "))
+	ended := n.do(http.MethodGet, events+"?join=true", "")
+	wantEqual(t, "types(ended.body)", types(ended.body), "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED")
+	wantEqual(t, "len(cursors(ended.body))", len(cursors(ended.body)), 1)
 }
 
 // TestFollowThread: a thread's stream shows run after run, stays open between runs, and can be
@@ -165,15 +162,16 @@ func TestFollowThread(t *testing.T) {
 	goOn("r1")
 	first := early.until("RUN_FINISHED")
 	if want := "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END RUN_FINISHED"; types(first) != want {
-		t.Errorf("first run: got %s\n%s", types(first), first)
+		t.Errorf("first run: types(first) = %q, want %q", types(first), want)
 	}
 	early.until(": heartbeat")
 	n.startRun("r2")
 	goOn("r2")
 	second := early.until("RUN_FINISHED")
-	if !strings.Contains(second, `"u-r2"`) || types(second) != types(first) {
-		t.Errorf("second run: got\n%s", second)
+	if !strings.Contains(second, `"u-r2"`) {
+		t.Errorf("second = %q, want text with %q", second, `"u-r2"`)
 	}
+	wantEqual(t, "types(second)", types(second), types(first))
 	all := cursors(first + second)
 	for i, cursor := range all {
 		a := n.do(http.MethodGet, events+"?follow=false&after="+cursor, "")
@@ -182,12 +180,16 @@ func TestFollowThread(t *testing.T) {
 		}
 	}
 	late := n.do(http.MethodGet, events+"?follow=false", "")
-	if types(late.body) != "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED" || !strings.Contains(late.body, `"m-r2"`) || !strings.Contains(late.body, `"u-r2"`) {
-		t.Errorf("later reader: got %s", late.body)
+	wantEqual(t, "types(late.body)", types(late.body), "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED")
+	if !strings.Contains(late.body, `"m-r2"`) {
+		t.Errorf("later reader = %q, want text with %q", late.body, `"m-r2"`)
 	}
-	if wrong := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events?after="+all[len(all)-1], ""); wrong.status != http.StatusBadRequest || wrong.problem.Code != "invalid_cursor" {
-		t.Errorf("the second run's cursor at the first run: got %d %s", wrong.status, wrong.body)
+	if !strings.Contains(late.body, `"u-r2"`) {
+		t.Errorf("later reader = %q, want text with %q", late.body, `"u-r2"`)
 	}
+	wrong := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events?after="+all[len(all)-1], "")
+	wantEqual(t, "the second run's cursor at the first run", wrong.status, http.StatusBadRequest)
+	wantEqual(t, "wrong.problem.Code", wrong.problem.Code, "invalid_cursor")
 }
 
 // TestFollowedThreadChecksActiveRun: a thread's stream notices that the workflow of the active
@@ -224,9 +226,12 @@ func (n *node) page(path string) eventsPage {
 	n.t.Helper()
 	a := n.do(http.MethodGet, path, "", "Accept", "application/json")
 	var p eventsPage
-	if err := json.Unmarshal([]byte(a.body), &p); err != nil || a.status != http.StatusOK || a.header.Get("Content-Type") != "application/json; charset=utf-8" {
-		n.t.Fatalf("%s: %d %v %s", path, a.status, a.header, a.body)
+	err := json.Unmarshal([]byte(a.body), &p)
+	if err != nil {
+		n.t.Fatalf("%s: %v", path, err)
 	}
+	a.mustStatus(n.t, path+": a.status", http.StatusOK)
+	mustEqual(n.t, path+`: a.header.Get("Content-Type")`, a.header.Get("Content-Type"), "application/json; charset=utf-8")
 	return p
 }
 
@@ -240,12 +245,11 @@ func TestPagesOfEvents(t *testing.T) {
 	n.startRun("r1")
 	const events = "/v1/threads/t/runs/r1/events"
 	running := n.page(events)
-	if len(running.Items) != 3 || running.NextCursor != running.Items[2].Cursor {
-		t.Fatalf("page of an active run: got %+v", running)
-	}
-	if rest := n.page(events + "?after=" + running.NextCursor); len(rest.Items) != 0 || rest.NextCursor != running.NextCursor {
-		t.Errorf("after the last event: got %+v", rest)
-	}
+	mustEqual(t, "page of an active run: number of items", len(running.Items), 3)
+	mustEqual(t, "page of an active run: NextCursor", running.NextCursor, running.Items[2].Cursor)
+	rest := n.page(events + "?after=" + running.NextCursor)
+	wantEqual(t, "after the last event: number of items", len(rest.Items), 0)
+	wantEqual(t, "after the last event: NextCursor", rest.NextCursor, running.NextCursor)
 	goOn("r1")
 	want := cursors(n.do(http.MethodGet, events, "").body)
 	var got []string
@@ -266,9 +270,9 @@ func TestPagesOfEvents(t *testing.T) {
 		t.Errorf("cursors of the pages: got\n%v, want\n%v", got, want)
 	}
 	whole := n.page("/v1/threads/t/events?limit=1")
-	if len(whole.Items) != 4 || whole.Items[0].Cursor != "" || whole.NextCursor != whole.Items[3].Cursor {
-		t.Errorf("prelude in one page: got %+v", whole)
-	}
+	mustEqual(t, "prelude in one page: number of items", len(whole.Items), 4)
+	wantEqual(t, "prelude in one page: Items[0].Cursor", whole.Items[0].Cursor, "")
+	wantEqual(t, "prelude in one page: NextCursor", whole.NextCursor, whole.Items[3].Cursor)
 }
 
 func TestBadRequestsForEvents(t *testing.T) {

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -65,9 +66,8 @@ func (n *node) postToAgent(agent, thread, run string) string {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	if a := n.do(http.MethodPost, "/v1/agents/"+agent+"/runs", string(body)); a.status != http.StatusOK {
-		n.t.Fatalf("POST to %s: %d %s", agent, a.status, a.body)
-	}
+	a := n.do(http.MethodPost, "/v1/agents/"+agent+"/runs", string(body))
+	a.mustStatus(n.t, fmt.Sprintf("POST to %s: a.status", agent), http.StatusOK)
 	n.temporal.mu.Lock()
 	defer n.temporal.mu.Unlock()
 	last := n.temporal.starts[len(n.temporal.starts)-1]
@@ -121,7 +121,7 @@ func TestCapabilitiesListHandoffs(t *testing.T) {
 	a := n.do(http.MethodGet, "/v1/agents/b", "")
 	for _, want := range []string{`"multiAgent":{"supported":true,"delegation":false,"handoffs":true}`, `"unavailableTools":["handoff:nobody"]`} {
 		if !strings.Contains(a.body, want) {
-			t.Errorf("no %s in %s", want, a.body)
+			t.Errorf("a.body = %q, want text with %q", a.body, want)
 		}
 	}
 }

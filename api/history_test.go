@@ -48,7 +48,7 @@ func TestClientWithLostListKeepsConversation(t *testing.T) {
 		t.Errorf("conversation: got %s, want %s", got, want)
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/t/superseded", ""); a.body != `{"items":[]}` {
-		t.Errorf("superseded: %d %s", a.status, a.body)
+		t.Errorf("superseded: a.body = %q, want %q", a.body, `{"items":[]}`)
 	}
 }
 
@@ -104,9 +104,18 @@ func TestSupersededMessages(t *testing.T) {
 			break
 		}
 	}
-	if len(tails) != 2 || tails[0].RunID != "r3" || tails[0].Messages != 4 || tails[0].AfterMessageID != "" || tails[0].Fork.RunID != "r2" || tails[0].Fork.ThreadID != "t" ||
-		tails[1].RunID != "r2" || tails[1].Messages != 2 || tails[1].AfterMessageID != "a-r0" || tails[1].Fork.RunID != "r1" || tails[1].SupersededAt == "" {
-		t.Fatalf("superseded: got %+v", tails)
+	mustEqual(t, "number of superseded", len(tails), 2)
+	mustEqual(t, "superseded: [0].RunID", tails[0].RunID, "r3")
+	mustEqual(t, "superseded: [0].Messages", tails[0].Messages, 4)
+	mustEqual(t, "superseded: [0].AfterMessageID", tails[0].AfterMessageID, "")
+	mustEqual(t, "superseded: [0].Fork.RunID", tails[0].Fork.RunID, "r2")
+	mustEqual(t, "superseded: [0].Fork.ThreadID", tails[0].Fork.ThreadID, "t")
+	mustEqual(t, "superseded: [1].RunID", tails[1].RunID, "r2")
+	mustEqual(t, "superseded: [1].Messages", tails[1].Messages, 2)
+	mustEqual(t, "superseded: [1].AfterMessageID", tails[1].AfterMessageID, "a-r0")
+	mustEqual(t, "superseded: [1].Fork.RunID", tails[1].Fork.RunID, "r1")
+	if tails[1].SupersededAt == "" {
+		t.Error("superseded: [1].SupersededAt is empty, want a value")
 	}
 	for run, want := range map[string][]string{"r3": {"m0", "a-r0", "m1", "a-r2"}, "r2": {"m1", "a-r1"}, "r0": nil} {
 		var ids []string
@@ -126,7 +135,7 @@ func TestSupersededMessages(t *testing.T) {
 		}
 	}
 	if a := n.do(http.MethodPost, "/v1/threads/t/runs/r2/fork", `{"threadId":"back"}`); a.status != http.StatusCreated {
-		t.Fatalf("fork: %d %s", a.status, a.body)
+		t.Fatalf("fork: a.status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
 	}
 	if got, want := n.messages("back"), "m0 a-r0 m1 a-r2"; got != want {
 		t.Errorf("fork: got %s, want %s", got, want)
@@ -157,15 +166,16 @@ func TestSeenCursor(t *testing.T) {
 	}
 	// The `seen` cursor is not part of the input's digest.
 	again := n.runWithMessages("r2", stale, withPerdureProps(fmt.Sprintf(`{"seen":%q}`, lastCursor(n.do(http.MethodGet, "/v1/threads/t/runs/r2/events", "").body))))
-	if again.status != http.StatusOK || lastCursor(again.body) == "" {
-		t.Errorf("the same input with a later cursor: got %d %s", again.status, again.body)
+	again.wantStatus(t, "the same input with a later cursor", http.StatusOK)
+	if lastCursor(again.body) == "" {
+		t.Error("lastCursor(again.body) is empty, want a value")
 	}
 	if a := n.runWithMessages("r3", stale, withPerdureProps(`{"seen":"mine"}`)); a.status != http.StatusBadRequest || a.problem.Pointer != "/forwardedProps/perdure/seen" {
 		t.Errorf("invalid cursor: got %d %s", a.status, a.body)
 	}
 	// A cursor of a replaced log is ignored.
 	if a := n.runWithMessages("r4", []agui.Message{userSays("m4", "four")}, withPerdureProps(`{"seen":"00000000000400000-1zzzzzzzz"}`)); a.status != http.StatusOK {
-		t.Errorf("a cursor of another log: %d %s", a.status, a.body)
+		t.Errorf("a cursor of another log: a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 }
 
@@ -179,7 +189,8 @@ func eventTypes(t *testing.T, body string) []string {
 			continue
 		}
 		var event struct{ Type string }
-		if err := json.Unmarshal([]byte(data), &event); err != nil {
+		err := json.Unmarshal([]byte(data), &event)
+		if err != nil {
 			t.Fatalf("event %s: %v", data, err)
 		}
 		types = append(types, event.Type)

@@ -76,14 +76,16 @@ func TestInvalidIDs(t *testing.T) {
 			"/messages/0/toolCalls/0/id": `{"threadId":"x","runId":"r","messages":[{"id":"m","role":"assistant","toolCalls":[{"id":"%s","type":"function","function":{"name":"f","arguments":"{}"}}]}]}`,
 		} {
 			a := n.do(http.MethodPost, runsPath, fmt.Sprintf(format, bad))
-			if a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || a.problem.Pointer != pointer || len(a.body) > 500 {
-				t.Errorf("%.20s as %s: %d %.500s", bad, pointer, a.status, a.body)
+			a.wantStatus(t, fmt.Sprintf("%.20s as %s: a.status", bad, pointer), http.StatusBadRequest)
+			wantEqual(t, fmt.Sprintf("%.20s as %s: a.problem.Code", bad, pointer), a.problem.Code, "invalid_input")
+			wantEqual(t, fmt.Sprintf("%.20s as %s: a.problem.Pointer", bad, pointer), a.problem.Pointer, pointer)
+			if len(a.body) > 500 {
+				t.Errorf("%.20s as %s: len(a.body) = %v, want at most %v", bad, pointer, len(a.body), 500)
 			}
 		}
 		steer := n.do(http.MethodPost, "/v1/threads/t/messages", `{"message":{"id":"`+bad+`","role":"user","content":"x"}}`)
-		if steer.status != http.StatusBadRequest || steer.problem.Pointer != "/message/id" {
-			t.Errorf("%.20s in steering: %d %.500s", bad, steer.status, steer.body)
-		}
+		wantEqual(t, fmt.Sprintf("%.20s in steering: steer.status", bad), steer.status, http.StatusBadRequest)
+		wantEqual(t, fmt.Sprintf("%.20s in steering: steer.problem.Pointer", bad), steer.problem.Pointer, "/message/id")
 	}
 	for _, bad := range []string{"%00", "%FF", "%ED%A0%80", "a%0Ab", "%EF%BF%BD", "%C0%AF", long} {
 		for _, path := range []string{"/v1/threads/%s/runs/r/events", "/v1/threads/t/runs/%s/events", "/v1/threads/%s/events"} {
@@ -93,7 +95,7 @@ func TestInvalidIDs(t *testing.T) {
 		}
 		for _, path := range []string{"/v1/threads/%s/runs/r/cancel", "/v1/threads/t/runs/%s/cancel", "/v1/threads/%s/messages", "/v1/threads/%s/pause"} {
 			if a := n.do(http.MethodPost, fmt.Sprintf(path, bad), `{"message":{"id":"m","role":"user","content":"x"}}`); a.status != http.StatusBadRequest {
-				t.Errorf("%.20s in %s: %d %.500s", bad, path, a.status, a.body)
+				t.Errorf("%.20s in %s: a.status = %v, want %v; body: %s", bad, path, a.status, http.StatusBadRequest, a.body)
 			}
 		}
 	}
@@ -118,20 +120,20 @@ func TestSimilarIDsAreDifferent(t *testing.T) {
 			in := inputOf(id, "I am "+id)
 			in.ThreadID, in.Messages[0].ID = id, id
 			a := n.post(in)
-			if a.status != http.StatusOK {
-				t.Fatalf("%q: %d %s", id, a.status, a.body)
-			}
+			a.mustStatus(t, fmt.Sprintf("%q: a.status", id), http.StatusOK)
 			bodies[id] = a.body
 		}
 		for id, body := range bodies {
 			segment := strings.ReplaceAll(url.PathEscape(id), ".", "%2E")
-			if read := n.do(http.MethodGet, "/v1/threads/"+segment+"/runs/"+segment+"/events", ""); read.body != body {
-				t.Errorf("read of %q: got %d %s", id, read.status, read.body)
-			}
+			read := n.do(http.MethodGet, "/v1/threads/"+segment+"/runs/"+segment+"/events", "")
+			wantEqual(t, fmt.Sprintf("read of %q: read.body", id), read.body, body)
 			page := n.page("/v1/threads/" + segment + "/events?follow=false")
 			started, _ := json.Marshal(id)
-			if len(page.Items) == 0 || !strings.Contains(string(page.Items[0].Event), `"threadId":`+string(started)) {
-				t.Errorf("thread %q: got %+v", id, page)
+			if len(page.Items) == 0 {
+				t.Errorf("thread %q: len(page.Items) = %v, want another value", id, len(page.Items))
+			}
+			if !strings.Contains(string(page.Items[0].Event), `"threadId":`+string(started)) {
+				t.Errorf("thread %q: string(page.Items[0].Event) = %q, want text with %q", id, string(page.Items[0].Event), `"threadId":`+string(started))
 			}
 			for other, foreign := range bodies {
 				if other != id && foreign == body {
@@ -216,13 +218,12 @@ func TestNumbersKeepDigits(t *testing.T) {
 	n.completeRuns()
 	const state = `{"big":12345678901234567890123,"safe":9007199254740993,"zero":-0,"small":1e-400,"huge":1e999,"exact":0.10}`
 	a := n.do(http.MethodPost, runsPath, `{"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[],"state":`+state+`}`)
-	if a.status != http.StatusOK {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	a.mustStatus(t, "a.status", http.StatusOK)
 	in, err := n.log.Input(n.ctx(), n.temporal.starts[0].Input)
-	if err != nil || string(in.Input.State) != state {
-		t.Errorf("state: got %s, %v", in.Input.State, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	wantEqual(t, "in.Input.State", string(in.Input.State), state)
 }
 
 // sendPartially returns a connection that sends a request, and then nothing.
@@ -293,9 +294,7 @@ func TestEndlessBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Errorf("%s", resp.Status)
-	}
+	wantEqual(t, "resp.StatusCode", resp.StatusCode, http.StatusRequestEntityTooLarge)
 }
 
 // endlessReader is a reader of one byte that never ends.
@@ -334,8 +333,11 @@ func TestHostileRequests(t *testing.T) {
 		{"GET", "/v1/threads/t/../../agents/a/runs/x", nil, 404, "not_found"},
 		{"GET", "//v1///agents", nil, 404, "not_found"},
 	} {
-		if a := n.do(tt.method, tt.path, "", tt.header...); a.status != tt.status || a.problem.Code != tt.code || len(a.body) > 500 {
-			t.Errorf("%s %.80s %.80s: %d %.500s", tt.method, tt.path, tt.header, a.status, a.body)
+		a := n.do(tt.method, tt.path, "", tt.header...)
+		a.wantStatus(t, fmt.Sprintf("%s %.80s %.80s: a.status", tt.method, tt.path, tt.header), tt.status)
+		wantEqual(t, fmt.Sprintf("%s %.80s %.80s: a.problem.Code", tt.method, tt.path, tt.header), a.problem.Code, tt.code)
+		if len(a.body) > 500 {
+			t.Errorf("%s %.80s %.80s: len(a.body) = %v, want at most %v", tt.method, tt.path, tt.header, len(a.body), 500)
 		}
 	}
 	for _, accept := range []string{strings.Repeat("text/html;q=0.1,", 2000), "*/*;q=NaN", "application/json;q=0, text/event-stream", ";;;,,,"} {
@@ -344,9 +346,11 @@ func TestHostileRequests(t *testing.T) {
 		w.close()
 	}
 	r, _ := n.sendPartially("GET /healthz HTTP/1.0\r\n\r\n")
-	if resp, err := http.ReadResponse(r, nil); err != nil || resp.StatusCode != http.StatusOK {
-		t.Errorf("HTTP/1.0: %v %v", resp, err)
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
+	wantEqual(t, "HTTP/1.0: StatusCode", resp.StatusCode, http.StatusOK)
 	b.wantUntouched()
 }
 
@@ -395,8 +399,10 @@ func TestSocketsAreBounded(t *testing.T) {
 	first, second := n.dial(), n.dial()
 	handshake := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}
 	a := n.do(http.MethodGet, "/v1/ws", "", handshake...)
-	if a.status != http.StatusServiceUnavailable || a.problem.Code != "node_full" || a.header.Get("Retry-After") == "" {
-		t.Errorf("%d %v %s", a.status, a.header, a.body)
+	a.wantStatus(t, "a.status", http.StatusServiceUnavailable)
+	wantEqual(t, "a.problem.Code", a.problem.Code, "node_full")
+	if a.header.Get("Retry-After") == "" {
+		t.Error(`a.header.Get("Retry-After") is empty, want a value`)
 	}
 	first.pings("1")
 	second.pings("1")
@@ -412,8 +418,6 @@ func TestSocketsAreBounded(t *testing.T) {
 func waitFor(t *testing.T, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); {
-		if time.Now().After(deadline) {
-			t.Fatal("the condition does not hold after a minute")
-		}
+		mustEqual(t, "time.Now().After(deadline)", time.Now().After(deadline), false)
 	}
 }

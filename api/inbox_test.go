@@ -156,9 +156,7 @@ func (f *inboxFixture) publishEvent(what inbox.EventType, a *inbox.Approval) {
 func (f *inboxFixture) listed(query string) (ids []string, page approvalsPage) {
 	f.t.Helper()
 	a := f.do(http.MethodGet, "/v1/approvals"+query, "")
-	if a.status != http.StatusOK {
-		f.t.Fatalf("%d %s", a.status, a.body)
-	}
+	a.mustStatus(f.t, "a.status", http.StatusOK)
 	if err := json.Unmarshal([]byte(a.body), &page); err != nil {
 		f.t.Fatal(err)
 	}
@@ -201,24 +199,23 @@ func TestListApprovals(t *testing.T) {
 	}
 	one, page := f.listed("?limit=2")
 	two, _ := f.listed("?limit=2&cursor=" + page.NextCursor)
-	if !slices.Equal(slices.Concat(one, two), all) || len(one) != 2 {
-		t.Errorf("pages: got %v and %v", one, two)
-	}
+	wantEqual(t, "slices.Concat(one, two)", slices.Concat(one, two), all)
+	wantEqual(t, "number of pages", len(one), 2)
 	for query, want := range map[string]int{
 		"?thread=t1": 2, "?agent=a": 3, "?agent=b": 0, "?tool=refund": 3, "?olderThan=1h": 3, "?assignee=me": 3, "?assignee=role:x": 3, "?assignee=ada": 3,
 		"?olderThan=876000h": 0,
 	} {
 		if got, _ := f.listed(query); len(got) != want {
-			t.Errorf("%s: %v", query, got)
+			t.Errorf("%s: len(got) = %v, want %v", query, len(got), want)
 		}
 	}
 	for query, code := range map[string]string{
 		"?limit=0": "invalid_input", "?limit=501": "invalid_input", "?olderThan=day": "invalid_input", "?olderThan=-1h": "invalid_input", "?assignee=": "invalid_input",
 		"?assignee=role:": "invalid_input", "?cursor=x": "invalid_cursor",
 	} {
-		if a := f.do(http.MethodGet, "/v1/approvals"+query, ""); a.status != http.StatusBadRequest || a.problem.Code != code {
-			t.Errorf("%s: %d %s", query, a.status, a.body)
-		}
+		a := f.do(http.MethodGet, "/v1/approvals"+query, "")
+		a.wantStatus(t, query+": a.status", http.StatusBadRequest)
+		wantEqual(t, query+": a.problem.Code", a.problem.Code, code)
 	}
 }
 
@@ -253,7 +250,7 @@ func (f *inboxFixture) feed(n int, path string, header ...string) (events, ids [
 		}
 	}
 	if len(events) < n {
-		f.t.Fatalf("the feed ended after %v", events)
+		f.t.Errorf("len(events) = %v, want at least %v", len(events), n)
 	}
 	return events, ids
 }
@@ -271,12 +268,10 @@ func TestApprovalEvents(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Fatalf("feed: got %v, want %v", got, want)
 	}
-	if rest, _ := f.feed(2, "", "Last-Event-ID", cursors[0]); !slices.Equal(rest, want[1:]) {
-		t.Errorf("after the first event: got %v", rest)
-	}
-	if mine, _ := f.feed(2, "?thread=t1&after="+empty.EventsCursor); !slices.Equal(mine, []string{"opened t1", "decided t1"}) {
-		t.Errorf("events of one thread: got %v", mine)
-	}
+	rest, _ := f.feed(2, "", "Last-Event-ID", cursors[0])
+	wantEqual(t, "after the first event", rest, want[1:])
+	mine, _ := f.feed(2, "?thread=t1&after="+empty.EventsCursor)
+	wantEqual(t, "events of one thread", mine, []string{"opened t1", "decided t1"})
 	if a := f.do(http.MethodGet, "/v1/approvals/events?after=x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
@@ -287,7 +282,7 @@ func TestApprovalEvents(t *testing.T) {
 	}
 	f.server.Drain()
 	if a := f.do(http.MethodGet, "/v1/approvals/events", ""); a.status != http.StatusServiceUnavailable {
-		t.Errorf("while the server goes down: %d %s", a.status, a.body)
+		t.Errorf("while the server goes down: a.status = %v, want %v; body: %s", a.status, http.StatusServiceUnavailable, a.body)
 	}
 }
 
@@ -328,16 +323,18 @@ func TestBatch(t *testing.T) {
 			t.Errorf("result %d: got %q, want %q: %+v", i, got, want, r)
 		}
 	}
-	if r := answer.Items[6]; r.Recorded == nil || r.Recorded.Decision != "approve" || answer.Items[4].Pointer != "/decisions/4/args" {
-		t.Errorf("items: got %+v", answer.Items)
+	if answer.Items[6].Recorded == nil {
+		t.Fatal("items: [6].Recorded = nil, want a value")
 	}
+	wantEqual(t, "items: [6].Recorded.Decision", answer.Items[6].Recorded.Decision, "approve")
+	wantEqual(t, "items: [4].Pointer", answer.Items[4].Pointer, "/decisions/4/args")
 	if len(f.updates) != 2 {
 		t.Errorf("updates of the threads: got %v, want 2", f.updates)
 	}
 	send()
-	if !answer.Items[0].Repeated || !answer.Items[1].Repeated || !answer.Items[2].Repeated {
-		t.Errorf("repeated batch: got %+v", answer.Items)
-	}
+	mustEqual(t, "repeated batch: [0].Repeated", answer.Items[0].Repeated, true)
+	mustEqual(t, "repeated batch: [1].Repeated", answer.Items[1].Repeated, true)
+	wantEqual(t, "repeated batch: [2].Repeated", answer.Items[2].Repeated, true)
 	for body, pointer := range map[string]string{`{}`: "/decisions", `{"decisions":[]}`: "/decisions", `{"decisions":[` + strings.Repeat("{},", 100) + `{}]}`: "/decisions", `[]`: ""} {
 		if a := f.do(http.MethodPost, "/v1/approvals/batch", body); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
 			t.Errorf("%.20s: %d %s", body, a.status, a.body)
@@ -355,17 +352,16 @@ func TestInboxDropsEndedApprovals(t *testing.T) {
 	delete(f.waits, "thread/default/t1") // its workflow was terminated
 	f.mu.Unlock()
 	if a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+left[0], `{"decision":"approve"}`); a.status != http.StatusNotFound {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
 	}
 	f.until(func(listed []string) bool { return slices.Equal(listed, stays) })
 	for range 2 {
 		if a := f.do(http.MethodPost, "/v1/threads/t2/approvals/"+stays[0], `{"decision":"approve"}`); a.status != http.StatusOK {
-			t.Fatalf("%d %s", a.status, a.body)
+			t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 		}
 	}
-	if got, _ := f.listed(""); !slices.Equal(got, stays) { // its worker removes it when it is decided
-		t.Errorf("list: got %v", got)
-	}
+	got, _ := f.listed("")
+	wantEqual(t, "list", got, stays)
 }
 
 func TestAudit(t *testing.T) {
@@ -398,21 +394,24 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	read("")
-	if len(page.Items) != 2 || page.Items[0].Status != inbox.StatusDecided || page.Items[0].Decisions[0].By != "ada" || page.Items[1].Status != inbox.StatusOpen || len(page.Items[0].Events) != 2 {
-		t.Errorf("%+v", page)
-	}
+	mustEqual(t, "number of items", len(page.Items), 2)
+	wantEqual(t, "page.Items[0].Status", page.Items[0].Status, inbox.StatusDecided)
+	wantEqual(t, "page.Items[0].Decisions[0].By", page.Items[0].Decisions[0].By, "ada")
+	wantEqual(t, "page.Items[1].Status", page.Items[1].Status, inbox.StatusOpen)
+	wantEqual(t, "len(page.Items[0].Events)", len(page.Items[0].Events), 2)
 	read("?limit=1")
-	if len(page.Items) != 1 || page.NextCursor == "" {
-		t.Errorf("%+v", page)
+	wantEqual(t, "number of items", len(page.Items), 1)
+	if page.NextCursor == "" {
+		t.Error("page.NextCursor is empty, want a value")
 	}
 	read("?limit=1&cursor=" + page.NextCursor)
-	if len(page.Items) != 1 || page.NextCursor != "" || page.Items[0].ID != ids[1] {
-		t.Errorf("%+v", page)
-	}
+	mustEqual(t, "number of items", len(page.Items), 1)
+	wantEqual(t, "page.NextCursor", page.NextCursor, "")
+	wantEqual(t, "page.Items[0].ID", page.Items[0].ID, ids[1])
 	for status, want := range map[string]string{"open": ids[1], "decided": ids[0]} {
-		if read("?status=" + status); len(page.Items) != 1 || page.Items[0].ID != want {
-			t.Errorf("%s: %+v", status, page)
-		}
+		read("?status=" + status)
+		mustEqual(t, status+": number of items", len(page.Items), 1)
+		wantEqual(t, status+": page.Items[0].ID", page.Items[0].ID, want)
 	}
 	for _, status := range []string{"", "pending", "expired"} {
 		if a := f.do(http.MethodGet, "/v1/threads/t1/approvals?status="+status, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || !strings.Contains(a.problem.Detail, "status") {
@@ -420,10 +419,10 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	if a := f.do(http.MethodGet, "/v1/threads/t1/approvals?cursor=-1", ""); a.problem.Code != "invalid_cursor" {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("a.problem.Code = %q, want %q", a.problem.Code, "invalid_cursor")
 	}
 	if a := f.do(http.MethodGet, "/v1/threads/none/approvals", ""); a.problem.Code != "unknown_thread" {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("a.problem.Code = %q, want %q", a.problem.Code, "unknown_thread")
 	}
 }
 
@@ -434,7 +433,7 @@ func (f *inboxFixture) proposedDecision(workflow, call string) *stream.Decision 
 	taken := f.waits[workflow][call]
 	f.mu.Unlock()
 	if taken == nil {
-		f.t.Fatalf("no decision for %s", call)
+		f.t.Fatal("taken = nil, want a value")
 	}
 	d, _, err := f.log.DecisionAt(f.ctx(), taken.Input)
 	if err != nil {
@@ -451,7 +450,9 @@ func TestLogHasDeciders(t *testing.T) {
 	f.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[0], `{"decision":"approve"}`)
 	f.do(http.MethodPost, "/v1/approvals/batch", fmt.Sprintf(`{"decisions":[{"threadId":"t1","id":%q,"decision":"reject"}]}`, ids[1]))
 	for call, want := range map[string]string{"c1": "http", "c2": "batch"} {
-		if d := f.proposedDecision("thread/default/t1", call); d.Channel != want || d.By != nil && d.By.Tenant != auth.TenantDefault {
+		d := f.proposedDecision("thread/default/t1", call)
+		wantEqual(t, call+": d.Channel", d.Channel, want)
+		if d.By != nil && d.By.Tenant != auth.TenantDefault {
 			t.Errorf("%s: %+v", call, d)
 		}
 	}

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -20,22 +21,20 @@ func TestUnknownMembersAreDropped(t *testing.T) {
 	n := setup(t, func(c *api.Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
 	n.completeRuns()
 	plain := n.post(inputOf("r1", "hello"))
-	if plain.status != http.StatusOK || logged.String() != "" {
-		t.Fatalf("%d %s\n%s", plain.status, plain.body, logged.String())
-	}
+	mustEqual(t, "plain.status", plain.status, http.StatusOK)
+	mustEqual(t, "logged.String()", logged.String(), "")
 	const odd = `{"threadId":"t","runId":"r1","protocolVersion":"1.7","later":{"a":1},"messages":[` +
 		`{"id":"u-r1","role":"user","content":"hello","mood":"calm"},{"id":"x","role":"narrator","content":7}]}`
 	got := n.do(http.MethodPost, "/v1/agents/a/runs", odd)
-	if got.status != http.StatusConflict || got.problem.Code != "run_id_reused" { // the version differs, so it is another input
-		t.Errorf("%d %s", got.status, got.body)
-	}
+	got.wantStatus(t, "got.status", http.StatusConflict)
+	wantEqual(t, "got.problem.Code", got.problem.Code, "run_id_reused")
 	got = n.do(http.MethodPost, "/v1/agents/a/runs", strings.Replace(odd, "1.7", "1.0", 1))
 	if got.status != http.StatusOK || got.body != plain.body {
 		t.Errorf("got %d %s, want the run without the unknown members", got.status, got.body)
 	}
 	for _, pointer := range []string{"/messages/0/mood", "/messages/1", "/later", "/protocolVersion"} {
 		if !strings.Contains(logged.String(), pointer) {
-			t.Errorf("the log does not name %s: %s", pointer, logged.String())
+			t.Errorf("the log does not name %s: logged.String() = %q, want text with %q", pointer, logged.String(), pointer)
 		}
 	}
 }
@@ -47,7 +46,9 @@ func TestVersions(t *testing.T) {
 	for version, status := range map[string]int{"1.0": 200, "1.1": 200, "1.99": 200, "1": 200, "one": 200, "": 200, "2.0": 400, "0.9": 400} {
 		in := inputOf("r-"+version, "hello")
 		in.ProtocolVersion = version
-		if got := n.post(in); got.status != status || status == 400 && (got.problem.Code != "unsupported_protocol_version" || got.problem.Pointer != "/protocolVersion") {
+		got := n.post(in)
+		got.wantStatus(t, fmt.Sprintf("version %q: got.status", version), status)
+		if status == 400 && (got.problem.Code != "unsupported_protocol_version" || got.problem.Pointer != "/protocolVersion") {
 			t.Errorf("version %q: %d %s", version, got.status, got.body)
 		}
 	}
@@ -65,15 +66,13 @@ func TestCapabilities(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := got.Capabilities
-	if string(c.Identity.Metadata["perdure.revision"]) != `"`+got.Revision+`"` || c.Identity.Name != "a" {
-		t.Errorf("identity %+v", c.Identity)
-	}
-	if !*c.Transport.HTTPBinary || *c.Tools.Supported || *c.Tools.ParallelCalls {
-		t.Errorf("transport %+v, tools %+v", c.Transport, c.Tools)
-	}
-	if *c.Execution.MaxIterations != 30 || *c.Execution.MaxExecutionTime != 2*60*60*1000 {
-		t.Errorf("execution %+v", c.Execution)
-	}
+	wantEqual(t, `string(c.Identity.Metadata["perdure.revision"])`, string(c.Identity.Metadata["perdure.revision"]), `"`+got.Revision+`"`)
+	wantEqual(t, "c.Identity.Name", c.Identity.Name, "a")
+	mustEqual(t, "*c.Transport.HTTPBinary", *c.Transport.HTTPBinary, true)
+	wantEqual(t, "*c.Tools.Supported", *c.Tools.Supported, false)
+	wantEqual(t, "*c.Tools.ParallelCalls", *c.Tools.ParallelCalls, false)
+	mustEqual(t, "*c.Execution.MaxIterations", *c.Execution.MaxIterations, 30)
+	wantEqual(t, "*c.Execution.MaxExecutionTime", *c.Execution.MaxExecutionTime, 2*60*60*1000)
 }
 
 // TestStateOfSteps: outputs of steps are members of the state. A pipeline refuses a state that is
@@ -92,7 +91,8 @@ func TestStateOfSteps(t *testing.T) {
 			in := inputOf("r1", "hello")
 			in.ThreadID, in.State = "t-"+agent+"-"+state, json.RawMessage(state)
 			got := n.postTo(agent, in)
-			if got.status != want || want == 400 && (got.problem.Code != "invalid_input" || got.problem.Pointer != "/state") {
+			got.wantStatus(t, fmt.Sprintf("agent %s, state %s: got.status", agent, state), want)
+			if want == 400 && (got.problem.Code != "invalid_input" || got.problem.Pointer != "/state") {
 				t.Errorf("agent %s, state %s: %d %s", agent, state, got.status, got.body)
 			}
 		}
@@ -100,9 +100,9 @@ func TestStateOfSteps(t *testing.T) {
 	listed := inputOf("r1", "hello")
 	listed.State = json.RawMessage(`[1]`)
 	if got := n.post(listed); got.status != http.StatusOK {
-		t.Fatalf("%d %s", got.status, got.body)
+		t.Fatalf("got.status = %v, want %v; body: %s", got.status, http.StatusOK, got.body)
 	}
 	if got := n.postTo("stepping", inputOf("r2", "hello")); got.status != http.StatusBadRequest {
-		t.Errorf("a thread with a list as its state: got %d %s", got.status, got.body)
+		t.Errorf("a thread with a list as its state: got.status = %v, want %v; body: %s", got.status, http.StatusBadRequest, got.body)
 	}
 }

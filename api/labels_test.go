@@ -28,11 +28,12 @@ func TestRequestLogsNameRun(t *testing.T) { //nolint:paralleltest // sets the pr
 	n.completeRuns()
 	in := `{"threadId":"t","runId":"r","messages":[{"id":"u","role":"user","content":"hello"}],"nobodyKnows":1}`
 	if a := n.do(http.MethodPost, runsPath, in); a.status != http.StatusOK {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	var line map[string]any
-	if err := json.Unmarshal(log.Bytes(), &line); err != nil {
-		t.Fatalf("%v: %s", err, log.String())
+	err := json.Unmarshal(log.Bytes(), &line)
+	if err != nil {
+		t.Fatalf("%v: %v", err, err)
 	}
 	for key, want := range map[string]string{"tenant": "default", "thread": "t", "run": "r", "agent": "a"} {
 		if line[key] != want {

@@ -22,13 +22,15 @@ func (f *inboxFixture) link(thread, id, body string) string {
 		URL       string
 		ExpiresAt time.Time
 	}
-	if err := json.Unmarshal([]byte(a.body), &made); err != nil || a.status != http.StatusCreated || !made.ExpiresAt.After(time.Now()) || a.header.Get("Cache-Control") != "no-store" {
-		f.t.Fatalf("%d %s", a.status, a.body)
+	err := json.Unmarshal([]byte(a.body), &made)
+	if err != nil {
+		f.t.Fatal(err)
 	}
+	a.mustStatus(f.t, "a.status", http.StatusCreated)
+	mustEqual(f.t, "made.ExpiresAt.After(time.Now())", made.ExpiresAt.After(time.Now()), true)
+	mustEqual(f.t, `a.header.Get("Cache-Control")`, a.header.Get("Cache-Control"), "no-store")
 	path, ok := strings.CutPrefix(made.URL, "https://agents.example")
-	if !ok {
-		f.t.Fatalf("link: got %s", made.URL)
-	}
+	mustEqual(f.t, "ok", ok, true)
 	return path
 }
 
@@ -43,16 +45,26 @@ func TestLinkDecidesOnce(t *testing.T) {
 	other := f.link("t1", id, `{"decision":"reject","subject":"bob"}`)
 	for range 2 { // as a mail program checks links
 		a := f.do(http.MethodGet, path, "")
-		if a.status != http.StatusOK || !strings.Contains(a.body, "May refund be called?") || !strings.Contains(a.body, "&lt;b&gt;Ada") || strings.Contains(a.body, "<b>") || !strings.Contains(a.body, "decide as ada") {
-			t.Fatalf("%d %s", a.status, a.body)
+		a.mustStatus(t, "a.status", http.StatusOK)
+		if !strings.Contains(a.body, "May refund be called?") {
+			t.Errorf("a.body = %q, want text with %q", a.body, "May refund be called?")
+		}
+		if !strings.Contains(a.body, "&lt;b&gt;Ada") {
+			t.Errorf("a.body = %q, want text with %q", a.body, "&lt;b&gt;Ada")
+		}
+		if strings.Contains(a.body, "<b>") {
+			t.Errorf("a.body = %q, want no %q", a.body, "<b>")
+		}
+		if !strings.Contains(a.body, "decide as ada") {
+			t.Errorf("a.body = %q, want text with %q", a.body, "decide as ada")
 		}
 		for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "Set-Cookie": "", "X-Frame-Options": "DENY"} {
-			if got := a.header.Get(name); got != want {
-				t.Errorf("%s: %q", name, got)
-			}
+			got := a.header.Get(name)
+			wantEqual(t, name+": got", got, want)
 		}
-		if csp := a.header.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'; style-src 'sha256-") {
-			t.Errorf("Content-Security-Policy: got %q", csp)
+		csp := a.header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(csp, "default-src 'none'; style-src 'sha256-") {
+			t.Errorf("Content-Security-Policy = %q, want prefix %q", csp, "default-src 'none'; style-src 'sha256-")
 		}
 	}
 	if a := f.do(http.MethodHead, path, ""); a.status != http.StatusOK || a.body != "" { // as a link checker does
@@ -64,9 +76,13 @@ func TestLinkDecidesOnce(t *testing.T) {
 	if a := f.do(http.MethodPost, path, "", "Origin", "null"); a.status != http.StatusOK || !strings.Contains(a.body, "recorded: approve") {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	if d := f.proposedDecision("thread/default/t1", "c1"); d.Channel != "link" || d.By == nil || d.By.Subject != "ada" || d.Kind != "approve" {
-		t.Errorf("%+v", d)
+	d := f.proposedDecision("thread/default/t1", "c1")
+	wantEqual(t, "d.Channel", d.Channel, "link")
+	if d.By == nil {
+		t.Fatal("d.By = nil, want a value")
 	}
+	wantEqual(t, "d.By.Subject", d.By.Subject, "ada")
+	wantEqual(t, "d.Kind", d.Kind, "approve")
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		if a := f.do(method, path, ""); a.status != http.StatusGone || !strings.Contains(a.body, "has been used") || !strings.Contains(a.body, "The decision was already made") || !strings.Contains(a.body, "Recorded decision: approve") {
 			t.Errorf("%s again: %d %s", method, a.status, a.body)
@@ -75,8 +91,8 @@ func TestLinkDecidesOnce(t *testing.T) {
 	if a := f.do(http.MethodPost, other, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "Recorded decision: approve") {
 		t.Errorf("another decision: %d %s", a.status, a.body)
 	}
-	if a := f.do(http.MethodPost, again, ""); a.status != http.StatusOK { // the same decision of the same person
-		t.Errorf("another link for the same decision: got %d %s", a.status, a.body)
+	if a := f.do(http.MethodPost, again, ""); a.status != http.StatusOK {
+		t.Errorf("another link for the same decision: a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	if len(f.updates) != 3 {
 		t.Errorf("updates of the workflow: got %v, want 3", f.updates)
@@ -116,8 +132,12 @@ func TestUnusableLinks(t *testing.T) {
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			a := f.do(method, want.path, "")
-			if a.status != want.status || !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") || !strings.Contains(a.body, "No decision was made") {
-				t.Errorf("%s %s: %d %s", method, name, a.status, a.body)
+			a.wantStatus(t, fmt.Sprintf("%s %s: a.status", method, name), want.status)
+			if !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") {
+				t.Errorf(`%s %s: a.header.Get("Content-Type") = %q, want prefix %q`, method, name, a.header.Get("Content-Type"), "text/html")
+			}
+			if !strings.Contains(a.body, "No decision was made") {
+				t.Errorf("%s %s: a.body = %q, want text with %q", method, name, a.body, "No decision was made")
 			}
 		}
 	}
@@ -125,7 +145,7 @@ func TestUnusableLinks(t *testing.T) {
 		t.Errorf("decisions: got %v, want none", f.updates)
 	}
 	if a := f.do(http.MethodGet, good, ""); a.status != http.StatusOK {
-		t.Errorf("a valid link: got %d", a.status)
+		t.Errorf("a valid link: a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 }
 
@@ -139,12 +159,16 @@ func TestLinkIsRetried(t *testing.T) {
 		return out, serviceerror.NewUnavailable("unavailable")
 	}
 	a := f.do(http.MethodPost, path, "")
-	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "Please try again") {
-		t.Errorf("%d %s", a.status, a.body)
+	a.wantStatus(t, "a.status", http.StatusServiceUnavailable)
+	if a.header.Get("Retry-After") == "" {
+		t.Error(`a.header.Get("Retry-After") is empty, want a value`)
+	}
+	if !strings.Contains(a.body, "Please try again") {
+		t.Errorf("a.body = %q, want text with %q", a.body, "Please try again")
 	}
 	f.temporal.decide = take
 	if a := f.do(http.MethodPost, path, ""); a.status != http.StatusOK {
-		t.Errorf("again: %d %s", a.status, a.body)
+		t.Errorf("again: a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 }
 
@@ -159,10 +183,10 @@ func TestLinkLifetimeIsBounded(t *testing.T) {
 		`{"decision":"approve","roles":["` + strings.Repeat(strings.Repeat("r", 200)+`","`, 99) + `r"]}`: 400,
 	} {
 		if a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", body); a.status != want {
-			t.Errorf("%s: %d %s", body, a.status, a.body)
+			t.Errorf("%s: a.status = %v, want %v; body: %s", body, a.status, want, a.body)
 		}
 	}
 	if a := f.do(http.MethodPost, "/v1/threads/t1/approvals/none/links", `{"decision":"approve"}`); a.status != http.StatusNotFound {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("a.status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
 	}
 }

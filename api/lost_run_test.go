@@ -86,8 +86,12 @@ func TestRunDiesBeforeFirstRecord(t *testing.T) {
 			n.temporal.start = func(in runs.Input) error { n.temporal.history = taken(t, in); return nil }
 			for range 2 {
 				a := n.post(inputOf("r1", "hello"))
-				if len(cursors(a.body)) != 2 || !strings.Contains(a.body, `"type":"RUN_STARTED"`) || !strings.Contains(a.body, `"code":"workflow_terminated"`) {
-					t.Errorf("%d %s", a.status, a.body)
+				wantEqual(t, "len(cursors(a.body))", len(cursors(a.body)), 2)
+				if !strings.Contains(a.body, `"type":"RUN_STARTED"`) {
+					t.Errorf("a.body = %q, want text with %q", a.body, `"type":"RUN_STARTED"`)
+				}
+				if !strings.Contains(a.body, `"code":"workflow_terminated"`) {
+					t.Errorf("a.body = %q, want text with %q", a.body, `"code":"workflow_terminated"`)
 				}
 			}
 			if len(n.temporal.starts) != 1 {
@@ -184,12 +188,13 @@ func TestRunEndsDuringCheck(t *testing.T) {
 		n.end(place) // after the check has found no end
 		return enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, nil
 	}
-	if a := n.post(inputOf("r1", "hello")); !strings.Contains(a.body, `"RUN_FINISHED"`) {
-		t.Errorf("%d %s", a.status, a.body)
+	a := n.post(inputOf("r1", "hello"))
+	if !strings.Contains(a.body, `"RUN_FINISHED"`) {
+		t.Errorf("a.body = %q, want text with %q", a.body, `"RUN_FINISHED"`)
 	}
 	n.server.Drain()
 	n.http.Close() // waits for its handlers
 	if strings.Contains(logged.String(), "ended a run whose workflow was closed") {
-		t.Errorf("log: got %s", logged.String())
+		t.Errorf("log = %q, want no %q", logged.String(), "ended a run whose workflow was closed")
 	}
 }

@@ -129,8 +129,11 @@ func TestRequestsAddNoTimeSeries(t *testing.T) { //nolint:paralleltest // sets t
 	}
 	odd(10_000)
 	seriesBefore, namesBefore := series(), names()
-	if len(seriesBefore) == 0 || len(namesBefore) == 0 {
-		t.Fatalf("got %d series and %d names of spans", len(seriesBefore), len(namesBefore))
+	if len(seriesBefore) == 0 {
+		t.Errorf("len(seriesBefore) = %v, want another value", len(seriesBefore))
+	}
+	if len(namesBefore) == 0 {
+		t.Errorf("len(namesBefore) = %v, want another value", len(namesBefore))
 	}
 	for i := range 1000 {
 		odd(i)
@@ -143,7 +146,7 @@ func TestRequestsAddNoTimeSeries(t *testing.T) { //nolint:paralleltest // sets t
 	}
 	for _, name := range namesBefore {
 		if strings.Contains(name, "10000") {
-			t.Errorf("name of a span: got %q", name)
+			t.Errorf("name of a span = %q, want no %q", name, "10000")
 		}
 	}
 }

@@ -155,7 +155,7 @@ func (c *apiDescription) holds(t testing.TB, req *http.Request, sent string, a a
 	op, pointer := c.operation(req.Method, req.URL.EscapedPath())
 	if op == nil {
 		if a.status < 400 {
-			t.Errorf("%s %s is not described", req.Method, req.URL.Path)
+			t.Errorf("a.status = %v, want at least %v", a.status, 400)
 		}
 		return
 	}
@@ -213,9 +213,7 @@ func TestExamplesMatchDescription(t *testing.T) {
 			}
 			found++
 			url, _, _ := strings.Cut(example["path"].(string), "?")
-			if !c.routes[path].MatchString(url) {
-				t.Errorf("%s %s: the path of the example is %s", method, path, url)
-			}
+			wantEqual(t, fmt.Sprintf("%s %s: c.routes[path].MatchString(url)", method, path), c.routes[path].MatchString(url), true)
 			pointer := "/paths/" + strings.ReplaceAll(path, "/", "~1") + "/" + method
 			status := fmt.Sprint(example["status"])
 			for _, part := range []struct {
@@ -240,7 +238,7 @@ func TestExamplesMatchDescription(t *testing.T) {
 		}
 	}
 	if found < 8 {
-		t.Errorf("only %d examples were found", found)
+		t.Errorf("found = %v, want at least %v", found, 8)
 	}
 }
 
@@ -261,23 +259,20 @@ func TestDescriptionHasEveryRoute(t *testing.T) {
 			}
 			operations = append(operations, strings.ToUpper(method)+" "+path)
 			id := op.(map[string]any)["operationId"]
-			if id == nil || ids[id] {
-				t.Errorf("%s %s: operationId %v is missing or not unique", method, path, id)
+			if id == nil {
+				t.Fatalf("%s %s: id = nil, want a value", method, path)
 			}
+			wantEqual(t, fmt.Sprintf("%s %s: ids[id]", method, path), ids[id], false)
 			ids[id] = true
 		}
 	}
 	slices.Sort(routes)
 	slices.Sort(operations)
 	for _, r := range routes {
-		if !slices.Contains(operations, r) {
-			t.Errorf("%s is not described", r)
-		}
+		wantEqual(t, "slices.Contains(operations, r)", slices.Contains(operations, r), true)
 	}
 	for _, o := range operations {
-		if !slices.Contains(routes, o) {
-			t.Errorf("%s is described, and no route", o)
-		}
+		wantEqual(t, "slices.Contains(routes, o)", slices.Contains(routes, o), true)
 	}
 }
 
@@ -310,18 +305,18 @@ func TestDescriptionIsComplete(t *testing.T) {
 		list, _ := item["parameters"].([]any)
 		for i, p := range list {
 			found, _ := c.at(p, fmt.Sprintf("/paths/%s/parameters/%d", path, i))
-			if found == nil || found.(map[string]any)["required"] != true || found.(map[string]any)["in"] != "path" {
-				t.Fatalf("%s: parameter %v: got %v", path, p, found)
+			if found == nil {
+				t.Fatalf("%s: found = nil, want a value", path)
 			}
+			mustEqual[any](t, path+`: found.(map[string]any)["required"]`, found.(map[string]any)["required"], true)
+			mustEqual[any](t, path+`: found.(map[string]any)["in"]`, found.(map[string]any)["in"], "path")
 			named = append(named, found.(map[string]any)["name"].(string))
 		}
 		var wanted []string
 		for _, m := range segment.FindAllStringSubmatch(path, -1) {
 			wanted = append(wanted, m[1])
 		}
-		if !slices.Equal(named, wanted) {
-			t.Errorf("parameters of %s: got %q", path, named)
-		}
+		wantEqual(t, fmt.Sprintf("parameters of %s: named", path), named, wanted)
 	}
 	for kind, all := range c.components {
 		for name := range all.(map[string]any) {
@@ -339,7 +334,9 @@ func TestDescriptionIsPublic(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	a := n.do(http.MethodGet, "/openapi.json", "")
-	if a.status != http.StatusOK || a.header.Get("Content-Type") != gin.MIMEJSON || !strings.Contains(a.body, `"openapi":"3.1.1"`) {
-		t.Errorf("%d %s: %.200s", a.status, a.header.Get("Content-Type"), a.body)
+	a.wantStatus(t, "status of the description", http.StatusOK)
+	wantEqual(t, "content type of the description", a.header.Get("Content-Type"), gin.MIMEJSON)
+	if !strings.Contains(a.body, `"openapi":"3.1.1"`) {
+		t.Errorf("%d %s: a.body = %q, want text with %q", a.status, a.header.Get("Content-Type"), a.body, `"openapi":"3.1.1"`)
 	}
 }

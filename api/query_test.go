@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -21,16 +22,19 @@ func TestUnknownQueryParametersAreRefused(t *testing.T) {
 			continue // mail programs add parameters to links
 		}
 		a := n.do(r.Method, r.Path+"?zzz=1&statsu=idle", bodyOf(r.Handler))
-		if a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || !strings.Contains(a.problem.Detail, `unknown query parameters "statsu", "zzz": this route has `) {
-			t.Errorf("%s %s: %d %s", r.Method, r.Path, a.status, a.body)
+		a.wantStatus(t, fmt.Sprintf("%s %s: a.status", r.Method, r.Path), http.StatusBadRequest)
+		wantEqual(t, fmt.Sprintf("%s %s: a.problem.Code", r.Method, r.Path), a.problem.Code, "invalid_input")
+		if !strings.Contains(a.problem.Detail, `unknown query parameters "statsu", "zzz": this route has `) {
+			t.Errorf("%s %s: a.problem.Detail = %q, want text with %q", r.Method, r.Path, a.problem.Detail, `unknown query parameters "statsu", "zzz": this route has `)
 		}
-		for name, schema := range described().queryOf(r.Method, r.Path) {
+		for name := range described().queryOf(r.Method, r.Path) {
 			if !strings.Contains(a.problem.Detail, name) {
-				t.Errorf("%s %s does not list %s: %s", r.Method, r.Path, name, a.problem.Detail)
+				t.Errorf("%s %s does not list %s: a.problem.Detail = %q, want text with %q", r.Method, r.Path, name, a.problem.Detail, name)
 			}
 			b := n.do(r.Method, r.Path+"?"+name+"=x&"+name+"=x", bodyOf(r.Handler))
-			if b.status != http.StatusBadRequest || !strings.Contains(b.problem.Detail, name+" may be given only once") {
-				t.Errorf("%s %s: %s (%v) twice: got %d %s", r.Method, r.Path, name, schema, b.status, b.body)
+			b.wantStatus(t, fmt.Sprintf("%s %s: b.status", r.Method, r.Path), http.StatusBadRequest)
+			if !strings.Contains(b.problem.Detail, name+" may be given only once") {
+				t.Errorf("%s %s: b.problem.Detail = %q, want text with %q", r.Method, r.Path, b.problem.Detail, name+" may be given only once")
 			}
 		}
 	}
@@ -58,8 +62,10 @@ func TestEventLimitIsValidated(t *testing.T) {
 	n.post(inputOf("r1", "hello"))
 	for _, path := range []string{"/v1/threads/t/events?follow=false&limit=0", "/v1/threads/t/runs/r1/events?limit=x"} {
 		for _, accept := range []string{"text/event-stream", "application/json"} {
-			if a := n.do(http.MethodGet, path, "", "Accept", accept); a.status != http.StatusBadRequest || !strings.Contains(a.problem.Detail, "limit") {
-				t.Errorf("%s as %s: %d %.200s", path, accept, a.status, a.body)
+			a := n.do(http.MethodGet, path, "", "Accept", accept)
+			a.wantStatus(t, fmt.Sprintf("%s as %s: a.status", path, accept), http.StatusBadRequest)
+			if !strings.Contains(a.problem.Detail, "limit") {
+				t.Errorf("%s as %s: a.problem.Detail = %q, want text with %q", path, accept, a.problem.Detail, "limit")
 			}
 		}
 	}
@@ -76,8 +82,11 @@ func TestProblemNamesInvalidCursor(t *testing.T) {
 		"/v1/threads/t/events?after=wrong&waitFor=" + cursor, "/v1/threads/t/runs/r1/events?waitFor=wrong&after=" + cursor,
 		"/v1/threads/t/messages?cursor=wrong", "/v1/agents/a/revisions?cursor=wrong",
 	} {
-		if a := n.do(http.MethodGet, path, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" || !strings.Contains(a.problem.Detail, `"wrong"`) {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
+		a := n.do(http.MethodGet, path, "")
+		a.wantStatus(t, path+": a.status", http.StatusBadRequest)
+		wantEqual(t, path+": a.problem.Code", a.problem.Code, "invalid_cursor")
+		if !strings.Contains(a.problem.Detail, `"wrong"`) {
+			t.Errorf("%s: a.problem.Detail = %q, want text with %q", path, a.problem.Detail, `"wrong"`)
 		}
 	}
 }
@@ -91,9 +100,8 @@ func TestDescribedQueryParametersAreAccepted(t *testing.T) {
 		"/v1/threads/t/events?follow=false&protocolVersion=1.0", "/v1/threads/t/runs/r1/events?join=true", "/v1/threads/t/messages?limit=1",
 		"/v1/agents/a/revisions?limit=1", "/v1/threads/t/runs?cursor=1&limit=2",
 	} {
-		if a := n.do(http.MethodGet, path, ""); a.status != http.StatusOK {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
-		}
+		a := n.do(http.MethodGet, path, "")
+		a.wantStatus(t, path+": a.status", http.StatusOK)
 	}
 }
 
@@ -107,8 +115,10 @@ func TestRefusedMethodListsAllowed(t *testing.T) {
 		{http.MethodPatch, "/v1/threads/t/messages", "GET, POST"},
 	} {
 		a := n.do(tt.method, tt.path, "")
-		if a.status != http.StatusMethodNotAllowed || a.header.Get("Allow") != tt.allow || !strings.Contains(a.problem.Detail, "only "+tt.allow) {
-			t.Errorf("%s %s: %d, Allow %q, %s", tt.method, tt.path, a.status, a.header.Get("Allow"), a.body)
+		a.wantStatus(t, fmt.Sprintf("%s %s: a.status", tt.method, tt.path), http.StatusMethodNotAllowed)
+		wantEqual(t, fmt.Sprintf(`%s %s: a.header.Get("Allow")`, tt.method, tt.path), a.header.Get("Allow"), tt.allow)
+		if !strings.Contains(a.problem.Detail, "only "+tt.allow) {
+			t.Errorf("%s %s: a.problem.Detail = %q, want text with %q", tt.method, tt.path, a.problem.Detail, "only "+tt.allow)
 		}
 	}
 }
@@ -130,13 +140,20 @@ func TestBodiesWithUnknownMembersAreRefused(t *testing.T) {
 		{"/v1/agents/a/runs", `{"threadId":"t","runId":"r9","messages":[],"forwardedProps":{"perdure":{"onbusi":"enqueue"}}}`, "/forwardedProps/perdure/onbusi", "onBusy"},
 	} {
 		a := n.do(http.MethodPost, tt.path, tt.body)
-		if a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || a.problem.Pointer != tt.pointer || !strings.Contains(a.problem.Detail, tt.names) {
-			t.Errorf("%s %s: %d %s", tt.path, tt.body, a.status, a.body)
+		a.wantStatus(t, fmt.Sprintf("%s %s: a.status", tt.path, tt.body), http.StatusBadRequest)
+		wantEqual(t, fmt.Sprintf("%s %s: a.problem.Code", tt.path, tt.body), a.problem.Code, "invalid_input")
+		wantEqual(t, fmt.Sprintf("%s %s: a.problem.Pointer", tt.path, tt.body), a.problem.Pointer, tt.pointer)
+		if !strings.Contains(a.problem.Detail, tt.names) {
+			t.Errorf("%s %s: a.problem.Detail = %q, want text with %q", tt.path, tt.body, a.problem.Detail, tt.names)
 		}
 	}
 	batch := n.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[{"threadId":"t","id":"int-1","decision":"approve","note":"x"}]}`)
-	if batch.status != http.StatusOK || !strings.Contains(batch.body, `"pointer":"/decisions/0/note"`) || !strings.Contains(batch.body, "remember") {
-		t.Errorf("an entry of a batch: %d %s", batch.status, batch.body)
+	batch.wantStatus(t, "an entry of a batch", http.StatusOK)
+	if !strings.Contains(batch.body, `"pointer":"/decisions/0/note"`) {
+		t.Errorf("batch.body = %q, want text with %q", batch.body, `"pointer":"/decisions/0/note"`)
+	}
+	if !strings.Contains(batch.body, "remember") {
+		t.Errorf("batch.body = %q, want text with %q", batch.body, "remember")
 	}
 }
 
@@ -147,9 +164,7 @@ func TestInputsMayHaveUnknownMembers(t *testing.T) {
 	n := setup(t)
 	n.completeRuns()
 	a := n.do(http.MethodPost, "/v1/agents/a/runs", `{"threadId":"t","runId":"r1","later":1,"messages":[{"id":"m","role":"user","content":"hello","later":1}],"forwardedProps":{"later":1,"perdure":null}}`)
-	if a.status != http.StatusOK {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	a.wantStatus(t, "a.status", http.StatusOK)
 }
 
 // TestRootDescribesServer: GET / describes the server, without credentials.
@@ -163,8 +178,10 @@ func TestRootDescribesServer(t *testing.T) {
 		"text/html,*/*;q=0.8": `<a href="/openapi.json">`,
 	} {
 		a := n.do(http.MethodGet, "/", "", "Accept", accept)
-		if a.status != http.StatusOK || !strings.Contains(a.body, want) || strings.HasPrefix(a.body, "{") == strings.HasPrefix(accept, "text/html") {
-			t.Errorf("Accept %q: %d %s", accept, a.status, a.body)
+		a.wantStatus(t, fmt.Sprintf("Accept %q: a.status", accept), http.StatusOK)
+		if !strings.Contains(a.body, want) {
+			t.Errorf("Accept %q: a.body = %q, want text with %q", accept, a.body, want)
 		}
+		wantEqual(t, fmt.Sprintf(`Accept %q: strings.HasPrefix(a.body, "{")`, accept), strings.HasPrefix(a.body, "{"), !strings.HasPrefix(accept, "text/html"))
 	}
 }

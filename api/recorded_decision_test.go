@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -33,14 +34,14 @@ func TestDecisionOfFailedRun(t *testing.T) {
 		return f.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[n], `{"decision":"`+decision+`"}`)
 	}
 	if a := votes(f, 1, "approve"); a.status != http.StatusOK {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	approved := inbox.Decision{Decision: "approve", Digest: f.updates[0][0].Digest, ArgsDigest: "d"}
 	f.mu.Lock()
 	f.waits["thread/default/t1"] = map[string]*runs.Decision{} // the thread does not wait
 	f.mu.Unlock()
 	if a := votes(f, 1, "approve"); a.status != http.StatusNotFound {
-		t.Errorf("decision without a record: got %d %s", a.status, a.body)
+		t.Errorf("decision without a record: a.status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
 	}
 	f.appendToAudit("c1", ids[0], inbox.Expired, inbox.Decision{Decision: "expire"})
 	f.appendToAudit("c2", ids[1], inbox.Decided, approved)
@@ -56,7 +57,12 @@ func TestDecisionOfFailedRun(t *testing.T) {
 		{2, "approve", http.StatusConflict, "decided"}, // a vote without effect
 	} {
 		a := votes(f, want.n, want.decision)
-		if a.status != want.status || a.problem.Code != want.code || want.code == "" && !strings.Contains(a.body, `"repeated":true`) || want.code != "" && !strings.Contains(a.problem.Detail, ids[want.n]) {
+		a.mustStatus(t, fmt.Sprintf("%s of %d: a.status", want.decision, want.n+1), want.status)
+		wantEqual(t, fmt.Sprintf("%s of %d: a.problem.Code", want.decision, want.n+1), a.problem.Code, want.code)
+		if want.code == "" && !strings.Contains(a.body, `"repeated":true`) {
+			t.Errorf("%s of %d: got %d %s", want.decision, want.n+1, a.status, a.body)
+		}
+		if want.code != "" && !strings.Contains(a.problem.Detail, ids[want.n]) {
 			t.Errorf("%s of %d: got %d %s", want.decision, want.n+1, a.status, a.body)
 		}
 	}
@@ -71,7 +77,7 @@ func TestNoLinksForDecidedInterrupts(t *testing.T) {
 	before := f.link("t1", ids[0], `{"decision":"approve"}`)
 	f.appendToAudit("c1", ids[0], inbox.Voted, inbox.Decision{Decision: "approve"})
 	if a := f.do(http.MethodGet, before, ""); a.status != http.StatusOK {
-		t.Errorf("link after a vote: got %d %s", a.status, a.body)
+		t.Errorf("link after a vote: a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	f.appendToAudit("c1", ids[0], inbox.Decided, inbox.Decision{Decision: "approve"}, inbox.Decision{Decision: "reject"})
 	f.appendToAudit("c2", ids[1], inbox.Expired)
@@ -86,7 +92,9 @@ func TestNoLinksForDecidedInterrupts(t *testing.T) {
 		for _, decision := range []string{"approve", "reject"} {
 			a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[n]+"/links", `{"decision":"`+decision+`"}`)
 			recorded, _ := a.problem.Recorded.(map[string]any)
-			if a.status != want.status || a.problem.Code != want.code || want.code != "" && (recorded["id"] != ids[n] || recorded["decision"] != want.recorded) {
+			a.mustStatus(t, fmt.Sprintf("link to %s %d: a.status", decision, n+1), want.status)
+			wantEqual(t, fmt.Sprintf("link to %s %d: a.problem.Code", decision, n+1), a.problem.Code, want.code)
+			if want.code != "" && (recorded["id"] != ids[n] || recorded["decision"] != want.recorded) {
 				t.Errorf("link to %s %d: got %d %s", decision, n+1, a.status, a.body)
 			}
 		}
@@ -117,8 +125,10 @@ func TestNoLinksAfterThreadContinued(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", `{"decision":"approve"}`)
-	if a.status != http.StatusConflict || a.problem.Code != "decided" || !strings.Contains(a.body, `"decision":"reject"`) {
-		t.Errorf("%d %s", a.status, a.body)
+	a.wantStatus(t, "a.status", http.StatusConflict)
+	wantEqual(t, "a.problem.Code", a.problem.Code, "decided")
+	if !strings.Contains(a.body, `"decision":"reject"`) {
+		t.Errorf("a.body = %q, want text with %q", a.body, `"decision":"reject"`)
 	}
 }
 
@@ -130,9 +140,9 @@ func TestDecisionRoutesDoNotAbandon(t *testing.T) {
 	id := f.openApprovals("t1", "c1")[0]
 	for _, decision := range []string{"cancel", "expire", "result", "abandon", "APPROVE", ""} {
 		a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+id, `{"decision":"`+decision+`"}`)
-		if a.status != http.StatusUnprocessableEntity || a.problem.Code != "invalid_answer" || a.problem.Pointer != "/decision" {
-			t.Errorf("%q: %d %s", decision, a.status, a.body)
-		}
+		a.wantStatus(t, fmt.Sprintf("%q: a.status", decision), http.StatusUnprocessableEntity)
+		wantEqual(t, fmt.Sprintf("%q: a.problem.Code", decision), a.problem.Code, "invalid_answer")
+		wantEqual(t, fmt.Sprintf("%q: a.problem.Pointer", decision), a.problem.Pointer, "/decision")
 	}
 	if len(f.updates) != 0 {
 		t.Errorf("decisions: got %v, want none", f.updates)

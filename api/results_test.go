@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -46,9 +47,8 @@ func TestThreadAwaitsCallsWithoutResult(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.temporal.start = func(in runs.Input) error { n.runWithClientCalls(in, true); return nil }
-	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	a := n.post(inputOf("r1", "hello"))
+	a.mustStatus(t, "a.status", http.StatusOK)
 	for name, c := range map[string]struct {
 		err  error
 		want []string
@@ -79,7 +79,7 @@ func TestWorkflowDecidesAboutToolResults(t *testing.T) {
 	n := setup(t)
 	n.temporal.start = func(in runs.Input) error { n.runWithClientCalls(in, true); return nil }
 	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	var taken *runs.Decision
 	n.temporal.decide = func(_ string, in runs.DecideRequest) (runs.DecideResult, error) {
@@ -109,9 +109,12 @@ func TestWorkflowDecidesAboutToolResults(t *testing.T) {
 	taken = nil
 	post(blue, 200, `{"toolCallId":"c1","cursor":"`)
 	content, err := n.log.Decision(n.ctx(), taken.Input)
-	if err != nil || content.Kind != "result" || content.Channel != "http" || content.Result.Content.Text() != "blue" {
-		t.Errorf("record in the log: got %+v: %v", content, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	wantEqual(t, "record in the log: Kind", content.Kind, "result")
+	wantEqual(t, "record in the log: Channel", content.Channel, "http")
+	wantEqual(t, "record in the log: Result.Content.Text()", content.Result.Content.Text(), "blue")
 	taken = &runs.Decision{CallID: "c1", Kind: runs.DecisionAbandon}
 	post(blue, 410, `"abandoned"`)
 	n.temporal.decide = func(string, runs.DecideRequest) (runs.DecideResult, error) {
@@ -147,9 +150,11 @@ func TestEarlyToolResult(t *testing.T) {
 	for f.ID != "2" {
 		f = c.next()
 	}
-	if f.Type != "ack" || !strings.HasPrefix(string(f.Result), `{"toolCallId":"c1","cursor":"`) || asked != 3 {
-		t.Errorf("after %d updates: got %+v", asked, f)
+	wantEqual(t, fmt.Sprintf("after %d updates: f.Type", asked), f.Type, "ack")
+	if !strings.HasPrefix(string(f.Result), `{"toolCallId":"c1","cursor":"`) {
+		t.Errorf("after %d updates: string(f.Result) = %q, want prefix %q", asked, string(f.Result), `{"toolCallId":"c1","cursor":"`)
 	}
+	wantEqual(t, fmt.Sprintf("after %d updates: asked", asked), asked, 3)
 }
 
 // TestInputWithoutResults: results in an input are decisions too, and an agent may require them.
@@ -167,7 +172,7 @@ func TestInputWithoutResults(t *testing.T) {
 		return running("e-r1")
 	}
 	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	var offered runs.SubmitRequest
 	n.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
@@ -176,13 +181,15 @@ func TestInputWithoutResults(t *testing.T) {
 	}
 	next := inputOf("r2", "and now?")
 	a := n.post(next)
-	if a.status != http.StatusConflict || a.problem.Code != "missing_tool_results" || len(a.problem.PendingToolCallIDs) != 1 || len(offered.Decisions) != 0 {
-		t.Errorf("got %d %s after the submission %+v", a.status, a.body, offered)
-	}
+	a.wantStatus(t, "a.status", http.StatusConflict)
+	wantEqual(t, "a.problem.Code", a.problem.Code, "missing_tool_results")
+	wantEqual(t, "number of pending tool call i ds", len(a.problem.PendingToolCallIDs), 1)
+	wantEqual(t, "number of decisions", len(offered.Decisions), 0)
 	m := agui.Message{ID: "m2", Role: agui.RoleTool, ToolCallID: "c1", Content: agui.TextContent("blue")}
 	next.Messages = []agui.Message{m}
 	n.post(next)
-	if d := offered.Decisions; len(d) != 1 || d[0].CallID != "c1" || d[0].Input != 0 || d[0].Digest != stream.ResultDigest(&m) {
-		t.Errorf("decisions of the submission: got %+v", d)
-	}
+	mustEqual(t, "number of decisions of the submission", len(offered.Decisions), 1)
+	wantEqual(t, "decisions of the submission: [0].CallID", offered.Decisions[0].CallID, "c1")
+	mustEqual(t, "decisions of the submission: [0].Input", offered.Decisions[0].Input, 0)
+	wantEqual(t, "decisions of the submission: [0].Digest", offered.Decisions[0].Digest, stream.ResultDigest(&m))
 }

@@ -25,9 +25,11 @@ func (n *node) publishRevision(definition string, header ...string) string {
 	n.t.Helper()
 	a := n.do(http.MethodPut, "/v1/agents/a", definition, header...)
 	var got agentroutes.Agent
-	if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != http.StatusOK {
-		n.t.Fatalf("%d %s (%v)", a.status, a.body, err)
+	err := json.Unmarshal([]byte(a.body), &got)
+	if err != nil {
+		n.t.Fatal(err)
 	}
+	a.mustStatus(n.t, "a.status", http.StatusOK)
 	if want := `"` + got.Revision + `"`; a.header.Get("ETag") != want {
 		n.t.Errorf("ETag %s, want %s", a.header.Get("ETag"), want)
 	}
@@ -55,20 +57,22 @@ func TestPutAgent(t *testing.T) {
 		t.Errorf("revision: got %s, want the file's %s", revision, want)
 	}
 	shown := n.do(http.MethodGet, "/v1/agents/a", "")
-	if shown.header.Get("ETag") != `"`+revision+`"` || !strings.Contains(shown.body, revision) || strings.Contains(shown.body, "Be kind") {
-		t.Errorf("%v %s", shown.header, shown.body)
+	wantEqual(t, `shown.header.Get("ETag")`, shown.header.Get("ETag"), `"`+revision+`"`)
+	if !strings.Contains(shown.body, revision) {
+		t.Errorf("shown.body = %q, want text with %q", shown.body, revision)
+	}
+	if strings.Contains(shown.body, "Be kind") {
+		t.Errorf("shown.body = %q, want no %q", shown.body, "Be kind")
 	}
 	body, err := json.Marshal(d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again := n.publishRevision(string(body), "Content-Type", "application/json; charset=utf-8"); again != revision {
-		t.Errorf("revision as JSON: got %s", again)
-	}
+	again := n.publishRevision(string(body), "Content-Type", "application/json; charset=utf-8")
+	wantEqual(t, "revision as JSON", again, revision)
 	created := n.do(http.MethodPut, "/v1/agents/new", "name: new\nmodel: test/m\n", "Content-Type", "application/yaml")
-	if created.status != http.StatusCreated || n.do(http.MethodGet, "/v1/agents/new", "").status != http.StatusOK {
-		t.Errorf("a new agent: %d %s", created.status, created.body)
-	}
+	created.wantStatus(t, "a new agent", http.StatusCreated)
+	wantEqual(t, `n.do(http.MethodGet, "/v1/agents/new", "").status`, n.do(http.MethodGet, "/v1/agents/new", "").status, http.StatusOK)
 }
 
 func TestPutAgentRefuses(t *testing.T) {
@@ -130,9 +134,8 @@ func TestPutAgentIfMatch(t *testing.T) {
 	n := setup(t)
 	first := n.publishRevision(brief)
 	second := n.publishRevision(brief+"description: two\n", "If-Match", `"other", "`+first+`"`)
-	if again := n.publishRevision(brief+"description: two\n", "If-Match", `"`+first+`"`); again != second { // a retry after a lost answer
-		t.Errorf("repeated: got the revision %s", again)
-	}
+	again := n.publishRevision(brief+"description: two\n", "If-Match", `"`+first+`"`)
+	wantEqual(t, "repeated", again, second)
 	for i, tt := range []struct {
 		path, header, value string
 		status              int
@@ -150,12 +153,13 @@ func TestPutAgentIfMatch(t *testing.T) {
 	} {
 		body := fmt.Sprintf("name: %s\nmodel: test/m\ndescription: try %d\n", tt.path, i)
 		a := n.do(http.MethodPut, "/v1/agents/"+tt.path, body, tt.header, tt.value)
-		if a.status != tt.status || tt.status == 412 && a.problem.Code != "revision_mismatch" {
+		a.wantStatus(t, tt.header+": a.status", tt.status)
+		if tt.status == 412 && a.problem.Code != "revision_mismatch" {
 			t.Errorf("%s: %s on %s: %d %s", tt.header, tt.value, tt.path, a.status, a.body)
 		}
 	}
 	if a := n.do(http.MethodPut, "/v1/agents/a", brief, "If-Match", "*", "If-None-Match", "*"); a.problem.Code != "invalid_precondition" {
-		t.Errorf("both conditions: %d %s", a.status, a.body)
+		t.Errorf("both conditions: a.problem.Code = %q, want %q", a.problem.Code, "invalid_precondition")
 	}
 }
 
@@ -192,12 +196,16 @@ func TestPublicationReportsMissingTools(t *testing.T) {
 	}
 	n.publishRevision(brief + "tools: [charge, refund]\n")
 	for _, path := range []string{"/v1/agents/a", "/v1/agents"} {
-		if a := n.do(http.MethodGet, path, ""); !strings.Contains(a.body, `"unavailableTools":["refund"]`) {
-			t.Errorf("%s: %s", path, a.body)
+		a := n.do(http.MethodGet, path, "")
+		if !strings.Contains(a.body, `"unavailableTools":["refund"]`) {
+			t.Errorf("%s: a.body = %q, want text with %q", path, a.body, `"unavailableTools":["refund"]`)
 		}
 	}
-	if !strings.Contains(logged.String(), `unknown tool \"refund\"`) || strings.Contains(logged.String(), "charge") {
-		t.Errorf("log: got %s", logged.String())
+	if !strings.Contains(logged.String(), `unknown tool \"refund\"`) {
+		t.Errorf("log = %q, want text with %q", logged.String(), `unknown tool \"refund\"`)
+	}
+	if strings.Contains(logged.String(), "charge") {
+		t.Errorf("log = %q, want no %q", logged.String(), "charge")
 	}
 }
 
@@ -270,9 +278,11 @@ func (n *node) revisions(query string) revisions {
 	n.t.Helper()
 	a := n.do(http.MethodGet, "/v1/agents/a/revisions"+query, "")
 	var page revisions
-	if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.status != http.StatusOK {
-		n.t.Fatalf("%s: %d %s", query, a.status, a.body)
+	err := json.Unmarshal([]byte(a.body), &page)
+	if err != nil {
+		n.t.Fatalf("%s: %v", query, err)
 	}
+	a.mustStatus(n.t, query+": a.status", http.StatusOK)
 	return page
 }
 
@@ -285,24 +295,25 @@ func TestRevisions(t *testing.T) {
 	}
 	want = append(want, n.publishRevision(brief+"description: v1\n")) // rolled back
 	all := n.revisions("")
-	if len(all.Items) != 6 || all.NextCursor != "" {
-		t.Fatalf("revisions: got %+v", all)
-	}
+	mustEqual(t, "revisions: number of items", len(all.Items), 6)
+	mustEqual(t, "revisions: NextCursor", all.NextCursor, "")
 	for i, item := range all.Items[:5] {
 		if item.Revision != want[4-i] || item.Source != "put" || item.Current != (i == 0) || item.PublishedAt.IsZero() {
 			t.Errorf("item %d: got %+v, want %s", i, item, want[4-i])
 		}
 	}
-	if oldest := all.Items[5]; oldest.Source != "directory" || oldest.Current {
-		t.Errorf("oldest revision: got %+v", oldest)
-	}
+	wantEqual(t, "oldest revision: Source", all.Items[5].Source, "directory")
+	wantEqual(t, "oldest revision: Current", all.Items[5].Current, false)
 	for limit := 1; limit <= 7; limit++ {
 		var got []agentroutes.Revision
 		for cursor, pages := "", 0; ; pages++ {
 			page := n.revisions(fmt.Sprintf("?limit=%d%s", limit, cursor))
 			got = append(got, page.Items...)
-			if len(page.Items) > limit || pages > 6 {
-				t.Fatalf("limit %d: page %d: got %d items", limit, pages, len(page.Items))
+			if len(page.Items) > limit {
+				t.Errorf("limit %d: len(page.Items) = %v, want at most %v", limit, len(page.Items), limit)
+			}
+			if pages > 6 {
+				t.Errorf("limit %d: pages = %v, want at most %v", limit, pages, 6)
 			}
 			if page.NextCursor == "" {
 				break
@@ -315,11 +326,11 @@ func TestRevisions(t *testing.T) {
 	}
 	for _, query := range []string{"?limit=0", "?limit=501", "?limit=x", "?cursor=x", "?cursor=-1"} {
 		if a := n.do(http.MethodGet, "/v1/agents/a/revisions"+query, ""); a.status != http.StatusBadRequest {
-			t.Errorf("%s: %d %s", query, a.status, a.body)
+			t.Errorf("%s: a.status = %v, want %v; body: %s", query, a.status, http.StatusBadRequest, a.body)
 		}
 	}
 	if a := n.do(http.MethodGet, "/v1/agents/nobody/revisions", ""); a.problem.Code != "unknown_agent" {
-		t.Errorf("unknown agent: %d %s", a.status, a.body)
+		t.Errorf("unknown agent: a.problem.Code = %q, want %q", a.problem.Code, "unknown_agent")
 	}
 }
 
@@ -330,18 +341,22 @@ func TestRevisionInFull(t *testing.T) {
 	n.publishRevision(brief + "description: newer\n")
 	path := "/v1/agents/a/revisions/" + revision
 	file := n.do(http.MethodGet, path, "", "Accept", "application/yaml")
-	if file.status != http.StatusOK || file.header.Get("Content-Type") != "application/yaml" || !strings.Contains(file.body, "instructions: |\n  Be brief.\n  Be kind.\n") {
-		t.Errorf("%d %v\n%s", file.status, file.header, file.body)
+	wantEqual(t, "file.status", file.status, http.StatusOK)
+	wantEqual(t, `file.header.Get("Content-Type")`, file.header.Get("Content-Type"), "application/yaml")
+	if !strings.Contains(file.body, "instructions: |\n  Be brief.\n  Be kind.\n") {
+		t.Errorf("file.body = %q, want text with %q", file.body, "instructions: |\n  Be brief.\n  Be kind.\n")
 	}
-	if again := n.publishRevision(file.body); again != revision {
-		t.Errorf("the file published again: got the revision %s", again)
-	}
+	again := n.publishRevision(file.body)
+	wantEqual(t, "the file published again", again, revision)
 	for _, accept := range []string{"", "*/*", "application/json", "text/html, application/json;q=0.9"} {
 		a := n.do(http.MethodGet, path, "", "Accept", accept)
 		var d agents.Definition
-		if err := json.Unmarshal([]byte(a.body), &d); err != nil || d.Instructions != "Be brief.\nBe kind.\n" || a.header.Get("ETag") != `"`+revision+`"` {
-			t.Errorf("Accept %q: %d %s (%v)", accept, a.status, a.body, err)
+		err := json.Unmarshal([]byte(a.body), &d)
+		if err != nil {
+			t.Fatalf("Accept %q: %v", accept, err)
 		}
+		wantEqual(t, fmt.Sprintf("Accept %q: d.Instructions", accept), d.Instructions, "Be brief.\nBe kind.\n")
+		wantEqual(t, fmt.Sprintf(`Accept %q: a.header.Get("ETag")`, accept), a.header.Get("ETag"), `"`+revision+`"`)
 	}
 	for _, path := range []string{"/v1/agents/a/revisions/0000", "/v1/agents/a/revisions/0000/diff", path + "/diff?from=0000"} {
 		if a := n.do(http.MethodGet, path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_revision" {
@@ -349,7 +364,7 @@ func TestRevisionInFull(t *testing.T) {
 		}
 	}
 	if a := n.do(http.MethodGet, "/v1/agents/nobody/revisions/"+revision, ""); a.problem.Code != "unknown_agent" {
-		t.Errorf("unknown agent: %d %s", a.status, a.body)
+		t.Errorf("unknown agent: a.problem.Code = %q, want %q", a.problem.Code, "unknown_agent")
 	}
 }
 
@@ -385,7 +400,10 @@ func TestRevisionDiff(t *testing.T) {
 	n.do(http.MethodPut, "/v1/agents/new", "name: new\nmodel: p/m\n")
 	page := n.do(http.MethodGet, "/v1/agents/new", "")
 	a := n.do(http.MethodGet, "/v1/agents/new/revisions/"+strings.Trim(page.header.Get("ETag"), `"`)+"/diff", "")
-	if !strings.HasPrefix(a.body, "--- /dev/null\n+++ new@") || !strings.Contains(a.body, "\n+model: p/m\n") {
-		t.Errorf("diff of a first revision: got\n%s", a.body)
+	if !strings.HasPrefix(a.body, "--- /dev/null\n+++ new@") {
+		t.Errorf("a.body = %q, want prefix %q", a.body, "--- /dev/null\n+++ new@")
+	}
+	if !strings.Contains(a.body, "\n+model: p/m\n") {
+		t.Errorf("a.body = %q, want text with %q", a.body, "\n+model: p/m\n")
 	}
 }

@@ -189,21 +189,31 @@ func TestTemporalDoesNotHaveScheduleContent(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	made := n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), alpha...).schedule(t, http.StatusCreated)
-	if made.ID != "s" || made.Overlap != "skip" || made.ChangedBy != "ann" || !strings.Contains(string(made.Input), "Good morning.") {
-		t.Errorf("%+v", made)
+	wantEqual(t, "made.ID", made.ID, "s")
+	wantEqual(t, "made.Overlap", made.Overlap, "skip")
+	wantEqual(t, "made.ChangedBy", made.ChangedBy, "ann")
+	if !strings.Contains(string(made.Input), "Good morning.") {
+		t.Errorf("string(made.Input) = %q, want text with %q", string(made.Input), "Good morning.")
 	}
 	in := n.firingOf("alpha", "s")
-	if in.Tenant != "alpha" || in.Schedule != "s" || in.Revision == 0 {
-		t.Errorf("input in Temporal: got %+v", in)
+	wantEqual(t, "input in Temporal: Tenant", in.Tenant, "alpha")
+	wantEqual(t, "input in Temporal: Schedule", in.Schedule, "s")
+	if in.Revision == 0 {
+		t.Errorf("input in Temporal: Revision = %v, want another value", in.Revision)
 	}
 	store, err := schedules.Open(n.ctx(), n.log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	k, err := store.At(n.ctx(), "alpha", "s", in.Revision)
-	if err != nil || k.Requester == nil || k.Requester.Subject != "ann" || k.Requester.Tenant != "alpha" {
-		t.Errorf("stored schedule: got %+v (%v)", k, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if k.Requester == nil {
+		t.Fatal("stored schedule: Requester = nil, want a value")
+	}
+	wantEqual(t, "stored schedule: Requester.Subject", k.Requester.Subject, "ann")
+	wantEqual(t, "stored schedule: Requester.Tenant", k.Requester.Tenant, "alpha")
 }
 
 // TestSchedulesDoNotTerminateFirings: a firing that Temporal terminates could not cancel its run.
@@ -213,9 +223,9 @@ func TestSchedulesDoNotTerminateFirings(t *testing.T) {
 	for _, overlap := range []string{"cancel_other", "terminate_other"} {
 		n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": overlap, "overlap": overlap})).schedule(t, http.StatusCreated)
 		policy := n.temporal.clock.schedules[schedules.TemporalID("default", overlap)].Schedule.Policy.Overlap
-		if in := n.firingOf("default", overlap); policy != enums.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER || in.TryCancel != (overlap == "terminate_other") {
-			t.Errorf("%s: got the policy %s and the input %+v", overlap, policy, in)
-		}
+		in := n.firingOf("default", overlap)
+		wantEqual(t, overlap+": policy", policy, enums.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER)
+		wantEqual(t, overlap+": in.TryCancel", in.TryCancel, overlap == "terminate_other")
 	}
 }
 
@@ -228,20 +238,19 @@ func TestScheduleIsCreatedOnce(t *testing.T) {
 	exists := n.do(http.MethodPost, "/v1/schedules", other)
 	exists.refusal(t, "another one", http.StatusConflict, "schedule_exists", "")
 	if !strings.Contains(exists.problem.Detail, `the schedule "s"`) {
-		t.Errorf("the refusal does not name the schedule: %s", exists.body)
+		t.Errorf("exists.problem.Detail = %q, want text with %q", exists.problem.Detail, `the schedule "s"`)
 	}
 	// An API process may die between the two writes: a schedule that Temporal does not have does
 	// not exist.
 	delete(n.temporal.clock.schedules, schedules.TemporalID("default", "s"))
 	n.do(http.MethodGet, "/v1/schedules/s", "").refusal(t, "shown", http.StatusNotFound, "unknown_schedule", "")
-	if list := n.do(http.MethodGet, "/v1/schedules", ""); list.body != `{"items":[]}` {
-		t.Errorf("listed: %s", list.body)
-	}
-	if now := n.do(http.MethodPost, "/v1/schedules", other).schedule(t, http.StatusCreated); now.Overlap != "allow_all" {
-		t.Errorf("%+v", now)
-	}
-	if made := n.do(http.MethodPost, "/v1/schedules", strings.Replace(other, `"id":"s",`, "", 1)).schedule(t, http.StatusCreated); !strings.HasPrefix(made.ID, "sch_") {
-		t.Errorf("without an id: %+v", made)
+	list := n.do(http.MethodGet, "/v1/schedules", "")
+	wantEqual(t, "listed", list.body, `{"items":[]}`)
+	now := n.do(http.MethodPost, "/v1/schedules", other).schedule(t, http.StatusCreated)
+	wantEqual(t, "now.Overlap", now.Overlap, "allow_all")
+	made := n.do(http.MethodPost, "/v1/schedules", strings.Replace(other, `"id":"s",`, "", 1)).schedule(t, http.StatusCreated)
+	if !strings.HasPrefix(made.ID, "sch_") {
+		t.Errorf("without an id: ID = %q, want prefix %q", made.ID, "sch_")
 	}
 }
 
@@ -251,18 +260,18 @@ func TestUpdateSchedule(t *testing.T) {
 	bert := []string{"X-Tenant", "alpha", "X-User", "bert"}
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), alpha...).schedule(t, http.StatusCreated)
 	first := n.firingOf("alpha", "s")
-	if a := n.do(http.MethodPost, "/v1/schedules/s/pause", "", alpha...); a.status != http.StatusNoContent {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	a := n.do(http.MethodPost, "/v1/schedules/s/pause", "", alpha...)
+	a.mustStatus(t, "a.status", http.StatusNoContent)
 	if same := n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, nil), bert...).schedule(t, http.StatusOK); same.ChangedBy != "ann" {
 		t.Errorf("changedBy after an equal PUT: got %+v, want ann", same)
 	}
 	now := n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"overlap": "buffer_one"}), bert...).schedule(t, http.StatusOK)
-	if now.Overlap != "buffer_one" || now.ChangedBy != "bert" || !now.Paused {
-		t.Errorf("%+v", now)
-	}
-	if in := n.firingOf("alpha", "s"); in.Revision == first.Revision {
-		t.Error("Temporal fires the old revision")
+	wantEqual(t, "now.Overlap", now.Overlap, "buffer_one")
+	wantEqual(t, "now.ChangedBy", now.ChangedBy, "bert")
+	wantEqual(t, "now.Paused", now.Paused, true)
+	in := n.firingOf("alpha", "s")
+	if in.Revision == first.Revision {
+		t.Errorf("in.Revision = %v, want another value", in.Revision)
 	}
 	n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"threadId": "t"}), bert...).refusal(t, "another thread", http.StatusBadRequest, "invalid_schedule", "/threadId")
 	n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"id": "x"}), bert...).refusal(t, "another id", http.StatusBadRequest, "invalid_schedule", "/id")
@@ -316,9 +325,9 @@ func TestScheduleCommands(t *testing.T) {
 	do(http.MethodPost, "/trigger", `{"overlap":"allow_all"}`, http.StatusNoContent)
 	do(http.MethodPost, "/trigger", "", http.StatusNoContent)
 	n.do(http.MethodPost, "/v1/schedules/s/trigger", `{"overlap":"never"}`).refusal(t, "an overlap", 400, "invalid_schedule", "/overlap")
-	if got := n.temporal.clock.triggered; len(got) != 2 || got[0].Overlap.String() != "AllowAll" || got[1].Overlap != 0 {
-		t.Errorf("triggers: got %+v", got)
-	}
+	mustEqual(t, "number of triggers", len(n.temporal.clock.triggered), 2)
+	wantEqual(t, "triggers: [0].Overlap.String()", n.temporal.clock.triggered[0].Overlap.String(), "AllowAll")
+	wantEqual(t, "triggers: [1].Overlap", n.temporal.clock.triggered[1].Overlap, 0)
 	do(http.MethodDelete, "", "", http.StatusNoContent)
 	for _, path := range []string{"", "/pause", "/resume", "/trigger"} {
 		method := http.MethodPost
@@ -358,9 +367,8 @@ func TestSchedulesListTheirFirings(t *testing.T) {
 		}
 	}
 	now := n.do(http.MethodGet, "/v1/schedules/s%20s", "").schedule(t, http.StatusOK)
-	if len(now.Next) != 1 || len(now.Recent) != 3 {
-		t.Fatalf("%+v", now)
-	}
+	mustEqual(t, "number of next", len(now.Next), 1)
+	mustEqual(t, "number of recent", len(now.Recent), 3)
 	for i, want := range []struct {
 		run, outcome, code string
 		active             bool
@@ -436,13 +444,13 @@ func TestSchedulesAreListedInPages(t *testing.T) {
 	for path := "/v1/schedules?limit=2"; path != ""; {
 		a := n.do(http.MethodGet, path, "")
 		page.NextCursor = ""
-		if err := json.Unmarshal([]byte(a.body), &page); err != nil {
+		err := json.Unmarshal([]byte(a.body), &page)
+		if err != nil {
 			t.Fatalf("%s: %v", a.body, err)
 		}
 		for _, s := range page.Items {
-			if seen = append(seen, s.ID); s.Input != nil {
-				t.Errorf("the list has the input of %s", s.ID)
-			}
+			seen = append(seen, s.ID)
+			wantEqual(t, "s.Input", s.Input, nil)
 		}
 		if path = ""; page.NextCursor != "" {
 			path = "/v1/schedules?limit=2&cursor=" + page.NextCursor

@@ -81,9 +81,12 @@ func TestSegmentsAreHidden(t *testing.T) {
 		n.post(inputWithProps(next, `{"onBusy":"steer"}`)),
 		n.do(http.MethodPost, "/v1/threads/t/messages", `{"message":{"id":"s1","role":"user","content":"Wait!"}}`),
 	} {
-		if err := json.Unmarshal([]byte(a.body), &steered); err != nil || a.status != http.StatusAccepted || steered.RunID != "r1" {
-			t.Errorf("steering: %d %s", a.status, a.body)
+		err := json.Unmarshal([]byte(a.body), &steered)
+		if err != nil {
+			t.Fatal(err)
 		}
+		a.wantStatus(t, "steering", http.StatusAccepted)
+		wantEqual(t, "steered.RunID", steered.RunID, "r1")
 	}
 	for _, frame := range []any{
 		runFrame("1", inputWithProps(next, `{"onBusy":"steer"}`)),
@@ -91,7 +94,7 @@ func TestSegmentsAreHidden(t *testing.T) {
 	} {
 		c.send(frame)
 		if f := c.want("ack", "1"); f.RunID != "r1" {
-			t.Errorf("steering: %+v", f)
+			t.Errorf("steering: f.RunID = %q, want %q", f.RunID, "r1")
 		}
 		c.want("end", "1")
 	}
@@ -111,7 +114,7 @@ func TestSegmentsAreHidden(t *testing.T) {
 	n.end(stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: second}, Lane: stream.LaneMain, Step: "1/model", Execution: "e2"})
 	first.until("1", "end")
 	if a := n.do(http.MethodPost, "/v1/threads/t/runs/r1/fork", `{"threadId":"fork"}`); a.status != http.StatusCreated {
-		t.Errorf("a fork: %d %s", a.status, a.body)
+		t.Errorf("a fork: a.status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
 	}
 	n.do(http.MethodGet, "/v1/threads/fork", "")
 	n.do(http.MethodGet, "/v1/threads/fork/events?follow=false", "")
@@ -166,6 +169,6 @@ func TestSocketShowsAllSegments(t *testing.T) {
 	}
 	c.send(subscribeFrame("1", "r1", stream.Cursor{Position: stream.Position{Seq: 1 << 40}, Profile: stream.Profile1, Epoch: n.log.Epoch()}.String()))
 	if f := c.want("error", "1"); f.Code != "invalid_cursor" {
-		t.Errorf("a cursor of no segment: %+v", f)
+		t.Errorf("a cursor of no segment: f.Code = %q, want %q", f.Code, "invalid_cursor")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -270,8 +271,11 @@ func (n *node) do(method, path, body string, header ...string) answer {
 // wantNoMark checks that a text for a client has no run ID with the mark of a segment.
 func wantNoMark(t *testing.T, text string) {
 	t.Helper()
-	if strings.Contains(text, `\u0000segment`) || strings.Contains(text, stream.SegmentMark) {
-		t.Errorf("text for a client has the internal ID of a run: %s", text)
+	if strings.Contains(text, `\u0000segment`) {
+		t.Errorf("text for a client has the internal ID of a run = %q, want no %q", text, `\u0000segment`)
+	}
+	if strings.Contains(text, stream.SegmentMark) {
+		t.Errorf("text for a client has the internal ID of a run = %q, want no %q", text, stream.SegmentMark)
 	}
 }
 
@@ -340,18 +344,26 @@ func TestEqualInputIsSameRun(t *testing.T) {
 	n := setup(t)
 	n.completeRuns()
 	first := n.post(inputOf("r1", "hello"))
-	if first.status != http.StatusOK || len(cursors(first.body)) != 2 || !strings.Contains(first.body, `"RUN_FINISHED"`) || first.header.Get("Content-Type") != "text/event-stream" {
-		t.Fatalf("%d %v\n%s", first.status, first.header, first.body)
+	first.mustStatus(t, "first.status", http.StatusOK)
+	mustEqual(t, "len(cursors(first.body))", len(cursors(first.body)), 2)
+	if !strings.Contains(first.body, `"RUN_FINISHED"`) {
+		t.Errorf("first.body = %q, want text with %q", first.body, `"RUN_FINISHED"`)
 	}
-	if again := n.post(inputOf("r1", "hello")); again.body != first.body || len(n.temporal.starts) != 1 {
-		t.Errorf("the same input again: after %d starts: got\n%s", len(n.temporal.starts), again.body)
-	}
-	if other := n.post(inputOf("r1", "something else")); other.status != http.StatusConflict || other.problem.Code != "run_id_reused" || !strings.Contains(other.problem.Detail, `"r1"`) {
-		t.Errorf("another input under the same id: %d %s", other.status, other.body)
+	mustEqual(t, `first.header.Get("Content-Type")`, first.header.Get("Content-Type"), "text/event-stream")
+	again := n.post(inputOf("r1", "hello"))
+	wantEqual(t, "again.body", again.body, first.body)
+	wantEqual(t, "number of starts", len(n.temporal.starts), 1)
+	other := n.post(inputOf("r1", "something else"))
+	other.wantStatus(t, "another input under the same id", http.StatusConflict)
+	wantEqual(t, "other.problem.Code", other.problem.Code, "run_id_reused")
+	if !strings.Contains(other.problem.Detail, `"r1"`) {
+		t.Errorf("other.problem.Detail = %q, want text with %q", other.problem.Detail, `"r1"`)
 	}
 	for i, cursor := range cursors(first.body) {
 		rest := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", "Last-Event-ID", cursor)
-		if want := len(cursors(first.body)) - 1 - i; len(cursors(rest.body)) != want || want == 0 && rest.status != http.StatusNoContent {
+		want := len(cursors(first.body)) - 1 - i
+		wantEqual(t, fmt.Sprintf("after event %d: len(cursors(rest.body))", i), len(cursors(rest.body)), want)
+		if want == 0 && rest.status != http.StatusNoContent {
 			t.Errorf("after event %d: got %d with\n%s", i, rest.status, rest.body)
 		}
 	}
@@ -373,9 +385,9 @@ func TestNextRunWaitsForClosingWorkflow(t *testing.T) {
 		}
 		return start(in)
 	}
-	if a := n.post(inputOf("r2", "and now?")); a.status != http.StatusOK || !closed {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	a := n.post(inputOf("r2", "and now?"))
+	a.wantStatus(t, "a.status", http.StatusOK)
+	wantEqual(t, "closed", closed, true)
 }
 
 // TestRequestsBeforeFirstRecord: a run that has begun in Temporal is not in the log at once.
@@ -402,11 +414,14 @@ func TestRequestsBeforeFirstRecord(t *testing.T) {
 		}
 		return runs.SubmitResult{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.ActiveRun{RunID: "r2"})
 	}
-	if busy := n.post(inputOf("r3", "me too")); busy.status != http.StatusConflict || busy.problem.Code != "busy" || busy.problem.ActiveRun != "r2" {
-		t.Errorf("another run: %d %s", busy.status, busy.body)
-	}
-	if same := n.post(inputOf("r2", "and now?")); same.status != http.StatusOK || !strings.Contains(same.body, `"runId":"r2"`) {
-		t.Errorf("the same run: got %d %s", same.status, same.body)
+	busy := n.post(inputOf("r3", "me too"))
+	busy.wantStatus(t, "another run", http.StatusConflict)
+	wantEqual(t, "busy.problem.Code", busy.problem.Code, "busy")
+	wantEqual(t, "busy.problem.ActiveRun", busy.problem.ActiveRun, "r2")
+	same := n.post(inputOf("r2", "and now?"))
+	wantEqual(t, "the same run", same.status, http.StatusOK)
+	if !strings.Contains(same.body, `"runId":"r2"`) {
+		t.Errorf("same.body = %q, want text with %q", same.body, `"runId":"r2"`)
 	}
 }
 
@@ -439,9 +454,13 @@ func TestTerminatedRunEnds(t *testing.T) {
 				return c.status, c.err
 			}
 			a := n.post(inputOf("r1", "hello"))
-			if !strings.Contains(a.body, `"RUN_ERROR"`) || !strings.Contains(a.body, `"code":"`+c.code+`"`) || looks != 3 {
-				t.Errorf("after %d checks: got %d %s", looks, a.status, a.body)
+			if !strings.Contains(a.body, `"RUN_ERROR"`) {
+				t.Errorf("after %d checks: a.body = %q, want text with %q", looks, a.body, `"RUN_ERROR"`)
 			}
+			if !strings.Contains(a.body, `"code":"`+c.code+`"`) {
+				t.Errorf("after %d checks: a.body = %q, want text with %q", looks, a.body, `"code":"`+c.code+`"`)
+			}
+			wantEqual(t, fmt.Sprintf("after %d checks: looks", looks), looks, 3)
 		})
 	}
 }
@@ -461,8 +480,12 @@ func TestSilentStreamHasHeartbeats(t *testing.T) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
 	a := n.post(inputOf("r1", "hello"))
-	if beats := strings.Count(a.body, ": heartbeat\n\n"); beats == 0 || !strings.Contains(a.body, `"RUN_FINISHED"`) {
-		t.Errorf("got %d heartbeats in\n%s", beats, a.body)
+	beats := strings.Count(a.body, ": heartbeat\n\n")
+	if beats == 0 {
+		t.Errorf("beats = %v, want another value", beats)
+	}
+	if !strings.Contains(a.body, `"RUN_FINISHED"`) {
+		t.Errorf("a.body = %q, want text with %q", a.body, `"RUN_FINISHED"`)
 	}
 }
 
@@ -471,13 +494,16 @@ func TestUnavailableTemporal(t *testing.T) {
 	n := setup(t)
 	n.temporal.start = func(runs.Input) error { return serviceerror.NewUnavailable("SECRET ADDRESS") }
 	a := n.post(inputOf("r1", "hello"))
-	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || strings.Contains(a.body, "SECRET") {
-		t.Errorf("%d %v %s", a.status, a.header, a.body)
+	a.wantStatus(t, "a.status", http.StatusServiceUnavailable)
+	if a.header.Get("Retry-After") == "" {
+		t.Error(`a.header.Get("Retry-After") is empty, want a value`)
+	}
+	if strings.Contains(a.body, "SECRET") {
+		t.Errorf("a.body = %q, want no %q", a.body, "SECRET")
 	}
 	n.completeRuns()
-	if again := n.post(inputOf("r1", "hello")); again.status != http.StatusOK {
-		t.Errorf("the same again: %d %s", again.status, again.body)
-	}
+	again := n.post(inputOf("r1", "hello"))
+	again.wantStatus(t, "the same again", http.StatusOK)
 }
 
 // TestShutdownShowsNoEmptyStream: an empty stream looks like a successful run to stock
@@ -486,9 +512,8 @@ func TestShutdownShowsNoEmptyStream(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.temporal.start = func(in runs.Input) error { n.server.Drain(); return nil }
-	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusServiceUnavailable {
-		t.Errorf("%d %q", a.status, a.body)
-	}
+	a := n.post(inputOf("r1", "hello"))
+	a.wantStatus(t, "a.status", http.StatusServiceUnavailable)
 }
 
 func TestCancel(t *testing.T) {
@@ -503,12 +528,14 @@ func TestCancel(t *testing.T) {
 	n.temporal.start = func(runs.Input) error { return serviceerror.NewUnavailable("") }
 	n.post(inputOf("r1", "hello"))
 	if a := n.do(http.MethodPost, path, `{"reason":"no"}`); a.status != http.StatusAccepted {
-		t.Errorf("before the start: %d %s", a.status, a.body)
+		t.Errorf("before the start: a.status = %v, want %v; body: %s", a.status, http.StatusAccepted, a.body)
 	}
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r1"}
-	if wanted, err := n.log.CancelRequested(n.ctx(), run); err != nil || !wanted {
-		t.Errorf("recorded cancel request: got %v, %v", wanted, err)
+	wanted, err := n.log.CancelRequested(n.ctx(), run)
+	if err != nil {
+		t.Fatal(err)
 	}
+	wantEqual(t, "recorded cancel request", wanted, true)
 	p := n.begin(n.temporal.starts[0], "e1")
 	var cancelled []string
 	n.temporal.cancel = func(run string) error {
@@ -517,7 +544,7 @@ func TestCancel(t *testing.T) {
 	}
 	for range 2 {
 		if a := n.do(http.MethodPost, path, ""); a.status != http.StatusAccepted {
-			t.Errorf("while it runs: %d %s", a.status, a.body)
+			t.Errorf("while it runs: a.status = %v, want %v; body: %s", a.status, http.StatusAccepted, a.body)
 		}
 	}
 	n.end(p)
@@ -527,7 +554,7 @@ func TestCancel(t *testing.T) {
 	n.temporal.cancel = func(string) error { return errors.New("away") }
 	for _, body := range []string{`{"reason":1}`, `[]`, `{"reason":"` + strings.Repeat("x", 1001) + `"}`} {
 		if a := n.do(http.MethodPost, path, body); a.status != http.StatusBadRequest {
-			t.Errorf("%.20s: %d", body, a.status)
+			t.Errorf("%.20s: a.status = %v, want %v; body: %s", body, a.status, http.StatusBadRequest, a.body)
 		}
 	}
 }
@@ -584,8 +611,7 @@ func TestEncodedIDs(t *testing.T) {
 		if id == "." || id == ".." {
 			segment = strings.ReplaceAll(id, ".", "%2E")
 		}
-		if read := n.do(http.MethodGet, "/v1/threads/"+segment+"/runs/"+segment+"/events", ""); read.body != posted.body {
-			t.Errorf("read of %q: got %d %s", id, read.status, read.body)
-		}
+		read := n.do(http.MethodGet, "/v1/threads/"+segment+"/runs/"+segment+"/events", "")
+		wantEqual(t, fmt.Sprintf("read of %q: read.body", id), read.body, posted.body)
 	}
 }

@@ -31,8 +31,13 @@ func (f *inboxFixture) approve(thread, id string) string {
 	f.t.Helper()
 	a := f.do(http.MethodPost, "/v1/threads/"+thread+"/approvals/"+id, `{"decision":"approve"}`)
 	var answer struct{ Cursor string }
-	if err := json.Unmarshal([]byte(a.body), &answer); err != nil || a.status != http.StatusOK || answer.Cursor == "" {
-		f.t.Fatalf("%d %s", a.status, a.body)
+	err := json.Unmarshal([]byte(a.body), &answer)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	a.mustStatus(f.t, "a.status", http.StatusOK)
+	if answer.Cursor == "" {
+		f.t.Error("answer.Cursor is empty, want a value")
 	}
 	return answer.Cursor
 }
@@ -59,14 +64,20 @@ func TestWaitForShowsAcknowledgedDecisions(t *testing.T) {
 		socket.send(map[string]any{"type": "subscribe", "id": "1", "threadId": thread, "follow": false, "waitFor": cursor})
 		place := f.continueThread(thread)
 		for range 2 {
-			if a := <-shown; a.status != http.StatusOK || strings.Contains(a.body, ids[0]) || !strings.Contains(a.body, `"next"`) {
-				t.Errorf("%d %s", a.status, a.body)
+			a := <-shown
+			a.mustStatus(t, "a.status", http.StatusOK)
+			if strings.Contains(a.body, ids[0]) {
+				t.Errorf("a.body = %q, want no %q", a.body, ids[0])
+			}
+			if !strings.Contains(a.body, `"next"`) {
+				t.Errorf("a.body = %q, want text with %q", a.body, `"next"`)
 			}
 		}
 		socket.want("ack", "1")
 		f.end(place)
-		if _, events := socket.until("1", "end"); strings.Contains(strings.Join(events, ""), ids[0]) {
-			t.Errorf("over the socket: got %s", events)
+		_, events := socket.until("1", "end")
+		if strings.Contains(strings.Join(events, ""), ids[0]) {
+			t.Errorf(`strings.Join(events, "") = %q, want no %q`, strings.Join(events, ""), ids[0])
 		}
 	}
 }
@@ -105,11 +116,13 @@ func TestWaitForPartialDecision(t *testing.T) {
 	cursor := f.approve("t", ids[0])
 	begun := time.Now()
 	a := f.do(http.MethodGet, "/v1/threads/t/events?follow=false&waitFor="+cursor, "")
-	if a.status != http.StatusOK || !strings.Contains(a.body, ids[1]) {
-		t.Errorf("%d %s", a.status, a.body)
+	a.mustStatus(t, "a.status", http.StatusOK)
+	if !strings.Contains(a.body, ids[1]) {
+		t.Errorf("a.body = %q, want text with %q", a.body, ids[1])
 	}
-	if took := time.Since(begun); took > 4*time.Second { // the API waits at most 5 s
-		t.Errorf("the answer took %v", took)
+	took := time.Since(begun)
+	if took > 4*time.Second {
+		t.Errorf("took = %v, want at most %v", took, 4*time.Second)
 	}
 }
 
@@ -134,9 +147,9 @@ func TestInputWaitsForDecision(t *testing.T) {
 	place := f.continueThread("t")
 	w := <-watching
 	submitted := <-offered
-	if submitted.OnBusy != runs.OnBusyEnqueue || !submitted.Offer.AnswersOnly || len(submitted.Decisions) > 0 {
-		t.Errorf("submission: got %+v", submitted)
-	}
+	wantEqual(t, "submission: OnBusy", submitted.OnBusy, runs.OnBusyEnqueue)
+	wantEqual(t, "submission: Offer.AnswersOnly", submitted.Offer.AnswersOnly, true)
+	wantEqual(t, "submission: number of decisions", len(submitted.Decisions), 0)
 	f.end(place)
 	f.end(f.begin(*submitted.Offer, "e2"))
 	w.until("RUN_FINISHED")
@@ -166,7 +179,7 @@ func TestUnusableWaitForCursors(t *testing.T) {
 	}
 	socket := o.dial()
 	socket.send(map[string]any{"type": "run", "id": "1", "agent": "a", "input": inputOf("r2", "hello"), "waitFor": "x"})
-	if f := socket.want("error", "1"); f.Code != "invalid_cursor" || f.Pointer != "/waitFor" {
-		t.Errorf("%+v", f)
-	}
+	f := socket.want("error", "1")
+	wantEqual(t, "f.Code", f.Code, "invalid_cursor")
+	wantEqual(t, "f.Pointer", f.Pointer, "/waitFor")
 }

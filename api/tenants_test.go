@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -118,8 +119,10 @@ func setupTenants(t *testing.T) *tenantFixture {
 		withThreadList(t)(c)
 	})
 	f.temporal.start = func(in runs.Input) error { f.interrupt(f.begin(in, "e1"), mark); return nil }
-	if a := f.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", mark)), alpha...); a.status != http.StatusOK || !strings.Contains(a.body, mark) {
-		t.Fatalf("alpha's run: %d %s", a.status, a.body)
+	a := f.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", mark)), alpha...)
+	a.mustStatus(t, "alpha's run", http.StatusOK)
+	if !strings.Contains(a.body, mark) {
+		t.Errorf("a.body = %q, want text with %q", a.body, mark)
 	}
 	text := strings.Replace(scheduleWith(t, map[string]any{"note": mark}), "Good morning.", mark, 1)
 	f.do(http.MethodPost, "/v1/schedules", text, alpha...).schedule(t, http.StatusCreated)
@@ -133,9 +136,11 @@ func setupTenants(t *testing.T) *tenantFixture {
 func (f *tenantFixture) approvals(header ...string) (page approvalsPage) {
 	f.t.Helper()
 	a := f.do(http.MethodGet, "/v1/approvals", "", header...)
-	if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.status != http.StatusOK {
-		f.t.Fatalf("%d %s", a.status, a.body)
+	err := json.Unmarshal([]byte(a.body), &page)
+	if err != nil {
+		f.t.Fatal(err)
 	}
+	a.mustStatus(f.t, "a.status", http.StatusOK)
 	return page
 }
 
@@ -195,7 +200,7 @@ func (f *tenantFixture) position() uint64 {
 			records += n
 		}
 		if records == 0 {
-			f.t.Fatalf("alpha has no records in %s: the subjects are wrong", name)
+			f.t.Errorf("alpha has no records in %s: records = %v, want another value", name, records)
 		}
 		total += records
 	}
@@ -206,7 +211,7 @@ func (f *tenantFixture) position() uint64 {
 func (f *tenantFixture) wantUnchanged(before uint64, answered string) {
 	f.t.Helper()
 	if strings.Contains(answered, mark) {
-		f.t.Errorf("beta is shown data of alpha: %s", answered)
+		f.t.Errorf("beta is shown data of alpha = %q, want no %q", answered, mark)
 	}
 	if now := f.position(); now != before {
 		f.t.Errorf("records of alpha: got %d, want %d", now, before)
@@ -215,7 +220,7 @@ func (f *tenantFixture) wantUnchanged(before uint64, answered string) {
 	defer f.reached.mu.Unlock()
 	for _, w := range f.reached.workflows {
 		if !strings.HasPrefix(w, "thread/beta/") {
-			f.t.Errorf("workflow of beta's request: got %s", w)
+			f.t.Errorf("workflow of beta's request = %q, want prefix %q", w, "thread/beta/")
 		}
 	}
 }
@@ -250,7 +255,7 @@ func TestAllRoutesNeedCredentials(t *testing.T) {
 		}
 		if strings.HasPrefix(r.Path, "/v1/links/") { // a link needs no credentials; this one is invalid
 			if a := n.do(r.Method, r.Path, bodyOf(r.Handler)); a.status != http.StatusNotFound {
-				t.Errorf("%s %s: %d %s", r.Method, r.Path, a.status, a.body)
+				t.Errorf("%s %s: a.status = %v, want %v; body: %s", r.Method, r.Path, a.status, http.StatusNotFound, a.body)
 			}
 			continue
 		}
@@ -259,8 +264,10 @@ func TestAllRoutesNeedCredentials(t *testing.T) {
 			{"X-User", "\u200b", "X-Tenant", "alpha"}, {"X-User", strings.Repeat("x", 257), "X-Tenant", "alpha"},
 		} {
 			a := n.do(r.Method, r.Path+"?access_token=abc", bodyOf(r.Handler), header...)
-			if a.status != http.StatusUnauthorized || a.problem.Code != "unauthenticated" || !strings.HasPrefix(a.header.Get("WWW-Authenticate"), `Bearer realm="perdure"`) {
-				t.Errorf("%s %s with %.60q: %d %s", r.Method, r.Path, header, a.status, a.body)
+			a.wantStatus(t, fmt.Sprintf("%s %s with %.60q: a.status", r.Method, r.Path, header), http.StatusUnauthorized)
+			wantEqual(t, fmt.Sprintf("%s %s with %.60q: a.problem.Code", r.Method, r.Path, header), a.problem.Code, "unauthenticated")
+			if !strings.HasPrefix(a.header.Get("WWW-Authenticate"), `Bearer realm="perdure"`) {
+				t.Errorf(`%s %s with %.60q: a.header.Get("WWW-Authenticate") = %q, want prefix %q`, r.Method, r.Path, header, a.header.Get("WWW-Authenticate"), `Bearer realm="perdure"`)
 			}
 		}
 	}
@@ -308,8 +315,9 @@ func TestRoutesSeparateTenants(t *testing.T) {
 		}
 	}
 	own := f.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "beta's")), beta...)
-	if own.status != http.StatusOK || !strings.Contains(own.body, "RUN_FINISHED") {
-		t.Errorf("beta's own run of the same id: %d %s", own.status, own.body)
+	wantEqual(t, "beta's own run of the same id", own.status, http.StatusOK)
+	if !strings.Contains(own.body, "RUN_FINISHED") {
+		t.Errorf("own.body = %q, want text with %q", own.body, "RUN_FINISHED")
 	}
 	f.wantUnchanged(before, own.body)
 	for _, path := range []string{"/v1/threads/t/runs/r1/events", "/v1/threads/t/events?follow=false", "/v1/threads/t/approvals", "/v1/approvals"} {
@@ -318,9 +326,8 @@ func TestRoutesSeparateTenants(t *testing.T) {
 			f.wantUnchanged(before, a.body)
 		}
 	}
-	if listed := f.approvals(alpha...); len(listed.Items) != 1 {
-		t.Errorf("alpha's inbox: got %v", listed.Items)
-	}
+	listed := f.approvals(alpha...)
+	wantEqual(t, "number of alpha's inbox", len(listed.Items), 1)
 }
 
 // TestTenantSeesOwnInbox: alpha sees its data in each route of the inbox.
@@ -330,8 +337,10 @@ func TestTenantSeesOwnInbox(t *testing.T) {
 	for _, r := range []gin.RouteInfo{
 		{Method: http.MethodGet, Path: "/v1/approvals"}, {Method: http.MethodGet, Path: "/v1/approvals/events"}, {Method: http.MethodGet, Path: "/v1/threads/t/approvals"},
 	} {
-		if a := f.sendBriefly(r, append([]string{"Last-Event-ID", f.feed}, alpha...)); a.status != http.StatusOK || !strings.Contains(a.body, mark) {
-			t.Errorf("%s: %d %s", r.Path, a.status, a.body)
+		a := f.sendBriefly(r, append([]string{"Last-Event-ID", f.feed}, alpha...))
+		a.wantStatus(t, r.Path+": a.status", http.StatusOK)
+		if !strings.Contains(a.body, mark) {
+			t.Errorf("%s: a.body = %q, want text with %q", r.Path, a.body, mark)
 		}
 	}
 }
@@ -343,28 +352,32 @@ func TestInboxesAreSeparate(t *testing.T) {
 	f := setupTenants(t)
 	f.temporal.start = func(in runs.Input) error { f.interrupt(f.begin(in, "e2"), "beta's"); return nil }
 	if a := f.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "beta's")), beta...); a.status != http.StatusOK {
-		t.Fatalf("beta's run: %d %s", a.status, a.body)
+		t.Fatalf("beta's run: a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	before := f.position()
 	f.addInterrupt("beta", "beta's")
 	feed := f.sendBriefly(gin.RouteInfo{Method: http.MethodGet, Path: "/v1/approvals/events"}, append([]string{"Last-Event-ID", f.feed}, beta...))
 	f.wantUnchanged(before, feed.body)
-	if strings.Count(feed.body, "opened") != 1 || !strings.Contains(feed.body, "beta's") {
-		t.Errorf("beta's feed: got %s", feed.body)
+	wantEqual(t, `strings.Count(feed.body, "opened")`, strings.Count(feed.body, "opened"), 1)
+	if !strings.Contains(feed.body, "beta's") {
+		t.Errorf("beta's feed = %q, want text with %q", feed.body, "beta's")
 	}
-	if listed := f.approvals(beta...); len(listed.Items) != 1 || listed.Items[0].Message != "beta's" {
-		t.Errorf("beta's inbox: got %v", listed.Items)
-	}
+	listed := f.approvals(beta...)
+	mustEqual(t, "number of beta's inbox", len(listed.Items), 1)
+	wantEqual(t, "beta's inbox: [0].Message", listed.Items[0].Message, "beta's")
 	made := f.do(http.MethodPost, "/v1/threads/t/approvals/"+question+"/links", `{"decision":"approve","subject":"cid"}`, beta...)
 	var link struct{ URL string }
-	if err := json.Unmarshal([]byte(made.body), &link); err != nil || made.status != http.StatusCreated {
-		t.Fatalf("a link: %d %s", made.status, made.body)
+	err := json.Unmarshal([]byte(made.body), &link)
+	if err != nil {
+		t.Fatal(err)
 	}
+	mustEqual(t, "a link", made.status, http.StatusCreated)
 	path := strings.TrimPrefix(link.URL, "https://agents.example")
 	shown := f.do(http.MethodGet, path, "", alpha...) // for any caller
 	f.wantUnchanged(before, shown.body)
-	if shown.status != http.StatusOK || !strings.Contains(shown.body, "beta") {
-		t.Errorf("beta's link: got %d %s", shown.status, shown.body)
+	wantEqual(t, "beta's link", shown.status, http.StatusOK)
+	if !strings.Contains(shown.body, "beta") {
+		t.Errorf("shown.body = %q, want text with %q", shown.body, "beta")
 	}
 	for _, decides := range []string{path, "/v1/approvals/batch", "/v1/threads/t/approvals/" + question} {
 		a := f.do(http.MethodPost, decides, bodyOf("/v1/threads/:thread/approvals/:approval"), beta...)
@@ -372,9 +385,7 @@ func TestInboxesAreSeparate(t *testing.T) {
 	}
 	f.reached.mu.Lock()
 	defer f.reached.mu.Unlock()
-	if !slices.Contains(f.reached.workflows, "thread/beta/t") {
-		t.Errorf("workflows of beta's decisions: got %q", f.reached.workflows)
-	}
+	wantEqual(t, `slices.Contains(f.reached.workflows, "thread/beta/t")`, slices.Contains(f.reached.workflows, "thread/beta/t"), true)
 }
 
 func encoded(t *testing.T, in agui.RunAgentInput) string {
@@ -468,9 +479,8 @@ func TestFramesSeparateTenants(t *testing.T) {
 	s.temporal.start = func(in runs.Input) error { s.end(s.begin(in, "e2")); return nil }
 	c.send(map[string]any{"type": "subscribe", "id": "follow", "threadId": "t"})
 	c.want("ack", "follow")
-	if a := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", mark)), alpha...); a.status != http.StatusOK {
-		t.Fatalf("alpha: %d %s", a.status, a.body)
-	}
+	a := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", mark)), alpha...)
+	a.mustStatus(t, "alpha", http.StatusOK)
 	c.send(runFrame("own", inputOf("r1", "beta's")))
 	var seen []string
 	for ended := false; !ended; {

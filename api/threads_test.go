@@ -80,11 +80,10 @@ func parent(run string) func(*agui.RunAgentInput) {
 func (n *node) get(path string, into any) {
 	n.t.Helper()
 	a := n.do(http.MethodGet, path, "")
-	if a.status != http.StatusOK {
-		n.t.Fatalf("GET %s: %d %s", path, a.status, a.body)
-	}
-	if err := json.Unmarshal([]byte(a.body), into); err != nil {
-		n.t.Fatalf("GET %s: %s: %v", path, a.body, err)
+	a.mustStatus(n.t, fmt.Sprintf("GET %s: a.status", path), http.StatusOK)
+	err := json.Unmarshal([]byte(a.body), into)
+	if err != nil {
+		n.t.Fatalf("GET %s: %v", path, err)
 	}
 }
 
@@ -128,31 +127,40 @@ func TestReadThread(t *testing.T) {
 		UpdatedAt                      time.Time
 	}
 	n.get("/v1/threads/t", &sum)
-	if sum.ThreadID != "t" || sum.Agent != "a" || sum.Status != "idle" || sum.RunID != "r2" || sum.Runs != 3 || sum.Messages != 6 ||
-		len(sum.Usage) != 1 || *sum.Usage[0].TotalTokens != 9 || time.Since(sum.UpdatedAt) > time.Minute {
-		t.Errorf("summary: got %+v", sum)
+	wantEqual(t, "summary: ThreadID", sum.ThreadID, "t")
+	wantEqual(t, "summary: Agent", sum.Agent, "a")
+	wantEqual(t, "summary: Status", sum.Status, "idle")
+	wantEqual(t, "summary: RunID", sum.RunID, "r2")
+	mustEqual(t, "summary: Runs", sum.Runs, 3)
+	mustEqual(t, "summary: Messages", sum.Messages, 6)
+	mustEqual(t, "summary: number of usage", len(sum.Usage), 1)
+	wantEqual(t, "*sum.Usage[0].TotalTokens", *sum.Usage[0].TotalTokens, 9)
+	if time.Since(sum.UpdatedAt) > time.Minute {
+		t.Errorf("time.Since(sum.UpdatedAt) = %v, want at most %v", time.Since(sum.UpdatedAt), time.Minute)
 	}
-	if got := n.messages("t"); got != "u-r0 a-r0 u-r1 a-r1 u-r2 a-r2" {
-		t.Errorf("messages: %s", got)
-	}
-	if a := n.do(http.MethodGet, "/v1/threads/t/state", ""); a.body != `{"state":{"n":2}}` {
-		t.Errorf("state: %d %s", a.status, a.body)
-	}
+	got := n.messages("t")
+	wantEqual(t, "messages", got, "u-r0 a-r0 u-r1 a-r1 u-r2 a-r2")
+	a := n.do(http.MethodGet, "/v1/threads/t/state", "")
+	wantEqual(t, "a.body", a.body, `{"state":{"n":2}}`)
 	var p listed
 	n.get("/v1/threads/t/runs?limit=2", &p)
-	if len(p.Items) != 2 || p.Items[0].RunID != "r2" || p.Items[0].Outcome != "success" || p.Items[0].Agent != "a" || p.Items[0].Ended == "" || p.Items[1].RunID != "r1" {
-		t.Errorf("runs: %+v", p)
+	mustEqual(t, "runs: number of items", len(p.Items), 2)
+	wantEqual(t, "runs: Items[0].RunID", p.Items[0].RunID, "r2")
+	wantEqual(t, "runs: Items[0].Outcome", p.Items[0].Outcome, "success")
+	wantEqual(t, "runs: Items[0].Agent", p.Items[0].Agent, "a")
+	if p.Items[0].Ended == "" {
+		t.Error("runs: Items[0].Ended is empty, want a value")
 	}
+	wantEqual(t, "runs: Items[1].RunID", p.Items[1].RunID, "r1")
 	for _, run := range p.Items {
-		if len(run.Usage) != 1 || *run.Usage[0].TotalTokens != 3 {
-			t.Errorf("usage of run %s: got %+v", run.RunID, run.Usage)
-		}
+		mustEqual(t, fmt.Sprintf("usage of run %s: number of usage", run.RunID), len(run.Usage), 1)
+		wantEqual(t, fmt.Sprintf("usage of run %s: *run.Usage[0].TotalTokens", run.RunID), *run.Usage[0].TotalTokens, 3)
 	}
 	rest := listed{}
 	n.get("/v1/threads/t/runs?limit=2&cursor="+p.NextCursor, &rest)
-	if len(rest.Items) != 1 || rest.Items[0].RunID != "r0" || rest.NextCursor != "" {
-		t.Errorf("more runs: %+v", rest)
-	}
+	mustEqual(t, "more runs: number of items", len(rest.Items), 1)
+	wantEqual(t, "more runs: Items[0].RunID", rest.Items[0].RunID, "r0")
+	wantEqual(t, "more runs: NextCursor", rest.NextCursor, "")
 }
 
 // TestPagesShowOneConversation: all pages show the conversation at the time of the first
@@ -176,9 +184,8 @@ func TestPagesShowOneConversation(t *testing.T) {
 	if want := []string{"u-r0", "a-r0", "u-r1", "a-r1"}; !slices.Equal(ids, want) {
 		t.Errorf("messages of the pages: got %q, want %q", ids, want)
 	}
-	if got := n.messages("t"); got != "u-r2 a-r2" {
-		t.Errorf("current messages: got %s", got)
-	}
+	got := n.messages("t")
+	wantEqual(t, "current messages", got, "u-r2 a-r2")
 	n.postMessage("other", "r0")
 	for _, cursor := range []string{"x", "000000000001", "000000000001-", "000000000001--1", "000000000001-0x", "ffffffffffff-1"} {
 		if a := n.do(http.MethodGet, "/v1/threads/other/messages?cursor="+cursor, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
@@ -186,7 +193,7 @@ func TestPagesShowOneConversation(t *testing.T) {
 		}
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/other/messages?cursor=000000000001-0", ""); a.status != http.StatusBadRequest {
-		t.Errorf("a cursor of another thread: %d %s", a.status, a.body)
+		t.Errorf("a cursor of another thread: a.status = %v, want %v; body: %s", a.status, http.StatusBadRequest, a.body)
 	}
 }
 
@@ -232,13 +239,13 @@ func TestListThreads(t *testing.T) {
 	var first, second listed
 	n.get("/v1/threads?limit=3", &first)
 	n.get("/v1/threads?limit=3&cursor="+first.NextCursor, &second)
-	if len(first.Items) != 3 || len(second.Items) != 1 || second.Items[0].ThreadID != "t1" || second.NextCursor != "" {
-		t.Errorf("pages: %+v %+v", first, second)
-	}
+	mustEqual(t, "pages: number of items", len(first.Items), 3)
+	mustEqual(t, "number of items", len(second.Items), 1)
+	wantEqual(t, "second.Items[0].ThreadID", second.Items[0].ThreadID, "t1")
+	wantEqual(t, "second.NextCursor", second.NextCursor, "")
 	for _, query := range []string{"?limit=0", "?limit=501", "?status=busy", "?updatedAfter=yesterday", "?updatedBefore=", "?cursor=x"} {
-		if a := n.do(http.MethodGet, "/v1/threads"+query, ""); a.status != http.StatusBadRequest {
-			t.Errorf("%s: %d %s", query, a.status, a.body)
-		}
+		a := n.do(http.MethodGet, "/v1/threads"+query, "")
+		a.wantStatus(t, query+": a.status", http.StatusBadRequest)
 	}
 }
 
@@ -317,13 +324,13 @@ func TestDeleteThread(t *testing.T) {
 	n.temporal.stop = func(how string) error { stopped = append(stopped, how); return nil }
 	n.temporal.closed = func(string) {}
 	if a := n.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNoContent {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusNoContent, a.body)
 	}
 	if want := []string{"cancel", "terminate"}; !slices.Equal(stopped, want) { // the stub's workflow does not stop
 		t.Errorf("commands to the workflow: got %q, want %q", stopped, want)
 	}
 	if a := n.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNotFound {
-		t.Errorf("again: %d %s", a.status, a.body)
+		t.Errorf("again: a.status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
 	}
 	n.awaitList("", "")
 	gone := func(when string) {
@@ -340,14 +347,13 @@ func TestDeleteThread(t *testing.T) {
 	}
 	gone("after the delete")
 	if a := n.do(http.MethodGet, eventsOfR1, ""); a.status != http.StatusNotFound {
-		t.Errorf("without a cursor: %d %s", a.status, a.body)
+		t.Errorf("without a cursor: a.status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
 	}
 	if a := n.postMessage("t", "r1"); a.status != http.StatusOK || len(n.temporal.starts) != 2 {
 		t.Errorf("a new run: %d %s", a.status, a.body)
 	}
-	if got := n.messages("t"); got != "u-r1 a-r1" {
-		t.Errorf("messages of the new thread: got %s", got)
-	}
+	got := n.messages("t")
+	wantEqual(t, "messages of the new thread", got, "u-r1 a-r1")
 	gone("after the new beginning")
 }
 
@@ -428,18 +434,17 @@ func TestForksByParentRun(t *testing.T) {
 	if got := n.messages("f2"); got != "u-r1 a-r1 u-r3 a-r3" || !strings.Contains(a.body, "MESSAGES_SNAPSHOT") {
 		t.Errorf("with the new message only, without a parent thread: got %s\n%s", got, a.body)
 	}
-	if again := n.postMessage("f2", "r3", parent("r1"), props(`{}`)); again.body != a.body {
-		t.Errorf("the same input again: got another run\n%s", again.body)
-	}
+	again := n.postMessage("f2", "r3", parent("r1"), props(`{}`))
+	wantEqual(t, "again.body", again.body, a.body)
 	if a := n.postMessage("f3", "r5", props(`{"perdure":{"parentRunId":"r2","parentThreadId":"t"}}`)); !strings.Contains(a.body, `"parentRunId":"r2"`) || n.messages("f3") != "u-r1 a-r1 u-r2 a-r2 u-r5 a-r5" {
 		t.Errorf("parent in the forwarded properties: got %s\n%s", n.messages("f3"), a.body)
 	}
 	n.postMessage("f2", "r4", parent("r2")) // the parent is only recorded, because the thread exists
 	if got := n.messages("f2"); got != "u-r1 a-r1 u-r3 a-r3 u-r4 a-r4" {
-		t.Errorf("parent of a run in an existing thread: got %s", got)
+		t.Errorf("parent of a run in an existing thread: got = %q, want %q", got, "u-r1 a-r1 u-r3 a-r3 u-r4 a-r4")
 	}
 	if got := n.messages("t"); got != "u-r1 a-r1 u-r2 a-r2" {
-		t.Errorf("messages of the parent: got %s", got)
+		t.Errorf("messages of the parent: got = %q, want %q", got, "u-r1 a-r1 u-r2 a-r2")
 	}
 	for what, c := range map[string]struct {
 		answer
@@ -452,9 +457,9 @@ func TestForksByParentRun(t *testing.T) {
 		"two names":            {n.postMessage("g", "r", parent("r1"), props(`{"perdure":{"parentRunId":"r2"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentRunId"},
 		"no name":              {n.postMessage("g", "r", parent("r1"), props(`{"perdure":{"parentThreadId":"\u0000"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentThreadId"},
 	} {
-		if c.answer.status != c.status || c.problem.Code != c.code || c.problem.Pointer != c.pointer {
-			t.Errorf("%s: %d %s", what, c.answer.status, c.body)
-		}
+		wantEqual(t, what+": c.answer.status", c.answer.status, c.status)
+		wantEqual(t, what+": c.problem.Code", c.problem.Code, c.code)
+		wantEqual(t, what+": c.problem.Pointer", c.problem.Pointer, c.pointer)
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/g", ""); a.status != http.StatusNotFound {
 		t.Errorf("thread of a refused input: got %s, want 404", a.body)
@@ -476,7 +481,7 @@ func TestForkFromConsole(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	if got := n.messages(made.ThreadID); got != "u-r1 a-r1" {
-		t.Errorf("messages of the fork: got %s", got)
+		t.Errorf("messages of the fork: got = %q, want %q", got, "u-r1 a-r1")
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/"+made.ThreadID, ""); !strings.Contains(a.body, `"forkedFrom":{"threadId":"t","runId":"r1"}`) || !strings.Contains(a.body, `"agent":"a"`) {
 		t.Errorf("summary of the fork: got %s", a.body)
@@ -486,11 +491,11 @@ func TestForkFromConsole(t *testing.T) {
 	}
 	n.postMessage(made.ThreadID, "r2")
 	if got := n.messages(made.ThreadID); got != "u-r1 a-r1 u-r2 a-r2" {
-		t.Errorf("messages after a run: got %s", got)
+		t.Errorf("messages after a run: got = %q, want %q", got, "u-r1 a-r1 u-r2 a-r2")
 	}
 	for range 2 {
 		if a := fork("/v1/threads/t/runs/r1/fork", `{"threadId":"mine"}`); a.status != http.StatusCreated {
-			t.Errorf("a thread of that name: %d %s", a.status, a.body)
+			t.Errorf("a thread of that name: a.status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
 		}
 	}
 	n.temporal.start = func(in runs.Input) error { n.begin(in, "e"); return nil }
@@ -519,8 +524,10 @@ func TestForkFromConsole(t *testing.T) {
 		"no name":            {fork("/v1/threads/t/runs/r1/fork", `{"threadId":"\u0007"}`), 400, "invalid_input", ""},
 		"no body":            {fork("/v1/threads/t/runs/r1/fork", `[]`), 400, "invalid_input", ""},
 	} {
-		if c.answer.status != c.status || c.problem.Code != c.code || !strings.Contains(c.problem.Detail, c.names) {
-			t.Errorf("%s: %d %s", what, c.answer.status, c.body)
+		wantEqual(t, what+": c.answer.status", c.answer.status, c.status)
+		wantEqual(t, what+": c.problem.Code", c.problem.Code, c.code)
+		if !strings.Contains(c.problem.Detail, c.names) {
+			t.Errorf("%s: c.problem.Detail = %q, want text with %q", what, c.problem.Detail, c.names)
 		}
 	}
 }
@@ -546,10 +553,11 @@ func TestPauseBeforeFirstRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status := <-paused; status != http.StatusNoContent {
-		t.Errorf("pause: got %d", status)
+		t.Errorf("pause: status = %v, want %v", status, http.StatusNoContent)
 	}
-	if a := n.do(http.MethodGet, "/v1/threads/t", ""); !strings.Contains(a.body, `"status":"paused"`) {
-		t.Errorf("thread: got %s", a.body)
+	a := n.do(http.MethodGet, "/v1/threads/t", "")
+	if !strings.Contains(a.body, `"status":"paused"`) {
+		t.Errorf("thread = %q, want text with %q", a.body, `"status":"paused"`)
 	}
 }
 
@@ -585,14 +593,14 @@ func TestPausedThread(t *testing.T) {
 	shows("running")
 	for _, step := range []struct{ command, status string }{{"pause", "paused"}, {"pause", "paused"}, {"resume", "running"}, {"pause", "paused"}} {
 		if a := n.do(http.MethodPost, "/v1/threads/t/"+step.command, ""); a.status != http.StatusNoContent {
-			t.Fatalf("%s: %d %s", step.command, a.status, a.body)
+			t.Fatalf("%s: a.status = %v, want %v; body: %s", step.command, a.status, http.StatusNoContent, a.body)
 		}
 		shows(step.status)
 	}
 	n.end(place)
 	shows("idle")
 	if a := n.do(http.MethodPost, "/v1/threads/t/pause", ""); a.status != http.StatusNoContent {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusNoContent, a.body)
 	}
 	shows("idle")
 }

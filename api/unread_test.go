@@ -100,14 +100,14 @@ func TestAnswersCountAsStreams(t *testing.T) {
 	}
 	for _, path := range []string{"/v1/threads/t", "/v1/threads/t/messages", "/v1/threads/t/state", "/v1/threads/t/runs", "/v1/threads/t/events", "/v1/agents", "/openapi.json"} {
 		if status := statusAt(t, http.MethodGet, front+path); status != http.StatusServiceUnavailable {
-			t.Errorf("%s: full node: got %d", path, status)
+			t.Errorf("%s: status = %v, want %v", path, status, http.StatusServiceUnavailable)
 		}
 	}
 	if status := statusAt(t, http.MethodPost, front+"/v1/threads/t/runs/r1/cancel"); status == http.StatusServiceUnavailable {
 		t.Errorf("a full node refuses a cancel")
 	}
 	if status := statusAt(t, http.MethodGet, front+"/healthz"); status != http.StatusOK {
-		t.Errorf("/healthz: %d", status)
+		t.Errorf("/healthz: status = %v, want %v", status, http.StatusOK)
 	}
 	for _, conn := range conns {
 		if err := conn.Close(); err != nil {

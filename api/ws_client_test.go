@@ -154,9 +154,8 @@ func (c *wsClient) wantClosed(code int) {
 func (c *wsClient) pings(id string) {
 	c.t.Helper()
 	c.send(map[string]any{"type": "ping", "id": id})
-	if f := c.want("ack", id); f.Request != "ping" {
-		c.t.Errorf("answer to a ping: got %+v", f)
-	}
+	f := c.want("ack", id)
+	wantEqual(c.t, "answer to a ping: Request", f.Request, "ping")
 }
 
 func runFrame(id string, in agui.RunAgentInput) map[string]any {

@@ -38,8 +38,9 @@ func TestInvalidFramesEndSocket(t *testing.T) {
 	} {
 		client := n.dial()
 		client.pings("1")
-		if err := client.conn.WriteMessage(c.kind, []byte(c.body)); err != nil {
-			t.Errorf("%s: %v", c.name, err)
+		err := client.conn.WriteMessage(c.kind, []byte(c.body))
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
 		}
 		client.wantClosed(c.code)
 	}
@@ -76,9 +77,9 @@ func TestStreamsOfSocketAreBounded(t *testing.T) {
 		c.want("event", id)
 	}
 	c.send(subscribeFrame("3", "r0", ""))
-	if f := c.want("error", "3"); f.Code != "too_many_streams" || f.Status != http.StatusTooManyRequests {
-		t.Errorf("%+v", f)
-	}
+	f := c.want("error", "3")
+	wantEqual(t, "f.Code", f.Code, "too_many_streams")
+	wantEqual(t, "f.Status", f.Status, http.StatusTooManyRequests)
 	c.pings("3")
 	said[0].end()
 	c.until("r0", "end")
@@ -110,9 +111,8 @@ func TestPings(t *testing.T) {
 		t.Fatal(err)
 	}
 	alive.want("ack", "2")
-	if got := <-pong; got != "client's own" {
-		t.Errorf("pong: got %q", got)
-	}
+	got := <-pong
+	wantEqual(t, "pong", got, "client's own")
 }
 
 // TestDrainEndsSockets: a server that shuts down closes its sockets, and waits for the requests
@@ -156,9 +156,8 @@ func TestDrainEndsSockets(t *testing.T) {
 	c := n.dialAt(wsURL(next))
 	c.send(subscribeFrame("1", "r1", first.Cursor))
 	c.want("ack", "1")
-	if _, events := c.until("1", "end"); len(events) != 3 {
-		t.Errorf("after the first event: got %q", events)
-	}
+	_, events := c.until("1", "end")
+	wantEqual(t, "number of after the first event", len(events), 3)
 }
 
 // withShortWriteTimeout disconnects clients that read nothing for a second, which is longer than a busy machine
@@ -229,8 +228,11 @@ func TestSlowClientIsDisconnected(t *testing.T) {
 		}
 		head = append(head, f.line())
 	}
-	if len(head) == 0 || len(head) >= len(all) {
-		t.Fatalf("slow client: got %d of %d events", len(head), len(all))
+	if len(head) == 0 {
+		t.Errorf("slow client = %v, want another value", len(head))
+	}
+	if len(head) >= len(all) {
+		t.Errorf("slow client = %v, want less than %v", len(head), len(all))
 	}
 	back := n.dial()
 	back.send(subscribeFrame("1", "r1", cursors(head[len(head)-1])[0]))

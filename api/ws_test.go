@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -40,9 +41,8 @@ func TestRunsShareSocket(t *testing.T) {
 		for _, thread := range []string{"t2", "t1"} { // in turn: neither waits for the other's end
 			speakers[thread].say("<" + thread + "> ✓\u2028")
 			f := c.want("event", "of "+thread)
-			if f.ThreadID != thread || f.RunID != "r" {
-				t.Errorf("%+v", f)
-			}
+			wantEqual(t, "f.ThreadID", f.ThreadID, thread)
+			wantEqual(t, "f.RunID", f.RunID, "r")
 			got[thread] = append(got[thread], f.line())
 		}
 	}
@@ -111,14 +111,12 @@ func TestSocketShowsRunAgain(t *testing.T) {
 	n.completeRuns()
 	posted := n.post(inputOf("r1", "hello"))
 	c := n.dial("Sec-WebSocket-Protocol", "other, ag-ui.perdure.v1")
-	if c.conn.Subprotocol() != "ag-ui.perdure.v1" {
-		t.Errorf("subprotocol: got %q", c.conn.Subprotocol())
-	}
+	wantEqual(t, "subprotocol", c.conn.Subprotocol(), "ag-ui.perdure.v1")
 	c.send(runFrame("1", inputOf("r1", "hello")))
 	c.want("ack", "1")
-	if _, lines := c.until("1", "end"); strings.Join(lines, "\n\n")+"\n\n" != posted.body || len(n.temporal.starts) != 1 {
-		t.Errorf("after %d starts: got\n%s", len(n.temporal.starts), lines)
-	}
+	_, lines := c.until("1", "end")
+	wantEqual(t, fmt.Sprintf(`after %d starts: strings.Join(lines, "\n\n")+"\n\n"`, len(n.temporal.starts)), strings.Join(lines, "\n\n")+"\n\n", posted.body)
+	wantEqual(t, fmt.Sprintf("after %d starts: number of starts", len(n.temporal.starts)), len(n.temporal.starts), 1)
 	ids := cursors(posted.body)
 	c.send(subscribeFrame("1", "r1", ids[len(ids)-1])) // the ID is free again
 	c.want("end", "1")
@@ -262,8 +260,10 @@ func TestSocketRefusals(t *testing.T) {
 		if f.Status != x.status || f.Code != x.code || f.Pointer != x.pointer || f.Detail == "" {
 			t.Errorf("%.120s: %+v, want %d %s %s", x.frame, f, x.status, x.code, x.pointer)
 		}
-		if (f.ActiveRun == "other") != (f.Code == "busy") || (f.RetryAfter > 0) != (f.Code == "unavailable") || strings.Contains(f.Detail, "SECRET") {
-			t.Errorf("%.120s: %+v", x.frame, f)
+		wantEqual(t, fmt.Sprintf(`%.120s: f.ActiveRun == "other"`, x.frame), f.ActiveRun == "other", f.Code == "busy")
+		wantEqual(t, fmt.Sprintf("%.120s: f.RetryAfter > 0", x.frame), f.RetryAfter > 0, f.Code == "unavailable")
+		if strings.Contains(f.Detail, "SECRET") {
+			t.Errorf("%.120s: f.Detail = %q, want no %q", x.frame, f.Detail, "SECRET")
 		}
 	}
 	for _, frame := range []string{``, `{`, `[]`, `7`, `null`, `{"type":"ping"}`, `{"type":"ping","id":""}`, `{"type":"ping","id":7}`, `{"type":"ping","id":"` + strings.Repeat("x", 1001) + `"}`, `{"type":"ping","id":"1"}}`} {
@@ -290,17 +290,16 @@ func TestSlowFrameDoesNotDelayOthers(t *testing.T) {
 	c.send(runFrame("run", in))
 	c.pings("1")
 	c.send(runFrame("run", in))
-	if f := c.want("error", "run"); f.Code != "duplicate_id" || f.Status != http.StatusConflict {
-		t.Errorf("duplicate ID: got %+v", f)
-	}
+	f := c.want("error", "run")
+	wantEqual(t, "duplicate ID: Code", f.Code, "duplicate_id")
+	wantEqual(t, "duplicate ID: Status", f.Status, http.StatusConflict)
 	c.send(subscribeFrame("2", "done", ""))
 	c.want("ack", "2")
 	c.until("2", "end")
 	close(release)
 	c.want("ack", "run")
-	if _, events := c.until("run", "end"); len(events) != 2 {
-		t.Errorf("events of the run: got %q", events)
-	}
+	_, events := c.until("run", "end")
+	wantEqual(t, "number of events of the run", len(events), 2)
 }
 
 func TestUnsubscribe(t *testing.T) {
@@ -314,18 +313,16 @@ func TestUnsubscribe(t *testing.T) {
 	c.want("event", "1")
 	c.want("event", "1")
 	c.send(map[string]any{"type": "unsubscribe", "id": "1"})
-	if f := c.want("ack", "1"); f.Request != "unsubscribe" {
-		t.Errorf("%+v", f)
-	}
+	f := c.want("ack", "1")
+	wantEqual(t, "f.Request", f.Request, "unsubscribe")
 	s.say("not shown")
 	c.send(map[string]any{"type": "unsubscribe", "id": "1"}) // again: no frame of the ID is sent, as requested
 	c.want("ack", "1")
 	c.send(subscribeFrame("1", "r1", "")) // unsubscribing does not cancel
 	c.want("ack", "1")
 	s.end()
-	if _, events := c.until("1", "end"); len(events) != 5 {
-		t.Errorf("events of the run: got %q", events)
-	}
+	_, events := c.until("1", "end")
+	wantEqual(t, "number of events of the run", len(events), 5)
 }
 
 func TestCancelOverSocket(t *testing.T) {
@@ -341,9 +338,10 @@ func TestCancelOverSocket(t *testing.T) {
 	c.want("event", "1")
 	c.want("event", "1")
 	c.send(map[string]any{"type": "cancel", "id": "2", "threadId": "t", "runId": "r1", "reason": "enough"})
-	if f := c.want("ack", "2"); f.Request != "cancel" || f.ThreadID != "t" || f.RunID != "r1" {
-		t.Errorf("%+v", f)
-	}
+	f := c.want("ack", "2")
+	wantEqual(t, "f.Request", f.Request, "cancel")
+	wantEqual(t, "f.ThreadID", f.ThreadID, "t")
+	wantEqual(t, "f.RunID", f.RunID, "r1")
 	if got := <-cancelled; got != "r1" {
 		t.Errorf("cancelled run: got %s, want r1", got)
 	}
@@ -397,9 +395,9 @@ func TestPanicEndsOneRequest(t *testing.T) {
 	n.temporal.start = func(runs.Input) error { panic("a bug") }
 	c := n.dial()
 	c.send(runFrame("1", inputOf("r1", "hello")))
-	if f := c.want("error", "1"); f.Code != "internal" || f.Status != 500 {
-		t.Errorf("%+v", f)
-	}
+	f := c.want("error", "1")
+	wantEqual(t, "f.Code", f.Code, "internal")
+	wantEqual(t, "f.Status", f.Status, 500)
 	c.pings("1")
 }
 
@@ -421,9 +419,7 @@ func TestOrigins(t *testing.T) {
 		if err == nil {
 			_ = conn.Close()
 		}
-		if (err == nil) != c.opens {
-			t.Errorf("origin %q: %v", c.origin, err)
-		}
+		wantEqual(t, fmt.Sprintf("origin %q: err == nil", c.origin), err == nil, c.opens)
 		if err != nil && (resp.StatusCode != http.StatusForbidden || resp.Header.Get("Content-Type") != "application/problem+json") {
 			t.Errorf("origin %q: %s %s", c.origin, resp.Status, resp.Header.Get("Content-Type"))
 		}
@@ -440,9 +436,9 @@ func TestSocketRouteNeedsUpgrade(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	a := n.do(http.MethodGet, "/v1/ws", "")
-	if a.status != http.StatusUpgradeRequired || a.problem.Code != "upgrade_required" || a.header.Get("Upgrade") != "websocket" {
-		t.Errorf("%d %v %s", a.status, a.header, a.body)
-	}
+	a.wantStatus(t, "a.status", http.StatusUpgradeRequired)
+	wantEqual(t, "a.problem.Code", a.problem.Code, "upgrade_required")
+	wantEqual(t, `a.header.Get("Upgrade")`, a.header.Get("Upgrade"), "websocket")
 	if a := n.do(http.MethodGet, "/v1/agents/a", ""); !strings.Contains(a.body, `"websocket":true`) {
 		t.Errorf("the agent's capabilities: %s", a.body)
 	}

@@ -169,11 +169,11 @@ func (c natsCluster) leader(t *testing.T, ctx context.Context, l *stream.Log) in
 	return 0
 }
 
-// TestReadersSurviveNodeFailures: nodes of the cluster die, alternately the log's leader and another one,
+// TestReadersSurviveNodes: nodes of the cluster die, alternately the log's leader and another one,
 // while readers follow the log on all nodes. Each reader gets every record exactly once, in order,
 // soon after it is written and before the node is back. "go test ./stream -run Nodes -kills 100"
 // kills more nodes.
-func TestReadersSurviveNodeFailures(t *testing.T) {
+func TestReadersSurviveNodes(t *testing.T) {
 	// Not in parallel: it measures time, and its nodes use what other tests need.
 	const perNode, limit = 2, 12 * time.Second // includes the election of two leaders
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*kills)*30*time.Second)

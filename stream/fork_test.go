@@ -115,7 +115,7 @@ func TestForkHasNoInterrupts(t *testing.T) {
 	if len(snap.Interrupts)+len(snap.ClientCalls)+len(snap.Answered)+len(snap.Decided)+len(snap.Remembered) > 0 || snap.Status() != stream.StatusIdle {
 		t.Errorf("fork: got the interrupts %+v and the remembered approvals %+v, want none", snap.Interrupts, snap.Remembered)
 	}
-	wantEqual(t, "string(snap.State)", string(snap.State), `{"given":1}`)
+	wantEqual(t, "snap.State", string(snap.State), `{"given":1}`)
 	mustEqual(t, "number of entries", len(snap.Entries), 2)
 	wantEqual(t, "len(snap.Entries[1].Message.ToolCalls)", len(snap.Entries[1].Message.ToolCalls), 1)
 	parent := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))

@@ -454,7 +454,7 @@ func TestJoinAtEveryRecord(t *testing.T) {
 					wantScreenOfLog(t, r.what+" with an old list", had, log, r.all())
 				}
 				last := r.all()[len(r.all())-1]
-				mustEqual(t, r.what+": string(last.Event)", string(last.Event), string(live.frames[len(live.frames)-1].Event))
+				mustEqual(t, r.what+": last.Event", string(last.Event), string(live.frames[len(live.frames)-1].Event))
 			}
 			for i, r := range first {
 				for k, f := range r.after {

@@ -53,7 +53,7 @@ func TestRecordsAreWrittenOnceAfterLoss(t *testing.T) {
 						if said == 100 {
 							want = `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"end"}`
 						}
-						mustEqual(t, fmt.Sprintf("event %d: string(e)", said), string(e), want)
+						mustEqual(t, fmt.Sprintf("event %d: e", said), string(e), want)
 						said++
 					}
 				}
@@ -90,7 +90,7 @@ func TestAttemptIsReplacedWhileDisconnected(t *testing.T) {
 	must[uint64](t)(newer.Finish(ctx, &stream.Result{}, textContent("m", "now")))
 	for _, r := range recordsOf(t, other) {
 		for _, e := range must[[][]byte](t)(r.Events(ctx)) {
-			wantEqual(t, "string(e)", string(e), `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"now"}`)
+			wantEqual(t, "e", string(e), `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"now"}`)
 		}
 	}
 }
