@@ -445,26 +445,26 @@ func TestRunTree(t *testing.T) {
 	for _, tt := range walkCases {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t, tt.steps)
-			w.eventOf = eventsByPath(tt.answers)
-			f := w.run()
+			f := setup(t, tt.steps)
+			f.eventOf = eventsByPath(tt.answers)
+			failure := f.run()
 			code := ""
-			if f != nil {
-				code = f.Code
+			if failure != nil {
+				code = failure.Code
 			}
 			if code != tt.failed {
-				t.Errorf("ended with %+v, want %q", f, tt.failed)
+				t.Errorf("ended with %+v, want %q", failure, tt.failed)
 			}
-			if diff := cmp.Diff(tt.did, strings.Join(w.executedActions, "\n")); diff != "" {
+			if diff := cmp.Diff(tt.did, strings.Join(f.executedActions, "\n")); diff != "" {
 				t.Errorf("actions (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.stepEvents, strings.Join(w.stepEvents, " ")); diff != "" && tt.stepEvents != "*" {
+			if diff := cmp.Diff(tt.stepEvents, strings.Join(f.stepEvents, " ")); diff != "" && tt.stepEvents != "*" {
 				t.Errorf("step events (-want +got):\n%s", diff)
 			}
 			if tt.state == "*" {
 				return
 			}
-			if diff := cmp.Diff(decodeJSON(t, tt.state), decodeJSON(t, string(w.state))); diff != "" {
+			if diff := cmp.Diff(decodeJSON(t, tt.state), decodeJSON(t, string(f.state))); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
 		})

@@ -121,17 +121,17 @@ func randomTree(seed uint64) *agents.Definition {
 
 // runRandomly interprets a tree with random failures.
 func runRandomly(t *testing.T, d *agents.Definition, seed uint64, straight bool) (*fixture, *pipeline.Failure) {
-	w := setupDefinition(t, d)
+	f := setupDefinition(t, d)
 	r := rand.New(rand.NewPCG(seed, 2))
-	w.keepsCursors, w.state = straight, json.RawMessage(`{"n":0}`)
+	f.keepsCursors, f.state = straight, json.RawMessage(`{"n":0}`)
 	if r.IntN(3) == 0 {
-		w.cancelAfter = 1 + r.IntN(10)
+		f.cancelAfter = 1 + r.IntN(10)
 	}
 	badness := r.IntN(60)
-	c := &actionLog{w: w, made: map[string]loggedAction{}}
-	w.eventOf = func(a pipeline.Action, _ int) (ev pipeline.Event) {
+	c := &actionLog{w: f, made: map[string]loggedAction{}}
+	f.eventOf = func(a pipeline.Action, _ int) (ev pipeline.Event) {
 		defer func() { c.check(a, ev.Kind == pipeline.EventDone) }()
-		w.now = w.now.Add(time.Duration(r.IntN(20)) * time.Second)
+		f.now = f.now.Add(time.Duration(r.IntN(20)) * time.Second)
 		bad := r.IntN(100) < badness
 		switch {
 		case a.Approve != nil:
@@ -145,15 +145,15 @@ func runRandomly(t *testing.T, d *agents.Definition, seed uint64, straight bool)
 		}
 		return doneEvent(fmt.Sprintf(`{"x":%q}`, a.Path))
 	}
-	f := w.run()
-	if w.cancelAfter > 0 && len(w.executedActions) >= w.cancelAfter { // a cancel may arrive during a compensation
-		path, _, _ := strings.Cut(w.executedActions[w.cancelAfter-1], " ")
+	failure := f.run()
+	if f.cancelAfter > 0 && len(f.executedActions) >= f.cancelAfter { // a cancel may arrive during a compensation
+		path, _, _ := strings.Cut(f.executedActions[f.cancelAfter-1], " ")
 		delete(c.made, strings.TrimSuffix(path, "~undo"))
 	}
-	if f != nil && f.Code != "limit_compensations" && len(c.made) > 0 {
+	if failure != nil && failure.Code != "limit_compensations" && len(c.made) > 0 {
 		t.Errorf("seed %d: not undone: %v", seed, c.made)
 	}
-	return w, f
+	return f, failure
 }
 
 // actionLog records the calls of a tree.
@@ -203,23 +203,23 @@ func TestRandomTrees(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range uint64(1000) {
 		d := randomTree(seed)
-		w, f := runRandomly(t, d, seed, false)
+		f, failure := runRandomly(t, d, seed, false)
 		again, g := runRandomly(t, d, seed, true)
 		for name, differ := range map[string]string{
-			"did": cmp.Diff(w.executedActions, again.executedActions), "step events": cmp.Diff(w.stepEvents, again.stepEvents), "state": cmp.Diff(string(w.state), string(again.state)), "failure": cmp.Diff(f, g),
+			"did": cmp.Diff(f.executedActions, again.executedActions), "step events": cmp.Diff(f.stepEvents, again.stepEvents), "state": cmp.Diff(string(f.state), string(again.state)), "failure": cmp.Diff(failure, g),
 		} {
 			if differ != "" {
 				t.Errorf("seed %d: %s of a walk without storing the cursor: %s", seed, name, differ)
 			}
 		}
-		if f == nil {
+		if failure == nil {
 			kinds["went well"]++
 		} else {
-			kinds[f.Code]++
+			kinds[failure.Code]++
 		}
 		if t.Failed() {
 			text, _ := d.YAML()
-			t.Fatalf("seed %d, %+v:\n%s\n%v", seed, f, text, w.executedActions)
+			t.Fatalf("seed %d, %+v:\n%s\n%v", seed, failure, text, f.executedActions)
 		}
 	}
 	for _, kind := range []string{"went well", "broken", "rejected", "timeout", "invalid_output", "cancelled"} {

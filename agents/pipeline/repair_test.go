@@ -74,41 +74,41 @@ steps:
       - {name: c, tool: c}
   - {name: after, tool: x}
 `
-	w := setup(t, steps)
-	start := w.now
-	w.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
+	f := setup(t, steps)
+	start := f.now
+	f.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
 		switch {
 		case a.Path == "group/a":
-			w.now = w.now.Add(45 * time.Second)
+			f.now = f.now.Add(45 * time.Second)
 		case strings.HasPrefix(a.Path, "group/b"):
-			w.now = w.now.Add(6 * time.Second)
+			f.now = f.now.Add(6 * time.Second)
 			return failedEvent("slow")
 		}
 		return doneEvent(`1`)
 	}
-	if f := w.run(); f != nil {
-		t.Errorf("failed: %+v", f)
+	if failure := f.run(); failure != nil {
+		t.Errorf("failed: %+v", failure)
 	}
 	// The second attempt of b would pass b's own ten seconds, so it fails, and the group with it.
 	want := []string{"group/a a{}", "group/b b{}", `group~error/late l{"code":"slow"}`, "after x{}"}
-	if diff := cmp.Diff(want, w.executedActions); diff != "" {
+	if diff := cmp.Diff(want, f.executedActions); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
 	}
 	deadlines := []time.Time{start.Add(time.Minute), start.Add(55 * time.Second), {}, {}}
-	if diff := cmp.Diff(deadlines, w.deadlines); diff != "" {
+	if diff := cmp.Diff(deadlines, f.deadlines); diff != "" {
 		t.Errorf("deadlines (-want +got):\n%s", diff)
 	}
 
-	w = setup(t, steps)
-	w.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
+	f = setup(t, steps)
+	f.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
 		if a.Path == "group/a" {
-			w.now = w.now.Add(time.Minute)
+			f.now = f.now.Add(time.Minute)
 		}
 		return doneEvent(`1`)
 	}
-	w.run()
+	f.run()
 	want = []string{"group/a a{}", `group~error/late l{"code":"timeout"}`, "after x{}"}
-	if diff := cmp.Diff(want, w.executedActions); diff != "" {
+	if diff := cmp.Diff(want, f.executedActions); diff != "" {
 		t.Errorf("did when the group's time was over (-want +got):\n%s", diff)
 	}
 }
@@ -120,29 +120,29 @@ steps:
   - {name: book, tool: b, compensate: {tool: cancel}}
   - {name: group, retry: {attempts: 5}, onError: continue, steps: [{name: pay, tool: p, compensate: {tool: refund}}, {name: ship, tool: s, onError: continue}]}
 `
-	w := setup(t, steps)
-	w.cancelAfter = 3
-	f := w.run()
-	if f == nil || f.Code != "cancelled" {
-		t.Errorf("ended with %+v", f)
+	f := setup(t, steps)
+	f.cancelAfter = 3
+	failure := f.run()
+	if failure == nil || failure.Code != "cancelled" {
+		t.Errorf("ended with %+v", failure)
 	}
 	want := []string{"book b{}", "group/pay p{}", "group/ship s{}", "group/pay~undo refund{}", "book~undo cancel{}"}
-	if diff := cmp.Diff(want, w.executedActions); diff != "" {
+	if diff := cmp.Diff(want, f.executedActions); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
 	}
 	// A cancelled compensation does not keep the others from running.
-	w = setup(t, steps)
-	w.cancelAfter = 4
-	w.eventOf = eventsByPath(map[string]string{"book~undo": `1`, "group/ship": `1`})
-	w.definition.Steps = append(w.definition.Steps, agents.Step{Name: "last", Tool: "last"})
-	w.eventOf = eventsByPath(map[string]string{"last": "!x"})
-	w.cancelAfter = 5
-	f = w.run()
-	if f == nil || f.Code != "x" || f.Message != `step "last": it broke; could not compensate for group/pay` {
-		t.Errorf("ended with %+v", f)
+	f = setup(t, steps)
+	f.cancelAfter = 4
+	f.eventOf = eventsByPath(map[string]string{"book~undo": `1`, "group/ship": `1`})
+	f.definition.Steps = append(f.definition.Steps, agents.Step{Name: "last", Tool: "last"})
+	f.eventOf = eventsByPath(map[string]string{"last": "!x"})
+	f.cancelAfter = 5
+	failure = f.run()
+	if failure == nil || failure.Code != "x" || failure.Message != `step "last": it broke; could not compensate for group/pay` {
+		t.Errorf("ended with %+v", failure)
 	}
-	if last := w.executedActions[len(w.executedActions)-1]; last != "book~undo cancel{}" {
-		t.Errorf("did %q", w.executedActions)
+	if last := f.executedActions[len(f.executedActions)-1]; last != "book~undo cancel{}" {
+		t.Errorf("did %q", f.executedActions)
 	}
 }
 
@@ -156,40 +156,40 @@ func TestFailureNamesStep(t *testing.T) {
 		`steps: [{name: all, map: {items: "['a']", steps: [{name: one, tool: t}]}}]`:                           `step "all": it broke`,
 		`steps: [{name: all, map: {items: "['a']", steps: [{name: one, tool: t, args: {x: "${state.no}"}}]}}]`: `step "one": args: `,
 	} {
-		w := setup(t, steps)
-		w.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
+		f := setup(t, steps)
+		f.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
 			if a.Tool != nil && a.Tool.Tool == "t" {
 				return failedEvent("x")
 			}
 			return doneEvent(`1`)
 		}
-		if f := w.run(); f == nil || !strings.HasPrefix(f.Message, want) {
-			t.Errorf("%s: ended with %+v, want %s", steps, f, want)
+		if failure := f.run(); failure == nil || !strings.HasPrefix(failure.Message, want) {
+			t.Errorf("%s: ended with %+v, want %s", steps, failure, want)
 		}
 	}
-	w := setup(t, `steps: [{name: one, tool: t}]`)
-	w.eventOf = func(pipeline.Action, int) pipeline.Event {
+	f := setup(t, `steps: [{name: one, tool: t}]`)
+	f.eventOf = func(pipeline.Action, int) pipeline.Event {
 		return pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: "x"}}
 	}
-	if f := w.run(); f == nil || f.Code != "x" || f.Message != `step "one" failed` {
-		t.Errorf("without words: ended with %+v", f)
+	if failure := f.run(); failure == nil || failure.Code != "x" || failure.Message != `step "one" failed` {
+		t.Errorf("without words: ended with %+v", failure)
 	}
 }
 
 func TestCancelledBranches(t *testing.T) {
 	t.Parallel()
-	w := setup(t, `
+	f := setup(t, `
 steps:
   - name: all
     map: {items: "['a','b','c']", steps: [{name: one, tool: o, compensate: {tool: undo, args: {item: "${item}"}}}, {name: two, tool: t}]}
 `)
-	w.cancelAfter = 4
-	if f := w.run(); f == nil || f.Code != "cancelled" {
-		t.Errorf("ended with %+v", f)
+	f.cancelAfter = 4
+	if failure := f.run(); failure == nil || failure.Code != "cancelled" {
+		t.Errorf("ended with %+v", failure)
 	}
 	want := []string{"all/0/one o{}", "all/0/two t{}", "all/1/one o{}", "all/1/two t{}", `all/1/one~undo undo{"item":"b"}`, `all/0/one~undo undo{"item":"a"}`}
 	// The fixture reports the cancel with the cancelled branches. The second branch is one of them.
-	if diff := cmp.Diff(want, w.executedActions); diff != "" {
+	if diff := cmp.Diff(want, f.executedActions); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
 	}
 }
@@ -204,23 +204,23 @@ steps:
   - {name: c, tool: c}
 `
 	for _, odd := range []string{``, `null`, `7`, `"x"`, `[1]`, `{"steps":4,"keep":1}`, `{"steps":[]}`, `{"steps":{"a":{"old":1},"rows":3},"keep":1}`} {
-		w := setup(t, steps)
-		w.state = json.RawMessage(odd)
+		f := setup(t, steps)
+		f.state = json.RawMessage(odd)
 		if odd == "" {
-			w.state = json.RawMessage("null")
+			f.state = json.RawMessage("null")
 		}
-		w.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
+		f.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
 			if a.Path == "rows/1/b" { // while the branches run
 				state, _ := json.Marshal(map[string]any{"steps": []any{odd}})
-				w.state = state
+				f.state = state
 			}
 			return doneEvent(`"` + a.Path + `"`)
 		}
-		if f := w.run(); f != nil {
-			t.Errorf("%s: %+v", odd, f)
+		if failure := f.run(); failure != nil {
+			t.Errorf("%s: %+v", odd, failure)
 		}
 		want := `{"steps":{"rows":[null,{"b":"rows/1/b"}],"c":"c"}}`
-		if diff := cmp.Diff(decodeJSON(t, want), decodeJSON(t, string(w.state))); diff != "" {
+		if diff := cmp.Diff(decodeJSON(t, want), decodeJSON(t, string(f.state))); diff != "" {
 			t.Errorf("%s: state (-want +got):\n%s", odd, diff)
 		}
 	}
@@ -231,40 +231,40 @@ steps:
 func TestOutputsOfNestedTree(t *testing.T) {
 	t.Parallel()
 	for _, broken := range []bool{false, true} {
-		w := setup(t, `
+		f := setup(t, `
 steps:
   - {name: a, tool: a, compensate: {tool: undo, args: {a: "${steps.a}"}}}
   - {name: rows, map: {items: "[1,2]", steps: [{name: b, tool: b, args: {a: "${steps.a}", n: "${size(steps)}"}}]}}
   - {name: c, tool: c, args: {rows: "${steps.rows.map(r, r.b)}"}}
 `)
-		w.home = "agent:call/1"
-		w.state = json.RawMessage(`{"steps":{"outer":1,"a":"outer"}}`)
+		f.home = "agent:call/1"
+		f.state = json.RawMessage(`{"steps":{"outer":1,"a":"outer"}}`)
 		within := ""
-		w.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
+		f.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
 			if a.Path != "c" {
 				return doneEvent(`"` + a.Path + `"`)
 			}
-			within = string(w.state)
+			within = string(f.state)
 			if broken {
 				return failedEvent("no")
 			}
 			return doneEvent(`1`)
 		}
-		if f := w.run(); (f != nil) != broken {
-			t.Errorf("failure: got %+v", f)
+		if failure := f.run(); (failure != nil) != broken {
+			t.Errorf("failure: got %+v", failure)
 		}
 		want := "a a{}|rows/0/b b{\"a\":\"a\",\"n\":2}|rows/1/b b{\"a\":\"a\",\"n\":2}|c c{\"rows\":[\"rows/0/b\",\"rows/1/b\"]}"
 		if broken {
 			want += "|a~undo undo{\"a\":\"a\"}"
 		}
-		if got := strings.Join(w.executedActions, "|"); got != want {
+		if got := strings.Join(f.executedActions, "|"); got != want {
 			t.Errorf("did %s, want %s", got, want)
 		}
 		own := `{"steps":{"outer":1,"a":"outer","agent:call/1":{"a":"a","rows":[{"b":"rows/0/b"},{"b":"rows/1/b"}]}}}`
 		if diff := cmp.Diff(decodeJSON(t, own), decodeJSON(t, within)); diff != "" {
 			t.Errorf("state within (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(decodeJSON(t, `{"steps":{"outer":1,"a":"outer"}}`), decodeJSON(t, string(w.state))); diff != "" {
+		if diff := cmp.Diff(decodeJSON(t, `{"steps":{"outer":1,"a":"outer"}}`), decodeJSON(t, string(f.state))); diff != "" {
 			t.Errorf("state at the end (-want +got):\n%s", diff)
 		}
 	}
@@ -332,15 +332,15 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t, tt.steps)
-			w.state = json.RawMessage(tt.state)
-			w.eventOf = func(pipeline.Action, int) pipeline.Event { return doneEvent(tt.answer) }
-			f := w.run()
-			if f == nil || f.Code != tt.code {
-				t.Fatalf("ended with %+v, want %s", f, tt.code)
+			f := setup(t, tt.steps)
+			f.state = json.RawMessage(tt.state)
+			f.eventOf = func(pipeline.Action, int) pipeline.Event { return doneEvent(tt.answer) }
+			failure := f.run()
+			if failure == nil || failure.Code != tt.code {
+				t.Fatalf("ended with %+v, want %s", failure, tt.code)
 			}
-			if strings.Contains(f.Message, "secret") || !strings.Contains(f.Message, `step "`) {
-				t.Errorf("message: got %q", f.Message)
+			if strings.Contains(failure.Message, "secret") || !strings.Contains(failure.Message, `step "`) {
+				t.Errorf("message: got %q", failure.Message)
 			}
 		})
 	}
@@ -434,14 +434,14 @@ func TestUnvalidatedTrees(t *testing.T) {
 		"no patch":           {agents.Step{Name: "a", Set: []agents.Op{{Op: "put", Path: "/a"}}}, "invalid_expression"},
 		"empty compensation": {agents.Step{Name: "a", Steps: []agents.Step{{Name: "b", Tool: "t", Compensate: &agents.Step{}}, {Name: "c"}}}, "invalid_step"},
 	} {
-		w := setupDefinition(t, &agents.Definition{Name: "a", Model: "p/m", Steps: []agents.Step{tt.step}})
-		f := w.run()
-		if code := codeOf(f); code != tt.code {
-			t.Errorf("%s: %+v, want %q", name, f, tt.code)
+		f := setupDefinition(t, &agents.Definition{Name: "a", Model: "p/m", Steps: []agents.Step{tt.step}})
+		failure := f.run()
+		if code := codeOf(failure); code != tt.code {
+			t.Errorf("%s: %+v, want %q", name, failure, tt.code)
 		}
 	}
-	if f := setupDefinition(t, &agents.Definition{Name: "a"}).run(); f != nil {
-		t.Errorf("no steps: %+v", f)
+	if failure := setupDefinition(t, &agents.Definition{Name: "a"}).run(); failure != nil {
+		t.Errorf("no steps: %+v", failure)
 	}
 }
 

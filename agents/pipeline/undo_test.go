@@ -41,12 +41,12 @@ func TestBranchesAreCompensated(t *testing.T) {
 		return doneEvent(`1`)
 	}
 	undone := func(steps string) (all []string) {
-		w := setup(t, steps+"\n  - {name: last, tool: t}\n")
-		w.eventOf = answer
-		if f := w.run(); f == nil || f.Code != "last" || strings.Contains(f.Message, "compensate") {
-			t.Errorf("ended with %+v", f)
+		f := setup(t, steps+"\n  - {name: last, tool: t}\n")
+		f.eventOf = answer
+		if failure := f.run(); failure == nil || failure.Code != "last" || strings.Contains(failure.Message, "compensate") {
+			t.Errorf("ended with %+v", failure)
 		}
-		for _, did := range w.executedActions {
+		for _, did := range f.executedActions {
 			if _, what, ok := strings.Cut(did, "~undo undo"); ok {
 				all = append(all, what)
 			}
