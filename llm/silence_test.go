@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// speaking is a model that sends one word after each pause, and then blocks until its context ends.
-func speaking(pauses ...time.Duration) llm.Model {
+// modelWithPauses is a model that sends one word after each pause, and then blocks until its context ends.
+func modelWithPauses(pauses ...time.Duration) llm.Model {
 	return llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
 			for _, pause := range pauses {
@@ -40,10 +40,10 @@ func TestLimitSilence(t *testing.T) {
 		words int
 		after time.Duration
 	}{
-		"never a word":           {speaking(), 0, limit},
-		"silent in the middle":   {speaking(time.Second, 4*time.Minute), 2, 4*time.Minute + time.Second + limit},
-		"slow, but not silent":   {speaking(limit-1, limit-1, limit-1, limit-1), 4, 5*limit - 4},
-		"the second is too late": {speaking(time.Second, limit+1), 1, time.Second + limit},
+		"never a word":           {modelWithPauses(), 0, limit},
+		"silent in the middle":   {modelWithPauses(time.Second, 4*time.Minute), 2, 4*time.Minute + time.Second + limit},
+		"slow, but not silent":   {modelWithPauses(limit-1, limit-1, limit-1, limit-1), 4, 5*limit - 4},
+		"the second is too late": {modelWithPauses(time.Second, limit+1), 1, time.Second + limit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,7 +73,7 @@ func TestLimitSilenceWaitsForTheConsumer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		words := 0
-		for _, err := range llm.LimitSilence(speaking(time.Second, time.Second), time.Minute).Stream(t.Context(), nil) {
+		for _, err := range llm.LimitSilence(modelWithPauses(time.Second, time.Second), time.Minute).Stream(t.Context(), nil) {
 			if err != nil {
 				break
 			}
@@ -93,7 +93,7 @@ func TestLimitSilencePassesACancelOn(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer time.AfterFunc(time.Second, func() { cancel(enough) }).Stop()
 		var last error
-		for _, err := range llm.LimitSilence(speaking(), time.Minute).Stream(ctx, nil) {
+		for _, err := range llm.LimitSilence(modelWithPauses(), time.Minute).Stream(ctx, nil) {
 			last = err
 		}
 		if !errors.Is(last, enough) {
@@ -102,10 +102,10 @@ func TestLimitSilencePassesACancelOn(t *testing.T) {
 	})
 }
 
-// picky is a model that accepts no audio.
-type picky struct{ llm.Model }
+// textOnlyModel is a model that accepts no audio.
+type textOnlyModel struct{ llm.Model }
 
-func (picky) Unusable(_ string, _ llm.Role, media llm.Media) llm.Unusable {
+func (textOnlyModel) Unusable(_ string, _ llm.Role, media llm.Media) llm.Unusable {
 	if media.Kind == llm.MediaAudio {
 		return llm.UnusableType
 	}
@@ -114,7 +114,7 @@ func (picky) Unusable(_ string, _ llm.Role, media llm.Media) llm.Unusable {
 
 func TestLimitedModelReportsItsMedia(t *testing.T) {
 	t.Parallel()
-	for model, want := range map[llm.Model]llm.Unusable{picky{}: llm.UnusableType, struct{ llm.Model }{}: ""} {
+	for model, want := range map[llm.Model]llm.Unusable{textOnlyModel{}: llm.UnusableType, struct{ llm.Model }{}: ""} {
 		reader, ok := llm.LimitSilence(model, time.Minute).(llm.MediaReader)
 		if !ok || reader.Unusable("m", llm.RoleUser, llm.Media{Kind: llm.MediaAudio}) != want {
 			t.Errorf("%T: the answer of the model is lost", model)

@@ -68,26 +68,26 @@ func setup(t *testing.T, asked time.Time, rule int, rules ...agents.Approval) *f
 	if _, _, err := l.Seal(ctx, place, end); err != nil {
 		t.Fatal(err)
 	}
-	c := &fixture{Service: &Service{finder: &lookup.Finder{Log: l}, catalog: kept}}
-	if c.thread, err = snapshot.NewStore(l).Latest(ctx, run.Thread, 0); err != nil {
+	f := &fixture{Service: &Service{finder: &lookup.Finder{Log: l}, catalog: kept}}
+	if f.thread, err = snapshot.NewStore(l).Latest(ctx, run.Thread, 0); err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return f
 }
 
-// judges returns the code with which a decision of a caller is refused, or "".
-func (c *fixture) judges(t *testing.T, who *auth.Principal, v Request) string {
+// refusalCode returns the code with which a decision of a caller is refused, or "".
+func (f *fixture) refusalCode(t *testing.T, who *auth.Principal, v Request) string {
 	t.Helper()
 	ctx := t.Context()
 	if who != nil {
 		ctx = auth.With(ctx, *who)
 	}
-	return c.judgesIn(ctx, t, v)
+	return f.refusalCodeWith(ctx, t, v)
 }
 
-func (c *fixture) judgesIn(ctx context.Context, t *testing.T, v Request) string {
+func (f *fixture) refusalCodeWith(ctx context.Context, t *testing.T, v Request) string {
 	t.Helper()
-	err := c.checkDecider(ctx, stream.Thread{}, c.thread, &c.thread.Interrupts[0], v, "/at")
+	err := f.checkDecider(ctx, stream.Thread{}, f.thread, &f.thread.Interrupts[0], v, "/at")
 	var p *problem.Problem
 	if err != nil && !errors.As(err, &p) {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func (c *fixture) judgesIn(ctx context.Context, t *testing.T, v Request) string 
 	return p.Code
 }
 
-func person(subject string, roles ...string) *auth.Principal {
+func principalOf(subject string, roles ...string) *auth.Principal {
 	return &auth.Principal{Tenant: "default", Subject: subject, Roles: roles}
 }
 
@@ -113,41 +113,41 @@ func TestApproversMayDecide(t *testing.T) {
 	t.Parallel()
 	rule := agents.Approval{Approvers: []string{"role:finance", "bob"}, Escalate: []agents.Escalation{{After: time.Hour, To: []string{"role:manager"}}}}
 	for asked, cases := range map[time.Duration]map[string]*auth.Principal{
-		time.Minute: {"": person("bob"), "not_an_approver": person("eve", "manager", "financier")},
-		time.Hour:   {"": person("eve", "manager"), "not_an_approver": person("eve", "clerk")},
+		time.Minute: {"": principalOf("bob"), "not_an_approver": principalOf("eve", "manager", "financier")},
+		time.Hour:   {"": principalOf("eve", "manager"), "not_an_approver": principalOf("eve", "clerk")},
 	} {
-		c := setup(t, time.Now().Add(-asked), 0, rule)
+		f := setup(t, time.Now().Add(-asked), 0, rule)
 		for want, who := range cases {
 			for _, v := range []Request{approves, {Decision: "reject"}, {Decision: "cancel"}} {
-				if got := c.judges(t, who, v); got != want {
+				if got := f.refusalCode(t, who, v); got != want {
 					t.Errorf("%s after %s: decision %s: got %q, want %q", who.Subject, asked, v.Decision, got, want)
 				}
 			}
 		}
-		if got := c.judges(t, person("x", "finance"), approves); got != "" {
+		if got := f.refusalCode(t, principalOf("x", "finance"), approves); got != "" {
 			t.Errorf("approver by role: got %q", got)
 		}
-		if got := c.judges(t, nil, approves); got != "not_an_approver" {
+		if got := f.refusalCode(t, nil, approves); got != "not_an_approver" {
 			t.Errorf("anonymous caller: got %q", got)
 		}
 	}
 }
 
-// TestTheRequesterMayNotDecide: with `notByRequester` the run's requester may not decide. All
+// TestRequesterMayNotDecide: with `notByRequester` the run's requester may not decide. All
 // anonymous callers count as one person.
-func TestTheRequesterMayNotDecide(t *testing.T) {
+func TestRequesterMayNotDecide(t *testing.T) {
 	t.Parallel()
-	c := setup(t, time.Now(), 0, agents.Approval{NotByRequester: true})
-	for want, who := range map[string]*auth.Principal{"": person("bob"), "not_by_requester": person("ann", "any")} {
-		if got := c.judges(t, who, approves); got != want {
+	f := setup(t, time.Now(), 0, agents.Approval{NotByRequester: true})
+	for want, who := range map[string]*auth.Principal{"": principalOf("bob"), "not_by_requester": principalOf("ann", "any")} {
+		if got := f.refusalCode(t, who, approves); got != want {
 			t.Errorf("%s: got %q, want %q", who.Subject, got, want)
 		}
 	}
-	if got := setup(t, time.Now(), 0, agents.Approval{}).judges(t, person("ann"), approves); got != "" {
+	if got := setup(t, time.Now(), 0, agents.Approval{}).refusalCode(t, principalOf("ann"), approves); got != "" {
 		t.Errorf("requester without notByRequester: got %q", got)
 	}
 	anonymous := &stream.Input{}
-	if !isRequester(anonymous, auth.Principal{Tenant: auth.TenantDefault}) || isRequester(anonymous, *person("bob")) {
+	if !isRequester(anonymous, auth.Principal{Tenant: auth.TenantDefault}) || isRequester(anonymous, *principalOf("bob")) {
 		t.Error("an anonymous caller is not the requester of an anonymous run")
 	}
 }
@@ -160,28 +160,28 @@ func TestEditsUnderOtherRules(t *testing.T) {
 	clerks := agents.Approval{When: "args.amount > 50", Approvers: []string{"bob"}}
 	more := agents.Approval{When: "args.amount > 10", Approvers: []string{"bob"}, Remind: time.Hour}
 	two := agents.Approval{When: "args.amount > 5", Approvers: []string{"bob"}, NotByRequester: true}
-	c := setup(t, time.Now(), 1, chief, clerks, more, two)
+	f := setup(t, time.Now(), 1, chief, clerks, more, two)
 	for args, want := range map[string]string{
 		`{"amount":70}`: "", `{"amount":20}`: "", `{"amount":1}`: "", `{"amount":101}`: "other_approval", `{}`: "other_approval", `{"amount":6}`: "other_approval",
 	} {
-		if got := c.judges(t, person("bob"), Request{Decision: "edit", Args: json.RawMessage(args)}); got != want {
+		if got := f.refusalCode(t, principalOf("bob"), Request{Decision: "edit", Args: json.RawMessage(args)}); got != want {
 			t.Errorf("edit %s: got %q, want %q", args, got, want)
 		}
 	}
 }
 
-// small is a worker that accepts amounts below ten.
-type small struct{}
+// boundedTools is a worker that accepts amounts below ten.
+type boundedTools struct{}
 
-func (small) Missing([]string) []string { return nil }
+func (boundedTools) Missing([]string) []string { return nil }
 
-func (small) Known() agents.Names { return agents.Names{Others: []string{"*"}} }
+func (boundedTools) Known() agents.Names { return agents.Names{Others: []string{"*"}} }
 
-func (small) Fits(json.RawMessage, json.RawMessage) (pointer, reason string, err error) {
+func (boundedTools) Fits(json.RawMessage, json.RawMessage) (pointer, reason string, err error) {
 	return "", "", nil
 }
 
-func (small) Check(_ context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error) {
+func (boundedTools) Check(_ context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error) {
 	var args struct{ Amount int }
 	if err := json.Unmarshal(arguments, &args); err != nil || tool != "pay" {
 		return "", "", errors.Join(err, errors.New(tool))
@@ -192,15 +192,15 @@ func (small) Check(_ context.Context, tool string, arguments json.RawMessage) (p
 	return "", "", nil
 }
 
-// TestEditsThatDoNotFit: arguments that the tool would refuse are refused before anything is
+// TestInvalidEdits: arguments that the tool would refuse are refused before anything is
 // written, with their pointer.
-func TestEditsThatDoNotFit(t *testing.T) {
+func TestInvalidEdits(t *testing.T) {
 	t.Parallel()
-	c := setup(t, time.Now(), 1, agents.Approval{When: "args.amount > 100", Approvers: []string{"chief"}}, agents.Approval{})
-	c.schemas = small{}
+	f := setup(t, time.Now(), 1, agents.Approval{When: "args.amount > 100", Approvers: []string{"chief"}}, agents.Approval{})
+	f.schemas = boundedTools{}
 	const amount = "/resume/1/payload/editedArgs/amount"
 	for args, want := range map[string]string{`{"amount":9}`: "", `{"amount":10}`: amount, `{"amount":101}`: amount} { // whichever rule would apply
-		err := c.checkDecider(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage(args)}, "/resume/1/payload")
+		err := f.checkDecider(t.Context(), stream.Thread{}, f.thread, &f.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage(args)}, "/resume/1/payload")
 		var p *problem.Problem
 		if errors.As(err, &p) != (want != "") || p != nil && (p.Pointer != want || p.Status != http.StatusUnprocessableEntity) {
 			t.Errorf("edit %s: got %v at %+v, want %q", args, err, p, want)
@@ -211,20 +211,20 @@ func TestEditsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestEditsThatComeLate: a late edit is not executed. Its caller gets the recorded decision, even
+// TestLateEdits: a late edit is not executed. Its caller gets the recorded decision, even
 // if the call is not in the conversation.
-func TestEditsThatComeLate(t *testing.T) {
+func TestLateEdits(t *testing.T) {
 	t.Parallel()
-	c := setup(t, time.Now(), 0, agents.Approval{Approvers: []string{"bob"}}, agents.Approval{When: "args.amount > 100"})
-	c.schemas = small{}
-	question := c.thread.Interrupts[0]
-	c.thread.Answered, c.thread.Interrupts, c.thread.Entries = c.thread.Interrupts, nil, nil
+	f := setup(t, time.Now(), 0, agents.Approval{Approvers: []string{"bob"}}, agents.Approval{When: "args.amount > 100"})
+	f.schemas = boundedTools{}
+	question := f.thread.Interrupts[0]
+	f.thread.Answered, f.thread.Interrupts, f.thread.Entries = f.thread.Interrupts, nil, nil
 	v := Request{Decision: "edit", Args: json.RawMessage(`{"amount":101}`)}
-	if err := c.checkDecider(auth.With(t.Context(), *person("bob")), stream.Thread{}, c.thread, &question, v, ""); err != nil {
+	if err := f.checkDecider(auth.With(t.Context(), *principalOf("bob")), stream.Thread{}, f.thread, &question, v, ""); err != nil {
 		t.Errorf("late edit: got %v", err)
 	}
 	var p *problem.Problem
-	if err := c.checkDecider(auth.With(t.Context(), *person("eve")), stream.Thread{}, c.thread, &question, v, ""); !errors.As(err, &p) || p.Code != "not_an_approver" {
+	if err := f.checkDecider(auth.With(t.Context(), *principalOf("eve")), stream.Thread{}, f.thread, &question, v, ""); !errors.As(err, &p) || p.Code != "not_an_approver" {
 		t.Errorf("late edit of a caller that is no approver: got %v", err)
 	}
 }
@@ -233,18 +233,18 @@ func TestEditsThatComeLate(t *testing.T) {
 // decide one whose rule cannot be found.
 func TestQuestionsWithoutARule(t *testing.T) {
 	t.Parallel()
-	c := setup(t, time.Now(), 3, agents.Approval{})
+	f := setup(t, time.Now(), 3, agents.Approval{})
 	var p *problem.Problem
-	if err := c.checkDecider(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], approves, ""); err == nil || errors.As(err, &p) && p.Status < http.StatusInternalServerError {
+	if err := f.checkDecider(t.Context(), stream.Thread{}, f.thread, &f.thread.Interrupts[0], approves, ""); err == nil || errors.As(err, &p) && p.Status < http.StatusInternalServerError {
 		t.Errorf("unknown rule: got %v", err)
 	}
-	c = setup(t, time.Now(), 0, agents.Approval{})
-	c.thread.Entries = nil
-	if err := c.checkDecider(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage("{}")}, ""); err == nil {
+	f = setup(t, time.Now(), 0, agents.Approval{})
+	f.thread.Entries = nil
+	if err := f.checkDecider(t.Context(), stream.Thread{}, f.thread, &f.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage("{}")}, ""); err == nil {
 		t.Error("an edit of an unknown call is accepted")
 	}
-	c.thread.Interrupts[0].Metadata = nil
-	if got := c.judges(t, nil, approves); got != "" {
+	f.thread.Interrupts[0].Metadata = nil
+	if got := f.refusalCode(t, nil, approves); got != "" {
 		t.Errorf("interrupt without a rule: got %q", got)
 	}
 }
@@ -253,13 +253,13 @@ func TestQuestionsWithoutARule(t *testing.T) {
 // next run. The original requester stays.
 func TestDecidersAreNotRequesters(t *testing.T) {
 	t.Parallel()
-	c := setup(t, time.Now(), 0, agents.Approval{NotByRequester: true})
-	ctx := auth.With(t.Context(), *person("bob"))
-	if p, err := c.LastRequester(ctx, c.thread); err != nil || p == nil || p.Subject != "ann" {
+	f := setup(t, time.Now(), 0, agents.Approval{NotByRequester: true})
+	ctx := auth.With(t.Context(), *principalOf("bob"))
+	if p, err := f.LastRequester(ctx, f.thread); err != nil || p == nil || p.Subject != "ann" {
 		t.Errorf("got %+v (%v), want ann", p, err)
 	}
-	c.thread.Input = 0
-	if p, err := c.LastRequester(ctx, c.thread); err != nil || p == nil || p.Subject != "bob" {
+	f.thread.Input = 0
+	if p, err := f.LastRequester(ctx, f.thread); err != nil || p == nil || p.Subject != "bob" {
 		t.Errorf("without a run: got %+v (%v), want the caller", p, err)
 	}
 }

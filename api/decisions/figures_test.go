@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// TestAnEditNamesAFigure: an edit of a limit interrupt sets a new limit, in any JSON form of the
+// TestEditNamesFigure: an edit of a limit interrupt sets a new limit, in any JSON form of the
 // number.
-func TestAnEditNamesAFigure(t *testing.T) {
+func TestEditNamesFigure(t *testing.T) {
 	t.Parallel()
 	const figures = `{"limit":"costPerDay","used":2,"allowed":3.5,"currency":"EUR","date":"2026-01-31"}`
 	for _, c := range []struct {

@@ -10,9 +10,9 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// TestAnEditToTheSameArgumentsApprovesThem: an edit to the model's own arguments is a vote for
+// TestEditToEqualArgumentsApproves: an edit to the model's own arguments is a vote for
 // them. Otherwise a quorum would have two proposals with equal arguments.
-func TestAnEditToTheSameArgumentsApprovesThem(t *testing.T) {
+func TestEditToEqualArgumentsApproves(t *testing.T) {
 	t.Parallel()
 	const written = `{"amount": 60}`
 	by, err := json.Marshal(stream.ApprovalSource{ArgsDigest: runs.DigestArgs(written)})

@@ -42,7 +42,7 @@ func read(t *testing.T, f *inbox.Feed, n int) (said []string, cursors []inbox.Cu
 	return said, cursors
 }
 
-func TestFeedResumesAfterACursor(t *testing.T) {
+func TestFeedResumesAfterCursor(t *testing.T) {
 	t.Parallel()
 	s, x := open(t)
 	page, err := x.List(tenant, inbox.Filter{}, "", 1)

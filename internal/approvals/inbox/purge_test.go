@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// TestPurgeRemovesAThread: a purge removes a thread's pending approvals and its events, which
+// TestPurgeRemovesThread: a purge removes a thread's pending approvals and its events, which
 // contain the arguments. Those of other threads remain.
-func TestPurgeRemovesAThread(t *testing.T) {
+func TestPurgeRemovesThread(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	s, err := inbox.Open(t.Context(), l)

@@ -8,11 +8,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestConflictsAreCountedAgain: when two workers count at the same moment, both counts are kept.
+// TestConflictingWritesAreRetried: when two workers count at the same moment, both counts are kept.
 // The worker whose write is refused reads the entry again. A replicated bucket refuses an update
 // with another error code than an unreplicated bucket, and nats.go maps both codes to
 // ErrKeyRevisionMismatch.
-func TestConflictsAreCountedAgain(t *testing.T) {
+func TestConflictingWritesAreRetried(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{jetstream.ErrKeyExists, jetstream.ErrKeyRevisionMismatch} {
 		if !isConflict(fmt.Errorf("update: %w", err)) {

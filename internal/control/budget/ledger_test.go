@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-func TestWorkersShareABudgetForADay(t *testing.T) {
+func TestWorkersShareDayBudget(t *testing.T) {
 	t.Parallel()
 	server := streamtest.Server(t)
 	day := Day{Amounts: AmountsOf(100, 0)}
@@ -55,7 +55,7 @@ func TestWorkersShareABudgetForADay(t *testing.T) {
 	}
 }
 
-func TestTenantsBudgetOverridesTheDefault(t *testing.T) {
+func TestTenantBudgetOverridesDefault(t *testing.T) {
 	t.Parallel()
 	f, err := parse([]byte("currency: EUR\ntenants: {acme: {costPerDay: 0.5}, free: {}}\n"))
 	if err != nil {

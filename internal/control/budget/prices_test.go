@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-func n(v int64) *int64 { return &v }
+func pointerTo(v int64) *int64 { return &v }
 
 func TestCost(t *testing.T) {
 	t.Parallel()
@@ -26,14 +26,14 @@ prices:
 		want   agents.Money
 		known  bool
 	}{
-		{"openai/gpt-5-mini", Tokens{Input: n(1_000_000), Output: n(1_000_000)}, 2_250_000, true},
-		{"openai/gpt-5-mini", Tokens{Input: n(1_000_000), CachedInput: n(600_000), Output: n(0)}, 115_000, true},
-		{"openai/gpt-5-mini", Tokens{Input: n(10), CachedInput: n(600)}, 0, true},
-		{"openai/gpt-5-mini", Tokens{Input: n(3)}, 1, true},
-		{"openai-responses/gpt-5", Tokens{Input: n(100), CacheWrite: n(50), Output: n(20), Reasoning: n(10)}, 50 + 100 + 100 + 50, true},
-		{"openai-responses/gpt-5", Tokens{Total: n(7)}, 70, true},
-		{"openai/o3", Tokens{Input: n(1)}, 0, false},
-		{"anthropic/gpt-x", Tokens{Input: n(1)}, 0, false},
+		{"openai/gpt-5-mini", Tokens{Input: pointerTo(1_000_000), Output: pointerTo(1_000_000)}, 2_250_000, true},
+		{"openai/gpt-5-mini", Tokens{Input: pointerTo(1_000_000), CachedInput: pointerTo(600_000), Output: pointerTo(0)}, 115_000, true},
+		{"openai/gpt-5-mini", Tokens{Input: pointerTo(10), CachedInput: pointerTo(600)}, 0, true},
+		{"openai/gpt-5-mini", Tokens{Input: pointerTo(3)}, 1, true},
+		{"openai-responses/gpt-5", Tokens{Input: pointerTo(100), CacheWrite: pointerTo(50), Output: pointerTo(20), Reasoning: pointerTo(10)}, 50 + 100 + 100 + 50, true},
+		{"openai-responses/gpt-5", Tokens{Total: pointerTo(7)}, 70, true},
+		{"openai/o3", Tokens{Input: pointerTo(1)}, 0, false},
+		{"anthropic/gpt-x", Tokens{Input: pointerTo(1)}, 0, false},
 	} {
 		p, known := f.Price(tt.model)
 		if got := p.Cost(tt.tokens); known != tt.known || got != tt.want {
@@ -45,7 +45,7 @@ prices:
 	}
 }
 
-func TestMistakesInAFileAreNamed(t *testing.T) {
+func TestErrorsNamePriceFile(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                "currency",

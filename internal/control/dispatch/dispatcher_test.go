@@ -14,32 +14,32 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// continuing is a Temporal client whose execution closes some time after it was offered a run, and
+// continuingTemporal is a Temporal client whose execution closes some time after it was offered a run, and
 // never answers the offer.
-type continuing struct {
+type continuingTemporal struct {
 	client.Client
 	closes time.Duration
 }
 
-func (c *continuing) ExecuteWorkflow(context.Context, client.StartWorkflowOptions, any, ...any) (client.WorkflowRun, error) {
+func (c *continuingTemporal) ExecuteWorkflow(context.Context, client.StartWorkflowOptions, any, ...any) (client.WorkflowRun, error) {
 	return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("running", "", "e1")
 }
 
-func (c *continuing) UpdateWorkflow(ctx context.Context, _ client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+func (c *continuingTemporal) UpdateWorkflow(ctx context.Context, _ client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	<-ctx.Done()
 	return nil, &client.WorkflowUpdateServiceTimeoutOrCanceledError{}
 }
 
-func (c *continuing) GetWorkflow(context.Context, string, string) client.WorkflowRun {
-	return execution{closes: c.closes}
+func (c *continuingTemporal) GetWorkflow(context.Context, string, string) client.WorkflowRun {
+	return executionHandle{closes: c.closes}
 }
 
-type execution struct {
+type executionHandle struct {
 	client.WorkflowRun
 	closes time.Duration
 }
 
-func (e execution) GetWithOptions(ctx context.Context, _ any, o client.WorkflowRunGetOptions) error {
+func (e executionHandle) GetWithOptions(ctx context.Context, _ any, o client.WorkflowRunGetOptions) error {
 	if !o.DisableFollowingRuns {
 		e.closes = time.Hour // the continued execution stays open
 	}
@@ -49,12 +49,12 @@ func (e execution) GetWithOptions(ctx context.Context, _ any, o client.WorkflowR
 	return nil
 }
 
-// TestAnOfferEndsWithItsExecution: if an execution continues as new before it takes an offer, the
+// TestOfferEndsWithExecution: if an execution continues as new before it takes an offer, the
 // input is not delayed. The dispatcher looks up the thread again at once.
-func TestAnOfferEndsWithItsExecution(t *testing.T) {
+func TestOfferEndsWithExecution(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &dispatch.Dispatcher{Temporal: &continuing{closes: 10 * time.Millisecond}}
+		d := &dispatch.Dispatcher{Temporal: &continuingTemporal{closes: 10 * time.Millisecond}}
 		in := runs.Input{Run: runs.Ref{Tenant: "t", Thread: "t", ID: "r2"}}
 		begun := time.Now()
 		_, placed, err := d.StartOrOffer(t.Context(), in, dispatch.Terms{OnBusy: runs.OnBusyEnqueue}, &snapshot.Snapshot{})

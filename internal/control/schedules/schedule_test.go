@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// with returns a schedule with some members changed; nil removes a member.
-func with(t *testing.T, changes map[string]any) []byte {
+// definitionWith returns a schedule with some members changed; nil removes a member.
+func definitionWith(t *testing.T, changes map[string]any) []byte {
 	t.Helper()
 	body := map[string]any{
 		"id": "s", "agent": "a", "cron": []string{"0 9 * * 1-5"},
@@ -35,16 +35,18 @@ func with(t *testing.T, changes map[string]any) []byte {
 
 func parse(t *testing.T, changes map[string]any) *schedules.Schedule {
 	t.Helper()
-	s, err := schedules.Parse(with(t, changes))
+	s, err := schedules.Parse(definitionWith(t, changes))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func said(message map[string]any) map[string]any { return map[string]any{"messages": []any{message}} }
+func errorText(message map[string]any) map[string]any {
+	return map[string]any{"messages": []any{message}}
+}
 
-func TestMistakesNameTheirMember(t *testing.T) {
+func TestErrorsNameMember(t *testing.T) {
 	t.Parallel()
 	hello := map[string]any{"role": "user", "content": "hello"}
 	for _, c := range []struct {
@@ -80,14 +82,14 @@ func TestMistakesNameTheirMember(t *testing.T) {
 		{"/input", map[string]any{"input": map[string]any{"messages": []any{hello}, "threadId": "t"}}},
 		{"/input/messages", map[string]any{"input": map[string]any{"messages": []any{}}}},
 		{"/input/messages/0", map[string]any{"input": map[string]any{"messages": []any{nil}}}},
-		{"/input/messages/0/id", map[string]any{"input": said(map[string]any{"id": "m", "role": "user", "content": "x"})}},
-		{"/input/messages/0/role", map[string]any{"input": said(map[string]any{"role": "assistant", "content": "x"})}},
-		{"/input/messages/0/content", map[string]any{"input": said(map[string]any{"role": "user"})}},
+		{"/input/messages/0/id", map[string]any{"input": errorText(map[string]any{"id": "m", "role": "user", "content": "x"})}},
+		{"/input/messages/0/role", map[string]any{"input": errorText(map[string]any{"role": "assistant", "content": "x"})}},
+		{"/input/messages/0/content", map[string]any{"input": errorText(map[string]any{"role": "user"})}},
 		{"/input/forwardedProps/perdure", map[string]any{"input": map[string]any{
 			"messages": []any{hello}, "forwardedProps": map[string]any{"perdure": map[string]any{"onBusy": "reject"}},
 		}}},
 	} {
-		s, err := schedules.Parse(with(t, c.changes))
+		s, err := schedules.Parse(definitionWith(t, c.changes))
 		var wrong *schedules.FieldError
 		if !errors.As(err, &wrong) || wrong.Pointer != c.pointer || wrong.Detail == "" {
 			t.Errorf("%v: %+v (%v), want a mistake at %q", c.changes, s, err, c.pointer)
@@ -100,7 +102,7 @@ func TestMistakesNameTheirMember(t *testing.T) {
 	}
 }
 
-func TestTimesAreTemporals(t *testing.T) {
+func TestTimesMatchTemporal(t *testing.T) {
 	t.Parallel()
 	s := parse(t, map[string]any{
 		"cron": []string{"*/15 9-17 1,15 jan-MAR 5-7"}, "calendars": []any{map[string]string{"second": "30", "dayOfWeek": "*/2"}},
@@ -132,7 +134,7 @@ func TestTimesAreTemporals(t *testing.T) {
 	}
 }
 
-func TestTheSameTimeIsTheSameRun(t *testing.T) {
+func TestEqualTimeIsSameRun(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2030, 1, 31, 9, 0, 0, 0, time.FixedZone("", 3600))
 	s := parse(t, nil)
@@ -162,7 +164,7 @@ func TestTheSameTimeIsTheSameRun(t *testing.T) {
 	}
 }
 
-func TestDigestCoversTheDefinition(t *testing.T) {
+func TestDigestCoversDefinition(t *testing.T) {
 	t.Parallel()
 	digest := func(body []byte) string {
 		s, err := schedules.Parse(body)
@@ -175,7 +177,7 @@ func TestDigestCoversTheDefinition(t *testing.T) {
 		}
 		return d
 	}
-	first := digest(with(t, nil))
+	first := digest(definitionWith(t, nil))
 	same := `{"input": {"messages": [{"content": "Good morning.", "role": "user"}]}, "overlap": "skip", "timeZone": "UTC",
 		"cron": ["0 9 * * 1-5"], "agent": "a", "id": "s"}`
 	if d := digest([]byte(same)); d != first {
@@ -183,9 +185,9 @@ func TestDigestCoversTheDefinition(t *testing.T) {
 	}
 	for _, changes := range []map[string]any{
 		{"agent": "b"}, {"cron": []string{"0 10 * * 1-5"}}, {"overlap": "allow_all"}, {"note": "x"}, {"threadId": "t"},
-		{"input": said(map[string]any{"role": "user", "content": "Good night."})},
+		{"input": errorText(map[string]any{"role": "user", "content": "Good night."})},
 	} {
-		if digest(with(t, changes)) == first {
+		if digest(definitionWith(t, changes)) == first {
 			t.Errorf("digest with %v equals the original's", changes)
 		}
 	}

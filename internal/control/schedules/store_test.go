@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-func kept(id, note string) *schedules.Stored {
+func storedSchedule(id, note string) *schedules.Stored {
 	return &schedules.Stored{Schedule: schedules.Schedule{ID: id, Agent: "a", Note: note}, Requester: &auth.Principal{Tenant: "shop", Subject: "ann"}}
 }
 
@@ -20,19 +20,19 @@ func TestStoreKeepsRevisions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := kept("s/1", "first")
+	first := storedSchedule("s/1", "first")
 	if err := store.Create(t.Context(), "shop", first); err != nil || first.Revision == 0 {
 		t.Fatalf("%+v (%v)", first, err)
 	}
-	if err := store.Create(t.Context(), "shop", kept("s/1", "again")); !errors.Is(err, schedules.ErrExists) {
+	if err := store.Create(t.Context(), "shop", storedSchedule("s/1", "again")); !errors.Is(err, schedules.ErrExists) {
 		t.Errorf("created twice: %v", err)
 	}
-	second := kept("s/1", "second")
+	second := storedSchedule("s/1", "second")
 	second.Revision = first.Revision
 	if err := store.Change(t.Context(), "shop", second); err != nil || second.Revision == first.Revision {
 		t.Fatalf("%+v (%v)", second, err)
 	}
-	late := kept("s/1", "late")
+	late := storedSchedule("s/1", "late")
 	late.Revision = first.Revision
 	if err := store.Change(t.Context(), "shop", late); !errors.Is(err, schedules.ErrChanged) {
 		t.Errorf("update with an outdated revision: got %v", err)
@@ -55,7 +55,7 @@ func TestStoreKeepsRevisions(t *testing.T) {
 	if _, err := store.At(t.Context(), "shop", "s/1", second.Revision); !errors.Is(err, schedules.ErrUnknown) {
 		t.Errorf("its revisions are still there: %v", err)
 	}
-	if err := store.Create(t.Context(), "shop", kept("s/1", "anew")); err != nil {
+	if err := store.Create(t.Context(), "shop", storedSchedule("s/1", "anew")); err != nil {
 		t.Errorf("it cannot be created anew: %v", err)
 	}
 }
@@ -68,7 +68,7 @@ func TestListPages(t *testing.T) {
 	}
 	for i := range 5 {
 		for _, tenant := range []string{"shop", "sho p", "other"} {
-			if err := store.Create(t.Context(), tenant, kept(fmt.Sprintf("s%d", i), tenant)); err != nil {
+			if err := store.Create(t.Context(), tenant, storedSchedule(fmt.Sprintf("s%d", i), tenant)); err != nil {
 				t.Fatal(err)
 			}
 		}

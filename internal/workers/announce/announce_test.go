@@ -92,9 +92,9 @@ func TestAnnouncements(t *testing.T) {
 	until(t, b, "charge", "refund")
 }
 
-// TestAnnouncementsOfADeadWorkerExpire: a worker that dies does not withdraw its announcements.
+// TestAnnouncementsOfDeadWorkerExpire: a worker that dies does not withdraw its announcements.
 // They expire.
-func TestAnnouncementsOfADeadWorkerExpire(t *testing.T) {
+func TestAnnouncementsOfDeadWorkerExpire(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	a := start(t, l, "w", "charge")
@@ -112,7 +112,7 @@ func TestAnnouncementsOfADeadWorkerExpire(t *testing.T) {
 	until(t, b, "charge", "refund")
 }
 
-func TestWatchEndsWithItsContext(t *testing.T) {
+func TestWatchEndsWithContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -163,9 +163,9 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestToolsElsewhere: workers of a task queue announce the tools of a server, and other workers can
+// TestToolsOfOtherWorkers: workers of a task queue announce the tools of a server, and other workers can
 // describe them.
-func TestToolsElsewhere(t *testing.T) {
+func TestToolsOfOtherWorkers(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	b, err := Watch(t.Context(), l)

@@ -79,7 +79,7 @@ url: http://127.0.0.1:1/
 	}
 }
 
-func TestMistakesNameTheirLines(t *testing.T) {
+func TestErrorsNameLines(t *testing.T) {
 	t.Parallel()
 	const request = "http: {method: GET, url: \"https://shop.example/\"}\n"
 	for _, tt := range []struct{ name, text, want string }{
@@ -108,7 +108,7 @@ all.yaml:9: url must begin with https:// or http:// and have a host`},
 	}
 }
 
-func TestEveryWorkerHasItsTools(t *testing.T) {
+func TestWorkersHaveOwnTools(t *testing.T) {
 	t.Parallel()
 	set, err := toolset.Open(toolset.Config{Getenv: os.Getenv, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
