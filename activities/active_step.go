@@ -18,7 +18,7 @@ import (
 // runs.AdvanceResult that the workflow carries out, and stores its content for the activities that
 // follow.
 
-// newActiveStep returns the active step of an action, with the agent of the pipeline. answerAgent
+// newActiveStep returns the active step of an action, with the agent of the pipeline. beginAgent
 // replaces the agent if the step names another one.
 func (adv *advancer) newActiveStep(action pipeline.Action) *runs.ActiveStep {
 	return &runs.ActiveStep{
@@ -35,17 +35,17 @@ func (adv *advancer) newActiveStep(action pipeline.Action) *runs.ActiveStep {
 func (adv *advancer) scope(path string) string {
 	origin := adv.place.Run
 	origin.ID = adv.in.Position.Origin
-	if home := adv.in.Position.Cursor.Home; home != "" {
+	if home := adv.in.Position.At.Home; home != "" {
 		path = home + "/" + path
 	}
 	return origin.Identify("step", path)
 }
 
-// answerAgent begins the agent of a step, whose turns the workflow runs in the same execution. An
-// agent that is itself a pipeline or a program becomes a call of a subagent (answerCall). If the
-// answer of the agent was invalid, answerAgent keeps the step active and stores the validation
+// beginAgent begins the agent of a step, whose turns the workflow runs in the same execution. An
+// agent that is itself a pipeline or a program becomes a call of a subagent (beginCall). If the
+// answer of the agent was invalid, beginAgent keeps the step active and stores the validation
 // errors as a further prompt. An agent that is not published is a lackingError.
-func (adv *advancer) answerAgent(ctx context.Context, action pipeline.Action) error {
+func (adv *advancer) beginAgent(ctx context.Context, action pipeline.Action) error {
 	if previousStep := adv.in.Position.Active; action.Agent.Repair != "" && previousStep != nil && previousStep.CallID == "" {
 		// The agent continues with its own messages and turns. The prompt follows the answer that
 		// was invalid.
@@ -77,7 +77,7 @@ func (adv *advancer) answerAgent(ctx context.Context, action pipeline.Action) er
 			if child := adv.in.Child; child != nil && child.Depth+1 >= runs.MaxDepth {
 				return errTooDeep
 			}
-			return adv.answerCall(ctx, action, newSubagent(published))
+			return adv.beginCall(ctx, action, newSubagent(published))
 		}
 		step.AgentRef = runs.AgentRef{Agent: action.Agent.Name, Revision: published.Revision, Limits: runs.LimitsOfSubagent(published.Limits)}
 	}
@@ -104,11 +104,11 @@ func (adv *advancer) storeModelInput(agent *pipeline.Agent) {
 // unobtainableFailure turns it into a failure of the step.
 var errTooDeep = errors.New("activities: subagents are nested too deep")
 
-// answerCall begins a step that is a tool call, an approval or a subagent. It writes the call as
+// beginCall begins a step that is a tool call, an approval or a subagent. It writes the call as
 // the only call of an assistant message, so clients, decisions and tools treat it like a model's
 // call. The workflow finds it in next.Answer. subagents has the subagent of an agent step, and is
 // omitted otherwise.
-func (adv *advancer) answerCall(ctx context.Context, action pipeline.Action, subagents ...narration.Subagent) error {
+func (adv *advancer) beginCall(ctx context.Context, action pipeline.Action, subagents ...narration.Subagent) error {
 	n := narration.New(adv.place.Run, adv.in.ID, nil)
 	active := adv.newActiveStep(action)
 	var tool string
@@ -202,22 +202,22 @@ func (adv *advancer) configureNarrator(ctx context.Context, n *narration.Narrato
 // interrupts of all of them must fit into one payload.
 const maxAskingBranches = 8
 
-// answerBranches begins the branches of a parallel or map step. The record keeps their items. It
+// beginBranches begins the branches of a parallel or map step. The record keeps their items. It
 // also checks the tenant's day, because branches cannot ask approvers: next.Exceeded is set if
 // approvers have to allow more before the branches begin.
-func (adv *advancer) answerBranches(ctx context.Context, action pipeline.Action) (err error) {
-	fork := action.Branches
+func (adv *advancer) beginBranches(ctx context.Context, action pipeline.Action) (err error) {
+	b := action.Branches
 	branches := &runs.Branches{
-		Path: action.Path, Names: fork.Names, Count: fork.Count, Concurrency: max(1, min(fork.AtOnce, fork.Count)),
-		StopOnFailure: fork.Stop, Deadline: action.Deadline,
+		Path: action.Path, Names: b.Names, Count: b.Count, Concurrency: max(1, min(b.AtOnce, b.Count)),
+		StopOnFailure: b.Stop, Deadline: action.Deadline,
 	}
 	if len(adv.definition.Approvals) > 0 || pipeline.Asks(adv.definition, action.Path) {
 		branches.Concurrency = min(branches.Concurrency, maxAskingBranches)
 	}
 	step := pipeline.StepAt(adv.definition, action.Path)
-	// Branches that compensate (b.Ends) are not compensated themselves.
-	branches.Compensates = fork.Ends == nil && step.Compensates()
-	adv.next.Branches, adv.stored.Items, adv.stored.Ends = branches, fork.Items, fork.Ends
+	// Branches that compensate (b.Ends is set) are not compensated themselves.
+	branches.Compensates = b.Ends == nil && step.Compensates()
+	adv.next.Branches, adv.stored.Items, adv.stored.Ends = branches, b.Items, b.Ends
 	if adv.in.Day == nil || !callsModel(step) {
 		return nil
 	}

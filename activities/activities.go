@@ -111,14 +111,14 @@ func (a *Activities) Register(r worker.ActivityRegistry) {
 	a.RegisterTools(r)
 	r.RegisterActivityWithOptions(a.AwaitQueue, activity.RegisterOptions{Name: runs.ActivityAwaitQueue})
 	r.RegisterActivityWithOptions(a.AnnounceInterrupts, activity.RegisterOptions{Name: runs.ActivityAnnounce})
-	r.RegisterActivityWithOptions(a.StoreResult, activity.RegisterOptions{Name: runs.ActivityStoreResult})
+	r.RegisterActivityWithOptions(a.StoreResult, activity.RegisterOptions{Name: runs.ActivityStoreToolResult})
 	r.RegisterActivityWithOptions(a.Advance, activity.RegisterOptions{Name: runs.ActivityAdvance})
-	r.RegisterActivityWithOptions(a.RaiseLimit, activity.RegisterOptions{Name: runs.ActivityLimitInterrupt})
-	r.RegisterActivityWithOptions(a.Answer, activity.RegisterOptions{Name: runs.ActivityAnswerCall})
+	r.RegisterActivityWithOptions(a.InterruptForLimit, activity.RegisterOptions{Name: runs.ActivityLimitInterrupt})
+	r.RegisterActivityWithOptions(a.AnswerSubagent, activity.RegisterOptions{Name: runs.ActivityAnswerSubagent})
 	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: runs.ActivityFinish})
 	r.RegisterActivityWithOptions(a.Notify, activity.RegisterOptions{Name: runs.ActivityNotify})
-	r.RegisterActivityWithOptions(a.Deliver, activity.RegisterOptions{Name: runs.ActivityDeliver})
-	r.RegisterActivityWithOptions(a.Fire, activity.RegisterOptions{Name: runs.ActivityFire})
+	r.RegisterActivityWithOptions(a.SendWebhook, activity.RegisterOptions{Name: runs.ActivitySendWebhook})
+	r.RegisterActivityWithOptions(a.StartFiredRun, activity.RegisterOptions{Name: runs.ActivityStartFiredRun})
 	r.RegisterActivityWithOptions(a.RunStatus, activity.RegisterOptions{Name: runs.ActivityRunStatus})
 	r.RegisterActivityWithOptions(a.CancelRun, activity.RegisterOptions{Name: runs.ActivityCancelRun})
 }
@@ -155,10 +155,10 @@ func toolPlace(in runs.ToolCall) stream.Place {
 	return p
 }
 
-// enter is beginAttempt for work that a cancel of the run ends: the returned context ends with
-// stream.ErrCancelled. A compensating step is not ended, because a cancel of the run is what it may
-// compensate for. The caller calls leave.
-func (a *Activities) enter(ctx context.Context, s runs.Step) (_ context.Context, leave func(), err error) {
+// beginCancellable is beginAttempt for work that a cancel of the run ends: the returned context
+// ends with stream.ErrCancelled. A compensating step is not ended, because a cancel of the run is
+// what it may compensate for. The caller calls leave.
+func (a *Activities) beginCancellable(ctx context.Context, s runs.Step) (_ context.Context, leave func(), err error) {
 	ctx, end, err := a.beginAttempt(ctx)
 	if err != nil || s.Compensates {
 		return ctx, end, err
@@ -168,7 +168,7 @@ func (a *Activities) enter(ctx context.Context, s runs.Step) (_ context.Context,
 }
 
 // cancelRequested reports whether the log has a request to cancel the step's run. Unlike the
-// context of enter it also finds a cancel from before the attempt began. It is false for
+// context of beginCancellable it also finds a cancel from before the attempt began. It is false for
 // compensating steps.
 func (a *Activities) cancelRequested(ctx context.Context, s runs.Step) (bool, error) {
 	if s.Compensates {
@@ -177,10 +177,10 @@ func (a *Activities) cancelRequested(ctx context.Context, s runs.Step) (bool, er
 	return a.Log.CancelRequested(ctx, runOf(s.Run))
 }
 
-// runShortStep is the frame of an activity that a cancel of the run does not end, because it is
+// withAttempt is the frame of an activity that a cancel of the run does not end, because it is
 // short: the workflow handles the cancel afterwards. It begins the attempt, executes do, and
 // returns a panic as an error.
-func runShortStep[T any](ctx context.Context, a *Activities, do func(context.Context) (T, error)) (answer T, err error) {
+func withAttempt[T any](ctx context.Context, a *Activities, do func(context.Context) (T, error)) (answer T, err error) {
 	defer recoverPanic(ctx, &err)
 	work, leave, err := a.beginAttempt(ctx)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 // end, the changes of the state, and the tool call or approval of the next step. It calls no model
 // and no tool. A later attempt finds the record and returns its answer, or nothing was changed.
 func (a *Activities) Advance(ctx context.Context, in runs.AdvanceInput) (runs.AdvanceResult, error) {
-	return runShortStep(inStep(ctx, in.Step), a, func(ctx context.Context) (runs.AdvanceResult, error) { return a.advance(ctx, in) })
+	return withAttempt(inStep(ctx, in.Step), a, func(ctx context.Context) (runs.AdvanceResult, error) { return a.advance(ctx, in) })
 }
 
 // advance takes over what failed steps left, opens the run or child if this is its first step, and

@@ -62,7 +62,7 @@ func (adv *advancer) findAction(ctx context.Context) error {
 	// the program receives.
 	if adv.in.Tree != nil {
 		if adv.next.Failed = validateStep(adv.definition); adv.next.Failed != nil {
-			adv.next.Cursor = adv.in.Position.Cursor
+			adv.next.Cursor = adv.in.Position.At
 			return nil
 		}
 	}
@@ -107,7 +107,7 @@ func (adv *advancer) advanceUntilAction(ctx context.Context, env pipeline.Env) e
 	if err != nil {
 		return err
 	}
-	adv.next.Cursor = adv.in.Position.Cursor
+	adv.next.Cursor = adv.in.Position.At
 	if err := adv.readDetails(ctx, event); err != nil {
 		return err
 	}
@@ -123,11 +123,11 @@ func (adv *advancer) advanceUntilAction(ctx context.Context, env pipeline.Env) e
 				return err
 			}
 		}
-		adv.next.Cursor = move.Cursor
+		adv.next.Cursor = move.Position
 		adv.requiresSameState = adv.requiresSameState || move.Sets
 		// Compensations may need the outputs of the steps that this move has finished.
 		adv.storeDone(move.Done)
-		err = adv.answerAction(ctx, move.Action)
+		err = adv.beginAction(ctx, move.Action)
 		failure := unobtainableFailure(err)
 		if failure == nil {
 			return err
@@ -199,22 +199,22 @@ func (adv *advancer) addChange(c pipeline.Change) {
 // reopenSteps begins the open steps again for clients, in the run or child that continues a
 // suspended one. The position stays the same.
 func (adv *advancer) reopenSteps() error {
-	open, err := pipeline.OpenStepNames(adv.definition, adv.in.Position.Cursor)
+	open, err := pipeline.OpenStepNames(adv.definition, adv.in.Position.At)
 	for _, name := range open {
 		adv.addEvents(&agui.StepStarted{StepName: name})
 	}
-	adv.next.Cursor = adv.in.Position.Cursor
+	adv.next.Cursor = adv.in.Position.At
 	return err
 }
 
 // suspendSteps ends the open steps of a child that ends with its interrupts, the innermost first,
 // and reports a branch as suspended. The next run reopens them.
 func (adv *advancer) suspendSteps() error {
-	open, err := pipeline.OpenStepNames(adv.definition, adv.in.Position.Cursor)
+	open, err := pipeline.OpenStepNames(adv.definition, adv.in.Position.At)
 	for _, name := range slices.Backward(open) {
 		adv.addEvents(&agui.StepFinished{StepName: name})
 	}
-	adv.next.Cursor = adv.in.Position.Cursor
+	adv.next.Cursor = adv.in.Position.At
 	if adv.in.Child.BranchPath == "" {
 		// The activity Answer writes the end of a subagent, with the step of its call.
 		return err
@@ -227,17 +227,17 @@ func (adv *advancer) suspendSteps() error {
 	return err
 }
 
-// answerAction prepares the next action for the workflow, which carries it out. Without an action
+// beginAction prepares the next action for the workflow, which carries it out. Without an action
 // the pipeline has ended, or has failed with action.Failed. The error may be one for which
 // unobtainableFailure returns a failure.
-func (adv *advancer) answerAction(ctx context.Context, action pipeline.Action) error {
+func (adv *advancer) beginAction(ctx context.Context, action pipeline.Action) error {
 	switch {
 	case action.Agent != nil:
-		return adv.answerAgent(ctx, action)
+		return adv.beginAgent(ctx, action)
 	case action.Tool != nil, action.Approve != nil:
-		return adv.answerCall(ctx, action)
+		return adv.beginCall(ctx, action)
 	case action.Branches != nil:
-		return adv.answerBranches(ctx, action)
+		return adv.beginBranches(ctx, action)
 	case action.Sleep > 0:
 		adv.next.Sleep = action.Sleep
 		return nil

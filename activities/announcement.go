@@ -12,7 +12,7 @@ import (
 // with custom events in an open record. The AG-UI run stays open. It returns the sequence of that
 // record. A later attempt finds the record.
 func (a *Activities) AnnounceInterrupts(ctx context.Context, in runs.AnnounceInterrupts) (uint64, error) {
-	return runShortStep(inStep(ctx, in.Step), a, func(ctx context.Context) (uint64, error) { return a.announceInterrupts(ctx, in) })
+	return withAttempt(inStep(ctx, in.Step), a, func(ctx context.Context) (uint64, error) { return a.announceInterrupts(ctx, in) })
 }
 
 // announceInterrupts writes the record. Interrupts that approvers and users decide are shown in

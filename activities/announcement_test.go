@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// TestHeldRunAnnouncesInterrupts: a held run announces its interrupts and shows their resolution. Readers see
-// one run.
+// TestHeldRunAnnouncesInterrupts: a held run announces its interrupts and shows their resolution.
+// Readers see one run.
 func TestHeldRunAnnouncesInterrupts(t *testing.T) {
 	t.Parallel()
 	f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
@@ -42,8 +42,8 @@ func TestHeldRunAnnouncesInterrupts(t *testing.T) {
 		f.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.ClientCalls[0], Content: json.RawMessage(`{"no":"content"}`)})
 		f.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.ClientCalls[0], Content: json.RawMessage(`"blue"`), Error: json.RawMessage(`"dim"`)})
 		d := runs.Decision{
-			CallID: waits.Interrupts[0].ToolCallID, Kind: runs.DecisionEdit, Digest: "d", Args: runs.DigestArgs(`{"a":2,"b":2}`),
-			Input: f.proposeDecision(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":2,"b":2}`)}),
+			CallID: waits.Interrupts[0].ToolCallID, Kind: runs.DecisionEdit, Digest: "d", ArgsDigest: runs.DigestArgs(`{"a":2,"b":2}`),
+			Proposal: f.proposeDecision(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":2,"b":2}`)}),
 		}
 		f.env.UpdateWorkflow(runs.UpdateDecide, "u", &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},

@@ -33,8 +33,8 @@ const (
 // its call. First it takes over the lanes that the subagent left open, and counts their model
 // calls. A failed subagent is a failed tool call: the calling model continues. A subagent that ends
 // with interrupts leaves its call without a result; the next run continues it.
-func (a *Activities) Answer(ctx context.Context, in runs.SubagentAnswer) (runs.ToolAnswer, error) {
-	return runShortStep(inStep(ctx, in.Step), a, func(ctx context.Context) (runs.ToolAnswer, error) { return a.answer(ctx, in) })
+func (a *Activities) AnswerSubagent(ctx context.Context, in runs.SubagentAnswer) (runs.ToolAnswer, error) {
+	return withAttempt(inStep(ctx, in.Step), a, func(ctx context.Context) (runs.ToolAnswer, error) { return a.answer(ctx, in) })
 }
 
 // answer writes the done record on the lane of the call, not on the subagent's lanes. What precedes
@@ -63,7 +63,7 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 	}
 	defer attempt.Close()
 	// in.After is the subagent's last record: the snapshot must contain its last message.
-	thread, err := a.Snapshots.Latest(ctx, runOf(in.Run).Thread, max(opened, in.After))
+	snap, err := a.Snapshots.Latest(ctx, runOf(in.Run).Thread, max(opened, in.After))
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
@@ -71,7 +71,7 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 	if in.Outcome == runs.OutcomeInterrupt {
 		return finishSuspended(ctx, in, closing, attempt, opened)
 	}
-	call, err := findCall(thread, in.Call)
+	call, err := findCall(snap, in.Call)
 	if err == nil {
 		// The call was approved before the subagent began. This sets the edited arguments in the
 		// record of the result.
@@ -80,8 +80,8 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
-	closing = append(closing, removeOutputs(in.Child.CallID, thread.State)...)
-	result := workResult(in, thread)
+	closing = append(closing, removeOutputs(in.Child.CallID, snap.State)...)
+	result := workResult(in, snap)
 	answer := runs.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
 	// The end of the subagent and the result of its call are one record.
 	// Clients that never saw the subagent begin need no events of its end.
@@ -132,7 +132,7 @@ func (a *Activities) closeSubagentLanes(ctx context.Context, in runs.SubagentAns
 
 // workResult returns the result of the call for the calling model: the subagent's last message, or
 // what happened instead.
-func workResult(in runs.SubagentAnswer, thread *snapshot.Snapshot) tools.Result {
+func workResult(in runs.SubagentAnswer, snap *snapshot.Snapshot) tools.Result {
 	switch in.Outcome {
 	case runs.OutcomeSuccess:
 	case runs.OutcomeCancelled:
@@ -140,11 +140,11 @@ func workResult(in runs.SubagentAnswer, thread *snapshot.Snapshot) tools.Result 
 	default:
 		return tools.Failed(strings.Join(slices.DeleteFunc([]string{subagentFailed, in.Code, in.Message}, func(s string) bool { return s == "" }), ": ") + ".")
 	}
-	i := slices.IndexFunc(thread.Entries, func(e snapshot.Entry) bool { return e.Message.ID == in.MessageID })
-	if in.MessageID == "" || i < 0 || thread.Entries[i].Message.Content.IsAbsent() {
+	i := slices.IndexFunc(snap.Entries, func(e snapshot.Entry) bool { return e.Message.ID == in.MessageID })
+	if in.MessageID == "" || i < 0 || snap.Entries[i].Message.Content.IsAbsent() {
 		return tools.Result{Content: subagentSilent}
 	}
-	return resultOf(thread.Entries[i].Message)
+	return resultOf(snap.Entries[i].Message)
 }
 
 // finishSuspended ends a subagent that waits for interrupts. The done record has the IDs of the

@@ -22,11 +22,11 @@ import (
 // approvalGate returns the function that checks a tool call against the agent's approval rules; nil
 // = the agent has none. It evaluates the rules on the state and the input of thread. A call that an
 // earlier approval covers ("remember") passes.
-func (a *Activities) approvalGate(ctx context.Context, d *agents.Definition, thread *snapshot.Snapshot) (narration.Gate, error) {
+func (a *Activities) approvalGate(ctx context.Context, d *agents.Definition, snap *snapshot.Snapshot) (narration.Gate, error) {
 	if len(d.Approvals) == 0 {
 		return nil, nil
 	}
-	in, err := a.Log.Input(ctx, thread.Input)
+	in, err := a.Log.Input(ctx, snap.Input)
 	if err != nil {
 		return nil, err
 	}
@@ -38,9 +38,9 @@ func (a *Activities) approvalGate(ctx context.Context, d *agents.Definition, thr
 		// The first rule that applies asks; below 0 = none does.
 		rule := d.ApprovalRule(agents.ProposedCall{
 			Agent: d.Name, Tool: tool, Args: json.RawMessage(arguments),
-			State: thread.State, Input: input, Caller: (*agents.Caller)(in.Requester),
+			State: snap.State, Input: input, Caller: (*agents.Caller)(in.Requester),
 		})
-		if rule < 0 || isRemembered(thread.Remembered, tool, d.RuleDigest(rule), arguments) {
+		if rule < 0 || isRemembered(snap.Remembered, tool, d.RuleDigest(rule), arguments) {
 			return nil
 		}
 		return newApproval(d, rule, arguments)
@@ -54,12 +54,12 @@ func newApproval(d *agents.Definition, rule int, arguments string) *runs.Approva
 	r := d.Approvals[rule]
 	expires, onExpiry := r.Deadline()
 	approval := &runs.Approval{
-		Rule: rule, Args: runs.DigestArgs(arguments), Policy: d.RuleDigest(rule), Quorum: r.Quorum,
+		Rule: rule, ArgsDigest: runs.DigestArgs(arguments), RuleDigest: d.RuleDigest(rule), Quorum: r.Quorum,
 		Remind: r.Remind, Escalate: r.Escalations(), Expires: expires, OnExpiry: runs.OnExpiry(onExpiry),
 	}
 	// Arguments that differ only in form have the same canonical digest. Most have the canonical
 	// form already.
-	if digest := canonicalDigest(arguments); digest != approval.Args {
+	if digest := canonicalDigest(arguments); digest != approval.ArgsDigest {
 		approval.Canonical = digest
 	}
 	return approval
@@ -127,12 +127,12 @@ func interruptMetadata(s *runs.Interrupts, c runs.Interrupt) (agui.Metadata, err
 	source := s.Source(c)
 	rule, err := json.Marshal(stream.ApprovalSource{
 		Agent: source.Agent, Revision: source.Revision, Step: source.Step, Tree: source.Tree,
-		Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: c.Since(s.Opened), Quorum: max(1, c.Approval.Quorum),
+		Rule: c.Approval.Rule, ArgsDigest: c.Approval.ArgsDigest, OpenedAt: c.Since(s.OpenedAt), Quorum: max(1, c.Approval.Quorum),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("activities: encode question: %w", err)
 	}
-	digest, err := json.Marshal(c.Approval.Args)
+	digest, err := json.Marshal(c.Approval.ArgsDigest)
 	if err != nil {
 		return nil, fmt.Errorf("activities: encode digest: %w", err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// TestInterruptsNameApprovalRule: an interrupt names the approval rule that raised it, so that the API
-// can check who may decide.
+// TestInterruptsNameApprovalRule: an interrupt names the approval rule that raised it, so that the
+// API can check who may decide.
 func TestInterruptsNameApprovalRule(t *testing.T) {
 	t.Parallel()
 	f, s := setupInterrupt(t)
@@ -32,21 +32,21 @@ func TestInterruptsNameApprovalRule(t *testing.T) {
 	if source == nil {
 		t.Fatal("source of the interrupt = nil, want a value")
 	}
-	since := time.Since(source.AskedAt)
+	since := time.Since(source.OpenedAt)
 	if since < 0 {
 		t.Errorf("since = %v, want at least %v", since, 0)
 	}
 	if since > time.Minute {
 		t.Errorf("since = %v, want at most %v", since, time.Minute)
 	}
-	source.AskedAt = time.Time{}
-	if want := (stream.ApprovalSource{Agent: "a", Revision: "v", ArgsDigest: s.Items[0].Approval.Args, Quorum: 1}); *source != want {
+	source.OpenedAt = time.Time{}
+	if want := (stream.ApprovalSource{Agent: "a", Revision: "v", ArgsDigest: s.Items[0].Approval.ArgsDigest, Quorum: 1}); *source != want {
 		t.Errorf("source of the interrupt: got %+v, want %+v", *source, want)
 	}
 }
 
-// TestRepeatedFinishReturnsTimesOfInterrupts: a repeated Finish of a run returns when its interrupts were
-// opened and when they expire.
+// TestRepeatedFinishReturnsTimesOfInterrupts: a repeated Finish of a run returns when its
+// interrupts were opened and when they expire.
 func TestRepeatedFinishReturnsTimesOfInterrupts(t *testing.T) {
 	t.Parallel()
 	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
@@ -72,8 +72,8 @@ func TestRepeatedFinishReturnsTimesOfInterrupts(t *testing.T) {
 		t.Fatal(err)
 	}
 	expires := again.Expires[q.ToolCallID]
-	if again.Outcome != runs.OutcomeInterrupt || !again.AskedAt.Equal(source.AskedAt) || len(again.Expires) != 1 || source.AskedAt.Add(3*time.Hour).Sub(expires).Abs() >= time.Millisecond {
-		t.Errorf("repeated Finish: got %+v, want an interrupt opened at %s", again, source.AskedAt)
+	if again.Outcome != runs.OutcomeInterrupt || !again.OpenedAt.Equal(source.OpenedAt) || len(again.Expires) != 1 || source.OpenedAt.Add(3*time.Hour).Sub(expires).Abs() >= time.Millisecond {
+		t.Errorf("repeated Finish: got %+v, want an interrupt opened at %s", again, source.OpenedAt)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestWorkflowReceivesNumbersOfRule(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &runs.Approval{
-		Args: runs.DigestArgs(`{"a":1,"b":2}`), Policy: f.agent.RuleDigest(0), Quorum: 2, Remind: time.Hour,
+		ArgsDigest: runs.DigestArgs(`{"a":1,"b":2}`), RuleDigest: f.agent.RuleDigest(0), Quorum: 2, Remind: time.Hour,
 		Escalate: []time.Duration{2 * time.Hour, 3 * time.Hour}, Expires: 6 * time.Hour, OnExpiry: runs.OnExpiryReject,
 	}
 	if diff := cmp.Diff(want, answer.Calls[0].Approval); diff != "" {
@@ -126,7 +126,7 @@ func (f *fixture) askModel(id, step string, after uint64) (runs.ModelAnswer, err
 func TestRememberedApprovalsCoverLaterCalls(t *testing.T) {
 	t.Parallel()
 	f, s := setupInterrupt(t)
-	tool, err := f.makeDecidedCall(s, runs.Decision{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, Args: s.Items[0].Approval.Args, Remember: runs.RememberTool}, "")
+	tool, err := f.makeDecidedCall(s, runs.Decision{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, ArgsDigest: s.Items[0].Approval.ArgsDigest, Remember: runs.RememberTool}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestRememberedApprovalsCoverLaterCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.WaitCount != 0 || len(first.Calls) != 2 {
+	if first.InterruptCount != 0 || len(first.Calls) != 2 {
 		t.Errorf("calls after the approval: got %+v, want none that waits", first.Calls)
 	}
 	f.agent.Approvals[0].Quorum = 2
@@ -142,7 +142,7 @@ func TestRememberedApprovalsCoverLaterCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second.WaitCount != 1 || second.Calls[0].Approval == nil {
+	if second.InterruptCount != 1 || second.Calls[0].Approval == nil {
 		t.Errorf("calls after a change of the rule: got %+v, want one that waits", second.Calls)
 	}
 }
@@ -158,7 +158,7 @@ func TestRememberedEqualArguments(t *testing.T) {
 		}
 		return `{"a":1,"b":2}`
 	})
-	tool, err := f.makeDecidedCall(s, runs.Decision{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, Args: s.Items[0].Approval.Args, Remember: runs.RememberArguments}, "")
+	tool, err := f.makeDecidedCall(s, runs.Decision{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, ArgsDigest: s.Items[0].Approval.ArgsDigest, Remember: runs.RememberArguments}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,11 +169,11 @@ func TestRememberedEqualArguments(t *testing.T) {
 	mustEqual(t, "number of remembered approvals", len(snap.Remembered), 1)
 	wantEqual(t, "remembered approvals: [0].Args", snap.Remembered[0].Args, activities.CanonicalDigest(` { "b": 2, "a": 1 } `))
 	equal, err := f.askModel("r2", "1/model", tool.Opened)
-	if err != nil || equal.WaitCount != 0 {
+	if err != nil || equal.InterruptCount != 0 {
 		t.Errorf("equal arguments: got %+v, %v, want no call that waits", equal, err)
 	}
 	other.Store(true)
-	if answer, err := f.askModel("r2", "2/model", equal.Seq); err != nil || answer.WaitCount != 1 {
+	if answer, err := f.askModel("r2", "2/model", equal.Seq); err != nil || answer.InterruptCount != 1 {
 		t.Errorf("other arguments: got %+v, %v, want one call that waits", answer, err)
 	}
 }
@@ -204,8 +204,8 @@ func TestCanonicalDigest(t *testing.T) {
 	}
 }
 
-// TestWaitingCallsAreBounded: an answer with more waiting calls than a run may end with names only some
-// of them, because its payload is bounded. The run ends with a limit.
+// TestWaitingCallsAreBounded: an answer with more waiting calls than a run may end with names only
+// some of them, because its payload is bounded. The run ends with a limit.
 func TestWaitingCallsAreBounded(t *testing.T) {
 	t.Parallel()
 	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {

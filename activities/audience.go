@@ -18,21 +18,21 @@ import (
 //
 // No model receives messages about limits. The prompts of a step's agent are inserted in their
 // places.
-func (a *Activities) audience(ctx context.Context, in runs.ModelCall, thread *snapshot.Snapshot) ([]snapshot.Entry, error) {
+func (a *Activities) audience(ctx context.Context, in runs.ModelCall, snap *snapshot.Snapshot) ([]snapshot.Entry, error) {
 	if in.Place != nil && in.Place.Isolated {
-		return a.isolatedAudience(ctx, in, thread)
+		return a.isolatedAudience(ctx, in, snap)
 	}
 	var entries []snapshot.Entry
 	// The task is not part of the conversation: it is the argument of the call, which belongs to
 	// the calling agent.
 	if child := in.Child; child != nil && child.BranchPath == "" {
-		task, err := a.task(ctx, child, thread)
+		task, err := a.task(ctx, child, snap)
 		if err != nil {
 			return nil, err
 		}
 		entries = append(entries, prompt.Private(child.CallID, task))
 	}
-	for _, e := range thread.Entries {
+	for _, e := range snap.Entries {
 		if isVisibleTo(in.Child, e) && e.Scope != runs.ScopeLimit {
 			entries = append(entries, e)
 		}
@@ -42,9 +42,9 @@ func (a *Activities) audience(ctx context.Context, in runs.ModelCall, thread *sn
 
 // isolatedAudience returns the entries of an isolated step: the messages with its scope, and its
 // prompts.
-func (a *Activities) isolatedAudience(ctx context.Context, in runs.ModelCall, thread *snapshot.Snapshot) ([]snapshot.Entry, error) {
+func (a *Activities) isolatedAudience(ctx context.Context, in runs.ModelCall, snap *snapshot.Snapshot) ([]snapshot.Entry, error) {
 	var entries []snapshot.Entry
-	for _, e := range thread.Entries {
+	for _, e := range snap.Entries {
 		if e.Scope == in.Place.Scope {
 			entries = append(entries, e)
 		}

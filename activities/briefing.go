@@ -21,7 +21,7 @@ const maxVisibleState = 64 << 10
 // briefing returns the system message: the agent's instructions, the required output, the context
 // that the client sent with the input, and the state if the definition makes it visible, in this
 // order. "" = there is none of them.
-func (a *Activities) briefing(ctx context.Context, d *agents.Definition, output *agents.Output, thread *snapshot.Snapshot) (string, error) {
+func (a *Activities) briefing(ctx context.Context, d *agents.Definition, output *agents.Output, snap *snapshot.Snapshot) (string, error) {
 	var sections []string
 	if d.Instructions != "" {
 		sections = append(sections, d.Instructions)
@@ -30,15 +30,15 @@ func (a *Activities) briefing(ctx context.Context, d *agents.Definition, output 
 		sections = append(sections, outputSection(output))
 	}
 	// The snapshot knows whether the input has a context, which saves reading the input.
-	if thread.Context {
-		in, err := a.Log.Input(ctx, thread.Input)
+	if snap.Context {
+		in, err := a.Log.Input(ctx, snap.Input)
 		if err != nil {
 			return "", err
 		}
 		sections = append(sections, contextSection(in.Input.Context)...)
 	}
 	if d.State.Visible {
-		sections = append(sections, stateSection(thread.State))
+		sections = append(sections, stateSection(snap.State))
 	}
 	return strings.Join(sections, "\n\n"), nil
 }

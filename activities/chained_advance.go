@@ -36,7 +36,7 @@ func (a *Activities) chained(ctx context.Context, in runs.ToolCall, answer runs.
 	now := in.Chained.Now.Add(info.StartedTime.Sub(info.ScheduledTime) + time.Since(attemptStart))
 	ctx, cancel := context.WithTimeout(ctx, chainedTimeout)
 	defer cancel()
-	result, err := a.advance(ctx, in.Advance(answer.Opened, now))
+	result, err := a.advance(ctx, in.AdvanceAfter(answer.Opened, now))
 	if err != nil {
 		return nil, err
 	}

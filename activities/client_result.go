@@ -17,7 +17,7 @@ import (
 // result that is no AG-UI content is a final error, which the workflow ignores. The same result
 // again is the same proposal.
 func (a *Activities) StoreResult(ctx context.Context, in runs.StoreResult, result runs.ToolResult) (runs.Decision, error) {
-	return runShortStep(inRun(ctx, in.Run, "", ""), a, func(ctx context.Context) (runs.Decision, error) {
+	return withAttempt(inRun(ctx, in.Run, "", ""), a, func(ctx context.Context) (runs.Decision, error) {
 		return a.storeResult(ctx, runOf(in.Run), result)
 	})
 }
@@ -39,5 +39,5 @@ func (a *Activities) storeResult(ctx context.Context, run stream.Run, result run
 	content, digest := stream.ClientResult(message)
 	content.Channel = "signal"
 	proposal, err := a.Log.ProposeResult(ctx, run, digest, content)
-	return runs.Decision{CallID: result.CallID, Kind: runs.DecisionToolResult, Digest: proposal.Digest, Input: proposal.Seq}, err
+	return runs.Decision{CallID: result.CallID, Kind: runs.DecisionToolResult, Digest: proposal.Digest, Proposal: proposal.Seq}, err
 }

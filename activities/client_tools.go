@@ -24,13 +24,13 @@ var callableName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 // clientTools returns the client tools of the input that the patterns of the agent allow, in the
 // order of the input. offered are the other tools of the request, which have precedence. A tool
 // whose name a provider would refuse is left out, because it would fail the whole request.
-func (a *Activities) clientTools(ctx context.Context, d *agents.Definition, thread *snapshot.Snapshot, offered []llm.Tool) ([]llm.Tool, error) {
+func (a *Activities) clientTools(ctx context.Context, d *agents.Definition, snap *snapshot.Snapshot, offered []llm.Tool) ([]llm.Tool, error) {
 	_, patterns := agents.SplitTools(d.Tools)
 	// The snapshot knows whether the input has tools, which saves reading the input.
-	if !thread.Tools || len(patterns) == 0 {
+	if !snap.Tools || len(patterns) == 0 {
 		return nil, nil
 	}
-	in, err := a.Log.Input(ctx, thread.Input)
+	in, err := a.Log.Input(ctx, snap.Input)
 	if err != nil {
 		return nil, err
 	}

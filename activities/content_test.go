@@ -81,8 +81,8 @@ func TestReasoningReturnsToProvider(t *testing.T) {
 	f.wantThreadEqualsClient(events)
 }
 
-// TestScriptedModelReceivesReasoning: the scripted model reports how many of its reasoning blocks came
-// back unchanged.
+// TestScriptedModelReceivesReasoning: the scripted model reports how many of its reasoning blocks
+// came back unchanged.
 func TestScriptedModelReceivesReasoning(t *testing.T) {
 	t.Parallel()
 	f := setup(t, nil, tools.Func("calculate", "", func(context.Context, struct {
@@ -156,8 +156,8 @@ func TestEmptyReasoningIsHidden(t *testing.T) {
 		wantEqual(t, fmt.Sprintf("history %q: a.Keep", mode), a.Keep, len(r.Entries))
 		wantEqual(t, fmt.Sprintf("history %q: number of tail", mode), len(a.Tail), 1)
 	}
-	for _, profile := range []stream.Profile{stream.Profile0, stream.Profile1} {
-		shown := f.views().Run(run, view.Options{Profile: profile, Join: true})
+	for _, profile := range []stream.Generation{stream.Generation0, stream.Generation1} {
+		shown := f.views().Run(run, view.Options{Generation: profile, Join: true})
 		defer shown.Close()
 		for {
 			frames, err := shown.Next(t.Context(), time.Minute)
@@ -179,8 +179,8 @@ func TestEmptyReasoningIsHidden(t *testing.T) {
 	}
 }
 
-// TestReasoningOfFailedAttemptIsDropped: the reasoning of a dead attempt is neither in the thread nor
-// sent to the provider.
+// TestReasoningOfFailedAttemptIsDropped: the reasoning of a dead attempt is neither in the thread
+// nor sent to the provider.
 func TestReasoningOfFailedAttemptIsDropped(t *testing.T) {
 	t.Parallel()
 	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {

@@ -41,9 +41,9 @@ func (a *Activities) executeDecision(ctx context.Context, in runs.ToolCall, call
 	}
 	content := &stream.Decision{}
 	// A decision without content, such as one by time, has no proposal.
-	if d.Input > 0 {
+	if d.Proposal > 0 {
 		var err error
-		if content, err = a.Log.Decision(ctx, d.Input); err != nil {
+		if content, err = a.Log.Decision(ctx, d.Proposal); err != nil {
 			return tools.Result{}, "", err
 		}
 	}
@@ -53,7 +53,7 @@ func (a *Activities) executeDecision(ctx context.Context, in runs.ToolCall, call
 			call.Arguments = string(content.Args)
 		}
 		// What approvers approved is what is executed.
-		if runs.DigestArgs(call.Arguments) != d.Args {
+		if runs.DigestArgs(call.Arguments) != d.ArgsDigest {
 			return tools.Result{}, "", temporal.NewNonRetryableApplicationError("the arguments of the call differ from the approved arguments", runs.CodeInternal, nil)
 		}
 		return tools.Result{}, "", nil
@@ -120,14 +120,14 @@ func decisionRecord(in runs.ToolCall, tool, arguments string) *stream.Decided {
 	if d == nil {
 		return nil
 	}
-	decided := &stream.Decided{CallID: d.CallID, Kind: string(d.Kind), Question: d.Question, Digest: d.Digest, Proposal: d.Input}
+	decided := &stream.Decided{CallID: d.CallID, Kind: string(d.Kind), Question: d.Question, Digest: d.Digest, Proposal: d.Proposal}
 	for _, v := range in.Votes {
-		decided.Votes = append(decided.Votes, stream.Vote{Digest: v.Digest, Proposal: v.Input})
+		decided.Votes = append(decided.Votes, stream.Vote{Digest: v.Digest, Proposal: v.Proposal})
 	}
-	if in.Remember != "" {
+	if in.RememberedRule != "" {
 		// The approval covers further calls under the digest of its rule; without Args it covers
 		// all arguments.
-		decided.Remembered = &stream.Remembered{Tool: tool, Rule: in.Remember}
+		decided.Remembered = &stream.Remembered{Tool: tool, Rule: in.RememberedRule}
 		if d.Remember == runs.RememberArguments {
 			decided.Remembered.Args = canonicalDigest(arguments)
 		}

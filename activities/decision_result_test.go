@@ -15,7 +15,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// setupInterrupt returns a fixture whose run has ended with an interrupt: approve the sum of 1 and 2.
+// setupInterrupt returns a fixture whose run has ended with an interrupt: approve the sum of 1 and
+// 2.
 func setupInterrupt(t *testing.T) (*fixture, *runs.Interrupts) {
 	t.Helper()
 	return setupInterruptWith(t, func() string { return `{"a":1,"b":2}` })
@@ -42,7 +43,7 @@ func setupInterruptWith(t *testing.T, arguments func() string) (*fixture, *runs.
 	mustEqual(t, "json.Valid(q.ResponseSchema)", json.Valid(q.ResponseSchema), true)
 	wantEqual(t, "r.Entries[2].Message.ToolCallID", r.Entries[2].Message.ToolCallID, asked.ToolCalls[1].ID)
 	return f, &runs.Interrupts{MessageID: asked.ID, Items: []runs.Interrupt{{Call: runs.Call{
-		ID: q.ToolCallID, Tool: "add", Approval: &runs.Approval{Args: runs.DigestArgs(`{"a":1,"b":2}`)},
+		ID: q.ToolCallID, Tool: "add", Approval: &runs.Approval{ArgsDigest: runs.DigestArgs(`{"a":1,"b":2}`)},
 	}}}}
 }
 
@@ -71,7 +72,7 @@ func (f *fixture) makeDecidedCall(s *runs.Interrupts, d runs.Decision, then runs
 		Open: "0/tools", CallID: s.Items[0].ID, MessageID: s.MessageID, Decision: &d, OnExpiry: then, Opens: &runs.Beginning{Continues: run.ID},
 	}
 	if d.Remember != "" {
-		in.Remember = f.agent.RuleDigest(0)
+		in.RememberedRule = f.agent.RuleDigest(0)
 	}
 	value, err := env.ExecuteActivity(f.acts.CallTool, in)
 	var answer runs.ToolAnswer
@@ -112,10 +113,10 @@ func TestDecisionsAreCarriedOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, s := setupInterrupt(t)
-			d := runs.Decision{CallID: s.Items[0].ID, Kind: tt.verdict, Args: tt.args}
+			d := runs.Decision{CallID: s.Items[0].ID, Kind: tt.verdict, ArgsDigest: tt.args}
 			if tt.said != nil {
 				tt.said.Kind = string(tt.verdict)
-				d.Input = f.proposeDecision(tt.said)
+				d.Proposal = f.proposeDecision(tt.said)
 			}
 			if _, err := f.makeDecidedCall(s, d, tt.then); err != nil {
 				t.Fatal(err)
@@ -139,8 +140,8 @@ func TestChangedArgumentsAreRefused(t *testing.T) {
 	t.Parallel()
 	f, s := setupInterrupt(t)
 	for _, d := range []runs.Decision{
-		{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, Args: runs.DigestArgs(`{"a":1,"b":3}`)},
-		{CallID: s.Items[0].ID, Kind: runs.DecisionEdit, Args: runs.DigestArgs(`{}`), Input: f.proposeDecision(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":5}`)})},
+		{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, ArgsDigest: runs.DigestArgs(`{"a":1,"b":3}`)},
+		{CallID: s.Items[0].ID, Kind: runs.DecisionEdit, ArgsDigest: runs.DigestArgs(`{}`), Proposal: f.proposeDecision(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":5}`)})},
 	} {
 		_, err := f.makeDecidedCall(s, d, "")
 		if err == nil {

@@ -19,7 +19,7 @@ import (
 // any. An answer that rules out a repetition is final, and so is an event that the inbox has
 // dropped. A webhook that this worker does not know is retried, because another worker may know it.
 // The receiver sees the same event ID in every attempt.
-func (a *Activities) Deliver(ctx context.Context, in runs.Delivery) (out runs.DeliveryResult, err error) {
+func (a *Activities) SendWebhook(ctx context.Context, in runs.Delivery) (out runs.DeliveryResult, err error) {
 	defer recoverPanic(ctx, &err)
 	out, err = a.deliver(ctx, in)
 	var refusal *webhook.RefusedError
@@ -36,14 +36,14 @@ func (a *Activities) Deliver(ctx context.Context, in runs.Delivery) (out runs.De
 
 // message is the body of a webhook, as Standard Webhooks defines it. Type is "approval." with the
 // type of the event.
-type message struct {
-	Type      string    `json:"type"`
-	Timestamp time.Time `json:"timestamp"`
-	Data      data      `json:"data"`
+type webhookMessage struct {
+	Type      string      `json:"type"`
+	Timestamp time.Time   `json:"timestamp"`
+	Data      webhookData `json:"data"`
 }
 
 // data is the member "data" of a message.
-type data struct {
+type webhookData struct {
 	Tenant   string         `json:"tenant"`
 	Approval inbox.Approval `json:"approval"`
 }
@@ -60,7 +60,7 @@ func (a *Activities) deliver(ctx context.Context, in runs.Delivery) (runs.Delive
 	}
 	// From here on, log lines and spans name the run.
 	ctx = inRun(ctx, runs.Ref{Tenant: in.Tenant, Thread: event.Approval.ThreadID, ID: event.Approval.RunID}, event.Approval.Agent, "")
-	body, err := json.Marshal(message{Type: "approval." + string(event.Type), Timestamp: event.At, Data: data{Tenant: in.Tenant, Approval: event.Approval}})
+	body, err := json.Marshal(webhookMessage{Type: "approval." + string(event.Type), Timestamp: event.At, Data: webhookData{Tenant: in.Tenant, Approval: event.Approval}})
 	if err != nil {
 		return runs.DeliveryResult{}, fmt.Errorf("activities: encode message: %w", err)
 	}

@@ -8,7 +8,7 @@
 // An activity that does a step of a run goes through these stages:
 //
 //   - It decorates its context with the run (inStep), defers recoverPanic, and begins the
-//     attempt with its heartbeats (beginAttempt, or enter for work that a cancel ends).
+//     attempt with its heartbeats (beginAttempt, or beginCancellable for work that a cancel ends).
 //   - It writes the lifecycle events of the step (openStep and its variants, stream.Log.OpenStep). The
 //     first attempt writes them; later attempts find them.
 //   - It takes the lane with stream.Log.Begin. If an earlier attempt has written the done record,

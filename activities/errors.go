@@ -83,9 +83,9 @@ func activityError(ctx context.Context, err error) error {
 		return unavailableToolError(unavailable, isLast)
 	// The retry delay is short: another worker can take the step over at once.
 	case ctx.Err() != nil && (errors.Is(err, worker.ErrWorkerShutdown) || errors.Is(err, context.Canceled)):
-		return temporal.NewApplicationErrorWithOptions("the worker stopped", "worker_stopped", temporal.ApplicationErrorOptions{NextRetryDelay: 10 * time.Millisecond})
+		return temporal.NewApplicationErrorWithOptions("the worker stopped", runs.ErrorWorkerStopped, temporal.ApplicationErrorOptions{NextRetryDelay: 10 * time.Millisecond})
 	case errors.Is(err, stream.ErrUnavailable):
-		return retryableError("the log is unavailable", "log_unavailable")
+		return retryableError("the log is unavailable", runs.ErrorLogUnavailable)
 	case errors.Is(err, context.DeadlineExceeded):
 		return stepError("the step took too long", "timeout", isLast)
 	}

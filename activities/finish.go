@@ -179,11 +179,11 @@ func (a *Activities) lateAnswerEvents(ctx context.Context, t stream.Thread, in r
 	if err != nil || len(input.Late) == 0 {
 		return nil, err
 	}
-	thread, err := a.Snapshots.Latest(ctx, t, in.Input)
+	snap, err := a.Snapshots.Latest(ctx, t, in.Input)
 	if err != nil {
 		return nil, err
 	}
-	return a.Snapshots.LateEvents(ctx, input.Late, thread)
+	return a.Snapshots.LateEvents(ctx, input.Late, snap)
 }
 
 // lostAnswerEvents returns the events for answers of the run's input that lost against concurrent
@@ -196,11 +196,11 @@ func (a *Activities) lostAnswerEvents(ctx context.Context, in runs.FinishInput) 
 	if err != nil || len(input.Answers) == 0 {
 		return nil, err
 	}
-	thread, err := a.Snapshots.Latest(ctx, runOf(in.Run).Thread, in.After)
+	snap, err := a.Snapshots.Latest(ctx, runOf(in.Run).Thread, in.After)
 	if err != nil {
 		return nil, err
 	}
-	return a.Snapshots.LateEvents(ctx, input.Answers, thread)
+	return a.Snapshots.LateEvents(ctx, input.Answers, snap)
 }
 
 // recordSteering adds the steered messages to the conversation that no model call of this run has
@@ -214,8 +214,8 @@ func (a *Activities) recordSteering(ctx context.Context, p stream.Place, steered
 // checkpoint stores a snapshot of the thread at the end of a run. Errors are ignored: without a
 // checkpoint, readers fold more records.
 func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64) {
-	if thread, err := a.Snapshots.At(ctx, t, seq); err == nil {
-		_ = a.Snapshots.FinalCheckpoint(ctx, t, thread)
+	if snap, err := a.Snapshots.At(ctx, t, seq); err == nil {
+		_ = a.Snapshots.FinalCheckpoint(ctx, t, snap)
 	}
 }
 
@@ -283,10 +283,10 @@ func announcementTime(interrupt agui.Interrupt) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if approval != nil {
-		return approval.AskedAt, nil
+		return approval.OpenedAt, nil
 	}
 	question, err := stream.QuestionSourceOf(interrupt)
-	return question.AskedAt, err
+	return question.OpenedAt, err
 }
 
 // recordedFinish returns how an existing terminal record ended the run, and when its interrupts
@@ -305,8 +305,8 @@ func recordedFinish(ctx context.Context, rec *stream.Record) (runs.FinishResult,
 		}
 		// Interrupts of children may have been announced before the run ended. The latest time is
 		// the run's.
-		if announced.After(finished.AskedAt) {
-			finished.AskedAt = announced
+		if announced.After(finished.OpenedAt) {
+			finished.OpenedAt = announced
 		}
 		if interrupt.ExpiresAt == "" {
 			continue
@@ -340,8 +340,8 @@ func tokenUsage(usage []runs.Usage) []agui.TokenUsage {
 	return out
 }
 
-// supersedeAtEnd supersedes an unfinished step of a run that has ended. The messages of the step stay
-// if the run was cancelled.
+// supersedeAtEnd supersedes an unfinished step of a run that has ended. The messages of the step
+// stay if the run was cancelled.
 func (a *Activities) supersedeAtEnd(ctx context.Context, p stream.Place, outcome runs.Outcome) error {
 	if outcome == runs.OutcomeCancelled {
 		return a.Log.SupersedeKeepingMessages(ctx, p)

@@ -32,13 +32,13 @@ type interruptContext struct {
 // loadInterruptContext reads the context of a notification as of the record that announced the
 // interrupts: later inputs may edit the conversation, and do not count.
 func (a *Activities) loadInterruptContext(ctx context.Context, in runs.Notification) (*interruptContext, error) {
-	thread, err := a.Snapshots.At(ctx, runOf(in.Run).Thread, in.After)
+	snap, err := a.Snapshots.At(ctx, runOf(in.Run).Thread, in.After)
 	if err != nil {
 		return nil, err
 	}
-	ic := &interruptContext{activities: a, notification: in, thread: thread}
-	if thread.Input > 0 {
-		input, err := a.Log.Input(ctx, thread.Input)
+	ic := &interruptContext{activities: a, notification: in, thread: snap}
+	if snap.Input > 0 {
+		input, err := a.Log.Input(ctx, snap.Input)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (ic *interruptContext) approval(ctx context.Context, c runs.Interrupt) (*in
 	in := ic.notification
 	a := &inbox.Approval{
 		ID: interruptID(runOf(in.Run), c.Name()), ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Agent: in.Agent,
-		ToolCallID: c.ID, RequestedAt: c.Since(in.Opened).UTC(), Approvers: []string{},
+		ToolCallID: c.ID, RequestedAt: c.Since(in.OpenedAt).UTC(), Approvers: []string{},
 		Quorum: 1, Requester: ic.requester, Escalations: c.Escalations,
 	}
 	if !c.Expires.IsZero() {
@@ -83,8 +83,8 @@ func (ic *interruptContext) approval(ctx context.Context, c runs.Interrupt) (*in
 // newProposal returns the votes for one set of arguments. original is the digest of the model's
 // arguments: votes for others are for an edit.
 func newProposal(tally runs.Tally, original string) inbox.Proposal {
-	proposal := inbox.Proposal{ArgsDigest: tally.Args, Decision: string(runs.DecisionEdit), Votes: tally.Votes, Missing: tally.Missing}
-	if tally.Args == original {
+	proposal := inbox.Proposal{ArgsDigest: tally.ArgsDigest, Decision: string(runs.DecisionEdit), Votes: tally.Votes, Missing: tally.Missing}
+	if tally.ArgsDigest == original {
 		proposal.Decision = string(runs.DecisionApprove)
 	}
 	return proposal
@@ -113,7 +113,7 @@ func (ic *interruptContext) addQuestion(ctx context.Context, c runs.Interrupt, a
 // the interrupt's metadata names the rule. A subagent has rules of its own, so without a source
 // those of the run's agent apply.
 func (ic *interruptContext) addRule(ctx context.Context, c runs.Interrupt, a *inbox.Approval) error {
-	a.Reason, a.ArgsDigest, a.Quorum = "tool_call", c.Approval.Args, cmp.Or(c.Approval.Quorum, 1)
+	a.Reason, a.ArgsDigest, a.Quorum = "tool_call", c.Approval.ArgsDigest, cmp.Or(c.Approval.Quorum, 1)
 	source := &stream.ApprovalSource{Agent: ic.notification.Agent, Revision: ic.notification.Revision, Step: ic.notification.Step, Tree: ic.notification.Tree, Rule: c.Approval.Rule}
 	if i := slices.IndexFunc(ic.thread.Interrupts, func(q agui.Interrupt) bool { return q.ID == a.ID }); i >= 0 {
 		interrupt := ic.thread.Interrupts[i]
@@ -188,12 +188,12 @@ func (ic *interruptContext) decisions(ctx context.Context, c runs.Interrupt) ([]
 	decisions := []inbox.Decision{}
 	for _, d := range all {
 		// Without a proposal, such as for a decision by time, the time is that of the event.
-		decision := inbox.Decision{Decision: string(d.Kind), At: ic.notification.At.UTC(), Digest: d.Digest, ArgsDigest: d.Args}
+		decision := inbox.Decision{Decision: string(d.Kind), At: ic.notification.At.UTC(), Digest: d.Digest, ArgsDigest: d.ArgsDigest}
 		if c.Approval != nil {
-			decision.ArgsDigest = cmp.Or(d.Args, c.Approval.Args)
+			decision.ArgsDigest = cmp.Or(d.ArgsDigest, c.Approval.ArgsDigest)
 		}
-		if d.Input > 0 {
-			content, writtenAt, err := ic.activities.Log.DecisionAt(ctx, d.Input)
+		if d.Proposal > 0 {
+			content, writtenAt, err := ic.activities.Log.DecisionAt(ctx, d.Proposal)
 			if err != nil {
 				return nil, err
 			}

@@ -15,14 +15,14 @@ import (
 )
 
 // This file asks approvers whether a run may exceed a soft limit. The workflow notices the limit
-// and schedules RaiseLimit; the interrupt is an approval of a call to the reserved tool
+// and schedules InterruptForLimit; the interrupt is an approval of a call to the reserved tool
 // pipeline.ApproveTool, so decisions about it work like those about tool calls.
 
-// RaiseLimit is limit.interrupt.v1: it writes the interrupt about an exceeded soft limit, as the
-// only call of a message, and returns the call as a ModelAnswer. It calls no model. A later attempt
-// finds the done record and returns its answer, or nothing was written.
-func (a *Activities) RaiseLimit(ctx context.Context, in runs.LimitInterrupt) (runs.ModelAnswer, error) {
-	return runShortStep(inStep(ctx, in.Step), a, func(ctx context.Context) (runs.ModelAnswer, error) { return a.writeLimitInterrupt(ctx, in) })
+// InterruptForLimit is limit.interrupt.v1: it writes the interrupt about an exceeded soft limit, as
+// the only call of a message, and returns the call as a ModelAnswer. It calls no model. A later
+// attempt finds the done record and returns its answer, or nothing was written.
+func (a *Activities) InterruptForLimit(ctx context.Context, in runs.LimitInterrupt) (runs.ModelAnswer, error) {
+	return withAttempt(inStep(ctx, in.Step), a, func(ctx context.Context) (runs.ModelAnswer, error) { return a.writeLimitInterrupt(ctx, in) })
 }
 
 // writeLimitInterrupt opens the step, takes the lane and writes the message. The limit may be
@@ -75,7 +75,8 @@ func (a *Activities) writeLimitCall(ctx context.Context, in runs.LimitInterrupt,
 // currency of a cost.
 func (a *Activities) figuresOf(exceeded runs.ExceededLimit) pipeline.Figures {
 	limit := exceeded.Limit
-	// x.Limit is set for limits of the tenant's day only; the others are known by their code.
+	// exceeded.Limit is set for limits of the tenant's day only; the others are known by their
+	// code.
 	switch exceeded.Code {
 	case runs.CodeLimitTokens:
 		limit = pipeline.LimitTokens

@@ -150,7 +150,7 @@ func TestEditedSoftLimit(t *testing.T) {
 	var f *limitFixture
 	f = setupLimits(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
 		content := &stream.Decision{Kind: "edit", Args: json.RawMessage(figures)}
-		return runs.Decision{Kind: runs.DecisionEdit, Input: f.proposeDecision(content), Args: runs.DigestArgs(figures), Allowed: 1201}
+		return runs.Decision{Kind: runs.DecisionEdit, Proposal: f.proposeDecision(content), ArgsDigest: runs.DigestArgs(figures), Allowed: 1201}
 	})
 	_, result := f.run("go")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
@@ -164,7 +164,7 @@ func TestRejectedSoftLimitEndsRun(t *testing.T) {
 	t.Parallel()
 	var f *limitFixture
 	f = setupLimits(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
-		return runs.Decision{Kind: runs.DecisionReject, Input: f.proposeDecision(&stream.Decision{Kind: "reject", Reason: "too dear"})}
+		return runs.Decision{Kind: runs.DecisionReject, Proposal: f.proposeDecision(&stream.Decision{Kind: "reject", Reason: "too dear"})}
 	})
 	events, result := f.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)
@@ -179,8 +179,8 @@ func TestRejectedSoftLimitEndsRun(t *testing.T) {
 	}
 }
 
-// TestSoftLimitInterruptIsRecordedOnce: an attempt after one that died finds the recorded interrupt and raises
-// no other. The interrupt may be the first step of a run.
+// TestSoftLimitInterruptIsRecordedOnce: an attempt after one that died finds the recorded interrupt
+// and raises no other. The interrupt may be the first step of a run.
 func TestSoftLimitInterruptIsRecordedOnce(t *testing.T) {
 	t.Parallel()
 	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
@@ -188,7 +188,7 @@ func TestSoftLimitInterruptIsRecordedOnce(t *testing.T) {
 	f.run("hello")
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivity(f.acts.RaiseLimit)
+	env.RegisterActivity(f.acts.InterruptForLimit)
 	in := runs.LimitInterrupt{
 		Step: runs.Step{
 			Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "1/limit", Name: "limit",
@@ -198,7 +198,7 @@ func TestSoftLimitInterruptIsRecordedOnce(t *testing.T) {
 	}
 	var answers [2]runs.ModelAnswer
 	for i := range answers {
-		value, err := env.ExecuteActivity(f.acts.RaiseLimit, in)
+		value, err := env.ExecuteActivity(f.acts.InterruptForLimit, in)
 		if err == nil {
 			err = value.Get(&answers[i])
 		}
@@ -211,9 +211,9 @@ func TestSoftLimitInterruptIsRecordedOnce(t *testing.T) {
 	}
 	const figures = `{"limit":"duration","used":"1m1s","allowed":"2m0s"}`
 	c := answers[0].Calls[0]
-	want := (&runs.Approval{Args: runs.DigestArgs(figures), Canonical: activities.CanonicalDigest(figures), Policy: c.Approval.Policy, Quorum: 2, Expires: time.Hour})
+	want := (&runs.Approval{ArgsDigest: runs.DigestArgs(figures), Canonical: activities.CanonicalDigest(figures), RuleDigest: c.Approval.RuleDigest, Quorum: 2, Expires: time.Hour})
 	wantEqual(t, "call: Tool", c.Tool, "approve")
-	wantEqual(t, "answers[0].WaitCount", answers[0].WaitCount, 1)
+	wantEqual(t, "answers[0].WaitCount", answers[0].InterruptCount, 1)
 	wantEqual(t, "call: Approval", c.Approval, want)
 	m := f.conversation()
 	n := len(m)

@@ -31,7 +31,7 @@ import (
 func (a *Activities) CallModel(ctx context.Context, in runs.ModelCall) (answer runs.ModelAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer recoverPanic(ctx, &err)
-	work, leave, err := a.enter(ctx, in.Step)
+	work, leave, err := a.beginCancellable(ctx, in.Step)
 	if err != nil {
 		return answer, activityError(ctx, err)
 	}

@@ -34,7 +34,7 @@ func (a *Activities) notify(ctx context.Context, in runs.Notification) error {
 	if err != nil {
 		return err
 	}
-	for _, interrupt := range in.Calls {
+	for _, interrupt := range in.Items {
 		if interrupt.Client {
 			continue
 		}

@@ -72,7 +72,7 @@ func (f *notificationFixture) notify(event runs.NotificationEvent, after time.Du
 	env.RegisterActivity(f.acts.Notify)
 	_, err := env.ExecuteActivity(f.acts.Notify, runs.Notification{
 		Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Event: event,
-		Opened: interruptMetadata, At: interruptMetadata.Add(after), MessageID: f.waits.MessageID, Calls: f.waits.Items, After: f.after,
+		OpenedAt: interruptMetadata, At: interruptMetadata.Add(after), MessageID: f.waits.MessageID, Items: f.waits.Items, After: f.after,
 	})
 	if err != nil {
 		f.t.Fatal(err)
@@ -115,7 +115,7 @@ func (f *notificationFixture) propose(subject, channel, verdict, reason string) 
 	seq := f.proposeDecision(&stream.Decision{
 		CallID: f.waits.Items[0].ID, Kind: verdict, Reason: reason, Channel: channel, By: &auth.Principal{Tenant: "default", Subject: subject},
 	})
-	return runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionKind(verdict), Digest: "d-" + subject, Input: seq, Args: f.waits.Items[0].Approval.Args}
+	return runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionKind(verdict), Digest: "d-" + subject, Proposal: seq, ArgsDigest: f.waits.Items[0].Approval.ArgsDigest}
 }
 
 func TestRepeatedNotification(t *testing.T) {
@@ -129,8 +129,8 @@ func TestRepeatedNotification(t *testing.T) {
 	expires := c.Expires
 	want := inbox.Approval{
 		ID: run.Identify("int", c.ID), ThreadID: "t1", RunID: "r1", Agent: "a", ToolCallID: c.ID, ToolName: "add", Reason: "tool_call", Args: json.RawMessage(`{"a":1,"b":2}`),
-		ArgsDigest: c.Approval.Args, Message: "May add be called?", RequestedAt: interruptMetadata, ExpiresAt: &expires, Approvers: []string{"role:finance"},
-		Quorum: 2, Decisions: []inbox.Decision{}, Proposals: []inbox.Proposal{{ArgsDigest: c.Approval.Args, Decision: "approve", Missing: 2}},
+		ArgsDigest: c.Approval.ArgsDigest, Message: "May add be called?", RequestedAt: interruptMetadata, ExpiresAt: &expires, Approvers: []string{"role:finance"},
+		Quorum: 2, Decisions: []inbox.Decision{}, Proposals: []inbox.Proposal{{ArgsDigest: c.Approval.ArgsDigest, Decision: "approve", Missing: 2}},
 	}
 	if diff := cmp.Diff([]inbox.Approval{want}, f.pending()); diff != "" {
 		t.Errorf("inbox (-want +got):\n%s", diff)
@@ -164,7 +164,7 @@ func TestRepeatedNotification(t *testing.T) {
 		wantEqual(t, fmt.Sprintf("decision %d: got.Channel", i), got.Channel, want.Channel)
 		wantEqual(t, fmt.Sprintf("decision %d: got.Reason", i), got.Reason, want.Reason)
 		wantEqual(t, fmt.Sprintf("decision %d: got.Decision", i), got.Decision, "approve")
-		wantEqual(t, fmt.Sprintf("decision %d: got.ArgsDigest", i), got.ArgsDigest, c.Approval.Args)
+		wantEqual(t, fmt.Sprintf("decision %d: got.ArgsDigest", i), got.ArgsDigest, c.Approval.ArgsDigest)
 		if got.Digest == "" {
 			t.Errorf("decision %d: got.Digest is empty, want a value", i)
 		}
@@ -269,8 +269,8 @@ func TestDeliver(t *testing.T) {
 	f.notify(runs.EventOpened, 0)
 	deliver := func(in runs.Delivery) error {
 		env := newActivityEnv()
-		env.RegisterActivity(f.acts.Deliver)
-		_, err := env.ExecuteActivity(f.acts.Deliver, in)
+		env.RegisterActivity(f.acts.SendWebhook)
+		_, err := env.ExecuteActivity(f.acts.SendWebhook, in)
 		return err
 	}
 	var app *temporal.ApplicationError
@@ -315,9 +315,9 @@ func TestAuditOfDecisions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made := runs.Decision{CallID: c.ID, Kind: runs.DecisionKind(said.Kind), Digest: subject + said.Kind, Input: p.Seq}
+		made := runs.Decision{CallID: c.ID, Kind: runs.DecisionKind(said.Kind), Digest: subject + said.Kind, Proposal: p.Seq}
 		if len(said.Args) > 0 {
-			made.Args = runs.DigestArgs(string(said.Args))
+			made.ArgsDigest = runs.DigestArgs(string(said.Args))
 		}
 		return made
 	}
@@ -327,7 +327,7 @@ func TestAuditOfDecisions(t *testing.T) {
 	c.Votes = []runs.Decision{approves, edits}
 	f.notify(runs.EventVoted, time.Hour)
 	voted := f.pending()[0]
-	want := []inbox.Proposal{{ArgsDigest: c.Approval.Args, Decision: "approve", Votes: 1, Missing: 1}, {ArgsDigest: edits.Args, Decision: "edit", Votes: 1, Missing: 1}}
+	want := []inbox.Proposal{{ArgsDigest: c.Approval.ArgsDigest, Decision: "approve", Votes: 1, Missing: 1}, {ArgsDigest: edits.ArgsDigest, Decision: "edit", Votes: 1, Missing: 1}}
 	if diff := cmp.Diff(want, voted.Proposals); diff != "" {
 		t.Errorf("proposals (-want +got):\n%s", diff)
 	}
@@ -348,7 +348,7 @@ func TestAuditOfDecisions(t *testing.T) {
 		}
 		return past.Decisions[len(past.Decisions)-1]
 	}
-	if got := last(decides("eve", stream.Decision{Kind: "edit", Args: other}), time.Since(interruptMetadata)); got.By != "eve" || string(got.Args) != string(other) || got.ArgsDigest != edits.Args {
+	if got := last(decides("eve", stream.Decision{Kind: "edit", Args: other}), time.Since(interruptMetadata)); got.By != "eve" || string(got.Args) != string(other) || got.ArgsDigest != edits.ArgsDigest {
 		t.Errorf("edit: got %+v", got)
 	}
 	x, err := f.store.Watch(t.Context())
@@ -376,7 +376,7 @@ func TestAuditOfAnswer(t *testing.T) {
 			f := setupNotifications(t)
 			f.notify(runs.EventOpened, 0)
 			seq := f.proposeDecision(&stream.Decision{CallID: f.waits.Items[0].ID, Kind: "answer", Result: &agui.Message{Role: agui.RoleTool, Content: agui.TextContent(c.text)}})
-			f.waits.Items[0].Decision = &runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionAnswer, Digest: "d", Input: seq}
+			f.waits.Items[0].Decision = &runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionAnswer, Digest: "d", Proposal: seq}
 			f.notify(runs.EventDecided, time.Hour)
 			got := f.history()[0].Decisions[0]
 			wantEqual(t, "got.Content", string(got.Content), c.content)

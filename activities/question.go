@@ -32,8 +32,8 @@ type inquiry struct {
 }
 
 // readInquiry reads the earlier questions of a call, and their answers, from the log. The error is
-// final if in.QuestionRecord is the question of another call or of other arguments, because the tool
-// would take the answer for its own.
+// final if in.QuestionRecord is the question of another call or of other arguments, because the
+// tool would take the answer for its own.
 func (a *Activities) readInquiry(ctx context.Context, in runs.ToolCall, call agui.ToolCall) (*inquiry, error) {
 	if in.QuestionRecord == 0 {
 		return &inquiry{}, nil
@@ -47,7 +47,7 @@ func (a *Activities) readInquiry(ctx context.Context, in runs.ToolCall, call agu
 	}
 	// append copies here, so lastQuestion keeps its own replies.
 	q := &inquiry{lastQuestion: lastQuestion, replies: append(lastQuestion.Replies[:len(lastQuestion.Replies):len(lastQuestion.Replies)], stream.Reply{
-		Question: lastQuestion.Digest, State: lastQuestion.State, Kind: string(in.Decision.Kind), Proposal: in.Decision.Input,
+		Question: lastQuestion.Digest, State: lastQuestion.State, Kind: string(in.Decision.Kind), Proposal: in.Decision.Proposal,
 	})}
 	for _, r := range q.replies {
 		answer, err := a.replyContent(ctx, r)
@@ -142,7 +142,7 @@ func (a *Activities) questionInterrupt(ctx context.Context, s *runs.Interrupts, 
 		return agui.Interrupt{}, err
 	}
 	source := s.Source(c)
-	encodedSource, err := json.Marshal(stream.QuestionSource{Agent: source.Agent, Revision: source.Revision, Tool: question.Tool, Number: question.Number, AskedAt: c.Since(s.Opened)})
+	encodedSource, err := json.Marshal(stream.QuestionSource{Agent: source.Agent, Revision: source.Revision, Tool: question.Tool, Number: question.Number, OpenedAt: c.Since(s.OpenedAt)})
 	if err != nil {
 		return agui.Interrupt{}, fmt.Errorf("activities: encode question: %w", err)
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// shopTool is a tool that asks where to send an item and whether to send it. It records the idempotency
-// keys of its calls.
+// shopTool is a tool that asks where to send an item and whether to send it. It records the
+// idempotency keys of its calls.
 func shopTool(keys *[]string) tools.Tool {
 	return tools.Func("send", "Sends.", func(ctx context.Context, in struct {
 		What string `json:"what"`
@@ -76,7 +76,7 @@ func (f *fixture) repeatCall(runID, messageID string, q agui.Interrupt, d runs.D
 	f.t.Helper()
 	if content != nil {
 		content.Kind = string(d.Kind)
-		d.Input = f.proposeDecision(content)
+		d.Proposal = f.proposeDecision(content)
 	}
 	env := newActivityEnv()
 	env.RegisterActivity(f.acts.CallTool)
@@ -244,10 +244,10 @@ func TestRepeatedFinishReturnsTimeOfQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustEqual(t, "source of the question: AskedAt.IsZero()", source.AskedAt.IsZero(), false)
+	mustEqual(t, "source of the question: AskedAt.IsZero()", source.OpenedAt.IsZero(), false)
 	in := runs.FinishInput{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
 	got, err := f.acts.Finish(t.Context(), in)
-	if err != nil || got.Outcome != runs.OutcomeInterrupt || !got.AskedAt.Equal(source.AskedAt) {
-		t.Errorf("got %+v, %v; want an interrupt announced at %s", got, err, source.AskedAt)
+	if err != nil || got.Outcome != runs.OutcomeInterrupt || !got.OpenedAt.Equal(source.OpenedAt) {
+		t.Errorf("got %+v, %v; want an interrupt announced at %s", got, err, source.OpenedAt)
 	}
 }

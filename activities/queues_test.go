@@ -45,8 +45,8 @@ func TestAnswersHaveTheQueuesOfCalls(t *testing.T) {
 	if want := "drawer till 1, lamp till 0, bell  2, drawer till 1, main  0,   0"; strings.Join(got, ", ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
 	}
-	if answer.OrderedCount != 4 {
-		t.Errorf("calls with a task queue or a sequence: got %d, want 4", answer.OrderedCount)
+	if answer.QueuedOrSequencedCount != 4 {
+		t.Errorf("calls with a task queue or a sequence: got %d, want 4", answer.QueuedOrSequencedCount)
 	}
 	body, err := json.Marshal(answer.Calls[4])
 	if err != nil {
@@ -78,8 +78,8 @@ func TestQueuedCallsAreBounded(t *testing.T) {
 	wantEqual(t, "made.Load()", made.Load(), 0)
 }
 
-// agentWithMissingTools is a fixture whose agent has further tools when its calls are made. This worker lacks
-// them.
+// agentWithMissingTools is a fixture whose agent has further tools when its calls are made. This
+// worker lacks them.
 type agentWithMissingTools struct {
 	*fixture
 	looks atomic.Int32

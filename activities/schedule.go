@@ -22,10 +22,10 @@ import (
 // This file has the activities of schedule.fire.v1, the workflow that Temporal starts at each time
 // of a schedule. A firing starts a run, waits until the run is over, and may cancel it.
 
-// Fire is schedule.run.v1: it starts the run of a firing, once. The ID of the run derives from the
-// schedule and the nominal time, so a later attempt finds the run. A thread that refuses the run is
-// a result (Fired.Refused). A schedule or agent that is gone is a final error.
-func (a *Activities) Fire(ctx context.Context, in runs.FireInput) (out runs.FiredRun, err error) {
+// StartFiredRun is schedule.run.v1: it starts the run of a firing, once. The ID of the run derives
+// from the schedule and the nominal time, so a later attempt finds the run. A thread that refuses
+// the run is a result (FiredRun.Refused). A schedule or agent that is gone is a final error.
+func (a *Activities) StartFiredRun(ctx context.Context, in runs.FiringInput) (out runs.FiredRun, err error) {
 	defer recoverPanic(ctx, &err)
 	out, err = a.fire(ctx, in)
 	return out, firingError(ctx, err)
@@ -50,7 +50,7 @@ func firingError(ctx context.Context, err error) error {
 }
 
 // fire reads the schedule as it was when Temporal started the firing, and starts its run.
-func (a *Activities) fire(ctx context.Context, in runs.FireInput) (runs.FiredRun, error) {
+func (a *Activities) fire(ctx context.Context, in runs.FiringInput) (runs.FiredRun, error) {
 	schedule, err := a.Schedules.At(ctx, in.Tenant, in.Schedule, in.Revision)
 	if err != nil {
 		return runs.FiredRun{}, err
@@ -68,27 +68,27 @@ func (a *Activities) fire(ctx context.Context, in runs.FireInput) (runs.FiredRun
 
 // startFiredRun writes the input of the run as a proposal, and starts the run on its thread, or
 // queues it if the schedule's onBusy says so. refused is why the thread does not take it;
-// alreadyBegun tells that the run had begun. It tries up to dispatch.Rounds times, because the
+// alreadyBegun tells that the run had begun. It tries up to dispatch.MaxRounds times, because the
 // thread may change between reading it and placing the run; the error is then
 // stream.ErrUnavailable, so Temporal retries.
 func (a *Activities) startFiredRun(
-	ctx context.Context, schedule *schedules.Stored, run stream.Run, agent catalog.Published, in runs.FireInput,
+	ctx context.Context, schedule *schedules.Stored, run stream.Run, agent catalog.Published, in runs.FiringInput,
 ) (refused string, alreadyBegun bool, err error) {
 	input, err := schedule.RunInput(run)
 	if err != nil {
 		return "", false, err
 	}
 	digest := input.Digest()
-	for range dispatch.Rounds {
+	for range dispatch.MaxRounds {
 		// An earlier attempt may have started the run.
 		if opening, err := a.Log.OpeningOf(ctx, run); opening != nil || err != nil {
 			return "", opening != nil, err
 		}
-		thread, err := a.Snapshots.Latest(ctx, run.Thread, 0)
+		snap, err := a.Snapshots.Latest(ctx, run.Thread, 0)
 		if err != nil {
 			return "", false, err
 		}
-		answering, err := a.answeringAgent(ctx, agent, thread)
+		answering, err := a.answeringAgent(ctx, agent, snap)
 		if err != nil {
 			return "", false, err
 		}
@@ -96,16 +96,16 @@ func (a *Activities) startFiredRun(
 		// The acceptance has the messages, as those of an API input.
 		inputCopy.Messages = nil
 		proposal, err := a.Log.ProposeInput(ctx, run, digest, &stream.Input{
-			Input: inputCopy, Accepted: thread.Accept(snapshot.Claim{Messages: input.Messages, History: snapshot.HistoryAppend}), Requester: schedule.Requester,
+			Input: inputCopy, Accepted: snap.Accept(snapshot.Claim{Messages: input.Messages, History: snapshot.HistoryAppend}), Requester: schedule.Requester,
 		})
 		if err != nil {
 			return "", false, err
 		}
-		// The run signals its end to the workflow that fired it (Fire).
+		// The run signals its end to the workflow that fired it (StartFiredRun).
 		start := dispatch.RunInput(run, answering, proposal)
 		start.Trace = telemetry.TraceParent(ctx)
-		start.ParkAfter, start.Fire, start.Hold = in.ParkAfter, in.Fire, asksForHold(input.ForwardedProps)
-		_, placed, err := a.Dispatch.StartOrOffer(ctx, start, dispatch.Terms{OnBusy: schedule.OnBusy}, thread)
+		start.ParkAfter, start.FiringID, start.Hold = in.ParkAfter, in.FiringID, asksForHold(input.ForwardedProps)
+		_, placed, err := a.Dispatch.StartOrOffer(ctx, start, dispatch.OfferTerms{OnBusy: schedule.OnBusy}, snap)
 		if refused := dispatch.Refusal(err); refused != "" {
 			return refused, false, nil
 		}
@@ -118,8 +118,8 @@ func (a *Activities) startFiredRun(
 
 // answeringAgent returns the agent that answers: the one that the schedule names, or the one to
 // which that agent has handed the thread over.
-func (a *Activities) answeringAgent(ctx context.Context, named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
-	if name := thread.AnsweringAgent(named.Name); name != named.Name {
+func (a *Activities) answeringAgent(ctx context.Context, named catalog.Published, snap *snapshot.Snapshot) (catalog.Published, error) {
+	if name := snap.AnsweringAgent(named.Name); name != named.Name {
 		return a.Agents.Latest(ctx, name)
 	}
 	return named, nil
@@ -139,14 +139,14 @@ func asksForHold(forwardedProps json.RawMessage) bool {
 // CancelRun is schedule.cancel.v1: it cancels the run of a firing, or the run that continues it,
 // and returns its status. It does not wait for the end of the run. The firing may not know its run
 // yet (in.Fired is nil); a run that never began counts as ended.
-func (a *Activities) CancelRun(ctx context.Context, in runs.FireInput) (out runs.RunStatus, err error) {
+func (a *Activities) CancelRun(ctx context.Context, in runs.FiringInput) (out runs.RunStatus, err error) {
 	defer recoverPanic(ctx, &err)
 	var run stream.Run
 	if in.Fired != nil {
 		run = runOf(in.Fired.Run)
 	} else {
-		// The firing was cancelled before Fire returned. The ID of its run derives from the
-		// schedule and the time.
+		// The firing was cancelled before StartFiredRun returned. The ID of its run derives from
+		// the schedule and the time.
 		schedule, err := a.Schedules.At(ctx, in.Tenant, in.Schedule, in.Revision)
 		if err != nil {
 			return out, firingError(ctx, err)
@@ -174,19 +174,19 @@ func (a *Activities) cancelRun(ctx context.Context, run stream.Run, reason strin
 	return err
 }
 
-// maxContinuations bounds how many runs current follows.
+// maxContinuations bounds how many runs latestContinuation follows.
 const maxContinuations = 100
 
 // latestContinuation returns the active run of the thread if it continues fired, directly or over
 // other runs; else fired itself. A run that ended with interrupts is continued by another one, with
 // an ID of its own.
 func (a *Activities) latestContinuation(ctx context.Context, fired stream.Run) (stream.Run, error) {
-	thread, err := a.Snapshots.Latest(ctx, fired.Thread, 0)
+	snap, err := a.Snapshots.Latest(ctx, fired.Thread, 0)
 	// Without an active run nothing continues fired.
-	if err != nil || thread.RunID == "" || thread.Sealed {
+	if err != nil || snap.RunID == "" || snap.Sealed {
 		return fired, err
 	}
-	active := stream.Run{Thread: fired.Thread, ID: thread.RunID}
+	active := stream.Run{Thread: fired.Thread, ID: snap.RunID}
 	run := active
 	// Follow the active run back to the one that it continues, and so on.
 	for range maxContinuations {
@@ -238,11 +238,11 @@ func (a *Activities) runStatus(ctx context.Context, run stream.Run) (out runs.Ru
 	}
 	out.Outcome, out.Code, out.Over = runs.Outcome(ending.Outcome), ending.Code, true
 	if open {
-		thread, err := a.Snapshots.At(ctx, run.Thread, terminal.Seq)
+		snap, err := a.Snapshots.At(ctx, run.Thread, terminal.Seq)
 		if err != nil {
 			return out, err
 		}
-		out.Over = len(thread.Interrupts)+len(thread.ClientCalls) == 0
+		out.Over = len(snap.Interrupts)+len(snap.ClientCalls) == 0
 	}
 	return out, nil
 }

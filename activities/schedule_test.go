@@ -33,7 +33,7 @@ type scheduleFixture struct {
 	log  *stream.Log
 	acts *activities.Activities
 	env  *testsuite.TestActivityEnvironment
-	in   runs.FireInput
+	in   runs.FiringInput
 	run  stream.Run
 	kept *schedules.Stored
 
@@ -46,7 +46,7 @@ type scheduleFixture struct {
 
 func setupSchedules(t *testing.T, change ...func(*schedules.Stored)) *scheduleFixture {
 	t.Helper()
-	f := &scheduleFixture{t: t, log: streamtest.Open(t), in: runs.FireInput{Tenant: "shop", Schedule: "daily", At: time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC), Fire: "fire/shop/daily-1", ParkAfter: time.Second}}
+	f := &scheduleFixture{t: t, log: streamtest.Open(t), in: runs.FiringInput{Tenant: "shop", Schedule: "daily", At: time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC), FiringID: "fire/shop/daily-1", ParkAfter: time.Second}}
 	store, err := schedules.Open(t.Context(), f.log)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func (f *scheduleFixture) DescribeWorkflowExecution(context.Context, string, str
 
 func (f *scheduleFixture) startRun() (out runs.FiredRun, err error) {
 	f.t.Helper()
-	value, err := f.env.ExecuteActivity(runs.ActivityFire, f.in)
+	value, err := f.env.ExecuteActivity(runs.ActivityStartFiredRun, f.in)
 	if err == nil {
 		err = value.Get(&out)
 	}
@@ -210,7 +210,7 @@ func TestFiringStartsOneRun(t *testing.T) {
 	in := f.started[0]
 	wantEqual(t, "input of the run: Agent", in.Agent, "a")
 	wantEqual(t, "input of the run: Revision", in.Revision, "v")
-	wantEqual(t, "input of the run: Fire", in.Fire, f.in.Fire)
+	wantEqual(t, "input of the run: Fire", in.FiringID, f.in.FiringID)
 	wantEqual(t, "input of the run: ParkAfter", in.ParkAfter, time.Second)
 	wantEqual(t, "input of the run: Hold", in.Hold, true)
 	if in.Limits.Turns == 0 {

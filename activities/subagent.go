@@ -132,15 +132,15 @@ func (a *Activities) announceSubagent(ctx context.Context, p stream.Place, in ru
 // task returns the task of a subagent: the argument of its call, as the model wrote it or an
 // approver edited it. The error is final if the conversation has no such call or the arguments have
 // no task, because the workflow has checked both.
-func (a *Activities) task(ctx context.Context, child *runs.Child, thread *snapshot.Snapshot) (string, error) {
+func (a *Activities) task(ctx context.Context, child *runs.Child, snap *snapshot.Snapshot) (string, error) {
 	subagentCall := runs.ToolCall{CallID: child.CallID, MessageID: child.MessageID}
-	call, err := findCall(thread, subagentCall)
+	call, err := findCall(snap, subagentCall)
 	if err != nil {
 		return "", err
 	}
 	// The call needed an approval: what approvers approved, or edited, is the task.
 	if child.Args != "" {
-		subagentCall.Decision = &runs.Decision{Kind: runs.DecisionApprove, Input: child.Edit, Args: child.Args}
+		subagentCall.Decision = &runs.Decision{Kind: runs.DecisionApprove, Proposal: child.Edit, ArgsDigest: child.Args}
 		if child.Edit > 0 {
 			subagentCall.Decision.Kind = runs.DecisionEdit
 		}

@@ -167,7 +167,7 @@ const summaryTask = `You keep the notes of an assistant that has a long conversa
 const summaryShare = 4
 
 // callModel calls the model for summaries (context.model), or the agent's own. It checks the
-// budget, but cannot ask approvers. It returns the usage also with an error.
+// budget, but cannot ask approvers.
 func (fitter *contextFitter) callModel(ctx context.Context, attempt *stream.Attempt, transcript string) (summary, error) {
 	fullName := cmp.Or(fitter.definition.Context.Model, fitter.definition.Model)
 	if _, err := fitter.activities.checkBudget(ctx, fitter.call, fullName, nil); err != nil {

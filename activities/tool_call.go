@@ -33,7 +33,7 @@ func (a *Activities) CallTool(ctx context.Context, in runs.ToolCall) (answer run
 	ctx = inStep(ctx, in.Step)
 	defer recoverPanic(ctx, &err)
 	attemptStart := time.Now()
-	work, leave, err := a.enterCall(ctx, in)
+	work, leave, err := a.beginCallAttempt(ctx, in)
 	if err != nil {
 		return answer, activityError(ctx, err)
 	}
@@ -46,14 +46,14 @@ func (a *Activities) CallTool(ctx context.Context, in runs.ToolCall) (answer run
 	return answer, activityError(ctx, err)
 }
 
-// enterCall is enter, except that a cancel of the run does not end a call that outlasts it: a
-// compensation has to know whether the call took effect. Temporal's cancellation cannot end it
-// either, because the workflow schedules it in a disconnected context.
-func (a *Activities) enterCall(ctx context.Context, in runs.ToolCall) (context.Context, func(), error) {
+// beginCallAttempt is beginCancellable, except that a cancel of the run does not end a call that
+// outlasts it: a compensation has to know whether the call took effect. Temporal's cancellation
+// cannot end it either, because the workflow schedules it in a disconnected context.
+func (a *Activities) beginCallAttempt(ctx context.Context, in runs.ToolCall) (context.Context, func(), error) {
 	if in.OutlastsCancel {
 		return a.beginAttempt(ctx)
 	}
-	return a.enter(ctx, in.Step)
+	return a.beginCancellable(ctx, in.Step)
 }
 
 // callTool opens the step, takes the lane, carries out the decision about the call, and makes the
@@ -75,11 +75,11 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	ctx, cancel := attempt.Context(ctx)
 	defer cancel()
 	// The arguments of the call, the state and the decisions are content: they come from the log.
-	thread, err := a.Snapshots.Latest(ctx, runOf(in.Run).Thread, opened)
+	snap, err := a.Snapshots.Latest(ctx, runOf(in.Run).Thread, opened)
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
-	call, err := findCall(thread, in)
+	call, err := findCall(snap, in)
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
@@ -106,7 +106,7 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	case in.HandOverTo != "":
 		result, outcome, handedOver, err = a.handOver(ctx, in, call)
 	default:
-		result, outcome, err = a.runTool(ctx, in, call, inquiry, thread.State, attempt)
+		result, outcome, err = a.runTool(ctx, in, call, inquiry, snap.State, attempt)
 	}
 	// A question ends the call without a result. The workflow schedules the call again with the
 	// answer.
@@ -219,9 +219,9 @@ func (a *Activities) runTool(
 // findCall returns the call of the model with its arguments, by its ID or, without one, by its
 // index in the message. It searches from the end, because calls are of recent messages. The error
 // is final: a call that the workflow knows must be in the conversation.
-func findCall(thread *snapshot.Snapshot, in runs.ToolCall) (agui.ToolCall, error) {
-	for i := len(thread.Entries) - 1; i >= 0; i-- {
-		m := thread.Entries[i].Message
+func findCall(snap *snapshot.Snapshot, in runs.ToolCall) (agui.ToolCall, error) {
+	for i := len(snap.Entries) - 1; i >= 0; i-- {
+		m := snap.Entries[i].Message
 		if m.ID != in.MessageID {
 			continue
 		}

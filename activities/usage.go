@@ -48,8 +48,9 @@ type callNote struct {
 }
 
 // modelCall is one request to a model, and what is known of its cost. The caller calls stream once,
-// then end once, from one goroutine. Only the hooks of trace run on other goroutines, those of the
-// HTTP transport; they touch the atomic fields and the attempt. The caller owns the attempt.
+// and then end or abandon once, from one goroutine. Only the hooks of trace run on other
+// goroutines, those of the HTTP transport; they touch the atomic fields and the attempt. The caller
+// owns the attempt.
 type modelCall struct {
 	activities *Activities
 	attempt    *stream.Attempt

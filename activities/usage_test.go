@@ -331,9 +331,9 @@ func TestCancelledAnswerIsEstimated(t *testing.T) {
 	events, result := f.run("hello")
 	got := usageIn(t, events[len(events)-1])
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
-	wantEqual(t, "got.input", got.input, 70)
+	wantEqual(t, "input tokens", got.input, 70)
 	wantEqual(t, "got.output", got.output, 20)
-	wantEqual(t, "got.cut.Calls", got.cut.Calls, 1)
+	wantEqual(t, "model calls without an answer", got.cut.Calls, 1)
 }
 
 // TestUnfinishedCallsCountForLimit: tokens of cut answers count for the run's limit.
@@ -378,6 +378,7 @@ func TestUnfinishedSummaryIsInMetrics(t *testing.T) {
 			if !yield(llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(70), Output: pointerTo(3)}}, nil) {
 				return
 			}
+			f.awaitNote(ctx, stream.LaneMain.Summary())
 			if _, err := f.log.RequestCancel(ctx, run, stream.Cancel{}); err != nil {
 				t.Error(err)
 			}
@@ -389,8 +390,8 @@ func TestUnfinishedSummaryIsInMetrics(t *testing.T) {
 	events, result := f.run("the very first question")
 	got := usageIn(t, events[len(events)-1])
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
-	wantEqual(t, "got.cut.Calls", got.cut.Calls, 1)
-	wantEqual(t, "got.input", got.input, 70)
+	wantEqual(t, "model calls without an answer", got.cut.Calls, 1)
+	wantEqual(t, "input tokens", got.input, 70)
 	if metered := meteredTokens(t, reader); metered != got.input+got.output {
 		t.Errorf("metric: got %d tokens, want the usage %+v", metered, got)
 	}
@@ -504,5 +505,29 @@ steps:
 				t.Errorf("got %+v with the usage %+v, want %+v", result, got, want)
 			}
 		})
+	}
+}
+
+// awaitNote waits until an attempt has written its note to a lane of the run: the first record after
+// the attempt record.
+func (f *fixture) awaitNote(ctx context.Context, lane stream.Lane) {
+	f.t.Helper()
+	poll := time.NewTicker(2 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		last, err := f.log.Last(ctx, f.log.LaneSubject(run, lane))
+		if err != nil {
+			f.t.Error(err)
+			return
+		}
+		if last != nil && last.Frame > 0 {
+			return
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			f.t.Error("the attempt has written no note")
+			return
+		}
 	}
 }

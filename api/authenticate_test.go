@@ -154,9 +154,9 @@ func TestOnlyAdministratorsPublishAgents(t *testing.T) {
 	}
 }
 
-// TestCrossOriginRequestsChangeNothing: a page of another origin may make a browser send requests: to a
-// server on this machine, or with the user's credentials of a proxy. Requests that change something
-// are refused.
+// TestCrossOriginRequestsChangeNothing: a page of another origin may make a browser send requests:
+// to a server on this machine, or with the user's credentials of a proxy. Requests that change
+// something are refused.
 func TestCrossOriginRequestsChangeNothing(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
@@ -277,14 +277,14 @@ func TestDecisionsNameSubject(t *testing.T) {
 		decisions = nil
 		f.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, input), who...)
 		f.do(http.MethodPost, "/v1/threads/t/approvals/"+question, `{"decision":"approve"}`, who...)
-		slices.SortFunc(decisions, func(a, b runs.Decision) int { return cmp.Compare(a.Input, b.Input) })
+		slices.SortFunc(decisions, func(a, b runs.Decision) int { return cmp.Compare(a.Proposal, b.Proposal) })
 		if decisions = slices.Compact(decisions); len(decisions) != 1 {
 			t.Fatalf("decisions of %q: got %+v, want 1", who, decisions)
 		}
 		return decisions[0]
 	}
 	anns := says(alpha...)
-	content, err := f.log.Decision(f.ctx(), anns.Input)
+	content, err := f.log.Decision(f.ctx(), anns.Proposal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestDecisionsNameSubject(t *testing.T) {
 	if again := says(append([]string{"X-Roles", "boss"}, alpha...)...); again != anns {
 		t.Errorf("decision of ann: got %+v, and with another role %+v, want the same", anns, again)
 	}
-	if carls := says("X-Tenant", "alpha", "X-User", "carl"); carls.Digest == anns.Digest || carls.By == anns.By || carls.By == "" || carls.Input == anns.Input {
+	if carls := says("X-Tenant", "alpha", "X-User", "carl"); carls.Digest == anns.Digest || carls.By == anns.By || carls.By == "" || carls.Proposal == anns.Proposal {
 		t.Errorf("decision of ann: got %+v, and of carl %+v, want different ones", anns, carls)
 	}
 }

@@ -44,9 +44,9 @@ func (s *Server) readReason(c *gin.Context) (string, error) {
 }
 
 // cancelIfDisconnected cancels the run of an input with cancelOnDisconnect whose client has
-// disconnected. ctx is the client's. abandon does nothing if ctx has not ended, if the process is
-// shutting down, or if the client's credentials have expired: in the latter two cases the client
-// reconnects and expects the run. A failure is logged only, since no client waits.
+// disconnected. ctx is the client's. cancelIfDisconnected does nothing if ctx has not ended, if the
+// process is shutting down, or if the client's credentials have expired: in the latter two cases
+// the client reconnects and expects the run. A failure is logged only, since no client waits.
 func (s *Server) cancelIfDisconnected(ctx context.Context, in *preparedInput) {
 	if !in.props.CancelOnDisconnect || ctx.Err() == nil || s.closed.Err() != nil || errors.Is(context.Cause(ctx), streams.ErrExpired) {
 		return

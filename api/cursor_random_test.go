@@ -154,7 +154,7 @@ func TestRandomCursors(t *testing.T) {
 		if cursor[:recordDigits] > last {
 			t.Errorf("seed %d: cursor[:recordDigits] = %v, want at most %v", seed, cursor[:recordDigits], last)
 		}
-		if c.Profile != stream.Profile1 || !c.Spectator || c.Heal || len(c.Unseen) > 0 {
+		if c.Generation != stream.Generation1 || !c.Spectator || c.Heal || len(c.ShownParts) > 0 {
 			continue // the reader of that cursor is shown other events
 		}
 		compared++

@@ -93,11 +93,11 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 	f.mu.Unlock()
 	for i, call := range []string{"c1", "c2", "c3", "c4"} {
 		d := taken[call]
-		content, at, err := f.log.DecisionAt(f.ctx(), d.Input)
+		content, at, err := f.log.DecisionAt(f.ctx(), d.Proposal)
 		if err != nil {
 			t.Fatal(err)
 		}
-		decision := inbox.Decision{Decision: string(d.Kind), By: content.By.Subject, At: at, Digest: d.Digest, ArgsDigest: d.Args, Args: content.Args, Reason: content.Reason}
+		decision := inbox.Decision{Decision: string(d.Kind), By: content.By.Subject, At: at, Digest: d.Digest, ArgsDigest: d.ArgsDigest, Args: content.Args, Reason: content.Reason}
 		if content.Result != nil {
 			decision.Content = json.RawMessage(`"done"`)
 		}
@@ -113,7 +113,7 @@ func TestVotesReturnTheMissingVotes(t *testing.T) {
 	f := setupPersonalInbox(t)
 	id := f.openApprovals("t1", "c1")[0]
 	f.temporal.decide = func(_ string, in runs.DecideRequest) (out runs.DecideResult, err error) {
-		r := runs.DecisionResult{Missing: 2, Proposals: []runs.Tally{{Args: "model's", Votes: 2, Missing: 1}, {Args: "edited", Votes: 1, Missing: 2}}}
+		r := runs.DecisionResult{Missing: 2, Tallies: []runs.Tally{{ArgsDigest: "model's", Votes: 2, Missing: 1}, {ArgsDigest: "edited", Votes: 1, Missing: 2}}}
 		return runs.DecideResult{Results: []runs.DecisionResult{r}}, nil
 	}
 	want := []inbox.Proposal{{ArgsDigest: "model's", Decision: "approve", Votes: 2, Missing: 1}, {ArgsDigest: "edited", Decision: "edit", Votes: 1, Missing: 2}}

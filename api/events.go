@@ -28,7 +28,7 @@ func (s *Server) runEvents(c *gin.Context) error {
 		return err
 	}
 	var o view.Options
-	if o.After, o.Profile, err = s.readerStart(c); err != nil {
+	if o.After, o.Generation, err = s.readerStart(c); err != nil {
 		return err
 	}
 	if o.Join, err = request.Flag(c, "join", false); err != nil {
@@ -62,7 +62,7 @@ func (s *Server) threadEvents(c *gin.Context) error {
 		return err
 	}
 	var o view.ThreadOptions
-	if o.After, o.Profile, err = s.readerStart(c); err != nil {
+	if o.After, o.Generation, err = s.readerStart(c); err != nil {
 		return err
 	}
 	if o.IncludeLater, err = request.Flag(c, "follow", true); err != nil {
@@ -172,7 +172,7 @@ func readEventPage(ctx context.Context, view *view.View, after *stream.Cursor, l
 // readerStart reads where a reader starts: its cursor, nil = none, and the generation of AG-UI
 // that it speaks. Last-Event-ID takes precedence over the parameter after, because a browser that
 // reconnects keeps the URL and updates only the header.
-func (s *Server) readerStart(c *gin.Context) (*stream.Cursor, stream.Profile, error) {
+func (s *Server) readerStart(c *gin.Context) (*stream.Cursor, stream.Generation, error) {
 	after := c.GetHeader("Last-Event-ID")
 	if after == "" {
 		after = c.Query("after")
@@ -184,5 +184,5 @@ func (s *Server) readerStart(c *gin.Context) (*stream.Cursor, stream.Profile, er
 		current := agui.Version // the binary format exists in the current generation only
 		version = &current
 	}
-	return s.finder.CursorAndProfile(after, version)
+	return s.finder.CursorAndGeneration(after, version)
 }

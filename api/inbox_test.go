@@ -86,9 +86,9 @@ func (f *inboxFixture) decideUpdate(workflow string, in runs.DecideRequest) (out
 		case before.Digest != d.Digest:
 			r.Error = runs.ErrorDecided
 		}
-		r.Settled = known
+		r.Resolved = known
 		for _, decision := range calls {
-			r.Settled = r.Settled && decision != nil
+			r.Resolved = r.Resolved && decision != nil
 		}
 		out.Results = append(out.Results, r)
 	}
@@ -97,8 +97,8 @@ func (f *inboxFixture) decideUpdate(workflow string, in runs.DecideRequest) (out
 
 var since = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// openApprovals ends a run of a thread with interrupts for the calls, adds them to the inbox, and returns
-// their IDs.
+// openApprovals ends a run of a thread with interrupts for the calls, adds them to the inbox, and
+// returns their IDs.
 func (f *inboxFixture) openApprovals(thread string, calls ...string) (ids []string) {
 	f.t.Helper()
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: thread}, ID: "r"}
@@ -435,7 +435,7 @@ func (f *inboxFixture) proposedDecision(workflow, call string) *stream.Decision 
 	if taken == nil {
 		f.t.Fatal("taken = nil, want a value")
 	}
-	d, _, err := f.log.DecisionAt(f.ctx(), taken.Input)
+	d, _, err := f.log.DecisionAt(f.ctx(), taken.Proposal)
 	if err != nil {
 		f.t.Fatal(err)
 	}

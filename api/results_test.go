@@ -17,7 +17,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// runWithClientCalls writes a run whose model calls a client tool. With end set, the run ends with that call.
+// runWithClientCalls writes a run whose model calls a client tool. With end set, the run ends with
+// that call.
 func (n *node) runWithClientCalls(in runs.Input, end bool) stream.Place {
 	n.t.Helper()
 	p := n.begin(in, "e-"+in.Run.ID)
@@ -108,7 +109,7 @@ func TestWorkflowDecidesAboutToolResults(t *testing.T) {
 	post(`{"toolCallId":"c1","content":"blue"}`, 409, `"recorded":{"toolCallId":"c1","truncated":true}`)
 	taken = nil
 	post(blue, 200, `{"toolCallId":"c1","cursor":"`)
-	content, err := n.log.Decision(n.ctx(), taken.Input)
+	content, err := n.log.Decision(n.ctx(), taken.Proposal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,6 +191,6 @@ func TestInputWithoutResults(t *testing.T) {
 	n.post(next)
 	mustEqual(t, "number of decisions of the submission", len(offered.Decisions), 1)
 	wantEqual(t, "decisions of the submission: [0].CallID", offered.Decisions[0].CallID, "c1")
-	mustEqual(t, "decisions of the submission: [0].Input", offered.Decisions[0].Input, 0)
+	mustEqual(t, "decisions of the submission: [0].Input", offered.Decisions[0].Proposal, 0)
 	wantEqual(t, "decisions of the submission: [0].Digest", offered.Decisions[0].Digest, stream.ResultDigest(&m))
 }

@@ -28,11 +28,11 @@ import (
 // This file is the path of an input, top to bottom. Middleware has authenticated the caller
 // (authenticate) and refused unknown query parameters (checkQuery) before startRun is called. Then:
 //
-//	authorize          returns the current revision of the agent
+//	findAgent          returns the current revision of the agent
 //	decode             reads and decodes the body
 //	prepare            validates what needs no thread, and attaches a view to the run
 //	AwaitDecision      waits for the decision of waitFor (package lookup)
-//	startOrAttach      repeats the following, up to dispatch.Rounds times, if the thread changes:
+//	startOrAttach      repeats the following, up to dispatch.MaxRounds times, if the thread changes:
 //	  findRun            the run that the input has begun; then nothing is left to start
 //	  loadThread         the snapshot of the thread, and the agent of the run
 //	  resolveInterrupts  proposes the decisions of the input
@@ -43,7 +43,7 @@ import (
 //
 // Afterwards cancelIfDisconnected cancels the run if its client is gone and wanted that.
 //
-// A run frame on a WebSocket takes the same path from authorize to dispatchRun (socket_run.go).
+// A run frame on a WebSocket takes the same path from findAgent to dispatchRun (socket_run.go).
 //
 // The path is safe to repeat at every point. A proposal alone starts nothing, the same input is the
 // same proposal, and Temporal allows one workflow per thread. So a client that gets a 503, or loses
@@ -59,7 +59,7 @@ import (
 // busy, interrupted, missing_tool_results or run_id_reused, 429 queue_full, 503. All of them come
 // before the first event; afterwards the stream only breaks off.
 func (s *Server) startRun(c *gin.Context) error {
-	agent, err := s.authorize(request.Segment(c, "agent"))
+	agent, err := s.findAgent(request.Segment(c, "agent"))
 	if err != nil {
 		return err
 	}
@@ -97,10 +97,10 @@ func (s *Server) startRun(c *gin.Context) error {
 	return nil
 }
 
-// authorize returns the current revision of the agent that a request names, before the body is
+// findAgent returns the current revision of the agent that a request names, before the body is
 // read. Every authenticated caller may run every agent, since agents are shared by all tenants;
 // threads are not (see request.ThreadIn). An unknown agent is a 404.
-func (s *Server) authorize(agent string) (catalog.Published, error) {
+func (s *Server) findAgent(agent string) (catalog.Published, error) {
 	return s.Catalog.Current(agent)
 }
 
@@ -156,10 +156,10 @@ func (s *Server) prepare(ctx context.Context, agent catalog.Published, input *ag
 // The log decides which run an input belongs to. Temporal only guarantees that one run of a thread
 // is active at a time. The two are not changed atomically: other nodes place inputs, and workflows
 // close, concurrently. So each stage works on a snapshot, and startOrAttach repeats all of them if
-// dispatchRun finds that the thread has changed. After dispatch.Rounds rounds it gives up, which
+// dispatchRun finds that the thread has changed. After dispatch.MaxRounds rounds it gives up, which
 // the client sees as a 503.
 func (s *Server) startOrAttach(ctx context.Context, in *preparedInput) error {
-	for range dispatch.Rounds {
+	for range dispatch.MaxRounds {
 		last, found, err := s.findRun(ctx, in)
 		if found || err != nil {
 			return err
@@ -187,7 +187,7 @@ func (s *Server) startOrAttach(ctx context.Context, in *preparedInput) error {
 			return err
 		}
 	}
-	return fmt.Errorf("api: thread %q changed %d times while an input was placed", in.run.Thread.ID, dispatch.Rounds)
+	return fmt.Errorf("api: thread %q changed %d times while an input was placed", in.run.Thread.ID, dispatch.MaxRounds)
 }
 
 // validate checks what needs no thread: the tenant, and forwardedProps.perdure. It changes the
@@ -216,7 +216,7 @@ func (s *Server) validate(ctx context.Context, agent catalog.Published, input *a
 // attachView attaches a view to the run of an input, in the protocol generation that the input
 // names.
 func (s *Server) attachView(in *preparedInput) *view.View {
-	return s.views.Run(in.run, view.Options{Profile: stream.ProfileOf(in.input.ProtocolVersion)})
+	return s.views.Run(in.run, view.Options{Generation: stream.GenerationOf(in.input.ProtocolVersion)})
 }
 
 // findRun looks for the run that the input has begun: the same input is the same run, for ever.
@@ -294,7 +294,7 @@ type resolution struct {
 	// answers are the contents of the decisions about interrupts. The log keeps them with the
 	// input, so that the API can show the client a concurrent decision that stands instead.
 	// lateAnswers are answers to interrupts that were resolved earlier; they change nothing.
-	answers, lateAnswers []stream.LateAnswer
+	answers, lateAnswers []stream.InterruptAnswer
 	// answersOnlyLate tells that all of the input's answers are late. Its run shows which decisions
 	// stand.
 	answersOnlyLate bool
@@ -372,7 +372,7 @@ func (s *Server) dispatchRun(ctx context.Context, in *preparedInput, thread load
 	runInput := dispatch.RunInput(in.run, thread.agent, proposal)
 	runInput.Trace = telemetry.TraceParent(ctx)
 	runInput.ParkAfter, runInput.Hold, runInput.AnswersOnly = s.ParkAfter, in.props.Hold, plan.answersOnly
-	result, placed, err := s.dispatch.StartOrOffer(ctx, runInput, dispatch.Terms{OnBusy: plan.onBusy, Decisions: plan.decisions}, thread.Snapshot)
+	result, placed, err := s.dispatch.StartOrOffer(ctx, runInput, dispatch.OfferTerms{OnBusy: plan.onBusy, Decisions: plan.decisions}, thread.Snapshot)
 	if active, busy := dispatch.BusyWith(err); busy && plan.onBusy == runs.OnBusySteer {
 		return s.steerActiveRun(ctx, in, thread, plan, proposal, active)
 	}

@@ -113,20 +113,20 @@ func (h *handleStub) Delete(context.Context) error {
 
 type fireStub struct {
 	client.WorkflowRun
-	ended func() (runs.FireResult, error)
+	ended func() (runs.FiringResult, error)
 }
 
 func (f fireStub) Get(_ context.Context, to any) (err error) {
-	*to.(*runs.FireResult), err = f.ended()
+	*to.(*runs.FiringResult), err = f.ended()
 	return err
 }
 
 // firingOf returns the input of a schedule's firings in Temporal.
-func (n *node) firingOf(tenant, id string) runs.FireInput {
+func (n *node) firingOf(tenant, id string) runs.FiringInput {
 	n.t.Helper()
-	var in runs.FireInput
+	var in runs.FiringInput
 	err := n.temporal.clock.GetHandle(n.ctx(), schedules.TemporalID(tenant, id)).(*handleStub).with(func(d *client.ScheduleDescription) {
-		in = d.Schedule.Action.(*client.ScheduleWorkflowAction).Args[0].(runs.FireInput)
+		in = d.Schedule.Action.(*client.ScheduleWorkflowAction).Args[0].(runs.FiringInput)
 	})
 	if err != nil {
 		n.t.Fatalf("Temporal has no schedule %s: %v", id, err)
@@ -389,22 +389,22 @@ func TestScheduleListsRefusedFirings(t *testing.T) {
 		{StartWorkflowResult: &client.ScheduleWorkflowExecution{WorkflowID: id}},
 	}
 	for _, c := range []struct {
-		result        runs.FireResult
+		result        runs.FiringResult
 		err           error
 		outcome, code string
 	}{
-		{runs.FireResult{FiredRun: runs.FiredRun{Refused: runs.ErrorBusy}}, nil, "refused", "busy"},
-		{runs.FireResult{}, temporal.NewNonRetryableApplicationError("no", "unknown_agent", nil), "failed", "unknown_agent"},
-		{runs.FireResult{}, temporal.NewCanceledError(), "cancelled", ""},
-		{runs.FireResult{}, serviceerror.NewNotFound("forgotten"), "", ""},
+		{runs.FiringResult{FiredRun: runs.FiredRun{Refused: runs.ErrorBusy}}, nil, "refused", "busy"},
+		{runs.FiringResult{}, temporal.NewNonRetryableApplicationError("no", "unknown_agent", nil), "failed", "unknown_agent"},
+		{runs.FiringResult{}, temporal.NewCanceledError(), "cancelled", ""},
+		{runs.FiringResult{}, serviceerror.NewNotFound("forgotten"), "", ""},
 	} {
 		n.temporal.lasts = func(string) bool { return false }
-		n.temporal.fired = func(string) (runs.FireResult, error) { return c.result, c.err }
+		n.temporal.fired = func(string) (runs.FiringResult, error) { return c.result, c.err }
 		if r := n.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Recent; len(r) != 1 || r[0].Outcome != c.outcome || r[0].Code != c.code {
 			t.Errorf("%+v, want %s %s", r, c.outcome, c.code)
 		}
 	}
-	n.temporal.fired = func(string) (runs.FireResult, error) { return runs.FireResult{}, temporal.NewCanceledError() }
+	n.temporal.fired = func(string) (runs.FiringResult, error) { return runs.FiringResult{}, temporal.NewCanceledError() }
 	in := runs.Input{Run: runs.Ref{Tenant: "default", Thread: "s-20300131T090000Z", ID: "s-20300131T090000Z"}, Digest: "d"}
 	becomes := func(when, outcome string) {
 		t.Helper()

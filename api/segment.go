@@ -31,7 +31,7 @@ func (s *Server) segmentAt(ctx context.Context, run stream.Run, o view.Options) 
 		}
 		switch err := s.probe(ctx, segment, o); {
 		case errors.Is(err, io.EOF) && o.After != nil:
-			o.Profile, o.After = o.After.Profile, nil
+			o.Generation, o.After = o.After.Generation, nil
 		case errors.Is(err, stream.ErrInvalidCursor): // the cursor is of a later segment
 		default:
 			return segment, o, err

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// inputWithResume returns an input that resolves an interrupt, so that it may reuse the ID of an earlier
-// run.
+// inputWithResume returns an input that resolves an interrupt, so that it may reuse the ID of an
+// earlier run.
 func inputWithResume(run, message string) agui.RunAgentInput {
 	in := inputOf(run, message)
 	in.Messages[0].ID = "u-" + message
@@ -167,7 +167,7 @@ func TestSocketShowsAllSegments(t *testing.T) {
 	if got := cursors(strings.Join(lines, "\n")); got[len(got)-1] != want[len(want)-1] {
 		t.Errorf("last cursor of a join: got %s, want %s", got[len(got)-1], want[len(want)-1])
 	}
-	c.send(subscribeFrame("1", "r1", stream.Cursor{Position: stream.Position{Seq: 1 << 40}, Profile: stream.Profile1, Epoch: n.log.Epoch()}.String()))
+	c.send(subscribeFrame("1", "r1", stream.Cursor{Position: stream.Position{Seq: 1 << 40}, Generation: stream.Generation1, Epoch: n.log.Epoch()}.String()))
 	if f := c.want("error", "1"); f.Code != "invalid_cursor" {
 		t.Errorf("a cursor of no segment: f.Code = %q, want %q", f.Code, "invalid_cursor")
 	}

@@ -115,7 +115,7 @@ type Limits struct {
 	// MaxSocketRequests bounds the open requests of one WebSocket, with or without a stream.
 	// Defaults to 64.
 	MaxSocketRequests int
-	// Sockets bounds the open WebSockets of the node. Streams bounds its event streams, over
+	// MaxSockets bounds the open WebSockets of the node. MaxStreams bounds its event streams, over
 	// WebSockets and HTTP, together with answers to GET requests. They default to 10,000 and
 	// 20,000. More requests get a 503 node_full.
 	MaxSockets, MaxStreams int

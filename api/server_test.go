@@ -67,8 +67,8 @@ type temporalStub struct {
 	decide func(thread string, in runs.DecideRequest) (runs.DecideResult, error)
 	status func(execution string) (enums.WorkflowExecutionStatus, error)
 	clock  clockStub
-	fired  func(workflow string) (runs.FireResult, error) // the result of a firing
-	lasts  func(workflow string) bool                     // whether the firing is still active
+	fired  func(workflow string) (runs.FiringResult, error) // the result of a firing
+	lasts  func(workflow string) bool                       // whether the firing is still active
 	// history is the history of the latest execution, whose ID is "latest".
 	history []*historypb.HistoryEvent
 	mu      sync.Mutex
@@ -100,7 +100,7 @@ func (s *temporalStub) UpdateWorkflow(_ context.Context, o client.UpdateWorkflow
 
 func (s *temporalStub) GetWorkflow(_ context.Context, workflow, execution string) client.WorkflowRun {
 	if strings.HasPrefix(workflow, "fire/") {
-		return fireStub{ended: func() (runs.FireResult, error) { return s.fired(workflow) }}
+		return fireStub{ended: func() (runs.FiringResult, error) { return s.fired(workflow) }}
 	}
 	return runStub{closed: func() { s.closed(execution) }}
 }
@@ -565,7 +565,7 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 	other := setup(t)
 	const runs, events = "/v1/agents/a/runs", "/v1/threads/t/runs/r/events"
 	valid := `{"threadId":"t","runId":"r","messages":[]}`
-	foreign := stream.Cursor{Position: stream.Position{Seq: 1}, Profile: stream.Profile1, Epoch: other.log.Epoch()}.String()
+	foreign := stream.Cursor{Position: stream.Position{Seq: 1}, Generation: stream.Generation1, Epoch: other.log.Epoch()}.String()
 	for _, c := range []struct {
 		method, path, body string
 		status             int

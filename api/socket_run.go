@@ -19,10 +19,10 @@ type socketRuns struct{ s *Server }
 // runsOfSockets returns the sockets.Runs of the server.
 func (s *Server) runsOfSockets() sockets.Runs { return socketRuns{s} }
 
-// Accept implements sockets.Runs: the stages authorize, decode and prepare. Pointers of
+// Accept implements sockets.Runs: the stages findAgent, decode and prepare. Pointers of
 // its problems begin with /input, the member of the frame that holds the input.
 func (r socketRuns) Accept(ctx context.Context, name string, body json.RawMessage) (sockets.Run, error) {
-	agent, err := r.s.authorize(name)
+	agent, err := r.s.findAgent(name)
 	if err != nil {
 		return nil, err
 	}

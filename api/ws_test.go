@@ -205,7 +205,7 @@ func TestSocketRefusals(t *testing.T) {
 		return runs.SteerResult{}, temporal.NewApplicationError("over", runs.ErrorNotActive)
 	}
 	here := cursors(n.do(http.MethodGet, "/v1/threads/t/runs/done/events", "").body)[0]
-	foreign := stream.Cursor{Position: stream.Position{Seq: 1}, Profile: stream.Profile1, Epoch: other.log.Epoch()}.String()
+	foreign := stream.Cursor{Position: stream.Position{Seq: 1}, Generation: stream.Generation1, Epoch: other.log.Epoch()}.String()
 	valid := `{"threadId":"t","runId":"r","messages":[]}`
 	c := n.dial()
 	for _, x := range []struct {

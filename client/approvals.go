@@ -32,7 +32,7 @@ type Approval struct {
 	// Quorum is the number of different approvers who must vote for the same arguments.
 	Quorum int `json:"quorum"`
 	// Decisions are the valid votes of an open approval, and the decision of a decided one.
-	Decisions []Vote `json:"decisions"`
+	Decisions []RecordedDecision `json:"decisions"`
 	// Proposals are the votes of an open approval with a quorum: first those for Args, then those
 	// for edits.
 	Proposals []Proposal `json:"proposals"`
@@ -46,7 +46,7 @@ type Approval struct {
 }
 
 // Vote is a vote or a decision of an approver, or an expiry.
-type Vote struct {
+type RecordedDecision struct {
 	Decision string    `json:"decision"`
 	By       string    `json:"by"`
 	At       time.Time `json:"at"`
@@ -158,7 +158,7 @@ type Decision struct {
 }
 
 // Decided is the result of a decision.
-type Decided struct {
+type DecisionResult struct {
 	ThreadID string `json:"threadId"`
 	ID       string `json:"id"`
 	// Status is 200 if the decision was recorded; otherwise Code and Detail have the reason.
@@ -168,8 +168,8 @@ type Decided struct {
 	Missing  int    `json:"missing,omitempty"` // how many more approvers must vote for the same arguments
 	// Proposals are the votes so far, if the quorum is not complete.
 	Proposals []Proposal `json:"proposals,omitempty"`
-	// Cursor is the value of Following.WaitFor with which a reader of the thread sees the effect of
-	// the decision. The client that made the decision sends it automatically.
+	// Cursor is the value of FollowOptions.WaitFor with which a reader of the thread sees the
+	// effect of the decision. The client that made the decision sends it automatically.
 	Cursor  string `json:"cursor,omitempty"`
 	Code    string `json:"code,omitempty"`
 	Detail  string `json:"detail,omitempty"`
@@ -180,7 +180,7 @@ type Decided struct {
 }
 
 // Err returns the error of a refused decision as a *Problem; nil = it was recorded.
-func (d Decided) Err() error {
+func (d DecisionResult) Err() error {
 	if d.Status < 300 {
 		return nil
 	}
@@ -192,12 +192,12 @@ const MaxDecisions = 100
 
 // Decide sends decisions, and returns a result for each, in the same order. They are independent:
 // one may be refused and the others recorded. The error is nil even if all are refused.
-func (c *Client) Decide(ctx context.Context, decisions ...Decision) (results []Decided, err error) {
+func (c *Client) Decide(ctx context.Context, decisions ...Decision) (results []DecisionResult, err error) {
 	r, err := post("/v1/approvals/batch", map[string]any{"decisions": decisions})
 	if err != nil {
 		return nil, err
 	}
-	answer, err := document[struct{ Items []Decided }](ctx, c, r)
+	answer, err := document[struct{ Items []DecisionResult }](ctx, c, r)
 	for _, d := range answer.Value.Items {
 		c.acknowledged.note(d.ThreadID, d.Cursor)
 	}

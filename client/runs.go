@@ -41,8 +41,8 @@ func (c *Client) Events(ctx context.Context, thread, run, after string) iter.Seq
 	return r.events(ctx)
 }
 
-// Following selects what Client.Follow yields.
-type Following struct {
+// FollowOptions selects what Client.Follow yields.
+type FollowOptions struct {
 	// After is the cursor to continue after; "" = begin with the history of the thread.
 	After string
 	// Once ends the stream after the active run, or after the history if no run is active.
@@ -55,7 +55,7 @@ type Following struct {
 
 // Follow yields a thread: its history in as few events as possible, and then new events as they
 // happen.
-func (c *Client) Follow(ctx context.Context, thread string, f Following) iter.Seq2[Event, error] {
+func (c *Client) Follow(ctx context.Context, thread string, f FollowOptions) iter.Seq2[Event, error] {
 	r := &reader[Event]{client: c, decode: decodeEvent, after: f.After, isLast: Event.Ends, hasLaterRuns: true}
 	r.request = func(after string) request {
 		q := c.acknowledged.query(thread, f.WaitFor)

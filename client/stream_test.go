@@ -135,7 +135,7 @@ func TestBeginningOfAThreadIsShownOnce(t *testing.T) {
 			w.WriteHeader(http.StatusNoContent)
 		},
 	)
-	got, err := read(s.client(t, client.Config{}).Follow(t.Context(), "t1", client.Following{Once: true}))
+	got, err := read(s.client(t, client.Config{}).Follow(t.Context(), "t1", client.FollowOptions{Once: true}))
 	want := []string{" RUN_STARTED", "2 STEP_STARTED", "3 RUN_FINISHED", "4 RUN_STARTED", "5 RUN_FINISHED"}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v, want %q", got, err, want)

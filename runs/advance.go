@@ -53,9 +53,9 @@ type AdvanceInput struct {
 // AdvanceResult is the output of ActivityAdvance: the next action of the pipeline, and its cursor.
 // The pipeline is at its end if [AdvanceResult.IsEnd].
 type AdvanceResult struct {
-	Seq    uint64          `json:"seq"`
-	Cursor pipeline.Cursor `json:"cursor"`
-	Active *ActiveStep     `json:"active,omitempty"`
+	Seq    uint64                `json:"seq"`
+	Cursor pipeline.TreePosition `json:"cursor"`
+	Active *ActiveStep           `json:"active,omitempty"`
 	// Prompts means that the advance's record has the agent's prompt.
 	Prompts  bool              `json:"prompts,omitempty"`
 	Answer   *ModelAnswer      `json:"answer,omitempty"` // has the call of an active step that is one
@@ -66,7 +66,7 @@ type AdvanceResult struct {
 	// CallEnded tells that the call before ended and its activity made this advance, also if the
 	// workflow did not learn of it.
 	CallEnded bool `json:"callEnded,omitempty"`
-	// Value is the value of Advance.Expression.
+	// Value is the value of AdvanceInput.Expression.
 	Value json.RawMessage `json:"value,omitempty"`
 	// Usage is that of model calls of which the workflow has no answer: of the step that failed,
 	// and of subagents on unfinished lanes.
@@ -76,9 +76,9 @@ type AdvanceResult struct {
 // IsEnd reports whether the pipeline has come to its end.
 func (a AdvanceResult) IsEnd() bool { return a.Active == nil && a.Branches == nil && a.Sleep == 0 }
 
-// AdvanceInput returns the chained advance for a call that has ended. opened is the last record of
-// the lane on which the agent speaks. The call must have a Chained.
-func (c ToolCall) Advance(opened uint64, now time.Time) AdvanceInput {
+// AdvanceAfter returns the input of the chained advance for a call that has ended. opened is the
+// last record of the lane on which the agent speaks. The call must have a Chained.
+func (c ToolCall) AdvanceAfter(opened uint64, now time.Time) AdvanceInput {
 	in := AdvanceInput{Step: c.Step, Position: c.Chained.Position, Now: now, Day: c.Chained.Day, AfterCall: true}
 	in.ID, in.Turn, in.Name, in.Closes, in.After, in.Place = c.Chained.ID, 0, "", c.Name, opened, nil
 	in.Position.Active = &ActiveStep{AgentRef: AgentRef{Agent: c.Agent, Revision: c.Revision}, Place: *c.Place, CallID: c.CallID}

@@ -8,11 +8,11 @@ type Approval struct {
 	// Rule is the index of the rule in the agent's definition.
 	Rule int `json:"rule"`
 	// Args is the digest of the model's arguments.
-	Args string `json:"args"`
+	ArgsDigest string `json:"args"`
 	// Canonical is the digest of their canonical form, which equal arguments share; "" = Args.
 	Canonical string `json:"canonical,omitempty"`
 	// Policy is the digest of the rule. A remembered approval ends when it changes.
-	Policy string `json:"policy,omitempty"`
+	RuleDigest string `json:"policy,omitempty"`
 	// Quorum is how many approvers must approve; 0 means 1.
 	Quorum int `json:"quorum,omitempty"`
 	// Remind is how often approvers are reminded; 0 = never.

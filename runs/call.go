@@ -24,8 +24,8 @@ type Call struct {
 // IsInterrupt reports whether the call waits for the client or for people.
 func (c Call) IsInterrupt() bool { return c.Client || c.Approval != nil }
 
-// Placed reports whether the call has a queue or a sequence.
-func (c Call) Placed() bool { return c.Queue != "" || c.Sequence > 0 }
+// HasQueueOrSequence reports whether the call has a queue or a sequence.
+func (c Call) HasQueueOrSequence() bool { return c.Queue != "" || c.Sequence > 0 }
 
 // Agent returns the agent that the call hands work to; nil = none.
 func (c Call) Agent(subagents []AgentRef) *AgentRef {

@@ -27,9 +27,9 @@ type Decision struct {
 	// digest is a repetition.
 	Digest string `json:"digest,omitempty"`
 	// Input is the sequence of the proposal with the content; 0 = there is none.
-	Input uint64 `json:"input,omitempty"`
+	Proposal uint64 `json:"input,omitempty"`
 	// Args is the digest of the arguments with which the call is made.
-	Args string `json:"args,omitempty"`
+	ArgsDigest string `json:"args,omitempty"`
 	// Allowed is the new value of a soft limit, in its units, if an edit sets it.
 	Allowed int64 `json:"allowed,omitempty"`
 	// By is a digest of the principal who decided: each counts once in a quorum.
@@ -59,10 +59,10 @@ type DecisionResult struct {
 	Recorded *Decision `json:"recorded,omitempty"`
 	// Missing is how many further votes for the same arguments complete the quorum. Proposals
 	// counts the votes.
-	Missing   int     `json:"missing,omitempty"`
-	Proposals []Tally `json:"proposals,omitempty"`
-	// Settled tells that all interrupts of the thread are resolved: it continues.
-	Settled bool `json:"settled,omitempty"`
+	Missing int     `json:"missing,omitempty"`
+	Tallies []Tally `json:"proposals,omitempty"`
+	// Resolved tells that all interrupts of the thread are resolved: it continues.
+	Resolved bool `json:"settled,omitempty"`
 }
 
 // Codes of a DecisionResult.
@@ -84,15 +84,15 @@ func (d Decision) isRepeatedBy(other Decision) bool {
 
 // Vote refers to the record with an approver's vote.
 type Vote struct {
-	Digest string `json:"digest"`
-	Input  uint64 `json:"input,omitempty"`
+	Digest   string `json:"digest"`
+	Proposal uint64 `json:"input,omitempty"`
 }
 
 // Tally counts the votes for one proposal.
 type Tally struct {
-	Args    string `json:"args"` // digest of the proposed arguments
-	Votes   int    `json:"votes"`
-	Missing int    `json:"missing"` // votes that complete the quorum
+	ArgsDigest string `json:"args"` // digest of the proposed arguments
+	Votes      int    `json:"votes"`
+	Missing    int    `json:"missing"` // votes that complete the quorum
 }
 
 // RememberScope says which further calls of a tool on the thread an approval covers, as long as the

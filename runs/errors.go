@@ -23,6 +23,12 @@ const (
 	ErrorTooMuchSteering = "too_much_steering"
 	// ErrorRunIDReused refuses a SubmitRequest: the active run has this id and another input.
 	ErrorRunIDReused = "run_id_reused"
+	// ErrorWorkerLost: the worker of the attempt died. Another process reports it.
+	ErrorWorkerLost = "worker_lost"
+	// ErrorWorkerStopped: the worker of the attempt stopped.
+	ErrorWorkerStopped = "worker_stopped"
+	// ErrorLogUnavailable: NATS did not respond.
+	ErrorLogUnavailable = "log_unavailable"
 	// ErrorRunFailed: the run of a firing failed. Temporal may then pause the schedule.
 	ErrorRunFailed = "run_failed"
 )

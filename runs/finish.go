@@ -28,7 +28,7 @@ type FinishInput struct {
 	Answers bool `json:"answers,omitempty"`
 	// First is the id of the run's first step.
 	First string `json:"first,omitempty"`
-	// Unfinished are those whose step did not finish.
+	// Unfinished are the lanes whose step did not finish.
 	Unfinished []Lane `json:"unfinished,omitempty"`
 }
 
@@ -38,8 +38,8 @@ type FinishResult struct {
 	Outcome Outcome `json:"outcome"`
 	Code    string  `json:"code,omitempty"`
 	Seq     uint64  `json:"seq"`
-	// AskedAt and Expires are set if an earlier record stands and it has interrupts: when they
+	// OpenedAt and Expires are set if an earlier record stands and it has interrupts: when they
 	// opened, and when each expires, by call ID.
-	AskedAt time.Time            `json:"askedAt,omitzero"`
-	Expires map[string]time.Time `json:"expires,omitempty"`
+	OpenedAt time.Time            `json:"askedAt,omitzero"`
+	Expires  map[string]time.Time `json:"expires,omitempty"`
 }

@@ -13,7 +13,7 @@ type Handoff struct {
 	Tool   string        `json:"tool"`
 	Index  int           `json:"index"`
 	To     HandoffTarget `json:"to"`
-	// Waited is the decided interrupt of the call, if it had one.
+	// Interrupt is the decided interrupt of the call, if it had one.
 	Waited *Interrupt `json:"waited,omitempty"`
 }
 
@@ -25,15 +25,15 @@ type HandoffTarget struct {
 	OnMissingResult OpenPolicy `json:"onMissingResult,omitempty"`
 }
 
-// HandoverTrail is how a thread came to its present agent by handoffs.
-type HandoverTrail struct {
+// HandoffTrail is how a thread came to its present agent by handoffs.
+type HandoffTrail struct {
 	// From are the agents that handed the thread over and did not get it back, at most the last
 	// maxFrom.
 	From []string      `json:"from"`
 	To   HandoffTarget `json:"to"`
 }
 
-// maxHanded bounds the JSON of a HandoverTrail in bytes, maxFrom its agents.
+// maxHanded bounds the JSON of a HandoffTrail in bytes, maxFrom its agents.
 const (
 	maxHanded = 1 << 10
 	maxFrom   = 8
@@ -43,8 +43,8 @@ const (
 func (h *Handoff) Is(index int) bool { return h != nil && h.Index == index }
 
 // Append returns the trail after a further handoff. h may be nil.
-func (h *HandoverTrail) Append(by string, to HandoffTarget) *HandoverTrail {
-	next := &HandoverTrail{To: to}
+func (h *HandoffTrail) Append(by string, to HandoffTarget) *HandoffTrail {
+	next := &HandoffTrail{To: to}
 	if h != nil {
 		next.From = slices.DeleteFunc(slices.Clone(h.From), func(name string) bool { return name == by || name == to.Agent })
 	}

@@ -28,9 +28,9 @@ type Input struct {
 	// Trace is the W3C trace context (header traceparent) of the request that started the run.
 	Trace string `json:"trace,omitempty"`
 
-	// Fire is the workflow ID of the firing (schedule.fire) that started the run; "" = none. When
-	// the run is over, and no run continues it, the thread signals its end to the firing.
-	Fire string `json:"fire,omitempty"`
+	// FiringID is the workflow ID of the firing (schedule.fire) that started the run; "" = none.
+	// When the run is over, and no run continues it, the thread signals its end to the firing.
+	FiringID string `json:"fire,omitempty"`
 
 	// Steps tells that the agent is a pipeline. Program is the name of its program; "" = it is
 	// none.
@@ -46,7 +46,7 @@ type Input struct {
 	OnMissingResult OpenPolicy `json:"onMissingResult,omitempty"`
 
 	// HandedOver is how the thread came to the run's agent by handoffs; nil = there were none.
-	HandedOver *HandoverTrail `json:"handedOver,omitempty"`
+	HandedOver *HandoffTrail `json:"handedOver,omitempty"`
 	// Resume has the decided interrupts of the run before, which this run continues; nil = there
 	// are none.
 	Resume *Interrupts `json:"resume,omitempty"`
@@ -128,7 +128,7 @@ type Result struct {
 
 // Redirect returns a queued run as it begins: with the agent that has the thread now, if the run's
 // own agent has handed it over meanwhile. h may be nil.
-func (h *HandoverTrail) Redirect(in Input) Input {
+func (h *HandoffTrail) Redirect(in Input) Input {
 	switch {
 	case h == nil:
 	case slices.Contains(h.From, in.Agent):

@@ -26,8 +26,8 @@ type Interrupt struct {
 	Child int `json:"child,omitempty"`
 	// Opened is when it was announced, if that was before the others; see [Interrupt.Since].
 	// Expires is when it expires; zero = never.
-	Opened  time.Time `json:"opened,omitzero"`
-	Expires time.Time `json:"expires,omitzero"`
+	OpenedAt time.Time `json:"opened,omitzero"`
+	Expires  time.Time `json:"expires,omitzero"`
 	// Votes are the approvals that have not completed the quorum. CallID is empty in them, and Args
 	// where they are for the model's arguments.
 	Votes []Decision `json:"votes,omitempty"`
@@ -43,10 +43,10 @@ type Interrupt struct {
 
 // Since returns when the interrupt opened. others is when the interrupts around it did.
 func (i *Interrupt) Since(others time.Time) time.Time {
-	if i.Opened.IsZero() {
+	if i.OpenedAt.IsZero() {
 		return others
 	}
-	return i.Opened
+	return i.OpenedAt
 }
 
 // answeredBy reports whether a decision fits the call: results are for the client's own tools,

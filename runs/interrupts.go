@@ -53,20 +53,20 @@ type Interrupts struct {
 	Handoff *Handoff `json:"handoff,omitempty"`
 	// Suspended are the children that have ended with some of the calls.
 	Suspended []SuspendedChild `json:"suspended,omitempty"`
-	// RunID, Agent and Revision are those of the run that has them. After is the record that
+	// RunID, Agent and Revision are those of the run that has them. AnnouncedBy is the record that
 	// announced them: of a run that ended with them its terminal record; 0 = they are not
 	// announced.
-	RunID    string `json:"run,omitempty"`
-	Agent    string `json:"agent,omitempty"`
-	Revision string `json:"revision,omitempty"`
-	After    uint64 `json:"after,omitempty"`
+	RunID       string `json:"run,omitempty"`
+	Agent       string `json:"agent,omitempty"`
+	Revision    string `json:"revision,omitempty"`
+	AnnouncedBy uint64 `json:"after,omitempty"`
 	// Step is the path of the pipeline step that defines the agent inline, Tree the record with the
 	// steps of a program. Position is where the pipeline continues.
 	Step     string            `json:"step,omitempty"`
 	Tree     uint64            `json:"tree,omitempty"`
 	Position *PipelinePosition `json:"position,omitempty"`
 	// Opened is when they were announced. Reminders, escalations and expiry count from then.
-	Opened time.Time `json:"opened,omitzero"`
+	OpenedAt time.Time `json:"opened,omitzero"`
 	// Round counts how often the run was held in the same turn before.
 	Round int `json:"round,omitempty"`
 	// Exceeded is the soft limit that the only call is about; nil = none. Spent is what the next
@@ -95,7 +95,7 @@ func (s *Interrupts) AsksPeople() bool {
 // Outcome returns how a run ends with these: OutcomeInterrupt if people are asked, else
 // OutcomeSuccess with pending tool calls.
 func (s *Interrupts) Outcome() Outcome {
-	if _, hasOpen := s.Open(); hasOpen {
+	if _, asksPeople := s.Open(); asksPeople {
 		return OutcomeInterrupt
 	}
 	return OutcomeSuccess
@@ -115,14 +115,14 @@ func (s *Interrupts) Find(callID string) *Interrupt {
 }
 
 // Open returns the IDs of the calls without a decision, as if those in except were taken, and
-// whether people are asked about any.
-func (s *Interrupts) Open(except ...Decision) (ids []string, hasOpen bool) {
+// whether people are asked about any: not if all are calls of the client's tools.
+func (s *Interrupts) Open(except ...Decision) (ids []string, asksPeople bool) {
 	for _, item := range s.Items {
 		if item.Decision == nil && !slices.ContainsFunc(except, item.answeredBy) {
-			ids, hasOpen = append(ids, item.ID), hasOpen || item.AsksPeople()
+			ids, asksPeople = append(ids, item.ID), asksPeople || item.AsksPeople()
 		}
 	}
-	return ids, hasOpen
+	return ids, asksPeople
 }
 
 // CancelAnnounced cancels the open interrupts that people were notified of.
@@ -168,14 +168,16 @@ func (s *Interrupts) Abandon() {
 	}
 }
 
-// FailsRun reports whether an interrupt expired whose rule then fails the run.
+// FailsRun reports whether an interrupt expired whose rule then fails the run. The interrupts must
+// be resolved (see [Interrupts.IsResolved]).
 func (s *Interrupts) FailsRun() bool {
 	return slices.ContainsFunc(s.Items, func(item Interrupt) bool {
 		return item.Approval != nil && item.Decision.Kind == DecisionExpire && item.Approval.OnExpiry == OnExpiryFail
 	})
 }
 
-// HasEdits reports whether calls are made with other arguments than the model's.
+// HasEdits reports whether calls are made with other arguments than the model's. The interrupts
+// must be resolved (see [Interrupts.IsResolved]).
 func (s *Interrupts) HasEdits() bool {
 	return s != nil && slices.ContainsFunc(s.Items, func(item Interrupt) bool { return item.Decision.Kind == DecisionEdit })
 }
@@ -185,12 +187,12 @@ func (s *Interrupts) HasEdits() bool {
 func (s *Interrupts) NoteDelivered(d Decision) {
 	i := s.Find(d.CallID)
 	if d.Kind == DecisionToolResult && i.Decision != nil && i.Decision.Kind == DecisionToolResult && i.Decision.Digest == d.Digest {
-		i.Decision.Input = d.Input
+		i.Decision.Proposal = d.Proposal
 	}
 }
 
-// OpenQuestions returns the names of the open interrupts.
-func (s *Interrupts) OpenQuestions() []string {
+// OpenNames returns the names of the open interrupts.
+func (s *Interrupts) OpenNames() []string {
 	var names []string
 	for i := range s.Items {
 		if item := &s.Items[i]; item.Decision == nil {
@@ -221,10 +223,10 @@ func (s *Interrupts) AdoptTimes(opened time.Time, expires map[string]time.Time) 
 	if opened.IsZero() {
 		return
 	}
-	s.Opened = opened
+	s.OpenedAt = opened
 	for i := range s.Pending {
 		if n := &s.Pending[i]; n.Event == EventOpened {
-			n.At = s.Opened
+			n.At = s.OpenedAt
 		}
 	}
 }

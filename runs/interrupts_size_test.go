@@ -16,7 +16,7 @@ func openInterrupts(calls, quorum int) *runs.Interrupts {
 	for i := range s.Items {
 		item := &s.Items[i]
 		item.ID = fmt.Sprintf("call_%026d", i)
-		item.Approval.Args, item.Approval.Policy = fmt.Sprintf("%032d", i), "0123456789abcdef"
+		item.Approval.ArgsDigest, item.Approval.RuleDigest = fmt.Sprintf("%032d", i), "0123456789abcdef"
 	}
 	return s
 }
@@ -26,12 +26,12 @@ func openInterrupts(calls, quorum int) *runs.Interrupts {
 func decideAll(s *runs.Interrupts, quorum int) {
 	edited := strings.Repeat("e", 32)
 	decide := func(item runs.Interrupt, by, args string) {
-		d := runs.Decision{CallID: item.ID, Kind: runs.DecisionEdit, By: fmt.Sprintf("%016s", by), Args: args, Digest: fmt.Sprintf("%032s", by+args), Input: 1 << 40}
+		d := runs.Decision{CallID: item.ID, Kind: runs.DecisionEdit, By: fmt.Sprintf("%016s", by), ArgsDigest: args, Digest: fmt.Sprintf("%032s", by+args), Proposal: 1 << 40}
 		s.Decide(d, decidedAt)
 	}
 	for _, item := range s.Items {
 		for voter := range quorum - 1 {
-			decide(item, fmt.Sprint("a", voter), item.Approval.Args)
+			decide(item, fmt.Sprint("a", voter), item.Approval.ArgsDigest)
 			decide(item, fmt.Sprint("b", voter), edited)
 		}
 	}
@@ -132,7 +132,7 @@ func TestReserve(t *testing.T) {
 		t.Errorf("Reserve of decided interrupts = %d, want less than %d", got, open)
 	}
 	voted := openInterrupts(1, 2)
-	voted.Decide(runs.Decision{CallID: voted.Items[0].ID, Kind: runs.DecisionEdit, By: strings.Repeat("b", 16), Digest: strings.Repeat("d", 32), Args: strings.Repeat("e", 32), Input: 1 << 40}, decidedAt)
+	voted.Decide(runs.Decision{CallID: voted.Items[0].ID, Kind: runs.DecisionEdit, By: strings.Repeat("b", 16), Digest: strings.Repeat("d", 32), ArgsDigest: strings.Repeat("e", 32), Proposal: 1 << 40}, decidedAt)
 	vote, err := json.Marshal(voted.Items[0].Votes[0])
 	if err != nil {
 		t.Fatal(err)

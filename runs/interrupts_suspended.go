@@ -4,13 +4,13 @@ package runs
 // opened. decided are the thread's interrupts of that child, as its first suspended one; s are
 // those with which the child ended.
 func (s *Interrupts) AdoptDecisions(decided *Interrupts) {
-	for _, item := range decided.Of(1).Items {
+	for _, item := range decided.OfChild(1).Items {
 		if own := s.Find(item.ID); own != nil {
 			within := own.Child
 			*own = item
 			own.Child = within
 			if item.Announced {
-				own.Opened = item.Since(decided.Opened)
+				own.OpenedAt = item.Since(decided.OpenedAt)
 			}
 		}
 	}
@@ -34,7 +34,7 @@ func (s *Interrupts) Adopt(child SuspendedChild, below *Interrupts) {
 
 // Of returns a copy of the interrupts of the i-th suspended child, from 1, with those of the
 // children below it: what the child itself had. It is the inverse of Adopt.
-func (s *Interrupts) Of(i int) *Interrupts {
+func (s *Interrupts) OfChild(i int) *Interrupts {
 	child := s.Suspended[i-1]
 	below := &Interrupts{MessageID: child.AnswerID, Subagents: child.Subagents, Position: child.Position}
 	places := map[int]int{i: 0}

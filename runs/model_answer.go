@@ -10,10 +10,10 @@ type ModelAnswer struct {
 	// many there are if they are more. The arguments are in the log.
 	Calls     []Call `json:"calls,omitempty"`
 	CallCount int    `json:"callCount,omitempty"`
-	// WaitCount is how many calls are interrupts, OrderedCount how many have a Queue or a Sequence.
-	// The run fails if Calls lacks one of them.
-	WaitCount    int `json:"waitCount,omitempty"`
-	OrderedCount int `json:"orderedCount,omitempty"`
+	// InterruptCount is how many calls are interrupts, QueuedOrSequencedCount how many have a Queue
+	// or a Sequence. The run fails if Calls lacks one of them.
+	InterruptCount         int `json:"waitCount,omitempty"`
+	QueuedOrSequencedCount int `json:"orderedCount,omitempty"`
 	// Subagents are the agents that calls hand work to.
 	Subagents []AgentRef `json:"subagents,omitempty"`
 	// Handoff is the call that hands the thread over; nil = none does.
@@ -30,9 +30,9 @@ type ModelAnswer struct {
 func (a ModelAnswer) Count() int { return max(a.CallCount, len(a.Calls)) }
 
 // Ordered returns how many of the named calls have a queue or a sequence.
-func (a ModelAnswer) Ordered() (n int) {
+func (a ModelAnswer) CountQueuedOrSequenced() (n int) {
 	for _, c := range a.Calls {
-		if c.Placed() {
+		if c.HasQueueOrSequence() {
 			n++
 		}
 	}

@@ -17,11 +17,11 @@ type Notification struct {
 	Event    NotificationEvent `json:"event"`
 	// Number counts the notifications about these interrupts, from 1. Earlier ones are outdated.
 	Number    int       `json:"number"`
-	Opened    time.Time `json:"opened"` // when the interrupts were announced
+	OpenedAt  time.Time `json:"opened"` // when the interrupts were announced
 	At        time.Time `json:"at"`     // when the event happened
 	MessageID string    `json:"messageId"`
 	// Calls are the interrupts of the event, as they are now.
-	Calls []Interrupt `json:"calls"`
+	Items []Interrupt `json:"calls"`
 	// After is the record that announced the interrupts. The activity must see it in the log.
 	After uint64 `json:"after"`
 }
@@ -74,7 +74,7 @@ func (s *Interrupts) NoteOpened() {
 			asked = append(asked, item)
 		}
 	}
-	s.notify(EventOpened, s.Opened, asked...)
+	s.notify(EventOpened, s.OpenedAt, asked...)
 }
 
 // maxPending returns how many bytes all pending notifications may take.
@@ -87,12 +87,12 @@ func (s *Interrupts) Notification(thread Ref) Notification {
 	thread.ID = s.RunID
 	n := Notification{
 		Run: thread, Agent: s.Agent, Revision: s.Revision, Step: s.Step, Tree: s.Tree, Event: news.Event, Number: news.Number,
-		Opened: s.Opened, At: news.At, MessageID: s.MessageID, After: s.After,
+		OpenedAt: s.OpenedAt, At: news.At, MessageID: s.MessageID, After: s.AnnouncedBy,
 	}
 	passes := news.Event == EventVoted || news.Event == EventReminded || news.Event == EventEscalated
 	for _, i := range news.Calls {
 		if item := s.Items[i]; !passes || item.Decision == nil {
-			n.Calls = append(n.Calls, item)
+			n.Items = append(n.Items, item)
 		}
 	}
 	return n
@@ -102,4 +102,4 @@ func (s *Interrupts) Notification(thread Ref) Notification {
 func (s *Interrupts) IsNotified() bool { return !s.HasPending() }
 
 // HasPending reports whether notifications are to be sent. The interrupts must have been announced.
-func (s *Interrupts) HasPending() bool { return s != nil && s.After > 0 && len(s.Pending) > 0 }
+func (s *Interrupts) HasPending() bool { return s != nil && s.AnnouncedBy > 0 && len(s.Pending) > 0 }

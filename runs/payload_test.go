@@ -32,9 +32,9 @@ func TestPayloadsAreBounded(t *testing.T) {
 	}
 }
 
-// TestLongIDsFitIntoPayloads: IDs come from clients and may be as long and odd as the API accepts. They
-// must never make a payload of the workflow too large for a history, where it would fail again and
-// again.
+// TestLongIDsFitIntoPayloads: IDs come from clients and may be as long and odd as the API accepts.
+// They must never make a payload of the workflow too large for a history, where it would fail again
+// and again.
 func TestLongIDsFitIntoPayloads(t *testing.T) {
 	t.Parallel()
 	for _, odd := range []string{strings.Repeat(`"`, 1000), strings.Repeat("\u2028", 333), strings.Repeat("<", 1000)} {
@@ -62,8 +62,8 @@ func wantPayloadsWithID(t *testing.T, odd string) {
 	id := strings.Repeat("c", 32) // like our own IDs
 	waits := &runs.Interrupts{MessageID: id}
 	for i := range runs.MaxInterrupts {
-		decision := &runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: hash, Input: 1 << 60, Args: hash[:32]}
-		call := runs.Call{ID: id, Tool: name, Approval: &runs.Approval{Rule: 31, Args: hash[:32], Expires: 1 << 60, OnExpiry: runs.OnExpiryReject}}
+		decision := &runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: hash, Proposal: 1 << 60, ArgsDigest: hash[:32]}
+		call := runs.Call{ID: id, Tool: name, Approval: &runs.Approval{Rule: 31, ArgsDigest: hash[:32], Expires: 1 << 60, OnExpiry: runs.OnExpiryReject}}
 		waits.Items = append(waits.Items, runs.Interrupt{Call: call, Index: i, Expires: time.Now(), Decision: decision})
 	}
 	ordinary := runs.Input{Run: runs.Ref{Tenant: "default", Thread: name, ID: name}, Agent: name, Revision: hash, Input: 1 << 60, Digest: hash, Resume: waits}

@@ -11,5 +11,5 @@ type PendingNotification struct {
 	Event  NotificationEvent `json:"event"`
 	Number int               `json:"number"`
 	At     time.Time         `json:"at"`
-	Calls  []int             `json:"calls"` // indexes into Interrupts.Calls
+	Calls  []int             `json:"calls"` // indexes into Interrupts.Items
 }

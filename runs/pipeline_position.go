@@ -10,7 +10,7 @@ import (
 // PipelinePosition is how far a pipeline has come. The workflow carries it from step to step, run
 // to run and execution to execution. Only the activity pipeline.advance interprets the cursor.
 type PipelinePosition struct {
-	Cursor pipeline.Cursor `json:"cursor"`
+	At pipeline.TreePosition `json:"cursor"`
 	// Origin is the run that began the pipeline, Input its input. Later runs that continue it have
 	// others.
 	Origin string `json:"origin"`

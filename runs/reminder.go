@@ -19,10 +19,10 @@ func (s *Interrupts) NextTime() time.Time {
 			continue
 		}
 		if item.Escalations < len(item.Approval.Escalate) {
-			next = Earlier(next, item.Since(s.Opened).Add(item.Approval.Escalate[item.Escalations]))
+			next = Earlier(next, item.Since(s.OpenedAt).Add(item.Approval.Escalate[item.Escalations]))
 		}
 		if item.Approval.Remind > 0 && item.Reminded < MaxReminders {
-			next = Earlier(next, item.Since(s.Opened).Add(time.Duration(item.Reminded+1)*item.Approval.Remind))
+			next = Earlier(next, item.Since(s.OpenedAt).Add(time.Duration(item.Reminded+1)*item.Approval.Remind))
 		}
 	}
 	return next
@@ -39,7 +39,7 @@ func (s *Interrupts) ApplyTime(now time.Time) {
 			continue
 		case item.expired(now):
 			if item.Approval != nil { // missed escalations count: the notice tells how far the approval came
-				item.Escalations = item.Approval.escalations(item.Expires.Sub(item.Since(s.Opened)))
+				item.Escalations = item.Approval.escalations(item.Expires.Sub(item.Since(s.OpenedAt)))
 			}
 			item.Decision = &Decision{CallID: item.ID, Kind: DecisionExpire, Question: item.number()}
 			expired = append(expired, item)
@@ -47,7 +47,7 @@ func (s *Interrupts) ApplyTime(now time.Time) {
 		case item.Approval == nil:
 			continue
 		}
-		open := now.Sub(item.Since(s.Opened))
+		open := now.Sub(item.Since(s.OpenedAt))
 		if n := item.Approval.escalations(open); n > item.Escalations {
 			item.Escalations, escalated = n, append(escalated, item)
 		}

@@ -2,8 +2,9 @@ package runs
 
 import "time"
 
-// FireInput starts schedule.fire.v1, one firing of a schedule. The schedule itself is in its store.
-type FireInput struct {
+// FiringInput starts schedule.fire.v1, one firing of a schedule. The schedule itself is in its
+// store.
+type FiringInput struct {
 	Tenant   string `json:"tenant"`
 	Schedule string `json:"schedule"`
 	// Revision is the revision of the schedule in the store.
@@ -15,8 +16,8 @@ type FireInput struct {
 	// At is the nominal time of the firing, from the search attribute that Temporal's schedules
 	// set.
 	At time.Time `json:"at,omitzero"`
-	// Fire is the firing's own workflow id.
-	Fire string `json:"fire,omitempty"`
+	// FiringID is the firing's own workflow id.
+	FiringID string `json:"fire,omitempty"`
 	// Fired is set if the execution continues the firing of the one before it, and for the activity
 	// that cancels the run.
 	Fired *FiredRun `json:"fired,omitempty"`
@@ -46,8 +47,8 @@ type RunStatus struct {
 	RunEnd
 }
 
-// FireResult is the result of schedule.fire.v1.
-type FireResult struct {
+// FiringResult is the result of schedule.fire.v1.
+type FiringResult struct {
 	FiredRun
 	RunEnd
 }

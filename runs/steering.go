@@ -8,8 +8,8 @@ import "slices"
 type Steering struct {
 	// Steered are the proposals with the messages, by sequence, oldest first.
 	Steered []uint64 `json:"steered,omitempty"`
-	// Told is how many of them a model call has received.
-	Told int `json:"told,omitempty"`
+	// Delivered is how many of them a model call has received.
+	Delivered int `json:"told,omitempty"`
 }
 
 // Has reports whether a message was added before: the same proposal is taken once.
@@ -18,13 +18,13 @@ func (s *Steering) Has(input uint64) bool { return slices.Contains(s.Steered, in
 // Add keeps a message for the next model call.
 func (s *Steering) Add(input uint64) { s.Steered = append(s.Steered, input) }
 
-// Untold returns the messages that no model call has received.
-func (s *Steering) Untold() []uint64 { return s.Steered[s.Told:] }
+// Pending returns the messages that no model call has received.
+func (s *Steering) Pending() []uint64 { return s.Steered[s.Delivered:] }
 
 // Take returns the messages that no model call has received, for a call that is about to be
 // scheduled.
-func (s *Steering) Take() []uint64 {
-	left := s.Untold()
-	s.Told = len(s.Steered)
+func (s *Steering) TakePending() []uint64 {
+	left := s.Pending()
+	s.Delivered = len(s.Steered)
 	return left
 }

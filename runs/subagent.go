@@ -22,7 +22,7 @@ type ChildInput struct {
 // TraceParent returns "": a child stays in the trace of the step that started it.
 func (ChildInput) TraceParent() string { return "" }
 
-// SubagentAnswer is the input of ActivityAnswerCall, which writes the result of the call that a
+// SubagentAnswer is the input of ActivityAnswerSubagent, which writes the result of the call that a
 // subagent worked for.
 type SubagentAnswer struct {
 	// Step is the subagent's, Call the call that it worked for.
@@ -59,12 +59,12 @@ type InterruptSignal struct {
 	// signal is about another matter.
 	Suspended  SuspendedChild `json:"suspended,omitzero"`
 	Interrupts *Interrupts    `json:"interrupts,omitempty"`
-	// CallID names the child that waits. MustStay tells that it cannot end and begin again.
-	// Ancestors are the subagents between it and the thread, which end with it, by their present
-	// size.
-	CallID    string         `json:"callId,omitempty"`
-	MustStay  bool           `json:"mustStay,omitempty"`
-	Ancestors []AncestorSize `json:"ancestors,omitempty"`
+	// CallID names the child that waits. CannotContinueAsNew tells that it cannot end and begin
+	// again. Ancestors are the subagents between it and the thread, which end with it, by their
+	// present size.
+	CallID              string         `json:"callId,omitempty"`
+	CannotContinueAsNew bool           `json:"mustStay,omitempty"`
+	Ancestors           []AncestorSize `json:"ancestors,omitempty"`
 	// From is the workflow ID of the sender. Idle tells that nothing is under way there but
 	// waiting, as of the number of Replies that it has received: a later reply makes this outdated.
 	From    string `json:"from,omitempty"`
@@ -88,7 +88,7 @@ type ReplySignal struct {
 	// To is the CallID of the child that waits.
 	To string `json:"to,omitempty"`
 	// Calls are the child's interrupts, with the decisions.
-	Calls []Interrupt `json:"calls,omitempty"`
+	Items []Interrupt `json:"calls,omitempty"`
 	// Suspends tells the child to end, so that the run can end with its interrupts.
 	Suspends bool `json:"suspends,omitempty"`
 	// Cancelled tells that the child is cancelled, also if it does not know yet.

@@ -2,8 +2,8 @@ package runs
 
 import "github.com/perdure/perdure/agents/pipeline"
 
-// ToolAnswer is the output of ActivityCallTool, of ActivityAnswerCall and of a child workflow: how
-// a call or branch ended. The result is in the log.
+// ToolAnswer is the output of ActivityCallTool, of ActivityAnswerSubagent and of a child workflow:
+// how a call or branch ended. The result is in the log.
 type ToolAnswer struct {
 	Outcome Outcome `json:"outcome"`
 	// Seq is the last record of the call's lane, Opened that of the lane on which the agent speaks.

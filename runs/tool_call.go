@@ -45,8 +45,8 @@ type ToolCall struct {
 	HandOverTo string `json:"handOverTo,omitempty"`
 	// Votes are those that approved before the deciding one. Remember is the digest of the rule
 	// under which the approval covers further calls; "" = it does not.
-	Votes    []Vote `json:"votes,omitempty"`
-	Remember string `json:"remember,omitempty"`
+	Votes          []Vote `json:"votes,omitempty"`
+	RememberedRule string `json:"remember,omitempty"`
 	// Cancelled tells that the run was cancelled before the call began: the activity records the
 	// decision, and does not call the tool.
 	Cancelled bool `json:"cancelled,omitempty"`
@@ -67,8 +67,8 @@ type AwaitQueue struct {
 	Queue string `json:"queue"`
 }
 
-// StoreResult is the first input of ActivityStoreResult; a ToolResult is the second. The activity
-// puts the result into the log, and returns the Decision that refers to it.
+// StoreResult is the first input of ActivityStoreToolResult; a ToolResult is the second. The
+// activity puts the result into the log, and returns the Decision that refers to it.
 type StoreResult struct {
 	Run Ref `json:"run"`
 }
@@ -92,7 +92,7 @@ type AskedQuestion struct {
 
 // ToolResult is the payload of SignalToolResult, for programs that have only Temporal's SDK: the
 // result of a client's tool call. It is the only content that enters a history, at most MaxPayload
-// bytes of it. ActivityStoreResult moves it into the log.
+// bytes of it. ActivityStoreToolResult moves it into the log.
 type ToolResult struct {
 	CallID string `json:"toolCallId"`
 	// Content is a JSON string, or a list of AG-UI content parts.

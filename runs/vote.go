@@ -39,17 +39,17 @@ func (s *Interrupts) ConflictingVote(decisions []Decision) *Decision {
 // editOf returns the digest of the arguments to which a decision edits the call's; "" = it leaves
 // those of the model.
 func (i *Interrupt) editOf(d Decision) string {
-	if d.Args == i.Approval.Args {
+	if d.ArgsDigest == i.Approval.ArgsDigest {
 		return ""
 	}
-	return d.Args
+	return d.ArgsDigest
 }
 
 // conflictingEdit returns the vote of another approver than by for an edit to arguments other than
 // edit; nil = there is none.
 func (i *Interrupt) conflictingEdit(by, edit string) *Decision {
 	for n := range i.Votes {
-		if v := &i.Votes[n]; v.By != by && edit != "" && v.Args != "" && v.Args != edit {
+		if v := &i.Votes[n]; v.By != by && edit != "" && v.ArgsDigest != "" && v.ArgsDigest != edit {
 			return v
 		}
 	}
@@ -68,7 +68,7 @@ func (s *Interrupts) DecideAll(decisions []Decision, now time.Time, about func(*
 func (a *Approval) quorum() int { return max(1, a.Quorum) }
 
 // canonical returns the digest that calls with equal arguments share.
-func (a *Approval) canonical() string { return cmp.Or(a.Canonical, a.Args) }
+func (a *Approval) canonical() string { return cmp.Or(a.Canonical, a.ArgsDigest) }
 
 // maxVotes bounds the votes without a decision: one less than the quorum, for the model's arguments
 // and for one edit.
@@ -103,8 +103,8 @@ func (s *Interrupts) Decide(d Decision, now time.Time) DecisionResult {
 		}
 	}
 	i.Votes = i.votesOfOthers(d.By) // the decision is this approver's last word
-	if i.Approval != nil && d.Args == "" {
-		d.Args = i.Approval.Args
+	if i.Approval != nil && d.ArgsDigest == "" {
+		d.ArgsDigest = i.Approval.ArgsDigest
 	}
 	i.Decision = &d
 	s.notify(EventDecided, now, s.release(i, now)...)
@@ -129,20 +129,20 @@ func (i *Interrupt) resultForDecided(d Decision) DecisionResult {
 // stays undecided, and result what happened to the vote. Otherwise the vote completes the quorum: d
 // is the decision, and remembers only what the whole quorum remembers.
 func (i *Interrupt) castVote(d *Decision) (result DecisionResult, open bool) {
-	v := Decision{Kind: d.Kind, Digest: d.Digest, Input: d.Input, By: d.By, Remember: d.Remember, Args: i.editOf(*d)}
+	v := Decision{Kind: d.Kind, Digest: d.Digest, Proposal: d.Proposal, By: d.By, Remember: d.Remember, ArgsDigest: i.editOf(*d)}
 	repeats := func(cast Decision) bool { return cast.By == v.By && cast.isRepeatedBy(v) }
 	if at := slices.IndexFunc(i.Votes, repeats); at >= 0 {
 		cast := i.Votes[at]
-		return DecisionResult{Recorded: &cast, Missing: i.missing(v.Args), Proposals: i.tallies()}, true
+		return DecisionResult{Recorded: &cast, Missing: i.missing(v.ArgsDigest), Tallies: i.tallies()}, true
 	}
-	if other := i.conflictingEdit(v.By, v.Args); other != nil {
+	if other := i.conflictingEdit(v.By, v.ArgsDigest); other != nil {
 		conflict := *other
 		return DecisionResult{Error: ErrorOtherEdit, Recorded: &conflict}, true
 	}
 	others := i.votesOfOthers(v.By)
 	agree, remember := 1, d.Remember
 	for _, other := range others {
-		if other.Args == v.Args {
+		if other.ArgsDigest == v.ArgsDigest {
 			agree, remember = agree+1, remember.narrowest(other.Remember)
 		}
 	}
@@ -151,7 +151,7 @@ func (i *Interrupt) castVote(d *Decision) (result DecisionResult, open bool) {
 		return DecisionResult{}, false
 	}
 	i.Votes = append(others, v)
-	return DecisionResult{Missing: i.missing(v.Args), Proposals: i.tallies()}, true
+	return DecisionResult{Missing: i.missing(v.ArgsDigest), Tallies: i.tallies()}, true
 }
 
 // votesOfOthers returns the votes without that of one approver.
@@ -164,11 +164,11 @@ func (i *Interrupt) votesOfOthers(by string) []Decision {
 func (i *Interrupt) tallies() []Tally {
 	count := func(args string) Tally {
 		missing := i.missing(args)
-		return Tally{Args: cmp.Or(args, i.Approval.Args), Votes: i.Approval.quorum() - missing, Missing: missing}
+		return Tally{ArgsDigest: cmp.Or(args, i.Approval.ArgsDigest), Votes: i.Approval.quorum() - missing, Missing: missing}
 	}
 	tallies := []Tally{count("")}
-	if at := slices.IndexFunc(i.Votes, func(v Decision) bool { return v.Args != "" }); at >= 0 {
-		tallies = append(tallies, count(i.Votes[at].Args))
+	if at := slices.IndexFunc(i.Votes, func(v Decision) bool { return v.ArgsDigest != "" }); at >= 0 {
+		tallies = append(tallies, count(i.Votes[at].ArgsDigest))
 	}
 	return tallies
 }
@@ -187,7 +187,7 @@ func (i *Interrupt) Tallies() []Tally {
 func (i *Interrupt) missing(args string) int {
 	missing := i.Approval.quorum()
 	for _, v := range i.Votes {
-		if v.Args == args {
+		if v.ArgsDigest == args {
 			missing--
 		}
 	}
@@ -196,7 +196,7 @@ func (i *Interrupt) missing(args string) int {
 
 // votesForDecision reports whether a vote is for the arguments with which the call is made.
 func (i *Interrupt) votesForDecision(v Decision) bool {
-	return i.Decision.Approves() && (v.Args == i.Decision.Args || v.Args == "" && i.Decision.Args == i.Approval.Args)
+	return i.Decision.Approves() && (v.ArgsDigest == i.Decision.ArgsDigest || v.ArgsDigest == "" && i.Decision.ArgsDigest == i.Approval.ArgsDigest)
 }
 
 // DecidingVotes returns the votes of a quorum without the last one, which is the decision.
@@ -204,7 +204,7 @@ func (i *Interrupt) DecidingVotes() []Vote {
 	var votes []Vote
 	for _, v := range i.Votes {
 		if i.votesForDecision(v) {
-			votes = append(votes, Vote{Digest: v.Digest, Input: v.Input})
+			votes = append(votes, Vote{Digest: v.Digest, Proposal: v.Proposal})
 		}
 	}
 	return votes
@@ -220,11 +220,11 @@ func (s *Interrupts) release(decided *Interrupt, now time.Time) []*Interrupt {
 		open := item.Decision == nil && item.Approval != nil && !item.expired(now)
 		if d.Remember == "" || !open || item.Tool != decided.Tool ||
 			d.Remember == RememberArguments && item.Approval.canonical() != decided.Approval.canonical() ||
-			item.Approval.Rule != decided.Approval.Rule || item.Approval.Policy != decided.Approval.Policy { // that of another agent is another rule
+			item.Approval.Rule != decided.Approval.Rule || item.Approval.RuleDigest != decided.Approval.RuleDigest { // that of another agent is another rule
 			continue
 		}
 		same := *d
-		same.CallID, same.Args = item.ID, item.Approval.Args
+		same.CallID, same.ArgsDigest = item.ID, item.Approval.ArgsDigest
 		item.Decision = &same
 		released = append(released, item)
 	}

@@ -13,23 +13,23 @@ import (
 
 var decidedAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// quorumInterrupts returns interrupts about the calls c0, c1, … of one tool, under one rule that needs
-// quorum approvals. The digest of each call's arguments is "model".
+// quorumInterrupts returns interrupts about the calls c0, c1, … of one tool, under one rule that
+// needs quorum approvals. The digest of each call's arguments is "model".
 func quorumInterrupts(quorum, calls int) *runs.Interrupts {
 	s := &runs.Interrupts{MessageID: "m", RunID: "r"}
 	for i := range calls {
 		s.Items = append(s.Items, runs.Interrupt{
-			Call:  runs.Call{ID: fmt.Sprint("c", i), Tool: "book", Approval: &runs.Approval{Rule: 1, Args: "model", Policy: "rule", Quorum: quorum}},
+			Call:  runs.Call{ID: fmt.Sprint("c", i), Tool: "book", Approval: &runs.Approval{Rule: 1, ArgsDigest: "model", RuleDigest: "rule", Quorum: quorum}},
 			Index: i,
 		})
 	}
 	return s
 }
 
-// decisionOf returns an approver's decision about the call c0. args is the digest of edited arguments.
-// Equal decisions of one approver have equal digests.
+// decisionOf returns an approver's decision about the call c0. args is the digest of edited
+// arguments. Equal decisions of one approver have equal digests.
 func decisionOf(approver string, kind runs.DecisionKind, args string) runs.Decision {
-	return runs.Decision{CallID: "c0", Kind: kind, By: approver, Args: args, Digest: fmt.Sprint(approver, kind, args)}
+	return runs.Decision{CallID: "c0", Kind: kind, By: approver, ArgsDigest: args, Digest: fmt.Sprint(approver, kind, args)}
 }
 
 func approvalBy(approver string) runs.Decision { return decisionOf(approver, runs.DecisionApprove, "") }
@@ -44,11 +44,12 @@ func voteOf(d runs.Decision) *runs.Decision {
 	return &d
 }
 
-// tallies returns the tallies of a quorum of two: the votes for the model's arguments, and for each edit.
+// tallies returns the tallies of a quorum of two: the votes for the model's arguments, and for each
+// edit.
 func tallies(model int, edits ...string) []runs.Tally {
-	all := []runs.Tally{{Args: "model", Votes: model, Missing: 2 - model}}
+	all := []runs.Tally{{ArgsDigest: "model", Votes: model, Missing: 2 - model}}
 	for _, args := range edits {
-		all = append(all, runs.Tally{Args: args, Votes: 1, Missing: 1})
+		all = append(all, runs.Tally{ArgsDigest: args, Votes: 1, Missing: 1})
 	}
 	return all
 }
@@ -64,13 +65,13 @@ func wantDecision(t *testing.T, s *runs.Interrupts, by string, kind runs.Decisio
 		}
 		return
 	}
-	if d.By != by || d.Kind != kind || d.Args != args {
-		t.Errorf("decision: got %s by %q for %q, want %s by %q for %q", d.Kind, d.By, d.Args, kind, by, args)
+	if d.By != by || d.Kind != kind || d.ArgsDigest != args {
+		t.Errorf("decision: got %s by %q for %q, want %s by %q for %q", d.Kind, d.By, d.ArgsDigest, kind, by, args)
 	}
 }
 
-// TestDecideQuorum: an approval is a vote. The vote that completes the quorum for equal arguments is
-// the decision. Each approver has one vote, the last one.
+// TestDecideQuorum: an approval is a vote. The vote that completes the quorum for equal arguments
+// is the decision. Each approver has one vote, the last one.
 func TestDecideQuorum(t *testing.T) {
 	t.Parallel()
 	type decide struct {
@@ -78,10 +79,10 @@ func TestDecideQuorum(t *testing.T) {
 		want     runs.DecisionResult
 	}
 	missing := func(tallies []runs.Tally) runs.DecisionResult {
-		return runs.DecisionResult{Missing: 1, Proposals: tallies}
+		return runs.DecisionResult{Missing: 1, Tallies: tallies}
 	}
 	repeated := func(d runs.Decision, tallies []runs.Tally) runs.DecisionResult {
-		return runs.DecisionResult{Missing: 1, Proposals: tallies, Recorded: voteOf(d)}
+		return runs.DecisionResult{Missing: 1, Tallies: tallies, Recorded: voteOf(d)}
 	}
 	for name, c := range map[string]struct {
 		quorum int // 0 = two
@@ -154,12 +155,12 @@ func TestDecideQuorum(t *testing.T) {
 	}
 }
 
-// TestDecideResolvedInterrupt: a decision does not change. An approver who repeats the decision or one of
-// the votes for it receives the recorded decision, any other caller an error.
+// TestDecideResolvedInterrupt: a decision does not change. An approver who repeats the decision or
+// one of the votes for it receives the recorded decision, any other caller an error.
 func TestDecideResolvedInterrupt(t *testing.T) {
 	t.Parallel()
 	recorded := approvalBy("bob")
-	recorded.Args = "model"
+	recorded.ArgsDigest = "model"
 	copied := approvalBy("ann")
 	copied.By = "eve"
 	for name, c := range map[string]struct {
@@ -188,7 +189,8 @@ func TestDecideResolvedInterrupt(t *testing.T) {
 	}
 }
 
-// TestRejectionDropsOwnVote: the decision is the approver's last word. Votes of others stay recorded.
+// TestRejectionDropsOwnVote: the decision is the approver's last word. Votes of others stay
+// recorded.
 func TestRejectionDropsOwnVote(t *testing.T) {
 	t.Parallel()
 	s := quorumInterrupts(3, 1)
@@ -310,8 +312,8 @@ func TestContradicts(t *testing.T) {
 	}
 }
 
-// TestRememberedApproval: an approval with a scope resolves the open calls of the same tool under the
-// same rule that the scope covers.
+// TestRememberedApproval: an approval with a scope resolves the open calls of the same tool under
+// the same rule that the scope covers.
 func TestRememberedApproval(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -321,12 +323,12 @@ func TestRememberedApproval(t *testing.T) {
 	}{
 		"a call with equal arguments":            {runs.RememberArguments, func(*runs.Interrupt) {}, true},
 		"without a scope":                        {"", func(*runs.Interrupt) {}, false},
-		"other arguments":                        {runs.RememberArguments, func(o *runs.Interrupt) { o.Approval.Args = "more" }, false},
-		"other arguments of the tool":            {runs.RememberTool, func(o *runs.Interrupt) { o.Approval.Args = "more" }, true},
-		"arguments with an equal canonical form": {runs.RememberArguments, func(o *runs.Interrupt) { o.Approval.Args, o.Approval.Canonical = "spaced", "model" }, true},
+		"other arguments":                        {runs.RememberArguments, func(o *runs.Interrupt) { o.Approval.ArgsDigest = "more" }, false},
+		"other arguments of the tool":            {runs.RememberTool, func(o *runs.Interrupt) { o.Approval.ArgsDigest = "more" }, true},
+		"arguments with an equal canonical form": {runs.RememberArguments, func(o *runs.Interrupt) { o.Approval.ArgsDigest, o.Approval.Canonical = "spaced", "model" }, true},
 		"another tool":                           {runs.RememberTool, func(o *runs.Interrupt) { o.Tool = "cancel" }, false},
 		"another rule":                           {runs.RememberTool, func(o *runs.Interrupt) { o.Approval.Rule = 2 }, false},
-		"a rule of another agent":                {runs.RememberTool, func(o *runs.Interrupt) { o.Approval.Policy = "other" }, false},
+		"a rule of another agent":                {runs.RememberTool, func(o *runs.Interrupt) { o.Approval.RuleDigest = "other" }, false},
 		"an expired interrupt":                   {runs.RememberTool, func(o *runs.Interrupt) { o.Expires = decidedAt }, false},
 		"a client tool call":                     {runs.RememberTool, func(o *runs.Interrupt) { o.Approval, o.Client = nil, true }, false},
 	} {
@@ -339,7 +341,7 @@ func TestRememberedApproval(t *testing.T) {
 			s.Decide(d, decidedAt)
 			var want *runs.Decision
 			if c.covers {
-				d.CallID, d.Args = "c1", s.Items[1].Approval.Args
+				d.CallID, d.ArgsDigest = "c1", s.Items[1].Approval.ArgsDigest
 				want = &d
 			}
 			if diff := gocmp.Diff(want, s.Items[1].Decision); diff != "" {

@@ -190,7 +190,7 @@ func (a *Attempt) encodeEvents(events []agui.Event) (lines [][]byte, size int, e
 }
 
 // writeDone writes the done record; with a mark unless condition is nil. The sender must not write
-// concurrently: it has ended, or nothing was emitted. finish attributes the result's messages to
+// concurrently: it has ended, or nothing was emitted. writeDone attributes the result's messages to
 // the place's subagent.
 func (a *Attempt) writeDone(ctx context.Context, result *Result, lines [][]byte, condition *mark) (uint64, error) {
 	for i := range result.Messages {
@@ -324,12 +324,13 @@ func (a *Attempt) onSenderEnd() {
 }
 
 // FinishIfUnchanged is Finish for a step that changes the state depending on its value (mark.go).
+// It does not check events that are too large for one record: Finish writes those, without a mark.
+//
 // lastMark is Snapshot.Mark of the snapshot that the step has read: the sequence of the run's last
 // mark. If a later mark exists, FinishIfUnchanged writes nothing and returns ErrStale. The caller
 // then computes the step on a new snapshot and calls it again.
 //
-// The step must not have emitted events or set a note. Events that are too large for one record are
-// written by Finish, without a mark and without this check.
+// The step must not have emitted events or set a note.
 func (a *Attempt) FinishIfUnchanged(ctx context.Context, lastMark uint64, result *Result, events ...agui.Event) (uint64, error) {
 	lines, size, err := a.encodeEvents(events)
 	if err != nil {

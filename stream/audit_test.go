@@ -76,7 +76,7 @@ func TestAuditIsHiddenFromReaders(t *testing.T) {
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r1"})
 	follower := streamtest.Follow(t, l)
 	shown := func() (events []string) {
-		shownView := viewer(follower).Thread(thread, view.ThreadOptions{Profile: stream.Profile1})
+		shownView := viewer(follower).Thread(thread, view.ThreadOptions{Generation: stream.Generation1})
 		defer shownView.Close()
 		for {
 			frames, err := shownView.NextPast(ctx)

@@ -167,7 +167,7 @@ func (l *Log) loadBlobs(ctx context.Context, lines [][]byte) ([][]byte, error) {
 }
 
 // loadBlob reads a blob that a record refers to. The blob was acknowledged before the record was
-// written. A replica may not have it yet (errStale); only the leader knows that it is lost
+// written. A replica may not have it yet (errReplicaLags); only the leader knows that it is lost
 // (ErrLogLost).
 func (l *Log) loadBlob(ctx context.Context, name string) ([]byte, error) {
 	for pause := firstPause; ; pause *= 2 {
@@ -181,7 +181,7 @@ func (l *Log) loadBlob(ctx context.Context, name string) ([]byte, error) {
 		case !exists:
 			return nil, ErrLogLost
 		case pause > longestPause:
-			return nil, errStale
+			return nil, errReplicaLags
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err

@@ -45,7 +45,7 @@ type replayMessage struct {
 // and the state of the log.
 func TestReferenceClientsReadJoins(t *testing.T) {
 	t.Parallel()
-	for folder, profile := range map[string]stream.Profile{"v0": stream.Profile0, "v1": stream.Profile1} {
+	for folder, profile := range map[string]stream.Generation{"v0": stream.Generation0, "v1": stream.Generation1} {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join("..", "e2e", "node", folder)
@@ -69,15 +69,15 @@ func TestReferenceClientsReadJoins(t *testing.T) {
 }
 
 // record writes a story and attaches a reader after every record. It returns the readers' events.
-func record(t *testing.T, profile stream.Profile, name string, tell func(*projectionFixture), wholeThread bool) []eventStream {
+func record(t *testing.T, profile stream.Generation, name string, tell func(*projectionFixture), wholeThread bool) []eventStream {
 	t.Helper()
 	ctx, l := testContext(t), streamtest.Open(t)
 	c := newViewers(t, ctx, l)
-	shownView := func() *view.View { return viewer(c.follower).Run(run, view.Options{Join: true, Profile: profile}) }
+	shownView := func() *view.View { return viewer(c.follower).Run(run, view.Options{Join: true, Generation: profile}) }
 	if wholeThread {
 		c.readOn = readFollowing
 		shownView = func() *view.View {
-			return viewer(c.follower).Thread(thread, view.ThreadOptions{Profile: profile, IncludeLater: true})
+			return viewer(c.follower).Thread(thread, view.ThreadOptions{Generation: profile, IncludeLater: true})
 		}
 	}
 	records := 0

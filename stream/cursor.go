@@ -20,14 +20,14 @@ var (
 	ErrLogReplaced = errors.New("stream: the cursor belongs to another log")
 )
 
-// Profile is the generation of AG-UI that a reader understands.
-type Profile string
+// Generation is the generation of AG-UI (protocol generation) that a reader understands.
+type Generation string
 
 const (
-	// Profile1 is AG-UI 1.x.
-	Profile1 Profile = "1"
-	// Profile0 is the generation before AG-UI 1.0.
-	Profile0 Profile = "0"
+	// Generation1 is AG-UI 1.x.
+	Generation1 Generation = "1"
+	// Generation0 is the generation before AG-UI 1.0.
+	Generation0 Generation = "0"
 )
 
 // Position is a place between two events: after the Index-th event, from 0, of those that a reader
@@ -50,28 +50,28 @@ func (p Position) Before(q Position) bool {
 // belongs to events after which a reader cannot continue.
 type Cursor struct {
 	Position
-	Profile Profile
-	Epoch   string
+	Generation Generation
+	Epoch      string
 	// Spectator tells that the reader is a spectator: it did not send the input of the run.
 	Spectator bool
 	// Heal tells that a full snapshot has to precede the run's last event, for clients that store
 	// and replay events.
 	Heal bool
-	// Unseen tells which events were hidden from the reader of attempts that are superseded after
-	// this position, the earliest supersession first. Their retractions depend on it.
-	Unseen []Unseen
+	// ShownParts tell which events were hidden from the reader of attempts that are superseded
+	// after this position, the earliest supersession first. Their retractions depend on it.
+	ShownParts []ShownPart
 }
 
-// The letters of a cursor, between position and profile.
+// The letters of a cursor, between position and generation.
 const (
 	letterSpectator = "f"
 	letterHeal      = "h"
 )
 
 // IsZero reports whether the cursor is the zero cursor.
-func (c Cursor) IsZero() bool { return c.Position == Position{} && c.Profile == "" && c.Epoch == "" }
+func (c Cursor) IsZero() bool { return c.Position == Position{} && c.Generation == "" && c.Epoch == "" }
 
-// String returns the cursor's text: position, letters, profile and epoch, and then the Unseen
+// String returns the cursor's text: position, letters, generation and epoch, and then the ShownPart
 // entries. The position comes first and has a fixed width, so that texts sort. The zero cursor's
 // text is empty.
 func (c Cursor) String() string {
@@ -86,8 +86,8 @@ func (c Cursor) String() string {
 	if c.Heal {
 		text = append(text, letterHeal...)
 	}
-	text = append(append(text, c.Profile...), c.Epoch...)
-	for _, u := range c.Unseen {
+	text = append(append(text, c.Generation...), c.Epoch...)
+	for _, u := range c.ShownParts {
 		text = appendHex(u.Shown.append(append(text, '-')), u.SupersededAt, seqDigits)
 	}
 	return string(text)
@@ -128,25 +128,25 @@ func decodePosition(s string) (Position, error) {
 	return Position{Seq: seq, Index: int(index)}, nil
 }
 
-// decodeUnseen decodes one Unseen entry of a cursor's text.
-func decodeUnseen(s string) (Unseen, error) {
+// decodeShownPart decodes one ShownPart of a cursor's text.
+func decodeShownPart(s string) (ShownPart, error) {
 	if len(s) != 2*seqDigits+indexDigits {
-		return Unseen{}, ErrInvalidCursor
+		return ShownPart{}, ErrInvalidCursor
 	}
 	shown, err := decodePosition(s[:seqDigits+indexDigits])
 	if err != nil {
-		return Unseen{}, err
+		return ShownPart{}, err
 	}
 	supersededAt, err := strconv.ParseUint(s[seqDigits+indexDigits:], 16, 4*seqDigits)
 	if err != nil {
-		return Unseen{}, fmt.Errorf("%w: %q", ErrInvalidCursor, s)
+		return ShownPart{}, fmt.Errorf("%w: %q", ErrInvalidCursor, s)
 	}
-	return Unseen{Shown: shown, SupersededAt: supersededAt}, nil
+	return ShownPart{Shown: shown, SupersededAt: supersededAt}, nil
 }
 
 // CursorAt returns the cursor after a record, for a reader of the current generation.
 func (l *Log) CursorAt(seq uint64) Cursor {
-	return Cursor{Position: Position{Seq: seq}, Profile: Profile1, Epoch: l.epoch}
+	return Cursor{Position: Position{Seq: seq}, Generation: Generation1, Epoch: l.epoch}
 }
 
 // ParseCursor reads a cursor of this log. The error is ErrInvalidCursor or ErrLogReplaced. The text
@@ -154,7 +154,7 @@ func (l *Log) CursorAt(seq uint64) Cursor {
 // does not read the log (see Check).
 func (l *Log) ParseCursor(text string) (Cursor, error) {
 	parts := strings.Split(text, "-")
-	if len(parts) < 2 || len(parts) > 2+MaxUnseen {
+	if len(parts) < 2 || len(parts) > 2+MaxShownParts {
 		return Cursor{}, fmt.Errorf("%w: %.40q", ErrInvalidCursor, text)
 	}
 	position, err := decodePosition(parts[0])
@@ -167,19 +167,19 @@ func (l *Log) ParseCursor(text string) (Cursor, error) {
 	if len(suffix) < 2 {
 		return Cursor{}, fmt.Errorf("%w: %.40q", ErrInvalidCursor, text)
 	}
-	c.Spectator, c.Heal, c.Profile, c.Epoch = isSpectator, heal, Profile(suffix[:1]), suffix[1:]
-	if c.Profile != Profile0 && c.Profile != Profile1 {
-		return Cursor{}, fmt.Errorf("%w: profile %q", ErrInvalidCursor, c.Profile)
+	c.Spectator, c.Heal, c.Generation, c.Epoch = isSpectator, heal, Generation(suffix[:1]), suffix[1:]
+	if c.Generation != Generation0 && c.Generation != Generation1 {
+		return Cursor{}, fmt.Errorf("%w: generation %q", ErrInvalidCursor, c.Generation)
 	}
 	for _, part := range parts[2:] {
-		u, err := decodeUnseen(part)
+		u, err := decodeShownPart(part)
 		if err != nil {
 			return Cursor{}, err
 		}
-		if n := len(c.Unseen); !u.Shown.Before(position) || u.SupersededAt < position.Seq || n > 0 && u.SupersededAt <= c.Unseen[n-1].SupersededAt {
+		if n := len(c.ShownParts); !u.Shown.Before(position) || u.SupersededAt < position.Seq || n > 0 && u.SupersededAt <= c.ShownParts[n-1].SupersededAt {
 			return Cursor{}, fmt.Errorf("%w: %.60q", ErrInvalidCursor, text)
 		}
-		c.Unseen = append(c.Unseen, u)
+		c.ShownParts = append(c.ShownParts, u)
 	}
 	if c.Epoch != l.epoch {
 		return Cursor{}, ErrLogReplaced
@@ -187,7 +187,7 @@ func (l *Log) ParseCursor(text string) (Cursor, error) {
 	return c, nil
 }
 
-// Unseen tells how much a reader was shown of attempts that were superseded: of those that were
+// ShownPart tells how much a reader was shown of attempts that were superseded: of those that were
 // superseded after the record of the entry before, and up to the record SupersededAt, the events up
 // to Shown. Of attempts without an entry the reader was shown all events up to its position. If
 // SupersededAt is the record of the cursor, the reader is inside a retraction.
@@ -195,31 +195,31 @@ func (l *Log) ParseCursor(text string) (Cursor, error) {
 // The entries depend only on the reader's position and on the events that it was shown, so an event
 // has the same cursor for all readers that were shown the same events. A zero Shown means that the
 // reader was shown none of these attempts.
-type Unseen struct {
+type ShownPart struct {
 	Shown        Position
 	SupersededAt uint64
 }
 
-// MaxUnseen bounds the entries. If a reader would need more, its last entry covers several
+// MaxShownParts bounds the entries. If a reader would need more, its last entry covers several
 // attempts.
-const MaxUnseen = 8
+const MaxShownParts = 8
 
 // Retracted reports whether the position is inside a retraction, and returns a position in the run
 // of the retracted attempt: the cursor's own record may open the next run.
 func (c Cursor) Retracted() (before Position, inside bool) {
-	if len(c.Unseen) == 0 || c.Unseen[0].SupersededAt != c.Seq {
+	if len(c.ShownParts) == 0 || c.ShownParts[0].SupersededAt != c.Seq {
 		return Position{}, false
 	}
-	return c.Unseen[0].Shown, true
+	return c.ShownParts[0].Shown, true
 }
 
-// ProfileOf returns the profile for the protocolVersion of an input. Clients from before AG-UI 1.0
-// send none ("").
-func ProfileOf(protocolVersion string) Profile {
+// GenerationOf returns the generation for the protocolVersion of an input. Clients from before
+// AG-UI 1.0 send none ("").
+func GenerationOf(protocolVersion string) Generation {
 	if protocolVersion == "" {
-		return Profile0
+		return Generation0
 	}
-	return Profile1
+	return Generation1
 }
 
 // Check asks the leader for the record of a cursor, and returns ErrGone if it was purged. It

@@ -29,14 +29,14 @@ func TestCursorTextHasOrderOfLog(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	random := func() stream.Cursor {
-		c := stream.Cursor{Position: randomPosition(r), Profile: stream.Profile1, Epoch: l.Epoch()}
+		c := stream.Cursor{Position: randomPosition(r), Generation: stream.Generation1, Epoch: l.Epoch()}
 		if r.IntN(2) == 0 {
-			c.Profile = stream.Profile0
+			c.Generation = stream.Generation0
 		}
 		died := c.Seq
 		for range r.IntN(4) {
 			if earlier := randomPosition(r); comparePositions(earlier, c.Position) < 0 && died < 1<<48 { // as wide as cursors are
-				c.Unseen = append(c.Unseen, stream.Unseen{Shown: earlier, SupersededAt: died})
+				c.ShownParts = append(c.ShownParts, stream.ShownPart{Shown: earlier, SupersededAt: died})
 				died += 1 + r.Uint64N(1<<40)
 			}
 		}
@@ -53,15 +53,15 @@ func TestCursorTextHasOrderOfLog(t *testing.T) {
 		}
 		mustEqual(t, fmt.Sprintf("seed %d: back.String()", seed), back.String(), a.String())
 		mustEqual(t, fmt.Sprintf("seed %d: back.Position", seed), back.Position, a.Position)
-		mustEqual(t, fmt.Sprintf("seed %d: back.Profile", seed), back.Profile, a.Profile)
-		mustEqual(t, fmt.Sprintf("seed %d: back.Unseen", seed), back.Unseen, a.Unseen)
+		mustEqual(t, fmt.Sprintf("seed %d: back.Profile", seed), back.Generation, a.Generation)
+		mustEqual(t, fmt.Sprintf("seed %d: back.Unseen", seed), back.ShownParts, a.ShownParts)
 	}
 }
 
 func TestCursorOfAnotherLog(t *testing.T) {
 	t.Parallel()
 	l, other := streamtest.Open(t), streamtest.Open(t)
-	c := stream.Cursor{Position: stream.Position{Seq: 7, Index: 1}, Profile: stream.Profile1, Epoch: l.Epoch()}
+	c := stream.Cursor{Position: stream.Position{Seq: 7, Index: 1}, Generation: stream.Generation1, Epoch: l.Epoch()}
 	if _, err := other.ParseCursor(c.String()); !errors.Is(err, stream.ErrLogReplaced) {
 		t.Errorf("in another log: got %v, want ErrLogReplaced", err)
 	}
@@ -72,9 +72,9 @@ func TestCursorOfAnotherLog(t *testing.T) {
 
 func FuzzParseCursor(f *testing.F) {
 	l := streamtest.Open(f)
-	good := stream.Cursor{Position: stream.Position{Seq: 7, Index: 2}, Profile: stream.Profile0, Epoch: l.Epoch()}
+	good := stream.Cursor{Position: stream.Position{Seq: 7, Index: 2}, Generation: stream.Generation0, Epoch: l.Epoch()}
 	f.Add(good.String())
-	good.Unseen = []stream.Unseen{{Shown: stream.Position{Seq: 3, Index: 1}, SupersededAt: 7}, {SupersededAt: 9}}
+	good.ShownParts = []stream.ShownPart{{Shown: stream.Position{Seq: 3, Index: 1}, SupersededAt: 7}, {SupersededAt: 9}}
 	f.Add(good.String())
 	for _, s := range []string{
 		"", "-", "0", "42", "--", "00000000000700002", "00000000000700002-", "00000000000700002-1", "00000000000700002-2" + l.Epoch(),
@@ -94,7 +94,7 @@ func FuzzParseCursor(f *testing.F) {
 			}
 			return
 		}
-		if again, err := l.ParseCursor(c.String()); err != nil || again.Position != c.Position || again.Profile != c.Profile {
+		if again, err := l.ParseCursor(c.String()); err != nil || again.Position != c.Position || again.Generation != c.Generation {
 			t.Errorf("%q is read as %+v, which is read as %+v, %v", text, c, again, err)
 		}
 	})

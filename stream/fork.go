@@ -44,7 +44,7 @@ type Fork struct {
 	Thread string `json:"thread"` // ID of the new thread
 	Origin Origin `json:"origin"`
 	// Handed is the origin's handoff: the agent that had the thread also has the fork.
-	Handed *Handed `json:"handed,omitempty"`
+	Handed *HandoffTrail `json:"handed,omitempty"`
 }
 
 // Agent returns the agent that has the fork when it begins.

@@ -31,20 +31,20 @@ func (h Handoff) Event() (agui.Event, error) {
 	return &agui.Custom{Name: CustomHandoff, Value: value}, nil
 }
 
-// Handed is the handoff of a thread: the agent To has it.
-type Handed struct {
+// HandoffTrail is the handoff of a thread: the agent To has it.
+type HandoffTrail struct {
 	To string `json:"to"`
 	// From are the agents that have handed it over and did not get it back, the first one first.
 	From []string `json:"from"`
 }
 
-// MaxHanded bounds Handed.From. Beyond it the first agent is forgotten: it has the thread again if
-// a client names it.
-const MaxHanded = 8
+// MaxHandoffTrail bounds HandoffTrail.From. Beyond it the first agent is forgotten: it has the
+// thread again if a client names it.
+const MaxHandoffTrail = 8
 
-// HandOver returns Handed.From after one more handoff. It may change from.
-func HandOver(from []string, h Handoff) []string {
+// AppendHandoff returns HandoffTrail.From after one more handoff. It may change from.
+func AppendHandoff(from []string, h Handoff) []string {
 	from = slices.DeleteFunc(from, func(name string) bool { return name == h.To || name == h.From })
 	from = append(from, h.From)
-	return from[max(0, len(from)-MaxHanded):]
+	return from[max(0, len(from)-MaxHandoffTrail):]
 }

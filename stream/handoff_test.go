@@ -88,7 +88,7 @@ func TestHandoffsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := &handoffThread{t: t, log: streamtest.Open(t)}
 	var to []string
-	for i := range stream.MaxHanded + 1 {
+	for i := range stream.MaxHandoffTrail + 1 {
 		to = append(to, fmt.Sprint("b", i))
 	}
 	h.run("a", to...)

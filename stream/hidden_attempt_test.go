@@ -19,8 +19,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// concurrentSubagent is one of several concurrent subagents. The first writes a text, the second a text and a
-// call, the third reasons and changes the state, and so on.
+// concurrentSubagent is one of several concurrent subagents. The first writes a text, the second a
+// text and a call, the third reasons and changes the state, and so on.
 type concurrentSubagent struct {
 	kind    int
 	lane    stream.Lane
@@ -196,8 +196,8 @@ func (a *readerChecks) recordsBefore(f view.Frame) int {
 	return 1 + slices.IndexFunc(a.records, func(r *stream.Record) bool { return r.Seq == f.Cursor.Seq })
 }
 
-// checkReconnects checks that a reader that disconnects after an event, and reconnects while the log has the
-// same records, is shown the remaining events with the same cursors.
+// checkReconnects checks that a reader that disconnects after an event, and reconnects while the
+// log has the same records, is shown the remaining events with the same cursors.
 func (a *readerChecks) checkReconnects(what string, frames []view.Frame, has int) {
 	a.t.Helper()
 	for k := range frames {
@@ -210,8 +210,8 @@ func (a *readerChecks) checkReconnects(what string, frames []view.Frame, has int
 	}
 }
 
-// checkEqualCursors checks that events have the same cursors for all readers that were shown the same events up
-// to there.
+// checkEqualCursors checks that events have the same cursors for all readers that were shown the
+// same events up to there.
 func (a *readerChecks) checkEqualCursors(what string, frames []view.Frame) {
 	a.t.Helper()
 	var shown [sha256.Size]byte
@@ -225,8 +225,8 @@ func (a *readerChecks) checkEqualCursors(what string, frames []view.Frame) {
 	}
 }
 
-// checkFinalState checks that the reference client accepts the events and ends with the messages and the
-// state of the log. The order of concurrent messages is not checked.
+// checkFinalState checks that the reference client accepts the events and ends with the messages
+// and the state of the log. The order of concurrent messages is not checked.
 func (a *readerChecks) checkFinalState(what string, frames []view.Frame) {
 	a.t.Helper()
 	a.checkEqualCursors(what, frames)
@@ -277,8 +277,8 @@ func TestCursorsAreEqualForAllReaders(t *testing.T) {
 	}
 }
 
-// TestRandomCutsAndDeadAttempts: the same holds for random scripts and for readers that reconnect several
-// times.
+// TestRandomCutsAndDeadAttempts: the same holds for random scripts and for readers that reconnect
+// several times.
 func TestRandomCutsAndDeadAttempts(t *testing.T) {
 	t.Parallel()
 	for range 6 {
@@ -339,7 +339,7 @@ func TestDisconnectsInSuccessiveAttempts(t *testing.T) {
 		a.checkFinalState(what, slices.Concat(before, rest))
 		a.checkReconnects(what, rest, len(a.records))
 		for _, f := range rest {
-			most = max(most, len(f.Cursor.Unseen))
+			most = max(most, len(f.Cursor.ShownParts))
 		}
 	}
 	if most != 2 {
@@ -361,7 +361,7 @@ func TestCursorsStaySmallOverDisconnects(t *testing.T) {
 		said := slices.IndexFunc(frames, func(f view.Frame) bool { return strings.Contains(string(f.Event), fmt.Sprintf(`"s%d-0"`, i)) })
 		frames = a.read(&frames[said], died+1)
 		for _, f := range frames {
-			most = max(most, len(f.Cursor.Unseen))
+			most = max(most, len(f.Cursor.ShownParts))
 		}
 	}
 	if most != 8 {
@@ -384,22 +384,22 @@ func TestCursorsHavePositionsOfDeadAttempts(t *testing.T) {
 		}
 		return at
 	}
-	unseen := func(frames []view.Frame) (all [][]stream.Unseen) {
+	unseen := func(frames []view.Frame) (all [][]stream.ShownPart) {
 		for _, f := range frames {
-			if n := len(all); n == 0 || !slices.Equal(all[n-1], f.Cursor.Unseen) {
-				all = append(all, f.Cursor.Unseen)
+			if n := len(all); n == 0 || !slices.Equal(all[n-1], f.Cursor.ShownParts) {
+				all = append(all, f.Cursor.ShownParts)
 			}
 		}
 		return all
 	}
 	late := unseen(a.read(nil, len(a.records)))
-	if diff := cmp.Diff([][]stream.Unseen{nil, {{SupersededAt: seq(1)}}, nil}, late); diff != "" {
+	if diff := cmp.Diff([][]stream.ShownPart{nil, {{SupersededAt: seq(1)}}, nil}, late); diff != "" {
 		t.Errorf("late reader (-want +got):\n%s", diff)
 	}
 	last := slices.IndexFunc(live, func(f view.Frame) bool { return f.Cursor.Position == shown(1) })
-	both := stream.Unseen{Shown: shown(1), SupersededAt: seq(1)} // also for the first attempt: no more of it was shown before
+	both := stream.ShownPart{Shown: shown(1), SupersededAt: seq(1)} // also for the first attempt: no more of it was shown before
 	part := unseen(a.read(&live[last], len(a.records)))
-	if diff := cmp.Diff([][]stream.Unseen{nil, {both}, {{Shown: shown(0), SupersededAt: seq(0)}, both}, {both}, nil}, part); diff != "" {
+	if diff := cmp.Diff([][]stream.ShownPart{nil, {both}, {{Shown: shown(0), SupersededAt: seq(0)}, both}, {both}, nil}, part); diff != "" {
 		t.Errorf("reader that was shown a part of each attempt (-want +got):\n%s", diff)
 	}
 }
@@ -414,12 +414,12 @@ func TestOlderCursorsOfDeadAttempts(t *testing.T) {
 		var last stream.Position // the position of the last event before the first cursor with an unseen position
 		count := 0
 		for k, f := range frames {
-			if f.Cursor.Unseen == nil {
+			if f.Cursor.ShownParts == nil {
 				last = f.Cursor.Position
 				continue
 			}
 			count++
-			f.Cursor.Unseen = []stream.Unseen{{Shown: last, SupersededAt: f.Cursor.Unseen[0].SupersededAt}}
+			f.Cursor.ShownParts = []stream.ShownPart{{Shown: last, SupersededAt: f.Cursor.ShownParts[0].SupersededAt}}
 			if rest := a.read(&f, len(a.records)); formatFrames(rest) != formatFrames(frames[k+1:]) {
 				t.Errorf("%s, disconnected after event %d:\n%s\ngot\n%s\nwant\n%s", what, k, f.Cursor, formatFrames(rest), formatFrames(frames[k+1:]))
 			}

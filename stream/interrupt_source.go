@@ -23,10 +23,10 @@ type ApprovalSource struct {
 	// Rule is the index of the rule among the approvals of the revision.
 	Rule       int    `json:"rule"`
 	ArgsDigest string `json:"argsDigest"`
-	// AskedAt is when the interrupt was made; the rule's durations begin then. Quorum is the number
-	// of approvers that the rule needs.
-	AskedAt time.Time `json:"askedAt"`
-	Quorum  int       `json:"quorum"`
+	// OpenedAt is when the interrupt was made; the rule's durations begin then. Quorum is the
+	// number of approvers that the rule needs.
+	OpenedAt time.Time `json:"askedAt"`
+	Quorum   int       `json:"quorum"`
 }
 
 // ApprovalSourceOf reads the rule that made an interrupt; nil = no rule did, for instance because

@@ -235,9 +235,9 @@ type clientScreen struct {
 	state    json.RawMessage
 }
 
-// applyFrames applies frames to a client with a message list, by the reference client's rules. The final
-// healing snapshot is left out unless healed is set: a client must be right without it, except with
-// an old list.
+// applyFrames applies frames to a client with a message list, by the reference client's rules. The
+// final healing snapshot is left out unless healed is set: a client must be right without it,
+// except with an old list.
 func applyFrames(t *testing.T, what string, with []agui.Message, frames []view.Frame, healed bool) clientScreen {
 	t.Helper()
 	var verifier agui.Verifier
@@ -303,8 +303,8 @@ func canonicalJSON(t *testing.T, raw json.RawMessage) string {
 	return asJSON(t, v)
 }
 
-// dropStaleReasoning leaves out the reasoning of an attempt that died while the client was away. Clients
-// cannot remove it while the thread has no other reasoning.
+// dropStaleReasoning leaves out the reasoning of an attempt that died while the client was away.
+// Clients cannot remove it while the thread has no other reasoning.
 func dropStaleReasoning(messages []agui.Message, log *snapshot.Snapshot) []agui.Message {
 	reasons := func(m agui.Message) bool { return m.Role == agui.RoleReasoning }
 	if slices.ContainsFunc(log.Messages(), reasons) {
@@ -547,7 +547,7 @@ func readToEnd(ctx context.Context, v *view.View) ([]view.Frame, error) {
 func TestJoinBeforeFirstRecord(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	shownView := viewer(streamtest.Follow(t, l)).Run(run, view.Options{Join: true, Profile: stream.Profile0})
+	shownView := viewer(streamtest.Follow(t, l)).Run(run, view.Options{Join: true, Generation: stream.Generation0})
 	defer shownView.Close()
 	if frames, err := shownView.Next(ctx, time.Millisecond); err != nil || frames != nil {
 		t.Fatalf("before the beginning: got %v, %v", frames, err)

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// randomWriter writes a run in which several lanes change the state and activities concurrently. Attempts
-// die and finish at random.
+// randomWriter writes a run in which several lanes change the state and activities concurrently.
+// Attempts die and finish at random.
 type randomWriter struct {
 	t        *testing.T
 	ctx      context.Context
@@ -366,7 +366,7 @@ func TestOlderClientsKeepEmptyActivity(t *testing.T) {
 		m.emit(0, &agui.ActivitySnapshot{MessageID: "x", ActivityType: "plan", Content: json.RawMessage(step)})
 	}
 	m.begin(0)
-	for profile, want := range map[stream.Profile]string{stream.Profile0: "[{}]", stream.Profile1: "[]"} {
+	for profile, want := range map[stream.Generation]string{stream.Generation0: "[{}]", stream.Generation1: "[]"} {
 		s := &referenceClient{reducer: agui.NewReducer(said, nil)}
 		reader := view.NewProjection(snapshots(l), run, profile, nil, nil)
 		for _, rec := range must[[]*stream.Record](t)(l.ReadTo(ctx, run, 0)) {

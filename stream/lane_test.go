@@ -392,7 +392,7 @@ func TestProposalIsOneRecord(t *testing.T) {
 	if other.Seq == first.Seq {
 		t.Errorf("other.Seq = %v, want another value", other.Seq)
 	}
-	in.Late = []stream.LateAnswer{{InterruptID: "i"}}
+	in.Late = []stream.InterruptAnswer{{InterruptID: "i"}}
 	late := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, in))
 	mustEqual(t, "proposal with a late answer: Digest", late.Digest, first.Digest)
 	if late.Seq == first.Seq {

@@ -48,9 +48,10 @@ const (
 // slots t0 to t7.
 const MaxToolLanes = 8
 
-// Tool returns the lane of the i-th parallel tool call of the agent that writes to l, 0 ≤ i <
-// MaxToolLanes. The tool lanes of the run's own agent are t0 to t7, those of a subagent on s2 are
-// s2t0 to s2t7.
+// Tool returns the lane of the i-th parallel tool call of the agent that writes to l. The tool
+// lanes of the run's own agent are t0 to t7, those of a subagent on s2 are s2t0 to s2t7. After a
+// failed call the remaining calls of its turn may use t8 and more. Summaries use t8, too (see
+// Summary), but no summary of that agent is written while calls are made.
 func (l Lane) Tool(i int) Lane { return l.slot('t', i) }
 
 // Subagent returns the lane of the subagent that works for the i-th tool call of the agent on l: s2
@@ -66,9 +67,8 @@ func (l Lane) slot(kind byte, i int) Lane {
 	return Lane(fmt.Sprintf("%s%c%d", l, kind, i))
 }
 
-// IsSubagentLane reports whether the lane belongs to a subagent or to one of its tools. It is also
-// true for laneState, which has only marks.
-func (l Lane) IsSubagentLane() bool { return strings.HasPrefix(string(l), "s") }
+// IsSubagentLane reports whether the lane belongs to a subagent or to one of its tools.
+func (l Lane) IsSubagentLane() bool { return l != laneState && strings.HasPrefix(string(l), "s") }
 
 // IsAgentLane reports whether an agent writes model calls to the lane: the run's own agent, or a
 // subagent. It is false for tools.

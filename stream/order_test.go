@@ -29,7 +29,7 @@ func TestClientHasOrderOfThread(t *testing.T) {
 		"instructions are new":                       {before: "u1 a1 u2", sent: "s1 u1 a1 u2 a2 u3"},
 		"the answer is missing, and a new one is in": {before: "u1 a1 u2", sent: "u1 a1 u2 u3"},
 	} {
-		for _, profile := range []stream.Profile{stream.Profile0, stream.Profile1} {
+		for _, profile := range []stream.Generation{stream.Generation0, stream.Generation1} {
 			t.Run(name+" "+string(profile), func(t *testing.T) {
 				t.Parallel()
 				l := streamtest.Open(t)
@@ -40,7 +40,7 @@ func TestClientHasOrderOfThread(t *testing.T) {
 					claim.History = snapshot.HistoryAppend
 				}
 				snap := runWithList(t, l, second, claim)
-				frames := availableEvents(t, viewer(streamtest.Follow(t, l)).Run(second, view.Options{Profile: profile}))
+				frames := availableEvents(t, viewer(streamtest.Follow(t, l)).Run(second, view.Options{Generation: profile}))
 				client := agui.NewReducer(parseMessages(c.sent), nil)
 				for _, f := range frames {
 					e, err := agui.Decode(f.Event)

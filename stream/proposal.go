@@ -30,15 +30,15 @@ type Input struct {
 	Requester *auth.Principal `json:"requester,omitempty"`
 	// Late are answers to interrupts that were decided before the input came. They change nothing;
 	// the client is told the decisions that were carried out (Store.LateEvents).
-	Late []LateAnswer `json:"late,omitempty"`
+	Late []InterruptAnswer `json:"late,omitempty"`
 	// Answers are those to interrupts that were open when the input came. A concurrent decision may
 	// still win, and then they are late too.
-	Answers []LateAnswer `json:"answers,omitempty"`
+	Answers []InterruptAnswer `json:"answers,omitempty"`
 }
 
-// LateAnswer is a client's decision about an interrupt, about which another decision may have been
-// carried out.
-type LateAnswer struct {
+// InterruptAnswer is a client's decision about an interrupt, about which another decision may have
+// been carried out.
+type InterruptAnswer struct {
 	InterruptID string   `json:"interruptId"`
 	Decision    Decision `json:"said"`
 }

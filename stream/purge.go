@@ -43,13 +43,6 @@ func (l *Log) Purge(ctx context.Context, t Thread) error {
 	return nil
 }
 
-// Purged reports whether the log has no record of a thread: it was purged, or never began. A
-// proposed input is a record.
-func (l *Log) Purged(ctx context.Context, t Thread) (bool, error) {
-	last, err := l.LastOf(ctx, t)
-	return last == 0 && err == nil, err
-}
-
 // purgeBlobs removes the blobs of a thread: those that the index has, also if no record refers to
 // them, and those that its records refer to. The latter matter only if the bucket of the index was
 // lost.

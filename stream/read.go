@@ -160,9 +160,9 @@ func (l *Log) askStream(ctx context.Context, stream string, req getRequest) (*st
 	return resp.Message, nil
 }
 
-// errStale tells that the leader has a record that the replicas do not have yet. Reading again
-// helps.
-var errStale = fmt.Errorf("%w: the replicas lag", ErrUnavailable)
+// errReplicaLags tells that the leader has a record that the replicas do not have yet. Reading
+// again helps.
+var errReplicaLags = fmt.Errorf("%w: the replicas lag", ErrUnavailable)
 
 // Records yields the records under a subject with from ≤ sequence ≤ to, in order. to must be the
 // sequence of a record under that subject which the leader has: a batch of a replica that lacks it
@@ -192,7 +192,7 @@ func (l *Log) Records(ctx context.Context, subject string, from, to uint64) iter
 				continue
 			}
 			if pause > longestPause {
-				yield(nil, fmt.Errorf("%w: record %d of %s", errStale, to, subject))
+				yield(nil, fmt.Errorf("%w: record %d of %s", errReplicaLags, to, subject))
 				return
 			}
 			if err := sleep(ctx, pause); err != nil {
@@ -256,7 +256,7 @@ func (l *Log) readBatch(ctx context.Context, subject string, from, to uint64) ([
 }
 
 // missingRecordError returns the reason why a record that existed was not found: ErrGone if it was
-// purged, errStale if the replicas lag.
+// purged, errReplicaLags if the replicas lag.
 func (l *Log) missingRecordError(ctx context.Context, seq uint64) error {
 	rec, err := l.At(ctx, seq)
 	if err == nil && rec == nil {
@@ -265,7 +265,7 @@ func (l *Log) missingRecordError(ctx context.Context, seq uint64) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: record %d", errStale, seq)
+	return fmt.Errorf("%w: record %d", errReplicaLags, seq)
 }
 
 // directGet yields the records of one direct get: at most size, up to the one that reaches a number

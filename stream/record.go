@@ -119,7 +119,7 @@ type Record struct {
 
 	log    *Log
 	blobMu sync.Mutex // also keeps concurrent readers from loading the same blob twice
-	loaded [][]byte   // lines with their blobs, nil until they are read; guarded by resolve
+	loaded [][]byte   // lines with their blobs, nil until they are read; guarded by blobMu
 }
 
 // decodeRecord decodes a message. The record keeps data without a copy, so the caller must not
@@ -184,8 +184,9 @@ func (r *Record) Shared() bool { return r.shared }
 // events. It does not count the blob of its result, which readers of events do not load.
 func (r *Record) Size() int { return r.size }
 
-// Weight returns how many bytes the record takes with the blobs of its events and its result.
-func (r *Record) Weight() int { return r.size + referredSize(r.lines[r.events:]) }
+// SizeWithResult returns how many bytes the record takes with the blobs of its events and its
+// result.
+func (r *Record) SizeWithResult() int { return r.size + referredSize(r.lines[r.events:]) }
 
 // HasRunID reports whether the record belongs to a run with this ID, in whatever thread.
 func (r *Record) HasRunID(run Run) bool { return r.run == Token(run.ID) }

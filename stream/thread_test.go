@@ -23,8 +23,8 @@ func userMessage(id, content string) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(content)}
 }
 
-// writeThread writes three runs: one with tools and a state; one that cuts the conversation with its
-// reasoning, sets a state and fails; one that is cancelled during its text.
+// writeThread writes three runs: one with tools and a state; one that cuts the conversation with
+// its reasoning, sets a state and fails; one that is cancelled during its text.
 func (f *projectionFixture) writeThread() {
 	f.begin(runNamed("r1"), user, `{"given":1}`)
 	f.callTools("m1")
@@ -67,8 +67,8 @@ func (f *projectionFixture) writeAbandonedRun() {
 	f.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r3"})
 }
 
-// hasEnded reports whether frames reach the end of the story's last run. Older clients get a cancelled
-// run as an error.
+// hasEnded reports whether frames reach the end of the story's last run. Older clients get a
+// cancelled run as an error.
 func hasEnded(frames []view.Frame) bool {
 	if len(frames) == 0 {
 		return false
@@ -172,8 +172,8 @@ func TestThreadAtEveryRecord(t *testing.T) {
 	}
 }
 
-// checkCursorsAcrossRuns uses the cursors of a thread's readers at the endpoints of its runs. The cursor's own run
-// shows the same events up to its end. The other runs refuse the cursor.
+// checkCursorsAcrossRuns uses the cursors of a thread's readers at the endpoints of its runs. The
+// cursor's own run shows the same events up to its end. The other runs refuse the cursor.
 func checkCursorsAcrossRuns(t *testing.T, ctx context.Context, follower *stream.Follower, read []shownEvents) {
 	t.Helper()
 	taken := map[string]bool{}
@@ -265,14 +265,14 @@ func TestRunCursorInThread(t *testing.T) {
 func TestThreadWhoseLastRunFailed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		profile stream.Profile
+		profile stream.Generation
 		end     agui.Event
 		suffix  string
 	}{
-		{stream.Profile1, &agui.RunError{Code: "timeout", Message: "late"}, `,"metadata":{"perdure.error":{"code":"timeout","message":"late"}}}`},
-		{stream.Profile0, &agui.RunError{Code: "timeout", Message: "late"}, `,"metadata":{"perdure.error":{"code":"timeout","message":"late"}}}`},
-		{stream.Profile1, &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}}, `,"outcome":{"type":"cancelled"}}`},
-		{stream.Profile0, &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}},
+		{stream.Generation1, &agui.RunError{Code: "timeout", Message: "late"}, `,"metadata":{"perdure.error":{"code":"timeout","message":"late"}}}`},
+		{stream.Generation0, &agui.RunError{Code: "timeout", Message: "late"}, `,"metadata":{"perdure.error":{"code":"timeout","message":"late"}}}`},
+		{stream.Generation1, &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}}, `,"outcome":{"type":"cancelled"}}`},
+		{stream.Generation0, &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}},
 			`,"metadata":{"perdure.error":{"code":"cancelled","message":"the run was cancelled"}}}`},
 	} {
 		ctx, l := testContext(t), streamtest.Open(t)
@@ -280,13 +280,13 @@ func TestThreadWhoseLastRunFailed(t *testing.T) {
 		f := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 		f.begin(run, user, "")
 		f.seal(c.end)
-		frames := readRest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{Profile: c.profile}))
+		frames := readRest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{Generation: c.profile}))
 		last := string(frames[len(frames)-1].Event)
 		wantEqual(t, fmt.Sprintf("profile %s: number of frames", c.profile), len(frames), 4)
 		wantEqual(t, fmt.Sprintf("profile %s: last", c.profile), last, `{"type":"RUN_FINISHED","threadId":"t/1 with.dots and *","runId":"r1"`+c.suffix)
 		more := readRest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{After: &frames[3].Cursor}))
 		wantEqual(t, "number of more", len(more), 0)
-		joined := readAll(t, ctx, follower, view.Options{Join: true, Profile: stream.Profile1})
+		joined := readAll(t, ctx, follower, view.Options{Join: true, Generation: stream.Generation1})
 		wantEqual(t, "joined[3].Type", joined[3].Type, c.end.EventType())
 	}
 }

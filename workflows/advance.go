@@ -14,8 +14,8 @@ import (
 // values of a program.
 
 // advance reports how the active step ended (position.Event), and moves the position to the next.
-// The caller handles the end of the pipeline (Advanced.IsEnd). After an error the position keeps
-// the event.
+// The caller handles the end of the pipeline (AdvanceResult.IsEnd). After an error the position
+// keeps the event.
 //
 // If the run is cancelled meanwhile, advance returns the advance that the activity has recorded, or
 // lets the activity make it, so that compensation knows all finished steps.
@@ -57,10 +57,10 @@ func (p interpreter) nextStep() runs.Step {
 // compensation of a failed pipeline begins, it extends the run's deadline to leave time for it.
 func (p interpreter) setPosition(ctx workflow.Context, next runs.AdvanceResult) {
 	pos := p.position
-	if until := workflow.Now(ctx).Add(compensationTime); pos.Cursor.Undoing == nil && next.Cursor.Undoing != nil && p.run.budget.Deadline.Before(until) {
+	if until := workflow.Now(ctx).Add(compensationTime); pos.At.Undoing == nil && next.Cursor.Undoing != nil && p.run.budget.Deadline.Before(until) {
 		p.run.budget.Deadline = until
 	}
-	pos.Cursor = next.Cursor
+	pos.At = next.Cursor
 	pos.Active, pos.Branches, pos.Answer = next.Active, next.Branches, next.Answer
 	pos.Event, pos.Answered, pos.Wake = nil, "", time.Time{}
 	pos.Exceeded = next.Exceeded

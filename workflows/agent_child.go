@@ -14,7 +14,7 @@ import (
 // (Progress.Cancelled) starts with a cancelled context: it only compensates for what it has done.
 func (p Programs) AgentChild(ctx workflow.Context, in runs.ChildInput) (runs.ToolAnswer, error) {
 	r := newRun(ctx, in.Input)
-	r.program, r.executionCtx = p.programNamed(r, nil), ctx
+	r.program, r.executionCtx = p.programOf(r, nil), ctx
 	r.child, r.delegation.allowed = &child{Child: in.Child, call: in.Call}, in.Subagents
 	if in.Progress != nil {
 		r.child.replies = in.Progress.Replies

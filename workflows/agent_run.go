@@ -17,27 +17,27 @@ import (
 // An error that does not continue as new means that Temporal cancelled the execution, or that no
 // terminal record is written.
 func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, error) {
-	running, cancel := workflow.WithCancel(ctx) // for the run's turns; ctx is for the notifier and the wait for a successor
-	t := newThread(running, in, cancel)
-	t.run.program, t.run.executionCtx = p.programNamed(t.run, t), ctx
+	runCtx, cancel := workflow.WithCancel(ctx) // for the run's turns; ctx is for the notifier and the wait for a successor
+	t := newThread(runCtx, in, cancel)
+	t.run.program, t.run.executionCtx = p.programOf(t.run, t), ctx
 	if p := in.Progress; p != nil && p.Cancelled || in.Cancelled {
 		t.cancel()
 	}
-	if err := errors.Join(t.listen(running), t.upsertSearchAttributes(running)); err != nil {
+	if err := errors.Join(t.listen(runCtx), t.upsertSearchAttributes(runCtx)); err != nil {
 		return runs.Result{}, err
 	}
 	t.notifier.start(ctx)
-	end, err := t.run.runTurns(running)
+	end, err := t.run.runTurns(runCtx)
 	if err != nil {
 		return runs.Result{}, err
 	}
 	// A client that has seen the terminal record in the log may send decisions before the activity
 	// that wrote it reports to this workflow. So the interrupts are registered before the record is
 	// written.
-	t.setInterruptsAfterEnd(running, t.chooseInterruptsAfterEnd(end))
-	result, err := t.finish(running, end)
+	t.setInterruptsAfterEnd(runCtx, t.chooseInterruptsAfterEnd(end))
+	result, err := t.finish(runCtx, end)
 	if err == nil && t.interruptsAfterEnd() != nil && result.Outcome == end.outcome {
-		t.interruptsAfterEnd().After = result.Seq
+		t.interruptsAfterEnd().AnnouncedBy = result.Seq
 		if t.cancelNext {
 			t.interruptsAfterEnd().CancelAll(workflow.Now(ctx))
 		}

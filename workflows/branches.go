@@ -53,34 +53,34 @@ type branches struct {
 	err       error             // the step fails with it
 }
 
-// runBranches executes the branches of the active step, until none is left. over reports that end
-// has how the step ended: with interrupts, an error or a cancel. Otherwise the position has the
+// runBranches executes the branches of the active step, until none is left. The ending
+// is how the step ended: with interrupts, an error or a cancel. If it is zero, the position has the
 // step's event. The error is nil except to continue as new.
-func (p interpreter) runBranches(ctx workflow.Context) (end ending, over bool, err error) {
+func (p interpreter) runBranches(ctx workflow.Context) (end ending, err error) {
 	if p.position.Branches.Next == 0 {
-		if end, over, err = p.checkBeforeBranches(ctx); over || err != nil {
-			return end, over, err
+		if end, err = p.checkBeforeBranches(ctx); end.isOver() || err != nil {
+			return end, err
 		}
 	}
 	for {
-		more, end, over := p.runSomeBranches(ctx)
-		if !more || over {
-			return end, over, nil
+		more, end := p.runSomeBranches(ctx)
+		if !more || end.isOver() {
+			return end, nil
 		}
 		if err := p.run.safePoint(ctx); err != nil {
-			return ending{}, false, err
+			return ending{}, err
 		}
 	}
 }
 
 // runSomeBranches restarts suspended branches, starts further ones, and blocks until none is
 // running. more reports that others are left, because the history has grown long: the caller
-// continues as new. The other results are those of runBranches.
-func (p interpreter) runSomeBranches(ctx workflow.Context) (more bool, end ending, over bool) {
+// continues as new. The ending is that of runBranches.
+func (p interpreter) runSomeBranches(ctx workflow.Context) (more bool, end ending) {
 	f := &branches{run: p.run, fan: p.position.Branches, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
 	f.ctx, f.cancel = workflow.WithCancel(ctx)
 	defer f.cancel()
-	f.children = &children{run: p.run, ctx: f.ctx, refusesInterrupts: f.isStopped, addError: f.fails, otherWork: func() int { return 0 }, interruptsSoFar: f.interruptsSoFar}
+	f.children = &children{run: p.run, ctx: f.ctx, refusesInterrupts: f.isStopped, addError: f.fail, otherWork: func() int { return 0 }, interruptsSoFar: f.interruptsSoFar}
 	f.children.listen(ctx, f.changes)
 	for slot := range f.fan.Concurrency {
 		f.free = append(f.free, slot)
@@ -89,24 +89,24 @@ func (p interpreter) runSomeBranches(ctx workflow.Context) (more bool, end endin
 		f.fan.Suspended = false
 		for i := range set.Suspended {
 			if s := &set.Suspended[i]; s.Parent == 0 && s.Branch != nil { // deeper children restart below their parent
-				f.start(*s.Branch, set.Of(i+1), s)
+				f.start(*s.Branch, set.OfChild(i+1), s)
 			}
 		}
 	}
 	for f.startMore(ctx); len(f.ids) > 0; f.startMore(ctx) {
 		f.await(ctx)
 	}
-	more, end, over = f.outcome(ctx)
+	more, end = f.outcome(ctx)
 	if end.interrupts == nil {
-		p.run.resumeChildren(ctx)
+		p.run.abortSuspension(ctx)
 	}
-	return more, end, over
+	return more, end
 }
 
 // startMore starts branches in the free slots, unless the step has stopped, failed, or passed its
 // deadline. With a long history it starts none, so that the execution can continue as new.
 func (f *branches) startMore(ctx workflow.Context) {
-	for len(f.free) > 0 && f.fan.Next < f.fan.Count && !f.isStopped() && !f.isOverdue(ctx) && ctx.Err() == nil && (!historyIsLong(ctx) || f.run.mustStay()) {
+	for len(f.free) > 0 && f.fan.Next < f.fan.Count && !f.isStopped() && !f.isOverdue(ctx) && ctx.Err() == nil && (!historyIsLong(ctx) || f.run.cannotContinueAsNew()) {
 		f.start(f.fan.Next, nil, nil)
 		f.fan.Next++
 	}
@@ -126,7 +126,7 @@ func (f *branches) cancelAll() {
 }
 
 // fails fails the step with an error, and cancels its branches.
-func (f *branches) fails(err error) {
+func (f *branches) fail(err error) {
 	f.err = err
 	f.cancelAll()
 }
@@ -190,7 +190,7 @@ func (f *branches) onEnd(p branchSlot, done workflow.Future) {
 		if temporal.IsCanceledError(err) && (f.cancelled || f.hasFailed() || f.expired) {
 			f.addFailure(p.index, pipeline.Failure{Code: string(runs.OutcomeCancelled)})
 		} else {
-			f.fails(err)
+			f.fail(err)
 		}
 		return
 	}
@@ -255,23 +255,23 @@ func (f *branches) hasRoomFor(failure pipeline.Failure) bool {
 }
 
 // outcome returns how the step ends, when no branch is running. more reports that branches are left
-// to start. With over = false and more = false it has set the position's event.
-func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bool) {
+// to start. If the ending is zero and more is false, outcome has set the position's event.
+func (f *branches) outcome(ctx workflow.Context) (more bool, end ending) {
 	r := f.run
 	failed := f.hasFailed()
 	switch {
 	case f.cancelled || ctx.Err() != nil:
-		return false, ending{outcome: runs.OutcomeCancelled}, true
+		return false, cancelledEnding
 	case f.err != nil:
-		return false, r.endingFromError(ctx, f.err), true
+		return false, r.endingFromError(ctx, f.err)
 	}
-	if end, over = r.checkRunLimits(); over {
-		return false, end, true
+	if end := r.checkRunLimits(); end.isOver() {
+		return false, end
 	}
 	switch {
 	case f.isOverdue(ctx) && len(f.suspended) == 0: // with suspended branches the next run fails the step
 		r.pipeline.position.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &timeout}
-		return false, ending{}, false
+		return false, ending{}
 	case len(f.suspended) > 0 && !failed:
 		f.fan.Suspended = true
 		interrupts := r.interruptsOfAnswer(ctx, runs.ModelAnswer{})
@@ -280,14 +280,14 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 			interrupts.Notified = max(interrupts.Notified, s.Interrupts.Notified)
 		}
 		if !interrupts.Fits(r.in) {
-			return false, limitEnding(runs.CodeLimitParallelTools, "the run has too many open interrupts"), true
+			return false, tooManyInterruptsEnding
 		}
-		return false, ending{outcome: interrupts.Outcome(), interrupts: interrupts}, true
+		return false, withInterrupts(interrupts)
 	case f.fan.Next < f.fan.Count && !failed:
-		return true, ending{}, false
+		return true, ending{}
 	}
 	r.pipeline.position.Event = &pipeline.Event{Kind: pipeline.EventJoined}
-	return false, ending{}, false
+	return false, ending{}
 }
 
 // startBranch starts the child workflow of a branch. A branch that begins gets a position of its
@@ -331,7 +331,7 @@ func (p interpreter) startBranch(ctx workflow.Context, b *runs.Branches, at bran
 			Number: p.position.Number, Tree: p.position.Tree, Origin: p.position.Origin, Input: p.position.Input,
 			Child: p.position.Child, Event: &pipeline.Event{Kind: pipeline.EventBegun},
 		}
-		w.Cursor.Home, w.Cursor.Branch = p.position.Cursor.Home, p.position.Cursor.Into(b.Path, index)
+		w.At.Home, w.At.Branch = p.position.At.Home, p.position.At.Into(b.Path, index)
 		w.Items = append(slices.Clone(p.position.Items), b.Record)
 		in.Progress.Position = &w
 	}
@@ -387,7 +387,7 @@ func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
 		failure.Code = cmp.Or(end.code, string(end.outcome))
 		answer.Failed = &failure
 	default:
-		answer.MayNeedCompensation = len(r.pipeline.position.Cursor.Undo) > 0
+		answer.MayNeedCompensation = len(r.pipeline.position.At.Undo) > 0
 	}
 	answer.Seq = r.log.Main
 	return answer, nil

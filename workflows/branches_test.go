@@ -45,8 +45,8 @@ func (f *pipelineFixture) wantResultInAnyOrder(result runs.Result, outcome runs.
 	f.wantResult(result, outcome, code, want...)
 }
 
-// TestConcurrentBranchesUseSeparateSlots: at most concurrency branches run at a time, each in its own slot. The
-// run's usage includes the usage of its branches.
+// TestConcurrentBranchesUseSeparateSlots: at most concurrency branches run at a time, each in its
+// own slot. The run's usage includes the usage of its branches.
 func TestConcurrentBranchesUseSeparateSlots(t *testing.T) {
 	t.Parallel()
 	const items, atOnce = 10, 3
@@ -81,7 +81,7 @@ steps:
 		if b := a.Child; b != nil && a.After == 0 {
 			slots[b.Lanes[0]]++
 			names[b.Name] = true
-			wantEqual(t, "b.BranchPath", b.BranchPath, a.Position.Cursor.Branch[0].Path+fmt.Sprint("/", b.Index))
+			wantEqual(t, "b.BranchPath", b.BranchPath, a.Position.At.Branch[0].Path+fmt.Sprint("/", b.Index))
 			wantEqual(t, "first advance of a branch: ID", a.ID, b.BranchPath+"/advance/1")
 			wantEqual(t, "first advance of a branch: number of items", len(a.Position.Items), 1)
 			wantEqual(t, "first advance of a branch: Position.Origin", a.Position.Origin, "r")
@@ -137,8 +137,8 @@ steps:
 	}
 }
 
-// TestBranchFailuresWithOnErrorContinue: with `onError: continue` the advance after the step receives the failures of
-// branches in order.
+// TestBranchFailuresWithOnErrorContinue: with `onError: continue` the advance after the step
+// receives the failures of branches in order.
 func TestBranchFailuresWithOnErrorContinue(t *testing.T) {
 	t.Parallel()
 	f := setupPipeline(t, `
@@ -158,7 +158,8 @@ steps:
 	f.wantOutputs(`{"all":[` + x + `,{"do":"ok"},` + y + `,` + x + `,{"do":"ok"}],"then":"ok"}`)
 }
 
-// TestStepTimeoutEndsBranches: a step's timeout ends its running branches and starts no other branch.
+// TestStepTimeoutEndsBranches: a step's timeout ends its running branches and starts no other
+// branch.
 func TestStepTimeoutEndsBranches(t *testing.T) {
 	t.Parallel()
 	f := setupPipeline(t, `
@@ -176,8 +177,8 @@ steps:
 	wantEqual(t, "branches after the step: Next", b.Next, 1)
 }
 
-// TestCancelledRunCompensatesBranches: a branch that finds the run cancelled cancels the other branches.
-// The run compensates for the work of finished and unfinished branches.
+// TestCancelledRunCompensatesBranches: a branch that finds the run cancelled cancels the other
+// branches. The run compensates for the work of finished and unfinished branches.
 func TestCancelledRunCompensatesBranches(t *testing.T) {
 	t.Parallel()
 	for name, cancel := range map[string]func(*pipelineFixture){"by Temporal": (*pipelineFixture).cancelRun, "by the log": func(*pipelineFixture) {}} {
@@ -213,8 +214,8 @@ steps:
 	}
 }
 
-// TestLostBranchFailsStep: a branch whose workflow fails fails its step. The next advance closes the
-// branch's lane, whose end is unknown.
+// TestLostBranchFailsStep: a branch whose workflow fails fails its step. The next advance closes
+// the branch's lane, whose end is unknown.
 func TestLostBranchFailsStep(t *testing.T) {
 	t.Parallel()
 	f := setupPipeline(t, `
@@ -241,8 +242,8 @@ steps:
 	wantEqual(t, "last advance: Position.Event.Kind", last.Position.Event.Kind, pipeline.EventFailed)
 }
 
-// TestBranchesExceedTokenLimit: a run whose branches exceed its token limit ends, and the branches are
-// compensated.
+// TestBranchesExceedTokenLimit: a run whose branches exceed its token limit ends, and the branches
+// are compensated.
 func TestBranchesExceedTokenLimit(t *testing.T) {
 	t.Parallel()
 	f := setupPipeline(t, `
@@ -276,8 +277,8 @@ steps:
 	wantEqual(t, "number of recorded failures", len(f.branchSteps()[0].Failures), 1)
 }
 
-// TestWaitingBranchesKeepSlots: branches that wait for approvers keep their slots and continue after the
-// decisions. The remaining branches share the remaining slots.
+// TestWaitingBranchesKeepSlots: branches that wait for approvers keep their slots and continue
+// after the decisions. The remaining branches share the remaining slots.
 func TestWaitingBranchesKeepSlots(t *testing.T) {
 	t.Parallel()
 	for asks, c := range map[string]struct {

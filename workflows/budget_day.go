@@ -21,8 +21,8 @@ func (r *run) dayAllowance() *runs.DayAllowance {
 }
 
 // interruptForBudget asks approvers in a turn in which the model was not called. The turn does not
-// count. over reports that the run ends with the interrupt.
-func (r *run) interruptForBudget(ctx workflow.Context, x runs.ExceededLimit) (end ending, over bool) {
+// count. The ending is zero if the run continues, and otherwise has the interrupt.
+func (r *run) interruptForBudget(ctx workflow.Context, x runs.ExceededLimit) ending {
 	if active := r.activeStep(); active != nil {
 		active.Turns--
 	}

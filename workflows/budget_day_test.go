@@ -51,9 +51,9 @@ func exceededDayBudget(used int64) runs.ExceededLimit {
 	return runs.ExceededLimit{Code: runs.CodeBudgetExceeded, Limit: pipeline.LimitTokensPerDay, Date: today, Used: used, Allowed: used + 100}
 }
 
-// TestDayBudgetInterruptsRun: a run whose tenant has used up its soft budget of the day ends with an interrupt,
-// without calling the model. The next run may use the approved amount, and asks again after it. A
-// rejection ends the run.
+// TestDayBudgetInterruptsRun: a run whose tenant has used up its soft budget of the day ends with
+// an interrupt, without calling the model. The next run may use the approved amount, and asks again
+// after it. A rejection ends the run.
 func TestDayBudgetInterruptsRun(t *testing.T) {
 	t.Parallel()
 	var by dayBudget
@@ -108,8 +108,8 @@ func TestDayBudgetInterruptIsNoTurn(t *testing.T) {
 	}
 }
 
-// TestDayAllowanceCountsForOneDay: an approved allowance counts for one day. Tokens and cost are approved
-// separately.
+// TestDayAllowanceCountsForOneDay: an approved allowance counts for one day. Tokens and cost are
+// approved separately.
 func TestDayAllowanceCountsForOneDay(t *testing.T) {
 	t.Parallel()
 	f := setupLimits(t)
@@ -137,8 +137,8 @@ func TestDayAllowanceCountsForOneDay(t *testing.T) {
 	}
 }
 
-// TestDayAllowanceSurvivesContinueAsNew: a run that continues as new keeps the approved allowance and the number of
-// its turns.
+// TestDayAllowanceSurvivesContinueAsNew: a run that continues as new keeps the approved allowance
+// and the number of its turns.
 func TestDayAllowanceSurvivesContinueAsNew(t *testing.T) {
 	t.Parallel()
 	var by dayBudget
@@ -162,8 +162,8 @@ func TestDayAllowanceSurvivesContinueAsNew(t *testing.T) {
 	wantEqual(t, "by.used", by.used, 240)
 }
 
-// TestDayAllowanceBelongsToInput: an approved allowance counts for all runs of one input, and for no
-// other input.
+// TestDayAllowanceBelongsToInput: an approved allowance counts for all runs of one input, and for
+// no other input.
 func TestDayAllowanceBelongsToInput(t *testing.T) {
 	t.Parallel()
 	allowed := runs.DayAllowance{Date: today, Tokens: 220}
@@ -196,7 +196,7 @@ func TestDayBudgetOfProgram(t *testing.T) {
 	var seq uint64
 	base.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		seq += 10
-		next := runs.AdvanceResult{Seq: seq, Cursor: in.Position.Cursor}
+		next := runs.AdvanceResult{Seq: seq, Cursor: in.Position.At}
 		if !in.Resumes && in.Position.Event.Kind == pipeline.EventBegun {
 			next.Active = &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: runs.Limits{Turns: 1, ParallelTools: 1}}, Place: runs.StepPlace{Path: "work", Name: "work", Inline: true}}
 		} else if !in.Resumes && in.Position.Event.Failure != nil {
@@ -253,8 +253,8 @@ steps:
 	}
 }
 
-// TestCancelledRunRaisesNoDayBudgetInterrupt: a run that is cancelled while its call finds the day budget used up
-// raises no interrupt.
+// TestCancelledRunRaisesNoDayBudgetInterrupt: a run that is cancelled while its call finds the day
+// budget used up raises no interrupt.
 func TestCancelledRunRaisesNoDayBudgetInterrupt(t *testing.T) {
 	t.Parallel()
 	f := setupLimits(t)

@@ -38,9 +38,9 @@ func (p interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAdv
 	case p.run.control.paused, p.run.isCompensating():
 		return nil
 	}
-	walk := *p.position // a copy: the call and its event are still to come
-	walk.Active, walk.Event, walk.Answered = nil, nil, ""
-	return &runs.ChainedAdvance{ID: p.nextStep().ID, Position: walk, Now: workflow.Now(ctx), Day: p.run.dayAllowance()}
+	position := *p.position // a copy: the call and its event are still to come
+	position.Active, position.Event, position.Answered = nil, nil, ""
+	return &runs.ChainedAdvance{ID: p.nextStep().ID, Position: position, Now: workflow.Now(ctx), Day: p.run.dayAllowance()}
 }
 
 // takeChained continues with the advance that the activity of the call has made. Its record is the

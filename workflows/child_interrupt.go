@@ -41,28 +41,28 @@ func (r *run) signalParent(ctx workflow.Context, in runs.InterruptSignal) workfl
 }
 
 // sendInterrupt signals the interrupts of the turn (interrupts.held), with the state of this child,
-// to the parent. It blocks until the signal is delivered. over reports that the child ends, because
-// delivery failed.
-func (r *run) sendInterrupt(ctx workflow.Context) (end ending, over bool) {
+// to the parent. It blocks until the signal is delivered. The ending is zero unless delivery
+// failed.
+func (r *run) sendInterrupt(ctx workflow.Context) ending {
 	interrupts := *r.interrupts.held
 	interrupts.Position = nil // in.Suspended has the position
-	in := runs.InterruptSignal{Suspended: *r.suspendedChild(r.interrupts.held), Interrupts: &interrupts, CallID: r.child.CallID, MustStay: r.in.Program != "", Idle: true}
+	in := runs.InterruptSignal{Suspended: *r.suspendedChild(r.interrupts.held), Interrupts: &interrupts, CallID: r.child.CallID, CannotContinueAsNew: r.in.Program != "", Idle: true}
 	if r.child.BranchPath != "" {
 		in.Suspended.Branch = &r.child.Index
 	}
 	if err := r.signalParent(ctx, in).Get(ctx, nil); err != nil {
-		return r.endingFromError(ctx, err), true
+		return r.endingFromError(ctx, err)
 	}
-	return ending{}, false
+	return ending{}
 }
 
 // awaitReply blocks until the thread's reply arrives, and applies it: the child continues with the
-// decisions, or ends with its interrupts. The wait does not count against the deadline. over
-// reports that the child ends.
+// decisions, or ends with its interrupts. The wait does not count against the deadline. The
+// ending is zero if the child continues.
 //
 // When the child is cancelled, it asks the thread for the decisions so far, and waits replyTimeout
 // for them.
-func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
+func (r *run) awaitReply(ctx workflow.Context) ending {
 	since, replies := workflow.Now(ctx), workflow.GetSignalChannel(ctx, runs.SignalReply)
 	hasReply := func() bool { return replies.Len() > 0 }
 	if err := workflow.Await(ctx, hasReply); err != nil {
@@ -74,7 +74,7 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	var reply runs.ReplySignal
 	if replies.ReceiveAsync(&reply) {
 		r.child.replies++
-		r.interrupts.held.Items = reply.Calls
+		r.interrupts.held.Items = reply.Items
 	}
 	if reply.Cancelled {
 		// The thread knows of the cancel before this child does: the cancellation request is on its
@@ -83,7 +83,7 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	}
 	if set := r.interrupts.held; reply.Suspends && ctx.Err() == nil {
 		r.interrupts.held = nil
-		return ending{outcome: set.Outcome(), interrupts: set}, true
+		return withInterrupts(set)
 	}
 	return r.applyHeld(ctx)
 }
@@ -94,12 +94,12 @@ const replyTimeout = 10 * time.Second
 // addInterrupt adds the interrupts of a waiting child, in the thread's own workflow. announceAll
 // announces them after all signals that arrived with this one are processed. If the turn or step
 // has stopped, the child only gets a reply that it is cancelled.
-func (c *children) addInterrupt(ctx workflow.Context, m *runningChild, in runs.InterruptSignal) {
+func (c *children) addInterrupt(ctx workflow.Context, rc *runningChild, in runs.InterruptSignal) {
 	r := c.run
-	ci := &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay, ancestors: in.Ancestors, interrupts: r.interruptsOfAnswer(ctx, runs.ModelAnswer{})}
+	ci := &childInterrupt{child: rc, by: in.CallID, cannotContinueAsNew: in.CannotContinueAsNew, ancestors: in.Ancestors, interrupts: r.interruptsOfAnswer(ctx, runs.ModelAnswer{})}
 	ci.interrupts.Position, ci.interrupts.Round = nil, in.Interrupts.Round
 	ci.interrupts.Adopt(in.Suspended, in.Interrupts)
-	workflow.Go(m.ctx, func(ctx workflow.Context) { c.replyOnCancel(ctx, ci) })
+	workflow.Go(rc.ctx, func(ctx workflow.Context) { c.replyOnCancel(ctx, ci) })
 	if c.refusesInterrupts() {
 		return
 	}
@@ -138,7 +138,7 @@ func (c *children) announce(ctx workflow.Context, ci *childInterrupt) (ok bool) 
 		c.addError(err)
 		return false
 	}
-	r.log.Interrupts, ci.interrupts.After = seq, seq
+	r.log.Interrupts, ci.interrupts.AnnouncedBy = seq, seq
 	ci.interrupts.NoteOpened()
 	return true
 }
@@ -153,7 +153,7 @@ func (c *children) replyToCancelled(ctx workflow.Context, by string) {
 	a := c.interrupts[i]
 	a.replied = true
 	c.interrupts = slices.Delete(c.interrupts, i, i+1)
-	c.reply(ctx, a, runs.ReplySignal{Cancelled: true, Calls: a.interrupts.Of(1).Items})
+	c.reply(ctx, a, runs.ReplySignal{Cancelled: true, Items: a.interrupts.OfChild(1).Items})
 	c.run.cancelInterrupts(ctx, a.interrupts)
 }
 
@@ -167,7 +167,7 @@ func (c *children) replyOnCancel(ctx workflow.Context, ci *childInterrupt) {
 	ci.replied = true
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	ci.child.repliesSent++
-	ci.child.SignalChildWorkflow(ctx, runs.SignalReply, runs.ReplySignal{To: ci.by, Cancelled: true, Calls: ci.interrupts.Of(1).Items})
+	ci.child.SignalChildWorkflow(ctx, runs.SignalReply, runs.ReplySignal{To: ci.by, Cancelled: true, Items: ci.interrupts.OfChild(1).Items})
 }
 
 // canSuspend reports whether the run can end with all open interrupts. It cannot if it is held
@@ -176,7 +176,7 @@ func (c *children) replyOnCancel(ctx workflow.Context, ci *childInterrupt) {
 // run stays open until enough interrupts are decided.
 func (c *children) canSuspend(ctx workflow.Context) bool {
 	r := c.run
-	if c.refusesInterrupts() || r.in.Hold && !historyIsLong(ctx) || slices.ContainsFunc(c.interrupts, func(ci *childInterrupt) bool { return ci.mustStay && ci.isOpen() }) {
+	if c.refusesInterrupts() || r.in.Hold && !historyIsLong(ctx) || slices.ContainsFunc(c.interrupts, func(ci *childInterrupt) bool { return ci.cannotContinueAsNew && ci.isOpen() }) {
 		return false
 	}
 	if slices.ContainsFunc(c.interrupts, (*childInterrupt).isResolved) {
@@ -187,7 +187,7 @@ func (c *children) canSuspend(ctx workflow.Context) bool {
 		if ci.replied {
 			continue
 		}
-		interrupts.Adopt(ci.interrupts.Suspended[0], ci.interrupts.Of(1))
+		interrupts.Adopt(ci.interrupts.Suspended[0], ci.interrupts.OfChild(1))
 		for _, b := range ci.ancestors {
 			if !counted[b.CallID] {
 				room, counted[b.CallID] = room+b.Size, true
@@ -217,7 +217,7 @@ func (c *children) suspend(ctx workflow.Context) {
 			continue
 		}
 		ci.suspended = true
-		delivery := c.send(ctx, ci, runs.ReplySignal{Suspends: true, Calls: ci.interrupts.Of(1).Items})
+		delivery := c.send(ctx, ci, runs.ReplySignal{Suspends: true, Items: ci.interrupts.OfChild(1).Items})
 		deliveries = append(deliveries, func() { c.onReplyFailed(ctx, ci, delivery.Get(ctx, nil)) })
 	}
 	for _, await := range deliveries {

@@ -37,7 +37,7 @@ type branchFixture struct {
 func setupBranches(t *testing.T, branches int) *branchFixture {
 	t.Helper()
 	f := &branchFixture{
-		fixture: setupPrograms(t, nil), approval: runs.Approval{Args: "d"}, seq: 10,
+		fixture: setupPrograms(t, nil), approval: runs.Approval{ArgsDigest: "d"}, seq: 10,
 		branches: runs.Branches{Path: "all", Count: branches, Concurrency: branches, StopOnFailure: true},
 	}
 	f.advance = f.advanceOnce
@@ -73,7 +73,7 @@ func (f *branchFixture) advanceOnce(in runs.AdvanceInput) (runs.AdvanceResult, e
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seq++
-	next := runs.AdvanceResult{Seq: f.seq, Cursor: in.Position.Cursor}
+	next := runs.AdvanceResult{Seq: f.seq, Cursor: in.Position.At}
 	if len(in.Suspended) > 0 && f.onSuspendedAdvance != nil {
 		f.onSuspendedAdvance()
 	}
@@ -102,7 +102,7 @@ func (f *branchFixture) advanceOnce(in runs.AdvanceInput) (runs.AdvanceResult, e
 				answer.Calls[i].Approval = &approve
 			}
 		}
-		answer.WaitCount = len(answer.Calls)
+		answer.InterruptCount = len(answer.Calls)
 		next.Answer = &answer
 		next.Active = &runs.ActiveStep{
 			AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, CallID: id,
@@ -157,20 +157,20 @@ func TestDecidedBranchContinuesWhileSiblingRuns(t *testing.T) {
 	}
 	events := map[runs.NotificationEvent]int{}
 	for _, n := range f.notifications {
-		events[n.Event] += len(n.Calls)
+		events[n.Event] += len(n.Items)
 	}
 	if events[runs.EventOpened] != 3 || events[runs.EventDecided] != 3 {
 		t.Errorf("notifications: got %v, want 3 opened and 3 decided", events)
 	}
 }
 
-// TestRunEndsWithInterruptsOfBranches: a run ends with the interrupts that are open when all other branches are
-// done. Their votes continue in the next run, and no notification is sent twice.
+// TestRunEndsWithInterruptsOfBranches: a run ends with the interrupts that are open when all other
+// branches are done. Their votes continue in the next run, and no notification is sent twice.
 func TestRunEndsWithInterruptsOfBranches(t *testing.T) {
 	t.Parallel()
 	f := setupBranches(t, 3)
 	f.approval.Quorum = 2
-	vote := runs.Decision{CallID: "1", Kind: runs.DecisionApprove, Digest: "one", By: "one", Args: "d"}
+	vote := runs.Decision{CallID: "1", Kind: runs.DecisionApprove, Digest: "one", By: "one", ArgsDigest: "d"}
 	f.env.RegisterDelayedCallback(func() {
 		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{vote}}, make(chan any, 1))
 	}, time.Minute)
@@ -180,7 +180,7 @@ func TestRunEndsWithInterruptsOfBranches(t *testing.T) {
 		var all []runs.Decision
 		for _, by := range []string{"two", "three"} {
 			for _, id := range []string{"1", "2"} {
-				all = append(all, runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: by, By: by, Args: "d"})
+				all = append(all, runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: by, By: by, ArgsDigest: "d"})
 			}
 		}
 		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: all}, make(chan any, 1))
@@ -204,20 +204,20 @@ func TestRunEndsWithInterruptsOfBranches(t *testing.T) {
 	}
 	opened, numbers, since := 0, map[string]bool{}, map[string]time.Time{}
 	for _, n := range f.notifications {
-		for _, item := range n.Calls {
+		for _, item := range n.Items {
 			name := fmt.Sprint(item.ID, n.Event, n.Number)
 			if numbers[name] {
 				t.Errorf("notification %s was sent twice, want once", name)
 			}
 			numbers[name] = true
-			since[item.ID] = item.Since(n.Opened)
+			since[item.ID] = item.Since(n.OpenedAt)
 		}
 		if n.Event == runs.EventOpened {
-			opened += len(n.Calls)
+			opened += len(n.Items)
 		}
 	}
 	for _, item := range next.Resume.Items { // the inbox, reminders and escalations use this time
-		if at := item.Since(next.Resume.Opened); !at.Equal(since[item.ID]) {
+		if at := item.Since(next.Resume.OpenedAt); !at.Equal(since[item.ID]) {
 			t.Errorf("%s is open since %s after the end of the run, want %s", item.ID, at, since[item.ID])
 		}
 	}
@@ -237,10 +237,10 @@ func TestInterruptAnnouncedDuringDecision(t *testing.T) {
 		switch {
 		case in.Child == nil || in.Position.Event == nil:
 		case in.Child.Index == 0: // it has nothing to do
-			return runs.AdvanceResult{Cursor: in.Position.Cursor}, nil
+			return runs.AdvanceResult{Cursor: in.Position.At}, nil
 		case in.Child.Index == 1 && in.Position.Event.Kind != pipeline.EventBegun && !busy:
 			busy = true
-			return runs.AdvanceResult{Cursor: in.Position.Cursor, Sleep: time.Hour}, nil
+			return runs.AdvanceResult{Cursor: in.Position.At, Sleep: time.Hour}, nil
 		case in.Child.Index == 2 && in.Position.Event.Kind == pipeline.EventBegun:
 			<-second
 		case in.Child.Index == 3 && in.Position.Event.Kind == pipeline.EventBegun:
@@ -290,7 +290,7 @@ func TestInterruptAfterDeadlineExpires(t *testing.T) {
 		switch {
 		case in.Child == nil || in.Position.Event == nil:
 		case in.Child.Index == 0: // it has nothing to do
-			return runs.AdvanceResult{Cursor: in.Position.Cursor}, nil
+			return runs.AdvanceResult{Cursor: in.Position.At}, nil
 		case in.Position.Event.Kind == pipeline.EventBegun:
 			next, err := f.advanceOnce(in)
 			asks, next.Answer, next.Active.CallID, next.Active.Deadline = *next.Answer, nil, "", f.branches.Deadline
@@ -313,14 +313,14 @@ func TestToolResultWhileBranchesSuspend(t *testing.T) {
 	f := setupBranches(t, 3)
 	f.asksClient = true
 	f.env.RegisterActivityWithOptions(func(context.Context, runs.StoreResult, runs.ToolResult) (runs.Decision, error) {
-		return runs.Decision{CallID: "1", Kind: runs.DecisionToolResult, Input: 80, Digest: "kept"}, nil
-	}, activity.RegisterOptions{Name: runs.ActivityStoreResult})
+		return runs.Decision{CallID: "1", Kind: runs.DecisionToolResult, Proposal: 80, Digest: "kept"}, nil
+	}, activity.RegisterOptions{Name: runs.ActivityStoreToolResult})
 	var once sync.Once
 	come := make(chan struct{})
 	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case in.Child != nil && in.Child.Index == 0: // it has nothing to do
-			return runs.AdvanceResult{Cursor: in.Position.Cursor}, nil
+			return runs.AdvanceResult{Cursor: in.Position.At}, nil
 		case len(in.Suspended) > 0 && in.Child.Index == 2:
 			<-come // until the other branch has ended
 		}
@@ -368,8 +368,8 @@ func TestRunListsOpenCallsOfBranches(t *testing.T) {
 	}
 }
 
-// TestInterruptsOfBranchesAreBounded: a run does not end with more interrupts than its successor's input holds. It
-// stays open until enough of them are decided.
+// TestInterruptsOfBranchesAreBounded: a run does not end with more interrupts than its successor's
+// input holds. It stays open until enough of them are decided.
 func TestInterruptsOfBranchesAreBounded(t *testing.T) {
 	t.Parallel()
 	f := setupBranches(t, 30)
@@ -447,8 +447,8 @@ func TestSuspendingBranchIsCancelled(t *testing.T) {
 	}
 }
 
-// TestDecisionsOfEndedBranchesAreRecorded: decisions about calls of a branch that makes none of them
-// are in the log, whatever ended the branch.
+// TestDecisionsOfEndedBranchesAreRecorded: decisions about calls of a branch that makes none of
+// them are in the log, whatever ended the branch.
 func TestDecisionsOfEndedBranchesAreRecorded(t *testing.T) {
 	t.Parallel()
 	cancels := func(f *branchFixture) { f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }
@@ -499,7 +499,7 @@ func TestDecisionsOfEndedBranchesAreRecorded(t *testing.T) {
 			}
 			var cancelled []string
 			for _, n := range f.notifications {
-				for _, item := range n.Calls {
+				for _, item := range n.Items {
 					if n.Event == runs.EventDecided && item.Decision.Kind == runs.DecisionCancel {
 						cancelled = append(cancelled, item.ID)
 					}
@@ -541,7 +541,7 @@ func TestDecisionWhileBranchesSuspend(t *testing.T) {
 			wantEqual(t, "the decision is refused", r.Error != "", cancelled)
 			wantEqual(t, "the next run's decision is a cancel", stands.Kind == runs.DecisionCancel, cancelled)
 			notified := slices.ContainsFunc(f.notifications, func(n runs.Notification) bool {
-				return n.Event == runs.EventDecided && n.Calls[0].Decision.Kind == runs.DecisionCancel
+				return n.Event == runs.EventDecided && n.Items[0].Decision.Kind == runs.DecisionCancel
 			})
 			wantEqual(t, "a notification of a cancel was sent", notified, false)
 			wantEqual(t, "next run: Cancelled", next.Cancelled, cancelled)
@@ -583,9 +583,9 @@ func TestCancelRestartsSuspendedBranches(t *testing.T) {
 	}
 }
 
-// TestNestedBranchesSuspendWithinPayload: nested branches suspend only if the run can end with all of their
-// interrupts, whatever the size at which the payload is full. Decisions that arrive meanwhile
-// count.
+// TestNestedBranchesSuspendWithinPayload: nested branches suspend only if the run can end with all
+// of their interrupts, whatever the size at which the payload is full. Decisions that arrive
+// meanwhile count.
 func TestNestedBranchesSuspendWithinPayload(t *testing.T) {
 	t.Parallel()
 	for size := 1000; size < 1120; size += 4 {
@@ -595,9 +595,9 @@ func TestNestedBranchesSuspendWithinPayload(t *testing.T) {
 			begins := in.Position.Event != nil && in.Position.Event.Kind == pipeline.EventBegun
 			switch {
 			case nests && begins && len(in.Suspended) == 0:
-				return runs.AdvanceResult{Cursor: in.Position.Cursor, Branches: &runs.Branches{Path: fmt.Sprintf("pair%d", in.Child.Index), Count: 2, Concurrency: 2}}, nil
+				return runs.AdvanceResult{Cursor: in.Position.At, Branches: &runs.Branches{Path: fmt.Sprintf("pair%d", in.Child.Index), Count: 2, Concurrency: 2}}, nil
 			case nests:
-				return runs.AdvanceResult{Cursor: in.Position.Cursor}, nil
+				return runs.AdvanceResult{Cursor: in.Position.At}, nil
 			}
 			next, err := f.advanceOnce(in)
 			if next.Active != nil {
@@ -614,8 +614,8 @@ func TestNestedBranchesSuspendWithinPayload(t *testing.T) {
 	}
 }
 
-// TestHeldRunWaitsForBranches: a held run waits for its branches. The wait does not count against its
-// deadline.
+// TestHeldRunWaitsForBranches: a held run waits for its branches. The wait does not count against
+// its deadline.
 func TestHeldRunWaitsForBranches(t *testing.T) {
 	t.Parallel()
 	f := setupBranches(t, 3)

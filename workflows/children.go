@@ -19,8 +19,8 @@ import (
 // forwards. Only coroutines of the workflow touch it.
 type children struct {
 	run *run
-	// ctx is the context of the turn or step. stopped reports that interrupts are refused; addError
-	// stops the turn or step with an error.
+	// ctx is the context of the turn or step. refusesInterrupts reports whether interrupts are
+	// refused; addError stops the turn or step with an error.
 	ctx               workflow.Context
 	refusesInterrupts func() bool
 	addError          func(error)
@@ -59,10 +59,10 @@ type childInterrupt struct {
 	by string
 	// interrupts has the interrupts, with the state of the waiting child as the first of Suspended.
 	// Only the thread's own workflow sets it; in a child it is nil.
-	interrupts   *runs.Interrupts
-	mustStay     bool                     // the waiting child, or one above it, has a program: it cannot end and restart
-	ancestors    []runs.AncestorSize      // subagents between it and the thread, with their payload sizes
-	announcement *runs.AnnounceInterrupts // what is still to be announced; nil = it has been
+	interrupts          *runs.Interrupts
+	cannotContinueAsNew bool                     // the waiting child, or one above it, has a program: it cannot end and restart
+	ancestors           []runs.AncestorSize      // subagents between it and the thread, with their payload sizes
+	announcement        *runs.AnnounceInterrupts // what is still to be announced; nil = it has been
 	// replied means that the decisions, or news of a cancel, were sent to the child; suspended that
 	// the child was told to end with its interrupts.
 	replied   bool
@@ -112,7 +112,7 @@ func (c *children) cancelInterrupted() {
 
 // find returns the running child with a workflow ID; nil = it has ended.
 func (c *children) find(id string) *runningChild {
-	i := slices.IndexFunc(c.running, func(m *runningChild) bool { return m.id == id })
+	i := slices.IndexFunc(c.running, func(rc *runningChild) bool { return rc.id == id })
 	if i < 0 {
 		return nil
 	}
@@ -121,37 +121,37 @@ func (c *children) find(id string) *runningChild {
 
 // isIdle reports whether all work under way waits for interrupts. It is false without children.
 func (c *children) isIdle() bool {
-	return len(c.running) > 0 && c.otherWork() == 0 && !slices.ContainsFunc(c.running, func(m *runningChild) bool { return !m.isIdle })
+	return len(c.running) > 0 && c.otherWork() == 0 && !slices.ContainsFunc(c.running, func(rc *runningChild) bool { return !rc.isIdle })
 }
 
 // receive handles a signal of a child. The thread's own workflow takes the interrupts; a child
 // forwards the signal to its parent.
 func (c *children) receive(ctx workflow.Context, in runs.InterruptSignal) {
-	m := c.find(in.From)
-	if m == nil {
+	rc := c.find(in.From)
+	if rc == nil {
 		return // it has ended
 	}
-	if in.Replies == m.repliesSent { // otherwise the child sent this before it received the last reply
-		m.isIdle = m.isIdle || in.Idle
+	if in.Replies == rc.repliesSent { // otherwise the child sent this before it received the last reply
+		rc.isIdle = rc.isIdle || in.Idle
 	}
 	c.updateSizes(in.Ancestors)
 	switch {
 	case c.run.child != nil:
-		c.forward(ctx, m, in)
+		c.forward(ctx, rc, in)
 	case in.Cancelled:
 		c.replyToCancelled(ctx, in.CallID)
 	case in.Interrupts != nil:
-		c.addInterrupt(ctx, m, in)
+		c.addInterrupt(ctx, rc, in)
 	}
 }
 
 // forward passes the signal of a child on to the parent. It adds the size of this subagent's state,
 // and whether this workflow is idle with it. It does not wait for delivery.
-func (c *children) forward(ctx workflow.Context, m *runningChild, in runs.InterruptSignal) {
+func (c *children) forward(ctx workflow.Context, rc *runningChild, in runs.InterruptSignal) {
 	if in.Interrupts != nil {
-		c.interrupts = append(c.interrupts, &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay})
+		c.interrupts = append(c.interrupts, &childInterrupt{child: rc, by: in.CallID, cannotContinueAsNew: in.CannotContinueAsNew})
 	}
-	in.Idle, in.MustStay = c.claimIdleReport(), in.MustStay || c.run.in.Program != ""
+	in.Idle, in.CannotContinueAsNew = c.claimIdleReport(), in.CannotContinueAsNew || c.run.in.Program != ""
 	if in.Interrupts != nil || in.Idle {
 		in.Ancestors = append(in.Ancestors, c.ownSize(ctx))
 	}
@@ -208,7 +208,7 @@ func (c *children) reply(ctx workflow.Context, ci *childInterrupt, in runs.Reply
 	c.onReplyFailed(ctx, ci, c.send(ctx, ci, in).Get(ctx, nil))
 }
 
-// send signals a reply to the direct child of a, without waiting. From now on older reports of the
+// send signals a reply to the direct child of ci, without waiting. From now on older reports of the
 // child that it is idle are outdated.
 func (c *children) send(ctx workflow.Context, ci *childInterrupt, in runs.ReplySignal) workflow.Future {
 	in.To = ci.by
@@ -228,11 +228,11 @@ func (c *children) onReplyFailed(ctx workflow.Context, ci *childInterrupt, err e
 // can end with its interrupts, they become suspended, and answer gets the decisions that the thread
 // has taken. Otherwise open interrupts are cancelled.
 func (c *children) remove(id string, answer *runs.ToolAnswer) {
-	m := c.find(id)
-	c.running = slices.DeleteFunc(c.running, func(other *runningChild) bool { return other == m })
+	rc := c.find(id)
+	c.running = slices.DeleteFunc(c.running, func(other *runningChild) bool { return other == rc })
 	c.interrupts = slices.DeleteFunc(c.interrupts, func(ci *childInterrupt) bool {
 		switch {
-		case ci.child != m:
+		case ci.child != rc:
 			return false
 		case ci.interrupts == nil:
 		case answer.Suspended != nil && !ci.replied:
@@ -276,7 +276,7 @@ func (c *children) await(ctx workflow.Context, changes workflow.Selector, until 
 	for changes.HasPending() {
 		changes.Select(ctx)
 	}
-	_ = c.announceAll(ctx) // an error is in stopped, which the caller checks
+	_ = c.announceAll(ctx) // addError has the error; the caller checks it
 	if r.child != nil && c.claimIdleReport() {
 		r.signalParent(ctx, runs.InterruptSignal{Idle: true, Ancestors: []runs.AncestorSize{c.ownSize(ctx)}})
 	}
@@ -310,7 +310,7 @@ func (c *children) replyResolved(ctx workflow.Context) {
 			continue
 		}
 		if ci.interrupts.ApplyTime(workflow.Now(ctx)); ci.isResolved() {
-			c.reply(ctx, ci, runs.ReplySignal{Calls: ci.interrupts.Of(1).Items})
+			c.reply(ctx, ci, runs.ReplySignal{Items: ci.interrupts.OfChild(1).Items})
 			ci.replied = true
 		}
 	}

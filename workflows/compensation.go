@@ -13,18 +13,25 @@ import (
 // deadline moves to leave that time.
 const compensationTime = 10 * time.Minute
 
-// compensate makes the pipeline undo its finished steps before the run ends with end: it sets the
-// event for the next advance, and the pending end. over reports that there is nothing to undo, and
-// the run ends at once.
-//
-// A child and a program's step are never over at once, because the advance closes their steps in
-// the log. A second call, while the run compensates, means that the time for compensation has
-// passed.
-func (p interpreter) compensate(ctx workflow.Context, end ending) (_ ending, over bool) {
+// hasNothingToUndo reports whether the run has not begun to compensate, and no finished step has a
+// compensation.
+func (p interpreter) hasNothingToUndo() bool {
 	pos := p.position
-	goesOn := p.run.in.Program != "" // the program may continue after the step
-	if p.run.child == nil && !goesOn && pos.End == nil && len(pos.Cursor.Undo) == 0 && (pos.Branches == nil || !pos.Branches.Compensates) && !p.mayHaveEnded() {
-		return end, true
+	branchesUndo := pos.Branches != nil && pos.Branches.Compensates
+	return pos.End == nil && len(pos.At.Undo) == 0 && !branchesUndo && !p.mayHaveEnded()
+}
+
+// compensate makes the pipeline undo its finished steps before the run ends with end: it sets the
+// event for the next advance, and the pending end, and returns a zero ending. If there is nothing
+// to undo it returns end: the run ends at once.
+//
+// A child and a program's step never end at once, because the advance closes their steps in the
+// log. A second call, while the run compensates, means that the time for compensation has passed.
+func (p interpreter) compensate(ctx workflow.Context, end ending) ending {
+	pos := p.position
+	programContinues := p.run.in.Program != "" // it may execute further steps
+	if p.run.child == nil && !programContinues && p.hasNothingToUndo() {
+		return end
 	}
 	failure := end.failure()
 	if end.outcome == runs.OutcomeCancelled {
@@ -36,12 +43,12 @@ func (p interpreter) compensate(ctx workflow.Context, end ending) (_ ending, ove
 		failure = pipeline.Failure{Code: out.code, Message: out.message}
 	}
 	pos.Event = &pipeline.Event{Kind: pipeline.EventCancelled, Failure: &failure}
-	if pos.End != nil || pos.Cursor.Undoing != nil { // no time is left: each further advance skips one compensation
-		return ending{}, false
+	if pos.End != nil || pos.At.Undoing != nil { // no time is left: each further advance skips one compensation
+		return ending{}
 	}
 	pos.End = &runs.PendingEnd{Outcome: end.outcome, Failure: failure}
-	if until := workflow.Now(ctx).Add(compensationTime); !goesOn || p.run.budget.Deadline.Before(until) {
+	if until := workflow.Now(ctx).Add(compensationTime); !programContinues || p.run.budget.Deadline.Before(until) {
 		p.run.budget.Deadline = until
 	}
-	return ending{}, false
+	return ending{}
 }

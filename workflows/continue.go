@@ -41,14 +41,14 @@ func (r *run) safePoint(ctx workflow.Context) error {
 func (t *thread) pause(ctx workflow.Context) error {
 	r, since := t.run, workflow.Now(ctx)
 	unpaused := func() bool { return !r.control.paused }
-	if r.mustStay() {
+	if r.cannotContinueAsNew() {
 		_ = workflow.Await(ctx, unpaused)
 		r.excludeWait(ctx, since)
 		return nil
 	}
 	_, _ = workflow.AwaitWithTimeout(ctx, r.in.ParkDelay(), unpaused)
 	r.excludeWait(ctx, since)
-	t.notifier.handOver(ctx, r.interrupts.notifiable())
+	t.notifier.detach(ctx, r.interrupts.notifiable())
 	if r.control.paused && ctx.Err() == nil {
 		return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: r.carry()})
 	}
@@ -103,12 +103,12 @@ func (t *thread) fits(queue []runs.Input, steering runs.Steering) bool {
 func (r *run) shouldContinueAsNew(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	reason := info.GetContinueAsNewSuggested() || info.GetTargetWorkerDeploymentVersionChanged()
-	return reason && ctx.Err() == nil && r.log.HasBegun() && !r.mustStay()
+	return reason && ctx.Err() == nil && r.log.HasBegun() && !r.cannotContinueAsNew()
 }
 
-// mustStay reports whether the execution cannot continue as new, because a program is running: a
-// program's position is on its stack.
-func (r *run) mustStay() bool {
+// cannotContinueAsNew reports whether the execution cannot continue as new, because a program is
+// running: a program's position is on its stack.
+func (r *run) cannotContinueAsNew() bool {
 	return r.in.Program != "" && (r.thread == nil || !r.thread.isEnding())
 }
 

@@ -28,10 +28,10 @@ func (t *thread) listen(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := t.handlePause(ctx, runs.UpdatePause, true); err != nil {
+	if err := t.registerPauseHandler(ctx, runs.UpdatePause, true); err != nil {
 		return err
 	}
-	if err := t.handlePause(ctx, runs.UpdateResume, false); err != nil {
+	if err := t.registerPauseHandler(ctx, runs.UpdateResume, false); err != nil {
 		return err
 	}
 	signals := workflow.GetSignalChannelWithOptions(ctx, runs.SignalCancel, workflow.SignalChannelOptions{Description: "cancel a run of this thread"})
@@ -42,7 +42,7 @@ func (t *thread) listen(ctx workflow.Context) error {
 			t.handleCancel(c)
 		}
 	})
-	t.takeResults(ctx)
+	t.receiveResults(ctx)
 	return nil
 }
 
@@ -58,7 +58,7 @@ func (t *thread) validateSteer(in runs.SteerRequest) error {
 		return temporal.NewApplicationError("the run is not active", runs.ErrorNotActive)
 	case said.Has(in.Input):
 		return nil
-	case len(said.Steered) >= maxSteered, !t.fits(t.queue, runs.Steering{Steered: append(slices.Clip(said.Steered), in.Input), Told: said.Told}):
+	case len(said.Steered) >= maxSteered, !t.fits(t.queue, runs.Steering{Steered: append(slices.Clip(said.Steered), in.Input), Delivered: said.Delivered}):
 		return temporal.NewApplicationError("the run has reached its limit of steering messages", runs.ErrorTooMuchSteering)
 	}
 	return nil
@@ -74,9 +74,9 @@ func (t *thread) steer(_ workflow.Context, in runs.SteerRequest) (runs.SteerResu
 	return runs.SteerResult{}, nil
 }
 
-// handlePause registers the update that sets whether the run is paused. A paused run blocks at its
-// next safe point; a turn that is under way ends first.
-func (t *thread) handlePause(ctx workflow.Context, update string, paused bool) error {
+// registerPauseHandler registers the update that sets whether the run is paused. A paused run
+// blocks at its next safe point; a turn that is under way ends first.
+func (t *thread) registerPauseHandler(ctx workflow.Context, update string, paused bool) error {
 	return workflow.SetUpdateHandlerWithOptions(ctx, update,
 		func(workflow.Context, runs.PauseRequest) (runs.PauseResult, error) {
 			t.run.control.paused = paused

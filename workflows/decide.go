@@ -28,7 +28,7 @@ func (t *thread) decide(ctx workflow.Context, in runs.DecideRequest) (runs.Decid
 	// Only now: decisions of the same update may resolve the interrupts together.
 	for i, d := range in.Decisions {
 		set := t.run.interruptsOf(d.CallID)
-		out.Results[i].Settled = out.Results[i].Error == "" && set.Find(d.CallID) != nil && set.IsResolved()
+		out.Results[i].Resolved = out.Results[i].Error == "" && set.Find(d.CallID) != nil && set.IsResolved()
 	}
 	return out, nil
 }

@@ -24,9 +24,9 @@
 //   - Continues as new as agent.run when the wait is over, as itself when its history grows long. It ends only when an
 //     input answers or abandons all it waits for: the run of that input begins in a new execution.
 //
-// agent.child.v1 (Programs.AgentChild) is a subagent, which works for a tool call, or a branch of
-// a pipeline. It is suspended if it ends with its interrupts, so that the run can end with them.
-// The run that has the decisions restarts it from its state ([runs.SuspendedChild]).
+// agent.child.v1 (Programs.AgentChild) is a subagent, which works for a tool call, or a branch of a
+// pipeline. It is suspended if it ends with its interrupts, so that the run can end with them. The
+// run that has the decisions restarts it from its state ([runs.SuspendedChild]).
 //
 //   - Input: [runs.ChildInput]. State: a run, without a thread.
 //   - Signals: reply from its parent, interrupt from its children.
@@ -42,7 +42,7 @@
 // [runs.Delivery]. Activity: webhook.send.
 //
 // schedule.fire.v1 ([ScheduleFire]) is one firing of a schedule: it starts a run, and lasts until
-// that run is over. Input: [runs.FireInput]. Signal: ended. Activities: schedule.run,
+// that run is over. Input: [runs.FiringInput]. Signal: ended. Activities: schedule.run,
 // schedule.status, schedule.cancel.
 //
 // # How an agent.run goes

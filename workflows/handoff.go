@@ -12,11 +12,11 @@ import (
 // counts continue.
 
 // callHandoff makes the handoff of a turn, if there is one and approvers have decided about all
-// other calls. It removes the handoff from interrupts. over reports that the run ends.
-func (r *run) callHandoff(ctx workflow.Context, t toolCalls, interrupts *runs.Interrupts) (end ending, over bool) {
+// other calls. It removes the handoff from interrupts. The ending is zero if the run continues.
+func (r *run) callHandoff(ctx workflow.Context, t toolCalls, interrupts *runs.Interrupts) ending {
 	h := interrupts.Handoff
 	if h == nil || interrupts.AsksPeople() {
-		return ending{}, false
+		return ending{}
 	}
 	interrupts.Handoff = nil
 	c := call{index: h.Index, id: h.CallID, tool: h.Tool}

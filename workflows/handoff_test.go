@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// handoffTarget is the agent that receives the thread. Some of its limits are tighter than those of the
-// run's agent.
+// handoffTarget is the agent that receives the thread. Some of its limits are tighter than those of
+// the run's agent.
 var handoffTarget = runs.HandoffTarget{
 	AgentRef:   runs.AgentRef{Agent: "b", Revision: "vb", Limits: runs.Limits{Turns: 9, Tokens: 500, Duration: 10 * time.Minute, ParallelTools: 2, Cost: 7}},
 	OnNewInput: runs.OpenQueue, OnMissingResult: runs.OpenAbandon,
@@ -100,9 +100,9 @@ func TestRefusedHandoff(t *testing.T) {
 	wantEqual(t, "f.modelCalls[1].Handoffs", f.modelCalls[1].Handoffs, 0)
 }
 
-// TestHandoffSurvivesContinueAsNew: after a handoff the run keeps its counts and has the tighter limits of
-// both agents, also across executions. Queued runs of the agent that handed off belong to the
-// target agent. Queued runs of a third agent do not.
+// TestHandoffSurvivesContinueAsNew: after a handoff the run keeps its counts and has the tighter
+// limits of both agents, also across executions. Queued runs of the agent that handed off belong to
+// the target agent. Queued runs of a third agent do not.
 func TestHandoffSurvivesContinueAsNew(t *testing.T) {
 	t.Parallel()
 	f := setupHandoff(t, modelAnswer(10, "over"))
@@ -160,7 +160,7 @@ func TestHandoffSurvivesContinueAsNew(t *testing.T) {
 func TestHandoffWaitsForDecisions(t *testing.T) {
 	t.Parallel()
 	answer := modelAnswer(10, "over", "ask", "c2")
-	answer.Calls[1].Approval, answer.WaitCount = &runs.Approval{Rule: 1, Args: "args"}, 1
+	answer.Calls[1].Approval, answer.InterruptCount = &runs.Approval{Rule: 1, ArgsDigest: "args"}, 1
 	f := setupHandoff(t, answer)
 	f.env.RegisterDelayedCallback(func() {
 		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask")}}, make(chan any, 1))
@@ -192,7 +192,7 @@ func TestHandoffWithApproval(t *testing.T) {
 	t.Parallel()
 	for verdict, has := range map[runs.DecisionKind]string{runs.DecisionApprove: "b", runs.DecisionReject: "a"} {
 		answer := modelAnswer(10, "c0", "over")
-		answer.Calls[1].Approval, answer.WaitCount = &runs.Approval{Rule: 1, Args: "args"}, 1
+		answer.Calls[1].Approval, answer.InterruptCount = &runs.Approval{Rule: 1, ArgsDigest: "args"}, 1
 		f := setupHandoff(t, answer)
 		decision := approvalOf("over")
 		decision.Kind = verdict
@@ -210,19 +210,19 @@ func TestHandoffWithApproval(t *testing.T) {
 			t.Fatalf("%s: again.calls[0].Decision = nil, want a value", verdict)
 		}
 		wantEqual(t, fmt.Sprintf("%s: again.calls[0].Decision.Kind", verdict), again.calls[0].Decision.Kind, verdict)
-		wantEqual(t, fmt.Sprintf("%s: again.calls[0].Decision.Args", verdict), again.calls[0].Decision.Args, "args")
+		wantEqual(t, fmt.Sprintf("%s: again.calls[0].Decision.Args", verdict), again.calls[0].Decision.ArgsDigest, "args")
 	}
 }
 
-// TestApprovedHandoffWaitsForQuestion: an approved handoff waits while another call of its turn asks a
-// question. It keeps its decision.
+// TestApprovedHandoffWaitsForQuestion: an approved handoff waits while another call of its turn
+// asks a question. It keeps its decision.
 func TestApprovedHandoffWaitsForQuestion(t *testing.T) {
 	t.Parallel()
 	answer := modelAnswer(10, "over", "ask")
 	for i := range answer.Calls {
-		answer.Calls[i].Approval = &runs.Approval{Rule: 1, Args: "args"}
+		answer.Calls[i].Approval = &runs.Approval{Rule: 1, ArgsDigest: "args"}
 	}
-	answer.WaitCount = 2
+	answer.InterruptCount = 2
 	decide := func(f *handoffFixture, decisions ...runs.Decision) {
 		f.env.RegisterDelayedCallback(func() {
 			f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, make(chan any, 1))
@@ -239,7 +239,7 @@ func TestApprovedHandoffWaitsForQuestion(t *testing.T) {
 		done.Question = &runs.AskedQuestion{CallID: in.CallID, Tool: "tool", Number: 1}
 		return done, err
 	}
-	decide(f, runs.Decision{CallID: "ask", Kind: runs.DecisionAnswer, Question: 1, Digest: "d2", Input: 71})
+	decide(f, runs.Decision{CallID: "ask", Kind: runs.DecisionAnswer, Question: 1, Digest: "d2", Proposal: 71})
 	next = f.runUntilContinued(next)
 	f.wantCalls("a ask ")
 	mustEqual(t, "len(f.finished[0].Interrupts.Items)", len(f.finished[0].Interrupts.Items), 1)
@@ -254,7 +254,7 @@ func TestApprovedHandoffWaitsForQuestion(t *testing.T) {
 		t.Fatal("decision of the handoff = nil, want a value")
 	}
 	wantEqual(t, "decision of the handoff: Kind", f.calls[1].Decision.Kind, runs.DecisionApprove)
-	wantEqual(t, "decision of the handoff: Input", f.calls[1].Decision.Input, 70)
+	wantEqual(t, "decision of the handoff: Input", f.calls[1].Decision.Proposal, 70)
 }
 
 // TestHandoffWithClientToolCalls: open client tool calls do not delay a handoff. The target agent
@@ -262,7 +262,7 @@ func TestApprovedHandoffWaitsForQuestion(t *testing.T) {
 func TestHandoffWithClientToolCalls(t *testing.T) {
 	t.Parallel()
 	answer := modelAnswer(10, "client", "over")
-	answer.Calls[0].Client, answer.WaitCount = true, 1
+	answer.Calls[0].Client, answer.InterruptCount = true, 1
 	f := setupHandoff(t, answer)
 	f.env.ExecuteWorkflow(runs.TypeRun, input) // it continues as a thread that waits for the result
 	wantEqual(t, "end of the run: Outcome", f.finished[0].Outcome, runs.OutcomeSuccess)
@@ -280,7 +280,7 @@ func TestRunAfterHandoff(t *testing.T) {
 	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Agent == "b" {
 			answer := modelAnswer(30, "ask")
-			answer.Calls[0].Approval, answer.WaitCount = &runs.Approval{Rule: 1, Args: "args"}, 1
+			answer.Calls[0].Approval, answer.InterruptCount = &runs.Approval{Rule: 1, ArgsDigest: "args"}, 1
 			return answer, nil
 		}
 		return first(in)
@@ -303,7 +303,7 @@ func TestRunAfterHandoff(t *testing.T) {
 func TestHandoffOfHeldRun(t *testing.T) {
 	t.Parallel()
 	answer := modelAnswer(10, "over", "ask")
-	answer.Calls[1].Approval, answer.WaitCount = &runs.Approval{Rule: 1, Args: "args"}, 1
+	answer.Calls[1].Approval, answer.InterruptCount = &runs.Approval{Rule: 1, ArgsDigest: "args"}, 1
 	answer.Handoff = &runs.Handoff{CallID: "over", Tool: "transfer_to_b", To: handoffTarget}
 	f := setupHeld(t)
 	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {

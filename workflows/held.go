@@ -28,72 +28,71 @@ func (r *run) tryHold(set *runs.Interrupts) bool {
 }
 
 // announceHeld announces the interrupts of the turn to readers and the inbox (interrupt.announce),
-// unless decisions for all of them have arrived. A child signals them to the thread instead. over
-// reports that the run ends, because that failed.
-func (r *run) announceHeld(ctx workflow.Context) (end ending, over bool) {
+// unless decisions for all of them have arrived. A child signals them to the thread instead. The
+// ending is zero unless that failed.
+func (r *run) announceHeld(ctx workflow.Context) ending {
 	if r.child != nil {
 		return r.sendInterrupt(ctx)
 	}
 	if r.interrupts.held.IsResolved() {
-		return ending{}, false
+		return ending{}
 	}
 	in := runs.AnnounceInterrupts{Step: r.step(r.turn, r.interrupts.held.StepName("hold"), ""), Interrupts: r.interrupts.held}
 	var seq uint64
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "hold"))
 	if err := workflow.ExecuteActivity(ctx, runs.ActivityAnnounce, in).Get(ctx, &seq); err != nil {
-		return r.endingFromError(ctx, err), true
+		return r.endingFromError(ctx, err)
 	}
 	r.log.Main, r.log.OpenStep = seq, ""
-	r.interrupts.held.After = seq
+	r.interrupts.held.AnnouncedBy = seq
 	r.interrupts.held.NoteOpened()
-	return ending{}, false
+	return ending{}
 }
 
 // continueHeld blocks until the interrupts of the turn are resolved, and applies the decisions.
 // Then interrupts.held is nil, or has the next round: interrupts that the decided calls have
-// brought. over reports that the run ends. The error is nil except to continue as thread.parked.
-func (r *run) continueHeld(ctx workflow.Context) (end ending, over bool, err error) {
+// brought. The ending is zero if the run continues. The error is nil except to continue as
+// thread.parked.
+func (r *run) continueHeld(ctx workflow.Context) (ending, error) {
 	if r.child != nil {
-		end, over = r.awaitReply(ctx)
-		return end, over, nil
+		return r.awaitReply(ctx), nil
 	}
 	if err := r.awaitHeld(ctx, r.in.ParkDelay()); err != nil {
-		return ending{}, false, err
+		return ending{}, err
 	}
-	end, over = r.applyHeld(ctx)
-	return end, over, nil
+	return r.applyHeld(ctx), nil
 }
 
 // applyHeld applies the decisions about the interrupts of the turn. In a cancelled run it only
-// records them, and cancels the other interrupts. over reports that the run ends.
-func (r *run) applyHeld(ctx workflow.Context) (end ending, over bool) {
+// records them, and cancels the other interrupts. The ending is zero if the run continues.
+func (r *run) applyHeld(ctx workflow.Context) ending {
 	set := r.interrupts.held
 	r.interrupts.held = nil // in every case: a pipeline may continue after a failure or a cancel
 	if ctx.Err() != nil {
 		if set.HasDecision() { // acknowledged decisions are recorded, though they take no effect
-			_, _ = r.applyDecisions(ctx, set, r.step(r.turn, set.StepName(stepHeld), stepTools))
+			_ = r.applyDecisions(ctx, set, r.step(r.turn, set.StepName(stepHeld), stepTools))
 		}
 		r.cancelInterrupts(ctx, set)
-		return ending{outcome: runs.OutcomeCancelled}, true
+		return cancelledEnding
 	}
 	r.interrupts.answered = set
 	if set.FailsRun() {
-		return ending{outcome: runs.OutcomeError, code: runs.CodeApprovalExpired, message: "the interrupt expired without a decision"}, true
+		return expiredEnding
 	}
 	return r.applyDecisions(ctx, set, r.step(r.turn, set.StepName(stepHeld), stepTools))
 }
 
 // awaitHeld blocks until the interrupts of the turn are resolved, or the run is cancelled: then it
-// returns nil. After patience, or when the history grows long, it returns the error that continues
+// returns nil. After parkDelay, or when the history grows long, it returns the error that continues
 // as thread.parked. The wait does not count against the deadline.
-func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
+func (r *run) awaitHeld(ctx workflow.Context, parkDelay time.Duration) error {
 	set, since := r.interrupts.held, workflow.Now(ctx)
-	parkAt := since.Add(patience)
+	parkAt := since.Add(parkDelay)
 	for !set.IsResolved() && ctx.Err() == nil {
 		r.awaitHeldUntil(ctx, r.waitUntil(set.NextTime(), parkAt))
 		now := workflow.Now(ctx)
 		set.ApplyTime(now)
-		if r.mustStay() || now.Before(parkAt) && !historyIsLong(ctx) {
+		if r.cannotContinueAsNew() || now.Before(parkAt) && !historyIsLong(ctx) {
 			continue
 		}
 		// Before continue-as-new: notifications get workflows of their own, and signaled results
@@ -108,9 +107,9 @@ func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
 }
 
 // waitUntil returns how long this execution waits: until next (zero = without limit), and at most
-// until late if it can continue as new.
+// until parkAt if it can continue as new.
 func (r *run) waitUntil(next, parkAt time.Time) time.Time {
-	if r.mustStay() {
+	if r.cannotContinueAsNew() {
 		return next
 	}
 	return runs.Earlier(next, parkAt)
@@ -119,7 +118,7 @@ func (r *run) waitUntil(next, parkAt time.Time) time.Time {
 // awaitHeldUntil blocks until the interrupts of the turn are resolved, the run is cancelled, the
 // history has grown long, or a time; zero = without limit.
 func (r *run) awaitHeldUntil(ctx workflow.Context, until time.Time) {
-	ready := func() bool { return r.interrupts.held.IsResolved() || historyIsLong(ctx) && !r.mustStay() }
+	ready := func() bool { return r.interrupts.held.IsResolved() || historyIsLong(ctx) && !r.cannotContinueAsNew() }
 	if until.IsZero() {
 		_ = workflow.Await(ctx, ready) // it fails when ctx ends
 		return

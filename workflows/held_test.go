@@ -49,8 +49,8 @@ func setupHeld(t *testing.T) *heldFixture {
 			return runs.Decision{}, err
 		}
 		f.storedResults = append(f.storedResults, said)
-		return runs.Decision{CallID: said.CallID, Kind: runs.DecisionToolResult, Digest: "kept", Input: 80}, nil
-	}, activity.RegisterOptions{Name: runs.ActivityStoreResult})
+		return runs.Decision{CallID: said.CallID, Kind: runs.DecisionToolResult, Digest: "kept", Proposal: 80}, nil
+	}, activity.RegisterOptions{Name: runs.ActivityStoreToolResult})
 	return f
 }
 
@@ -74,7 +74,7 @@ func (f *heldFixture) madeCalls() (ids []string) {
 	return ids
 }
 
-var clientResult = runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71}
+var clientResult = runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Proposal: 71}
 
 // TestHeldRunContinues: a held run continues with its turn after the last decision, and then with
 // the next turn.
@@ -108,8 +108,8 @@ func TestHeldRunContinues(t *testing.T) {
 	wantEqual(t, "model call of the next turn: After", f.modelCalls[1].After, 16)
 }
 
-// listOpenCalls asks a run, after some time, for its open calls. It submits without an offer, which the run
-// refuses.
+// listOpenCalls asks a run, after some time, for its open calls. It submits without an offer, which
+// the run refuses.
 func (f *fixture) listOpenCalls(after time.Duration, open *[][]string) {
 	f.env.RegisterDelayedCallback(func() {
 		f.env.UpdateWorkflow(runs.UpdateSubmit, after.String(), &testsuite.TestUpdateCallback{
@@ -220,8 +220,8 @@ func TestHeldRunIsCancelled(t *testing.T) {
 	wantEqual(t, "number of made calls", len(f.madeCalls()), 1)
 	last := f.notifications[len(f.notifications)-1]
 	wantEqual(t, "last notification: Event", last.Event, runs.EventDecided)
-	mustEqual(t, "last notification: number of calls", len(last.Calls), 1)
-	wantEqual(t, "last notification: Calls[0].Decision.Kind", last.Calls[0].Decision.Kind, runs.DecisionCancel)
+	mustEqual(t, "last notification: number of calls", len(last.Items), 1)
+	wantEqual(t, "last notification: Calls[0].Decision.Kind", last.Items[0].Decision.Kind, runs.DecisionCancel)
 	parking := setupHeld(t)
 	parking.env.ExecuteWorkflow(runs.TypeRun, heldInput())
 	var parked runs.ParkedInput
@@ -285,7 +285,7 @@ func TestHeldRunFailsOnExpiry(t *testing.T) {
 	f := setupHeld(t)
 	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := modelAnswer(10, "ask")
-		a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Expires: time.Minute, OnExpiry: runs.OnExpiryFail}, 1
+		a.Calls[0].Approval, a.InterruptCount = &runs.Approval{ArgsDigest: "args", Expires: time.Minute, OnExpiry: runs.OnExpiryFail}, 1
 		return a, nil
 	}
 	result, _ := f.run(heldInput())
@@ -326,8 +326,8 @@ func TestToolResultSignals(t *testing.T) {
 	wantEqual(t, "stored results: [0].CallID", f.storedResults[0].CallID, "client")
 	wantEqual(t, "string(f.storedResults[0].Content)", string(f.storedResults[0].Content), `"blue"`)
 	for _, c := range f.calls {
-		if c.CallID == "client" && (c.Decision.Input != 80 || c.Decision.Digest != "kept") {
-			t.Errorf("decision of the call: got record %d and digest %q, want 80 and %q", c.Decision.Input, c.Decision.Digest, "kept")
+		if c.CallID == "client" && (c.Decision.Proposal != 80 || c.Decision.Digest != "kept") {
+			t.Errorf("decision of the call: got record %d and digest %q, want 80 and %q", c.Decision.Proposal, c.Decision.Digest, "kept")
 		}
 	}
 }
@@ -354,5 +354,5 @@ func TestToolResultIsStoredBeforeParking(t *testing.T) {
 	if parked.Run.Progress.Held.Items[1].Decision == nil {
 		t.Fatal("decision of the parked call = nil, want a value")
 	}
-	wantEqual(t, "decision of the parked call: Input", parked.Run.Progress.Held.Items[1].Decision.Input, 80)
+	wantEqual(t, "decision of the parked call: Input", parked.Run.Progress.Held.Items[1].Decision.Proposal, 80)
 }

@@ -26,16 +26,6 @@ import (
 // execution needs. If nothing can happen between a tool call and the next advance, the activity of
 // the call makes the advance, too (chained_advance.go).
 
-// endingOf returns how the run ends after compensation.
-func endingOf(t *runs.PendingEnd) ending {
-	if t.Outcome == runs.OutcomeCancelled {
-		return ending{outcome: t.Outcome}
-	}
-	end := endingFromFailure(t.Failure)
-	end.outcome = t.Outcome
-	return end
-}
-
 // interpreter executes the steps of an agent that is a pipeline, or the one step that a program has
 // under way. It has no state of its own: it is made for each use, and the run's pipelineState lasts
 // between steps.
@@ -58,7 +48,7 @@ func (r *run) restorePosition() {
 		r.pipeline.position.Advances = 0
 	case r.in.Steps:
 		r.pipeline.position = &runs.PipelinePosition{Origin: r.in.Run.ID, Input: r.in.Input, Child: r.child.place(), Event: &pipeline.Event{Kind: pipeline.EventBegun}}
-		r.pipeline.position.Cursor.Home = r.outputPrefix()
+		r.pipeline.position.At.Home = r.outputPrefix()
 	}
 	if r.pipeline.position != nil {
 		r.answerMessage = r.pipeline.position.LastAnswer
@@ -78,18 +68,18 @@ func (r *run) outputPrefix() string {
 // ends within a step. The error is nil except to continue as new.
 func (p interpreter) steps(ctx workflow.Context) (ending, error) {
 	if !p.run.log.HasBegun() && p.run.in.Resume != nil {
-		if end, over := p.reopen(ctx); over {
+		if end := p.reopen(ctx); end.isOver() {
 			return end, nil
 		}
 	}
 	for {
 		if p.position.Event == nil {
-			if end, over, err := p.runActiveStep(p.compensationCtx(ctx)); over || err != nil {
+			if end, err := p.runActiveStep(p.compensationCtx(ctx)); end.isOver() || err != nil {
 				return end, err
 			}
 		}
-		ahead := p.chained != nil // the call's activity has made the advance: its safe point follows it
-		if !ahead {
+		hasAdvanced := p.chained != nil // the call's activity has made the advance: its safe point follows it
+		if !hasAdvanced {
 			if err := p.run.safePoint(p.compensationCtx(ctx)); err != nil {
 				return ending{}, err
 			}
@@ -100,7 +90,7 @@ func (p interpreter) steps(ctx workflow.Context) (ending, error) {
 			return p.run.endingFromError(p.compensationCtx(ctx), err), nil
 		case next.IsEnd():
 			return p.endOfSteps(ctx, next), nil
-		case ahead:
+		case hasAdvanced:
 			if err := p.run.safePoint(p.compensationCtx(ctx)); err != nil {
 				return ending{}, err
 			}
@@ -123,13 +113,13 @@ func (p interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
 func (p interpreter) endOfSteps(ctx workflow.Context, last runs.AdvanceResult) ending {
 	switch {
 	case p.position.End != nil:
-		return endingOf(p.position.End)
+		return endingAfterCompensation(p.position.End)
 	case last.Failed != nil && ctx.Err() != nil:
-		return ending{outcome: runs.OutcomeCancelled}
+		return cancelledEnding
 	case last.Failed != nil:
 		return endingFromFailure(*last.Failed)
 	}
-	return ending{outcome: runs.OutcomeSuccess}
+	return successEnding
 }
 
 // noteFailedStep notes a step whose activity failed on the main lane, so that the next activity
@@ -149,7 +139,8 @@ const (
 )
 
 // firstStepID returns the ID of the run's first step. The activity run.finish opens a run under
-// this ID if the first step has not: a late attempt of that step then finds the run open.
+// this ID if the first step has not: a late attempt of that step then finds the run open. The first
+// step of a program is not known: a late attempt of it is refused with stream.ErrOver.
 func (r *run) firstStepID() string {
 	switch {
 	case r.in.Program != "":
@@ -164,120 +155,119 @@ func (r *run) firstStepID() string {
 
 // reopen begins a run that continues a pipeline: it opens the run and its open steps in the log,
 // and applies the decisions about the interrupts of the run before. Afterwards the position has an
-// event, or the active step continues. over reports that the run ends.
-func (p interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
+// event, or the active step continues. The ending is zero if the run continues.
+func (p interpreter) reopen(ctx workflow.Context) ending {
 	in := runs.AdvanceInput{Step: p.run.ownStep(stepReopen), Position: *p.position, Resumes: true}
 	opening, _ := workflow.NewDisconnectedContext(ctx) // the log needs RUN_STARTED before the reaction to a cancel
 	var next runs.AdvanceResult
 	if err := p.runAdvance(opening, in, &next); err != nil {
-		return p.run.endingFromError(ctx, err), true
+		return p.run.endingFromError(ctx, err)
 	}
 	set := p.run.in.Resume
 	switch {
 	case p.position.Branches != nil && set.Exceeded == nil:
-		return ending{}, false // runBranches hands the decisions to the suspended branches
+		return ending{} // runBranches hands the decisions to the suspended branches
 	case set.FailsRun():
-		return p.onStepEnd(ctx, ending{outcome: runs.OutcomeError, code: runs.CodeApprovalExpired, message: "the interrupt expired without a decision"})
+		return p.onStepEnd(ctx, expiredEnding)
 	}
 	if calls := decidedCalls(set); len(calls) > 0 {
-		if end, over = p.run.applyDecisions(ctx, set, p.run.step(p.run.turn, stepTools, stepTools)); over {
+		if end := p.run.applyDecisions(ctx, set, p.run.step(p.run.turn, stepTools, stepTools)); end.isOver() {
 			return p.onStepEnd(ctx, end)
 		}
 	}
 	if active := p.position.Active; active != nil && active.CallID != "" {
-		return p.onStepEnd(ctx, ending{outcome: runs.OutcomeSuccess})
+		return p.onStepEnd(ctx, successEnding)
 	}
 	p.run.turn++
-	return ending{}, false
+	return ending{}
 }
 
 // runActiveStep executes the branches, the call, the agent or the wait that the pipeline has
 // reached, and sets the event with which it ended. A run that is cancelled or over its limits
-// begins no step. over reports that the run ends. The error is nil except to continue as new.
-func (p interpreter) runActiveStep(ctx workflow.Context) (end ending, over bool, err error) {
+// begins no step. The ending is zero if the run continues. The error is nil except to continue as
+// new.
+func (p interpreter) runActiveStep(ctx workflow.Context) (end ending, err error) {
 	pos := p.position
-	end, over = p.run.mustEnd(ctx)
+	end = p.run.mustEnd(ctx)
 	// Suspended branches restart also in a cancelled run: only they know what they have to
 	// compensate.
-	again := pos.Branches != nil && pos.Branches.Suspended && ctx.Err() != nil
+	restartsBranches := pos.Branches != nil && pos.Branches.Suspended && ctx.Err() != nil
 	switch {
-	case over && !again:
+	case end.isOver() && !restartsBranches:
 	case pos.Branches != nil:
-		end, over, err = p.runBranches(ctx)
+		end, err = p.runBranches(ctx)
 	case pos.Active != nil && pos.Active.CallID != "":
-		end, over, err = p.runCall(ctx)
+		end, err = p.runCall(ctx)
 	case pos.Active != nil:
-		end, over, err = p.runAgent(ctx)
+		end, err = p.runAgent(ctx)
 	case !pos.Wake.IsZero():
-		end, over = p.sleep(ctx)
-		return end, over, nil
+		return p.sleep(ctx), nil
 	default:
-		return ending{}, false, errors.New("workflows: the pipeline's position has no action")
+		return ending{}, errors.New("workflows: the pipeline's position has no action")
 	}
 	switch {
 	case err != nil:
-		return end, over, err
-	case !over:
-		end = ending{outcome: runs.OutcomeSuccess}
+		return end, err
+	case !end.isOver():
+		end = successEnding
 	}
-	end, over = p.onStepEnd(ctx, end)
-	return end, over, nil
+	return p.onStepEnd(ctx, end), nil
 }
 
 // sleep waits for the next try of a step: until the position's wake time, or until the run's
-// deadline, which ends the run. over reports that the run ends.
-func (p interpreter) sleep(ctx workflow.Context) (end ending, over bool) {
+// deadline, which ends the run. The ending is zero if the run continues.
+func (p interpreter) sleep(ctx workflow.Context) ending {
 	if workflow.Sleep(ctx, runs.Earlier(p.position.Wake, p.run.budget.Deadline).Sub(workflow.Now(ctx))) != nil {
-		return p.onStepEnd(ctx, ending{outcome: runs.OutcomeCancelled})
+		return p.onStepEnd(ctx, cancelledEnding)
 	}
 	if p.run.budget.Deadline.Before(p.position.Wake) {
 		return p.onStepEnd(ctx, p.run.durationEnding())
 	}
 	p.position.Event = &pipeline.Event{Kind: pipeline.EventWoken}
-	return ending{}, false
+	return ending{}
 }
 
 // runCall makes the tool call or approval of a step, and waits for its interrupts. An execution
-// that was parked in between (Answer is nil, interrupts are held) only waits. over reports that end
-// has how the step ended; otherwise the step succeeded. The error is nil except to continue as new.
-func (p interpreter) runCall(ctx workflow.Context) (end ending, over bool, err error) {
+// that was parked in between (Answer is nil, interrupts are held) only waits. The ending
+// is how the step ended; zero = the step succeeded. The error is nil except to continue as new.
+func (p interpreter) runCall(ctx workflow.Context) (end ending, err error) {
 	if answer := p.position.Answer; answer != nil {
 		p.position.Answer = nil
-		if end, over = p.run.makeCalls(ctx, *answer); over {
-			return end, true, nil
+		if end := p.run.makeCalls(ctx, *answer); end.isOver() {
+			return end, nil
 		}
 		p.run.turn++
 	}
 	if p.run.interrupts.held != nil {
 		return p.run.continueHeld(ctx)
 	}
-	return ending{}, false, nil
+	return ending{}, nil
 }
 
 // runAgent takes turns of a step's agent until the agent is done. A subagent's limits apply to it,
-// and its turn counts are in the active step. It returns with over = true and how the step ended,
+// and its turn counts are in the active step. It returns how the step ended. The error is nil
 // except to continue as new.
-func (p interpreter) runAgent(ctx workflow.Context) (end ending, over bool, err error) {
+func (p interpreter) runAgent(ctx workflow.Context) (end ending, err error) {
 	for ; ; p.run.turn++ {
 		if p.run.interrupts.held == nil {
 			if active := p.position.Active; active.Turns >= active.Limits.Turns {
-				return limitEnding(runs.CodeLimitTurns, "the agent reached its limit of %d turns", active.Limits.Turns), true, nil
+				return limitEnding(runs.CodeLimitTurns, "the agent reached its limit of %d turns", active.Limits.Turns), nil
 			}
 			if err := p.run.safePoint(ctx); err != nil {
-				return ending{}, false, err
+				return ending{}, err
 			}
-			if end, over = p.run.checkSoftLimits(ctx); !over && p.run.interrupts.held == nil {
+			if end = p.run.checkSoftLimits(ctx); !end.isOver() && p.run.interrupts.held == nil {
 				p.position.Active.Turns++
-				end, over = p.run.takeTurn(ctx)
+				end = p.run.takeTurn(ctx)
 			}
-			if over {
+			if end.isOver() {
 				p.run.turn++
-				return end, true, nil
+				return end, nil
 			}
 		}
 		if p.run.interrupts.held != nil {
-			if end, over, err := p.run.continueHeld(ctx); over || err != nil {
-				return end, over, err
+			if end, err := p.run.continueHeld(ctx); end.isOver() || err != nil {
+				return end, err
 			}
 		}
 	}
@@ -288,17 +278,18 @@ func (p interpreter) runAgent(ctx workflow.Context) (end ending, over bool, err 
 func (r *run) isDoneDespiteCancel(left int) bool { return r.activeStep() != nil && left == 0 }
 
 // onStepEnd turns the end of a step into the event for the next advance, and leaves an event that
-// branches have set. over reports that the run ends instead: with interrupts, because another
-// execution owns it, or because it is cancelled or over its limits and has nothing to compensate.
-func (p interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, over bool) {
+// branches have set. The ending is zero, unless the run ends instead: with interrupts, because
+// another execution owns it, or because it is cancelled or over its limits and has nothing to
+// compensate.
+func (p interpreter) onStepEnd(ctx workflow.Context, end ending) ending {
 	pos := p.position
 	if end.interrupts != nil {
-		return end, true
+		return end
 	}
 	p.run.interrupts.unhold() // the turn may have failed before its interrupts were announced
 	switch {
 	case end.code == runs.ErrorFenced, end.code == runs.ErrorLogLost:
-		return end, true
+		return end
 	case end.endsPipeline(), end.outcome != runs.OutcomeSuccess && p.run.overdue(ctx):
 		return p.compensate(ctx, end)
 	case end.outcome == runs.OutcomeError:
@@ -310,23 +301,5 @@ func (p interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, over
 			pos.LastAnswer = p.run.answerMessage
 		}
 	}
-	return ending{}, false
+	return ending{}
 }
-
-// endsPipeline reports whether no step may handle an ending: the run is cancelled, has used up its
-// tokens or its money, or an approver refused to let it exceed a limit.
-func (e ending) endsPipeline() bool {
-	spent := e.code == runs.CodeLimitTokens || e.code == runs.CodeLimitCost
-	return e.outcome == runs.OutcomeCancelled || spent && !e.ofStep || e.refused
-}
-
-// overdue reports whether the run's deadline has passed.
-func (r *run) overdue(ctx workflow.Context) bool { return r.budget.IsOverdue(workflow.Now(ctx)) }
-
-// durationEnding returns the ending of a run whose deadline has passed.
-func (r *run) durationEnding() ending {
-	return limitEnding(runs.CodeLimitDuration, "the run reached its limit of %s", r.in.Limits.Duration)
-}
-
-// timeout is the failure of a step whose deadline has passed.
-var timeout = pipeline.Failure{Code: "timeout", Message: "the step took too long"}

@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// eventsByPath gives answers by path: JSON; !code for a failure of the step; ? for a step that finds the
-// run cancelled; *code for a failure of its activity.
+// eventsByPath gives answers by path: JSON; !code for a failure of the step; ? for a step that
+// finds the run cancelled; *code for a failure of its activity.
 func eventsByPath(answers map[string]string) func(string) (pipeline.Event, error) {
 	return func(path string) (pipeline.Event, error) {
 		switch a := answers[path]; {
@@ -51,8 +51,8 @@ func (f *pipelineFixture) cancelRun() {
 	f.execution.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: f.executions[len(f.executions)-1].Run.ID})
 }
 
-// TestPipelineRunsStepsInOrder: the workflow advances the tree before and after each action. Each advance has
-// all that the interpreter needs.
+// TestPipelineRunsStepsInOrder: the workflow advances the tree before and after each action. Each
+// advance has all that the interpreter needs.
 func TestPipelineRunsStepsInOrder(t *testing.T) {
 	t.Parallel()
 	f := setupPipeline(t, `
@@ -157,7 +157,7 @@ steps:
 			}
 			f.wantResult(f.runToEnd(stepsInput()), outcome, c.code, strings.Fields(c.did)...)
 			for i, a := range f.advances { // compensations are marked as such
-				undoing := a.Position.Cursor.Undoing != nil
+				undoing := a.Position.At.Undoing != nil
 				wantEqual(t, fmt.Sprintf("advance %d: a.Compensates", i), a.Compensates, undoing)
 			}
 		})

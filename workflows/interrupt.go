@@ -9,13 +9,13 @@ import (
 )
 
 // interruptsOfAnswer returns the interrupts among the calls of an answer, for the active agent.
-// Without such calls the result has no Calls; callers add the interrupts of children and questions
+// Without such calls the result has no Items; callers add the interrupts of children and questions
 // of tools to it.
 func (r *run) interruptsOfAnswer(ctx workflow.Context, a runs.ModelAnswer) *runs.Interrupts {
 	by, now := r.activeAgent(), workflow.Now(ctx)
 	set := &runs.Interrupts{
 		MessageID: a.MessageID, Subagents: a.Subagents, Handoff: a.Handoff, RunID: r.in.Run.ID,
-		Agent: by.Agent, Revision: by.Revision, Position: r.pipeline.position, Opened: now,
+		Agent: by.Agent, Revision: by.Revision, Position: r.pipeline.position, OpenedAt: now,
 	}
 	if active := r.activeStep(); active != nil && active.Place.Inline {
 		set.Step, set.Tree = active.Place.Path, active.Place.Tree
@@ -54,7 +54,7 @@ func decidedCalls(set *runs.Interrupts) []call {
 	var calls []call
 	for _, item := range set.Items {
 		d := item.Decision
-		if d == nil || item.Child > 0 || set.Handoff.Is(item.Index) || d.Kind == runs.DecisionAbandon || d.Kind == runs.DecisionToolResult && d.Input == 0 {
+		if d == nil || item.Child > 0 || set.Handoff.Is(item.Index) || d.Kind == runs.DecisionAbandon || d.Kind == runs.DecisionToolResult && d.Proposal == 0 {
 			continue
 		}
 		calls = append(calls, decidedCall(item, set.Subagents))
@@ -73,7 +73,7 @@ func decidedCall(item runs.Interrupt, delegates []runs.AgentRef) call {
 		next.onExpiry = item.Approval.OnExpiry
 	}
 	if d.Remember != "" {
-		next.remember = item.Approval.Policy
+		next.remember = item.Approval.RuleDigest
 	}
 	return next
 }

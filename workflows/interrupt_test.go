@@ -11,18 +11,18 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// answerWithInterrupts returns an answer with three calls. The first runs, the second waits for an approval, and
-// the third for the client.
+// answerWithInterrupts returns an answer with three calls. The first runs, the second waits for an
+// approval, and the third for the client.
 func answerWithInterrupts(seq uint64) runs.ModelAnswer {
 	a := modelAnswer(seq, "now", "ask", "client")
-	a.Calls[1].Approval = &runs.Approval{Rule: 1, Args: "args", Expires: 24 * time.Hour}
+	a.Calls[1].Approval = &runs.Approval{Rule: 1, ArgsDigest: "args", Expires: 24 * time.Hour}
 	a.Calls[2].Client = true
-	a.WaitCount = 2
+	a.InterruptCount = 2
 	return a
 }
 
 func approvalOf(call string) runs.Decision {
-	return runs.Decision{CallID: call, Kind: runs.DecisionApprove, Digest: "d-" + call, Input: 70}
+	return runs.Decision{CallID: call, Kind: runs.DecisionApprove, Digest: "d-" + call, Proposal: 70}
 }
 
 // setupInterrupted returns a fixture whose run ends with interrupts.
@@ -66,7 +66,7 @@ func TestInputWithDecisions(t *testing.T) {
 	mustEqual(t, "next run: Queue[0].Run.ID", next.Queue[0].Run.ID, "r3")
 	ask, client := next.Resume.Items[0], next.Resume.Items[1]
 	wantEqual(t, "decisions of the next run: Kind", ask.Decision.Kind, runs.DecisionApprove)
-	wantEqual(t, "decisions of the next run: Args", ask.Decision.Args, "args")
+	wantEqual(t, "decisions of the next run: Args", ask.Decision.ArgsDigest, "args")
 	wantEqual(t, "client.Decision.Kind", client.Decision.Kind, runs.DecisionAbandon)
 
 	again := setup(t)
@@ -98,8 +98,8 @@ func TestInputWithDecisions(t *testing.T) {
 	wantEqual(t, "model call: ID", again.modelCalls[0].ID, "1/model")
 }
 
-// TestDecisionsArriveOneByOne: decisions may arrive one by one, from several callers. After the last one a
-// run starts without an input. A recorded decision does not change.
+// TestDecisionsArriveOneByOne: decisions may arrive one by one, from several callers. After the
+// last one a run starts without an input. A recorded decision does not change.
 func TestDecisionsArriveOneByOne(t *testing.T) {
 	t.Parallel()
 	f := setupInterrupted(t)
@@ -108,18 +108,18 @@ func TestDecisionsArriveOneByOne(t *testing.T) {
 		return func() { f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, answers) }
 	}
 	rejects := runs.Decision{CallID: "ask", Kind: runs.DecisionReject, Digest: "other"}
-	result := runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71}
+	result := runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Proposal: 71}
 	f.env.RegisterDelayedCallback(decide(approvalOf("ask"), approvalOf("now"), approvalOf("client")), time.Second)
 	f.env.RegisterDelayedCallback(decide(rejects, approvalOf("ask")), 2*time.Second)
 	f.env.RegisterDelayedCallback(decide(result), 3*time.Second)
 	next := f.runUntilContinued(input)
 	taken := approvalOf("ask")
-	taken.Args = "args"
+	taken.ArgsDigest = "args"
 	unknown := runs.DecisionResult{Error: runs.ErrorUnknownCall}
 	want := []any{
 		runs.DecideResult{Results: []runs.DecisionResult{{}, unknown, unknown}},
 		runs.DecideResult{Results: []runs.DecisionResult{{Error: runs.ErrorDecided, Recorded: &taken}, {Recorded: &taken}}},
-		runs.DecideResult{Results: []runs.DecisionResult{{Settled: true}}},
+		runs.DecideResult{Results: []runs.DecisionResult{{Resolved: true}}},
 	}
 	close(answers)
 	var got []any
@@ -158,24 +158,24 @@ func TestInterruptsExpireAtRecordedTimes(t *testing.T) {
 	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := modelAnswer(10, "ask", "other")
 		for i := range a.Calls {
-			a.Calls[i].Approval = &runs.Approval{Args: "args", Remind: 2 * time.Hour}
+			a.Calls[i].Approval = &runs.Approval{ArgsDigest: "args", Remind: 2 * time.Hour}
 		}
-		a.Calls[0].Approval.Expires, a.WaitCount = 24*time.Hour, 2
+		a.Calls[0].Approval.Expires, a.InterruptCount = 24*time.Hour, 2
 		return a, nil
 	}
 	asked := f.env.Now().Add(-time.Hour).UTC()
 	expires := asked.Add(24 * time.Hour).Truncate(time.Millisecond)
-	f.existingEnd = &runs.FinishResult{Outcome: runs.OutcomeInterrupt, Seq: 99, AskedAt: asked, Expires: map[string]time.Time{"ask": expires}}
+	f.existingEnd = &runs.FinishResult{Outcome: runs.OutcomeInterrupt, Seq: 99, OpenedAt: asked, Expires: map[string]time.Time{"ask": expires}}
 	f.env.ExecuteWorkflow(runs.TypeRun, input)
 	var parked runs.ParkedInput
 	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
-	if p := parked.Interrupts; !p.Opened.Equal(asked) || !p.Items[0].Expires.Equal(expires) || !p.Items[1].Expires.IsZero() {
-		t.Errorf("interrupts: got opened %s, expiring %s and %s, want opened %s, the first expiring %s", p.Opened, p.Items[0].Expires, p.Items[1].Expires, asked, expires)
+	if p := parked.Interrupts; !p.OpenedAt.Equal(asked) || !p.Items[0].Expires.Equal(expires) || !p.Items[1].Expires.IsZero() {
+		t.Errorf("interrupts: got opened %s, expiring %s and %s, want opened %s, the first expiring %s", p.OpenedAt, p.Items[0].Expires, p.Items[1].Expires, asked, expires)
 	}
 	wantEqual(t, "notification: Event", f.notifications[0].Event, runs.EventOpened)
 	wantEqual(t, "notification: At", f.notifications[0].At, asked)
-	wantEqual(t, "notification: Opened", f.notifications[0].Opened, asked)
-	wantEqual(t, "notification: Calls[0].Expires", f.notifications[0].Calls[0].Expires, expires)
+	wantEqual(t, "notification: Opened", f.notifications[0].OpenedAt, asked)
+	wantEqual(t, "notification: Calls[0].Expires", f.notifications[0].Items[0].Expires, expires)
 }
 
 // TestApprovalsExpire: without a decision in time the call is not made. The thread continues or
@@ -188,7 +188,7 @@ func TestApprovalsExpire(t *testing.T) {
 		f := setup(t)
 		f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 			a := modelAnswer(10, "ask")
-			a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Expires: 24 * time.Hour, OnExpiry: onExpiry}, 1
+			a.Calls[0].Approval, a.InterruptCount = &runs.Approval{ArgsDigest: "args", Expires: 24 * time.Hour, OnExpiry: onExpiry}, 1
 			return a, nil
 		}
 		began := f.env.Now()
@@ -230,8 +230,8 @@ func TestApprovalsExpire(t *testing.T) {
 	}
 }
 
-// TestDecisionAfterExpiryIsRefused: a decision after the expiry time is refused as expired, even if the
-// workflow's timer has not fired yet.
+// TestDecisionAfterExpiryIsRefused: a decision after the expiry time is refused as expired, even if
+// the workflow's timer has not fired yet.
 func TestDecisionAfterExpiryIsRefused(t *testing.T) {
 	t.Parallel()
 	parked := runs.ParkedInput{Run: input, Interrupts: &runs.Interrupts{MessageID: "m", Items: []runs.Interrupt{
@@ -250,16 +250,16 @@ func TestDecisionAfterExpiryIsRefused(t *testing.T) {
 	}
 }
 
-// TestInterruptsAreBounded: open interrupts continue as one payload. More interrupts than fit end the
-// run.
+// TestInterruptsAreBounded: open interrupts continue as one payload. More interrupts than fit end
+// the run.
 func TestInterruptsAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{runs.MaxInterrupts, runs.MaxInterrupts + 1} {
 		f := setup(t)
 		f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
-			a := runs.ModelAnswer{Outcome: runs.OutcomeSuccess, Seq: 10, MessageID: "m", WaitCount: n}
+			a := runs.ModelAnswer{Outcome: runs.OutcomeSuccess, Seq: 10, MessageID: "m", InterruptCount: n}
 			for i := range n {
-				a.Calls = append(a.Calls, runs.Call{ID: fmt.Sprint("c", i), Tool: "tool", Approval: &runs.Approval{Args: "args"}})
+				a.Calls = append(a.Calls, runs.Call{ID: fmt.Sprint("c", i), Tool: "tool", Approval: &runs.Approval{ArgsDigest: "args"}})
 			}
 			return a, nil
 		}
@@ -275,7 +275,7 @@ func TestCancelOfEndedRunKeepsInterrupts(t *testing.T) {
 	t.Parallel()
 	f := setupInterrupted(t)
 	f.env.RegisterDelayedCallback(func() { f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }, time.Second)
-	result := runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71}
+	result := runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Proposal: 71}
 	f.env.RegisterDelayedCallback(func() {
 		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask"), result}}, make(chan any, 1))
 	}, time.Minute)

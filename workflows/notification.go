@@ -37,7 +37,7 @@ func notificationsID(ctx workflow.Context, set *runs.Interrupts) string {
 // interrupts, oldest first. It ends when all are sent, and never fails.
 func SendNotifications(ctx workflow.Context, in runs.NotificationsInput) error {
 	for set := in.Interrupts; set.HasPending(); set.Pending = set.Pending[1:] {
-		if n := set.Notification(in.Thread); len(n.Calls) > 0 {
+		if n := set.Notification(in.Thread); len(n.Items) > 0 {
 			sendNotification(ctx, n)
 		}
 	}

@@ -53,16 +53,16 @@ func TestNotificationsAreSentInOrder(t *testing.T) {
 		t.Errorf("attempted notifications: got %v, want %v", f.notificationEvents(), want)
 	}
 	voted, decided := f.notifications[6], f.notifications[7]
-	if len(voted.Calls) != 1 || voted.Calls[0].ID != "c1" || len(voted.Calls[0].Votes) != 1 {
-		t.Errorf("calls of the voted notification: got %+v, want only c1: the other call is decided", voted.Calls)
+	if len(voted.Items) != 1 || voted.Items[0].ID != "c1" || len(voted.Items[0].Votes) != 1 {
+		t.Errorf("calls of the voted notification: got %+v, want only c1: the other call is decided", voted.Items)
 	}
-	mustEqual(t, "number of calls of the decided notification", len(decided.Calls), 1)
-	wantEqual(t, "calls of the decided notification: [0].ID", decided.Calls[0].ID, "c0")
-	wantEqual(t, "calls of the decided notification: [0].Decision.By", decided.Calls[0].Decision.By, "bob")
+	mustEqual(t, "number of calls of the decided notification", len(decided.Items), 1)
+	wantEqual(t, "calls of the decided notification: [0].ID", decided.Items[0].ID, "c0")
+	wantEqual(t, "calls of the decided notification: [0].Decision.By", decided.Items[0].Decision.By, "bob")
 }
 
-// TestPendingNotificationsMoveToNextExecution: a thread that continues does not wait for notifications. The next execution
-// sends the rest, concurrently with its first step.
+// TestPendingNotificationsMoveToNextExecution: a thread that continues does not wait for
+// notifications. The next execution sends the rest, concurrently with its first step.
 func TestPendingNotificationsMoveToNextExecution(t *testing.T) {
 	t.Parallel()
 	f := setupInterrupted(t)
@@ -201,8 +201,8 @@ func TestContradictingInputIsRefused(t *testing.T) {
 	}
 }
 
-// TestFailedNotificationDoesNotBlockOthers: a notification that fails permanently does not keep later ones from
-// being sent.
+// TestFailedNotificationDoesNotBlockOthers: a notification that fails permanently does not keep
+// later ones from being sent.
 func TestFailedNotificationDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -220,8 +220,8 @@ func TestFailedNotificationDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
-// TestFencedRunSendsNoNotifications: no notification is sent about interrupts that the run did not end
-// with.
+// TestFencedRunSendsNoNotifications: no notification is sent about interrupts that the run did not
+// end with.
 func TestFencedRunSendsNoNotifications(t *testing.T) {
 	t.Parallel()
 	f := setupInterrupted(t)
@@ -231,8 +231,8 @@ func TestFencedRunSendsNoNotifications(t *testing.T) {
 	wantEqual(t, "number of notifications", len(f.notifications), 0)
 }
 
-// TestNotificationsOfHeldRunAreSentAfterIt: notifications about an earlier turn of a held run are sent after the run
-// has ended, if they could not be sent before.
+// TestNotificationsOfHeldRunAreSentAfterIt: notifications about an earlier turn of a held run are
+// sent after the run has ended, if they could not be sent before.
 func TestNotificationsOfHeldRunAreSentAfterIt(t *testing.T) {
 	t.Parallel()
 	f := setupHeld(t)
@@ -242,13 +242,13 @@ func TestNotificationsOfHeldRunAreSentAfterIt(t *testing.T) {
 		}
 		a := modelAnswer(10 * uint64(in.Turn))
 		a.MessageID = fmt.Sprint("m", in.Turn)
-		a.Calls = []runs.Call{{ID: fmt.Sprint("c", in.Turn), Tool: "t", Approval: &runs.Approval{Args: "x"}}}
-		a.WaitCount = 1
+		a.Calls = []runs.Call{{ID: fmt.Sprint("c", in.Turn), Tool: "t", Approval: &runs.Approval{ArgsDigest: "x"}}}
+		a.InterruptCount = 1
 		return a, nil
 	}
 	sent := f.recordNotificationsAfterRun(func(n runs.Notification) string { return fmt.Sprint(n.MessageID, " ", n.Event) })
 	for i, id := range []string{"c1", "c2"} {
-		f.decide(time.Duration(i+1)*time.Second, runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: "d", Args: "x"})
+		f.decide(time.Duration(i+1)*time.Second, runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: "d", ArgsDigest: "x"})
 	}
 	result, _ := f.run(heldInput())
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
@@ -264,7 +264,7 @@ func TestNotificationsOfQuestionsInHeldTurn(t *testing.T) {
 	var calls []runs.ToolCall
 	f := setupHeld(t)
 	f.model, f.tool = modelCallingOnce, toolAskingTwice(&calls)
-	sent := f.recordNotificationsAfterRun(func(n runs.Notification) string { return fmt.Sprint(n.Calls[0].Question.Number, " ", n.Event) })
+	sent := f.recordNotificationsAfterRun(func(n runs.Notification) string { return fmt.Sprint(n.Items[0].Question.Number, " ", n.Event) })
 	f.decide(time.Minute, answerTo(1))
 	f.decide(2*time.Minute, answerTo(2))
 	result, _ := f.run(heldInput())
@@ -279,9 +279,9 @@ func containsAll(all, want []string) bool {
 	return !slices.ContainsFunc(want, func(s string) bool { return !slices.Contains(all, s) })
 }
 
-// recordNotificationsAfterRun makes notifications fail until the run is over: then the notifications that are
-// left get a workflow of their own. It returns a function that returns the names of those that were
-// sent.
+// recordNotificationsAfterRun makes notifications fail until the run is over: then the
+// notifications that are left get a workflow of their own. It returns a function that returns the
+// names of those that were sent.
 func (f *fixture) recordNotificationsAfterRun(name func(runs.Notification) string) (sent func() []string) {
 	var mu sync.Mutex
 	var names []string

@@ -38,7 +38,7 @@ func (n *notifier) start(ctx workflow.Context) {
 		for {
 			_ = workflow.Await(ctx, func() bool { return n.next() != nil && !n.stopped })
 			set := n.next()
-			if notice := set.Notification(n.run.Run); len(notice.Calls) > 0 {
+			if notice := set.Notification(n.run.Run); len(notice.Items) > 0 {
 				n.send(ctx, notice)
 			}
 			set.Pending = set.Pending[1:]
@@ -75,14 +75,14 @@ func (n *notifier) drain(ctx workflow.Context) {
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	if sent, _ := workflow.AwaitWithTimeout(ctx, drainTimeout, func() bool { return n.next() == nil }); !sent {
-		n.handOver(ctx, append([]*runs.Interrupts{n.run.Resume, n.interrupts.held, n.interrupts.afterEnd}, n.interrupts.notifiable()...))
+		n.detach(ctx, append([]*runs.Interrupts{n.run.Resume, n.interrupts.held, n.interrupts.afterEnd}, n.interrupts.notifiable()...))
 	}
 }
 
 // handOver starts interrupt.notifications for each of the interrupts with pending notifications,
 // also when the run is cancelled, and blocks until these workflows have started. A notification
 // that is under way is sent there again.
-func (n *notifier) handOver(ctx workflow.Context, all []*runs.Interrupts) {
+func (n *notifier) detach(ctx workflow.Context, all []*runs.Interrupts) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	for _, set := range all {
 		if !set.HasPending() || n.detached[set] {

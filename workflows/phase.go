@@ -21,7 +21,7 @@ const (
 	phaseEnded
 )
 
-// transitions are the phases that may follow each phase. thread.enter checks them.
+// transitions are the phases that may follow each phase. thread.setPhase checks them.
 var transitions = map[phase][]phase{
 	phaseRunning:            {phaseSuspending, phaseFinishing},
 	phaseSuspending:         {phaseRunning, phaseFinishingSuspended},

@@ -30,8 +30,8 @@ import (
 type pipelineFixture struct {
 	t          *testing.T
 	definition *agents.Definition
-	// executeStep returns the event of the step at a path. EventCancelled is the event of a step that
-	// finds the run cancelled. An error is the activity's and leaves a step that has begun.
+	// executeStep returns the event of the step at a path. EventCancelled is the event of a step
+	// that finds the run cancelled. An error is the activity's and leaves a step that has begun.
 	executeStep func(path string) (pipeline.Event, error)
 	// failBeforeAdvance fails advances before their record is written, failAfterAdvance after that;
 	// nil fails none.
@@ -41,8 +41,8 @@ type pipelineFixture struct {
 	programs           workflows.Programs
 	withholdsDecisions bool        // no decision is sent
 	limits             runs.Limits // of the agents of steps
-	// historyIsLong reports whether the history is long from the current advance on; nil = never. The
-	// caller holds mu.
+	// historyIsLong reports whether the history is long from the current advance on; nil = never.
+	// The caller holds mu.
 	historyIsLong func() bool
 	// onExecution is called with the input of each execution that begins; may be nil.
 	onExecution func(execution *fixture, in any)
@@ -216,7 +216,7 @@ func (f *pipelineFixture) decide(interrupts *runs.Interrupts) {
 			}
 			d := runs.Decision{CallID: item.ID, Kind: runs.DecisionReject, Digest: "d"}
 			if item.Client {
-				d.Kind, d.Input = runs.DecisionToolResult, 1
+				d.Kind, d.Proposal = runs.DecisionToolResult, 1
 			}
 			f.mu.Lock()
 			path := f.pathOf[item.ID]
@@ -307,7 +307,7 @@ func (f *pipelineFixture) callTool(in runs.ToolCall) (runs.ToolAnswer, error) {
 	if err != nil || in.Chained == nil || a.Outcome != runs.OutcomeSuccess {
 		return a, err
 	}
-	if next, err := f.advance(in.Advance(a.Opened, in.Chained.Now)); err == nil {
+	if next, err := f.advance(in.AdvanceAfter(a.Opened, in.Chained.Now)); err == nil {
 		if a.Advanced = &next; f.failChainedCall != nil {
 			return a, f.failChainedCall(in)
 		}
@@ -377,7 +377,7 @@ func (f *pipelineFixture) interpret(in runs.AdvanceInput) (next runs.AdvanceResu
 	}
 	f.checkPosition(in.Step)
 	f.advances = append(f.advances, in)
-	next.Cursor = in.Position.Cursor
+	next.Cursor = in.Position.At
 	if !in.Resumes && len(in.Suspended) == 0 {
 		next, err = f.advanceOnce(in)
 	}
@@ -405,7 +405,7 @@ func (f *pipelineFixture) advanceOnce(in runs.AdvanceInput) (runs.AdvanceResult,
 	} else if ev.Kind == pipeline.EventDone && active != nil {
 		ev = f.eventOf[in.Position.Answered]
 	}
-	for i, fork := range in.Position.Cursor.Branch {
+	for i, fork := range in.Position.At.Branch {
 		var item json.RawMessage
 		of := f.stored[in.Position.Items[i]]
 		if of.items != nil {
@@ -428,7 +428,7 @@ func (f *pipelineFixture) advanceOnce(in runs.AdvanceInput) (runs.AdvanceResult,
 		return evaluate(in, env), nil
 	}
 	d := f.stepTree(in)
-	m, err := pipeline.Advance(d, in.Position.Cursor, ev, env)
+	m, err := pipeline.Advance(d, in.Position.At, ev, env)
 	if err != nil {
 		f.t.Errorf("advance %s: got %v, want no error", in.ID, err)
 		return runs.AdvanceResult{}, temporal.NewNonRetryableApplicationError(err.Error(), "cursor", nil)
@@ -455,7 +455,7 @@ func (f *pipelineFixture) stepTree(in runs.AdvanceInput) *agents.Definition {
 
 func evaluate(in runs.AdvanceInput, env pipeline.Env) (next runs.AdvanceResult) {
 	var err error
-	if next.Value, err = pipeline.Value(in.Expression, in.Position.Cursor, env); err != nil {
+	if next.Value, err = pipeline.Value(in.Expression, in.Position.At, env); err != nil {
 		next.Failed = &pipeline.Failure{Code: "invalid_expression", Message: err.Error()}
 	}
 	return next
@@ -479,7 +479,7 @@ func (f *pipelineFixture) recordChanges(changes []pipeline.Change) {
 
 // answerMove returns the workflow's next action.
 func (f *pipelineFixture) answerMove(in runs.AdvanceInput, d *agents.Definition, m pipeline.Move) runs.AdvanceResult {
-	next, do := runs.AdvanceResult{Cursor: m.Cursor, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
+	next, do := runs.AdvanceResult{Cursor: m.Position, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
 	active := &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: f.limits}, Deadline: do.Deadline}
 	active.Place = runs.StepPlace{Path: do.Path, Name: do.Name, Scope: "s"}
 	switch {
@@ -491,11 +491,11 @@ func (f *pipelineFixture) answerMove(in runs.AdvanceInput, d *agents.Definition,
 		answer := modelAnswer(0, active.CallID)
 		switch f.pathOf[active.CallID] = do.Path; {
 		case active.Place.Inline:
-			answer.Calls[0].Approval, answer.WaitCount = &runs.Approval{}, 1
+			answer.Calls[0].Approval, answer.InterruptCount = &runs.Approval{}, 1
 		case do.Tool.Tool == "client":
-			answer.Calls[0].Client, answer.WaitCount = true, 1
+			answer.Calls[0].Client, answer.InterruptCount = true, 1
 		case do.Tool.Tool == "far":
-			answer.Calls[0].Queue, answer.OrderedCount = "q", 1
+			answer.Calls[0].Queue, answer.QueuedOrSequencedCount = "q", 1
 		}
 		next.Active, next.Answer = active, &answer
 	case do.Branches != nil:

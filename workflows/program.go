@@ -55,8 +55,8 @@ func (e *StepError) Error() string { return fmt.Sprintf("step failed: %s: %s", e
 // waits for. The program should return it: the run then ends as cancelled.
 var ErrAbandoned = errors.New("workflows: the client sent another input instead of the results")
 
-// ErrAtWork refuses a step while the step of another coroutine is under way.
-var ErrAtWork = errors.New("workflows: another step is active: use one step with branches, such as agents.Parallel, for concurrent steps")
+// ErrStepActive refuses a step while the step of another coroutine is under way.
+var ErrStepActive = errors.New("workflows: another step is active: use one step with branches, such as agents.Parallel, for concurrent steps")
 
 // errOver refuses a step of a coroutine that outlives its program.
 var errOver = errors.New("workflows: the program has ended")
@@ -74,8 +74,8 @@ const maxTree = 12 << 10
 // continues.
 //
 // The error is a *StepError if the step failed, a temporal.CanceledError if ctx has ended,
-// ErrAbandoned, or ErrAtWork. Another error means that the step is invalid or larger than 12 KiB of
-// JSON: then it did not begin.
+// ErrAbandoned, or ErrStepActive. Another error means that the step is invalid or larger than 12
+// KiB of JSON: then it did not begin.
 func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	s := step.AsStep()
 	tree, err := json.Marshal([]agents.Step{s}) //workflowcheck:ignore the same value gives the same text
@@ -92,10 +92,10 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	defer done()
 	r := a.run
 	a.steps++
-	// Cursor.Keeps: the outputs of earlier steps stay in the state.
+	// TreePosition.Keeps: the outputs of earlier steps stay in the state.
 	r.pipeline.position = &runs.PipelinePosition{
 		Origin: fmt.Sprintf("%s/%d", a.origin, a.steps), Input: a.input, Child: r.child.place(), Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
-		Cursor: pipeline.Cursor{Keeps: true, Home: r.outputPrefix()},
+		At: pipeline.TreePosition{Keeps: true, Home: r.outputPrefix()},
 	}
 	r.pipeline.tree = tree
 	defer func() { r.pipeline.position = nil }()
@@ -137,7 +137,7 @@ func (a *Agent) claim(ctx workflow.Context) (done func(), err error) {
 	case a.over:
 		return nil, errOver
 	case a.doing != nil:
-		return nil, ErrAtWork
+		return nil, ErrStepActive
 	}
 	a.doing = ctx
 	return func() { a.doing = nil }, nil
@@ -161,7 +161,7 @@ func (a *Agent) awaitDecisions(ctx workflow.Context, end ending) error {
 	if result.Outcome != end.outcome {
 		return &StepError{pipeline.Failure{Code: result.Code, Message: "the run was ended"}}
 	}
-	set.After = result.Seq
+	set.AnnouncedBy = result.Seq
 	a.awaitAnswers(ctx, set)
 	if t.closing {
 		return ErrAbandoned
@@ -189,7 +189,7 @@ func (a *Agent) awaitAnswers(ctx workflow.Context, set *runs.Interrupts) {
 // belongs to one run (log positions, turns, steering, usage) and keeps the pipeline's position.
 func (t *thread) continueAs(ctx workflow.Context, next runs.Input) {
 	r := t.run
-	t.notifier.handOver(ctx, append(r.interrupts.notifiable(), r.in.Resume))
+	t.notifier.detach(ctx, append(r.interrupts.notifiable(), r.in.Resume))
 	next.Queue = nil
 	r.in = next
 	r.turn, r.log, r.control.steering = 1, runs.LaneSequences{}, runs.Steering{}
@@ -214,8 +214,8 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	defer done()
 	r := a.run
 	a.steps++
-	walk := runs.PipelinePosition{Origin: a.origin, Input: a.input, Child: r.child.place(), Number: a.steps, Cursor: pipeline.Cursor{Home: r.outputPrefix()}}
-	in := runs.AdvanceInput{Step: r.ownStep(fmt.Sprintf("value/%d", a.steps)), Position: walk, Expression: expression}
+	position := runs.PipelinePosition{Origin: a.origin, Input: a.input, Child: r.child.place(), Number: a.steps, At: pipeline.TreePosition{Home: r.outputPrefix()}}
+	in := runs.AdvanceInput{Step: r.ownStep(fmt.Sprintf("value/%d", a.steps)), Position: position, Expression: expression}
 	var next runs.AdvanceResult
 	if err := r.interpreter().runAdvance(ctx, in, &next); err != nil {
 		return err
@@ -230,9 +230,9 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	return nil
 }
 
-// programNamed returns the function that executes the program of a run's agent. t is the run's
+// programOf returns the function that executes the program of a run's agent. t is the run's
 // thread; nil = the run is a child's.
-func (p Programs) programNamed(r *run, t *thread) func(workflow.Context) ending {
+func (p Programs) programOf(r *run, t *thread) func(workflow.Context) ending {
 	return func(ctx workflow.Context) ending {
 		return p.execute(ctx, &Agent{run: r, thread: t, origin: r.in.Run.ID, input: r.in.Input})
 	}
@@ -256,16 +256,16 @@ func (p Programs) execute(ctx workflow.Context, a *Agent) ending {
 	var again *workflow.ContinueAsNewError
 	switch {
 	case errors.Is(err, ErrAbandoned):
-		return ending{outcome: runs.OutcomeCancelled}
+		return cancelledEnding
 	case temporal.IsCanceledError(err) || err != nil && ctx.Err() != nil:
-		return ending{outcome: runs.OutcomeCancelled}
+		return cancelledEnding
 	case errors.As(err, &failed):
-		return ending{outcome: runs.OutcomeError, code: failed.Code, message: failed.Message}
+		return endingFromFailure(pipeline.Failure{Code: failed.Code, Message: failed.Message})
 	case errors.As(err, &again):
-		return ending{outcome: runs.OutcomeError, code: runs.CodeProgram, message: "the agent's program must not continue as new"}
+		return programFailure("the agent's program must not continue as new")
 	case err != nil:
 		workflow.GetLogger(ctx).Error("the agent's program failed", r.in.Run.LogAttrs(r.in.Agent, "program", r.in.Program, "error", err)...)
-		return ending{outcome: runs.OutcomeError, code: runs.CodeProgram, message: "the agent's program failed"}
+		return programFailure("the agent's program failed")
 	}
-	return ending{outcome: runs.OutcomeSuccess}
+	return successEnding
 }

@@ -33,9 +33,9 @@ func doWithTimeout(ctx workflow.Context, a *workflows.Agent, step agents.Step) (
 	return answered.Get(ctx, nil)
 }
 
-// TestProgramTimerCancelsInterrupt: a program waits for a decision or its own timer. If the timer fires first,
-// the interrupt is cancelled, its step is closed, and the program continues: in the same AG-UI run
-// if the run is held, else in another one.
+// TestProgramTimerCancelsInterrupt: a program waits for a decision or its own timer. If the timer
+// fires first, the interrupt is cancelled, its step is closed, and the program continues: in the
+// same AG-UI run if the run is held, else in another one.
 func TestProgramTimerCancelsInterrupt(t *testing.T) {
 	t.Parallel()
 	both := agents.Step{Name: "both", Parallel: &agents.ParallelStep{Steps: []agents.Step{approvalStep("left"), approvalStep("right")}}}
@@ -112,11 +112,11 @@ func TestProgramRunsOneStepAtATime(t *testing.T) {
 			if err := one.Get(ctx, nil); err != nil {
 				return err
 			}
-			if err := two.Get(ctx, nil); !errors.Is(err, workflows.ErrAtWork) {
+			if err := two.Get(ctx, nil); !errors.Is(err, workflows.ErrStepActive) {
 				return fmt.Errorf("second step: %w", err)
 			}
 			three := concurrent(ctx, a, toolStep("three"))
-			if err := a.Value(ctx, "state.n", new(int)); !errors.Is(err, workflows.ErrAtWork) {
+			if err := a.Value(ctx, "state.n", new(int)); !errors.Is(err, workflows.ErrStepActive) {
 				return fmt.Errorf("value during a step: %w", err)
 			}
 			return three.Get(ctx, nil)

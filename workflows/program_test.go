@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// TestProgramWaitsForDecision: a program may wait for a decision in the middle of its code. Its run ends with the
-// interrupt. The code continues in the run with the decision, in the same execution.
+// TestProgramWaitsForDecision: a program may wait for a decision in the middle of its code. Its run
+// ends with the interrupt. The code continues in the run with the decision, in the same execution.
 func TestProgramWaitsForDecision(t *testing.T) {
 	t.Parallel()
 	var sums []int
@@ -40,7 +40,7 @@ func TestProgramWaitsForDecision(t *testing.T) {
 	var steps []string
 	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		steps = append(steps, in.Run.ID+" "+in.ID)
-		next := runs.AdvanceResult{Seq: uint64(10 * len(steps)), Cursor: in.Position.Cursor}
+		next := runs.AdvanceResult{Seq: uint64(10 * len(steps)), Cursor: in.Position.At}
 		switch {
 		case in.Expression != "":
 			next.Value = json.RawMessage("7")
@@ -51,7 +51,7 @@ func TestProgramWaitsForDecision(t *testing.T) {
 				Place: runs.StepPlace{Path: "ask", Name: "ask", Inline: true},
 			}
 			answer := modelAnswer(next.Seq, "c")
-			answer.Calls[0].Approval, answer.WaitCount = &runs.Approval{Args: "d"}, 1
+			answer.Calls[0].Approval, answer.InterruptCount = &runs.Approval{ArgsDigest: "d"}, 1
 			next.Answer = &answer
 		}
 		return next, nil
@@ -59,7 +59,7 @@ func TestProgramWaitsForDecision(t *testing.T) {
 	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Seq: 1000, Opened: 999}, nil
 	}
-	decided := f.decideOneByOne(runs.Decision{CallID: "c", Kind: runs.DecisionApprove, Digest: "x", Args: "d"})
+	decided := f.decideOneByOne(runs.Decision{CallID: "c", Kind: runs.DecisionApprove, Digest: "x", ArgsDigest: "d"})
 	in := input
 	in.Program = "p"
 	result, last := f.run(in)

@@ -33,7 +33,7 @@ func modelCallingOnce(in runs.ModelCall) (runs.ModelAnswer, error) {
 }
 
 func answerTo(question int) runs.Decision {
-	return runs.Decision{CallID: "x", Kind: runs.DecisionAnswer, Question: question, Digest: fmt.Sprint("d", question), Input: uint64(70 + question)}
+	return runs.Decision{CallID: "x", Kind: runs.DecisionAnswer, Question: question, Digest: fmt.Sprint("d", question), Proposal: uint64(70 + question)}
 }
 
 // TestToolQuestion: a run whose tool asks a question ends with an interrupt. The next run makes the
@@ -54,7 +54,7 @@ func TestToolQuestion(t *testing.T) {
 	}, time.Minute)
 	next := f.runUntilContinued(input)
 	unknown, taken := runs.DecisionResult{Error: runs.ErrorUnknownCall}, answerTo(1)
-	want := runs.DecideResult{Results: []runs.DecisionResult{unknown, unknown, unknown, unknown, {Settled: true}, {Recorded: &taken, Settled: true}}}
+	want := runs.DecideResult{Results: []runs.DecisionResult{unknown, unknown, unknown, unknown, {Resolved: true}, {Recorded: &taken, Resolved: true}}}
 	if got := <-results; !cmp.Equal(got, any(want)) {
 		t.Errorf("results of the decisions: got %+v, want %+v", got, want)
 	}
@@ -69,7 +69,7 @@ func TestToolQuestion(t *testing.T) {
 	}, time.Minute)
 	last := again.runUntilContinued(next)
 	got := <-results
-	wantEqual[any](t, "results of the decisions in the next run", got, any(runs.DecideResult{Results: []runs.DecisionResult{unknown, {Settled: true}}}))
+	wantEqual[any](t, "results of the decisions in the next run", got, any(runs.DecideResult{Results: []runs.DecisionResult{unknown, {Resolved: true}}}))
 	end := setup(t)
 	end.tool, end.model = toolAskingTwice(&calls), func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
 	result, _ := end.run(last)
@@ -140,8 +140,8 @@ func TestToolQuestionInHeldRun(t *testing.T) {
 	}
 }
 
-// TestHeldRunResumesQuestion: a run that only resolves the interrupts of the previous run is held as well,
-// before its first turn.
+// TestHeldRunResumesQuestion: a run that only resolves the interrupts of the previous run is held
+// as well, before its first turn.
 func TestHeldRunResumesQuestion(t *testing.T) {
 	t.Parallel()
 	var calls []runs.ToolCall

@@ -30,6 +30,6 @@ func Register(r worker.WorkflowRegistry, programs Programs) {
 		Name: runs.TypeDelivery, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
 	r.RegisterWorkflowWithOptions(ScheduleFire, workflow.RegisterOptions{
-		Name: runs.TypeFire, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+		Name: runs.TypeFiring, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
 }

@@ -16,8 +16,8 @@ type timedEvent struct {
 	After time.Duration
 }
 
-// runUntilResolved executes a run with interrupts through all its executions, up to the run that continues.
-// It returns the notifications sent until then. Time advances by itself.
+// runUntilResolved executes a run with interrupts through all its executions, up to the run that
+// continues. It returns the notifications sent until then. Time advances by itself.
 func runUntilResolved(t *testing.T, a runs.ModelAnswer, between func(parked *runs.ParkedInput, f *fixture)) ([]timedEvent, runs.Input, []runs.Notification) {
 	t.Helper()
 	f := setup(t)
@@ -36,18 +36,18 @@ func runUntilResolved(t *testing.T, a runs.ModelAnswer, between func(parked *run
 	notices := append(f.notifications, later.notifications...)
 	var story []timedEvent
 	for _, n := range notices {
-		story = append(story, timedEvent{n.Event, n.At.Sub(n.Opened).Round(time.Second)})
+		story = append(story, timedEvent{n.Event, n.At.Sub(n.OpenedAt).Round(time.Second)})
 	}
 	return story, next, notices
 }
 
-// TestRemindersAndEscalations: over days, reminders and escalations are sent, and finally the interrupt
-// expires.
+// TestRemindersAndEscalations: over days, reminders and escalations are sent, and finally the
+// interrupt expires.
 func TestRemindersAndEscalations(t *testing.T) {
 	t.Parallel()
 	const h = time.Hour
 	a := modelAnswer(10, "ask")
-	a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Remind: 10 * h, Escalate: []time.Duration{4 * h, 24 * h}, Expires: 48 * h}, 1
+	a.Calls[0].Approval, a.InterruptCount = &runs.Approval{ArgsDigest: "args", Remind: 10 * h, Escalate: []time.Duration{4 * h, 24 * h}, Expires: 48 * h}, 1
 	story, next, notices := runUntilResolved(t, a, nil)
 	want := []timedEvent{
 		{runs.EventOpened, 0},
@@ -69,7 +69,7 @@ func TestRemindersAndEscalations(t *testing.T) {
 		wantEqual(t, fmt.Sprintf("notification %d: n.Agent", i), n.Agent, "a")
 		wantEqual(t, fmt.Sprintf("notification %d: n.Revision", i), n.Revision, "v")
 		wantEqual(t, fmt.Sprintf("notification %d: n.MessageID", i), n.MessageID, "m")
-		wantEqual(t, fmt.Sprintf("notification %d: number of calls", i), len(n.Calls), 1)
+		wantEqual(t, fmt.Sprintf("notification %d: number of calls", i), len(n.Items), 1)
 	}
 	mustEqual(t, "number of pending notifications of the next run", len(next.Resume.Pending), 1)
 	wantEqual(t, "pending notifications of the next run: [0].Event", next.Resume.Pending[0].Event, runs.EventExpired)
@@ -82,9 +82,9 @@ func TestEscalationsDuringOutage(t *testing.T) {
 	t.Parallel()
 	const h = time.Hour
 	a := modelAnswer(10, "ask")
-	a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Escalate: []time.Duration{4 * h, 24 * h, 96 * h}, Expires: 48 * h}, 1
+	a.Calls[0].Approval, a.InterruptCount = &runs.Approval{ArgsDigest: "args", Escalate: []time.Duration{4 * h, 24 * h, 96 * h}, Expires: 48 * h}, 1
 	_, next, _ := runUntilResolved(t, a, func(parked *runs.ParkedInput, f *fixture) {
-		f.env.SetStartTime(parked.Interrupts.Opened.Add(200 * h))
+		f.env.SetStartTime(parked.Interrupts.OpenedAt.Add(200 * h))
 	})
 	if item := next.Resume.Items[0]; item.Decision.Kind != runs.DecisionExpire || item.Escalations != 2 {
 		t.Errorf("call: got %+v, want it expired with 2 escalations", item)
@@ -95,7 +95,7 @@ func TestEscalationsDuringOutage(t *testing.T) {
 func TestRemindersAreBounded(t *testing.T) {
 	t.Parallel()
 	a := modelAnswer(10, "ask")
-	a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Remind: time.Hour, Escalate: []time.Duration{80 * time.Hour}}, 1
+	a.Calls[0].Approval, a.InterruptCount = &runs.Approval{ArgsDigest: "args", Remind: time.Hour, Escalate: []time.Duration{80 * time.Hour}}, 1
 	story, _, _ := runUntilResolved(t, a, func(_ *runs.ParkedInput, f *fixture) {
 		f.env.RegisterDelayedCallback(func() {
 			f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask")}}, make(chan any, 1))
@@ -111,9 +111,9 @@ func TestRemindersAreBounded(t *testing.T) {
 func TestMissedRemindersAreSentOnce(t *testing.T) {
 	t.Parallel()
 	a := modelAnswer(10, "ask")
-	a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Remind: time.Hour, Escalate: []time.Duration{2 * time.Hour, 3 * time.Hour}, Expires: 24 * time.Hour}, 1
+	a.Calls[0].Approval, a.InterruptCount = &runs.Approval{ArgsDigest: "args", Remind: time.Hour, Escalate: []time.Duration{2 * time.Hour, 3 * time.Hour}, Expires: 24 * time.Hour}, 1
 	story, _, _ := runUntilResolved(t, a, func(parked *runs.ParkedInput, f *fixture) {
-		f.env.SetStartTime(parked.Interrupts.Opened.Add(20*time.Hour + time.Minute))
+		f.env.SetStartTime(parked.Interrupts.OpenedAt.Add(20*time.Hour + time.Minute))
 	})
 	want := []timedEvent{
 		{runs.EventOpened, 0}, {runs.EventEscalated, 20*time.Hour + time.Minute}, {runs.EventReminded, 20*time.Hour + time.Minute},

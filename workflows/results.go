@@ -3,15 +3,14 @@ package workflows
 import (
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/runs"
 )
 
-// takeResults starts the coroutine that receives tool results by signal, and stores one after the
-// other. It does not block.
-func (t *thread) takeResults(ctx workflow.Context) {
+// receiveResults starts the coroutine that receives tool results by signal, and stores one after
+// the other. It does not block.
+func (t *thread) receiveResults(ctx workflow.Context) {
 	t.results.signals = workflow.GetSignalChannelWithOptions(ctx, runs.SignalToolResult, workflow.SignalChannelOptions{
 		Description: `submit the result of a client tool call: {"toolCallId", "content"}`,
 	})
@@ -19,15 +18,15 @@ func (t *thread) takeResults(ctx workflow.Context) {
 		for {
 			var in runs.ToolResult
 			t.results.signals.Receive(ctx, &in)
-			t.takeResult(ctx, in)
+			t.storeResult(ctx, in)
 		}
 	})
 }
 
-// takeResult stores a result in the log (tool.result), and takes it as a decision about its client
+// storeResult stores a result in the log (tool.result), and takes it as a decision about its client
 // tool call. A signal has no answer: a result that is unknown, too large, malformed or not the
 // first is ignored. It blocks until the result is stored, also in a cancelled run.
-func (t *thread) takeResult(ctx workflow.Context, in runs.ToolResult) {
+func (t *thread) storeResult(ctx workflow.Context, in runs.ToolResult) {
 	t.results.busy = true
 	defer func() { t.results.busy = false }()
 	t.awaitDecidable(ctx)
@@ -40,10 +39,10 @@ func (t *thread) takeResult(ctx workflow.Context, in runs.ToolResult) {
 	defer cancel()
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, HeartbeatTimeout: heartbeatTimeout, Summary: "record tool result",
-		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
+		RetryPolicy: retryPolicy(0),
 	})
 	var d runs.Decision
-	if err := workflow.ExecuteActivity(ctx, runs.ActivityStoreResult, runs.StoreResult{Run: t.run.in.Run}, in).Get(ctx, &d); err != nil {
+	if err := workflow.ExecuteActivity(ctx, runs.ActivityStoreToolResult, runs.StoreResult{Run: t.run.in.Run}, in).Get(ctx, &d); err != nil {
 		workflow.GetLogger(ctx).Warn("an invalid tool result in a signal is ignored", t.run.in.Run.LogAttrs(t.run.in.Agent, "error", err)...)
 		return
 	}

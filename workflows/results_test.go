@@ -9,13 +9,14 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// setupClientCalls returns a fixture whose run ends with two client tool calls, and the calls in more.
+// setupClientCalls returns a fixture whose run ends with two client tool calls, and the calls in
+// more.
 func setupClientCalls(t *testing.T, more ...string) *fixture {
 	t.Helper()
 	f := setup(t)
 	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := modelAnswer(10, append([]string{"c0", "c1"}, more...)...)
-		a.WaitCount = len(a.Calls)
+		a.InterruptCount = len(a.Calls)
 		for i := range a.Calls {
 			a.Calls[i].Client = true
 		}
@@ -25,7 +26,7 @@ func setupClientCalls(t *testing.T, more ...string) *fixture {
 }
 
 func resultDecision(call string, proposal uint64) runs.Decision {
-	return runs.Decision{CallID: call, Kind: runs.DecisionToolResult, Digest: "r-" + call, Input: proposal}
+	return runs.Decision{CallID: call, Kind: runs.DecisionToolResult, Digest: "r-" + call, Proposal: proposal}
 }
 
 func inputWithPolicy(onMissing runs.OpenPolicy) runs.Input {
@@ -34,8 +35,8 @@ func inputWithPolicy(onMissing runs.OpenPolicy) runs.Input {
 	return in
 }
 
-// TestThreadWaitsForToolResults: a thread waits for results of client tool calls. Results may arrive
-// one by one. After the last one the thread continues without an input.
+// TestThreadWaitsForToolResults: a thread waits for results of client tool calls. Results may
+// arrive one by one. After the last one the thread continues without an input.
 func TestThreadWaitsForToolResults(t *testing.T) {
 	t.Parallel()
 	f := setupClientCalls(t)
@@ -70,8 +71,8 @@ func TestInputWithToolResults(t *testing.T) {
 	}, time.Minute)
 	next := f.runUntilContinued(inputWithPolicy(runs.OpenReject))
 	wantEqual(t, "next run: Run.ID", next.Run.ID, "r2")
-	mustEqual(t, fmt.Sprintf("next run %s: next.Resume.Items[0].Decision.Input", next.Run.ID), next.Resume.Items[0].Decision.Input, 0)
-	mustEqual(t, fmt.Sprintf("next run %s: next.Resume.Items[1].Decision.Input", next.Run.ID), next.Resume.Items[1].Decision.Input, 71)
+	mustEqual(t, fmt.Sprintf("next run %s: next.Resume.Items[0].Decision.Input", next.Run.ID), next.Resume.Items[0].Decision.Proposal, 0)
+	mustEqual(t, fmt.Sprintf("next run %s: next.Resume.Items[1].Decision.Input", next.Run.ID), next.Resume.Items[1].Decision.Proposal, 71)
 	wantEqual(t, fmt.Sprintf("next run %s: next.Resume.Items[1].Decision.Digest", next.Run.ID), next.Resume.Items[1].Decision.Digest, "r-c1")
 }
 

@@ -1,14 +1,12 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/runs"
 )
 
@@ -45,7 +43,7 @@ type run struct {
 	thread     threadControl // the run's thread; nil = the run is a child's
 	child      *child        // the subagent or branch; nil = the run is a thread's
 
-	// program executes the agent's program. turns calls it if in.Program is set.
+	// program executes the agent's program. runTurns calls it if in.Program is set.
 	program func(workflow.Context) ending
 	// executionCtx is the root context of agent.run and agent.child. Temporal's cancellation of the
 	// execution ends it; a cancel of the AG-UI run does not.
@@ -126,25 +124,12 @@ func newRun(ctx workflow.Context, in runs.Input) *run {
 	return r
 }
 
-// ending is how a run, a turn or a step ends. Functions return it with a boolean over: true means
-// that the run, or in a pipeline the active step, ends as the ending says; false means that it
-// continues, with a zero ending.
-type ending struct {
-	outcome    runs.Outcome
-	interrupts *runs.Interrupts // the interrupts that it ends with; nil = none
-	code       string           // of OutcomeError: the code of RUN_ERROR
-	message    string           // for clients; never content
-	detail     uint64           // sequence of the record with details of the failure; 0 = none
-	refused    bool             // approvers did not let the run pass a soft limit: it ends also within a step
-	ofStep     bool             // the limit is the step's agent's: the step fails, not the run
-}
-
 // runTurns executes the agent until the run is over: its program, its pipeline, or turns of model
 // and tools. The ending has the interrupts that the run ends with, if any. The error is nil except
 // to continue as new, and the caller returns it from the workflow function.
 func (r *run) runTurns(ctx workflow.Context) (ending, error) {
 	if r.in.AnswersOnly {
-		return ending{outcome: runs.OutcomeSuccess}, nil
+		return successEnding, nil
 	}
 	if r.in.Program != "" {
 		return r.program(ctx), nil
@@ -152,17 +137,17 @@ func (r *run) runTurns(ctx workflow.Context) (ending, error) {
 	if r.restorePosition(); r.pipeline.position != nil {
 		return r.interpreter().steps(ctx)
 	}
-	if end, over := r.applyResumed(ctx); over {
+	if end := r.applyResumed(ctx); end.isOver() {
 		return end, nil
 	}
 	for ; ; r.turn++ {
 		if r.interrupts.held == nil { // otherwise the execution was parked in the middle of a turn
-			if end, over, err := r.beginTurn(ctx); over || err != nil {
+			if end, err := r.beginTurn(ctx); end.isOver() || err != nil {
 				return end, err
 			}
 		}
 		for r.interrupts.held != nil {
-			if end, over, err := r.continueHeld(ctx); over || err != nil {
+			if end, err := r.continueHeld(ctx); end.isOver() || err != nil {
 				return end, err
 			}
 		}
@@ -197,7 +182,7 @@ func (r *run) ownStep(id string) runs.Step {
 // itself.
 func (r *run) isCompensating() bool {
 	pos := r.pipeline.position
-	return pos != nil && (pos.End != nil || pos.Cursor.Undoing != nil) || r.child != nil && r.child.Compensates || r.in.Program != "" && r.isCancelled()
+	return pos != nil && (pos.End != nil || pos.At.Undoing != nil) || r.child != nil && r.child.Compensates || r.in.Program != "" && r.isCancelled()
 }
 
 // isCancelled reports whether the whole run is cancelled, as opposed to the context of one step of
@@ -249,69 +234,6 @@ func (r *run) firstStepOpening() (*runs.Beginning, *runs.ToolCall) {
 	return r.inputBeginning(), nil
 }
 
-// options returns the options of an activity. The time that is left until the earlier deadline of
-// run and step bounds it (at least one second), so a deadline needs no timer. The workflow waits
-// for a cancelled activity, because it closes what it opened, and reports what it recorded.
-func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOptions {
-	until := r.budget.Deadline
-	if active := r.activeStep(); active != nil {
-		until = runs.Earlier(active.Deadline, until)
-	}
-	left := max(until.Sub(workflow.Now(ctx)), time.Second)
-	return workflow.ActivityOptions{
-		ScheduleToCloseTimeout: left,
-		StartToCloseTimeout:    left,
-		HeartbeatTimeout:       heartbeatTimeout,
-		WaitForCancellation:    true,
-		Summary:                summary,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second, MaximumAttempts: stepAttempts,
-		},
-	}
-}
-
-// endingFromError turns an activity's error into the end of the run or step. An error after ctx has
-// ended counts as a cancel. The message is never content: what a model or a tool returned is in the
-// log.
-func (r *run) endingFromError(ctx workflow.Context, err error) ending {
-	var app *temporal.ApplicationError
-	var timedOut *temporal.TimeoutError
-	switch {
-	case temporal.IsCanceledError(err) || ctx.Err() != nil:
-		return ending{outcome: runs.OutcomeCancelled}
-	case timedOutByOutage(err):
-		return r.overdueEnding()
-	case errors.As(err, &app): // for ErrorFenced, finish finds out which execution owns the run
-		var detail runs.FailureDetail
-		if app.HasDetails() {
-			_ = app.Details(&detail) // details of another type have no record
-		}
-		return ending{outcome: runs.OutcomeError, code: app.Type(), message: app.Message(), detail: detail.Record}
-	case errors.As(err, &timedOut) && r.overdue(ctx):
-		return r.durationEnding()
-	case errors.As(err, &timedOut):
-		return ending{outcome: runs.OutcomeError, code: timeout.Code, message: timeout.Message}
-	default:
-		return ending{outcome: runs.OutcomeError, code: runs.CodeInternal, message: "a step failed"}
-	}
-}
-
-// failure returns the ending as the failure of a step, for the event of the next advance.
-func (e ending) failure() pipeline.Failure {
-	return pipeline.Failure{Code: e.code, Message: e.message, Record: e.detail}
-}
-
-// endingFromFailure returns the ending of a run that fails with f.
-func endingFromFailure(f pipeline.Failure) ending {
-	return ending{outcome: runs.OutcomeError, code: f.Code, message: f.Message, detail: f.Record}
-}
-
-// limitEnding returns the ending of a run or step that has reached a limit. code is a code of
-// package runs for limits, such as runs.CodeLimitSubagents.
-func limitEnding(code, format string, args ...any) ending {
-	return ending{outcome: runs.OutcomeError, code: code, message: fmt.Sprintf(format, args...)}
-}
-
 // finish writes the run's terminal record, also when the run is cancelled. A local activity writes
 // it within the workflow task that decided the end, with one attempt of two seconds. If the local
 // activity fails, for instance because NATS is unavailable, a regular activity retries without
@@ -326,7 +248,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	in := runs.FinishInput{
 		Run: r.in.Run, Execution: r.execution, After: r.log.Main, Outcome: end.outcome, Code: end.code, Message: end.message, Detail: end.detail,
 		Usage: r.budget.Usage, Beginning: *r.inputBeginning(), Agent: r.in.Agent, Revision: r.in.Revision, HandedOver: r.delegation.handoffs > 0,
-		First: r.firstStepID(), Interrupts: end.interrupts, Steered: r.control.steering.Untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
+		First: r.firstStepID(), Interrupts: end.interrupts, Steered: r.control.steering.Pending(), Answers: r.in.Resume != nil && r.in.Input > 0,
 	}
 	in.Unfinished = r.log.Unfinished
 	var done runs.FinishResult
@@ -337,14 +259,14 @@ func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	if err != nil && !isType(err, runs.ErrorFenced) && !isType(err, runs.ErrorLogLost) {
 		patient := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 			StartToCloseTimeout: time.Minute, Summary: "finish",
-			RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
+			RetryPolicy: retryPolicy(0),
 		})
 		err = workflow.ExecuteActivity(patient, runs.ActivityFinish, in).Get(ctx, &done)
 	}
 	if isType(err, runs.ErrorFenced) {
 		return runs.Result{Outcome: runs.OutcomeFenced}, nil
 	}
-	end.interrupts.AdoptTimes(done.AskedAt, done.Expires)
+	end.interrupts.AdoptTimes(done.OpenedAt, done.Expires)
 	return runs.Result{Outcome: done.Outcome, Code: done.Code, Seq: done.Seq}, err
 }
 
@@ -358,17 +280,11 @@ func (r *run) cancel() {
 	r.control.cancelled = true
 }
 
-// resumeChildren continues the run when no child ends with interrupts: interrupts of children that
+// abortSuspension continues the run when no child ends with interrupts: interrupts of children that
 // have ended are cancelled, and the thread takes decisions again.
-func (r *run) resumeChildren(ctx workflow.Context) {
+func (r *run) abortSuspension(ctx workflow.Context) {
 	if r.thread != nil {
 		r.thread.closeSuspended(ctx, false)
 		r.thread.allowDecisions(ctx)
 	}
-}
-
-// isType reports whether err is or wraps an application error of a type.
-func isType(err error, errorType string) bool {
-	var app *temporal.ApplicationError
-	return errors.As(err, &app) && app.Type() == errorType
 }

@@ -217,8 +217,8 @@ func TestFencedExecution(t *testing.T) {
 	}
 }
 
-// TestFinishRetriesUntilLogIsAvailable: the log may be unavailable when the run ends. If the local activity cannot
-// write the end, a normal activity writes it later.
+// TestFinishRetriesUntilLogIsAvailable: the log may be unavailable when the run ends. If the local
+// activity cannot write the end, a normal activity writes it later.
 func TestFinishRetriesUntilLogIsAvailable(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -420,7 +420,7 @@ func TestClientToolCalls(t *testing.T) {
 	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		<-asked
 		a := modelAnswer(10, "c0", "c1", "c2")
-		a.Calls[0].Client, a.Calls[2].Client, a.WaitCount = true, true, 2
+		a.Calls[0].Client, a.Calls[2].Client, a.InterruptCount = true, true, 2
 		return a, nil
 	}
 	var called []string
@@ -446,7 +446,7 @@ func TestUnnamedClientToolCallEndsRun(t *testing.T) {
 	f := setup(t)
 	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := modelAnswer(10, "c0")
-		a.CallCount, a.WaitCount = 2, 1
+		a.CallCount, a.InterruptCount = 2, 1
 		return a, nil
 	}
 	result, _ := f.run(input)

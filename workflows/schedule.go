@@ -27,26 +27,26 @@ var attributeNominal = temporal.NewSearchAttributeKeyTime("TemporalScheduledStar
 // over. A run that waits for interrupts is not over. A firing whose thread refuses the run ends at
 // once, with the reason in the result. If the run ends with an error, so does the firing
 // (ErrorRunFailed), and Temporal may pause the schedule.
-func ScheduleFire(ctx workflow.Context, in runs.FireInput) (runs.FireResult, error) {
+func ScheduleFire(ctx workflow.Context, in runs.FiringInput) (runs.FiringResult, error) {
 	f := &fire{in: in}
 	if in.Fired != nil {
 		f.fired = *in.Fired
 	} else if err := f.begin(ctx); err != nil {
-		return runs.FireResult{}, err
+		return runs.FiringResult{}, err
 	}
 	if f.fired.Refused != "" {
-		return runs.FireResult{FiredRun: f.fired}, nil
+		return runs.FiringResult{FiredRun: f.fired}, nil
 	}
 	f.listen(ctx)
 	if f.fired.AlreadyBegun && in.Fired == nil {
 		if err := f.pollStatus(ctx); err != nil {
-			return runs.FireResult{}, err
+			return runs.FiringResult{}, err
 		}
 	}
 	if err := f.await(ctx); err != nil {
-		return runs.FireResult{}, err
+		return runs.FiringResult{}, err
 	}
-	result := runs.FireResult{FiredRun: f.fired, RunEnd: *f.ended}
+	result := runs.FiringResult{FiredRun: f.fired, RunEnd: *f.ended}
 	switch {
 	case ctx.Err() != nil:
 		return result, ctx.Err()
@@ -59,7 +59,7 @@ func ScheduleFire(ctx workflow.Context, in runs.FireInput) (runs.FireResult, err
 // fire is the state of one execution of schedule.fire. Only coroutines of the workflow touch it;
 // the next execution gets in and fired.
 type fire struct {
-	in    runs.FireInput
+	in    runs.FiringInput
 	fired runs.FiredRun // the run; zero before begin
 	ended *runs.RunEnd  // nil = the run is not over, as far as the firing knows
 }
@@ -67,13 +67,13 @@ type fire struct {
 // begin starts the run (schedule.run), and blocks until the thread has taken or refused it. If the
 // firing is cancelled meanwhile, the run may have started, so begin cancels it.
 func (f *fire) begin(ctx workflow.Context) error {
-	f.in.Fire = workflow.GetInfo(ctx).WorkflowExecution.ID
+	f.in.FiringID = workflow.GetInfo(ctx).WorkflowExecution.ID
 	f.in.At = workflow.GetInfo(ctx).WorkflowStartTime
 	if nominal, ok := workflow.GetTypedSearchAttributes(ctx).GetTime(attributeNominal); ok {
 		f.in.At = nominal
 	}
 	f.in.At = f.in.At.UTC().Truncate(time.Second) // as in the id
-	err := workflow.ExecuteActivity(withRetries(ctx, "begin"), runs.ActivityFire, f.in).Get(ctx, &f.fired)
+	err := workflow.ExecuteActivity(withRetries(ctx, "begin"), runs.ActivityStartFiredRun, f.in).Get(ctx, &f.fired)
 	if temporal.IsCanceledError(err) {
 		if _, err := f.cancelRun(ctx); err != nil {
 			return err
@@ -87,7 +87,7 @@ func (f *fire) begin(ctx workflow.Context) error {
 func withRetries(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, Summary: summary, WaitForCancellation: true,
-		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
+		RetryPolicy: retryPolicy(0),
 	})
 }
 
@@ -109,7 +109,7 @@ func (f *fire) await(ctx workflow.Context) error {
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && ctx.Err() == nil {
 			next := f.in
 			next.Fired = &f.fired
-			return continueWith(ctx, runs.TypeFire, next)
+			return continueWith(ctx, runs.TypeFiring, next)
 		}
 		_, err := workflow.AwaitWithTimeout(ctx, pause, func() bool { return f.ended != nil })
 		switch {
@@ -161,9 +161,9 @@ func (f *fire) awaitCancelled(ctx workflow.Context) error {
 	if f.in.TryCancel {
 		return nil
 	}
-	apart, cancel := workflow.NewDisconnectedContext(ctx)
+	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	return f.await(apart)
+	return f.await(disconnected)
 }
 
 // cancelRun cancels the run (schedule.cancel), also when the firing is cancelled, and returns its
@@ -183,10 +183,10 @@ func (f *fire) cancelRun(ctx workflow.Context) (s runs.RunStatus, err error) {
 // nothing. The firing may have ended itself, so errors are ignored. It blocks until the signal is
 // delivered, also when the run is cancelled.
 func (r *run) notifySchedule(ctx workflow.Context, ended runs.RunEnd) {
-	if r.in.Fire == "" {
+	if r.in.FiringID == "" {
 		return
 	}
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	_ = workflow.SignalExternalWorkflow(ctx, r.in.Fire, "", runs.SignalEnded, ended).Get(ctx, nil)
+	_ = workflow.SignalExternalWorkflow(ctx, r.in.FiringID, "", runs.SignalEnded, ended).Get(ctx, nil)
 }

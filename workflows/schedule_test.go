@@ -18,18 +18,19 @@ import (
 type scheduleFixture struct {
 	t   *testing.T
 	env *testsuite.TestWorkflowEnvironment
-	in  runs.FireInput
-	// startRun, look and withdraw are the activities. Each test sets the activities that it expects.
-	startRun   func(in runs.FireInput) (runs.FiredRun, error)
+	in  runs.FiringInput
+	// startRun, look and withdraw are the activities. Each test sets the activities that it
+	// expects.
+	startRun   func(in runs.FiringInput) (runs.FiredRun, error)
 	checkRun   func() (runs.RunStatus, error)
-	cancelRun  func(in runs.FireInput) (runs.RunStatus, error)
-	started    []runs.FireInput
+	cancelRun  func(in runs.FiringInput) (runs.RunStatus, error)
+	started    []runs.FiringInput
 	checkTimes []time.Time
 }
 
 var (
 	scheduledTime = time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC)
-	firing        = runs.FireInput{Tenant: "shop", Schedule: "daily", Revision: 7}
+	firing        = runs.FiringInput{Tenant: "shop", Schedule: "daily", Revision: 7}
 	firedRun      = runs.FiredRun{Run: runs.Ref{Tenant: "shop", Thread: "t", ID: "r"}}
 )
 
@@ -43,26 +44,26 @@ func setupSchedule(t *testing.T) *scheduleFixture {
 		t.Fatal(err)
 	}
 	workflows.Register(f.env, nil)
-	f.startRun = func(runs.FireInput) (runs.FiredRun, error) { return firedRun, nil }
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.FireInput) (runs.FiredRun, error) {
+	f.startRun = func(runs.FiringInput) (runs.FiredRun, error) { return firedRun, nil }
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.FiringInput) (runs.FiredRun, error) {
 		f.started = append(f.started, in)
 		return f.startRun(in)
-	}, activity.RegisterOptions{Name: runs.ActivityFire})
+	}, activity.RegisterOptions{Name: runs.ActivityStartFiredRun})
 	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Ref) (runs.RunStatus, error) {
 		wantEqual(t, "run of the check", in, firedRun.Run)
 		f.checkTimes = append(f.checkTimes, f.env.Now())
 		return f.checkRun()
 	}, activity.RegisterOptions{Name: runs.ActivityRunStatus})
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.FireInput) (runs.RunStatus, error) {
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.FiringInput) (runs.RunStatus, error) {
 		return f.cancelRun(in)
 	}, activity.RegisterOptions{Name: runs.ActivityCancelRun})
 	return f
 }
 
 // run executes the firing and returns its result.
-func (f *scheduleFixture) run() (result runs.FireResult, err error) {
+func (f *scheduleFixture) run() (result runs.FiringResult, err error) {
 	f.t.Helper()
-	f.env.ExecuteWorkflow(runs.TypeFire, f.in)
+	f.env.ExecuteWorkflow(runs.TypeFiring, f.in)
 	if err = f.env.GetWorkflowError(); err == nil {
 		err = f.env.GetWorkflowResult(&result)
 	}
@@ -78,12 +79,12 @@ func TestFiringLastsAsLongAsRun(t *testing.T) {
 	t.Parallel()
 	f := setupSchedule(t)
 	tries := 0
-	f.startRun = func(in runs.FireInput) (runs.FiredRun, error) {
+	f.startRun = func(in runs.FiringInput) (runs.FiredRun, error) {
 		if tries++; tries < 3 {
 			return runs.FiredRun{}, errors.New("the log is away")
 		}
 		wantEqual(t, "start of the run: At", in.At, scheduledTime)
-		if in.Fire == "" {
+		if in.FiringID == "" {
 			t.Error("start of the run: Fire is empty, want a value")
 		}
 		wantEqual(t, "start of the run: Revision", in.Revision, firing.Revision)
@@ -112,7 +113,7 @@ func TestFiringFailsWithRun(t *testing.T) {
 	f.reportEndAfter(time.Second, runs.RunEnd{Outcome: runs.OutcomeError, Code: "limit_turns"})
 	_, err := f.run()
 	var app *temporal.ApplicationError
-	var result runs.FireResult
+	var result runs.FiringResult
 	if !errors.As(err, &app) {
 		t.Fatalf("err = %v, want a %T", err, app)
 	}
@@ -126,7 +127,7 @@ func TestFiringFailsWithRun(t *testing.T) {
 func TestRefusedFiring(t *testing.T) {
 	t.Parallel()
 	f := setupSchedule(t)
-	f.startRun = func(runs.FireInput) (runs.FiredRun, error) {
+	f.startRun = func(runs.FiringInput) (runs.FiredRun, error) {
 		return runs.FiredRun{Run: firedRun.Run, Refused: runs.ErrorBusy}, nil
 	}
 	result, err := f.run()
@@ -142,7 +143,7 @@ func TestRefusedFiring(t *testing.T) {
 func TestFiringOfEndedRun(t *testing.T) {
 	t.Parallel()
 	f := setupSchedule(t)
-	f.startRun = func(runs.FireInput) (runs.FiredRun, error) {
+	f.startRun = func(runs.FiringInput) (runs.FiredRun, error) {
 		return runs.FiredRun{Run: firedRun.Run, AlreadyBegun: true}, nil
 	}
 	f.checkRun = func() (runs.RunStatus, error) {
@@ -217,7 +218,7 @@ func TestCancelledFiringCancelsRun(t *testing.T) {
 		f := setupSchedule(t)
 		f.in.TryCancel = c.try
 		began, cancels := f.env.Now(), 0
-		f.cancelRun = func(in runs.FireInput) (runs.RunStatus, error) {
+		f.cancelRun = func(in runs.FiringInput) (runs.RunStatus, error) {
 			cancels++
 			wantEqual(t, name+": in.At", in.At, scheduledTime)
 			wantEqual(t, name+": in.Schedule", in.Schedule, firing.Schedule)
@@ -252,7 +253,7 @@ func TestRunReportsEndToFiring(t *testing.T) {
 	}
 	f.expectFiringSignal(firingID, runs.RunEnd{Outcome: runs.OutcomeError, Code: "auth"})
 	in := input
-	in.Fire = firingID
+	in.FiringID = firingID
 	f.run(in)
 	f.env.AssertExpectations(t)
 }
@@ -262,7 +263,7 @@ func TestRunReportsEndToFiring(t *testing.T) {
 func TestContinuedRunKeepsFiring(t *testing.T) {
 	t.Parallel()
 	in := input
-	in.Fire = firingID
+	in.FiringID = firingID
 	for name, c := range map[string]struct{ offers, want string }{
 		"a client's run": {"", firingID}, "another firing's": {"fire/shop/daily-2", "fire/shop/daily-2"},
 	} {
@@ -271,7 +272,7 @@ func TestContinuedRunKeepsFiring(t *testing.T) {
 			f.expectFiringSignal(firingID, runs.RunEnd{})
 		}
 		offered := queuedInput("r2")
-		offered.Fire = c.offers
+		offered.FiringID = c.offers
 		f.env.RegisterDelayedCallback(func() {
 			f.update(runs.UpdateSubmit, runs.SubmitRequest{
 				RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{approvalOf("ask")},
@@ -279,16 +280,16 @@ func TestContinuedRunKeepsFiring(t *testing.T) {
 		}, time.Minute)
 		next := f.runUntilContinued(in)
 		wantEqual(t, name+": next.Run.ID", next.Run.ID, "r2")
-		wantEqual(t, name+": next.Fire", next.Fire, c.want)
+		wantEqual(t, name+": next.Fire", next.FiringID, c.want)
 		f.env.AssertExpectations(t)
 	}
 	f := setupInterrupted(t)
 	f.env.RegisterDelayedCallback(func() {
 		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{
-			approvalOf("ask"), {CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71},
+			approvalOf("ask"), {CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Proposal: 71},
 		}}, make(chan any, 1))
 	}, time.Minute)
 	next := f.runUntilContinued(in)
 	wantEqual(t, "run without an input: Continues", next.Continues, "r")
-	wantEqual(t, "run without an input: Fire", next.Fire, firingID)
+	wantEqual(t, "run without an input: Fire", next.FiringID, firingID)
 }

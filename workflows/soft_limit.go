@@ -28,21 +28,22 @@ func (r *run) exceededLimit(ctx workflow.Context) *runs.ExceededLimit {
 
 // checkSoftLimits checks hard and soft limits before a turn. If the run has passed a soft limit, it
 // asks approvers; in a held run interrupts.held has the question then, and it takes the number of a
-// turn. over reports that the run ends: with that interrupt, or because a hard limit is passed.
-func (r *run) checkSoftLimits(ctx workflow.Context) (end ending, over bool) {
-	if end, over = r.checkLimits(); over {
-		return end, true
+// turn. The ending is zero, unless the run ends: with that interrupt, or because a hard limit is
+// passed.
+func (r *run) checkSoftLimits(ctx workflow.Context) ending {
+	if end := r.checkLimits(); end.isOver() {
+		return end
 	}
 	x := r.exceededLimit(ctx)
 	if x == nil {
-		return ending{}, false
+		return ending{}
 	}
 	return r.interruptForLimit(ctx, *x)
 }
 
 // interruptForLimit asks approvers about a limit (limit.interrupt writes the call to the log). A
-// held run announces the interrupt and returns over = false; another run ends with it.
-func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end ending, over bool) {
+// held run announces the interrupt and returns a zero ending; another run ends with it.
+func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) ending {
 	in := runs.LimitInterrupt{Step: r.limitStep(r.step(r.turn, "limit", "")), Exceeded: x}
 	if !r.log.HasBegun() {
 		in.Beginning = *r.inputBeginning()
@@ -51,11 +52,11 @@ func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end
 	asking := workflow.WithActivityOptions(ctx, r.options(ctx, "limit"))
 	if err := workflow.ExecuteActivity(asking, runs.ActivityLimitInterrupt, in).Get(ctx, &answer); err != nil {
 		r.noteFailedStep(in.Step, nil)
-		return r.endingFromError(ctx, err), true
+		return r.endingFromError(ctx, err)
 	}
 	r.log.Main, r.log.OpenStep = answer.Seq, in.Name
 	if ctx.Err() != nil {
-		return ending{outcome: runs.OutcomeCancelled}, true
+		return cancelledEnding
 	}
 	interrupts := r.interruptsOfAnswer(ctx, answer)
 	interrupts.Agent, interrupts.Revision = r.in.Agent, r.in.Revision
@@ -63,11 +64,11 @@ func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end
 	interrupts.Exceeded = &x
 	switch {
 	case !r.tryHold(interrupts):
-		return limitEnding(runs.CodeLimitParallelTools, "the run has too many open interrupts"), true
+		return tooManyInterruptsEnding
 	case r.interrupts.held != nil:
 		return r.announceHeld(ctx)
 	}
-	return ending{outcome: interrupts.Outcome(), interrupts: interrupts}, true
+	return withInterrupts(interrupts)
 }
 
 // limitStep makes a step the one that asks approvers about a limit. It belongs to the run's own
@@ -79,11 +80,11 @@ func (r *run) limitStep(s runs.Step) runs.Step {
 }
 
 // applyLimitDecision applies the decision about a limit: the run may continue up to the approved
-// figure, or ends with the limit's code. over reports that the run ends.
-func (r *run) applyLimitDecision(ctx workflow.Context, set *runs.Interrupts, step runs.Step) (end ending, over bool) {
+// figure, or ends with the limit's code. The ending is zero if the run continues.
+func (r *run) applyLimitDecision(ctx workflow.Context, set *runs.Interrupts, step runs.Step) ending {
 	calls := toolCalls{messageID: set.MessageID, calls: decidedCalls(set), step: r.limitStep(step)}
-	if end, over = r.callTools(ctx, calls, &runs.Interrupts{}); over {
-		return end, true
+	if end := r.callTools(ctx, calls, &runs.Interrupts{}); end.isOver() {
+		return end
 	}
 	d, x := set.Items[0].Decision, *set.Exceeded
 	if !d.Approves() {
@@ -91,19 +92,19 @@ func (r *run) applyLimitDecision(ctx workflow.Context, set *runs.Interrupts, ste
 		if d.Kind == runs.DecisionExpire {
 			why = "the approval to continue the run expired"
 		}
-		return ending{outcome: runs.OutcomeError, code: x.Code, message: why, refused: true}, true
+		return ending{outcome: runs.OutcomeError, code: x.Code, message: why, refused: true}
 	}
 	if d.Allowed > 0 {
 		x.Allowed = d.Allowed
 	}
 	r.budget.Allow(x)
-	return ending{}, false
+	return ending{}
 }
 
 // checkBeforeBranches asks approvers, before branches begin, whether the run may continue, and
-// blocks until they decide: branches cannot ask. It repeats until no soft limit is passed. over
-// reports that the run or step ends. The error is nil except to continue as new.
-func (p interpreter) checkBeforeBranches(ctx workflow.Context) (end ending, over bool, err error) {
+// blocks until they decide: branches cannot ask. It repeats until no soft limit is passed. The
+// ending is zero if the run continues. The error is nil except to continue as new.
+func (p interpreter) checkBeforeBranches(ctx workflow.Context) (end ending, err error) {
 	for {
 		if p.run.interrupts.held == nil {
 			x := p.run.exceededLimit(ctx)
@@ -111,14 +112,14 @@ func (p interpreter) checkBeforeBranches(ctx workflow.Context) (end ending, over
 				x, p.position.Exceeded = p.position.Exceeded, nil
 			}
 			if x == nil {
-				return ending{}, false, nil
+				return ending{}, nil
 			}
-			if end, over = p.run.interruptForLimit(ctx, *x); over {
-				return end, over, nil
+			if end := p.run.interruptForLimit(ctx, *x); end.isOver() {
+				return end, nil
 			}
 		}
-		if end, over, err = p.run.continueHeld(ctx); over || err != nil {
-			return end, over, err
+		if end, err = p.run.continueHeld(ctx); end.isOver() || err != nil {
+			return end, err
 		}
 		p.run.turn++
 	}

@@ -40,8 +40,8 @@ func (f *limitFixture) registerLimitInterrupt() {
 	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.LimitInterrupt) (runs.ModelAnswer, error) {
 		f.limitInterrupts = append(f.limitInterrupts, in)
 		a := modelAnswer(in.After+1, "beyond")
-		a.MessageID, a.WaitCount = "question", 1
-		a.Calls[0].Tool, a.Calls[0].Approval = "approve", &runs.Approval{Args: "figures", Expires: time.Hour}
+		a.MessageID, a.InterruptCount = "question", 1
+		a.Calls[0].Tool, a.Calls[0].Approval = "approve", &runs.Approval{ArgsDigest: "figures", Expires: time.Hour}
 		return a, nil
 	}, activity.RegisterOptions{Name: runs.ActivityLimitInterrupt})
 }
@@ -61,12 +61,12 @@ func inputWithSoftLimits(soft runs.SoftLimits) runs.Input {
 }
 
 var (
-	limitApproval  = runs.Decision{CallID: "beyond", Kind: runs.DecisionApprove, Digest: "yes", Args: "figures"}
-	limitRejection = runs.Decision{CallID: "beyond", Kind: runs.DecisionReject, Digest: "no", Input: 71}
+	limitApproval  = runs.Decision{CallID: "beyond", Kind: runs.DecisionApprove, Digest: "yes", ArgsDigest: "figures"}
+	limitRejection = runs.Decision{CallID: "beyond", Kind: runs.DecisionReject, Digest: "no", Proposal: 71}
 )
 
-// TestSoftLimitInterruptsRun: a run that passes a soft limit ends with an interrupt. The next run counts
-// the earlier usage, may use as much again, and asks again. The hard limit ends it.
+// TestSoftLimitInterruptsRun: a run that passes a soft limit ends with an interrupt. The next run
+// counts the earlier usage, may use as much again, and asks again. The hard limit ends it.
 func TestSoftLimitInterruptsRun(t *testing.T) {
 	t.Parallel()
 	in := inputWithSoftLimits(runs.SoftLimits{Tokens: 100})
@@ -143,8 +143,8 @@ func TestSubagentExceedsHardLimit(t *testing.T) {
 	}
 }
 
-// TestRejectedSoftLimitEndsRun: a rejected or expired limit interrupt ends the run with the code of the
-// limit.
+// TestRejectedSoftLimitEndsRun: a rejected or expired limit interrupt ends the run with the code of
+// the limit.
 func TestRejectedSoftLimitEndsRun(t *testing.T) {
 	t.Parallel()
 	for name, decisions := range map[string][]runs.Decision{"rejected": {limitRejection}, "expired": nil} {
@@ -165,8 +165,8 @@ func TestRejectedSoftLimitEndsRun(t *testing.T) {
 	}
 }
 
-// TestSoftLimitOfHeldRun: a held run raises the interrupt within the run. The interrupt's step has a
-// turn number, but does not count as a turn.
+// TestSoftLimitOfHeldRun: a held run raises the interrupt within the run. The interrupt's step has
+// a turn number, but does not count as a turn.
 func TestSoftLimitOfHeldRun(t *testing.T) {
 	t.Parallel()
 	f := setupLimits(t)
@@ -206,7 +206,7 @@ func TestSoftLimitOfHeldRun(t *testing.T) {
 func TestEditedSoftLimit(t *testing.T) {
 	t.Parallel()
 	f := setupLimits(t)
-	edits := runs.Decision{CallID: "beyond", Kind: runs.DecisionEdit, Digest: "edit", Args: "other figures", Allowed: 170, Input: 71}
+	edits := runs.Decision{CallID: "beyond", Kind: runs.DecisionEdit, Digest: "edit", ArgsDigest: "other figures", Allowed: 170, Proposal: 71}
 	f.decide(time.Minute, edits)
 	in := f.runUntilContinued(inputWithSoftLimits(runs.SoftLimits{Tokens: 100}))
 	again := setupLimits(t)
@@ -218,7 +218,7 @@ func TestEditedSoftLimit(t *testing.T) {
 	if again.calls[0].Decision == nil {
 		t.Fatalf("after %d turns: again.calls[0].Decision = nil, want a value", len(again.modelCalls))
 	}
-	wantEqual(t, fmt.Sprintf("after %d turns: again.calls[0].Decision.Args", len(again.modelCalls)), again.calls[0].Decision.Args, "other figures")
+	wantEqual(t, fmt.Sprintf("after %d turns: again.calls[0].Decision.Args", len(again.modelCalls)), again.calls[0].Decision.ArgsDigest, "other figures")
 	wantEqual(t, fmt.Sprintf("after %d turns: again.calls[0].Opens.Edits", len(again.modelCalls)), again.calls[0].Opens.Edits, true)
 	if got := in.Resume.Spent.Allowed.Tokens; got != 170 {
 		t.Errorf("allowed tokens: got %d, want 170", got)
@@ -324,7 +324,7 @@ func TestSoftLimitOfProgram(t *testing.T) {
 	var seq uint64
 	base.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		seq += 10
-		next := runs.AdvanceResult{Seq: seq, Cursor: in.Position.Cursor}
+		next := runs.AdvanceResult{Seq: seq, Cursor: in.Position.At}
 		if !in.Resumes && in.Position.Event.Kind == pipeline.EventBegun {
 			next.Active = &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, Place: runs.StepPlace{Path: "work", Name: "work", Inline: true}}
 		} else if !in.Resumes && in.Position.Event.Failure != nil {

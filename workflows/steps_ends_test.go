@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// TestPipelineContinuesAsNew: between steps a run with a long history continues as new at its position,
-// with the failures, waits and compensations that it has.
+// TestPipelineContinuesAsNew: between steps a run with a long history continues as new at its
+// position, with the failures, waits and compensations that it has.
 func TestPipelineContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	f := setupPipeline(t, `
@@ -44,7 +44,7 @@ steps:
 			t.Errorf("progress of execution %d: p.Main = %v, want another value", i+1, p.Main)
 		}
 		wantEqual(t, fmt.Sprintf("progress of execution %d: p.Deadline", i+1), p.Deadline, f.executions[1].Progress.Deadline)
-		if len(in.Progress.Position.Cursor.Undo) == 0 && i > 0 {
+		if len(in.Progress.Position.At.Undo) == 0 && i > 0 {
 			t.Errorf("progress of execution %d: no compensations, want those of the finished steps", i+1)
 		}
 	}
@@ -55,8 +55,8 @@ steps:
 	wantEqual(t, "slices.Compact(slices.Sorted(slices.Values(ids)))", slices.Compact(slices.Sorted(slices.Values(ids))), slices.Sorted(slices.Values(ids)))
 }
 
-// TestPauseBetweenSteps: a run that is paused between steps takes no step until it is resumed. A long
-// pause parks the run.
+// TestPauseBetweenSteps: a run that is paused between steps takes no step until it is resumed. A
+// long pause parks the run.
 func TestPauseBetweenSteps(t *testing.T) {
 	t.Parallel()
 	for pause, executions := range map[time.Duration]int{time.Minute: 1, 20 * time.Minute: 2} {
@@ -81,14 +81,14 @@ func TestPauseBetweenSteps(t *testing.T) {
 		if took := at[1].Sub(at[0]); took < pause || len(f.executions) != executions {
 			t.Errorf("pause of %s: got %s, in %d executions, want %d", pause, took, len(f.executions), executions)
 		}
-		if f.advances[len(f.advances)-1].Position.Cursor.Undoing != nil {
-			t.Errorf("last advance: Cursor.Undoing = %+v, want nil", f.advances[len(f.advances)-1].Position.Cursor.Undoing)
+		if f.advances[len(f.advances)-1].Position.At.Undoing != nil {
+			t.Errorf("last advance: Cursor.Undoing = %+v, want nil", f.advances[len(f.advances)-1].Position.At.Undoing)
 		}
 	}
 }
 
-// TestPipelineReachesLimit: a run that reaches a limit compensates for its work and ends with the limit's
-// code. All steps share the limits of tokens and time. Compensations have their own.
+// TestPipelineReachesLimit: a run that reaches a limit compensates for its work and ends with the
+// limit's code. All steps share the limits of tokens and time. Compensations have their own.
 func TestPipelineReachesLimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

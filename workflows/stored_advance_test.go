@@ -16,12 +16,12 @@ type storedData struct {
 
 // storeMove stores the data of a move under the sequence of the record that the advance writes.
 func (f *pipelineFixture) storeMove(m pipeline.Move) {
-	for path, record := range m.Cursor.Records {
+	for path, record := range m.Position.Records {
 		if record == 0 {
-			m.Cursor.Records[path] = f.seq + 1
+			m.Position.Records[path] = f.seq + 1
 		}
 	}
-	kept := &storedData{finishedSteps: m.Done, ended: pipeline.Ended{Undo: m.Cursor.Undo, Records: m.Cursor.Records}}
+	kept := &storedData{finishedSteps: m.Done, ended: pipeline.Ended{Undo: m.Position.Undo, Records: m.Position.Records}}
 	if b := m.Action.Branches; b != nil {
 		kept.items, kept.ends = b.Items, b.Ends
 	}

@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/runs"
 )
 
-// answerCall writes the result of the call that the subagent worked for (subagent.answer), also
+// beginCall writes the result of the call that the subagent worked for (subagent.answer), also
 // when the run is cancelled. For a subagent that ends with interrupts it writes the end of the
 // subagent without a result. It retries without limit: the caller's lane stays open until then.
 func (r *run) answerCall(ctx workflow.Context, end ending) (runs.ToolAnswer, error) {
@@ -25,14 +24,14 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (runs.ToolAnswer, err
 		MessageID: r.answerMessage, Unfinished: r.log.Unfinished, Usage: r.budget.Usage, Subagents: r.delegation.subagents, IsPipeline: r.pipeline.position != nil || r.in.Program != "",
 	}
 	if end.interrupts != nil {
-		in.Interrupts = end.interrupts.OpenQuestions()
+		in.Interrupts = end.interrupts.OpenNames()
 	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, HeartbeatTimeout: heartbeatTimeout, Summary: "answer",
-		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
+		RetryPolicy: retryPolicy(0),
 	})
 	var answer runs.ToolAnswer
-	err := workflow.ExecuteActivity(ctx, runs.ActivityAnswerCall, in).Get(ctx, &answer)
+	err := workflow.ExecuteActivity(ctx, runs.ActivityAnswerSubagent, in).Get(ctx, &answer)
 	return answer, err
 }
 
@@ -87,9 +86,9 @@ func (r *run) startSubagent(ctx workflow.Context, c call, call runs.ToolCall, su
 		Index: c.index, Prefix: call.ID + "/", Compensates: r.isCompensating(),
 	}
 	if d := call.Decision; d != nil {
-		branch.Args = d.Args
+		branch.Args = d.ArgsDigest
 		if d.Kind == runs.DecisionEdit {
-			branch.Edit = d.Input
+			branch.Edit = d.Proposal
 		}
 	}
 	progress := &runs.Progress{Execution: r.execution, Turn: 1, Budget: runs.Budget{Deadline: deadline}}

@@ -15,7 +15,8 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// setupDelegation returns an agent that hands work to a subagent with steps, and ends after the result.
+// setupDelegation returns an agent that hands work to a subagent with steps, and ends after the
+// result.
 func setupDelegation(t *testing.T, steps string) (f *pipelineFixture, answers *[]runs.SubagentAnswer) {
 	t.Helper()
 	f = setupPipeline(t, steps)
@@ -51,7 +52,7 @@ func (f *pipelineFixture) delegateTo(helper runs.AgentRef) (answers *[]runs.Suba
 				a.Outcome = runs.OutcomeSuccess
 			}
 			return a, nil
-		}, activity.RegisterOptions{Name: runs.ActivityAnswerCall})
+		}, activity.RegisterOptions{Name: runs.ActivityAnswerSubagent})
 	}
 	return answers
 }
@@ -80,7 +81,7 @@ func TestProgramAsSubagent(t *testing.T) {
 			t.Fatal("advance: Position.Child = nil, want a value")
 		}
 		wantEqual(t, "advance: Position.Child.CallID", a.Position.Child.CallID, "work")
-		wantEqual(t, "advance: Position.Cursor.Home", a.Position.Cursor.Home, "agent:work")
+		wantEqual(t, "advance: Position.Cursor.Home", a.Position.At.Home, "agent:work")
 	}
 	mustEqual(t, "number of answers of the call", len(*answers), 1)
 	mustEqual(t, "answer 0: IsPipeline", (*answers)[0].IsPipeline, true)
@@ -179,7 +180,7 @@ steps:
 			t.Errorf("advance: ID = %q, want a step of the call in turn 0 or 1", a.ID)
 		}
 		wantEqual(t, "advance: Position.Origin", a.Position.Origin, "r")
-		wantEqual(t, "advance: Position.Cursor.Home", a.Position.Cursor.Home, "agent:work")
+		wantEqual(t, "advance: Position.Cursor.Home", a.Position.At.Home, "agent:work")
 		begins := a.Announces != nil
 		wantEqual(t, a.ID+": the advance announces the subagent", begins, a.Child.BranchPath == "" && (a.ID == first.ID || a.Resumes))
 	}
@@ -197,8 +198,8 @@ steps:
 	wantEqual(t, "output of the message of the answer", string(f.eventOf[(*answers)[1].MessageID].Output), `"from one"`)
 }
 
-// TestCancelOfPipelineSubagent: when the run is cancelled, the subagent's work is compensated and its
-// call ends.
+// TestCancelOfPipelineSubagent: when the run is cancelled, the subagent's work is compensated and
+// its call ends.
 func TestCancelOfPipelineSubagent(t *testing.T) {
 	t.Parallel()
 	f, answers := setupDelegation(t, booking)

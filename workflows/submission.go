@@ -110,7 +110,7 @@ func (t *thread) validateAnswer(in runs.SubmitRequest) (resumes bool, err error)
 		return false, temporal.NewApplicationError("another approver has voted for an edit with other arguments", runs.ErrorOtherEdit, *vote)
 	}
 	next := t.run.in.HandedOver.Redirect(*in.Offer)
-	next.Resume, next.Queue, next.Fire = set, t.queue, cmp.Or(in.Offer.Fire, t.run.in.Fire)
+	next.Resume, next.Queue, next.FiringID = set, t.queue, cmp.Or(in.Offer.FiringID, t.run.in.FiringID)
 	body, err := runs.Encode(next)
 	if err != nil || !set.FitsAnswered(len(body), len(in.Decisions)) {
 		return false, temporal.NewApplicationError("the run ID is too long for the queue of this thread", runs.ErrorQueueFull)
@@ -137,7 +137,7 @@ func (t *thread) acceptAnswer(ctx workflow.Context, in runs.SubmitRequest) runs.
 	}
 	next := t.run.in.HandedOver.Redirect(*in.Offer)
 	t.successor = &next
-	t.successor.Fire = cmp.Or(in.Offer.Fire, t.run.in.Fire)
+	t.successor.FiringID = cmp.Or(in.Offer.FiringID, t.run.in.FiringID)
 	return runs.SubmitResult{Queued: true}
 }
 
@@ -148,7 +148,7 @@ func (t *thread) takeAnswers(ctx workflow.Context, in runs.SubmitRequest) (open 
 	set, now := t.interruptsAfterEnd(), workflow.Now(ctx)
 	set.DecideAll(in.Decisions, now, (*runs.Interrupt).AsksPeople)
 	set.ApplyTime(now)
-	if _, hasOpen := set.Open(); hasOpen {
+	if _, asksPeople := set.Open(); asksPeople {
 		return true
 	}
 	set.DecideAll(in.Decisions, now, func(i *runs.Interrupt) bool { return i.Client })
@@ -163,13 +163,13 @@ func (t *thread) takeAnswers(ctx workflow.Context, in runs.SubmitRequest) (open 
 // OpenReject, or OpenAbandon. OpenAbandon also means that it leaves none open. The offer's onBusy
 // comes before the agent's policy.
 func (t *thread) openInterruptPolicy(in runs.SubmitRequest) runs.OpenPolicy {
-	open, hasOpen := t.interruptsAfterEnd().Open(in.Decisions...)
+	open, asksPeople := t.interruptsAfterEnd().Open(in.Decisions...)
 	policy := t.run.in.OnMissingResult
-	if hasOpen {
+	if asksPeople {
 		policy = t.run.in.OnNewInput
 	}
 	switch {
-	case len(open) == 0, !hasOpen && (policy == "" || policy == runs.OpenAbandon):
+	case len(open) == 0, !asksPeople && (policy == "" || policy == runs.OpenAbandon):
 		return runs.OpenAbandon
 	case in.OnBusy == runs.OnBusyEnqueue, in.OnBusy == "" && policy == runs.OpenQueue:
 		return runs.OpenQueue
@@ -188,9 +188,9 @@ func (t *thread) leavesNothingToCarry(in runs.SubmitRequest) bool {
 // refusal returns the error for an offer that leaves interrupts open, with the open calls as its
 // detail.
 func (t *thread) refusal(in runs.SubmitRequest) error {
-	open, hasOpen := t.interruptsAfterEnd().Open(in.Decisions...)
+	open, asksPeople := t.interruptsAfterEnd().Open(in.Decisions...)
 	active := runs.ActiveRun{RunID: t.run.in.Run.ID, Waiting: open}
-	if hasOpen || in.Offer == nil {
+	if asksPeople || in.Offer == nil {
 		return temporal.NewApplicationError("the thread waits for decisions", runs.ErrorInterrupted, active)
 	}
 	return temporal.NewApplicationError("the thread waits for results", runs.ErrorMissingResults, active)

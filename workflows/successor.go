@@ -46,7 +46,7 @@ func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) er
 	}
 	t.notifier.stop(ctx)
 	next := t.chooseSuccessor(ctx)
-	if next.Fire != t.run.in.Fire { // the successor works for another time of a schedule
+	if next.FiringID != t.run.in.FiringID { // the successor works for another time of a schedule
 		t.run.notifySchedule(ctx, runs.RunEnd{})
 	}
 	next.Resume, next.Queue = set, t.queue

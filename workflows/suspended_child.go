@@ -58,7 +58,7 @@ func resumedCalls(set *runs.Interrupts) []call {
 	var calls []call
 	for i := range set.Suspended {
 		if s := &set.Suspended[i]; s.Parent == 0 && s.Branch == nil {
-			calls = append(calls, call{index: s.Index, id: s.CallID, tool: s.Agent, subagent: &s.AgentRef, resumes: s, interrupts: set.Of(i + 1)})
+			calls = append(calls, call{index: s.Index, id: s.CallID, tool: s.Agent, subagent: &s.AgentRef, resumes: s, interrupts: set.OfChild(i + 1)})
 		}
 	}
 	return calls

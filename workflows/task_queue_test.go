@@ -40,8 +40,8 @@ func setupQueue(t *testing.T, calls ...runs.Call) *queueFixture {
 		a := modelAnswer(10)
 		a.Calls = calls
 		for _, c := range calls {
-			if c.Placed() {
-				a.OrderedCount++
+			if c.HasQueueOrSequence() {
+				a.QueuedOrSequencedCount++
 			}
 		}
 		return a, nil
@@ -126,21 +126,21 @@ func TestLongSequenceTakesOneLane(t *testing.T) {
 func TestApprovedCallsOfSequence(t *testing.T) {
 	t.Parallel()
 	asked := func(id string) runs.Call {
-		return runs.Call{ID: id, Tool: "a", Sequence: 1, Queue: "till", Approval: &runs.Approval{Args: "x"}}
+		return runs.Call{ID: id, Tool: "a", Sequence: 1, Queue: "till", Approval: &runs.Approval{ArgsDigest: "x"}}
 	}
 	queues := setupQueue(t, runs.Call{ID: "a0", Tool: "a", Sequence: 1, Queue: "till"}, asked("a1"), asked("a2"), asked("a3"))
 	model := queues.model
 	queues.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		a, err := model(in)
 		if in.Turn == 1 {
-			a.WaitCount = 3
+			a.InterruptCount = 3
 		}
 		return a, err
 	}
 	h := &heldFixture{fixture: queues.fixture}
 	h.env.RegisterActivityWithOptions(func(context.Context, runs.AnnounceInterrupts) (uint64, error) { return 15, nil }, activity.RegisterOptions{Name: runs.ActivityAnnounce})
 	approved := func(id string) runs.Decision {
-		return runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: "d", Args: "x"}
+		return runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: "d", ArgsDigest: "x"}
 	}
 	rejected := runs.Decision{CallID: "a2", Kind: runs.DecisionReject, Digest: "r"}
 	h.decide(time.Minute, approved("a3"), rejected, approved("a1"))
@@ -198,7 +198,7 @@ func TestUnnamedQueuedCallEndsRun(t *testing.T) {
 	f := setup(t)
 	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := modelAnswer(10)
-		a.CallCount, a.OrderedCount = 2, 1
+		a.CallCount, a.QueuedOrSequencedCount = 2, 1
 		return a, nil
 	}
 	result, _ := f.run(input)

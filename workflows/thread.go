@@ -15,8 +15,8 @@ import (
 // blocks.
 type thread struct {
 	run *run
-	// phase is where the run is in its life; phase.go has the transitions. Only enter changes it,
-	// except that ThreadParked starts in phaseEnded.
+	// phase is where the run is in its life; phase.go has the transitions. Only setPhase changes
+	// it, except that ThreadParked starts in phaseEnded.
 	phase phase
 	// queue has the runs that wait for the thread (onBusy: enqueue or interrupt), oldest first. An
 	// input with onBusy: interrupt is first.
@@ -44,8 +44,8 @@ func newThread(ctx workflow.Context, in runs.Input, cancel workflow.CancelFunc) 
 	return t
 }
 
-// setPhase changes the phase. A transition that the table lacks is a defect of this package. enter
-// logs it, and makes it all the same: an execution that failed here would lose its run.
+// setPhase changes the phase. A transition that the table lacks is a defect of this package.
+// setPhase logs it, and makes it all the same: an execution that failed here would lose its run.
 func (t *thread) setPhase(ctx workflow.Context, next phase) {
 	if !t.phase.mayBecome(next) {
 		workflow.GetLogger(ctx).Error("invalid phase transition", t.run.in.Run.LogAttrs(t.run.in.Agent, "from", t.phase, "to", next)...)
@@ -87,7 +87,7 @@ func (t *thread) chooseInterruptsAfterEnd(end ending) *runs.Interrupts {
 // detachNotifications starts workflows for pending notifications about resolved interrupts (see
 // threadControl).
 func (t *thread) detachNotifications(ctx workflow.Context) {
-	t.notifier.handOver(ctx, t.run.interrupts.notifiable())
+	t.notifier.detach(ctx, t.run.interrupts.notifiable())
 }
 
 func (t *thread) queued() []runs.Input { return t.queue }
@@ -111,9 +111,9 @@ func (t *thread) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	return result, err
 }
 
-// stopDecisions stops decisions from being taken until resume, or until the end of the run, because
-// its children end with their interrupts. A decision in between would be lost: the children's state
-// is on its way.
+// stopDecisions stops decisions from being taken until allowDecisions, or until the end of the run,
+// because its children end with their interrupts. A decision in between would be lost: the
+// children's state is on its way.
 func (t *thread) stopDecisions(ctx workflow.Context) {
 	if t.phase == phaseRunning {
 		t.setPhase(ctx, phaseSuspending)

@@ -89,13 +89,13 @@ func freeCalls(a runs.ModelAnswer) []call {
 }
 
 // callTools runs the calls of a turn and blocks until all that started have ended. It adds the
-// interrupts of suspended subagents and the questions of tools to interrupts. over reports that the
-// run or step ends: with a failure, a cancel, a passed deadline, or because a payload has no room
-// for the interrupts.
-func (r *run) callTools(ctx workflow.Context, t toolCalls, interrupts *runs.Interrupts) (end ending, over bool) {
+// interrupts of suspended subagents and the questions of tools to interrupts. The ending is zero,
+// unless the run or step ends: with a failure, a cancel, a passed deadline, or because a payload
+// has no room for the interrupts.
+func (r *run) callTools(ctx workflow.Context, t toolCalls, interrupts *runs.Interrupts) ending {
 	var ok bool
 	if t.subagentsPerChild, ok = r.shareSubagents(t.calls); !ok {
-		return limitEnding(runs.CodeLimitSubagents, "the run reached its limit of %d subagents", runs.MaxSubagents), true
+		return limitEnding(runs.CodeLimitSubagents, "the run reached its limit of %d subagents", runs.MaxSubagents)
 	}
 	t.run, t.ctx = r, ctx
 	t.changes, t.activeSequences = workflow.NewSelector(ctx), map[int]bool{}
@@ -125,19 +125,19 @@ func (r *run) callTools(ctx workflow.Context, t toolCalls, interrupts *runs.Inte
 	}
 	interrupts.Add(t.questions)
 	if len(t.suspended) == 0 || t.err != nil || t.expired {
-		r.resumeChildren(ctx)
+		r.abortSuspension(ctx)
 	}
 	switch {
 	case t.expired && ctx.Err() == nil:
-		return ending{outcome: runs.OutcomeError, code: timeout.Code, message: timeout.Message}, true
+		return endingFromFailure(timeout)
 	case t.err != nil:
-		return r.endingFromError(ctx, t.err), true
+		return r.endingFromError(ctx, t.err)
 	case t.cancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(len(t.calls)):
-		return ending{outcome: runs.OutcomeCancelled}, true
+		return cancelledEnding
 	case len(t.suspended)+len(t.questions) > 0 && !r.tryHold(interrupts):
-		return limitEnding(runs.CodeLimitParallelTools, "the run has too many open interrupts"), true
+		return tooManyInterruptsEnding
 	}
-	return ending{}, false
+	return ending{}
 }
 
 // await blocks until a call ends or the interrupts of a waiting subagent are resolved, and
@@ -235,7 +235,7 @@ func (t *toolCalls) startSubagent(c *call, in runs.ToolCall) (child workflow.Chi
 // index of the call, not the lane: it is the same wherever the call runs.
 func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 	in := runs.ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.log.Lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
-	in.Votes, in.Remember = c.votes, c.remember
+	in.Votes, in.RememberedRule = c.votes, c.remember
 	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
 	if c.handoff != nil {
 		in.HandOverTo = c.handoff.Agent

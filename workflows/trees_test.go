@@ -102,9 +102,10 @@ func outcomeByPath(seed uint64, badness uint32) func(string) (pipeline.Event, er
 	}
 }
 
-// simulate interprets a tree without a workflow, one action at a time. It cancels at the path cancel.
+// simulate interprets a tree without a workflow, one action at a time. It cancels at the path
+// cancel.
 func (f *pipelineFixture) simulate(cancel string, branch []pipeline.BranchRef, items []json.RawMessage, ended pipeline.Ended) *pipeline.Failure {
-	at, ev := pipeline.Cursor{Branch: branch}, pipeline.Event{Kind: pipeline.EventBegun}
+	at, ev := pipeline.TreePosition{Branch: branch}, pipeline.Event{Kind: pipeline.EventBegun}
 	for {
 		m, err := pipeline.Advance(f.definition, at, ev, pipeline.Env{State: f.state, Items: items, Now: time.Unix(1, 0), Ended: ended, Recall: f.recall})
 		if err != nil {
@@ -113,7 +114,7 @@ func (f *pipelineFixture) simulate(cancel string, branch []pipeline.BranchRef, i
 		f.storeMove(m)
 		f.seq++
 		f.recordChanges(m.Changes)
-		at = m.Cursor
+		at = m.Position
 		switch a := m.Action; {
 		case a.Sleep > 0:
 			ev = pipeline.Event{Kind: pipeline.EventWoken}
@@ -142,7 +143,7 @@ func (f *pipelineFixture) simulateAction(a pipeline.Action, cancel string) pipel
 	return ev
 }
 
-func (f *pipelineFixture) simulateBranches(cancel string, at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
+func (f *pipelineFixture) simulateBranches(cancel string, at pipeline.TreePosition, a pipeline.Action, items []json.RawMessage) pipeline.Event {
 	ev := pipeline.Event{Kind: pipeline.EventJoined, Items: a.Branches.Items, Ends: make([]uint64, a.Branches.Count)}
 	for i := range a.Branches.Count {
 		var item json.RawMessage
@@ -244,8 +245,9 @@ func TestRandomTrees(t *testing.T) {
 	}
 }
 
-// TestRandomTreesWithConcurrentBranches: branches that run in parallel keep to their lanes, whatever fails, waits
-// or is cancelled. Without failures the workflow takes the same steps as the interpreter alone.
+// TestRandomTreesWithConcurrentBranches: branches that run in parallel keep to their lanes,
+// whatever fails, waits or is cancelled. Without failures the workflow takes the same steps as the
+// interpreter alone.
 func TestRandomTreesWithConcurrentBranches(t *testing.T) {
 	t.Parallel()
 	waited := 0

@@ -15,28 +15,28 @@ import (
 
 // beginTurn checks what may prevent a turn of the run's own agent: its limit of turns, a pause, a
 // history that has grown long, soft limits. Then it takes the turn, unless approvers have to decide
-// about a soft limit first. over reports that the run ends. The error continues as new.
-func (r *run) beginTurn(ctx workflow.Context) (end ending, over bool, err error) {
+// about a soft limit first. The ending is zero if the run continues. The error continues as new.
+func (r *run) beginTurn(ctx workflow.Context) (end ending, err error) {
 	if r.budget.Spent.Turns >= r.in.Limits.Turns {
-		return limitEnding(runs.CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns), true, nil
+		return limitEnding(runs.CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns), nil
 	}
 	if err := r.safePoint(ctx); err != nil {
-		return ending{}, false, err
+		return ending{}, err
 	}
-	if end, over = r.checkSoftLimits(ctx); !over && r.interrupts.held == nil {
-		end, over = r.takeTurn(ctx)
+	if end = r.checkSoftLimits(ctx); !end.isOver() && r.interrupts.held == nil {
+		end = r.takeTurn(ctx)
 	}
-	return end, over, nil
+	return end, nil
 }
 
 // takeTurn calls the model, and makes the tool calls that are no interrupts. Afterwards
-// interrupts.held has the turn's interrupts if the run is to wait for them. over reports that the
-// run or the active step ends, with interrupts if end.interrupts is set.
-func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
+// interrupts.held has the turn's interrupts if the run is to wait for them. The ending is
+// zero if the run and the active step continue.
+func (r *run) takeTurn(ctx workflow.Context) ending {
 	r.budget.Spent.Turns++
 	answer, err := r.callModel(ctx)
 	if err != nil {
-		return r.endingFromError(ctx, err), true
+		return r.endingFromError(ctx, err)
 	}
 	r.log.Main, r.log.OpenStep = answer.Seq, r.stepName(stepModel)
 	r.use(answer.Usage)
@@ -44,44 +44,44 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	case answer.Exceeded != nil:
 		return r.interruptForBudget(ctx, *answer.Exceeded)
 	case answer.Outcome == runs.OutcomeCancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(answer.Count()):
-		return ending{outcome: runs.OutcomeCancelled}, true
-	case answer.Count() == 0 && len(r.control.steering.Untold()) == 0:
+		return cancelledEnding
+	case answer.Count() == 0 && len(r.control.steering.Pending()) == 0:
 		r.answerMessage = answer.MessageID
-		return ending{outcome: runs.OutcomeSuccess}, true
+		return successEnding
 	}
-	if end, over = r.checkLimits(); over {
-		return end, true
+	if end := r.checkLimits(); end.isOver() {
+		return end
 	}
 	if answer.Count() == 0 {
-		return ending{}, false // steering arrived during the model call: the next turn has it
+		return ending{} // steering arrived during the model call: the next turn has it
 	}
 	return r.makeCalls(ctx, answer)
 }
 
 // makeCalls makes the calls of an answer: first those that are no interrupts, then a handoff. If
-// interrupts are left, a held run announces them, and another run ends with them (over). The run
+// interrupts are left, a held run announces them, and another run ends with them. The run
 // fails if it cannot carry all calls: ModelAnswer.Calls lacks an interrupt or an ordered call, or a
 // payload has no room.
-func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) (end ending, over bool) {
+func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) ending {
 	interrupts, limit := r.interruptsOfAnswer(ctx, answer), r.activeAgent().Limits.ParallelTools
-	if answer.Count() > limit || answer.WaitCount > len(interrupts.Items) || answer.OrderedCount > answer.Ordered() || answer.WaitCount > 0 && !r.tryHold(interrupts) {
-		return limitEnding(runs.CodeLimitParallelTools, "the model asked for more than %d tool calls at once", limit), true
+	if answer.Count() > limit || answer.InterruptCount > len(interrupts.Items) || answer.QueuedOrSequencedCount > answer.CountQueuedOrSequenced() || answer.InterruptCount > 0 && !r.tryHold(interrupts) {
+		return limitEnding(runs.CodeLimitParallelTools, "the model asked for more than %d tool calls at once", limit)
 	}
 	calls := toolCalls{messageID: answer.MessageID, calls: freeCalls(answer), step: r.step(r.turn, stepTools, stepTools)}
-	if end, over = r.callTools(ctx, calls, interrupts); over {
-		return end, true
+	if end := r.callTools(ctx, calls, interrupts); end.isOver() {
+		return end
 	}
-	if end, over = r.callHandoff(ctx, calls, interrupts); over || len(interrupts.Items) == 0 {
-		return end, over
+	if end := r.callHandoff(ctx, calls, interrupts); end.isOver() || len(interrupts.Items) == 0 {
+		return end
 	}
 	switch {
 	case r.interrupts.held != nil && len(interrupts.Suspended) == 0:
 		return r.announceHeld(ctx)
 	case len(interrupts.Items) > 0: // ends a held run, too, if it has suspended subagents: only another run restarts them
 		r.interrupts.held = nil
-		return ending{outcome: interrupts.Outcome(), interrupts: interrupts}, true
+		return withInterrupts(interrupts)
 	}
-	return ending{}, false
+	return ending{}
 }
 
 // Names of steps in STEP_STARTED. They are also part of step IDs.
@@ -100,7 +100,7 @@ func (r *run) callModel(ctx workflow.Context) (runs.ModelAnswer, error) {
 	} else if !r.log.HasBegun() {
 		call.Beginning = *opens
 	} else {
-		call.Steered = r.control.steering.Take()
+		call.Steered = r.control.steering.TakePending()
 	}
 	var answer runs.ModelAnswer
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, fmt.Sprintf("turn %d", r.turn)))

@@ -7,16 +7,16 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// checkRunLimits checks the run's hard limits of tokens and cost. over reports that the run has
-// passed one. Compensation has no such limit.
-func (r *run) checkRunLimits() (end ending, over bool) {
+// checkRunLimits checks the run's hard limits of tokens and cost. The ending is zero if the
+// run has passed none. Compensation has no such limit.
+func (r *run) checkRunLimits() ending {
 	if r.isCompensating() {
-		return ending{}, false
+		return ending{}
 	}
 	if why := r.budget.Overspent(r.in.Limits); why != nil {
-		return endingFromFailure(*why), true
+		return endingFromFailure(*why)
 	}
-	return ending{}, false
+	return ending{}
 }
 
 // use counts the usage of a model call, for the run and for the active step.
@@ -28,41 +28,41 @@ func (r *run) use(u runs.Usage) {
 	}
 }
 
-// checkLimits checks the hard limits of the run, and of the agent of the active step. over reports
-// that one is passed.
-func (r *run) checkLimits() (end ending, over bool) {
-	if end, over = r.checkRunLimits(); over {
-		return end, true
+// checkLimits checks the hard limits of the run, and of the agent of the active step. The ending is
+// zero if none is passed.
+func (r *run) checkLimits() ending {
+	if end := r.checkRunLimits(); end.isOver() {
+		return end
 	}
 	return r.checkStepLimits()
 }
 
 // checkStepLimits checks the limits of tokens and cost of the active step's agent. If one is
 // passed, the step fails, and not the run (ending.ofStep).
-func (r *run) checkStepLimits() (end ending, over bool) {
+func (r *run) checkStepLimits() (end ending) {
 	active := r.activeStep()
 	switch {
 	case active == nil:
-		return ending{}, false
+		return ending{}
 	case active.Limits.Tokens > 0 && active.Tokens > active.Limits.Tokens:
 		end = limitEnding(runs.CodeLimitTokens, "the agent reached its limit of %d tokens", active.Limits.Tokens)
 	case active.Limits.Cost > 0 && active.Cost > active.Limits.Cost:
 		end = limitEnding(runs.CodeLimitCost, "the agent reached its cost limit of %s", agents.Money(active.Limits.Cost))
 	default:
-		return ending{}, false
+		return ending{}
 	}
 	end.ofStep = true
-	return end, true
+	return end
 }
 
-// mustEnd reports whether no further step begins: the run is cancelled, its deadline has passed,
-// or it has reached a limit.
-func (r *run) mustEnd(ctx workflow.Context) (end ending, over bool) {
+// mustEnd returns how the run ends without a further step: the run is cancelled, its deadline has
+// passed, or it has reached a limit. The ending is zero if none of this is the case.
+func (r *run) mustEnd(ctx workflow.Context) ending {
 	switch {
 	case ctx.Err() != nil:
-		return ending{outcome: runs.OutcomeCancelled}, true
+		return cancelledEnding
 	case r.overdue(ctx):
-		return r.durationEnding(), true
+		return r.durationEnding()
 	}
 	return r.checkRunLimits()
 }

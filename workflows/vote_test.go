@@ -14,15 +14,15 @@ import (
 func quorumAnswer(calls int) runs.ModelAnswer {
 	a := modelAnswer(10)
 	for i := range calls {
-		a.Calls = append(a.Calls, runs.Call{ID: fmt.Sprint("c", i), Tool: "tool", Approval: &runs.Approval{Rule: 1, Args: "args", Policy: "policy", Quorum: 2}})
+		a.Calls = append(a.Calls, runs.Call{ID: fmt.Sprint("c", i), Tool: "tool", Approval: &runs.Approval{Rule: 1, ArgsDigest: "args", RuleDigest: "policy", Quorum: 2}})
 	}
-	a.WaitCount = calls
+	a.InterruptCount = calls
 	return a
 }
 
 // decisionAbout returns a person's decision about a call. Equal decisions have equal digests.
 func (p person) decisionAbout(verdict runs.DecisionKind, call, args string) runs.Decision {
-	return runs.Decision{CallID: call, Kind: verdict, Digest: fmt.Sprint(p, verdict, call, args), Input: p.proposal(), Args: args, By: string(p)}
+	return runs.Decision{CallID: call, Kind: verdict, Digest: fmt.Sprint(p, verdict, call, args), Proposal: p.proposal(), ArgsDigest: args, By: string(p)}
 }
 
 type person string
@@ -73,16 +73,16 @@ func setupQuorum(t *testing.T, calls int) *fixture {
 
 // tallies returns the tallies of a call: votes for the model's arguments, and for edited ones.
 func tallies(original int, edits ...int) []runs.Tally {
-	tallies := []runs.Tally{{Args: "args", Votes: original, Missing: 2 - original}}
+	tallies := []runs.Tally{{ArgsDigest: "args", Votes: original, Missing: 2 - original}}
 	for _, votes := range edits {
-		tallies = append(tallies, runs.Tally{Args: "fewer", Votes: votes, Missing: 2 - votes})
+		tallies = append(tallies, runs.Tally{ArgsDigest: "fewer", Votes: votes, Missing: 2 - votes})
 	}
 	return tallies
 }
 
-// TestQuorumCountsDifferentPeople: a quorum counts different people who vote for the same arguments. A
-// person may change their vote until the decision, and only the last vote counts. The same vote
-// again changes nothing.
+// TestQuorumCountsDifferentPeople: a quorum counts different people who vote for the same
+// arguments. A person may change their vote until the decision, and only the last vote counts. The
+// same vote again changes nothing.
 func TestQuorumCountsDifferentPeople(t *testing.T) {
 	t.Parallel()
 	f := setupQuorum(t, 1)
@@ -92,18 +92,18 @@ func TestQuorumCountsDifferentPeople(t *testing.T) {
 	approved, edited, bobs := ann.approvalOf("c0"), edits, bob.approvalOf("c0")
 	approved.CallID, edited.CallID, bobs.CallID = "", "", ""
 	want := []runs.DecisionResult{
-		{Missing: 1, Proposals: tallies(1)},
-		{Missing: 1, Proposals: tallies(1), Recorded: &approved},
-		{Missing: 1, Proposals: tallies(0, 1)},
-		{Missing: 1, Proposals: tallies(1, 1)},
-		{Missing: 1, Proposals: tallies(1, 1), Recorded: &edited},
-		{Settled: true},
+		{Missing: 1, Tallies: tallies(1)},
+		{Missing: 1, Tallies: tallies(1), Recorded: &approved},
+		{Missing: 1, Tallies: tallies(0, 1)},
+		{Missing: 1, Tallies: tallies(1, 1)},
+		{Missing: 1, Tallies: tallies(1, 1), Recorded: &edited},
+		{Resolved: true},
 	}
 	if diff := cmp.Diff(want, results()); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	made := ann.approvalOf("c0")
-	made.Args = "args"
+	made.ArgsDigest = "args"
 	if diff := cmp.Diff(&made, next.Resume.Items[0].Decision); diff != "" {
 		t.Errorf("decision (-want +got):\n%s", diff)
 	}
@@ -125,12 +125,12 @@ func TestQuorumCountsDifferentPeople(t *testing.T) {
 	}
 	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-release; return modelAnswer(30), nil }
 	again.run(next)
-	want = []runs.DecisionResult{{Recorded: &made, Settled: true}, {Error: runs.ErrorDecided, Recorded: &made}, {Error: runs.ErrorDecided, Recorded: &made}}
+	want = []runs.DecisionResult{{Recorded: &made, Resolved: true}, {Error: runs.ErrorDecided, Recorded: &made}, {Error: runs.ErrorDecided, Recorded: &made}}
 	if diff := cmp.Diff(runs.DecideResult{Results: want}, <-late); diff != "" {
 		t.Errorf("results in the next run (-want +got):\n%s", diff)
 	}
-	wantEqual(t, "tool call: Votes", toolCall.Votes, []runs.Vote{{Digest: bobs.Digest, Input: bob.proposal()}})
-	wantEqual(t, "tool call: Decision.Input", toolCall.Decision.Input, ann.proposal())
+	wantEqual(t, "tool call: Votes", toolCall.Votes, []runs.Vote{{Digest: bobs.Digest, Proposal: bob.proposal()}})
+	wantEqual(t, "tool call: Decision.Input", toolCall.Decision.Proposal, ann.proposal())
 }
 
 // TestAnonymousCallersShareOneVote: all anonymous callers count as one person.
@@ -145,7 +145,7 @@ func TestAnonymousCallersShareOneVote(t *testing.T) {
 	if got[1].Recorded == nil {
 		t.Fatal("results: [1].Recorded = nil, want a value")
 	}
-	wantEqual(t, "results: [2]", got[2], runs.DecisionResult{Settled: true})
+	wantEqual(t, "results: [2]", got[2], runs.DecisionResult{Resolved: true})
 }
 
 // TestOneRejectionResolves: one rejection decides a call, also from a person who has approved it.
@@ -157,7 +157,7 @@ func TestOneRejectionResolves(t *testing.T) {
 		next := f.runUntilContinued(input)
 		item := next.Resume.Items[0]
 		got := results()
-		wantEqual(t, fmt.Sprintf("%s: second result", verdict), got[1], runs.DecisionResult{Settled: true})
+		wantEqual(t, fmt.Sprintf("%s: second result", verdict), got[1], runs.DecisionResult{Resolved: true})
 		wantEqual(t, fmt.Sprintf("%s: item.Decision.Kind", verdict), item.Decision.Kind, verdict)
 		wantEqual(t, fmt.Sprintf("%s: number of votes", verdict), len(item.Votes), 0)
 	}
@@ -174,16 +174,16 @@ func TestVotesCountPerArguments(t *testing.T) {
 	next := f.runUntilContinued(input)
 	got := results()
 	wantEqual(t, "results: [2].Error", got[2].Error, runs.ErrorOtherEdit)
-	wantEqual(t, "results: [2].Recorded.Args", got[2].Recorded.Args, "fewer")
+	wantEqual(t, "results: [2].Recorded.Args", got[2].Recorded.ArgsDigest, "fewer")
 	wantEqual(t, "results: [3].Error", got[3].Error, "")
-	wantEqual(t, "results: [3].Proposals[1].Args", got[3].Proposals[1].Args, "more")
-	for i, want := range map[int]runs.DecisionResult{0: {Missing: 1, Proposals: tallies(1)}, 1: {Missing: 1, Proposals: tallies(1, 1)}, 4: {Missing: 1, Proposals: tallies(1, 1)}, 5: {Settled: true}} {
+	wantEqual(t, "results: [3].Proposals[1].Args", got[3].Tallies[1].ArgsDigest, "more")
+	for i, want := range map[int]runs.DecisionResult{0: {Missing: 1, Tallies: tallies(1)}, 1: {Missing: 1, Tallies: tallies(1, 1)}, 4: {Missing: 1, Tallies: tallies(1, 1)}, 5: {Resolved: true}} {
 		if diff := cmp.Diff(want, got[i]); diff != "" {
 			t.Errorf("result %d (-want +got):\n%s", i, diff)
 		}
 	}
 	d := next.Resume.Items[0].Decision
-	wantEqual(t, "decision: Args", d.Args, "fewer")
+	wantEqual(t, "decision: Args", d.ArgsDigest, "fewer")
 	wantEqual(t, "decision: Kind", d.Kind, runs.DecisionEdit)
 }
 
@@ -217,9 +217,9 @@ func TestInputWithVotes(t *testing.T) {
 	wantEqual(t, "next run: Resume.Items[1].Decision.Kind", next.Resume.Items[1].Decision.Kind, runs.DecisionReject)
 }
 
-// TestRememberedApprovalResolvesOthers: an approval with a scope also approves the other waiting calls
-// under its rule that the scope covers. The narrowest scope in the quorum counts. A quorum with a
-// vote without a scope has none.
+// TestRememberedApprovalResolvesOthers: an approval with a scope also approves the other waiting
+// calls under its rule that the scope covers. The narrowest scope in the quorum counts. A quorum
+// with a vote without a scope has none.
 func TestRememberedApprovalResolvesOthers(t *testing.T) {
 	t.Parallel()
 	const arguments, tool = runs.RememberArguments, runs.RememberTool
@@ -247,7 +247,7 @@ func TestRememberedApprovalResolvesOthers(t *testing.T) {
 			f := setup(t)
 			f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 				a := quorumAnswer(5)
-				a.Calls[2].Tool, a.Calls[3].Approval.Rule, a.Calls[4].Approval.Args = "other", 7, "more"
+				a.Calls[2].Tool, a.Calls[3].Approval.Rule, a.Calls[4].Approval.ArgsDigest = "other", 7, "more"
 				return a, nil
 			}
 			decisions := []runs.Decision{remembers(ann, "c0", c.first), remembers(bob, "c0", c.second)}
@@ -265,8 +265,8 @@ func TestRememberedApprovalResolvesOthers(t *testing.T) {
 			}
 			var got [5]made
 			for i, call := range next.Resume.Items {
-				if d := call.Decision; d.Kind == runs.DecisionApprove && d.CallID == fmt.Sprint("c", i) && d.Input == bob.proposal() {
-					got[i] = made{d.Args, d.Remember}
+				if d := call.Decision; d.Kind == runs.DecisionApprove && d.CallID == fmt.Sprint("c", i) && d.Proposal == bob.proposal() {
+					got[i] = made{d.ArgsDigest, d.Remember}
 				}
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -277,7 +277,7 @@ func TestRememberedApprovalResolvesOthers(t *testing.T) {
 			again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 				again.mu.Lock()
 				defer again.mu.Unlock()
-				policies[in.CallID] = in.Remember
+				policies[in.CallID] = in.RememberedRule
 				return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 			}
 			again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
@@ -297,7 +297,7 @@ func TestRememberedEqualArguments(t *testing.T) {
 	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := quorumAnswer(3)
 		for i, c := range a.Calls {
-			c.Approval.Quorum, c.Approval.Args, c.Approval.Canonical = 1, fmt.Sprint("written", i), []string{"equal", "equal", ""}[i]
+			c.Approval.Quorum, c.Approval.ArgsDigest, c.Approval.Canonical = 1, fmt.Sprint("written", i), []string{"equal", "equal", ""}[i]
 		}
 		return a, nil
 	}
@@ -306,7 +306,7 @@ func TestRememberedEqualArguments(t *testing.T) {
 	f.decideOneByOne(d, bob.decisionAbout(runs.DecisionReject, "c2", ""))
 	calls := f.runUntilContinued(input).Resume.Items
 	wantEqual(t, "calls[1].Decision.Kind", calls[1].Decision.Kind, runs.DecisionApprove)
-	wantEqual(t, "calls[1].Decision.Args", calls[1].Decision.Args, "written1")
+	wantEqual(t, "calls[1].Decision.Args", calls[1].Decision.ArgsDigest, "written1")
 	wantEqual(t, "calls[2].Decision.Kind", calls[2].Decision.Kind, runs.DecisionReject)
 }
 
@@ -321,8 +321,8 @@ func TestVotesFitIntoPayload(t *testing.T) {
 				a := quorumAnswer(calls)
 				for i := range a.Calls {
 					a.Calls[i].ID = fmt.Sprintf("call_%026d", i)
-					a.Calls[i].Approval.Quorum, a.Calls[i].Approval.Args = quorum, fmt.Sprintf("%032d", i)
-					a.Calls[i].Approval.Policy, a.Calls[i].Approval.Remind = "0123456789abcdef", time.Hour
+					a.Calls[i].Approval.Quorum, a.Calls[i].Approval.ArgsDigest = quorum, fmt.Sprintf("%032d", i)
+					a.Calls[i].Approval.RuleDigest, a.Calls[i].Approval.Remind = "0123456789abcdef", time.Hour
 				}
 				return a, nil
 			}
@@ -334,7 +334,7 @@ func TestVotesFitIntoPayload(t *testing.T) {
 						for _, args := range []string{"", fmt.Sprintf("%032d", 99)} {
 							p := person(fmt.Sprintf("%015d%s", voter, args[:min(1, len(args))]))
 							d := p.decisionAbout(runs.DecisionEdit, fmt.Sprintf("call_%026d", i), args)
-							d.Digest, d.Input = fmt.Sprintf("%032d", voter), 1<<40
+							d.Digest, d.Proposal = fmt.Sprintf("%032d", voter), 1<<40
 							f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{d}}, make(chan any, 1))
 						}
 					}

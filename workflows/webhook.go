@@ -26,6 +26,6 @@ func Deliver(ctx workflow.Context, in runs.Delivery) (out runs.DeliveryResult, e
 		ScheduleToCloseTimeout: deliveryWindow, StartToCloseTimeout: deliveryAttempt, Summary: in.Webhook,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: 2 * time.Second, BackoffCoefficient: 2, MaximumInterval: deliveryPause},
 	})
-	err = workflow.ExecuteActivity(ctx, runs.ActivityDeliver, in).Get(ctx, &out)
+	err = workflow.ExecuteActivity(ctx, runs.ActivitySendWebhook, in).Get(ctx, &out)
 	return out, err
 }

@@ -23,7 +23,7 @@ func runDelivery(t *testing.T, receiver func(n int) (runs.DeliveryResult, error)
 		wantEqual(t, "delivery: Tenant", in.Tenant, "shop")
 		tries++
 		return receiver(tries)
-	}, activity.RegisterOptions{Name: runs.ActivityDeliver})
+	}, activity.RegisterOptions{Name: runs.ActivitySendWebhook})
 	env.ExecuteWorkflow(runs.TypeDelivery, runs.Delivery{Tenant: "shop", Event: "evt_1", Webhook: "chat"})
 	if err = env.GetWorkflowError(); err == nil {
 		err = env.GetWorkflowResult(&out)

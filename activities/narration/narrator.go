@@ -284,15 +284,15 @@ func (n *Narrator) result() (*stream.Result, error) {
 		c := n.workflowCall(call)
 		n.markSubagent(call, &c)
 		if c.Client || c.Approval != nil {
-			n.Answer.WaitCount++
+			n.Answer.InterruptCount++
 		}
-		if c.Placed() {
-			n.Answer.OrderedCount++
+		if c.HasQueueOrSequence() {
+			n.Answer.QueuedOrSequencedCount++
 		}
 		// After runs.MaxCalls calls or runs.MaxInterrupts interrupts, further calls are not in
 		// Answer.Calls, and CallCount has the number of all calls. The workflow identifies those
 		// calls by their index; a run with too many interrupts ends.
-		if n.Answer.CallCount == 0 && len(n.Answer.Calls) < runs.MaxCalls && n.Answer.WaitCount <= runs.MaxInterrupts {
+		if n.Answer.CallCount == 0 && len(n.Answer.Calls) < runs.MaxCalls && n.Answer.InterruptCount <= runs.MaxInterrupts {
 			n.Answer.Calls = append(n.Answer.Calls, c)
 			n.markHandoff(call, c, i)
 		} else {

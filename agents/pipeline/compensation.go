@@ -10,11 +10,11 @@ import (
 )
 
 // Compensation undoes finished steps in reverse order when the tree fails or is cancelled. The
-// cursor lists them in Undo, and Undoing is set while they are undone. The root list of the tree is
-// then the compensation of the last step in Undo (compensationRoot). When it ends or fails, that
+// position lists them in Undo, and Undoing is set while they are undone. The root list of the tree
+// is then the compensation of the last step in Undo (compensationRoot). When it ends or fails, that
 // step is removed, and the next one is undone.
 
-// recordBytes is about how many bytes an entry of Cursor.Records takes, without its path.
+// recordBytes is about how many bytes an entry of TreePosition.Records takes, without its path.
 const recordBytes = 20
 
 // maxNotedMessage bounds the failure's message, in bytes: no failed compensation is added to a
@@ -31,7 +31,7 @@ const laterFailure = "a later step failed"
 // finishPipeline ends the tree when its last step has ended, or continues with the next
 // compensation.
 func (in *interpreter) finishPipeline() {
-	if in.cursor.Undoing == nil {
+	if in.position.Undoing == nil {
 		in.removeOutputs()
 		in.action = &Action{}
 		return
@@ -42,24 +42,24 @@ func (in *interpreter) finishPipeline() {
 // failPipeline fails the tree with a failure that no step handles, and begins compensation. If a
 // compensation has failed, it adds that to the failure's message, and continues with the next one.
 func (in *interpreter) failPipeline() {
-	if in.cursor.Undoing == nil {
-		in.cursor.Undoing = new(in.failure)
+	if in.position.Undoing == nil {
+		in.position.Undoing = new(in.failure)
 		in.compensateLast()
 		return
 	}
-	if undoing := in.cursor.Undoing; len(undoing.Message) < maxNotedMessage {
-		undoing.Message += "; could not compensate for " + nameOf(in.cursor.Undo[len(in.cursor.Undo)-1])
+	if undoing := in.position.Undoing; len(undoing.Message) < maxNotedMessage {
+		undoing.Message += "; could not compensate for " + nameOf(in.position.Undo[len(in.position.Undo)-1])
 	}
 	in.continueCompensation()
 }
 
-// compensationSize returns how many bytes the cursor takes for compensations, without JSON.
+// compensationSize returns how many bytes the position takes for compensations, without JSON.
 func (in *interpreter) compensationSize() int {
 	n := 0
-	for _, path := range in.cursor.Undo {
+	for _, path := range in.position.Undo {
 		n += len(path)
 	}
-	for path := range in.cursor.Records {
+	for path := range in.position.Records {
 		n += len(path) + recordBytes
 	}
 	return n
@@ -68,10 +68,10 @@ func (in *interpreter) compensationSize() int {
 // continueCompensation removes the step that was compensated last, and compensates the one that
 // finished before it.
 func (in *interpreter) continueCompensation() {
-	last := len(in.cursor.Undo) - 1
-	delete(in.cursor.Records, in.cursor.Undo[last])
-	delete(in.done, in.cursor.Undo[last])
-	in.cursor.Undo, in.variableCache = in.cursor.Undo[:last], nil
+	last := len(in.position.Undo) - 1
+	delete(in.position.Records, in.position.Undo[last])
+	delete(in.done, in.position.Undo[last])
+	in.position.Undo, in.variableCache = in.position.Undo[:last], nil
 	in.compensateLast()
 }
 
@@ -79,14 +79,14 @@ func (in *interpreter) continueCompensation() {
 // tree with the failure. A branch that compensates another one fails only if a compensation has
 // failed.
 func (in *interpreter) compensateLast() {
-	if len(in.cursor.Undo) > 0 {
+	if len(in.position.Undo) > 0 {
 		in.push(Frame{})
 		return
 	}
 	in.removeOutputs()
 	in.action = &Action{}
-	if !in.cursor.compensatesBranch() || in.cursor.Undoing.Message != laterFailure {
-		in.action.Failed = in.cursor.Undoing
+	if !in.position.compensatesBranch() || in.position.Undoing.Message != laterFailure {
+		in.action.Failed = in.position.Undoing
 	}
 }
 
@@ -109,9 +109,9 @@ func (in *interpreter) onCancel(open []openStep, event Event) {
 		in.recordEnded(top)
 	}
 	in.closeSteps(open, 0)
-	in.cursor.Frames = nil
+	in.position.Frames = nil
 	// No step is open: compensation has ended, or continues with the next finished step.
-	if len(open) == 0 && in.cursor.Undoing != nil {
+	if len(open) == 0 && in.position.Undoing != nil {
 		in.compensateLast()
 		return
 	}
@@ -121,7 +121,7 @@ func (in *interpreter) onCancel(open []openStep, event Event) {
 // compensatesBranches reports whether p stands for the compensations of its branches, instead of
 // running them: it is the root of an undo, and has branches.
 func (in *interpreter) compensatesBranches(p openStep) bool {
-	return in.cursor.Undoing != nil && len(in.cursor.Frames) == 1 && (p.step.Parallel != nil || p.step.Map != nil)
+	return in.position.Undoing != nil && len(in.position.Frames) == 1 && (p.step.Parallel != nil || p.step.Map != nil)
 }
 
 // recordDone adds a finished step to Undo. A step that may run again also needs its present
@@ -138,28 +138,28 @@ func (in *interpreter) recordDone(p openStep) {
 			return // no branch has anything to compensate
 		}
 	}
-	in.cursor.Undo = append(in.cursor.Undo, p.path)
+	in.position.Undo = append(in.position.Undo, p.path)
 	if done.Outputs == nil && done.Ends == nil {
 		return
 	}
-	if in.cursor.Records == nil {
-		in.cursor.Records = map[string]uint64{}
+	if in.position.Records == nil {
+		in.position.Records = map[string]uint64{}
 	}
 	if in.done == nil {
 		in.done = map[string]Done{}
 	}
 	// The record is 0 until the caller has stored the move.
-	in.cursor.Records[p.path], in.done[p.path] = 0, done
+	in.position.Records[p.path], in.done[p.path] = 0, done
 }
 
 // compensatedDone returns the Done of the step that is being compensated. It calls env.Recall at
 // most once for each step; an error ends Advance.
 func (in *interpreter) compensatedDone() Done {
-	path := in.cursor.Undo[len(in.cursor.Undo)-1]
+	path := in.position.Undo[len(in.position.Undo)-1]
 	if done, ok := in.done[path]; ok {
 		return done
 	}
-	record, ok := in.cursor.Records[path]
+	record, ok := in.position.Records[path]
 	if !ok {
 		return Done{}
 	}
@@ -179,7 +179,7 @@ func (in *interpreter) compensatedDone() Done {
 // compensated step had finished. outputs are the variables of its expressions; the state does not
 // change.
 func (in *interpreter) restoreOutputs(outputs map[string]any) {
-	path := in.cursor.Undo[len(in.cursor.Undo)-1]
+	path := in.position.Undo[len(in.position.Undo)-1]
 	enclosing := in.repeated(path)
 	if enclosing == nil {
 		return
@@ -239,7 +239,7 @@ func isRerunnableAsFinished(s *agents.Step) bool {
 // beginBranchCompensation begins a branch that compensates another one: it takes over the finished
 // steps of that branch (env.Ended).
 func (in *interpreter) beginBranchCompensation() {
-	in.cursor.Undoing = new(newFailure("not_compensated", laterFailure))
-	in.cursor.Undo, in.cursor.Records = slices.Clone(in.env.Ended.Undo), maps.Clone(in.env.Ended.Records)
+	in.position.Undoing = new(newFailure("not_compensated", laterFailure))
+	in.position.Undo, in.position.Records = slices.Clone(in.env.Ended.Undo), maps.Clone(in.env.Ended.Records)
 	in.compensateLast()
 }

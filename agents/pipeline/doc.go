@@ -1,12 +1,12 @@
 // Package pipeline interprets a tree of steps: it finds the next action after an event.
 //
-//	Advance(tree, cursor, event, environment) ──► changes, action, next cursor
+//	Advance(tree, position, event, environment) ──► changes, action, next position
 //
 // The activity pipeline.advance calls it; the workflow carries the actions out (package workflows).
 // Rules:
-//   - Advance is pure. The caller stores the cursor, tells clients the changes and carries out the action. Then it calls Advance
+//   - Advance is pure. The caller stores the position, tells clients the changes and carries out the action. Then it calls Advance
 //     with the event of how the action ended.
-//   - A branch of a parallel or map step has a cursor of its own, which ends with its BranchRef. It begins with [EventBegun], and ends
+//   - A branch of a parallel or map step has a position of its own, which ends with its BranchRef. It begins with [EventBegun], and ends
 //     with an action that has nothing set, or Failed.
 //   - A branch whose last BranchRef's path ends with ~undo compensates a branch that has ended.
 //   - Outputs are in the state below /steps. Each has a place that no other branch writes.

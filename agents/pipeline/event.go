@@ -11,7 +11,7 @@ import (
 )
 
 // applyEvent applies the event to the innermost open step, which sets its first transition or the
-// action. An event that does not fit the step is an ErrCursor.
+// action. An event that does not fit the step is an ErrPosition.
 func (in *interpreter) applyEvent(event Event) error {
 	if event.Kind == EventBegun {
 		return in.startTree()
@@ -27,7 +27,7 @@ func (in *interpreter) applyEvent(event Event) error {
 		return nil
 	}
 	if len(open) == 0 {
-		return fmt.Errorf("%w: %q without an open step", ErrCursor, event.Kind)
+		return fmt.Errorf("%w: %q without an open step", ErrPosition, event.Kind)
 	}
 	p := open[len(open)-1]
 	s := p.step
@@ -38,7 +38,7 @@ func (in *interpreter) applyEvent(event Event) error {
 		in.top().Waiting = false
 		in.transition = entering
 	case p.frame.Waiting:
-		return fmt.Errorf("%w: %q while %q waits", ErrCursor, event.Kind, p.path)
+		return fmt.Errorf("%w: %q while %q waits", ErrPosition, event.Kind, p.path)
 	case event.Kind == EventDone && hasAction:
 		in.applyOutput(p, event.Output)
 	case event.Kind == EventJoined && hasBranches:
@@ -46,27 +46,27 @@ func (in *interpreter) applyEvent(event Event) error {
 	case event.Kind == EventFailed && (hasAction || hasBranches):
 		in.applyFailure(p, event)
 	default:
-		return fmt.Errorf("%w: %q at %q", ErrCursor, event.Kind, p.path)
+		return fmt.Errorf("%w: %q at %q", ErrPosition, event.Kind, p.path)
 	}
 	return nil
 }
 
-// startTree begins the tree, or the cursor's branch. The tree removes the outputs of the run before
-// from the state, unless the cursor keeps them. A branch does not, since its siblings write there,
-// too.
+// startTree begins the tree, or the position's branch. The tree removes the outputs of the run
+// before from the state, unless the position keeps them. A branch does not, since its siblings
+// write there, too.
 func (in *interpreter) startTree() error {
-	if len(in.cursor.Frames) > 0 || len(in.cursor.Undo) > 0 {
-		return fmt.Errorf("%w: the tree has begun", ErrCursor)
+	if len(in.position.Frames) > 0 || len(in.position.Undo) > 0 {
+		return fmt.Errorf("%w: the tree has begun", ErrPosition)
 	}
 	list, err := in.root()
 	if err != nil {
 		return err
 	}
-	if len(in.cursor.Branch) == 0 {
+	if len(in.position.Branch) == 0 {
 		in.resetOutputs()
 	}
 	switch {
-	case in.cursor.compensatesBranch():
+	case in.position.compensatesBranch():
 		in.beginBranchCompensation()
 	case len(list.steps) == 0: // only in a tree that was not validated
 		in.finishPipeline()
@@ -134,7 +134,7 @@ func (in *interpreter) applyFailure(p openStep, event Event) {
 // itself: the join names the branch that failed, and equal failures of branches share one message.
 func (in *interpreter) setFailure(name string, f Failure) {
 	switch {
-	case len(in.cursor.Branch) > 0, strings.HasPrefix(f.Message, "step "): // the message names an inner step already
+	case len(in.position.Branch) > 0, strings.HasPrefix(f.Message, "step "): // the message names an inner step already
 	case f.Message == "":
 		f.Message = fmt.Sprintf("step %q failed", name)
 	default:
@@ -181,7 +181,7 @@ func (in *interpreter) applyJoin(p openStep, failed []BranchFailure) {
 
 // recordEnded notes a failed step whose finished branches have to be compensated.
 func (in *interpreter) recordEnded(p openStep) {
-	if in.cursor.Undoing == nil && p.step.Compensates() {
+	if in.position.Undoing == nil && p.step.Compensates() {
 		in.recordDone(p)
 	}
 }
@@ -190,7 +190,7 @@ func (in *interpreter) recordEnded(p openStep) {
 // {"error": …}.
 func (in *interpreter) putBranchErrors(p openStep, failed []BranchFailure) {
 	s := p.step
-	if in.cursor.Undoing != nil {
+	if in.position.Undoing != nil {
 		return
 	}
 	for _, f := range failed {

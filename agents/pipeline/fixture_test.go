@@ -34,8 +34,8 @@ type fixture struct {
 	keepsCursors bool
 	deadlines    []time.Time
 
-	// stored is the data that moves have stored, and ended the data that branches have ended with, by
-	// record less 1.
+	// stored is the data that moves have stored, and ended the data that branches have ended with,
+	// by record less 1.
 	stored []map[string]pipeline.Done
 	ended  []pipeline.Ended
 	// details are the details of failures, by record.
@@ -99,7 +99,7 @@ func (f *fixture) run() *pipeline.Failure {
 
 func (f *fixture) runToEnd(branch []pipeline.BranchRef, items []json.RawMessage, ended pipeline.Ended) (*pipeline.Failure, pipeline.Ended) {
 	f.t.Helper()
-	at, ev := pipeline.Cursor{Branch: branch, Home: f.home}, pipeline.Event{Kind: pipeline.EventBegun}
+	at, ev := pipeline.TreePosition{Branch: branch, Home: f.home}, pipeline.Event{Kind: pipeline.EventBegun}
 	var open []string
 	for range 10_000 {
 		if !f.keepsCursors {
@@ -118,9 +118,9 @@ func (f *fixture) runToEnd(branch []pipeline.BranchRef, items []json.RawMessage,
 			if len(open) > 0 {
 				f.t.Errorf("still open at the end: %v", open)
 			}
-			return a.Failed, pipeline.Ended{Undo: m.Cursor.Undo, Records: m.Cursor.Records}
+			return a.Failed, pipeline.Ended{Undo: m.Position.Undo, Records: m.Position.Records}
 		}
-		at, ev = m.Cursor, f.executeAction(m.Cursor, a, items)
+		at, ev = m.Position, f.executeAction(m.Position, a, items)
 	}
 	f.t.Fatal("the walk does not end")
 	return nil, pipeline.Ended{}
@@ -130,7 +130,7 @@ func (f *fixture) runToEnd(branch []pipeline.BranchRef, items []json.RawMessage,
 func (f *fixture) storeMove(m pipeline.Move) {
 	f.t.Helper()
 	f.stored = append(f.stored, m.Done)
-	failures := m.Cursor.Failures()
+	failures := m.Position.Failures()
 	if m.Action.Failed != nil {
 		failures = append(failures, m.Action.Failed)
 	}
@@ -140,14 +140,14 @@ func (f *fixture) storeMove(m pipeline.Move) {
 			f.details[failure.Record] = failure.Detail
 		}
 	}
-	for path, record := range m.Cursor.Records {
+	for path, record := range m.Position.Records {
 		if record != 0 {
 			continue
 		}
 		if _, there := m.Done[path]; !there {
 			f.t.Errorf("nothing is kept of %s", path)
 		}
-		m.Cursor.Records[path] = uint64(len(f.stored))
+		m.Position.Records[path] = uint64(len(f.stored))
 	}
 }
 
@@ -160,13 +160,13 @@ func (f *fixture) recall(path string, record uint64) (pipeline.Done, error) {
 }
 
 // encodeCursor returns a cursor after its storage as JSON, with the details that its records have.
-func (f *fixture) encodeCursor(at pipeline.Cursor) pipeline.Cursor {
+func (f *fixture) encodeCursor(at pipeline.TreePosition) pipeline.TreePosition {
 	f.t.Helper()
 	raw, err := json.Marshal(at)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	var back pipeline.Cursor
+	var back pipeline.TreePosition
 	if err := json.Unmarshal(raw, &back); err != nil {
 		f.t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func (f *fixture) recordChanges(changes []pipeline.Change, open []string) []stri
 	return open
 }
 
-func (f *fixture) executeAction(at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
+func (f *fixture) executeAction(at pipeline.TreePosition, a pipeline.Action, items []json.RawMessage) pipeline.Event {
 	f.t.Helper()
 	switch {
 	case a.Sleep > 0:
@@ -232,7 +232,7 @@ func (f *fixture) wantNewPath(path string) {
 	f.paths[path] = true
 }
 
-func (f *fixture) runBranches(at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
+func (f *fixture) runBranches(at pipeline.TreePosition, a pipeline.Action, items []json.RawMessage) pipeline.Event {
 	f.t.Helper()
 	f.wantNewPath(a.Path)
 	ev := pipeline.Event{Kind: pipeline.EventJoined, Items: a.Branches.Items, Ends: make([]uint64, a.Branches.Count)}

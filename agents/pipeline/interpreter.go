@@ -20,10 +20,10 @@ const (
 )
 
 // Advance returns the next action after an event. It is pure: it changes none of its arguments, and
-// equal arguments give equal moves. The error is an [ErrCursor], or one of env.Recall. A failure of
-// a step is no error: the tree handles it.
-func Advance(d *agents.Definition, cursor Cursor, event Event, env Env) (Move, error) {
-	in := &interpreter{definition: d, cursor: cursor.clone(), env: env, transitionsLeft: maxTransitions}
+// equal arguments give equal moves. The error is an [ErrPosition], or one of env.Recall. A failure
+// of a step is no error: the tree handles it.
+func Advance(d *agents.Definition, position TreePosition, event Event, env Env) (Move, error) {
+	in := &interpreter{definition: d, position: position.clone(), env: env, transitionsLeft: maxTransitions}
 	if err := in.applyEvent(event); err != nil {
 		return Move{}, err
 	}
@@ -33,12 +33,12 @@ func Advance(d *agents.Definition, cursor Cursor, event Event, env Env) (Move, e
 			return Move{}, in.err
 		}
 	}
-	maps.DeleteFunc(in.done, func(path string, _ Done) bool { return in.cursor.Records[path] != 0 }) // the caller has stored these already
-	return Move{Cursor: in.cursor, Changes: in.changes, Action: *in.action, Sets: in.hasSet, Done: in.done}, nil
+	maps.DeleteFunc(in.done, func(path string, _ Done) bool { return in.position.Records[path] != 0 }) // the caller has stored these already
+	return Move{Position: in.position, Changes: in.changes, Action: *in.action, Sets: in.hasSet, Done: in.done}, nil
 }
 
-// clone copies what Advance changes of a cursor. Branch is shared: Advance does not change it.
-func (c Cursor) clone() Cursor {
+// clone copies what Advance changes of a position. Branch is shared: Advance does not change it.
+func (c TreePosition) clone() TreePosition {
 	c.Frames = append([]Frame(nil), c.Frames...)
 	c.Undo = append([]string(nil), c.Undo...)
 	c.Records = maps.Clone(c.Records)
@@ -53,7 +53,7 @@ func (c Cursor) clone() Cursor {
 // used once, by one goroutine.
 type interpreter struct {
 	definition      *agents.Definition // the tree; read only
-	cursor          Cursor             // a copy, which becomes that of the Move
+	position        TreePosition       // a copy, which becomes that of the Move
 	env             Env                // State has the changes so far
 	variableCache   map[string]any     // cached variables of expressions; nil = compute them again
 	event           Event              // the event of this call
@@ -67,8 +67,8 @@ type interpreter struct {
 	err             error              // the first defect; Advance returns it
 }
 
-// transition is what happens to the innermost step next. It is not part of the cursor: the event of
-// the next Advance determines it.
+// transition is what happens to the innermost step next. It is not part of the position: the event
+// of the next Advance determines it.
 type transition int
 
 const (
@@ -109,7 +109,7 @@ func (in *interpreter) next() {
 // compensated, with a new bound of transitions.
 func (in *interpreter) failExhausted(open []openStep) {
 	in.closeSteps(open, 0)
-	in.cursor.Frames, in.transitionsLeft = nil, maxTransitions
+	in.position.Frames, in.transitionsLeft = nil, maxTransitions
 	in.failure = newFailure("limit_steps", "more than %d steps in a row without a wait", maxTransitions)
 	in.failPipeline()
 }
@@ -141,11 +141,11 @@ func (in *interpreter) failInnermost(f Failure) {
 
 // top returns the frame of the innermost open step. The pointer is valid until the next push or
 // pop.
-func (in *interpreter) top() *Frame { return &in.cursor.Frames[len(in.cursor.Frames)-1] }
+func (in *interpreter) top() *Frame { return &in.position.Frames[len(in.position.Frames)-1] }
 
 // push opens a step in the innermost one; the next transition enters it.
 func (in *interpreter) push(f Frame) {
-	in.cursor.Frames = append(in.cursor.Frames, f)
+	in.position.Frames = append(in.position.Frames, f)
 	in.transition = entering
 }
 
@@ -158,8 +158,8 @@ func (in *interpreter) enterFirst(steps []agents.Step) {
 	in.push(Frame{})
 }
 
-// pop removes the innermost step from the cursor.
-func (in *interpreter) pop() { in.cursor.Frames = in.cursor.Frames[:len(in.cursor.Frames)-1] }
+// pop removes the innermost step from the position.
+func (in *interpreter) pop() { in.position.Frames = in.position.Frames[:len(in.position.Frames)-1] }
 
 // expiredStep returns the index of the outermost open step whose deadline has passed; -1 = none.
 // The innermost step does not count.
@@ -175,14 +175,14 @@ func (in *interpreter) expiredStep(open []openStep) int {
 // failFrom closes the steps in open[to], whose deadline has passed, and fails that step.
 func (in *interpreter) failFrom(open []openStep, to int) {
 	in.closeSteps(open, to+1)
-	in.cursor.Frames = in.cursor.Frames[:to+1]
+	in.position.Frames = in.position.Frames[:to+1]
 	in.failInnermost(newFailure("timeout", "step %q took longer than %s", open[to].name, open[to].step.Timeout))
 }
 
 // deadline returns the earliest deadline of the open steps; zero = none has one.
 func (in *interpreter) deadline() time.Time {
 	var first time.Time
-	for _, f := range in.cursor.Frames {
+	for _, f := range in.position.Frames {
 		if !f.Deadline.IsZero() && (first.IsZero() || f.Deadline.Before(first)) {
 			first = f.Deadline
 		}
@@ -203,7 +203,7 @@ func (in *interpreter) endStep(p openStep) {
 // compensates reports whether a step has to be compensated if a later one fails. While compensation
 // runs, no step does.
 func (in *interpreter) compensates(p openStep) bool {
-	return in.cursor.Undoing == nil && (p.step.Compensate != nil || p.step.Compensates())
+	return in.position.Undoing == nil && (p.step.Compensate != nil || p.step.Compensates())
 }
 
 // goToSibling goes to the next step of the list of p, or ends the step around it. After the last
@@ -214,7 +214,7 @@ func (in *interpreter) goToSibling(p openStep) {
 	switch {
 	case index+1 < p.listLength:
 		in.push(Frame{At: index + 1})
-	case len(in.cursor.Frames) == 0:
+	case len(in.position.Frames) == 0:
 		in.finishPipeline()
 	default:
 		in.onInnerEnd()
@@ -277,7 +277,7 @@ func (in *interpreter) onFailure(p openStep) {
 	}
 	in.addChange(Change{Finished: p.name})
 	in.pop()
-	if len(in.cursor.Frames) == 0 {
+	if len(in.position.Frames) == 0 {
 		in.failPipeline()
 	}
 }
@@ -318,7 +318,7 @@ func errorValue(f Failure) map[string]any {
 	return map[string]any{"code": f.Code, "message": f.Text()}
 }
 
-// openStep is an open step: its definition, its frame in the cursor, and its path. Only openSteps
+// openStep is an open step: its definition, its frame in the position, and its path. Only openSteps
 // makes it; it is valid until the frames change.
 type openStep struct {
 	step *agents.Step

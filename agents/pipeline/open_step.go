@@ -15,9 +15,9 @@ const (
 	errorMark = "~error" // its onError steps
 )
 
-// ErrCursor is wrapped by errors for a cursor that does not fit the tree, or an event that does not
-// fit the cursor. It is a defect of the caller, or of a definition that was not validated.
-var ErrCursor = errors.New("pipeline: cursor")
+// ErrPosition is wrapped by errors for a position that does not fit the tree, or an event that does
+// not fit the position. It is a defect of the caller, or of a definition that was not validated.
+var ErrPosition = errors.New("pipeline: cursor")
 
 // StepAt returns the step of an action by its path; nil = there is none. The last segment decides:
 // names are unique in a tree. With the mark ~undo it is the step's compensation, if it has one.
@@ -32,11 +32,11 @@ func StepAt(d *agents.Definition, path string) *agents.Step {
 }
 
 // Inline returns the agent that an action's step defines inline. What the step leaves out is that
-// of the pipeline's agent. The error is an ErrCursor if the step has no inline agent.
+// of the pipeline's agent. The error is an ErrPosition if the step has no inline agent.
 func Inline(d *agents.Definition, path string) (*agents.Definition, error) {
 	s := StepAt(d, path)
 	if s == nil || s.Agent == nil || s.Agent.Name != "" {
-		return nil, fmt.Errorf("%w: step %q has no inline agent", ErrCursor, path)
+		return nil, fmt.Errorf("%w: step %q has no inline agent", ErrPosition, path)
 	}
 	name, _, _ := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], "~")
 	return d.Inline(name, s.Agent), nil
@@ -46,46 +46,46 @@ func Inline(d *agents.Definition, path string) (*agents.Definition, error) {
 // compensation runs, the compensation of the last step in Undo.
 func (in *interpreter) root() (stepList, error) {
 	list, err := in.rootOfBranch()
-	if err != nil || in.cursor.Undoing == nil {
+	if err != nil || in.position.Undoing == nil {
 		return list, err
 	}
 	branchPath := list.path
 	// Another branch has done the steps that this one compensates: their paths are below that
 	// branch.
-	if in.cursor.compensatesBranch() {
-		fork := in.cursor.Branch[len(in.cursor.Branch)-1].Path
-		branchPath = strings.TrimSuffix(fork, undoMark) + strings.TrimPrefix(branchPath, fork)
+	if in.position.compensatesBranch() {
+		outer := in.position.Branch[len(in.position.Branch)-1].Path
+		branchPath = strings.TrimSuffix(outer, undoMark) + strings.TrimPrefix(branchPath, outer)
 	}
 	return in.compensationRoot(branchPath)
 }
 
-// rootOfBranch returns the list with which the tree or the cursor's branch begins. A branch of a
+// rootOfBranch returns the list with which the tree or the position's branch begins. A branch of a
 // map has all steps of the map, a branch of parallel has one step.
 func (in *interpreter) rootOfBranch() (stepList, error) {
-	if len(in.cursor.Branch) == 0 {
+	if len(in.position.Branch) == 0 {
 		return stepList{steps: in.definition.Steps}, nil
 	}
-	fork := in.cursor.Branch[len(in.cursor.Branch)-1]
-	switch s := StepAt(in.definition, fork.Path); {
-	case s != nil && s.Map != nil && fork.Index >= 0:
-		return stepList{steps: s.Map.Steps, path: fork.Path + "/" + strconv.Itoa(fork.Index)}, nil
-	case s != nil && s.Parallel != nil && fork.Index >= 0 && fork.Index < len(s.Parallel.Steps):
-		return stepList{steps: s.Parallel.Steps[fork.Index : fork.Index+1], path: fork.Path}, nil
+	ref := in.position.Branch[len(in.position.Branch)-1]
+	switch s := StepAt(in.definition, ref.Path); {
+	case s != nil && s.Map != nil && ref.Index >= 0:
+		return stepList{steps: s.Map.Steps, path: ref.Path + "/" + strconv.Itoa(ref.Index)}, nil
+	case s != nil && s.Parallel != nil && ref.Index >= 0 && ref.Index < len(s.Parallel.Steps):
+		return stepList{steps: s.Parallel.Steps[ref.Index : ref.Index+1], path: ref.Path}, nil
 	}
-	return stepList{}, fmt.Errorf("%w: there is no branch %d of %q", ErrCursor, fork.Index, fork.Path)
+	return stepList{}, fmt.Errorf("%w: there is no branch %d of %q", ErrPosition, ref.Index, ref.Path)
 }
 
 // compensationRoot returns the compensation of the last finished step as a list of one step. For a
 // step whose branches have compensations it is the step itself, which then runs those
 // (compensatesBranches). branchPath is that of the branch that finished the step.
 func (in *interpreter) compensationRoot(branchPath string) (stepList, error) {
-	if len(in.cursor.Undo) == 0 {
+	if len(in.position.Undo) == 0 {
 		return stepList{}, nil
 	}
-	path := in.cursor.Undo[len(in.cursor.Undo)-1]
+	path := in.position.Undo[len(in.position.Undo)-1]
 	s := StepAt(in.definition, path)
 	if s == nil {
-		return stepList{}, fmt.Errorf("%w: there is no step at %q", ErrCursor, path)
+		return stepList{}, fmt.Errorf("%w: there is no step at %q", ErrPosition, path)
 	}
 	root := agents.Step{Name: s.Name, Parallel: s.Parallel, Map: s.Map}
 	if s.Compensate != nil {
@@ -108,18 +108,18 @@ func nameOf(path string) string {
 }
 
 // openSteps returns the open steps, the outermost first, one for each frame. The error is an
-// ErrCursor.
+// ErrPosition.
 func (in *interpreter) openSteps() ([]openStep, error) {
 	list, err := in.root()
 	if err != nil {
 		return nil, err
 	}
-	isCompensating := in.cursor.Undoing != nil
-	open := make([]openStep, len(in.cursor.Frames))
-	for i := range in.cursor.Frames {
-		f := &in.cursor.Frames[i]
+	isCompensating := in.position.Undoing != nil
+	open := make([]openStep, len(in.position.Frames))
+	for i := range in.position.Frames {
+		f := &in.position.Frames[i]
 		if f.At < 0 || f.At >= len(list.steps) {
-			return nil, fmt.Errorf("%w: step %d of %d in %q", ErrCursor, f.At, len(list.steps), list.path)
+			return nil, fmt.Errorf("%w: step %d of %d in %q", ErrPosition, f.At, len(list.steps), list.path)
 		}
 		p := openStep{step: &list.steps[f.At], listLength: len(list.steps), frame: f}
 		// The root of a compensation is named after the step that it undoes.
@@ -132,7 +132,7 @@ func (in *interpreter) openSteps() ([]openStep, error) {
 			p.path += "~" + strconv.Itoa(f.Try+1)
 		}
 		open[i] = p
-		if i+1 < len(in.cursor.Frames) {
+		if i+1 < len(in.position.Frames) {
 			if list, err = p.inner(); err != nil {
 				return nil, err
 			}
@@ -164,14 +164,14 @@ func (p openStep) inner() (stepList, error) {
 	case s.Loop != nil:
 		return stepList{s.Loop.Steps, p.path + "/" + strconv.Itoa(f.Round), p.name}, nil
 	}
-	return stepList{}, fmt.Errorf("%w: step %q has no inner steps", ErrCursor, p.path)
+	return stepList{}, fmt.Errorf("%w: step %q has no inner steps", ErrPosition, p.path)
 }
 
-// OpenStepNames returns the names of the open steps at a cursor, the outermost first, as in
+// OpenStepNames returns the names of the open steps at a position, the outermost first, as in
 // STEP_STARTED. A run that ends with interrupts closes them, and the run that continues reopens
 // them.
-func OpenStepNames(d *agents.Definition, cursor Cursor) ([]string, error) {
-	open, err := (&interpreter{definition: d, cursor: cursor}).openSteps()
+func OpenStepNames(d *agents.Definition, position TreePosition) ([]string, error) {
+	open, err := (&interpreter{definition: d, position: position}).openSteps()
 	if err != nil {
 		return nil, err
 	}

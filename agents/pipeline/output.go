@@ -23,10 +23,10 @@ type op struct {
 }
 
 // resetOutputs makes the object of the outputs, so that concurrent branches need not make it. It
-// removes the outputs of the run before, unless the cursor keeps them.
+// removes the outputs of the run before, unless the position keeps them.
 func (in *interpreter) resetOutputs() {
 	state := expression.Decode(in.env.State)
-	if _, ok := valueAt(state, in.outputsPath()).(map[string]any); ok && in.cursor.Keeps {
+	if _, ok := valueAt(state, in.outputsPath()).(map[string]any); ok && in.position.Keeps {
 		return
 	}
 	in.applyOperation(writeOperation(state, "", in.outputsPath(), json.RawMessage("{}")))
@@ -35,18 +35,18 @@ func (in *interpreter) resetOutputs() {
 // removeOutputs removes the outputs of a subagent's tree when that ends: only its result remains.
 func (in *interpreter) removeOutputs() {
 	home := in.outputsPath()
-	if len(in.cursor.Branch) > 0 || in.cursor.Home == "" || in.cursor.Keeps || valueAt(expression.Decode(in.env.State), home) == nil {
+	if len(in.position.Branch) > 0 || in.position.Home == "" || in.position.Keeps || valueAt(expression.Decode(in.env.State), home) == nil {
 		return
 	}
-	in.applyOperation(op{Op: "remove", Path: "/" + expression.Steps + "/" + escape(in.cursor.Home)})
+	in.applyOperation(op{Op: "remove", Path: "/" + expression.Steps + "/" + escape(in.position.Home)})
 }
 
 // outputsPath returns the path to the outputs of the tree in the state.
 func (in *interpreter) outputsPath() []any {
-	if in.cursor.Home == "" {
+	if in.position.Home == "" {
 		return []any{expression.Steps}
 	}
-	return []any{expression.Steps, in.cursor.Home}
+	return []any{expression.Steps, in.position.Home}
 }
 
 // valueAt returns the value at the end of a path; nil = none.
@@ -77,7 +77,7 @@ func (in *interpreter) put(step string, value any, subpath ...any) {
 	in.putRaw(step, raw, subpath...)
 }
 
-// putRaw writes an output at the place of the cursor's branch. Containers on the way that are
+// putRaw writes an output at the place of the position's branch. Containers on the way that are
 // missing, or of another kind because a client or a set step changed the state, are rebuilt.
 func (in *interpreter) putRaw(step string, value json.RawMessage, subpath ...any) {
 	path := append(in.outputs(), step)
@@ -97,13 +97,13 @@ func (in *interpreter) applyOperation(o op) {
 	}
 }
 
-// outputs returns the path to the outputs of the steps of this cursor: strings for members, ints
+// outputs returns the path to the outputs of the steps of this position: strings for members, ints
 // for indexes.
 func (in *interpreter) outputs() []any {
 	path := in.outputsPath()
-	for _, fork := range in.cursor.Branch {
-		if s := StepAt(in.definition, fork.Path); s != nil && s.Map != nil {
-			path = append(path, s.Name, fork.Index)
+	for _, ref := range in.position.Branch {
+		if s := StepAt(in.definition, ref.Path); s != nil && s.Map != nil {
+			path = append(path, s.Name, ref.Index)
 		}
 	}
 	return path

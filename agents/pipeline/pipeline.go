@@ -9,14 +9,14 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// Cursor is a position in a step tree, with what the interpreter has to know of earlier steps. The
-// zero Cursor is the beginning of the tree.
+// TreePosition is a position in a step tree, with what the interpreter has to know of earlier
+// steps. The zero TreePosition is the beginning of the tree.
 //
-// A cursor is part of histories and records, so it is small (names of steps, counts and times), has
-// no content, and its JSON must stay compatible. Advance does not change its argument: each Move
-// has a cursor of its own.
-type Cursor struct {
-	// Branch is the path to the cursor's branch, from the run's agent on; empty = the whole tree.
+// A position is part of histories and records, so it is small (names of steps, counts and times),
+// has no content, and its JSON must stay compatible. Advance does not change its argument: each
+// Move has a position of its own.
+type TreePosition struct {
+	// Branch is the path to the position's branch, from the run's agent on; empty = the whole tree.
 	Branch []BranchRef `json:"branch,omitempty"`
 	// Frames are the steps that are open, the outermost first.
 	Frames []Frame `json:"frames,omitempty"`
@@ -48,18 +48,18 @@ type BranchRef struct {
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// Into returns the Branch of a cursor for a branch of the action at c.
-func (c Cursor) Into(path string, index int) []BranchRef {
+// Into returns the Branch of a position for a branch of the action at c.
+func (c TreePosition) Into(path string, index int) []BranchRef {
 	ref := BranchRef{Path: path, Index: index}
 	ref.Round, ref.Failure = c.roundAndFailure()
 	return append(slices.Clone(c.Branch), ref)
 }
 
-// roundAndFailure returns the round and the failure that expressions see at the cursor. The
-// innermost loop and the innermost onError steps count, in the cursor's branch before those around
-// the branch. A branch that compensates another one sees the failure that its BranchRef has, and
-// not its own Undoing.
-func (c Cursor) roundAndFailure() (round int, failure *Failure) {
+// roundAndFailure returns the round and the failure that expressions see at the position. The
+// innermost loop and the innermost onError steps count, in the position's branch before those
+// around the branch. A branch that compensates another one sees the failure that its BranchRef has,
+// and not its own Undoing.
+func (c TreePosition) roundAndFailure() (round int, failure *Failure) {
 	if n := len(c.Branch); n > 0 {
 		round, failure = c.Branch[n-1].Round, c.Branch[n-1].Failure
 	}
@@ -77,14 +77,14 @@ func (c Cursor) roundAndFailure() (round int, failure *Failure) {
 	return round, failure
 }
 
-// compensatesBranch reports whether the cursor is in a branch that compensates another one, as its
-// path shows.
-func (c Cursor) compensatesBranch() bool {
+// compensatesBranch reports whether the position is in a branch that compensates another one, as
+// its path shows.
+func (c TreePosition) compensatesBranch() bool {
 	n := len(c.Branch)
 	return n > 0 && strings.HasSuffix(c.Branch[n-1].Path, undoMark)
 }
 
-// Frame is one open step of a cursor. Which fields apply depends on the kind of the step.
+// Frame is one open step of a position. Which fields apply depends on the kind of the step.
 type Frame struct {
 	// At is the index of the step in its list. Case is the chosen case of a route.
 	At   int `json:"at"`
@@ -102,8 +102,8 @@ type Frame struct {
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// Event is how the action at a cursor ended. The fields without JSON have content; the caller reads
-// them from the log.
+// Event is how the action at a position ended. The fields without JSON have content; the caller
+// reads them from the log.
 type Event struct {
 	Kind EventKind `json:"kind"`
 	// Output is the output of the step as JSON, of EventDone only. An agent's is the text of its
@@ -136,12 +136,12 @@ const (
 )
 
 // Failure is why a step failed: a code, and a message without content. Failures are parts of
-// cursors and histories; their details are in the log.
+// positions and histories; their details are in the log.
 type Failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message,omitempty"`
 	// Record is the sequence of the record with the detail; 0 = none. Detailed means that this move
-	// made the detail: Record is 0 until the move is stored, as in Cursor.Records.
+	// made the detail: Record is 0 until the move is stored, as in TreePosition.Records.
 	Record   uint64 `json:"record,omitempty"`
 	Detailed bool   `json:"detailed,omitempty"`
 	// Detail is the message of a provider, a tool or a validator. It may have content, and never
@@ -162,9 +162,9 @@ func (f Failure) SameAs(other Failure) bool {
 	return f.Code == other.Code && f.Message == other.Message
 }
 
-// Failures returns the failures of the cursor. They are not copies: the caller may set their
+// Failures returns the failures of the position. They are not copies: the caller may set their
 // details and records.
-func (c Cursor) Failures() []*Failure {
+func (c TreePosition) Failures() []*Failure {
 	var all []*Failure
 	add := func(f *Failure) {
 		if f != nil {
@@ -193,12 +193,12 @@ type Env struct {
 	Messages json.RawMessage // the conversation, a list of AG-UI messages
 	State    json.RawMessage // the thread's, with outputs under steps
 	Caller   *agents.Caller
-	// Items are those of the branches around the cursor, one for each BranchRef; null for a branch
-	// of parallel.
+	// Items are those of the branches around the position, one for each BranchRef; null for a
+	// branch of parallel.
 	Items []json.RawMessage
 	Now   time.Time
 	// Recall returns the Done of a step, by its path and its record. Ended returns the end of the
-	// branch that the cursor's branch compensates.
+	// branch that the position's branch compensates.
 	Recall func(path string, record uint64) (Done, error)
 	Ended  Ended
 }
@@ -214,16 +214,16 @@ type Done struct {
 	Ends  []uint64          `json:"ends,omitempty"`
 }
 
-// Ended is the part of a branch's last cursor that its compensation needs: its finished steps.
+// Ended is the part of a branch's last position that its compensation needs: its finished steps.
 type Ended struct {
 	Undo    []string          `json:"undo,omitempty"`
 	Records map[string]uint64 `json:"records,omitempty"`
 }
 
-// Move is the result of Advance. The caller stores Cursor, Changes and Done together, and then
+// Move is the result of Advance. The caller stores Position, Changes and Done together, and then
 // carries the action out.
 type Move struct {
-	Cursor Cursor
+	Position TreePosition
 	// Changes are for clients, in this order, before the action.
 	Changes []Change
 	Action  Action
@@ -281,7 +281,8 @@ type Call struct {
 	Rule *agents.Approval
 }
 
-// Branches are branches to be run in parallel, each with a cursor of its own (see Cursor.Into).
+// Branches are branches to be run in parallel, each with a position of its own (see
+// TreePosition.Into).
 type Branches struct {
 	// Items are those of a map; nil for parallel.
 	Items []json.RawMessage

@@ -275,7 +275,7 @@ steps:
 func TestConcurrentOutputs(t *testing.T) {
 	t.Parallel()
 	f := setup(t, `steps: [{name: rows, map: {items: "[1]", steps: [{name: both, parallel: [{name: left, tool: l}, {name: right, tool: r}]}]}}]`)
-	next := func(at pipeline.Cursor, ev pipeline.Event, items ...json.RawMessage) pipeline.Move {
+	next := func(at pipeline.TreePosition, ev pipeline.Event, items ...json.RawMessage) pipeline.Move {
 		t.Helper()
 		m, err := pipeline.Advance(f.definition, at, ev, pipeline.Env{State: f.state, Items: items, Now: f.now})
 		if err != nil {
@@ -284,13 +284,13 @@ func TestConcurrentOutputs(t *testing.T) {
 		return m
 	}
 	begun, item := pipeline.Event{Kind: pipeline.EventBegun}, json.RawMessage("1")
-	rows := next(pipeline.Cursor{}, begun)
+	rows := next(pipeline.TreePosition{}, begun)
 	f.recordChanges(rows.Changes, nil)
-	both := next(pipeline.Cursor{Branch: rows.Cursor.Into(rows.Action.Path, 0)}, begun, item)
+	both := next(pipeline.TreePosition{Branch: rows.Position.Into(rows.Action.Path, 0)}, begun, item)
 	var changes []pipeline.Change
 	for i, name := range []string{"left", "right"} {
-		called := next(pipeline.Cursor{Branch: both.Cursor.Into(both.Action.Path, i)}, begun, item, nil)
-		for _, c := range next(called.Cursor, doneEvent(`"`+name+`"`), item, nil).Changes {
+		called := next(pipeline.TreePosition{Branch: both.Position.Into(both.Action.Path, i)}, begun, item, nil)
+		for _, c := range next(called.Position, doneEvent(`"`+name+`"`), item, nil).Changes {
 			if c.Patch != nil {
 				changes = append(changes, c)
 			}
@@ -350,28 +350,28 @@ func TestInvalidCursors(t *testing.T) {
 	t.Parallel()
 	d := setup(t, `steps: [{name: a, tool: a}, {name: g, steps: [{name: b, tool: b}]}, {name: m, map: {items: "[1]", steps: [{name: c, tool: c}]}}]`).definition
 	for i, tt := range []struct {
-		at pipeline.Cursor
+		at pipeline.TreePosition
 		ev pipeline.Event
 	}{
-		{pipeline.Cursor{}, doneEvent(`1`)},
-		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 3}}}, doneEvent(`1`)},
-		{pipeline.Cursor{Frames: []pipeline.Frame{{At: -1}}}, doneEvent(`1`)},
-		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0}, {At: 0}}}, doneEvent(`1`)},
-		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 1}}}, doneEvent(`1`)},
-		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0}}}, pipeline.Event{Kind: pipeline.EventBegun}},
-		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0}}}, pipeline.Event{Kind: pipeline.EventJoined}},
-		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 2}}}, doneEvent(`1`)},
-		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0}}}, pipeline.Event{Kind: pipeline.EventWoken}},
-		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0, Waiting: true}}}, doneEvent(`1`)},
-		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0}}}, pipeline.Event{Kind: "else"}},
-		{pipeline.Cursor{Branch: []pipeline.BranchRef{{Path: "nowhere"}}}, pipeline.Event{Kind: pipeline.EventBegun}},
-		{pipeline.Cursor{Branch: []pipeline.BranchRef{{Path: ""}}}, pipeline.Event{Kind: pipeline.EventBegun}},
-		{pipeline.Cursor{Branch: []pipeline.BranchRef{{Path: "a"}}}, pipeline.Event{Kind: pipeline.EventBegun}},
-		{pipeline.Cursor{Branch: []pipeline.BranchRef{{Path: "m", Index: -1}}}, pipeline.Event{Kind: pipeline.EventBegun}},
-		{pipeline.Cursor{Undoing: &pipeline.Failure{}, Frames: []pipeline.Frame{{}}}, doneEvent(`1`)},
-		{pipeline.Cursor{Undoing: &pipeline.Failure{}, Undo: []string{"x"}, Frames: []pipeline.Frame{{}}}, doneEvent(`1`)},
+		{pipeline.TreePosition{}, doneEvent(`1`)},
+		{pipeline.TreePosition{Frames: []pipeline.Frame{{At: 3}}}, doneEvent(`1`)},
+		{pipeline.TreePosition{Frames: []pipeline.Frame{{At: -1}}}, doneEvent(`1`)},
+		{pipeline.TreePosition{Frames: []pipeline.Frame{{At: 0}, {At: 0}}}, doneEvent(`1`)},
+		{pipeline.TreePosition{Frames: []pipeline.Frame{{At: 1}}}, doneEvent(`1`)},
+		{pipeline.TreePosition{Frames: []pipeline.Frame{{At: 0}}}, pipeline.Event{Kind: pipeline.EventBegun}},
+		{pipeline.TreePosition{Frames: []pipeline.Frame{{At: 0}}}, pipeline.Event{Kind: pipeline.EventJoined}},
+		{pipeline.TreePosition{Frames: []pipeline.Frame{{At: 2}}}, doneEvent(`1`)},
+		{pipeline.TreePosition{Frames: []pipeline.Frame{{At: 0}}}, pipeline.Event{Kind: pipeline.EventWoken}},
+		{pipeline.TreePosition{Frames: []pipeline.Frame{{At: 0, Waiting: true}}}, doneEvent(`1`)},
+		{pipeline.TreePosition{Frames: []pipeline.Frame{{At: 0}}}, pipeline.Event{Kind: "else"}},
+		{pipeline.TreePosition{Branch: []pipeline.BranchRef{{Path: "nowhere"}}}, pipeline.Event{Kind: pipeline.EventBegun}},
+		{pipeline.TreePosition{Branch: []pipeline.BranchRef{{Path: ""}}}, pipeline.Event{Kind: pipeline.EventBegun}},
+		{pipeline.TreePosition{Branch: []pipeline.BranchRef{{Path: "a"}}}, pipeline.Event{Kind: pipeline.EventBegun}},
+		{pipeline.TreePosition{Branch: []pipeline.BranchRef{{Path: "m", Index: -1}}}, pipeline.Event{Kind: pipeline.EventBegun}},
+		{pipeline.TreePosition{Undoing: &pipeline.Failure{}, Frames: []pipeline.Frame{{}}}, doneEvent(`1`)},
+		{pipeline.TreePosition{Undoing: &pipeline.Failure{}, Undo: []string{"x"}, Frames: []pipeline.Frame{{}}}, doneEvent(`1`)},
 	} {
-		if m, err := pipeline.Advance(d, tt.at, tt.ev, pipeline.Env{}); !errors.Is(err, pipeline.ErrCursor) {
+		if m, err := pipeline.Advance(d, tt.at, tt.ev, pipeline.Env{}); !errors.Is(err, pipeline.ErrPosition) {
 			t.Errorf("%d: %+v, %v", i, m, err)
 		}
 	}

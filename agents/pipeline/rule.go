@@ -22,7 +22,7 @@ func Rules(d *agents.Definition, path string) (*agents.Definition, error) {
 	s := StepAt(d, path)
 	switch {
 	case s == nil:
-		return nil, fmt.Errorf("%w: there is no step at %q", ErrCursor, path)
+		return nil, fmt.Errorf("%w: there is no step at %q", ErrPosition, path)
 	case s.Agent != nil && s.Agent.Name == "":
 		return Inline(d, path)
 	case s.Approve == nil:

@@ -10,9 +10,9 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// This file begins steps: enter checks whether a step may begin, and begin handles each kind of
-// step. A step with an action (agent, call, approval, branches) sets it, and Advance returns. The
-// others change the state or open inner steps, and Advance continues.
+// This file begins steps: enterStep checks whether a step may begin, and beginKind handles each
+// kind of step. A step with an action (agent, call, approval, branches) sets it, and Advance
+// returns. The others change the state or open inner steps, and Advance continues.
 
 // enterStep begins a step or its next try. A step whose condition does not hold is skipped: clients
 // do not see it, and it has no output. The condition is not evaluated again for a further try.
@@ -39,7 +39,8 @@ func (in *interpreter) enterStep(p openStep) {
 		in.failInnermost(newFailure("timeout", "step %q took longer than %s", p.name, p.step.Timeout))
 		return
 	}
-	// Checked before the step has an effect: the cursor must have room to note it for compensation.
+	// Checked before the step has an effect: the position must have room to note it for
+	// compensation.
 	if in.compensates(p) && in.compensationSize()+2*len(p.path)+recordBytes > maxUndo {
 		in.failInnermost(newFailure("limit_compensations", "step %q: too many steps need compensation", p.name))
 		return

@@ -22,10 +22,10 @@ func WithTree(d *agents.Definition, tree json.RawMessage) (*agents.Definition, e
 	return &copied, nil
 }
 
-// Value evaluates a CEL expression over the variables at a cursor, and returns the result as JSON.
-// It changes nothing. The error is one of package expression.
-func Value(expr string, cursor Cursor, env Env) (json.RawMessage, error) {
-	in := &interpreter{definition: &agents.Definition{}, cursor: cursor, env: env}
+// Value evaluates a CEL expression over the variables at a position, and returns the result as
+// JSON. It changes nothing. The error is one of package expression.
+func Value(expr string, position TreePosition, env Env) (json.RawMessage, error) {
+	in := &interpreter{definition: &agents.Definition{}, position: position, env: env}
 	variables := in.variables()
 	e, err := expression.Compile(expr, extraNames(variables)...)
 	if err != nil {

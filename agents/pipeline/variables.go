@@ -20,19 +20,19 @@ func (in *interpreter) variables() map[string]any {
 			"state": state, "steps": in.visibleOutputs(state), "input": in.inputValue(), "caller": callerValue(in.env.Caller),
 			"messages": expression.Decode(in.env.Messages),
 		}
-		if in.cursor.Undoing != nil && len(in.cursor.Undo) > 0 {
+		if in.position.Undoing != nil && len(in.position.Undo) > 0 {
 			in.restoreOutputs(in.variableCache["steps"].(map[string]any))
 		}
 	}
 	variables := maps.Clone(in.variableCache) // the others depend on the frames, and are not cached
-	for i, fork := range in.cursor.Branch {
-		if s := StepAt(in.definition, fork.Path); s != nil && s.Map != nil && i < len(in.env.Items) {
-			variables[s.Map.Item()], variables["index"] = expression.Decode(in.env.Items[i]), int64(fork.Index)
+	for i, ref := range in.position.Branch {
+		if s := StepAt(in.definition, ref.Path); s != nil && s.Map != nil && i < len(in.env.Items) {
+			variables[s.Map.Item()], variables["index"] = expression.Decode(in.env.Items[i]), int64(ref.Index)
 		}
 	}
 	// Both exist only within a loop, onError steps or a compensation: elsewhere an expression that
 	// uses them is invalid.
-	round, failure := in.cursor.roundAndFailure()
+	round, failure := in.position.roundAndFailure()
 	if round > 0 {
 		variables["round"] = int64(round)
 	}
@@ -51,7 +51,7 @@ func extraNames(variables map[string]any) []string {
 }
 
 // visibleOutputs returns the outputs of the tree, overlaid with those of the map items around the
-// cursor: within an item the steps of the item hide those outside that have the same name.
+// position: within an item the steps of the item hide those outside that have the same name.
 func (in *interpreter) visibleOutputs(state any) map[string]any {
 	current := valueAt(state, in.outputsPath())
 	outputs := map[string]any{}
@@ -61,15 +61,15 @@ func (in *interpreter) visibleOutputs(state any) map[string]any {
 		}
 	}
 	copyInto()
-	for _, fork := range in.cursor.Branch {
-		s := StepAt(in.definition, fork.Path)
+	for _, ref := range in.position.Branch {
+		s := StepAt(in.definition, ref.Path)
 		if s == nil || s.Map == nil {
 			continue
 		}
 		list, _ := member(current, s.Name).([]any)
 		current = nil
-		if fork.Index < len(list) {
-			current = list[fork.Index]
+		if ref.Index < len(list) {
+			current = list[ref.Index]
 		}
 		copyInto()
 	}

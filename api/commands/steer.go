@@ -74,7 +74,7 @@ func (s *Sender) activeRun(ctx context.Context, thread stream.Thread, snap *snap
 		return stream.Run{Thread: thread, ID: active}, nil
 	}
 	var notFound *serviceerror.NotFound
-	var refusal *temporal.ApplicationError // the thread refusal for decisions, without an active run
+	var refusal *temporal.ApplicationError // the thread waits for decisions and has no active run
 	if err == nil || errors.As(err, &notFound) || errors.As(err, &refusal) {
 		return stream.Run{}, errNotActive(thread)
 	}

@@ -39,7 +39,7 @@ func voterID(p auth.Principal) string {
 type interruptRule struct {
 	*stream.ApprovalSource
 	definition *agents.Definition
-	rule       agents.Approval
+	approval   agents.Approval
 }
 
 // ruleOf returns the rule that raised an interrupt; nil = a tool's question, which no rule raises.
@@ -102,20 +102,20 @@ func (s *Service) checkDecider(ctx context.Context, thread stream.Thread, snap *
 	// Escalation adds approvers with time, so the same caller may be refused now and accepted
 	// later.
 	caller := request.Caller(ctx)
-	if !agents.MayDecide(rule.rule.ApproversAfter(time.Since(rule.AskedAt)), caller.Subject, caller.Roles) {
+	if !agents.MayDecide(rule.approval.ApproversAfter(time.Since(rule.OpenedAt)), caller.Subject, caller.Roles) {
 		return forbidden("not_an_approver", "the caller is not an approver of this interrupt", pointer)
 	}
-	// An edit of rule resolved interrupt changes nothing, so its arguments are not checked: its
+	// An edit of a resolved interrupt changes nothing, so its arguments are not checked: its
 	// call may have been cut from the conversation.
 	edits := req.Decision == string(runs.DecisionEdit) && interruptByID(snap.Interrupts, interrupt.ID) != nil
-	if !rule.rule.NotByRequester && !edits {
+	if !rule.approval.NotByRequester && !edits {
 		return nil
 	}
 	input, err := s.finder.Log.Input(ctx, snap.Input)
 	if err != nil {
 		return err
 	}
-	if rule.rule.NotByRequester && isRequester(input, caller) {
+	if rule.approval.NotByRequester && isRequester(input, caller) {
 		return forbidden("not_by_requester", "the requester of the run must not decide about its calls", pointer)
 	}
 	if !edits {
@@ -159,7 +159,7 @@ func isRequester(input *stream.Input, caller auth.Principal) bool {
 // other approvers or another quorum, would apply to the call. An edit may leave the rule that
 // raised the interrupt, but must not evade a stricter one.
 func (r *interruptRule) checkOtherRules(snap *snapshot.Snapshot, tool string, input *stream.Input, args json.RawMessage, pointer string) error {
-	// The rules judge the edited call as the worker judges r call of the model: with the same
+	// The rules judge the edited call as the worker judges a call of the model: with the same
 	// agent, state, input and caller.
 	encodedInput, err := json.Marshal(input.Input)
 	if err != nil {
@@ -169,7 +169,7 @@ func (r *interruptRule) checkOtherRules(snap *snapshot.Snapshot, tool string, in
 		Agent: r.definition.Name, Tool: tool, Args: args, State: snap.State, Input: encodedInput,
 		Caller: (*agents.Caller)(input.Requester),
 	})
-	if rule < 0 || rule == r.Rule || r.definition.Approvals[rule].SameDeciders(r.rule) {
+	if rule < 0 || rule == r.Rule || r.definition.Approvals[rule].SameDeciders(r.approval) {
 		return nil
 	}
 	p := problem.New(http.StatusUnprocessableEntity, "other_approval", "another rule with other approvers applies to the edited arguments: reject the call instead")

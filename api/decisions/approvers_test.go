@@ -59,7 +59,7 @@ func setup(t *testing.T, asked time.Time, rule int, rules ...agents.Approval) *f
 	if place.After, err = attempt.Finish(ctx, &stream.Result{Messages: []agui.Message{call}}); err != nil {
 		t.Fatal(err)
 	}
-	by, err := json.Marshal(stream.ApprovalSource{Agent: "a", Revision: d.Revision(), Rule: rule, AskedAt: asked})
+	by, err := json.Marshal(stream.ApprovalSource{Agent: "a", Revision: d.Revision(), Rule: rule, OpenedAt: asked})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -151,9 +151,9 @@ func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, targe
 		}
 		result := decided.Results[n]
 		outcomes[n].DecisionReceipt, outcomes[n].Err = s.outcome(ctx, id, d, result, read)
-		outcomes[n].proposal, outcomes[n].continues = d.Input, result.Settled
+		outcomes[n].proposal, outcomes[n].continues = d.Proposal, result.Resolved
 		if result.Recorded != nil { // the audit has that one
-			outcomes[n].proposal = result.Recorded.Input
+			outcomes[n].proposal = result.Recorded.Proposal
 		}
 	}
 	return outcomes
@@ -163,20 +163,20 @@ func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, targe
 // makes the request a repetition; one with another effect, the problem of a conflict. read has the
 // recorded decisions that were read, by proposal.
 func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, result runs.DecisionResult, read map[uint64]*recordedDecision) (DecisionReceipt, error) {
-	receipt := DecisionReceipt{ID: id, Decision: string(d.Kind), Missing: result.Missing, Proposals: proposals(result.Proposals)}
+	receipt := DecisionReceipt{ID: id, Decision: string(d.Kind), Missing: result.Missing, Proposals: proposals(result.Tallies)}
 	if result.Recorded == nil {
 		if result.Error != "" {
 			return DecisionReceipt{}, UnknownApproval(id)
 		}
 		return receipt, nil
 	}
-	recorded := read[result.Recorded.Input]
-	if recorded == nil || recorded.Input == 0 {
+	recorded := read[result.Recorded.Proposal]
+	if recorded == nil || recorded.Proposal == 0 {
 		var err error
 		if recorded, err = s.readDecision(ctx, *result.Recorded); err != nil {
 			return DecisionReceipt{}, err
 		}
-		read[result.Recorded.Input] = recorded
+		read[result.Recorded.Proposal] = recorded
 	}
 	switch result.Error {
 	case "":
@@ -206,7 +206,7 @@ func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, resul
 func proposals(tallies []runs.Tally) []inbox.Proposal {
 	var all []inbox.Proposal
 	for i, t := range tallies {
-		p := inbox.Proposal{ArgsDigest: t.Args, Decision: string(runs.DecisionApprove), Votes: t.Votes, Missing: t.Missing}
+		p := inbox.Proposal{ArgsDigest: t.ArgsDigest, Decision: string(runs.DecisionApprove), Votes: t.Votes, Missing: t.Missing}
 		if i > 0 {
 			p.Decision = string(runs.DecisionEdit)
 		}
@@ -226,7 +226,7 @@ func (s *Service) hasSameEffect(ctx context.Context, d runs.Decision, recorded *
 	case runs.DecisionApprove:
 		return true, nil
 	case runs.DecisionEdit:
-		return d.Args == recorded.Args, nil
+		return d.ArgsDigest == recorded.ArgsDigest, nil
 	}
 	requested, err := s.readDecision(ctx, d)
 	if err != nil {

@@ -39,10 +39,10 @@ func (d *recordedDecision) receiptFor(id string) *DecisionReceipt {
 // readDecision reads the content of a recorded decision from its proposal in the log. A decision by
 // expiry, or by the end of a run, has no proposal and no content.
 func (s *Service) readDecision(ctx context.Context, d runs.Decision) (*recordedDecision, error) {
-	if d.Input == 0 {
+	if d.Proposal == 0 {
 		return &recordedDecision{Decision: d}, nil
 	}
-	content, at, err := s.finder.Log.DecisionAt(ctx, d.Input)
+	content, at, err := s.finder.Log.DecisionAt(ctx, d.Proposal)
 	if err != nil {
 		return nil, err
 	}
@@ -101,12 +101,12 @@ func (s *Service) findDecision(ctx context.Context, thread stream.Thread, snap *
 // decisionFromSnapshot returns a decision of the snapshot with its content. The snapshot has the
 // proposal, but not the digest of edited arguments, which decisionFromSnapshot computes.
 func (s *Service) decisionFromSnapshot(ctx context.Context, d *stream.Decided) (*resolvedDecision, error) {
-	recorded, err := s.readDecision(ctx, runs.Decision{CallID: d.CallID, Kind: runs.DecisionKind(d.Kind), Digest: d.Digest, Input: d.Proposal})
+	recorded, err := s.readDecision(ctx, runs.Decision{CallID: d.CallID, Kind: runs.DecisionKind(d.Kind), Digest: d.Digest, Proposal: d.Proposal})
 	if err != nil {
 		return nil, err
 	}
 	if len(recorded.args) > 0 {
-		recorded.Args = runs.DigestArgs(string(recorded.args))
+		recorded.ArgsDigest = runs.DigestArgs(string(recorded.args))
 	}
 	resolved := &resolvedDecision{recordedDecision: *recorded}
 	for _, v := range d.Votes {
@@ -127,7 +127,7 @@ func decisionFromHistory(history *inbox.History) *resolvedDecision {
 	if end.Decision == string(runs.DecisionCancel) && end.Digest == "" {
 		return nil // the run ended before a decision
 	}
-	d.Kind, d.Digest, d.Args = runs.DecisionKind(end.Decision), end.Digest, end.ArgsDigest
+	d.Kind, d.Digest, d.ArgsDigest = runs.DecisionKind(end.Decision), end.Digest, end.ArgsDigest
 	d.by, d.at, d.args, d.content, d.reason = end.By, end.At, end.Args, end.Content, end.Reason
 	for _, vote := range history.Decisions[:last] {
 		// Votes for other arguments did not count.

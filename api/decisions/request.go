@@ -105,7 +105,7 @@ type Request struct {
 	Reason  string          `json:"reason,omitempty"`
 	// Remember is the scope of an approval that also covers further calls; "" = only this call.
 	Remember Remember `json:"remember,omitempty"`
-	// allowed is the new value of a soft limit, in the limit's units. Only normalized sets it.
+	// allowed is the new value of a soft limit, in the limit's units. Only normalize sets it.
 	allowed int64
 }
 
@@ -198,8 +198,8 @@ func isObject(raw json.RawMessage) bool {
 
 // requestOf converts an entry of resume to a Request, and checks it. The payload has the form of
 // the interrupt's responseSchema: the answer itself for a question; approved, editedArgs, content,
-// reason and remember for an approval. A cancelled entry is the decision cancel. at is the JSON
-// pointer to the entry.
+// reason and remember for an approval. A cancelled entry is the decision cancel. pointer is the
+// JSON pointer to the entry.
 func requestOf(interrupt *agui.Interrupt, entry agui.ResumeEntry, pointer string) (Request, error) {
 	switch {
 	case entry.Status == agui.ResumeCancelled:

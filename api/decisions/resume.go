@@ -28,7 +28,7 @@ import (
 //
 // An invalid entry, or one that the caller may not make, refuses the whole input, before anything
 // is written. Entries about unknown interrupts are ignored, with a warning in the log.
-func (s *Service) Resume(ctx context.Context, input *agui.RunAgentInput, thread stream.Thread, snap *snapshot.Snapshot) ([]runs.Decision, []stream.LateAnswer, error) {
+func (s *Service) Resume(ctx context.Context, input *agui.RunAgentInput, thread stream.Thread, snap *snapshot.Snapshot) ([]runs.Decision, []stream.InterruptAnswer, error) {
 	if !snap.Sealed || len(snap.Interrupts)+len(snap.ClientCalls) == 0 {
 		return nil, nil, nil
 	}
@@ -38,7 +38,7 @@ func (s *Service) Resume(ctx context.Context, input *agui.RunAgentInput, thread 
 		return nil, nil, err
 	}
 	var decisions []runs.Decision
-	var contents []stream.LateAnswer
+	var contents []stream.InterruptAnswer
 	for _, a := range answers {
 		d, err := s.writeProposal(ctx, interruptedRun, a.interrupt, a.request, request.ChannelInput)
 		if err != nil {
@@ -159,7 +159,7 @@ func (s *Service) writeProposal(ctx context.Context, run stream.Run, interrupt *
 		Allowed:  req.allowed,
 	}
 	if len(content.Args) > 0 {
-		d.Args = runs.DigestArgs(string(content.Args))
+		d.ArgsDigest = runs.DigestArgs(string(content.Args))
 	}
 	// The digest comes first: content.By and content.Channel must not be part of it.
 	digest, err := digestOf(ctx, content)
@@ -168,14 +168,14 @@ func (s *Service) writeProposal(ctx context.Context, run stream.Run, interrupt *
 	}
 	content.By, content.Channel = request.Requester(ctx), channel
 	proposal, err := s.finder.Log.ProposeDecision(ctx, run, digest, content)
-	d.Input, d.Digest = proposal.Seq, proposal.Digest[:min(len(proposal.Digest), decisionDigestChars)]
+	d.Proposal, d.Digest = proposal.Seq, proposal.Digest[:min(len(proposal.Digest), decisionDigestChars)]
 	return d, err
 }
 
 // LateAnswers returns the answers of resume to interrupts that are resolved already, so that the
 // run can show the decision that stands instead. An invalid answer is returned without content.
-func LateAnswers(resume []agui.ResumeEntry, snap *snapshot.Snapshot) []stream.LateAnswer {
-	var late []stream.LateAnswer
+func LateAnswers(resume []agui.ResumeEntry, snap *snapshot.Snapshot) []stream.InterruptAnswer {
+	var late []stream.InterruptAnswer
 	for _, entry := range resume {
 		if interrupt := interruptByID(snap.Answered, entry.InterruptID); interrupt != nil {
 			late = append(late, lateAnswerTo(interrupt, entry, snap))
@@ -186,20 +186,20 @@ func LateAnswers(resume []agui.ResumeEntry, snap *snapshot.Snapshot) []stream.La
 
 // lateAnswerTo returns an entry of resume as the answer to an interrupt. An invalid entry has no
 // content.
-func lateAnswerTo(interrupt *agui.Interrupt, entry agui.ResumeEntry, snap *snapshot.Snapshot) stream.LateAnswer {
+func lateAnswerTo(interrupt *agui.Interrupt, entry agui.ResumeEntry, snap *snapshot.Snapshot) stream.InterruptAnswer {
 	req, err := requestOf(interrupt, entry, "")
 	if err != nil {
-		return stream.LateAnswer{InterruptID: interrupt.ID}
+		return stream.InterruptAnswer{InterruptID: interrupt.ID}
 	}
 	if req, err = req.normalize(snap, interrupt, ""); err != nil {
-		return stream.LateAnswer{InterruptID: interrupt.ID}
+		return stream.InterruptAnswer{InterruptID: interrupt.ID}
 	}
 	return lateAnswerOf(interrupt, req)
 }
 
 // lateAnswerOf returns a request as the answer to an interrupt. An invalid request has no content.
-func lateAnswerOf(interrupt *agui.Interrupt, req Request) stream.LateAnswer {
-	answer := stream.LateAnswer{InterruptID: interrupt.ID}
+func lateAnswerOf(interrupt *agui.Interrupt, req Request) stream.InterruptAnswer {
+	answer := stream.InterruptAnswer{InterruptID: interrupt.ID}
 	if d, err := decisionOf(interrupt, req); err == nil {
 		answer.Decision = *d
 	}

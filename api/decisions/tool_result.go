@@ -121,7 +121,7 @@ func (s *Service) tryResult(ctx context.Context, snap *snapshot.Snapshot, run st
 	if err != nil {
 		return ResultReceipt{}, err
 	}
-	d := runs.Decision{CallID: result.ToolCallID, Kind: runs.DecisionToolResult, Digest: proposal.Digest, Input: proposal.Seq}
+	d := runs.Decision{CallID: result.ToolCallID, Kind: runs.DecisionToolResult, Digest: proposal.Digest, Proposal: proposal.Seq}
 	var decided runs.DecideResult
 	err = s.commands.Update(ctx, run.Thread, runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{d}}, &decided)
 	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == commands.CodeNotActive {
@@ -135,12 +135,12 @@ func (s *Service) tryResult(ctx context.Context, snap *snapshot.Snapshot, run st
 		return s.resultFromLog(ctx, run.Thread, result)
 	case decision.Error == "":
 		receipt := ResultReceipt{ToolCallID: result.ToolCallID, Repeated: decision.Recorded != nil}
-		if decision.Settled {
+		if decision.Resolved {
 			receipt.Cursor = s.finder.EffectCursor(proposal.Seq)
 		}
 		return receipt, nil
 	default:
-		return s.conflictingResult(ctx, run.Thread, result, decision.Recorded.Input)
+		return s.conflictingResult(ctx, run.Thread, result, decision.Recorded.Proposal)
 	}
 }
 

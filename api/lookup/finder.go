@@ -66,17 +66,17 @@ func (f *Finder) LastSegment(ctx context.Context, run stream.Run) (stream.Run, e
 	}
 }
 
-// CursorAndProfile parses a cursor ("" = none) and a protocol version (nil = none), of any
-// transport. It returns nil without a cursor. The profile counts only for readers without a cursor,
-// because a cursor contains its own.
-func (f *Finder) CursorAndProfile(after string, version *string) (*stream.Cursor, stream.Profile, error) {
-	var profile stream.Profile
+// CursorAndGeneration parses a cursor ("" = none) and a protocol version (nil = none), of any
+// transport. It returns nil without a cursor. The generation counts only for readers without a
+// cursor, because a cursor contains its own.
+func (f *Finder) CursorAndGeneration(after string, version *string) (*stream.Cursor, stream.Generation, error) {
+	var generation stream.Generation
 	if version != nil {
-		profile = stream.ProfileOf(*version)
+		generation = stream.GenerationOf(*version)
 	}
 	if after == "" {
-		return nil, profile, nil
+		return nil, generation, nil
 	}
 	cursor, err := f.Log.ParseCursor(after)
-	return &cursor, profile, err
+	return &cursor, generation, err
 }

@@ -231,7 +231,7 @@ func (r *Routes) firingOutcome(ctx context.Context, run stream.Run, workflowID s
 	if active {
 		return "", "", nil
 	}
-	var result runs.FireResult
+	var result runs.FiringResult
 	err = r.Temporal.GetWorkflow(ctx, workflowID, "").Get(ctx, &result)
 	var failed *temporal.ApplicationError
 	var notFound *serviceerror.NotFound

@@ -84,8 +84,8 @@ func (w *Watcher) checkRun(ctx context.Context, run stream.Run) error {
 // isPurged reports whether the log has no record of a thread. An error counts as false: the thread
 // is then checked again later.
 func (w *Watcher) isPurged(ctx context.Context, thread stream.Thread) bool {
-	hasTombstone, err := w.Finder.Log.Purged(ctx, thread)
-	return hasTombstone && err == nil
+	hasThread, err := w.Finder.Log.HasThread(ctx, thread)
+	return !hasThread && err == nil
 }
 
 // silencePlace returns the place in the log at which this package writes for a run: the main lane,

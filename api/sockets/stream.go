@@ -84,7 +84,7 @@ func (s *session) attachment(ctx context.Context, r *clientFrame) (run stream.Ru
 		run, err = r.run(ctx)
 	}
 	if err == nil {
-		o.After, o.Profile, err = s.Finder.CursorAndProfile(r.After, r.ProtocolVersion)
+		o.After, o.Generation, err = s.Finder.CursorAndGeneration(r.After, r.ProtocolVersion)
 	}
 	if err == nil && r.RunID != nil && r.Join && o.After != nil {
 		err = invalidFrame("/join", "must not be combined with after")
@@ -101,7 +101,7 @@ func (s *session) attach(ctx context.Context, r *clientFrame, run stream.Run, o 
 	if r.RunID == nil {
 		// The view is attached before the check: a record that is written between the two is not
 		// missed.
-		reader := s.Views.Thread(run.Thread, view.ThreadOptions{After: o.After, Profile: o.Profile, IncludeLater: r.followsLaterRuns()})
+		reader := s.Views.Thread(run.Thread, view.ThreadOptions{After: o.After, Generation: o.Generation, IncludeLater: r.followsLaterRuns()})
 		if r.followsLaterRuns() {
 			return run, reader, nil
 		}

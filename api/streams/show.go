@@ -24,7 +24,7 @@ func (s *Streams) Show(c *gin.Context, view *view.View, frames []view.Frame) {
 		s.Problems.Refuse(c, ErrDrain)
 		return
 	}
-	transport, err := s.newTransport(c, view.Profile())
+	transport, err := s.newTransport(c, view.Generation())
 	if err != nil {
 		return // the client is gone
 	}
@@ -41,8 +41,8 @@ func (s *Streams) Show(c *gin.Context, view *view.View, frames []view.Frame) {
 // newTransport sends the header of the response and returns its transport. Clients before AG-UI 1.0
 // get SSE even if they name the binary format: they cannot read their own format once it has a tool
 // result. An error means that the client is gone.
-func (s *Streams) newTransport(c *gin.Context, profile stream.Profile) (Transport, error) {
-	if profile == stream.Profile1 && WantsBinary(c.Request) {
+func (s *Streams) newTransport(c *gin.Context, generation stream.Generation) (Transport, error) {
+	if generation == stream.Generation1 && WantsBinary(c.Request) {
 		w, err := live.NewWriter(c.Writer, protobuf.MediaType)
 		return binaryTransport{w}, err
 	}

@@ -34,8 +34,8 @@ func newStrict(transport Transport, resumed bool) *strictTransport {
 	return &strictTransport{Transport: transport, resumed: resumed}
 }
 
-// Send sends the frames before the first breach, and returns a *breach for it. The frames after it
-// are dropped.
+// Send sends the frames before the first violation, and returns a *violation for it. The frames
+// after it are dropped.
 func (s *strictTransport) Send(frames []view.Frame) error {
 	for i, f := range frames {
 		if err := s.check(f.Event); err != nil {

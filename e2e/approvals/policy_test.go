@@ -89,7 +89,7 @@ func TestQuorum(t *testing.T) {
 		t.Errorf("change a vote: %d %v", status, answer)
 	}
 	split := vote(t, p.Endpoint, in, questions[0].ToolCallID, "bob")
-	if len(split.Proposals) != 2 || split.Missing != 1 || split.Proposals[0].Votes != 1 || split.Proposals[1].Votes != 1 {
+	if len(split.Tallies) != 2 || split.Missing != 1 || split.Tallies[0].Votes != 1 || split.Tallies[1].Votes != 1 {
 		t.Errorf("votes for different arguments: %+v", split)
 	}
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 1 {
@@ -143,7 +143,7 @@ func TestVotesAreRecordedAsCast(t *testing.T) {
 		before = decisionsOf(t, "/v1/threads/"+in.ThreadID+"/approvals", id)[0].At
 	}
 
-	decideAs(t, kit.Shared.Endpoint, in, runs.Decision{CallID: questions[0].ToolCallID, Kind: runs.DecisionEdit, Args: "other", Digest: "bob", By: "bob"})
+	decideAs(t, kit.Shared.Endpoint, in, runs.Decision{CallID: questions[0].ToolCallID, Kind: runs.DecisionEdit, ArgsDigest: "other", Digest: "bob", By: "bob"})
 	then := in
 	then.RunID, then.Resume = "run-2", []any{map[string]any{
 		"interruptId": id, "status": "resolved", "payload": map[string]any{"approved": true, "editedArgs": map[string]any{"expression": "7+70"}},
@@ -265,8 +265,8 @@ func TestRemindersAndEscalation(t *testing.T) {
 	if n := len(notices); n < 4 || notices[0].Event != runs.EventOpened || notices[n-1].Event != runs.EventExpired {
 		t.Errorf("notifications: got %v", notices)
 	}
-	if last := notices[len(notices)-1]; last.Calls[0].Escalations != 2 {
-		t.Errorf("expired interrupt: got %+v", last.Calls[0])
+	if last := notices[len(notices)-1]; last.Items[0].Escalations != 2 {
+		t.Errorf("expired interrupt: got %+v", last.Items[0])
 	}
 }
 

@@ -32,7 +32,7 @@ func TestOwnDecisionsAreSeen(t *testing.T) {
 			t.Fatalf("%v %+v", err, results)
 		}
 		var said []string
-		for e, err := range c.Follow(t.Context(), in.ThreadID, client.Following{Once: true}) {
+		for e, err := range c.Follow(t.Context(), in.ThreadID, client.FollowOptions{Once: true}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,7 +25,7 @@ func (p *Endpoint) WantOneRunPerFiring(t *testing.T) {
 	for _, e := range all {
 		times[e.GetExecution().GetWorkflowId()]++
 		switch e.GetType().GetName() {
-		case runs.TypeFire:
+		case runs.TypeFiring:
 			fires++
 		case runs.TypeRun:
 			started++

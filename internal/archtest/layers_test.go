@@ -83,7 +83,7 @@ var layers = []layer{
 	{"internal/transport/sse", []string{"internal/transport/live"}},
 	{"internal/transport/socket", []string{"internal/transport/live", "github.com/gorilla/websocket"}},
 	{"internal/process/telemetry", []string{anything}},
-	{"internal/workers/presence", []string{"stream", "internal/index/watch", anything}},
+	{"internal/workers/presence", []string{"runs", "stream", "internal/index/watch", anything}},
 	{"internal/workers/announce", []string{"agents", "stream", "tools", "internal/index/watch", anything}},
 	{"internal/workers/models", []string{"agents", "internal/transport/egress", "llm/..."}},
 	{"internal/process/apinode", []string{"api/...", "agents/...", "stream", "stream/snapshot", "internal/auth", "internal/workers/announce", "internal/approvals/inbox", "internal/approvals/links", "internal/control/schedules", "internal/index/threads", "internal/index/watch", anything}},
@@ -91,7 +91,7 @@ var layers = []layer{
 	{"internal/workers/toolset", []string{"agents", "tools/..."}},
 	{"internal/process/config", []string{"agents", "stream", "internal/auth", "internal/process/version", anything}},
 	{"internal/process/connect", []string{"internal/process/config", anything}},
-	{"internal/process/devserver", []string{"internal/process/version", anything}},
+	{"internal/process/devserver", []string{"internal/process/version", "runs", anything}},
 	{"internal/archtest", nil},
 
 	{"worker", []string{"activities", "workflows", "runs", "agents/...", "tools/...", "stream", "stream/snapshot", "internal/...", anything}},

@@ -63,7 +63,7 @@ func (e *environment) listApprovals(f *client.ApprovalFilter) *cobra.Command {
 func decidedRows(all []client.Approval) [][]string {
 	rows := [][]string{{"ID", "AGENT", "ASKED", "DECISION", "BY", "WHEN", "THREAD"}}
 	for _, a := range all {
-		var last client.Vote
+		var last client.RecordedDecision
 		if n := len(a.Decisions); n > 0 {
 			last = a.Decisions[n-1]
 		}

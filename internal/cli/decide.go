@@ -95,7 +95,7 @@ func (e *environment) decideCommand(use, short string, d *client.Decision) *cobr
 		if err != nil {
 			return err
 		}
-		var results []client.Decided
+		var results []client.DecisionResult
 		for batch := range slices.Chunk(ids, client.MaxDecisions) {
 			var decisions []client.Decision
 			for _, id := range batch {
@@ -163,7 +163,7 @@ func openApprovals(ctx context.Context, c *client.Client, f client.ApprovalFilte
 
 // showDecisions shows the results of decisions. The first refused one determines the exit code;
 // with --json the output has all results.
-func (e *environment) showDecisions(cmd *cobra.Command, results []client.Decided) error {
+func (e *environment) showDecisions(cmd *cobra.Command, results []client.DecisionResult) error {
 	var first error
 	for _, r := range results {
 		err := r.Err()
@@ -195,7 +195,7 @@ func (e *environment) showDecisions(cmd *cobra.Command, results []client.Decided
 }
 
 // describeRecorded describes the decision that was recorded before; "" = none, or nothing to add.
-func describeRecorded(r client.Decided) string {
+func describeRecorded(r client.DecisionResult) string {
 	var decision struct{ Decision, By string }
 	if json.Unmarshal(r.Recorded, &decision) != nil || decision.Decision == "" || r.Err() == nil && decision.By == "" {
 		return ""
@@ -209,7 +209,7 @@ func describeRecorded(r client.Decided) string {
 
 // describeVote describes a vote that does not complete the quorum: how many more votes are needed,
 // and the votes for other proposals.
-func describeVote(r client.Decided) string {
+func describeVote(r client.DecisionResult) string {
 	text := fmt.Sprintf("%s is counted, votes still needed for the same: %d", r.Decision, r.Missing)
 	for _, p := range r.Proposals {
 		if p.Votes > 0 && p.Decision != r.Decision {

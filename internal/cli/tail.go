@@ -33,7 +33,7 @@ run. With --run, it shows one run to its end, and exits with the code of the run
 			if run != "" {
 				err = v.watch(c.Events(ctx, args[0], run, after))
 			} else {
-				err = v.watch(c.Follow(ctx, args[0], client.Following{After: after, Once: noFollow}))
+				err = v.watch(c.Follow(ctx, args[0], client.FollowOptions{After: after, Once: noFollow}))
 			}
 			if err != nil {
 				return v.printTailContinuation(err)

@@ -73,7 +73,7 @@ func (v *viewer) showEvent(e client.Event) error {
 // watchNext follows the thread until its next run has ended, for instance the run that continues
 // after decisions.
 func (v *viewer) watchNext(ctx context.Context) error {
-	for e, err := range v.client.Follow(ctx, v.thread, client.Following{After: v.after}) {
+	for e, err := range v.client.Follow(ctx, v.thread, client.FollowOptions{After: v.after}) {
 		if err != nil {
 			return err
 		}

@@ -94,8 +94,8 @@ func (n node) resolve() (target node, name string) {
 	return target, name
 }
 
-// json returns a value as JSON on one line, with the members in their order; the text of a string at
-// the top of the value.
+// json returns a value as JSON on one line, with the members in their order; the text of a string
+// at the top of the value.
 func (n node) json() string {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		return n.Value

@@ -52,7 +52,7 @@ func (f *folder) snapshot(seq uint64) *Snapshot {
 // last one: a workflow that was terminated from outside may have written them.
 func (f *folder) add(ctx context.Context, rec *stream.Record) error {
 	defer func() { f.previousSeq = rec.Seq }()
-	f.snap.sinceCheckpoint += rec.Weight()
+	f.snap.sinceCheckpoint += rec.SizeWithResult()
 	switch {
 	case rec.Kind == stream.KindProposal:
 		f.proposals[rec.Seq] = rec

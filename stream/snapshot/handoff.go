@@ -8,11 +8,11 @@ import (
 
 // addHandoff adds a handoff of the thread.
 func (f *folder) addHandoff(h stream.Handoff) {
-	next := &stream.Handed{To: h.To} // other snapshots share the previous value
+	next := &stream.HandoffTrail{To: h.To} // other snapshots share the previous value
 	if f.snap.Handed != nil {
 		next.From = slices.Clone(f.snap.Handed.From)
 	}
-	next.From = stream.HandOver(next.From, h)
+	next.From = stream.AppendHandoff(next.From, h)
 	f.snap.Handed = next
 }
 

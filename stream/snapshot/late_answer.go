@@ -34,7 +34,7 @@ type EffectiveDecision struct {
 // LateEvents returns the events for a client whose answers differ from the decisions that were
 // carried out. thread is a snapshot after those decisions. Interrupts that it does not know any
 // more have no event.
-func (s *Store) LateEvents(ctx context.Context, answers []stream.LateAnswer, thread *Snapshot) ([]agui.Event, error) {
+func (s *Store) LateEvents(ctx context.Context, answers []stream.InterruptAnswer, thread *Snapshot) ([]agui.Event, error) {
 	var events []agui.Event
 	for _, late := range answers {
 		index := slices.IndexFunc(thread.Answered, func(i agui.Interrupt) bool { return i.ID == late.InterruptID })

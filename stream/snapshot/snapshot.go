@@ -90,7 +90,7 @@ type RunHistory struct {
 	// Active is the time of the last record that the fold did not ignore.
 	Active time.Time `json:"active,omitzero"`
 	// Handed is the handoff of the thread; nil = the agent of the last run has it.
-	Handed *stream.Handed `json:"handed,omitempty"`
+	Handed *stream.HandoffTrail `json:"handed,omitempty"`
 	// Origin is the run that the thread is a fork of; nil = it is not a fork.
 	Origin *stream.Origin `json:"origin,omitempty"`
 }

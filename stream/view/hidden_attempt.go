@@ -8,8 +8,8 @@ import (
 )
 
 // This file decides which events of superseded attempts a reader is shown, and what its cursors
-// tell of them (stream.Unseen). A reader that attaches after an attempt was superseded is not shown
-// the rest of it; one that was shown a part gets a retraction of that part. When the reader
+// tell of them (stream.ShownPart). A reader that attaches after an attempt was superseded is not
+// shown the rest of it; one that was shown a part gets a retraction of that part. When the reader
 // reconnects, the cursor is all that the server knows of the shown part.
 
 // isHidden reports whether an event of an attempt is hidden from this reader, because the attempt
@@ -22,40 +22,40 @@ func (p *Projection) isHidden(writer string, position stream.Position) bool {
 	case p.joining || end < p.resumeAfter.Seq: // the retraction, if any, was shown before the cursor
 		return true
 	}
-	if i := slices.IndexFunc(p.unseen, func(u stream.Unseen) bool { return end <= u.SupersededAt }); i >= 0 {
-		return p.unseen[i].Shown.Before(position)
+	if i := slices.IndexFunc(p.shownParts, func(u stream.ShownPart) bool { return end <= u.SupersededAt }); i >= 0 {
+		return p.shownParts[i].Shown.Before(position)
 	}
 	// A reader at the record that superseded the attempt, outside a retraction, was shown nothing
 	// of it.
 	return end == p.resumeAfter.Seq || p.resumeAfter.Before(position)
 }
 
-// unseenEntries returns Cursor.Unseen for the current record. retraction is the entry of a
+// shownPartEntries returns Cursor.ShownParts for the current record. retraction is the entry of a
 // retraction that is shown at this record; it comes first.
 //
 // An attempt needs an entry as soon as one of its events is hidden. An attempt without a hidden
 // event needs one if it is superseded before such an attempt, because an entry is about all
 // attempts up to its record. Attempts share an entry as long as one position divides, for each of
-// them, the shown events from the hidden ones. Beyond stream.MaxUnseen the last entry is extended,
-// and is not exact.
-func (p *Projection) unseenEntries(retraction ...stream.Unseen) []stream.Unseen {
-	unseen := retraction
+// them, the shown events from the hidden ones. Beyond stream.MaxShownParts the last entry is
+// extended, and is not exact.
+func (p *Projection) shownPartEntries(retraction ...stream.ShownPart) []stream.ShownPart {
+	shownParts := retraction
 	var hiddenBound stream.Position // bound of the last entry's Shown; zero after a retraction, whose entry no attempt shares
 	for _, v := range p.pendingSupersessions() {
-		if last := len(unseen) - 1; last >= 0 {
-			shown, bound := later(unseen[last].Shown, v.shown), earlier(hiddenBound, v.hiddenFrom())
+		if last := len(shownParts) - 1; last >= 0 {
+			shown, bound := later(shownParts[last].Shown, v.shown), earlier(hiddenBound, v.hiddenFrom())
 			if shown.Before(bound) {
-				unseen[last], hiddenBound = stream.Unseen{Shown: shown, SupersededAt: v.supersededAt}, bound
+				shownParts[last], hiddenBound = stream.ShownPart{Shown: shown, SupersededAt: v.supersededAt}, bound
 				continue
 			}
-			if len(unseen) == stream.MaxUnseen {
-				unseen[last].SupersededAt = v.supersededAt
+			if len(shownParts) == stream.MaxShownParts {
+				shownParts[last].SupersededAt = v.supersededAt
 				continue
 			}
 		}
-		unseen, hiddenBound = append(unseen, stream.Unseen{Shown: v.shown, SupersededAt: v.supersededAt}), v.hiddenFrom()
+		shownParts, hiddenBound = append(shownParts, stream.ShownPart{Shown: v.shown, SupersededAt: v.supersededAt}), v.hiddenFrom()
 	}
-	return unseen
+	return shownParts
 }
 
 // pendingSupersessions returns the open attempts that are superseded after the current record, the

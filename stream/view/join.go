@@ -73,7 +73,7 @@ func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 	if p.terminal { // the records between the first and the last were not read, so the index is unknown
 		position.Index = stream.MaxIndex
 	}
-	p.joining, p.resumeAfter, p.cursorUnseen, p.retracted = false, position, nil, correction{}
+	p.joining, p.resumeAfter, p.cursorShownParts, p.retracted = false, position, nil, correction{}
 	for _, v := range p.lanes {
 		v.events = nil
 	}
@@ -230,7 +230,7 @@ func (p *Projection) terminalEvents() ([][]byte, error) {
 // RUN_ERROR as an error that happens now, so an old one becomes RUN_FINISHED, with its code and
 // message in the metadata. Other events stay as they are.
 func (p *Projection) asHistory(raw []byte) ([]byte, error) {
-	kind, encoded, err := Downgrade(p.profile, agui.TypeOf(raw), raw)
+	kind, encoded, err := Downgrade(p.generation, agui.TypeOf(raw), raw)
 	if err != nil || kind != agui.EventRunError {
 		return raw, err
 	}
@@ -262,7 +262,7 @@ func (p *Projection) asHistory(raw []byte) ([]byte, error) {
 func (p *Projection) uncursoredFrames(events ...[]byte) ([]Frame, error) {
 	frames := make([]Frame, 0, len(events))
 	for _, raw := range events {
-		kind, event, err := Downgrade(p.profile, agui.TypeOf(raw), raw)
+		kind, event, err := Downgrade(p.generation, agui.TypeOf(raw), raw)
 		if err != nil {
 			return nil, err
 		}

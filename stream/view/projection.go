@@ -12,8 +12,8 @@ import (
 )
 
 // Projection turns the records of one run into the frames of one reader. It is a function of the
-// log up to now, the reader's profile, and where the reader starts. Retractions, closing events and
-// snapshots are computed here and never logged. A Projection is used by one goroutine.
+// log up to now, the reader's generation, and where the reader starts. Retractions, closing events
+// and snapshots are computed here and never logged. A Projection is used by one goroutine.
 //
 // A superseded attempt is hidden from readers that attach after the record that superseded it. A
 // reader that was shown a part of it, live or before it reconnected, gets a retraction of just that
@@ -26,10 +26,10 @@ import (
 type Projection struct {
 	store       *snapshot.Store
 	run         stream.Run
-	profile     stream.Profile
-	resumeAfter stream.Position   // the reader's cursor: frames up to here are not sent again
-	unseen      []stream.Unseen   // of the cursor: how far the reader was shown attempts that are superseded after it
-	superseded  map[string]uint64 // superseded writers, with the record that superseded each; shared, read-only
+	generation  stream.Generation
+	resumeAfter stream.Position    // the reader's cursor: frames up to here are not sent again
+	shownParts  []stream.ShownPart // of the cursor: how far the reader was shown attempts that are superseded after it
+	superseded  map[string]uint64  // superseded writers, with the record that superseded each; shared, read-only
 
 	spectator bool       // the reader did not send the run's input
 	history   bool       // a run that has ended is shown as history, if the reader joins
@@ -57,31 +57,31 @@ type output struct {
 	// index is that of the last event of the record; -1 = none yet. It counts all events that any
 	// reader could be shown of the record, also those that are hidden from this reader. So the same
 	// event has the same position for every reader.
-	index        int
-	cursorUnseen []stream.Unseen // Cursor.Unseen of the record's frames
-	frames       []Frame         // of the record, until takeFrames
+	index            int
+	cursorShownParts []stream.ShownPart // Cursor.ShownParts of the record's frames
+	frames           []Frame            // of the record, until takeFrames
 }
 
 // NewProjection returns the projection of a run for a reader with a cursor, or without one (nil).
 // past are the records that the log has of the run when the reader attaches: attempts that they
 // supersede are hidden. The caller then adds the records, those of past first.
-func NewProjection(s *snapshot.Store, run stream.Run, profile stream.Profile, from *stream.Cursor, past []*stream.Record) *Projection {
+func NewProjection(s *snapshot.Store, run stream.Run, generation stream.Generation, from *stream.Cursor, past []*stream.Record) *Projection {
 	supersessions := newSupersessions()
 	for _, rec := range past {
 		supersessions.add(rec)
 	}
-	return newProjection(s, run, readerOf(profile, from), supersessions.supersededAt)
+	return newProjection(s, run, readerOf(generation, from), supersessions.supersededAt)
 }
 
 // newProjection returns the projection of a run for a reader; superseded are the attempts that are
 // known to be superseded.
 func newProjection(s *snapshot.Store, run stream.Run, r reader, superseded map[string]uint64) *Projection {
 	p := &Projection{
-		store: s, run: run, profile: r.profile, superseded: superseded, progress: progress{lanes: map[stream.Lane]*laneView{}},
+		store: s, run: run, generation: r.generation, superseded: superseded, progress: progress{lanes: map[stream.Lane]*laneView{}},
 		spectator: r.spectator, heal: r.heal, joining: r.joining,
 	}
 	if r.from != nil {
-		p.resumeAfter, p.unseen = r.from.Position, r.from.Unseen
+		p.resumeAfter, p.shownParts = r.from.Position, r.from.ShownParts
 	}
 	return p
 }
@@ -100,13 +100,13 @@ func (p *Projection) Add(ctx context.Context, rec *stream.Record) ([]Frame, erro
 // beginRecord begins the frames of a record.
 func (p *Projection) beginRecord(seq uint64) {
 	p.record, p.index = seq, -1
-	p.cursorUnseen = p.unseenEntries()
+	p.cursorShownParts = p.shownPartEntries()
 }
 
 // continueAfter continues the frames of a record after those that previous, the projection of the
 // previous run, has made of it: their indexes must not collide.
 func (p *Projection) continueAfter(previous *Projection) {
-	p.record, p.index, p.cursorUnseen = previous.record, previous.index, previous.cursorUnseen
+	p.record, p.index, p.cursorShownParts = previous.record, previous.index, previous.cursorShownParts
 }
 
 // project makes the frames of the current record. Records of other kinds (mark, cancel, audit) have
@@ -167,8 +167,8 @@ func (p *Projection) onOpen(ctx context.Context, rec *stream.Record) error {
 		if err := rec.Result(ctx, opening); err != nil {
 			return err
 		}
-		if p.profile == "" {
-			p.profile = stream.ProfileOf(opening.ProtocolVersion)
+		if p.generation == "" {
+			p.generation = stream.GenerationOf(opening.ProtocolVersion)
 		}
 		p.heal = p.heal || opening.Edits
 	}
@@ -279,7 +279,7 @@ func (p *Projection) retract(ctx context.Context, v *laneView) error {
 	if v.shown == (stream.Position{}) {
 		return nil
 	}
-	p.cursorUnseen = p.unseenEntries(stream.Unseen{Shown: v.shown, SupersededAt: p.record})
+	p.cursorShownParts = p.shownPartEntries(stream.ShownPart{Shown: v.shown, SupersededAt: p.record})
 	if err := p.emit(v.closingEvents()...); err != nil {
 		return err
 	}
@@ -377,7 +377,7 @@ func (p *Projection) emitEncoded(raw json.RawMessage) error {
 	if p.joining || !p.resumeAfter.Before(position) {
 		return nil
 	}
-	kind, event, err := Downgrade(p.profile, agui.TypeOf(raw), raw)
+	kind, event, err := Downgrade(p.generation, agui.TypeOf(raw), raw)
 	if err != nil {
 		return err
 	}
@@ -387,5 +387,5 @@ func (p *Projection) emitEncoded(raw json.RawMessage) error {
 
 // cursor returns the cursor of the event at a position of the current record.
 func (p *Projection) cursor(position stream.Position) stream.Cursor {
-	return stream.Cursor{Position: position, Profile: p.profile, Epoch: p.store.Log().Epoch(), Spectator: p.spectator, Heal: p.heal, Unseen: p.cursorUnseen}
+	return stream.Cursor{Position: position, Generation: p.generation, Epoch: p.store.Log().Epoch(), Spectator: p.spectator, Heal: p.heal, ShownParts: p.cursorShownParts}
 }

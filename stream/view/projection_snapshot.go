@@ -80,7 +80,7 @@ func (p *Projection) beginningSnapshot(snap *snapshot.Snapshot, n int) (*agui.Me
 	if snapshot.HasRole(rest, agui.RoleReasoning) && !snapshot.HasRole(messages, agui.RoleReasoning) {
 		messages = append(messages, emptyReasoning(unplacedID+".reasoning"))
 	}
-	if p.profile != stream.Profile0 {
+	if p.generation != stream.Generation0 {
 		complete, err := completeFor(messages, rest)
 		return &agui.MessagesSnapshot{BaseEvent: agui.BaseEvent{Metadata: complete}, Messages: messages}, err
 	}
@@ -165,7 +165,7 @@ func (p *Projection) conversationSnapshot(snap *snapshot.Snapshot, c correction)
 			messages = append(messages, emptyReasoning(id))
 		}
 	}
-	if p.profile != stream.Profile0 {
+	if p.generation != stream.Generation0 {
 		complete, err := completeFor(messages, c.activities)
 		return &agui.MessagesSnapshot{BaseEvent: agui.BaseEvent{Metadata: complete}, Messages: messages}, err
 	}

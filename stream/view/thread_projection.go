@@ -55,8 +55,8 @@ func (t *threadProjection) openRun(ctx context.Context, rec *stream.Record) ([]F
 		t.run.continueAfter(previous)
 	}
 	added, err := t.run.project(ctx, rec)
-	if !t.reader.joining && t.reader.profile == "" {
-		t.reader.profile = t.run.profile // the first shown run decides the generation of all
+	if !t.reader.joining && t.reader.generation == "" {
+		t.reader.generation = t.run.generation // the first shown run decides the generation of all
 	}
 	return append(frames, added...), err
 }
@@ -68,7 +68,7 @@ func (t *threadProjection) prelude(ctx context.Context) ([]Frame, error) {
 	if t.run == nil || !t.run.joining {
 		return nil, nil
 	}
-	t.reader.profile = t.run.profile
+	t.reader.generation = t.run.generation
 	return t.run.prelude(ctx)
 }
 
@@ -96,7 +96,7 @@ const CodeAbandoned = "abandoned"
 func (p *Projection) abandon(ctx context.Context, seq uint64) ([]Frame, error) {
 	last := p.record
 	p.beginRecord(seq)
-	p.cursorUnseen = p.unseenEntries(stream.Unseen{Shown: stream.Position{Seq: last}, SupersededAt: seq})
+	p.cursorShownParts = p.shownPartEntries(stream.ShownPart{Shown: stream.Position{Seq: last}, SupersededAt: seq})
 	p.heal = false // the next run begins with a snapshot
 	end, err := agui.Encode(&agui.RunError{Code: CodeAbandoned, Message: "the run did not end before the next one began"})
 	if err != nil {
@@ -150,9 +150,9 @@ func (t *threadProjection) onFork(ctx context.Context, rec *stream.Record) ([]Fr
 	if err := rec.Result(ctx, &content); err != nil {
 		return nil, err
 	}
-	profile := t.reader.profile
-	if profile == "" {
-		profile = stream.ProfileOf(content.Origin.ProtocolVersion)
+	generation := t.reader.generation
+	if generation == "" {
+		generation = stream.GenerationOf(content.Origin.ProtocolVersion)
 	}
 	run := stream.Run{Thread: t.thread}.Identify("fork", "")
 	var frames []Frame
@@ -170,11 +170,11 @@ func (t *threadProjection) onFork(ctx context.Context, rec *stream.Record) ([]Fr
 		if err != nil {
 			return nil, err
 		}
-		kind, event, err := Downgrade(profile, e.EventType(), raw)
+		kind, event, err := Downgrade(generation, e.EventType(), raw)
 		if err != nil {
 			return nil, err
 		}
-		frames = append(frames, Frame{Type: kind, Event: event, Cursor: stream.Cursor{Position: position, Profile: profile, Epoch: t.store.Log().Epoch(), Spectator: true}})
+		frames = append(frames, Frame{Type: kind, Event: event, Cursor: stream.Cursor{Position: position, Generation: generation, Epoch: t.store.Log().Epoch(), Spectator: true}})
 	}
 	return frames, nil
 }

@@ -18,8 +18,8 @@ import (
 // calls.
 type View struct {
 	tail *stream.Tail
-	// reader is the reader as it was when the view was made. Its profile is not updated (see
-	// Profile).
+	// reader is the reader as it was when the view was made. Its generation is not updated (see
+	// Generation).
 	reader reader
 	// newProjection makes the projection, at the first read. It is given the superseded attempts;
 	// those of a run are known before the first record of that run is shown, because pastByRun
@@ -61,15 +61,15 @@ type Options struct {
 	// open messages from their beginning (join.go). Only the last of these events has a cursor.
 	// Join is ignored with After.
 	Join bool
-	// Profile is the protocol generation; "" = that of the run's input. A cursor has its own.
-	Profile stream.Profile
+	// Generation is the protocol generation; "" = that of the run's input. A cursor has its own.
+	Generation stream.Generation
 }
 
 // Run attaches a reader to a run, which need not have begun. The view misses no record that is
 // written after Run returns. Run does not read the log, so an invalid cursor is reported by Next.
 // The caller closes the view.
 func (v Viewer) Run(run stream.Run, o Options) *View {
-	view := &View{tail: v.Follower.Tail(run), reader: readerOf(o.Profile, o.After)}
+	view := &View{tail: v.Follower.Tail(run), reader: readerOf(o.Generation, o.After)}
 	view.reader.joining = o.Join && o.After == nil
 	view.findStart = func(ctx context.Context) (start, error) {
 		if !view.reader.joining {
@@ -88,9 +88,9 @@ type ThreadOptions struct {
 	// After is the cursor after which to continue; nil = join the active run or, if there is none,
 	// the last one.
 	After *stream.Cursor
-	// Profile is the protocol generation; "" = that of the first shown run's input. A cursor has
+	// Generation is the protocol generation; "" = that of the first shown run's input. A cursor has
 	// its own.
-	Profile stream.Profile
+	Generation stream.Generation
 	// IncludeLater continues with later runs. Without it the view ends after the active run, or at
 	// once if there is none.
 	IncludeLater bool
@@ -100,7 +100,7 @@ type ThreadOptions struct {
 // conversation and the state with which a run begins follow its RUN_STARTED. The view misses no
 // record that is written after Thread returns. The caller closes the view.
 func (v Viewer) Thread(thread stream.Thread, o ThreadOptions) *View {
-	view := &View{tail: v.Follower.ThreadTail(thread), reader: readerOf(o.Profile, o.After)}
+	view := &View{tail: v.Follower.ThreadTail(thread), reader: readerOf(o.Generation, o.After)}
 	if o.After == nil {
 		view.reader.joining, view.reader.spectator = true, true
 	}
@@ -126,9 +126,9 @@ func (v *View) Close() {
 	v.tail.Close()
 }
 
-// Profile returns the generation that the reader was attached with; "" = the input of the first
+// Generation returns the generation that the reader was attached with; "" = the input of the first
 // shown run decides it.
-func (v *View) Profile() stream.Profile { return v.reader.profile }
+func (v *View) Generation() stream.Generation { return v.reader.generation }
 
 // Resumed reports whether the view begins after a cursor.
 func (v *View) Resumed() bool { return v.reader.from != nil }

@@ -25,11 +25,11 @@ type Dispatcher struct {
 	Temporal client.Client
 }
 
-// Rounds bounds how often a caller of StartOrOffer loads a thread again: because the thread has
+// MaxRounds bounds how often a caller of StartOrOffer loads a thread again: because the thread has
 // changed meanwhile, or because its last run has ended in the log while its workflow has not closed
 // yet. Each of these rounds waits for closeCheck, which is six seconds in all: longer than
 // workflowTaskTimeout, after which Temporal gives the task of a dead worker to another one.
-const Rounds = 60
+const MaxRounds = 60
 
 const (
 	// workflowTaskTimeout is how long a worker that died may delay a workflow task.
@@ -63,8 +63,8 @@ func RunInput(run stream.Run, agent catalog.Published, p stream.Proposal) runs.I
 	}
 }
 
-// Terms are the conditions of an offer to the workflow that occupies a thread.
-type Terms struct {
+// OfferTerms are the conditions of an offer to the workflow that occupies a thread.
+type OfferTerms struct {
 	// OnBusy is what happens to the run if another one is active.
 	OnBusy runs.OnBusy
 	// Decisions are the decisions in the run's input about the open interrupts of the thread.
@@ -79,7 +79,7 @@ type Terms struct {
 // a quorum needs more approvals (result.Open): then the decisions were taken and the run was not.
 // If the workflow refuses the run, the error is a *temporal.ApplicationError; Refusal returns its
 // type. StartOrOffer blocks for some seconds at most.
-func (d *Dispatcher) StartOrOffer(ctx context.Context, in runs.Input, terms Terms, thread *snapshot.Snapshot) (result runs.SubmitResult, placed bool, err error) {
+func (d *Dispatcher) StartOrOffer(ctx context.Context, in runs.Input, terms OfferTerms, snap *snapshot.Snapshot) (result runs.SubmitResult, placed bool, err error) {
 	run := stream.Run{Thread: stream.Thread{Tenant: in.Run.Tenant, ID: in.Run.Thread}, ID: in.Run.ID}
 	_, err = d.Temporal.ExecuteWorkflow(ctx, options(run, in.Agent), runs.TypeRun, in)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
@@ -89,7 +89,7 @@ func (d *Dispatcher) StartOrOffer(ctx context.Context, in runs.Input, terms Term
 	case !errors.As(err, &running):
 		return result, false, fmt.Errorf("dispatch: start workflow: %w", err)
 	}
-	return d.submit(ctx, run, in, terms, thread, running.RunId)
+	return d.offerRun(ctx, run, in, terms, snap, running.RunId)
 }
 
 // options returns the options of a thread's workflow. The start fails if the thread has an open
@@ -115,16 +115,16 @@ func options(run stream.Run, agent string) client.StartWorkflowOptions {
 // execution's run, and no interrupts are open, the execution is about to close: submit waits for
 // that instead. The execution may also belong to a run that has started in Temporal and not yet in
 // the log; then it answers the offer itself.
-func (d *Dispatcher) submit(
-	ctx context.Context, run stream.Run, in runs.Input, terms Terms, thread *snapshot.Snapshot, execution string,
+func (d *Dispatcher) offerRun(
+	ctx context.Context, run stream.Run, in runs.Input, terms OfferTerms, snap *snapshot.Snapshot, execution string,
 ) (result runs.SubmitResult, placed bool, err error) {
-	if thread.Sealed && thread.Execution == execution && len(thread.Interrupts)+len(thread.ClientCalls) == 0 {
+	if snap.Sealed && snap.Execution == execution && len(snap.Interrupts)+len(snap.ClientCalls) == 0 {
 		d.awaitClose(ctx, run.Thread, execution)
 		return result, false, nil
 	}
 	in.Token = stream.Token(run.ID)
-	result, err = d.offer(ctx, run.Thread, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: terms.OnBusy, Decisions: terms.Decisions, Offer: &in}, execution)
-	if active, busy := BusyWith(err); busy && thread.Sealed && (active == thread.RunID || len(terms.Decisions) > 0) {
+	result, err = d.offerWithTimeout(ctx, run.Thread, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: terms.OnBusy, Decisions: terms.Decisions, Offer: &in}, execution)
+	if active, busy := BusyWith(err); busy && snap.Sealed && (active == snap.RunID || len(terms.Decisions) > 0) {
 		// Either the active run has ended in the log and its worker died before the workflow
 		// learned of it, or a concurrent request has decided the same interrupts and the log will
 		// soon have its run. In both cases the caller loads the thread again.
@@ -158,7 +158,7 @@ func (d *Dispatcher) awaitClose(ctx context.Context, thread stream.Thread, execu
 // offer is Offer with offerTimeout, for an execution that may close before it takes the offer.
 // Temporal does not answer an update whose execution continues as new or closes, so a goroutine
 // polls for the close and then cancels the offer. offer waits for the goroutine before it returns.
-func (d *Dispatcher) offer(ctx context.Context, thread stream.Thread, submit runs.SubmitRequest, execution string) (runs.SubmitResult, error) {
+func (d *Dispatcher) offerWithTimeout(ctx context.Context, thread stream.Thread, submit runs.SubmitRequest, execution string) (runs.SubmitResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, offerTimeout)
 	var watch sync.WaitGroup
 	defer watch.Wait()

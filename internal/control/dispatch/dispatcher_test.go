@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// continuingTemporal is a Temporal client whose execution closes some time after it was offered a run, and
-// never answers the offer.
+// continuingTemporal is a Temporal client whose execution closes some time after it was offered a
+// run, and never answers the offer.
 type continuingTemporal struct {
 	client.Client
 	closes time.Duration
@@ -57,7 +57,7 @@ func TestOfferEndsWithExecution(t *testing.T) {
 		d := &dispatch.Dispatcher{Temporal: &continuingTemporal{closes: 10 * time.Millisecond}}
 		in := runs.Input{Run: runs.Ref{Tenant: "t", Thread: "t", ID: "r2"}}
 		begun := time.Now()
-		_, placed, err := d.StartOrOffer(t.Context(), in, dispatch.Terms{OnBusy: runs.OnBusyEnqueue}, &snapshot.Snapshot{})
+		_, placed, err := d.StartOrOffer(t.Context(), in, dispatch.OfferTerms{OnBusy: runs.OnBusyEnqueue}, &snapshot.Snapshot{})
 		if took := time.Since(begun); placed || err != nil || took > 300*time.Millisecond {
 			t.Errorf("after %s: placed %v, %v", took, placed, err)
 		}

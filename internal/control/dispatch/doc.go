@@ -6,5 +6,5 @@
 //
 // The log decides which runs there are; Temporal decides that a thread has one workflow at a time.
 // So a caller of StartOrOffer loads the thread's snapshot first, and again each time that
-// StartOrOffer returns placed = false, up to Rounds times.
+// StartOrOffer returns placed = false, up to MaxRounds times.
 package dispatch

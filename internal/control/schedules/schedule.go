@@ -60,7 +60,8 @@ const (
 
 // overlaps are the overlap policies by name. All are Temporal's own, except terminate_other: a
 // firing that Temporal terminates could not cancel its run, and nothing else would. So the firing
-// is cancelled instead, and runs.FireInput.TryCancel keeps it from waiting for the end of its run.
+// is cancelled instead, and runs.FiringInput.TryCancel keeps it from waiting for the end of its
+// run.
 var overlaps = []struct {
 	name   string
 	policy enums.ScheduleOverlapPolicy

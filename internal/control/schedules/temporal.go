@@ -93,8 +93,8 @@ func (s *Scheduler) schedule(tenant string, k *Stored) (*client.Schedule, error)
 	return &client.Schedule{
 		Spec: &spec,
 		Action: &client.ScheduleWorkflowAction{
-			ID: FireID(tenant, k.ID), Workflow: runs.TypeFire, TaskQueue: runs.TaskQueue, WorkflowTaskTimeout: workflowTaskTimeout,
-			Args: []any{runs.FireInput{
+			ID: FireID(tenant, k.ID), Workflow: runs.TypeFiring, TaskQueue: runs.TaskQueue, WorkflowTaskTimeout: workflowTaskTimeout,
+			Args: []any{runs.FiringInput{
 				Tenant: tenant, Schedule: k.ID, Revision: k.Revision, ParkAfter: s.ParkAfter, TryCancel: k.Overlap == overlapTerminate,
 			}},
 			TypedSearchAttributes: attributes(tenant, k),

@@ -17,8 +17,8 @@ type Variable struct {
 	Name string
 	// Default is the value if the variable is not set.
 	Default string
-	// Meaning is one line for help and documentation: the effect, the unit and special values. It has
-	// no full stop at its end, since help adds the default.
+	// Meaning is one line for help and documentation: the effect, the unit and special values. It
+	// has no full stop at its end, since help adds the default.
 	Meaning string
 	// For lists the processes that read it.
 	For []Process
@@ -86,8 +86,8 @@ var (
 // when it starts a process, so they are not reported as unknown.
 var ofCommands = []string{"PERDURE_URL", "PERDURE_TOKEN", "PERDURE_SUBJECT", "PERDURE_ROLES"}
 
-// groups have all variables, by the part of Perdure that they configure and then by name. OTEL_* comes
-// last, because it stands for all others.
+// groups have all variables, by the part of Perdure that they configure and then by name. OTEL_*
+// comes last, because it stands for all others.
 var groups = []group{
 	{"All processes", []Variable{
 		{Name: "PERDURE_AGENTS", For: all, value: agentsDir,

@@ -21,11 +21,9 @@ import (
 	"go.temporal.io/server/common/persistence/serialization"
 	"go.temporal.io/server/common/primitives"
 	"go.temporal.io/server/common/tasktoken"
-)
 
-// WorkerLost is the type of the application failure that [FailOrphans] gives to an attempt whose
-// worker died.
-const WorkerLost = "worker_lost"
+	"github.com/perdure/perdure/runs"
+)
 
 // orphanParallelism bounds the concurrent requests of FailOrphans. The database executes one write
 // at a time, so more requests would only wait there.
@@ -49,9 +47,9 @@ type Orphan struct {
 }
 
 // FailOrphans fails attempts whose worker died with the server, so that their next attempts start
-// at once instead of after a heartbeat timeout. The failure is retryable, of type [WorkerLost],
-// with a retry delay of a millisecond instead of the policy's backoff. An activity without attempts
-// left fails for good, as it would by timeout.
+// at once instead of after a heartbeat timeout. The failure is retryable, of type
+// [runs.ErrorWorkerLost], with a retry delay of a millisecond instead of the policy's backoff. An
+// activity without attempts left fails for good, as it would by timeout.
 //
 // FailOrphans returns the number of attempts that it has failed. An attempt that has ended
 // otherwise (its workflow closed, its timeout came first, a new worker executes a later attempt) is
@@ -90,7 +88,7 @@ func (o Orphan) fail(ctx context.Context, s workflowservice.WorkflowServiceClien
 			Message: "the worker process ended while the activity ran",
 			FailureInfo: &failurepb.Failure_ApplicationFailureInfo{
 				ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{
-					Type: WorkerLost,
+					Type: runs.ErrorWorkerLost,
 					// Zero would mean the policy's backoff.
 					NextRetryDelay: durationpb.New(time.Millisecond),
 				},

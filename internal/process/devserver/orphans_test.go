@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // TestKilledWorkerIsReplacedAtOnce kills a process while its activity runs, and
@@ -105,7 +107,7 @@ func expectWorkerLost(t *testing.T, s *Server) {
 		t.Fatal(err)
 	}
 	pending := desc.GetPendingActivities()
-	if len(pending) != 1 || pending[0].GetLastFailure().GetApplicationFailureInfo().GetType() != WorkerLost {
-		t.Errorf("pending activities: got %v, want one activity whose last failure is %s", pending, WorkerLost)
+	if len(pending) != 1 || pending[0].GetLastFailure().GetApplicationFailureInfo().GetType() != runs.ErrorWorkerLost {
+		t.Errorf("pending activities: got %v, want one activity whose last failure is %s", pending, runs.ErrorWorkerLost)
 	}
 }

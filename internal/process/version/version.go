@@ -67,9 +67,9 @@ func of(build *debug.BuildInfo) Info {
 }
 
 // BinaryID returns an identifier of the running binary for Temporal, which records it with each
-// workflow task. It differs between builds: it has the version and the revision, or, without a clean
-// revision, the size and the modification time of the file. The SDK's own identifier is an MD5 sum
-// of the whole file, which takes a large part of a process's start.
+// workflow task. It differs between builds: it has the version and the revision, or, without a
+// clean revision, the size and the modification time of the file. The SDK's own identifier is an
+// MD5 sum of the whole file, which takes a large part of a process's start.
 func BinaryID() string {
 	info := Read()
 	if info.Revision != "" && !info.Modified {

@@ -167,7 +167,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	a.Webhooks, a.StartDelivery = cfg.Webhooks, startDelivery(cfg.Temporal)
 	if !cfg.Alone {
 		fail := presence.FailAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace)
-		sweep := presence.SweepAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace, runs.TypeRun, runs.TypeChild, runs.TypeFire)
+		sweep := presence.SweepAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace, runs.TypeRun, runs.TypeChild, runs.TypeFiring)
 		if n.presence, err = presence.Start(ctx, l, cfg.Identity, fail, sweep, cfg.Logger); err != nil {
 			return nil, errors.Join(err, n.stopBackground(ctx))
 		}

@@ -82,20 +82,26 @@ type Presence struct {
 	wait   sync.WaitGroup
 	beats  *watch.Watch
 
-	// missedBeats and workerNames are by key of the beats, without this worker's. missedBeats counts the beats
-	// of this worker since the last beat of the other one. Only the watch's goroutine uses them.
-	missedBeats map[string]int
-	workerNames map[string]string
+	// others are the other live workers, by key of their beats. Only the watch's goroutine uses it.
+	others map[string]*otherWorker
 
 	mu sync.Mutex
 	// attempts has the task tokens of the attempts in progress, each under itself.
 	attempts  map[string][]byte
 	isLeaving bool // set by Leave
-	// attemptsVersion counts the changes of attempts; storedVersion is the version that the bucket has.
+	// attemptsVersion counts the changes of attempts; storedVersion is the version that the bucket
+	// has.
 	attemptsVersion int
 	storedVersion   int
 	wakeups         chan struct{} // capacity 1: attempts has changed
 	storedChanged   chan struct{} // closed and replaced when storedVersion changes
+}
+
+// otherWorker is a live worker other than this one.
+type otherWorker struct {
+	name string
+	// missedBeats counts the beats of this worker since the last beat of the other one.
+	missedBeats int
 }
 
 // Start sends the first beat of a worker, and begins to watch the others. It blocks until all
@@ -281,33 +287,30 @@ func (p *Presence) sendBeat(ctx context.Context) {
 // watchBeats begins the watch of all beats, including those of this worker.
 func (p *Presence) watchBeats(ctx context.Context, l *stream.Log) (err error) {
 	source := watch.Source{Log: l, Bucket: p.kv, Keys: beatPrefix + ">", Check: maxMissedBeats * beatInterval}
-	p.beats, err = watch.Begin(ctx, source, watch.Receiver{Load: func() watch.Loading { return &workerLoad{presence: p, names: map[string]string{}} }, Take: p.receiveBeat})
+	p.beats, err = watch.Begin(ctx, source, watch.Receiver{Load: func() watch.Loading { return &workerLoad{presence: p, others: map[string]*otherWorker{}} }, Take: p.receiveBeat})
 	if err != nil {
 		return fmt.Errorf("presence: %w", err)
 	}
 	return nil
 }
 
-// workerLoad collects the names of the other workers during a load, by key of their beats.
+// workerLoad collects the other workers during a load, by key of their beats.
 type workerLoad struct {
 	presence *Presence
-	names    map[string]string
+	others   map[string]*otherWorker
 }
 
 // Take implements [watch.Loading].
 func (l *workerLoad) Take(entry jetstream.KeyValueEntry) {
 	if entry.Operation() == jetstream.KeyValuePut && entry.Key() != beatPrefix+l.presence.key {
-		l.names[entry.Key()] = string(entry.Value())
+		l.others[entry.Key()] = &otherWorker{name: string(entry.Value())}
 	}
 }
 
 // Done implements [watch.Loading]. It counts the missed beats of all workers from 0, so that a
 // watch that begins again makes no worker dead.
 func (l *workerLoad) Done(context.Context, uint64) {
-	l.presence.workerNames, l.presence.missedBeats = l.names, map[string]int{}
-	for key := range l.names {
-		l.presence.missedBeats[key] = 0
-	}
+	l.presence.others = l.others
 }
 
 // receiveBeat handles a beat, or the deletion of a worker's key. A beat of this worker is the
@@ -316,16 +319,15 @@ func (l *workerLoad) Done(context.Context, uint64) {
 func (p *Presence) receiveBeat(ctx context.Context, beat jetstream.KeyValueEntry) {
 	switch {
 	case beat.Operation() != jetstream.KeyValuePut:
-		delete(p.missedBeats, beat.Key())
+		delete(p.others, beat.Key())
 	case beat.Key() == beatPrefix+p.key:
-		for key := range p.missedBeats {
-			if p.missedBeats[key]++; p.missedBeats[key] >= maxMissedBeats && p.takeOver(ctx, key, p.workerNames[key]) {
-				delete(p.missedBeats, key)
+		for key, other := range p.others {
+			if other.missedBeats++; other.missedBeats >= maxMissedBeats && p.takeOver(ctx, key, other.name) {
+				delete(p.others, key)
 			}
 		}
 	default:
-		p.missedBeats[beat.Key()] = 0
-		p.workerNames[beat.Key()] = string(beat.Value())
+		p.others[beat.Key()] = &otherWorker{name: string(beat.Value())}
 	}
 }
 

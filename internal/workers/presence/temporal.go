@@ -15,11 +15,9 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/durationpb"
-)
 
-// WorkerLost is the failure type of an attempt whose worker died. The failure is retryable, and the
-// next attempt starts without a backoff.
-const WorkerLost = "worker_lost"
+	"github.com/perdure/perdure/runs"
+)
 
 // FailAttempts returns a Fail that reports the failure to Temporal by task token. An attempt that
 // has ended meanwhile is no error.
@@ -37,7 +35,7 @@ func workerLost() *failurepb.Failure {
 	return &failurepb.Failure{
 		Message: "the worker process ended while the activity ran",
 		FailureInfo: &failurepb.Failure_ApplicationFailureInfo{ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{
-			Type:           WorkerLost,
+			Type:           runs.ErrorWorkerLost,
 			NextRetryDelay: durationpb.New(time.Millisecond), // zero would mean the policy's backoff
 		}},
 	}
@@ -52,7 +50,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// maxSearched bounds the workflows that a sweep examines, sweepers those that it examines
+// maxSearched bounds the workflows that a sweep examines, sweepConcurrency those that it examines
 // concurrently. Attempts that a sweep does not find are found by their heartbeat timeout.
 const (
 	maxSearched      = 5000

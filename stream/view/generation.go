@@ -8,12 +8,12 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Downgrade returns an event in the generation of a profile, with its type there. Clients from
+// Downgrade returns an event in a protocol generation, with its type there. Clients from
 // before AG-UI 1.0 refuse a whole run if one event has a shape of 1.x. The outcome of the run never
 // changes: a cancelled run is no success, so it becomes RUN_ERROR with the code "cancelled". raw is
 // not changed.
-func Downgrade(p stream.Profile, kind agui.EventType, raw []byte) (agui.EventType, []byte, error) {
-	if p != stream.Profile0 {
+func Downgrade(p stream.Generation, kind agui.EventType, raw []byte) (agui.EventType, []byte, error) {
+	if p != stream.Generation0 {
 		return kind, raw, nil
 	}
 	switch kind {

@@ -69,7 +69,7 @@ func TestEventsForOlderClients(t *testing.T) {
 			`{"type":"RUN_STARTED","threadId":"t","runId":"r","protocolVersion":"1.0"}`,
 		},
 	} {
-		for profile, want := range map[stream.Profile]string{stream.Profile0: c.old, stream.Profile1: c.now} {
+		for profile, want := range map[stream.Generation]string{stream.Generation0: c.old, stream.Generation1: c.now} {
 			got, err := encodeFor(profile, c.event)
 			if err != nil || want != "" && string(got) != want {
 				t.Errorf("%s: profile %s: got\n%s (%v), want\n%s", c.name, profile, got, err, want)
@@ -80,15 +80,15 @@ func TestEventsForOlderClients(t *testing.T) {
 
 func TestProfileOf(t *testing.T) {
 	t.Parallel()
-	for version, want := range map[string]stream.Profile{"": stream.Profile0, "1.0": stream.Profile1, "1.7": stream.Profile1} {
-		if got := stream.ProfileOf(version); got != want {
+	for version, want := range map[string]stream.Generation{"": stream.Generation0, "1.0": stream.Generation1, "1.7": stream.Generation1} {
+		if got := stream.GenerationOf(version); got != want {
 			t.Errorf("ProfileOf(%q) = %s, want %s", version, got, want)
 		}
 	}
 }
 
 // encodeFor returns an event as a profile encodes it.
-func encodeFor(p stream.Profile, e agui.Event) ([]byte, error) {
+func encodeFor(p stream.Generation, e agui.Event) ([]byte, error) {
 	raw, err := agui.Encode(e)
 	if err != nil {
 		return nil, err

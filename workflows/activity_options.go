@@ -1,0 +1,35 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
+)
+
+// retryPolicy returns the policy of all activities but webhooks and notifications: a second, then
+// twice as long each time, up to 30 seconds. maxAttempts 0 retries without limit.
+func retryPolicy(maxAttempts int32) *temporal.RetryPolicy {
+	return &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second, MaximumAttempts: maxAttempts}
+}
+
+// options returns the options of an activity. The time that is left until the earlier deadline of
+// run and step bounds it (at least one second), so a deadline needs no timer. The workflow waits
+// for a cancelled activity, because it closes what it opened, and reports what it recorded.
+func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOptions {
+	until := r.budget.Deadline
+	if active := r.activeStep(); active != nil {
+		until = runs.Earlier(active.Deadline, until)
+	}
+	left := max(until.Sub(workflow.Now(ctx)), time.Second)
+	return workflow.ActivityOptions{
+		ScheduleToCloseTimeout: left,
+		StartToCloseTimeout:    left,
+		HeartbeatTimeout:       heartbeatTimeout,
+		WaitForCancellation:    true,
+		Summary:                summary,
+		RetryPolicy:            retryPolicy(stepAttempts),
+	}
+}
