@@ -21,7 +21,7 @@ func (e *environment) validateAgents() *cobra.Command {
 error with its file, line and column. If there are errors, it ends with exit code 2.
 
 Tools, agents, MCP servers, model providers and scripts must be defined in the given files, in files of the same directory,
-or built in. With --url, the agents of the server are known, too. Name tools and programs in Go with --known.`,
+or built in. With --url, the agents of the server and their tools are known, too. Name tools and programs in Go with --known.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			folder := &agents.Folder{}

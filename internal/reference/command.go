@@ -62,9 +62,10 @@ func writeCommand(b *strings.Builder, c *cobra.Command, shared map[string]*pflag
 	if c.Example != "" {
 		fmt.Fprintf(b, "\n```sh\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(c.Example, "  "), "\n  ", "\n"))
 	}
+	_ = c.InheritedFlags() // adds the flags of its parents to c.Flags
 	// visitOwn visits the flags that belong into the command's own table.
 	visitOwn := func(visit func(*pflag.Flag)) {
-		c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if shared[f.Name] == nil && !f.Hidden && f.Name != "help" {
 				visit(f)
 			}

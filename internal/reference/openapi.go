@@ -2,29 +2,34 @@ package reference
 
 import (
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// HTTP returns the reference of an HTTP API as Markdown, from its OpenAPI document. It has a
-// section for each tag with its operations, and one for the schemas that are objects.
+// HTTP returns the reference of an HTTP API as Markdown, from its OpenAPI document. It has a table
+// of all routes, a section for each tag with its operations, and one for the schemas that are
+// objects.
 func HTTP(document []byte) (string, error) {
 	root, err := parse(document)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
+	b.WriteString("## Routes\n\n| Method | Path | Section |\n|---|---|---|\n")
 	for _, tag := range root.get("tags").items() {
-		name := tag.text("name")
-		fmt.Fprintf(&b, "## %s\n\n%s\n", capitalized(name), tag.text("description"))
-		for _, path := range root.get("paths").members() {
-			for _, op := range path.value.members() {
-				if slices.Contains(op.value.get("tags").values(), "`"+name+"`") {
-					writeOperation(&b, path, op)
-				}
-			}
+		for path, op := range operations(root, tag.text("name")) {
+			summary := op.value.text("summary")
+			fmt.Fprintf(&b, "| `%s` | `%s` | [%s](#%s) |\n", strings.ToUpper(op.name), path.name, summary, strings.ReplaceAll(strings.ToLower(summary), " ", "-"))
+		}
+	}
+	b.WriteByte('\n')
+	for _, tag := range root.get("tags").items() {
+		fmt.Fprintf(&b, "## %s\n\n%s\n", capitalized(tag.text("name")), tag.text("description"))
+		for path, op := range operations(root, tag.text("name")) {
+			writeOperation(&b, path, op)
 		}
 		b.WriteByte('\n')
 	}
@@ -36,6 +41,19 @@ func HTTP(document []byte) (string, error) {
 		}
 	}
 	return relative(b.String()), nil
+}
+
+// operations iterates over the operations of a tag, each with its path.
+func operations(root node, tag string) iter.Seq2[member, member] {
+	return func(yield func(path, op member) bool) {
+		for _, path := range root.get("paths").members() {
+			for _, op := range path.value.members() {
+				if slices.Contains(op.value.get("tags").values(), "`"+tag+"`") && !yield(path, op) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // writeOperation writes the section of one operation. It leaves out the response "default": all
