@@ -17,6 +17,8 @@ type Metric struct {
 	Name, Unit  string
 	Type        MetricType
 	Description string
+	// Process is the process that records the metric: "api" or "worker". perdure dev records all.
+	Process string
 	// Labels are the attributes of the metric's values.
 	Labels []attribute.Key
 	// buckets are the upper bounds of the buckets of a histogram.
@@ -31,6 +33,12 @@ const (
 	Counter   MetricType = "counter"
 	Gauge     MetricType = "gauge"
 	Histogram MetricType = "histogram"
+)
+
+// Processes that record metrics.
+const (
+	processAPI    = "api"
+	processWorker = "worker"
 )
 
 // Labels of metrics that no span has as attributes.
@@ -51,21 +59,22 @@ var (
 )
 
 var (
-	runsFinished = Metric{Name: "perdure.runs.finished", Type: Counter, Description: "runs with a terminal event",
-		Labels: []attribute.Key{labelAgent, labelOutcome, labelCode}}
-	viewers      = Metric{Name: "perdure.viewers", Type: Gauge, Description: "open event streams, over HTTP and WebSockets"}
-	viewersEnded = Metric{Name: "perdure.viewers.ended", Type: Counter, Description: "event streams that ended, by [reason](#why-streams-end)",
+	runsFinished = Metric{Name: "perdure.runs.finished", Type: Counter, Process: processWorker,
+		Description: "runs that a worker ended; without those that the API ended because their workflow was terminated or lost",
+		Labels:      []attribute.Key{labelAgent, labelOutcome, labelCode}}
+	viewers      = Metric{Name: "perdure.viewers", Type: Gauge, Process: processAPI, Description: "open event streams, over HTTP and WebSockets"}
+	viewersEnded = Metric{Name: "perdure.viewers.ended", Type: Counter, Process: processAPI, Description: "event streams that ended, by [reason](#why-streams-end)",
 		Labels: []attribute.Key{labelEnd}}
-	sockets      = Metric{Name: "perdure.sockets", Type: Gauge, Description: "open WebSockets"}
-	socketsEnded = Metric{Name: "perdure.sockets.ended", Type: Counter, Description: "WebSockets that ended, by close code; 1006: without a close code",
+	sockets      = Metric{Name: "perdure.sockets", Type: Gauge, Process: processAPI, Description: "open WebSockets"}
+	socketsEnded = Metric{Name: "perdure.sockets.ended", Type: Counter, Process: processAPI, Description: "WebSockets that ended, by close code; 1006: without a close code",
 		Labels: []attribute.Key{labelCode}}
-	modelCost = Metric{Name: metricCost, Type: Counter, Description: "cost of model calls of models with a price, in the currency of the prices",
+	modelCost = Metric{Name: metricCost, Type: Counter, Process: processWorker, Description: "cost of model calls of models with a price, in the currency of the prices",
 		Labels: append([]attribute.Key{attrCurrency, attrEstimated}, modelCall...)}
-	modelDuration = Metric{Name: metricDuration, Unit: "s", Type: Histogram, Description: "duration of model calls",
+	modelDuration = Metric{Name: metricDuration, Unit: "s", Type: Histogram, Process: processWorker, Description: "duration of model calls",
 		Labels: modelCall, buckets: durationBuckets}
-	modelFirstChunk = Metric{Name: metricFirstChunk, Unit: "s", Type: Histogram, Description: "time from the request of a model call to the first chunk of the response",
+	modelFirstChunk = Metric{Name: metricFirstChunk, Unit: "s", Type: Histogram, Process: processWorker, Description: "time from the request of a model call to the first chunk of the response",
 		Labels: modelCall, buckets: durationBuckets}
-	modelTokens = Metric{Name: metricTokens, Unit: "{token}", Type: Histogram, Description: "tokens of model calls; `gen_ai_token_type` is `input` or `output`",
+	modelTokens = Metric{Name: metricTokens, Unit: "{token}", Type: Histogram, Process: processWorker, Description: "tokens of model calls; `gen_ai_token_type` is `input` or `output`",
 		Labels: append([]attribute.Key{attrTokenType, attrEstimated}, modelCall...), buckets: tokenBuckets}
 )
 

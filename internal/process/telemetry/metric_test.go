@@ -31,7 +31,7 @@ func TestMetricsReference(t *testing.T) {
 		tel.Shutdown(context.WithoutCancel(t.Context()), slog.New(slog.DiscardHandler))
 	})
 	var page strings.Builder
-	page.WriteString("| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n")
+	page.WriteString("| Metric | Type | Process | Labels | Meaning |\n|---|---|---|---|---|\n")
 	for _, m := range Metrics() {
 		var attrs []attribute.KeyValue
 		var labels []string
@@ -49,7 +49,7 @@ func TestMetricsReference(t *testing.T) {
 		} else {
 			m.count(t.Context(), 1, attrs...)
 		}
-		fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", shownName(t, tel, m), m.Type, strings.Join(labels, ", "), m.Description)
+		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s |\n", shownName(t, tel, m), m.Type, m.Process, strings.Join(labels, ", "), m.Description)
 	}
 	reference.Check(t, "../../../docs/reference/metrics.md", "metrics", page.String(), *update)
 }
