@@ -2,12 +2,15 @@ package archtest
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/approvals/webhook"
@@ -54,8 +57,10 @@ func loadBlock(t *testing.T, block string) error {
 		secret := base64.StdEncoding.EncodeToString(make([]byte, 32))
 		_, err := webhook.Load(file, func(string) string { return secret })
 		return err
-	case first == "receivers":
-		return nil // a configuration of OpenTelemetry's collector
+	case first == "receivers", first == "apiVersion": // of OpenTelemetry's collector, of Kubernetes
+		return yaml.Unmarshal([]byte(block), new(map[string]any))
+	case first == "groups":
+		return errors.Join(yaml.Unmarshal([]byte(block), new(map[string]any)), checkAlerts(block))
 	case first == "name" || first == "kind":
 	case strings.HasPrefix(block, "- "):
 		block = "steps:\n" + regexp.MustCompile(`(?m)^`).ReplaceAllString(block, "  ")
@@ -65,6 +70,27 @@ func loadBlock(t *testing.T, block string) error {
 	}
 	if _, err := agents.ParseFile("page.yaml", []byte(block)); err != nil {
 		return fmt.Errorf("%w\n%s", err, block)
+	}
+	return nil
+}
+
+var metricName = regexp.MustCompile(`\b(?:perdure|gen_ai|http_server)_\w+?(?:_(?:count|sum|bucket))?\{`)
+
+// checkAlerts checks that the reference of metrics has the metrics of Prometheus alerts.
+func checkAlerts(block string) error {
+	page, err := os.ReadFile("../../docs/reference/metrics.md")
+	if err != nil {
+		return err
+	}
+	used := metricName.FindAllString(block, -1)
+	if len(used) == 0 {
+		return errors.New("the alerts use no metric of Perdure")
+	}
+	for _, name := range used {
+		name = regexp.MustCompile(`(_count|_sum|_bucket)?\{$`).ReplaceAllString(name, "")
+		if !strings.Contains(string(page), "| `"+name+"` |") {
+			return fmt.Errorf("metrics.md does not have %s", name)
+		}
 	}
 	return nil
 }

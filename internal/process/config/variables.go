@@ -99,7 +99,7 @@ var groups = []group{
 		{Name: "PERDURE_LOG_LEVEL", Default: "info", For: all, value: logLevel,
 			Meaning: "Lowest level that is logged: debug, info, warn or error"},
 		{Name: "PERDURE_REPLICAS", Default: "1", For: all, value: replicas,
-			Meaning: "Replicas of the log, 1 to 5; 3 on a cluster. Used only when the first process creates the stream"},
+			Meaning: "Replicas of the log and of its buckets, 1 to 5; 3 on a cluster. Used only when a process creates them"},
 		{Name: "PERDURE_STREAM", Default: "PERDURE", For: all, value: streamName,
 			Meaning: "JetStream stream of the log, the same for all processes. The names of subjects and buckets begin with it"},
 		{Name: "PERDURE_STREAM_MAX_BYTES", Default: "0", For: all, value: streamMaxBytes,
