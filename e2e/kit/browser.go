@@ -95,8 +95,9 @@ func (p *Perdure) AskBrowserPage(t *testing.T, kit CopilotKit, prompt string) (I
 
 // browserPage is a page with CopilotKit that shows one thread, run by browser.mjs.
 type browserPage struct {
-	stdin io.Writer
-	lines *json.Decoder
+	stdin           io.Writer
+	lines           *json.Decoder
+	toleratesErrors bool
 }
 
 // pageOutput is a line that a page prints.
@@ -133,13 +134,25 @@ func (c CopilotKit) Open(t *testing.T, agent, thread, tool string) *browserPage 
 	return &browserPage{stdin: stdin, lines: json.NewDecoder(bufio.NewReader(stdout))}
 }
 
-// Do sends a command to the page and returns the next line that the page prints. A console message
-// of the page fails the test.
+// Do sends a command to the page and returns the next line that the page prints.
 func (b *browserPage) Do(t *testing.T, command map[string]any) pageOutput {
+	t.Helper()
+	b.Send(t, command)
+	return b.Next(t)
+}
+
+// Send sends a command to the page.
+func (b *browserPage) Send(t *testing.T, command map[string]any) {
 	t.Helper()
 	if err := json.NewEncoder(b.stdin).Encode(command); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Next returns the next line that the page prints. A console message of the page fails the test,
+// unless TolerateErrors was called.
+func (b *browserPage) Next(t *testing.T) pageOutput {
+	t.Helper()
 	for {
 		var s pageOutput
 		if err := b.lines.Decode(&s); err != nil {
@@ -148,9 +161,14 @@ func (b *browserPage) Do(t *testing.T, command map[string]any) pageOutput {
 		if s.Type != "console" {
 			return s
 		}
-		t.Errorf("console message of the page: %s", s.Text)
+		if !b.toleratesErrors {
+			t.Errorf("console message of the page: %s", s.Text)
+		}
 	}
 }
+
+// TolerateErrors accepts console messages from here on, because the runtime is killed.
+func (b *browserPage) TolerateErrors() { b.toleratesErrors = true }
 
 // Proxy returns an address that forwards to the endpoint's API, and stays the same when the API
 // restarts.

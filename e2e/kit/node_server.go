@@ -17,10 +17,20 @@ type nodeServer struct {
 	cmd   *exec.Cmd
 }
 
-// launchNode starts a script with the packages of a directory and waits until it prints its URL.
+// launchNode starts a script with the packages of a directory in node/ and waits until it prints its
+// URL.
 func launchNode(script, folder string, args ...string) (*nodeServer, error) {
-	cmd := exec.Command("node", append([]string{filepath.Join("..", script)}, args...)...)
-	cmd.Dir = filepath.Join("node", folder)
+	return launchNodeIn(filepath.Join("node", folder), script, args...)
+}
+
+// launchNodeIn is like launchNode, with the packages of any directory.
+func launchNodeIn(dir, script string, args ...string) (*nodeServer, error) {
+	path, err := filepath.Abs(filepath.Join("node", script))
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("node", append([]string{path}, args...)...)
+	cmd.Dir = dir
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -45,6 +55,12 @@ func launchNode(script, folder string, args ...string) (*nodeServer, error) {
 		return nil, fmt.Errorf("%s did not start: %w", script, err)
 	}
 	return &nodeServer{URL: hello.URL, stdin: stdin, cmd: cmd}, nil
+}
+
+// Kill kills the server with SIGKILL and waits.
+func (s *nodeServer) Kill() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
 }
 
 // Stop ends the server and waits until it exits.

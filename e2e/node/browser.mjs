@@ -4,8 +4,12 @@
 //
 //   arguments: the runtime's URL, the agent's name, the thread, and the name of the page's client tool
 //   in:  {say: message}   {decide: payload, sameRun}   decides every open interrupt
+//        {connect: true}   reads the thread, as a page does that is opened
 //        {result: content}   of the last printed tool call
+//        {stop: true}   prints nothing
+//        With until: n, these commands also print a line when the last message has n characters.
 //   out: {type: "end", run, messages, interrupts} … when the run has ended
+//        {type: "partial", run, messages}
 //        {type: "tool", args}   a call of the page's tool, which waits for its result
 //        {type: "console", text}
 import { randomUUID } from "node:crypto";
@@ -39,7 +43,13 @@ const core = new kit.CopilotKitCore({ agents__unsafe_dev_only: { [agentId]: agen
 const state = new kit.ɵInterruptState();
 let run;
 let asked = [];
+let until = Infinity;
 agent.subscribe({
+  onMessagesChanged: ({ messages }) => {
+    if (!((messages.at(-1)?.content?.length ?? 0) >= until)) return;
+    until = Infinity;
+    emit({ type: "partial", run, messages });
+  },
   onRunStartedEvent: ({ event }) => {
     run = event.runId;
     asked = [];
@@ -49,7 +59,7 @@ agent.subscribe({
   onRunFinalized: () => void (asked.length > 0 && state.setStandard(asked)),
 });
 
-for (let command; (command = await told()); ) {
+async function execute(command) {
   const options = { agent };
   if (command.say) agent.addMessage(command.say);
   if (command.decide) {
@@ -59,7 +69,18 @@ for (let command; (command = await told()); ) {
     options.resume = decision.resume;
     if (command.sameRun) options.runId = run;
   }
-  await core.runAgent(options);
+  if (command.connect) await core.connectAgent(options);
+  else await core.runAgent(options);
   emit({ type: "end", run, messages: agent.messages, interrupts: asked });
+}
+
+for (let command; (command = await told()); ) {
+  if (command.stop) {
+    core.stopAgent({ agent });
+    continue;
+  }
+  until = command.until ?? Infinity;
+  const end = execute(command);
+  if (!command.until) await end;
 }
 process.exit(0);

@@ -1,0 +1,43 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { PerdureConfig } from "@perdure/client";
+
+/** How the runtime reaches Perdure. Give the same options to the agents and to the runner. */
+export interface PerdureOptions extends PerdureConfig {
+  /** The base URL of Perdure's routes, without `/v1`. */
+  baseUrl: string;
+  /** Headers of every request to Perdure. They take precedence over headers of the caller. */
+  headers?: Record<string, string>;
+  /**
+   * The headers of the caller that Stop and the list of agents pass to Perdure. Runs and connects pass the headers that
+   * `forwardHeaders` of CopilotRuntime selects. Default: `["Authorization"]`.
+   */
+  callerHeaders?: string[];
+}
+
+// The runtime gives the request of the caller to its factory of agents, but not to the runner's stop. Both are called in
+// the same asynchronous context.
+const callers = new AsyncLocalStorage<Headers>();
+
+/** Makes the headers of a request those of the caller, in the rest of the asynchronous context of the request. */
+export const enterCaller = (request: Request): void => callers.enterWith(request.headers);
+
+/** Returns the headers of a request to Perdure that has the credentials of the caller. */
+export function headersOf({ headers = {}, callerHeaders = ["Authorization"] }: PerdureOptions): Record<string, string> {
+  const caller = callers.getStore();
+  const own = new Headers(headers);
+  const forwarded: Record<string, string> = {};
+  for (const name of callerHeaders) {
+    const value = caller?.get(name);
+    if (value != null && !own.has(name)) forwarded[name] = value;
+  }
+  return { ...forwarded, ...headers };
+}
+
+/** Sends a GET request. Returns undefined after a 404, and rejects after every other error status. */
+export async function get<T>(options: PerdureOptions, path: string): Promise<T | undefined> {
+  const url = options.baseUrl.replace(/\/+$/, "") + path;
+  const response = await (options.fetch ?? fetch)(url, { headers: headersOf(options) });
+  if (response.status === 404) return undefined;
+  if (!response.ok) throw new Error(`GET ${url}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as T;
+}

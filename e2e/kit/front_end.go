@@ -1,0 +1,135 @@
+package kit
+
+import (
+	"encoding/json"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// FrontEnd is the folder of a front-end application. It has the packages of node/copilotkit, and
+// @perdure/client and @perdure/copilotkit as they are in this checkout.
+type FrontEnd struct{ Dir string }
+
+// react is the directory with the packages of pages, of their bundler and of the browser driver.
+var react = filepath.Join("node", "react")
+
+// NewFrontEnd makes a folder, which is removed when the test ends.
+func NewFrontEnd(t *testing.T) FrontEnd {
+	t.Helper()
+	dir := t.TempDir()
+	modules := filepath.Join(dir, "node_modules")
+	err := errors.Join(Install(react), os.Mkdir(modules, 0o700), linkPackages(modules),
+		buildPackage(modules, "typescript", "client"), buildPackage(modules, "copilotkit", "copilotkit"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return FrontEnd{dir}
+}
+
+// linkPackages links the packages of node/copilotkit. Node resolves a link, so that each package
+// exists once.
+func linkPackages(modules string) error {
+	installed, err := filepath.Abs(filepath.Join("node", "copilotkit", "node_modules"))
+	if err != nil {
+		return err
+	}
+	packages, err := os.ReadDir(installed)
+	for _, p := range packages {
+		err = errors.Join(err, os.Symlink(filepath.Join(installed, p.Name()), filepath.Join(modules, p.Name())))
+	}
+	return err
+}
+
+// buildPackage compiles clients/<source> to node_modules/@perdure/<name>. It does not use the npm
+// script, because areas that run in parallel would write to the same files.
+func buildPackage(modules, source, name string) error {
+	from, to := filepath.Join("..", "clients", source), filepath.Join(modules, "@perdure", name)
+	manifest, err := os.ReadFile(filepath.Join(from, "package.json"))
+	if err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(from, "src", "*.ts"))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(to, "package.json"), manifest, 0o600),
+		Execute(".", esbuild(), append(files, "--outdir="+filepath.Join(to, "dist"), "--target=es2022", "--log-level=warning")...))
+}
+
+func esbuild() string { return filepath.Join(react, "node_modules", ".bin", "esbuild") }
+
+// BuildPages bundles pages of node/react, named without ".jsx", and returns their folder.
+func BuildPages(t *testing.T, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	args := []string{
+		"--bundle", "--jsx=automatic", "--format=esm", "--splitting", "--minify", "--outdir=" + dir, "--log-level=error",
+		`--define:process.env.NODE_ENV="production"`, "--loader:.woff2=empty", "--loader:.woff=empty", "--loader:.ttf=empty",
+	}
+	err := Install(react)
+	for _, name := range names {
+		html := `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><div id="root"></div>` +
+			`<script type="module" src="` + name + `.js"></script>`
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name+".html"), []byte(html), 0o600))
+		args = append(args, filepath.Join(react, name+".jsx"))
+	}
+	if err == nil {
+		err = Execute(".", esbuild(), args...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Runtime are the options of a runtime with Perdure's runner.
+type Runtime struct {
+	BaseURL string            `json:"baseUrl"`
+	Port    string            `json:"port,omitempty"` // by default any free port
+	Agents  []string          `json:"agents,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Pages   string            `json:"pages,omitempty"` // a folder of pages that the runtime serves
+}
+
+// RunnerProcess is a process of CopilotKit's runtime with Perdure's runner.
+type RunnerProcess struct {
+	CopilotKit
+	// Site is the URL of the pages.
+	Site string
+	// options start the process again at the same address.
+	options Runtime
+}
+
+// StartRuntime starts CopilotKit's runtime, which is killed when the test ends.
+func (f FrontEnd) StartRuntime(t *testing.T, options Runtime) *RunnerProcess {
+	t.Helper()
+	args, err := json.Marshal(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := launchNodeIn(f.Dir, "runner.mjs", string(args))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	site := server.URL
+	at, err := url.Parse(site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.URL, options.Port = site+"/api", at.Port()
+	return &RunnerProcess{CopilotKit: CopilotKit{server}, Site: site, options: options}
+}
+
+// KillAndRestart kills the runtime with SIGKILL, and starts another process at the same address.
+func (f FrontEnd) KillAndRestart(t *testing.T, r *RunnerProcess) *RunnerProcess {
+	t.Helper()
+	r.Kill()
+	return f.StartRuntime(t, r.options)
+}
