@@ -1,6 +1,11 @@
 package copilotkit
 
 import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/perdure/perdure/e2e/kit"
@@ -47,6 +52,117 @@ func TestRestartOfRuntime(t *testing.T) {
 	if calls := kit.SharedModel.Calls(t, question.Content); len(calls) != 1 {
 		t.Errorf("Perdure has called the model %d times", len(calls))
 	}
+}
+
+// TestStop: Stop in a page cancels the run in Perdure, and the page shows no error. The next message of
+// the page is accepted at once. A page at another runtime stops the run, too.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	f, runtime := setup(t)
+	thread := newThread()
+	endless, next := kit.UserMessage(kit.Marked("Never end.")), kit.UserMessage(kit.Marked("Be brief."))
+	again, last := kit.UserMessage(kit.Marked("Never end again.")), kit.UserMessage(kit.Marked("Goodbye."))
+	brief, bye := kit.Marked("Yes."), kit.Marked("Bye.")
+	kit.SharedModel.Answer(t, slow(endless, kit.LongText(100_000)), slow(again, kit.LongText(100_000)))
+	kit.SharedModel.AnswerWith(t, next.Content, brief)
+	kit.SharedModel.AnswerWith(t, last.Content, bye)
+
+	page := runtime.Open(t, "assistant", thread, "")
+	page.Do(t, map[string]any{"say": endless, "until": 40})
+	page.Send(t, map[string]any{"stop": true})
+	stopped := page.Do(t, map[string]any{"say": next})
+	if stopped.Type != "end" || len(stopped.Messages) < 2 {
+		t.Fatalf("after Stop the page printed %+v", stopped)
+	}
+	answered := page.Next(t)
+	wantStopped(t, answered.Messages[1:2], 40)
+	kit.WantMessages(t, []kit.Message{next, kit.AssistantMessage(brief)}, answered.Messages[2:])
+
+	page.Do(t, map[string]any{"say": again, "until": 40})
+	other := f.StartRuntime(t, kit.Runtime{BaseURL: kit.Shared.URL("")}).Open(t, "assistant", thread, "")
+	other.Do(t, map[string]any{"connect": true, "until": 41})
+	other.Send(t, map[string]any{"stop": true})
+	other.Next(t)
+	page.Next(t)
+	shown := other.Do(t, map[string]any{"say": last}).Messages
+	wantStopped(t, shown[5:6], 40)
+	kit.WantMessages(t, []kit.Message{last, kit.AssistantMessage(bye)}, shown[6:])
+	if got := outcomes(t, thread); !slices.Equal(got, []string{"cancelled", "success", "cancelled", "success"}) {
+		t.Errorf("the runs ended with %v", got)
+	}
+}
+
+// TestMessageAfterReload: a page is closed during a run. A page at another runtime sends a message, which
+// waits for the end of the run and loses nothing of it.
+func TestMessageAfterReload(t *testing.T) {
+	t.Parallel()
+	f, runtime := setup(t)
+	thread := newThread()
+	question, next := kit.UserMessage(kit.Marked("Tell me a story.")), kit.UserMessage(kit.Marked("And then?"))
+	story, then := kit.LongText(1600), kit.Marked("Then they lived happily.")
+	kit.SharedModel.Answer(t, slow(question, story))
+	kit.SharedModel.AnswerWith(t, next.Content, then)
+
+	page := runtime.Open(t, "assistant", thread, "")
+	page.Do(t, map[string]any{"say": question, "until": 40})
+	page.Close()
+	other := f.StartRuntime(t, kit.Runtime{BaseURL: kit.Shared.URL("")}).Open(t, "assistant", thread, "")
+	other.Do(t, map[string]any{"connect": true, "until": 41})
+	other.Send(t, map[string]any{"say": next})
+	other.Next(t) // the end of connect
+	want := []kit.Message{question, kit.AssistantMessage(story), next, kit.AssistantMessage(then)}
+	kit.WantMessages(t, want, other.Next(t).Messages)
+}
+
+// TestCredentials: Perdure sees the credentials of the page in each request of the runtime.
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	const key = "the-key-of-ann-of-the-shop"
+	dir := t.TempDir()
+	keys := filepath.Join(dir, "keys.yaml")
+	if err := os.WriteFile(keys, []byte("keys: [{key: "+key+", subject: ann}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := kit.NewPerdure(filepath.Join(dir, "data"), kit.SharedModel)
+	p.Env = []string{"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=" + keys}
+	p.InspectAtEnd(t)
+	p.Start(t)
+	runtime := kit.NewFrontEnd(t).StartRuntime(t, kit.Runtime{BaseURL: p.URL("")})
+	thread, endless := kit.NewThread(), kit.UserMessage(kit.Marked("Never end."))
+	p.Threads.Add(thread)
+	kit.SharedModel.Answer(t, slow(endless, kit.LongText(100_000)))
+
+	page := runtime.OpenAs(t, key, "assistant", thread, "")
+	page.Do(t, map[string]any{"say": endless, "until": 40})
+	reloaded := runtime.OpenAs(t, key, "assistant", thread, "")
+	reloaded.Do(t, map[string]any{"connect": true, "until": 41})
+	reloaded.Send(t, map[string]any{"stop": true})
+	wantStopped(t, reloaded.Next(t).Messages[1:], 40)
+	wantStopped(t, page.Next(t).Messages[1:], 40)
+}
+
+// wantStopped checks that the messages are an answer that was stopped after n characters.
+func wantStopped(t *testing.T, messages []kit.Message, n int) {
+	t.Helper()
+	if len(messages) != 1 || len(messages[0].Content) < n || len(messages[0].Content) > 90_000 {
+		t.Errorf("the stopped answer is %v", messages)
+	}
+}
+
+// outcomes returns the outcomes of the runs of a thread, oldest first.
+func outcomes(t *testing.T, thread string) (outcomes []string) {
+	t.Helper()
+	var page struct {
+		Items []struct{ Outcome string }
+	}
+	resp := kit.Shared.RequestAs(t, "", http.MethodGet, "/v1/threads/"+thread+"/runs", nil)
+	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range slices.Backward(page.Items) {
+		outcomes = append(outcomes, run.Outcome)
+	}
+	return outcomes
 }
 
 func slow(question kit.Message, answer string) kit.Fixture {

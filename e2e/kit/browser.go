@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -98,6 +99,8 @@ type browserPage struct {
 	stdin           io.Writer
 	lines           *json.Decoder
 	toleratesErrors bool
+	// Close closes the page, as a person closes a tab.
+	Close func()
 }
 
 // pageOutput is a line that a page prints.
@@ -113,8 +116,14 @@ type pageOutput struct {
 // Open opens a page. tool is the name of the client tool of the page; "" = none.
 func (c CopilotKit) Open(t *testing.T, agent, thread, tool string) *browserPage {
 	t.Helper()
+	return c.OpenAs(t, "", agent, thread, tool)
+}
+
+// OpenAs is like Open, with a bearer token; "" = none.
+func (c CopilotKit) OpenAs(t *testing.T, token, agent, thread, tool string) *browserPage {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*WaitTimeout)
-	cmd := exec.CommandContext(ctx, "node", filepath.Join("..", "browser.mjs"), c.URL, agent, thread, tool)
+	cmd := exec.CommandContext(ctx, "node", filepath.Join("..", "browser.mjs"), c.URL, agent, thread, tool, token)
 	cmd.Dir, cmd.Stderr = filepath.Join("node", "copilotkit"), os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -127,11 +136,13 @@ func (c CopilotKit) Open(t *testing.T, agent, thread, tool string) *browserPage 
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	page := &browserPage{stdin: stdin, lines: json.NewDecoder(bufio.NewReader(stdout))}
+	page.Close = sync.OnceFunc(func() {
 		cancel()
 		_ = cmd.Wait() // killed by cancel
 	})
-	return &browserPage{stdin: stdin, lines: json.NewDecoder(bufio.NewReader(stdout))}
+	t.Cleanup(page.Close)
+	return page
 }
 
 // Do sends a command to the page and returns the next line that the page prints.

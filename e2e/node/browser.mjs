@@ -2,7 +2,8 @@
 // on one thread of one agent. It reads commands as JSON lines and prints what a page shows. It only reports;
 // the Go tests check.
 //
-//   arguments: the runtime's URL, the agent's name, the thread, and the name of the page's client tool
+//   arguments: the runtime's URL, the agent's name, the thread, the name of the page's client tool, and the
+//   bearer token of the page. The last two may be empty.
 //   in:  {say: message}   {decide: payload, sameRun}   decides every open interrupt
 //        {connect: true}   reads the thread, as a page does that is opened
 //        {result: content}   of the last printed tool call
@@ -27,17 +28,18 @@ const require = createRequire(join(process.cwd(), "package.json"));
 const kit = await import(pathToFileURL(require.resolve("@copilotkit/core").replace(/\.cjs$/, ".mjs")).href);
 const { z } = require("zod");
 
-const [runtimeUrl, agentId, threadId, toolName] = process.argv.slice(2);
+const [runtimeUrl, agentId, threadId, toolName, token] = process.argv.slice(2);
+const headers = token ? { Authorization: `Bearer ${token}` } : {};
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const told = async () => JSON.parse((await lines.next()).value ?? "null");
 
-const agent = new kit.ProxiedCopilotRuntimeAgent({ runtimeUrl, agentId, threadId, transport: "rest" });
+const agent = new kit.ProxiedCopilotRuntimeAgent({ runtimeUrl, agentId, threadId, headers, transport: "rest" });
 const handler = async (args) => {
   emit({ type: "tool", args });
   return (await told())?.result;
 };
 const tools = toolName ? [{ name: toolName, description: "The page's tool.", parameters: z.object({ of: z.string() }), handler }] : [];
-const core = new kit.CopilotKitCore({ agents__unsafe_dev_only: { [agentId]: agent }, tools });
+const core = new kit.CopilotKitCore({ agents__unsafe_dev_only: { [agentId]: agent }, headers, tools });
 
 // As CopilotKit's adapters for React, Vue and Angular do: they own the state, the agent sends the events.
 const state = new kit.ɵInterruptState();
