@@ -2,6 +2,7 @@ package copilotkit
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -82,8 +83,12 @@ func TestStop(t *testing.T) {
 	other := f.StartRuntime(t, kit.Runtime{BaseURL: kit.Shared.URL("")}).Open(t, "assistant", thread, "")
 	other.Do(t, map[string]any{"connect": true, "until": 41})
 	other.Send(t, map[string]any{"stop": true})
-	other.Next(t)
-	page.Next(t)
+	if end := page.Next(t); end.Error != "" {
+		t.Errorf("the page that asked for the run shows the error %q", end.Error)
+	}
+	if end := other.Next(t); end.Error != "" {
+		t.Errorf("the page that stopped the run shows the error %q", end.Error)
+	}
 	shown := other.Do(t, map[string]any{"say": last}).Messages
 	wantStopped(t, shown[5:6], 40)
 	kit.WantMessages(t, []kit.Message{last, kit.AssistantMessage(bye)}, shown[6:])
@@ -114,7 +119,35 @@ func TestMessageAfterReload(t *testing.T) {
 	kit.WantMessages(t, want, other.Next(t).Messages)
 }
 
-// TestCredentials: Perdure sees the credentials of the page in each request of the runtime.
+// TestAgents: the runtime offers the named agents, by default all of Perdure.
+func TestAgents(t *testing.T) {
+	t.Parallel()
+	f, all := setup(t)
+	named := f.StartRuntime(t, kit.Runtime{BaseURL: kit.Shared.URL(""), Agents: []string{"assistant", "careful"}})
+	if got := agentsOf(t, named); !slices.Equal(got, []string{"assistant", "careful"}) {
+		t.Errorf("the runtime offers %v", got)
+	}
+	if got := agentsOf(t, all); !slices.Contains(got, "demo") || !slices.Contains(got, "assistant") {
+		t.Errorf("the runtime offers %v", got)
+	}
+}
+
+func agentsOf(t *testing.T, runtime *kit.RunnerProcess) []string {
+	t.Helper()
+	resp, err := http.Get(runtime.URL + "/info")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var info struct{ Agents map[string]any }
+	if err := json.NewDecoder(resp.Body).Decode(&info); err != nil {
+		t.Fatal(err)
+	}
+	return slices.Sorted(maps.Keys(info.Agents))
+}
+
+// TestCredentials: Perdure sees the credentials of the page in each request of the runtime. A page
+// without them shows the error of Perdure.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	const key = "the-key-of-ann-of-the-shop"
@@ -127,7 +160,7 @@ func TestCredentials(t *testing.T) {
 	p.Env = []string{"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=" + keys}
 	p.InspectAtEnd(t)
 	p.Start(t)
-	runtime := kit.NewFrontEnd(t).StartRuntime(t, kit.Runtime{BaseURL: p.URL("")})
+	runtime := kit.NewFrontEnd(t).StartRuntime(t, kit.Runtime{BaseURL: p.URL(""), Agents: []string{"assistant"}})
 	thread, endless := kit.NewThread(), kit.UserMessage(kit.Marked("Never end."))
 	p.Threads.Add(thread)
 	kit.SharedModel.Answer(t, slow(endless, kit.LongText(100_000)))
@@ -139,6 +172,14 @@ func TestCredentials(t *testing.T) {
 	reloaded.Send(t, map[string]any{"stop": true})
 	wantStopped(t, reloaded.Next(t).Messages[1:], 40)
 	wantStopped(t, page.Next(t).Messages[1:], 40)
+
+	for _, command := range []map[string]any{{"say": endless}, {"connect": true}} {
+		stranger := runtime.Open(t, "assistant", thread, "")
+		stranger.TolerateErrors()
+		if end := stranger.Do(t, command); end.Error != "the request has no credentials" {
+			t.Errorf("%v without credentials ends with %+v", command, end)
+		}
+	}
 }
 
 // wantStopped checks that the messages are an answer that was stopped after n characters.

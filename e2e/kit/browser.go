@@ -111,6 +111,8 @@ type pageOutput struct {
 	Interrupts []Interrupt     `json:"interrupts"`
 	Args       json.RawMessage `json:"args"`
 	Text       string          `json:"text"`
+	// Error is the message of the run's RUN_ERROR.
+	Error string `json:"error"`
 }
 
 // Open opens a page. tool is the name of the client tool of the page; "" = none.

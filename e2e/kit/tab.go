@@ -59,7 +59,10 @@ func (p *Tab) Open(url string) { p.t.Helper(); p.do(map[string]any{"open": url})
 func (p *Tab) Reload() { p.t.Helper(); p.do(map[string]any{"reload": true}) }
 
 // Type types a text into a field.
-func (p *Tab) Type(field, text string) { p.t.Helper(); p.do(map[string]any{"into": field, "type": text}) }
+func (p *Tab) Type(field, text string) {
+	p.t.Helper()
+	p.do(map[string]any{"into": field, "type": text})
+}
 
 // Click clicks an element, when it is enabled.
 func (p *Tab) Click(element string) { p.t.Helper(); p.do(map[string]any{"click": element}) }

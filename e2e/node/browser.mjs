@@ -9,7 +9,7 @@
 //        {result: content}   of the last printed tool call
 //        {stop: true}   prints nothing
 //        With until: n, these commands also print a line when the last message has n characters.
-//   out: {type: "end", run, messages, interrupts} … when the run has ended
+//   out: {type: "end", run, messages, interrupts, error} … when the run has ended
 //        {type: "partial", run, messages}
 //        {type: "tool", args}   a call of the page's tool, which waits for its result
 //        {type: "console", text}
@@ -46,7 +46,9 @@ const state = new kit.ɵInterruptState();
 let run;
 let asked = [];
 let until = Infinity;
+let error;
 agent.subscribe({
+  onRunErrorEvent: ({ event }) => void (error = event.message),
   onMessagesChanged: ({ messages }) => {
     if (!((messages.at(-1)?.content?.length ?? 0) >= until)) return;
     until = Infinity;
@@ -62,6 +64,7 @@ agent.subscribe({
 });
 
 async function execute(command) {
+  error = undefined;
   const options = { agent };
   if (command.say) agent.addMessage(command.say);
   if (command.decide) {
@@ -73,7 +76,7 @@ async function execute(command) {
   }
   if (command.connect) await core.connectAgent(options);
   else await core.runAgent(options);
-  emit({ type: "end", run, messages: agent.messages, interrupts: asked });
+  emit({ type: "end", run, messages: agent.messages, interrupts: asked, error });
 }
 
 for (let command; (command = await told()); ) {

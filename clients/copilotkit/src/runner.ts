@@ -113,8 +113,20 @@ function eventsOf(agent: PerdureAgent, threadId: string, read: Read): Observable
 const isCancelled = (event: BaseEvent) =>
   event.type === EventType.RUN_ERROR && (event as BaseEvent & { code?: string }).code === "cancelled";
 
+// The error of an HttpAgent has the status and the body of a response that refused the run.
 function runError(error: unknown): BaseEvent {
-  const { message, status, payload } = error as Error & { status?: number; payload?: { code?: string; detail?: string } };
-  const code = payload?.code ?? (status === undefined ? "connection_lost" : `http_${status}`);
-  return { type: EventType.RUN_ERROR, message: payload?.detail ?? message, code } as BaseEvent;
+  const { message, status, payload } = error as Error & { status?: number; payload?: unknown };
+  const { code, detail } = problemOf(payload);
+  const fallback = status === undefined ? "connection_lost" : `http_${status}`;
+  return { type: EventType.RUN_ERROR, message: detail ?? message, code: code ?? fallback } as BaseEvent;
+}
+
+// Perdure refuses with a problem document (RFC 9457), a proxy with any text.
+function problemOf(payload: unknown): { code?: string; detail?: string } {
+  if (typeof payload !== "string") return payload ?? {};
+  try {
+    return (JSON.parse(payload) as object | null) ?? {};
+  } catch {
+    return {};
+  }
 }
