@@ -2,6 +2,8 @@ package copilotkit
 
 import (
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -18,7 +20,7 @@ const (
 // TestChatPage: CopilotKit's chat in a browser.
 func TestChatPage(t *testing.T) {
 	t.Parallel()
-	f, pages := kit.NewFrontEnd(t), kit.BuildPages(t, "copilotkit")
+	f, pages := kit.NewFrontEnd(t, "copilotkit"), kit.NewFrontEnd(t, "react").Bundle(t, pageSource(t))
 	start := func(t *testing.T) *kit.RunnerProcess {
 		t.Helper()
 		return f.StartRuntime(t, kit.Runtime{BaseURL: kit.Shared.URL(""), Pages: pages})
@@ -107,7 +109,7 @@ func reloadAndStop(t *testing.T, f kit.FrontEnd, runtime *kit.RunnerProcess) {
 	tab, thread := openPage(t, runtime, "assistant")
 	say(tab, question.Content)
 	tab.Await(assistant, "goes on")
-	tab.TolerateErrors()
+	tab.Tolerate("") // the page reports the lost connection
 	f.KillAndRestart(t, runtime)
 	tab.Reload()
 	tab.Await(assistant, "goes on")
@@ -121,11 +123,21 @@ func reloadAndStop(t *testing.T, f kit.FrontEnd, runtime *kit.RunnerProcess) {
 	}
 }
 
+// pageSource returns CopilotKit's page.
+func pageSource(t *testing.T) string {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join("node", "react", "copilotkit.jsx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(source)
+}
+
 // openPage opens CopilotKit's page on a new thread.
 func openPage(t *testing.T, runtime *kit.RunnerProcess, agent string) (tab *kit.Tab, thread string) {
 	t.Helper()
 	tab, thread = kit.NewTab(t), newThread()
-	tab.Open(runtime.Site + "/copilotkit.html?" + url.Values{"agent": {agent}, "thread": {thread}}.Encode())
+	tab.Open(runtime.Site + "/page.html?" + url.Values{"agent": {agent}, "thread": {thread}}.Encode())
 	return tab, thread
 }
 

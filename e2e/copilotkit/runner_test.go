@@ -15,7 +15,7 @@ import (
 // setup starts CopilotKit's runtime in front of the shared Perdure.
 func setup(t *testing.T) (kit.FrontEnd, *kit.RunnerProcess) {
 	t.Helper()
-	f := kit.NewFrontEnd(t)
+	f := kit.NewFrontEnd(t, "copilotkit")
 	return f, f.StartRuntime(t, kit.Runtime{BaseURL: kit.Shared.URL("")})
 }
 
@@ -160,7 +160,7 @@ func TestCredentials(t *testing.T) {
 	p.Env = []string{"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=" + keys}
 	p.InspectAtEnd(t)
 	p.Start(t)
-	runtime := kit.NewFrontEnd(t).StartRuntime(t, kit.Runtime{BaseURL: p.URL(""), Agents: []string{"assistant"}})
+	runtime := kit.NewFrontEnd(t, "copilotkit").StartRuntime(t, kit.Runtime{BaseURL: p.URL(""), Agents: []string{"assistant"}})
 	thread, endless := kit.NewThread(), kit.UserMessage(kit.Marked("Never end."))
 	p.Threads.Add(thread)
 	kit.SharedModel.Answer(t, slow(endless, kit.LongText(100_000)))

@@ -9,19 +9,20 @@ import (
 	"testing"
 )
 
-// FrontEnd is the folder of a front-end application. It has the packages of node/copilotkit, and
+// FrontEnd is the folder of a front-end application. It has the packages of a directory in node/, and
 // @perdure/client and @perdure/copilotkit as they are in this checkout.
 type FrontEnd struct{ Dir string }
 
 // react is the directory with the packages of pages, of their bundler and of the browser driver.
 var react = filepath.Join("node", "react")
 
-// NewFrontEnd makes a folder, which is removed when the test ends.
-func NewFrontEnd(t *testing.T) FrontEnd {
+// NewFrontEnd makes a folder with the packages of node/copilotkit or node/react, which is removed when
+// the test ends.
+func NewFrontEnd(t *testing.T, packages string) FrontEnd {
 	t.Helper()
 	dir := t.TempDir()
 	modules := filepath.Join(dir, "node_modules")
-	err := errors.Join(Install(react), os.Mkdir(modules, 0o700), linkPackages(modules),
+	err := errors.Join(Install(react), os.Mkdir(modules, 0o700), linkPackages(modules, filepath.Join("node", packages, "node_modules")),
 		buildPackage(modules, "typescript", "client"), buildPackage(modules, "copilotkit", "copilotkit"))
 	if err != nil {
 		t.Fatal(err)
@@ -29,10 +30,10 @@ func NewFrontEnd(t *testing.T) FrontEnd {
 	return FrontEnd{dir}
 }
 
-// linkPackages links the packages of node/copilotkit. Node resolves a link, so that each package
+// linkPackages links installed packages. Node and the bundler resolve a link, so that each package
 // exists once.
-func linkPackages(modules string) error {
-	installed, err := filepath.Abs(filepath.Join("node", "copilotkit", "node_modules"))
+func linkPackages(modules, installed string) error {
+	installed, err := filepath.Abs(installed)
 	if err != nil {
 		return err
 	}
@@ -62,30 +63,22 @@ func buildPackage(modules, source, name string) error {
 		Execute(".", esbuild(), append(files, "--outdir="+filepath.Join(to, "dist"), "--target=es2022", "--log-level=warning")...))
 }
 
+// esbuild returns the path of the bundler.
 func esbuild() string { return filepath.Join(react, "node_modules", ".bin", "esbuild") }
 
-// BuildPages bundles pages of node/react, named without ".jsx", and returns their folder.
-func BuildPages(t *testing.T, names ...string) string {
+// Bundle bundles a page from its source in JSX, and returns the folder with page.html.
+func (f FrontEnd) Bundle(t *testing.T, source string) string {
 	t.Helper()
-	dir := t.TempDir()
-	args := []string{
-		"--bundle", "--jsx=automatic", "--format=esm", "--splitting", "--minify", "--outdir=" + dir, "--log-level=error",
-		`--define:process.env.NODE_ENV="production"`, "--loader:.woff2=empty", "--loader:.woff=empty", "--loader:.ttf=empty",
-	}
-	err := Install(react)
-	for _, name := range names {
-		html := `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><div id="root"></div>` +
-			`<script type="module" src="` + name + `.js"></script>`
-		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name+".html"), []byte(html), 0o600))
-		args = append(args, filepath.Join(react, name+".jsx"))
-	}
-	if err == nil {
-		err = Execute(".", esbuild(), args...)
-	}
+	const html = `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><div id="root"></div><script type="module" src="page.js"></script>`
+	page, to := filepath.Join(f.Dir, "page.jsx"), filepath.Join(f.Dir, "public")
+	err := errors.Join(os.WriteFile(page, []byte(source), 0o600), os.MkdirAll(to, 0o700),
+		os.WriteFile(filepath.Join(to, "page.html"), []byte(html), 0o600),
+		Execute(".", esbuild(), page, "--bundle", "--jsx=automatic", "--format=esm", "--splitting", "--minify", "--outdir="+to,
+			`--define:process.env.NODE_ENV="production"`, "--loader:.woff2=empty", "--loader:.woff=empty", "--loader:.ttf=empty", "--log-level=error"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dir
+	return to
 }
 
 // Runtime are the options of a runtime with Perdure's runner.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -16,8 +18,8 @@ type Tab struct {
 	t     *testing.T
 	stdin io.Writer
 	lines *json.Decoder
-	// toleratesErrors is true if console messages do not fail the test.
-	toleratesErrors bool
+	// tolerated are parts of the console messages that do not fail the test.
+	tolerated []string
 }
 
 // NewTab starts Chromium, which ends with the test. Without Chromium the test is skipped.
@@ -79,8 +81,8 @@ func (p *Tab) AwaitGone(element string) {
 	p.do(map[string]any{"await": element, "gone": true})
 }
 
-// TolerateErrors accepts console messages from here on, because the runtime is killed.
-func (p *Tab) TolerateErrors() { p.toleratesErrors = true }
+// Tolerate accepts console messages that contain a text, from here on.
+func (p *Tab) Tolerate(text string) { p.tolerated = append(p.tolerated, text) }
 
 func (p *Tab) do(command map[string]any) string {
 	p.t.Helper()
@@ -99,7 +101,7 @@ func (p *Tab) do(command map[string]any) string {
 		case "failed":
 			p.t.Fatalf("%v: %s\nthe page shows:\n%s", command, line.Error, line.Text)
 		}
-		if !p.toleratesErrors {
+		if !slices.ContainsFunc(p.tolerated, func(part string) bool { return strings.Contains(line.Text, part) }) {
 			p.t.Errorf("console message of the page: %s", line.Text)
 		}
 	}

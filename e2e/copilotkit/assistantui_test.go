@@ -1,0 +1,76 @@
+package copilotkit
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// TestAssistantUI: the page of the guide, on another origin than Perdure. It sends messages, shows a tool
+// call, stops a run, and shows the thread of Perdure after a reload.
+func TestAssistantUI(t *testing.T) {
+	t.Parallel()
+	f := kit.NewFrontEnd(t, "react")
+	site := httptest.NewServer(http.FileServer(http.Dir(filepath.Join(f.Dir, "public"))))
+	t.Cleanup(site.Close)
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Env = []string{"PERDURE_CORS_ORIGINS=" + site.URL}
+	p.InspectAtEnd(t)
+	p.Start(t)
+	source := strings.NewReplacer("http://127.0.0.1:8080", p.URL(""), `agent: "demo"`, `agent: "assistant"`).Replace(guidePage(t, "assistant-ui"))
+	f.Bundle(t, source)
+
+	thread := kit.NewThread()
+	p.Threads.Add(thread)
+	question, answer, next, brief := kit.Marked("What is 6*7?"), kit.Marked("It is 42."), kit.Marked("Be brief."), kit.Marked("Yes.")
+	endless := kit.UserMessage(kit.Marked("Never end."))
+	call := kit.ModelCall{ID: "call_a", Name: "calculate", Arguments: `{"expression":"6*7"}`}
+	answerAfterCall(t, question, call, answer)
+	kit.SharedModel.AnswerWith(t, next, brief)
+	kit.SharedModel.Answer(t, slow(endless, kit.LongText(100_000)))
+
+	tab := kit.NewTab(t)
+	tab.Tolerate("404") // Chromium reports that the thread does not exist yet
+	tab.Open(site.URL + "/page.html#" + thread)
+	write := func(text string) {
+		tab.Type("textarea", text)
+		tab.Click("text=Send")
+	}
+	write(question)
+	tab.Await(".message", answer)
+	tab.Await(".tool", `calculate {"expression":"6*7"}: 42`)
+	tab.Reload()
+	tab.Await(".message", answer)
+	tab.Await(".tool", `calculate {"expression":"6*7"}: 42`)
+	write(endless.Content)
+	tab.Await(".message", "goes on")
+	tab.Click("text=Stop")
+	write(next)
+	tab.Await(".message", brief)
+	messages := p.MessagesOf(t, thread)
+	kit.WantMessages(t, []kit.Message{{Role: "user", Content: question}, kit.ToolCallMessage(call), kit.ToolMessage("42"), kit.AssistantMessage(answer)}, messages[:4])
+	wantStopped(t, messages[5:6], 1)
+	kit.WantMessages(t, []kit.Message{{Role: "user", Content: next}, kit.AssistantMessage(brief)}, messages[6:])
+}
+
+var jsxBlock = regexp.MustCompile("(?ms)^```jsx\n(.*?)^```$")
+
+// guidePage returns the page of a guide.
+func guidePage(t *testing.T, guide string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "docs", "guides", guide+".md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := jsxBlock.FindSubmatch(text)
+	if block == nil {
+		t.Fatalf("docs/guides/%s.md has no page", guide)
+	}
+	return string(block[1])
+}
