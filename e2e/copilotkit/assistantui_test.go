@@ -3,9 +3,7 @@ package copilotkit
 import (
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -23,7 +21,7 @@ func TestAssistantUI(t *testing.T) {
 	p.Env = []string{"PERDURE_CORS_ORIGINS=" + site.URL}
 	p.InspectAtEnd(t)
 	p.Start(t)
-	source := strings.NewReplacer("http://127.0.0.1:8080", p.URL(""), `agent: "demo"`, `agent: "assistant"`).Replace(guidePage(t, "assistant-ui"))
+	source := strings.NewReplacer("http://127.0.0.1:8080", p.URL(""), `agent: "demo"`, `agent: "assistant"`).Replace(guideBlock(t, "assistant-ui", "jsx"))
 	f.Bundle(t, source)
 
 	thread := kit.NewThread()
@@ -57,20 +55,4 @@ func TestAssistantUI(t *testing.T) {
 	kit.WantMessages(t, []kit.Message{{Role: "user", Content: question}, kit.ToolCallMessage(call), kit.ToolMessage("42"), kit.AssistantMessage(answer)}, messages[:4])
 	wantStopped(t, messages[5:6], 1)
 	kit.WantMessages(t, []kit.Message{{Role: "user", Content: next}, kit.AssistantMessage(brief)}, messages[6:])
-}
-
-var jsxBlock = regexp.MustCompile("(?ms)^```jsx\n(.*?)^```$")
-
-// guidePage returns the page of a guide.
-func guidePage(t *testing.T, guide string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "docs", "guides", guide+".md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := jsxBlock.FindSubmatch(text)
-	if block == nil {
-		t.Fatalf("docs/guides/%s.md has no page", guide)
-	}
-	return string(block[1])
 }

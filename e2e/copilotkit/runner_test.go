@@ -55,6 +55,28 @@ func TestRestartOfRuntime(t *testing.T) {
 	}
 }
 
+// TestRestartOfPerdure: Perdure is killed during a run and starts again. The page that asked for the run,
+// and a page that connects while Perdure is down, show the run to its end.
+func TestRestartOfPerdure(t *testing.T) {
+	t.Parallel()
+	p := kit.Setup(t)
+	runtime := kit.NewFrontEnd(t, "copilotkit").StartRuntime(t, kit.Runtime{BaseURL: p.Proxy(t)})
+	thread := kit.NewThread()
+	p.Threads.Add(thread)
+	question, story := kit.UserMessage(kit.Marked("Tell me a story.")), kit.LongText(1600)
+	kit.SharedModel.Answer(t, slow(question, story))
+
+	page := runtime.Open(t, "assistant", thread, "")
+	page.Do(t, map[string]any{"say": question, "until": 40})
+	p.Kill()
+	other := runtime.Open(t, "assistant", thread, "")
+	other.Send(t, map[string]any{"connect": true})
+	p.Start(t)
+	want := []kit.Message{question, kit.AssistantMessage(story)}
+	kit.WantMessages(t, want, page.Next(t).Messages)
+	kit.WantMessages(t, want, other.Next(t).Messages)
+}
+
 // TestStop: Stop in a page cancels the run in Perdure, and the page shows no error. The next message of
 // the page is accepted at once. A page at another runtime stops the run, too.
 func TestStop(t *testing.T) {

@@ -106,7 +106,25 @@ func (f FrontEnd) StartRuntime(t *testing.T, options Runtime) *RunnerProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := launchNodeIn(f.Dir, "runner.mjs", string(args))
+	script, err := filepath.Abs(filepath.Join("node", "runner.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.launch(t, options, script, string(args))
+}
+
+// StartServer starts a server from its source, which prints its URL as the programs in node/ do.
+func (f FrontEnd) StartServer(t *testing.T, source string) *RunnerProcess {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(f.Dir, "server.mjs"), []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return f.launch(t, Runtime{}, "server.mjs")
+}
+
+func (f FrontEnd) launch(t *testing.T, options Runtime, script string, args ...string) *RunnerProcess {
+	t.Helper()
+	server, err := launchNodeIn(f.Dir, script, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

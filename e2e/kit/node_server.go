@@ -20,17 +20,14 @@ type nodeServer struct {
 // launchNode starts a script with the packages of a directory in node/ and waits until it prints its
 // URL.
 func launchNode(script, folder string, args ...string) (*nodeServer, error) {
-	return launchNodeIn(filepath.Join("node", folder), script, args...)
+	return launchNodeIn(filepath.Join("node", folder), filepath.Join("..", script), args...)
 }
 
-// launchNodeIn is like launchNode, with the packages of any directory.
-func launchNodeIn(dir, script string, args ...string) (*nodeServer, error) {
-	path, err := filepath.Abs(filepath.Join("node", script))
-	if err != nil {
-		return nil, err
-	}
+// launchNodeIn is like launchNode, with any directory and the path of a script.
+func launchNodeIn(dir, path string, args ...string) (*nodeServer, error) {
 	cmd := exec.Command("node", append([]string{path}, args...)...)
 	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "COPILOTKIT_TELEMETRY_DISABLED=true")
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -52,7 +49,7 @@ func launchNodeIn(dir, script string, args ...string) (*nodeServer, error) {
 	}
 	if err != nil {
 		_ = cmd.Process.Kill()
-		return nil, fmt.Errorf("%s did not start: %w", script, err)
+		return nil, fmt.Errorf("%s did not start: %w", path, err)
 	}
 	return &nodeServer{URL: hello.URL, stdin: stdin, cmd: cmd}, nil
 }

@@ -6,7 +6,6 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-process.env.COPILOTKIT_TELEMETRY_DISABLED = "true";
 const require = createRequire(join(process.cwd(), "package.json"));
 const load = (path) => import(pathToFileURL(path).href);
 

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import { setTimeout as pause } from "node:timers/promises";
 import type { PerdureConfig } from "@perdure/client";
 
 /** How the runtime reaches Perdure. Give the same options to the agents and to the runner. */
@@ -33,11 +34,23 @@ export function headersOf({ headers = {}, callerHeaders = ["Authorization"] }: P
   return { ...forwarded, ...headers };
 }
 
-/** Sends a GET request. Returns undefined after a 404, and rejects after every other error status. */
+// How long a request is repeated while Perdure does not answer, and the pause between two attempts, in milliseconds.
+const patience = { atMost: 30_000, pause: 250 };
+
+/**
+ * Sends a GET request, and repeats it while Perdure does not answer, for example because it starts again. Returns undefined
+ * after a 404, and rejects after every other error status.
+ */
 export async function get<T>(options: PerdureOptions, path: string): Promise<T | undefined> {
   const url = options.baseUrl.replace(/\/+$/, "") + path;
-  const response = await (options.fetch ?? fetch)(url, { headers: headersOf(options) });
-  if (response.status === 404) return undefined;
-  if (!response.ok) throw new Error(`GET ${url}: ${response.status} ${await response.text()}`);
-  return (await response.json()) as T;
+  const init = { headers: headersOf(options) };
+  for (const end = Date.now() + patience.atMost; ; await pause(patience.pause)) {
+    const response = await (options.fetch ?? fetch)(url, init).catch((error: Error) => error);
+    const answered = response instanceof Response && ![502, 503, 504].includes(response.status);
+    if (!answered && Date.now() < end) continue;
+    if (response instanceof Error) throw new Error(`GET ${url}: ${response.message}`, { cause: response });
+    if (response.status === 404) return undefined;
+    if (!response.ok) throw new Error(`GET ${url}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as T;
+  }
 }

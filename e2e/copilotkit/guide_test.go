@@ -1,0 +1,48 @@
+package copilotkit
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// TestGuide: the server and the page of the guide work as written.
+func TestGuide(t *testing.T) {
+	t.Parallel()
+	question, answer := kit.Marked("What is 7*7?"), kit.Marked("It is 49.")
+	answerAfterCall(t, question, kit.ModelCall{ID: "call_a", Name: "calculate", Arguments: `{"expression":"7*7"}`}, answer)
+	f, page := kit.NewFrontEnd(t, "copilotkit"), kit.NewFrontEnd(t, "react")
+	public := page.Bundle(t, strings.ReplaceAll(guideBlock(t, "copilotkit", "jsx"), `"demo"`, `"careful"`))
+	server := f.StartServer(t, strings.NewReplacer(
+		"http://127.0.0.1:8080", kit.Shared.URL(""), `"public"`, `"`+public+`"`,
+		"app.listen(4000);", `const server = app.listen(0, "127.0.0.1", () => console.log(JSON.stringify({ url: "http://127.0.0.1:" + server.address().port })));`,
+	).Replace(guideBlock(t, "copilotkit", "js")))
+
+	tab := kit.NewTab(t)
+	tab.Open(server.Site + "/page.html#" + newThread())
+	say(tab, question)
+	tab.Click("text=Approve")
+	tab.Await(assistant, answer)
+	tab.Await(".sum", "7*7 = 49")
+	tab.Reload()
+	tab.Await(assistant, answer)
+	tab.Await(".sum", "7*7 = 49")
+}
+
+// guideBlock returns the first block of a guide in a language.
+func guideBlock(t *testing.T, guide, language string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "docs", "guides", guide+".md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```$").FindSubmatch(text)
+	if block == nil {
+		t.Fatalf("docs/guides/%s.md has no block of %s", guide, language)
+	}
+	return string(block[1])
+}
