@@ -11,7 +11,7 @@ import (
 )
 
 // TestAssistantUI: the page of the guide, on another origin than Perdure. It sends messages, shows a tool
-// call, stops a run, and shows the thread of Perdure after a reload.
+// call, asks for its approval, stops a run, and shows the thread of Perdure after a reload.
 func TestAssistantUI(t *testing.T) {
 	t.Parallel()
 	f := kit.NewFrontEnd(t, "react")
@@ -21,7 +21,7 @@ func TestAssistantUI(t *testing.T) {
 	p.Env = []string{"PERDURE_CORS_ORIGINS=" + site.URL}
 	p.InspectAtEnd(t)
 	p.Start(t)
-	source := strings.NewReplacer("http://127.0.0.1:8080", p.URL(""), `agent: "demo"`, `agent: "assistant"`).Replace(guideBlock(t, "assistant-ui", "jsx"))
+	source := strings.NewReplacer("http://127.0.0.1:8080", p.URL(""), `agent: "demo"`, `agent: "careful"`).Replace(guideBlock(t, "assistant-ui", "jsx"))
 	f.Bundle(t, source)
 
 	thread := kit.NewThread()
@@ -41,6 +41,7 @@ func TestAssistantUI(t *testing.T) {
 		tab.Click("text=Send")
 	}
 	write(question)
+	tab.Click("text=Approve")
 	tab.Await(".message", answer)
 	tab.Await(".tool", `calculate {"expression":"6*7"}: 42`)
 	tab.Reload()

@@ -76,6 +76,7 @@ func approveAfterRestart(t *testing.T, f kit.FrontEnd, runtime *kit.RunnerProces
 	tab, _ := openPage(t, runtime, "careful")
 	say(tab, question)
 	tab.Await(".interrupt", "")
+	tab.Tolerate("") // the page may load more of its script when the runtime is down
 	f.KillAndRestart(t, runtime)
 	tab.Reload()
 	tab.Await(".interrupt", "")
