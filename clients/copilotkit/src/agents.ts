@@ -1,6 +1,6 @@
 import { PerdureAgent } from "@perdure/client";
 import type { AgentsFactory } from "@copilotkit/runtime/v2";
-import { enterCaller, get, type PerdureOptions } from "./options.js";
+import { enterCaller, type PerdureOptions, request } from "./options.js";
 
 /** Options of perdureAgents. */
 export interface AgentsOptions extends PerdureOptions {
@@ -29,7 +29,8 @@ interface AgentEntry {
 }
 
 async function list(options: PerdureOptions): Promise<AgentEntry[]> {
-  const page = await get<{ items: AgentEntry[] }>(options, "/v1/agents");
-  if (page === undefined) throw new Error(`${options.baseUrl} has no route /v1/agents: set baseUrl to the base URL of Perdure`);
-  return page.items;
+  const response = await request(options, "/v1/agents");
+  if (response === undefined) throw new Error(`${options.baseUrl} has no route /v1/agents: set baseUrl to the base URL of Perdure`);
+  const { items } = (await response.json()) as { items: AgentEntry[] };
+  return items;
 }

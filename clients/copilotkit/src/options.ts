@@ -38,19 +38,22 @@ export function headersOf({ headers = {}, callerHeaders = ["Authorization"] }: P
 const patience = { atMost: 30_000, pause: 250 };
 
 /**
- * Sends a GET request, and repeats it while Perdure does not answer, for example because it starts again. Returns undefined
- * after a 404, and rejects after every other error status.
+ * Sends a GET request, or with a body a POST request, and repeats it while Perdure does not answer, for example because it
+ * starts again. Every request of this package is safe to repeat. Returns undefined after a 404, and rejects after every other
+ * error status.
  */
-export async function get<T>(options: PerdureOptions, path: string): Promise<T | undefined> {
+export async function request(options: PerdureOptions, path: string, body?: object): Promise<Response | undefined> {
   const url = options.baseUrl.replace(/\/+$/, "") + path;
-  const init = { headers: headersOf(options) };
+  const headers = headersOf(options);
+  const post = { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  const init = body === undefined ? { headers } : post;
   for (const end = Date.now() + patience.atMost; ; await pause(patience.pause)) {
     const response = await (options.fetch ?? fetch)(url, init).catch((error: Error) => error);
     const answered = response instanceof Response && ![502, 503, 504].includes(response.status);
     if (!answered && Date.now() < end) continue;
-    if (response instanceof Error) throw new Error(`GET ${url}: ${response.message}`, { cause: response });
+    if (response instanceof Error) throw new Error(`${url}: ${response.message}`, { cause: response });
     if (response.status === 404) return undefined;
-    if (!response.ok) throw new Error(`GET ${url}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as T;
+    if (!response.ok) throw new Error(`${url}: ${response.status} ${await response.text()}`);
+    return response;
   }
 }

@@ -7,9 +7,9 @@ import {
   type AgentRunnerRunRequest,
   type AgentRunnerStopRequest,
 } from "@copilotkit/runtime/v2";
-import { PerdureAgent, PerdureClient, ProblemError } from "@perdure/client";
+import { PerdureAgent } from "@perdure/client";
 import { Observable } from "rxjs";
-import { get, headersOf, type PerdureOptions } from "./options.js";
+import { headersOf, type PerdureOptions, request } from "./options.js";
 
 /** How long stop waits for a run whose input has not reached Perdure yet, and the pause between two attempts, in milliseconds. */
 const arrival = { atMost: 5_000, pause: 100 };
@@ -53,23 +53,21 @@ export class PerdureAgentRunner extends AgentRunner {
   override async stop({ threadId, runId }: AgentRunnerStopRequest): Promise<boolean> {
     const run = runId ?? (await this.activeRun(threadId));
     if (run === undefined) return false;
-    const client = new PerdureClient({ ...this.options, headers: headersOf(this.options) });
-    for (const end = Date.now() + arrival.atMost; ; await pause(arrival.pause)) {
-      try {
-        await client.cancel(threadId, run, "stopped in CopilotKit");
-        return true;
-      } catch (error) {
-        if (!(error instanceof ProblemError && error.code === "unknown_run")) throw error;
-        if (Date.now() > end) return false;
-      }
+    const path = `${threadPath(threadId)}/runs/${encodeURIComponent(run)}/cancel`;
+    for (const end = Date.now() + arrival.atMost; Date.now() < end; await pause(arrival.pause)) {
+      if (await request(this.options, path, { reason: "stopped in CopilotKit" })) return true;
     }
+    return false;
   }
 
   private async activeRun(threadId: string): Promise<string | undefined> {
-    const thread = await get<{ status: string; runId?: string }>(this.options, `/v1/threads/${encodeURIComponent(threadId)}`);
+    const response = await request(this.options, threadPath(threadId));
+    const thread = (await response?.json()) as { status: string; runId?: string } | undefined;
     return thread?.status === "running" || thread?.status === "paused" ? thread.runId : undefined;
   }
 }
+
+const threadPath = (threadId: string) => `/v1/threads/${encodeURIComponent(threadId)}`;
 
 // A message that follows a Stop or a reload of the page must not be refused because the previous run has not ended yet.
 function queued(input: RunAgentInput): RunAgentInput {
