@@ -141,6 +141,33 @@ func TestMessageAfterReload(t *testing.T) {
 	kit.WantMessages(t, want, other.Next(t).Messages)
 }
 
+// TestMessageThatInterrupts: a message with onBusy: interrupt cancels the run of another page, which shows
+// no error, and is answered at once.
+func TestMessageThatInterrupts(t *testing.T) {
+	t.Parallel()
+	_, runtime := setup(t)
+	thread := newThread()
+	endless, next := kit.UserMessage(kit.Marked("Never end.")), kit.UserMessage(kit.Marked("Be brief."))
+	brief := kit.Marked("Yes.")
+	kit.SharedModel.Answer(t, slow(endless, kit.LongText(100_000)))
+	kit.SharedModel.AnswerWith(t, next.Content, brief)
+
+	page := runtime.Open(t, "assistant", thread, "")
+	page.Do(t, map[string]any{"say": endless, "until": 40})
+	other := runtime.Open(t, "assistant", thread, "")
+	end := other.Do(t, map[string]any{"say": next, "forwardedProps": kit.PerdureProps(map[string]any{"onBusy": "interrupt"})})
+	if len(end.Messages) != 4 {
+		t.Fatalf("the page printed %+v", end)
+	}
+	kit.WantMessages(t, []kit.Message{next, kit.AssistantMessage(brief)}, end.Messages[2:])
+	if end := page.Next(t); end.Error != "" {
+		t.Errorf("the other page shows the error %q", end.Error)
+	}
+	if got := outcomes(t, thread); !slices.Equal(got, []string{"cancelled", "success"}) {
+		t.Errorf("the runs ended with %v", got)
+	}
+}
+
 // TestAgents: the runtime offers the named agents, by default all of Perdure.
 func TestAgents(t *testing.T) {
 	t.Parallel()

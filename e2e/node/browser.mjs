@@ -4,7 +4,7 @@
 //
 //   arguments: the runtime's URL, the agent's name, the thread, the name of the page's client tool, and the
 //   bearer token of the page. The last two may be empty.
-//   in:  {say: message}   {decide: payload, sameRun}   decides every open interrupt
+//   in:  {say: message, forwardedProps?}   {decide: payload, sameRun}   decides every open interrupt
 //        {connect: true}   reads the thread, as a page does that is opened
 //        {result: content}   of the last printed tool call
 //        {stop: true}   prints nothing
@@ -65,7 +65,7 @@ agent.subscribe({
 
 async function execute(command) {
   error = undefined;
-  const options = { agent };
+  const options = { agent, forwardedProps: command.forwardedProps };
   if (command.say) agent.addMessage(command.say);
   if (command.decide) {
     let decision;
