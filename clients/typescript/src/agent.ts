@@ -7,12 +7,12 @@ import {
   runHttpRequest,
   transformHttpEventStream,
 } from "@ag-ui/client";
-import { Acknowledged, later } from "./acknowledged.js";
+import { Acknowledged, later } from "./acknowledgements.js";
 import { type Accepted, type CommandOptions, type Decision, send, type ToolResult } from "./commands.js";
-import { baseUrlOf, type PerdureAgentConfig, transportOf, urlOf } from "./config.js";
+import { agentNameOf, baseUrlOf, type PerdureAgentConfig, transportOf, urlOf } from "./config.js";
 import type { Problem } from "./problem.js";
-import { approvalURL, runURL, threadURL } from "./routes.js";
 import { type RunInit, runFetch, threadStream } from "./streams.js";
+import { type ThreadCommand, ThreadCommands } from "./thread_commands.js";
 import type { Transport } from "./transport.js";
 
 export interface RunParameters extends RunAgentParameters {
@@ -38,6 +38,7 @@ export class PerdureAgent extends HttpAgent {
   // Not #private: HttpAgent makes its clones without a constructor.
   private baseUrl: string;
   private transport: Transport;
+  private commands: ThreadCommands;
   private follows: boolean;
   private following = false;
   private joining = false;
@@ -49,20 +50,21 @@ export class PerdureAgent extends HttpAgent {
 
   /** Throws a TypeError or a RangeError that names an invalid option. */
   constructor(config: PerdureAgentConfig) {
-    const transport = transportOf(config);
     const baseUrl = baseUrlOf(config);
-    super({ ...config, url: urlOf(config), fetch: runFetch(transport, baseUrl) });
+    const transport = transportOf(config, baseUrl);
+    super({ ...config, url: urlOf(config), fetch: runFetch(transport, baseUrl, agentNameOf(config)) });
     this.baseUrl = baseUrl;
+    this.commands = new ThreadCommands(baseUrl);
     this.transport = transport;
     this.follows = config.follow ?? false;
   }
 
   override clone(): PerdureAgent {
     const clone = super.clone() as PerdureAgent;
-    const { baseUrl, transport, follows, following, watched, seen } = this;
+    const { baseUrl, transport, commands, follows, following, watched, seen } = this;
     const acknowledged = new Map([...this.acknowledged].map(([thread, known]) => [thread, known.clone()]));
     const own = { joining: false, waitFor: undefined, left: new AbortController() };
-    return Object.assign(clone, { baseUrl, transport, follows, following, watched, seen, acknowledged, ...own });
+    return Object.assign(clone, { baseUrl, transport, commands, follows, following, watched, seen, acknowledged, ...own });
   }
 
   override runAgent(parameters?: RunParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
@@ -100,7 +102,7 @@ export class PerdureAgent extends HttpAgent {
     if (!watched) throw new Error("the agent has no run to cancel");
     // The request of a new run may not have reached the server yet.
     const isEarly = ({ code }: Problem) => code === "unknown_run" && this.isRunning && this.watched === watched;
-    await this.send(runURL(this.baseUrl, watched.thread, watched.run) + "/cancel", { reason }, options, isEarly);
+    await this.send(this.commands.cancel(watched.thread, watched.run, reason), options, isEarly);
   }
 
   /**
@@ -109,7 +111,7 @@ export class PerdureAgent extends HttpAgent {
    */
   async sendToolResult(result: ToolResult, options: CommandOptions = {}): Promise<Accepted> {
     const { threadId } = this;
-    const accepted = await this.send(threadURL(this.baseUrl, threadId) + "/tool-results", result, options);
+    const accepted = await this.send(this.commands.toolResult(threadId, result), options);
     this.acknowledgedOn(threadId).answered(result, accepted);
     return accepted;
   }
@@ -120,19 +122,19 @@ export class PerdureAgent extends HttpAgent {
    */
   async decide(approvalId: string, decision: Decision, options: CommandOptions = {}): Promise<Accepted> {
     const { threadId } = this;
-    const accepted = await this.send(approvalURL(this.baseUrl, threadId, approvalId), decision, options);
+    const accepted = await this.send(this.commands.decide(threadId, approvalId, decision), options);
     this.acknowledgedOn(threadId).decided(approvalId, decision, accepted);
     return accepted;
   }
 
   /** Pauses the active run of this thread before its next step. Without an active run it rejects with a ProblemError with status 409. */
   async pause(options: CommandOptions = {}): Promise<void> {
-    await this.send(threadURL(this.baseUrl, this.threadId) + "/pause", {}, options);
+    await this.send(this.commands.pause(this.threadId), options);
   }
 
   /** Resumes the paused run of this thread. Without an active run it rejects with a ProblemError with status 409. */
   async resume(options: CommandOptions = {}): Promise<void> {
-    await this.send(threadURL(this.baseUrl, this.threadId) + "/resume", {}, options);
+    await this.send(this.commands.resume(this.threadId), options);
   }
 
   protected override prepareRunAgentInput(parameters?: RunAgentParameters): RunAgentInput {
@@ -212,7 +214,7 @@ export class PerdureAgent extends HttpAgent {
     return AbortSignal.any([this.abortController.signal, this.left.signal]);
   }
 
-  private send(url: string, body: object, { signal }: CommandOptions, isEarly?: (problem: Problem) => boolean): Promise<Accepted> {
-    return send(this.transport, { url, headers: this.headers, body, signal, isEarly });
+  private send(command: ThreadCommand, { signal }: CommandOptions, isEarly?: (problem: Problem) => boolean): Promise<Accepted> {
+    return send(this.transport, { ...command, headers: this.headers, signal, isEarly });
   }
 }

@@ -47,10 +47,12 @@ export class Backoff {
   constructor(
     private readonly policy: Policy,
     private readonly onRetry: ((retry: Retry) => void) | undefined,
+    private readonly onReconnected?: () => void,
   ) {}
 
   /** Resets the failures after data was received. */
   reset(): void {
+    if (this.failures > 0) this.tell(() => this.onReconnected?.());
     this.failures = 0;
   }
 
@@ -62,7 +64,7 @@ export class Backoff {
     if (this.failures++ === 0) this.lostAt = Date.now();
     const delay = retryAfter + this.delay();
     if (this.failures > this.policy.attempts || Date.now() + delay > this.lostAt + this.policy.giveUpAfter) return false;
-    this.tell({ attempt: this.failures, delay, error });
+    this.tell(() => this.onRetry?.({ attempt: this.failures, delay, error }));
     await sleep(delay, signal);
     return true;
   }
@@ -74,9 +76,9 @@ export class Backoff {
   }
 
   // An exception of the listener must not end the run.
-  private tell(retry: Retry): void {
+  private tell(listener: () => void): void {
     try {
-      this.onRetry?.(retry);
+      listener();
     } catch (error) {
       queueMicrotask(() => {
         throw error;

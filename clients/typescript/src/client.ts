@@ -1,6 +1,6 @@
-import { type Accepted, ask, type CommandOptions, type Decision, type Proposal, send, type ToolResult } from "./commands.js";
+import { type Accepted, type CommandOptions, type Decision, type Proposal, request, send, type ToolResult } from "./commands.js";
 import { type PerdureConfig, transportOf, trimmed } from "./config.js";
-import { approvalURL, runURL, threadURL } from "./routes.js";
+import { ThreadCommands, type ThreadCommand } from "./thread_commands.js";
 import type { Transport } from "./transport.js";
 
 /** An open or decided interrupt: the approval of a tool call, or a question. */
@@ -92,12 +92,14 @@ export class PerdureClient {
   private readonly baseUrl: string;
   private readonly headers: Record<string, string>;
   private readonly transport: Transport;
+  private readonly commands: ThreadCommands;
 
   /** Throws a RangeError that names an invalid option. */
   constructor(config: PerdureConfig & { baseUrl: string; headers?: Record<string, string> }) {
     this.baseUrl = trimmed(config.baseUrl);
     this.headers = config.headers ?? {};
-    this.transport = transportOf(config);
+    this.transport = transportOf(config, this.baseUrl);
+    this.commands = new ThreadCommands(this.baseUrl);
   }
 
   /** Returns a page of the approvals of all threads: open ones, oldest first, or decided ones. */
@@ -105,35 +107,35 @@ export class PerdureClient {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(filter)) if (value !== undefined) query.set(name, String(value));
     const suffix = query.size > 0 ? `?${query}` : "";
-    return ask(this.transport, { url: `${this.baseUrl}/v1/approvals${suffix}`, headers: this.headers, ...options });
+    return request(this.transport, { url: `${this.baseUrl}/v1/approvals${suffix}`, headers: this.headers, ...options });
   }
 
   /** Decides an approval: see PerdureAgent.decide. */
   decide(threadId: string, approvalId: string, decision: Decision, options: CommandOptions = {}): Promise<Accepted> {
-    return this.send(approvalURL(this.baseUrl, threadId, approvalId), decision, options);
+    return this.send(this.commands.decide(threadId, approvalId, decision), options);
   }
 
   /** Sends the result of a client tool call: see PerdureAgent.sendToolResult. */
   toolResult(threadId: string, result: ToolResult, options: CommandOptions = {}): Promise<Accepted> {
-    return this.send(threadURL(this.baseUrl, threadId) + "/tool-results", result, options);
+    return this.send(this.commands.toolResult(threadId, result), options);
   }
 
   /** Cancels a run. Its messages stay. A run that has ended does not change. */
   async cancel(threadId: string, runId: string, reason?: string, options: CommandOptions = {}): Promise<void> {
-    await this.send(runURL(this.baseUrl, threadId, runId) + "/cancel", { reason }, options);
+    await this.send(this.commands.cancel(threadId, runId, reason), options);
   }
 
   /** Pauses the active run of a thread before its next step. */
   async pause(threadId: string, options: CommandOptions = {}): Promise<void> {
-    await this.send(threadURL(this.baseUrl, threadId) + "/pause", {}, options);
+    await this.send(this.commands.pause(threadId), options);
   }
 
   /** Resumes the paused run of a thread. */
   async resume(threadId: string, options: CommandOptions = {}): Promise<void> {
-    await this.send(threadURL(this.baseUrl, threadId) + "/resume", {}, options);
+    await this.send(this.commands.resume(threadId), options);
   }
 
-  private send(url: string, body: object, options: CommandOptions): Promise<Accepted> {
-    return send(this.transport, { url, headers: this.headers, body, ...options });
+  private send(command: ThreadCommand, options: CommandOptions): Promise<Accepted> {
+    return send(this.transport, { ...command, headers: this.headers, ...options });
   }
 }

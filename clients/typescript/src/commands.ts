@@ -1,8 +1,8 @@
 import type { UserMessage } from "@ag-ui/client";
+import { connectWithRetry, errorFrom } from "./attempts.js";
 import { Backoff } from "./backoff.js";
-import { Connection } from "./connection.js";
-import { errorFrom, insist } from "./insist.js";
 import { errorOf, type Problem, problemOf } from "./problem.js";
+import type { RequestFrame } from "./socket_frames.js";
 import type { Transport } from "./transport.js";
 
 /** A part of a message's content, by the types of the installed version of AG-UI. */
@@ -79,29 +79,33 @@ export interface Accepted {
 }
 
 export interface Command {
+  /** Default: POST with a body, and GET without one. */
+  method?: "GET" | "POST" | "PUT" | "DELETE";
   url: string;
   headers: Record<string, string>;
-  /** The body of a POST; undefined = a GET, which changes nothing. */
-  body?: object;
+  body?: object | undefined;
+  /** The frame of the same request, if the WebSocket has it. */
+  frame?: RequestFrame;
   signal?: AbortSignal | undefined;
   /** Reports whether a refusal is temporary, so that the command must be repeated. */
   isEarly?: ((problem: Problem) => boolean) | undefined;
 }
 
 /**
- * Sends a request, repeats it until the server answers, and returns the answer. Every request is safe to repeat. Rejects
- * with a ProblemError if the server refuses the request, with a ConnectionLostError if all attempts fail, and with the
- * reason of an aborted signal.
+ * Sends a request, repeats it until the server answers, and returns the answer; {} if it has no body. Rejects with a
+ * ProblemError if the server refuses the request, with a ConnectionLostError if all attempts fail, and with the reason of
+ * an aborted signal.
  */
-export async function ask<Answer>(transport: Transport, command: Command): Promise<Answer> {
-  const { signal = new AbortController().signal, url, body } = command;
+export async function request<Answer>(transport: Transport, command: Command): Promise<Answer> {
+  const { signal = new AbortController().signal, url, body, frame } = command;
+  const { method = body ? "POST" : "GET" } = command;
   const headers: Record<string, string> = { ...command.headers, Accept: "application/json" };
   if (body) headers["Content-Type"] = "application/json";
-  const call = { url, init: body ? { method: "POST", headers, body: JSON.stringify(body) } : { method: "GET", headers } };
-  const backoff = new Backoff(transport.retry, transport.onRetry);
-  const open = () => Connection.open(transport.fetch, call, transport.silence, signal);
+  const call = { url, init: { method, headers, ...(body && { body: JSON.stringify(body) }) }, frame };
+  const backoff = new Backoff(transport.retry, transport.onRetry, transport.onReconnected);
+  const open = () => transport.open(call, signal);
   for (let lost: Error | undefined; ; ) {
-    const connection = await insist(open, backoff, signal, lost);
+    const connection = await connectWithRetry(open, backoff, signal, lost);
     const { ok, status } = connection.response;
     let text: string;
     try {
@@ -113,7 +117,8 @@ export async function ask<Answer>(transport: Transport, command: Command): Promi
     } finally {
       connection.close();
     }
-    if (ok) return (text === "" ? {} : JSON.parse(text)) as Answer; // the answer to a cancel has no body
+    if (ok) backoff.reset();
+    if (ok) return (text === "" ? {} : JSON.parse(text)) as Answer;
     const problem = problemOf(status, text);
     lost = errorOf(problem);
     if (!command.isEarly?.(problem)) throw lost;
@@ -122,6 +127,6 @@ export async function ask<Answer>(transport: Transport, command: Command): Promi
 
 /** Sends a command. The server may have accepted it before. */
 export async function send(transport: Transport, command: Command): Promise<Accepted> {
-  const answer = await ask<Partial<Accepted>>(transport, command);
+  const answer = await request<Partial<Accepted>>(transport, command);
   return { ...answer, repeated: answer.repeated === true };
 }

@@ -1,12 +1,26 @@
 import type { HttpAgentConfig } from "@ag-ui/client";
 import { policyOf, type Retry, type RetryOptions } from "./backoff.js";
-import { baseOf, runsURL } from "./routes.js";
-import type { Transport } from "./transport.js";
+import { agentIn, baseOf, runsURL } from "./routes.js";
+import type { WebSocketFactory } from "./socket_pool.js";
+import { isBrowser, opener, type TokenSource, type Transport } from "./transport.js";
 
 /** Options of requests to a server. */
 export interface PerdureConfig {
+  /**
+   * How runs, streams and their commands are sent. `websocket`: over WebSockets, which all tabs of an origin with the same
+   * server and credentials share. `sse`: over HTTP, each stream with a connection of its own. Default: `websocket` in
+   * browsers, unless `fetch` is set, and `sse` elsewhere.
+   */
+  transport?: "websocket" | "sse";
+  /**
+   * A token or an API key, sent as `Authorization: Bearer …`. A function is called before each request and each
+   * WebSocket, so that it can return a new token before the last one expires.
+   */
+  token?: string | TokenSource;
   /** The fetch function. Default: the global fetch. */
   fetch?: HttpAgentConfig["fetch"];
+  /** Creates a WebSocket. Default: the global WebSocket. Node has one since version 22. */
+  webSocket?: WebSocketFactory;
   /** When to repeat a request after the connection is lost or the server is unavailable. */
   retry?: RetryOptions;
   /**
@@ -16,6 +30,8 @@ export interface PerdureConfig {
   silence?: number;
   /** Called before each pause, so that a user interface can show "reconnecting". */
   onRetry?: (retry: Retry) => void;
+  /** Called when the server has responded again after `onRetry`. */
+  onReconnected?: () => void;
 }
 
 /** Options of a PerdureAgent: those of HttpAgent, the address of the agent, and the options of requests. */
@@ -49,18 +65,37 @@ export function baseUrlOf(config: PerdureAgentConfig): string {
   return base;
 }
 
-/** Returns the options of requests. Throws a RangeError that names an invalid option. */
-export function transportOf(config: PerdureConfig): Transport {
-  const { silence = defaultSilence } = config;
+/** Returns the transport. Throws a RangeError or a TypeError that names an invalid option. */
+export function transportOf(config: PerdureConfig, base: string): Transport {
+  const { silence = defaultSilence, token } = config;
   if (!(silence > 0)) throw new RangeError(`silence must be a number above 0, not ${silence}`);
   return {
-    // A browser's fetch must be called on its window.
-    fetch: config.fetch ?? ((url, init) => fetch(url, init)),
+    open: opener({
+      base,
+      // A browser's fetch must be called on its window.
+      fetch: config.fetch ?? ((url, init) => fetch(url, init)),
+      token: typeof token === "string" ? () => token : token,
+      silence,
+      webSocket: webSocketOf(config),
+    }),
     retry: policyOf(config.retry),
     onRetry: config.onRetry,
-    silence,
+    onReconnected: config.onReconnected,
   };
 }
+
+// Returns undefined if requests use HTTP only.
+function webSocketOf({ transport, fetch, webSocket }: PerdureConfig): WebSocketFactory | undefined {
+  const hasWebSocket = webSocket !== undefined || typeof WebSocket !== "undefined";
+  const chosen = transport ?? (isBrowser() && hasWebSocket && fetch === undefined ? "websocket" : "sse");
+  if (chosen === "sse") return undefined;
+  if (chosen !== "websocket") throw new TypeError(`transport must be "websocket" or "sse", not ${JSON.stringify(chosen)}`);
+  if (!hasWebSocket) throw new TypeError('transport: "websocket" needs the option webSocket, because there is no global WebSocket');
+  return webSocket ?? ((url, protocols) => new WebSocket(url, protocols));
+}
+
+/** Returns the name of the agent, or undefined if the options have only a URL of another form: it has no frame. */
+export const agentNameOf = ({ agent, url }: PerdureAgentConfig) => (url === undefined ? agent : agentIn(url));
 
 /** Returns a base URL without slashes at its end. */
 export const trimmed = (base: string) => base.replace(/\/+$/, "");

@@ -1,4 +1,4 @@
-import type { Frame } from "./frames.js";
+import type { Frame } from "./sse_frames.js";
 
 /** The state of the runs in a stream, by the frames that the agent has received. */
 export class Progress {
@@ -22,9 +22,9 @@ export class Progress {
   }
 
   /** Returns the progress after these frames. */
-  behind(frames: readonly Frame[]): Progress {
-    const then = Object.assign(new Progress(), this);
-    frames.forEach((frame) => then.observe(frame));
-    return then;
+  after(frames: readonly Frame[]): Progress {
+    const progress = Object.assign(new Progress(), this);
+    frames.forEach((frame) => progress.observe(frame));
+    return progress;
   }
 }

@@ -6,6 +6,12 @@ export const runsURL = (base: string, agent: string) => `${base}/v1/agents/${seg
 /** The base URL of a run endpoint, or undefined if the URL is not that of a run endpoint. */
 export const baseOf = (url: string) => /^(.*)\/v1\/agents\/[^/?#]+\/runs\/?(?:[?#].*)?$/.exec(url)?.[1];
 
+/** The agent's name in the URL of a run endpoint, or undefined if the URL is not that of a run endpoint. */
+export function agentIn(url: string): string | undefined {
+  const name = /\/v1\/agents\/([^/?#]+)\/runs\/?(?:[?#].*)?$/.exec(url)?.[1];
+  return name === undefined ? undefined : decodeURIComponent(name);
+}
+
 export const threadURL = (base: string, thread: string) => `${base}/v1/threads/${segment(thread)}`;
 
 export const runURL = (base: string, thread: string, run: string) => `${threadURL(base, thread)}/runs/${segment(run)}`;

@@ -1,6 +1,6 @@
 import type { HttpAgentFetchFn, RunAgentInput } from "@ag-ui/client";
 import { problemOf } from "./problem.js";
-import { resumable, type Source } from "./resumable.js";
+import { resumable, type Source } from "./resumable_stream.js";
 import { runURL, threadURL } from "./routes.js";
 import type { Transport } from "./transport.js";
 
@@ -14,19 +14,29 @@ export interface RunInit extends RequestInit {
 
 /**
  * Returns a fetch function for HttpAgent that reads a run to its end over several connections. The function has no state
- * of an agent, so an agent and its clones can share it.
+ * of an agent, so an agent and its clones can share it. agent is undefined if only its URL is known: then runs start over
+ * HTTP.
  */
-export function runFetch(transport: Transport, base: string): HttpAgentFetchFn {
+export function runFetch(transport: Transport, base: string, agent: string | undefined): HttpAgentFetchFn {
   return async (plain, request: RunInit) => {
     const { onCursor, waitFor, ...init } = request;
-    const url = waiting(plain, waitFor);
-    const { threadId, runId } = JSON.parse(init.body as string) as RunAgentInput;
+    const url = withWaitFor(plain, waitFor);
+    const input = JSON.parse(init.body as string) as RunAgentInput;
+    const { threadId, runId } = input;
+    // A shared WebSocket also closes with another tab, which must not cancel this run.
+    const hasFrame = agent !== undefined && !cancelsOnDisconnect(input);
     // Repeating the same input attaches to the run. The client does that while it has no cursor, and after the end of
     // another run, which the server may send first: the cursor then belongs to that run.
-    const call: Source["call"] = (cursor, { run = runId, last, open }) =>
-      cursor === undefined || (last !== undefined && !open)
-        ? { url, init }
-        : { url: runURL(base, threadId, run) + "/events", init: behind(init, cursor) };
+    const call: Source["call"] = (cursor, { run = runId, last, open }) => {
+      if (cursor === undefined || (last !== undefined && !open)) {
+        return { url, init, frame: hasFrame ? { type: "run", agent, input, waitFor } : undefined };
+      }
+      return {
+        url: `${runURL(base, threadId, run)}/events`,
+        init: after(init, cursor),
+        frame: hasFrame ? { type: "subscribe", threadId, runId: run, after: cursor } : undefined,
+      };
+    };
     const source: Source = { thread: threadId, run: runId, call, onCursor };
     return resumable(source, transport, init.signal ?? new AbortController().signal);
   };
@@ -49,13 +59,18 @@ export interface ThreadView {
 
 /** Returns the stream of a thread: its history, its active run and, with follow, every later run. */
 export async function threadStream(transport: Transport, view: ThreadView): Promise<Response> {
-  const query = new URLSearchParams({ follow: String(view.follow), protocolVersion: view.protocolVersion ?? "" });
-  const url = waiting(`${threadURL(view.base, view.thread)}/events?${query}`, view.waitFor);
+  const { thread: threadId, follow, waitFor, protocolVersion = "" } = view;
+  const query = new URLSearchParams({ follow: String(follow), protocolVersion });
+  const url = withWaitFor(`${threadURL(view.base, threadId)}/events?${query}`, waitFor);
   const init = { headers: { ...view.headers, Accept: "text/event-stream" } };
   const source: Source = {
-    thread: view.thread,
-    follow: view.follow,
-    call: (cursor) => ({ url, init: cursor === undefined ? init : behind(init, cursor) }),
+    thread: threadId,
+    follow,
+    call: (cursor) => ({
+      url,
+      init: cursor === undefined ? init : after(init, cursor),
+      frame: { type: "subscribe", threadId, follow, protocolVersion, waitFor, after: cursor },
+    }),
     onRun: view.onRun,
     onCursor: view.onCursor,
   };
@@ -66,14 +81,18 @@ export async function threadStream(transport: Transport, view: ThreadView): Prom
   return nothing ? new Response("") : new Response(text, response);
 }
 
-function waiting(url: string, waitFor: string | undefined): string {
+function withWaitFor(url: string, waitFor: string | undefined): string {
   if (waitFor === undefined) return url;
   return `${url}${url.includes("?") ? "&" : "?"}waitFor=${encodeURIComponent(waitFor)}`;
 }
 
-function behind({ headers }: RequestInit, cursor: string): RequestInit {
+function after({ headers }: RequestInit, cursor: string): RequestInit {
   const next = new Headers(headers);
   next.delete("Content-Type");
   next.set("Last-Event-ID", cursor);
   return { headers: next };
+}
+
+function cancelsOnDisconnect({ forwardedProps }: RunAgentInput): boolean {
+  return (forwardedProps as { perdure?: { cancelOnDisconnect?: boolean } } | undefined)?.perdure?.cancelOnDisconnect === true;
 }

@@ -2,7 +2,7 @@ import { PerdureAgent, type PerdureAgentConfig } from "@perdure/client";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Backoff, policyOf, type Retry, retryAfterOf } from "../dist/backoff.js";
-import { FrameReader } from "../dist/frames.js";
+import { FrameReader } from "../dist/sse_frames.js";
 import { type Asked, fetchOf } from "./server.js";
 import { settled } from "./stream.js";
 

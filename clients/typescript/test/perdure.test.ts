@@ -2,7 +2,7 @@ import { HttpAgent, type Message } from "@ag-ui/client";
 import { AnsweredError, PerdureAgent, PerdureClient } from "@perdure/client";
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { badLine, missing, type Perdure, start } from "./perdure.js";
+import { badLine, missing, options, type Perdure, start } from "./perdure.js";
 import { type Event, hasty, until, watch } from "./stream.js";
 
 const say = (id: string, content: string): Message => ({ id, role: "user", content });
@@ -29,7 +29,7 @@ describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
       const random = numbers(seed);
       // At least the headers and one frame: else nothing would ever come.
       const line = await badLine(perdure.url, () => 600 + Math.floor(random() * 900));
-      const cut = new PerdureAgent({ baseUrl: line.url, agent: "demo", threadId, retry: { ...hasty, attempts: 50 }, initialMessages: [say("u-1", long)] });
+      const cut = new PerdureAgent({ ...options, baseUrl: line.url, agent: "demo", threadId, retry: { ...hasty, attempts: 50 }, initialMessages: [say("u-1", long)] });
       const seen = await watch(t, cut, { run: { runId: "r-1" } });
       line.stop();
       assert.equal(seen.error, undefined);
@@ -44,7 +44,7 @@ describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
   });
 
   test("a second run goes on with the conversation of the first", async (t) => {
-    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "two runs" });
+    const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "demo", threadId: "two runs" });
     for (const n of [1, 2]) {
       agent.addMessage(say(`u-${n}`, `This is ${n}.`));
       assert.deepEqual((await watch(t, agent, { run: {} })).console, []);
@@ -54,7 +54,7 @@ describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
 
   test("a tab that is behind edits nothing, and one that lost its messages loses nothing", async (t) => {
     const threadId = "tabs";
-    const tab = () => new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId });
+    const tab = () => new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "demo", threadId });
     const says = async (agent: PerdureAgent, id: string) => {
       agent.addMessage(say(id, `This is ${id}.`));
       const seen = await watch(t, agent, { run: {} });
@@ -71,7 +71,7 @@ describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
   });
 
   test("cancel ends the run and keeps what was said", async (t) => {
-    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "cancel", initialMessages: [say("u-1", "word ".repeat(35))] });
+    const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "demo", threadId: "cancel", initialMessages: [say("u-1", "word ".repeat(35))] });
     let cancelling: Promise<void> | undefined;
     const seen = await watch(t, agent, { run: {} }, ({ type }) => {
       if (type === "TEXT_MESSAGE_CONTENT") cancelling ??= agent.cancel("enough");
@@ -87,7 +87,7 @@ describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
   });
 
   test("who leaves and comes back with the same run sees it whole", async (t) => {
-    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "leave", initialMessages: [say("u-1", long)] });
+    const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "demo", threadId: "leave", initialMessages: [say("u-1", long)] });
     let events = 0;
     await watch(t, agent, { run: { runId: "r-1" } }, () => void (++events === 5 && agent.abortRun()));
     agent.setMessages([say("u-1", long)]);
@@ -100,8 +100,8 @@ describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
     const threadId = "join";
     const random = numbers(4);
     const line = await badLine(perdure.url, () => 2000 + Math.floor(random() * 2000));
-    const owner = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId, initialMessages: [say("u-1", long)] });
-    const guest = new PerdureAgent({ baseUrl: line.url, agent: "demo", threadId, retry: { ...hasty, attempts: 50 } });
+    const owner = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "demo", threadId, initialMessages: [say("u-1", long)] });
+    const guest = new PerdureAgent({ ...options, baseUrl: line.url, agent: "demo", threadId, retry: { ...hasty, attempts: 50 } });
     let joining: ReturnType<typeof watch> | undefined;
     let contents = 0;
     await owner.runAgent({}, {
@@ -121,8 +121,8 @@ describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
 
   test("who follows a thread sees run after run", async (t) => {
     const threadId = "follow";
-    const owner = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId });
-    const guest = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId, follow: true });
+    const owner = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "demo", threadId });
+    const guest = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "demo", threadId, follow: true });
     owner.addMessage(say("u-1", "This is 1."));
     await owner.runAgent({ runId: "r-1" });
     let shown = "";
@@ -142,7 +142,7 @@ describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
   });
 
   test("a thread that does not exist has nothing to show", async (t) => {
-    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "nobody was here" });
+    const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "demo", threadId: "nobody was here" });
     assert.deepEqual(await watch(t, agent, { connect: {} }), { events: [], messages: [], console: [] });
   });
 });
@@ -160,17 +160,17 @@ describe("against Perdure that asks", { skip: missing, timeout: 120_000 }, () =>
 
   test("who decides need not be who asked, and who follows sees what comes of it", async (t) => {
     const threadId = "asks";
-    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "asking", threadId });
+    const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "asking", threadId });
     agent.addMessage(say("u-1", "Please work out 6*7 and 6+7 for me."));
     const seen = await watch(t, agent, { run: { runId: "r-1" } });
     const [first, second] = asked(seen.events);
     assert.ok(first && second && asked(seen.events).length === 2);
 
     let ended = 0;
-    const guest = new PerdureAgent({ baseUrl: perdure.url, agent: "asking", threadId, follow: true });
+    const guest = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "asking", threadId, follow: true });
     const following = watch(t, guest, { connect: {} }, ({ type }) => void (type === "RUN_FINISHED" && ended++));
     await until(() => ended === 1);
-    const inbox = new PerdureClient({ baseUrl: perdure.url + "/", retry: hasty });
+    const inbox = new PerdureClient({ ...options, baseUrl: perdure.url + "/", retry: hasty });
     const accepted = await inbox.decide(threadId, first.id, { decision: "edit", args: { expression: "5*5" } });
     assert.deepEqual([accepted.repeated, accepted.decision], [false, "edit"]);
     assert.equal((await inbox.decide(threadId, first.id, { decision: "edit", args: { expression: "5*5" } })).repeated, true);
@@ -192,8 +192,8 @@ describe("against Perdure that asks", { skip: missing, timeout: 120_000 }, () =>
   });
 
   test("a run is paused and goes on", async (t) => {
-    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "stepwise", threadId: "pauses", initialMessages: [say("u-1", "Go!")] });
-    const operator = new PerdureClient({ baseUrl: perdure.url });
+    const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "stepwise", threadId: "pauses", initialMessages: [say("u-1", "Go!")] });
+    const operator = new PerdureClient({ ...options, baseUrl: perdure.url });
     let paused: Promise<void> | undefined;
     const running = watch(t, agent, { run: {} }, ({ type }) => void (type === "TOOL_CALL_START" && (paused ??= agent.pause())));
     await until(() => paused !== undefined);
@@ -206,8 +206,8 @@ describe("against Perdure that asks", { skip: missing, timeout: 120_000 }, () =>
   });
 
   test("a run that is cancelled by somebody else ends for who watches it", async (t) => {
-    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "stepwise", threadId: "cancelled", initialMessages: [say("u-1", "Go!")] });
-    const operator = new PerdureClient({ baseUrl: perdure.url });
+    const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "stepwise", threadId: "cancelled", initialMessages: [say("u-1", "Go!")] });
+    const operator = new PerdureClient({ ...options, baseUrl: perdure.url });
     let cancelling: Promise<void> | undefined;
     const seen = await watch(t, agent, { run: { runId: "r-1" } }, ({ type }) => {
       if (type === "TOOL_CALL_START") cancelling ??= operator.cancel("cancelled", "r-1", "enough");
@@ -222,7 +222,7 @@ describe("against Perdure that asks", { skip: missing, timeout: 120_000 }, () =>
 describe("against Perdure that goes away", { skip: missing, timeout: 120_000 }, () => {
   test("it gives up, and says so", async (t) => {
     const perdure = await start();
-    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "away", retry: hasty, initialMessages: [say("u-1", long)] });
+    const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "demo", threadId: "away", retry: hasty, initialMessages: [say("u-1", long)] });
     let stopping: Promise<void> | undefined;
     const seen = await watch(t, agent, { run: {} }, () => void (stopping ??= perdure.stop()));
     await stopping;

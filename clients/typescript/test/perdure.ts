@@ -6,6 +6,14 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { PerdureConfig } from "@perdure/client";
+import { WebSocket } from "ws";
+
+/** The options of the transport that PERDURE_TRANSPORT names. */
+export const options: Pick<PerdureConfig, "transport" | "webSocket"> =
+  process.env.PERDURE_TRANSPORT === "websocket"
+    ? { transport: "websocket", webSocket: (url, protocols) => new WebSocket(url, protocols) as unknown as globalThis.WebSocket }
+    : {};
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const program = join(root, "bin", "perdure");

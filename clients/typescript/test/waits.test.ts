@@ -2,7 +2,7 @@ import { HttpAgent, type Message } from "@ag-ui/client";
 import { AnsweredError, type Approval, PerdureAgent, PerdureClient } from "@perdure/client";
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { missing, type Perdure, start } from "./perdure.js";
+import { missing, options, type Perdure, start } from "./perdure.js";
 import { type Event, hasty, type Seen, until, watch } from "./stream.js";
 
 const say = (content: string): Message[] => [{ id: "u-1", role: "user", content }];
@@ -19,7 +19,7 @@ describe("against Perdure that waits", { skip: missing, timeout: 120_000 }, () =
   let inbox: PerdureClient;
   before(async () => {
     perdure = await start("clients/typescript/test/agents");
-    inbox = new PerdureClient({ baseUrl: perdure.url, retry: hasty });
+    inbox = new PerdureClient({ ...options, baseUrl: perdure.url, retry: hasty });
   });
   after(() => perdure.stop());
 
@@ -35,7 +35,7 @@ describe("against Perdure that waits", { skip: missing, timeout: 120_000 }, () =
   test("the inbox has what waits over all threads, page by page, until it is decided", async (t) => {
     const threads = ["inbox 1/ü", "inbox 2", "inbox 3"];
     for (const threadId of threads) {
-      const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "asking", threadId, initialMessages: say("Please work out 6*7 and 6+7 for me.") });
+      const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "asking", threadId, initialMessages: say("Please work out 6*7 and 6+7 for me.") });
       assert.deepEqual((await watch(t, agent, { run: { runId: "r-1" } })).console, []);
     }
     const all = await listed(threads, 6);
@@ -68,7 +68,7 @@ describe("against Perdure that waits", { skip: missing, timeout: 120_000 }, () =
     }
     await listed(threads, 0);
     for (const threadId of threads) {
-      const guest = new PerdureAgent({ baseUrl: perdure.url, agent: "asking", threadId });
+      const guest = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "asking", threadId });
       let shown: Seen;
       do shown = await watch(t, guest, { connect: {} }); // the run that nobody asked for may be about to begin
       while (shown.messages.at(-1)?.role !== "assistant" || results(shown.messages).length < 2);
@@ -79,14 +79,14 @@ describe("against Perdure that waits", { skip: missing, timeout: 120_000 }, () =
 
   test("a held run stays open for results, whoever gives them, and ends once", async (t) => {
     const threadId = "held 1/ü";
-    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "picking", threadId, initialMessages: say("Pick!") });
+    const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "picking", threadId, initialMessages: say("Pick!") });
     let open: string[] = [];
     const running = watch(t, agent, { run: held }, (event) => void (calls(event).length > 0 && (open = calls(event))));
     await until(() => open.length === 2);
     const [sky, sea] = open as [string, string];
     assert.equal(agent.isRunning, true);
 
-    const guest = new PerdureAgent({ baseUrl: perdure.url, agent: "picking", threadId });
+    const guest = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "picking", threadId });
     let told: string[] = [];
     const joined = watch(t, guest, { connect: {} }, (event) => void (calls(event).length > 0 && (told = calls(event))));
     await until(() => told.length > 0);
@@ -115,7 +115,7 @@ describe("against Perdure that waits", { skip: missing, timeout: 120_000 }, () =
 
   test("a held run asks, is listed, and goes on when all is answered", async (t) => {
     const threadId = "held and asked";
-    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "picking", threadId, initialMessages: say("Please pick and work out 6*7 for me.") });
+    const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "picking", threadId, initialMessages: say("Please pick and work out 6*7 for me.") });
     const open: { id: string; toolCallId: string }[] = [];
     let picks: string[] = [];
     const running = watch(t, agent, { run: held }, (event) => void (open.push(...asks(event)), picks.push(...calls(event))));
@@ -166,7 +166,7 @@ describe("against Perdure that waits", { skip: missing, timeout: 120_000 }, () =
 
   test("who decides and connects is shown the decision, not the question", async (t) => {
     for (const round of rounds) {
-      const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "asking", threadId: `decided ${round}`, initialMessages: say("Please work out 6*7 and 6+7 for me.") });
+      const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "asking", threadId: `decided ${round}`, initialMessages: say("Please work out 6*7 and 6+7 for me.") });
       assert.deepEqual((await watch(t, agent, { run: { runId: "r-1" } })).error, undefined);
       assert.equal(agent.pendingInterrupts.length, 2);
       for (const { id } of agent.pendingInterrupts) await agent.decide(id, { decision: "approve" });
@@ -179,11 +179,11 @@ describe("against Perdure that waits", { skip: missing, timeout: 120_000 }, () =
 
   test("who decides elsewhere passes the cursor on", async (t) => {
     for (const round of rounds) {
-      const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "asking", threadId: `elsewhere ${round}`, initialMessages: say("Please work out 6*7 and 6+7 for me.") });
+      const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "asking", threadId: `elsewhere ${round}`, initialMessages: say("Please work out 6*7 and 6+7 for me.") });
       await watch(t, agent, { run: { runId: "r-1" } });
       let waitFor: string | undefined;
       for (const { id } of agent.pendingInterrupts) waitFor = (await inbox.decide(agent.threadId, id, { decision: "approve" })).cursor;
-      const guest = new PerdureAgent({ baseUrl: perdure.url, agent: "asking", threadId: agent.threadId });
+      const guest = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "asking", threadId: agent.threadId });
       const seen = await watch(t, guest, { connect: { ...(waitFor !== undefined && { waitFor }) } });
       assert.deepEqual([seen.error, expression(seen)], [undefined, ["13", "42"]]);
     }
@@ -191,7 +191,7 @@ describe("against Perdure that waits", { skip: missing, timeout: 120_000 }, () =
 
   test("who decides and runs is shown what came of it", async (t) => {
     for (const round of rounds) {
-      const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "asking", threadId: `run ${round}`, initialMessages: say("Please work out 6*7 and 6+7 for me.") });
+      const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "asking", threadId: `run ${round}`, initialMessages: say("Please work out 6*7 and 6+7 for me.") });
       await watch(t, agent, { run: { runId: "r-1" } });
       const [first, second] = agent.pendingInterrupts;
       await agent.decide(first!.id, { decision: "edit", args: { expression: "5*5" } });
@@ -207,7 +207,7 @@ describe("against Perdure that waits", { skip: missing, timeout: 120_000 }, () =
   test("who gives the last result and connects, or runs, is shown what came of it", async (t) => {
     for (const round of rounds) {
       const threadId = `picked ${round}`;
-      const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "patient", threadId, initialMessages: say("Pick!") });
+      const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "patient", threadId, initialMessages: say("Pick!") });
       const first = await watch(t, agent, { run: { runId: "r-1", tools: [pick] } });
       const open = first.messages.flatMap((m) => (m.role === "assistant" ? (m.toolCalls ?? []) : []));
       assert.equal(open.length, 2);

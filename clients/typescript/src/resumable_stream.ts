@@ -1,9 +1,9 @@
+import { bodyOf, connectWithRetry, errorFrom } from "./attempts.js";
 import { Backoff } from "./backoff.js";
-import { type Call, Connection } from "./connection.js";
-import { type Frame, largest, TooLargeError } from "./frames.js";
-import { bodyOf, errorFrom, insist } from "./insist.js";
+import type { Call, Connection } from "./connection.js";
 import { ConnectionLostError, ProblemError, problemOf } from "./problem.js";
 import { Progress } from "./progress.js";
+import { type Frame, largest, TooLargeError } from "./sse_frames.js";
 import type { Transport } from "./transport.js";
 
 /** A stream of the server that a client can resume after any of its cursors. */
@@ -38,7 +38,7 @@ export async function resumable(source: Source, transport: Transport, signal: Ab
     if (signal.aborted) throw abortError(signal);
     first = errorFrom(error);
   }
-  if (first instanceof Connection) {
+  if (!(first instanceof Error)) {
     const { response } = first;
     if (!response.ok || response.headers.get("Content-Type") === binary) return response;
   }
@@ -57,15 +57,14 @@ class ResumableStream {
     private readonly transport: Transport,
     private readonly watch: AbortSignal,
   ) {
-    this.backoff = new Backoff(transport.retry, transport.onRetry);
+    this.backoff = new Backoff(transport.retry, transport.onRetry, transport.onReconnected);
     this.signal = AbortSignal.any([watch, this.left.signal]);
   }
 
   /** Opens the next connection. lost is the error of the previous one. */
   connect(lost?: Error): Promise<Connection> {
-    const { fetch, silence } = this.transport;
-    const open = () => Connection.open(fetch, this.source.call(this.cursor, this.progress), silence, this.signal);
-    return insist(open, this.backoff, this.signal, lost);
+    const open = () => this.transport.open(this.source.call(this.cursor, this.progress), this.signal);
+    return connectWithRetry(open, this.backoff, this.signal, lost);
   }
 
   body(first: Connection | Error): ReadableStream<Uint8Array> {
@@ -135,7 +134,7 @@ class ResumableStream {
       if (run !== undefined && this.progress.ended(run)) return;
       [held, size] = [[], 0];
     }
-    if (run !== undefined && this.progress.behind(held).ended(run)) return yield* this.release(held);
+    if (run !== undefined && this.progress.after(held).ended(run)) return yield* this.release(held);
     if (run === undefined && !follow && this.cursor !== undefined && held.length === 0 && !this.progress.open) return;
     return new Error("the connection ended before the stream");
   }

@@ -1,6 +1,6 @@
 import { type Backoff, retryAfterOf } from "./backoff.js";
+import { type Connection, MovedError } from "./connection.js";
 import { ConnectionLostError, problemOf, ProblemError } from "./problem.js";
-import type { Connection } from "./connection.js";
 
 /**
  * Opens a connection, and repeats that until the server gives a definite answer. After a 503 or a similar status the
@@ -9,20 +9,20 @@ import type { Connection } from "./connection.js";
  *
  * lost is the error of the previous connection: the first attempt is then made after a pause, otherwise at once.
  */
-export async function insist(
+export async function connectWithRetry(
   open: () => Promise<Connection>,
   backoff: Backoff,
   signal: AbortSignal,
   lost?: Error,
 ): Promise<Connection> {
   for (let pause = 0; ; ) {
-    if (lost && !(await backoff.wait(lost, pause, signal))) {
+    if (lost && !(lost instanceof MovedError) && !(await backoff.wait(lost, pause, signal))) {
       throw new ConnectionLostError(`the connection was lost: ${lost.message}`, { cause: lost });
     }
     try {
       const connection = await open();
       const { status, headers } = connection.response;
-      if (!isUnknown(status)) return connection;
+      if (!isTransient(status)) return connection;
       pause = retryAfterOf(headers);
       lost = new ProblemError(problemOf(status, await bodyOf(connection)));
     } catch (error) {
@@ -33,7 +33,8 @@ export async function insist(
   }
 }
 
-const isUnknown = (status: number) => status === 408 || status === 429 || status >= 500;
+/** Reports whether another attempt may have another status. */
+export const isTransient = (status: number) => status === 408 || status === 429 || status >= 500;
 
 /** Reads the text of an error response and closes the connection. Resolves with "" if the body cannot be read. */
 export async function bodyOf(connection: Connection): Promise<string> {

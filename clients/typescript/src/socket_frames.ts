@@ -1,0 +1,52 @@
+import type { Problem } from "./problem.js";
+
+/** A request of a client, without its ID: docs/reference/websocket.md. */
+export type RequestFrame =
+  | { type: "run"; agent: string; input: unknown; waitFor?: string | undefined }
+  | {
+      type: "subscribe";
+      threadId: string;
+      runId?: string;
+      after?: string | undefined;
+      join?: boolean;
+      follow?: boolean;
+      waitFor?: string | undefined;
+      protocolVersion?: string;
+    }
+  | { type: "cancel"; threadId: string; runId: string; reason?: string | undefined }
+  | { type: "steer"; threadId: string; message: unknown }
+  | { type: "decide"; threadId: string; approvalId: string; decision: string; args?: unknown; content?: unknown; reason?: unknown; remember?: unknown }
+  | { type: "tool_result"; threadId: string; toolCallId: string; content: unknown; error?: unknown };
+
+export interface AckFrame {
+  type: "ack";
+  request: string;
+  threadId?: string;
+  runId?: string;
+  cursor?: string;
+  result?: unknown;
+}
+
+export interface EventFrame {
+  type: "event";
+  cursor?: string;
+  event: { type: string; runId?: string };
+}
+
+export interface ErrorFrame extends Problem {
+  type: "error";
+  /** The pause before the next attempt, in seconds. */
+  retryAfter?: number;
+}
+
+/** A frame that responds to a request. `heartbeat` is made by the client when the server has responded to a ping. */
+export type ResponseFrame = AckFrame | EventFrame | ErrorFrame | { type: "end" } | { type: "heartbeat" };
+
+/** Reports whether the request of this type has the frame as its last one. */
+export function isLast(request: RequestFrame["type"], { type }: ResponseFrame): boolean {
+  if (type === "ack") return request === "cancel" || request === "decide" || request === "tool_result";
+  return type === "end" || type === "error";
+}
+
+/** The most bytes of a frame that the server accepts. */
+export const maxFrameBytes = 10 << 20;
