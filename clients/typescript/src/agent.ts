@@ -1,5 +1,6 @@
 import {
   type AgentSubscriber,
+  type BaseEvent,
   HttpAgent,
   type RunAgentInput,
   type RunAgentParameters,
@@ -9,7 +10,8 @@ import {
 } from "@ag-ui/client";
 import { Acknowledged, later } from "./acknowledgements.js";
 import { type Accepted, type CommandOptions, type Decision, send, type ToolResult } from "./commands.js";
-import { agentNameOf, baseUrlOf, type PerdureAgentConfig, transportOf, urlOf } from "./config.js";
+import { agentNameOf, baseUrlOf, type PerdureAgentConfig, type Retraction, transportOf, urlOf } from "./config.js";
+import { OpenInterrupts } from "./interrupts.js";
 import type { Problem } from "./problem.js";
 import { type RunInit, runFetch, threadStream } from "./streams.js";
 import { type ThreadCommand, ThreadCommands } from "./thread_commands.js";
@@ -29,6 +31,12 @@ export interface ConnectParameters extends RunParameters {
   waitFor?: string;
 }
 
+/** The name of the CUSTOM event that announces a retraction. */
+const retracted = "perdure.retracted";
+
+// Agents share it with their clones.
+const observer: AgentSubscriber = { onEvent: ({ event, agent }) => (agent as PerdureAgent).observe(event) };
+
 /**
  * An HttpAgent whose runs continue when a connection is lost. After a reconnect it continues with the next event. It can
  * also join threads, cancel runs, decide approvals and send tool results. Like its base class, it reads one run or thread
@@ -47,6 +55,8 @@ export class PerdureAgent extends HttpAgent {
   private left = new AbortController();
   private watched: { thread: string; run: string } | undefined;
   private seen: { thread: string; cursor: string } | undefined;
+  private listeners: Pick<PerdureAgentConfig, "onRetracted" | "onDecided">;
+  private open = new Map<string, OpenInterrupts>(); // by thread
 
   /** Throws a TypeError or a RangeError that names an invalid option. */
   constructor(config: PerdureAgentConfig) {
@@ -57,14 +67,17 @@ export class PerdureAgent extends HttpAgent {
     this.commands = new ThreadCommands(baseUrl);
     this.transport = transport;
     this.follows = config.follow ?? false;
+    const { onRetracted, onDecided } = config;
+    this.listeners = { onRetracted, onDecided };
+    if (onRetracted || onDecided) this.subscribe(observer);
   }
 
   override clone(): PerdureAgent {
     const clone = super.clone() as PerdureAgent;
-    const { baseUrl, transport, commands, follows, following, watched, seen } = this;
+    const { baseUrl, transport, commands, follows, following, watched, seen, listeners } = this;
     const acknowledged = new Map([...this.acknowledged].map(([thread, known]) => [thread, known.clone()]));
-    const own = { joining: false, waitFor: undefined, left: new AbortController() };
-    return Object.assign(clone, { baseUrl, transport, commands, follows, following, watched, seen, acknowledged, ...own });
+    const own = { open: new Map<string, OpenInterrupts>(), joining: false, waitFor: undefined, left: new AbortController() };
+    return Object.assign(clone, { baseUrl, transport, commands, follows, following, watched, seen, listeners, acknowledged, ...own });
   }
 
   override runAgent(parameters?: RunParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
@@ -177,19 +190,31 @@ export class PerdureAgent extends HttpAgent {
   }
 
   protected override connect(input: RunAgentInput): ReturnType<HttpAgent["run"]> {
+    const { threadId } = input;
+    const view = {
+      base: this.baseUrl,
+      threadId,
+      protocolVersion: (input as { protocolVersion?: string }).protocolVersion,
+      follow: this.following,
+      waitFor: later(this.waitFor, this.acknowledgedOn(threadId).cursor),
+      headers: this.headers,
+    };
     const response = () =>
-      threadStream(this.transport, {
-        base: this.baseUrl,
-        thread: input.threadId,
-        protocolVersion: (input as { protocolVersion?: string }).protocolVersion,
-        follow: this.following,
-        waitFor: later(this.waitFor, this.acknowledgedOn(input.threadId).cursor),
-        headers: this.headers,
-        signal: this.watchSignal(),
-        onRun: (run) => (this.watched = { thread: input.threadId, run }),
-        onCursor: (cursor) => this.see(input.threadId, cursor),
+      threadStream(this.transport, view, this.watchSignal(), {
+        onRun: (run) => (this.watched = { thread: threadId, run }),
+        onCursor: (cursor) => this.see(threadId, cursor),
       });
     return transformHttpEventStream(runHttpRequest(response), this.debugLogger);
+  }
+
+  /** @internal Calls the listeners of the configuration. */
+  observe(event: BaseEvent): void {
+    const { onRetracted, onDecided } = this.listeners;
+    const custom = event as BaseEvent & { name?: string; value?: unknown };
+    if (event.type === "CUSTOM" && custom.name === retracted) onRetracted?.(custom.value as Retraction);
+    const open = this.open.get(this.threadId) ?? new OpenInterrupts();
+    this.open.set(this.threadId, open);
+    for (const interrupt of open.observe(event as never)) onDecided?.({ threadId: this.threadId, interrupt });
   }
 
   // HttpAgent continues to read a stream after it was detached, or after its verifier has failed. A resumable stream

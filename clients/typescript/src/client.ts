@@ -1,118 +1,172 @@
-import { type Accepted, type CommandOptions, type Decision, type Proposal, request, send, type ToolResult } from "./commands.js";
+import type { Message, RunAgentInput } from "@ag-ui/client";
+import { type Accepted, type Command, type CommandOptions, type Decision, request, send, type ToolResult } from "./commands.js";
 import { type PerdureConfig, transportOf, trimmed } from "./config.js";
-import { ThreadCommands, type ThreadCommand } from "./thread_commands.js";
+import { newID } from "./identifier.js";
+import { Listing, type Page } from "./listing.js";
+import { type Problem, ProblemError } from "./problem.js";
+import { resumableFrames, type Source } from "./resumable_stream.js";
+import { agentURL, approvalURL, runsURL, runURL, scheduleURL, threadURL, withQuery } from "./routes.js";
+import type * as schemas from "./schemas.js";
+import type { AnswerOf, operations, QueryOf } from "./schemas.js";
+import type { Frame } from "./sse_frames.js";
+import { openRun, threadSource } from "./streams.js";
+import { type ThreadCommand, ThreadCommands } from "./thread_commands.js";
 import type { Transport } from "./transport.js";
 
-/** An open or decided interrupt: the approval of a tool call, or a question. */
-export interface Approval {
-  id: string;
-  threadId: string;
-  runId: string;
-  agent: string;
-  toolCallId: string;
-  toolName: string;
-  /** The arguments. Long arguments are omitted, with `argsTruncated`; the thread has them. */
-  args?: Record<string, unknown>;
-  argsTruncated?: boolean;
-  argsDigest: string;
-  /** `tool_call` for the approval of a call; another value for a question, which needs an answer with `content`. */
-  reason: string;
-  message: string;
-  /** The JSON Schema of the answer to a question. */
-  responseSchema?: Record<string, unknown>;
-  /** The time in RFC 3339, as all times. */
-  requestedAt: string;
-  expiresAt?: string;
-  /** Subjects, or `role:name`; empty = every caller that may use the thread. */
-  approvers: string[];
-  /** The path of the pipeline step that raised the interrupt. */
-  step?: string;
-  /** How many approvers must vote for the same arguments. */
-  quorum: number;
-  /** The votes that count so far. */
-  decisions: Vote[];
-  /** The votes while a quorum is incomplete: first those for `args`, then those for an edit. */
-  proposals?: Proposal[];
-  /** The status, only in a list of decided approvals. */
-  status?: "open" | "decided" | "expired";
+/** Options of a PerdureClient. */
+export interface PerdureClientConfig extends PerdureConfig {
+  /** The base URL of the server's routes, without `/v1`. */
+  baseUrl: string;
+  /** Headers of every HTTP request. */
+  headers?: Record<string, string>;
 }
 
-/** The decision of one approver. */
-export interface Vote {
-  decision: Decision["decision"];
-  by?: string;
+/** The filter of a list of approvals, and the size of its pages. */
+export type ApprovalFilter = Filter<"listApprovals">;
+
+type Filter<Name extends keyof operations> = { [Key in keyof QueryOf<Name>]: QueryOf<Name>[Key] | undefined };
+
+/** A page of approvals. `eventsCursor` is the `after` of `approvalEvents` that continues the page. */
+export type ApprovalPage = AnswerOf<"listApprovals">;
+
+/** An event of a stream, and the cursor after it. The events at the beginning of a join have no cursor. */
+export interface StreamEvent {
+  cursor?: string;
+  event: { type: string; [member: string]: unknown };
+}
+
+/** A change of an approval. `approval` is the approval after the change. */
+export interface ApprovalEvent {
+  type: "opened" | "voted" | "reminded" | "escalated" | "decided" | "expired";
   at: string;
-  /** The channel of the decision, as its client reports it. */
-  channel?: "input" | "http" | "websocket" | "batch" | "link" | "cli";
-  reason?: string;
-  argsDigest?: string;
-  /** The arguments of an edit. Long arguments are omitted, with `truncated`. */
-  args?: Record<string, unknown>;
-  /** The content of an answer. */
-  content?: unknown;
-  truncated?: boolean;
-  /** The scope of an approval that covers further calls. */
-  remember?: "arguments" | "tool";
+  approval: schemas.Approval;
 }
 
-/** Filter of a list of approvals. */
-export interface ApprovalFilter {
-  /** `open`, the default, or `decided`: approvals that were decided in the last 30 days, latest first. */
-  status?: "open" | "decided";
-  agent?: string;
-  tool?: string;
-  thread?: string;
-  /** Only approvals that have waited at least this long, such as `4h`. Not with `decided`. */
-  olderThan?: string;
-  /** Only approvals that this approver may decide: `me`, a subject, or `role:name`. Not with `decided`. */
-  assignee?: string;
-  /** The most entries of a page, 1 to 500. Default 100. */
-  limit?: number;
-  /** `nextCursor` of the previous page; undefined = the first page. */
-  cursor?: string | undefined;
-  /** The `cursor` of an acknowledged decision: the page shows its effect. */
-  waitFor?: string | undefined;
+/** Where a stream of a thread begins, and whether it continues with later runs. */
+export interface EventOptions extends CommandOptions {
+  /** Only the events of this run. Without it: of the thread. */
+  runId?: string;
+  /** The cursor of the last event that is known. */
+  after?: string;
+  /** With `runId`: begin with snapshots of the messages and the state. */
+  join?: boolean;
+  /** Without `runId`: whether to continue with later runs. Default true. */
+  follow?: boolean;
+  /** The cursor of an acknowledgement: the stream shows its effect. */
+  waitFor?: string;
 }
 
-export interface ApprovalPage {
-  items: Approval[];
-  /** The cursor of the next page; undefined = this is the last page. */
-  nextCursor?: string;
-  /** The cursor from which `GET /v1/approvals/events` continues after the page; none with `decided`. */
-  eventsCursor?: string;
-}
+/** One decision of a batch. */
+export type BatchDecision = operations["decideBatch"]["requestBody"]["content"]["application/json"]["decisions"][number];
+
+/** The input of a run. Members that are absent are empty. */
+export type RunInput = Partial<RunAgentInput> & { threadId: string };
 
 /**
- * A client for commands to any thread, for inboxes, consoles and programs. It reads no events; a PerdureAgent has the same
- * commands for its own thread. Every request is repeated until the server answers. A request rejects with a ProblemError
- * if the server refuses it, with an AnsweredError if another answer or decision is recorded, with a ConnectionLostError
- * if all attempts fail, and with the reason of an aborted signal.
+ * A client for all threads, approvals, agents and schedules of a server. Every request is repeated until the server
+ * answers. A request rejects with a ProblemError if the server refuses it, with an AnsweredError if another answer or
+ * decision is recorded, with a ConnectionLostError if all attempts fail, and with the reason of an aborted signal. Lists
+ * are pages when they are awaited, and all items when they are iterated.
  */
 export class PerdureClient {
-  private readonly baseUrl: string;
-  private readonly headers: Record<string, string>;
+  readonly baseUrl: string;
+  /** The options, for agents that use the same server. */
+  readonly config: PerdureClientConfig;
   private readonly transport: Transport;
   private readonly commands: ThreadCommands;
 
-  /** Throws a RangeError that names an invalid option. */
-  constructor(config: PerdureConfig & { baseUrl: string; headers?: Record<string, string> }) {
+  /** Throws a RangeError or a TypeError that names an invalid option. */
+  constructor(config: PerdureClientConfig) {
+    this.config = config;
     this.baseUrl = trimmed(config.baseUrl);
-    this.headers = config.headers ?? {};
     this.transport = transportOf(config, this.baseUrl);
     this.commands = new ThreadCommands(this.baseUrl);
   }
 
-  /** Returns a page of the approvals of all threads: open ones, oldest first, or decided ones. */
-  approvals(filter: ApprovalFilter = {}, options: CommandOptions = {}): Promise<ApprovalPage> {
-    const query = new URLSearchParams();
-    for (const [name, value] of Object.entries(filter)) if (value !== undefined) query.set(name, String(value));
-    const suffix = query.size > 0 ? `?${query}` : "";
-    return request(this.transport, { url: `${this.baseUrl}/v1/approvals${suffix}`, headers: this.headers, ...options });
+  // Threads
+
+  /** Lists the threads, last updated first. */
+  threads(filter: Filter<"listThreads"> = {}, options: CommandOptions = {}): Listing<schemas.ThreadEntry> {
+    return this.list("/v1/threads", filter, options);
   }
 
-  /** Decides an approval: see PerdureAgent.decide. */
-  decide(threadId: string, approvalId: string, decision: Decision, options: CommandOptions = {}): Promise<Accepted> {
-    return this.send(this.commands.decide(threadId, approvalId, decision), options);
+  /** Returns the summary of a thread. */
+  thread(threadId: string, query: Filter<"showThread"> = {}, options: CommandOptions = {}): Promise<schemas.Thread> {
+    return this.get(withQuery(threadURL(this.baseUrl, threadId), query), options);
+  }
+
+  /** Deletes a thread and everything that the server stores about it. The active run is cancelled. */
+  async deleteThread(threadId: string, options: CommandOptions = {}): Promise<void> {
+    await this.delete(threadURL(this.baseUrl, threadId), "unknown_thread", options);
+  }
+
+  /** Lists the messages of a thread from the beginning. */
+  messages(threadId: string, query: Filter<"showMessages"> = {}, options: CommandOptions = {}): Listing<Message> {
+    return this.list(`${threadPath(threadId)}/messages`, query, options);
+  }
+
+  /** Returns the state of a thread. To change it, start a run with a `state`. */
+  async state<State = unknown>(threadId: string, query: Filter<"showState"> = {}, options: CommandOptions = {}): Promise<State> {
+    const { state } = await this.get<{ state: State }>(withQuery(`${threadURL(this.baseUrl, threadId)}/state`, query), options);
+    return state;
+  }
+
+  /** Lists the runs of a thread, newest first. */
+  runs(threadId: string, query: Filter<"listRuns"> = {}, options: CommandOptions = {}): Listing<schemas.Run> {
+    return this.list(`${threadPath(threadId)}/runs`, query, options);
+  }
+
+  /** Lists the inputs that removed messages from the conversation by an edit, a regeneration or a replacement, newest first. */
+  superseded(threadId: string, query: Filter<"listSuperseded"> = {}, options: CommandOptions = {}): Listing<schemas.Superseded> {
+    return this.list(`${threadPath(threadId)}/superseded`, query, options);
+  }
+
+  /** Lists the messages that the input of a run removed. */
+  supersededMessages(threadId: string, runId: string, query: Filter<"showSuperseded"> = {}, options: CommandOptions = {}): Listing<Message> {
+    return this.list(`${threadPath(threadId)}/superseded/${encodeURIComponent(runId)}`, query, options);
+  }
+
+  /**
+   * Creates a thread with the messages and the state that this thread had at the end of the run. Returns its ID. newThreadId
+   * is its ID; by default the client chooses one.
+   */
+  async fork(threadId: string, runId: string, newThreadId: string = newID(), options: CommandOptions = {}): Promise<string> {
+    await this.request({ url: runURL(this.baseUrl, threadId, runId) + "/fork", body: { threadId: newThreadId } }, options);
+    return newThreadId;
+  }
+
+  // Runs
+
+  /**
+   * Starts a run and returns its ID as soon as the run is durable, without reading its events. If it becomes steering of an
+   * active run, returns the ID of that run. Read the events with `events` or with a store.
+   */
+  startRun(agent: string, input: RunInput, options: CommandOptions & { waitFor?: string | undefined } = {}): Promise<string> {
+    const complete = { runId: newID(), messages: [], tools: [], context: [], forwardedProps: {}, protocolVersion, ...input };
+    const { headers = {} } = this.config;
+    return openRun(this.transport, { url: runsURL(this.baseUrl, agent), agent, input: complete, headers, ...options });
+  }
+
+  /** Yields the events of a run or a thread. It reconnects and continues after the last event. */
+  async *events(threadId: string, { signal, ...view }: EventOptions = {}): AsyncGenerator<StreamEvent, void, undefined> {
+    const { headers = {} } = this.config;
+    const source = threadSource({ base: this.baseUrl, threadId, protocolVersion, headers, ...view });
+    for await (const { id, text } of this.stream(source, signal)) {
+      yield { ...(id !== undefined && { cursor: id }), event: dataOf(text) as StreamEvent["event"] };
+    }
+  }
+
+  /** Lists the events of a run or a thread that the server has, without waiting for later ones. */
+  loggedEvents(threadId: string, query: { runId?: string; limit?: number; after?: string } = {}, options: CommandOptions = {}): Listing<StreamEvent> {
+    const { runId, after: start, ...rest } = query;
+    const url = runId === undefined ? threadURL(this.baseUrl, threadId) : runURL(this.baseUrl, threadId, runId);
+    const page = (after: string | undefined) => this.get<Page<StreamEvent>>(withQuery(`${url}/events`, { ...rest, after }), options);
+    return new Listing(page, start);
+  }
+
+  /** Adds a user message to the active run. Without an active run it rejects with the code `not_active`. */
+  steer(threadId: string, message: Message, options: CommandOptions = {}): Promise<Accepted> {
+    return this.send(this.commands.steer(threadId, message), options);
   }
 
   /** Sends the result of a client tool call: see PerdureAgent.sendToolResult. */
@@ -135,7 +189,199 @@ export class PerdureClient {
     await this.send(this.commands.resume(threadId), options);
   }
 
-  private send(command: ThreadCommand, options: CommandOptions): Promise<Accepted> {
-    return send(this.transport, { ...command, headers: this.headers, ...options });
+  // Approvals
+
+  /** Lists the approvals of all threads: open ones, oldest first, or with `status: "decided"` decided ones, newest first. */
+  approvals(filter: ApprovalFilter = {}, options: CommandOptions = {}): Listing<schemas.Approval, ApprovalPage> {
+    return this.list("/v1/approvals", filter, options);
   }
+
+  /**
+   * Yields the changes of approvals. `after` is the `eventsCursor` of a page, or the cursor of the last change; without it,
+   * the stream begins with the next change. It reconnects and continues after the last change.
+   */
+  async *approvalEvents(
+    filter: Filter<"approvalEvents"> = {},
+    { signal }: CommandOptions = {},
+  ): AsyncGenerator<ApprovalEvent & { cursor: string }, void, undefined> {
+    const { after, ...query } = filter;
+    const url = withQuery(`${this.baseUrl}/v1/approvals/events`, query);
+    const { headers = {} } = this.config;
+    const source: Source = {
+      thread: "",
+      follow: true,
+      call: (cursor = after) => ({
+        url: withQuery(url, { after: cursor }),
+        init: { headers: { ...headers, Accept: "text/event-stream" } },
+        frame: { type: "approvals", query: new URL(url, "http://x").search, after: cursor },
+      }),
+    };
+    for await (const { id, text } of this.stream(source, signal)) yield { ...(dataOf(text) as ApprovalEvent), cursor: id! };
+  }
+
+  /** Lists all approvals of a thread, oldest first, with their events and decisions. */
+  audit(threadId: string, query: Filter<"showAudit"> = {}, options: CommandOptions = {}): Listing<schemas.Approval> {
+    return this.list(`${threadPath(threadId)}/approvals`, query, options);
+  }
+
+  /** Decides an approval or answers a question: see PerdureAgent.decide. */
+  decide(threadId: string, approvalId: string, decision: Decision, options: CommandOptions = {}): Promise<Accepted> {
+    return this.send(this.commands.decide(threadId, approvalId, decision), options);
+  }
+
+  /** Makes up to 100 decisions. Returns the result of each, in the same order. */
+  async decideBatch(decisions: BatchDecision[], options: CommandOptions = {}): Promise<schemas.BatchResult[]> {
+    const { items } = await this.request<{ items: schemas.BatchResult[] }>({ url: `${this.baseUrl}/v1/approvals/batch`, body: { decisions } }, options);
+    return items;
+  }
+
+  /** Creates a link with which one person makes one decision without signing in. */
+  createLink(
+    threadId: string,
+    approvalId: string,
+    link: operations["makeLink"]["requestBody"]["content"]["application/json"],
+    options: CommandOptions = {},
+  ): Promise<{ url: string; expiresAt: string }> {
+    return this.request({ url: approvalURL(this.baseUrl, threadId, approvalId) + "/links", body: link }, options);
+  }
+
+  // Agents
+
+  /** Returns all agents. */
+  async agents(options: CommandOptions = {}): Promise<schemas.Agent[]> {
+    const { items } = await this.get<{ items: schemas.Agent[] }>(`${this.baseUrl}/v1/agents`, options);
+    return items;
+  }
+
+  /** Returns an agent. */
+  agent(name: string, options: CommandOptions = {}): Promise<schemas.Agent> {
+    return this.get(agentURL(this.baseUrl, name), options);
+  }
+
+  /**
+   * Publishes a definition: YAML as a string, or an object. With `replaces`, only if that revision is current; `null` = only
+   * if the agent does not exist. Needs the role of administrators.
+   */
+  publishAgent(name: string, definition: string | object, options: CommandOptions & { replaces?: string | null } = {}): Promise<schemas.Agent> {
+    const { replaces, ...rest } = options;
+    const precondition: Record<string, string> = replaces === null ? { "If-None-Match": "*" } : replaces === undefined ? {} : { "If-Match": replaces };
+    return this.request({ method: "PUT", url: agentURL(this.baseUrl, name), body: definition, headers: precondition }, rest);
+  }
+
+  /** Lists the published revisions of an agent, newest first. */
+  revisions(name: string, query: Filter<"listRevisions"> = {}, options: CommandOptions = {}): Listing<schemas.Revision> {
+    return this.list(`${agentURL("", name)}/revisions`, query, options);
+  }
+
+  /** Returns the definition of a revision with all defaults, as YAML. */
+  definition(name: string, revision: string, options: CommandOptions = {}): Promise<string> {
+    return this.request({ url: `${agentURL(this.baseUrl, name)}/revisions/${encodeURIComponent(revision)}`, accept: "application/yaml" }, options);
+  }
+
+  /** Returns a unified diff of the YAML of two revisions. Without `from`, of the revision and the one that it replaced. */
+  revisionDiff(name: string, revision: string, from?: string, options: CommandOptions = {}): Promise<string> {
+    const url = withQuery(`${agentURL(this.baseUrl, name)}/revisions/${encodeURIComponent(revision)}/diff`, { from });
+    return this.request({ url, accept: "text/plain" }, options);
+  }
+
+  // Schedules
+
+  /** Lists the schedules, without their inputs and firings. */
+  schedules(query: Filter<"listSchedules"> = {}, options: CommandOptions = {}): Listing<schemas.Schedule> {
+    return this.list("/v1/schedules", query, options);
+  }
+
+  /** Returns a schedule with its latest firings. */
+  schedule(id: string, options: CommandOptions = {}): Promise<schemas.Schedule> {
+    return this.get(scheduleURL(this.baseUrl, id), options);
+  }
+
+  /** Creates a schedule. Without an `id` in the specification, the client chooses one. */
+  createSchedule(spec: schemas.ScheduleSpec, options: CommandOptions = {}): Promise<schemas.Schedule> {
+    return this.request({ url: `${this.baseUrl}/v1/schedules`, body: { id: newID(), ...spec } }, options);
+  }
+
+  /** Replaces all members of a schedule. A paused schedule stays paused. */
+  replaceSchedule(id: string, spec: schemas.ScheduleSpec, options: CommandOptions = {}): Promise<schemas.Schedule> {
+    return this.request({ method: "PUT", url: scheduleURL(this.baseUrl, id), body: spec }, options);
+  }
+
+  /** Deletes a schedule. Active runs continue. */
+  async deleteSchedule(id: string, options: CommandOptions = {}): Promise<void> {
+    await this.delete(scheduleURL(this.baseUrl, id), "unknown_schedule", options);
+  }
+
+  /** Pauses a schedule. */
+  async pauseSchedule(id: string, options: CommandOptions = {}): Promise<void> {
+    await this.request({ url: scheduleURL(this.baseUrl, id) + "/pause", body: {} }, options);
+  }
+
+  /** Resumes a schedule. */
+  async resumeSchedule(id: string, options: CommandOptions = {}): Promise<void> {
+    await this.request({ url: scheduleURL(this.baseUrl, id) + "/resume", body: {} }, options);
+  }
+
+  /**
+   * Fires a schedule now, even while it is paused. A second trigger would fire it again, so this request is not repeated:
+   * if it rejects with a ConnectionLostError, the effect is unknown.
+   */
+  async triggerSchedule(id: string, body: { overlap?: schemas.Schemas["Overlap"] } = {}, options: CommandOptions = {}): Promise<void> {
+    await this.request({ url: scheduleURL(this.baseUrl, id) + "/trigger", body, attempts: 0 }, options);
+  }
+
+  private list<Item, P extends Page<Item> = Page<Item>>(path: string, query: object & { cursor?: string | undefined }, options: CommandOptions): Listing<Item, P> {
+    const { cursor: start, ...rest } = query;
+    return new Listing((cursor) => this.get<P>(withQuery(this.baseUrl + path, { ...rest, cursor }), options), start);
+  }
+
+  private get<Answer>(url: string, options: CommandOptions): Promise<Answer> {
+    return this.request({ url }, options);
+  }
+
+  // A deletion that is repeated may find nothing.
+  private async delete(url: string, code: string, options: CommandOptions): Promise<void> {
+    let isRepeated = false;
+    const onAttempt = () => (isRepeated = true);
+    const wasDeleted = ({ code: received }: Problem) => isRepeated && received === code;
+    try {
+      await this.request({ method: "DELETE", url, onRetry: onAttempt }, options);
+    } catch (error) {
+      if (!(error instanceof ProblemError && wasDeleted(error.problem))) throw error;
+    }
+  }
+
+  private request<Answer>(
+    { attempts, onRetry, headers, ...command }: Omit<Command, "headers"> & { attempts?: number; onRetry?: () => void; headers?: Record<string, string> },
+    options: CommandOptions,
+  ): Promise<Answer> {
+    const { transport } = this;
+    const own: Transport = {
+      ...transport,
+      ...(attempts !== undefined && { retry: { ...transport.retry, attempts } }),
+      onRetry: (retry) => {
+        onRetry?.();
+        transport.onRetry?.(retry);
+      },
+    };
+    return request(own, { ...command, headers: { ...this.config.headers, ...headers }, ...options });
+  }
+
+  private send(command: ThreadCommand, options: CommandOptions): Promise<Accepted> {
+    return send(this.transport, { ...command, headers: this.config.headers ?? {}, ...options });
+  }
+
+  private stream(source: Source, signal: AbortSignal = new AbortController().signal): AsyncGenerator<Frame, void, undefined> {
+    return resumableFrames(source, this.transport, signal);
+  }
+}
+
+/** The AG-UI version whose events a client reads. */
+const protocolVersion = "1.0";
+
+const threadPath = (threadId: string) => threadURL("", threadId);
+
+/** Returns the data of a frame. A frame can have several lines of data. */
+function dataOf(text: string): unknown {
+  const lines = text.split("\n").filter((line) => line.startsWith("data:"));
+  return JSON.parse(lines.map((line) => line.slice("data:".length)).join("\n"));
 }

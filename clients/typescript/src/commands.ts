@@ -1,6 +1,7 @@
 import type { UserMessage } from "@ag-ui/client";
 import { connectWithRetry, errorFrom } from "./attempts.js";
 import { Backoff } from "./backoff.js";
+import type { operations, Schemas } from "./schemas.js";
 import { errorOf, type Problem, problemOf } from "./problem.js";
 import type { RequestFrame } from "./socket_frames.js";
 import type { Transport } from "./transport.js";
@@ -22,57 +23,22 @@ export interface CommandOptions {
   signal?: AbortSignal;
 }
 
-/** The decision of an approval. */
-export interface Decision {
-  decision: "approve" | "reject" | "edit" | "answer";
-  /** With `edit`: all arguments of the call, in place of those of the model. */
-  args?: Record<string, unknown>;
-  /** With `answer`: for a question, JSON that fits its schema; for a tool call, the text that replaces its result. */
-  content?: unknown;
-  /** The reason. */
-  reason?: string;
-  /**
-   * With `approve`: which further calls of the tool on this thread the approval covers. `"arguments"`, like `true`: calls with
-   * equal arguments. `"tool"`: all calls of the tool.
-   */
-  remember?: boolean | "arguments" | "tool";
-}
-
-/** The votes for one set of arguments of a call. */
-export interface Proposal {
-  argsDigest: string;
-  /** `approve` for the model's arguments, `edit` for others. */
-  decision: "approve" | "edit";
-  votes: number;
-  /** How many more votes complete the quorum. */
-  missing: number;
-}
-
-/** The recorded decision of an approval. */
-export interface RecordedDecision {
-  id: string;
-  decision: string;
-  /** The subject of the approver. */
-  by?: string;
-  /** In RFC 3339. */
-  at?: string;
-  /** The arguments of an edit. */
-  args?: Record<string, unknown>;
-  /** Whether the arguments are omitted. A batch omits those of more than 8 KiB. */
-  truncated?: boolean;
-  reason?: string;
-}
+/**
+ * The decision of an approval, or the answer to a question. With `edit`, `args` has all arguments of the call. With
+ * `answer`, `content` is JSON that fits the schema of the question, or the text that replaces the result of the call.
+ */
+export type Decision = operations["decideApproval"]["requestBody"]["content"]["application/json"];
 
 /** The acknowledgement of a request that the server has durably accepted. */
 export interface Accepted {
   /** Whether the server had accepted it before, so that this request changed nothing. */
   repeated: boolean;
   /** With `repeated`, for a decision: the recorded decision, which can be another caller's. */
-  recorded?: RecordedDecision;
+  recorded?: Schemas["Recorded"];
   /** For a vote that does not complete the quorum: how many more approvers must vote for the same arguments. */
   missing?: number;
   /** For a vote that does not complete the quorum: the votes for each proposal. */
-  proposals?: Proposal[];
+  proposals?: Schemas["Proposal"][];
   /** The cursor to pass as `waitFor` to a request that must show the effect. An agent does that for its own commands. */
   cursor?: string;
   [member: string]: unknown;
@@ -83,7 +49,10 @@ export interface Command {
   method?: "GET" | "POST" | "PUT" | "DELETE";
   url: string;
   headers: Record<string, string>;
-  body?: object | undefined;
+  /** A string is sent as it is, as YAML. */
+  body?: object | string | undefined;
+  /** The type of the response: JSON by default, or a text. */
+  accept?: "application/json" | "text/plain" | "application/yaml";
   /** The frame of the same request, if the WebSocket has it. */
   frame?: RequestFrame;
   signal?: AbortSignal | undefined;
@@ -99,9 +68,10 @@ export interface Command {
 export async function request<Answer>(transport: Transport, command: Command): Promise<Answer> {
   const { signal = new AbortController().signal, url, body, frame } = command;
   const { method = body ? "POST" : "GET" } = command;
-  const headers: Record<string, string> = { ...command.headers, Accept: "application/json" };
-  if (body) headers["Content-Type"] = "application/json";
-  const call = { url, init: { method, headers, ...(body && { body: JSON.stringify(body) }) }, frame };
+  const { accept = "application/json" } = command;
+  const headers: Record<string, string> = { ...command.headers, Accept: accept };
+  if (body) headers["Content-Type"] = typeof body === "string" ? "application/yaml" : "application/json";
+  const call = { url, init: { method, headers, ...(body && { body: typeof body === "string" ? body : JSON.stringify(body) }) }, frame };
   const backoff = new Backoff(transport.retry, transport.onRetry, transport.onReconnected);
   const open = () => transport.open(call, signal);
   for (let lost: Error | undefined; ; ) {
@@ -118,6 +88,7 @@ export async function request<Answer>(transport: Transport, command: Command): P
       connection.close();
     }
     if (ok) backoff.reset();
+    if (ok && accept !== "application/json") return text as Answer;
     if (ok) return (text === "" ? {} : JSON.parse(text)) as Answer;
     const problem = problemOf(status, text);
     lost = errorOf(problem);

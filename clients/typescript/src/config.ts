@@ -1,4 +1,4 @@
-import type { HttpAgentConfig } from "@ag-ui/client";
+import type { HttpAgentConfig, Interrupt } from "@ag-ui/client";
 import { policyOf, type Retry, type RetryOptions } from "./backoff.js";
 import { agentIn, baseOf, runsURL } from "./routes.js";
 import type { WebSocketFactory } from "./socket_pool.js";
@@ -47,6 +47,23 @@ export interface PerdureAgentConfig extends Omit<HttpAgentConfig, "url" | "fetch
   agent?: string;
   /** Whether `connectAgent` follows later runs until it is aborted. Default false. */
   follow?: boolean;
+  /** Called when the server retracts what a failed attempt has streamed. A MESSAGES_SNAPSHOT without it follows. */
+  onRetracted?: ((retraction: Retraction) => void) | undefined;
+  /** Called when the stream shows that an interrupt is resolved, whoever decided it. */
+  onDecided?: ((decided: Decided) => void) | undefined;
+}
+
+/** Why the server retracts a part of the stream. */
+export interface Retraction {
+  /** The reason, for people. */
+  reason?: string;
+  [member: string]: unknown;
+}
+
+/** An interrupt of a thread that is resolved. */
+export interface Decided {
+  threadId: string;
+  interrupt: Interrupt;
 }
 
 const defaultSilence = 45_000;

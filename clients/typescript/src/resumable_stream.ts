@@ -45,6 +45,17 @@ export async function resumable(source: Source, transport: Transport, signal: Ab
   return new Response(stream.body(first), { headers: { "Content-Type": "text/event-stream" } });
 }
 
+/** Yields the frames of a stream. Throws if the server refuses it, if all attempts fail, and when the signal is aborted. */
+export async function* resumableFrames(source: Source, transport: Transport, signal: AbortSignal): AsyncGenerator<Frame, void, undefined> {
+  const left = new AbortController();
+  const stream = new ResumableStream(source, transport, AbortSignal.any([signal, left.signal]));
+  try {
+    yield* stream.frames(await stream.connect());
+  } finally {
+    left.abort();
+  }
+}
+
 class ResumableStream {
   private readonly backoff: Backoff;
   private readonly left = new AbortController();
@@ -87,15 +98,20 @@ class ResumableStream {
     return new ReadableStream({ pull, cancel }, { highWaterMark: 0 });
   }
 
-  // Yields the frames of all connections, and a RUN_ERROR if the stream cannot continue. Fails only when aborted.
+  /** Yields the frames of all connections. */
+  async *frames(first: Connection | Error): AsyncGenerator<Frame, void, undefined> {
+    for (let next = first; ; ) {
+      if (next instanceof Error) throw next;
+      const lost: Error | undefined = yield* this.show(next);
+      if (!lost) return;
+      next = await this.connect(lost);
+    }
+  }
+
+  // Yields a RUN_ERROR if the stream cannot continue. Fails only when aborted.
   private async *texts(first: Connection | Error): AsyncGenerator<string, void, undefined> {
     try {
-      for (let next = first; ; ) {
-        if (next instanceof Error) throw next;
-        const lost: Error | undefined = yield* this.show(next);
-        if (!lost) return;
-        next = await this.connect(lost);
-      }
+      for await (const { text } of this.frames(first)) yield text;
     } catch (error) {
       if (this.signal.aborted) throw error;
       yield* this.runError(errorFrom(error));
@@ -103,7 +119,7 @@ class ResumableStream {
   }
 
   // Yields the frames of one connection. Returns the error after which another connection must continue the stream.
-  private async *show(connection: Connection): AsyncGenerator<string, Error | undefined, undefined> {
+  private async *show(connection: Connection): AsyncGenerator<Frame, Error | undefined, undefined> {
     try {
       const { response } = connection;
       if (!response.ok) throw new ProblemError(problemOf(response.status, await bodyOf(connection)));
@@ -117,7 +133,7 @@ class ResumableStream {
     }
   }
 
-  private async *committed(connection: Connection): AsyncGenerator<string, Error | undefined, undefined> {
+  private async *committed(connection: Connection): AsyncGenerator<Frame, Error | undefined, undefined> {
     const { run, follow } = this.source;
     let held: Frame[] = [];
     let size = 0;
@@ -139,11 +155,11 @@ class ResumableStream {
     return new Error("the connection ended before the stream");
   }
 
-  private *release(frames: readonly Frame[]): Generator<string, undefined, undefined> {
+  private *release(frames: readonly Frame[]): Generator<Frame, undefined, undefined> {
     for (const frame of frames) {
       this.progress.observe(frame);
       if (frame.lifecycle?.type === "RUN_STARTED" && frame.lifecycle.runId !== undefined) this.source.onRun?.(frame.lifecycle.runId);
-      yield frame.text;
+      yield frame;
     }
   }
 

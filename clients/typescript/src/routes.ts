@@ -1,7 +1,9 @@
 const segment = encodeURIComponent;
 
+export const agentURL = (base: string, agent: string) => `${base}/v1/agents/${segment(agent)}`;
+
 /** The URL of an agent's run endpoint. */
-export const runsURL = (base: string, agent: string) => `${base}/v1/agents/${segment(agent)}/runs`;
+export const runsURL = (base: string, agent: string) => `${agentURL(base, agent)}/runs`;
 
 /** The base URL of a run endpoint, or undefined if the URL is not that of a run endpoint. */
 export const baseOf = (url: string) => /^(.*)\/v1\/agents\/[^/?#]+\/runs\/?(?:[?#].*)?$/.exec(url)?.[1];
@@ -17,3 +19,12 @@ export const threadURL = (base: string, thread: string) => `${base}/v1/threads/$
 export const runURL = (base: string, thread: string, run: string) => `${threadURL(base, thread)}/runs/${segment(run)}`;
 
 export const approvalURL = (base: string, thread: string, approval: string) => `${threadURL(base, thread)}/approvals/${segment(approval)}`;
+
+export const scheduleURL = (base: string, schedule: string) => `${base}/v1/schedules/${segment(schedule)}`;
+
+/** Adds the parameters that are not undefined to a URL. */
+export function withQuery(url: string, parameters: object): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) query.set(name, String(value));
+  return query.size === 0 ? url : `${url}${url.includes("?") ? "&" : "?"}${query}`;
+}

@@ -83,7 +83,7 @@ export class SocketConnection implements Connection, Receiver {
   }
 
   private acknowledged({ runId, cursor, result }: AckFrame): Response {
-    const isStream = this.type === "subscribe" || (this.type === "run" && cursor === undefined);
+    const isStream = this.type === "subscribe" || this.type === "approvals" || (this.type === "run" && cursor === undefined);
     if (isStream) return new Response(null, { headers: { "Content-Type": "text/event-stream" } });
     // A run that became steering has the acknowledgement of a steer.
     const body = result ?? (cursor === undefined ? undefined : { runId, cursor });

@@ -1,6 +1,9 @@
 import type { Problem } from "./problem.js";
 
-/** A request of a client, without its ID: docs/reference/websocket.md. */
+/**
+ * A request of a client, without its ID: docs/reference/websocket.md. The server has no frame `approvals`: the tab with the
+ * sockets reads the changes of approvals over HTTP.
+ */
 export type RequestFrame =
   | { type: "run"; agent: string; input: unknown; waitFor?: string | undefined }
   | {
@@ -13,6 +16,7 @@ export type RequestFrame =
       waitFor?: string | undefined;
       protocolVersion?: string;
     }
+  | { type: "approvals"; query: string; after?: string | undefined }
   | { type: "cancel"; threadId: string; runId: string; reason?: string | undefined }
   | { type: "steer"; threadId: string; message: unknown }
   | { type: "decide"; threadId: string; approvalId: string; decision: string; args?: unknown; content?: unknown; reason?: unknown; remember?: unknown }

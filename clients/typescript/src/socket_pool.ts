@@ -1,3 +1,4 @@
+import { ApprovalFeed } from "./approval_feed.js";
 import type { Exchange, OpenRequest, Receiver } from "./exchange.js";
 import { errorFrom } from "./attempts.js";
 import { ProblemError, problemOf } from "./problem.js";
@@ -24,14 +25,17 @@ const subprotocol = "ag-ui.perdure.v1";
 /** How long a socket without requests stays open, in milliseconds. */
 const idleTime = 5_000;
 
-/** The sockets to one server. It opens another one when all have the most requests that the server accepts. */
+/** The sockets to one server. It opens another one when all have the most requests that the server accepts. It also reads the changes of approvals. */
 export class SocketPool implements Exchange {
   private readonly sockets = new Set<Socket>();
   private readonly idle = new Map<Socket, ReturnType<typeof setTimeout>>();
 
+  private readonly feeds = new Map<string, ApprovalFeed>();
+
   constructor(private readonly endpoint: Endpoint) {}
 
   open(frame: RequestFrame, receiver: Receiver): OpenRequest {
+    if (frame.type === "approvals") return this.feedOf(frame.query).open(frame.after, receiver);
     const socket = [...this.sockets].find(({ hasRoom }) => hasRoom) ?? this.newSocket();
     clearTimeout(this.idle.get(socket));
     return socket.open(frame, receiver);
@@ -40,6 +44,13 @@ export class SocketPool implements Exchange {
   /** Closes all sockets. The requests are lost with the error. */
   close(error: Error): void {
     for (const socket of this.sockets) socket.close(error);
+    for (const feed of this.feeds.values()) feed.close(error);
+  }
+
+  private feedOf(query: string): ApprovalFeed {
+    const feed = this.feeds.get(query) ?? new ApprovalFeed(this.endpoint, query, () => this.feeds.delete(query));
+    this.feeds.set(query, feed);
+    return feed;
   }
 
   private newSocket(): Socket {

@@ -1,7 +1,10 @@
 import type { HttpAgentFetchFn, RunAgentInput } from "@ag-ui/client";
-import { problemOf } from "./problem.js";
+import { bodyOf, connectWithRetry } from "./attempts.js";
+import { Backoff } from "./backoff.js";
+import type { Call } from "./connection.js";
+import { errorOf, problemOf } from "./problem.js";
 import { resumable, type Source } from "./resumable_stream.js";
-import { runURL, threadURL } from "./routes.js";
+import { runURL, threadURL, withQuery } from "./routes.js";
 import type { Transport } from "./transport.js";
 
 /** A request for a run, with the options of its agent. */
@@ -42,49 +45,92 @@ export function runFetch(transport: Transport, base: string, agent: string | und
   };
 }
 
-/** The options of a stream of a thread. */
+/** The options of a stream of a thread, or of one run. */
 export interface ThreadView {
   base: string;
-  thread: string;
-  /** The protocol version of the agent; undefined = older than AG-UI 1.0. */
+  threadId: string;
+  /** Only this run; undefined = the thread. */
+  runId?: string | undefined;
+  /** The protocol version of the reader; undefined = older than AG-UI 1.0. */
   protocolVersion: string | undefined;
-  follow: boolean;
-  /** The cursor of an acknowledgement: the stream begins when the thread shows the effect. */
-  waitFor: string | undefined;
   headers: Record<string, string>;
-  signal: AbortSignal;
-  onRun(run: string): void;
-  onCursor(cursor: string): void;
+  /** Of a thread: whether later runs follow. Default true. */
+  follow?: boolean | undefined;
+  /** Of a run: whether the stream begins with snapshots. */
+  join?: boolean | undefined;
+  /** The cursor after which the stream begins. */
+  after?: string | undefined;
+  /** The cursor of an acknowledgement: the stream begins when the thread shows the effect. */
+  waitFor?: string | undefined;
 }
 
-/** Returns the stream of a thread: its history, its active run and, with follow, every later run. */
-export async function threadStream(transport: Transport, view: ThreadView): Promise<Response> {
-  const { thread: threadId, follow, waitFor, protocolVersion = "" } = view;
-  const query = new URLSearchParams({ follow: String(follow), protocolVersion });
-  const url = withWaitFor(`${threadURL(view.base, threadId)}/events?${query}`, waitFor);
+/** Returns the stream of a thread or a run. */
+export function threadSource(view: ThreadView): Source {
+  const { base, threadId, runId, protocolVersion = "", waitFor } = view;
+  const url = runId === undefined ? threadURL(base, threadId) : runURL(base, threadId, runId);
+  const follow = runId === undefined ? (view.follow ?? true) : undefined;
   const init = { headers: { ...view.headers, Accept: "text/event-stream" } };
-  const source: Source = {
+  return {
     thread: threadId,
-    follow,
-    call: (cursor) => ({
-      url,
-      init: cursor === undefined ? init : after(init, cursor),
-      frame: { type: "subscribe", threadId, follow, protocolVersion, waitFor, after: cursor },
-    }),
-    onRun: view.onRun,
-    onCursor: view.onCursor,
+    ...(runId !== undefined && { run: runId }),
+    ...(follow !== undefined && { follow }),
+    call(cursor = view.after) {
+      const options = {
+        ...(follow !== undefined && { follow }),
+        ...(view.join && cursor === undefined && { join: true }),
+        ...(waitFor !== undefined && { waitFor }),
+        protocolVersion,
+      };
+      return {
+        url: withQuery(`${url}/events`, options),
+        init: cursor === undefined ? init : after(init, cursor),
+        frame: { type: "subscribe", threadId, ...(runId !== undefined && { runId }), ...options, after: cursor },
+      };
+    },
   };
-  const response = await resumable(source, transport, view.signal);
+}
+
+/** Returns the response with a thread's history, its active run and, with follow, every later run. */
+export async function threadStream(
+  transport: Transport,
+  view: ThreadView,
+  signal: AbortSignal,
+  callbacks: Pick<Source, "onRun" | "onCursor">,
+): Promise<Response> {
+  const response = await resumable({ ...threadSource(view), ...callbacks }, transport, signal);
   if (response.status !== 404) return response;
   const text = await response.text();
   const nothing = problemOf(404, text).code === "unknown_thread"; // a thread does not exist before its first run
   return nothing ? new Response("") : new Response(text, response);
 }
 
-function withWaitFor(url: string, waitFor: string | undefined): string {
-  if (waitFor === undefined) return url;
-  return `${url}${url.includes("?") ? "&" : "?"}waitFor=${encodeURIComponent(waitFor)}`;
+/** Starts a run and returns its ID when it is durable, without reading its events. */
+export async function openRun(
+  transport: Transport,
+  run: { url: string; agent: string; input: RunAgentInput; headers: Record<string, string>; waitFor?: string | undefined; signal?: AbortSignal },
+): Promise<string> {
+  const { agent, input, waitFor, signal = new AbortController().signal } = run;
+  const headers = { ...run.headers, "Content-Type": "application/json", Accept: "text/event-stream" };
+  const body = JSON.stringify(input);
+  const call: Call = {
+    url: withWaitFor(run.url, waitFor),
+    init: { method: "POST", headers, body },
+    frame: { type: "run", agent, input: JSON.parse(body) as RunAgentInput, waitFor },
+  };
+  const backoff = new Backoff(transport.retry, transport.onRetry, transport.onReconnected);
+  const connection = await connectWithRetry(() => transport.open(call, signal), backoff, signal);
+  try {
+    backoff.reset();
+    const { ok, status } = connection.response;
+    if (!ok) throw errorOf(problemOf(status, await bodyOf(connection)));
+    if (status !== 202) return input.runId;
+    return (JSON.parse(await connection.text()) as { runId: string }).runId;
+  } finally {
+    connection.close();
+  }
 }
+
+const withWaitFor = (url: string, waitFor: string | undefined) => withQuery(url, { waitFor });
 
 function after({ headers }: RequestInit, cursor: string): RequestInit {
   const next = new Headers(headers);

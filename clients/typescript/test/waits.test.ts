@@ -40,7 +40,7 @@ describe("against Perdure that waits", { skip: missing, timeout: 120_000 }, () =
     }
     const all = await listed(threads, 6);
     assert.deepEqual([...new Set(all.map(({ threadId }) => threadId))], threads); // the oldest first
-    const first = all.find(({ threadId, args }) => threadId === threads[0] && args?.expression === "6*7")!;
+    const first = all.find(({ threadId, args }) => threadId === threads[0] && (args as { expression: string }).expression === "6*7")!;
     const { id, toolCallId, argsDigest, requestedAt, message, ...rest } = first;
     assert.ok(id && toolCallId && argsDigest && message && Date.parse(requestedAt) <= Date.now() + 1000);
     assert.deepEqual(rest, {

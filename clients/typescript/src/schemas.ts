@@ -1,0 +1,43 @@
+import type { components, operations } from "./openapi.js";
+
+export type { operations };
+
+/** The schemas of the HTTP API. */
+export type Schemas = components["schemas"];
+
+/** A thread in a list. */
+export type ThreadEntry = Schemas["ThreadEntry"];
+/** The summary of a thread. */
+export type Thread = Schemas["Thread"];
+/** A run of a thread. */
+export type Run = Schemas["Run"];
+/** The messages that an input removed from the conversation. */
+export type Superseded = Schemas["Superseded"];
+/** An approval or a question, open or decided. */
+export type Approval = Schemas["Approval"];
+/** A vote, or the decision of an approval. */
+export type Vote = Schemas["Decision"];
+/** The votes for one set of arguments. */
+export type Proposal = Schemas["Proposal"];
+/** The recorded decision of an approval. */
+export type RecordedDecision = Schemas["Recorded"];
+/** The result of one decision of a batch. */
+export type BatchResult = Schemas["BatchResult"];
+/** An agent and its current revision. */
+export type Agent = Schemas["Agent"];
+/** A published revision of an agent. */
+export type Revision = Schemas["Revision"];
+/** A schedule as it is created or replaced. */
+export type ScheduleSpec = Schemas["ScheduleSpec"];
+/** A schedule. */
+export type Schedule = Schemas["Schedule"];
+
+/** The query parameters of an operation. */
+export type QueryOf<Name extends keyof operations> = operations[Name] extends { parameters: { query?: infer Query } } ? NonNullable<Query> : never;
+
+/** The JSON body of the response of an operation. */
+export type AnswerOf<Name extends keyof operations> = operations[Name] extends {
+  responses: { 200: { content: { "application/json": infer Answer } } };
+}
+  ? Answer
+  : never;

@@ -1,0 +1,315 @@
+import type { AgentSubscriber, BaseEvent, Context, Interrupt, Message, Tool } from "@ag-ui/client";
+import { later } from "../acknowledgements.js";
+import { PerdureAgent } from "../agent.js";
+import type { PerdureClient } from "../client.js";
+import type { Accepted, ContentPart, Decision, ToolResult } from "../commands.js";
+import { newID } from "../identifier.js";
+import { OpenInterrupts, type PendingToolCall } from "../interrupts.js";
+import type { Approval } from "../schemas.js";
+import { ExternalStore } from "./external_store.js";
+import { share, shareByID } from "./structural_sharing.js";
+
+/** Options of a ThreadStore. */
+export interface ThreadStoreOptions {
+  threadId: string;
+  /** The agent that answers. */
+  agent: string;
+  /** Tools that this client runs. */
+  tools?: Tool[];
+  /** Further information for the model. */
+  context?: Context[];
+  /** Sent with each run. The member `perdure` has options of Perdure. */
+  forwardedProps?: Record<string, unknown>;
+}
+
+/** The status of a thread: a run is active, the thread waits for decisions or results, or neither. */
+export type ThreadStatus = "idle" | "running" | "waiting";
+
+/** Whether the store receives events: before the first response, while it does, after a loss, and after it has given up. */
+export type ConnectionStatus = "connecting" | "connected" | "reconnecting" | "closed";
+
+/** The active or last run of a thread. */
+export interface RunSnapshot {
+  status: ThreadStatus;
+  /** Absent before the first run. */
+  runId?: string;
+  /** Why the last run failed. */
+  error?: { code: string; message: string };
+}
+
+/** An interrupt that waits for a decision. */
+export type OpenInterrupt = Interrupt & {
+  /** The tool call, the approvers and the votes. Absent until the inbox has it. */
+  approval?: Approval;
+};
+
+/** A thread at one moment. Parts that have not changed are identical in the next snapshot. */
+export interface ThreadSnapshot<State = unknown> {
+  threadId: string;
+  /** The conversation, with messages that this tab sends and the server has not shown yet. */
+  messages: readonly Message[];
+  state: State;
+  run: RunSnapshot;
+  interrupts: readonly OpenInterrupt[];
+  /** Client tool calls that wait for their results. */
+  toolCalls: readonly PendingToolCall[];
+  connection: ConnectionStatus;
+  /** Whether a message is sent and not accepted yet. */
+  isSending: boolean;
+  /** Why the store has given up, with `closed`. */
+  connectionError?: { code: string; message: string };
+}
+
+/** Members of the input of one run, in addition to those of the store. */
+export interface SendOptions {
+  runId?: string;
+  /** Replaces the state of the thread. */
+  state?: unknown;
+  forwardedProps?: Record<string, unknown>;
+}
+
+/**
+ * One thread for a user interface. It follows the thread, so that all tabs show the same, and a reload continues in the
+ * middle of a message. It starts to read with its first listener, and stops a second after the last one has left. The
+ * actions reject as those of PerdureClient.
+ */
+export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<State>> {
+  private agent: PerdureAgent;
+  private readonly subscriber: AgentSubscriber;
+  private open = new OpenInterrupts();
+  private run: RunSnapshot = { status: "idle" };
+  private connection: ConnectionStatus = "connecting";
+  private connectionError: ThreadSnapshot["connectionError"];
+  private outgoing: Message[] = []; // sent by this tab, not in the stream yet
+  private sending = 0;
+  private acknowledged: string | undefined;
+  private readonly decided = new Set<string>(); // interrupts that are decided before the stream shows it
+  private readonly approvals = new Map<string, Approval>();
+  private watching: AbortController | undefined;
+
+  constructor(
+    private readonly client: PerdureClient,
+    private readonly options: ThreadStoreOptions,
+  ) {
+    super({
+      threadId: options.threadId,
+      messages: [],
+      state: {} as State,
+      run: { status: "idle" },
+      interrupts: [],
+      toolCalls: [],
+      connection: "connecting",
+      isSending: false,
+    });
+    this.agent = this.newAgent();
+    this.subscriber = {
+      onEvent: ({ event }) => this.observe(event as BaseEvent & Record<string, unknown>),
+      onMessagesChanged: this.invalidate,
+      onStateChanged: this.invalidate,
+    };
+  }
+
+  /** The ID of the thread. */
+  get threadId(): string {
+    return this.options.threadId;
+  }
+
+  /** Sends a user message and starts a run. Resolves with the ID of the run when it is durable. */
+  send(content: string | ContentPart[], options: SendOptions = {}): Promise<string> {
+    return this.start({ id: newID(), role: "user", content } as Message, options);
+  }
+
+  /** Replaces a user message, removes all messages after it, and starts a run. */
+  edit(messageId: string, content: string | ContentPart[], options: SendOptions = {}): Promise<string> {
+    return this.start({ id: messageId, role: "user", content } as Message, options);
+  }
+
+  /** Has the last user message answered again. */
+  async regenerate(options: SendOptions = {}): Promise<string> {
+    const last = this.agent.messages.findLast(({ role }) => role === "user");
+    if (!last) throw new Error("the thread has no user message to answer again");
+    return this.start(structuredClone(last), options);
+  }
+
+  /** Decides an approval or answers a question. */
+  async decide(interruptId: string, decision: Decision): Promise<Accepted> {
+    const accepted = await this.client.decide(this.threadId, interruptId, decision);
+    this.acknowledged = later(this.acknowledged, accepted.cursor);
+    if (!accepted.missing) this.decided.add(interruptId);
+    this.invalidate();
+    return accepted;
+  }
+
+  /** Sends the result of a client tool call. */
+  async sendToolResult(result: ToolResult): Promise<Accepted> {
+    const accepted = await this.client.toolResult(this.threadId, result);
+    this.acknowledged = later(this.acknowledged, accepted.cursor);
+    this.decided.add(result.toolCallId);
+    this.invalidate();
+    return accepted;
+  }
+
+  /** Cancels the active run. Without an active run it has no effect. */
+  async cancel(reason?: string): Promise<void> {
+    const { status, runId } = this.run;
+    if (status === "running" && runId !== undefined) await this.client.cancel(this.threadId, runId, reason);
+  }
+
+  /** Adds a message to the active run. Without an active run it rejects with the code `not_active`. */
+  async steer(content: string | ContentPart[]): Promise<Accepted> {
+    return this.outgo({ id: newID(), role: "user", content } as Message, (message) => this.client.steer(this.threadId, message));
+  }
+
+  /** Pauses the active run before its next step. */
+  pause(): Promise<void> {
+    return this.client.pause(this.threadId);
+  }
+
+  /** Resumes the paused run. */
+  resume(): Promise<void> {
+    return this.client.resume(this.threadId);
+  }
+
+  /** Reads the thread again, after the store has given up. */
+  reconnect(): void {
+    this.restart();
+  }
+
+  protected async read(signal: AbortSignal): Promise<void> {
+    this.agent = this.newAgent();
+    this.open = new OpenInterrupts();
+    this.connection = "connecting";
+    this.connectionError = undefined;
+    this.invalidate();
+    const abortController = new AbortController();
+    const abort = () => {
+      abortController.abort();
+      this.watching?.abort();
+    };
+    signal.addEventListener("abort", abort, { once: true });
+    try {
+      await this.agent.connectAgent({ abortController }, this.subscriber);
+    } catch (error) {
+      this.connectionError = { code: (error as { code?: string }).code ?? "refused", message: String((error as Error).message ?? error) };
+    }
+    if (signal.aborted) return;
+    this.connection = "closed";
+    this.connectionError ??= this.run.error;
+    this.invalidate();
+  }
+
+  protected compute(previous: ThreadSnapshot<State>): ThreadSnapshot<State> {
+    const { messages, state } = this.agent;
+    const known = new Set(messages.map(({ id }) => id));
+    this.outgoing = this.outgoing.filter(({ id }) => !known.has(id));
+    const shown = messages.filter(({ id }) => !id.startsWith("perdure.unplaced"));
+    const interrupts = [...this.open.interrupts.values()].filter(({ id }) => !this.decided.has(id)).map((interrupt) => this.withApproval(interrupt));
+    const toolCalls = this.open.toolCalls(messages).filter(({ toolCallId }) => !this.decided.has(toolCallId));
+    this.watchApprovals(interrupts.length > 0);
+    const next: ThreadSnapshot<State> = {
+      threadId: this.threadId,
+      messages: shareByID(previous.messages, [...shown, ...this.outgoing]),
+      state: share(previous.state, state as State),
+      run: share(previous.run, this.runWith(interrupts.length + toolCalls.length > 0)),
+      interrupts: shareByID(previous.interrupts, interrupts),
+      toolCalls: share(previous.toolCalls, toolCalls),
+      connection: this.connection,
+      isSending: this.sending > 0,
+      ...(this.connectionError && { connectionError: this.connectionError }),
+    };
+    const names = Object.keys({ ...previous, ...next }) as (keyof ThreadSnapshot)[];
+    return names.every((name) => previous[name] === next[name]) ? previous : next;
+  }
+
+  private runWith(isOpen: boolean): RunSnapshot {
+    const { status, ...run } = this.run;
+    return { ...run, status: status === "running" ? "running" : isOpen ? "waiting" : "idle" };
+  }
+
+  private withApproval(interrupt: Interrupt): OpenInterrupt {
+    const approval = this.approvals.get(interrupt.id);
+    return approval ? { ...interrupt, approval } : interrupt;
+  }
+
+  private newAgent(): PerdureAgent {
+    const { config } = this.client;
+    const connected = (connection: ConnectionStatus) => {
+      this.connection = connection;
+      this.invalidate();
+    };
+    return new PerdureAgent({
+      ...config,
+      agent: this.options.agent,
+      threadId: this.threadId,
+      follow: true,
+      onRetry: (retry) => {
+        connected("reconnecting");
+        config.onRetry?.(retry);
+      },
+      onReconnected: () => {
+        connected("connected");
+        config.onReconnected?.();
+      },
+    });
+  }
+
+  private observe(event: BaseEvent & Record<string, unknown>): void {
+    this.connection = "connected";
+    if (event.type === "RUN_STARTED") this.run = { status: "running", runId: String(event.runId) };
+    if (event.type === "RUN_FINISHED") {
+      const failure = (event.metadata as { "perdure.error"?: { code: string; message: string } } | undefined)?.["perdure.error"];
+      this.run = { ...this.run, status: "idle", ...(failure && { error: failure }) };
+    }
+    if (event.type === "RUN_ERROR") {
+      this.run = { ...this.run, status: "idle", error: { code: String(event.code), message: String(event.message) } };
+    }
+    for (const { id } of this.open.observe(event)) this.decided.delete(id);
+    if (event.type === "TOOL_CALL_RESULT") this.decided.delete(String(event.toolCallId));
+    this.invalidate();
+  }
+
+  private start(message: Message, { forwardedProps, ...options }: SendOptions): Promise<string> {
+    const { agent, threadId, tools = [], context = [] } = this.options;
+    const props = { ...this.options.forwardedProps, ...forwardedProps };
+    return this.outgo(message, () =>
+      this.client.startRun(agent, { threadId, messages: [message], tools, context, forwardedProps: props, ...options }, { waitFor: this.acknowledged }),
+    );
+  }
+
+  // Shows a message while it is sent, and removes it if the server refuses it.
+  private async outgo<Answer>(message: Message, action: (message: Message) => Promise<Answer>): Promise<Answer> {
+    this.outgoing.push(message);
+    this.sending++;
+    this.invalidate();
+    try {
+      return await action(message);
+    } catch (error) {
+      this.outgoing = this.outgoing.filter((sent) => sent !== message);
+      throw error;
+    } finally {
+      this.sending--;
+      this.invalidate();
+    }
+  }
+
+  // While interrupts are open, the inbox tells of votes, and of the decisions that do not continue the thread yet.
+  private watchApprovals(isOpen: boolean): void {
+    if (!isOpen) this.watching?.abort();
+    if (!isOpen || (this.watching && !this.watching.signal.aborted)) return;
+    this.watching = new AbortController();
+    void this.followApprovals(this.watching.signal).catch(() => {}); // the thread's own stream tells of the outcome
+  }
+
+  private async followApprovals(signal: AbortSignal): Promise<void> {
+    const { items, eventsCursor } = await this.client.approvals({ thread: this.threadId, limit: 500, waitFor: this.acknowledged }, { signal });
+    for (const approval of items) this.approvals.set(approval.id, approval);
+    this.invalidate();
+    // Without a filter: all threads of all tabs share one stream.
+    for await (const { type, approval } of this.client.approvalEvents({ after: eventsCursor }, { signal })) {
+      if (approval.threadId !== this.threadId) continue;
+      this.approvals.set(approval.id, approval);
+      if (type === "decided" || type === "expired") this.decided.add(approval.id);
+      this.invalidate();
+    }
+  }
+}
