@@ -264,7 +264,7 @@ export class PerdureClient {
    */
   publishAgent(name: string, definition: string | object, options: CommandOptions & { replaces?: string | null } = {}): Promise<schemas.Agent> {
     const { replaces, ...rest } = options;
-    const precondition: Record<string, string> = replaces === null ? { "If-None-Match": "*" } : replaces === undefined ? {} : { "If-Match": replaces };
+    const precondition: Record<string, string> = replaces === null ? { "If-None-Match": "*" } : replaces === undefined ? {} : { "If-Match": `"${replaces}"` };
     return this.request({ method: "PUT", url: agentURL(this.baseUrl, name), body: definition, headers: precondition }, rest);
   }
 

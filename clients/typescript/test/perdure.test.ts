@@ -2,7 +2,7 @@ import { HttpAgent, type Message } from "@ag-ui/client";
 import { AnsweredError, PerdureAgent, PerdureClient } from "@perdure/client";
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { badLine, missing, options, type Perdure, start } from "./perdure.js";
+import { badLine, missing, type Perdure, start, transports } from "./perdure.js";
 import { type Event, hasty, until, watch } from "./stream.js";
 
 const say = (id: string, content: string): Message => ({ id, role: "user", content });
@@ -18,7 +18,7 @@ function numbers(seed: number) {
   };
 }
 
-describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
+for (const [transport, options] of Object.entries(transports)) describe(`against Perdure, over ${transport}`, { skip: missing, timeout: 240_000 }, () => {
   let perdure: Perdure;
   before(async () => void (perdure = await start()));
   after(() => perdure.stop());
@@ -147,7 +147,7 @@ describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
   });
 });
 
-describe("against Perdure that asks", { skip: missing, timeout: 120_000 }, () => {
+for (const [transport, options] of Object.entries(transports)) describe(`against Perdure that asks, over ${transport}`, { skip: missing, timeout: 240_000 }, () => {
   let perdure: Perdure;
   before(async () => void (perdure = await start("clients/typescript/test/agents")));
   after(() => perdure.stop());
@@ -219,7 +219,7 @@ describe("against Perdure that asks", { skip: missing, timeout: 120_000 }, () =>
   });
 });
 
-describe("against Perdure that goes away", { skip: missing, timeout: 120_000 }, () => {
+for (const [transport, options] of Object.entries(transports)) describe(`against Perdure that goes away, over ${transport}`, { skip: missing, timeout: 240_000 }, () => {
   test("it gives up, and says so", async (t) => {
     const perdure = await start();
     const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "demo", threadId: "away", retry: hasty, initialMessages: [say("u-1", long)] });

@@ -9,11 +9,11 @@ import { fileURLToPath } from "node:url";
 import type { PerdureConfig } from "@perdure/client";
 import { WebSocket } from "ws";
 
-/** The options of the transport that PERDURE_TRANSPORT names. */
-export const options: Pick<PerdureConfig, "transport" | "webSocket"> =
-  process.env.PERDURE_TRANSPORT === "websocket"
-    ? { transport: "websocket", webSocket: (url, protocols) => new WebSocket(url, protocols) as unknown as globalThis.WebSocket }
-    : {};
+/** The transports and their options. */
+export const transports: Record<string, Pick<PerdureConfig, "transport" | "webSocket">> = {
+  sse: { transport: "sse" },
+  websocket: { transport: "websocket", webSocket: (url, protocols) => new WebSocket(url, protocols) as unknown as globalThis.WebSocket },
+};
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const program = join(root, "bin", "perdure");

@@ -2,7 +2,7 @@ import { HttpAgent, type Message } from "@ag-ui/client";
 import { AnsweredError, type Approval, PerdureAgent, PerdureClient } from "@perdure/client";
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { missing, options, type Perdure, start } from "./perdure.js";
+import { missing, type Perdure, start, transports } from "./perdure.js";
 import { type Event, hasty, type Seen, until, watch } from "./stream.js";
 
 const say = (content: string): Message[] => [{ id: "u-1", role: "user", content }];
@@ -14,7 +14,7 @@ const asks = (event: Event) => (event.name === "perdure.approval" ? [event.value
 const calls = (event: Event) => (event.name === "perdure.toolCalls" ? (event.value as string[]) : []);
 const results = (messages: Message[]) => messages.flatMap((m) => (m.role === "tool" ? [m.content] : [])).sort();
 
-describe("against Perdure that waits", { skip: missing, timeout: 120_000 }, () => {
+for (const [transport, options] of Object.entries(transports)) describe(`against Perdure that waits, over ${transport}`, { skip: missing, timeout: 240_000 }, () => {
   let perdure: Perdure;
   let inbox: PerdureClient;
   before(async () => {

@@ -1,0 +1,153 @@
+import { PerdureClient } from "@perdure/client";
+import { inboxStore, ThreadStore, type ThreadStoreOptions, threadStore } from "@perdure/client/store";
+import assert from "node:assert/strict";
+import { after, before, describe, test, type TestContext } from "node:test";
+import { share, shareByID } from "../dist/store/structural_sharing.js";
+import { missing, type Perdure, start, transports } from "./perdure.js";
+
+interface Store<Snapshot> {
+  subscribe(listener: () => void): () => void;
+  getSnapshot(): Snapshot;
+}
+
+// Resolves with the first snapshot that fits.
+function when<Snapshot>(store: Store<Snapshot>, fits: (snapshot: Snapshot) => boolean): Promise<Snapshot> {
+  return new Promise((resolve) => {
+    const look = () => {
+      const snapshot = store.getSnapshot();
+      if (!fits(snapshot)) return;
+      setImmediate(() => unsubscribe());
+      resolve(snapshot);
+    };
+    const unsubscribe = store.subscribe(look);
+    look();
+  });
+}
+
+for (const [transport, options] of Object.entries(transports)) {
+  describe(`stores over ${transport}`, { skip: missing, timeout: 240_000 }, () => {
+    let perdure: Perdure;
+    let client: PerdureClient;
+    before(async () => {
+      perdure = await start("clients/typescript/test/agents");
+      client = new PerdureClient({ ...options, baseUrl: perdure.url, retry: { baseDelay: 10, attempts: 50 } });
+    });
+    after(() => perdure.stop());
+
+    // Opens a store that reads until the test ends.
+    const open = (t: TestContext, more: ThreadStoreOptions) => {
+      const store = new ThreadStore(client, more);
+      t.after(store.subscribe(() => {}));
+      return store;
+    };
+
+    test("two stores of a thread show the same, and a message is shown while it is sent", async (t) => {
+      const [one, two] = [0, 1].map(() => open(t, { threadId: "two stores", agent: "stepwise" }));
+      const sending = one!.send("Go!");
+      await when(one!, ({ messages, isSending }) => isSending && messages[0]?.content === "Go!");
+      const runId = await sending;
+      const done = ({ run, messages }: ReturnType<ThreadStore["getSnapshot"]>) => run.runId === runId && run.status === "idle" && messages.at(-1)?.content === "Done.";
+      const shown = await Promise.all([when(one!, done), when(two!, done)]);
+      assert.deepEqual(shown[0].messages, shown[1].messages);
+      assert.deepEqual([shown[0].connection, shown[0].isSending, shown[0].interrupts, shown[0].toolCalls], ["connected", false, [], []]);
+      assert.deepEqual(shown[0].messages.map(({ role }) => role).filter((role) => role !== "tool"), ["user", "assistant", "assistant"]);
+
+      await two!.send("Go again!");
+      const next = await when(one!, ({ run, messages }) => run.status === "idle" && messages.length > shown[0].messages.length + 2);
+      for (const [i, message] of shown[0].messages.entries()) assert.equal(next.messages[i], message, "an earlier message is another object");
+    });
+
+    test("a message that the server refuses disappears", async (t) => {
+      const store = open(t, { threadId: "refused", agent: "no such agent" });
+      await assert.rejects(store.send("Hello"), { code: "unknown_agent" });
+      await when(store, ({ messages, isSending }) => messages.length === 0 && !isSending);
+    });
+
+    test("an edit replaces a message, and regenerate answers it again", async (t) => {
+      const store = open(t, { threadId: "edit", agent: "stepwise" });
+      const idle = (runId: string) => when(store, ({ run }) => run.runId === runId && run.status === "idle");
+      const first = await idle(await store.send("Go!"));
+      const edited = await idle(await store.edit(first.messages[0]!.id, "Go there!"));
+      assert.deepEqual([edited.messages[0]!.content, edited.messages.length], ["Go there!", first.messages.length]);
+      const again = await idle(await store.regenerate());
+      assert.equal(again.messages.length, first.messages.length);
+      assert.notEqual(again.messages[1]!.id, edited.messages[1]!.id);
+    });
+
+    test("a decision of one store shows in the other before the thread continues", async (t) => {
+      const [one, two] = [0, 1].map(() => open(t, { threadId: "approve", agent: "asking" }));
+      await one!.send("Please work out 6*7 and 6+7 for me.");
+      const { interrupts, run } = await when(one!, (snapshot) => snapshot.interrupts.length === 2 && snapshot.interrupts.every(({ approval }) => approval));
+      assert.equal(run.status, "waiting");
+      assert.deepEqual(interrupts[0]!.approval!.toolName, "calculate");
+      await when(two!, (snapshot) => snapshot.interrupts.length === 2);
+      await one!.decide(interrupts[0]!.id, { decision: "edit", args: { expression: "5*5" } });
+      const left = await when(two!, (snapshot) => snapshot.interrupts.length === 1);
+      await two!.decide(left.interrupts[0]!.id, { decision: "approve" });
+      for (const store of [one!, two!]) {
+        const { messages } = await when(store, (snapshot) => snapshot.run.status === "idle" && String(snapshot.messages.at(-1)?.content).startsWith("At last"));
+        assert.deepEqual(messages.flatMap((m) => (m.role === "tool" ? [m.content] : [])).sort(), ["13", "25"]);
+      }
+    });
+
+    test("client tool calls wait for results", async (t) => {
+      const pick = { name: "pick_color", description: "Picks a color.", parameters: { type: "object", properties: { for: { type: "string" } } } };
+      for (const hold of [true, false]) {
+        const store = open(t, { threadId: `tools ${hold}`, agent: "picking", tools: [pick], forwardedProps: { perdure: { hold } } });
+        await store.send("Pick!");
+        const { toolCalls } = await when(store, (snapshot) => snapshot.toolCalls.length === 2);
+        assert.deepEqual(toolCalls.map(({ toolName, args }) => [toolName, JSON.parse(args)]), [["pick_color", { for: "sky" }], ["pick_color", { for: "sea" }]]);
+        for (const { toolCallId } of toolCalls) await store.sendToolResult({ toolCallId, content: "blue" });
+        const { messages } = await when(store, (snapshot) => snapshot.run.status === "idle" && snapshot.messages.at(-1)?.content === "Thank you.");
+        assert.equal(messages.filter(({ role }) => role === "tool").length, 2);
+      }
+    });
+
+    test("a run is steered, paused, resumed and cancelled", async (t) => {
+      const store = open(t, { threadId: "control", agent: "stepwise" });
+      await store.send("Go!");
+      await when(store, ({ run }) => run.status === "running");
+      await store.pause();
+      await store.resume();
+      await store.steer("Hurry!");
+      await store.cancel("enough");
+      const { messages } = await when(store, ({ run }) => run.status === "idle");
+      assert.equal(messages[0]?.content, "Go!");
+      assert.equal((await client.runs("control")).items[0]?.cancel?.reason, "enough");
+    });
+
+    test("the inbox shows approvals until they are decided", async (t) => {
+      const inbox = inboxStore(client, { agent: "asking" });
+      assert.equal(inboxStore(client, { agent: "asking" }), inbox);
+      t.after(inbox.subscribe(() => {}));
+      await client.startRun("asking", { threadId: "inbox", messages: [{ id: "u-1", role: "user", content: "Please work out 6*7 and 6+7 for me." }] });
+      const own = ({ approvals }: ReturnType<typeof inbox.getSnapshot>) => approvals.filter(({ threadId }) => threadId === "inbox");
+      const [first, second] = own(await when(inbox, (snapshot) => snapshot.status === "ready" && own(snapshot).length === 2));
+      await inbox.decide(first!, { decision: "approve" });
+      assert.deepEqual(own(await when(inbox, (snapshot) => own(snapshot).length === 1)), [second]);
+      await client.decide("inbox", second!.id, { decision: "reject" });
+      await when(inbox, (snapshot) => own(snapshot).length === 0);
+    });
+  });
+}
+
+test("equal options have one store", () => {
+  const client = new PerdureClient({ baseUrl: "http://server" });
+  const store = threadStore(client, { threadId: "t", agent: "a" });
+  assert.equal(threadStore(client, { threadId: "t", agent: "a" }), store);
+  assert.notEqual(threadStore(client, { threadId: "t", agent: "b" }), store);
+  assert.notEqual(threadStore(new PerdureClient({ baseUrl: "http://server" }), { threadId: "t", agent: "a" }), store);
+});
+
+test("equal parts of a copy are those of the last copy", () => {
+  const first = share(undefined, { a: { b: [1, { c: 2 }] }, d: null as unknown, e: "x" });
+  assert.equal(share(first, structuredClone(first)), first);
+  const second = share(first, { a: { b: [1, { c: 2 }] }, d: { f: 1 }, e: "x" });
+  assert.equal(second.a, first.a);
+  assert.notEqual(second, first);
+  assert.deepEqual(share(second, { a: { b: [1] } }), { a: { b: [1] } });
+  assert.deepEqual(share([1, 2], [1]), [1]);
+  const items = shareByID([], [{ id: "1", n: 1 }, { id: "2", n: 2 }]);
+  const moved = shareByID(items, [{ id: "2", n: 2 }, { id: "1", n: 1 }]);
+  assert.deepEqual([moved[0] === items[1], moved[1] === items[0]], [true, true]);
+});
