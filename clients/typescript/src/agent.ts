@@ -186,7 +186,8 @@ export class PerdureAgent extends HttpAgent {
   protected override requestInit(input: RunAgentInput): RunInit {
     const { cursor: waitFor } = this.acknowledgedOn(input.threadId);
     const onCursor = (cursor: string) => this.see(input.threadId, cursor);
-    return { ...super.requestInit(input), signal: this.watchSignal(), waitFor, onCursor };
+    const onSteered = (run: string) => void (this.watched = { thread: input.threadId, run });
+    return { ...super.requestInit(input), signal: this.watchSignal(), waitFor, onCursor, onSteered };
   }
 
   protected override connect(input: RunAgentInput): ReturnType<HttpAgent["run"]> {

@@ -1,6 +1,6 @@
 import { bodyOf, connectWithRetry, errorFrom } from "./attempts.js";
 import { Backoff } from "./backoff.js";
-import type { Call, Connection } from "./connection.js";
+import { type Call, type Connection, MovedError } from "./connection.js";
 import { ConnectionLostError, ProblemError, problemOf } from "./problem.js";
 import { Progress } from "./progress.js";
 import { type Frame, largest, TooLargeError } from "./sse_frames.js";
@@ -15,6 +15,8 @@ export interface Source {
   follow?: boolean;
   /** Returns the request for the events after a cursor; undefined = from the beginning. */
   call(cursor: string | undefined, progress: Progress): Call;
+  /** Returns the stream of the active run, after the input became steering of it. */
+  steered?(run: string): Source;
   /** Called when a run has begun. */
   onRun?(run: string): void;
   /** Called when the agent has received the frames up to a cursor. */
@@ -64,7 +66,7 @@ class ResumableStream {
   private cursor: string | undefined;
 
   constructor(
-    private readonly source: Source,
+    private source: Source,
     private readonly transport: Transport,
     private readonly watch: AbortSignal,
   ) {
@@ -124,6 +126,11 @@ class ResumableStream {
       const { response } = connection;
       if (!response.ok) throw new ProblemError(problemOf(response.status, await bodyOf(connection)));
       if (response.status === 204) return this.nothingMore();
+      if (response.status === 202 && this.source.steered) {
+        const { runId } = JSON.parse(await connection.text()) as { runId: string };
+        this.source = this.source.steered(runId);
+        return new MovedError("the input became steering");
+      }
       return yield* this.committed(connection);
     } catch (error) {
       if (this.signal.aborted || isFinal(error)) throw error;

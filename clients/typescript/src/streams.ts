@@ -11,6 +11,8 @@ import type { Transport } from "./transport.js";
 export interface RunInit extends RequestInit {
   /** Called when the agent has received the events up to a cursor. */
   onCursor?: (cursor: string) => void;
+  /** Called with the active run, if the input became steering of it. */
+  onSteered?: (run: string) => void;
   /** The cursor of an acknowledgement: the server starts the run when the thread shows the effect. */
   waitFor?: string | undefined;
 }
@@ -22,7 +24,7 @@ export interface RunInit extends RequestInit {
  */
 export function runFetch(transport: Transport, base: string, agent: string | undefined): HttpAgentFetchFn {
   return async (plain, request: RunInit) => {
-    const { onCursor, waitFor, ...init } = request;
+    const { onCursor, onSteered, waitFor, ...init } = request;
     const url = withWaitFor(plain, waitFor);
     const input = JSON.parse(init.body as string) as RunAgentInput;
     const { threadId, runId } = input;
@@ -40,7 +42,13 @@ export function runFetch(transport: Transport, base: string, agent: string | und
         frame: hasFrame ? { type: "subscribe", threadId, runId: run, after: cursor } : undefined,
       };
     };
-    const source: Source = { thread: threadId, run: runId, call, onCursor };
+    const { "Content-Type": _, ...headers } = (init.headers ?? {}) as Record<string, string>;
+    const steered = (active: string): Source => {
+      onSteered?.(active);
+      const { protocolVersion } = input as { protocolVersion?: string };
+      return { ...threadSource({ base, threadId, runId: active, join: true, protocolVersion, headers }), onCursor };
+    };
+    const source: Source = { thread: threadId, run: runId, call, steered, onCursor };
     return resumable(source, transport, init.signal ?? new AbortController().signal);
   };
 }

@@ -191,6 +191,21 @@ for (const [transport, options] of Object.entries(transports)) describe(`against
     assert.match(String(messages.at(-1)?.content), /^At last it is/);
   });
 
+  test("an input that steers the active run reads that run", async (t) => {
+    const threadId = "steered";
+    const owner = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "stepwise", threadId, initialMessages: [say("u-1", "Go!")] });
+    const guest = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "stepwise", threadId, initialMessages: [say("u-2", "Hurry!")] });
+    let steering: ReturnType<typeof watch> | undefined;
+    const steer = { runId: "r-2", forwardedProps: { perdure: { onBusy: "steer" } } };
+    const running = watch(t, owner, { run: { runId: "r-1" } }, ({ type }) => {
+      if (type === "TOOL_CALL_START") steering ??= watch(t, guest, { run: steer });
+    });
+    const [shown, steered] = [await running, await steering!];
+    assert.deepEqual([steered.error, steered.events[0]?.runId, steered.events.at(-1)?.type], [undefined, "r-1", "RUN_FINISHED"]);
+    assert.ok(steered.messages.some(({ id }) => id === "u-2"));
+    assert.deepEqual(steered.messages, shown.messages);
+  });
+
   test("a run is paused and goes on", async (t) => {
     const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "stepwise", threadId: "pauses", initialMessages: [say("u-1", "Go!")] });
     const operator = new PerdureClient({ ...options, baseUrl: perdure.url });
