@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -74,9 +74,7 @@ func (m *writer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // tab with the WebSocket closes, and the server is killed. All tabs end with the same messages.
 func TestTabs(t *testing.T) {
 	const tabsPerThread = 20
-	if _, err := exec.LookPath("chromium"); err != nil {
-		t.Skip("chromium is not installed")
-	}
+	kit.NeedBrowser(t)
 	model := &writer{grown: make(chan struct{})}
 	server := httptest.NewServer(model)
 	t.Cleanup(server.Close)
@@ -88,7 +86,7 @@ func TestTabs(t *testing.T) {
 	p.Env = []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + server.URL + "/v1"}
 	p.InspectAtEnd(t)
 	p.Start(t)
-	origin := kit.ServePage(t, p.Endpoint)
+	origin := kit.ServePage(t, p.Endpoint, nil)
 	browser := kit.OpenBrowser(t, origin)
 
 	threads := []string{kit.NewThread(), kit.NewThread(), kit.NewThread()}
@@ -146,4 +144,46 @@ func idsOf(messages []kit.Message) []string {
 		ids[i] = m.ID
 	}
 	return ids
+}
+
+// TestReactChat: the page of the guide "Your first chat in React" shows an approval in two tabs and
+// after a reload. A tab approves it after a restart of the server, and both show the answer.
+func TestReactChat(t *testing.T) {
+	kit.NeedBrowser(t)
+	p := kit.SetupWith(t, `name: refund
+model: scripted/refund
+tools: [calculate]
+approvals: [{tools: [calculate]}]
+---
+kind: script
+name: refund
+turns:
+  - steps:
+      - calls: [{tool: calculate, arguments: {expression: "40+40"}}]
+      - say: "The shop has refunded {calculate}."
+`)
+	guide, err := os.ReadFile(filepath.Join("..", "docs", "guides", "react-chat.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```tsx\n(.*?)```").FindAllStringSubmatch(string(guide), -1)
+	if len(blocks) != 2 {
+		t.Fatalf("the guide has %d blocks of TSX, want App.tsx and Approvals.tsx", len(blocks))
+	}
+	origin := kit.ServePage(t, p.Endpoint, map[string]string{
+		"App.tsx": blocks[0][1], "Approvals.tsx": blocks[1][1],
+		"main.jsx": `import { createRoot } from "react-dom/client";
+import App from "./App.tsx";
+
+createRoot(document.getElementById("root")).render(<App />);
+`,
+	})
+	browser, thread := kit.OpenBrowser(t, origin), kit.NewThread()
+	p.Threads.Add(thread)
+	browser.Do(t, map[string]any{"open": thread, "count": 2})
+	browser.Do(t, map[string]any{"fill": kit.Marked("Please refund order A-1001."), "tab": 0})
+	browser.Do(t, map[string]any{"click": "Send", "tab": 0, "until": map[string]any{"shows": "40+40"}})
+	browser.Do(t, map[string]any{"reload": thread, "until": map[string]any{"shows": "40+40"}})
+	p.Restart(t)
+	browser.Do(t, map[string]any{"click": "Approve", "tab": 1, "until": map[string]any{"shows": "The shop has refunded 80."}})
 }

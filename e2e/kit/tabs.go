@@ -29,10 +29,10 @@ type PageOrigin struct {
 func (o *PageOrigin) Sockets() int64 { return o.sockets.Load() }
 
 // ServePage builds the page with the TypeScript client as npm packs it, and serves it together with
-// the API of p.
-func ServePage(t *testing.T, p *Endpoint) *PageOrigin {
+// the API of p. sources replaces files of the page by their paths in src; nil = none.
+func ServePage(t *testing.T, p *Endpoint, sources map[string]string) *PageOrigin {
 	t.Helper()
-	files := http.FileServer(http.Dir(buildPage(t)))
+	files := http.FileServer(http.Dir(buildPage(t, sources)))
 	forward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			where, err := p.Addresses(r.In.Context())
@@ -66,7 +66,7 @@ func ServePage(t *testing.T, p *Endpoint) *PageOrigin {
 
 // buildPage installs the packed client into a new copy of node/page, and returns the directory with
 // the built page.
-func buildPage(t *testing.T) string {
+func buildPage(t *testing.T, sources map[string]string) string {
 	t.Helper()
 	client, dir := filepath.Join("..", "clients", "typescript"), t.TempDir()
 	execute := func(dir, name string, args ...string) {
@@ -80,21 +80,36 @@ func buildPage(t *testing.T) string {
 	}
 	execute(client, "npm", "run", "build")
 	execute(client, "npm", "pack", "--pack-destination", dir)
-	for _, name := range []string{"package.json", "package-lock.json", "index.html", "vite.config.js", filepath.Join("src", "main.jsx")} {
+	write := func(name string, body []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "src"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"package.json", "package-lock.json", "index.html", "vite.config.js", "src/main.jsx"} {
 		body, err := os.ReadFile(filepath.Join("node", "page", name))
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700)
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), body, 0o600)
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		write(name, body)
+	}
+	for name, body := range sources {
+		write(filepath.Join("src", name), []byte(body))
 	}
 	execute(dir, "npm", "install", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", "./perdure-client-0.0.0.tgz")
 	execute(dir, "npx", "vite", "build", "--logLevel", "warn")
 	return filepath.Join(dir, "dist")
+}
+
+// NeedBrowser skips the test if Debian's chromium is not installed.
+func NeedBrowser(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("chromium"); err != nil {
+		t.Skip("the browser of this test, chromium, is not installed")
+	}
 }
 
 // Tabs are the tabs of a browser that show the page, run by tabs.mjs.
@@ -109,7 +124,6 @@ type ShownTab struct {
 	Messages   []Message `json:"messages"`
 	Status     string    `json:"status"`
 	Connection string    `json:"connection"`
-	Interrupts []string  `json:"interrupts"`
 }
 
 // OpenBrowser starts a browser without tabs.

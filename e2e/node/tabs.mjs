@@ -5,12 +5,13 @@
 //   in:  {open: thread, count}     opens tabs
 //        {say: text, thread}       sends a message from the first tab of the thread
 //        {reload: thread}          reloads the first tab of the thread
-//        {decide: decision, thread}  decides the open interrupts from the first tab of the thread
 //        {closeLeader: true}       closes the tab that holds the WebSockets
-//        {until: {text?, status?, interrupts?, isComplete?}, thread?}  waits until the last message of every tab contains the text,
-//                                  the run has the status, and so many interrupts are open
+//        {until: {text?, status?, shows?}, thread?}  waits until the last message of every tab contains the text, the run has
+//                                  the status, and the page shows the text
+//        {fill: text, tab}         types a text into the only text field of a tab, by its index
+//        {click: name, tab}        clicks the button with the name
 //        {show: true}
-//   out: {tabs: [{thread, messages, connection, status, interrupts}], problems: [text]}
+//   out: {tabs: [{thread, messages, connection, status}], problems: [text]}
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -28,6 +29,11 @@ await context.exposeBinding("report", ({ page }, snapshot) => {
   for (const tab of tabs) if (tab.page === page) tab.snapshot = snapshot;
   changed();
 });
+// Pages without a report of their own report their text.
+await context.addInitScript(() => {
+  const report = () => window.store || void window.report({ shown: document.body?.innerText ?? "" });
+  new MutationObserver(report).observe(document, { subtree: true, childList: true, characterData: true });
+});
 
 async function open(thread) {
   const page = await context.newPage();
@@ -39,14 +45,19 @@ async function open(thread) {
   await page.goto(`${url}#${thread}`);
 }
 
+async function reload(tab) {
+  tab.snapshot = {};
+  await tab.page.reload();
+}
+
 const of = (thread) => [...tabs].filter((tab) => thread === undefined || tab.thread === thread);
 
-function matches({ snapshot }, { text, status, interrupts }) {
+function matches({ snapshot }, { text, status, shows }) {
   const last = snapshot.messages?.at(-1);
   return (
     (text === undefined || String(last?.content ?? "").includes(text)) &&
     (status === undefined || snapshot.status === status) &&
-    (interrupts === undefined || snapshot.interrupts?.length === interrupts)
+    (shows === undefined || snapshot.shown?.includes(shows))
   );
 }
 
@@ -72,17 +83,15 @@ async function closeLeader() {
   problems.push("no tab holds the WebSockets");
 }
 
-const decideAll = async (decision) => {
-  for (const { id } of window.store.getSnapshot().interrupts) await window.store.decide(id, decision);
-};
-
 for await (const line of createInterface({ input: process.stdin })) {
   const command = JSON.parse(line);
   const [first] = of(command.thread);
   if (command.open) await Promise.all(Array.from({ length: command.count }, () => open(command.open)));
   if (command.say) await first.page.evaluate((text) => window.store.send(text), command.say);
-  if (command.decide) await first.page.evaluate(decideAll, command.decide);
-  if (command.reload) await of(command.reload)[0].page.reload();
+  const tab = [...tabs][command.tab ?? 0];
+  if (command.fill) await tab.page.getByRole("textbox").fill(command.fill);
+  if (command.click) await tab.page.getByRole("button", { name: command.click }).click();
+  if (command.reload) await reload(of(command.reload)[0]);
   if (command.closeLeader) await closeLeader();
   if (command.until) await until(command.until, command.thread);
   const shown = [...tabs].map(({ thread, snapshot }) => ({ thread, ...snapshot }));

@@ -47,16 +47,16 @@ export class PerdureAgent extends HttpAgent {
   private baseUrl: string;
   private transport: Transport;
   private commands: ThreadCommands;
-  private follows: boolean;
-  private following = false;
-  private joining = false;
+  private followsByDefault: boolean;
+  private isFollowing = false;
+  private isConnecting = false;
   private waitFor: string | undefined;
   private acknowledged = new Map<string, Acknowledged>(); // by thread
-  private left = new AbortController();
-  private watched: { thread: string; run: string } | undefined;
-  private seen: { thread: string; cursor: string } | undefined;
+  private reading = new AbortController();
+  private currentRun: { thread: string; run: string } | undefined;
+  private newestCursor: { thread: string; cursor: string } | undefined;
   private listeners: Pick<PerdureAgentConfig, "onRetracted" | "onDecided">;
-  private open = new Map<string, OpenInterrupts>(); // by thread
+  private openInterrupts = new Map<string, OpenInterrupts>(); // by thread
 
   /** Throws a TypeError or a RangeError that names an invalid option. */
   constructor(config: PerdureAgentConfig) {
@@ -66,7 +66,7 @@ export class PerdureAgent extends HttpAgent {
     this.baseUrl = baseUrl;
     this.commands = new ThreadCommands(baseUrl);
     this.transport = transport;
-    this.follows = config.follow ?? false;
+    this.followsByDefault = config.follow ?? false;
     const { onRetracted, onDecided } = config;
     this.listeners = { onRetracted, onDecided };
     if (onRetracted || onDecided) this.subscribe(observer);
@@ -74,14 +74,14 @@ export class PerdureAgent extends HttpAgent {
 
   override clone(): PerdureAgent {
     const clone = super.clone() as PerdureAgent;
-    const { baseUrl, transport, commands, follows, following, watched, seen, listeners } = this;
+    const { baseUrl, transport, commands, followsByDefault, isFollowing, currentRun, newestCursor, listeners } = this;
     const acknowledged = new Map([...this.acknowledged].map(([thread, known]) => [thread, known.clone()]));
-    const own = { open: new Map<string, OpenInterrupts>(), joining: false, waitFor: undefined, left: new AbortController() };
-    return Object.assign(clone, { baseUrl, transport, commands, follows, following, watched, seen, listeners, acknowledged, ...own });
+    const own = { openInterrupts: new Map<string, OpenInterrupts>(), isConnecting: false, waitFor: undefined, reading: new AbortController() };
+    return Object.assign(clone, { baseUrl, transport, commands, followsByDefault, isFollowing, currentRun, newestCursor, listeners, acknowledged, ...own });
   }
 
   override runAgent(parameters?: RunParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
-    return this.watch(() => super.runAgent(parameters, subscriber));
+    return this.readWith(() => super.runAgent(parameters, subscriber));
   }
 
   /**
@@ -90,15 +90,15 @@ export class PerdureAgent extends HttpAgent {
    * has no events.
    */
   override connectAgent(parameters: ConnectParameters = {}, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
-    const { follow = this.follows, abortController = new AbortController(), waitFor, ...rest } = parameters;
+    const { follow = this.followsByDefault, abortController = new AbortController(), waitFor, ...rest } = parameters;
     this.abortController = abortController; // an aborted controller cannot be used again
-    this.following = follow;
+    this.isFollowing = follow;
     this.waitFor = waitFor;
-    this.joining = true;
+    this.isConnecting = true;
     try {
-      return this.watch(() => super.connectAgent(rest, subscriber));
+      return this.readWith(() => super.connectAgent(rest, subscriber));
     } finally {
-      this.joining = false; // the input is prepared by now
+      this.isConnecting = false; // the input is prepared by now
     }
   }
 
@@ -111,11 +111,11 @@ export class PerdureAgent extends HttpAgent {
    * attempts fail and the effect is unknown, and with the reason of an aborted signal.
    */
   async cancel(reason?: string, options: CommandOptions = {}): Promise<void> {
-    const { watched } = this;
-    if (!watched) throw new Error("the agent has no run to cancel");
+    const { currentRun } = this;
+    if (!currentRun) throw new Error("the agent has no run to cancel");
     // The request of a new run may not have reached the server yet.
-    const isEarly = ({ code }: Problem) => code === "unknown_run" && this.isRunning && this.watched === watched;
-    await this.send(this.commands.cancel(watched.thread, watched.run, reason), options, isEarly);
+    const isEarly = ({ code }: Problem) => code === "unknown_run" && this.isRunning && this.currentRun === currentRun;
+    await this.send(this.commands.cancel(currentRun.thread, currentRun.run, reason), options, isEarly);
   }
 
   /**
@@ -152,30 +152,30 @@ export class PerdureAgent extends HttpAgent {
 
   protected override prepareRunAgentInput(parameters?: RunAgentParameters): RunAgentInput {
     const input = super.prepareRunAgentInput(parameters);
-    this.watched = this.joining ? undefined : { thread: input.threadId, run: input.runId };
-    if (this.joining) return input;
+    this.currentRun = this.isConnecting ? undefined : { thread: input.threadId, run: input.runId };
+    if (this.isConnecting) return input;
     return this.withSeen(this.acknowledgedOn(input.threadId).complete(input, this.pendingInterrupts));
   }
 
   // Sends the cursor of the last event in this agent's list, so the server does not take later messages for removed ones.
   private withSeen(input: RunAgentInput): RunAgentInput {
-    if (this.seen?.thread !== input.threadId) return input;
+    if (this.newestCursor?.thread !== input.threadId) return input;
     const forwardedProps = (input.forwardedProps ?? {}) as { perdure?: object };
     if (typeof forwardedProps !== "object") return input;
-    const perdure = { seen: this.seen.cursor, ...forwardedProps.perdure };
+    const perdure = { seen: this.newestCursor.cursor, ...forwardedProps.perdure };
     return { ...input, forwardedProps: { ...forwardedProps, perdure } };
   }
 
   // Cursors sort as text. A run that is read again has older cursors.
-  private see(thread: string, cursor: string): void {
-    if (this.seen?.thread !== thread || this.seen.cursor < cursor) this.seen = { thread, cursor };
+  private noteCursor(thread: string, cursor: string): void {
+    if (this.newestCursor?.thread !== thread || this.newestCursor.cursor < cursor) this.newestCursor = { thread, cursor };
   }
 
   protected override async onInitialize(input: RunAgentInput, subscribers: AgentSubscriber[]): Promise<void> {
     const { pendingInterrupts } = this;
     const acknowledged = this.acknowledgedOn(input.threadId);
     // A reader resolves no interrupts, and an input resolves only those without a decision.
-    this.pendingInterrupts = this.joining ? [] : pendingInterrupts.filter(({ id }) => !acknowledged.isDecided(id));
+    this.pendingInterrupts = this.isConnecting ? [] : pendingInterrupts.filter(({ id }) => !acknowledged.isDecided(id));
     try {
       await super.onInitialize(input, subscribers);
     } finally {
@@ -185,9 +185,9 @@ export class PerdureAgent extends HttpAgent {
 
   protected override requestInit(input: RunAgentInput): RunInit {
     const { cursor: waitFor } = this.acknowledgedOn(input.threadId);
-    const onCursor = (cursor: string) => this.see(input.threadId, cursor);
-    const onSteered = (run: string) => void (this.watched = { thread: input.threadId, run });
-    return { ...super.requestInit(input), signal: this.watchSignal(), waitFor, onCursor, onSteered };
+    const onCursor = (cursor: string) => this.noteCursor(input.threadId, cursor);
+    const onSteered = (run: string) => void (this.currentRun = { thread: input.threadId, run });
+    return { ...super.requestInit(input), signal: this.readSignal(), waitFor, onCursor, onSteered };
   }
 
   protected override connect(input: RunAgentInput): ReturnType<HttpAgent["run"]> {
@@ -196,14 +196,14 @@ export class PerdureAgent extends HttpAgent {
       base: this.baseUrl,
       threadId,
       protocolVersion: (input as { protocolVersion?: string }).protocolVersion,
-      follow: this.following,
+      follow: this.isFollowing,
       waitFor: later(this.waitFor, this.acknowledgedOn(threadId).cursor),
       headers: this.headers,
     };
     const response = () =>
-      threadStream(this.transport, view, this.watchSignal(), {
-        onRun: (run) => (this.watched = { thread: threadId, run }),
-        onCursor: (cursor) => this.see(threadId, cursor),
+      threadStream(this.transport, view, this.readSignal(), {
+        onRun: (run) => (this.currentRun = { thread: threadId, run }),
+        onCursor: (cursor) => this.noteCursor(threadId, cursor),
       });
     return transformHttpEventStream(runHttpRequest(response), this.debugLogger);
   }
@@ -213,20 +213,20 @@ export class PerdureAgent extends HttpAgent {
     const { onRetracted, onDecided } = this.listeners;
     const custom = event as BaseEvent & { name?: string; value?: unknown };
     if (event.type === "CUSTOM" && custom.name === retracted) onRetracted?.(custom.value as Retraction);
-    const open = this.open.get(this.threadId) ?? new OpenInterrupts();
-    this.open.set(this.threadId, open);
+    const open = this.openInterrupts.get(this.threadId) ?? new OpenInterrupts();
+    this.openInterrupts.set(this.threadId, open);
     for (const interrupt of open.observe(event as never)) onDecided?.({ threadId: this.threadId, interrupt });
   }
 
   // HttpAgent continues to read a stream after it was detached, or after its verifier has failed. A resumable stream
   // would then never end, so it is aborted.
-  private async watch<T>(action: () => Promise<T>): Promise<T> {
-    const left = (this.left = new AbortController());
+  private async readWith<T>(action: () => Promise<T>): Promise<T> {
+    const reading = (this.reading = new AbortController());
     try {
       return await action();
     } finally {
-      left.abort();
-      if (this.left === left) this.left = new AbortController();
+      reading.abort();
+      if (this.reading === reading) this.reading = new AbortController();
     }
   }
 
@@ -236,8 +236,8 @@ export class PerdureAgent extends HttpAgent {
     return acknowledged;
   }
 
-  private watchSignal(): AbortSignal {
-    return AbortSignal.any([this.abortController.signal, this.left.signal]);
+  private readSignal(): AbortSignal {
+    return AbortSignal.any([this.abortController.signal, this.reading.signal]);
   }
 
   private send(command: ThreadCommand, { signal }: CommandOptions, isEarly?: (problem: Problem) => boolean): Promise<Accepted> {

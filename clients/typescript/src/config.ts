@@ -49,7 +49,7 @@ export interface PerdureAgentConfig extends Omit<HttpAgentConfig, "url" | "fetch
   follow?: boolean;
   /** Called when the server retracts what a failed attempt has streamed. A MESSAGES_SNAPSHOT without it follows. */
   onRetracted?: ((retraction: Retraction) => void) | undefined;
-  /** Called when the stream shows that an interrupt is resolved, whoever decided it. */
+  /** Called when the stream shows that an interrupt is resolved, by this client or by another one. */
   onDecided?: ((decided: Decided) => void) | undefined;
 }
 

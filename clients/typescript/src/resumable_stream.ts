@@ -49,18 +49,18 @@ export async function resumable(source: Source, transport: Transport, signal: Ab
 
 /** Yields the frames of a stream. Throws if the server refuses it, if all attempts fail, and when the signal is aborted. */
 export async function* resumableFrames(source: Source, transport: Transport, signal: AbortSignal): AsyncGenerator<Frame, void, undefined> {
-  const left = new AbortController();
-  const stream = new ResumableStream(source, transport, AbortSignal.any([signal, left.signal]));
+  const returned = new AbortController();
+  const stream = new ResumableStream(source, transport, AbortSignal.any([signal, returned.signal]));
   try {
     yield* stream.frames(await stream.connect());
   } finally {
-    left.abort();
+    returned.abort();
   }
 }
 
 class ResumableStream {
   private readonly backoff: Backoff;
-  private readonly left = new AbortController();
+  private readonly cancelled = new AbortController();
   private readonly signal: AbortSignal;
   private readonly progress = new Progress();
   private cursor: string | undefined;
@@ -68,10 +68,10 @@ class ResumableStream {
   constructor(
     private source: Source,
     private readonly transport: Transport,
-    private readonly watch: AbortSignal,
+    private readonly aborted: AbortSignal,
   ) {
     this.backoff = new Backoff(transport.retry, transport.onRetry, transport.onReconnected);
-    this.signal = AbortSignal.any([watch, this.left.signal]);
+    this.signal = AbortSignal.any([aborted, this.cancelled.signal]);
   }
 
   /** Opens the next connection. lost is the error of the previous one. */
@@ -89,11 +89,11 @@ class ResumableStream {
         if (done) controller.close();
         else controller.enqueue(encoder.encode(value + "\n\n"));
       } catch (error) {
-        controller.error(this.watch.aborted ? abortError(this.watch) : error);
+        controller.error(this.aborted.aborted ? abortError(this.aborted) : error);
       }
     };
     const cancel = async () => {
-      this.left.abort();
+      this.cancelled.abort();
       await texts.return();
     };
     // No read-ahead: a slow reader makes the server wait, and this client buffers nothing.
@@ -104,7 +104,7 @@ class ResumableStream {
   async *frames(first: Connection | Error): AsyncGenerator<Frame, void, undefined> {
     for (let next = first; ; ) {
       if (next instanceof Error) throw next;
-      const lost: Error | undefined = yield* this.show(next);
+      const lost: Error | undefined = yield* this.readConnection(next);
       if (!lost) return;
       next = await this.connect(lost);
     }
@@ -121,17 +121,17 @@ class ResumableStream {
   }
 
   // Yields the frames of one connection. Returns the error after which another connection must continue the stream.
-  private async *show(connection: Connection): AsyncGenerator<Frame, Error | undefined, undefined> {
+  private async *readConnection(connection: Connection): AsyncGenerator<Frame, Error | undefined, undefined> {
     try {
       const { response } = connection;
       if (!response.ok) throw new ProblemError(problemOf(response.status, await bodyOf(connection)));
-      if (response.status === 204) return this.nothingMore();
+      if (response.status === 204) return this.endWithoutEvents();
       if (response.status === 202 && this.source.steered) {
         const { runId } = JSON.parse(await connection.text()) as { runId: string };
         this.source = this.source.steered(runId);
         return new MovedError("the input became steering");
       }
-      return yield* this.committed(connection);
+      return yield* this.readCommitted(connection);
     } catch (error) {
       if (this.signal.aborted || isFinal(error)) throw error;
       return errorFrom(error);
@@ -140,7 +140,7 @@ class ResumableStream {
     }
   }
 
-  private async *committed(connection: Connection): AsyncGenerator<Frame, Error | undefined, undefined> {
+  private async *readCommitted(connection: Connection): AsyncGenerator<Frame, Error | undefined, undefined> {
     const { run, follow } = this.source;
     let held: Frame[] = [];
     let size = 0;
@@ -170,7 +170,7 @@ class ResumableStream {
     }
   }
 
-  private nothingMore(): undefined {
+  private endWithoutEvents(): undefined {
     if (this.source.run === undefined && !this.progress.open) return;
     throw new ConnectionLostError("the server ended the stream before the end of the run");
   }

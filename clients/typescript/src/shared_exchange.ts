@@ -75,10 +75,11 @@ export class SharedExchange implements Exchange {
     this.announcements.onmessage = ({ data }: MessageEvent<Announcement>) => this.hear(data);
     this.role = this.newFollower();
     // The leader waits for this lock to learn that the tab has closed, however it closed.
-    void scope.locks.request(channelOf(name, this.tab), () => {
+    const held = () => {
       if (this.role instanceof Follower) this.seekLeader(this.role);
       return forever;
-    });
+    };
+    scope.locks.request(channelOf(name, this.tab), held).catch(() => {}); // stand handles a page that may not use locks
     this.stand();
   }
 
@@ -89,7 +90,11 @@ export class SharedExchange implements Exchange {
   // Waits until no other tab is the leader.
   private stand(): void {
     const { signal } = (this.candidacy = new AbortController());
-    this.scope.locks.request(this.name, { signal }, this.lead).catch(() => signal.aborted || this.stepDown());
+    this.scope.locks.request(this.name, { signal }, this.lead).catch((error: DOMException) => {
+      if (signal.aborted) return;
+      if (error.name === "AbortError") this.stepDown();
+      else void this.lead(); // a page with an opaque origin may not use locks, and shares nothing with other pages
+    });
   }
 
   // Becomes the leader in place of a tab that does not respond.

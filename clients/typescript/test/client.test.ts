@@ -2,8 +2,8 @@ import { type Message } from "@ag-ui/client";
 import { Listing, PerdureClient } from "@perdure/client";
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { missing, type Perdure, start, transports } from "./perdure.js";
-import { until } from "./stream.js";
+import { skipReason, type Perdure, start, transports } from "./perdure_process.js";
+import { until } from "./event_log.js";
 
 const say = (content: string): Message[] => [{ id: `u-${content}`, role: "user", content }];
 
@@ -14,7 +14,7 @@ async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
 }
 
 for (const [transport, options] of Object.entries(transports)) {
-  describe(`PerdureClient over ${transport}`, { skip: missing, timeout: 240_000 }, () => {
+  describe(`PerdureClient over ${transport}`, { skip: skipReason, timeout: 240_000 }, () => {
     let perdure: Perdure;
     let client: PerdureClient;
     before(async () => {
@@ -95,7 +95,7 @@ for (const [transport, options] of Object.entries(transports)) {
           if (approval.threadId === "approvals") seen.push(type);
         }
       })().catch((error: unknown) => assert.ok(stop.signal.aborted, String(error)));
-      await run("asking", "approvals", "Please work out 6*7 and 6+7 for me.");
+      await run("calculator", "approvals", "Please work out 6*7 and 6+7 for me.");
       await until(() => seen.length === 2);
       const open = await all(client.approvals({ thread: "approvals", limit: 1 }));
       assert.equal(open.length, 2);
@@ -145,13 +145,13 @@ for (const [transport, options] of Object.entries(transports)) {
 }
 
 test("a list is a page when it is awaited, and sends nothing before", async () => {
-  const asked: (string | undefined)[] = [];
+  const requests: (string | undefined)[] = [];
   const listing = new Listing<number>(async (cursor) => {
-    asked.push(cursor);
+    requests.push(cursor);
     return cursor === "second" ? { items: [3] } : { items: [1, 2], nextCursor: "second" };
   });
-  assert.deepEqual(asked, []);
+  assert.deepEqual(requests, []);
   assert.deepEqual(await listing, { items: [1, 2], nextCursor: "second" });
   assert.deepEqual(await all(listing), [1, 2, 3]);
-  assert.deepEqual(asked, [undefined, undefined, "second"]);
+  assert.deepEqual(requests, [undefined, undefined, "second"]);
 });

@@ -11,44 +11,44 @@ import {
 } from "@perdure/client";
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Asked, fetchOf, problem, type Reply, type Script } from "./server.js";
-import { finished, frame, hasty, settled, started, timers, watch } from "./stream.js";
+import { type ReceivedRequest, fetchOf, problem, type Reply, type Script } from "./scripted_server.js";
+import { finished, frame, immediateRetry, settled, started, timers, read } from "./event_log.js";
 
 const threadId = "t 1/ü";
 const thread = "/v1/threads/t%201%2F%C3%BC";
 const json = (body: object, status = 200): Reply => ({ status, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 const result: ToolResult = { toolCallId: "c-1", content: "42 🌍" };
 
-const agentOf = (script: Script, asked: Asked[] = [], more: Partial<PerdureAgentConfig> = {}) =>
-  new PerdureAgent({ baseUrl: "http://server/", agent: "demo", threadId, retry: hasty, headers: { Authorization: "Bearer x" }, fetch: fetchOf(script, asked), ...more });
+const agentOf = (script: Script, requests: ReceivedRequest[] = [], more: Partial<PerdureAgentConfig> = {}) =>
+  new PerdureAgent({ baseUrl: "http://server/", agent: "demo", threadId, retry: immediateRetry, headers: { Authorization: "Bearer x" }, fetch: fetchOf(script, requests), ...more });
 
-test("tool results and decisions go where they belong", async () => {
-  const asked: Asked[] = [];
-  const agent = agentOf(() => json({ repeated: true }), asked);
+test("an agent sends tool results and decisions to the routes of its thread", async () => {
+  const requests: ReceivedRequest[] = [];
+  const agent = agentOf(() => json({ repeated: true }), requests);
   assert.deepEqual(await agent.sendToolResult({ ...result, error: "no" }), { repeated: true });
   const decision: Decision = { decision: "edit", args: { amount: 5 }, reason: "too much", remember: false };
   await agent.decide("a/1", decision);
-  assert.deepEqual(asked.map(({ method, path }) => [method, path]), [
+  assert.deepEqual(requests.map(({ method, path }) => [method, path]), [
     ["POST", `${thread}/tool-results`],
     ["POST", `${thread}/approvals/a%2F1`],
   ]);
-  assert.deepEqual(asked.map(({ body }) => JSON.parse(body)), [{ ...result, error: "no" }, decision]);
-  for (const { headers } of asked) assert.equal(headers.authorization, "Bearer x");
-  for (const { headers } of asked) assert.equal(headers["content-type"], "application/json");
+  assert.deepEqual(requests.map(({ body }) => JSON.parse(body)), [{ ...result, error: "no" }, decision]);
+  for (const { headers } of requests) assert.equal(headers.authorization, "Bearer x");
+  for (const { headers } of requests) assert.equal(headers["content-type"], "application/json");
 });
 
-test("a client without a thread says which", async () => {
-  const asked: Asked[] = [];
-  const client = new PerdureClient({ baseUrl: "http://server/", retry: hasty, headers: { Authorization: "Bearer x" }, fetch: fetchOf(() => json({}), asked) });
+test("a client sends its commands to the routes of the thread that the caller names", async () => {
+  const requests: ReceivedRequest[] = [];
+  const client = new PerdureClient({ baseUrl: "http://server/", retry: immediateRetry, headers: { Authorization: "Bearer x" }, fetch: fetchOf(() => json({}), requests) });
   await client.decide(threadId, "a/1", { decision: "approve" });
   await client.toolResult(threadId, result);
   await client.cancel(threadId, "r/1", "enough");
   await client.pause(threadId);
   await client.resume(threadId);
-  const agent = agentOf(() => ({ status: 204 }), asked);
+  const agent = agentOf(() => ({ status: 204 }), requests);
   await agent.pause();
   await agent.resume();
-  assert.deepEqual(asked.map(({ method, path, body }) => [method, path, JSON.parse(body)]), [
+  assert.deepEqual(requests.map(({ method, path, body }) => [method, path, JSON.parse(body)]), [
     ["POST", `${thread}/approvals/a%2F1`, { decision: "approve" }],
     ["POST", `${thread}/tool-results`, result],
     ["POST", `${thread}/runs/r%2F1/cancel`, { reason: "enough" }],
@@ -57,49 +57,49 @@ test("a client without a thread says which", async () => {
     ["POST", `${thread}/pause`, {}],
     ["POST", `${thread}/resume`, {}],
   ]);
-  for (const { headers } of asked) assert.equal(headers.authorization, "Bearer x");
+  for (const { headers } of requests) assert.equal(headers.authorization, "Bearer x");
 });
 
-test("what waits is listed page by page", async () => {
-  const asked: Asked[] = [];
+test("approvals are listed page by page", async () => {
+  const requests: ReceivedRequest[] = [];
   const approval: Approval = {
     id: "int_1", threadId, runId: "r-1", agent: "support", toolCallId: "call_1", toolName: "issue_refund",
     args: { amount: 70 }, reason: "tool_call", argsDigest: "9f", message: "May it?", requestedAt: "2026-03-01T08:00:00Z",
     approvers: ["role:finance"], quorum: 1, decisions: [],
   };
   const replies: Reply[] = [problem(503, "inbox_unavailable"), json({ items: [approval], nextCursor: "c 1", eventsCursor: "e" }), json({ items: [], eventsCursor: "e" })];
-  const client = new PerdureClient({ baseUrl: "http://server", retry: hasty, fetch: fetchOf((_, n) => replies[n]!, asked) });
+  const client = new PerdureClient({ baseUrl: "http://server", retry: immediateRetry, fetch: fetchOf((_, n) => replies[n]!, requests) });
   const page = await client.approvals({ agent: "support", olderThan: "4h", limit: 1, cursor: undefined });
   assert.deepEqual(page, { items: [approval], nextCursor: "c 1", eventsCursor: "e" });
   assert.deepEqual(await client.approvals({ cursor: page.nextCursor }), { items: [], eventsCursor: "e" });
   const first = "?agent=support&olderThan=4h&limit=1";
-  assert.deepEqual(asked.map(({ method, path, query }) => [method, path, query]), [
+  assert.deepEqual(requests.map(({ method, path, query }) => [method, path, query]), [
     ["GET", "/v1/approvals", first],
     ["GET", "/v1/approvals", first],
     ["GET", "/v1/approvals", "?cursor=c+1"],
   ]);
-  assert.equal(asked[0]!.headers["content-type"], undefined);
+  assert.equal(requests[0]!.headers["content-type"], undefined);
   const refusing = new PerdureClient({ baseUrl: "http://server", fetch: fetchOf(() => problem(400, "invalid_cursor")) });
   await assert.rejects(refusing.approvals(), { status: 400, code: "invalid_cursor" });
 });
 
-test("what was accepted now is not repeated", async () => {
+test("an answer without the member repeated is not repeated", async () => {
   assert.deepEqual(await agentOf(() => json({ approval: { id: "a-1" } })).decide("a-1", { decision: "approve" }), {
     repeated: false,
     approval: { id: "a-1" },
   });
 });
 
-test("as long as it is unknown whether it was accepted, the same is sent again", async () => {
-  const asked: Asked[] = [];
+test("a command whose effect is unknown is sent again unchanged", async () => {
+  const requests: ReceivedRequest[] = [];
   const failures: Reply[] = [problem(503, "unavailable"), { end: "refuse" }, { ...json({}), body: "{", end: "cut" }, { status: 504 }];
-  const agent = agentOf((_, n) => failures[n] ?? json({ repeated: true }), asked);
+  const agent = agentOf((_, n) => failures[n] ?? json({ repeated: true }), requests);
   assert.deepEqual(await agent.sendToolResult(result), { repeated: true });
-  assert.equal(asked.length, 5);
-  for (const again of asked) assert.deepEqual(again, asked[0]);
+  assert.equal(requests.length, 5);
+  for (const again of requests) assert.deepEqual(again, requests[0]);
 });
 
-test("refusals are typed", async () => {
+test("a refusal is a ProblemError, and a conflict with a record an AnsweredError", async () => {
   const recorded = { toolCallId: "c-1", content: "41" };
   await assert.rejects(agentOf(() => problem(409, "already_answered", { recorded })).sendToolResult(result), (error) => {
     assert.ok(error instanceof AnsweredError && error instanceof ProblemError);
@@ -112,19 +112,19 @@ test("refusals are typed", async () => {
     [410, "expired", { detail: "at noon" }],
     [422, "invalid_tool_result", { pointer: "/content" }],
   ] satisfies [number, string, object][]) {
-    const asked: Asked[] = [];
-    await assert.rejects(agentOf(() => problem(status, code, more), asked).decide("a-1", { decision: "reject" }), (error) => {
+    const requests: ReceivedRequest[] = [];
+    await assert.rejects(agentOf(() => problem(status, code, more), requests).decide("a-1", { decision: "reject" }), (error) => {
       assert.ok(error instanceof ProblemError && !(error instanceof AnsweredError));
       assert.deepEqual(error.problem, { type: "about:blank", status, code, ...more });
       return true;
     });
-    assert.equal(asked.length, 1);
+    assert.equal(requests.length, 1);
   }
   const gateway = agentOf(() => ({ status: 413, body: "<html>too large</html>" })).sendToolResult(result);
   await assert.rejects(gateway, { message: "413 http_413: <html>too large</html>" });
 });
 
-test("a command without an answer is lost", async () => {
+test("a command that gets no answer rejects with a ConnectionLostError", async () => {
   const lost = agentOf(() => problem(503, "temporal_unavailable", { detail: "no frontend" })).sendToolResult(result);
   await assert.rejects(lost, (error) => {
     assert.ok(error instanceof ConnectionLostError);
@@ -133,7 +133,7 @@ test("a command without an answer is lost", async () => {
   });
 });
 
-test("an abort ends the attempts", async () => {
+test("an aborted signal ends the attempts of a command", async () => {
   for (const script of [() => problem(503, "unavailable"), () => ({ end: "hang" })] satisfies Script[]) {
     const before = timers();
     const controller = new AbortController();
@@ -146,11 +146,11 @@ test("an abort ends the attempts", async () => {
   }
 });
 
-test("cancel reaches the run, and the stream ends by itself", async (t) => {
-  const asked: Asked[] = [];
+test("cancel reaches the run, and its stream ends with the run's last event", async (t) => {
+  const requests: ReceivedRequest[] = [];
   let cancelled!: () => void;
   const cancel = new Promise<void>((resolve) => (cancelled = resolve));
-  const fetch = fetchOf(({ path }) => (path.endsWith("/cancel") ? { status: 202 } : {}), asked);
+  const fetch = fetchOf(({ path }) => (path.endsWith("/cancel") ? { status: 202 } : {}), requests);
   const agent = new PerdureAgent({
     baseUrl: "http://server",
     agent: "demo",
@@ -171,29 +171,29 @@ test("cancel reaches the run, and the stream ends by itself", async (t) => {
     },
   });
   let stopping: Promise<void> | undefined;
-  const seen = await watch(t, agent, { run: { runId: "r/1" } }, () => void (stopping ??= agent.cancel("enough")));
+  const received = await read(t, agent, { run: { runId: "r/1" } }, () => void (stopping ??= agent.cancel("enough")));
   await stopping;
-  assert.deepEqual(seen.events, [started("r/1"), finished("r/1")]);
-  assert.deepEqual([asked[1]!.path, asked[1]!.body], [`${thread}/runs/r%2F1/cancel`, '{"reason":"enough"}']);
+  assert.deepEqual(received.events, [started("r/1"), finished("r/1")]);
+  assert.deepEqual([requests[1]!.path, requests[1]!.body], [`${thread}/runs/r%2F1/cancel`, '{"reason":"enough"}']);
 });
 
-test("a run may be cancelled before it reached the server", async (t) => {
-  const asked: Asked[] = [];
+test("a run can be cancelled before the server has received it", async (t) => {
+  const requests: ReceivedRequest[] = [];
   let known = false;
   const script: Script = ({ path }, n) => {
     if (path.endsWith("/cancel")) return known ? { status: 202 } : problem(404, "unknown_run");
     known = n >= 4;
     return known ? { body: frame(started("r-1"), "1") + frame(finished("r-1"), "2") } : problem(503, "unavailable");
   };
-  const agent = agentOf(script, asked, { retry: { attempts: 20, baseDelay: 1 } });
-  const running = watch(t, agent, { run: { runId: "r-1" } });
+  const agent = agentOf(script, requests, { retry: { attempts: 20, baseDelay: 1 } });
+  const running = read(t, agent, { run: { runId: "r-1" } });
   await agent.cancel();
   assert.equal((await running).error, undefined);
-  assert.equal(asked.filter(({ path }) => path.endsWith("/cancel")).length > 1, true);
+  assert.equal(requests.filter(({ path }) => path.endsWith("/cancel")).length > 1, true);
 });
 
-test("a run that is unknown when nothing is under way stays so", async (t) => {
+test("the cancel of a run that the server refused rejects with unknown_run", async (t) => {
   const agent = agentOf(({ path }) => (path.endsWith("/cancel") ? problem(404, "unknown_run") : problem(400, "invalid_input")));
-  await watch(t, agent, { run: { runId: "r-1" } });
+  await read(t, agent, { run: { runId: "r-1" } });
   await assert.rejects(agent.cancel(), { code: "unknown_run" });
 });

@@ -2,13 +2,13 @@ import { HttpAgent } from "@ag-ui/client";
 import { PerdureAgent, type PerdureAgentConfig, type Retry } from "@perdure/client";
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { type Asked, fetchOf, problem, type Reply, type Script, serve } from "./server.js";
-import { behind, cursor, ends, type Event, finished, frame, hasty, log, says, settled, started, timers, until, watch } from "./stream.js";
+import { type ReceivedRequest, fetchOf, problem, type Reply, type Script, serve } from "./scripted_server.js";
+import { framesAfter, cursor, ends, type Event, finished, frame, immediateRetry, log, textMessage, settled, started, timers, until, read } from "./event_log.js";
 
 const threadId = "t 1/ü";
 const events = [
   started("r-1"),
-  ...says("m-1", "Grüße, ", "世界 🌍", ""),
+  ...textMessage("m-1", "Grüße, ", "世界 🌍", ""),
   { type: "STATE_SNAPSHOT", snapshot: { type: "RUN_FINISHED", note: '"RUN_ERROR"' } },
   { type: "TOOL_CALL_START", toolCallId: "c-1", toolCallName: "find", parentMessageId: "m-1" },
   { type: "TOOL_CALL_ARGS", toolCallId: "c-1", delta: '{"q":"\\n\\n"}' },
@@ -21,74 +21,74 @@ const bytesOf = (text: string) => new TextEncoder().encode(text);
 const whole = bytesOf(frames.join(""));
 const eventsPath = "/v1/threads/t%201%2F%C3%BC/runs/r-1/events";
 
-const agentOf = (script: Script, more: Partial<PerdureAgentConfig> = {}, asked: Asked[] = [], size?: number) =>
-  new PerdureAgent({ baseUrl: "http://server", agent: "demo", threadId, retry: hasty, fetch: fetchOf(script, asked, size), ...more });
+const agentOf = (script: Script, more: Partial<PerdureAgentConfig> = {}, requests: ReceivedRequest[] = [], size?: number) =>
+  new PerdureAgent({ baseUrl: "http://server", agent: "demo", threadId, retry: immediateRetry, fetch: fetchOf(script, requests, size), ...more });
 
-// The server as it is: all of a run, or what is behind a cursor.
-const rest = ({ headers }: Asked): Reply => ({ body: behind(frames, headers["last-event-id"]).join("") });
+// Responds like the server: with the whole run, or with the events after the cursor.
+const rest = ({ headers }: ReceivedRequest): Reply => ({ body: framesAfter(frames, headers["last-event-id"]).join("") });
 
-const run = (t: TestContext, agent: PerdureAgent, onEvent?: (event: Event) => void) => watch(t, agent, { run: { runId: "r-1" } }, onEvent);
+const run = (t: TestContext, agent: PerdureAgent, onEvent?: (event: Event) => void) => read(t, agent, { run: { runId: "r-1" } }, onEvent);
 
-async function uncut(t: TestContext) {
-  const seen = await run(t, agentOf(rest));
-  assert.deepEqual(seen.events, events);
-  assert.deepEqual(seen.console, []);
-  assert.equal(seen.messages.length, 2);
-  return seen;
+async function unbroken(t: TestContext) {
+  const received = await run(t, agentOf(rest));
+  assert.deepEqual(received.events, events);
+  assert.deepEqual(received.console, []);
+  assert.equal(received.messages.length, 2);
+  return received;
 }
 
 const lastOf = (list: Event[]) => list.at(-1);
 
-test("the generation of AG-UI is the one that is tested", async (t) => {
-  const asked: Asked[] = [];
-  await run(t, agentOf(rest, {}, asked));
-  assert.equal("protocolVersion" in JSON.parse(asked[0]!.body), process.env.AG_UI_GENERATION !== "0");
+test("the agent declares the protocol version of the installed AG-UI client", async (t) => {
+  const requests: ReceivedRequest[] = [];
+  await run(t, agentOf(rest, {}, requests));
+  assert.equal("protocolVersion" in JSON.parse(requests[0]!.body), process.env.AG_UI_GENERATION !== "0");
 });
 
-test("the newest cursor goes with the next run, and with nothing else", async (t) => {
-  const asked: Asked[] = [];
-  const agent = agentOf(rest, {}, asked);
-  const sent = () => JSON.parse(asked.at(-1)!.body).forwardedProps;
+test("an input has the newest cursor of its own thread", async (t) => {
+  const requests: ReceivedRequest[] = [];
+  const agent = agentOf(rest, {}, requests);
+  const sent = () => JSON.parse(requests.at(-1)!.body).forwardedProps;
   await run(t, agent);
   assert.deepEqual(sent(), {});
   const last = frames.at(-1)!.split("\n")[0]!.slice("id: ".length);
-  await watch(t, agent, { run: { runId: "r-1", forwardedProps: { mine: 1, perdure: { hold: true } } } });
+  await read(t, agent, { run: { runId: "r-1", forwardedProps: { mine: 1, perdure: { hold: true } } } });
   assert.deepEqual(sent(), { mine: 1, perdure: { seen: last, hold: true } });
   await run(t, agent.clone());
   assert.deepEqual(sent(), { perdure: { seen: last } });
   agent.threadId = "another";
-  await watch(t, agent, { run: { runId: "r-1" } });
+  await read(t, agent, { run: { runId: "r-1" } });
   assert.deepEqual(sent(), {});
 });
 
-test("a connection that ends at any byte is continued", async (t) => {
-  const expected = await uncut(t);
+test("a run continues after a connection that ends at any byte", async (t) => {
+  const expected = await unbroken(t);
   for (const [at, end] of ends(frames)) {
-    const asked: Asked[] = [];
-    const agent = agentOf((a, n) => (n === 0 ? { body: whole.slice(0, at), end } : rest(a)), {}, asked);
+    const requests: ReceivedRequest[] = [];
+    const agent = agentOf((a, n) => (n === 0 ? { body: whole.slice(0, at), end } : rest(a)), {}, requests);
     assert.deepEqual(await run(t, agent), expected, `${end} at byte ${at}`);
-    assert.equal(asked.length, 2, `${end} at byte ${at}`);
-    const last = asked[1]!;
-    if (at < bytesOf(frames[0]!).length) assert.deepEqual(last, asked[0]);
+    assert.equal(requests.length, 2, `${end} at byte ${at}`);
+    const last = requests[1]!;
+    if (at < bytesOf(frames[0]!).length) assert.deepEqual(last, requests[0]);
     else assert.deepEqual([last.method, last.path, last.body], ["GET", eventsPath, ""]);
   }
 });
 
-test("connections that end after every few bytes are continued", async (t) => {
-  const expected = await uncut(t);
+test("a run continues over connections that end after a few frames", async (t) => {
+  const expected = await unbroken(t);
   for (const allowance of [160, 201, 333]) {
-    const asked: Asked[] = [];
+    const requests: ReceivedRequest[] = [];
     const script: Script = (a) => {
       const bytes = bytesOf(rest(a).body as string);
-      return { body: bytes.slice(0, allowance + asked.length), end: "cut" };
+      return { body: bytes.slice(0, allowance + requests.length), end: "cut" };
     };
-    assert.deepEqual(await run(t, agentOf(script, {}, asked)), expected);
-    assert.ok(asked.length > 3);
+    assert.deepEqual(await run(t, agentOf(script, {}, requests)), expected);
+    assert.ok(requests.length > 3);
   }
 });
 
-test("bytes may come in any portions, with any line ends", async (t) => {
-  const expected = await uncut(t);
+test("chunks have any size, and lines end with LF or CR LF", async (t) => {
+  const expected = await unbroken(t);
   for (const size of [1, 2, 3, 5, 1000]) {
     assert.deepEqual(await run(t, agentOf(rest, {}, [], size)), expected, `${size} at once`);
     const crlf: Script = () => ({ body: frames.join("").replaceAll("\n", "\r\n") });
@@ -96,31 +96,31 @@ test("bytes may come in any portions, with any line ends", async (t) => {
   }
 });
 
-test("over HTTP, too", async (t) => {
-  const expected = await uncut(t);
-  const server = await serve(t, (asked, n) => {
-    const body = bytesOf(rest(asked).body as string);
+test("a run continues over real HTTP connections", async (t) => {
+  const expected = await unbroken(t);
+  const server = await serve(t, (requests, n) => {
+    const body = bytesOf(rest(requests).body as string);
     if (n === 2) return { status: 503, headers: { "Retry-After": "0" } };
     if (n === 4) return { end: "refuse" };
     return n < 7 ? { body: body.slice(0, 10 + n * 60), end: n % 2 ? "cut" : "clean" } : { body };
   });
-  const agent = new PerdureAgent({ url: `${server.url}/v1/agents/demo/runs`, threadId, retry: hasty, headers: { Authorization: "Bearer x" } });
+  const agent = new PerdureAgent({ url: `${server.url}/v1/agents/demo/runs`, threadId, retry: immediateRetry, headers: { Authorization: "Bearer x" } });
   assert.deepEqual(await run(t, agent), expected);
-  assert.equal(server.asked.length, 8);
-  assert.deepEqual(new Set(server.asked.map(({ headers }) => headers.authorization)), new Set(["Bearer x"]));
-  assert.equal(server.asked.at(-1)!.headers["content-type"], undefined);
+  assert.equal(server.requests.length, 8);
+  assert.deepEqual(new Set(server.requests.map(({ headers }) => headers.authorization)), new Set(["Bearer x"]));
+  assert.equal(server.requests.at(-1)!.headers["content-type"], undefined);
 });
 
-test("as long as it is unknown whether the run began, the same input is posted again", async (t) => {
-  const asked: Asked[] = [];
+test("the same input is posted again until a response has a cursor", async (t) => {
+  const requests: ReceivedRequest[] = [];
   const failures: Reply[] = [problem(503, "unavailable"), { end: "refuse" }, { status: 502, body: "<html>" }, { body: ": heartbeat\n\n", end: "cut" }];
-  const agent = agentOf((a, n) => failures[n] ?? rest(a), {}, asked);
-  assert.deepEqual(await run(t, agent), await uncut(t));
-  assert.equal(asked.length, 5);
-  for (const again of asked) assert.deepEqual(again, asked[0]);
+  const agent = agentOf((a, n) => failures[n] ?? rest(a), {}, requests);
+  assert.deepEqual(await run(t, agent), await unbroken(t));
+  assert.equal(requests.length, 5);
+  for (const again of requests) assert.deepEqual(again, requests[0]);
 });
 
-test("the server says when to come back", async (t) => {
+test("the pause is at least that of Retry-After", async (t) => {
   const retries: Retry[] = [];
   const controller = new AbortController();
   const onRetry = (retry: Retry) => {
@@ -130,13 +130,13 @@ test("the server says when to come back", async (t) => {
   const later = { ...problem(503, "unavailable"), headers: { "Retry-After": "7" } };
   const script: Script = (_, n) => (n === 0 ? { body: frames[0]!, end: "cut" } : later);
   const agent = agentOf(script, { retry: { baseDelay: 0 }, onRetry });
-  await watch(t, agent, { run: { runId: "r-1", abortController: controller } });
+  await read(t, agent, { run: { runId: "r-1", abortController: controller } });
   assert.deepEqual(retries.map(({ attempt, delay }) => [attempt, delay]), [[1, 0], [2, 7000]]);
   assert.match(retries[1]!.error.message, /503 unavailable/);
 });
 
-test("a listener that fails does not end the run", async (t) => {
-  const expected = await uncut(t);
+test("an exception of onRetry does not end the run", async (t) => {
+  const expected = await unbroken(t);
   const thrown: (() => void)[] = [];
   t.mock.method(globalThis, "queueMicrotask", (callback: () => void) => thrown.push(callback));
   const onRetry = () => {
@@ -147,51 +147,51 @@ test("a listener that fails does not end the run", async (t) => {
   assert.throws(thrown[0]!, /not my run/);
 });
 
-test("it gives up with RUN_ERROR", async (t) => {
+test("an agent that gives up ends the run with RUN_ERROR", async (t) => {
   for (const [name, script, attempts] of [
-    ["nobody is there", () => ({ end: "refuse" }), 6],
-    ["nobody comes back", (_, n) => (n === 0 ? { body: frames.slice(0, 4).join(""), end: "cut" } : { end: "refuse" }), 6],
-    ["no connection brings anything", (_, n) => ({ body: n === 0 ? frames.slice(0, 4).join("") : "id: 0", end: "cut" }), 6],
-    ["the server never can", () => problem(503, "unavailable"), 6],
-    ["nothing more, but no end", (_, n) => (n === 0 ? { body: frames[0]!, end: "cut" } : { status: 204 }), 2],
+    ["no connection", () => ({ end: "refuse" }), 6],
+    ["no second connection", (_, n) => (n === 0 ? { body: frames.slice(0, 4).join(""), end: "cut" } : { end: "refuse" }), 6],
+    ["no connection has an event", (_, n) => ({ body: n === 0 ? frames.slice(0, 4).join("") : "id: 0", end: "cut" }), 6],
+    ["the server is unavailable", () => problem(503, "unavailable"), 6],
+    ["nothing follows, but the run has not ended", (_, n) => (n === 0 ? { body: frames[0]!, end: "cut" } : { status: 204 }), 2],
   ] satisfies [string, Script, number][]) {
-    const asked: Asked[] = [];
-    const seen = await run(t, agentOf(script, {}, asked));
-    assert.equal(seen.error, undefined, name);
-    assert.deepEqual(seen.console, [], name);
-    assert.equal(lastOf(seen.events)?.type, "RUN_ERROR", name);
-    assert.equal(lastOf(seen.events)?.code, "connection_lost", name);
-    assert.equal(asked.length, attempts, name);
+    const requests: ReceivedRequest[] = [];
+    const received = await run(t, agentOf(script, {}, requests));
+    assert.equal(received.error, undefined, name);
+    assert.deepEqual(received.console, [], name);
+    assert.equal(lastOf(received.events)?.type, "RUN_ERROR", name);
+    assert.equal(lastOf(received.events)?.code, "connection_lost", name);
+    assert.equal(requests.length, attempts, name);
   }
 });
 
-test("it gives up when the time is over", async (t) => {
+test("an agent gives up after giveUpAfter", async (t) => {
   const later = { ...problem(503, "unavailable"), headers: { "Retry-After": "2" } };
-  const asked: Asked[] = [];
-  const seen = await run(t, agentOf(() => later, { retry: { giveUpAfter: 1000 } }, asked));
-  assert.equal(lastOf(seen.events)?.code, "connection_lost");
-  assert.equal(asked.length, 1);
+  const requests: ReceivedRequest[] = [];
+  const received = await run(t, agentOf(() => later, { retry: { giveUpAfter: 1000 } }, requests));
+  assert.equal(lastOf(received.events)?.code, "connection_lost");
+  assert.equal(requests.length, 1);
 });
 
-test("a cursor that the server refuses is told by RUN_ERROR", async (t) => {
+test("the refusal of a cursor ends the run with RUN_ERROR and its code", async (t) => {
   for (const [reply, code] of [
-    [problem(410, "log_replaced", { detail: "attach anew" }), "log_replaced"],
+    [problem(410, "log_replaced", { detail: "read it again" }), "log_replaced"],
     [problem(410, "gone"), "gone"],
     [{ status: 410, body: "Gone" }, "log_replaced"],
     [problem(400, "invalid_cursor"), "invalid_cursor"],
-    [{ status: 401, body: "who are you?" }, "http_401"],
+    [{ status: 401, body: "no credentials" }, "http_401"],
   ] satisfies [Reply, string][]) {
-    const asked: Asked[] = [];
-    const seen = await run(t, agentOf((_, n) => (n === 0 ? { body: frames.slice(0, 3).join(""), end: "cut" } : reply), {}, asked));
-    assert.equal(seen.error, undefined);
-    assert.deepEqual(seen.console, []);
-    assert.deepEqual(seen.events.slice(0, -1), events.slice(0, 3));
-    assert.equal(lastOf(seen.events)?.code, code);
-    assert.equal(asked.length, 2);
+    const requests: ReceivedRequest[] = [];
+    const received = await run(t, agentOf((_, n) => (n === 0 ? { body: frames.slice(0, 3).join(""), end: "cut" } : reply), {}, requests));
+    assert.equal(received.error, undefined);
+    assert.deepEqual(received.console, []);
+    assert.deepEqual(received.events.slice(0, -1), events.slice(0, 3));
+    assert.equal(lastOf(received.events)?.code, code);
+    assert.equal(requests.length, 2);
   }
 });
 
-test("a run that is refused fails as with the stock agent", async (t) => {
+test("a refused run rejects as with HttpAgent", async (t) => {
   const script: Script = () => problem(409, "busy", { activeRun: "r-0" });
   const outcomes = [];
   const stock = new HttpAgent({ url: "http://server/v1/agents/demo/runs", threadId, fetch: fetchOf(script) });
@@ -200,21 +200,21 @@ test("a run that is refused fails as with the stock agent", async (t) => {
   assert.equal((outcomes[0]!.error as { status?: number }).status, 409);
 });
 
-test("a silent connection is taken for lost", async (t) => {
-  const expected = await uncut(t);
-  const server = await serve(t, (asked, n) => (n === 0 ? { body: frames.slice(0, 3).join("") + "id: 0", end: "hang" } : rest(asked)));
+test("a silent connection counts as lost", async (t) => {
+  const expected = await unbroken(t);
+  const server = await serve(t, (requests, n) => (n === 0 ? { body: frames.slice(0, 3).join("") + "id: 0", end: "hang" } : rest(requests)));
   const retries: Retry[] = [];
-  const agent = new PerdureAgent({ baseUrl: server.url, agent: "demo", threadId, retry: hasty, silence: 50, onRetry: (r) => retries.push(r) });
+  const agent = new PerdureAgent({ baseUrl: server.url, agent: "demo", threadId, retry: immediateRetry, silence: 50, onRetry: (r) => retries.push(r) });
   assert.deepEqual(await run(t, agent), expected);
   assert.equal(retries[0]?.error.name, "SilenceError");
   await until(() => server.open() === 0);
 });
 
-test("heartbeats keep a connection, however long it has nothing to say", async (t) => {
+test("heartbeats keep a connection without events open", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let send!: ReadableStreamDefaultController<Uint8Array>;
-  let asked = 0;
-  const fetch = async () => (asked++, new Response(new ReadableStream({ start: (controller) => void (send = controller) })));
+  let requests = 0;
+  const fetch = async () => (requests++, new Response(new ReadableStream({ start: (controller) => void (send = controller) })));
   const agent = new PerdureAgent({ baseUrl: "http://server", agent: "demo", threadId, fetch });
   const running = run(t, agent);
   await settled();
@@ -224,25 +224,25 @@ test("heartbeats keep a connection, however long it has nothing to say", async (
     await settled();
   }
   assert.deepEqual((await running).events, events);
-  assert.equal(asked, 1);
+  assert.equal(requests, 1);
 });
 
-test("a run that has nothing to say for long is not given up because its connections are short", async (t) => {
-  const asked: Asked[] = [];
+test("short connections with heartbeats do not count as failures", async (t) => {
+  const requests: ReceivedRequest[] = [];
   const script: Script = (a, n) => {
     if (n === 0) return { body: frames.slice(0, 2).join(""), end: "cut" };
     return n < 20 ? { body: ": heartbeat\n\n", end: n % 2 ? "cut" : "clean" } : rest(a);
   };
-  assert.deepEqual(await run(t, agentOf(script, {}, asked)), await uncut(t));
-  assert.equal(asked.length, 21);
+  assert.deepEqual(await run(t, agentOf(script, {}, requests)), await unbroken(t));
+  assert.equal(requests.length, 21);
 });
 
-test("aborted, it ends at once, wherever it waits", async (t) => {
+test("an abort ends the run at once in every state", async (t) => {
   for (const [name, reply, more, aborted] of [
-    ["for headers", undefined, {}, false],
-    ["for the next frame", { body: frames.slice(0, 2).join(""), end: "hang" }, {}, true],
-    ["to come back", { body: frames.slice(0, 2).join(""), end: "cut" }, { retry: { baseDelay: 1e6 }, silence: 1e6 }, true],
-    ["to try again", { end: "refuse" }, { retry: { baseDelay: 1e5 } }, false],
+    ["while it waits for headers", undefined, {}, false],
+    ["while it waits for a frame", { body: frames.slice(0, 2).join(""), end: "hang" }, {}, true],
+    ["during the pause", { body: frames.slice(0, 2).join(""), end: "cut" }, { retry: { baseDelay: 1e6 }, silence: 1e6 }, true],
+    ["before the first response", { end: "refuse" }, { retry: { baseDelay: 1e5 } }, false],
   ] satisfies [string, Reply | undefined, Partial<PerdureAgentConfig>, boolean][]) {
     for (const reason of [undefined, "component unmounted", new Error("no more")]) {
       const before = timers();
@@ -252,17 +252,17 @@ test("aborted, it ends at once, wherever it waits", async (t) => {
       await settled();
       if (reason === undefined) agent.abortRun();
       else agent.abortController.abort(reason);
-      const seen = await running;
-      assert.equal(seen.error, undefined, name);
-      assert.deepEqual(seen.console, [], name);
-      assert.equal(lastOf(seen.events)?.code, aborted ? "abort" : undefined, name);
+      const received = await running;
+      assert.equal(received.error, undefined, name);
+      assert.deepEqual(received.console, [], name);
+      assert.equal(lastOf(received.events)?.code, aborted ? "abort" : undefined, name);
       await settled();
       assert.equal(timers(), before, name);
     }
   }
 });
 
-test("who leaves or is thrown out keeps no connection", async (t) => {
+test("a detached or failed agent closes its connection", async (t) => {
   const server = await serve(t, (_, n) => ({ body: frames.slice(0, 2).join("") + (n === 1 ? frames[1] : ""), end: "hang" }));
   const agent = new PerdureAgent({ baseUrl: server.url, agent: "demo", threadId });
   const running = run(t, agent, ({ type }) => void (type === "TEXT_MESSAGE_START" && agent.detachActiveRun()));
@@ -271,10 +271,10 @@ test("who leaves or is thrown out keeps no connection", async (t) => {
   const refused = await run(t, agent.clone());
   assert.match(String(refused.error), /already in progress/);
   await until(() => server.open() === 0);
-  assert.equal(server.asked.length, 2);
+  assert.equal(server.requests.length, 2);
 });
 
-test("a connection is let go before the next one begins", async (t) => {
+test("an agent closes a connection before it opens the next one", async (t) => {
   const signals: AbortSignal[] = [];
   const play = fetchOf((a, n) => (n < 3 ? { body: frames[n]! } : rest(a)));
   const agent = agentOf(rest, {
@@ -284,24 +284,24 @@ test("a connection is let go before the next one begins", async (t) => {
       return play(url, init);
     },
   });
-  assert.deepEqual(await run(t, agent), await uncut(t));
+  assert.deepEqual(await run(t, agent), await unbroken(t));
   assert.equal(signals.length, 4);
 });
 
-test("a run may be answered with the rest of another one first", async (t) => {
-  const other = log([started("r-0"), ...says("m-0", "before"), finished("r-0")]);
-  const wanted = log([started("r-1"), ...says("m-1", "after"), finished("r-1")], 10);
-  const asked: Asked[] = [];
+test("a run continues after the rest of another run", async (t) => {
+  const other = log([started("r-0"), ...textMessage("m-0", "before"), finished("r-0")]);
+  const wanted = log([started("r-1"), ...textMessage("m-1", "after"), finished("r-1")], 10);
+  const requests: ReceivedRequest[] = [];
   const script: Script = ({ method, path, headers }, n) => {
     const id = headers["last-event-id"];
     if (n === 0) return { body: other.slice(0, 3).join(""), end: "cut" };
     if (method === "POST") return { body: wanted.slice(0, 2).join("") };
-    return { body: behind(path.includes("r-0") ? other : wanted, id).join("") };
+    return { body: framesAfter(path.includes("r-0") ? other : wanted, id).join("") };
   };
-  const seen = await run(t, agentOf(script, {}, asked));
-  assert.deepEqual(seen.messages.map(({ content }) => content), ["before", "after"]);
+  const received = await run(t, agentOf(script, {}, requests));
+  assert.deepEqual(received.messages.map(({ content }) => content), ["before", "after"]);
   assert.deepEqual(
-    asked.map(({ method, path, headers }) => [method, path, headers["last-event-id"]]),
+    requests.map(({ method, path, headers }) => [method, path, headers["last-event-id"]]),
     [
       ["POST", "/v1/agents/demo/runs", undefined],
       ["GET", eventsPath.replace("r-1", "r-0"), cursor(2)],
@@ -311,34 +311,34 @@ test("a run may be answered with the rest of another one first", async (t) => {
   );
 });
 
-test("the stream ends with the run, whatever the connection does", async (t) => {
-  const seen = await run(t, agentOf(() => ({ body: frames.join("") + frame({ type: "CUSTOM", name: "late", value: 1 }, "x"), end: "hang" })));
-  assert.deepEqual(seen, await uncut(t));
+test("the stream ends with the run, although the connection stays open", async (t) => {
+  const received = await run(t, agentOf(() => ({ body: frames.join("") + frame({ type: "CUSTOM", name: "late", value: 1 }, "x"), end: "hang" })));
+  assert.deepEqual(received, await unbroken(t));
 });
 
-test("a clone comes back by itself", async (t) => {
-  const expected = await uncut(t);
-  const asked: Asked[] = [];
-  const original = agentOf((a) => (a.method === "POST" ? { body: frames[0]!, end: "cut" } : rest(a)), {}, asked);
+test("clones reconnect independently", async (t) => {
+  const expected = await unbroken(t);
+  const requests: ReceivedRequest[] = [];
+  const original = agentOf((a) => (a.method === "POST" ? { body: frames[0]!, end: "cut" } : rest(a)), {}, requests);
   const clones = [original.clone(), original.clone().clone()];
   for (const [i, clone] of clones.entries()) {
     assert.ok(clone instanceof PerdureAgent);
     clone.headers = { "X-Clone": String(i) };
   }
-  for (const seen of await Promise.all(clones.map((clone) => run(t, clone)))) assert.deepEqual(seen.events, expected.events);
-  assert.deepEqual(asked.map(({ headers }) => headers["x-clone"]).sort(), ["0", "0", "1", "1"]);
+  for (const received of await Promise.all(clones.map((clone) => run(t, clone)))) assert.deepEqual(received.events, expected.events);
+  assert.deepEqual(requests.map(({ headers }) => headers["x-clone"]).sort(), ["0", "0", "1", "1"]);
   assert.deepEqual(original.messages, []);
 });
 
-test("run works by itself, too, as middleware calls it", async (t) => {
+test("run works without runAgent, as middleware calls it", async (t) => {
   const used = agentOf(rest);
   await run(t, used);
   for (const agent of [used, used.clone()]) {
-    const seen: Event[] = [];
+    const received: Event[] = [];
     const input = { threadId, runId: "r-1", messages: [], tools: [], context: [], state: {}, forwardedProps: {} };
     await new Promise<void>((complete, error) => {
-      agent.run(input).subscribe({ next: (event) => void seen.push(event as unknown as Event), complete, error });
+      agent.run(input).subscribe({ next: (event) => void received.push(event as unknown as Event), complete, error });
     });
-    assert.deepEqual(seen, events);
+    assert.deepEqual(received, events);
   }
 });

@@ -4,7 +4,7 @@ import { MovedError } from "../dist/connection.js";
 import type { Exchange, Receiver } from "../dist/exchange.js";
 import { SharedExchange } from "../dist/shared_exchange.js";
 import type { RequestFrame, ResponseFrame } from "../dist/socket_frames.js";
-import { settled } from "./stream.js";
+import { settled } from "./event_log.js";
 
 type Request = { frame: RequestFrame; receiver: Receiver; isOpen: boolean; consumed: number };
 
@@ -14,8 +14,8 @@ class Browser {
   private readonly queues = new Map<string, { tab: Tab; grant: () => void; fail: (error: Error) => void }[]>();
   readonly channels = new Set<Channel>();
 
-  open(): Tab {
-    const tab = new Tab(this);
+  open(mayLock = true): Tab {
+    const tab = new Tab(this, mayLock);
     this.tabs.push(tab);
     return tab;
   }
@@ -90,9 +90,10 @@ class Tab {
   readonly requests: Request[] = [];
   readonly exchange: SharedExchange;
 
-  constructor(browser: Browser) {
+  constructor(browser: Browser, mayLock = true) {
     const locks = {
       request: (name: string, ...rest: unknown[]) => {
+        if (!mayLock) return Promise.reject(new DOMException("opaque origin", "SecurityError"));
         const callback = rest.pop() as () => unknown;
         return browser.request(this, name, (rest[0] as LockOptions | undefined) ?? {}, callback);
       },
@@ -256,4 +257,11 @@ test("a tab takes over from a leader that is suspended, and ignores it afterward
   send(leader, "t-3");
   await settled();
   assert.deepEqual(follower.open.map(({ frame }) => frame), [subscribe("t-1"), subscribe("t-3")]);
+});
+
+test("a page that may not use locks has its own sockets", async () => {
+  const tab = new Browser().open(false);
+  await settled();
+  send(tab, "t-1");
+  assert.deepEqual(tab.open.map(({ frame }) => frame), [subscribe("t-1")]);
 });

@@ -6,7 +6,7 @@ import { test, type TestContext } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
 import { SocketPool } from "../dist/socket_pool.js";
 import { windowSize } from "../dist/exchange.js";
-import { until } from "./stream.js";
+import { until } from "./event_log.js";
 
 interface Frame {
   type: string;

@@ -3,7 +3,7 @@ import { inboxStore, ThreadStore, type ThreadStoreOptions, threadStore } from "@
 import assert from "node:assert/strict";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { share, shareByID } from "../dist/store/structural_sharing.js";
-import { missing, type Perdure, start, transports } from "./perdure.js";
+import { skipReason, type Perdure, start, transports } from "./perdure_process.js";
 
 interface Store<Snapshot> {
   subscribe(listener: () => void): () => void;
@@ -25,7 +25,7 @@ function when<Snapshot>(store: Store<Snapshot>, fits: (snapshot: Snapshot) => bo
 }
 
 for (const [transport, options] of Object.entries(transports)) {
-  describe(`stores over ${transport}`, { skip: missing, timeout: 240_000 }, () => {
+  describe(`stores over ${transport}`, { skip: skipReason, timeout: 240_000 }, () => {
     let perdure: Perdure;
     let client: PerdureClient;
     before(async () => {
@@ -75,7 +75,7 @@ for (const [transport, options] of Object.entries(transports)) {
     });
 
     test("a decision of one store shows in the other before the thread continues", async (t) => {
-      const [one, two] = [0, 1].map(() => open(t, { threadId: "approve", agent: "asking" }));
+      const [one, two] = [0, 1].map(() => open(t, { threadId: "approve", agent: "calculator" }));
       await one!.send("Please work out 6*7 and 6+7 for me.");
       const { interrupts, run } = await when(one!, (snapshot) => snapshot.interrupts.length === 2 && snapshot.interrupts.every(({ approval }) => approval));
       assert.equal(run.status, "waiting");
@@ -93,7 +93,7 @@ for (const [transport, options] of Object.entries(transports)) {
     test("client tool calls wait for results", async (t) => {
       const pick = { name: "pick_color", description: "Picks a color.", parameters: { type: "object", properties: { for: { type: "string" } } } };
       for (const hold of [true, false]) {
-        const store = open(t, { threadId: `tools ${hold}`, agent: "picking", tools: [pick], forwardedProps: { perdure: { hold } } });
+        const store = open(t, { threadId: `tools ${hold}`, agent: "painter", tools: [pick], forwardedProps: { perdure: { hold } } });
         await store.send("Pick!");
         const { toolCalls } = await when(store, (snapshot) => snapshot.toolCalls.length === 2);
         assert.deepEqual(toolCalls.map(({ toolName, args }) => [toolName, JSON.parse(args)]), [["pick_color", { for: "sky" }], ["pick_color", { for: "sea" }]]);
@@ -117,10 +117,10 @@ for (const [transport, options] of Object.entries(transports)) {
     });
 
     test("the inbox shows approvals until they are decided", async (t) => {
-      const inbox = inboxStore(client, { agent: "asking" });
-      assert.equal(inboxStore(client, { agent: "asking" }), inbox);
+      const inbox = inboxStore(client, { agent: "calculator" });
+      assert.equal(inboxStore(client, { agent: "calculator" }), inbox);
       t.after(inbox.subscribe(() => {}));
-      await client.startRun("asking", { threadId: "inbox", messages: [{ id: "u-1", role: "user", content: "Please work out 6*7 and 6+7 for me." }] });
+      await client.startRun("calculator", { threadId: "inbox", messages: [{ id: "u-1", role: "user", content: "Please work out 6*7 and 6+7 for me." }] });
       const own = ({ approvals }: ReturnType<typeof inbox.getSnapshot>) => approvals.filter(({ threadId }) => threadId === "inbox");
       const [first, second] = own(await when(inbox, (snapshot) => snapshot.status === "ready" && own(snapshot).length === 2));
       await inbox.decide(first!, { decision: "approve" });

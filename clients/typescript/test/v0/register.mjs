@@ -1,4 +1,4 @@
-// Makes whoever imports @ag-ui/client get the generation before 1.0: node --import ./test/v0/register.mjs
+// Replaces @ag-ui/client by its version before 1.0: node --import ./test/v0/register.mjs
 import { register } from "node:module";
 
 register("./resolve.mjs", import.meta.url);

@@ -1,4 +1,4 @@
-// Streams as the server records them, and what an agent makes of them.
+// Event streams of the server, and what an agent shows of them.
 import type { AgentSubscriber, BaseEvent, Message } from "@ag-ui/client";
 import type { PerdureAgent, RunParameters, ConnectParameters } from "@perdure/client";
 import type { TestContext } from "node:test";
@@ -7,80 +7,80 @@ export type Event = { type: string } & Record<string, unknown>;
 
 export const frame = (event: Event, id?: string) => (id === undefined ? "" : `id: ${id}\n`) + `data: ${JSON.stringify(event)}\n\n`;
 
-/** A cursor: its text order is the order of the log. */
+/** Returns the cursor of a position in the log. Cursors sort as text. */
 export const cursor = (index: number) => String(index).padStart(6, "0") + "-log";
 
 export const started = (runId: string, threadId = "t 1/ü"): Event => ({ type: "RUN_STARTED", threadId, runId });
 export const finished = (runId: string, threadId = "t 1/ü"): Event => ({ type: "RUN_FINISHED", threadId, runId });
-export const says = (messageId: string, ...deltas: string[]): Event[] => [
+export const textMessage = (messageId: string, ...deltas: string[]): Event[] => [
   { type: "TEXT_MESSAGE_START", messageId, role: "assistant" },
   ...deltas.map((delta) => ({ type: "TEXT_MESSAGE_CONTENT", messageId, delta })),
   { type: "TEXT_MESSAGE_END", messageId },
 ];
 
-/** The frames of a log, each with its cursor. */
+/** Returns the frames of events, each with its cursor. */
 export const log = (events: readonly Event[], from = 0) => events.map((event, i) => frame(event, cursor(from + i)));
 
-/** What is behind a cursor; all without one. */
-export const behind = (frames: readonly string[], lastEventId: string | undefined) =>
+/** Returns the frames after a cursor; without a cursor, all. */
+export const framesAfter = (frames: readonly string[], lastEventId: string | undefined) =>
   lastEventId === undefined ? [...frames] : frames.slice(frames.findIndex((text) => text.startsWith(`id: ${lastEventId}\n`)) + 1);
 
-/** Everything that an agent showed of a run or a thread. */
-export interface Seen {
+/** The events and messages that an agent has received of a run or a thread. */
+export interface Received {
   events: Event[];
   messages: Message[];
-  /** What was said on the console: nobody should have to. */
+  /** Warnings and errors on the console. */
   console: string[];
   error?: unknown;
 }
 
-type Watched = { run: RunParameters } | { connect: ConnectParameters };
+type Reading = { run: RunParameters } | { connect: ConnectParameters };
 
-/** Watches a run or a thread with an agent; onEvent is called with each event. */
-export async function watch(
+/** Reads a run or a thread with an agent to its end. Calls onEvent with each event. */
+export async function read(
   t: TestContext,
   agent: PerdureAgent,
-  what: Watched,
+  what: Reading,
   onEvent: (event: Event) => void = () => {},
-): Promise<Seen> {
-  const seen: Seen = { events: [], messages: [], console: [] };
-  const listen = (...words: unknown[]) => void seen.console.push(words.map(String).join(" "));
+): Promise<Received> {
+  const received: Received = { events: [], messages: [], console: [] };
+  const listen = (...words: unknown[]) => void received.console.push(words.map(String).join(" "));
   const mocks = (["warn", "error"] as const).map((level) => t.mock.method(console, level, listen));
   const subscriber: AgentSubscriber = {
     onEvent: ({ event }: { event: BaseEvent }) => {
       const { timestamp: _, rawEvent: __, ...rest } = event as unknown as Event;
-      seen.events.push(rest as Event);
+      received.events.push(rest as Event);
       onEvent(rest as Event);
     },
   };
   try {
     await ("run" in what ? agent.runAgent(what.run, subscriber) : agent.connectAgent(what.connect, subscriber));
   } catch (error) {
-    seen.error = error;
+    received.error = error;
   } finally {
     mocks.forEach((mock) => mock.mock.restore());
   }
-  seen.messages = structuredClone(agent.messages);
-  return seen;
+  received.messages = structuredClone(agent.messages);
+  return received;
 }
 
-/** Lets all that is ready happen, without waiting for any time to pass. */
+/** Waits until all callbacks that are due have been called. No time passes for timers. */
 export const settled = async () => {
   for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** Resolves when the condition holds; the runner's timeout is the limit. */
+/** Resolves when the condition holds. The timeout of the test runner is the limit. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The timers that keep this process alive. */
+/** Returns the number of timers that keep this process alive. */
 export const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
 
-/** Retries at once, and a few times. */
-export const hasty = { attempts: 5, baseDelay: 0 };
+/** Up to five attempts without pauses. */
+export const immediateRetry = { attempts: 5, baseDelay: 0 };
 
-/** Where to end a connection, and how: at every byte, and around each frame in both ways. */
+/** Yields where and how to end a connection: at every byte, and around each frame in both ways. */
 export function* ends(frames: readonly string[]): Generator<[at: number, end: "cut" | "clean"]> {
   const bytes = new TextEncoder().encode(frames.join("")).length;
   for (let at = 0; at < bytes; at++) yield [at, at % 2 === 0 ? "cut" : "clean"];

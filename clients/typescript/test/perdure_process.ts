@@ -1,4 +1,4 @@
-// Perdure itself, as bin/perdure dev with its offline agent, and a bad line to it.
+// A process of bin/perdure dev, and a proxy whose connections break.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -18,15 +18,15 @@ export const transports: Record<string, Pick<PerdureConfig, "transport" | "webSo
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const program = join(root, "bin", "perdure");
 
-/** Why there is nothing to test against, or false. */
-export const missing = existsSync(program) ? false : "bin/perdure is not built: make build";
+/** Why the tests against Perdure are skipped, or false. */
+export const skipReason = existsSync(program) ? false : "bin/perdure is not built: make build";
 
 export interface Perdure {
   url: string;
   stop(): Promise<void>;
 }
 
-/** Starts Perdure on free ports, with data of its own and the agents of a folder of this repository. */
+/** Starts Perdure on free ports with a new data directory and the agents of a directory of this repository. */
 export async function start(agents = "agents"): Promise<Perdure> {
   const data = await mkdtemp(join(tmpdir(), "perdure-client-"));
   const flags = ["dev", "--addr", "127.0.0.1:0", "--temporal-port", "0", "--nats-port", "0", "--data", data, "--agents", join(root, agents)];
@@ -48,8 +48,8 @@ export async function start(agents = "agents"): Promise<Perdure> {
   return { url: api, stop };
 }
 
-/** A TCP proxy to a server; next says behind how many bytes from the server each connection breaks. */
-export async function badLine(to: string, next: () => number): Promise<{ url: string; cuts: () => number; stop(): void }> {
+/** Starts a TCP proxy to a server. Each connection breaks after `next()` bytes from the server. */
+export async function unreliableProxy(to: string, next: () => number): Promise<{ url: string; cuts: () => number; stop(): void }> {
   const target = new URL(to);
   const sockets = new Set<Socket>();
   let cuts = 0;
@@ -72,7 +72,7 @@ export async function badLine(to: string, next: () => number): Promise<{ url: st
       client.write(part);
       if (allowance > 0 || client.destroyed) return;
       cuts++;
-      client.destroySoon(); // what it was allowed arrives
+      client.destroySoon(); // after the bytes that were written
       upstream.destroy();
     });
   });

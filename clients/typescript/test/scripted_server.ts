@@ -1,12 +1,12 @@
-// A server that plays a script: over HTTP, or, where a cut has to hit one certain byte, as a fetch.
+// A server whose responses are scripted: over HTTP, or as a fetch function that ends at an exact byte.
 import type { HttpAgentFetchFn } from "@ag-ui/client";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import type { TestContext } from "node:test";
 
-/** What was asked. */
-export interface Asked {
+/** A request that the server has received. */
+export interface ReceivedRequest {
   method: string;
   path: string;
   query: string;
@@ -14,17 +14,17 @@ export interface Asked {
   body: string;
 }
 
-/** What is answered: a status, some bytes, and how it goes on behind them. */
+/** A response: the status, the bytes of the body, and how the connection ends after them. */
 export interface Reply {
   status?: number;
   headers?: Record<string, string>;
   body?: string | Uint8Array;
-  /** "clean" ends the body, "cut" breaks the connection, "hang" says nothing more. "refuse" says nothing at all. */
+  /** "clean" ends the body, "cut" breaks the connection, "hang" keeps it open, and "refuse" sends no response. */
   end?: "clean" | "cut" | "hang" | "refuse";
 }
 
-/** The answer to the n-th request, from 0. */
-export type Script = (asked: Asked, n: number) => Reply;
+/** Returns the response to the n-th request, from 0. */
+export type Script = (requests: ReceivedRequest, n: number) => Reply;
 
 export const problem = (status: number, code: string, more: object = {}): Reply => ({
   status,
@@ -35,18 +35,18 @@ export const problem = (status: number, code: string, more: object = {}): Reply 
 const bytesOf = (body: string | Uint8Array = "") => (typeof body === "string" ? new TextEncoder().encode(body) : body);
 const defaultHeaders = { "Content-Type": "text/event-stream" };
 
-/** Plays the script as a fetch; asked gathers the requests. size is how many bytes come at once. */
-export function fetchOf(script: Script, asked: Asked[] = [], size = Infinity): HttpAgentFetchFn {
+/** Returns a fetch function with scripted responses. It appends the requests to `requests`. size is the size of a chunk in bytes. */
+export function fetchOf(script: Script, requests: ReceivedRequest[] = [], size = Infinity): HttpAgentFetchFn {
   return async (address, init) => {
     const url = new URL(address);
-    asked.push({
+    requests.push({
       method: init.method ?? "GET",
       path: url.pathname,
       query: url.search,
       headers: Object.fromEntries(new Headers(init.headers)),
       body: (init.body as string | undefined) ?? "",
     });
-    const { status = 200, headers = defaultHeaders, body, end = "clean" } = script(asked.at(-1)!, asked.length - 1);
+    const { status = 200, headers = defaultHeaders, body, end = "clean" } = script(requests.at(-1)!, requests.length - 1);
     if (end === "refuse") throw new TypeError("fetch failed");
     const bytes = bytesOf(body);
     let sent = 0;
@@ -66,15 +66,15 @@ export function fetchOf(script: Script, asked: Asked[] = [], size = Infinity): H
   };
 }
 
-/** Plays the script over HTTP until the test ends. */
-export async function serve(t: TestContext, script: Script): Promise<{ url: string; asked: Asked[]; open: () => number }> {
-  const asked: Asked[] = [];
+/** Starts an HTTP server with scripted responses, which stops when the test ends. */
+export async function serve(t: TestContext, script: Script): Promise<{ url: string; requests: ReceivedRequest[]; open: () => number }> {
+  const requests: ReceivedRequest[] = [];
   let open = 0;
   const server = createServer((request, response) => {
     void text(request).then((body) => {
       const { pathname, search } = new URL(request.url!, "http://server");
-      asked.push({ method: request.method!, path: pathname, query: search, headers: request.headers as Record<string, string>, body });
-      const reply = script(asked.at(-1)!, asked.length - 1);
+      requests.push({ method: request.method!, path: pathname, query: search, headers: request.headers as Record<string, string>, body });
+      const reply = script(requests.at(-1)!, requests.length - 1);
       if (reply.end === "refuse") return void request.socket.destroy();
       open++;
       response.on("close", () => open--);
@@ -91,5 +91,5 @@ export async function serve(t: TestContext, script: Script): Promise<{ url: stri
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, open: () => open };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, open: () => open };
 }

@@ -3,27 +3,27 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Backoff, policyOf, type Retry, retryAfterOf } from "../dist/backoff.js";
 import { FrameReader } from "../dist/sse_frames.js";
-import { type Asked, fetchOf } from "./server.js";
-import { settled } from "./stream.js";
+import { type ReceivedRequest, fetchOf } from "./scripted_server.js";
+import { settled } from "./event_log.js";
 
-async function asks(config: PerdureAgentConfig): Promise<string[]> {
-  const asked: Asked[] = [];
-  const script = ({ path }: Asked) => (path.endsWith("/cancel") ? { status: 202 } : { body: 'id: 1\ndata: {"type":"RUN_ERROR","message":"no"}\n\n' });
-  const agent = new PerdureAgent({ ...config, threadId: "t", fetch: fetchOf(script, asked) });
+async function requestPaths(config: PerdureAgentConfig): Promise<string[]> {
+  const requests: ReceivedRequest[] = [];
+  const script = ({ path }: ReceivedRequest) => (path.endsWith("/cancel") ? { status: 202 } : { body: 'id: 1\ndata: {"type":"RUN_ERROR","message":"no"}\n\n' });
+  const agent = new PerdureAgent({ ...config, threadId: "t", fetch: fetchOf(script, requests) });
   await agent.runAgent({ runId: "r" });
   await agent.cancel();
-  return asked.map(({ path, query }) => path + query);
+  return requests.map(({ path, query }) => path + query);
 }
 
-test("where the routes are", async () => {
+test("the routes derive from url, or from baseUrl and agent", async () => {
   const cancel = "/v1/threads/t/runs/r/cancel";
-  assert.deepEqual(await asks({ baseUrl: "http://s/", agent: "a b" }), ["/v1/agents/a%20b/runs", cancel]);
-  assert.deepEqual(await asks({ url: "http://s/v1/agents/a/runs" }), ["/v1/agents/a/runs", cancel]);
-  assert.deepEqual(await asks({ url: "http://s/p/v1/agents/a/runs/?key=1" }), ["/p/v1/agents/a/runs/?key=1", "/p" + cancel]);
-  assert.deepEqual(await asks({ url: "http://s/chat", baseUrl: "http://s/perdure" }), ["/chat", "/perdure" + cancel]);
+  assert.deepEqual(await requestPaths({ baseUrl: "http://s/", agent: "a b" }), ["/v1/agents/a%20b/runs", cancel]);
+  assert.deepEqual(await requestPaths({ url: "http://s/v1/agents/a/runs" }), ["/v1/agents/a/runs", cancel]);
+  assert.deepEqual(await requestPaths({ url: "http://s/p/v1/agents/a/runs/?key=1" }), ["/p/v1/agents/a/runs/?key=1", "/p" + cancel]);
+  assert.deepEqual(await requestPaths({ url: "http://s/chat", baseUrl: "http://s/perdure" }), ["/chat", "/perdure" + cancel]);
 });
 
-test("what is missing or wrong is named", () => {
+test("an error names the option that is skipReason or invalid", () => {
   const base = { baseUrl: "http://s", agent: "a" };
   for (const [config, message] of [
     [{}, /url, or baseUrl and agent/],
@@ -39,7 +39,7 @@ test("what is missing or wrong is named", () => {
   }
 });
 
-test("pauses double up to the longest, in part at random", async (t) => {
+test("pauses double up to the maximum, with a random part", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout", "Date"] });
   for (const [random, delays] of [[0, [100, 200, 400, 500, 500]], [1, [75, 150, 300, 375, 375]]] satisfies [number, number[]][]) {
     t.mock.method(Math, "random", () => random);
@@ -69,7 +69,7 @@ test("Retry-After is seconds or a date", () => {
   assert.ok(wait > 50_000 && wait <= 60_000, String(wait));
 });
 
-test("a frame is the same however its bytes come", () => {
+test("a frame is the same for every size of the chunks", () => {
   const text = ': hello\n\nid: 1-ü\ndata: {"type":\ndata: "RUN_STARTED","runId":"世"}\n\nid:2\n\nevent: x\ndata:{"type":"A","x":"🌍"}\nid: 3\n\ndata: half';
   const bytes = new TextEncoder().encode(text);
   const expected = [
@@ -86,7 +86,7 @@ test("a frame is the same however its bytes come", () => {
   }
 });
 
-test("a frame without an end is too large at some time", () => {
+test("a frame without an end is refused when it exceeds the limit", () => {
   const reader = new FrameReader();
   const bytes = new Uint8Array(8 << 20).fill(32);
   assert.throws(() => {
