@@ -15,6 +15,12 @@ TOOLS := $(CURDIR)/bin/tools
 # The race detector needs a C compiler. Without one, the tests run without the race detector.
 RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
 
+# Flags of all tests. "make lint" vets the tests, too, so "go test" need not do it again.
+TEST = go test -vet=off -shuffle=on
+
+# Tests that last long collect garbage less often: it takes a quarter of their CPU time otherwise.
+unit e2e: export GOGC = 400
+
 # Packages that link the embedded Temporal server. They run without the race detector, because a race
 # build of the server takes longer than all other tests together.
 HEAVY = $(filter $(shell go list -test -f '{{or .ForTest .ImportPath}} {{join .Deps " "}}' ./... \
@@ -59,9 +65,7 @@ cold: # print why the first build is slow
 test: lint unit heavy clients e2e ## Install what the tests need, then check and test everything
 
 .PHONY: lint
-lint: $(TOOLS)/ready cold ## Check formatting, vet, lint, and that workflows are deterministic
-	go vet ./...
-	cd bench && go vet ./...
+lint: $(TOOLS)/ready cold ## Check formatting, lint (with vet), and that workflows are deterministic
 	$(TOOLS)/golangci-lint run --allow-serial-runners ./...
 	cd bench && $(TOOLS)/golangci-lint run --allow-serial-runners ./...
 	$(TOOLS)/workflowcheck ./workflows/...
@@ -78,12 +82,12 @@ check: lint ## Check everything and test the packages that differ from BASE (HEA
 .PHONY: unit
 unit: $(NODE_READY) ## Test the packages that do not link the embedded Temporal server
 	@[ -n "$(RACE)" ] || echo "There is no C compiler: the tests run without the race detector."
-	go test $(RACE) -shuffle=on -timeout 30m $(call FIRST,$(LIGHT),%/perdure/stream %/perdure/api %/agents/pipeline)
-	cd bench && go test $(RACE) -shuffle=on ./...
+	$(TEST) $(RACE) -timeout 30m $(call FIRST,$(LIGHT),%/perdure/stream %/perdure/api %/agents/pipeline)
+	cd bench && $(TEST) $(RACE) ./...
 
 .PHONY: heavy
 heavy: cold # test the packages that link the embedded Temporal server
-	go test -shuffle=on -timeout 15m $(HEAVY)
+	$(TEST) -timeout 15m $(HEAVY)
 
 .PHONY: clients
 clients: cold $(NODE_READY) # test the clients, each with its own runner, against bin/perdure
@@ -93,10 +97,16 @@ clients: cold $(NODE_READY) # test the clients, each with its own runner, agains
 		npm --prefix "$$(dirname $$dir)" test; \
 	done
 
+.PHONY: chromium
+chromium: # install Debian's Chromium for tests of pages, if this is root on Debian
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+		&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium >/dev/null; } \
+		|| echo "There is no Chromium: tests of pages are skipped."
+
 .PHONY: e2e
-e2e: cold $(NODE_READY) ## Test the whole program with real clients
+e2e: cold chromium $(NODE_READY) ## Test the whole program with real clients
 	go build -o bin/e2e/ ./cmd/perdure ./cmd/api ./cmd/worker ./e2e/servers ./e2e/servers/nats ./e2e/servers/temporal
-	E2E_PROGRAMS=$(CURDIR)/bin/e2e go test -shuffle=on -timeout 50m $(call FIRST,$(filter-out $(HEAVY),$(E2E)),%/cluster %/pipelines %/runs %/clients)
+	E2E_PROGRAMS=$(CURDIR)/bin/e2e $(TEST) -p 3 -timeout 50m $(call FIRST,$(filter-out $(HEAVY),$(E2E)),%/cluster %/pipelines %/runs %/clients)
 
 SAVED ?= $(CURDIR)/.histories
 
