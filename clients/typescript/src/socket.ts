@@ -125,8 +125,9 @@ export class Socket {
     // After an unsubscribe, the server sends its ack last.
     if (receiver ? isLast(entry.type, frame) : frame.type !== "event") this.remove(id!);
     if (!receiver) return;
-    if (frame.type === "error" && frame.code === "too_many_streams") {
-      this.limit = Math.max(1, this.entries.size);
+    // A server that refuses the only request of a socket is overloaded: then the reader waits before its next attempt.
+    if (frame.type === "error" && frame.code === "too_many_streams" && !this.isIdle) {
+      this.limit = this.entries.size;
       return receiver.lose(new MovedError("the WebSocket has too many open requests"));
     }
     if (entry.untaken > windowSize) {
