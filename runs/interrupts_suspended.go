@@ -18,7 +18,8 @@ func (s *Interrupts) AdoptDecisions(decided *Interrupts) {
 }
 
 // Adopt adds a suspended child with its interrupts, and those of the children below it. It
-// renumbers Interrupt.Child and SuspendedChild.Parent, which are indexes into Suspended.
+// renumbers Interrupt.Child and SuspendedChild.Parent, which are indexes into Suspended. Further
+// notifications get numbers after those of the child.
 func (s *Interrupts) Adopt(child SuspendedChild, below *Interrupts) {
 	s.Suspended = append(s.Suspended, child)
 	at := len(s.Suspended)
@@ -30,9 +31,10 @@ func (s *Interrupts) Adopt(child SuspendedChild, below *Interrupts) {
 		item.Child += at
 		s.Items = append(s.Items, item)
 	}
+	s.Notified = max(s.Notified, below.Notified)
 }
 
-// Of returns a copy of the interrupts of the i-th suspended child, from 1, with those of the
+// OfChild returns a copy of the interrupts of the i-th suspended child, from 1, with those of the
 // children below it: what the child itself had. It is the inverse of Adopt.
 func (s *Interrupts) OfChild(i int) *Interrupts {
 	child := s.Suspended[i-1]

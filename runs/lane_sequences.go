@@ -25,6 +25,9 @@ type LaneSequences struct {
 // HasBegun reports whether the log has a record of the run.
 func (p *LaneSequences) HasBegun() bool { return p.Main > 0 }
 
+// NoteRecord notes the last record of the main lane, and the step that is open after it; "" = none.
+func (p *LaneSequences) NoteRecord(seq uint64, openStep string) { p.Main, p.OpenStep = seq, openStep }
+
 // ProvideLanes makes room for calls on the first n lanes.
 func (p *LaneSequences) ProvideLanes(n int) {
 	for len(p.Lanes) < n {

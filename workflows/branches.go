@@ -2,8 +2,6 @@ package workflows
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -35,14 +33,14 @@ const (
 )
 
 // branches runs the branches of one step, in one execution. runSomeBranches makes it and drops it
-// when no branch is running; fan has the progress that later executions need. Only workflow
+// when no branch is running; progress has what later executions need. Only workflow
 // coroutines touch it.
 type branches struct {
 	run *run
 	// ctx is the context of all branches; cancel ends it.
 	ctx       workflow.Context
 	cancel    workflow.CancelFunc
-	fan       *runs.Branches    // the step and its progress, in the run's position
+	progress  *runs.Branches    // the step and its progress, in the run's position
 	changes   workflow.Selector // ends of branches, and their signals
 	children  *children
 	ids       map[int]string    // workflow IDs of running branches, by index
@@ -77,26 +75,26 @@ func (p interpreter) runBranches(ctx workflow.Context) (end ending, err error) {
 // running. more reports that others are left, because the history has grown long: the caller
 // continues as new. The ending is that of runBranches.
 func (p interpreter) runSomeBranches(ctx workflow.Context) (more bool, end ending) {
-	f := &branches{run: p.run, fan: p.position.Branches, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
-	f.ctx, f.cancel = workflow.WithCancel(ctx)
-	defer f.cancel()
-	f.children = &children{run: p.run, ctx: f.ctx, refusesInterrupts: f.isStopped, addError: f.fail, otherWork: func() int { return 0 }, interruptsSoFar: f.interruptsSoFar}
-	f.children.listen(ctx, f.changes)
-	for slot := range f.fan.Concurrency {
-		f.free = append(f.free, slot)
+	b := &branches{run: p.run, progress: p.position.Branches, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
+	b.ctx, b.cancel = workflow.WithCancel(ctx)
+	defer b.cancel()
+	b.children = &children{run: p.run, ctx: b.ctx, refusesInterrupts: b.isStopped, addError: b.fail, otherWork: func() int { return 0 }, interruptsSoFar: b.interruptsSoFar}
+	b.children.listen(ctx, b.changes)
+	for slot := range b.progress.Concurrency {
+		b.free = append(b.free, slot)
 	}
-	if set := p.run.in.Resume; f.fan.Suspended {
-		f.fan.Suspended = false
+	if set := p.run.in.Resume; b.progress.Suspended {
+		b.progress.Suspended = false
 		for i := range set.Suspended {
 			if s := &set.Suspended[i]; s.Parent == 0 && s.Branch != nil { // deeper children restart below their parent
-				f.start(*s.Branch, set.OfChild(i+1), s)
+				b.start(*s.Branch, set.OfChild(i+1), s)
 			}
 		}
 	}
-	for f.startMore(ctx); len(f.ids) > 0; f.startMore(ctx) {
-		f.await(ctx)
+	for b.startMore(ctx); len(b.ids) > 0; b.startMore(ctx) {
+		b.await(ctx)
 	}
-	more, end = f.outcome(ctx)
+	more, end = b.outcome(ctx)
 	if end.interrupts == nil {
 		p.run.abortSuspension(ctx)
 	}
@@ -105,65 +103,65 @@ func (p interpreter) runSomeBranches(ctx workflow.Context) (more bool, end endin
 
 // startMore starts branches in the free slots, unless the step has stopped, failed, or passed its
 // deadline. With a long history it starts none, so that the execution can continue as new.
-func (f *branches) startMore(ctx workflow.Context) {
-	for len(f.free) > 0 && f.fan.Next < f.fan.Count && !f.isStopped() && !f.isOverdue(ctx) && ctx.Err() == nil && (!historyIsLong(ctx) || f.run.cannotContinueAsNew()) {
-		f.start(f.fan.Next, nil, nil)
-		f.fan.Next++
+func (b *branches) startMore(ctx workflow.Context) {
+	for len(b.free) > 0 && b.progress.Next < b.progress.Count && !b.isStopped() && !b.isOverdue(ctx) && ctx.Err() == nil && (!historyIsLong(ctx) || b.run.cannotContinueAsNew()) {
+		b.start(b.progress.Next, nil, nil)
+		b.progress.Next++
 	}
 }
 
 // hasFailed reports whether a failed branch fails the whole step.
-func (f *branches) hasFailed() bool { return f.fan.StopOnFailure && len(f.fan.Failures) > 0 }
+func (b *branches) hasFailed() bool { return b.progress.StopOnFailure && len(b.progress.Failures) > 0 }
 
 // isStopped reports whether no branch starts, and interrupts are refused.
-func (f *branches) isStopped() bool { return f.err != nil || f.cancelled || f.hasFailed() || f.expired }
+func (b *branches) isStopped() bool { return b.err != nil || b.cancelled || b.hasFailed() || b.expired }
 
 // cancelAll cancels the running branches. It forgets their interrupts, which children.remove
 // cancels when the branches end.
-func (f *branches) cancelAll() {
-	f.cancel()
-	f.run.interrupts.drop(f.run.interrupts.concurrent...)
+func (b *branches) cancelAll() {
+	b.cancel()
+	b.run.interrupts.drop(b.run.interrupts.concurrent...)
 }
 
-// fails fails the step with an error, and cancels its branches.
-func (f *branches) fail(err error) {
-	f.err = err
-	f.cancelAll()
+// fail fails the step with an error, and cancels its branches.
+func (b *branches) fail(err error) {
+	b.err = err
+	b.cancelAll()
 }
 
 // isOverdue reports whether the step's deadline has passed.
-func (f *branches) isOverdue(ctx workflow.Context) bool {
-	return !f.fan.Deadline.IsZero() && !workflow.Now(ctx).Before(f.fan.Deadline)
+func (b *branches) isOverdue(ctx workflow.Context) bool {
+	return !b.progress.Deadline.IsZero() && !workflow.Now(ctx).Before(b.progress.Deadline)
 }
 
 // start starts a branch in the first free slot, or restarts a suspended one. interrupts are the
 // decided ones of that one, resumes is its state; both are nil for a branch that begins.
-func (f *branches) start(index int, interrupts *runs.Interrupts, resumes *runs.SuspendedChild) {
-	r, p := f.run, branchSlot{index, f.free[0], max(f.run.log.Main, f.fan.HighestRecord)}
-	f.free = f.free[1:]
-	f.ids[index] = r.interpreter().branchID(f.ctx, f.fan, index)
-	child := r.restartChild(f.ctx, resumes, func(ctx workflow.Context) workflow.ChildWorkflowFuture {
-		return r.interpreter().startBranch(ctx, f.fan, p, interrupts, resumes, f.ctx.Err() != nil)
+func (b *branches) start(index int, interrupts *runs.Interrupts, resumes *runs.SuspendedChild) {
+	r, p := b.run, branchSlot{index, b.free[0], max(b.run.log.Main, b.progress.HighestRecord)}
+	b.free = b.free[1:]
+	b.ids[index] = r.interpreter().branchID(b.ctx, b.progress, index)
+	child := r.restartChild(b.ctx, resumes, func(ctx workflow.Context) workflow.ChildWorkflowFuture {
+		return r.interpreter().startBranch(ctx, b.progress, p, interrupts, resumes, b.ctx.Err() != nil)
 	})
-	f.children.add(f.ctx, f.ids[index], child, f.cancel)
-	f.changes.AddFuture(child, func(done workflow.Future) { f.onEnd(p, done) })
+	b.children.add(b.ctx, b.ids[index], child, b.cancel)
+	b.changes.AddFuture(child, func(done workflow.Future) { b.onEnd(p, done) })
 }
 
 // await blocks until a branch ends or has interrupts, or the interrupts of one are resolved, and
 // processes that. If the deadline passes while branches wait, it cancels all branches.
-func (f *branches) await(ctx workflow.Context) {
-	f.children.await(ctx, f.changes, f.fan.Deadline)
-	if f.isOverdue(ctx) && f.children.isInterrupted() {
-		f.expired = true
-		f.cancelAll()
+func (b *branches) await(ctx workflow.Context) {
+	b.children.await(ctx, b.changes, b.progress.Deadline)
+	if b.isOverdue(ctx) && b.children.isInterrupted() {
+		b.expired = true
+		b.cancelAll()
 	}
-	f.children.replyResolved(ctx)
+	b.children.replyResolved(ctx)
 }
 
 // interruptsSoFar returns the interrupts of the branches that have ended with some.
-func (f *branches) interruptsSoFar(ctx workflow.Context) *runs.Interrupts {
-	interrupts := f.run.interruptsOfAnswer(ctx, runs.ModelAnswer{})
-	for _, s := range f.suspended {
+func (b *branches) interruptsSoFar(ctx workflow.Context) *runs.Interrupts {
+	interrupts := b.run.interruptsOfAnswer(ctx, runs.ModelAnswer{})
+	for _, s := range b.suspended {
 		interrupts.Adopt(*s.Suspended, s.Interrupts)
 	}
 	return interrupts
@@ -179,73 +177,73 @@ type branchSlot struct {
 
 // onEnd processes the end of a branch: its failure, its interrupts, or its success. Usage and
 // subagents of the branch count for the run.
-func (f *branches) onEnd(p branchSlot, done workflow.Future) {
+func (b *branches) onEnd(p branchSlot, done workflow.Future) {
 	var answer runs.ToolAnswer
-	err := done.Get(f.ctx, &answer)
-	f.children.remove(f.ids[p.index], &answer)
-	delete(f.ids, p.index)
+	err := done.Get(b.ctx, &answer)
+	b.children.remove(b.ids[p.index], &answer)
+	delete(b.ids, p.index)
 	if err != nil { // the branch has no answer: the next advance reads its usage from the log
-		f.free = append(f.free, p.slot)
-		f.run.log.LeaveUnfinished(runs.Lane{Index: p.slot, After: p.since, Subagent: true, Branch: true})
-		if temporal.IsCanceledError(err) && (f.cancelled || f.hasFailed() || f.expired) {
-			f.addFailure(p.index, pipeline.Failure{Code: string(runs.OutcomeCancelled)})
+		b.free = append(b.free, p.slot)
+		b.run.log.LeaveUnfinished(runs.Lane{Index: p.slot, After: p.since, Subagent: true, Branch: true})
+		if temporal.IsCanceledError(err) && (b.cancelled || b.hasFailed() || b.expired) {
+			b.addFailure(p.index, pipeline.Failure{Code: string(runs.OutcomeCancelled)})
 		} else {
-			f.fail(err)
+			b.fail(err)
 		}
 		return
 	}
-	f.fan.HighestRecord = max(f.fan.HighestRecord, answer.Seq)
+	b.progress.HighestRecord = max(b.progress.HighestRecord, answer.Seq)
 	for _, u := range answer.Usage {
-		f.run.budget.Use(u)
+		b.run.budget.Use(u)
 	}
-	f.run.delegation.subagents += answer.Subagents
+	b.run.delegation.subagents += answer.Subagents
 	if answer.Suspended != nil {
-		f.suspended = append(f.suspended, answer) // it keeps its slot
+		b.suspended = append(b.suspended, answer) // it keeps its slot
 		return
 	}
-	f.free = append(f.free, p.slot)
-	slices.Sort(f.free)
+	b.free = append(b.free, p.slot)
+	slices.Sort(b.free)
 	if answer.Failed == nil {
 		if answer.MayNeedCompensation {
-			f.fan.NoteEnd(p.index, answer.Seq)
+			b.progress.NoteEnd(p.index, answer.Seq)
 		}
 		return
 	}
-	f.cancelled = f.cancelled || answer.Outcome == runs.OutcomeCancelled && !f.isStopped()
-	f.addFailure(p.index, *answer.Failed)
-	if f.fan.StopOnFailure || f.cancelled {
-		f.cancelAll()
+	b.cancelled = b.cancelled || answer.Outcome == runs.OutcomeCancelled && !b.isStopped()
+	b.addFailure(p.index, *answer.Failed)
+	if b.progress.StopOnFailure || b.cancelled {
+		b.cancelAll()
 	}
 }
 
 // addFailure adds a failed branch to the list in the position, which groups equal failures.
 // Failures beyond maxReasons join the last group. Beyond maxFailures the step stops.
-func (f *branches) addFailure(index int, failure pipeline.Failure) {
-	if !f.hasRoomFor(failure) {
+func (b *branches) addFailure(index int, failure pipeline.Failure) {
+	if !b.hasRoomFor(failure) {
 		failure.Message = ""
 	}
-	at := slices.IndexFunc(f.fan.Failures, func(other runs.FailureGroup) bool { return other.SameAs(failure) })
+	at := slices.IndexFunc(b.progress.Failures, func(other runs.FailureGroup) bool { return other.SameAs(failure) })
 	switch {
-	case at < 0 && len(f.fan.Failures) < maxReasons:
-		at = len(f.fan.Failures)
-		f.fan.Failures = append(f.fan.Failures, runs.FailureGroup{Failure: failure})
+	case at < 0 && len(b.progress.Failures) < maxReasons:
+		at = len(b.progress.Failures)
+		b.progress.Failures = append(b.progress.Failures, runs.FailureGroup{Failure: failure})
 	case at < 0:
 		at = maxReasons - 1
 	}
-	f.fan.Failures[at].Branches = append(f.fan.Failures[at].Branches, index)
+	b.progress.Failures[at].Branches = append(b.progress.Failures[at].Branches, index)
 	failed := 0
-	for _, reason := range f.fan.Failures {
+	for _, reason := range b.progress.Failures {
 		failed += len(reason.Branches)
 	}
 	if failed > maxFailures {
-		f.fan.StopOnFailure = true
+		b.progress.StopOnFailure = true
 	}
 }
 
 // hasRoomFor reports whether the list has room for the message of a failure, quoted as in JSON.
-func (f *branches) hasRoomFor(failure pipeline.Failure) bool {
+func (b *branches) hasRoomFor(failure pipeline.Failure) bool {
 	n := len(strconv.Quote(failure.Message))
-	for _, reason := range f.fan.Failures {
+	for _, reason := range b.progress.Failures {
 		if reason.SameAs(failure) {
 			return true
 		}
@@ -256,34 +254,33 @@ func (f *branches) hasRoomFor(failure pipeline.Failure) bool {
 
 // outcome returns how the step ends, when no branch is running. more reports that branches are left
 // to start. If the ending is zero and more is false, outcome has set the position's event.
-func (f *branches) outcome(ctx workflow.Context) (more bool, end ending) {
-	r := f.run
-	failed := f.hasFailed()
+func (b *branches) outcome(ctx workflow.Context) (more bool, end ending) {
+	r := b.run
+	failed := b.hasFailed()
 	switch {
-	case f.cancelled || ctx.Err() != nil:
+	case b.cancelled || ctx.Err() != nil:
 		return false, cancelledEnding
-	case f.err != nil:
-		return false, r.endingFromError(ctx, f.err)
+	case b.err != nil:
+		return false, r.endingFromError(ctx, b.err)
 	}
 	if end := r.checkRunLimits(); end.isOver() {
 		return false, end
 	}
 	switch {
-	case f.isOverdue(ctx) && len(f.suspended) == 0: // with suspended branches the next run fails the step
+	case b.isOverdue(ctx) && len(b.suspended) == 0: // with suspended branches the next run fails the step
 		r.pipeline.position.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &timeout}
 		return false, ending{}
-	case len(f.suspended) > 0 && !failed:
-		f.fan.Suspended = true
+	case len(b.suspended) > 0 && !failed:
+		b.progress.Suspended = true
 		interrupts := r.interruptsOfAnswer(ctx, runs.ModelAnswer{})
-		for _, s := range f.suspended {
+		for _, s := range b.suspended {
 			interrupts.Adopt(*s.Suspended, s.Interrupts)
-			interrupts.Notified = max(interrupts.Notified, s.Interrupts.Notified)
 		}
 		if !interrupts.Fits(r.in) {
 			return false, tooManyInterruptsEnding
 		}
 		return false, withInterrupts(interrupts)
-	case f.fan.Next < f.fan.Count && !failed:
+	case b.progress.Next < b.progress.Count && !failed:
 		return true, ending{}
 	}
 	r.pipeline.position.Event = &pipeline.Event{Kind: pipeline.EventJoined}
@@ -351,19 +348,13 @@ func (p interpreter) branchID(ctx workflow.Context, b *runs.Branches, index int)
 	if within := p.run.child.branchPrefix(); within != "" {
 		return info.WorkflowExecution.ID + "/" + strings.TrimPrefix(path, within)
 	}
-	return fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, shortDigest(p.run.in.Run.ID), path)
+	return fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, digest(10, p.run.in.Run.ID), path)
 }
 
 // branchCallID returns the ID by which the log and clients know a branch. It derives from the run
 // that began the pipeline, so it is the same in all runs in which the pipeline continues.
 func (p interpreter) branchCallID(path string) string {
-	return "call_" + shortDigest(p.position.Origin+"\n"+p.run.child.prefix()+path)
-}
-
-// shortDigest returns 80 bits of a SHA-256, in hexadecimal.
-func shortDigest(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:10])
+	return "call_" + digest(10, p.position.Origin+"\n"+p.run.child.prefix()+path)
 }
 
 // runBranch executes a branch in its child workflow, and returns how it ended. A failure is in the

@@ -47,7 +47,8 @@ func (p interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAdv
 // last one of the main lane.
 func (p interpreter) takeChained(ctx workflow.Context) runs.AdvanceResult {
 	next := *p.chained
-	p.chained, p.run.log.Main, p.run.log.OpenStep = nil, next.Seq, ""
+	p.chained = nil
+	p.run.log.NoteRecord(next.Seq, "")
 	p.setPosition(ctx, next)
 	return next
 }

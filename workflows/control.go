@@ -52,13 +52,13 @@ const maxSteered = 500
 // validateSteer refuses steering for a run that is not active, and steering beyond maxSteered or a
 // payload. A repeated message passes.
 func (t *thread) validateSteer(in runs.SteerRequest) error {
-	said := t.run.control.steering
+	steering := t.run.control.steering
 	switch {
 	case !t.isActive(in.RunID):
 		return temporal.NewApplicationError("the run is not active", runs.ErrorNotActive)
-	case said.Has(in.Input):
+	case steering.Has(in.Input):
 		return nil
-	case len(said.Steered) >= maxSteered, !t.fits(t.queue, runs.Steering{Steered: append(slices.Clip(said.Steered), in.Input), Delivered: said.Delivered}):
+	case len(steering.Steered) >= maxSteered, !t.fits(t.queue, runs.Steering{Steered: append(slices.Clip(steering.Steered), in.Input), Delivered: steering.Delivered}):
 		return temporal.NewApplicationError("the run has reached its limit of steering messages", runs.ErrorTooMuchSteering)
 	}
 	return nil

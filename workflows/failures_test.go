@@ -24,28 +24,28 @@ func TestBranchFailuresAreBounded(t *testing.T) {
 	t.Parallel()
 	const count = 10_000
 	long := strings.Repeat(`"`, 300)
-	f := &branches{fan: &runs.Branches{Path: strings.Repeat("p", 400), Count: count, Concurrency: 100, Record: 1 << 60, HighestRecord: 1 << 60}}
+	f := &branches{progress: &runs.Branches{Path: strings.Repeat("p", 400), Count: count, Concurrency: 100, Record: 1 << 60, HighestRecord: 1 << 60}}
 	failed := 0
 	for index := count - 1; index >= 0 && !f.hasFailed(); index-- {
 		f.addFailure(index, pipeline.Failure{Code: fmt.Sprint("code_", index), Message: long})
 		failed++
 	}
-	for index := range f.fan.Concurrency { // the branches that were running
+	for index := range f.progress.Concurrency { // the branches that were running
 		f.addFailure(index, pipeline.Failure{Code: string(runs.OutcomeCancelled)})
 	}
-	if failed != maxFailures+1 || len(f.fan.Failures) != maxReasons {
-		t.Errorf("got %d failures with %d reasons, want %d with %d", failed, len(f.fan.Failures), maxFailures+1, maxReasons)
+	if failed != maxFailures+1 || len(f.progress.Failures) != maxReasons {
+		t.Errorf("got %d failures with %d reasons, want %d with %d", failed, len(f.progress.Failures), maxFailures+1, maxReasons)
 	}
-	all := f.fan.BranchFailures()
-	if len(all) != failed+f.fan.Concurrency || !slices.IsSortedFunc(all, func(a, b pipeline.BranchFailure) int { return a.Index - b.Index }) {
-		t.Errorf("recorded failures: got %d, want %d", len(all), failed+f.fan.Concurrency)
+	all := f.progress.BranchFailures()
+	if len(all) != failed+f.progress.Concurrency || !slices.IsSortedFunc(all, func(a, b pipeline.BranchFailure) int { return a.Index - b.Index }) {
+		t.Errorf("recorded failures: got %d, want %d", len(all), failed+f.progress.Concurrency)
 	}
 	for _, b := range all[len(all)-maxReasons+1:] {
 		if b.Code != fmt.Sprint("code_", b.Index) {
 			t.Errorf("failure of branch %d: got %s, want code_%d", b.Index, b.Code, b.Index)
 		}
 	}
-	position := runs.PipelinePosition{At: pipeline.TreePosition{Frames: make([]pipeline.Frame, 12), Undo: []string{strings.Repeat("u", 4<<10)}}, Branches: f.fan}
+	position := runs.PipelinePosition{At: pipeline.TreePosition{Frames: make([]pipeline.Frame, 12), Undo: []string{strings.Repeat("u", 4<<10)}}, Branches: f.progress}
 	if _, err := runs.DataConverter().ToPayload(runs.AdvanceInput{Step: runs.Step{Run: runs.Ref{Thread: strings.Repeat("t", 100)}}, Position: position}); err != nil {
 		t.Error(err)
 	}
@@ -66,7 +66,7 @@ func TestBranchWithoutEnd(t *testing.T) {
 	t.Parallel()
 	broken := []runs.FailureGroup{{Failure: pipeline.Failure{Code: "broken"}, Branches: []int{0}}}
 	for name, c := range map[string]struct {
-		fan       runs.Branches
+		progress       runs.Branches
 		cancelled bool
 		err       error
 		lost      bool
@@ -83,7 +83,7 @@ func TestBranchWithoutEnd(t *testing.T) {
 			suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 			env := suite.NewTestWorkflowEnvironment()
 			env.ExecuteWorkflow(func(ctx workflow.Context) error {
-				f := &branches{run: &run{log: runs.LaneSequences{Main: 5}}, fan: &c.fan, cancelled: c.cancelled, children: &children{}}
+				f := &branches{run: &run{log: runs.LaneSequences{Main: 5}}, progress: &c.progress, cancelled: c.cancelled, children: &children{}}
 				f.ctx, f.cancel = workflow.WithCancel(ctx)
 				end, set := workflow.NewFuture(ctx)
 				set.SetError(c.err)
@@ -94,7 +94,7 @@ func TestBranchWithoutEnd(t *testing.T) {
 				if lanes := []runs.Lane{{Index: 1, After: 6, Subagent: true, Branch: true}}; c.lost && !slices.Equal(f.run.log.Unfinished, lanes) {
 					t.Errorf("closed lanes: got %+v, want %+v", f.run.log.Unfinished, lanes)
 				}
-				all := f.fan.BranchFailures()
+				all := f.progress.BranchFailures()
 				if failed := slices.Contains(all, pipeline.BranchFailure{Index: 3, Failure: pipeline.Failure{Code: "cancelled"}}); failed == c.lost {
 					t.Errorf("failures: got %+v, want a cancelled branch 3 among them: %t", all, !c.lost)
 				}

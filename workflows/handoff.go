@@ -13,7 +13,7 @@ import (
 
 // callHandoff makes the handoff of a turn, if there is one and approvers have decided about all
 // other calls. It removes the handoff from interrupts. The ending is zero if the run continues.
-func (r *run) callHandoff(ctx workflow.Context, t toolCalls, interrupts *runs.Interrupts) ending {
+func (r *run) callHandoff(ctx workflow.Context, step runs.Step, interrupts *runs.Interrupts) ending {
 	h := interrupts.Handoff
 	if h == nil || interrupts.AsksPeople() {
 		return ending{}
@@ -24,8 +24,7 @@ func (r *run) callHandoff(ctx workflow.Context, t toolCalls, interrupts *runs.In
 		c = decidedCall(*h.Waited, nil)
 	}
 	c.handoff = &h.To
-	t.calls = []call{c}
-	return r.callTools(ctx, t, interrupts)
+	return r.callTools(ctx, step, []call{c}, interrupts)
 }
 
 // handOver makes another agent the run's own, after the call has taken effect. The tighter limits

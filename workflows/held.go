@@ -43,7 +43,7 @@ func (r *run) announceHeld(ctx workflow.Context) ending {
 	if err := workflow.ExecuteActivity(ctx, runs.ActivityAnnounce, in).Get(ctx, &seq); err != nil {
 		return r.endingFromError(ctx, err)
 	}
-	r.log.Main, r.log.OpenStep = seq, ""
+	r.log.NoteRecord(seq, "")
 	r.interrupts.held.AnnouncedBy = seq
 	r.interrupts.held.NoteOpened()
 	return ending{}

@@ -1,8 +1,6 @@
 package workflows
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -29,8 +27,7 @@ func sendNotification(ctx workflow.Context, n runs.Notification) {
 // unique in the thread: the interrupts of a message may come in rounds, and several executions may
 // send notifications about the same interrupts, each from another number on.
 func notificationsID(ctx workflow.Context, set *runs.Interrupts) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%d", set.RunID, set.MessageID, set.Round, set.Pending[0].Number))
-	return workflow.GetInfo(ctx).WorkflowExecution.ID + "/notices/" + hex.EncodeToString(sum[:8])
+	return workflow.GetInfo(ctx).WorkflowExecution.ID + "/notices/" + digest(8, fmt.Sprintf("%s\x00%s\x00%d\x00%d", set.RunID, set.MessageID, set.Round, set.Pending[0].Number))
 }
 
 // SendNotifications is interrupt.notifications.v1: it sends the pending notifications of one set of

@@ -39,11 +39,10 @@ func (r *run) applyDecisions(ctx workflow.Context, set *runs.Interrupts, step ru
 	}
 	interrupts := r.interruptsOfAnswer(ctx, runs.ModelAnswer{MessageID: set.MessageID})
 	interrupts.Round, interrupts.Handoff = set.Round+1, set.DecidedHandoff()
-	calls := toolCalls{messageID: set.MessageID, calls: decidedCalls(set), step: step}
-	if end := r.callTools(ctx, calls, interrupts); end.isOver() {
+	if end := r.callTools(ctx, step, decidedCalls(set), interrupts); end.isOver() {
 		return end
 	}
-	if end := r.callHandoff(ctx, calls, interrupts); end.isOver() {
+	if end := r.callHandoff(ctx, step, interrupts); end.isOver() {
 		return end
 	}
 	switch {

@@ -54,7 +54,7 @@ func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) endi
 		r.noteFailedStep(in.Step, nil)
 		return r.endingFromError(ctx, err)
 	}
-	r.log.Main, r.log.OpenStep = answer.Seq, in.Name
+	r.log.NoteRecord(answer.Seq, in.Name)
 	if ctx.Err() != nil {
 		return cancelledEnding
 	}
@@ -82,8 +82,8 @@ func (r *run) limitStep(s runs.Step) runs.Step {
 // applyLimitDecision applies the decision about a limit: the run may continue up to the approved
 // figure, or ends with the limit's code. The ending is zero if the run continues.
 func (r *run) applyLimitDecision(ctx workflow.Context, set *runs.Interrupts, step runs.Step) ending {
-	calls := toolCalls{messageID: set.MessageID, calls: decidedCalls(set), step: r.limitStep(step)}
-	if end := r.callTools(ctx, calls, &runs.Interrupts{}); end.isOver() {
+	interrupts := &runs.Interrupts{MessageID: set.MessageID}
+	if end := r.callTools(ctx, r.limitStep(step), decidedCalls(set), interrupts); end.isOver() {
 		return end
 	}
 	d, x := set.Items[0].Decision, *set.Exceeded

@@ -1,8 +1,6 @@
 package workflows
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
@@ -63,11 +61,10 @@ func (c call) isMade() bool { return c.decision == nil || c.decision.Approves() 
 // which is unique in the run. subagents is how many it may start itself; its limits are what the
 // run has left. A suspended subagent continues with its arguments and its turn; cancelled makes it
 // begin as cancelled.
-func (r *run) startSubagent(ctx workflow.Context, c call, call runs.ToolCall, subagents int, cancelled bool) (id string, child workflow.ChildWorkflowFuture) {
+func (r *run) startSubagent(ctx workflow.Context, c call, request runs.ToolCall, subagents int, cancelled bool) (id string, child workflow.ChildWorkflowFuture) {
 	to := *c.subagent
-	info, sum := workflow.GetInfo(ctx), sha256.Sum256([]byte(r.in.Run.ID))
-	run := hex.EncodeToString(sum[:8])
-	id = fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, run, strings.TrimPrefix(call.ID, r.child.prefix()))
+	info := workflow.GetInfo(ctx)
+	id = fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, digest(8, r.in.Run.ID), strings.TrimPrefix(request.ID, r.child.prefix()))
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:            id,
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_REQUEST_CANCEL,
@@ -81,30 +78,30 @@ func (r *run) startSubagent(ctx workflow.Context, c call, call runs.ToolCall, su
 	if r.budget.Deadline.Before(deadline) {
 		deadline = r.budget.Deadline
 	}
-	branch := runs.Child{
-		Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID,
-		Index: c.index, Prefix: call.ID + "/", Compensates: r.isCompensating(),
+	subagent := runs.Child{
+		Since: max(request.After, request.LaneAfter), CallID: request.CallID, MessageID: request.MessageID,
+		Index: c.index, Prefix: request.ID + "/", Compensates: r.isCompensating(),
 	}
-	if d := call.Decision; d != nil {
-		branch.Args = d.ArgsDigest
+	if d := request.Decision; d != nil {
+		subagent.Args = d.ArgsDigest
 		if d.Kind == runs.DecisionEdit {
-			branch.Edit = d.Proposal
+			subagent.Edit = d.Proposal
 		}
 	}
 	progress := &runs.Progress{Execution: r.execution, Turn: 1, Budget: runs.Budget{Deadline: deadline}}
 	if c.resumes != nil {
-		branch.Args, branch.Edit, progress.Turn = c.resumes.Args, c.resumes.Edit, c.resumes.Turn+1
+		subagent.Args, subagent.Edit, progress.Turn = c.resumes.Args, c.resumes.Edit, c.resumes.Turn+1
 		progress.Spent.Turns, progress.Cancelled = c.resumes.Turn, cancelled
 	}
 	if r.child != nil {
-		branch.Lanes = append(branch.Lanes, r.child.Lanes...)
+		subagent.Lanes = append(subagent.Lanes, r.child.Lanes...)
 	}
-	branch.Lanes, branch.Depth = append(branch.Lanes, call.Lane), r.child.depth()+1
+	subagent.Lanes, subagent.Depth = append(subagent.Lanes, request.Lane), r.child.depth()+1
 	return id, workflow.ExecuteChildWorkflow(ctx, runs.TypeChild, runs.ChildInput{
 		Input: runs.Input{
 			Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,
 			Steps: to.Steps, Program: to.Program, Hold: true, Resume: c.interrupts, Progress: progress,
 		},
-		Child: branch, Call: call, Subagents: subagents,
+		Child: subagent, Call: request, Subagents: subagents,
 	})
 }

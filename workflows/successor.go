@@ -1,8 +1,6 @@
 package workflows
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -75,12 +73,11 @@ func (t *thread) chooseSuccessor(ctx workflow.Context) *runs.Input {
 		return t.successor
 	}
 	in := &t.run.in
-	sum := sha256.Sum256([]byte(in.Run.ID + "\n" + workflow.GetInfo(ctx).OriginalRunID))
 	next := *in
 	if h := next.HandedOver; h != nil { // a handoff narrowed the limits for that run only
 		next.Limits = h.To.Limits
 	}
-	next.Run.ID = "run_" + hex.EncodeToString(sum[:13])
+	next.Run.ID = "run_" + digest(13, in.Run.ID+"\n"+workflow.GetInfo(ctx).OriginalRunID)
 	next.Token, next.Continues = next.Run.ID, in.Run.ID
 	next.Input, next.Digest = 0, ""
 	next.Resume, next.Cancelled = nil, t.cancelNext

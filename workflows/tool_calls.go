@@ -23,15 +23,19 @@ import (
 type toolCalls struct {
 	run               *run
 	ctx               workflow.Context
-	messageID         string            // the message with the calls
 	step              runs.Step         // shared by all calls: "tools" of the turn
 	calls             []call            // those that have not started
+	interrupts        *runs.Interrupts  // of the message with the calls; callTools adds those of calls
 	changes           workflow.Selector // ends of calls, and signals of subagents
 	subagentsPerChild int               // how many subagents each subagent of the turn may start itself
+	children          *children         // the subagents that work for calls
 	activeSequences   map[int]bool      // sequences that have a call under way
+	activeCalls       int               // calls that have started and not ended
+	callResults
+}
 
-	children       *children         // the subagents that work for calls
-	activeCalls    int               // calls that have started and not ended
+// callResults is what the ended calls of a turn have brought, beyond their records in the log.
+type callResults struct {
 	cancelled      bool              // an activity found a cancel request in the log before the signal arrived
 	expired        bool              // the step's deadline passed while subagents waited for interrupts
 	suspended      []runs.ToolAnswer // of subagents that ended with their interrupts
@@ -88,20 +92,23 @@ func freeCalls(a runs.ModelAnswer) []call {
 	return calls
 }
 
-// callTools runs the calls of a turn and blocks until all that started have ended. It adds the
-// interrupts of suspended subagents and the questions of tools to interrupts. The ending is zero,
+// callTools runs calls of the message of interrupts, as parts of a step, and blocks until all that
+// started have ended. It adds the interrupts of suspended subagents and the questions of tools to
+// interrupts. The ending is zero,
 // unless the run or step ends: with a failure, a cancel, a passed deadline, or because a payload
 // has no room for the interrupts.
-func (r *run) callTools(ctx workflow.Context, t toolCalls, interrupts *runs.Interrupts) ending {
-	var ok bool
-	if t.subagentsPerChild, ok = r.shareSubagents(t.calls); !ok {
+func (r *run) callTools(ctx workflow.Context, step runs.Step, calls []call, interrupts *runs.Interrupts) ending {
+	subagentsPerChild, ok := r.shareSubagents(calls)
+	if !ok {
 		return limitEnding(runs.CodeLimitSubagents, "the run reached its limit of %d subagents", runs.MaxSubagents)
 	}
-	t.run, t.ctx = r, ctx
-	t.changes, t.activeSequences = workflow.NewSelector(ctx), map[int]bool{}
+	t := &toolCalls{
+		run: r, ctx: ctx, step: step, calls: calls, interrupts: interrupts, subagentsPerChild: subagentsPerChild,
+		changes: workflow.NewSelector(ctx), activeSequences: map[int]bool{},
+	}
 	t.children = &children{
 		run: r, ctx: ctx, refusesInterrupts: t.refusesInterrupts, addError: t.addError, otherWork: t.otherWork,
-		interruptsSoFar: func(workflow.Context) *runs.Interrupts { return t.interruptsSoFar(*interrupts) },
+		interruptsSoFar: t.interruptsSoFar,
 	}
 	t.children.listen(ctx, t.changes)
 	concurrency := min(len(t.calls), runs.MaxLanes)
@@ -166,9 +173,10 @@ func (t *toolCalls) addError(err error) { t.err = errors.Join(t.err, err) }
 // otherWork returns how many calls without a subagent are under way.
 func (t *toolCalls) otherWork() int { return t.activeCalls - len(t.children.running) }
 
-// interruptsSoFar returns a copy of interrupts with the interrupts of subagents that have ended and
+// interruptsSoFar returns a copy of t.interrupts with the interrupts of subagents that have ended and
 // the questions of tools: what the run would end with, if it ended now.
-func (t *toolCalls) interruptsSoFar(interrupts runs.Interrupts) *runs.Interrupts {
+func (t *toolCalls) interruptsSoFar(workflow.Context) *runs.Interrupts {
+	interrupts := *t.interrupts
 	interrupts.Suspended, interrupts.Items = slices.Clone(interrupts.Suspended), slices.Clone(interrupts.Items)
 	for _, s := range t.suspended {
 		interrupts.Adopt(*s.Suspended, s.Interrupts)
@@ -203,7 +211,7 @@ func (t *toolCalls) start(lane int) {
 	t.activeCalls++
 	if c.isForSubagent() {
 		t.run.delegation.subagents++
-		child := t.startSubagent(&c, in)
+		child := t.startChild(&c, in)
 		t.changes.AddFuture(child, func(future workflow.Future) { t.onEnd(c, lane, future) })
 		return
 	}
@@ -220,8 +228,8 @@ func (t *toolCalls) start(lane int) {
 	t.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityCallTool, in), func(future workflow.Future) { t.onEnd(c, lane, future) })
 }
 
-// startSubagent starts the child workflow of the subagent that works for a call, and sets c.child.
-func (t *toolCalls) startSubagent(c *call, in runs.ToolCall) (child workflow.ChildWorkflowFuture) {
+// startChild starts the child workflow of the subagent that works for a call, and sets c.child.
+func (t *toolCalls) startChild(c *call, in runs.ToolCall) (child workflow.ChildWorkflowFuture) {
 	ctx, cancel := workflow.WithCancel(t.ctx)
 	child = t.run.restartChild(ctx, c.resumes, func(ctx workflow.Context) (child workflow.ChildWorkflowFuture) {
 		c.child, child = t.run.startSubagent(ctx, *c, in, t.subagentsPerChild, t.ctx.Err() != nil)
@@ -234,7 +242,7 @@ func (t *toolCalls) startSubagent(c *call, in runs.ToolCall) (child workflow.Chi
 // request returns the activity input for a call on a lane. The ID of the call's step contains the
 // index of the call, not the lane: it is the same wherever the call runs.
 func (t *toolCalls) request(c call, lane int) runs.ToolCall {
-	in := runs.ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.log.Lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
+	in := runs.ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.log.Lanes[lane], CallID: c.id, MessageID: t.interrupts.MessageID, Decision: c.decision, OnExpiry: c.onExpiry}
 	in.Votes, in.RememberedRule = c.votes, c.remember
 	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
 	if c.handoff != nil {
@@ -314,7 +322,7 @@ func (t *toolCalls) onEnd(c call, lane int, future workflow.Future) {
 		return
 	}
 	t.run.log.Lanes[lane], t.run.pipeline.chained = done.Seq, done.Advanced
-	t.run.log.Main, t.run.log.OpenStep = max(t.run.log.Main, done.Opened), t.step.Name
+	t.run.log.NoteRecord(max(t.run.log.Main, done.Opened), t.step.Name)
 	t.run.delegation.subagents += done.Subagents
 	for _, u := range done.Usage {
 		t.run.use(u)

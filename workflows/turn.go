@@ -38,7 +38,7 @@ func (r *run) takeTurn(ctx workflow.Context) ending {
 	if err != nil {
 		return r.endingFromError(ctx, err)
 	}
-	r.log.Main, r.log.OpenStep = answer.Seq, r.stepName(stepModel)
+	r.log.NoteRecord(answer.Seq, r.stepName(stepModel))
 	r.use(answer.Usage)
 	switch {
 	case answer.Exceeded != nil:
@@ -67,11 +67,11 @@ func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) ending {
 	if answer.Count() > limit || answer.InterruptCount > len(interrupts.Items) || answer.QueuedOrSequencedCount > answer.CountQueuedOrSequenced() || answer.InterruptCount > 0 && !r.tryHold(interrupts) {
 		return limitEnding(runs.CodeLimitParallelTools, "the model asked for more than %d tool calls at once", limit)
 	}
-	calls := toolCalls{messageID: answer.MessageID, calls: freeCalls(answer), step: r.step(r.turn, stepTools, stepTools)}
-	if end := r.callTools(ctx, calls, interrupts); end.isOver() {
+	step := r.step(r.turn, stepTools, stepTools)
+	if end := r.callTools(ctx, step, freeCalls(answer), interrupts); end.isOver() {
 		return end
 	}
-	if end := r.callHandoff(ctx, calls, interrupts); end.isOver() || len(interrupts.Items) == 0 {
+	if end := r.callHandoff(ctx, step, interrupts); end.isOver() || len(interrupts.Items) == 0 {
 		return end
 	}
 	switch {
