@@ -343,8 +343,27 @@ func TestDisconnectsInSuccessiveAttempts(t *testing.T) {
 		}
 	}
 	if most != 2 {
-		t.Errorf("unseen positions in a cursor: got at most %d, want 2", most)
+		t.Errorf("shown parts in a cursor: got at most %d, want 2", most)
 	}
+}
+
+// TestRetractionsHaveReasons: before the snapshot of each retraction, a reader is told whether another
+// attempt follows.
+func TestRetractionsHaveReasons(t *testing.T) {
+	t.Parallel()
+	frames := newReaderChecks(t, "a+ a a+ a! b+ b b-").read(nil, 0)
+	var reasons []string
+	for i, f := range frames {
+		if f.Type != agui.EventCustom {
+			continue
+		}
+		reasons = append(reasons, string(f.Event))
+		wantEqual(t, "type of the next event", frames[i+1].Type, agui.EventMessagesSnapshot)
+	}
+	wantEqual(t, "retractions", reasons, []string{
+		`{"type":"CUSTOM","name":"perdure.retracted","value":{"reason":"retry"}}`,
+		`{"type":"CUSTOM","name":"perdure.retracted","value":{"reason":"failed"}}`,
+	})
 }
 
 // TestCursorsStaySmallOverDisconnects: cursors stay small, however often a reader disconnects in
@@ -365,7 +384,7 @@ func TestCursorsStaySmallOverDisconnects(t *testing.T) {
 		}
 	}
 	if most != 8 {
-		t.Errorf("unseen positions in a cursor: got at most %d, want 8", most)
+		t.Errorf("shown parts in a cursor: got at most %d, want 8", most)
 	}
 }
 

@@ -66,7 +66,7 @@ func TestBranchWithoutEnd(t *testing.T) {
 	t.Parallel()
 	broken := []runs.FailureGroup{{Failure: pipeline.Failure{Code: "broken"}, Branches: []int{0}}}
 	for name, c := range map[string]struct {
-		progress       runs.Branches
+		progress  runs.Branches
 		cancelled bool
 		err       error
 		lost      bool

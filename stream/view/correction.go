@@ -1,10 +1,26 @@
 package view
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/perdure/perdure/agui"
 )
+
+// CustomRetracted is the name of the CUSTOM event that tells a client that the next
+// MESSAGES_SNAPSHOT retracts what it was shown of a failed attempt.
+const CustomRetracted = "perdure.retracted"
+
+// The reasons of a CustomRetracted event.
+const (
+	retractedForRetry = "retry"  // another attempt of the step follows
+	retractedForGood  = "failed" // the step has no further attempt
+)
+
+// retractedEvent returns the CustomRetracted event with a reason.
+func retractedEvent(reason string) agui.Event {
+	return &agui.Custom{Name: CustomRetracted, Value: json.RawMessage(`{"reason":"` + reason + `"}`)}
+}
 
 // correction is what a snapshot has to correct on a client. A MESSAGES_SNAPSHOT removes most
 // messages by lacking them. But clients keep reasoning and activities that a snapshot lacks, if it

@@ -21,8 +21,9 @@ import (
 // frames: the replay tells what the reader has open, and the cursor tells how far it had read.
 //
 // A retraction has the order that clients of both generations handle correctly (measured): end open
-// texts, send a snapshot without the retracted messages, and only then end open tool calls, because
-// a client acts on a truncated call that ends while its message exists.
+// texts, tell the reason (CustomRetracted), send a snapshot without the retracted messages, and only
+// then end open tool calls, because a client acts on a truncated call that ends while its message
+// exists.
 type Projection struct {
 	store       *snapshot.Store
 	run         stream.Run
@@ -208,7 +209,7 @@ func (p *Projection) onAttempt(ctx context.Context, rec *stream.Record) error {
 	v := p.lane(rec.Lane)
 	delete(p.lanes, rec.Lane)
 	if v.writer != "" && v.writer != rec.Writer {
-		if err := p.retract(ctx, v); err != nil {
+		if err := p.retract(ctx, v, retractedForRetry); err != nil {
 			return err
 		}
 	}
@@ -264,14 +265,14 @@ func (p *Projection) onSupersede(ctx context.Context, rec *stream.Record) error 
 	v := p.lane(rec.Lane)
 	delete(p.lanes, rec.Lane)
 	if !rec.HasResult() {
-		return p.retract(ctx, v)
+		return p.retract(ctx, v, retractedForGood)
 	}
 	return p.emit(slices.Concat(v.closingEvents(), v.callEnds())...)
 }
 
-// retract tells the reader to drop the events that it was shown of a superseded attempt. It sends
-// nothing if there are none.
-func (p *Projection) retract(ctx context.Context, v *laneView) error {
+// retract tells the reader to drop the events that it was shown of a superseded attempt, and why. It
+// sends nothing if there are none.
+func (p *Projection) retract(ctx context.Context, v *laneView, reason string) error {
 	p.hasSuperseded = p.hasSuperseded || v.wrote
 	if p.joining {
 		p.retracted.merge(v.correction)
@@ -280,7 +281,7 @@ func (p *Projection) retract(ctx context.Context, v *laneView) error {
 		return nil
 	}
 	p.cursorShownParts = p.shownPartEntries(stream.ShownPart{Shown: v.shown, SupersededAt: p.record})
-	if err := p.emit(v.closingEvents()...); err != nil {
+	if err := p.emit(append(v.closingEvents(), retractedEvent(reason))...); err != nil {
 		return err
 	}
 	c := v.correction

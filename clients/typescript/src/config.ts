@@ -55,9 +55,8 @@ export interface PerdureAgentConfig extends Omit<HttpAgentConfig, "url" | "fetch
 
 /** Why the server retracts a part of the stream. */
 export interface Retraction {
-  /** The reason, for people. */
-  reason?: string;
-  [member: string]: unknown;
+  /** `retry`: another attempt follows. `failed`: none does. */
+  reason: "retry" | "failed";
 }
 
 /** An interrupt of a thread that is resolved. */

@@ -159,7 +159,7 @@ test("the listeners of an agent learn of a lost connection, a retraction and a d
   const interrupt = { id: "i-1", reason: "tool_call", toolCallId: "c-1" };
   const stream = log([
     started("r-1"),
-    { type: "CUSTOM", name: "perdure.retracted", value: { reason: "the worker has died" } },
+    { type: "CUSTOM", name: "perdure.retracted", value: { reason: "retry" } },
     { type: "CUSTOM", name: "perdure.approval", value: interrupt },
     { type: "CUSTOM", name: "perdure.approval", value: { ...interrupt, id: "i-2", toolCallId: "c-2" } },
     { type: "TOOL_CALL_RESULT", messageId: "m-2", toolCallId: "c-1", content: "ok", role: "tool" },
@@ -178,7 +178,7 @@ test("the listeners of an agent learn of a lost connection, a retraction and a d
   const received = await read(t, agent, { connect: {} });
   assert.deepEqual([received.error, received.console], [undefined, []]);
   assert.deepEqual(learned, [
-    ["retracted", "the worker has died"],
+    ["retracted", "retry"],
     ["retry", 1],
     "reconnected",
     ["decided", threadId, "i-1"],
