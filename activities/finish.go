@@ -313,7 +313,7 @@ func recordedFinish(ctx context.Context, rec *stream.Record) (runs.FinishResult,
 		}
 		expires, err := time.Parse(time.RFC3339, interrupt.ExpiresAt)
 		if err != nil {
-			return finished, fmt.Errorf("activities: question %s: %w", interrupt.ID, err)
+			return finished, fmt.Errorf("activities: interrupt %s: %w", interrupt.ID, err)
 		}
 		if finished.Expires == nil {
 			finished.Expires = map[string]time.Time{}

@@ -60,9 +60,9 @@ func (a *Activities) reportModelFailure(ctx context.Context, attempt *stream.Att
 		failureCount += fmt.Sprintf(" of %d", maxFailures)
 	}
 	attributes := []any{"provider", provider, "model", model, "code", string(failure.Code), "failures", failureCount}
-	for name, value := range map[string]string{"host": failure.Host, "reason": failure.Reason, "hint": failure.Hint, "said": providerMessage(failure)} {
-		if value != "" {
-			attributes = append(attributes, name, value)
+	for _, a := range [][2]string{{"host", failure.Host}, {"reason", failure.Reason}, {"hint", failure.Hint}, {"message", providerMessage(failure)}} {
+		if a[1] != "" {
+			attributes = append(attributes, a[0], a[1])
 		}
 	}
 	if failure.Status != 0 {

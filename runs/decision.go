@@ -88,7 +88,7 @@ type Vote struct {
 	Proposal uint64 `json:"input,omitempty"`
 }
 
-// Tally counts the votes for one proposal.
+// Tally counts the votes for one set of arguments.
 type Tally struct {
 	ArgsDigest string `json:"args"` // digest of the proposed arguments
 	Votes      int    `json:"votes"`

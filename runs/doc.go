@@ -11,12 +11,10 @@
 // waits for; [PipelinePosition], which is how far a pipeline has come; and [Budget], which is what
 // the run has used of its [Limits].
 //
-// The files are of three kinds:
+// The files are of three kinds. The central ones are:
 //
 //   - payloads: names.go (what Temporal knows), input.go, step.go, model_call.go, tool_call.go,
-//     advance.go, finish.go, update.go, subagent.go, schedule.go, webhook.go, errors.go, payload.go
-//   - rules of interrupts: interrupt.go, interrupts*.go, vote.go, decision.go, approval.go,
-//     reminder.go, notification.go, pending_notification.go
-//   - the progress of a run: pipeline_position.go, lane_sequences.go, branches.go, budget.go, limits.go,
-//     usage.go, steering.go, suspended_child.go
+//     advance.go, finish.go, update.go, subagent.go, schedule.go, errors.go
+//   - rules of interrupts: interrupt.go, interrupts.go, vote.go, decision.go, notification.go
+//   - the progress of a run: pipeline_position.go, lane_sequences.go, branches.go, budget.go
 package runs

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// An approval with a quorum is a vote. A proposal is the set of arguments that a vote is for: the
-// model's, or those of an edit. The call is made when the quorum votes for one proposal. Each
+// An approval with a quorum is a vote. A vote is for a set of arguments: the model's, or those of
+// an edit. The call is made when the quorum votes for one set; a Tally counts its votes. Each
 // approver has one vote, the last one that they cast. A decision that the call may not be made
 // needs no quorum.
 
@@ -159,8 +159,8 @@ func (i *Interrupt) votesOfOthers(by string) []Decision {
 	return slices.DeleteFunc(slices.Clone(i.Votes), func(v Decision) bool { return v.By == by })
 }
 
-// tallies counts the votes for each proposal: the model's arguments first, then the edit, if
-// an approver votes for one.
+// tallies counts the votes for each set of arguments: the model's arguments first, then the edit,
+// if an approver votes for one.
 func (i *Interrupt) tallies() []Tally {
 	count := func(args string) Tally {
 		missing := i.missing(args)
@@ -173,8 +173,8 @@ func (i *Interrupt) tallies() []Tally {
 	return tallies
 }
 
-// Tallies counts the votes for each proposal while the call waits for a quorum; nil = nobody votes
-// about it.
+// Tallies counts the votes for each set of arguments while the call waits for a quorum; nil =
+// nobody votes about it.
 func (i *Interrupt) Tallies() []Tally {
 	if i.Approval == nil || i.Approval.quorum() == 1 || i.Decision != nil {
 		return nil

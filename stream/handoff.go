@@ -26,7 +26,7 @@ const CustomHandoff = "perdure.handoff"
 func (h Handoff) Event() (agui.Event, error) {
 	value, err := json.Marshal(h)
 	if err != nil {
-		return nil, fmt.Errorf("stream: encode hand-off: %w", err)
+		return nil, fmt.Errorf("stream: encode handoff: %w", err)
 	}
 	return &agui.Custom{Name: CustomHandoff, Value: value}, nil
 }

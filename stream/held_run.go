@@ -23,7 +23,7 @@ func HeldEvents(interrupts []agui.Interrupt, calls []string) ([]agui.Event, erro
 	for _, i := range interrupts {
 		value, err := json.Marshal(i)
 		if err != nil {
-			return nil, fmt.Errorf("stream: encode question: %w", err)
+			return nil, fmt.Errorf("stream: encode interrupt: %w", err)
 		}
 		events = append(events, &agui.Custom{Name: CustomApproval, Value: value})
 	}
@@ -53,7 +53,7 @@ func ParseHeld(events [][]byte) (interrupts []agui.Interrupt, calls []string, er
 		case ok && custom.Name == CustomApproval:
 			var i agui.Interrupt
 			if err := json.Unmarshal(custom.Value, &i); err != nil {
-				return nil, nil, fmt.Errorf("stream: question: %w", err)
+				return nil, nil, fmt.Errorf("stream: interrupt: %w", err)
 			}
 			interrupts = append(interrupts, i)
 		case ok && custom.Name == CustomToolCalls:

@@ -38,7 +38,7 @@ func ApprovalSourceOf(interrupt agui.Interrupt) (*ApprovalSource, error) {
 	}
 	var source ApprovalSource
 	if err := json.Unmarshal(raw, &source); err != nil {
-		return nil, fmt.Errorf("stream: question %s: %w", interrupt.ID, err)
+		return nil, fmt.Errorf("stream: interrupt %s: %w", interrupt.ID, err)
 	}
 	return &source, nil
 }

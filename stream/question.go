@@ -51,7 +51,7 @@ func QuestionSourceOf(interrupt agui.Interrupt) (QuestionSource, error) {
 		return source, nil
 	}
 	if err := json.Unmarshal(raw, &source); err != nil {
-		return source, fmt.Errorf("stream: question %s: %w", interrupt.ID, err)
+		return source, fmt.Errorf("stream: interrupt %s: %w", interrupt.ID, err)
 	}
 	return source, nil
 }

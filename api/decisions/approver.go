@@ -58,7 +58,7 @@ func (s *Service) ruleOf(ctx context.Context, thread stream.Thread, interrupt *a
 	}
 	// A defect: the revision cannot change after the interrupt was raised.
 	if source.Rule < 0 || source.Rule >= len(definition.Approvals) {
-		return nil, fmt.Errorf("api: question %s: agent %s has no rule %d", interrupt.ID, source.Agent, source.Rule)
+		return nil, fmt.Errorf("api: interrupt %s: agent %s has no rule %d", interrupt.ID, source.Agent, source.Rule)
 	}
 	return &interruptRule{source, definition, definition.Approvals[source.Rule]}, nil
 }
@@ -123,7 +123,7 @@ func (s *Service) checkDecider(ctx context.Context, thread stream.Thread, snap *
 	}
 	tool := toolName(snap, interrupt.ToolCallID)
 	if tool == "" { // without the tool's name the rules for the call are unknown
-		return fmt.Errorf("api: question %s: its call is not in the conversation", interrupt.ID)
+		return fmt.Errorf("api: interrupt %s: its call is not in the conversation", interrupt.ID)
 	}
 	if err := s.checkArguments(ctx, tool, req.Args, pointer); err != nil {
 		return err

@@ -37,7 +37,7 @@ func (r Request) withLimitFigures(snap *snapshot.Snapshot, interrupt *agui.Inter
 	var figures pipeline.Figures
 	arguments := findCall(snap, interrupt.ToolCallID).Arguments
 	if err := json.Unmarshal([]byte(arguments), &figures); err != nil {
-		return r, fmt.Errorf("api: question %s: figures: %w", interrupt.ID, err)
+		return r, fmt.Errorf("api: interrupt %s: figures: %w", interrupt.ID, err)
 	}
 	allowed, err := allowedFigure(arguments, r.Args, pointer)
 	if err != nil {

@@ -132,7 +132,7 @@ func (o *Output) String() string {
 
 // providerErrorBody matches the attribute of a failed model call with the provider's error body, in
 // text and JSON logs. It is the only place of a log that may have content.
-var providerErrorBody = regexp.MustCompile(`msg(?:=|":)"a model call failed.*(?: said=|"said":)("(?:[^"\\]|\\.)*"|\S+)`)
+var providerErrorBody = regexp.MustCompile(`msg(?:=|":)"a model call failed.*(?: message=|"message":)("(?:[^"\\]|\\.)*"|\S+)`)
 
 // search looks for content in the output, and for streams that were ended because an event violated
 // AG-UI.
