@@ -74,7 +74,7 @@ func Main(a Additions) {
 // those of the command worker. It writes its log, and nothing else, to out. It blocks. It returns
 // nil when ctx has ended, also while the worker still waits for its servers, and after help was
 // printed.
-func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer) (err error) {
+func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer) error {
 	cfg, err := config.Load(config.Worker, args, environ, out)
 	if errors.Is(err, config.ErrHelp) {
 		return nil
@@ -86,41 +86,44 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 	if len(cfg.Unknown) > 0 {
 		logger.WarnContext(ctx, "unknown PERDURE_ variables are ignored", "variables", cfg.Unknown)
 	}
-	working := false
-	defer func() {
-		if stopped := ctx.Err() != nil && !working; stopped && err != nil {
-			logger.InfoContext(ctx, "stopped before the worker was ready", "error", err)
-			err = nil // a stop that was requested is no failure
-		}
-	}()
+	isReady, err := work(ctx, a, cfg, logger)
+	if stopped := ctx.Err() != nil && !isReady; stopped && err != nil {
+		logger.InfoContext(ctx, "stopped before the worker was ready", "error", err)
+		return nil // a stop that was requested is no failure
+	}
+	return err
+}
+
+// work runs a configured worker until ctx ends. isReady reports that it has polled its task queues.
+func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Logger) (isReady bool, err error) {
 	// Mistakes in files are reported before the worker waits for NATS and Temporal.
 	folder, err := openFolder(cfg)
 	if err != nil {
-		return err
+		return false, err
 	}
 	queues := workernode.Queues{Tools: cfg.TaskQueues, ToolsOnly: cfg.ToolsOnly}
 	set, err := toolset.Open(toolset.Config{
 		Folder: folder, Own: a.Tools, Getenv: cfg.Getenv, Serves: queues.Serves, AllowPrivate: cfg.AllowPrivateHosts, Logger: logger,
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer set.Close() // after the node, whose calls use it
 
 	hooks, err := webhook.Open(cfg.Webhooks, cfg.Getenv, egress.PolicyFor(cfg.AllowPrivateHosts))
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer hooks.Close()
 
 	prices, err := budget.LoadIf(cfg.Prices)
 	if err != nil {
-		return err
+		return false, err
 	}
 
 	tel, err := telemetry.Start(ctx, "perdure-worker", cfg.Getenv)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer tel.Shutdown(context.WithoutCancel(ctx), logger)
 	// All processes use this converter, which refuses payloads that are too large for a history.
@@ -129,21 +132,21 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 	tel.Instrument(&cfg.Temporal)
 	connections, err := connect.Dial(ctx, cfg, "perdure-worker", logger)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer connections.Close()
 	metrics, err := serveMetrics(ctx, cfg.MetricsAddr, tel.Metrics(), logger)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { err = errors.Join(err, metrics.stop()) }()
 	log, err := stream.Open(ctx, connections.NATS, cfg.Stream)
 	if err != nil {
-		return err
+		return false, err
 	}
 	// The agents are published before the worker polls its task queues.
 	if err := publish(ctx, log, a.Agents, logger); err != nil {
-		return err
+		return false, err
 	}
 	node, err := workernode.Start(ctx, workernode.Config{
 		Snapshots:     snapshot.NewStore(log),
@@ -157,10 +160,7 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 		Queues:        queues,
 		LookElsewhere: set.LookElsewhere,
 		Webhooks:      hooks,
-		Budgets: workernode.Budgets{Prices: prices, TenantBudget: budget.Day{
-			Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
-			Soft:    budget.AmountsOf(cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay),
-		}},
+		Budgets:       workernode.Budgets{Prices: prices, TenantBudget: tenantBudget(cfg)},
 		WorkflowCache: cfg.WorkflowCache,
 		Version:       workernode.Version{Deployment: cfg.Deployment, BuildID: cfg.BuildID, Promote: cfg.Promote},
 		StopTimeout:   cfg.StopTimeout,
@@ -168,15 +168,22 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 		Logger:        logger,
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
-	working = true
 	// From here on the Temporal workers poll in goroutines of their own; Run only waits.
 	logger.InfoContext(ctx, "working", "queues", queues.All(), "metrics", metrics.addr())
 	<-ctx.Done()
 	logger.InfoContext(ctx, "stopping")
 	node.Stop(context.WithoutCancel(ctx))
-	return nil
+	return true, nil
+}
+
+// tenantBudget returns the budget of each tenant for a day.
+func tenantBudget(cfg *config.Config) budget.Day {
+	return budget.Day{
+		Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
+		Soft:    budget.AmountsOf(cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay),
+	}
 }
 
 // publish publishes the agents of the program. A definition from HTTP that has precedence is only

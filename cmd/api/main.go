@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -36,12 +37,12 @@ func main() {
 // searchAttributes are the search attributes that the API creates if the namespace lacks them. Runs
 // set PerdureTenant, PerdureAgent and PerdureRun, for Temporal's UI; a start with an unknown search
 // attribute fails.
-var searchAttributes = []string{"PerdureTenant", "PerdureAgent", "PerdureRun"}
+var searchAttributes = []string{runs.AttributeTenant.GetName(), runs.AttributeAgent.GetName(), runs.AttributeRun.GetName()}
 
 // run serves the API until ctx ends, and then lets open requests end. If ctx ends before the API
 // serves, run returns nil soon. It writes its log, and nothing else, to out. If the first argument
 // is "probe", it only checks a node with the same configuration.
-func run(ctx context.Context, args, environ []string, out io.Writer) (err error) {
+func run(ctx context.Context, args, environ []string, out io.Writer) error {
 	isProbe := len(args) > 0 && args[0] == "probe"
 	if isProbe {
 		args = args[1:]
@@ -60,54 +61,57 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	if len(cfg.Unknown) > 0 {
 		logger.WarnContext(ctx, "unknown PERDURE_ variables are ignored", "variables", cfg.Unknown)
 	}
-	serving := false
-	defer func() {
-		if stopped := ctx.Err() != nil && !serving; stopped && err != nil {
-			logger.InfoContext(ctx, "stopped before the API was ready", "error", err)
-			err = nil // a stop that was requested is no failure
-		}
-	}()
+	isReady, err := serve(ctx, cfg, logger)
+	if stopped := ctx.Err() != nil && !isReady; stopped && err != nil {
+		logger.InfoContext(ctx, "stopped before the API was ready", "error", err)
+		return nil // a stop that was requested is no failure
+	}
+	return err
+}
+
+// serve serves a configured API until ctx ends. isReady reports that it has accepted requests.
+func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isReady bool, err error) {
 	// Definitions and authentication are checked before the connections, so that a mistake in them
 	// is reported without the wait for NATS and Temporal.
 	folder := &agents.Folder{}
 	if cfg.Agents != "" {
 		if folder, err = agents.LoadDir(cfg.Agents); err != nil {
-			return err
+			return false, err
 		}
 	}
 
 	authenticator, err := callers.New(ctx, cfg.Auth, cfg.Addr, logger)
 	if err != nil {
-		return err
+		return false, err
 	}
 
 	// Deferred calls run in the opposite order: telemetry ends after the connections whose use it
 	// reports.
 	tel, err := telemetry.Start(ctx, "perdure-api", cfg.Getenv)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer tel.Shutdown(context.WithoutCancel(ctx), logger)
 	cfg.Temporal.DataConverter = runs.DataConverter()
 	tel.Instrument(&cfg.Temporal)
 	connections, err := connect.Dial(ctx, cfg, "perdure-api", logger)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer connections.Close()
 	// Temporal refuses to start a workflow with an unknown search attribute, so they are created
 	// before the API accepts inputs.
 	if err := connect.EnsureSearchAttributes(ctx, connections.Temporal, connections.Namespace, searchAttributes, logger); err != nil {
-		return err
+		return false, err
 	}
 
 	listener, err := listen(ctx, cfg.Addr)
 	if err != nil {
-		return err
+		return false, err
 	}
 	log, err := stream.Open(ctx, connections.NATS, cfg.Stream)
 	if err != nil {
-		return err
+		return false, err
 	}
 	// A node that has started closes the listener when it stops.
 	node, err := apinode.Start(ctx, apinode.Config{
@@ -130,13 +134,12 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		Logger:      logger,
 	})
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return false, errors.Join(err, listener.Close())
 	}
-	serving = true
 	logger.InfoContext(ctx, "serving", "addr", listener.Addr().String(), "agents", len(folder.Agents))
 	<-ctx.Done()
 	logger.InfoContext(ctx, "stopping")
-	return node.Stop(context.WithoutCancel(ctx))
+	return true, node.Stop(context.WithoutCancel(ctx))
 }
 
 // listen opens the listener of the API. Errors: *config.VariableError.
