@@ -82,13 +82,23 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 	}
 	closing = append(closing, removeOutputs(in.Child.CallID, snap.State)...)
 	result := workResult(in, snap)
-	answer := runs.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
-	// The end of the subagent and the result of its call are one record.
-	// Clients that never saw the subagent begin need no events of its end.
-	if lastStep == "" {
-		return finishTool(ctx, in.Call, call, attempt, result, answer)
+	end := toolEnd{result: result, answer: runs.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}}
+	// The end of the subagent and the result of its call are one record. Clients that never saw the
+	// subagent begin need no events of its end.
+	if lastStep != "" {
+		end.before = append(closing, subagentEnd(in, result))
 	}
-	return finishTool(ctx, in.Call, call, attempt, result, answer, append(closing, subagentEnd(in, result))...)
+	if in.Outcome != runs.OutcomeSuccess {
+		return finishCall(ctx, in.Call, call, attempt, end)
+	}
+	definition, err := a.definition(ctx, in.Call.Step)
+	if err != nil {
+		return runs.ToolAnswer{}, err
+	}
+	if change := newStateChange(definition.State, call, result, nil); change != nil {
+		return a.finishWithChange(ctx, in.Call, call, attempt, end, change, snap)
+	}
+	return finishCall(ctx, in.Call, call, attempt, end)
 }
 
 // removeOutputs returns the event that removes the step outputs of a program from the state, if the

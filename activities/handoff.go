@@ -49,7 +49,7 @@ func handoffDescription(target catalog.Published) string {
 	return text
 }
 
-// handOver carries out a handoff. It has no effect by itself: finishTool writes it with the result
+// handOver carries out a handoff. It has no effect by itself: finishCall writes it with the result
 // of the call, and later steps read it from the snapshot. handedOver reports whether the thread
 // changes its agent.
 func (a *Activities) handOver(ctx context.Context, in runs.ToolCall, call agui.ToolCall) (result tools.Result, outcome runs.Outcome, handedOver bool, err error) {

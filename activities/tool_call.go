@@ -5,14 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/activities/narration"
-	"github.com/perdure/perdure/activities/prompt"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
@@ -100,13 +98,15 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 		return runs.ToolAnswer{}, err
 	}
 	handedOver := false
+	var change *stateChange
 	switch {
 	// The decision, or the cancel, is the outcome. The tool is not called.
 	case outcome != "":
 	case in.HandOverTo != "":
 		result, outcome, handedOver, err = a.handOver(ctx, in, call)
 	default:
-		result, outcome, err = a.runTool(ctx, in, call, inquiry, snap.State, attempt)
+		reports := narration.NewReporter(ctx, runOf(in.Run), call.ID, snap.State, attempt.Emit)
+		result, outcome, change, err = a.runTool(ctx, in, call, inquiry, reports, attempt)
 	}
 	// A question ends the call without a result. The workflow schedules the call again with the
 	// answer.
@@ -118,7 +118,11 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	if err != nil {
 		return runs.ToolAnswer{}, a.reportLacking(ctx, attempt, err)
 	}
-	return finishTool(ctx, in, call, attempt, result, runs.ToolAnswer{Outcome: outcome, Opened: opened, HandedOver: handedOver})
+	end := toolEnd{result: result, answer: runs.ToolAnswer{Outcome: outcome, Opened: opened, HandedOver: handedOver}}
+	if change != nil {
+		return a.finishWithChange(ctx, in, call, attempt, end, change, snap)
+	}
+	return finishCall(ctx, in, call, attempt, end)
 }
 
 // openToolStep writes the lifecycle events of the step that all calls of a turn share; the first of
@@ -155,40 +159,40 @@ const (
 	callBroken = "The call failed without an answer. Whether it took effect is unknown."
 )
 
-// runTool calls the tool, and returns its result with the outcome. A tool that is not idempotent is
+// runTool calls the tool, and returns its result with the outcome, and the change of the state that
+// follows a success (nil = none). A tool that is not idempotent is
 // not called if an earlier attempt may have called it. The error is a *tools.Raised if the tool
 // asks a question, a lackingError if this worker does not have the tool, and otherwise a failure
 // after which the call may be attempted again.
 func (a *Activities) runTool(
-	ctx context.Context, in runs.ToolCall, call agui.ToolCall, inquiry *inquiry, state json.RawMessage, attempt *stream.Attempt,
-) (tools.Result, runs.Outcome, error) {
+	ctx context.Context, in runs.ToolCall, call agui.ToolCall, inquiry *inquiry, reports *narration.Reporter, attempt *stream.Attempt,
+) (tools.Result, runs.Outcome, *stateChange, error) {
 	definition, err := a.definition(ctx, in.Step)
 	if err != nil {
-		return tools.Result{}, "", err
+		return tools.Result{}, "", nil, err
 	}
 	tool, err := a.findTool(ctx, definition, call.Name)
 	if err != nil {
-		return tools.Result{}, "", err
+		return tools.Result{}, "", nil, err
 	}
 	// The model has made up the name, or the call is of a subagent or handoff that cannot be
 	// carried out.
 	if tool == nil {
-		return tools.Failed(uncallableResult(definition, call)), runs.OutcomeError, nil
+		return tools.Failed(uncallableResult(definition, call)), runs.OutcomeError, nil, nil
 	}
 	// A tool that is not idempotent is called at most once: the model learns that the outcome is
 	// unknown.
 	if attempt.Resumed() && !tool.Spec().Idempotent {
-		return tools.Failed(outcomeUnknown), runs.OutcomeError, nil
+		return tools.Failed(outcomeUnknown), runs.OutcomeError, nil, nil
 	}
 	// Temporal's cancellation may arrive seconds after the announcement. A call that outlasts a
 	// cancel and may have been made is made again all the same, because its result has to be known.
 	if cancelRequested, err := a.cancelRequested(ctx, in.Step); err != nil {
-		return tools.Result{}, "", err
+		return tools.Result{}, "", nil, err
 	} else if cancelRequested && !(in.OutlastsCancel && attempt.Resumed()) {
-		return tools.Failed(callCancelled), runs.OutcomeCancelled, nil
+		return tools.Failed(callCancelled), runs.OutcomeCancelled, nil, nil
 	}
 	// Reports are events of this attempt. Close stops those of a tool that was abandoned.
-	reports := narration.NewReporter(ctx, runOf(in.Run), call.ID, state, attempt.Emit)
 	defer reports.Close()
 	ctx, end := telemetry.StartTool(ctx, call.Name, call.ID)
 	result, err := callOrAbandon(ctx, tool, tools.Call{
@@ -200,20 +204,20 @@ func (a *Activities) runTool(
 	switch {
 	// A question is the expected end of a call, not a failure of the tool.
 	case isQuestion:
-		return tools.Result{}, "", err
+		return tools.Result{}, "", nil, err
 	case errors.Is(err, errAbandoned) && isCancelled(ctx, err):
-		return tools.Failed(callAbandoned), runs.OutcomeCancelled, nil
+		return tools.Failed(callAbandoned), runs.OutcomeCancelled, nil, nil
 	case err != nil && isCancelled(ctx, err):
-		return tools.Failed(callCancelled), runs.OutcomeCancelled, nil
+		return tools.Failed(callCancelled), runs.OutcomeCancelled, nil, nil
 	// After the last attempt the model continues with the failure as the result.
 	case err != nil && isLastAttempt(ctx, tool.Spec(), err):
-		return finalResult(err), runs.OutcomeError, nil
+		return finalResult(err), runs.OutcomeError, nil, nil
 	case err != nil:
-		return tools.Result{}, "", err
+		return tools.Result{}, "", nil, err
 	case result.IsError:
-		return result, runs.OutcomeError, nil
+		return result, runs.OutcomeError, nil, nil
 	}
-	return result, runs.OutcomeSuccess, nil
+	return result, runs.OutcomeSuccess, newStateChange(definition.State, call, result, reports.StatePatches()), nil
 }
 
 // findCall returns the call of the model with its arguments, by its ID or, without one, by its
@@ -234,43 +238,6 @@ func findCall(snap *snapshot.Snapshot, in runs.ToolCall) (agui.ToolCall, error) 
 		}
 	}
 	return agui.ToolCall{}, temporal.NewNonRetryableApplicationError("the tool call is not in the conversation", runs.CodeInternal, nil)
-}
-
-// finishTool writes the done record: the result as a tool message, the decision that was carried
-// out, and the events, of which before precede the result. It works after ctx has ended, because
-// the tool may have had its effect. It sets answer.Seq after the encoding: the record does not know
-// its own sequence.
-func finishTool(
-	ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, toolResult tools.Result, answer runs.ToolAnswer, before ...agui.Event,
-) (runs.ToolAnswer, error) {
-	ctx, cancel := contextAfter(ctx)
-	defer cancel()
-	message := agui.Message{
-		ID: runOf(in.Run).Identify("res", call.ID), Role: agui.RoleTool, ToolCallID: call.ID, Content: prompt.ContentOf(toolResult),
-	}
-	if toolResult.IsError {
-		message.Error = toolResult.Content
-	}
-	recorded, err := json.Marshal(answer)
-	if err != nil {
-		return answer, fmt.Errorf("activities: encode answer: %w", err)
-	}
-	result := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.Place), Answer: recorded}
-	// The record of the decision is in the same record as the result: both count, or neither.
-	result.Decided, result.Edited = decisionRecord(in, call.Name, call.Arguments), editedArguments(in, call)
-	events := append(before, &agui.ToolCallResult{MessageID: message.ID, ToolCallID: call.ID, Content: message.Content, Role: agui.RoleTool})
-	// The handoff takes effect with the result of its call. Later steps and runs read it from the
-	// snapshot.
-	if answer.HandedOver {
-		result.Handoff = &stream.Handoff{From: in.Agent, To: in.HandOverTo}
-		event, err := result.Handoff.Event()
-		if err != nil {
-			return answer, err
-		}
-		events = append(events, event)
-	}
-	answer.Seq, err = attempt.Finish(ctx, result, events...)
-	return answer, err
 }
 
 // recordedToolAnswer returns the answer in the done record of an earlier attempt.

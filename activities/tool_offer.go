@@ -64,16 +64,19 @@ func (e *lackingError) Unwrap() error { return e.cause }
 func (a *Activities) selectTools(ctx context.Context, d *agents.Definition) ([]tools.Tool, error) {
 	patterns, _ := agents.SplitTools(d.Tools)
 	offered, err := a.Tools.Select(patterns)
-	if err == nil {
-		return offered, nil
+	if err != nil {
+		return nil, a.newLackingError(ctx, err)
 	}
-	return nil, a.newLackingError(ctx, err)
+	return withStateTool(d.State, offered)
 }
 
 // findTool returns the tool of an agent by the name that models use; nil = the agent has none of
 // that name. Other tools of the agent may be missing: this worker may serve a task queue of this
 // tool only. The error is a lackingError if a missing tool may be the one.
 func (a *Activities) findTool(ctx context.Context, d *agents.Definition, name string) (tools.Tool, error) {
+	if own, err := stateTool(d.State); own != nil && name == agents.StateTool || err != nil {
+		return own, err
+	}
 	patterns, _ := agents.SplitTools(d.Tools)
 	var missing error
 	for _, pattern := range patterns {

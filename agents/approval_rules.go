@@ -33,7 +33,7 @@ func (d *Definition) approvalMistakes() []mistake {
 // unmatchedToolNames reports names of a rule that match none of the agent's tools: a rule with a
 // misspelled name would never apply.
 func (d *Definition) unmatchedToolNames(key string, a Approval) []mistake {
-	all := append(d.InlineTools(), d.Tools...)
+	all := append(d.InlineTools(), d.ownTools()...)
 	names, _ := SplitTools(all)
 	names = append(names, Subagents(all)...)
 	for _, name := range Handoffs(all) {

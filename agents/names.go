@@ -120,14 +120,14 @@ func (f *Folder) toolPatternsOf(model string) (patterns []string, isUsed bool) {
 	offer := func(more ...string) { patterns, isUsed = append(patterns, more...), true }
 	for _, d := range f.Agents {
 		if d.Model == model {
-			offer(d.Tools...)
+			offer(d.ownTools()...)
 		}
 		if d.Model == model && d.Workflow != "" {
 			offer(ClientPrefix + "*")
 		}
 		eachStep(d.Steps, func(s *Step) {
 			if a := s.Agent; a != nil && a.Name == "" && cmp.Or(a.Model, d.Model) == model {
-				offer(a.Tools...)
+				offer(d.Inline("", a).ownTools()...)
 			}
 		})
 	}
@@ -168,9 +168,10 @@ func (d *Definition) UnknownNames(known Names) []*DefinitionError {
 	c.model("context.model", d.Context.Model)
 	c.steps("steps", d.Steps)
 	for i, p := range d.State.Predict {
-		if !isNonLocalTool(c.d.Tools, p.Tool) {
-			c.check(fmt.Sprintf("state.predict[%d].tool", i), "tool", p.Tool, c.known.Tools)
-		}
+		c.stateTool(fmt.Sprintf("state.predict[%d].tool", i), p.Tool)
+	}
+	for i, m := range d.State.Results {
+		c.stateTool(fmt.Sprintf("state.results[%d].tool", i), m.Tool)
 	}
 	for i, rule := range d.Approvals {
 		for j, p := range rule.Tools {
@@ -226,6 +227,22 @@ func (c *nameCheck) tool(at, p string) {
 	case !strings.Contains(p, "*"):
 		c.check(at, "tool", p, c.known.Tools)
 	}
+}
+
+// stateTool checks a tool that the agent's state refers to. Those of inline agents count, because
+// they have the state of the pipeline.
+func (c *nameCheck) stateTool(at, tool string) {
+	if !isNonLocalTool(append(c.d.InlineTools(), c.d.ownTools()...), tool) {
+		c.check(at, "tool", tool, c.known.Tools)
+	}
+}
+
+// ownTools returns the tool patterns of the agent, with the tool that its state adds.
+func (d *Definition) ownTools() []string {
+	if len(d.State.Write) == 0 {
+		return d.Tools
+	}
+	return append(slices.Clone(d.Tools), StateTool)
 }
 
 // model checks provider/model.

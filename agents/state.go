@@ -1,14 +1,20 @@
 package agents
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/perdure/perdure/agents/expression"
 )
 
 const (
 	maxPredictions = 16
+	maxMappings    = 32
+	maxWrites      = 16
 	maxMember      = 128
 )
 
@@ -20,6 +26,74 @@ type State struct {
 	// Predict changes the state with arguments of tool calls while the model streams them. At most
 	// 16.
 	Predict []Prediction `json:"predict,omitempty" yaml:"predict,omitempty"`
+	// Results changes the state with results of tools. At most 32, each tool once.
+	Results []ResultMapping `json:"results,omitempty" yaml:"results,omitempty"`
+	// Write are the places of the state that the model may change with the tool [StateTool], which
+	// it has only if there are any. At most 16.
+	Write []StateWrite `json:"write,omitempty" yaml:"write,omitempty"`
+}
+
+// isZero reports whether the definition says nothing about the state.
+func (s State) isZero() bool {
+	return !s.Visible && len(s.Predict) == 0 && len(s.Results) == 0 && len(s.Write) == 0
+}
+
+// StateTool is the name of the tool with which a model changes the state.
+const StateTool = "update_state"
+
+// ResultMapping changes the state with the result of each successful call of a tool.
+type ResultMapping struct {
+	// Tool is the tool's name for models.
+	Tool string `json:"tool" yaml:"tool"`
+	// Set are the operations, as in a set step. Paths and texts are templates with the variables
+	// result, args and state. Either all operations take effect, or none.
+	Set []Op `json:"set" yaml:"set"`
+}
+
+// resultVariables are the variables of a [ResultMapping].
+var resultVariables = []string{"args", "result", "state"}
+
+// ResultScope returns the variables of the expressions in a [ResultMapping].
+func ResultScope() expression.Scope { return expression.ScopeOf(resultVariables...) }
+
+// StateWrite is a place of the state that the model may change.
+type StateWrite struct {
+	// Path is a JSON pointer; /- at its end appends to a list.
+	Path string `json:"path" yaml:"path"`
+	// Argument is the argument of the tool with the value: [a-zA-Z0-9_-]{1,64}. Empty = the last
+	// name of Path.
+	Argument string `json:"argument,omitempty" yaml:"argument,omitempty"`
+	// Schema is the JSON Schema of the value; empty = any value.
+	Schema json.RawMessage `json:"schema,omitempty" yaml:"schema,omitempty"`
+}
+
+// ArgumentName returns Argument, or its default.
+func (w StateWrite) ArgumentName() string {
+	if w.Argument != "" {
+		return w.Argument
+	}
+	path := strings.TrimSuffix(w.Path, "/-")
+	return path[strings.LastIndexByte(path, '/')+1:]
+}
+
+// Changes returns the operations that apply to the state after a successful call of a tool; nil =
+// none. argument reports whether the call has an argument.
+func (s State) Changes(tool string, argument func(name string) bool) []Op {
+	for _, m := range s.Results {
+		if m.Tool == tool {
+			return m.Set
+		}
+	}
+	if tool != StateTool {
+		return nil
+	}
+	var ops []Op
+	for _, w := range s.Write {
+		if name := w.ArgumentName(); argument(name) {
+			ops = append(ops, Op{Path: w.Path, Value: fmt.Sprintf("${args[%q]}", name)})
+		}
+	}
+	return ops
 }
 
 // Prediction sets a member of the state to an argument of a tool call, as far as it was streamed.
@@ -42,6 +116,8 @@ func (r *reader) state(prefix string, into *State) func(*yaml.Node) string {
 		r.mapping(prefix+"state.", node, []field{
 			{"visible", flag(&into.Visible)},
 			{"predict", r.predictions(prefix, &into.Predict)},
+			{"results", r.resultMappings(prefix, &into.Results)},
+			{"write", r.stateWrites(prefix, &into.Write)},
 		})
 		return ""
 	}
@@ -68,6 +144,26 @@ func (r *reader) predictions(prefix string, into *[]Prediction) func(*yaml.Node)
 	}
 }
 
+// resultMappings reads the key state.results.
+func (r *reader) resultMappings(prefix string, into *[]ResultMapping) func(*yaml.Node) string {
+	return r.entries(prefix+"state.results", maxMappings, func(key string, entry *yaml.Node) {
+		r.nodes[key] = entry
+		var m ResultMapping
+		r.mapping(key+".", entry, []field{{"tool", text(&m.Tool)}, {"set", r.ops(key+".set", &m.Set)}})
+		*into = append(*into, m)
+	})
+}
+
+// stateWrites reads the key state.write.
+func (r *reader) stateWrites(prefix string, into *[]StateWrite) func(*yaml.Node) string {
+	return r.entries(prefix+"state.write", maxWrites, func(key string, entry *yaml.Node) {
+		r.nodes[key] = entry
+		var w StateWrite
+		r.mapping(key+".", entry, []field{{"path", text(&w.Path)}, {"argument", text(&w.Argument)}, {"schema", schema(&w.Schema)}})
+		*into = append(*into, w)
+	})
+}
+
 // predictionKey returns the path of a prediction.
 func predictionKey(i int) string { return fmt.Sprintf("state.predict[%d]", i) }
 
@@ -84,8 +180,15 @@ func flag(into *bool) func(*yaml.Node) string {
 	}
 }
 
-// mistakes returns the mistakes. Two predictions must not set the same member.
-func (s State) mistakes() []mistake {
+// mistakes returns the mistakes. patterns are the tools of the agents whose state it is.
+func (s State) mistakes(patterns []string) []mistake {
+	found := s.predictionMistakes()
+	found = append(found, s.resultMistakes(patterns)...)
+	return append(found, s.writeMistakes(patterns)...)
+}
+
+// predictionMistakes returns the mistakes in Predict. Two predictions must not set the same member.
+func (s State) predictionMistakes() []mistake {
 	if len(s.Predict) > maxPredictions {
 		return []mistake{newMistake("state.predict", "must be at most %d, not %d", maxPredictions, len(s.Predict))}
 	}

@@ -163,20 +163,6 @@ type LoopStep struct {
 	Steps []Step `json:"steps"`
 }
 
-// Op is one change of the state.
-type Op struct {
-	// Op is an operation of JSON Patch: add, remove, replace, move, copy or test. Empty = set the
-	// value at the path, whether or not the path exists; a literal null removes it.
-	Op string
-
-	// Path and From are JSON pointers.
-	Path string
-	From string
-
-	// Value is JSON; texts are templates.
-	Value any
-}
-
 // Retry repeats a failed step.
 type Retry struct {
 	// Attempts is the number of attempts with the first one: 1 to 100.

@@ -23,7 +23,7 @@ func (t *treeCheck) condition(key, source string, sc scope) {
 
 // expression compiles an expression and checks the steps that it refers to; nil = it is invalid.
 func (t *treeCheck) expression(key, source string, sc scope) *expression.Expression {
-	e, err := expression.Compile(source, sc.variables...)
+	e, err := sc.expressions().Compile(source)
 	if err != nil {
 		t.addMistake(key, "is not a valid expression: %s%s", err, t.expressionHint(source))
 		return nil
@@ -67,7 +67,7 @@ func (t *treeCheck) templateIn(key, position, source string, sc scope) {
 		t.addMistakeIn(key, position, "must be at most %d bytes, not %d", maxInstructions, len(source))
 		return
 	}
-	template, err := expression.ParseTemplate(source, sc.variables...)
+	template, err := sc.expressions().ParseTemplate(source)
 	if err != nil {
 		t.addMistakeIn(key, position, "is not a valid template: %s%s", err, t.stepHint(source))
 		return

@@ -18,7 +18,7 @@ func (d *Definition) Inline(step string, a *AgentStep) *Definition {
 	if a.Reasoning != (Reasoning{}) {
 		inline.Reasoning = a.Reasoning
 	}
-	if a.State.Visible || len(a.State.Predict) > 0 {
+	if !a.State.isZero() {
 		inline.State = a.State
 	}
 	inline.Limits = a.Limits.or(d.Limits.orDefault())

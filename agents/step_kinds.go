@@ -77,7 +77,7 @@ func (t *treeCheck) inline(at string, a *AgentStep) {
 	found = append(found, a.Reasoning.mistakes()...)
 	found = append(found, inline.toolMistakes()...)
 	found = append(found, inline.subagentMistakes()...)
-	found = append(found, a.State.mistakes()...)
+	found = append(found, a.State.mistakes(a.Tools)...)
 	found = append(found, a.Limits.mistakes()...)
 	if a.Limits.Soft != nil {
 		found = append(found, newMistake(softKey, "must be in the agent's own limits, not in a step"))
@@ -197,9 +197,9 @@ func (t *treeCheck) ops(key string, ops []Op, sc scope) {
 		if !slices.Contains(patchOps, o.Op) {
 			t.addMistake(opKey+".op", "must be one of %s, not %.80q", strings.Join(patchOps[1:], ", "), o.Op)
 		}
-		t.pointer(opKey, "path", o.Path, o.Op != "test")
+		t.pointer(opKey, "path", o.Path, o.Op != "test", sc)
 		if o.Op == "move" || o.Op == "copy" {
-			t.pointer(opKey, "from", o.From, o.Op == "move")
+			t.pointer(opKey, "from", o.From, o.Op == "move", sc)
 		} else if o.From != "" {
 			t.addMistake(opKey+".from", "is only for move and copy")
 		}
@@ -210,17 +210,53 @@ func (t *treeCheck) ops(key string, ops []Op, sc scope) {
 	}
 }
 
-// pointer checks a JSON pointer. isWritten means that the operation writes at this pointer: outputs
-// of steps, below /steps, must not be written.
-func (t *treeCheck) pointer(opKey, key, pointer string, isWritten bool) {
-	switch {
-	case len(pointer) > maxPath || !pointerRule.MatchString(pointer):
-		t.addMistake(opKey, "%s: %.80q must be a JSON pointer, such as /total", key, pointer)
-	case strings.Contains(pointer, "${"):
-		t.addMistake(opKey, "%s: %.80q must not have ${ }: only values are templates", key, pointer)
-	case isWritten && (pointer == "/steps" || strings.HasPrefix(pointer, "/steps/")):
-		t.addMistake(opKey, "%s: must not be in /steps, which has the outputs of steps", key)
+// pointer checks a JSON pointer, which may be a template. isWritten means that the operation writes
+// at this pointer: outputs of steps must not be written.
+func (t *treeCheck) pointer(opKey, key, pointer string, isWritten bool, sc scope) {
+	if len(pointer) > maxPath {
+		t.addMistake(opKey, "%s: must be at most %d bytes, not %d", key, maxPath, len(pointer))
+		return
 	}
+	template, err := sc.expressions().ParseTemplate(pointer)
+	if err != nil {
+		t.addMistake(opKey, "%s: is not a valid template: %s%s", key, err, t.stepHint(pointer))
+		return
+	}
+	t.checkReferences(opKey, "."+key, template.Steps(), sc)
+	switch outline := template.Outline("x"); {
+	case !pointerRule.MatchString(outline):
+		t.addMistake(opKey, "%s: %.80q must be a JSON pointer, such as /total", key, pointer)
+	case isWritten && IsOutputPointer(outline):
+		t.addMistake(opKey, "%s: must not be in /%s, which has the outputs of steps", key, Outputs)
+	}
+}
+
+// ResolvePointer evaluates the pointer of an operation of a set step, which may be a template. The
+// error says, without content, why the value is no pointer into the state, or, with isWritten, why
+// it must not be written.
+func ResolvePointer(pointer string, isWritten bool, sc expression.Scope, variables map[string]any) (string, error) {
+	template, err := sc.ParseTemplate(pointer)
+	if err != nil {
+		return "", err
+	}
+	resolved, err := template.Pointer(variables)
+	switch {
+	case err != nil:
+		return "", err
+	case len(resolved) > maxPath || !pointerRule.MatchString(resolved):
+		return "", fmt.Errorf("the path %.80q has an empty or too long part", pointer)
+	case isWritten && IsOutputPointer(resolved):
+		return "", fmt.Errorf("the path %.80q is in /%s, which has the outputs of steps", pointer, Outputs)
+	}
+	return resolved, nil
+}
+
+// Outputs is the member of the state that has the outputs of steps. Definitions cannot change it.
+const Outputs = expression.Steps
+
+// IsOutputPointer reports whether a JSON pointer is that of the outputs of steps, or in them.
+func IsOutputPointer(pointer string) bool {
+	return pointer == "/"+Outputs || strings.HasPrefix(pointer, "/"+Outputs+"/")
 }
 
 // retry checks a retry policy.

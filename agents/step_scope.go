@@ -2,6 +2,8 @@ package agents
 
 import (
 	"slices"
+
+	"github.com/perdure/perdure/agents/expression"
 )
 
 // scope has the variables of an expression beyond the standard ones, and the steps before it. Its
@@ -10,6 +12,16 @@ type scope struct {
 	variables      []string
 	mayHaveRun     []string // steps that may have run before, so their outputs may exist
 	inCompensation bool     // in a compensation: every step may have run
+	// isComplete means that the expression has these variables only, not the standard ones.
+	isComplete bool
+}
+
+// expressions returns the variables in the form of package expression.
+func (s scope) expressions() expression.Scope {
+	if s.isComplete {
+		return expression.ScopeOf(s.variables...)
+	}
+	return expression.StandardScope(s.variables...)
 }
 
 // with adds variables.

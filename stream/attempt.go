@@ -45,6 +45,8 @@ type Attempt struct {
 	note    []byte     // for the next frame; nil = none
 	sending bool       // a frame is in flight
 
+	hasDrained bool // FinishIfUnchanged has ended the sender
+
 	// The sender owns these until it has ended; then the caller of Finish or Fail reads them.
 	frame int    // number of frames written
 	last  uint64 // sequence of the attempt's last record: what the next one must follow
@@ -327,17 +329,24 @@ func (a *Attempt) onSenderEnd() {
 // It does not check events that are too large for one record: Finish writes those, without a mark.
 //
 // lastMark is Snapshot.Mark of the snapshot that the step has read: the sequence of the run's last
-// mark. If a later mark exists, FinishIfUnchanged writes nothing and returns ErrStale. The caller
-// then computes the step on a new snapshot and calls it again.
+// mark. If a later mark exists, FinishIfUnchanged writes no done record and returns ErrStale. The
+// caller then computes the step on a new snapshot and calls it again.
 //
-// The step must not have emitted events or set a note.
+// Events that were emitted before are in the log when FinishIfUnchanged returns; they depend on no
+// mark. Nothing can be emitted afterwards.
 func (a *Attempt) FinishIfUnchanged(ctx context.Context, lastMark uint64, result *Result, events ...agui.Event) (uint64, error) {
 	lines, size, err := a.encodeEvents(events)
 	if err != nil {
 		return 0, err
 	}
-	if size > MaxLine+1 {
+	// A call that found the state changed has ended the sender, so that its successor has only one
+	// record for its events.
+	if size > MaxLine+1 && !a.hasDrained {
 		return a.Finish(ctx, result, events...)
+	}
+	a.hasDrained = true
+	if _, err := a.drain(ctx, 0); err != nil {
+		return 0, err
 	}
 	seq, err := a.writeDone(ctx, result, lines, &mark{a.log.LaneSubject(a.place.Run, laneState), lastMark})
 	switch {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -102,6 +103,34 @@ func TestStaleStateIsNotChanged(t *testing.T) {
 	right.place.After = 0
 	if _, done, err := l.Begin(ctx, right.place); done == nil || err != nil {
 		t.Errorf("another attempt: got %v, %v, want the finished record", done, err)
+	}
+}
+
+// TestChangeFollowsEmittedEvents: a step that has emitted events changes the state after them, also
+// if its first snapshot was stale.
+func TestChangeFollowsEmittedEvents(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	openRun(t, ctx, l)
+	left, right := newCounter(l, 0), newCounter(l, 1)
+	first, second := must[*stream.Attempt](t)(left.begin(ctx, 1)), must[*stream.Attempt](t)(right.begin(ctx, 1))
+	defer first.Close()
+	defer second.Close()
+	before := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
+	if err := second.Emit(ctx, &agui.StateDelta{Delta: json.RawMessage(`[{"op":"add","path":"/emitted","value":true}]`)}); err != nil {
+		t.Fatal(err)
+	}
+	must[uint64](t)(first.FinishIfUnchanged(ctx, before.Mark, &stream.Result{}, increment(1)))
+	if _, err := second.FinishIfUnchanged(ctx, before.Mark, &stream.Result{}, increment(1)); !errors.Is(err, stream.ErrStale) {
+		t.Fatalf("FinishIfUnchanged with a stale state: got %v, want ErrStale", err)
+	}
+	between := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
+	large := &agui.StateDelta{Delta: json.RawMessage(`[{"op":"add","path":"/large","value":"` + strings.Repeat("x", stream.MaxLine) + `"}]`)}
+	must[uint64](t)(second.FinishIfUnchanged(ctx, between.Mark, &stream.Result{}, increment(2), large))
+	after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
+	wantEqual(t, "number in the state", numberIn(after), 2)
+	if !strings.Contains(string(after.State), `"emitted":true`) {
+		t.Errorf("state: got %.200s, want the emitted member", after.State)
 	}
 }
 

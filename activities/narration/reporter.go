@@ -27,10 +27,11 @@ type Reporter struct {
 	emit   emit
 
 	// mu guards the members below, and makes the calls of emit sequential. state is the shared
-	// state as the call has changed it, activities the activities by name with their present
+	// state as the call has changed it, patches its changes, activities the activities by name with their present
 	// content. reports and bytes count what was reported. over is set by Close.
 	mu         sync.Mutex
 	state      json.RawMessage
+	patches    []json.RawMessage
 	activities map[string]*agui.ActivitySnapshot
 	reports    int
 	bytes      int
@@ -141,9 +142,16 @@ func (r *Reporter) PatchState(ops ...tools.Op) error {
 	}
 	err = r.send(len(patch), &agui.StateDelta{Delta: patch})
 	if err == nil {
-		r.state = next
+		r.state, r.patches = next, append(r.patches, patch)
 	}
 	return err
+}
+
+// StatePatches returns the changes of the state that the call has reported, in their order.
+func (r *Reporter) StatePatches() []json.RawMessage {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.patches
 }
 
 // Custom implements [tools.Reporter].

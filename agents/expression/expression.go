@@ -41,11 +41,20 @@ var reserved = []string{
 	"namespace", "null", "package", "return", "true", "var", "void", "while",
 }
 
-// variables returns the CEL environment with the standard variables and functions. It is made once.
-// The versions of extensions are fixed, so that a new version of cel-go does not change the meaning
-// of a definition.
-var variables = sync.OnceValues(func() (*cel.Env, error) {
-	return cel.NewEnv(append(declarations(standard), ext.Strings(ext.StringsVersion(4)))...)
+// emptyEnv returns the CEL environment with the functions of expressions, without variables. It is
+// made once. The versions of extensions are fixed, so that a new version of cel-go does not change
+// the meaning of a definition.
+var emptyEnv = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(ext.Strings(ext.StringsVersion(4)))
+})
+
+// standardEnv returns emptyEnv with the standard variables. It is made once.
+var standardEnv = sync.OnceValues(func() (*cel.Env, error) {
+	env, err := emptyEnv()
+	if err != nil {
+		return nil, err
+	}
+	return env.Extend(declarations(standard)...)
 })
 
 // declarations declares variables of any type.
@@ -86,16 +95,37 @@ var compiledCache = sync.OnceValue(func() *lru.Cache[string, *Expression] {
 // Compile compiles an expression with the standard variables (input, messages, state, steps and
 // caller) and those of more. The result may be shared with other callers.
 func Compile(source string, more ...string) (*Expression, error) {
+	return Scope{more: more}.Compile(source)
+}
+
+// Scope is a set of variables that expressions may use. The zero Scope has the standard variables.
+// It is safe for concurrent use.
+type Scope struct {
+	more       []string // variables beyond the standard ones, or all of them if isComplete
+	isComplete bool
+}
+
+// ScopeOf returns the scope with these variables only, without the standard ones.
+func ScopeOf(names ...string) Scope { return Scope{more: names, isComplete: true} }
+
+// StandardScope returns the scope with the standard variables and those of more.
+func StandardScope(more ...string) Scope { return Scope{more: more} }
+
+// Compile compiles an expression. The result may be shared with other callers.
+func (s Scope) Compile(source string) (*Expression, error) {
 	if len(source) > Max {
 		return nil, fmt.Errorf("the expression has more than %d bytes", Max)
 	}
 	// The variables are part of the key: a name may be a variable in one place and unknown in
 	// another.
-	key := strings.Join(more, ",") + ":" + source
+	key := strings.Join(s.more, ",") + ":" + source
+	if s.isComplete {
+		key = "=" + key
+	}
 	if e, ok := compiledCache().Get(key); ok {
 		return e, nil
 	}
-	e, err := compile(source, more)
+	e, err := s.compile(source)
 	if err == nil {
 		compiledCache().Add(key, e)
 	}
@@ -103,10 +133,14 @@ func Compile(source string, more ...string) (*Expression, error) {
 }
 
 // compile is Compile without the cache.
-func compile(source string, more []string) (*Expression, error) {
-	env, err := variables()
-	if err == nil && len(more) > 0 {
-		env, err = env.Extend(declarations(more)...)
+func (s Scope) compile(source string) (*Expression, error) {
+	base := standardEnv
+	if s.isComplete {
+		base = emptyEnv
+	}
+	env, err := base()
+	if err == nil && len(s.more) > 0 {
+		env, err = env.Extend(declarations(s.more)...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("expression: %w", err)

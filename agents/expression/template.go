@@ -24,6 +24,11 @@ type part struct {
 
 // ParseTemplate compiles a template. Its expressions have the standard variables and those of more.
 func ParseTemplate(source string, more ...string) (*Template, error) {
+	return StandardScope(more...).ParseTemplate(source)
+}
+
+// ParseTemplate compiles a template whose expressions have the variables of the scope.
+func (s Scope) ParseTemplate(source string) (*Template, error) {
 	t := &Template{}
 	var text strings.Builder
 	for remaining := source; remaining != ""; {
@@ -42,7 +47,7 @@ func ParseTemplate(source string, more ...string) (*Template, error) {
 		if end < 0 {
 			return nil, errors.New("a ${ has no }")
 		}
-		e, err := Compile(after[:end], more...)
+		e, err := s.Compile(after[:end])
 		if err != nil {
 			return nil, fmt.Errorf("${%.40s}: %w", after[:end], err)
 		}
@@ -139,6 +144,49 @@ func (t *Template) Text(variables map[string]any) (string, error) {
 	return b.String(), nil
 }
 
+// Outline returns the template with a text in place of each expression.
+func (t *Template) Outline(placeholder string) string {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.expression != nil {
+			b.WriteString(placeholder)
+		} else {
+			b.WriteString(p.text)
+		}
+	}
+	return b.String()
+}
+
+// escapePointer escapes a name in a JSON pointer (RFC 6901).
+var escapePointer = strings.NewReplacer("~", "~0", "/", "~1").Replace
+
+// Pointer evaluates the template to a JSON pointer. Values must be strings or whole numbers, and are
+// escaped: a value cannot add a segment.
+func (t *Template) Pointer(variables map[string]any) (string, error) {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.expression == nil {
+			b.WriteString(p.text)
+			continue
+		}
+		value, err := p.expression.Value(variables)
+		if err != nil {
+			return "", err
+		}
+		switch value.(type) {
+		case string, int64, uint64:
+		default:
+			return "", fmt.Errorf("a part of the path is %s, not a text or a whole number", describe(value))
+		}
+		text, err := textOf(value)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(escapePointer(text))
+	}
+	return b.String(), nil
+}
+
 // textOf returns a value as text.
 func textOf(value any) (string, error) {
 	if text, ok := value.(string); ok {
@@ -182,9 +230,14 @@ func each(position string, value any, f func(position, text string)) {
 // Fill returns a JSON value in which the value of its template replaces each string. more are the
 // variables beyond the standard ones.
 func Fill(value any, variables map[string]any, more ...string) (any, error) {
+	return StandardScope(more...).Fill(value, variables)
+}
+
+// Fill returns a JSON value in which the value of its template replaces each string.
+func (s Scope) Fill(value any, variables map[string]any) (any, error) {
 	switch v := value.(type) {
 	case string:
-		t, err := ParseTemplate(v, more...)
+		t, err := s.ParseTemplate(v)
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +246,7 @@ func Fill(value any, variables map[string]any, more ...string) (any, error) {
 		list := make([]any, len(v))
 		for i, entry := range v {
 			var err error
-			if list[i], err = Fill(entry, variables, more...); err != nil {
+			if list[i], err = s.Fill(entry, variables); err != nil {
 				return nil, err
 			}
 		}
@@ -202,7 +255,7 @@ func Fill(value any, variables map[string]any, more ...string) (any, error) {
 		object := make(map[string]any, len(v))
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			var err error
-			if object[key], err = Fill(v[key], variables, more...); err != nil {
+			if object[key], err = s.Fill(v[key], variables); err != nil {
 				return nil, fmt.Errorf("%s: %w", key, err)
 			}
 		}

@@ -427,6 +427,22 @@ steps:
 		state:      `{"b":{"b/c":[5,2]},"c":{"b/c":[5,2]},"list":[6],"nil":null,"steps":{"bad":{"error":{"code":"invalid_patch","message":"step \"bad\": set[1] does not apply at /d"}}}}`,
 	},
 	{
+		name: "set at computed paths",
+		steps: `
+steps:
+  - {name: make, set: {/list: [a, b, c], /at: 1, /name: "x/y", "/by/${state.name}/${state.at}": 5, "/new/list/-": 6}}
+  - {name: drop, set: [{op: remove, path: "/list/${state.at}"}, {op: copy, from: "/list/${state.at}", path: "/copied${state.at}"}]}
+  - {name: whole, onError: continue, set: {"/${state.list}": 1}}
+  - {name: empty, onError: continue, set: {"/a${state.at}/${''}": 1}}
+  - {name: outputs, onError: continue, set: {"/${'st' + 'eps'}/x": 1}}
+`,
+		stepEvents: "+make -make +drop -drop +whole -whole +empty -empty +outputs -outputs",
+		state: `{"at":1,"by":{"x/y":{"1":5}},"copied1":"c","list":["a","c"],"name":"x/y","new":{"list":[6]},"steps":{` +
+			`"empty":{"error":{"code":"invalid_expression","message":"step \"empty\": set[0]: the path \"/a${state.at}/${''}\" has an empty or too long part"}},` +
+			`"outputs":{"error":{"code":"invalid_expression","message":"step \"outputs\": set[0]: the path \"/${'st' + 'eps'}/x\" is in /steps, which has the outputs of steps"}},` +
+			`"whole":{"error":{"code":"invalid_expression","message":"step \"whole\": set[0]: a part of the path is a list, not a text or a whole number"}}}}`,
+	},
+	{
 		name:       "loop without a wait",
 		steps:      `steps: [{name: a, loop: {max: 1000, steps: [{name: b, loop: {max: 1000, steps: [{name: c, set: {/n: "${round}"}}]}}]}}]`,
 		failed:     "limit_steps",

@@ -2,11 +2,9 @@ package pipeline
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 
-	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/expression"
 )
 
@@ -182,71 +180,3 @@ func build(path []any, value json.RawMessage) json.RawMessage {
 var escapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 func escape(name string) string { return escapes.Replace(name) }
-
-// patchOf returns an operation of a set step as a JSON Patch; nil = nothing to do. An operation
-// without op sets the value at its path, whether or not there is one; a null value removes it.
-func (in *interpreter) patchOf(operation agents.Op, value any) (json.RawMessage, error) {
-	out := op{Op: operation.Op, Path: operation.Path, From: operation.From}
-	// The operation depends on what the state has at the path: add inserts into a list, and replace
-	// does not.
-	if operation.Op == "" {
-		parent, token := in.parent(operation.Path)
-		list, inList := parent.([]any)
-		object, _ := parent.(map[string]any)
-		_, exists := object[token]
-		if n, err := strconv.Atoi(token); inList && err == nil {
-			exists = n < len(list)
-		}
-		switch {
-		case operation.Value == nil && !exists:
-			return nil, nil
-		case operation.Value == nil:
-			out.Op = "remove"
-		case inList && exists:
-			out.Op = "replace"
-		default:
-			out.Op = "add"
-		}
-	}
-	switch out.Op {
-	case "add", "replace", "test":
-		raw, err := expression.Encode(value)
-		if err != nil {
-			return nil, err
-		}
-		out.Value = raw
-	case "remove", "move", "copy":
-	default: // only in a tree that was not validated; readers would skip it
-		return nil, fmt.Errorf("there is no operation %.20q", out.Op)
-	}
-	return expression.Encode([]op{out})
-}
-
-// parent returns the container that a JSON Pointer leads into, and the token of the member in it.
-// The container is nil if the state has none there.
-func (in *interpreter) parent(pointer string) (container any, token string) {
-	container = expression.Decode(in.env.State)
-	tokens := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
-	for i, t := range tokens {
-		tokens[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(t)
-	}
-	last := len(tokens) - 1
-	for _, t := range tokens[:last] {
-		container = member(container, t)
-	}
-	return container, tokens[last]
-}
-
-// member returns the member or entry of a container by the token of a JSON Pointer; nil = there is
-// none.
-func member(container any, token string) any {
-	switch container := container.(type) {
-	case map[string]any:
-		return container[token]
-	case []any:
-		if n, err := strconv.Atoi(token); err == nil && n >= 0 && n < len(container) {
-			return container[n]
-		}
-	}
-	return nil
-}

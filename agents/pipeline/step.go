@@ -190,21 +190,17 @@ func (in *interpreter) applySet(p openStep) {
 func (in *interpreter) applySetOperation(p openStep, i int, o agents.Op) *Failure {
 	key := fmt.Sprintf("set[%d]", i)
 	variables := in.variables()
-	value, err := expression.Fill(o.Value, variables, extraNames(variables)...)
+	operation, err := operationOf(o, in.env.State, expression.StandardScope(extraNames(variables)...), variables)
 	if err != nil {
 		return invalidExpression(p, key, err)
 	}
-	patch, err := in.patchOf(o, value)
-	if err != nil {
-		return invalidExpression(p, key, err)
-	}
-	if patch == nil {
+	if operation == nil {
 		return nil
 	}
-	if len(patch) > agents.MaxOutput {
+	if len(operation) > agents.MaxOutput {
 		return new(newFailure("output_too_large", "step %q: %s has more than %d bytes", p.name, key, agents.MaxOutput))
 	}
-	if in.applyPatch(patch) != nil {
+	if in.applyPatch(patchOf(operation)) != nil {
 		return new(newFailure("invalid_patch", "step %q: %s does not apply at %s", p.name, key, o.Path))
 	}
 	return nil

@@ -66,7 +66,8 @@ func (in *interpreter) visibleOutputs(state any) map[string]any {
 		if s == nil || s.Map == nil {
 			continue
 		}
-		list, _ := member(current, s.Name).([]any)
+		value, _ := lookUp(current, s.Name)
+		list, _ := value.([]any)
 		current = nil
 		if ref.Index < len(list) {
 			current = list[ref.Index]

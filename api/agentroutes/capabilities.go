@@ -48,11 +48,11 @@ func revision(p catalog.Published) json.RawMessage {
 }
 
 // mayHaveDeltas reports whether runs of the agent may send state deltas; nil = unknown. Deltas come
-// from predictions in the definition, and from tools, whose behavior only workers know. Without
+// from the definition, and from tools, whose behavior only workers know. Without
 // either there are none.
 func mayHaveDeltas(p catalog.Published) *bool {
 	switch {
-	case len(p.State.Predict) > 0:
+	case len(p.State.Predict) > 0, len(p.State.Results) > 0, len(p.State.Write) > 0:
 		return &yes
 	case len(p.Tools) == 0:
 		return &no

@@ -1,0 +1,64 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/perdure/perdure/activities/prompt"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools"
+)
+
+// This file writes how a call ended: the done record with its result.
+
+// toolEnd is how a call ended.
+type toolEnd struct {
+	result tools.Result
+	answer runs.ToolAnswer
+	before []agui.Event // events that precede the result
+	// onlyAfter is the mark after which the record is written, or else the error is
+	// stream.ErrStale; nil = any.
+	onlyAfter *uint64
+}
+
+// finishCall writes the done record: the result as a tool message, the decision that was carried
+// out, and the events. It works after ctx has ended, because the tool may have had its effect. It
+// sets answer.Seq after the encoding: the record does not know its own sequence.
+func finishCall(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, end toolEnd) (runs.ToolAnswer, error) {
+	ctx, cancel := contextAfter(ctx)
+	defer cancel()
+	toolResult, answer := end.result, end.answer
+	message := agui.Message{
+		ID: runOf(in.Run).Identify("res", call.ID), Role: agui.RoleTool, ToolCallID: call.ID, Content: prompt.ContentOf(toolResult),
+	}
+	if toolResult.IsError {
+		message.Error = toolResult.Content
+	}
+	recorded, err := json.Marshal(answer)
+	if err != nil {
+		return answer, fmt.Errorf("activities: encode answer: %w", err)
+	}
+	result := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.Place), Answer: recorded}
+	// The record of the decision is in the same record as the result: both count, or neither.
+	result.Decided, result.Edited = decisionRecord(in, call.Name, call.Arguments), editedArguments(in, call)
+	events := append(end.before, &agui.ToolCallResult{MessageID: message.ID, ToolCallID: call.ID, Content: message.Content, Role: agui.RoleTool})
+	// The handoff takes effect with the result of its call. Later steps and runs read it from the
+	// snapshot.
+	if answer.HandedOver {
+		result.Handoff = &stream.Handoff{From: in.Agent, To: in.HandOverTo}
+		event, err := result.Handoff.Event()
+		if err != nil {
+			return answer, err
+		}
+		events = append(events, event)
+	}
+	if end.onlyAfter != nil {
+		answer.Seq, err = attempt.FinishIfUnchanged(ctx, *end.onlyAfter, result, events...)
+	} else {
+		answer.Seq, err = attempt.Finish(ctx, result, events...)
+	}
+	return answer, err
+}
