@@ -28,6 +28,13 @@ func setupInterruptWith(t *testing.T, arguments func() string) (*fixture, *runs.
 	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return callAnswer([3]string{"x", "add", arguments()}, [3]string{"y", "add", `{"a":9,"b":9}`})
 	}, addTool())
+	return f, f.interruptOf()
+}
+
+// interruptOf runs the fixture until the call of add with a = 1 waits for an approval.
+func (f *fixture) interruptOf() *runs.Interrupts {
+	f.t.Helper()
+	t := f.t
 	f.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, When: "args.a == 1"}}
 	f.runUntilInterrupt("go")
 	r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
@@ -42,7 +49,7 @@ func setupInterruptWith(t *testing.T, arguments func() string) (*fixture, *runs.
 	wantEqual(t, "interrupt: Reason", q.Reason, "tool_call")
 	mustEqual(t, "json.Valid(q.ResponseSchema)", json.Valid(q.ResponseSchema), true)
 	wantEqual(t, "r.Entries[2].Message.ToolCallID", r.Entries[2].Message.ToolCallID, asked.ToolCalls[1].ID)
-	return f, &runs.Interrupts{MessageID: asked.ID, Items: []runs.Interrupt{{Call: runs.Call{
+	return &runs.Interrupts{MessageID: asked.ID, Items: []runs.Interrupt{{Call: runs.Call{
 		ID: q.ToolCallID, Tool: "add", Approval: &runs.Approval{ArgsDigest: runs.DigestArgs(`{"a":1,"b":2}`)},
 	}}}}
 }
@@ -130,6 +137,30 @@ func TestDecisionsAreCarriedOut(t *testing.T) {
 				t.Errorf("got the result %q, want %q; the run is %s", got, tt.want, r.RunID)
 			}
 			wantEqual(t, "tt.verdict == runs.DecisionEdit", tt.verdict == runs.DecisionEdit, r.Entries[1].Message.ToolCalls[0].Arguments == `{"a":2,"b":2}`)
+		})
+	}
+}
+
+// TestRejectionRestoresPredictedState: a rejected call leaves the state as it was before the model
+// wrote its arguments; an approved one does not.
+func TestRejectionRestoresPredictedState(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[runs.DecisionKind]string{runs.DecisionApprove: `{"sum":1}`, runs.DecisionReject: `{}`, runs.DecisionExpire: `{}`, runs.DecisionCancel: `{}`} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+				return callAnswer([3]string{"x", "add", `{"a":1,"b":2}`}, [3]string{"y", "calculate", `{}`})
+			}, addTool())
+			f.agent.State.Predict = []agents.Prediction{{Tool: "add", Argument: "a", Key: "sum"}}
+			s := f.interruptOf()
+			if _, err := f.makeDecidedCall(s, runs.Decision{CallID: s.Items[0].ID, Kind: kind, ArgsDigest: runs.DigestArgs(`{"a":1,"b":2}`)}, ""); err != nil {
+				t.Fatal(err)
+			}
+			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEqual(t, "state", string(r.State), want)
 		})
 	}
 }

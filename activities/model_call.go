@@ -142,7 +142,7 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, narrator *n
 	}
 	// Everything that fails for lack of a tool, an agent or a price has been done. From here on
 	// events are emitted.
-	narrator.Predict(definition.State.Predict)
+	narrator.Predict(definition.State.Predict, conversation.State)
 	if err := narrator.EmitDropped(ctx, prompt.DroppedFrom(prepared.provider, prepared.request.Model, prepared.model, prepared.entries)); err != nil {
 		return summarizes, err
 	}

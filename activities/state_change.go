@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/expression"
@@ -111,12 +112,7 @@ func newStateChange(s agents.State, call agui.ToolCall, result tools.Result, rep
 // event returns the event that changes a state, in which the tool's own reports may be missing; nil =
 // the state stays as it is. The error is for models and clients.
 func (c *stateChange) event(state json.RawMessage) (agui.Event, error) {
-	for _, patch := range c.reported {
-		// Readers skip a patch that does not apply.
-		if changed, err := agui.Patch(state, patch); err == nil {
-			state = changed
-		}
-	}
+	state = applyReports(state, c.reported)
 	patch, changed, err := pipeline.Set(c.ops, state, agents.ResultScope(), c.variables)
 	switch {
 	case err != nil:
@@ -128,6 +124,53 @@ func (c *stateChange) event(state json.RawMessage) (agui.Event, error) {
 	}
 	return &agui.StateDelta{Delta: patch}, nil
 }
+
+// applyReports returns the state after the changes that a tool has reported. As readers do, it skips a
+// change that does not apply.
+func applyReports(state json.RawMessage, reported []json.RawMessage) json.RawMessage {
+	for _, patch := range reported {
+		if changed, err := agui.Patch(state, patch); err == nil {
+			state = changed
+		}
+	}
+	return state
+}
+
+// restorePredicted returns the event that restores the members of the state that the arguments of a
+// call have changed in advance (state.predict); none if there are none. A member that has another
+// value than the predicted one stays: somebody has changed it since.
+func restorePredicted(snap *snapshot.Snapshot, call agui.ToolCall, reported []json.RawMessage) []agui.Event {
+	i := slices.IndexFunc(snap.Entries, func(e snapshot.Entry) bool { return e.Predicted[call.ID] != nil })
+	if i < 0 {
+		return nil
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(applyReports(snap.State, reported), &members) != nil {
+		return nil // a state that is no object has no members
+	}
+	var ops []tools.Op
+	for _, p := range snap.Entries[i].Predicted[call.ID] {
+		key := pointerUnescaper.Replace(p.Path[1:])
+		switch value, exists := members[key]; {
+		case !exists || stream.PredictedDigest(value) != p.Digest:
+		case p.Before == nil:
+			ops = append(ops, tools.Remove(p.Path))
+		default:
+			ops = append(ops, tools.Set(p.Path, p.Before))
+		}
+	}
+	if ops == nil {
+		return nil
+	}
+	delta, err := json.Marshal(ops)
+	if err != nil {
+		return nil // unreachable: the values come from JSON
+	}
+	return []agui.Event{&agui.StateDelta{Delta: delta}}
+}
+
+// pointerUnescaper decodes a name in a JSON pointer (RFC 6901).
+var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
 // finishWithChange is finishCall for a call that changes the state. If another call changes the state
 // concurrently, the change is computed again. A change that fails leaves the state as it is: the
@@ -144,6 +187,7 @@ func (a *Activities) finishWithChange(
 		event, err := c.event(snap.State)
 		switch {
 		case err != nil && c.ofModel:
+			end.before = append(slices.Clip(before), restorePredicted(snap, call, nil)...)
 			end.result, end.answer.Outcome = tools.Failed("The state was not changed: "+err.Error()+"."), runs.OutcomeError
 			return finishCall(ctx, in, call, attempt, end)
 		case err != nil:

@@ -156,3 +156,41 @@ func TestModelChangesState(t *testing.T) {
 		})
 	}
 }
+
+// TestPredictionIsRolledBack: a call that fails leaves the state as it was before the model wrote
+// its arguments. A member that has changed since stays.
+func TestPredictionIsRolledBack(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		call  func(ctx context.Context, _ struct{ Document, Title string }) (string, error)
+		state string
+	}{
+		"success": {func(context.Context, struct{ Document, Title string }) (string, error) { return "", nil }, `{"a/b":"new","title":"T"}`},
+		"failure": {func(context.Context, struct{ Document, Title string }) (string, error) { return "", errors.New("no") }, `{"a/b":"old"}`},
+		"failure after a change": {func(ctx context.Context, _ struct{ Document, Title string }) (string, error) {
+			return "", errors.Join(tools.Report(ctx).PatchState(tools.Set("/title", "mine")), errors.New("no"))
+		}, `{"a/b":"old","title":"mine"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t, callOnce("write", `{"Document":"new","Title":"T"}`), tools.Func("write", "", tt.call))
+			f.input.State = []byte(`{"a/b":"old"}`)
+			f.agent.State.Predict = []agents.Prediction{{Tool: "write", Argument: "Document", Key: "a/b"}, {Tool: "write", Argument: "Title", Key: "title"}}
+			events, _ := f.run("go")
+			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sorted, _ := expression.Encode(expression.Decode(r.State))
+			wantEqual(t, "state", string(sorted), tt.state)
+			for _, e := range r.Entries {
+				if e.Predicted != nil {
+					t.Errorf("predictions after the agent has continued: got %v", e.Predicted)
+				}
+			}
+			if name == "failure" && !strings.Contains(typesOf(events), "STATE_DELTA TOOL_CALL_RESULT") {
+				t.Errorf("events: got %s", typesOf(events))
+			}
+		})
+	}
+}

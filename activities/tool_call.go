@@ -99,6 +99,7 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	}
 	handedOver := false
 	var change *stateChange
+	var reported []json.RawMessage // changes of the state by the tool itself
 	switch {
 	// The decision, or the cancel, is the outcome. The tool is not called.
 	case outcome != "":
@@ -107,6 +108,7 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	default:
 		reports := narration.NewReporter(ctx, runOf(in.Run), call.ID, snap.State, attempt.Emit)
 		result, outcome, change, err = a.runTool(ctx, in, call, inquiry, reports, attempt)
+		reported = reports.StatePatches()
 	}
 	// A question ends the call without a result. The workflow schedules the call again with the
 	// answer.
@@ -119,6 +121,9 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 		return runs.ToolAnswer{}, a.reportLacking(ctx, attempt, err)
 	}
 	end := toolEnd{result: result, answer: runs.ToolAnswer{Outcome: outcome, Opened: opened, HandedOver: handedOver}}
+	if result.IsError {
+		end.before = restorePredicted(snap, call, reported)
+	}
 	if change != nil {
 		return a.finishWithChange(ctx, in, call, attempt, end, change, snap)
 	}

@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 
 	"github.com/perdure/perdure/agui"
@@ -24,6 +26,9 @@ type Result struct {
 	// ProviderIDs are the model provider's IDs of the tool calls, by their IDs in the thread. A
 	// request to the provider needs its own IDs.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
+	// Predicted are the members of the state that follow arguments of the step's tool calls, by the
+	// ID of the call.
+	Predicted map[string][]Predicted `json:"predicted,omitempty"`
 	// Scope marks the messages as those of one step of a pipeline; "" = none.
 	Scope string `json:"scope,omitempty"`
 	// Kept is for later steps (see Log.Kept). It is not part of the conversation.
@@ -32,6 +37,28 @@ type Result struct {
 	Summary *Summary `json:"summary,omitempty"`
 	// Answer is what the activity returns to the workflow: references and small decisions.
 	Answer json.RawMessage `json:"answer,omitempty"`
+}
+
+// Predicted is a member of the state that the model's arguments have changed before the call was
+// made. It is restored if the call is not made, or fails.
+type Predicted struct {
+	// Path is the JSON pointer of the member, Digest that of the predicted value.
+	Path   string `json:"path"`
+	Digest string `json:"digest"`
+	// Before is the value before the prediction; nil = there was none.
+	Before json.RawMessage `json:"before,omitempty"`
+}
+
+// PredictedDigest returns the digest of a predicted value, whatever the order of its members.
+func PredictedDigest(value json.RawMessage) string {
+	var decoded any
+	if json.Unmarshal(value, &decoded) == nil {
+		if sorted, err := json.Marshal(decoded); err == nil {
+			value = sorted
+		}
+	}
+	sum := sha256.Sum256(value)
+	return hex.EncodeToString(sum[:16])
 }
 
 // AnswerID returns the ID of the assistant's message; "" = the result has none.

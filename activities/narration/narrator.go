@@ -281,6 +281,12 @@ func (n *Narrator) result() (*stream.Result, error) {
 			result.ProviderIDs = map[string]string{}
 		}
 		result.ProviderIDs[call.id] = call.providerID
+		if predicted := n.predict.undo(call); predicted != nil {
+			if result.Predicted == nil {
+				result.Predicted = map[string][]stream.Predicted{}
+			}
+			result.Predicted[call.id] = predicted
+		}
 		c := n.workflowCall(call)
 		n.markSubagent(call, &c)
 		if c.Client || c.Approval != nil {
@@ -386,8 +392,10 @@ func (n *Narrator) Propose(tool, arguments string) (callID string, events []agui
 }
 
 // Predict sets the predictions of the agent: members of the state that follow arguments of tool
-// calls while the model writes them.
-func (n *Narrator) Predict(predictions []agents.Prediction) { n.predict.predictions = predictions }
+// calls while the model writes them. state is the state before the model call.
+func (n *Narrator) Predict(predictions []agents.Prediction, state json.RawMessage) {
+	n.predict.predictions, n.predict.state = predictions, state
+}
 
 // OfferOnly makes one name the only one that the workflow may know.
 func (n *Narrator) OfferOnly(tool string) { n.names = []string{tool} }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
 )
 
 // This file makes members of the state follow arguments of tool calls while the model writes them
@@ -21,6 +22,24 @@ const maxPredictedBytes = 256 << 10
 type predictor struct {
 	predictions []agents.Prediction
 	isAnnounced bool
+	// state is the state before the model call.
+	state json.RawMessage
+}
+
+// undo returns what restores the members of the state that a call has changed; nil = none.
+func (p *predictor) undo(call *toolCall) (undo []stream.Predicted) {
+	var before map[string]json.RawMessage
+	for _, m := range call.predicted {
+		if m.last == nil {
+			continue
+		}
+		// A state that is no object has no members.
+		if before == nil && json.Unmarshal(p.state, &before) != nil {
+			before = nil
+		}
+		undo = append(undo, stream.Predicted{Path: m.path, Digest: stream.PredictedDigest(m.last), Before: before[m.key]})
+	}
+	return undo
 }
 
 // prediction is one element of PredictState's value, with the names that other AG-UI frameworks
@@ -42,7 +61,7 @@ func (p *predictor) match(tool string) (follow []*predicted, events []agui.Event
 	for _, d := range p.predictions {
 		all = append(all, prediction{StateKey: d.Key, Tool: d.Tool, ToolArgument: d.Argument})
 		if d.Tool == tool {
-			follow = append(follow, &predicted{argument: d.Argument, path: "/" + pointerEscaper.Replace(d.Key)})
+			follow = append(follow, &predicted{argument: d.Argument, key: d.Key, path: "/" + pointerEscaper.Replace(d.Key)})
 		}
 	}
 	if follow == nil || p.isAnnounced {

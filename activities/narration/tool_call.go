@@ -18,10 +18,10 @@ type toolCall struct {
 	followed  int
 }
 
-// predicted is a member of the state that follows an argument of one call. path is its JSON
-// pointer. last is the value that was emitted last, length its length in bytes; 0 = none.
+// predicted is a member of the state that follows an argument of one call. key is its name, path its
+// JSON pointer. last is the value that was emitted last, length its length in bytes; 0 = none.
 type predicted struct {
-	argument, path string
-	length         int
-	last           json.RawMessage
+	argument, key, path string
+	length              int
+	last                json.RawMessage
 }

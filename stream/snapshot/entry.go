@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
 )
 
 // needsAnswer reports whether the message asks an agent for an answer: a user's message, or the
@@ -33,6 +34,9 @@ type Entry struct {
 	// ProviderIDs are the model provider's IDs of the tool calls, by their IDs in the thread: a
 	// request to the provider needs its own IDs.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
+	// Predicted are the members of the state that follow arguments of the tool calls, by their IDs.
+	// They are dropped when the agent continues: then all calls have results.
+	Predicted map[string][]stream.Predicted `json:"predicted,omitempty"`
 	// AnswerID is the ID of the answer that a reasoning message belongs to; "" = none.
 	AnswerID string `json:"answerId,omitempty"`
 	// Scope is that of the pipeline step that added the message; "" = none.

@@ -282,7 +282,10 @@ func (f *folder) addResult(ctx context.Context, rec *stream.Record) error {
 		}
 		e := Entry{Message: m, Scope: res.Scope, Since: f.snap.Opened}
 		if len(m.ToolCalls) > 0 {
-			e.ProviderIDs = res.ProviderIDs
+			e.ProviderIDs, e.Predicted = res.ProviderIDs, res.Predicted
+		}
+		if m.Role == agui.RoleAssistant {
+			f.dropPredicted(m.SubagentRunID)
 		}
 		if m.Role == agui.RoleReasoning {
 			e.AnswerID = res.AnswerID()
@@ -297,6 +300,23 @@ func (f *folder) addResult(ctx context.Context, rec *stream.Record) error {
 		f.snap.Entries = slices.DeleteFunc(f.snap.Entries, func(e Entry) bool { return isPlaceholder(e.Message) })
 	}
 	return nil
+}
+
+// dropPredicted drops the predictions of an agent's last message, because the agent continues.
+// subagent is the agent's ID; "" = the run's own agent.
+func (f *folder) dropPredicted(subagent string) {
+	for i := len(f.snap.Entries) - 1; i >= 0; i-- {
+		e := f.snap.Entries[i]
+		if e.Message.Role != agui.RoleAssistant || e.Message.SubagentRunID != subagent {
+			continue
+		}
+		if e.Predicted != nil {
+			e.Predicted = nil
+			f.snap.Entries = slices.Clone(f.snap.Entries) // other snapshots share the list
+			f.snap.Entries[i] = e
+		}
+		return
+	}
 }
 
 // maxRemembered bounds the remembered approvals of a thread. The oldest is forgotten: its tool
