@@ -105,12 +105,10 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 // state has any. Programs have no last advance; the last advance of a pipeline has removed its
 // outputs.
 func removeOutputs(callID string, state json.RawMessage) []agui.Event {
-	var pipelineState struct {
-		Steps map[string]json.RawMessage `json:"steps"`
-	}
+	var members, outputs map[string]json.RawMessage
 	home := agents.AgentPrefix + callID
 	// A state of another form has no outputs.
-	if err := json.Unmarshal(state, &pipelineState); err != nil || pipelineState.Steps[home] == nil {
+	if json.Unmarshal(state, &members) != nil || json.Unmarshal(members[pipeline.Outputs], &outputs) != nil || outputs[home] == nil {
 		return nil
 	}
 	patch := fmt.Sprintf(`[{"op":"remove","path":"/%s/%s"}]`, pipeline.Outputs, home)

@@ -135,7 +135,7 @@ func TestFailedChainedAdvance(t *testing.T) {
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "calls", calls, 2)
 	wantEqual(t, "asked.Load()", asked.Load(), 3)
-	f.wantState(`{"steps":{"one":"one","two":"two"}}`)
+	f.wantState(`{"perdure.steps":{"one":"one","two":"two"}}`)
 	f.wantShownConversation(events)
 }
 

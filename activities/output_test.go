@@ -63,12 +63,12 @@ func TestAgentsReceiveTheirOutputSchema(t *testing.T) {
 				{"Count.\n\n" + words, number, "unsaid", "user: a number\nassistant: x\nuser: Your last answer is not valid: the answer is not JSON, or has text around the JSON. Answer again, with nothing but JSON that fits the schema."},
 			},
 			model: func(n int, _ *llm.Request) ([]llm.Chunk, error) { return textAnswer([]string{"x", "7"}[n-1]) },
-			state: `{"steps":{"one":7}}`,
+			state: `{"perdure.steps":{"one":7}}`,
 		},
 		"without instructions, in the conversation": {
 			steps: `  - {name: one, agent: {}, output: {schema: {type: integer}, native: false}}`,
 			want:  []outputRequest{{words, number, "false", "user: go"}},
-			state: `{"steps":{"one":7}}`,
+			state: `{"perdure.steps":{"one":7}}`,
 		},
 		"another agent, in the conversation": {
 			steps: `  - {name: one, agent: helper, output: {schema: {type: integer}, native: true}}`,
@@ -77,7 +77,7 @@ func TestAgentsReceiveTheirOutputSchema(t *testing.T) {
 				{"Help.\n\n" + words, number, "true", "user: go\nassistant: x\nuser: Your last answer is not valid: the answer is not JSON, or has text around the JSON. Answer again, with nothing but JSON that fits the schema."},
 			},
 			model: func(n int, _ *llm.Request) ([]llm.Chunk, error) { return textAnswer([]string{"x", "7"}[n-1]) },
-			state: `{"steps":{"one":7}}`,
+			state: `{"perdure.steps":{"one":7}}`,
 		},
 		"another agent with an input, and a subagent": {
 			steps: `  - {name: one, agent: helper, input: "a number", output: {schema: {type: integer}}}`,
@@ -92,18 +92,18 @@ func TestAgentsReceiveTheirOutputSchema(t *testing.T) {
 				}
 				return textAnswer("7")
 			},
-			state: `{"steps":{"one":7}}`,
+			state: `{"perdure.steps":{"one":7}}`,
 		},
 		"another agent in a branch": {
 			steps: `  - name: all
     map: {items: "[1]", steps: [{name: one, agent: helper, input: "a number", output: {schema: {type: integer}}}]}`,
 			want:  []outputRequest{{"Help.\n\n" + words, number, "unsaid", "user: a number"}},
-			state: `{"steps":{"all":[{"one":7}]}}`,
+			state: `{"perdure.steps":{"all":[{"one":7}]}}`,
 		},
 		"any text": {
 			steps: "  - {name: one, agent: helper}\n  - {name: two, agent: {}, input: x}",
 			want:  []outputRequest{{"Help.", "", "", "user: go"}, {"", "", "", "user: x"}},
-			state: `{"steps":{"one":"7","two":"7"}}`,
+			state: `{"perdure.steps":{"one":"7","two":"7"}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

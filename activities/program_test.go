@@ -81,7 +81,7 @@ func TestProgramsAsSubagentsLeaveNoOutputs(t *testing.T) {
 			})
 			events, result := f.run("go")
 			wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-			f.wantState(`{"steps":{}}`)
+			f.wantState(`{"perdure.steps":{}}`)
 			f.wantShownConversation(events)
 		})
 	}

@@ -95,13 +95,13 @@ func TestResultThatDoesNotChangeState(t *testing.T) {
 		"missing member":      {[]agents.Op{{Path: "/first", Value: 1}, {Path: "/x", Value: "${result.temperature}"}}, `set[1]: there is no key \"temperature\"`},
 		"operation":           {[]agents.Op{{Op: "remove", Path: "/gone"}}, `set[0]: the change does not apply to the state`},
 		"path of a list":      {[]agents.Op{{Path: "/${result.list}", Value: 1}}, `set[0]: a part of the path is a list, not a text or a whole number`},
-		"path of outputs":     {[]agents.Op{{Path: "/${result.steps}/a", Value: 1}}, `set[0]: the path \"/${result.steps}/a\" is in /steps, which has the outputs of steps`},
+		"path of outputs":     {[]agents.Op{{Path: "/${result.steps}/a", Value: 1}}, `set[0]: the path \"/${result.steps}/a\" is in /perdure.steps, which has the outputs of steps`},
 		"path without a name": {[]agents.Op{{Path: "/${result.empty}", Value: 1}}, `set[0]: the path \"/${result.empty}\" has an empty or too long part`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tool := tools.Func("weather", "", func(context.Context, struct{}) (map[string]any, error) {
-				return map[string]any{"list": []int{1}, "steps": "steps", "empty": ""}, nil
+				return map[string]any{"list": []int{1}, "steps": "perdure.steps", "empty": ""}, nil
 			})
 			f := setup(t, callOnce("weather", "{}"), tool)
 			f.agent.State.Results = []agents.ResultMapping{{Tool: "weather", Set: tt.set}}

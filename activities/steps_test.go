@@ -127,12 +127,12 @@ var stepsCases = map[string]struct {
 		steps: `
   - {name: one, agent: {}, input: "please fail", onError: continue}
   - {name: two, agent: {}, input: "after ${steps.one.error.code}"}`,
-		state: `{"steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request: test/m: no luck"}},"two":"re after invalid_request"}}`,
+		state: `{"perdure.steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request: test/m: no luck"}},"two":"re after invalid_request"}}`,
 	},
 	"a provider that no worker has": {
 		steps: `
   - {name: one, agent: {model: nobody/large}, input: "x", onError: continue}`,
-		state: `{"steps":{"one":{"error":{"code":"not_found","message":"step \"one\": the model call failed: not_found: nobody/large: no worker has the model provider \"nobody\""}}}}`,
+		state: `{"perdure.steps":{"one":{"error":{"code":"not_found","message":"step \"one\": the model call failed: not_found: nobody/large: no worker has the model provider \"nobody\""}}}}`,
 	},
 	"a model that its provider does not know": {
 		steps: `
@@ -140,7 +140,7 @@ var stepsCases = map[string]struct {
 		model: func(int, *llm.Request) ([]llm.Chunk, error) {
 			return nil, &llm.Error{Code: llm.CodeNotFound, Status: 404, Message: "of the provider's own"}
 		},
-		state: `{"steps":{"one":{"error":{"code":"not_found","message":"step \"one\": the model call failed: not_found (HTTP 404): test/m: of the provider's own"}}}}`,
+		state: `{"perdure.steps":{"one":{"error":{"code":"not_found","message":"step \"one\": the model call failed: not_found (HTTP 404): test/m: of the provider's own"}}}}`,
 	},
 	"an agent that fails in a later turn": {
 		steps: `
@@ -153,7 +153,7 @@ var stepsCases = map[string]struct {
 			return echoModel(n, &llm.Request{Messages: []llm.Message{{Parts: []llm.Part{llm.Text{Text: "fail"}}}}})
 		},
 		notes: []string{"turn", "invalid_request"},
-		state: `{"steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request: test/m: no luck"}},"two":"invalid_request"}}`,
+		state: `{"perdure.steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request: test/m: no luck"}},"two":"invalid_request"}}`,
 	},
 	"compensation uses the values at the time of the step": {
 		steps: `
@@ -189,20 +189,20 @@ var stepsCases = map[string]struct {
 			chunks[len(chunks)-1] = llm.Finish{Reason: chunks[len(chunks)-1].(llm.Finish).Reason, Usage: llm.Usage{Total: pointerTo(6)}}
 			return chunks, err
 		},
-		state: `{"steps":{"one":{"error":{"code":"limit_tokens","message":"step \"one\": the agent reached its limit of 5 tokens"}},"two":"re after limit_tokens"}}`,
+		state: `{"perdure.steps":{"one":{"error":{"code":"limit_tokens","message":"step \"one\": the agent reached its limit of 5 tokens"}},"two":"re after limit_tokens"}}`,
 	},
 	"steps instead": {
 		steps: `
   - {name: one, agent: {}, input: "please fail", onError: {steps: [{name: instead, tool: note, args: {note: "${error.code}"}}]}}
   - {name: two, tool: note, args: {note: "then"}}`,
 		notes: []string{"invalid_request", "then"},
-		state: `{"steps":{"instead":"invalid_request","two":"then"}}`,
+		state: `{"perdure.steps":{"instead":"invalid_request","two":"then"}}`,
 	},
 	"tries": {
 		steps: `
   - {name: one, tool: note, args: {note: "try", fail: true}, retry: {attempts: 3, interval: 5m, backoff: 2}, onError: continue}`,
 		notes: []string{"try", "try", "try"},
-		state: `{"steps":{"one":{"error":{"code":"tool_failed","message":"step \"one\": the tool \"note\" failed: it fails"}}}}`,
+		state: `{"perdure.steps":{"one":{"error":{"code":"tool_failed","message":"step \"one\": the tool \"note\" failed: it fails"}}}}`,
 	},
 	"tries of an agent": {
 		steps: `
@@ -213,7 +213,7 @@ var stepsCases = map[string]struct {
 			}
 			return textAnswer("at last")
 		},
-		state: `{"steps":{"one":"at last"}}`,
+		state: `{"perdure.steps":{"one":"at last"}}`,
 	},
 	"a branch that fails, with onError: continue": {
 		steps: `
@@ -263,7 +263,7 @@ var stepsCases = map[string]struct {
 			return textAnswer("```json\n7\n```")
 		},
 		notes: []string{"8"},
-		state: `{"steps":{"one":7,"two":8}}`,
+		state: `{"perdure.steps":{"one":7,"two":8}}`,
 	},
 	"an answer that is never right": {
 		steps: `

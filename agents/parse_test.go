@@ -106,7 +106,7 @@ func TestParseErrors(t *testing.T) {
 		{"result twice", least + "tools: [f]\nstate:\n  results:\n    - {tool: f, set: {/x: 1}}\n    - {tool: f, set: {/x: 1}}\n", `a.yaml:7: state.results[1].tool "f" is already the tool of state.results[0]`},
 		{"result in a wrong expression", least + "tools: [f]\nstate:\n  results:\n    - tool: f\n      set:\n        /x: \"${results.a}\"\n", `a.yaml:8: state.results[0].set[0] is not a valid template: ${results.a}: 1:1: undeclared reference to 'results'`},
 		{"result with input", least + "tools: [f]\nstate:\n  results:\n    - {tool: f, set: {/x: \"${input.text}\"}}\n", `a.yaml:6: state.results[0].set[0] is not a valid template: ${input.text}: 1:1: undeclared reference to 'input'`},
-		{"result among outputs", least + "tools: [f]\nstate:\n  results:\n    - {tool: f, set: {/steps/x: 1}}\n", `a.yaml:6: state.results[0].set[0] path: must not be in /steps, which has the outputs of steps`},
+		{"result among outputs", least + "tools: [f]\nstate:\n  results:\n    - {tool: f, set: {/perdure.steps/x: 1}}\n", `a.yaml:6: state.results[0].set[0] path: must not be in /perdure.steps, which has the outputs of steps`},
 		{"write to no pointer", least + "state:\n  write:\n    - {path: x}\n", `a.yaml:5: state.write[0].path path: "x" must be a JSON pointer, such as /total`},
 		{"write to a computed path", least + "state:\n  write:\n    - {path: \"/${1}\", argument: x}\n", `a.yaml:5: state.write[0].path must not have ${ }: the model may write only declared paths`},
 		{"write with one argument twice", least + "state:\n  write:\n    - {path: /x}\n    - {path: /a/x/-}\n", `a.yaml:6: state.write[1] needs another argument: "x" is already that of state.write[0]`},

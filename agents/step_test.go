@@ -63,10 +63,10 @@ func TestStepErrors(t *testing.T) {
 		{"question without words", "  - name: x\n    approve: {approvers: [ann]}\n", `a.yaml:6: steps[0].approve needs a message`},
 		{"expiry", "  - name: x\n    approve:\n      message: Go?\n      onExpiry: fail\n", `a.yaml:8: steps[0].approve.onExpiry needs expires`},
 		{"no pointer", "  - name: x\n    set: {total: 1}\n", `a.yaml:6: steps[0].set[0] path: "total" must be a JSON pointer, such as /total`},
-		{"output of a step", "  - name: x\n    set:\n      - {op: add, path: /steps/y, value: 1}\n", `a.yaml:7: steps[0].set[0] path: must not be in /steps, which has the outputs of steps`},
+		{"output of a step", "  - name: x\n    set:\n      - {op: add, path: /perdure.steps/y, value: 1}\n", `a.yaml:7: steps[0].set[0] path: must not be in /perdure.steps, which has the outputs of steps`},
 		{"path without a value", "  - name: x\n    set: {\"/by/${caller.subject\": 1}\n", `a.yaml:6: steps[0].set[0] path: is not a valid template: a ${ has no }`},
 		{"path with an unknown variable", "  - name: x\n    set: {\"/by/${item}\": 1}\n", `a.yaml:6: steps[0].set[0] path: is not a valid template: ${item}: 1:1: undeclared reference to 'item'`},
-		{"computed path among outputs", "  - name: x\n    set: {\"/steps/${caller.subject}\": 1}\n", `a.yaml:6: steps[0].set[0] path: must not be in /steps, which has the outputs of steps`},
+		{"computed path among outputs", "  - name: x\n    set: {\"/perdure.steps/${caller.subject}\": 1}\n", `a.yaml:6: steps[0].set[0] path: must not be in /perdure.steps, which has the outputs of steps`},
 		{"operation", "  - name: x\n    set:\n      - {op: put, path: /y, value: 1}\n", `a.yaml:7: steps[0].set[0].op must be one of add, remove, replace, move, copy, test, not "put"`},
 		{"no tries", "  - {name: x, tool: pay, retry: {interval: 1s}}\n", `a.yaml:5: steps[0].retry.attempts must be 1 to 100, not 0`},
 		{"onError", "  - {name: x, tool: pay, onError: ignore}\n", `a.yaml:5: steps[0].onError must be one of fail, continue, not "ignore", or have steps`},
@@ -242,7 +242,7 @@ func TestValidateStep(t *testing.T) {
 		"an agent without a model": {agents.Step{Name: "a", Agent: &agents.AgentStep{Instructions: "x"}}, "step.agent needs a model"},
 		"itself":                   {agents.Step{Name: "a", Agent: &agents.AgentStep{Name: "a"}}, `step.agent "a" must not be the agent itself`},
 		"a step without an output": {agents.Step{Name: "a", Steps: []agents.Step{note("b", "${steps.a}")}}, "that step has no output of its own"},
-		"a place among outputs":    {agents.Step{Name: "a", Set: []agents.Op{{Path: "/steps/x", Value: 1}}}, "step.set[0]"},
+		"a place among outputs":    {agents.Step{Name: "a", Set: []agents.Op{{Path: "/perdure.steps/x", Value: 1}}}, "step.set[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -97,6 +97,15 @@ func TestStateOfSteps(t *testing.T) {
 			}
 		}
 	}
+	for state, status := range map[string]int{`{"perdure.steps":[1]}`: 400, `{"perdure.steps":null}`: 400, `{"perdure.steps":{"done":1},"steps":[1]}`: 200} {
+		in := inputOf("r1", "hello")
+		in.ThreadID, in.State = "t-outputs-"+state, json.RawMessage(state)
+		got := n.postTo("stepping", in)
+		got.wantStatus(t, "state "+state, status)
+		if status == 400 && got.problem.Pointer != "/state/perdure.steps" {
+			t.Errorf("state %s: %d %s", state, got.status, got.body)
+		}
+	}
 	listed := inputOf("r1", "hello")
 	listed.State = json.RawMessage(`[1]`)
 	if got := n.post(listed); got.status != http.StatusOK {

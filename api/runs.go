@@ -5,12 +5,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/commands"
@@ -420,14 +422,19 @@ func (s *Server) answeringAgent(named catalog.Published, thread *snapshot.Snapsh
 
 // checkOutputState refuses, with 400, a state that is neither an object nor null if the agent has
 // steps or is a program: the outputs of its steps become members of the state. It judges the state
-// that the run would begin with, from the input or from the thread.
+// that the run would begin with, from the input or from the thread. It also refuses a state in which
+// the member of the outputs is no object: the application uses a name that is Perdure's.
 func checkOutputState(agent catalog.Published, input *agui.RunAgentInput, thread *snapshot.Snapshot) error {
 	if len(agent.Steps) == 0 && agent.Workflow == "" {
 		return nil
 	}
 	state := bytes.TrimSpace(thread.StateWith(&stream.Input{Input: *input}))
-	if bytes.HasPrefix(state, []byte("{")) || bytes.Equal(state, []byte("null")) {
-		return nil
+	var members map[string]json.RawMessage
+	if json.Unmarshal(state, &members) != nil {
+		return problem.BadRequest("invalid_input", "/state", "must be an object, because the outputs of the agent's steps are its members")
 	}
-	return problem.BadRequest("invalid_input", "/state", "must be an object, because the outputs of the agent's steps are its members")
+	if outputs := bytes.TrimSpace(members[agents.Outputs]); len(outputs) > 0 && outputs[0] != '{' {
+		return problem.BadRequest("invalid_input", "/state/"+agents.Outputs, "must not be set: it has the outputs of the agent's steps. Rename the member of your state")
+	}
+	return nil
 }

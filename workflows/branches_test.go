@@ -31,7 +31,7 @@ func (f *pipelineFixture) branchSteps() (fans []*runs.Branches) {
 // wantOutputs fails the test unless the outputs of the steps are want.
 func (f *pipelineFixture) wantOutputs(want string) {
 	f.t.Helper()
-	if want = `{"n":0,"steps":` + want + `}`; !equalJSON(string(f.state), want) {
+	if want = `{"n":0,"perdure.steps":` + want + `}`; !equalJSON(string(f.state), want) {
 		f.t.Errorf("the state is %s, want %s", f.state, want)
 	}
 }

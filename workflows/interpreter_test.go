@@ -65,7 +65,7 @@ steps:
 	f.executeStep = eventsByPath(map[string]string{"plan": `"abc"`, "look": `7`})
 	result := f.runToEnd(stepsInput())
 	f.wantResult(result, runs.OutcomeSuccess, "", "plan", "look", "write")
-	if want := `{"n":0,"steps":{"plan":"abc","look":7,"write":"ok"},"note":"abc 7"}`; !equalJSON(string(f.state), want) {
+	if want := `{"n":0,"perdure.steps":{"plan":"abc","look":7,"write":"ok"},"note":"abc 7"}`; !equalJSON(string(f.state), want) {
 		t.Errorf("state: got %s, want %s", f.state, want)
 	}
 	var ids []string

@@ -9,7 +9,7 @@
 //   - A branch of a parallel or map step has a position of its own, which ends with its BranchRef. It begins with [EventBegun], and ends
 //     with an action that has nothing set, or Failed.
 //   - A branch whose last BranchRef's path ends with ~undo compensates a branch that has ended.
-//   - Outputs are in the state below /steps. Each has a place that no other branch writes.
+//   - Outputs are in the state below /perdure.steps. Each has a place that no other branch writes.
 //   - A failure names steps and keys, and has no content.
 //
 // A path identifies a step in all its rounds and tries, such as "draft/2/write~3": round 2 of the

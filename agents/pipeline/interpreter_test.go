@@ -27,7 +27,7 @@ steps:
 		answers:    map[string]string{"plan": `"abc"`, "look": `{"x":41}`},
 		did:        "plan @: Plan for hello.\nlook search{\"all\":[3,\"is abc\"],\"n\":2,\"q\":\"abc\"}",
 		stepEvents: "+plan -plan +look -look +total -total",
-		state:      `{"steps":{"plan":"abc","look":{"x":41}},"total":42}`,
+		state:      `{"perdure.steps":{"plan":"abc","look":{"x":41}},"total":42}`,
 	},
 	{
 		name: "loop, route and nested steps",
@@ -50,7 +50,7 @@ steps:
 			"critique/2/review review{}\ntriage/inner/last b{}",
 		stepEvents: "+critique +critique/draft -critique/draft +critique/review -critique/review +critique/draft -critique/draft " +
 			"+critique/review -critique/review -critique +triage +triage/inner +triage/inner/last -triage/inner/last -triage/inner -triage",
-		state: `{"steps":{"draft":"ok","review":{"ok":true},"last":"ok"}}`,
+		state: `{"perdure.steps":{"draft":"ok","review":{"ok":true},"last":"ok"}}`,
 	},
 	{
 		name: "branches in a round, and for a failure",
@@ -87,7 +87,7 @@ broken~error/told/0/tell t{"to":"a","why":"no"}`,
 		stepEvents: "+rounds +rounds/rows +both +left -left +again +again/right -again/right +again/right -again/right -again -both -rounds/rows " +
 			"+rounds/rows +both +left -left +again +again/right -again/right +again/right -again/right -again -both -rounds/rows -rounds " +
 			"+broken +broken/told +tell -tell -broken/told -broken",
-		state: `{"steps":{"rows":[{"left":"ok","right":"ok"}],"told":[{"tell":"ok"}]}}`,
+		state: `{"perdure.steps":{"rows":[{"left":"ok","right":"ok"}],"told":[{"tell":"ok"}]}}`,
 	},
 	{
 		name: "map, nested, with items and an index",
@@ -116,7 +116,7 @@ rows/1/tail t{"first":"z","n":2}
 sum s{"rows":[1,2]}`,
 		stepEvents: "+rows +head -head +cells +cell_text -cell_text +cell_text -cell_text -cells +tail -tail " +
 			"+head -head +cells +cell_text -cell_text +cell_text -cell_text -cells +tail -tail -rows +sum -sum",
-		state: `{"steps":{"rows":[{"head":"ok","cells":[{"cell_text":"ok"},{"cell_text":"ok"}],"tail":1},
+		state: `{"perdure.steps":{"rows":[{"head":"ok","cells":[{"cell_text":"ok"},{"cell_text":"ok"}],"tail":1},
 				{"head":"ok","cells":[{"cell_text":"z"},{"cell_text":"ok"}],"tail":2}],"sum":"ok"}}`,
 	},
 	{
@@ -124,7 +124,7 @@ sum s{"rows":[1,2]}`,
 		steps:      `steps: [{name: none, map: {items: "[]", steps: [{name: one, tool: o}]}}, {name: n, tool: t, args: {n: "${size(steps.none)}"}}]`,
 		did:        `n t{"n":0}`,
 		stepEvents: "+none -none +n -n",
-		state:      `{"steps":{"none":[],"n":"ok"}}`,
+		state:      `{"perdure.steps":{"none":[],"n":"ok"}}`,
 	},
 	{
 		name: "map with onError: continue",
@@ -136,7 +136,7 @@ steps:
 		answers:    map[string]string{"all/0/two": "!broken"},
 		did:        "all/0/one o{}\nall/0/two o{}\nall/1/one o{}\nall/1/two o{}\nbad t{\"code\":\"broken\",\"n\":1}",
 		stepEvents: "+all +one -one +two -two +one -one +two -two -all +bad -bad",
-		state:      `{"steps":{"all":[{"one":"ok","error":{"code":"broken","message":"it broke"}},{"one":"ok","two":"ok"}],"bad":"ok"}}`,
+		state:      `{"perdure.steps":{"all":[{"one":"ok","error":{"code":"broken","message":"it broke"}},{"one":"ok","two":"ok"}],"bad":"ok"}}`,
 	},
 	{
 		name: "map that fails",
@@ -148,7 +148,7 @@ steps:
 		answers:    map[string]string{"all/1/one": "!broken"},
 		did:        "all/0/one o{}\nall/1/one o{}",
 		stepEvents: "+all +one -one +one -one -all",
-		state:      `{"steps":{"all":[{"one":"ok"},{"error":{"code":"broken","message":"it broke"}},{}]}}`,
+		state:      `{"perdure.steps":{"all":[{"one":"ok"},{"error":{"code":"broken","message":"it broke"}},{}]}}`,
 		failed:     "broken",
 	},
 	{
@@ -164,7 +164,7 @@ steps:
 		answers:    map[string]string{"both/web": `1`, "both/db/read": `2`},
 		did:        "both/web w{\"q\":\"hello\"}\nboth/db/find f{}\nboth/db/read r{\"what\":\"ok\"}\njoin j{\"a\":1,\"b\":2}",
 		stepEvents: "+both +web -web +db +db/find -db/find +db/read -db/read -db -both +join -join",
-		state:      `{"steps":{"web":1,"find":"ok","read":2,"join":"ok"}}`,
+		state:      `{"perdure.steps":{"web":1,"find":"ok","read":2,"join":"ok"}}`,
 	},
 	{
 		name: "parallel with onError: continue",
@@ -176,7 +176,7 @@ steps:
 		answers:    map[string]string{"both/db/find": "!gone", "both/web": `{"x":1}`},
 		did:        "both/web w{}\nboth/db/find f{}\njoin j{\"why\":\"gone false\"}",
 		stepEvents: "+both +web -web +db +db/find -db/find -db -both +join -join",
-		state:      `{"steps":{"web":{"x":1},"db":{"error":{"code":"gone","message":"it broke"}},"join":"ok"}}`,
+		state:      `{"perdure.steps":{"web":{"x":1},"db":{"error":{"code":"gone","message":"it broke"}},"join":"ok"}}`,
 	},
 	{
 		name: "retry and pauses",
@@ -189,7 +189,7 @@ steps:
 		did:     "call c{}\ncall~2 c{}\ncall~3 c{}\ngroup/a a{}\ngroup/b b{}\ngroup~2/a a{}\ngroup~2/b b{}",
 		stepEvents: "+call -call +call -call +call -call +group +group/a -group/a +group/b -group/b -group " +
 			"+group +group/a -group/a +group/b -group/b -group",
-		state: `{"steps":{"call":"ok","a":"ok","b":"ok"}}`,
+		state: `{"perdure.steps":{"call":"ok","a":"ok","b":"ok"}}`,
 	},
 	{
 		name: "no attempt left",
@@ -201,7 +201,7 @@ steps:
 		answers:    map[string]string{"call": "!x", "call~2": "!z"},
 		did:        "call c{}\ncall~2 c{}",
 		stepEvents: "+call -call +call -call",
-		state:      `{"steps":{}}`,
+		state:      `{"perdure.steps":{}}`,
 		failed:     "z",
 	},
 	{
@@ -215,7 +215,7 @@ steps:
 		answers:    map[string]string{"call": "!x", "other": "!y"},
 		did:        "call c{}\nother o{}\nother~error/instead i{\"why\":\"y: step \\\"other\\\": it broke\"}\nlast l{}",
 		stepEvents: "+call -call +other +other/instead -other/instead -other +last -last",
-		state:      `{"steps":{"call":{"error":{"code":"x","message":"step \"call\": it broke"}},"instead":"ok","last":"ok"}}`,
+		state:      `{"perdure.steps":{"call":{"error":{"code":"x","message":"step \"call\": it broke"}},"instead":"ok","last":"ok"}}`,
 	},
 	{
 		name: "skipped",
@@ -227,7 +227,7 @@ steps:
 `,
 		did:        "yes y{}",
 		stepEvents: "+neither -neither +yes -yes",
-		state:      `{"steps":{"neither":{"error":{"code":"invalid_expression","message":"step \"neither\": when: there is no key \"missing\""}},"yes":"ok"}}`,
+		state:      `{"perdure.steps":{"neither":{"error":{"code":"invalid_expression","message":"step \"neither\": when: there is no key \"missing\""}},"yes":"ok"}}`,
 	},
 	{
 		name: "approved and rejected",
@@ -241,7 +241,7 @@ steps:
 		answers:    map[string]string{"second": `{"approved":false,"reason":"no"}`, "third": `{"approved":false}`},
 		did:        "first ? Publish hello?{\"title\":\"hello!\"}\nsecond ? Really?{}\nthird ? Sure?{}",
 		stepEvents: "+first -first +second -second +third -third",
-		state: `{"steps":{"first":{"approved":true},"second":{"approved":false,"reason":"no","error":{"code":"rejected",
+		state: `{"perdure.steps":{"first":{"approved":true},"second":{"approved":false,"reason":"no","error":{"code":"rejected",
 				"message":"step \"second\" was not approved"}},"third":{"approved":false}}}`,
 		failed: "rejected",
 	},
@@ -262,7 +262,7 @@ steps:
 			"+rounds/pay/compensate +rounds/pay/compensate/refund -rounds/pay/compensate/refund -rounds/pay/compensate " +
 			"+rounds/pay/compensate +rounds/pay/compensate/refund -rounds/pay/compensate/refund -rounds/pay/compensate " +
 			"+book/compensate -book/compensate",
-		state:  `{"steps":{"book":{"id":7},"looked":"ok","pay":"ok","refund":"ok"}}`,
+		state:  `{"perdure.steps":{"book":{"id":7},"looked":"ok","pay":"ok","refund":"ok"}}`,
 		failed: "lost",
 	},
 	{
@@ -291,7 +291,7 @@ all/0/hold~undo release{"id":"ok","what":"a","why":"lost"}
 all/2/hold~undo release{"id":3,"what":"c","why":"lost"}`,
 		stepEvents: "+all +hold -hold +check -check +hold -hold +check -check +hold/compensate -hold/compensate +hold -hold +check -check -all " +
 			"+last -last +all/compensate +hold/compensate -hold/compensate +hold/compensate -hold/compensate -all/compensate",
-		state: `{"steps":{"all":[{"hold":"ok","check":"ok"},{"hold":"ok","error":{"code":"no","message":"it broke"}},
+		state: `{"perdure.steps":{"all":[{"hold":"ok","check":"ok"},{"hold":"ok","error":{"code":"no","message":"it broke"}},
 				{"hold":3,"check":"ok"}]}}`,
 		failed: "lost",
 	},
@@ -366,7 +366,7 @@ all/1/take~undo give{"id":20,"what":"b"}
 last l{}
 all/0/parts/0/cut~undo join{"id":100,"of":10}
 all/0/take~undo give{"id":10,"what":"a"}`,
-		failed: "lost", stepEvents: "*", state: `{"steps":{"all":{"error":{"code":"bad","message":"step \"all\": it broke"}}}}`,
+		failed: "lost", stepEvents: "*", state: `{"perdure.steps":{"all":{"error":{"code":"bad","message":"step \"all\": it broke"}}}}`,
 	},
 	{
 		name: "steps in a row of a branch that failed",
@@ -395,7 +395,7 @@ all/rest/take~undo give{}`,
 		stepEvents: "+all +left +left/hold -left/hold +left/check -left/check -left +right +right/keep -right/keep +right/fail -right/fail -right " +
 			"+right/keep/compensate -right/keep/compensate +rest +rest/take -rest/take +rest/lack -rest/lack -rest -all +last -last " +
 			"+all/compensate +left/hold/compensate -left/hold/compensate +rest/take/compensate -rest/take/compensate -all/compensate",
-		state: `{"steps":{"hold":"ok","check":"ok","keep":"ok","right":{"error":{"code":"no","message":"it broke"}},
+		state: `{"perdure.steps":{"hold":"ok","check":"ok","keep":"ok","right":{"error":{"code":"no","message":"it broke"}},
 				"take":"ok","rest":{"error":{"code":"none","message":"it broke"}}}}`,
 		failed: "lost",
 	},
@@ -412,7 +412,7 @@ steps:
 		did:     "both/left/hold h{}\nboth/right r{}\nboth/left/hold~undo release{}",
 		stepEvents: "+both +left +left/hold -left/hold -left +right -right -both " +
 			"+both/compensate +left/hold/compensate -left/hold/compensate -both/compensate",
-		state:  `{"steps":{"hold":"ok","right":{"error":{"code":"no","message":"it broke"}}}}`,
+		state:  `{"perdure.steps":{"hold":"ok","right":{"error":{"code":"no","message":"it broke"}}}}`,
 		failed: "no",
 	},
 	{
@@ -424,7 +424,7 @@ steps:
   - {name: bad, onError: continue, set: [{path: /d, value: 1}, {op: test, path: /d, value: 2}]}
 `,
 		stepEvents: "+make -make +patch -patch +bad -bad",
-		state:      `{"b":{"b/c":[5,2]},"c":{"b/c":[5,2]},"list":[6],"nil":null,"steps":{"bad":{"error":{"code":"invalid_patch","message":"step \"bad\": set[1] does not apply at /d"}}}}`,
+		state:      `{"b":{"b/c":[5,2]},"c":{"b/c":[5,2]},"list":[6],"nil":null,"perdure.steps":{"bad":{"error":{"code":"invalid_patch","message":"step \"bad\": set[1] does not apply at /d"}}}}`,
 	},
 	{
 		name: "set at computed paths",
@@ -434,12 +434,12 @@ steps:
   - {name: drop, set: [{op: remove, path: "/list/${state.at}"}, {op: copy, from: "/list/${state.at}", path: "/copied${state.at}"}]}
   - {name: whole, onError: continue, set: {"/${state.list}": 1}}
   - {name: empty, onError: continue, set: {"/a${state.at}/${''}": 1}}
-  - {name: outputs, onError: continue, set: {"/${'st' + 'eps'}/x": 1}}
+  - {name: outputs, onError: continue, set: {"/${'perdure.' + 'steps'}/x": 1}}
 `,
 		stepEvents: "+make -make +drop -drop +whole -whole +empty -empty +outputs -outputs",
-		state: `{"at":1,"by":{"x/y":{"1":5}},"copied1":"c","list":["a","c"],"name":"x/y","new":{"list":[6]},"steps":{` +
+		state: `{"at":1,"by":{"x/y":{"1":5}},"copied1":"c","list":["a","c"],"name":"x/y","new":{"list":[6]},"perdure.steps":{` +
 			`"empty":{"error":{"code":"invalid_expression","message":"step \"empty\": set[0]: the path \"/a${state.at}/${''}\" has an empty or too long part"}},` +
-			`"outputs":{"error":{"code":"invalid_expression","message":"step \"outputs\": set[0]: the path \"/${'st' + 'eps'}/x\" is in /steps, which has the outputs of steps"}},` +
+			`"outputs":{"error":{"code":"invalid_expression","message":"step \"outputs\": set[0]: the path \"/${'perdure.' + 'steps'}/x\" is in /perdure.steps, which has the outputs of steps"}},` +
 			`"whole":{"error":{"code":"invalid_expression","message":"step \"whole\": set[0]: a part of the path is a list, not a text or a whole number"}}}}`,
 	},
 	{
@@ -452,7 +452,7 @@ steps:
 		name:       "too many items",
 		steps:      `steps: [{name: a, map: {items: "state.list", steps: [{name: b, tool: t}]}}]`,
 		failed:     "invalid_expression",
-		stepEvents: "+a -a", state: `{"steps":{}}`,
+		stepEvents: "+a -a", state: `{"perdure.steps":{}}`,
 	},
 }
 

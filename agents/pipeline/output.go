@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// Outputs of steps are in the thread's state, at /steps/{name}. Outputs of steps in a map are in
-// the entry of their item: /steps/{map}/{index}/{name}. Branches write concurrently, so each change
+// Outputs of steps are in the thread's state, at /perdure.steps/{name}. Outputs of steps in a map are in
+// the entry of their item: /perdure.steps/{map}/{index}/{name}. Branches write concurrently, so each change
 // is one JSON Patch operation that replaces as little as possible (writeOperation).
 
 // op is an operation of JSON Patch (RFC 6902).
@@ -36,15 +36,15 @@ func (in *interpreter) removeOutputs() {
 	if len(in.position.Branch) > 0 || in.position.Home == "" || in.position.Keeps || valueAt(expression.Decode(in.env.State), home) == nil {
 		return
 	}
-	in.applyOperation(op{Op: "remove", Path: "/" + expression.Steps + "/" + escape(in.position.Home)})
+	in.applyOperation(op{Op: "remove", Path: "/" + Outputs + "/" + escape(in.position.Home)})
 }
 
 // outputsPath returns the path to the outputs of the tree in the state.
 func (in *interpreter) outputsPath() []any {
 	if in.position.Home == "" {
-		return []any{expression.Steps}
+		return []any{Outputs}
 	}
-	return []any{expression.Steps, in.position.Home}
+	return []any{Outputs, in.position.Home}
 }
 
 // valueAt returns the value at the end of a path; nil = none.

@@ -35,7 +35,7 @@ type TreePosition struct {
 }
 
 // Outputs is the member of the state that has the outputs of steps.
-const Outputs = "steps"
+const Outputs = agents.Outputs
 
 // BranchRef is a branch of a parallel or map step.
 type BranchRef struct {

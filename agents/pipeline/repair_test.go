@@ -25,10 +25,10 @@ steps:
 		state               string
 		asked               int
 	}{
-		{"valid at first", `"{\"n\":1}"`, ``, `{"steps":{"plan":{"n":1}}}`, 1},
-		{"in a block of code", "\"Here:\\n```json\\n{\\\"n\\\": 2}\\n```\\nThere.\"", ``, `{"steps":{"plan":{"n":2}}}`, 1},
-		{"then", `"one"`, `"{\"n\":3}"`, `{"steps":{"plan":{"n":3}}}`, 2},
-		{"never", `"{}"`, `"{\"n\":\"x\"}"`, `{"steps":{"plan":{"error":{"code":"invalid_output","message":"step \"plan\": the answer does not fit the schema: at /n: got string, want integer"}}}}`, 2},
+		{"valid at first", `"{\"n\":1}"`, ``, `{"perdure.steps":{"plan":{"n":1}}}`, 1},
+		{"in a block of code", "\"Here:\\n```json\\n{\\\"n\\\": 2}\\n```\\nThere.\"", ``, `{"perdure.steps":{"plan":{"n":2}}}`, 1},
+		{"then", `"one"`, `"{\"n\":3}"`, `{"perdure.steps":{"plan":{"n":3}}}`, 2},
+		{"never", `"{}"`, `"{\"n\":\"x\"}"`, `{"perdure.steps":{"plan":{"error":{"code":"invalid_output","message":"step \"plan\": the answer does not fit the schema: at /n: got string, want integer"}}}}`, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -203,7 +203,7 @@ steps:
   - {name: rows, map: {items: "[1,2]", onError: continue, steps: [{name: b, tool: b}]}}
   - {name: c, tool: c}
 `
-	for _, odd := range []string{``, `null`, `7`, `"x"`, `[1]`, `{"steps":4,"keep":1}`, `{"steps":[]}`, `{"steps":{"a":{"old":1},"rows":3},"keep":1}`} {
+	for _, odd := range []string{``, `null`, `7`, `"x"`, `[1]`, `{"perdure.steps":4,"keep":1}`, `{"perdure.steps":[]}`, `{"perdure.steps":{"a":{"old":1},"rows":3},"keep":1}`} {
 		f := setup(t, steps)
 		f.state = json.RawMessage(odd)
 		if odd == "" {
@@ -211,7 +211,7 @@ steps:
 		}
 		f.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
 			if a.Path == "rows/1/b" { // while the branches run
-				state, _ := json.Marshal(map[string]any{"steps": []any{odd}})
+				state, _ := json.Marshal(map[string]any{"perdure.steps": []any{odd}})
 				f.state = state
 			}
 			return doneEvent(`"` + a.Path + `"`)
@@ -219,7 +219,7 @@ steps:
 		if failure := f.run(); failure != nil {
 			t.Errorf("%s: %+v", odd, failure)
 		}
-		want := `{"steps":{"rows":[null,{"b":"rows/1/b"}],"c":"c"}}`
+		want := `{"perdure.steps":{"rows":[null,{"b":"rows/1/b"}],"c":"c"}}`
 		if diff := cmp.Diff(decodeJSON(t, want), decodeJSON(t, string(f.state))); diff != "" {
 			t.Errorf("%s: state (-want +got):\n%s", odd, diff)
 		}
@@ -238,7 +238,7 @@ steps:
   - {name: c, tool: c, args: {rows: "${steps.rows.map(r, r.b)}"}}
 `)
 		f.home = "agent:call/1"
-		f.state = json.RawMessage(`{"steps":{"outer":1,"a":"outer"}}`)
+		f.state = json.RawMessage(`{"perdure.steps":{"outer":1,"a":"outer"}}`)
 		within := ""
 		f.eventOf = func(a pipeline.Action, _ int) pipeline.Event {
 			if a.Path != "c" {
@@ -260,11 +260,11 @@ steps:
 		if got := strings.Join(f.executedActions, "|"); got != want {
 			t.Errorf("did %s, want %s", got, want)
 		}
-		own := `{"steps":{"outer":1,"a":"outer","agent:call/1":{"a":"a","rows":[{"b":"rows/0/b"},{"b":"rows/1/b"}]}}}`
+		own := `{"perdure.steps":{"outer":1,"a":"outer","agent:call/1":{"a":"a","rows":[{"b":"rows/0/b"},{"b":"rows/1/b"}]}}}`
 		if diff := cmp.Diff(decodeJSON(t, own), decodeJSON(t, within)); diff != "" {
 			t.Errorf("state within (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(decodeJSON(t, `{"steps":{"outer":1,"a":"outer"}}`), decodeJSON(t, string(f.state))); diff != "" {
+		if diff := cmp.Diff(decodeJSON(t, `{"perdure.steps":{"outer":1,"a":"outer"}}`), decodeJSON(t, string(f.state))); diff != "" {
 			t.Errorf("state at the end (-want +got):\n%s", diff)
 		}
 	}
@@ -297,7 +297,7 @@ func TestConcurrentOutputs(t *testing.T) {
 		}
 	}
 	f.recordChanges(changes, nil)
-	if diff := cmp.Diff(decodeJSON(t, `{"steps":{"rows":[{"left":"left","right":"right"}]}}`), decodeJSON(t, string(f.state))); diff != "" {
+	if diff := cmp.Diff(decodeJSON(t, `{"perdure.steps":{"rows":[{"left":"left","right":"right"}]}}`), decodeJSON(t, string(f.state))); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
 }
@@ -306,9 +306,9 @@ func TestRunBeginsWithoutOutputs(t *testing.T) {
 	t.Parallel()
 	f := setup(t, `steps: [{name: a, tool: a}, {name: c, tool: c}]`)
 	f.definition.Steps[0].When = "!has(steps.old)"
-	f.state = json.RawMessage(`{"steps":{"old":1},"mine":2}`)
+	f.state = json.RawMessage(`{"perdure.steps":{"old":1},"mine":2}`)
 	f.run()
-	if diff := cmp.Diff(decodeJSON(t, `{"steps":{"a":"ok","c":"ok"},"mine":2}`), decodeJSON(t, string(f.state))); diff != "" {
+	if diff := cmp.Diff(decodeJSON(t, `{"perdure.steps":{"a":"ok","c":"ok"},"mine":2}`), decodeJSON(t, string(f.state))); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
 }

@@ -24,14 +24,14 @@ steps:
 	asked := p.FollowAgent(t, "/v1/agents/keeper/runs", in)
 	asked.Finish(t)
 	question := kit.InterruptsOf(t, asked.Events)[0]
-	in.RunID, in.State = "run-2", map[string]any{"mine": 8, "steps": map[string]any{"one": 1000}}
+	in.RunID, in.State = "run-2", map[string]any{"mine": 8, "perdure.steps": map[string]any{"one": 1000}}
 	in.Resume = []any{map[string]any{"interruptId": question.ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
 	then := p.FollowAgent(t, "/v1/agents/keeper/runs", in)
 	first := then.Until(t, kit.OfType("STATE_SNAPSHOT"))
 	var event struct {
 		Snapshot struct {
 			Mine  int
-			Steps map[string]json.RawMessage
+			Steps map[string]json.RawMessage `json:"perdure.steps"`
 		}
 	}
 	if err := json.Unmarshal(first.Data, &event); err != nil {
