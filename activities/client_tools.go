@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
@@ -48,6 +49,23 @@ func (a *Activities) clientTools(ctx context.Context, d *agents.Definition, snap
 		}
 	}
 	return clientTools, nil
+}
+
+// ignoredTools returns the names of the client tools in an input of which the agent allows none; nil =
+// there are none, or the agent allows some. It returns them for the first model call of a run only.
+func (a *Activities) ignoredTools(ctx context.Context, d *agents.Definition, in runs.ModelCall, snap *snapshot.Snapshot) ([]string, error) {
+	if _, patterns := agents.SplitTools(d.Tools); in.Beginning == (runs.Beginning{}) || !snap.Tools || len(patterns) > 0 {
+		return nil, nil
+	}
+	input, err := a.Log.Input(ctx, snap.Input)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, t := range input.Input.Tools {
+		names = append(names, t.Name)
+	}
+	return names, nil
 }
 
 // allows reports whether one of the agent's patterns for client tools matches a name.

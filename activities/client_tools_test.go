@@ -39,15 +39,26 @@ func TestClientTools(t *testing.T) {
 	wantEqual(t, "r.Entries[2].Message.ToolCallID", r.Entries[2].Message.ToolCallID, calls[1].ID)
 }
 
-// TestClientToolsNeedPermission: an agent that does not allow client tools is offered none.
+// TestClientToolsNeedPermission: an agent that does not allow client tools is offered none. The
+// client and the operator learn it, once in a run.
 func TestClientToolsNeedPermission(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
-		if len(req.Tools) > 0 {
-			t.Errorf("offered tools: got %v, want none", req.Tools)
+	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		if len(req.Tools) != 1 {
+			t.Errorf("offered tools: got %v, want one", req.Tools)
 		}
-		return textAnswer("done")
-	})
-	f.input.Tools = []agui.Tool{{Name: "pick"}}
-	f.run("go")
+		return callOnce("add", `{"a":1,"b":2}`)(n, req)
+	}, addTool())
+	f.input.Tools = []agui.Tool{{Name: "pick"}, {Name: "open"}}
+	events, _ := f.run("go")
+	var got []string
+	for _, e := range events {
+		if custom, ok := e.(*agui.Custom); ok {
+			got = append(got, custom.Name+" "+string(custom.Value))
+		}
+	}
+	wantEqual(t, "custom events", got, []string{`perdure.clientToolsIgnored {"reason":"the agent allows no tools of the client: add client:* to its tools","tools":["pick","open"]}`})
+	if logged := f.logged.String(); strings.Count(logged, "does not allow tools of the client") != 1 {
+		t.Errorf("log: got %s", logged)
+	}
 }

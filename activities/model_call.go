@@ -146,6 +146,13 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, narrator *n
 	if err := narrator.EmitDropped(ctx, prompt.DroppedFrom(prepared.provider, prepared.request.Model, prepared.model, prepared.entries)); err != nil {
 		return summarizes, err
 	}
+	ignored, err := a.ignoredTools(ctx, definition, in, conversation)
+	if err == nil {
+		err = narrator.EmitIgnoredTools(ctx, ignored)
+	}
+	if err != nil {
+		return summarizes, err
+	}
 	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{Provider: prepared.provider, Model: prepared.request.Model})
 	call := a.newModelCall(attempt, definition.Model, chat)
 	err = withModelName(definition.Model, call.stream(ctx, prepared.model, prepared.request, func(chunk llm.Chunk) error { return narrator.Add(ctx, chunk) }))
