@@ -188,7 +188,7 @@ func TestPublicationReportsMissingTools(t *testing.T) {
 	var logged output
 	n := setup(t, func(c *api.Config) {
 		c.Tools, c.Logger = missingTools{"refund"}, slog.New(slog.NewTextHandler(&logged, nil))
-		c.Known = agents.Names{Providers: []string{"test"}}
+		c.Known = func() agents.Names { return agents.Names{Providers: []string{"test"}} }
 	})
 	n.publishRevision(brief + "tools: [charge]\n")
 	if strings.Contains(n.do(http.MethodGet, "/v1/agents/a", "").body, "unavailableTools") || logged.String() != "" {
@@ -214,7 +214,10 @@ func TestPublicationReportsMissingTools(t *testing.T) {
 func TestPublicationWarnings(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) {
-		c.Tools, c.Known = missingTools{}, agents.Names{Scripts: []string{"refund"}, Servers: []string{"shop"}}
+		c.Tools = missingTools{}
+		c.Known = func() agents.Names {
+			return agents.Names{Scripts: []string{"refund"}, Servers: []string{"shop"}}
+		}
 	})
 	put := func(name, text string) []string {
 		t.Helper()

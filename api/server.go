@@ -62,10 +62,10 @@ type Config struct {
 	// Tools knows the tools that workers have announced. nil = no tool is known, and arguments and
 	// answers are checked by workers only.
 	Tools AnnouncedTools
-	// Known are the names in all documents of the folder of definitions that this process was
-	// started with: tools, agents, MCP servers, providers and scripts. Publishing an agent that
-	// uses them causes no warning.
-	Known agents.Names
+	// Known returns the names in all documents of the folder of definitions of this process: tools,
+	// agents, MCP servers, providers and scripts. Publishing an agent that uses them causes no
+	// warning. It is called concurrently. nil = there are none.
+	Known func() agents.Names
 
 	// Inbox has the open interrupts of all threads. nil = the routes of the inbox and of links are
 	// missing.

@@ -79,7 +79,11 @@ func (r *Routes) warnings(d *agents.Definition) []string {
 		published.Agents = append(published.Agents, p.Name)
 	}
 	var all []string
-	for _, e := range d.UnknownNames(agents.BuiltIn().With(r.Known).With(r.Tools.Known()).With(published)) {
+	known := agents.BuiltIn().With(r.Tools.Known()).With(published)
+	if r.Known != nil {
+		known = known.With(r.Known())
+	}
+	for _, e := range d.UnknownNames(known) {
 		warning := e.Reason
 		if strings.HasSuffix(e.Key, "model") {
 			warning += "; a worker may know it, because workers do not announce providers and scripts"

@@ -21,9 +21,9 @@ type Routes struct {
 	// Tools knows the tools that workers have announced. nil = no tool is known, and no warning is
 	// given.
 	Tools Tools
-	// Known are the names in the folder of definitions of this process. Using them causes no
-	// warning.
-	Known  agents.Names
+	// Known returns the names in the folder of definitions of this process. Using them causes no
+	// warning. It is called concurrently. nil = there are none.
+	Known  func() agents.Names
 	Logger *slog.Logger
 }
 

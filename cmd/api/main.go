@@ -119,7 +119,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		Snapshots:   snapshot.NewStore(log),
 		Temporal:    connections.Temporal,
 		Agents:      folder.Agents,
-		Known:       folder.Names(),
+		Known:       folder.Names,
 		ForceAgents: cfg.ForceAgents,
 		Origins:     cfg.Origins,
 		Auth:        authenticator,

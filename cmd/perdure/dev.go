@@ -27,7 +27,9 @@ func devCommand(environ []string) *cobra.Command {
 		Use:   "dev",
 		Short: "Run Temporal, NATS, worker and API in one process",
 		Long: `Run a Temporal server on SQLite, a NATS server with JetStream, a worker and the API in one process, with all data in
-one directory. After a crash, start it again with the same directory: every run continues.`,
+one directory. After a crash, start it again with the same directory: every run continues.
+
+While it runs, it watches the directory of definitions, and publishes each agent that changes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.logLevel.UnmarshalText([]byte(level)); err != nil {
@@ -80,6 +82,12 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 	}
 	isReady = true
 	announce(out, o, p.addresses(), p.folder.Agents, cfg.Getenv)
+	if p.problem != "" {
+		fmt.Fprintf(out, "%s.\n", p.problem)
+	}
+	if err := p.watch(ctx, out); err != nil {
+		return err
+	}
 	<-ctx.Done()
 	fmt.Fprintln(out, "stopping …")
 	return nil
@@ -109,6 +117,9 @@ func announce(out io.Writer, o devOptions, a addresses, definitions []*agents.De
 	}
 	if first == "" && len(names) > 0 {
 		first = names[0]
+	}
+	if len(names) == 0 {
+		names = []string{"none"}
 	}
 	fmt.Fprintf(out, `
 Perdure is ready.

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"go.temporal.io/sdk/client"
@@ -37,15 +39,19 @@ import (
 )
 
 // devProcess is the process of "perdure dev": its configuration, and what start has opened, in the
-// order of the fields. One goroutine uses it.
+// order of the fields. One goroutine uses it at a time: that of the command, and between watch and
+// close that of the watch.
 type devProcess struct {
 	options devOptions
 	config  *config.Config
 	logger  *slog.Logger
 
 	telemetry     *telemetry.Telemetry
-	folder        *agents.Folder // the definitions
+	folder        *agents.Folder               // the definitions
+	names         atomic.Pointer[agents.Names] // of the definitions; the API reads them concurrently
+	problem       string                       // the last error of the definitions that was printed; "" = they are valid
 	tools         *toolset.Set
+	declared      string // the declarations of the tools and scripts that the worker has
 	webhooks      *webhook.Sender
 	listener      net.Listener // of the API
 	authenticator auth.Authenticator
@@ -53,7 +59,11 @@ type devProcess struct {
 	nats          *nats.Conn
 	// temporal is shared by both nodes, because an eager workflow start requires a worker of the
 	// same client.
-	temporal client.Client
+	temporal  client.Client
+	snapshots *snapshot.Store // shared, because both nodes use the same cache of snapshots
+	prices    *budget.File
+	worker    *workernode.Node // nil = there is none
+	api       *apinode.Node
 
 	closers []func() error // what close calls, the last one first
 }
@@ -98,7 +108,13 @@ func (p *devProcess) startTelemetry(ctx context.Context) (err error) {
 // loadDefinitions reads the definitions, and opens the tools and the webhooks. The tools are closed
 // after the nodes, whose tool calls use them.
 func (p *devProcess) loadDefinitions(context.Context) (err error) {
-	if p.folder, err = agents.LoadDir(p.options.agents); err != nil {
+	if p.folder, err = loadFolder(p.options.agents); errors.As(err, new(*missingFolderError)) {
+		p.folder, p.problem = &agents.Folder{}, err.Error()
+	} else if err != nil {
+		return err
+	}
+	p.names.Store(new(p.folder.Names()))
+	if p.declared, err = declarations(p.folder); err != nil {
 		return err
 	}
 	if value := p.config.Getenv("PERDURE_ALLOW_PRIVATE_HOSTS"); value != "" && !p.options.privateGiven {
@@ -106,8 +122,7 @@ func (p *devProcess) loadDefinitions(context.Context) (err error) {
 			return fmt.Errorf("PERDURE_ALLOW_PRIVATE_HOSTS: %w", err)
 		}
 	}
-	p.tools, err = toolset.Open(toolset.Config{Folder: p.folder, Getenv: p.config.Getenv, AllowPrivate: p.options.allowPrivateHosts, Logger: p.logger})
-	if err != nil {
+	if p.tools, err = p.openTools(p.folder); err != nil {
 		return err
 	}
 	p.onClose(func() error {
@@ -200,30 +215,25 @@ func (p *devProcess) startNodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.checkNames(ctx, log); err != nil {
+	p.snapshots = snapshot.NewStore(log)
+	if err := p.checkNames(ctx, p.folder); err != nil {
 		return err
 	}
-	snapshots := snapshot.NewStore(log) // shared, because both nodes use the same cache of snapshots
-	prices, err := budget.LoadIf(p.config.Prices)
-	if err != nil {
+	if p.prices, err = budget.LoadIf(p.config.Prices); err != nil {
 		return err
 	}
-	var (
-		workerNode *workernode.Node
-		apiNode    *apinode.Node
-		group      errgroup.Group
-	)
+	var group errgroup.Group
 	// The two nodes and FailOrphans do not depend on each other: a run that the API accepts before
 	// the worker polls waits in its task queue.
 	group.Go(func() (err error) {
 		if p.options.noWorker {
 			return nil
 		}
-		workerNode, err = workernode.Start(ctx, p.workerConfig(snapshots, prices))
+		p.worker, err = workernode.Start(ctx, p.workerConfig(p.folder))
 		return err
 	})
 	group.Go(func() (err error) {
-		apiNode, err = apinode.Start(ctx, p.apiConfig(snapshots))
+		p.api, err = apinode.Start(ctx, p.apiConfig())
 		return err
 	})
 	group.Go(func() error {
@@ -233,33 +243,44 @@ func (p *devProcess) startNodes(ctx context.Context) error {
 	err = group.Wait()
 	p.onClose(func() error {
 		var stopping errgroup.Group
-		if apiNode != nil {
-			stopping.Go(func() error { return apiNode.Stop(context.WithoutCancel(ctx)) })
+		if p.api != nil {
+			stopping.Go(func() error { return p.api.Stop(context.WithoutCancel(ctx)) })
 		}
-		if workerNode != nil {
-			workerNode.Stop(context.WithoutCancel(ctx))
+		if p.worker != nil {
+			p.worker.Stop(context.WithoutCancel(ctx))
 		}
 		return stopping.Wait()
 	})
 	return err
 }
 
-// workerConfig returns the configuration of the worker.
-func (p *devProcess) workerConfig(snapshots *snapshot.Store, prices *budget.File) workernode.Config {
+// watch starts to watch the folder of definitions. Changes, and what is wrong with them, are
+// printed to out.
+func (p *devProcess) watch(ctx context.Context, out io.Writer) error {
+	w, err := watchFolder(ctx, p.options.agents, func(ctx context.Context) { p.reload(ctx, out) }, p.logger)
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", p.options.agents, err)
+	}
+	p.onClose(w.stop)
+	return nil
+}
+
+// workerConfig returns the configuration of the worker, with the scripts of a folder.
+func (p *devProcess) workerConfig(folder *agents.Folder) workernode.Config {
 	cfg := p.config
 	return workernode.Config{
 		Alone:     true,
-		Snapshots: snapshots,
+		Snapshots: p.snapshots,
 		Temporal:  p.temporal,
 		Models: models.FromEnv(models.Options{
 			Getenv:   cfg.Getenv,
 			Silence:  cfg.ModelSilence,
-			Scripts:  p.folder.Scripts,
+			Scripts:  folder.Scripts,
 			Secrets:  cfg.Secrets(),
 			FailFast: true,
 		}),
 		Tools: p.tools.Registry(),
-		Budgets: workernode.Budgets{Prices: prices, TenantBudget: budget.Day{
+		Budgets: workernode.Budgets{Prices: p.prices, TenantBudget: budget.Day{
 			Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
 			Soft:    budget.AmountsOf(cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay),
 		}},
@@ -272,14 +293,14 @@ func (p *devProcess) workerConfig(snapshots *snapshot.Store, prices *budget.File
 }
 
 // apiConfig returns the configuration of the API.
-func (p *devProcess) apiConfig(snapshots *snapshot.Store) apinode.Config {
+func (p *devProcess) apiConfig() apinode.Config {
 	cfg := p.config
 	return apinode.Config{
 		Listener:    p.listener,
-		Snapshots:   snapshots,
+		Snapshots:   p.snapshots,
 		Temporal:    p.temporal,
 		Agents:      p.folder.Agents,
-		Known:       p.folder.Names(),
+		Known:       func() agents.Names { return *p.names.Load() },
 		ForceAgents: cfg.ForceAgents,
 		Origins:     origins(cfg.Origins),
 		Auth:        p.authenticator,
@@ -298,8 +319,8 @@ func (p *devProcess) apiConfig(snapshots *snapshot.Store) apinode.Config {
 // checkNames refuses unknown names in definitions: names that neither the folder, nor the built-in
 // tools, nor earlier publications, nor --known have. With --no-worker another worker may have them,
 // so they are only logged.
-func (p *devProcess) checkNames(ctx context.Context, log *stream.Log) error {
-	definitions, err := catalog.Open(ctx, log)
+func (p *devProcess) checkNames(ctx context.Context, folder *agents.Folder) error {
+	definitions, err := catalog.Open(ctx, p.snapshots.Log())
 	if err != nil {
 		return err
 	}
@@ -307,7 +328,7 @@ func (p *devProcess) checkNames(ctx context.Context, log *stream.Log) error {
 	if err != nil {
 		return err
 	}
-	err = p.folder.CheckNames(agents.BuiltIn().With(agents.Names{Agents: published, Others: p.options.known}))
+	err = folder.CheckNames(agents.BuiltIn().With(agents.Names{Agents: published, Others: p.options.known}))
 	if err == nil {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -112,15 +113,48 @@ func (p *Process) running() bool {
 
 // Output keeps the output of processes. It is safe for concurrent use.
 type Output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
+	mu      sync.Mutex
+	buf     bytes.Buffer
+	written chan struct{} // closed by the next Write; nil = nobody waits
+	seen    int           // length of the output up to the end of the last awaited text
 }
 
 // Write implements io.Writer.
 func (o *Output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.written != nil {
+		close(o.written)
+		o.written = nil
+	}
 	return o.buf.Write(b)
+}
+
+// Await waits until the output has a text after the text of the last Await. It returns the output
+// between the two.
+func (o *Output) Await(t *testing.T, text string) string {
+	t.Helper()
+	timeout := time.NewTimer(WaitTimeout)
+	defer timeout.Stop()
+	for {
+		o.mu.Lock()
+		rest := o.buf.String()[o.seen:]
+		if before, _, ok := strings.Cut(rest, text); ok {
+			o.seen += len(before) + len(text)
+			o.mu.Unlock()
+			return before
+		}
+		if o.written == nil {
+			o.written = make(chan struct{})
+		}
+		written := o.written
+		o.mu.Unlock()
+		select {
+		case <-written:
+		case <-timeout.C:
+			t.Fatalf("the output has no %q:\n%s", text, rest)
+		}
+	}
 }
 
 // String returns the output so far.

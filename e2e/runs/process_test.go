@@ -82,7 +82,7 @@ func TestBadStart(t *testing.T) {
 		want   string
 		status int
 	}{
-		"no agents":      {[]string{"dev", "--agents", "/nonexistent"}, "/nonexistent", 1},
+		"no folder":      {[]string{"dev", "--agents", "testdata/agents/assistant.yaml"}, "testdata/agents/assistant.yaml", 1},
 		"address":        {[]string{"dev", "--agents", "testdata/agents", "--addr", "nowhere"}, "--addr", 1},
 		"log level":      {[]string{"dev", "--log-level", "loud"}, "--log-level", 1},
 		"foreign data":   {[]string{"dev", "--agents", "testdata/agents", "--addr", "127.0.0.1:0", "--data", "testdata"}, "testdata", 1},

@@ -39,8 +39,8 @@ type Config struct {
 	// published over HTTP since stays, unless ForceAgents is set.
 	Agents      []*agents.Definition
 	ForceAgents bool
-	// Known are the names that the documents of the folder define.
-	Known   agents.Names
+	// Known returns the names that the documents of the folder define. It is called concurrently.
+	Known   func() agents.Names
 	Origins []string
 	// Auth authenticates callers. AdminRole is the role that may publish agents; "" = the default.
 	Auth      auth.Authenticator
@@ -63,6 +63,7 @@ type Config struct {
 // Node is a running API node. Start makes it and starts its goroutines; Stop ends them.
 type Node struct {
 	server   *api.Server
+	catalog  *catalog.Catalog
 	http     *http.Server
 	newConns *newConns
 	follower *stream.Follower
@@ -84,7 +85,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := publish(ctx, c, cfg); err != nil {
 		return nil, err
 	}
-	n := &Node{serving: make(chan error, 1), newConns: trackNewConns(), logger: cfg.Logger}
+	n := &Node{catalog: c, serving: make(chan error, 1), newConns: trackNewConns(), logger: cfg.Logger}
 	if n.agents, err = c.Watch(ctx); err != nil {
 		return nil, err
 	}
@@ -189,6 +190,13 @@ func publish(ctx context.Context, c *catalog.Catalog, cfg Config) error {
 		}
 	}
 	return nil
+}
+
+// Publish publishes a definition of the folder, and returns its revision. It fails with
+// [catalog.ErrKept] if another definition was published over HTTP, except with force. The node's
+// next input of the agent uses the definition.
+func (n *Node) Publish(ctx context.Context, d *agents.Definition, force bool) (revision string, err error) {
+	return n.catalog.Publish(ctx, d, force)
 }
 
 // drainTimeout bounds how long open requests may take after Stop.

@@ -96,16 +96,16 @@ func Open(cfg Config) (_ *Set, err error) {
 	if s.registry, err = registry.With(sources...); err != nil {
 		return s, err
 	}
-	return s, checkClashes(cfg.Folder.Agents, s.registry)
+	return s, s.CheckClashes(cfg.Folder.Agents)
 }
 
-// checkClashes reports agents that offer a model two tools of the same name: a tool, and the call
-// of a subagent or of a handoff.
-func checkClashes(all []*agents.Definition, r *tools.Registry) error {
+// CheckClashes reports agents that offer a model two tools of the same name: a tool, and the call
+// of a subagent or of a handoff. Errors are joined.
+func (s *Set) CheckClashes(all []*agents.Definition) error {
 	var problems []error
 	for _, d := range all {
 		serverTools, _ := agents.SplitTools(d.Tools)
-		offered, err := r.Select(serverTools)
+		offered, err := s.registry.Select(serverTools)
 		if err != nil {
 			continue // a tool that is unknown here may be another worker's
 		}

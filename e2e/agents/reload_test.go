@@ -1,0 +1,96 @@
+package agents
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// clerk is a file with an agent and the script of its model. A run adds twice, and then says what
+// the test inserts.
+const clerk = `name: clerk
+model: scripted/clerk
+tools: [calculate]
+APPROVALS
+---
+kind: script
+name: clerk
+turns:
+  - steps:
+      - calls: [{tool: calculate, arguments: {expression: "1+1"}}]
+      - calls: [{tool: calculate, arguments: {expression: "2+2"}}]
+      - say: SAYS
+`
+
+// save replaces a file in the way of most editors: it writes another file and renames it.
+func save(t *testing.T, path, text string) {
+	t.Helper()
+	draft := filepath.Join(filepath.Dir(path), ".draft")
+	if err := os.WriteFile(draft, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(draft, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDevPublishesChangedFiles: perdure dev starts without its folder of definitions. It publishes a
+// file when it appears and when it changes, and names the line of a mistake. A waiting run keeps its
+// revision.
+func TestDevPublishesChangedFiles(t *testing.T) {
+	t.Parallel()
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Agents = filepath.Join(t.TempDir(), "new", "agents")
+	file := filepath.Join(p.Agents, "clerk.yaml")
+	text := func(approvals, says string) string {
+		return strings.NewReplacer("APPROVALS", approvals, "SAYS", says).Replace(clerk)
+	}
+	p.Start(t)
+	t.Cleanup(func() { // not inspected: the runs stay waiting
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	p.Output.Await(t, p.Agents+" does not exist")
+
+	if err := os.MkdirAll(p.Agents, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	save(t, file, text("approvals: [{tools: [calculate]}]", "First."))
+	p.Output.Await(t, "published clerk, revision ")
+	waiting := kit.NewThreadOf(p)
+	p.StartCommand(t, "run", "clerk", "Add.", "--thread", waiting).Finish(t, 3)
+
+	save(t, file, text("approvals: nothing", "Second."))
+	p.Output.Await(t, file+":4: ")
+	p.Output.Await(t, "The former definitions stay until this is corrected.")
+	p.StartCommand(t, "run", "clerk", "Add.", "--thread", kit.NewThreadOf(p)).Finish(t, 3)
+
+	save(t, file, text("", "Second."))
+	if between := p.Output.Await(t, "published clerk, revision "); !strings.Contains(between, "restarted the worker") {
+		t.Errorf("the script has changed, but the output is %q", between)
+	}
+	if said := p.StartCommand(t, "run", "clerk", "Add.", "--thread", kit.NewThreadOf(p)).Finish(t, 0); said != "Second.\n" {
+		t.Errorf("the new revision says %q", said)
+	}
+	events := p.FollowThread(t, kit.Input{ThreadID: waiting, RunID: "none"})
+	first := events.UntilInterrupt(t, "tool_call")[0]
+	if status, answer := kit.Decide(t, p.Endpoint, waiting, first.ID, `{"decision":"approve"}`); status != http.StatusOK {
+		t.Fatalf("the decision is answered with %d %v", status, answer)
+	}
+	if second := events.UntilInterrupt(t, "tool_call")[0]; second.ID == first.ID {
+		t.Error("the waiting run did not ask about its second call")
+	}
+
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	p.Output.Await(t, "clerk stays published, although no file defines it")
+	if list := p.StartCommand(t, "agents").Finish(t, 0); !strings.Contains(list, "clerk") {
+		t.Errorf("the agents are:\n%s", list)
+	}
+}
