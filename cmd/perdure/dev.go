@@ -35,12 +35,13 @@ While it runs, it watches the directory of definitions, and publishes each agent
 			if err := o.logLevel.UnmarshalText([]byte(level)); err != nil {
 				return fmt.Errorf("--log-level: %w", err)
 			}
+			o.addrGiven = cmd.Flags().Changed("addr")
 			o.privateGiven = cmd.Flags().Changed("allow-private-hosts")
 			return runDev(cmd.Context(), o, environ, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "address of the API; port 0 is any free port")
+	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "address at which the API listens, instead of PERDURE_ADDR; port 0 is any free port")
 	f.StringVar(&o.data, "data", ".perdure", "data directory")
 	f.StringVar(&o.agents, "agents", "agents", "directory of agents, tools, MCP servers and scripts")
 	f.BoolVar(&o.agentsForce, "agents-force", false, "publish the directory's definitions even if newer ones were published over HTTP")
@@ -62,6 +63,9 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 	cfg, err := config.Load(config.Dev, nil, environ, out)
 	if err != nil {
 		return err
+	}
+	if !o.addrGiven {
+		o.addr = cfg.Addr
 	}
 	cfg.ForceAgents = cfg.ForceAgents || o.agentsForce
 	if cfg.Getenv("GOGC") == "" {

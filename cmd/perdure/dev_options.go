@@ -11,6 +11,7 @@ type devOptions struct {
 	allowPrivateHosts      bool
 	noWorker               bool
 	known                  []string
+	addrGiven              bool // --addr was given; it has precedence over the variable
 	privateGiven           bool // --allow-private-hosts was given; it has precedence over the variable
 	logLevel               slog.Level
 }

@@ -97,6 +97,7 @@ func TestNoAuthOnlyOnLoopback(t *testing.T) {
 		want      string
 	}{
 		"everywhere":     {[]string{"--addr", "0.0.0.0:0"}, nil, "PERDURE_AUTH_ALLOW_ANONYMOUS"},
+		"variable":       {nil, []string{"PERDURE_ADDR=0.0.0.0:0"}, "PERDURE_AUTH_ALLOW_ANONYMOUS"},
 		"no keys":        {nil, []string{"PERDURE_AUTH=apikey"}, "PERDURE_AUTH_KEYS"},
 		"no file":        {nil, []string{"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=testdata/none"}, "PERDURE_AUTH_KEYS"},
 		"another issuer": {nil, []string{"PERDURE_AUTH=oidc", "PERDURE_OIDC_AUDIENCE=a", "PERDURE_OIDC_ISSUER=" + kit.StartIssuer(t).URL + "/"}, "PERDURE_OIDC_ISSUER"},
@@ -105,9 +106,9 @@ func TestNoAuthOnlyOnLoopback(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 			defer cancel()
-			args := []string{"dev", "--agents", "testdata/agents", "--data", t.TempDir(), "--addr", "127.0.0.1:0"}
+			args := []string{"dev", "--agents", "testdata/agents", "--data", t.TempDir()}
 			cmd := exec.CommandContext(ctx, kit.Program, append(args, tt.args...)...)
-			cmd.Env = append(os.Environ(), tt.env...)
+			cmd.Env = append(append(os.Environ(), "PERDURE_ADDR=127.0.0.1:0"), tt.env...)
 			said, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(said), tt.want) {
 				t.Errorf("%v: %s", err, said)

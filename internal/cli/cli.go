@@ -68,7 +68,7 @@ type environment struct {
 // flags adds the common flags to a command and its subcommands.
 func (e *environment) flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
-	f.StringVar(&e.url, "url", "", "the server; default $PERDURE_URL, else "+defaultURL)
+	f.StringVar(&e.url, "url", "", "the base URL of the server; default $PERDURE_URL, else "+defaultURL)
 	f.StringVar(&e.tokenFile, "token-file", "", "file with a token or API key; default: the token in $PERDURE_TOKEN")
 	f.StringVar(&e.subject, "subject", "", "your subject, for servers with PERDURE_AUTH=none; default $PERDURE_SUBJECT")
 	f.StringVar(&e.roles, "roles", "", "your roles, separated by commas, for servers with PERDURE_AUTH=none; default $PERDURE_ROLES")

@@ -76,7 +76,6 @@ type group struct {
 var (
 	all        = []Process{API, Worker}
 	withDev    = []Process{API, Worker, Dev}
-	apiOnly    = []Process{API}
 	apiDev     = []Process{API, Dev}
 	workerOnly = []Process{Worker}
 	workerDev  = []Process{Worker, Dev}
@@ -106,8 +105,8 @@ var groups = []group{
 			Meaning: "Maximum size of the log, such as 50GiB; 0: unlimited. Runs wait while it is full. Used only when the first process creates the stream"},
 	}},
 	{"API", []Variable{
-		{Name: "PERDURE_ADDR", Default: "127.0.0.1:8080", For: apiOnly, value: addr,
-			Meaning: "Address of the API, host:port. Port 0 selects a free port, host 0.0.0.0 listens on all addresses"},
+		{Name: "PERDURE_ADDR", Default: "127.0.0.1:8080", For: apiDev, value: addr,
+			Meaning: "Address at which the API listens, host:port. Port 0 selects a free port, host 0.0.0.0 listens on all addresses"},
 		{Name: "PERDURE_AGENTS_FORCE", For: apiDev, value: agentsForce,
 			Meaning: "true: publish the directory's definitions even if newer ones were published over HTTP"},
 		{Name: "PERDURE_CORS_ORIGINS", For: apiDev, value: origins,
