@@ -38,6 +38,13 @@ FIRST = $(filter $(2),$(1)) $(filter-out $(2),$(1))
 NODE_LOCKS := $(wildcard e2e/node/*/package-lock.json clients/*/package-lock.json examples/*/package-lock.json web/package-lock.json)
 NODE_READY := $(if $(shell command -v npm),$(NODE_LOCKS:package-lock.json=node_modules/.package-lock.json))
 
+# The npm package of the TypeScript client, which bin/perdure carries for "perdure new chat". Without npm,
+# perdure is built without it. npm run build generates src/openapi.ts.
+CLIENT := internal/starter/client/perdure-client.tgz
+CLIENT_SOURCES := $(filter-out %/src/openapi.ts,$(shell find clients/typescript/src -type f)) \
+	$(addprefix clients/typescript/,package.json tsconfig.json README.md) api/openapi.yaml
+CLIENT_READY := $(if $(shell command -v npm),$(CLIENT))
+
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,13 +53,13 @@ help: ## List the targets
 EXAMPLE ?=
 
 .PHONY: dev
-dev: cold ## Build bin/perdure and run everything in one process; ARGS="…" are its flags, EXAMPLE=refund serves an example
+dev: cold $(CLIENT_READY) ## Build bin/perdure and run everything in one process; ARGS="…" are its flags, EXAMPLE=refund serves an example
 	go build -o bin/perdure ./cmd/perdure
 	$(if $(EXAMPLE),go build -o bin/ ./examples/...)
 	exec bin/perdure dev $(if $(EXAMPLE),--agents examples/$(EXAMPLE)/agents) $(ARGS)
 
 .PHONY: build
-build: cold ## Build bin/perdure, bin/api and bin/worker
+build: cold $(CLIENT_READY) ## Build bin/perdure, bin/api and bin/worker
 	go build -o bin/ ./cmd/...
 
 .PHONY: cold
@@ -104,14 +111,14 @@ chromium: # install Debian's Chromium for tests of pages, if this is root on Deb
 		|| echo "There is no Chromium: tests of pages are skipped."
 
 .PHONY: e2e
-e2e: cold chromium $(NODE_READY) ## Test the whole program with real clients
+e2e: cold chromium $(NODE_READY) $(CLIENT_READY) ## Test the whole program with real clients
 	go build -o bin/e2e/ ./cmd/perdure ./cmd/api ./cmd/worker ./e2e/servers ./e2e/servers/nats ./e2e/servers/temporal
 	E2E_PROGRAMS=$(CURDIR)/bin/e2e $(TEST) -p 3 -timeout 50m $(call FIRST,$(filter-out $(HEAVY),$(E2E)),%/cluster %/pipelines %/runs %/clients)
 
 SAVED ?= $(CURDIR)/.histories
 
 .PHONY: histories
-histories: cold $(NODE_READY) ## Record workflows/testdata/replay again from the end-to-end tests
+histories: cold $(NODE_READY) $(CLIENT_READY) ## Record workflows/testdata/replay again from the end-to-end tests
 	rm -rf $(SAVED) && mkdir -p $(SAVED)
 	E2E_HISTORIES=$(SAVED) go test -timeout 50m ./e2e/...
 	go build -cover -covermode=atomic -coverpkg=./workflows,./e2e/replayset -o bin/replayset ./e2e/replayset
@@ -154,11 +161,18 @@ docs: cold ## Rewrite the parts of docs/reference that are generated from the co
 
 .PHONY: clean
 clean: ## Remove bin; the data in .perdure stays
-	rm -rf bin
+	rm -rf bin $(CLIENT)
 
 # Tools are built from a separate module, which pins their versions.
 $(TOOLS)/ready: internal/lint/go.mod internal/lint/go.sum
 	GOBIN=$(TOOLS) go -C internal/lint install tool
+	touch $@
+
+$(CLIENT): clients/typescript/node_modules/.package-lock.json $(CLIENT_SOURCES)
+	npm --prefix clients/typescript run build
+	rm -f $(@D)/*.tgz
+	npm pack ./clients/typescript --pack-destination $(@D) --loglevel error
+	mv $(@D)/perdure-client-*.tgz $@
 	touch $@
 
 # npm ci installs the versions of the lock file. Packages run no scripts during the installation.

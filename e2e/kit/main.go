@@ -95,7 +95,12 @@ func verifyStreams() error {
 // prepare builds perdure and installs the node packages.
 func prepare() error {
 	var g errgroup.Group
-	g.Go(func() error { return build("./cmd/perdure") })
+	g.Go(func() error {
+		if err := packClient(); err != nil {
+			return err
+		}
+		return build("./cmd/perdure")
+	})
 	g.Go(func() error {
 		for _, name := range []string{"v0", "v1", "ws", "model", "copilotkit", "mcp"} {
 			if err := Install(filepath.Join("node", name)); err != nil {
@@ -110,6 +115,14 @@ func prepare() error {
 // builtPrograms is the environment variable with a directory of built programs; empty = each area
 // builds its own. "make e2e" sets it, since linking perdure for each area would take minutes.
 const builtPrograms = "E2E_PROGRAMS"
+
+// packClient makes the npm package that perdure embeds, unless builtPrograms is set.
+func packClient() error {
+	if os.Getenv(builtPrograms) != "" {
+		return nil
+	}
+	return Execute("..", "make", "--silent", "internal/starter/client/perdure-client.tgz")
+}
 
 // build builds commands into Programs, unless builtPrograms is set.
 func build(packages ...string) error {

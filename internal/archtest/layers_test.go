@@ -22,7 +22,8 @@ var layers = []layer{
 	{"client", []string{"agui", "github.com/cenkalti/backoff/v5"}},
 	{"internal/process/version", nil},
 	{"internal/reference", []string{"go.yaml.in/yaml/v3", "github.com/spf13/...", "github.com/google/go-cmp/cmp"}},
-	{"internal/cli", []string{"client", "agui", "agents", "internal/process/version", "github.com/spf13/...", "golang.org/x/term"}},
+	{"internal/starter", []string{"agents"}},
+	{"internal/cli", []string{"client", "agui", "agents", "internal/starter", "internal/process/version", "github.com/spf13/...", "golang.org/x/term"}},
 	{"agui/protobuf", []string{"agui", "google.golang.org/protobuf/encoding/protowire"}},
 
 	{"llm", nil},

@@ -28,7 +28,7 @@ func Commands(environ []string) []*cobra.Command {
 	for _, cmd := range list {
 		e.flags(cmd)
 	}
-	return append(list, e.versionCommand())
+	return append(list, newCommand(), e.versionCommand())
 }
 
 // Execute runs the command line of the process. It writes an error to standard error, and returns
