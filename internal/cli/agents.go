@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,7 +18,7 @@ func (e *environment) agentsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "agents", Short: "List agents, publish and compare their definitions", Args: cobra.NoArgs}
 	list := e.listAgents()
 	cmd.RunE = list.RunE
-	cmd.AddCommand(list, e.showAgent(), e.validateAgents(), e.putAgent(), e.listRevisions(), e.diffAgent())
+	cmd.AddCommand(list, e.showAgent(), e.validateAgents(), e.putAgents(), e.listRevisions(), e.diffAgent())
 	return cmd
 }
 
@@ -99,42 +100,92 @@ func raw(w io.Writer, text []byte) error {
 	return err
 }
 
-// putAgent returns "agents put". It validates the file before it sends it, so that mistakes are
-// reported with line numbers.
-func (e *environment) putAgent() *cobra.Command {
+// putAgents returns "agents put". It validates the files before it sends anything, so that mistakes
+// are reported with line numbers.
+func (e *environment) putAgents() *cobra.Command {
 	var expected string
 	cmd := &cobra.Command{
-		Use: "put FILE", Short: "Publish the agent that a file defines",
-		Long: "Publish the agent that a file defines; - is standard input. The file must define exactly one agent, and is validated first.",
-		Args: cobra.ExactArgs(1),
+		Use: "put FILE…", Short: "Publish the agents that files define",
+		Long: `Publish the agents that files define; - is standard input. A file may have several documents, as in the folder of
+definitions. If a document of a file is invalid, nothing is published.
+
+The API publishes agents only: workers read tools, MCP servers and scripts from their own folder. The agents are published
+one after the other. If the server refuses one, those before it stay published.`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := readDefinition(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			d, err := agents.Parse(args[0], text)
+			folder, err := readDefinitions(cmd, args)
 			if err != nil {
 				return usage(err)
+			}
+			if len(folder.Agents) == 0 {
+				return usage(errors.New("the files define no agent"))
+			}
+			if expected != "" && len(folder.Agents) > 1 {
+				return usage(fmt.Errorf("--if-match is for one agent, and the files define %d", len(folder.Agents)))
 			}
 			c, err := e.client(cmd)
 			if err != nil {
 				return err
 			}
-			a, err := c.PutAgent(cmd.Context(), d.Name, text, expected)
-			if err != nil {
-				return err
+			if n := len(folder.Tools) + len(folder.Servers) + len(folder.Scripts); n > 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%d tools, MCP servers and scripts are not published: put them into the folder of your workers.\n", n)
 			}
-			if e.json {
-				return document(cmd.OutOrStdout(), a.JSON)
+			for _, d := range folder.Agents {
+				if err := e.putAgent(cmd, c, d, expected); err != nil {
+					return fmt.Errorf("%s: %w", d.Name, err)
+				}
 			}
-			for _, w := range a.Value.Warnings {
-				fmt.Fprintln(cmd.ErrOrStderr(), "warning:", onTerminal(w))
-			}
-			return e.printDone(cmd, "%s is now revision %s.", a.Value.Name, a.Value.Revision)
+			return nil
 		},
 	}
-	cmd.Flags().StringVar(&expected, "if-match", "", "publish only if this revision is current")
+	cmd.Flags().StringVar(&expected, "if-match", "", "publish only if this revision is current; for one agent")
 	return cmd
+}
+
+// readDefinitions reads all files, and joins the mistakes of all. Two agents of the same name are a
+// mistake.
+func readDefinitions(cmd *cobra.Command, names []string) (*agents.Folder, error) {
+	all := &agents.Folder{}
+	var problems []error
+	fileOf := map[string]string{}
+	for _, name := range names {
+		text, err := readDefinition(cmd, name)
+		if err != nil {
+			return nil, err
+		}
+		folder, err := agents.ParseFile(name, text)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		for _, d := range folder.Agents {
+			if first, ok := fileOf[d.Name]; ok {
+				problems = append(problems, fmt.Errorf("%s: agent %s is also defined in %s", name, d.Name, first))
+			}
+			fileOf[d.Name] = name
+		}
+		all.Join(folder)
+	}
+	return all, errors.Join(problems...)
+}
+
+// putAgent publishes an agent, and prints the result.
+func (e *environment) putAgent(cmd *cobra.Command, c *client.Client, d *agents.Definition, expected string) error {
+	text, err := d.YAML()
+	if err != nil {
+		return err
+	}
+	a, err := c.PutAgent(cmd.Context(), d.Name, text, expected)
+	if err != nil {
+		return err
+	}
+	if e.json {
+		return document(cmd.OutOrStdout(), a.JSON)
+	}
+	for _, w := range a.Value.Warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", onTerminal(w))
+	}
+	return e.printDone(cmd, "%s is now revision %s.", a.Value.Name, a.Value.Revision)
 }
 
 // readDefinition reads a file, or standard input for "-".

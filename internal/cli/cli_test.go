@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/agents"
 )
 
 // finished is the result of a command line.
@@ -391,12 +393,24 @@ func TestDefinitions(t *testing.T) {
 	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
 		"PUT /v1/agents/a": func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
-			if string(body) != "name: a\nmodel: openai/m\n" || r.Header.Get("If-Match") != `"r0"` || r.Header.Get("Authorization") != "Bearer secret" {
-				t.Errorf("put %q with %v", body, r.Header)
+			sent, err := agents.Parse("sent", body)
+			if err != nil || sent.Name != "a" || sent.Model != "openai/m" {
+				t.Errorf("put %q: %v", body, err)
+			}
+			if match := r.Header.Get("If-Match"); match != "" && match != `"r0"` || r.Header.Get("Authorization") != "Bearer secret" {
+				t.Errorf("put with %v", r.Header)
 			}
 			says(`{"name":"a","revision":"r1"}`)(w, r)
 		},
+		"PUT /v1/agents/b": says(`{"name":"b","revision":"r2","warnings":["unknown tool"]}`),
 	})
+	environ = append(environ, "PERDURE_TOKEN=secret")
 	run(t, environ, "", "agents", "put", good, "--if-match", "r0", "--token-file", file("token", "secret\n")).want(t, 0, "a is now revision r1.\n", "")
 	run(t, environ, "", "agents", "put", bad).want(t, exitUsage, "", "unknown key")
+	many := "name: a\nmodel: openai/m\n---\nkind: script\nname: s\nturns: [{steps: [{say: Hi}]}]\n---\nname: b\nmodel: scripted/s\n"
+	run(t, environ, many, "agents", "put", "-").want(t, 0, "a is now revision r1.\nb is now revision r2.\n",
+		"1 tools, MCP servers and scripts are not published: put them into the folder of your workers.\nwarning: unknown tool\n")
+	run(t, environ, many, "agents", "put", "-", "--if-match", "r0").want(t, exitUsage, "", "--if-match is for one agent")
+	run(t, environ, many+"---\nname: c\nmodell: m\n", "agents", "put", good, "-").want(t, exitUsage, "", `unknown key "modell"`)
+	run(t, environ, many, "agents", "put", good, "-").want(t, exitUsage, "", "agent a is also defined in "+good)
 }
