@@ -180,16 +180,17 @@ func (p *startPage) runProgram(program string) {
 	}
 }
 
-// loadDefinition saves an agent and restarts Perdure with it, or checks that a partial definition is
+// loadDefinition saves an agent and waits until Perdure has published it, or checks that a partial definition is
 // a part of the example.
 func (p *startPage) loadDefinition(definition string) {
 	p.t.Helper()
 	if first, _, _ := strings.Cut(definition, "\n"); strings.HasPrefix(first, "name: ") {
-		file := filepath.Join(p.at.Agents, strings.TrimPrefix(first, "name: ")+".yaml")
+		name := strings.TrimPrefix(first, "name: ")
+		file := filepath.Join(p.at.Agents, name+".yaml")
 		if err := os.WriteFile(file, []byte(definition), 0o600); err != nil {
 			p.t.Fatal(err)
 		}
-		p.restart()
+		p.at.Output.Await(p.t, "published "+name+", revision ")
 		return
 	}
 	example := map[string]string{"docs/start/first-approval": "refund", "docs/start/first-pipeline": "report"}[p.name]
