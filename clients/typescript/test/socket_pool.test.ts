@@ -103,7 +103,7 @@ test("a reader that is too slow loses its request and continues after its cursor
   const seen: string[] = [];
   for await (const { event } of client.events("t-1")) {
     // The events arrive while this reader waits.
-    if (seen.length === 0) await new Promise((resolve) => setTimeout(resolve, 300));
+    if (seen.length === 0) await until(() => peers.some(({ frames }) => frames.some(({ type }) => type === "unsubscribe")));
     seen.push(String(event.name));
     if (seen.length === count) break;
   }
