@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -13,6 +14,7 @@ const (
 	maxSteps       = 32
 	maxScriptCalls = 32
 	maxPattern     = 1 << 10
+	maxPace        = 10 * time.Second
 )
 
 // Script is a document of kind script: the answers of the model scripted/name, for demonstrations
@@ -20,6 +22,9 @@ const (
 type Script struct {
 	// Name is the model's name after "scripted/": [a-zA-Z0-9_-]{1,64}.
 	Name string `yaml:"name"`
+
+	// Pace is the pause before each chunk of an answer, at most 10s; nil = 25ms.
+	Pace *time.Duration `yaml:"pace"`
 
 	// Turns are the possible inputs, 1 to 100. The first that matches is played.
 	Turns []ScriptTurn `yaml:"turns"`
@@ -37,14 +42,18 @@ type ScriptTurn struct {
 	Steps []ScriptStep `yaml:"steps"`
 }
 
-// ScriptStep is one answer of the model: a text, or tool calls.
+// ScriptStep is one answer of the model: a text, tool calls, or both. {name} stands for the text of a
+// named group of When, and {tool} or {tool.member.member} for the result of a tool in this turn, in
+// all texts.
 type ScriptStep struct {
+	// Think is the reasoning before the answer; "" = none.
+	Think string       `yaml:"think"`
 	Say   string       `yaml:"say"`
 	Calls []ScriptCall `yaml:"calls"` // at most 32
 }
 
-// ScriptCall is a tool call. In Arguments, and in Say, {name} stands for the text of a named group
-// of When, and {tool} or {tool.member.member} for the result of a tool in this turn.
+// ScriptCall is a tool call. Texts in Arguments, and the names of their members, have references as
+// in a ScriptStep.
 type ScriptCall struct {
 	Tool      string          `yaml:"tool"`
 	Arguments json.RawMessage `yaml:"arguments"` // a JSON object; nil = {}
@@ -56,12 +65,25 @@ func (r *reader) script(root *yaml.Node) *Script {
 	r.mapping("", root, []field{
 		{"kind", r.kind(kindScript)},
 		{"name", match(&s.Name, toolName, "must be 1 to 64 letters, digits, _ and -")},
+		{"pace", pace(&s.Pace)},
 		{"turns", r.entries("turns", maxTurns, func(key string, entry *yaml.Node) {
 			s.Turns = append(s.Turns, r.scriptTurn(key, entry))
 		})},
 	})
 	r.require(root, "name", "turns")
 	return s
+}
+
+// pace reads a duration of 0s to maxPace.
+func pace(into **time.Duration) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		d, err := time.ParseDuration(node.Value)
+		if !isText(node) || err != nil || d < 0 || d > maxPace {
+			return fmt.Sprintf("must be a duration of 0s to %s, such as 100ms", maxPace)
+		}
+		*into = &d
+		return ""
+	}
 }
 
 // scriptTurn reads one turn.
@@ -76,9 +98,10 @@ func (r *reader) scriptTurn(key string, entry *yaml.Node) (t ScriptTurn) {
 	return t
 }
 
-// scriptStep reads one answer: either say or calls.
+// scriptStep reads one answer: say, calls, or both.
 func (r *reader) scriptStep(key string, entry *yaml.Node) (s ScriptStep) {
 	r.mapping(key+".", entry, []field{
+		{"think", text(&s.Think)},
 		{"say", text(&s.Say)},
 		{"calls", r.entries(key+".calls", maxScriptCalls, func(key string, entry *yaml.Node) {
 			var c ScriptCall
@@ -90,8 +113,8 @@ func (r *reader) scriptStep(key string, entry *yaml.Node) (s ScriptStep) {
 			s.Calls = append(s.Calls, c)
 		})},
 	})
-	if (r.nodes[key+".say"] == nil) == (r.nodes[key+".calls"] == nil) {
-		r.report(key, entry, key+" must have either say or calls")
+	if r.nodes[key+".say"] == nil && r.nodes[key+".calls"] == nil {
+		r.report(key, entry, key+" must have say or calls")
 	}
 	return s
 }

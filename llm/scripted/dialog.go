@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,14 +24,15 @@ type Turn struct {
 	Steps []Answer
 }
 
-// Answer is a text, or a set of tool calls.
+// Answer is a text, a set of tool calls, or both, after optional reasoning.
 //
-// Both can contain references. {name} is the text that the named group of When matched. {tool} is
+// All of them can contain references. {name} is the text that the named group of When matched. {tool} is
 // the result of the last call of that tool in this turn. {tool.member.member} is a part of a result
 // that is JSON; an array element is referenced by its index. A string argument that consists of one
 // reference gets the type of the referenced JSON value. An unknown reference stays as it is.
 type Answer struct {
-	Say   string // the text; ignored if there are Calls
+	Think string // visible reasoning before the answer; "" = none
+	Say   string // the text; "" = none, if there are Calls
 	Calls []Call // made in parallel
 }
 
@@ -96,8 +99,18 @@ func (t Turn) play(req *llm.Request, values map[string]string) iter.Seq2[llm.Chu
 		return Say("I am a script, and the script has ended.")
 	}
 	answer := t.Steps[step]
+	var steps []Step
+	if answer.Think != "" {
+		for _, s := range SplitWords(fill(answer.Think, values)) {
+			steps = append(steps, Step{Chunk: llm.ReasoningDelta{Text: s.Chunk.(llm.TextDelta).Text}})
+		}
+		steps = append(steps, Step{Chunk: llm.ReasoningEnd{Provider: provider}})
+	}
+	if answer.Say != "" {
+		steps = append(steps, SplitWords(fill(answer.Say, values))...)
+	}
 	if len(answer.Calls) == 0 {
-		return Say(fill(answer.Say, values))
+		return play(append(steps, Step{Chunk: llm.Finish{Reason: llm.FinishStop}}))
 	}
 	calls := make([]llm.ToolCall, len(answer.Calls))
 	for i, c := range answer.Calls {
@@ -106,7 +119,7 @@ func (t Turn) play(req *llm.Request, values map[string]string) iter.Seq2[llm.Chu
 		}
 		calls[i] = llm.ToolCall{Name: c.Tool, Arguments: c.arguments(values)}
 	}
-	return Calls(numbered(req, calls)...)
+	return play(append(steps, callSteps(numbered(req, calls))...))
 }
 
 // arguments returns the arguments as JSON text, with references resolved. Invalid JSON is returned
@@ -140,8 +153,10 @@ var (
 func fillValue(value any, values map[string]string) any {
 	switch v := value.(type) {
 	case map[string]any:
-		for key := range v {
-			v[key] = fillValue(v[key], values)
+		for _, key := range slices.Collect(maps.Keys(v)) {
+			member := fillValue(v[key], values)
+			delete(v, key)
+			v[fill(key, values)] = member
 		}
 	case []any:
 		for i := range v {

@@ -96,3 +96,28 @@ func TestInvalidDialogs(t *testing.T) {
 		}
 	}
 }
+
+// TestDialogThinksAndSays: an answer has reasoning, a text and calls, with references in all of them.
+func TestDialogThinksAndSays(t *testing.T) {
+	t.Parallel()
+	script := scripted.Dialog("all", 0, scripted.Turn{When: regexp.MustCompile(`(?P<what>tea)`), Steps: []scripted.Answer{{
+		Think: "Is it {what}?", Say: "I look up {what}.", Calls: []scripted.Call{{Tool: "look", Arguments: json.RawMessage(`{"a":{"{what}":"a cup of {what}"}}`)}},
+	}}})
+	outcome := llmtest.Stream(t, t.Context(), scripted.New(script), &llm.Request{Model: "scripted/all", Messages: []llm.Message{user("tea")}, Tools: []llm.Tool{{Name: "look"}}})
+	if outcome.Err != nil {
+		t.Fatal(outcome.Err)
+	}
+	if diff := cmp.Diff([]llm.ToolCall{{ID: "call_1", Name: "look", Arguments: `{"a":{"tea":"a cup of tea"}}`}}, outcome.Message.ToolCalls); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if got := outcome.Message.Text(); got != "I look up tea." {
+		t.Errorf("text: got %q", got)
+	}
+	thought := ""
+	for _, r := range outcome.Message.Reasoning {
+		thought += r.Text
+	}
+	if thought != "Is it tea?" {
+		t.Errorf("reasoning: got %q", thought)
+	}
+}

@@ -49,7 +49,10 @@ func SplitWords(text string) []Step {
 
 // Calls returns a completion with parallel tool calls. The arguments of each call are split after
 // the first colon, and the two parts of all calls are interleaved, as some providers send them.
-func Calls(calls ...llm.ToolCall) iter.Seq2[llm.Chunk, error] {
+func Calls(calls ...llm.ToolCall) iter.Seq2[llm.Chunk, error] { return play(callSteps(calls)) }
+
+// callSteps returns the steps of Calls.
+func callSteps(calls []llm.ToolCall) []Step {
 	var starts, heads, tails []Step
 	for i, call := range calls {
 		starts = append(starts, Step{Chunk: llm.ToolCallStart{Index: i, ID: call.ID, Name: call.Name}})
@@ -57,12 +60,13 @@ func Calls(calls ...llm.ToolCall) iter.Seq2[llm.Chunk, error] {
 		if colon > 0 {
 			heads = append(heads, Step{Chunk: llm.ToolCallDelta{Index: i, Arguments: call.Arguments[:colon]}})
 		}
-		if colon < len(call.Arguments) {
-			tails = append(tails, Step{Chunk: llm.ToolCallDelta{Index: i, Arguments: call.Arguments[colon:]}})
+		// Words arrive one by one, as they do from a real model.
+		for _, s := range SplitWords(call.Arguments[colon:]) {
+			tails = append(tails, Step{Chunk: llm.ToolCallDelta{Index: i, Arguments: s.Chunk.(llm.TextDelta).Text}})
 		}
 	}
 	steps := append(append(starts, heads...), tails...)
-	return play(append(steps, Step{Chunk: llm.Finish{Reason: llm.FinishToolCalls}}))
+	return append(steps, Step{Chunk: llm.Finish{Reason: llm.FinishToolCalls}})
 }
 
 // play returns a stream of the steps. It ends after an error.

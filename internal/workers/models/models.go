@@ -64,7 +64,7 @@ func dialogs(defined []*agents.Script) []scripted.Script {
 		for _, t := range d.Turns {
 			turn := scripted.Turn{When: t.When}
 			for _, s := range t.Steps {
-				answer := scripted.Answer{Say: s.Say}
+				answer := scripted.Answer{Think: s.Think, Say: s.Say}
 				for _, c := range s.Calls {
 					answer.Calls = append(answer.Calls, scripted.Call(c))
 				}
@@ -72,7 +72,11 @@ func dialogs(defined []*agents.Script) []scripted.Script {
 			}
 			turns = append(turns, turn)
 		}
-		scripts = append(scripts, scripted.Dialog(d.Name, scripted.DefaultPace, turns...))
+		pace := scripted.DefaultPace
+		if d.Pace != nil {
+			pace = *d.Pace
+		}
+		scripts = append(scripts, scripted.Dialog(d.Name, pace, turns...))
 	}
 	return scripts
 }
