@@ -100,6 +100,7 @@ func TestParseErrors(t *testing.T) {
 		{"duplicate key of the state", least + "state:\n  predict:\n    - {tool: f, argument: x, key: a}\n    - {tool: g, argument: x, key: a}\n",
 			`a.yaml:6: state.predict[1].key "a" is already the key of state.predict[0]`},
 		{"prediction that lacks its tool", least + "state:\n  predict:\n    - {argument: x, key: a}\n", `a.yaml:1: state.predict[0].tool is missing`},
+		{"prediction of outputs", least + "state:\n  predict:\n    - {tool: f, argument: x, key: perdure.steps}\n", `a.yaml:5: state.predict[0].key must not be perdure.steps, which has the outputs of steps`},
 		{"result of no tool", least + "state:\n  results:\n    - {tool: f, set: {/x: 1}}\n", `a.yaml:5: state.results[0].tool "f" is not one of the agent's tools that Perdure calls`},
 		{"result of a client tool", least + "tools: [\"client:f\"]\nstate:\n  results:\n    - {tool: f, set: {/x: 1}}\n", `a.yaml:6: state.results[0].tool "f" is not one of the agent's tools that Perdure calls`},
 		{"result without set", least + "tools: [f]\nstate:\n  results:\n    - {tool: f}\n", `a.yaml:6: state.results[0] needs a tool and set`},

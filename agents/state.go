@@ -201,6 +201,9 @@ func (s State) predictionMistakes() []mistake {
 		}
 		found = append(found, checkMember(at+".argument", p.Argument)...)
 		found = append(found, checkMember(at+".key", p.Key)...)
+		if p.Key == Outputs {
+			found = append(found, newMistake(at+".key", "must not be %s, which has the outputs of steps", Outputs))
+		}
 		if first, twice := keys[p.Key]; twice {
 			found = append(found, newMistake(at+".key", "%.80q is already the key of %s", p.Key, predictionKey(first)))
 		}
