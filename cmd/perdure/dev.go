@@ -89,9 +89,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 	if p.problem != "" {
 		fmt.Fprintf(out, "%s.\n", p.problem)
 	}
-	if err := p.watch(ctx, out); err != nil {
-		return err
-	}
+	p.watch(ctx, out)
 	<-ctx.Done()
 	fmt.Fprintln(out, "stopping …")
 	return nil

@@ -255,14 +255,14 @@ func (p *devProcess) startNodes(ctx context.Context) error {
 }
 
 // watch starts to watch the folder of definitions. Changes, and what is wrong with them, are
-// printed to out.
-func (p *devProcess) watch(ctx context.Context, out io.Writer) error {
+// printed to out. If the system allows no watch, the process runs without it.
+func (p *devProcess) watch(ctx context.Context, out io.Writer) {
 	w, err := watchFolder(ctx, p.options.agents, func(ctx context.Context) { p.reload(ctx, out) }, p.logger)
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", p.options.agents, err)
+		p.logger.WarnContext(ctx, "changes of definitions are not noticed", "folder", p.options.agents, "error", err)
+		return
 	}
 	p.onClose(w.stop)
-	return nil
 }
 
 // workerConfig returns the configuration of the worker, with the scripts of a folder.

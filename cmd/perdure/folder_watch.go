@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -103,5 +105,8 @@ func (w *folderWatch) watch() {
 			break
 		}
 	}
-	_ = w.files.Add(w.folder) // if it is missing, its creation is an event of the folder above
+	// If it is missing, its creation is an event of the folder above.
+	if err := w.files.Add(w.folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		w.logger.Warn("changes of definitions are not noticed", "folder", w.folder, "error", err)
+	}
 }

@@ -28,12 +28,15 @@ func (p *devProcess) reload(ctx context.Context, out io.Writer) {
 		problem = err.Error()
 	}
 	switch {
-	case problem == p.problem: // an error that was printed, or none
-	case err == nil && len(changes) == 0:
-		fmt.Fprintln(out, "The definitions are valid again. Nothing has changed.")
+	case err == nil:
+		if p.problem != "" && len(changes) == 0 {
+			fmt.Fprintln(out, "The definitions are valid again. Nothing has changed.")
+		}
 	case errors.As(err, new(*missingFolderError)):
-		fmt.Fprintf(out, "%s. The published agents stay.\n", problem)
-	case err != nil:
+		if problem != p.problem { // every event above the missing folder leads here
+			fmt.Fprintf(out, "%s. The published agents stay.\n", problem)
+		}
+	default:
 		fmt.Fprintf(out, "%s\nThe former definitions stay until this is corrected.\n", problem)
 	}
 	p.problem = problem
