@@ -29,10 +29,10 @@ const (
 	subagentSilent    = "The agent ended without an answer."
 )
 
-// Answer is subagent.answer.v1: it ends a subagent, and writes its last message as the result of
-// its call. First it takes over the lanes that the subagent left open, and counts their model
-// calls. A failed subagent is a failed tool call: the calling model continues. A subagent that ends
-// with interrupts leaves its call without a result; the next run continues it.
+// AnswerSubagent is subagent.answer.v1: it ends a subagent, and writes its last message as the
+// result of its call. First it takes over the lanes that the subagent left open, and counts their
+// model calls. A failed subagent is a failed tool call: the calling model continues. A subagent
+// that ends with interrupts leaves its call without a result; the next run continues it.
 func (a *Activities) AnswerSubagent(ctx context.Context, in runs.SubagentAnswer) (runs.ToolAnswer, error) {
 	return withAttempt(inStep(ctx, in.Step), a, func(ctx context.Context) (runs.ToolAnswer, error) { return a.answer(ctx, in) })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Deliver is webhook.send.v1: it sends one event to one receiver, once. The workflow
+// SendWebhook is webhook.send.v1: it sends one event to one receiver, once. The workflow
 // webhook.deliver.v1 retries it for up to 24 hours, after the pause that the receiver asked for, if
 // any. An answer that rules out a repetition is final, and so is an event that the inbox has
 // dropped. A webhook that this worker does not know is retried, because another worker may know it.
@@ -34,15 +34,15 @@ func (a *Activities) SendWebhook(ctx context.Context, in runs.Delivery) (out run
 	return out, activityError(ctx, err)
 }
 
-// message is the body of a webhook, as Standard Webhooks defines it. Type is "approval." with the
-// type of the event.
+// webhookMessage is the body of a webhook, as Standard Webhooks defines it. Type is "approval."
+// with the type of the event.
 type webhookMessage struct {
 	Type      string      `json:"type"`
 	Timestamp time.Time   `json:"timestamp"`
 	Data      webhookData `json:"data"`
 }
 
-// data is the member "data" of a message.
+// webhookData is the member "data" of a webhookMessage.
 type webhookData struct {
 	Tenant   string         `json:"tenant"`
 	Approval inbox.Approval `json:"approval"`

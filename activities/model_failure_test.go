@@ -7,7 +7,8 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// The log has the bound of failures only if a failure is of a kind that is attempted again.
+// TestLoggedModelFailures: the log has the bound of failures only if a failure is of a kind that is
+// attempted again.
 func TestLoggedModelFailures(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[llm.Code]string{llm.CodeUnauthorized: `"failures":"1"`, llm.CodeUnavailable: `"failures":"1 of 8"`} {

@@ -120,7 +120,7 @@ func TestResumedGuard(t *testing.T) {
 	}
 }
 
-// A rejected event is not changed, so its producer can report it as it was.
+// TestGuardKeepsTheEvent: a rejected event is not changed, so its producer can report it as it was.
 func TestGuardKeepsTheEvent(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

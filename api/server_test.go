@@ -203,12 +203,12 @@ func setup(t *testing.T, change ...func(*api.Config)) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(watching.Stop)
-	said, err := schedules.Open(n.ctx(), n.log)
+	store, err := schedules.Open(n.ctx(), n.log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := api.Config{
-		Schedules: said, Log: n.log, Snapshots: n.snapshots, Follower: streamtest.Follow(t, n.log), Catalog: agentsOf, Temporal: n.temporal,
+		Schedules: store, Log: n.log, Snapshots: n.snapshots, Follower: streamtest.Follow(t, n.log), Catalog: agentsOf, Temporal: n.temporal,
 		Auth:   &auth.Anonymous{Roles: []string{"admin"}},
 		Logger: slog.New(slog.DiscardHandler), Limits: api.Limits{MaxBody: 1 << 20, Silence: 10 * time.Millisecond},
 	}

@@ -153,7 +153,7 @@ func (d *duel) took(ctx context.Context, workflow string, processes []*process, 
 	return o, err
 }
 
-// Numbers of outcomes.
+// wallMillis and the names after it are numbers of outcomes.
 func (o outcome) wallMillis() float64    { return o.wall.Seconds() * 1000 }
 func (o outcome) cpuMillis() float64     { return o.cpu.Seconds() * 1000 }
 func (o outcome) handedMillis() float64  { return o.handed.Seconds() * 1000 }

@@ -45,7 +45,7 @@ type Approval struct {
 	Status string `json:"status"`
 }
 
-// Vote is a vote or a decision of an approver, or an expiry.
+// RecordedDecision is a vote or a decision of an approver, or an expiry.
 type RecordedDecision struct {
 	Decision string    `json:"decision"`
 	By       string    `json:"by"`
@@ -157,7 +157,7 @@ type Decision struct {
 	Remember string `json:"remember,omitempty"`
 }
 
-// Decided is the result of a decision.
+// DecisionResult is the result of a decision.
 type DecisionResult struct {
 	ThreadID string `json:"threadId"`
 	ID       string `json:"id"`

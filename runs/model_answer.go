@@ -29,7 +29,7 @@ type ModelAnswer struct {
 // Count returns how many calls the answer makes.
 func (a ModelAnswer) Count() int { return max(a.CallCount, len(a.Calls)) }
 
-// Ordered returns how many of the named calls have a queue or a sequence.
+// CountQueuedOrSequenced returns how many of the named calls have a queue or a sequence.
 func (a ModelAnswer) CountQueuedOrSequenced() (n int) {
 	for _, c := range a.Calls {
 		if c.HasQueueOrSequence() {

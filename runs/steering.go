@@ -21,8 +21,8 @@ func (s *Steering) Add(input uint64) { s.Steered = append(s.Steered, input) }
 // Pending returns the messages that no model call has received.
 func (s *Steering) Pending() []uint64 { return s.Steered[s.Delivered:] }
 
-// Take returns the messages that no model call has received, for a call that is about to be
-// scheduled.
+// TakePending returns the messages that no model call has received, and counts them as delivered:
+// for a call that is about to be scheduled.
 func (s *Steering) TakePending() []uint64 {
 	left := s.Pending()
 	s.Delivered = len(s.Steered)

@@ -49,7 +49,8 @@ func (r *Record) writtenFor(execution string) bool {
 }
 
 // OpenStep writes the lifecycle events of a step once, and returns the sequence that the step's
-// attempt uses as Place.After. note becomes the record's result, for package snapshot; nil = none.
+// attempt uses as Place.After. result becomes the record's result, for package snapshot; nil =
+// none.
 //
 // If an earlier attempt of the step has written, OpenStep writes nothing: it returns the sequence
 // of the open record if that is the lane's last record, else p.After. The error is ErrOver if the
@@ -57,11 +58,11 @@ func (r *Record) writtenFor(execution string) bool {
 //
 // OpenStep writes first, and reads the lane only if the write is refused: usually p.After is the
 // lane's last record.
-func (l *Log) OpenStep(ctx context.Context, p Place, note any, events ...agui.Event) (uint64, error) {
+func (l *Log) OpenStep(ctx context.Context, p Place, result any, events ...agui.Event) (uint64, error) {
 	for {
-		_, steers := note.(Steering) // the shared flag tells a steering from an opening (Record.Steers)
+		_, steers := result.(Steering) // the shared flag tells a steering from an opening (Record.Steers)
 		s := stamp{kind: KindOpen, step: p.Step, writer: newWriter(p.Execution), shared: steers}
-		seq, err := l.put(ctx, p, s, p.After, note, events)
+		seq, err := l.put(ctx, p, s, p.After, result, events)
 		if !errors.Is(err, ErrFenced) {
 			return seq, err
 		}
@@ -122,12 +123,12 @@ func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err
 // OpenAfterFailure prepares a lane for the step p. The step failed has ended for good: none of its
 // attempts is in progress. It returns Place.After for p.
 //
-// It opens the failed step with note and events like [Log.OpenStep], unless an attempt has done so.
-// If an attempt of the failed step has written after that, OpenAfterFailure writes a supersede
+// It opens the failed step with result and events like [Log.OpenStep], unless an attempt has done
+// so. If an attempt of the failed step has written after that, OpenAfterFailure writes a supersede
 // record in the name of p, without a result: it retracts the events of that attempt and fences it.
 // If the lane has records of p already, an earlier attempt has done all this, and OpenAfterFailure
 // writes nothing.
-func (l *Log) OpenAfterFailure(ctx context.Context, p, failed Place, note any, events ...agui.Event) (uint64, error) {
+func (l *Log) OpenAfterFailure(ctx context.Context, p, failed Place, result any, events ...agui.Event) (uint64, error) {
 	for {
 		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
 		if err != nil {
@@ -139,7 +140,7 @@ func (l *Log) OpenAfterFailure(ctx context.Context, p, failed Place, note any, e
 			}
 			return p.After, nil
 		}
-		if _, err = l.OpenStep(ctx, failed, note, events...); err != nil {
+		if _, err = l.OpenStep(ctx, failed, result, events...); err != nil {
 			return 0, err
 		}
 		if last, err = l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane)); err != nil {
@@ -186,18 +187,18 @@ func (l *Log) supersede(ctx context.Context, p Place, partial *partialMessages) 
 		case stepHasWritten && !last.writtenFor(p.Execution):
 			return ErrOver
 		}
-		var note any // a supersede record without a result retracts
+		var content any // a supersede record without a result retracts
 		if partial != nil && stepHasWritten && last.Kind == KindEvents {
 			result, err := partial.read(ctx, l, p, last)
 			if err != nil {
 				return err
 			}
 			if result != nil {
-				note = result
+				content = result
 			}
 		}
 		s := stamp{kind: KindSupersede, step: p.Step, writer: newWriter(p.Execution)}
-		if _, err = l.put(ctx, p, s, lastSeq(last), note, nil); !errors.Is(err, ErrFenced) {
+		if _, err = l.put(ctx, p, s, lastSeq(last), content, nil); !errors.Is(err, ErrFenced) {
 			return err
 		}
 	}
@@ -238,16 +239,16 @@ func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, 
 }
 
 // put encodes and writes one record of the lane p. The record must follow the record expected of
-// that lane (0 = it is the first), else the error is ErrFenced. note becomes the result; nil =
+// that lane (0 = it is the first), else the error is ErrFenced. content becomes the result; nil =
 // none.
-func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, note any, events []agui.Event) (uint64, error) {
+func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, content any, events []agui.Event) (uint64, error) {
 	lines, err := p.encode(events)
 	if err != nil {
 		return 0, err
 	}
 	var result []byte
-	if note != nil {
-		if result, err = json.Marshal(note); err != nil {
+	if content != nil {
+		if result, err = json.Marshal(content); err != nil {
 			return 0, fmt.Errorf("stream: encode %s: %w", s.kind, err)
 		}
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// A read of the log allocates about what it reads. Viewers that lag read it again and again.
+// TestReadsAllocateLittle: a read of the log allocates about what it reads. Viewers that lag read
+// it again and again.
 func TestReadsAllocateLittle(t *testing.T) { //nolint:paralleltest // because it measures the process
 	const reads, most = 50, 256 << 10
 	l := streamtest.Open(t)

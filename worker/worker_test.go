@@ -54,8 +54,8 @@ func TestUnreachableServersEndTheProcess(t *testing.T) {
 	}
 }
 
-// SIGTERM ends the process with status 0 while it waits for NATS or for Temporal, also if the
-// server accepts the connection and sends nothing.
+// TestSIGTERMWhileItWaits: SIGTERM ends the process with status 0 while it waits for NATS or for
+// Temporal, also if the server accepts the connection and sends nothing.
 func TestSIGTERMWhileItWaits(t *testing.T) {
 	t.Parallel()
 	nats, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})

@@ -272,10 +272,7 @@ func (b *branches) outcome(ctx workflow.Context) (more bool, end ending) {
 		return false, ending{}
 	case len(b.suspended) > 0 && !failed:
 		b.progress.Suspended = true
-		interrupts := r.interruptsOfAnswer(ctx, runs.ModelAnswer{})
-		for _, s := range b.suspended {
-			interrupts.Adopt(*s.Suspended, s.Interrupts)
-		}
+		interrupts := b.interruptsSoFar(ctx)
 		if !interrupts.Fits(r.in) {
 			return false, tooManyInterruptsEnding
 		}

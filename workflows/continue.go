@@ -36,7 +36,7 @@ func (r *run) safePoint(ctx workflow.Context) error {
 }
 
 // pause blocks until the run is resumed or cancelled: it returns nil, and the next step finds the
-// cancel. After the park patience it returns the error that parks the thread, unless a program
+// cancel. After [runs.Input.ParkDelay] it returns the error that parks the thread, unless a program
 // runs.
 func (t *thread) pause(ctx workflow.Context) error {
 	r, since := t.run, workflow.Now(ctx)

@@ -16,10 +16,11 @@ import (
 // name of other tool steps.
 const stepHeld = "held"
 
-// tryHold reports whether a payload has room for the interrupts of a turn. In a held run it makes
-// them the interrupts of the turn, also while calls of the turn are under way: a decision may
-// arrive before they end. Interrupts of suspended subagents end the run, so they are not held.
-func (r *run) tryHold(set *runs.Interrupts) bool {
+// admitInterrupts reports whether a payload has room for the interrupts of a turn. In a held run it
+// also makes them the interrupts of the turn, also while calls of the turn are under way: a
+// decision may arrive before they end. Interrupts of suspended subagents end the run, so they are
+// not held.
+func (r *run) admitInterrupts(set *runs.Interrupts) bool {
 	if !r.in.Hold || len(set.Suspended) > 0 {
 		return set.Fits(r.in)
 	}

@@ -79,7 +79,7 @@ func (n *notifier) drain(ctx workflow.Context) {
 	}
 }
 
-// handOver starts interrupt.notifications for each of the interrupts with pending notifications,
+// detach starts interrupt.notifications for each of the interrupts with pending notifications,
 // also when the run is cancelled, and blocks until these workflows have started. A notification
 // that is under way is sent there again.
 func (n *notifier) detach(ctx workflow.Context, all []*runs.Interrupts) {

@@ -69,8 +69,8 @@ type threadControl interface {
 	// pause blocks until the run is resumed or cancelled. The error is nil, or continues the thread
 	// as parked.
 	pause(ctx workflow.Context) error
-	// stopDecisions stops decisions and tool results from being taken until resume, or until the
-	// run has ended.
+	// stopDecisions stops decisions and tool results from being taken until allowDecisions, or
+	// until the run has ended.
 	stopDecisions(ctx workflow.Context)
 	// allowDecisions takes decisions again: the children did not end after all, and the run
 	// continues.

@@ -63,7 +63,7 @@ func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) endi
 	interrupts.Step, interrupts.Tree = pipeline.LimitPath, 0
 	interrupts.Exceeded = &x
 	switch {
-	case !r.tryHold(interrupts):
+	case !r.admitInterrupts(interrupts):
 		return tooManyInterruptsEnding
 	case r.interrupts.held != nil:
 		return r.announceHeld(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// beginCall writes the result of the call that the subagent worked for (subagent.answer), also
+// answerCall writes the result of the call that the subagent worked for (subagent.answer), also
 // when the run is cancelled. For a subagent that ends with interrupts it writes the end of the
 // subagent without a result. It retries without limit: the caller's lane stays open until then.
 func (r *run) answerCall(ctx workflow.Context, end ending) (runs.ToolAnswer, error) {

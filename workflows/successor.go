@@ -10,15 +10,15 @@ import (
 
 // awaitSuccessor blocks, after the end of an AG-UI run, until all of its interrupts are decided;
 // then another run continues. An input that answers them brings that run. If decisions arrive one
-// by one, or expire, a run without an input continues. After patience the thread is parked; 0 = it
+// by one, or expire, a run without an input continues. After parkDelay the thread is parked; 0 = it
 // is parked already.
 //
 // The error continues as new, or is that of a cancelled execution. It is nil if the thread is free:
 // the API starts the run of the last input in a new execution (t.closing).
-func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) error {
+func (t *thread) awaitSuccessor(ctx workflow.Context, parkDelay time.Duration) error {
 	set, until := t.interruptsAfterEnd(), time.Time{}
-	if patience > 0 {
-		until = workflow.Now(ctx).Add(patience)
+	if parkDelay > 0 {
+		until = workflow.Now(ctx).Add(parkDelay)
 	}
 	for t.successor == nil && !set.IsResolved() {
 		if err := t.awaitDecision(ctx, runs.Earlier(set.NextTime(), until)); err != nil {
@@ -26,7 +26,7 @@ func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) er
 		}
 		now := workflow.Now(ctx)
 		set.ApplyTime(now)
-		parks := patience > 0 && !now.Before(until) || historyIsLong(ctx)
+		parks := parkDelay > 0 && !now.Before(until) || historyIsLong(ctx)
 		if !parks || t.successor != nil || set.IsResolved() {
 			continue
 		}

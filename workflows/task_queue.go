@@ -26,8 +26,8 @@ type queuedCall struct {
 	startTimeout time.Duration // ScheduleToStartTimeout of the next tool.call
 }
 
-// Bounds of the patience. It doubles from try to try, so that a queue with a long backlog costs few
-// tries.
+// Bounds of the start timeout. It doubles from try to try, so that a queue with a long backlog
+// costs few tries.
 const (
 	minStartTimeout = 15 * time.Second
 	maxStartTimeout = 5 * time.Minute

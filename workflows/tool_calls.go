@@ -141,7 +141,7 @@ func (r *run) callTools(ctx workflow.Context, step runs.Step, calls []call, inte
 		return r.endingFromError(ctx, t.err)
 	case t.cancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(len(t.calls)):
 		return cancelledEnding
-	case len(t.suspended)+len(t.questions) > 0 && !r.tryHold(interrupts):
+	case len(t.suspended)+len(t.questions) > 0 && !r.admitInterrupts(interrupts):
 		return tooManyInterruptsEnding
 	}
 	return ending{}
@@ -173,8 +173,8 @@ func (t *toolCalls) addError(err error) { t.err = errors.Join(t.err, err) }
 // otherWork returns how many calls without a subagent are under way.
 func (t *toolCalls) otherWork() int { return t.activeCalls - len(t.children.running) }
 
-// interruptsSoFar returns a copy of t.interrupts with the interrupts of subagents that have ended and
-// the questions of tools: what the run would end with, if it ended now.
+// interruptsSoFar returns a copy of t.interrupts with the interrupts of subagents that have ended
+// and the questions of tools: what the run would end with, if it ended now.
 func (t *toolCalls) interruptsSoFar(workflow.Context) *runs.Interrupts {
 	interrupts := *t.interrupts
 	interrupts.Suspended, interrupts.Items = slices.Clone(interrupts.Suspended), slices.Clone(interrupts.Items)

@@ -59,13 +59,18 @@ func (r *run) takeTurn(ctx workflow.Context) ending {
 }
 
 // makeCalls makes the calls of an answer: first those that are no interrupts, then a handoff. If
-// interrupts are left, a held run announces them, and another run ends with them. The run
-// fails if it cannot carry all calls: ModelAnswer.Calls lacks an interrupt or an ordered call, or a
-// payload has no room.
+// interrupts are left, a held run announces them, and another run ends with them. The run fails if
+// it cannot carry all calls: ModelAnswer.Calls lacks an interrupt, or a call with a queue or a
+// sequence, or a payload has no room.
 func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) ending {
 	interrupts, limit := r.interruptsOfAnswer(ctx, answer), r.activeAgent().Limits.ParallelTools
-	if answer.Count() > limit || answer.InterruptCount > len(interrupts.Items) || answer.QueuedOrSequencedCount > answer.CountQueuedOrSequenced() || answer.InterruptCount > 0 && !r.tryHold(interrupts) {
+	lacksInterrupts := answer.InterruptCount > len(interrupts.Items)
+	lacksCalls := answer.QueuedOrSequencedCount > answer.CountQueuedOrSequenced()
+	if answer.Count() > limit || lacksInterrupts || lacksCalls {
 		return limitEnding(runs.CodeLimitParallelTools, "the model asked for more than %d tool calls at once", limit)
+	}
+	if answer.InterruptCount > 0 && !r.admitInterrupts(interrupts) {
+		return tooManyInterruptsEnding
 	}
 	step := r.step(r.turn, stepTools, stepTools)
 	if end := r.callTools(ctx, step, freeCalls(answer), interrupts); end.isOver() {

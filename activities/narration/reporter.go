@@ -27,8 +27,8 @@ type Reporter struct {
 	emit   emit
 
 	// mu guards the members below, and makes the calls of emit sequential. state is the shared
-	// state as the call has changed it, patches its changes, activities the activities by name with their present
-	// content. reports and bytes count what was reported. over is set by Close.
+	// state as the call has changed it, patches its changes, activities the activities by name with
+	// their present content. reports and bytes count what was reported. isClosed is set by Close.
 	mu         sync.Mutex
 	state      json.RawMessage
 	patches    []json.RawMessage

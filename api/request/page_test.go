@@ -37,7 +37,8 @@ type goneWriter struct{ *httptest.ResponseRecorder }
 
 func (goneWriter) Write([]byte) (int, error) { return 0, errors.New("gone") }
 
-// A page is encoded at the pace of its client: nothing is encoded for a client that takes no more.
+// TestAPageIsEncodedAsTheClientReads: a page is encoded at the pace of its client: nothing is
+// encoded for a client that takes no more.
 func TestAPageIsEncodedAsTheClientReads(t *testing.T) {
 	t.Parallel()
 	c, _ := gin.CreateTestContext(goneWriter{httptest.NewRecorder()})

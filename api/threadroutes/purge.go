@@ -71,7 +71,7 @@ func (r *Routes) stopWorkflow(ctx context.Context, thread stream.Thread, snap *s
 	if err := r.stopRuns(ctx, thread, snap); err != nil {
 		return err
 	}
-	// A workflow without an active run may idle wait for decisions, or be parked.
+	// A workflow without an active run may wait for decisions, or be parked.
 	err := r.watcher.Temporal.CancelWorkflow(ctx, id, "")
 	if isNotFound(err) {
 		return nil

@@ -75,9 +75,9 @@ func TestUnreachableServersEndTheProcess(t *testing.T) {
 	}
 }
 
-// SIGTERM ends the process with status 0 while it waits for NATS. One attempt to connect takes up
-// to 5 s if the server accepts the connection and sends nothing; the process does not wait for its
-// end.
+// TestSIGTERMWhileItWaits: SIGTERM ends the process with status 0 while it waits for NATS. One
+// attempt to connect takes up to 5 s if the server accepts the connection and sends nothing; the
+// process does not wait for its end.
 func TestSIGTERMWhileItWaits(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

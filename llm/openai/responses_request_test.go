@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// asked returns the members of the request that a model would send.
+// requestBody returns the members of the request that a model would send.
 func requestBody(t *testing.T, req *llm.Request) map[string]json.RawMessage {
 	t.Helper()
 	params, err := NewResponses(Config{}).params(req)

@@ -92,7 +92,7 @@ func AppendShown(messages []agui.Message, entries []Entry) []agui.Message {
 	return messages
 }
 
-// SizeWithResult is about how many bytes of memory the entry's message takes.
+// Weight is about how many bytes of memory the entry's message takes.
 func (e Entry) Weight() int { return messageWeight(e.Message) }
 
 // HasRole reports whether one of the messages has a role.

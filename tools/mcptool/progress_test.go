@@ -9,7 +9,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A progress message that is too long is cut between two characters.
+// TestProgressMessageIsCutBetweenCharacters: a progress message that is too long is cut between two
+// characters.
 func TestProgressMessageIsCutBetweenCharacters(t *testing.T) {
 	t.Parallel()
 	p := &progress{latest: make(chan shown, 1)}

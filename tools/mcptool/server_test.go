@@ -394,7 +394,8 @@ func TestStopEndsCalls(t *testing.T) {
 	}
 }
 
-// Stop does not wait for a server that does not answer the end of the session.
+// TestStopDoesNotWaitForTheServer: Stop does not wait for a server that does not answer the end of
+// the session.
 func TestStopDoesNotWaitForTheServer(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})

@@ -7,7 +7,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A call that begins between Stop and the end of the session is not made, so nothing was done.
+// TestNoCallBeginsAfterStop: a call that begins between Stop and the end of the session is not
+// made, so nothing was done.
 func TestNoCallBeginsAfterStop(t *testing.T) {
 	t.Parallel()
 	life, end := context.WithCancel(t.Context())

@@ -111,8 +111,8 @@ func options(run stream.Run, agent string) client.StartWorkflowOptions {
 	}
 }
 
-// submit offers the run to the execution that occupies the thread. If the log has the end of that
-// execution's run, and no interrupts are open, the execution is about to close: submit waits for
+// offerRun offers the run to the execution that occupies the thread. If the log has the end of that
+// execution's run, and no interrupts are open, the execution is about to close: offerRun waits for
 // that instead. The execution may also belong to a run that has started in Temporal and not yet in
 // the log; then it answers the offer itself.
 func (d *Dispatcher) offerRun(
@@ -155,10 +155,11 @@ func (d *Dispatcher) awaitClose(ctx context.Context, thread stream.Thread, execu
 	_ = d.Temporal.GetWorkflow(ctx, WorkflowID(thread), execution).Get(ctx, nil)
 }
 
-// offer is Offer with offerTimeout, for an execution that may close before it takes the offer.
-// Temporal does not answer an update whose execution continues as new or closes, so a goroutine
-// polls for the close and then cancels the offer. offer waits for the goroutine before it returns.
-func (d *Dispatcher) offerWithTimeout(ctx context.Context, thread stream.Thread, submit runs.SubmitRequest, execution string) (runs.SubmitResult, error) {
+// offerWithTimeout is Offer with offerTimeout, for an execution that may close before it takes the
+// offer. Temporal does not answer an update whose execution continues as new or closes, so a
+// goroutine polls for the close and then cancels the offer. offerWithTimeout waits for the
+// goroutine before it returns.
+func (d *Dispatcher) offerWithTimeout(ctx context.Context, thread stream.Thread, request runs.SubmitRequest, execution string) (runs.SubmitResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, offerTimeout)
 	var watch sync.WaitGroup
 	defer watch.Wait()
@@ -171,13 +172,13 @@ func (d *Dispatcher) offerWithTimeout(ctx context.Context, thread stream.Thread,
 		pause(ctx, closeCheck) // the last task of the execution may have taken the offer
 		cancel()
 	})
-	return d.Offer(ctx, thread, submit, execution)
+	return d.Offer(ctx, thread, request, execution)
 }
 
 // Offer sends the update "submit" to an execution of a thread's workflow; "" is the latest
 // execution.
-func (d *Dispatcher) Offer(ctx context.Context, thread stream.Thread, submit runs.SubmitRequest, execution string) (result runs.SubmitResult, err error) {
-	err = d.Update(ctx, thread, execution, runs.UpdateSubmit, submit, &result)
+func (d *Dispatcher) Offer(ctx context.Context, thread stream.Thread, request runs.SubmitRequest, execution string) (result runs.SubmitResult, err error) {
+	err = d.Update(ctx, thread, execution, runs.UpdateSubmit, request, &result)
 	return result, err
 }
 
