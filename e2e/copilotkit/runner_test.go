@@ -33,7 +33,7 @@ func TestRestartOfRuntime(t *testing.T) {
 	f, runtime := setup(t)
 	thread := newThread()
 	hello, question := kit.UserMessage(kit.Marked("Hello.")), kit.UserMessage(kit.Marked("Tell me a story."))
-	greeting, story := kit.Marked("Hello to you."), kit.LongText(1600)
+	greeting, story := kit.Marked("Hello to you."), kit.LongText(3200)
 	kit.SharedModel.AnswerWith(t, hello.Content, greeting)
 	kit.SharedModel.Answer(t, slow(question, story))
 

@@ -143,7 +143,7 @@ func checkMapHistory(t *testing.T, p *kit.Endpoint, in kit.Input, items int) {
 // decodeStep decodes the output of a step.
 func decodeStep(t *testing.T, p *kit.Endpoint, in kit.Input, step string, into any) {
 	t.Helper()
-	outputs, _ := p.StateOf(t, in)["steps"].(map[string]any)
+	outputs, _ := p.StateOf(t, in)["perdure.steps"].(map[string]any)
 	body, err := json.Marshal(outputs[step])
 	if err == nil {
 		err = json.Unmarshal(body, into)

@@ -143,7 +143,7 @@ func TestBusyPipeline(t *testing.T) {
 			t.Errorf("%s: the calls have the keys %v", onBusy, keys)
 		}
 		var outputs map[string]any
-		if outputs, _ = s.p.StateOf(t, second)["steps"].(map[string]any); len(outputs) != 4 {
+		if outputs, _ = s.p.StateOf(t, second)["perdure.steps"].(map[string]any); len(outputs) != 4 {
 			t.Errorf("%s: the state has %v", onBusy, outputs)
 		}
 	}
