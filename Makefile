@@ -113,7 +113,7 @@ chromium: # install Debian's Chromium for tests of pages, if this is root on Deb
 .PHONY: e2e
 e2e: cold chromium $(NODE_READY) $(CLIENT_READY) ## Test the whole program with real clients
 	go build -o bin/e2e/ ./cmd/perdure ./cmd/api ./cmd/worker ./e2e/servers ./e2e/servers/nats ./e2e/servers/temporal
-	E2E_PROGRAMS=$(CURDIR)/bin/e2e $(TEST) -p 3 -timeout 50m $(call FIRST,$(filter-out $(HEAVY),$(E2E)),%/cluster %/pipelines %/runs %/clients)
+	E2E_PROGRAMS=$(CURDIR)/bin/e2e $(TEST) -timeout 50m $(call FIRST,$(filter-out $(HEAVY),$(E2E)),%/cluster %/pipelines %/runs %/clients)
 
 SAVED ?= $(CURDIR)/.histories
 

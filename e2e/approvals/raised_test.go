@@ -137,7 +137,7 @@ func TestAToolAsksWithoutItsClient(t *testing.T) {
 	if len(second) != 1 || second[0].Reason != "input_required" || second[0].ID == questions[0].ID || second[0].ToolCallID != questions[0].ToolCallID {
 		t.Fatalf("the second interrupts are %+v", second)
 	}
-	if listed := p.AwaitInboxItem(t, in); listed["reason"] != "input_required" || listed["message"] != "approve me: which color?" || listed["toolName"] != "ask_user" || listed["responseSchema"] == nil {
+	if listed := p.AwaitInboxItem(t, in, second[0].ID); listed["reason"] != "input_required" || listed["message"] != "approve me: which color?" || listed["toolName"] != "ask_user" || listed["responseSchema"] == nil {
 		t.Errorf("the inbox has %v", listed)
 	}
 	p.Kill()

@@ -119,8 +119,9 @@ func (p *Endpoint) RunAgent(t *testing.T, path string, in Input) []Event {
 	return f.Events
 }
 
-// AwaitInboxItem waits until the inbox lists an interrupt of the thread, and returns it.
-func (p *Endpoint) AwaitInboxItem(t *testing.T, in Input) map[string]any {
+// AwaitInboxItem waits until the inbox lists an open interrupt of the thread, and returns it. The inbox
+// follows the log, so an interrupt that was decided a moment ago may still be listed.
+func (p *Endpoint) AwaitInboxItem(t *testing.T, in Input, interruptID string) map[string]any {
 	t.Helper()
 	for {
 		resp, err := p.Get(t.Context(), "/v1/approvals?thread="+in.ThreadID, "")
@@ -133,8 +134,10 @@ func (p *Endpoint) AwaitInboxItem(t *testing.T, in Input) map[string]any {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(page.Items) > 0 {
-			return page.Items[0]
+		for _, item := range page.Items {
+			if item["id"] == interruptID {
+				return item
+			}
 		}
 	}
 }
