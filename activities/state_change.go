@@ -138,7 +138,7 @@ func applyReports(state json.RawMessage, reported []json.RawMessage) json.RawMes
 
 // restorePredicted returns the event that restores the members of the state that the arguments of a
 // call have changed in advance (state.predict); none if there are none. A member that has another
-// value than the predicted one stays: somebody has changed it since.
+// value than the predicted one stays: another writer has changed it.
 func restorePredicted(snap *snapshot.Snapshot, call agui.ToolCall, reported []json.RawMessage) []agui.Event {
 	i := slices.IndexFunc(snap.Entries, func(e snapshot.Entry) bool { return e.Predicted[call.ID] != nil })
 	if i < 0 {

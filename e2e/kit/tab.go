@@ -25,10 +25,7 @@ type Tab struct {
 // NewTab starts Chromium, which ends with the test. Without Chromium the test is skipped.
 func NewTab(t *testing.T) *Tab {
 	t.Helper()
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("pages need chromium, which is not installed")
-	}
+	chromium := NeedBrowser(t)
 	if err := Install(react); err != nil {
 		t.Fatal(err)
 	}

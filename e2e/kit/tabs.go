@@ -104,12 +104,15 @@ func buildPage(t *testing.T, sources map[string]string) string {
 	return filepath.Join(dir, "dist")
 }
 
-// NeedBrowser skips the test if Debian's chromium is not installed.
-func NeedBrowser(t *testing.T) {
+// NeedBrowser returns the path of Debian's chromium. Without it the test is skipped; make e2e installs
+// it as root on Debian.
+func NeedBrowser(t *testing.T) string {
 	t.Helper()
-	if _, err := exec.LookPath("chromium"); err != nil {
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
 		t.Skip("the browser of this test, chromium, is not installed")
 	}
+	return chromium
 }
 
 // Tabs are the tabs of a browser that show the page, run by tabs.mjs.
