@@ -35,7 +35,7 @@ func (adv *advancer) newActiveStep(action pipeline.Action) *runs.ActiveStep {
 func (adv *advancer) scope(path string) string {
 	origin := adv.place.Run
 	origin.ID = adv.in.Position.Origin
-	if home := adv.in.Position.At.Home; home != "" {
+	if home := adv.in.Position.TreePosition.Home; home != "" {
 		path = home + "/" + path
 	}
 	return origin.Identify("step", path)
@@ -126,7 +126,7 @@ func (adv *advancer) beginCall(ctx context.Context, action pipeline.Action, suba
 		treeStep := pipeline.StepAt(adv.definition, action.Path)
 		// A call with a compensation must end, so that it is known whether it has to be
 		// compensated. Compensations themselves are not compensated.
-		active.OutlastsCancel = treeStep != nil && treeStep.Compensate != nil && adv.next.Cursor.Undoing == nil
+		active.OutlastsCancel = treeStep != nil && treeStep.Compensate != nil && adv.next.TreePosition.Undoing == nil
 		tool, arguments = action.Tool.Tool, action.Tool.Args
 		err = adv.configureNarrator(ctx, n)
 	}

@@ -17,7 +17,7 @@ import (
 // failures returns all failures in the answer: those in the cursor, and the one that the pipeline
 // ends with. They are pointers into the answer.
 func (adv *advancer) failures() []*pipeline.Failure {
-	all := adv.next.Cursor.Failures()
+	all := adv.next.TreePosition.Failures()
 	if adv.next.Failed != nil {
 		all = append(all, adv.next.Failed)
 	}
@@ -72,8 +72,8 @@ func recordedAdvance(ctx context.Context, done *stream.Record, inProgram bool) (
 // call it. inProgram is that of recordedAdvance.
 func withSequence(next runs.AdvanceResult, seq uint64, inProgram bool) runs.AdvanceResult {
 	next.Seq = seq
-	setRecords(next.Cursor.Records, seq)
-	for _, f := range append(next.Cursor.Failures(), next.Failed) {
+	setRecords(next.TreePosition.Records, seq)
+	for _, f := range append(next.TreePosition.Failures(), next.Failed) {
 		if f != nil && f.Detailed && f.Record == 0 {
 			f.Record = seq
 		}

@@ -62,7 +62,7 @@ func (adv *advancer) findAction(ctx context.Context) error {
 	// the program receives.
 	if adv.in.Tree != nil {
 		if adv.next.Failed = validateStep(adv.definition); adv.next.Failed != nil {
-			adv.next.Cursor = adv.in.Position.At
+			adv.next.TreePosition = adv.in.Position.TreePosition
 			return nil
 		}
 	}
@@ -107,12 +107,12 @@ func (adv *advancer) advanceUntilAction(ctx context.Context, env pipeline.Env) e
 	if err != nil {
 		return err
 	}
-	adv.next.Cursor = adv.in.Position.At
+	adv.next.TreePosition = adv.in.Position.TreePosition
 	if err := adv.readDetails(ctx, event); err != nil {
 		return err
 	}
 	for {
-		move, err := pipeline.Advance(adv.definition, adv.next.Cursor, event, env)
+		move, err := pipeline.Advance(adv.definition, adv.next.TreePosition, event, env)
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (adv *advancer) advanceUntilAction(ctx context.Context, env pipeline.Env) e
 				return err
 			}
 		}
-		adv.next.Cursor = move.Position
+		adv.next.TreePosition = move.Position
 		adv.requiresSameState = adv.requiresSameState || move.Sets
 		// Compensations may need the outputs of the steps that this move has finished.
 		adv.storeDone(move.Done)
@@ -199,22 +199,22 @@ func (adv *advancer) addChange(c pipeline.Change) {
 // reopenSteps begins the open steps again for clients, in the run or child that continues a
 // suspended one. The position stays the same.
 func (adv *advancer) reopenSteps() error {
-	open, err := pipeline.OpenStepNames(adv.definition, adv.in.Position.At)
+	open, err := pipeline.OpenStepNames(adv.definition, adv.in.Position.TreePosition)
 	for _, name := range open {
 		adv.addEvents(&agui.StepStarted{StepName: name})
 	}
-	adv.next.Cursor = adv.in.Position.At
+	adv.next.TreePosition = adv.in.Position.TreePosition
 	return err
 }
 
 // suspendSteps ends the open steps of a child that ends with its interrupts, the innermost first,
 // and reports a branch as suspended. The next run reopens them.
 func (adv *advancer) suspendSteps() error {
-	open, err := pipeline.OpenStepNames(adv.definition, adv.in.Position.At)
+	open, err := pipeline.OpenStepNames(adv.definition, adv.in.Position.TreePosition)
 	for _, name := range slices.Backward(open) {
 		adv.addEvents(&agui.StepFinished{StepName: name})
 	}
-	adv.next.Cursor = adv.in.Position.At
+	adv.next.TreePosition = adv.in.Position.TreePosition
 	if adv.in.Child.BranchPath == "" {
 		// The activity Answer writes the end of a subagent, with the step of its call.
 		return err
@@ -259,14 +259,14 @@ func (adv *advancer) endBranch() {
 		adv.addEvents(&agui.SubagentError{SubagentRunID: adv.place.Subagent, Message: failed.Text(), Code: failed.Code})
 		return
 	}
-	adv.stored.Ended = pipeline.Ended{Undo: adv.next.Cursor.Undo, Records: adv.next.Cursor.Records}
+	adv.stored.Ended = pipeline.Ended{Undo: adv.next.TreePosition.Undo, Records: adv.next.TreePosition.Records}
 	adv.addEvents(&agui.SubagentFinished{SubagentRunID: adv.place.Subagent, Outcome: &agui.SubagentOutcome{Type: agui.SubagentSuccess}})
 }
 
 // readDetails sets the details of the failures that steps may use. A detail may have content, so
 // the workflow carries only the number of the record that has it.
 func (adv *advancer) readDetails(ctx context.Context, event pipeline.Event) error {
-	failures := adv.next.Cursor.Failures()
+	failures := adv.next.TreePosition.Failures()
 	if event.Failure != nil {
 		failures = append(failures, event.Failure)
 	}

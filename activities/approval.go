@@ -108,7 +108,7 @@ func interruptID(run stream.Run, name string) string { return run.Identify("int"
 func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, s *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
 	message, schema := fmt.Sprintf("May %s be called?", c.Tool), approvalSchema
 	if s.Exceeded != nil {
-		message, schema = a.limitMessage(*s.Exceeded), limitSchema(a.figuresOf(*s.Exceeded))
+		message, schema = a.limitMessage(*s.Exceeded), limitSchema(a.limitArguments(*s.Exceeded))
 	} else if record := s.Source(c).QuestionRecord; record > 0 && c.Tool == pipeline.ApproveTool {
 		// The message of an approve step is content: the advance that began the step has stored it.
 		var stored storedAdvance

@@ -36,7 +36,7 @@ func (adv *advancer) buildEnv(ctx context.Context) (pipeline.Env, error) {
 	env.Recall = func(path string, record uint64) (pipeline.Done, error) { return adv.readDone(ctx, path, record) }
 	// Items[i] is the record of the advance that began the i-th branch, which keeps the items of
 	// all its siblings.
-	for i, branches := range adv.in.Position.At.Branch {
+	for i, branches := range adv.in.Position.TreePosition.Branch {
 		var stored storedAdvance
 		if err := adv.activities.Log.Kept(ctx, adv.place.Run.Thread, adv.in.Position.Items[i], &stored); err != nil {
 			return env, err
@@ -49,7 +49,7 @@ func (adv *advancer) buildEnv(ctx context.Context) (pipeline.Env, error) {
 		env.Items = append(env.Items, item)
 		// A branch that compensates learns at its beginning what the branch had done that it
 		// compensates.
-		begins := i == len(adv.in.Position.At.Branch)-1 && adv.in.Position.Event != nil && adv.in.Position.Event.Kind == pipeline.EventBegun
+		begins := i == len(adv.in.Position.TreePosition.Branch)-1 && adv.in.Position.Event != nil && adv.in.Position.Event.Kind == pipeline.EventBegun
 		if begins && branches.Index < len(stored.Ends) {
 			if env.Ended, err = adv.readBranchEnd(ctx, stored.Ends[branches.Index]); err != nil {
 				return env, err

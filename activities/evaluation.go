@@ -13,7 +13,7 @@ const invalidExpression = "invalid_expression"
 // next.Value. A failure is a result for the program: next.Failed is set. The message has nothing of
 // the value, which may have content.
 func (adv *advancer) evaluate(env pipeline.Env) error {
-	value, err := pipeline.Value(adv.in.Expression, adv.in.Position.At, env)
+	value, err := pipeline.Value(adv.in.Expression, adv.in.Position.TreePosition, env)
 	switch {
 	case err != nil:
 		adv.next.Failed = &pipeline.Failure{Code: invalidExpression, Message: "the expression has no value"}

@@ -49,15 +49,15 @@ func (a *Activities) writeLimitInterrupt(ctx context.Context, in runs.LimitInter
 	if err != nil {
 		return answer, err
 	}
-	args, err := json.Marshal(a.figuresOf(in.Exceeded))
+	args, err := json.Marshal(a.limitArguments(in.Exceeded))
 	if err != nil {
-		return answer, fmt.Errorf("activities: encode figures: %w", err)
+		return answer, fmt.Errorf("activities: encode the arguments of a limit: %w", err)
 	}
 	return a.writeLimitCall(ctx, in, attempt, rules, string(args))
 }
 
 // writeLimitCall writes the message with the call. The step's rule gates the call, so the answer
-// has the approval. args are the figures of the limit, as JSON.
+// has the approval. args are the arguments of the call, as JSON.
 func (a *Activities) writeLimitCall(ctx context.Context, in runs.LimitInterrupt, attempt *stream.Attempt, rules *agents.Definition, args string) (runs.ModelAnswer, error) {
 	narrator := narration.New(runOf(in.Run), in.ID, attempt)
 	narrator.Scope = scopeOf(in.Place)
@@ -71,9 +71,9 @@ func (a *Activities) writeLimitCall(ctx context.Context, in runs.LimitInterrupt,
 	return narrator.Answer, err
 }
 
-// figuresOf returns the figures of a limit as approvers see them: named, in their units, with the
-// currency of a cost.
-func (a *Activities) figuresOf(exceeded runs.ExceededLimit) pipeline.Figures {
+// limitArguments returns the arguments of a limit's interrupt: the amounts in the units that
+// approvers see, with the currency of a cost.
+func (a *Activities) limitArguments(exceeded runs.ExceededLimit) pipeline.LimitArguments {
 	limit := exceeded.Limit
 	// exceeded.Limit is set for limits of the tenant's day only; the others are known by their
 	// code.
@@ -87,26 +87,26 @@ func (a *Activities) figuresOf(exceeded runs.ExceededLimit) pipeline.Figures {
 	case runs.CodeLimitDuration:
 		limit = pipeline.LimitDuration
 	}
-	figures := pipeline.FiguresOf(limit, exceeded.Used, exceeded.Allowed)
-	figures.Date = exceeded.Date
+	args := pipeline.NewLimitArguments(limit, exceeded.Used, exceeded.Allowed)
+	args.Date = exceeded.Date
 	if limit == pipeline.LimitCost || limit == pipeline.LimitCostPerDay {
-		figures.Currency = a.currency()
+		args.Currency = a.currency()
 	}
-	return figures
+	return args
 }
 
 // limitMessage returns the question for approvers.
 func (a *Activities) limitMessage(exceeded runs.ExceededLimit) string {
-	figures := a.figuresOf(exceeded)
-	used, allowed := pipeline.FigureText(figures.Used), pipeline.FigureText(figures.Allowed)
+	args := a.limitArguments(exceeded)
+	used, allowed := pipeline.AmountText(args.Used), pipeline.AmountText(args.Allowed)
 	// These are the values for a limit of tokens.
 	verb, unit := "used", " tokens"
-	money := strings.TrimRight(" "+figures.Currency, " ")
-	switch figures.Limit {
+	money := strings.TrimRight(" "+args.Currency, " ")
+	switch args.Limit {
 	case pipeline.LimitTokensPerDay:
-		return fmt.Sprintf("The tenant has used %s tokens on %s, UTC. May the run continue up to %s tokens?", used, figures.Date, allowed)
+		return fmt.Sprintf("The tenant has used %s tokens on %s, UTC. May the run continue up to %s tokens?", used, args.Date, allowed)
 	case pipeline.LimitCostPerDay:
-		return fmt.Sprintf("The tenant has spent %s%s on %s, UTC. May the run continue up to %s%s?", used, money, figures.Date, allowed, money)
+		return fmt.Sprintf("The tenant has spent %s%s on %s, UTC. May the run continue up to %s%s?", used, money, args.Date, allowed, money)
 	case pipeline.LimitCost:
 		verb, unit = "cost", money
 	case pipeline.LimitTurns:
@@ -120,7 +120,7 @@ func (a *Activities) limitMessage(exceeded runs.ExceededLimit) string {
 // limitSchema returns the JSON Schema of a decision about a limit. An approver may edit the new
 // limit, which must be above what is used; the API checks that for durations and costs, which a
 // schema cannot compare.
-func limitSchema(f pipeline.Figures) string {
+func limitSchema(f pipeline.LimitArguments) string {
 	allowed := `"type":"integer","exclusiveMinimum":` + string(f.Used)
 	switch f.Limit {
 	case pipeline.LimitCost, pipeline.LimitCostPerDay:

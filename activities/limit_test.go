@@ -75,9 +75,9 @@ func approve() runs.Decision { return runs.Decision{Kind: runs.DecisionApprove} 
 func TestSoftLimitInterrupt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		soft     agents.SoftLimits
-		question string
-		figures  string
+		soft      agents.SoftLimits
+		question  string
+		arguments string
 	}{
 		"tokens": {agents.SoftLimits{Tokens: 1000}, "The run has used 1200 tokens. May it continue, up to 2200 tokens?", `{"limit":"tokens","used":1200,"allowed":2200}`},
 		"turns":  {agents.SoftLimits{Turns: 2}, "The run has taken 2 turns. May it continue, up to 4 turns?", `{"limit":"turns","used":2,"allowed":4}`},
@@ -105,20 +105,20 @@ func TestSoftLimitInterrupt(t *testing.T) {
 			}
 			wantEqual(t, "source of the interrupt: Agent", source.Agent, "a")
 			wantEqual(t, "source of the interrupt: Step", source.Step, "~limit")
-			wantEqual(t, "source of the interrupt: ArgsDigest", source.ArgsDigest, runs.DigestArgs(c.figures))
+			wantEqual(t, "source of the interrupt: ArgsDigest", source.ArgsDigest, runs.DigestArgs(c.arguments))
 			const shown = "STEP_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END STEP_FINISHED CUSTOM STEP_STARTED TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED TEXT_MESSAGE_START"
 			got := typesOf(events)
 			if !strings.Contains(got, shown) {
 				t.Errorf("events = %q, want text with %q", got, shown)
 			}
-			var figures string
+			var arguments string
 			for _, e := range events {
 				if args, ok := e.(*agui.ToolCallArgs); ok {
-					figures = args.Delta
+					arguments = args.Delta
 				}
 			}
-			if figures != c.figures {
-				t.Errorf("figures: got %s, want %s", figures, c.figures)
+			if arguments != c.arguments {
+				t.Errorf("arguments: got %s, want %s", arguments, c.arguments)
 			}
 			all := strings.Join(f.heard, "\n")
 			if strings.Contains(all, "approve") {
@@ -146,17 +146,17 @@ func TestSoftLimitInterrupt(t *testing.T) {
 // conversation.
 func TestEditedSoftLimit(t *testing.T) {
 	t.Parallel()
-	const figures = `{"limit":"tokens","used":1200,"allowed":1201}`
+	const args = `{"limit":"tokens","used":1200,"allowed":1201}`
 	var f *limitFixture
 	f = setupLimits(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
-		content := &stream.Decision{Kind: "edit", Args: json.RawMessage(figures)}
-		return runs.Decision{Kind: runs.DecisionEdit, Proposal: f.proposeDecision(content), ArgsDigest: runs.DigestArgs(figures), Allowed: 1201}
+		content := &stream.Decision{Kind: "edit", Args: json.RawMessage(args)}
+		return runs.Decision{Kind: runs.DecisionEdit, Proposal: f.proposeDecision(content), ArgsDigest: runs.DigestArgs(args), Allowed: 1201}
 	})
 	_, result := f.run("go")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	m := f.conversation()
 	wantEqual(t, "m[len(m)-2].Content.Text()", m[len(m)-2].Content.Text(), "Approved.")
-	wantEqual(t, "m[len(m)-3].ToolCalls[0].Arguments", m[len(m)-3].ToolCalls[0].Arguments, figures)
+	wantEqual(t, "m[len(m)-3].ToolCalls[0].Arguments", m[len(m)-3].ToolCalls[0].Arguments, args)
 }
 
 // TestRejectedSoftLimitEndsRun: the reason of a rejection is in the conversation.
@@ -209,14 +209,14 @@ func TestSoftLimitInterruptIsRecordedOnce(t *testing.T) {
 	if diff := cmp.Diff(answers[0], answers[1]); diff != "" {
 		t.Errorf("answers differ (-first +second):\n%s", diff)
 	}
-	const figures = `{"limit":"duration","used":"1m1s","allowed":"2m0s"}`
+	const args = `{"limit":"duration","used":"1m1s","allowed":"2m0s"}`
 	c := answers[0].Calls[0]
-	want := (&runs.Approval{ArgsDigest: runs.DigestArgs(figures), Canonical: activities.CanonicalDigest(figures), RuleDigest: c.Approval.RuleDigest, Quorum: 2, Expires: time.Hour})
+	want := (&runs.Approval{ArgsDigest: runs.DigestArgs(args), Canonical: activities.CanonicalDigest(args), RuleDigest: c.Approval.RuleDigest, Quorum: 2, Expires: time.Hour})
 	wantEqual(t, "call: Tool", c.Tool, "approve")
 	wantEqual(t, "answers[0].WaitCount", answers[0].InterruptCount, 1)
 	wantEqual(t, "call: Approval", c.Approval, want)
 	m := f.conversation()
 	n := len(m)
 	mustEqual(t, "n", n, 3)
-	wantEqual(t, "m[2].ToolCalls[0].Arguments", m[2].ToolCalls[0].Arguments, figures)
+	wantEqual(t, "m[2].ToolCalls[0].Arguments", m[2].ToolCalls[0].Arguments, args)
 }

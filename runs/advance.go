@@ -13,7 +13,7 @@ import (
 func (pos *PipelinePosition) ReplaceEvent(next AdvanceResult, event *pipeline.Event) {
 	switch {
 	case event.Kind != pipeline.EventCancelled:
-	case next.IsEnd(), next.Cursor.Undoing != nil:
+	case next.IsEnd(), next.TreePosition.Undoing != nil:
 		pos.End = nil
 	default:
 		pos.Event = event
@@ -50,11 +50,11 @@ type AdvanceInput struct {
 	AfterCall bool `json:"-"`
 }
 
-// AdvanceResult is the output of ActivityAdvance: the next action of the pipeline, and its cursor.
+// AdvanceResult is the output of ActivityAdvance: the next action of the pipeline, and its tree position.
 // The pipeline is at its end if [AdvanceResult.IsEnd].
 type AdvanceResult struct {
 	Seq    uint64                `json:"seq"`
-	Cursor pipeline.TreePosition `json:"cursor"`
+	TreePosition pipeline.TreePosition `json:"treePosition"`
 	Active *ActiveStep           `json:"active,omitempty"`
 	// Prompts means that the advance's record has the agent's prompt.
 	Prompts  bool              `json:"prompts,omitempty"`

@@ -131,7 +131,7 @@ func (b *Budget) Exceeded(l Limits, now time.Time) *ExceededLimit {
 	return nil
 }
 
-// Allow raises a soft limit to the figure that approvers have allowed.
+// Allow raises a soft limit to the amount that approvers have allowed.
 func (b *Budget) Allow(x ExceededLimit) {
 	allowed := &b.Spent.Allowed
 	switch x.Code {

@@ -15,7 +15,7 @@ type DayAllowance struct {
 	Cost   int64  `json:"cost,omitempty"`
 }
 
-// allow sets the figure that approvers have allowed. An allowance for another day replaces the
+// allow sets the amount that approvers have allowed. An allowance for another day replaces the
 // earlier one.
 func (d *DayAllowance) allow(x ExceededLimit) {
 	if d.Date != x.Date {
@@ -49,12 +49,12 @@ type SoftLimits struct {
 	Cost     int64         `json:"cost,omitempty"`
 }
 
-// ExceededLimit is a soft limit that a run has passed. Its figures have the units of the limit.
+// ExceededLimit is a soft limit that a run has passed. Its amounts have the units of the limit.
 type ExceededLimit struct {
 	// Code is the error code with which the run ends without an approval.
 	Code string `json:"code"`
 	// Limit and Date are set if a tenant's day is used up: [pipeline.LimitTokensPerDay] or
-	// [pipeline.LimitCostPerDay], and the day in UTC. The figures then count all runs of the
+	// [pipeline.LimitCostPerDay], and the day in UTC. The amounts then count all runs of the
 	// tenant.
 	Limit string `json:"limit,omitempty"`
 	Date  string `json:"date,omitempty"`

@@ -8,9 +8,9 @@ import (
 )
 
 // PipelinePosition is how far a pipeline has come. The workflow carries it from step to step, run
-// to run and execution to execution. Only the activity pipeline.advance interprets the cursor.
+// to run and execution to execution. Only the activity pipeline.advance interprets the tree position.
 type PipelinePosition struct {
-	At pipeline.TreePosition `json:"cursor"`
+	TreePosition pipeline.TreePosition `json:"treePosition"`
 	// Origin is the run that began the pipeline, Input its input. Later runs that continue it have
 	// others.
 	Origin string `json:"origin"`
@@ -22,7 +22,7 @@ type PipelinePosition struct {
 	// Child is set if the pipeline is a subagent's.
 	Child *Child `json:"child,omitempty"`
 	// Items are the records with the items of the branches that led here, one for each branch in
-	// the cursor.
+	// the tree position.
 	Items []uint64 `json:"items,omitempty"`
 	// Active is the agent or call that the pipeline has reached, Branches are the branches, Wake is
 	// when a wait is over. At most one is set.

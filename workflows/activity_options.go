@@ -9,6 +9,15 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
+// heartbeatTimeout is after how long without a heartbeat Temporal takes an activity's worker for
+// dead. It is the last resort: workers that notice the death of another one report it sooner. A
+// heartbeat is a persisted write, so it is rare.
+const heartbeatTimeout = 30 * time.Second
+
+// stepAttempts bounds Temporal's attempts of one activity. It is the last resort against a step
+// that kills its worker each time. An activity whose step fails by itself gives up sooner.
+const stepAttempts = 100
+
 // retryPolicy returns the policy of all activities but webhooks and notifications: a second, then
 // twice as long each time, up to 30 seconds. maxAttempts 0 retries without limit.
 func retryPolicy(maxAttempts int32) *temporal.RetryPolicy {

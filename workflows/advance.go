@@ -57,10 +57,10 @@ func (p interpreter) nextStep() runs.Step {
 // compensation of a failed pipeline begins, it extends the run's deadline to leave time for it.
 func (p interpreter) setPosition(ctx workflow.Context, next runs.AdvanceResult) {
 	pos := p.position
-	if until := workflow.Now(ctx).Add(compensationTime); pos.At.Undoing == nil && next.Cursor.Undoing != nil && p.run.budget.Deadline.Before(until) {
+	if until := workflow.Now(ctx).Add(compensationTime); pos.TreePosition.Undoing == nil && next.TreePosition.Undoing != nil && p.run.budget.Deadline.Before(until) {
 		p.run.budget.Deadline = until
 	}
-	pos.At = next.Cursor
+	pos.TreePosition = next.TreePosition
 	pos.Active, pos.Branches, pos.Answer = next.Active, next.Branches, next.Answer
 	pos.Event, pos.Answered, pos.Wake = nil, "", time.Time{}
 	pos.Exceeded = next.Exceeded

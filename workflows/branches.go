@@ -137,14 +137,21 @@ func (b *branches) isOverdue(ctx workflow.Context) bool {
 // start starts a branch in the first free slot, or restarts a suspended one. interrupts are the
 // decided ones of that one, resumes is its state; both are nil for a branch that begins.
 func (b *branches) start(index int, interrupts *runs.Interrupts, resumes *runs.SuspendedChild) {
-	r, p := b.run, branchSlot{index, b.free[0], max(b.run.log.Main, b.progress.HighestRecord)}
+	slot := branchSlot{index, b.free[0], max(b.run.log.Main, b.progress.HighestRecord)}
 	b.free = b.free[1:]
-	b.ids[index] = r.interpreter().branchID(b.ctx, b.progress, index)
-	child := r.restartChild(b.ctx, resumes, func(ctx workflow.Context) workflow.ChildWorkflowFuture {
-		return r.interpreter().startBranch(ctx, b.progress, p, interrupts, resumes, b.ctx.Err() != nil)
+	p := b.run.interpreter()
+	b.ids[index] = p.branchID(b.ctx, b.progress, index)
+	child := b.run.startOrRestartChild(b.ctx, resumes, func(ctx workflow.Context) workflow.ChildWorkflowFuture {
+		in := p.branchInput(b.progress, slot)
+		if resumes == nil {
+			in.Progress.Position = p.branchPosition(b.progress, index)
+		}
+		in.Resume = interrupts
+		in.Progress.Cancelled = resumes != nil && b.ctx.Err() != nil
+		return p.startBranch(ctx, b.ids[index], in)
 	})
 	b.children.add(b.ctx, b.ids[index], child, b.cancel)
-	b.changes.AddFuture(child, func(done workflow.Future) { b.onEnd(p, done) })
+	b.changes.AddFuture(child, func(done workflow.Future) { b.onEnd(slot, done) })
 }
 
 // await blocks until a branch ends or has interrupts, or the interrupts of one are resolved, and
@@ -284,51 +291,56 @@ func (b *branches) outcome(ctx workflow.Context) (more bool, end ending) {
 	return false, ending{}
 }
 
-// startBranch starts the child workflow of a branch. A branch that begins gets a position of its
-// own, in the step; a suspended one finds its position in resumes. cancelled starts a suspended
-// branch with a cancelled run.
-func (p interpreter) startBranch(ctx workflow.Context, b *runs.Branches, at branchSlot, interrupts *runs.Interrupts,
-	resumes *runs.SuspendedChild, cancelled bool,
-) workflow.ChildWorkflowFuture {
-	info, index := workflow.GetInfo(ctx), at.index
-	path := p.branchPath(b, index)
+// branchInput returns the input of a branch that is to run in a slot. The caller adds where the branch
+// begins: the position of a new one, or the interrupts of a suspended one.
+func (p interpreter) branchInput(b *runs.Branches, slot branchSlot) runs.ChildInput {
+	r, path := p.run, p.branchPath(b, slot.index)
+	child := runs.Child{
+		BranchPath: path, Name: path, Index: slot.index, Since: slot.since, CallID: p.branchCallID(path),
+		Prefix: r.child.prefix(), Depth: r.child.depth(), Compensates: r.isCompensating(),
+	}
+	if slot.index < len(b.Names) {
+		child.Name = b.Names[slot.index]
+	}
+	if r.child != nil {
+		child.ParentCallID, child.Lanes = r.child.CallID, slices.Clone(r.child.Lanes)
+	}
+	child.Lanes = append(child.Lanes, slot.slot)
+	return runs.ChildInput{
+		Input: runs.Input{
+			Run: r.in.Run, Agent: r.in.Agent, Revision: r.in.Revision, Steps: true, Hold: true,
+			Limits: r.budget.Remaining(r.in.Limits, r.in.Limits),
+			Progress: &runs.Progress{
+				Execution: r.execution, Turn: 1,
+				Budget: runs.Budget{Deadline: runs.Earlier(b.Deadline, r.budget.Deadline)},
+			},
+		},
+		Child:     child,
+		Subagents: max(0, r.delegation.allowed-r.delegation.subagents) / b.Concurrency,
+	}
+}
+
+// branchPosition returns the position at which a branch begins: in the active step.
+func (p interpreter) branchPosition(b *runs.Branches, index int) *runs.PipelinePosition {
+	step := p.position
+	return &runs.PipelinePosition{
+		TreePosition: pipeline.TreePosition{Home: step.TreePosition.Home, Branch: step.TreePosition.Into(b.Path, index)},
+		Number:       step.Number, Tree: step.Tree, Origin: step.Origin, Input: step.Input, Child: step.Child,
+		Items: append(slices.Clone(step.Items), b.Record),
+		Event: &pipeline.Event{Kind: pipeline.EventBegun},
+	}
+}
+
+// startBranch starts the child workflow of a branch.
+func (p interpreter) startBranch(ctx workflow.Context, id string, in runs.ChildInput) workflow.ChildWorkflowFuture {
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID:            p.branchID(ctx, b, index),
+		WorkflowID:            id,
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_REQUEST_CANCEL,
 		WaitForCancellation:   true,
-		WorkflowTaskTimeout:   info.WorkflowTaskTimeout,
+		WorkflowTaskTimeout:   workflow.GetInfo(ctx).WorkflowTaskTimeout,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		StaticSummary:         "branch: " + path,
+		StaticSummary:         "branch: " + in.Child.BranchPath,
 	})
-	in := runs.ChildInput{
-		Input: runs.Input{Run: p.run.in.Run, Agent: p.run.in.Agent, Revision: p.run.in.Revision, Steps: true, Limits: p.run.in.Limits, Resume: interrupts},
-		Child: runs.Child{
-			BranchPath: path, Since: at.since, CallID: p.branchCallID(path), Prefix: p.run.child.prefix(), Index: index,
-		},
-	}
-	in.Child.Compensates, in.Child.Depth, in.Hold = p.run.isCompensating(), p.run.child.depth(), true
-	if in.Child.Name = path; index < len(b.Names) {
-		in.Child.Name = b.Names[index]
-	}
-	in.Limits = p.run.budget.Remaining(p.run.in.Limits, p.run.in.Limits)
-	in.Subagents = max(0, p.run.delegation.allowed-p.run.delegation.subagents) / b.Concurrency
-	if p.run.child != nil {
-		in.Child.ParentCallID, in.Child.Lanes = p.run.child.CallID, slices.Clone(p.run.child.Lanes)
-	}
-	in.Child.Lanes = append(in.Child.Lanes, at.slot)
-	in.Progress = &runs.Progress{
-		Execution: p.run.execution, Turn: 1, Cancelled: cancelled && resumes != nil,
-		Budget: runs.Budget{Deadline: runs.Earlier(b.Deadline, p.run.budget.Deadline)},
-	}
-	if resumes == nil {
-		w := runs.PipelinePosition{
-			Number: p.position.Number, Tree: p.position.Tree, Origin: p.position.Origin, Input: p.position.Input,
-			Child: p.position.Child, Event: &pipeline.Event{Kind: pipeline.EventBegun},
-		}
-		w.At.Home, w.At.Branch = p.position.At.Home, p.position.At.Into(b.Path, index)
-		w.Items = append(slices.Clone(p.position.Items), b.Record)
-		in.Progress.Position = &w
-	}
 	return workflow.ExecuteChildWorkflow(ctx, runs.TypeChild, in)
 }
 
@@ -375,7 +387,7 @@ func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
 		failure.Code = cmp.Or(end.code, string(end.outcome))
 		answer.Failed = &failure
 	default:
-		answer.MayNeedCompensation = len(r.pipeline.position.At.Undo) > 0
+		answer.MayNeedCompensation = len(r.pipeline.position.TreePosition.Undo) > 0
 	}
 	answer.Seq = r.log.Main
 	return answer, nil

@@ -81,7 +81,7 @@ steps:
 		if b := a.Child; b != nil && a.After == 0 {
 			slots[b.Lanes[0]]++
 			names[b.Name] = true
-			wantEqual(t, "b.BranchPath", b.BranchPath, a.Position.At.Branch[0].Path+fmt.Sprint("/", b.Index))
+			wantEqual(t, "b.BranchPath", b.BranchPath, a.Position.TreePosition.Branch[0].Path+fmt.Sprint("/", b.Index))
 			wantEqual(t, "first advance of a branch: ID", a.ID, b.BranchPath+"/advance/1")
 			wantEqual(t, "first advance of a branch: number of items", len(a.Position.Items), 1)
 			wantEqual(t, "first advance of a branch: Position.Origin", a.Position.Origin, "r")

@@ -196,7 +196,7 @@ func TestDayBudgetOfProgram(t *testing.T) {
 	var seq uint64
 	base.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		seq += 10
-		next := runs.AdvanceResult{Seq: seq, Cursor: in.Position.At}
+		next := runs.AdvanceResult{Seq: seq, TreePosition: in.Position.TreePosition}
 		if !in.Resumes && in.Position.Event.Kind == pipeline.EventBegun {
 			next.Active = &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: runs.Limits{Turns: 1, ParallelTools: 1}}, Place: runs.StepPlace{Path: "work", Name: "work", Inline: true}}
 		} else if !in.Resumes && in.Position.Event.Failure != nil {

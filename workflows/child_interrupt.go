@@ -105,7 +105,7 @@ func (c *children) addInterrupt(ctx workflow.Context, rc *runningChild, in runs.
 	}
 	c.interrupts = append(c.interrupts, ci)
 	r.interrupts.concurrent = append(r.interrupts.concurrent, ci.interrupts)
-	step := r.ownStep(fmt.Sprintf("ask/%s/%d/%d", in.CallID, in.Suspended.Turn, in.Interrupts.Round))
+	step := r.ownStep(fmt.Sprintf("interrupt/%s/%d/%d", in.CallID, in.Suspended.Turn, in.Interrupts.Round))
 	step.Closes = "" // siblings are still at work in the step
 	ci.announcement = &runs.AnnounceInterrupts{Step: step, Interrupts: ci.interrupts, Concurrent: true}
 }
@@ -129,12 +129,12 @@ func (c *children) announceAll(ctx workflow.Context) (ok bool) {
 // interrupts of children. It blocks. ok is false if the activity failed; then the turn or step has
 // stopped.
 func (c *children) announce(ctx workflow.Context, ci *childInterrupt) (ok bool) {
-	r, hold := c.run, *ci.announcement
+	r, announcement := c.run, *ci.announcement
 	ci.announcement = nil
-	hold.After = r.log.Interrupts
+	announcement.After = r.log.Interrupts
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "announce interrupts"))
 	var seq uint64
-	if err := workflow.ExecuteActivity(ctx, runs.ActivityAnnounce, hold).Get(ctx, &seq); err != nil {
+	if err := workflow.ExecuteActivity(ctx, runs.ActivityAnnounce, announcement).Get(ctx, &seq); err != nil {
 		c.addError(err)
 		return false
 	}
@@ -146,15 +146,15 @@ func (c *children) announce(ctx workflow.Context, ci *childInterrupt) (ok bool) 
 // replyToCancelled sends a cancelled child the decisions so far, in answer to its signal, and
 // cancels its interrupts.
 func (c *children) replyToCancelled(ctx workflow.Context, by string) {
-	i := slices.IndexFunc(c.interrupts, func(a *childInterrupt) bool { return a.by == by && a.isOpen() })
+	i := slices.IndexFunc(c.interrupts, func(ci *childInterrupt) bool { return ci.by == by && ci.isOpen() })
 	if i < 0 {
 		return
 	}
-	a := c.interrupts[i]
-	a.replied = true
+	ci := c.interrupts[i]
+	ci.replied = true
 	c.interrupts = slices.Delete(c.interrupts, i, i+1)
-	c.reply(ctx, a, runs.ReplySignal{Cancelled: true, Items: a.interrupts.OfChild(1).Items})
-	c.run.cancelInterrupts(ctx, a.interrupts)
+	c.reply(ctx, ci, runs.ReplySignal{Cancelled: true, Items: ci.interrupts.OfChild(1).Items})
+	c.run.cancelInterrupts(ctx, ci.interrupts)
 }
 
 // replyOnCancel runs in a coroutine for each waiting child. It blocks until ctx, the child's

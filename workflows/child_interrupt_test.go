@@ -73,7 +73,7 @@ func (f *branchFixture) advanceOnce(in runs.AdvanceInput) (runs.AdvanceResult, e
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seq++
-	next := runs.AdvanceResult{Seq: f.seq, Cursor: in.Position.At}
+	next := runs.AdvanceResult{Seq: f.seq, TreePosition: in.Position.TreePosition}
 	if len(in.Suspended) > 0 && f.onSuspendedAdvance != nil {
 		f.onSuspendedAdvance()
 	}
@@ -237,10 +237,10 @@ func TestInterruptAnnouncedDuringDecision(t *testing.T) {
 		switch {
 		case in.Child == nil || in.Position.Event == nil:
 		case in.Child.Index == 0: // it has nothing to do
-			return runs.AdvanceResult{Cursor: in.Position.At}, nil
+			return runs.AdvanceResult{TreePosition: in.Position.TreePosition}, nil
 		case in.Child.Index == 1 && in.Position.Event.Kind != pipeline.EventBegun && !busy:
 			busy = true
-			return runs.AdvanceResult{Cursor: in.Position.At, Sleep: time.Hour}, nil
+			return runs.AdvanceResult{TreePosition: in.Position.TreePosition, Sleep: time.Hour}, nil
 		case in.Child.Index == 2 && in.Position.Event.Kind == pipeline.EventBegun:
 			<-second
 		case in.Child.Index == 3 && in.Position.Event.Kind == pipeline.EventBegun:
@@ -290,7 +290,7 @@ func TestInterruptAfterDeadlineExpires(t *testing.T) {
 		switch {
 		case in.Child == nil || in.Position.Event == nil:
 		case in.Child.Index == 0: // it has nothing to do
-			return runs.AdvanceResult{Cursor: in.Position.At}, nil
+			return runs.AdvanceResult{TreePosition: in.Position.TreePosition}, nil
 		case in.Position.Event.Kind == pipeline.EventBegun:
 			next, err := f.advanceOnce(in)
 			asks, next.Answer, next.Active.CallID, next.Active.Deadline = *next.Answer, nil, "", f.branches.Deadline
@@ -320,7 +320,7 @@ func TestToolResultWhileBranchesSuspend(t *testing.T) {
 	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case in.Child != nil && in.Child.Index == 0: // it has nothing to do
-			return runs.AdvanceResult{Cursor: in.Position.At}, nil
+			return runs.AdvanceResult{TreePosition: in.Position.TreePosition}, nil
 		case len(in.Suspended) > 0 && in.Child.Index == 2:
 			<-come // until the other branch has ended
 		}
@@ -595,9 +595,9 @@ func TestNestedBranchesSuspendWithinPayload(t *testing.T) {
 			begins := in.Position.Event != nil && in.Position.Event.Kind == pipeline.EventBegun
 			switch {
 			case nests && begins && len(in.Suspended) == 0:
-				return runs.AdvanceResult{Cursor: in.Position.At, Branches: &runs.Branches{Path: fmt.Sprintf("pair%d", in.Child.Index), Count: 2, Concurrency: 2}}, nil
+				return runs.AdvanceResult{TreePosition: in.Position.TreePosition, Branches: &runs.Branches{Path: fmt.Sprintf("pair%d", in.Child.Index), Count: 2, Concurrency: 2}}, nil
 			case nests:
-				return runs.AdvanceResult{Cursor: in.Position.At}, nil
+				return runs.AdvanceResult{TreePosition: in.Position.TreePosition}, nil
 			}
 			next, err := f.advanceOnce(in)
 			if next.Active != nil {

@@ -285,13 +285,13 @@ func (c *children) await(ctx workflow.Context, changes workflow.Selector, until 
 // nextCheck returns when time next changes an open interrupt (reminder, escalation, expiry), at the
 // latest at the given time; zero = no interrupt is open.
 func (c *children) nextCheck(at time.Time) (until time.Time) {
-	for _, a := range c.interrupts {
-		if !a.isOpen() || c.refusesInterrupts() {
+	for _, ci := range c.interrupts {
+		if !ci.isOpen() || c.refusesInterrupts() {
 			continue
 		}
 		until = runs.Earlier(until, at)
-		if a.interrupts != nil {
-			until = runs.Earlier(until, a.interrupts.NextTime())
+		if ci.interrupts != nil {
+			until = runs.Earlier(until, ci.interrupts.NextTime())
 		}
 	}
 	return until

@@ -18,7 +18,7 @@ const compensationTime = 10 * time.Minute
 func (p interpreter) hasNothingToUndo() bool {
 	pos := p.position
 	branchesUndo := pos.Branches != nil && pos.Branches.Compensates
-	return pos.End == nil && len(pos.At.Undo) == 0 && !branchesUndo && !p.mayHaveEnded()
+	return pos.End == nil && len(pos.TreePosition.Undo) == 0 && !branchesUndo && !p.mayHaveEnded()
 }
 
 // compensate makes the pipeline undo its finished steps before the run ends with end: it sets the
@@ -43,7 +43,7 @@ func (p interpreter) compensate(ctx workflow.Context, end ending) ending {
 		failure = pipeline.Failure{Code: out.code, Message: out.message}
 	}
 	pos.Event = &pipeline.Event{Kind: pipeline.EventCancelled, Failure: &failure}
-	if pos.End != nil || pos.At.Undoing != nil { // no time is left: each further advance skips one compensation
+	if pos.End != nil || pos.TreePosition.Undoing != nil { // no time is left: each further advance skips one compensation
 		return ending{}
 	}
 	pos.End = &runs.PendingEnd{Outcome: end.outcome, Failure: failure}

@@ -45,7 +45,7 @@ func TestBranchFailuresAreBounded(t *testing.T) {
 			t.Errorf("failure of branch %d: got %s, want code_%d", b.Index, b.Code, b.Index)
 		}
 	}
-	position := runs.PipelinePosition{At: pipeline.TreePosition{Frames: make([]pipeline.Frame, 12), Undo: []string{strings.Repeat("u", 4<<10)}}, Branches: f.progress}
+	position := runs.PipelinePosition{TreePosition: pipeline.TreePosition{Frames: make([]pipeline.Frame, 12), Undo: []string{strings.Repeat("u", 4<<10)}}, Branches: f.progress}
 	if _, err := runs.DataConverter().ToPayload(runs.AdvanceInput{Step: runs.Step{Run: runs.Ref{Thread: strings.Repeat("t", 100)}}, Position: position}); err != nil {
 		t.Error(err)
 	}

@@ -48,7 +48,7 @@ func (r *run) restorePosition() {
 		r.pipeline.position.Advances = 0
 	case r.in.Steps:
 		r.pipeline.position = &runs.PipelinePosition{Origin: r.in.Run.ID, Input: r.in.Input, Child: r.child.place(), Event: &pipeline.Event{Kind: pipeline.EventBegun}}
-		r.pipeline.position.At.Home = r.outputPrefix()
+		r.pipeline.position.TreePosition.Home = r.outputPrefix()
 	}
 	if r.pipeline.position != nil {
 		r.answerMessage = r.pipeline.position.LastAnswer

@@ -157,7 +157,7 @@ steps:
 			}
 			f.wantResult(f.runToEnd(stepsInput()), outcome, c.code, strings.Fields(c.did)...)
 			for i, a := range f.advances { // compensations are marked as such
-				undoing := a.Position.At.Undoing != nil
+				undoing := a.Position.TreePosition.Undoing != nil
 				wantEqual(t, fmt.Sprintf("advance %d: a.Compensates", i), a.Compensates, undoing)
 			}
 		})

@@ -63,11 +63,11 @@ func decidedCalls(set *runs.Interrupts) []call {
 }
 
 // decidedCall returns the call of an interrupt, with its decision. The interrupt must be decided.
-func decidedCall(item runs.Interrupt, delegates []runs.AgentRef) call {
+func decidedCall(item runs.Interrupt, subagents []runs.AgentRef) call {
 	d := item.Decision
 	next := call{
 		index: item.Index, id: item.ID, tool: item.Tool, queue: item.Queue, sequence: item.Sequence,
-		decision: d, votes: item.DecidingVotes(), subagent: item.Agent(delegates), answeredQuestion: item.Question,
+		decision: d, votes: item.DecidingVotes(), subagent: item.Agent(subagents), answeredQuestion: item.Question,
 	}
 	if d.Kind == runs.DecisionExpire && item.Approval != nil {
 		next.onExpiry = item.Approval.OnExpiry

@@ -377,7 +377,7 @@ func (f *pipelineFixture) interpret(in runs.AdvanceInput) (next runs.AdvanceResu
 	}
 	f.checkPosition(in.Step)
 	f.advances = append(f.advances, in)
-	next.Cursor = in.Position.At
+	next.TreePosition = in.Position.TreePosition
 	if !in.Resumes && len(in.Suspended) == 0 {
 		next, err = f.advanceOnce(in)
 	}
@@ -405,7 +405,7 @@ func (f *pipelineFixture) advanceOnce(in runs.AdvanceInput) (runs.AdvanceResult,
 	} else if ev.Kind == pipeline.EventDone && active != nil {
 		ev = f.eventOf[in.Position.Answered]
 	}
-	for i, fork := range in.Position.At.Branch {
+	for i, fork := range in.Position.TreePosition.Branch {
 		var item json.RawMessage
 		of := f.stored[in.Position.Items[i]]
 		if of.items != nil {
@@ -428,7 +428,7 @@ func (f *pipelineFixture) advanceOnce(in runs.AdvanceInput) (runs.AdvanceResult,
 		return evaluate(in, env), nil
 	}
 	d := f.stepTree(in)
-	m, err := pipeline.Advance(d, in.Position.At, ev, env)
+	m, err := pipeline.Advance(d, in.Position.TreePosition, ev, env)
 	if err != nil {
 		f.t.Errorf("advance %s: got %v, want no error", in.ID, err)
 		return runs.AdvanceResult{}, temporal.NewNonRetryableApplicationError(err.Error(), "cursor", nil)
@@ -455,7 +455,7 @@ func (f *pipelineFixture) stepTree(in runs.AdvanceInput) *agents.Definition {
 
 func evaluate(in runs.AdvanceInput, env pipeline.Env) (next runs.AdvanceResult) {
 	var err error
-	if next.Value, err = pipeline.Value(in.Expression, in.Position.At, env); err != nil {
+	if next.Value, err = pipeline.Value(in.Expression, in.Position.TreePosition, env); err != nil {
 		next.Failed = &pipeline.Failure{Code: "invalid_expression", Message: err.Error()}
 	}
 	return next
@@ -479,7 +479,7 @@ func (f *pipelineFixture) recordChanges(changes []pipeline.Change) {
 
 // answerMove returns the workflow's next action.
 func (f *pipelineFixture) answerMove(in runs.AdvanceInput, d *agents.Definition, m pipeline.Move) runs.AdvanceResult {
-	next, do := runs.AdvanceResult{Cursor: m.Position, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
+	next, do := runs.AdvanceResult{TreePosition: m.Position, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
 	active := &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: f.limits}, Deadline: do.Deadline}
 	active.Place = runs.StepPlace{Path: do.Path, Name: do.Name, Scope: "s"}
 	switch {

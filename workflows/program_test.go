@@ -40,7 +40,7 @@ func TestProgramWaitsForDecision(t *testing.T) {
 	var steps []string
 	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		steps = append(steps, in.Run.ID+" "+in.ID)
-		next := runs.AdvanceResult{Seq: uint64(10 * len(steps)), Cursor: in.Position.At}
+		next := runs.AdvanceResult{Seq: uint64(10 * len(steps)), TreePosition: in.Position.TreePosition}
 		switch {
 		case in.Expression != "":
 			next.Value = json.RawMessage("7")

@@ -10,15 +10,6 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// heartbeatTimeout is after how long without a heartbeat Temporal takes an activity's worker for
-// dead. It is the last resort: workers that notice the death of another one report it sooner. A
-// heartbeat is a persisted write, so it is rare.
-const heartbeatTimeout = 30 * time.Second
-
-// stepAttempts bounds Temporal's attempts of one activity. It is the last resort against a step
-// that kills its worker each time. An activity whose step fails by itself gives up sooner.
-const stepAttempts = 100
-
 // run is an AG-UI run in one execution: the run of a thread, or the work of a child (a subagent or
 // a branch). It loops over turns, or executes a pipeline or a program. newRun makes it when an
 // execution begins; carry packs what the next execution needs to continue it.
@@ -182,7 +173,7 @@ func (r *run) ownStep(id string) runs.Step {
 // itself.
 func (r *run) isCompensating() bool {
 	pos := r.pipeline.position
-	return pos != nil && (pos.End != nil || pos.At.Undoing != nil) || r.child != nil && r.child.Compensates || r.in.Program != "" && r.isCancelled()
+	return pos != nil && (pos.End != nil || pos.TreePosition.Undoing != nil) || r.child != nil && r.child.Compensates || r.in.Program != "" && r.isCancelled()
 }
 
 // isCancelled reports whether the whole run is cancelled, as opposed to the context of one step of

@@ -80,7 +80,7 @@ func (r *run) limitStep(s runs.Step) runs.Step {
 }
 
 // applyLimitDecision applies the decision about a limit: the run may continue up to the approved
-// figure, or ends with the limit's code. The ending is zero if the run continues.
+// amount, or ends with the limit's code. The ending is zero if the run continues.
 func (r *run) applyLimitDecision(ctx workflow.Context, set *runs.Interrupts, step runs.Step) ending {
 	interrupts := &runs.Interrupts{MessageID: set.MessageID}
 	if end := r.callTools(ctx, r.limitStep(step), decidedCalls(set), interrupts); end.isOver() {

@@ -44,7 +44,7 @@ steps:
 			t.Errorf("progress of execution %d: p.Main = %v, want another value", i+1, p.Main)
 		}
 		wantEqual(t, fmt.Sprintf("progress of execution %d: p.Deadline", i+1), p.Deadline, f.executions[1].Progress.Deadline)
-		if len(in.Progress.Position.At.Undo) == 0 && i > 0 {
+		if len(in.Progress.Position.TreePosition.Undo) == 0 && i > 0 {
 			t.Errorf("progress of execution %d: no compensations, want those of the finished steps", i+1)
 		}
 	}
@@ -81,8 +81,8 @@ func TestPauseBetweenSteps(t *testing.T) {
 		if took := at[1].Sub(at[0]); took < pause || len(f.executions) != executions {
 			t.Errorf("pause of %s: got %s, in %d executions, want %d", pause, took, len(f.executions), executions)
 		}
-		if f.advances[len(f.advances)-1].Position.At.Undoing != nil {
-			t.Errorf("last advance: Cursor.Undoing = %+v, want nil", f.advances[len(f.advances)-1].Position.At.Undoing)
+		if f.advances[len(f.advances)-1].Position.TreePosition.Undoing != nil {
+			t.Errorf("last advance: Cursor.Undoing = %+v, want nil", f.advances[len(f.advances)-1].Position.TreePosition.Undoing)
 		}
 	}
 }

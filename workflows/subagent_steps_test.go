@@ -81,7 +81,7 @@ func TestProgramAsSubagent(t *testing.T) {
 			t.Fatal("advance: Position.Child = nil, want a value")
 		}
 		wantEqual(t, "advance: Position.Child.CallID", a.Position.Child.CallID, "work")
-		wantEqual(t, "advance: Position.Cursor.Home", a.Position.At.Home, "agent:work")
+		wantEqual(t, "advance: Position.Cursor.Home", a.Position.TreePosition.Home, "agent:work")
 	}
 	mustEqual(t, "number of answers of the call", len(*answers), 1)
 	mustEqual(t, "answer 0: IsPipeline", (*answers)[0].IsPipeline, true)
@@ -180,7 +180,7 @@ steps:
 			t.Errorf("advance: ID = %q, want a step of the call in turn 0 or 1", a.ID)
 		}
 		wantEqual(t, "advance: Position.Origin", a.Position.Origin, "r")
-		wantEqual(t, "advance: Position.Cursor.Home", a.Position.At.Home, "agent:work")
+		wantEqual(t, "advance: Position.Cursor.Home", a.Position.TreePosition.Home, "agent:work")
 		begins := a.Announces != nil
 		wantEqual(t, a.ID+": the advance announces the subagent", begins, a.Child.BranchPath == "" && (a.ID == first.ID || a.Resumes))
 	}

@@ -20,11 +20,11 @@ func (r *run) suspendedChild(set *runs.Interrupts) *runs.SuspendedChild {
 	}
 }
 
-// restartChild starts a child that begins (resumes is nil), or restarts a suspended one. A
+// startOrRestartChild starts a child that begins (resumes is nil), or restarts a suspended one. A
 // suspended one starts also in a cancelled run, because only the child knows what it has done and
 // has to undo. The cancel reaches it after it has started: a child that is cancelled before that
 // would never run.
-func (r *run) restartChild(ctx workflow.Context, resumes *runs.SuspendedChild, start func(workflow.Context) workflow.ChildWorkflowFuture) workflow.ChildWorkflowFuture {
+func (r *run) startOrRestartChild(ctx workflow.Context, resumes *runs.SuspendedChild, start func(workflow.Context) workflow.ChildWorkflowFuture) workflow.ChildWorkflowFuture {
 	if resumes == nil {
 		return start(ctx)
 	}

@@ -231,7 +231,7 @@ func (t *toolCalls) start(lane int) {
 // startChild starts the child workflow of the subagent that works for a call, and sets c.child.
 func (t *toolCalls) startChild(c *call, in runs.ToolCall) (child workflow.ChildWorkflowFuture) {
 	ctx, cancel := workflow.WithCancel(t.ctx)
-	child = t.run.restartChild(ctx, c.resumes, func(ctx workflow.Context) (child workflow.ChildWorkflowFuture) {
+	child = t.run.startOrRestartChild(ctx, c.resumes, func(ctx workflow.Context) (child workflow.ChildWorkflowFuture) {
 		c.child, child = t.run.startSubagent(ctx, *c, in, t.subagentsPerChild, t.ctx.Err() != nil)
 		return child
 	})

@@ -30,8 +30,8 @@ type fixture struct {
 	home string
 	// cancelAfter ends the run after that many actions; 0 = never.
 	cancelAfter int
-	// keepsCursors passes cursors on unchanged, and not through JSON.
-	keepsCursors bool
+	// keepsPositions passes tree positions on unchanged, and not through JSON.
+	keepsPositions bool
 	deadlines    []time.Time
 
 	// stored is the data that moves have stored, and ended the data that branches have ended with,
@@ -102,8 +102,8 @@ func (f *fixture) runToEnd(branch []pipeline.BranchRef, items []json.RawMessage,
 	at, ev := pipeline.TreePosition{Branch: branch, Home: f.home}, pipeline.Event{Kind: pipeline.EventBegun}
 	var open []string
 	for range 10_000 {
-		if !f.keepsCursors {
-			at = f.encodeCursor(at)
+		if !f.keepsPositions {
+			at = f.encodePosition(at)
 		}
 		m, err := pipeline.Advance(f.definition, at, ev, pipeline.Env{
 			Input: f.input, Messages: f.msgs, State: f.state, Items: items, Now: f.now, Ended: ended, Recall: f.recall,
@@ -159,8 +159,8 @@ func (f *fixture) recall(path string, record uint64) (pipeline.Done, error) {
 	return done, nil
 }
 
-// encodeCursor returns a cursor after its storage as JSON, with the details that its records have.
-func (f *fixture) encodeCursor(at pipeline.TreePosition) pipeline.TreePosition {
+// encodePosition returns a tree position after its storage as JSON, with the details that its records have.
+func (f *fixture) encodePosition(at pipeline.TreePosition) pipeline.TreePosition {
 	f.t.Helper()
 	raw, err := json.Marshal(at)
 	if err != nil {

@@ -38,14 +38,14 @@ func Advance(d *agents.Definition, position TreePosition, event Event, env Env) 
 }
 
 // clone copies what Advance changes of a position. Branch is shared: Advance does not change it.
-func (c TreePosition) clone() TreePosition {
-	c.Frames = append([]Frame(nil), c.Frames...)
-	c.Undo = append([]string(nil), c.Undo...)
-	c.Records = maps.Clone(c.Records)
-	if c.Undoing != nil {
-		c.Undoing = new(*c.Undoing)
+func (pos TreePosition) clone() TreePosition {
+	pos.Frames = append([]Frame(nil), pos.Frames...)
+	pos.Undo = append([]string(nil), pos.Undo...)
+	pos.Records = maps.Clone(pos.Records)
+	if pos.Undoing != nil {
+		pos.Undoing = new(*pos.Undoing)
 	}
-	return c
+	return pos
 }
 
 // interpreter is one call of Advance. The event sets the first transition of the innermost step.

@@ -17,7 +17,7 @@ const (
 
 // ErrPosition is wrapped by errors for a position that does not fit the tree, or an event that does
 // not fit the position. It is a defect of the caller, or of a definition that was not validated.
-var ErrPosition = errors.New("pipeline: cursor")
+var ErrPosition = errors.New("pipeline: tree position")
 
 // StepAt returns the step of an action by its path; nil = there is none. The last segment decides:
 // names are unique in a tree. With the mark ~undo it is the step's compensation, if it has one.

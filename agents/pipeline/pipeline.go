@@ -49,24 +49,24 @@ type BranchRef struct {
 }
 
 // Into returns the Branch of a position for a branch of the action at c.
-func (c TreePosition) Into(path string, index int) []BranchRef {
+func (pos TreePosition) Into(path string, index int) []BranchRef {
 	ref := BranchRef{Path: path, Index: index}
-	ref.Round, ref.Failure = c.roundAndFailure()
-	return append(slices.Clone(c.Branch), ref)
+	ref.Round, ref.Failure = pos.roundAndFailure()
+	return append(slices.Clone(pos.Branch), ref)
 }
 
 // roundAndFailure returns the round and the failure that expressions see at the position. The
 // innermost loop and the innermost onError steps count, in the position's branch before those
 // around the branch. A branch that compensates another one sees the failure that its BranchRef has,
 // and not its own Undoing.
-func (c TreePosition) roundAndFailure() (round int, failure *Failure) {
-	if n := len(c.Branch); n > 0 {
-		round, failure = c.Branch[n-1].Round, c.Branch[n-1].Failure
+func (pos TreePosition) roundAndFailure() (round int, failure *Failure) {
+	if n := len(pos.Branch); n > 0 {
+		round, failure = pos.Branch[n-1].Round, pos.Branch[n-1].Failure
 	}
-	if c.Undoing != nil && (failure == nil || !c.compensatesBranch()) {
-		failure = c.Undoing
+	if pos.Undoing != nil && (failure == nil || !pos.compensatesBranch()) {
+		failure = pos.Undoing
 	}
-	for _, f := range c.Frames {
+	for _, f := range pos.Frames {
 		if f.Round > 0 {
 			round = f.Round
 		}
@@ -79,9 +79,9 @@ func (c TreePosition) roundAndFailure() (round int, failure *Failure) {
 
 // compensatesBranch reports whether the position is in a branch that compensates another one, as
 // its path shows.
-func (c TreePosition) compensatesBranch() bool {
-	n := len(c.Branch)
-	return n > 0 && strings.HasSuffix(c.Branch[n-1].Path, undoMark)
+func (pos TreePosition) compensatesBranch() bool {
+	n := len(pos.Branch)
+	return n > 0 && strings.HasSuffix(pos.Branch[n-1].Path, undoMark)
 }
 
 // Frame is one open step of a position. Which fields apply depends on the kind of the step.
@@ -164,20 +164,20 @@ func (f Failure) SameAs(other Failure) bool {
 
 // Failures returns the failures of the position. They are not copies: the caller may set their
 // details and records.
-func (c TreePosition) Failures() []*Failure {
+func (pos TreePosition) Failures() []*Failure {
 	var all []*Failure
 	add := func(f *Failure) {
 		if f != nil {
 			all = append(all, f)
 		}
 	}
-	for _, b := range c.Branch {
+	for _, b := range pos.Branch {
 		add(b.Failure)
 	}
-	for _, f := range c.Frames {
+	for _, f := range pos.Frames {
 		add(f.Failure)
 	}
-	add(c.Undoing)
+	add(pos.Undoing)
 	return all
 }
 

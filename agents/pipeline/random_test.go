@@ -123,7 +123,7 @@ func randomTree(seed uint64) *agents.Definition {
 func runRandomly(t *testing.T, d *agents.Definition, seed uint64, straight bool) (*fixture, *pipeline.Failure) {
 	f := setupDefinition(t, d)
 	r := rand.New(rand.NewPCG(seed, 2))
-	f.keepsCursors, f.state = straight, json.RawMessage(`{"n":0}`)
+	f.keepsPositions, f.state = straight, json.RawMessage(`{"n":0}`)
 	if r.IntN(3) == 0 {
 		f.cancelAfter = 1 + r.IntN(10)
 	}
@@ -196,7 +196,7 @@ func (c *actionLog) check(a pipeline.Action, ended bool) {
 }
 
 // TestRandomTrees: for random trees and failures the interpreter ends, steps finish in the
-// order in which they started, no path occurs twice, and a stored cursor continues in the same way.
+// order in which they started, no path occurs twice, and a stored tree position continues in the same way.
 // The fixture checks all but the last.
 func TestRandomTrees(t *testing.T) {
 	t.Parallel()
@@ -209,7 +209,7 @@ func TestRandomTrees(t *testing.T) {
 			"did": cmp.Diff(f.executedActions, again.executedActions), "step events": cmp.Diff(f.stepEvents, again.stepEvents), "state": cmp.Diff(string(f.state), string(again.state)), "failure": cmp.Diff(failure, g),
 		} {
 			if differ != "" {
-				t.Errorf("seed %d: %s of a walk without storing the cursor: %s", seed, name, differ)
+				t.Errorf("seed %d: %s of a walk without storing the position: %s", seed, name, differ)
 			}
 		}
 		if failure == nil {

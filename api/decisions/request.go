@@ -25,41 +25,41 @@ func editPointer(pointer string) string {
 	return pointer + "/editedArgs"
 }
 
-// withLimitFigures completes an edit of a soft limit. A client names only the new allowed value;
-// withLimitFigures sets the arguments to all figures of the limit, with that value. So the same
-// value is the same decision, however the client writes it. It returns other requests unchanged. An
-// invalid value is a 422.
-func (r Request) withLimitFigures(snap *snapshot.Snapshot, interrupt *agui.Interrupt, pointer string) (Request, error) {
+// withLimitArguments completes an edit of a soft limit. A client names only the new allowed value;
+// withLimitArguments adds the other arguments of the interrupt. So the same value is the same
+// decision, however the client writes it. It returns other requests unchanged. An invalid value is
+// a 422.
+func (r Request) withLimitArguments(snap *snapshot.Snapshot, interrupt *agui.Interrupt, pointer string) (Request, error) {
 	source, err := stream.ApprovalSourceOf(*interrupt)
 	if source == nil || err != nil || source.Step != pipeline.LimitPath || r.Decision != string(runs.DecisionEdit) {
 		return r, err
 	}
-	var figures pipeline.Figures
+	var args pipeline.LimitArguments
 	arguments := findCall(snap, interrupt.ToolCallID).Arguments
-	if err := json.Unmarshal([]byte(arguments), &figures); err != nil {
-		return r, fmt.Errorf("api: interrupt %s: figures: %w", interrupt.ID, err)
+	if err := json.Unmarshal([]byte(arguments), &args); err != nil {
+		return r, fmt.Errorf("api: interrupt %s: arguments: %w", interrupt.ID, err)
 	}
-	allowed, err := allowedFigure(arguments, r.Args, pointer)
+	allowed, err := allowedAmount(arguments, r.Args, pointer)
 	if err != nil {
 		return r, err
 	}
-	figures, r.allowed, err = figures.Allow(allowed)
+	args, r.allowed, err = args.Allow(allowed)
 	if err != nil {
 		return r, InvalidAnswer(editPointer(pointer)+"/allowed", err.Error())
 	}
-	if r.Args, err = json.Marshal(figures); err != nil {
-		return r, fmt.Errorf("api: encode figures: %w", err)
+	if r.Args, err = json.Marshal(args); err != nil {
+		return r, fmt.Errorf("api: encode arguments of a limit: %w", err)
 	}
 	return r, nil
 }
 
-// allowedFigure returns the allowed value that an edit of a soft limit names. arguments are those
-// of the interrupt, args those of the edit. A client may also send the other figures unchanged;
+// allowedAmount returns the allowed value that an edit of a soft limit names. arguments are those
+// of the interrupt, args those of the edit. A client may also send the others unchanged;
 // changing one is a 422.
-func allowedFigure(arguments string, args json.RawMessage, pointer string) (json.RawMessage, error) {
+func allowedAmount(arguments string, args json.RawMessage, pointer string) (json.RawMessage, error) {
 	var original, edited map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(arguments), &original); err != nil {
-		return nil, fmt.Errorf("api: figures: %w", err)
+		return nil, fmt.Errorf("api: arguments of a limit: %w", err)
 	}
 	if err := json.Unmarshal(args, &edited); err != nil {
 		return nil, InvalidAnswer(editPointer(pointer), "must be an object with allowed, the new limit")
@@ -158,14 +158,14 @@ func (r Request) Check(pointer string) error {
 
 // normalize returns the request as it is proposed, so that equal decisions have equal digests. An
 // edit to the arguments that the model wrote becomes an approval; an edit of a soft limit gets all
-// figures. pointer is the JSON pointer to the request.
+// arguments. pointer is the JSON pointer to the request.
 func (r Request) normalize(snap *snapshot.Snapshot, interrupt *agui.Interrupt, pointer string) (Request, error) {
 	source, err := stream.ApprovalSourceOf(*interrupt)
 	if source == nil || err != nil || r.Decision != string(runs.DecisionEdit) {
 		return r, err
 	}
 	if source.Step == pipeline.LimitPath {
-		return r.withLimitFigures(snap, interrupt, pointer)
+		return r.withLimitArguments(snap, interrupt, pointer)
 	}
 	// Once an edit was carried out, the conversation has the edited arguments. Then the digest
 	// differs, and the comparison would be with the wrong ones.

@@ -11,7 +11,7 @@ type Allowed struct {
 	Cost   agents.Money
 }
 
-// Excess is a soft budget that is used up: the figures of the limit interrupt that asks approvers.
+// Excess is a soft budget that is used up: the amounts of the limit interrupt that asks approvers.
 // They are tokens, or millionths of the currency if Money is true.
 type Excess struct {
 	// Date is the day, in UTC, as of [time.DateOnly].

@@ -9,13 +9,13 @@ import (
 
 func TestEditedFigure(t *testing.T) {
 	t.Parallel()
-	asked := map[string]Figures{
-		LimitTokens:       FiguresOf(LimitTokens, 1200, 2200),
-		LimitTurns:        FiguresOf(LimitTurns, 2, 4),
-		LimitCost:         FiguresOf(LimitCost, 2_000_000, 3_500_000),
-		LimitDuration:     FiguresOf(LimitDuration, int64(5*time.Minute), int64(10*time.Minute)),
-		LimitTokensPerDay: FiguresOf(LimitTokensPerDay, 1200, 2200),
-		LimitCostPerDay:   FiguresOf(LimitCostPerDay, 2_000_000, 3_500_000),
+	asked := map[string]LimitArguments{
+		LimitTokens:       NewLimitArguments(LimitTokens, 1200, 2200),
+		LimitTurns:        NewLimitArguments(LimitTurns, 2, 4),
+		LimitCost:         NewLimitArguments(LimitCost, 2_000_000, 3_500_000),
+		LimitDuration:     NewLimitArguments(LimitDuration, int64(5*time.Minute), int64(10*time.Minute)),
+		LimitTokensPerDay: NewLimitArguments(LimitTokensPerDay, 1200, 2200),
+		LimitCostPerDay:   NewLimitArguments(LimitCostPerDay, 2_000_000, 3_500_000),
 	}
 	for _, c := range []struct {
 		limit, said, want string
@@ -57,7 +57,7 @@ func TestEditedFigure(t *testing.T) {
 			t.Errorf("%s of %s: got %s, %d: %v", c.said, c.limit, got, n, err)
 		}
 	}
-	if _, _, err := (Figures{}).Allow(json.RawMessage(`5`)); err == nil {
+	if _, _, err := (LimitArguments{}).Allow(json.RawMessage(`5`)); err == nil {
 		t.Error("a figure is allowed of nothing")
 	}
 }

@@ -17,7 +17,7 @@ import (
 // number.
 func TestEditNamesFigure(t *testing.T) {
 	t.Parallel()
-	const figures = `{"limit":"costPerDay","used":2,"allowed":3.5,"currency":"EUR","date":"2026-01-31"}`
+	const args = `{"limit":"costPerDay","used":2,"allowed":3.5,"currency":"EUR","date":"2026-01-31"}`
 	for _, c := range []struct {
 		name, args  string
 		at, pointer string
@@ -37,11 +37,11 @@ func TestEditNamesFigure(t *testing.T) {
 			t.Fatal(err)
 		}
 		interrupt := &agui.Interrupt{ID: "i", ToolCallID: "c", Metadata: agui.Metadata{stream.MetadataApproval: by}}
-		thread := &snapshot.Snapshot{Entries: []snapshot.Entry{{Message: agui.Message{ToolCalls: []agui.ToolCall{{ID: "c", Name: "approve", Arguments: figures}}}}}}
-		v, err := Request{Decision: "edit", Args: json.RawMessage(c.args)}.withLimitFigures(thread, interrupt, c.at)
+		thread := &snapshot.Snapshot{Entries: []snapshot.Entry{{Message: agui.Message{ToolCalls: []agui.ToolCall{{ID: "c", Name: "approve", Arguments: args}}}}}}
+		v, err := Request{Decision: "edit", Args: json.RawMessage(c.args)}.withLimitArguments(thread, interrupt, c.at)
 		var p *problem.Problem
 		switch {
-		case c.pointer == "" && (err != nil || v.allowed != 12_500_000 || string(v.Args) != strings.Replace(figures, "3.5", "12.5", 1)):
+		case c.pointer == "" && (err != nil || v.allowed != 12_500_000 || string(v.Args) != strings.Replace(args, "3.5", "12.5", 1)):
 			t.Errorf("%s: got %s, %d: %v", c.name, v.Args, v.allowed, err)
 		case c.pointer != "" && (!errors.As(err, &p) || p.Status != 422 || p.Code != "invalid_answer" || p.Pointer != c.pointer):
 			t.Errorf("%s: got %v, want a problem at %s", c.name, err, c.pointer)
@@ -51,11 +51,11 @@ func TestEditNamesFigure(t *testing.T) {
 			t.Fatal(err)
 		}
 		call := &agui.Interrupt{ID: "i", ToolCallID: "c", Metadata: agui.Metadata{stream.MetadataApproval: by}}
-		if v, err := (Request{Decision: "edit", Args: json.RawMessage(c.args)}).withLimitFigures(thread, call, ""); err != nil || v.allowed != 0 || string(v.Args) != c.args {
+		if v, err := (Request{Decision: "edit", Args: json.RawMessage(c.args)}).withLimitArguments(thread, call, ""); err != nil || v.allowed != 0 || string(v.Args) != c.args {
 			t.Errorf("edit of another call: got %+v: %v", v, err)
 		}
 		for _, decision := range []string{"approve", "reject"} {
-			if v, err := (Request{Decision: decision}).withLimitFigures(thread, interrupt, ""); err != nil || v.allowed != 0 || v.Args != nil {
+			if v, err := (Request{Decision: decision}).withLimitArguments(thread, interrupt, ""); err != nil || v.allowed != 0 || v.Args != nil {
 				t.Errorf("%s: got %+v: %v", decision, v, err)
 			}
 		}
