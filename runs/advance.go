@@ -50,12 +50,12 @@ type AdvanceInput struct {
 	AfterCall bool `json:"-"`
 }
 
-// AdvanceResult is the output of ActivityAdvance: the next action of the pipeline, and its tree position.
-// The pipeline is at its end if [AdvanceResult.IsEnd].
+// AdvanceResult is the output of ActivityAdvance: the next action of the pipeline, and its tree
+// position. The pipeline is at its end if [AdvanceResult.IsEnd].
 type AdvanceResult struct {
-	Seq    uint64                `json:"seq"`
+	Seq          uint64                `json:"seq"`
 	TreePosition pipeline.TreePosition `json:"treePosition"`
-	Active *ActiveStep           `json:"active,omitempty"`
+	Active       *ActiveStep           `json:"active,omitempty"`
 	// Prompts means that the advance's record has the agent's prompt.
 	Prompts  bool              `json:"prompts,omitempty"`
 	Answer   *ModelAnswer      `json:"answer,omitempty"` // has the call of an active step that is one

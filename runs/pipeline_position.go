@@ -8,7 +8,8 @@ import (
 )
 
 // PipelinePosition is how far a pipeline has come. The workflow carries it from step to step, run
-// to run and execution to execution. Only the activity pipeline.advance interprets the tree position.
+// to run and execution to execution. Only the activity pipeline.advance interprets the tree
+// position.
 type PipelinePosition struct {
 	TreePosition pipeline.TreePosition `json:"treePosition"`
 	// Origin is the run that began the pipeline, Input its input. Later runs that continue it have

@@ -291,8 +291,8 @@ func (b *branches) outcome(ctx workflow.Context) (more bool, end ending) {
 	return false, ending{}
 }
 
-// branchInput returns the input of a branch that is to run in a slot. The caller adds where the branch
-// begins: the position of a new one, or the interrupts of a suspended one.
+// branchInput returns the input of a branch that is to run in a slot. The caller adds where the
+// branch begins: the position of a new one, or the interrupts of a suspended one.
 func (p interpreter) branchInput(b *runs.Branches, slot branchSlot) runs.ChildInput {
 	r, path := p.run, p.branchPath(b, slot.index)
 	child := runs.Child{

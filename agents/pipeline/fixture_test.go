@@ -32,7 +32,7 @@ type fixture struct {
 	cancelAfter int
 	// keepsPositions passes tree positions on unchanged, and not through JSON.
 	keepsPositions bool
-	deadlines    []time.Time
+	deadlines      []time.Time
 
 	// stored is the data that moves have stored, and ended the data that branches have ended with,
 	// by record less 1.
@@ -159,7 +159,8 @@ func (f *fixture) recall(path string, record uint64) (pipeline.Done, error) {
 	return done, nil
 }
 
-// encodePosition returns a tree position after its storage as JSON, with the details that its records have.
+// encodePosition returns a tree position after its storage as JSON, with the details that its
+// records have.
 func (f *fixture) encodePosition(at pipeline.TreePosition) pipeline.TreePosition {
 	f.t.Helper()
 	raw, err := json.Marshal(at)

@@ -195,8 +195,8 @@ func (c *actionLog) check(a pipeline.Action, ended bool) {
 	delete(c.made, path)
 }
 
-// TestRandomTrees: for random trees and failures the interpreter ends, steps finish in the
-// order in which they started, no path occurs twice, and a stored tree position continues in the same way.
+// TestRandomTrees: for random trees and failures the interpreter ends, steps finish in the order in
+// which they started, no path occurs twice, and a stored tree position continues in the same way.
 // The fixture checks all but the last.
 func TestRandomTrees(t *testing.T) {
 	t.Parallel()
