@@ -55,8 +55,8 @@ func (ic *interruptContext) approval(ctx context.Context, c runs.Interrupt) (*in
 	in := ic.notification
 	a := &inbox.Approval{
 		ID: interruptID(runOf(in.Run), c.Name()), ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Agent: in.Agent,
-		ToolCallID: c.ID, RequestedAt: c.Since(in.OpenedAt).UTC(), Approvers: []string{},
-		Quorum: 1, Requester: ic.requester, Escalations: c.Escalations,
+		ToolCallID: c.ID, RequestedAt: c.Since(in.OpenedAt).UTC(),
+		Voting: inbox.Voting{Approvers: []string{}, Quorum: 1, Requester: ic.requester, Escalations: c.Escalations},
 	}
 	if !c.Expires.IsZero() {
 		expires := c.Expires.UTC()

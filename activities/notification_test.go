@@ -129,8 +129,7 @@ func TestRepeatedNotification(t *testing.T) {
 	expires := c.Expires
 	want := inbox.Approval{
 		ID: run.Identify("int", c.ID), ThreadID: "t1", RunID: "r1", Agent: "a", ToolCallID: c.ID, ToolName: "add", Reason: "tool_call", Args: json.RawMessage(`{"a":1,"b":2}`),
-		ArgsDigest: c.Approval.ArgsDigest, Message: "May add be called?", RequestedAt: interruptMetadata, ExpiresAt: &expires, Approvers: []string{"role:finance"},
-		Quorum: 2, Decisions: []inbox.Decision{}, Proposals: []inbox.Proposal{{ArgsDigest: c.Approval.ArgsDigest, Decision: "approve", Missing: 2}},
+		ArgsDigest: c.Approval.ArgsDigest, Message: "May add be called?", RequestedAt: interruptMetadata, ExpiresAt: &expires, Voting: inbox.Voting{Approvers: []string{"role:finance"}, Quorum: 2, Decisions: []inbox.Decision{}, Proposals: []inbox.Proposal{{ArgsDigest: c.Approval.ArgsDigest, Decision: "approve", Missing: 2}}},
 	}
 	if diff := cmp.Diff([]inbox.Approval{want}, f.pending()); diff != "" {
 		t.Errorf("inbox (-want +got):\n%s", diff)

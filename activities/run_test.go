@@ -159,8 +159,7 @@ func (f *fixture) run(message string) ([]agui.Event, runs.Result) {
 		f.t.Fatal(err)
 	}
 	f.env.ExecuteWorkflow(runs.TypeRun, runs.Input{
-		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: f.limits, Hold: f.hold,
-		Steps: len(f.agent.Steps) > 0, Program: f.agent.Workflow,
+		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, AgentRef: runs.AgentRef{Agent: "a", Limits: f.limits, Steps: len(f.agent.Steps) > 0, Program: f.agent.Workflow}, Input: p.Seq, Digest: p.Digest, Hold: f.hold,
 	})
 	var result runs.Result
 	if err := f.env.GetWorkflowResult(&result); err != nil {

@@ -44,7 +44,7 @@ func (f *fixture) runAgain(id, message string) agui.Event {
 	workflows.Register(env, nil)
 	f.acts.Register(env)
 	env.ExecuteWorkflow(runs.TypeRun, runs.Input{
-		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: id}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: f.limits,
+		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: id}, AgentRef: runs.AgentRef{Agent: "a", Limits: f.limits}, Input: p.Seq, Digest: p.Digest,
 	})
 	if err := env.GetWorkflowError(); err != nil {
 		f.t.Fatal(err)

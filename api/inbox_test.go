@@ -142,7 +142,7 @@ func (f *inboxFixture) openApprovals(thread string, calls ...string) (ids []stri
 }
 
 func (f *inboxFixture) approval(thread, call, id string) *inbox.Approval {
-	return &inbox.Approval{ID: id, ThreadID: thread, RunID: "r", Agent: "a", ToolCallID: call, ToolName: "refund", RequestedAt: since, Quorum: 1, Approvers: []string{}, Decisions: []inbox.Decision{}}
+	return &inbox.Approval{ID: id, ThreadID: thread, RunID: "r", Agent: "a", ToolCallID: call, ToolName: "refund", RequestedAt: since, Voting: inbox.Voting{Quorum: 1, Approvers: []string{}, Decisions: []inbox.Decision{}}}
 }
 
 func (f *inboxFixture) publishEvent(what inbox.EventType, a *inbox.Approval) {

@@ -149,7 +149,7 @@ func (f *tenantFixture) addInterrupt(tenant, message string) {
 	f.t.Helper()
 	a := inbox.Approval{
 		ID: question, ThreadID: "t", RunID: "r1", Agent: "a", ToolCallID: "c1", ToolName: "refund", Message: message, RequestedAt: since,
-		Quorum: 1, Approvers: []string{}, Decisions: []inbox.Decision{},
+		Voting: inbox.Voting{Quorum: 1, Approvers: []string{}, Decisions: []inbox.Decision{}},
 	}
 	e := inbox.Event{Type: inbox.Opened, At: since, Approval: a}
 	run := stream.Run{Thread: stream.Thread{Tenant: tenant, ID: "t"}, ID: "r1"}

@@ -25,17 +25,9 @@ type Approval struct {
 	RequestedAt   time.Time       `json:"requestedAt"`
 	// ExpiresAt is zero if the time is unlimited.
 	ExpiresAt time.Time `json:"expiresAt"`
-	// Approvers are subjects, and role:name; none = every caller that may use the thread.
-	Approvers []string `json:"approvers"`
 	// Step is the path of the pipeline step that waits; "" = no step.
 	Step string `json:"step"`
-	// Quorum is the number of different approvers who must vote for the same arguments.
-	Quorum int `json:"quorum"`
-	// Decisions are the valid votes of an open approval, and the decision of a decided one.
-	Decisions []RecordedDecision `json:"decisions"`
-	// Proposals are the votes of an open approval with a quorum: first those for Args, then those
-	// for edits.
-	Proposals []Proposal `json:"proposals"`
+	Voting
 	// Reason is tool_call for an approval. For a question it is the reason of the tool, such as
 	// input_required, and ResponseSchema is the JSON Schema of the answer.
 	Reason         string          `json:"reason"`
@@ -43,6 +35,19 @@ type Approval struct {
 	// Status is decided or expired in a list of decided approvals, and also open in a thread's
 	// audit; otherwise empty.
 	Status string `json:"status"`
+}
+
+// Voting is who may decide an approval, and who has decided.
+type Voting struct {
+	// Approvers are subjects, and role:name; none = every caller that may use the thread.
+	Approvers []string `json:"approvers"`
+	// Quorum is the number of different approvers who must vote for the same arguments.
+	Quorum int `json:"quorum"`
+	// Decisions are the valid votes of an open approval, and the decision of a decided one.
+	Decisions []RecordedDecision `json:"decisions"`
+	// Proposals are the votes of an open approval with a quorum: first those for Args, then those
+	// for edits.
+	Proposals []Proposal `json:"proposals"`
 }
 
 // RecordedDecision is a vote or a decision of an approver, or an expiry.

@@ -8,14 +8,13 @@ import (
 // Input starts a run (agent.run.v1), and carries it on from one execution to the next. It refers to
 // the agent's definition by revision and to the client's input by its sequence in the log.
 type Input struct {
-	Run      Ref    `json:"run"`
-	Agent    string `json:"agent"`
-	Revision string `json:"revision"`
+	Run Ref `json:"run"`
+	AgentRef
+	Continuation
 	// Input is the sequence of the proposed input in the log, Digest the digest of its decoded
 	// content. Both are zero in a run that continues another one without an input.
 	Input  uint64 `json:"input"`
 	Digest string `json:"digest"`
-	Limits Limits `json:"limits"`
 	// Token is the run's value in search attributes. A run has it if it was offered to a running
 	// workflow of its thread, or continues another one without an input: its execution begins with
 	// the search attributes of the run before it.
@@ -32,10 +31,6 @@ type Input struct {
 	// When the run is over, and no run continues it, the thread signals its end to the firing.
 	FiringID string `json:"fire,omitempty"`
 
-	// Steps tells that the agent is a pipeline. Program is the name of its program; "" = it is
-	// none.
-	Steps   bool   `json:"steps,omitempty"`
-	Program string `json:"program,omitempty"`
 	// Hold keeps the AG-UI run open while it waits for interrupts. Subagents and branches always
 	// hold.
 	Hold bool `json:"hold,omitempty"`
@@ -45,6 +40,13 @@ type Input struct {
 	OnNewInput      OpenPolicy `json:"onNewInput,omitempty"`
 	OnMissingResult OpenPolicy `json:"onMissingResult,omitempty"`
 
+	// Queue are the runs that wait for the thread, oldest first. None has a queue of its own.
+	Queue []Input `json:"queue,omitempty"`
+}
+
+// Continuation is what a run takes over from the run or the execution before it. The zero value
+// begins a run from its input.
+type Continuation struct {
 	// HandedOver is how the thread came to the run's agent by handoffs; nil = there were none.
 	HandedOver *HandoffTrail `json:"handedOver,omitempty"`
 	// Resume has the decided interrupts of the run before, which this run continues; nil = there
@@ -60,8 +62,6 @@ type Input struct {
 	AnswersOnly bool `json:"answersOnly,omitempty"`
 	// Progress is set where an execution continues the run of the one before it.
 	Progress *Progress `json:"progress,omitempty"`
-	// Queue are the runs that wait for the thread, oldest first. None has a queue of its own.
-	Queue []Input `json:"queue,omitempty"`
 }
 
 // TraceParent returns the trace context of the request that started the run; "" = none.

@@ -44,7 +44,7 @@ func decideAll(s *runs.Interrupts, quorum int) {
 // cast and all calls are decided.
 func TestInterruptsFitWithDecisions(t *testing.T) {
 	t.Parallel()
-	in := runs.Input{Run: runs.Ref{Tenant: "default", Thread: "t", ID: "r"}, Agent: "a", Revision: "v", Input: 1, Digest: "d"}
+	in := runs.Input{Run: runs.Ref{Tenant: "default", Thread: "t", ID: "r"}, AgentRef: runs.AgentRef{Agent: "a", Revision: "v"}, Input: 1, Digest: "d"}
 	for _, quorum := range []int{1, 2, 3, 5} {
 		most := 0
 		for calls := 1; calls <= runs.MaxInterrupts; calls++ {

@@ -66,8 +66,8 @@ func wantPayloadsWithID(t *testing.T, odd string) {
 		call := runs.Call{ID: id, Tool: name, Approval: &runs.Approval{Rule: 31, ArgsDigest: hash[:32], Expires: 1 << 60, OnExpiry: runs.OnExpiryReject}}
 		waits.Items = append(waits.Items, runs.Interrupt{Call: call, Index: i, Expires: time.Now(), Decision: decision})
 	}
-	ordinary := runs.Input{Run: runs.Ref{Tenant: "default", Thread: name, ID: name}, Agent: name, Revision: hash, Input: 1 << 60, Digest: hash, Resume: waits}
-	in := runs.Input{Run: run, Agent: name, Revision: hash, Input: 1 << 60, Digest: hash, Token: name}
+	ordinary := runs.Input{Run: runs.Ref{Tenant: "default", Thread: name, ID: name}, AgentRef: runs.AgentRef{Agent: name, Revision: hash}, Input: 1 << 60, Digest: hash, Continuation: runs.Continuation{Resume: waits}}
+	in := runs.Input{Run: run, AgentRef: runs.AgentRef{Agent: name, Revision: hash}, Input: 1 << 60, Digest: hash, Token: name}
 	for _, value := range []any{
 		ordinary, runs.ParkedInput{Run: ordinary},
 		in, runs.SubmitRequest{RunID: odd, Digest: hash, OnBusy: runs.OnBusyInterrupt, Offer: &in},

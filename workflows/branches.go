@@ -308,12 +308,14 @@ func (p interpreter) branchInput(b *runs.Branches, slot branchSlot) runs.ChildIn
 	child.Lanes = append(child.Lanes, slot.slot)
 	return runs.ChildInput{
 		Input: runs.Input{
-			Run: r.in.Run, Agent: r.in.Agent, Revision: r.in.Revision, Steps: true, Hold: true,
-			Limits: r.budget.Remaining(r.in.Limits, r.in.Limits),
-			Progress: &runs.Progress{
+			Run: r.in.Run, Hold: true,
+			AgentRef: runs.AgentRef{
+				Agent: r.in.Agent, Revision: r.in.Revision, Steps: true, Limits: r.budget.Remaining(r.in.Limits, r.in.Limits),
+			},
+			Continuation: runs.Continuation{Progress: &runs.Progress{
 				Execution: r.execution, Turn: 1,
 				Budget: runs.Budget{Deadline: runs.Earlier(b.Deadline, r.budget.Deadline)},
-			},
+			}},
 		},
 		Child:     child,
 		Subagents: max(0, r.delegation.allowed-r.delegation.subagents) / b.Concurrency,

@@ -42,8 +42,7 @@ type fixture struct {
 }
 
 var input = runs.Input{
-	Run: runs.Ref{Tenant: "default", Thread: "t", ID: "r"}, Agent: "a", Revision: "v", Input: 1, Digest: "d",
-	Limits: runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4},
+	Run: runs.Ref{Tenant: "default", Thread: "t", ID: "r"}, AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}}, Input: 1, Digest: "d",
 }
 
 func setup(t *testing.T) *fixture {

@@ -73,8 +73,8 @@ func (r *run) startSubagent(ctx workflow.Context, c call, request runs.ToolCall,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		StaticSummary:         "agent: " + to.Agent,
 	})
-	limits := r.budget.Remaining(r.in.Limits, to.Limits)
-	deadline := workflow.Now(ctx).Add(limits.Duration)
+	to.Limits = r.budget.Remaining(r.in.Limits, to.Limits)
+	deadline := workflow.Now(ctx).Add(to.Limits.Duration)
 	if r.budget.Deadline.Before(deadline) {
 		deadline = r.budget.Deadline
 	}
@@ -99,8 +99,8 @@ func (r *run) startSubagent(ctx workflow.Context, c call, request runs.ToolCall,
 	subagent.Lanes, subagent.Depth = append(subagent.Lanes, request.Lane), r.child.depth()+1
 	return id, workflow.ExecuteChildWorkflow(ctx, runs.TypeChild, runs.ChildInput{
 		Input: runs.Input{
-			Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,
-			Steps: to.Steps, Program: to.Program, Hold: true, Resume: c.interrupts, Progress: progress,
+			Run: r.in.Run, AgentRef: to, Hold: true,
+			Continuation: runs.Continuation{Resume: c.interrupts, Progress: progress},
 		},
 		Child: subagent, Call: request, Subagents: subagents,
 	})

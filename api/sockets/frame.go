@@ -27,22 +27,14 @@ type clientFrame struct {
 	// Of run.
 	Agent string          `json:"agent"`
 	Input json.RawMessage `json:"input"`
-	// Of subscribe.
-	After           string  `json:"after"`
-	Join            bool    `json:"join"`
-	Follow          *bool   `json:"follow"` // of a thread; none = true
-	ProtocolVersion *string `json:"protocolVersion"`
+	subscribeMembers
 	// Of run and subscribe: the cursor of an acknowledgement (see lookup.Finder.AwaitEffect).
 	WaitFor string `json:"waitFor"`
 	// Of cancel.
 	Reason string `json:"reason"`
 	// Of steer.
 	Message json.RawMessage `json:"message"`
-	// Of decide, together with reason and content.
-	ApprovalID string             `json:"approvalId"`
-	Decision   string             `json:"decision"`
-	Args       json.RawMessage    `json:"args"`
-	Remember   decisions.Remember `json:"remember"`
+	decideMembers
 	// Of tool_result.
 	ToolCallID json.RawMessage `json:"toolCallId"`
 	Content    json.RawMessage `json:"content"`
@@ -50,6 +42,22 @@ type clientFrame struct {
 
 	// result is set by the handler, and becomes the member result of the ack.
 	result any
+}
+
+// subscribeMembers are the members of subscribe.
+type subscribeMembers struct {
+	After           string  `json:"after"`
+	Join            bool    `json:"join"`
+	Follow          *bool   `json:"follow"` // of a thread; none = true
+	ProtocolVersion *string `json:"protocolVersion"`
+}
+
+// decideMembers are the members of decide, together with reason and content.
+type decideMembers struct {
+	ApprovalID string             `json:"approvalId"`
+	Decision   string             `json:"decision"`
+	Args       json.RawMessage    `json:"args"`
+	Remember   decisions.Remember `json:"remember"`
 }
 
 // decodeFrame decodes and validates a frame. It returns a frame in any case: that of an invalid

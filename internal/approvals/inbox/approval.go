@@ -33,6 +33,11 @@ type Approval struct {
 	Message     string     `json:"message"`
 	RequestedAt time.Time  `json:"requestedAt"`
 	ExpiresAt   *time.Time `json:"expiresAt,omitempty"`
+	Voting
+}
+
+// Voting is who may decide an interrupt, and who has decided.
+type Voting struct {
 	// Approvers may decide: subjects, and roles as role:name. Empty = every caller that may use the
 	// thread.
 	Approvers []string `json:"approvers"`

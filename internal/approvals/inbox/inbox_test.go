@@ -27,7 +27,7 @@ func approval(n int) *inbox.Approval {
 	return &inbox.Approval{
 		ID: fmt.Sprintf("int_%06d", n), ThreadID: fmt.Sprintf("t%d", n), RunID: "r", Agent: []string{"support", "sales"}[n%2], ToolCallID: "call_1",
 		ToolName: []string{"refund", "ship", "call"}[n%3], Args: json.RawMessage(`{"amount":70}`), ArgsDigest: "d", Message: "May it be called?",
-		RequestedAt: began.Add(time.Duration(n) * time.Minute), Approvers: []string{"role:finance", "alice"}, Quorum: 1, Decisions: []inbox.Decision{},
+		RequestedAt: began.Add(time.Duration(n) * time.Minute), Voting: inbox.Voting{Approvers: []string{"role:finance", "alice"}, Quorum: 1, Decisions: []inbox.Decision{}},
 	}
 }
 

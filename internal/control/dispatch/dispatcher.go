@@ -55,10 +55,12 @@ func WorkflowID(t stream.Thread) string {
 // further fields, such as Hold and ParkAfter.
 func RunInput(run stream.Run, agent catalog.Published, p stream.Proposal) runs.Input {
 	return runs.Input{
-		Run:   runs.Ref{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID},
-		Agent: agent.Name, Revision: agent.Revision, Input: p.Seq, Digest: p.Digest,
-		Limits: runs.LimitsOfRun(agent.Limits),
-		Steps:  len(agent.Steps) > 0, Program: agent.Workflow,
+		Run: runs.Ref{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID},
+		AgentRef: runs.AgentRef{
+			Agent: agent.Name, Revision: agent.Revision, Limits: runs.LimitsOfRun(agent.Limits),
+			Steps: len(agent.Steps) > 0, Program: agent.Workflow,
+		},
+		Input: p.Seq, Digest: p.Digest,
 		OnNewInput: runs.OpenPolicy(agent.OnNewInput), OnMissingResult: runs.OpenPolicy(agent.MissingToolResult()),
 	}
 }
