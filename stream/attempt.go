@@ -45,7 +45,6 @@ type Attempt struct {
 	note    []byte     // for the next frame; nil = none
 	sending bool       // a frame is in flight
 
-	hasDrained bool // FinishIfUnchanged has ended the sender
 
 	// The sender owns these until it has ended; then the caller of Finish or Fail reads them.
 	frame int    // number of frames written
@@ -326,7 +325,8 @@ func (a *Attempt) onSenderEnd() {
 }
 
 // FinishIfUnchanged is Finish for a step that changes the state depending on its value (mark.go).
-// It does not check events that are too large for one record: Finish writes those, without a mark.
+// The given events are part of the done record whatever their size is: the largest ones become
+// blobs if need be.
 //
 // lastMark is Snapshot.Mark of the snapshot that the step has read: the sequence of the run's last
 // mark. If a later mark exists, FinishIfUnchanged writes no done record and returns ErrStale. The
@@ -335,16 +335,10 @@ func (a *Attempt) onSenderEnd() {
 // Events that were emitted before are in the log when FinishIfUnchanged returns; they depend on no
 // mark. Nothing can be emitted afterwards.
 func (a *Attempt) FinishIfUnchanged(ctx context.Context, lastMark uint64, result *Result, events ...agui.Event) (uint64, error) {
-	lines, size, err := a.encodeEvents(events)
+	lines, _, err := a.encodeEvents(events)
 	if err != nil {
 		return 0, err
 	}
-	// A call that found the state changed has ended the sender, so that its successor has only one
-	// record for its events.
-	if size > MaxLine+1 && !a.hasDrained {
-		return a.Finish(ctx, result, events...)
-	}
-	a.hasDrained = true
 	if _, err := a.drain(ctx, 0); err != nil {
 		return 0, err
 	}

@@ -79,15 +79,21 @@ func (l *Log) ensureBlobs(ctx context.Context, o Options) (jetstream.ObjectStore
 }
 
 // shrink stores a line that is too large as a blob, and returns a reference to it. Other lines are
-// returned as they are. The blob's name is the thread's subject and the digest of the line: the
-// same line written twice is one blob, and never belongs to two threads.
-//
-// If the record is not written after that, for instance because its writer is fenced, no record
-// refers to the blob. Purge finds such a blob by its key in the index, see blobKey.
+// returned as they are.
 func (l *Log) shrink(ctx context.Context, subject string, line []byte) ([]byte, error) {
 	if len(line) <= MaxLine {
 		return line, nil
 	}
+	return l.storeLine(ctx, subject, line)
+}
+
+// storeLine stores a line as a blob, and returns a reference to it. The blob's name is the thread's
+// subject and the digest of the line: the same line written twice is one blob, and never belongs to
+// two threads.
+//
+// If the record is not written after that, for instance because its writer is fenced, no record
+// refers to the blob. Purge finds such a blob by its key in the index, see blobKey.
+func (l *Log) storeLine(ctx context.Context, subject string, line []byte) ([]byte, error) {
 	thread, _, _, ok := splitSubject(subject)
 	if !ok {
 		return nil, fmt.Errorf("stream: %q is not a lane", subject)
@@ -133,14 +139,35 @@ func (l *Log) storeBlob(ctx context.Context, key, name string, data []byte) erro
 	}
 }
 
-// shrinkAll shrinks every line, in place.
-func (l *Log) shrinkAll(ctx context.Context, subject string, lines [][]byte) ([][]byte, error) {
+// shrinkAll shrinks every line, in place, and then stores the largest ones as blobs, too, until all
+// of them take at most room bytes.
+func (l *Log) shrinkAll(ctx context.Context, subject string, lines [][]byte, room int) ([][]byte, error) {
+	size := 0
 	for i, line := range lines {
 		small, err := l.shrink(ctx, subject, line)
 		if err != nil {
 			return nil, err
 		}
 		lines[i] = small
+		size += len(small) + 1
+	}
+	for size > room {
+		largest := 0
+		for i, line := range lines {
+			if len(line) > len(lines[largest]) {
+				largest = i
+			}
+		}
+		line := lines[largest]
+		if bytes.HasPrefix(line, referencePrefix) {
+			break // the others are shorter than a reference
+		}
+		small, err := l.storeLine(ctx, subject, line)
+		if err != nil {
+			return nil, err
+		}
+		lines[largest] = small
+		size += len(small) - len(line)
 	}
 	return lines, nil
 }

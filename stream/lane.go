@@ -262,14 +262,17 @@ func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, conten
 func (l *Log) write(ctx context.Context, subject string, s stamp, expected uint64, lines [][]byte, result []byte, condition *mark) (uint64, error) {
 	_, _, lane, _ := splitSubject(subject)
 	s.shared = s.shared || lane.sharesAny(lines)
-	lines, err := l.shrinkAll(ctx, subject, lines)
-	if err != nil {
-		return 0, err
-	}
+	room := MaxFrame
 	if result != nil {
+		var err error
 		if result, err = l.shrink(ctx, subject, result); err != nil {
 			return 0, err
 		}
+		room -= len(result) + 1
+	}
+	lines, err := l.shrinkAll(ctx, subject, lines, room)
+	if err != nil {
+		return 0, err
 	}
 	msg := message(subject, s, lines, result)
 	if condition != nil {

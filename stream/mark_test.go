@@ -134,6 +134,40 @@ func TestChangeFollowsEmittedEvents(t *testing.T) {
 	}
 }
 
+// TestLargeStaleChange: events that exceed a record together are written with the change of the
+// state, or not at all.
+func TestLargeStaleChange(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	openRun(t, ctx, l)
+	left, right := newCounter(l, 0), newCounter(l, 1)
+	first, second := must[*stream.Attempt](t)(left.begin(ctx, 1)), must[*stream.Attempt](t)(right.begin(ctx, 1))
+	defer first.Close()
+	defer second.Close()
+	before := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
+	must[uint64](t)(first.FinishIfUnchanged(ctx, before.Mark, &stream.Result{}, increment(1)))
+	between := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
+	events := []agui.Event{increment(1)}
+	for i := range 4 { // each fits into a record, all of them do not
+		events = append(events, &agui.StateDelta{Delta: json.RawMessage(fmt.Sprintf(`[{"op":"add","path":"/large%d","value":%q}]`, i, strings.Repeat("x", stream.MaxLine-1000)))})
+	}
+	if _, err := second.FinishIfUnchanged(ctx, before.Mark, &stream.Result{}, events...); !errors.Is(err, stream.ErrStale) {
+		t.Fatalf("FinishIfUnchanged with a stale state: got %v, want ErrStale", err)
+	}
+	if after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); after.Seq != between.Seq {
+		t.Errorf("record after a stale change: got %d, want %d", after.Seq, between.Seq)
+	}
+	events[0] = increment(2)
+	must[uint64](t)(second.FinishIfUnchanged(ctx, between.Mark, &stream.Result{}, events...))
+	after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
+	wantEqual(t, "number in the state", numberIn(after), 2)
+	for i := range 4 {
+		if !strings.Contains(string(after.State), fmt.Sprintf(`"large%d"`, i)) {
+			t.Errorf("state: got %.200s, want member large%d", after.State, i)
+		}
+	}
+}
+
 // TestChangesAreWrittenOnceAfterLoss: a change is written once, whether a publication or its
 // acknowledgement is lost.
 func TestChangesAreWrittenOnceAfterLoss(t *testing.T) {
