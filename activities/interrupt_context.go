@@ -147,15 +147,12 @@ func (ic *interruptContext) addRule(ctx context.Context, c runs.Interrupt, a *in
 // that the arguments are not shown: they are too large, or an edit has cut the message, of which
 // only the tool is known.
 func (ic *interruptContext) findCall(c runs.Interrupt) (tool string, args json.RawMessage, truncated bool) {
-	for i := len(ic.thread.Entries) - 1; i >= 0; i-- {
-		for _, call := range ic.thread.Entries[i].Message.ToolCalls {
-			if call.ID == c.ID {
-				args, truncated = inboxArgs(call.Arguments)
-				return call.Name, args, truncated
-			}
-		}
+	call, ok := ic.thread.FindCall(c.ID)
+	if !ok {
+		return c.Tool, nil, true
 	}
-	return c.Tool, nil, true
+	args, truncated = inboxArgs(call.Arguments)
+	return call.Name, args, truncated
 }
 
 // inboxArgs returns arguments as the inbox shows them; nil and true if they exceed inbox.MaxArgs.

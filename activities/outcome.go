@@ -151,12 +151,8 @@ func (adv *advancer) approvalOutput(callID string, decision runs.DecisionKind, c
 		out.Content = content.Result.Content.Text()
 	}
 	// The conversation has the arguments as they are after an edit.
-	for _, e := range adv.thread.Entries {
-		for _, c := range e.Message.ToolCalls {
-			if c.ID == callID {
-				out.Args = json.RawMessage(c.Arguments)
-			}
-		}
+	if call, ok := adv.thread.FindCall(callID); ok {
+		out.Args = json.RawMessage(call.Arguments)
 	}
 	output, err := json.Marshal(out)
 	if err != nil {

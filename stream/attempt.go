@@ -45,7 +45,6 @@ type Attempt struct {
 	note    []byte     // for the next frame; nil = none
 	sending bool       // a frame is in flight
 
-
 	// The sender owns these until it has ended; then the caller of Finish or Fail reads them.
 	frame int    // number of frames written
 	last  uint64 // sequence of the attempt's last record: what the next one must follow

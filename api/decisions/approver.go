@@ -121,14 +121,14 @@ func (s *Service) checkDecider(ctx context.Context, thread stream.Thread, snap *
 	if !edits {
 		return nil
 	}
-	tool := toolName(snap, interrupt.ToolCallID)
-	if tool == "" { // without the tool's name the rules for the call are unknown
+	call, ok := snap.FindCall(interrupt.ToolCallID)
+	if !ok { // without the tool's name the rules for the call are unknown
 		return fmt.Errorf("api: interrupt %s: its call is not in the conversation", interrupt.ID)
 	}
-	if err := s.checkArguments(ctx, tool, req.Args, pointer); err != nil {
+	if err := s.checkArguments(ctx, call.Name, req.Args, pointer); err != nil {
 		return err
 	}
-	return rule.checkOtherRules(snap, tool, input, req.Args, pointer)
+	return rule.checkOtherRules(snap, call.Name, input, req.Args, pointer)
 }
 
 // checkArguments returns a 422 for edited arguments that are invalid by the tool's schema. If no
@@ -175,22 +175,6 @@ func (r *interruptRule) checkOtherRules(snap *snapshot.Snapshot, tool string, in
 	p := problem.New(http.StatusUnprocessableEntity, "other_approval", "another rule with other approvers applies to the edited arguments: reject the call instead")
 	p.Pointer = editPointer(pointer)
 	return p
-}
-
-// toolName returns the name of the tool of a call; "" = the conversation does not have the call.
-func toolName(snap *snapshot.Snapshot, callID string) string { return findCall(snap, callID).Name }
-
-// findCall returns a tool call of the conversation, the newest one with the ID. It returns the zero
-// ToolCall if there is none.
-func findCall(snap *snapshot.Snapshot, callID string) agui.ToolCall {
-	for i := len(snap.Entries) - 1; i >= 0; i-- {
-		for _, c := range snap.Entries[i].Message.ToolCalls {
-			if c.ID == callID {
-				return c
-			}
-		}
-	}
-	return agui.ToolCall{}
 }
 
 // forbidden returns a 403 with a pointer to the decision.

@@ -35,7 +35,8 @@ func (r Request) withLimitArguments(snap *snapshot.Snapshot, interrupt *agui.Int
 		return r, err
 	}
 	var args pipeline.LimitArguments
-	arguments := findCall(snap, interrupt.ToolCallID).Arguments
+	call, _ := snap.FindCall(interrupt.ToolCallID)
+	arguments := call.Arguments
 	if err := json.Unmarshal([]byte(arguments), &args); err != nil {
 		return r, fmt.Errorf("api: interrupt %s: arguments: %w", interrupt.ID, err)
 	}
@@ -169,7 +170,8 @@ func (r Request) normalize(snap *snapshot.Snapshot, interrupt *agui.Interrupt, p
 	}
 	// Once an edit was carried out, the conversation has the edited arguments. Then the digest
 	// differs, and the comparison would be with the wrong ones.
-	written := findCall(snap, interrupt.ToolCallID).Arguments
+	call, _ := snap.FindCall(interrupt.ToolCallID)
+	written := call.Arguments
 	if runs.DigestArgs(written) == source.ArgsDigest && sameText(r.Args, []byte(written)) {
 		return Request{Decision: string(runs.DecisionApprove), Reason: r.Reason}, nil
 	}

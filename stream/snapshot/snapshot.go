@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/agui"
@@ -104,6 +105,19 @@ type CutMessage struct {
 
 // Messages returns the conversation as clients see it.
 func (s *Snapshot) Messages() []agui.Message { return AppendShown(nil, s.Entries) }
+
+// FindCall returns a tool call of the conversation by its ID, the newest if several have it, and
+// whether there is one.
+func (s *Snapshot) FindCall(id string) (agui.ToolCall, bool) {
+	for _, e := range slices.Backward(s.Entries) {
+		for _, c := range e.Message.ToolCalls {
+			if c.ID == id {
+				return c, true
+			}
+		}
+	}
+	return agui.ToolCall{}, false
+}
 
 // WithoutAgentActivities returns a copy without the pending activities of lanes on which agents
 // write. A prelude repeats those activities as events.
