@@ -46,12 +46,8 @@ type devProcess struct {
 	config  *config.Config
 	logger  *slog.Logger
 
-	telemetry     *telemetry.Telemetry
-	folder        *agents.Folder               // the definitions
-	names         atomic.Pointer[agents.Names] // of the definitions; the API reads them concurrently
-	problem       string                       // the last error of the definitions that was printed; "" = they are valid
-	tools         *toolset.Set
-	declared      string // the declarations of the tools and scripts that the worker has
+	telemetry *telemetry.Telemetry
+	devDefinitions
 	webhooks      *webhook.Sender
 	listener      net.Listener // of the API
 	authenticator auth.Authenticator
@@ -66,6 +62,15 @@ type devProcess struct {
 	api       *apinode.Node
 
 	closers []func() error // what close calls, the last one first
+}
+
+// devDefinitions is what the process has of the folder with the definitions.
+type devDefinitions struct {
+	folder   *agents.Folder
+	names    atomic.Pointer[agents.Names] // of the definitions; the API reads them concurrently
+	problem  string                       // the last error of the definitions that was printed; "" = they are valid
+	tools    *toolset.Set
+	declared string // the declarations of the tools and scripts that the worker has
 }
 
 // onClose has close call f, before everything that was opened earlier.
