@@ -5,17 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// LoadDir reads the *.yaml and *.yml files of a folder, without hidden files and subfolders. It
-// reports all mistakes of all files, joined. Two documents of the same kind and name are an error,
-// and so are handoffs to agents of the folder that cannot take part in one.
+// LoadDir reads the *.yaml and *.yml files of a folder and of its subfolders, without hidden ones and
+// node_modules. It reports all mistakes of all files, joined. Two documents of the same kind and name
+// are an error, and so are handoffs to agents of the folder that cannot take part in one.
 func LoadDir(dir string) (*Folder, error) {
-	files, err := definitionFiles(dir)
+	folders, err := FoldersIn(dir)
+	if err != nil {
+		return nil, err
+	}
+	files, err := definitionFiles(folders...)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +54,8 @@ func LoadDir(dir string) (*Folder, error) {
 	return all, nil
 }
 
-// NamesIn returns the names of a folder's documents. It skips files that it cannot parse: LoadDir
-// reports their mistakes.
+// NamesIn returns the names of a folder's documents, without those of subfolders. It skips files that it
+// cannot parse: LoadDir reports their mistakes.
 func NamesIn(dir string) Names {
 	files, err := definitionFiles(dir)
 	if err != nil {
@@ -67,8 +72,32 @@ func NamesIn(dir string) Names {
 	return all
 }
 
-// definitionFiles returns the paths of the YAML files of a folder, sorted by name.
-func definitionFiles(dir string) ([]string, error) {
+// definitionFiles returns the paths of the YAML files of folders, without their subfolders.
+func definitionFiles(folders ...string) ([]string, error) {
+	var files []string
+	for _, folder := range folders {
+		entries, err := entriesOf(folder)
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range entries {
+			if !entry.IsDir() && IsDefinitionFile(entry.Name()) {
+				files = append(files, filepath.Join(folder, entry.Name()))
+			}
+		}
+	}
+	return files, nil
+}
+
+// IsDefinitionFile reports whether LoadDir reads a file of this name.
+func IsDefinitionFile(name string) bool {
+	ext := filepath.Ext(name)
+	return (ext == ".yaml" || ext == ".yml") && !strings.HasPrefix(name, ".")
+}
+
+// FoldersIn returns the folders whose files LoadDir reads: the folder itself, and all below it except
+// hidden ones and node_modules. It does not follow symbolic links to subfolders, which may form a circle.
+func FoldersIn(dir string) ([]string, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, fmt.Errorf("agents folder: %w", err)
@@ -76,19 +105,29 @@ func definitionFiles(dir string) ([]string, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("agents folder: %s is not a folder", dir)
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
+	folders := []string{dir}
+	for i := 0; i < len(folders); i++ {
+		entries, err := entriesOf(folders[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range entries {
+			if name := entry.Name(); entry.IsDir() && !strings.HasPrefix(name, ".") && name != "node_modules" {
+				folders = append(folders, filepath.Join(folders[i], name))
+			}
+		}
+	}
+	return folders, nil
+}
+
+// entriesOf returns the entries of a folder, sorted by name. A folder that a build tool has removed
+// meanwhile has none.
+func entriesOf(folder string) ([]os.DirEntry, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("agents folder: %w", err)
 	}
-	var files []string
-	for _, entry := range entries {
-		ext := filepath.Ext(entry.Name())
-		if entry.IsDir() || ext != ".yaml" && ext != ".yml" || strings.HasPrefix(entry.Name(), ".") {
-			continue
-		}
-		files = append(files, filepath.Join(dir, entry.Name()))
-	}
-	return files, nil
+	return entries, nil
 }
 
 // read returns up to MaxFile+1 bytes of a file, so that the parser sees a file that is too large.

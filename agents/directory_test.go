@@ -44,10 +44,17 @@ func TestLoadDir(t *testing.T) {
 		"4.yaml":            "kind: tool\nname: yak\nhttp: {method: GET, url: x}\n",
 		".hidden.yaml":      "not read: true\n",
 		"notes.md":          "not read",
-		"below/3.yaml":      "not read: true\n",
+		"below/a/b/3.yaml":  "name: owl\nmodel: p/m\n",
 		"folder.yaml/4.txt": "not read",
+
+		".hidden/5.yaml":              "not read: true\n",
+		"node_modules/x/6.yaml":       "not read: true\n",
+		"below/node_modules/x/7.yaml": "not read: true\n",
 	})
 	if err := os.Symlink(filepath.Join(folder(t, map[string]string{"x": "name: bee\nmodel: p/m\n"}), "x"), filepath.Join(dir, "3.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("..", filepath.Join(dir, "below", "circle")); err != nil {
 		t.Fatal(err)
 	}
 	found, err := agents.LoadDir(dir)
@@ -64,7 +71,7 @@ func TestLoadDir(t *testing.T) {
 	for _, s := range found.Servers {
 		got = append(got, s.Name+" at "+filepath.Base(s.Position.String()))
 	}
-	want := []string{"ant", "bee", "zebra", "cow at 2.yml:4", "yak at 4.yaml:1", "ant at 2.yml:8"}
+	want := []string{"ant", "bee", "owl", "zebra", "cow at 2.yml:4", "yak at 4.yaml:1", "ant at 2.yml:8"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
@@ -75,11 +82,12 @@ func TestLoadDirErrors(t *testing.T) {
 	t.Run("all files", func(t *testing.T) {
 		t.Parallel()
 		dir := folder(t, map[string]string{
-			"a.yaml": "name: a\nmodel: p/m\nmodell: x\n",
-			"b.yaml": "name: b\n",
-			"c.yaml": "name: c\nmodel: p/m\n",
-			"d.yml":  "name: c\nmodel: p/m\n---\nkind: tool\nname: d\nhttp: {method: GET, url: x}\n---\nname: d\nkind: tool\nhttp: {method: GET, url: y}\n",
-			"e.yml":  "name: e\nmodel: p/m\n---\nkind: mcp\nname: e\n---\nkind: tol\nname: e\nmodel: p/m\n",
+			"a.yaml":   "name: a\nmodel: p/m\nmodell: x\n",
+			"b.yaml":   "name: b\n",
+			"c.yaml":   "name: c\nmodel: p/m\n",
+			"d.yml":    "name: c\nmodel: p/m\n---\nkind: tool\nname: d\nhttp: {method: GET, url: x}\n---\nname: d\nkind: tool\nhttp: {method: GET, url: y}\n",
+			"f/g.yaml": "name: c\nmodel: p/m\n",
+			"e.yml":    "name: e\nmodel: p/m\n---\nkind: mcp\nname: e\n---\nkind: tol\nname: e\nmodel: p/m\n",
 		})
 		_, err := agents.LoadDir(dir)
 		if err == nil {
@@ -90,7 +98,8 @@ DIR/b.yaml:1: model is missing
 DIR/d.yml:1: name "c" is taken by DIR/c.yaml:1
 DIR/d.yml:8: name "d" is taken by DIR/d.yml:4
 DIR/e.yml:4: url or command is missing
-DIR/e.yml:7: kind must be agent, tool, mcp, script, not "tol"`
+DIR/e.yml:7: kind must be agent, tool, mcp, script, not "tol"
+DIR/f/g.yaml:1: name "c" is taken by DIR/c.yaml:1`
 		if diff := cmp.Diff(want, strings.ReplaceAll(err.Error(), dir, "DIR")); diff != "" {
 			t.Errorf("errors (-want +got):\n%s", diff)
 		}
@@ -146,11 +155,16 @@ func folder(t *testing.T, files map[string]string) string {
 // TestExamples: the definitions of the examples are valid, and need no key.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	folders, err := filepath.Glob(filepath.Join("..", "examples", "*", "agents"))
-	if err != nil || len(folders) == 0 {
-		t.Fatalf("there are no examples: %v", err)
+	examples := filepath.Join("..", "examples")
+	entries, err := os.ReadDir(examples)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, dir := range folders {
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		dir := filepath.Join(examples, entry.Name())
 		found, err := agents.LoadDir(dir)
 		if err != nil {
 			t.Error(err)

@@ -7,18 +7,21 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/perdure/perdure/agents"
 )
 
 // quietPeriod is how long no file must change before the folder is read again. An editor that saves
 // a file changes the folder several times.
 const quietPeriod = 100 * time.Millisecond
 
-// folderWatch watches the folder of definitions, which need not exist. It watches folders and not
-// files, because many editors replace a file when they save it. stop ends its goroutine.
+// folderWatch watches the folder of definitions, which need not exist, and its subfolders. It watches
+// folders and not files, because many editors replace a file when they save it. stop ends its goroutine.
 type folderWatch struct {
 	folder  string // absolute
 	files   *fsnotify.Watcher
@@ -77,24 +80,48 @@ func (w *folderWatch) run(ctx context.Context) {
 }
 
 // concerns reports whether an event may change the definitions: one of a definition's file, of the
-// folder, or of a folder above it.
+// folder, of a subfolder, or of a folder above it.
 func (w *folderWatch) concerns(event fsnotify.Event) bool {
 	if event.Op == fsnotify.Chmod {
 		return false
 	}
-	if event.Name == w.folder || strings.HasPrefix(w.folder, event.Name+string(filepath.Separator)) {
-		if event.Has(fsnotify.Remove) || event.Has(fsnotify.Rename) {
-			_ = w.files.Remove(event.Name) // another folder may get this name; the error says that there is no watch
+	if event.Has(fsnotify.Remove) || event.Has(fsnotify.Rename) {
+		if w.forget(event.Name) {
+			return true
 		}
+	}
+	if isIn(w.folder, event.Name) {
 		return true
 	}
-	name := filepath.Base(event.Name)
-	extension := filepath.Ext(name)
-	return filepath.Dir(event.Name) == w.folder && !strings.HasPrefix(name, ".") && (extension == ".yaml" || extension == ".yml")
+	if !isIn(event.Name, w.folder) {
+		return false
+	}
+	if agents.IsDefinitionFile(filepath.Base(event.Name)) {
+		return true
+	}
+	info, err := os.Lstat(event.Name)
+	return err == nil && info.IsDir()
 }
 
-// watch watches the folder, and the nearest folder above it that exists. The folder above is
-// watched first, so that no creation between the two calls is missed.
+// forget removes the watches of a folder and of those below it, because other folders may get their
+// names. It reports whether there were any.
+func (w *folderWatch) forget(folder string) (isWatched bool) {
+	for _, watched := range w.files.WatchList() {
+		if isIn(watched, folder) {
+			isWatched = true
+			_ = w.files.Remove(watched) // the error says that there is no watch
+		}
+	}
+	return isWatched
+}
+
+// isIn reports whether a path is a folder, or below it.
+func isIn(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, folder+string(filepath.Separator))
+}
+
+// watch watches the folder with its subfolders, and the nearest folder above it that exists. The folder
+// above is watched first, so that no creation between the two calls is missed.
 func (w *folderWatch) watch() {
 	for {
 		missing, above := w.folder, filepath.Dir(w.folder)
@@ -105,8 +132,24 @@ func (w *folderWatch) watch() {
 			break
 		}
 	}
-	// If it is missing, its creation is an event of the folder above.
-	if err := w.files.Add(w.folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		w.logger.Warn("changes of definitions are not noticed", "folder", w.folder, "error", err)
+	// A subfolder that is created before its parent is watched has no event: the next round finds it.
+	for isComplete := false; !isComplete; {
+		isComplete = true
+		folders, err := agents.FoldersIn(w.folder)
+		if err != nil { // the folder is missing, and its creation is an event, or reading it fails with the same error
+			return
+		}
+		watched := w.files.WatchList()
+		for _, folder := range folders {
+			if slices.Contains(watched, folder) {
+				continue
+			}
+			err := w.files.Add(folder)
+			if err == nil {
+				isComplete = false
+			} else if !errors.Is(err, fs.ErrNotExist) {
+				w.logger.Warn("changes of definitions are not noticed", "folder", folder, "error", err)
+			}
+		}
 	}
 }

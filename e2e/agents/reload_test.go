@@ -39,8 +39,8 @@ func save(t *testing.T, path, text string) {
 }
 
 // TestDevPublishesChangedFiles: perdure dev starts without its folder of definitions. It publishes a
-// file when it appears and when it changes, and names the line of a mistake. A waiting run keeps its
-// revision.
+// file when it appears and when it changes, also in a new subfolder, and names the line of a mistake. A
+// waiting run keeps its revision.
 func TestDevPublishesChangedFiles(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
@@ -85,6 +85,20 @@ func TestDevPublishesChangedFiles(t *testing.T) {
 	if second := events.UntilInterrupt(t, "tool_call")[0]; second.ID == first.ID {
 		t.Error("the waiting run did not ask about its second call")
 	}
+
+	below := filepath.Join(p.Agents, "team", "night")
+	if err := os.MkdirAll(below, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	guard := filepath.Join(below, "guard.yaml")
+	save(t, guard, "name: guard\nmodel: scripted/clerk\n")
+	p.Output.Await(t, "published guard, revision ")
+	save(t, guard, "name: clerk\nmodel: scripted/clerk\n")
+	p.Output.Await(t, guard+`:1: name "clerk" is taken by `+file+":1")
+	if err := os.RemoveAll(filepath.Dir(below)); err != nil {
+		t.Fatal(err)
+	}
+	p.Output.Await(t, "guard stays published, although no file defines it")
 
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
