@@ -28,7 +28,7 @@ type PageOrigin struct {
 // Sockets returns how many WebSockets have been opened.
 func (o *PageOrigin) Sockets() int64 { return o.sockets.Load() }
 
-// ServePage builds the page with the TypeScript client as npm packs it, and serves it together with
+// ServePage builds the page with the TypeScript client that perdure embeds, and serves it together with
 // the API of p. sources replaces files of the page by their paths in src; nil = none.
 func ServePage(t *testing.T, p *Endpoint, sources map[string]string) *PageOrigin {
 	t.Helper()
@@ -68,18 +68,13 @@ func ServePage(t *testing.T, p *Endpoint, sources map[string]string) *PageOrigin
 // the built page.
 func buildPage(t *testing.T, sources map[string]string) string {
 	t.Helper()
-	client, dir := filepath.Join("..", "clients", "typescript"), t.TempDir()
+	dir := t.TempDir()
 	execute := func(dir, name string, args ...string) {
 		t.Helper()
 		if err := Execute(dir, name, args...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := Install(client); err != nil {
-		t.Fatal(err)
-	}
-	execute(client, "npm", "run", "build")
-	execute(client, "npm", "pack", "--pack-destination", dir)
 	write := func(name string, body []byte) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(dir, name), body, 0o600); err != nil {
@@ -89,8 +84,12 @@ func buildPage(t *testing.T, sources map[string]string) string {
 	if err := os.Mkdir(filepath.Join(dir, "src"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	files := map[string]string{"perdure-client-0.0.0.tgz": filepath.Join("..", "internal", "starter", "client", "perdure-client.tgz")}
 	for _, name := range []string{"package.json", "package-lock.json", "index.html", "vite.config.js", "src/main.jsx"} {
-		body, err := os.ReadFile(filepath.Join("node", "page", name))
+		files[name] = filepath.Join("node", "page", name)
+	}
+	for name, from := range files {
+		body, err := os.ReadFile(from)
 		if err != nil {
 			t.Fatal(err)
 		}
