@@ -56,7 +56,7 @@ EXAMPLE ?=
 dev: cold $(CLIENT_READY) ## Build bin/perdure and run everything in one process; ARGS="…" are its flags, EXAMPLE=refund serves an example
 	go build -o bin/perdure ./cmd/perdure
 	$(if $(EXAMPLE),go build -o bin/ ./examples/...)
-	exec bin/perdure dev $(if $(EXAMPLE),--agents examples/$(EXAMPLE)/agents) $(ARGS)
+	exec bin/perdure dev $(if $(EXAMPLE),--agents examples/$(EXAMPLE)) $(ARGS)
 
 .PHONY: build
 build: cold $(CLIENT_READY) ## Build bin/perdure, bin/api and bin/worker

@@ -1,10 +1,13 @@
 package kit
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perdure/perdure/agents"
 )
 
 // StartExample starts a process with the agents of an example. Pairs of texts replace parts of
@@ -13,21 +16,50 @@ func StartExample(t *testing.T, name string, replaced ...string) *Perdure {
 	t.Helper()
 	p := NewPerdure(filepath.Join(t.TempDir(), "data"), SharedModel)
 	p.Agents = t.TempDir()
-	file := filepath.Join("..", "examples", name, "agents", name+".yaml")
-	body, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(replaced); i += 2 {
-		if !strings.Contains(string(body), replaced[i]) {
-			t.Fatalf("%s has no %s", file, replaced[i])
+	example := filepath.Join("..", "examples", name)
+	var all strings.Builder
+	for file, text := range definitionsIn(t, example) {
+		all.WriteString(text)
+		copied := filepath.Join(p.Agents, file)
+		text = strings.NewReplacer(replaced...).Replace(text)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(copied), 0o700), os.WriteFile(copied, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	text := strings.NewReplacer(replaced...).Replace(string(body))
-	if err := os.WriteFile(filepath.Join(p.Agents, name+".yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	for i := 0; i < len(replaced); i += 2 {
+		if !strings.Contains(all.String(), replaced[i]) {
+			t.Fatalf("no definition in %s has %s", example, replaced[i])
+		}
 	}
 	p.InspectAtEnd(t)
 	p.Start(t)
 	return p
+}
+
+// definitionsIn returns the texts of the definitions in a folder, by their paths in it.
+func definitionsIn(t *testing.T, root string) map[string]string {
+	t.Helper()
+	folders, err := agents.FoldersIn(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for _, folder := range folders {
+		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name, err := filepath.Rel(root, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[name] = string(text)
+		}
+	}
+	return texts
 }

@@ -25,12 +25,17 @@ var ReferenceClients referenceClients
 // Main runs the tests of one area with their shared parts: a perdure process, a model server and the
 // reference clients. It returns the exit status. Each area calls it in its TestMain. Tests run in
 // the directory e2e, which has testdata and the node programs.
-func Main(m *testing.M) int {
+func Main(m *testing.M) int { return runArea(m, true) }
+
+// MainAlone is like Main for an area whose tests start their own processes: Shared is not started.
+func MainAlone(m *testing.M) int { return runArea(m, false) }
+
+func runArea(m *testing.M, startShared bool) int {
 	if _, err := exec.LookPath("node"); err != nil {
 		fmt.Println("SKIP: the clients and the model server of these tests need node, which is not installed")
 		return 0
 	}
-	code, err := run(m)
+	code, err := run(m, startShared)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		code = max(code, 1)
@@ -39,7 +44,7 @@ func Main(m *testing.M) int {
 }
 
 // run starts the shared parts, runs the tests, and inspects the shared process.
-func run(m *testing.M) (code int, err error) {
+func run(m *testing.M, startShared bool) (code int, err error) {
 	if err := os.Chdir(".."); err != nil {
 		return 1, err
 	}
@@ -66,8 +71,10 @@ func run(m *testing.M) (code int, err error) {
 	}
 	ctx := context.Background()
 	Shared = NewPerdure(filepath.Join(dir, "shared"), SharedModel)
-	if err := Shared.Launch(ctx); err != nil {
-		return 1, err
+	if startShared {
+		if err := Shared.Launch(ctx); err != nil {
+			return 1, err
+		}
 	}
 	code = m.Run()
 	err = errors.Join(Shared.InspectAndStop(ctx), verifyStreams(), ReferenceClients.Stop())

@@ -1,0 +1,127 @@
+package dojo
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// TestDojo runs test.mjs of each feature against its page and its agent. The pages are built as a
+// user builds them, and served by Vite.
+func TestDojo(t *testing.T) {
+	browser := openBrowser(t)
+	dojo, err := filepath.Abs(filepath.Join("..", "examples", "dojo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	buildPages(t, dojo)
+	address := "127.0.0.1:" + strconv.Itoa(kit.FreePorts(t, 1)[0])
+	p := kit.StartExample(t, "dojo", "127.0.0.1:5173", address)
+	servePages(t, dojo, address, p)
+
+	pages, err := filepath.Glob(filepath.Join(dojo, "*", "index.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		folder := filepath.Dir(page)
+		feature := filepath.Base(folder)
+		if feature == "dist" {
+			continue
+		}
+		t.Run(feature, func(t *testing.T) {
+			url := "http://" + address + "/" + feature + "/#" + kit.NewThreadOf(p)
+			browser.test(t, filepath.Join(folder, "test.mjs"), url)
+		})
+	}
+}
+
+// buildPages builds the pages with the npm packages of the lock file, and with the TypeScript client
+// that make has built.
+func buildPages(t *testing.T, dojo string) {
+	t.Helper()
+	if err := kit.Install(dojo); err != nil {
+		t.Fatal(err)
+	}
+	if err := kit.Execute(dojo, "npm", "run", "build"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// servePages serves the built pages, the services of the features and the API at one address until the
+// test ends.
+func servePages(t *testing.T, dojo, address string, p *kit.Perdure) {
+	t.Helper()
+	port := address[len("127.0.0.1:"):]
+	vite := exec.Command("node", filepath.Join("node_modules", "vite", "bin", "vite.js"), "preview", "--port", port)
+	vite.Dir, vite.Env = dojo, append(os.Environ(), "PERDURE_URL="+p.URL(""))
+	var output kit.Output
+	process, err := kit.Launch(t.Context(), vite, &output, func(line []byte) bool { return bytes.Contains(line, []byte("127.0.0.1")) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(process.Kill)
+}
+
+// browser is a Chromium that dojo.mjs drives.
+type browser struct {
+	commands *json.Encoder
+	results  *json.Decoder
+}
+
+// openBrowser starts a browser, which ends with the test.
+func openBrowser(t *testing.T) *browser {
+	t.Helper()
+	chromium := kit.NeedBrowser(t)
+	dir := filepath.Join("node", "react") // has playwright-core
+	if err := kit.Install(dir); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", filepath.Join("..", "dojo.mjs"), chromium, strconv.FormatInt(kit.WaitTimeout.Milliseconds(), 10))
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stdin.Close() // dojo.mjs closes Chromium and exits
+		_, _ = io.Copy(io.Discard, stdout)
+		_ = cmd.Wait()
+	})
+	return &browser{json.NewEncoder(stdin), json.NewDecoder(stdout)}
+}
+
+// test runs one test.mjs. Errors and warnings in the console of the page fail it, too.
+func (b *browser) test(t *testing.T, file, url string) {
+	t.Helper()
+	if err := b.commands.Encode(map[string]string{"test": file, "url": url}); err != nil {
+		t.Fatal(err)
+	}
+	var result struct {
+		Error, Shown string
+		Problems     []string
+	}
+	if err := b.results.Decode(&result); err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range result.Problems {
+		t.Errorf("console message of the page: %s", problem)
+	}
+	if result.Error != "" {
+		t.Errorf("%s\nthe page shows:\n%s", result.Error, result.Shown)
+	}
+}

@@ -1,0 +1,14 @@
+import assert from "node:assert/strict";
+
+export default async function test({ page, url, say, reads }) {
+  await page.goto(url);
+  await say("What can you do?");
+  await reads("I am a script.");
+  await say("Make the background teal.");
+  await reads("The background has changed. Do you like teal?");
+  const background = () => page.locator(".page").evaluate((element) => getComputedStyle(element).backgroundColor);
+  assert.equal(await background(), "rgb(0, 128, 128)");
+  await page.reload();
+  await reads("Do you like teal?");
+  assert.equal(await background(), "rgb(0, 128, 128)");
+}

@@ -1,0 +1,51 @@
+import type { Message } from "@ag-ui/client";
+import type { ThreadHook } from "@perdure/client/react";
+import { useEffect, useRef } from "react";
+
+/** The arguments of a tool call. */
+export type Args = Record<string, any>;
+
+/** A tool call of the conversation. */
+export interface Call {
+  id: string;
+  name: string;
+  /** Absent while the model writes them. */
+  args?: Args;
+  /** The text of the result. Absent while the call is open. */
+  result?: string;
+}
+
+/** Returns the tool calls of a message, or of all messages, with their results. */
+export function callsOf(messages: readonly Message[], of: readonly Message[] = messages): Call[] {
+  return of.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : [])).map(({ id, function: { name, arguments: args } }) => {
+    const result = messages.find((message) => message.role === "tool" && message.toolCallId === id);
+    return { id, name, args: parsed(args), result: result && textOf(result) };
+  });
+}
+
+/** Returns the text of a message, without its media. */
+export function textOf({ content }: Message): string {
+  if (typeof content === "string") return content;
+  return Array.isArray(content) ? content.map((part) => (part.type === "text" ? part.text : "")).join("") : "";
+}
+
+/** Runs a client tool in the page: answers each of its calls with the text that run returns. */
+export function useClientTool({ toolCalls, store }: ThreadHook<unknown>, name: string, run: (args: Args) => string) {
+  const answered = useRef(new Set<string>());
+  useEffect(() => {
+    for (const { toolCallId, toolName, args } of toolCalls) {
+      if (toolName !== name || answered.current.has(toolCallId)) continue;
+      answered.current.add(toolCallId);
+      // The server refuses the result if another tab has answered the call.
+      store.sendToolResult({ toolCallId, content: run(JSON.parse(args)) }).catch((error) => console.info(error.message));
+    }
+  });
+}
+
+function parsed(json: string): Args | undefined {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
