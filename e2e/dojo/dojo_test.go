@@ -10,10 +10,12 @@ import (
 	"strconv"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestDojo runs test.mjs of each feature against its page and its agent. The pages are built as a
+// TestDojo runs test.mjs of the list of features, and of each feature against its page and its agent. The pages are built as a
 // user builds them, and served by Vite.
 func TestDojo(t *testing.T) {
 	browser := openBrowser(t)
@@ -21,11 +23,17 @@ func TestDojo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	buildPages(t, dojo)
+	var build errgroup.Group
+	build.Go(func() error { return buildPages(dojo) })
 	address := "127.0.0.1:" + strconv.Itoa(kit.FreePorts(t, 1)[0])
 	p := kit.StartExample(t, "dojo", "127.0.0.1:5173", address)
+	if err := build.Wait(); err != nil {
+		t.Fatal(err)
+	}
 	servePages(t, dojo, address, p)
 
+	origin := "http://" + address + "/"
+	t.Run("index", func(t *testing.T) { browser.test(t, filepath.Join(dojo, "test.mjs"), origin) })
 	pages, err := filepath.Glob(filepath.Join(dojo, "*", "index.html"))
 	if err != nil {
 		t.Fatal(err)
@@ -37,22 +45,18 @@ func TestDojo(t *testing.T) {
 			continue
 		}
 		t.Run(feature, func(t *testing.T) {
-			url := "http://" + address + "/" + feature + "/#" + kit.NewThreadOf(p)
-			browser.test(t, filepath.Join(folder, "test.mjs"), url)
+			browser.test(t, filepath.Join(folder, "test.mjs"), origin+feature+"/#"+kit.NewThreadOf(p))
 		})
 	}
 }
 
 // buildPages builds the pages with the npm packages of the lock file, and with the TypeScript client
 // that make has built.
-func buildPages(t *testing.T, dojo string) {
-	t.Helper()
+func buildPages(dojo string) error {
 	if err := kit.Install(dojo); err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if err := kit.Execute(dojo, "npm", "run", "build"); err != nil {
-		t.Fatal(err)
-	}
+	return kit.Execute(dojo, "npm", "run", "build")
 }
 
 // servePages serves the built pages, the services of the features and the API at one address until the

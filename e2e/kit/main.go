@@ -85,7 +85,7 @@ func run(m *testing.M, startShared bool) (code int, err error) {
 	if err != nil {
 		return 1, fmt.Errorf("%w\nhistories are in %s, output of perdure:\n%s", err, histories, Shared.Output.String())
 	}
-	if code != 0 {
+	if code != 0 && startShared {
 		fmt.Printf("output of the shared perdure:\n%s", Shared.Output.String())
 	}
 	return code, os.RemoveAll(dir)

@@ -11,4 +11,10 @@ export default async function test({ page, url, say, reads }) {
   await page.reload();
   await reads("Do you like teal?");
   assert.equal(await background(), "rgb(0, 128, 128)");
+
+  await page.getByRole("button", { name: "New thread" }).click();
+  await page.getByText("Do you like teal?").waitFor({ state: "hidden" });
+  await say("What can you do?");
+  await reads("I am a script.");
+  assert.equal(await background(), "rgba(0, 0, 0, 0)");
 }

@@ -1,5 +1,5 @@
 import { useThread } from "@perdure/client/react";
-import type { Call } from "../chat/calls";
+import { type Call, parsed } from "../chat/calls";
 import { Composer } from "../chat/Composer";
 import { Page, show } from "../chat/Page";
 import { client, threadId } from "../chat/thread";
@@ -10,12 +10,13 @@ const options = { agent: "backend-tool-rendering", threadId: threadId() };
 /** Draws a call of get_weather: first its arguments, then its result. */
 function WeatherCard({ args, result }: Call) {
   if (result === undefined) return <div className="card">Looking at the sky over {args?.city ?? "…"}</div>;
-  const { city, celsius, conditions, wind } = JSON.parse(result);
+  const weather = parsed(result);
+  if (!weather) return <div className="card" role="alert">{result}</div>; // the tool has failed
   return (
-    <section className="card" aria-label={`Weather in ${city}`}>
-      <strong>{city}</strong>
-      <span>{celsius} °C, {conditions}</span>
-      <span>Wind: {wind} km/h</span>
+    <section className="card" aria-label={`Weather in ${weather.city}`}>
+      <strong>{weather.city}</strong>
+      <span>{weather.celsius} °C, {weather.conditions}</span>
+      <span>Wind: {weather.wind} km/h</span>
     </section>
   );
 }

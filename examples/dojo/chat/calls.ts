@@ -42,7 +42,8 @@ export function useClientTool({ toolCalls, store }: ThreadHook<unknown>, name: s
   });
 }
 
-function parsed(json: string): Args | undefined {
+/** Returns the object in a JSON text, or undefined if the text is not complete JSON. */
+export function parsed(json: string): Args | undefined {
   try {
     return JSON.parse(json);
   } catch {
