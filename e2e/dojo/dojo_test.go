@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestDojo runs test.mjs of the list of features, and of each feature against its page and its agent. The pages are built as a
-// user builds them, and served by Vite.
+// TestDojo runs test.mjs of the list of features, and of each feature, against its page and its agent.
+// The pages are built as a user builds them, and served by Vite.
 func TestDojo(t *testing.T) {
 	browser := openBrowser(t)
 	dojo, err := filepath.Abs(filepath.Join("..", "examples", "dojo"))
