@@ -35,11 +35,11 @@ func TestRefusedCallers(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cret-reason"
 	for _, tt := range []struct {
-		err       error
-		status    int
-		code      string
-		challenge string
-		level     string
+		err           error
+		wantStatus    int
+		wantCode      string
+		wantChallenge string
+		wantLevel     string
 	}{
 		{auth.ErrNoCredentials, 401, "unauthenticated", `Bearer realm="perdure"`, "DEBUG"},
 		{auth.ErrExpired, 401, "unauthenticated", `Bearer realm="perdure", error="invalid_token"`, "DEBUG"},
@@ -55,20 +55,20 @@ func TestRefusedCallers(t *testing.T) {
 			c.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		})
 		a := n.do(http.MethodGet, "/v1/agents", "", "Authorization", "Bearer t0ken")
-		a.wantStatus(t, fmt.Sprintf("%v: a.status", tt.err), tt.status)
-		wantEqual(t, fmt.Sprintf("%v: a.problem.Code", tt.err), a.problem.Code, tt.code)
-		wantEqual(t, fmt.Sprintf(`%v: a.header.Get("WWW-Authenticate")`, tt.err), a.header.Get("WWW-Authenticate"), tt.challenge)
+		a.wantStatus(t, fmt.Sprintf("%v: status", tt.err), tt.wantStatus)
+		wantEqual(t, fmt.Sprintf("%v: problem code", tt.err), a.problem.Code, tt.wantCode)
+		wantEqual(t, fmt.Sprintf("%v: header WWW-Authenticate", tt.err), a.header.Get("WWW-Authenticate"), tt.wantChallenge)
 		if strings.Contains(a.body, secret) {
-			t.Errorf("%v: a.body = %q, want no %q", tt.err, a.body, secret)
+			t.Errorf("%v: body = %q, want no %q", tt.err, a.body, secret)
 		}
-		wantEqual(t, fmt.Sprintf(`%v: a.header.Get("Retry-After") != ""`, tt.err), a.header.Get("Retry-After") != "", tt.status == 503)
+		wantEqual(t, fmt.Sprintf("%v: answer has Retry-After", tt.err), a.header.Get("Retry-After") != "", tt.wantStatus == 503)
 		text := log.String()
-		wantEqual(t, fmt.Sprintf("log of %v: strings.Count(text, secret)", tt.err), strings.Count(text, secret), 1)
-		if !strings.Contains(text, "level="+tt.level) {
-			t.Errorf("log of %v: text = %q, want text with %q", tt.err, text, "level="+tt.level)
+		wantEqual(t, fmt.Sprintf("log of %v: occurrences of the reason", tt.err), strings.Count(text, secret), 1)
+		if !strings.Contains(text, "level="+tt.wantLevel) {
+			t.Errorf("log of %v = %q, want text with %q", tt.err, text, "level="+tt.wantLevel)
 		}
 		if strings.Contains(text, "t0ken") {
-			t.Errorf("log of %v: text = %q, want no %q", tt.err, text, "t0ken")
+			t.Errorf("log of %v = %q, want no %q", tt.err, text, "t0ken")
 		}
 	}
 }
@@ -78,9 +78,9 @@ func TestRefusedCallers(t *testing.T) {
 func TestRefusalNamesSetting(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		auth    auth.Authenticator
-		host    string
-		setting string
+		auth        auth.Authenticator
+		host        string
+		wantSetting string
 	}{
 		{&auth.Anonymous{Local: true}, "pages.example:8080", "PERDURE_AUTH_ALLOW_ANONYMOUS"},
 		{&auth.Proxy{Trusted: []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")}}, "", "PERDURE_AUTH_PROXIES"},
@@ -98,24 +98,24 @@ func TestRefusalNamesSetting(t *testing.T) {
 		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if err != nil {
-			t.Fatalf("%s: %v", tt.setting, err)
+			t.Fatalf("%s: %v", tt.wantSetting, err)
 		}
-		wantEqual(t, tt.setting+": resp.StatusCode", resp.StatusCode, http.StatusForbidden)
-		if !strings.Contains(string(body), tt.setting) {
-			t.Errorf("%s: string(body) = %q, want text with %q", tt.setting, string(body), tt.setting)
+		wantEqual(t, tt.wantSetting+": status", resp.StatusCode, http.StatusForbidden)
+		if !strings.Contains(string(body), tt.wantSetting) {
+			t.Errorf("%s: body = %q, want text with %q", tt.wantSetting, string(body), tt.wantSetting)
 		}
 		if strings.Contains(string(body), "10.1.2") {
-			t.Errorf("%s: string(body) = %q, want no %q", tt.setting, string(body), "10.1.2")
+			t.Errorf("%s: body = %q, want no %q", tt.wantSetting, string(body), "10.1.2")
 		}
 	}
 	n := setup(t)
 	a := n.do(http.MethodPost, "/v1/agents/a/runs", "{}", "Origin", "https://pages.example")
 	a.wantStatus(t, "an origin", http.StatusForbidden)
 	if !strings.Contains(a.problem.Detail, "PERDURE_CORS_ORIGINS") {
-		t.Errorf("a.problem.Detail = %q, want text with %q", a.problem.Detail, "PERDURE_CORS_ORIGINS")
+		t.Errorf("problem detail = %q, want text with %q", a.problem.Detail, "PERDURE_CORS_ORIGINS")
 	}
 	if !strings.Contains(a.problem.Detail, "https://pages.example") {
-		t.Errorf("a.problem.Detail = %q, want text with %q", a.problem.Detail, "https://pages.example")
+		t.Errorf("problem detail = %q, want text with %q", a.problem.Detail, "https://pages.example")
 	}
 }
 
@@ -143,14 +143,14 @@ func TestOnlyAdministratorsPublishAgents(t *testing.T) {
 	const definition = "name: b\nmodel: test/m\n"
 	for _, roles := range []string{"", "admin", "Platform", "plat,form"} {
 		if a := n.do(http.MethodPut, "/v1/agents/b", definition, append([]string{"X-Roles", roles}, alpha...)...); a.status != http.StatusForbidden || a.problem.Code != "forbidden" {
-			t.Errorf("with the roles %q: %d %s", roles, a.status, a.body)
+			t.Errorf("publication with the roles %q: got %d %s, want %d forbidden", roles, a.status, a.body, http.StatusForbidden)
 		}
 	}
 	if a := n.do(http.MethodGet, "/v1/agents/b", "", alpha...); a.status != http.StatusNotFound {
 		t.Errorf("the refused agent: got %d %s, want 404", a.status, a.body)
 	}
 	if a := n.do(http.MethodPut, "/v1/agents/b", definition, append([]string{"X-Roles", "x, platform"}, alpha...)...); a.status != http.StatusCreated {
-		t.Errorf("a.status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
+		t.Errorf("status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
 	}
 }
 
@@ -162,8 +162,8 @@ func TestCrossOriginRequestsChangeNothing(t *testing.T) {
 	n := setup(t)
 	n.completeRuns()
 	for _, tt := range []struct {
-		header []string
-		status int
+		header     []string
+		wantStatus int
 	}{
 		{[]string{"Origin", "https://pages.example"}, http.StatusForbidden},
 		{[]string{"Origin", "null"}, http.StatusForbidden},
@@ -172,10 +172,10 @@ func TestCrossOriginRequestsChangeNothing(t *testing.T) {
 		{[]string{"Origin", "https://shop.example", "Sec-Fetch-Site", "same-origin"}, http.StatusOK},
 		{nil, http.StatusOK},
 	} {
-		a := n.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "hello")), tt.header...)
-		a.wantStatus(t, fmt.Sprintf("%q: a.status", tt.header), tt.status)
+		a := n.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "hello")), tt.header...)
+		a.wantStatus(t, fmt.Sprintf("%q: status", tt.header), tt.wantStatus)
 		if a.status == http.StatusForbidden && a.problem.Code != "origin_not_allowed" {
-			t.Errorf("%q: %d %s", tt.header, a.status, a.body)
+			t.Errorf("origin %q: got %d %s, want the code origin_not_allowed", tt.header, a.status, a.body)
 		}
 	}
 	if a := n.do(http.MethodGet, "/v1/agents", "", "Origin", "https://pages.example"); a.status != http.StatusOK || a.header.Get("Access-Control-Allow-Origin") != "" {
@@ -188,10 +188,10 @@ func TestPreflightNeedsNoCredentials(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth, c.Origins = byHeader, []string{"https://app.example"} })
 	a := n.do(http.MethodOptions, "/v1/agents/a/runs", "", "Origin", "https://app.example", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")
-	a.wantStatus(t, "a.status", http.StatusNoContent)
-	wantEqual(t, `a.header.Get("Access-Control-Allow-Origin")`, a.header.Get("Access-Control-Allow-Origin"), "https://app.example")
+	a.wantStatus(t, "status", http.StatusNoContent)
+	wantEqual(t, "header Access-Control-Allow-Origin", a.header.Get("Access-Control-Allow-Origin"), "https://app.example")
 	if !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "Authorization") {
-		t.Errorf(`a.header.Get("Access-Control-Allow-Headers") = %q, want text with %q`, a.header.Get("Access-Control-Allow-Headers"), "Authorization")
+		t.Errorf("header Access-Control-Allow-Headers = %q, want text with %q", a.header.Get("Access-Control-Allow-Headers"), "Authorization")
 	}
 	refused := n.do(http.MethodPost, "/v1/agents/a/runs", "", "Origin", "https://app.example")
 	if refused.status != http.StatusUnauthorized || refused.header.Get("Access-Control-Allow-Origin") == "" || !strings.Contains(refused.header.Get("Access-Control-Expose-Headers"), "Www-Authenticate") {
@@ -212,16 +212,16 @@ func TestSocketTokenInSubprotocol(t *testing.T) {
 	}
 	n := setup(t, func(c *api.Config) { c.Auth = keys })
 	for _, tt := range []struct {
-		header, value, chosen string
+		header, value, wantProtocol string
 	}{
 		{"Authorization", "Bearer " + key, ""},
 		{"Sec-WebSocket-Protocol", "ag-ui.perdure.v1, bearer." + key, "ag-ui.perdure.v1"},
 		{"Sec-WebSocket-Protocol", "bearer." + key + ", ag-ui.perdure.v1", "ag-ui.perdure.v1"},
 	} {
 		c := n.dial(tt.header, tt.value)
-		wantEqual(t, tt.value+": c.conn.Subprotocol()", c.conn.Subprotocol(), tt.chosen)
-		c.pings("p")
-		c.cut()
+		wantEqual(t, tt.value+": subprotocol", c.conn.Subprotocol(), tt.wantProtocol)
+		c.ping("p")
+		c.disconnect()
 	}
 	for _, header := range []http.Header{
 		{}, {"Sec-Websocket-Protocol": {"ag-ui.perdure.v1, bearer.wrong-horse-battery-staple"}}, {"Sec-Websocket-Protocol": {"bearer"}}, {"Authorization": {key}},
@@ -230,9 +230,9 @@ func TestSocketTokenInSubprotocol(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%v: err = nil, want a value", header)
 		}
-		wantEqual(t, fmt.Sprintf("%v: resp.StatusCode", header), resp.StatusCode, http.StatusUnauthorized)
+		wantEqual(t, fmt.Sprintf("%v: status", header), resp.StatusCode, http.StatusUnauthorized)
 		if resp.Header.Get("WWW-Authenticate") == "" {
-			t.Errorf(`%v: resp.Header.Get("WWW-Authenticate") is empty, want a value`, header)
+			t.Errorf("%v: header WWW-Authenticate is empty, want a value", header)
 		}
 	}
 }
@@ -243,13 +243,13 @@ func TestLogHasRequester(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	n.completeRuns()
-	a := n.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "hello")), append([]string{"X-Roles", "finance,clerk"}, alpha...)...)
-	a.mustStatus(t, "a.status", http.StatusOK)
+	a := n.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "hello")), append([]string{"X-Roles", "finance,clerk"}, alpha...)...)
+	a.mustStatus(t, "status", http.StatusOK)
 	if strings.Contains(a.body, "ann") {
-		t.Errorf("a.body = %q, want no %q", a.body, "ann")
+		t.Errorf("body = %q, want no %q", a.body, "ann")
 	}
 	if strings.Contains(a.body, "finance") {
-		t.Errorf("a.body = %q, want no %q", a.body, "finance")
+		t.Errorf("body = %q, want no %q", a.body, "finance")
 	}
 	in, err := n.log.Input(n.ctx(), n.temporal.starts[0].Input)
 	if err != nil {
@@ -258,7 +258,7 @@ func TestLogHasRequester(t *testing.T) {
 	if want := (&auth.Principal{Tenant: "alpha", Subject: "ann", Roles: []string{"finance", "clerk"}}); !gocmp.Equal(in.Requester, want) {
 		t.Errorf("requester: got %+v, want %+v", in.Requester, want)
 	}
-	if again := n.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "hello")), "X-Tenant", "alpha", "X-User", "carl"); again.body != a.body {
+	if again := n.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "hello")), "X-Tenant", "alpha", "X-User", "carl"); again.body != a.body {
 		t.Errorf("the same input of another subject: got %d %s, want the same run", again.status, again.body)
 	}
 }
@@ -267,24 +267,24 @@ func TestDecisionsNameSubject(t *testing.T) {
 	t.Parallel()
 	f := setupTenants(t)
 	var decisions []runs.Decision
-	f.temporal.start = func(runs.Input) error { return running("e1") }
+	f.temporal.start = func(runs.Input) error { return alreadyStarted("e1") }
 	f.reached.submit = func(in runs.SubmitRequest) { decisions = append(decisions, in.Decisions...) }
 	input := inputOf("r2", "")
 	input.Messages = nil
 	input.Resume = []agui.ResumeEntry{{InterruptID: question, Status: agui.ResumeResolved, Payload: []byte(`{"approved":true}`)}}
-	// says sends a decision with an input and with the decision route.
-	says := func(who ...string) runs.Decision {
+	// decideTwice sends a decision with an input and with the decision route.
+	decideTwice := func(header ...string) runs.Decision {
 		decisions = nil
-		f.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, input), who...)
-		f.do(http.MethodPost, "/v1/threads/t/approvals/"+question, `{"decision":"approve"}`, who...)
+		f.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, input), header...)
+		f.do(http.MethodPost, "/v1/threads/t/approvals/"+question, `{"decision":"approve"}`, header...)
 		slices.SortFunc(decisions, func(a, b runs.Decision) int { return cmp.Compare(a.Proposal, b.Proposal) })
 		if decisions = slices.Compact(decisions); len(decisions) != 1 {
-			t.Fatalf("decisions of %q: got %+v, want 1", who, decisions)
+			t.Fatalf("decisions of %q: got %+v, want 1", header, decisions)
 		}
 		return decisions[0]
 	}
-	anns := says(alpha...)
-	content, err := f.log.Decision(f.ctx(), anns.Proposal)
+	decisionOfAnn := decideTwice(alpha...)
+	content, err := f.log.Decision(f.ctx(), decisionOfAnn.Proposal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,10 +292,10 @@ func TestDecisionsNameSubject(t *testing.T) {
 	if diff := gocmp.Diff(want, content); diff != "" {
 		t.Errorf("decision in the log (-want +got):\n%s", diff)
 	}
-	if again := says(append([]string{"X-Roles", "boss"}, alpha...)...); again != anns {
-		t.Errorf("decision of ann: got %+v, and with another role %+v, want the same", anns, again)
+	if again := decideTwice(append([]string{"X-Roles", "boss"}, alpha...)...); again != decisionOfAnn {
+		t.Errorf("decision of ann: got %+v, and with another role %+v, want the same", decisionOfAnn, again)
 	}
-	if carls := says("X-Tenant", "alpha", "X-User", "carl"); carls.Digest == anns.Digest || carls.By == anns.By || carls.By == "" || carls.Proposal == anns.Proposal {
-		t.Errorf("decision of ann: got %+v, and of carl %+v, want different ones", anns, carls)
+	if decisionOfCarl := decideTwice("X-Tenant", "alpha", "X-User", "carl"); decisionOfCarl.Digest == decisionOfAnn.Digest || decisionOfCarl.By == decisionOfAnn.By || decisionOfCarl.By == "" || decisionOfCarl.Proposal == decisionOfAnn.Proposal {
+		t.Errorf("decision of ann: got %+v, and of carl %+v, want different ones", decisionOfAnn, decisionOfCarl)
 	}
 }

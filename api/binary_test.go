@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
+// postAccepting posts an input with the headers of content negotiation.
 func (n *node) postAccepting(in agui.RunAgentInput, header ...string) answer {
 	n.t.Helper()
 	body, err := json.Marshal(in)
@@ -57,17 +58,17 @@ func (a answer) events(t *testing.T) []agui.Event {
 	}
 }
 
-func TestBinaryWire(t *testing.T) {
+func TestBinaryEventsEqualTextEvents(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.completeRuns()
 	text := n.post(inputOf("r1", "hello"))
 	binary := n.postAccepting(inputOf("r1", "hello"), "Accept", protobuf.MediaType)
 	got := binary.header.Get("Content-Type")
-	mustEqual(t, "got", got, "application/vnd.ag-ui.event+proto")
-	binary.mustStatus(t, "binary.status", http.StatusOK)
+	mustEqual(t, "header Content-Type", got, "application/vnd.ag-ui.event+proto")
+	binary.mustStatus(t, "status", http.StatusOK)
 	if diff := cmp.Diff(text.events(t), binary.events(t)); diff != "" || len(binary.events(t)) != 2 {
-		t.Errorf("events (-text +binary):\n%s", diff)
+		t.Errorf("got %d events, want 2; (-text +binary):\n%s", len(binary.events(t)), diff)
 	}
 	const path = "/v1/threads/t/runs/r1/events"
 	if again := n.do(http.MethodGet, path, "", "Accept", protobuf.MediaType); again.body != binary.body {
@@ -78,12 +79,12 @@ func TestBinaryWire(t *testing.T) {
 		t.Errorf("after a cursor (-want +got):\n%s", diff)
 	}
 	end := n.do(http.MethodGet, path, "", "Accept", protobuf.MediaType, "Last-Event-ID", cursors(text.body)[1])
-	wantEqual(t, "after the end", end.status, http.StatusNoContent)
+	wantEqual(t, "status of a reconnect after the end", end.status, http.StatusNoContent)
 	bad := n.do(http.MethodPost, "/v1/agents/a/runs", "{", "Accept", protobuf.MediaType)
-	wantEqual(t, "bad.problem.Code", bad.problem.Code, "invalid_input")
+	wantEqual(t, "problem code", bad.problem.Code, "invalid_input")
 }
 
-func TestBinaryWireIsNegotiated(t *testing.T) {
+func TestBinaryEncodingIsNegotiated(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.completeRuns()
@@ -111,10 +112,10 @@ func TestBinaryWireIsNegotiated(t *testing.T) {
 	old := inputOf("r2", "hello")
 	old.ProtocolVersion = ""
 	if got := n.postAccepting(old, "Accept", protobuf.MediaType); got.header.Get("Content-Type") != sse {
-		t.Errorf(`a client older than 1.0: got.header.Get("Content-Type") = %q, want %q`, got.header.Get("Content-Type"), sse)
+		t.Errorf("a client older than 1.0: header Content-Type = %q, want %q", got.header.Get("Content-Type"), sse)
 	}
 	if got := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events?protocolVersion=", "", "Accept", protobuf.MediaType); got.header.Get("Content-Type") != sse {
-		t.Errorf(`a reader older than 1.0: got.header.Get("Content-Type") = %q, want %q`, got.header.Get("Content-Type"), sse)
+		t.Errorf("a reader older than 1.0: header Content-Type = %q, want %q", got.header.Get("Content-Type"), sse)
 	}
 }
 
@@ -136,8 +137,8 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// TestStrict: a stream that would violate the protocol ends instead, and the error is logged.
-func TestStrict(t *testing.T) {
+// TestStrictModeEndsInvalidStream: a stream that would violate the protocol ends instead, and the error is logged.
+func TestStrictModeEndsInvalidStream(t *testing.T) {
 	t.Parallel()
 	for _, accept := range []string{"text/event-stream", protobuf.MediaType} {
 		var logged output
@@ -146,8 +147,8 @@ func TestStrict(t *testing.T) {
 		})
 		n.completeRuns()
 		good := n.postAccepting(inputOf("good", "hello"), "Accept", accept)
-		wantEqual(t, accept+": len(good.events(t))", len(good.events(t)), 2)
-		wantEqual(t, accept+": logged.String()", logged.String(), "")
+		wantEqual(t, accept+": number of events", len(good.events(t)), 2)
+		wantEqual(t, accept+": log of a valid run", logged.String(), "")
 		n.temporal.start = func(in runs.Input) error {
 			p := n.begin(in, "e")
 			_, _, err := n.log.Seal(n.ctx(), p, &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: "another"})
@@ -155,14 +156,14 @@ func TestStrict(t *testing.T) {
 		}
 		bad := n.postAccepting(inputOf("bad", "hello"), "Accept", accept)
 		if got := bad.events(t); len(got) != 1 || got[0].EventType() != agui.EventRunStarted {
-			t.Errorf("%s: invalid run: got %s", accept, bad.body)
+			t.Errorf("%s: invalid run: got %s, want only RUN_STARTED", accept, bad.body)
 		}
 		if got := logged.String(); strings.Count(got, "level=ERROR") != 1 || !strings.Contains(got, "RUN_FINISHED another") {
-			t.Errorf("logged: %s", got)
+			t.Errorf("%s: log of an invalid run: got %s, want one error that names the event", accept, got)
 		}
 		if accept != protobuf.MediaType { // which has no cursors
 			resumed := n.do(http.MethodGet, "/v1/threads/t/runs/good/events", "", "Last-Event-ID", cursors(good.body)[0])
-			wantEqual(t, "len(resumed.events(t))", len(resumed.events(t)), 1)
+			wantEqual(t, "number of events after the first cursor", len(resumed.events(t)), 1)
 		}
 	}
 }

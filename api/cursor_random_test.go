@@ -49,7 +49,7 @@ func (n *node) runWithTexts(thread, run string, words int) {
 	in := inputOf(run, "hello")
 	in.ThreadID, in.Messages[0].ID = thread, "u-"+thread+run
 	if a := n.post(in); a.status != http.StatusOK {
-		n.t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
+		n.t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 }
 
@@ -60,8 +60,8 @@ const (
 	recordDigits   = 12
 )
 
-// place returns the position of a frame, as text.
-func place(frame string) string { return cursors(frame)[0][:positionDigits] }
+// positionText returns the position of a frame, as text.
+func positionText(frame string) string { return cursors(frame)[0][:positionDigits] }
 
 // mutate changes a cursor in a random way.
 func mutate(r *rand.Rand, own, foreign []string) string {
@@ -139,11 +139,11 @@ func TestRandomCursors(t *testing.T) {
 		outcomes[fmt.Sprintf("%d %s", a.status, a.problem.Code)]++
 		switch a.status {
 		case http.StatusBadRequest, http.StatusGone:
-			wantEqual(t, fmt.Sprintf("seed %d: slices.Contains(own, cursor)", seed), slices.Contains(own, cursor), false)
+			wantEqual(t, fmt.Sprintf("seed %d: cursor is one of the log's own", seed), slices.Contains(own, cursor), false)
 			continue
 		case http.StatusOK, http.StatusNoContent:
 		default:
-			t.Errorf("seed %d: %q: %d %s", seed, cursor, a.status, a.body)
+			t.Errorf("seed %d: cursor %q: got %d %s, want 200, 204, 400 or 410", seed, cursor, a.status, a.body)
 			continue
 		}
 		c, err := n.log.ParseCursor(cursor)
@@ -152,7 +152,7 @@ func TestRandomCursors(t *testing.T) {
 			continue
 		}
 		if cursor[:recordDigits] > last {
-			t.Errorf("seed %d: cursor[:recordDigits] = %v, want at most %v", seed, cursor[:recordDigits], last)
+			t.Errorf("seed %d: position of the cursor = %v, want at most %v", seed, cursor[:recordDigits], last)
 		}
 		if c.Generation != stream.Generation1 || !c.Spectator || c.Heal || len(c.ShownParts) > 0 {
 			continue // the reader of that cursor is shown other events
@@ -160,7 +160,7 @@ func TestRandomCursors(t *testing.T) {
 		compared++
 		var want []string
 		for _, frame := range all["t"] {
-			if place(frame) > cursor[:positionDigits] {
+			if positionText(frame) > cursor[:positionDigits] {
 				want = append(want, frame)
 			}
 		}
@@ -180,7 +180,7 @@ func TestRandomCursors(t *testing.T) {
 	}
 	for _, seldom := range []string{"200 ", "400 invalid_cursor", "410 log_replaced"} {
 		if outcomes[seldom] == 0 {
-			t.Errorf("no answer %s: outcomes[seldom] = %v, want another value", seldom, outcomes[seldom])
+			t.Errorf("number of answers %s = %v, want at least 1", seldom, outcomes[seldom])
 		}
 	}
 }

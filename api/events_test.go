@@ -49,6 +49,7 @@ type frameReader struct {
 	close func()
 }
 
+// watch opens a stream of events, which the test reads frame by frame.
 func (n *node) watch(path string, header ...string) *frameReader {
 	n.t.Helper()
 	req, err := http.NewRequestWithContext(n.ctx(), http.MethodGet, n.http.URL+path, nil)
@@ -62,7 +63,7 @@ func (n *node) watch(path string, header ...string) *frameReader {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	mustEqual(n.t, path+": resp.StatusCode", resp.StatusCode, http.StatusOK)
+	mustEqual(n.t, path+": status", resp.StatusCode, http.StatusOK)
 	w := &frameReader{t: n.t, body: bufio.NewScanner(resp.Body), close: func() { _ = resp.Body.Close() }}
 	n.t.Cleanup(w.close)
 	return w
@@ -133,16 +134,16 @@ func TestJoinRun(t *testing.T) {
 	joined := n.watch(events + "?join=true")
 	prelude := joined.until(`"delta":"Hel"`)
 	want := "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT"
-	mustEqual(t, "types(prelude)", types(prelude), want)
-	mustEqual(t, "len(cursors(prelude))", len(cursors(prelude)), 1)
+	mustEqual(t, "event types of the prelude", types(prelude), want)
+	mustEqual(t, "number of cursors in the prelude", len(cursors(prelude)), 1)
 	goOn("r1")
 	rest := joined.until("RUN_FINISHED")
 	again := n.do(http.MethodGet, events+"?join=true", "", "Last-Event-ID", cursors(prelude)[0]) // as an EventSource reconnects
-	wantEqual(t, "types(again.body)", types(again.body), types(rest))
-	wantEqual(t, `strings.Join(cursors(again.body), " ")`, strings.Join(cursors(again.body), " "), strings.Join(cursors(rest), " "))
+	wantEqual(t, "event types after the prelude", types(again.body), types(rest))
+	wantEqual(t, "cursors after the prelude", strings.Join(cursors(again.body), " "), strings.Join(cursors(rest), " "))
 	ended := n.do(http.MethodGet, events+"?join=true", "")
-	wantEqual(t, "types(ended.body)", types(ended.body), "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED")
-	wantEqual(t, "len(cursors(ended.body))", len(cursors(ended.body)), 1)
+	wantEqual(t, "event types of the ended run", types(ended.body), "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED")
+	wantEqual(t, "number of cursors of the ended run", len(cursors(ended.body)), 1)
 }
 
 // TestFollowThread: a thread's stream shows run after run, stays open between runs, and can be
@@ -162,25 +163,25 @@ func TestFollowThread(t *testing.T) {
 	goOn("r1")
 	first := early.until("RUN_FINISHED")
 	if want := "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END RUN_FINISHED"; types(first) != want {
-		t.Errorf("first run: types(first) = %q, want %q", types(first), want)
+		t.Errorf("event types of the first run = %q, want %q", types(first), want)
 	}
 	early.until(": heartbeat")
 	n.startRun("r2")
 	goOn("r2")
 	second := early.until("RUN_FINISHED")
 	if !strings.Contains(second, `"u-r2"`) {
-		t.Errorf("second = %q, want text with %q", second, `"u-r2"`)
+		t.Errorf("events of the second run = %q, want text with %q", second, `"u-r2"`)
 	}
-	wantEqual(t, "types(second)", types(second), types(first))
+	wantEqual(t, "event types of the second run", types(second), types(first))
 	all := cursors(first + second)
 	for i, cursor := range all {
 		a := n.do(http.MethodGet, events+"?follow=false&after="+cursor, "")
 		if want := all[i+1:]; strings.Join(cursors(a.body), " ") != strings.Join(want, " ") || (len(want) == 0) != (a.status == http.StatusNoContent) {
-			t.Errorf("after event %d: got %d\n%s", i, a.status, a.body)
+			t.Errorf("after event %d: got %d\n%s\nwant the cursors %q", i, a.status, a.body, want)
 		}
 	}
 	late := n.do(http.MethodGet, events+"?follow=false", "")
-	wantEqual(t, "types(late.body)", types(late.body), "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED")
+	wantEqual(t, "event types of a late follower", types(late.body), "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED")
 	if !strings.Contains(late.body, `"m-r2"`) {
 		t.Errorf("later reader = %q, want text with %q", late.body, `"m-r2"`)
 	}
@@ -188,8 +189,8 @@ func TestFollowThread(t *testing.T) {
 		t.Errorf("later reader = %q, want text with %q", late.body, `"u-r2"`)
 	}
 	wrong := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events?after="+all[len(all)-1], "")
-	wantEqual(t, "the second run's cursor at the first run", wrong.status, http.StatusBadRequest)
-	wantEqual(t, "wrong.problem.Code", wrong.problem.Code, "invalid_cursor")
+	wantEqual(t, "status of a cursor of another run", wrong.status, http.StatusBadRequest)
+	wantEqual(t, "problem code", wrong.problem.Code, "invalid_cursor")
 }
 
 // TestFollowedThreadChecksActiveRun: a thread's stream notices that the workflow of the active
@@ -222,6 +223,7 @@ type eventsPage struct {
 	NextCursor string `json:"nextCursor"`
 }
 
+// page returns a page of events.
 func (n *node) page(path string) eventsPage {
 	n.t.Helper()
 	a := n.do(http.MethodGet, path, "", "Accept", "application/json")
@@ -230,8 +232,8 @@ func (n *node) page(path string) eventsPage {
 	if err != nil {
 		n.t.Fatalf("%s: %v", path, err)
 	}
-	a.mustStatus(n.t, path+": a.status", http.StatusOK)
-	mustEqual(n.t, path+`: a.header.Get("Content-Type")`, a.header.Get("Content-Type"), "application/json; charset=utf-8")
+	a.mustStatus(n.t, path+": status", http.StatusOK)
+	mustEqual(n.t, path+": header Content-Type", a.header.Get("Content-Type"), "application/json; charset=utf-8")
 	return p
 }
 
@@ -246,10 +248,10 @@ func TestPagesOfEvents(t *testing.T) {
 	const events = "/v1/threads/t/runs/r1/events"
 	running := n.page(events)
 	mustEqual(t, "page of an active run: number of items", len(running.Items), 3)
-	mustEqual(t, "page of an active run: NextCursor", running.NextCursor, running.Items[2].Cursor)
+	mustEqual(t, "page of an active run: cursor of the next page", running.NextCursor, running.Items[2].Cursor)
 	rest := n.page(events + "?after=" + running.NextCursor)
-	wantEqual(t, "after the last event: number of items", len(rest.Items), 0)
-	wantEqual(t, "after the last event: NextCursor", rest.NextCursor, running.NextCursor)
+	wantEqual(t, "page after the last event: number of items", len(rest.Items), 0)
+	wantEqual(t, "page after the last event: cursor of the next page", rest.NextCursor, running.NextCursor)
 	goOn("r1")
 	want := cursors(n.do(http.MethodGet, events, "").body)
 	var got []string
@@ -271,8 +273,8 @@ func TestPagesOfEvents(t *testing.T) {
 	}
 	whole := n.page("/v1/threads/t/events?limit=1")
 	mustEqual(t, "prelude in one page: number of items", len(whole.Items), 4)
-	wantEqual(t, "prelude in one page: Items[0].Cursor", whole.Items[0].Cursor, "")
-	wantEqual(t, "prelude in one page: NextCursor", whole.NextCursor, whole.Items[3].Cursor)
+	wantEqual(t, "prelude in one page: cursor of the first item", whole.Items[0].Cursor, "")
+	wantEqual(t, "prelude in one page: cursor of the next page", whole.NextCursor, whole.Items[3].Cursor)
 }
 
 func TestBadRequestsForEvents(t *testing.T) {
@@ -284,8 +286,8 @@ func TestBadRequestsForEvents(t *testing.T) {
 	cursor := cursors(n.do(http.MethodGet, run, "").body)[0]
 	for _, c := range []struct {
 		path, accept string
-		status       int
-		code         string
+		wantStatus   int
+		wantCode     string
 	}{
 		{run + "?join=true&after=" + cursor, "", 400, "invalid_input"},
 		{run + "?join=yes", "", 400, "invalid_input"},
@@ -300,8 +302,8 @@ func TestBadRequestsForEvents(t *testing.T) {
 		{thread + "?limit=x", "application/json", 400, "invalid_input"},
 		{run + "?limit=500", "application/json", 200, ""},
 	} {
-		if a := n.do(http.MethodGet, c.path, "", "Accept", c.accept); a.status != c.status || a.problem.Code != c.code {
-			t.Errorf("%.80s: %d %s, want %d %s", c.path, a.status, a.body, c.status, c.code)
+		if a := n.do(http.MethodGet, c.path, "", "Accept", c.accept); a.status != c.wantStatus || a.problem.Code != c.wantCode {
+			t.Errorf("%.80s: %d %s, want %d %s", c.path, a.status, a.body, c.wantStatus, c.wantCode)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (n *node) postToAgent(agent, thread, run string) string {
 		n.t.Fatal(err)
 	}
 	a := n.do(http.MethodPost, "/v1/agents/"+agent+"/runs", string(body))
-	a.mustStatus(n.t, fmt.Sprintf("POST to %s: a.status", agent), http.StatusOK)
+	a.mustStatus(n.t, fmt.Sprintf("POST to %s: status", agent), http.StatusOK)
 	n.temporal.mu.Lock()
 	defer n.temporal.mu.Unlock()
 	last := n.temporal.starts[len(n.temporal.starts)-1]
@@ -121,7 +121,7 @@ func TestCapabilitiesListHandoffs(t *testing.T) {
 	a := n.do(http.MethodGet, "/v1/agents/b", "")
 	for _, want := range []string{`"multiAgent":{"supported":true,"delegation":false,"handoffs":true}`, `"unavailableTools":["handoff:nobody"]`} {
 		if !strings.Contains(a.body, want) {
-			t.Errorf("a.body = %q, want text with %q", a.body, want)
+			t.Errorf("body = %q, want text with %q", a.body, want)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func TestHeartbeatsOfQueuedRun(t *testing.T) {
 	var place stream.Place
 	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
 	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
-	n.temporal.start = func(runs.Input) error { return running("e1") }
+	n.temporal.start = func(runs.Input) error { return alreadyStarted("e1") }
 	queued := make(chan runs.Input, 1)
 	n.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
 		queued <- *in.Offer

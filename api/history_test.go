@@ -12,7 +12,7 @@ import (
 
 // withPerdureProps sets members of forwardedProps.perdure.
 func withPerdureProps(members string) func(*agui.RunAgentInput) {
-	return props(`{"perdure":` + members + `}`)
+	return withForwardedProps(`{"perdure":` + members + `}`)
 }
 
 // runWithMessages runs a thread with messages.
@@ -26,7 +26,8 @@ func (n *node) runWithMessages(run string, messages []agui.Message, more ...func
 	return n.post(in)
 }
 
-func userSays(id, text string) agui.Message {
+// userMessage returns a message of the user.
+func userMessage(id, text string) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(text)}
 }
 
@@ -37,9 +38,9 @@ func TestClientWithLostListKeepsConversation(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.answerRuns()
-	n.runWithMessages("r0", []agui.Message{userSays("m0", "What is 12*7?")})
+	n.runWithMessages("r0", []agui.Message{userMessage("m0", "What is 12*7?")})
 	for i := 1; i < 4; i++ {
-		a := n.runWithMessages(fmt.Sprint("r", i), []agui.Message{userSays(fmt.Sprint("m", i), "And then?")})
+		a := n.runWithMessages(fmt.Sprint("r", i), []agui.Message{userMessage(fmt.Sprint("m", i), "And then?")})
 		if types := eventTypes(t, a.body); len(types) < 2 || types[0] != "RUN_STARTED" || types[1] != "MESSAGES_SNAPSHOT" {
 			t.Errorf("run %d: got the events %q, want a MESSAGES_SNAPSHOT after RUN_STARTED", i, types)
 		}
@@ -48,7 +49,7 @@ func TestClientWithLostListKeepsConversation(t *testing.T) {
 		t.Errorf("conversation: got %s, want %s", got, want)
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/t/superseded", ""); a.body != `{"items":[]}` {
-		t.Errorf("superseded: a.body = %q, want %q", a.body, `{"items":[]}`)
+		t.Errorf("superseded: body = %q, want %q", a.body, `{"items":[]}`)
 	}
 }
 
@@ -58,16 +59,16 @@ func TestHistoryOfAgent(t *testing.T) {
 	n := setup(t)
 	n.answerRuns()
 	n.publishRevision("name: a\nmodel: test/m\nhistory: replace\n")
-	n.runWithMessages("r0", []agui.Message{userSays("m0", "one")})
-	n.runWithMessages("r1", []agui.Message{userSays("m1", "two")})
+	n.runWithMessages("r0", []agui.Message{userMessage("m0", "one")})
+	n.runWithMessages("r1", []agui.Message{userMessage("m1", "two")})
 	if got, want := n.messages("t"), "m1 a-r1"; got != want {
 		t.Errorf("conversation with the agent's default: got %s, want %s", got, want)
 	}
-	n.runWithMessages("r2", []agui.Message{userSays("m2", "three")}, withPerdureProps(`{"history":"auto"}`))
+	n.runWithMessages("r2", []agui.Message{userMessage("m2", "three")}, withPerdureProps(`{"history":"auto"}`))
 	if got, want := n.messages("t"), "m1 a-r1 m2 a-r2"; got != want {
 		t.Errorf("conversation with the input's value: got %s, want %s", got, want)
 	}
-	n.runWithMessages("r3", []agui.Message{userSays("m2", "three, but better")}, withPerdureProps(`{"history":"append"}`))
+	n.runWithMessages("r3", []agui.Message{userMessage("m2", "three, but better")}, withPerdureProps(`{"history":"append"}`))
 	if got, want := n.messages("t"), "m1 a-r1 m2 a-r2 a-r3"; got != want {
 		t.Errorf("conversation with append: got %s, want %s", got, want)
 	}
@@ -79,10 +80,10 @@ func TestSupersededMessages(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.answerRuns()
-	n.runWithMessages("r0", []agui.Message{userSays("m0", "one")})
-	n.runWithMessages("r1", []agui.Message{userSays("m1", "two")})
-	n.runWithMessages("r2", []agui.Message{userSays("m1", "two, but better")})
-	n.runWithMessages("r3", []agui.Message{userSays("m0", "one, but better")})
+	n.runWithMessages("r0", []agui.Message{userMessage("m0", "one")})
+	n.runWithMessages("r1", []agui.Message{userMessage("m1", "two")})
+	n.runWithMessages("r2", []agui.Message{userMessage("m1", "two, but better")})
+	n.runWithMessages("r3", []agui.Message{userMessage("m0", "one, but better")})
 	if got, want := n.messages("t"), "m0 a-r3"; got != want {
 		t.Errorf("conversation: got %s, want %s", got, want)
 	}
@@ -104,23 +105,23 @@ func TestSupersededMessages(t *testing.T) {
 			break
 		}
 	}
-	mustEqual(t, "number of superseded", len(tails), 2)
-	mustEqual(t, "superseded: [0].RunID", tails[0].RunID, "r3")
-	mustEqual(t, "superseded: [0].Messages", tails[0].Messages, 4)
-	mustEqual(t, "superseded: [0].AfterMessageID", tails[0].AfterMessageID, "")
-	mustEqual(t, "superseded: [0].Fork.RunID", tails[0].Fork.RunID, "r2")
-	mustEqual(t, "superseded: [0].Fork.ThreadID", tails[0].Fork.ThreadID, "t")
-	mustEqual(t, "superseded: [1].RunID", tails[1].RunID, "r2")
-	mustEqual(t, "superseded: [1].Messages", tails[1].Messages, 2)
-	mustEqual(t, "superseded: [1].AfterMessageID", tails[1].AfterMessageID, "a-r0")
-	mustEqual(t, "superseded: [1].Fork.RunID", tails[1].Fork.RunID, "r1")
+	mustEqual(t, "number of superseded tails", len(tails), 2)
+	mustEqual(t, "run of the first tail", tails[0].RunID, "r3")
+	mustEqual(t, "number of messages of the first tail", tails[0].Messages, 4)
+	mustEqual(t, "message before the first tail", tails[0].AfterMessageID, "")
+	mustEqual(t, "run of the first tail's fork", tails[0].Fork.RunID, "r2")
+	mustEqual(t, "thread of the first tail's fork", tails[0].Fork.ThreadID, "t")
+	mustEqual(t, "run of the second tail", tails[1].RunID, "r2")
+	mustEqual(t, "number of messages of the second tail", tails[1].Messages, 2)
+	mustEqual(t, "message before the second tail", tails[1].AfterMessageID, "a-r0")
+	mustEqual(t, "run of the second tail's fork", tails[1].Fork.RunID, "r1")
 	if tails[1].SupersededAt == "" {
 		t.Error("superseded: [1].SupersededAt is empty, want a value")
 	}
 	for run, want := range map[string][]string{"r3": {"m0", "a-r0", "m1", "a-r2"}, "r2": {"m1", "a-r1"}, "r0": nil} {
 		var ids []string
 		for next := ""; ; {
-			var p listed
+			var p list
 			n.get("/v1/threads/t/superseded/"+run+"?limit=1"+next, &p)
 			for _, m := range p.Items {
 				ids = append(ids, m.ID)
@@ -135,16 +136,16 @@ func TestSupersededMessages(t *testing.T) {
 		}
 	}
 	if a := n.do(http.MethodPost, "/v1/threads/t/runs/r2/fork", `{"threadId":"back"}`); a.status != http.StatusCreated {
-		t.Fatalf("fork: a.status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
+		t.Fatalf("fork: status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
 	}
 	if got, want := n.messages("back"), "m0 a-r0 m1 a-r2"; got != want {
 		t.Errorf("fork: got %s, want %s", got, want)
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/t/superseded/nobody", ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_run" || !strings.Contains(a.problem.Detail, `the thread "t" has no run "nobody"`) {
-		t.Errorf("an unknown run: %d %s", a.status, a.body)
+		t.Errorf("unknown run: got %d %s, want %d unknown_run", a.status, a.body, http.StatusNotFound)
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/nobody/superseded", ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_thread" {
-		t.Errorf("an unknown thread: %d %s", a.status, a.body)
+		t.Errorf("unknown thread: got %d %s, want %d unknown_thread", a.status, a.body, http.StatusNotFound)
 	}
 }
 
@@ -154,11 +155,11 @@ func TestSeenCursor(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	n.answerRuns()
-	first := n.runWithMessages("r0", []agui.Message{userSays("m0", "one")})
+	first := n.runWithMessages("r0", []agui.Message{userMessage("m0", "one")})
 	seen := lastCursor(first.body)
-	n.runWithMessages("r1", []agui.Message{userSays("m1", "two")})
+	n.runWithMessages("r1", []agui.Message{userMessage("m1", "two")})
 
-	stale := []agui.Message{userSays("m0", "one"), {ID: "a-r0", Role: agui.RoleAssistant, Content: agui.TextContent("answer to r0")}, userSays("m2", "three")}
+	stale := []agui.Message{userMessage("m0", "one"), {ID: "a-r0", Role: agui.RoleAssistant, Content: agui.TextContent("answer to r0")}, userMessage("m2", "three")}
 	withSeen := withPerdureProps(fmt.Sprintf(`{"seen":%q}`, seen))
 	n.runWithMessages("r2", stale, withSeen)
 	if got, want := n.messages("t"), "m0 a-r0 m1 a-r1 m2 a-r2"; got != want {
@@ -171,11 +172,11 @@ func TestSeenCursor(t *testing.T) {
 		t.Error("lastCursor(again.body) is empty, want a value")
 	}
 	if a := n.runWithMessages("r3", stale, withPerdureProps(`{"seen":"mine"}`)); a.status != http.StatusBadRequest || a.problem.Pointer != "/forwardedProps/perdure/seen" {
-		t.Errorf("invalid cursor: got %d %s", a.status, a.body)
+		t.Errorf("invalid cursor: got %d %s, want %d with the pointer of seen", a.status, a.body, http.StatusBadRequest)
 	}
 	// A cursor of a replaced log is ignored.
-	if a := n.runWithMessages("r4", []agui.Message{userSays("m4", "four")}, withPerdureProps(`{"seen":"00000000000400000-1zzzzzzzz"}`)); a.status != http.StatusOK {
-		t.Errorf("a cursor of another log: a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
+	if a := n.runWithMessages("r4", []agui.Message{userMessage("m4", "four")}, withPerdureProps(`{"seen":"00000000000400000-1zzzzzzzz"}`)); a.status != http.StatusOK {
+		t.Errorf("cursor of another log: status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 }
 

@@ -36,6 +36,7 @@ type inboxFixture struct {
 	updates [][]runs.Decision
 }
 
+// setupInbox returns a server with an inbox.
 func setupInbox(t *testing.T, change ...func(*api.Config)) *inboxFixture {
 	t.Helper()
 	f := &inboxFixture{waits: map[string]map[string]*runs.Decision{}}
@@ -48,6 +49,7 @@ func setupInbox(t *testing.T, change ...func(*api.Config)) *inboxFixture {
 	return f
 }
 
+// openInbox opens an inbox on a log, with the server's index of approvals.
 func openInbox(t *testing.T, l *stream.Log) *approvalroutes.Inbox {
 	t.Helper()
 	store, err := inbox.Open(t.Context(), l)
@@ -141,10 +143,12 @@ func (f *inboxFixture) openApprovals(thread string, calls ...string) (ids []stri
 	return ids
 }
 
+// approval returns an open approval of a call.
 func (f *inboxFixture) approval(thread, call, id string) *inbox.Approval {
 	return &inbox.Approval{ID: id, ThreadID: thread, RunID: "r", Agent: "a", ToolCallID: call, ToolName: "refund", RequestedAt: since, Voting: inbox.Voting{Quorum: 1, Approvers: []string{}, Decisions: []inbox.Decision{}}}
 }
 
+// publishEvent adds an event of an approval to the inbox.
 func (f *inboxFixture) publishEvent(what inbox.EventType, a *inbox.Approval) {
 	f.t.Helper()
 	if err := f.store.Record(f.ctx(), "default", fmt.Sprintf("evt_%s_%s", what, a.ID), &inbox.Event{Type: what, At: since, Approval: *a}); err != nil {
@@ -152,11 +156,11 @@ func (f *inboxFixture) publishEvent(what inbox.EventType, a *inbox.Approval) {
 	}
 }
 
-// listed returns the IDs in the inbox, and the page with the cursor of the feed.
-func (f *inboxFixture) listed(query string) (ids []string, page approvalsPage) {
+// list returns the IDs in the inbox, and the page with the cursor of the feed.
+func (f *inboxFixture) list(query string) (ids []string, page approvalsPage) {
 	f.t.Helper()
 	a := f.do(http.MethodGet, "/v1/approvals"+query, "")
-	a.mustStatus(f.t, "a.status", http.StatusOK)
+	a.mustStatus(f.t, "status", http.StatusOK)
 	if err := json.Unmarshal([]byte(a.body), &page); err != nil {
 		f.t.Fatal(err)
 	}
@@ -176,7 +180,7 @@ func (f *inboxFixture) until(good func(listed []string) bool) {
 	f.t.Helper()
 	ctx := f.ctx()
 	for {
-		ids, _ := f.listed("?limit=500")
+		ids, _ := f.list("?limit=500")
 		if good(ids) {
 			return
 		}
@@ -194,19 +198,19 @@ func TestListApprovals(t *testing.T) {
 	first, second := f.openApprovals("t1", "c1", "c2"), f.openApprovals("t2", "c1")
 	all := slices.Concat(first, second)
 	slices.Sort(all) // all have the same time
-	if got, page := f.listed(""); !slices.Equal(got, all) || page.NextCursor != "" || page.EventsCursor == "" {
-		t.Errorf("list: got %v, %+v", got, page)
+	if got, page := f.list(""); !slices.Equal(got, all) || page.NextCursor != "" || page.EventsCursor == "" {
+		t.Errorf("list: got %v, %+v, want %v in one page", got, page, all)
 	}
-	one, page := f.listed("?limit=2")
-	two, _ := f.listed("?limit=2&cursor=" + page.NextCursor)
-	wantEqual(t, "slices.Concat(one, two)", slices.Concat(one, two), all)
-	wantEqual(t, "number of pages", len(one), 2)
+	one, page := f.list("?limit=2")
+	two, _ := f.list("?limit=2&cursor=" + page.NextCursor)
+	wantEqual(t, "approvals of both pages", slices.Concat(one, two), all)
+	wantEqual(t, "number of items of the first page", len(one), 2)
 	for query, want := range map[string]int{
 		"?thread=t1": 2, "?agent=a": 3, "?agent=b": 0, "?tool=refund": 3, "?olderThan=1h": 3, "?assignee=me": 3, "?assignee=role:x": 3, "?assignee=ada": 3,
 		"?olderThan=876000h": 0,
 	} {
-		if got, _ := f.listed(query); len(got) != want {
-			t.Errorf("%s: len(got) = %v, want %v", query, len(got), want)
+		if got, _ := f.list(query); len(got) != want {
+			t.Errorf("%s: number of approvals = %v, want %v", query, len(got), want)
 		}
 	}
 	for query, code := range map[string]string{
@@ -214,8 +218,8 @@ func TestListApprovals(t *testing.T) {
 		"?assignee=role:": "invalid_input", "?cursor=x": "invalid_cursor",
 	} {
 		a := f.do(http.MethodGet, "/v1/approvals"+query, "")
-		a.wantStatus(t, query+": a.status", http.StatusBadRequest)
-		wantEqual(t, query+": a.problem.Code", a.problem.Code, code)
+		a.wantStatus(t, query+": status", http.StatusBadRequest)
+		wantEqual(t, query+": problem code", a.problem.Code, code)
 	}
 }
 
@@ -250,7 +254,7 @@ func (f *inboxFixture) feed(n int, path string, header ...string) (events, ids [
 		}
 	}
 	if len(events) < n {
-		f.t.Errorf("len(events) = %v, want at least %v", len(events), n)
+		f.t.Errorf("number of events = %v, want at least %v", len(events), n)
 	}
 	return events, ids
 }
@@ -258,7 +262,7 @@ func (f *inboxFixture) feed(n int, path string, header ...string) (events, ids [
 func TestApprovalEvents(t *testing.T) {
 	t.Parallel()
 	f := setupInbox(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
-	_, empty := f.listed("")
+	_, empty := f.list("")
 	ids := f.openApprovals("t1", "c1")
 	f.openApprovals("t2", "c1")
 	decided := f.approval("t1", "c1", ids[0])
@@ -269,26 +273,26 @@ func TestApprovalEvents(t *testing.T) {
 		t.Fatalf("feed: got %v, want %v", got, want)
 	}
 	rest, _ := f.feed(2, "", "Last-Event-ID", cursors[0])
-	wantEqual(t, "after the first event", rest, want[1:])
+	wantEqual(t, "events after the first event", rest, want[1:])
 	mine, _ := f.feed(2, "?thread=t1&after="+empty.EventsCursor)
 	wantEqual(t, "events of one thread", mine, []string{"opened t1", "decided t1"})
 	if a := f.do(http.MethodGet, "/v1/approvals/events?after=x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("invalid cursor: got %d %s, want %d invalid_cursor", a.status, a.body, http.StatusBadRequest)
 	}
 	other := setupInbox(t)
-	_, elsewhere := other.listed("")
+	_, elsewhere := other.list("")
 	if a := f.do(http.MethodGet, "/v1/approvals/events?after="+elsewhere.EventsCursor, ""); a.status != http.StatusGone || a.problem.Code != "log_replaced" {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("cursor of another log: got %d %s, want %d log_replaced", a.status, a.body, http.StatusGone)
 	}
 	f.server.Drain()
 	if a := f.do(http.MethodGet, "/v1/approvals/events", ""); a.status != http.StatusServiceUnavailable {
-		t.Errorf("while the server goes down: a.status = %v, want %v; body: %s", a.status, http.StatusServiceUnavailable, a.body)
+		t.Errorf("status during the shutdown = %v, want %v; body: %s", a.status, http.StatusServiceUnavailable, a.body)
 	}
 }
 
-// TestBatch: each decision of a batch gets the result that it would get alone. The decisions of one
+// TestBatchDecidesEachInterrupt: each decision of a batch gets the result that it would get alone. The decisions of one
 // thread are sent together.
-func TestBatch(t *testing.T) {
+func TestBatchDecidesEachInterrupt(t *testing.T) {
 	t.Parallel()
 	f := setupInbox(t)
 	one, two := f.openApprovals("t1", "c1", "c2"), f.openApprovals("t2", "c1")
@@ -313,7 +317,7 @@ func TestBatch(t *testing.T) {
 		t.Helper()
 		a := f.do(http.MethodPost, "/v1/approvals/batch", body)
 		if err := json.Unmarshal([]byte(a.body), &answer); err != nil || a.status != http.StatusOK || len(answer.Items) != 8 {
-			t.Fatalf("%d %s", a.status, a.body)
+			t.Fatalf("batch: got %d %s, want %d with 8 items", a.status, a.body, http.StatusOK)
 		}
 	}
 	send()
@@ -326,18 +330,18 @@ func TestBatch(t *testing.T) {
 	if answer.Items[6].Recorded == nil {
 		t.Fatal("items: [6].Recorded = nil, want a value")
 	}
-	wantEqual(t, "items: [6].Recorded.Decision", answer.Items[6].Recorded.Decision, "approve")
-	wantEqual(t, "items: [4].Pointer", answer.Items[4].Pointer, "/decisions/4/args")
+	wantEqual(t, "decision recorded for the seventh item", answer.Items[6].Recorded.Decision, "approve")
+	wantEqual(t, "pointer of the fifth item", answer.Items[4].Pointer, "/decisions/4/args")
 	if len(f.updates) != 2 {
 		t.Errorf("updates of the threads: got %v, want 2", f.updates)
 	}
 	send()
-	mustEqual(t, "repeated batch: [0].Repeated", answer.Items[0].Repeated, true)
-	mustEqual(t, "repeated batch: [1].Repeated", answer.Items[1].Repeated, true)
-	wantEqual(t, "repeated batch: [2].Repeated", answer.Items[2].Repeated, true)
+	mustEqual(t, "first item is a repeat", answer.Items[0].Repeated, true)
+	mustEqual(t, "second item is a repeat", answer.Items[1].Repeated, true)
+	wantEqual(t, "third item is a repeat", answer.Items[2].Repeated, true)
 	for body, pointer := range map[string]string{`{}`: "/decisions", `{"decisions":[]}`: "/decisions", `{"decisions":[` + strings.Repeat("{},", 100) + `{}]}`: "/decisions", `[]`: ""} {
 		if a := f.do(http.MethodPost, "/v1/approvals/batch", body); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
-			t.Errorf("%.20s: %d %s", body, a.status, a.body)
+			t.Errorf("%.20s: got %d %s, want %d with the pointer %s", body, a.status, a.body, http.StatusBadRequest, pointer)
 		}
 	}
 }
@@ -352,16 +356,16 @@ func TestInboxDropsEndedApprovals(t *testing.T) {
 	delete(f.waits, "thread/default/t1") // its workflow was terminated
 	f.mu.Unlock()
 	if a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+left[0], `{"decision":"approve"}`); a.status != http.StatusNotFound {
-		t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
+		t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
 	}
 	f.until(func(listed []string) bool { return slices.Equal(listed, stays) })
 	for range 2 {
 		if a := f.do(http.MethodPost, "/v1/threads/t2/approvals/"+stays[0], `{"decision":"approve"}`); a.status != http.StatusOK {
-			t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
+			t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 		}
 	}
-	got, _ := f.listed("")
-	wantEqual(t, "list", got, stays)
+	got, _ := f.list("")
+	wantEqual(t, "open approvals", got, stays)
 }
 
 func TestAudit(t *testing.T) {
@@ -390,15 +394,15 @@ func TestAudit(t *testing.T) {
 		page.Items, page.NextCursor = nil, ""
 		got := f.do(http.MethodGet, "/v1/threads/t1/approvals"+query, "")
 		if err := json.Unmarshal([]byte(got.body), &page); err != nil || got.status != http.StatusOK {
-			t.Fatalf("%d %s", got.status, got.body)
+			t.Fatalf("audit: got %d %s, want %d with a page", got.status, got.body, http.StatusOK)
 		}
 	}
 	read("")
 	mustEqual(t, "number of items", len(page.Items), 2)
-	wantEqual(t, "page.Items[0].Status", page.Items[0].Status, inbox.StatusDecided)
-	wantEqual(t, "page.Items[0].Decisions[0].By", page.Items[0].Decisions[0].By, "ada")
-	wantEqual(t, "page.Items[1].Status", page.Items[1].Status, inbox.StatusOpen)
-	wantEqual(t, "len(page.Items[0].Events)", len(page.Items[0].Events), 2)
+	wantEqual(t, "status of the first item", page.Items[0].Status, inbox.StatusDecided)
+	wantEqual(t, "approver of the first item", page.Items[0].Decisions[0].By, "ada")
+	wantEqual(t, "status of the second item", page.Items[1].Status, inbox.StatusOpen)
+	wantEqual(t, "number of events of the first item", len(page.Items[0].Events), 2)
 	read("?limit=1")
 	wantEqual(t, "number of items", len(page.Items), 1)
 	if page.NextCursor == "" {
@@ -406,23 +410,23 @@ func TestAudit(t *testing.T) {
 	}
 	read("?limit=1&cursor=" + page.NextCursor)
 	mustEqual(t, "number of items", len(page.Items), 1)
-	wantEqual(t, "page.NextCursor", page.NextCursor, "")
-	wantEqual(t, "page.Items[0].ID", page.Items[0].ID, ids[1])
+	wantEqual(t, "cursor after the last page", page.NextCursor, "")
+	wantEqual(t, "ID of the item of the second page", page.Items[0].ID, ids[1])
 	for status, want := range map[string]string{"open": ids[1], "decided": ids[0]} {
 		read("?status=" + status)
 		mustEqual(t, status+": number of items", len(page.Items), 1)
-		wantEqual(t, status+": page.Items[0].ID", page.Items[0].ID, want)
+		wantEqual(t, status+": ID of the item", page.Items[0].ID, want)
 	}
 	for _, status := range []string{"", "pending", "expired"} {
 		if a := f.do(http.MethodGet, "/v1/threads/t1/approvals?status="+status, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || !strings.Contains(a.problem.Detail, "status") {
-			t.Errorf("%q: %d %s", status, a.status, a.body)
+			t.Errorf("status %q: got %d %s, want %d invalid_input", status, a.status, a.body, http.StatusBadRequest)
 		}
 	}
 	if a := f.do(http.MethodGet, "/v1/threads/t1/approvals?cursor=-1", ""); a.problem.Code != "invalid_cursor" {
-		t.Errorf("a.problem.Code = %q, want %q", a.problem.Code, "invalid_cursor")
+		t.Errorf("problem code = %q, want %q", a.problem.Code, "invalid_cursor")
 	}
 	if a := f.do(http.MethodGet, "/v1/threads/none/approvals", ""); a.problem.Code != "unknown_thread" {
-		t.Errorf("a.problem.Code = %q, want %q", a.problem.Code, "unknown_thread")
+		t.Errorf("problem code = %q, want %q", a.problem.Code, "unknown_thread")
 	}
 }
 
@@ -451,9 +455,9 @@ func TestLogHasDeciders(t *testing.T) {
 	f.do(http.MethodPost, "/v1/approvals/batch", fmt.Sprintf(`{"decisions":[{"threadId":"t1","id":%q,"decision":"reject"}]}`, ids[1]))
 	for call, want := range map[string]string{"c1": "http", "c2": "batch"} {
 		d := f.proposedDecision("thread/default/t1", call)
-		wantEqual(t, call+": d.Channel", d.Channel, want)
+		wantEqual(t, call+": channel of the decision", d.Channel, want)
 		if d.By != nil && d.By.Tenant != auth.TenantDefault {
-			t.Errorf("%s: %+v", call, d)
+			t.Errorf("%s: tenant of the decider = %s, want %s", call, d.By.Tenant, auth.TenantDefault)
 		}
 	}
 }

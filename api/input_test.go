@@ -21,20 +21,20 @@ func TestUnknownMembersAreDropped(t *testing.T) {
 	n := setup(t, func(c *api.Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
 	n.completeRuns()
 	plain := n.post(inputOf("r1", "hello"))
-	mustEqual(t, "plain.status", plain.status, http.StatusOK)
-	mustEqual(t, "logged.String()", logged.String(), "")
+	mustEqual(t, "status", plain.status, http.StatusOK)
+	mustEqual(t, "log", logged.String(), "")
 	const odd = `{"threadId":"t","runId":"r1","protocolVersion":"1.7","later":{"a":1},"messages":[` +
 		`{"id":"u-r1","role":"user","content":"hello","mood":"calm"},{"id":"x","role":"narrator","content":7}]}`
 	got := n.do(http.MethodPost, "/v1/agents/a/runs", odd)
-	got.wantStatus(t, "got.status", http.StatusConflict)
-	wantEqual(t, "got.problem.Code", got.problem.Code, "run_id_reused")
+	got.wantStatus(t, "status", http.StatusConflict)
+	wantEqual(t, "problem code", got.problem.Code, "run_id_reused")
 	got = n.do(http.MethodPost, "/v1/agents/a/runs", strings.Replace(odd, "1.7", "1.0", 1))
 	if got.status != http.StatusOK || got.body != plain.body {
 		t.Errorf("got %d %s, want the run without the unknown members", got.status, got.body)
 	}
 	for _, pointer := range []string{"/messages/0/mood", "/messages/1", "/later", "/protocolVersion"} {
 		if !strings.Contains(logged.String(), pointer) {
-			t.Errorf("the log does not name %s: logged.String() = %q, want text with %q", pointer, logged.String(), pointer)
+			t.Errorf("log of %s = %q, want text with %q", pointer, logged.String(), pointer)
 		}
 	}
 }
@@ -47,9 +47,9 @@ func TestVersions(t *testing.T) {
 		in := inputOf("r-"+version, "hello")
 		in.ProtocolVersion = version
 		got := n.post(in)
-		got.wantStatus(t, fmt.Sprintf("version %q: got.status", version), status)
+		got.wantStatus(t, fmt.Sprintf("version %q: status", version), status)
 		if status == 400 && (got.problem.Code != "unsupported_protocol_version" || got.problem.Pointer != "/protocolVersion") {
-			t.Errorf("version %q: %d %s", version, got.status, got.body)
+			t.Errorf("version %q: got %d %s, want unsupported_protocol_version", version, got.status, got.body)
 		}
 	}
 }
@@ -66,13 +66,13 @@ func TestCapabilities(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := got.Capabilities
-	wantEqual(t, `string(c.Identity.Metadata["perdure.revision"])`, string(c.Identity.Metadata["perdure.revision"]), `"`+got.Revision+`"`)
-	wantEqual(t, "c.Identity.Name", c.Identity.Name, "a")
-	mustEqual(t, "*c.Transport.HTTPBinary", *c.Transport.HTTPBinary, true)
-	wantEqual(t, "*c.Tools.Supported", *c.Tools.Supported, false)
-	wantEqual(t, "*c.Tools.ParallelCalls", *c.Tools.ParallelCalls, false)
-	mustEqual(t, "*c.Execution.MaxIterations", *c.Execution.MaxIterations, 30)
-	wantEqual(t, "*c.Execution.MaxExecutionTime", *c.Execution.MaxExecutionTime, 2*60*60*1000)
+	wantEqual(t, "revision of the agent", string(c.Identity.Metadata["perdure.revision"]), `"`+got.Revision+`"`)
+	wantEqual(t, "name of the agent", c.Identity.Name, "a")
+	mustEqual(t, "capability of binary events", *c.Transport.HTTPBinary, true)
+	wantEqual(t, "capability of client tools", *c.Tools.Supported, false)
+	wantEqual(t, "capability of parallel calls", *c.Tools.ParallelCalls, false)
+	mustEqual(t, "maximum number of iterations", *c.Execution.MaxIterations, 30)
+	wantEqual(t, "maximum time in ms", *c.Execution.MaxExecutionTime, 2*60*60*1000)
 }
 
 // TestStateOfSteps: outputs of steps are members of the state. A pipeline refuses a state that is
@@ -91,9 +91,9 @@ func TestStateOfSteps(t *testing.T) {
 			in := inputOf("r1", "hello")
 			in.ThreadID, in.State = "t-"+agent+"-"+state, json.RawMessage(state)
 			got := n.postTo(agent, in)
-			got.wantStatus(t, fmt.Sprintf("agent %s, state %s: got.status", agent, state), want)
+			got.wantStatus(t, fmt.Sprintf("agent %s, state %s: status", agent, state), want)
 			if want == 400 && (got.problem.Code != "invalid_input" || got.problem.Pointer != "/state") {
-				t.Errorf("agent %s, state %s: %d %s", agent, state, got.status, got.body)
+				t.Errorf("agent %s, state %s: got %d %s, want invalid_input with the pointer /state", agent, state, got.status, got.body)
 			}
 		}
 	}
@@ -103,15 +103,15 @@ func TestStateOfSteps(t *testing.T) {
 		got := n.postTo("stepping", in)
 		got.wantStatus(t, "state "+state, status)
 		if status == 400 && got.problem.Pointer != "/state/perdure.steps" {
-			t.Errorf("state %s: %d %s", state, got.status, got.body)
+			t.Errorf("state %s: got %d %s, want the pointer /state/perdure.steps", state, got.status, got.body)
 		}
 	}
 	listed := inputOf("r1", "hello")
 	listed.State = json.RawMessage(`[1]`)
 	if got := n.post(listed); got.status != http.StatusOK {
-		t.Fatalf("got.status = %v, want %v; body: %s", got.status, http.StatusOK, got.body)
+		t.Fatalf("status = %v, want %v; body: %s", got.status, http.StatusOK, got.body)
 	}
 	if got := n.postTo("stepping", inputOf("r2", "hello")); got.status != http.StatusBadRequest {
-		t.Errorf("a thread with a list as its state: got.status = %v, want %v; body: %s", got.status, http.StatusBadRequest, got.body)
+		t.Errorf("thread with a list as its state: status = %v, want %v; body: %s", got.status, http.StatusBadRequest, got.body)
 	}
 }

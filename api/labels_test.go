@@ -28,7 +28,7 @@ func TestRequestLogsNameRun(t *testing.T) { //nolint:paralleltest // sets the pr
 	n.completeRuns()
 	in := `{"threadId":"t","runId":"r","messages":[{"id":"u","role":"user","content":"hello"}],"nobodyKnows":1}`
 	if a := n.do(http.MethodPost, runsPath, in); a.status != http.StatusOK {
-		t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
+		t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	var line map[string]any
 	err := json.Unmarshal(log.Bytes(), &line)

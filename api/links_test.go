@@ -26,11 +26,11 @@ func (f *inboxFixture) link(thread, id, body string) string {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	a.mustStatus(f.t, "a.status", http.StatusCreated)
-	mustEqual(f.t, "made.ExpiresAt.After(time.Now())", made.ExpiresAt.After(time.Now()), true)
-	mustEqual(f.t, `a.header.Get("Cache-Control")`, a.header.Get("Cache-Control"), "no-store")
+	a.mustStatus(f.t, "status", http.StatusCreated)
+	mustEqual(f.t, "link expires in the future", made.ExpiresAt.After(time.Now()), true)
+	mustEqual(f.t, "header Cache-Control", a.header.Get("Cache-Control"), "no-store")
 	path, ok := strings.CutPrefix(made.URL, "https://agents.example")
-	mustEqual(f.t, "ok", ok, true)
+	mustEqual(f.t, "link has the prefix of the server", ok, true)
 	return path
 }
 
@@ -45,22 +45,22 @@ func TestLinkDecidesOnce(t *testing.T) {
 	other := f.link("t1", id, `{"decision":"reject","subject":"bob"}`)
 	for range 2 { // as a mail program checks links
 		a := f.do(http.MethodGet, path, "")
-		a.mustStatus(t, "a.status", http.StatusOK)
+		a.mustStatus(t, "status", http.StatusOK)
 		if !strings.Contains(a.body, "May refund be called?") {
-			t.Errorf("a.body = %q, want text with %q", a.body, "May refund be called?")
+			t.Errorf("body = %q, want text with %q", a.body, "May refund be called?")
 		}
 		if !strings.Contains(a.body, "&lt;b&gt;Ada") {
-			t.Errorf("a.body = %q, want text with %q", a.body, "&lt;b&gt;Ada")
+			t.Errorf("body = %q, want text with %q", a.body, "&lt;b&gt;Ada")
 		}
 		if strings.Contains(a.body, "<b>") {
-			t.Errorf("a.body = %q, want no %q", a.body, "<b>")
+			t.Errorf("body = %q, want no %q", a.body, "<b>")
 		}
 		if !strings.Contains(a.body, "decide as ada") {
-			t.Errorf("a.body = %q, want text with %q", a.body, "decide as ada")
+			t.Errorf("body = %q, want text with %q", a.body, "decide as ada")
 		}
 		for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "Set-Cookie": "", "X-Frame-Options": "DENY"} {
 			got := a.header.Get(name)
-			wantEqual(t, name+": got", got, want)
+			wantEqual(t, "header "+name, got, want)
 		}
 		csp := a.header.Get("Content-Security-Policy")
 		if !strings.HasPrefix(csp, "default-src 'none'; style-src 'sha256-") {
@@ -68,31 +68,31 @@ func TestLinkDecidesOnce(t *testing.T) {
 		}
 	}
 	if a := f.do(http.MethodHead, path, ""); a.status != http.StatusOK || a.body != "" { // as a link checker does
-		t.Errorf("HEAD: %d %s", a.status, a.body)
+		t.Errorf("HEAD: got %d %q, want %d without a body", a.status, a.body, http.StatusOK)
 	}
 	if len(f.updates) != 0 {
 		t.Fatalf("decisions of GET requests: got %v, want none", f.updates)
 	}
 	if a := f.do(http.MethodPost, path, "", "Origin", "null"); a.status != http.StatusOK || !strings.Contains(a.body, "recorded: approve") {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("decision by link: got %d %s, want %d with the recorded approval", a.status, a.body, http.StatusOK)
 	}
 	d := f.proposedDecision("thread/default/t1", "c1")
-	wantEqual(t, "d.Channel", d.Channel, "link")
+	wantEqual(t, "channel of the decision", d.Channel, "link")
 	if d.By == nil {
 		t.Fatal("d.By = nil, want a value")
 	}
-	wantEqual(t, "d.By.Subject", d.By.Subject, "ada")
-	wantEqual(t, "d.Kind", d.Kind, "approve")
+	wantEqual(t, "subject of the decision", d.By.Subject, "ada")
+	wantEqual(t, "kind of the decision", d.Kind, "approve")
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		if a := f.do(method, path, ""); a.status != http.StatusGone || !strings.Contains(a.body, "has been used") || !strings.Contains(a.body, "The decision was already made") || !strings.Contains(a.body, "Recorded decision: approve") {
-			t.Errorf("%s again: %d %s", method, a.status, a.body)
+			t.Errorf("%s of a used link: got %d %s, want %d with the recorded decision", method, a.status, a.body, http.StatusGone)
 		}
 	}
 	if a := f.do(http.MethodPost, other, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "Recorded decision: approve") {
-		t.Errorf("another decision: %d %s", a.status, a.body)
+		t.Errorf("link for another decision: got %d %s, want %d with the recorded decision", a.status, a.body, http.StatusConflict)
 	}
 	if a := f.do(http.MethodPost, again, ""); a.status != http.StatusOK {
-		t.Errorf("another link for the same decision: a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
+		t.Errorf("another link for the same decision: status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	if len(f.updates) != 3 {
 		t.Errorf("updates of the workflow: got %v, want 3", f.updates)
@@ -119,8 +119,8 @@ func TestUnusableLinks(t *testing.T) {
 	}
 	tampered := good[:middle] + other + good[middle+1:]
 	for name, want := range map[string]struct {
-		path   string
-		status int
+		path       string
+		wantStatus int
 	}{
 		"tampered":            {tampered, http.StatusNotFound},
 		"nonsense":            {"/v1/links/nonsense", http.StatusNotFound},
@@ -132,12 +132,12 @@ func TestUnusableLinks(t *testing.T) {
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			a := f.do(method, want.path, "")
-			a.wantStatus(t, fmt.Sprintf("%s %s: a.status", method, name), want.status)
+			a.wantStatus(t, fmt.Sprintf("%s %s: status", method, name), want.wantStatus)
 			if !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") {
-				t.Errorf(`%s %s: a.header.Get("Content-Type") = %q, want prefix %q`, method, name, a.header.Get("Content-Type"), "text/html")
+				t.Errorf("%s %s: header Content-Type = %q, want prefix %q", method, name, a.header.Get("Content-Type"), "text/html")
 			}
 			if !strings.Contains(a.body, "No decision was made") {
-				t.Errorf("%s %s: a.body = %q, want text with %q", method, name, a.body, "No decision was made")
+				t.Errorf("%s %s: body = %q, want text with %q", method, name, a.body, "No decision was made")
 			}
 		}
 	}
@@ -145,7 +145,7 @@ func TestUnusableLinks(t *testing.T) {
 		t.Errorf("decisions: got %v, want none", f.updates)
 	}
 	if a := f.do(http.MethodGet, good, ""); a.status != http.StatusOK {
-		t.Errorf("a valid link: a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
+		t.Errorf("valid link: status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 }
 
@@ -159,16 +159,16 @@ func TestLinkIsRetried(t *testing.T) {
 		return out, serviceerror.NewUnavailable("unavailable")
 	}
 	a := f.do(http.MethodPost, path, "")
-	a.wantStatus(t, "a.status", http.StatusServiceUnavailable)
+	a.wantStatus(t, "status", http.StatusServiceUnavailable)
 	if a.header.Get("Retry-After") == "" {
 		t.Error(`a.header.Get("Retry-After") is empty, want a value`)
 	}
 	if !strings.Contains(a.body, "Please try again") {
-		t.Errorf("a.body = %q, want text with %q", a.body, "Please try again")
+		t.Errorf("body = %q, want text with %q", a.body, "Please try again")
 	}
 	f.temporal.decide = take
 	if a := f.do(http.MethodPost, path, ""); a.status != http.StatusOK {
-		t.Errorf("again: a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
+		t.Errorf("second try: status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 }
 
@@ -183,10 +183,10 @@ func TestLinkLifetimeIsBounded(t *testing.T) {
 		`{"decision":"approve","roles":["` + strings.Repeat(strings.Repeat("r", 200)+`","`, 99) + `r"]}`: 400,
 	} {
 		if a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", body); a.status != want {
-			t.Errorf("%s: a.status = %v, want %v; body: %s", body, a.status, want, a.body)
+			t.Errorf("%s: status = %v, want %v; body: %s", body, a.status, want, a.body)
 		}
 	}
 	if a := f.do(http.MethodPost, "/v1/threads/t1/approvals/none/links", `{"decision":"approve"}`); a.status != http.StatusNotFound {
-		t.Errorf("a.status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
+		t.Errorf("status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
+// payloads encodes a value as the arguments of a workflow.
 func payloads(t *testing.T, v any) *commonpb.Payloads {
 	t.Helper()
 	p, err := runs.DataConverter().ToPayloads(v)
@@ -30,15 +31,16 @@ func payloads(t *testing.T, v any) *commonpb.Payloads {
 	return p
 }
 
-// startedWith and acceptedOffer are events of a workflow that has accepted a run.
-func startedWith(t *testing.T, in runs.Input) *historypb.HistoryEvent {
+// startedEvent returns the first event of the history of a workflow that was started with a run.
+func startedEvent(t *testing.T, in runs.Input) *historypb.HistoryEvent {
 	t.Helper()
 	return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
 		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: payloads(t, in)},
 	}}
 }
 
-func acceptedOffer(t *testing.T, in runs.Input) *historypb.HistoryEvent {
+// acceptedOfferEvent returns the event of a workflow that has accepted the offer of a run.
+func acceptedOfferEvent(t *testing.T, in runs.Input) *historypb.HistoryEvent {
 	t.Helper()
 	return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionUpdateAcceptedEventAttributes{
 		WorkflowExecutionUpdateAcceptedEventAttributes: &historypb.WorkflowExecutionUpdateAcceptedEventAttributes{
@@ -60,23 +62,23 @@ func TestRunDiesBeforeFirstRecord(t *testing.T) {
 	other := runs.Input{Run: runs.Ref{Tenant: "default", Thread: "t", ID: "other"}}
 	for name, taken := range map[string]func(t *testing.T, in runs.Input) []*historypb.HistoryEvent{
 		"its own": func(t *testing.T, in runs.Input) []*historypb.HistoryEvent {
-			return []*historypb.HistoryEvent{startedWith(t, in)}
+			return []*historypb.HistoryEvent{startedEvent(t, in)}
 		},
 		"in a queue": func(t *testing.T, in runs.Input) []*historypb.HistoryEvent {
 			host := other
 			host.Queue = []runs.Input{other, in}
-			return []*historypb.HistoryEvent{startedWith(t, host)}
+			return []*historypb.HistoryEvent{startedEvent(t, host)}
 		},
 		"in the queue of a run that is parked": func(t *testing.T, in runs.Input) []*historypb.HistoryEvent {
 			host := other
 			host.Queue = []runs.Input{in}
-			started := startedWith(t, in)
+			started := startedEvent(t, in)
 			a := started.GetWorkflowExecutionStartedEventAttributes()
 			a.WorkflowType, a.Input = &commonpb.WorkflowType{Name: runs.TypeParked}, payloads(t, runs.ParkedInput{Run: host})
 			return []*historypb.HistoryEvent{started}
 		},
 		"accepted": func(t *testing.T, in runs.Input) []*historypb.HistoryEvent {
-			return []*historypb.HistoryEvent{startedWith(t, other), acceptedOffer(t, other), {}, acceptedOffer(t, in)}
+			return []*historypb.HistoryEvent{startedEvent(t, other), acceptedOfferEvent(t, other), {}, acceptedOfferEvent(t, in)}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,12 +88,12 @@ func TestRunDiesBeforeFirstRecord(t *testing.T) {
 			n.temporal.start = func(in runs.Input) error { n.temporal.history = taken(t, in); return nil }
 			for range 2 {
 				a := n.post(inputOf("r1", "hello"))
-				wantEqual(t, "len(cursors(a.body))", len(cursors(a.body)), 2)
+				wantEqual(t, "number of events", len(cursors(a.body)), 2)
 				if !strings.Contains(a.body, `"type":"RUN_STARTED"`) {
-					t.Errorf("a.body = %q, want text with %q", a.body, `"type":"RUN_STARTED"`)
+					t.Errorf("body = %q, want text with %q", a.body, `"type":"RUN_STARTED"`)
 				}
 				if !strings.Contains(a.body, `"code":"workflow_terminated"`) {
-					t.Errorf("a.body = %q, want text with %q", a.body, `"code":"workflow_terminated"`)
+					t.Errorf("body = %q, want text with %q", a.body, `"code":"workflow_terminated"`)
 				}
 			}
 			if len(n.temporal.starts) != 1 {
@@ -135,7 +137,7 @@ func TestAwaitRunWithoutRecords(t *testing.T) {
 			n.temporal.start = func(in runs.Input) error {
 				other := in
 				other.Run.ID = "other"
-				n.temporal.history = []*historypb.HistoryEvent{startedWith(t, other)}
+				n.temporal.history = []*historypb.HistoryEvent{startedEvent(t, other)}
 				begin <- in
 				return nil
 			}
@@ -152,7 +154,7 @@ func TestAwaitRunWithoutRecords(t *testing.T) {
 			begun.Store(true)
 			n.end(n.begin(in, "e1"))
 			if a := <-done; !strings.Contains(a.body, `"RUN_FINISHED"`) {
-				t.Errorf("%d %s", a.status, a.body)
+				t.Errorf("events = %s, want text with RUN_FINISHED", a.body)
 			}
 		})
 	}
@@ -170,7 +172,7 @@ func TestRecentRunIsNotChecked(t *testing.T) {
 		return terminated("")
 	}
 	n.temporal.start = func(in runs.Input) error {
-		n.temporal.history = []*historypb.HistoryEvent{startedWith(t, in)}
+		n.temporal.history = []*historypb.HistoryEvent{startedEvent(t, in)}
 		return nil
 	}
 	n.post(inputOf("r1", "hello"))
@@ -190,7 +192,7 @@ func TestRunEndsDuringCheck(t *testing.T) {
 	}
 	a := n.post(inputOf("r1", "hello"))
 	if !strings.Contains(a.body, `"RUN_FINISHED"`) {
-		t.Errorf("a.body = %q, want text with %q", a.body, `"RUN_FINISHED"`)
+		t.Errorf("body = %q, want text with %q", a.body, `"RUN_FINISHED"`)
 	}
 	n.server.Drain()
 	n.http.Close() // waits for its handlers

@@ -57,7 +57,7 @@ func TestSizesOfBodies(t *testing.T) { //nolint:paralleltest // sets the process
 		return ""
 	}
 	if in, out := sum("http_server_request_body_size_bytes"), sum("http_server_response_body_size_bytes"); in != "210" || out != "0" {
-		t.Errorf("bytes of ten requests of 21 bytes and their empty responses: got %s and %s", in, out)
+		t.Errorf("bytes of ten requests of 21 bytes and their empty responses: got %s and %s, want 210 and 0", in, out)
 	}
 }
 
@@ -130,10 +130,10 @@ func TestRequestsAddNoTimeSeries(t *testing.T) { //nolint:paralleltest // sets t
 	odd(10_000)
 	seriesBefore, namesBefore := series(), names()
 	if len(seriesBefore) == 0 {
-		t.Errorf("len(seriesBefore) = %v, want another value", len(seriesBefore))
+		t.Errorf("number of time series = %v, want at least 1", len(seriesBefore))
 	}
 	if len(namesBefore) == 0 {
-		t.Errorf("len(namesBefore) = %v, want another value", len(namesBefore))
+		t.Errorf("number of span names = %v, want at least 1", len(namesBefore))
 	}
 	for i := range 1000 {
 		odd(i)

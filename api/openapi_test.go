@@ -45,7 +45,7 @@ var described = sync.OnceValue(func() *apiDescription {
 	if err != nil {
 		panic(err)
 	}
-	closeObjects(document)
+	forbidUnknownMembers(document)
 	c := &apiDescription{
 		document: document,
 		paths:    map[string]map[string]any{}, components: document.(map[string]any)["components"].(map[string]any), routes: map[string]*regexp.Regexp{},
@@ -64,15 +64,17 @@ var described = sync.OnceValue(func() *apiDescription {
 	return c
 })
 
-func closeObjects(v any) {
+// forbidUnknownMembers closes the object schemas of a document, so that undescribed members fail
+// the test.
+func forbidUnknownMembers(v any) {
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
-			closeObjects(e)
+			forbidUnknownMembers(e)
 		}
 	case map[string]any:
 		for _, e := range v {
-			closeObjects(e)
+			forbidUnknownMembers(e)
 		}
 		if _, open := v["additionalProperties"]; v["type"] == "object" && !open {
 			v["additionalProperties"] = false
@@ -80,8 +82,8 @@ func closeObjects(v any) {
 	}
 }
 
-// at follows the references of a value, and returns the value and its pointer.
-func (c *apiDescription) at(v any, pointer string) (any, string) {
+// resolve follows the references of a value, and returns the value and its pointer.
+func (c *apiDescription) resolve(v any, pointer string) (any, string) {
 	for {
 		ref, ok := v.(map[string]any)["$ref"].(string)
 		if !ok {
@@ -96,7 +98,7 @@ func (c *apiDescription) at(v any, pointer string) (any, string) {
 
 // body checks a body against the description of its media type.
 func (c *apiDescription) body(of any, pointer, contentType string, body []byte) error {
-	of, pointer = c.at(of, pointer)
+	of, pointer = c.resolve(of, pointer)
 	content, _ := of.(map[string]any)["content"].(map[string]any)
 	if len(content) == 0 {
 		if len(body) > 0 {
@@ -122,6 +124,7 @@ func (c *apiDescription) body(of any, pointer, contentType string, body []byte) 
 	return schema.Validate(value)
 }
 
+// schema compiles the schema at a pointer, once.
 func (c *apiDescription) schema(pointer string) (*jsonschema.Schema, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,9 +148,9 @@ func (c *apiDescription) operation(method, path string) (op map[string]any, poin
 	return nil, ""
 }
 
-// holds checks an accepted request and its answer against the description. A request without a
+// wantDescribed checks an accepted request and its answer against the description. A request without a
 // description must be refused.
-func (c *apiDescription) holds(t testing.TB, req *http.Request, sent string, a answer) {
+func (c *apiDescription) wantDescribed(t testing.TB, req *http.Request, sent string, a answer) {
 	t.Helper()
 	if req.Method == http.MethodOptions {
 		return // browsers send it, not clients
@@ -155,7 +158,7 @@ func (c *apiDescription) holds(t testing.TB, req *http.Request, sent string, a a
 	op, pointer := c.operation(req.Method, req.URL.EscapedPath())
 	if op == nil {
 		if a.status < 400 {
-			t.Errorf("a.status = %v, want at least %v", a.status, 400)
+			t.Errorf("status = %v, want at least %v", a.status, 400)
 		}
 		return
 	}
@@ -213,13 +216,13 @@ func TestExamplesMatchDescription(t *testing.T) {
 			}
 			found++
 			url, _, _ := strings.Cut(example["path"].(string), "?")
-			wantEqual(t, fmt.Sprintf("%s %s: c.routes[path].MatchString(url)", method, path), c.routes[path].MatchString(url), true)
+			wantEqual(t, fmt.Sprintf("%s %s: example has a path of the route", method, path), c.routes[path].MatchString(url), true)
 			pointer := "/paths/" + strings.ReplaceAll(path, "/", "~1") + "/" + method
 			status := fmt.Sprint(example["status"])
 			for _, part := range []struct {
-				of      any
-				pointer string
-				body    any
+				description any
+				pointer     string
+				body        any
 			}{
 				{op["requestBody"], pointer + "/requestBody", example["request"]},
 				{op["responses"].(map[string]any)[status], pointer + "/responses/" + status, example["response"]},
@@ -231,14 +234,14 @@ func TestExamplesMatchDescription(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := c.body(part.of, part.pointer, gin.MIMEJSON, body); err != nil {
+				if err := c.body(part.description, part.pointer, gin.MIMEJSON, body); err != nil {
 					t.Errorf("%s %s: %v", method, path, err)
 				}
 			}
 		}
 	}
 	if found < 8 {
-		t.Errorf("found = %v, want at least %v", found, 8)
+		t.Errorf("number of examples = %v, want at least %v", found, 8)
 	}
 }
 
@@ -262,33 +265,33 @@ func TestDescriptionHasEveryRoute(t *testing.T) {
 			if id == nil {
 				t.Fatalf("%s %s: id = nil, want a value", method, path)
 			}
-			wantEqual(t, fmt.Sprintf("%s %s: ids[id]", method, path), ids[id], false)
+			wantEqual(t, fmt.Sprintf("%s %s: operation ID is used before", method, path), ids[id], false)
 			ids[id] = true
 		}
 	}
 	slices.Sort(routes)
 	slices.Sort(operations)
 	for _, r := range routes {
-		wantEqual(t, "slices.Contains(operations, r)", slices.Contains(operations, r), true)
+		wantEqual(t, r+" is described", slices.Contains(operations, r), true)
 	}
 	for _, o := range operations {
-		wantEqual(t, "slices.Contains(routes, o)", slices.Contains(routes, o), true)
+		wantEqual(t, o+" is a route", slices.Contains(routes, o), true)
 	}
 }
 
-// noNulls finds members without a value, as YAML makes of an unquoted text with a comma.
-func noNulls(t *testing.T, pointer string, v any) {
+// wantNoNulls finds members without a value, as YAML makes of an unquoted text with a comma.
+func wantNoNulls(t *testing.T, pointer string, v any) {
 	t.Helper()
 	switch v := v.(type) {
 	case nil:
 		t.Errorf("%s is null", pointer)
 	case []any:
 		for i, e := range v {
-			noNulls(t, fmt.Sprint(pointer, "/", i), e)
+			wantNoNulls(t, fmt.Sprint(pointer, "/", i), e)
 		}
 	case map[string]any:
 		for name, e := range v {
-			noNulls(t, pointer+"/"+name, e)
+			wantNoNulls(t, pointer+"/"+name, e)
 		}
 	}
 }
@@ -298,25 +301,25 @@ func noNulls(t *testing.T, pointer string, v any) {
 func TestDescriptionIsComplete(t *testing.T) {
 	t.Parallel()
 	c := described()
-	noNulls(t, "", c.document)
+	wantNoNulls(t, "", c.document)
 	segment := regexp.MustCompile(`\{([a-z]+)\}`)
 	for path, item := range c.paths {
 		var named []string
 		list, _ := item["parameters"].([]any)
 		for i, p := range list {
-			found, _ := c.at(p, fmt.Sprintf("/paths/%s/parameters/%d", path, i))
+			found, _ := c.resolve(p, fmt.Sprintf("/paths/%s/parameters/%d", path, i))
 			if found == nil {
 				t.Fatalf("%s: found = nil, want a value", path)
 			}
-			mustEqual[any](t, path+`: found.(map[string]any)["required"]`, found.(map[string]any)["required"], true)
-			mustEqual[any](t, path+`: found.(map[string]any)["in"]`, found.(map[string]any)["in"], "path")
+			mustEqual[any](t, path+": parameter is required", found.(map[string]any)["required"], true)
+			mustEqual[any](t, path+": place of the parameter", found.(map[string]any)["in"], "path")
 			named = append(named, found.(map[string]any)["name"].(string))
 		}
 		var wanted []string
 		for _, m := range segment.FindAllStringSubmatch(path, -1) {
 			wanted = append(wanted, m[1])
 		}
-		wantEqual(t, fmt.Sprintf("parameters of %s: named", path), named, wanted)
+		wantEqual(t, fmt.Sprintf("parameters of %s", path), named, wanted)
 	}
 	for kind, all := range c.components {
 		for name := range all.(map[string]any) {
@@ -337,6 +340,6 @@ func TestDescriptionIsPublic(t *testing.T) {
 	a.wantStatus(t, "status of the description", http.StatusOK)
 	wantEqual(t, "content type of the description", a.header.Get("Content-Type"), gin.MIMEJSON)
 	if !strings.Contains(a.body, `"openapi":"3.1.1"`) {
-		t.Errorf("%d %s: a.body = %q, want text with %q", a.status, a.header.Get("Content-Type"), a.body, `"openapi":"3.1.1"`)
+		t.Errorf("%d %s: body = %q, want text with %q", a.status, a.header.Get("Content-Type"), a.body, `"openapi":"3.1.1"`)
 	}
 }

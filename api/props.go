@@ -12,10 +12,10 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// props are the members of forwardedProps.perdure, the options of one input beyond AG-UI. Every
+// withForwardedProps are the members of forwardedProps.perdure, the options of one input beyond AG-UI. Every
 // member is optional. propsOf validates them, and no stage of startOrAttach changes them
 // afterwards.
-type props struct {
+type withForwardedProps struct {
 	// History tells how the input's messages relate to the thread's conversation: auto, append or
 	// replace. "" = the agent's default, else auto.
 	History snapshot.History `json:"history"`
@@ -43,12 +43,12 @@ type props struct {
 // servers and frameworks use it too; only its member perdure is checked, and strictly. A missing or
 // null perdure gives the zero props. The error is a 400 whose pointer begins with
 // /forwardedProps/perdure.
-func propsOf(in *agui.RunAgentInput) (props, error) {
+func propsOf(in *agui.RunAgentInput) (withForwardedProps, error) {
 	var object map[string]json.RawMessage
 	if len(in.ForwardedProps) > 0 {
 		_ = json.Unmarshal(in.ForwardedProps, &object) // a value that is not an object has no member perdure
 	}
-	var p props
+	var p withForwardedProps
 	if member := object["perdure"]; member != nil && string(member) != "null" {
 		if decodeErr, ok := errors.AsType[*problem.Problem](request.DecodeObject(member, &p)); ok {
 			decodeErr.Pointer = "/forwardedProps/perdure" + decodeErr.Pointer

@@ -22,19 +22,19 @@ func TestUnknownQueryParametersAreRefused(t *testing.T) {
 			continue // mail programs add parameters to links
 		}
 		a := n.do(r.Method, r.Path+"?zzz=1&statsu=idle", bodyOf(r.Handler))
-		a.wantStatus(t, fmt.Sprintf("%s %s: a.status", r.Method, r.Path), http.StatusBadRequest)
-		wantEqual(t, fmt.Sprintf("%s %s: a.problem.Code", r.Method, r.Path), a.problem.Code, "invalid_input")
+		a.wantStatus(t, fmt.Sprintf("%s %s: status", r.Method, r.Path), http.StatusBadRequest)
+		wantEqual(t, fmt.Sprintf("%s %s: problem code", r.Method, r.Path), a.problem.Code, "invalid_input")
 		if !strings.Contains(a.problem.Detail, `unknown query parameters "statsu", "zzz": this route has `) {
-			t.Errorf("%s %s: a.problem.Detail = %q, want text with %q", r.Method, r.Path, a.problem.Detail, `unknown query parameters "statsu", "zzz": this route has `)
+			t.Errorf("%s %s: problem detail = %q, want text with %q", r.Method, r.Path, a.problem.Detail, `unknown query parameters "statsu", "zzz": this route has `)
 		}
 		for name := range described().queryOf(r.Method, r.Path) {
 			if !strings.Contains(a.problem.Detail, name) {
-				t.Errorf("%s %s does not list %s: a.problem.Detail = %q, want text with %q", r.Method, r.Path, name, a.problem.Detail, name)
+				t.Errorf("%s %s does not list %s: problem detail = %q, want text with %q", r.Method, r.Path, name, a.problem.Detail, name)
 			}
 			b := n.do(r.Method, r.Path+"?"+name+"=x&"+name+"=x", bodyOf(r.Handler))
-			b.wantStatus(t, fmt.Sprintf("%s %s: b.status", r.Method, r.Path), http.StatusBadRequest)
+			b.wantStatus(t, fmt.Sprintf("%s %s: status", r.Method, r.Path), http.StatusBadRequest)
 			if !strings.Contains(b.problem.Detail, name+" may be given only once") {
-				t.Errorf("%s %s: b.problem.Detail = %q, want text with %q", r.Method, r.Path, b.problem.Detail, name+" may be given only once")
+				t.Errorf("%s %s: problem detail = %q, want text with %q", r.Method, r.Path, b.problem.Detail, name+" may be given only once")
 			}
 		}
 	}
@@ -46,7 +46,7 @@ func (c *apiDescription) queryOf(method, path string) map[string]any {
 	op, pointer := c.operation(method, path)
 	parameters, _ := op["parameters"].([]any)
 	for _, p := range parameters {
-		if p, _ := c.at(p, pointer); p.(map[string]any)["in"] == "query" {
+		if p, _ := c.resolve(p, pointer); p.(map[string]any)["in"] == "query" {
 			found[p.(map[string]any)["name"].(string)] = p.(map[string]any)["schema"]
 		}
 	}
@@ -63,9 +63,9 @@ func TestEventLimitIsValidated(t *testing.T) {
 	for _, path := range []string{"/v1/threads/t/events?follow=false&limit=0", "/v1/threads/t/runs/r1/events?limit=x"} {
 		for _, accept := range []string{"text/event-stream", "application/json"} {
 			a := n.do(http.MethodGet, path, "", "Accept", accept)
-			a.wantStatus(t, fmt.Sprintf("%s as %s: a.status", path, accept), http.StatusBadRequest)
+			a.wantStatus(t, fmt.Sprintf("%s as %s: status", path, accept), http.StatusBadRequest)
 			if !strings.Contains(a.problem.Detail, "limit") {
-				t.Errorf("%s as %s: a.problem.Detail = %q, want text with %q", path, accept, a.problem.Detail, "limit")
+				t.Errorf("%s as %s: problem detail = %q, want text with %q", path, accept, a.problem.Detail, "limit")
 			}
 		}
 	}
@@ -83,10 +83,10 @@ func TestProblemNamesInvalidCursor(t *testing.T) {
 		"/v1/threads/t/messages?cursor=wrong", "/v1/agents/a/revisions?cursor=wrong",
 	} {
 		a := n.do(http.MethodGet, path, "")
-		a.wantStatus(t, path+": a.status", http.StatusBadRequest)
-		wantEqual(t, path+": a.problem.Code", a.problem.Code, "invalid_cursor")
+		a.wantStatus(t, path+": status", http.StatusBadRequest)
+		wantEqual(t, path+": problem code", a.problem.Code, "invalid_cursor")
 		if !strings.Contains(a.problem.Detail, `"wrong"`) {
-			t.Errorf("%s: a.problem.Detail = %q, want text with %q", path, a.problem.Detail, `"wrong"`)
+			t.Errorf("%s: problem detail = %q, want text with %q", path, a.problem.Detail, `"wrong"`)
 		}
 	}
 }
@@ -101,24 +101,24 @@ func TestDescribedQueryParametersAreAccepted(t *testing.T) {
 		"/v1/agents/a/revisions?limit=1", "/v1/threads/t/runs?cursor=1&limit=2",
 	} {
 		a := n.do(http.MethodGet, path, "")
-		a.wantStatus(t, path+": a.status", http.StatusOK)
+		a.wantStatus(t, path+": status", http.StatusOK)
 	}
 }
 
 func TestRefusedMethodListsAllowed(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	for _, tt := range []struct{ method, path, allow string }{
+	for _, tt := range []struct{ method, path, wantAllow string }{
 		{http.MethodDelete, "/v1/agents", "GET"},
 		{http.MethodPost, "/v1/agents/a", "GET, PUT"},
 		{http.MethodGet, "/v1/agents/a/runs", "POST"},
 		{http.MethodPatch, "/v1/threads/t/messages", "GET, POST"},
 	} {
 		a := n.do(tt.method, tt.path, "")
-		a.wantStatus(t, fmt.Sprintf("%s %s: a.status", tt.method, tt.path), http.StatusMethodNotAllowed)
-		wantEqual(t, fmt.Sprintf(`%s %s: a.header.Get("Allow")`, tt.method, tt.path), a.header.Get("Allow"), tt.allow)
-		if !strings.Contains(a.problem.Detail, "only "+tt.allow) {
-			t.Errorf("%s %s: a.problem.Detail = %q, want text with %q", tt.method, tt.path, a.problem.Detail, "only "+tt.allow)
+		a.wantStatus(t, fmt.Sprintf("%s %s: status", tt.method, tt.path), http.StatusMethodNotAllowed)
+		wantEqual(t, fmt.Sprintf("%s %s: header Allow", tt.method, tt.path), a.header.Get("Allow"), tt.wantAllow)
+		if !strings.Contains(a.problem.Detail, "only "+tt.wantAllow) {
+			t.Errorf("%s %s: problem detail = %q, want text with %q", tt.method, tt.path, a.problem.Detail, "only "+tt.wantAllow)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestRefusedMethodListsAllowed(t *testing.T) {
 func TestBodiesWithUnknownMembersAreRefused(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Inbox = openInbox(t, c.Log) })
-	for _, tt := range []struct{ path, body, pointer, names string }{
+	for _, tt := range []struct{ path, body, wantPointer, wantDetail string }{
 		{"/v1/threads/t/runs/r1/cancel", `{"raeson":"because"}`, "/raeson", "reason"},
 		{"/v1/threads/t/runs/r1/cancel", `{"reason":7}`, "/reason", "number"},
 		{"/v1/threads/t/runs/r1/cancel", `{"reason":"x"} {}`, "", "one JSON object"},
@@ -140,20 +140,20 @@ func TestBodiesWithUnknownMembersAreRefused(t *testing.T) {
 		{"/v1/agents/a/runs", `{"threadId":"t","runId":"r9","messages":[],"forwardedProps":{"perdure":{"onbusi":"enqueue"}}}`, "/forwardedProps/perdure/onbusi", "onBusy"},
 	} {
 		a := n.do(http.MethodPost, tt.path, tt.body)
-		a.wantStatus(t, fmt.Sprintf("%s %s: a.status", tt.path, tt.body), http.StatusBadRequest)
-		wantEqual(t, fmt.Sprintf("%s %s: a.problem.Code", tt.path, tt.body), a.problem.Code, "invalid_input")
-		wantEqual(t, fmt.Sprintf("%s %s: a.problem.Pointer", tt.path, tt.body), a.problem.Pointer, tt.pointer)
-		if !strings.Contains(a.problem.Detail, tt.names) {
-			t.Errorf("%s %s: a.problem.Detail = %q, want text with %q", tt.path, tt.body, a.problem.Detail, tt.names)
+		a.wantStatus(t, fmt.Sprintf("%s %s: status", tt.path, tt.body), http.StatusBadRequest)
+		wantEqual(t, fmt.Sprintf("%s %s: problem code", tt.path, tt.body), a.problem.Code, "invalid_input")
+		wantEqual(t, fmt.Sprintf("%s %s: problem pointer", tt.path, tt.body), a.problem.Pointer, tt.wantPointer)
+		if !strings.Contains(a.problem.Detail, tt.wantDetail) {
+			t.Errorf("%s %s: problem detail = %q, want text with %q", tt.path, tt.body, a.problem.Detail, tt.wantDetail)
 		}
 	}
 	batch := n.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[{"threadId":"t","id":"int-1","decision":"approve","note":"x"}]}`)
 	batch.wantStatus(t, "an entry of a batch", http.StatusOK)
 	if !strings.Contains(batch.body, `"pointer":"/decisions/0/note"`) {
-		t.Errorf("batch.body = %q, want text with %q", batch.body, `"pointer":"/decisions/0/note"`)
+		t.Errorf("body = %q, want text with %q", batch.body, `"pointer":"/decisions/0/note"`)
 	}
 	if !strings.Contains(batch.body, "remember") {
-		t.Errorf("batch.body = %q, want text with %q", batch.body, "remember")
+		t.Errorf("body = %q, want text with %q", batch.body, "remember")
 	}
 }
 
@@ -164,7 +164,7 @@ func TestInputsMayHaveUnknownMembers(t *testing.T) {
 	n := setup(t)
 	n.completeRuns()
 	a := n.do(http.MethodPost, "/v1/agents/a/runs", `{"threadId":"t","runId":"r1","later":1,"messages":[{"id":"m","role":"user","content":"hello","later":1}],"forwardedProps":{"later":1,"perdure":null}}`)
-	a.wantStatus(t, "a.status", http.StatusOK)
+	a.wantStatus(t, "status", http.StatusOK)
 }
 
 // TestRootDescribesServer: GET / describes the server, without credentials.
@@ -178,10 +178,10 @@ func TestRootDescribesServer(t *testing.T) {
 		"text/html,*/*;q=0.8": `<a href="/openapi.json">`,
 	} {
 		a := n.do(http.MethodGet, "/", "", "Accept", accept)
-		a.wantStatus(t, fmt.Sprintf("Accept %q: a.status", accept), http.StatusOK)
+		a.wantStatus(t, fmt.Sprintf("Accept %q: status", accept), http.StatusOK)
 		if !strings.Contains(a.body, want) {
-			t.Errorf("Accept %q: a.body = %q, want text with %q", accept, a.body, want)
+			t.Errorf("Accept %q: body = %q, want text with %q", accept, a.body, want)
 		}
-		wantEqual(t, fmt.Sprintf(`Accept %q: strings.HasPrefix(a.body, "{")`, accept), strings.HasPrefix(a.body, "{"), !strings.HasPrefix(accept, "text/html"))
+		wantEqual(t, fmt.Sprintf("Accept %q: body is a JSON object", accept), strings.HasPrefix(a.body, "{"), !strings.HasPrefix(accept, "text/html"))
 	}
 }

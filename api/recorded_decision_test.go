@@ -34,36 +34,36 @@ func TestDecisionOfFailedRun(t *testing.T) {
 		return f.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[n], `{"decision":"`+decision+`"}`)
 	}
 	if a := votes(f, 1, "approve"); a.status != http.StatusOK {
-		t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
+		t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	approved := inbox.Decision{Decision: "approve", Digest: f.updates[0][0].Digest, ArgsDigest: "d"}
 	f.mu.Lock()
 	f.waits["thread/default/t1"] = map[string]*runs.Decision{} // the thread does not wait
 	f.mu.Unlock()
 	if a := votes(f, 1, "approve"); a.status != http.StatusNotFound {
-		t.Errorf("decision without a record: a.status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
+		t.Errorf("decision without a record: status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
 	}
 	f.appendToAudit("c1", ids[0], inbox.Expired, inbox.Decision{Decision: "expire"})
 	f.appendToAudit("c2", ids[1], inbox.Decided, approved)
 	f.appendToAudit("c3", ids[2], inbox.Decided, approved, inbox.Decision{Decision: "reject", Digest: "x", ArgsDigest: "d"})
 	for _, want := range []struct {
-		n        int
-		decision string
-		status   int
-		code     string
+		index      int
+		decision   string
+		wantStatus int
+		wantCode   string
 	}{
 		{0, "approve", http.StatusGone, "expired"}, {0, "reject", http.StatusGone, "expired"},
 		{1, "approve", http.StatusOK, ""}, {1, "reject", http.StatusConflict, "decided"},
 		{2, "approve", http.StatusConflict, "decided"}, // a vote without effect
 	} {
-		a := votes(f, want.n, want.decision)
-		a.mustStatus(t, fmt.Sprintf("%s of %d: a.status", want.decision, want.n+1), want.status)
-		wantEqual(t, fmt.Sprintf("%s of %d: a.problem.Code", want.decision, want.n+1), a.problem.Code, want.code)
-		if want.code == "" && !strings.Contains(a.body, `"repeated":true`) {
-			t.Errorf("%s of %d: got %d %s", want.decision, want.n+1, a.status, a.body)
+		a := votes(f, want.index, want.decision)
+		a.mustStatus(t, fmt.Sprintf("%s of %d: status", want.decision, want.index+1), want.wantStatus)
+		wantEqual(t, fmt.Sprintf("%s of %d: problem code", want.decision, want.index+1), a.problem.Code, want.wantCode)
+		if want.wantCode == "" && !strings.Contains(a.body, `"repeated":true`) {
+			t.Errorf("%s of %d: got %d %s, want a repeat", want.decision, want.index+1, a.status, a.body)
 		}
-		if want.code != "" && !strings.Contains(a.problem.Detail, ids[want.n]) {
-			t.Errorf("%s of %d: got %d %s", want.decision, want.n+1, a.status, a.body)
+		if want.wantCode != "" && !strings.Contains(a.problem.Detail, ids[want.index]) {
+			t.Errorf("%s of %d: got %d %s, want a detail with the interrupt's ID", want.decision, want.index+1, a.status, a.body)
 		}
 	}
 }
@@ -77,25 +77,25 @@ func TestNoLinksForDecidedInterrupts(t *testing.T) {
 	before := f.link("t1", ids[0], `{"decision":"approve"}`)
 	f.appendToAudit("c1", ids[0], inbox.Voted, inbox.Decision{Decision: "approve"})
 	if a := f.do(http.MethodGet, before, ""); a.status != http.StatusOK {
-		t.Errorf("link after a vote: a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
+		t.Errorf("link after a vote: status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	f.appendToAudit("c1", ids[0], inbox.Decided, inbox.Decision{Decision: "approve"}, inbox.Decision{Decision: "reject"})
 	f.appendToAudit("c2", ids[1], inbox.Expired)
 	if a := f.do(http.MethodGet, before, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "Recorded decision: reject") {
-		t.Errorf("earlier link: got %d %s", a.status, a.body)
+		t.Errorf("earlier link: got %d %s, want %d with the recorded decision", a.status, a.body, http.StatusConflict)
 	}
 	for n, want := range []struct {
-		status   int
-		code     string
-		recorded string
-	}{{http.StatusConflict, "decided", "reject"}, {http.StatusGone, "expired", "expire"}, {status: http.StatusCreated}} {
+		wantStatus   int
+		wantCode     string
+		wantRecorded string
+	}{{http.StatusConflict, "decided", "reject"}, {http.StatusGone, "expired", "expire"}, {wantStatus: http.StatusCreated}} {
 		for _, decision := range []string{"approve", "reject"} {
 			a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[n]+"/links", `{"decision":"`+decision+`"}`)
 			recorded, _ := a.problem.Recorded.(map[string]any)
-			a.mustStatus(t, fmt.Sprintf("link to %s %d: a.status", decision, n+1), want.status)
-			wantEqual(t, fmt.Sprintf("link to %s %d: a.problem.Code", decision, n+1), a.problem.Code, want.code)
-			if want.code != "" && (recorded["id"] != ids[n] || recorded["decision"] != want.recorded) {
-				t.Errorf("link to %s %d: got %d %s", decision, n+1, a.status, a.body)
+			a.mustStatus(t, fmt.Sprintf("link to %s %d: status", decision, n+1), want.wantStatus)
+			wantEqual(t, fmt.Sprintf("link to %s %d: problem code", decision, n+1), a.problem.Code, want.wantCode)
+			if want.wantCode != "" && (recorded["id"] != ids[n] || recorded["decision"] != want.wantRecorded) {
+				t.Errorf("link to %s %d: got %d %s, want the recorded decision %s", decision, n+1, a.status, a.body, want.wantRecorded)
 			}
 		}
 	}
@@ -125,10 +125,10 @@ func TestNoLinksAfterThreadContinued(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", `{"decision":"approve"}`)
-	a.wantStatus(t, "a.status", http.StatusConflict)
-	wantEqual(t, "a.problem.Code", a.problem.Code, "decided")
+	a.wantStatus(t, "status", http.StatusConflict)
+	wantEqual(t, "problem code", a.problem.Code, "decided")
 	if !strings.Contains(a.body, `"decision":"reject"`) {
-		t.Errorf("a.body = %q, want text with %q", a.body, `"decision":"reject"`)
+		t.Errorf("body = %q, want text with %q", a.body, `"decision":"reject"`)
 	}
 }
 
@@ -140,9 +140,9 @@ func TestDecisionRoutesDoNotAbandon(t *testing.T) {
 	id := f.openApprovals("t1", "c1")[0]
 	for _, decision := range []string{"cancel", "expire", "result", "abandon", "APPROVE", ""} {
 		a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+id, `{"decision":"`+decision+`"}`)
-		a.wantStatus(t, fmt.Sprintf("%q: a.status", decision), http.StatusUnprocessableEntity)
-		wantEqual(t, fmt.Sprintf("%q: a.problem.Code", decision), a.problem.Code, "invalid_answer")
-		wantEqual(t, fmt.Sprintf("%q: a.problem.Pointer", decision), a.problem.Pointer, "/decision")
+		a.wantStatus(t, fmt.Sprintf("%q: status", decision), http.StatusUnprocessableEntity)
+		wantEqual(t, fmt.Sprintf("%q: problem code", decision), a.problem.Code, "invalid_answer")
+		wantEqual(t, fmt.Sprintf("%q: problem pointer", decision), a.problem.Pointer, "/decision")
 	}
 	if len(f.updates) != 0 {
 		t.Errorf("decisions: got %v, want none", f.updates)

@@ -29,7 +29,7 @@ func (n *node) publishRevision(definition string, header ...string) string {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	a.mustStatus(n.t, "a.status", http.StatusOK)
+	a.mustStatus(n.t, "status", http.StatusOK)
 	if want := `"` + got.Revision + `"`; a.header.Get("ETag") != want {
 		n.t.Errorf("ETag %s, want %s", a.header.Get("ETag"), want)
 	}
@@ -57,22 +57,22 @@ func TestPutAgent(t *testing.T) {
 		t.Errorf("revision: got %s, want the file's %s", revision, want)
 	}
 	shown := n.do(http.MethodGet, "/v1/agents/a", "")
-	wantEqual(t, `shown.header.Get("ETag")`, shown.header.Get("ETag"), `"`+revision+`"`)
+	wantEqual(t, "header ETag", shown.header.Get("ETag"), `"`+revision+`"`)
 	if !strings.Contains(shown.body, revision) {
-		t.Errorf("shown.body = %q, want text with %q", shown.body, revision)
+		t.Errorf("body = %q, want text with %q", shown.body, revision)
 	}
 	if strings.Contains(shown.body, "Be kind") {
-		t.Errorf("shown.body = %q, want no %q", shown.body, "Be kind")
+		t.Errorf("body = %q, want no %q", shown.body, "Be kind")
 	}
 	body, err := json.Marshal(d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	again := n.publishRevision(string(body), "Content-Type", "application/json; charset=utf-8")
-	wantEqual(t, "revision as JSON", again, revision)
+	wantEqual(t, "revision of the file as JSON", again, revision)
 	created := n.do(http.MethodPut, "/v1/agents/new", "name: new\nmodel: test/m\n", "Content-Type", "application/yaml")
 	created.wantStatus(t, "a new agent", http.StatusCreated)
-	wantEqual(t, `n.do(http.MethodGet, "/v1/agents/new", "").status`, n.do(http.MethodGet, "/v1/agents/new", "").status, http.StatusOK)
+	wantEqual(t, "status of the published agent", n.do(http.MethodGet, "/v1/agents/new", "").status, http.StatusOK)
 }
 
 func TestPutAgentRefuses(t *testing.T) {
@@ -81,27 +81,27 @@ func TestPutAgentRefuses(t *testing.T) {
 	tests := map[string]struct {
 		path, body  string
 		contentType string
-		status      int
-		code        string
-		errors      []problem.Mistake
+		wantStatus  int
+		wantCode    string
+		wantErrors  []problem.Mistake
 	}{
-		"nothing":         {body: "", status: 400, code: "invalid_agent", errors: []problem.Mistake{{Detail: "is empty"}}},
-		"another name":    {body: "name: b\nmodel: p/m\n", status: 400, code: "invalid_agent"},
-		"a name no agent": {path: "/v1/agents/A%2F", body: "name: A/\nmodel: p/m\n", status: 400, code: "invalid_agent", errors: []problem.Mistake{{Pointer: "/name", Line: 1, Column: 7, Detail: `name "A/" must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit`}}},
-		"mistakes": {body: "name: a\nmodell: p/m\nlimits:\n  turns: 0\n", status: 400, code: "invalid_agent", errors: []problem.Mistake{
+		"nothing":         {body: "", wantStatus: 400, wantCode: "invalid_agent", wantErrors: []problem.Mistake{{Detail: "is empty"}}},
+		"another name":    {body: "name: b\nmodel: p/m\n", wantStatus: 400, wantCode: "invalid_agent"},
+		"a name no agent": {path: "/v1/agents/A%2F", body: "name: A/\nmodel: p/m\n", wantStatus: 400, wantCode: "invalid_agent", wantErrors: []problem.Mistake{{Pointer: "/name", Line: 1, Column: 7, Detail: `name "A/" must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit`}}},
+		"mistakes": {body: "name: a\nmodell: p/m\nlimits:\n  turns: 0\n", wantStatus: 400, wantCode: "invalid_agent", wantErrors: []problem.Mistake{
 			{Pointer: "/model", Line: 1, Column: 1, Detail: "model is missing"},
 			{Pointer: "/modell", Line: 2, Column: 1, Detail: `unknown key "modell" (did you mean "model"?)`},
 			{Pointer: "/limits/turns", Line: 4, Column: 10, Detail: "limits.turns must be greater than zero"},
 		}},
-		"JSON": {body: "{\"name\": \"a\",\n \"model\": 7}", contentType: "application/json", status: 400, code: "invalid_agent", errors: []problem.Mistake{
+		"JSON": {body: "{\"name\": \"a\",\n \"model\": 7}", contentType: "application/json", wantStatus: 400, wantCode: "invalid_agent", wantErrors: []problem.Mistake{
 			{Pointer: "/model", Line: 2, Column: 11, Detail: "model must be text, not a number"},
 		}},
-		"an entry of a list": {body: "name: a\nmodel: p/m\nstate: {predict: [{tool: f, argument: x, key: ''}]}\n", status: 400, code: "invalid_agent", errors: []problem.Mistake{
+		"an entry of a list": {body: "name: a\nmodel: p/m\nstate: {predict: [{tool: f, argument: x, key: ''}]}\n", wantStatus: 400, wantCode: "invalid_agent", wantErrors: []problem.Mistake{
 			{Pointer: "/state/predict/0/key", Line: 3, Column: 47, Detail: "state.predict[0].key must have 1 to 128 bytes of UTF-8"},
 		}},
-		"too much":       {body: "name: a\nmodel: p/m\n" + strings.Repeat("#", 1<<20), status: 413, code: "too_large"},
-		"another type":   {body: brief, contentType: "text/html", status: 415, code: "unsupported_media_type"},
-		"no type at all": {body: brief, contentType: ";", status: 415, code: "unsupported_media_type"},
+		"too much":       {body: "name: a\nmodel: p/m\n" + strings.Repeat("#", 1<<20), wantStatus: 413, wantCode: "too_large"},
+		"another type":   {body: brief, contentType: "text/html", wantStatus: 415, wantCode: "unsupported_media_type"},
+		"no type at all": {body: brief, contentType: ";", wantStatus: 415, wantCode: "unsupported_media_type"},
 	}
 	for name, tt := range tests {
 		path := tt.path
@@ -113,14 +113,14 @@ func TestPutAgentRefuses(t *testing.T) {
 			header = []string{"Content-Type", tt.contentType}
 		}
 		a := n.do(http.MethodPut, path, tt.body, header...)
-		if a.status != tt.status || a.problem.Code != tt.code {
-			t.Errorf("%s: %d %s", name, a.status, a.body)
+		if a.status != tt.wantStatus || a.problem.Code != tt.wantCode {
+			t.Errorf("%s: got %d %s, want %d %s", name, a.status, a.body, tt.wantStatus, tt.wantCode)
 			continue
 		}
-		if diff := cmp.Diff(tt.errors, a.problem.Errors); diff != "" {
+		if diff := cmp.Diff(tt.wantErrors, a.problem.Errors); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if len(tt.errors) > 0 && (a.problem.Pointer != tt.errors[0].Pointer || a.problem.Detail != tt.errors[0].Detail) {
+		if len(tt.wantErrors) > 0 && (a.problem.Pointer != tt.wantErrors[0].Pointer || a.problem.Detail != tt.wantErrors[0].Detail) {
 			t.Errorf("%s: problem: got %s, want its first mistake", name, a.body)
 		}
 	}
@@ -135,10 +135,10 @@ func TestPutAgentIfMatch(t *testing.T) {
 	first := n.publishRevision(brief)
 	second := n.publishRevision(brief+"description: two\n", "If-Match", `"other", "`+first+`"`)
 	again := n.publishRevision(brief+"description: two\n", "If-Match", `"`+first+`"`)
-	wantEqual(t, "repeated", again, second)
+	wantEqual(t, "revision of a repeated publication", again, second)
 	for i, tt := range []struct {
 		path, header, value string
-		status              int
+		wantStatus          int
 	}{
 		{"a", "If-Match", `"` + first + `"`, 412},
 		{"a", "If-Match", `W/"` + second + `"`, 412}, // a weak tag never matches
@@ -153,13 +153,13 @@ func TestPutAgentIfMatch(t *testing.T) {
 	} {
 		body := fmt.Sprintf("name: %s\nmodel: test/m\ndescription: try %d\n", tt.path, i)
 		a := n.do(http.MethodPut, "/v1/agents/"+tt.path, body, tt.header, tt.value)
-		a.wantStatus(t, tt.header+": a.status", tt.status)
-		if tt.status == 412 && a.problem.Code != "revision_mismatch" {
-			t.Errorf("%s: %s on %s: %d %s", tt.header, tt.value, tt.path, a.status, a.body)
+		a.wantStatus(t, tt.header+": status", tt.wantStatus)
+		if tt.wantStatus == 412 && a.problem.Code != "revision_mismatch" {
+			t.Errorf("%s: %s on %s: got %d %s, want revision_mismatch", tt.header, tt.value, tt.path, a.status, a.body)
 		}
 	}
 	if a := n.do(http.MethodPut, "/v1/agents/a", brief, "If-Match", "*", "If-None-Match", "*"); a.problem.Code != "invalid_precondition" {
-		t.Errorf("both conditions: a.problem.Code = %q, want %q", a.problem.Code, "invalid_precondition")
+		t.Errorf("both conditions: problem code = %q, want %q", a.problem.Code, "invalid_precondition")
 	}
 }
 
@@ -198,7 +198,7 @@ func TestPublicationReportsMissingTools(t *testing.T) {
 	for _, path := range []string{"/v1/agents/a", "/v1/agents"} {
 		a := n.do(http.MethodGet, path, "")
 		if !strings.Contains(a.body, `"unavailableTools":["refund"]`) {
-			t.Errorf("%s: a.body = %q, want text with %q", path, a.body, `"unavailableTools":["refund"]`)
+			t.Errorf("%s: body = %q, want text with %q", path, a.body, `"unavailableTools":["refund"]`)
 		}
 	}
 	if !strings.Contains(logged.String(), `unknown tool \"refund\"`) {
@@ -224,12 +224,12 @@ func TestPublicationWarnings(t *testing.T) {
 		a := n.do(http.MethodPut, "/v1/agents/"+name, text)
 		var published agentroutes.Agent
 		if err := json.Unmarshal([]byte(a.body), &published); err != nil || a.status/100 != 2 {
-			t.Fatalf("%d %s", a.status, a.body)
+			t.Fatalf("publication: got %d %s, want 2xx with warnings", a.status, a.body)
 		}
 		return published.Warnings
 	}
 	if w := put("b", "name: b\nmodel: scripted/refund\ntools: [charge, calculate, \"mcp:shop/*\", \"client:*\"]\n"); w != nil {
-		t.Errorf("warnings about known names: got %q", w)
+		t.Errorf("warnings about known names: got %q, want none", w)
 	}
 	const elsewhere = "; a worker may know it, because workers do not announce providers and scripts"
 	want := []string{
@@ -240,7 +240,7 @@ func TestPublicationWarnings(t *testing.T) {
 		t.Errorf("warnings: got\n%q, want\n%q", w, want)
 	}
 	if w := put("e", "name: e\nworkflow: invoice\n"); w != nil {
-		t.Errorf("a known program is warned of: %q", w)
+		t.Errorf("warnings about a known program: got %q, want none", w)
 	}
 	want = []string{`/workflow: unknown program "invoce" (did you mean "invoice"?)`}
 	if w := put("f", "name: f\nworkflow: invoce\n"); !slices.Equal(w, want) {
@@ -277,6 +277,7 @@ type revisions struct {
 	NextCursor string                 `json:"nextCursor"`
 }
 
+// revisions returns a page of an agent's revisions.
 func (n *node) revisions(query string) revisions {
 	n.t.Helper()
 	a := n.do(http.MethodGet, "/v1/agents/a/revisions"+query, "")
@@ -285,7 +286,7 @@ func (n *node) revisions(query string) revisions {
 	if err != nil {
 		n.t.Fatalf("%s: %v", query, err)
 	}
-	a.mustStatus(n.t, query+": a.status", http.StatusOK)
+	a.mustStatus(n.t, query+": status", http.StatusOK)
 	return page
 }
 
@@ -299,24 +300,24 @@ func TestRevisions(t *testing.T) {
 	want = append(want, n.publishRevision(brief+"description: v1\n")) // rolled back
 	all := n.revisions("")
 	mustEqual(t, "revisions: number of items", len(all.Items), 6)
-	mustEqual(t, "revisions: NextCursor", all.NextCursor, "")
+	mustEqual(t, "revisions: cursor of the next page", all.NextCursor, "")
 	for i, item := range all.Items[:5] {
 		if item.Revision != want[4-i] || item.Source != "put" || item.Current != (i == 0) || item.PublishedAt.IsZero() {
 			t.Errorf("item %d: got %+v, want %s", i, item, want[4-i])
 		}
 	}
-	wantEqual(t, "oldest revision: Source", all.Items[5].Source, "directory")
-	wantEqual(t, "oldest revision: Current", all.Items[5].Current, false)
+	wantEqual(t, "source of the oldest revision", all.Items[5].Source, "directory")
+	wantEqual(t, "oldest revision is current", all.Items[5].Current, false)
 	for limit := 1; limit <= 7; limit++ {
 		var got []agentroutes.Revision
 		for cursor, pages := "", 0; ; pages++ {
 			page := n.revisions(fmt.Sprintf("?limit=%d%s", limit, cursor))
 			got = append(got, page.Items...)
 			if len(page.Items) > limit {
-				t.Errorf("limit %d: len(page.Items) = %v, want at most %v", limit, len(page.Items), limit)
+				t.Errorf("limit %d: number of items = %v, want at most %v", limit, len(page.Items), limit)
 			}
 			if pages > 6 {
-				t.Errorf("limit %d: pages = %v, want at most %v", limit, pages, 6)
+				t.Errorf("limit %d: number of pages = %v, want at most %v", limit, pages, 6)
 			}
 			if page.NextCursor == "" {
 				break
@@ -329,11 +330,11 @@ func TestRevisions(t *testing.T) {
 	}
 	for _, query := range []string{"?limit=0", "?limit=501", "?limit=x", "?cursor=x", "?cursor=-1"} {
 		if a := n.do(http.MethodGet, "/v1/agents/a/revisions"+query, ""); a.status != http.StatusBadRequest {
-			t.Errorf("%s: a.status = %v, want %v; body: %s", query, a.status, http.StatusBadRequest, a.body)
+			t.Errorf("%s: status = %v, want %v; body: %s", query, a.status, http.StatusBadRequest, a.body)
 		}
 	}
 	if a := n.do(http.MethodGet, "/v1/agents/nobody/revisions", ""); a.problem.Code != "unknown_agent" {
-		t.Errorf("unknown agent: a.problem.Code = %q, want %q", a.problem.Code, "unknown_agent")
+		t.Errorf("unknown agent: problem code = %q, want %q", a.problem.Code, "unknown_agent")
 	}
 }
 
@@ -344,13 +345,13 @@ func TestRevisionInFull(t *testing.T) {
 	n.publishRevision(brief + "description: newer\n")
 	path := "/v1/agents/a/revisions/" + revision
 	file := n.do(http.MethodGet, path, "", "Accept", "application/yaml")
-	wantEqual(t, "file.status", file.status, http.StatusOK)
-	wantEqual(t, `file.header.Get("Content-Type")`, file.header.Get("Content-Type"), "application/yaml")
+	wantEqual(t, "status", file.status, http.StatusOK)
+	wantEqual(t, "header Content-Type", file.header.Get("Content-Type"), "application/yaml")
 	if !strings.Contains(file.body, "instructions: |\n  Be brief.\n  Be kind.\n") {
-		t.Errorf("file.body = %q, want text with %q", file.body, "instructions: |\n  Be brief.\n  Be kind.\n")
+		t.Errorf("body = %q, want text with %q", file.body, "instructions: |\n  Be brief.\n  Be kind.\n")
 	}
 	again := n.publishRevision(file.body)
-	wantEqual(t, "the file published again", again, revision)
+	wantEqual(t, "revision of the file published again", again, revision)
 	for _, accept := range []string{"", "*/*", "application/json", "text/html, application/json;q=0.9"} {
 		a := n.do(http.MethodGet, path, "", "Accept", accept)
 		var d agents.Definition
@@ -358,16 +359,16 @@ func TestRevisionInFull(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Accept %q: %v", accept, err)
 		}
-		wantEqual(t, fmt.Sprintf("Accept %q: d.Instructions", accept), d.Instructions, "Be brief.\nBe kind.\n")
-		wantEqual(t, fmt.Sprintf(`Accept %q: a.header.Get("ETag")`, accept), a.header.Get("ETag"), `"`+revision+`"`)
+		wantEqual(t, fmt.Sprintf("Accept %q: instructions", accept), d.Instructions, "Be brief.\nBe kind.\n")
+		wantEqual(t, fmt.Sprintf("Accept %q: header ETag", accept), a.header.Get("ETag"), `"`+revision+`"`)
 	}
 	for _, path := range []string{"/v1/agents/a/revisions/0000", "/v1/agents/a/revisions/0000/diff", path + "/diff?from=0000"} {
 		if a := n.do(http.MethodGet, path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_revision" {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
+			t.Errorf("%s: got %d %s, want %d unknown_revision", path, a.status, a.body, http.StatusNotFound)
 		}
 	}
 	if a := n.do(http.MethodGet, "/v1/agents/nobody/revisions/"+revision, ""); a.problem.Code != "unknown_agent" {
-		t.Errorf("unknown agent: a.problem.Code = %q, want %q", a.problem.Code, "unknown_agent")
+		t.Errorf("unknown agent: problem code = %q, want %q", a.problem.Code, "unknown_agent")
 	}
 }
 
@@ -376,7 +377,7 @@ func TestRevisionDiff(t *testing.T) {
 	n := setup(t)
 	taken := n.publishRevision("name: a\nmodel: test/m\n") // which the directory has published already
 	if a := n.do(http.MethodGet, "/v1/agents/a/revisions/"+taken+"/diff", ""); !strings.HasPrefix(a.body, "--- /dev/null\n") || len(n.revisions("").Items) != 2 {
-		t.Errorf("diff of a repeated publication: got\n%s", a.body)
+		t.Errorf("diff of a repeated publication: got\n%s\nwant a diff from nothing, and two revisions", a.body)
 	}
 	first := n.publishRevision(brief)
 	second := n.publishRevision(strings.Replace(brief, "Be kind.", "Be fair.", 1))
@@ -398,15 +399,15 @@ func TestRevisionDiff(t *testing.T) {
 	diff(third, "", header(second, third)+"@@ -3,6 +3,8 @@\n instructions: |\n   Be brief.\n   Be fair.\n+tools:\n+  - charge\n limits:\n   turns: 30\n   tokens: 400000\n")
 	n.publishRevision(brief) // back to the first, which now replaces the third
 	if a := n.do(http.MethodGet, "/v1/agents/a/revisions/"+first+"/diff", ""); !strings.HasPrefix(a.body, header(third, first)) {
-		t.Errorf("diff of a rollback: got\n%s", a.body)
+		t.Errorf("diff of a rollback: got\n%s\nwant the prefix\n%s", a.body, header(third, first))
 	}
 	n.do(http.MethodPut, "/v1/agents/new", "name: new\nmodel: p/m\n")
 	page := n.do(http.MethodGet, "/v1/agents/new", "")
 	a := n.do(http.MethodGet, "/v1/agents/new/revisions/"+strings.Trim(page.header.Get("ETag"), `"`)+"/diff", "")
 	if !strings.HasPrefix(a.body, "--- /dev/null\n+++ new@") {
-		t.Errorf("a.body = %q, want prefix %q", a.body, "--- /dev/null\n+++ new@")
+		t.Errorf("body = %q, want prefix %q", a.body, "--- /dev/null\n+++ new@")
 	}
 	if !strings.Contains(a.body, "\n+model: p/m\n") {
-		t.Errorf("a.body = %q, want text with %q", a.body, "\n+model: p/m\n")
+		t.Errorf("body = %q, want text with %q", a.body, "\n+model: p/m\n")
 	}
 }

@@ -125,7 +125,7 @@ type preparedInput struct {
 	input  *agui.RunAgentInput
 	digest [32]byte // see digestInput; computed before the stages of startOrAttach change input
 	agent  catalog.Published
-	props  props
+	props  withForwardedProps
 	// resume are the input's entries as the client sent them. For an agent with legacyInterrupts,
 	// resolveInterrupts interprets them anew in each round, by the interrupts that the thread then
 	// has.

@@ -167,6 +167,7 @@ type shownSchedule struct {
 	} `json:"recent"`
 }
 
+// schedule checks the status, and returns the schedule of the body.
 func (a answer) schedule(t *testing.T, status int) (out shownSchedule) {
 	t.Helper()
 	if a.status != status {
@@ -178,7 +179,8 @@ func (a answer) schedule(t *testing.T, status int) (out shownSchedule) {
 	return out
 }
 
-func (a answer) refusal(t *testing.T, what string, status int, code, pointer string) {
+// wantRefusal checks the status, the code and the pointer of a problem.
+func (a answer) wantRefusal(t *testing.T, what string, status int, code, pointer string) {
 	t.Helper()
 	if a.status != status || a.problem.Code != code || a.problem.Pointer != pointer {
 		t.Errorf("%s: %d %s, want %d %s at %q", what, a.status, a.body, status, code, pointer)
@@ -189,17 +191,17 @@ func TestTemporalDoesNotHaveScheduleContent(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	made := n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), alpha...).schedule(t, http.StatusCreated)
-	wantEqual(t, "made.ID", made.ID, "s")
-	wantEqual(t, "made.Overlap", made.Overlap, "skip")
-	wantEqual(t, "made.ChangedBy", made.ChangedBy, "ann")
+	wantEqual(t, "ID", made.ID, "s")
+	wantEqual(t, "overlap policy", made.Overlap, "skip")
+	wantEqual(t, "author of the change", made.ChangedBy, "ann")
 	if !strings.Contains(string(made.Input), "Good morning.") {
-		t.Errorf("string(made.Input) = %q, want text with %q", string(made.Input), "Good morning.")
+		t.Errorf("input = %q, want text with %q", string(made.Input), "Good morning.")
 	}
 	in := n.firingOf("alpha", "s")
-	wantEqual(t, "input in Temporal: Tenant", in.Tenant, "alpha")
-	wantEqual(t, "input in Temporal: Schedule", in.Schedule, "s")
+	wantEqual(t, "tenant of the firing in Temporal", in.Tenant, "alpha")
+	wantEqual(t, "schedule of the firing in Temporal", in.Schedule, "s")
 	if in.Revision == 0 {
-		t.Errorf("input in Temporal: Revision = %v, want another value", in.Revision)
+		t.Errorf("input in Temporal: Revision = %v, want not 0", in.Revision)
 	}
 	store, err := schedules.Open(n.ctx(), n.log)
 	if err != nil {
@@ -212,8 +214,8 @@ func TestTemporalDoesNotHaveScheduleContent(t *testing.T) {
 	if k.Requester == nil {
 		t.Fatal("stored schedule: Requester = nil, want a value")
 	}
-	wantEqual(t, "stored schedule: Requester.Subject", k.Requester.Subject, "ann")
-	wantEqual(t, "stored schedule: Requester.Tenant", k.Requester.Tenant, "alpha")
+	wantEqual(t, "subject of the requester in the store", k.Requester.Subject, "ann")
+	wantEqual(t, "tenant of the requester in the store", k.Requester.Tenant, "alpha")
 }
 
 // TestSchedulesDoNotTerminateFirings: a firing that Temporal terminates could not cancel its run.
@@ -224,8 +226,8 @@ func TestSchedulesDoNotTerminateFirings(t *testing.T) {
 		n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": overlap, "overlap": overlap})).schedule(t, http.StatusCreated)
 		policy := n.temporal.clock.schedules[schedules.TemporalID("default", overlap)].Schedule.Policy.Overlap
 		in := n.firingOf("default", overlap)
-		wantEqual(t, overlap+": policy", policy, enums.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER)
-		wantEqual(t, overlap+": in.TryCancel", in.TryCancel, overlap == "terminate_other")
+		wantEqual(t, overlap+": policy in Temporal", policy, enums.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER)
+		wantEqual(t, overlap+": firing may cancel a run", in.TryCancel, overlap == "terminate_other")
 	}
 }
 
@@ -236,18 +238,18 @@ func TestScheduleIsCreatedOnce(t *testing.T) {
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"overlap": "skip"})).schedule(t, http.StatusOK)
 	other := scheduleWith(t, map[string]any{"overlap": "allow_all"})
 	exists := n.do(http.MethodPost, "/v1/schedules", other)
-	exists.refusal(t, "another one", http.StatusConflict, "schedule_exists", "")
+	exists.wantRefusal(t, "another one", http.StatusConflict, "schedule_exists", "")
 	if !strings.Contains(exists.problem.Detail, `the schedule "s"`) {
-		t.Errorf("exists.problem.Detail = %q, want text with %q", exists.problem.Detail, `the schedule "s"`)
+		t.Errorf("problem detail = %q, want text with %q", exists.problem.Detail, `the schedule "s"`)
 	}
 	// An API process may die between the two writes: a schedule that Temporal does not have does
 	// not exist.
 	delete(n.temporal.clock.schedules, schedules.TemporalID("default", "s"))
-	n.do(http.MethodGet, "/v1/schedules/s", "").refusal(t, "shown", http.StatusNotFound, "unknown_schedule", "")
+	n.do(http.MethodGet, "/v1/schedules/s", "").wantRefusal(t, "shown", http.StatusNotFound, "unknown_schedule", "")
 	list := n.do(http.MethodGet, "/v1/schedules", "")
-	wantEqual(t, "listed", list.body, `{"items":[]}`)
+	wantEqual(t, "list", list.body, `{"items":[]}`)
 	now := n.do(http.MethodPost, "/v1/schedules", other).schedule(t, http.StatusCreated)
-	wantEqual(t, "now.Overlap", now.Overlap, "allow_all")
+	wantEqual(t, "overlap policy", now.Overlap, "allow_all")
 	made := n.do(http.MethodPost, "/v1/schedules", strings.Replace(other, `"id":"s",`, "", 1)).schedule(t, http.StatusCreated)
 	if !strings.HasPrefix(made.ID, "sch_") {
 		t.Errorf("without an id: ID = %q, want prefix %q", made.ID, "sch_")
@@ -261,31 +263,31 @@ func TestUpdateSchedule(t *testing.T) {
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), alpha...).schedule(t, http.StatusCreated)
 	first := n.firingOf("alpha", "s")
 	a := n.do(http.MethodPost, "/v1/schedules/s/pause", "", alpha...)
-	a.mustStatus(t, "a.status", http.StatusNoContent)
+	a.mustStatus(t, "status", http.StatusNoContent)
 	if same := n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, nil), bert...).schedule(t, http.StatusOK); same.ChangedBy != "ann" {
 		t.Errorf("changedBy after an equal PUT: got %+v, want ann", same)
 	}
 	now := n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"overlap": "buffer_one"}), bert...).schedule(t, http.StatusOK)
-	wantEqual(t, "now.Overlap", now.Overlap, "buffer_one")
-	wantEqual(t, "now.ChangedBy", now.ChangedBy, "bert")
-	wantEqual(t, "now.Paused", now.Paused, true)
+	wantEqual(t, "overlap policy", now.Overlap, "buffer_one")
+	wantEqual(t, "author of the change", now.ChangedBy, "bert")
+	wantEqual(t, "schedule is paused", now.Paused, true)
 	in := n.firingOf("alpha", "s")
 	if in.Revision == first.Revision {
-		t.Errorf("in.Revision = %v, want another value", in.Revision)
+		t.Errorf("revision in Temporal = %v, want another than before", in.Revision)
 	}
-	n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"threadId": "t"}), bert...).refusal(t, "another thread", http.StatusBadRequest, "invalid_schedule", "/threadId")
-	n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"id": "x"}), bert...).refusal(t, "another id", http.StatusBadRequest, "invalid_schedule", "/id")
-	n.do(http.MethodPut, "/v1/schedules/x", scheduleWith(t, map[string]any{"id": "x"}), bert...).refusal(t, "none", http.StatusNotFound, "unknown_schedule", "")
+	n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"threadId": "t"}), bert...).wantRefusal(t, "another thread", http.StatusBadRequest, "invalid_schedule", "/threadId")
+	n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"id": "x"}), bert...).wantRefusal(t, "another id", http.StatusBadRequest, "invalid_schedule", "/id")
+	n.do(http.MethodPut, "/v1/schedules/x", scheduleWith(t, map[string]any{"id": "x"}), bert...).wantRefusal(t, "none", http.StatusNotFound, "unknown_schedule", "")
 }
 
 func TestProblemsPointIntoSchedule(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	for _, c := range []struct {
-		members map[string]any
-		status  int
-		code    string
-		pointer string
+		members     map[string]any
+		wantStatus  int
+		wantCode    string
+		wantPointer string
 	}{
 		{map[string]any{"cron": []string{"0 25 * * *"}}, 400, "invalid_schedule", "/cron/0"},
 		{map[string]any{"timeZone": "Mars/Olympus"}, 400, "invalid_schedule", "/timeZone"},
@@ -296,9 +298,9 @@ func TestProblemsPointIntoSchedule(t *testing.T) {
 		{map[string]any{"input": map[string]any{"messages": []any{map[string]any{"role": "user"}}}}, 400, "invalid_schedule", "/input/messages/0/content"},
 		{map[string]any{"note": strings.Repeat("x", 128<<10)}, 413, "too_large", ""},
 	} {
-		n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, c.members)).refusal(t, fmt.Sprintf("%.100v", c.members), c.status, c.code, c.pointer)
+		n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, c.members)).wantRefusal(t, fmt.Sprintf("%.100v", c.members), c.wantStatus, c.wantCode, c.wantPointer)
 	}
-	n.do(http.MethodPost, "/v1/schedules", "x=y", "Content-Type", "application/x-www-form-urlencoded").refusal(t, "a form", 415, "unsupported_media_type", "")
+	n.do(http.MethodPost, "/v1/schedules", "x=y", "Content-Type", "application/x-www-form-urlencoded").wantRefusal(t, "a form", 415, "unsupported_media_type", "")
 	if len(n.temporal.clock.schedules) != 0 {
 		t.Errorf("schedules in Temporal: got %v, want none", n.temporal.clock.schedules)
 	}
@@ -311,30 +313,30 @@ func TestScheduleCommands(t *testing.T) {
 	do := func(method, path, body string, status int) {
 		t.Helper()
 		if a := n.do(method, "/v1/schedules/s"+path, body); a.status != status {
-			t.Errorf("%s %s: %d %s", method, path, a.status, a.body)
+			t.Errorf("%s %s: got %d %s, want %d", method, path, a.status, a.body, status)
 		}
 	}
 	do(http.MethodPost, "/pause", "", http.StatusNoContent)
 	do(http.MethodPost, "/pause", "", http.StatusNoContent)
 	if !n.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Paused {
-		t.Error("the schedule is not paused")
+		t.Error("schedule is not paused, want it paused")
 	}
 	n.temporal.clock.late.Store(1) // the next Describe times out
 	do(http.MethodGet, "", "", http.StatusOK)
 	do(http.MethodPost, "/resume", "", http.StatusNoContent)
 	do(http.MethodPost, "/trigger", `{"overlap":"allow_all"}`, http.StatusNoContent)
 	do(http.MethodPost, "/trigger", "", http.StatusNoContent)
-	n.do(http.MethodPost, "/v1/schedules/s/trigger", `{"overlap":"never"}`).refusal(t, "an overlap", 400, "invalid_schedule", "/overlap")
+	n.do(http.MethodPost, "/v1/schedules/s/trigger", `{"overlap":"never"}`).wantRefusal(t, "an overlap", 400, "invalid_schedule", "/overlap")
 	mustEqual(t, "number of triggers", len(n.temporal.clock.triggered), 2)
-	wantEqual(t, "triggers: [0].Overlap.String()", n.temporal.clock.triggered[0].Overlap.String(), "AllowAll")
-	wantEqual(t, "triggers: [1].Overlap", n.temporal.clock.triggered[1].Overlap, 0)
+	wantEqual(t, "overlap policy of the first trigger", n.temporal.clock.triggered[0].Overlap.String(), "AllowAll")
+	wantEqual(t, "overlap policy of the second trigger", n.temporal.clock.triggered[1].Overlap, 0)
 	do(http.MethodDelete, "", "", http.StatusNoContent)
 	for _, path := range []string{"", "/pause", "/resume", "/trigger"} {
 		method := http.MethodPost
 		if path == "" {
 			method = http.MethodDelete
 		}
-		n.do(method, "/v1/schedules/s"+path, "").refusal(t, path, http.StatusNotFound, "unknown_schedule", "")
+		n.do(method, "/v1/schedules/s"+path, "").wantRefusal(t, path, http.StatusNotFound, "unknown_schedule", "")
 	}
 }
 
@@ -367,13 +369,13 @@ func TestSchedulesListTheirFirings(t *testing.T) {
 		}
 	}
 	now := n.do(http.MethodGet, "/v1/schedules/s%20s", "").schedule(t, http.StatusOK)
-	mustEqual(t, "number of next", len(now.Next), 1)
-	mustEqual(t, "number of recent", len(now.Recent), 3)
+	mustEqual(t, "number of next firings", len(now.Next), 1)
+	mustEqual(t, "number of recent firings", len(now.Recent), 3)
 	for i, want := range []struct {
-		run, outcome, code string
-		active             bool
+		run, wantOutcome, wantCode string
+		wantActive                 bool
 	}{{"s s-20300131T110000Z", "", "", true}, {"s s-20300131T100000Z", "error", "limit_turns", false}, {"s s-20300131T090000Z", "success", "", false}} {
-		if r := now.Recent[i]; r.RunID != want.run || r.ThreadID != want.run || r.Outcome != want.outcome || r.Code != want.code || r.Active != want.active {
+		if r := now.Recent[i]; r.RunID != want.run || r.ThreadID != want.run || r.Outcome != want.wantOutcome || r.Code != want.wantCode || r.Active != want.wantActive {
 			t.Errorf("%d: %+v, want %+v", i, r, want)
 		}
 	}
@@ -389,9 +391,9 @@ func TestScheduleListsRefusedFirings(t *testing.T) {
 		{StartWorkflowResult: &client.ScheduleWorkflowExecution{WorkflowID: id}},
 	}
 	for _, c := range []struct {
-		result        runs.FiringResult
-		err           error
-		outcome, code string
+		result                runs.FiringResult
+		err                   error
+		wantOutcome, wantCode string
 	}{
 		{runs.FiringResult{FiredRun: runs.FiredRun{Refused: runs.ErrorBusy}}, nil, "refused", "busy"},
 		{runs.FiringResult{}, temporal.NewNonRetryableApplicationError("no", "unknown_agent", nil), "failed", "unknown_agent"},
@@ -400,8 +402,8 @@ func TestScheduleListsRefusedFirings(t *testing.T) {
 	} {
 		n.temporal.lasts = func(string) bool { return false }
 		n.temporal.fired = func(string) (runs.FiringResult, error) { return c.result, c.err }
-		if r := n.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Recent; len(r) != 1 || r[0].Outcome != c.outcome || r[0].Code != c.code {
-			t.Errorf("%+v, want %s %s", r, c.outcome, c.code)
+		if r := n.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Recent; len(r) != 1 || r[0].Outcome != c.wantOutcome || r[0].Code != c.wantCode {
+			t.Errorf("%+v, want %s %s", r, c.wantOutcome, c.wantCode)
 		}
 	}
 	n.temporal.fired = func(string) (runs.FiringResult, error) { return runs.FiringResult{}, temporal.NewCanceledError() }
@@ -425,6 +427,7 @@ func TestScheduleListsRefusedFirings(t *testing.T) {
 	becomes("active", "")
 }
 
+// propose writes the proposed record of an input for a run.
 func (n *node) propose(run stream.Run) (uint64, error) {
 	p, err := n.log.ProposeInput(n.ctx(), run, [32]byte{1}, &stream.Input{Input: agui.RunAgentInput{ThreadID: run.Thread.ID, RunID: run.ID}})
 	return p.Seq, err
@@ -450,16 +453,16 @@ func TestSchedulesAreListedInPages(t *testing.T) {
 		}
 		for _, s := range page.Items {
 			seen = append(seen, s.ID)
-			wantEqual(t, "s.Input", s.Input, nil)
+			wantEqual(t, "input in the list", s.Input, nil)
 		}
 		if path = ""; page.NextCursor != "" {
 			path = "/v1/schedules?limit=2&cursor=" + page.NextCursor
 		}
 	}
 	if got := strings.Join(seen, " "); got != "s0 s1 s2" {
-		t.Error(got)
+		t.Errorf("schedules of all pages = %q, want %q", got, "s0 s1 s2")
 	}
-	n.do(http.MethodGet, "/v1/schedules?limit=0", "").refusal(t, "no limit", 400, "invalid_input", "")
+	n.do(http.MethodGet, "/v1/schedules?limit=0", "").wantRefusal(t, "no limit", 400, "invalid_input", "")
 }
 
 // TestUnsafeRetryIsNamed: a 503 says that a repetition is safe only if it has no second
@@ -473,22 +476,22 @@ func TestUnsafeRetryIsNamed(t *testing.T) {
 	n.post(inputOf("r1", "hello"))
 	for _, c := range []struct {
 		path, body string
-		safe       bool
+		wantSafe   bool
 	}{
 		{"/v1/schedules/s/trigger", "", false},
 		{"/v1/schedules", scheduleWith(t, map[string]any{"id": ""}), false},
 		{"/v1/schedules", scheduleWith(t, map[string]any{"id": "other"}), true},
 	} {
 		a := n.do(http.MethodPost, c.path, c.body)
-		if safe := strings.Contains(a.problem.Detail, "again is safe"); a.status != http.StatusServiceUnavailable || a.problem.Code != "unavailable" || safe != c.safe || strings.Contains(a.body, "SECRET") {
-			t.Errorf("POST %s %.20s: %d %s", c.path, c.body, a.status, a.body)
+		if safe := strings.Contains(a.problem.Detail, "again is safe"); a.status != http.StatusServiceUnavailable || a.problem.Code != "unavailable" || safe != c.wantSafe || strings.Contains(a.body, "SECRET") {
+			t.Errorf("POST %s %.20s: got %d %s, want %d unavailable, safe to repeat: %t", c.path, c.body, a.status, a.body, http.StatusServiceUnavailable, c.wantSafe)
 		}
 	}
 	n.nats.Shutdown()
 	for body, want := range map[string]bool{"": false, `{"threadId":"fork"}`: true} {
 		a := n.do(http.MethodPost, "/v1/threads/t/runs/r1/fork", body)
 		if safe := strings.Contains(a.problem.Detail, "again is safe"); a.status != http.StatusServiceUnavailable || safe != want {
-			t.Errorf("a fork %s: %d %s", body, a.status, a.body)
+			t.Errorf("fork %s: got %d %s, want %d, safe to repeat: %t", body, a.status, a.body, http.StatusServiceUnavailable, want)
 		}
 	}
 }

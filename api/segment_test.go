@@ -41,16 +41,16 @@ func TestSegmentsAreHidden(t *testing.T) {
 	if second != (stream.Run{ID: "r1"}).Segment(2).ID {
 		t.Fatalf("started run: got %q, want a second segment", second)
 	}
-	n.temporal.start = func(runs.Input) error { return running("e2") }
+	n.temporal.start = func(runs.Input) error { return alreadyStarted("e2") }
 
 	c := n.dial()
 	refuse := func(code string, in agui.RunAgentInput) {
 		t.Helper()
 		if a := n.post(in); a.problem.Code != code || a.problem.ActiveRun != "r1" {
-			t.Errorf("HTTP, %s: %d %s", code, a.status, a.body)
+			t.Errorf("HTTP: got %d %s, want %s with the active run r1", a.status, a.body, code)
 		} else if c.send(runFrame("1", in)); true {
 			if f := c.want("error", "1"); f.Code != code || f.ActiveRun != "r1" || f.Counted != a.problem.Counted {
-				t.Errorf("WebSocket, %s: %+v", code, f)
+				t.Errorf("WebSocket: got %+v, want %s with the active run r1", f, code)
 			}
 		}
 	}
@@ -64,13 +64,13 @@ func TestSegmentsAreHidden(t *testing.T) {
 	n.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) { return runs.SubmitResult{Open: true}, nil }
 	refuse("interrupted", next)
 	if a := n.post(next); !a.problem.Counted {
-		t.Errorf("counted vote: got %s", a.body)
+		t.Errorf("vote of a refused run: got %s, want it counted", a.body)
 	}
 
 	n.temporal.submit = busyWith(second)
 	n.temporal.steer = func(in runs.SteerRequest) (runs.SteerResult, error) {
 		if in.RunID != second {
-			t.Errorf("steering update: got %+v", in)
+			t.Errorf("run of the steering update = %s, want %s", in.RunID, second)
 		}
 		return runs.SteerResult{}, nil
 	}
@@ -86,7 +86,7 @@ func TestSegmentsAreHidden(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.wantStatus(t, "steering", http.StatusAccepted)
-		wantEqual(t, "steered.RunID", steered.RunID, "r1")
+		wantEqual(t, "run of the steering update", steered.RunID, "r1")
 	}
 	for _, frame := range []any{
 		runFrame("1", inputWithProps(next, `{"onBusy":"steer"}`)),
@@ -94,7 +94,7 @@ func TestSegmentsAreHidden(t *testing.T) {
 	} {
 		c.send(frame)
 		if f := c.want("ack", "1"); f.RunID != "r1" {
-			t.Errorf("steering: f.RunID = %q, want %q", f.RunID, "r1")
+			t.Errorf("steering: run of the frame = %q, want %q", f.RunID, "r1")
 		}
 		c.want("end", "1")
 	}
@@ -104,7 +104,7 @@ func TestSegmentsAreHidden(t *testing.T) {
 	refuse("busy", edit)
 
 	if a := n.do(http.MethodPost, "/v1/threads/t/runs/r1/fork", ""); a.problem.Code != "run_active" || a.problem.ActiveRun != "r1" {
-		t.Errorf("a fork: %d %s", a.status, a.body)
+		t.Errorf("fork of an active run: got %d %s, want run_active with the active run r1", a.status, a.body)
 	}
 	// n.do checks that no answer has the mark of a segment.
 	for _, path := range []string{"", "/runs", "/messages", "/events?follow=false", "/superseded"} {
@@ -114,7 +114,7 @@ func TestSegmentsAreHidden(t *testing.T) {
 	n.end(stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: second}, Lane: stream.LaneMain, Step: "1/model", Execution: "e2"})
 	first.until("1", "end")
 	if a := n.do(http.MethodPost, "/v1/threads/t/runs/r1/fork", `{"threadId":"fork"}`); a.status != http.StatusCreated {
-		t.Errorf("a fork: a.status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
+		t.Errorf("fork: status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
 	}
 	n.do(http.MethodGet, "/v1/threads/fork", "")
 	n.do(http.MethodGet, "/v1/threads/fork/events?follow=false", "")
@@ -144,7 +144,7 @@ func TestSocketShowsAllSegments(t *testing.T) {
 			c.want("end", "1")
 		} else {
 			if f := c.want("ack", "1"); f.RunID != "r1" {
-				t.Errorf("%s: %+v", what, f)
+				t.Errorf("%s: acknowledgement: got %+v, want the run r1", what, f)
 			}
 			_, lines = c.until("1", "end")
 		}
@@ -169,6 +169,6 @@ func TestSocketShowsAllSegments(t *testing.T) {
 	}
 	c.send(subscribeFrame("1", "r1", stream.Cursor{Position: stream.Position{Seq: 1 << 40}, Generation: stream.Generation1, Epoch: n.log.Epoch()}.String()))
 	if f := c.want("error", "1"); f.Code != "invalid_cursor" {
-		t.Errorf("a cursor of no segment: f.Code = %q, want %q", f.Code, "invalid_cursor")
+		t.Errorf("cursor of no segment: code = %q, want %q", f.Code, "invalid_cursor")
 	}
 }

@@ -177,10 +177,12 @@ func (r runStub) GetWithOptions(ctx context.Context, _ any, _ client.WorkflowRun
 	return nil
 }
 
-func running(execution string) error {
+// alreadyStarted returns the error of a start while the thread's workflow is active.
+func alreadyStarted(execution string) error {
 	return serviceerror.NewWorkflowExecutionAlreadyStarted("running", "", execution)
 }
 
+// setup returns a server with the agent "a" on a log of its own.
 func setup(t *testing.T, change ...func(*api.Config)) *node {
 	t.Helper()
 	n := &node{t: t, nats: streamtest.Server(t), temporal: &temporalStub{}}
@@ -239,6 +241,7 @@ type answer struct {
 	problem problem.Problem
 }
 
+// do sends a request and reads the whole answer, which must match the API description.
 func (n *node) do(method, path, body string, header ...string) answer {
 	n.t.Helper()
 	req, err := http.NewRequestWithContext(n.ctx(), method, n.http.URL+path, strings.NewReader(body))
@@ -263,7 +266,7 @@ func (n *node) do(method, path, body string, header ...string) answer {
 			n.t.Fatalf("%s: %v", text, err)
 		}
 	}
-	described().holds(n.t, req, body, a)
+	described().wantDescribed(n.t, req, body, a)
 	wantNoMark(n.t, a.body)
 	return a
 }
@@ -279,11 +282,13 @@ func wantNoMark(t *testing.T, text string) {
 	}
 }
 
+// post posts an input to the agent "a".
 func (n *node) post(in agui.RunAgentInput) answer {
 	n.t.Helper()
 	return n.postTo("a", in)
 }
 
+// postTo posts an input to an agent.
 func (n *node) postTo(agent string, in agui.RunAgentInput) answer {
 	n.t.Helper()
 	body, err := json.Marshal(in)
@@ -293,6 +298,7 @@ func (n *node) postTo(agent string, in agui.RunAgentInput) answer {
 	return n.do(http.MethodPost, "/v1/agents/"+agent+"/runs", string(body))
 }
 
+// inputOf returns an input of the thread "t" with one user message.
 func inputOf(run, message string) agui.RunAgentInput {
 	return agui.RunAgentInput{
 		ThreadID: "t", RunID: run, ProtocolVersion: "1.0",
@@ -300,6 +306,7 @@ func inputOf(run, message string) agui.RunAgentInput {
 	}
 }
 
+// streamRun returns the run of a workflow's input in the log.
 func streamRun(in runs.Input) stream.Run {
 	return stream.Run{Thread: stream.Thread{Tenant: in.Run.Tenant, ID: in.Run.Thread}, ID: in.Run.ID}
 }
@@ -316,6 +323,7 @@ func (n *node) begin(in runs.Input, execution string) stream.Place {
 	return p
 }
 
+// end ends a run with RUN_FINISHED.
 func (n *node) end(p stream.Place) {
 	n.t.Helper()
 	_, _, err := n.log.Seal(n.ctx(), p, &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.Shown()})
@@ -329,6 +337,7 @@ func (n *node) completeRuns() {
 	n.temporal.start = func(in runs.Input) error { n.end(n.begin(in, "e-"+in.Run.ID)); return nil }
 }
 
+// cursors returns the cursors of a server-sent event response.
 func cursors(body string) []string {
 	var ids []string
 	for _, line := range strings.Split(body, "\n") {
@@ -344,27 +353,27 @@ func TestEqualInputIsSameRun(t *testing.T) {
 	n := setup(t)
 	n.completeRuns()
 	first := n.post(inputOf("r1", "hello"))
-	first.mustStatus(t, "first.status", http.StatusOK)
-	mustEqual(t, "len(cursors(first.body))", len(cursors(first.body)), 2)
+	first.mustStatus(t, "status", http.StatusOK)
+	mustEqual(t, "number of events", len(cursors(first.body)), 2)
 	if !strings.Contains(first.body, `"RUN_FINISHED"`) {
-		t.Errorf("first.body = %q, want text with %q", first.body, `"RUN_FINISHED"`)
+		t.Errorf("body = %q, want text with %q", first.body, `"RUN_FINISHED"`)
 	}
-	mustEqual(t, `first.header.Get("Content-Type")`, first.header.Get("Content-Type"), "text/event-stream")
+	mustEqual(t, "header Content-Type", first.header.Get("Content-Type"), "text/event-stream")
 	again := n.post(inputOf("r1", "hello"))
-	wantEqual(t, "again.body", again.body, first.body)
+	wantEqual(t, "events of a repeated input", again.body, first.body)
 	wantEqual(t, "number of starts", len(n.temporal.starts), 1)
 	other := n.post(inputOf("r1", "something else"))
 	other.wantStatus(t, "another input under the same id", http.StatusConflict)
-	wantEqual(t, "other.problem.Code", other.problem.Code, "run_id_reused")
+	wantEqual(t, "problem code", other.problem.Code, "run_id_reused")
 	if !strings.Contains(other.problem.Detail, `"r1"`) {
-		t.Errorf("other.problem.Detail = %q, want text with %q", other.problem.Detail, `"r1"`)
+		t.Errorf("problem detail = %q, want text with %q", other.problem.Detail, `"r1"`)
 	}
 	for i, cursor := range cursors(first.body) {
 		rest := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", "Last-Event-ID", cursor)
 		want := len(cursors(first.body)) - 1 - i
-		wantEqual(t, fmt.Sprintf("after event %d: len(cursors(rest.body))", i), len(cursors(rest.body)), want)
+		wantEqual(t, fmt.Sprintf("number of events after event %d", i), len(cursors(rest.body)), want)
 		if want == 0 && rest.status != http.StatusNoContent {
-			t.Errorf("after event %d: got %d with\n%s", i, rest.status, rest.body)
+			t.Errorf("after event %d: got %d with\n%s\nwant %d", i, rest.status, rest.body, http.StatusNoContent)
 		}
 	}
 }
@@ -381,13 +390,13 @@ func TestNextRunWaitsForClosingWorkflow(t *testing.T) {
 	start := n.temporal.start
 	n.temporal.start = func(in runs.Input) error {
 		if !closed {
-			return running("e-r1")
+			return alreadyStarted("e-r1")
 		}
 		return start(in)
 	}
 	a := n.post(inputOf("r2", "and now?"))
-	a.wantStatus(t, "a.status", http.StatusOK)
-	wantEqual(t, "closed", closed, true)
+	a.wantStatus(t, "status", http.StatusOK)
+	wantEqual(t, "workflow has closed", closed, true)
 }
 
 // TestRequestsBeforeFirstRecord: a run that has begun in Temporal is not in the log at once.
@@ -402,7 +411,7 @@ func TestRequestsBeforeFirstRecord(t *testing.T) {
 		if in.Run.ID == "r2" {
 			r2 = in
 		}
-		return running("e-r2")
+		return alreadyStarted("e-r2")
 	}
 	n.temporal.submit = func(execution string, in runs.SubmitRequest) (runs.SubmitResult, error) {
 		if execution != "e-r2" {
@@ -416,12 +425,12 @@ func TestRequestsBeforeFirstRecord(t *testing.T) {
 	}
 	busy := n.post(inputOf("r3", "me too"))
 	busy.wantStatus(t, "another run", http.StatusConflict)
-	wantEqual(t, "busy.problem.Code", busy.problem.Code, "busy")
-	wantEqual(t, "busy.problem.ActiveRun", busy.problem.ActiveRun, "r2")
+	wantEqual(t, "problem code", busy.problem.Code, "busy")
+	wantEqual(t, "active run of the problem", busy.problem.ActiveRun, "r2")
 	same := n.post(inputOf("r2", "and now?"))
-	wantEqual(t, "the same run", same.status, http.StatusOK)
+	wantEqual(t, "status of the active run's input", same.status, http.StatusOK)
 	if !strings.Contains(same.body, `"runId":"r2"`) {
-		t.Errorf("same.body = %q, want text with %q", same.body, `"runId":"r2"`)
+		t.Errorf("body = %q, want text with %q", same.body, `"runId":"r2"`)
 	}
 }
 
@@ -430,15 +439,15 @@ func TestRequestsBeforeFirstRecord(t *testing.T) {
 func TestTerminatedRunEnds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		status enums.WorkflowExecutionStatus
-		err    error
-		code   string
+		status   enums.WorkflowExecutionStatus
+		err      error
+		wantCode string
 	}{
 		{enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil, "workflow_terminated"},
 		{enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT, nil, "workflow_timed_out"},
 		{0, serviceerror.NewNotFound("gone"), "workflow_lost"},
 	} {
-		t.Run(c.code, func(t *testing.T) {
+		t.Run(c.wantCode, func(t *testing.T) {
 			t.Parallel()
 			n := setup(t)
 			n.temporal.start = func(in runs.Input) error { n.begin(in, "e1"); return nil }
@@ -455,12 +464,12 @@ func TestTerminatedRunEnds(t *testing.T) {
 			}
 			a := n.post(inputOf("r1", "hello"))
 			if !strings.Contains(a.body, `"RUN_ERROR"`) {
-				t.Errorf("after %d checks: a.body = %q, want text with %q", looks, a.body, `"RUN_ERROR"`)
+				t.Errorf("after %d checks: body = %q, want text with %q", looks, a.body, `"RUN_ERROR"`)
 			}
-			if !strings.Contains(a.body, `"code":"`+c.code+`"`) {
-				t.Errorf("after %d checks: a.body = %q, want text with %q", looks, a.body, `"code":"`+c.code+`"`)
+			if !strings.Contains(a.body, `"code":"`+c.wantCode+`"`) {
+				t.Errorf("after %d checks: body = %q, want text with %q", looks, a.body, `"code":"`+c.wantCode+`"`)
 			}
-			wantEqual(t, fmt.Sprintf("after %d checks: looks", looks), looks, 3)
+			wantEqual(t, "number of checks of the run", looks, 3)
 		})
 	}
 }
@@ -482,10 +491,10 @@ func TestSilentStreamHasHeartbeats(t *testing.T) {
 	a := n.post(inputOf("r1", "hello"))
 	beats := strings.Count(a.body, ": heartbeat\n\n")
 	if beats == 0 {
-		t.Errorf("beats = %v, want another value", beats)
+		t.Errorf("number of heartbeats = %v, want at least 1", beats)
 	}
 	if !strings.Contains(a.body, `"RUN_FINISHED"`) {
-		t.Errorf("a.body = %q, want text with %q", a.body, `"RUN_FINISHED"`)
+		t.Errorf("body = %q, want text with %q", a.body, `"RUN_FINISHED"`)
 	}
 }
 
@@ -494,12 +503,12 @@ func TestUnavailableTemporal(t *testing.T) {
 	n := setup(t)
 	n.temporal.start = func(runs.Input) error { return serviceerror.NewUnavailable("SECRET ADDRESS") }
 	a := n.post(inputOf("r1", "hello"))
-	a.wantStatus(t, "a.status", http.StatusServiceUnavailable)
+	a.wantStatus(t, "status", http.StatusServiceUnavailable)
 	if a.header.Get("Retry-After") == "" {
 		t.Error(`a.header.Get("Retry-After") is empty, want a value`)
 	}
 	if strings.Contains(a.body, "SECRET") {
-		t.Errorf("a.body = %q, want no %q", a.body, "SECRET")
+		t.Errorf("body = %q, want no %q", a.body, "SECRET")
 	}
 	n.completeRuns()
 	again := n.post(inputOf("r1", "hello"))
@@ -513,7 +522,7 @@ func TestShutdownShowsNoEmptyStream(t *testing.T) {
 	n := setup(t)
 	n.temporal.start = func(in runs.Input) error { n.server.Drain(); return nil }
 	a := n.post(inputOf("r1", "hello"))
-	a.wantStatus(t, "a.status", http.StatusServiceUnavailable)
+	a.wantStatus(t, "status", http.StatusServiceUnavailable)
 }
 
 func TestCancel(t *testing.T) {
@@ -521,21 +530,21 @@ func TestCancel(t *testing.T) {
 	n := setup(t)
 	const path = "/v1/threads/t/runs/r1/cancel"
 	if a := n.do(http.MethodPost, path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_run" {
-		t.Errorf("unknown run: %d %s", a.status, a.body)
+		t.Errorf("cancel of an unknown run: got %d %s, want %d unknown_run", a.status, a.body, http.StatusNotFound)
 	}
 	// The run is accepted and has not begun: the request is kept, and Temporal has nothing to
 	// cancel.
 	n.temporal.start = func(runs.Input) error { return serviceerror.NewUnavailable("") }
 	n.post(inputOf("r1", "hello"))
 	if a := n.do(http.MethodPost, path, `{"reason":"no"}`); a.status != http.StatusAccepted {
-		t.Errorf("before the start: a.status = %v, want %v; body: %s", a.status, http.StatusAccepted, a.body)
+		t.Errorf("cancel before the start: status = %v, want %v; body: %s", a.status, http.StatusAccepted, a.body)
 	}
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r1"}
 	wanted, err := n.log.CancelRequested(n.ctx(), run)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantEqual(t, "recorded cancel request", wanted, true)
+	wantEqual(t, "log has the cancel request", wanted, true)
 	p := n.begin(n.temporal.starts[0], "e1")
 	var cancelled []string
 	n.temporal.cancel = func(run string) error {
@@ -544,17 +553,17 @@ func TestCancel(t *testing.T) {
 	}
 	for range 2 {
 		if a := n.do(http.MethodPost, path, ""); a.status != http.StatusAccepted {
-			t.Errorf("while it runs: a.status = %v, want %v; body: %s", a.status, http.StatusAccepted, a.body)
+			t.Errorf("cancel of an active run: status = %v, want %v; body: %s", a.status, http.StatusAccepted, a.body)
 		}
 	}
 	n.end(p)
 	if a := n.do(http.MethodPost, path, ""); a.status != http.StatusAccepted || strings.Join(cancelled, " ") != "r1 r1" {
-		t.Errorf("after its end: %d; runs cancelled: %v", a.status, cancelled)
+		t.Errorf("cancel of an ended run: got %d and the cancels %v, want %d and two of r1", a.status, cancelled, http.StatusAccepted)
 	}
 	n.temporal.cancel = func(string) error { return errors.New("away") }
 	for _, body := range []string{`{"reason":1}`, `[]`, `{"reason":"` + strings.Repeat("x", 1001) + `"}`} {
 		if a := n.do(http.MethodPost, path, body); a.status != http.StatusBadRequest {
-			t.Errorf("%.20s: a.status = %v, want %v; body: %s", body, a.status, http.StatusBadRequest, a.body)
+			t.Errorf("%.20s: status = %v, want %v; body: %s", body, a.status, http.StatusBadRequest, a.body)
 		}
 	}
 }
@@ -567,9 +576,9 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 	valid := `{"threadId":"t","runId":"r","messages":[]}`
 	foreign := stream.Cursor{Position: stream.Position{Seq: 1}, Generation: stream.Generation1, Epoch: other.log.Epoch()}.String()
 	for _, c := range []struct {
-		method, path, body string
-		status             int
-		code, pointer      string
+		method, path, body    string
+		wantStatus            int
+		wantCode, wantPointer string
 	}{
 		{"POST", "/v1/agents/nobody/runs", valid, 404, "unknown_agent", ""},
 		{"POST", runs, ``, 400, "invalid_input", ""},
@@ -588,8 +597,8 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 		{"GET", "/v1/nothing", "", 404, "not_found", ""},
 	} {
 		a := n.do(c.method, c.path, c.body)
-		if a.status != c.status || a.problem.Code != c.code || a.problem.Pointer != c.pointer || a.problem.Status != c.status {
-			t.Errorf("%s %.60s %.90s: %d %s, want %d %s %s", c.method, c.path, c.body, a.status, a.body, c.status, c.code, c.pointer)
+		if a.status != c.wantStatus || a.problem.Code != c.wantCode || a.problem.Pointer != c.wantPointer || a.problem.Status != c.wantStatus {
+			t.Errorf("%s %.60s %.90s: %d %s, want %d %s %s", c.method, c.path, c.body, a.status, a.body, c.wantStatus, c.wantCode, c.wantPointer)
 		}
 	}
 }
@@ -604,7 +613,7 @@ func TestEncodedIDs(t *testing.T) {
 		in.ThreadID, in.Messages[0].ID = id, id
 		posted := n.post(in)
 		if posted.status != http.StatusOK || !strings.Contains(posted.body, `"RUN_FINISHED"`) {
-			t.Errorf("%q: %d %s", id, posted.status, posted.body)
+			t.Errorf("%q: got %d %s, want %d with RUN_FINISHED", id, posted.status, posted.body, http.StatusOK)
 			continue
 		}
 		segment := url.PathEscape(id)
@@ -612,6 +621,6 @@ func TestEncodedIDs(t *testing.T) {
 			segment = strings.ReplaceAll(id, ".", "%2E")
 		}
 		read := n.do(http.MethodGet, "/v1/threads/"+segment+"/runs/"+segment+"/events", "")
-		wantEqual(t, fmt.Sprintf("read of %q: read.body", id), read.body, posted.body)
+		wantEqual(t, fmt.Sprintf("events of %q", id), read.body, posted.body)
 	}
 }

@@ -55,12 +55,14 @@ type workflowRecorder struct {
 	submit func(runs.SubmitRequest)
 }
 
+// record notes the workflow that a request has reached.
 func (r *workflowRecorder) record(workflow string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.workflows = append(r.workflows, workflow)
 }
 
+// recordSubmit passes a submission to the test.
 func (r *workflowRecorder) recordSubmit(in runs.SubmitRequest) {
 	if r.submit != nil {
 		r.submit(in)
@@ -119,10 +121,10 @@ func setupTenants(t *testing.T) *tenantFixture {
 		withThreadList(t)(c)
 	})
 	f.temporal.start = func(in runs.Input) error { f.interrupt(f.begin(in, "e1"), mark); return nil }
-	a := f.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", mark)), alpha...)
+	a := f.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", mark)), alpha...)
 	a.mustStatus(t, "alpha's run", http.StatusOK)
 	if !strings.Contains(a.body, mark) {
-		t.Errorf("a.body = %q, want text with %q", a.body, mark)
+		t.Errorf("body = %q, want text with %q", a.body, mark)
 	}
 	text := strings.Replace(scheduleWith(t, map[string]any{"note": mark}), "Good morning.", mark, 1)
 	f.do(http.MethodPost, "/v1/schedules", text, alpha...).schedule(t, http.StatusCreated)
@@ -140,7 +142,7 @@ func (f *tenantFixture) approvals(header ...string) (page approvalsPage) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	a.mustStatus(f.t, "a.status", http.StatusOK)
+	a.mustStatus(f.t, "status", http.StatusOK)
 	return page
 }
 
@@ -200,7 +202,7 @@ func (f *tenantFixture) position() uint64 {
 			records += n
 		}
 		if records == 0 {
-			f.t.Errorf("alpha has no records in %s: records = %v, want another value", name, records)
+			f.t.Errorf("number of alpha's records in %s = %v, want at least 1", name, records)
 		}
 		total += records
 	}
@@ -255,7 +257,7 @@ func TestAllRoutesNeedCredentials(t *testing.T) {
 		}
 		if strings.HasPrefix(r.Path, "/v1/links/") { // a link needs no credentials; this one is invalid
 			if a := n.do(r.Method, r.Path, bodyOf(r.Handler)); a.status != http.StatusNotFound {
-				t.Errorf("%s %s: a.status = %v, want %v; body: %s", r.Method, r.Path, a.status, http.StatusNotFound, a.body)
+				t.Errorf("%s %s: status = %v, want %v; body: %s", r.Method, r.Path, a.status, http.StatusNotFound, a.body)
 			}
 			continue
 		}
@@ -264,10 +266,10 @@ func TestAllRoutesNeedCredentials(t *testing.T) {
 			{"X-User", "\u200b", "X-Tenant", "alpha"}, {"X-User", strings.Repeat("x", 257), "X-Tenant", "alpha"},
 		} {
 			a := n.do(r.Method, r.Path+"?access_token=abc", bodyOf(r.Handler), header...)
-			a.wantStatus(t, fmt.Sprintf("%s %s with %.60q: a.status", r.Method, r.Path, header), http.StatusUnauthorized)
-			wantEqual(t, fmt.Sprintf("%s %s with %.60q: a.problem.Code", r.Method, r.Path, header), a.problem.Code, "unauthenticated")
+			a.wantStatus(t, fmt.Sprintf("%s %s with %.60q: status", r.Method, r.Path, header), http.StatusUnauthorized)
+			wantEqual(t, fmt.Sprintf("%s %s with %.60q: problem code", r.Method, r.Path, header), a.problem.Code, "unauthenticated")
 			if !strings.HasPrefix(a.header.Get("WWW-Authenticate"), `Bearer realm="perdure"`) {
-				t.Errorf(`%s %s with %.60q: a.header.Get("WWW-Authenticate") = %q, want prefix %q`, r.Method, r.Path, header, a.header.Get("WWW-Authenticate"), `Bearer realm="perdure"`)
+				t.Errorf("%s %s with %.60q: header WWW-Authenticate = %q, want prefix %q", r.Method, r.Path, header, a.header.Get("WWW-Authenticate"), `Bearer realm="perdure"`)
 			}
 		}
 	}
@@ -310,14 +312,14 @@ func TestRoutesSeparateTenants(t *testing.T) {
 			a := f.sendBriefly(r, append(extra, beta...))
 			f.wantUnchanged(before, a.body)
 			if (strings.Contains(r.Handler, ":thread") || strings.Contains(r.Handler, ":schedule")) && a.status < 400 {
-				t.Errorf("%s %s: %d %s", r.Method, r.Path, a.status, a.body)
+				t.Errorf("%s %s: got %d %s, want at least 400", r.Method, r.Path, a.status, a.body)
 			}
 		}
 	}
-	own := f.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "beta's")), beta...)
-	wantEqual(t, "beta's own run of the same id", own.status, http.StatusOK)
+	own := f.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "beta's")), beta...)
+	wantEqual(t, "status of beta's run of the same ID", own.status, http.StatusOK)
 	if !strings.Contains(own.body, "RUN_FINISHED") {
-		t.Errorf("own.body = %q, want text with %q", own.body, "RUN_FINISHED")
+		t.Errorf("events of beta's run = %q, want text with %q", own.body, "RUN_FINISHED")
 	}
 	f.wantUnchanged(before, own.body)
 	for _, path := range []string{"/v1/threads/t/runs/r1/events", "/v1/threads/t/events?follow=false", "/v1/threads/t/approvals", "/v1/approvals"} {
@@ -327,7 +329,7 @@ func TestRoutesSeparateTenants(t *testing.T) {
 		}
 	}
 	listed := f.approvals(alpha...)
-	wantEqual(t, "number of alpha's inbox", len(listed.Items), 1)
+	wantEqual(t, "number of approvals in alpha's inbox", len(listed.Items), 1)
 }
 
 // TestTenantSeesOwnInbox: alpha sees its data in each route of the inbox.
@@ -338,9 +340,9 @@ func TestTenantSeesOwnInbox(t *testing.T) {
 		{Method: http.MethodGet, Path: "/v1/approvals"}, {Method: http.MethodGet, Path: "/v1/approvals/events"}, {Method: http.MethodGet, Path: "/v1/threads/t/approvals"},
 	} {
 		a := f.sendBriefly(r, append([]string{"Last-Event-ID", f.feed}, alpha...))
-		a.wantStatus(t, r.Path+": a.status", http.StatusOK)
+		a.wantStatus(t, r.Path+": status", http.StatusOK)
 		if !strings.Contains(a.body, mark) {
-			t.Errorf("%s: a.body = %q, want text with %q", r.Path, a.body, mark)
+			t.Errorf("%s: body = %q, want text with %q", r.Path, a.body, mark)
 		}
 	}
 }
@@ -351,33 +353,33 @@ func TestInboxesAreSeparate(t *testing.T) {
 	t.Parallel()
 	f := setupTenants(t)
 	f.temporal.start = func(in runs.Input) error { f.interrupt(f.begin(in, "e2"), "beta's"); return nil }
-	if a := f.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "beta's")), beta...); a.status != http.StatusOK {
-		t.Fatalf("beta's run: a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
+	if a := f.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "beta's")), beta...); a.status != http.StatusOK {
+		t.Fatalf("beta's run: status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	before := f.position()
 	f.addInterrupt("beta", "beta's")
 	feed := f.sendBriefly(gin.RouteInfo{Method: http.MethodGet, Path: "/v1/approvals/events"}, append([]string{"Last-Event-ID", f.feed}, beta...))
 	f.wantUnchanged(before, feed.body)
-	wantEqual(t, `strings.Count(feed.body, "opened")`, strings.Count(feed.body, "opened"), 1)
+	wantEqual(t, "number of events of beta's inbox", strings.Count(feed.body, "opened"), 1)
 	if !strings.Contains(feed.body, "beta's") {
 		t.Errorf("beta's feed = %q, want text with %q", feed.body, "beta's")
 	}
 	listed := f.approvals(beta...)
-	mustEqual(t, "number of beta's inbox", len(listed.Items), 1)
-	wantEqual(t, "beta's inbox: [0].Message", listed.Items[0].Message, "beta's")
+	mustEqual(t, "number of approvals in beta's inbox", len(listed.Items), 1)
+	wantEqual(t, "message of beta's approval", listed.Items[0].Message, "beta's")
 	made := f.do(http.MethodPost, "/v1/threads/t/approvals/"+question+"/links", `{"decision":"approve","subject":"cid"}`, beta...)
 	var link struct{ URL string }
 	err := json.Unmarshal([]byte(made.body), &link)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustEqual(t, "a link", made.status, http.StatusCreated)
+	mustEqual(t, "status of creating a link", made.status, http.StatusCreated)
 	path := strings.TrimPrefix(link.URL, "https://agents.example")
 	shown := f.do(http.MethodGet, path, "", alpha...) // for any caller
 	f.wantUnchanged(before, shown.body)
-	wantEqual(t, "beta's link", shown.status, http.StatusOK)
+	wantEqual(t, "status of beta's link", shown.status, http.StatusOK)
 	if !strings.Contains(shown.body, "beta") {
-		t.Errorf("shown.body = %q, want text with %q", shown.body, "beta")
+		t.Errorf("body = %q, want text with %q", shown.body, "beta")
 	}
 	for _, decides := range []string{path, "/v1/approvals/batch", "/v1/threads/t/approvals/" + question} {
 		a := f.do(http.MethodPost, decides, bodyOf("/v1/threads/:thread/approvals/:approval"), beta...)
@@ -385,10 +387,11 @@ func TestInboxesAreSeparate(t *testing.T) {
 	}
 	f.reached.mu.Lock()
 	defer f.reached.mu.Unlock()
-	wantEqual(t, `slices.Contains(f.reached.workflows, "thread/beta/t")`, slices.Contains(f.reached.workflows, "thread/beta/t"), true)
+	wantEqual(t, "server reached the workflow thread/beta/t", slices.Contains(f.reached.workflows, "thread/beta/t"), true)
 }
 
-func encoded(t *testing.T, in agui.RunAgentInput) string {
+// encodeInput returns an input as JSON.
+func encodeInput(t *testing.T, in agui.RunAgentInput) string {
 	t.Helper()
 	text, err := json.Marshal(in)
 	if err != nil {
@@ -479,7 +482,7 @@ func TestFramesSeparateTenants(t *testing.T) {
 	s.temporal.start = func(in runs.Input) error { s.end(s.begin(in, "e2")); return nil }
 	c.send(map[string]any{"type": "subscribe", "id": "follow", "threadId": "t"})
 	c.want("ack", "follow")
-	a := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", mark)), alpha...)
+	a := s.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", mark)), alpha...)
 	a.mustStatus(t, "alpha", http.StatusOK)
 	c.send(runFrame("own", inputOf("r1", "beta's")))
 	var seen []string

@@ -69,26 +69,29 @@ func (n *node) postMessage(thread, run string, more ...func(*agui.RunAgentInput)
 	return n.post(in)
 }
 
-func props(text string) func(*agui.RunAgentInput) {
+// withForwardedProps sets the forwarded properties of an input.
+func withForwardedProps(text string) func(*agui.RunAgentInput) {
 	return func(in *agui.RunAgentInput) { in.ForwardedProps = json.RawMessage(text) }
 }
 
-func parent(run string) func(*agui.RunAgentInput) {
+// withParentRun sets the parent run of an input.
+func withParentRun(run string) func(*agui.RunAgentInput) {
 	return func(in *agui.RunAgentInput) { in.ParentRunID = run }
 }
 
+// get reads an answer with status 200 into a value.
 func (n *node) get(path string, into any) {
 	n.t.Helper()
 	a := n.do(http.MethodGet, path, "")
-	a.mustStatus(n.t, fmt.Sprintf("GET %s: a.status", path), http.StatusOK)
+	a.mustStatus(n.t, fmt.Sprintf("GET %s: status", path), http.StatusOK)
 	err := json.Unmarshal([]byte(a.body), into)
 	if err != nil {
 		n.t.Fatalf("GET %s: %v", path, err)
 	}
 }
 
-// listed is a page of messages, runs or threads.
-type listed struct {
+// list is a page of messages, runs or threads.
+type list struct {
 	Items []struct {
 		ID       string `json:"id"`
 		RunID    string `json:"runId"`
@@ -102,9 +105,10 @@ type listed struct {
 	NextCursor string `json:"nextCursor"`
 }
 
+// messages returns the IDs of a thread's messages.
 func (n *node) messages(thread string) string {
 	n.t.Helper()
-	var p listed
+	var p list
 	n.get("/v1/threads/"+thread+"/messages", &p)
 	var ids []string
 	for _, it := range p.Items {
@@ -127,40 +131,40 @@ func TestReadThread(t *testing.T) {
 		UpdatedAt                      time.Time
 	}
 	n.get("/v1/threads/t", &sum)
-	wantEqual(t, "summary: ThreadID", sum.ThreadID, "t")
-	wantEqual(t, "summary: Agent", sum.Agent, "a")
-	wantEqual(t, "summary: Status", sum.Status, "idle")
-	wantEqual(t, "summary: RunID", sum.RunID, "r2")
-	mustEqual(t, "summary: Runs", sum.Runs, 3)
-	mustEqual(t, "summary: Messages", sum.Messages, 6)
-	mustEqual(t, "summary: number of usage", len(sum.Usage), 1)
-	wantEqual(t, "*sum.Usage[0].TotalTokens", *sum.Usage[0].TotalTokens, 9)
+	wantEqual(t, "thread of the summary", sum.ThreadID, "t")
+	wantEqual(t, "agent of the summary", sum.Agent, "a")
+	wantEqual(t, "status of the summary", sum.Status, "idle")
+	wantEqual(t, "run of the summary", sum.RunID, "r2")
+	mustEqual(t, "number of runs of the summary", sum.Runs, 3)
+	mustEqual(t, "number of messages of the summary", sum.Messages, 6)
+	mustEqual(t, "number of models in the usage", len(sum.Usage), 1)
+	wantEqual(t, "total tokens of the summary", *sum.Usage[0].TotalTokens, 9)
 	if time.Since(sum.UpdatedAt) > time.Minute {
-		t.Errorf("time.Since(sum.UpdatedAt) = %v, want at most %v", time.Since(sum.UpdatedAt), time.Minute)
+		t.Errorf("time since the update of the summary = %v, want at most %v", time.Since(sum.UpdatedAt), time.Minute)
 	}
 	got := n.messages("t")
 	wantEqual(t, "messages", got, "u-r0 a-r0 u-r1 a-r1 u-r2 a-r2")
 	a := n.do(http.MethodGet, "/v1/threads/t/state", "")
-	wantEqual(t, "a.body", a.body, `{"state":{"n":2}}`)
-	var p listed
+	wantEqual(t, "answer for the state", a.body, `{"state":{"n":2}}`)
+	var p list
 	n.get("/v1/threads/t/runs?limit=2", &p)
-	mustEqual(t, "runs: number of items", len(p.Items), 2)
-	wantEqual(t, "runs: Items[0].RunID", p.Items[0].RunID, "r2")
-	wantEqual(t, "runs: Items[0].Outcome", p.Items[0].Outcome, "success")
-	wantEqual(t, "runs: Items[0].Agent", p.Items[0].Agent, "a")
+	mustEqual(t, "number of runs of the first page", len(p.Items), 2)
+	wantEqual(t, "first run", p.Items[0].RunID, "r2")
+	wantEqual(t, "outcome of the first run", p.Items[0].Outcome, "success")
+	wantEqual(t, "agent of the first run", p.Items[0].Agent, "a")
 	if p.Items[0].Ended == "" {
 		t.Error("runs: Items[0].Ended is empty, want a value")
 	}
-	wantEqual(t, "runs: Items[1].RunID", p.Items[1].RunID, "r1")
+	wantEqual(t, "second run", p.Items[1].RunID, "r1")
 	for _, run := range p.Items {
-		mustEqual(t, fmt.Sprintf("usage of run %s: number of usage", run.RunID), len(run.Usage), 1)
-		wantEqual(t, fmt.Sprintf("usage of run %s: *run.Usage[0].TotalTokens", run.RunID), *run.Usage[0].TotalTokens, 3)
+		mustEqual(t, fmt.Sprintf("number of models in the usage of run %s", run.RunID), len(run.Usage), 1)
+		wantEqual(t, fmt.Sprintf("total tokens of run %s", run.RunID), *run.Usage[0].TotalTokens, 3)
 	}
-	rest := listed{}
+	rest := list{}
 	n.get("/v1/threads/t/runs?limit=2&cursor="+p.NextCursor, &rest)
-	mustEqual(t, "more runs: number of items", len(rest.Items), 1)
-	wantEqual(t, "more runs: Items[0].RunID", rest.Items[0].RunID, "r0")
-	wantEqual(t, "more runs: NextCursor", rest.NextCursor, "")
+	mustEqual(t, "number of runs of the second page", len(rest.Items), 1)
+	wantEqual(t, "run of the second page", rest.Items[0].RunID, "r0")
+	wantEqual(t, "cursor after the last page", rest.NextCursor, "")
 }
 
 // TestPagesShowOneConversation: all pages show the conversation at the time of the first
@@ -171,13 +175,13 @@ func TestPagesShowOneConversation(t *testing.T) {
 	n.answerRuns()
 	n.postMessage("t", "r0")
 	n.postMessage("t", "r1")
-	var p listed
+	var p list
 	n.get("/v1/threads/t/messages?limit=1", &p)
 	n.postMessage("t", "r2", withPerdureProps(`{"history":"replace"}`)) // supersedes the conversation
 	ids := []string{p.Items[0].ID}
 	for p.NextCursor != "" {
 		cursor := p.NextCursor
-		p = listed{}
+		p = list{}
 		n.get("/v1/threads/t/messages?limit=1&cursor="+cursor, &p)
 		ids = append(ids, p.Items[0].ID)
 	}
@@ -189,11 +193,11 @@ func TestPagesShowOneConversation(t *testing.T) {
 	n.postMessage("other", "r0")
 	for _, cursor := range []string{"x", "000000000001", "000000000001-", "000000000001--1", "000000000001-0x", "ffffffffffff-1"} {
 		if a := n.do(http.MethodGet, "/v1/threads/other/messages?cursor="+cursor, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
-			t.Errorf("the cursor %s: %d %s", cursor, a.status, a.body)
+			t.Errorf("cursor %s: got %d %s, want %d invalid_cursor", cursor, a.status, a.body, http.StatusBadRequest)
 		}
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/other/messages?cursor=000000000001-0", ""); a.status != http.StatusBadRequest {
-		t.Errorf("a cursor of another thread: a.status = %v, want %v; body: %s", a.status, http.StatusBadRequest, a.body)
+		t.Errorf("cursor of another thread: status = %v, want %v; body: %s", a.status, http.StatusBadRequest, a.body)
 	}
 }
 
@@ -211,7 +215,7 @@ func TestListThreads(t *testing.T) {
 		return err
 	}
 	ctx, cancel := context.WithCancel(n.ctx())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.http.URL+"/v1/agents/a/runs", strings.NewReader(encoded(t, func() agui.RunAgentInput {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.http.URL+"/v1/agents/a/runs", strings.NewReader(encodeInput(t, func() agui.RunAgentInput {
 		in := inputOf("r", "hello")
 		in.ThreadID = "t4"
 		return in
@@ -236,16 +240,16 @@ func TestListThreads(t *testing.T) {
 	} {
 		n.awaitList(query, want)
 	}
-	var first, second listed
+	var first, second list
 	n.get("/v1/threads?limit=3", &first)
 	n.get("/v1/threads?limit=3&cursor="+first.NextCursor, &second)
-	mustEqual(t, "pages: number of items", len(first.Items), 3)
-	mustEqual(t, "number of items", len(second.Items), 1)
-	wantEqual(t, "second.Items[0].ThreadID", second.Items[0].ThreadID, "t1")
-	wantEqual(t, "second.NextCursor", second.NextCursor, "")
+	mustEqual(t, "number of threads of the first page", len(first.Items), 3)
+	mustEqual(t, "number of threads of the second page", len(second.Items), 1)
+	wantEqual(t, "thread of the second page", second.Items[0].ThreadID, "t1")
+	wantEqual(t, "cursor after the last page", second.NextCursor, "")
 	for _, query := range []string{"?limit=0", "?limit=501", "?status=busy", "?updatedAfter=yesterday", "?updatedBefore=", "?cursor=x"} {
 		a := n.do(http.MethodGet, "/v1/threads"+query, "")
-		a.wantStatus(t, query+": a.status", http.StatusBadRequest)
+		a.wantStatus(t, query+": status", http.StatusBadRequest)
 	}
 }
 
@@ -255,7 +259,7 @@ func (n *node) awaitList(query, want string) {
 	ctx, look := n.ctx(), time.NewTicker(5*time.Millisecond)
 	defer look.Stop()
 	for {
-		var p listed
+		var p list
 		n.get("/v1/threads"+query, &p)
 		var all []string
 		for _, it := range p.Items {
@@ -290,7 +294,7 @@ func TestSummariesOfThreads(t *testing.T) {
 	n.temporal.start = func(in runs.Input) error { n.interrupts(n.begin(in, "e")); return nil }
 	n.postMessage("asks", "r")
 	if a := n.do(http.MethodGet, "/v1/threads/asks", ""); !strings.Contains(a.body, `"status":"waiting"`) || !strings.Contains(a.body, `"waiting":{"interrupts":[{"id":"`+question) {
-		t.Errorf("waiting thread: got %s", a.body)
+		t.Errorf("waiting thread: got %s, want the status waiting and its question", a.body)
 	}
 	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "dead"}, ID: "r"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
 	if _, err := n.snapshots.OpenRun(n.ctx(), p, stream.Opening{Agent: "a", Continues: "r0"}); err != nil {
@@ -300,14 +304,14 @@ func TestSummariesOfThreads(t *testing.T) {
 		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/dead", ""); !strings.Contains(a.body, `"status":"idle"`) {
-		t.Errorf("thread with a dead workflow: got %s", a.body)
+		t.Errorf("thread with a dead workflow: got %s, want the status idle", a.body)
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/dead/runs", ""); !strings.Contains(a.body, `"outcome":"error","code":"workflow_terminated"`) {
-		t.Errorf("run of that thread: got %s", a.body)
+		t.Errorf("run with a dead workflow: got %s, want the error workflow_terminated", a.body)
 	}
 	for _, path := range []string{"", "/messages", "/state", "/runs"} {
 		if a := n.do(http.MethodGet, "/v1/threads/unknown"+path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_thread" {
-			t.Errorf("unknown thread%s: got %d %s", path, a.status, a.body)
+			t.Errorf("unknown thread%s: got %d %s, want %d unknown_thread", path, a.status, a.body, http.StatusNotFound)
 		}
 	}
 }
@@ -324,16 +328,16 @@ func TestDeleteThread(t *testing.T) {
 	n.temporal.stop = func(how string) error { stopped = append(stopped, how); return nil }
 	n.temporal.closed = func(string) {}
 	if a := n.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNoContent {
-		t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusNoContent, a.body)
+		t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusNoContent, a.body)
 	}
 	if want := []string{"cancel", "terminate"}; !slices.Equal(stopped, want) { // the stub's workflow does not stop
 		t.Errorf("commands to the workflow: got %q, want %q", stopped, want)
 	}
 	if a := n.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNotFound {
-		t.Errorf("again: a.status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
+		t.Errorf("second delete: status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
 	}
 	n.awaitList("", "")
-	gone := func(when string) {
+	wantGone := func(when string) {
 		t.Helper()
 		for _, path := range []string{"/v1/threads/t/events", "/v1/threads/t/events?follow=false", eventsOfR1, eventsOfR1 + "?after=" + cursor} {
 			header := []string{"Last-Event-ID", cursor}
@@ -341,20 +345,20 @@ func TestDeleteThread(t *testing.T) {
 				header = nil
 			}
 			if a := n.do(http.MethodGet, path, "", header...); a.status != http.StatusGone || a.problem.Code != "gone" {
-				t.Errorf("%s: GET %s: got %d %s", when, path, a.status, a.body)
+				t.Errorf("%s: GET %s: got %d %s, want %d gone", when, path, a.status, a.body, http.StatusGone)
 			}
 		}
 	}
-	gone("after the delete")
+	wantGone("after the delete")
 	if a := n.do(http.MethodGet, eventsOfR1, ""); a.status != http.StatusNotFound {
-		t.Errorf("without a cursor: a.status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
+		t.Errorf("without a cursor: status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
 	}
 	if a := n.postMessage("t", "r1"); a.status != http.StatusOK || len(n.temporal.starts) != 2 {
-		t.Errorf("a new run: %d %s", a.status, a.body)
+		t.Errorf("new run: got %d %s and %d starts, want %d and 2 starts", a.status, a.body, len(n.temporal.starts), http.StatusOK)
 	}
 	got := n.messages("t")
 	wantEqual(t, "messages of the new thread", got, "u-r1 a-r1")
-	gone("after the new beginning")
+	wantGone("after the new beginning")
 }
 
 func TestDeleteEndsActiveRunForReaders(t *testing.T) {
@@ -388,7 +392,7 @@ func TestDeleteEndsActiveRunForReaders(t *testing.T) {
 	p := <-begun
 	begun <- p
 	if a := n.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNoContent || cancelled != "r1" {
-		t.Errorf("%d %s, cancelled %q", a.status, a.body, cancelled)
+		t.Errorf("delete: got %d %s and the cancelled run %q, want %d and r1", a.status, a.body, cancelled, http.StatusNoContent)
 	}
 }
 
@@ -419,47 +423,47 @@ func TestForksByParentRun(t *testing.T) {
 	n.answerRuns()
 	n.postMessage("t", "r1")
 	n.postMessage("t", "r2")
-	named := props(`{"perdure":{"parentThreadId":"t"}}`)
+	named := withForwardedProps(`{"perdure":{"parentThreadId":"t"}}`)
 	whole := func(in *agui.RunAgentInput) { // the list of a stock client that knows the parent up to that run
 		in.Messages = append([]agui.Message{
 			{ID: "u-r1", Role: agui.RoleUser, Content: agui.TextContent("said in r1")},
 			{ID: "a-r1", Role: agui.RoleAssistant, Content: agui.TextContent("answer to r1")},
 		}, in.Messages...)
 	}
-	a := n.postMessage("f1", "r3", parent("r1"), named, whole)
+	a := n.postMessage("f1", "r3", withParentRun("r1"), named, whole)
 	if got := n.messages("f1"); a.status != http.StatusOK || got != "u-r1 a-r1 u-r3 a-r3" || strings.Contains(a.body, "MESSAGES_SNAPSHOT") || !strings.Contains(a.body, `"parentRunId":"r1"`) {
-		t.Errorf("with the whole history: got %s\n%s", got, a.body)
+		t.Errorf("input with the whole history: got %s\n%s\nwant the messages of r1 and r3 without a snapshot", got, a.body)
 	}
-	a = n.postMessage("f2", "r3", parent("r1"), props(`{}`))
+	a = n.postMessage("f2", "r3", withParentRun("r1"), withForwardedProps(`{}`))
 	if got := n.messages("f2"); got != "u-r1 a-r1 u-r3 a-r3" || !strings.Contains(a.body, "MESSAGES_SNAPSHOT") {
-		t.Errorf("with the new message only, without a parent thread: got %s\n%s", got, a.body)
+		t.Errorf("input with the new message, without a parent thread: got %s\n%s\nwant the messages of r1 and r3 with a snapshot", got, a.body)
 	}
-	again := n.postMessage("f2", "r3", parent("r1"), props(`{}`))
-	wantEqual(t, "again.body", again.body, a.body)
-	if a := n.postMessage("f3", "r5", props(`{"perdure":{"parentRunId":"r2","parentThreadId":"t"}}`)); !strings.Contains(a.body, `"parentRunId":"r2"`) || n.messages("f3") != "u-r1 a-r1 u-r2 a-r2 u-r5 a-r5" {
-		t.Errorf("parent in the forwarded properties: got %s\n%s", n.messages("f3"), a.body)
+	again := n.postMessage("f2", "r3", withParentRun("r1"), withForwardedProps(`{}`))
+	wantEqual(t, "events of a repeated input", again.body, a.body)
+	if a := n.postMessage("f3", "r5", withForwardedProps(`{"perdure":{"parentRunId":"r2","parentThreadId":"t"}}`)); !strings.Contains(a.body, `"parentRunId":"r2"`) || n.messages("f3") != "u-r1 a-r1 u-r2 a-r2 u-r5 a-r5" {
+		t.Errorf("parent in the forwarded properties: got %s\n%s\nwant the messages of r1, r2 and r5", n.messages("f3"), a.body)
 	}
-	n.postMessage("f2", "r4", parent("r2")) // the parent is only recorded, because the thread exists
+	n.postMessage("f2", "r4", withParentRun("r2")) // the parent is only recorded, because the thread exists
 	if got := n.messages("f2"); got != "u-r1 a-r1 u-r3 a-r3 u-r4 a-r4" {
-		t.Errorf("parent of a run in an existing thread: got = %q, want %q", got, "u-r1 a-r1 u-r3 a-r3 u-r4 a-r4")
+		t.Errorf("parent of a run in an existing thread: messages = %q, want %q", got, "u-r1 a-r1 u-r3 a-r3 u-r4 a-r4")
 	}
 	if got := n.messages("t"); got != "u-r1 a-r1 u-r2 a-r2" {
-		t.Errorf("messages of the parent: got = %q, want %q", got, "u-r1 a-r1 u-r2 a-r2")
+		t.Errorf("parent thread: messages = %q, want %q", got, "u-r1 a-r1 u-r2 a-r2")
 	}
 	for what, c := range map[string]struct {
 		answer
-		status        int
-		code, pointer string
+		wantStatus            int
+		wantCode, wantPointer string
 	}{
-		"an unknown run":       {n.postMessage("g", "r", parent("r9")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
-		"a run of two threads": {n.postMessage("g", "r", parent("r3")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
-		"not of that thread":   {n.postMessage("g", "r", parent("r9"), named), 404, "unknown_run", ""},
-		"two names":            {n.postMessage("g", "r", parent("r1"), props(`{"perdure":{"parentRunId":"r2"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentRunId"},
-		"no name":              {n.postMessage("g", "r", parent("r1"), props(`{"perdure":{"parentThreadId":"\u0000"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentThreadId"},
+		"an unknown run":       {n.postMessage("g", "r", withParentRun("r9")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
+		"a run of two threads": {n.postMessage("g", "r", withParentRun("r3")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
+		"not of that thread":   {n.postMessage("g", "r", withParentRun("r9"), named), 404, "unknown_run", ""},
+		"two names":            {n.postMessage("g", "r", withParentRun("r1"), withForwardedProps(`{"perdure":{"parentRunId":"r2"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentRunId"},
+		"no name":              {n.postMessage("g", "r", withParentRun("r1"), withForwardedProps(`{"perdure":{"parentThreadId":"\u0000"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentThreadId"},
 	} {
-		wantEqual(t, what+": c.answer.status", c.answer.status, c.status)
-		wantEqual(t, what+": c.problem.Code", c.problem.Code, c.code)
-		wantEqual(t, what+": c.problem.Pointer", c.problem.Pointer, c.pointer)
+		wantEqual(t, what+": status", c.answer.status, c.wantStatus)
+		wantEqual(t, what+": problem code", c.problem.Code, c.wantCode)
+		wantEqual(t, what+": problem pointer", c.problem.Pointer, c.wantPointer)
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/g", ""); a.status != http.StatusNotFound {
 		t.Errorf("thread of a refused input: got %s, want 404", a.body)
@@ -478,29 +482,29 @@ func TestForkFromConsole(t *testing.T) {
 		ForkedFrom struct{ ThreadID, RunID string }
 	}
 	if err := json.Unmarshal([]byte(a.body), &made); err != nil || a.status != http.StatusCreated || made.ThreadID == "" || made.ForkedFrom.ThreadID != "t" || made.ForkedFrom.RunID != "r1" {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("fork: got %d %s, want %d with the parent r1 of t", a.status, a.body, http.StatusCreated)
 	}
 	if got := n.messages(made.ThreadID); got != "u-r1 a-r1" {
-		t.Errorf("messages of the fork: got = %q, want %q", got, "u-r1 a-r1")
+		t.Errorf("fork: messages = %q, want %q", got, "u-r1 a-r1")
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/"+made.ThreadID, ""); !strings.Contains(a.body, `"forkedFrom":{"threadId":"t","runId":"r1"}`) || !strings.Contains(a.body, `"agent":"a"`) {
-		t.Errorf("summary of the fork: got %s", a.body)
+		t.Errorf("summary of the fork: got %s, want its parent and its agent", a.body)
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/"+made.ThreadID+"/events?follow=false", ""); a.status != http.StatusOK || len(cursors(a.body)) != 4 || !strings.Contains(a.body, "MESSAGES_SNAPSHOT") {
-		t.Errorf("events of the fork: got %d %s", a.status, a.body)
+		t.Errorf("events of the fork: got %d %s, want %d with a snapshot and 4 cursors", a.status, a.body, http.StatusOK)
 	}
 	n.postMessage(made.ThreadID, "r2")
 	if got := n.messages(made.ThreadID); got != "u-r1 a-r1 u-r2 a-r2" {
-		t.Errorf("messages after a run: got = %q, want %q", got, "u-r1 a-r1 u-r2 a-r2")
+		t.Errorf("fork after a run: messages = %q, want %q", got, "u-r1 a-r1 u-r2 a-r2")
 	}
 	for range 2 {
 		if a := fork("/v1/threads/t/runs/r1/fork", `{"threadId":"mine"}`); a.status != http.StatusCreated {
-			t.Errorf("a thread of that name: a.status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
+			t.Errorf("fork into a named thread: status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
 		}
 	}
 	n.temporal.start = func(in runs.Input) error { n.begin(in, "e"); return nil }
 	ctx, cancel := context.WithCancel(n.ctx())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.http.URL+"/v1/agents/a/runs", strings.NewReader(encoded(t, inputOf("r3", "more"))))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.http.URL+"/v1/agents/a/runs", strings.NewReader(encodeInput(t, inputOf("r3", "more"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -513,9 +517,9 @@ func TestForkFromConsole(t *testing.T) {
 	_ = resp.Body.Close()
 	for what, c := range map[string]struct {
 		answer
-		status int
-		code   string
-		names  string
+		wantStatus int
+		wantCode   string
+		wantDetail string
 	}{
 		"an existing thread": {fork("/v1/threads/t/runs/r1/fork", `{"threadId":"t"}`), 409, "thread_exists", `the thread "t"`},
 		"an unknown run":     {fork("/v1/threads/t/runs/r9/fork", ""), 404, "unknown_run", `"r9"`},
@@ -524,10 +528,10 @@ func TestForkFromConsole(t *testing.T) {
 		"no name":            {fork("/v1/threads/t/runs/r1/fork", `{"threadId":"\u0007"}`), 400, "invalid_input", ""},
 		"no body":            {fork("/v1/threads/t/runs/r1/fork", `[]`), 400, "invalid_input", ""},
 	} {
-		wantEqual(t, what+": c.answer.status", c.answer.status, c.status)
-		wantEqual(t, what+": c.problem.Code", c.problem.Code, c.code)
-		if !strings.Contains(c.problem.Detail, c.names) {
-			t.Errorf("%s: c.problem.Detail = %q, want text with %q", what, c.problem.Detail, c.names)
+		wantEqual(t, what+": status", c.answer.status, c.wantStatus)
+		wantEqual(t, what+": problem code", c.problem.Code, c.wantCode)
+		if !strings.Contains(c.problem.Detail, c.wantDetail) {
+			t.Errorf("%s: problem detail = %q, want text with %q", what, c.problem.Detail, c.wantDetail)
 		}
 	}
 }
@@ -591,16 +595,16 @@ func TestPausedThread(t *testing.T) {
 		t.Errorf("no thread with the status %s in the list", want)
 	}
 	shows("running")
-	for _, step := range []struct{ command, status string }{{"pause", "paused"}, {"pause", "paused"}, {"resume", "running"}, {"pause", "paused"}} {
+	for _, step := range []struct{ command, wantStatus string }{{"pause", "paused"}, {"pause", "paused"}, {"resume", "running"}, {"pause", "paused"}} {
 		if a := n.do(http.MethodPost, "/v1/threads/t/"+step.command, ""); a.status != http.StatusNoContent {
-			t.Fatalf("%s: a.status = %v, want %v; body: %s", step.command, a.status, http.StatusNoContent, a.body)
+			t.Fatalf("%s: status = %v, want %v; body: %s", step.command, a.status, http.StatusNoContent, a.body)
 		}
-		shows(step.status)
+		shows(step.wantStatus)
 	}
 	n.end(place)
 	shows("idle")
 	if a := n.do(http.MethodPost, "/v1/threads/t/pause", ""); a.status != http.StatusNoContent {
-		t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusNoContent, a.body)
+		t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusNoContent, a.body)
 	}
 	shows("idle")
 }

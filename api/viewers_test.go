@@ -77,8 +77,10 @@ func TestSlowViewerIsDisconnected(t *testing.T) {
 	reader := metric.NewManualReader()
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
 	n := setup(t)
-	given := make(chan struct{}, 1)
-	narrow := n.serveOn(t, func(l net.Listener) net.Listener { return &smallBufferListener{Listener: l, given: given} }, withShortWriteTimeout)
+	disconnected := make(chan struct{}, 1)
+	narrow := n.serveOn(t, func(l net.Listener) net.Listener {
+		return &smallBufferListener{Listener: l, disconnected: disconnected}
+	}, withShortWriteTimeout)
 	steady, s := n.startViewedRun(n.captureOutputs(), "r1")
 	slow := bareViewer(t, narrow, eventsOfR1)
 
@@ -88,7 +90,7 @@ func TestSlowViewerIsDisconnected(t *testing.T) {
 		s.say(text)
 		all.WriteString(steady.until(text))
 	}
-	<-given
+	<-disconnected
 	s.end()
 	all.WriteString(steady.until("RUN_FINISHED"))
 
@@ -106,7 +108,7 @@ func TestSlowViewerIsDisconnected(t *testing.T) {
 	}
 	head := frames(string(body))
 	if len(head) == 0 {
-		t.Errorf("slow viewer = %v, want another value", len(head))
+		t.Errorf("slow viewer = %v, want at least 1", len(head))
 	}
 	if len(head) >= len(frames(all.String())) {
 		t.Errorf("slow viewer = %v, want less than %v", len(head), len(frames(all.String())))
@@ -166,7 +168,7 @@ func TestCostOfViewer(t *testing.T) {
 	}
 	more := runtime.NumGoroutine() - goroutines
 	if more > 2*viewers+slack {
-		t.Errorf("goroutines of %d viewers: more = %v, want at most %v", viewers, more, 2*viewers+slack)
+		t.Errorf("number of goroutines of %d viewers = %v, want at most %v", viewers, more, 2*viewers+slack)
 	}
 	each := (heapBytes() - memory) / viewers
 	t.Logf("%d bytes for each viewer", each)
@@ -183,7 +185,7 @@ func TestCostOfViewer(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("goroutines: got %d, want %d as without viewers", runtime.NumGoroutine(), goroutines)
+			t.Fatalf("number of goroutines without viewers = %d, want at most %d", runtime.NumGoroutine(), goroutines)
 		}
 	}
 	s.say("last")

@@ -43,13 +43,16 @@ type wsFrame struct {
 // line returns an event as a frame of a server-sent event stream.
 func (f wsFrame) line() string { return "id: " + f.Cursor + "\ndata: " + string(f.Event) }
 
+// wsURL returns the address of the socket route of a server.
 func wsURL(base string) string { return "ws" + strings.TrimPrefix(base, "http") + "/v1/ws" }
 
+// dial opens a socket.
 func (n *node) dial(header ...string) *wsClient {
 	n.t.Helper()
 	return n.dialAt(wsURL(n.http.URL), header...)
 }
 
+// dialAt opens a socket at an address.
 func (n *node) dialAt(url string, header ...string) *wsClient {
 	n.t.Helper()
 	h := http.Header{}
@@ -61,12 +64,12 @@ func (n *node) dialAt(url string, header ...string) *wsClient {
 		n.t.Fatal(err)
 	}
 	c := &wsClient{t: n.t, conn: conn}
-	n.t.Cleanup(c.cut)
+	n.t.Cleanup(c.disconnect)
 	return c
 }
 
 // cut closes the connection without a close frame.
-func (c *wsClient) cut() { _ = c.conn.Close() }
+func (c *wsClient) disconnect() { _ = c.conn.Close() }
 
 // send sends a frame: a string unchanged, any other value as JSON.
 func (c *wsClient) send(frame any) {
@@ -84,6 +87,7 @@ func (c *wsClient) send(frame any) {
 	}
 }
 
+// read reads one frame.
 func (c *wsClient) read() (wsFrame, error) {
 	kind, body, err := c.conn.ReadMessage()
 	if err != nil {
@@ -92,11 +96,12 @@ func (c *wsClient) read() (wsFrame, error) {
 	wantNoMark(c.t, string(body))
 	var f wsFrame
 	if err := json.Unmarshal(body, &f); err != nil || kind != websocket.TextMessage {
-		c.t.Fatalf("message of type %d: %v: %s", kind, err, body)
+		c.t.Fatalf("frame: got the message type %d: %v: %s, want a text message with JSON", kind, err, body)
 	}
 	return f, nil
 }
 
+// next reads one frame, and ends the test if there is none.
 func (c *wsClient) next() wsFrame {
 	c.t.Helper()
 	f, err := c.read()
@@ -136,7 +141,7 @@ func (c *wsClient) until(id, frameType string) (wsFrame, []string) {
 // wantClosed reads to the end of the socket, which must have the code, and closes its side.
 func (c *wsClient) wantClosed(code int) {
 	c.t.Helper()
-	defer c.cut()
+	defer c.disconnect()
 	for {
 		_, _, err := c.conn.ReadMessage()
 		if err == nil {
@@ -150,18 +155,20 @@ func (c *wsClient) wantClosed(code int) {
 	}
 }
 
-// pings checks that the socket answers a ping, and has no other frame to send.
-func (c *wsClient) pings(id string) {
+// ping checks that the socket answers a ping, and has no other frame to send.
+func (c *wsClient) ping(id string) {
 	c.t.Helper()
 	c.send(map[string]any{"type": "ping", "id": id})
 	f := c.want("ack", id)
-	wantEqual(c.t, "answer to a ping: Request", f.Request, "ping")
+	wantEqual(c.t, "request of the answer", f.Request, "ping")
 }
 
+// runFrame returns a frame that starts a run.
 func runFrame(id string, in agui.RunAgentInput) map[string]any {
 	return map[string]any{"type": "run", "id": id, "agent": "a", "input": in}
 }
 
+// subscribeFrame returns a frame that subscribes to a run of the thread "t", after a cursor.
 func subscribeFrame(id, run, after string) map[string]any {
 	f := map[string]any{"type": "subscribe", "id": id, "threadId": "t", "runId": run}
 	if after != "" {
@@ -189,8 +196,9 @@ type agentOutput struct {
 	text    string
 }
 
-const spoken = "m1"
+const outputMessageID = "m1"
 
+// openOutput starts the output of a run with the beginning of a message.
 func (n *node) openOutput(in runs.Input) *agentOutput {
 	n.t.Helper()
 	s := &agentOutput{n: n, place: n.begin(in, "e-"+in.Run.Thread+in.Run.ID)}
@@ -199,10 +207,11 @@ func (n *node) openOutput(in runs.Input) *agentOutput {
 		n.t.Fatal(err)
 	}
 	n.t.Cleanup(s.attempt.Close)
-	s.emit(&agui.TextMessageStart{MessageID: spoken, Role: agui.RoleAssistant})
+	s.emit(&agui.TextMessageStart{MessageID: outputMessageID, Role: agui.RoleAssistant})
 	return s
 }
 
+// emit writes an event.
 func (s *agentOutput) emit(e agui.Event) {
 	s.n.t.Helper()
 	if err := s.attempt.Emit(s.n.ctx(), e); err != nil {
@@ -210,17 +219,18 @@ func (s *agentOutput) emit(e agui.Event) {
 	}
 }
 
+// say writes a part of the message.
 func (s *agentOutput) say(text string) {
 	s.n.t.Helper()
 	s.text += text
-	s.emit(&agui.TextMessageContent{MessageID: spoken, Delta: text})
+	s.emit(&agui.TextMessageContent{MessageID: outputMessageID, Delta: text})
 }
 
 // end finishes the message and the run.
 func (s *agentOutput) end() {
 	s.n.t.Helper()
-	result := &stream.Result{Messages: []agui.Message{{ID: spoken, Role: agui.RoleAssistant, Content: agui.TextContent(s.text)}}}
-	seq, err := s.attempt.Finish(s.n.ctx(), result, &agui.TextMessageEnd{MessageID: spoken})
+	result := &stream.Result{Messages: []agui.Message{{ID: outputMessageID, Role: agui.RoleAssistant, Content: agui.TextContent(s.text)}}}
+	seq, err := s.attempt.Finish(s.n.ctx(), result, &agui.TextMessageEnd{MessageID: outputMessageID})
 	if err != nil {
 		s.n.t.Fatal(err)
 	}
@@ -240,6 +250,7 @@ func (n *node) captureOutputs() *capturedOutputs {
 
 type capturedOutputs struct{ begun chan *agentOutput }
 
+// next returns the output of the next run that starts.
 func (s *capturedOutputs) next(n *node) *agentOutput {
 	n.t.Helper()
 	select {

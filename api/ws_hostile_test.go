@@ -28,7 +28,7 @@ func TestHostileFrames(t *testing.T) {
 	}
 	long := strings.Repeat("x", 500_000)
 	deep := strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)
-	for _, tt := range []struct{ frame, id, code, pointer string }{
+	for _, tt := range []struct{ frame, wantID, wantCode, wantPointer string }{
 		{`{"type":"ping","id":"` + long + `"}`, "", "invalid_frame", "/id"},
 		{`{"type":"ping","id":` + strings.Repeat("1", 500_000) + `}`, "", "invalid_frame", "/id"},
 		{`{"type":"ping","id":` + deep + `}`, "", "invalid_frame", ""},
@@ -54,14 +54,14 @@ func TestHostileFrames(t *testing.T) {
 		c.send(tt.frame)
 		f := c.next()
 		whole, err := json.Marshal(f)
-		if err != nil || f.Type != "error" || f.ID != tt.id || f.Code != tt.code || f.Pointer != tt.pointer || len(whole) > 500 {
-			t.Errorf("frame %.80s: got %.500s, want %s at %q", tt.frame, whole, tt.code, tt.pointer)
+		if err != nil || f.Type != "error" || f.ID != tt.wantID || f.Code != tt.wantCode || f.Pointer != tt.wantPointer || len(whole) > 500 {
+			t.Errorf("frame %.80s: got %.500s, want %s at %q", tt.frame, whole, tt.wantCode, tt.wantPointer)
 		}
 	}
-	c.pings("1")
+	c.ping("1")
 	s.say("still here")
 	if f := c.want("event", "open"); !strings.Contains(string(f.Event), "still here") {
-		t.Errorf("%+v", f)
+		t.Errorf("frame of the open stream: got %+v, want text with %q", f, "still here")
 	}
 	s.end()
 	c.until("open", "end")
@@ -87,7 +87,7 @@ func TestIncompleteMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	half.wantClosed(websocket.ClosePolicyViolation)
-	quiet.pings("1")
+	quiet.ping("1")
 }
 
 // TestFloodOfSubscriptions: a flood of subscriptions costs no more than the bound, and the node
@@ -107,9 +107,9 @@ func TestFloodOfSubscriptions(t *testing.T) {
 		case f.Type == "ack" && f.Request == "unsubscribe":
 			left++
 		case f.Type == "error" && f.Status != http.StatusTooManyRequests:
-			t.Fatalf("%+v", f)
+			t.Fatalf("error frame: got %+v, want the status %d", f, http.StatusTooManyRequests)
 		}
 	}
-	c.pings("1")
+	c.ping("1")
 	b.wantUntouched()
 }

@@ -30,7 +30,7 @@ func TestRunsShareSocket(t *testing.T) {
 		in.ThreadID = thread
 		c.send(runFrame("of "+thread, in))
 		if f := c.want("ack", "of "+thread); f.Request != "run" || f.ThreadID != thread || f.RunID != "r" {
-			t.Errorf("acknowledgement: got %+v", f)
+			t.Errorf("acknowledgement: got %+v, want the run r of %s", f, thread)
 		}
 		speakers[thread] = runs.next(n)
 		for range 2 {
@@ -41,8 +41,8 @@ func TestRunsShareSocket(t *testing.T) {
 		for _, thread := range []string{"t2", "t1"} { // in turn: neither waits for the other's end
 			speakers[thread].say("<" + thread + "> ✓\u2028")
 			f := c.want("event", "of "+thread)
-			wantEqual(t, "f.ThreadID", f.ThreadID, thread)
-			wantEqual(t, "f.RunID", f.RunID, "r")
+			wantEqual(t, "thread of the frame", f.ThreadID, thread)
+			wantEqual(t, "run of the frame", f.RunID, "r")
 			got[thread] = append(got[thread], f.line())
 		}
 	}
@@ -54,7 +54,7 @@ func TestRunsShareSocket(t *testing.T) {
 			t.Errorf("%s: (-SSE +socket):\n%s", thread, diff)
 		}
 	}
-	c.pings("the socket serves on")
+	c.ping("the socket serves on")
 }
 
 // TestSocketContinuesAfterCursor: after a disconnect at any event the next socket continues
@@ -80,7 +80,7 @@ func TestSocketContinuesAfterCursor(t *testing.T) {
 			s.end()
 			head = append(head, c.want("event", "1").line())
 		}
-		c.cut()
+		c.disconnect()
 		if cut < 6 {
 			s.end()
 		}
@@ -115,8 +115,8 @@ func TestSocketShowsRunAgain(t *testing.T) {
 	c.send(runFrame("1", inputOf("r1", "hello")))
 	c.want("ack", "1")
 	_, lines := c.until("1", "end")
-	wantEqual(t, fmt.Sprintf(`after %d starts: strings.Join(lines, "\n\n")+"\n\n"`, len(n.temporal.starts)), strings.Join(lines, "\n\n")+"\n\n", posted.body)
-	wantEqual(t, fmt.Sprintf("after %d starts: number of starts", len(n.temporal.starts)), len(n.temporal.starts), 1)
+	wantEqual(t, "events of the socket", strings.Join(lines, "\n\n")+"\n\n", posted.body)
+	wantEqual(t, "number of starts", len(n.temporal.starts), 1)
 	ids := cursors(posted.body)
 	c.send(subscribeFrame("1", "r1", ids[len(ids)-1])) // the ID is free again
 	c.want("end", "1")
@@ -160,7 +160,7 @@ func TestSocketJoinsAndFollows(t *testing.T) {
 
 	c.send(map[string]any{"type": "subscribe", "id": "2", "threadId": "t"})
 	if f := c.want("ack", "2"); f.ThreadID != "t" || f.RunID != "" {
-		t.Errorf("%+v", f)
+		t.Errorf("acknowledgement of the subscription: got %+v, want the thread t without a run", f)
 	}
 	var followed []string
 	read := func(run, last string) {
@@ -169,7 +169,7 @@ func TestSocketJoinsAndFollows(t *testing.T) {
 			f := c.want("event", "2")
 			followed = append(followed, f.line())
 			if f.RunID != run || f.ThreadID != "t" {
-				t.Fatalf("event of run %q: got %+v with %s", run, f, f.Event)
+				t.Fatalf("event of run %q: got %+v with %s, want that run of t", run, f, f.Event)
 			}
 			if strings.Contains(string(f.Event), last) {
 				return
@@ -181,7 +181,7 @@ func TestSocketJoinsAndFollows(t *testing.T) {
 	goOn("r2")
 	read("r2", "RUN_FINISHED")
 	if got := types(strings.Join(followed, "\n")); !strings.HasPrefix(got, "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED RUN_STARTED MESSAGES_SNAPSHOT") {
-		t.Errorf("events of the thread: got %s", got)
+		t.Errorf("events of the thread: got %s, want two runs, the second with a prelude", got)
 	}
 	c.send(map[string]any{"type": "subscribe", "id": "3", "threadId": "t", "follow": false, "after": cursors(followed[len(followed)-1])[0]})
 	c.want("end", "3")
@@ -198,7 +198,7 @@ func TestSocketRefusals(t *testing.T) {
 		if in.Run.ID == "out" {
 			return serviceerror.NewUnavailable("SECRET ADDRESS")
 		}
-		return running("e-other")
+		return alreadyStarted("e-other")
 	}
 	n.temporal.submit = busyWith("other")
 	n.temporal.steer = func(runs.SteerRequest) (runs.SteerResult, error) {
@@ -209,9 +209,9 @@ func TestSocketRefusals(t *testing.T) {
 	valid := `{"threadId":"t","runId":"r","messages":[]}`
 	c := n.dial()
 	for _, x := range []struct {
-		frame         string
-		status        int
-		code, pointer string
+		frame                 string
+		wantStatus            int
+		wantCode, wantPointer string
 	}{
 		{`{"type":"run","id":"1","agent":"nobody","input":` + valid + `}`, 404, "unknown_agent", ""},
 		{`{"type":"run","id":"1","input":` + valid + `}`, 404, "unknown_agent", ""},
@@ -257,22 +257,22 @@ func TestSocketRefusals(t *testing.T) {
 	} {
 		c.send(x.frame)
 		f := c.want("error", "1")
-		if f.Status != x.status || f.Code != x.code || f.Pointer != x.pointer || f.Detail == "" {
-			t.Errorf("%.120s: %+v, want %d %s %s", x.frame, f, x.status, x.code, x.pointer)
+		if f.Status != x.wantStatus || f.Code != x.wantCode || f.Pointer != x.wantPointer || f.Detail == "" {
+			t.Errorf("%.120s: %+v, want %d %s %s", x.frame, f, x.wantStatus, x.wantCode, x.wantPointer)
 		}
-		wantEqual(t, fmt.Sprintf(`%.120s: f.ActiveRun == "other"`, x.frame), f.ActiveRun == "other", f.Code == "busy")
-		wantEqual(t, fmt.Sprintf("%.120s: f.RetryAfter > 0", x.frame), f.RetryAfter > 0, f.Code == "unavailable")
+		wantEqual(t, fmt.Sprintf("%.120s: frame names the active run", x.frame), f.ActiveRun == "other", f.Code == "busy")
+		wantEqual(t, fmt.Sprintf("%.120s: frame has a time to retry", x.frame), f.RetryAfter > 0, f.Code == "unavailable")
 		if strings.Contains(f.Detail, "SECRET") {
-			t.Errorf("%.120s: f.Detail = %q, want no %q", x.frame, f.Detail, "SECRET")
+			t.Errorf("%.120s: detail = %q, want no %q", x.frame, f.Detail, "SECRET")
 		}
 	}
 	for _, frame := range []string{``, `{`, `[]`, `7`, `null`, `{"type":"ping"}`, `{"type":"ping","id":""}`, `{"type":"ping","id":7}`, `{"type":"ping","id":"` + strings.Repeat("x", 1001) + `"}`, `{"type":"ping","id":"1"}}`} {
 		c.send(frame)
 		if f := c.next(); f.Type != "error" || f.ID != "" || f.Code != "invalid_frame" || f.Status != 400 {
-			t.Errorf("%.60s: %+v", frame, f)
+			t.Errorf("%.60s: got %+v, want invalid_frame without an ID", frame, f)
 		}
 	}
-	c.pings("the socket serves on")
+	c.ping("the socket serves on")
 }
 
 // TestSlowFrameDoesNotDelayOthers: a run may take long to start. Other requests of the socket
@@ -288,11 +288,11 @@ func TestSlowFrameDoesNotDelayOthers(t *testing.T) {
 	in := inputOf("r1", "hello")
 	in.ThreadID = "slow"
 	c.send(runFrame("run", in))
-	c.pings("1")
+	c.ping("1")
 	c.send(runFrame("run", in))
 	f := c.want("error", "run")
-	wantEqual(t, "duplicate ID: Code", f.Code, "duplicate_id")
-	wantEqual(t, "duplicate ID: Status", f.Status, http.StatusConflict)
+	wantEqual(t, "duplicate ID: code", f.Code, "duplicate_id")
+	wantEqual(t, "duplicate ID: status", f.Status, http.StatusConflict)
 	c.send(subscribeFrame("2", "done", ""))
 	c.want("ack", "2")
 	c.until("2", "end")
@@ -314,7 +314,7 @@ func TestUnsubscribe(t *testing.T) {
 	c.want("event", "1")
 	c.send(map[string]any{"type": "unsubscribe", "id": "1"})
 	f := c.want("ack", "1")
-	wantEqual(t, "f.Request", f.Request, "unsubscribe")
+	wantEqual(t, "request of the acknowledgement", f.Request, "unsubscribe")
 	s.say("not shown")
 	c.send(map[string]any{"type": "unsubscribe", "id": "1"}) // again: no frame of the ID is sent, as requested
 	c.want("ack", "1")
@@ -339,9 +339,9 @@ func TestCancelOverSocket(t *testing.T) {
 	c.want("event", "1")
 	c.send(map[string]any{"type": "cancel", "id": "2", "threadId": "t", "runId": "r1", "reason": "enough"})
 	f := c.want("ack", "2")
-	wantEqual(t, "f.Request", f.Request, "cancel")
-	wantEqual(t, "f.ThreadID", f.ThreadID, "t")
-	wantEqual(t, "f.RunID", f.RunID, "r1")
+	wantEqual(t, "request of the acknowledgement", f.Request, "cancel")
+	wantEqual(t, "thread of the acknowledgement", f.ThreadID, "t")
+	wantEqual(t, "run of the acknowledgement", f.RunID, "r1")
 	if got := <-cancelled; got != "r1" {
 		t.Errorf("cancelled run: got %s, want r1", got)
 	}
@@ -362,7 +362,7 @@ func TestCancelBeforeClose(t *testing.T) {
 	c := n.dial()
 	c.send(runFrame("1", inputOf("r1", "hello")))
 	s := runs.next(n)
-	c.cut()
+	c.disconnect()
 	c = n.dial()
 	c.send(subscribeFrame("1", "r1", ""))
 	c.want("ack", "1")
@@ -396,9 +396,9 @@ func TestPanicEndsOneRequest(t *testing.T) {
 	c := n.dial()
 	c.send(runFrame("1", inputOf("r1", "hello")))
 	f := c.want("error", "1")
-	wantEqual(t, "f.Code", f.Code, "internal")
-	wantEqual(t, "f.Status", f.Status, 500)
-	c.pings("1")
+	wantEqual(t, "code of the frame", f.Code, "internal")
+	wantEqual(t, "status of the frame", f.Status, 500)
+	c.ping("1")
 }
 
 func TestOrigins(t *testing.T) {
@@ -406,28 +406,28 @@ func TestOrigins(t *testing.T) {
 	listed := setup(t, func(c *api.Config) { c.Origins = []string{"https://app.example", "http://localhost:*"} })
 	none, all := setup(t), setup(t, func(c *api.Config) { c.Origins = []string{"*"} })
 	for _, c := range []struct {
-		n      *node
-		origin string
-		opens  bool
+		node     *node
+		origin   string
+		wantOpen bool
 	}{
 		{listed, "", true}, {listed, "https://app.example", true}, {listed, "http://localhost:5173", true}, {listed, listed.http.URL, true},
 		{listed, "https://evil.example", false}, {listed, "https://app.example.evil.example", false}, {listed, "http://app.example", false}, {listed, "null", false},
 		{none, "", true}, {none, none.http.URL, true}, {none, "https://app.example", false},
 		{all, "https://anything.example", true}, {all, "null", true},
 	} {
-		conn, resp, err := websocket.DefaultDialer.DialContext(c.n.ctx(), wsURL(c.n.http.URL), http.Header{"Origin": {c.origin}})
+		conn, resp, err := websocket.DefaultDialer.DialContext(c.node.ctx(), wsURL(c.node.http.URL), http.Header{"Origin": {c.origin}})
 		if err == nil {
 			_ = conn.Close()
 		}
-		wantEqual(t, fmt.Sprintf("origin %q: err == nil", c.origin), err == nil, c.opens)
+		wantEqual(t, fmt.Sprintf("origin %q: socket opens", c.origin), err == nil, c.wantOpen)
 		if err != nil && (resp.StatusCode != http.StatusForbidden || resp.Header.Get("Content-Type") != "application/problem+json") {
-			t.Errorf("origin %q: %s %s", c.origin, resp.Status, resp.Header.Get("Content-Type"))
+			t.Errorf("origin %q: got %s %s, want %d with a problem", c.origin, resp.Status, resp.Header.Get("Content-Type"), http.StatusForbidden)
 		}
 		// Requests follow the same rule, except those that browsers do not send across origins.
-		if a := c.n.do(http.MethodGet, "/v1/agents", "", "Origin", c.origin); len(c.n.server.Origins) > 0 && (a.status == http.StatusOK) != c.opens {
-			t.Errorf("a request of %q: %d", c.origin, a.status)
+		if a := c.node.do(http.MethodGet, "/v1/agents", "", "Origin", c.origin); len(c.node.server.Origins) > 0 && (a.status == http.StatusOK) != c.wantOpen {
+			t.Errorf("request of the origin %q: got %d, want %d: %t", c.origin, a.status, http.StatusOK, c.wantOpen)
 		} else if a.status == http.StatusForbidden && (a.problem.Code != "origin_not_allowed" || !strings.Contains(a.problem.Detail, "PERDURE_CORS_ORIGINS")) {
-			t.Errorf("a request of %q: %s", c.origin, a.body)
+			t.Errorf("request of the origin %q: got %s, want origin_not_allowed with the setting", c.origin, a.body)
 		}
 	}
 }
@@ -436,10 +436,10 @@ func TestSocketRouteNeedsUpgrade(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	a := n.do(http.MethodGet, "/v1/ws", "")
-	a.wantStatus(t, "a.status", http.StatusUpgradeRequired)
-	wantEqual(t, "a.problem.Code", a.problem.Code, "upgrade_required")
-	wantEqual(t, `a.header.Get("Upgrade")`, a.header.Get("Upgrade"), "websocket")
+	a.wantStatus(t, "status", http.StatusUpgradeRequired)
+	wantEqual(t, "problem code", a.problem.Code, "upgrade_required")
+	wantEqual(t, "header Upgrade", a.header.Get("Upgrade"), "websocket")
 	if a := n.do(http.MethodGet, "/v1/agents/a", ""); !strings.Contains(a.body, `"websocket":true`) {
-		t.Errorf("the agent's capabilities: %s", a.body)
+		t.Errorf("capabilities of the agent: got %s, want websocket", a.body)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 )
 
-func TestCapabilitiesFollowTheDefinition(t *testing.T) {
+func TestCapabilitiesFollowDefinition(t *testing.T) {
 	t.Parallel()
 	predict := []agents.Prediction{{Tool: "write", Argument: "text", Key: "text"}}
 	for name, test := range map[string]struct {

@@ -17,7 +17,7 @@ import (
 func TestLinkPage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		asked      stream.ApprovalSource
+		source     stream.ApprovalSource
 		tool, args string
 		want       linkPage
 	}{
@@ -25,7 +25,7 @@ func TestLinkPage(t *testing.T) {
 		"a step":       {stream.ApprovalSource{Agent: "shop", Step: "check"}, pipeline.ApproveTool, `{}`, linkPage{Agent: "shop", Step: "check"}},
 		"with figures": {stream.ApprovalSource{Agent: "shop", Step: pipeline.LimitPath}, pipeline.ApproveTool, `{"used":1}`, linkPage{Agent: "shop", Args: "{\n  \"used\": 1\n}"}},
 	} {
-		asked, err := json.Marshal(c.asked)
+		asked, err := json.Marshal(c.source)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -131,15 +131,15 @@ func decisionFromHistory(history *inbox.History) *resolvedDecision {
 	d.by, d.at, d.args, d.content, d.reason = end.By, end.At, end.Args, end.Content, end.Reason
 	for _, vote := range history.Decisions[:last] {
 		// Votes for other arguments did not count.
-		if d.approves() && vote.ArgsDigest == end.ArgsDigest {
+		if d.approval() && vote.ArgsDigest == end.ArgsDigest {
 			d.votes = append(d.votes, vote.Digest)
 		}
 	}
 	return d
 }
 
-// approves reports whether the decision lets the call be made.
-func (d *recordedDecision) approves() bool {
+// approval reports whether the decision lets the call be made.
+func (d *recordedDecision) approval() bool {
 	return d.Kind == runs.DecisionApprove || d.Kind == runs.DecisionEdit
 }
 

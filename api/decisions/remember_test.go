@@ -31,14 +31,14 @@ func TestRememberScopes(t *testing.T) {
 		} {
 			p, refused := errors.AsType[*problem.Problem](got.err)
 			if refused != (want == "?") || refused && (p.Code != "invalid_answer" || p.Pointer != at) || !refused && string(got.scope) != want {
-				t.Errorf("%s, %s: got %q, %v", text, at, got.scope, got.err)
+				t.Errorf("%s at %s: got the scope %q, %v, want %q", text, at, got.scope, got.err, want)
 			}
 		}
 	}
 	for _, d := range []runs.DecisionKind{runs.DecisionEdit, runs.DecisionReject, runs.DecisionAnswer} {
 		v := Request{Decision: string(d), Args: []byte(`{}`), Content: []byte(`"x"`), Remember: "tool"}
 		if p, ok := errors.AsType[*problem.Problem](v.Check("")); !ok || p.Pointer != "/remember" {
-			t.Errorf("%s with a scope is accepted", d)
+			t.Errorf("%s with a scope: got %v, want a problem with the pointer /remember", d, p)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func TestPage(t *testing.T) {
 		c, _ := gin.CreateTestContext(recorder)
 		request.WritePage(c, tt.items, tt.cursor, func(s string) ([]byte, error) { return json.Marshal(s) })
 		if got := recorder.Body.String(); got != tt.want || recorder.Code != 200 || recorder.Header().Get("Content-Type") != "application/json; charset=utf-8" {
-			t.Errorf("%s: %d %s %v", name, recorder.Code, got, recorder.Header())
+			t.Errorf("%s: got %d %s with %v, want %s as JSON", name, recorder.Code, got, recorder.Header(), tt.want)
 		}
 	}
 }
@@ -37,15 +37,15 @@ type goneWriter struct{ *httptest.ResponseRecorder }
 
 func (goneWriter) Write([]byte) (int, error) { return 0, errors.New("gone") }
 
-// TestAPageIsEncodedAsTheClientReads: a page is encoded at the pace of its client: nothing is
+// TestPageIsEncodedAtPaceOfClient: a page is encoded at the pace of its client: nothing is
 // encoded for a client that takes no more.
-func TestAPageIsEncodedAsTheClientReads(t *testing.T) {
+func TestPageIsEncodedAtPaceOfClient(t *testing.T) {
 	t.Parallel()
 	c, _ := gin.CreateTestContext(goneWriter{httptest.NewRecorder()})
 	encoded := 0
 	item := []byte(`"` + strings.Repeat("x", 64<<10) + `"`)
 	request.WritePage(c, make([]struct{}, 100), "", func(struct{}) ([]byte, error) { encoded++; return item, nil })
 	if encoded != 1 {
-		t.Errorf("%d items were encoded for a client that takes nothing", encoded)
+		t.Errorf("number of encoded items = %d, want 1", encoded)
 	}
 }

@@ -24,14 +24,14 @@ func FuzzDecodeRequest(f *testing.F) {
 		r, err := decodeFrame(frame)
 		if err == nil {
 			if r.ID == "" || len(r.ID) > stream.MaxIDBytes {
-				t.Errorf("accepted ID: got %q", r.ID)
+				t.Errorf("accepted ID = %q, want 1 to %d bytes", r.ID, stream.MaxIDBytes)
 			}
 			_, _ = r.run(auth.With(t.Context(), auth.Principal{Tenant: "t"}))
 			return
 		}
 		body, err := json.Marshal(refusalOf(r, problem.Of(err)))
 		if err != nil || len(body) > 6*stream.MaxIDBytes+500 {
-			t.Errorf("refusal: got %d bytes, %v", len(body), err)
+			t.Errorf("refusal: got %d bytes, %v, want at most %d", len(body), err, 6*stream.MaxIDBytes+500)
 		}
 	})
 }
@@ -47,15 +47,15 @@ func TestRememberScopesInFrames(t *testing.T) {
 		v, err := r.decision()
 		p, refused := errors.AsType[*problem.Problem](err)
 		if refused != (want == "?") || refused && (p.Code != "invalid_answer" || p.Pointer != "/remember") || !refused && string(v.Remember) != want {
-			t.Errorf("%s: got %q, %v", text, v.Remember, err)
+			t.Errorf("%s: got the scope %q, %v, want %q", text, v.Remember, err, want)
 		}
 	}
 }
 
-// TestARefusalHasTheMembersOfAProblem: an error frame has every member of a problem, except the RFC
+// TestErrorFrameHasMembersOfProblem: an error frame has every member of a problem, except the RFC
 // 9457 members that a frame does not need, and the mistakes of a definition, which frames do not
 // publish.
-func TestARefusalHasTheMembersOfAProblem(t *testing.T) {
+func TestErrorFrameHasMembersOfProblem(t *testing.T) {
 	t.Parallel()
 	p := problem.Problem{
 		Type: "about:blank", Title: "Conflict", Status: 409, Code: "interrupted", Detail: "detail", Pointer: "/input", Errors: []problem.Mistake{{Detail: "x"}},

@@ -66,32 +66,34 @@ func statusAt(t *testing.T, method, url string) int {
 	return resp.StatusCode
 }
 
-// TestUnreadAnswerIsDisconnected: a client that does not read its answer is disconnected, whatever the
+// TestClientThatDoesNotReadIsDisconnected: a client that does not read its answer is disconnected, whatever the
 // answer is.
-func TestUnreadAnswerIsDisconnected(t *testing.T) {
+func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	t.Parallel()
 	n := setupLargeThread(t)
-	given := make(chan struct{}, len(large))
-	front := n.serveOn(t, func(l net.Listener) net.Listener { return &smallBufferListener{Listener: l, given: given} }, withShortWriteTimeout)
+	disconnected := make(chan struct{}, len(large))
+	front := n.serveOn(t, func(l net.Listener) net.Listener {
+		return &smallBufferListener{Listener: l, disconnected: disconnected}
+	}, withShortWriteTimeout)
 	for _, path := range large {
 		sendUnread(t, front, path)
 	}
 	for range large {
 		select {
-		case <-given:
+		case <-disconnected:
 		case <-n.ctx().Done():
 			t.Fatal("a client that does not read is not disconnected")
 		}
 	}
 }
 
-// TestAnswersCountAsStreams: an answer counts as a stream of its node until the client has read it.
+// TestUnreadAnswersCountAsStreams: an answer counts as a stream of its node until the client has read it.
 // A full node still accepts commands and probes.
-func TestAnswersCountAsStreams(t *testing.T) {
+func TestUnreadAnswersCountAsStreams(t *testing.T) {
 	t.Parallel()
 	n := setupLargeThread(t)
 	front := n.serveOn(t, func(l net.Listener) net.Listener {
-		return &smallBufferListener{Listener: l, given: make(chan struct{}, 100)}
+		return &smallBufferListener{Listener: l, disconnected: make(chan struct{}, 100)}
 	},
 		func(c *api.Config) { c.MaxStreams = len(large) })
 	var conns []net.Conn
@@ -104,7 +106,7 @@ func TestAnswersCountAsStreams(t *testing.T) {
 		}
 	}
 	if status := statusAt(t, http.MethodPost, front+"/v1/threads/t/runs/r1/cancel"); status == http.StatusServiceUnavailable {
-		t.Errorf("a full node refuses a cancel")
+		t.Errorf("cancel at a full node: status = %d, want another", status)
 	}
 	if status := statusAt(t, http.MethodGet, front+"/healthz"); status != http.StatusOK {
 		t.Errorf("/healthz: status = %v, want %v", status, http.StatusOK)

@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
+// inputWithProps returns the input with Perdure's forwarded properties.
 func inputWithProps(in agui.RunAgentInput, props string) agui.RunAgentInput {
 	in.ForwardedProps = json.RawMessage(`{"perdure":` + props + `}`)
 	return in
@@ -36,45 +37,45 @@ func TestQueuedRun(t *testing.T) {
 				n.end(active)
 				return nil
 			}
-			return running("e2") // the execution of a run that is not in the log yet
+			return alreadyStarted("e2") // the execution of a run that is not in the log yet
 		}
 		n.post(inputOf("r1", "hello"))
 		n.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
 			if in.OnBusy != onBusy || in.Offer.Run.ID != "r2" || in.Offer.Token != "r2" || in.Offer.Digest != in.Digest || in.Offer.Agent != "a" {
-				t.Errorf("submission: got %+v with %+v", in, in.Offer)
+				t.Errorf("submission: got %+v with the offer %+v, want %s and the offer of r2", in, in.Offer, onBusy)
 			}
 			n.end(n.begin(*in.Offer, "e2"))
 			return runs.SubmitResult{Queued: true, Interrupted: interrupted}, nil
 		}
 		a := n.post(inputWithProps(inputOf("r2", "me too"), `{"onBusy":"`+string(onBusy)+`"}`))
-		a.wantStatus(t, fmt.Sprintf("%s: a.status", onBusy), http.StatusOK)
+		a.wantStatus(t, fmt.Sprintf("%s: status", onBusy), http.StatusOK)
 		if !strings.Contains(a.body, `"RUN_FINISHED"`) {
-			t.Errorf("%s: a.body = %q, want text with %q", onBusy, a.body, `"RUN_FINISHED"`)
+			t.Errorf("%s: body = %q, want text with %q", onBusy, a.body, `"RUN_FINISHED"`)
 		}
 		wanted, err := n.log.CancelRequested(n.ctx(), active.Run)
 		if err != nil {
 			t.Fatalf("%s: %v", onBusy, err)
 		}
-		wantEqual(t, fmt.Sprintf("%s: wanted", onBusy), wanted, interrupted != "")
+		wantEqual(t, fmt.Sprintf("%s: cancel requested", onBusy), wanted, interrupted != "")
 	}
 }
 
 func TestBusyRefusals(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	n.temporal.start = func(runs.Input) error { return running("e1") }
+	n.temporal.start = func(runs.Input) error { return alreadyStarted("e1") }
 	n.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) {
 		return runs.SubmitResult{}, temporal.NewApplicationError("full", runs.ErrorQueueFull)
 	}
 	if a := n.post(inputWithProps(inputOf("r2", "me too"), `{"onBusy":"enqueue"}`)); a.status != http.StatusTooManyRequests || a.problem.Code != "queue_full" {
-		t.Errorf("too many: %d %s", a.status, a.body)
+		t.Errorf("run for a full queue: got %d %s, want %d queue_full", a.status, a.body, http.StatusTooManyRequests)
 	}
 	for props, pointer := range map[string]string{
 		`{"onBusy":"hope"}`: "/forwardedProps/perdure/onBusy", `{"onBusy":1}`: "/forwardedProps/perdure/onBusy", `[]`: "/forwardedProps/perdure",
 		`{"history":"all"}`: "/forwardedProps/perdure/history", `{"cancelOnDisconnect":"yes"}`: "/forwardedProps/perdure/cancelOnDisconnect",
 	} {
 		if a := n.post(inputWithProps(inputOf("r3", "?"), props)); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
-			t.Errorf("%s: %d %s", props, a.status, a.body)
+			t.Errorf("%s: got %d %s, want %d with the pointer %s", props, a.status, a.body, http.StatusBadRequest, pointer)
 		}
 	}
 }
@@ -86,7 +87,7 @@ func TestPauseAndResume(t *testing.T) {
 	n.temporal.pause = func(update string) error { updates = append(updates, update); return nil }
 	for _, path := range []string{"pause", "resume"} {
 		if a := n.do(http.MethodPost, "/v1/threads/t/"+path, ""); a.status != http.StatusNoContent {
-			t.Errorf("%s: a.status = %v, want %v; body: %s", path, a.status, http.StatusNoContent, a.body)
+			t.Errorf("%s: status = %v, want %v; body: %s", path, a.status, http.StatusNoContent, a.body)
 		}
 	}
 	if strings.Join(updates, " ") != "pause resume" {
@@ -95,7 +96,7 @@ func TestPauseAndResume(t *testing.T) {
 	for _, err := range []error{serviceerror.NewNotFound("closed"), temporal.NewApplicationError("over", runs.ErrorNotActive)} {
 		n.temporal.pause = func(string) error { return err }
 		if a := n.do(http.MethodPost, "/v1/threads/t/pause", ""); a.status != http.StatusConflict || a.problem.Code != "not_active" {
-			t.Errorf("with no run: %d %s", a.status, a.body)
+			t.Errorf("pause without an active run: got %d %s, want %d not_active", a.status, a.body, http.StatusConflict)
 		}
 	}
 }
@@ -141,7 +142,7 @@ func TestCancelOnDisconnect(t *testing.T) {
 	socket.send(map[string]any{"type": "run", "id": "1", "agent": "a", "input": in})
 	for socket.next().Type != "event" {
 	}
-	socket.cut()
+	socket.disconnect()
 	if run := <-cancelled; run != "r3" {
 		t.Errorf("cancelled run: got %s, want r3", run)
 	}
@@ -165,9 +166,9 @@ func TestContinuedRunIsFollowed(t *testing.T) {
 	}
 	a := n.post(inputOf("r1", "hello"))
 	if !strings.Contains(a.body, `"code":"workflow_terminated"`) {
-		t.Errorf("after %d checks: a.body = %q, want text with %q", looks, a.body, `"code":"workflow_terminated"`)
+		t.Errorf("after %d checks: body = %q, want text with %q", looks, a.body, `"code":"workflow_terminated"`)
 	}
-	wantEqual(t, fmt.Sprintf("after %d checks: looks", looks), looks, 3)
+	wantEqual(t, "number of checks of the run", looks, 3)
 }
 
 // TestSteer: a steering message is in the log, and accepted by the run's workflow, before the API
@@ -177,7 +178,7 @@ func TestSteer(t *testing.T) {
 	n := setup(t)
 	n.emitHalfMessages()
 	n.startRun("r1")
-	n.temporal.start = func(runs.Input) error { return running("e-r1") }
+	n.temporal.start = func(runs.Input) error { return alreadyStarted("e-r1") }
 	n.temporal.submit = busyWith("r1")
 	var steered []runs.SteerRequest
 	n.temporal.steer = func(in runs.SteerRequest) (runs.SteerResult, error) {
@@ -187,43 +188,43 @@ func TestSteer(t *testing.T) {
 	const path, body = "/v1/threads/t/messages", `{"message":{"id":"s1","role":"user","content":"Wait!"}}`
 	for i := range 2 {
 		a := n.do(http.MethodPost, path, body)
-		a.mustStatus(t, "a.status", http.StatusAccepted)
-		mustEqual(t, "strings.Contains(a.body, `\"repeated\":true`)", strings.Contains(a.body, `"repeated":true`), i == 1)
+		a.mustStatus(t, "status", http.StatusAccepted)
+		mustEqual(t, "answer says that the message is a repeat", strings.Contains(a.body, `"repeated":true`), i == 1)
 		if !strings.Contains(a.body, `"runId":"r1"`) {
-			t.Errorf("a.body = %q, want text with %q", a.body, `"runId":"r1"`)
+			t.Errorf("body = %q, want text with %q", a.body, `"runId":"r1"`)
 		}
 		in, err := n.log.Input(n.ctx(), steered[i].Input)
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantEqual(t, "steered[i].RunID", steered[i].RunID, "r1")
-		wantEqual(t, "steered[i]", steered[i], steered[0])
-		wantEqual(t, "in.Accepted.Tail[0].Message.Content.Text()", in.Accepted.Tail[0].Message.Content.Text(), "Wait!")
+		wantEqual(t, "run of the steering update", steered[i].RunID, "r1")
+		wantEqual(t, "steering update", steered[i], steered[0])
+		wantEqual(t, "text of the steering message in the log", in.Accepted.Tail[0].Message.Content.Text(), "Wait!")
 	}
 	second := inputOf("r2", "Stop.")
 	if a := n.post(inputWithProps(second, `{"onBusy":"steer"}`)); a.status != http.StatusAccepted || len(steered) != 3 {
-		t.Errorf("a run that steers: %d %s", a.status, a.body)
+		t.Errorf("run that steers: got %d %s and %d updates, want %d and 3 updates", a.status, a.body, len(steered), http.StatusAccepted)
 	} else if in, err := n.log.Input(n.ctx(), steered[2].Input); err != nil || in.Accepted.Tail[0].Message.ID != "u-r2" {
-		t.Errorf("input of the steering run: got %+v, %v", in, err)
+		t.Errorf("input of the steering run: got %+v, %v, want the message u-r2", in, err)
 	}
 	// A message that the thread has is not sent again. One with other content is refused.
 	edit := inputOf("r3", "other words")
 	edit.Messages[0].ID = "u-r1"
 	if a := n.post(inputWithProps(edit, `{"onBusy":"steer"}`)); a.status != http.StatusConflict || a.problem.Code != "busy" || a.problem.ActiveRun != "r1" || len(steered) != 3 {
-		t.Errorf("a run that edits: %d %s", a.status, a.body)
+		t.Errorf("run that edits: got %d %s, want %d busy with the active run r1 and no update", a.status, a.body, http.StatusConflict)
 	}
 	if a := n.do(http.MethodPost, path, `{"message":{"id":"u-r1","role":"user","content":"other words"}}`); a.status != http.StatusBadRequest || a.problem.Pointer != "/message/id" || len(steered) != 3 {
-		t.Errorf("a message with the ID of another: %d %s", a.status, a.body)
+		t.Errorf("message with the ID of another: got %d %s, want %d and no update", a.status, a.body, http.StatusBadRequest)
 	}
 	if a := n.do(http.MethodPost, path, `{"message":{"id":"u-r1","role":"user","content":"hello"}}`); a.status != http.StatusAccepted {
-		t.Errorf("a message that the thread has: a.status = %v, want %v; body: %s", a.status, http.StatusAccepted, a.body)
+		t.Errorf("message that the thread has: status = %v, want %v; body: %s", a.status, http.StatusAccepted, a.body)
 	}
 	for message, pointer := range map[string]string{
 		``: "/message", `{}`: "/message", `{"message":{"id":"s1","role":"assistant","content":""}}`: "/message/role",
 		`{"message":{"id":"","role":"user","content":"x"}}`: "/message/id", `{"message":{"id":"s1","role":"user"}}`: "/message/content",
 	} {
 		if a := n.do(http.MethodPost, path, message); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
-			t.Errorf("%s: %d %s", message, a.status, a.body)
+			t.Errorf("%s: got %d %s, want %d with the pointer %s", message, a.status, a.body, http.StatusBadRequest, pointer)
 		}
 	}
 	for refusal, status := range map[string]int{runs.ErrorNotActive: 409, runs.ErrorTooMuchSteering: 429} {
@@ -231,14 +232,14 @@ func TestSteer(t *testing.T) {
 			return runs.SteerResult{}, temporal.NewApplicationError("no", refusal)
 		}
 		if a := n.do(http.MethodPost, path, body); a.status != status {
-			t.Errorf("%s: a.status = %v, want %v; body: %s", refusal, a.status, status, a.body)
+			t.Errorf("%s: status = %v, want %v; body: %s", refusal, a.status, status, a.body)
 		}
 	}
 	n.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) {
 		return runs.SubmitResult{}, serviceerror.NewNotFound("no workflow")
 	}
 	if a := n.do(http.MethodPost, "/v1/threads/unknown/messages", body); a.status != http.StatusConflict || a.problem.Code != "not_active" {
-		t.Errorf("with no run: %d %s", a.status, a.body)
+		t.Errorf("message without an active run: got %d %s, want %d not_active", a.status, a.body, http.StatusConflict)
 	}
 }
 
@@ -256,11 +257,11 @@ func TestSteerBeforeFirstRecord(t *testing.T) {
 	n := setup(t)
 	n.completeRuns()
 	n.post(inputOf("r0", "hello")) // the last run in the log
-	n.temporal.start = func(runs.Input) error { return running("e9") }
+	n.temporal.start = func(runs.Input) error { return alreadyStarted("e9") }
 	n.temporal.submit = busyWith("r1")
 	n.temporal.steer = func(in runs.SteerRequest) (runs.SteerResult, error) {
 		if in.RunID != "r1" || in.Input == 0 {
-			t.Errorf("steering update: got %+v", in)
+			t.Errorf("steering update: got %+v, want the run r1 with an input", in)
 		}
 		return runs.SteerResult{}, nil
 	}
@@ -268,12 +269,12 @@ func TestSteerBeforeFirstRecord(t *testing.T) {
 		"a run":     n.post(inputWithProps(inputOf("r2", "Stop."), `{"onBusy":"steer"}`)),
 		"a message": n.do(http.MethodPost, "/v1/threads/t/messages", `{"message":{"id":"s1","role":"user","content":"Wait!"}}`),
 	} {
-		a.wantStatus(t, what+": a.status", http.StatusAccepted)
+		a.wantStatus(t, what+": status", http.StatusAccepted)
 		if !strings.Contains(a.body, `"runId":"r1"`) {
-			t.Errorf("%s: a.body = %q, want text with %q", what, a.body, `"runId":"r1"`)
+			t.Errorf("%s: body = %q, want text with %q", what, a.body, `"runId":"r1"`)
 		}
 	}
 	if a := n.post(inputOf("r3", "me too")); a.status != http.StatusConflict || a.problem.ActiveRun != "r1" {
-		t.Errorf("a run that does not steer: %d %s", a.status, a.body)
+		t.Errorf("run that does not steer: got %d %s, want %d with the active run r1", a.status, a.body, http.StatusConflict)
 	}
 }

@@ -26,6 +26,7 @@ type fixture struct {
 	thread *snapshot.Snapshot
 }
 
+// setup returns a fixture whose interrupt was opened at a time, under one of the rules.
 func setup(t *testing.T, asked time.Time, rule int, rules ...agents.Approval) *fixture {
 	t.Helper()
 	ctx, l := t.Context(), streamtest.Open(t)
@@ -76,15 +77,16 @@ func setup(t *testing.T, asked time.Time, rule int, rules ...agents.Approval) *f
 }
 
 // refusalCode returns the code with which a decision of a caller is refused, or "".
-func (f *fixture) refusalCode(t *testing.T, who *auth.Principal, v Request) string {
+func (f *fixture) refusalCode(t *testing.T, caller *auth.Principal, v Request) string {
 	t.Helper()
 	ctx := t.Context()
-	if who != nil {
-		ctx = auth.With(ctx, *who)
+	if caller != nil {
+		ctx = auth.With(ctx, *caller)
 	}
 	return f.refusalCodeWith(ctx, t, v)
 }
 
+// refusalCodeWith is refusalCode with the caller of a context.
 func (f *fixture) refusalCodeWith(ctx context.Context, t *testing.T, v Request) string {
 	t.Helper()
 	err := f.checkDecider(ctx, stream.Thread{}, f.thread, &f.thread.Interrupts[0], v, "/at")
@@ -96,16 +98,17 @@ func (f *fixture) refusalCodeWith(ctx context.Context, t *testing.T, v Request) 
 		return ""
 	}
 	if p.Pointer[:3] != "/at" {
-		t.Errorf("pointer of the problem: got %s", p.Pointer)
+		t.Errorf("pointer of the problem = %s, want prefix /at", p.Pointer)
 	}
 	return p.Code
 }
 
+// principalOf returns a principal of the default tenant.
 func principalOf(subject string, roles ...string) *auth.Principal {
 	return &auth.Principal{Tenant: "default", Subject: subject, Roles: roles}
 }
 
-var approves = Request{Decision: "approve"}
+var approval = Request{Decision: "approve"}
 
 // TestApproversMayDecide: the approvers may decide, and after the escalation time those that the
 // rule escalates to. No other caller may.
@@ -117,18 +120,18 @@ func TestApproversMayDecide(t *testing.T) {
 		time.Hour:   {"": principalOf("eve", "manager"), "not_an_approver": principalOf("eve", "clerk")},
 	} {
 		f := setup(t, time.Now().Add(-asked), 0, rule)
-		for want, who := range cases {
-			for _, v := range []Request{approves, {Decision: "reject"}, {Decision: "cancel"}} {
-				if got := f.refusalCode(t, who, v); got != want {
-					t.Errorf("%s after %s: decision %s: got %q, want %q", who.Subject, asked, v.Decision, got, want)
+		for want, caller := range cases {
+			for _, v := range []Request{approval, {Decision: "reject"}, {Decision: "cancel"}} {
+				if got := f.refusalCode(t, caller, v); got != want {
+					t.Errorf("%s after %s: decision %s: got %q, want %q", caller.Subject, asked, v.Decision, got, want)
 				}
 			}
 		}
-		if got := f.refusalCode(t, principalOf("x", "finance"), approves); got != "" {
-			t.Errorf("approver by role: got %q", got)
+		if got := f.refusalCode(t, principalOf("x", "finance"), approval); got != "" {
+			t.Errorf("approver by role: got the code %q, want none", got)
 		}
-		if got := f.refusalCode(t, nil, approves); got != "not_an_approver" {
-			t.Errorf("anonymous caller: got %q", got)
+		if got := f.refusalCode(t, nil, approval); got != "not_an_approver" {
+			t.Errorf("anonymous caller: got the code %q, want not_an_approver", got)
 		}
 	}
 }
@@ -138,23 +141,23 @@ func TestApproversMayDecide(t *testing.T) {
 func TestRequesterMayNotDecide(t *testing.T) {
 	t.Parallel()
 	f := setup(t, time.Now(), 0, agents.Approval{NotByRequester: true})
-	for want, who := range map[string]*auth.Principal{"": principalOf("bob"), "not_by_requester": principalOf("ann", "any")} {
-		if got := f.refusalCode(t, who, approves); got != want {
-			t.Errorf("%s: got %q, want %q", who.Subject, got, want)
+	for want, caller := range map[string]*auth.Principal{"": principalOf("bob"), "not_by_requester": principalOf("ann", "any")} {
+		if got := f.refusalCode(t, caller, approval); got != want {
+			t.Errorf("%s: got %q, want %q", caller.Subject, got, want)
 		}
 	}
-	if got := setup(t, time.Now(), 0, agents.Approval{}).refusalCode(t, principalOf("ann"), approves); got != "" {
-		t.Errorf("requester without notByRequester: got %q", got)
+	if got := setup(t, time.Now(), 0, agents.Approval{}).refusalCode(t, principalOf("ann"), approval); got != "" {
+		t.Errorf("requester without notByRequester: got the code %q, want none", got)
 	}
 	anonymous := &stream.Input{}
 	if !isRequester(anonymous, auth.Principal{Tenant: auth.TenantDefault}) || isRequester(anonymous, *principalOf("bob")) {
-		t.Error("an anonymous caller is not the requester of an anonymous run")
+		t.Error("isRequester(anonymous run) = false for an anonymous caller or true for bob, want true and false")
 	}
 }
 
-// TestEditsUnderOtherRules: an edit may leave the interrupt's rule. It may not get under another
+// TestEditMayNotMoveToOtherRule: an edit may leave the interrupt's rule. It may not get under another
 // rule, unless that has the same approvers.
-func TestEditsUnderOtherRules(t *testing.T) {
+func TestEditMayNotMoveToOtherRule(t *testing.T) {
 	t.Parallel()
 	chief := agents.Approval{When: "args.amount > 100", Approvers: []string{"chief"}}
 	clerks := agents.Approval{When: "args.amount > 50", Approvers: []string{"bob"}}
@@ -207,7 +210,7 @@ func TestInvalidEdits(t *testing.T) {
 		}
 	}
 	if p := editPointer(""); p != "/args" {
-		t.Errorf("pointer of the decision route: got %s", p)
+		t.Errorf("pointer of the decision route = %s, want /args", p)
 	}
 }
 
@@ -225,33 +228,33 @@ func TestLateEdits(t *testing.T) {
 	}
 	var p *problem.Problem
 	if err := f.checkDecider(auth.With(t.Context(), *principalOf("eve")), stream.Thread{}, f.thread, &question, v, ""); !errors.As(err, &p) || p.Code != "not_an_approver" {
-		t.Errorf("late edit of a caller that is no approver: got %v", err)
+		t.Errorf("late edit of a caller that is no approver: got %v, want not_an_approver", err)
 	}
 }
 
-// TestQuestionsWithoutARule: every caller may decide an interrupt without a rule. No caller may
+// TestInterruptWithoutRuleHasNoApprovers: every caller may decide an interrupt without a rule. No caller may
 // decide one whose rule cannot be found.
-func TestQuestionsWithoutARule(t *testing.T) {
+func TestInterruptWithoutRuleHasNoApprovers(t *testing.T) {
 	t.Parallel()
 	f := setup(t, time.Now(), 3, agents.Approval{})
 	var p *problem.Problem
-	if err := f.checkDecider(t.Context(), stream.Thread{}, f.thread, &f.thread.Interrupts[0], approves, ""); err == nil || errors.As(err, &p) && p.Status < http.StatusInternalServerError {
-		t.Errorf("unknown rule: got %v", err)
+	if err := f.checkDecider(t.Context(), stream.Thread{}, f.thread, &f.thread.Interrupts[0], approval, ""); err == nil || errors.As(err, &p) && p.Status < http.StatusInternalServerError {
+		t.Errorf("unknown rule: got %v, want an internal error", err)
 	}
 	f = setup(t, time.Now(), 0, agents.Approval{})
 	f.thread.Entries = nil
 	if err := f.checkDecider(t.Context(), stream.Thread{}, f.thread, &f.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage("{}")}, ""); err == nil {
-		t.Error("an edit of an unknown call is accepted")
+		t.Error("edit of an unknown call is accepted, want an error")
 	}
 	f.thread.Interrupts[0].Metadata = nil
-	if got := f.refusalCode(t, nil, approves); got != "" {
-		t.Errorf("interrupt without a rule: got %q", got)
+	if got := f.refusalCode(t, nil, approval); got != "" {
+		t.Errorf("interrupt without a rule: got the code %q, want none", got)
 	}
 }
 
-// TestDecidersAreNotRequesters: a caller that only decides does not become the requester of the
+// TestDeciderDoesNotBecomeRequester: a caller that only decides does not become the requester of the
 // next run. The original requester stays.
-func TestDecidersAreNotRequesters(t *testing.T) {
+func TestDeciderDoesNotBecomeRequester(t *testing.T) {
 	t.Parallel()
 	f := setup(t, time.Now(), 0, agents.Approval{NotByRequester: true})
 	ctx := auth.With(t.Context(), *principalOf("bob"))

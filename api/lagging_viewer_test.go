@@ -20,7 +20,7 @@ import (
 
 // withSmallBuffers accepts connections with a small send buffer.
 func withSmallBuffers(l net.Listener) net.Listener {
-	return &smallBufferListener{Listener: l, given: make(chan struct{}, 1000)}
+	return &smallBufferListener{Listener: l, disconnected: make(chan struct{}, 1000)}
 }
 
 // laggingViewer is a viewer on its own connection, which reads only on request.
@@ -29,7 +29,8 @@ type laggingViewer struct {
 	read bytes.Buffer
 }
 
-func newLagging(t *testing.T, base, path string, header ...string) *laggingViewer {
+// dialLagging requests a stream of events, and reads nothing.
+func dialLagging(t *testing.T, base, path string, header ...string) *laggingViewer {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
 	if err != nil {
@@ -90,7 +91,7 @@ func TestReadingViewersStayConnected(t *testing.T) {
 	}
 	slow := map[string]*laggingViewer{}
 	for name, path := range paths {
-		slow[name] = newLagging(t, front, path[0], path[1:]...)
+		slow[name] = dialLagging(t, front, path[0], path[1:]...)
 	}
 	socket := n.dialAt(wsURL(front))
 	socket.send(subscribeFrame("1", "r1", ""))
@@ -100,9 +101,9 @@ func TestReadingViewersStayConnected(t *testing.T) {
 	var fast sync.WaitGroup
 	for name, path := range paths { // these read as fast as they can
 		fast.Go(func() {
-			body, err := newLagging(t, front, path[0], path[1:]...).rest()
+			body, err := dialLagging(t, front, path[0], path[1:]...).rest()
 			if err != nil || len(body) < burst*size {
-				t.Errorf("%s: viewer at full speed: got %d bytes, %v", name, len(body), err)
+				t.Errorf("%s: viewer at full speed: got %d bytes, %v, want at least %d", name, len(body), err, burst*size)
 			}
 		})
 	}
@@ -162,7 +163,7 @@ func TestMemoryOfLaggingViewerIsBounded(t *testing.T) {
 	goroutines := runtime.NumGoroutine()
 	var all []*laggingViewer
 	for range viewers {
-		viewer := newLagging(t, front, eventsOfR1)
+		viewer := dialLagging(t, front, eventsOfR1)
 		all = append(all, viewer)
 		if err := viewer.skip(1 << 10); err != nil {
 			t.Fatal(err)

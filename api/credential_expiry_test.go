@@ -29,10 +29,10 @@ func expiringCredentials(expires *atomic.Pointer[time.Time]) authenticatorFunc {
 	}
 }
 
-// TestStreamEndsWithCredentials: a stream ends when the credentials of its request expire, also
+// TestStreamEndsWhenCredentialsExpire: a stream ends when the credentials of its request expire, also
 // before its run ends. A client with new credentials continues after its last event. The run is not
 // cancelled.
-func TestStreamEndsWithCredentials(t *testing.T) {
+func TestStreamEndsWhenCredentialsExpire(t *testing.T) {
 	t.Parallel()
 	var expires atomic.Pointer[time.Time]
 	n := setup(t, func(c *api.Config) { c.Auth = expiringCredentials(&expires) })
@@ -41,38 +41,38 @@ func TestStreamEndsWithCredentials(t *testing.T) {
 	in := inputOf("r1", "hello")
 	in.ForwardedProps = []byte(`{"perdure":{"cancelOnDisconnect":true}}`)
 	cut := make(chan answer)
-	go func() { cut <- n.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, in), "X-Short", "1") }()
+	go func() { cut <- n.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, in), "X-Short", "1") }()
 	speaker := runs.next(n)
 	speaker.say("one ")
 	first := <-cut
 	early := time.Until(*expires.Load())
 	if early > 0 {
-		t.Errorf("early = %v, want at most %v", early, 0)
+		t.Errorf("stream ended %v before the expiry, want at most %v", early, 0)
 	}
-	first.mustStatus(t, "first.status", http.StatusOK)
+	first.mustStatus(t, "status", http.StatusOK)
 	if !strings.Contains(first.body, "one ") {
-		t.Errorf("first.body = %q, want text with %q", first.body, "one ")
+		t.Errorf("body = %q, want text with %q", first.body, "one ")
 	}
 	if strings.Contains(first.body, "RUN_FINISHED") {
-		t.Errorf("first.body = %q, want no %q", first.body, "RUN_FINISHED")
+		t.Errorf("body = %q, want no %q", first.body, "RUN_FINISHED")
 	}
 	speaker.say("two")
 	speaker.end()
 	ids := cursors(first.body)
 	rest := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", "Last-Event-ID", ids[len(ids)-1])
 	if strings.Contains(rest.body, "one ") {
-		t.Errorf("rest.body = %q, want no %q", rest.body, "one ")
+		t.Errorf("body = %q, want no %q", rest.body, "one ")
 	}
 	if !strings.Contains(rest.body, "two") {
-		t.Errorf("rest.body = %q, want text with %q", rest.body, "two")
+		t.Errorf("body = %q, want text with %q", rest.body, "two")
 	}
 	if !strings.Contains(rest.body, "RUN_FINISHED") {
-		t.Errorf("rest.body = %q, want text with %q", rest.body, "RUN_FINISHED")
+		t.Errorf("body = %q, want text with %q", rest.body, "RUN_FINISHED")
 	}
-	wantEqual(t, "cancels.Load()", cancels.Load(), 0)
+	wantEqual(t, "number of cancels", cancels.Load(), 0)
 }
 
-func TestSocketEndsWithCredentials(t *testing.T) {
+func TestSocketEndsWhenCredentialsExpire(t *testing.T) {
 	t.Parallel()
 	var expires atomic.Pointer[time.Time]
 	n := setup(t, func(c *api.Config) { c.Auth = expiringCredentials(&expires) })
@@ -91,12 +91,12 @@ func TestSocketEndsWithCredentials(t *testing.T) {
 	}
 	late.send(map[string]any{"type": "cancel", "id": "c", "threadId": "t", "runId": "r1"})
 	watcher.wantClosed(socket.Unauthorized)
-	late.cut()
+	late.disconnect()
 	n.server.Drain()
 	if err := n.server.Wait(n.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	wantEqual(t, "cancels.Load()", cancels.Load(), 0)
+	wantEqual(t, "number of cancels", cancels.Load(), 0)
 }
 
 // countCancels counts the cancelled runs.

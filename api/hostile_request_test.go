@@ -27,6 +27,7 @@ type activeViewer struct {
 	goOn   func()
 }
 
+// startActiveViewer starts a run and a viewer of it that has received half of a message.
 func (n *node) startActiveViewer() *activeViewer {
 	n.t.Helper()
 	goOn := n.emitHalfMessages()
@@ -48,6 +49,7 @@ func (n *node) startActiveViewer() *activeViewer {
 	return b
 }
 
+// wantUntouched completes the run, and checks that its viewer receives the other half and the end.
 func (b *activeViewer) wantUntouched() {
 	b.viewer.t.Helper()
 	b.goOn()
@@ -76,31 +78,31 @@ func TestInvalidIDs(t *testing.T) {
 			"/messages/0/toolCalls/0/id": `{"threadId":"x","runId":"r","messages":[{"id":"m","role":"assistant","toolCalls":[{"id":"%s","type":"function","function":{"name":"f","arguments":"{}"}}]}]}`,
 		} {
 			a := n.do(http.MethodPost, runsPath, fmt.Sprintf(format, bad))
-			a.wantStatus(t, fmt.Sprintf("%.20s as %s: a.status", bad, pointer), http.StatusBadRequest)
-			wantEqual(t, fmt.Sprintf("%.20s as %s: a.problem.Code", bad, pointer), a.problem.Code, "invalid_input")
-			wantEqual(t, fmt.Sprintf("%.20s as %s: a.problem.Pointer", bad, pointer), a.problem.Pointer, pointer)
+			a.wantStatus(t, fmt.Sprintf("%.20s as %s: status", bad, pointer), http.StatusBadRequest)
+			wantEqual(t, fmt.Sprintf("%.20s as %s: problem code", bad, pointer), a.problem.Code, "invalid_input")
+			wantEqual(t, fmt.Sprintf("%.20s as %s: problem pointer", bad, pointer), a.problem.Pointer, pointer)
 			if len(a.body) > 500 {
-				t.Errorf("%.20s as %s: len(a.body) = %v, want at most %v", bad, pointer, len(a.body), 500)
+				t.Errorf("%.20s as %s: length of the body = %v, want at most %v", bad, pointer, len(a.body), 500)
 			}
 		}
 		steer := n.do(http.MethodPost, "/v1/threads/t/messages", `{"message":{"id":"`+bad+`","role":"user","content":"x"}}`)
-		wantEqual(t, fmt.Sprintf("%.20s in steering: steer.status", bad), steer.status, http.StatusBadRequest)
-		wantEqual(t, fmt.Sprintf("%.20s in steering: steer.problem.Pointer", bad), steer.problem.Pointer, "/message/id")
+		wantEqual(t, fmt.Sprintf("%.20s in steering: status", bad), steer.status, http.StatusBadRequest)
+		wantEqual(t, fmt.Sprintf("%.20s in steering: problem pointer", bad), steer.problem.Pointer, "/message/id")
 	}
 	for _, bad := range []string{"%00", "%FF", "%ED%A0%80", "a%0Ab", "%EF%BF%BD", "%C0%AF", long} {
 		for _, path := range []string{"/v1/threads/%s/runs/r/events", "/v1/threads/t/runs/%s/events", "/v1/threads/%s/events"} {
 			if a := n.do(http.MethodGet, fmt.Sprintf(path, bad), ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" {
-				t.Errorf("%.20s in %s: %d %.500s", bad, path, a.status, a.body)
+				t.Errorf("%.20s in %s: got %d %.500s, want %d invalid_input", bad, path, a.status, a.body, http.StatusBadRequest)
 			}
 		}
 		for _, path := range []string{"/v1/threads/%s/runs/r/cancel", "/v1/threads/t/runs/%s/cancel", "/v1/threads/%s/messages", "/v1/threads/%s/pause"} {
 			if a := n.do(http.MethodPost, fmt.Sprintf(path, bad), `{"message":{"id":"m","role":"user","content":"x"}}`); a.status != http.StatusBadRequest {
-				t.Errorf("%.20s in %s: a.status = %v, want %v; body: %s", bad, path, a.status, http.StatusBadRequest, a.body)
+				t.Errorf("%.20s in %s: status = %v, want %v; body: %s", bad, path, a.status, http.StatusBadRequest, a.body)
 			}
 		}
 	}
 	if a := n.do(http.MethodPost, "/v1/agents/"+url.PathEscape(strings.Repeat("../*>\x00", 500))+"/runs", "{}"); a.status != http.StatusNotFound || len(a.body) > 500 {
-		t.Errorf("an odd agent: %d %.500s", a.status, a.body)
+		t.Errorf("invalid agent: got %d %.500s, want %d with at most 500 bytes", a.status, a.body, http.StatusNotFound)
 	}
 	b.wantUntouched()
 }
@@ -120,24 +122,24 @@ func TestSimilarIDsAreDifferent(t *testing.T) {
 			in := inputOf(id, "I am "+id)
 			in.ThreadID, in.Messages[0].ID = id, id
 			a := n.post(in)
-			a.mustStatus(t, fmt.Sprintf("%q: a.status", id), http.StatusOK)
+			a.mustStatus(t, fmt.Sprintf("%q: status", id), http.StatusOK)
 			bodies[id] = a.body
 		}
 		for id, body := range bodies {
 			segment := strings.ReplaceAll(url.PathEscape(id), ".", "%2E")
 			read := n.do(http.MethodGet, "/v1/threads/"+segment+"/runs/"+segment+"/events", "")
-			wantEqual(t, fmt.Sprintf("read of %q: read.body", id), read.body, body)
+			wantEqual(t, fmt.Sprintf("events of %q", id), read.body, body)
 			page := n.page("/v1/threads/" + segment + "/events?follow=false")
 			started, _ := json.Marshal(id)
 			if len(page.Items) == 0 {
-				t.Errorf("thread %q: len(page.Items) = %v, want another value", id, len(page.Items))
+				t.Errorf("thread %q: number of events = %v, want at least 1", id, len(page.Items))
 			}
 			if !strings.Contains(string(page.Items[0].Event), `"threadId":`+string(started)) {
-				t.Errorf("thread %q: string(page.Items[0].Event) = %q, want text with %q", id, string(page.Items[0].Event), `"threadId":`+string(started))
+				t.Errorf("thread %q: first event = %q, want text with %q", id, string(page.Items[0].Event), `"threadId":`+string(started))
 			}
 			for other, foreign := range bodies {
 				if other != id && foreign == body {
-					t.Errorf("%q and %q have the same run", id, other)
+					t.Errorf("%q and %q have the same run, want different runs", id, other)
 				}
 			}
 		}
@@ -169,11 +171,11 @@ func TestHostileBodies(t *testing.T) {
 	deep := strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)
 	begin, rest := `{"threadId":"x","runId":"r",`, `"messages":[`+message(0)+`]`
 	for name, tt := range map[string]struct {
-		body    string
-		header  []string
-		status  int
-		code    string
-		pointer string
+		body        string
+		header      []string
+		wantStatus  int
+		wantCode    string
+		wantPointer string
 	}{
 		"a form":                  {begin + rest + "}", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "unsupported_media_type", ""},
 		"text, as any page may":   {begin + rest + "}", []string{"Content-Type", "text/plain"}, 415, "unsupported_media_type", ""},
@@ -201,8 +203,8 @@ func TestHostileBodies(t *testing.T) {
 		"props of another shape":  {begin + `"forwardedProps":{"perdure":[]},` + rest + "}", nil, 400, "invalid_input", "/forwardedProps/perdure"},
 	} {
 		a := n.do(http.MethodPost, runsPath, tt.body, tt.header...)
-		if a.status != tt.status || a.problem.Code != tt.code || a.problem.Pointer != tt.pointer || len(a.body) > 500 {
-			t.Errorf("%s: %d %.500s, want %d %s at %q", name, a.status, a.body, tt.status, tt.code, tt.pointer)
+		if a.status != tt.wantStatus || a.problem.Code != tt.wantCode || a.problem.Pointer != tt.wantPointer || len(a.body) > 500 {
+			t.Errorf("%s: %d %.500s, want %d %s at %q", name, a.status, a.body, tt.wantStatus, tt.wantCode, tt.wantPointer)
 		}
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/x/runs/r/events", ""); a.status != http.StatusNotFound {
@@ -218,12 +220,12 @@ func TestNumbersKeepDigits(t *testing.T) {
 	n.completeRuns()
 	const state = `{"big":12345678901234567890123,"safe":9007199254740993,"zero":-0,"small":1e-400,"huge":1e999,"exact":0.10}`
 	a := n.do(http.MethodPost, runsPath, `{"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[],"state":`+state+`}`)
-	a.mustStatus(t, "a.status", http.StatusOK)
+	a.mustStatus(t, "status", http.StatusOK)
 	in, err := n.log.Input(n.ctx(), n.temporal.starts[0].Input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantEqual(t, "in.Input.State", string(in.Input.State), state)
+	wantEqual(t, "state in the log", string(in.Input.State), state)
 }
 
 // sendPartially returns a connection that sends a request, and then nothing.
@@ -269,7 +271,7 @@ func TestSlowBodies(t *testing.T) {
 			}
 			var p problem.Problem
 			if err := json.NewDecoder(resp.Body).Decode(&p); err != nil || p.Status != want.status || p.Code != want.code {
-				t.Errorf("%s, %s: %+v, %v", path, length, p, err)
+				t.Errorf("%s, length %s: got %+v, %v, want %d %s", path, length, p, err, want.status, want.code)
 			}
 			_ = resp.Body.Close()
 			if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
@@ -294,7 +296,7 @@ func TestEndlessBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	wantEqual(t, "resp.StatusCode", resp.StatusCode, http.StatusRequestEntityTooLarge)
+	wantEqual(t, "status", resp.StatusCode, http.StatusRequestEntityTooLarge)
 }
 
 // endlessReader is a reader of one byte that never ends.
@@ -316,8 +318,8 @@ func TestHostileRequests(t *testing.T) {
 	for _, tt := range []struct {
 		method, path string
 		header       []string
-		status       int
-		code         string
+		wantStatus   int
+		wantCode     string
 	}{
 		{"GET", events, []string{"Last-Event-ID", strings.Repeat("0", 50_000)}, 400, "invalid_cursor"},
 		{"GET", events, []string{"Last-Event-ID", "-1-x"}, 400, "invalid_cursor"},
@@ -334,10 +336,10 @@ func TestHostileRequests(t *testing.T) {
 		{"GET", "//v1///agents", nil, 404, "not_found"},
 	} {
 		a := n.do(tt.method, tt.path, "", tt.header...)
-		a.wantStatus(t, fmt.Sprintf("%s %.80s %.80s: a.status", tt.method, tt.path, tt.header), tt.status)
-		wantEqual(t, fmt.Sprintf("%s %.80s %.80s: a.problem.Code", tt.method, tt.path, tt.header), a.problem.Code, tt.code)
+		a.wantStatus(t, fmt.Sprintf("%s %.80s %.80s: status", tt.method, tt.path, tt.header), tt.wantStatus)
+		wantEqual(t, fmt.Sprintf("%s %.80s %.80s: problem code", tt.method, tt.path, tt.header), a.problem.Code, tt.wantCode)
 		if len(a.body) > 500 {
-			t.Errorf("%s %.80s %.80s: len(a.body) = %v, want at most %v", tt.method, tt.path, tt.header, len(a.body), 500)
+			t.Errorf("%s %.80s %.80s: length of the body = %v, want at most %v", tt.method, tt.path, tt.header, len(a.body), 500)
 		}
 	}
 	for _, accept := range []string{strings.Repeat("text/html;q=0.1,", 2000), "*/*;q=NaN", "application/json;q=0, text/event-stream", ";;;,,,"} {
@@ -350,7 +352,7 @@ func TestHostileRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantEqual(t, "HTTP/1.0: StatusCode", resp.StatusCode, http.StatusOK)
+	wantEqual(t, "status of HTTP/1.0", resp.StatusCode, http.StatusOK)
 	b.wantUntouched()
 }
 
@@ -366,7 +368,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	full := func(what string, status int, code string, retryAfter bool) {
 		t.Helper()
 		if status != http.StatusServiceUnavailable || code != "node_full" || !retryAfter {
-			t.Errorf("%s: %d %s", what, status, code)
+			t.Errorf("%s: got %d %s, Retry-After %t, want %d node_full with Retry-After", what, status, code, retryAfter, http.StatusServiceUnavailable)
 		}
 	}
 	for what, a := range map[string]answer{
@@ -399,25 +401,25 @@ func TestSocketsAreBounded(t *testing.T) {
 	first, second := n.dial(), n.dial()
 	handshake := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}
 	a := n.do(http.MethodGet, "/v1/ws", "", handshake...)
-	a.wantStatus(t, "a.status", http.StatusServiceUnavailable)
-	wantEqual(t, "a.problem.Code", a.problem.Code, "node_full")
+	a.wantStatus(t, "status", http.StatusServiceUnavailable)
+	wantEqual(t, "problem code", a.problem.Code, "node_full")
 	if a.header.Get("Retry-After") == "" {
 		t.Error(`a.header.Get("Retry-After") is empty, want a value`)
 	}
-	first.pings("1")
-	second.pings("1")
-	first.cut()
+	first.ping("1")
+	second.ping("1")
+	first.disconnect()
 	waitFor(t, func() bool {
 		return n.do(http.MethodGet, "/v1/ws", "", "Connection", "Upgrade").status != http.StatusServiceUnavailable
 	})
-	n.dial().pings("1")
-	second.pings("2")
+	n.dial().ping("1")
+	second.ping("2")
 }
 
 // waitFor checks a condition repeatedly until it holds.
 func waitFor(t *testing.T, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); {
-		mustEqual(t, "time.Now().After(deadline)", time.Now().After(deadline), false)
+		mustEqual(t, "deadline is over", time.Now().After(deadline), false)
 	}
 }

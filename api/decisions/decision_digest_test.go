@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-func asPerson(t *testing.T, subject string, roles ...string) context.Context {
+// callerContext returns a context with an authenticated caller.
+func callerContext(t *testing.T, subject string, roles ...string) context.Context {
 	t.Helper()
 	return auth.With(t.Context(), auth.Principal{Tenant: "shop", Subject: subject, Roles: roles})
 }
@@ -26,16 +27,16 @@ func TestDecisionDigest(t *testing.T) {
 		}
 		return d
 	}
-	ada := digest(asPerson(t, "ada"), "approve")
-	if digest(request.WithChannel(asPerson(t, "ada", "finance"), request.ChannelLink), "approve") != ada {
-		t.Error("the digest differs by link and with a role")
+	ada := digest(callerContext(t, "ada"), "approve")
+	if digest(request.WithChannel(callerContext(t, "ada", "finance"), request.ChannelLink), "approve") != ada {
+		t.Error("digest differs by link and with a role, want the same")
 	}
 	for name, other := range map[string][32]byte{
-		"another person's": digest(asPerson(t, "bob"), "approve"), "another decision": digest(asPerson(t, "ada"), "reject"), "anonymous": digest(t.Context(), "approve"),
+		"another person's": digest(callerContext(t, "bob"), "approve"), "another decision": digest(callerContext(t, "ada"), "reject"), "anonymous": digest(t.Context(), "approve"),
 		"another tenant's": digest(auth.With(t.Context(), auth.Principal{Tenant: "other", Subject: "ada"}), "approve"),
 	} {
 		if other == ada {
-			t.Errorf("%s: got the digest of ada's decision", name)
+			t.Errorf("%s: got the digest of ada's decision, want another", name)
 		}
 	}
 }

@@ -20,16 +20,16 @@ func TestEditToEqualArgumentsApproves(t *testing.T) {
 		t.Fatal(err)
 	}
 	interrupt := &agui.Interrupt{ID: "i", ToolCallID: "c", Metadata: agui.Metadata{stream.MetadataApproval: by}}
-	for name, c := range map[string]struct{ now, edit, decision string }{
+	for name, c := range map[string]struct{ arguments, edit, wantDecision string }{
 		"as written":               {written, `{"amount": 60}`, "approve"},
 		"other white space":        {written, `{"amount":60}`, "approve"},
 		"another value":            {written, `{"amount":61}`, "edit"},
 		"an edit that was decided": {`{"amount":40}`, `{"amount":40}`, "edit"},
 	} {
-		thread := &snapshot.Snapshot{Entries: []snapshot.Entry{{Message: agui.Message{ToolCalls: []agui.ToolCall{{ID: "c", Name: "pay", Arguments: c.now}}}}}}
+		thread := &snapshot.Snapshot{Entries: []snapshot.Entry{{Message: agui.Message{ToolCalls: []agui.ToolCall{{ID: "c", Name: "pay", Arguments: c.arguments}}}}}}
 		v, err := Request{Decision: "edit", Args: json.RawMessage(c.edit)}.normalize(thread, interrupt, "")
-		if err != nil || v.Decision != c.decision || (v.Args == nil) != (c.decision == "approve") {
-			t.Errorf("%s: got %+v, %v", name, v, err)
+		if err != nil || v.Decision != c.wantDecision || (v.Args == nil) != (c.wantDecision == "approve") {
+			t.Errorf("%s: got %+v, %v, want the decision %s", name, v, err, c.wantDecision)
 		}
 	}
 }

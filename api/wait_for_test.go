@@ -35,7 +35,7 @@ func (f *inboxFixture) approve(thread, id string) string {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	a.mustStatus(f.t, "a.status", http.StatusOK)
+	a.mustStatus(f.t, "status", http.StatusOK)
 	if answer.Cursor == "" {
 		f.t.Error("answer.Cursor is empty, want a value")
 	}
@@ -65,19 +65,19 @@ func TestWaitForShowsAcknowledgedDecisions(t *testing.T) {
 		place := f.continueThread(thread)
 		for range 2 {
 			a := <-shown
-			a.mustStatus(t, "a.status", http.StatusOK)
+			a.mustStatus(t, "status", http.StatusOK)
 			if strings.Contains(a.body, ids[0]) {
-				t.Errorf("a.body = %q, want no %q", a.body, ids[0])
+				t.Errorf("body = %q, want no %q", a.body, ids[0])
 			}
 			if !strings.Contains(a.body, `"next"`) {
-				t.Errorf("a.body = %q, want text with %q", a.body, `"next"`)
+				t.Errorf("body = %q, want text with %q", a.body, `"next"`)
 			}
 		}
 		socket.want("ack", "1")
 		f.end(place)
 		_, events := socket.until("1", "end")
 		if strings.Contains(strings.Join(events, ""), ids[0]) {
-			t.Errorf(`strings.Join(events, "") = %q, want no %q`, strings.Join(events, ""), ids[0])
+			t.Errorf("events = %q, want no %q", strings.Join(events, ""), ids[0])
 		}
 	}
 }
@@ -98,11 +98,11 @@ func TestWaitForDecisionInThread(t *testing.T) {
 		case <-time.After(100 * time.Millisecond):
 			f.continueThread(thread)
 			if a := <-shown; a.status != http.StatusOK || strings.Contains(a.body, `"waiting"`) {
-				t.Errorf("GET …%s: %d %s", path, a.status, a.body)
+				t.Errorf("GET …%s: got %d %s, want %d without open interrupts", path, a.status, a.body, http.StatusOK)
 			}
 		}
 		if a := f.do(http.MethodGet, "/v1/threads/"+thread+path+"x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
-			t.Errorf("GET …%sx: %d %s", path, a.status, a.body)
+			t.Errorf("GET …%sx: got %d %s, want %d invalid_cursor", path, a.status, a.body, http.StatusBadRequest)
 		}
 	}
 }
@@ -116,13 +116,13 @@ func TestWaitForPartialDecision(t *testing.T) {
 	cursor := f.approve("t", ids[0])
 	begun := time.Now()
 	a := f.do(http.MethodGet, "/v1/threads/t/events?follow=false&waitFor="+cursor, "")
-	a.mustStatus(t, "a.status", http.StatusOK)
+	a.mustStatus(t, "status", http.StatusOK)
 	if !strings.Contains(a.body, ids[1]) {
-		t.Errorf("a.body = %q, want text with %q", a.body, ids[1])
+		t.Errorf("body = %q, want text with %q", a.body, ids[1])
 	}
 	took := time.Since(begun)
 	if took > 4*time.Second {
-		t.Errorf("took = %v, want at most %v", took, 4*time.Second)
+		t.Errorf("read took %v, want at most %v", took, 4*time.Second)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestInputWaitsForDecision(t *testing.T) {
 	f := setupInbox(t)
 	ids := f.openApprovals("t", "c1")
 	cursor := f.approve("t", ids[0])
-	f.temporal.start = func(runs.Input) error { return running("e2") }
+	f.temporal.start = func(runs.Input) error { return alreadyStarted("e2") }
 	offered := make(chan runs.SubmitRequest, 1)
 	f.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
 		offered <- in
@@ -147,9 +147,9 @@ func TestInputWaitsForDecision(t *testing.T) {
 	place := f.continueThread("t")
 	w := <-watching
 	submitted := <-offered
-	wantEqual(t, "submission: OnBusy", submitted.OnBusy, runs.OnBusyEnqueue)
-	wantEqual(t, "submission: Offer.AnswersOnly", submitted.Offer.AnswersOnly, true)
-	wantEqual(t, "submission: number of decisions", len(submitted.Decisions), 0)
+	wantEqual(t, "busy policy of the submission", submitted.OnBusy, runs.OnBusyEnqueue)
+	wantEqual(t, "submission has only answers", submitted.Offer.AnswersOnly, true)
+	wantEqual(t, "number of decisions of the submission", len(submitted.Decisions), 0)
 	f.end(place)
 	f.end(f.begin(*submitted.Offer, "e2"))
 	w.until("RUN_FINISHED")
@@ -164,22 +164,22 @@ func TestUnusableWaitForCursors(t *testing.T) {
 	other := o.approve("u", o.openApprovals("u", "c1")[0])
 	for _, cursor := range []string{elsewhere, other} { // of another log, of another thread
 		if a := o.do(http.MethodGet, "/v1/threads/t/events?follow=false&waitFor="+cursor, ""); a.status != http.StatusOK || !strings.Contains(a.body, ids[0]) {
-			t.Errorf("%d %s", a.status, a.body)
+			t.Errorf("cursor of another log or thread: got %d %s, want %d with the decision", a.status, a.body, http.StatusOK)
 		}
 	}
 	if a := o.do(http.MethodGet, "/v1/threads/t/events?waitFor=x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("invalid cursor of a read: got %d %s, want %d invalid_cursor", a.status, a.body, http.StatusBadRequest)
 	}
 	body, err := json.Marshal(inputOf("r2", "hello"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a := o.do(http.MethodPost, "/v1/agents/a/runs?waitFor=x", string(body)); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("invalid cursor of a run: got %d %s, want %d invalid_cursor", a.status, a.body, http.StatusBadRequest)
 	}
 	socket := o.dial()
 	socket.send(map[string]any{"type": "run", "id": "1", "agent": "a", "input": inputOf("r2", "hello"), "waitFor": "x"})
 	f := socket.want("error", "1")
-	wantEqual(t, "f.Code", f.Code, "invalid_cursor")
-	wantEqual(t, "f.Pointer", f.Pointer, "/waitFor")
+	wantEqual(t, "code of the frame", f.Code, "invalid_cursor")
+	wantEqual(t, "pointer of the frame", f.Pointer, "/waitFor")
 }

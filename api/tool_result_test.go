@@ -49,7 +49,7 @@ func TestThreadAwaitsCallsWithoutResult(t *testing.T) {
 	n := setup(t)
 	n.temporal.start = func(in runs.Input) error { n.runWithClientCalls(in, true); return nil }
 	a := n.post(inputOf("r1", "hello"))
-	a.mustStatus(t, "a.status", http.StatusOK)
+	a.mustStatus(t, "status", http.StatusOK)
 	for name, c := range map[string]struct {
 		err  error
 		want []string
@@ -80,7 +80,7 @@ func TestWorkflowDecidesAboutToolResults(t *testing.T) {
 	n := setup(t)
 	n.temporal.start = func(in runs.Input) error { n.runWithClientCalls(in, true); return nil }
 	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
-		t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
+		t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	var taken *runs.Decision
 	n.temporal.decide = func(_ string, in runs.DecideRequest) (runs.DecideResult, error) {
@@ -113,9 +113,9 @@ func TestWorkflowDecidesAboutToolResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantEqual(t, "record in the log: Kind", content.Kind, "result")
-	wantEqual(t, "record in the log: Channel", content.Channel, "http")
-	wantEqual(t, "record in the log: Result.Content.Text()", content.Result.Content.Text(), "blue")
+	wantEqual(t, "kind of the record", content.Kind, "result")
+	wantEqual(t, "channel of the record", content.Channel, "http")
+	wantEqual(t, "text of the record", content.Result.Content.Text(), "blue")
 	taken = &runs.Decision{CallID: "c1", Kind: runs.DecisionAbandon}
 	post(blue, 410, `"abandoned"`)
 	n.temporal.decide = func(string, runs.DecideRequest) (runs.DecideResult, error) {
@@ -151,11 +151,11 @@ func TestEarlyToolResult(t *testing.T) {
 	for f.ID != "2" {
 		f = c.next()
 	}
-	wantEqual(t, fmt.Sprintf("after %d updates: f.Type", asked), f.Type, "ack")
+	wantEqual(t, fmt.Sprintf("after %d updates: type of the frame", asked), f.Type, "ack")
 	if !strings.HasPrefix(string(f.Result), `{"toolCallId":"c1","cursor":"`) {
-		t.Errorf("after %d updates: string(f.Result) = %q, want prefix %q", asked, string(f.Result), `{"toolCallId":"c1","cursor":"`)
+		t.Errorf("after %d updates: result = %q, want prefix %q", asked, string(f.Result), `{"toolCallId":"c1","cursor":"`)
 	}
-	wantEqual(t, fmt.Sprintf("after %d updates: asked", asked), asked, 3)
+	wantEqual(t, "number of updates", asked, 3)
 }
 
 // TestInputWithoutResults: results in an input are decisions too, and an agent may require them.
@@ -165,15 +165,15 @@ func TestInputWithoutResults(t *testing.T) {
 	n.temporal.start = func(in runs.Input) error {
 		if in.Run.ID == "r1" {
 			if in.OnMissingResult != runs.OpenAbandon || in.Hold {
-				t.Errorf("input of the workflow: got %+v", in)
+				t.Errorf("input of the workflow: got %+v, want the policy abandon without hold", in)
 			}
 			n.runWithClientCalls(in, true)
 			return nil
 		}
-		return running("e-r1")
+		return alreadyStarted("e-r1")
 	}
 	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
-		t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
+		t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	var offered runs.SubmitRequest
 	n.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
@@ -182,15 +182,15 @@ func TestInputWithoutResults(t *testing.T) {
 	}
 	next := inputOf("r2", "and now?")
 	a := n.post(next)
-	a.wantStatus(t, "a.status", http.StatusConflict)
-	wantEqual(t, "a.problem.Code", a.problem.Code, "missing_tool_results")
-	wantEqual(t, "number of pending tool call i ds", len(a.problem.PendingToolCallIDs), 1)
+	a.wantStatus(t, "status", http.StatusConflict)
+	wantEqual(t, "problem code", a.problem.Code, "missing_tool_results")
+	wantEqual(t, "number of pending tool calls", len(a.problem.PendingToolCallIDs), 1)
 	wantEqual(t, "number of decisions", len(offered.Decisions), 0)
 	m := agui.Message{ID: "m2", Role: agui.RoleTool, ToolCallID: "c1", Content: agui.TextContent("blue")}
 	next.Messages = []agui.Message{m}
 	n.post(next)
 	mustEqual(t, "number of decisions of the submission", len(offered.Decisions), 1)
-	wantEqual(t, "decisions of the submission: [0].CallID", offered.Decisions[0].CallID, "c1")
-	mustEqual(t, "decisions of the submission: [0].Input", offered.Decisions[0].Proposal, 0)
-	wantEqual(t, "decisions of the submission: [0].Digest", offered.Decisions[0].Digest, stream.ResultDigest(&m))
+	wantEqual(t, "call of the first decision", offered.Decisions[0].CallID, "c1")
+	mustEqual(t, "proposal of the first decision", offered.Decisions[0].Proposal, 0)
+	wantEqual(t, "digest of the first decision", offered.Decisions[0].Digest, stream.ResultDigest(&m))
 }

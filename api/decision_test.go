@@ -32,6 +32,7 @@ type decisionAnswer struct {
 	}
 }
 
+// decideAs sends a decision as a subject, and returns the status and the answer.
 func (f *inboxFixture) decideAs(subject, id, body string) (int, decisionAnswer) {
 	f.t.Helper()
 	a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+id, body, "X-User", subject)
@@ -43,6 +44,7 @@ func (f *inboxFixture) decideAs(subject, id, body string) (int, decisionAnswer) 
 	return a.status, got
 }
 
+// setupPersonalInbox returns an inbox whose callers are the subjects of the header X-User.
 func setupPersonalInbox(t *testing.T) *inboxFixture {
 	t.Helper()
 	return setupInbox(t, func(c *api.Config) {
@@ -63,7 +65,7 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 	other := []string{`{"decision":"reject"}`, `{"decision":"edit","args":{"to":"Eve"}}`, `{"decision":"answer","content":"failed"}`, `{"decision":"reject","reason":"too late"}`}
 	for i, body := range first {
 		if status, got := f.decideAs("ann", ids[i], body); status != http.StatusOK || got.Repeated || got.Recorded != nil {
-			t.Fatalf("%d %+v", status, got)
+			t.Fatalf("first decision: got %d %+v, want %d without a recorded decision", status, got, http.StatusOK)
 		}
 	}
 	check := func(when string) {
@@ -77,10 +79,10 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 						want = http.StatusConflict
 					}
 					if status != want || got.Repeated != (want == http.StatusOK) || got.Recorded == nil || got.Recorded.By != "ann" || got.Recorded.At.IsZero() || !strings.Contains(first[i], got.Recorded.Decision) {
-						t.Errorf("%s: decision %[3]s of %[2]s: got %[4]d %+[5]v", when, subject, body, status, got)
+						t.Errorf("%s: decision %s of %s: got %d %+v, want %d with the decision of ann", when, body, subject, status, got, want)
 					}
 					if want == http.StatusConflict && (got.Code != "decided" || !strings.Contains(got.Detail, got.Recorded.Decision+" by ann")) {
-						t.Errorf("%s: conflict: got %+v", when, got)
+						t.Errorf("%s: conflict: got %+v, want the code decided and a detail with the decision of ann", when, got)
 					}
 				}
 			}
@@ -106,9 +108,9 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 	check("from the audit")
 }
 
-// TestVotesReturnTheMissingVotes: the answer to a vote that does not decide has the missing votes
+// TestVoteReturnsMissingVotes: the answer to a vote that does not decide has the missing votes
 // of each proposal.
-func TestVotesReturnTheMissingVotes(t *testing.T) {
+func TestVoteReturnsMissingVotes(t *testing.T) {
 	t.Parallel()
 	f := setupPersonalInbox(t)
 	id := f.openApprovals("t1", "c1")[0]
@@ -119,23 +121,23 @@ func TestVotesReturnTheMissingVotes(t *testing.T) {
 	want := []inbox.Proposal{{ArgsDigest: "model's", Decision: "approve", Votes: 2, Missing: 1}, {ArgsDigest: "edited", Decision: "edit", Votes: 1, Missing: 2}}
 	status, got := f.decideAs("ann", id, `{"decision":"edit","args":{"to":"Bob"}}`)
 	mustEqual(t, "status", status, http.StatusOK)
-	mustEqual(t, "got.Missing", got.Missing, 2)
+	mustEqual(t, "number of missing votes", got.Missing, 2)
 	mustEqual(t, "number of proposals", len(got.Proposals), 2)
-	wantEqual(t, "got.Proposals[0]", got.Proposals[0], want[0])
-	wantEqual(t, "got.Proposals[1]", got.Proposals[1], want[1])
+	wantEqual(t, "first proposal", got.Proposals[0], want[0])
+	wantEqual(t, "second proposal", got.Proposals[1], want[1])
 	a := f.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[{"threadId":"t1","id":"`+id+`","decision":"approve"}]}`)
 	var batch struct{ Items []decisionAnswer }
 	if err := json.Unmarshal([]byte(a.body), &batch); err != nil || len(batch.Items) != 1 || len(batch.Items[0].Proposals) != 2 {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("batch: got %d %s, want one item with two proposals", a.status, a.body)
 	}
 	page := f.do(http.MethodPost, f.link("t1", id, `{"decision":"approve"}`), "")
 	if !strings.Contains(page.body, "Your vote is recorded: approve. 2 more votes") {
-		t.Errorf("page.body = %q, want text with %q", page.body, "Your vote is recorded: approve. 2 more votes")
+		t.Errorf("body = %q, want text with %q", page.body, "Your vote is recorded: approve. 2 more votes")
 	}
 }
 
-// TestChannels: the log has the channel of each decision. The command line names itself.
-func TestChannels(t *testing.T) {
+// TestDecisionRecordsChannel: the log has the channel of each decision. The command line names itself.
+func TestDecisionRecordsChannel(t *testing.T) {
 	t.Parallel()
 	f := setupInbox(t)
 	ids := f.openApprovals("t1", "c1", "c2", "c3")
@@ -147,7 +149,7 @@ func TestChannels(t *testing.T) {
 	f.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[2], `{"decision":"approve"}`, "Perdure-Channel", "cli")
 	for call, want := range map[string]string{"c1": "cli", "c2": "batch", "c3": "cli"} {
 		d := f.proposedDecision("thread/default/t1", call)
-		wantEqual(t, call+": d.Channel", d.Channel, want)
+		wantEqual(t, call+": channel of the decision", d.Channel, want)
 	}
 }
 
@@ -176,16 +178,16 @@ func TestSummaryListsOpenInterrupts(t *testing.T) {
 	f.appendToAudit("c1", ids[0], inbox.Opened)
 	f.appendToAudit("c2", ids[1], inbox.Voted, inbox.Decision{Decision: "approve"})
 	if got := open(); !slices.Equal(got, ids) {
-		t.Errorf("waiting lists %v", got)
+		t.Errorf("open interrupts: got %v, want %v", got, ids)
 	}
 	f.appendToAudit("c1", ids[0], inbox.Decided, inbox.Decision{Decision: "approve"})
 	f.appendToAudit("c2", ids[1], inbox.Expired, inbox.Decision{Decision: "expire"})
 	if got := open(); !slices.Equal(got, ids[2:]) {
-		t.Errorf("waiting lists %v", got)
+		t.Errorf("open interrupts: got %v, want %v", got, ids[2:])
 	}
 	f.appendToAudit("c3", ids[2], inbox.Decided, inbox.Decision{Decision: "reject"})
 	if got := open(); got != nil {
-		t.Errorf("waiting lists %v", got)
+		t.Errorf("open interrupts: got %v, want none", got)
 	}
 }
 
@@ -213,7 +215,7 @@ func TestListDecided(t *testing.T) {
 		}
 		a := f.do(http.MethodGet, "/v1/approvals?status=decided"+query, "")
 		if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.status != http.StatusOK {
-			t.Fatalf("%d %s", a.status, a.body)
+			t.Fatalf("list: got %d %s, want %d with a page", a.status, a.body, http.StatusOK)
 		}
 		return page.Items, page.NextCursor
 	}
@@ -229,33 +231,33 @@ func TestListDecided(t *testing.T) {
 	}
 	items, next := list("&limit=1")
 	rest, end := list("&limit=1&cursor=" + next)
-	mustEqual(t, "number of pages", len(items), 1)
-	wantEqual(t, "pages: [0].ID", items[0].ID, ids[1])
-	mustEqual(t, "number of rest", len(rest), 1)
-	wantEqual(t, "rest[0].ID", rest[0].ID, ids[0])
-	wantEqual(t, "end", end, "")
-	wantEqual(t, "first item: Status", items[0].Status, inbox.StatusDecided)
-	wantEqual(t, "items[0].Decisions[0].Args", string(items[0].Decisions[0].Args), `{"to":"Bob"}`)
-	wantEqual(t, "first item: Decisions[0].Channel", items[0].Decisions[0].Channel, "cli")
-	wantEqual(t, "first item: number of events", len(items[0].Events), 1)
+	mustEqual(t, "number of items of the first page", len(items), 1)
+	wantEqual(t, "ID of the first item", items[0].ID, ids[1])
+	mustEqual(t, "number of items of the second page", len(rest), 1)
+	wantEqual(t, "ID of the second item", rest[0].ID, ids[0])
+	wantEqual(t, "cursor after the last page", end, "")
+	wantEqual(t, "status of the first item", items[0].Status, inbox.StatusDecided)
+	wantEqual(t, "arguments of the first item's decision", string(items[0].Decisions[0].Args), `{"to":"Bob"}`)
+	wantEqual(t, "channel of the first item's decision", items[0].Decisions[0].Channel, "cli")
+	wantEqual(t, "number of events of the first item", len(items[0].Events), 1)
 	if items, _ := list("&thread=t1"); len(items) != 1 || items[0].ThreadID != "t1" {
-		t.Errorf("items of one thread: got %+v", items)
+		t.Errorf("items of one thread: got %+v, want one of t1", items)
 	}
-	got, _ := f.listed("?status=open")
+	got, _ := f.list("?status=open")
 	wantEqual(t, "number of open approvals", len(got), 2)
 	for query, parameter := range map[string]string{"status=pending": "status", "status=": "status", "status=decided&assignee=me": "assignee", "status=decided&olderThan=1h": "olderThan", "status=decided&limit=0": "limit"} {
 		if a := f.do(http.MethodGet, "/v1/approvals?"+query, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || !strings.Contains(a.problem.Detail, parameter) {
-			t.Errorf("%s: %d %s", query, a.status, a.body)
+			t.Errorf("%s: got %d %s, want %d invalid_input about %s", query, a.status, a.body, http.StatusBadRequest, parameter)
 		}
 	}
 	if a := f.do(http.MethodGet, "/v1/approvals?status=decided&cursor=x", ""); a.problem.Code != "invalid_cursor" {
-		t.Errorf("a.problem.Code = %q, want %q", a.problem.Code, "invalid_cursor")
+		t.Errorf("problem code = %q, want %q", a.problem.Code, "invalid_cursor")
 	}
 }
 
-// TestCancelledRunsHaveTheSubject: a cancelled run has the subject, the time and the reason of the
+// TestCancelNamesSubject: a cancelled run has the subject, the time and the reason of the
 // cancel.
-func TestCancelledRunsHaveTheSubject(t *testing.T) {
+func TestCancelNamesSubject(t *testing.T) {
 	t.Parallel()
 	f := setupPersonalInbox(t)
 	f.temporal.cancel = func(string) error { return nil }
@@ -267,7 +269,7 @@ func TestCancelledRunsHaveTheSubject(t *testing.T) {
 	}
 	for _, by := range []string{"ada", "bob"} { // the first request counts
 		if a := f.do(http.MethodPost, "/v1/threads/t1/runs/r/cancel", `{"reason":"`+by+` says so"}`, "X-User", by); a.status != http.StatusAccepted {
-			t.Fatalf("a.status = %v, want %v; body: %s", a.status, http.StatusAccepted, a.body)
+			t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusAccepted, a.body)
 		}
 	}
 	end := &agui.RunFinished{ThreadID: "t1", RunID: "r", Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}}
@@ -285,14 +287,14 @@ func TestCancelledRunsHaveTheSubject(t *testing.T) {
 	}
 	a := f.do(http.MethodGet, "/v1/threads/t1/runs", "")
 	if err := json.Unmarshal([]byte(a.body), &page); err != nil || len(page.Items) != 1 {
-		t.Fatalf("%s: %v", a.body, err)
+		t.Fatalf("approvals of the thread: got %s, %v, want one item", a.body, err)
 	}
 	if page.Items[0].Cancel == nil {
 		t.Fatal("page.Items[0].Cancel = nil, want a value")
 	}
-	wantEqual(t, "page.Items[0].Cancel.By", page.Items[0].Cancel.By, "ada")
-	wantEqual(t, "page.Items[0].Cancel.Reason", page.Items[0].Cancel.Reason, "ada says so")
-	wantEqual(t, "page.Items[0].Cancel.At.IsZero()", page.Items[0].Cancel.At.IsZero(), false)
+	wantEqual(t, "subject of the cancel", page.Items[0].Cancel.By, "ada")
+	wantEqual(t, "reason of the cancel", page.Items[0].Cancel.Reason, "ada says so")
+	wantEqual(t, "cancel has no time", page.Items[0].Cancel.At.IsZero(), false)
 }
 
 // TestBatchOmitsLargeArguments: every entry of a batch may name the same recorded decision.
@@ -303,17 +305,17 @@ func TestBatchOmitsLargeArguments(t *testing.T) {
 	id := f.openApprovals("t1", "c1")[0]
 	large := strings.Repeat("x", 100<<10)
 	if status, got := f.decideAs("ann", id, `{"decision":"edit","args":{"to":"`+large+`"}}`); status != http.StatusOK {
-		t.Fatalf("status = %d, want %d; answer: %+v", status, http.StatusOK, got)
+		t.Fatalf("edit: status = %d, want %d; answer: %+v", status, http.StatusOK, got)
 	}
 	if status, got := f.decideAs("bob", id, `{"decision":"reject"}`); status != http.StatusConflict || len(got.Recorded.Args) < len(large) {
-		t.Errorf("single decision: got %d with %d bytes of arguments", status, len(got.Recorded.Args))
+		t.Errorf("single decision: got %d with %d bytes of arguments, want %d with at least %d", status, len(got.Recorded.Args), http.StatusConflict, len(large))
 	}
 	entry := `{"threadId":"t1","id":"` + id + `","decision":"reject"}`
 	a := f.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[`+strings.Repeat(entry+",", 99)+entry+`]}`)
 	n := strings.Count(a.body, `"truncated":true`)
 	a.wantStatus(t, "batch", http.StatusOK)
-	wantEqual(t, "n", n, 100)
+	wantEqual(t, "number of truncated items", n, 100)
 	if len(a.body) > len(large) {
-		t.Errorf("len(a.body) = %v, want at most %v", len(a.body), len(large))
+		t.Errorf("length of the body = %v, want at most %v", len(a.body), len(large))
 	}
 }

@@ -26,10 +26,10 @@ func TestInvalidFramesEndSocket(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
 	for _, c := range []struct {
-		name string
-		kind int
-		body string
-		code int
+		name     string
+		kind     int
+		body     string
+		wantCode int
 	}{
 		{"a message too large", websocket.TextMessage, strings.Repeat(" ", 1<<20+1), websocket.CloseMessageTooBig},
 		{"a binary message", websocket.BinaryMessage, `{"type":"ping","id":"1"}`, websocket.CloseUnsupportedData},
@@ -37,12 +37,12 @@ func TestInvalidFramesEndSocket(t *testing.T) {
 		{"a normal close", websocket.CloseMessage, string(websocket.FormatCloseMessage(1000, "")), websocket.CloseNormalClosure},
 	} {
 		client := n.dial()
-		client.pings("1")
+		client.ping("1")
 		err := client.conn.WriteMessage(c.kind, []byte(c.body))
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		client.wantClosed(c.code)
+		client.wantClosed(c.wantCode)
 	}
 	client := n.dial() // the largest message that is accepted
 	ping := `{"type":"ping","id":"1"}`
@@ -52,7 +52,7 @@ func TestInvalidFramesEndSocket(t *testing.T) {
 		client.send("nonsense")
 		client.next()
 	}
-	client.pings("1") // a valid frame resets the count
+	client.ping("1") // a valid frame resets the count
 	for range 100 {
 		client.send("nonsense")
 		client.next()
@@ -63,30 +63,30 @@ func TestInvalidFramesEndSocket(t *testing.T) {
 func TestStreamsOfSocketAreBounded(t *testing.T) {
 	t.Parallel()
 	n := setup(t, func(c *api.Config) { c.MaxSocketRequests = 2 })
-	spoken := n.captureOutputs()
+	outputs := n.captureOutputs()
 	c := n.dial()
-	var said []*agentOutput
+	var active []*agentOutput
 	for i := range 2 {
 		id := fmt.Sprint("r", i)
 		in := inputOf(id, "hello")
 		in.ThreadID = id
 		c.send(runFrame(id, in))
 		c.want("ack", id)
-		said = append(said, spoken.next(n))
+		active = append(active, outputs.next(n))
 		c.want("event", id)
 		c.want("event", id)
 	}
 	c.send(subscribeFrame("3", "r0", ""))
 	f := c.want("error", "3")
-	wantEqual(t, "f.Code", f.Code, "too_many_streams")
-	wantEqual(t, "f.Status", f.Status, http.StatusTooManyRequests)
-	c.pings("3")
-	said[0].end()
+	wantEqual(t, "code of the frame", f.Code, "too_many_streams")
+	wantEqual(t, "status of the frame", f.Status, http.StatusTooManyRequests)
+	c.ping("3")
+	active[0].end()
 	c.until("r0", "end")
 	c.send(map[string]any{"type": "subscribe", "id": "3", "threadId": "r0", "runId": "r0"})
 	c.want("ack", "3")
 	c.until("3", "end")
-	said[1].end()
+	active[1].end()
 }
 
 // TestPings: a client that answers pings may be silent. A client that does not is disconnected.
@@ -112,7 +112,7 @@ func TestPings(t *testing.T) {
 	}
 	alive.want("ack", "2")
 	got := <-pong
-	wantEqual(t, "pong", got, "client's own")
+	wantEqual(t, "payload of the pong", got, "client's own")
 }
 
 // TestDrainEndsSockets: a server that shuts down closes its sockets, and waits for the requests
@@ -120,11 +120,11 @@ func TestPings(t *testing.T) {
 func TestDrainEndsSockets(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	spoken := n.captureOutputs()
+	outputs := n.captureOutputs()
 	idle, watching, starting := n.dial(), n.dial(), n.dial()
 	watching.send(runFrame("1", inputOf("r1", "hello")))
 	watching.want("ack", "1")
-	s := spoken.next(n)
+	s := outputs.next(n)
 	first := watching.want("event", "1")
 
 	begun, release := make(chan struct{}), make(chan struct{})
@@ -141,14 +141,14 @@ func TestDrainEndsSockets(t *testing.T) {
 	short, cancel := context.WithTimeout(n.ctx(), 50*time.Millisecond)
 	defer cancel()
 	if err := n.server.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("while a run is being started: %v", err)
+		t.Errorf("Wait during the start of a run = %v, want %v", err, context.DeadlineExceeded)
 	}
 	close(release)
 	if err := n.server.Wait(n.ctx()); err != nil {
 		t.Error(err)
 	}
 	if _, resp, err := websocket.DefaultDialer.DialContext(n.ctx(), wsURL(n.http.URL), nil); err == nil || resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("a new socket: %v", err)
+		t.Errorf("dial of a draining server: %v, want the status %d", err, http.StatusServiceUnavailable)
 	}
 	s.end()
 	next := n.serveOn(t, func(l net.Listener) net.Listener { return l })
@@ -157,7 +157,7 @@ func TestDrainEndsSockets(t *testing.T) {
 	c.send(subscribeFrame("1", "r1", first.Cursor))
 	c.want("ack", "1")
 	_, events := c.until("1", "end")
-	wantEqual(t, "number of after the first event", len(events), 3)
+	wantEqual(t, "number of events after the first event", len(events), 3)
 }
 
 // withShortWriteTimeout disconnects clients that read nothing for a second, which is longer than a busy machine
@@ -191,13 +191,15 @@ func (n *node) serveOn(t *testing.T, wrap func(net.Listener) net.Listener, chang
 func TestSlowClientIsDisconnected(t *testing.T) {
 	t.Parallel()
 	n := setup(t)
-	spoken := n.captureOutputs()
-	given := make(chan struct{}, 1)
-	slowly := n.serveOn(t, func(l net.Listener) net.Listener { return &smallBufferListener{Listener: l, given: given} }, withShortWriteTimeout)
+	outputs := n.captureOutputs()
+	disconnected := make(chan struct{}, 1)
+	slowly := n.serveOn(t, func(l net.Listener) net.Listener {
+		return &smallBufferListener{Listener: l, disconnected: disconnected}
+	}, withShortWriteTimeout)
 	steady := n.dial()
 	steady.send(runFrame("1", inputOf("r1", "hello")))
 	steady.want("ack", "1")
-	s := spoken.next(n)
+	s := outputs.next(n)
 	slow := n.dialAt(wsURL(slowly))
 	slow.send(subscribeFrame("1", "r1", ""))
 	slow.want("ack", "1")
@@ -211,7 +213,7 @@ func TestSlowClientIsDisconnected(t *testing.T) {
 		s.say(text)
 		all = append(all, steady.want("event", "1").line())
 	}
-	<-given
+	<-disconnected
 	s.end()
 	_, rest := steady.until("1", "end")
 	all = append(all, rest...)
@@ -229,7 +231,7 @@ func TestSlowClientIsDisconnected(t *testing.T) {
 		head = append(head, f.line())
 	}
 	if len(head) == 0 {
-		t.Errorf("slow client = %v, want another value", len(head))
+		t.Errorf("slow client = %v, want at least 1", len(head))
 	}
 	if len(head) >= len(all) {
 		t.Errorf("slow client = %v, want less than %v", len(head), len(all))
@@ -246,7 +248,7 @@ func TestSlowClientIsDisconnected(t *testing.T) {
 // smallBufferListener accepts connections with small buffers, and reports when the server closes one.
 type smallBufferListener struct {
 	net.Listener
-	given chan struct{}
+	disconnected chan struct{}
 }
 
 func (l *smallBufferListener) Accept() (net.Conn, error) {
@@ -255,16 +257,16 @@ func (l *smallBufferListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	tcp := conn.(*net.TCPConn)
-	return &smallBufferConn{TCPConn: tcp, given: l.given}, tcp.SetWriteBuffer(4 << 10)
+	return &smallBufferConn{TCPConn: tcp, disconnected: l.disconnected}, tcp.SetWriteBuffer(4 << 10)
 }
 
 type smallBufferConn struct {
 	*net.TCPConn
-	once  sync.Once
-	given chan struct{}
+	once         sync.Once
+	disconnected chan struct{}
 }
 
 func (c *smallBufferConn) Close() error {
-	c.once.Do(func() { c.given <- struct{}{} })
+	c.once.Do(func() { c.disconnected <- struct{}{} })
 	return c.TCPConn.Close()
 }
