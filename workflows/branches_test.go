@@ -81,24 +81,24 @@ steps:
 		if b := a.Child; b != nil && a.After == 0 {
 			slots[b.Lanes[0]]++
 			names[b.Name] = true
-			wantEqual(t, "b.BranchPath", b.BranchPath, a.Position.TreePosition.Branch[0].Path+fmt.Sprint("/", b.Index))
+			wantEqual(t, "branch path", b.BranchPath, a.Position.TreePosition.Branch[0].Path+fmt.Sprint("/", b.Index))
 			wantEqual(t, "first advance of a branch: ID", a.ID, b.BranchPath+"/advance/1")
 			wantEqual(t, "first advance of a branch: number of items", len(a.Position.Items), 1)
-			wantEqual(t, "first advance of a branch: Position.Origin", a.Position.Origin, "r")
+			wantEqual(t, "first advance of a branch: position origin", a.Position.Origin, "r")
 		}
 	}
 	mustEqual(t, "number of slots", len(slots), atOnce)
-	mustEqual(t, `branches: ["left"]`, names["left"], true)
-	mustEqual(t, `branches: ["right"]`, names["right"], true)
-	wantEqual(t, `branches: ["all/9"]`, names["all/9"], true)
+	mustEqual(t, "branch left has started", names["left"], true)
+	mustEqual(t, "branch right has started", names["right"], true)
+	wantEqual(t, "branch all/9 has started", names["all/9"], true)
 	if used := *f.finished[0].Usage[0].Total; used != items+2 {
 		t.Errorf("tokens used: got %d, want %d", used, items+2)
 	}
 	for _, all := range f.branchSteps() {
-		wantEqual(t, "branches after the step: Next", all.Next, all.Count)
+		wantEqual(t, "branches after the step: next", all.Next, all.Count)
 		wantEqual(t, "branches after the step: number of failures", len(all.Failures), 0)
 		if all.HighestRecord == 0 {
-			t.Errorf("branches after the step: HighestRecord = %v, want another value", all.HighestRecord)
+			t.Errorf("branches after the step: HighestRecord = %v, want not 0", all.HighestRecord)
 		}
 	}
 }
@@ -172,9 +172,9 @@ steps:
 	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, "timeout", "all/0/do", "all/0/try", "all/0/do~undo")
 	b := f.branchSteps()[0]
 	all := b.BranchFailures()
-	mustEqual(t, "number of all", len(all), 1)
-	wantEqual(t, "all[0].Code", all[0].Code, "timeout")
-	wantEqual(t, "branches after the step: Next", b.Next, 1)
+	mustEqual(t, "number of failures", len(all), 1)
+	wantEqual(t, "code of the first failure", all[0].Code, "timeout")
+	wantEqual(t, "branches after the step: next", b.Next, 1)
 }
 
 // TestCancelledRunCompensatesBranches: a branch that finds the run cancelled cancels the other
@@ -206,10 +206,10 @@ steps:
 			}
 			step := f.branchSteps()[0]
 			all := step.BranchFailures()
-			mustEqual(t, "number of all", len(all), 1)
-			mustEqual(t, "all[0].Index", all[0].Index, 1)
-			wantEqual(t, "all[0].Code", all[0].Code, "cancelled")
-			wantEqual(t, "branches after the step: Next", step.Next, 2)
+			mustEqual(t, "number of failures", len(all), 1)
+			mustEqual(t, "index of the first failure", all[0].Index, 1)
+			wantEqual(t, "code of the first failure", all[0].Code, "cancelled")
+			wantEqual(t, "branches after the step: next", step.Next, 2)
 		})
 	}
 }
@@ -230,16 +230,16 @@ steps:
 	}
 	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, "broken")
 	last := f.advances[len(f.advances)-1]
-	mustEqual(t, "last advance: number of unfinished", len(last.Unfinished), 1)
-	mustEqual(t, "last advance: Unfinished[0].Branch", last.Unfinished[0].Branch, true)
-	mustEqual(t, "last advance: Unfinished[0].Subagent", last.Unfinished[0].Subagent, true)
+	mustEqual(t, "last advance: number of unfinished lanes", len(last.Unfinished), 1)
+	mustEqual(t, "last advance: unfinished lane belongs to a branch", last.Unfinished[0].Branch, true)
+	mustEqual(t, "last advance: unfinished lane belongs to a subagent", last.Unfinished[0].Subagent, true)
 	if last.Unfinished[0].Index > 1 {
-		t.Errorf("last advance: Unfinished[0].Index = %v, want at most %v", last.Unfinished[0].Index, 1)
+		t.Errorf("last advance: index of the unfinished lane = %v, want at most %v", last.Unfinished[0].Index, 1)
 	}
 	if last.Unfinished[0].After == 0 {
-		t.Errorf("last advance: Unfinished[0].After = %v, want another value", last.Unfinished[0].After)
+		t.Errorf("last advance: last record of the unfinished lane = %v, want not 0", last.Unfinished[0].After)
 	}
-	wantEqual(t, "last advance: Position.Event.Kind", last.Position.Event.Kind, pipeline.EventFailed)
+	wantEqual(t, "last advance: position event kind", last.Position.Event.Kind, pipeline.EventFailed)
 }
 
 // TestBranchesExceedTokenLimit: a run whose branches exceed its token limit ends, and the branches
@@ -269,11 +269,11 @@ steps:
 	begun := 0
 	f.historyIsLong = func() bool { begun++; return begun%4 == 0 }
 	f.wantResultInAnyOrder(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "all/0/do all/1/do all/2/do all/3/do all/4/do then")
-	within := slices.ContainsFunc(f.executions[1:], func(in runs.Input) bool {
+	continuesInStep := slices.ContainsFunc(f.executions[1:], func(in runs.Input) bool {
 		b := in.Progress.Position.Branches
 		return b != nil && b.Next > 0 && b.Next < b.Count && len(b.Failures) == 1 && b.HighestRecord > 0
 	})
-	wantEqual(t, "an execution begins with some of the branches", within, true)
+	wantEqual(t, "an execution begins with some of the branches", continuesInStep, true)
 	wantEqual(t, "number of recorded failures", len(f.branchSteps()[0].Failures), 1)
 }
 
@@ -281,14 +281,14 @@ steps:
 // after the decisions. The remaining branches share the remaining slots.
 func TestWaitingBranchesKeepSlots(t *testing.T) {
 	t.Parallel()
-	for asks, c := range map[string]struct {
-		waits []int // branches that wait, at the end of each run
-		did   string
+	for when, c := range map[string]struct {
+		wantWaiting []int // branches that wait, at the end of each run
+		wantPaths   string
 	}{
 		"item == 0": {[]int{1}, "all/1/do all/2/do all/3/do all/4/do all/0/ask all/0/do then/0/more then/1/more"},
 		"true":      {[]int{2, 2, 1}, "all/0/ask all/0/do all/1/ask all/1/do all/2/ask all/2/do all/3/ask all/3/do all/4/ask all/4/do then/0/more then/1/more"},
 	} {
-		t.Run(asks, func(t *testing.T) {
+		t.Run(when, func(t *testing.T) {
 			t.Parallel()
 			f := setupPipeline(t, `
 steps:
@@ -296,18 +296,18 @@ steps:
     map:
       items: "[0,1,2,3,4]"
       concurrency: 2
-      steps: [{name: ask, approve: {message: "${string(item)}?"}, when: "`+asks+`"}, {name: do, agent: one}]
+      steps: [{name: ask, approve: {message: "${string(item)}?"}, when: "`+when+`"}, {name: do, agent: one}]
   - {name: then, map: {items: "[0,1]", steps: [{name: more, tool: two}]}}
 `)
-			f.wantResultInAnyOrder(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", c.did)
+			f.wantResultInAnyOrder(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", c.wantPaths)
 			var waits []int
 			for _, end := range f.finished[:len(f.finished)-1] {
 				waits = append(waits, len(end.Interrupts.Items))
-				wantEqual(t, "end.Outcome", end.Outcome, runs.OutcomeInterrupt)
-				wantEqual(t, "number of suspended", len(end.Interrupts.Suspended), len(end.Interrupts.Items))
+				wantEqual(t, "outcome of the branch", end.Outcome, runs.OutcomeInterrupt)
+				wantEqual(t, "number of suspended children", len(end.Interrupts.Suspended), len(end.Interrupts.Items))
 			}
-			if !slices.Equal(waits, c.waits) || f.finished[len(f.finished)-1].Run.ID == "r" {
-				t.Errorf("waiting branches at the end of each run: got %v, want %v", waits, c.waits)
+			if !slices.Equal(waits, c.wantWaiting) || f.finished[len(f.finished)-1].Run.ID == "r" {
+				t.Errorf("waiting branches at the end of each run: got %v, want %v", waits, c.wantWaiting)
 			}
 			used := int64(0)
 			for _, end := range f.finished {

@@ -40,6 +40,7 @@ func (f *limitFixture) withDayBudget(by *dayBudget) *limitFixture {
 	return f
 }
 
+// exceededAnswer returns the answer of a model call that has met an exceeded budget.
 func exceededAnswer(in runs.ModelCall, x runs.ExceededLimit) runs.ModelAnswer {
 	a := modelAnswer(in.After + 1)
 	x.Code = runs.CodeBudgetExceeded
@@ -47,6 +48,7 @@ func exceededAnswer(in runs.ModelCall, x runs.ExceededLimit) runs.ModelAnswer {
 	return a
 }
 
+// exceededDayBudget returns the exceeded limit of the day's budget, after some tokens.
 func exceededDayBudget(used int64) runs.ExceededLimit {
 	return runs.ExceededLimit{Code: runs.CodeBudgetExceeded, Limit: pipeline.LimitTokensPerDay, Date: today, Used: used, Allowed: used + 100}
 }
@@ -63,17 +65,17 @@ func TestDayBudgetInterruptsRun(t *testing.T) {
 		f.decide(time.Minute, []runs.Decision{limitApproval, limitRejection}[i])
 		in = f.runUntilContinued(in)
 		want, end := exceededDayBudget(used), f.finished[0]
-		mustEqual(t, fmt.Sprintf("run %d: end.Outcome", i), end.Outcome, runs.OutcomeInterrupt)
-		mustEqual(t, fmt.Sprintf("run %d: number of items", i), len(end.Interrupts.Items), 1)
-		mustEqual(t, fmt.Sprintf("run %d: end.Interrupts.Exceeded", i), end.Interrupts.Exceeded, &want)
-		mustEqual(t, fmt.Sprintf("run %d: f.exceededLimits()", i), f.exceededLimits(), []runs.ExceededLimit{want})
+		mustEqual(t, fmt.Sprintf("run %d: outcome", i), end.Outcome, runs.OutcomeInterrupt)
+		mustEqual(t, fmt.Sprintf("run %d: number of interrupts", i), len(end.Interrupts.Items), 1)
+		mustEqual(t, fmt.Sprintf("run %d: exceeded limit", i), end.Interrupts.Exceeded, &want)
+		mustEqual(t, fmt.Sprintf("run %d: exceeded limits", i), f.exceededLimits(), []runs.ExceededLimit{want})
 		wantEqual(t, "limit interrupt: ID", f.limitInterrupts[0].ID, "3/limit")
-		wantEqual(t, "limit interrupt: Closes", f.limitInterrupts[0].Closes, "model")
+		wantEqual(t, "limit interrupt: closed step", f.limitInterrupts[0].Closes, "model")
 		if f.limitInterrupts[0].Place == nil {
 			t.Fatal("limit interrupt: Place = nil, want a value")
 		}
-		wantEqual(t, "limit interrupt: Place.Scope", f.limitInterrupts[0].Place.Scope, runs.ScopeLimit)
-		wantEqual(t, "limit interrupt: After", f.limitInterrupts[0].After, f.modelCalls[2].After+1)
+		wantEqual(t, "limit interrupt: scope", f.limitInterrupts[0].Place.Scope, runs.ScopeLimit)
+		wantEqual(t, "limit interrupt: record before it", f.limitInterrupts[0].After, f.modelCalls[2].After+1)
 		if len(f.modelCalls) != 3 {
 			t.Errorf("calls of the model: got %d, want 3", len(f.modelCalls))
 		}
@@ -102,7 +104,7 @@ func TestDayBudgetInterruptIsNoTurn(t *testing.T) {
 			in.Hold, in.Limits.Turns, in.Limits.Soft = true, 3, soft
 			result, _ := f.run(in)
 			wantEqual(t, "code", result.Code, runs.CodeLimitTurns)
-			wantEqual(t, "by.used", by.used, 180)
+			wantEqual(t, "tokens of the day", by.used, 180)
 			wantEqual(t, "number of limit interrupts", len(f.limitInterrupts), 1)
 		})
 	}
@@ -154,12 +156,12 @@ func TestDayAllowanceSurvivesContinueAsNew(t *testing.T) {
 	again := setupLimits(t).withDayBudget(&by)
 	again.env.SetContinueAsNewSuggested(true)
 	in = again.runUntilContinued(in)
-	mustEqual(t, "usage after continue-as-new: Day", in.Progress.Spent.Day, runs.DayAllowance{Date: today, Tokens: 220})
+	mustEqual(t, "usage after continue-as-new: day", in.Progress.Spent.Day, runs.DayAllowance{Date: today, Tokens: 220})
 	last := setupLimits(t).withDayBudget(&by)
 	last.decide(time.Second, limitApproval)
 	result, _ := last.run(in)
 	wantEqual(t, "code", result.Code, runs.CodeLimitTurns)
-	wantEqual(t, "by.used", by.used, 240)
+	wantEqual(t, "tokens of the day", by.used, 240)
 }
 
 // TestDayAllowanceBelongsToInput: an approved allowance counts for all runs of one input, and for
@@ -167,11 +169,11 @@ func TestDayAllowanceSurvivesContinueAsNew(t *testing.T) {
 func TestDayAllowanceBelongsToInput(t *testing.T) {
 	t.Parallel()
 	allowed := runs.DayAllowance{Date: today, Tokens: 220}
-	for verdict, want := range map[runs.DecisionKind]runs.DayAllowance{runs.DecisionToolResult: allowed, runs.DecisionAbandon: {}} {
+	for kind, want := range map[runs.DecisionKind]runs.DayAllowance{runs.DecisionToolResult: allowed, runs.DecisionAbandon: {}} {
 		f := setupHeld(t) // its first turn asks people
 		f.decide(time.Minute, clientResult, approvalOf("ask"))
 		in := input
-		theirs := runs.Interrupt{Call: runs.Call{ID: "theirs", Client: true}, Decision: &runs.Decision{CallID: "theirs", Kind: verdict}}
+		theirs := runs.Interrupt{Call: runs.Call{ID: "theirs", Client: true}, Decision: &runs.Decision{CallID: "theirs", Kind: kind}}
 		in.Resume = &runs.Interrupts{RunID: "r0", MessageID: "m0", Items: []runs.Interrupt{theirs}, Spent: &runs.PriorUsage{Day: allowed}}
 		next := f.runUntilContinued(in)
 		var got runs.DayAllowance
@@ -179,7 +181,7 @@ func TestDayAllowanceBelongsToInput(t *testing.T) {
 			got = s.Day
 		}
 		if *f.modelCalls[0].Day != want || got != want {
-			t.Errorf("%s: allowance of the call: got %+v; allowance of the next run: got %+v; want both %+v", verdict, *f.modelCalls[0].Day, got, want)
+			t.Errorf("%s: allowance of the call: got %+v; allowance of the next run: got %+v; want both %+v", kind, *f.modelCalls[0].Day, got, want)
 		}
 	}
 }
@@ -235,12 +237,12 @@ steps:
   - {name: last, tool: last}
 `)
 	f.executeStep = eventsByPath(map[string]string{"last": "!lost"})
-	asks := map[string]bool{}
+	mayInterrupt := map[string]bool{}
 	f.onExecution = func(execution *fixture, _ any) {
 		execution.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			asks[in.Place.Path] = in.Day != nil
+			mayInterrupt[in.Place.Path] = in.Day != nil
 			f.checkPosition(in.Step)
 			a := modelAnswer(f.write(laneOf(in.Step), in.Name))
 			f.eventOf[a.MessageID] = doneEvent(`"done"`)
@@ -248,8 +250,8 @@ steps:
 		}
 	}
 	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, "lost", "last")
-	if want := map[string]bool{"one": true, "all/b": false, "all/c": false, "one~undo": false}; !maps.Equal(asks, want) {
-		t.Errorf("steps that may ask for approval: got %v, want %v", asks, want)
+	if want := map[string]bool{"one": true, "all/b": false, "all/c": false, "one~undo": false}; !maps.Equal(mayInterrupt, want) {
+		t.Errorf("steps that may ask for approval: got %v, want %v", mayInterrupt, want)
 	}
 }
 

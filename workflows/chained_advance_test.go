@@ -30,22 +30,22 @@ func TestChainedAdvances(t *testing.T) {
 	t.Parallel()
 	const two = `steps: [{name: one, tool: one}, {name: two, tool: two}]`
 	for name, c := range map[string]struct {
-		steps string
-		rode  string
-		all   int // advances
+		steps        string
+		wantChained  string
+		wantAdvances int // advances
 	}{
-		"tools":              {steps: two, rode: "advance/2 advance/3", all: 3},
-		"after an agent":     {steps: `steps: [{name: one, agent: one}, {name: two, tool: two}]`, rode: "advance/3", all: 3},
-		"an approval step":   {steps: `steps: [{name: one, approve: {message: x}}]`, all: 3},
-		"a tool of clients":  {steps: `steps: [{name: one, tool: client}]`, all: 1},
-		"another task queue": {steps: `steps: [{name: one, tool: far}]`, all: 2},
+		"tools":              {steps: two, wantChained: "advance/2 advance/3", wantAdvances: 3},
+		"after an agent":     {steps: `steps: [{name: one, agent: one}, {name: two, tool: two}]`, wantChained: "advance/3", wantAdvances: 3},
+		"an approval step":   {steps: `steps: [{name: one, approve: {message: x}}]`, wantAdvances: 3},
+		"a tool of clients":  {steps: `steps: [{name: one, tool: client}]`, wantAdvances: 1},
+		"another task queue": {steps: `steps: [{name: one, tool: far}]`, wantAdvances: 2},
 		"a compensation": {
-			steps: "steps: [{name: one, tool: one, compensate: {tool: undo}}, {name: two, agent: two}, {name: three, tool: three}]",
-			rode:  "advance/2 advance/4", all: 5,
+			steps:       "steps: [{name: one, tool: one, compensate: {tool: undo}}, {name: two, agent: two}, {name: three, tool: three}]",
+			wantChained: "advance/2 advance/4", wantAdvances: 5,
 		},
 		"branches": {
-			steps: `steps: [{name: both, parallel: [{name: left, tool: one}, {name: right, tool: two}]}, {name: three, tool: three}]`,
-			rode:  "both/0/advance/2 both/1/advance/2 advance/3", all: 7,
+			steps:       `steps: [{name: both, parallel: [{name: left, tool: one}, {name: right, tool: two}]}, {name: three, tool: three}]`,
+			wantChained: "both/0/advance/2 both/1/advance/2 advance/3", wantAdvances: 7,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,8 +56,8 @@ func TestChainedAdvances(t *testing.T) {
 			f.runToEnd(in)
 			got := strings.Fields(f.chainedAdvances())
 			slices.Sort(got[:max(0, len(got)-1)]) // branches, in any order
-			if rode := strings.Join(got, " "); rode != c.rode || len(f.advances) != c.all {
-				t.Errorf("chained advances: got %q of %d, want %q of %d", rode, len(f.advances), c.rode, c.all)
+			if chained := strings.Join(got, " "); chained != c.wantChained || len(f.advances) != c.wantAdvances {
+				t.Errorf("chained advances: got %q of %d, want %q of %d", chained, len(f.advances), c.wantChained, c.wantAdvances)
 			}
 		})
 	}
@@ -140,11 +140,11 @@ steps:
   - {name: ship, tool: ship}
 `
 	for name, c := range map[string]struct {
-		answers map[string]string
-		cancel  string // the run is cancelled as the call at this path ends
-		outcome runs.Outcome
-		code    string
-		did     string
+		events      map[string]string
+		cancelAt    string // the run is cancelled as the call at this path ends
+		wantOutcome runs.Outcome
+		wantCode    string
+		wantPaths   string
 	}{
 		"none fails":            {nil, "", runs.OutcomeSuccess, "", "book pay ship"},
 		"one fails":             {map[string]string{"ship": "!lost"}, "", runs.OutcomeError, "lost", "book pay ship pay~undo book~undo"},
@@ -156,14 +156,14 @@ steps:
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := setupPipeline(t, steps)
-			f.executeStep = eventsByPath(c.answers)
+			f.executeStep = eventsByPath(c.events)
 			f.failChainedCall = func(in runs.ToolCall) error {
-				if in.Place.Path == c.cancel {
+				if in.Place.Path == c.cancelAt {
 					f.cancelRun()
 				}
 				return temporal.NewNonRetryableApplicationError("the worker died", "gone", nil)
 			}
-			f.wantResult(f.runToEnd(stepsInput()), c.outcome, c.code, strings.Fields(c.did)...)
+			f.wantResult(f.runToEnd(stepsInput()), c.wantOutcome, c.wantCode, strings.Fields(c.wantPaths)...)
 		})
 	}
 }

@@ -34,6 +34,7 @@ type branchFixture struct {
 	asksClient         bool                          // the branches ask for results of client tool calls
 }
 
+// setupBranches returns a fixture with a number of branches.
 func setupBranches(t *testing.T, branches int) *branchFixture {
 	t.Helper()
 	f := &branchFixture{
@@ -57,11 +58,11 @@ func setupBranches(t *testing.T, branches int) *branchFixture {
 	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		verdict := string(in.Decision.Kind)
+		kind := string(in.Decision.Kind)
 		if in.Cancelled {
-			verdict = "not made, " + verdict
+			kind = "not made, " + kind
 		}
-		f.calls = append(f.calls, fmt.Sprintf("%s %s %s", in.CallID, verdict, f.env.Now().Sub(began)))
+		f.calls = append(f.calls, fmt.Sprintf("%s %s %s", in.CallID, kind, f.env.Now().Sub(began)))
 		f.seq++
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: f.seq, Seq: f.seq}, nil
 	}
@@ -126,6 +127,7 @@ func (f *branchFixture) decide(after time.Duration, branches ...string) (answers
 	return func() []runs.DecisionResult { return (<-answered).(runs.DecideResult).Results }
 }
 
+// branchInput returns the input of a run whose agent is a pipeline.
 func branchInput() runs.Input {
 	in := input
 	in.Steps, in.Limits.Duration = true, 2*time.Hour
@@ -139,7 +141,7 @@ func TestDecidedBranchContinuesWhileSiblingRuns(t *testing.T) {
 	f := setupBranches(t, 4)
 	f.decide(time.Minute, "2")
 	f.decide(2*time.Minute, "3", "1")
-	again := f.decide(3*time.Minute, "2")
+	repeated := f.decide(3*time.Minute, "2")
 	result, _ := f.run(branchInput())
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "number of ends", len(f.finished), 1)
@@ -152,7 +154,7 @@ func TestDecidedBranchContinuesWhileSiblingRuns(t *testing.T) {
 	if want := []string{"1 approve 2m0s", "2 approve 1m0s", "3 approve 2m0s"}; !slices.Equal(f.calls, want) {
 		t.Errorf("calls: got %q, want %q", f.calls, want)
 	}
-	if r := again()[0]; r.Error != "" && r.Error != runs.ErrorUnknownCall {
+	if r := repeated()[0]; r.Error != "" && r.Error != runs.ErrorUnknownCall {
 		t.Errorf("the same decision again: error = %q, want none or %q", r.Error, runs.ErrorUnknownCall)
 	}
 	events := map[runs.NotificationEvent]int{}
@@ -189,9 +191,9 @@ func TestRunEndsWithInterruptsOfBranches(t *testing.T) {
 	var next runs.Input
 	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeRun, &next)
 	end := f.finished[0]
-	mustEqual(t, "end of the run: Outcome", end.Outcome, runs.OutcomeInterrupt)
-	mustEqual(t, "end of the run: number of suspended", len(end.Interrupts.Suspended), 2)
-	mustEqual(t, "end of the run: number of items", len(end.Interrupts.Items), 2)
+	mustEqual(t, "end of the run: outcome", end.Outcome, runs.OutcomeInterrupt)
+	mustEqual(t, "end of the run: number of suspended children", len(end.Interrupts.Suspended), 2)
+	mustEqual(t, "end of the run: number of interrupts", len(end.Interrupts.Items), 2)
 	votes := 0
 	for _, item := range next.Resume.Items {
 		if item.Decision == nil {
@@ -232,7 +234,7 @@ func TestRunEndsWithInterruptsOfBranches(t *testing.T) {
 func TestInterruptAnnouncedDuringDecision(t *testing.T) {
 	t.Parallel()
 	f := setupBranches(t, 4)
-	busy, second, third, asked, once := false, make(chan struct{}), make(chan struct{}), make(chan struct{}), sync.Once{}
+	busy, second, third, announced, once := false, make(chan struct{}), make(chan struct{}), make(chan struct{}), sync.Once{}
 	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case in.Child == nil || in.Position.Event == nil:
@@ -250,7 +252,7 @@ func TestInterruptAnnouncedDuringDecision(t *testing.T) {
 	}
 	f.env.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, _ error) {
 		if strings.Contains(info.WorkflowExecution.ID, "/all/3") { // the branch's interrupt is sent now, before the second callback
-			f.env.RegisterDelayedCallback(func() { f.env.RegisterDelayedCallback(func() { once.Do(func() { close(asked) }) }, 0) }, 0)
+			f.env.RegisterDelayedCallback(func() { f.env.RegisterDelayedCallback(func() { once.Do(func() { close(announced) }) }, 0) }, 0)
 		}
 	})
 	f.onAnnounce = func(in runs.AnnounceInterrupts) {
@@ -262,10 +264,10 @@ func TestInterruptAnnouncedDuringDecision(t *testing.T) {
 			return
 		}
 		r := f.decide(0, "1")()
-		mustEqual(t, "number of result of the decision", len(r), 1)
-		wantEqual(t, "result of the decision: [0].Error", r[0].Error, "")
+		mustEqual(t, "number of results", len(r), 1)
+		wantEqual(t, "error of the decision", r[0].Error, "")
 		close(third)
-		<-asked
+		<-announced
 	}
 	f.env.ExecuteWorkflow(runs.TypeRun, branchInput())
 	if last := f.announced[len(f.announced)-1]; last != "3 0s" || len(f.announced) != 3 {
@@ -280,11 +282,11 @@ func TestInterruptAfterDeadlineExpires(t *testing.T) {
 	f := setupBranches(t, 2)
 	f.branches.Deadline = f.env.Now().Add(200 * time.Millisecond)
 	late := make(chan struct{})
-	var asks runs.ModelAnswer
+	var answer runs.ModelAnswer
 	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		f.env.RegisterDelayedCallback(func() { close(late) }, 400*time.Millisecond)
 		<-late
-		return asks, nil
+		return answer, nil
 	}
 	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
@@ -293,16 +295,16 @@ func TestInterruptAfterDeadlineExpires(t *testing.T) {
 			return runs.AdvanceResult{TreePosition: in.Position.TreePosition}, nil
 		case in.Position.Event.Kind == pipeline.EventBegun:
 			next, err := f.advanceOnce(in)
-			asks, next.Answer, next.Active.CallID, next.Active.Deadline = *next.Answer, nil, "", f.branches.Deadline
+			answer, next.Answer, next.Active.CallID, next.Active.Deadline = *next.Answer, nil, "", f.branches.Deadline
 			return next, err
 		}
 		return f.advanceOnce(in)
 	}
 	_, last := f.run(branchInput())
-	wantEqual(t, "last.Code", last.Code, "timeout")
+	wantEqual(t, "code of the run", last.Code, "timeout")
 	mustEqual(t, "number of calls", len(f.calls), 1)
 	if !strings.HasPrefix(f.calls[0], "1 not made") {
-		t.Errorf("f.calls[0] = %q, want prefix %q", f.calls[0], "1 not made")
+		t.Errorf("first call = %q, want prefix %q", f.calls[0], "1 not made")
 	}
 }
 
@@ -342,7 +344,7 @@ func TestToolResultWhileBranchesSuspend(t *testing.T) {
 	var parked runs.ParkedInput
 	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
 	for _, item := range parked.Interrupts.Items {
-		wantEqual(t, fmt.Sprintf("parked call %s: item.Decision != nil", item.ID), item.Decision != nil, item.ID == "1")
+		wantEqual(t, fmt.Sprintf("parked call %s has a decision", item.ID), item.Decision != nil, item.ID == "1")
 	}
 	if len(parked.Interrupts.Items) != 2 {
 		t.Errorf("parked calls: got %d, want 2", len(parked.Interrupts.Items))
@@ -383,12 +385,12 @@ func TestInterruptsOfBranchesAreBounded(t *testing.T) {
 	var parked runs.ParkedInput
 	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
 	for _, r := range append(first(), second()...) {
-		wantEqual(t, "result of a decision: Error", r.Error, "")
+		wantEqual(t, "result of a decision: error", r.Error, "")
 	}
 	mustEqual(t, "number of calls", len(f.calls), 26)
 	mustEqual(t, "number of ends", len(f.finished), 1)
-	wantEqual(t, "f.finished[0].Outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
-	wantEqual(t, "number of items", len(parked.Interrupts.Items), 3)
+	wantEqual(t, "outcome of the run", f.finished[0].Outcome, runs.OutcomeInterrupt)
+	wantEqual(t, "number of parked interrupts", len(parked.Interrupts.Items), 3)
 }
 
 // TestInterruptsOfBranchesExpire: interrupts of branches expire while another branch works.
@@ -413,7 +415,7 @@ func TestStepDeadlineEndsInterruptsOfBranches(t *testing.T) {
 		t.Errorf("end of the run: got %+v, want a timeout", last)
 	}
 	r := early()[0]
-	wantEqual(t, "decision before the deadline: Error", r.Error, "")
+	wantEqual(t, "decision before the deadline: error", r.Error, "")
 	if len(f.calls) != 1 {
 		t.Errorf("calls: got %q, want 1", f.calls)
 	}
@@ -452,28 +454,28 @@ func TestSuspendingBranchIsCancelled(t *testing.T) {
 func TestDecisionsOfEndedBranchesAreRecorded(t *testing.T) {
 	t.Parallel()
 	cancels := func(f *branchFixture) { f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }
-	for name, play := range map[string]struct {
-		prepare func(f *branchFixture)
-		end     func(f *branchFixture)
-		at      time.Duration
-		outcome runs.Outcome
-		made    []string
+	for name, tt := range map[string]struct {
+		prepare     func(f *branchFixture)
+		endRun      func(f *branchFixture)
+		endAfter    time.Duration
+		wantOutcome runs.Outcome
+		wantCalls   []string
 	}{
 		"cancel": {
-			end: cancels, at: 20 * time.Minute, outcome: runs.OutcomeCancelled,
-			made: []string{"1 not made, approve 20m0s", "2+ not made, approve 20m0s"},
+			endRun: cancels, endAfter: 20 * time.Minute, wantOutcome: runs.OutcomeCancelled,
+			wantCalls: []string{"1 not made, approve 20m0s", "2+ not made, approve 20m0s"},
 		},
 		"Temporal's cancel": {
-			end: func(f *branchFixture) { f.env.CancelWorkflow() }, at: 20 * time.Minute, outcome: runs.OutcomeCancelled,
-			made: []string{"1 not made, approve 20m0s", "2+ not made, approve 20m0s"},
+			endRun: func(f *branchFixture) { f.env.CancelWorkflow() }, endAfter: 20 * time.Minute, wantOutcome: runs.OutcomeCancelled,
+			wantCalls: []string{"1 not made, approve 20m0s", "2+ not made, approve 20m0s"},
 		},
 		"failure of a sibling": {
-			prepare: func(f *branchFixture) { f.busyBranchFails = true }, outcome: runs.OutcomeSuccess,
-			made: []string{"1 not made, approve 1h0m0s", "2+ not made, approve 1h0m0s"},
+			prepare: func(f *branchFixture) { f.busyBranchFails = true }, wantOutcome: runs.OutcomeSuccess,
+			wantCalls: []string{"1 not made, approve 1h0m0s", "2+ not made, approve 1h0m0s"},
 		},
 		"end of the step's time": {
-			prepare: func(f *branchFixture) { f.branches.Deadline = f.env.Now().Add(30 * time.Minute) }, outcome: runs.OutcomeError,
-			made: []string{"1 not made, approve 30m0s", "2+ not made, approve 30m0s"},
+			prepare: func(f *branchFixture) { f.branches.Deadline = f.env.Now().Add(30 * time.Minute) }, wantOutcome: runs.OutcomeError,
+			wantCalls: []string{"1 not made, approve 30m0s", "2+ not made, approve 30m0s"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -481,21 +483,21 @@ func TestDecisionsOfEndedBranchesAreRecorded(t *testing.T) {
 			f := setupBranches(t, 3)
 			f.secondCall = true
 			early := f.decide(10*time.Minute, "1", "2+")
-			if play.prepare != nil {
-				play.prepare(f)
+			if tt.prepare != nil {
+				tt.prepare(f)
 			}
-			if play.end != nil {
-				f.env.RegisterDelayedCallback(func() { play.end(f) }, play.at)
+			if tt.endRun != nil {
+				f.env.RegisterDelayedCallback(func() { tt.endRun(f) }, tt.endAfter)
 			}
 			result, _ := f.run(branchInput())
 			for _, r := range early() {
-				wantEqual(t, "decision before the end: Error", r.Error, "")
+				wantEqual(t, "decision before the end: error", r.Error, "")
 			}
-			if result.Outcome != play.outcome {
-				t.Errorf("got %+v, want the outcome %s", result, play.outcome)
+			if result.Outcome != tt.wantOutcome {
+				t.Errorf("got %+v, want the outcome %s", result, tt.wantOutcome)
 			}
-			if slices.Sort(f.calls); !slices.Equal(f.calls, play.made) {
-				t.Errorf("calls: got %q, want %q", f.calls, play.made)
+			if slices.Sort(f.calls); !slices.Equal(f.calls, tt.wantCalls) {
+				t.Errorf("calls: got %q, want %q", f.calls, tt.wantCalls)
 			}
 			var cancelled []string
 			for _, n := range f.notifications {
@@ -531,20 +533,20 @@ func TestDecisionWhileBranchesSuspend(t *testing.T) {
 			f.env.ExecuteWorkflow(runs.TypeRun, branchInput())
 			var next runs.Input
 			decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeRun, &next)
-			wantEqual(t, "end of the run: Outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
+			wantEqual(t, "end of the run: outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
 			wantEqual(t, "number of suspended children", len(next.Resume.Suspended), 1)
-			stands := next.Resume.Items[0].Decision
+			decision := next.Resume.Items[0].Decision
 			r := (<-answered).(runs.DecideResult).Results[0]
-			if stands == nil {
+			if decision == nil {
 				t.Fatal("decision in the next run = nil, want one")
 			}
 			wantEqual(t, "the decision is refused", r.Error != "", cancelled)
-			wantEqual(t, "the next run's decision is a cancel", stands.Kind == runs.DecisionCancel, cancelled)
+			wantEqual(t, "the next run's decision is a cancel", decision.Kind == runs.DecisionCancel, cancelled)
 			notified := slices.ContainsFunc(f.notifications, func(n runs.Notification) bool {
 				return n.Event == runs.EventDecided && n.Items[0].Decision.Kind == runs.DecisionCancel
 			})
 			wantEqual(t, "a notification of a cancel was sent", notified, false)
-			wantEqual(t, "next run: Cancelled", next.Cancelled, cancelled)
+			wantEqual(t, "next run: is cancelled", next.Cancelled, cancelled)
 			wantEqual(t, "number of pending notifications", len(next.Resume.Pending), 1)
 		})
 	}
@@ -561,20 +563,20 @@ func TestCancelRestartsSuspendedBranches(t *testing.T) {
 	first.env.ExecuteWorkflow(runs.TypeRun, in)
 	var next runs.Input
 	decodeContinuation(t, first.env.GetWorkflowError(), runs.TypeRun, &next)
-	f, again := setupBranches(t, 3), 0
+	f, restarted := setupBranches(t, 3), 0
 	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case in.Resumes && in.Child == nil:
 			f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: next.Run.ID})
 		case in.Resumes:
 			f.mu.Lock()
-			again++
+			restarted++
 			f.mu.Unlock()
 		}
 		return f.advanceOnce(in)
 	}
-	if result, _ := f.run(next); result.Outcome != runs.OutcomeCancelled || again != 2 {
-		t.Errorf("got %+v with %d branches begun again, want cancelled with 2", result, again)
+	if result, _ := f.run(next); result.Outcome != runs.OutcomeCancelled || restarted != 2 {
+		t.Errorf("got %+v with %d branches begun again, want cancelled with 2", result, restarted)
 	}
 	for _, made := range f.calls {
 		if !strings.Contains(made, "not made") {

@@ -66,7 +66,7 @@ func TestQueuedRunsStartInOrder(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	answers := make(chan any, 8)
-	asked := make(chan struct{})
+	modelCalled := make(chan struct{})
 	f.env.RegisterDelayedCallback(func() {
 		for _, id := range []string{"r2", "r3", "r2"} {
 			in := queuedInput(id)
@@ -76,10 +76,10 @@ func TestQueuedRunsStartInOrder(t *testing.T) {
 		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: "other", OnBusy: runs.OnBusyEnqueue, Offer: &other}, answers)
 		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r4", Digest: rejected.Digest, Offer: &rejected}, answers)
 		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r5", Digest: first.Digest, OnBusy: runs.OnBusyInterrupt, Offer: &first}, answers)
-		close(asked)
+		close(modelCalled)
 	}, time.Millisecond)
 	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
-		<-asked
+		<-modelCalled
 		return runs.ModelAnswer{Outcome: runs.OutcomeCancelled, Seq: 12}, nil
 	}
 	next := f.runUntilContinued(input)
@@ -98,7 +98,7 @@ func TestQueuedRunsStartInOrder(t *testing.T) {
 	if diff := cmp.Diff(expected, next); diff != "" {
 		t.Errorf("next run (-want +got):\n%s", diff)
 	}
-	wantEqual(t, "end of the interrupted run: Outcome", f.finished[0].Outcome, runs.OutcomeCancelled)
+	wantEqual(t, "end of the interrupted run: outcome", f.finished[0].Outcome, runs.OutcomeCancelled)
 }
 
 // TestQueueIsBounded: the queue is bounded, because it continues as one payload.
@@ -106,15 +106,15 @@ func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	answers := make(chan any, 100)
-	asked := make(chan struct{})
+	modelCalled := make(chan struct{})
 	f.env.RegisterDelayedCallback(func() {
 		for i := range 20 {
 			in := queuedInput(fmt.Sprint(i, strings.Repeat("x", 300)))
 			f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
 		}
-		close(asked)
+		close(modelCalled)
 	}, time.Millisecond)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-asked; return modelAnswer(10), nil }
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-modelCalled; return modelAnswer(10), nil }
 	f.runUntilContinued(input)
 	close(answers)
 	taken, full := 0, 0
@@ -141,7 +141,7 @@ func TestContinuedPayloadIsBounded(t *testing.T) {
 	in.Run.ID, in.Run.Thread = strings.Repeat(`"`, 1000), strings.Repeat("<", 1000)
 	const offers, words = 20, 600
 	answers := make(chan any, offers+words)
-	asked := make(chan struct{})
+	modelCalled := make(chan struct{})
 	f.env.RegisterDelayedCallback(func() {
 		for i := range offers {
 			next := queuedInput(fmt.Sprint(i, strings.Repeat("<", 900)))
@@ -150,26 +150,26 @@ func TestContinuedPayloadIsBounded(t *testing.T) {
 		for i := range uint64(words) {
 			f.update(runs.UpdateSteer, runs.SteerRequest{RunID: in.Run.ID, Input: 1<<60 + i}, answers)
 		}
-		close(asked)
+		close(modelCalled)
 	}, time.Millisecond)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-asked; return modelAnswer(10), nil }
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-modelCalled; return modelAnswer(10), nil }
 	next := f.runUntilContinued(in)
 	if next.Progress == nil {
 		t.Fatal("next.Progress = nil, want a value")
 	}
 	if len(next.Queue) == 0 {
-		t.Errorf("next execution = %v, want another value", len(next.Queue))
+		t.Errorf("number of queued runs of the next execution = %v, want at least 1", len(next.Queue))
 	}
 	if len(next.Progress.Steered) < 100 {
-		t.Errorf("len(next.Progress.Steered) = %v, want at least %v", len(next.Progress.Steered), 100)
+		t.Errorf("number of steering messages of the next execution = %v, want at least %v", len(next.Progress.Steered), 100)
 	}
-	wantEqual(t, "next run: Run", next.Run, in.Run)
+	wantEqual(t, "run of the next execution", next.Run, in.Run)
 	refusals := map[any]int{}
 	for range offers + words {
 		refusals[<-answers]++
 	}
-	mustEqual(t, "refusals[runs.ErrorQueueFull]", refusals[runs.ErrorQueueFull], offers-len(next.Queue))
-	wantEqual(t, "refusals[runs.ErrorTooMuchSteering]", refusals[runs.ErrorTooMuchSteering], words-len(next.Progress.Steered))
+	mustEqual(t, "number of refusals of a full queue", refusals[runs.ErrorQueueFull], offers-len(next.Queue))
+	wantEqual(t, "number of refusals of steering messages", refusals[runs.ErrorTooMuchSteering], words-len(next.Progress.Steered))
 }
 
 // TestCancelAppliesToNamedRun: a cancel names its run, so that a late one does not cancel the next run.
@@ -186,13 +186,13 @@ func TestCancelAppliesToNamedRun(t *testing.T) {
 	}
 }
 
-// TestPause: a paused run waits before its next step. The pause does not count against its
+// TestPausedRunWaitsBeforeNextStep: a paused run waits before its next step. The pause does not count against its
 // deadline.
-func TestPause(t *testing.T) {
+func TestPausedRunWaitsBeforeNextStep(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	answers := make(chan any, 4)
-	asked := make(chan struct{})
+	modelCalled := make(chan struct{})
 	const pause = 5 * time.Minute
 	var paused time.Time
 	f.env.RegisterDelayedCallback(func() {
@@ -201,13 +201,13 @@ func TestPause(t *testing.T) {
 		// Measured from here: the first model call may begin before or after this.
 		paused = f.env.Now()
 		f.env.RegisterDelayedCallback(func() { f.update(runs.UpdateResume, runs.PauseRequest{RunID: "r"}, answers) }, pause)
-		close(asked)
+		close(modelCalled)
 	}, time.Millisecond)
 	var times []time.Time
 	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		times = append(times, f.env.Now())
 		if in.Turn == 1 {
-			<-asked
+			<-modelCalled
 			return modelAnswer(10, "c"), nil
 		}
 		return modelAnswer(20), nil
@@ -216,9 +216,9 @@ func TestPause(t *testing.T) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
 	result, _ := f.run(input)
-	mustEqual(t, "number of times", len(times), 2)
+	mustEqual(t, "number of model calls", len(times), 2)
 	if times[1].Sub(paused) < pause {
-		t.Errorf("times[1].Sub(paused) = %v, want at least %v", times[1].Sub(paused), pause)
+		t.Errorf("time from the pause to the second model call = %v, want at least %v", times[1].Sub(paused), pause)
 	}
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	if a := <-answers; a != runs.ErrorNotActive {
@@ -226,27 +226,27 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestSteering: a steering input is part of the next model call. If the run would have ended, it
+// TestSteeringMessageReachesNextModelCall: a steering input is part of the next model call. If the run would have ended, it
 // makes one more call.
-func TestSteering(t *testing.T) {
+func TestSteeringMessageReachesNextModelCall(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	answers := make(chan any, 8)
-	asked := make(chan struct{})
+	modelCalled := make(chan struct{})
 	f.env.RegisterDelayedCallback(func() {
 		for _, in := range []runs.SteerRequest{{RunID: "r", Input: 7}, {RunID: "r", Input: 8}, {RunID: "r", Input: 7}, {RunID: "r0", Input: 9}} {
 			f.update(runs.UpdateSteer, in, answers)
 		}
-		close(asked)
+		close(modelCalled)
 	}, time.Millisecond)
 	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
-		<-asked
+		<-modelCalled
 		return modelAnswer(uint64(10 * in.Turn)), nil
 	}
 	result, _ := f.run(input)
 	mustEqual(t, "number of model calls", len(f.modelCalls), 2)
-	wantEqual(t, "f.modelCalls[0].Steered", f.modelCalls[0].Steered, nil)
-	wantEqual(t, "f.modelCalls[1].Steered", f.modelCalls[1].Steered, []uint64{7, 8})
+	wantEqual(t, "steering messages of the first model call", f.modelCalls[0].Steered, nil)
+	wantEqual(t, "steering messages of the second model call", f.modelCalls[1].Steered, []uint64{7, 8})
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	close(answers)
 	var got []any
@@ -259,9 +259,9 @@ func TestSteering(t *testing.T) {
 	}
 }
 
-// TestContinueAsNew: between turns a run with a long history continues as new and keeps its
+// TestLongHistoryContinuesAsNew: between turns a run with a long history continues as new and keeps its
 // progress.
-func TestContinueAsNew(t *testing.T) {
+func TestLongHistoryContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.env.SetContinueAsNewSuggested(true)
@@ -282,22 +282,22 @@ func TestContinueAsNew(t *testing.T) {
 	if p == nil {
 		t.Fatal("progress of the next execution = nil, want a value")
 	}
-	mustEqual(t, "progress of the next execution: Turn", p.Turn, 2)
-	mustEqual(t, "progress of the next execution: Main", p.Main, 11)
-	mustEqual(t, "progress of the next execution: OpenStep", p.OpenStep, "tools")
-	mustEqual(t, "progress of the next execution: Execution", p.Execution, f.modelCalls[0].Execution)
-	mustEqual(t, "*p.Usage[0].Total", *p.Usage[0].Total, 7)
-	mustEqual(t, "progress of the next execution: Lanes", p.Lanes, []uint64{12, 13})
+	mustEqual(t, "progress of the next execution: turn", p.Turn, 2)
+	mustEqual(t, "progress of the next execution: last record of the main lane", p.Main, 11)
+	mustEqual(t, "progress of the next execution: open step", p.OpenStep, "tools")
+	mustEqual(t, "progress of the next execution: execution", p.Execution, f.modelCalls[0].Execution)
+	mustEqual(t, "tokens of the next execution", *p.Usage[0].Total, 7)
+	mustEqual(t, "progress of the next execution: lanes", p.Lanes, []uint64{12, 13})
 
 	again := setup(t)
 	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(20), nil }
 	result, finish := again.run(next)
 	call := again.modelCalls[0]
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "call.ID", call.ID, "2/model")
-	wantEqual(t, "call.After", call.After, 11)
-	wantEqual(t, "call.Closes", call.Closes, "tools")
-	wantEqual(t, "call.Input", call.Input, 0)
-	wantEqual(t, "call.Execution", call.Execution, p.Execution)
-	wantEqual(t, "end of the run: Execution", finish.Execution, p.Execution)
+	wantEqual(t, "ID of the first model call", call.ID, "2/model")
+	wantEqual(t, "record before the first model call", call.After, 11)
+	wantEqual(t, "step that the first model call closes", call.Closes, "tools")
+	wantEqual(t, "input of the first model call", call.Input, 0)
+	wantEqual(t, "execution of the first model call", call.Execution, p.Execution)
+	wantEqual(t, "end of the run: execution", finish.Execution, p.Execution)
 }

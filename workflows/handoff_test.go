@@ -26,6 +26,7 @@ type handoffFixture struct {
 	refusesHandoff bool // the handoff call does not hand off
 }
 
+// setupHandoff returns a fixture whose first turn has the given answer.
 func setupHandoff(t *testing.T, first runs.ModelAnswer) *handoffFixture {
 	t.Helper()
 	f := &handoffFixture{fixture: setup(t)}
@@ -56,6 +57,7 @@ func (f *handoffFixture) madeCalls() (all []string) {
 	return all
 }
 
+// wantCalls checks the names of the tool calls, in their order.
 func (f *handoffFixture) wantCalls(want ...string) {
 	f.t.Helper()
 	if diff := cmp.Diff(want, f.madeCalls()); diff != "" {
@@ -73,19 +75,19 @@ func TestHandoff(t *testing.T) {
 	mustEqual(t, "number of calls", len(f.calls), 3)
 	wantEqual(t, "last call", f.madeCalls()[2], "a over b")
 	wantEqual(t, "handoff call: ID", f.calls[2].ID, "1/tools/0")
-	wantEqual(t, "handoff call: Open", f.calls[2].Open, f.calls[0].Open)
-	wantEqual(t, "handoff call: After", f.calls[2].After, f.calls[0].After)
-	wantEqual(t, "end of the run: Agent", finish.Agent, "b")
-	wantEqual(t, "end of the run: Revision", finish.Revision, "vb")
-	wantEqual(t, "end of the run: HandedOver", finish.HandedOver, true)
-	var spoke []string
+	wantEqual(t, "handoff call: open", f.calls[2].Open, f.calls[0].Open)
+	wantEqual(t, "handoff call: record before it", f.calls[2].After, f.calls[0].After)
+	wantEqual(t, "end of the run: agent", finish.Agent, "b")
+	wantEqual(t, "end of the run: revision", finish.Revision, "vb")
+	wantEqual(t, "end of the run: handed over", finish.HandedOver, true)
+	var agentsOfTurns []string
 	for _, m := range f.modelCalls {
-		spoke = append(spoke, m.Agent+"@"+m.Revision)
+		agentsOfTurns = append(agentsOfTurns, m.Agent+"@"+m.Revision)
 	}
-	wantEqual(t, "agents of the turns", spoke, []string{"a@v", "b@vb"})
-	wantEqual(t, "f.modelCalls[1].Turn", f.modelCalls[1].Turn, 2)
-	wantEqual(t, "f.modelCalls[1].Handoffs", f.modelCalls[1].Handoffs, 1)
-	wantEqual(t, "f.modelCalls[1].Priced", f.modelCalls[1].Priced, true)
+	wantEqual(t, "agents of the turns", agentsOfTurns, []string{"a@v", "b@vb"})
+	wantEqual(t, "turn of the second model call", f.modelCalls[1].Turn, 2)
+	wantEqual(t, "number of handoffs before the second model call", f.modelCalls[1].Handoffs, 1)
+	wantEqual(t, "second model call is priced", f.modelCalls[1].Priced, true)
 }
 
 // TestRefusedHandoff: a handoff call that does not hand off leaves the thread with its agent.
@@ -94,10 +96,10 @@ func TestRefusedHandoff(t *testing.T) {
 	f := setupHandoff(t, modelAnswer(10, "over"))
 	f.refusesHandoff = true
 	_, finish := f.run(input)
-	wantEqual(t, "end of the run: Agent", finish.Agent, "a")
-	wantEqual(t, "end of the run: HandedOver", finish.HandedOver, false)
-	wantEqual(t, "f.modelCalls[1].Agent", f.modelCalls[1].Agent, "a")
-	wantEqual(t, "f.modelCalls[1].Handoffs", f.modelCalls[1].Handoffs, 0)
+	wantEqual(t, "end of the run: agent", finish.Agent, "a")
+	wantEqual(t, "end of the run: handed over", finish.HandedOver, false)
+	wantEqual(t, "agent of the second model call", f.modelCalls[1].Agent, "a")
+	wantEqual(t, "number of handoffs before the second model call", f.modelCalls[1].Handoffs, 0)
 }
 
 // TestHandoffSurvivesContinueAsNew: after a handoff the run keeps its counts and has the tighter
@@ -115,35 +117,35 @@ func TestHandoffSurvivesContinueAsNew(t *testing.T) {
 	f.env.SetStartTime(began)
 	next := f.runUntilContinued(input)
 	want := runs.Limits{Turns: 5, Tokens: 500, Duration: 10 * time.Minute, ParallelTools: 2, Cost: 7}
-	wantEqual(t, "next execution: Agent", next.Agent, "b")
-	wantEqual(t, "next execution: Revision", next.Revision, "vb")
-	wantEqual(t, "next execution: Limits", next.Limits, want)
-	wantEqual(t, "next execution: OnNewInput", next.OnNewInput, runs.OpenQueue)
-	wantEqual(t, "next execution: OnMissingResult", next.OnMissingResult, runs.OpenAbandon)
+	wantEqual(t, "next execution: agent", next.Agent, "b")
+	wantEqual(t, "next execution: revision", next.Revision, "vb")
+	wantEqual(t, "next execution: limits", next.Limits, want)
+	wantEqual(t, "next execution: policy for new inputs", next.OnNewInput, runs.OpenQueue)
+	wantEqual(t, "next execution: policy for missing results", next.OnMissingResult, runs.OpenAbandon)
 	left := next.Progress.Deadline.Sub(began)
 	wantEqual(t, "time left", left, 10*time.Minute)
-	wantEqual(t, "progress of the next execution: Turn", next.Progress.Turn, 2)
-	wantEqual(t, "progress of the next execution: Handoffs", next.Progress.Handoffs, 1)
+	wantEqual(t, "progress of the next execution: turn", next.Progress.Turn, 2)
+	wantEqual(t, "progress of the next execution: handoffs", next.Progress.Handoffs, 1)
 	other, third := queuedInput("r2b"), queuedInput("r3")
 	other.Agent, third.Agent = "b", "c"
 	next.Queue = []runs.Input{queuedInput("r2"), other, queuedInput("r2c"), third, queuedInput("r4")}
 
 	again := setupHandoff(t, modelAnswer(10))
 	after := again.runUntilContinued(next)
-	wantEqual(t, "queued run r2: Run.ID", after.Run.ID, "r2")
-	wantEqual(t, "queued run r2: Agent", after.Agent, "b")
-	wantEqual(t, "queued run r2: Revision", after.Revision, "vb")
-	wantEqual(t, "queued run r2: Limits", after.Limits, handoffTarget.Limits)
+	wantEqual(t, "queued run r2: run ID", after.Run.ID, "r2")
+	wantEqual(t, "queued run r2: agent", after.Agent, "b")
+	wantEqual(t, "queued run r2: revision", after.Revision, "vb")
+	wantEqual(t, "queued run r2: limits", after.Limits, handoffTarget.Limits)
 	if after.Progress != nil {
 		t.Errorf("queued run r2: Progress = %+v, want nil", after.Progress)
 	}
-	wantEqual(t, "end of the run: Agent", again.finished[0].Agent, "b")
-	wantEqual(t, "end of the run: HandedOver", again.finished[0].HandedOver, true)
+	wantEqual(t, "end of the run: agent", again.finished[0].Agent, "b")
+	wantEqual(t, "end of the run: handed over", again.finished[0].HandedOver, true)
 	for _, id := range []string{"r2b", "r2c"} {
 		again = setupHandoff(t, modelAnswer(10))
 		after = again.runUntilContinued(after)
-		wantEqual(t, "next run: Run.ID", after.Run.ID, id)
-		wantEqual(t, "next run: Agent", after.Agent, "b")
+		wantEqual(t, "next run: run ID", after.Run.ID, id)
+		wantEqual(t, "next run: agent", after.Agent, "b")
 	}
 	again = setupHandoff(t, modelAnswer(10))
 	if after = again.runUntilContinued(after); after.Run.ID != "r3" || after.Agent != "c" || after.HandedOver != nil {
@@ -167,19 +169,19 @@ func TestHandoffWaitsForDecisions(t *testing.T) {
 	}, time.Minute)
 	next := f.runUntilContinued(input)
 	f.wantCalls("a c2 ")
-	wantEqual(t, "f.finished[0].Outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
-	wantEqual(t, "f.finished[0].HandedOver", f.finished[0].HandedOver, false)
-	wantEqual(t, "len(f.finished[0].Interrupts.Items)", len(f.finished[0].Interrupts.Items), 1)
-	wantEqual(t, "next run: Agent", next.Agent, "a")
+	wantEqual(t, "outcome of the run", f.finished[0].Outcome, runs.OutcomeInterrupt)
+	wantEqual(t, "run is handed over", f.finished[0].HandedOver, false)
+	wantEqual(t, "number of interrupts", len(f.finished[0].Interrupts.Items), 1)
+	wantEqual(t, "next run: agent", next.Agent, "a")
 	if next.HandedOver != nil {
-		t.Errorf("next.HandedOver = %+v, want nil", next.HandedOver)
+		t.Errorf("handoff of the next run = %+v, want nil", next.HandedOver)
 	}
 	again := setupHandoff(t, modelAnswer(30))
 	_, finish := again.run(next)
-	wantEqual(t, "end of the run: Agent", finish.Agent, "b")
-	wantEqual(t, "again.modelCalls[0].Agent", again.modelCalls[0].Agent, "b")
+	wantEqual(t, "end of the run: agent", finish.Agent, "b")
+	wantEqual(t, "agent of the model call", again.modelCalls[0].Agent, "b")
 	again.wantCalls("a ask ", "a over b")
-	wantEqual(t, "handoff call: MessageID", again.calls[1].MessageID, "m")
+	wantEqual(t, "handoff call: message ID", again.calls[1].MessageID, "m")
 	wantEqual(t, "handoff call: ID", again.calls[1].ID, "0/tools/0")
 	if again.calls[1].Opens == nil {
 		t.Fatal("handoff call: Opens = nil, want a value")
@@ -190,27 +192,27 @@ func TestHandoffWaitsForDecisions(t *testing.T) {
 // handoff does not hand off.
 func TestHandoffWithApproval(t *testing.T) {
 	t.Parallel()
-	for verdict, has := range map[runs.DecisionKind]string{runs.DecisionApprove: "b", runs.DecisionReject: "a"} {
+	for kind, wantAgent := range map[runs.DecisionKind]string{runs.DecisionApprove: "b", runs.DecisionReject: "a"} {
 		answer := modelAnswer(10, "c0", "over")
 		answer.Calls[1].Approval, answer.InterruptCount = &runs.Approval{Rule: 1, ArgsDigest: "args"}, 1
 		f := setupHandoff(t, answer)
 		decision := approvalOf("over")
-		decision.Kind = verdict
+		decision.Kind = kind
 		f.env.RegisterDelayedCallback(func() {
 			f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{decision}}, make(chan any, 1))
 		}, time.Minute)
 		next := f.runUntilContinued(input)
 		f.wantCalls("a c0 ")
 		again := setupHandoff(t, modelAnswer(30))
-		if _, finish := again.run(next); finish.Agent != has || again.modelCalls[0].Agent != has {
-			t.Errorf("%s: end of the run: got %+v, want the agent %s", verdict, finish, has)
+		if _, finish := again.run(next); finish.Agent != wantAgent || again.modelCalls[0].Agent != wantAgent {
+			t.Errorf("%s: end of the run: got %+v, want the agent %s", kind, finish, wantAgent)
 		}
 		again.wantCalls("a over b")
 		if again.calls[0].Decision == nil {
-			t.Fatalf("%s: again.calls[0].Decision = nil, want a value", verdict)
+			t.Fatalf("%s: decision of the first call = nil, want a value", kind)
 		}
-		wantEqual(t, fmt.Sprintf("%s: again.calls[0].Decision.Kind", verdict), again.calls[0].Decision.Kind, verdict)
-		wantEqual(t, fmt.Sprintf("%s: again.calls[0].Decision.Args", verdict), again.calls[0].Decision.ArgsDigest, "args")
+		wantEqual(t, fmt.Sprintf("%s: kind of the first call's decision", kind), again.calls[0].Decision.Kind, kind)
+		wantEqual(t, fmt.Sprintf("%s: arguments of the first call's decision", kind), again.calls[0].Decision.ArgsDigest, "args")
 	}
 }
 
@@ -233,28 +235,28 @@ func TestApprovedHandoffWaitsForQuestion(t *testing.T) {
 	next := f.runUntilContinued(input)
 
 	f = setupHandoff(t, modelAnswer(30))
-	makes := f.tool
+	makeCall := f.tool
 	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
-		done, err := makes(in)
+		done, err := makeCall(in)
 		done.Question = &runs.AskedQuestion{CallID: in.CallID, Tool: "tool", Number: 1}
 		return done, err
 	}
 	decide(f, runs.Decision{CallID: "ask", Kind: runs.DecisionAnswer, Question: 1, Digest: "d2", Proposal: 71})
 	next = f.runUntilContinued(next)
 	f.wantCalls("a ask ")
-	mustEqual(t, "len(f.finished[0].Interrupts.Items)", len(f.finished[0].Interrupts.Items), 1)
-	wantEqual(t, "f.finished[0].Interrupts.Items[0].ID", f.finished[0].Interrupts.Items[0].ID, "ask")
-	wantEqual(t, "next run: Agent", next.Agent, "a")
+	mustEqual(t, "number of interrupts", len(f.finished[0].Interrupts.Items), 1)
+	wantEqual(t, "ID of the interrupt", f.finished[0].Interrupts.Items[0].ID, "ask")
+	wantEqual(t, "next run: agent", next.Agent, "a")
 
 	f = setupHandoff(t, modelAnswer(30))
 	_, finish := f.run(next)
-	wantEqual(t, "end of the run: Agent", finish.Agent, "b")
+	wantEqual(t, "end of the run: agent", finish.Agent, "b")
 	f.wantCalls("a ask ", "a over b")
 	if f.calls[1].Decision == nil {
 		t.Fatal("decision of the handoff = nil, want a value")
 	}
-	wantEqual(t, "decision of the handoff: Kind", f.calls[1].Decision.Kind, runs.DecisionApprove)
-	wantEqual(t, "decision of the handoff: Input", f.calls[1].Decision.Proposal, 70)
+	wantEqual(t, "decision of the handoff: kind", f.calls[1].Decision.Kind, runs.DecisionApprove)
+	wantEqual(t, "decision of the handoff: input", f.calls[1].Decision.Proposal, 70)
 }
 
 // TestHandoffWithClientToolCalls: open client tool calls do not delay a handoff. The target agent
@@ -265,9 +267,9 @@ func TestHandoffWithClientToolCalls(t *testing.T) {
 	answer.Calls[0].Client, answer.InterruptCount = true, 1
 	f := setupHandoff(t, answer)
 	f.env.ExecuteWorkflow(runs.TypeRun, input) // it continues as a thread that waits for the result
-	wantEqual(t, "end of the run: Outcome", f.finished[0].Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "end of the run: Agent", f.finished[0].Agent, "b")
-	wantEqual(t, "end of the run: number of items", len(f.finished[0].Interrupts.Items), 1)
+	wantEqual(t, "end of the run: outcome", f.finished[0].Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "end of the run: agent", f.finished[0].Agent, "b")
+	wantEqual(t, "end of the run: number of interrupts", len(f.finished[0].Interrupts.Items), 1)
 	f.wantCalls("a over b")
 }
 
@@ -289,14 +291,14 @@ func TestRunAfterHandoff(t *testing.T) {
 		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask")}}, make(chan any, 1))
 	}, time.Minute)
 	next := f.runUntilContinued(input)
-	wantEqual(t, "next run: Continues", next.Continues, "r")
-	wantEqual(t, "next run: Agent", next.Agent, "b")
-	wantEqual(t, "next run: Limits", next.Limits, handoffTarget.Limits)
+	wantEqual(t, "next run: continued run", next.Continues, "r")
+	wantEqual(t, "next run: agent", next.Agent, "b")
+	wantEqual(t, "next run: limits", next.Limits, handoffTarget.Limits)
 	if next.Progress != nil {
 		t.Errorf("next run: Progress = %+v, want nil", next.Progress)
 	}
-	wantEqual(t, "interrupts", f.finished[0].Interrupts.Agent, "b")
-	wantEqual(t, "f.finished[0].Interrupts.Revision", f.finished[0].Interrupts.Revision, "vb")
+	wantEqual(t, "agent of the interrupts", f.finished[0].Interrupts.Agent, "b")
+	wantEqual(t, "revision of the interrupts", f.finished[0].Interrupts.Revision, "vb")
 }
 
 // TestHandoffOfHeldRun: a held run hands off in the same turn, after all decisions.
@@ -312,9 +314,9 @@ func TestHandoffOfHeldRun(t *testing.T) {
 		}
 		return modelAnswer(30), nil
 	}
-	makes := f.tool
+	makeCall := f.tool
 	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
-		done, err := makes(in)
+		done, err := makeCall(in)
 		done.HandedOver = in.HandOverTo != ""
 		return done, err
 	}
@@ -322,6 +324,6 @@ func TestHandoffOfHeldRun(t *testing.T) {
 	_, finish := f.run(heldInput())
 	made := f.madeCalls()
 	mustEqual(t, "calls", made, []string{"ask", "over"})
-	wantEqual(t, "end of the run: Agent", finish.Agent, "b")
-	wantEqual(t, "f.modelCalls[1].Agent", f.modelCalls[1].Agent, "b")
+	wantEqual(t, "end of the run: agent", finish.Agent, "b")
+	wantEqual(t, "agent of the second model call", f.modelCalls[1].Agent, "b")
 }

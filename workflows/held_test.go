@@ -25,6 +25,7 @@ type heldFixture struct {
 	failStore     func(attempt int32) error // fails the activity that stores a result in the log
 }
 
+// setupHeld returns a heldFixture whose activities succeed.
 func setupHeld(t *testing.T) *heldFixture {
 	t.Helper()
 	f := &heldFixture{fixture: setup(t), failStore: func(int32) error { return nil }}
@@ -44,28 +45,31 @@ func setupHeld(t *testing.T) *heldFixture {
 		f.announced = append(f.announced, in)
 		return 15, nil
 	}, activity.RegisterOptions{Name: runs.ActivityAnnounce})
-	f.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.StoreResult, said runs.ToolResult) (runs.Decision, error) {
+	f.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.StoreResult, result runs.ToolResult) (runs.Decision, error) {
 		if err := f.failStore(activity.GetInfo(ctx).Attempt); err != nil {
 			return runs.Decision{}, err
 		}
-		f.storedResults = append(f.storedResults, said)
-		return runs.Decision{CallID: said.CallID, Kind: runs.DecisionToolResult, Digest: "kept", Proposal: 80}, nil
+		f.storedResults = append(f.storedResults, result)
+		return runs.Decision{CallID: result.CallID, Kind: runs.DecisionToolResult, Digest: "kept", Proposal: 80}, nil
 	}, activity.RegisterOptions{Name: runs.ActivityStoreToolResult})
 	return f
 }
 
+// heldInput returns the input of a held run.
 func heldInput() runs.Input {
 	in := input
 	in.Hold = true
 	return in
 }
 
+// decide sends decisions to the workflow after some time.
 func (f *heldFixture) decide(after time.Duration, decisions ...runs.Decision) {
 	f.env.RegisterDelayedCallback(func() {
 		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, make(chan any, 1))
 	}, after)
 }
 
+// madeCalls returns the sorted IDs of the tool calls.
 func (f *heldFixture) madeCalls() (ids []string) {
 	for _, c := range f.calls {
 		ids = append(ids, c.CallID)
@@ -90,13 +94,13 @@ func TestHeldRunContinues(t *testing.T) {
 	}
 	wantEqual(t, "number of model calls", len(f.modelCalls), 2)
 	mustEqual(t, "number of announced interrupts", len(f.announced), 1)
-	wantEqual(t, "announced interrupts: [0].ID", f.announced[0].ID, "1/hold")
-	wantEqual(t, "announced interrupts: [0].Closes", f.announced[0].Closes, "tools")
-	wantEqual(t, "len(f.announced[0].Interrupts.Items)", len(f.announced[0].Interrupts.Items), 2)
+	wantEqual(t, "ID of the announcement", f.announced[0].ID, "1/hold")
+	wantEqual(t, "step that the announcement closes", f.announced[0].Closes, "tools")
+	wantEqual(t, "number of announced interrupts", len(f.announced[0].Interrupts.Items), 2)
 	mustEqual(t, "calls", f.madeCalls(), []string{"ask", "client", "now"})
-	wantEqual(t, "call after its decision: Open", f.calls[1].Open, "1/held")
-	wantEqual(t, "call after its decision: After", f.calls[1].After, 15)
-	wantEqual(t, "call after its decision: Closes", f.calls[1].Closes, "")
+	wantEqual(t, "call after its decision: open", f.calls[1].Open, "1/held")
+	wantEqual(t, "call after its decision: record before it", f.calls[1].After, 15)
+	wantEqual(t, "call after its decision: closed step", f.calls[1].Closes, "")
 	if f.calls[1].Decision == nil {
 		t.Fatal("call after its decision: Decision = nil, want a value")
 	}
@@ -104,8 +108,8 @@ func TestHeldRunContinues(t *testing.T) {
 		t.Errorf("call after its decision: Opens = %+v, want nil", f.calls[1].Opens)
 	}
 	wantEqual(t, "model call of the next turn: ID", f.modelCalls[1].ID, "2/model")
-	wantEqual(t, "model call of the next turn: Closes", f.modelCalls[1].Closes, "tools")
-	wantEqual(t, "model call of the next turn: After", f.modelCalls[1].After, 16)
+	wantEqual(t, "model call of the next turn: closed step", f.modelCalls[1].Closes, "tools")
+	wantEqual(t, "model call of the next turn: record before it", f.modelCalls[1].After, 16)
 }
 
 // listOpenCalls asks a run, after some time, for its open calls. It submits without an offer, which
@@ -160,7 +164,7 @@ func TestHeldRunDecidedEarly(t *testing.T) {
 	}
 	result, _ := f.run(heldInput())
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "number of announced", len(f.announced), 0)
+	wantEqual(t, "number of announcements", len(f.announced), 0)
 	wantEqual(t, "number of made calls", len(f.madeCalls()), 3)
 }
 
@@ -180,12 +184,12 @@ func TestHeldRunIsParked(t *testing.T) {
 		t.Errorf("parked after %s, want at least %s", took, runs.DefaultParkAfter)
 	}
 	if parked.Interrupts != nil {
-		t.Errorf("parked after %s: parked.Interrupts = %+v, want nil", took, parked.Interrupts)
+		t.Errorf("parked after %s: interrupts = %+v, want nil", took, parked.Interrupts)
 	}
 	if p.Held == nil {
-		t.Fatalf("parked after %s: p.Held = nil, want a value", took)
+		t.Fatalf("parked after %s: held = nil, want a value", took)
 	}
-	mustEqual(t, fmt.Sprintf("parked after %s: p.Turn", took), p.Turn, 1)
+	mustEqual(t, fmt.Sprintf("parked after %s: turn", took), p.Turn, 1)
 	mustEqual(t, fmt.Sprintf("parked after %s: number of ends", took), len(f.finished), 0)
 	const weekend = 20 * time.Hour
 	later := setupHeld(t)
@@ -201,9 +205,9 @@ func TestHeldRunIsParked(t *testing.T) {
 	again := setupHeld(t)
 	result, _ := again.run(next)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	mustEqual(t, "again.madeCalls()", again.madeCalls(), []string{"ask", "client"})
-	mustEqual(t, "number of announced", len(again.announced), 0)
-	wantEqual(t, "again.modelCalls[0].Turn", again.modelCalls[0].Turn, 2)
+	mustEqual(t, "calls of the next execution", again.madeCalls(), []string{"ask", "client"})
+	mustEqual(t, "number of announcements", len(again.announced), 0)
+	wantEqual(t, "turn of the model call", again.modelCalls[0].Turn, 2)
 }
 
 // TestHeldRunIsCancelled: a cancel ends a held run and its interrupts, parked or not.
@@ -219,9 +223,9 @@ func TestHeldRunIsCancelled(t *testing.T) {
 	}
 	wantEqual(t, "number of made calls", len(f.madeCalls()), 1)
 	last := f.notifications[len(f.notifications)-1]
-	wantEqual(t, "last notification: Event", last.Event, runs.EventDecided)
+	wantEqual(t, "last notification: event", last.Event, runs.EventDecided)
 	mustEqual(t, "last notification: number of calls", len(last.Items), 1)
-	wantEqual(t, "last notification: Calls[0].Decision.Kind", last.Items[0].Decision.Kind, runs.DecisionCancel)
+	wantEqual(t, "kind of the notified decision", last.Items[0].Decision.Kind, runs.DecisionCancel)
 	parking := setupHeld(t)
 	parking.env.ExecuteWorkflow(runs.TypeRun, heldInput())
 	var parked runs.ParkedInput
@@ -232,7 +236,7 @@ func TestHeldRunIsCancelled(t *testing.T) {
 	})
 	again := setupHeld(t)
 	result, _ = again.run(next)
-	wantEqual(t, "parked run: Outcome", result.Outcome, runs.OutcomeCancelled)
+	wantEqual(t, "parked run: outcome", result.Outcome, runs.OutcomeCancelled)
 	wantEqual(t, "number of calls after the cancel", len(again.madeCalls())+len(again.modelCalls), 0)
 }
 
@@ -242,7 +246,7 @@ func TestHeldRunIsCancelled(t *testing.T) {
 func TestDecisionsOfCancelledRunAreRecorded(t *testing.T) {
 	t.Parallel()
 	cancels := func(f *heldFixture) { f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }
-	for name, play := range map[string]func(f *heldFixture){
+	for name, cancel := range map[string]func(f *heldFixture){
 		"while it waits for more": func(f *heldFixture) {
 			f.decide(time.Minute, approvalOf("ask"))
 			f.env.RegisterDelayedCallback(func() { cancels(f) }, 2*time.Minute)
@@ -263,10 +267,10 @@ func TestDecisionsOfCancelledRunAreRecorded(t *testing.T) {
 		},
 	} {
 		f := setupHeld(t)
-		play(f)
+		cancel(f)
 		result, finish := f.run(heldInput())
 		wantEqual(t, name+": outcome", result.Outcome, runs.OutcomeCancelled)
-		wantEqual(t, name+": number of unfinished", len(finish.Unfinished), 0)
+		wantEqual(t, name+": number of unfinished lanes", len(finish.Unfinished), 0)
 		for _, c := range f.calls {
 			if c.CallID != "now" && (!c.Cancelled || !c.Compensates || c.Decision == nil) {
 				t.Errorf("%s: call %s: got Cancelled %t, Compensates %t, decision %+v, want a cancelled call with its decision", name, c.CallID, c.Cancelled, c.Compensates, c.Decision)
@@ -323,8 +327,8 @@ func TestToolResultSignals(t *testing.T) {
 	result, _ := f.run(in)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	mustEqual(t, "number of stored results", len(f.storedResults), 1)
-	wantEqual(t, "stored results: [0].CallID", f.storedResults[0].CallID, "client")
-	wantEqual(t, "string(f.storedResults[0].Content)", string(f.storedResults[0].Content), `"blue"`)
+	wantEqual(t, "call of the stored result", f.storedResults[0].CallID, "client")
+	wantEqual(t, "content of the stored result", string(f.storedResults[0].Content), `"blue"`)
 	for _, c := range f.calls {
 		if c.CallID == "client" && (c.Decision.Proposal != 80 || c.Decision.Digest != "kept") {
 			t.Errorf("decision of the call: got record %d and digest %q, want 80 and %q", c.Decision.Proposal, c.Decision.Digest, "kept")
@@ -354,5 +358,5 @@ func TestToolResultIsStoredBeforeParking(t *testing.T) {
 	if parked.Run.Progress.Held.Items[1].Decision == nil {
 		t.Fatal("decision of the parked call = nil, want a value")
 	}
-	wantEqual(t, "decision of the parked call: Input", parked.Run.Progress.Held.Items[1].Decision.Proposal, 80)
+	wantEqual(t, "decision of the parked call: input", parked.Run.Progress.Held.Items[1].Decision.Proposal, 80)
 }

@@ -36,12 +36,13 @@ func eventsByPath(answers map[string]string) func(string) (pipeline.Event, error
 	}
 }
 
-func (f *pipelineFixture) wantResult(result runs.Result, outcome runs.Outcome, code string, did ...string) {
+// wantResult checks the outcome, the code and the executed paths, in their order.
+func (f *pipelineFixture) wantResult(result runs.Result, outcome runs.Outcome, code string, wantPaths ...string) {
 	f.t.Helper()
 	if result.Outcome != outcome || result.Code != code {
 		f.t.Errorf("got %+v, want %s %s", result, outcome, code)
 	}
-	if diff := cmp.Diff(did, f.executedPaths, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(wantPaths, f.executedPaths, cmpopts.EquateEmpty()); diff != "" {
 		f.t.Errorf("paths (-want +got):\n%s", diff)
 	}
 }
@@ -72,14 +73,14 @@ steps:
 	for i, a := range f.advances {
 		ids = append(ids, a.ID)
 		begins := a.Beginning == (runs.Beginning{Input: 1, Digest: "d"})
-		wantEqual(t, fmt.Sprintf("advance %d: begins", i), begins, i == 0)
-		wantEqual(t, fmt.Sprintf("advance %d: a.Position.Origin", i), a.Position.Origin, "r")
-		wantEqual(t, fmt.Sprintf("advance %d: a.Position.Input", i), a.Position.Input, 1)
-		wantEqual(t, fmt.Sprintf("advance %d: a.Compensates", i), a.Compensates, false)
-		wantEqual(t, fmt.Sprintf("advance %d: a.Now.IsZero()", i), a.Now.IsZero(), false)
-		wantEqual(t, fmt.Sprintf("advance %d: a.Agent", i), a.Agent, "a")
+		wantEqual(t, fmt.Sprintf("advance %d begins the run", i), begins, i == 0)
+		wantEqual(t, fmt.Sprintf("advance %d: position origin", i), a.Position.Origin, "r")
+		wantEqual(t, fmt.Sprintf("advance %d: position input", i), a.Position.Input, 1)
+		wantEqual(t, fmt.Sprintf("advance %d: is a compensation", i), a.Compensates, false)
+		wantEqual(t, fmt.Sprintf("advance %d has no time", i), a.Now.IsZero(), false)
+		wantEqual(t, fmt.Sprintf("advance %d: agent", i), a.Agent, "a")
 		if a.Place != nil {
-			t.Errorf("advance %d: a.Place = %+v, want nil", i, a.Place)
+			t.Errorf("advance %d: place = %+v, want nil", i, a.Place)
 		}
 	}
 	wantEqual(t, "IDs of the advances", ids, []string{"advance/1", "advance/2", "advance/3", "advance/4"})
@@ -87,18 +88,19 @@ steps:
 		t.Errorf("events of the advances: got %s, want begun done done done", kinds)
 	}
 	end := f.finished[0]
-	wantEqual(t, "end of the run: First", end.First, "advance/1")
-	mustEqual(t, "end of the run: number of usage", len(end.Usage), 1)
-	wantEqual(t, "*end.Usage[0].Total", *end.Usage[0].Total, 2)
-	wantEqual(t, "end of the run: number of unfinished", len(end.Unfinished), 0)
+	wantEqual(t, "end of the run: first step", end.First, "advance/1")
+	mustEqual(t, "end of the run: number of models in the usage", len(end.Usage), 1)
+	wantEqual(t, "tokens of the run", *end.Usage[0].Total, 2)
+	wantEqual(t, "end of the run: number of unfinished lanes", len(end.Unfinished), 0)
 	models := f.execution.modelCalls
-	wantEqual(t, "model calls: [0].ID", models[0].ID, "plan/1/model")
-	wantEqual(t, "model calls: [0].Name", models[0].Name, "plan/model")
-	wantEqual(t, "model calls: [1].ID", models[1].ID, "write/3/model")
-	wantEqual(t, "model calls: [0].Place.Path", models[0].Place.Path, "plan")
-	wantEqual(t, "model calls: [0].Input", models[0].Input, 0)
+	wantEqual(t, "ID of the first model call", models[0].ID, "plan/1/model")
+	wantEqual(t, "name of the first model call", models[0].Name, "plan/model")
+	wantEqual(t, "ID of the second model call", models[1].ID, "write/3/model")
+	wantEqual(t, "path of the first model call", models[0].Place.Path, "plan")
+	wantEqual(t, "input of the first model call", models[0].Input, 0)
 }
 
+// advanceKinds returns the kinds of the events that the advances took.
 func advanceKinds(advances []runs.AdvanceInput) string {
 	var kinds []string
 	for _, a := range advances {
@@ -126,10 +128,10 @@ steps:
 func TestFailedSteps(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		steps   string
-		answers map[string]string
-		code    string
-		did     string
+		steps     string
+		events    map[string]string
+		wantCode  string
+		wantPaths string
 	}{
 		"a tool":         {booking, map[string]string{"ship": "!lost"}, "lost", "book pay ship pay~undo book~undo"},
 		"its activity":   {booking, map[string]string{"ship": "*lost"}, "lost", "book pay ship pay~undo book~undo"},
@@ -150,15 +152,15 @@ steps:
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := setupPipeline(t, c.steps)
-			f.executeStep = eventsByPath(c.answers)
+			f.executeStep = eventsByPath(c.events)
 			outcome := runs.OutcomeSuccess
-			if c.code != "" {
+			if c.wantCode != "" {
 				outcome = runs.OutcomeError
 			}
-			f.wantResult(f.runToEnd(stepsInput()), outcome, c.code, strings.Fields(c.did)...)
+			f.wantResult(f.runToEnd(stepsInput()), outcome, c.wantCode, strings.Fields(c.wantPaths)...)
 			for i, a := range f.advances { // compensations are marked as such
 				undoing := a.Position.TreePosition.Undoing != nil
-				wantEqual(t, fmt.Sprintf("advance %d: a.Compensates", i), a.Compensates, undoing)
+				wantEqual(t, fmt.Sprintf("advance %d: is a compensation", i), a.Compensates, undoing)
 			}
 		})
 	}
@@ -208,9 +210,9 @@ func TestStepTimeout(t *testing.T) {
 func TestCancelledRunCompensates(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		answers map[string]string
-		cancel  string // where the run is cancelled
-		did     string
+		events    map[string]string
+		cancelAt  string // where the run is cancelled
+		wantPaths string
 	}{
 		"in a call":               {map[string]string{"ship": "?"}, "ship", "book pay ship pay~undo book~undo"},
 		"in an agent":             {map[string]string{"pay": "?"}, "pay", "book pay book~undo"},
@@ -224,14 +226,14 @@ func TestCancelledRunCompensates(t *testing.T) {
 			t.Parallel()
 			f := setupPipeline(t, booking)
 			f.executeStep = func(path string) (pipeline.Event, error) {
-				if path == c.cancel {
+				if path == c.cancelAt {
 					f.cancelRun()
 				}
-				return eventsByPath(c.answers)(path)
+				return eventsByPath(c.events)(path)
 			}
-			f.wantCancelled(f.runToEnd(stepsInput()), c.did)
+			f.wantCancelled(f.runToEnd(stepsInput()), c.wantPaths)
 			alone := len(f.advances) == 1
-			wantEqual(t, "only one advance", alone, c.did == "book")
+			wantEqual(t, "only one advance", alone, c.wantPaths == "book")
 		})
 	}
 }
@@ -243,7 +245,7 @@ func (f *pipelineFixture) wantCancelled(result runs.Result, did string) {
 	f.wantResult(result, runs.OutcomeCancelled, "", strings.Fields(did)...)
 	for _, m := range f.execution.modelCalls {
 		undoes := strings.Contains(m.Place.Path, "~undo")
-		wantEqual(f.t, "model call: Compensates", m.Compensates, undoes)
+		wantEqual(f.t, "model call: is a compensation", m.Compensates, undoes)
 	}
 }
 
@@ -253,9 +255,9 @@ func (f *pipelineFixture) wantCancelled(result runs.Result, did string) {
 func TestCancelledAdvance(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		cancel          string // the advance
-		refuse, written bool   // before or after the record is written
-		did             string
+		cancelAt                 string // the advance
+		failsBefore, wantWritten bool   // before or after the record is written
+		wantPaths                string
 	}{
 		"first":   {"advance/1", true, false, ""},
 		"written": {"advance/3", false, true, "book pay pay~undo book~undo"},
@@ -264,29 +266,30 @@ func TestCancelledAdvance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := setupPipeline(t, booking)
-			asked := 0
+			attempts := 0
 			cancel := func(in runs.AdvanceInput) error {
-				if in.ID != c.cancel {
+				if in.ID != c.cancelAt {
 					return nil
 				}
 				f.cancelRun()
-				if asked++; asked > 1 && c.written {
+				if attempts++; attempts > 1 && c.wantWritten {
 					return nil
 				}
 				return temporal.NewCanceledError()
 			}
-			if c.refuse {
+			if c.failsBefore {
 				f.failBeforeAdvance = cancel
 			} else {
 				f.failAfterAdvance = cancel
 			}
-			f.wantCancelled(f.runToEnd(stepsInput()), c.did)
-			again := asked > 1
-			wantEqual(t, "the advance is repeated", again, name != "first")
+			f.wantCancelled(f.runToEnd(stepsInput()), c.wantPaths)
+			repeated := attempts > 1
+			wantEqual(t, "the advance is repeated", repeated, name != "first")
 		})
 	}
 }
 
+// equalJSON reports whether two texts are the same JSON.
 func equalJSON(a, b string) bool {
 	var x, y any
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && cmp.Equal(x, y)

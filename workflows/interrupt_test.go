@@ -21,6 +21,7 @@ func answerWithInterrupts(seq uint64) runs.ModelAnswer {
 	return a
 }
 
+// approvalOf returns the approval of a call.
 func approvalOf(call string) runs.Decision {
 	return runs.Decision{CallID: call, Kind: runs.DecisionApprove, Digest: "d-" + call, Proposal: 70}
 }
@@ -57,17 +58,17 @@ func TestInputWithDecisions(t *testing.T) {
 			t.Errorf("answer %d: got %v, want %v", i, got, want)
 		}
 	}
-	wantEqual(t, "end of the run: Outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
-	mustEqual(t, "end of the run: number of items", len(f.finished[0].Interrupts.Items), 2)
-	wantEqual(t, "end of the run: Interrupts.Items[0].Index", f.finished[0].Interrupts.Items[0].Index, 1)
-	mustEqual(t, "next run: Run.ID", next.Run.ID, "r2")
-	mustEqual(t, "next run: Continues", next.Continues, "")
-	mustEqual(t, "next run: number of queue", len(next.Queue), 1)
-	mustEqual(t, "next run: Queue[0].Run.ID", next.Queue[0].Run.ID, "r3")
+	wantEqual(t, "end of the run: outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
+	mustEqual(t, "end of the run: number of interrupts", len(f.finished[0].Interrupts.Items), 2)
+	wantEqual(t, "end of the run: index of the first interrupt", f.finished[0].Interrupts.Items[0].Index, 1)
+	mustEqual(t, "next run: run ID", next.Run.ID, "r2")
+	mustEqual(t, "next run: continued run", next.Continues, "")
+	mustEqual(t, "next run: number of queued runs", len(next.Queue), 1)
+	mustEqual(t, "run in the queue of the next run", next.Queue[0].Run.ID, "r3")
 	ask, client := next.Resume.Items[0], next.Resume.Items[1]
-	wantEqual(t, "decisions of the next run: Kind", ask.Decision.Kind, runs.DecisionApprove)
-	wantEqual(t, "decisions of the next run: Args", ask.Decision.ArgsDigest, "args")
-	wantEqual(t, "client.Decision.Kind", client.Decision.Kind, runs.DecisionAbandon)
+	wantEqual(t, "decisions of the next run: kind", ask.Decision.Kind, runs.DecisionApprove)
+	wantEqual(t, "decisions of the next run: arguments", ask.Decision.ArgsDigest, "args")
+	wantEqual(t, "kind of the client tool call's decision", client.Decision.Kind, runs.DecisionAbandon)
 
 	again := setup(t)
 	var calls []runs.ToolCall
@@ -82,8 +83,8 @@ func TestInputWithDecisions(t *testing.T) {
 	mustEqual(t, "number of calls", len(calls), 1)
 	mustEqual(t, "number of model calls", len(again.modelCalls), 1)
 	begins := runs.Beginning{Input: next.Input, Digest: next.Digest}
-	wantEqual(t, "tool call: CallID", calls[0].CallID, "ask")
-	wantEqual(t, "tool call: MessageID", calls[0].MessageID, "m")
+	wantEqual(t, "tool call: call ID", calls[0].CallID, "ask")
+	wantEqual(t, "tool call: message ID", calls[0].MessageID, "m")
 	wantEqual(t, "tool call: ID", calls[0].ID, "0/tools/1")
 	if calls[0].Decision == nil {
 		t.Fatal("tool call: Decision = nil, want a value")
@@ -91,10 +92,10 @@ func TestInputWithDecisions(t *testing.T) {
 	if calls[0].Opens == nil {
 		t.Fatal("tool call: Opens = nil, want a value")
 	}
-	wantEqual(t, "*calls[0].Opens", *calls[0].Opens, begins)
-	wantEqual(t, "model call: Beginning", again.modelCalls[0].Beginning, runs.Beginning{})
-	wantEqual(t, "model call: After", again.modelCalls[0].After, 20)
-	wantEqual(t, "model call: Closes", again.modelCalls[0].Closes, "tools")
+	wantEqual(t, "beginning that the first call opens", *calls[0].Opens, begins)
+	wantEqual(t, "model call: beginning", again.modelCalls[0].Beginning, runs.Beginning{})
+	wantEqual(t, "model call: record before it", again.modelCalls[0].After, 20)
+	wantEqual(t, "model call: closed step", again.modelCalls[0].Closes, "tools")
 	wantEqual(t, "model call: ID", again.modelCalls[0].ID, "1/model")
 }
 
@@ -129,12 +130,12 @@ func TestDecisionsArriveOneByOne(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
-	wantEqual(t, "next run: Continues", next.Continues, "r")
+	wantEqual(t, "next run: continued run", next.Continues, "r")
 	if next.Run.ID == "r" {
-		t.Errorf("next run: Run.ID = %v, want another value", next.Run.ID)
+		t.Errorf("next run: run ID = %v, want another than \"r\"", next.Run.ID)
 	}
-	wantEqual(t, "next run: Input", next.Input, 0)
-	wantEqual(t, "next run: Digest", next.Digest, "")
+	wantEqual(t, "next run: input", next.Input, 0)
+	wantEqual(t, "next run: digest", next.Digest, "")
 	again := setup(t)
 	var calls []runs.ToolCall
 	again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
@@ -146,8 +147,8 @@ func TestDecisionsArriveOneByOne(t *testing.T) {
 	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
 	_, finish := again.run(next)
 	mustEqual(t, "number of calls", len(calls), 2)
-	wantEqual(t, "calls[0].Opens.Continues", calls[0].Opens.Continues, "r")
-	wantEqual(t, "end of the run: Continues", finish.Continues, "r")
+	wantEqual(t, "run that the first call continues", calls[0].Opens.Continues, "r")
+	wantEqual(t, "end of the run: continued run", finish.Continues, "r")
 }
 
 // TestInterruptsExpireAtRecordedTimes: a worker that dies right after it wrote the run's end
@@ -163,19 +164,19 @@ func TestInterruptsExpireAtRecordedTimes(t *testing.T) {
 		a.Calls[0].Approval.Expires, a.InterruptCount = 24*time.Hour, 2
 		return a, nil
 	}
-	asked := f.env.Now().Add(-time.Hour).UTC()
-	expires := asked.Add(24 * time.Hour).Truncate(time.Millisecond)
-	f.existingEnd = &runs.FinishResult{Outcome: runs.OutcomeInterrupt, Seq: 99, OpenedAt: asked, Expires: map[string]time.Time{"ask": expires}}
+	opened := f.env.Now().Add(-time.Hour).UTC()
+	expires := opened.Add(24 * time.Hour).Truncate(time.Millisecond)
+	f.existingEnd = &runs.FinishResult{Outcome: runs.OutcomeInterrupt, Seq: 99, OpenedAt: opened, Expires: map[string]time.Time{"ask": expires}}
 	f.env.ExecuteWorkflow(runs.TypeRun, input)
 	var parked runs.ParkedInput
 	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
-	if p := parked.Interrupts; !p.OpenedAt.Equal(asked) || !p.Items[0].Expires.Equal(expires) || !p.Items[1].Expires.IsZero() {
-		t.Errorf("interrupts: got opened %s, expiring %s and %s, want opened %s, the first expiring %s", p.OpenedAt, p.Items[0].Expires, p.Items[1].Expires, asked, expires)
+	if p := parked.Interrupts; !p.OpenedAt.Equal(opened) || !p.Items[0].Expires.Equal(expires) || !p.Items[1].Expires.IsZero() {
+		t.Errorf("interrupts: got opened %s, expiring %s and %s, want opened %s, the first expiring %s", p.OpenedAt, p.Items[0].Expires, p.Items[1].Expires, opened, expires)
 	}
-	wantEqual(t, "notification: Event", f.notifications[0].Event, runs.EventOpened)
-	wantEqual(t, "notification: At", f.notifications[0].At, asked)
-	wantEqual(t, "notification: Opened", f.notifications[0].OpenedAt, asked)
-	wantEqual(t, "notification: Calls[0].Expires", f.notifications[0].Items[0].Expires, expires)
+	wantEqual(t, "notification: event", f.notifications[0].Event, runs.EventOpened)
+	wantEqual(t, "notification: at", f.notifications[0].At, opened)
+	wantEqual(t, "notification: opened", f.notifications[0].OpenedAt, opened)
+	wantEqual(t, "expiry of the first interrupt", f.notifications[0].Items[0].Expires, expires)
 }
 
 // TestApprovalsExpire: without a decision in time the call is not made. The thread continues or
@@ -197,10 +198,10 @@ func TestApprovalsExpire(t *testing.T) {
 		decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
 		took := f.env.Now().Sub(began)
 		if took < runs.DefaultParkAfter {
-			t.Errorf("took = %v, want at least %v", took, runs.DefaultParkAfter)
+			t.Errorf("time until the run was parked = %v, want at least %v", took, runs.DefaultParkAfter)
 		}
 		if took > 2*runs.DefaultParkAfter {
-			t.Errorf("took = %v, want at most %v", took, 2*runs.DefaultParkAfter)
+			t.Errorf("time until the run was parked = %v, want at most %v", took, 2*runs.DefaultParkAfter)
 		}
 		later := setup(t)
 		later.env.SetStartTime(f.env.Now())
@@ -219,7 +220,7 @@ func TestApprovalsExpire(t *testing.T) {
 		called := 0
 		again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			called++
-			wantEqual(t, "decision of the call: Kind", in.Decision.Kind, runs.DecisionExpire)
+			wantEqual(t, "decision of the call: kind", in.Decision.Kind, runs.DecisionExpire)
 			return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 		}
 		again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }

@@ -46,7 +46,7 @@ func TestNotificationsAreSentInOrder(t *testing.T) {
 	}, time.Hour)
 	f.env.ExecuteWorkflow(runs.TypeRun, input)
 	for i, r := range results() {
-		wantEqual(t, fmt.Sprintf("decision %d: r.Error", i), r.Error, "")
+		wantEqual(t, fmt.Sprintf("decision %d: error", i), r.Error, "")
 	}
 	opened := slices.Repeat([]runs.NotificationEvent{runs.EventOpened}, 6)
 	if want := append(opened, runs.EventVoted, runs.EventDecided); !cmp.Equal(f.notificationEvents(), want) {
@@ -57,8 +57,8 @@ func TestNotificationsAreSentInOrder(t *testing.T) {
 		t.Errorf("calls of the voted notification: got %+v, want only c1: the other call is decided", voted.Items)
 	}
 	mustEqual(t, "number of calls of the decided notification", len(decided.Items), 1)
-	wantEqual(t, "calls of the decided notification: [0].ID", decided.Items[0].ID, "c0")
-	wantEqual(t, "calls of the decided notification: [0].Decision.By", decided.Items[0].Decision.By, "bob")
+	wantEqual(t, "call of the decided notification", decided.Items[0].ID, "c0")
+	wantEqual(t, "approver of the decided notification", decided.Items[0].Decision.By, "bob")
 }
 
 // TestPendingNotificationsMoveToNextExecution: a thread that continues does not wait for
@@ -79,20 +79,20 @@ func TestPendingNotificationsMoveToNextExecution(t *testing.T) {
 	if over = f.env.Now(); over.Sub(asked) > 2*time.Second {
 		t.Errorf("continued %s after the decision, want at most 2s", over.Sub(asked))
 	}
-	var left []runs.NotificationEvent
+	var pending []runs.NotificationEvent
 	for i, n := range next.Resume.Pending {
-		left = append(left, n.Event)
-		wantEqual(t, fmt.Sprintf("pending notification %d: n.Number", i), n.Number, i+1)
+		pending = append(pending, n.Event)
+		wantEqual(t, fmt.Sprintf("pending notification %d: number", i), n.Number, i+1)
 	}
-	if want := []runs.NotificationEvent{runs.EventOpened, runs.EventVoted, runs.EventDecided}; !cmp.Equal(left, want) {
-		t.Fatalf("pending notifications: got %v, want %v", left, want)
+	if want := []runs.NotificationEvent{runs.EventOpened, runs.EventVoted, runs.EventDecided}; !cmp.Equal(pending, want) {
+		t.Fatalf("pending notifications: got %v, want %v", pending, want)
 	}
 
 	// The next run ends before they are sent. It waits for them only briefly. Then another workflow
 	// sends them, with retries.
 	for name, tt := range map[string]struct {
-		failures int
-		handed   []runs.NotificationEvent
+		failures       int
+		wantHandedOver []runs.NotificationEvent
 	}{
 		"sent":        {1, nil},
 		"handed over": {7, []runs.NotificationEvent{"opened", "voted", "decided"}},
@@ -131,9 +131,9 @@ func TestPendingNotificationsMoveToNextExecution(t *testing.T) {
 		began := again.env.Now()
 		again.env.ExecuteWorkflow(runs.TypeRun, next)
 		mustEqual(t, name+": number of ends", len(again.finished), 1)
-		wantEqual(t, name+": again.finished[0].Outcome", again.finished[0].Outcome, runs.OutcomeSuccess)
-		if !cmp.Equal(handed, tt.handed) || tt.handed != nil && over.Sub(began) > 3*time.Second {
-			t.Errorf("%s: notifications handed over after %s: got %v, want %v", name, over.Sub(began), handed, tt.handed)
+		wantEqual(t, name+": outcome", again.finished[0].Outcome, runs.OutcomeSuccess)
+		if !cmp.Equal(handed, tt.wantHandedOver) || tt.wantHandedOver != nil && over.Sub(began) > 3*time.Second {
+			t.Errorf("%s: notifications handed over after %s: got %v, want %v", name, over.Sub(began), handed, tt.wantHandedOver)
 		}
 		mu.Lock()
 		if want := []runs.NotificationEvent{"opened", "decided"}; !cmp.Equal(sent, want) {
@@ -166,7 +166,7 @@ func TestInputWhileThreadIsBeingParked(t *testing.T) {
 	first, second := <-answers, <-answers
 	wantEqual[any](t, "first answer", first, runs.SubmitResult{Open: true})
 	wantEqual[any](t, "second answer", second, runs.SubmitResult{Queued: true})
-	wantEqual(t, "next run: Run.ID", next.Run.ID, "r-bob")
+	wantEqual(t, "next run: run ID", next.Run.ID, "r-bob")
 	if next.Resume.Items[0].Decision == nil {
 		t.Fatal("next run: Resume.Items[0].Decision = nil, want a value")
 	}

@@ -25,7 +25,7 @@ func TestTimedOutByOutage(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		err  error
-		late bool
+		want bool
 	}{
 		"no time for another attempt":    {failed("worker_lost", enums.RETRY_STATE_TIMEOUT), true},
 		"the log was away":               {failed("log_unavailable", enums.RETRY_STATE_TIMEOUT), true},
@@ -37,8 +37,8 @@ func TestTimedOutByOutage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := timedOutByOutage(c.err); got != c.late {
-				t.Errorf("isDisturbed: got %v, want %v", got, c.late)
+			if got := timedOutByOutage(c.err); got != c.want {
+				t.Errorf("timedOutByOutage = %v, want %v", got, c.want)
 			}
 		})
 	}

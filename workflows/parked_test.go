@@ -17,9 +17,9 @@ import (
 func runUntilParked(t *testing.T, in runs.Input) runs.ParkedInput {
 	t.Helper()
 	f := setup(t)
-	answers, asked := make(chan any, 1), make(chan struct{})
-	f.env.RegisterDelayedCallback(func() { f.update(runs.UpdatePause, runs.PauseRequest{}, answers); close(asked) }, time.Millisecond)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-asked; return modelAnswer(10, "c"), nil }
+	answers, modelCalled := make(chan any, 1), make(chan struct{})
+	f.env.RegisterDelayedCallback(func() { f.update(runs.UpdatePause, runs.PauseRequest{}, answers); close(modelCalled) }, time.Millisecond)
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-modelCalled; return modelAnswer(10, "c"), nil }
 	f.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
@@ -45,10 +45,10 @@ func decodeContinuation(t *testing.T, err error, workflowType string, in any) {
 }
 
 // runParked executes a parked run until it continues as a run. It calls happens after some time.
-func runParked(t *testing.T, parked runs.ParkedInput, after time.Duration, happens func(*fixture)) runs.Input {
+func runParked(t *testing.T, parked runs.ParkedInput, after time.Duration, act func(*fixture)) runs.Input {
 	t.Helper()
 	f := setup(t)
-	f.env.RegisterDelayedCallback(func() { happens(f) }, after)
+	f.env.RegisterDelayedCallback(func() { act(f) }, after)
 	f.env.ExecuteWorkflow(runs.TypeParked, parked)
 	var next runs.Input
 	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeRun, &next)
@@ -66,16 +66,16 @@ func TestLongPauseIsParked(t *testing.T) {
 	if p == nil {
 		t.Fatal("progress of the parked run = nil, want a value")
 	}
-	mustEqual(t, "progress of the parked run: Paused", p.Paused, true)
-	mustEqual(t, "progress of the parked run: Turn", p.Turn, 2)
-	mustEqual(t, "progress of the parked run: Main", p.Main, 11)
-	mustEqual(t, "progress of the parked run: OpenStep", p.OpenStep, "tools")
-	mustEqual(t, "progress of the parked run: Lanes", p.Lanes, []uint64{12})
+	mustEqual(t, "progress of the parked run: is paused", p.Paused, true)
+	mustEqual(t, "progress of the parked run: turn", p.Turn, 2)
+	mustEqual(t, "progress of the parked run: last record of the main lane", p.Main, 11)
+	mustEqual(t, "progress of the parked run: open step", p.OpenStep, "tools")
+	mustEqual(t, "progress of the parked run: lanes", p.Lanes, []uint64{12})
 	const weekend = 60 * time.Hour
 	next := runParked(t, parked, weekend, func(f *fixture) { f.update(runs.UpdateResume, runs.PauseRequest{RunID: "r"}, make(chan any, 1)) })
 	got := next.Progress.Deadline.Sub(p.Deadline)
-	mustEqual(t, "progress of the next execution: Paused", next.Progress.Paused, false)
-	mustEqual(t, "progress of the next execution: Cancelled", next.Progress.Cancelled, false)
+	mustEqual(t, "progress of the next execution: is paused", next.Progress.Paused, false)
+	mustEqual(t, "progress of the next execution: is cancelled", next.Progress.Cancelled, false)
 	if got < weekend {
 		t.Errorf("the deadline moved by %v, want at least %v", got, weekend)
 	}
@@ -83,9 +83,9 @@ func TestLongPauseIsParked(t *testing.T) {
 	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(20), nil }
 	result, _ := f.run(next)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "f.modelCalls[0].ID", f.modelCalls[0].ID, "2/model")
-	wantEqual(t, "f.modelCalls[0].After", f.modelCalls[0].After, 11)
-	wantEqual(t, "f.modelCalls[0].Execution", f.modelCalls[0].Execution, p.Execution)
+	wantEqual(t, "ID of the model call", f.modelCalls[0].ID, "2/model")
+	wantEqual(t, "record before the model call", f.modelCalls[0].After, 11)
+	wantEqual(t, "execution of the model call", f.modelCalls[0].Execution, p.Execution)
 }
 
 // TestParkedRunAcceptsUpdates: a parked run accepts all that a run accepts: a cancel, queued and
@@ -93,20 +93,20 @@ func TestLongPauseIsParked(t *testing.T) {
 func TestParkedRunAcceptsUpdates(t *testing.T) {
 	t.Parallel()
 	parked := runUntilParked(t, input)
-	for name, happens := range map[string]func(*fixture){
+	for name, act := range map[string]func(*fixture){
 		"signal":    func(f *fixture) { f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) },
 		"Temporal":  func(f *fixture) { f.env.CancelWorkflow() },
 		"interrupt": func(f *fixture) { f.submit("r2", runs.OnBusyInterrupt) },
 	} {
-		next := runParked(t, parked, time.Hour, happens)
-		wantEqual(t, name+": next.Progress.Cancelled", next.Progress.Cancelled, true)
+		next := runParked(t, parked, time.Hour, act)
+		wantEqual(t, name+": is cancelled", next.Progress.Cancelled, true)
 		wantEqual(t, name+": a run is queued", len(next.Queue) == 1, name == "interrupt")
 		next.Queue = nil
 		f := setup(t)
 		result, finish := f.run(next)
 		wantEqual(t, name+": outcome", result.Outcome, runs.OutcomeCancelled)
 		wantEqual(t, name+": number of model calls", len(f.modelCalls), 0)
-		wantEqual(t, name+": end of the run: After", finish.After, 11)
+		wantEqual(t, name+": end of the run: record before it", finish.After, 11)
 	}
 	next := runParked(t, parked, time.Hour, func(f *fixture) {
 		f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r0"})
@@ -114,10 +114,10 @@ func TestParkedRunAcceptsUpdates(t *testing.T) {
 		f.update(runs.UpdateSteer, runs.SteerRequest{RunID: "r", Input: 7}, make(chan any, 1))
 		f.update(runs.UpdateResume, runs.PauseRequest{}, make(chan any, 1))
 	})
-	wantEqual(t, "next execution: Progress.Cancelled", next.Progress.Cancelled, false)
-	mustEqual(t, "next execution: number of queue", len(next.Queue), 1)
-	wantEqual(t, "next execution: Queue[0].Run.ID", next.Queue[0].Run.ID, "r2")
-	wantEqual(t, "next execution: Progress.Steered", next.Progress.Steered, []uint64{7})
+	wantEqual(t, "next execution: is cancelled", next.Progress.Cancelled, false)
+	mustEqual(t, "next execution: number of queued runs", len(next.Queue), 1)
+	wantEqual(t, "run in the queue of the next execution", next.Queue[0].Run.ID, "r2")
+	wantEqual(t, "next execution: steering messages", next.Progress.Steered, []uint64{7})
 }
 
 // TestParkedRunContinuesAsNew: a parked run with a long history continues as new, still parked.

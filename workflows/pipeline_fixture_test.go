@@ -75,12 +75,14 @@ func setupProgram(t *testing.T, program workflows.Program) *pipelineFixture {
 	return f
 }
 
+// programInput returns the input of a run whose agent is a program.
 func programInput() runs.Input {
 	in := stepsInput()
 	in.Steps, in.Program = false, "p"
 	return in
 }
 
+// setupPipeline returns a fixture whose agent has the given steps, in YAML.
 func setupPipeline(t *testing.T, steps string) *pipelineFixture {
 	t.Helper()
 	d, err := agents.Parse("a.yaml", []byte("name: a\nmodel: p/m\ntools: ['*']\n"+steps))
@@ -90,6 +92,7 @@ func setupPipeline(t *testing.T, steps string) *pipelineFixture {
 	return setupDefinition(t, d)
 }
 
+// setupDefinition returns a fixture whose steps succeed with the output "ok".
 func setupDefinition(t *testing.T, d *agents.Definition) *pipelineFixture {
 	return &pipelineFixture{
 		t: t, definition: d, limits: stepsInput().Limits, state: json.RawMessage(`{"n":0}`), lastRecord: map[string]uint64{}, openStep: map[string]string{}, failedStep: map[string]string{},
@@ -98,16 +101,19 @@ func setupDefinition(t *testing.T, d *agents.Definition) *pipelineFixture {
 	}
 }
 
+// doneEvent returns the event of a step with an output.
 func doneEvent(output string) pipeline.Event {
 	return pipeline.Event{Kind: pipeline.EventDone, Output: json.RawMessage(output)}
 }
 
+// failedEvent returns the event of a step that has failed.
 func failedEvent(code string) pipeline.Event {
 	return pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: code, Message: "it broke"}}
 }
 
 var cancelledEvent = pipeline.Event{Kind: pipeline.EventCancelled, Failure: &pipeline.Failure{Code: "cancelled"}}
 
+// stepsInput returns the input of a run whose agent is a pipeline.
 func stepsInput() runs.Input {
 	in := input
 	in.Steps, in.Limits.Duration, in.Limits.Turns = true, 1000*time.Hour, 20
@@ -137,6 +143,7 @@ func (f *pipelineFixture) runToEnd(in runs.Input) runs.Result {
 	return runs.Result{}
 }
 
+// result returns the result of the last execution, whose end must follow the last record.
 func (f *pipelineFixture) result(err error) (result runs.Result) {
 	f.t.Helper()
 	if err != nil {
@@ -209,7 +216,7 @@ func (f *pipelineFixture) decide(interrupts *runs.Interrupts) {
 	f.interrupts = append(f.interrupts, interrupts.Items...)
 	execution := f.execution
 	execution.env.RegisterDelayedCallback(func() {
-		var said runs.DecideRequest
+		var request runs.DecideRequest
 		for _, item := range interrupts.Items {
 			if item.Decision != nil {
 				continue
@@ -224,12 +231,13 @@ func (f *pipelineFixture) decide(interrupts *runs.Interrupts) {
 			if ev, _ := f.executeStep(path); ev.Kind == pipeline.EventDone && !item.Client {
 				d.Kind = runs.DecisionApprove
 			}
-			said.Decisions = append(said.Decisions, d)
+			request.Decisions = append(request.Decisions, d)
 		}
-		execution.update(runs.UpdateDecide, said, make(chan any, 1))
+		execution.update(runs.UpdateDecide, request, make(chan any, 1))
 	}, time.Second)
 }
 
+// laneOf returns the key of a step's lane.
 func laneOf(s runs.Step) string {
 	if s.Child == nil {
 		return s.Run.ID + " []"
@@ -284,6 +292,7 @@ func (f *pipelineFixture) failStep(s runs.Step, step string, err error) error {
 	return temporal.NewNonRetryableApplicationError("it broke", err.Error(), nil)
 }
 
+// callModel is the model activity: it executes the step at its path.
 func (f *pipelineFixture) callModel(in runs.ModelCall) (runs.ModelAnswer, error) {
 	ev, err := f.executeStep(in.Place.Path)
 	f.mu.Lock()
@@ -315,6 +324,7 @@ func (f *pipelineFixture) callTool(in runs.ToolCall) (runs.ToolAnswer, error) {
 	return a, nil
 }
 
+// makeCall is the tool activity: it executes the step at its path, and its chained advance.
 func (f *pipelineFixture) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 	ev, err := doneEvent(`{"approved":false}`), error(nil)
 	switch {
@@ -347,6 +357,7 @@ func (f *pipelineFixture) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 	return a, nil
 }
 
+// advance is the advance activity: it takes the next step of the tree, once per ID.
 func (f *pipelineFixture) advance(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 	if f.failBeforeAdvance != nil {
 		if err := f.failBeforeAdvance(in); err != nil {
@@ -367,9 +378,10 @@ func (f *pipelineFixture) advance(in runs.AdvanceInput) (runs.AdvanceResult, err
 	return next, err
 }
 
+// interpret advances the step tree with the real interpreter.
 func (f *pipelineFixture) interpret(in runs.AdvanceInput) (next runs.AdvanceResult, err error) {
 	at := laneOf(in.Step)
-	if next, again := f.advanceResults[in.Run.ID+" "+in.ID]; again {
+	if next, repeated := f.advanceResults[in.Run.ID+" "+in.ID]; repeated {
 		return next, nil
 	}
 	if b := in.FailedStep; b != nil {
@@ -423,7 +435,7 @@ func (f *pipelineFixture) advanceOnce(in runs.AdvanceInput) (runs.AdvanceResult,
 			return runs.AdvanceResult{}, err
 		}
 	}
-	env := pipeline.Env{Input: json.RawMessage(`{}`), Messages: json.RawMessage(`[]`), State: f.state, Items: items, Now: in.Now, Ended: ended, Recall: f.recall}
+	env := pipeline.Env{Input: json.RawMessage(`{}`), Messages: json.RawMessage(`[]`), State: f.state, Items: items, Now: in.Now, Ended: ended, Recall: f.storedEntry}
 	if in.Expression != "" {
 		return evaluate(in, env), nil
 	}
@@ -453,6 +465,7 @@ func (f *pipelineFixture) stepTree(in runs.AdvanceInput) *agents.Definition {
 	return d
 }
 
+// evaluate returns the result of an advance that only evaluates an expression.
 func evaluate(in runs.AdvanceInput, env pipeline.Env) (next runs.AdvanceResult) {
 	var err error
 	if next.Value, err = pipeline.Value(in.Expression, in.Position.TreePosition, env); err != nil {
@@ -461,6 +474,7 @@ func evaluate(in runs.AdvanceInput, env pipeline.Env) (next runs.AdvanceResult) 
 	return next
 }
 
+// recordChanges applies the changes of the state, and notes the started and finished steps.
 func (f *pipelineFixture) recordChanges(changes []pipeline.Change) {
 	for _, c := range changes {
 		switch {

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
+// approvalStep returns a step that waits for an approval.
 func approvalStep(name string) agents.Step {
 	return agents.Step{Name: name, Approve: &agents.ApproveStep{Message: "?"}}
 }
@@ -40,11 +41,11 @@ func TestProgramTimerCancelsInterrupt(t *testing.T) {
 	t.Parallel()
 	both := agents.Step{Name: "both", Parallel: &agents.ParallelStep{Steps: []agents.Step{approvalStep("left"), approvalStep("right")}}}
 	for name, c := range map[string]struct {
-		step   agents.Step
-		silent bool
-		hold   bool
-		runs   int
-		did    string
+		step       agents.Step
+		unanswered bool
+		hold       bool
+		wantRuns   int
+		wantPaths  string
 	}{
 		"answered":               {approvalStep("quick"), false, false, 2, "quick then"},
 		"out of time":            {approvalStep("quick"), true, false, 2, "quick then"},
@@ -55,21 +56,21 @@ func TestProgramTimerCancelsInterrupt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
-				if err := doWithTimeout(ctx, a, c.step); temporal.IsCanceledError(err) != c.silent {
+				if err := doWithTimeout(ctx, a, c.step); temporal.IsCanceledError(err) != c.unanswered {
 					return fmt.Errorf("error of the step: %w", err)
 				}
 				return a.Do(ctx, toolStep("then"))
 			})
-			f.withholdsDecisions = c.silent
+			f.withholdsDecisions = c.unanswered
 			in := programInput()
 			in.Hold = c.hold
 			result := f.runToEnd(in)
-			if result.Outcome != runs.OutcomeSuccess || len(f.finished) != c.runs {
-				t.Errorf("got %+v after %d runs, want %d runs", result, len(f.finished), c.runs)
+			if result.Outcome != runs.OutcomeSuccess || len(f.finished) != c.wantRuns {
+				t.Errorf("got %+v after %d runs, want %d runs", result, len(f.finished), c.wantRuns)
 			}
 			slices.Sort(f.executedPaths)
-			if got := strings.Join(f.executedPaths, " "); got != c.did {
-				t.Errorf("paths: got %q, want %q", got, c.did)
+			if got := strings.Join(f.executedPaths, " "); got != c.wantPaths {
+				t.Errorf("paths: got %q, want %q", got, c.wantPaths)
 			}
 			for _, s := range []string{c.step.Name, "then"} {
 				if countOf(f.stepEvents, "+"+s) != 1 || countOf(f.stepEvents, "-"+s) != 1 {
@@ -80,6 +81,7 @@ func TestProgramTimerCancelsInterrupt(t *testing.T) {
 	}
 }
 
+// countOf returns how often a list has a text.
 func countOf(list []string, s string) (n int) {
 	for _, other := range list {
 		if other == s {
@@ -104,8 +106,8 @@ func TestProgramRunsOneStepAtATime(t *testing.T) {
 		return done
 	}
 	for name, c := range map[string]struct {
-		does workflows.Program
-		did  string
+		program   workflows.Program
+		wantPaths string
 	}{
 		"two at once": {func(ctx workflow.Context, a *workflows.Agent) error {
 			one, two := concurrent(ctx, a, toolStep("one")), concurrent(ctx, a, toolStep("two"))
@@ -148,15 +150,15 @@ func TestProgramRunsOneStepAtATime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
-				err := c.does(ctx, a)
+				err := c.program(ctx, a)
 				if err != nil {
 					t.Error(err)
 				}
 				return err
 			})
-			f.wantResult(f.runToEnd(programInput()), runs.OutcomeSuccess, "", strings.Fields(c.did)...)
-			if !slices.Equal(f.executedPaths, strings.Fields(c.did)) {
-				t.Errorf("paths: got %q, want %q", f.executedPaths, c.did)
+			f.wantResult(f.runToEnd(programInput()), runs.OutcomeSuccess, "", strings.Fields(c.wantPaths)...)
+			if !slices.Equal(f.executedPaths, strings.Fields(c.wantPaths)) {
+				t.Errorf("paths: got %q, want %q", f.executedPaths, c.wantPaths)
 			}
 		})
 	}

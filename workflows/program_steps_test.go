@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
+// toolStep returns a step that calls a tool.
 func toolStep(name string) agents.Step { return agents.Step{Name: name, Tool: "t"} }
 
 // TestProgramRunsSteps: a program takes steps of any kind in sequence, in one execution, whatever
@@ -54,11 +55,11 @@ func TestProgramRunsSteps(t *testing.T) {
 			ids[id] = true
 		}
 		if a.Position.Number == 0 {
-			t.Errorf("advance: Position.Number = %v, want another value", a.Position.Number)
+			t.Errorf("advance: position number = %v, want not 0", a.Position.Number)
 		}
-		wantEqual(t, "advance: Position.Input", a.Position.Input, 1)
+		wantEqual(t, "advance: position input", a.Position.Input, 1)
 		if !strings.HasPrefix(a.Position.Origin, "r") {
-			t.Errorf("advance: Position.Origin = %q, want prefix %q", a.Position.Origin, "r")
+			t.Errorf("advance: position origin = %q, want prefix %q", a.Position.Origin, "r")
 		}
 	}
 	for _, id := range []string{"r do/1/advance/1", "r do/2/all/0/do/2/advance/1", "r do/2/all/0/suspend"} {
@@ -73,9 +74,9 @@ func TestErrorsOfProgramSteps(t *testing.T) {
 	t.Parallel()
 	var n int
 	for name, c := range map[string]struct {
-		does func(workflow.Context, *workflows.Agent) error
-		want func(error) bool
-		did  string
+		program   func(workflow.Context, *workflows.Agent) error
+		isWanted  func(error) bool
+		wantPaths string
 	}{
 		"a step that failed": {
 			func(ctx workflow.Context, a *workflows.Agent) error { return a.Do(ctx, toolStep("bad")) },
@@ -105,18 +106,19 @@ func TestErrorsOfProgramSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
-				err := c.does(ctx, a)
-				if !c.want(err) {
+				err := c.program(ctx, a)
+				if !c.isWanted(err) {
 					t.Errorf("error of the program's step: got %v, want that of the case", err)
 				}
 				return a.Do(ctx, toolStep("then"))
 			})
 			f.executeStep = eventsByPath(map[string]string{"bad": "!broken"})
-			f.wantResult(f.runToEnd(programInput()), runs.OutcomeSuccess, "", strings.Fields(c.did)...)
+			f.wantResult(f.runToEnd(programInput()), runs.OutcomeSuccess, "", strings.Fields(c.wantPaths)...)
 		})
 	}
 }
 
+// failureCode returns the code of a step's failure; "" = the error is none.
 func failureCode(err error) string {
 	var failed *workflows.StepError
 	if errors.As(err, &failed) {
@@ -125,9 +127,9 @@ func failureCode(err error) string {
 	return ""
 }
 
-// TestCancelledProgram: a program of a cancelled run receives a cancel error and may undo its
+// TestCancelledProgramMayUndoWork: a program of a cancelled run receives a cancel error and may undo its
 // work. These steps are not cancelled.
-func TestCancelledProgram(t *testing.T) {
+func TestCancelledProgramMayUndoWork(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string]map[string]string{"in a step": {"two": "?"}, "between steps": nil, "as the step reports": {"two": "?"}} {
 		t.Run(name, func(t *testing.T) {
@@ -165,8 +167,8 @@ func TestCancelledProgram(t *testing.T) {
 	}
 }
 
-// TestAbandonedProgram: a client may abandon the results that a program waits for.
-func TestAbandonedProgram(t *testing.T) {
+// TestProgramReceivesErrAbandoned: a client may abandon the results that a program waits for.
+func TestProgramReceivesErrAbandoned(t *testing.T) {
 	t.Parallel()
 	var abandoned error
 	f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
@@ -187,8 +189,8 @@ func TestAbandonedProgram(t *testing.T) {
 	got := <-answers
 	wantEqual[any](t, "answer of the submission", got, runs.SubmitResult{Closing: true})
 	if !errors.Is(abandoned, workflows.ErrAbandoned) {
-		t.Errorf("abandoned = %v, want %v", abandoned, workflows.ErrAbandoned)
+		t.Errorf("error of the abandoned program = %v, want %v", abandoned, workflows.ErrAbandoned)
 	}
-	wantEqual(t, "end of the run: Outcome", f.finished[0].Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "end of the run: outcome", f.finished[0].Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "end of the run: number of items", len(f.finished[0].Interrupts.Items), 1)
 }

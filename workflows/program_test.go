@@ -65,15 +65,15 @@ func TestProgramWaitsForDecision(t *testing.T) {
 	result, last := f.run(in)
 	results := decided()
 	mustEqual(t, "number of results of the decision", len(results), 1)
-	wantEqual(t, "results of the decision: [0].Error", results[0].Error, "")
+	wantEqual(t, "error of the decision", results[0].Error, "")
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "values", sums, []int{7})
-	mustEqual(t, "number of ends of the runs", len(f.finished), 2)
-	wantEqual(t, "ends of the runs: [0].Outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
+	mustEqual(t, "number of ends of runs", len(f.finished), 2)
+	wantEqual(t, "outcome of the first run", f.finished[0].Outcome, runs.OutcomeInterrupt)
 	if last.Run.ID == in.Run.ID {
-		t.Errorf("last.Run.ID = %v, want another value", last.Run.ID)
+		t.Errorf("ID of the last run = %v, want another than the first run's", last.Run.ID)
 	}
-	wantEqual(t, "last.Continues", last.Continues, in.Run.ID)
+	wantEqual(t, "run that the last run continues", last.Continues, in.Run.ID)
 	next := last.Run.ID + " "
 	want := []string{"r do/1/advance/1", next + "reopen", next + "do/1/advance/1", next + "value/2"}
 	if !slices.Equal(steps, want) {
@@ -157,6 +157,7 @@ func TestFailedPrograms(t *testing.T) {
 	}
 }
 
+// setupPrograms returns a fixture with registered programs.
 func setupPrograms(t *testing.T, programs workflows.Programs) *fixture {
 	f := setup(t)
 	f.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})

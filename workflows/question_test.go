@@ -32,6 +32,7 @@ func modelCallingOnce(in runs.ModelCall) (runs.ModelAnswer, error) {
 	return modelAnswer(30), nil
 }
 
+// answerTo returns the answer to one of the tool's questions.
 func answerTo(question int) runs.Decision {
 	return runs.Decision{CallID: "x", Kind: runs.DecisionAnswer, Question: question, Digest: fmt.Sprint("d", question), Proposal: uint64(70 + question)}
 }
@@ -58,9 +59,9 @@ func TestToolQuestion(t *testing.T) {
 	if got := <-results; !cmp.Equal(got, any(want)) {
 		t.Errorf("results of the decisions: got %+v, want %+v", got, want)
 	}
-	wantEqual(t, "end of the run: Outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
-	mustEqual(t, "end of the run: number of items", len(f.finished[0].Interrupts.Items), 1)
-	wantEqual(t, "*f.finished[0].Interrupts.Items[0].Question", *f.finished[0].Interrupts.Items[0].Question, runs.Question{Seq: 21, Number: 1})
+	wantEqual(t, "end of the run: outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
+	mustEqual(t, "end of the run: number of interrupts", len(f.finished[0].Interrupts.Items), 1)
+	wantEqual(t, "question of the interrupt", *f.finished[0].Interrupts.Items[0].Question, runs.Question{Seq: 21, Number: 1})
 
 	again := setup(t)
 	again.tool = toolAskingTwice(&calls)
@@ -78,7 +79,7 @@ func TestToolQuestion(t *testing.T) {
 	mustEqual(t, "number of model calls", len(end.modelCalls), 1)
 	for i, want := range []uint64{0, 21, 22} {
 		c := calls[i]
-		wantEqual(t, fmt.Sprintf("call %d: c.QuestionRecord", i), c.QuestionRecord, want)
+		wantEqual(t, fmt.Sprintf("call %d: question record", i), c.QuestionRecord, want)
 		wantEqual(t, fmt.Sprintf("call %d has no decision", i), c.Decision == nil, i == 0)
 		if i > 0 && (c.Decision.Question != i || c.CallID != "x") {
 			t.Errorf("call %d: got the call %q with the decision %+v, want call x with the answer to question %d", i, c.CallID, c.Decision, i)
@@ -98,12 +99,12 @@ func TestQuestionExpires(t *testing.T) {
 	in.ParkAfter = 48 * time.Hour
 	next := f.runUntilContinued(in)
 	d := next.Resume.Items[0].Decision
-	wantEqual(t, "decision of the next run: Kind", d.Kind, runs.DecisionExpire)
-	wantEqual(t, "decision of the next run: Question", d.Question, 1)
+	wantEqual(t, "decision of the next run: kind", d.Kind, runs.DecisionExpire)
+	wantEqual(t, "decision of the next run: question", d.Question, 1)
 	if f.env.Now().Sub(begun) < 24*time.Hour {
-		t.Errorf("f.env.Now().Sub(begun) = %v, want at least %v", f.env.Now().Sub(begun), 24*time.Hour)
+		t.Errorf("time until the question expired = %v, want at least %v", f.env.Now().Sub(begun), 24*time.Hour)
 	}
-	wantEqual(t, "next run: Continues", next.Continues, input.Run.ID)
+	wantEqual(t, "next run: continued run", next.Continues, input.Run.ID)
 	var sent []runs.NotificationEvent
 	for _, n := range f.notifications {
 		sent = append(sent, n.Event)
@@ -127,13 +128,13 @@ func TestToolQuestionInHeldRun(t *testing.T) {
 		t.Errorf("end of the run: Interrupts = %+v, want nil", finish.Interrupts)
 	}
 	mustEqual(t, "number of model calls", len(f.modelCalls), 2)
-	wantEqual(t, "f.modelCalls[1].ID", f.modelCalls[1].ID, "2/model")
-	mustEqual(t, "number of announced interrupts", len(f.announced), 2)
-	wantEqual(t, "announced interrupts: [0].ID", f.announced[0].ID, "1/hold")
-	wantEqual(t, "announced interrupts: [1].ID", f.announced[1].ID, "1/hold-1")
+	wantEqual(t, "ID of the second model call", f.modelCalls[1].ID, "2/model")
+	mustEqual(t, "number of announcements", len(f.announced), 2)
+	wantEqual(t, "ID of the first announcement", f.announced[0].ID, "1/hold")
+	wantEqual(t, "ID of the second announcement", f.announced[1].ID, "1/hold-1")
 	steps := []string{"1/tools/0", "1/held/0", "1/held-1/0"}
 	for i, c := range calls {
-		wantEqual(t, fmt.Sprintf("call %d: c.ID", i), c.ID, steps[i])
+		wantEqual(t, fmt.Sprintf("call %d: ID", i), c.ID, steps[i])
 		if i > 0 && (c.Decision == nil || c.Decision.Question != i) {
 			t.Errorf("call %d: got the call %q with the decision %+v, want call x with the answer to question %d", i, c.CallID, c.Decision, i)
 		}
@@ -158,12 +159,12 @@ func TestHeldRunResumesQuestion(t *testing.T) {
 	result, _ := f.run(in)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	mustEqual(t, "number of model calls", len(f.modelCalls), 1)
-	wantEqual(t, "f.modelCalls[0].ID", f.modelCalls[0].ID, "1/model")
-	wantEqual(t, "f.modelCalls[0].Turn", f.modelCalls[0].Turn, 1)
-	mustEqual(t, "number of announced", len(f.announced), 1)
-	wantEqual(t, "f.announced[0].ID", f.announced[0].ID, "0/hold-1")
+	wantEqual(t, "ID of the model call", f.modelCalls[0].ID, "1/model")
+	wantEqual(t, "turn of the model call", f.modelCalls[0].Turn, 1)
+	mustEqual(t, "number of announcements", len(f.announced), 1)
+	wantEqual(t, "ID of the announcement", f.announced[0].ID, "0/hold-1")
 	mustEqual(t, "number of calls", len(calls), 3)
-	wantEqual(t, "calls[2].ID", calls[2].ID, "0/held-1/0")
+	wantEqual(t, "ID of the third call", calls[2].ID, "0/held-1/0")
 }
 
 // TestQuestionsAreBounded: more questions than a thread can wait for end the run.

@@ -58,22 +58,22 @@ func TestRemindersAndEscalations(t *testing.T) {
 		t.Errorf("notifications (-want +got):\n%s", diff)
 	}
 	item := next.Resume.Items[0]
-	wantEqual(t, "call of the next run: Decision.Kind", item.Decision.Kind, runs.DecisionExpire)
-	wantEqual(t, "call of the next run: Escalations", item.Escalations, 2)
-	wantEqual(t, "call of the next run: Reminded", item.Reminded, 4)
+	wantEqual(t, "call of the next run: decision kind", item.Decision.Kind, runs.DecisionExpire)
+	wantEqual(t, "call of the next run: number of escalations", item.Escalations, 2)
+	wantEqual(t, "call of the next run: number of reminders", item.Reminded, 4)
 	for i, n := range notices {
-		wantEqual(t, fmt.Sprintf("notification %d: n.Number", i), n.Number, i+1)
-		wantEqual(t, fmt.Sprintf("notification %d: n.Run.ID", i), n.Run.ID, "r")
-		wantEqual(t, fmt.Sprintf("notification %d: n.Run.Thread", i), n.Run.Thread, "t")
-		wantEqual(t, fmt.Sprintf("notification %d: n.After", i), n.After, 99)
-		wantEqual(t, fmt.Sprintf("notification %d: n.Agent", i), n.Agent, "a")
-		wantEqual(t, fmt.Sprintf("notification %d: n.Revision", i), n.Revision, "v")
-		wantEqual(t, fmt.Sprintf("notification %d: n.MessageID", i), n.MessageID, "m")
+		wantEqual(t, fmt.Sprintf("notification %d: number", i), n.Number, i+1)
+		wantEqual(t, fmt.Sprintf("notification %d: run ID", i), n.Run.ID, "r")
+		wantEqual(t, fmt.Sprintf("notification %d: run thread", i), n.Run.Thread, "t")
+		wantEqual(t, fmt.Sprintf("notification %d: record before it", i), n.After, 99)
+		wantEqual(t, fmt.Sprintf("notification %d: agent", i), n.Agent, "a")
+		wantEqual(t, fmt.Sprintf("notification %d: revision", i), n.Revision, "v")
+		wantEqual(t, fmt.Sprintf("notification %d: message ID", i), n.MessageID, "m")
 		wantEqual(t, fmt.Sprintf("notification %d: number of calls", i), len(n.Items), 1)
 	}
 	mustEqual(t, "number of pending notifications of the next run", len(next.Resume.Pending), 1)
-	wantEqual(t, "pending notifications of the next run: [0].Event", next.Resume.Pending[0].Event, runs.EventExpired)
-	wantEqual(t, "pending notifications of the next run: [0].Number", next.Resume.Pending[0].Number, len(want)+1)
+	wantEqual(t, "event of the pending notification", next.Resume.Pending[0].Event, runs.EventExpired)
+	wantEqual(t, "number of the pending notification", next.Resume.Pending[0].Number, len(want)+1)
 }
 
 // TestEscalationsDuringOutage: all processes are down from the interrupt to its expiry. The expiry

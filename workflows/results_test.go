@@ -25,10 +25,12 @@ func setupClientCalls(t *testing.T, more ...string) *fixture {
 	return f
 }
 
+// resultDecision returns the decision with the result of a client tool call.
 func resultDecision(call string, proposal uint64) runs.Decision {
 	return runs.Decision{CallID: call, Kind: runs.DecisionToolResult, Digest: "r-" + call, Proposal: proposal}
 }
 
+// inputWithPolicy returns an input with a policy for missing results.
 func inputWithPolicy(onMissing runs.OpenPolicy) runs.Input {
 	in := input
 	in.OnMissingResult = onMissing
@@ -47,14 +49,14 @@ func TestThreadWaitsForToolResults(t *testing.T) {
 		}, time.Duration(i+1)*time.Minute)
 	}
 	next := f.runUntilContinued(inputWithPolicy(runs.OpenAbandon))
-	wantEqual(t, "end of the run: Outcome", f.finished[0].Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "end of the run: number of items", len(f.finished[0].Interrupts.Items), 2)
-	wantEqual(t, "next run: Continues", next.Continues, "r")
+	wantEqual(t, "end of the run: outcome", f.finished[0].Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "end of the run: number of interrupts", len(f.finished[0].Interrupts.Items), 2)
+	wantEqual(t, "next run: continued run", next.Continues, "r")
 	if next.Resume == nil {
 		t.Fatal("next run: Resume = nil, want a value")
 	}
-	wantEqual(t, "next run: Resume.Items[0].Decision.Digest", next.Resume.Items[0].Decision.Digest, "r-c0")
-	wantEqual(t, "next run: OnMissingResult", next.OnMissingResult, runs.OpenAbandon)
+	wantEqual(t, "digest of the first decision of the next run", next.Resume.Items[0].Decision.Digest, "r-c0")
+	wantEqual(t, "next run: policy for missing results", next.OnMissingResult, runs.OpenAbandon)
 }
 
 // TestInputWithToolResults: an input may bring results. A result that equals an accepted one is
@@ -70,10 +72,10 @@ func TestInputWithToolResults(t *testing.T) {
 		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{resultDecision("c0", 0), other, resultDecision("c2", 0)}}, make(chan any, 1))
 	}, time.Minute)
 	next := f.runUntilContinued(inputWithPolicy(runs.OpenReject))
-	wantEqual(t, "next run: Run.ID", next.Run.ID, "r2")
-	mustEqual(t, fmt.Sprintf("next run %s: next.Resume.Items[0].Decision.Input", next.Run.ID), next.Resume.Items[0].Decision.Proposal, 0)
-	mustEqual(t, fmt.Sprintf("next run %s: next.Resume.Items[1].Decision.Input", next.Run.ID), next.Resume.Items[1].Decision.Proposal, 71)
-	wantEqual(t, fmt.Sprintf("next run %s: next.Resume.Items[1].Decision.Digest", next.Run.ID), next.Resume.Items[1].Decision.Digest, "r-c1")
+	wantEqual(t, "next run: run ID", next.Run.ID, "r2")
+	mustEqual(t, fmt.Sprintf("next run %s: proposal of the first decision", next.Run.ID), next.Resume.Items[0].Decision.Proposal, 0)
+	mustEqual(t, fmt.Sprintf("next run %s: proposal of the second decision", next.Run.ID), next.Resume.Items[1].Decision.Proposal, 71)
+	wantEqual(t, fmt.Sprintf("next run %s: digest of the second decision", next.Run.ID), next.Resume.Items[1].Decision.Digest, "r-c1")
 }
 
 // TestPoliciesForOpenInterrupts: the agent's policy decides about an input that leaves
@@ -150,7 +152,7 @@ func TestQueuedRunAbandonsResults(t *testing.T) {
 	in := inputWithPolicy(runs.OpenAbandon)
 	in.Queue = []runs.Input{queuedInput("r2")}
 	next := setupClientCalls(t).runUntilContinued(in)
-	wantEqual(t, "next run: Run.ID", next.Run.ID, "r2")
+	wantEqual(t, "next run: run ID", next.Run.ID, "r2")
 	if next.Resume != nil {
 		t.Errorf("next run: Resume = %+v, want nil", next.Resume)
 	}

@@ -45,6 +45,7 @@ var input = runs.Input{
 	Run: runs.Ref{Tenant: "default", Thread: "t", ID: "r"}, AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}}, Input: 1, Digest: "d",
 }
 
+// setup returns a fixture with the run workflow and stubs of its activities.
 func setup(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{t: t}
@@ -96,11 +97,12 @@ func (f *fixture) run(in runs.Input) (runs.Result, runs.FinishInput) {
 		f.t.Fatal(err)
 	}
 	if len(f.finished) == 0 {
-		f.t.Errorf("len(f.finished) = %v, want another value", len(f.finished))
+		f.t.Errorf("number of ends of the run = %v, want at least 1", len(f.finished))
 	}
 	return result, f.finished[len(f.finished)-1]
 }
 
+// modelAnswer returns the answer of a model that requests calls of tools.
 func modelAnswer(seq uint64, calls ...string) runs.ModelAnswer {
 	a := runs.ModelAnswer{Outcome: runs.OutcomeSuccess, Seq: seq, MessageID: "m"}
 	for _, id := range calls {
@@ -130,9 +132,9 @@ func TestStepsFollowLastRecord(t *testing.T) {
 	}
 	result, finish := f.run(input)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "end of the run: After", finish.After, 30)
-	wantEqual(t, "end of the run: First", finish.First, "1/model")
-	wantEqual(t, "number of unfinished", len(finish.Unfinished), 0)
+	wantEqual(t, "end of the run: record before it", finish.After, 30)
+	wantEqual(t, "end of the run: first step", finish.First, "1/model")
+	wantEqual(t, "number of unfinished lanes", len(finish.Unfinished), 0)
 	step := runs.Step{Run: input.Run, Execution: f.modelCalls[0].Execution, Agent: "a", Revision: "v", ID: "1/model", Turn: 1, Name: "model"}
 	first := runs.ModelCall{Step: step, Beginning: runs.Beginning{Input: 1, Digest: "d"}, Day: &runs.DayAllowance{}}
 	step.ID, step.Turn, step.Closes, step.After = "2/model", 2, "tools", 11
@@ -161,7 +163,7 @@ func TestCancelDuringModelCall(t *testing.T) {
 	}
 	result, finish := f.run(input)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
-	wantEqual(t, "end of the run: Outcome", finish.Outcome, runs.OutcomeCancelled)
+	wantEqual(t, "end of the run: outcome", finish.Outcome, runs.OutcomeCancelled)
 }
 
 func TestCancelDuringToolCalls(t *testing.T) {
@@ -177,8 +179,8 @@ func TestCancelDuringToolCalls(t *testing.T) {
 	}
 	result, finish := f.run(input)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
-	wantEqual(t, "end of the run: After", finish.After, 11)
-	wantEqual(t, "number of unfinished", len(finish.Unfinished), 0)
+	wantEqual(t, "end of the run: record before it", finish.After, 11)
+	wantEqual(t, "number of unfinished lanes", len(finish.Unfinished), 0)
 	wantEqual(t, "number of model calls", len(f.modelCalls), 1)
 }
 
@@ -191,8 +193,8 @@ func TestCancelBeforeFirstStep(t *testing.T) {
 	}
 	result, finish := f.run(input)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
-	wantEqual(t, "end of the run: After", finish.After, 0)
-	wantEqual(t, "end of the run: Input", finish.Input, 1)
+	wantEqual(t, "end of the run: record before it", finish.After, 0)
+	wantEqual(t, "end of the run: input", finish.Input, 1)
 }
 
 // TestFencedExecution: an execution that lost its run to another execution ends
@@ -236,7 +238,7 @@ func TestFinishRetriesUntilLogIsAvailable(t *testing.T) {
 	result, _ := f.run(input)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "local attempts", locals, 1)
-	wantEqual(t, "other attempts", others, 5)
+	wantEqual(t, "activity attempts", others, 5)
 }
 
 // TestEndNamesLanesOfFailedCalls: the end of a run takes over only the lanes of calls that have not
@@ -255,7 +257,7 @@ func TestEndNamesLanesOfFailedCalls(t *testing.T) {
 	}
 	result, finish := f.run(input)
 	wantEqual(t, "code", result.Code, "tool_unavailable")
-	wantEqual(t, "end of the run: Unfinished", finish.Unfinished, []runs.Lane{{Index: 1, After: 13}})
+	wantEqual(t, "end of the run: unfinished", finish.Unfinished, []runs.Lane{{Index: 1, After: 13}})
 }
 
 // TestManyCallsShareLanes: more calls than lanes share the lanes, in order. Calls beyond the
@@ -309,12 +311,12 @@ func TestManyCallsShareLanes(t *testing.T) {
 			t.Errorf("%s: concurrent calls = %v, want at most %v", name, limit, runs.MaxLanes)
 		}
 		wantEqual(t, name+": number of lanes", len(last), runs.MaxLanes)
-		whole := len(seen) == calls && result.Outcome == runs.OutcomeSuccess
-		wantEqual(t, name+": all calls succeed", whole, fail == calls)
+		allSucceed := len(seen) == calls && result.Outcome == runs.OutcomeSuccess
+		wantEqual(t, name+": all calls succeed", allSucceed, fail == calls)
 	}
 }
 
-func TestDurationLimit(t *testing.T) {
+func TestTimeoutAtDurationLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		duration time.Duration
@@ -332,9 +334,9 @@ func TestDurationLimit(t *testing.T) {
 	}
 }
 
-// TestSubmit: a submission while a run is active. The same run is attached to, another run ID is
+// TestSubmitDuringActiveRun: a submission while a run is active. The same run is attached to, another run ID is
 // busy, and the same run ID with another input is refused.
-func TestSubmit(t *testing.T) {
+func TestSubmitDuringActiveRun(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	var answered sync.WaitGroup
@@ -374,9 +376,9 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
-// TestUsage: the usage of one model is summed, and unknown counts are not zero. A provider with a
+// TestUsageIsSummedPerModel: the usage of one model is summed, and unknown counts are not zero. A provider with a
 // new model name for each call does not make the run's end grow.
-func TestUsage(t *testing.T) {
+func TestUsageIsSummedPerModel(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	one := int64(1)
@@ -401,23 +403,26 @@ func TestUsage(t *testing.T) {
 	for _, u := range finish.Usage {
 		sum += *u.Input
 	}
-	wantEqual(t, "*finish.Usage[0].Input", *finish.Usage[0].Input, 2)
+	wantEqual(t, "input tokens of the first model", *finish.Usage[0].Input, 2)
 	if finish.Usage[0].Output != nil {
-		t.Errorf("end of the run: Usage[0].Output = %+v, want nil", finish.Usage[0].Output)
+		t.Errorf("output tokens of the first model = %+v, want nil", finish.Usage[0].Output)
 	}
 	wantEqual(t, "tokens", sum, 20)
-	wantEqual(t, "number of usage", len(finish.Usage), runs.MaxUsages+1)
+	wantEqual(t, "number of models in the usage", len(finish.Usage), runs.MaxUsages+1)
 }
 
-// TestClientToolCalls: the server's calls of a turn are made. The run ends with the client's
+// TestRunEndsWithClientToolCalls: the server's calls of a turn are made. The run ends with the client's
 // calls.
-func TestClientToolCalls(t *testing.T) {
+func TestRunEndsWithClientToolCalls(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	answers, asked := make(chan any, 1), make(chan struct{})
-	f.env.RegisterDelayedCallback(func() { f.update(runs.UpdateSteer, runs.SteerRequest{RunID: "r", Input: 7}, answers); close(asked) }, time.Millisecond)
+	answers, modelCalled := make(chan any, 1), make(chan struct{})
+	f.env.RegisterDelayedCallback(func() {
+		f.update(runs.UpdateSteer, runs.SteerRequest{RunID: "r", Input: 7}, answers)
+		close(modelCalled)
+	}, time.Millisecond)
 	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
-		<-asked
+		<-modelCalled
 		a := modelAnswer(10, "c0", "c1", "c2")
 		a.Calls[0].Client, a.Calls[2].Client, a.InterruptCount = true, true, 2
 		return a, nil
@@ -428,14 +433,14 @@ func TestClientToolCalls(t *testing.T) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
 	result, finish := f.run(input)
-	var left []string
+	var pending []string
 	for _, item := range finish.Interrupts.Items {
-		left = append(left, item.ID)
+		pending = append(pending, item.ID)
 	}
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "tool calls", called, []string{"c1"})
-	wantEqual(t, "pending calls", left, []string{"c0", "c2"})
-	wantEqual(t, "end of the run: Steered", finish.Steered, []uint64{7})
+	wantEqual(t, "pending calls", pending, []string{"c0", "c2"})
+	wantEqual(t, "end of the run: steering messages", finish.Steered, []uint64{7})
 	wantEqual(t, "number of model calls", len(f.modelCalls), 1)
 }
 

@@ -34,6 +34,7 @@ var (
 	firedRun      = runs.FiredRun{Run: runs.Ref{Tenant: "shop", Thread: "t", ID: "r"}}
 )
 
+// setupSchedule returns a fixture of the workflow of a schedule's firing.
 func setupSchedule(t *testing.T) *scheduleFixture {
 	t.Helper()
 	f := &scheduleFixture{t: t, in: firing}
@@ -78,16 +79,16 @@ func (f *scheduleFixture) reportEndAfter(d time.Duration, ended runs.RunEnd) {
 func TestFiringLastsAsLongAsRun(t *testing.T) {
 	t.Parallel()
 	f := setupSchedule(t)
-	tries := 0
+	attempts := 0
 	f.startRun = func(in runs.FiringInput) (runs.FiredRun, error) {
-		if tries++; tries < 3 {
+		if attempts++; attempts < 3 {
 			return runs.FiredRun{}, errors.New("the log is away")
 		}
-		wantEqual(t, "start of the run: At", in.At, scheduledTime)
+		wantEqual(t, "start of the run: at", in.At, scheduledTime)
 		if in.FiringID == "" {
 			t.Error("start of the run: Fire is empty, want a value")
 		}
-		wantEqual(t, "start of the run: Revision", in.Revision, firing.Revision)
+		wantEqual(t, "start of the run: revision", in.Revision, firing.Revision)
 		return firedRun, nil
 	}
 	f.checkRun = func() (runs.RunStatus, error) { return runs.RunStatus{}, nil }
@@ -98,9 +99,9 @@ func TestFiringLastsAsLongAsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "result.Run", result.Run, firedRun.Run)
+	wantEqual(t, "run of the firing", result.Run, firedRun.Run)
 	if f.env.Now().Sub(began) < 70*time.Hour {
-		t.Errorf("f.env.Now().Sub(began) = %v, want at least %v", f.env.Now().Sub(began), 70*time.Hour)
+		t.Errorf("time of the firing = %v, want at least %v", f.env.Now().Sub(began), 70*time.Hour)
 	}
 	if n := len(f.checkTimes); n < 60 || n > 80 {
 		t.Errorf("checks of a run of 70 hours: got %d, want about one an hour", n)
@@ -119,7 +120,7 @@ func TestFiringFailsWithRun(t *testing.T) {
 	}
 	wantEqual(t, "type of the error", app.Type(), runs.ErrorRunFailed)
 	if app.Details(&result) != nil {
-		t.Fatal(app.Details(&result))
+		t.Fatalf("details of the error = %v, want the result of the firing", app)
 	}
 	wantEqual(t, "code", result.Code, "limit_turns")
 }
@@ -134,7 +135,7 @@ func TestRefusedFiring(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantEqual(t, "result.Refused", result.Refused, runs.ErrorBusy)
+	wantEqual(t, "refusal of the firing", result.Refused, runs.ErrorBusy)
 	wantEqual(t, "number of checks", len(f.checkTimes), 0)
 }
 
@@ -156,7 +157,7 @@ func TestFiringOfEndedRun(t *testing.T) {
 	}
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	if f.env.Now().Sub(began) > time.Second {
-		t.Errorf("after %s: f.env.Now().Sub(began) = %v, want at most %v", f.env.Now().Sub(began), f.env.Now().Sub(began), time.Second)
+		t.Errorf("time of the firing = %v, want at most %v", f.env.Now().Sub(began), time.Second)
 	}
 }
 
@@ -206,9 +207,9 @@ func TestFiringReadsOutcomeFromLog(t *testing.T) {
 func TestCancelledFiringCancelsRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		standing runs.RunStatus
-		reports  bool // the run reports its end
-		try      bool
+		status     runs.RunStatus
+		reportsEnd bool // the run reports its end
+		tryCancel  bool
 	}{
 		"running":          {runs.RunStatus{}, true, false},
 		"over":             {runs.RunStatus{Over: true, RunEnd: runs.RunEnd{Outcome: runs.OutcomeSuccess}}, false, false},
@@ -216,25 +217,25 @@ func TestCancelledFiringCancelsRun(t *testing.T) {
 		"no wait":          {runs.RunStatus{}, false, true},
 	} {
 		f := setupSchedule(t)
-		f.in.TryCancel = c.try
+		f.in.TryCancel = c.tryCancel
 		began, cancels := f.env.Now(), 0
 		f.cancelRun = func(in runs.FiringInput) (runs.RunStatus, error) {
 			cancels++
-			wantEqual(t, name+": in.At", in.At, scheduledTime)
-			wantEqual(t, name+": in.Schedule", in.Schedule, firing.Schedule)
-			return c.standing, nil
+			wantEqual(t, name+": at", in.At, scheduledTime)
+			wantEqual(t, name+": schedule", in.Schedule, firing.Schedule)
+			return c.status, nil
 		}
 		f.env.RegisterDelayedCallback(f.env.CancelWorkflow, 5*time.Second)
-		if c.reports {
+		if c.reportsEnd {
 			f.reportEndAfter(20*time.Second, runs.RunEnd{Outcome: runs.OutcomeCancelled})
 		}
 		_, err := f.run()
 		if !temporal.IsCanceledError(err) {
 			t.Errorf("%s: error of the firing = %v, want a cancel", name, err)
 		}
-		wantEqual(t, name+": cancels", cancels, 1)
+		wantEqual(t, name+": number of cancels", cancels, 1)
 		lasted := f.env.Now().Sub(began)
-		wantEqual(t, name+": the firing waits for the run", c.reports, lasted >= 20*time.Second)
+		wantEqual(t, name+": the firing waits for the run", c.reportsEnd, lasted >= 20*time.Second)
 	}
 }
 
@@ -264,7 +265,7 @@ func TestContinuedRunKeepsFiring(t *testing.T) {
 	t.Parallel()
 	in := input
 	in.FiringID = firingID
-	for name, c := range map[string]struct{ offers, want string }{
+	for name, c := range map[string]struct{ offered, want string }{
 		"a client's run": {"", firingID}, "another firing's": {"fire/shop/daily-2", "fire/shop/daily-2"},
 	} {
 		f := setupInterrupted(t)
@@ -272,15 +273,15 @@ func TestContinuedRunKeepsFiring(t *testing.T) {
 			f.expectFiringSignal(firingID, runs.RunEnd{})
 		}
 		offered := queuedInput("r2")
-		offered.FiringID = c.offers
+		offered.FiringID = c.offered
 		f.env.RegisterDelayedCallback(func() {
 			f.update(runs.UpdateSubmit, runs.SubmitRequest{
 				RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{approvalOf("ask")},
 			}, make(chan any, 1))
 		}, time.Minute)
 		next := f.runUntilContinued(in)
-		wantEqual(t, name+": next.Run.ID", next.Run.ID, "r2")
-		wantEqual(t, name+": next.Fire", next.FiringID, c.want)
+		wantEqual(t, name+": run ID", next.Run.ID, "r2")
+		wantEqual(t, name+": firing", next.FiringID, c.want)
 		f.env.AssertExpectations(t)
 	}
 	f := setupInterrupted(t)
@@ -290,6 +291,6 @@ func TestContinuedRunKeepsFiring(t *testing.T) {
 		}}, make(chan any, 1))
 	}, time.Minute)
 	next := f.runUntilContinued(in)
-	wantEqual(t, "run without an input: Continues", next.Continues, "r")
-	wantEqual(t, "run without an input: Fire", next.FiringID, firingID)
+	wantEqual(t, "run without an input: continued run", next.Continues, "r")
+	wantEqual(t, "run without an input: firing", next.FiringID, firingID)
 }

@@ -22,6 +22,7 @@ type limitFixture struct {
 	limitInterrupts []runs.LimitInterrupt
 }
 
+// setupLimits returns a fixture whose turns use 60 tokens each.
 func setupLimits(t *testing.T) *limitFixture {
 	t.Helper()
 	f := &limitFixture{heldFixture: setupHeld(t)}
@@ -54,6 +55,7 @@ func (f *limitFixture) exceededLimits() (all []runs.ExceededLimit) {
 	return all
 }
 
+// inputWithSoftLimits returns an input with soft limits.
 func inputWithSoftLimits(soft runs.SoftLimits) runs.Input {
 	in := input
 	in.Limits = runs.Limits{Turns: 50, Tokens: 250, Duration: time.Hour, ParallelTools: 4, Soft: &soft}
@@ -79,37 +81,37 @@ func TestSoftLimitInterruptsRun(t *testing.T) {
 		f.decide(time.Minute, limitApproval)
 		in = f.runUntilContinued(in)
 		end := f.finished[0]
-		mustEqual(t, fmt.Sprintf("run %d: end.Outcome", i), end.Outcome, runs.OutcomeInterrupt)
-		mustEqual(t, fmt.Sprintf("run %d: number of items", i), len(end.Interrupts.Items), 1)
-		mustEqual(t, fmt.Sprintf("run %d: end.Interrupts.Exceeded", i), end.Interrupts.Exceeded, &want)
-		mustEqual(t, fmt.Sprintf("run %d: f.exceededLimits()", i), f.exceededLimits(), []runs.ExceededLimit{want})
-		wantEqual(t, "interrupts: Agent", end.Interrupts.Agent, "a")
-		wantEqual(t, "interrupts: Step", end.Interrupts.Step, "~limit")
-		wantEqual(t, "interrupts: MessageID", end.Interrupts.MessageID, "question")
+		mustEqual(t, fmt.Sprintf("run %d: outcome", i), end.Outcome, runs.OutcomeInterrupt)
+		mustEqual(t, fmt.Sprintf("run %d: number of interrupts", i), len(end.Interrupts.Items), 1)
+		mustEqual(t, fmt.Sprintf("run %d: exceeded limit", i), end.Interrupts.Exceeded, &want)
+		mustEqual(t, fmt.Sprintf("run %d: exceeded limits", i), f.exceededLimits(), []runs.ExceededLimit{want})
+		wantEqual(t, "interrupts: agent", end.Interrupts.Agent, "a")
+		wantEqual(t, "interrupts: step", end.Interrupts.Step, "~limit")
+		wantEqual(t, "interrupts: message ID", end.Interrupts.MessageID, "question")
 		wantEqual(t, "limit interrupt: ID", f.limitInterrupts[0].ID, "3/limit")
-		wantEqual(t, "limit interrupt: Name", f.limitInterrupts[0].Name, "limit")
-		wantEqual(t, "limit interrupt: Closes", f.limitInterrupts[0].Closes, "tools")
+		wantEqual(t, "limit interrupt: name", f.limitInterrupts[0].Name, "limit")
+		wantEqual(t, "limit interrupt: closed step", f.limitInterrupts[0].Closes, "tools")
 		if f.limitInterrupts[0].Place == nil {
 			t.Fatal("limit interrupt: Place = nil, want a value")
 		}
-		wantEqual(t, "limit interrupt: Place.Scope", f.limitInterrupts[0].Place.Scope, runs.ScopeLimit)
-		wantEqual(t, "limit interrupt: Beginning", f.limitInterrupts[0].Beginning, runs.Beginning{})
+		wantEqual(t, "limit interrupt: scope", f.limitInterrupts[0].Place.Scope, runs.ScopeLimit)
+		wantEqual(t, "limit interrupt: beginning", f.limitInterrupts[0].Beginning, runs.Beginning{})
 		turns += len(f.modelCalls)
 		if got := in.Resume.Spent; got == nil || got.Turns != turns || got.Tokens != want.Used {
 			t.Errorf("usage in the next run: got %+v, want %d turns and %d tokens", got, turns, want.Used)
 		}
 		if i > 0 { // the interrupt of the previous run
-			wantEqual(t, "call of the interrupt: CallID", f.calls[0].CallID, "beyond")
+			wantEqual(t, "call of the interrupt: call ID", f.calls[0].CallID, "beyond")
 			if f.calls[0].Place == nil {
 				t.Fatal("call of the interrupt: Place = nil, want a value")
 			}
-			mustEqual(t, "call of the interrupt: Place.Inline", f.calls[0].Place.Inline, true)
-			wantEqual(t, "call of the interrupt: Name", f.calls[0].Name, "limit")
+			mustEqual(t, "call of the interrupt: is inline", f.calls[0].Place.Inline, true)
+			wantEqual(t, "call of the interrupt: name", f.calls[0].Name, "limit")
 			if f.calls[0].Decision == nil {
 				t.Fatal("call of the interrupt: Decision = nil, want a value")
 			}
-			wantEqual(t, "f.calls[1].Closes", f.calls[1].Closes, "model")
-			wantEqual(t, "next turn: Closes", f.modelCalls[0].Closes, "limit")
+			wantEqual(t, "step that the second call closes", f.calls[1].Closes, "model")
+			wantEqual(t, "next turn: closed step", f.modelCalls[0].Closes, "limit")
 			wantEqual(t, "next turn: ID", f.modelCalls[0].ID, "1/model")
 		}
 		calls += len(f.calls)
@@ -183,13 +185,13 @@ func TestSoftLimitOfHeldRun(t *testing.T) {
 		steps = append(steps, m.ID)
 	}
 	want := []string{"1/model", "2/model", "4/model"}
-	mustEqual(t, "turns", steps, want)
-	wantEqual(t, "f.announced[0].ID", f.announced[0].ID, "3/hold")
+	mustEqual(t, "step IDs of the turns", steps, want)
+	wantEqual(t, "ID of the announcement", f.announced[0].ID, "3/hold")
 	if f.announced[0].Interrupts.Exceeded == nil {
 		t.Fatal("f.announced[0].Interrupts.Exceeded = nil, want a value")
 	}
 	wantEqual(t, "call of the interrupt: ID", f.calls[2].ID, "3/held/0")
-	wantEqual(t, "call of the interrupt: Name", f.calls[2].Name, "limit")
+	wantEqual(t, "call of the interrupt: name", f.calls[2].Name, "limit")
 	if f.calls[2].Place == nil {
 		t.Fatal("call of the interrupt: Place = nil, want a value")
 	}
@@ -214,12 +216,12 @@ func TestEditedSoftLimit(t *testing.T) {
 	in = again.runUntilContinued(in)
 	want := runs.ExceededLimit{Code: runs.CodeLimitTokens, Used: 180, Allowed: 250}
 	wantEqual(t, fmt.Sprintf("after %d turns: number of model calls", len(again.modelCalls)), len(again.modelCalls), 1)
-	wantEqual(t, fmt.Sprintf("after %d turns: again.exceededLimits()", len(again.modelCalls)), again.exceededLimits(), []runs.ExceededLimit{want})
+	wantEqual(t, fmt.Sprintf("after %d turns: exceeded limits", len(again.modelCalls)), again.exceededLimits(), []runs.ExceededLimit{want})
 	if again.calls[0].Decision == nil {
-		t.Fatalf("after %d turns: again.calls[0].Decision = nil, want a value", len(again.modelCalls))
+		t.Fatalf("after %d turns: decision of the first call = nil, want a value", len(again.modelCalls))
 	}
-	wantEqual(t, fmt.Sprintf("after %d turns: again.calls[0].Decision.Args", len(again.modelCalls)), again.calls[0].Decision.ArgsDigest, "other figures")
-	wantEqual(t, fmt.Sprintf("after %d turns: again.calls[0].Opens.Edits", len(again.modelCalls)), again.calls[0].Opens.Edits, true)
+	wantEqual(t, fmt.Sprintf("after %d turns: arguments of the first call's decision", len(again.modelCalls)), again.calls[0].Decision.ArgsDigest, "other figures")
+	wantEqual(t, fmt.Sprintf("after %d turns: first call opens with edits", len(again.modelCalls)), again.calls[0].Opens.Edits, true)
 	if got := in.Resume.Spent.Allowed.Tokens; got != 170 {
 		t.Errorf("allowed tokens: got %d, want 170", got)
 	}
@@ -241,18 +243,18 @@ func TestSoftLimitSurvivesContinueAsNew(t *testing.T) {
 	again.env.SetContinueAsNewSuggested(true)
 	next = again.runUntilContinued(next)
 	mustEqual(t, "number of model calls", len(again.modelCalls), 0)
-	mustEqual(t, "usage of the next execution: Turns", next.Progress.Spent.Turns, 2)
-	mustEqual(t, "usage of the next execution: Allowed.Tokens", next.Progress.Spent.Allowed.Tokens, 220)
+	mustEqual(t, "usage of the next execution: turns", next.Progress.Spent.Turns, 2)
+	mustEqual(t, "usage of the next execution: allowed tokens", next.Progress.Spent.Allowed.Tokens, 220)
 	last := setupLimits(t)
 	last.decide(time.Second, limitRejection)
 	result, _ := last.run(next)
 	wantEqual(t, "code", result.Code, runs.CodeLimitTokens)
 	wantEqual(t, "number of model calls", len(last.modelCalls), 2)
-	wantEqual(t, "last.exceededLimits()", last.exceededLimits(), []runs.ExceededLimit{{Code: runs.CodeLimitTokens, Used: 240, Allowed: 250}})
+	wantEqual(t, "exceeded limits", last.exceededLimits(), []runs.ExceededLimit{{Code: runs.CodeLimitTokens, Used: 240, Allowed: 250}})
 }
 
-// TestKindsOfSoftLimits: each soft limit raises an interrupt, with figures in the limit's unit.
-func TestKindsOfSoftLimits(t *testing.T) {
+// TestEachSoftLimitInterrupts: each soft limit raises an interrupt, with figures in the limit's unit.
+func TestEachSoftLimitInterrupts(t *testing.T) {
 	t.Parallel()
 	for code, soft := range map[string]runs.SoftLimits{
 		runs.CodeLimitTokens: {Tokens: 60}, runs.CodeLimitCost: {Cost: 700}, runs.CodeLimitTurns: {Turns: 1}, runs.CodeLimitDuration: {Duration: time.Minute},
@@ -287,10 +289,10 @@ func TestKindsOfSoftLimits(t *testing.T) {
 			if code == runs.CodeLimitDuration { // the clock advances meanwhile
 				over := time.Duration(got.Used) - 2*time.Minute
 				if over < 0 {
-					t.Errorf("over = %v, want at least %v", over, 0)
+					t.Errorf("time over the limit = %v, want at least %v", over, 0)
 				}
 				if over > time.Minute {
-					t.Errorf("over = %v, want at most %v", over, time.Minute)
+					t.Errorf("time over the limit = %v, want at most %v", over, time.Minute)
 				}
 				wantEqual(t, "allowance beyond the usage", got.Allowed-got.Used, int64(time.Minute))
 				return
@@ -346,9 +348,9 @@ func TestSoftLimitOfProgram(t *testing.T) {
 	if failed == nil {
 		t.Fatal("failed = nil, want a value")
 	}
-	wantEqual(t, "failed.Code", failed.Code, result.Code)
+	wantEqual(t, "code of the last run", failed.Code, result.Code)
 	want := []runs.ExceededLimit{{Code: runs.CodeLimitTurns, Used: 2, Allowed: 4}, {Code: runs.CodeLimitTurns, Used: 4, Allowed: 6}}
-	wantEqual(t, "f.exceededLimits()", f.exceededLimits(), want)
+	wantEqual(t, "exceeded limits", f.exceededLimits(), want)
 	wantEqual(t, "number of ends", len(base.finished), 3)
 }
 
@@ -357,22 +359,22 @@ func TestSoftLimitOfProgram(t *testing.T) {
 func TestUsageBelongsToInput(t *testing.T) {
 	t.Parallel()
 	spent := &runs.PriorUsage{Turns: 2, Tokens: 120, Duration: 10 * time.Minute}
-	for verdict, atOnce := range map[runs.DecisionKind]bool{runs.DecisionToolResult: true, runs.DecisionAbandon: false} {
+	for kind, wantAtOnce := range map[runs.DecisionKind]bool{runs.DecisionToolResult: true, runs.DecisionAbandon: false} {
 		f := setupLimits(t)
 		f.decide(time.Minute, limitApproval)
 		in := inputWithSoftLimits(runs.SoftLimits{Tokens: 100})
 		in.Hold, in.Limits.Tokens = true, 130
-		waiting := runs.Interrupt{Call: runs.Call{ID: "theirs", Client: true}, Decision: &runs.Decision{CallID: "theirs", Kind: verdict}}
+		waiting := runs.Interrupt{Call: runs.Call{ID: "theirs", Client: true}, Decision: &runs.Decision{CallID: "theirs", Kind: kind}}
 		in.Resume = &runs.Interrupts{RunID: "r0", MessageID: "m0", Items: []runs.Interrupt{waiting}, Spent: spent}
 		result, _ := f.run(in)
 		if len(f.limitInterrupts) != 1 || result.Code != runs.CodeLimitTokens {
-			t.Errorf("%s: code = %q after the interrupts %+v, want %q after one", verdict, result.Code, f.exceededLimits(), runs.CodeLimitTokens)
+			t.Errorf("%s: code = %q after the interrupts %+v, want %q after one", kind, result.Code, f.exceededLimits(), runs.CodeLimitTokens)
 			continue
 		}
 		first := f.limitInterrupts[0]
 		hasOpen := first.Beginning != (runs.Beginning{})
-		wantEqual(t, fmt.Sprintf("%s: the first interrupt opens the run", verdict), hasOpen, atOnce)
-		wantEqual(t, fmt.Sprintf("%s: first.Exceeded.Used", verdict), first.Exceeded.Used, 120)
-		wantEqual(t, fmt.Sprintf("%s: only one model call", verdict), len(f.modelCalls) == 1, atOnce)
+		wantEqual(t, fmt.Sprintf("%s: the first interrupt opens the run", kind), hasOpen, wantAtOnce)
+		wantEqual(t, fmt.Sprintf("%s: used tokens of the first interrupt", kind), first.Exceeded.Used, 120)
+		wantEqual(t, fmt.Sprintf("%s: only one model call", kind), len(f.modelCalls) == 1, wantAtOnce)
 	}
 }

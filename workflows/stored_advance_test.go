@@ -21,16 +21,17 @@ func (f *pipelineFixture) storeMove(m pipeline.Move) {
 			m.Position.Records[path] = f.seq + 1
 		}
 	}
-	kept := &storedData{finishedSteps: m.Done, ended: pipeline.Ended{Undo: m.Position.Undo, Records: m.Position.Records}}
+	data := &storedData{finishedSteps: m.Done, ended: pipeline.Ended{Undo: m.Position.Undo, Records: m.Position.Records}}
 	if b := m.Action.Branches; b != nil {
-		kept.items, kept.ends = b.Items, b.Ends
+		data.items, data.ends = b.Items, b.Ends
 	}
-	f.stored[f.seq+1] = kept
+	f.stored[f.seq+1] = data
 }
 
-func (f *pipelineFixture) recall(path string, record uint64) (pipeline.Done, error) {
-	done, there := f.stored[record].finishedSteps[path]
-	if !there {
+// storedEntry returns the finished step at a path, as the log has it.
+func (f *pipelineFixture) storedEntry(path string, record uint64) (pipeline.Done, error) {
+	done, ok := f.stored[record].finishedSteps[path]
+	if !ok {
 		f.t.Errorf("record %d: got no entry for %s, want one", record, path)
 	}
 	return done, nil

@@ -80,12 +80,12 @@ func TestProgramAsSubagent(t *testing.T) {
 		if a.Position.Child == nil {
 			t.Fatal("advance: Position.Child = nil, want a value")
 		}
-		wantEqual(t, "advance: Position.Child.CallID", a.Position.Child.CallID, "work")
-		wantEqual(t, "advance: Position.Cursor.Home", a.Position.TreePosition.Home, "agent:work")
+		wantEqual(t, "advance: call of the subagent", a.Position.Child.CallID, "work")
+		wantEqual(t, "advance: home of the tree position", a.Position.TreePosition.Home, "agent:work")
 	}
 	mustEqual(t, "number of answers of the call", len(*answers), 1)
-	mustEqual(t, "answer 0: IsPipeline", (*answers)[0].IsPipeline, true)
-	wantEqual(t, "answer 0: Outcome", (*answers)[0].Outcome, runs.OutcomeSuccess)
+	mustEqual(t, "answer 0: is pipeline", (*answers)[0].IsPipeline, true)
+	wantEqual(t, "answer 0: outcome", (*answers)[0].Outcome, runs.OutcomeSuccess)
 }
 
 // TestInterruptOfProgramSubagent: a program that is a subagent raises interrupts, also in
@@ -114,7 +114,7 @@ func TestInterruptOfProgramSubagent(t *testing.T) {
 	f.wantResultInAnyOrder(f.runToEnd(in), runs.OutcomeSuccess, "", "order/book order/ask order/book~undo both/left both/right")
 	mustEqual(t, "number of ends", len(f.finished), 1)
 	mustEqual(t, "number of answers of the call", len(*answers), 1)
-	wantEqual(t, "answer 0: Outcome", (*answers)[0].Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "answer 0: outcome", (*answers)[0].Outcome, runs.OutcomeSuccess)
 }
 
 // TestCancelOfProgramSubagent: steps that a program takes to clean up after a cancel are
@@ -146,7 +146,7 @@ func TestCancelOfProgramSubagent(t *testing.T) {
 		}
 	}
 	mustEqual(t, "number of answers of the call", len(*answers), 1)
-	wantEqual(t, "answer 0: Outcome", (*answers)[0].Outcome, runs.OutcomeCancelled)
+	wantEqual(t, "answer 0: outcome", (*answers)[0].Outcome, runs.OutcomeCancelled)
 }
 
 // TestPipelineAsSubagent: an agent with steps can be a subagent. It starts with the call, raises
@@ -167,20 +167,20 @@ steps:
 	if first.Announces == nil {
 		t.Fatal("first advance: Announces = nil, want a value")
 	}
-	wantEqual(t, "first advance: Announces.CallID", first.Announces.CallID, "work")
-	wantEqual(t, "first advance: Beginning", first.Beginning, runs.Beginning{})
+	wantEqual(t, "first advance: announces call ID", first.Announces.CallID, "work")
+	wantEqual(t, "first advance: beginning", first.Beginning, runs.Beginning{})
 	if first.Position.Child == nil {
 		t.Fatal("first advance: Position.Child = nil, want a value")
 	}
-	wantEqual(t, "first advance: Position.Child.CallID", first.Position.Child.CallID, "work")
+	wantEqual(t, "first advance: call of the subagent", first.Position.Child.CallID, "work")
 	for _, a := range f.advances {
-		wantEqual(t, "advance: Agent", a.Agent, "helper")
-		wantEqual(t, "advance: Revision", a.Revision, "hv")
+		wantEqual(t, "advance: agent", a.Agent, "helper")
+		wantEqual(t, "advance: revision", a.Revision, "hv")
 		if !strings.HasPrefix(a.ID, "1/tools/0/") && !strings.HasPrefix(a.ID, "0/tools/0/") {
 			t.Errorf("advance: ID = %q, want a step of the call in turn 0 or 1", a.ID)
 		}
-		wantEqual(t, "advance: Position.Origin", a.Position.Origin, "r")
-		wantEqual(t, "advance: Position.Cursor.Home", a.Position.TreePosition.Home, "agent:work")
+		wantEqual(t, "advance: position origin", a.Position.Origin, "r")
+		wantEqual(t, "advance: home of the tree position", a.Position.TreePosition.Home, "agent:work")
 		begins := a.Announces != nil
 		wantEqual(t, a.ID+": the advance announces the subagent", begins, a.Child.BranchPath == "" && (a.ID == first.ID || a.Resumes))
 	}
@@ -189,9 +189,9 @@ steps:
 		t.Errorf("kinds of the advances = %q, want prefix %q", kinds, "begun done suspends reopens done ")
 	}
 	mustEqual(t, "number of answers of the call", len(*answers), 2)
-	mustEqual(t, "answer 0: Interrupts", (*answers)[0].Interrupts, []string{"call of ask"})
-	mustEqual(t, "answer 1: IsPipeline", (*answers)[1].IsPipeline, true)
-	wantEqual(t, "answer 1: Outcome", (*answers)[1].Outcome, runs.OutcomeSuccess)
+	mustEqual(t, "answer 0: interrupts", (*answers)[0].Interrupts, []string{"call of ask"})
+	mustEqual(t, "answer 1: is pipeline", (*answers)[1].IsPipeline, true)
+	wantEqual(t, "answer 1: outcome", (*answers)[1].Outcome, runs.OutcomeSuccess)
 	if (*answers)[1].MessageID == "" {
 		t.Error("message of the answer is empty, want a value")
 	}
@@ -214,5 +214,5 @@ func TestCancelOfPipelineSubagent(t *testing.T) {
 	in.Limits = stepsInput().Limits
 	f.wantResult(f.runToEnd(in), runs.OutcomeCancelled, "", "book", "pay", "ship", "pay~undo", "book~undo")
 	mustEqual(t, "number of answers of the call", len(*answers), 1)
-	wantEqual(t, "answer 0: Outcome", (*answers)[0].Outcome, runs.OutcomeCancelled)
+	wantEqual(t, "answer 0: outcome", (*answers)[0].Outcome, runs.OutcomeCancelled)
 }

@@ -29,6 +29,7 @@ type queueFixture struct {
 	begun    *sync.Cond
 }
 
+// setupQueue returns a fixture whose first turn requests the given calls.
 func setupQueue(t *testing.T, calls ...runs.Call) *queueFixture {
 	t.Helper()
 	f := &queueFixture{fixture: setup(t), running: map[string]bool{}, queues: map[string][]string{}, waitsFor: map[string]string{}}
@@ -58,6 +59,7 @@ func setupQueue(t *testing.T, calls ...runs.Call) *queueFixture {
 	return f
 }
 
+// makeCall notes the begin and the end of a call, which may wait for another one.
 func (f *queueFixture) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,9 +84,9 @@ func (f *queueFixture) orderOf(ids ...string) []string {
 	return order
 }
 
-// TestSequencesOfCalls: calls of one sequence run one after another, in the message's order. Calls
+// TestCallsOfSequenceRunInOrder: calls of one sequence run one after another, in the message's order. Calls
 // of other sequences and later calls run concurrently.
-func TestSequencesOfCalls(t *testing.T) {
+func TestCallsOfSequenceRunInOrder(t *testing.T) {
 	t.Parallel()
 	f := setupQueue(t,
 		runs.Call{ID: "a1", Tool: "a", Sequence: 1}, runs.Call{ID: "a2", Tool: "a", Sequence: 1},
@@ -125,10 +127,10 @@ func TestLongSequenceTakesOneLane(t *testing.T) {
 // TestApprovedCallsOfSequence: approved calls of one sequence run one after another as well.
 func TestApprovedCallsOfSequence(t *testing.T) {
 	t.Parallel()
-	asked := func(id string) runs.Call {
+	callWithApproval := func(id string) runs.Call {
 		return runs.Call{ID: id, Tool: "a", Sequence: 1, Queue: "till", Approval: &runs.Approval{ArgsDigest: "x"}}
 	}
-	queues := setupQueue(t, runs.Call{ID: "a0", Tool: "a", Sequence: 1, Queue: "till"}, asked("a1"), asked("a2"), asked("a3"))
+	queues := setupQueue(t, runs.Call{ID: "a0", Tool: "a", Sequence: 1, Queue: "till"}, callWithApproval("a1"), callWithApproval("a2"), callWithApproval("a3"))
 	model := queues.model
 	queues.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		a, err := model(in)
@@ -180,14 +182,14 @@ func TestTaskQueuesWithoutWorkers(t *testing.T) {
 		result, finish := f.run(input)
 		if served {
 			wantEqual(t, name+": outcome", result.Outcome, runs.OutcomeSuccess)
-			mustEqual(t, name+": sent", sent, 3)
-			mustEqual(t, name+": number of looks", len(looks), 2)
-			wantEqual(t, name+": looks[0].Queue", looks[0].Queue, "till")
+			mustEqual(t, name+": number of calls sent", sent, 3)
+			mustEqual(t, name+": number of queues waited for", len(looks), 2)
+			wantEqual(t, name+": first queue waited for", looks[0].Queue, "till")
 			continue
 		}
 		wantEqual(t, name+": code", result.Code, "tool_unavailable")
-		wantEqual(t, name+": sent", sent, 1)
-		wantEqual(t, name+": number of unfinished", len(finish.Unfinished), 1)
+		wantEqual(t, name+": number of calls sent", sent, 1)
+		wantEqual(t, name+": number of unfinished lanes", len(finish.Unfinished), 1)
 	}
 }
 

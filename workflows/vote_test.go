@@ -21,8 +21,8 @@ func quorumAnswer(calls int) runs.ModelAnswer {
 }
 
 // decisionAbout returns a person's decision about a call. Equal decisions have equal digests.
-func (p person) decisionAbout(verdict runs.DecisionKind, call, args string) runs.Decision {
-	return runs.Decision{CallID: call, Kind: verdict, Digest: fmt.Sprint(p, verdict, call, args), Proposal: p.proposal(), ArgsDigest: args, By: string(p)}
+func (p person) decisionAbout(kind runs.DecisionKind, call, args string) runs.Decision {
+	return runs.Decision{CallID: call, Kind: kind, Digest: fmt.Sprint(p, kind, call, args), Proposal: p.proposal(), ArgsDigest: args, By: string(p)}
 }
 
 type person string
@@ -35,6 +35,7 @@ func (p person) proposal() uint64 {
 	return 50 + uint64(p[0])
 }
 
+// approvalOf returns the approval of a call.
 func (p person) approvalOf(call string) runs.Decision {
 	return p.decisionAbout(runs.DecisionApprove, call, "")
 }
@@ -64,6 +65,7 @@ func (f *fixture) decideOneByOne(decisions ...runs.Decision) func() []runs.Decis
 	}
 }
 
+// setupQuorum returns a fixture whose calls need two approvals each.
 func setupQuorum(t *testing.T, calls int) *fixture {
 	t.Helper()
 	f := setup(t)
@@ -129,8 +131,8 @@ func TestQuorumCountsDifferentPeople(t *testing.T) {
 	if diff := cmp.Diff(runs.DecideResult{Results: want}, <-late); diff != "" {
 		t.Errorf("results in the next run (-want +got):\n%s", diff)
 	}
-	wantEqual(t, "tool call: Votes", toolCall.Votes, []runs.Vote{{Digest: bobs.Digest, Proposal: bob.proposal()}})
-	wantEqual(t, "tool call: Decision.Input", toolCall.Decision.Proposal, ann.proposal())
+	wantEqual(t, "tool call: votes", toolCall.Votes, []runs.Vote{{Digest: bobs.Digest, Proposal: bob.proposal()}})
+	wantEqual(t, "proposal of the call's decision", toolCall.Decision.Proposal, ann.proposal())
 }
 
 // TestAnonymousCallersShareOneVote: all anonymous callers count as one person.
@@ -140,26 +142,26 @@ func TestAnonymousCallersShareOneVote(t *testing.T) {
 	results := f.decideOneByOne(person("").approvalOf("c0"), person("").approvalOf("c0"), ann.approvalOf("c0"))
 	f.runUntilContinued(input)
 	got := results()
-	mustEqual(t, "results: [0].Missing", got[0].Missing, 1)
-	mustEqual(t, "results: [1].Missing", got[1].Missing, 1)
+	mustEqual(t, "missing votes after the first vote", got[0].Missing, 1)
+	mustEqual(t, "missing votes after the second vote", got[1].Missing, 1)
 	if got[1].Recorded == nil {
 		t.Fatal("results: [1].Recorded = nil, want a value")
 	}
-	wantEqual(t, "results: [2]", got[2], runs.DecisionResult{Resolved: true})
+	wantEqual(t, "result of the third vote", got[2], runs.DecisionResult{Resolved: true})
 }
 
 // TestOneRejectionResolves: one rejection decides a call, also from a person who has approved it.
 func TestOneRejectionResolves(t *testing.T) {
 	t.Parallel()
-	for _, verdict := range []runs.DecisionKind{runs.DecisionReject, runs.DecisionAnswer, runs.DecisionCancel} {
+	for _, kind := range []runs.DecisionKind{runs.DecisionReject, runs.DecisionAnswer, runs.DecisionCancel} {
 		f := setupQuorum(t, 1)
-		results := f.decideOneByOne(ann.approvalOf("c0"), ann.decisionAbout(verdict, "c0", ""))
+		results := f.decideOneByOne(ann.approvalOf("c0"), ann.decisionAbout(kind, "c0", ""))
 		next := f.runUntilContinued(input)
 		item := next.Resume.Items[0]
 		got := results()
-		wantEqual(t, fmt.Sprintf("%s: second result", verdict), got[1], runs.DecisionResult{Resolved: true})
-		wantEqual(t, fmt.Sprintf("%s: item.Decision.Kind", verdict), item.Decision.Kind, verdict)
-		wantEqual(t, fmt.Sprintf("%s: number of votes", verdict), len(item.Votes), 0)
+		wantEqual(t, fmt.Sprintf("%s: second result", kind), got[1], runs.DecisionResult{Resolved: true})
+		wantEqual(t, fmt.Sprintf("%s: decision kind", kind), item.Decision.Kind, kind)
+		wantEqual(t, fmt.Sprintf("%s: number of votes", kind), len(item.Votes), 0)
 	}
 }
 
@@ -173,18 +175,18 @@ func TestVotesCountPerArguments(t *testing.T) {
 		bob.decisionAbout(runs.DecisionEdit, "c0", "more"), bob.decisionAbout(runs.DecisionEdit, "c0", "fewer"), eve.decisionAbout(runs.DecisionEdit, "c0", "fewer"))
 	next := f.runUntilContinued(input)
 	got := results()
-	wantEqual(t, "results: [2].Error", got[2].Error, runs.ErrorOtherEdit)
-	wantEqual(t, "results: [2].Recorded.Args", got[2].Recorded.ArgsDigest, "fewer")
-	wantEqual(t, "results: [3].Error", got[3].Error, "")
-	wantEqual(t, "results: [3].Proposals[1].Args", got[3].Tallies[1].ArgsDigest, "more")
+	wantEqual(t, "error of the other edit", got[2].Error, runs.ErrorOtherEdit)
+	wantEqual(t, "arguments of the recorded edit", got[2].Recorded.ArgsDigest, "fewer")
+	wantEqual(t, "error of the vote for the other arguments", got[3].Error, "")
+	wantEqual(t, "arguments of the second tally", got[3].Tallies[1].ArgsDigest, "more")
 	for i, want := range map[int]runs.DecisionResult{0: {Missing: 1, Tallies: tallies(1)}, 1: {Missing: 1, Tallies: tallies(1, 1)}, 4: {Missing: 1, Tallies: tallies(1, 1)}, 5: {Resolved: true}} {
 		if diff := cmp.Diff(want, got[i]); diff != "" {
 			t.Errorf("result %d (-want +got):\n%s", i, diff)
 		}
 	}
 	d := next.Resume.Items[0].Decision
-	wantEqual(t, "decision: Args", d.ArgsDigest, "fewer")
-	wantEqual(t, "decision: Kind", d.Kind, runs.DecisionEdit)
+	wantEqual(t, "decision: arguments", d.ArgsDigest, "fewer")
+	wantEqual(t, "decision: kind", d.Kind, runs.DecisionEdit)
 }
 
 // TestInputWithVotes: an input may bring votes. They count even if they are too few to continue.
@@ -210,11 +212,11 @@ func TestInputWithVotes(t *testing.T) {
 			t.Errorf("submission %d: got %+v, want %+v", i, got, want)
 		}
 	}
-	wantEqual(t, "next run: Run.ID", next.Run.ID, "r3")
+	wantEqual(t, "next run: run ID", next.Run.ID, "r3")
 	wantEqual(t, "next run: number of queued runs", len(next.Queue), 0)
-	wantEqual(t, "next run: Resume.Items[0].Decision.By", next.Resume.Items[0].Decision.By, "bob")
-	wantEqual(t, "next run: Resume.Items[1].Decision.By", next.Resume.Items[1].Decision.By, "ann")
-	wantEqual(t, "next run: Resume.Items[1].Decision.Kind", next.Resume.Items[1].Decision.Kind, runs.DecisionReject)
+	wantEqual(t, "approver of the first call", next.Resume.Items[0].Decision.By, "bob")
+	wantEqual(t, "approver of the second call", next.Resume.Items[1].Decision.By, "ann")
+	wantEqual(t, "kind of the second call's decision", next.Resume.Items[1].Decision.Kind, runs.DecisionReject)
 }
 
 // TestRememberedApprovalResolvesOthers: an approval with a scope also approves the other waiting
@@ -261,7 +263,7 @@ func TestRememberedApprovalResolvesOthers(t *testing.T) {
 			in.Limits.ParallelTools = 8
 			next := f.runUntilContinued(in)
 			for i, r := range results() {
-				wantEqual(t, fmt.Sprintf("decision %d: r.Error", i), r.Error, "")
+				wantEqual(t, fmt.Sprintf("decision %d: error", i), r.Error, "")
 			}
 			var got [5]made
 			for i, call := range next.Resume.Items {
@@ -305,9 +307,9 @@ func TestRememberedEqualArguments(t *testing.T) {
 	d.Remember = runs.RememberArguments
 	f.decideOneByOne(d, bob.decisionAbout(runs.DecisionReject, "c2", ""))
 	calls := f.runUntilContinued(input).Resume.Items
-	wantEqual(t, "calls[1].Decision.Kind", calls[1].Decision.Kind, runs.DecisionApprove)
-	wantEqual(t, "calls[1].Decision.Args", calls[1].Decision.ArgsDigest, "written1")
-	wantEqual(t, "calls[2].Decision.Kind", calls[2].Decision.Kind, runs.DecisionReject)
+	wantEqual(t, "kind of the second call's decision", calls[1].Decision.Kind, runs.DecisionApprove)
+	wantEqual(t, "arguments of the second call's decision", calls[1].Decision.ArgsDigest, "written1")
+	wantEqual(t, "kind of the third call's decision", calls[2].Decision.Kind, runs.DecisionReject)
 }
 
 // TestVotesFitIntoPayload: the votes about all calls continue as one payload, whatever the

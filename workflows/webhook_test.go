@@ -18,9 +18,9 @@ func runDelivery(t *testing.T, receiver func(n int) (runs.DeliveryResult, error)
 	env := newEnvironment(t)
 	workflows.Register(env, nil)
 	env.RegisterActivityWithOptions(func(_ context.Context, in runs.Delivery) (runs.DeliveryResult, error) {
-		wantEqual(t, "delivery: Webhook", in.Webhook, "chat")
-		wantEqual(t, "delivery: Event", in.Event, "evt_1")
-		wantEqual(t, "delivery: Tenant", in.Tenant, "shop")
+		wantEqual(t, "delivery: webhook", in.Webhook, "chat")
+		wantEqual(t, "delivery: event", in.Event, "evt_1")
+		wantEqual(t, "delivery: tenant", in.Tenant, "shop")
 		tries++
 		return receiver(tries)
 	}, activity.RegisterOptions{Name: runs.ActivitySendWebhook})

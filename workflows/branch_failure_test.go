@@ -51,25 +51,25 @@ func TestBranchFailuresAreBounded(t *testing.T) {
 	}
 }
 
-// TestBranchFailuresOfNil: a nil Branches has no failures.
-func TestBranchFailuresOfNil(t *testing.T) {
+// TestNilBranchesHaveNoFailures: a nil Branches has no failures.
+func TestNilBranchesHaveNoFailures(t *testing.T) {
 	t.Parallel()
 	if all := (*runs.Branches)(nil).BranchFailures(); all != nil {
 		t.Errorf("failures: got %+v, want none", all)
 	}
 }
 
-// TestBranchWithoutEnd: a branch that is cancelled before it begins counts as stopped by the
+// TestBranchWithoutEndIsStoppedOrLost: a branch that is cancelled before it begins counts as stopped by the
 // failure or the cancel. Any other branch without an end is lost: its open lane is closed and the
 // other branches are stopped.
-func TestBranchWithoutEnd(t *testing.T) {
+func TestBranchWithoutEndIsStoppedOrLost(t *testing.T) {
 	t.Parallel()
 	broken := []runs.FailureGroup{{Failure: pipeline.Failure{Code: "broken"}, Branches: []int{0}}}
 	for name, c := range map[string]struct {
 		progress  runs.Branches
 		cancelled bool
 		err       error
-		lost      bool
+		wantLost  bool
 	}{
 		"stopped":          {runs.Branches{StopOnFailure: true, Failures: broken, HighestRecord: 7}, false, temporal.NewCanceledError(), false},
 		"cancelled":        {runs.Branches{HighestRecord: 7}, true, temporal.NewCanceledError(), false},
@@ -88,15 +88,15 @@ func TestBranchWithoutEnd(t *testing.T) {
 				end, set := workflow.NewFuture(ctx)
 				set.SetError(c.err)
 				f.onEnd(branchSlot{index: 3, slot: 1, since: 6}, end)
-				if lost := f.err != nil; lost != c.lost || (f.ctx.Err() != nil) != c.lost || len(f.free) != 1 || f.free[0] != 1 {
-					t.Errorf("branches after the end: error %v, context %v, free slots %v, want lost = %t and the free slot 1", f.err, f.ctx.Err(), f.free, c.lost)
+				if lost := f.err != nil; lost != c.wantLost || (f.ctx.Err() != nil) != c.wantLost || len(f.free) != 1 || f.free[0] != 1 {
+					t.Errorf("branches after the end: error %v, context %v, free slots %v, want lost = %t and the free slot 1", f.err, f.ctx.Err(), f.free, c.wantLost)
 				}
-				if lanes := []runs.Lane{{Index: 1, After: 6, Subagent: true, Branch: true}}; c.lost && !slices.Equal(f.run.log.Unfinished, lanes) {
+				if lanes := []runs.Lane{{Index: 1, After: 6, Subagent: true, Branch: true}}; c.wantLost && !slices.Equal(f.run.log.Unfinished, lanes) {
 					t.Errorf("closed lanes: got %+v, want %+v", f.run.log.Unfinished, lanes)
 				}
 				all := f.progress.BranchFailures()
-				if failed := slices.Contains(all, pipeline.BranchFailure{Index: 3, Failure: pipeline.Failure{Code: "cancelled"}}); failed == c.lost {
-					t.Errorf("failures: got %+v, want a cancelled branch 3 among them: %t", all, !c.lost)
+				if failed := slices.Contains(all, pipeline.BranchFailure{Index: 3, Failure: pipeline.Failure{Code: "cancelled"}}); failed == c.wantLost {
+					t.Errorf("failures: got %+v, want a cancelled branch 3 among them: %t", all, !c.wantLost)
 				}
 				return nil
 			})

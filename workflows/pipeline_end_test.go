@@ -38,12 +38,12 @@ steps:
 			t.Fatalf("progress of execution %d: p = nil, want a value", i+1)
 		}
 		if p.Position == nil {
-			t.Fatalf("progress of execution %d: p.Position = nil, want a value", i+1)
+			t.Fatalf("progress of execution %d: position = nil, want a value", i+1)
 		}
 		if p.Main == 0 {
-			t.Errorf("progress of execution %d: p.Main = %v, want another value", i+1, p.Main)
+			t.Errorf("progress of execution %d: last record of the main lane = %v, want not 0", i+1, p.Main)
 		}
-		wantEqual(t, fmt.Sprintf("progress of execution %d: p.Deadline", i+1), p.Deadline, f.executions[1].Progress.Deadline)
+		wantEqual(t, fmt.Sprintf("progress of execution %d: deadline", i+1), p.Deadline, f.executions[1].Progress.Deadline)
 		if len(in.Progress.Position.TreePosition.Undo) == 0 && i > 0 {
 			t.Errorf("progress of execution %d: no compensations, want those of the finished steps", i+1)
 		}
@@ -52,7 +52,7 @@ steps:
 	for _, a := range f.advances {
 		ids = append(ids, a.ID)
 	}
-	wantEqual(t, "slices.Compact(slices.Sorted(slices.Values(ids)))", slices.Compact(slices.Sorted(slices.Values(ids))), slices.Sorted(slices.Values(ids)))
+	wantEqual(t, "IDs of the advances without repeats", slices.Compact(slices.Sorted(slices.Values(ids))), slices.Sorted(slices.Values(ids)))
 }
 
 // TestPauseBetweenSteps: a run that is paused between steps takes no step until it is resumed. A
@@ -82,7 +82,7 @@ func TestPauseBetweenSteps(t *testing.T) {
 			t.Errorf("pause of %s: got %s, in %d executions, want %d", pause, took, len(f.executions), executions)
 		}
 		if f.advances[len(f.advances)-1].Position.TreePosition.Undoing != nil {
-			t.Errorf("last advance: Cursor.Undoing = %+v, want nil", f.advances[len(f.advances)-1].Position.TreePosition.Undoing)
+			t.Errorf("last advance: step to undo = %+v, want nil", f.advances[len(f.advances)-1].Position.TreePosition.Undoing)
 		}
 	}
 }
@@ -92,11 +92,11 @@ func TestPauseBetweenSteps(t *testing.T) {
 func TestPipelineReachesLimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		steps   string
-		limit   func(*runs.Limits)
-		answers map[string]string
-		code    string
-		did     string
+		steps     string
+		limit     func(*runs.Limits)
+		events    map[string]string
+		wantCode  string
+		wantPaths string
 	}{
 		"tokens": {booking, func(l *runs.Limits) { l.Tokens = 0 }, nil, runs.CodeLimitTokens, "book pay pay~undo book~undo"},
 		"time":   {booking, func(l *runs.Limits) { l.Duration = 0 }, nil, runs.CodeLimitDuration, ""},
@@ -131,20 +131,20 @@ steps:
 			t.Parallel()
 			f := setupPipeline(t, c.steps)
 			f.executeStep = func(path string) (pipeline.Event, error) {
-				if c.answers[path] == "slow" {
+				if c.events[path] == "slow" {
 					f.awaitTime(slowStep)
 					return doneEvent(`1`), nil
 				}
-				return eventsByPath(c.answers)(path)
+				return eventsByPath(c.events)(path)
 			}
 			in, outcome := stepsInput(), runs.OutcomeError
 			c.limit(&in.Limits)
-			if c.code == "" {
+			if c.wantCode == "" {
 				outcome = runs.OutcomeSuccess
-			} else if c.code == "cancelled" {
-				outcome, c.code = runs.OutcomeCancelled, ""
+			} else if c.wantCode == "cancelled" {
+				outcome, c.wantCode = runs.OutcomeCancelled, ""
 			}
-			f.wantResult(f.runToEnd(in), outcome, c.code, strings.Fields(c.did)...)
+			f.wantResult(f.runToEnd(in), outcome, c.wantCode, strings.Fields(c.wantPaths)...)
 		})
 	}
 }

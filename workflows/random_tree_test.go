@@ -29,6 +29,7 @@ type treeGenerator struct {
 	concurrency      int
 }
 
+// steps returns at least one random step.
 func (g *treeGenerator) steps(depth int) []agents.Step {
 	steps := []agents.Step{g.step(depth)}
 	for g.remaining > 0 && g.IntN(3) > 0 {
@@ -37,6 +38,7 @@ func (g *treeGenerator) steps(depth int) []agents.Step {
 	return steps
 }
 
+// step returns a random step.
 func (g *treeGenerator) step(depth int) agents.Step {
 	g.remaining, g.count = g.remaining-1, g.count+1
 	s := agents.Step{Name: fmt.Sprintf("s%d", g.count)}
@@ -76,6 +78,7 @@ func (g *treeGenerator) step(depth int) agents.Step {
 	return s
 }
 
+// randomTree returns the definition of an agent with random steps.
 func randomTree(seed uint64, concurrency int) *agents.Definition {
 	for r := rand.New(rand.NewPCG(seed, 1)); ; {
 		g := &treeGenerator{Rand: r, remaining: 2 + r.IntN(10), compensates: r.IntN(2) == 0, concurrency: concurrency}
@@ -107,7 +110,7 @@ func outcomeByPath(seed uint64, badness uint32) func(string) (pipeline.Event, er
 func (f *pipelineFixture) simulate(cancel string, branch []pipeline.BranchRef, items []json.RawMessage, ended pipeline.Ended) *pipeline.Failure {
 	at, ev := pipeline.TreePosition{Branch: branch}, pipeline.Event{Kind: pipeline.EventBegun}
 	for {
-		m, err := pipeline.Advance(f.definition, at, ev, pipeline.Env{State: f.state, Items: items, Now: time.Unix(1, 0), Ended: ended, Recall: f.recall})
+		m, err := pipeline.Advance(f.definition, at, ev, pipeline.Env{State: f.state, Items: items, Now: time.Unix(1, 0), Ended: ended, Recall: f.storedEntry})
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -128,6 +131,7 @@ func (f *pipelineFixture) simulate(cancel string, branch []pipeline.BranchRef, i
 	}
 }
 
+// simulateAction returns the event of an action, as the workflow's activities would.
 func (f *pipelineFixture) simulateAction(a pipeline.Action, cancel string) pipeline.Event {
 	f.executedPaths = append(f.executedPaths, a.Path)
 	ev, err := f.executeStep(a.Path)
@@ -143,6 +147,7 @@ func (f *pipelineFixture) simulateAction(a pipeline.Action, cancel string) pipel
 	return ev
 }
 
+// simulateBranches returns the event of branches, which run one after another.
 func (f *pipelineFixture) simulateBranches(cancel string, at pipeline.TreePosition, a pipeline.Action, items []json.RawMessage) pipeline.Event {
 	ev := pipeline.Event{Kind: pipeline.EventJoined, Items: a.Branches.Items, Ends: make([]uint64, a.Branches.Count)}
 	for i := range a.Branches.Count {
@@ -173,10 +178,10 @@ func (f *pipelineFixture) simulateBranches(cancel string, at pipeline.TreePositi
 	return ev
 }
 
-// TestRandomTrees: for random trees, failures, interrupts, cancels, continue-as-new, chained and
+// TestWorkflowAgreesWithInterpreterOnRandomTrees: for random trees, failures, interrupts, cancels, continue-as-new, chained and
 // lost calls, a workflow whose branches run one at a time takes the same steps in the same order as
 // the interpreter alone, with the same outcome.
-func TestRandomTrees(t *testing.T) {
+func TestWorkflowAgreesWithInterpreterOnRandomTrees(t *testing.T) {
 	t.Parallel()
 	ends := map[string]int{}
 	for seed := range uint64(200) {
@@ -245,10 +250,10 @@ func TestRandomTrees(t *testing.T) {
 	}
 }
 
-// TestRandomTreesWithConcurrentBranches: branches that run in parallel keep to their lanes,
+// TestRandomTreesWithConcurrentBranchesEnd: branches that run in parallel keep to their lanes,
 // whatever fails, waits or is cancelled. Without failures the workflow takes the same steps as the
 // interpreter alone.
-func TestRandomTreesWithConcurrentBranches(t *testing.T) {
+func TestRandomTreesWithConcurrentBranchesEnd(t *testing.T) {
 	t.Parallel()
 	waited := 0
 	for seed := range uint64(100) {

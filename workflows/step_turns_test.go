@@ -53,13 +53,13 @@ func TestTokensOfAgentStep(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		tokens, cost int64
-		turns        int
-		code         string
+		wantTurns    int
+		wantCode     string
 	}{
-		"unbounded": {turns: 4}, "within": {tokens: 3 * 110, cost: 3 * 1100, turns: 4},
-		"tokens": {tokens: 2*110 + 99, turns: 3, code: runs.CodeLimitTokens},
-		"cost":   {cost: 2*1100 + 999, turns: 3, code: runs.CodeLimitCost},
-		"calls":  {tokens: 3*110 - 1, turns: 3, code: runs.CodeLimitTokens},
+		"unbounded": {wantTurns: 4}, "within": {tokens: 3 * 110, cost: 3 * 1100, wantTurns: 4},
+		"tokens": {tokens: 2*110 + 99, wantTurns: 3, wantCode: runs.CodeLimitTokens},
+		"cost":   {cost: 2*1100 + 999, wantTurns: 3, wantCode: runs.CodeLimitCost},
+		"calls":  {tokens: 3*110 - 1, wantTurns: 3, wantCode: runs.CodeLimitTokens},
 	} {
 		f := setupPipeline(t, `
 steps:
@@ -96,14 +96,14 @@ steps:
 			}
 		}
 		result := f.runToEnd(stepsInput())
-		mustEqual(t, name+": turns", turns, c.turns)
+		mustEqual(t, name+": turns", turns, c.wantTurns)
 		wantEqual(t, name+": outcome", result.Outcome, runs.OutcomeSuccess)
 		wantEqual(t, name+": last path", f.executedPaths[len(f.executedPaths)-1], "two")
 		ev := f.advances[1].Position.Event
 		failed := ev.Kind == pipeline.EventFailed
-		wantEqual(t, name+": the step fails", failed, c.code != "")
-		if failed && ev.Failure.Code != c.code {
-			t.Errorf("%s: failure of the step: code = %q, want %q", name, ev.Failure.Code, c.code)
+		wantEqual(t, name+": the step fails", failed, c.wantCode != "")
+		if failed && ev.Failure.Code != c.wantCode {
+			t.Errorf("%s: failure of the step: code = %q, want %q", name, ev.Failure.Code, c.wantCode)
 		}
 	}
 }
