@@ -35,7 +35,7 @@ func TestHeldRunAnnouncesInterrupts(t *testing.T) {
 	f.env.RegisterDelayedCallback(func() {
 		var err error
 		if waits, err = f.acts.Snapshots.Latest(t.Context(), run.Thread, 0); err != nil || len(waits.Interrupts) != 1 || len(waits.ClientCalls) != 1 {
-			t.Errorf("open interrupts: got %+v: %v", waits, err)
+			t.Errorf("open interrupts: got %+v, %v, want one interrupt and one client call", waits, err)
 			f.env.CancelWorkflow()
 			return
 		}
@@ -52,15 +52,15 @@ func TestHeldRunAnnouncesInterrupts(t *testing.T) {
 	events, result := f.run("go")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	if waits == nil {
-		t.Fatal("waits = nil, want a value")
+		t.Fatal("snapshot of the held run = nil, want a value")
 	}
 	const question, asked = "CUSTOM", "STEP_FINISHED CUSTOM CUSTOM STEP_STARTED"
 	types := typesOf(events)
 	if !strings.Contains(types, asked) {
 		t.Errorf("events = %q, want text with %q", types, asked)
 	}
-	wantEqual(t, `strings.Count(types, "TOOL_CALL_RESULT")`, strings.Count(types, "TOOL_CALL_RESULT"), 2)
-	wantEqual(t, "strings.Count(types, question)", strings.Count(types, question), 2)
+	wantEqual(t, "number of tool results", strings.Count(types, "TOOL_CALL_RESULT"), 2)
+	wantEqual(t, "number of custom events", strings.Count(types, question), 2)
 	if !strings.HasSuffix(types, "MESSAGES_SNAPSHOT RUN_FINISHED") {
 		t.Errorf("events = %q, want suffix %q", types, "MESSAGES_SNAPSHOT RUN_FINISHED")
 	}
@@ -68,15 +68,15 @@ func TestHeldRunAnnouncesInterrupts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantEqual(t, "len(r.Interrupts)+number of client calls", len(r.Interrupts)+len(r.ClientCalls), 0)
-	wantEqual(t, "number of answered", len(r.Answered), 1)
-	wantEqual(t, "number of decided", len(r.Decided), 2)
+	wantEqual(t, "number of open interrupts and client calls", len(r.Interrupts)+len(r.ClientCalls), 0)
+	wantEqual(t, "number of answered calls", len(r.Answered), 1)
+	wantEqual(t, "number of decided calls", len(r.Decided), 2)
 	m := r.Messages()
-	said := slices.IndexFunc(m, func(m agui.Message) bool { return m.ToolCallID == waits.ClientCalls[0] })
-	wantEqual(t, "m[said].Content.Text()", m[said].Content.Text(), "blue")
-	if m[said].Error == "" {
-		t.Error("m[said].Error is empty, want a value")
+	resultIndex := slices.IndexFunc(m, func(m agui.Message) bool { return m.ToolCallID == waits.ClientCalls[0] })
+	wantEqual(t, "result of the client call", m[resultIndex].Content.Text(), "blue")
+	if m[resultIndex].Error == "" {
+		t.Error("error of the client call is empty, want a value")
 	}
-	wantEqual(t, "m[1].ToolCalls[0].Arguments", m[1].ToolCalls[0].Arguments, `{"a":2,"b":2}`)
-	wantEqual(t, "m[len(m)-1].Content.Text()", m[len(m)-1].Content.Text(), "Done.")
+	wantEqual(t, "arguments of the first call", m[1].ToolCalls[0].Arguments, `{"a":2,"b":2}`)
+	wantEqual(t, "last message", m[len(m)-1].Content.Text(), "Done.")
 }

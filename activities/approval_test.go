@@ -34,10 +34,10 @@ func TestInterruptsNameApprovalRule(t *testing.T) {
 	}
 	since := time.Since(source.OpenedAt)
 	if since < 0 {
-		t.Errorf("since = %v, want at least %v", since, 0)
+		t.Errorf("time since the interrupt = %v, want at least %v", since, 0)
 	}
 	if since > time.Minute {
-		t.Errorf("since = %v, want at most %v", since, time.Minute)
+		t.Errorf("time since the interrupt = %v, want at most %v", since, time.Minute)
 	}
 	source.OpenedAt = time.Time{}
 	if want := (stream.ApprovalSource{Agent: "a", Revision: "v", ArgsDigest: s.Items[0].Approval.ArgsDigest, Quorum: 1}); *source != want {
@@ -167,7 +167,7 @@ func TestRememberedEqualArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustEqual(t, "number of remembered approvals", len(snap.Remembered), 1)
-	wantEqual(t, "remembered approvals: [0].Args", snap.Remembered[0].Args, activities.CanonicalDigest(` { "b": 2, "a": 1 } `))
+	wantEqual(t, "arguments of the remembered approval", snap.Remembered[0].Args, activities.CanonicalDigest(` { "b": 2, "a": 1 } `))
 	equal, err := f.askModel("r2", "1/model", tool.Opened)
 	if err != nil || equal.InterruptCount != 0 {
 		t.Errorf("equal arguments: got %+v, %v, want no call that waits", equal, err)
@@ -183,8 +183,8 @@ func TestRememberedEqualArguments(t *testing.T) {
 func TestCanonicalDigest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		a, b  string
-		equal bool
+		a, b             string
+		wantEqualDigests bool
 	}{
 		"order and space":    {`{"a":1,"b":[{"c":"x","d":null}]}`, "{ \"b\": [ {\"d\":null, \"c\":\"\\u0078\"} ],\n\"a\":1 }", true},
 		"a list's order":     {`{"a":[1,2]}`, `{"a":[2,1]}`, false},
@@ -198,8 +198,8 @@ func TestCanonicalDigest(t *testing.T) {
 		"no JSON again":      {`add`, `add`, true},
 		"too deep":           {strings.Repeat("[", 200) + strings.Repeat("]", 200), strings.Repeat("[", 200) + " " + strings.Repeat("]", 200), false},
 	} {
-		if got := activities.CanonicalDigest(c.a) == activities.CanonicalDigest(c.b); got != c.equal {
-			t.Errorf("%s: equal: got %v, want %v", name, got, c.equal)
+		if got := activities.CanonicalDigest(c.a) == activities.CanonicalDigest(c.b); got != c.wantEqualDigests {
+			t.Errorf("%s: equal: got %v, want %v", name, got, c.wantEqualDigests)
 		}
 	}
 }

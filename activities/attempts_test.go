@@ -10,16 +10,16 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// TestAttemptsOfTool: a tool that is down is called up to its number of attempts. Then the model
+// TestUnavailableToolIsRepeated: a tool that is down is called up to its number of attempts. Then the model
 // receives the error and continues.
-func TestAttemptsOfTool(t *testing.T) {
+func TestUnavailableToolIsRepeated(t *testing.T) {
 	t.Parallel()
 	away := &tools.UnavailableError{Text: "The shop is closed.", Err: errors.New("SECRET PROMPT")}
 	for name, test := range map[string]struct {
-		options []tools.Option
-		open    int // the attempt that works; 0 = none
-		calls   int
-		want    string
+		options     []tools.Option
+		openAttempt int // the attempt that works; 0 = none
+		wantCalls   int
+		want        string
 	}{
 		"idempotent":             {[]tools.Option{tools.Idempotent()}, 3, 3, "open"},
 		"idempotent, still down": {[]tools.Option{tools.Idempotent()}, 0, 3, "The shop is closed."},
@@ -31,21 +31,21 @@ func TestAttemptsOfTool(t *testing.T) {
 			t.Parallel()
 			calls := 0
 			shop := tools.Func("shop", "sells", func(context.Context, pair) (string, error) {
-				if calls++; calls == test.open {
+				if calls++; calls == test.openAttempt {
 					return "open", nil
 				}
 				return "", away
 			}, test.options...)
-			var heard string
+			var sent string
 			f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 				if n == 1 {
 					return callAnswer([3]string{"x", "shop", `{"a":1,"b":2}`})
 				}
-				heard = req.Messages[len(req.Messages)-1].Text()
+				sent = req.Messages[len(req.Messages)-1].Text()
 				return textAnswer("done")
 			}, shop)
-			if _, result := f.run("buy"); result.Outcome != runs.OutcomeSuccess || calls != test.calls || heard != test.want {
-				t.Errorf("got %+v after %d calls and the result %q; want %d calls and %q", result, calls, heard, test.calls, test.want)
+			if _, result := f.run("buy"); result.Outcome != runs.OutcomeSuccess || calls != test.wantCalls || sent != test.want {
+				t.Errorf("got %+v after %d calls and the result %q; want %d calls and %q", result, calls, sent, test.wantCalls, test.want)
 			}
 		})
 	}
@@ -66,16 +66,16 @@ func (b failingTool) Call(context.Context, tools.Call) (tools.Result, error) {
 func TestInterruptedCallIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	var calls int
-	var heard string
+	var sent string
 	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return callAnswer([3]string{"x", "broken", `{}`})
 		}
-		heard = req.Messages[len(req.Messages)-1].Text()
+		sent = req.Messages[len(req.Messages)-1].Text()
 		return textAnswer("done")
 	}, failingTool{&calls})
 	_, result := f.run("go")
-	if want := "The call failed without an answer. Whether it took effect is unknown."; result.Outcome != runs.OutcomeSuccess || calls != 1 || heard != want {
-		t.Errorf("got %+v after %d calls and the result %q, want %q", result, calls, heard, want)
+	if want := "The call failed without an answer. Whether it took effect is unknown."; result.Outcome != runs.OutcomeSuccess || calls != 1 || sent != want {
+		t.Errorf("got %+v after %d calls and the result %q, want %q", result, calls, sent, want)
 	}
 }

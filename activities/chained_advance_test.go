@@ -68,16 +68,16 @@ func TestWorkerDiesAroundChainedAdvance(t *testing.T) {
 	after := func(f *fixture, ctx context.Context, in runs.ToolCall) error {
 		answer, err := f.acts.CallTool(ctx, in)
 		if answer.Advanced == nil {
-			t.Error("the call has made no advance")
+			t.Error("advance of the call = nil, want a value")
 		}
 		return err
 	}
 	for name, c := range map[string]struct {
-		dies  func(f *fixture, ctx context.Context, in runs.ToolCall) error
-		last  bool // no further attempt
-		code  string
-		notes []string
-		asked int32
+		die           func(f *fixture, ctx context.Context, in runs.ToolCall) error
+		isLastAttempt bool // no further attempt
+		wantCode      string
+		wantNotes     []string
+		wantAdvances  int32
 	}{
 		"before it advances":                   {before, false, "", []string{"one", "two", "tool_failed"}, 1},
 		"while it advances":                    {while, false, "", []string{"one", "two", "tool_failed"}, 1},
@@ -92,24 +92,24 @@ func TestWorkerDiesAroundChainedAdvance(t *testing.T) {
 			f.replaceCallActivity(func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
 				switch {
 				case in.Chained == nil:
-					t.Errorf("call %s has no chained advance", in.ID)
+					t.Errorf("chained advance of call %s = nil, want a value", in.ID)
 				case activity.GetInfo(ctx).Attempt > 1:
 					return f.acts.CallTool(ctx, in)
 				}
-				if err := c.dies(f, ctx, in); err != nil {
+				if err := c.die(f, ctx, in); err != nil {
 					t.Error(err)
 				}
-				return runs.ToolAnswer{}, temporal.NewApplicationErrorWithOptions("the worker died", "gone", temporal.ApplicationErrorOptions{NonRetryable: c.last})
+				return runs.ToolAnswer{}, temporal.NewApplicationErrorWithOptions("the worker died", "gone", temporal.ApplicationErrorOptions{NonRetryable: c.isLastAttempt})
 			})
-			asked := f.countAdvances()
+			advances := f.countAdvances()
 			events, _ := f.run("go")
 			code := failureOf(events)
-			wantEqual(t, "code", code, c.code)
-			wantEqual(t, "asked.Load()", asked.Load(), c.asked)
-			if c.code == "" && typesOf(events) != typesOf(shown) {
+			wantEqual(t, "code", code, c.wantCode)
+			wantEqual(t, "number of separate advances", advances.Load(), c.wantAdvances)
+			if c.wantCode == "" && typesOf(events) != typesOf(shown) {
 				t.Errorf("events: got\n%s, want\n%s", typesOf(events), typesOf(shown))
 			}
-			j.wantEntries(t, c.notes...)
+			j.wantEntries(t, c.wantNotes...)
 			f.wantShownConversation(events)
 		})
 	}
@@ -130,11 +130,11 @@ func TestFailedChainedAdvance(t *testing.T) {
 	f.agent = parseDefinition(t, "name: a\nmodel: test/m\ntools: [note]\nsteps:\n"+`
   - {name: one, tool: note, args: {note: "one"}}
   - {name: two, tool: note, args: {note: "two"}}`)
-	asked := f.countAdvances()
+	advances := f.countAdvances()
 	events, result := f.run("go")
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "calls", calls, 2)
-	wantEqual(t, "asked.Load()", asked.Load(), 3)
+	wantEqual(t, "number of calls", calls, 2)
+	wantEqual(t, "number of separate advances", advances.Load(), 3)
 	f.wantState(`{"perdure.steps":{"one":"one","two":"two"}}`)
 	f.wantShownConversation(events)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// TestClientTools: a model is offered the client's tools that its agent allows. Calls of them
+// TestClientToolCallsArePending: a model is offered the client's tools that its agent allows. Calls of them
 // wait for the client.
-func TestClientTools(t *testing.T) {
+func TestClientToolCallsArePending(t *testing.T) {
 	t.Parallel()
 	offered := map[string]string{}
 	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
@@ -26,17 +26,17 @@ func TestClientTools(t *testing.T) {
 	}
 	events, _ := f.run("go")
 	mustEqual(t, "number of offered tools", len(offered), 2)
-	wantEqual(t, `offered tools: ["pick"]`, offered["pick"], "the client's")
-	wantEqual(t, `offered tools: ["add"]`, offered["add"], "adds")
+	wantEqual(t, "description of the client's tool", offered["pick"], "the client's")
+	wantEqual(t, "description of the server's tool", offered["add"], "adds")
 	r := f.wantThreadEqualsClient(events)
 	calls := r.Entries[1].Message.ToolCalls
 	want := []string{calls[0].ID, calls[2].ID}
 	finished, ok := events[len(events)-1].(*agui.RunFinished)
-	mustEqual(t, "ok", ok, true)
-	wantEqual(t, "finished.Outcome.PendingToolCallIDs", finished.Outcome.PendingToolCallIDs, want)
-	wantEqual(t, "r.ClientCalls", r.ClientCalls, want)
+	mustEqual(t, "last event is RUN_FINISHED", ok, true)
+	wantEqual(t, "pending calls of the outcome", finished.Outcome.PendingToolCallIDs, want)
+	wantEqual(t, "client calls of the snapshot", r.ClientCalls, want)
 	mustEqual(t, "number of entries", len(r.Entries), 3)
-	wantEqual(t, "r.Entries[2].Message.ToolCallID", r.Entries[2].Message.ToolCallID, calls[1].ID)
+	wantEqual(t, "call of the first result", r.Entries[2].Message.ToolCallID, calls[1].ID)
 }
 
 // TestClientToolsNeedPermission: an agent that does not allow client tools is offered none. The
@@ -59,6 +59,6 @@ func TestClientToolsNeedPermission(t *testing.T) {
 	}
 	wantEqual(t, "custom events", got, []string{`perdure.clientToolsIgnored {"reason":"the agent allows no tools of the client: add client:* to its tools","tools":["pick","open"]}`})
 	if logged := f.logged.String(); strings.Count(logged, "does not allow tools of the client") != 1 {
-		t.Errorf("log: got %s", logged)
+		t.Errorf("log = %s, want one warning about tools of the client", logged)
 	}
 }

@@ -35,7 +35,7 @@ func (f *fixture) decideQuestion(t *testing.T, after time.Duration, question str
 // timeout passes. Interrupts of other branches stay open.
 func TestInterruptsOfNestedBranchesEnd(t *testing.T) {
 	t.Parallel()
-	for name, left := range map[string]string{
+	for name, leftBranch := range map[string]string{
 		"a sibling fails": `
       - name: left
         onError: continue
@@ -59,7 +59,7 @@ model: test/m
 tools: [note]
 steps:
   - name: all
-    parallel:`+left+`
+    parallel:`+leftBranch+`
       - {name: right, steps: [{name: two, approve: {message: "Two?"}}, {name: then, tool: note, args: {note: two}}]}
   - {name: last, tool: note, args: {note: "${steps.left.error.code}"}}
 `)
@@ -70,7 +70,7 @@ steps:
 			events, result := f.run("go")
 			wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 			wantEqual(t, "number of open interrupts", len(before), 2)
-			wantEqual(t, "number of after", len(after), 1)
+			wantEqual(t, "number of open interrupts after the decision", len(after), 1)
 			code := map[string]string{"a sibling fails": "tool_failed", "no time is left": "timeout"}[name]
 			j.wantEntries(t, "late", "late", "two", code)
 			f.wantShownConversation(events)

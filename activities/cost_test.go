@@ -32,7 +32,7 @@ func prices(t *testing.T) *budget.File {
 // endlessCalls answers with tool calls without end. Each answer costs 1,000 millionths.
 func endlessCalls(n int, _ *llm.Request) ([]llm.Chunk, error) {
 	chunks, err := callAnswer([3]string{fmt.Sprint("c", n), "add", `{"a":1,"b":1}`})
-	chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(500), Output: pointerTo(100)}}
+	chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m", Usage: llm.Usage{Input: pointer(500), Output: pointer(100)}}
 	return chunks, err
 }
 
@@ -49,9 +49,9 @@ func TestRunReportsItsCost(t *testing.T) {
 func TestCostEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name, code string
-		priced     bool
-		calls      int32
+		name, wantCode string
+		isPriced       bool
+		wantCalls      int32
 	}{
 		{"at its limit", runs.CodeLimitCost, true, 3},
 		{"before a model without a price", "price_unknown", false, 0},
@@ -59,13 +59,13 @@ func TestCostEndsTheRun(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f := setup(t, endlessCalls, addTool())
-			if c.priced {
+			if c.isPriced {
 				f.acts.Prices = prices(t)
 			}
 			f.limits = runs.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1, Cost: 2_500}
 			events, result := f.run("go")
-			wantEqual(t, "code", result.Code, c.code)
-			wantEqual(t, "f.calls.Load()", f.calls.Load(), c.calls)
+			wantEqual(t, "code", result.Code, c.wantCode)
+			wantEqual(t, "number of model calls", f.calls.Load(), c.wantCalls)
 			if _, ok := events[len(events)-1].(*agui.RunError); !ok {
 				t.Errorf("last event: got %T, want RUN_ERROR", events[len(events)-1])
 			}

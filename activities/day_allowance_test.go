@@ -21,6 +21,7 @@ func openLedger(t *testing.T, f *fixture, soft budget.Amounts) {
 	f.acts.Budget = openLedgerAtNoon(t, f.log, budget.Day{Soft: soft})
 }
 
+// openLedgerAtNoon opens a ledger at noon, with the budget of a day.
 func openLedgerAtNoon(t *testing.T, log *stream.Log, day budget.Day) *budget.Ledger {
 	t.Helper()
 	ledger, err := budget.Open(t.Context(), log, day, nil)
@@ -43,9 +44,9 @@ const today = "2026-01-31"
 func TestDayBudgetInterrupt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		soft     budget.Amounts
-		question string
-		figures  string
+		soft        budget.Amounts
+		wantMessage string
+		wantFigures string
 	}{
 		"tokens": {
 			budget.AmountsOf(1000, 0), "The tenant has used 1200 tokens on " + today + ", UTC. May the run continue up to 2200 tokens?",
@@ -64,13 +65,13 @@ func TestDayBudgetInterrupt(t *testing.T) {
 			events, result := f.run("go")
 			mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 			mustEqual(t, "number of questions", len(f.questions), 1)
-			mustEqual(t, "f.calls.Load()", f.calls.Load(), 3)
+			mustEqual(t, "number of model calls", f.calls.Load(), 3)
 			q := f.questions[0]
-			wantEqual(t, "interrupt", q.Message, c.question)
+			wantEqual(t, "message of the interrupt", q.Message, c.wantMessage)
 			if strings.Contains(string(q.ResponseSchema), "content") {
-				t.Errorf("string(q.ResponseSchema) = %q, want no %q", string(q.ResponseSchema), "content")
+				t.Errorf("response schema = %q, want no %q", string(q.ResponseSchema), "content")
 			}
-			wantEqual(t, "json.Valid(q.ResponseSchema)", json.Valid(q.ResponseSchema), true)
+			wantEqual(t, "response schema is valid JSON", json.Valid(q.ResponseSchema), true)
 			source, err := stream.ApprovalSourceOf(q)
 			if err != nil {
 				t.Fatal(err)
@@ -78,29 +79,29 @@ func TestDayBudgetInterrupt(t *testing.T) {
 			if source == nil {
 				t.Fatal("source of the interrupt = nil, want a value")
 			}
-			wantEqual(t, "source of the interrupt: Step", source.Step, "~limit")
-			wantEqual(t, "source of the interrupt: ArgsDigest", source.ArgsDigest, runs.DigestArgs(c.figures))
+			wantEqual(t, "source of the interrupt: step", source.Step, "~limit")
+			wantEqual(t, "source of the interrupt: arguments digest", source.ArgsDigest, runs.DigestArgs(c.wantFigures))
 			const shown = "TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED STEP_FINISHED STEP_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END STEP_FINISHED CUSTOM " +
 				"STEP_STARTED TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED TEXT_MESSAGE_START"
 			got := typesOf(events)
 			if !strings.Contains(got, shown) {
 				t.Errorf("events = %q, want text with %q", got, shown)
 			}
-			all := strings.Join(f.heard, "\n")
+			all := strings.Join(f.sent, "\n")
 			if strings.Contains(all, "approve") {
-				t.Errorf("all = %q, want no %q", all, "approve")
+				t.Errorf("messages sent to the model = %q, want no %q", all, "approve")
 			}
 			if strings.Contains(all, "Approved") {
-				t.Errorf("all = %q, want no %q", all, "Approved")
+				t.Errorf("messages sent to the model = %q, want no %q", all, "Approved")
 			}
 			m := f.conversation()
 			n := len(m)
 			if n < 3 {
-				t.Errorf("n = %v, want at least %v", n, 3)
+				t.Errorf("number of messages = %v, want at least %v", n, 3)
 			}
-			wantEqual(t, "m[n-1].Content.Text()", m[n-1].Content.Text(), "Done.")
-			wantEqual(t, "m[n-2].Content.Text()", m[n-2].Content.Text(), "Approved.")
-			wantEqual(t, "m[n-3].ToolCalls[0].Arguments", m[n-3].ToolCalls[0].Arguments, c.figures)
+			wantEqual(t, "last message", m[n-1].Content.Text(), "Done.")
+			wantEqual(t, "result of the approval", m[n-2].Content.Text(), "Approved.")
+			wantEqual(t, "arguments of the approval", m[n-3].ToolCalls[0].Arguments, c.wantFigures)
 		})
 	}
 }
@@ -114,10 +115,10 @@ func TestRejectedDayBudgetEndsRun(t *testing.T) {
 	openLedger(t, f.fixture, budget.AmountsOf(600, 0))
 	events, result := f.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)
-	mustEqual(t, "ok", ok, true)
-	wantEqual(t, "last.Code", last.Code, runs.CodeBudgetExceeded)
+	mustEqual(t, "last event is RUN_ERROR", ok, true)
+	wantEqual(t, "code of the last event", last.Code, runs.CodeBudgetExceeded)
 	wantEqual(t, "code", result.Code, last.Code)
-	wantEqual(t, "f.calls.Load()", f.calls.Load(), 1)
+	wantEqual(t, "number of model calls", f.calls.Load(), 1)
 	mustEqual(t, "number of interrupts", len(f.questions), 1)
 	if f.questions[0].ExpiresAt == "" {
 		t.Error("interrupts: [0].ExpiresAt is empty, want a value")
@@ -160,21 +161,21 @@ func TestBudgetCheckIsRecordedOnce(t *testing.T) {
 	f.acts.Budget = nil
 	again := attempt(call)
 	if first.Exceeded == nil {
-		t.Fatal("first.Exceeded = nil, want a value")
+		t.Fatal("exceeded limit = nil, want a value")
 	}
-	mustEqual(t, "first.Exceeded.Used", first.Exceeded.Used, 10)
-	mustEqual(t, "f.calls.Load()", f.calls.Load(), 0)
-	mustEqual(t, "again", again, first)
+	mustEqual(t, "tokens of the day", first.Exceeded.Used, 10)
+	mustEqual(t, "number of model calls", f.calls.Load(), 0)
+	mustEqual(t, "answer of the repeated check", again, first)
 	openLedger(t, f, budget.AmountsOf(10, 0))
 	step.ID, step.Turn, step.After, step.Closes = "2/model", 2, first.Seq, "model"
 	got := attempt(runs.ModelCall{Step: step})
 	if got.Exceeded != nil {
-		t.Errorf("got.Exceeded = %+v, want nil", got.Exceeded)
+		t.Errorf("exceeded limit = %+v, want nil", got.Exceeded)
 	}
 	if got.MessageID == "" {
-		t.Error("got.MessageID is empty, want a value")
+		t.Error("message of the answer is empty, want a value")
 	}
-	wantEqual(t, "f.calls.Load()", f.calls.Load(), 1)
+	wantEqual(t, "number of model calls", f.calls.Load(), 1)
 }
 
 // TestDayBudgetInterruptBeforeBranches: a pipeline asks once, before branches whose agents cannot ask
@@ -197,21 +198,21 @@ steps:
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	mustEqual(t, "number of questions", len(f.questions), 1)
 	if f.calls.Load() < 3 {
-		t.Errorf("f.calls.Load() = %v, want at least %v", f.calls.Load(), 3)
+		t.Errorf("number of model calls = %v, want at least %v", f.calls.Load(), 3)
 	}
 	if want := "The tenant has used 10 tokens on " + today + ", UTC. May the run continue up to 20 tokens?"; f.questions[0].Message != want {
 		t.Errorf("interrupt: got %q, want %q", f.questions[0].Message, want)
 	}
-	asked := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepStarted); return ok && s.StepName == "limit" })
+	interrupt := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepStarted); return ok && s.StepName == "limit" })
 	sums := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepFinished); return ok && s.StepName == "sums" })
-	says := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepStarted); return ok && s.StepName == "say" })
+	answer := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepStarted); return ok && s.StepName == "say" })
 	if sums < 0 {
-		t.Errorf("sums = %v, want at least %v", sums, 0)
+		t.Errorf("position of the sums = %v, want at least %v", sums, 0)
 	}
-	if asked < sums {
-		t.Errorf("asked = %v, want at least %v", asked, sums)
+	if interrupt < sums {
+		t.Errorf("position of the interrupt = %v, want at least %v", interrupt, sums)
 	}
-	if says < asked {
-		t.Errorf("says = %v, want at least %v", says, asked)
+	if answer < interrupt {
+		t.Errorf("position of the answer = %v, want at least %v", answer, interrupt)
 	}
 }

@@ -22,7 +22,7 @@ func setupInterrupt(t *testing.T) (*fixture, *runs.Interrupts) {
 	return setupInterruptWith(t, func() string { return `{"a":1,"b":2}` })
 }
 
-// setupInterruptWith is asking with other arguments in later answers.
+// setupInterruptWith is setupInterrupt with other arguments in later answers.
 func setupInterruptWith(t *testing.T, arguments func() string) (*fixture, *runs.Interrupts) {
 	t.Helper()
 	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
@@ -42,15 +42,15 @@ func (f *fixture) interruptOf() *runs.Interrupts {
 		t.Fatal(err)
 	}
 	mustEqual(t, "number of interrupts", len(r.Interrupts), 1)
-	mustEqual(t, "r.Sealed", r.Sealed, true)
+	mustEqual(t, "run is sealed", r.Sealed, true)
 	mustEqual(t, "number of entries", len(r.Entries), 3)
-	q, asked := r.Interrupts[0], r.Entries[1].Message
-	wantEqual(t, "interrupt: ToolCallID", q.ToolCallID, asked.ToolCalls[0].ID)
-	wantEqual(t, "interrupt: Reason", q.Reason, "tool_call")
-	mustEqual(t, "json.Valid(q.ResponseSchema)", json.Valid(q.ResponseSchema), true)
-	wantEqual(t, "r.Entries[2].Message.ToolCallID", r.Entries[2].Message.ToolCallID, asked.ToolCalls[1].ID)
-	return &runs.Interrupts{MessageID: asked.ID, Items: []runs.Interrupt{{Call: runs.Call{
-		ID: q.ToolCallID, Tool: "add", Approval: &runs.Approval{ArgsDigest: runs.DigestArgs(`{"a":1,"b":2}`)},
+	interrupt, message := r.Interrupts[0], r.Entries[1].Message
+	wantEqual(t, "interrupt: tool call ID", interrupt.ToolCallID, message.ToolCalls[0].ID)
+	wantEqual(t, "interrupt: reason", interrupt.Reason, "tool_call")
+	mustEqual(t, "response schema is valid JSON", json.Valid(interrupt.ResponseSchema), true)
+	wantEqual(t, "call of the first result", r.Entries[2].Message.ToolCallID, message.ToolCalls[1].ID)
+	return &runs.Interrupts{MessageID: message.ID, Items: []runs.Interrupt{{Call: runs.Call{
+		ID: interrupt.ToolCallID, Tool: "add", Approval: &runs.Approval{ArgsDigest: runs.DigestArgs(`{"a":1,"b":2}`)},
 	}}}}
 }
 
@@ -89,6 +89,7 @@ func (f *fixture) makeDecidedCall(s *runs.Interrupts, d runs.Decision, then runs
 	return answer, err
 }
 
+// proposeDecision writes the proposed record of a decision, and returns its sequence.
 func (f *fixture) proposeDecision(d *stream.Decision) uint64 {
 	f.t.Helper()
 	p, err := f.log.ProposeDecision(f.t.Context(), run, sha256.Sum256([]byte(d.Kind+d.Reason)), d)
@@ -98,34 +99,34 @@ func (f *fixture) proposeDecision(d *stream.Decision) uint64 {
 	return p.Seq
 }
 
-func TestDecisionsAreCarriedOut(t *testing.T) {
+func TestDecidedCallHasResultOfDecision(t *testing.T) {
 	t.Parallel()
 	approved := runs.DigestArgs(`{"a":1,"b":2}`)
 	for name, tt := range map[string]struct {
-		verdict runs.DecisionKind
-		said    *stream.Decision
-		args    string
-		then    runs.OnExpiry
-		want    string
+		kind     runs.DecisionKind
+		decision *stream.Decision
+		digest   string
+		onExpiry runs.OnExpiry
+		want     string
 	}{
-		"approve":     {verdict: runs.DecisionApprove, args: approved, want: "3"},
-		"edit":        {verdict: runs.DecisionEdit, said: &stream.Decision{Args: json.RawMessage(`{"a":2,"b":2}`)}, args: runs.DigestArgs(`{"a":2,"b":2}`), want: "4"},
-		"reject":      {verdict: runs.DecisionReject, want: "The approver rejected this call. It was not made."},
-		"with reason": {verdict: runs.DecisionReject, said: &stream.Decision{Reason: `say "no"`}, want: `The approver rejected this call. It was not made. Reason: "say \"no\""`},
-		"answer":      {verdict: runs.DecisionAnswer, said: &stream.Decision{Result: &agui.Message{ID: "r", Role: agui.RoleTool, ToolCallID: "c", Content: agui.TextContent("three")}}, want: "three"},
-		"cancel":      {verdict: runs.DecisionCancel, want: "The approval of this call was cancelled. It was not made."},
-		"expire":      {verdict: runs.DecisionExpire, want: "The approval of this call expired. It was not made."},
-		"skip":        {verdict: runs.DecisionExpire, then: runs.OnExpirySkip, want: "The approval of this call expired. The call was skipped."},
+		"approve":     {kind: runs.DecisionApprove, digest: approved, want: "3"},
+		"edit":        {kind: runs.DecisionEdit, decision: &stream.Decision{Args: json.RawMessage(`{"a":2,"b":2}`)}, digest: runs.DigestArgs(`{"a":2,"b":2}`), want: "4"},
+		"reject":      {kind: runs.DecisionReject, want: "The approver rejected this call. It was not made."},
+		"with reason": {kind: runs.DecisionReject, decision: &stream.Decision{Reason: `say "no"`}, want: `The approver rejected this call. It was not made. Reason: "say \"no\""`},
+		"answer":      {kind: runs.DecisionAnswer, decision: &stream.Decision{Result: &agui.Message{ID: "r", Role: agui.RoleTool, ToolCallID: "c", Content: agui.TextContent("three")}}, want: "three"},
+		"cancel":      {kind: runs.DecisionCancel, want: "The approval of this call was cancelled. It was not made."},
+		"expire":      {kind: runs.DecisionExpire, want: "The approval of this call expired. It was not made."},
+		"skip":        {kind: runs.DecisionExpire, onExpiry: runs.OnExpirySkip, want: "The approval of this call expired. The call was skipped."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, s := setupInterrupt(t)
-			d := runs.Decision{CallID: s.Items[0].ID, Kind: tt.verdict, ArgsDigest: tt.args}
-			if tt.said != nil {
-				tt.said.Kind = string(tt.verdict)
-				d.Proposal = f.proposeDecision(tt.said)
+			d := runs.Decision{CallID: s.Items[0].ID, Kind: tt.kind, ArgsDigest: tt.digest}
+			if tt.decision != nil {
+				tt.decision.Kind = string(tt.kind)
+				d.Proposal = f.proposeDecision(tt.decision)
 			}
-			if _, err := f.makeDecidedCall(s, d, tt.then); err != nil {
+			if _, err := f.makeDecidedCall(s, d, tt.onExpiry); err != nil {
 				t.Fatal(err)
 			}
 			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
@@ -134,9 +135,10 @@ func TestDecisionsAreCarriedOut(t *testing.T) {
 			}
 			result := r.Entries[slices.IndexFunc(r.Entries, func(e snapshot.Entry) bool { return e.Message.ToolCallID == s.Items[0].ID })].Message
 			if got := result.Content.Text(); got != tt.want || r.RunID != "r2" || len(r.Interrupts) != 0 {
-				t.Errorf("got the result %q, want %q; the run is %s", got, tt.want, r.RunID)
+				t.Errorf("got the result %q of the run %s with %d open interrupts, want %q of the run r2 with none", got, r.RunID, len(r.Interrupts), tt.want)
 			}
-			wantEqual(t, "tt.verdict == runs.DecisionEdit", tt.verdict == runs.DecisionEdit, r.Entries[1].Message.ToolCalls[0].Arguments == `{"a":2,"b":2}`)
+			edited := r.Entries[1].Message.ToolCalls[0].Arguments == `{"a":2,"b":2}`
+			wantEqual(t, "call has the edited arguments", edited, tt.kind == runs.DecisionEdit)
 		})
 	}
 }
@@ -176,10 +178,10 @@ func TestChangedArgumentsAreRefused(t *testing.T) {
 	} {
 		_, err := f.makeDecidedCall(s, d, "")
 		if err == nil {
-			t.Fatalf("%s: err = nil, want a value", d.Kind)
+			t.Fatalf("%s: error of the call = nil, want an error", d.Kind)
 		}
 		if !strings.Contains(err.Error(), "differ from the approved arguments") {
-			t.Errorf("%s: err.Error() = %q, want text with %q", d.Kind, err.Error(), "differ from the approved arguments")
+			t.Errorf("%s: error = %q, want text with %q", d.Kind, err.Error(), "differ from the approved arguments")
 		}
 	}
 }

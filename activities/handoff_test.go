@@ -42,6 +42,7 @@ func handoffsIn(t *testing.T, events []agui.Event) (all []stream.Handoff) {
 	return all
 }
 
+// agentOfThread returns the agent to which the thread belongs.
 func (f *fixture) agentOfThread() string {
 	f.t.Helper()
 	snap, err := f.acts.Snapshots.Latest(f.t.Context(), run.Thread, 0)
@@ -51,10 +52,10 @@ func (f *fixture) agentOfThread() string {
 	return snap.Agent()
 }
 
-// TestHandoff: after a handoff the target agent answers. Its model gets the conversation, its own
+// TestHandoffContinuesWithTargetAgent: after a handoff the target agent answers. Its model gets the conversation, its own
 // instructions and its own tools. Clients are shown the handoff, and the log has the thread's
 // agent.
-func TestHandoff(t *testing.T) {
+func TestHandoffContinuesWithTargetAgent(t *testing.T) {
 	t.Parallel()
 	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
 	f := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
@@ -62,11 +63,11 @@ func TestHandoff(t *testing.T) {
 		switch {
 		case req.Model == "lead":
 			if len(req.Tools) != 1 || req.Tools[0].Name != "transfer_to_helper" || !strings.HasSuffix(req.Tools[0].Description, " Helps.") {
-				t.Errorf("offered tools: got %+v", req.Tools)
+				t.Errorf("offered tools: got %+v, want the handoff tool of the helper", req.Tools)
 			}
 			return callAnswer([3]string{"1", "transfer_to_helper", `{"reason":"sums"}`})
 		case len(req.Tools) != 1 || req.Tools[0].Name != "add":
-			t.Errorf("tools offered to the target: got %+v", req.Tools)
+			t.Errorf("tools offered to the target: got %+v, want add", req.Tools)
 		case last.Text() == "3":
 			return textAnswer("it is 3")
 		}
@@ -79,13 +80,13 @@ func TestHandoff(t *testing.T) {
 	}, []*agents.Definition{subagentDefinition("helper", "add")}, add)
 	events, result := f.run("go")
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "f.calls.Load()", f.calls.Load(), 3)
-	wantEqual(t, "f.agentOfThread()", f.agentOfThread(), "helper")
+	wantEqual(t, "number of model calls", f.calls.Load(), 3)
+	wantEqual(t, "agent of the thread", f.agentOfThread(), "helper")
 	if got := handoffsIn(t, events); len(got) != 1 || got[0] != (stream.Handoff{From: "a", To: "helper"}) {
-		t.Errorf("handoffs shown: got %+v", got)
+		t.Errorf("shown handoffs: got %+v, want one from a to helper", got)
 	}
 	if got := typesOf(events); !strings.Contains(got, "TOOL_CALL_RESULT CUSTOM STEP_FINISHED STEP_STARTED") || strings.Contains(got, "SUBAGENT") {
-		t.Errorf("events: got %s", got)
+		t.Errorf("events: got %s, want a custom event between the result and the next step, and no subagent", got)
 	}
 	f.wantShownConversation(events)
 }
@@ -114,8 +115,8 @@ func TestFailedHandoff(t *testing.T) {
 				return textAnswer("done")
 			}, []*agents.Definition{subagentDefinition("helper"), steps})
 			events, _ := f.run("go")
-			wantEqual(t, "len(handoffsIn(t, events))", len(handoffsIn(t, events)), 0)
-			wantEqual(t, "f.agentOfThread()", f.agentOfThread(), "a")
+			wantEqual(t, "number of shown handoffs", len(handoffsIn(t, events)), 0)
+			wantEqual(t, "agent of the thread", f.agentOfThread(), "a")
 		})
 	}
 }
@@ -129,15 +130,15 @@ func TestFirstHandoffCounts(t *testing.T) {
 		}
 		results := req.Messages[len(req.Messages)-2:]
 		if refused := results[1]; req.Model != "second" || !refused.IsError || !strings.Contains(refused.Text(), "only the first handoff of a turn counts") || results[0].IsError {
-			t.Errorf("results sent to the model %s: got %+v", req.Model, results)
+			t.Errorf("results sent to the model %s: got %+v, want only the first handoff accepted, and the model second", req.Model, results)
 		}
 		return textAnswer("done")
 	}, []*agents.Definition{subagentDefinition("first"), subagentDefinition("second")})
 	events, _ := f.run("go")
 	got := handoffsIn(t, events)
-	mustEqual(t, "number of handoffs shown", len(got), 1)
-	wantEqual(t, "handoffs shown: [0].To", got[0].To, "second")
-	wantEqual(t, "f.agentOfThread()", f.agentOfThread(), "second")
+	mustEqual(t, "number of shown handoffs", len(got), 1)
+	wantEqual(t, "target of the shown handoff", got[0].To, "second")
+	wantEqual(t, "agent of the thread", f.agentOfThread(), "second")
 	f.wantShownConversation(events)
 }
 
@@ -158,9 +159,9 @@ func TestHandoffsAreBounded(t *testing.T) {
 	events, result := f.run("go")
 	got := handoffsIn(t, events)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "number of got", len(got), runs.MaxHandoffs)
-	wantEqual(t, "refused", refused, 1)
-	wantEqual(t, "f.agentOfThread()", f.agentOfThread(), "a")
+	wantEqual(t, "number of shown handoffs", len(got), runs.MaxHandoffs)
+	wantEqual(t, "number of refused handoffs", refused, 1)
+	wantEqual(t, "agent of the thread", f.agentOfThread(), "a")
 	f.wantShownConversation(events)
 }
 
@@ -177,13 +178,13 @@ func TestSubagentHasNoHandoffs(t *testing.T) {
 		case last.Role == llm.RoleUser && len(req.Tools) == 0:
 			return callAnswer([3]string{"1", "transfer_to_other", `{}`})
 		case !last.IsError || !strings.Contains(last.Text(), "not handed over"):
-			t.Errorf("subagent: got the offered tools %+v and the result %+v", req.Tools, last)
+			t.Errorf("subagent: got the offered tools %+v and the result %+v, want a refusal", req.Tools, last)
 		}
 		return textAnswer("back")
 	}, []*agents.Definition{subagentDefinition("helper", "handoff:other"), subagentDefinition("other")})
 	events, _ := f.run("go")
-	wantEqual(t, "len(handoffsIn(t, events))", len(handoffsIn(t, events)), 0)
-	wantEqual(t, "f.agentOfThread()", f.agentOfThread(), "a")
+	wantEqual(t, "number of shown handoffs", len(handoffsIn(t, events)), 0)
+	wantEqual(t, "agent of the thread", f.agentOfThread(), "a")
 }
 
 // TestAgentStepHasNoHandoffs: an agent step has no thread to hand off.
@@ -195,15 +196,15 @@ func TestAgentStepHasNoHandoffs(t *testing.T) {
 			return callAnswer([3]string{"1", "transfer_to_other", `{}`})
 		}
 		if !last.IsError || !strings.Contains(last.Text(), "not handed over") {
-			t.Errorf("agent step: got the offered tools %+v and the result %+v", req.Tools, last)
+			t.Errorf("agent step: got the offered tools %+v and the result %+v, want a refusal", req.Tools, last)
 		}
 		return textAnswer("done")
 	}, []*agents.Definition{subagentDefinition("helper", "handoff:other"), subagentDefinition("other")})
 	f.agent.Tools, f.agent.Steps = nil, []agents.Step{{Name: "x", Agent: &agents.AgentStep{Name: "helper"}}}
 	events, result := f.run("go")
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "len(handoffsIn(t, events))", len(handoffsIn(t, events)), 0)
-	wantEqual(t, "f.agentOfThread()", f.agentOfThread(), "a")
+	wantEqual(t, "number of shown handoffs", len(handoffsIn(t, events)), 0)
+	wantEqual(t, "agent of the thread", f.agentOfThread(), "a")
 }
 
 // TestCancelledHandoff: a run that is cancelled before the call does not hand off.
@@ -217,6 +218,6 @@ func TestCancelledHandoff(t *testing.T) {
 		return callAnswer([3]string{"1", "transfer_to_helper", `{}`})
 	}, []*agents.Definition{subagentDefinition("helper")})
 	if events, result := f.run("go"); result.Outcome != runs.OutcomeCancelled || f.calls.Load() != 1 || f.agentOfThread() != "a" {
-		t.Errorf("got %+v; agent of the thread: %s; events: %s", result, f.agentOfThread(), typesOf(events))
+		t.Errorf("got %+v, the agent %s and the events %s, want a cancel and the agent a after one model call", result, f.agentOfThread(), typesOf(events))
 	}
 }

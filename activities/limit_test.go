@@ -23,7 +23,7 @@ import (
 type limitFixture struct {
 	*fixture
 	questions []agui.Interrupt
-	heard     []string
+	sent      []string
 }
 
 // setupLimits returns a fixture whose agent has soft limits.
@@ -35,14 +35,15 @@ func setupLimits(t *testing.T, soft agents.SoftLimits, decides func() runs.Decis
 	return f
 }
 
+// setupDecidedLimits returns a limitFixture whose run is held and receives a decision.
 func setupDecidedLimits(t *testing.T, decides func() runs.Decision) *limitFixture {
 	t.Helper()
 	f := &limitFixture{}
 	f.fixture = setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		for _, m := range req.Messages {
-			f.heard = append(f.heard, m.Text())
+			f.sent = append(f.sent, m.Text())
 			for _, c := range m.ToolCalls {
-				f.heard = append(f.heard, c.Name)
+				f.sent = append(f.sent, c.Name)
 			}
 		}
 		if n > 2 {
@@ -56,7 +57,7 @@ func setupDecidedLimits(t *testing.T, decides func() runs.Decision) *limitFixtur
 	f.env.RegisterDelayedCallback(func() {
 		r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 		if err != nil || len(r.Interrupts) != 1 {
-			t.Errorf("open interrupts: got %+v: %v", r, err)
+			t.Errorf("open interrupts: got %+v, %v, want one", r, err)
 			f.env.CancelWorkflow()
 			return
 		}
@@ -70,14 +71,15 @@ func setupDecidedLimits(t *testing.T, decides func() runs.Decision) *limitFixtur
 	return f
 }
 
+// approve returns an approval.
 func approve() runs.Decision { return runs.Decision{Kind: runs.DecisionApprove} }
 
 func TestSoftLimitInterrupt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		soft      agents.SoftLimits
-		question  string
-		arguments string
+		soft        agents.SoftLimits
+		wantMessage string
+		wantFigures string
 	}{
 		"tokens": {agents.SoftLimits{Tokens: 1000}, "The run has used 1200 tokens. May it continue, up to 2200 tokens?", `{"limit":"tokens","used":1200,"allowed":2200}`},
 		"turns":  {agents.SoftLimits{Turns: 2}, "The run has taken 2 turns. May it continue, up to 4 turns?", `{"limit":"turns","used":2,"allowed":4}`},
@@ -91,11 +93,11 @@ func TestSoftLimitInterrupt(t *testing.T) {
 			mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 			mustEqual(t, "number of questions", len(f.questions), 1)
 			q := f.questions[0]
-			wantEqual(t, "interrupt", q.Message, c.question)
+			wantEqual(t, "message of the interrupt", q.Message, c.wantMessage)
 			if !strings.Contains(string(q.ResponseSchema), `"editedArgs":{"type":"object","required":["allowed"]`) {
-				t.Errorf("string(q.ResponseSchema) = %q, want text with %q", string(q.ResponseSchema), `"editedArgs":{"type":"object","required":["allowed"]`)
+				t.Errorf("response schema = %q, want text with %q", string(q.ResponseSchema), `"editedArgs":{"type":"object","required":["allowed"]`)
 			}
-			wantEqual(t, "json.Valid(q.ResponseSchema)", json.Valid(q.ResponseSchema), true)
+			wantEqual(t, "response schema is valid JSON", json.Valid(q.ResponseSchema), true)
 			source, err := stream.ApprovalSourceOf(q)
 			if err != nil {
 				t.Fatal(err)
@@ -103,9 +105,9 @@ func TestSoftLimitInterrupt(t *testing.T) {
 			if source == nil {
 				t.Fatal("source of the interrupt = nil, want a value")
 			}
-			wantEqual(t, "source of the interrupt: Agent", source.Agent, "a")
-			wantEqual(t, "source of the interrupt: Step", source.Step, "~limit")
-			wantEqual(t, "source of the interrupt: ArgsDigest", source.ArgsDigest, runs.DigestArgs(c.arguments))
+			wantEqual(t, "source of the interrupt: agent", source.Agent, "a")
+			wantEqual(t, "source of the interrupt: step", source.Step, "~limit")
+			wantEqual(t, "source of the interrupt: arguments digest", source.ArgsDigest, runs.DigestArgs(c.wantFigures))
 			const shown = "STEP_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END STEP_FINISHED CUSTOM STEP_STARTED TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED TEXT_MESSAGE_START"
 			got := typesOf(events)
 			if !strings.Contains(got, shown) {
@@ -117,27 +119,27 @@ func TestSoftLimitInterrupt(t *testing.T) {
 					arguments = args.Delta
 				}
 			}
-			if arguments != c.arguments {
-				t.Errorf("arguments: got %s, want %s", arguments, c.arguments)
+			if figures != c.wantFigures {
+				t.Errorf("figures: got %s, want %s", figures, c.wantFigures)
 			}
-			all := strings.Join(f.heard, "\n")
+			all := strings.Join(f.sent, "\n")
 			if strings.Contains(all, "approve") {
-				t.Errorf("all = %q, want no %q", all, "approve")
+				t.Errorf("messages sent to the model = %q, want no %q", all, "approve")
 			}
 			if strings.Contains(all, "Approved") {
-				t.Errorf("all = %q, want no %q", all, "Approved")
+				t.Errorf("messages sent to the model = %q, want no %q", all, "Approved")
 			}
 			if !strings.Contains(all, "add") {
-				t.Errorf("all = %q, want text with %q", all, "add")
+				t.Errorf("messages sent to the model = %q, want text with %q", all, "add")
 			}
 			m := f.conversation()
 			n := len(m)
 			if n < 3 {
-				t.Errorf("n = %v, want at least %v", n, 3)
+				t.Errorf("number of messages = %v, want at least %v", n, 3)
 			}
-			wantEqual(t, "m[n-1].Content.Text()", m[n-1].Content.Text(), "Done.")
-			wantEqual(t, "m[n-2].Content.Text()", m[n-2].Content.Text(), "Approved.")
-			wantEqual(t, "m[n-3].ToolCalls[0].Name", m[n-3].ToolCalls[0].Name, "approve")
+			wantEqual(t, "last message", m[n-1].Content.Text(), "Done.")
+			wantEqual(t, "result of the approval", m[n-2].Content.Text(), "Approved.")
+			wantEqual(t, "name of the approval call", m[n-3].ToolCalls[0].Name, "approve")
 		})
 	}
 }
@@ -155,8 +157,8 @@ func TestEditedSoftLimit(t *testing.T) {
 	_, result := f.run("go")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	m := f.conversation()
-	wantEqual(t, "m[len(m)-2].Content.Text()", m[len(m)-2].Content.Text(), "Approved.")
-	wantEqual(t, "m[len(m)-3].ToolCalls[0].Arguments", m[len(m)-3].ToolCalls[0].Arguments, args)
+	wantEqual(t, "result of the approval", m[len(m)-2].Content.Text(), "Approved.")
+	wantEqual(t, "arguments of the approval", m[len(m)-3].ToolCalls[0].Arguments, figures)
 }
 
 // TestRejectedSoftLimitEndsRun: the reason of a rejection is in the conversation.
@@ -168,10 +170,10 @@ func TestRejectedSoftLimitEndsRun(t *testing.T) {
 	})
 	events, result := f.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)
-	mustEqual(t, "ok", ok, true)
-	wantEqual(t, "last.Code", last.Code, runs.CodeLimitTokens)
+	mustEqual(t, "last event is RUN_ERROR", ok, true)
+	wantEqual(t, "code of the last event", last.Code, runs.CodeLimitTokens)
 	wantEqual(t, "code", result.Code, last.Code)
-	wantEqual(t, "f.calls.Load()", f.calls.Load(), 2)
+	wantEqual(t, "number of model calls", f.calls.Load(), 2)
 	m := f.conversation()
 	text := m[len(m)-1].Content.Text()
 	if !strings.Contains(text, "too dear") {
@@ -207,16 +209,16 @@ func TestSoftLimitInterruptIsRecordedOnce(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(answers[0], answers[1]); diff != "" {
-		t.Errorf("answers differ (-first +second):\n%s", diff)
+		t.Errorf("answer of the repeated check (-first +second):\n%s", diff)
 	}
 	const args = `{"limit":"duration","used":"1m1s","allowed":"2m0s"}`
 	c := answers[0].Calls[0]
-	want := (&runs.Approval{ArgsDigest: runs.DigestArgs(args), Canonical: activities.CanonicalDigest(args), RuleDigest: c.Approval.RuleDigest, Quorum: 2, Expires: time.Hour})
-	wantEqual(t, "call: Tool", c.Tool, "approve")
-	wantEqual(t, "answers[0].WaitCount", answers[0].InterruptCount, 1)
-	wantEqual(t, "call: Approval", c.Approval, want)
+	want := (&runs.Approval{ArgsDigest: runs.DigestArgs(figures), Canonical: activities.CanonicalDigest(figures), RuleDigest: c.Approval.RuleDigest, Quorum: 2, Expires: time.Hour})
+	wantEqual(t, "tool of the call", c.Tool, "approve")
+	wantEqual(t, "number of interrupts", answers[0].InterruptCount, 1)
+	wantEqual(t, "approval of the call", c.Approval, want)
 	m := f.conversation()
 	n := len(m)
-	mustEqual(t, "n", n, 3)
-	wantEqual(t, "m[2].ToolCalls[0].Arguments", m[2].ToolCalls[0].Arguments, args)
+	mustEqual(t, "number of messages", n, 3)
+	wantEqual(t, "arguments of the approval", m[2].ToolCalls[0].Arguments, figures)
 }

@@ -40,6 +40,7 @@ type notificationFixture struct {
 
 var interruptMetadata = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
+// setupNotifications returns a fixture whose run waits for an approval.
 func setupNotifications(t *testing.T, hooks ...webhook.Hook) *notificationFixture {
 	t.Helper()
 	base, s := setupInterrupt(t)
@@ -100,6 +101,7 @@ func (f *notificationFixture) pending() []inbox.Approval {
 	return list
 }
 
+// history returns the approvals of the audit.
 func (f *notificationFixture) history() []*inbox.History {
 	f.t.Helper()
 	all, err := inbox.ReadHistory(f.t.Context(), f.log, run.Thread)
@@ -110,12 +112,12 @@ func (f *notificationFixture) history() []*inbox.History {
 }
 
 // propose writes a decision, as the API does.
-func (f *notificationFixture) propose(subject, channel, verdict, reason string) runs.Decision {
+func (f *notificationFixture) propose(subject, channel, kind, reason string) runs.Decision {
 	f.t.Helper()
 	seq := f.proposeDecision(&stream.Decision{
-		CallID: f.waits.Items[0].ID, Kind: verdict, Reason: reason, Channel: channel, By: &auth.Principal{Tenant: "default", Subject: subject},
+		CallID: f.waits.Items[0].ID, Kind: kind, Reason: reason, Channel: channel, By: &auth.Principal{Tenant: "default", Subject: subject},
 	})
-	return runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionKind(verdict), Digest: "d-" + subject, Proposal: seq, ArgsDigest: f.waits.Items[0].Approval.ArgsDigest}
+	return runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionKind(kind), Digest: "d-" + subject, Proposal: seq, ArgsDigest: f.waits.Items[0].Approval.ArgsDigest}
 }
 
 func TestRepeatedNotification(t *testing.T) {
@@ -140,34 +142,34 @@ func TestRepeatedNotification(t *testing.T) {
 		f.notify(runs.EventVoted, time.Hour)
 	}
 	voted := f.pending()[0]
-	mustEqual(t, "inbox after a vote: number of decisions", len(voted.Decisions), 1)
-	wantEqual(t, "inbox after a vote: Decisions[0].By", voted.Decisions[0].By, "alice")
-	wantEqual(t, "inbox after a vote: Decisions[0].Channel", voted.Decisions[0].Channel, "http")
-	wantEqual(t, "inbox after a vote: Approvers", voted.Approvers, []string{"role:finance", "alice"})
+	mustEqual(t, "number of votes in the inbox", len(voted.Decisions), 1)
+	wantEqual(t, "voter in the inbox", voted.Decisions[0].By, "alice")
+	wantEqual(t, "channel of the vote in the inbox", voted.Decisions[0].Channel, "http")
+	wantEqual(t, "approvers in the inbox", voted.Approvers, []string{"role:finance", "alice"})
 	last := f.propose("bob", "link", "approve", "fine")
 	c.Decision = &last
 	f.notify(runs.EventDecided, 2*time.Hour)
 	f.notify(runs.EventOpened, 0) // a late attempt
 	f.notify(runs.EventVoted, time.Hour)
-	if left := f.pending(); len(left) != 0 {
-		t.Errorf("inbox after the decision: got %+v, want none", left)
+	if pending := f.pending(); len(pending) != 0 {
+		t.Errorf("inbox after the decision: got %+v, want none", pending)
 	}
-	past := f.history()
-	mustEqual(t, "number of audit", len(past), 1)
-	mustEqual(t, "audit: [0].Status", past[0].Status, inbox.StatusDecided)
-	mustEqual(t, "past[0].Args", string(past[0].Args), `{"a":1,"b":2}`)
-	mustEqual(t, "len(past[0].Events)", len(past[0].Events), 3)
+	history := f.history()
+	mustEqual(t, "number of approvals in the audit", len(history), 1)
+	mustEqual(t, "status of the approval", history[0].Status, inbox.StatusDecided)
+	mustEqual(t, "arguments of the approval", string(history[0].Args), `{"a":1,"b":2}`)
+	mustEqual(t, "number of events of the approval", len(history[0].Events), 3)
 	for i, want := range []inbox.Decision{{By: "alice", Channel: "http"}, {By: "bob", Channel: "link", Reason: "fine"}} {
-		got := past[0].Decisions[i]
-		wantEqual(t, fmt.Sprintf("decision %d: got.By", i), got.By, want.By)
-		wantEqual(t, fmt.Sprintf("decision %d: got.Channel", i), got.Channel, want.Channel)
-		wantEqual(t, fmt.Sprintf("decision %d: got.Reason", i), got.Reason, want.Reason)
-		wantEqual(t, fmt.Sprintf("decision %d: got.Decision", i), got.Decision, "approve")
-		wantEqual(t, fmt.Sprintf("decision %d: got.ArgsDigest", i), got.ArgsDigest, c.Approval.ArgsDigest)
+		got := history[0].Decisions[i]
+		wantEqual(t, fmt.Sprintf("decision %d: by", i), got.By, want.By)
+		wantEqual(t, fmt.Sprintf("decision %d: channel", i), got.Channel, want.Channel)
+		wantEqual(t, fmt.Sprintf("decision %d: reason", i), got.Reason, want.Reason)
+		wantEqual(t, fmt.Sprintf("decision %d: kind", i), got.Decision, "approve")
+		wantEqual(t, fmt.Sprintf("decision %d: arguments digest", i), got.ArgsDigest, c.Approval.ArgsDigest)
 		if got.Digest == "" {
-			t.Errorf("decision %d: got.Digest is empty, want a value", i)
+			t.Errorf("decision %d: digest is empty, want a value", i)
 		}
-		wantEqual(t, fmt.Sprintf("decision %d: got.At.IsZero()", i), got.At.IsZero(), false)
+		wantEqual(t, fmt.Sprintf("decision %d has no time", i), got.At.IsZero(), false)
 	}
 	sent := map[string]int{}
 	for _, in := range f.delivered {
@@ -184,13 +186,13 @@ func TestExpiryHasNoApprover(t *testing.T) {
 	f.notify(runs.EventOpened, 0)
 	f.waits.Items[0].Decision = &runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionExpire}
 	f.notify(runs.EventExpired, 24*time.Hour)
-	past := f.history()
-	mustEqual(t, "number of audit", len(past), 1)
-	mustEqual(t, "audit: [0].Status", past[0].Status, inbox.StatusExpired)
-	mustEqual(t, "len(past[0].Decisions)", len(past[0].Decisions), 1)
-	wantEqual(t, "decision: Decision", past[0].Decisions[0].Decision, "expire")
-	wantEqual(t, "decision: By", past[0].Decisions[0].By, "")
-	wantEqual(t, "decision: At", past[0].Decisions[0].At, interruptMetadata.Add(24*time.Hour))
+	history := f.history()
+	mustEqual(t, "number of approvals in the audit", len(history), 1)
+	mustEqual(t, "status of the approval", history[0].Status, inbox.StatusExpired)
+	mustEqual(t, "number of decisions of the approval", len(history[0].Decisions), 1)
+	wantEqual(t, "kind of the decision", history[0].Decisions[0].Decision, "expire")
+	wantEqual(t, "approver of the decision", history[0].Decisions[0].By, "")
+	wantEqual(t, "time of the decision", history[0].Decisions[0].At, interruptMetadata.Add(24*time.Hour))
 }
 
 // TestLostInboxIsRestored: a lost bucket is restored from the log. An existing one is unchanged.
@@ -230,13 +232,13 @@ func TestLostInboxIsRestored(t *testing.T) {
 	f.waits.Items[0].Decision = &decision
 	f.notify(runs.EventDecided, 2*time.Hour)
 	restore()
-	if left := f.pending(); len(left) != 0 {
-		t.Errorf("restored after the decision: got %+v, want none", left)
+	if pending := f.pending(); len(pending) != 0 {
+		t.Errorf("restored after the decision: got %+v, want none", pending)
 	}
 	lose()
 	restore()
-	if left := f.pending(); len(left) != 0 {
-		t.Errorf("restored after the decision and a loss: got %+v, want none", left)
+	if pending := f.pending(); len(pending) != 0 {
+		t.Errorf("restored after the decision and a loss: got %+v, want none", pending)
 	}
 }
 
@@ -248,14 +250,14 @@ func TestShownArgumentsAreBounded(t *testing.T) {
 	}
 	for given, want := range map[string]string{`{"a":1}`: `{"a":1}`, `{"a":`: `"{\"a\":"`, "": `""`, string(long): ""} {
 		got, truncated := activities.InboxArgs(given)
-		wantEqual(t, fmt.Sprintf("%.20s: got", given), string(got), want)
-		wantEqual(t, fmt.Sprintf("%.20s: truncated", given), truncated, want == "")
+		wantEqual(t, fmt.Sprintf("%.20s: shown arguments", given), string(got), want)
+		wantEqual(t, fmt.Sprintf("%.20s: arguments are truncated", given), truncated, want == "")
 	}
 }
 
-// TestDeliver: an event is sent as it was stored. A receiver that refuses it permanently gets no
+// TestWebhookDelivery: an event is sent as it was stored. A receiver that refuses it permanently gets no
 // further attempt.
-func TestDeliver(t *testing.T) {
+func TestWebhookDelivery(t *testing.T) {
 	t.Parallel()
 	var body []byte
 	status := http.StatusServiceUnavailable
@@ -293,7 +295,7 @@ func TestDeliver(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal(body, &sent); err != nil || sent.Type != "approval.opened" || !sent.Timestamp.Equal(interruptMetadata) || sent.Data.Tenant != "default" || sent.Data.Approval.ToolName != "add" {
-		t.Errorf("body: got %s (%v)", body, err)
+		t.Errorf("body: got %s (%v), want the event approval.opened of a call of add", body, err)
 	}
 	if err := deliver(runs.Delivery{Tenant: "default", Event: "evt_none", Webhook: "chat"}); !errors.As(err, &app) || !app.NonRetryable() {
 		t.Errorf("unknown event: got %v, want a permanent error", err)
@@ -308,21 +310,21 @@ func TestAuditOfDecisions(t *testing.T) {
 	c := &f.waits.Items[0]
 	c.Approval.Quorum = 2
 	f.notify(runs.EventOpened, 0)
-	decides := func(subject string, said stream.Decision) runs.Decision {
-		said.CallID, said.By = c.ID, &auth.Principal{Tenant: "default", Subject: subject}
-		p, err := f.log.ProposeDecision(t.Context(), run, sha256.Sum256([]byte(subject+said.Kind)), &said)
+	propose := func(subject string, content stream.Decision) runs.Decision {
+		content.CallID, content.By = c.ID, &auth.Principal{Tenant: "default", Subject: subject}
+		p, err := f.log.ProposeDecision(t.Context(), run, sha256.Sum256([]byte(subject+content.Kind)), &content)
 		if err != nil {
 			t.Fatal(err)
 		}
-		made := runs.Decision{CallID: c.ID, Kind: runs.DecisionKind(said.Kind), Digest: subject + said.Kind, Proposal: p.Seq}
-		if len(said.Args) > 0 {
-			made.ArgsDigest = runs.DigestArgs(string(said.Args))
+		decision := runs.Decision{CallID: c.ID, Kind: runs.DecisionKind(content.Kind), Digest: subject + content.Kind, Proposal: p.Seq}
+		if len(content.Args) > 0 {
+			decision.ArgsDigest = runs.DigestArgs(string(content.Args))
 		}
-		return made
+		return decision
 	}
 	other := json.RawMessage(`{"a":5,"b":2}`)
-	approves := decides("alice", stream.Decision{Kind: "approve", Remember: "arguments"})
-	edits := decides("bob", stream.Decision{Kind: "edit", Args: other})
+	approves := propose("alice", stream.Decision{Kind: "approve", Remember: "arguments"})
+	edits := propose("bob", stream.Decision{Kind: "edit", Args: other})
 	c.Votes = []runs.Decision{approves, edits}
 	f.notify(runs.EventVoted, time.Hour)
 	voted := f.pending()[0]
@@ -331,24 +333,24 @@ func TestAuditOfDecisions(t *testing.T) {
 		t.Errorf("proposals (-want +got):\n%s", diff)
 	}
 	mustEqual(t, "number of votes", len(voted.Decisions), 2)
-	wantEqual(t, "votes: [0].Remember", voted.Decisions[0].Remember, "arguments")
-	wantEqual(t, "voted.Decisions[1].Args", string(voted.Decisions[1].Args), string(other))
+	wantEqual(t, "scope of the first vote", voted.Decisions[0].Remember, "arguments")
+	wantEqual(t, "arguments of the second vote", string(voted.Decisions[1].Args), string(other))
 	last := func(decision runs.Decision, after time.Duration) inbox.Decision {
 		t.Helper()
 		c.Decision = &decision
 		f.notify(runs.EventDecided, after)
-		past := f.history()[0]
-		if past.Status != inbox.StatusDecided || past.Proposals != nil {
-			t.Errorf("audit: got %+v", past)
+		history := f.history()[0]
+		if history.Status != inbox.StatusDecided || history.Proposals != nil {
+			t.Errorf("audit: got %+v, want a decided approval without proposals", history)
 		}
-		event := past.Events[len(past.Events)-1]
-		if added := event.Decisions; len(added) != 1 || !cmp.Equal(added[0], past.Decisions[len(past.Decisions)-1]) {
-			t.Errorf("decisions of the event: got %+v", added)
+		event := history.Events[len(history.Events)-1]
+		if added := event.Decisions; len(added) != 1 || !cmp.Equal(added[0], history.Decisions[len(history.Decisions)-1]) {
+			t.Errorf("decisions of the event: got %+v, want the last of %+v", added, history.Decisions)
 		}
-		return past.Decisions[len(past.Decisions)-1]
+		return history.Decisions[len(history.Decisions)-1]
 	}
-	if got := last(decides("eve", stream.Decision{Kind: "edit", Args: other}), time.Since(interruptMetadata)); got.By != "eve" || string(got.Args) != string(other) || got.ArgsDigest != edits.ArgsDigest {
-		t.Errorf("edit: got %+v", got)
+	if got := last(propose("eve", stream.Decision{Kind: "edit", Args: other}), time.Since(interruptMetadata)); got.By != "eve" || string(got.Args) != string(other) || got.ArgsDigest != edits.ArgsDigest {
+		t.Errorf("edit: got %+v, want the arguments %s of eve", got, other)
 	}
 	x, err := f.store.Watch(t.Context())
 	if err != nil {
@@ -356,16 +358,16 @@ func TestAuditOfDecisions(t *testing.T) {
 	}
 	defer x.Stop()
 	if page, _, err := x.Decided("default", inbox.Filter{Agent: "a", Tool: "add", Thread: "t1"}, "", 10); err != nil || len(page) != 1 || page[0].ID != f.history()[0].ID {
-		t.Errorf("archive: got %+v, %v", page, err)
+		t.Errorf("archive: got %+v, %v, want the approval %s", page, err, f.history()[0].ID)
 	}
 }
 
 func TestAuditOfAnswer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		text      string
-		content   string
-		truncated bool
+		text          string
+		wantContent   string
+		wantTruncated bool
 	}{
 		"short": {"ready", `"ready"`, false},
 		"long":  {strings.Repeat("x", inbox.MaxArgs), "", true},
@@ -378,8 +380,8 @@ func TestAuditOfAnswer(t *testing.T) {
 			f.waits.Items[0].Decision = &runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionAnswer, Digest: "d", Proposal: seq}
 			f.notify(runs.EventDecided, time.Hour)
 			got := f.history()[0].Decisions[0]
-			wantEqual(t, "got.Content", string(got.Content), c.content)
-			wantEqual(t, "decision: Truncated", got.Truncated, c.truncated)
+			wantEqual(t, "content of the decision", string(got.Content), c.wantContent)
+			wantEqual(t, "content is truncated", got.Truncated, c.wantTruncated)
 		})
 	}
 }
@@ -395,8 +397,8 @@ func TestAuditOfCancel(t *testing.T) {
 	f.waits.Items[0].Decision = &runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionCancel}
 	f.notify(runs.EventDecided, time.Hour)
 	got := f.history()[0].Decisions[0]
-	wantEqual(t, "decision: Decision", got.Decision, "cancel")
-	wantEqual(t, "decision: By", got.By, "ada")
-	wantEqual(t, "decision: Reason", got.Reason, "a duplicate")
-	wantEqual(t, "decision: At.IsZero()", got.At.IsZero(), false)
+	wantEqual(t, "kind of the decision", got.Decision, "cancel")
+	wantEqual(t, "approver of the decision", got.By, "ada")
+	wantEqual(t, "reason of the decision", got.Reason, "a duplicate")
+	wantEqual(t, "decision has no time", got.At.IsZero(), false)
 }

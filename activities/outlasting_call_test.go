@@ -18,8 +18,8 @@ func TestCallWithCompensationIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	const pay = `{name: pay, tool: pay, compensate: {tool: note, args: {note: "refund ${steps.pay}"}}}`
 	for name, c := range map[string]struct {
-		steps string
-		notes []string
+		steps     string
+		wantNotes []string
 	}{
 		"on the main path": {`
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
@@ -54,7 +54,7 @@ func TestCallWithCompensationIsNotCancelled(t *testing.T) {
 			f.agent = parseDefinition(t, "name: a\nmodel: test/m\ntools: [note, pay, hang]\nsteps:\n"+c.steps)
 			events, result := f.run("go")
 			wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
-			j.wantEntries(t, c.notes...)
+			j.wantEntries(t, c.wantNotes...)
 			f.wantShownConversation(events)
 		})
 	}

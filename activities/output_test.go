@@ -25,6 +25,7 @@ type outputRequest struct {
 	Heard  string // the other messages
 }
 
+// outputRequestOf returns the parts of a request that depend on the output schema.
 func outputRequestOf(req *llm.Request) outputRequest {
 	var r outputRequest
 	messages := req.Messages
@@ -129,7 +130,7 @@ func TestAgentsReceiveTheirOutputSchema(t *testing.T) {
 			f.wantShownConversation(events)
 			i := slices.IndexFunc(got, func(w outputRequest) bool { return strings.Contains(w.Heard, "<schema>") })
 			if i >= 0 {
-				t.Errorf("i = %v, want less than %v", i, 0)
+				t.Errorf("position of the schema = %v, want less than %v", i, 0)
 			}
 		})
 	}
@@ -154,7 +155,7 @@ func TestAgentsOfProgramsReceiveTheirOutputSchema(t *testing.T) {
 		}
 		two, err := workflows.Do(ctx, a, agents.Ask[count]("two", agents.AgentStep{Name: "helper"}, "more"))
 		if err == nil && one.N+two.N != 15 {
-			t.Errorf("outputs of the program: got %+v and %+v", one, two)
+			t.Errorf("outputs of the program: got %+v and %+v, want the sum 15", one, two)
 		}
 		return err
 	}
@@ -163,7 +164,7 @@ func TestAgentsOfProgramsReceiveTheirOutputSchema(t *testing.T) {
 	f.agent = &agents.Definition{Name: "a", Model: "test/m", Workflow: "p"}
 	f.others = map[string]*agents.Definition{"helper": parseDefinition(t, "name: helper\nmodel: test/m\ninstructions: Help.\n")}
 	if _, result := f.run("go"); result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("result.Outcome = %q, want %q", result.Outcome, runs.OutcomeSuccess)
+		t.Fatalf("outcome = %q, want %q", result.Outcome, runs.OutcomeSuccess)
 	}
 	const schema = `{"additionalProperties":false,"properties":{"n":{"type":"integer"}},"required":["n"],"type":"object"}`
 	words := wordsOfSchema + schema + "\n</schema>"

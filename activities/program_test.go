@@ -33,15 +33,15 @@ func TestProgramStepsAreValidated(t *testing.T) {
 	}
 	f.registerProgram(func(ctx workflow.Context, a *workflows.Agent) error {
 		for _, wrong := range []struct {
-			step agents.Stepper
-			why  string
+			step        agents.Stepper
+			wantMessage string
 		}{
 			{noted("", "x"), "step needs a name"},
 			{agents.Sequence("both", agents.Steps{noted("one", "x"), agents.Call[string]("two", "notes", nil)}), `step.steps[1].tool "notes" is not one of`},
 			{agents.Step{Name: "none"}, "step must have one of"},
 		} {
 			var failed *workflows.StepError
-			if err := a.Do(ctx, wrong.step); !errors.As(err, &failed) || failed.Code != "invalid_step" || !strings.Contains(failed.Message, wrong.why) {
+			if err := a.Do(ctx, wrong.step); !errors.As(err, &failed) || failed.Code != "invalid_step" || !strings.Contains(failed.Message, wrong.wantMessage) {
 				return fmt.Errorf("error of an invalid step: %w", err)
 			}
 		}
@@ -75,7 +75,7 @@ func TestProgramsAsSubagentsLeaveNoOutputs(t *testing.T) {
 			f.registerProgram(func(ctx workflow.Context, a *workflows.Agent) error {
 				one, err := workflows.Do(ctx, a, agents.Ask[string]("one", agents.AgentStep{Instructions: "x"}, "one of ${input.text}"))
 				if err != nil || one != "re one of work" {
-					t.Errorf("output of step one: got %q, %v", one, err)
+					t.Errorf("output of step one: got %q, %v, want %q", one, err, "re one of work")
 				}
 				return fails
 			})

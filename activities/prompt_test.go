@@ -24,22 +24,22 @@ func TestResultsHaveOrderOfCalls(t *testing.T) {
 		f.awaitResults(ctx, in.Results)
 		return in.Results, nil
 	})
-	var heard []string
+	var sent []string
 	f = setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return callAnswer([3]string{"call_x", "wait", `{"results":2}`}, [3]string{"call_y", "wait", `{"results":1}`}, [3]string{"call_z", "wait", `{"results":0}`})
 		}
 		for _, m := range req.Messages {
 			if m.Role == llm.RoleTool {
-				heard = append(heard, m.ToolCallID+"="+m.Text())
+				sent = append(sent, m.ToolCallID+"="+m.Text())
 			}
 		}
 		return textAnswer("done")
 	}, wait)
 	events, result := f.run("wait")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	if want := []string{"call_x=2", "call_y=1", "call_z=0"}; !slices.Equal(heard, want) {
-		t.Errorf("results sent: got %q, want %q", heard, want)
+	if want := []string{"call_x=2", "call_y=1", "call_z=0"}; !slices.Equal(sent, want) {
+		t.Errorf("results sent: got %q, want %q", sent, want)
 	}
 	var shown, kept []string
 	for _, event := range events {

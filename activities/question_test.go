@@ -45,11 +45,12 @@ func setupQuestion(t *testing.T, tool tools.Tool) (*fixture, agui.Interrupt, str
 	f.runUntilInterrupt("go")
 	r := f.snapshot()
 	mustEqual(t, "number of interrupts", len(r.Interrupts), 1)
-	mustEqual(t, "r.Sealed", r.Sealed, true)
+	mustEqual(t, "run is sealed", r.Sealed, true)
 	mustEqual(t, "number of entries", len(r.Entries), 2)
 	return f, r.Interrupts[0], r.Entries[1].Message.ID
 }
 
+// snapshot returns the latest snapshot of the thread.
 func (f *fixture) snapshot() *snapshot.Snapshot {
 	f.t.Helper()
 	r, err := f.acts.Snapshots.Latest(f.t.Context(), run.Thread, 0)
@@ -95,6 +96,7 @@ func (f *fixture) repeatCall(runID, messageID string, q agui.Interrupt, d runs.D
 	return answer
 }
 
+// providerMessage returns a decision with an answer.
 func providerMessage(content string) *stream.Decision {
 	return &stream.Decision{Content: json.RawMessage(content), Reason: content} // the reason makes the test's proposals differ
 }
@@ -105,63 +107,63 @@ func TestToolQuestion(t *testing.T) {
 	t.Parallel()
 	var keys []string
 	f, q, message := setupQuestion(t, shopTool(&keys))
-	wantEqual(t, "first question: Reason", q.Reason, "input_required")
-	wantEqual(t, "first question: Message", q.Message, "Where to?")
-	wantEqual(t, "q.ResponseSchema", string(q.ResponseSchema), `{"type":"string"}`)
+	wantEqual(t, "first question: reason", q.Reason, "input_required")
+	wantEqual(t, "first question: message", q.Message, "Where to?")
+	wantEqual(t, "response schema of the first question", string(q.ResponseSchema), `{"type":"string"}`)
 	if q.ExpiresAt == "" {
 		t.Error("first question: ExpiresAt is empty, want a value")
 	}
-	wantEqual(t, `string(q.Metadata["shop"])`, string(q.Metadata["shop"]), `"s"`)
+	wantEqual(t, "metadata of the first question", string(q.Metadata["shop"]), `"s"`)
 	if by, err := stream.QuestionSourceOf(q); err != nil || by.Number != 1 || by.Tool != "send" || by.Agent != "a" || by.Revision != "v" {
-		t.Errorf("source of the question: got %+v, %v", by, err)
+		t.Errorf("source of the question: got %+v, %v, want question 1 of the tool send of a@v", by, err)
 	}
 	answer := f.repeatCall("r2", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 1}, providerMessage(`"Ulm"`))
 	if answer.Question == nil {
 		t.Fatal("second question = nil, want a value")
 	}
-	mustEqual(t, "second question: Number", answer.Question.Number, 2)
-	mustEqual(t, "second question: CallID", answer.Question.CallID, q.ToolCallID)
-	mustEqual(t, "second question: Tool", answer.Question.Tool, "send")
-	mustEqual(t, "second question: Expires", answer.Question.Expires, 0)
+	mustEqual(t, "second question: number", answer.Question.Number, 2)
+	mustEqual(t, "second question: call ID", answer.Question.CallID, q.ToolCallID)
+	mustEqual(t, "second question: tool", answer.Question.Tool, "send")
+	mustEqual(t, "second question: expiry", answer.Question.Expires, 0)
 	raised, err := f.log.ToolQuestion(t.Context(), answer.Seq)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustEqual(t, "record of the second question: Message", raised.Message, "To Ulm?")
+	mustEqual(t, "record of the second question: message", raised.Message, "To Ulm?")
 	mustEqual(t, "record of the second question: number of replies", len(raised.Replies), 1)
-	mustEqual(t, "record of the second question: Index", raised.Index, 1)
+	mustEqual(t, "record of the second question: index", raised.Index, 1)
 	answer = f.repeatCall("r3", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 2}, providerMessage(`{"approved":true}`))
 	r := f.snapshot()
 	got := r.Entries[2].Message.Content.Text()
-	wantEqual(t, "answer.Outcome", answer.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "got", got, "a book to Ulm: true")
+	wantEqual(t, "outcome of the call", answer.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "result of the call", got, "a book to Ulm: true")
 	if want := []string{"r1/" + q.ToolCallID}; len(keys) != 3 || !slices.Equal(slices.Compact(keys), want) {
 		t.Errorf("idempotency keys: got %q, want %q", keys, want)
 	}
 	n := len(r.Decided)
-	mustEqual(t, "n", n, 2)
-	mustEqual(t, "decisions in the log: [1].Question", r.Decided[1].Question, 2)
-	wantEqual(t, "decisions in the log: [1].Kind", r.Decided[1].Kind, "answer")
+	mustEqual(t, "number of decisions in the log", n, 2)
+	mustEqual(t, "question of the second decision", r.Decided[1].Question, 2)
+	wantEqual(t, "kind of the second decision", r.Decided[1].Kind, "answer")
 }
 
 // TestToolReceivesOutcomeOfQuestion: a question without an answer is an error of the call. Its
 // text says why.
 func TestToolReceivesOutcomeOfQuestion(t *testing.T) {
 	t.Parallel()
-	for verdict, want := range map[runs.DecisionKind]string{
+	for kind, want := range map[runs.DecisionKind]string{
 		runs.DecisionReject: `The user declined to answer the question. Reason: "x"`,
 		runs.DecisionCancel: "The question was cancelled without an answer.",
 		runs.DecisionExpire: "The question expired without an answer.",
 	} {
-		t.Run(string(verdict), func(t *testing.T) {
+		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			var keys []string
 			f, q, message := setupQuestion(t, shopTool(&keys))
 			var words *stream.Decision
-			if verdict == runs.DecisionReject {
+			if kind == runs.DecisionReject {
 				words = &stream.Decision{Reason: "x"}
 			}
-			f.repeatCall("r2", message, q, runs.Decision{Kind: verdict, Question: 1}, words)
+			f.repeatCall("r2", message, q, runs.Decision{Kind: kind, Question: 1}, words)
 			result := f.snapshot().Entries[2].Message
 			if got := result.Content.Text(); got != want || result.Error == "" {
 				t.Errorf("result: got %q, want %q", got, want)
@@ -183,7 +185,7 @@ func TestQuestionsOfToolAreBounded(t *testing.T) {
 	for i := range tools.MaxQuestions {
 		answer := f.repeatCall(fmt.Sprint("r", i+2), message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: i + 1}, providerMessage(`"x"`))
 		last := i == tools.MaxQuestions-1
-		mustEqual(t, fmt.Sprintf("after answer %d: answer.Question == nil", i+1), answer.Question == nil, last)
+		mustEqual(t, fmt.Sprintf("after answer %d: call is complete", i+1), answer.Question == nil, last)
 	}
 	got := f.snapshot().Entries[2].Message.Content.Text()
 	if !strings.HasPrefix(got, "The tool asked too many questions.") {
@@ -213,7 +215,7 @@ func TestLegacyInterruptEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		if frames == nil {
-			t.Fatal("frames = nil, want a value")
+			t.Fatal("frames of the stream = nil, want a value")
 		}
 		for _, frame := range frames {
 			before, last = last, frame.Event
@@ -229,10 +231,10 @@ func TestLegacyInterruptEvents(t *testing.T) {
 	if err != nil {
 		t.Fatalf("event before %s: %v", last, err)
 	}
-	wantEqual(t, fmt.Sprintf("event before %s: custom.Name", last), custom.Name, "on_interrupt")
-	mustEqual(t, fmt.Sprintf("event before %s: number of q", last), len(q), 1)
-	wantEqual(t, fmt.Sprintf("event before %s: asked.ID", last), asked.ID, q[0].ID)
-	wantEqual(t, fmt.Sprintf("event before %s: asked.Message", last), asked.Message, q[0].Message)
+	wantEqual(t, fmt.Sprintf("event before %s: name", last), custom.Name, "on_interrupt")
+	mustEqual(t, fmt.Sprintf("event before %s: number of open interrupts", last), len(q), 1)
+	wantEqual(t, fmt.Sprintf("event before %s: ID", last), asked.ID, q[0].ID)
+	wantEqual(t, fmt.Sprintf("event before %s: message", last), asked.Message, q[0].Message)
 }
 
 // TestRepeatedFinishReturnsTimeOfQuestion: a repeated Finish returns the time at which the
@@ -244,7 +246,7 @@ func TestRepeatedFinishReturnsTimeOfQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustEqual(t, "source of the question: AskedAt.IsZero()", source.OpenedAt.IsZero(), false)
+	mustEqual(t, "question has no time", source.OpenedAt.IsZero(), false)
 	in := runs.FinishInput{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
 	got, err := f.acts.Finish(t.Context(), in)
 	if err != nil || got.Outcome != runs.OutcomeInterrupt || !got.OpenedAt.Equal(source.OpenedAt) {

@@ -77,6 +77,7 @@ func (f *fixture) Latest(_ context.Context, name string) (catalog.Published, err
 // script answers the n-th model call, from 1, with chunks or an error.
 type script func(n int, req *llm.Request) ([]llm.Chunk, error)
 
+// setup returns a fixture whose model follows a script, with the available tools.
 func setup(t *testing.T, s script, available ...tools.Tool) *fixture {
 	t.Helper()
 	f := &fixture{t: t, log: streamtest.Open(t), limits: runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}}
@@ -131,7 +132,7 @@ func (f *fixture) awaitShown(ctx context.Context, n int) {
 	for n > 0 {
 		frames, err := shown.Next(ctx, time.Minute)
 		if err != nil || frames == nil {
-			f.t.Errorf("no events: %v", err)
+			f.t.Errorf("stream of the run: got no events, %v, want events", err)
 			return
 		}
 		for _, frame := range frames {
@@ -178,7 +179,7 @@ func (f *fixture) run(message string) ([]agui.Event, runs.Result) {
 			f.t.Fatal(err)
 		}
 		if frames == nil {
-			f.t.Fatal("frames = nil, want a value")
+			f.t.Fatal("frames of the stream = nil, want a value")
 		}
 		for _, frame := range frames {
 			event, err := agui.Decode(frame.Event)
@@ -193,6 +194,7 @@ func (f *fixture) run(message string) ([]agui.Event, runs.Result) {
 	}
 }
 
+// conversation returns the messages of the thread.
 func (f *fixture) conversation() []agui.Message {
 	f.t.Helper()
 	r, err := f.acts.Snapshots.Latest(f.t.Context(), run.Thread, 0)
@@ -202,6 +204,7 @@ func (f *fixture) conversation() []agui.Message {
 	return r.Messages()
 }
 
+// typesOf returns the types of events, separated by spaces.
 func typesOf(events []agui.Event) string {
 	names := make([]string, len(events))
 	for i, e := range events {
@@ -210,28 +213,31 @@ func typesOf(events []agui.Event) string {
 	return strings.Join(names, " ")
 }
 
-func pointerTo(n int64) *int64 { return &n }
+// pointer returns a pointer to a number.
+func pointer(n int64) *int64 { return &n }
 
+// textAnswer returns the chunks of an answer with text.
 func textAnswer(text string) ([]llm.Chunk, error) {
-	return []llm.Chunk{llm.TextDelta{Text: text}, llm.Finish{Reason: llm.FinishStop, Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(10), Output: pointerTo(2)}}}, nil
+	return []llm.Chunk{llm.TextDelta{Text: text}, llm.Finish{Reason: llm.FinishStop, Provider: "test", Model: "m", Usage: llm.Usage{Input: pointer(10), Output: pointer(2)}}}, nil
 }
 
+// callAnswer returns the chunks of an answer with tool calls, each with its ID, name and arguments.
 func callAnswer(calls ...[3]string) ([]llm.Chunk, error) {
 	var chunks []llm.Chunk
 	for i, c := range calls {
 		chunks = append(chunks, llm.ToolCallStart{Index: i, ID: c[0], Name: c[1]}, llm.ToolCallDelta{Index: i, Arguments: c[2]})
 	}
-	return append(chunks, llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(0), Output: pointerTo(0)}}), nil
+	return append(chunks, llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m", Usage: llm.Usage{Input: pointer(0), Output: pointer(0)}}), nil
 }
 
 func TestTextRun(t *testing.T) {
 	t.Parallel()
 	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if len(req.Messages) != 2 || req.Messages[0].Text() != "Be brief." || req.Messages[1].Text() != "hello" {
-			t.Errorf("messages sent: got %+v", req.Messages)
+			t.Errorf("messages sent: got %+v, want the instructions and the user's message", req.Messages)
 		}
 		if req.ReasoningEffort != "low" {
-			t.Errorf("reasoning effort: got %q", req.ReasoningEffort)
+			t.Errorf("reasoning effort = %q, want low", req.ReasoningEffort)
 		}
 		return textAnswer("hi there")
 	})
@@ -241,14 +247,14 @@ func TestTextRun(t *testing.T) {
 	if got := typesOf(events); got != want {
 		t.Errorf("events: got\n%s, want\n%s", got, want)
 	}
-	wantEqual(t, "outcome: Outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	finished := events[len(events)-1].(*agui.RunFinished)
-	mustEqual(t, "number of usage", len(finished.Usage), 1)
-	mustEqual(t, "usage: *[0].InputTokens", *finished.Usage[0].InputTokens, 10)
-	wantEqual(t, "usage: *[0].OutputTokens", *finished.Usage[0].OutputTokens, 2)
+	mustEqual(t, "number of models in the usage", len(finished.Usage), 1)
+	mustEqual(t, "input tokens", *finished.Usage[0].InputTokens, 10)
+	wantEqual(t, "output tokens", *finished.Usage[0].OutputTokens, 2)
 	m := f.conversation()
-	mustEqual(t, "number of conversation", len(m), 2)
-	wantEqual(t, "conversation: [1].Content.Text()", m[1].Content.Text(), "hi there")
+	mustEqual(t, "number of messages", len(m), 2)
+	wantEqual(t, "answer in the conversation", m[1].Content.Text(), "hi there")
 }
 
 type pair struct {
@@ -281,17 +287,17 @@ func TestParallelToolsWithFailures(t *testing.T) {
 			}
 			return callAnswer([3]string{"call_x", "fails", `{"a":1,"b":2}`}, [3]string{"z", "add", `{"a":"one"}`}, [3]string{"w", "nonsense", ``})
 		}
-		var heard []string
+		var sent []string
 		for _, m := range req.Messages[len(req.Messages)-3:] {
-			heard = append(heard, m.ToolCallID+": "+m.Text())
+			sent = append(sent, m.ToolCallID+": "+m.Text())
 			if !m.IsError || req.ReasoningEffort != "low" {
 				t.Errorf("result sent: got %+v with the effort %q, want an error and low", m, req.ReasoningEffort)
 			}
 		}
-		all := strings.Join(heard, "\n")
+		all := strings.Join(sent, "\n")
 		for _, want := range []string{"no such thing", "/a", "There is no tool \"nonsense\""} {
 			if !strings.Contains(all, want) {
-				t.Errorf("results sent: no %q in\n%s", want, all)
+				t.Errorf("results sent: want text with %q, got\n%s", want, all)
 			}
 		}
 		return textAnswer("done")
@@ -299,7 +305,7 @@ func TestParallelToolsWithFailures(t *testing.T) {
 	f.agent.Reasoning.Effort = "low"
 	events, result := f.run("add")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	mustEqual(t, "f.calls.Load()", f.calls.Load(), 3)
+	mustEqual(t, "number of model calls", f.calls.Load(), 3)
 	if got := strings.Count(typesOf(events), "TOOL_CALL_RESULT"); got != 5 {
 		t.Errorf("results: got %d, want 5", got)
 	}
@@ -308,33 +314,33 @@ func TestParallelToolsWithFailures(t *testing.T) {
 	}
 }
 
-func TestLimits(t *testing.T) {
+func TestRunEndsAtLimits(t *testing.T) {
 	t.Parallel()
 	again := func(int, *llm.Request) ([]llm.Chunk, error) {
 		return callAnswer([3]string{"a", "add", `{"a":1,"b":1}`}, [3]string{"b", "add", `{"a":1,"b":1}`})
 	}
 	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
 	for _, c := range []struct {
-		code   string
-		limits runs.Limits
-		script script
+		wantCode string
+		limits   runs.Limits
+		script   script
 	}{
 		{runs.CodeLimitTurns, runs.Limits{Turns: 2, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}, again},
 		{runs.CodeLimitParallelTools, runs.Limits{Turns: 2, Tokens: 1000, Duration: time.Hour, ParallelTools: 1}, again},
 		{runs.CodeLimitTokens, runs.Limits{Turns: 2, Tokens: 5, Duration: time.Hour, ParallelTools: 4}, func(int, *llm.Request) ([]llm.Chunk, error) {
 			chunks, err := callAnswer([3]string{"a", "add", `{"a":1,"b":1}`})
-			chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Usage: llm.Usage{Total: pointerTo(6)}}
+			chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Usage: llm.Usage{Total: pointer(6)}}
 			return chunks, err
 		}},
 	} {
-		t.Run(c.code, func(t *testing.T) {
+		t.Run(c.wantCode, func(t *testing.T) {
 			t.Parallel()
 			f := setup(t, c.script, add)
 			f.limits = c.limits
 			events, result := f.run("go on")
 			last, ok := events[len(events)-1].(*agui.RunError)
-			if !ok || last.Code != c.code || result.Code != c.code {
-				t.Errorf("got %+v (%+v), want RUN_ERROR %s", events[len(events)-1], result, c.code)
+			if !ok || last.Code != c.wantCode || result.Code != c.wantCode {
+				t.Errorf("got %+v (%+v), want RUN_ERROR %s", events[len(events)-1], result, c.wantCode)
 			}
 		})
 	}
@@ -353,14 +359,14 @@ func TestRetryableModelErrorDuringStream(t *testing.T) {
 	})
 	events, result := f.run("hello")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	mustEqual(t, "f.calls.Load()", f.calls.Load(), 2)
+	mustEqual(t, "number of model calls", f.calls.Load(), 2)
 	want := "RUN_STARTED STEP_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END STEP_FINISHED MESSAGES_SNAPSHOT RUN_FINISHED"
 	if got := typesOf(events); got != want {
 		t.Errorf("late reader: got\n%s, want\n%s", got, want)
 	}
 	m := f.conversation()
-	mustEqual(t, "number of conversation", len(m), 2)
-	wantEqual(t, "conversation: [1].Content.Text()", m[1].Content.Text(), "whole")
+	mustEqual(t, "number of messages", len(m), 2)
+	wantEqual(t, "answer in the conversation", m[1].Content.Text(), "whole")
 }
 
 // TestModelErrorEndsRun: the provider's message is in the run's end, and not in
@@ -374,10 +380,10 @@ func TestModelErrorEndsRun(t *testing.T) {
 	})
 	events, result := f.run("hello")
 	last, ok := events[len(events)-1].(*agui.RunError)
-	mustEqual(t, "ok", ok, true)
-	mustEqual(t, "last.Code", last.Code, string(llm.CodeInvalidRequest))
+	mustEqual(t, "last event is RUN_ERROR", ok, true)
+	mustEqual(t, "code of the last event", last.Code, string(llm.CodeInvalidRequest))
 	mustEqual(t, "code", result.Code, last.Code)
-	mustEqual(t, "f.calls.Load()", f.calls.Load(), 1)
+	mustEqual(t, "number of model calls", f.calls.Load(), 1)
 	const safe = "the model call failed: invalid_request (HTTP 400): test/m at models.example; set NOTHING"
 	if want := safe + ": temperature is not supported"; last.Message != want {
 		t.Errorf("message: got\n%s, want\n%s", last.Message, want)
@@ -387,7 +393,7 @@ func TestModelErrorEndsRun(t *testing.T) {
 	}
 	for _, want := range []string{"temperature is not supported", `"provider":"test"`, `"model":"m"`, `"host":"models.example"`, `"hint":"set NOTHING"`, `"status":400`, `"attempt":1`} {
 		if !strings.Contains(f.logged.String(), want) {
-			t.Errorf("f.logged.String() = %q, want text with %q", f.logged.String(), want)
+			t.Errorf("log = %q, want text with %q", f.logged.String(), want)
 		}
 	}
 	if m := f.conversation(); len(m) != 1 {
@@ -404,20 +410,20 @@ func TestCancelBeforeStart(t *testing.T) {
 	}
 	events, result := f.run("hello")
 	finished, ok := events[len(events)-1].(*agui.RunFinished)
-	mustEqual(t, "ok", ok, true)
+	mustEqual(t, "last event is RUN_FINISHED", ok, true)
 	if finished.Outcome == nil {
-		t.Fatal("finished.Outcome = nil, want a value")
+		t.Fatal("outcome of the last event = nil, want a value")
 	}
-	mustEqual(t, "finished.Outcome.Type", finished.Outcome.Type, agui.OutcomeCancelled)
+	mustEqual(t, "outcome of the last event", finished.Outcome.Type, agui.OutcomeCancelled)
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
-	wantEqual(t, "f.calls.Load()", f.calls.Load(), 0)
+	wantEqual(t, "number of model calls", f.calls.Load(), 0)
 }
 
 // TestLanesAgree: the workflow uses as many lanes as the log has.
 func TestLanesAgree(t *testing.T) {
 	t.Parallel()
 	if runs.MaxLanes != stream.MaxToolLanes {
-		t.Errorf("got %d lanes in the workflow and %d in the log", runs.MaxLanes, stream.MaxToolLanes)
+		t.Errorf("number of lanes in the workflow = %d, want %d as in the log", runs.MaxLanes, stream.MaxToolLanes)
 	}
 }
 

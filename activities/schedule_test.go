@@ -44,6 +44,7 @@ type scheduleFixture struct {
 	signals  []runs.CancelRequest                                   // cancels that were signaled
 }
 
+// setupSchedules returns a fixture with the stored schedule "daily".
 func setupSchedules(t *testing.T, change ...func(*schedules.Stored)) *scheduleFixture {
 	t.Helper()
 	f := &scheduleFixture{t: t, log: streamtest.Open(t), in: runs.FiringInput{Tenant: "shop", Schedule: "daily", At: time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC), FiringID: "fire/shop/daily-1", ParkAfter: time.Second}}
@@ -51,11 +52,11 @@ func setupSchedules(t *testing.T, change ...func(*schedules.Stored)) *scheduleFi
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := schedules.Parse([]byte(`{"id":"daily","agent":"a","cron":["@daily"],"input":{"messages":[{"role":"user","content":"hello"}],"forwardedProps":{"perdure":{"hold":true}}}}`))
+	schedule, err := schedules.Parse([]byte(`{"id":"daily","agent":"a","cron":["@daily"],"input":{"messages":[{"role":"user","content":"hello"}],"forwardedProps":{"perdure":{"hold":true}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.kept = &schedules.Stored{Schedule: *said, Requester: &auth.Principal{Tenant: "shop", Subject: "ann"}}
+	f.kept = &schedules.Stored{Schedule: *schedule, Requester: &auth.Principal{Tenant: "shop", Subject: "ann"}}
 	for _, c := range change {
 		c(f.kept)
 	}
@@ -116,6 +117,7 @@ func (f *scheduleFixture) DescribeWorkflowExecution(context.Context, string, str
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status}}, nil
 }
 
+// startRun executes the activity that starts the run of a firing.
 func (f *scheduleFixture) startRun() (out runs.FiredRun, err error) {
 	f.t.Helper()
 	value, err := f.env.ExecuteActivity(runs.ActivityStartFiredRun, f.in)
@@ -125,6 +127,7 @@ func (f *scheduleFixture) startRun() (out runs.FiredRun, err error) {
 	return out, err
 }
 
+// runStatus executes the activity that checks the run of a firing.
 func (f *scheduleFixture) runStatus() (out runs.RunStatus) {
 	f.t.Helper()
 	value, err := f.env.ExecuteActivity(runs.ActivityRunStatus, runs.Ref{Tenant: f.run.Tenant, Thread: f.run.Thread.ID, ID: f.run.ID})
@@ -137,6 +140,7 @@ func (f *scheduleFixture) runStatus() (out runs.RunStatus) {
 	return out
 }
 
+// cancelRun executes the activity that cancels the run of a firing.
 func (f *scheduleFixture) cancelRun() (out runs.RunStatus, err error) {
 	f.t.Helper()
 	value, err := f.env.ExecuteActivity(runs.ActivityCancelRun, f.in)
@@ -158,10 +162,12 @@ func (f *scheduleFixture) openRun(run stream.Run, o stream.Opening) stream.Place
 	return p
 }
 
+// opening returns the opening of the firing's run.
 func (f *scheduleFixture) opening() stream.Opening {
 	return stream.Opening{Input: f.started[0].Input, Digest: f.started[0].Digest}
 }
 
+// endRun writes the end of the firing's run.
 func (f *scheduleFixture) endRun(p stream.Place, outcome *agui.Outcome) {
 	f.t.Helper()
 	if _, _, err := f.log.Seal(f.t.Context(), p, &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, Outcome: outcome}); err != nil {
@@ -171,6 +177,7 @@ func (f *scheduleFixture) endRun(p stream.Place, outcome *agui.Outcome) {
 
 var asksSomething = &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{{ID: "i", Reason: "tool_call", ToolCallID: "c"}}}
 
+// hasCancelRequest reports whether the log has a cancel request for a run.
 func (f *scheduleFixture) hasCancelRequest(run stream.Run) bool {
 	f.t.Helper()
 	requested, err := f.log.CancelRequested(f.t.Context(), run)
@@ -194,38 +201,38 @@ func TestFiringStartsOneRun(t *testing.T) {
 	}
 	for range 2 {
 		if out, err := f.startRun(); err != nil || out != want {
-			t.Fatalf("got %+v (%v)", out, err)
+			t.Fatalf("start: got %+v (%v), want %+v", out, err, want)
 		}
 	}
 	p := f.openRun(f.run, f.opening())
 	f.submit, want.AlreadyBegun = nil, true // the run may be over, and may have signaled its firing
 	if out, err := f.startRun(); err != nil || out != want {
-		t.Errorf("got %+v (%v)", out, err)
+		t.Errorf("start after the run has begun: got %+v (%v), want %+v", out, err, want)
 	}
 	f.endRun(p, nil)
 	f.occupied = false
 	if out, err := f.startRun(); err != nil || out != want || len(f.started) != 1 {
-		t.Errorf("got %+v after %d starts (%v)", out, len(f.started), err)
+		t.Errorf("start after the run has ended: got %+v after %d starts (%v), want %+v after one", out, len(f.started), err, want)
 	}
 	in := f.started[0]
-	wantEqual(t, "input of the run: Agent", in.Agent, "a")
-	wantEqual(t, "input of the run: Revision", in.Revision, "v")
-	wantEqual(t, "input of the run: Fire", in.FiringID, f.in.FiringID)
-	wantEqual(t, "input of the run: ParkAfter", in.ParkAfter, time.Second)
-	wantEqual(t, "input of the run: Hold", in.Hold, true)
+	wantEqual(t, "input of the run: agent", in.Agent, "a")
+	wantEqual(t, "input of the run: revision", in.Revision, "v")
+	wantEqual(t, "input of the run: firing", in.FiringID, f.in.FiringID)
+	wantEqual(t, "input of the run: park after", in.ParkAfter, time.Second)
+	wantEqual(t, "run is held", in.Hold, true)
 	if in.Limits.Turns == 0 {
-		t.Errorf("input of the run: Limits.Turns = %v, want another value", in.Limits.Turns)
+		t.Errorf("input of the run: limits turns = %v, want not 0", in.Limits.Turns)
 	}
-	said, err := f.log.Input(t.Context(), in.Input)
+	input, err := f.log.Input(t.Context(), in.Input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said.Requester == nil {
+	if input.Requester == nil {
 		t.Fatal("recorded input: Requester = nil, want a value")
 	}
-	wantEqual(t, "recorded input: Requester.Subject", said.Requester.Subject, "ann")
-	wantEqual(t, "recorded input: number of tail", len(said.Accepted.Tail), 1)
-	wantEqual(t, "recorded input: Input.RunID", said.Input.RunID, f.run.ID)
+	wantEqual(t, "subject of the requester", input.Requester.Subject, "ann")
+	wantEqual(t, "number of new messages", len(input.Accepted.Tail), 1)
+	wantEqual(t, "run of the recorded input", input.Input.RunID, f.run.ID)
 }
 
 // TestFiringContinuesThread: a firing appends to the conversation of its thread.
@@ -238,15 +245,15 @@ func TestFiringContinuesThread(t *testing.T) {
 	f.endRun(f.openRun(f.run, f.opening()), nil)
 	f.occupied, f.in.At = false, f.in.At.Add(24*time.Hour)
 	if out, err := f.startRun(); err != nil || out.Run.Thread != "t" || len(f.started) != 2 {
-		t.Fatalf("got %+v (%v)", out, err)
+		t.Fatalf("second start: got %+v (%v) after %d starts, want the thread t after two", out, err, len(f.started))
 	}
-	said, err := f.log.Input(t.Context(), f.started[1].Input)
+	input, err := f.log.Input(t.Context(), f.started[1].Input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantEqual(t, "second input: Keep", said.Accepted.Keep, 1)
-	wantEqual(t, "second input: Cut", said.Accepted.Cut, false)
-	wantEqual(t, "second input: number of tail", len(said.Accepted.Tail), 1)
+	wantEqual(t, "number of kept messages of the second input", input.Accepted.Keep, 1)
+	wantEqual(t, "conversation of the second input is cut", input.Accepted.Cut, false)
+	wantEqual(t, "number of new messages of the second input", len(input.Accepted.Tail), 1)
 }
 
 // TestFiringAfterHandoff: if a schedule's thread was handed off, its runs belong to the
@@ -270,7 +277,7 @@ func TestFiringAfterHandoff(t *testing.T) {
 	f.endRun(p, nil)
 	f.occupied, f.in.At = false, f.in.At.Add(24*time.Hour)
 	if out, err := f.startRun(); err != nil || len(f.started) != 2 || f.started[1].Agent != "b" {
-		t.Errorf("got %+v (%v) with the runs %+v", out, err, f.started)
+		t.Errorf("start after the handoff: got %+v (%v) with the runs %+v, want a second run of b", out, err, f.started)
 	}
 }
 
@@ -280,7 +287,7 @@ func TestThreadRefusesFiring(t *testing.T) {
 	f.occupied = true
 	f.submit = func(in runs.SubmitRequest) (runs.SubmitResult, error) {
 		if in.OnBusy != runs.OnBusyReject {
-			t.Errorf("onBusy: got %s", in.OnBusy)
+			t.Errorf("onBusy = %s, want %s", in.OnBusy, runs.OnBusyReject)
 		}
 		return runs.SubmitResult{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.ActiveRun{RunID: "other"})
 	}
@@ -288,7 +295,7 @@ func TestThreadRefusesFiring(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantEqual(t, "out.Refused", out.Refused, runs.ErrorBusy)
+	wantEqual(t, "refusal of the firing", out.Refused, runs.ErrorBusy)
 }
 
 func TestFailuresOfFiring(t *testing.T) {
@@ -324,10 +331,10 @@ func TestStatusOfFiredRun(t *testing.T) {
 	check("terminated", runs.RunStatus{Over: true, RunEnd: runs.RunEnd{Outcome: runs.OutcomeError, Code: "workflow_closed"}})
 	f.occupied = true
 	f.endRun(f.openRun(f.run, f.opening()), asksSomething)
-	asks := runs.RunEnd{Outcome: runs.OutcomeInterrupt}
-	check("waiting for a decision", runs.RunStatus{RunEnd: asks})
+	end := runs.RunEnd{Outcome: runs.OutcomeInterrupt}
+	check("waiting for a decision", runs.RunStatus{RunEnd: end})
 	f.occupied = false
-	check("waiting, without a workflow", runs.RunStatus{Over: true, RunEnd: asks})
+	check("waiting, without a workflow", runs.RunStatus{Over: true, RunEnd: end})
 }
 
 func TestStatusOfEndedRun(t *testing.T) {
@@ -338,31 +345,31 @@ func TestStatusOfEndedRun(t *testing.T) {
 	}
 	f.endRun(f.openRun(f.run, f.opening()), nil)
 	got := f.runStatus()
-	wantEqual(t, "got.Over", got.Over, true)
-	wantEqual(t, "got.Outcome", got.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "run is over", got.Over, true)
+	wantEqual(t, "outcome of the run", got.Outcome, runs.OutcomeSuccess)
 }
 
 func TestCancelFiredRun(t *testing.T) {
 	t.Parallel()
 	f := setupSchedules(t)
 	if out, err := f.cancelRun(); err != nil || !out.Over || f.hasCancelRequest(f.run) {
-		t.Errorf("before the run: got %+v (%v)", out, err)
+		t.Errorf("cancel before the run: got %+v (%v), want it over without a request", out, err)
 	}
 	if _, err := f.startRun(); err != nil {
 		t.Fatal(err)
 	}
 	p := f.openRun(f.run, f.opening())
 	if out, err := f.cancelRun(); err != nil || out != (runs.RunStatus{}) || !f.hasCancelRequest(f.run) || len(f.signals) != 1 || f.signals[0].RunID != f.run.ID {
-		t.Errorf("got %+v, signals %+v (%v)", out, f.signals, err)
+		t.Errorf("cancel of the run: got %+v, signals %+v (%v), want a request and one signal", out, f.signals, err)
 	}
 	f.endRun(p, asksSomething)
 	if out, err := f.cancelRun(); err != nil || out.Over || out.Outcome != runs.OutcomeInterrupt || len(f.signals) != 1 {
-		t.Errorf("waiting for a decision: got %+v, signals %+v (%v)", out, f.signals, err)
+		t.Errorf("cancel of a waiting run: got %+v, signals %+v (%v), want the outcome interrupt", out, f.signals, err)
 	}
 	next := stream.Run{Thread: f.run.Thread, ID: "run_next"}
 	f.openRun(next, stream.Opening{Continues: f.run.ID})
 	if _, err := f.cancelRun(); err != nil || !f.hasCancelRequest(next) {
-		t.Errorf("the run that continues it is not cancelled (%v)", err)
+		t.Errorf("cancel of a continued run: got no request for its successor (%v), want one", err)
 	}
 }
 
@@ -378,6 +385,6 @@ func TestCancelFiredRunOfDroppedRevision(t *testing.T) {
 	f.openRun(f.run, f.opening())
 	f.in.Revision, f.in.Fired = f.in.Revision+100, &fired
 	if _, err := f.cancelRun(); err != nil || !f.hasCancelRequest(f.run) {
-		t.Errorf("the run is not cancelled (%v)", err)
+		t.Errorf("cancel of a run: got no request (%v), want one", err)
 	}
 }

@@ -69,11 +69,11 @@ func TestParallelResultsChangeState(t *testing.T) {
 		if n > 1 {
 			return textAnswer("done")
 		}
-		var asked [][3]string
+		var requested [][3]string
 		for i := range calls {
-			asked = append(asked, [3]string{fmt.Sprint("c", i), "count", "{}"})
+			requested = append(requested, [3]string{fmt.Sprint("c", i), "count", "{}"})
 		}
-		return callAnswer(asked...)
+		return callAnswer(requested...)
 	}, tool)
 	f.limits.ParallelTools = calls
 	f.agent.State.Results = []agents.ResultMapping{{Tool: "count", Set: []agents.Op{
@@ -114,10 +114,10 @@ func TestResultThatDoesNotChangeState(t *testing.T) {
 				}
 			}
 			if got := typesOf(events); !strings.Contains(got, "CUSTOM TOOL_CALL_RESULT") {
-				t.Errorf("events: got %s", got)
+				t.Errorf("events = %s, want a custom event before the result", got)
 			}
 			if got := f.logged.String(); !strings.Contains(got, "has not changed the state") {
-				t.Errorf("log: got %s", got)
+				t.Errorf("log = %s, want the unchanged state", got)
 			}
 		})
 	}
@@ -138,7 +138,7 @@ func TestFailedCallDoesNotChangeState(t *testing.T) {
 func TestModelChangesState(t *testing.T) {
 	t.Parallel()
 	write := []agents.StateWrite{{Path: "/doc/text", Schema: []byte(`{"type":"string"}`)}, {Path: "/notes/-", Argument: "note"}}
-	for name, tt := range map[string]struct{ arguments, state, result string }{
+	for name, tt := range map[string]struct{ arguments, wantState, wantResult string }{
 		"a member and a list": {`{"text":"${1}","note":[2]}`, `{"doc":{"text":"${1}"},"notes":[[2]]}`, "The state was updated."},
 		"wrong type":          {`{"text":5}`, `{}`, "string"},
 		"other member":        {`{"title":"x"}`, `{}`, "title"},
@@ -149,9 +149,9 @@ func TestModelChangesState(t *testing.T) {
 			f := setup(t, callOnce(agents.StateTool, tt.arguments))
 			f.agent.State.Write = write
 			events, _ := f.run("go")
-			wantEqual(t, "state", f.stateOf(events), tt.state)
-			if got := f.conversation()[2].Content.Text(); !strings.Contains(got, tt.result) {
-				t.Errorf("result: got %q, want in it %q", got, tt.result)
+			wantEqual(t, "state", f.stateOf(events), tt.wantState)
+			if got := f.conversation()[2].Content.Text(); !strings.Contains(got, tt.wantResult) {
+				t.Errorf("result: got %q, want in it %q", got, tt.wantResult)
 			}
 		})
 	}
@@ -162,8 +162,8 @@ func TestModelChangesState(t *testing.T) {
 func TestPredictionIsRolledBack(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		call  func(ctx context.Context, _ struct{ Document, Title string }) (string, error)
-		state string
+		call      func(ctx context.Context, _ struct{ Document, Title string }) (string, error)
+		wantState string
 	}{
 		"success": {func(context.Context, struct{ Document, Title string }) (string, error) { return "", nil }, `{"a/b":"new","title":"T"}`},
 		"failure": {func(context.Context, struct{ Document, Title string }) (string, error) { return "", errors.New("no") }, `{"a/b":"old"}`},
@@ -182,14 +182,14 @@ func TestPredictionIsRolledBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			sorted, _ := expression.Encode(expression.Decode(r.State))
-			wantEqual(t, "state", string(sorted), tt.state)
+			wantEqual(t, "state", string(sorted), tt.wantState)
 			for _, e := range r.Entries {
 				if e.Predicted != nil {
-					t.Errorf("predictions after the agent has continued: got %v", e.Predicted)
+					t.Errorf("predictions after the agent has continued: got %v, want none", e.Predicted)
 				}
 			}
 			if name == "failure" && !strings.Contains(typesOf(events), "STATE_DELTA TOOL_CALL_RESULT") {
-				t.Errorf("events: got %s", typesOf(events))
+				t.Errorf("events = %s, want a state delta before the result", typesOf(events))
 			}
 		})
 	}

@@ -31,6 +31,7 @@ type journalEntry struct {
 	Fail bool   `json:"fail,omitempty"`
 }
 
+// tool returns the tool that writes the journal.
 func (j *callJournal) tool() tools.Tool {
 	return tools.Func("note", "notes", func(_ context.Context, in journalEntry) (string, error) {
 		j.mu.Lock()
@@ -43,6 +44,7 @@ func (j *callJournal) tool() tools.Tool {
 	})
 }
 
+// wantEntries checks the entries of the journal, in their order.
 func (j *callJournal) wantEntries(t *testing.T, want ...string) {
 	t.Helper()
 	j.mu.Lock()
@@ -71,6 +73,7 @@ func setupPipeline(t *testing.T, s script, steps string) (*fixture, *callJournal
 	return f, j
 }
 
+// parseDefinition returns the definition of an agent in YAML.
 func parseDefinition(t *testing.T, text string) *agents.Definition {
 	t.Helper()
 	d, err := agents.Parse("test.yaml", []byte(text))
@@ -82,12 +85,12 @@ func parseDefinition(t *testing.T, text string) *agents.Definition {
 
 // echoModel repeats the model's last message. It fails permanently if that contains "fail".
 func echoModel(_ int, req *llm.Request) ([]llm.Chunk, error) {
-	asked := req.Messages[len(req.Messages)-1].Text()
-	if strings.Contains(asked, "fail") {
-		chunks, _ := textAnswer("no: " + asked)
+	message := req.Messages[len(req.Messages)-1].Text()
+	if strings.Contains(message, "fail") {
+		chunks, _ := textAnswer("no: " + message)
 		return chunks[:1], &llm.Error{Code: llm.CodeInvalidRequest, Message: "no luck"}
 	}
-	return textAnswer("re " + asked)
+	return textAnswer("re " + message)
 }
 
 // threadState returns the thread's state.
@@ -100,6 +103,7 @@ func (f *fixture) threadState() string {
 	return string(r.State)
 }
 
+// wantState checks the state of the thread.
 func (f *fixture) wantState(want string) {
 	f.t.Helper()
 	if got := f.threadState(); got != want {
@@ -117,22 +121,22 @@ func failureOf(events []agui.Event) string {
 
 // stepsCases are pipelines, with the ends of their runs.
 var stepsCases = map[string]struct {
-	steps string
-	model script
-	state string
-	notes []string
-	code  string
+	steps     string
+	model     script
+	wantState string
+	wantNotes []string
+	wantCode  string
 }{
 	"an agent that fails, with onError: continue": {
 		steps: `
   - {name: one, agent: {}, input: "please fail", onError: continue}
   - {name: two, agent: {}, input: "after ${steps.one.error.code}"}`,
-		state: `{"perdure.steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request: test/m: no luck"}},"two":"re after invalid_request"}}`,
+		wantState: `{"perdure.steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request: test/m: no luck"}},"two":"re after invalid_request"}}`,
 	},
 	"a provider that no worker has": {
 		steps: `
   - {name: one, agent: {model: nobody/large}, input: "x", onError: continue}`,
-		state: `{"perdure.steps":{"one":{"error":{"code":"not_found","message":"step \"one\": the model call failed: not_found: nobody/large: no worker has the model provider \"nobody\""}}}}`,
+		wantState: `{"perdure.steps":{"one":{"error":{"code":"not_found","message":"step \"one\": the model call failed: not_found: nobody/large: no worker has the model provider \"nobody\""}}}}`,
 	},
 	"a model that its provider does not know": {
 		steps: `
@@ -140,7 +144,7 @@ var stepsCases = map[string]struct {
 		model: func(int, *llm.Request) ([]llm.Chunk, error) {
 			return nil, &llm.Error{Code: llm.CodeNotFound, Status: 404, Message: "of the provider's own"}
 		},
-		state: `{"perdure.steps":{"one":{"error":{"code":"not_found","message":"step \"one\": the model call failed: not_found (HTTP 404): test/m: of the provider's own"}}}}`,
+		wantState: `{"perdure.steps":{"one":{"error":{"code":"not_found","message":"step \"one\": the model call failed: not_found (HTTP 404): test/m: of the provider's own"}}}}`,
 	},
 	"an agent that fails in a later turn": {
 		steps: `
@@ -152,8 +156,8 @@ var stepsCases = map[string]struct {
 			}
 			return echoModel(n, &llm.Request{Messages: []llm.Message{{Parts: []llm.Part{llm.Text{Text: "fail"}}}}})
 		},
-		notes: []string{"turn", "invalid_request"},
-		state: `{"perdure.steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request: test/m: no luck"}},"two":"invalid_request"}}`,
+		wantNotes: []string{"turn", "invalid_request"},
+		wantState: `{"perdure.steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request: test/m: no luck"}},"two":"invalid_request"}}`,
 	},
 	"compensation uses the values at the time of the step": {
 		steps: `
@@ -171,11 +175,11 @@ var stepsCases = map[string]struct {
               - {name: parts, map: {items: "[item]", as: part, steps: [{name: cut, tool: note, args: {note: "cut ${part}"}, compensate: {tool: note, args: {note: "join ${part}"}}}]}}
         - {name: others, set: {/lines: [c], /n: 2}}
   - {name: last, tool: note, args: {note: "last", fail: true}}`,
-		notes: []string{
+		wantNotes: []string{
 			"take a 1", "cut a", "take b 1", "cut b", "take c 2", "cut c", "last",
 			"join c", "give c, take c 2", "join a", "give a, take a 1", "join b", "give b, take b 1",
 		},
-		code: "tool_failed",
+		wantCode: "tool_failed",
 	},
 	"an agent that uses more than it may": {
 		steps: `
@@ -186,23 +190,23 @@ var stepsCases = map[string]struct {
 			if n == 1 {
 				chunks, err = callAnswer([3]string{"x", "note", `{"note":"never"}`})
 			}
-			chunks[len(chunks)-1] = llm.Finish{Reason: chunks[len(chunks)-1].(llm.Finish).Reason, Usage: llm.Usage{Total: pointerTo(6)}}
+			chunks[len(chunks)-1] = llm.Finish{Reason: chunks[len(chunks)-1].(llm.Finish).Reason, Usage: llm.Usage{Total: pointer(6)}}
 			return chunks, err
 		},
-		state: `{"perdure.steps":{"one":{"error":{"code":"limit_tokens","message":"step \"one\": the agent reached its limit of 5 tokens"}},"two":"re after limit_tokens"}}`,
+		wantState: `{"perdure.steps":{"one":{"error":{"code":"limit_tokens","message":"step \"one\": the agent reached its limit of 5 tokens"}},"two":"re after limit_tokens"}}`,
 	},
 	"steps instead": {
 		steps: `
   - {name: one, agent: {}, input: "please fail", onError: {steps: [{name: instead, tool: note, args: {note: "${error.code}"}}]}}
   - {name: two, tool: note, args: {note: "then"}}`,
-		notes: []string{"invalid_request", "then"},
-		state: `{"perdure.steps":{"instead":"invalid_request","two":"then"}}`,
+		wantNotes: []string{"invalid_request", "then"},
+		wantState: `{"perdure.steps":{"instead":"invalid_request","two":"then"}}`,
 	},
 	"tries": {
 		steps: `
   - {name: one, tool: note, args: {note: "try", fail: true}, retry: {attempts: 3, interval: 5m, backoff: 2}, onError: continue}`,
-		notes: []string{"try", "try", "try"},
-		state: `{"perdure.steps":{"one":{"error":{"code":"tool_failed","message":"step \"one\": the tool \"note\" failed: it fails"}}}}`,
+		wantNotes: []string{"try", "try", "try"},
+		wantState: `{"perdure.steps":{"one":{"error":{"code":"tool_failed","message":"step \"one\": the tool \"note\" failed: it fails"}}}}`,
 	},
 	"tries of an agent": {
 		steps: `
@@ -213,22 +217,22 @@ var stepsCases = map[string]struct {
 			}
 			return textAnswer("at last")
 		},
-		state: `{"perdure.steps":{"one":"at last"}}`,
+		wantState: `{"perdure.steps":{"one":"at last"}}`,
 	},
 	"a branch that fails, with onError: continue": {
 		steps: `
   - name: all
     map: {items: "['a', 'b', 'c', 'd']", concurrency: 2, onError: continue, steps: [{name: each, agent: {}, input: "${item == 'b' ? 'fail' : item}"}]}
   - {name: two, tool: note, args: {note: "all ${steps.all.map(s, has(s.error) ? s.error.code : s.each)}"}}`,
-		notes: []string{`all ["re a","invalid_request","re c","re d"]`},
+		wantNotes: []string{`all ["re a","invalid_request","re c","re d"]`},
 	},
 	"a branch that fails": {
 		steps: `
   - name: all
     map: {items: "['a', 'b', 'c', 'd']", concurrency: 1, steps: [{name: in, tool: note, args: {note: "${item}", fail: "${item == 'b'}"}}]}
   - {name: two, tool: note, args: {note: "never"}}`,
-		notes: []string{"a", "b"},
-		code:  "tool_failed",
+		wantNotes: []string{"a", "b"},
+		wantCode:  "tool_failed",
 	},
 	"compensation": {
 		steps: `
@@ -238,16 +242,16 @@ var stepsCases = map[string]struct {
       - {name: left, tool: note, args: {note: "left"}, compensate: {tool: note, args: {note: "undo ${steps.left}"}}}
       - {name: right, set: {/right: 1}}
   - {name: three, agent: {}, input: "fail"}`,
-		notes: []string{"one", "left", "undo left", "undo one"},
-		code:  "invalid_request",
+		wantNotes: []string{"one", "left", "undo left", "undo one"},
+		wantCode:  "invalid_request",
 	},
 	"a compensation that fails": {
 		steps: `
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
   - {name: two, tool: note, args: {note: "two"}, compensate: {agent: {}, input: "fail"}}
   - {name: three, tool: note, args: {note: "three", fail: true}}`,
-		notes: []string{"one", "two", "three", "undo one"},
-		code:  "tool_failed",
+		wantNotes: []string{"one", "two", "three", "undo one"},
+		wantCode:  "tool_failed",
 	},
 	"an answer that has to be repaired": {
 		steps: `
@@ -262,15 +266,15 @@ var stepsCases = map[string]struct {
 			}
 			return textAnswer("```json\n7\n```")
 		},
-		notes: []string{"8"},
-		state: `{"perdure.steps":{"one":7,"two":8}}`,
+		wantNotes: []string{"8"},
+		wantState: `{"perdure.steps":{"one":7,"two":8}}`,
 	},
 	"an answer that is never right": {
 		steps: `
   - {name: one, agent: {}, input: "a number", output: {schema: {type: integer}, repairs: 1}, onError: continue}
   - {name: two, tool: note, args: {note: "${steps.one.error.code}"}}`,
-		model: func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("seven") },
-		notes: []string{"invalid_output"},
+		model:     func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("seven") },
+		wantNotes: []string{"invalid_output"},
 	},
 	"loop, route and when": {
 		steps: `
@@ -283,20 +287,20 @@ var stepsCases = map[string]struct {
         - {name: odd, when: "round % 2 == 1", tool: note, args: {note: "round ${round}"}}
   - name: which
     route: [{when: state.n == 5, steps: [{name: five, tool: note, args: {note: "five"}}]}, {steps: [{name: rest, tool: note, args: {note: "rest"}}]}]`,
-		notes: []string{"round 1", "round 3", "rest"},
+		wantNotes: []string{"round 1", "round 3", "rest"},
 	},
 	"an unknown agent": {
 		steps: `
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
   - {name: two, agent: nobody, input: "go"}`,
-		notes: []string{"one", "undo one"},
-		code:  "tool_unavailable",
+		wantNotes: []string{"one", "undo one"},
+		wantCode:  "tool_unavailable",
 	},
 	"the time of a step": {
 		steps: `
   - {name: one, tool: note, args: {note: "try", fail: true}, timeout: 10m, retry: {attempts: 9, interval: 4m, backoff: 1}, onError: continue}
   - {name: two, tool: note, args: {note: "then"}}`,
-		notes: []string{"try", "try", "try", "then"},
+		wantNotes: []string{"try", "try", "try", "then"},
 	},
 }
 
@@ -312,16 +316,16 @@ func TestPipelines(t *testing.T) {
 			f, j := setupPipeline(t, c.model, c.steps)
 			f.acts.ToolGrace = time.Nanosecond
 			events, _ := f.run("go")
-			if got := failureOf(events); got != c.code {
-				t.Errorf("got the code %q, want %q: %s", got, c.code, typesOf(events))
+			if got := failureOf(events); got != c.wantCode {
+				t.Errorf("got the code %q, want %q: %s", got, c.wantCode, typesOf(events))
 			}
-			j.wantEntries(t, c.notes...)
-			if c.state != "" {
-				f.wantState(c.state)
+			j.wantEntries(t, c.wantNotes...)
+			if c.wantState != "" {
+				f.wantState(c.wantState)
 			}
 			for _, text := range []string{"no luck", "it fails", "provider's own"} {
 				if strings.Contains(f.history.String(), text) {
-					t.Errorf("f.history.String() = %q, want no %q", f.history.String(), text)
+					t.Errorf("history = %q, want no %q", f.history.String(), text)
 				}
 			}
 			f.wantShownConversation(events)
@@ -362,8 +366,8 @@ func TestCircularAgentSteps(t *testing.T) {
 func TestCancelledPipelineCompensates(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		steps string
-		notes []string
+		steps     string
+		wantNotes []string
 	}{
 		"in a call": {`
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
@@ -385,7 +389,7 @@ func TestCancelledPipelineCompensates(t *testing.T) {
 			j := &callJournal{}
 			var f *fixture
 			hang := tools.Func("hang", "hangs", func(ctx context.Context, _ struct{}) (string, error) {
-				f.awaitResults(ctx, len(c.notes)/2)
+				f.awaitResults(ctx, len(c.wantNotes)/2)
 				_, err := f.log.RequestCancel(context.WithoutCancel(ctx), run, stream.Cancel{})
 				if err = errors.Join(err, f.log.AnnounceCancel(run)); err != nil {
 					t.Error(err)
@@ -402,7 +406,7 @@ func TestCancelledPipelineCompensates(t *testing.T) {
 			f.agent = parseDefinition(t, "name: a\nmodel: test/m\ntools: [note, hang]\nsteps:\n"+c.steps)
 			events, result := f.run("go")
 			wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
-			j.wantEntriesInAnyOrder(t, c.notes...)
+			j.wantEntriesInAnyOrder(t, c.wantNotes...)
 			f.wantShownConversation(events)
 		})
 	}
@@ -416,10 +420,10 @@ func TestHeldPipelineContinuesAfterInterrupts(t *testing.T) {
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
 `
 	for name, c := range map[string]struct {
-		steps   string
-		cancel  bool
-		outcome runs.Outcome
-		notes   []string
+		steps       string
+		cancel      bool
+		wantOutcome runs.Outcome
+		wantNotes   []string
 	}{
 		"cancelled": {one + `
   - {name: ask, approve: {message: "Well?"}}
@@ -445,8 +449,8 @@ func TestHeldPipelineContinuesAfterInterrupts(t *testing.T) {
 				}, time.Minute)
 			}
 			events, result := f.run("go")
-			wantEqual(t, "outcome", result.Outcome, c.outcome)
-			j.wantEntries(t, c.notes...)
+			wantEqual(t, "outcome", result.Outcome, c.wantOutcome)
+			j.wantEntries(t, c.wantNotes...)
 			f.wantShownConversation(events)
 		})
 	}

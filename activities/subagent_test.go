@@ -45,10 +45,10 @@ func requestText(req *llm.Request) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestSubagent: a model calls a subagent twice in parallel. Each subagent gets only its task,
+// TestSubagentExecutesToolCall: a model calls a subagent twice in parallel. Each subagent gets only its task,
 // calls its own tools, and its last answer is the result. Clients see the events of both, with
 // their IDs. The models do not.
-func TestSubagent(t *testing.T) {
+func TestSubagentExecutesToolCall(t *testing.T) {
 	t.Parallel()
 	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
 	f := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
@@ -56,7 +56,7 @@ func TestSubagent(t *testing.T) {
 		switch {
 		case req.Model == "lead" && last.Role == llm.RoleUser:
 			if len(req.Tools) != 1 || req.Tools[0].Name != "helper" || req.Tools[0].Description != "Helps." {
-				t.Errorf("offered tools: got %+v", req.Tools)
+				t.Errorf("offered tools: got %+v, want the helper", req.Tools)
 			}
 			return callAnswer([3]string{"1", "helper", `{"task":"1 2"}`}, [3]string{"2", "helper", `{"task":"3 4"}`})
 		case req.Model == "lead":
@@ -76,7 +76,7 @@ func TestSubagent(t *testing.T) {
 	}, []*agents.Definition{subagentDefinition("helper", "add")}, add)
 	events, result := f.run("go")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	mustEqual(t, "f.calls.Load()", f.calls.Load(), 6)
+	mustEqual(t, "number of model calls", f.calls.Load(), 6)
 	for kind, want := range map[string]int{
 		"SUBAGENT_STARTED": 2, "SUBAGENT_FINISHED": 2, "SUBAGENT_ERROR": 0, "TOOL_CALL_RESULT": 4, "STEP_STARTED": 3 + 2*3, "STEP_FINISHED": 3 + 2*3,
 	} {
@@ -85,8 +85,8 @@ func TestSubagent(t *testing.T) {
 		}
 	}
 	usage := events[len(events)-1].(*agui.RunFinished).Usage
-	mustEqual(t, "number of usage", len(usage), 1)
-	wantEqual(t, "usage: *[0].OutputTokens", *usage[0].OutputTokens, 3*2)
+	mustEqual(t, "number of models in the usage", len(usage), 1)
+	wantEqual(t, "output tokens", *usage[0].OutputTokens, 3*2)
 	f.wantShownConversation(events)
 }
 
@@ -116,10 +116,10 @@ func (f *fixture) wantShownConversation(events []agui.Event) {
 func TestFailedSubagent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		arguments string
-		fails     error
-		want      string
-		errors    int
+		arguments  string
+		err        error
+		want       string
+		wantErrors int
 	}{
 		"no task":      {`{"job":"x"}`, nil, "invalid arguments", 0},
 		"model":        {`{"task":"x"}`, &llm.Error{Code: llm.CodeInvalidRequest, Message: "SECRET"}, "The agent did not finish its work: " + string(llm.CodeInvalidRequest), 1},
@@ -139,15 +139,15 @@ func TestFailedSubagent(t *testing.T) {
 						t.Errorf("result sent: got %+v, want %q", last, c.want)
 					}
 					return textAnswer("done")
-				case c.fails != nil:
-					return nil, c.fails
+				case c.err != nil:
+					return nil, c.err
 				}
 				return callAnswer([3]string{"1", "nothing", `{}`})
 			}, []*agents.Definition{worker})
 			events, result := f.run("go")
 			wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-			if got := strings.Count(typesOf(events), "SUBAGENT_ERROR"); got != c.errors {
-				t.Errorf("failures shown: got %d, want %d:\n%s", got, c.errors, typesOf(events))
+			if got := strings.Count(typesOf(events), "SUBAGENT_ERROR"); got != c.wantErrors {
+				t.Errorf("failures shown: got %d, want %d:\n%s", got, c.wantErrors, typesOf(events))
 			}
 			f.wantShownConversation(events)
 		})
@@ -192,7 +192,7 @@ func TestSubagentsAreBounded(t *testing.T) {
 	events, result := f.run("go")
 	got := strings.Count(typesOf(events), "SUBAGENT_FINISHED")
 	wantEqual(t, "code", result.Code, runs.CodeLimitSubagents)
-	wantEqual(t, "got", got, runs.MaxSubagents/3*3)
+	wantEqual(t, "number of subagents", got, runs.MaxSubagents/3*3)
 }
 
 // TestToolPrecedesAgentOfSameName: a tool precedes a subagent of the same name, which a pattern
@@ -213,9 +213,9 @@ func TestToolPrecedesAgentOfSameName(t *testing.T) {
 	f.agent.Tools = []string{"hel*", "agent:helper"}
 	events, _ := f.run("go")
 	got := f.conversation()
-	wantEqual(t, "conversation: [len(got)-1].Content.Text()", got[len(got)-1].Content.Text(), "by the tool")
+	wantEqual(t, "last message", got[len(got)-1].Content.Text(), "by the tool")
 	if strings.Contains(typesOf(events), "SUBAGENT") {
-		t.Errorf("typesOf(events) = %q, want no %q", typesOf(events), "SUBAGENT")
+		t.Errorf("events = %q, want no %q", typesOf(events), "SUBAGENT")
 	}
 }
 

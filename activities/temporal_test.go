@@ -17,6 +17,7 @@ import (
 // Temporal's test environments report a workflow that gets no processor for a second as hanging,
 // and one without events for three seconds as stuck. A busy machine needs longer.
 
+// newWorkflowEnv returns an environment for workflows that logs to a handler.
 func newWorkflowEnv(log slog.Handler) *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(log)))
@@ -24,6 +25,7 @@ func newWorkflowEnv(log slog.Handler) *testsuite.TestWorkflowEnvironment {
 		SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
 }
 
+// newActivityEnv returns an environment for activities.
 func newActivityEnv() *testsuite.TestActivityEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -38,6 +40,7 @@ type history struct {
 	text strings.Builder
 }
 
+// record adds a text to the history.
 func (h *history) record(text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -34,6 +34,7 @@ func (f *deployFixture) Revision(ctx context.Context, agent, revision string) (*
 	return f.fixture.Revision(ctx, agent, revision)
 }
 
+// setupDeploy returns a fixture whose missing tool is available after a number of lookups.
 func setupDeploy(t *testing.T, after int32) *deployFixture {
 	t.Helper()
 	charge := tools.Func("charge", "charges", func(context.Context, pair) (int, error) { return 0, nil })
@@ -54,8 +55,8 @@ func TestAwaitMissingTool(t *testing.T) {
 	f := setupDeploy(t, 20)
 	_, result := f.run("go")
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "f.looks.Load()", f.looks.Load(), 20)
-	wantEqual(t, "f.calls.Load()", f.calls.Load(), 1)
+	wantEqual(t, "number of lookups", f.looks.Load(), 20)
+	wantEqual(t, "number of model calls", f.calls.Load(), 1)
 }
 
 func TestMissingToolEndsRun(t *testing.T) {
@@ -64,9 +65,9 @@ func TestMissingToolEndsRun(t *testing.T) {
 	f.acts.ToolGrace = time.Nanosecond
 	events, _ := f.run("go")
 	end := runError(t, events)
-	wantEqual(t, "end.Code", end.Code, "tool_unavailable")
-	wantEqual(t, "end.Message", end.Message, `tools of the agent are not available: unknown tool "charge"`)
-	wantEqual(t, "f.looks.Load()", f.looks.Load(), 1)
+	wantEqual(t, "code of the end", end.Code, "tool_unavailable")
+	wantEqual(t, "message of the end", end.Message, `tools of the agent are not available: unknown tool "charge"`)
+	wantEqual(t, "number of lookups", f.looks.Load(), 1)
 }
 
 // TestErrorNamesMissingAgents: all agents that are missing are named, in the order of the
@@ -120,7 +121,7 @@ func TestLiveReadersSeeMissingTool(t *testing.T) {
 	}()
 	events, result := f.run("go")
 	if err := <-watching; err != nil || result.Outcome != runs.OutcomeSuccess {
-		t.Fatalf("got %v, %+v", err, result)
+		t.Fatalf("watch = %v, run = %+v, want a successful run", err, result)
 	}
 	var notices []string
 	for _, e := range live {
@@ -130,13 +131,13 @@ func TestLiveReadersSeeMissingTool(t *testing.T) {
 	}
 	mustEqual(t, "number of perdure.toolUnavailable events of live readers", len(notices), 1)
 	if !strings.HasPrefix(notices[0], `{"reason":"unknown tool \"charge\"","until":"`) {
-		t.Errorf("custom events of live readers: [0] = %q, want prefix %q", notices[0], `{"reason":"unknown tool \"charge\"","until":"`)
+		t.Errorf("custom event of live readers = %q, want prefix %q", notices[0], `{"reason":"unknown tool \"charge\"","until":"`)
 	}
 	if strings.Contains(typesOf(events), "CUSTOM") {
 		t.Errorf("events of later readers = %q, want no %q", typesOf(events), "CUSTOM")
 	}
 	log := f.logged.String()
-	wantEqual(t, `strings.Count(log, "tools of a run are not available")`, strings.Count(log, "tools of a run are not available"), 1)
+	wantEqual(t, "number of log records about missing tools", strings.Count(log, "tools of a run are not available"), 1)
 	if !strings.Contains(log, `unknown tool \"charge\"`) {
 		t.Errorf("log = %q, want text with %q", log, `unknown tool \"charge\"`)
 	}

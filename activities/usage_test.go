@@ -32,8 +32,8 @@ func (f *fixture) runAgain(id, message string) agui.Event {
 	f.t.Helper()
 	ctx, next := f.t.Context(), stream.Run{Thread: run.Thread, ID: id}
 	user := agui.Message{ID: "u" + id, Role: agui.RoleUser, Content: agui.TextContent(message)}
-	said := f.conversation()
-	in := &stream.Input{Accepted: stream.Acceptance{Keep: len(said), Last: said[len(said)-1].ID, Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}}}
+	messages := f.conversation()
+	in := &stream.Input{Accepted: stream.Acceptance{Keep: len(messages), Last: messages[len(messages)-1].ID, Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}}}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = next.Thread.ID, id, "1.0"
 	p, err := f.log.ProposeInput(ctx, next, [32]byte{2}, in)
 	if err != nil {
@@ -54,7 +54,7 @@ func (f *fixture) runAgain(id, message string) agui.Event {
 		f.t.Fatal(err)
 	}
 	if end == nil {
-		f.t.Fatal("end = nil, want a value")
+		f.t.Fatal("end of the run = nil, want a value")
 	}
 	events, err := end.Events(ctx)
 	if err != nil {
@@ -74,6 +74,7 @@ type reportedUsage struct {
 	cut           snapshot.EstimatedUsage
 }
 
+// usageIn returns the usage that the last event of a run reports.
 func usageIn(t *testing.T, last agui.Event) (c reportedUsage) {
 	t.Helper()
 	var usage []agui.TokenUsage
@@ -84,7 +85,7 @@ func usageIn(t *testing.T, last agui.Event) (c reportedUsage) {
 	case *agui.RunError:
 		usage, metadata = e.Usage, e.Metadata
 	default:
-		t.Fatalf("last event: got %T", last)
+		t.Fatalf("last event = %T, want RUN_FINISHED or RUN_ERROR", last)
 	}
 	for _, u := range usage {
 		if u.InputTokens != nil {
@@ -116,7 +117,7 @@ func TestSummaryIsChargedOnce(t *testing.T) {
 			return textAnswer("The story so far.")
 		}
 		if !strings.Contains(requestTexts(req), "[Older messages") {
-			t.Errorf("messages sent: no summary in\n%s", requestTexts(req))
+			t.Errorf("messages sent: want a summary, got\n%s", requestTexts(req))
 		}
 		return textAnswer("ok")
 	})
@@ -138,12 +139,12 @@ func TestSummaryIsChargedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatalf("after %d summaries: %v", summaries, err)
 	}
-	mustEqual(t, fmt.Sprintf("after %d summaries: summaries", summaries), summaries, 1)
-	mustEqual(t, fmt.Sprintf("after %d summaries: number of usage", summaries), len(thread.Usage), 1)
-	mustEqual(t, fmt.Sprintf("after %d summaries: *thread.Usage[0].InputTokens", summaries), *thread.Usage[0].InputTokens, 40)
-	wantEqual(t, fmt.Sprintf("after %d summaries: *thread.Usage[0].OutputTokens", summaries), *thread.Usage[0].OutputTokens, 8)
+	mustEqual(t, "number of summaries", summaries, 1)
+	mustEqual(t, fmt.Sprintf("after %d summaries: number of models in the usage", summaries), len(thread.Usage), 1)
+	mustEqual(t, fmt.Sprintf("after %d summaries: input tokens", summaries), *thread.Usage[0].InputTokens, 40)
+	wantEqual(t, fmt.Sprintf("after %d summaries: output tokens", summaries), *thread.Usage[0].OutputTokens, 8)
 	if thread.Estimated != nil {
-		t.Errorf("after %d summaries: thread.Estimated = %+v, want nil", summaries, thread.Estimated)
+		t.Errorf("after %d summaries: estimated = %+v, want nil", summaries, thread.Estimated)
 	}
 	wantDayUsage(t, f, 48)
 }
@@ -154,7 +155,7 @@ func wantDayUsage(t *testing.T, f *fixture, tokens int64) {
 	for most, exceeded := range map[int64]bool{tokens: true, tokens + 1: false} {
 		l := openLedgerAtNoon(t, f.log, budget.Day{Amounts: budget.AmountsOf(most, 0)})
 		_, err := l.Check(t.Context(), "default", nil)
-		wantEqual(t, fmt.Sprintf("Check of a budget of %d after %d tokens: errors.Is(err, budget.ErrExceeded)", most, tokens), errors.Is(err, budget.ErrExceeded), exceeded)
+		wantEqual(t, fmt.Sprintf("budget of %d is exceeded after %d tokens", most, tokens), errors.Is(err, budget.ErrExceeded), exceeded)
 	}
 }
 
@@ -166,33 +167,33 @@ var twenty = strings.Repeat("word", 20)
 func TestUnfinishedCallsAreEstimated(t *testing.T) {
 	t.Parallel()
 	piece := llm.TextDelta{Text: twenty}
-	reports := llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(500), Output: pointerTo(1)}}
+	reports := llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: pointer(500), Output: pointer(1)}}
 	truncated := &llm.Error{Code: llm.CodeTruncated}
 	var prompt int64 // an estimate of the request
 	for name, c := range map[string]struct {
-		chunks []llm.Chunk
-		fails  error // nil: the worker dies
-		sends  bool  // an HTTP request
-		unsent error // why the request did not leave the process
-		ends   bool  // the run ends with the failure
-		calls  int64
-		input  int64 // 0 = the estimate
-		output int64
+		chunks     []llm.Chunk
+		err        error // nil: the worker dies
+		hasRequest bool  // an HTTP request
+		writeErr   error // why the request did not leave the process
+		wantEnd    bool  // the run ends with the failure
+		wantCalls  int64
+		wantInput  int64 // 0 = the estimate
+		wantOutput int64
 	}{
-		"the connection breaks":          {chunks: []llm.Chunk{piece}, fails: truncated, calls: 1, output: 20},
-		"it breaks before anything came": {fails: truncated, calls: 1},
-		"the model is silent":            {fails: &llm.Error{Code: llm.CodeTimeout}, calls: 1},
-		"the provider has counted":       {chunks: []llm.Chunk{reports, piece}, fails: truncated, calls: 1, input: 500, output: 20},
-		"the request is refused":         {fails: &llm.Error{Code: llm.CodeRateLimited, Status: 429}},
-		"the provider is down":           {fails: &llm.Error{Code: llm.CodeUnavailable, Status: 503}},
-		"the worker dies":                {chunks: []llm.Chunk{piece}, calls: 1, output: 20},
-		"it dies after a count":          {chunks: []llm.Chunk{reports, piece}, calls: 1, input: 500, output: 20},
-		"it dies before anything came":   {sends: true, calls: 1},
+		"the connection breaks":          {chunks: []llm.Chunk{piece}, err: truncated, wantCalls: 1, wantOutput: 20},
+		"it breaks before anything came": {err: truncated, wantCalls: 1},
+		"the model is silent":            {err: &llm.Error{Code: llm.CodeTimeout}, wantCalls: 1},
+		"the provider has counted":       {chunks: []llm.Chunk{reports, piece}, err: truncated, wantCalls: 1, wantInput: 500, wantOutput: 20},
+		"the request is refused":         {err: &llm.Error{Code: llm.CodeRateLimited, Status: 429}},
+		"the provider is down":           {err: &llm.Error{Code: llm.CodeUnavailable, Status: 503}},
+		"the worker dies":                {chunks: []llm.Chunk{piece}, wantCalls: 1, wantOutput: 20},
+		"it dies after a count":          {chunks: []llm.Chunk{reports, piece}, wantCalls: 1, wantInput: 500, wantOutput: 20},
+		"it dies before anything came":   {hasRequest: true, wantCalls: 1},
 		"it dies before it sends":        {},
-		"the request cannot be sent":     {fails: &llm.Error{Code: llm.CodeUnavailable, Err: io.EOF}, sends: true, unsent: io.EOF},
-		"no response comes":              {fails: &llm.Error{Code: llm.CodeUnavailable, Err: io.EOF}, sends: true, calls: 1},
-		"the run ends with the break":    {chunks: []llm.Chunk{piece}, fails: &llm.Error{Code: llm.CodeResponseTooLarge}, ends: true, calls: 1, output: 20},
-		"the run ends with a refusal":    {fails: &llm.Error{Code: llm.CodeInvalidRequest, Status: 400}, ends: true},
+		"the request cannot be sent":     {err: &llm.Error{Code: llm.CodeUnavailable, Err: io.EOF}, hasRequest: true, writeErr: io.EOF},
+		"no response comes":              {err: &llm.Error{Code: llm.CodeUnavailable, Err: io.EOF}, hasRequest: true, wantCalls: 1},
+		"the run ends with the break":    {chunks: []llm.Chunk{piece}, err: &llm.Error{Code: llm.CodeResponseTooLarge}, wantEnd: true, wantCalls: 1, wantOutput: 20},
+		"the run ends with a refusal":    {err: &llm.Error{Code: llm.CodeInvalidRequest, Status: 400}, wantEnd: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
@@ -203,10 +204,10 @@ func TestUnfinishedCallsAreEstimated(t *testing.T) {
 				}
 				return func(yield func(llm.Chunk, error) bool) {
 					f.calls.Add(1)
-					if trace := httptrace.ContextClientTrace(ctx); c.sends { // as net/http does
+					if trace := httptrace.ContextClientTrace(ctx); c.hasRequest { // as net/http does
 						trace.GetConn("example.com:443")
 						trace.GotConn(httptrace.GotConnInfo{})
-						trace.WroteRequest(httptrace.WroteRequestInfo{Err: c.unsent})
+						trace.WroteRequest(httptrace.WroteRequestInfo{Err: c.writeErr})
 					}
 					for _, chunk := range c.chunks {
 						if !yield(chunk, nil) {
@@ -216,10 +217,10 @@ func TestUnfinishedCallsAreEstimated(t *testing.T) {
 					if len(c.chunks) > 0 {
 						f.awaitShown(ctx, 1)
 					}
-					if c.fails == nil {
+					if c.err == nil {
 						panic("the worker dies")
 					}
-					yield(nil, c.fails)
+					yield(nil, c.err)
 				}
 			})
 			ledger := openLedgerAtNoon(t, f.log, budget.Day{Amounts: budget.AmountsOf(1_000_000, 0)})
@@ -227,17 +228,17 @@ func TestUnfinishedCallsAreEstimated(t *testing.T) {
 			events, _ := f.run("hello")
 			got := usageIn(t, events[len(events)-1])
 			want := reportedUsage{input: 10, output: 2}
-			if c.ends {
+			if c.wantEnd {
 				want = reportedUsage{}
 			}
-			if got.cut.Calls != c.calls || len(got.cut.Usage) != int(c.calls) {
-				t.Fatalf("got the usage %+v, want %d estimated calls", got, c.calls)
+			if got.cut.Calls != c.wantCalls || len(got.cut.Usage) != int(c.wantCalls) {
+				t.Fatalf("got the usage %+v, want %d estimated calls", got, c.wantCalls)
 			}
-			if c.calls > 0 {
-				cut := got.cut.Usage[0]
-				input := c.input
+			if c.wantCalls > 0 {
+				estimate := got.cut.Usage[0]
+				input := c.wantInput
 				if input == 0 {
-					input = *cut.InputTokens
+					input = *estimate.InputTokens
 					if prompt == 0 {
 						prompt = input
 					}
@@ -249,10 +250,10 @@ func TestUnfinishedCallsAreEstimated(t *testing.T) {
 						t.Errorf("estimate of the input = %v, want at most %v", input, 30)
 					}
 				}
-				if *cut.InputTokens != input || *cut.OutputTokens != c.output || cut.Provider != "test" || cut.Model != "m" {
-					t.Errorf("estimate: got %+v, want %d and %d tokens", cut, input, c.output)
+				if *estimate.InputTokens != input || *estimate.OutputTokens != c.wantOutput || estimate.Provider != "test" || estimate.Model != "m" {
+					t.Errorf("estimate: got %+v, want %d and %d tokens", estimate, input, c.wantOutput)
 				}
-				want.input, want.output = want.input+input, want.output+c.output
+				want.input, want.output = want.input+input, want.output+c.wantOutput
 			}
 			if got.input != want.input || got.output != want.output {
 				t.Errorf("usage: got %+v, want %+v", got, want)
@@ -264,12 +265,12 @@ func TestUnfinishedCallsAreEstimated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantEqual(t, "thread.Estimated != nil", thread.Estimated != nil, c.calls > 0)
-			if c.calls > 0 && thread.Estimated.Calls != c.calls {
-				t.Errorf("estimate of the thread: got %+v: %v", thread.Estimated, err)
+			wantEqual(t, "thread has an estimate", thread.Estimated != nil, c.wantCalls > 0)
+			if c.wantCalls > 0 && thread.Estimated.Calls != c.wantCalls {
+				t.Errorf("estimate of the thread: got %+v (%v), want %d calls", thread.Estimated, err, c.wantCalls)
 			}
-			if c.calls > 0 {
-				wantCost := fmt.Sprintf(`"estimated":%s}`, agents.Money(*got.cut.Usage[0].InputTokens+5*c.output))
+			if c.wantCalls > 0 {
+				wantCost := fmt.Sprintf(`"estimated":%s}`, agents.Money(*got.cut.Usage[0].InputTokens+5*c.wantOutput))
 				if cost := string(metadataOf(events[len(events)-1])["perdure.cost"]); !strings.HasSuffix(cost, wantCost) {
 					t.Errorf("cost: got %s, want the suffix %s", cost, wantCost)
 				}
@@ -278,6 +279,7 @@ func TestUnfinishedCallsAreEstimated(t *testing.T) {
 	}
 }
 
+// metadataOf returns the metadata of the event that ends a run.
 func metadataOf(e agui.Event) agui.Metadata {
 	switch e := e.(type) {
 	case *agui.RunFinished:
@@ -304,9 +306,9 @@ func TestAnswerWithoutUsageIsEstimated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if thread.Estimated == nil {
-		t.Fatal("thread.Estimated = nil, want a value")
+		t.Fatal("estimate of the thread = nil, want a value")
 	}
-	wantEqual(t, "thread.Estimated.Calls", thread.Estimated.Calls, 1)
+	wantEqual(t, "number of estimated calls", thread.Estimated.Calls, 1)
 }
 
 // TestCancelledAnswerIsEstimated: the output of a cancelled answer is estimated, with the input as
@@ -316,7 +318,7 @@ func TestCancelledAnswerIsEstimated(t *testing.T) {
 	f := setup(t, nil)
 	f.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
-			if !yield(llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(70)}}, nil) || !yield(llm.TextDelta{Text: twenty}, nil) {
+			if !yield(llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: pointer(70)}}, nil) || !yield(llm.TextDelta{Text: twenty}, nil) {
 				return
 			}
 			f.awaitShown(ctx, 1)
@@ -332,7 +334,7 @@ func TestCancelledAnswerIsEstimated(t *testing.T) {
 	got := usageIn(t, events[len(events)-1])
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
 	wantEqual(t, "input tokens", got.input, 70)
-	wantEqual(t, "got.output", got.output, 20)
+	wantEqual(t, "output tokens", got.output, 20)
 	wantEqual(t, "model calls without an answer", got.cut.Calls, 1)
 }
 
@@ -359,7 +361,7 @@ func TestUnfinishedCallsCountForLimit(t *testing.T) {
 	f.limits = runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 1}
 	_, result := f.run("go")
 	wantEqual(t, "code", result.Code, runs.CodeLimitTokens)
-	wantEqual(t, "f.calls.Load()", f.calls.Load(), 2)
+	wantEqual(t, "number of model calls", f.calls.Load(), 2)
 }
 
 // TestUnfinishedSummaryIsInMetrics: a summary whose worker dies is in the metrics, also if the run is
@@ -373,9 +375,9 @@ func TestUnfinishedSummaryIsInMetrics(t *testing.T) {
 	f.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
 			if !strings.Contains(req.Messages[0].Text(), "notes of an assistant") {
-				t.Error("the model is called for more than the summary")
+				t.Error("model call after the summary: got one, want none")
 			}
-			if !yield(llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(70), Output: pointerTo(3)}}, nil) {
+			if !yield(llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: pointer(70), Output: pointer(3)}}, nil) {
 				return
 			}
 			f.awaitNote(ctx, stream.LaneMain.Summary())
@@ -427,10 +429,10 @@ func cutOtherAgents(t *testing.T) *fixture {
 			chunks, err := textAnswer("done")
 			switch {
 			case strings.Contains(req.Messages[0].Text(), "You fail."):
-				chunks, err = []llm.Chunk{llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(70)}}, llm.TextDelta{Text: twenty}}, &llm.Error{Code: llm.CodeResponseTooLarge}
+				chunks, err = []llm.Chunk{llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: pointer(70)}}, llm.TextDelta{Text: twenty}}, &llm.Error{Code: llm.CodeResponseTooLarge}
 			case strings.Contains(req.Messages[0].Text(), "You lead.") && len(req.Messages) == 2:
 				chunks, _ = callAnswer([3]string{"c", "helper", `{"task":"go"}`})
-				chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m", Usage: llm.Usage{Input: pointerTo(10), Output: pointerTo(2)}}
+				chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m", Usage: llm.Usage{Input: pointer(10), Output: pointer(2)}}
 			}
 			for _, c := range chunks {
 				if !yield(c, nil) {
@@ -450,9 +452,9 @@ func cutOtherAgents(t *testing.T) *fixture {
 func TestCallsOfFailedStepsAreCharged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		agent string
-		whole int64 // calls
-		cut   int64
+		agent        string
+		wantComplete int64 // calls
+		wantCut      int64
 	}{
 		"a step": {`name: a
 model: test/m
@@ -500,8 +502,8 @@ steps:
 			f.others = map[string]*agents.Definition{"helper": h}
 			events, result := f.run("go")
 			got := usageIn(t, events[len(events)-1])
-			want := reportedUsage{input: 10*c.whole + 70*c.cut, output: 2*c.whole + 20*c.cut}
-			if got.input != want.input || got.output != want.output || got.cut.Calls != c.cut {
+			want := reportedUsage{input: 10*c.wantComplete + 70*c.wantCut, output: 2*c.wantComplete + 20*c.wantCut}
+			if got.input != want.input || got.output != want.output || got.cut.Calls != c.wantCut {
 				t.Errorf("got %+v with the usage %+v, want %+v", result, got, want)
 			}
 		})

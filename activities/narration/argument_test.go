@@ -67,14 +67,14 @@ func FuzzArgument(f *testing.F) {
 		for n := range len(text) + 1 {
 			value := argument([]byte(text[:n]), "a")
 			if value != nil && !json.Valid(value) {
-				t.Fatalf("%q: got %q, which is not JSON", text[:n], value)
+				t.Fatalf("Argument of %q = %q, want JSON", text[:n], value)
 			}
 			var now string
 			if !valid || strings.Count(text, `"a"`) > 1 || json.Unmarshal(value, &now) != nil {
 				continue
 			}
 			if !strings.HasPrefix(now, before) && strings.ToValidUTF8(text[:n], "") == text[:n] {
-				t.Fatalf("%q: got %q, which does not continue %q", text[:n], now, before)
+				t.Fatalf("Argument of %q = %q, want a continuation of %q", text[:n], now, before)
 			}
 			before = now
 		}

@@ -23,16 +23,19 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
+// addTool returns a tool that adds two numbers.
 func addTool() tools.Tool {
 	return tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
 }
 
+// stateTool returns a tool that reads the state of the thread.
 func stateTool() tools.Tool {
 	return tools.Func("set", "sets", func(ctx context.Context, _ struct{}) (string, error) {
 		return "", tools.Report(ctx).PatchState(tools.Set("/b", 2))
 	})
 }
 
+// documentTool returns a tool that writes the document of the state.
 func documentTool() tools.Tool {
 	return tools.Func("write", "writes", func(context.Context, struct {
 		Document string `json:"document"`
@@ -93,8 +96,8 @@ func TestScriptedModelReceivesReasoning(t *testing.T) {
 	f.acts.Models["test"] = scripted.New(scripted.Think(0))
 	f.agent.Model = "test/think"
 	events, _ := f.run("go 12*7")
-	said := f.conversation()
-	if got := said[len(said)-1].Content.Text(); !strings.Contains(got, "2 times") {
+	messages := f.conversation()
+	if got := messages[len(messages)-1].Content.Text(); !strings.Contains(got, "2 times") {
 		t.Errorf("answer: got %q, want 2 blocks", got)
 	}
 	ids := map[string]bool{}
@@ -147,14 +150,14 @@ func TestEmptyReasoningIsHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := r.Messages()
-	wantEqual(t, "messages shown", len(shown), len(r.Entries)-2)
+	wantEqual(t, "number of shown messages", len(shown), len(r.Entries)-2)
 	for mode, cut := range map[snapshot.History]bool{snapshot.HistoryAuto: false, snapshot.HistoryAppend: false, snapshot.HistoryReplace: true} {
-		asked := append(slices.Clip(shown), agui.Message{ID: "u2", Role: agui.RoleUser, Content: agui.TextContent("and now?")})
-		a := r.Accept(snapshot.Claim{Messages: asked, History: mode})
-		wantEqual(t, fmt.Sprintf("history %q: a.Differs", mode), a.Differs, false)
-		wantEqual(t, fmt.Sprintf("history %q: a.Cut", mode), a.Cut, cut)
-		wantEqual(t, fmt.Sprintf("history %q: a.Keep", mode), a.Keep, len(r.Entries))
-		wantEqual(t, fmt.Sprintf("history %q: number of tail", mode), len(a.Tail), 1)
+		messages := append(slices.Clip(shown), agui.Message{ID: "u2", Role: agui.RoleUser, Content: agui.TextContent("and now?")})
+		a := r.Accept(snapshot.Claim{Messages: messages, History: mode})
+		wantEqual(t, fmt.Sprintf("history %q: input differs", mode), a.Differs, false)
+		wantEqual(t, fmt.Sprintf("history %q: conversation is cut", mode), a.Cut, cut)
+		wantEqual(t, fmt.Sprintf("history %q: number of kept messages", mode), a.Keep, len(r.Entries))
+		wantEqual(t, fmt.Sprintf("history %q: number of new messages", mode), len(a.Tail), 1)
 	}
 	for _, profile := range []stream.Generation{stream.Generation0, stream.Generation1} {
 		shown := f.views().Run(run, view.Options{Generation: profile, Join: true})
@@ -169,10 +172,10 @@ func TestEmptyReasoningIsHidden(t *testing.T) {
 			}
 			for _, frame := range frames {
 				if strings.Contains(string(frame.Event), `"reasoning"`) {
-					t.Errorf("reader with profile %v: string(frame.Event) = %q, want no %q", profile, string(frame.Event), `"reasoning"`)
+					t.Errorf("reader with profile %v: event = %q, want no %q", profile, string(frame.Event), `"reasoning"`)
 				}
 				if strings.Contains(string(frame.Event), "REASONING") {
-					t.Errorf("reader with profile %v: string(frame.Event) = %q, want no %q", profile, string(frame.Event), "REASONING")
+					t.Errorf("reader with profile %v: event = %q, want no %q", profile, string(frame.Event), "REASONING")
 				}
 			}
 		}
@@ -209,7 +212,7 @@ func TestModelReceivesContextAndState(t *testing.T) {
 	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		system = append(system, req.Messages[0].Text())
 		if req.Messages[1].Role != llm.RoleUser {
-			t.Errorf("message after the instructions: got %+v", req.Messages[1])
+			t.Errorf("message after the instructions: got %+v, want a message of the user", req.Messages[1])
 		}
 		if n == 1 {
 			return callAnswer([3]string{"x", "set", `{}`})
@@ -227,7 +230,7 @@ func TestModelReceivesContextAndState(t *testing.T) {
 		t.Errorf("instructions (-want +got):\n%s", diff)
 	}
 	if !strings.Contains(system[1], `{"a":1,"b":2}`) {
-		t.Errorf("system[1] = %q, want text with %q", system[1], `{"a":1,"b":2}`)
+		t.Errorf("second system message = %q, want text with %q", system[1], `{"a":1,"b":2}`)
 	}
 }
 
@@ -255,7 +258,7 @@ func TestStateFollowsArgument(t *testing.T) {
 	r := f.wantThreadEqualsClient(events)
 	var state map[string]string
 	if err := json.Unmarshal(r.State, &state); err != nil || state["a/b"] != document || len(state) != 1 {
-		t.Errorf("state: got %s (%v)", r.State, err)
+		t.Errorf("state = %s (%v), want the document at a/b", r.State, err)
 	}
 	deltas, size := 0, 0
 	for i, event := range events {
@@ -266,16 +269,16 @@ func TestStateFollowsArgument(t *testing.T) {
 		case *agui.Custom:
 			want := `[{"state_key":"a/b","tool":"write","tool_argument":"document"},{"state_key":"y","tool":"other","tool_argument":"x"}]`
 			_, next := events[i+1].(*agui.ToolCallStart)
-			wantEqual(t, "PredictState: Name", event.Name, "PredictState")
-			wantEqual(t, "event.Value", string(event.Value), want)
-			wantEqual(t, "next", next, true)
+			wantEqual(t, "name of the custom event", event.Name, "PredictState")
+			wantEqual(t, "value of the custom event", string(event.Value), want)
+			wantEqual(t, "next event is the custom event", next, true)
 		}
 	}
 	if deltas < 20 {
-		t.Errorf("deltas = %v, want at least %v", deltas, 20)
+		t.Errorf("number of state deltas = %v, want at least %v", deltas, 20)
 	}
 	if size > 10*len(arguments) {
-		t.Errorf("size = %v, want at most %v", size, 10*len(arguments))
+		t.Errorf("bytes of the state deltas = %v, want at most %v", size, 10*len(arguments))
 	}
 }
 
@@ -283,12 +286,12 @@ func TestStateFollowsArgument(t *testing.T) {
 // are left out silently.
 func TestModelReceivesMedia(t *testing.T) {
 	t.Parallel()
-	var heard []llm.Message
+	var sent []llm.Message
 	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
-		heard = req.Messages[1:]
+		sent = req.Messages[1:]
 		return textAnswer("done")
 	})
-	said := []agui.Message{
+	messages := []agui.Message{
 		{ID: "u2", Role: agui.RoleUser, Content: agui.PartsContent([]agui.ContentPart{
 			{Type: agui.PartDocument, Source: &agui.PartSource{Type: agui.SourceData, Value: "aGVsbG8=", MimeType: "application/pdf"}, Metadata: json.RawMessage(`{"filename":"a.pdf"}`)},
 			{Type: agui.PartImage, Source: &agui.PartSource{Type: agui.SourceURL, Value: "https://example.com/i.png"}, Metadata: json.RawMessage(`[1]`)},
@@ -297,7 +300,7 @@ func TestModelReceivesMedia(t *testing.T) {
 		})},
 		{ID: "u3", Role: agui.RoleUser, Content: agui.PartsContent([]agui.ContentPart{{Type: agui.PartImage, Source: &agui.PartSource{Type: agui.SourceFile, Value: "file-1"}}})},
 	}
-	f.more = said
+	f.more = messages
 	f.run("go")
 	want := []llm.Message{
 		{Role: llm.RoleUser, Parts: []llm.Part{llm.Text{Text: "go"}}},
@@ -307,7 +310,7 @@ func TestModelReceivesMedia(t *testing.T) {
 			llm.Text{Text: "what is this?"},
 		}},
 	}
-	if diff := cmp.Diff(want, heard); diff != "" {
+	if diff := cmp.Diff(want, sent); diff != "" {
 		t.Errorf("messages sent (-want +got):\n%s", diff)
 	}
 }

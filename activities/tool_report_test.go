@@ -45,6 +45,7 @@ func (f *fixture) wantThreadEqualsClient(events []agui.Event) *snapshot.Snapshot
 	return r
 }
 
+// asJSON encodes a value as JSON.
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.MarshalIndent(v, "", " ")
@@ -64,7 +65,7 @@ func callOnce(tool, arguments string) script {
 	}
 }
 
-func TestToolReports(t *testing.T) {
+func TestToolReportsReachClients(t *testing.T) {
 	t.Parallel()
 	search := tools.Func("search", "searches", func(ctx context.Context, _ struct{}) (string, error) {
 		r := tools.Report(ctx)
@@ -81,7 +82,7 @@ func TestToolReports(t *testing.T) {
 	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		for _, m := range req.Messages {
 			if n == 2 && strings.Contains(fmt.Sprint(m), "search-progress") {
-				t.Errorf("message sent to the model: got the activity %+v", m)
+				t.Errorf("message sent to the model: got the activity %+v, want none", m)
 			}
 		}
 		return callOnce("search", "{}")(n, req)
@@ -96,12 +97,12 @@ func TestToolReports(t *testing.T) {
 		t.Errorf("state: got %s, want %s", got, want)
 	}
 	shown := r.Entries[3].Message
-	wantEqual(t, "shown.ActivityType", shown.ActivityType, "search-progress")
-	wantEqual(t, "shown.Content.Object()", string(shown.Content.Object()), `{"found":3,"in":"<shop>"}`)
-	wantEqual(t, "shown.ID", shown.ID, run.Identify("act", r.Entries[1].Message.ToolCalls[0].ID+"/progress"))
+	wantEqual(t, "type of the activity message", shown.ActivityType, "search-progress")
+	wantEqual(t, "content of the activity message", string(shown.Content.Object()), `{"found":3,"in":"<shop>"}`)
+	wantEqual(t, "ID of the activity message", shown.ID, run.Identify("act", r.Entries[1].Message.ToolCalls[0].ID+"/progress"))
 	for _, event := range events {
 		if custom, ok := event.(*agui.Custom); ok && string(custom.Value) != "null" {
-			t.Errorf("value of the custom event: got %s", custom.Value)
+			t.Errorf("value of the custom event = %s, want null", custom.Value)
 		}
 	}
 }
@@ -147,14 +148,14 @@ func TestInvalidToolReports(t *testing.T) {
 		}
 		check("one report too many", r.Custom("a", 1))
 		if got := string(r.State()); got != "{}" {
-			t.Errorf("state after refused operations: got %s", got)
+			t.Errorf("state after refused operations = %s, want {}", got)
 		}
 		return "", nil
 	})
 	f := setup(t, callOnce("tool", "{}"), tool)
 	events, _ := f.run("go")
 	if err := after.Custom("a", 1); err == nil {
-		t.Error("a report after the call is accepted")
+		t.Error("report after the call is accepted, want an error")
 	}
 	if got, want := strings.Count(typesOf(events), "CUSTOM"), tools.MaxReports-tools.MaxActivities; got != want {
 		t.Errorf("events: got %d, want %d", got, want)
@@ -172,16 +173,16 @@ func TestReportsOfFailedAttemptAreRetracted(t *testing.T) {
 		n++
 		r := tools.Report(ctx)
 		if got := string(r.State()); got != "{}" {
-			t.Errorf("attempt %d: got the state %s", n, got)
+			t.Errorf("attempt %d: state = %s, want {}", n, got)
 		}
 		return "ok", errors.Join(r.Activity("a", "plan", map[string]int{"attempt": n}), r.PatchState(tools.Set("/attempt", n)))
 	}, tools.Idempotent())
 	f := setup(t, callOnce("tool", "{}"), &hangingTool{Tool: tool, err: down})
 	events, _ := f.run("go")
 	r := f.wantThreadEqualsClient(events)
-	mustEqual(t, fmt.Sprintf("after %d attempts: n", n), n, 2)
-	wantEqual(t, fmt.Sprintf("after %d attempts: r.State", n), string(r.State), `{"attempt":2}`)
-	wantEqual(t, fmt.Sprintf("after %d attempts: r.Entries[3].Message.Content.Object()", n), string(r.Entries[3].Message.Content.Object()), `{"attempt":2}`)
+	mustEqual(t, "number of attempts", n, 2)
+	wantEqual(t, fmt.Sprintf("after %d attempts: state", n), string(r.State), `{"attempt":2}`)
+	wantEqual(t, fmt.Sprintf("after %d attempts: content of the activity message", n), string(r.Entries[3].Message.Content.Object()), `{"attempt":2}`)
 }
 
 // hangingTool is a tool whose first call does not end.
@@ -215,7 +216,7 @@ func TestResultWithParts(t *testing.T) {
 			last := req.Messages[len(req.Messages)-1]
 			want := llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "aGVsbG8=", Name: "chart.png"}
 			if last.Role != llm.RoleTool || last.Parts[1] != want || !strings.HasPrefix(last.Text(), "a chart, and a film[omitted: 1 part") {
-				t.Errorf("message sent: got %+v", last)
+				t.Errorf("message sent: got %+v, want a tool result with the chart and an omitted part", last)
 			}
 		}
 		return callOnce("chart", "{}")(n, req)
@@ -224,10 +225,10 @@ func TestResultWithParts(t *testing.T) {
 	r := f.wantThreadEqualsClient(events)
 	parts := r.Entries[2].Message.Content.Parts()
 	mustEqual(t, "number of parts", len(parts), 5)
-	wantEqual(t, "parts[1].Type", parts[1].Type, agui.PartImage)
-	wantEqual(t, "parts[1].Source.Value", parts[1].Source.Value, "aGVsbG8=")
-	wantEqual(t, "parts[1].Metadata", string(parts[1].Metadata), `{"filename":"chart.png"}`)
-	wantEqual(t, "parts[2].Source.Type", parts[2].Source.Type, agui.SourceURL)
+	wantEqual(t, "type of the second part", parts[1].Type, agui.PartImage)
+	wantEqual(t, "data of the second part", parts[1].Source.Value, "aGVsbG8=")
+	wantEqual(t, "metadata of the second part", string(parts[1].Metadata), `{"filename":"chart.png"}`)
+	wantEqual(t, "source of the third part", parts[2].Source.Type, agui.SourceURL)
 }
 
 // TestProviderActivities: activities of a provider are shown like a tool's reports:
@@ -251,7 +252,7 @@ func TestProviderActivities(t *testing.T) {
 		}
 		for _, m := range req.Messages {
 			if strings.Contains(fmt.Sprint(m), "web-search") {
-				t.Errorf("message sent to the model: got the activity %+v", m)
+				t.Errorf("message sent to the model: got the activity %+v, want none", m)
 			}
 		}
 		return append(searching(2, "2"), llm.Finish{Reason: llm.FinishStop}), nil
@@ -282,7 +283,7 @@ func TestInvalidProviderActivity(t *testing.T) {
 		})
 		events, _ := f.run("go")
 		r := f.wantThreadEqualsClient(events)
-		wantEqual(t, name+": f.calls.Load()", f.calls.Load(), 2)
+		wantEqual(t, name+": number of model calls", f.calls.Load(), 2)
 		wantEqual(t, name+": number of entries", len(r.Entries), 2)
 	}
 }

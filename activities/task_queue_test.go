@@ -53,10 +53,10 @@ func TestAnswersHaveTheQueuesOfCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(body), "queue") {
-		t.Errorf("string(body) = %q, want no %q", string(body), "queue")
+		t.Errorf("message = %q, want no %q", string(body), "queue")
 	}
 	if strings.Contains(string(body), "sequence") {
-		t.Errorf("string(body) = %q, want no %q", string(body), "sequence")
+		t.Errorf("message = %q, want no %q", string(body), "sequence")
 	}
 }
 
@@ -75,7 +75,7 @@ func TestQueuedCallsAreBounded(t *testing.T) {
 	f.limits.ParallelTools = 100
 	_, result := f.run("go")
 	wantEqual(t, "code", result.Code, runs.CodeLimitParallelTools)
-	wantEqual(t, "made.Load()", made.Load(), 0)
+	wantEqual(t, "number of calls", made.Load(), 0)
 }
 
 // agentWithMissingTools is a fixture whose agent has further tools when its calls are made. This
@@ -110,7 +110,7 @@ func TestWorkerWithOneTool(t *testing.T) {
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	for _, event := range events {
 		if r, ok := event.(*agui.ToolCallResult); ok && r.Content.Text() != "drawer" {
-			t.Errorf("result: got %q", r.Content.Text())
+			t.Errorf("result = %q, want %q", r.Content.Text(), "drawer")
 		}
 	}
 }
@@ -127,10 +127,10 @@ func TestAwaitWorkersOfTaskQueue(t *testing.T) {
 	f := setup(t, nil)
 	f.acts.Queues = servedQueues{"till"}
 	for _, c := range []struct {
-		queue string
-		grace time.Duration
-		again bool
-		ends  bool
+		queue       string
+		grace       time.Duration
+		wantRetry   bool
+		wantFailure bool
 	}{{"till", time.Nanosecond, false, false}, {"floor", time.Hour, true, false}, {"floor", time.Nanosecond, false, true}} {
 		f.acts.ToolGrace = c.grace
 		env := newActivityEnv()
@@ -141,12 +141,12 @@ func TestAwaitWorkersOfTaskQueue(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantEqual(t, "c.again", c.again, false)
-			wantEqual(t, "c.ends", c.ends, false)
+			wantEqual(t, "wait is repeated", c.wantRetry, false)
+			wantEqual(t, "wait fails for good", c.wantFailure, false)
 			continue
 		}
-		wantEqual(t, "app.Type()", app.Type(), "tool_unavailable")
-		wantEqual(t, "app.NonRetryable()", app.NonRetryable(), c.ends)
-		wantEqual(t, "app.NextRetryDelay() > 0", app.NextRetryDelay() > 0, c.again)
+		wantEqual(t, "type of the error", app.Type(), "tool_unavailable")
+		wantEqual(t, "error is not retryable", app.NonRetryable(), c.wantFailure)
+		wantEqual(t, "error has a retry delay", app.NextRetryDelay() > 0, c.wantRetry)
 	}
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// TestAbsurdUsage: impossible token counts neither end the run nor keep it from ending. They are
+// TestImpossibleUsageIsEstimated: impossible token counts neither end the run nor keep it from ending. They are
 // replaced by an estimate.
-func TestAbsurdUsage(t *testing.T) {
+func TestImpossibleUsageIsEstimated(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int64{"negative": -5, "more than a double holds": math.MaxInt64, "just too many": 1<<40 + 1} {
 		t.Run(name, func(t *testing.T) {
@@ -66,15 +66,15 @@ func TestHostileArguments(t *testing.T) {
 			f.agent.State = agents.State{Visible: true, Predict: []agents.Prediction{{Tool: "write", Argument: "document", Key: "document"}}}
 			events, result := f.run("go")
 			wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-			wantEqual(t, "f.calls.Load()", f.calls.Load(), 2)
+			wantEqual(t, "number of model calls", f.calls.Load(), 2)
 			screen := clientState(t, events)
 			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustEqual(t, "screen.State()", string(screen.State()), string(r.State))
+			mustEqual(t, "state of the client", string(screen.State()), string(r.State))
 			wantEqual(t, "arguments", r.Entries[1].Message.ToolCalls[0].Arguments, arguments)
-			wantEqual(t, "agui.TooDeep(r.State)", agui.TooDeep(r.State), false)
+			wantEqual(t, "state is too deep", agui.TooDeep(r.State), false)
 		})
 	}
 }
@@ -135,7 +135,7 @@ func TestHostileTools(t *testing.T) {
 			f := setup(t, callOnce(tool.Spec().Name, "{}"), tool)
 			events, result := f.run("go")
 			mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-			mustEqual(t, "f.calls.Load()", f.calls.Load(), 2)
+			mustEqual(t, "number of model calls", f.calls.Load(), 2)
 			clientState(t, events)
 			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil {
@@ -152,14 +152,14 @@ func TestHostileTools(t *testing.T) {
 			if size > tools.DefaultMaxResult+tools.MaxMedia {
 				t.Errorf("result = %v, want at most %v", size, tools.DefaultMaxResult+tools.MaxMedia)
 			}
-			wantEqual(t, "utf8.ValidString(answer.Content.Text())", utf8.ValidString(answer.Content.Text()), true)
-			wantEqual(t, "answer.Role", answer.Role, agui.RoleTool)
+			wantEqual(t, "result is valid UTF-8", utf8.ValidString(answer.Content.Text()), true)
+			wantEqual(t, "role of the result", answer.Role, agui.RoleTool)
 			wantParts := map[string]agui.PartType{"image5MB": agui.PartImage, "noBase64": agui.PartText, "imageTooLarge": agui.PartText, "manyParts": agui.PartText}
 			if want, has := wantParts[tool.Spec().Name]; has && answer.Content.Parts()[0].Type != want {
 				t.Errorf("first part: got %s, want %s", answer.Content.Parts()[0].Type, want)
 			}
 			if tool.Spec().Name == "deepReports" && answer.Content.Text() != "all were refused" {
-				t.Error(answer.Content.Text())
+				t.Errorf("result = %q, want %q", answer.Content.Text(), "all were refused")
 			}
 			next, err := f.acts.Snapshots.Latest(t.Context(), stream.Thread{Tenant: "default", ID: "t2"}, 0)
 			if err != nil {

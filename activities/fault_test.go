@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
+// runError returns the RUN_ERROR that ends a run.
 func runError(t *testing.T, events []agui.Event) *agui.RunError {
 	t.Helper()
 	last, ok := events[len(events)-1].(*agui.RunError)
@@ -27,9 +28,9 @@ func runError(t *testing.T, events []agui.Event) *agui.RunError {
 	return last
 }
 
-// TestPanicIsFailure: a panic is a failure like others. Its text may be content and is not
+// TestPanicFailsRunWithoutItsText: a panic is a failure like others. Its text may be content and is not
 // recorded.
-func TestPanicIsFailure(t *testing.T) {
+func TestPanicFailsRunWithoutItsText(t *testing.T) {
 	t.Parallel()
 	f := setup(t, nil)
 	f.acts.Models["test"] = llm.ModelFunc(func(context.Context, *llm.Request) iter.Seq2[llm.Chunk, error] {
@@ -38,11 +39,11 @@ func TestPanicIsFailure(t *testing.T) {
 	})
 	events, _ := f.run("hello")
 	end := runError(t, events)
-	wantEqual(t, "end.Code", end.Code, runs.CodeInternal)
+	wantEqual(t, "code of the end", end.Code, runs.CodeInternal)
 	if strings.Contains(end.Message, "SECRET") {
-		t.Errorf("end.Message = %q, want no %q", end.Message, "SECRET")
+		t.Errorf("message of the end = %q, want no %q", end.Message, "SECRET")
 	}
-	wantEqual(t, "f.calls.Load()", f.calls.Load(), 8)
+	wantEqual(t, "number of model calls", f.calls.Load(), 8)
 }
 
 // TestRepeatedToolCallNumbers: some servers number tool calls from 1, and some
@@ -88,8 +89,8 @@ func TestNumberOfToolCallsIsLimited(t *testing.T) {
 	}, add)
 	events, _ := f.run("go")
 	end := runError(t, events)
-	wantEqual(t, "end.Code", end.Code, runs.CodeLimitParallelTools)
-	wantEqual(t, "f.calls.Load()", f.calls.Load(), 1)
+	wantEqual(t, "code of the end", end.Code, runs.CodeLimitParallelTools)
+	wantEqual(t, "number of model calls", f.calls.Load(), 1)
 }
 
 // TestLongModelName: a provider may return a model name of any length.
@@ -100,7 +101,7 @@ func TestLongModelName(t *testing.T) {
 	})
 	_, result := f.run("go")
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "f.calls.Load()", f.calls.Load(), 1)
+	wantEqual(t, "number of model calls", f.calls.Load(), 1)
 }
 
 // TestCancelledToolIsAbandoned: a tool that ignores its context does not keep a
@@ -177,6 +178,7 @@ func TestCancelDuringText(t *testing.T) {
 	}
 }
 
+// encodeMessages returns messages as JSON, one a line.
 func encodeMessages(t *testing.T, messages []agui.Message) string {
 	t.Helper()
 	raw, err := json.MarshalIndent(messages, "", " ")
@@ -199,7 +201,7 @@ func TestNoToolCallAfterCancel(t *testing.T) {
 		return chunks, err
 	}, tool)
 	_, result := f.run("go")
-	wantEqual(t, "called", called, false)
+	wantEqual(t, "tool is called", called, false)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
 }
 
@@ -211,9 +213,9 @@ func TestInputOfCutConversationEndsRun(t *testing.T) {
 	f.accepted = stream.Acceptance{Keep: 4, Last: "gone"}
 	events, result := f.run("and then?")
 	end := runError(t, events)
-	wantEqual(t, "end.Code", end.Code, "conversation_changed")
+	wantEqual(t, "code of the end", end.Code, "conversation_changed")
 	wantEqual(t, "code", result.Code, end.Code)
-	wantEqual(t, "f.calls.Load()", f.calls.Load(), 0)
+	wantEqual(t, "number of model calls", f.calls.Load(), 0)
 	if m := f.conversation(); len(m) != 1 || m[0].Content.Text() != "and then?" {
 		t.Errorf("conversation: got %+v, want the client's message", m)
 	}
@@ -241,10 +243,10 @@ func TestFrozenWorkerTakesStep(t *testing.T) {
 	})
 	_, result := f.run("hello")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	mustEqual(t, "f.calls.Load()", f.calls.Load(), 2)
+	mustEqual(t, "number of model calls", f.calls.Load(), 2)
 	m := f.conversation()
-	mustEqual(t, "number of conversation", len(m), 2)
-	wantEqual(t, "conversation: [1].Content.Text()", m[1].Content.Text(), "here I am")
+	mustEqual(t, "number of messages", len(m), 2)
+	wantEqual(t, "answer in the conversation", m[1].Content.Text(), "here I am")
 }
 
 // TestRetryLimits: an outage of the log is retried without a bound, a provider only a few
@@ -254,14 +256,15 @@ func TestRetryLimits(t *testing.T) {
 	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("at last") })
 	f.outage.Store(50)
 	_, result := f.run("hello")
-	wantEqual(t, "after an outage: Outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "after an outage: outcome", result.Outcome, runs.OutcomeSuccess)
 	f = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return nil, &llm.Error{Code: llm.CodeUnavailable} })
 	events, _ := f.run("hello")
 	end := runError(t, events)
-	wantEqual(t, "end.Code", end.Code, string(llm.CodeUnavailable))
-	wantEqual(t, "f.calls.Load()", f.calls.Load(), 8)
+	wantEqual(t, "code of the end", end.Code, string(llm.CodeUnavailable))
+	wantEqual(t, "number of model calls", f.calls.Load(), 8)
 }
 
+// finish executes the activity that ends a run.
 func (f *fixture) finish(in runs.FinishInput) (runs.FinishResult, error) {
 	f.t.Helper()
 	env := newActivityEnv()
@@ -294,7 +297,7 @@ func TestLostRunEndsWithLogLost(t *testing.T) {
 		t.Fatalf("Finish: got %+v, %v, want log_lost", done, err)
 	}
 	if ended, err := f.log.HasEnded(ctx, run); err != nil || !ended {
-		t.Errorf("Ended: got %v, %v", ended, err)
+		t.Errorf("HasEnded = %v, %v, want true", ended, err)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 func TestApprovalRuleReadsRequester(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		requester *auth.Principal
-		asks      int
+		requester      *auth.Principal
+		wantInterrupts int
 	}{
 		"finance": {&auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"finance"}}, 0},
 		"support": {&auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"support"}}, 1},
@@ -32,8 +32,8 @@ func TestApprovalRuleReadsRequester(t *testing.T) {
 			f.requester = tt.requester
 			f.runUntilInterrupt("go")
 			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
-			if err != nil || len(r.Interrupts) != tt.asks {
-				t.Errorf("interrupts: got %d, want %d (%v)", len(r.Interrupts), tt.asks, err)
+			if err != nil || len(r.Interrupts) != tt.wantInterrupts {
+				t.Errorf("interrupts: got %d, want %d (%v)", len(r.Interrupts), tt.wantInterrupts, err)
 			}
 		})
 	}

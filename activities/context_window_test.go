@@ -15,14 +15,14 @@ import (
 
 // conversationOf returns a conversation of pairs of messages, with about 100 tokens in each message.
 func conversationOf(pairs int) []agui.Message {
-	var said []agui.Message
+	var messages []agui.Message
 	for i := range pairs {
 		for _, role := range []agui.Role{agui.RoleAssistant, agui.RoleUser} {
 			text := fmt.Sprintf("%s %d %s", role, i, strings.Repeat("word ", 78))
-			said = append(said, agui.Message{ID: fmt.Sprintf("%s%d", role, i), Role: role, Content: agui.TextContent(text)})
+			messages = append(messages, agui.Message{ID: fmt.Sprintf("%s%d", role, i), Role: role, Content: agui.TextContent(text)})
 		}
 	}
-	return said
+	return messages
 }
 
 // requestTokens returns the tokens of a request by the documented rule: four characters are a token.
@@ -36,6 +36,7 @@ func requestTokens(req *llm.Request) (tokens int) {
 	return tokens
 }
 
+// requestTexts returns the texts of a request's messages, one a line.
 func requestTexts(req *llm.Request) string {
 	var b strings.Builder
 	for _, m := range req.Messages {
@@ -55,10 +56,10 @@ func TestPromptFitsTheContextWindow(t *testing.T) {
 		t.Errorf("size of the request: got about %d tokens, want most of 2000", n)
 	}
 	m := asked.Messages
-	wantEqual(t, "m[0].Text()", m[0].Text(), "Be brief.")
-	wantEqual(t, "m[1].Text()", m[1].Text(), "the very first question")
+	wantEqual(t, "first message", m[0].Text(), "Be brief.")
+	wantEqual(t, "second message", m[1].Text(), "the very first question")
 	if !strings.Contains(m[2].Text(), "left out") {
-		t.Errorf("m[2].Text() = %q, want text with %q", m[2].Text(), "left out")
+		t.Errorf("third message = %q, want text with %q", m[2].Text(), "left out")
 	}
 	last := m[len(m)-1].Text()
 	if !strings.HasPrefix(last, "user 39") {
@@ -84,19 +85,19 @@ func TestLargeResultIsCutForModel(t *testing.T) {
 				open[c.ID] = true
 			}
 			if m.Role == llm.RoleTool && !open[m.ToolCallID] {
-				t.Errorf("call %d: a result without its call in\n%s", n, requestTexts(req))
+				t.Errorf("call %d: got a result without its call in\n%s\nwant both", n, requestTexts(req))
 			}
 			if len(m.Text()) > 2100 {
-				t.Errorf("call %d: got a message of %d bytes", n, len(m.Text()))
+				t.Errorf("call %d: size of a message = %d bytes, want at most 2100", n, len(m.Text()))
 			}
 		}
 		if n > 1 {
 			last := req.Messages[len(req.Messages)-1].Text()
 			if !strings.HasPrefix(last, "begin x") || !strings.HasSuffix(last, "x end") || !strings.Contains(last, "are left out here") {
-				t.Errorf("call %d: result sent: got %.40q", n, last)
+				t.Errorf("call %d: result sent = %.40q, want its beginning and its end", n, last)
 			}
 			if requestTokens(req) > 2000 {
-				t.Errorf("call %d: size of the request: got about %d tokens", n, requestTokens(req))
+				t.Errorf("call %d: size of the request = about %d tokens, want at most 2000", n, requestTokens(req))
 			}
 		}
 		if n == 5 {
@@ -110,7 +111,7 @@ func TestLargeResultIsCutForModel(t *testing.T) {
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	for _, m := range f.conversation() {
 		if m.Role == agui.RoleTool && len(m.Content.Text()) != large+10 {
-			t.Errorf("result in the conversation: got %d bytes", len(m.Content.Text()))
+			t.Errorf("size of the result in the conversation = %d bytes, want %d", len(m.Content.Text()), large+10)
 		}
 	}
 }
@@ -124,7 +125,7 @@ func TestSummaryIsMadeOnce(t *testing.T) {
 		switch last := req.Messages[len(req.Messages)-1]; {
 		case strings.Contains(req.Messages[0].Text(), "notes of an assistant"):
 			if req.Model != "small" || len(req.Tools) > 0 || !strings.Contains(last.Text(), "user: user 0 ") {
-				t.Errorf("summary: got a request of %q:\n%s", req.Model, requestTexts(req))
+				t.Errorf("summary: got a request of %q:\n%s\nwant one of small, without tools, about the first messages", req.Model, requestTexts(req))
 			}
 			summaries++
 			return textAnswer(fmt.Sprintf("The story so far, part %d.", summaries))
@@ -133,12 +134,12 @@ func TestSummaryIsMadeOnce(t *testing.T) {
 			return nil, &llm.Error{Code: llm.CodeUnavailable, Message: "try again"}
 		case last.Role == llm.RoleTool:
 			if !strings.Contains(req.Messages[1].Text(), "The story so far, part 1.") {
-				t.Errorf("messages of the second turn: got\n%s", requestTexts(req))
+				t.Errorf("messages of the second turn: got\n%s\nwant the first summary", requestTexts(req))
 			}
 			return textAnswer("done")
 		}
 		if !strings.Contains(req.Messages[1].Text(), "The story so far, part 1.") || requestTokens(req) > 2000 {
-			t.Errorf("request: got about %d tokens:\n%s", requestTokens(req), requestTexts(req))
+			t.Errorf("request: got about %d tokens:\n%s\nwant at most 2000 with the first summary", requestTokens(req), requestTexts(req))
 		}
 		return callAnswer([3]string{"c", "add", `{"a":1,"b":2}`})
 	}, addTool())
@@ -146,7 +147,7 @@ func TestSummaryIsMadeOnce(t *testing.T) {
 	f.more = conversationOf(20)
 	events, result := f.run("the very first question")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	mustEqual(t, "summaries", summaries, 1)
+	mustEqual(t, "number of summaries", summaries, 1)
 	finished := events[len(events)-1].(*agui.RunFinished)
 	if len(finished.Usage) != 1 || *finished.Usage[0].InputTokens != 20 {
 		t.Errorf("usage: got %+v, want the usage of the summary and of one answer", finished.Usage)
@@ -166,7 +167,7 @@ func TestSummaryGrows(t *testing.T) {
 			summaries++
 			material := req.Messages[1].Text()
 			if summaries > 1 && (!strings.Contains(material, fmt.Sprintf("notes %d", summaries-1)) || strings.Contains(material, "user 0 ")) {
-				t.Errorf("summary %d: got the material\n%.200s", summaries, material)
+				t.Errorf("summary %d: got the material\n%.200s\nwant the notes before it, and no older messages", summaries, material)
 			}
 			return textAnswer(fmt.Sprintf("notes %d", summaries))
 		}
@@ -185,9 +186,9 @@ func TestSummaryGrows(t *testing.T) {
 	turns := int(f.calls.Load()) - summaries
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	if summaries < 2 {
-		t.Errorf("summaries = %v, want at least %v", summaries, 2)
+		t.Errorf("number of summaries = %v, want at least %v", summaries, 2)
 	}
 	if summaries > turns/2 {
-		t.Errorf("summaries = %v, want at most %v", summaries, turns/2)
+		t.Errorf("number of summaries = %v, want at most %v", summaries, turns/2)
 	}
 }
