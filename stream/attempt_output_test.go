@@ -94,9 +94,9 @@ func TestThreadSumsEstimates(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	n := func(n int64) *int64 { return &n }
-	cut := snapshot.EstimatedUsage{Calls: 1, Usage: []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(4), OutputTokens: n(1), TotalTokens: n(5)}}}
+	estimated := snapshot.EstimatedUsage{Calls: 1, Usage: []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(4), OutputTokens: n(1), TotalTokens: n(5)}}}
 	metadata := agui.Metadata{}
-	if err := cut.Put(metadata); err != nil {
+	if err := estimated.Put(metadata); err != nil {
 		t.Fatal(err)
 	}
 	base := agui.BaseEvent{Metadata: metadata}
@@ -117,13 +117,13 @@ func TestThreadSumsEstimates(t *testing.T) {
 	if diff := cmp.Diff(used, r.Usage); diff != "" {
 		t.Errorf("usage (-want +got):\n%s", diff)
 	}
-	estimated := &snapshot.EstimatedUsage{Calls: 2, Usage: []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(8), OutputTokens: n(2), TotalTokens: n(10)}}}
-	if diff := cmp.Diff(estimated, r.Estimated); diff != "" {
+	wantEstimated := &snapshot.EstimatedUsage{Calls: 2, Usage: []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(8), OutputTokens: n(2), TotalTokens: n(10)}}}
+	if diff := cmp.Diff(wantEstimated, r.Estimated); diff != "" {
 		t.Errorf("estimates (-want +got):\n%s", diff)
 	}
-	whole := []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(10), OutputTokens: n(2), TotalTokens: n(12)}}
+	total := []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(10), OutputTokens: n(2), TotalTokens: n(12)}}
 	part := []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(4), OutputTokens: n(1)}}
-	for i, want := range []snapshot.RunNote{{Usage: whole}, {Usage: part, Estimated: &cut}, {Usage: part, Estimated: &cut}} {
+	for i, want := range []snapshot.RunNote{{Usage: total}, {Usage: part, Estimated: &estimated}, {Usage: part, Estimated: &estimated}} {
 		got := snapshot.RunNote{Usage: r.Runs[i].Usage, Estimated: r.Runs[i].Estimated}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("run %d (-want +got):\n%s", i, diff)

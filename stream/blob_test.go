@@ -19,6 +19,7 @@ import (
 // markedText returns a text of n bytes that ends in mark, so that a truncated text is noticed.
 func markedText(n int, mark string) string { return strings.Repeat("x", n-len(mark)) + mark }
 
+// blobs returns the object store with the large contents of a log.
 func blobs(t *testing.T, l *stream.Log) jetstream.ObjectStore {
 	t.Helper()
 	js := must[jetstream.JetStream](t)(jetstream.New(l.Conn()))
@@ -37,8 +38,8 @@ func TestLargeContentIsComplete(t *testing.T) {
 			live := viewer(follower).Run(run, view.Options{})
 			defer live.Close()
 
-			asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(markedText(size, "asked"))}
-			p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &asked}}}}))
+			question := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(markedText(size, "asked"))}
+			p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &question}}}}))
 			must[uint64](t)(l.OpenStep(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: p.Seq, ProtocolVersion: "1.0"},
 				&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}, &agui.Custom{Name: "note", Value: []byte(`"` + markedText(size, "opened") + `"`)}))
 			a := begin(t, ctx, l, place("1/model", 0))
@@ -50,11 +51,11 @@ func TestLargeContentIsComplete(t *testing.T) {
 			}
 			seq := must[uint64](t)(a.Finish(ctx, &stream.Result{Messages: []agui.Message{answer}, Answer: []byte(`{"n":1}`)}, textContent("m", markedText(size, "last")), textEnd("m")))
 			if _, done, err := l.Begin(ctx, place("1/model", 0)); err != nil || done == nil {
-				t.Fatalf("retry: %v, %v", done, err)
+				t.Fatalf("retry of a finished step: got %v, %v, want its result", done, err)
 			} else {
 				var r stream.Result
 				if err := done.Result(ctx, &r); err != nil || r.Messages[0].Content.Text() != answer.Content.Text() || string(r.Answer) != `{"n":1}` {
-					t.Errorf("the retry reads another result (%v)", err)
+					t.Errorf("result at the retry: got %+v, %v, want the first attempt's", r, err)
 				}
 			}
 			if _, _, err := l.Seal(ctx, place("end", seq), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
@@ -69,7 +70,7 @@ func TestLargeContentIsComplete(t *testing.T) {
 				t.Errorf("events of a later reader = %q, want %q", got, want)
 			}
 			m := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)).Messages()
-			if len(m) != 2 || m[0].Content.Text() != asked.Content.Text() || m[1].Content.Text() != answer.Content.Text() {
+			if len(m) != 2 || m[0].Content.Text() != question.Content.Text() || m[1].Content.Text() != answer.Content.Text() {
 				t.Errorf("conversation: got %d messages, want 2 with the whole content", len(m))
 			}
 		})
@@ -102,8 +103,8 @@ func textEnds(t *testing.T, frames []view.Frame, size int) string {
 func TestEqualContentIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(markedText(300_000, "asked"))}
-	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &asked}}}}
+	question := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(markedText(300_000, "asked"))}
+	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &question}}}}
 	var nuids []string
 	for range 2 {
 		must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, in))
@@ -119,8 +120,8 @@ func TestEqualContentIsStoredOnce(t *testing.T) {
 func TestLostBlobIsLogLost(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(markedText(300_000, "asked"))}
-	p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &asked}}}}))
+	question := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(markedText(300_000, "asked"))}
+	p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &question}}}}))
 	store := blobs(t, l)
 	for _, info := range must[[]*jetstream.ObjectInfo](t)(store.List(ctx)) {
 		js := must[jetstream.JetStream](t)(jetstream.New(l.Conn()))

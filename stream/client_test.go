@@ -72,7 +72,7 @@ func TestReferenceClientsReadJoins(t *testing.T) {
 func record(t *testing.T, profile stream.Generation, name string, tell func(*projectionFixture), wholeThread bool) []eventStream {
 	t.Helper()
 	ctx, l := testContext(t), streamtest.Open(t)
-	c := newViewers(t, ctx, l)
+	c := newConcurrentReaders(t, ctx, l)
 	shownView := func() *view.View { return viewer(c.follower).Run(run, view.Options{Join: true, Generation: profile}) }
 	if wholeThread {
 		c.readOn = readFollowing
@@ -99,6 +99,7 @@ func record(t *testing.T, profile stream.Generation, name string, tell func(*pro
 	return streams
 }
 
+// replay applies streams of events with the reference clients, and returns how each ends.
 func replay(t *testing.T, dir string, streams []eventStream) []replayResult {
 	t.Helper()
 	cmd := exec.CommandContext(testContext(t), "node", filepath.Join("..", "replay.mjs"))
@@ -126,15 +127,16 @@ func replay(t *testing.T, dir string, streams []eventStream) []replayResult {
 	return ends
 }
 
+// checkReplayed checks that the reference clients have accepted a stream.
 func checkReplayed(t *testing.T, r eventStream, end replayResult) {
 	t.Helper()
 	events := asJSON(t, r.Events)
-	mustEqual(t, r.name+": end.Error", end.Error, "")
-	mustEqual(t, r.name+": number of invalid", len(end.Invalid), 0)
+	mustEqual(t, r.name+": error", end.Error, "")
+	mustEqual(t, r.name+": number of invalid events", len(end.Invalid), 0)
 	for _, complaint := range end.Complaints {
 		// A client may complain about the end of a call that was withdrawn.
 		if !strings.Contains(complaint.Text, "TOOL_CALL_END: No message found containing tool call") {
-			t.Errorf("%s: complaint.Text = %q, want text with %q", r.name, complaint.Text, "TOOL_CALL_END: No message found containing tool call")
+			t.Errorf("%s: complaint = %q, want text with %q", r.name, complaint.Text, "TOOL_CALL_END: No message found containing tool call")
 		}
 	}
 	var messages []agui.Message

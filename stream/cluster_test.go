@@ -66,6 +66,7 @@ type node struct {
 	stdin  io.Closer
 }
 
+// start starts the server of a node.
 func (n *node) start(t *testing.T) {
 	t.Helper()
 	config := must[[]byte](t)(json.Marshal(n.config))
@@ -86,6 +87,7 @@ func (n *node) kill() {
 // natsCluster is three nodes in their own processes.
 type natsCluster []*node
 
+// startNodes starts a NATS cluster of three nodes.
 func startNodes(t *testing.T) natsCluster {
 	t.Helper()
 	var c natsCluster
@@ -199,7 +201,7 @@ func TestReadersSurviveNodes(t *testing.T) {
 		t.Logf("node %d killed, written on after %s, read after %s more", victim, written.Sub(killed).Round(time.Millisecond), time.Since(written).Round(time.Millisecond))
 		took := time.Since(written)
 		if took > limit {
-			t.Errorf("kill %d: took = %v, want at most %v", kill, took, limit)
+			t.Errorf("kill %d: outage = %v, want at most %v", kill, took, limit)
 		}
 		w.written = nil
 		c[victim].start(t)
@@ -213,6 +215,7 @@ type writer struct {
 	written []uint64
 }
 
+// write writes a number of records.
 func (w *writer) write(t *testing.T, ctx context.Context, n int) {
 	t.Helper()
 	for range n {
@@ -230,7 +233,7 @@ func wantRecords(t *testing.T, ctx context.Context, who string, tail *stream.Tai
 			t.Fatalf("%s: %v", who, err)
 		}
 		if len(records) == 0 {
-			t.Errorf("%s: len(records) = %v, want another value", who, len(records))
+			t.Errorf("%s: number of records = %v, want at least 1", who, len(records))
 		}
 		for _, r := range records {
 			if len(want) == 0 || r.Seq != want[0] {

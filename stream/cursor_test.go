@@ -12,11 +12,13 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
+// randomPosition returns a random position.
 func randomPosition(r *rand.Rand) stream.Position {
 	// Few bits are as likely as many, so that positions share a record and widths differ.
 	return stream.Position{Seq: r.Uint64N(1 << (1 + r.IntN(48))), Index: int(r.Int64N(1 << (1 + r.IntN(20))))}
 }
 
+// comparePositions compares positions in the order of the log.
 func comparePositions(p, q stream.Position) int {
 	return cmp.Or(cmp.Compare(p.Seq, q.Seq), cmp.Compare(p.Index, q.Index))
 }
@@ -45,16 +47,16 @@ func TestCursorTextHasOrderOfLog(t *testing.T) {
 	for range 20_000 {
 		a, b := random(), random()
 		if want := comparePositions(a.Position, b.Position); want != 0 && strings.Compare(a.String(), b.String()) != want {
-			t.Fatalf("seed %d: %s and %s: texts and the positions %v and %v have different orders", seed, a, b, a.Position, b.Position)
+			t.Fatalf("seed %d: %s and %s: order of the texts differs, want that of the positions %v and %v", seed, a, b, a.Position, b.Position)
 		}
 		back, err := l.ParseCursor(a.String())
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		mustEqual(t, fmt.Sprintf("seed %d: back.String()", seed), back.String(), a.String())
-		mustEqual(t, fmt.Sprintf("seed %d: back.Position", seed), back.Position, a.Position)
-		mustEqual(t, fmt.Sprintf("seed %d: back.Profile", seed), back.Generation, a.Generation)
-		mustEqual(t, fmt.Sprintf("seed %d: back.Unseen", seed), back.ShownParts, a.ShownParts)
+		mustEqual(t, fmt.Sprintf("seed %d: text of the parsed cursor", seed), back.String(), a.String())
+		mustEqual(t, fmt.Sprintf("seed %d: position", seed), back.Position, a.Position)
+		mustEqual(t, fmt.Sprintf("seed %d: generation", seed), back.Generation, a.Generation)
+		mustEqual(t, fmt.Sprintf("seed %d: shown parts", seed), back.ShownParts, a.ShownParts)
 	}
 }
 
@@ -87,15 +89,15 @@ func FuzzParseCursor(f *testing.F) {
 		c, err := l.ParseCursor(text)
 		if err != nil {
 			if !errors.Is(err, stream.ErrInvalidCursor) && !errors.Is(err, stream.ErrLogReplaced) {
-				t.Errorf("%q: %v", text, err)
+				t.Errorf("ParseCursor(%q) = %v, want ErrInvalidCursor or ErrLogReplaced", text, err)
 			}
 			if len(err.Error()) > 300 {
-				t.Errorf("len(err.Error()) = %v, want at most %v", len(err.Error()), 300)
+				t.Errorf("length of the error = %v, want at most %v", len(err.Error()), 300)
 			}
 			return
 		}
 		if again, err := l.ParseCursor(c.String()); err != nil || again.Position != c.Position || again.Generation != c.Generation {
-			t.Errorf("%q is read as %+v, which is read as %+v, %v", text, c, again, err)
+			t.Errorf("%q is read as %+v, which is read as %+v, %v, want equal cursors", text, c, again, err)
 		}
 	})
 }

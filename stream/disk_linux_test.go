@@ -44,7 +44,7 @@ func TestFullDisk(t *testing.T) {
 		for acknowledged = append(acknowledged, seq); len(shown) < len(acknowledged); {
 			records, err := tail.Next(ctx, time.Minute)
 			if err != nil || len(records) == 0 {
-				t.Fatalf("record %d is missing: %v", seq, err)
+				t.Fatalf("record %d: %v, want it to be readable", seq, err)
 			}
 			for _, r := range records {
 				shown = append(shown, r.Seq)
@@ -67,7 +67,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("Ready on a full disk: got %v, want ErrFull", err)
 	}
 	if had, err := l.ReadTo(ctx, run, 0); err != nil || len(had) != len(acknowledged) {
-		t.Errorf("readable records: got %d of %d: %v", len(had), len(acknowledged), err)
+		t.Errorf("readable records: got %d, %v, want %d", len(had), err, len(acknowledged))
 	}
 	n.kill()
 	mount(t, dir, syscall.MS_REMOUNT, "size=64m")
@@ -101,10 +101,11 @@ type diskWriter struct {
 	wrote chan uint64
 }
 
+// run writes records until its context ends.
 func (w *diskWriter) run(ctx context.Context) error {
-	said := strings.Repeat("x", 60<<10)
+	text := strings.Repeat("x", 60<<10)
 	for last := uint64(0); ; {
-		seq, err := w.log.OpenStep(ctx, place(fmt.Sprint(last), last), nil, textContent("m", said))
+		seq, err := w.log.OpenStep(ctx, place(fmt.Sprint(last), last), nil, textContent("m", text))
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
+// threadNamed returns a thread of the tests' tenant.
 func threadNamed(id string) stream.Thread { return stream.Thread{Tenant: thread.Tenant, ID: id} }
 
 // setupFork returns a log with two runs, and a fork of the first run.
@@ -30,6 +31,7 @@ func setupFork(t *testing.T) (*stream.Log, stream.Thread) {
 	return l, to
 }
 
+// wantConversation checks the messages of a thread.
 func wantConversation(t *testing.T, what string, l *stream.Log, of stream.Thread, want string) {
 	t.Helper()
 	if got := conversationText(must[*snapshot.Snapshot](t)(snapshots(l).Latest(testContext(t), of, 0)).Messages()); got != want {
@@ -81,12 +83,12 @@ func TestForkIsIndependent(t *testing.T) {
 	wantConversation(t, "the fork of the fork", l, again, "u1 r1 a1 u3 a3")
 	snap := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, again, 0))
 	if snap.Origin == nil {
-		t.Fatal("origin = nil, want a value")
+		t.Fatal("origin of the fork = nil, want a value")
 	}
-	wantEqual(t, "origin: Thread", snap.Origin.Thread, to.ID)
-	wantEqual(t, "origin: Run", snap.Origin.Run, "run3")
+	wantEqual(t, "origin: thread", snap.Origin.Thread, to.ID)
+	wantEqual(t, "origin: run", snap.Origin.Run, "run3")
 	wantEqual(t, "number of runs", len(snap.Runs), 0)
-	wantEqual(t, "snap.Agent()", snap.Agent(), "a")
+	wantEqual(t, "agent of the fork", snap.Agent(), "a")
 }
 
 // TestForkHasNoInterrupts: a fork has the messages and the state of its parent, and none of its
@@ -115,9 +117,9 @@ func TestForkHasNoInterrupts(t *testing.T) {
 	if len(snap.Interrupts)+len(snap.ClientCalls)+len(snap.Answered)+len(snap.Decided)+len(snap.Remembered) > 0 || snap.Status() != stream.StatusIdle {
 		t.Errorf("fork: got the interrupts %+v and the remembered approvals %+v, want none", snap.Interrupts, snap.Remembered)
 	}
-	wantEqual(t, "snap.State", string(snap.State), `{"given":1}`)
+	wantEqual(t, "state of the fork", string(snap.State), `{"given":1}`)
 	mustEqual(t, "number of entries", len(snap.Entries), 2)
-	wantEqual(t, "len(snap.Entries[1].Message.ToolCalls)", len(snap.Entries[1].Message.ToolCalls), 1)
+	wantEqual(t, "number of tool calls", len(snap.Entries[1].Message.ToolCalls), 1)
 	parent := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	wantEqual(t, "status of the parent", parent.Status(), stream.StatusWaiting)
 }
@@ -162,9 +164,9 @@ func TestConcurrentForks(t *testing.T) {
 		}
 		wait.Wait()
 		one, two := errs[0] == nil, errs[1] == nil
-		mustEqual(t, fmt.Sprintf("round %d: one", round), one, !two)
+		mustEqual(t, fmt.Sprintf("round %d: first fork succeeds", round), one, !two)
 		if !errors.Is(errors.Join(errs...), stream.ErrThreadExists) {
-			t.Errorf("round %d: errors.Join(errs...) = %v, want %v", round, errors.Join(errs...), stream.ErrThreadExists)
+			t.Errorf("round %d: errors of the forks = %v, want %v", round, errors.Join(errs...), stream.ErrThreadExists)
 		}
 		won := "run1"
 		if errs[0] != nil {
@@ -210,7 +212,7 @@ func TestFollowersOfFork(t *testing.T) {
 	all := availableEvents(t, viewer(follower).Thread(to, view.ThreadOptions{}))
 	want := []agui.EventType{agui.EventRunStarted, agui.EventMessagesSnapshot, agui.EventStateSnapshot, agui.EventRunFinished}
 	if got := types(all); !slices.Equal(got, want) || !strings.Contains(string(all[1].Event), `"r1"`) || !strings.Contains(string(all[0].Event), `"parentRunId":"run1"`) {
-		t.Fatalf("%v %s", got, all)
+		t.Fatalf("events of the fork: got %v %s, want %v of r1", got, all, want)
 	}
 	for i, f := range all {
 		wantSameFrames(t, availableEvents(t, viewer(follower).Thread(to, view.ThreadOptions{After: &f.Cursor})), all[i+1:])
@@ -218,16 +220,16 @@ func TestFollowersOfFork(t *testing.T) {
 	live := viewer(follower).Thread(to, view.ThreadOptions{After: &all[1].Cursor, IncludeLater: true})
 	defer live.Close()
 	appendRunTo(t, l, to, 3, parseMessages("u3"), parseMessages("a3"))
-	var seen []view.Frame
-	for len(seen) < 6 {
-		seen = append(seen, must[[]view.Frame](t)(live.Next(ctx, 0))...)
+	var frames []view.Frame
+	for len(frames) < 6 {
+		frames = append(frames, must[[]view.Frame](t)(live.Next(ctx, 0))...)
 	}
-	if got := types(seen[:5]); !slices.Equal(got, append(slices.Clone(want[2:]), want[:3]...)) || !strings.Contains(string(seen[3].Event), `"u1"`) {
-		t.Errorf("following events: got %v %s", got, seen[3].Event)
+	if got := types(frames[:5]); !slices.Equal(got, append(slices.Clone(want[2:]), want[:3]...)) || !strings.Contains(string(frames[3].Event), `"u1"`) {
+		t.Errorf("following events: got %v %s, want the end of r1 and the next run", got, frames[3].Event)
 	}
 	joined := availableEvents(t, viewer(follower).Run(stream.Run{Thread: to, ID: "run3"}, view.Options{Join: true}))
 	if got := types(joined)[:2]; !slices.Equal(got, want[:2]) || !strings.Contains(string(joined[1].Event), `"u1"`) {
-		t.Errorf("joined reader: got %v %s", got, joined[1].Event)
+		t.Errorf("joined reader: got %v %s, want a prelude with u1", got, joined[1].Event)
 	}
 }
 
@@ -247,6 +249,7 @@ func availableEvents(t *testing.T, v *view.View) []view.Frame {
 	}
 }
 
+// types returns the types of the events.
 func types(frames []view.Frame) []agui.EventType {
 	var all []agui.EventType
 	for _, f := range frames {

@@ -18,9 +18,9 @@ func TestEventsForOlderClients(t *testing.T) {
 	n := int64(3)
 	usage := []agui.TokenUsage{{Provider: "p", InputTokens: &n}}
 	for _, c := range []struct {
-		name     string
-		event    agui.Event
-		old, now string
+		name                             string
+		event                            agui.Event
+		wantGeneration0, wantGeneration1 string
 	}{
 		{
 			"a cancelled run is an error",
@@ -69,7 +69,7 @@ func TestEventsForOlderClients(t *testing.T) {
 			`{"type":"RUN_STARTED","threadId":"t","runId":"r","protocolVersion":"1.0"}`,
 		},
 	} {
-		for profile, want := range map[stream.Generation]string{stream.Generation0: c.old, stream.Generation1: c.now} {
+		for profile, want := range map[stream.Generation]string{stream.Generation0: c.wantGeneration0, stream.Generation1: c.wantGeneration1} {
 			got, err := encodeFor(profile, c.event)
 			if err != nil || want != "" && string(got) != want {
 				t.Errorf("%s: profile %s: got\n%s (%v), want\n%s", c.name, profile, got, err, want)
@@ -78,7 +78,7 @@ func TestEventsForOlderClients(t *testing.T) {
 	}
 }
 
-func TestProfileOf(t *testing.T) {
+func TestGenerationOfVersion(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]stream.Generation{"": stream.Generation0, "1.0": stream.Generation1, "1.7": stream.Generation1} {
 		if got := stream.GenerationOf(version); got != want {

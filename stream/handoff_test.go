@@ -43,9 +43,9 @@ func (h *handoffThread) run(agent string, to ...string) {
 func (h *handoffThread) wantAgents(of stream.Thread, has string, speaks map[string]string) {
 	h.t.Helper()
 	snap := must[*snapshot.Snapshot](h.t)(snapshots(h.log).Latest(testContext(h.t), of, 0))
-	for asked, want := range speaks {
-		if got := snap.AnsweringAgent(asked); got != want {
-			h.t.Errorf("after %d runs, with %s requested: got the agent %s, want %s", h.runs, asked, got, want)
+	for requested, want := range speaks {
+		if got := snap.AnsweringAgent(requested); got != want {
+			h.t.Errorf("after %d runs, with %s requested: got the agent %s, want %s", h.runs, requested, got, want)
 		}
 	}
 	if got := snap.Agent(); got != has {
@@ -56,9 +56,9 @@ func (h *handoffThread) wantAgents(of stream.Thread, has string, speaks map[stri
 	}
 }
 
-// TestHandoffs: an agent that has handed off a thread does not answer on it until the thread is
+// TestLogHasAgentAfterHandoffs: an agent that has handed off a thread does not answer on it until the thread is
 // handed back, or a third agent is requested.
-func TestHandoffs(t *testing.T) {
+func TestLogHasAgentAfterHandoffs(t *testing.T) {
 	t.Parallel()
 	h := &handoffThread{t: t, log: streamtest.Open(t)}
 	h.run("a")

@@ -20,10 +20,10 @@ func (f *projectionFixture) writeHeldRun() {
 	f.wantOpenCalls("i1", "c2")
 	f.open("1/held", nil, &agui.StepStarted{StepName: "tools"})
 	f.after = f.last()
-	done := func(lane int, id, call, verdict string) {
+	done := func(lane int, id, call, kind string) {
 		e, m := toolResult(id, call, "sunny")
 		a := f.attempt(f.lane(stream.LaneMain.Tool(lane), "1/held/"+call))
-		f.finish(a, &stream.Result{Messages: []agui.Message{m}, Decided: &stream.Decided{CallID: call, Kind: verdict}}, e)
+		f.finish(a, &stream.Result{Messages: []agui.Message{m}, Decided: &stream.Decided{CallID: call, Kind: kind}}, e)
 	}
 	done(0, "r1", "c1", "approve")
 	f.wantOpenCalls("", "c2")

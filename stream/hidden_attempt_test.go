@@ -28,34 +28,36 @@ type concurrentSubagent struct {
 	after   uint64
 	attempt *stream.Attempt
 	pieces  int
-	said    *agui.Reducer
+	output  *agui.Reducer
 }
 
+// place returns the place of the subagent's next record.
 func (p *concurrentSubagent) place() stream.Place {
 	return stream.Place{Run: run, Lane: p.lane, Step: fmt.Sprint(p.step), Execution: "e1", After: p.after}
 }
 
+// id returns the ID of the message or call of the current step.
 func (p *concurrentSubagent) id() string { return fmt.Sprintf("%s-%d", p.lane, p.step) }
 
 // next returns the attempt's next events, for one record.
 func (p *concurrentSubagent) next() []agui.Event {
 	p.pieces++
-	id, said := p.id(), fmt.Sprintf("%d ", p.pieces)
+	id, text := p.id(), fmt.Sprintf("%d ", p.pieces)
 	switch {
 	case p.kind == 2 && p.pieces == 1:
-		return []agui.Event{&agui.ReasoningStart{MessageID: id}, &agui.ReasoningMessageStart{MessageID: id}, &agui.ReasoningMessageContent{MessageID: id, Delta: said}}
+		return []agui.Event{&agui.ReasoningStart{MessageID: id}, &agui.ReasoningMessageStart{MessageID: id}, &agui.ReasoningMessageContent{MessageID: id, Delta: text}}
 	case p.kind == 2 && p.pieces == 2:
 		return []agui.Event{&agui.StateDelta{Delta: json.RawMessage(`[{"op":"add","path":"/` + id + `","value":1}]`)}}
 	case p.kind == 2:
-		return []agui.Event{&agui.ReasoningMessageContent{MessageID: id, Delta: said}}
+		return []agui.Event{&agui.ReasoningMessageContent{MessageID: id, Delta: text}}
 	case p.pieces == 1:
-		return []agui.Event{textStart(id), textContent(id, said)}
+		return []agui.Event{textStart(id), textContent(id, text)}
 	case p.kind == 1 && p.pieces == 2:
 		return []agui.Event{textEnd(id), &agui.ToolCallStart{ToolCallID: id, ToolCallName: "f", ParentMessageID: id}, &agui.ToolCallArgs{ToolCallID: id, Delta: `{"a":`}}
 	case p.kind == 1:
-		return []agui.Event{&agui.ToolCallArgs{ToolCallID: id, Delta: said}}
+		return []agui.Event{&agui.ToolCallArgs{ToolCallID: id, Delta: text}}
 	}
-	return []agui.Event{textContent(id, said)}
+	return []agui.Event{textContent(id, text)}
 }
 
 // last returns the attempt's final events.
@@ -74,13 +76,14 @@ func (p *concurrentSubagent) last() []agui.Event {
 	}
 }
 
+// wantEvents checks that events continue what the subagent has emitted.
 func (p *concurrentSubagent) wantEvents(t *testing.T, events []agui.Event) {
 	t.Helper()
 	for _, e := range events {
 		if _, state := e.(*agui.StateDelta); state {
 			continue
 		}
-		if err := p.said.Apply(e); err != nil {
+		if err := p.output.Apply(e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,7 +106,7 @@ func (f *projectionFixture) writeScript(script string) {
 		p := &speakers[word[0]-'a']
 		switch word[1:] {
 		case "+":
-			p.attempt, p.pieces, p.said = f.attempt(p.place()), 0, agui.NewReducer(nil, nil)
+			p.attempt, p.pieces, p.output = f.attempt(p.place()), 0, agui.NewReducer(nil, nil)
 		case "":
 			events := p.next()
 			p.wantEvents(f.t, events)
@@ -118,7 +121,7 @@ func (f *projectionFixture) writeScript(script string) {
 		case "!":
 			events := p.last()
 			p.wantEvents(f.t, events)
-			p.after = f.finish(p.attempt, resultWith(p.said.Messages()...), events...)
+			p.after = f.finish(p.attempt, resultWith(p.output.Messages()...), events...)
 			p.step++
 		}
 	}
@@ -162,6 +165,7 @@ type readerChecks struct {
 	cursors map[[sha256.Size]byte]string // by the hash of all events shown so far
 }
 
+// newReaderChecks writes the run of a script, and returns checks of its readers.
 func newReaderChecks(t *testing.T, script string) *readerChecks {
 	t.Helper()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -330,11 +334,11 @@ func TestDisconnectsInSuccessiveAttempts(t *testing.T) {
 	t.Parallel()
 	a := newReaderChecks(t, "a+ a b+ b c+ a b c a b c a b c a+ c b c b+ a b a! b! c c!")
 	live, died := a.read(nil, 0), a.attemptEnds()
-	said := slices.IndexFunc(live, func(f view.Frame) bool { return f.Type == agui.EventTextMessageContent })
-	first := a.read(&live[said], died[0]+1) // after the first attempt was superseded, and before the second was
+	index := slices.IndexFunc(live, func(f view.Frame) bool { return f.Type == agui.EventTextMessageContent })
+	first := a.read(&live[index], died[0]+1) // after the first attempt was superseded, and before the second was
 	most := 0
 	for k := range first {
-		before, rest := slices.Concat(live[:said+1], first[:k+1]), a.read(&first[k], len(a.records))
+		before, rest := slices.Concat(live[:index+1], first[:k+1]), a.read(&first[k], len(a.records))
 		what := fmt.Sprintf("disconnected after event %d of the second connection", k)
 		a.checkFinalState(what, slices.Concat(before, rest))
 		a.checkReconnects(what, rest, len(a.records))
@@ -377,8 +381,8 @@ func TestCursorsStaySmallOverDisconnects(t *testing.T) {
 	a := newReaderChecks(t, strings.Join(slices.Concat(say, die, finish), " "))
 	frames, most := a.read(nil, 0), 0
 	for i, died := range a.attemptEnds() {
-		said := slices.IndexFunc(frames, func(f view.Frame) bool { return strings.Contains(string(f.Event), fmt.Sprintf(`"s%d-0"`, i)) })
-		frames = a.read(&frames[said], died+1)
+		index := slices.IndexFunc(frames, func(f view.Frame) bool { return strings.Contains(string(f.Event), fmt.Sprintf(`"s%d-0"`, i)) })
+		frames = a.read(&frames[index], died+1)
 		for _, f := range frames {
 			most = max(most, len(f.Cursor.ShownParts))
 		}
@@ -444,7 +448,7 @@ func TestOlderCursorsOfDeadAttempts(t *testing.T) {
 			}
 		}
 		if count == 0 {
-			t.Errorf("%s: count = %v, want another value", what, count)
+			t.Errorf("%s: number of cursors with shown parts = %v, want at least 1", what, count)
 		}
 	}
 }
@@ -464,10 +468,10 @@ func TestCutAtAbandonedRun(t *testing.T) {
 				defer shownView.Close()
 				return must[[]view.Frame](t)(readToEnd(ctx, shownView))
 			}
-			whole := read(l.CursorAt(1))
-			for k, f := range whole {
-				if rest := read(f.Cursor); formatFrames(rest) != formatFrames(whole[k+1:]) {
-					t.Fatalf("disconnected after event %d:\n%s\ngot\n%s\nwant\n%s", k, f.Cursor, formatFrames(rest), formatFrames(whole[k+1:]))
+			want := read(l.CursorAt(1))
+			for k, f := range want {
+				if rest := read(f.Cursor); formatFrames(rest) != formatFrames(want[k+1:]) {
+					t.Fatalf("disconnected after event %d:\n%s\ngot\n%s\nwant\n%s", k, f.Cursor, formatFrames(rest), formatFrames(want[k+1:]))
 				}
 			}
 		})

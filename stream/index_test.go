@@ -44,22 +44,22 @@ func indexEntries(t *testing.T, ctx context.Context, l *stream.Log) map[string]s
 func TestIndexHasTheStatusOfThreads(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	idle, waits, runs, gone, fork := threadNamed("idle"), threadNamed("waits for people"), threadNamed("runs"), threadNamed("gone"), threadNamed("fork")
+	idle, waiting, running, purged, fork := threadNamed("idle"), threadNamed("waits for people"), threadNamed("runs"), threadNamed("gone"), threadNamed("fork")
 	for _, in := range []struct {
 		of  stream.Thread
 		end agui.Event
 	}{
-		{gone, &agui.RunFinished{}},
+		{purged, &agui.RunFinished{}},
 		{idle, &agui.RunError{Code: "internal"}},
-		{waits, &agui.RunFinished{Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{{ID: "i", Reason: "tool_call"}}}}},
-		{runs, nil},
+		{waiting, &agui.RunFinished{Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{{ID: "i", Reason: "tool_call"}}}}},
+		{running, nil},
 	} {
 		p := stream.Place{Run: stream.Run{Thread: in.of, ID: "r"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
 		opened := must[uint64](t)(snapshots(l).OpenRun(ctx, p, stream.Opening{Agent: "a", Continues: "r0"}))
 		if in.end == nil {
 			continue
 		}
-		if in.of == waits { // its agent has handed off the thread
+		if in.of == waiting { // its agent has handed off the thread
 			p.Agent = "b"
 		}
 		if _, _, err := l.Seal(ctx, p, in.end); err != nil {
@@ -69,10 +69,10 @@ func TestIndexHasTheStatusOfThreads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := snapshots(l).Fork(ctx, stream.Run{Thread: gone, ID: "r"}, fork); err != nil {
+	if err := snapshots(l).Fork(ctx, stream.Run{Thread: purged, ID: "r"}, fork); err != nil {
 		t.Fatal(err)
 	}
-	if err := snapshots(l).Purge(ctx, gone); err != nil {
+	if err := snapshots(l).Purge(ctx, purged); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]stream.IndexEntry{
@@ -83,7 +83,7 @@ func TestIndexHasTheStatusOfThreads(t *testing.T) {
 	}
 	ignore := cmpopts.IgnoreFields(stream.IndexEntry{}, "Seq", "UpdatedAt")
 	is := indexEntries(t, ctx, l)
-	wantEqual(t, "entry of the purged thread: Purged", is["gone"].Purged, true)
+	wantEqual(t, "entry of the purged thread: purged", is["gone"].Purged, true)
 	delete(is, "gone")
 	if diff := cmp.Diff(want, is, ignore); diff != "" {
 		t.Fatalf("index (-want +got):\n%s", diff)
@@ -117,11 +117,11 @@ func TestIndexListsReusedThread(t *testing.T) {
 			t.Fatal(err)
 		}
 		if entry := indexEntries(t, ctx, l)[thread.ID]; !entry.Purged {
-			t.Errorf("entry after the purge: got %+v", entry)
+			t.Errorf("entry after the purge: got %+v, want it purged", entry)
 		}
 		appendRun(t, l, 1, "u1", "a1")
 		if entry := indexEntries(t, ctx, l)[thread.ID]; entry.Purged || entry.Agent != "a" || entry.Status != stream.StatusIdle {
-			t.Errorf("entry after a new run: got %+v", entry)
+			t.Errorf("entry after a new run: got %+v, want an idle thread of a", entry)
 		}
 	}
 }
@@ -135,9 +135,9 @@ func TestFindRun(t *testing.T) {
 	appendRunTo(t, l, threadNamed("two"), 2, parseMessages("u2"), parseMessages("a2"))
 	for run, want := range map[string]int{"run1": 2, "run2": 1, "run3": 0} {
 		found := must[[]stream.Thread](t)(l.FindRun(ctx, thread.Tenant, run))
-		mustEqual(t, fmt.Sprintf("threads with the run %s: number of found", run), len(found), want)
+		mustEqual(t, fmt.Sprintf("number of threads with the run %s", run), len(found), want)
 		if want == 1 && found[0] != threadNamed("two") {
-			t.Errorf("threads with the run %s: got %v", run, found)
+			t.Errorf("threads with the run %s: got %v, want the thread two", run, found)
 		}
 	}
 }
@@ -169,20 +169,20 @@ func TestRunsOfThread(t *testing.T) {
 	ends := ""
 	for i, n := range snap.Runs {
 		ends += n.Outcome + n.Code + " "
-		wantEqual(t, fmt.Sprintf("run %d: n.Segment()", i), n.Segment(), i+1)
-		wantEqual(t, fmt.Sprintf("run %d: n.Agent", i), n.Agent, "a")
-		wantEqual(t, fmt.Sprintf("run %d: n.Revision", i), n.Revision, "v")
-		wantEqual(t, fmt.Sprintf("run %d: n.Began.IsZero()", i), n.Began.IsZero(), false)
-		wantEqual(t, fmt.Sprintf("run %d: n.Ended.IsZero()", i), n.Ended.IsZero(), n.Outcome == "")
+		wantEqual(t, fmt.Sprintf("run %d: segment", i), n.Segment(), i+1)
+		wantEqual(t, fmt.Sprintf("run %d: agent", i), n.Agent, "a")
+		wantEqual(t, fmt.Sprintf("run %d: revision", i), n.Revision, "v")
+		wantEqual(t, fmt.Sprintf("run %d has no begin", i), n.Began.IsZero(), false)
+		wantEqual(t, fmt.Sprintf("run %d has no end", i), n.Ended.IsZero(), n.Outcome == "")
 	}
-	wantEqual(t, "ends", ends, "success errortimeout cancelled  ")
-	wantEqual(t, "snap.Status()", snap.Status(), stream.StatusRunning)
-	wantEqual(t, "snap.Active.IsZero()", snap.Active.IsZero(), false)
-	mustEqual(t, "number of usage", len(snap.Usage), 2)
-	mustEqual(t, "usage: *[0].InputTokens", *snap.Usage[0].InputTokens, 15)
-	mustEqual(t, "usage: *[0].OutputTokens", *snap.Usage[0].OutputTokens, 3)
+	wantEqual(t, "ends of the runs", ends, "success errortimeout cancelled  ")
+	wantEqual(t, "status of the thread", snap.Status(), stream.StatusRunning)
+	wantEqual(t, "thread has no time of activity", snap.Active.IsZero(), false)
+	mustEqual(t, "number of models in the usage", len(snap.Usage), 2)
+	mustEqual(t, "input tokens", *snap.Usage[0].InputTokens, 15)
+	mustEqual(t, "output tokens", *snap.Usage[0].OutputTokens, 3)
 	if snap.Usage[1].OutputTokens != nil {
-		t.Errorf("usage: [1].OutputTokens = %+v, want nil", snap.Usage[1].OutputTokens)
+		t.Errorf("output tokens of the second model = %+v, want nil", snap.Usage[1].OutputTokens)
 	}
 }
 
@@ -220,6 +220,7 @@ func BenchmarkListRun(b *testing.B) {
 	}
 }
 
+// benchRun returns the i-th run of a thread.
 func benchRun(name string, i int) stream.Run {
 	return stream.Run{Thread: threadNamed(fmt.Sprintf("%s-%d", name, i)), ID: "r"}
 }

@@ -40,6 +40,7 @@ func (f *projectionFixture) accept(r stream.Run, accepted stream.Acceptance, sta
 		&agui.RunStarted{ThreadID: thread.ID, RunID: r.ID, ProtocolVersion: "1.0"}, &agui.StepStarted{StepName: "model"})
 }
 
+// seal ends the run.
 func (f *projectionFixture) seal(e agui.Event) {
 	f.t.Helper()
 	if _, _, err := f.log.Seal(f.ctx, f.place("finish"), e); err != nil {
@@ -48,6 +49,7 @@ func (f *projectionFixture) seal(e agui.Event) {
 	f.step()
 }
 
+// supersede ends the lane of a place, with or without its output.
 func (f *projectionFixture) supersede(p stream.Place, keep bool) {
 	f.t.Helper()
 	supersede := f.log.Supersede
@@ -78,6 +80,7 @@ func (f *projectionFixture) attempt(p stream.Place, events ...agui.Event) *strea
 	return a
 }
 
+// emit emits events, each in a record of its own.
 func (f *projectionFixture) emit(a *stream.Attempt, events ...agui.Event) {
 	f.t.Helper()
 	for _, e := range events {
@@ -89,6 +92,7 @@ func (f *projectionFixture) emit(a *stream.Attempt, events ...agui.Event) {
 	}
 }
 
+// finish finishes an attempt, and returns the sequence of its done record.
 func (f *projectionFixture) finish(a *stream.Attempt, result *stream.Result, events ...agui.Event) uint64 {
 	f.t.Helper()
 	seq := must[uint64](f.t)(a.Finish(f.ctx, result, events...))
@@ -96,6 +100,7 @@ func (f *projectionFixture) finish(a *stream.Attempt, result *stream.Result, eve
 	return seq
 }
 
+// assistantMessage returns a message of the assistant.
 func assistantMessage(id, content string, calls ...agui.ToolCall) agui.Message {
 	m := agui.Message{ID: id, Role: agui.RoleAssistant, ToolCalls: calls}
 	if content != "" {
@@ -110,6 +115,7 @@ func toolResult(id, call, content string) (agui.Event, agui.Message) {
 		agui.Message{ID: id, Role: agui.RoleTool, ToolCallID: call, Content: agui.TextContent(content)}
 }
 
+// resultWith returns the result of an attempt with messages.
 func resultWith(messages ...agui.Message) *stream.Result { return &stream.Result{Messages: messages} }
 
 // callTools writes a turn that calls two tools in parallel. One of them takes two attempts, and
@@ -222,9 +228,9 @@ var joinedRuns = map[string]func(s *projectionFixture){
 		}
 		s.attempt(sub, tagged()...)
 		a := s.attempt(sub, tagged()...)
-		said := assistantMessage("m2", "found")
-		said.SubagentRunID = "B"
-		s.finish(a, resultWith(said), textEnd("m2"), &agui.StepFinished{StepName: "model", SubagentRunID: "B"}, &agui.SubagentFinished{SubagentRunID: "B"})
+		answer := assistantMessage("m2", "found")
+		answer.SubagentRunID = "B"
+		s.finish(a, resultWith(answer), textEnd("m2"), &agui.StepFinished{StepName: "model", SubagentRunID: "B"}, &agui.SubagentFinished{SubagentRunID: "B"})
 		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 	},
 }
@@ -272,11 +278,11 @@ func checkCursors(t *testing.T, what string, frames []view.Frame) {
 	last := ""
 	for i, f := range frames {
 		if f.Cursor.IsZero() && f.Type == agui.EventStateDelta {
-			t.Fatalf("%s: event %d repeats a change that the state snapshot has\n%s", what, i, formatFrames(frames))
+			t.Fatalf("%s: event %d repeats a change, want only the state snapshot to have it\n%s", what, i, formatFrames(frames))
 		}
 		switch c := f.Cursor.String(); {
 		case c == "" && last != "", c != "" && c <= last:
-			t.Fatalf("%s: event %d has the cursor %q after %q\n%s", what, i, c, last, formatFrames(frames))
+			t.Fatalf("%s: event %d has the cursor %q after %q, want a later one\n%s", what, i, c, last, formatFrames(frames))
 		default:
 			last = c
 		}
@@ -286,6 +292,7 @@ func checkCursors(t *testing.T, what string, frames []view.Frame) {
 	}
 }
 
+// wantScreenOfLog checks that a client has the messages and the state of the log.
 func wantScreenOfLog(t *testing.T, what string, got clientScreen, log *snapshot.Snapshot, frames []view.Frame) {
 	t.Helper()
 	wantSameMessages(t, what, got.messages, log.Messages(), frames)
@@ -294,6 +301,7 @@ func wantScreenOfLog(t *testing.T, what string, got clientScreen, log *snapshot.
 	}
 }
 
+// canonicalJSON returns JSON with sorted members and fixed white space.
 func canonicalJSON(t *testing.T, raw json.RawMessage) string {
 	t.Helper()
 	var v any
@@ -326,7 +334,8 @@ type concurrentReaders struct {
 	read    []shownEvents
 }
 
-func newViewers(t *testing.T, ctx context.Context, l *stream.Log) *concurrentReaders {
+// newConcurrentReaders returns readers of a log.
+func newConcurrentReaders(t *testing.T, ctx context.Context, l *stream.Log) *concurrentReaders {
 	t.Helper()
 	return &concurrentReaders{t: t, ctx: ctx, follower: streamtest.Follow(t, l), readOn: readOn, late: make(chan struct{}, 8)}
 }
@@ -334,11 +343,12 @@ func newViewers(t *testing.T, ctx context.Context, l *stream.Log) *concurrentRea
 // shownEvents is the events that a reader was shown, until its view ended.
 type shownEvents struct {
 	what          string
-	old           []agui.Message // the reader's messages when it joined
+	messages      []agui.Message // the reader's messages when it joined
 	before, after []view.Frame
 	err           error
 }
 
+// all returns the events before and after the reader joined.
 func (r shownEvents) all() []view.Frame { return slices.Concat(r.before, r.after) }
 
 // send starts a reader that reads to the end. Its earlier events came from another view.
@@ -355,6 +365,7 @@ func (c *concurrentReaders) sendLate(shownView *view.View, r shownEvents) {
 	})
 }
 
+// take reads a view to its end.
 func (c *concurrentReaders) take(shownView *view.View, r shownEvents) {
 	defer shownView.Close()
 	r.after, r.err = c.readOn(c.ctx, shownView)
@@ -409,7 +420,7 @@ func TestJoinAtEveryRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, l := testContext(t), streamtest.Open(t)
-			c := newViewers(t, ctx, l)
+			c := newConcurrentReaders(t, ctx, l)
 			live := &pollingReader{view: viewer(c.follower).Run(run, view.Options{})}
 			defer live.view.Close()
 			var joined []*pollingReader
@@ -431,7 +442,7 @@ func TestJoinAtEveryRecord(t *testing.T) {
 					}
 				}
 				had := applyFrames(t, "live", []agui.Message{user}, live.frames, true).messages
-				c.send(viewer(c.follower).Run(run, view.Options{Join: true}), shownEvents{what: fmt.Sprintf("joined at record %d", records), old: had})
+				c.send(viewer(c.follower).Run(run, view.Options{Join: true}), shownEvents{what: fmt.Sprintf("joined at record %d", records), messages: had})
 				if records%7 == 2 {
 					h := &pollingReader{view: viewer(c.follower).Run(run, view.Options{Join: true})}
 					t.Cleanup(h.view.Close)
@@ -448,13 +459,13 @@ func TestJoinAtEveryRecord(t *testing.T) {
 				checkCursors(t, r.what, r.all())
 				wantScreenOfLog(t, r.what, applyFrames(t, r.what, nil, r.all(), false), log, r.all())
 				wantScreenOfLog(t, r.what+", healed", applyFrames(t, r.what, nil, r.all(), true), log, r.all())
-				if r.old != nil {
-					had := applyFrames(t, r.what, r.old, r.all(), false)
+				if r.messages != nil {
+					had := applyFrames(t, r.what, r.messages, r.all(), false)
 					had.messages = dropStaleReasoning(had.messages, log)
 					wantScreenOfLog(t, r.what+" with an old list", had, log, r.all())
 				}
 				last := r.all()[len(r.all())-1]
-				mustEqual(t, r.what+": last.Event", string(last.Event), string(live.frames[len(live.frames)-1].Event))
+				mustEqual(t, r.what+": event", string(last.Event), string(live.frames[len(live.frames)-1].Event))
 			}
 			for i, r := range first {
 				for k, f := range r.after {
@@ -507,22 +518,23 @@ func TestPrelude(t *testing.T) {
 	}
 	wantSameTexts(t, prelude, want)
 	for i, f := range prelude {
-		wantEqual(t, fmt.Sprintf("cursor of event %d: f.Cursor.IsZero()", i), f.Cursor.IsZero(), i < len(prelude)-1)
+		wantEqual(t, fmt.Sprintf("event %d has no cursor", i), f.Cursor.IsZero(), i < len(prelude)-1)
 	}
 	s.finish(a, resultWith(assistantMessage("m2", "It is so.")), textContent("m2", " so."), textEnd("m2"))
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 	rest := must[[]view.Frame](t)(readToEnd(ctx, shownView))
-	wantEqual(t, "rest[len(rest)-2].Type", rest[len(rest)-2].Type, agui.EventMessagesSnapshot)
+	wantEqual(t, "last event but one", rest[len(rest)-2].Type, agui.EventMessagesSnapshot)
 
 	ended := readAll(t, ctx, follower, view.Options{Join: true})
-	mustEqual(t, "number of ended", len(ended), 4)
-	wantEqual(t, "ended[3].Type", ended[3].Type, agui.EventRunFinished)
-	wantEqual(t, "ended[2].Type", ended[2].Type, agui.EventStateSnapshot)
-	wantEqual(t, "ended[3].Cursor.IsZero()", ended[3].Cursor.IsZero(), false)
+	mustEqual(t, "number of frames of an ended run", len(ended), 4)
+	wantEqual(t, "last event of an ended run", ended[3].Type, agui.EventRunFinished)
+	wantEqual(t, "last event but one of an ended run", ended[2].Type, agui.EventStateSnapshot)
+	wantEqual(t, "last frame of an ended run has no cursor", ended[3].Cursor.IsZero(), false)
 	again := readAll(t, ctx, follower, view.Options{After: &ended[3].Cursor})
-	wantEqual(t, "number of again", len(again), 0)
+	wantEqual(t, "number of frames after the last cursor", len(again), 0)
 }
 
+// wantSameTexts checks the events of frames.
 func wantSameTexts(t *testing.T, frames []view.Frame, want []string) {
 	t.Helper()
 	var got []string
@@ -534,6 +546,7 @@ func wantSameTexts(t *testing.T, frames []view.Frame, want []string) {
 	}
 }
 
+// readToEnd reads a view to its end, which is no error.
 func readToEnd(ctx context.Context, v *view.View) ([]view.Frame, error) {
 	frames, err := readOn(ctx, v)
 	if errors.Is(err, io.EOF) {
@@ -550,7 +563,7 @@ func TestJoinBeforeFirstRecord(t *testing.T) {
 	shownView := viewer(streamtest.Follow(t, l)).Run(run, view.Options{Join: true, Generation: stream.Generation0})
 	defer shownView.Close()
 	if frames, err := shownView.Next(ctx, time.Millisecond); err != nil || frames != nil {
-		t.Fatalf("before the beginning: got %v, %v", frames, err)
+		t.Fatalf("read before the first record: got %v, %v, want nothing", frames, err)
 	}
 	f := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 	f.writeRun()
@@ -559,7 +572,7 @@ func TestJoinBeforeFirstRecord(t *testing.T) {
 	log := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	wantScreenOfLog(t, "joined early", applyFrames(t, "joined early", nil, frames, false), log, frames)
 	if frames[0].Type != agui.EventRunStarted || frames[1].Type != agui.EventMessagesSnapshot || frames[2].Type != agui.EventStateSnapshot {
-		t.Error(formatFrames(frames))
+		t.Errorf("prelude: want RUN_STARTED and both snapshots, got\n%s", formatFrames(frames))
 	}
 }
 
@@ -589,16 +602,16 @@ func TestCursorOfProposal(t *testing.T) {
 	follower := streamtest.Follow(t, l)
 	f := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 	f.writeRun()
-	said := must[stream.Proposal](t)(l.ProposeInput(ctx, stream.Run{Thread: thread, ID: "r2"}, [32]byte{2}, &stream.Input{}))
+	proposal := must[stream.Proposal](t)(l.ProposeInput(ctx, stream.Run{Thread: thread, ID: "r2"}, [32]byte{2}, &stream.Input{}))
 	first := l.CursorAt(1)
 	want := readAll(t, ctx, follower, view.Options{})
 	wantSameFrames(t, readAll(t, ctx, follower, view.Options{After: &first}), want)
 	shownView := viewer(follower).Thread(thread, view.ThreadOptions{After: &first})
 	defer shownView.Close()
 	if frames, err := readToEnd(ctx, shownView); err != nil || len(frames) != len(want) {
-		t.Errorf("thread: got %d events, %v", len(frames), err)
+		t.Errorf("thread: got %d events, %v, want %d", len(frames), err, len(want))
 	}
-	foreign := l.CursorAt(said.Seq)
+	foreign := l.CursorAt(proposal.Seq)
 	elsewhere := viewer(follower).Run(run, view.Options{After: &foreign})
 	defer elsewhere.Close()
 	if _, err := elsewhere.Next(ctx, time.Second); !errors.Is(err, stream.ErrInvalidCursor) {

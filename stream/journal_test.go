@@ -35,6 +35,7 @@ type randomLane struct {
 	shown   map[string]bool // activities
 }
 
+// last returns the sequence of the last record of the thread.
 func (m *randomWriter) last() uint64 {
 	return must[*snapshot.Snapshot](m.t)(snapshots(m.log).Latest(m.ctx, thread, 0)).Seq
 }
@@ -47,19 +48,21 @@ func (m *randomWriter) open() []agui.Message {
 			called.ToolCalls = append(called.ToolCalls, agui.ToolCall{ID: fmt.Sprintf("c%d-%d", i, n), Name: "f", Arguments: "{}"})
 		}
 	}
-	said := []agui.Message{user, called}
-	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &said[0]}, {ID: "a1", Message: &said[1]}}}}
+	messages := []agui.Message{user, called}
+	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &messages[0]}, {ID: "a1", Message: &messages[1]}}}}
 	proposal := must[stream.Proposal](m.t)(m.log.ProposeInput(m.ctx, run, [32]byte{1}, in))
 	must[uint64](m.t)(m.log.OpenStep(m.ctx, place("1/tools", 0), stream.Opening{RunID: run.ID, Input: proposal.Seq, ProtocolVersion: "1.0"},
 		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}, &agui.StepStarted{StepName: "tools"}))
-	return said
+	return messages
 }
 
+// place returns the place of a lane's next record.
 func (m *randomWriter) place(i int) stream.Place {
 	lane := &m.lanes[i]
 	return stream.Place{Run: run, Lane: stream.LaneMain.Tool(i), Step: fmt.Sprintf("%d/tools/%d", lane.step, i), Execution: "e1", After: lane.after}
 }
 
+// act begins or finishes an attempt of a random lane, or emits an event.
 func (m *randomWriter) act() {
 	i := m.random.IntN(len(m.lanes))
 	lane := &m.lanes[i]
@@ -73,6 +76,7 @@ func (m *randomWriter) act() {
 	}
 }
 
+// emit emits an event, and waits for its record.
 func (m *randomWriter) emit(i int, e agui.Event) {
 	before := m.last()
 	if err := m.lanes[i].attempt.Emit(m.ctx, e); err != nil {
@@ -85,6 +89,7 @@ func (m *randomWriter) emit(i int, e agui.Event) {
 	}
 }
 
+// begin begins an attempt of a lane.
 func (m *randomWriter) begin(i int) {
 	lane := &m.lanes[i]
 	m.leave(lane)
@@ -95,6 +100,7 @@ func (m *randomWriter) begin(i int) {
 	lane.attempt, lane.shown = a, map[string]bool{}
 }
 
+// leave closes the attempt of a lane.
 func (m *randomWriter) leave(lane *randomLane) {
 	if lane.attempt != nil {
 		lane.attempt.Close()
@@ -102,6 +108,7 @@ func (m *randomWriter) leave(lane *randomLane) {
 	}
 }
 
+// finish finishes the attempt of a lane, with a result of a call.
 func (m *randomWriter) finish(i int) {
 	lane := &m.lanes[i]
 	result := &stream.Result{}
@@ -117,6 +124,7 @@ func (m *randomWriter) finish(i int) {
 	lane.calls++
 }
 
+// seal ends the run.
 func (m *randomWriter) seal() {
 	for i := range m.lanes {
 		m.leave(&m.lanes[i])
@@ -126,6 +134,7 @@ func (m *randomWriter) seal() {
 	}
 }
 
+// event returns a random event of a lane.
 func (m *randomWriter) event(i int) agui.Event {
 	m.sequence++
 	id := fmt.Sprintf("act-%d-%d-%d", i, m.lanes[i].step, m.random.IntN(2))
@@ -161,6 +170,7 @@ type referenceClient struct {
 	reducer  *agui.Reducer
 }
 
+// show applies frames.
 func (s *referenceClient) show(t *testing.T, frames []view.Frame) {
 	t.Helper()
 	for _, f := range frames {
@@ -180,11 +190,13 @@ type knownState struct {
 	state, messages string
 }
 
+// knownStateOf returns what a client knows of a snapshot.
 func knownStateOf(t *testing.T, r *snapshot.Snapshot) knownState {
 	t.Helper()
 	return knownState{r.Seq, string(r.StateFor(nil)), asJSON(t, r.MessagesFor(nil))}
 }
 
+// wantState checks that the client knows what the log has.
 func (s *referenceClient) wantState(t *testing.T, what string, log knownState) {
 	t.Helper()
 	if got := string(s.reducer.State()); got != log.state {
@@ -204,12 +216,12 @@ func TestReadersHaveStateOfSnapshot(t *testing.T) {
 			t.Parallel()
 			ctx, l := testContext(t), streamtest.Open(t)
 			m := &randomWriter{t: t, ctx: ctx, log: l, random: rand.New(rand.NewPCG(seed, 1))}
-			said := m.open()
+			messages := m.open()
 			for range 36 {
 				m.act()
 			}
 			m.seal()
-			checkReaders(t, ctx, l, said, m.random)
+			checkReaders(t, ctx, l, messages, m.random)
 		})
 	}
 }
@@ -220,7 +232,7 @@ func TestReconnectAfterDeadAttempts(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	m := &randomWriter{t: t, ctx: ctx, log: l, random: rand.New(rand.NewPCG(1, 1))}
-	said := m.open()
+	messages := m.open()
 	set := func(name string) agui.Event {
 		return &agui.StateDelta{Delta: json.RawMessage(`[{"op":"add","path":"/` + name + `","value":1}]`)}
 	}
@@ -237,10 +249,11 @@ func TestReconnectAfterDeadAttempts(t *testing.T) {
 	m.emit(1, show("of1"))
 	m.finish(1)
 	m.seal()
-	checkReaders(t, ctx, l, said, m.random)
+	checkReaders(t, ctx, l, messages, m.random)
 }
 
-func checkReaders(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message, random *rand.Rand) {
+// checkReaders checks readers that join, leave and return at every record.
+func checkReaders(t *testing.T, ctx context.Context, l *stream.Log, messages []agui.Message, random *rand.Rand) {
 	t.Helper()
 	records := must[[]*stream.Record](t)(l.ReadTo(ctx, run, 0))
 	at := make([]knownState, len(records))
@@ -261,7 +274,7 @@ func checkReaders(t *testing.T, ctx context.Context, l *stream.Log, said []agui.
 	wantEqual(t, "number of pending", len(base.Pending), 0)
 	wantEqual(t, "number of changes", len(base.Journal.Changes), 0)
 
-	fresh := func() *referenceClient { return &referenceClient{reducer: agui.NewReducer(said, nil)} }
+	fresh := func() *referenceClient { return &referenceClient{reducer: agui.NewReducer(messages, nil)} }
 	live := fresh()
 	reader := view.NewProjection(snapshots(l), run, "", nil, nil)
 	var frames []view.Frame
@@ -322,7 +335,7 @@ func TestKeptStateIsShown(t *testing.T) {
 		}
 		return run, must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	}
-	for _, c := range []struct{ id, sent, keeps, want, shown string }{
+	for _, c := range []struct{ id, sent, keptMember, wantState, wantShown string }{
 		{"1", ``, "", `{}`, ""},
 		{"2", `{"a":1}`, "", `{"a":1}`, ""},
 		{"3", ` {} `, "", `{"a":1}`, `{"a":1}`},
@@ -335,9 +348,9 @@ func TestKeptStateIsShown(t *testing.T) {
 		{"a", `[7]`, "s", `[7]`, ""},
 		{"b", `{"s":8}`, "s", `{"s":8}`, ""}, // there was no member to keep
 	} {
-		run, after := begin(c.id, c.sent, c.keeps)
-		if string(after.State) != c.want {
-			t.Errorf("run %s: state: got %s, want %s", c.id, after.State, c.want)
+		run, after := begin(c.id, c.sent, c.keptMember)
+		if string(after.State) != c.wantState {
+			t.Errorf("run %s: state: got %s, want %s", c.id, after.State, c.wantState)
 		}
 		shownView := viewer(follower).Run(run, view.Options{})
 		frames, _ := readOn(ctx, shownView)
@@ -348,8 +361,8 @@ func TestKeptStateIsShown(t *testing.T) {
 				shown = string(s.Snapshot)
 			}
 		}
-		if shown != c.shown {
-			t.Errorf("run %s: state shown to the client: got %q, want %q", c.id, shown, c.shown)
+		if shown != c.wantShown {
+			t.Errorf("run %s: state shown to the client: got %q, want %q", c.id, shown, c.wantShown)
 		}
 	}
 }
@@ -360,23 +373,23 @@ func TestOlderClientsKeepEmptyActivity(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	m := &randomWriter{t: t, ctx: ctx, log: l, random: rand.New(rand.NewPCG(1, 1))}
-	said := m.open()
+	messages := m.open()
 	m.begin(0)
 	for _, step := range []string{`{"step":1}`, `{"step":2}`} {
 		m.emit(0, &agui.ActivitySnapshot{MessageID: "x", ActivityType: "plan", Content: json.RawMessage(step)})
 	}
 	m.begin(0)
 	for profile, want := range map[stream.Generation]string{stream.Generation0: "[{}]", stream.Generation1: "[]"} {
-		s := &referenceClient{reducer: agui.NewReducer(said, nil)}
+		s := &referenceClient{reducer: agui.NewReducer(messages, nil)}
 		reader := view.NewProjection(snapshots(l), run, profile, nil, nil)
 		for _, rec := range must[[]*stream.Record](t)(l.ReadTo(ctx, run, 0)) {
 			s.show(t, must[[]view.Frame](t)(reader.Add(ctx, rec)))
 		}
-		left := []json.RawMessage{}
-		for _, m := range s.reducer.Messages()[len(said):] {
-			left = append(left, m.Content.Object())
+		contents := []json.RawMessage{}
+		for _, m := range s.reducer.Messages()[len(messages):] {
+			contents = append(contents, m.Content.Object())
 		}
-		if got := string(must[[]byte](t)(json.Marshal(left))); got != want {
+		if got := string(must[[]byte](t)(json.Marshal(contents))); got != want {
 			t.Errorf("profile %q: remaining activities: got %s, want %s", profile, got, want)
 		}
 	}

@@ -21,10 +21,12 @@ var (
 	run    = stream.Run{Thread: thread, ID: "r1"}
 )
 
+// place returns a place of the main lane.
 func place(step string, after uint64) stream.Place {
 	return stream.Place{Run: run, Lane: stream.LaneMain, Step: step, Execution: "e1", After: after}
 }
 
+// textContent returns a part of a text message.
 func textContent(id, s string) agui.Event { return &agui.TextMessageContent{MessageID: id, Delta: s} }
 
 // testContext ends with the test. A test that hangs is reported by the timeout of go test, with all
@@ -34,6 +36,7 @@ func testContext(t *testing.T) context.Context {
 	return t.Context()
 }
 
+// must returns a function that ends the test on an error.
 func must[T any](t *testing.T) func(v T, err error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -44,6 +47,7 @@ func must[T any](t *testing.T) func(v T, err error) T {
 	}
 }
 
+// begin begins an attempt of an unfinished step.
 func begin(t *testing.T, ctx context.Context, l *stream.Log, p stream.Place) *stream.Attempt {
 	t.Helper()
 	a, done, err := l.Begin(ctx, p)
@@ -51,7 +55,7 @@ func begin(t *testing.T, ctx context.Context, l *stream.Log, p stream.Place) *st
 		t.Fatalf("begin %s: %v", p.Step, err)
 	}
 	if done != nil {
-		t.Errorf("begin %s: done = %+v, want nil", p.Step, done)
+		t.Errorf("begin %s: done record = %+v, want nil", p.Step, done)
 	}
 	t.Cleanup(a.Close)
 	return a
@@ -73,7 +77,7 @@ func TestOpenIsWrittenOnce(t *testing.T) {
 	}
 	wg.Wait()
 	for _, seq := range seqs {
-		mustEqual(t, "seq", seq, seqs[0])
+		mustEqual(t, "sequence of the repeated opening", seq, seqs[0])
 	}
 }
 
@@ -95,9 +99,9 @@ func TestLastEventsAreWrittenWithEnd(t *testing.T) {
 		events := must[[][]byte](t)(last.Events(ctx))
 		mustEqual(t, "last record", last.Kind, stream.KindDone)
 		if len(events) == 0 {
-			t.Errorf("len(events) = %v, want another value", len(events))
+			t.Errorf("number of events = %v, want at least 1", len(events))
 		}
-		mustEqual(t, "agui.TypeOf(events[len(events)-1])", agui.TypeOf(events[len(events)-1]), agui.EventToolCallResult)
+		mustEqual(t, "type of the last event", agui.TypeOf(events[len(events)-1]), agui.EventToolCallResult)
 	}
 }
 
@@ -123,24 +127,24 @@ func TestFinishedStepAnswersItsRetry(t *testing.T) {
 func TestNewerAttemptFencesOlder(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	zombie := begin(t, ctx, l, place("1/model", 0))
-	if err := zombie.Emit(ctx, textContent("m", "lost")); err != nil {
+	fenced := begin(t, ctx, l, place("1/model", 0))
+	if err := fenced.Emit(ctx, textContent("m", "lost")); err != nil {
 		t.Fatal(err)
 	}
 	newer := begin(t, ctx, l, place("1/model", 0))
 	if !newer.Resumed() {
 		t.Error("Resumed of the newer attempt: got false, want true")
 	}
-	work, cancel := zombie.Context(ctx)
+	work, cancel := fenced.Context(ctx)
 	defer cancel()
-	if err := zombie.Emit(ctx, textContent("m", "late")); err != nil && !errors.Is(err, stream.ErrFenced) {
+	if err := fenced.Emit(ctx, textContent("m", "late")); err != nil && !errors.Is(err, stream.ErrFenced) {
 		t.Fatal(err)
 	}
 	<-work.Done()
 	if cause := context.Cause(work); !errors.Is(cause, stream.ErrFenced) {
 		t.Fatalf("context of the zombie: got %v, want ErrFenced", cause)
 	}
-	if _, err := zombie.Finish(ctx, &stream.Result{}); !errors.Is(err, stream.ErrFenced) {
+	if _, err := fenced.Finish(ctx, &stream.Result{}); !errors.Is(err, stream.ErrFenced) {
 		t.Fatalf("Finish of the zombie: got %v, want ErrFenced", err)
 	}
 	if _, err := newer.Finish(ctx, &stream.Result{}); err != nil {
@@ -174,8 +178,8 @@ func TestLateAttemptOfContinuedStep(t *testing.T) {
 	late := place("1/tools", first)
 	late.Then = "advance/2"
 	opened := must[uint64](t)(l.OpenStep(ctx, late, nil, &agui.StepStarted{StepName: "tools"}))
-	again := must[uint64](t)(l.OpenStep(ctx, late, nil, &agui.StepStarted{StepName: "tools"}))
-	wantEqual(t, "second opening", again, opened)
+	repeated := must[uint64](t)(l.OpenStep(ctx, late, nil, &agui.StepStarted{StepName: "tools"}))
+	wantEqual(t, "second opening", repeated, opened)
 	next := begin(t, ctx, l, place("advance/2", opened))
 	for _, finished := range []bool{false, true} {
 		if seq, err := l.OpenStep(ctx, late, nil, &agui.StepStarted{StepName: "tools"}); err != nil || seq != first {
@@ -255,13 +259,13 @@ func TestTextOfSupersededAttemptIsKept(t *testing.T) {
 		}
 	}
 	a := begin(t, ctx, l, place("1/model", 0))
-	zombie, cancel := a.Context(ctx)
+	attemptCtx, cancel := a.Context(ctx)
 	defer cancel()
 	tail := streamtest.Follow(t, l).Tail(run)
 	defer tail.Close()
 	speak := func(e agui.Event) { // waits until readers could read it
-		if err := a.Emit(zombie, e); err == nil {
-			_, _ = tail.Next(zombie, time.Minute)
+		if err := a.Emit(attemptCtx, e); err == nil {
+			_, _ = tail.Next(attemptCtx, time.Minute)
 		}
 	}
 	speak(textStart("m"))
@@ -269,7 +273,7 @@ func TestTextOfSupersededAttemptIsKept(t *testing.T) {
 	spoken := make(chan struct{})
 	go func() { // the attempt emits while it is superseded
 		defer close(spoken)
-		for i := 0; i < 200 && zombie.Err() == nil; i++ {
+		for i := 0; i < 200 && attemptCtx.Err() == nil; i++ {
 			speak(textContent("m", fmt.Sprint(i, " ")))
 		}
 	}()
@@ -285,12 +289,13 @@ func TestTextOfSupersededAttemptIsKept(t *testing.T) {
 	}
 	m := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)).Messages()
 	mustEqual(t, "number of messages", len(m), 2)
-	wantEqual(t, "m[1].Content.Text()", m[1].Content.Text(), shown)
+	wantEqual(t, "text of the superseded attempt", m[1].Content.Text(), shown)
 	if shown == "" {
-		t.Error("shown is empty, want a value")
+		t.Error("shown text is empty, want a value")
 	}
 }
 
+// readAllOf ends the run, and returns its frames.
 func readAllOf(t *testing.T, ctx context.Context, f *stream.Follower, l *stream.Log) []view.Frame {
 	t.Helper()
 	if _, _, err := l.Seal(ctx, place("finish", 0), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
@@ -376,7 +381,7 @@ func TestEventsArriveInOrder(t *testing.T) {
 		}
 		i++
 	}
-	mustEqual(t, "i", i, n)
+	mustEqual(t, "number of events", i, n)
 }
 
 func TestProposalIsOneRecord(t *testing.T) {
@@ -390,30 +395,30 @@ func TestProposalIsOneRecord(t *testing.T) {
 	}
 	other := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{2}, in))
 	if other.Seq == first.Seq {
-		t.Errorf("other.Seq = %v, want another value", other.Seq)
+		t.Errorf("sequence of another proposal = %v, want another", other.Seq)
 	}
 	in.Late = []stream.InterruptAnswer{{InterruptID: "i"}}
 	late := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, in))
-	mustEqual(t, "proposal with a late answer: Digest", late.Digest, first.Digest)
+	mustEqual(t, "proposal with a late answer: digest", late.Digest, first.Digest)
 	if late.Seq == first.Seq {
-		t.Errorf("proposal with a late answer: Seq = %v, want another value", late.Seq)
+		t.Errorf("proposal with a late answer: Seq = %v, want another", late.Seq)
 	}
-	mustEqual(t, "len(must[*stream.Input](t)(l.Input(ctx, late.Seq)).Late)", len(must[*stream.Input](t)(l.Input(ctx, late.Seq)).Late), 1)
+	mustEqual(t, "number of late answers", len(must[*stream.Input](t)(l.Input(ctx, late.Seq)).Late), 1)
 }
 
 func TestCancelRequestIsKeptOnce(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	if wanted := must[bool](t)(l.CancelRequested(ctx, run)); wanted {
-		t.Fatal("cancel requested before any request")
+		t.Fatal("CancelRequested before any request = true, want false")
 	}
 	if first := must[bool](t)(l.RequestCancel(ctx, run, stream.Cancel{Reason: "stop"})); !first {
-		t.Fatal("the first request is reported as a repetition")
+		t.Fatal("RequestCancel of the first request = repeated, want first")
 	}
 	if first := must[bool](t)(l.RequestCancel(ctx, run, stream.Cancel{Reason: "stop"})); first {
-		t.Fatal("the second request is reported as the first")
+		t.Fatal("RequestCancel of the second request = first, want repeated")
 	}
 	if wanted := must[bool](t)(l.CancelRequested(ctx, run)); !wanted {
-		t.Fatal("the request is lost")
+		t.Fatal("CancelRequested after a request = false, want true")
 	}
 }

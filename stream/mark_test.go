@@ -22,6 +22,7 @@ type countingBranch struct {
 	place stream.Place
 }
 
+// newCounter returns the i-th branch.
 func newCounter(l *stream.Log, i int) *countingBranch {
 	return &countingBranch{l, stream.Place{Run: run, Lane: stream.LaneMain.Subagent(i), Execution: "e1"}}
 }
@@ -59,12 +60,14 @@ func (c *countingBranch) count(ctx context.Context, n int) (stale int, err error
 	}
 }
 
+// numberIn returns the number in the state.
 func numberIn(r *snapshot.Snapshot) int {
 	var state struct{ N int }
 	_ = json.Unmarshal(r.State, &state)
 	return state.N
 }
 
+// increment returns the event that sets the number.
 func increment(n int) agui.Event {
 	return &agui.StateDelta{Delta: json.RawMessage(fmt.Sprintf(`[{"op":"add","path":"/n","value":%d}]`, n))}
 }
@@ -92,13 +95,13 @@ func TestStaleStateIsNotChanged(t *testing.T) {
 		t.Fatalf("FinishIfUnchanged with a stale state: got %v, want ErrStale", err)
 	}
 	if after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); after.Seq != between.Seq || numberIn(after) != 1 {
-		t.Errorf("state at %d: got %s", after.Seq, after.State)
+		t.Errorf("state at %d: got %s, want the number 1 at %d", after.Seq, after.State, between.Seq)
 	}
 	must[uint64](t)(second.FinishIfUnchanged(ctx, between.Mark, &stream.Result{}, increment(2)))
 	after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	wantEqual(t, fmt.Sprintf("state after mark %d: number in the state", after.Mark), numberIn(after), 2)
 	if after.Mark == between.Mark {
-		t.Errorf("state after mark %d: after.Mark = %v, want another value", after.Mark, after.Mark)
+		t.Errorf("mark after a change = %v, want another", after.Mark)
 	}
 	right.place.After = 0
 	if _, done, err := l.Begin(ctx, right.place); done == nil || err != nil {
@@ -190,7 +193,7 @@ func TestChangesAreWrittenOnceAfterLoss(t *testing.T) {
 			n.awaitReconnect(t, l.Conn()) // a read on a connection that is cut fails
 			end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 			wantEqual(t, fmt.Sprintf("state after %d losses: number in the state", n.losses()), numberIn(end), 5)
-			wantEqual(t, fmt.Sprintf("state after %d losses: n.losses()", n.losses()), n.losses(), 5)
+			wantEqual(t, "number of losses", n.losses(), 5)
 		})
 	}
 }
@@ -202,13 +205,13 @@ func TestLateAttemptDoesNotChangeState(t *testing.T) {
 	ctx, l := testContext(t), streamtest.Open(t)
 	openRun(t, ctx, l)
 	c := newCounter(l, 0)
-	zombie := must[*stream.Attempt](t)(c.begin(ctx, 1))
-	defer zombie.Close()
+	fenced := must[*stream.Attempt](t)(c.begin(ctx, 1))
+	defer fenced.Close()
 	if _, err := c.count(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
 	found := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
-	if _, err := zombie.FinishIfUnchanged(ctx, found.Mark, &stream.Result{}, increment(7)); !errors.Is(err, stream.ErrFenced) {
+	if _, err := fenced.FinishIfUnchanged(ctx, found.Mark, &stream.Result{}, increment(7)); !errors.Is(err, stream.ErrFenced) {
 		t.Errorf("FinishIfUnchanged of the zombie: got %v, want ErrFenced", err)
 	}
 	end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-func TestToken(t *testing.T) {
+func TestTokenIsStable(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"a", "A", "thread-1", "9_9", strings.Repeat("x", 64)} {
 		if got := stream.Token(id); got != id {
@@ -29,22 +29,22 @@ func TestToken(t *testing.T) {
 		}
 		seen[token] = id
 		again := stream.Token(id)
-		wantEqual(t, "again", again, token)
+		wantEqual(t, "repeated token", again, token)
 	}
 	// Tokens are part of stored subjects and of Temporal's IDs: they must not change.
 	if got := stream.Token("a.b"); got != "~fzztnxeoxkd66rzn6vumgvecvpzfoxod" {
-		t.Errorf("Token(%q) has changed: got = %q, want %q", "a.b", got, "~fzztnxeoxkd66rzn6vumgvecvpzfoxod")
+		t.Errorf("Token(%q) = %q, want %q as in earlier logs", "a.b", got, "~fzztnxeoxkd66rzn6vumgvecvpzfoxod")
 	}
 }
 
-func TestIdentify(t *testing.T) {
+func TestIdentifyIsStable(t *testing.T) {
 	t.Parallel()
 	base := stream.Run{Thread: stream.Thread{Tenant: "x", ID: "t"}, ID: "r"}
 	id := base.Identify("msg", "1/model")
 	again := base.Identify("msg", "1/model")
-	wantEqual(t, "again", again, id)
+	wantEqual(t, "repeated ID", again, id)
 	if !strings.HasPrefix(id, "msg_") {
-		t.Errorf("id = %q, want prefix %q", id, "msg_")
+		t.Errorf("ID = %q, want prefix %q", id, "msg_")
 	}
 	for what, other := range map[string]string{
 		"tenant": stream.Run{Thread: stream.Thread{Tenant: "y", ID: "t"}, ID: "r"}.Identify("msg", "1/model"),

@@ -39,30 +39,30 @@ func TestRecordsAreWrittenOnceAfterLoss(t *testing.T) {
 			after := must[uint64](t)(a.Finish(ctx, &stream.Result{}, textContent("m", "end")))
 			n.loseNext(lost)
 			if _, earlier, err := l.Seal(ctx, place("end", after), &agui.RunError{Message: "over"}); err != nil || earlier != nil {
-				t.Fatalf("seal: %v, %v", earlier, err)
+				t.Fatalf("first seal: got the earlier end %v, %v, want none", earlier, err)
 			}
 			if n.losses() != 4 {
 				t.Fatalf("losses: got %d, want 4", n.losses())
 			}
-			kinds, said := "", 0
+			kinds, count := "", 0
 			for _, r := range recordsOf(t, streamtest.OpenOn(t, s)) {
 				events := must[[][]byte](t)(r.Events(ctx))
 				if r.Kind == stream.KindEvents || r.Kind == stream.KindDone {
 					for _, e := range events {
-						want := fmt.Sprintf(`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"%d"}`, said)
-						if said == 100 {
+						want := fmt.Sprintf(`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"%d"}`, count)
+						if count == 100 {
 							want = `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"end"}`
 						}
-						mustEqual(t, fmt.Sprintf("event %d: e", said), string(e), want)
-						said++
+						mustEqual(t, fmt.Sprintf("event %d", count), string(e), want)
+						count++
 					}
 				}
 				if r.Kind != stream.KindEvents {
 					kinds += " " + string(r.Kind)
 				}
 			}
-			if kinds != " open attempt done terminal" || said != 101 {
-				t.Errorf("the log has%s with %d events, want one of each with 101", kinds, said)
+			if kinds != " open attempt done terminal" || count != 101 {
+				t.Errorf("the log has%s with %d events, want one of each with 101", kinds, count)
 			}
 		})
 	}
@@ -75,22 +75,22 @@ func TestAttemptIsReplacedWhileDisconnected(t *testing.T) {
 	ctx, s := testContext(t), streamtest.Server(t)
 	n := &flakyNetwork{server: s}
 	l, other := n.dial(t, ctx), streamtest.OpenOn(t, s)
-	zombie := begin(t, ctx, l, place("1/model", 0))
-	work, cancel := zombie.Context(ctx)
+	fenced := begin(t, ctx, l, place("1/model", 0))
+	work, cancel := fenced.Context(ctx)
 	defer cancel()
 	n.loseNext(thePublication)
-	if err := zombie.Emit(ctx, textContent("m", "late")); err != nil {
+	if err := fenced.Emit(ctx, textContent("m", "late")); err != nil {
 		t.Fatal(err)
 	}
 	newer := begin(t, ctx, other, place("1/model", 0))
 	<-work.Done()
-	if _, err := zombie.Finish(ctx, &stream.Result{}); !errors.Is(err, stream.ErrFenced) || errors.Is(err, stream.ErrOver) {
+	if _, err := fenced.Finish(ctx, &stream.Result{}); !errors.Is(err, stream.ErrFenced) || errors.Is(err, stream.ErrOver) {
 		t.Errorf("Finish of the zombie: got %v, want ErrFenced and not ErrOver: the step is not over", err)
 	}
 	must[uint64](t)(newer.Finish(ctx, &stream.Result{}, textContent("m", "now")))
 	for _, r := range recordsOf(t, other) {
 		for _, e := range must[[][]byte](t)(r.Events(ctx)) {
-			wantEqual(t, "e", string(e), `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"now"}`)
+			wantEqual(t, "event", string(e), `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"now"}`)
 		}
 	}
 }

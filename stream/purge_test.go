@@ -25,21 +25,21 @@ func TestPurgeRemovesThread(t *testing.T) {
 	large := []agui.Message{parseMessage("a1=" + strings.Repeat("x", 2*stream.MaxLine))}
 	appendRunTo(t, l, neighbor, 1, parseMessages("u0"), parseMessages("a0"))
 	appendRunTo(t, l, thread, 1, parseMessages("u1"), large)
-	old := appendRunTo(t, l, thread, 2, append(parseMessages("u1"), large[0], parseMessage("u2")), parseMessages("a2"))
-	if err := snapshots(l).FinalCheckpoint(ctx, thread, old); err != nil {
+	before := appendRunTo(t, l, thread, 2, append(parseMessages("u1"), large[0], parseMessage("u2")), parseMessages("a2"))
+	if err := snapshots(l).FinalCheckpoint(ctx, thread, before); err != nil {
 		t.Fatal(err)
 	}
 	known := must[*snapshot.Snapshot](t)(snapshots(elsewhere).Latest(ctx, thread, 0))
 	follower := streamtest.Follow(t, elsewhere)
-	whole := availableEvents(t, viewer(follower).Thread(thread, view.ThreadOptions{}))
-	cursor := whole[len(whole)-1].Cursor
+	events := availableEvents(t, viewer(follower).Thread(thread, view.ThreadOptions{}))
+	cursor := events[len(events)-1].Cursor
 
 	if err := snapshots(l).Purge(ctx, thread); err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, "HasThread after the purge", must[bool](t)(elsewhere.HasThread(ctx, thread)), false)
-	if left, err := blobs(t, l).List(ctx); !errors.Is(err, jetstream.ErrNoObjectsFound) {
-		t.Errorf("blobs after the purge: got %v (%v), want none", left, err)
+	if remaining, err := blobs(t, l).List(ctx); !errors.Is(err, jetstream.ErrNoObjectsFound) {
+		t.Errorf("blobs after the purge: got %v (%v), want none", remaining, err)
 	}
 	wantGone := func(when string) {
 		t.Helper()
@@ -83,24 +83,24 @@ func TestPurgeRemovesBlobsOfFencedAttempts(t *testing.T) {
 	appendRun(t, l, 1, "u1", "a1")
 	of := place("1/model", 0)
 	of.Run.ID = "run-2"
-	zombie := begin(t, ctx, l, of)
+	fenced := begin(t, ctx, l, of)
 	newer := begin(t, ctx, l, of)
-	if _, err := zombie.Finish(ctx, &stream.Result{Answer: json.RawMessage(`"` + strings.Repeat("x", 2*stream.MaxLine) + `"`)}); !errors.Is(err, stream.ErrFenced) {
-		t.Fatalf("the zombie finished: %v", err)
+	if _, err := fenced.Finish(ctx, &stream.Result{Answer: json.RawMessage(`"` + strings.Repeat("x", 2*stream.MaxLine) + `"`)}); !errors.Is(err, stream.ErrFenced) {
+		t.Fatalf("Finish of the fenced attempt = %v, want ErrFenced", err)
 	}
 	if _, err := newer.Finish(ctx, &stream.Result{}); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(must[[]*jetstream.ObjectInfo](t)(blobs(t, l).List(ctx))); n != 2 {
-		t.Fatalf("there are %d blobs, want the zombie's and the neighbor's", n)
+		t.Fatalf("number of blobs = %d, want 2: the fenced attempt's and the neighbor's", n)
 	}
 	if err := snapshots(l).Purge(ctx, thread); err != nil {
 		t.Fatal(err)
 	}
-	left := must[[]*jetstream.ObjectInfo](t)(blobs(t, l).List(ctx))
-	mustEqual(t, "number of blobs are left", len(left), 1)
-	if !strings.HasPrefix(left[0].Name, l.ThreadSubject(neighbor)+".") {
-		t.Errorf("blobs are left: [0].Name = %q, want prefix %q", left[0].Name, l.ThreadSubject(neighbor)+".")
+	remaining := must[[]*jetstream.ObjectInfo](t)(blobs(t, l).List(ctx))
+	mustEqual(t, "number of blobs after the purge", len(remaining), 1)
+	if !strings.HasPrefix(remaining[0].Name, l.ThreadSubject(neighbor)+".") {
+		t.Errorf("blob after the purge = %q, want prefix %q", remaining[0].Name, l.ThreadSubject(neighbor)+".")
 	}
 	keys := must[jetstream.KeyLister](t)(l.Index().ListKeysFiltered(ctx, "blob.>"))
 	var names []string
@@ -121,9 +121,9 @@ func TestFuturePositionsAreNotPurged(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := snapshots(l).AtCursor(ctx, thread, 1000); !errors.Is(err, stream.ErrInvalidCursor) {
-		t.Error(err)
+		t.Errorf("AtCursor of a future position: got %v, want %v", err, stream.ErrInvalidCursor)
 	}
 	if _, err := snapshots(l).AtCursor(ctx, threadNamed("other"), 1); !errors.Is(err, stream.ErrInvalidCursor) {
-		t.Error(err)
+		t.Errorf("AtCursor of another thread: got %v, want %v", err, stream.ErrInvalidCursor)
 	}
 }

@@ -20,7 +20,7 @@ func TestReadsAllocateLittle(t *testing.T) { //nolint:paralleltest // because it
 		return len(availableEvents(t, viewer(follower).Run(stream.Run{Thread: thread, ID: "run1"}, view.Options{})))
 	}
 	if read() == 0 {
-		t.Errorf("read() = %v, want another value", read())
+		t.Error("number of available events = 0, want at least 1")
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -30,6 +30,6 @@ func TestReadsAllocateLittle(t *testing.T) { //nolint:paralleltest // because it
 	runtime.ReadMemStats(&after)
 	each := (after.TotalAlloc - before.TotalAlloc) / reads
 	if each > most {
-		t.Errorf("each = %v, want at most %v", each, most)
+		t.Errorf("bytes allocated per read = %v, want at most %v", each, most)
 	}
 }

@@ -19,7 +19,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		}
 		events, err := r.Events(t.Context())
 		if err != nil || len(events) != r.events {
-			t.Errorf("got %d events of %d, %v", len(events), r.events, err)
+			t.Errorf("got %d events of %d, %v, want all", len(events), r.events, err)
 		}
 		if r.HasResult() {
 			var result any

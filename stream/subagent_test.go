@@ -94,17 +94,17 @@ func TestSlotIsReused(t *testing.T) {
 	f.begin(run, user, "")
 	f.after = f.last()
 	p := f.subagent(0, "sub1")
-	zombie := f.attempt(p, textStart("m2"))
+	fenced := f.attempt(p, textStart("m2"))
 	f.finish(f.attempt(p, textStart("m2")), resultWith(assistantMessage("m2", "One.")), textEnd("m2"))
 	f.after = f.last()
 	next := f.subagent(0, "sub2")
 	if step, err := f.log.Announced(f.ctx, next); err != nil || step != next.Step {
-		t.Errorf("announced step: got %q (%v)", step, err)
+		t.Errorf("announced step: got %q (%v), want %q", step, err, next.Step)
 	}
-	if err := zombie.Emit(f.ctx, textContent("m2", "late")); err == nil {
-		_, err = zombie.Finish(f.ctx, resultWith())
+	if err := fenced.Emit(f.ctx, textContent("m2", "late")); err == nil {
+		_, err = fenced.Finish(f.ctx, resultWith())
 		if err == nil {
-			t.Fatal("err = nil, want a value")
+			t.Fatal("error of the fenced lane = nil, want an error")
 		}
 	}
 	f.finish(f.attempt(next, textStart("m3")), resultWith(assistantMessage("m3", "Two.")), textEnd("m3"))
@@ -133,7 +133,7 @@ func TestSupersedeSubagents(t *testing.T) {
 	}
 	for name, a := range map[string]*stream.Attempt{"its model call": speaks, "its tool call": works} {
 		if _, err := a.Finish(f.ctx, resultWith()); err == nil {
-			t.Errorf("%s is not fenced", name)
+			t.Errorf("Finish of %s = nil, want an error", name)
 		}
 	}
 	if _, err := concurrent.Finish(f.ctx, resultWith()); err != nil {

@@ -17,8 +17,10 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
+// runNamed returns a run of the tests' thread.
 func runNamed(id string) stream.Run { return stream.Run{Thread: thread, ID: id} }
 
+// userMessage returns a message of the user.
 func userMessage(id, content string) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(content)}
 }
@@ -104,7 +106,7 @@ func TestThreadAtEveryRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, l := testContext(t), streamtest.Open(t)
-			c := newViewers(t, ctx, l)
+			c := newConcurrentReaders(t, ctx, l)
 			c.readOn = readFollowing
 			follow := view.ThreadOptions{IncludeLater: true}
 			first := &pollingReader{view: viewer(c.follower).Thread(thread, follow)}
@@ -124,7 +126,7 @@ func TestThreadAtEveryRecord(t *testing.T) {
 						}
 					}
 				}
-				c.send(viewer(c.follower).Thread(thread, follow), shownEvents{what: fmt.Sprintf("joined at record %d", records), old: applyFrames(t, "first", nil, first.frames, true).messages})
+				c.send(viewer(c.follower).Thread(thread, follow), shownEvents{what: fmt.Sprintf("joined at record %d", records), messages: applyFrames(t, "first", nil, first.frames, true).messages})
 				if records%15 == 0 {
 					h := &pollingReader{view: viewer(c.follower).Thread(thread, follow)}
 					t.Cleanup(h.view.Close)
@@ -140,11 +142,11 @@ func TestThreadAtEveryRecord(t *testing.T) {
 				all := r.all()
 				checkCursors(t, r.what, all)
 				wantScreenOfLog(t, r.what, applyFrames(t, r.what, nil, all, true), log, all)
-				had := applyFrames(t, r.what, r.old, all, true)
+				had := applyFrames(t, r.what, r.messages, all, true)
 				had.messages = dropStaleReasoning(had.messages, log)
 				wantScreenOfLog(t, r.what+" with an old list", had, log, all)
 				if r.before == nil && all[len(all)-1].Type != agui.EventRunFinished {
-					t.Fatalf("%s:\n%s", r.what, formatFrames(all))
+					t.Fatalf("%s: last event: want RUN_FINISHED, got\n%s", r.what, formatFrames(all))
 				}
 			}
 			for i, r := range read {
@@ -195,29 +197,31 @@ func checkCursorsAcrossRuns(t *testing.T, ctx context.Context, follower *stream.
 					continue
 				}
 				if !errors.Is(err, io.EOF) {
-					t.Errorf("%s at run %s: err = %v, want %v", f.Cursor, id, err, io.EOF)
+					t.Errorf("%s at run %s: end of the view = %v, want %v", f.Cursor, id, err, io.EOF)
 				}
 				owners++
 				wantSameTextsOf(t, f.Cursor.String()+" at run "+id, frames, thread[:min(len(frames), len(thread))])
 			}
 			if owners > 1 {
-				t.Errorf("owners = %v, want at most %v", owners, 1)
+				t.Errorf("number of runs with the cursor = %v, want at most %v", owners, 1)
 			}
 			exact += owners
 		}
 	}
 	t.Logf("%d cursors, %d accepted by their run", len(taken), exact)
 	if exact < len(taken)*3/4 {
-		t.Errorf("exact = %v, want at least %v", exact, len(taken)*3/4)
+		t.Errorf("number of exact cursors = %v, want at least %v", exact, len(taken)*3/4)
 	}
 }
 
+// readRest reads a view to its end.
 func readRest(t *testing.T, ctx context.Context, v *view.View) []view.Frame {
 	t.Helper()
 	defer v.Close()
 	return must[[]view.Frame](t)(readToEnd(ctx, v))
 }
 
+// wantSameTextsOf checks that two lists of frames have equal events and cursors.
 func wantSameTextsOf(t *testing.T, what string, a, b []view.Frame) {
 	t.Helper()
 	if len(a) != len(b) {
@@ -265,9 +269,9 @@ func TestRunCursorInThread(t *testing.T) {
 func TestThreadWhoseLastRunFailed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		profile stream.Generation
-		end     agui.Event
-		suffix  string
+		generation stream.Generation
+		end        agui.Event
+		wantSuffix string
 	}{
 		{stream.Generation1, &agui.RunError{Code: "timeout", Message: "late"}, `,"metadata":{"perdure.error":{"code":"timeout","message":"late"}}}`},
 		{stream.Generation0, &agui.RunError{Code: "timeout", Message: "late"}, `,"metadata":{"perdure.error":{"code":"timeout","message":"late"}}}`},
@@ -280,14 +284,14 @@ func TestThreadWhoseLastRunFailed(t *testing.T) {
 		f := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 		f.begin(run, user, "")
 		f.seal(c.end)
-		frames := readRest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{Generation: c.profile}))
+		frames := readRest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{Generation: c.generation}))
 		last := string(frames[len(frames)-1].Event)
-		wantEqual(t, fmt.Sprintf("profile %s: number of frames", c.profile), len(frames), 4)
-		wantEqual(t, fmt.Sprintf("profile %s: last", c.profile), last, `{"type":"RUN_FINISHED","threadId":"t/1 with.dots and *","runId":"r1"`+c.suffix)
+		wantEqual(t, fmt.Sprintf("generation %s: number of frames", c.generation), len(frames), 4)
+		wantEqual(t, fmt.Sprintf("generation %s: last event", c.generation), last, `{"type":"RUN_FINISHED","threadId":"t/1 with.dots and *","runId":"r1"`+c.wantSuffix)
 		more := readRest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{After: &frames[3].Cursor}))
-		wantEqual(t, "number of more", len(more), 0)
+		wantEqual(t, "number of frames after the last cursor", len(more), 0)
 		joined := readAll(t, ctx, follower, view.Options{Join: true, Generation: stream.Generation1})
-		wantEqual(t, "joined[3].Type", joined[3].Type, c.end.EventType())
+		wantEqual(t, "last event of a joined reader", joined[3].Type, c.end.EventType())
 	}
 }
 
@@ -298,18 +302,18 @@ func TestThreadWithoutFollow(t *testing.T) {
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
 	if frames := readRest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{})); len(frames) != 0 {
-		t.Errorf("empty thread: len(frames) = %v, want %v", len(frames), 0)
+		t.Errorf("number of frames of an empty thread = %v, want %v", len(frames), 0)
 	}
 	f := &projectionFixture{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 	f.begin(run, user, "")
 	shownView := viewer(follower).Thread(thread, view.ThreadOptions{})
 	defer shownView.Close()
 	if _, ok := shownView.Run(); ok {
-		t.Error("Run of an unread view: got ok")
+		t.Error("Run of an unread view: got ok, want none")
 	}
 	frames := must[[]view.Frame](t)(shownView.Next(ctx, time.Minute))
 	if active, ok := shownView.Run(); !ok || active != run {
-		t.Errorf("Run: got %v, %v", active, ok)
+		t.Errorf("Run of a read view: got %v, %v, want %v", active, ok, run)
 	}
 	f.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 	f.begin(runNamed("r2"), userMessage("u2", "and?"), "")
@@ -318,7 +322,7 @@ func TestThreadWithoutFollow(t *testing.T) {
 	must[[]view.Frame](t)(arrived.Next(ctx, time.Minute))
 	frames = append(frames, must[[]view.Frame](t)(readToEnd(ctx, shownView))...)
 	if last := frames[len(frames)-1]; last.Type != agui.EventRunFinished || strings.Contains(formatFrames(frames), `"r2"`) {
-		t.Error(formatFrames(frames))
+		t.Errorf("events without follow: want the end of r1 last, got\n%s", formatFrames(frames))
 	}
 }
 
@@ -331,7 +335,7 @@ func TestThreadReconnectIsExact(t *testing.T) {
 	shownView := viewer(follower).Thread(thread, view.ThreadOptions{IncludeLater: true})
 	defer shownView.Close()
 	if frames, err := shownView.Next(ctx, time.Millisecond); err != nil || frames != nil {
-		t.Fatalf("before the first run: got %v, %v", frames, err)
+		t.Fatalf("read before the first run: got %v, %v, want nothing", frames, err)
 	}
 	s := &projectionFixture{t: t, ctx: ctx, log: l, step: func() {}}
 	for i, id := range []string{"r1", "r2", "r3"} {

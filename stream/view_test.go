@@ -18,11 +18,12 @@ func readAll(t *testing.T, ctx context.Context, f *stream.Follower, o view.Optio
 	defer v.Close()
 	frames, err := readOn(ctx, v)
 	if !errors.Is(err, io.EOF) {
-		t.Errorf("err = %v, want %v", err, io.EOF)
+		t.Errorf("error at the end = %v, want %v", err, io.EOF)
 	}
 	return frames
 }
 
+// readOn reads a view to its end, and returns the error of the end.
 func readOn(ctx context.Context, v *view.View) ([]view.Frame, error) {
 	var frames []view.Frame
 	for {

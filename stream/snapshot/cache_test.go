@@ -18,7 +18,7 @@ func TestSnapshotsAreBounded(t *testing.T) {
 		m := agui.Message{ID: "m", Content: agui.TextContent(strings.Repeat("x", bytes))}
 		return &Snapshot{Seq: seq, Entries: []Entry{{Message: m}}}
 	}
-	kept := func() string {
+	cachedThreads := func() string {
 		var names []string
 		for _, thread := range c.newest.Keys() {
 			names = append(names, thread.ID)
@@ -28,21 +28,21 @@ func TestSnapshotsAreBounded(t *testing.T) {
 	for i := range 10 {
 		c.put(stream.Thread{ID: fmt.Sprint(i)}, sized(1, 1000))
 	}
-	if got, want := kept(), "2 3 4 5 6 7 8 9"; got != want {
+	if got, want := cachedThreads(), "2 3 4 5 6 7 8 9"; got != want {
 		t.Errorf("after 10 small snapshots: got %s, want %s", got, want)
 	}
 	c.put(stream.Thread{ID: "5"}, sized(2, 1<<19))
 	c.put(stream.Thread{ID: "5"}, sized(1, 1)) // an older snapshot
 	c.put(stream.Thread{ID: "large"}, sized(1, 1<<19))
-	if got, want := kept(), "large"; got != want {
+	if got, want := cachedThreads(), "large"; got != want {
 		t.Errorf("after a large snapshot: got %s, want %s", got, want)
 	}
 	c.put(stream.Thread{ID: "larger"}, sized(1, 2<<20))
-	if got := kept(); got != "larger" {
-		t.Errorf("after a snapshot above the bound: got %s, want only that one", got)
+	if got := cachedThreads(); got != "larger" {
+		t.Errorf("after a snapshot above the bound: got %s, want larger", got)
 	}
 	c.put(stream.Thread{ID: "small"}, sized(1, 1))
-	if got := kept(); got != "small" || c.weight > 2*entryBytes {
-		t.Errorf("after another small snapshot: got %s, counted as %d bytes", got, c.weight)
+	if got := cachedThreads(); got != "small" || c.weight > 2*entryBytes {
+		t.Errorf("after another small snapshot: got %s, counted as %d bytes, want small with at most %d", got, c.weight, 2*entryBytes)
 	}
 }

@@ -15,14 +15,14 @@ func TestSummaryCoversItsMessages(t *testing.T) {
 	entry := func(id, sent, text string) Entry {
 		return Entry{Message: agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(text)}, Sent: sent}
 	}
-	asked := entry("1/model", "", "what only the agent is asked")
-	entries := []Entry{asked, entry("a", "x", "a"), entry("b", "y", "b"), entry("c", "z", "c")}
+	note := entry("1/model", "", "what only the agent is asked")
+	entries := []Entry{note, entry("a", "x", "a"), entry("b", "y", "b"), entry("c", "z", "c")}
 	s := *Summarize(entries[:3])
 	with := func(change func(e []Entry) []Entry) []Entry { return change(slices.Clone(entries)) }
 	for _, tt := range []struct {
-		name    string
-		entries []Entry
-		covers  bool
+		name        string
+		entries     []Entry
+		wantCovered bool
 	}{
 		{"unchanged", entries, true},
 		{"no later messages", entries[:3], true},
@@ -33,11 +33,11 @@ func TestSummaryCoversItsMessages(t *testing.T) {
 		{"a message inserted", with(func(e []Entry) []Entry { return slices.Insert(e, 1, entry("d", "d", "d")) }), false},
 		{"another order", with(func(e []Entry) []Entry { e[1], e[2] = e[2], e[1]; return e }), false},
 	} {
-		if got := Covers(s, tt.entries); got != tt.covers {
-			t.Errorf("%s: Covers: got %t, want %t", tt.name, got, tt.covers)
+		if got := Covers(s, tt.entries); got != tt.wantCovered {
+			t.Errorf("%s: Covers: got %t, want %t", tt.name, got, tt.wantCovered)
 		}
 	}
 	if Covers(stream.Summary{}, entries) {
-		t.Error("Covers of an empty summary: got true")
+		t.Error("Covers of an empty summary = true, want false")
 	}
 }

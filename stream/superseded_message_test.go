@@ -29,9 +29,9 @@ func runWithList(t *testing.T, l *stream.Log, run stream.Run, c snapshot.Claim, 
 	return must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, run.Thread, 0))
 }
 
-// TestSuperseded: messages that an edit removes from a conversation are listed with the run of the
+// TestSupersededMessagesOfRuns: messages that an edit removes from a conversation are listed with the run of the
 // edit. The previous run can be forked to continue with them.
-func TestSuperseded(t *testing.T) {
+func TestSupersededMessagesOfRuns(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	ctx := testContext(t)
@@ -48,12 +48,12 @@ func TestSuperseded(t *testing.T) {
 		if n.Superseded == nil {
 			continue
 		}
-		gone, err := snapshots(l).SupersededBy(ctx, thread, n.Superseded)
+		superseded, err := snapshots(l).SupersededBy(ctx, thread, n.Superseded)
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantEqual(t, fmt.Sprintf("%s superseded %d messages: number of gone", n.ID, n.Superseded.Messages), len(gone), n.Superseded.Messages)
-		got = append(got, fmt.Sprintf("%s after %q: %s", n.ID, n.Superseded.After, conversationText(gone)))
+		wantEqual(t, n.ID+": number of superseded messages", len(superseded), n.Superseded.Messages)
+		got = append(got, fmt.Sprintf("%s after %q: %s", n.ID, n.Superseded.After, conversationText(superseded)))
 	}
 	want := []string{`run3 after "": s1 u2 a2`, `run4 after "u1": r1 a1 u2=better a3`}
 	if !slices.Equal(got, want) {
@@ -81,7 +81,7 @@ func TestEveryMessageIsKeptOrSuperseded(t *testing.T) {
 			l := streamtest.Open(t)
 			ctx := testContext(t)
 			thread := stream.Thread{Tenant: "t", ID: "random"}
-			ever := map[string]bool{}
+			known := map[string]bool{}
 			var snap *snapshot.Snapshot
 			var stale []agui.Message
 			var staleSeen uint64
@@ -100,10 +100,10 @@ func TestEveryMessageIsKeptOrSuperseded(t *testing.T) {
 				added := parseMessage(fmt.Sprintf("a%d=answer_%d", n, n))
 				snap = runWithList(t, l, stream.Run{Thread: thread, ID: fmt.Sprintf("run%d", n)}, c, added)
 				for _, m := range snap.Messages() {
-					ever[conversationText([]agui.Message{m})] = true
+					known[conversationText([]agui.Message{m})] = true
 				}
-				wantAllMessagesKept(ctx, t, l, thread, snap, ever)
-				mustEqual(t, "t.Failed()", t.Failed(), false)
+				wantAllMessagesKept(ctx, t, l, thread, snap, known)
+				mustEqual(t, "test has failed", t.Failed(), false)
 			}
 		})
 	}
@@ -145,28 +145,29 @@ func randomList(random *rand.Rand, n int, list, stale []agui.Message) snapshot.C
 	return c
 }
 
-func wantAllMessagesKept(ctx context.Context, t *testing.T, l *stream.Log, thread stream.Thread, snap *snapshot.Snapshot, ever map[string]bool) {
+// wantAllMessagesKept checks that each known message is in the conversation or superseded.
+func wantAllMessagesKept(ctx context.Context, t *testing.T, l *stream.Log, thread stream.Thread, snap *snapshot.Snapshot, known map[string]bool) {
 	t.Helper()
-	there := map[string]bool{}
+	found := map[string]bool{}
 	ids := map[string]bool{}
 	for _, m := range snap.Messages() {
-		there[conversationText([]agui.Message{m})] = true
-		wantEqual(t, "ids[m.ID]", ids[m.ID], false)
+		found[conversationText([]agui.Message{m})] = true
+		wantEqual(t, m.ID+" occurs twice", ids[m.ID], false)
 		ids[m.ID] = true
 	}
 	for _, n := range snap.Runs {
 		if n.Superseded == nil {
 			continue
 		}
-		gone, err := snapshots(l).SupersededBy(ctx, thread, n.Superseded)
+		superseded, err := snapshots(l).SupersededBy(ctx, thread, n.Superseded)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range gone {
-			there[conversationText([]agui.Message{m})] = true
+		for _, m := range superseded {
+			found[conversationText([]agui.Message{m})] = true
 		}
 	}
-	for m := range ever {
-		wantEqual(t, "there[m]", there[m], true)
+	for m := range known {
+		wantEqual(t, m+" is kept or superseded", found[m], true)
 	}
 }

@@ -21,21 +21,21 @@ func FuzzToken(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
 		x, y := stream.Token(a), stream.Token(b)
-		wantEqual(t, fmt.Sprintf("tokens of %q and %q: x == y", a, b), x == y, a == b)
+		wantEqual(t, fmt.Sprintf("tokens of %q and %q are equal", a, b), x == y, a == b)
 		for _, token := range []string{x, y} {
-			wantEqual(t, "server.IsValidLiteralSubject(token)", server.IsValidLiteralSubject(token), true)
-			wantEqual(t, `strings.ContainsAny(token, "./$ \t\r\n")`, strings.ContainsAny(token, "./$ \t\r\n"), false)
+			wantEqual(t, "token is a valid literal subject", server.IsValidLiteralSubject(token), true)
+			wantEqual(t, "token has a character of subjects or white space", strings.ContainsAny(token, "./$ \t\r\n"), false)
 			if len(token) > 64 {
-				t.Errorf("len(token) = %v, want at most %v", len(token), 64)
+				t.Errorf("length of the token = %v, want at most %v", len(token), 64)
 			}
-			wantEqual(t, "utf8.ValidString(token)", utf8.ValidString(token), true)
+			wantEqual(t, "token is valid UTF-8", utf8.ValidString(token), true)
 		}
 		subject := func(thread, run string) string { return "perdure.default." + thread + "." + run + ".main" }
 		if a == b {
 			return
 		}
 		for _, other := range []string{subject(y, x), subject(x, y), subject(y, y)} {
-			wantEqual(t, "server.SubjectsCollide(subject(x, x), other)", server.SubjectsCollide(subject(x, x), other), false)
+			wantEqual(t, "subjects of different runs collide", server.SubjectsCollide(subject(x, x), other), false)
 		}
 	})
 }
@@ -53,6 +53,6 @@ func FuzzIdentify(f *testing.F) {
 		a := stream.Run{Thread: stream.Thread{Tenant: "x", ID: threadA}, ID: runA}
 		b := stream.Run{Thread: stream.Thread{Tenant: "x", ID: threadB}, ID: runB}
 		same := a == b && placeA == placeB
-		wantEqual(t, `a.Identify("msg", placeA) == b.Identify("msg", placeB)`, a.Identify("msg", placeA) == b.Identify("msg", placeB), same)
+		wantEqual(t, "IDs of both places are equal", a.Identify("msg", placeA) == b.Identify("msg", placeB), same)
 	})
 }

@@ -50,6 +50,7 @@ func (n *flakyNetwork) dial(t *testing.T, ctx context.Context) *stream.Log {
 	return must[*stream.Log](t)(stream.Open(ctx, nc, stream.Options{}))
 }
 
+// use connects new connections to a server.
 func (n *flakyNetwork) use(s *server.Server) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -63,6 +64,7 @@ func (n *flakyNetwork) loseNext(what loss) {
 	n.lose = what
 }
 
+// losses returns the number of losses.
 func (n *flakyNetwork) losses() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -25,11 +25,11 @@ func writeLongThread(t testing.TB, ctx context.Context, l *stream.Log, of stream
 	for i := range runs {
 		last = stream.Run{Thread: of, ID: fmt.Sprintf("r%d", i)}
 		before := mustSnapshot(t)(snapshots(l).Latest(ctx, of, 0))
-		said := []agui.Message{userMessage(fmt.Sprintf("u%d", i), "And then?")}
-		accepted, words := before.Accept(snapshot.Claim{Messages: said, History: snapshot.HistoryAppend}), strings.Repeat("and then ", 20)
+		messages := []agui.Message{userMessage(fmt.Sprintf("u%d", i), "And then?")}
+		accepted, words := before.Accept(snapshot.Claim{Messages: messages, History: snapshot.HistoryAppend}), strings.Repeat("and then ", 20)
 		if i > 0 && i == runs-1 {
 			known := before.Messages()
-			accepted = before.Accept(snapshot.Claim{Messages: append(known[:len(known)-2:len(known)-2], said...)})
+			accepted = before.Accept(snapshot.Claim{Messages: append(known[:len(known)-2:len(known)-2], messages...)})
 			accepted.Differs, words = true, strings.Repeat("and then ", 8000)
 		}
 		writeShortRun(t, ctx, l, last, accepted, words)
@@ -37,6 +37,7 @@ func writeLongThread(t testing.TB, ctx context.Context, l *stream.Log, of stream
 	return last
 }
 
+// writeShortRun writes a run with one answer.
 func writeShortRun(t testing.TB, ctx context.Context, l *stream.Log, run stream.Run, accepted stream.Acceptance, words string) {
 	t.Helper()
 	proposal, err := l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: accepted})
@@ -69,6 +70,7 @@ func writeShortRun(t testing.TB, ctx context.Context, l *stream.Log, run stream.
 	}
 }
 
+// mustSnapshot returns a function that ends the test on an error.
 func mustSnapshot(t testing.TB) func(*snapshot.Snapshot, error) *snapshot.Snapshot {
 	return func(r *snapshot.Snapshot, err error) *snapshot.Snapshot {
 		t.Helper()
@@ -160,7 +162,7 @@ func TestLongThreadOpensFromCheckpoint(t *testing.T) {
 	// second has 512 records.
 	before := int(early[0].Seq)
 	if n := measureOpening(t, ctx, s, last, pageOf(l.CursorAt(early[1].Seq))); n > uint64(before+3*bound) {
-		t.Errorf("a page after the 40th run: got %d messages from the log, %d of them before it", n, before)
+		t.Errorf("page after the 40th run: got %d messages from the log, want at most %d", n, before+3*bound)
 	}
 }
 
@@ -188,7 +190,7 @@ func TestSnapshotsAreShared(t *testing.T) {
 	impatient, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := snapshots(streamtest.OpenOn(t, s)).At(impatient, last.Thread, seq); err == nil {
-		t.Error("At with an ended context: got no error")
+		t.Error("At with an ended context: got no error, want one")
 	}
 }
 

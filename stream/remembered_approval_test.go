@@ -33,8 +33,8 @@ func TestRememberedApprovals(t *testing.T) {
 	}
 	want := []stream.Remembered{refunds, orders}
 	snap := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, place.After))
-	wantEqual(t, "snap.Remembered", snap.Remembered, want)
-	wantEqual(t, "number of decided", len(snap.Decided), 4)
+	wantEqual(t, "remembered approvals", snap.Remembered, want)
+	wantEqual(t, "number of decided calls", len(snap.Decided), 4)
 	if err := snapshots(l).FinalCheckpoint(ctx, thread, snap); err != nil {
 		t.Fatal(err)
 	}

@@ -123,6 +123,7 @@ func TestReadersGetEachRecordOnce(t *testing.T) {
 	}
 }
 
+// lastOf returns the sequence of the last record of a lane.
 func lastOf(t *testing.T, l *stream.Log, lane stream.Lane) uint64 {
 	t.Helper()
 	var last uint64
@@ -147,6 +148,7 @@ func writeSteps(t *testing.T, ctx context.Context, l *stream.Log, n int, progres
 	}
 }
 
+// proposeInput writes the proposed record of the run's input.
 func proposeInput(t *testing.T, ctx context.Context, l *stream.Log) uint64 {
 	t.Helper()
 	return must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{
@@ -283,7 +285,7 @@ func TestRecordsForSlowReadersAreBoundedInBytes(t *testing.T) {
 		for n > 0 {
 			records := must[[]*stream.Record](t)(tail.Next(ctx, time.Minute))
 			if len(records) == 0 {
-				t.Fatalf("%d records are missing", n)
+				t.Fatalf("%d records are missing, want none", n)
 			}
 			n -= len(records)
 		}
@@ -299,12 +301,13 @@ func TestRecordsForSlowReadersAreBoundedInBytes(t *testing.T) {
 	read(later, few)
 	write(few)
 	if records := must[[]*stream.Record](t)(slow.Next(ctx, time.Minute)); len(records) > stream.PartBytes/size {
-		t.Errorf("slow reader: got %d records of %d bytes at once", len(records), size)
+		t.Errorf("slow reader: got %d records of %d bytes at once, want at most %d bytes", len(records), size, stream.PartBytes)
 	} else {
 		read(slow, 2*few-len(records))
 	}
 }
 
+// wantSameFrames checks that frames have equal events and cursors.
 func wantSameFrames(t *testing.T, got, want []view.Frame) {
 	t.Helper()
 	line := func(f view.Frame) string { return f.Cursor.String() + " " + string(f.Event) }

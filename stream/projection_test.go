@@ -29,10 +29,12 @@ type projectionFixture struct {
 	step  func() // called after each record
 }
 
+// place returns a place of the main lane.
 func (f *projectionFixture) place(step string) stream.Place {
 	return stream.Place{Run: f.run, Lane: stream.LaneMain, Step: step, Execution: "e1", After: f.after}
 }
 
+// open opens a step.
 func (f *projectionFixture) open(step string, note any, events ...agui.Event) {
 	f.t.Helper()
 	must[uint64](f.t)(f.log.OpenStep(f.ctx, f.place(step), note, events...))
@@ -84,6 +86,7 @@ func (f *projectionFixture) last() uint64 {
 	return must[*snapshot.Snapshot](f.t)(snapshots(f.log).Latest(f.ctx, thread, 0)).Seq
 }
 
+// await waits for a record after the given one.
 func (f *projectionFixture) await(before uint64) {
 	for f.last() == before {
 		if f.ctx.Err() != nil {
@@ -93,9 +96,11 @@ func (f *projectionFixture) await(before uint64) {
 	f.step()
 }
 
+// textStart returns the start of a text message.
 func textStart(id string) agui.Event {
 	return &agui.TextMessageStart{MessageID: id, Role: agui.RoleAssistant}
 }
+// textEnd returns the end of a text message.
 func textEnd(id string) agui.Event { return &agui.TextMessageEnd{MessageID: id} }
 
 var user = agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("weather?")}
@@ -167,9 +172,9 @@ func (f *projectionFixture) writeConcurrentRun() {
 			f.await(before)
 		}
 	}
-	finish := func(a *stream.Attempt, id, said string) {
-		emit(a, textStart(id), textContent(id, said))
-		must[uint64](f.t)(a.Finish(f.ctx, &stream.Result{Messages: []agui.Message{{ID: id, Role: agui.RoleAssistant, Content: agui.TextContent(said)}}}, textEnd(id)))
+	finish := func(a *stream.Attempt, id, text string) {
+		emit(a, textStart(id), textContent(id, text))
+		must[uint64](f.t)(a.Finish(f.ctx, &stream.Result{Messages: []agui.Message{{ID: id, Role: agui.RoleAssistant, Content: agui.TextContent(text)}}}, textEnd(id)))
 		f.step()
 	}
 	first, other := begin(0), begin(1)
@@ -212,7 +217,7 @@ func accept(t *testing.T, what string, frames []view.Frame) []agui.Message {
 			t.Fatalf("%s: event %d: %v", what, i, err)
 		}
 		if next := f.Cursor.String(); next <= cursor {
-			t.Fatalf("%s: event %d: cursor %s follows %s", what, i, next, cursor)
+			t.Fatalf("%s: event %d: cursor %s follows %s, want a later one", what, i, next, cursor)
 		} else {
 			cursor = next
 		}
@@ -220,6 +225,7 @@ func accept(t *testing.T, what string, frames []view.Frame) []agui.Message {
 	return screen.Messages()
 }
 
+// formatFrames returns frames as text, one a line.
 func formatFrames(frames []view.Frame) string {
 	var s string
 	for _, f := range frames {
@@ -228,6 +234,7 @@ func formatFrames(frames []view.Frame) string {
 	return s
 }
 
+// wantSameMessages checks that a client has the messages of the log.
 func wantSameMessages(t *testing.T, what string, got, want []agui.Message, frames []view.Frame) {
 	t.Helper()
 	if diff := cmp.Diff(asJSON(t, want), asJSON(t, got)); diff != "" {
@@ -235,6 +242,7 @@ func wantSameMessages(t *testing.T, what string, got, want []agui.Message, frame
 	}
 }
 
+// asJSON encodes a value as JSON.
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
 	return string(must[[]byte](t)(json.MarshalIndent(v, "", " ")))
@@ -286,6 +294,7 @@ type reconnectedReader struct {
 	err    error
 }
 
+// all returns the events before and after the reconnect.
 func (c reconnectedReader) all() []view.Frame {
 	return append(append([]view.Frame{}, c.before...), c.after...)
 }
@@ -298,21 +307,22 @@ func TestReconnectAfterEveryEvent(t *testing.T) {
 	for name, tell := range map[string]func(*projectionFixture){"sequential": (*projectionFixture).writeRun, "concurrent": (*projectionFixture).writeConcurrentRun} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			checkAllCuts(t, tell)
+			checkReconnectAfterEachEvent(t, tell)
 		})
 	}
 }
 
-func checkAllCuts(t *testing.T, tell func(*projectionFixture)) {
+// checkReconnectAfterEachEvent checks readers that disconnect after each event of a run.
+func checkReconnectAfterEachEvent(t *testing.T, write func(*projectionFixture)) {
 	t.Helper()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
 
 	var (
-		mu      sync.Mutex
-		seen    []view.Frame
-		readers sync.WaitGroup
-		back    []reconnectedReader
+		mu          sync.Mutex
+		shown       []view.Frame
+		readers     sync.WaitGroup
+		reconnected []reconnectedReader
 	)
 	resume := func(what string, before []view.Frame) {
 		cursor := before[len(before)-1].Cursor
@@ -322,7 +332,7 @@ func checkAllCuts(t *testing.T, tell func(*projectionFixture)) {
 			after, err := readOn(ctx, shownView)
 			mu.Lock()
 			defer mu.Unlock()
-			back = append(back, reconnectedReader{what, before, after, err})
+			reconnected = append(reconnected, reconnectedReader{what, before, after, err})
 		})
 	}
 	live := &pollingReader{view: viewer(follower).Run(run, view.Options{})}
@@ -334,35 +344,35 @@ func checkAllCuts(t *testing.T, tell func(*projectionFixture)) {
 		// far.
 		records++
 		live.poll(ctx, s.last())
-		seen = live.frames
+		shown = live.frames
 		if records%3 != 0 { // every third record keeps the test within seconds
 			return
 		}
-		for k := range seen {
-			resume(fmt.Sprintf("disconnected after event %d, back at record %d", k, records), seen[:k+1:k+1])
+		for k := range shown {
+			resume(fmt.Sprintf("disconnected after event %d, back at record %d", k, records), shown[:k+1:k+1])
 		}
 	}
-	tell(s)
+	write(s)
 
 	log := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)).Messages()
-	wantSameMessages(t, "live reader", accept(t, "live reader", seen), log, seen)
+	wantSameMessages(t, "live reader", accept(t, "live reader", shown), log, shown)
 	late := readAll(t, ctx, follower, view.Options{})
 	wantSameMessages(t, "late reader", accept(t, "late reader", late), log, late)
 	for _, f := range late {
 		if f.Type == agui.EventTextMessageContent && string(f.Event) == string(must[json.RawMessage](t)(agui.Encode(textContent("m1", "Hel")))) {
-			t.Error("a late reader is shown the text of a dead attempt")
+			t.Error("late reader is shown the text of a dead attempt, want it hidden")
 		}
 	}
-	for k := range seen {
-		resume(fmt.Sprintf("disconnected after event %d, back at the end", k), seen[:k+1:k+1])
+	for k := range shown {
+		resume(fmt.Sprintf("disconnected after event %d, back at the end", k), shown[:k+1:k+1])
 	}
 	for k := range late { // a late reader disconnects before the death of an attempt that it was not shown
 		resume(fmt.Sprintf("late, disconnected after event %d", k), late[:k+1:k+1])
 	}
 	readers.Wait()
-	first := back
-	back = nil
-	t.Logf("%d records, %d events live, %d late, %d continuations", records, len(seen), len(late), len(first))
+	first := reconnected
+	reconnected = nil
+	t.Logf("%d records, %d events live, %d late, %d continuations", records, len(shown), len(late), len(first))
 	for _, c := range first {
 		if !errors.Is(c.err, io.EOF) {
 			t.Fatalf("%s: got the end %v, want EOF", c.what, c.err)
@@ -378,11 +388,11 @@ func checkAllCuts(t *testing.T, tell func(*projectionFixture)) {
 		}
 		readers.Wait()
 	}
-	for _, c := range back {
+	for _, c := range reconnected {
 		if !errors.Is(c.err, io.EOF) {
 			t.Fatalf("%s: got the end %v, want EOF", c.what, c.err)
 		}
 		wantSameMessages(t, c.what, accept(t, c.what, c.all()), log, c.all())
 	}
-	t.Logf("%d second continuations", len(back))
+	t.Logf("%d second continuations", len(reconnected))
 }
