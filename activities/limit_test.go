@@ -79,7 +79,7 @@ func TestSoftLimitInterrupt(t *testing.T) {
 	for name, c := range map[string]struct {
 		soft        agents.SoftLimits
 		wantMessage string
-		wantFigures string
+		wantArgs string
 	}{
 		"tokens": {agents.SoftLimits{Tokens: 1000}, "The run has used 1200 tokens. May it continue, up to 2200 tokens?", `{"limit":"tokens","used":1200,"allowed":2200}`},
 		"turns":  {agents.SoftLimits{Turns: 2}, "The run has taken 2 turns. May it continue, up to 4 turns?", `{"limit":"turns","used":2,"allowed":4}`},
@@ -107,7 +107,7 @@ func TestSoftLimitInterrupt(t *testing.T) {
 			}
 			wantEqual(t, "source of the interrupt: agent", source.Agent, "a")
 			wantEqual(t, "source of the interrupt: step", source.Step, "~limit")
-			wantEqual(t, "source of the interrupt: arguments digest", source.ArgsDigest, runs.DigestArgs(c.wantFigures))
+			wantEqual(t, "source of the interrupt: arguments digest", source.ArgsDigest, runs.DigestArgs(c.wantArgs))
 			const shown = "STEP_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END STEP_FINISHED CUSTOM STEP_STARTED TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED TEXT_MESSAGE_START"
 			got := typesOf(events)
 			if !strings.Contains(got, shown) {
@@ -119,8 +119,8 @@ func TestSoftLimitInterrupt(t *testing.T) {
 					arguments = args.Delta
 				}
 			}
-			if figures != c.wantFigures {
-				t.Errorf("figures: got %s, want %s", figures, c.wantFigures)
+			if arguments != c.wantArgs {
+				t.Errorf("arguments: got %s, want %s", arguments, c.wantArgs)
 			}
 			all := strings.Join(f.sent, "\n")
 			if strings.Contains(all, "approve") {
@@ -158,7 +158,7 @@ func TestEditedSoftLimit(t *testing.T) {
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	m := f.conversation()
 	wantEqual(t, "result of the approval", m[len(m)-2].Content.Text(), "Approved.")
-	wantEqual(t, "arguments of the approval", m[len(m)-3].ToolCalls[0].Arguments, figures)
+	wantEqual(t, "arguments of the approval", m[len(m)-3].ToolCalls[0].Arguments, args)
 }
 
 // TestRejectedSoftLimitEndsRun: the reason of a rejection is in the conversation.
@@ -213,12 +213,12 @@ func TestSoftLimitInterruptIsRecordedOnce(t *testing.T) {
 	}
 	const args = `{"limit":"duration","used":"1m1s","allowed":"2m0s"}`
 	c := answers[0].Calls[0]
-	want := (&runs.Approval{ArgsDigest: runs.DigestArgs(figures), Canonical: activities.CanonicalDigest(figures), RuleDigest: c.Approval.RuleDigest, Quorum: 2, Expires: time.Hour})
+	want := (&runs.Approval{ArgsDigest: runs.DigestArgs(args), Canonical: activities.CanonicalDigest(args), RuleDigest: c.Approval.RuleDigest, Quorum: 2, Expires: time.Hour})
 	wantEqual(t, "tool of the call", c.Tool, "approve")
 	wantEqual(t, "number of interrupts", answers[0].InterruptCount, 1)
 	wantEqual(t, "approval of the call", c.Approval, want)
 	m := f.conversation()
 	n := len(m)
 	mustEqual(t, "number of messages", n, 3)
-	wantEqual(t, "arguments of the approval", m[2].ToolCalls[0].Arguments, figures)
+	wantEqual(t, "arguments of the approval", m[2].ToolCalls[0].Arguments, args)
 }

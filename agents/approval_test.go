@@ -37,7 +37,7 @@ func TestWhichCallsArePeoplesToDecide(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a := d.Approvals[0]; a.Expires != 24*time.Hour || a.OnExpiry != agents.OnExpirySkip {
-		t.Errorf("the rule is %+v", a)
+		t.Errorf("first rule = %+v, want it to expire after 24h with skip", a)
 	}
 	for call, want := range map[string]int{
 		`issue_refund {"amount": 51}`:    0,
@@ -156,7 +156,7 @@ func TestApproversGrowWithTime(t *testing.T) {
 	}
 	a := stored.Approvals[0]
 	if a.Quorum != 2 || !a.NotByRequester || a.Remind != 4*time.Hour || len(a.Escalate) != 2 {
-		t.Errorf("the rule is %+v", a)
+		t.Errorf("rule = %+v, want a quorum of 2, not by the requester, a reminder after 4h and 2 escalations", a)
 	}
 	for after, want := range map[time.Duration][]string{
 		0:                    {"role:finance", "alice"},
@@ -170,19 +170,19 @@ func TestApproversGrowWithTime(t *testing.T) {
 		}
 	}
 	if expires, then := a.Deadline(); expires != 48*time.Hour || then != agents.OnExpiryReject {
-		t.Errorf("it expires after %s: %s", expires, then)
+		t.Errorf("Deadline = %s, %s, want 48h and reject", expires, then)
 	}
 	a.Escalate = a.Escalate[:1]
 	if got := a.Escalations(); !cmp.Equal(got, []time.Duration{4 * time.Hour, 24 * time.Hour}) {
-		t.Errorf("it escalates after %s", got)
+		t.Errorf("Escalations = %s, want 4h and 24h", got)
 	}
 	for who, want := range map[string]bool{"alice": true, "bob": false, "": false, "role:finance": false} {
 		if got := agents.MayDecide(a.ApproversAt(0), who, []string{"clerk"}); got != want {
-			t.Errorf("%q may decide: %t", who, got)
+			t.Errorf("MayDecide of %q = %t, want %t", who, got, want)
 		}
 	}
 	if !agents.MayDecide(a.ApproversAt(0), "bob", []string{"clerk", "finance"}) || !agents.MayDecide(nil, "", nil) {
-		t.Error("MayDecide: got false for an approver by role, or without approvers")
+		t.Error("MayDecide = false, want true for an approver by role, and without approvers")
 	}
 }
 
@@ -201,11 +201,11 @@ func TestRuleDigest(t *testing.T) {
 		strings.Replace(withApprovers, "carol", "dave", 1),
 	} {
 		if parse(t, other).RuleDigest(0) == was {
-			t.Errorf("another rule has the same digest:\n%s", other)
+			t.Errorf("digest of another rule is the same, want another for\n%s", other)
 		}
 	}
 	one, spelled := parse(t, strings.Replace(withApprovers, "quorum: 2", "quorum: 1", 1)), parse(t, strings.Replace(withApprovers, "    quorum: 2\n", "", 1))
 	if one.Revision() != spelled.Revision() {
-		t.Error("a quorum of one is another revision than none")
+		t.Error("revisions of a quorum of one and of none differ, want the same")
 	}
 }

@@ -51,7 +51,7 @@ func TestRevisionIsOfTheMeaning(t *testing.T) {
 	}
 	for name, text := range same {
 		if got := parse(t, text).Revision(); got != revision {
-			t.Errorf("%s: another revision", name)
+			t.Errorf("%s: revision = %s, want %s", name, got, revision)
 		}
 	}
 	seen := map[string]string{revision: "base"}
@@ -100,13 +100,13 @@ func TestDefinitionMadeInGo(t *testing.T) {
 		t.Errorf("definition (-want +got):\n%s", diff)
 	}
 	if got.Revision() != d.Revision() {
-		t.Error("storing it changed its revision")
+		t.Errorf("revision of the stored definition = %s, want %s", got.Revision(), d.Revision())
 	}
 	if d.Limits != (agents.Limits{}) {
-		t.Error("Encode filled the caller's limits in")
+		t.Errorf("limits of the caller after Encode = %+v, want none", d.Limits)
 	}
 	if provider, model := d.ModelProvider(); provider != "openrouter" || model != "meta/llama-4" {
-		t.Errorf("provider %q, model %q", provider, model)
+		t.Errorf("ModelProvider = %q, %q, want openrouter and meta/llama-4", provider, model)
 	}
 }
 

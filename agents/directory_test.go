@@ -27,7 +27,7 @@ func TestShippedAgents(t *testing.T) {
 			t.Errorf("tools of %s (-want +got):\n%s", d.Name, diff)
 		}
 		if d.Description == "" || d.Instructions == "" {
-			t.Errorf("%s lacks a description or instructions", d.Name)
+			t.Errorf("%s: got no description or no instructions, want both", d.Name)
 		}
 	}
 	want := map[string]string{"assistant": "openai/gpt-5-mini", "demo": "scripted/demo", "think": "scripted/think"}
@@ -91,7 +91,7 @@ func TestLoadDirErrors(t *testing.T) {
 		})
 		_, err := agents.LoadDir(dir)
 		if err == nil {
-			t.Fatal("no error")
+			t.Fatal("LoadDir: got no error, want one")
 		}
 		want := `DIR/a.yaml:3: unknown key "modell" (did you mean "model"?)
 DIR/b.yaml:1: model is missing
@@ -115,7 +115,7 @@ DIR/f/g.yaml:1: name "c" is taken by DIR/c.yaml:1`
 		t.Parallel()
 		_, err := agents.LoadDir("demo.yaml")
 		if err == nil || err.Error() != "agents folder: demo.yaml is not a folder" {
-			t.Errorf("got %v", err)
+			t.Errorf("LoadDir of a file: got %v, want that it is not a folder", err)
 		}
 	})
 	t.Run("dangling link", func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestExamples(t *testing.T) {
 		for _, a := range found.Agents {
 			name, scripted := strings.CutPrefix(a.Model, "scripted/")
 			if !scripted || !slices.ContainsFunc(found.Scripts, func(s *agents.Script) bool { return s.Name == name }) {
-				t.Errorf("%s: agent %s has the model %s, which needs more than the folder", dir, a.Name, a.Model)
+				t.Errorf("%s: agent %s has the model %s, want a script of the folder", dir, a.Name, a.Model)
 			}
 		}
 	}

@@ -41,14 +41,14 @@ func TestHandoffs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := agents.Handoffs(d.Tools); strings.Join(got, " ") != "b c" {
-		t.Errorf("it hands over to %v", got)
+		t.Errorf("Handoffs = %v, want b and c", got)
 	}
 	ours, clients := agents.SplitTools(d.Tools)
 	if strings.Join(ours, " ") != "x" || strings.Join(clients, " ") != "client:*" || strings.Join(agents.Subagents(d.Tools), " ") != "b" {
-		t.Errorf("tools are %v, %v and %v", ours, clients, agents.Subagents(d.Tools))
+		t.Errorf("tools = %v, %v and %v, want x, client:* and b", ours, clients, agents.Subagents(d.Tools))
 	}
 	if rule := d.ApprovalRule(agents.ProposedCall{Agent: "a", Tool: agents.HandoffTool("b")}); rule != 0 {
-		t.Errorf("the rule about the hand-off is %d", rule)
+		t.Errorf("rule about the handoff = %d, want 0", rule)
 	}
 }
 
@@ -62,6 +62,6 @@ func TestHandoffToStepsIsAMistake(t *testing.T) {
 	})
 	_, err := agents.LoadDir(dir)
 	if err == nil || !strings.HasSuffix(err.Error(), `a.yaml:4: tools: "handoff:b" has steps or a workflow, and cannot take over a thread`) {
-		t.Errorf("got %v", err)
+		t.Errorf("handoff to an agent with steps: got %v, want an error in line 4", err)
 	}
 }

@@ -218,7 +218,7 @@ func TestParametersThatExplode(t *testing.T) {
 	_, err := agents.ParseFile("a.yaml", []byte(text))
 	var wrong *agents.DefinitionError
 	if !errors.As(err, &wrong) || !strings.Contains(wrong.Reason, "too large") {
-		t.Errorf("got %v", err)
+		t.Errorf("ParseFile of a large file: got %v, want that it is too large", err)
 	}
 	for text, want := range map[string]string{
 		"  <<: {a: b}\n":         "has a key in line 5 that JSON does not support",

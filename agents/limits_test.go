@@ -53,7 +53,7 @@ func TestSoftLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := agents.Parse("a.yaml", written); err != nil || again.Revision() != d.Revision() {
-		t.Errorf("as YAML\n%s: got another revision: %v", written, err)
+		t.Errorf("as YAML: got another revision (%v), want the same of\n%s", err, written)
 	}
 }
 
@@ -70,11 +70,11 @@ func TestSoftLimitsHaveOneForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	if plain.Revision() != spelled.Revision() {
-		t.Error("an explicit default of onExpiry: got another revision")
+		t.Errorf("revision with an explicit default of onExpiry = %s, want %s", spelled.Revision(), plain.Revision())
 	}
 	other, err := agents.Parse("a.yaml", []byte(base+", approvers: [ann]}}}\n"))
 	if err != nil || other.Revision() == plain.Revision() {
-		t.Errorf("other approvers are the same revision: %v", err)
+		t.Errorf("revision with other approvers: got the same (%v), want another", err)
 	}
 }
 
@@ -105,12 +105,12 @@ func TestSoftLimitsThatCannotBe(t *testing.T) {
 	}
 	_, err := agents.Parse("a.yaml", []byte("name: a\nmodel: p/m\nsteps: [{name: x, agent: {limits: {soft: {turns: 1}}}}]\n"))
 	if err == nil || !strings.Contains(err.Error(), "limits.soft must be in the agent's own limits, not in a step") {
-		t.Errorf("soft limits of a step: %v", err)
+		t.Errorf("soft limits of a step: got %v, want an error", err)
 	}
 	for _, d := range []agents.Approval{{Tools: []string{"x"}}, {When: "true"}} {
 		made := &agents.Definition{Name: "a", Model: "p/m", Limits: agents.Limits{Soft: &agents.SoftLimits{Turns: 1, Approval: d}}}
 		if err := made.Validate(); err == nil || !strings.Contains(err.Error(), "limits.soft.approval must have neither tools nor when") {
-			t.Errorf("a rule of %+v: %v", d, err)
+			t.Errorf("soft limits with the rule %+v: got %v, want an error", d, err)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestSchemaHasTheSoftLimits(t *testing.T) {
 			t.Errorf("%s: schema: %v, want valid: %t", text, err, valid)
 		}
 		if _, err := agents.Parse("a.yaml", []byte(text)); (err == nil) != valid {
-			t.Errorf("%s: Parse: %v, want valid: %t", text, err, valid)
+			t.Errorf("%s: parse: %v, want valid: %t", text, err, valid)
 		}
 	}
 }

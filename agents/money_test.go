@@ -34,7 +34,7 @@ func FuzzMoney(f *testing.F) {
 		}
 		again, err := agents.ParseMoney(m.String())
 		if err != nil || again != m || m < 0 {
-			t.Errorf("%q is %d, written %s and read as %d: %v", s, m, m, again, err)
+			t.Errorf("%q = %d, written %s and read as %d (%v), want the same amount", s, m, m, again, err)
 		}
 		var back agents.Money
 		text, err := json.Marshal(m)
@@ -42,7 +42,7 @@ func FuzzMoney(f *testing.F) {
 			err = json.Unmarshal(text, &back)
 		}
 		if err != nil || back != m {
-			t.Errorf("%q is %s as JSON and read as %d: %v", s, text, back, err)
+			t.Errorf("%q = %s as JSON and read as %d (%v), want the same amount", s, text, back, err)
 		}
 	})
 }

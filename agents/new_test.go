@@ -133,7 +133,7 @@ func TestGoAndYAMLAgree(t *testing.T) {
 	t.Parallel()
 	examples, made := pageExamples(t)[2:], inGo()
 	if len(examples) != len(made) {
-		t.Fatalf("the page has %d examples, of which %d are in Go", len(examples), len(made))
+		t.Fatalf("number of examples in Go = %d, want %d as on the page", len(made), len(examples))
 	}
 	for i, yaml := range examples {
 		want := parse(t, yaml)
@@ -145,7 +145,7 @@ func TestGoAndYAMLAgree(t *testing.T) {
 			continue
 		}
 		if diff := cmp.Diff(encoded(t, want), encoded(t, got)); diff != "" {
-			t.Errorf("(-YAML +Go):\n%s\n%s", diff, yaml)
+			t.Errorf("definition in Go (-YAML +Go):\n%s\n%s", diff, yaml)
 		}
 	}
 }
@@ -164,14 +164,14 @@ func TestGoOfThePage(t *testing.T) {
 	_, block, _ := strings.Cut(string(page), "```go\n")
 	block, _, _ = strings.Cut(block, "```")
 	if block == "" || !strings.Contains(string(source), block) {
-		t.Errorf("this is not in example_test.go:\n%s", block)
+		t.Errorf("block of the page: want it in example_test.go, got\n%s", block)
 	}
 	d, err := Research()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(encoded(t, parse(t, pageExamples(t)[1])), encoded(t, d)); diff != "" {
-		t.Errorf("(-YAML +Go):\n%s", diff)
+		t.Errorf("definition in Go (-YAML +Go):\n%s", diff)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestReferences(t *testing.T) {
 		`steps.m.filter(x, "a-b" in x).map(x, x["a-b"])`: agents.Collect(agents.Map("m", agents.Each("", agents.Expr[[]int]("[1]")), nil), step),
 	} {
 		if got.Expr() != want || got.String() != "${"+want+"}" {
-			t.Errorf("%s, and not %s", got.Expr(), want)
+			t.Errorf("expression of a reference = %s, want %s", got.Expr(), want)
 		}
 	}
 }
@@ -290,11 +290,11 @@ steps:
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if _, err := json.Marshal(agents.Ask[chan int]("x", inline("y"), "").Step); err == nil {
-		t.Error("an answer without a schema is written as any")
+		t.Error("Marshal of an answer without a schema: got no error, want one")
 	}
 	given := agents.Ask[answer]("x", inline("y"), "", agents.Schema([]byte(`{"type":"object"}`))).Step
 	if got := string(given.Output.Schema); got != `{"type":"object"}` {
-		t.Errorf("the schema that was given became %s", got)
+		t.Errorf("given schema of an answer = %s, want it unchanged", got)
 	}
 	for _, text := range []agents.Step{agents.Ask[string]("x", inline("y"), "").Step, agents.Ask[any]("x", inline("y"), "").Step} {
 		if text.Output != nil {

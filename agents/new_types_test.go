@@ -48,9 +48,9 @@ var _ = `
 		_, err = (&types.Config{Importer: imports}).Check("p", fset, []*ast.File{file}, nil)
 		switch {
 		case want == "" && err != nil:
-			t.Errorf("%s: %v", source, err)
+			t.Errorf("%s: got %v, want no error", source, err)
 		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
-			t.Errorf("%s: %v, and not that it %s", source, err, want)
+			t.Errorf("%s: got %v, want an error that it %s", source, err, want)
 		}
 	}
 }

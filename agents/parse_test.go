@@ -174,7 +174,7 @@ a.yaml:2: unknown key "modle" (did you mean "model"?)
 a.yaml:4: limits.turns must be a whole number, not text
 a.yaml:5: limits.tokens must be greater than zero`
 	if err == nil {
-		t.Fatal("no error")
+		t.Fatal("Parse of three mistakes: got no error, want one")
 	}
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("errors (-want +got):\n%s", diff)
@@ -240,7 +240,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%s: %v", text, err)
 		}
 		if again.Revision() != d.Revision() {
-			t.Errorf("%q changes its revision by being stored", data)
+			t.Errorf("%q: revision of the stored definition = %s, want %s", data, again.Revision(), d.Revision())
 		}
 	})
 }

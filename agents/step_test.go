@@ -84,7 +84,7 @@ func TestStepErrors(t *testing.T) {
 			t.Parallel()
 			_, err := agents.Parse("a.yaml", []byte(pipelineHead+tt.yaml))
 			if err == nil {
-				t.Fatal("no error")
+				t.Fatal("Parse: got no error, want one")
 			}
 			first, _, _ := strings.Cut(err.Error(), "\n")
 			if first != tt.want && (!strings.HasSuffix(tt.want, ": ") || !strings.HasPrefix(first, tt.want)) {
@@ -134,7 +134,7 @@ func TestLargeTrees(t *testing.T) {
 		many.WriteString(strings.Replace(step, "%", strings.Repeat("i", i%60)+string(rune('a'+i/60)), 1))
 	}
 	if _, err := agents.Parse("a.yaml", []byte(pipelineHead+many.String())); err == nil || !strings.Contains(err.Error(), "steps must be 1 to 500 entries, not 501") {
-		t.Errorf("501 steps: %v", err)
+		t.Errorf("501 steps: got %v, want an error", err)
 	}
 	name := strings.Repeat("n", 60)
 	deep := agents.Step{Name: name + "z", Tool: "pay"}
@@ -143,14 +143,14 @@ func TestLargeTrees(t *testing.T) {
 	}
 	d := &agents.Definition{Name: "a", Model: "p/m", Tools: []string{"pay"}, Steps: []agents.Step{deep}}
 	if err := d.Validate(); err == nil || !strings.Contains(err.Error(), "has too long a path") {
-		t.Errorf("long names: %v", err)
+		t.Errorf("long names: got %v, want that the path is too long", err)
 	}
 	for range 12 {
 		deep = agents.Step{Name: "s", Steps: []agents.Step{deep}}
 	}
 	d.Steps = []agents.Step{deep}
 	if err := d.Validate(); err == nil || !strings.Contains(err.Error(), "steps must be at most 12 deep") {
-		t.Errorf("depth: %v", err)
+		t.Errorf("13 levels: got %v, want an error", err)
 	}
 }
 
@@ -161,17 +161,17 @@ func TestRevisionOfSteps(t *testing.T) {
 	base := pipelineHead + "  - {name: m, map: {items: state.x, steps: [{name: x, tool: pay, args: {n: 1}}]}}\n"
 	same := pipelineHead + "  - {name: m, onError: fail, map: {items: state.x, as: item, concurrency: 10, onError: fail, steps: [{name: x, tool: pay, args: {n: 0x1}, onError: fail}]}}\n"
 	if parse(t, base).Revision() != parse(t, same).Revision() {
-		t.Error("defaults spelled out are another revision")
+		t.Error("revision with explicit defaults: got another, want the same")
 	}
 	for _, other := range []string{"n: 2", "n: \"1\"", "n: 1, o: null"} {
 		if parse(t, base).Revision() == parse(t, strings.Replace(base, "n: 1", other, 1)).Revision() {
-			t.Errorf("%s is the same revision", other)
+			t.Errorf("revision with %s: got the same, want another", other)
 		}
 	}
 	list := parse(t, pipelineHead+"  - {name: s, set: {/b: 1, /a: null}}\n")
 	ops := parse(t, pipelineHead+"  - {name: s, set: [{path: /b, value: 1}, {path: /a, value: null}]}\n")
 	if list.Revision() != ops.Revision() {
-		t.Error("pointers and operations are two revisions")
+		t.Error("revision with operations: got another than with pointers, want the same")
 	}
 }
 
@@ -216,7 +216,7 @@ func TestExamplesOfThePage(t *testing.T) {
 		}
 	}
 	if len(blocks) < 10 {
-		t.Errorf("%d examples", len(blocks))
+		t.Errorf("number of examples = %d, want at least 10", len(blocks))
 	}
 }
 
@@ -248,7 +248,7 @@ func TestValidateStep(t *testing.T) {
 			t.Parallel()
 			switch err := d.ValidateStep(c.step); {
 			case c.want == "" && err != nil:
-				t.Error(err)
+				t.Errorf("ValidateStep = %v, want no error", err)
 			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 				t.Errorf("got %v, want %q", err, c.want)
 			}

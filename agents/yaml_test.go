@@ -38,7 +38,7 @@ limits:
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if _, err := (&agents.Definition{Name: "a"}).YAML(); err == nil {
-		t.Error("a definition without a model has a file")
+		t.Error("YAML of a definition without a model: got no error, want one")
 	}
 }
 
@@ -64,7 +64,7 @@ func FuzzYAML(f *testing.F) {
 			t.Fatalf("%v in\n%s", err, file)
 		}
 		if back.Revision() != d.Revision() {
-			t.Errorf("%q became %q in\n%s", text, back.Instructions, file)
+			t.Errorf("instructions %q as YAML: got %q, want the same in\n%s", text, back.Instructions, file)
 		}
 	})
 }
@@ -89,7 +89,7 @@ func FuzzParseJSON(f *testing.F) {
 				t.Fatalf("%v in %s", err, body)
 			}
 			if got.Instructions != text {
-				t.Errorf("%q became %q in %s", text, got.Instructions, body)
+				t.Errorf("instructions %q as JSON: got %q, want the same in %s", text, got.Instructions, body)
 			}
 		}
 	})

@@ -34,17 +34,17 @@ func TestGoldenEvents(t *testing.T) {
 		checkRoundTrip(t, e)
 		checkSchema(t, "", []byte(line))
 		if _, warnings := Strip(e); len(warnings) > 0 {
-			t.Errorf("%s: warnings %v", line, warnings)
+			t.Errorf("%s: warnings = %v, want none", line, warnings)
 		}
 		covered[e.EventType()] = true
 	}
 	for want := range eventTable {
 		if !covered[want] {
-			t.Errorf("no golden line for %s", want)
+			t.Errorf("golden line for %s: got none, want one", want)
 		}
 	}
 	if len(eventTable) != 31 {
-		t.Errorf("%d event types, the protocol has 31", len(eventTable))
+		t.Errorf("number of event types = %d, want 31", len(eventTable))
 	}
 }
 
@@ -89,7 +89,7 @@ func TestStripLeavesOnlyDescribedMaterial(t *testing.T) {
 		}
 		checkSchema(t, "", encode(t, e))
 		if _, again := Strip(e); len(again) > 0 {
-			t.Errorf("%s: still %v", line, again)
+			t.Errorf("%s: warnings of a repeated Strip = %v, want none", line, again)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func checkDecodeError(t *testing.T, in string, err error, pointer, detail string
 		t.Errorf("%s: %q %q, want %q …%q…", in, got.Pointer, got.Detail, pointer, detail)
 	}
 	if !strings.Contains(got.Error(), got.Pointer) || !strings.Contains(got.Error(), got.Detail) {
-		t.Errorf("Error() = %q lacks pointer or detail", got.Error())
+		t.Errorf("Error() = %q, want the pointer and the detail", got.Error())
 	}
 }
 
@@ -232,10 +232,10 @@ func TestEncodeFillsRequiredValues(t *testing.T) {
 func TestEventsRefuseEncodingJSON(t *testing.T) {
 	t.Parallel()
 	if raw, err := json.Marshal(&TextMessageEnd{}); err == nil {
-		t.Errorf("json.Marshal wrote %s", raw)
+		t.Errorf("json.Marshal = %s, want an error", raw)
 	}
 	if err := json.Unmarshal([]byte(`{}`), &TextMessageEnd{}); err == nil {
-		t.Error("json.Unmarshal read an event")
+		t.Error("json.Unmarshal of an event: got no error, want one")
 	}
 }
 
@@ -267,11 +267,11 @@ func roundTrip[T any](t *testing.T, want string) {
 		t.Errorf("%T: got %s (%v), want %s", v, got, err, want)
 	}
 	if err := json.Unmarshal([]byte(`[]`), &v); err == nil {
-		t.Errorf("%T took an array", v)
+		t.Errorf("json.Unmarshal of an array into %T: got no error, want one", v)
 	}
 	// A failed decoding leaves the value unchanged; a second encoding is equal.
 	if got, _ := json.Marshal(v); string(got) != want {
-		t.Errorf("%T: changed by a failure to %s", v, got)
+		t.Errorf("%T after a failed Unmarshal = %s, want it unchanged", v, got)
 	}
 }
 
@@ -282,7 +282,7 @@ func TestUnmarshalReplacesTheWholeValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(Message{ID: "new", Role: RoleUser, Content: TextContent("")}, m); diff != "" {
-		t.Error(diff)
+		t.Errorf("message (-want +got):\n%s", diff)
 	}
 }
 
@@ -298,7 +298,7 @@ func TestDecodeDoesNotAliasInput(t *testing.T) {
 		raw[i] = '#'
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("event (-want +got):\n%s", diff)
 	}
 }
 
@@ -337,7 +337,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if got := TypeOf(raw); got != e.EventType() {
-			t.Errorf("TypeOf = %q, decoded %q", got, e.EventType())
+			t.Errorf("TypeOf = %q, want %q", got, e.EventType())
 		}
 		checkRoundTrip(t, e)
 		var v Verifier
@@ -397,7 +397,7 @@ func BenchmarkTypeOf(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if TypeOf(raw) != EventTextMessageContent {
-			b.Fatal("wrong type")
+			b.Fatalf("TypeOf = %s, want %s", TypeOf(raw), EventTextMessageContent)
 		}
 	}
 }

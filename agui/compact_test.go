@@ -47,7 +47,7 @@ func TestCompactKeepsContentAndMetadata(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if !bytes.Equal(before, encode(t, in[1])) {
-		t.Error("the events that were given have changed")
+		t.Error("input of Compact has changed, want it unchanged")
 	}
 }
 
@@ -121,10 +121,10 @@ func FuzzCompact(f *testing.F) {
 			t.Errorf("messages (-all +compacted):\n%s\n%s\n%s", diff, transcript(stream), transcript(compacted))
 		}
 		if !bytes.Equal(want.State(), got.State()) {
-			t.Errorf("state %s, compacted %s", want.State(), got.State())
+			t.Errorf("state of the compacted events = %s, want %s", got.State(), want.State())
 		}
 		if twice := Compact(compacted); len(twice) != len(compacted) {
-			t.Errorf("compacting again takes %d events to %d", len(compacted), len(twice))
+			t.Errorf("number of events after a second Compact = %d, want %d", len(twice), len(compacted))
 		}
 	})
 }

@@ -132,7 +132,7 @@ func checkConsumer(t *testing.T, c streamCase) {
 	got := consume(t, c)
 	checkRefusal(t, got.refusal, c.Expect.Refused)
 	if refused := got.refusal != nil; refused != (c.Expect.Outcome == "failed") {
-		t.Errorf("refused = %v, want outcome %s", refused, c.Expect.Outcome)
+		t.Errorf("refusal = %v, want the outcome %s", refused, c.Expect.Outcome)
 	}
 	checkEvents(t, c, got)
 	checkWarnings(t, c, got)
@@ -289,7 +289,7 @@ func checkEvents(t *testing.T, c streamCase, got consumed) {
 	}
 	for _, absent := range c.Expect.EventTypesAbsent {
 		if slices.Contains(types, absent) && !skips(c, "eventTypesAbsent") {
-			t.Errorf("%s was delivered", absent)
+			t.Errorf("event %s: got it, want it left out", absent)
 		}
 	}
 	for path, want := range c.Expect.EventPaths {
@@ -324,11 +324,11 @@ func checkWarnings(t *testing.T, c streamCase, got consumed) {
 		return
 	}
 	if c.Expect.NoWarnings && len(got.warnings) > 0 {
-		t.Errorf("warnings: %v", got.warnings)
+		t.Errorf("warnings = %v, want none", got.warnings)
 	}
 	for _, want := range c.Expect.Warnings {
 		if !slices.ContainsFunc(got.warnings, func(w string) bool { return strings.Contains(w, want) }) {
-			t.Errorf("no warning with %q in %v", want, got.warnings)
+			t.Errorf("warnings = %v, want one with %q", got.warnings, want)
 		}
 	}
 }
@@ -345,12 +345,12 @@ func checkResult(t *testing.T, c streamCase, got consumed) {
 	}
 	if c.Expect.Messages != nil && !skips(c, "messages") {
 		if diff := subset(c.Expect.Messages, messages, "messages"); diff != "" {
-			t.Error(diff)
+			t.Errorf("messages: %s", diff)
 		}
 	}
 	if c.Expect.State != nil {
 		if diff := subset(*c.Expect.State, parse(t, got.reducer.State()), "state"); diff != "" {
-			t.Error(diff)
+			t.Errorf("state: %s", diff)
 		}
 	}
 }
@@ -431,7 +431,7 @@ func officialStreams(t *testing.T) []streamCase {
 	cases := loadStreams(t, dir)
 	for _, c := range cases {
 		if !strings.Contains(string(manifest), c.Name) {
-			t.Errorf("%s is not in MANIFEST.txt", c.Name)
+			t.Errorf("%s: got no entry in MANIFEST.txt, want one", c.Name)
 		}
 	}
 	return cases
@@ -442,7 +442,7 @@ func loadStreams(t *testing.T, dir string) []streamCase {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases in %s (%v)", dir, err)
+		t.Fatalf("cases in %s: got %d (%v), want some", dir, len(files), err)
 	}
 	var cases []streamCase
 	for _, file := range files {
@@ -455,7 +455,7 @@ func loadStreams(t *testing.T, dir string) []streamCase {
 			t.Fatalf("%s: %v", file, err)
 		}
 		if c.Name != strings.TrimSuffix(filepath.Base(file), ".json") {
-			t.Errorf("%s has the name %q", file, c.Name)
+			t.Errorf("name of the case in %s = %q, want the name of the file", file, c.Name)
 		}
 		cases = append(cases, c)
 	}
@@ -475,7 +475,7 @@ func sharedDir(t testing.TB) string {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			t.Fatal("no go.mod above the package")
+			t.Fatal("go.mod above the package: got none, want one")
 		}
 		dir = parent
 	}

@@ -66,12 +66,12 @@ func TestDeepInput(t *testing.T) {
 			_, err := DecodeInput(fmt.Appendf(nil, format, nested(levels)))
 			var wrong *DecodeError
 			if !errors.As(err, &wrong) || !strings.Contains(wrong.Detail, "deeper than 512 levels") {
-				t.Errorf("%s with %d levels: %v", pointer, levels, err)
+				t.Errorf("%s with %d levels: got %v, want a depth error", pointer, levels, err)
 				continue
 			}
 			// Beyond the depth that encoding/json reads, the outermost member is named.
 			if wrong.Pointer != pointer && (levels < 10_000 || !strings.HasPrefix(pointer, wrong.Pointer) || wrong.Pointer == "") {
-				t.Errorf("%s with %d levels is refused at %q", pointer, levels, wrong.Pointer)
+				t.Errorf("%s with %d levels: pointer = %q, want the place that is too deep", pointer, levels, wrong.Pointer)
 			}
 		}
 		in, err := DecodeInput(fmt.Appendf(nil, format, nested(MaxDepth-2)))
@@ -103,7 +103,7 @@ func TestDeepPatch(t *testing.T) {
 		next, err := Patch(state, patch)
 		if errors.Is(err, ErrPatch) {
 			if TooDeep(state) {
-				t.Errorf("the state had %d bytes and was too deep before", len(state))
+				t.Errorf("state of %d bytes is too deep before the patch, want less", len(state))
 			}
 			return
 		}
@@ -127,7 +127,7 @@ func FuzzTooDeep(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		deep := TooDeep(raw)
 		if json.Valid(raw) && deep != (levelsOf(raw) > MaxDepth) {
-			t.Errorf("too deep is %v for %d levels", deep, levelsOf(raw))
+			t.Errorf("TooDeep = %v for %d levels, want true above %d", deep, levelsOf(raw), MaxDepth)
 		}
 	})
 }

@@ -136,10 +136,10 @@ func TestGuardKeepsTheEvent(t *testing.T) {
 		before := fmt.Sprintf("%+v", e)
 		whole, _ := json.Marshal(e)
 		if err := ResumedGuard().Check(e); err == nil {
-			t.Errorf("%s is accepted", text)
+			t.Errorf("Check of %s: got no error, want one", text)
 		}
 		if after, _ := json.Marshal(e); string(after) != string(whole) || fmt.Sprintf("%+v", e) != before {
-			t.Errorf("%s became %s", text, after)
+			t.Errorf("event %s after Check = %s, want it unchanged", text, after)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func checkRoundTrip(t testing.TB, e Event) {
 	t.Helper()
 	raw := encode(t, e)
 	if !bytes.HasPrefix(raw, []byte(`{"type":"`+string(e.EventType())+`"`)) && len(e.EventType()) == len(escaped(string(e.EventType()))) {
-		t.Errorf("type is not first: %s", raw)
+		t.Errorf("encoded event = %s, want the type first", raw)
 	}
 	again, err := Decode(raw)
 	if err != nil {
@@ -54,7 +54,7 @@ func checkRoundTrip(t testing.TB, e Event) {
 		t.Errorf("round trip of %s (-want +got):\n%s", raw, diff)
 	}
 	if twice := encode(t, again); !bytes.Equal(raw, twice) {
-		t.Errorf("encoded twice:\n%s\n%s", raw, twice)
+		t.Errorf("encoded, decoded and encoded again:\n%s\nwant\n%s", twice, raw)
 	}
 }
 

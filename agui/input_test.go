@@ -43,10 +43,10 @@ func TestDecodeInput(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if got := in.Messages[0].Content.Text(); got != "ab" {
-		t.Errorf("Text() = %q", got)
+		t.Errorf("Text() = %q, want %q", got, "ab")
 	}
 	if warnings := StripInput(in); len(warnings) != 1 || warnings[0].Pointer != "/future" {
-		t.Errorf("warnings %v", warnings)
+		t.Errorf("warnings = %v, want one for /future", warnings)
 	}
 	raw, err := json.Marshal(in)
 	if err != nil {
@@ -101,7 +101,7 @@ func TestInputDigest(t *testing.T) {
 	}
 	for _, raw := range same {
 		if decodeInput(t, raw).Digest() != base {
-			t.Errorf("another digest: %s", raw)
+			t.Errorf("digest of %s differs, want the same", raw)
 		}
 	}
 	seen := map[[32]byte]string{base: "base"}
@@ -127,7 +127,7 @@ func TestInputDigest(t *testing.T) {
 	a := decodeInput(t, body(user, `"state":{"a":{"x":1,"y":[{"p":1,"q":2}]},"b":2}`))
 	b := decodeInput(t, body(user, `"state":{"b":2,"a":{"y":[{"q":2,"p":1}],"x":1}}`))
 	if a.Digest() != b.Digest() {
-		t.Error("the order of members counts")
+		t.Error("digests of two orders of members differ, want the same")
 	}
 }
 
@@ -136,15 +136,15 @@ func TestMessageDigest(t *testing.T) {
 	m := Message{ID: "m", Role: RoleAssistant, Content: TextContent("x"), ToolCalls: []ToolCall{}, Metadata: Metadata{}}
 	plain := Message{ID: "m", Role: RoleAssistant, Content: TextContent("x")}
 	if m.Digest() != plain.Digest() {
-		t.Error("empty and absent differ")
+		t.Error("digests of empty and absent members differ, want the same")
 	}
 	plain.ToolCalls = []ToolCall{{ID: "c", Name: "f", Arguments: "{}"}}
 	if m.Digest() == plain.Digest() {
-		t.Error("a tool call does not count")
+		t.Error("digest with a tool call is the same, want another")
 	}
 	broken := Message{ID: "m", Role: "narrator"}
 	if broken.Digest() == (Message{ID: "m", Role: "writer"}).Digest() {
-		t.Error("messages that cannot be encoded share a digest")
+		t.Error("digests of two messages that cannot be encoded are equal, want different ones")
 	}
 }
 
@@ -176,16 +176,16 @@ func TestLegacyBinary(t *testing.T) {
 func TestContent(t *testing.T) {
 	t.Parallel()
 	if !(Content{}).IsAbsent() || TextContent("").IsAbsent() || !TextContent("").IsText() {
-		t.Error("absent and empty text are not distinguished")
+		t.Error("absent and empty text are equal, want them distinguished")
 	}
 	if diff := cmp.Diff([]ContentPart{TextPart("x")}, TextContent("x").Parts()); diff != "" {
-		t.Error(diff)
+		t.Errorf("parts of a text (-want +got):\n%s", diff)
 	}
 	if got := PartsContent([]ContentPart{TextPart("a"), {Type: PartImage}, TextPart("b")}).Text(); got != "ab" {
-		t.Errorf("Text() = %q", got)
+		t.Errorf("Text() = %q, want %q", got, "ab")
 	}
 	if got := string(ObjectContent([]byte(`{}`)).Object()); got != "{}" {
-		t.Errorf("Object() = %s", got)
+		t.Errorf("Object() = %s, want {}", got)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestParseVersion(t *testing.T) {
 	tests := map[string][2]int{"1.0": {1, 0}, "1.1": {1, 1}, "12.345": {12, 345}, "0.0": {0, 0}}
 	for s, want := range tests {
 		if major, minor, ok := ParseVersion(s); !ok || major != want[0] || minor != want[1] {
-			t.Errorf("ParseVersion(%q) = %d, %d, %v", s, major, minor, ok)
+			t.Errorf("ParseVersion(%q) = %d, %d, %v, want %v", s, major, minor, ok, want)
 		}
 	}
 	for _, s := range []string{"", "1", "1.", ".1", "1.0.0", "draft", "v1.0", "+1.0", "1.-1", " 1.0", "1.99999999999999999999"} {
@@ -219,7 +219,7 @@ func TestCapabilities(t *testing.T) {
 		`"custom":{"acme":{"x":1}}}`
 	var old MultiAgentCapabilities
 	if err := json.Unmarshal([]byte(`{"supported":true,"subAgents":[{"name":"n"}]}`), &old); err != nil || len(old.Subagents) != 1 || old.Supported == nil {
-		t.Errorf("subAgents: %+v, %v", old, err)
+		t.Errorf("subAgents = %+v, %v, want one subagent", old, err)
 	}
 	for _, want := range []string{all, `{}`, `{"transport":{}}`} {
 		var c AgentCapabilities
@@ -253,7 +253,7 @@ func FuzzDecodeInput(f *testing.F) {
 		}
 		twin := decodeInput(t, string(again))
 		if in.Digest() != twin.Digest() {
-			t.Errorf("digest changed over a round trip: %s", again)
+			t.Errorf("digest after a round trip differs, want the same of %s", again)
 		}
 		StripInput(twin)
 		stripped, err := json.Marshal(twin)
@@ -295,7 +295,7 @@ func TestStripInput(t *testing.T) {
 	}
 	for version, warned := range map[string]bool{"": false, "1.0": false, "1.1": false, "1.2": true, "one": true, "1": true} {
 		if got := StripInput(&RunAgentInput{ProtocolVersion: version}); (len(got) > 0) != warned {
-			t.Errorf("version %q: %v", version, got)
+			t.Errorf("version %q: warnings = %v, want some: %t", version, got, warned)
 		}
 	}
 }

@@ -178,10 +178,10 @@ func TestReducerWarnings(t *testing.T) {
 			t.Errorf("%s: warnings %v, want one at %s", e, got, pointer)
 		}
 		if got := messagesJSON(t, r); got != `[`+activity+`]` {
-			t.Errorf("%s changed the messages: %s", e, got)
+			t.Errorf("messages after %s = %s, want them unchanged", e, got)
 		}
 		if got := string(r.State()); got != `{"k":0}` {
-			t.Errorf("%s changed the state: %s", e, got)
+			t.Errorf("state after %s = %s, want it unchanged", e, got)
 		}
 	}
 }
@@ -204,13 +204,13 @@ func TestReducerStateAndInterrupts(t *testing.T) {
 		t.Errorf("state %s, want %s", got, want)
 	}
 	if got := r.Interrupts(); len(got) != 1 || got[0].ID != "i" {
-		t.Errorf("interrupts %v", got)
+		t.Errorf("interrupts = %v, want i", got)
 	}
 	if err := r.Apply(&RunFinished{}); err != nil || len(r.Interrupts()) != 0 {
-		t.Errorf("interrupts %v after the next run (%v)", r.Interrupts(), err)
+		t.Errorf("interrupts after the next run = %v (%v), want none", r.Interrupts(), err)
 	}
 	if err := r.Apply(&StateSnapshot{}); err != nil || string(r.State()) != "null" {
-		t.Errorf("state %s after a nil snapshot (%v)", r.State(), err)
+		t.Errorf("state after a nil snapshot = %s (%v), want null", r.State(), err)
 	}
 }
 
@@ -234,7 +234,7 @@ func TestReducerSharesNothingThatChanges(t *testing.T) {
 	}
 	for _, m := range []Message{start[0], out[0], snapshot.Messages[0]} {
 		if m.ToolCalls[0].Arguments != "" || m.Content.Text() != "" || m.Metadata != nil && string(m.Metadata["k"]) != "1" {
-			t.Errorf("changed: %+v", m)
+			t.Errorf("shared message after further events = %+v, want it unchanged", m)
 		}
 	}
 }
@@ -248,7 +248,7 @@ func TestReducerBoundsWarnings(t *testing.T) {
 		}
 	}
 	if got := len(r.Warnings()); got != maxWarnings {
-		t.Errorf("%d warnings", got)
+		t.Errorf("number of warnings = %d, want %d", got, maxWarnings)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestThinkingUpgrade(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", tt.in, diff)
 		}
 		if changed := e.EventType() != TypeOf([]byte(tt.in)); changed != (len(warnings) == 1) {
-			t.Errorf("%s: warnings %v", tt.in, warnings)
+			t.Errorf("%s: warnings = %v, want one if the event changed", tt.in, warnings)
 		}
 	}
 	_, _, err := u.Upgrade(decode(t, `{"type":"THINKING_TEXT_MESSAGE_CONTENT","delta":7}`))

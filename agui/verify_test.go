@@ -123,7 +123,7 @@ func TestVerifierRefuses(t *testing.T) {
 				t.Fatalf("error %v, want rule %s for %q", err, tt.rule, tt.id)
 			}
 			if text := got.Error(); !strings.Contains(text, string(got.Type)) || !strings.Contains(text, got.ID) || !strings.Contains(text, got.Detail) {
-				t.Errorf("Error() = %q lacks type, id or detail", text)
+				t.Errorf("Error() = %q, want the type, the ID and the detail", text)
 			}
 		})
 	}
@@ -141,7 +141,7 @@ func TestVerifierIsUnchangedByARefusal(t *testing.T) {
 	before := v.Open()
 	for _, e := range script(t, "fin; S m; C m@u; TE c@u; SF a@u; run; E n; SZ s") {
 		if v.Check(e) == nil {
-			t.Fatalf("%s was accepted", e.EventType())
+			t.Fatalf("Check of %s: got no error, want one", e.EventType())
 		}
 	}
 	if diff := cmp.Diff(before, v.Open()); diff != "" {

@@ -17,7 +17,7 @@ func TestAmounts(t *testing.T) {
 	}
 	for _, text := range []string{"crowds", "crowd=0", "crowd=many"} {
 		if _, err := parseAmounts("scales", text, scaleAmounts(), false); err == nil {
-			t.Errorf("%q is taken", text)
+			t.Errorf("amounts %q: got no error, want one", text)
 		}
 	}
 }
@@ -26,7 +26,7 @@ func TestPipelinesHaveNoMoreStepsThanAnAgent(t *testing.T) {
 	t.Parallel()
 	p, err := parsePlan([]string{"-pipelines", "steps=490,map"}, io.Discard)
 	if err != nil || p.Pipelines["steps"] != maxSteps || p.Pipelines["map"] != 500 {
-		t.Fatalf("%+v, %v", p, err)
+		t.Fatalf("plan = %+v, %v, want the largest amounts", p, err)
 	}
 	for name, text := range p.definitions() {
 		if _, err := agents.Parse(name+".yaml", []byte(text)); err != nil {
@@ -34,6 +34,6 @@ func TestPipelinesHaveNoMoreStepsThanAnAgent(t *testing.T) {
 		}
 	}
 	if _, err := parsePlan([]string{"-pipelines", "steps=491"}, io.Discard); err == nil {
-		t.Error("a pipeline of more steps than there can be is planned")
+		t.Error("plan with too many steps: got no error, want one")
 	}
 }

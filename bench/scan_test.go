@@ -50,7 +50,7 @@ func TestScanReadsTheEncodersOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.events != tokensPerRun+4 || len(s.added) != tokensPerRun {
-		t.Errorf("events, tokens = %d, %d", s.events, len(s.added))
+		t.Errorf("got %d events and %d tokens, want %d and %d", s.events, len(s.added), tokensPerRun+4, tokensPerRun)
 	}
 	if diff := cmp.Diff([]int64{5}, s.before); diff != "" {
 		t.Errorf("from request to the model (-want +got):\n%s", diff)
@@ -65,7 +65,7 @@ func TestScanReadsSeveralTokensOfOneDelta(t *testing.T) {
 	}
 	frames := stream(t, 0, &agui.TextMessageContent{MessageID: "m", Delta: string(text)}, finished)
 	if s, err := scanFrames(frames); err != nil || len(s.added) != tokensPerRun {
-		t.Errorf("%d tokens, error %v", len(s.added), err)
+		t.Errorf("got %d tokens, %v, want %d", len(s.added), err, tokensPerRun)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestScanRefuses(t *testing.T) {
 		"nothing":                nil,
 	} {
 		if _, err := scanFrames(frames); !errors.Is(err, errRun) {
-			t.Errorf("%s: error is %v", name, err)
+			t.Errorf("%s: got %v, want %v", name, err, errRun)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func FuzzCutToken(f *testing.F) {
 		}
 		again, _, _, err := cutToken(append(appendToken(nil, index, sent, 0), rest...))
 		if err != nil || again != index || len(rest) >= len(text) {
-			t.Errorf("%q: index %d, then %d, rest %q, error %v", text, index, again, rest, err)
+			t.Errorf("%q: index = %d, then %d, rest %q, %v, want the same index and a shorter rest", text, index, again, rest, err)
 		}
 	})
 }

@@ -30,20 +30,20 @@ func TestQuantile(t *testing.T) {
 		}
 	}
 	if hundred[0] != 100 {
-		t.Error("quantile changed the order of its values, which go with those of other slices")
+		t.Errorf("first value after quantile = %v, want 100: the order stays", hundred[0])
 	}
 }
 
 func TestMedian(t *testing.T) {
 	t.Parallel()
 	if got := median([]float64{9, 1, 2}); got != 2 {
-		t.Errorf("median of three is %v", got)
+		t.Errorf("median of three = %v, want 2", got)
 	}
 	if got := median([]float64{4, 1, 2, 9}); got != 3 {
-		t.Errorf("median of four is %v", got)
+		t.Errorf("median of four = %v, want 3", got)
 	}
 	if got := median(nil); !math.IsNaN(got) {
-		t.Errorf("median of none is %v", got)
+		t.Errorf("median of none = %v, want NaN", got)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestMediansOmitAbsentMeasures(t *testing.T) {
 	t.Parallel()
 	m := medians([]measures{{firstP50: 1}, {firstP50: 3, cpuPerRuns: 5}})
 	if m[firstP50] != 2 || m[cpuPerRuns] != 5 {
-		t.Errorf("medians are %v", m)
+		t.Errorf("medians = %v, want 2 and 5", m)
 	}
 	if _, ok := m[addedP50]; ok {
 		t.Error("a measure appeared from nowhere")
@@ -62,9 +62,9 @@ func TestParseStat(t *testing.T) {
 	t.Parallel()
 	got, err := parseStat([]byte("4711 (a) b (c)) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20 0 9"))
 	if err != nil || got != 2*time.Second {
-		t.Errorf("CPU time is %v, error %v", got, err)
+		t.Errorf("CPU time = %v, %v, want 2s", got, err)
 	}
 	if _, err := parseStat([]byte("4711 (short) S 1")); err == nil {
-		t.Error("half a line was taken")
+		t.Error("parseStat of half a line: got no error, want one")
 	}
 }

@@ -53,7 +53,7 @@ func TestSpokenRefusesIncompleteOutput(t *testing.T) {
 			_, err = s.handed()
 		}
 		if !errors.Is(err, errRun) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: got %v, want %v", what, err, errRun)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func TestViewersThatWereShownTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	if whole.closed(); whole.cut || whole.events != len(frames) {
-		t.Errorf("cut %v, %d of %d events", whole.cut, whole.events, len(frames))
+		t.Errorf("complete viewer: cut = %v after %d of %d events, want all", whole.cut, whole.events, len(frames))
 	}
 	for i := range 50 {
 		r := rand.New(rand.NewPCG(uint64(i), 1))
@@ -69,7 +69,7 @@ func TestViewersThatWereShownTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v.closed(); !v.cut {
-			t.Error("a viewer is not cut that has not seen the end")
+			t.Error("viewer without the end: cut = false, want true")
 		}
 		if err := v.taken(response(frames[v.events:]), r); err != nil {
 			t.Fatal(err)
@@ -98,7 +98,7 @@ func TestViewersThatWereNot(t *testing.T) {
 			err = whole.same(v)
 		}
 		if !errors.Is(err, errRun) {
-			t.Errorf("%s: got %v", name, err)
+			t.Errorf("%s: got %v, want %v", name, err, errRun)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestSilence(t *testing.T) {
 		c.adopt(&http.Response{Body: &slow{ctx: c.ctx, pause: 59 * time.Second, left: 10}})
 		text, err := io.ReadAll(c)
 		if took := time.Since(begun); len(text) != 10 || !errors.Is(err, errIdle) || took != 10*59*time.Second+time.Minute {
-			t.Errorf("%d pieces in %s, %v", len(text), took, err)
+			t.Errorf("got %d pieces in %s, %v, want 10 and errIdle", len(text), took, err)
 		}
 	})
 }

@@ -19,13 +19,13 @@ func TestFramesHaveABound(t *testing.T) {
 	} {
 		var tooLarge *TooLargeError
 		if f, err := newFrames(strings.NewReader(text), limit).next(); !errors.As(err, &tooLarge) || tooLarge.Limit != limit {
-			t.Errorf("%s: %d bytes, %v", name, len(f.data), err)
+			t.Errorf("%s: got %d bytes, %v, want the limit exceeded", name, len(f.data), err)
 		}
 	}
 	s := newFrames(strings.NewReader(strings.Repeat("data: "+strings.Repeat("x", limit/2)+"\n\n", 10)), limit)
 	for range 10 {
 		if f, err := s.next(); err != nil || len(f.data) != limit/2 {
-			t.Fatalf("%d bytes, %v", len(f.data), err)
+			t.Fatalf("frame within the limit: got %d bytes, %v, want %d", len(f.data), err, limit/2)
 		}
 	}
 }
@@ -49,9 +49,9 @@ func FuzzFrames(f *testing.F) {
 			t.Errorf("byte by byte: got %q, want %q as at once", parts, whole)
 		}
 		if cut := readFrames(t, strings.NewReader(text+"\ndata: not whole\n")); len(cut) < len(whole) || len(cut) > len(whole)+1 {
-			t.Errorf("%q, cut %q", whole, cut)
+			t.Errorf("whole stream: %q; cut stream: got %q, want at most one frame more", whole, cut)
 		} else if n := len(cut); n > 0 && strings.Contains(cut[n-1], "not whole") {
-			t.Errorf("got an incomplete frame: %q", cut)
+			t.Errorf("frames of a cut stream = %q, want no incomplete frame", cut)
 		}
 	})
 }

@@ -16,14 +16,14 @@ func TestRequestsCarryTheCaller(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer secret" || r.Header.Get("X-Forwarded-User") != "ada" {
-			t.Errorf("the headers are %v", r.Header)
+			t.Errorf("headers = %v, want the token and the user", r.Header)
 		}
 		fmt.Fprint(w, `{"items":[{"name":"demo","later":1}]}`)
 	})
 	c := s.client(t, client.Config{Token: "secret", Header: http.Header{"X-Forwarded-User": {"ada"}}})
 	list, err := c.Agents(t.Context())
 	if err != nil || len(list.Value.Items) != 1 || list.Value.Items[0].Name != "demo" || !strings.Contains(string(list.JSON), "later") {
-		t.Errorf("%+v, %s, %v", list.Value, list.JSON, err)
+		t.Errorf("list = %+v, %s, %v, want the agent demo, with later members", list.Value, list.JSON, err)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestRequestsAreRepeated(t *testing.T) {
 	got, err := s.client(t, client.Config{}).Decide(t.Context(),
 		client.Decision{ThreadID: "t", ID: "a", Decision: client.Edit, Args: json.RawMessage(`{"n":1}`)}, client.Decision{ThreadID: "t", ID: "b", Decision: client.Reject})
 	if err != nil || len(got) != 2 || got[0].Err() != nil || client.Code(got[1].Err()) != "decided" {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("answers of the batch = %+v, %v, want success and decided", got, err)
 	}
 	want := `{"decisions":[{"threadId":"t","id":"a","decision":"edit","args":{"n":1}},{"threadId":"t","id":"b","decision":"reject"}]}`
 	if len(bodies) != 2 || bodies[0] != want || bodies[1] != want {
@@ -54,7 +54,7 @@ func TestRequestsAreRepeated(t *testing.T) {
 	}
 	refused := serve(t, refuses(http.StatusConflict, "not_active", ""))
 	if err := refused.client(t, client.Config{}).Pause(t.Context(), "t"); client.Code(err) != "not_active" {
-		t.Errorf("%v", err)
+		t.Errorf("Pause = %v, want the code not_active", err)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestTriggersAreSentOnce(t *testing.T) {
 	s := serve(t, refuses(http.StatusServiceUnavailable, "unavailable", ""))
 	var p *client.Problem
 	if err := s.client(t, client.Config{}).TriggerSchedule(t.Context(), "nightly", "skip"); !errors.As(err, &p) || p.Status != http.StatusServiceUnavailable {
-		t.Errorf("%v", err)
+		t.Errorf("TriggerSchedule = %v, want the status 503", err)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestAnswersOfOthers(t *testing.T) {
 	_, err := s.client(t, client.Config{}).Agents(t.Context())
 	var p *client.Problem
 	if !errors.As(err, &p) || p.Status != http.StatusForbidden || p.Code != "" || len(p.Detail) > 310 {
-		t.Errorf("%v", err)
+		t.Errorf("refusal = %v, want the status 403 with a short detail", err)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"", "localhost:8080", "ftp://x", "http://", "http://x?y=1", "http://x/#z", "::"} {
 		if _, err := client.New(client.Config{URL: url}); err == nil || !strings.Contains(err.Error(), "URL") {
-			t.Errorf("%q: %v", url, err)
+			t.Errorf("URL %q: got %v, want an error about the URL", url, err)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func serve(t *testing.T, answers ...http.HandlerFunc) *script {
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := int(s.asked.Add(1))
 		if n > len(answers) {
-			t.Errorf("request %d was not expected: %s %s", n, r.Method, r.URL)
+			t.Errorf("request %d: got %s %s, want no further request", n, r.Method, r.URL)
 			w.WriteHeader(http.StatusTeapot)
 			return
 		}
@@ -130,7 +130,7 @@ func TestBeginningOfAThreadIsShownOnce(t *testing.T) {
 		streams(t, first, "data: "+started+"\n\n"+event("2", step)+event("3", finished)+event("4", started)+event("5", finished)),
 		func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.RawQuery != "follow=false" || r.Header.Get("Last-Event-ID") != "5" {
-				t.Errorf("request: got %s after %q", r.URL, r.Header.Get("Last-Event-ID"))
+				t.Errorf("request = %s after %q, want follow=false after 5", r.URL, r.Header.Get("Last-Event-ID"))
 			}
 			w.WriteHeader(http.StatusNoContent)
 		},
@@ -148,10 +148,10 @@ func TestRefusalsEndStreams(t *testing.T) {
 	got, err := read(s.client(t, client.Config{}).Run(t.Context(), "demo", input))
 	var p *client.Problem
 	if len(got) != 1 || !errors.As(err, &p) || p.Status != http.StatusGone || client.Code(err) != "log_replaced" || p.Detail != "so it is" {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("got %q, %v, want one event and log_replaced", got, err)
 	}
 	if !strings.Contains(string(p.JSON), `"new":1`) {
-		t.Errorf("of the problem is kept %s", p.JSON)
+		t.Errorf("JSON of the problem = %s, want its further members", p.JSON)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestSilenceIsALoss(t *testing.T) {
 	)
 	got, err := read(s.client(t, client.Config{IdleTimeout: 500 * time.Millisecond}).Run(t.Context(), "demo", input))
 	if err != nil || len(got) != 2 {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("got %q, %v, want two events", got, err)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestReadersStop(t *testing.T) {
 	c := s.client(t, client.Config{})
 	for e, err := range c.Run(t.Context(), "demo", input) {
 		if err != nil || e.Cursor != "1" {
-			t.Errorf("cursor of the first event: got %q: %v", e.Cursor, err)
+			t.Errorf("cursor of the first event = %q (%v), want 1", e.Cursor, err)
 		}
 		break
 	}
@@ -215,7 +215,7 @@ func TestUnreachableServer(t *testing.T) {
 	s := serve(t, streams(t, post, event("1", started)), refuses(http.StatusServiceUnavailable, "unavailable", "2"))
 	impatient := s.client(t, client.Config{RetryWindow: time.Second})
 	if got, err := read(impatient.Run(t.Context(), "demo", input)); len(got) != 1 || !errors.As(err, &unreachable) || client.Code(err) != "unavailable" {
-		t.Errorf("patience is over: %q, %v", got, err)
+		t.Errorf("stream of a server that is away: got %q, %v, want one event and unavailable", got, err)
 	}
 }
 
@@ -228,11 +228,11 @@ func TestEventsThatAreNone(t *testing.T) {
 		var frame *client.FrameError
 		s := serve(t, streams(t, post, text))
 		if got, err := read(s.client(t, client.Config{}).Run(t.Context(), "demo", input)); len(got) != 0 || !errors.As(err, &frame) {
-			t.Errorf("%s: %q, %v", name, got, err)
+			t.Errorf("%s: got %q, %v, want a frame error", name, got, err)
 		}
 	}
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
 	if _, err := read(s.client(t, client.Config{}).Run(t.Context(), "demo", input)); err == nil || !strings.Contains(err.Error(), "text/html") {
-		t.Errorf("a page: %v", err)
+		t.Errorf("page in place of a stream: got %v, want an error with its type", err)
 	}
 }

@@ -45,11 +45,11 @@ func TestCollector(t *testing.T) {
 				}
 			}
 			if c.Finish() != nil {
-				t.Errorf("Finish before the end: got %+v", c.Finish())
+				t.Errorf("Finish before the end = %+v, want nil", c.Finish())
 			}
 			c.Add(llm.Finish{Reason: llm.FinishStop})
 			if c.Finish() == nil || c.Finish().Reason != llm.FinishStop {
-				t.Errorf("finish is %+v", c.Finish())
+				t.Errorf("Finish = %+v, want %v", c.Finish(), llm.FinishStop)
 			}
 		})
 	}

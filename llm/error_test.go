@@ -25,14 +25,14 @@ func TestErrorText(t *testing.T) {
 	}
 	long := (&llm.Error{Code: llm.CodeUnavailable, Message: strings.Repeat("é", 500)}).Error()
 	if len(long) > 540 || !utf8.ValidString(long) {
-		t.Errorf("long text is %q", long)
+		t.Errorf("long text = %q, want at most 540 bytes of UTF-8", long)
 	}
 }
 
 func TestErrorUnwrap(t *testing.T) {
 	t.Parallel()
 	if err := error(&llm.Error{Code: llm.CodeTruncated, Err: io.ErrUnexpectedEOF}); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Error("the cause is lost")
+		t.Error("errors.Is of the cause = false, want true")
 	}
 }
 

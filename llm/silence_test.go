@@ -117,7 +117,7 @@ func TestLimitedModelReportsItsMedia(t *testing.T) {
 	for model, want := range map[llm.Model]llm.Unusable{textOnlyModel{}: llm.UnusableType, struct{ llm.Model }{}: ""} {
 		reader, ok := llm.LimitSilence(model, time.Minute).(llm.MediaReader)
 		if !ok || reader.Unusable("m", llm.RoleUser, llm.Media{Kind: llm.MediaAudio}) != want {
-			t.Errorf("%T: the answer of the model is lost", model)
+			t.Errorf("%T: answer about media differs, want that of the model", model)
 		}
 	}
 }

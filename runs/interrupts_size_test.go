@@ -55,7 +55,7 @@ func TestInterruptsFitWithDecisions(t *testing.T) {
 			most = calls
 			decideAll(s, quorum)
 			if !s.IsResolved() {
-				t.Fatalf("quorum %d, %d calls: IsResolved = false, want true", quorum, calls)
+				t.Fatalf("quorum %d, %d calls: last decision resolves = false, want true", quorum, calls)
 			}
 			if _, err := runs.DataConverter().ToPayload(runs.ParkedInput{Run: in, Interrupts: s}); err != nil {
 				t.Errorf("quorum %d, %d calls: payload with all decisions: got %v, want no error", quorum, calls, err)

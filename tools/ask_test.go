@@ -65,15 +65,15 @@ func TestToolAsksQuestionsInSequence(t *testing.T) {
 	called := 0
 	result, raised := answer(t, order(&called), says(`{"city":"Ulm"}`), says(`{"approved":true}`))
 	if result.Content != "Ulm true" || result.IsError || called != 3 {
-		t.Errorf("%+v after %d calls", result, called)
+		t.Errorf("got %+v after %d calls, want Ulm true after 3", result, called)
 	}
 	if len(raised) != 2 || raised[0].Reason != "input_required" || raised[1].Reason != "confirmation" || raised[1].Index != 1 || raised[1].Message != "To Ulm?" {
-		t.Fatalf("question: got %+v", raised)
+		t.Fatalf("questions = %+v, want an input and a confirmation", raised)
 	}
 	q := raised[0]
 	want := `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}`
 	if diff := cmp.Diff(want, string(q.ResponseSchema)); diff != "" || q.ExpiresIn != time.Hour || q.Metadata["shop"] != 1 {
-		t.Errorf("question: got %+v", q)
+		t.Errorf("first question = %+v, want the schema of the type, an hour and the metadata", q)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestAChangedQuestionIsAskedAgain(t *testing.T) {
 	})
 	_, raised := answer(t, tool, says(`{"approved":true}`), says(`{"approved":true}`))
 	if len(raised) != 3 || raised[1].Index != 0 || raised[1].Message != "4 seats are left. Book?" {
-		t.Errorf("question: got %+v", raised)
+		t.Errorf("questions = %+v, want 3, the second of them changed", raised)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestQuestionsWithoutAnAnswer(t *testing.T) {
 	}
 	called := 0
 	if result, _ := answer(t, order(&called), says(`{"city":"Ulm"}`), tools.Answer{Status: tools.Declined}); result.Content != "Ulm false" {
-		t.Errorf("a confirmation that was declined is %+v", result)
+		t.Errorf("result of a declined confirmation = %+v, want Ulm false", result)
 	}
 }
 
@@ -144,10 +144,10 @@ func TestQuestionsHaveBounds(t *testing.T) {
 		})
 		result, err := tool.Call(t.Context(), tools.Call{Asks: true})
 		if bad := (*tools.QuestionError)(nil); !errors.As(got, &bad) || err != nil || !result.IsError {
-			t.Errorf("%s: %v; %+v, %v", name, got, result, err)
+			t.Errorf("%s: got %v; result %+v, %v, want a QuestionError", name, got, result, err)
 		}
 	}
 	if _, err := tools.Ask[string](t.Context(), tools.Question{Message: "x"}); !errors.Is(err, tools.ErrNobodyToAsk) {
-		t.Errorf("outside of a call: %v", err)
+		t.Errorf("Ask outside of a call: got %v, want %v", err, tools.ErrNobodyToAsk)
 	}
 }

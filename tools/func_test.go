@@ -97,7 +97,7 @@ func TestFuncArguments(t *testing.T) {
 		})
 	}
 	if called {
-		t.Error("the function was called with arguments that its schema refuses")
+		t.Error("function is called with arguments that its schema refuses, want no call")
 	}
 }
 
@@ -144,13 +144,13 @@ func TestLongResultIsCut(t *testing.T) {
 			t.Fatal(err)
 		}
 		if result.IsError {
-			t.Error("a tool that has run was reported as failed")
+			t.Error("result of a tool that has run is an error, want none")
 		}
 		if len(result.Content) > limit || len(result.Content) < limit-2 || !utf8.ValidString(result.Content) {
-			t.Errorf("limit %d: %d bytes, valid UTF-8: %t", limit, len(result.Content), utf8.ValidString(result.Content))
+			t.Errorf("limit %d: got %d bytes, valid UTF-8: %t, want up to the limit", limit, len(result.Content), utf8.ValidString(result.Content))
 		}
 		if !strings.HasSuffix(result.Content, "é\n[truncated: the full text has 10000 bytes]") {
-			t.Errorf("limit %d: ends with %q", limit, result.Content[len(result.Content)-60:])
+			t.Errorf("limit %d: end of the result = %q, want the size of the full text", limit, result.Content[len(result.Content)-60:])
 		}
 	}
 }
@@ -164,7 +164,7 @@ func TestFuncFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !result.IsError || !strings.HasPrefix(result.Content, "the card was declined") || len(result.Content) > 4096 {
-		t.Errorf("got %d bytes, failed: %t, %.40q", len(result.Content), result.IsError, result.Content)
+		t.Errorf("got %d bytes, failed: %t, %.40q, want a failure of at most 4096 bytes", len(result.Content), result.IsError, result.Content)
 	}
 	if !errors.Is(result.Cause, declined) {
 		t.Errorf("cause is %v, want the tool's own error", result.Cause)
@@ -186,7 +186,7 @@ func TestPanicIsAFailedResult(t *testing.T) {
 		t.Errorf("cause is %v, want the panic with its stack", result.Cause)
 	}
 	if strings.Contains(result.Cause.Error(), "goroutine") {
-		t.Error("the stack is in the error's text")
+		t.Error("text of the error has the stack, want it left out")
 	}
 }
 
@@ -301,7 +301,7 @@ func FuzzArguments(f *testing.F) {
 		}
 		if result.IsError {
 			if !strings.HasPrefix(result.Content, "invalid arguments: ") {
-				t.Errorf("%q: %s", arguments, result.Content)
+				t.Errorf("result of %q = %s, want invalid arguments", arguments, result.Content)
 			}
 			return
 		}
@@ -311,7 +311,7 @@ func FuzzArguments(f *testing.F) {
 		}
 		again, err := tool.Call(t.Context(), tools.Call{Arguments: json.RawMessage(result.Content)})
 		if err != nil || again.Content != result.Content {
-			t.Errorf("%q gave %s, and that gave %+v, %v", arguments, result.Content, again, err)
+			t.Errorf("%q = %s, and with that as arguments %+v, %v, want the same", arguments, result.Content, again, err)
 		}
 	})
 }

@@ -23,7 +23,7 @@ func TestReportWithoutAListener(t *testing.T) {
 			}
 		}
 		if got := string(r.State()); got != "{}" {
-			t.Errorf("state is %s", got)
+			t.Errorf("state = %s, want {}", got)
 		}
 	}
 	check(tools.Report(t.Context()))
@@ -32,7 +32,7 @@ func TestReportWithoutAListener(t *testing.T) {
 		return "", nil
 	})
 	if result, err := tool.Call(t.Context(), tools.Call{ID: "c"}); err != nil || result.IsError {
-		t.Errorf("result %+v, error %v", result, err)
+		t.Errorf("call = %+v, %v, want no error", result, err)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestReportIsTheCalls(t *testing.T) {
 	})
 	var l listener
 	if _, err := tool.Call(t.Context(), tools.Call{ID: "c", Reporter: &l}); err != nil || len(l.heard) != 1 {
-		t.Errorf("reported %v, error %v", l.heard, err)
+		t.Errorf("reports = %v, %v, want one", l.heard, err)
 	}
 }
 

@@ -82,7 +82,7 @@ func TestSelectFromSources(t *testing.T) {
 		})
 	}
 	if selected, _ := fixed.Select([]string{"mcp:*/*"}); len(selected) > 0 {
-		t.Errorf("With changed its receiver: %v", selected)
+		t.Errorf("tools after With = %v, want the receiver unchanged", selected)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestHelpEndsWell(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := out.String(); !strings.Contains(got, "PERDURE_WORKFLOW_CACHE") || strings.Contains(got, "PERDURE_ADDR") {
-		t.Errorf("got %s", got)
+		t.Errorf("help = %s, want PERDURE_WORKFLOW_CACHE and no PERDURE_ADDR", got)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestUnreachableServersEndTheProcess(t *testing.T) {
 	environ := []string{"NATS_URL=nats://127.0.0.1:1", "PERDURE_CONNECT_TIMEOUT=300ms", "TEMPORAL_CONFIG_FILE=none"}
 	err := Run(t.Context(), Additions{}, nil, environ, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "connect to NATS") {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want text with %q", err, "connect to NATS")
 	}
 }
 
@@ -65,7 +65,7 @@ func TestSIGTERMWhileItWaits(t *testing.T) {
 	nats.Start()
 	defer func() { nats.Shutdown(); nats.WaitForShutdown() }()
 	if !nats.ReadyForConnections(10 * time.Second) {
-		t.Fatal("nats-server is not ready")
+		t.Fatal("nats-server is not ready, want it within 10s")
 	}
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -95,7 +95,7 @@ func TestSIGTERMWhileItWaits(t *testing.T) {
 			}
 			err = cmd.Wait()
 			if took := time.Since(begun); err != nil || took > 3*time.Second || !strings.Contains(out.String(), "stopped before the worker was ready") {
-				t.Errorf("ended with %v after %s:\n%s", err, took, out.String())
+				t.Errorf("SIGTERM during the start: got %v after %s, want an orderly stop:\n%s", err, took, out.String())
 			}
 		})
 	}
@@ -111,21 +111,21 @@ func TestMistakesInToolsEndTheProcess(t *testing.T) {
 	environ := []string{"NATS_URL=nats://127.0.0.1:1", "PERDURE_CONNECT_TIMEOUT=300ms", "TEMPORAL_CONFIG_FILE=none", "PERDURE_AGENTS=" + dir}
 	err := Run(t.Context(), Additions{}, nil, environ, io.Discard)
 	if err == nil || !strings.HasSuffix(err.Error(), "shop.yaml:6: http.headers cannot be sent: secret SHOP is missing: the worker has no PERDURE_SECRET_SHOP") {
-		t.Errorf("got %v", err)
+		t.Errorf("missing secret: got %v, want an error with its place", err)
 	}
 	err = Run(t.Context(), Additions{}, nil, append(environ, "PERDURE_SECRET_SHOP=token"), io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "connect to NATS") {
-		t.Errorf("with the secret: got %v", err)
+		t.Errorf("with the secret: error = %v, want text with %q", err, "connect to NATS")
 	}
 }
 
 func TestIdentityIsUnique(t *testing.T) {
 	t.Parallel()
 	if a, b := identity(), identity(); a == b {
-		t.Errorf("identity %s occurs twice: a restarted process would be taken for its predecessor", a)
+		t.Errorf("identity of two processes = %s, want different ones", a)
 	}
 	if id := identity(); !regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`).MatchString(id) {
-		t.Errorf("%s is no key", id)
+		t.Errorf("identity = %s, want letters, digits and hyphens", id)
 	}
 }
 
@@ -144,12 +144,12 @@ func TestMetricsAreServedAtTheSetAddress(t *testing.T) {
 	}
 	body, err := io.ReadAll(answer.Body)
 	if err := errors.Join(err, answer.Body.Close()); err != nil || string(body) != "runs 1\n" {
-		t.Errorf("got %q, %v", body, err)
+		t.Errorf("metrics = %q, %v, want %q", body, err, "runs 1\n")
 	}
 	_, err = serveMetrics(t.Context(), s.addr(), figures, slog.New(slog.DiscardHandler))
 	var bad *config.VariableError
 	if !errors.As(err, &bad) || bad.Name != "PERDURE_METRICS_ADDR" {
-		t.Errorf("address in use: got %v", err)
+		t.Errorf("address in use: got %v, want an error about PERDURE_METRICS_ADDR", err)
 	}
 	if err := s.stop(); err != nil {
 		t.Error(err)
@@ -160,6 +160,6 @@ func TestNoMetricsByDefault(t *testing.T) {
 	t.Parallel()
 	s, err := serveMetrics(t.Context(), "", nil, nil)
 	if err != nil || s.addr() != "" || s.stop() != nil {
-		t.Errorf("got %v, %v", s, err)
+		t.Errorf("metrics without an address: got %v, %v, want no server", s, err)
 	}
 }

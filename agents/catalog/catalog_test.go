@@ -60,16 +60,16 @@ func TestPublishedIsCurrentAndKeepsItsOldRevisions(t *testing.T) {
 		t.Errorf("current is %+v (%v), want the second revision", p, err)
 	}
 	if d, err := other.Revision(ctx, "a", first); err != nil || d.Instructions != "one" {
-		t.Errorf("the first revision is %+v (%v)", d, err)
+		t.Errorf("first revision: got %+v (%v), want the instructions one", d, err)
 	}
 	if names, err := node().Names(ctx); err != nil || !slices.Equal(names, []string{"a"}) {
-		t.Errorf("names are %q, %v", names, err)
+		t.Errorf("Names = %q, %v, want a", names, err)
 	}
 	if _, err := other.Current("nobody"); !errors.Is(err, catalog.ErrUnknownAgent) {
-		t.Errorf("unknown agent: %v", err)
+		t.Errorf("Current of an unknown agent: got %v, want %v", err, catalog.ErrUnknownAgent)
 	}
 	if _, err := other.Revision(ctx, "a", "0000"); !errors.Is(err, catalog.ErrUnknownRevision) {
-		t.Errorf("unknown revision: %v", err)
+		t.Errorf("Revision of an unknown revision: got %v, want %v", err, catalog.ErrUnknownRevision)
 	}
 }
 
@@ -93,6 +93,6 @@ func TestNodesPublishAtTheSameTime(t *testing.T) {
 	c := node()
 	watch(t, ctx, c)
 	if p, err := c.Current("a"); err != nil || p.Instructions == "" {
-		t.Errorf("current is %+v, %v", p, err)
+		t.Errorf("Current = %+v, %v, want instructions", p, err)
 	}
 }

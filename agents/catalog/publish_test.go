@@ -28,10 +28,10 @@ func TestPublicationsAreListedInTheirOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p, err := c.Current("a"); err != nil || p.Revision != revision {
-			t.Fatalf("after %s: current: got %s (%v)", revision, p.Revision, err)
+			t.Fatalf("current revision = %s (%v), want %s", p.Revision, err, revision)
 		}
 		if again, err := c.Put(ctx, definition("a", text), whatever); err != nil || again != revision {
-			t.Fatalf("the same again is %s (%v)", again, err)
+			t.Fatalf("revision of a repeated publication = %s (%v), want %s", again, err, revision)
 		}
 	}
 	one, two := definition("a", "one").Revision(), definition("a", "two").Revision()
@@ -40,18 +40,18 @@ func TestPublicationsAreListedInTheirOrder(t *testing.T) {
 	for _, c := range []*catalog.Catalog{c, other} {
 		list, err := c.Publications("a")
 		if err != nil || len(list) != 3 {
-			t.Fatalf("%+v (%v)", list, err)
+			t.Fatalf("Publications = %+v (%v), want 3", list, err)
 		}
 		for i, p := range list {
 			if p.Number != uint64(i+1) || p.Revision != []string{one, two, one}[i] || p.Source != catalog.SourcePut || p.At.Before(began) {
-				t.Errorf("publication %d is %+v", i+1, p)
+				t.Errorf("publication %d: got %+v, want that number, its revision and its source", i+1, p)
 			}
 		}
 		if p, err := c.Current("a"); err != nil || p.Instructions != "one" {
-			t.Errorf("current is %+v (%v)", p, err)
+			t.Errorf("Current = %+v (%v), want the instructions one", p, err)
 		}
 		if _, err := c.Publications("nobody"); !errors.Is(err, catalog.ErrUnknownAgent) {
-			t.Errorf("unknown agent: %v", err)
+			t.Errorf("Publications of an unknown agent: got %v, want %v", err, catalog.ErrUnknownAgent)
 		}
 	}
 }
@@ -69,10 +69,10 @@ func TestManyPublications(t *testing.T) {
 	watch(t, ctx, c)
 	list, err := c.Publications("a")
 	if err != nil || len(list) != 12 || list[11].Number != 12 {
-		t.Errorf("%d publications, %v: %+v", len(list), err, list)
+		t.Errorf("got %d publications, %v: %+v, want 12", len(list), err, list)
 	}
 	if p, _ := c.Current("a"); p.Definition == nil || p.Instructions != "11" {
-		t.Errorf("current is %+v", p)
+		t.Errorf("Current = %+v, want the instructions 11", p)
 	}
 }
 
@@ -147,20 +147,20 @@ func TestPutComparesAndSets(t *testing.T) {
 				if err == nil {
 					won = append(won, revision)
 				} else if !errors.Is(err, catalog.ErrMismatch) {
-					t.Error(err)
+					t.Errorf("Put with an outdated revision: got %v, want %v", err, catalog.ErrMismatch)
 				}
 			})
 		}
 		wait.Wait()
 		if len(won) != 1 {
-			t.Fatalf("round %d: %d were published: %v", round, len(won), won)
+			t.Fatalf("round %d: number of publications = %d, want 1: %v", round, len(won), won)
 		}
 		was = won[0]
 	}
 	c := node()
 	watch(t, ctx, c)
 	if list, err := c.Publications("a"); err != nil || len(list) != 3 || list[2].Revision != was {
-		t.Errorf("%+v (%v)", list, err)
+		t.Errorf("Publications = %+v (%v), want 3 with the last %s", list, err, was)
 	}
 }
 
@@ -185,10 +185,10 @@ func TestConcurrentPublicationsAreAllThere(t *testing.T) {
 	watch(t, ctx, c)
 	list, err := c.Publications("a")
 	if err != nil || len(list) != 20 {
-		t.Fatalf("%d publications (%v)", len(list), err)
+		t.Fatalf("number of publications = %d (%v), want 20", len(list), err)
 	}
 	if !slices.IsSortedFunc(list, func(a, b catalog.Publication) int { return int(a.Number) - int(b.Number) }) || list[19].Number != 20 {
-		t.Errorf("%+v", list)
+		t.Errorf("Publications = %+v, want 20 in their order", list)
 	}
 }
 
@@ -205,6 +205,6 @@ func TestPublishingEndsWithItsContext(t *testing.T) {
 	brief, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	if _, err := c.Put(brief, definition("a", "one"), whatever); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v", err)
+		t.Errorf("Put with an ended context: got %v, want %v", err, context.DeadlineExceeded)
 	}
 }

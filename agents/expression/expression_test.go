@@ -125,7 +125,7 @@ func TestExpressionsThatAreNone(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := expression.Compile("only"); err == nil {
-		t.Error("Compile: got no error for an unknown variable")
+		t.Error("Compile of an unknown variable: got no error, want one")
 	}
 }
 
@@ -142,7 +142,7 @@ func FuzzTemplate(f *testing.F) {
 		}
 		value, err := parsed.Text(seen())
 		if err == nil && !strings.Contains(text, "${") && value != text {
-			t.Errorf("%q became %q", text, value)
+			t.Errorf("template %q: got %q, want the same text", text, value)
 		}
 		if escaped := strings.ReplaceAll(text, "${", "$${"); !strings.Contains(text, "$$") {
 			again, err := expression.ParseTemplate(escaped, "item")
@@ -150,7 +150,7 @@ func FuzzTemplate(f *testing.F) {
 				t.Fatalf("%q: %v", escaped, err)
 			}
 			if got, _ := again.Text(nil); got != text {
-				t.Errorf("%q became %q", escaped, got)
+				t.Errorf("escaped template %q: got %q, want %q", escaped, got, text)
 			}
 		}
 	})

@@ -116,7 +116,7 @@ func (f *fixture) runToEnd(branch []pipeline.BranchRef, items []json.RawMessage,
 		a := m.Action
 		if a.Agent == nil && a.Tool == nil && a.Approve == nil && a.Branches == nil && a.Sleep == 0 {
 			if len(open) > 0 {
-				f.t.Errorf("still open at the end: %v", open)
+				f.t.Errorf("open steps at the end = %v, want none", open)
 			}
 			return a.Failed, pipeline.Ended{Undo: m.Position.Undo, Records: m.Position.Records}
 		}
@@ -145,7 +145,7 @@ func (f *fixture) storeMove(m pipeline.Move) {
 			continue
 		}
 		if _, there := m.Done[path]; !there {
-			f.t.Errorf("nothing is kept of %s", path)
+			f.t.Errorf("stored result of %s: got none, want one", path)
 		}
 		m.Position.Records[path] = uint64(len(f.stored))
 	}
@@ -186,7 +186,7 @@ func (f *fixture) recordChanges(changes []pipeline.Change, open []string) []stri
 		case c.Finished != "":
 			f.stepEvents = append(f.stepEvents, "-"+c.Finished)
 			if len(open) == 0 || open[len(open)-1] != c.Finished {
-				f.t.Fatalf("%q finished while %v was open", c.Finished, open)
+				f.t.Fatalf("finished step = %q, want the last of the open steps %v", c.Finished, open)
 			}
 			open = open[:len(open)-1]
 		default:
@@ -228,7 +228,7 @@ var pathRule = regexp.MustCompile(`^[a-z0-9_~/.-]{1,400}$`)
 func (f *fixture) wantNewPath(path string) {
 	f.t.Helper()
 	if f.paths[path] || !pathRule.MatchString(path) {
-		f.t.Errorf("path %q after %v", path, f.executedActions)
+		f.t.Errorf("path %q after %v, want a new and valid path", path, f.executedActions)
 	}
 	f.paths[path] = true
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestEditedFigure(t *testing.T) {
+func TestEditedLimit(t *testing.T) {
 	t.Parallel()
 	asked := map[string]LimitArguments{
 		LimitTokens:       NewLimitArguments(LimitTokens, 1200, 2200),
@@ -54,10 +54,10 @@ func TestEditedFigure(t *testing.T) {
 		}
 		got, _ := json.Marshal(f)
 		if err != nil || n != c.n || string(got) != c.want {
-			t.Errorf("%s of %s: got %s, %d: %v", c.said, c.limit, got, n, err)
+			t.Errorf("Allow %s of %s: got %s, %d (%v), want %s, %d", c.said, c.limit, got, n, err, c.want, c.n)
 		}
 	}
 	if _, _, err := (LimitArguments{}).Allow(json.RawMessage(`5`)); err == nil {
-		t.Error("a figure is allowed of nothing")
+		t.Error("Allow without a limit: got no error, want one")
 	}
 }

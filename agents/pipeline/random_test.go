@@ -151,7 +151,7 @@ func runRandomly(t *testing.T, d *agents.Definition, seed uint64, straight bool)
 		delete(c.made, strings.TrimSuffix(path, "~undo"))
 	}
 	if failure != nil && failure.Code != "limit_compensations" && len(c.made) > 0 {
-		t.Errorf("seed %d: not undone: %v", seed, c.made)
+		t.Errorf("seed %d: actions without compensation = %v, want none", seed, c.made)
 	}
 	return f, failure
 }
@@ -209,7 +209,7 @@ func TestRandomTrees(t *testing.T) {
 			"did": cmp.Diff(f.executedActions, again.executedActions), "step events": cmp.Diff(f.stepEvents, again.stepEvents), "state": cmp.Diff(string(f.state), string(again.state)), "failure": cmp.Diff(failure, g),
 		} {
 			if differ != "" {
-				t.Errorf("seed %d: %s of a walk without storing the position: %s", seed, name, differ)
+				t.Errorf("seed %d: %s without storing the position differs, want the same: %s", seed, name, differ)
 			}
 		}
 		if failure == nil {
@@ -219,12 +219,12 @@ func TestRandomTrees(t *testing.T) {
 		}
 		if t.Failed() {
 			text, _ := d.YAML()
-			t.Fatalf("seed %d, %+v:\n%s\n%v", seed, failure, text, f.executedActions)
+			t.Fatalf("seed %d fails with %+v:\n%s\n%v", seed, failure, text, f.executedActions)
 		}
 	}
 	for _, kind := range []string{"went well", "broken", "rejected", "timeout", "invalid_output", "cancelled"} {
 		if kinds[kind] == 0 {
-			t.Errorf("no walk of %v %s", kinds, kind)
+			t.Errorf("numbers of failures = %v, want some of %s", kinds, kind)
 		}
 	}
 }
@@ -251,7 +251,7 @@ func TestRandomTreesKeepForm(t *testing.T) {
 			t.Fatal(err)
 		}
 		if parsed.Revision() != d.Revision() || decoded.Revision() != d.Revision() {
-			t.Fatalf("seed %d: revisions %s, %s from YAML, %s stored of\n%s", seed, d.Revision(), parsed.Revision(), decoded.Revision(), file)
+			t.Fatalf("seed %d: revisions %s, %s from YAML and %s stored, want the same of\n%s", seed, d.Revision(), parsed.Revision(), decoded.Revision(), file)
 		}
 		if diff := cmp.Diff(parsed, decoded, cmpopts.IgnoreUnexported(agents.Output{})); diff != "" {
 			t.Fatalf("seed %d: stored (-YAML +stored):\n%s", seed, diff)

@@ -36,7 +36,7 @@ steps:
 			var repairs []string
 			f.eventOf = func(a pipeline.Action, n int) pipeline.Event {
 				if len(a.Agent.Schema) == 0 {
-					t.Error("the agent gets no schema")
+					t.Error("schema of the agent: got none, want one")
 				}
 				repairs = append(repairs, a.Agent.Repair)
 				if n == 1 {
@@ -46,10 +46,10 @@ steps:
 			}
 			f.run()
 			if f.attempts["plan"] != tt.asked || repairs[0] != "" {
-				t.Errorf("attempts: got %v with the repairs %q", f.attempts, repairs)
+				t.Errorf("attempts = %v with the repairs %q, want %d attempts, the first without a repair", f.attempts, repairs, tt.asked)
 			}
 			if tt.asked == 2 && !strings.Contains(repairs[1], "Your last answer is not valid: ") {
-				t.Errorf("repair: got %q", repairs[1])
+				t.Errorf("second repair = %q, want the validation error", repairs[1])
 			}
 			if diff := cmp.Diff(decodeJSON(t, tt.state), decodeJSON(t, string(f.state))); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)
@@ -87,7 +87,7 @@ steps:
 		return doneEvent(`1`)
 	}
 	if failure := f.run(); failure != nil {
-		t.Errorf("failed: %+v", failure)
+		t.Errorf("failure = %+v, want none", failure)
 	}
 	// The second attempt of b would pass b's own ten seconds, so it fails, and the group with it.
 	want := []string{"group/a a{}", "group/b b{}", `group~error/late l{"code":"slow"}`, "after x{}"}
@@ -124,7 +124,7 @@ steps:
 	f.cancelAfter = 3
 	failure := f.run()
 	if failure == nil || failure.Code != "cancelled" {
-		t.Errorf("ended with %+v", failure)
+		t.Errorf("failure = %+v, want cancelled", failure)
 	}
 	want := []string{"book b{}", "group/pay p{}", "group/ship s{}", "group/pay~undo refund{}", "book~undo cancel{}"}
 	if diff := cmp.Diff(want, f.executedActions); diff != "" {
@@ -139,10 +139,10 @@ steps:
 	f.cancelAfter = 5
 	failure = f.run()
 	if failure == nil || failure.Code != "x" || failure.Message != `step "last": it broke; could not compensate for group/pay` {
-		t.Errorf("ended with %+v", failure)
+		t.Errorf("failure = %+v, want x of the step last, with the failed compensation", failure)
 	}
 	if last := f.executedActions[len(f.executedActions)-1]; last != "book~undo cancel{}" {
-		t.Errorf("did %q", f.executedActions)
+		t.Errorf("executed actions = %q, want book~undo last", f.executedActions)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestFailureNamesStep(t *testing.T) {
 		return pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: "x"}}
 	}
 	if failure := f.run(); failure == nil || failure.Code != "x" || failure.Message != `step "one" failed` {
-		t.Errorf("without words: ended with %+v", failure)
+		t.Errorf("failure without a message = %+v, want x of the step one", failure)
 	}
 }
 
@@ -185,7 +185,7 @@ steps:
 `)
 	f.cancelAfter = 4
 	if failure := f.run(); failure == nil || failure.Code != "cancelled" {
-		t.Errorf("ended with %+v", failure)
+		t.Errorf("failure = %+v, want cancelled", failure)
 	}
 	want := []string{"all/0/one o{}", "all/0/two t{}", "all/1/one o{}", "all/1/two t{}", `all/1/one~undo undo{"item":"b"}`, `all/0/one~undo undo{"item":"a"}`}
 	// The fixture reports the cancel with the cancelled branches. The second branch is one of them.
@@ -217,7 +217,7 @@ steps:
 			return doneEvent(`"` + a.Path + `"`)
 		}
 		if failure := f.run(); failure != nil {
-			t.Errorf("%s: %+v", odd, failure)
+			t.Errorf("state %s: failure = %+v, want none", odd, failure)
 		}
 		want := `{"perdure.steps":{"rows":[null,{"b":"rows/1/b"}],"c":"c"}}`
 		if diff := cmp.Diff(decodeJSON(t, want), decodeJSON(t, string(f.state))); diff != "" {
@@ -251,7 +251,7 @@ steps:
 			return doneEvent(`1`)
 		}
 		if failure := f.run(); (failure != nil) != broken {
-			t.Errorf("failure: got %+v", failure)
+			t.Errorf("failure = %+v, want one: %t", failure, broken)
 		}
 		want := "a a{}|rows/0/b b{\"a\":\"a\",\"n\":2}|rows/1/b b{\"a\":\"a\",\"n\":2}|c c{\"rows\":[\"rows/0/b\",\"rows/1/b\"]}"
 		if broken {
@@ -340,7 +340,7 @@ func TestLimits(t *testing.T) {
 				t.Fatalf("ended with %+v, want %s", failure, tt.code)
 			}
 			if strings.Contains(failure.Message, "secret") || !strings.Contains(failure.Message, `step "`) {
-				t.Errorf("message: got %q", failure.Message)
+				t.Errorf("message of the failure = %q, want the step without secrets", failure.Message)
 			}
 		})
 	}
@@ -372,7 +372,7 @@ func TestInvalidCursors(t *testing.T) {
 		{pipeline.TreePosition{Undoing: &pipeline.Failure{}, Undo: []string{"x"}, Frames: []pipeline.Frame{{}}}, doneEvent(`1`)},
 	} {
 		if m, err := pipeline.Advance(d, tt.at, tt.ev, pipeline.Env{}); !errors.Is(err, pipeline.ErrPosition) {
-			t.Errorf("%d: %+v, %v", i, m, err)
+			t.Errorf("Advance from position %d: got %+v, %v, want %v", i, m, err, pipeline.ErrPosition)
 		}
 	}
 }
@@ -398,15 +398,15 @@ steps:
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got, err := pipeline.Inline(f.definition, "a~2~undo"); err != nil || got.Instructions != "Undo." || got.Model != "p/m" {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("Inline of a compensation = %+v, %v, want the instructions Undo.", got, err)
 	}
 	for _, path := range []string{"b", "none", "", "a/"} {
 		if got, err := pipeline.Inline(f.definition, path); err == nil {
-			t.Errorf("%q: %+v", path, got)
+			t.Errorf("Inline of %q = %+v, want an error", path, got)
 		}
 	}
 	if got := fmt.Sprint(f.definition.StepAgents(), f.definition.StepTools(), f.definition.InlineTools()); got != "[other] [] [pay]" {
-		t.Error(got)
+		t.Errorf("agents and tools of the steps = %s, want %s", got, "[other] [] [pay]")
 	}
 }
 
@@ -441,7 +441,7 @@ func TestUnvalidatedTrees(t *testing.T) {
 		}
 	}
 	if failure := setupDefinition(t, &agents.Definition{Name: "a"}).run(); failure != nil {
-		t.Errorf("no steps: %+v", failure)
+		t.Errorf("failure without steps = %+v, want none", failure)
 	}
 }
 

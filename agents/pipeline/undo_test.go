@@ -44,7 +44,7 @@ func TestBranchesAreCompensated(t *testing.T) {
 		f := setup(t, steps+"\n  - {name: last, tool: t}\n")
 		f.eventOf = answer
 		if failure := f.run(); failure == nil || failure.Code != "last" || strings.Contains(failure.Message, "compensate") {
-			t.Errorf("ended with %+v", failure)
+			t.Errorf("failure = %+v, want last without a failed compensation", failure)
 		}
 		for _, did := range f.executedActions {
 			if _, what, ok := strings.Cut(did, "~undo undo"); ok {

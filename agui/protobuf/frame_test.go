@@ -35,7 +35,7 @@ func TestFrames(t *testing.T) {
 		}
 	}
 	if e, err := r.Next(); !errors.Is(err, io.EOF) {
-		t.Errorf("after the end: got %v %v", e, err)
+		t.Errorf("Next after the end = %v, %v, want EOF", e, err)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestFramesThatBreakOff(t *testing.T) {
 	t.Parallel()
 	for _, wire := range []string{"\x00", "\x00\x00\x00\x09z\x07"} {
 		if e, err := protobuf.NewReader(strings.NewReader(wire)).Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("%q: %v %v", wire, e, err)
+			t.Errorf("Next of %q = %v, %v, want an unexpected EOF", wire, e, err)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func TestFramesAreBounded(t *testing.T) {
 	fits := strings.Repeat("x", protobuf.MaxFrame-(len(overhead)-protobuf.MaxFrame/2))
 	wire, err := protobuf.AppendFrame(nil, &agui.TextMessageContent{MessageID: "m", Delta: fits})
 	if err != nil || len(wire) != protobuf.MaxFrame {
-		t.Fatalf("%d bytes, %v", len(wire), err)
+		t.Fatalf("largest frame = %d bytes, %v, want %d", len(wire), err, protobuf.MaxFrame)
 	}
 	if _, err := protobuf.NewReader(bytes.NewReader(wire)).Next(); err != nil {
 		t.Errorf("the largest frame: %v", err)
@@ -66,9 +66,9 @@ func TestFramesAreBounded(t *testing.T) {
 	before := []byte("before")
 	after, err := protobuf.AppendFrame(before, &agui.TextMessageContent{MessageID: "m", Delta: fits + "x"})
 	if !errors.Is(err, protobuf.ErrFrameTooLarge) || string(after) != "before" {
-		t.Errorf("a frame too large: %v, %.20q", err, after)
+		t.Errorf("frame that is too large: got %v and %.20q, want ErrFrameTooLarge and no output", err, after)
 	}
 	if _, err := protobuf.NewReader(strings.NewReader("\x00\xa0\x00\x00")).Next(); !errors.Is(err, protobuf.ErrFrameTooLarge) {
-		t.Errorf("a length too large: %v", err)
+		t.Errorf("length that is too large: got %v, want %v", err, protobuf.ErrFrameTooLarge)
 	}
 }

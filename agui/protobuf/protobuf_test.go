@@ -58,7 +58,7 @@ func TestRoundTrip(t *testing.T) {
 			continue
 		}
 		if again := message(t, back); !bytes.Equal(first, again) {
-			t.Errorf("%s: %x became %x", e.EventType(), first, again)
+			t.Errorf("%s: %x after a round trip = %x, want the same", e.EventType(), first, again)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestEncryptedValueType(t *testing.T) {
 	}{{value, 6, "tv"}, {snapshot, 14, "tm"}, {snapshot, 6, "tc"}} {
 		got := message(t, tt.event)
 		if field := protowire.AppendString(protowire.AppendTag(nil, tt.number, protowire.BytesType), tt.text); !bytes.Contains(got, field) {
-			t.Errorf("%x lacks %x", got, field)
+			t.Errorf("encoded event = %x, want the field %x", got, field)
 		}
 		back, err := protobuf.Decode(got)
 		if diff := cmp.Diff(tt.event, back); diff != "" || err != nil {
@@ -93,11 +93,11 @@ func TestEncryptedValueType(t *testing.T) {
 func TestUnknownEventsAndValues(t *testing.T) {
 	t.Parallel()
 	if _, err := protobuf.Append(nil, &agui.UnknownEvent{Type: "FUTURE"}); !errors.Is(err, protobuf.ErrUnknownEvent) {
-		t.Errorf("writing an unknown event: %v", err)
+		t.Errorf("Append of an unknown event: got %v, want %v", err, protobuf.ErrUnknownEvent)
 	}
 	future := protowire.AppendBytes(protowire.AppendTag(nil, 99, protowire.BytesType), []byte{0x0a, 0x00})
 	if _, err := protobuf.Decode(future); !errors.Is(err, protobuf.ErrUnknownEvent) {
-		t.Errorf("reading an unknown event: %v", err)
+		t.Errorf("Decode of an unknown event: got %v, want %v", err, protobuf.ErrUnknownEvent)
 	}
 	for in, want := range map[string]string{
 		`{"type":"STATE_DELTA","delta":[{"op":"increment","path":"/a"},{"op":"remove","path":"/a","Path":"/b","by":1}]}`:                                                                         `{"type":"STATE_DELTA","delta":[{"op":"remove","path":"/a"}]}`,
@@ -120,7 +120,7 @@ func TestUnknownEventsAndValues(t *testing.T) {
 	}
 	known := append(message(t, &agui.StepStarted{StepName: "a"}), future...) // with unknown fields
 	if e, err := protobuf.Decode(known); err != nil || e.EventType() != agui.EventStepStarted {
-		t.Errorf("an event with an unknown field: got %v %v", e, err)
+		t.Errorf("event with an unknown field: got %v %v, want STEP_STARTED", e, err)
 	}
 }
 
@@ -184,11 +184,11 @@ func TestDeepValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := back.(*agui.StateSnapshot).Snapshot; string(got) != deep {
-		t.Errorf("%d bytes became %d", len(deep), len(got))
+		t.Errorf("value of %d bytes after a round trip = %d bytes, want the same", len(deep), len(got))
 	}
 	tooDeep := strings.Repeat("[", agui.MaxDepth+2) + strings.Repeat("]", agui.MaxDepth+2)
 	if _, err := protobuf.Append(nil, &agui.StateSnapshot{Snapshot: json.RawMessage(tooDeep)}); err == nil {
-		t.Error("a value too deep was written")
+		t.Error("Append of a value that is too deep: got no error, want one")
 	}
 	value := []byte{0x32, 0x00}
 	for range agui.MaxDepth + 1 {
@@ -197,7 +197,7 @@ func TestDeepValues(t *testing.T) {
 	}
 	value = protowire.AppendBytes([]byte{0x0a, 0x02, 0x08, 0x06, 0x12}, value)
 	if _, err := protobuf.Decode(protowire.AppendBytes([]byte{0x3a}, value)); err == nil || !strings.Contains(err.Error(), "too deep") {
-		t.Errorf("a value too deep was read: %v", err)
+		t.Errorf("Decode of a value that is too deep: got %v, want an error", err)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestWritingLeavesEventsAlone(t *testing.T) {
 		}
 		writers.Wait()
 		if after, err := agui.Encode(e); !bytes.Equal(before, after) {
-			t.Errorf("%s became %s (%v)", before, after, err)
+			t.Errorf("event %s after Append = %s (%v), want it unchanged", before, after, err)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%s cannot be read again: %v", text, err)
 		}
 		if second, err := agui.Encode(again); err != nil || !bytes.Equal(text, second) {
-			t.Fatalf("%s became %s (%v)", text, second, err)
+			t.Fatalf("%s after a round trip = %s (%v), want the same", text, second, err)
 		}
 	})
 }

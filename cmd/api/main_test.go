@@ -37,7 +37,7 @@ func TestHelpEndsWell(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "PERDURE_ADDR") {
-		t.Errorf("got %s", out.String())
+		t.Errorf("help = %s, want text with %s", out.String(), "PERDURE_ADDR")
 	}
 }
 
@@ -54,7 +54,7 @@ func TestMistakesEndTheProcessBeforeItConnects(t *testing.T) {
 			t.Parallel()
 			err := run(t.Context(), nil, []string{tt.variable, "TEMPORAL_CONFIG_FILE=none"}, &bytes.Buffer{})
 			if err == nil || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("got %v", err)
+				t.Errorf("error = %v, want text with %q", err, tt.says)
 			}
 		})
 	}
@@ -66,11 +66,11 @@ func TestUnreachableServersEndTheProcess(t *testing.T) {
 	environ := []string{"NATS_URL=nats://127.0.0.1:1", "PERDURE_CONNECT_TIMEOUT=300ms", "PERDURE_REPLICA=3", "TEMPORAL_CONFIG_FILE=none"}
 	err := run(t.Context(), nil, environ, &out)
 	if err == nil || !strings.Contains(err.Error(), "connect to NATS") {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want text with %q", err, "connect to NATS")
 	}
 	for _, words := range []string{"PERDURE_REPLICA", `"process":"api"`, `"level":"WARN"`} {
 		if !strings.Contains(out.String(), words) {
-			t.Errorf("no %s in the log:\n%s", words, out.String())
+			t.Errorf("log: want text with %s, got\n%s", words, out.String())
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestSIGTERMWhileItWaits(t *testing.T) {
 	}
 	err = cmd.Wait()
 	if took := time.Since(begun); err != nil || took > 3*time.Second || !strings.Contains(out.String(), "stopped before the API was ready") {
-		t.Errorf("ended with %v after %s:\n%s", err, took, out.String())
+		t.Errorf("SIGTERM during the start: got %v after %s, want an orderly stop:\n%s", err, took, out.String())
 	}
 }
 
@@ -128,11 +128,11 @@ func TestProbe(t *testing.T) {
 	}
 	status = http.StatusServiceUnavailable
 	if err := ask(); err == nil {
-		t.Error("not ready, and the probe is content")
+		t.Error("probe before the API is ready: got success, want an error")
 	}
 	server.Close()
 	if err := ask(); err == nil {
-		t.Error("probe without a server: got success")
+		t.Error("probe without a server: got success, want an error")
 	}
 }
 
@@ -143,7 +143,7 @@ func TestAddressInUseIsNamed(t *testing.T) {
 	_, err := listen(t.Context(), server.Listener.Addr().String())
 	var bad *config.VariableError
 	if !errors.As(err, &bad) || bad.Name != "PERDURE_ADDR" {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want one about PERDURE_ADDR", err)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestAuthSettingsAreCheckedFirst(t *testing.T) {
 		err := run(t.Context(), nil, append(environ, "NATS_URL=nats://127.0.0.1:1", "TEMPORAL_CONFIG_FILE=none"), &bytes.Buffer{})
 		var bad *config.VariableError
 		if !errors.As(err, &bad) || bad.Name != variable {
-			t.Errorf("%s: %v", variable, err)
+			t.Errorf("error = %v, want one about %s", err, variable)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func TestFilesAndGoAgree(t *testing.T) {
 		}
 	}
 	if len(made) != len(said) {
-		t.Errorf("%d agents are made, and %d are in files", len(made), len(said))
+		t.Errorf("number of agents in Go = %d, want %d as in files", len(made), len(said))
 	}
 	for _, d := range made {
 		other, ok := said[d.Name]
@@ -39,7 +39,7 @@ func TestFilesAndGoAgree(t *testing.T) {
 			other.Tools = d.Tools
 		}
 		if got, want := lines(t, d), lines(t, other); got != want {
-			t.Errorf("%s is made as\n%s\nand in its file\n%s", d.Name, got, want)
+			t.Errorf("%s in Go:\n%s\nwant as in its file\n%s", d.Name, got, want)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestScriptsAreTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.HasSuffix(string(theirs), "---\n"+string(ours)) {
-			t.Errorf("the script of %s is another one", name)
+			t.Errorf("script of %s in the docs differs, want that of the file", name)
 		}
 	}
 }

@@ -190,7 +190,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second string) {
 		chunks, err := decode(wire.Limits{ContentBytes: 1 << 20}, first, second)
 		if _, ok := err.(*llm.Error); err != nil && !ok {
-			t.Errorf("error is %T", err)
+			t.Errorf("error = %T, want *llm.Error", err)
 		}
 		var collector llm.Collector
 		for i, chunk := range chunks {
@@ -202,7 +202,7 @@ func FuzzAnswer(f *testing.F) {
 				wantText(t, chunk.Text)
 			case llm.ReasoningEnd:
 				if chunk.Data != nil && !json.Valid(chunk.Data) {
-					t.Errorf("%q is not JSON", chunk.Data)
+					t.Errorf("content to send back = %q, want JSON", chunk.Data)
 				}
 			case llm.ToolCallStart:
 				wantText(t, chunk.ID)
@@ -211,12 +211,12 @@ func FuzzAnswer(f *testing.F) {
 				wantText(t, chunk.Arguments)
 			case llm.Finish:
 				if i != len(chunks)-1 {
-					t.Error("a chunk after the finish")
+					t.Error("chunk after the finish: got one, want none")
 				}
 			}
 		}
 		if (err == nil) != (collector.Finish() != nil) {
-			t.Errorf("finish is %v and error %v", collector.Finish(), err)
+			t.Errorf("finish = %v and error = %v, want exactly one", collector.Finish(), err)
 		}
 	})
 }
@@ -224,6 +224,6 @@ func FuzzAnswer(f *testing.F) {
 func wantText(t *testing.T, text string) {
 	t.Helper()
 	if text == "" || !utf8.ValidString(text) {
-		t.Errorf("%q is empty or not UTF-8", text)
+		t.Errorf("text = %q, want UTF-8 that is not empty", text)
 	}
 }

@@ -54,10 +54,10 @@ func TestFormat(t *testing.T) {
 				t.Fatal(err)
 			}
 			if sent := strings.Contains(string(data), `"format":{"type":"json_schema"`); sent != (test.schema != "") {
-				t.Errorf("sent is %s", data)
+				t.Errorf("request = %s, want a format: %t", data, test.schema != "")
 			}
 			if effort := strings.Contains(string(data), `"effort":"low"`); effort != generationOf(test.model).adapts() {
-				t.Errorf("the effort is sent: %v", effort)
+				t.Errorf("effort is sent = %v, want %v", effort, !effort)
 			}
 		})
 	}

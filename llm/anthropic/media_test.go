@@ -25,7 +25,7 @@ func TestUnusableMedia(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 		if sent := len(userBlocks([]llm.Part{tt.media})) == 1; sent != (tt.want == "") {
-			t.Errorf("%s is sent: %v", name, sent)
+			t.Errorf("%s: is sent = %v, want %v", name, sent, tt.want == "")
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestEnvironmentIsNotRead(t *testing.T) { //nolint:paralleltest // sets the 
 	header, _ := sent(t, Config{}, &llm.Request{Model: "m", Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
 	for _, name := range []string{"Authorization", "X-Api-Key", "X-Ambient"} {
 		if value := header.Get(name); value != "" {
-			t.Errorf("%s is %q", name, value)
+			t.Errorf("%s = %q, want none", name, value)
 		}
 	}
 }
@@ -79,10 +79,10 @@ func TestNoSpansOfTheSDK(t *testing.T) { //nolint:paralleltest // sets the proce
 	t.Cleanup(func() { otel.SetTracerProvider(before) })
 	header, _ := sent(t, Config{}, &llm.Request{Model: "m", Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
 	if spans := recorder.Started(); len(spans) != 0 {
-		t.Errorf("%d spans: %v", len(spans), spans[0])
+		t.Errorf("number of spans = %d, want none: %v", len(spans), spans[0])
 	}
 	if got := header.Get("Traceparent"); got != "" {
-		t.Errorf("Traceparent is %q", got)
+		t.Errorf("Traceparent = %q, want none", got)
 	}
 }
 

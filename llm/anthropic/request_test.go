@@ -34,7 +34,7 @@ func sent(t *testing.T, config Config, req *llm.Request) (http.Header, map[strin
 		}
 	}
 	if path != "/proxy/v1/messages" {
-		t.Errorf("path is %q", path)
+		t.Errorf("path = %q, want /proxy/v1/messages", path)
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {
@@ -93,13 +93,13 @@ func TestRequest(t *testing.T) {
 		"tools":       `[{"name":"f","description":"d","input_schema":` + schema + `},{"name":"g","input_schema":{"type":"object"},` + cached + `}]`,
 	} {
 		if member == "tools" && !strings.Contains(string(body[member]), `"input_schema":`+schema) {
-			t.Errorf("tools are\n%s\nwithout the schema byte for byte", body[member])
+			t.Errorf("tools = %s\nwant the schema byte for byte", body[member])
 		}
 		equalJSON(t, want, body[member])
 		delete(body, member)
 	}
 	if len(body) != 0 {
-		t.Errorf("more was sent: %s", body)
+		t.Errorf("further members = %s, want none", body)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestUnusableMedia(t *testing.T) {
 			sent = len(response(message, "tool", generationOf(tt.model)).Parts) == 1
 		}
 		if sent != (tt.want == "") {
-			t.Errorf("%s is sent: %v", name, sent)
+			t.Errorf("%s: is sent = %v, want %v", name, sent, tt.want == "")
 		}
 	}
 }

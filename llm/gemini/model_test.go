@@ -58,7 +58,7 @@ func TestKeys(t *testing.T) {
 	} {
 		env := map[string]string{"GOOGLE_API_KEY": test.google, "GEMINI_API_KEY": test.gemini}
 		if got := FromEnv(func(name string) string { return env[name] }).APIKey; got != test.want {
-			t.Errorf("%+v: key is %q", test, got)
+			t.Errorf("%+v: key = %q, want %q", test, got, test.want)
 		}
 	}
 }

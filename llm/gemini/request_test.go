@@ -74,7 +74,7 @@ func TestRequest(t *testing.T) {
 		IdempotencyKey:    "run/1",
 	})
 	if got := request.Header.Get("X-Goog-Api-Key"); got != "k" {
-		t.Errorf("X-Goog-Api-Key is %q", got)
+		t.Errorf("X-Goog-Api-Key = %q, want k", got)
 	}
 	if got, want := request.URL.String(), "/proxy/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse"; got != want {
 		t.Errorf("URL is %q, want %q", got, want)
@@ -86,13 +86,13 @@ func TestRequest(t *testing.T) {
 		"generationConfig":  `{"temperature":0,"maxOutputTokens":100,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":8192}}`,
 	} {
 		if member == "tools" && !strings.Contains(string(body[member]), schema) {
-			t.Errorf("tools are\n%s\nwithout the unchanged schema", body[member])
+			t.Errorf("tools = %s\nwant the unchanged schema", body[member])
 		}
 		equalJSON(t, want, body[member])
 		delete(body, member)
 	}
 	if len(body) != 0 {
-		t.Errorf("more was sent: %s", body)
+		t.Errorf("further members = %s, want none", body)
 	}
 }
 

@@ -41,10 +41,10 @@ func TestUnusableMedia(t *testing.T) {
 			continue
 		}
 		if sent := len(contentParts([]llm.Part{tt.media})) == 1; sent != (tt.chat == "") {
-			t.Errorf("%s, Chat Completions: is sent: %v", name, sent)
+			t.Errorf("%s, Chat Completions: is sent = %v, want %v", name, sent, tt.chat == "")
 		}
 		if sent := len(inputContent([]llm.Part{tt.media})) == 1; sent != (tt.responses == "") {
-			t.Errorf("%s, Responses: is sent: %v", name, sent)
+			t.Errorf("%s, Responses: is sent = %v, want %v", name, sent, tt.responses == "")
 		}
 	}
 }

@@ -61,7 +61,7 @@ func TestEnvironmentIsNotRead(t *testing.T) { //nolint:paralleltest // sets the 
 	header, _ := sent(t, Config{}, &llm.Request{Model: "m", Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
 	for _, name := range []string{"Authorization", "OpenAI-Organization", "X-Ambient"} {
 		if value := header.Get(name); value != "" {
-			t.Errorf("%s is %q", name, value)
+			t.Errorf("%s = %q, want none", name, value)
 		}
 	}
 }

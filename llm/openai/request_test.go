@@ -69,10 +69,10 @@ func TestRequest(t *testing.T) {
 		IdempotencyKey:    "run/1",
 	})
 	if got := header.Get("Idempotency-Key"); got != "run/1" {
-		t.Errorf("Idempotency-Key is %q", got)
+		t.Errorf("Idempotency-Key = %q, want run/1", got)
 	}
 	if got := header.Get("Authorization"); got != "Bearer k" {
-		t.Errorf("Authorization is %q", got)
+		t.Errorf("Authorization = %q, want %q", got, "Bearer k")
 	}
 	for member, want := range map[string]string{
 		"model":               `"m"`,
@@ -93,7 +93,7 @@ func TestRequest(t *testing.T) {
 		delete(body, member)
 	}
 	if len(body) != 0 {
-		t.Errorf("more was sent: %s", body)
+		t.Errorf("further members = %s, want none", body)
 	}
 }
 

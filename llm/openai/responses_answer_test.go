@@ -194,13 +194,13 @@ func FuzzResponse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second, third string) {
 		chunks, err := respond(wire.Limits{ContentBytes: 1 << 20}, first, second, third)
 		if _, ok := err.(*llm.Error); err != nil && !ok {
-			t.Errorf("error is %T", err)
+			t.Errorf("error = %T, want *llm.Error", err)
 		}
 		wantRules(t, chunks, err)
 		var collector llm.Collector
 		for _, chunk := range chunks {
 			if end, ok := chunk.(llm.ReasoningEnd); ok && end.Data != nil && !json.Valid(end.Data) {
-				t.Errorf("content to send back: got %q", end.Data)
+				t.Errorf("content to send back = %q, want JSON", end.Data)
 			}
 			collector.Add(chunk)
 		}

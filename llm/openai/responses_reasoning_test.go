@@ -139,7 +139,7 @@ func TestReasoningThatCannotGoBack(t *testing.T) {
 		})
 	}
 	if answer := answered(t, done(0, `{"type":"reasoning","encrypted_content":"x"}`)); len(answer.Reasoning) != 0 {
-		t.Errorf("reasoning that led to nothing is kept: %+v", answer.Reasoning)
+		t.Errorf("reasoning that led to nothing = %+v, want none", answer.Reasoning)
 	}
 }
 

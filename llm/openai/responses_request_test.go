@@ -58,7 +58,7 @@ func TestResponsesRequest(t *testing.T) {
 		delete(body, member)
 	}
 	if len(body) != 0 {
-		t.Errorf("more was sent: %s", body)
+		t.Errorf("further members = %s, want none", body)
 	}
 }
 
@@ -84,10 +84,10 @@ func TestModelsThatDoNotThink(t *testing.T) {
 	} {
 		body := requestBody(t, &llm.Request{Model: model})
 		if _, asks := body["include"]; asks != thinks {
-			t.Errorf("%s: encrypted reasoning requested: got %v", model, asks)
+			t.Errorf("%s: encrypted reasoning requested = %v, want %v", model, asks, thinks)
 		}
 		if _, asks := body["reasoning"]; asks != thinks {
-			t.Errorf("%s: summary requested: got %v", model, asks)
+			t.Errorf("%s: summary requested = %v, want %v", model, asks, thinks)
 		}
 		equalJSON(t, `"low"`, reasoningOf(t, requestBody(t, &llm.Request{Model: model, ReasoningEffort: "low"}))["effort"])
 	}

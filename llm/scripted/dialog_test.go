@@ -64,7 +64,7 @@ func TestDialog(t *testing.T) {
 		t.Errorf("answer: got %q, want %q", got, want)
 	}
 	if got := played(t, append(history, third)...).Text(); got != "I am a script, and the script has ended." {
-		t.Errorf("answer after the end of the dialog: got %q", got)
+		t.Errorf("answer after the end of the dialog = %q, want that the script has ended", got)
 	}
 }
 
@@ -77,11 +77,11 @@ func TestDialogAfterAnotherAgent(t *testing.T) {
 	history := []llm.Message{user("Please refund B-17."), before, answered(before.ToolCalls[0], "noon"), over, answered(over.ToolCalls[0], "Yes.")}
 	first := played(t, history...)
 	if len(first.ToolCalls) != 2 || first.ToolCalls[0].Name != "get_order" {
-		t.Fatalf("it begins with %+v", first)
+		t.Fatalf("first step = %+v, want get_order and another call", first)
 	}
 	history = append(history, first, answered(first.ToolCalls[0], `{"total":3}`), answered(first.ToolCalls[1], "one"))
 	if second := played(t, history...); len(second.ToolCalls) != 1 || second.ToolCalls[0].Name != "issue_refund" {
-		t.Errorf("next step: got %+v", second)
+		t.Errorf("next step = %+v, want issue_refund", second)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestInvalidDialogs(t *testing.T) {
 		"use it":       "I am a script, and would call hammer here, but the agent does not have that tool.",
 	} {
 		if got := played(t, user(prompt)); got.Text() != want || len(got.ToolCalls) != 0 {
-			t.Errorf("%q: answer: got %q", prompt, got.Text())
+			t.Errorf("%q: answer = %q, want %q", prompt, got.Text(), want)
 		}
 	}
 }
@@ -111,13 +111,13 @@ func TestDialogThinksAndSays(t *testing.T) {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	if got := outcome.Message.Text(); got != "I look up tea." {
-		t.Errorf("text: got %q", got)
+		t.Errorf("text = %q, want %q", got, "I look up tea.")
 	}
 	thought := ""
 	for _, r := range outcome.Message.Reasoning {
 		thought += r.Text
 	}
 	if thought != "Is it tea?" {
-		t.Errorf("reasoning: got %q", thought)
+		t.Errorf("reasoning = %q, want %q", thought, "Is it tea?")
 	}
 }

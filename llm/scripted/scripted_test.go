@@ -38,18 +38,18 @@ func TestDemoIntroducesItself(t *testing.T) {
 	text := outcome.Message.Text()
 	for _, want := range []string{"script", "not a real model", "Hello, 12*7 at what time?"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("text %q lacks %q", text, want)
+			t.Errorf("text = %q, want text with %q", text, want)
 		}
 	}
 	if strings.Contains(text, "earlier") {
-		t.Errorf("text %q repeats more than the last words", text)
+		t.Errorf("text = %q, want only the last words", text)
 	}
 	if len(outcome.Message.ToolCalls) != 0 {
-		t.Errorf("it calls %v, which was not offered", outcome.Message.ToolCalls)
+		t.Errorf("calls = %v, want none: no tool is offered", outcome.Message.ToolCalls)
 	}
 	finish := outcome.Finish
 	if finish.Reason != llm.FinishStop || finish.Model != "scripted/demo" || finish.Provider != "scripted" {
-		t.Errorf("finish is %+v", finish)
+		t.Errorf("finish = %+v, want stop of scripted/demo", finish)
 	}
 	if got, want := *finish.Usage.Total, *finish.Usage.Input+int64(len(outcome.Chunks)-1); got != want || *finish.Usage.Input != 6 {
 		t.Errorf("usage is input %d, total %d, want 6, %d", *finish.Usage.Input, got, want)
@@ -71,7 +71,7 @@ func TestDemoCallsTools(t *testing.T) {
 			t.Errorf("%q: calls (-want +got):\n%s", text, diff)
 		}
 		if asks := outcome.Finish.Reason == llm.FinishToolCalls; asks != (want != nil) {
-			t.Errorf("%q: finish reason is %q", text, outcome.Finish.Reason)
+			t.Errorf("%q: finish reason = %q, want calls: %t", text, outcome.Finish.Reason, want != nil)
 		}
 	}
 }
@@ -86,7 +86,7 @@ func TestDemoUsesResults(t *testing.T) {
 	).Message
 	for _, want := range []string{"calculate answered: 84", "current_time answered: noon"} {
 		if !strings.Contains(answered.Text(), want) {
-			t.Errorf("text %q lacks %q", answered.Text(), want)
+			t.Errorf("text = %q, want text with %q", answered.Text(), want)
 		}
 	}
 	again := demo(t, tools, question, asked, answered, user("3+4?")).Message
@@ -107,15 +107,15 @@ func TestThink(t *testing.T) {
 	question := user("12*7?")
 	first := ask(question)
 	if len(first.ToolCalls) != 1 || len(first.Reasoning) != 2 || first.Reasoning[0].Text == "" || first.Reasoning[1].Text != "" {
-		t.Fatalf("it answers %+v", first)
+		t.Fatalf("first answer = %+v, want one call and reasoning in two parts", first)
 	}
 	result := llm.Message{Role: llm.RoleTool, ToolCallID: first.ToolCalls[0].ID, Parts: []llm.Part{llm.Text{Text: "84"}}}
 	if got := ask(question, first, result).Text(); !strings.Contains(got, "2 times") {
-		t.Errorf("answer with its own thinking: got %q", got)
+		t.Errorf("answer with its own thinking = %q, want 2 times", got)
 	}
 	first.Reasoning[0].Text += "!"
 	if got := ask(question, first, result).Text(); !strings.Contains(got, "1 times") {
-		t.Errorf("answer with forged thinking: got %q", got)
+		t.Errorf("answer with forged thinking = %q, want 1 times", got)
 	}
 }
 
@@ -198,10 +198,10 @@ func TestCancel(t *testing.T) {
 			t.Errorf("error is %v, want the cause of ctx", outcome.Err)
 		}
 		if got := outcome.Message.Text(); got != "1 2 3 4 " {
-			t.Errorf("text before the cancel is %q", got)
+			t.Errorf("text before the cancel = %q, want %q", got, "1 2 3 4 ")
 		}
 		if took := time.Since(started); took != 110*time.Millisecond {
-			t.Errorf("it took %v until the cancel was felt", took)
+			t.Errorf("time until the cancel = %v, want 110ms", took)
 		}
 	})
 }

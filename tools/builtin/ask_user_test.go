@@ -27,17 +27,17 @@ func TestAModelAsks(t *testing.T) {
 		_, err := tt.tool.Call(t.Context(), call)
 		var asks *tools.Raised
 		if !errors.As(err, &asks) || asks.Message != "Who?" || string(asks.ResponseSchema) != tt.schema {
-			t.Fatalf("%s: question: got %+v: %s", name, err, asks.ResponseSchema)
+			t.Fatalf("%s: question = %v with the schema %s, want %s", name, err, asks.ResponseSchema, tt.schema)
 		}
 		call.Answers = []tools.Answer{{Question: asks.Digest(), Status: tools.Answered, Content: json.RawMessage(tt.answer)}}
 		if result, err := tt.tool.Call(t.Context(), call); err != nil || result.IsError || result.Content != tt.want {
-			t.Errorf("%s: %+v, %v", name, result, err)
+			t.Errorf("%s: got %+v, %v, want %s", name, result, err, tt.want)
 		}
 	}
 	for _, args := range []string{`{"question":"Who?","schema":{"type":7}}`, `{"question":"Who?","schema":{"type":"object"},"choices":["a"]}`, `{"question":""}`} {
 		result, err := builtin.AskUser().Call(t.Context(), tools.Call{Arguments: json.RawMessage(args), Asks: true})
 		if err != nil || !result.IsError || strings.Contains(result.Content, "internal") {
-			t.Errorf("%s: %+v, %v", args, result, err)
+			t.Errorf("%s: got %+v, %v, want a failed result", args, result, err)
 		}
 	}
 }

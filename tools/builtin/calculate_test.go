@@ -124,11 +124,11 @@ func FuzzCalculate(f *testing.F) {
 			t.Fatalf("%q: %v", expression, err)
 		}
 		if len(result.Content) > 4096 {
-			t.Errorf("%q: a result of %d bytes", expression, len(result.Content))
+			t.Errorf("%q: size of the result = %d bytes, want at most 4096", expression, len(result.Content))
 		}
 		if result.IsError {
 			if strings.Contains(result.Content, "internal error") {
-				t.Errorf("%q: panicked: %v", expression, result.Cause)
+				t.Errorf("%q: got the panic %v, want none", expression, result.Cause)
 			}
 			return
 		}

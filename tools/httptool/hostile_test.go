@@ -47,7 +47,7 @@ func TestArgumentsKeepToTheirPlaces(t *testing.T) {
 		})
 	}
 	if got := journal.requests(); len(got) > 0 {
-		t.Fatalf("requests were made: %+v", got)
+		t.Fatalf("requests = %+v, want none", got)
 	}
 	for arguments, want := range map[string]string{
 		`{"id":"@evil.example:80/#?","version":1}`:           "/orders/@evil.example:80%2F%23%3F1/items",
@@ -56,7 +56,7 @@ func TestArgumentsKeepToTheirPlaces(t *testing.T) {
 	} {
 		result, err := tool.Call(t.Context(), tools.Call{Arguments: json.RawMessage(arguments)})
 		if got := journal.requests(); err != nil || strings.Contains(arguments, "...") == !result.IsError || !result.IsError && got[len(got)-1].URI != want {
-			t.Errorf("%s: %+v, %v, %+v", arguments, result, err, got)
+			t.Errorf("%s: got %+v, %v and the requests %+v, want %s", arguments, result, err, got, want)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestArgumentsNeverTouchTheHost(t *testing.T) {
 			t.Fatal(err)
 		}
 		if result, err := tool.Call(t.Context(), tools.Call{Arguments: arguments}); err != nil || result.IsError {
-			t.Errorf("%s: %+v, %v", a, result, err)
+			t.Errorf("%s: got %+v, %v, want no error", a, result, err)
 		}
 	}
 	if got := journal.requests(); len(got) != 5 {
@@ -90,11 +90,11 @@ func TestPrivateAddressesAreRefused(t *testing.T) {
 		tool := guarded(t, httptool.Config{Method: "GET", URL: "http://" + host + "/latest/meta-data"}, strict)
 		result, err := tool.Call(t.Context(), tools.Call{})
 		if want := "shop failed: the address of " + host + " is not on the public internet, which is not allowed"; err != nil || !result.IsError || result.Content != want {
-			t.Errorf("%s: %+v, %v", host, result, err)
+			t.Errorf("%s: got %+v, %v, want %s", host, result, err, want)
 		}
 	}
 	if got := journal.requests(); len(got) > 0 {
-		t.Errorf("requests were made: %+v", got)
+		t.Errorf("requests = %+v, want none", got)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestProxiesOfTheEnvironmentAreNotAsked(t *testing.T) {
 	t.Setenv("http_proxy", proxy.URL)
 	tool := guarded(t, httptool.Config{Method: "GET", URL: "http://shop.invalid/"}, local)
 	if _, err := tool.Call(t.Context(), tools.Call{}); err == nil && len(journal.requests()) > 0 {
-		t.Error("the proxy received a request")
+		t.Errorf("requests to the proxy = %d, want none", len(journal.requests()))
 	}
 }
 
@@ -115,7 +115,7 @@ func elsewhere(t *testing.T, to func(n int) string) *httptest.Server {
 		n, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
 		w.Header().Set("Set-Cookie", "session="+r.URL.Path)
 		if r.Header.Get("Cookie") != "" {
-			t.Errorf("the client sent a cookie: %s", r.Header.Get("Cookie"))
+			t.Errorf("cookie = %s, want none", r.Header.Get("Cookie"))
 		}
 		if target := to(n); target != "" {
 			w.Header().Set("Location", target)
@@ -150,7 +150,7 @@ func TestRedirects(t *testing.T) {
 		}
 	}
 	if result := call(t, elsewhere(t, until(5))); result.IsError || result.Content != "arrived" {
-		t.Errorf("five: %+v", result)
+		t.Errorf("five redirects: got %+v, want arrived", result)
 	}
 	for name, tt := range map[string]struct {
 		to   func(int) string
@@ -170,14 +170,14 @@ func TestRedirects(t *testing.T) {
 		})
 	}
 	if got := journal.requests(); len(got) > 0 {
-		t.Fatalf("the other host received requests: %+v", got)
+		t.Fatalf("requests to the other host = %+v, want none", got)
 	}
 	if result := call(t, elsewhere(t, func(int) string { return other.URL + "/x" }), otherHost); result.IsError {
-		t.Fatalf("allowed: %+v", result)
+		t.Fatalf("redirect to an allowed host: got %+v, want no error", result)
 	}
 	got := journal.requests()[0]
 	if got.Body != `{"a":1}` || got.Header.Get("Authorization")+got.Header.Get("X-Api-Key")+got.Header.Get("Referer")+got.Header.Get("Idempotency-Key") != "" {
-		t.Errorf("the other host got %+v", got)
+		t.Errorf("request to the other host = %+v, want the body without credentials", got)
 	}
 }
 
@@ -237,10 +237,10 @@ func TestHostileAnswers(t *testing.T) {
 				text = away.Text
 			}
 			if !strings.Contains(text, tt.want) || len(text) > tools.DefaultMaxResult {
-				t.Errorf("%d bytes: %.100s … %s, %v", len(text), text, text[max(len(text)-100, 0):], err)
+				t.Errorf("result of %d bytes: %.100s … %s, %v, want %s within %d bytes", len(text), text, text[max(len(text)-100, 0):], err, tt.want, tools.DefaultMaxResult)
 			}
 			if strings.Contains(text, token[:6]) {
-				t.Error("the secret is there")
+				t.Error("result has the secret, want it redacted")
 			}
 		})
 	}

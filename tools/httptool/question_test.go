@@ -51,19 +51,19 @@ func TestAServerAsks(t *testing.T) {
 		var asks *tools.Raised
 		if !errors.As(err, &asks) || asks.Index != i || asks.Message != fmt.Sprintf("Question %d, [secret]?", i) || asks.Reason != "shop:ask" || asks.ExpiresIn != 2*time.Hour ||
 			string(asks.ResponseSchema) != `{"type":"string"}` || asks.Metadata["n"] != float64(i) {
-			t.Fatalf("question: got %+v, %v", asks, err)
+			t.Fatalf("question %d = %+v, %v, want its message, reason, schema and time", i, asks, err)
 		}
 		call.Answers = append(call.Answers, answer)
 	}
 	if result, err := tool.Call(t.Context(), call); err != nil || result.Content != `answered "yes" declined no` {
-		t.Errorf("%+v, %v", result, err)
+		t.Errorf("result = %+v, %v, want all three answers", result, err)
 	}
 	if want := []string{"r/c", "r/c/1", "r/c/2"}; !slices.Equal(keys, want) {
 		t.Errorf("the keys are %q, want %q", keys, want)
 	}
 	call.Answers = []tools.Answer{{Status: tools.Answered, Content: json.RawMessage(`"` + strings.Repeat("x", 6<<10) + `"`)}}
 	if result, err := tool.Call(t.Context(), call); err != nil || !result.IsError || !strings.Contains(result.Content, "too long") || len(keys) != 3 {
-		t.Errorf("%+v, %v after %d requests", result, err, len(keys))
+		t.Errorf("long answers: got %+v, %v after %d requests, want a failure after 3", result, err, len(keys))
 	}
 }
 
@@ -80,7 +80,7 @@ func TestResponsesThatAreNoQuestion(t *testing.T) {
 		}))
 		result, err := guarded(t, httptool.Config{Method: "POST", URL: server.URL}, local).Call(t.Context(), tools.Call{Asks: true})
 		if err != nil || !result.IsError || !strings.Contains(result.Content, "the server's question cannot be asked") {
-			t.Errorf("%s: %+v, %v", name, result, err)
+			t.Errorf("%s: got %+v, %v, want a failure", name, result, err)
 		}
 		server.Close()
 	}

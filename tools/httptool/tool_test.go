@@ -140,18 +140,18 @@ func TestRequests(t *testing.T) {
 			result, err := tool.Call(t.Context(), tools.Call{ID: "c1", IdempotencyKey: "r1/c1", Arguments: json.RawMessage(arguments)})
 			got := journal.requests()
 			if err != nil || result.IsError || len(got) != 1 {
-				t.Fatalf("%+v, %v after %d requests", result, err, len(got))
+				t.Fatalf("got %+v, %v after %d requests, want a result after one", result, err, len(got))
 			}
 			if r := got[0]; r.Method != tt.method || r.URI != tt.uri || r.Body != tt.body {
 				t.Errorf("got %s %s %s,\nwant %s %s %s", r.Method, r.URI, r.Body, tt.method, tt.uri, tt.body)
 			}
 			header := got[0].Header
 			if header.Get("Authorization") != "Bearer "+token || header.Get("X-Plain") != "v" || header.Get("Idempotency-Key") != "r1/c1" {
-				t.Errorf("headers are %v", header)
+				t.Errorf("headers = %v, want the token, X-Plain and the idempotency key", header)
 			}
 			want := map[bool]string{true: "application/x-www-form-urlencoded", false: "application/json"}[tt.form]
 			if tt.body != "" && header.Get("Content-Type") != want {
-				t.Errorf("content type is %s", header.Get("Content-Type"))
+				t.Errorf("content type = %s, want %s", header.Get("Content-Type"), want)
 			}
 		})
 	}
@@ -172,13 +172,13 @@ func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process'
 	})
 	tool := guarded(t, httptool.Config{Method: "POST", URL: server.URL, AllowedHosts: []string{strings.TrimPrefix(other.URL, "http://")}}, local)
 	if result, err := tool.Call(ctx, tools.Call{Arguments: json.RawMessage("{}")}); err != nil || result.IsError {
-		t.Fatalf("%+v, %v", result, err)
+		t.Fatalf("call = %+v, %v, want no error", result, err)
 	}
 	if h := here.requests()[0].Header; h.Get("Traceparent") != parent || h.Get("Tracestate") != "vendor=1" || h.Get("Baggage") != "" {
-		t.Errorf("the tool's host got %v", h)
+		t.Errorf("headers at the tool's host = %v, want the trace without baggage", h)
 	}
 	if h := there.requests()[0].Header; h.Get("Traceparent")+h.Get("Tracestate")+h.Get("Baggage") != "" {
-		t.Errorf("the other host got %v", h)
+		t.Errorf("headers at the other host = %v, want no trace", h)
 	}
 }
 
@@ -188,13 +188,13 @@ func TestIdempotencyKeysFitTheHeader(t *testing.T) {
 	tool := guarded(t, httptool.Config{Method: "POST", URL: server.URL}, local)
 	for _, key := range []string{"rün\r\nX-Evil: 1/c", strings.Repeat("k", 300), "rün\r\nX-Evil: 1/c"} {
 		if result, err := tool.Call(t.Context(), tools.Call{IdempotencyKey: key}); err != nil || result.IsError {
-			t.Fatalf("%+v, %v", result, err)
+			t.Fatalf("call = %+v, %v, want no error", result, err)
 		}
 	}
 	got := journal.requests()
 	first, second, again := got[0].Header.Get("Idempotency-Key"), got[1].Header.Get("Idempotency-Key"), got[2].Header.Get("Idempotency-Key")
 	if len(first) != 64 || len(second) != 64 || first == second || first != again || got[0].Header.Get("X-Evil") != "" {
-		t.Errorf("keys are %q, %q, %q", first, second, again)
+		t.Errorf("idempotency keys = %q, %q, %q, want the first and the third equal, and the second different", first, second, again)
 	}
 }
 
@@ -278,14 +278,14 @@ func TestFailedRequests(t *testing.T) {
 			_, err := guarded(t, httptool.Config{Method: "POST", URL: server.URL}, local).Call(t.Context(), tools.Call{IdempotencyKey: "k"})
 			var away *tools.UnavailableError
 			if !errors.As(err, &away) {
-				t.Fatalf("got %v", err)
+				t.Fatalf("error = %v, want an UnavailableError", err)
 			}
 			want := strings.ReplaceAll(tt.want, "HOST", strings.TrimPrefix(server.URL, "http://"))
 			if away.Text != want || away.RetryAfter.Round(time.Minute) != tt.after.Round(time.Minute) {
 				t.Errorf("got %q after %s, want %q after %s", away.Text, away.RetryAfter, want, tt.after)
 			}
 			if got := journal.requests(); len(got) != 1 {
-				t.Errorf("%d requests were made: something repeats them", len(got))
+				t.Errorf("number of requests = %d, want 1: nothing repeats them", len(got))
 			}
 		})
 	}
@@ -296,7 +296,7 @@ func TestFailedRequests(t *testing.T) {
 		_, err := guarded(t, httptool.Config{Method: "POST", URL: server.URL}, local).Call(t.Context(), tools.Call{})
 		var away *tools.UnavailableError
 		if !errors.As(err, &away) || !strings.HasSuffix(away.Text, "could not be reached, and nothing was sent") {
-			t.Errorf("got %v", err)
+			t.Errorf("error = %v, want that nothing was sent", err)
 		}
 	})
 }
@@ -316,13 +316,13 @@ func TestNothingRepeatsARequest(t *testing.T) {
 		before := len(journal.requests())
 		tool := guarded(t, httptool.Config{Method: method, URL: server.URL, Idempotent: true}, local)
 		if result, err := tool.Call(t.Context(), tools.Call{IdempotencyKey: "a"}); err != nil || result.IsError {
-			t.Fatalf("%+v, %v", result, err)
+			t.Fatalf("first call = %+v, %v, want no error", result, err)
 		}
 		if _, err := tool.Call(t.Context(), tools.Call{IdempotencyKey: "b"}); err == nil {
-			t.Fatal("there was an answer")
+			t.Fatal("second call: got an answer, want an error")
 		}
 		if n := len(journal.requests()) - before; n != 2 {
-			t.Errorf("%s: %d requests for 2 calls", method, n)
+			t.Errorf("%s: number of requests = %d, want 2", method, n)
 		}
 	}
 }
@@ -342,7 +342,7 @@ func TestTimeAndCancel(t *testing.T) {
 	go func() { <-asked }()
 	result, err := slow.Call(t.Context(), tools.Call{})
 	if err != nil || !result.IsError || !strings.HasPrefix(result.Content, "shop did not finish within 50ms; the call may have taken effect") {
-		t.Errorf("%+v, %v", result, err)
+		t.Errorf("result = %+v, %v, want a timeout", result, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -351,7 +351,7 @@ func TestTimeAndCancel(t *testing.T) {
 	}()
 	patient := guarded(t, httptool.Config{Method: "POST", URL: server.URL}, local)
 	if _, err := patient.Call(ctx, tools.Call{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want %v", err, context.Canceled)
 	}
 }
 
@@ -392,7 +392,7 @@ func TestConfigErrors(t *testing.T) {
 		_, err := httptool.New(cfg, local)
 		var wrong *httptool.ConfigError
 		if !errors.As(err, &wrong) || !strings.HasPrefix(wrong.Key, tt.key) || !strings.Contains(wrong.Reason, tt.want) {
-			t.Errorf("%+v:\n got %v", cfg, err)
+			t.Errorf("%+v:\n got %v, want %s at %s", cfg, err, tt.want, tt.key)
 		}
 	}
 	if _, err := httptool.New(valid, local); err != nil {
@@ -409,11 +409,11 @@ func TestSecretsAreLookedUpWhenTheyAreUsed(t *testing.T) {
 	for _, value = range []string{"first", "second", ""} {
 		result, err := tool.Call(t.Context(), tools.Call{})
 		if err != nil || result.IsError != (value == "") {
-			t.Errorf("%+v, %v", result, err)
+			t.Errorf("result = %+v, %v, want an error: %t", result, err, value == "")
 		}
 	}
 	got := journal.requests()
 	if seen := []string{got[0].Header.Get("A"), got[1].Header.Get("A")}; len(got) != 2 || !slices.Equal(seen, []string{"first", "second"}) {
-		t.Errorf("got %v", seen)
+		t.Errorf("secrets of the requests = %v, want first and second", seen)
 	}
 }

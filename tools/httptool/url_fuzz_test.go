@@ -39,14 +39,14 @@ func FuzzURL(f *testing.F) {
 		}
 		segments := strings.Split(u.EscapedPath(), "/")
 		if u.Scheme != "https" || u.Host != "shop.example:8443" || u.User != nil || u.Fragment != "" || len(segments) != 5 {
-			t.Fatalf("%q and %q make %s", a, q, u)
+			t.Fatalf("URL of %q and %q = %s, want the host and the path of the template", a, q, u)
 		}
 		if back, err := url.PathUnescape(segments[2]); err != nil || back != a || segments[2] == ".." || segments[2] == "." {
-			t.Errorf("%q became %q", a, segments[2])
+			t.Errorf("path of %q = %q, want the same after decoding", a, segments[2])
 		}
 		values, err := url.ParseQuery(u.RawQuery)
 		if err != nil || len(values) != 4 || values.Get("q") != q || values.Get("z") != "y"+q || values.Get("more") != q || values.Get("fixed") != "1" {
-			t.Errorf("%q became %q, %v", q, u.RawQuery, err)
+			t.Errorf("query of %q = %q, %v, want the same after decoding", q, u.RawQuery, err)
 		}
 	})
 }
@@ -66,7 +66,7 @@ func FuzzParseURL(f *testing.F) {
 			args[name] = json.RawMessage(`"@evil.example:80/../#?"`)
 		}
 		if u, err := template.fill(args, nil); err == nil && u.Host != template.base.Host {
-			t.Errorf("%s made %s", text, u)
+			t.Errorf("URL of %s = %s, want the host of the template", text, u)
 		}
 		for name := range args {
 			args[name] = json.RawMessage(`"x"`)
@@ -76,7 +76,7 @@ func FuzzParseURL(f *testing.F) {
 			return
 		}
 		if again, err := url.Parse(u.String()); err != nil || again.Host != template.base.Host || again.Scheme != template.base.Scheme {
-			t.Errorf("%s made %s: %v", text, u, err)
+			t.Errorf("URL of %s = %s (%v), want the host of the template", text, u, err)
 		}
 	})
 }

@@ -67,7 +67,7 @@ func (c *connection) conduct(t *testing.T, own string) (result tools.Result, ask
 		}
 		asked = append(asked, asks.Message)
 		if asks.Index != len(call.Answers) || !strings.Contains(string(asks.ResponseSchema), "city") {
-			t.Errorf("question: got %+v", asks)
+			t.Errorf("question = %+v, want that of the next answer, with the schema", asks)
 		}
 		answer := tools.Answer{Question: asks.Digest(), State: asks.State, Status: tools.Declined}
 		if len(call.Answers) == 0 {
@@ -121,6 +121,6 @@ func TestAServerMayNotElicit(t *testing.T) {
 	c := connect(t, mcptool.Config{URL: server.URL, Headers: map[string]string{"Authorization": "Bearer ${secret:TOKEN}"}})
 	c.log.await(t, connected, 1)
 	if result, asked := c.conduct(t, "rounds"); !result.IsError || !strings.Contains(result.Content, "elicitation is not set") || len(asked) > 0 {
-		t.Errorf("%q: result: got %+v", asked, result)
+		t.Errorf("questions %q: result = %+v, want that elicitation is not set", asked, result)
 	}
 }

@@ -18,6 +18,6 @@ func TestProgressMessageIsCutBetweenCharacters(t *testing.T) {
 	s.noteProgress(&mcp.ProgressNotificationParams{ProgressToken: "token", Message: strings.Repeat("€", maxMessageLen)})
 	got := (<-p.latest).Message
 	if !utf8.ValidString(got) || len(got) > maxMessageLen || len(got) < maxMessageLen-utf8.UTFMax {
-		t.Errorf("%d bytes, valid: %t", len(got), utf8.ValidString(got))
+		t.Errorf("message of %d bytes, valid UTF-8: %t, want at most %d bytes", len(got), utf8.ValidString(got), maxMessageLen)
 	}
 }

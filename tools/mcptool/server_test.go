@@ -74,7 +74,7 @@ func (w *witness) await(t *testing.T, text string, times int) {
 		select {
 		case <-more:
 		case <-deadline:
-			t.Fatalf("%q was not logged %d times:\n%s", text, times, all)
+			t.Fatalf("log: want %q %d times, got\n%s", text, times, all)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func (c *connection) find(t *testing.T, own string) tools.Tool {
 	t.Helper()
 	found, err := c.registry.Select([]string{"mcp:play/" + own})
 	if err != nil || len(found) != 1 {
-		t.Fatalf("%s: %v, %v", own, found, err)
+		t.Fatalf("%s: got %v, %v, want one tool", own, found, err)
 	}
 	return found[0]
 }
@@ -180,7 +180,7 @@ func withSessions(t *testing.T, inner http.Handler) http.Handler {
 			return
 		}
 		if !strings.Contains(string(body), `"initialize"`) && r.Header.Get("Mcp-Session-Id") == "" {
-			t.Errorf("a request has no session: %.200s", body)
+			t.Errorf("request without a session: %.200s, want one", body)
 		}
 		r.Body = io.NopCloser(strings.NewReader(string(body)))
 		inner.ServeHTTP(w, r)
@@ -210,7 +210,7 @@ func TestTools(t *testing.T) {
 			t.Run("spec", func(t *testing.T) { testSpecs(t, c) })
 			t.Run("refusals", func(t *testing.T) { testRefusals(t, c) })
 			if all, _ := c.log.text(); strings.Contains(all, token) {
-				t.Errorf("the secret is in the log:\n%s", all)
+				t.Errorf("log has the secret, want it redacted:\n%s", all)
 			}
 		})
 	}
@@ -243,7 +243,7 @@ func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process'
 		}
 		result = c.call(t, "trace", "{}")
 		if strings.Contains(result.Content, parent) {
-			t.Errorf("%s: a call of no trace has %q", name, result.Content)
+			t.Errorf("%s: call without a trace: got %q, want no trace", name, result.Content)
 		}
 	}
 }
@@ -275,32 +275,32 @@ func testResults(t *testing.T, c *connection) {
 		}
 	}
 	if got := c.call(t, "long", `{}`); len(got.Content) != tools.DefaultMaxResult || !strings.HasSuffix(got.Content, "bytes]") {
-		t.Errorf("a long result has %d bytes", len(got.Content))
+		t.Errorf("size of a long result = %d bytes, want %d", len(got.Content), tools.DefaultMaxResult)
 	}
 }
 
 func testSpecs(t *testing.T, c *connection) {
 	echo, key, odd := c.find(t, "echo").Spec(), c.find(t, "key").Spec(), c.find(t, "repos.get/one").Spec()
 	if echo.Name != "play_echo" || echo.Description != "does echo" || !echo.Idempotent || echo.Attempts != tools.DefaultAttempts {
-		t.Errorf("echo is %+v", echo)
+		t.Errorf("specification of echo = %+v, want an idempotent tool", echo)
 	}
 	if key.Idempotent || key.Attempts != 1 || odd.Name != "play_repos_get_one_0318cffc" {
-		t.Errorf("key is %+v, odd is %+v", key, odd)
+		t.Errorf("specifications of key and of the long name = %+v and %+v, want one attempt and a short name", key, odd)
 	}
 	if want := `{"properties":{"a":{"type":"string"}},"type":"object"}`; string(echo.Parameters) != want {
-		t.Errorf("parameters are %s", echo.Parameters)
+		t.Errorf("parameters of echo = %s, want %s", echo.Parameters, want)
 	}
 }
 
 func testRefusals(t *testing.T, c *connection) {
 	if got := c.call(t, "echo", `{"a":1}`); !got.IsError || !strings.Contains(got.Content, "/a: expected string") {
-		t.Errorf("bad arguments: %+v", got)
+		t.Errorf("invalid arguments: got %+v, want a failure at /a", got)
 	}
 	if got := c.call(t, "sample", `{}`); strings.Contains(got.Content, "gave in") {
-		t.Errorf("sampling: %+v", got)
+		t.Errorf("sampling: got %+v, want a refusal", got)
 	}
 	if _, err := c.registry.Select([]string{"mcp:play/nope"}); err == nil {
-		t.Error("found a tool that the server does not have")
+		t.Error("tool that the server does not have: got no error, want one")
 	}
 }
 
@@ -331,15 +331,15 @@ func TestProgressIsReported(t *testing.T) {
 			r := &reports{}
 			result, err := c.find(t, "progress").Call(t.Context(), tools.Call{ID: "c1", Arguments: json.RawMessage(`{}`), Reporter: r})
 			if err != nil || result.Content != "done" {
-				t.Fatalf("%+v, %v", result, err)
+				t.Fatalf("call = %+v, %v, want done", result, err)
 			}
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if len(r.contents) == 0 || len(r.contents) > 1000 || !strings.HasPrefix(r.contents[0], `progress mcp-progress {"server":"play","tool":"progress","progress":`) {
-				t.Errorf("%d reports, %.200q", len(r.contents), r.contents)
+				t.Errorf("got %d reports, %.200q, want 1 to 1000 of mcp-progress", len(r.contents), r.contents)
 			}
 			if all := strings.Join(r.contents, "\n"); strings.Contains(all, token) {
-				t.Errorf("the secret is reported: %.300s", all)
+				t.Errorf("reports have the secret, want it redacted: %.300s", all)
 			}
 		})
 	}
@@ -368,7 +368,7 @@ func testCancel(t *testing.T, p *playground, c *connection) {
 		cancel()
 	}()
 	if _, err := c.find(t, "wait").Call(ctx, tools.Call{ID: "c1"}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want %v", err, context.Canceled)
 	}
 	select {
 	case <-p.stopped:
@@ -387,10 +387,10 @@ func TestStopEndsCalls(t *testing.T) {
 		c.Stop()
 	}()
 	if got := awayText(t, c.find(t, "wait")); got != "play_wait failed: the worker stopped" {
-		t.Errorf("result for the model: got %q", got)
+		t.Errorf("result for the model during the stop = %q, want that the worker stopped", got)
 	}
 	if got := awayText(t, c.find(t, "echo")); got != "play_echo failed: the server is not connected, and nothing was done" {
-		t.Errorf("result for the model after the stop: got %q", got)
+		t.Errorf("result for the model after the stop = %q, want that nothing was done", got)
 	}
 }
 
@@ -420,11 +420,11 @@ func TestStopDoesNotWaitForTheServer(t *testing.T) {
 	}()
 	begun := time.Now()
 	if got := awayText(t, c.find(t, "wait")); got != "play_wait failed: the worker stopped" {
-		t.Errorf("the model hears %q", got)
+		t.Errorf("result for the model = %q, want that the worker stopped", got)
 	}
 	c.Stop()
 	if took := time.Since(begun); took > 3*time.Second {
-		t.Errorf("the call and Stop took %s", took)
+		t.Errorf("call and Stop took %s, want at most 3s", took)
 	}
 }
 
@@ -440,7 +440,7 @@ func TestNewToolsAreSeen(t *testing.T) {
 			c.call(t, "grow", `{}`)
 			c.log.await(t, "MCP server has changed its tools", 1)
 			if got := c.call(t, "grown", `{}`); got.Content != "I am new" {
-				t.Errorf("got %+v", got)
+				t.Errorf("result of the new tool = %+v, want %s", got, "I am new")
 			}
 		})
 	}
@@ -452,7 +452,7 @@ func awayText(t *testing.T, tool tools.Tool) string {
 	_, err := tool.Call(t.Context(), tools.Call{ID: "c1", Arguments: json.RawMessage(`{}`)})
 	var away *tools.UnavailableError
 	if !errors.As(err, &away) {
-		t.Fatalf("got %v", err)
+		t.Fatalf("error = %v, want an UnavailableError", err)
 	}
 	return away.Text
 }
@@ -462,7 +462,7 @@ func TestAProgramThatDiesIsStartedAgain(t *testing.T) {
 	c := connect(t, stdio("server"))
 	c.log.await(t, connected, 1)
 	if got, want := awayText(t, c.find(t, "crash")), "play_crash failed: the program of the server ended before the answer; the call may have taken effect"; got != want {
-		t.Errorf("result for the model: got %q", got)
+		t.Errorf("result for the model = %q, want %q", got, want)
 	}
 	c.log.await(t, "MCP server is not connected", 1)
 	if _, err := c.registry.Select([]string{"mcp:play/*"}); err != nil {
@@ -470,7 +470,7 @@ func TestAProgramThatDiesIsStartedAgain(t *testing.T) {
 	}
 	c.log.await(t, connected, 2)
 	if got := c.call(t, "echo", `{"a":"b"}`); got.Content != `{"a":"b"}` {
-		t.Errorf("got %+v", got)
+		t.Errorf("result after the restart = %+v, want the arguments", got)
 	}
 	c.log.await(t, "text=crashing", 1)
 	c.log.await(t, `text="serving with [secret]"`, 2)
@@ -499,7 +499,7 @@ func TestProgramsGetNoSecretsOfOurs(t *testing.T) {
 	c.log.await(t, connected, 1)
 	got := c.call(t, "environment", `{}`).Content
 	if strings.Contains(got, "of-ours") || !strings.Contains(got, "PATH=") || !strings.Contains(got, "TOKEN=[secret]") {
-		t.Errorf("the program's environment is\n%s", got)
+		t.Errorf("environment of the program:\n%s\nwant PATH and its own secret only", got)
 	}
 }
 
@@ -532,7 +532,7 @@ func TestAServerThatIsAwayAtTheStart(t *testing.T) {
 	c := connect(t, url("http://"+address))
 	c.log.await(t, "MCP server is not connected", 1)
 	if _, err := c.registry.Select([]string{"mcp:play/*"}); err == nil || err.Error() != "mcp:play: the server was not reached yet, so its tools are unknown" {
-		t.Errorf("got %v", err)
+		t.Errorf("tools of a server that is away: got %v, want that they are unknown", err)
 	}
 	p := newPlayground()
 	if listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", address); err != nil {
@@ -549,7 +549,7 @@ func TestAServerThatIsAwayAtTheStart(t *testing.T) {
 		_ = server.Close()
 	}()
 	if got := awayText(t, c.find(t, "wait")); !strings.HasPrefix(got, "play_wait failed: the connection to "+address+" was lost before the answer") {
-		t.Errorf("result for the model: got %q", got)
+		t.Errorf("result for the model = %q, want that the connection was lost", got)
 	}
 	if listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", address); err != nil {
 		t.Skip("another process took the port")
@@ -564,7 +564,7 @@ func TestAServerThatIsAwayAtTheStart(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the server's tools do not come back: %+v, %v", result, err)
+			t.Fatalf("tools after a minute: got %+v, %v, want the server's", result, err)
 		}
 	}
 }
@@ -585,7 +585,7 @@ func TestSessionsThatAreForgotten(t *testing.T) {
 	c.log.await(t, connected, 1)
 	start()
 	if got, want := awayText(t, c.find(t, "key")), "play_key failed: the server has lost the session, and nothing was done"; got != want {
-		t.Errorf("result for the model: got %q", got)
+		t.Errorf("result for the model = %q, want %q", got, want)
 	}
 	c.log.await(t, connected, 2)
 	c.call(t, "echo", `{}`)
@@ -611,7 +611,7 @@ func TestPagesInsteadOfAnswers(t *testing.T) {
 	want := `play_key failed: the server answered with the content type "text/html", which MCP does not have; the call may have taken effect`
 	for range 3 {
 		if got := awayText(t, c.find(t, "key")); got != want {
-			t.Errorf("result for the model: got %q", got)
+			t.Errorf("result for the model = %q, want %q", got, want)
 		}
 	}
 	page.Store(false)
@@ -655,7 +655,7 @@ func TestAnswersThatAreNotMCP(t *testing.T) {
 			c := connect(t, url(server.URL))
 			c.log.await(t, "MCP server is not connected", 1)
 			if all, _ := c.log.text(); !strings.Contains(all, tt.want) || strings.Contains(all, token) {
-				t.Errorf("the log is\n%s", all)
+				t.Errorf("log: want text with %q and no secret, got\n%s", tt.want, all)
 			}
 		})
 	}
@@ -717,15 +717,15 @@ func TestServersOfNode(t *testing.T) {
 	r := &reports{}
 	result, err := c.find(t, "greet").Call(t.Context(), tools.Call{ID: "c1", Arguments: json.RawMessage(`{"name":"Ada"}`), Reporter: r})
 	if err != nil || result.Content != "Hello, Ada!" || len(result.Parts) != 1 {
-		t.Errorf("%+v, %v", result, err)
+		t.Errorf("greeting = %+v, %v, want the text and one part", result, err)
 	}
 	if len(r.contents) == 0 {
-		t.Error("no progress was reported")
+		t.Error("number of progress reports = 0, want at least 1")
 	}
 	if got := c.call(t, "greet", `{"name":""}`); !got.IsError {
-		t.Errorf("got %+v", got)
+		t.Errorf("greeting without a name = %+v, want a failure", got)
 	}
 	if spec := c.find(t, "greet").Spec(); !spec.Idempotent || spec.Name != "play_greet" {
-		t.Errorf("greet is %+v", spec)
+		t.Errorf("specification of greet = %+v, want an idempotent tool", spec)
 	}
 }

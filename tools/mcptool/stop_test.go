@@ -15,12 +15,12 @@ func TestNoCallBeginsAfterStop(t *testing.T) {
 	s := &Server{life: life, session: &mcp.ClientSession{}, watched: map[string]*progress{}}
 	session, token, p := s.begin(nil, &tool{remoteName: "echo"})
 	if session == nil {
-		t.Fatal("a call before Stop is not made")
+		t.Fatal("session of a call before Stop = nil, want a value")
 	}
 	s.finish(token, p)
 	end()
 	if session, token, p := s.begin(nil, &tool{remoteName: "echo"}); session != nil {
 		s.finish(token, p)
-		t.Error("a call after Stop is made")
+		t.Error("session of a call after Stop: got one, want nil")
 	}
 }

@@ -38,7 +38,7 @@ func TestJournalIsOutsideOfPerdure(t *testing.T) {
 	_, closes := open(t, defaultJournal)
 	closes()
 	if _, err := os.Stat(".perdure"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the data directory of perdure dev is there: %v", err)
+		t.Errorf("data directory of perdure dev: got %v, want none", err)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestStoreKeepsCompletedOperations(t *testing.T) {
 	_, other := ask(t, routes, "run/2", "/reservations", `{"article":"lamp"}`)
 	_, charged := ask(t, routes, "run/3", "/payments", `{"reservation":"`+reserved.Number+`","amount":40}`)
 	if reserved.Number == other.Number || reserved.Price != 40 || charged.Number != "P-"+reserved.Number {
-		t.Errorf("operations: got %+v, %+v and %+v", reserved, other, charged)
+		t.Errorf("operations = %+v, %+v and %+v, want two reservations and one payment", reserved, other, charged)
 	}
 	closes()
 
@@ -105,10 +105,10 @@ func TestStoreKeepsCompletedOperations(t *testing.T) {
 		}
 	}
 	if did := journalOf(t, routes, "/journal"); did != "reserve reserve charge refund release" {
-		t.Errorf("operations: got %s", did)
+		t.Errorf("journal = %s, want %s", did, "reserve reserve charge refund release")
 	}
 	if did := journalOf(t, routes, "/journal/"+reserved.Number); did != "reserve charge refund release" {
-		t.Errorf("operations of the first reservation: got %s", did)
+		t.Errorf("journal of the first reservation = %s, want %s", did, "reserve charge refund release")
 	}
 }
 

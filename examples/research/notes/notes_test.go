@@ -26,7 +26,7 @@ func TestSearch(t *testing.T) {
 	}
 	for id, n := range notes {
 		if n.title == "" || n.text == "" || len(n.words) < 10 {
-			t.Errorf("%s is %+v", id, n)
+			t.Errorf("note %s = %+v, want a title, a text and at least 10 words", id, n)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func TestTooManyCalls(t *testing.T) {
 		_, err := calls.Add(nil, slot, string(rune('a'+i)), "f", "")
 		var failure *llm.Error
 		if got, want := errors.As(err, &failure) && failure.Code == llm.CodeResponseTooLarge, i >= 2; got != want {
-			t.Errorf("call %d: error is %v", i, err)
+			t.Errorf("call %d: error = %v, want ResponseTooLarge: %t", i, err, want)
 		}
 	}
 }

@@ -68,10 +68,10 @@ func FuzzQuote(f *testing.F) {
 		req := &llm.Request{Messages: []llm.Message{{Parts: []llm.Part{llm.Text{Text: prompt}}}}}
 		got := Quote(message, req, "")
 		if !utf8.ValidString(got) || len(got) > 2*maxQuote {
-			t.Errorf("Quote(%q) is %q", message, got)
+			t.Errorf("Quote(%q) = %q, want UTF-8 of at most %d bytes", message, got, 2*maxQuote)
 		}
 		if len(prompt) >= minEcho && utf8.ValidString(prompt) && !strings.Contains("[…]", prompt) && strings.Contains(got, prompt) {
-			t.Errorf("Quote(%q) contains %q", message, prompt)
+			t.Errorf("Quote(%q) contains %q, want it left out", message, prompt)
 		}
 	})
 }
@@ -96,7 +96,7 @@ func TestFromTransport(t *testing.T) {
 			t.Errorf("%v is %v, want %q", test.err, got, test.want)
 		}
 		if got.Err != nil && strings.Contains(got.Err.Error(), "secret") {
-			t.Errorf("the cause %q contains the URL", got.Err)
+			t.Errorf("cause = %q, want no URL", got.Err)
 		}
 	}
 }

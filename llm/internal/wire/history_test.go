@@ -26,14 +26,14 @@ func TestNameable(t *testing.T) {
 	long := strings.Repeat("n", 65)
 	for _, name := range []string{"toolu_01-Ab", strings.Repeat("n", 64)} {
 		if got := Nameable(name); got != name {
-			t.Errorf("%q becomes %q", name, got)
+			t.Errorf("Nameable(%q) = %q, want the same", name, got)
 		}
 	}
 	seen := map[string]string{}
 	for _, name := range []string{"functions.get:0", "functions_get:0", "functions_get_0", "", " ", long, long + "n", "é"} {
 		got := Nameable(name)
 		if got == "" || len(got) > 64 || notNameable.MatchString(got) {
-			t.Errorf("%q becomes %q", name, got)
+			t.Errorf("Nameable(%q) = %q, want a valid name", name, got)
 		}
 		if other, ok := seen[got]; ok {
 			t.Errorf("%q and %q are both %q", name, other, got)

@@ -50,7 +50,7 @@ func TestLimits(t *testing.T) {
 				_ = res.Body.Close()
 				var failure *llm.Error
 				if tooLarge := errors.As(err, &failure) && failure.Code == llm.CodeResponseTooLarge; tooLarge == test.whole {
-					t.Errorf("%s: error is %v", kind, err)
+					t.Errorf("%s: error = %v, want ResponseTooLarge: %t", kind, err, !test.whole)
 				}
 				if test.whole && string(got) != test.want {
 					t.Errorf("%s: body is %q, want %q", kind, got, test.want)
@@ -67,7 +67,7 @@ func TestRequestIsSentOnce(t *testing.T) {
 	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Idempotency-Key") != "step" {
-			t.Errorf("the request has the headers %v", r.Header)
+			t.Errorf("headers of the request = %v, want the idempotency key", r.Header)
 		}
 		if requests.Add(1) > 1 {
 			panic(http.ErrAbortHandler)
@@ -84,7 +84,7 @@ func TestRequestIsSentOnce(t *testing.T) {
 		req.Header.Set("Idempotency-Key", "step")
 		res, err := client.Do(req)
 		if (err != nil) != broken {
-			t.Fatalf("request %d: %v", i+1, err)
+			t.Fatalf("request %d: got %v, want an error: %t", i+1, err, broken)
 		}
 		if err == nil {
 			if _, err := io.Copy(io.Discard, res.Body); err != nil {

@@ -42,10 +42,10 @@ func TestDocuments(t *testing.T) {
 	} {
 		media := llm.Media{Kind: llm.MediaDocument, MIME: test.mime, Data: test.data}
 		if IsText(media) != test.isText || IsPDF(media) != test.pdf {
-			t.Errorf("%+v is text: %v, PDF: %v", media, IsText(media), IsPDF(media))
+			t.Errorf("%+v is text: %v, PDF: %v, want %v and %v", media, IsText(media), IsPDF(media), test.isText, test.pdf)
 		}
 		if text, ok := PlainText(media); test.isText && (ok != (test.text != "") || ok && text != test.text) {
-			t.Errorf("%+v is %q, %v", media, text, ok)
+			t.Errorf("PlainText(%+v) = %q, %v, want %q", media, text, ok, test.text)
 		}
 	}
 }

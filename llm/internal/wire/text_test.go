@@ -67,7 +67,7 @@ func FuzzMender(f *testing.F) {
 		for _, piece := range []string{text[:i], text[i:j], "", text[j:]} {
 			mended := cut.Mend(piece)
 			if !utf8.ValidString(mended) {
-				t.Errorf("Mend(%q) is %q", piece, mended)
+				t.Errorf("Mend(%q) = %q, want UTF-8", piece, mended)
 			}
 			got += mended
 		}
@@ -76,7 +76,7 @@ func FuzzMender(f *testing.F) {
 			t.Errorf("cut at %d and %d, %q: got %q, want %q", i, j, text, got, want)
 		}
 		if utf8.ValidString(text) && got != text {
-			t.Errorf("valid text %q: got %q", text, got)
+			t.Errorf("mended valid text %q = %q, want the same", text, got)
 		}
 	})
 }

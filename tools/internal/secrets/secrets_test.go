@@ -22,7 +22,7 @@ func TestFill(t *testing.T) {
 		"Authorization": "Bearer ${secret:SHOP}", "X": "${secret:SHOP}-${secret:TINY}", "Plain": "costs $5 {or so}",
 	})
 	if err != nil || key != "" {
-		t.Fatal(key, err)
+		t.Fatalf("ParseAll: key %q, %v, want no error", key, err)
 	}
 	filled, _, err := texts.Fill(lookup)
 	want := map[string]string{"Authorization": `Bearer p"a/ss`, "X": `p"a/ss-abc`, "Plain": "costs $5 {or so}"}
@@ -47,7 +47,7 @@ func TestFillNamesMissingSecretsWithoutValues(t *testing.T) {
 		}
 		var missing *secrets.MissingError
 		if strings.Contains(text, "GONE") && (!errors.As(err, &missing) || missing.Name != "GONE") {
-			t.Errorf("got %T", err)
+			t.Errorf("error = %T, want a missing secret GONE", err)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestParseRefusesMalformedReferences(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"${SHOP}", "${secret:shop}", "${secret:SHOP", "${secret:}", "a\r\nb", "${secret:A}\x00"} {
 		if _, key, err := secrets.ParseAll(map[string]string{"K": text}); err == nil || key != "K" {
-			t.Errorf("%q was taken", text)
+			t.Errorf("ParseAll of %q: got no error at K, want one", text)
 		}
 	}
 }
