@@ -79,7 +79,7 @@ func TestSoftLimitInterrupt(t *testing.T) {
 	for name, c := range map[string]struct {
 		soft        agents.SoftLimits
 		wantMessage string
-		wantArgs string
+		wantArgs    string
 	}{
 		"tokens": {agents.SoftLimits{Tokens: 1000}, "The run has used 1200 tokens. May it continue, up to 2200 tokens?", `{"limit":"tokens","used":1200,"allowed":2200}`},
 		"turns":  {agents.SoftLimits{Turns: 2}, "The run has taken 2 turns. May it continue, up to 4 turns?", `{"limit":"turns","used":2,"allowed":4}`},

@@ -100,6 +100,7 @@ func (f *projectionFixture) await(before uint64) {
 func textStart(id string) agui.Event {
 	return &agui.TextMessageStart{MessageID: id, Role: agui.RoleAssistant}
 }
+
 // textEnd returns the end of a text message.
 func textEnd(id string) agui.Event { return &agui.TextMessageEnd{MessageID: id} }
 
