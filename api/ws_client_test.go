@@ -68,7 +68,7 @@ func (n *node) dialAt(url string, header ...string) *wsClient {
 	return c
 }
 
-// cut closes the connection without a close frame.
+// disconnect closes the connection without a close frame.
 func (c *wsClient) disconnect() { _ = c.conn.Close() }
 
 // send sends a frame: a string unchanged, any other value as JSON.
