@@ -83,6 +83,15 @@ func (s *Server) threadEvents(c *gin.Context) error {
 	return s.showEvents(c, view, o.After)
 }
 
+// severalStreams serves POST /v1/streams: the events of several runs and threads in one response.
+func (s *Server) severalStreams(c *gin.Context) error {
+	body, err := s.ReadJSONBody(c)
+	if err != nil {
+		return err
+	}
+	return s.sockets.ServeStreams(c, body)
+}
+
 // showEvents answers with a page of JSON or with a stream, by the Accept header. It reads the first
 // frames before it sends a status, so that an invalid cursor gets an error status of its own, and
 // the end of the view gets 204.

@@ -288,6 +288,8 @@ func bodyOf(template string) string {
 		return `{"toolCallId":"c1","content":"done"}`
 	case "/v1/threads/:thread/runs/:run/cancel":
 		return `{"reason":"because"}`
+	case "/v1/streams":
+		return `{"streams":[{"id":"s","threadId":"t"},{"id":"r","threadId":"t","runId":"r1","join":true}]}`
 	case "/v1/approvals/batch":
 		return `{"decisions":[{"threadId":"t","id":"int-1","decision":"approve"}]}`
 	}

@@ -17,22 +17,25 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// session serves one client over one WebSocket. One goroutine reads frames. Each request that takes
+// session serves the requests of one client over one connection, a WebSocket or the response to a
+// POST /v1/streams. On a WebSocket, one goroutine reads frames. Each request that takes
 // time has a goroutine of its own, and does not block the others:
 //
 //	read ──ping, unsubscribe, refusals──► answered at once
 //	  └───run, subscribe, cancel──► open, one goroutine each ──slot──► begun ──► pump ──► the socket
 //
 // There is no queue of frames to send: a stream holds the part of the log that it sends, and reads
-// the next part when the client has taken it. So a WebSocket costs no more memory than its streams,
-// however slow its client is. conn orders the frames of concurrent writers.
+// the next part when the client has taken it. So a connection costs no more memory than its streams,
+// however slow its client is. out orders the frames of concurrent writers.
 //
-// serve owns the session and ends it. The goroutines end with the context of serve, which endAll
-// cancels.
+// serve and ServeStreams own the session and end it. The goroutines end with their context, which
+// endAll cancels.
 type session struct {
 	*Sockets
 
-	conn   *socket.Conn
+	route  string // the route of the connection, for spans
+	out    frameWriter
+	conn   *socket.Conn            // nil = the session has no WebSocket
 	slots  chan struct{}           // held while a request begins; see slotsPerSocket
 	work   sync.WaitGroup          // all goroutines of the session but the reader
 	endAll context.CancelCauseFunc // ends all requests of the session, with the cause
@@ -40,6 +43,10 @@ type session struct {
 	mu   sync.Mutex
 	open map[string]*openRequest // the open requests by the IDs of their frames
 }
+
+// frameWriter sends frames to a client. Write blocks while the client is slow, and may be called
+// concurrently. After an error the connection is of no use.
+type frameWriter interface{ Write(frame []byte) error }
 
 // openRequest is an open request. session.mu guards it.
 type openRequest struct {
@@ -69,9 +76,10 @@ var (
 	errFaults       = errors.New("api: too many invalid frames")
 )
 
-// newSession returns a session for an open connection. serve must be called.
-func newSession(sockets *Sockets, conn *socket.Conn) *session {
-	return &session{Sockets: sockets, conn: conn, slots: make(chan struct{}, slotsPerSocket), open: map[string]*openRequest{}}
+// newSession returns a session of a route that sends its frames to out. For a WebSocket, the caller
+// sets conn and calls serve.
+func newSession(sockets *Sockets, route string, out frameWriter) *session {
+	return &session{Sockets: sockets, route: route, out: out, slots: make(chan struct{}, slotsPerSocket), open: map[string]*openRequest{}}
 }
 
 // serve serves the WebSocket until it ends, and returns its close code, for metrics. It returns
@@ -181,7 +189,7 @@ func (s *session) start(ctx context.Context, r *clientFrame, serve func(context.
 	}
 	s.work.Go(func() {
 		defer stop(nil)
-		ctx, end := telemetry.Frame(ctx, r.Type)
+		ctx, end := telemetry.Frame(ctx, s.route, r.Type)
 		// The span names the run if the frame has one. An error here is reported by serve.
 		if run, err := r.run(ctx); err == nil {
 			ctx = request.WithRun(ctx, run, "")
@@ -283,10 +291,10 @@ func (s *session) unsubscribe(r *clientFrame) bool {
 	return true
 }
 
-// send sends a frame, and blocks while the client is slow. After a failure conn is cut, and the
-// reader ends the session, so send has no error.
+// send sends a frame, and blocks while the client is slow. After a failure the connection is cut,
+// and that ends the session, so send has no error.
 func (s *session) send(frame any) {
 	if body, err := json.Marshal(frame); err == nil {
-		_ = s.conn.Write(body)
+		_ = s.out.Write(body)
 	}
 }

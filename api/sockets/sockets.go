@@ -129,5 +129,7 @@ func (s *Sockets) Serve(c *gin.Context) {
 		return // the client is gone
 	}
 	ctx, end := telemetry.Socket(c.Request.Context(), c.Request.Header)
-	end(newSession(s, conn).serve(ctx))
+	session := newSession(s, "GET /v1/ws", conn)
+	session.conn = conn
+	end(session.serve(ctx))
 }

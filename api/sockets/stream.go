@@ -202,8 +202,8 @@ func (s *session) sendStream(ctx context.Context, r *clientFrame, run stream.Run
 	return problem.New(http.StatusServiceUnavailable, codeInterrupted, "the stream was interrupted: subscribe again after the last cursor")
 }
 
-// subscription is the streams.Transport of one stream of a WebSocket. It needs no heartbeats,
-// because the session sends pings. The goroutine of the request owns it.
+// subscription is the streams.Transport of one stream of a session. It needs no heartbeats, because
+// the session sends them. The goroutine of the request owns it.
 type subscription struct {
 	session  *session
 	id       string
@@ -224,7 +224,7 @@ func (t *subscription) Send(frames []view.Frame) error {
 			return err
 		}
 		t.buf = t.envelope.appendFrame(t.buf[:0], f)
-		if err := t.session.conn.Write(t.buf); err != nil {
+		if err := t.session.out.Write(t.buf); err != nil {
 			t.session.endAll(err) // the connection is broken: all streams end with the same cause
 			return err
 		}

@@ -22,10 +22,11 @@ func Socket(ctx context.Context, handshake http.Header) (context.Context, func(c
 	}
 }
 
-// Frame starts the span of a client's frame, the counterpart of an HTTP request. The caller calls
-// the returned function once, with the status and the code of the frame's failure, or 0 and "".
-func Frame(ctx context.Context, kind string) (context.Context, func(status int, code string)) {
-	ctx, span := otel.Tracer(scope).Start(ctx, "GET /v1/ws "+kind, trace.WithSpanKind(trace.SpanKindServer))
+// Frame starts the span of a client's frame, the counterpart of an HTTP request. route is the route
+// that has received the frame, and kind the type of the frame. The caller calls the returned
+// function once, with the status and the code of the frame's failure, or 0 and "".
+func Frame(ctx context.Context, route, kind string) (context.Context, func(status int, code string)) {
+	ctx, span := otel.Tracer(scope).Start(ctx, route+" "+kind, trace.WithSpanKind(trace.SpanKindServer))
 	return ctx, func(status int, code string) {
 		if code != "" {
 			span.SetAttributes(attrErrorType.String(code))

@@ -25,7 +25,7 @@ func TestFramesAreSpansOfTheClientsTrace(t *testing.T) {
 		status int
 		code   string
 	}{{0, ""}, {http.StatusConflict, "busy"}, {http.StatusServiceUnavailable, "unavailable"}} {
-		_, end := telemetry.Frame(ctx, "run")
+		_, end := telemetry.Frame(ctx, "GET /v1/ws", "run")
 		end(failure.status, failure.code)
 	}
 	closed(1000)
