@@ -11,7 +11,7 @@ import type { AnswerOf, operations, QueryOf } from "./schemas.js";
 import type { Frame } from "./sse_frames.js";
 import { openRun, threadSource } from "./streams.js";
 import { type ThreadCommand, ThreadCommands } from "./thread_commands.js";
-import type { Transport } from "./transport.js";
+import { changeListener, type Transport } from "./transport.js";
 
 /** Options of a PerdureClient. */
 export interface PerdureClientConfig extends PerdureConfig {
@@ -77,9 +77,11 @@ export class PerdureClient {
 
   /** Throws a RangeError or a TypeError that names an invalid option. */
   constructor(config: PerdureClientConfig) {
-    this.config = config;
+    // Agents with this configuration share the listener, so that it is called once for a change.
+    const { onTransportChanged } = config;
+    this.config = onTransportChanged ? { ...config, onTransportChanged: changeListener(onTransportChanged) } : config;
     this.baseUrl = trimmed(config.baseUrl);
-    this.transport = transportOf(config, this.baseUrl);
+    this.transport = transportOf(this.config, this.baseUrl);
     this.commands = new ThreadCommands(this.baseUrl);
   }
 

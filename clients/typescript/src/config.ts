@@ -1,6 +1,7 @@
 import type { HttpAgentConfig, Interrupt } from "@ag-ui/client";
 import { policyOf, type Retry, type RetryOptions } from "./backoff.js";
 import { agentIn, baseOf, runsURL } from "./routes.js";
+import type { TransportName } from "./connection.js";
 import type { WebSocketFactory } from "./socket_pool.js";
 import { isBrowser, opener, type TokenSource, type Transport } from "./transport.js";
 
@@ -8,10 +9,10 @@ import { isBrowser, opener, type TokenSource, type Transport } from "./transport
 export interface PerdureConfig {
   /**
    * How runs, streams and their commands are sent. `websocket`: over WebSockets, which all tabs of an origin with the same
-   * server and credentials share. `sse`: over HTTP, each stream with a connection of its own. Default: `websocket` in
+   * server and credentials share, and over HTTP while a proxy refuses WebSockets. `sse`: over HTTP, each stream with a connection of its own. Default: `websocket` in
    * browsers, unless `fetch` is set, and `sse` elsewhere.
    */
-  transport?: "websocket" | "sse";
+  transport?: TransportName;
   /**
    * A token or an API key, sent as `Authorization: Bearer …`. A function is called before each request and each
    * WebSocket, so that it can return a new token before the last one expires.
@@ -32,6 +33,11 @@ export interface PerdureConfig {
   onRetry?: (retry: Retry) => void;
   /** Called when the server has responded again after `onRetry`. */
   onReconnected?: () => void;
+  /**
+   * Called with `sse` when streams move to HTTP, because a proxy refuses WebSockets, and with `websocket` when they have moved
+   * back. No event is lost. Streams of HTTP may be slower to begin.
+   */
+  onTransportChanged?: (transport: TransportName) => void;
 }
 
 /** Options of a PerdureAgent: those of HttpAgent, the address of the agent, and the options of requests. */
@@ -93,6 +99,7 @@ export function transportOf(config: PerdureConfig, base: string): Transport {
       token: typeof token === "string" ? () => token : token,
       silence,
       webSocket: webSocketOf(config),
+      onTransportChanged: config.onTransportChanged,
     }),
     retry: policyOf(config.retry),
     onRetry: config.onRetry,
@@ -109,6 +116,9 @@ function webSocketOf({ transport, fetch, webSocket }: PerdureConfig): WebSocketF
   if (!hasWebSocket) throw new TypeError('transport: "websocket" needs the option webSocket, because there is no global WebSocket');
   return webSocket ?? ((url, protocols) => new WebSocket(url, protocols));
 }
+
+/** Returns the transport of the first stream. */
+export const firstTransportOf = (config: PerdureConfig): TransportName => (webSocketOf(config) ? "websocket" : "sse");
 
 /** Returns the name of the agent, or undefined if the options have only a URL of another form: it has no frame. */
 export const agentNameOf = ({ agent, url }: PerdureAgentConfig) => (url === undefined ? agent : agentIn(url));

@@ -8,6 +8,9 @@ export interface Call {
   frame?: RequestFrame | undefined;
 }
 
+/** How the events of a stream arrive: over a WebSocket, or as server-sent events over HTTP. */
+export type TransportName = "websocket" | "sse";
+
 /** One attempt of a request, with its response. The owner closes it. */
 export interface Connection {
   /** The status and the headers. Read the body with `frames` or `text`. */
@@ -18,6 +21,15 @@ export interface Connection {
   text(): Promise<string>;
   /** Ends the request, if it has not ended. */
   close(): void;
+}
+
+/** The request has to be sent over HTTP, because a proxy refuses WebSockets. */
+export class HttpOnlyError extends Error {
+  override readonly name = "HttpOnlyError";
+
+  constructor() {
+    super("a proxy refuses WebSockets");
+  }
 }
 
 /**

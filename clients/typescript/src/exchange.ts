@@ -16,7 +16,10 @@ export interface OpenRequest {
   close(): void;
 }
 
-/** Sends requests over WebSockets. */
+/**
+ * Sends requests over WebSockets. While a proxy refuses them, it sends streams over HTTP, and loses every other request with
+ * an HttpOnlyError: its tab then sends it over HTTP.
+ */
 export interface Exchange {
   open(frame: RequestFrame, receiver: Receiver): OpenRequest;
 }

@@ -1,3 +1,13 @@
+/**
+ * The client of Perdure: agents, and the whole API.
+ *
+ * Streams use WebSockets in browsers, and all tabs share them (SharedExchange). If a proxy refuses WebSockets, the tab with
+ * the sockets reads all streams over HTTP (SocketPool). A browser opens six connections to a host, so a response for each
+ * thread would block a page with many tabs. Polling would delay tokens. Therefore `POST /v1/streams` carries the streams of
+ * many threads in one response, and the frames are those of a WebSocket (StreamRequests).
+ *
+ * @packageDocumentation
+ */
 export { PerdureAgent } from "./agent.js";
 export type { ConnectParameters, RunParameters } from "./agent.js";
 export type { Retry, RetryOptions } from "./backoff.js";
@@ -12,6 +22,7 @@ export type {
   RunInput,
   StreamEvent,
 } from "./client.js";
+export type { TransportName } from "./connection.js";
 export type { Accepted, CommandOptions, ContentPart, Decision, ToolResult } from "./commands.js";
 export type { Decided, PerdureAgentConfig, PerdureConfig, Retraction } from "./config.js";
 export { AnsweredError, ConnectionLostError, ProblemError } from "./problem.js";

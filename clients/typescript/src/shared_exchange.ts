@@ -1,4 +1,4 @@
-import { MovedError } from "./connection.js";
+import { HttpOnlyError, MovedError } from "./connection.js";
 import type { Exchange, OpenRequest, Receiver } from "./exchange.js";
 import { type Problem, ProblemError } from "./problem.js";
 import { isLast, type RequestFrame, type ResponseFrame } from "./socket_frames.js";
@@ -35,8 +35,15 @@ type LeaderMessage = Session &
     | { type: "goodbye" }
     | { type: "pong" }
     | { type: "frame"; id: number; frame: ResponseFrame; size: number }
-    | { type: "lost"; id: number; message: string; isMoved: boolean; problem: Problem | undefined }
+    | ({ type: "lost"; id: number } & Loss)
   );
+
+/** An error of a lost request, in the form of a message. */
+interface Loss {
+  message: string;
+  kind: "moved" | "httpOnly" | "other";
+  problem: Problem | undefined;
+}
 
 type Body<Message> = Message extends unknown ? Omit<Message, keyof Session> : never;
 
@@ -245,8 +252,7 @@ class ServedTab {
       },
       lose: (error) => {
         if (!this.requests.delete(id)) return;
-        const problem = error instanceof ProblemError ? error.problem : undefined;
-        this.post({ type: "lost", id, message: error.message, isMoved: error instanceof MovedError, problem });
+        this.post({ type: "lost", id, ...lossOf(error) });
       },
     };
     this.requests.set(id, this.exchange.open(frame, receiver));
@@ -257,9 +263,15 @@ class ServedTab {
   }
 }
 
-function errorIn({ message, isMoved, problem }: { message: string; isMoved: boolean; problem: Problem | undefined }): Error {
+function lossOf(error: Error): Loss {
+  const kind = error instanceof MovedError ? "moved" : error instanceof HttpOnlyError ? "httpOnly" : "other";
+  return { message: error.message, kind, problem: error instanceof ProblemError ? error.problem : undefined };
+}
+
+function errorIn({ message, kind, problem }: Loss): Error {
   if (problem) return new ProblemError(problem);
-  return isMoved ? new MovedError(message) : new Error(message);
+  if (kind === "httpOnly") return new HttpOnlyError();
+  return kind === "moved" ? new MovedError(message) : new Error(message);
 }
 
 /** A tab without sockets. It sends its requests to the leader. */

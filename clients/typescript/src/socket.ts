@@ -15,14 +15,19 @@ interface Entry {
   untaken: number;
 }
 
+/** How long a handshake may take, in milliseconds. A proxy may forward it and drop the response. */
+const handshakeTime = 10_000;
+
 /** How a Socket connects. */
 export interface SocketOptions {
   /** Creates the WebSocket. Rejects if there are no credentials. */
   connect(): Promise<WebSocket>;
-  /** Finds the reason of a handshake that has failed: a ProblemError if the server refuses it. */
+  /** Called once if the handshake fails or takes too long. Returns the reason: a ProblemError if the server refuses it. */
   diagnose(): Promise<Error>;
-  /** How long the server may take to respond to a ping, and to the handshake, in milliseconds. */
+  /** How long the server may take to respond to a ping, in milliseconds. */
   silence: number;
+  /** Called when the handshake has succeeded. */
+  onOpen(): void;
   /** Called when the socket has closed. It takes no more requests. */
   onClose(socket: Socket): void;
   /** Called when the last request has ended. */
@@ -37,18 +42,20 @@ export class Socket {
   private limit = maxRequests;
   private last = 0;
   private isClosed = false;
-  private waitsSince: number; // when the handshake or a ping began that has no response; 0 = none
+  private isFailing = false; // the handshake has failed, and its reason is not known yet
+  private waitsSince = 0; // when a ping was sent that has no response; 0 = none
   private readonly ticker: ReturnType<typeof setInterval>;
+  private readonly handshake: ReturnType<typeof setTimeout>;
 
   constructor(private readonly options: SocketOptions) {
-    this.waitsSince = Date.now();
     this.ticker = setInterval(this.tick, Math.min(options.silence / 3, 15_000));
+    this.handshake = setTimeout(() => void this.fail(), Math.min(options.silence, handshakeTime));
     void this.connect();
   }
 
   /** Whether the socket can take another request. */
   get hasRoom(): boolean {
-    return !this.isClosed && this.entries.size < this.limit;
+    return !this.isClosed && !this.isFailing && this.entries.size < this.limit;
   }
 
   get isIdle(): boolean {
@@ -76,6 +83,7 @@ export class Socket {
     if (this.isClosed) return;
     this.isClosed = true;
     clearInterval(this.ticker);
+    clearTimeout(this.handshake);
     this.webSocket?.close(1000);
     this.options.onClose(this);
     for (const { receiver } of this.entries.values()) receiver?.lose(error);
@@ -87,10 +95,10 @@ export class Socket {
       const webSocket = await this.options.connect();
       if (this.isClosed) return webSocket.close();
       this.webSocket = webSocket;
-      let wasOpen = false;
       webSocket.onopen = () => {
-        wasOpen = true;
-        this.waitsSince = 0;
+        if (this.isClosed || this.isFailing) return;
+        clearTimeout(this.handshake);
+        this.options.onOpen();
         const unsent = this.unsent ?? [];
         this.unsent = undefined;
         unsent.forEach((text) => webSocket.send(text));
@@ -98,7 +106,7 @@ export class Socket {
       webSocket.onerror = () => {}; // a close follows
       webSocket.onmessage = ({ data }) => this.receive(String(data));
       webSocket.onclose = ({ code }) => {
-        if (wasOpen) this.close(new Error(`the WebSocket was closed with code ${code}`));
+        if (!this.unsent) this.close(new Error(`the WebSocket was closed with code ${code}`));
         else void this.fail();
       };
     } catch (error) {
@@ -107,7 +115,9 @@ export class Socket {
   }
 
   private async fail(): Promise<void> {
-    if (!this.isClosed) this.close(await this.options.diagnose());
+    if (this.isClosed || this.isFailing || !this.unsent) return;
+    this.isFailing = true;
+    this.close(await this.options.diagnose());
   }
 
   private send(text: string): void {

@@ -1,17 +1,19 @@
 import { isTransient } from "./attempts.js";
-import type { Connection } from "./connection.js";
+import type { Connection, TransportName } from "./connection.js";
 import type { Exchange, OpenRequest, Receiver } from "./exchange.js";
 import { errorOf, type Problem, ProblemError } from "./problem.js";
 import type { AckFrame, ErrorFrame, RequestFrame, ResponseFrame } from "./socket_frames.js";
 import type { Frame, Lifecycle } from "./sse_frames.js";
 
-/** A request over a WebSocket, with the same responses as over HTTP. The exchange notices a connection that is lost or silent. */
+/** A request over an exchange, with the same responses as over HTTP. The exchange notices a connection that is lost or silent. */
 export class SocketConnection implements Connection, Receiver {
   private readonly queue: { frame: ResponseFrame; size: number }[] = [];
   private failure: Error | undefined;
   private wake: () => void = () => {};
   private request: OpenRequest | undefined;
   private answer: Response | undefined;
+  /** How the response arrives. undefined = the server has ended the request with its first frame. */
+  transport: TransportName | undefined;
 
   private constructor(
     private readonly type: RequestFrame["type"],
@@ -76,7 +78,10 @@ export class SocketConnection implements Connection, Receiver {
   private async begin(): Promise<Response> {
     for (;;) {
       const frame = await this.next();
-      if (frame.type === "ack") return this.acknowledged(frame);
+      if (frame.type === "ack") {
+        this.transport = frame.transport ?? "websocket";
+        return this.acknowledged(frame);
+      }
       if (frame.type === "end") return new Response(null, { status: 204 });
       if (frame.type === "error") return problemResponse(problemIn(frame, this.type));
     }

@@ -29,6 +29,8 @@ export interface AckFrame {
   runId?: string;
   cursor?: string;
   result?: unknown;
+  /** Set by the client if the stream uses server-sent events, because a proxy refuses WebSockets. */
+  transport?: "sse";
 }
 
 export interface EventFrame {

@@ -1,6 +1,6 @@
 import type { HttpAgentFetchFn } from "@ag-ui/client";
 import type { Policy, Retry } from "./backoff.js";
-import type { Call, Connection } from "./connection.js";
+import { type Call, type Connection, HttpOnlyError, MovedError, type TransportName } from "./connection.js";
 import type { Exchange } from "./exchange.js";
 import { HttpConnection } from "./http_connection.js";
 import { SharedExchange } from "./shared_exchange.js";
@@ -28,20 +28,73 @@ export interface RequestOptions {
   silence: number;
   /** undefined = all requests use HTTP. */
   webSocket: WebSocketFactory | undefined;
+  /** Called when requests with a frame use another transport than before; the first is "websocket". */
+  onTransportChanged: ((transport: TransportName) => void) | undefined;
 }
 
 /** Returns the function that sends requests: those with a frame over a WebSocket, if there is one, and the others over HTTP. */
 export function opener(options: RequestOptions): Transport["open"] {
   const { base, fetch, token, silence, webSocket } = options;
+  const changed = changeListener(options.onTransportChanged);
   return async (call, signal) => {
     const headers = new Headers(call.init.headers);
     const current = await token?.();
     if (current !== undefined) headers.set("Authorization", `Bearer ${current}`);
-    if (!webSocket || !call.frame) return HttpConnection.open(fetch, { ...call, init: { ...call.init, headers } }, silence, signal);
+    const overHttp = () => HttpConnection.open(fetch, { ...call, init: { ...call.init, headers } }, silence, signal);
+    if (!webSocket || !call.frame) return overHttp();
     const own = bearerOf(headers);
     const exchange = await exchangeOf({ base, fetch, silence, webSocket, token: async () => (token ? await token() : own) }, own);
-    return SocketConnection.open(exchange, call.frame, signal);
+    try {
+      const connection = await SocketConnection.open(exchange, call.frame, signal);
+      if (connection.transport) changed(connection.transport);
+      return connection;
+    } catch (error) {
+      if (!(error instanceof HttpOnlyError)) throw error;
+      changed("sse");
+      if (call.frame.type !== "run") return overHttp();
+      headers.set("Accept", "text/event-stream");
+      return new RunStart(await overHttp());
+    }
   };
+}
+
+/** Returns a function that calls the listener when a transport differs from the last one; the first is "websocket". */
+export function changeListener(listener: ((transport: TransportName) => void) | undefined): (transport: TransportName) => void {
+  let last: TransportName = "websocket";
+  return (transport) => {
+    if (transport === last) return;
+    last = transport;
+    listener?.(transport);
+  };
+}
+
+/**
+ * The response to the start of a run during the fallback to HTTP. It ends soon after the run has begun, so that it does not
+ * occupy a connection of the browser: the run then continues in a response that has the streams of all tabs.
+ */
+class RunStart implements Connection {
+  constructor(private readonly connection: Connection) {}
+
+  get response(): Response {
+    return this.connection.response;
+  }
+
+  async *frames(): ReturnType<Connection["frames"]> {
+    let isActive = false;
+    for await (const frame of this.connection.frames()) {
+      if (frame.lifecycle) isActive = frame.lifecycle.type === "RUN_STARTED";
+      yield frame;
+      if (isActive && frame.id !== undefined) throw new MovedError("the run continues with the other streams");
+    }
+  }
+
+  text(): Promise<string> {
+    return this.connection.text();
+  }
+
+  close(): void {
+    this.connection.close();
+  }
 }
 
 // Returns the token in the Authorization header. A WebSocket of a browser can send no other header.

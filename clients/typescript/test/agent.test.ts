@@ -2,7 +2,7 @@ import { HttpAgent, type Message } from "@ag-ui/client";
 import { AnsweredError, PerdureAgent, PerdureClient } from "@perdure/client";
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { unreliableProxy, skipReason, type Perdure, start, transports } from "./perdure_process.js";
+import { allTransports, unreliableProxy, skipReason, type Perdure, start } from "./perdure_process.js";
 import { type Event, immediateRetry, until, read } from "./event_log.js";
 
 const userMessage = (id: string, content: string): Message => ({ id, role: "user", content });
@@ -18,7 +18,7 @@ function numbers(seed: number) {
   };
 }
 
-for (const [transport, options] of Object.entries(transports)) describe(`runs and threads over ${transport}`, { skip: skipReason, timeout: 240_000 }, () => {
+for (const [transport, options] of Object.entries(allTransports)) describe(`runs and threads over ${transport}`, { skip: skipReason, timeout: 240_000 }, () => {
   let perdure: Perdure;
   before(async () => void (perdure = await start()));
   after(() => perdure.stop());
@@ -147,7 +147,7 @@ for (const [transport, options] of Object.entries(transports)) describe(`runs an
   });
 });
 
-for (const [transport, options] of Object.entries(transports)) describe(`commands over ${transport}`, { skip: skipReason, timeout: 240_000 }, () => {
+for (const [transport, options] of Object.entries(allTransports)) describe(`commands over ${transport}`, { skip: skipReason, timeout: 240_000 }, () => {
   let perdure: Perdure;
   before(async () => void (perdure = await start("clients/typescript/test/agents")));
   after(() => perdure.stop());
@@ -234,7 +234,7 @@ for (const [transport, options] of Object.entries(transports)) describe(`command
   });
 });
 
-for (const [transport, options] of Object.entries(transports)) describe(`a server that stops, over ${transport}`, { skip: skipReason, timeout: 240_000 }, () => {
+for (const [transport, options] of Object.entries(allTransports)) describe(`a server that stops, over ${transport}`, { skip: skipReason, timeout: 240_000 }, () => {
   test("an agent gives up with connection_lost", async (t) => {
     const perdure = await start();
     const agent = new PerdureAgent({ ...options, baseUrl: perdure.url, agent: "demo", threadId: "away", retry: immediateRetry, initialMessages: [userMessage("u-1", long)] });

@@ -2,7 +2,7 @@ import { type Message } from "@ag-ui/client";
 import { Listing, PerdureClient } from "@perdure/client";
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { skipReason, type Perdure, start, transports } from "./perdure_process.js";
+import { allTransports, skipReason, type Perdure, start } from "./perdure_process.js";
 import { until } from "./event_log.js";
 
 const say = (content: string): Message[] => [{ id: `u-${content}`, role: "user", content }];
@@ -13,7 +13,7 @@ async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   return list;
 }
 
-for (const [transport, options] of Object.entries(transports)) {
+for (const [transport, options] of Object.entries(allTransports)) {
   describe(`PerdureClient over ${transport}`, { skip: skipReason, timeout: 240_000 }, () => {
     let perdure: Perdure;
     let client: PerdureClient;

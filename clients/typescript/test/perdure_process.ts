@@ -9,10 +9,17 @@ import { fileURLToPath } from "node:url";
 import type { PerdureConfig } from "@perdure/client";
 import { WebSocket } from "ws";
 
+const webSocket = (url: string, protocols: string[]) => new WebSocket(url, protocols) as unknown as globalThis.WebSocket;
+
+type TransportOptions = Pick<PerdureConfig, "transport" | "webSocket">;
+
 /** The transports and their options. */
-export const transports: Record<string, Pick<PerdureConfig, "transport" | "webSocket">> = {
-  sse: { transport: "sse" },
-  websocket: { transport: "websocket", webSocket: (url, protocols) => new WebSocket(url, protocols) as unknown as globalThis.WebSocket },
+export const transports: Record<string, TransportOptions> = { sse: { transport: "sse" }, websocket: { transport: "websocket", webSocket } };
+
+/** The transports, and a client that opens WebSockets at a route that refuses them, as a proxy does. */
+export const allTransports: Record<string, TransportOptions> = {
+  ...transports,
+  fallback: { transport: "websocket", webSocket: (url, protocols) => webSocket(url.replace("/v1/ws", "/v1/agents"), protocols) },
 };
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));

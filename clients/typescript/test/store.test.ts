@@ -3,7 +3,7 @@ import { inboxStore, ThreadStore, type ThreadStoreOptions, threadStore } from "@
 import assert from "node:assert/strict";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { share, shareByID } from "../dist/store/structural_sharing.js";
-import { skipReason, type Perdure, start, transports } from "./perdure_process.js";
+import { allTransports, skipReason, type Perdure, start } from "./perdure_process.js";
 
 interface Store<Snapshot> {
   subscribe(listener: () => void): () => void;
@@ -24,7 +24,7 @@ function when<Snapshot>(store: Store<Snapshot>, fits: (snapshot: Snapshot) => bo
   });
 }
 
-for (const [transport, options] of Object.entries(transports)) {
+for (const [transport, options] of Object.entries(allTransports)) {
   describe(`stores over ${transport}`, { skip: skipReason, timeout: 240_000 }, () => {
     let perdure: Perdure;
     let client: PerdureClient;

@@ -2,6 +2,8 @@ import type { AgentSubscriber, BaseEvent, Context, Interrupt, Message, Tool } fr
 import { later } from "../acknowledgements.js";
 import { PerdureAgent } from "../agent.js";
 import type { PerdureClient } from "../client.js";
+import { firstTransportOf } from "../config.js";
+import type { TransportName } from "../connection.js";
 import type { Accepted, ContentPart, Decision, ToolResult } from "../commands.js";
 import { newID } from "../identifier.js";
 import { OpenInterrupts, type PendingToolCall } from "../interrupts.js";
@@ -54,6 +56,8 @@ export interface ThreadSnapshot<State = unknown> {
   /** Client tool calls that wait for their results. */
   toolCalls: readonly PendingToolCall[];
   connection: ConnectionStatus;
+  /** How events arrive. `sse` instead of `websocket` while a proxy refuses WebSockets: all works, with more requests. */
+  transport: TransportName;
   /** Whether a message is sent and not accepted yet. */
   isSending: boolean;
   /** Why the store has given up, with `closed`. */
@@ -80,6 +84,7 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
   private run: RunSnapshot = { status: "idle" };
   private connection: ConnectionStatus = "connecting";
   private connectionError: ThreadSnapshot["connectionError"];
+  private transport: TransportName;
   private outgoing: Message[] = []; // sent by this tab, not in the stream yet
   private sending = 0;
   private acknowledged: string | undefined;
@@ -99,8 +104,10 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
       interrupts: [],
       toolCalls: [],
       connection: "connecting",
+      transport: firstTransportOf(client.config),
       isSending: false,
     });
+    this.transport = firstTransportOf(client.config);
     this.agent = this.newAgent();
     this.subscriber = {
       onEvent: ({ event }) => this.observe(event as BaseEvent & Record<string, unknown>),
@@ -214,6 +221,7 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
       interrupts: shareByID(previous.interrupts, interrupts),
       toolCalls: share(previous.toolCalls, toolCalls),
       connection: this.connection,
+      transport: this.transport,
       isSending: this.sending > 0,
       ...(this.connectionError && { connectionError: this.connectionError }),
     };
@@ -249,6 +257,11 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
       onReconnected: () => {
         connected("connected");
         config.onReconnected?.();
+      },
+      onTransportChanged: (transport) => {
+        this.transport = transport;
+        this.invalidate();
+        config.onTransportChanged?.(transport);
       },
     });
   }
