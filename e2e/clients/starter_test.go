@@ -2,6 +2,8 @@ package clients
 
 import (
 	"bytes"
+	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,9 +47,8 @@ func TestStarters(t *testing.T) {
 
 	create(0, "chat")
 	chat := filepath.Join(dir, "chat")
-	if err := kit.Execute(chat, "npm", "install", "--prefer-offline", "--no-audit", "--no-fund"); err != nil {
-		t.Fatal(err)
-	}
+	wantKnownPackages(t, chat)
+	kit.FrontEnd{Dir: chat}.InstallPackages(t, "page")
 	if err := kit.Execute(chat, "npm", "run", "build"); err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +57,7 @@ func TestStarters(t *testing.T) {
 	vite.Dir, vite.Env = chat, append(os.Environ(), "PERDURE_URL="+p.URL(""))
 	launch(t, vite, "127.0.0.1")
 
-	tab := kit.NewTab(t)
-	tab.Open("http://127.0.0.1:" + port + "/#helper/" + kit.NewThreadOf(p))
+	tab := kit.OpenTab(t, "http://127.0.0.1:"+port+"/#helper/"+kit.NewThreadOf(p))
 	tab.Type("input", "What is 12*7?")
 	tab.Click("button:has-text('Send')")
 	tab.Await("li.assistant", "84")
@@ -65,6 +65,42 @@ func TestStarters(t *testing.T) {
 	tab.Await("li.user", "What is 12*7?")
 	if page := tab.Await("li.assistant", "84"); strings.Count(page, "What is 12*7?") != 2 { // the message, and its quotation in the answer
 		t.Errorf("the page shows:\n%s", page)
+	}
+}
+
+// wantKnownPackages checks that the project needs the package of perdure that it has, and otherwise
+// the packages of node/page in the same versions. Then the test can install those without npm.
+func wantKnownPackages(t *testing.T, project string) {
+	t.Helper()
+	type manifest struct {
+		Dependencies, DevDependencies map[string]string
+	}
+	read := func(dir string) (m manifest) {
+		t.Helper()
+		body, err := os.ReadFile(filepath.Join(dir, "package.json"))
+		if err == nil {
+			err = json.Unmarshal(body, &m)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	needed, known := read(project), read(filepath.Join("node", "page")).Dependencies
+	maps.Copy(needed.Dependencies, needed.DevDependencies)
+	if file := needed.Dependencies["@perdure/client"]; file != "file:perdure-client.tgz" {
+		t.Errorf("the project installs @perdure/client from %q", file)
+	}
+	delete(needed.Dependencies, "@perdure/client")
+	if !maps.Equal(needed.Dependencies, known) {
+		t.Errorf("the project needs %v, and e2e/node/page has %v", needed.Dependencies, known)
+	}
+	packed, err := os.ReadFile(filepath.Join(project, "perdure-client.tgz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(packed, kit.ClientPackage(t)) {
+		t.Error("the project has another client than this checkout")
 	}
 }
 

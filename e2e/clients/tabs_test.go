@@ -26,6 +26,13 @@ type writer struct {
 	grown  chan struct{} // closed when the answer grows
 }
 
+// reset begins another answer.
+func (m *writer) reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.words, m.isDone = 0, false
+}
+
 // grow makes the answer n words long.
 func (m *writer) grow(n int, isDone bool) {
 	m.mu.Lock()
@@ -70,10 +77,24 @@ func (m *writer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestTabs: sixty tabs follow three threads over one WebSocket. While the answers are streamed, the
-// tab with the WebSocket closes, and the server is killed. All tabs end with the same messages.
+// holdsSockets is an expression that tells whether a page holds the WebSockets of all tabs. The client
+// ID of a page is the owner of its locks. A tab has a lock whose name begins with that of the leader.
+const holdsSockets = `navigator.locks.request("identity " + Math.random(), async ({ name }) => {
+	const { held } = await navigator.locks.query();
+	const { clientId } = held.find((lock) => lock.name === name);
+	return held.some((lock) => lock.clientId === clientId && lock.name.startsWith("perdure ") && held.some((other) => other.name.startsWith(lock.name + " ")));
+})`
+
+// threadTab is a tab with the page of thread.jsx.
+type threadTab struct {
+	*kit.Tab
+	thread string
+}
+
+// TestTabs: many tabs follow three threads. While the answers are streamed, the tab that reads for all
+// closes, a tab reloads, and the server is killed. All tabs end with the same messages. They share one
+// WebSocket or, behind a proxy that refuses WebSockets, a few event streams.
 func TestTabs(t *testing.T) {
-	const tabsPerThread = 20
 	kit.NeedBrowser(t)
 	model := &writer{grown: make(chan struct{})}
 	server := httptest.NewServer(model)
@@ -86,53 +107,84 @@ func TestTabs(t *testing.T) {
 	p.Env = []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + server.URL + "/v1"}
 	p.InspectAtEnd(t)
 	p.Start(t)
-	origin := kit.ServePage(t, p.Endpoint, nil)
-	browser := kit.OpenBrowser(t, origin)
+	source, err := os.ReadFile(filepath.Join("node", "page", "thread.jsx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := kit.NewFrontEnd(t, "page").Bundle(t, map[string]string{"page.jsx": string(source)})
+	for _, c := range []struct {
+		transport     string
+		tabsPerThread int
+	}{{"websocket", 10}, {"sse", 5}} {
+		t.Run(c.transport, func(t *testing.T) {
+			model.reset()
+			origin := kit.ServePage(t, p.Endpoint, page)
+			origin.RefusesSockets.Store(c.transport == "sse")
+			followInTabs(t, p, model, origin, c.transport, c.tabsPerThread)
+		})
+	}
+}
 
-	threads := []string{kit.NewThread(), kit.NewThread(), kit.NewThread()}
+func followInTabs(t *testing.T, p *kit.Perdure, model *writer, origin *kit.PageOrigin, transport string, tabsPerThread int) {
+	t.Helper()
+	browser, threads := kit.NewBrowser(t), []string{kit.NewThread(), kit.NewThread(), kit.NewThread()}
 	prompt := kit.Marked("Write.")
+	var tabs []threadTab
 	for _, thread := range threads {
 		p.Threads.Add(thread)
-		browser.Do(t, map[string]any{"open": thread, "count": tabsPerThread})
-	}
-	for _, thread := range threads {
-		browser.Do(t, map[string]any{"say": prompt, "thread": thread})
-	}
-	write := func(n int, isDone bool) {
-		t.Helper()
-		model.grow(n, isDone)
-		until := map[string]any{"text": fmt.Sprintf("word%d.", n), "status": "running"}
-		if isDone {
-			until["status"] = "idle"
+		for range tabsPerThread {
+			// While the server restarts, the browser reports connections that fail.
+			tabs = append(tabs, threadTab{browser.Open(origin.URL+"/page.html#"+thread, "WebSocket", "Failed to load resource"), thread})
 		}
-		browser.Do(t, map[string]any{"until": until})
 	}
-	write(10, false)
-	if n := origin.Sockets(); n != 1 {
-		t.Errorf("%d tabs have opened %d WebSockets", len(threads)*tabsPerThread, n)
+	for i := range threads {
+		tabs[i*tabsPerThread].Evaluate(fmt.Sprintf("window.store.send(%q).then(() => {})", prompt), nil)
 	}
-	browser.Do(t, map[string]any{"closeLeader": true})
-	write(20, false)
-	if n := origin.Sockets(); n > 2 {
+	write := func(n int, status string) {
+		t.Helper()
+		model.grow(n, status == "idle")
+		for _, tab := range tabs {
+			tab.Await(fmt.Sprintf("ol.%s.connected.%s > li:last-child", status, transport), fmt.Sprintf("word%d.", n))
+		}
+	}
+	write(10, "running")
+	if n := origin.Sockets(); transport == "websocket" && n != 1 {
+		t.Errorf("%d tabs have opened %d WebSockets", len(tabs), n)
+	}
+	for i, tab := range tabs {
+		var isLeader bool
+		if tab.Evaluate(holdsSockets, &isLeader); isLeader {
+			tab.Close()
+			tabs = slices.Delete(tabs, i, i+1)
+			break
+		}
+	}
+	if want := len(threads)*tabsPerThread - 1; len(tabs) != want {
+		t.Fatalf("%d tabs are left, want %d: none reads for all", len(tabs), want)
+	}
+	write(20, "running")
+	if n := origin.Sockets(); transport == "websocket" && n > 2 {
 		t.Errorf("after the close of a tab, %d WebSockets were opened", n)
 	}
-	browser.Do(t, map[string]any{"reload": threads[0]})
-	write(30, false)
+	tabs[0].Reload()
+	write(30, "running")
 	p.Restart(t)
-	write(40, true)
+	write(40, "idle")
+	// Three responses with streams, the changes of approvals, and a response to a run that begins.
+	if n := origin.MostStreams(); n > 5 {
+		t.Errorf("%d event streams were open at once", n)
+	}
 
 	var answer strings.Builder
 	for i := range 40 {
 		fmt.Fprintf(&answer, "word%d. ", i+1)
 	}
-	shown := browser.Do(t, map[string]any{"show": true})
-	if len(shown) != len(threads)*tabsPerThread-1 {
-		t.Fatalf("%d tabs", len(shown))
-	}
-	for _, tab := range shown {
-		kit.WantMessages(t, []kit.Message{kit.UserMessage(prompt), kit.AssistantMessage(answer.String())}, tab.Messages)
-		if !slices.Equal(idsOf(tab.Messages), idsOf(p.MessagesOf(t, tab.Thread))) || tab.Connection != "connected" {
-			t.Errorf("a tab shows %+v", tab)
+	for _, tab := range tabs {
+		var messages []kit.Message
+		tab.Evaluate("window.store.getSnapshot().messages", &messages)
+		kit.WantMessages(t, []kit.Message{kit.UserMessage(prompt), kit.AssistantMessage(answer.String())}, messages)
+		if !slices.Equal(idsOf(messages), idsOf(p.MessagesOf(t, tab.thread))) {
+			t.Errorf("a tab shows %+v", messages)
 		}
 	}
 }
@@ -170,20 +222,28 @@ turns:
 	if len(blocks) != 2 {
 		t.Fatalf("the guide has %d blocks of TSX, want App.tsx and Approvals.tsx", len(blocks))
 	}
-	origin := kit.ServePage(t, p.Endpoint, map[string]string{
-		"App.tsx": blocks[0][1], "Approvals.tsx": blocks[1][1],
-		"main.jsx": `import { createRoot } from "react-dom/client";
+	const source = `import { createRoot } from "react-dom/client";
 import App from "./App.tsx";
 
 createRoot(document.getElementById("root")).render(<App />);
-`,
-	})
-	browser, thread := kit.OpenBrowser(t, origin), kit.NewThread()
+`
+	page := kit.NewFrontEnd(t, "page").Bundle(t, map[string]string{"page.jsx": source, "App.tsx": blocks[0][1], "Approvals.tsx": blocks[1][1]})
+	origin, thread := kit.ServePage(t, p.Endpoint, page), kit.NewThread()
 	p.Threads.Add(thread)
-	browser.Do(t, map[string]any{"open": thread, "count": 2})
-	browser.Do(t, map[string]any{"fill": kit.Marked("Please refund order A-1001."), "tab": 0})
-	browser.Do(t, map[string]any{"click": "Send", "tab": 0, "until": map[string]any{"shows": "40+40"}})
-	browser.Do(t, map[string]any{"reload": thread, "until": map[string]any{"shows": "40+40"}})
+	browser := kit.NewBrowser(t)
+	open := func() *kit.Tab {
+		return browser.Open(origin.URL+"/page.html#"+thread, "WebSocket", "Failed to load resource")
+	}
+	first, second := open(), open()
+	first.Type("input", kit.Marked("Please refund order A-1001."))
+	first.Click("button:has-text('Send')")
+	first.Await("fieldset", "40+40")
+	first.Reload()
+	first.Await("fieldset", "40+40")
+	second.Await("fieldset", "40+40")
 	p.Restart(t)
-	browser.Do(t, map[string]any{"click": "Approve", "tab": 1, "until": map[string]any{"shows": "The shop has refunded 80."}})
+	second.Click("button:has-text('Approve')")
+	for _, tab := range []*kit.Tab{first, second} {
+		tab.Await("p", "The shop has refunded 80.")
+	}
 }

@@ -4,26 +4,21 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestAssistantUI: the page of the guide, on another origin than Perdure. It sends messages, shows a tool
-// call, asks for its approval, stops a run, and shows the thread of Perdure after a reload.
-func TestAssistantUI(t *testing.T) {
-	t.Parallel()
-	f := kit.NewFrontEnd(t, "react")
-	site := httptest.NewServer(http.FileServer(http.Dir(filepath.Join(f.Dir, "public"))))
+// chatInAssistantUI: the page of the guide, on another origin than Perdure. It sends messages, shows a
+// tool call, asks for its approval, stops a run, and shows the thread of Perdure after a reload.
+func chatInAssistantUI(t *testing.T, pages string) {
+	t.Helper()
+	site := httptest.NewServer(http.FileServer(http.Dir(pages)))
 	t.Cleanup(site.Close)
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_CORS_ORIGINS=" + site.URL}
 	p.InspectAtEnd(t)
 	p.Start(t)
-	source := strings.NewReplacer("http://127.0.0.1:8080", p.URL(""), `agent: "demo"`, `agent: "careful"`).Replace(guideBlock(t, "assistant-ui", "jsx"))
-	f.Bundle(t, source)
-
 	thread := kit.NewThread()
 	p.Threads.Add(thread)
 	question, answer, next, brief := kit.Marked("What is 6*7?"), kit.Marked("It is 42."), kit.Marked("Be brief."), kit.Marked("Yes.")
@@ -33,9 +28,7 @@ func TestAssistantUI(t *testing.T) {
 	kit.SharedModel.AnswerWith(t, next, brief)
 	kit.SharedModel.Answer(t, slow(endless, kit.LongText(100_000)))
 
-	tab := kit.NewTab(t)
-	tab.Tolerate("404") // Chromium reports that the thread does not exist yet
-	tab.Open(site.URL + "/page.html#" + thread)
+	tab := kit.OpenTab(t, site.URL+"/assistantui.html?api="+p.URL("")+"#"+thread, "404") // Chromium reports that the thread does not exist yet
 	write := func(text string) {
 		tab.Type("textarea", text)
 		tab.Click("text=Send")

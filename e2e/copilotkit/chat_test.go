@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/perdure/perdure/e2e/kit"
@@ -17,17 +18,33 @@ const (
 	assistant = "[data-testid=copilot-assistant-message]"
 )
 
-// TestChatPage: CopilotKit's chat in a browser.
-func TestChatPage(t *testing.T) {
+// TestPages: CopilotKit's chat, and the pages of the guides, in a browser. Tests that do not kill their
+// runtime share one.
+func TestPages(t *testing.T) {
 	t.Parallel()
-	f, pages := kit.NewFrontEnd(t, "copilotkit"), kit.NewFrontEnd(t, "react").Bundle(t, pageSource(t))
+	kit.NeedBrowser(t)
+	f := kit.NewFrontEnd(t, "copilotkit")
+	pages := kit.NewFrontEnd(t, "react").Bundle(t, map[string]string{
+		"page.jsx":        pageSource(t),
+		"guide.jsx":       strings.ReplaceAll(guideBlock(t, "copilotkit", "jsx"), `"demo"`, `"careful"`),
+		"assistantui.jsx": strings.NewReplacer(`"http://127.0.0.1:8080"`, `new URLSearchParams(location.search).get("api")`, `agent: "demo"`, `agent: "careful"`).Replace(guideBlock(t, "assistant-ui", "jsx")),
+	})
 	start := func(t *testing.T) *kit.RunnerProcess {
 		t.Helper()
 		return f.StartRuntime(t, kit.Runtime{BaseURL: kit.Shared.URL(""), Pages: pages})
 	}
+	shared := start(t)
 	t.Run("tools and state", func(t *testing.T) {
 		t.Parallel()
-		renderToolsAndState(t, start(t))
+		renderToolsAndState(t, shared)
+	})
+	t.Run("guide", func(t *testing.T) {
+		t.Parallel()
+		followGuide(t, f, pages)
+	})
+	t.Run("assistant-ui", func(t *testing.T) {
+		t.Parallel()
+		chatInAssistantUI(t, pages)
 	})
 	t.Run("approval", func(t *testing.T) {
 		t.Parallel()
@@ -35,7 +52,7 @@ func TestChatPage(t *testing.T) {
 	})
 	t.Run("client tool", func(t *testing.T) {
 		t.Parallel()
-		answerClientTool(t, start(t))
+		answerClientTool(t, shared)
 	})
 	t.Run("stop", func(t *testing.T) {
 		t.Parallel()
@@ -137,9 +154,8 @@ func pageSource(t *testing.T) string {
 // openPage opens CopilotKit's page on a new thread.
 func openPage(t *testing.T, runtime *kit.RunnerProcess, agent string) (tab *kit.Tab, thread string) {
 	t.Helper()
-	tab, thread = kit.NewTab(t), newThread()
-	tab.Open(runtime.Site + "/page.html?" + url.Values{"agent": {agent}, "thread": {thread}}.Encode())
-	return tab, thread
+	thread = newThread()
+	return kit.OpenCopilotKit(t, runtime.Site+"/page.html?"+url.Values{"agent": {agent}, "thread": {thread}}.Encode()), thread
 }
 
 func say(tab *kit.Tab, text string) {

@@ -10,20 +10,17 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestGuide: the server and the page of the guide work as written.
-func TestGuide(t *testing.T) {
-	t.Parallel()
+// followGuide: the server and the page of the guide work as written.
+func followGuide(t *testing.T, f kit.FrontEnd, pages string) {
+	t.Helper()
 	question, answer := kit.Marked("What is 7*7?"), kit.Marked("It is 49.")
 	answerAfterCall(t, question, kit.ModelCall{ID: "call_a", Name: "calculate", Arguments: `{"expression":"7*7"}`}, answer)
-	f, page := kit.NewFrontEnd(t, "copilotkit"), kit.NewFrontEnd(t, "react")
-	public := page.Bundle(t, strings.ReplaceAll(guideBlock(t, "copilotkit", "jsx"), `"demo"`, `"careful"`))
 	server := f.StartServer(t, strings.NewReplacer(
-		"http://127.0.0.1:8080", kit.Shared.URL(""), `"public"`, `"`+public+`"`,
+		"http://127.0.0.1:8080", kit.Shared.URL(""), `"public"`, `"`+pages+`"`,
 		"app.listen(4000);", `const server = app.listen(0, "127.0.0.1", () => console.log(JSON.stringify({ url: "http://127.0.0.1:" + server.address().port })));`,
 	).Replace(guideBlock(t, "copilotkit", "js")))
 
-	tab := kit.NewTab(t)
-	tab.Open(server.Site + "/page.html#" + newThread())
+	tab := kit.OpenCopilotKit(t, server.Site+"/guide.html#"+newThread())
 	say(tab, question)
 	tab.Click("text=Approve")
 	tab.Await(assistant, answer)

@@ -26,6 +26,20 @@ func newThread() string {
 	return thread
 }
 
+// TestRunner: tests that share a runtime, because they do not kill it.
+func TestRunner(t *testing.T) {
+	t.Parallel()
+	f, runtime := setup(t)
+	for name, test := range map[string]func(*testing.T, kit.FrontEnd, *kit.RunnerProcess){
+		"stop": stopRuns, "message after a reload": sendAfterReload, "message that interrupts": interruptRun, "agents": offerAgents,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, f, runtime)
+		})
+	}
+}
+
 // TestRestartOfRuntime: the runtime is killed during a run. A page that connects to the next process
 // sees the earlier messages, and the run as it goes on. Perdure has called the model once.
 func TestRestartOfRuntime(t *testing.T) {
@@ -77,11 +91,10 @@ func TestRestartOfPerdure(t *testing.T) {
 	kit.WantMessages(t, want, other.Next(t).Messages)
 }
 
-// TestStop: Stop in a page cancels the run in Perdure, and the page shows no error. The next message of
+// stopRuns: Stop in a page cancels the run in Perdure, and the page shows no error. The next message of
 // the page is accepted at once. A page at another runtime stops the run, too.
-func TestStop(t *testing.T) {
-	t.Parallel()
-	f, runtime := setup(t)
+func stopRuns(t *testing.T, f kit.FrontEnd, runtime *kit.RunnerProcess) {
+	t.Helper()
 	thread := newThread()
 	endless, next := kit.UserMessage(kit.Marked("Never end.")), kit.UserMessage(kit.Marked("Be brief."))
 	again, last := kit.UserMessage(kit.Marked("Never end again.")), kit.UserMessage(kit.Marked("Goodbye."))
@@ -119,11 +132,10 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestMessageAfterReload: a page is closed during a run. A page at another runtime sends a message, which
+// sendAfterReload: a page is closed during a run. A page at another runtime sends a message, which
 // waits for the end of the run and loses nothing of it.
-func TestMessageAfterReload(t *testing.T) {
-	t.Parallel()
-	f, runtime := setup(t)
+func sendAfterReload(t *testing.T, f kit.FrontEnd, runtime *kit.RunnerProcess) {
+	t.Helper()
 	thread := newThread()
 	question, next := kit.UserMessage(kit.Marked("Tell me a story.")), kit.UserMessage(kit.Marked("And then?"))
 	story, then := kit.LongText(1600), kit.Marked("Then they lived happily.")
@@ -141,11 +153,10 @@ func TestMessageAfterReload(t *testing.T) {
 	kit.WantMessages(t, want, other.Next(t).Messages)
 }
 
-// TestMessageThatInterrupts: a message with onBusy: interrupt cancels the run of another page, which shows
+// interruptRun: a message with onBusy: interrupt cancels the run of another page, which shows
 // no error, and is answered at once.
-func TestMessageThatInterrupts(t *testing.T) {
-	t.Parallel()
-	_, runtime := setup(t)
+func interruptRun(t *testing.T, _ kit.FrontEnd, runtime *kit.RunnerProcess) {
+	t.Helper()
 	thread := newThread()
 	endless, next := kit.UserMessage(kit.Marked("Never end.")), kit.UserMessage(kit.Marked("Be brief."))
 	brief := kit.Marked("Yes.")
@@ -168,10 +179,9 @@ func TestMessageThatInterrupts(t *testing.T) {
 	}
 }
 
-// TestAgents: the runtime offers the named agents, by default all of Perdure.
-func TestAgents(t *testing.T) {
-	t.Parallel()
-	f, all := setup(t)
+// offerAgents: the runtime offers the named agents, by default all of Perdure.
+func offerAgents(t *testing.T, f kit.FrontEnd, all *kit.RunnerProcess) {
+	t.Helper()
 	named := f.StartRuntime(t, kit.Runtime{BaseURL: kit.Shared.URL(""), Agents: []string{"assistant", "careful"}})
 	if got := agentsOf(t, named); !slices.Equal(got, []string{"assistant", "careful"}) {
 		t.Errorf("the runtime offers %v", got)

@@ -2,227 +2,271 @@ package kit
 
 import (
 	"bufio"
-	"bytes"
-	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
 
-// RouteTo makes the endpoint send its requests to an API process.
-func (p *Endpoint) RouteTo(t *testing.T, to *API) {
+// Browser is a profile of Chromium. Its tabs share WebSockets and storage, and those of other
+// profiles do not. All profiles of an area share one process, which browser.mjs drives.
+type Browser struct {
+	t      *testing.T
+	driver *browserDriver
+	id     int
+}
+
+// Tab is a tab of a Browser. An error or a warning in its console fails the test with the next
+// command.
+type Tab struct {
+	browser *Browser
+	id      int
+	// tolerated are parts of the console messages that do not fail the test.
+	tolerated []string
+}
+
+// NeedBrowser returns the path of Debian's chromium. Without it the test is skipped; make e2e installs
+// it as root on Debian.
+func NeedBrowser(t *testing.T) string {
 	t.Helper()
-	where, err := to.Addresses(t.Context())
-	if err == nil {
-		err = p.Up(t.Context(), where)
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("the browser of this test, chromium, is not installed")
 	}
+	return chromium
+}
+
+// NewBrowser opens a profile, which is closed when the test ends. Without Chromium the test is
+// skipped.
+func NewBrowser(t *testing.T) *Browser {
+	t.Helper()
+	chromium := NeedBrowser(t)
+	driver, err := sharedBrowser.start(chromium)
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// ShipperPath is the path that starts runs of the agent shipper, whose tools ask for the city to
-// ship to.
-const ShipperPath = "/v1/agents/shipper/runs"
-
-// runUntilAsked runs the agent shipper until its tool asks, and returns the input and the
-// interrupt.
-func (p *Perdure) runUntilAsked(t *testing.T, prompt string) (Input, Interrupt) {
-	t.Helper()
-	in := NewInput(prompt)
-	f := p.FollowAgent(t, ShipperPath, in)
-	f.Finish(t)
-	return in, InterruptsOf(t, f.Events)[0]
-}
-
-// AskOverREST runs the agent shipper until its tool asks. The returned function answers over REST.
-func (p *Perdure) AskOverREST(t *testing.T, prompt string) (Interrupt, func(t *testing.T)) {
-	t.Helper()
-	in, asked := p.runUntilAsked(t, prompt)
-	return asked, func(t *testing.T) {
-		t.Helper()
-		if status, a := Decide(t, p.Endpoint, in.ThreadID, asked.ID, `{"decision":"answer","content":{"city":7}}`); status != http.StatusUnprocessableEntity || a["pointer"] != "/content/city" {
-			t.Errorf("an invalid answer: %d %v", status, a)
+	b := &Browser{t: t, driver: driver, id: driver.newID()}
+	t.Cleanup(func() {
+		if _, err := driver.execute(map[string]any{"profile": b.id, "close": true}); err != nil {
+			t.Errorf("close the profile: %v", err)
 		}
-		WantResult(t, p.Endpoint, in, ToolResultBody(asked.ToolCallID, "Ulm"), http.StatusNotFound, "unknown_tool_call")
-		if status, a := Decide(t, p.Endpoint, in.ThreadID, asked.ID, `{"decision":"answer","content":{"city":"Ulm"}}`); status != http.StatusOK {
-			t.Errorf("%d %v", status, a)
+	})
+	return b
+}
+
+// Open opens a page in a new tab. tolerated are parts of console messages that do not fail the test.
+func (b *Browser) Open(url string, tolerated ...string) *Tab {
+	b.t.Helper()
+	tab := &Tab{browser: b, id: b.driver.newID(), tolerated: tolerated}
+	tab.do(map[string]any{"open": url})
+	return tab
+}
+
+// OpenTab opens a page in a new tab of a new profile.
+func OpenTab(t *testing.T, url string, tolerated ...string) *Tab {
+	t.Helper()
+	return NewBrowser(t).Open(url, tolerated...)
+}
+
+// OpenCopilotKit opens a page with CopilotKit in a new tab of a new profile, and waits until the page
+// has read its thread. CopilotKit drops a message that is sent before that.
+func OpenCopilotKit(t *testing.T, url string) *Tab {
+	t.Helper()
+	b := NewBrowser(t)
+	tab := &Tab{browser: b, id: b.driver.newID()}
+	tab.do(map[string]any{"open": url, "response": "/connect"})
+	return tab
+}
+
+// Reload reloads the page.
+func (p *Tab) Reload() { p.browser.t.Helper(); p.do(map[string]any{"reload": true}) }
+
+// Close closes the tab.
+func (p *Tab) Close() { p.browser.t.Helper(); p.do(map[string]any{"close": true}) }
+
+// Type types a text into a field.
+func (p *Tab) Type(field, text string) {
+	p.browser.t.Helper()
+	p.do(map[string]any{"into": field, "type": text})
+}
+
+// Click clicks an element, when it is enabled.
+func (p *Tab) Click(element string) { p.browser.t.Helper(); p.do(map[string]any{"click": element}) }
+
+// Await waits until an element is visible that contains the text. It returns the text of the page.
+func (p *Tab) Await(element, text string) string {
+	p.browser.t.Helper()
+	return p.do(map[string]any{"await": element, "has": text}).Text
+}
+
+// AwaitGone waits until no such element is visible.
+func (p *Tab) AwaitGone(element string) {
+	p.browser.t.Helper()
+	p.do(map[string]any{"await": element, "gone": true})
+}
+
+// Evaluate evaluates an expression of JavaScript in the page, and waits if it is a promise. It
+// decodes the value into a pointer; nil = the value does not matter.
+func (p *Tab) Evaluate(expression string, into any) {
+	p.browser.t.Helper()
+	value := p.do(map[string]any{"evaluate": expression}).Value
+	if into == nil {
+		return
+	}
+	if err := json.Unmarshal(value, into); err != nil {
+		p.browser.t.Fatalf("%s: %v", expression, err)
+	}
+}
+
+// Tolerate accepts console messages that contain a text, from here on.
+func (p *Tab) Tolerate(text string) { p.tolerated = append(p.tolerated, text) }
+
+func (p *Tab) do(command map[string]any) browserLine {
+	t := p.browser.t
+	t.Helper()
+	command["profile"], command["tab"], command["most"] = p.browser.id, p.id, WaitTimeout.Milliseconds()
+	line, err := p.browser.driver.execute(command)
+	for _, text := range p.browser.driver.messagesOf(p.id) {
+		if !slices.ContainsFunc(p.tolerated, func(part string) bool { return strings.Contains(text, part) }) {
+			t.Errorf("console message of the page: %s", text)
 		}
-		p.FollowThread(t, in).UntilSuccess(t)
 	}
-}
-
-// AskStockClient runs the agent shipper until its tool asks. The returned function answers with a
-// stock HttpAgent.
-func (p *Perdure) AskStockClient(t *testing.T, prompt string) (Interrupt, func(t *testing.T)) {
-	t.Helper()
-	in, asked := p.runUntilAsked(t, prompt)
-	return asked, func(t *testing.T) {
-		t.Helper()
-		entry := map[string]any{"interruptId": asked.ID, "status": "resolved", "payload": map[string]any{"city": "Ulm"}}
-		Generations[0].Drive(t, p, Script{URL: p.URL(ShipperPath), ThreadID: in.ThreadID, Messages: in.Messages, Runs: []ScriptedRun{
-			{RunID: "run-2", Parameters: map[string]any{"resume": []any{entry}}},
-		}}).Finish(t)
+	if err != nil {
+		t.Fatalf("%v: %v\nthe page shows:\n%s", command, err, line.Text)
 	}
+	return line
 }
 
-// AskBrowserPage runs the agent shipper from a page with CopilotKit until its tool asks. The
-// returned function answers in the page.
-func (p *Perdure) AskBrowserPage(t *testing.T, kit CopilotKit, prompt string) (Interrupt, func(t *testing.T)) {
-	t.Helper()
-	thread := NewThread()
-	p.Threads.Add(thread)
-	page := kit.Open(t, "shipper", thread, "")
-	asked := page.Do(t, map[string]any{"say": UserMessage(prompt)})
-	if len(asked.Interrupts) != 1 {
-		t.Fatalf("the page printed %+v", asked)
+// browserLine is a line that browser.mjs prints.
+type browserLine struct {
+	ID    int             `json:"id"`
+	Tab   int             `json:"tab"`
+	Type  string          `json:"type"`
+	Text  string          `json:"text"`
+	Value json.RawMessage `json:"value"`
+	Error string          `json:"error"`
+}
+
+// sharedBrowser is the Chromium of the area. It starts with the first profile, and Main stops it.
+var sharedBrowser browserProcess
+
+type browserProcess struct {
+	once   sync.Once
+	driver *browserDriver
+	err    error
+}
+
+func (b *browserProcess) start(chromium string) (*browserDriver, error) {
+	b.once.Do(func() { b.driver, b.err = launchBrowser(chromium) })
+	return b.driver, b.err
+}
+
+// stop ends Chromium, if it has started.
+func (b *browserProcess) stop() error {
+	if b.driver == nil {
+		return nil
 	}
-	return asked.Interrupts[0], func(t *testing.T) {
-		t.Helper()
-		if end := page.Do(t, map[string]any{"decide": map[string]any{"city": "Ulm"}, "sameRun": true}); len(end.Interrupts) != 0 {
-			t.Errorf("the page printed %+v", end)
-		}
+	_ = b.driver.stdin.Close() // browser.mjs closes Chromium and exits
+	<-b.driver.ended
+	return b.driver.cmd.Wait()
+}
+
+// browserDriver is a process of browser.mjs. Its methods may be called concurrently.
+type browserDriver struct {
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when the process prints nothing more
+
+	mu       sync.Mutex
+	stdin    io.WriteCloser
+	last     int
+	waiting  map[int]chan browserLine // by the ID of the command
+	messages map[int][]string         // console messages by tab
+}
+
+func launchBrowser(chromium string) (*browserDriver, error) {
+	dir := filepath.Join("node", "browser")
+	if err := Install(dir); err != nil {
+		return nil, err
 	}
-}
-
-// browserPage is a page with CopilotKit that shows one thread, run by browser.mjs.
-type browserPage struct {
-	stdin           io.Writer
-	lines           *json.Decoder
-	toleratesErrors bool
-	// Close closes the page, as a person closes a tab.
-	Close func()
-}
-
-// pageOutput is a line that a page prints.
-type pageOutput struct {
-	Type       string          `json:"type"`
-	Run        string          `json:"run"`
-	Messages   []Message       `json:"messages"`
-	Interrupts []Interrupt     `json:"interrupts"`
-	Args       json.RawMessage `json:"args"`
-	Text       string          `json:"text"`
-	// Error is the message of the run's RUN_ERROR.
-	Error string `json:"error"`
-}
-
-// Open opens a page. tool is the name of the client tool of the page; "" = none.
-func (c CopilotKit) Open(t *testing.T, agent, thread, tool string) *browserPage {
-	t.Helper()
-	return c.OpenAs(t, "", agent, thread, tool)
-}
-
-// OpenAs is like Open, with a bearer token; "" = none.
-func (c CopilotKit) OpenAs(t *testing.T, token, agent, thread, tool string) *browserPage {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*WaitTimeout)
-	cmd := exec.CommandContext(ctx, "node", filepath.Join("..", "browser.mjs"), c.URL, agent, thread, tool, token)
-	cmd.Dir, cmd.Stderr = filepath.Join("node", "copilotkit"), os.Stderr
+	cmd := exec.Command("node", filepath.Join("..", "browser.mjs"), chromium)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	page := &browserPage{stdin: stdin, lines: json.NewDecoder(bufio.NewReader(stdout))}
-	page.Close = sync.OnceFunc(func() {
-		cancel()
-		_ = cmd.Wait() // killed by cancel
-	})
-	t.Cleanup(page.Close)
-	return page
+	d := &browserDriver{cmd: cmd, ended: make(chan struct{}), stdin: stdin, waiting: map[int]chan browserLine{}, messages: map[int][]string{}}
+	go d.read(stdout)
+	return d, nil
 }
 
-// Do sends a command to the page and returns the next line that the page prints.
-func (b *browserPage) Do(t *testing.T, command map[string]any) pageOutput {
-	t.Helper()
-	b.Send(t, command)
-	return b.Next(t)
-}
-
-// Send sends a command to the page.
-func (b *browserPage) Send(t *testing.T, command map[string]any) {
-	t.Helper()
-	if err := json.NewEncoder(b.stdin).Encode(command); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Next returns the next line that the page prints. A console message of the page fails the test,
-// unless TolerateErrors was called.
-func (b *browserPage) Next(t *testing.T) pageOutput {
-	t.Helper()
+// read delivers the lines of the process until it ends.
+func (d *browserDriver) read(stdout io.Reader) {
+	defer close(d.ended)
+	lines := json.NewDecoder(bufio.NewReader(stdout))
 	for {
-		var s pageOutput
-		if err := b.lines.Decode(&s); err != nil {
-			t.Fatal(err)
+		var line browserLine
+		if lines.Decode(&line) != nil {
+			return
 		}
-		if s.Type != "console" {
-			return s
+		d.mu.Lock()
+		if line.Type == "console" {
+			d.messages[line.Tab] = append(d.messages[line.Tab], line.Text)
+		} else {
+			d.waiting[line.ID] <- line
+			delete(d.waiting, line.ID)
 		}
-		if !b.toleratesErrors {
-			t.Errorf("console message of the page: %s", s.Text)
-		}
+		d.mu.Unlock()
 	}
 }
 
-// TolerateErrors accepts console messages from here on, because the runtime is killed.
-func (b *browserPage) TolerateErrors() { b.toleratesErrors = true }
-
-// Proxy returns an address that forwards to the endpoint's API, and stays the same when the API
-// restarts.
-func (p *Endpoint) Proxy(t *testing.T) string {
-	t.Helper()
-	forward := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			where, err := p.Addresses(r.In.Context())
-			if err != nil {
-				return // the client is gone
-			}
-			if to, err := url.Parse(where.API); err == nil {
-				r.SetURL(to)
-			}
-		},
-		// The proxy needs its own connections: a test server that ends closes those of the default
-		// transport.
-		Transport:     &http.Transport{DisableKeepAlives: true},
-		FlushInterval: -1,
-		ErrorLog:      slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // clients are told
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.proxied.RLock()
-		defer p.proxied.RUnlock()
-		// The server closes the request body when the response begins. If the transport has not
-		// read the body to its end by then, it closes the connection.
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return // the client is gone
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		forward.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
+func (d *browserDriver) newID() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last++
+	return d.last
 }
 
-// AwaitResponses waits until the proxy has forwarded every response to its end. CopilotKit's
-// runtime does not handle the error of a broken connection: its process exits, even if the run has
-// finished and the client lost nothing.
-func (p *Endpoint) AwaitResponses() {
-	p.proxied.Lock()
-	defer p.proxied.Unlock()
+// execute executes a command. After an error the line has the text of the page.
+func (d *browserDriver) execute(command map[string]any) (browserLine, error) {
+	id, answer := d.newID(), make(chan browserLine, 1)
+	command["id"] = id
+	d.mu.Lock()
+	d.waiting[id] = answer
+	err := json.NewEncoder(d.stdin).Encode(command)
+	d.mu.Unlock()
+	if err != nil {
+		return browserLine{}, err
+	}
+	select {
+	case line := <-answer:
+		if line.Type == "failed" {
+			return line, errors.New(line.Error)
+		}
+		return line, nil
+	case <-d.ended:
+		return browserLine{}, fmt.Errorf("the driver of Chromium has ended: %w", io.ErrUnexpectedEOF)
+	}
+}
+
+// messagesOf returns the console messages of a tab since the last call.
+func (d *browserDriver) messagesOf(tab int) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	messages := d.messages[tab]
+	delete(d.messages, tab)
+	return messages
 }

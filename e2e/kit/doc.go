@@ -22,8 +22,8 @@
 // TestLargeCluster has three NATS nodes and Temporal on PostgreSQL. It is skipped if PostgreSQL is
 // not installed. In the TestDeploy tests workers have versions.
 //
-// A [FrontEnd] is the folder of a front-end application with the npm packages of this checkout. A [Tab]
-// is a page in Chromium.
+// A [FrontEnd] is the folder of a front-end application with the npm packages of this checkout. A [Browser]
+// is a profile of Chromium, whose process all tests of an area share, and a [Tab] one of its tabs.
 //
 // Package chaos injects faults in every phase of a run. Its model server is a [PausableModel],
 // which can pause at any token. A [ModelScript] determines what the model and the tool of one run
@@ -36,7 +36,7 @@
 //	E2E_PROGRAMS=DIR     the directory of the built programs
 //
 // Rules:
-//   - The clients in node/ only report (drive.mjs, socket.mjs, replay.mjs, browser.mjs, page.mjs). The Go tests check.
+//   - The clients in node/ only report (drive.mjs, socket.mjs, replay.mjs, browser.mjs, copilotkit_page.mjs). The Go tests check.
 //   - Each stream of server-sent events that a [Follower] reads is recorded. At the end of an area the reference
 //     clients read all recorded streams. Their errors and warnings fail the area.
 //   - All content (prompts, answers, arguments, error bodies) is made with [Marked]. When a process ends, its

@@ -1,33 +1,85 @@
 package kit
 
 import (
+	"archive/tar"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
-// FrontEnd is the folder of a front-end application. It has the packages of a directory in node/, and
-// @perdure/client and @perdure/copilotkit as they are in this checkout.
+// FrontEnd is the folder of a front-end application. It has the packages of a directory in node/,
+// @perdure/client as npm packs it, and @perdure/copilotkit as it is in this checkout.
 type FrontEnd struct{ Dir string }
 
-// react is the directory with the packages of pages, of their bundler and of the browser driver.
+// react is the directory with the packages of pages with user interface libraries, and the bundler.
 var react = filepath.Join("node", "react")
 
-// NewFrontEnd makes a folder with the packages of node/copilotkit or node/react, which is removed when
-// the test ends.
+// NewFrontEnd makes a folder with the packages of node/copilotkit, node/react or node/page, which is
+// removed when the test ends.
 func NewFrontEnd(t *testing.T, packages string) FrontEnd {
 	t.Helper()
-	dir := t.TempDir()
-	modules := filepath.Join(dir, "node_modules")
-	err := errors.Join(Install(react), os.Mkdir(modules, 0o700), linkPackages(modules, filepath.Join("node", packages, "node_modules")),
-		buildPackage(modules, "typescript", "client"), buildPackage(modules, "copilotkit", "copilotkit"))
+	f := FrontEnd{t.TempDir()}
+	f.InstallPackages(t, packages)
+	return f
+}
+
+// InstallPackages installs the packages in an existing folder, without npm.
+func (f FrontEnd) InstallPackages(t *testing.T, packages string) {
+	t.Helper()
+	modules := filepath.Join(f.Dir, "node_modules")
+	from := filepath.Join("node", packages)
+	err := errors.Join(Install(react), Install(from), os.Mkdir(modules, 0o700), linkPackages(modules, filepath.Join(from, "node_modules")),
+		unpack(clientPackage, filepath.Join(modules, "@perdure", "client")), buildRunner(filepath.Join(modules, "@perdure", "copilotkit")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return FrontEnd{dir}
+}
+
+// ClientPackage returns the npm package of the TypeScript client.
+func ClientPackage(t *testing.T) []byte {
+	t.Helper()
+	body, err := os.ReadFile(clientPackage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+// unpack unpacks a package of npm, whose files are in the folder "package".
+func unpack(archive, to string) error {
+	file, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		return err
+	}
+	for files := tar.NewReader(unzipped); ; {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		body, err := io.ReadAll(files)
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(to, filepath.FromSlash(strings.TrimPrefix(header.Name, "package/")))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, body, 0o600)); err != nil {
+			return err
+		}
+	}
 }
 
 // linkPackages links installed packages. Node and the bundler resolve a link, so that each package
@@ -44,10 +96,10 @@ func linkPackages(modules, installed string) error {
 	return err
 }
 
-// buildPackage compiles clients/<source> to node_modules/@perdure/<name>. It does not use the npm
-// script, because areas that run in parallel would write to the same files.
-func buildPackage(modules, source, name string) error {
-	from, to := filepath.Join("..", "clients", source), filepath.Join(modules, "@perdure", name)
+// buildRunner compiles clients/copilotkit to a folder. It does not use the npm script, because areas
+// that run in parallel would write to the same files.
+func buildRunner(to string) error {
+	from := filepath.Join("..", "clients", "copilotkit")
 	manifest, err := os.ReadFile(filepath.Join(from, "package.json"))
 	if err != nil {
 		return err
@@ -66,16 +118,27 @@ func buildPackage(modules, source, name string) error {
 // esbuild returns the path of the bundler.
 func esbuild() string { return filepath.Join(react, "node_modules", ".bin", "esbuild") }
 
-// Bundle bundles a page from its source in JSX, and returns the folder with page.html.
-func (f FrontEnd) Bundle(t *testing.T, source string) string {
+// Bundle bundles pages from their sources, by the names of their files: page.jsx becomes page.html in
+// the folder that Bundle returns. Files with another extension are modules that the pages import. One
+// call for several pages bundles their common packages once.
+func (f FrontEnd) Bundle(t *testing.T, sources map[string]string) string {
 	t.Helper()
-	const html = `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><div id="root"></div><script type="module" src="page.js"></script>`
-	page, to := filepath.Join(f.Dir, "page.jsx"), filepath.Join(f.Dir, "public")
-	err := errors.Join(os.WriteFile(page, []byte(source), 0o600), os.MkdirAll(to, 0o700),
-		os.WriteFile(filepath.Join(to, "page.html"), []byte(html), 0o600),
-		Execute(".", esbuild(), page, "--bundle", "--jsx=automatic", "--format=esm", "--splitting", "--minify", "--outdir="+to,
-			`--define:process.env.NODE_ENV="production"`, "--loader:.woff2=empty", "--loader:.woff=empty", "--loader:.ttf=empty", "--log-level=error"))
-	if err != nil {
+	const html = `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><div id="root"></div><script type="module" src="%s.js"></script>`
+	to := filepath.Join(f.Dir, "public")
+	err := os.MkdirAll(to, 0o700)
+	args := []string{
+		"--bundle", "--jsx=automatic", "--format=esm", "--splitting", "--outdir=" + to,
+		`--define:process.env.NODE_ENV="production"`, "--loader:.woff2=empty", "--loader:.woff=empty", "--loader:.ttf=empty", "--log-level=error",
+	}
+	for file, source := range sources {
+		path := filepath.Join(f.Dir, file)
+		err = errors.Join(err, os.WriteFile(path, []byte(source), 0o600))
+		if name, isPage := strings.CutSuffix(file, ".jsx"); isPage {
+			args = append(args, path)
+			err = errors.Join(err, os.WriteFile(filepath.Join(to, name+".html"), fmt.Appendf(nil, html, name), 0o600))
+		}
+	}
+	if err = errors.Join(err, Execute(".", esbuild(), args...)); err != nil {
 		t.Fatal(err)
 	}
 	return to

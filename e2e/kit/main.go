@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,7 +78,7 @@ func run(m *testing.M, startShared bool) (code int, err error) {
 		}
 	}
 	code = m.Run()
-	err = errors.Join(Shared.InspectAndStop(ctx), verifyStreams(), ReferenceClients.Stop())
+	err = errors.Join(sharedBrowser.stop(), Shared.InspectAndStop(ctx), verifyStreams(), ReferenceClients.Stop())
 	if err == nil && code == 0 {
 		http.DefaultClient.CloseIdleConnections()
 		err = goleak.Find()
@@ -123,10 +124,22 @@ func prepare() error {
 // builds its own. "make e2e" sets it, since linking perdure for each area would take minutes.
 const builtPrograms = "E2E_PROGRAMS"
 
-// packClient makes the npm package that perdure embeds, unless builtPrograms is set.
+// clientPackage is the npm package of the TypeScript client, which perdure embeds.
+var clientPackage = filepath.Join("..", "internal", "starter", "client", "perdure-client.tgz")
+
+// packClient makes clientPackage, unless builtPrograms is set. Areas that run in parallel wait for
+// each other, because make writes to the checkout.
 func packClient() error {
 	if os.Getenv(builtPrograms) != "" {
 		return nil
+	}
+	lock, err := os.OpenFile(filepath.Join(os.TempDir(), "perdure-e2e-client.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
 	return Execute("..", "make", "--silent", "internal/starter/client/perdure-client.tgz")
 }

@@ -1,91 +1,73 @@
-// A page with CopilotKit without a user interface: @copilotkit/core, installed in the working directory,
-// on one thread of one agent. It reads commands as JSON lines and prints what a page shows. It only reports;
-// the Go tests check.
+// Chromium, driven by playwright-core of the working directory. It executes commands, given as JSON lines, concurrently,
+// and prints a line for each. It only reports; the Go tests check. Tabs of one profile share WebSockets and storage.
 //
-//   arguments: the runtime's URL, the agent's name, the thread, the name of the page's client tool, and the
-//   bearer token of the page. The last two may be empty.
-//   in:  {say: message, forwardedProps?}   {decide: payload, sameRun}   decides every open interrupt
-//        {connect: true}   reads the thread, as a page does that is opened
-//        {result: content}   of the last printed tool call
-//        {stop: true}   prints nothing
-//        With until: n, these commands also print a line when the last message has n characters.
-//   out: {type: "end", run, messages, interrupts, error} … when the run has ended
-//        {type: "partial", run, messages}
-//        {type: "tool", args}   a call of the page's tool, which waits for its result
-//        {type: "console", text}
-import { randomUUID } from "node:crypto";
+//   argument: the path of Chromium
+//   in:  {id, profile, tab, most: milliseconds} and one of
+//        {open: url, response?: part}  opens the tab, and waits for the end of a response whose URL has the part
+//        {reload: true}   {type: text, into: selector}   {click: selector}
+//        {await: selector, has?: text, gone?: boolean}   {evaluate: expression}
+//        {close: true}  closes the tab; without tab: the profile
+//   out: {id, type: "done", text?, value?}   text is the text of the page, after await
+//        {id, type: "failed", error, text}
+//        {type: "console", profile, tab, text}  an error or a warning of a page
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { pathToFileURL } from "node:url";
 
+const { chromium } = createRequire(join(process.cwd(), "package.json"))("playwright-core");
 const emit = (line) => process.stdout.write(JSON.stringify(line) + "\n");
-const words = (value) => (typeof value === "string" ? value : (value?.message ?? JSON.stringify(value)));
-for (const level of ["warn", "error"]) console[level] = (...args) => emit({ type: "console", text: args.map(words).join(" ") });
-process.on("unhandledRejection", (reason) => emit({ type: "console", text: "unhandled: " + words(reason) }));
 
-const require = createRequire(join(process.cwd(), "package.json"));
-const kit = await import(pathToFileURL(require.resolve("@copilotkit/core").replace(/\.cjs$/, ".mjs")).href);
-const { z } = require("zod");
+const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--renderer-process-limit=4"];
+const browser = await chromium.launch({ executablePath: process.argv[2], args });
+const contexts = new Map(); // promises, by profile
+const pages = new Map(); // by tab
 
-const [runtimeUrl, agentId, threadId, toolName, token] = process.argv.slice(2);
-const headers = token ? { Authorization: `Bearer ${token}` } : {};
-const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-const told = async () => JSON.parse((await lines.next()).value ?? "null");
-
-const agent = new kit.ProxiedCopilotRuntimeAgent({ runtimeUrl, agentId, threadId, headers, transport: "rest" });
-const handler = async (args) => {
-  emit({ type: "tool", args });
-  return (await told())?.result;
+const contextOf = (profile) => {
+  if (!contexts.has(profile)) contexts.set(profile, browser.newContext());
+  return contexts.get(profile);
 };
-const tools = toolName ? [{ name: toolName, description: "The page's tool.", parameters: z.object({ of: z.string() }), handler }] : [];
-const core = new kit.CopilotKitCore({ agents__unsafe_dev_only: { [agentId]: agent }, headers, tools });
 
-// As CopilotKit's adapters for React, Vue and Angular do: they own the state, the agent sends the events.
-const state = new kit.ɵInterruptState();
-let run;
-let asked = [];
-let until = Infinity;
-let error;
-agent.subscribe({
-  onRunErrorEvent: ({ event }) => void (error = event.message),
-  onMessagesChanged: ({ messages }) => {
-    if (!((messages.at(-1)?.content?.length ?? 0) >= until)) return;
-    until = Infinity;
-    emit({ type: "partial", run, messages });
-  },
-  onRunStartedEvent: ({ event }) => {
-    run = event.runId;
-    asked = [];
-    state.clear();
-  },
-  onRunFinishedEvent: ({ outcome, interrupts }) => void (asked = outcome === "interrupt" ? interrupts : []),
-  onRunFinalized: () => void (asked.length > 0 && state.setStandard(asked)),
-});
+async function open({ profile, tab, open: url, response: part, most }) {
+  if (!pages.has(tab)) {
+    const page = await (await contextOf(profile)).newPage();
+    pages.set(tab, page);
+    const report = (text) => emit({ type: "console", profile, tab, text });
+    page.on("console", (message) => void (["error", "warning"].includes(message.type()) && report(message.text())));
+    page.on("pageerror", (error) => report("uncaught: " + error.message));
+  }
+  const page = pages.get(tab);
+  const awaited = part && page.waitForResponse((response) => response.url().includes(part), { timeout: most });
+  await Promise.all([page.goto(url), awaited?.then((response) => response.finished())]);
+}
+
+async function close({ profile, tab }) {
+  if (tab === undefined) return (await contextOf(profile)).close();
+  await pages.get(tab).close();
+  pages.delete(tab);
+}
 
 async function execute(command) {
-  error = undefined;
-  const options = { agent, forwardedProps: command.forwardedProps };
-  if (command.say) agent.addMessage(command.say);
-  if (command.decide) {
-    let decision;
-    for (const { id } of asked) decision = state.resolve(command.decide, id);
-    for (const result of decision.toolResults) agent.addMessage({ id: randomUUID(), role: "tool", ...result });
-    options.resume = decision.resume;
-    if (command.sameRun) options.runId = run;
+  if (command.open) return open(command);
+  if (command.close) return close(command);
+  const page = pages.get(command.tab);
+  const timeout = command.most;
+  if (command.reload) await page.reload({ timeout });
+  if (command.type !== undefined) await page.locator(command.into).first().fill(command.type, { timeout });
+  if (command.click) await page.locator(command.click).first().click({ timeout });
+  if (command.evaluate) return { value: await page.evaluate(command.evaluate) };
+  if (command.await) {
+    const found = page.locator(command.await, command.has === undefined ? {} : { hasText: command.has }).first();
+    await found.waitFor({ state: command.gone ? "hidden" : "visible", timeout });
+    return { text: await page.innerText("body") };
   }
-  if (command.connect) await core.connectAgent(options);
-  else await core.runAgent(options);
-  emit({ type: "end", run, messages: agent.messages, interrupts: asked, error });
 }
 
-for (let command; (command = await told()); ) {
-  if (command.stop) {
-    core.stopAgent({ agent });
-    continue;
-  }
-  until = command.until ?? Infinity;
-  const end = execute(command);
-  if (!command.until) await end;
+for await (const line of createInterface({ input: process.stdin })) {
+  const command = JSON.parse(line);
+  const { id, tab } = command;
+  execute(command).then(
+    (result) => emit({ id, type: "done", ...result }),
+    async (error) => emit({ id, type: "failed", error: error.message, text: (await pages.get(tab)?.innerText("body").catch((reason) => reason.message)) ?? "" }),
+  );
 }
-process.exit(0);
+await browser.close();

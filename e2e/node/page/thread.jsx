@@ -1,23 +1,20 @@
-// Shows the thread that the fragment of the URL names, and reports each snapshot to the driver of the browser.
+// Shows the thread that the fragment of the URL names. Its driver sends messages with window.store.
 import { PerdureClient } from "@perdure/client";
 import { useRun, useThread } from "@perdure/client/react";
-import { StrictMode, useEffect } from "react";
+import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
 const client = new PerdureClient({ baseUrl: location.origin });
 const options = { threadId: location.hash.slice(1), agent: "writer" };
 
 function Thread() {
-  const { messages, connection, store } = useThread(client, options);
+  const { messages, connection, transport, store } = useThread(client, options);
   const { status } = useRun(client, options);
-  useEffect(() => {
-    window.store = store;
-    void window.report({ messages, connection, status });
-  });
+  window.store = store;
   return (
-    <ol>
+    <ol className={`${status} ${connection} ${transport}`}>
       {messages.map(({ id, role, content }) => (
-        <li key={id} data-role={role}>
+        <li key={id} className={role}>
           {String(content ?? "")}
         </li>
       ))}

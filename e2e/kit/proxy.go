@@ -1,0 +1,68 @@
+package kit
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"testing"
+)
+
+// RouteTo makes the endpoint send its requests to an API process.
+func (p *Endpoint) RouteTo(t *testing.T, to *API) {
+	t.Helper()
+	where, err := to.Addresses(t.Context())
+	if err == nil {
+		err = p.Up(t.Context(), where)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Proxy returns an address that forwards to the endpoint's API, and stays the same when the API
+// restarts.
+func (p *Endpoint) Proxy(t *testing.T) string {
+	t.Helper()
+	forward := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			where, err := p.Addresses(r.In.Context())
+			if err != nil {
+				return // the client is gone
+			}
+			if to, err := url.Parse(where.API); err == nil {
+				r.SetURL(to)
+			}
+		},
+		// The proxy needs its own connections: a test server that ends closes those of the default
+		// transport.
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		FlushInterval: -1,
+		ErrorLog:      slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // clients are told
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.proxied.RLock()
+		defer p.proxied.RUnlock()
+		// The server closes the request body when the response begins. If the transport has not
+		// read the body to its end by then, it closes the connection.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client is gone
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// AwaitResponses waits until the proxy has forwarded every response to its end. CopilotKit's
+// runtime does not handle the error of a broken connection: its process exits, even if the run has
+// finished and the client lost nothing.
+func (p *Endpoint) AwaitResponses() {
+	p.proxied.Lock()
+	defer p.proxied.Unlock()
+}
