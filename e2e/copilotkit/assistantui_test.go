@@ -10,7 +10,8 @@ import (
 )
 
 // chatInAssistantUI: the page of the guide, on another origin than Perdure. It sends messages, shows a
-// tool call, asks for its approval, stops a run, and shows the thread of Perdure after a reload.
+// tool call, asks for its approval, and stops a run. A reload during the approval, after it, and during
+// the run shows the thread as it is in Perdure, and the page goes on.
 func chatInAssistantUI(t *testing.T, pages string) {
 	t.Helper()
 	site := httptest.NewServer(http.FileServer(http.Dir(pages)))
@@ -34,6 +35,9 @@ func chatInAssistantUI(t *testing.T, pages string) {
 		tab.Click("text=Send")
 	}
 	write(question)
+	tab.Await("p", "Approve")
+	tab.Reload()
+	tab.Await(".tool", `calculate {"expression":"6*7"}`)
 	tab.Click("text=Approve")
 	tab.Await(".message", answer)
 	tab.Await(".tool", `calculate {"expression":"6*7"}: 42`)
@@ -41,6 +45,9 @@ func chatInAssistantUI(t *testing.T, pages string) {
 	tab.Await(".message", answer)
 	tab.Await(".tool", `calculate {"expression":"6*7"}: 42`)
 	write(endless.Content)
+	tab.Await(".message", "goes on")
+	tab.Reload()
+	tab.Await(".message", endless.Content)
 	tab.Await(".message", "goes on")
 	tab.Click("text=Stop")
 	write(next)
