@@ -44,9 +44,10 @@ async function follow() {
     socket.send(JSON.stringify({ id: "1", ...request }));
   });
   socket.on("message", (data) => {
+    if (socket.readyState !== WebSocket.OPEN) return; // ws delivers what it has read before the cut
     const line = data.toString();
     const frame = JSON.parse(line);
-    if (frame.type === "event" && socket.readyState === WebSocket.OPEN) {
+    if (frame.type === "event") {
       cursor = frame.cursor;
       const event = line.slice(line.indexOf(member) + member.length, -1); // it is the last member
       say(`{"type":"event","run":0,"cursor":"${cursor}","event":${event}}`);
