@@ -1,5 +1,5 @@
 import type { Message, RunAgentInput } from "@ag-ui/client";
-import type { Accepted, Decision, ToolResult } from "./commands.js";
+import type { Accepted, Decision, DecisionBody, ToolResult } from "./commands.js";
 
 type Interrupt = { id: string; metadata?: Record<string, unknown> | null };
 type ResumeEntry = NonNullable<RunAgentInput["resume"]>[number];
@@ -70,7 +70,7 @@ const messageOf = ({ toolCallId, content, error }: ToolResult) =>
   ({ id: `result-${toolCallId}`, role: "tool", toolCallId, content, ...(error !== undefined && { error }) }) as Message;
 
 // Returns a decision as an entry of resume. A rejected question becomes a cancelled entry.
-function entryOf({ id: interruptId, metadata }: Interrupt, { decision, args, content, reason, remember }: Decision): ResumeEntry {
+function entryOf({ id: interruptId, metadata }: Interrupt, { decision, args, content, reason, remember }: DecisionBody): ResumeEntry {
   const isQuestion = metadata?.["perdure.question"] !== undefined;
   if (isQuestion && decision !== "answer") return { interruptId, status: "cancelled" };
   if (isQuestion) return { interruptId, status: "resolved", payload: content };

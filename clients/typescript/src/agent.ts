@@ -17,10 +17,13 @@ import { type RunInit, runFetch, threadStream } from "./streams.js";
 import { type ThreadCommand, ThreadCommands } from "./thread_commands.js";
 import type { Transport } from "./transport.js";
 
+/** Parameters of `runAgent`: those of HttpAgent. */
 export interface RunParameters extends RunAgentParameters {
+  /** Stops reading when it is aborted. The run continues. */
   abortController?: AbortController;
 }
 
+/** Parameters of `connectAgent`. */
 export interface ConnectParameters extends RunParameters {
   /** Whether to follow later runs until the agent is aborted. Default: `follow` of the configuration. */
   follow?: boolean;
@@ -72,6 +75,7 @@ export class PerdureAgent extends HttpAgent {
     if (onRetracted || onDecided) this.subscribe(observer);
   }
 
+  /** Returns an agent with the same options, thread and messages. It can read while this one runs. */
   override clone(): PerdureAgent {
     const clone = super.clone() as PerdureAgent;
     const { baseUrl, transport, commands, followsByDefault, isFollowing, currentRun, newestCursor, listeners } = this;
@@ -80,6 +84,7 @@ export class PerdureAgent extends HttpAgent {
     return Object.assign(clone, { baseUrl, transport, commands, followsByDefault, isFollowing, currentRun, newestCursor, listeners, acknowledged, ...own });
   }
 
+  /** Runs the agent and reads the run to its end, over as many connections as necessary. */
   override runAgent(parameters?: RunParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
     return this.readWith(() => super.runAgent(parameters, subscriber));
   }

@@ -37,7 +37,9 @@ export interface StreamEvent {
 
 /** A change of an approval. `approval` is the approval after the change. */
 export interface ApprovalEvent {
+  /** What has happened. After `decided` and `expired` the approval is closed. */
   type: "opened" | "voted" | "reminded" | "escalated" | "decided" | "expired";
+  /** The time, in the form of RFC 3339. */
   at: string;
   approval: schemas.Approval;
 }
@@ -69,6 +71,7 @@ export type RunInput = Partial<RunAgentInput> & { threadId: string };
  * are pages when they are awaited, and all items when they are iterated.
  */
 export class PerdureClient {
+  /** The base URL of the routes, without `/v1` and without slashes at its end. */
   readonly baseUrl: string;
   /** The options, for agents that use the same server. */
   readonly config: PerdureClientConfig;

@@ -11,7 +11,9 @@ export type ContentPart = Exclude<UserMessage["content"], string>[number];
 
 /** The result of a client tool call. */
 export interface ToolResult {
+  /** The ID of the call. */
   toolCallId: string;
+  /** What the model receives. */
   content: string | ContentPart[];
   /** The error of a tool that failed. */
   error?: string;
@@ -24,10 +26,28 @@ export interface CommandOptions {
 }
 
 /**
- * The decision of an approval, or the answer to a question. With `edit`, `args` has all arguments of the call. With
- * `answer`, `content` is JSON that fits the schema of the question, or the text that replaces the result of the call.
+ * Which further calls of the tool in this thread an approval covers: those with equal arguments (`arguments` or true), or
+ * all (`tool`).
  */
-export type Decision = operations["decideApproval"]["requestBody"]["content"]["application/json"];
+export type Remember = Schemas["Remember"];
+
+/**
+ * The decision of an approval, or the answer to a question. The model receives the `reason`.
+ *
+ * - `approve`: the tool is called. A soft limit is extended.
+ * - `edit`: the tool is called with other arguments. `args` has all of them, as JSON.
+ * - `reject`: the tool is not called.
+ * - `answer`: `content` is any JSON that fits the schema of the question (`responseSchema` of the interrupt). For an approval
+ *   it is the result of the call, which is then not made.
+ */
+export type Decision =
+  | { decision: "approve"; remember?: Remember; reason?: string }
+  | { decision: "edit"; args: unknown; reason?: string }
+  | { decision: "reject"; reason?: string }
+  | { decision: "answer"; content: unknown; reason?: string };
+
+/** A decision with the members of all kinds, as the API receives it. */
+export type DecisionBody = operations["decideApproval"]["requestBody"]["content"]["application/json"];
 
 /** The acknowledgement of a request that the server has durably accepted. */
 export interface Accepted {

@@ -68,6 +68,7 @@ export interface Retraction {
 /** An interrupt of a thread that is resolved. */
 export interface Decided {
   threadId: string;
+  /** The interrupt as it was while it was open. */
   interrupt: Interrupt;
 }
 

@@ -22,8 +22,9 @@ export type {
   RunInput,
   StreamEvent,
 } from "./client.js";
+export { textOf } from "./content.js";
 export type { TransportName } from "./connection.js";
-export type { Accepted, CommandOptions, ContentPart, Decision, ToolResult } from "./commands.js";
+export type { Accepted, CommandOptions, ContentPart, Decision, Remember, ToolResult } from "./commands.js";
 export type { Decided, PerdureAgentConfig, PerdureConfig, Retraction } from "./config.js";
 export { AnsweredError, ConnectionLostError, ProblemError } from "./problem.js";
 export type { Problem } from "./problem.js";

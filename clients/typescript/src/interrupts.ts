@@ -4,9 +4,11 @@ type Event = { type: string } & Record<string, unknown>;
 
 /** A client tool call that waits for its result. */
 export interface PendingToolCall {
+  /** The ID of the call, for `sendToolResult`. */
   toolCallId: string;
+  /** The name of the tool. */
   toolName: string;
-  /** The arguments as JSON text. */
+  /** The arguments as JSON text: use `JSON.parse`. */
   args: string;
 }
 

@@ -1,5 +1,6 @@
 /** A page of a list. */
 export interface Page<Item> {
+  /** The items of the page, in the order of the list. */
   items: Item[];
   /** The cursor of the next page. Absent on the last page. */
   nextCursor?: string;
@@ -17,6 +18,7 @@ export class Listing<Item, P extends Page<Item> = Page<Item>> implements AsyncIt
     private readonly start?: string,
   ) {}
 
+  /** Requests one page. */
   then<A = P, B = never>(
     onFulfilled?: ((page: P) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
@@ -24,10 +26,12 @@ export class Listing<Item, P extends Page<Item> = Page<Item>> implements AsyncIt
     return this.request(this.start).then(onFulfilled, onRejected);
   }
 
+  /** Requests one page. */
   catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<P | B> {
     return this.then(undefined, onRejected);
   }
 
+  /** Requests one page. */
   finally(onFinally?: (() => void) | null): Promise<P> {
     return this.request(this.start).finally(onFinally);
   }
@@ -42,6 +46,7 @@ export class Listing<Item, P extends Page<Item> = Page<Item>> implements AsyncIt
     }
   }
 
+  /** Yields the items of all pages. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Item, void, undefined> {
     for await (const { items } of this.pages()) yield* items;
   }

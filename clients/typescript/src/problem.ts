@@ -18,6 +18,7 @@ export interface Problem {
 /** The server refused the request. Repeating the request has the same result. */
 export class ProblemError extends Error {
   override readonly name: string = "ProblemError";
+  /** The problem document of the server. */
   readonly problem: Problem;
 
   constructor(problem: Problem) {
@@ -30,6 +31,7 @@ export class ProblemError extends Error {
     return this.problem.status;
   }
 
+  /** The stable code of the problem, or `http_<status>` for a response of a proxy. */
   get code(): string {
     return this.problem.code;
   }

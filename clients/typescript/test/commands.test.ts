@@ -26,7 +26,7 @@ test("an agent sends tool results and decisions to the routes of its thread", as
   const requests: ReceivedRequest[] = [];
   const agent = agentOf(() => json({ repeated: true }), requests);
   assert.deepEqual(await agent.sendToolResult({ ...result, error: "no" }), { repeated: true });
-  const decision: Decision = { decision: "edit", args: { amount: 5 }, reason: "too much", remember: false };
+  const decision: Decision = { decision: "edit", args: { amount: 5 }, reason: "too much" };
   await agent.decide("a/1", decision);
   assert.deepEqual(requests.map(({ method, path }) => [method, path]), [
     ["POST", `${thread}/tool-results`],

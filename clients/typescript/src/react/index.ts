@@ -1,3 +1,8 @@
+/**
+ * Hooks for React 18 and newer. Components with equal options share a store.
+ *
+ * @packageDocumentation
+ */
 import { useSyncExternalStore } from "react";
 import type { PerdureClient } from "../client.js";
 import type { PendingToolCall } from "../interrupts.js";
@@ -12,6 +17,21 @@ import {
   type ThreadStore,
   type ThreadStoreOptions,
   threadStore,
+} from "../store/index.js";
+
+export type {
+  ConnectionStatus,
+  InboxFilter,
+  InboxSnapshot,
+  InboxStore,
+  OpenInterrupt,
+  PendingToolCall,
+  RunSnapshot,
+  SendOptions,
+  ThreadSnapshot,
+  ThreadStatus,
+  ThreadStore,
+  ThreadStoreOptions,
 } from "../store/index.js";
 
 /** A snapshot of a thread and its store, which has the actions: `store.send("Hello")`. */
@@ -35,8 +55,11 @@ export function useRun(client: PerdureClient, options: ThreadStoreOptions): RunS
 
 /** The interrupts and the client tool calls of a thread that wait for this user. */
 export interface InterruptsHook {
+  /** Open approvals, questions and limits. */
   interrupts: readonly OpenInterrupt[];
+  /** Client tool calls that wait for their results. */
   toolCalls: readonly PendingToolCall[];
+  /** The store, which has the actions. */
   store: ThreadStore;
 }
 

@@ -7,8 +7,11 @@ import { shareByID } from "./structural_sharing.js";
 
 /** Which approvals an InboxStore has. */
 export interface InboxFilter {
+  /** Only approvals of runs of this agent. */
   agent?: string;
+  /** Only approvals of calls of this tool. */
   tool?: string;
+  /** Only approvals of this thread. */
   thread?: string;
   /** Only approvals that this person may decide: `me`, a subject, or `role:name`. */
   assignee?: string;
@@ -20,6 +23,7 @@ export interface InboxSnapshot {
   approvals: readonly Approval[];
   /** `loading` until the list is complete, `ready` while the store receives changes, `failed` after it has given up. */
   status: "loading" | "ready" | "failed";
+  /** Why the store has given up, with `failed`. */
   error?: { code: string; message: string };
 }
 

@@ -1,3 +1,8 @@
+/**
+ * Stores for user interfaces without React: immutable snapshots, and actions.
+ *
+ * @packageDocumentation
+ */
 export type { PendingToolCall } from "../interrupts.js";
 export { ExternalStore } from "./external_store.js";
 export { InboxStore } from "./inbox_store.js";

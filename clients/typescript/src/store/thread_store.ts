@@ -13,6 +13,7 @@ import { share, shareByID } from "./structural_sharing.js";
 
 /** Options of a ThreadStore. */
 export interface ThreadStoreOptions {
+  /** The ID of the thread. It need not exist yet. */
   threadId: string;
   /** The agent that answers. */
   agent: string;
@@ -50,11 +51,15 @@ export interface ThreadSnapshot<State = unknown> {
   threadId: string;
   /** The conversation, with messages that this tab sends and the server has not shown yet. */
   messages: readonly Message[];
+  /** The state of the thread; {} before the first one. */
   state: State;
+  /** The active or last run. */
   run: RunSnapshot;
+  /** What waits for decisions of people. */
   interrupts: readonly OpenInterrupt[];
   /** Client tool calls that wait for their results. */
   toolCalls: readonly PendingToolCall[];
+  /** Whether the store receives events. */
   connection: ConnectionStatus;
   /** How events arrive. `sse` instead of `websocket` while a proxy refuses WebSockets: all works, with more requests. */
   transport: TransportName;
@@ -66,9 +71,11 @@ export interface ThreadSnapshot<State = unknown> {
 
 /** Members of the input of one run, in addition to those of the store. */
 export interface SendOptions {
+  /** The ID of the run. Default: a random one. */
   runId?: string;
   /** Replaces the state of the thread. */
   state?: unknown;
+  /** Added to those of the store. */
   forwardedProps?: Record<string, unknown>;
 }
 
@@ -138,7 +145,10 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
     return this.start(structuredClone(last), options);
   }
 
-  /** Decides an approval or answers a question. */
+  /**
+   * Decides an approval or answers a question. The interrupt leaves the snapshot as soon as the server has accepted the
+   * decision. Rejects with an AnsweredError if another decision is recorded.
+   */
   async decide(interruptId: string, decision: Decision): Promise<Accepted> {
     const accepted = await this.client.decide(this.threadId, interruptId, decision);
     this.acknowledged = later(this.acknowledged, accepted.cursor);

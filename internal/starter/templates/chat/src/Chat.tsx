@@ -1,4 +1,4 @@
-import type { PerdureClient } from "@perdure/client";
+import { type PerdureClient, textOf } from "@perdure/client";
 import { useThread } from "@perdure/client/react";
 import { type FormEvent, useState } from "react";
 import { Approvals } from "./Approvals";
@@ -24,8 +24,8 @@ export function Chat({ client, options }: ThreadProps) {
     <>
       <ol>
         {messages
-          .filter(({ role, content }) => (role === "user" || role === "assistant") && content)
-          .map(({ id, role, content }) => <li key={id} className={role}>{String(content)}</li>)}
+          .filter((message) => (message.role === "user" || message.role === "assistant") && textOf(message))
+          .map((message) => <li key={message.id} className={message.role}>{textOf(message)}</li>)}
       </ol>
       <Approvals client={client} options={options} />
       {connection === "reconnecting" && <p>Reconnecting …</p>}
