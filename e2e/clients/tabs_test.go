@@ -170,8 +170,9 @@ func followInTabs(t *testing.T, p *kit.Perdure, model *writer, origin *kit.PageO
 	write(30, "running")
 	p.Restart(t)
 	write(40, "idle")
-	// Three responses with streams, the changes of approvals, and a response to a run that begins.
-	if n := origin.MostStreams(); n > 5 {
+	// Three responses with streams, the changes of approvals, a run that begins, and responses that the
+	// browser has closed and the server still counts.
+	if n := origin.MostStreams(); n > 8 {
 		t.Errorf("%d event streams were open at once", n)
 	}
 
