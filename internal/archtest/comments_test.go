@@ -82,7 +82,7 @@ func unknownNames(comment string, known map[string]bool) []string {
 	return unknown
 }
 
-func TestUnknownNamesAreSeen(t *testing.T) {
+func TestUnknownNamesAreFound(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{"closeLane": true, "Receiver": true}
 	for comment, want := range map[string]int{

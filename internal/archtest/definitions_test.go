@@ -38,7 +38,7 @@ func TestDefinitionsInTheDocumentationLoad(t *testing.T) {
 		}
 	}
 	if loaded < 30 {
-		t.Errorf("only %d blocks were found", loaded)
+		t.Errorf("number of blocks = %d, want at least 30", loaded)
 	}
 }
 

@@ -100,24 +100,24 @@ func TestComposeIsUnderstoodByTheProcesses(t *testing.T) {
 				continue
 			}
 			if cfg.Stream.Replicas != 3 {
-				t.Errorf("%s keeps %d copies of the log", name, cfg.Stream.Replicas)
+				t.Errorf("%s: copies of the log = %d, want 3", name, cfg.Stream.Replicas)
 			}
 		}
 	}
 }
 
-func TestComposeHasTwoOfEach(t *testing.T) {
+func TestComposeHasTwoNodesOfEachKind(t *testing.T) {
 	t.Parallel()
 	c := compose(t)
 	if n := len(c.built("api")); n != 2 {
-		t.Errorf("%d apis", n)
+		t.Errorf("number of APIs = %d, want 2", n)
 	}
 	workers := 0
 	for _, s := range c.built("worker") {
 		workers += max(1, s.Deploy.Replicas)
 	}
 	if workers != 2 {
-		t.Errorf("%d workers", workers)
+		t.Errorf("number of workers = %d, want 2", workers)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestComposeVersionsFollowGoMod(t *testing.T) {
 			t.Fatalf("%s is not in go.mod", module)
 		}
 		if image := c.Services[service].Image; !strings.Contains(image, ":"+version[1]) {
-			t.Errorf("%s is %s, go.mod has %s", service, image, version[1])
+			t.Errorf("image of %s = %s, want version %s as in go.mod", service, image, version[1])
 		}
 	}
 	goVersion := regexp.MustCompile(`(?m)^go (\S+)$`).FindStringSubmatch(mod)[1]
@@ -194,10 +194,10 @@ func TestNATSConfigurationFitsTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !o.JetStream || o.SyncInterval != 100*time.Millisecond || o.SyncAlways {
-		t.Errorf("JetStream %v, sync interval %s", o.JetStream, o.SyncInterval)
+		t.Errorf("JetStream = %v, sync interval = %s, want true and 100ms", o.JetStream, o.SyncInterval)
 	}
 	if o.MaxPayload < 512<<10 {
-		t.Errorf("max_payload %d leaves no room for a frame", o.MaxPayload)
+		t.Errorf("max_payload = %d, want at least 512 KiB for a frame", o.MaxPayload)
 	}
 	var routes []string
 	for _, r := range o.Routes {
@@ -206,7 +206,7 @@ func TestNATSConfigurationFitsTheLog(t *testing.T) {
 	slices.Sort(nodes)
 	slices.Sort(routes)
 	if len(nodes) != 3 || !slices.Equal(nodes, routes) {
-		t.Errorf("nodes %q, routes %q", nodes, routes)
+		t.Errorf("nodes = %q, routes = %q, want three equal ones", nodes, routes)
 	}
 	for name, s := range c.built("api") {
 		if s.Environment["NATS_USER"] != o.Username || fallback.ReplaceAllString(s.Environment["NATS_PASSWORD"], "$1") != o.Password {

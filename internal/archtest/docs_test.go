@@ -27,7 +27,7 @@ func pages(t *testing.T) []string {
 		return nil
 	})
 	if err != nil || len(files) < 30 {
-		t.Fatalf("%d pages, %v", len(files), err)
+		t.Fatalf("number of pages = %d, %v, want at least 30", len(files), err)
 	}
 	return files
 }
@@ -52,9 +52,9 @@ func anchors(page string) map[string]bool {
 	return seen
 }
 
-// TestLinksLeadSomewhere: every link to a file of the repository names an existing file, and every
+// TestLinksHaveTargets: every link to a file of the repository names an existing file, and every
 // anchor an existing heading.
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinksHaveTargets(t *testing.T) {
 	t.Parallel()
 	for _, file := range pages(t) {
 		text, err := os.ReadFile(file)

@@ -89,7 +89,7 @@ func TestErrorsAreDocumented(t *testing.T) {
 	}
 	codes := errorCodes(t)
 	if len(codes) < 50 {
-		t.Fatalf("only %d codes were found", len(codes))
+		t.Fatalf("number of codes = %d, want at least 50", len(codes))
 	}
 	for code, at := range codes {
 		if !strings.Contains(string(pages), "`"+code+"`") {

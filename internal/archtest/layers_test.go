@@ -228,8 +228,8 @@ func TestEmbeddedServersStayInPrograms(t *testing.T) {
 	}
 }
 
-// TestCheckerSeesBreaches: the checker reports imports that the rules forbid.
-func TestCheckerSeesBreaches(t *testing.T) {
+// TestBreachesAreFound: the checker reports imports that the rules forbid.
+func TestBreachesAreFound(t *testing.T) {
 	t.Parallel()
 	ours := &struct{ Path string }{module}
 	theirs := &struct{ Path string }{"example.com/lib"}
@@ -243,13 +243,13 @@ func TestCheckerSeesBreaches(t *testing.T) {
 	}
 	got := g.breaches([]layer{{"api", []string{"stream", anything}}, {"stream", nil}})
 	if len(got) != 2 || !strings.Contains(got[0], "stranger has no place") || !strings.Contains(got[1], "stream imports example.com/lib") {
-		t.Errorf("breaches: %q", got)
+		t.Errorf("breaches = %q, want the two of the example", got)
 	}
 	want := []string{module + "/api", "example.com/lib", "example.com/server/deep"}
 	if chain := g.chain(module+"/api", "example.com/server/..."); !slices.Equal(chain, want) {
-		t.Errorf("chain: %q", chain)
+		t.Errorf("chain = %q, want %q", chain, want)
 	}
 	if chain := g.chain(module+"/stranger", "example.com/..."); chain != nil {
-		t.Errorf("chain from nowhere: %q", chain)
+		t.Errorf("chain of an unknown package = %q, want none", chain)
 	}
 }

@@ -125,7 +125,7 @@ func TestLimitsAreThoseOfTheCode(t *testing.T) {
 	c := &constants{t, map[string]map[string]ast.Expr{}}
 	tags := taggedLimit.FindAllStringSubmatch(string(page), -1)
 	if all := strings.Count(string(page), "<!-- "); len(tags) != all || all < 100 {
-		t.Fatalf("%d of %d comments name a constant", len(tags), all)
+		t.Fatalf("comments with a constant = %d, want all %d, and at least 100", len(tags), all)
 	}
 	for _, tag := range tags {
 		shown, dir, name := tag[1], tag[2], tag[3]
@@ -140,7 +140,7 @@ func TestLimitsAreThoseOfTheCode(t *testing.T) {
 		}
 		n, _ := constant.Int64Val(constant.ToInt(value))
 		if !slices.Contains(renderings(n), shown) {
-			t.Errorf("%s.%s: the page shows %q, the code has one of %q", dir, name, shown, renderings(n))
+			t.Errorf("%s.%s: the page shows %q, want one of %q", dir, name, shown, renderings(n))
 		}
 	}
 }

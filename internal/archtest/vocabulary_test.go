@@ -22,7 +22,7 @@ var retiredFiles = []string{
 // terms.
 var retiredWords = []string{"beside", "crew", "onward", "unbegun"}
 
-func TestFilesAreNamedAfterTheirNoun(t *testing.T) {
+func TestFilesAreNamedByNouns(t *testing.T) {
 	t.Parallel()
 	for _, p := range load(t) {
 		for _, file := range p.ownFiles() {
@@ -34,7 +34,7 @@ func TestFilesAreNamedAfterTheirNoun(t *testing.T) {
 	}
 }
 
-func TestIdentifiersUseTheFieldsWords(t *testing.T) {
+func TestIdentifiersHaveNoRetiredWords(t *testing.T) {
 	t.Parallel()
 	for _, p := range load(t) {
 		for _, file := range p.ownFiles() {
@@ -75,7 +75,7 @@ func retiredIn(identifier string) string {
 	return ""
 }
 
-func TestRetiredWordsAreSeen(t *testing.T) {
+func TestRetiredWordsAreFound(t *testing.T) {
 	t.Parallel()
 	for identifier, want := range map[string]string{"asksBeside": "beside", "crew": "crew", "TestUnbegun": "unbegun", "besides": "", "screw": ""} {
 		if got := retiredIn(identifier); got != want {

@@ -23,13 +23,13 @@ func asked(from string, header ...string) *http.Request {
 	return r
 }
 
-func TestTokensAreReadFromOnePlaceOnly(t *testing.T) {
+func TestTokensAreReadFromOneHeader(t *testing.T) {
 	t.Parallel()
 	const ws = "Sec-WebSocket-Protocol"
 	for _, tt := range []struct {
-		header []string
-		token  string
-		err    error
+		header    []string
+		wantToken string
+		wantErr   error
 	}{
 		{nil, "", auth.ErrNoCredentials},
 		{[]string{"Authorization", "Bearer abc.DEF-_~+/=="}, "abc.DEF-_~+/==", nil},
@@ -47,13 +47,13 @@ func TestTokensAreReadFromOnePlaceOnly(t *testing.T) {
 		{[]string{ws, "bearer.abc"}, "", auth.ErrNoCredentials},
 	} {
 		token, err := auth.Bearer(asked("", tt.header...).Header)
-		if token != tt.token || !errors.Is(err, tt.err) {
-			t.Errorf("%q: %q, %v", tt.header, token, err)
+		if token != tt.wantToken || !errors.Is(err, tt.wantErr) {
+			t.Errorf("header %q: got %q, %v, want %q, %v", tt.header, token, err, tt.wantToken, tt.wantErr)
 		}
 	}
 }
 
-func TestProxyHeadersAreReadOnlyFromTheProxy(t *testing.T) {
+func TestProxyHeadersAreReadOnlyFromProxy(t *testing.T) {
 	t.Parallel()
 	proxy := &auth.Proxy{
 		Headers: auth.Headers{Subject: "X-Forwarded-User", Roles: "X-Forwarded-Groups", Tenant: "X-Tenant"},
@@ -64,17 +64,17 @@ func TestProxyHeadersAreReadOnlyFromTheProxy(t *testing.T) {
 		got, err := proxy.Authenticate(asked(from, ann...))
 		want := auth.Principal{Tenant: "shop", Subject: "ann", Roles: []string{"a", "b"}}
 		if err != nil || !cmp.Equal(got.Principal, want) || !got.Expires.IsZero() {
-			t.Errorf("from %s: %+v, %v", from, got, err)
+			t.Errorf("caller at %s: got %+v, %v, want %+v", from, got, err, want)
 		}
 	}
 	for _, from := range []string{"10.2.0.1:99", "127.0.0.1:99", "[::1]:99", "", "@"} {
 		if _, err := proxy.Authenticate(asked(from, ann...)); !errors.Is(err, auth.ErrUntrusted) {
-			t.Errorf("from %q: %v", from, err)
+			t.Errorf("caller at %q: got %v, want %v", from, err, auth.ErrUntrusted)
 		}
 	}
 	for _, tt := range []struct {
-		err    error
-		header []string
+		wantErr error
+		header  []string
 	}{
 		{auth.ErrNoCredentials, nil},
 		{auth.ErrNoCredentials, []string{"X-Forwarded-User", " ", "X-Tenant", "shop"}},
@@ -83,29 +83,29 @@ func TestProxyHeadersAreReadOnlyFromTheProxy(t *testing.T) {
 		{auth.ErrInvalid, []string{"X-Forwarded-User", "ann", "X-Tenant", "shop", "X-Tenant", "bank"}},
 		{auth.ErrInvalid, []string{"X-Forwarded-User", "ann", "X-Tenant", "shop", "X-Forwarded-Groups", "a", "X-Forwarded-Groups", "admin"}},
 	} {
-		if got, err := proxy.Authenticate(asked("10.1.2.3:99", tt.header...)); !errors.Is(err, tt.err) {
-			t.Errorf("%q: %+v, %v", tt.header, got, err)
+		if got, err := proxy.Authenticate(asked("10.1.2.3:99", tt.header...)); !errors.Is(err, tt.wantErr) {
+			t.Errorf("headers %q: got %+v, %v, want %v", tt.header, got, err, tt.wantErr)
 		}
 	}
 }
 
-// TestTenantDefaultsWithoutAHeader: without a configured tenant header, clients cannot choose a
+// TestTenantHasDefault: without a configured tenant header, clients cannot choose a
 // tenant.
-func TestTenantDefaultsWithoutAHeader(t *testing.T) {
+func TestTenantHasDefault(t *testing.T) {
 	t.Parallel()
 	proxy := &auth.Proxy{Headers: auth.Headers{Subject: "X-User"}, Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	got, err := proxy.Authenticate(asked("127.0.0.1:9", "X-User", "ann", "", "shop", "Tenant", "shop", "X-Tenant", "shop"))
 	if want := (auth.Principal{Tenant: "default", Subject: "ann"}); err != nil || !cmp.Equal(got.Principal, want) {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 }
 
-func TestAnonymousCallersNameThemselves(t *testing.T) {
+func TestAnonymousCallersHaveSubjectOfHeader(t *testing.T) {
 	t.Parallel()
 	a := &auth.Anonymous{Headers: auth.Headers{Subject: "X-User", Roles: "X-Roles", Tenant: "X-Tenant"}, Roles: []string{"admin"}, Local: true}
 	got, err := a.Authenticate(asked("", "X-User", "ann", "X-Roles", "finance", "X-Tenant", "shop"))
 	if want := (auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"finance", "admin"}}); err != nil || !cmp.Equal(got.Principal, want) {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 	for host, want := range map[string]error{
 		"localhost:8080": nil, "LOCALHOST": nil, "127.1.2.3:80": nil, "[::1]:80": nil, "[::1]": nil, "app.localhost": nil, "[::ffff:127.0.0.1]:1": nil,
@@ -114,7 +114,7 @@ func TestAnonymousCallersNameThemselves(t *testing.T) {
 		r := asked("")
 		r.Host = host
 		if _, err := a.Authenticate(r); !errors.Is(err, want) {
-			t.Errorf("host %q: %v", host, err)
+			t.Errorf("host %q: got %v, want %v", host, err, want)
 		}
 	}
 }

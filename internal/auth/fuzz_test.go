@@ -22,7 +22,7 @@ func FuzzBearer(f *testing.F) {
 			h.Set("Sec-WebSocket-Protocol", protocols)
 		}
 		if token, err := auth.Bearer(h); (err == nil) != auth.IsToken(token) {
-			t.Errorf("%q, %v", token, err)
+			t.Errorf("Bearer = %q, %v, want an error unless it is a token", token, err)
 		}
 	})
 }

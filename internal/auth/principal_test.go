@@ -27,7 +27,7 @@ func TestInvalidPrincipalsAreRejected(t *testing.T) {
 		{Tenant: " "},
 	} {
 		if err := p.Check(); !errors.Is(err, auth.ErrInvalid) {
-			t.Errorf("%.40q: %v", p, err)
+			t.Errorf("Check of %.40q = %v, want %v", p, err, auth.ErrInvalid)
 		}
 	}
 }

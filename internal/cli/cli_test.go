@@ -43,7 +43,7 @@ func serve(t *testing.T, routes map[string]func(http.ResponseWriter, *http.Reque
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := routes[r.Method+" "+r.URL.RequestURI()]
 		if answer == nil {
-			t.Errorf("unexpected request %s %s", r.Method, r.URL.RequestURI())
+			t.Errorf("request = %s %s, want none of that kind", r.Method, r.URL.RequestURI())
 			w.WriteHeader(http.StatusTeapot)
 			return
 		}
@@ -92,8 +92,8 @@ const (
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		last string
-		code int
+		last     string
+		wantCode int
 	}{
 		"success":   {ended, 0},
 		"error":     {`{"type":"RUN_ERROR","message":"no","code":"limit_turns"}`, 1},
@@ -102,8 +102,8 @@ func TestExitCodes(t *testing.T) {
 		"cancelled": {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","outcome":{"type":"cancelled"}}`, 4},
 	} {
 		environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){"POST /v1/agents/demo/runs": streams(begun, tt.last)})
-		if got := run(t, environ, "", "run", "demo", "hi"); got.code != tt.code {
-			t.Errorf("%s: exit %d, want %d: %s", name, got.code, tt.code, got.errOut)
+		if got := run(t, environ, "", "run", "demo", "hi"); got.code != tt.wantCode {
+			t.Errorf("%s: exit %d, want %d: %s", name, got.code, tt.wantCode, got.errOut)
 		}
 	}
 	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
@@ -162,7 +162,7 @@ func TestAnswerOmitsFailedAttempts(t *testing.T) {
 		t.Errorf("stderr is\n%s\nwant\n%s", got.errOut, want)
 	}
 	if p := input.ForwardedProps.Perdure; input.ThreadID != "t1" || len(input.Messages) != 1 || input.Messages[0].Content != "hi\nthere" || input.Messages[0].ID != messageID("t1", input.RunID) || p.History != "append" || p.OnBusy != "enqueue" {
-		t.Errorf("the input is %+v", input)
+		t.Errorf("input = %+v, want the new message on t1, appended", input)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestMessagesHaveIDsOfTheirThread(t *testing.T) {
 		said[input.Messages[0].ID] = true
 	}
 	if len(said) != 2 {
-		t.Errorf("message ids of two threads, with one message twice: got %v", said)
+		t.Errorf("message IDs = %v, want 2: one for each thread", said)
 	}
 }
 
@@ -311,25 +311,25 @@ func TestLists(t *testing.T) {
 		"POST /v1/schedules/s1/trigger": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
 	})
 	if got := run(t, environ, "", "approvals", "--agent", "a", "--limit", "2"); !strings.Contains(got.out, `pay {"n":1}`) || !strings.Contains(got.out, "role:x (0 of 2)") {
-		t.Errorf("approvals: %q", got.out)
+		t.Errorf("approvals = %q, want the call and its votes", got.out)
 	} else {
 		for _, want := range []string{"Which color? [answer (string)]", "shop, step check   Ship it?  ", "all callers (approve: 1 of 2, edit: 1 of 2 for {\"n\":2})", `Go on? {"limit":"tokens"}`} {
 			if !strings.Contains(got.out, want) {
-				t.Errorf("approvals: %q lacks %q", got.out, want)
+				t.Errorf("approvals = %q, want text with %q", got.out, want)
 			}
 		}
 	}
 	if got := run(t, environ, "", "approvals", "--status", "decided"); !strings.Contains(got.out, `edit {"n":2}       ada`) || !strings.Contains(got.out, "reject: too dear   -") {
-		t.Errorf("approvals --status decided: %q", got.out)
+		t.Errorf("approvals --status decided = %q, want both decisions", got.out)
 	}
 	run(t, environ, "", "threads", "--limit", "1", "--status", "waiting").want(t, 0, "THREAD   AGENT   STATUS    UPDATED   RUN\nt1       a       waiting   -         r1\n", "--cursor n")
 	if got := run(t, environ, "", "threads", "list", "--limit", "1", "--status", "waiting", "--json"); !strings.Contains(got.out, `"later": 1`) {
-		t.Errorf("threads --json: %q", got.out)
+		t.Errorf("threads --json = %q, want later members", got.out)
 	}
 	run(t, environ, "", "threads", "state", "t1").want(t, 0, "{\n  \"a\": [\n    1\n  ]\n}\n", "")
 	run(t, environ, "", "threads", "messages", "t1").want(t, 0, "> hi\n", "")
 	if got := run(t, environ, "", "threads", "runs", "t1"); !strings.Contains(got.out, "error x") {
-		t.Errorf("runs: %q", got.out)
+		t.Errorf("runs = %q, want the error of the run", got.out)
 	}
 	run(t, environ, "", "threads", "delete", "t1", "--json").want(t, 0, "{}\n", "")
 	run(t, environ, "", "cancel", "t1").want(t, 0, "r 1 is being cancelled.\n", "")
@@ -340,16 +340,16 @@ func TestLists(t *testing.T) {
 	run(t, environ, "", "schedules").want(t, 0, "SCHEDULE   AGENT   WHEN         PAUSED   THREAD   NOTE\ns1         a       @daily UTC   yes      -        -\n", "")
 	run(t, environ, "", "schedules", "trigger", "s1").want(t, 0, "s1 starts a run.\n", "")
 	if got := run(t, environ, "", "schedules", "show", "s1"); !strings.Contains(got.out, "every 1h UTC\n") || !strings.Contains(got.out, "t7 r7 success") {
-		t.Errorf("show: %q", got.out)
+		t.Errorf("show = %q, want the times and the last run", got.out)
 	}
 	if got := run(t, environ, "", "__complete", "run", ""); !strings.HasPrefix(got.out, "a\n") {
-		t.Errorf("completion: %q", got.out)
+		t.Errorf("completion = %q, want the agent", got.out)
 	}
 	if got := run(t, environ, "", "__complete", "run", "a", "hi", "--thread", ""); !strings.HasPrefix(got.out, "t1\t") {
-		t.Errorf("completion of a flag after the arguments: got %q", got.out)
+		t.Errorf("completion of a flag after the arguments = %q, want the thread", got.out)
 	}
 	if got := run(t, environ, "", "__complete", "schedules", "trigger", "s1", "--overlap", ""); !strings.HasPrefix(got.out, "skip\nbuffer_one\n") {
-		t.Errorf("completion of an overlap: %q", got.out)
+		t.Errorf("completion of an overlap = %q, want skip and buffer_one", got.out)
 	}
 }
 
@@ -385,20 +385,20 @@ func TestDefinitions(t *testing.T) {
 	run(t, nil, "", "agents", "validate", program).want(t, exitUsage, "", program+`:2: /workflow: unknown program "invoice"`)
 	run(t, nil, "", "agents", "validate", program, "--known", "invoice").want(t, 0, "1 agents, 0 tools, 0 MCP servers and 0 scripts are valid.\n", "")
 	if got := run(t, nil, "", "agents", "validate", other, "--json"); got.code != exitUsage || !strings.Contains(got.out, `"pointer": "/tools/0"`) {
-		t.Errorf("validate --json: %+v", got)
+		t.Errorf("validate --json of unknown names = %+v, want the exit code %d and the pointer", got, exitUsage)
 	}
 	if got := run(t, nil, "", "agents", "validate", dir, "--json"); got.code != exitUsage || !strings.Contains(got.out, `"line": 2`) || got.errOut != "" {
-		t.Errorf("validate --json: %+v", got)
+		t.Errorf("validate --json of a mistake = %+v, want the exit code %d and the line", got, exitUsage)
 	}
 	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
 		"PUT /v1/agents/a": func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			sent, err := agents.Parse("sent", body)
 			if err != nil || sent.Name != "a" || sent.Model != "openai/m" {
-				t.Errorf("put %q: %v", body, err)
+				t.Errorf("body of put = %q, %v, want the definition as JSON", body, err)
 			}
 			if match := r.Header.Get("If-Match"); match != "" && match != `"r0"` || r.Header.Get("Authorization") != "Bearer secret" {
-				t.Errorf("put with %v", r.Header)
+				t.Errorf("headers of put = %v, want the token and the revision", r.Header)
 			}
 			says(`{"name":"a","revision":"r1"}`)(w, r)
 		},

@@ -16,7 +16,7 @@ func TestJSONOnTerminal(t *testing.T) {
 	if i := strings.IndexFunc(string(shown), func(r rune) bool {
 		return r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
 	}); i >= 0 {
-		t.Errorf("shown %q, with a character at %d that a terminal obeys", shown, i)
+		t.Errorf("shown text = %q, want no control character at %d", shown, i)
 	}
 	var was, is map[string]string
 	if err := json.Unmarshal([]byte(raw), &was); err != nil {

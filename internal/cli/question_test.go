@@ -34,7 +34,7 @@ func TestQuestions(t *testing.T) {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var body struct{ Decisions []json.RawMessage }
 			if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(body.Decisions) != 1 {
-				t.Errorf("sent %+v, %v", body, err)
+				t.Errorf("body = %+v, %v, want one decision", body, err)
 			}
 			sent = string(body.Decisions[0])
 			if strings.Contains(sent, "bad") {
@@ -51,7 +51,7 @@ func TestQuestions(t *testing.T) {
 		v := &viewer{transcript: newTranscript(p, p), client: c, thread: "t1", questions: newQuestions(strings.NewReader(typed), io.Discard)}
 		decided, err := v.askUser(t.Context(), agui.Interrupt{ID: "int_1", Message: "May it?"})
 		if err != nil || decided != (want != "") {
-			t.Errorf("%q: decided %t, %v", typed, decided, err)
+			t.Errorf("%q: decided = %t, %v, want %t", typed, decided, err, want != "")
 		}
 		if want != "" {
 			name, rest, _ := strings.Cut(want, ",")
@@ -110,24 +110,24 @@ func TestApproversSeeTheSubject(t *testing.T) {
 		c.args.WriteString(q.args)
 		v.calls["c"] = c
 		if got := v.describe(agui.Interrupt{ToolCallID: "c", Reason: q.reason, Message: "Publish it?"}); got != q.want {
-			t.Errorf("%+v is about %q", q, got)
+			t.Errorf("description of %+v = %q, want %q", q, got, q.want)
 		}
 	}
 }
 
-func TestQuestionsEndWithTheirContext(t *testing.T) {
+func TestQuestionsEndWithContext(t *testing.T) {
 	t.Parallel()
 	in, _ := io.Pipe() // no input ever arrives
 	defer in.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := newQuestions(in, io.Discard).askDecision(ctx, "?", agui.Interrupt{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("error = %v, want %v", err, context.Canceled)
 	}
 }
 
-// TestTerminalsAreSafe: output of models and tools cannot control a terminal.
-func TestTerminalsAreSafe(t *testing.T) {
+// TestControlCharactersAreReplaced: output of models and tools cannot control a terminal.
+func TestControlCharactersAreReplaced(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	p := &page{w: &b, terminal: true, colors: true, column: &column{}}
@@ -137,6 +137,6 @@ func TestTerminalsAreSafe(t *testing.T) {
 		t.Errorf("%q, want %q", b.String(), want)
 	}
 	if got := oneLine(" a\n\x1bb "+strings.Repeat("x", 10), 6); got != "a \uFFFDbx"+"…" && len([]rune(got)) != 6 {
-		t.Errorf("%q", got)
+		t.Errorf("oneLine = %q, want one line of 6 characters", got)
 	}
 }

@@ -81,13 +81,13 @@ func TestCodesOfOperationsAreDocumented(t *testing.T) {
 				status, code, _ := strings.Cut(entry, " ")
 				row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(status) + ` \| [^|]*` + "`" + regexp.QuoteMeta(code) + "`")
 				if !row.Match(page) {
-					t.Errorf("%s %s: docs/reference/errors.md does not have %s", method, path, entry)
+					t.Errorf("%s %s: docs/reference/errors.md has no %s, want it", method, path, entry)
 				}
 			}
 		}
 	}
 	if found < 50 {
-		t.Errorf("only %d codes were found", found)
+		t.Errorf("number of codes = %d, want at least 50", found)
 	}
 }
 
@@ -96,7 +96,7 @@ func undescribed(t *testing.T, page string) {
 	t.Helper()
 	for line := range strings.Lines(page) {
 		if strings.HasSuffix(line, "|  |\n") {
-			t.Errorf("%s has no description", line)
+			t.Errorf("%s: got no description, want one", line)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestDefinitionsAreValid(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := make("No Name"); err == nil || !strings.Contains(err.Error(), `"No Name"`) {
-			t.Errorf("an invalid name: %v", err)
+			t.Errorf("invalid name: got %v, want an error with it", err)
 		}
 	}
 	folder, err := agents.LoadDir(dir)
@@ -34,7 +34,7 @@ func TestDefinitionsAreValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := folder.CheckNames(agents.BuiltIn()); err != nil || len(folder.Agents) != 2 || len(folder.Tools) != 1 {
-		t.Errorf("%d agents, %d tools, %v", len(folder.Agents), len(folder.Tools), err)
+		t.Errorf("folder = %d agents, %d tools, %v, want 2 and 1", len(folder.Agents), len(folder.Tools), err)
 	}
 }
 
@@ -48,12 +48,12 @@ func TestWriteOverwritesNothing(t *testing.T) {
 	}
 	_, err := starter.Write(dir, []starter.File{{Name: "a"}, {Name: "b/mine"}})
 	if !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), mine) {
-		t.Errorf("got %v", err)
+		t.Errorf("existing file: got %v, want an error with it", err)
 	}
 	if text, err := os.ReadFile(mine); string(text) != "mine" {
-		t.Errorf("the file has %q, %v", text, err)
+		t.Errorf("existing file = %q, %v, want it unchanged", text, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "a")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the other file: %v", err)
+		t.Errorf("other file: got %v, want none", err)
 	}
 }

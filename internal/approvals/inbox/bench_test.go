@@ -60,12 +60,12 @@ func BenchmarkInbox(b *testing.B) {
 	b.Logf("%d loaded in %s, %d bytes each", many, took.Round(time.Millisecond), (heap()-before)/many)
 	middle, err := x.List(tenant, inbox.Filter{Until: began.Add(many / 2 * time.Minute)}, "", many/2)
 	if err != nil || len(middle.Items) != many/2 {
-		b.Fatalf("%d, %v", len(middle.Items), err)
+		b.Fatalf("page in the middle: got %d items, %v, want %d", len(middle.Items), err, many/2)
 	}
 	for name, q := range map[string]struct {
-		filter inbox.Filter
-		after  string
-		items  int
+		filter    inbox.Filter
+		after     string
+		wantItems int
 	}{
 		"first page":  {inbox.Filter{}, "", 100},
 		"middle page": {inbox.Filter{}, middle.Next, 100},
@@ -78,8 +78,8 @@ func BenchmarkInbox(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				p, err := x.List(tenant, q.filter, q.after, 100)
-				if err != nil || len(p.Items) != q.items {
-					b.Fatalf("%d, %v", len(p.Items), err)
+				if err != nil || len(p.Items) != q.wantItems {
+					b.Fatalf("page: got %d items, %v, want %d", len(p.Items), err, q.wantItems)
 				}
 			}
 		})

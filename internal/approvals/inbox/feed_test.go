@@ -35,7 +35,7 @@ func read(t *testing.T, f *inbox.Feed, n int) (said []string, cursors []inbox.Cu
 	for range n {
 		m, err := f.Next(t.Context(), 20*time.Second)
 		if err != nil || m == nil {
-			t.Fatalf("after cursor %v: got %v, %v", said, m, err)
+			t.Fatalf("event after cursor %v: got %v, %v, want one", said, m, err)
 		}
 		said, cursors = append(said, string(m.Event.Type)+" "+m.Event.Approval.ID), append(cursors, m.Cursor)
 	}
@@ -60,7 +60,7 @@ func TestFeedResumesAfterCursor(t *testing.T) {
 	want := []string{"opened int_000000", "opened int_000001", "opened int_000002", "decided int_000001"}
 	got, cursors := read(t, live, 4)
 	if !slices.Equal(got, want) {
-		t.Fatalf("the feed has %v", got)
+		t.Fatalf("events = %v, want %v", got, want)
 	}
 	texts := make([]string, len(cursors))
 	for i, c := range cursors {
@@ -71,27 +71,27 @@ func TestFeedResumesAfterCursor(t *testing.T) {
 		}
 		rest, _ := read(t, follow(t, s, tenant, &again), len(want)-1-i)
 		if !slices.Equal(rest, want[i+1:]) {
-			t.Errorf("after cursor %s: %v", texts[i], rest)
+			t.Errorf("events after cursor %s = %v, want %v", texts[i], rest, want[i+1:])
 		}
 	}
 	if !slices.IsSorted(texts) {
-		t.Errorf("the cursors are %v", texts)
+		t.Errorf("cursors = %v, want them in order", texts)
 	}
 	listed, err := s.ParseCursor(page.Events.String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if all, _ := read(t, follow(t, s, tenant, &listed), len(want)); !slices.Equal(all, want) {
-		t.Errorf("after the cursor of the empty list: %v", all)
+		t.Errorf("events after the cursor of the empty list = %v, want %v", all, want)
 	}
 	if m, err := live.Next(t.Context(), 10*time.Millisecond); m != nil || err != nil {
-		t.Errorf("after the last event: got %v, %v", m, err)
+		t.Errorf("event after the last one: got %v, %v, want none", m, err)
 	}
 	if e, err := s.Event(t.Context(), tenant, "evt_decided_1"); err != nil || e.Type != inbox.Decided || e.Approval.ID != "int_000001" {
-		t.Errorf("%+v, %v", e, err)
+		t.Errorf("Event = %+v, %v, want the decision of int_000001", e, err)
 	}
 	if _, err := s.Event(t.Context(), "other", "evt_decided_1"); !errors.Is(err, inbox.ErrUnknownEvent) {
-		t.Errorf("another tenant's event: %v", err)
+		t.Errorf("event of another tenant: got %v, want %v", err, inbox.ErrUnknownEvent)
 	}
 }
 
@@ -115,6 +115,6 @@ func TestInvalidCursors(t *testing.T) {
 		}
 	}
 	if _, err := other.ParseCursor(good); !errors.Is(err, stream.ErrLogReplaced) {
-		t.Errorf("in another log: %v", err)
+		t.Errorf("cursor of another log: got %v, want %v", err, stream.ErrLogReplaced)
 	}
 }

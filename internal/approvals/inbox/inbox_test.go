@@ -125,11 +125,11 @@ func TestPendingApprovalsAreListed(t *testing.T) {
 		}
 	}
 	if p, err := x.List("other", inbox.Filter{}, "", 10); err != nil || len(p.Items) != 0 {
-		t.Errorf("another tenant is shown %v (%v)", p, err)
+		t.Errorf("list of another tenant = %v (%v), want it empty", p, err)
 	}
 	late := watch(t, s) // another node
 	if got := list(t, late, inbox.Filter{}); !slices.Equal(got, all) {
-		t.Errorf("list of a node that starts later: got %v", got)
+		t.Errorf("list of a node that starts later = %v, want %v", got, all)
 	}
 	if err := s.Settle(t.Context(), tenant, approval(2)); err != nil {
 		t.Fatal(err)
@@ -141,9 +141,9 @@ func TestPendingApprovalsAreListed(t *testing.T) {
 	until(t, x, inbox.Filter{}, all[0])
 }
 
-// TestApprovalsOfTheCaller: an approval is not listed for a person who has already approved it, or
+// TestApprovalsOfCaller: an approval is not listed for a person who has already approved it, or
 // for the person who started its run if the approval excludes that person.
-func TestApprovalsOfTheCaller(t *testing.T) {
+func TestApprovalsOfCaller(t *testing.T) {
 	t.Parallel()
 	s, x := open(t)
 	own, voted, free, unrestricted := approval(1), approval(2), approval(3), approval(4)
@@ -187,10 +187,10 @@ func TestPages(t *testing.T) {
 	until(t, x, inbox.Filter{}, all...)
 	first, err := x.List(tenant, inbox.Filter{}, "", 4)
 	if err != nil || !slices.Equal(ids(t, first.Items), all[:4]) || first.Next == "" {
-		t.Fatalf("the first page is %v, %q (%v)", ids(t, first.Items), first.Next, err)
+		t.Fatalf("first page = %v, cursor %q (%v), want %v", ids(t, first.Items), first.Next, err, all[:4])
 	}
 	if next, err := x.List(tenant, inbox.Filter{}, first.Next, 1); err != nil || !slices.Equal(ids(t, next.Items), all[4:5]) {
-		t.Errorf("page after the first: got %v (%v)", ids(t, next.Items), err)
+		t.Errorf("page after the first = %v (%v), want %v", ids(t, next.Items), err, all[4:5])
 	}
 	if err := s.Settle(t.Context(), tenant, approval(3)); err != nil { // the last approval of that page
 		t.Fatal(err)
@@ -198,11 +198,11 @@ func TestPages(t *testing.T) {
 	until(t, x, inbox.Filter{}, slices.Concat(all[:3], all[4:])...)
 	second, err := x.List(tenant, inbox.Filter{}, first.Next, 6)
 	if err != nil || !slices.Equal(ids(t, second.Items), all[4:]) || second.Next != "" {
-		t.Errorf("the second page is %v, %q (%v)", ids(t, second.Items), second.Next, err)
+		t.Errorf("second page = %v, cursor %q (%v), want %v", ids(t, second.Items), second.Next, err, all[4:])
 	}
 	for _, bad := range []string{"x", "!", "MDAwMDAwMDAwMDAw"} {
 		if _, err := x.List(tenant, inbox.Filter{}, bad, 1); !errors.Is(err, stream.ErrInvalidCursor) {
-			t.Errorf("cursor %q: %v", bad, err)
+			t.Errorf("cursor %q: got %v, want %v", bad, err, stream.ErrInvalidCursor)
 		}
 	}
 }
@@ -268,7 +268,7 @@ func TestDecidedApprovalsAreListed(t *testing.T) {
 		for after := ""; ; {
 			page, next, err := x.Decided(tenant, q, after, limit)
 			if err != nil || len(page) > limit {
-				t.Fatalf("%v, %v", page, err)
+				t.Fatalf("page = %v, %v, want at most %d", page, err, limit)
 			}
 			for _, d := range page {
 				ids = append(ids, d.ID)
@@ -295,16 +295,16 @@ func TestDecidedApprovalsAreListed(t *testing.T) {
 	other := watch(t, s) // of another process
 	await(other, all)
 	if got := listed(other, inbox.Filter{}, 2); !slices.Equal(got, all) {
-		t.Errorf("pages have %v", got)
+		t.Errorf("pages = %v, want %v", got, all)
 	}
 	if got := listed(x, inbox.Filter{Agent: "support", Tool: "ship"}, 1); !slices.Equal(got, all[:1]) {
-		t.Errorf("filtered are %v", got)
+		t.Errorf("filtered approvals = %v, want %v", got, all[:1])
 	}
 	if page, _, err := x.Decided("another", inbox.Filter{}, "", 10); len(page) != 0 || err != nil {
-		t.Errorf("another tenant's are %v, %v", page, err)
+		t.Errorf("approvals of another tenant = %v, %v, want none", page, err)
 	}
 	if _, _, err := x.Decided(tenant, inbox.Filter{}, "x", 10); !errors.Is(err, stream.ErrInvalidCursor) {
-		t.Errorf("a wrong cursor: %v", err)
+		t.Errorf("invalid cursor: got %v, want %v", err, stream.ErrInvalidCursor)
 	}
 	if err := s.Purge(t.Context(), stream.Thread{Tenant: tenant, ID: "t2"}); err != nil {
 		t.Fatal(err)

@@ -38,11 +38,11 @@ func TestPurgeRemovesThread(t *testing.T) {
 	put(t, s, approval(1), began) // written by a worker that does not know about the purge
 	p, err := watch(t, s).List(tenant, inbox.Filter{}, "", 10)
 	if err != nil || len(p.Items) != 2 {
-		t.Errorf("pending approvals: got %s (%v)", p.Items, err)
+		t.Errorf("pending approvals = %s (%v), want 2", p.Items, err)
 	}
 	for id, want := range map[string]error{"evt_t0": nil, "evt_t1": inbox.ErrUnknownEvent, "evt_t2": nil} {
 		if _, err := s.Event(t.Context(), tenant, id); !errors.Is(err, want) {
-			t.Errorf("the event %s: %v", id, err)
+			t.Errorf("event %s: got %v, want %v", id, err, want)
 		}
 	}
 }

@@ -50,14 +50,14 @@ func TestLinkReturnsItsContent(t *testing.T) {
 	text, again := token(t, k, want), token(t, k, want)
 	got, err := other.Read(text)
 	if err != nil || got.Nonce == "" || text == again {
-		t.Fatalf("%+v, %v", got, err)
+		t.Fatalf("Read = %+v, %v, want a nonce, and another token for each link", got, err)
 	}
 	want.Nonce, want.Expires = got.Nonce, want.Expires.UTC().Truncate(time.Second)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if used, err := k.Used(t.Context(), got); used || err != nil {
-		t.Errorf("used before: %v, %v", used, err)
+		t.Errorf("Used before the use = %v, %v, want false", used, err)
 	}
 	for range 2 {
 		if err := k.Use(t.Context(), got); err != nil {
@@ -65,14 +65,14 @@ func TestLinkReturnsItsContent(t *testing.T) {
 		}
 	}
 	if used, err := other.Used(t.Context(), got); !used || err != nil {
-		t.Errorf("used afterwards: %v, %v", used, err)
+		t.Errorf("Used after the use = %v, %v, want true", used, err)
 	}
 	second, err := k.Read(again)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if used, err := k.Used(t.Context(), second); used || err != nil {
-		t.Errorf("the other link is used: %v, %v", used, err)
+		t.Errorf("Used of another link = %v, %v, want false", used, err)
 	}
 }
 
@@ -93,14 +93,14 @@ func TestForgedLinksAreRejected(t *testing.T) {
 		"long": strings.Repeat("a", links.MaxToken) + "." + signature,
 	} {
 		if _, err := k.Read(text); !errors.Is(err, links.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want %v", name, err, links.ErrInvalid)
 		}
 	}
 	if got, err := k.Read(token(t, k, link(-time.Second))); !errors.Is(err, links.ErrExpired) || got.Thread != "t/1" {
-		t.Errorf("expired: %v, %v", got, err)
+		t.Errorf("expired link: got %v, %v, want its thread and %v", got, err, links.ErrExpired)
 	}
 	if _, err := links.Open(t.Context(), l, []byte("short")); err == nil {
-		t.Error("a short key is taken")
+		t.Error("Open with a short key: got no error, want one")
 	}
 }
 
@@ -117,7 +117,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("e30.AAAA")
 	f.Fuzz(func(t *testing.T, text string) {
 		if _, err := k.Read(text); err == nil && text != good {
-			t.Errorf("%q is taken", text)
+			t.Errorf("Read of %q: got no error, want one", text)
 		}
 	})
 }

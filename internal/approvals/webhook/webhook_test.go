@@ -51,23 +51,23 @@ func TestLoad(t *testing.T) {
 - {name: all, url: "http://other.example", secret: HOOK}
 `)
 	if err != nil || len(hooks) != 2 {
-		t.Fatal(hooks, err)
+		t.Fatalf("Load = %v, %v, want two hooks", hooks, err)
 	}
 	for _, want := range []struct {
-		event inbox.EventType
-		agent string
-		hooks [2]bool
+		event     inbox.EventType
+		agent     string
+		wantHooks [2]bool
 	}{
 		{inbox.Opened, "support", [2]bool{true, true}}, {inbox.Decided, "support", [2]bool{false, true}}, {inbox.Opened, "sales", [2]bool{false, true}},
 	} {
 		for i, h := range hooks {
-			if h.Wants(want.event, want.agent) != want.hooks[i] {
-				t.Errorf("%s wants %s of %s: %v", h.Name, want.event, want.agent, !want.hooks[i])
+			if h.Wants(want.event, want.agent) != want.wantHooks[i] {
+				t.Errorf("%s wants %s of %s: %v", h.Name, want.event, want.agent, !want.wantHooks[i])
 			}
 		}
 	}
 	if none, err := load(t, "# nothing yet\n"); err != nil || len(none) != 0 {
-		t.Error(none, err)
+		t.Errorf("Load of an empty file = %v, %v, want no hooks", none, err)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestLoadReportsMistakes(t *testing.T) {
 		}
 	}
 	if _, err := webhook.Load("nowhere.yaml", lookup); !errors.Is(err, os.ErrNotExist) {
-		t.Error(err)
+		t.Errorf("Load of a missing file: got %v, want %v", err, os.ErrNotExist)
 	}
 }
 
@@ -138,10 +138,10 @@ func TestMessagesAreSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := checker.Verify(r.body, r.header); err != nil || r.header.Get("webhook-id") != "evt_1" || r.header.Get("Content-Type") != "application/json" {
-		t.Errorf("%v of %v", err, r.header)
+		t.Errorf("Verify = %v with the headers %v, want the event evt_1 as JSON", err, r.header)
 	}
 	if err := checker.Verify([]byte(`{"type":"approval.decided"}`), r.header); err == nil {
-		t.Error("a changed message was accepted")
+		t.Error("Verify of a changed message: got no error, want one")
 	}
 }
 
@@ -158,13 +158,13 @@ func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process'
 		t.Fatal(err)
 	}
 	if r.header.Get("Traceparent") != parent || r.header.Get("Baggage") != "" {
-		t.Errorf("headers: %v", r.header)
+		t.Errorf("headers = %v, want the trace without baggage", r.header)
 	}
 }
 
-// TestSignatureOfTheSpecification: the example of the specification gets the signature that the
+// TestSignatureOfSpecification: the example of the specification gets the signature that the
 // specification states.
-func TestSignatureOfTheSpecification(t *testing.T) {
+func TestSignatureOfSpecification(t *testing.T) {
 	t.Parallel()
 	signer, err := standardwebhooks.NewWebhook("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
@@ -191,7 +191,7 @@ func TestAnswers(t *testing.T) {
 		got, err := sender(t, r.URL, true).Send(t.Context(), "a", "evt_1", []byte("{}"))
 		if want == nil {
 			if err != nil || got != status {
-				t.Errorf("%d: %v", status, err)
+				t.Errorf("status = %v (%v), want %d", got, err, status)
 			}
 			continue
 		}
@@ -207,20 +207,20 @@ func TestUnreachableReceivers(t *testing.T) {
 	r := receive(t, http.StatusOK)
 	_, err := sender(t, r.URL, false).Send(t.Context(), "a", "evt_1", nil)
 	if refused := (*webhook.RefusedError)(nil); !errors.As(err, &refused) || !refused.Final || r.header != nil {
-		t.Errorf("on a private network: %v", err)
+		t.Errorf("hook on a private network: got %v, want a final refusal without a request", err)
 	}
 	r.Close()
 	_, err = sender(t, r.URL, true).Send(t.Context(), "a", "evt_1", nil)
 	if refused := (*webhook.RefusedError)(nil); !errors.As(err, &refused) || refused.Final {
-		t.Errorf("away: %v", err)
+		t.Errorf("hook that is away: got %v, want a refusal that is not final", err)
 	}
 	_, err = sender(t, r.URL, true).Send(t.Context(), "b", "evt_1", nil)
 	if refused := (*webhook.RefusedError)(nil); !errors.As(err, &refused) || refused.Final {
-		t.Errorf("unknown here: %v", err)
+		t.Errorf("unknown hook: got %v, want a refusal that is not final", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err = sender(t, r.URL, true).Send(ctx, "a", "evt_1", nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("cancelled delivery: got %v, want %v", err, context.Canceled)
 	}
 }

@@ -67,7 +67,7 @@ func TestKeysAreKnown(t *testing.T) {
 				secondDigest(): auth.ErrInvalid, // the stored digest is not itself a key
 			} {
 				if got, err := keys.Authenticate(asked(key)); !errors.Is(err, want) || got.Principal.Subject != "" {
-					t.Errorf("%q: %+v, %v", key, got, err)
+					t.Errorf("key %q: got %+v, %v, want %v", key, got, err, want)
 				}
 			}
 		})
@@ -103,10 +103,10 @@ func TestInvalidKeyFilesAreRejected(t *testing.T) {
 			t.Errorf("%.100s: %v, want %q in it", text, err, want)
 		}
 		if err != nil && (strings.Contains(err.Error(), annsKey) || strings.Contains(err.Error(), "horse")) {
-			t.Errorf("the error has the key: %v", err)
+			t.Errorf("error = %v, want no key in it", err)
 		}
 	}
 	if _, err := apikey.Load(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no file: %v", err)
+		t.Errorf("Load of a missing file: got %v, want %v", err, os.ErrNotExist)
 	}
 }

@@ -30,10 +30,10 @@ func TestEachModeHasAnAuthenticator(t *testing.T) {
 	away := httptest.NewServer(http.NotFoundHandler())
 	defer away.Close()
 	for name, tt := range map[string]struct {
-		cfg    config.Auth
-		addr   string
-		want   auth.Authenticator
-		logged string
+		cfg     config.Auth
+		addr    string
+		want    auth.Authenticator
+		wantLog string
 	}{
 		"none":           {config.Auth{Mode: config.AuthNone, AdminRole: "boss"}, loopback, &auth.Anonymous{Roles: []string{"boss"}, Local: true}, ""},
 		"none, wherever": {config.Auth{Mode: config.AuthNone, AllowAnonymous: true, AdminRole: "boss"}, network, &auth.Anonymous{Roles: []string{"boss"}}, ""},
@@ -43,11 +43,11 @@ func TestEachModeHasAnAuthenticator(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		got, err := callers.New(t.Context(), tt.cfg, tt.addr, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil || reflect.TypeOf(got) != reflect.TypeOf(tt.want) || !strings.Contains(log.String(), tt.logged) {
-			t.Errorf("%s: %T, %v, logged %s", name, got, err, log.String())
+		if err != nil || reflect.TypeOf(got) != reflect.TypeOf(tt.want) || !strings.Contains(log.String(), tt.wantLog) {
+			t.Errorf("%s: got %T, %v and the log %s, want %T and %q", name, got, err, log.String(), tt.want, tt.wantLog)
 		}
 		if _, anonymous := got.(*auth.Anonymous); anonymous && !reflect.DeepEqual(got, tt.want) {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v, want %+v", name, got, tt.want)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestErrorsNameTheirVariable(t *testing.T) {
 		got, err := callers.New(t.Context(), cfg, network, slog.New(slog.DiscardHandler))
 		var bad *config.VariableError
 		if !errors.As(err, &bad) || bad.Name != variable || got != nil {
-			t.Errorf("%s: %T, %v", variable, got, err)
+			t.Errorf("%s: got %T, %v, want an error about it", variable, got, err)
 		}
 	}
 }

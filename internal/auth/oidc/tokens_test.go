@@ -47,10 +47,10 @@ func TestTokenIdentifiesThePrincipal(t *testing.T) {
 			}
 			got, err := tokens.Authenticate(bearing(p.token(tt.claims)))
 			if err != nil || !cmp.Equal(got.Principal, tt.want) {
-				t.Errorf("%+v, %v", got, err)
+				t.Errorf("got %+v, %v, want %+v", got, err, tt.want)
 			}
 			if left := got.Expires.Sub(p.clock()); left <= 0 || left > 5*time.Minute+oidc.Skew {
-				t.Errorf("token lifetime: got %s", left)
+				t.Errorf("lifetime of the token = %s, want at most 5m and the skew", left)
 			}
 		})
 	}
@@ -69,9 +69,9 @@ func TestInvalidTokensAreRejected(t *testing.T) {
 	plain := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	bob := strings.Replace(decoded(t, parts[1]), "ann", "bob", 1)
 	for name, tt := range map[string]struct {
-		token  string
-		change func(*oidc.Config)
-		err    error
+		token   string
+		change  func(*oidc.Config)
+		wantErr error
 	}{
 		"another audience":           {p.token(claims{"aud": "bank"}), nil, auth.ErrInvalid},
 		"no audience":                {p.token(claims{"aud": nil}), nil, auth.ErrInvalid},
@@ -102,18 +102,18 @@ func TestInvalidTokensAreRejected(t *testing.T) {
 				tokens = p.tokens(tt.change)
 			}
 			got, err := tokens.Authenticate(bearing(tt.token))
-			if !errors.Is(err, tt.err) {
-				t.Errorf("%+v, %v", got, err)
+			if !errors.Is(err, tt.wantErr) {
+				t.Errorf("got %+v, %v, want %v", got, err, tt.wantErr)
 			}
 			if err != nil && strings.Contains(err.Error(), tt.token) {
-				t.Errorf("the error has the token: %v", err)
+				t.Errorf("error = %v, want no token in it", err)
 			}
 		})
 	}
 	r := bearing("")
 	r.Header.Del("Authorization")
 	if _, err := p.tokens().Authenticate(r); !errors.Is(err, auth.ErrNoCredentials) {
-		t.Errorf("no token: %v", err)
+		t.Errorf("request without a token: got %v, want %v", err, auth.ErrNoCredentials)
 	}
 }
 
@@ -141,10 +141,10 @@ func TestProviderMayStartLater(t *testing.T) {
 		p.breaks(h)
 		p.pass(2 * time.Second)
 		if err := tokens.Discover(t.Context()); !errors.Is(err, auth.ErrUnavailable) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: Discover = %v, want %v", name, err, auth.ErrUnavailable)
 		}
 		if got, err := tokens.Authenticate(bearing(token)); !errors.Is(err, auth.ErrUnavailable) || strings.Contains(err.Error(), token) {
-			t.Errorf("%s: %+v, %v", name, got, err)
+			t.Errorf("%s: Authenticate = %+v, %v, want ErrUnavailable without the token", name, got, err)
 		}
 	}
 	p.breaks(nil)
@@ -154,25 +154,25 @@ func TestProviderMayStartLater(t *testing.T) {
 	}
 }
 
-func TestProviderWithAnotherIssuerIsAnError(t *testing.T) {
+func TestProviderWithOtherIssuerIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	p.issuer = "https://other.example"
 	if err := p.tokens().Discover(t.Context()); err == nil || errors.Is(err, auth.ErrUnavailable) || !strings.Contains(err.Error(), "https://other.example") {
-		t.Errorf("%v", err)
+		t.Errorf("Discover of another issuer = %v, want its URL", err)
 	}
 	p.breaks(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"issuer":"` + p.http.URL + `"}`))
 	})
 	if err := p.tokens().Discover(t.Context()); err == nil || errors.Is(err, auth.ErrUnavailable) || !strings.Contains(err.Error(), "jwks_uri") {
-		t.Errorf("%v", err)
+		t.Errorf("Discover without keys = %v, want that jwks_uri is missing", err)
 	}
 }
 
-// TestKnownKeysOutliveAnOutage: while the provider is unreachable, tokens that are signed with
+// TestKnownKeysSurviveOutage: while the provider is unreachable, tokens that are signed with
 // cached keys are accepted. For tokens with unknown keys, the error does not say that the token is
 // invalid.
-func TestKnownKeysOutliveAnOutage(t *testing.T) {
+func TestKnownKeysSurviveOutage(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	tokens := p.tokens()
@@ -186,7 +186,7 @@ func TestKnownKeysOutliveAnOutage(t *testing.T) {
 		t.Errorf("token with a cached key: %v", err)
 	}
 	if _, err := tokens.Authenticate(bearing(p.signed("k2", nil))); !errors.Is(err, auth.ErrUnavailable) {
-		t.Errorf("token with an unknown key: %v", err)
+		t.Errorf("token with an unknown key: got %v, want %v", err, auth.ErrUnavailable)
 	}
 	p.breaks(nil)
 	err := auth.ErrUnavailable
@@ -201,9 +201,9 @@ func TestKnownKeysOutliveAnOutage(t *testing.T) {
 	}
 }
 
-// TestKeysAreFetchedAtMostOnceInAWhile: tokens with invented key IDs do not cause a request to the
+// TestFetchesOfKeysAreLimited: tokens with invented key IDs do not cause a request to the
 // provider each. Keys that the provider rotates are found.
-func TestKeysAreFetchedAtMostOnceInAWhile(t *testing.T) {
+func TestFetchesOfKeysAreLimited(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	tokens := p.tokens()
@@ -216,13 +216,13 @@ func TestKeysAreFetchedAtMostOnceInAWhile(t *testing.T) {
 		all.Go(func() {
 			made := oidctest.SignIDToken(stranger, rand.Text(), "RS256", `{}`)
 			if _, err := tokens.Authenticate(bearing(made)); !errors.Is(err, auth.ErrInvalid) {
-				t.Error(err)
+				t.Errorf("token with an invented key: got %v, want %v", err, auth.ErrInvalid)
 			}
 		})
 	}
 	all.Wait()
 	if n, d := p.fetches("/keys"), p.fetches("/.well-known/openid-configuration"); n != 1 || d != 1 {
-		t.Errorf("the keys were fetched %d times, the configuration %d times", n, d)
+		t.Errorf("fetches of the keys = %d, of the configuration = %d, want 1 and 1", n, d)
 	}
 	p.mint("k2")
 	p.pass(11 * time.Second)
@@ -231,7 +231,7 @@ func TestKeysAreFetchedAtMostOnceInAWhile(t *testing.T) {
 	}
 }
 
-func TestCallersContextBoundsTheWaitForAProvider(t *testing.T) {
+func TestWaitForProviderEndsWithContext(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	held, let := make(chan struct{}), make(chan struct{})
@@ -240,7 +240,7 @@ func TestCallersContextBoundsTheWaitForAProvider(t *testing.T) {
 	go func() { <-held; cancel() }()
 	_, err := p.tokens().Authenticate(bearing("a.b.c").WithContext(ctx))
 	if !errors.Is(err, auth.ErrUnavailable) {
-		t.Error(err)
+		t.Errorf("Authenticate after the cancel = %v, want %v", err, auth.ErrUnavailable)
 	}
 	close(let)
 }

@@ -16,12 +16,12 @@ func TestConflictingWritesAreRetried(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{jetstream.ErrKeyExists, jetstream.ErrKeyRevisionMismatch} {
 		if !isConflict(fmt.Errorf("update: %w", err)) {
-			t.Errorf("%v is no conflict", err)
+			t.Errorf("isConflict(%v) = false, want true", err)
 		}
 	}
 	for _, err := range []error{nil, jetstream.ErrKeyNotFound, errors.New("timeout")} {
 		if isConflict(err) {
-			t.Errorf("%v is a conflict", err)
+			t.Errorf("isConflict(%v) = true, want false", err)
 		}
 	}
 }

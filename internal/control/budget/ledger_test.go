@@ -44,7 +44,7 @@ func TestWorkersShareDayBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := l.Check(t.Context(), "acme ü", nil); !errors.Is(err, ErrExceeded) {
-		t.Errorf("check of a used-up budget: got %v", err)
+		t.Errorf("Check of a used-up budget = %v, want %v", err, ErrExceeded)
 	}
 	if _, err := l.Check(t.Context(), "other", nil); err != nil {
 		t.Errorf("another tenant: %v", err)
@@ -79,7 +79,7 @@ func TestTenantBudgetOverridesDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := l.Check(t.Context(), "acme", nil); !errors.Is(err, ErrExceeded) {
-		t.Errorf("acme with its money spent: %v", err)
+		t.Errorf("Check after the cost is used up = %v, want %v", err, ErrExceeded)
 	}
 }
 
@@ -87,10 +87,10 @@ func TestNoBudgetIsConfigured(t *testing.T) {
 	t.Parallel()
 	l, err := Open(t.Context(), nil, Day{}, &File{})
 	if err != nil || l != nil {
-		t.Fatalf("there is a ledger, %v: %v", l, err)
+		t.Fatalf("ledger without budgets = %v, %v, want nil", l, err)
 	}
 	x, err := l.Check(t.Context(), "a", &Allowed{})
 	if err := errors.Join(err, l.Count(t.Context(), "a", "c", Use{Tokens: 1, Cost: 1})); x != nil || err != nil {
-		t.Error(x, err)
+		t.Errorf("use of a nil ledger = %v, %v, want nothing", x, err)
 	}
 }

@@ -21,10 +21,10 @@ prices:
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		model  string
-		tokens Tokens
-		want   agents.Money
-		known  bool
+		model     string
+		tokens    Tokens
+		want      agents.Money
+		wantKnown bool
 	}{
 		{"openai/gpt-5-mini", Tokens{Input: pointerTo(1_000_000), Output: pointerTo(1_000_000)}, 2_250_000, true},
 		{"openai/gpt-5-mini", Tokens{Input: pointerTo(1_000_000), CachedInput: pointerTo(600_000), Output: pointerTo(0)}, 115_000, true},
@@ -36,12 +36,12 @@ prices:
 		{"anthropic/gpt-x", Tokens{Input: pointerTo(1)}, 0, false},
 	} {
 		p, known := f.Price(tt.model)
-		if got := p.Cost(tt.tokens); known != tt.known || got != tt.want {
-			t.Errorf("%s: %d, %t, want %d, %t", tt.model, got, known, tt.want, tt.known)
+		if got := p.Cost(tt.tokens); known != tt.wantKnown || got != tt.want {
+			t.Errorf("%s: %d, %t, want %d, %t", tt.model, got, known, tt.want, tt.wantKnown)
 		}
 	}
 	if _, known := (*File)(nil).Price("openai/gpt-5"); known {
-		t.Error("there is a price where there is no file")
+		t.Error("price without a file: got one, want none")
 	}
 }
 

@@ -54,11 +54,11 @@ func TestSoftBudget(t *testing.T) {
 	check("acme", &Allowed{Date: today, Tokens: 200, Cost: 400_001}, &Excess{Date: today, Used: 200, Allowed: 250})
 	use("4", 50, 0)
 	if x, err := l.Check(t.Context(), "acme", &Allowed{Date: today, Tokens: 250, Cost: 400_001}); !errors.Is(err, ErrExceeded) || x != nil {
-		t.Errorf("check of a used-up budget: got %+v, %v", x, err)
+		t.Errorf("Check of a used-up budget = %+v, %v, want %v", x, err, ErrExceeded)
 	}
 	now = now.Add(24 * time.Hour)
 	check("acme", &Allowed{Date: today, Tokens: 250}, nil)
 	if !l.Of("acme").LimitsCost() || l.Of("other").LimitsCost() || !(Day{Soft: AmountsOf(0, 1)}).LimitsCost() {
-		t.Error("whether models need a price is not that of the budgets")
+		t.Error("LimitsCost differs from the budgets, want true exactly for those with a cost")
 	}
 }

@@ -59,7 +59,7 @@ func TestOfferEndsWithExecution(t *testing.T) {
 		begun := time.Now()
 		_, placed, err := d.StartOrOffer(t.Context(), in, dispatch.OfferTerms{OnBusy: runs.OnBusyEnqueue}, &snapshot.Snapshot{})
 		if took := time.Since(begun); placed || err != nil || took > 300*time.Millisecond {
-			t.Errorf("after %s: placed %v, %v", took, placed, err)
+			t.Errorf("dispatch = %v, %v after %s, want false within 300ms", placed, err, took)
 		}
 	})
 }

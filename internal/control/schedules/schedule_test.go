@@ -50,8 +50,8 @@ func TestErrorsNameMember(t *testing.T) {
 	t.Parallel()
 	hello := map[string]any{"role": "user", "content": "hello"}
 	for _, c := range []struct {
-		pointer string
-		changes map[string]any
+		wantPointer string
+		changes     map[string]any
 	}{
 		{"", map[string]any{"cron": nil}},
 		{"", map[string]any{"catchUpWindows": "1h"}},
@@ -91,13 +91,13 @@ func TestErrorsNameMember(t *testing.T) {
 	} {
 		s, err := schedules.Parse(definitionWith(t, c.changes))
 		var wrong *schedules.FieldError
-		if !errors.As(err, &wrong) || wrong.Pointer != c.pointer || wrong.Detail == "" {
-			t.Errorf("%v: %+v (%v), want a mistake at %q", c.changes, s, err, c.pointer)
+		if !errors.As(err, &wrong) || wrong.Pointer != c.wantPointer || wrong.Detail == "" {
+			t.Errorf("%v: %+v (%v), want a mistake at %q", c.changes, s, err, c.wantPointer)
 		}
 	}
 	for _, body := range []string{"", "[]", "null", `{"id":"s"} {}`} {
 		if _, err := schedules.Parse([]byte(body)); err == nil {
-			t.Errorf("%q is a schedule", body)
+			t.Errorf("Parse of %q: got no error, want one", body)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestTimesMatchTemporal(t *testing.T) {
 		TimeZoneName: "Europe/Berlin", Jitter: 5 * time.Second, StartAt: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("times (-want +got):\n%s", diff)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestEqualTimeIsSameRun(t *testing.T) {
 		t.Errorf("%+v, want %+v", run, want)
 	}
 	if on := parse(t, map[string]any{"threadId": "t"}).RunAt("shop", at); on.Thread.ID != "t" || on.ID != run.ID {
-		t.Errorf("on a thread: %+v", on)
+		t.Errorf("run on a thread = %+v, want the same run of t", on)
 	}
 	first, err := s.RunInput(run)
 	if err != nil {
@@ -152,15 +152,15 @@ func TestEqualTimeIsSameRun(t *testing.T) {
 	}
 	again, err := s.RunInput(run)
 	if err != nil || first.Digest() != again.Digest() || first.ThreadID != run.Thread.ID || first.RunID != run.ID {
-		t.Errorf("%+v and %+v (%v)", first, again, err)
+		t.Errorf("inputs of one time = %+v and %+v (%v), want equal ones", first, again, err)
 	}
 	other, err := s.RunInput(s.RunAt("shop", at.Add(time.Second)))
 	if err != nil || other.Messages[0].ID == first.Messages[0].ID || first.Messages[0].ID == "" {
-		t.Errorf("the messages of two runs are %+v and %+v (%v)", first.Messages, other.Messages, err)
+		t.Errorf("messages of two runs = %+v and %+v (%v), want different IDs", first.Messages, other.Messages, err)
 	}
 	id := schedules.FireID("shop", "s") + "-2030-01-31T08:00:00Z"
 	if nominal, ok := schedules.NominalTime("shop", "s", id); !ok || !nominal.Equal(at) {
-		t.Errorf("%s is %s, %t", id, nominal, ok)
+		t.Errorf("NominalTime of %s = %s, %t, want %s", id, nominal, ok, at)
 	}
 }
 
@@ -181,14 +181,14 @@ func TestDigestCoversDefinition(t *testing.T) {
 	same := `{"input": {"messages": [{"content": "Good morning.", "role": "user"}]}, "overlap": "skip", "timeZone": "UTC",
 		"cron": ["0 9 * * 1-5"], "agent": "a", "id": "s"}`
 	if d := digest([]byte(same)); d != first {
-		t.Error("the same in other words is another schedule")
+		t.Error("digest of the same schedule in other words differs, want the same")
 	}
 	for _, changes := range []map[string]any{
 		{"agent": "b"}, {"cron": []string{"0 10 * * 1-5"}}, {"overlap": "allow_all"}, {"note": "x"}, {"threadId": "t"},
 		{"input": errorText(map[string]any{"role": "user", "content": "Good night."})},
 	} {
 		if digest(definitionWith(t, changes)) == first {
-			t.Errorf("digest with %v equals the original's", changes)
+			t.Errorf("digest with %v is the same, want another", changes)
 		}
 	}
 }
@@ -208,7 +208,7 @@ func FuzzParse(f *testing.F) {
 		for _, c := range spec.Calendars {
 			for _, r := range c.DayOfWeek {
 				if r.Start < 0 || r.End > 6 || r.Start > r.End {
-					t.Errorf("%q names the days %+v", body, c.DayOfWeek)
+					t.Errorf("days of %q = %+v, want 0 to 6", body, c.DayOfWeek)
 				}
 			}
 		}

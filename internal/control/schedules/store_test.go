@@ -22,38 +22,38 @@ func TestStoreKeepsRevisions(t *testing.T) {
 	}
 	first := storedSchedule("s/1", "first")
 	if err := store.Create(t.Context(), "shop", first); err != nil || first.Revision == 0 {
-		t.Fatalf("%+v (%v)", first, err)
+		t.Fatalf("Create = %+v (%v), want a revision", first, err)
 	}
 	if err := store.Create(t.Context(), "shop", storedSchedule("s/1", "again")); !errors.Is(err, schedules.ErrExists) {
-		t.Errorf("created twice: %v", err)
+		t.Errorf("second Create = %v, want %v", err, schedules.ErrExists)
 	}
 	second := storedSchedule("s/1", "second")
 	second.Revision = first.Revision
 	if err := store.Change(t.Context(), "shop", second); err != nil || second.Revision == first.Revision {
-		t.Fatalf("%+v (%v)", second, err)
+		t.Fatalf("Change = %+v (%v), want another revision", second, err)
 	}
 	late := storedSchedule("s/1", "late")
 	late.Revision = first.Revision
 	if err := store.Change(t.Context(), "shop", late); !errors.Is(err, schedules.ErrChanged) {
-		t.Errorf("update with an outdated revision: got %v", err)
+		t.Errorf("Change of an outdated revision = %v, want %v", err, schedules.ErrChanged)
 	}
 	if now, err := store.Get(t.Context(), "shop", "s/1"); err != nil || now.Note != "second" || now.Requester.Subject != "ann" {
-		t.Errorf("%+v (%v)", now, err)
+		t.Errorf("Get = %+v (%v), want the note second of ann", now, err)
 	}
 	if then, err := store.At(t.Context(), "shop", "s/1", first.Revision); err != nil || then.Note != "first" {
-		t.Errorf("%+v (%v)", then, err)
+		t.Errorf("At = %+v (%v), want the note first", then, err)
 	}
 	if _, err := store.Get(t.Context(), "other", "s/1"); !errors.Is(err, schedules.ErrUnknown) {
-		t.Errorf("another tenant has it: %v", err)
+		t.Errorf("Get of another tenant = %v, want %v", err, schedules.ErrUnknown)
 	}
 	if err := store.Delete(t.Context(), "shop", "s/1"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.Get(t.Context(), "shop", "s/1"); !errors.Is(err, schedules.ErrUnknown) {
-		t.Errorf("schedule after its deletion: got %v", err)
+		t.Errorf("Get after the deletion = %v, want %v", err, schedules.ErrUnknown)
 	}
 	if _, err := store.At(t.Context(), "shop", "s/1", second.Revision); !errors.Is(err, schedules.ErrUnknown) {
-		t.Errorf("its revisions are still there: %v", err)
+		t.Errorf("At after the deletion = %v, want %v", err, schedules.ErrUnknown)
 	}
 	if err := store.Create(t.Context(), "shop", storedSchedule("s/1", "anew")); err != nil {
 		t.Errorf("it cannot be created anew: %v", err)
@@ -85,12 +85,12 @@ func TestListPages(t *testing.T) {
 		}
 		if after = next; after == "" {
 			if pages != 3 {
-				t.Errorf("%d pages", pages)
+				t.Errorf("number of pages = %d, want 3", pages)
 			}
 			break
 		}
 	}
 	if got := fmt.Sprint(seen); got != "[s0 shop s1 shop s2 shop s3 shop s4 shop]" {
-		t.Error(got)
+		t.Errorf("schedules = %s, want all five of shop", got)
 	}
 }

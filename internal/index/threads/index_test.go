@@ -68,7 +68,7 @@ func pages(t testing.TB, x *threads.Index, of string, f threads.Filter, limit in
 			ids = append(ids, it.ThreadID)
 		}
 		if len(p.Items) > limit || p.NextCursor != "" && len(p.Items) < limit {
-			t.Fatalf("a page of %d has %d", limit, len(p.Items))
+			t.Fatalf("size of the page = %d, want %d", len(p.Items), limit)
 		}
 		if cursor = p.NextCursor; cursor == "" {
 			return ids
@@ -76,7 +76,7 @@ func pages(t testing.TB, x *threads.Index, of string, f threads.Filter, limit in
 	}
 }
 
-func TestListsTheNewestFirst(t *testing.T) {
+func TestNewestThreadsAreListedFirst(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	for n := range 20 {
@@ -108,11 +108,11 @@ func TestListsTheNewestFirst(t *testing.T) {
 		}
 	}
 	if got := pages(t, x, "another tenant", threads.Filter{}, 10); len(got) != 1 {
-		t.Errorf("another tenant has %q", got)
+		t.Errorf("threads of another tenant = %q, want its one", got)
 	}
 	for _, cursor := range []string{"x", "AAAA", "%", "MDAwMDAwMDAwMDAwLiE"} {
 		if _, err := x.List(tenantThreads, threads.Filter{}, cursor, 1); !errors.Is(err, stream.ErrInvalidCursor) {
-			t.Errorf("the cursor %q: %v", cursor, err)
+			t.Errorf("cursor %q: got %v, want %v", cursor, err, stream.ErrInvalidCursor)
 		}
 	}
 }
@@ -139,10 +139,10 @@ func TestListChanges(t *testing.T) {
 	await(t, x, []string{"thread 0", "thread 5", "thread 2", "thread 1"})
 	rest, err := x.List(tenantThreads, threads.Filter{}, first.NextCursor, 10)
 	if err != nil || len(rest.Items) != 1 || rest.Items[0].ThreadID != "thread 1" {
-		t.Errorf("page after the first: got %+v (%v)", rest.Items, err)
+		t.Errorf("page after the first = %+v (%v), want thread 1", rest.Items, err)
 	}
 	if !x.Current() {
-		t.Error("the list is not current")
+		t.Error("Current = false, want true")
 	}
 }
 
@@ -166,8 +166,8 @@ func await(t *testing.T, x *threads.Index, want []string) {
 	}
 }
 
-// TestListsTheEntriesOfTheLog: the list shows the entries that the log writes.
-func TestListsTheEntriesOfTheLog(t *testing.T) {
+// TestListHasEntriesOfLog: the list shows the entries that the log writes.
+func TestListHasEntriesOfLog(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	x := watch(t, l)

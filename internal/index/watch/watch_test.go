@@ -90,9 +90,9 @@ func (w *stuckWatcher) Stop() error {
 	return w.KeyWatcher.Stop()
 }
 
-// TestStopWhileTheLogDoesNotAnswer: a watch stops promptly while the log does not answer, because
+// TestStopWithoutAnswerOfLog: a watch stops promptly while the log does not answer, because
 // its process is shutting down.
-func TestStopWhileTheLogDoesNotAnswer(t *testing.T) {
+func TestStopWithoutAnswerOfLog(t *testing.T) {
 	log := streamtest.Open(t)
 	bucket, err := log.KeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "shelf"})
 	if err != nil {
@@ -160,9 +160,9 @@ func open(t *testing.T) (source Source, write func(key, value string) uint64) {
 	return Source{Log: l, Bucket: kv, Keys: "a.>"}, write
 }
 
-// TestACopyIsKept: a copy gets the existing entries and then the changes. It gets no entries of
+// TestCopyFollowsLog: a copy gets the existing entries and then the changes. It gets no entries of
 // other keys.
-func TestACopyIsKept(t *testing.T) {
+func TestCopyFollowsLog(t *testing.T) {
 	t.Parallel()
 	source, write := open(t)
 	write("a.1", "one")
@@ -184,14 +184,14 @@ func TestACopyIsKept(t *testing.T) {
 	s.until(t, map[string]string{"a.1": "uno"})
 }
 
-func TestWaitForACopyEndsWithTheContext(t *testing.T) {
+func TestWaitForCopyEndsWithContext(t *testing.T) {
 	t.Parallel()
 	source, _ := open(t)
 	source.Keys = "not a subject" // so that the watch is retried repeatedly
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := Begin(ctx, source, newShelf().copy()); err == nil {
-		t.Error("the copy is reported as loaded")
+		t.Error("Begin with an ended context: got no error, want one")
 	}
 }
 
@@ -212,9 +212,9 @@ type watcher struct{ updates chan jetstream.KeyValueEntry }
 func (w watcher) Updates() <-chan jetstream.KeyValueEntry { return w.updates }
 func (watcher) Stop() error                               { return nil }
 
-// TestAWatchThatBreaksIsRenewed: a watch that ends, or that misses a change, is restarted, and only
+// TestBrokenWatchIsRenewed: a watch that ends, or that misses a change, is restarted, and only
 // then. Until the new watch has loaded, the copy keeps its content and its revision.
-func TestAWatchThatBreaksIsRenewed(t *testing.T) {
+func TestBrokenWatchIsRenewed(t *testing.T) {
 	t.Parallel()
 	for name, breaks := range map[string]func(end chan jetstream.KeyValueEntry, write func(key, value string) uint64){
 		"the watch ends":             func(end chan jetstream.KeyValueEntry, _ func(string, string) uint64) { close(end) },
@@ -255,7 +255,7 @@ func TestAWatchThatBreaksIsRenewed(t *testing.T) {
 			again <- entry
 			s.mu.Lock()
 			if s.revision != first || len(s.keys) != 1 || w.Current() {
-				t.Errorf("copy before the reload: got %v up to revision %d", s.keys, s.revision)
+				t.Errorf("copy before the reload = %v up to revision %d, want one key, and that it is not current", s.keys, s.revision)
 			}
 			s.mu.Unlock()
 			again <- nil

@@ -60,9 +60,9 @@ func TestNewConnectionsDoNotDelayShutdown(t *testing.T) {
 		t.Errorf("shutdown: %v", err)
 	}
 	if got := <-body; got != "answered" {
-		t.Errorf("the request that was under way: %s", got)
+		t.Errorf("answer of the active request = %s, want answered", got)
 	}
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-		t.Error(err)
+		t.Errorf("error of the server = %v, want %v", err, http.ErrServerClosed)
 	}
 }

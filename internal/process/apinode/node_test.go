@@ -43,6 +43,6 @@ func TestUnreadBytesAreBounded(t *testing.T) {
 	}
 	t.Logf("%d KiB", sent>>10)
 	if sent > 1<<20 {
-		t.Errorf("%d bytes were taken for a client that does not read", sent)
+		t.Errorf("bytes taken for a client that does not read = %d, want at most %d", sent, 1<<20)
 	}
 }

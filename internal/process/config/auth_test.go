@@ -44,9 +44,9 @@ func TestAuthModesAreConfigured(t *testing.T) {
 	}
 }
 
-// TestAnonymousStaysOnThisMachine: anonymous access is allowed only on a loopback address, or where
+// TestAnonymousAccessNeedsLoopback: anonymous access is allowed only on a loopback address, or where
 // the operator allows it explicitly.
-func TestAnonymousStaysOnThisMachine(t *testing.T) {
+func TestAnonymousAccessNeedsLoopback(t *testing.T) {
 	t.Parallel()
 	for addr, local := range map[string]bool{
 		"127.0.0.1:8080": true, "localhost:8080": true, "[::1]:8080": true, "127.9.9.9:0": true,
@@ -59,7 +59,7 @@ func TestAnonymousStaysOnThisMachine(t *testing.T) {
 		err := load()
 		var bad *config.VariableError
 		if local && err != nil || !local && (!errors.As(err, &bad) || bad.Name != "PERDURE_AUTH" || !strings.Contains(err.Error(), "PERDURE_AUTH_ALLOW_ANONYMOUS")) {
-			t.Errorf("%s: %v", addr, err)
+			t.Errorf("address %s: got %v, want an error about PERDURE_AUTH unless it is local", addr, err)
 		}
 		for _, text := range []string{"PERDURE_AUTH_ALLOW_ANONYMOUS=true", "PERDURE_AUTH=header"} {
 			if err := load(text); err != nil {
@@ -89,7 +89,7 @@ func TestInvalidAuthConfiguration(t *testing.T) {
 		_, err := config.Load(config.API, nil, append(strings.Fields(tt.environ), nowhere), io.Discard)
 		var bad *config.VariableError
 		if !errors.As(err, &bad) || bad.Name != tt.variable {
-			t.Errorf("%s: %v", tt.environ, err)
+			t.Errorf("%s: got %v, want an error about %s", tt.environ, err, tt.variable)
 		}
 	}
 }

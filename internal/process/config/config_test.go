@@ -29,18 +29,18 @@ func load(t *testing.T, p config.Process, args []string, environ ...string) *con
 	return cfg
 }
 
-func TestDefaultsStayOnThisMachine(t *testing.T) {
+func TestDefaultsListenOnLoopback(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, config.API, nil)
 	if cfg.Addr != "127.0.0.1:8080" || cfg.NATS.URL != "nats://127.0.0.1:4222" || cfg.Agents != "" || len(cfg.Origins) != 0 {
-		t.Errorf("api: got %+v", cfg)
+		t.Errorf("defaults of the API = %+v, want the documented ones", cfg)
 	}
 	if diff := cmp.Diff(stream.Options{Stream: "PERDURE", Replicas: 1}, cfg.Stream); diff != "" {
 		t.Errorf("stream (-want +got):\n%s", diff)
 	}
 	worker := load(t, config.Worker, nil)
 	if worker.WorkflowCache != 1000 || worker.MetricsAddr != "" || worker.Addr != "" || worker.ConnectTimeout != 2*time.Minute {
-		t.Errorf("worker: got %+v", worker)
+		t.Errorf("defaults of the worker = %+v, want the documented ones", worker)
 	}
 }
 
@@ -52,7 +52,7 @@ func TestEnvironmentIsRead(t *testing.T) {
 		"NATS_URL=nats://a:4222,nats://b:4222", "NATS_USER=u", "NATS_PASSWORD=p", "NATS_CREDS=c", "NATS_NKEY=n", "NATS_CERT=crt", "NATS_KEY=key", "NATS_CA=ca",
 		"TEMPORAL_ADDRESS=temporal:7233", "TEMPORAL_NAMESPACE=prod", "TEMPORAL_TLS=true", "TEMPORAL_GRPC_META_X_TEAM=blue")
 	if cfg.Addr != "0.0.0.0:80" || cfg.Agents != "/etc/agents" || cfg.LogLevel != slog.LevelDebug {
-		t.Errorf("got %+v", cfg)
+		t.Errorf("configuration = %+v, want that of the environment", cfg)
 	}
 	if diff := cmp.Diff([]string{"https://a.example", "http://localhost:*"}, cfg.Origins); diff != "" {
 		t.Errorf("origins (-want +got):\n%s", diff)
@@ -65,10 +65,10 @@ func TestEnvironmentIsRead(t *testing.T) {
 		t.Errorf("NATS (-want +got):\n%s", diff)
 	}
 	if cfg.Temporal.HostPort != "temporal:7233" || cfg.Temporal.Namespace != "prod" {
-		t.Errorf("Temporal: got %s, %s", cfg.Temporal.HostPort, cfg.Temporal.Namespace)
+		t.Errorf("Temporal = %s, %s, want temporal:7233 and prod", cfg.Temporal.HostPort, cfg.Temporal.Namespace)
 	}
 	if cfg.Temporal.ConnectionOptions.TLS == nil || cfg.Temporal.HeadersProvider == nil {
-		t.Error("Temporal: TLS and headers are not set up")
+		t.Error("Temporal without TLS or headers, want both")
 	}
 }
 
@@ -81,7 +81,7 @@ func TestTaskQueues(t *testing.T) {
 	for _, environ := range []string{"PERDURE_TOOLS_ONLY=true", "PERDURE_TASK_QUEUES=till,", "PERDURE_TASK_QUEUES=" + strings.Repeat("a", 33), "PERDURE_TASK_QUEUES=a b"} {
 		var wrong *config.VariableError
 		if _, err := config.Load(config.Worker, nil, []string{environ, nowhere}, io.Discard); !errors.As(err, &wrong) || wrong.Name != "PERDURE_TASK_QUEUES" {
-			t.Errorf("%s: %v", environ, err)
+			t.Errorf("%s: got %v, want an error about PERDURE_TASK_QUEUES", environ, err)
 		}
 	}
 }
@@ -90,33 +90,33 @@ func TestSoftBudgetsAreBelowHardOnes(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, config.Worker, []string{"--budget-tenant-soft-cost-per-day=1.5"}, "PERDURE_BUDGET_TENANT_COST_PER_DAY=2", "PERDURE_BUDGET_TENANT_SOFT_TOKENS_PER_DAY=100")
 	if cfg.TenantSoftCostPerDay != 1_500_000 || cfg.TenantSoftTokensPerDay != 100 {
-		t.Errorf("the soft budgets are %d tokens and %s", cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay)
+		t.Errorf("soft budgets = %d tokens and %s, want 100 and 1.5", cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay)
 	}
 	for _, kind := range []string{"TOKENS", "COST"} {
 		soft, hard := "PERDURE_BUDGET_TENANT_SOFT_"+kind+"_PER_DAY", "PERDURE_BUDGET_TENANT_"+kind+"_PER_DAY"
 		var wrong *config.VariableError
 		if _, err := config.Load(config.Worker, nil, []string{soft + "=100", hard + "=100", nowhere}, io.Discard); !errors.As(err, &wrong) || wrong.Name != soft {
-			t.Errorf("%s as large as the hard one: %v", kind, err)
+			t.Errorf("soft budget of %s as large as the hard one: got %v, want an error about %s", kind, err, soft)
 		}
 	}
 }
 
-func TestFlagOverridesTheVariableThatALibraryReads(t *testing.T) {
+func TestFlagOverridesVariableOfLibrary(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, config.Worker, []string{"--temporal-address=flag:1", "--replicas", "5"}, "TEMPORAL_ADDRESS=env:1", "PERDURE_REPLICAS=3")
 	if cfg.Temporal.HostPort != "flag:1" || cfg.Stream.Replicas != 5 {
-		t.Errorf("got %s and %d replicas", cfg.Temporal.HostPort, cfg.Stream.Replicas)
+		t.Errorf("got %s and %d replicas, want flag:1 and 5", cfg.Temporal.HostPort, cfg.Stream.Replicas)
 	}
 	if got := cfg.Getenv("TEMPORAL_ADDRESS"); got != "flag:1" {
-		t.Errorf("Getenv: got %q", got)
+		t.Errorf("Getenv = %q, want flag:1", got)
 	}
 }
 
-func TestEmptyCountsAsNotSet(t *testing.T) {
+func TestEmptyVariableIsNotSet(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, config.API, nil, "PERDURE_REPLICAS=", "TEMPORAL_NAMESPACE=")
 	if cfg.Stream.Replicas != 1 || cfg.Temporal.Namespace != "" {
-		t.Errorf("got %d replicas, namespace %q", cfg.Stream.Replicas, cfg.Temporal.Namespace)
+		t.Errorf("got %d replicas and the namespace %q, want 1 and none", cfg.Stream.Replicas, cfg.Temporal.Namespace)
 	}
 }
 
@@ -154,10 +154,10 @@ func TestBadValueNamesItsVariable(t *testing.T) {
 			_, err := config.Load(tt.process, nil, []string{nowhere, tt.variable + "=" + tt.value}, io.Discard)
 			var bad *config.VariableError
 			if !errors.As(err, &bad) || bad.Name != tt.variable {
-				t.Fatalf("got %v", err)
+				t.Fatalf("error = %v, want one about %s", err, tt.variable)
 			}
 			if !strings.HasPrefix(err.Error(), tt.variable+": ") {
-				t.Errorf("the message does not begin with the variable: %v", err)
+				t.Errorf("error = %v, want prefix %s", err, tt.variable)
 			}
 		})
 	}
@@ -168,7 +168,7 @@ func TestAllMistakesAreReportedTogether(t *testing.T) {
 	_, err := config.Load(config.Worker, nil, []string{nowhere, "PERDURE_REPLICAS=0", "PERDURE_LOG_LEVEL=x", "PERDURE_BUILD_ID=v1"}, io.Discard)
 	for _, name := range []string{"PERDURE_REPLICAS", "PERDURE_LOG_LEVEL", "PERDURE_DEPLOYMENT"} {
 		if err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s is not in: %v", name, err)
+			t.Errorf("error = %v, want text with %s", err, name)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func TestMissingProfile(t *testing.T) {
 	t.Parallel()
 	_, err := config.Load(config.API, nil, []string{nowhere, "TEMPORAL_PROFILE=prod"}, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "prod") {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want text with prod", err)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestBadFlags(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--replicas=9"}, {"--no-such"}, {"stray"}, {"--workflow-cache=5"}, {"--nats-password=x"}} {
 		if _, err := config.Load(config.API, args, []string{nowhere}, io.Discard); err == nil {
-			t.Errorf("%q was taken", args)
+			t.Errorf("arguments %q: got no error, want one", args)
 		}
 	}
 }
@@ -198,16 +198,16 @@ func TestUnknownVariablesAreListed(t *testing.T) {
 	}
 }
 
-func TestHelpShowsEveryVariableOfTheProcess(t *testing.T) {
+func TestHelpShowsEveryVariable(t *testing.T) {
 	t.Parallel()
 	for _, p := range []config.Process{config.API, config.Worker} {
 		var out bytes.Buffer
 		if _, err := config.Load(p, []string{"--help"}, nil, &out); !errors.Is(err, config.ErrHelp) {
-			t.Fatalf("%s: got %v", p, err)
+			t.Fatalf("%s: --help = %v, want %v", p, err, config.ErrHelp)
 		}
 		for _, v := range config.Variables(p) {
 			if !strings.Contains(out.String(), v.Name) || !strings.Contains(out.String(), v.Meaning) {
-				t.Errorf("%s: %s is not in the help", p, v.Name)
+				t.Errorf("help of %s: got no %s, want its meaning", p, v.Name)
 			}
 		}
 	}
@@ -219,7 +219,7 @@ func TestSecretsHaveNoFlag(t *testing.T) {
 		for _, v := range config.Variables(p) {
 			for _, word := range []string{"PASSWORD", "API_KEY", "_DATA"} {
 				if strings.Contains(v.Name, word) && v.Flag() != "" {
-					t.Errorf("%s can be given as --%s", v.Name, v.Flag())
+					t.Errorf("%s has the flag --%s, want none for a secret", v.Name, v.Flag())
 				}
 			}
 		}
@@ -232,20 +232,20 @@ func TestLogFollowsLevelAndFormat(t *testing.T) {
 	slog.New(load(t, config.API, nil, "PERDURE_LOG_LEVEL=warn").LogHandler(&out)).Info("hidden")
 	slog.New(load(t, config.API, nil).LogHandler(&out)).Info("shown")
 	if got := out.String(); !strings.HasPrefix(got, "{") || !strings.Contains(got, `"msg":"shown"`) || strings.Contains(got, "hidden") {
-		t.Errorf("got %s", got)
+		t.Errorf("log = %s, want JSON from info on", got)
 	}
 	for _, format := range []string{"json", "text"} {
 		out.Reset()
 		log := slog.New(load(t, config.API, []string{"--log-format=" + format}).LogHandler(&out))
 		log.Info("waited", "for", 1500*time.Millisecond, slog.Group("at", "most", time.Minute))
 		if got := out.String(); !strings.Contains(got, "1.5s") || !strings.Contains(got, "1m0s") {
-			t.Errorf("durations in %s are not readable: %s", format, got)
+			t.Errorf("log as %s: want readable durations, got %s", format, got)
 		}
 	}
 	out.Reset()
 	slog.New(load(t, config.API, []string{"--log-format=text"}).LogHandler(&out)).Info("shown")
 	if got := out.String(); !strings.Contains(got, "msg=shown") {
-		t.Errorf("got %s", got)
+		t.Errorf("log = %s, want text with %s", got, "msg=shown")
 	}
 }
 
@@ -253,7 +253,7 @@ func TestSecretsAreKnown(t *testing.T) {
 	t.Parallel()
 	c := load(t, config.Worker, nil, "OPENAI_API_KEY=sk-12345678", "PERDURE_SECRET_SHOP=swordfish", "PERDURE_LOG_LEVEL=warn", "HOME=/root")
 	if got := c.Secrets(); !slices.Equal(got, []string{"sk-12345678", "swordfish"}) {
-		t.Errorf("secrets are %q", got)
+		t.Errorf("secrets = %q, want both", got)
 	}
 }
 
@@ -262,10 +262,10 @@ func TestVersionIsShown(t *testing.T) {
 	for _, p := range []config.Process{config.API, config.Worker} {
 		var out bytes.Buffer
 		if _, err := config.Load(p, []string{"--version"}, []string{"PERDURE_PARK_AFTER=nonsense"}, &out); !errors.Is(err, config.ErrHelp) {
-			t.Errorf("%s: got %v", p, err)
+			t.Errorf("%s: --version = %v, want %v", p, err, config.ErrHelp)
 		}
 		if text := out.String(); !strings.HasPrefix(text, string(p)+" ") || !strings.Contains(text, "\ngo ") && !strings.Contains(text, "go       go1.") {
-			t.Errorf("%s: %q", p, text)
+			t.Errorf("version of %s = %q, want the name and the Go version", p, text)
 		}
 	}
 }

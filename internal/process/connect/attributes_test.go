@@ -20,30 +20,30 @@ func TestEnsureSearchAttributes(t *testing.T) {
 		return missing
 	}
 	tests := []struct {
-		name  string
-		front *frontend
-		added bool
-		warns bool
-		fails bool
+		name        string
+		front       *frontend
+		wantAdded   bool
+		wantWarning bool
+		wantErr     bool
 	}{
 		{name: "they are there", front: &frontend{count: func(map[string]bool) error { return nil }}},
-		{name: "they are missing", front: &frontend{count: needsBoth}, added: true},
+		{name: "they are missing", front: &frontend{count: needsBoth}, wantAdded: true},
 		{
 			name:  "another process was faster",
-			front: &frontend{count: needsBoth, add: func() error { return serviceerror.NewAlreadyExists("PerdureRun") }}, added: true,
+			front: &frontend{count: needsBoth, add: func() error { return serviceerror.NewAlreadyExists("PerdureRun") }}, wantAdded: true,
 		},
 		{
-			name:  "creating is not allowed",
-			front: &frontend{count: func(map[string]bool) error { return missing }, add: func() error { return serviceerror.NewPermissionDenied("no", "") }},
-			added: true, warns: true,
+			name:      "creating is not allowed",
+			front:     &frontend{count: func(map[string]bool) error { return missing }, add: func() error { return serviceerror.NewPermissionDenied("no", "") }},
+			wantAdded: true, wantWarning: true,
 		},
 		{
-			name:  "there is no operator service",
-			front: &frontend{count: func(map[string]bool) error { return missing }, add: func() error { return serviceerror.NewUnimplemented("no") }},
-			added: true, warns: true,
+			name:      "there is no operator service",
+			front:     &frontend{count: func(map[string]bool) error { return missing }, add: func() error { return serviceerror.NewUnimplemented("no") }},
+			wantAdded: true, wantWarning: true,
 		},
-		{name: "reading is not allowed", front: &frontend{count: func(map[string]bool) error { return serviceerror.NewPermissionDenied("no", "") }}, warns: true},
-		{name: "the namespace is gone", front: &frontend{count: func(map[string]bool) error { return serviceerror.NewNamespaceNotFound("prod") }}, fails: true},
+		{name: "reading is not allowed", front: &frontend{count: func(map[string]bool) error { return serviceerror.NewPermissionDenied("no", "") }}, wantWarning: true},
+		{name: "the namespace is gone", front: &frontend{count: func(map[string]bool) error { return serviceerror.NewNamespaceNotFound("prod") }}, wantErr: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,14 +55,14 @@ func TestEnsureSearchAttributes(t *testing.T) {
 			}
 			defer c.Close()
 			err = connect.EnsureSearchAttributes(t.Context(), c, "prod", []string{"PerdureAgent", "PerdureRun"}, log.logger())
-			if (err != nil) != tt.fails {
-				t.Errorf("got %v", err)
+			if (err != nil) != tt.wantErr {
+				t.Errorf("error = %v, want one: %t", err, tt.wantErr)
 			}
-			if warned := strings.Count(log.String(), "level=WARN"); warned > 1 || (warned == 1) != tt.warns {
-				t.Errorf("%d warnings:\n%s", warned, log)
+			if warned := strings.Count(log.String(), "level=WARN"); warned > 1 || (warned == 1) != tt.wantWarning {
+				t.Errorf("number of warnings = %d, want at most one, and one: %t\n%s", warned, tt.wantWarning, log)
 			}
-			if added := tt.front.attributes["PerdureAgent"] && tt.front.attributes["PerdureRun"]; added != tt.added {
-				t.Errorf("added: %v", tt.front.attributes)
+			if added := tt.front.attributes["PerdureAgent"] && tt.front.attributes["PerdureRun"]; added != tt.wantAdded {
+				t.Errorf("attributes = %v, want them added: %t", tt.front.attributes, tt.wantAdded)
 			}
 			if want := "PerdureAgent = 'none' AND PerdureRun = 'none'"; tt.front.lastQuery != want {
 				t.Errorf("query %q, want %q", tt.front.lastQuery, want)

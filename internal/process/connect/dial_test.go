@@ -38,7 +38,7 @@ func natsServer(t *testing.T, o *server.Options) *server.Server {
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("nats-server is not ready")
+		t.Fatal("nats-server is not ready, want it within 10s")
 	}
 	return s
 }
@@ -107,11 +107,11 @@ func TestDialWaitsForServersToStart(t *testing.T) {
 	}
 	t.Cleanup(connections.Close)
 	if !connections.NATS.IsConnected() {
-		t.Error("NATS is not connected")
+		t.Error("NATS is not connected, want a connection")
 	}
 	for _, words := range []string{"server=NATS", "server=Temporal", "namespace prod"} {
 		if !strings.Contains(log.String(), words) {
-			t.Errorf("log does not contain %q:\n%s", words, log)
+			t.Errorf("log: want text with %q, got\n%s", words, log)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-func TestWaitingIsBounded(t *testing.T) {
+func TestDialIsBounded(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
 	cfg := settings("nats://user:sesame@127.0.0.1:"+port+", token-sesame@127.0.0.1:"+port, "")
@@ -141,21 +141,21 @@ func TestWaitingIsBounded(t *testing.T) {
 		t.Errorf("got %v, want the servers", err)
 	}
 	if err != nil && strings.Contains(err.Error()+log.String(), "sesame") {
-		t.Errorf("credentials appear in the error or the log: %v\n%s", err, log)
+		t.Errorf("error and log = %v\n%s\nwant no credentials", err, log)
 	}
 	if !errors.Is(err, nats.ErrNoServers) || !strings.Contains(err.Error(), "connect to NATS: no connection after 300ms") {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want no connection after 300ms", err)
 	}
 }
 
-func TestWaitingEndsWithTheContext(t *testing.T) {
+func TestDialEndsWithContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	log := newLogbook()
 	go func() { <-log.lines; cancel() }()
 	_, err := connect.Dial(ctx, settings("nats://127.0.0.1:"+freePort(t), ""), "test", log.logger())
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want %v", err, context.Canceled)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestPermanentErrorsFailAtOnce(t *testing.T) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 			if log.String() != "" {
-				t.Errorf("retried after a permanent error:\n%s", log)
+				t.Errorf("log after a permanent error = %s, want no retry", log)
 			}
 		})
 	}
@@ -196,7 +196,7 @@ func TestCertificateNeedsItsKey(t *testing.T) {
 	_, err := connect.Dial(t.Context(), cfg, "test", newLogbook().logger())
 	var bad *config.VariableError
 	if !errors.As(err, &bad) || bad.Name != "NATS_CERT" {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want one about NATS_CERT", err)
 	}
 }
 

@@ -37,12 +37,12 @@ func TestUnusableDirectory(t *testing.T) {
 	}
 }
 
-func TestForeignDirectoryIsLeftAlone(t *testing.T) {
+func TestForeignDirectoryIsNotChanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "main.go"), "package x")
 	if _, err := Start(testContext(t), Options{Data: dir}); err == nil {
-		t.Fatal("Start took a foreign directory")
+		t.Fatal("Start in a directory of another program: got no error, want one")
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
@@ -50,7 +50,7 @@ func TestForeignDirectoryIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestHiddenFilesAreNotInTheWay(t *testing.T) {
+func TestHiddenFilesAreIgnored(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, ".gitignore"), "*")
@@ -64,8 +64,8 @@ func TestHiddenFilesAreNotInTheWay(t *testing.T) {
 	}
 }
 
-// TestForgottenLockHolds: the lock remains although the program keeps no reference to its Server.
-func TestForgottenLockHolds(t *testing.T) {
+// TestLockHoldsWithoutReference: the lock remains although the program keeps no reference to its Server.
+func TestLockHoldsWithoutReference(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if _, err := lockDir(dir); err != nil {
@@ -98,7 +98,7 @@ func TestInvalidOwnersAreIgnored(t *testing.T) {
 		})
 	}
 	if got := readOwner("D", filepath.Join(t.TempDir(), "absent")); got.PID != 0 {
-		t.Errorf("absent file: %v", got)
+		t.Errorf("owner of an absent file = %v, want none", got)
 	}
 }
 

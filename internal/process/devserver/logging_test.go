@@ -26,11 +26,11 @@ func TestTemporalLogOmitsLinesBelowItsLevel(t *testing.T) {
 	l.Info("info")
 	l.Warn(noHTTP + ", so there.")
 	if buf.Len() != 0 {
-		t.Errorf("logged %s", &buf)
+		t.Errorf("log = %s, want none", &buf)
 	}
 	l.Error("error")
 	if !strings.Contains(buf.String(), "level=ERROR msg=error server=temporal") {
-		t.Errorf("logged %q", &buf)
+		t.Errorf("log = %q, want the error of Temporal", &buf)
 	}
 }
 
@@ -44,17 +44,17 @@ func TestTemporalLogCarriesTags(t *testing.T) {
 	two.Warn("second")
 	first, second, _ := strings.Cut(buf.String(), "\n")
 	if !strings.HasSuffix(first, "n=4 outer=1 inner=2") || !strings.HasSuffix(strings.TrimSpace(second), "outer=1 inner=3") {
-		t.Errorf("logged %q and %q", first, second)
+		t.Errorf("log = %q and %q, want the tags of each logger", first, second)
 	}
 	buf.Reset()
 	root.mute()
 	one.Error("stopping")
 	if buf.Len() != 0 {
-		t.Errorf("logged %q after mute", &buf)
+		t.Errorf("log after mute = %q, want none", &buf)
 	}
 }
 
-func TestTemporalFatalBecomesAnError(t *testing.T) {
+func TestTemporalFatalIsError(t *testing.T) {
 	t.Parallel()
 	var buf bytes.Buffer
 	l := newTemporalLog(logTo(&buf, slog.LevelWarn))
@@ -64,11 +64,11 @@ func TestTemporalFatalBecomesAnError(t *testing.T) {
 		return nil
 	}()
 	if err == nil || err.Error() != "cannot listen" || !strings.Contains(buf.String(), "port=1") {
-		t.Errorf("error %v, log %q", err, &buf)
+		t.Errorf("error = %v, log = %q, want the message and its tags", err, &buf)
 	}
 	defer func() {
 		if r := recover(); r != "other" {
-			t.Errorf("another panic was swallowed: %v", r)
+			t.Errorf("panic = %v, want other", r)
 		}
 	}()
 	defer recoverFatal(&err)
@@ -82,7 +82,7 @@ func TestNATSLogRemembersTheFirstFatal(t *testing.T) {
 	l.Noticef("hello")
 	l.Warnf("disk %d%% full", 90)
 	if got := buf.String(); strings.Contains(got, "hello") || !strings.Contains(got, "disk 90% full") {
-		t.Errorf("logged %q", got)
+		t.Errorf("log = %q, want only the full disk", got)
 	}
 	if err := l.fatalError(); err != nil {
 		t.Errorf("fatal error %v before any", err)
@@ -94,25 +94,25 @@ func TestNATSLogRemembersTheFirstFatal(t *testing.T) {
 	}
 }
 
-func TestNATSLogReportsAFullDisk(t *testing.T) {
+func TestNATSLogReportsFullDisk(t *testing.T) {
 	t.Parallel()
 	var buf bytes.Buffer
 	l := newNATSLog(logTo(&buf, slog.LevelWarn))
 	l.Errorf("write error: %v", errors.New("no"))
 	if len(l.noRoom) != 0 {
-		t.Error("another error is taken for a full disk")
+		t.Error("another error: got a full disk, want none")
 	}
 	for range 2 { // reported twice, sent once, without blocking
 		l.Errorf("write error: %v", &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
 	}
 	if len(l.noRoom) != 1 {
-		t.Error("a full disk is not noticed")
+		t.Errorf("number of full disks = %d, want 1", len(l.noRoom))
 	}
 }
 
-// TestNATSLogOmitsWarningsOfAKill: the documentation allows killing the process, so the next start
+// TestNATSLogOmitsWarningsOfKill: the documentation allows killing the process, so the next start
 // does not warn about it.
-func TestNATSLogOmitsWarningsOfAKill(t *testing.T) {
+func TestNATSLogOmitsWarningsOfKill(t *testing.T) {
 	t.Parallel()
 	var buf bytes.Buffer
 	l := newNATSLog(logTo(&buf, slog.LevelWarn))
@@ -120,12 +120,12 @@ func TestNATSLogOmitsWarningsOfAKill(t *testing.T) {
 	l.Warnf("Filestore [KV_PERDURE_tools] Recovering stream state from index errored: %v", errors.New("prior state file"))
 	l.Warnf("Filestore [KV_PERDURE_tools] TTL state is outdated; attempting to recover using linear scan (seq %d to %d)", 1, 4)
 	if buf.Len() != 0 {
-		t.Errorf("it warns: %s", &buf)
+		t.Errorf("log = %s, want no warning", &buf)
 	}
 	for _, warning := range []string{"Stream state checksum did not match", "Recovering stream state from index errored: corrupt state file"} {
 		l.Warnf("Filestore [KV_PERDURE_tools] %s", warning)
 		if !strings.Contains(buf.String(), warning) {
-			t.Errorf("no warning about %q", warning)
+			t.Errorf("log: want a warning about %q", warning)
 		}
 	}
 }

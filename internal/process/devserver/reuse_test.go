@@ -48,7 +48,7 @@ func TestContinuedWorkflowStartsAtOnce(t *testing.T) {
 		}
 		started := first.GetWorkflowExecutionStartedEventAttributes()
 		if started.GetContinuedExecutionRunId() == "" {
-			t.Fatal("the latest execution does not continue another one")
+			t.Fatal("latest execution continues no other one, want the first")
 		}
 		if backoff := started.GetFirstWorkflowTaskBackoff().AsDuration(); backoff != 0 {
 			t.Errorf("the first workflow task waits %v, want 0", backoff)
@@ -78,7 +78,7 @@ func TestShippedDynamicConfig(t *testing.T) {
 			t.Errorf("%s: timers may be %v late, want 10ms", name, got)
 		}
 		if !dynamicconfig.EnableCancelWorkerPollsOnShutdown.Get(c)("default") {
-			t.Errorf("%s: polls of a stopping worker are not canceled", name)
+			t.Errorf("%s: cancel of polls of a stopping worker = false, want true", name)
 		}
 	}
 }

@@ -35,9 +35,9 @@ func TestSchemaIsCreatedOnce(t *testing.T) {
 	}
 }
 
-// TestFullTextFollowsTheRow: the triggers that replace Temporal's keep the full-text index up to
+// TestFullTextFollowsRow: the triggers that replace Temporal's keep the full-text index up to
 // date. Queries on list attributes (build IDs, pause reasons) are answered from that index.
-func TestFullTextFollowsTheRow(t *testing.T) {
+func TestFullTextFollowsRow(t *testing.T) {
 	t.Parallel()
 	_, db := openTestDB(t)
 	steps := []struct {
@@ -71,13 +71,13 @@ func TestFullTextFollowsTheRow(t *testing.T) {
 	}
 }
 
-func TestIndexesThatAreKeptExist(t *testing.T) {
+func TestKeptIndexesExist(t *testing.T) {
 	t.Parallel()
 	_, db := openTestDB(t)
 	for _, name := range visibilityIndexes {
 		var n int
 		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name = ?", name).Scan(&n); err != nil || n != 1 {
-			t.Errorf("index %s: %d, %v", name, n, err)
+			t.Errorf("index %s: got %d, %v, want 1", name, n, err)
 		}
 	}
 }

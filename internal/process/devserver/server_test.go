@@ -19,7 +19,7 @@ import (
 
 func unused(context.Context) (int32, error) { return 0, nil }
 
-func TestDataSurvivesARestart(t *testing.T) {
+func TestDataSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
 	// A path that has to be escaped in a URI.
@@ -160,13 +160,13 @@ func TestStopIsIdempotentAndBounded(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Stop(ended); err != nil && !errors.Is(err, context.Canceled) {
-		t.Errorf("Stop with an ended context: %v", err)
+		t.Errorf("Stop with an ended context = %v, want nil or %v", err, context.Canceled)
 	}
 	mustStop(t, s)
 	mustStop(t, s)
 }
 
-func TestTakenPortNamesTheFlag(t *testing.T) {
+func TestErrorOfUsedPortNamesFlag(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

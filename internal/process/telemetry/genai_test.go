@@ -53,6 +53,6 @@ func TestEstimatesAreMarked(t *testing.T) {
 		}
 	}
 	if sums[false] != 20 || sums[true] != 40 {
-		t.Errorf("the metric has %v tokens by whether they are estimates", sums)
+		t.Errorf("tokens by whether they are estimates = %v, want 20 and 40", sums)
 	}
 }

@@ -39,7 +39,7 @@ func TestSpansNameTheirRun(t *testing.T) { //nolint:paralleltest // sets the pro
 	activity.End()
 	spans := recorder.Ended()
 	if len(spans) != 3 {
-		t.Fatalf("%d spans", len(spans))
+		t.Fatalf("number of spans = %d, want 3", len(spans))
 	}
 	for _, span := range spans {
 		got := map[attribute.Key]string{}

@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/internal/process/telemetry"
 )
 
-// TestFramesAreSpansOfTheClientsTrace: each WebSocket frame is a span in the trace that the client
+// TestFramesAreSpansOfClientTrace: each WebSocket frame is a span in the trace that the client
 // started with its handshake.
-func TestFramesAreSpansOfTheClientsTrace(t *testing.T) {
+func TestFramesAreSpansOfClientTrace(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(recorder)))
 	otel.SetTextMapPropagator(propagation.TraceContext{})
@@ -31,12 +31,12 @@ func TestFramesAreSpansOfTheClientsTrace(t *testing.T) {
 	closed(1000)
 	spans := recorder.Ended()
 	if len(spans) != 3 {
-		t.Fatalf("%d spans", len(spans))
+		t.Fatalf("number of spans = %d, want 3", len(spans))
 	}
 	for i, want := range []codes.Code{codes.Unset, codes.Unset, codes.Error} {
 		s := spans[i]
 		if s.Name() != "GET /v1/ws run" || s.Status().Code != want || s.Parent().SpanID().String() != "b7ad6b7169203331" {
-			t.Errorf("span %d: %q, %v, child of %s", i, s.Name(), s.Status(), s.Parent().SpanID())
+			t.Errorf("span %d = %q, %v, child of %s, want a run of the socket with the status %v", i, s.Name(), s.Status(), s.Parent().SpanID(), want)
 		}
 	}
 }

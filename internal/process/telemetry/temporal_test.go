@@ -48,19 +48,19 @@ func TestReplaysReportTheSameSpan(t *testing.T) {
 	for range 2 {
 		spans := replayed(t, "agent-run-apply-held.json") // this history contains updates
 		if len(spans) != 1 || spans[0].Name() != "RunWorkflow:agent.run.v1" {
-			t.Fatalf("%d spans: %v", len(spans), spans)
+			t.Fatalf("spans = %d: %v, want one of the run", len(spans), spans)
 		}
 		first = append(first, spans[0])
 	}
 	a, b := first[0].SpanContext(), first[1].SpanContext()
 	if !a.IsValid() || a.TraceID() != b.TraceID() || a.SpanID() != b.SpanID() {
-		t.Errorf("one replay reports %v of %v, the other %v of %v", a.SpanID(), a.TraceID(), b.SpanID(), b.TraceID())
+		t.Errorf("spans of two replays = %v of %v and %v of %v, want the same", a.SpanID(), a.TraceID(), b.SpanID(), b.TraceID())
 	}
 }
 
-// TestAnEvictedWorkflowIsNotReported: when a workflow is evicted from the worker's cache, the SDK
+// TestEvictedWorkflowIsNotReported: when a workflow is evicted from the worker's cache, the SDK
 // finishes its span although the workflow has not returned. That span is not reported.
-func TestAnEvictedWorkflowIsNotReported(t *testing.T) {
+func TestEvictedWorkflowIsNotReported(t *testing.T) {
 	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()
 	tracer := &temporalTracer{tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")}
@@ -72,7 +72,7 @@ func TestAnEvictedWorkflowIsNotReported(t *testing.T) {
 		span.Finish(&interceptor.TracerFinishSpanOptions{})
 	}
 	if spans := recorder.Ended(); len(spans) != 1 || spans[0].Name() != "RunActivity:x" {
-		t.Errorf("reported: %v", spans)
+		t.Errorf("spans = %v, want one of the activity", spans)
 	}
 }
 
@@ -101,9 +101,9 @@ func TestSpansOfTemporalCarryNoBaggage(t *testing.T) {
 	}
 }
 
-// TestNamesOfSchedulesAreNoNamesOfSpans: clients choose the names of schedules, so as span names
+// TestSpansOmitNamesOfSchedules: clients choose the names of schedules, so as span names
 // their number would be unbounded.
-func TestNamesOfSchedulesAreNoNamesOfSpans(t *testing.T) {
+func TestSpansOmitNamesOfSchedules(t *testing.T) {
 	t.Parallel()
 	tracer := &temporalTracer{}
 	for o, want := range map[*interceptor.TracerStartSpanOptions]string{

@@ -22,7 +22,7 @@ func TestInfo(t *testing.T) {
 		text := of(&tt.build).Text("api")
 		for _, want := range tt.want {
 			if !strings.Contains(text, want) {
-				t.Errorf("%s: %q is not in %q", name, want, text)
+				t.Errorf("%s: want %q in %q", name, want, text)
 			}
 		}
 	}

@@ -40,9 +40,9 @@ func TestOffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
-		queues Queues
-		want   []string
-		all    []string
+		queues  Queues
+		want    []string
+		wantAll []string
 	}{
 		"main":       {Queues{}, []string{"clock", "main"}, []string{"perdure"}},
 		"both":       {Queues{Tools: []string{"till"}}, []string{"clock", "drawer", "main", "shop/sweep"}, []string{"perdure", "till"}},
@@ -56,18 +56,18 @@ func TestOffers(t *testing.T) {
 				got = append(got, o.Server+"/"+o.Own)
 			}
 		}
-		if !slices.Equal(got, tt.want) || !slices.Equal(tt.queues.All(), tt.all) {
-			t.Errorf("%s: %q on %q", name, got, tt.queues.All())
+		if !slices.Equal(got, tt.want) || !slices.Equal(tt.queues.All(), tt.wantAll) {
+			t.Errorf("%s: got %q of %q, want %q of %q", name, got, tt.queues.All(), tt.want, tt.wantAll)
 		}
 	}
 }
 
-// TestTheQueueOfAllWorkersHasMoreThanTools: the queue of all workers also serves activities other
+// TestMainTaskQueueServesAllActivities: the queue of all workers also serves activities other
 // than tools.
-func TestTheQueueOfAllWorkersHasMoreThanTools(t *testing.T) {
+func TestMainTaskQueueServesAllActivities(t *testing.T) {
 	t.Parallel()
 	if err := (Queues{Tools: []string{runs.TaskQueue}, ToolsOnly: true}).check(); err == nil {
-		t.Error("a worker may serve nothing but the tools on it")
+		t.Error("check of the main task queue with tools only: got no error, want one")
 	}
 	if err := (Queues{Tools: []string{runs.TaskQueue, "till"}}).check(); err != nil {
 		t.Error(err)

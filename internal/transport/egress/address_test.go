@@ -20,7 +20,7 @@ func TestPublic(t *testing.T) {
 		"172.32.0.1": true, "100.128.0.1": true, "11.0.0.1": true,
 	} {
 		if got := public(netip.MustParseAddr(text)); got != want {
-			t.Errorf("public(%s) = %t", text, got)
+			t.Errorf("public(%s) = %t, want %t", text, got, want)
 		}
 	}
 }

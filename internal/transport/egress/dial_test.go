@@ -75,10 +75,10 @@ func TestNamesOfPrivateAddressesAreRefused(t *testing.T) {
 		_, err = transport.RoundTrip(req) //nolint:bodyclose // it returns no response
 		var private *PrivateAddressError
 		if !errors.As(err, &private) || private.Address.String() != text {
-			t.Errorf("%s: got %v", text, err)
+			t.Errorf("%s: got %v, want that it is private", text, err)
 		}
 		if failure, words := Explain("metadata.example.com", err); failure != Refused || words != "the address of metadata.example.com is not on the public internet, which is not allowed" {
-			t.Errorf("%v, %s", failure, words)
+			t.Errorf("Explain = %v, %s, want a refusal with the host", failure, words)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process'
 	} {
 		sent := send(tt.ctx, tt.path, tt.header)
 		if len(sent) != len(tt.want) {
-			t.Errorf("%s: %d requests", name, len(sent))
+			t.Errorf("%s: number of requests = %d, want %d", name, len(sent), len(tt.want))
 			continue
 		}
 		for i, h := range sent {

@@ -55,53 +55,53 @@ func answered(rate int) (*response, *client) {
 	return r, c
 }
 
-// TestAClientThatReadsIsNotCut: a large response may take as long as the client needs, also many
+// TestReadingClientStaysConnected: a large response may take as long as the client needs, also many
 // times the client's patience.
-func TestAClientThatReadsIsNotCut(t *testing.T) {
+func TestReadingClientStaysConnected(t *testing.T) {
 	t.Parallel()
 	r, c := answered(2 * MinRate)
 	begun := c.now
 	if n, err := r.Write(make([]byte, 1<<20)); n != 1<<20 || err != nil {
-		t.Fatalf("%d bytes were written, %v", n, err)
+		t.Fatalf("Write = %d, %v, want %d bytes", n, err, 1<<20)
 	}
 	if took := c.now.Sub(begun); took < 10*patience {
-		t.Errorf("it took %s, which shows nothing", took)
+		t.Errorf("write took %s, want at least %s", took, 10*patience)
 	}
 	if largest := slices.Max(c.pieces); largest > PieceBytes {
-		t.Errorf("a piece has %d bytes, which have one deadline", largest)
+		t.Errorf("largest piece = %d bytes, want at most %d", largest, PieceBytes)
 	}
 }
 
-// TestAClientBelowTheRateIsCut: the client reads some bytes within each period of patience, but too
+// TestSlowClientIsDisconnected: the client reads some bytes within each period of patience, but too
 // few.
-func TestAClientBelowTheRateIsCut(t *testing.T) {
+func TestSlowClientIsDisconnected(t *testing.T) {
 	t.Parallel()
 	r, c := answered(MinRate * 3 / 4)
 	begun := c.now
 	if _, err := r.Write(make([]byte, 1<<20)); !errors.Is(err, ErrSlow) {
-		t.Fatalf("error of the response: got %v", err)
+		t.Fatalf("Write = %v, want %v", err, ErrSlow)
 	}
 	if took := c.now.Sub(begun); took < 2*patience || took > 3*patience {
-		t.Errorf("the client was cut after %s", took)
+		t.Errorf("client was disconnected after %s, want 2 to 3 times %s", took, patience)
 	}
 }
 
-// TestBuffersOfTheKernelDoNotCount: what the kernel buffers does not count as taken by the client.
-func TestBuffersOfTheKernelDoNotCount(t *testing.T) {
+// TestKernelBuffersDoNotCount: what the kernel buffers does not count as taken by the client.
+func TestKernelBuffersDoNotCount(t *testing.T) {
 	t.Parallel()
 	r, c := answered(MinRate * 7 / 8)
 	c.buffers = 250 << 10
 	begun := c.now
 	if _, err := r.Write(make([]byte, 1<<20)); !errors.Is(err, ErrSlow) {
-		t.Fatalf("it ends with %v", err)
+		t.Fatalf("Write = %v, want %v", err, ErrSlow)
 	}
 	if took := c.now.Sub(begun); took < 2*patience || took > 10*patience/3 {
-		t.Errorf("it was cut after %s", took)
+		t.Errorf("client was disconnected after %s, want 2 to 3.3 times %s", took, patience)
 	}
 }
 
-// TestAQuietStreamIsNotSlow: the rate is measured only while data is pending for the client.
-func TestAQuietStreamIsNotSlow(t *testing.T) {
+// TestQuietStreamIsNotSlow: the rate is measured only while data is pending for the client.
+func TestQuietStreamIsNotSlow(t *testing.T) {
 	t.Parallel()
 	r, c := answered(10 * MinRate)
 	for range 100 {
@@ -112,44 +112,44 @@ func TestAQuietStreamIsNotSlow(t *testing.T) {
 	}
 }
 
-// TestAClientThatTakesNothingIsCut: later writes fail at once as well.
-func TestAClientThatTakesNothingIsCut(t *testing.T) {
+// TestClientThatReadsNothingIsDisconnected: later writes fail at once as well.
+func TestClientThatReadsNothingIsDisconnected(t *testing.T) {
 	t.Parallel()
 	r, c := answered(0)
 	begun := c.now
 	if _, err := r.Write(make([]byte, 1<<20)); !errors.Is(err, ErrSlow) {
-		t.Fatalf("error of the response: got %v", err)
+		t.Fatalf("Write = %v, want %v", err, ErrSlow)
 	}
 	took := c.now.Sub(begun)
 	if took < patience || took > patience*5/4 {
-		t.Errorf("the client was cut after %s", took)
+		t.Errorf("client was disconnected after %s, want 1 to 1.25 times %s", took, patience)
 	}
 	if _, err := r.Write([]byte("more")); !errors.Is(err, ErrSlow) || c.now.Sub(begun) != took {
-		t.Errorf("the next write ends with %v after %s", err, c.now.Sub(begun)-took)
+		t.Errorf("next Write = %v after %s, want ErrSlow at once", err, c.now.Sub(begun)-took)
 	}
 	if err := r.FlushError(); !errors.Is(err, ErrSlow) {
-		t.Errorf("a flush ends with %v", err)
+		t.Errorf("FlushError = %v, want %v", err, ErrSlow)
 	}
 }
 
-// TestEveryAnswerHasADeadline: the deadline also covers the bytes that net/http writes before and
+// TestEveryAnswerHasDeadline: the deadline also covers the bytes that net/http writes before and
 // after the handler.
-func TestEveryAnswerHasADeadline(t *testing.T) {
+func TestEveryAnswerHasDeadline(t *testing.T) {
 	t.Parallel()
 	c := &client{ResponseWriter: httptest.NewRecorder(), rate: MinRate}
 	before := time.Now()
 	Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		if len(c.deadlines) != 1 {
-			t.Errorf("the handler finds the deadlines %v", c.deadlines)
+			t.Errorf("deadlines in the handler = %v, want one", c.deadlines)
 		}
 	}), patience).ServeHTTP(c, httptest.NewRequest(http.MethodGet, "/", nil))
 	if len(c.deadlines) != 2 || c.deadlines[0].Before(before.Add(patience)) || c.deadlines[1].Before(c.deadlines[0]) {
-		t.Errorf("the connection was given the deadlines %v", c.deadlines)
+		t.Errorf("deadlines of the connection = %v, want two in their order", c.deadlines)
 	}
 }
 
-// TestWriterHoldsNoCopyOfALargeEvent: a large event is sent at once and in order.
-func TestWriterHoldsNoCopyOfALargeEvent(t *testing.T) {
+// TestWriterKeepsNoLargeBuffer: a large event is sent at once and in order.
+func TestWriterKeepsNoLargeBuffer(t *testing.T) {
 	t.Parallel()
 	recorder := httptest.NewRecorder()
 	w, err := NewWriter(newResponse(&client{ResponseWriter: recorder, rate: 1 << 30, now: time.Now()}, patience), "text/plain")
@@ -162,13 +162,13 @@ func TestWriterHoldsNoCopyOfALargeEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if w.buf != nil && cap(*w.buf) > keptBytes {
-			t.Errorf("the writer holds %d bytes", cap(*w.buf))
+			t.Errorf("bytes kept by the writer = %d, want at most %d", cap(*w.buf), keptBytes)
 		}
 	}
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	if got := recorder.Body.String(); got != "before "+large+" after" {
-		t.Errorf("the client is sent %d bytes", len(got))
+		t.Errorf("bytes sent = %d, want %d", len(got), len("before "+large+" after"))
 	}
 }

@@ -75,10 +75,10 @@ func TestKeepAlive(t *testing.T) {
 		synctest.Wait()
 		want := ": heartbeat\n\n: heartbeat\n\nid: 1\ndata: {}\n\n: heartbeat\n\n"
 		if c.sent.String() != want {
-			t.Errorf("the client was sent %q", c.sent.String())
+			t.Errorf("sent = %q, want %q", c.sent.String(), want)
 		}
 		if len(c.at) != 4 || c.at[1] != 30*time.Second || c.at[2] != 44*time.Second || c.at[3] != 59*time.Second {
-			t.Errorf("the client was sent something at %v", c.at)
+			t.Errorf("times of the writes = %v, want 4, at 30s, 44s and 59s", c.at)
 		}
 	})
 }
@@ -97,12 +97,12 @@ func TestKeepAliveSendsWholeFrames(t *testing.T) {
 			synctest.Wait()
 		})
 		if want := "id: 1\ndata: {}\n\n: heartbeat\n\n"; c.sent.String() != want {
-			t.Errorf("the client was sent %q", c.sent.String())
+			t.Errorf("sent = %q, want %q", c.sent.String(), want)
 		}
 	})
 }
 
-func TestKeepAliveReportsAFailureOnce(t *testing.T) {
+func TestKeepAliveReportsFailureOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient()
 		gone := errors.New("gone")
@@ -118,7 +118,7 @@ func TestKeepAliveReportsAFailureOnce(t *testing.T) {
 			stop()
 		})
 		if len(failures) != 1 || !errors.Is(failures[0], gone) {
-			t.Errorf("failures: %v", failures)
+			t.Errorf("failures = %v, want one: %v", failures, gone)
 		}
 	})
 }

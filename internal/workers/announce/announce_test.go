@@ -73,10 +73,10 @@ func TestAnnouncements(t *testing.T) {
 	}
 	defer b.Stop()
 	if got := b.Missing([]string{"charge", "refund"}); !slices.Equal(got, []string{"refund"}) {
-		t.Errorf("missing before any announcement: got %q", got)
+		t.Errorf("missing tools before any announcement = %q, want refund", got)
 	}
 	if got := b.Known(); !slices.Equal(got.Tools, []string{"charge"}) || !slices.Equal(got.Programs, []string{"invoice", "order"}) {
-		t.Errorf("known are %+v", got)
+		t.Errorf("known names = %+v, want charge and both programs", got)
 	}
 	two := start(t, l, "host.two-2-Y", "charge", "refund")
 	until(t, b)
@@ -117,7 +117,7 @@ func TestWatchEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Watch(ctx, streamtest.Open(t)); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("Watch with an ended context = %v, want %v", err, context.Canceled)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestArguments(t *testing.T) {
 	newer := startWith(t, l, "newer", tools.Spec{Name: "add", Parameters: schema("string")}, tools.Spec{Name: "refund"}, tools.Spec{Name: "charge"})
 	until(t, b)
 	if got := check("add", `{"a":"1"}`); got != " " {
-		t.Errorf("arguments that a newer worker accepts: got %q", got)
+		t.Errorf("arguments that a newer worker accepts: got %q, want no problem", got)
 	}
 	for _, a := range []*Announcement{one, again, newer} {
 		if err := a.Stop(context.WithoutCancel(t.Context())); err != nil {
@@ -174,7 +174,7 @@ func TestToolsOfOtherWorkers(t *testing.T) {
 	}
 	defer b.Stop()
 	if _, err := b.Offers("shop", "floor"); err == nil || b.Served("floor") {
-		t.Errorf("a tool that no worker has: got %v", err)
+		t.Errorf("tools of a queue without workers: got %v, want an error", err)
 	}
 	buy := tools.Spec{
 		Name: "shop_buy", Description: "Buys.", Parameters: json.RawMessage(`{"type":"object"}`), TaskQueue: "floor", Sequence: "mcp:shop",
@@ -192,20 +192,20 @@ func TestToolsOfOtherWorkers(t *testing.T) {
 	until(t, b)
 	offers, err := b.Offers("shop", "floor")
 	if err != nil || len(offers) != 2 || offers[0].Name != "buy" || offers[1].Name != "sell" {
-		t.Fatalf("%+v, %v", offers, err)
+		t.Fatalf("offers = %+v, %v, want buy and sell", offers, err)
 	}
 	if got := offers[1].Tool.Spec(); !reflect.DeepEqual(got, sell) {
-		t.Errorf("description: got %+v", got)
+		t.Errorf("specification of the offer = %+v, want %+v", got, sell)
 	}
 	if _, err := offers[0].Tool.Call(t.Context(), tools.Call{}); err == nil {
-		t.Error("it can be called here")
+		t.Error("call of an offered tool: got no error, want one")
 	}
 	again, err := b.Offers("shop", "floor")
 	if err != nil || again[0] != offers[0] {
-		t.Errorf("second lookup: got %+v, %v", again, err)
+		t.Errorf("second lookup = %+v, %v, want the same offers", again, err)
 	}
 	if !b.Served("floor") || !b.Served("cellar") || b.Served("attic") {
-		t.Error("the served queues are unknown")
+		t.Error("served queues differ, want floor and cellar")
 	}
 	for _, a := range []*Announcement{one, two, three} {
 		if err := a.Stop(context.WithoutCancel(t.Context())); err != nil {

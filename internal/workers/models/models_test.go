@@ -67,21 +67,21 @@ func TestUnreachedHostsFailFast(t *testing.T) {
 			fast := FromEnv(Options{Getenv: getenv, Silence: time.Minute, FailFast: true})[provider]
 			patient := FromEnv(Options{Getenv: getenv, Silence: time.Minute})[provider]
 			for name, test := range map[string]struct {
-				model llm.Model
-				final bool
+				model     llm.Model
+				wantFinal bool
 			}{"in development": {fast, true}, "in production": {patient, false}} {
 				failure := ask(t, test.model)
-				if failure.Final != test.final || failure.Retryable() == test.final || failure.Reason != "connection refused" || failure.Host != address || !strings.Contains(failure.Hint, variable) {
-					t.Errorf("%s: %+v", name, failure)
+				if failure.Final != test.wantFinal || failure.Retryable() == test.wantFinal || failure.Reason != "connection refused" || failure.Host != address || !strings.Contains(failure.Hint, variable) {
+					t.Errorf("%s: got %+v, want final: %t, with the host and %s", name, failure, test.wantFinal, variable)
 				}
 			}
 		})
 	}
 }
 
-// TestHostsThatHaveAnsweredAreTriedAgain: a server that restarts is not reported as a wrong
+// TestHostsThatAnsweredAreRetried: a server that restarts is not reported as a wrong
 // configuration.
-func TestHostsThatHaveAnsweredAreTriedAgain(t *testing.T) {
+func TestHostsThatAnsweredAreRetried(t *testing.T) {
 	t.Parallel()
 	answers := roundTripper(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 500, Body: http.NoBody}, nil
@@ -99,7 +99,7 @@ func TestHostsThatHaveAnsweredAreTriedAgain(t *testing.T) {
 		failure := &llm.Error{Code: llm.CodeUnavailable, Host: host, Err: cause}
 		var judgedBefore, judgedAfter *llm.Error
 		if !errors.As(j.classify(failure), &judgedBefore) || judgedBefore.Retryable() {
-			t.Errorf("%s is retryable before the host has answered: %+v", name, judgedBefore)
+			t.Errorf("%s before the host has answered: got %+v, want a final failure", name, judgedBefore)
 		}
 		res, err := h.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+host+"/v1", nil))
 		if err != nil {
@@ -107,13 +107,13 @@ func TestHostsThatHaveAnsweredAreTriedAgain(t *testing.T) {
 		}
 		_ = res.Body.Close()
 		if !errors.As(j.classify(failure), &judgedAfter) || !judgedAfter.Retryable() {
-			t.Errorf("%s is final after the host has answered: %+v", name, judgedAfter)
+			t.Errorf("%s after the host has answered: got %+v, want a retryable failure", name, judgedAfter)
 		}
 	}
 	busy := &llm.Error{Code: llm.CodeUnavailable, Status: 503, Host: "never.example"}
 	var failure *llm.Error
 	if !errors.As(j.classify(busy), &failure) || !failure.Retryable() {
-		t.Errorf("a server that answers 503 is final: %+v", failure)
+		t.Errorf("answer 503: got %+v, want a retryable failure", failure)
 	}
 }
 
@@ -131,19 +131,19 @@ func TestErrorsDoNotContainSecrets(t *testing.T) {
 	for provider, variable := range variables {
 		model := FromEnv(Options{Getenv: at(variable, server.URL), Silence: time.Minute, Secrets: []string{"swordfish-of-the-shop", "no"}})[provider]
 		if failure := ask(t, model); failure.Message != "no order for [secret]" {
-			t.Errorf("%s: %q", provider, failure.Message)
+			t.Errorf("%s: message = %q, want the secret redacted", provider, failure.Message)
 		}
 	}
 }
 
-func TestRefusedRequestsAreFinalEverywhere(t *testing.T) {
+func TestRefusedRequestsAreFinal(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{401, 403, 404} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 		t.Cleanup(server.Close)
 		for provider, variable := range variables {
 			if failure := ask(t, FromEnv(Options{Getenv: at(variable, server.URL), Silence: time.Minute})[provider]); failure.Retryable() {
-				t.Errorf("%s: %d is retryable: %+v", provider, status, failure)
+				t.Errorf("%s: answer %d: got %+v, want a final failure", provider, status, failure)
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func TestBuiltInNames(t *testing.T) {
 	names := agents.BuiltIn()
 	providers := FromEnv(Options{Getenv: func(string) string { return "" }, Silence: time.Minute})
 	if got := slices.Sorted(maps.Keys(providers)); !slices.Equal(got, names.Providers) {
-		t.Errorf("providers are %q, not %q", got, names.Providers)
+		t.Errorf("providers = %q, want %q", got, names.Providers)
 	}
 	var scripts, builtins []string
 	for _, s := range scripted.Builtin() {
@@ -168,6 +168,6 @@ func TestBuiltInNames(t *testing.T) {
 	slices.Sort(scripts)
 	slices.Sort(builtins)
 	if !slices.Equal(scripts, names.Scripts) || !slices.Equal(builtins, names.Tools) {
-		t.Errorf("scripts are %q and tools %q, not %q and %q", scripts, builtins, names.Scripts, names.Tools)
+		t.Errorf("scripts = %q and tools = %q, want %q and %q", scripts, builtins, names.Scripts, names.Tools)
 	}
 }

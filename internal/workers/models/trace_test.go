@@ -41,7 +41,7 @@ func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process'
 			}
 		}
 		if got.Get("Traceparent") != parent || got.Get("Baggage") != "" {
-			t.Errorf("%s was sent %v", name, got)
+			t.Errorf("headers of %s = %v, want the trace without baggage", name, got)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func TestDeadWorkersAttemptsAreFailed(t *testing.T) {
 		select {
 		case f := <-fails:
 			if f.worker != "7@victim.example:a b" || !slices.Contains([]string{"token", "last", "unnoted"}, string(f.token)) {
-				t.Fatalf("failed %s of %s", f.token, f.worker)
+				t.Fatalf("failed activity = %s of %s, want one of the victim's three", f.token, f.worker)
 			}
 			seen[string(f.token)] = true
 		case <-time.After(time.Minute):
@@ -82,9 +82,9 @@ func TestDeadWorkersAttemptsAreFailed(t *testing.T) {
 	}
 }
 
-// TestStoppedWorkerLeavesNoTrace: a worker that stops cleanly leaves no entry that another worker
+// TestStoppedWorkerRemovesItsEntries: a worker that stops cleanly leaves no entry that another worker
 // would take for a death.
-func TestStoppedWorkerLeavesNoTrace(t *testing.T) {
+func TestStoppedWorkerRemovesItsEntries(t *testing.T) {
 	t.Parallel()
 	s := streamtest.Server(t)
 	l := streamtest.OpenOn(t, s)

@@ -65,17 +65,17 @@ url: http://127.0.0.1:1/
 	}
 	spec := found[0].Spec()
 	if spec.Timeout.String() != "5s" || !spec.Idempotent || spec.Attempts != 2 || spec.Description != "Finds an order." {
-		t.Errorf("the tool is %+v", spec)
+		t.Errorf("specification = %+v, want that of the file", spec)
 	}
 	result, err := found[0].Call(t.Context(), tools.Call{Arguments: json.RawMessage(`{"id":"7"}`)})
 	if want := (tools.Result{Content: "Bearer [secret] /orders/7"}); err != nil || cmp.Diff(want, result) != "" {
-		t.Errorf("got %+v, %v", result, err)
+		t.Errorf("call = %+v, %v, want %+v", result, err, want)
 	}
 	if result, err := found[0].Call(t.Context(), tools.Call{Arguments: json.RawMessage(`{"id":"x"}`)}); err != nil || !result.IsError {
-		t.Errorf("got %+v, %v", result, err)
+		t.Errorf("invalid arguments: got %+v, %v, want a failure", result, err)
 	}
 	if _, err := set.Registry().Select([]string{"mcp:away/*"}); err == nil || !strings.Contains(err.Error(), "was not reached yet") {
-		t.Errorf("got %v", err)
+		t.Errorf("server that is away: got %v, want that it was not reached yet", err)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestWorkersHaveOwnTools(t *testing.T) {
 	}
 	defer set.Close()
 	if found, err := set.Registry().Select([]string{"*"}); err != nil || len(found) != 5 {
-		t.Errorf("got %v, %v", found, err)
+		t.Errorf("tools = %v, %v, want 5", found, err)
 	}
 }
 
@@ -142,7 +142,7 @@ taskQueue: floor
 	cfg := toolset.Config{Folder: folder, Getenv: func(string) string { return "" }, Logger: slog.New(slog.DiscardHandler)}
 	if set, err := toolset.Open(cfg); err == nil {
 		set.Close()
-		t.Error("it serves all queues, and has all it needs")
+		t.Error("Open for all queues without their tools: got no error, want one")
 	}
 	cfg.Serves = func(queue string) bool { return queue == "" }
 	set, err := toolset.Open(cfg)
@@ -158,10 +158,10 @@ taskQueue: floor
 		t.Fatal(err)
 	}
 	if s := found[0].Spec(); s.TaskQueue != "till" || s.Sequence != "open_till" {
-		t.Errorf("the tool is %+v", s)
+		t.Errorf("specification = %+v, want the queue till and the sequence open_till", s)
 	}
 	if _, err := set.Registry().Select([]string{"mcp:floor/*"}); err == nil {
-		t.Error("no worker knows the server's tools")
+		t.Error("tools of a queue without workers: got no error, want one")
 	}
 	sweep, err := tools.Guard(tools.Func("floor_sweep", "Sweeps.", func(context.Context, struct{}) (string, error) { return "", nil }))
 	if err != nil {
@@ -169,11 +169,11 @@ taskQueue: floor
 	}
 	set.LookElsewhere(func(server, queue string) ([]tools.Offer, error) {
 		if server != "floor" || queue != "floor" {
-			t.Errorf("looked up %s on %s", server, queue)
+			t.Errorf("lookup of %s on %s, want floor on floor", server, queue)
 		}
 		return []tools.Offer{{Name: "sweep", Tool: sweep}}, nil
 	})
 	if found, err := set.Registry().Select([]string{"mcp:floor/*"}); err != nil || len(found) != 1 || found[0].Spec().Name != "floor_sweep" {
-		t.Errorf("got %v, %v", found, err)
+		t.Errorf("tools = %v, %v, want floor_sweep", found, err)
 	}
 }
