@@ -52,28 +52,28 @@ func (w *delegatedRun) check(t *testing.T, got []kit.Message) {
 	last := asked[len(asked)-1].Body.Messages
 	for i, task := range w.tasks {
 		if heard := func(m kit.ChatMessage) bool { return m.Role == "tool" && m.Text() == w.finds[i] }; !slices.ContainsFunc(last, heard) {
-			t.Errorf("the model did not get the result of task %d", i)
+			t.Errorf("results sent to the model: want that of task %d, got none", i)
 		}
 		for _, c := range kit.SharedModel.Calls(t, task) {
 			if first := c.Body.Messages[0]; first.Text() == "You research." && strings.Contains(c.Body.Messages[1].Text(), task) {
 				continue
 			}
 			if !strings.Contains(c.Body.Messages[0].Text(), "You lead.") {
-				t.Errorf("the researcher got %+v", c.Body.Messages)
+				t.Errorf("messages sent to the researcher = %+v, want no instructions of the lead", c.Body.Messages)
 			}
 		}
 		if !slices.ContainsFunc(got, func(m kit.Message) bool { return m.Role == "assistant" && m.Content == w.finds[i] }) {
-			t.Errorf("the client lacks the researcher's result about %d", i)
+			t.Errorf("messages of the client: want the researcher's result about %d, got none", i)
 		}
 	}
 	if end := got[len(got)-1]; end.Content != w.answer {
-		t.Errorf("the client ends with %+v", end)
+		t.Errorf("last message of the client = %q, want %q", end.Content, w.answer)
 	}
 }
 
-// TestDelegation: two tasks are delegated at once. Stock clients of both generations show both
+// TestSubagentsWorkInParallel: two tasks are delegated at once. Stock clients of both generations show both
 // subagents as they stream, and tell them apart. The next run has their results.
-func TestDelegation(t *testing.T) {
+func TestSubagentsWorkInParallel(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		w := newDelegatedRun(t, 2)
@@ -83,14 +83,14 @@ func TestDelegation(t *testing.T) {
 		ends := d.Finish(t)
 		w.check(t, ends[0].Messages)
 		if n := len(d.Events(0, "SUBAGENT_FINISHED")); n != 2 {
-			t.Errorf("%d subagents have finished: %s", n, d.Types(0))
+			t.Errorf("number of finished subagents = %d, want 2: %s", n, d.Types(0))
 		}
 		if end := ends[1].Messages[len(ends[1].Messages)-1]; end.Content != answer {
-			t.Errorf("the next run ends with %+v", end)
+			t.Errorf("last message of the next run = %q, want %q", end.Content, answer)
 		}
 		for _, m := range kit.SharedModel.Calls(t, next.Content)[0].Body.Messages {
 			if m.Role == "assistant" && slices.Contains(w.finds, m.Text()) {
-				t.Error("the model got the text of another agent")
+				t.Error("messages sent to the model have the text of another agent, want only results")
 			}
 		}
 	})
@@ -115,11 +115,11 @@ func TestCancelReachesSubagents(t *testing.T) {
 			}
 			end := d.Finish(t)[0]
 			if took := time.Since(cancelled); took > kit.CancelTime {
-				t.Errorf("the run ended %s after the cancel", took)
+				t.Errorf("time from the cancel to the end of the run = %s, want at most %s", took, kit.CancelTime)
 			}
 			kit.WantCancelled(t, g, d)
 			if n := len(d.Events(0, "SUBAGENT_ERROR")); n != 2 {
-				t.Errorf("subagents with a cancelled model call: got %d: %s", n, d.Types(0))
+				t.Errorf("number of subagents with a cancelled model call = %d, want 2: %s", n, d.Types(0))
 			}
 			kept := 0
 			for _, m := range end.Messages {
@@ -128,7 +128,7 @@ func TestCancelReachesSubagents(t *testing.T) {
 				}
 			}
 			if kept != 2 {
-				t.Errorf("%d beginnings are kept: %+v", kept, end.Messages)
+				t.Errorf("number of kept beginnings = %d, want 2: %+v", kept, end.Messages)
 			}
 		})
 	}
@@ -163,7 +163,7 @@ func TestKillSubagents(t *testing.T) {
 				}
 			}
 			if calculated == 0 || calculated > 3 {
-				t.Errorf("run %d, task %d: the first call of the model was made %d times", i, n, calculated)
+				t.Errorf("run %d, task %d: number of first calls of the model = %d, want 1 to 3", i, n, calculated)
 			}
 		}
 	}

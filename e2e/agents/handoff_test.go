@@ -43,7 +43,7 @@ func TestHandoff(t *testing.T) {
 	t.Parallel()
 	p := startHandoffs(t)
 	c := p.NewConversation()
-	for _, say := range []struct{ agent, text, hands, last string }{
+	for _, say := range []struct{ agent, text, wantHandoffs, wantLast string }{
 		{toFront, "hello", "", "The front answers."},
 		{toFront, "hand over", "front>desk", "The desk answers."},
 		{toFront, "hello", "", "The desk answers."},
@@ -55,10 +55,10 @@ func TestHandoff(t *testing.T) {
 		{toFront, "hello", "", "The front answers."},
 	} {
 		events := c.Send(t, say.agent, say.text)
-		if got := strings.Join(handoffsIn(t, events), " "); got != say.hands {
-			t.Errorf("%q to %s: %q is handed over, want %q", say.text, say.agent, got, say.hands)
+		if got := strings.Join(handoffsIn(t, events), " "); got != say.wantHandoffs {
+			t.Errorf("%q to %s: %q is handed over, want %q", say.text, say.agent, got, say.wantHandoffs)
 		}
-		c.WantLast(t, say.last)
+		c.WantLast(t, say.wantLast)
 	}
 	d := p.NewConversation()
 	d.Send(t, toFront, "hand over")
@@ -72,7 +72,7 @@ func TestHandoff(t *testing.T) {
 			return
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("threads of the desk are %+v", list)
+			t.Fatalf("threads of the desk = %+v, want the handed over one", list)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestHandoffForStockClients(t *testing.T) {
 		d := g.Drive(t, p, kit.Script{URL: p.URL(toFront), ThreadID: in.ThreadID, Messages: in.Messages, Runs: []kit.ScriptedRun{{RunID: "r1"}, {RunID: "r2", Add: []kit.Message{next}}}})
 		for i, end := range d.Finish(t) {
 			if last := end.Messages[len(end.Messages)-1]; last.Content != "The desk answers." {
-				t.Errorf("run %d ends with %+v", i, last)
+				t.Errorf("run %d: last message = %q, want %q", i, last.Content, "The desk answers.")
 			}
 		}
 	})
@@ -115,13 +115,13 @@ func TestExampleTriage(t *testing.T) {
 	f.Approve(t)
 	messages := kit.ShownMessages(t, in.Messages, f.Events)
 	if last := messages[len(messages)-1]; last.Content != "I am a script. A tenth of 120 is on its way." {
-		t.Errorf("the last message is %q", last.Content)
+		t.Errorf("last message = %q, want that a tenth of 120 is on its way", last.Content)
 	}
 	p.CheckRecordedRuns(t, "triage")
 }
 
-// TestHandoffsEnd: two agents that hand a thread back and forth reach a limit.
-func TestHandoffsEnd(t *testing.T) {
+// TestHandoffsAreBounded: two agents that hand a thread back and forth reach a limit.
+func TestHandoffsAreBounded(t *testing.T) {
 	t.Parallel()
 	p := startHandoffs(t)
 	c := p.NewConversation()
@@ -129,7 +129,7 @@ func TestHandoffsEnd(t *testing.T) {
 		t.Errorf("%d hand-offs, want %d", len(got), runs.MaxHandoffs)
 	}
 	if last := c.Messages[len(c.Messages)-1]; !strings.HasPrefix(last.Content, "The front keeps it: The conversation was not handed over") {
-		t.Errorf("the last word is %+v", last)
+		t.Errorf("last message = %+v, want that of the front, with the failed handoff", last)
 	}
 }
 
@@ -147,17 +147,17 @@ func TestHandoffThroughKills(t *testing.T) {
 		// A snapshot retracts the killed attempt.
 		messages := kit.ShownMessages(t, in.Messages, f.Events, kit.RetractWarning)
 		if last := messages[len(messages)-1]; last.Content != "The desk answers." {
-			t.Errorf("%d: killed at %s the last word is %+v", i, at, last)
+			t.Errorf("%d, killed at %s: last message = %q, want %q", i, at, last.Content, "The desk answers.")
 		}
 		if got := handoffsIn(t, f.Events); !slices.Equal(got, []string{"front>desk"}) {
-			t.Errorf("%d: killed at %s: messages of the client: got %q", i, at, got)
+			t.Errorf("%d, killed at %s: handoffs = %q, want one from front to desk", i, at, got)
 		}
 		again := in
 		said := kit.UserMessage(kit.Marked("hello"))
 		again.RunID, again.Messages = "run-2", append(again.Messages, said)
 		next := p.RunAgent(t, toFront, again)
 		if all := kit.ShownMessages(t, append(messages, said), next); all[len(all)-1].Content != "The desk answers." {
-			t.Errorf("%d: the next run ends with %+v", i, all[len(all)-1])
+			t.Errorf("%d: last message of the next run = %+v, want that of the desk", i, all[len(all)-1])
 		}
 	}
 }
@@ -167,7 +167,7 @@ func TestHandoffThroughKills(t *testing.T) {
 // other agent, work as well.
 func TestHandoffAndApprovals(t *testing.T) {
 	p := startHandoffs(t, "PERDURE_PARK_AFTER=100ms")
-	for _, ask := range []struct{ text, decision, hands, last string }{
+	for _, ask := range []struct{ text, decision, wantHandoffs, wantLast string }{
 		{"add first", `{"decision":"approve"}`, "front>desk", "The desk has 2."},
 		{"with care", `{"decision":"approve"}`, "front>desk", "The desk answers."},
 		{"with care", `{"decision":"reject","reason":"no"}`, "", `The front keeps it: The approver rejected this call. It was not made. Reason: "no"`},
@@ -178,22 +178,22 @@ func TestHandoffAndApprovals(t *testing.T) {
 		f.Finish(t)
 		asked := kit.InterruptsOf(t, f.Events)
 		if len(asked) != 1 || len(handoffsIn(t, f.Events)) > 0 {
-			t.Fatalf("%s: interrupts %+v, handoffs %q", ask.text, asked, handoffsIn(t, f.Events))
+			t.Fatalf("%s: interrupts = %+v, handoffs = %q, want one interrupt and no handoff", ask.text, asked, handoffsIn(t, f.Events))
 		}
 		kit.AwaitWorkflowType(t, p.Endpoint, in, runs.TypeParked)
 		p.Kill()
 		p.Start(t)
 		all := p.FollowThread(t, in) // before the decision: a client that joins a run later does not see its handoff
 		if status, a := kit.Decide(t, p.Endpoint, in.ThreadID, asked[0].ID, ask.decision); status != http.StatusOK {
-			t.Fatalf("%s: %d %v", ask.text, status, a)
+			t.Fatalf("%s: got %d %v, want %d", ask.text, status, a, http.StatusOK)
 		}
 		all.UntilSuccess(t)
 		messages := kit.ShownMessages(t, in.Messages, all.Events)
-		if last := messages[len(messages)-1]; last.Content != ask.last {
-			t.Errorf("%s: the last word is %q, want %q", ask.text, last.Content, ask.last)
+		if last := messages[len(messages)-1]; last.Content != ask.wantLast {
+			t.Errorf("%s: the last word is %q, want %q", ask.text, last.Content, ask.wantLast)
 		}
-		if got := strings.Join(handoffsIn(t, all.Events), " "); got != ask.hands {
-			t.Errorf("%s: %q is handed over, want %q", ask.text, got, ask.hands)
+		if got := strings.Join(handoffsIn(t, all.Events), " "); got != ask.wantHandoffs {
+			t.Errorf("%s: %q is handed over, want %q", ask.text, got, ask.wantHandoffs)
 		}
 	}
 	c := p.NewConversation()

@@ -72,18 +72,18 @@ func TestDevPublishesChangedFiles(t *testing.T) {
 
 	save(t, file, text("", "Second."))
 	if between := p.Output.Await(t, "published clerk, revision "); !strings.Contains(between, "restarted the worker") {
-		t.Errorf("the script has changed, but the output is %q", between)
+		t.Errorf("output = %q, want no restart of the worker", between)
 	}
 	if said := p.StartCommand(t, "run", "clerk", "Add.", "--thread", kit.NewThreadOf(p)).Finish(t, 0); said != "Second.\n" {
-		t.Errorf("the new revision says %q", said)
+		t.Errorf("answer of the new revision = %q, want %q", said, "Second.\n")
 	}
 	events := p.FollowThread(t, kit.Input{ThreadID: waiting, RunID: "none"})
 	first := events.UntilInterrupt(t, "tool_call")[0]
 	if status, answer := kit.Decide(t, p.Endpoint, waiting, first.ID, `{"decision":"approve"}`); status != http.StatusOK {
-		t.Fatalf("the decision is answered with %d %v", status, answer)
+		t.Fatalf("approve: got %d %v, want %d", status, answer, http.StatusOK)
 	}
 	if second := events.UntilInterrupt(t, "tool_call")[0]; second.ID == first.ID {
-		t.Error("the waiting run did not ask about its second call")
+		t.Error("second interrupt has the ID of the first, want another")
 	}
 
 	below := filepath.Join(p.Agents, "team", "night")
@@ -105,6 +105,6 @@ func TestDevPublishesChangedFiles(t *testing.T) {
 	}
 	p.Output.Await(t, "clerk stays published, although no file defines it")
 	if list := p.StartCommand(t, "agents").Finish(t, 0); !strings.Contains(list, "clerk") {
-		t.Errorf("the agents are:\n%s", list)
+		t.Errorf("agents:\n%s\nwant clerk", list)
 	}
 }

@@ -36,14 +36,14 @@ func TestApproval(t *testing.T) {
 				})
 				ends := d.Finish(t)
 				if n := len(ends[0].Messages); n != 3 || ends[0].Messages[2].Content != "2" {
-					t.Fatalf("at the interrupt the client has %+v", ends[0].Messages)
+					t.Fatalf("messages of the client at the interrupt = %+v, want 3 with the result 2", ends[0].Messages)
 				}
 				last := ends[1].Messages
 				if n := len(last); n != 5 || last[n-1].Content != done {
-					t.Errorf("at the end the client has %+v", last)
+					t.Errorf("messages of the client at the end = %+v, want 5 with the answer last", last)
 				}
 				if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{"2", tt.want}) && !slices.Equal(got, []string{tt.want, "2"}) {
-					t.Errorf("the model received the results %q", got)
+					t.Errorf("results sent to the model = %q, want 2 and %q", got, tt.want)
 				}
 			})
 		})
@@ -61,7 +61,7 @@ func TestQuestionsStayOpen(t *testing.T) {
 	asked.Finish(t)
 	questions := kit.InterruptsOf(t, asked.Events)
 	if len(questions) != 2 || questions[0].Reason != "tool_call" || questions[0].ToolCallID == "" || questions[0].ID == questions[1].ID {
-		t.Fatalf("the questions are %+v", questions)
+		t.Fatalf("interrupts = %+v, want two of tool calls", questions)
 	}
 	entry := func(id, status string, payload any) map[string]any {
 		return map[string]any{"interruptId": id, "status": status, "payload": payload}
@@ -85,10 +85,10 @@ func TestQuestionsStayOpen(t *testing.T) {
 	said := first.NextRun("run-2", "reject", kit.UserMessage(kit.Marked("Well?")))
 	resp, err := kit.Shared.Post(t.Context(), kit.CarefulPath, said)
 	if p := kit.ReadProblem(t, resp, err); p.Code != "interrupted" {
-		t.Errorf("to go on is refused with %+v", p)
+		t.Errorf("refusal of a new input = %+v, want interrupted", p)
 	}
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 1 {
-		t.Errorf("the model was called %d times", n)
+		t.Errorf("number of model calls = %d, want 1", n)
 	}
 	then := first
 	then.RunID, then.Resume = "run-2", []any{entry(questions[0].ID, "cancelled", nil), entry(questions[1].ID, "resolved", yes)}
@@ -98,7 +98,7 @@ func TestQuestionsStayOpen(t *testing.T) {
 	results := kit.ToolResultsSent(t, prompt)
 	slices.Sort(results)
 	if len(results) != 2 || results[0] != "7" || !strings.HasPrefix(results[1], "The approval of this call was cancelled") {
-		t.Errorf("the model received %q", results)
+		t.Errorf("results sent to the model = %q, want 7 and a cancelled approval", results)
 	}
 	kit.WantSameEvents(t, "the same answer again", f.Events, kit.Shared.RunAgent(t, kit.CarefulPath, then))
 }
@@ -122,14 +122,14 @@ func TestApprovalWithoutItsClient(t *testing.T) {
 	p.Start(t)
 	status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`)
 	if status != http.StatusOK || answer["decision"] != "approve" || answer["repeated"] != nil {
-		t.Errorf("approve: %d %v", status, answer)
+		t.Errorf("approve: got %d %v, want %d as a new decision", status, answer, http.StatusOK)
 	}
 	if status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`); status != http.StatusOK || answer["repeated"] != true {
-		t.Errorf("approve again: %d %v", status, answer)
+		t.Errorf("approve again: got %d %v, want %d as a repeat", status, answer, http.StatusOK)
 	}
 	status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"reject"}`)
 	if stands, ok := answer["recorded"].(map[string]any); status != http.StatusConflict || !ok || stands["decision"] != "approve" {
-		t.Errorf("reject of an approved call: got %d %v", status, answer)
+		t.Errorf("reject of an approved call: got %d %v, want %d with the approval", status, answer, http.StatusConflict)
 	}
 	for body, want := range map[string]int{`{"decision":"edit","args":{"expression":7}}`: 422, `{"decision":"edit","args":{"expressoin":"7"}}`: 422, `{}`: 422, `{"decision":"edit"}`: 422, `{"decision":"answer"}`: 422, `[]`: 400} {
 		if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[1].ID, body); status != want {
@@ -137,31 +137,31 @@ func TestApprovalWithoutItsClient(t *testing.T) {
 		}
 	}
 	if status, _ := kit.Decide(t, p.Endpoint, in.ThreadID, "nonsense", `{"decision":"approve"}`); status != http.StatusNotFound {
-		t.Errorf("an unknown question: %d", status)
+		t.Errorf("decision about an unknown interrupt: got %d, want %d", status, http.StatusNotFound)
 	}
 	p.Kill()
 	p.Start(t)
 	if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[1].ID, `{"decision":"edit","args":{"expression":"20+1"}}`); status != http.StatusOK {
-		t.Errorf("edit: %d %v", status, answer)
+		t.Errorf("edit: got %d %v, want %d", status, answer, http.StatusOK)
 	}
 	f := p.FollowThread(t, in)
 	f.UntilSuccess(t)
 	messages := kit.ShownMessages(t, nil, f.Events)
 	if n := len(messages); n != 5 || messages[n-1].Content != done || messages[1].ToolCalls[1].Function.Arguments != `{"expression":"20+1"}` {
-		t.Errorf("the thread has %+v", messages)
+		t.Errorf("messages of the thread = %+v, want 5 with the edited arguments and the answer", messages)
 	}
 	results := kit.ToolResultsSent(t, prompt)
 	slices.Sort(results)
 	if !slices.Equal(results, []string{"14", "21"}) {
-		t.Errorf("the model received %q", results)
+		t.Errorf("results sent to the model = %q, want %q", results, []string{"14", "21"})
 	}
 	// The thread has continued. A repeated decision still gets the recorded one.
 	if status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`); status != http.StatusOK || answer["repeated"] != true {
-		t.Errorf("approve at the end: %d %v", status, answer)
+		t.Errorf("approve at the end: got %d %v, want %d as a repeat", status, answer, http.StatusOK)
 	}
 	status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[1].ID, `{"decision":"approve"}`)
 	if stands, ok := answer["recorded"].(map[string]any); status != http.StatusConflict || !ok || stands["decision"] != "edit" {
-		t.Errorf("approve of an edited call: got %d %v", status, answer)
+		t.Errorf("approve of an edited call: got %d %v, want %d with the edit", status, answer, http.StatusConflict)
 	}
 }
 
@@ -175,15 +175,15 @@ func TestApprovalExpires(t *testing.T) {
 	asked := kit.Shared.FollowAgent(t, kit.CarefulPath, in)
 	asked.Finish(t)
 	if q := kit.InterruptsOf(t, asked.Events)[0]; q.ExpiresAt == "" {
-		t.Errorf("the question is %+v", q)
+		t.Errorf("interrupt = %+v, want a time of expiry", q)
 	}
 	f := kit.Shared.FollowThread(t, in)
 	f.UntilSuccess(t)
 	if got := kit.ToolResultsSent(t, prompt); len(got) != 1 || !strings.HasPrefix(got[0], "The approval of this call expired") {
-		t.Errorf("the model received %q", got)
+		t.Errorf("results sent to the model = %q, want one expired approval", got)
 	}
 	if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, kit.InterruptsOf(t, asked.Events)[0].ID, `{"decision":"approve"}`); status != http.StatusGone {
-		t.Errorf("approve of an expired interrupt: got %d %v", status, answer)
+		t.Errorf("approve of an expired interrupt: got %d %v, want %d", status, answer, http.StatusGone)
 	}
 	// The client answers after the expiry, and is shown the outcome.
 	late := in
@@ -192,30 +192,30 @@ func TestApprovalExpires(t *testing.T) {
 	events := kit.Shared.RunAgent(t, kit.CarefulPath, late)
 	messages := kit.ShownMessages(t, late.Messages, events)
 	if n := len(messages); n != 4 || messages[n-1].Content != done || kit.Outcome(events[len(events)-1]) != "success" {
-		t.Errorf("the client that was late has %+v", messages)
+		t.Errorf("messages of the late client = %+v, want 4 with the answer, and success", messages)
 	}
 	notice := slices.IndexFunc(events, kit.IsCustom)
 	if notice < 0 {
-		t.Fatal("the late client does not get the recorded decision")
+		t.Fatal("events of the late client: want the recorded decision, got none")
 	}
 	if got := kit.CustomValue[map[string]any](t, events[notice], "perdure.decision"); got["decision"] != "expire" || got["toolCallId"] == nil {
-		t.Errorf("the late client got %v", got)
+		t.Errorf("recorded decision of the late client = %v, want expire with its call", got)
 	}
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 2 {
-		t.Errorf("the model was called %d times", n)
+		t.Errorf("number of model calls = %d, want 2", n)
 	}
 }
 
-// TestApprovalDecidedOtherwise: another approver decides one of two interrupts before the client
+// TestRecordedDecisionWinsOverInput: another approver decides one of two interrupts before the client
 // answers both. The first decision counts, and the client gets it.
-func TestApprovalDecidedOtherwise(t *testing.T) {
+func TestRecordedDecisionWinsOverInput(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
 	kit.ScriptCalculations(t, prompt, done, "7+7", "9+9")
 	in := kit.NewInput(prompt)
 	questions := kit.InterruptsOf(t, kit.Shared.RunAgent(t, kit.CarefulPath, in))
 	if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"reject","reason":"No."}`); status != http.StatusOK {
-		t.Fatalf("reject: %d %v", status, answer)
+		t.Fatalf("reject: got %d %v, want %d", status, answer, http.StatusOK)
 	}
 	then := in
 	then.RunID = "run-2"
@@ -230,18 +230,18 @@ func TestApprovalDecidedOtherwise(t *testing.T) {
 		}
 	}
 	if len(decisions) != 1 || decisions[0]["interruptId"] != questions[0].ID || decisions[0]["decision"] != "reject" || decisions[0]["reason"] != "No." {
-		t.Errorf("the client got %v", decisions)
+		t.Errorf("decisions of the client = %v, want one rejection with its reason", decisions)
 	}
 	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	if len(got) != 2 || got[0] != "18" || got[1] == "14" {
-		t.Errorf("the model received %q", got)
+		t.Errorf("results sent to the model = %q, want 18 and a rejection", got)
 	}
 }
 
-// TestTwoPeopleDecideAtOnce: two people decide the same ten calls concurrently, in different
+// TestConcurrentDecisions: two people decide the same ten calls concurrently, in different
 // orders. Each call has one decision and is made once as decided.
-func TestTwoPeopleDecideAtOnce(t *testing.T) {
+func TestConcurrentDecisions(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
 	var expressions []string
@@ -270,9 +270,9 @@ func TestTwoPeopleDecideAtOnce(t *testing.T) {
 				case status == http.StatusOK && taken[questions[at].ID] == "":
 					taken[questions[at].ID] = fmt.Sprint(1000*(person+1) + at)
 				case status == http.StatusOK:
-					t.Errorf("%s was decided twice", questions[at].ID)
+					t.Errorf("number of decisions about %s = 2, want 1", questions[at].ID)
 				case status != http.StatusConflict:
-					t.Errorf("%d %v", status, answer)
+					t.Errorf("decision: got %d %v, want %d or %d", status, answer, http.StatusOK, http.StatusConflict)
 				}
 				mu.Unlock()
 			}
@@ -293,9 +293,9 @@ func TestTwoPeopleDecideAtOnce(t *testing.T) {
 	}
 }
 
-// TestApprovalUnderTheSameRunID: CopilotKit answers under the id of the run that asked, and adds a
+// TestApprovalWithSameRunID: CopilotKit answers under the id of the run that asked, and adds a
 // tool message with the person's answer. Perdure does not take it as the result of the call.
-func TestApprovalUnderTheSameRunID(t *testing.T) {
+func TestApprovalWithSameRunID(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
 	kit.ScriptCalculations(t, prompt, done, "7+7")
@@ -309,14 +309,14 @@ func TestApprovalUnderTheSameRunID(t *testing.T) {
 	then := kit.Shared.FollowAgent(t, kit.CarefulPath, again)
 	then.Finish(t)
 	if started := then.Events[0]; started.Member("runId") != first.RunID {
-		t.Errorf("the next run begins with %s", started.Data)
+		t.Errorf("first event of the next run = %s, want the run %s", started.Data, first.RunID)
 	}
 	messages := kit.ShownMessages(t, again.Messages, then.Events)
 	if n := len(messages); n != 4 || messages[n-1].Content != done || messages[2].Content != "14" {
-		t.Errorf("the client has %+v", messages)
+		t.Errorf("messages of the client = %+v, want 4 with the result 14 and the answer", messages)
 	}
 	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{"14"}) {
-		t.Errorf("the model received %q", got)
+		t.Errorf("results sent to the model = %q, want %q", got, []string{"14"})
 	}
 	kit.WantSameEvents(t, "the question again", asked.Events, kit.Shared.RunAgent(t, kit.CarefulPath, first))
 	kit.WantSameEvents(t, "the answer again", then.Events, kit.Shared.RunAgent(t, kit.CarefulPath, again))

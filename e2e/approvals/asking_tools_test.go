@@ -140,9 +140,9 @@ func setupShipping(t *testing.T) (*shippingServers, *kit.Perdure) {
 	return d, kit.SetupWith(t, fmt.Sprintf(shipperAgents, front.URL, front.URL+"/mcp", node, script))
 }
 
-// TestRemoteToolsAsk: remote tools ask, the process is killed, and the answers arrive: over REST,
+// TestQuestionsOfRemoteTools: remote tools ask, the process is killed, and the answers arrive: over REST,
 // from a stock client and from CopilotKit. Each tool receives its answer and ships once.
-func TestRemoteToolsAsk(t *testing.T) {
+func TestQuestionsOfRemoteTools(t *testing.T) {
 	t.Parallel()
 	d, p := setupShipping(t)
 	page := kit.StartCopilotKit(t, "shipper", p.Proxy(t)+kit.ShipperPath)
@@ -159,16 +159,16 @@ func TestRemoteToolsAsk(t *testing.T) {
 			scriptQuestions(t, prompt, kit.Marked("Shipped."), kit.ModelCall{Name: tool, Arguments: fmt.Sprintf(`{"what":%q}`, what)})
 			asked, answer := ask(t, prompt)
 			if asked.Message != "Where to?" || asked.Reason != "input_required" {
-				t.Errorf("%s: interrupts: got %+v", name, asked)
+				t.Errorf("%s: interrupt = %+v, want the question of the tool", name, asked)
 			}
 			answers = append(answers, func(t *testing.T) {
 				t.Helper()
 				answer(t)
 				if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{what + " goes to Ulm."}) {
-					t.Errorf("%s: the model received %q", name, got)
+					t.Errorf("%s: results sent to the model = %q, want that %s goes to Ulm", name, got, what)
 				}
 				if n := d.count(what); n != 1 && tool != "desk_ship" {
-					t.Errorf("%s: shipped %d times", name, n)
+					t.Errorf("%s: number of shipments = %d, want 1", name, n)
 				}
 			})
 		}

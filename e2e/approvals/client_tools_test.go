@@ -32,10 +32,10 @@ func TestClientTools(t *testing.T) {
 		ends := d.Finish(t)
 		first, last := ends[0].Messages, ends[1].Messages
 		if len(first) != 3 || len(first[1].ToolCalls) != 3 || first[2].ToolCallID != first[1].ToolCalls[1].ID {
-			t.Fatalf("after the first run the client has %+v", first)
+			t.Fatalf("messages of the client after the first run = %+v, want 3 with three calls and one result", first)
 		}
 		if len(last) != 6 || last[5].Content != ready || last[3].Content != blue || last[4].Content != blue {
-			t.Errorf("at the end the client has %+v", last)
+			t.Errorf("messages of the client at the end = %+v, want 6 with both results and the answer", last)
 		}
 		wantPending(t, d, g, []string{first[1].ToolCalls[0].ID, first[1].ToolCalls[2].ID})
 		var heard []string
@@ -46,7 +46,7 @@ func TestClientTools(t *testing.T) {
 		}
 		slices.Sort(heard)
 		if !slices.Equal(heard, slices.Sorted(slices.Values([]string{"42", blue, blue}))) {
-			t.Errorf("the model received the results %q", heard)
+			t.Errorf("results sent to the model = %q, want 42 and twice %q", heard, blue)
 		}
 	})
 }
@@ -57,7 +57,7 @@ func wantPending(t *testing.T, d *kit.ClientProcess, g kit.Generation, want []st
 	t.Helper()
 	finished := d.Events(0, "RUN_FINISHED")
 	if len(finished) != 1 {
-		t.Fatalf("%d ends", len(finished))
+		t.Fatalf("number of ends = %d, want 1", len(finished))
 	}
 	var end struct {
 		Outcome struct {
@@ -76,9 +76,9 @@ func wantPending(t *testing.T, d *kit.ClientProcess, g kit.Generation, want []st
 	}
 }
 
-// TestClientToolsThatAreNotAnswered: if the client continues without the results, neither the
+// TestClientToolsWithoutAnswer: if the client continues without the results, neither the
 // client nor the model sees the calls again.
-func TestClientToolsThatAreNotAnswered(t *testing.T) {
+func TestClientToolsWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	first := kit.NewInput(kit.Marked("Ask me."))
 	first.Tools = []any{map[string]any{"name": "pick_color", "description": "", "parameters": map[string]any{}}}
@@ -93,11 +93,11 @@ func TestClientToolsThatAreNotAnswered(t *testing.T) {
 	then.Finish(t)
 	messages := kit.ShownMessages(t, second.Messages, then.Events)
 	if last := messages[len(messages)-1]; last.Content != done {
-		t.Errorf("the client has %+v", messages)
+		t.Errorf("last message of the client = %q, want %q", last.Content, done)
 	}
 	for _, m := range kit.SharedModel.Calls(t, second.Messages[1].Content)[0].Body.Messages {
 		if m.Role == "tool" || strings.Contains(m.Text(), "pick_color") {
-			t.Errorf("the model received %+v", m)
+			t.Errorf("message sent to the model = %+v, want none of a tool", m)
 		}
 	}
 }

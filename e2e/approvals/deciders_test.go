@@ -55,7 +55,7 @@ func TestTenApprovals(t *testing.T) {
 		q.decideAll(t, n%10 == 9, &total)
 		q.verify(t, &total)
 		if t.Failed() {
-			t.Fatalf("in round %d", n)
+			t.Fatalf("round %d failed", n)
 		}
 	}
 	t.Logf("%+v", total)
@@ -115,12 +115,12 @@ func (q *decisionRound) start(t *testing.T) {
 	for _, call := range kit.ShownMessages(t, q.in.Messages, events)[1].ToolCalls {
 		at := slices.IndexFunc(asked, func(x kit.Interrupt) bool { return x.ToolCallID == call.ID })
 		if at < 0 {
-			t.Fatalf("no interrupt for %+v in %+v", call, asked)
+			t.Fatalf("interrupt of the call %+v: got none in %+v, want one", call, asked)
 		}
 		q.questions = append(q.questions, asked[at])
 	}
 	if len(q.questions) != tenCalls || len(asked) != tenCalls {
-		t.Fatalf("the questions are %+v", asked)
+		t.Fatalf("interrupts = %+v, want %d", asked, tenCalls)
 	}
 	for i := range tenCalls {
 		first := q.choiceOf(i, 0)
@@ -227,7 +227,7 @@ func (q *decisionRound) verify(t *testing.T, total *tally) {
 		results[m.ToolCallID] = m.Content
 	}
 	if last := messages[len(messages)-1]; last.Content != q.done || len(messages) != 3+tenCalls {
-		t.Errorf("the thread has %d messages, the last %+v", len(messages), last)
+		t.Errorf("thread: got %d messages, the last %+v, want %d with the answer", len(messages), last, 3+tenCalls)
 	}
 	for i, asked := range q.questions {
 		stands, err := q.recordedChoice(i, total)

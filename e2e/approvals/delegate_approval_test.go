@@ -64,9 +64,9 @@ func (o *chiefRun) check(t *testing.T, want [3]string) {
 	}
 }
 
-// TestSubagentsAsk: interrupts of nested subagents are interrupts of the run. Stock clients answer
+// TestInterruptsOfSubagents: interrupts of nested subagents are interrupts of the run. Stock clients answer
 // them as usual, and the subagents continue under the same ids.
-func TestSubagentsAsk(t *testing.T) {
+func TestInterruptsOfSubagents(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		o := newChiefRun(t)
@@ -77,7 +77,7 @@ func TestSubagentsAsk(t *testing.T) {
 		ends := d.Finish(t)
 		o.check(t, [3]string{"21", "21", "2"})
 		if last := ends[1].Messages[len(ends[1].Messages)-1]; last.Content != o.said {
-			t.Errorf("at the end the client has %+v", last)
+			t.Errorf("last message of the client = %q, want %q", last.Content, o.said)
 		}
 		suspended := map[string]bool{}
 		for _, e := range d.Events(0, "SUBAGENT_FINISHED") {
@@ -96,34 +96,34 @@ func TestSubagentsAsk(t *testing.T) {
 			}
 		}
 		if len(suspended) != 3 { // including the manager
-			t.Errorf("suspended are %v", suspended)
+			t.Errorf("suspended subagents = %v, want 3", suspended)
 		}
 		for _, e := range d.Events(1, "SUBAGENT_STARTED") {
 			var started struct {
 				SubagentRunID string `json:"subagentRunId"`
 			}
 			if err := json.Unmarshal(e, &started); err != nil || !suspended[started.SubagentRunID] {
-				t.Errorf("in the second run %s has begun (%v)", e, err)
+				t.Errorf("second run starts %s (%v), want a suspended subagent", e, err)
 			}
 		}
 	})
 }
 
-// TestSubagentsAskThroughKills: the interrupts are answered one by one, in either order, with kills
+// TestInterruptsOfSubagentsSurviveKills: the interrupts are answered one by one, in either order, with kills
 // in between.
-func TestSubagentsAskThroughKills(t *testing.T) {
+func TestInterruptsOfSubagentsSurviveKills(t *testing.T) {
 	p := kit.Setup(t)
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
 		o := newChiefRun(t)
 		questions := kit.InterruptsOf(t, p.RunAgent(t, chief, o.in))
 		if len(questions) != 2 {
-			t.Fatalf("the questions are %+v", questions)
+			t.Fatalf("interrupts = %+v, want 2", questions)
 		}
 		for _, i := range order {
 			p.Kill()
 			p.Start(t)
 			if status, answer := kit.Decide(t, p.Endpoint, o.in.ThreadID, questions[i].ID, `{"decision":"approve"}`); status != 200 {
-				t.Fatalf("question %d: %d %v", i, status, answer)
+				t.Fatalf("decision about interrupt %d: got %d %v, want %d", i, status, answer, 200)
 			}
 		}
 		p.FollowThread(t, o.in).UntilSuccess(t)
@@ -134,7 +134,7 @@ func TestSubagentsAskThroughKills(t *testing.T) {
 			}
 		}
 		if !got["8"] || !got["9"] || !got["2"] {
-			t.Errorf("the results are %v", got)
+			t.Errorf("results = %v, want 8, 9 and 2", got)
 		}
 	}
 }

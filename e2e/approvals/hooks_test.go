@@ -36,7 +36,7 @@ func TestHooksForLegacyInterrupts(t *testing.T) {
 			for _, c := range []struct {
 				question string
 				payloads []any
-				heard    string
+				want     string
 			}{
 				{"Which color?", []any{blue}, blue},
 				{"How many?", []any{`{"answer":"42"}`}, "42"},
@@ -52,8 +52,8 @@ func TestHooksForLegacyInterrupts(t *testing.T) {
 					run.Messages = ends[0].Messages
 					page, ends = runtime.Run(t, thread, run)
 				}
-				if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{c.heard}) {
-					t.Errorf("%s, answered with %v: the model received %q", c.question, c.payloads, got)
+				if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{c.want}) {
+					t.Errorf("%s, answered with %v: results sent to the model = %q, want %q", c.question, c.payloads, got, c.want)
 				}
 			}
 		})

@@ -94,7 +94,7 @@ func (r *receiver) await(t *testing.T, want ...string) {
 		r.mu.Unlock()
 		slices.Sort(got)
 		if len(wrong) > 0 {
-			t.Fatal(wrong)
+			t.Fatalf("inbox: %s, want each open interrupt", wrong)
 		}
 		if slices.Equal(got, want) {
 			return
@@ -138,7 +138,7 @@ func TestInbox(t *testing.T) {
 	slices.Sort(want)
 	opened, cursor := p.ReadInboxEvents(t, cursor, 2)
 	if !slices.Equal(opened, want) {
-		t.Errorf("happened has %q", opened)
+		t.Errorf("opened events of the hook = %q, want %q", opened, want)
 	}
 	p.AwaitPending(t, "?tool=calculate&assignee=me", first, second)
 	kit.AwaitWorkflowType(t, p.Endpoint, in[1], "thread.parked.v1")
@@ -149,7 +149,7 @@ func TestInbox(t *testing.T) {
 		slices.Reverse(waiting)
 	}
 	if a := waiting[0]; a.ToolName != "calculate" || a.Args["expression"] != "7+10" || a.ArgsDigest == "" {
-		t.Errorf("the inbox has %+v", a)
+		t.Errorf("approval of the inbox = %+v, want the call of calculate", a)
 	}
 	decideInBatch(t, p.Endpoint, waiting[0])
 	decideByLink(t, p.Endpoint, waiting[1])
@@ -157,22 +157,22 @@ func TestInbox(t *testing.T) {
 		f := p.FollowThread(t, in[i])
 		f.UntilSuccess(t)
 		if got := kit.ToolResultsSent(t, in[i].Messages[0].Content); !slices.Equal(got, []string{fmt.Sprint(17 + i)}) {
-			t.Errorf("the model received %q", got)
+			t.Errorf("results sent to the model = %q, want %q", got, []string{fmt.Sprint(17 + i)})
 		}
 	}
 	decided, _ := p.ReadInboxEvents(t, cursor, 2)
 	if want := []string{"decided " + first, "decided " + second}; !slices.Equal(decided, want) && !slices.Equal(decided, []string{want[1], want[0]}) {
-		t.Errorf("after the reconnect the feed has %q", decided)
+		t.Errorf("events of the feed after the reconnect = %q, want both decisions", decided)
 	}
 	p.AwaitPending(t, "")
 	for i, channel := range []string{"batch", "link"} {
 		var audit kit.InboxPage
 		p.GetJSON(t, "/v1/threads/"+url.PathEscape(in[i].ThreadID)+"/approvals", &audit)
 		if len(audit.Items) != 1 || audit.Items[0].Status != "decided" || len(audit.Items[0].Decisions) != 1 {
-			t.Fatalf("the audit has %+v", audit)
+			t.Fatalf("audit = %+v, want one decided approval", audit)
 		}
 		if d := audit.Items[0].Decisions[0]; d.Channel != channel || d.Decision != "approve" || d.Digest == "" || d.ArgsDigest != waiting[i].ArgsDigest {
-			t.Errorf("the audit has %+v", d)
+			t.Errorf("decision of the audit = %+v, want an approval by %s", d, channel)
 		}
 	}
 	hook.await(t, "opened "+first, "opened "+second, "decided "+first, "decided "+second)
@@ -190,7 +190,7 @@ func decideInBatch(t *testing.T, p *kit.Endpoint, a kit.Approval) {
 	defer resp.Body.Close()
 	var answer struct{ Items []struct{ Status int } }
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || len(answer.Items) != 2 || answer.Items[0].Status != 200 || answer.Items[1].Status != 404 {
-		t.Fatalf("the batch: %+v, %v", answer, err)
+		t.Fatalf("batch = %+v, %v, want the statuses 200 and 404", answer, err)
 	}
 }
 
@@ -203,11 +203,11 @@ func decideByLink(t *testing.T, p *kit.Endpoint, a kit.Approval) {
 	defer resp.Body.Close()
 	var made struct{ URL string }
 	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || resp.StatusCode != http.StatusCreated {
-		t.Fatalf("the link: %s, %v", resp.Status, err)
+		t.Fatalf("link: got %s, %v, want %d", resp.Status, err, http.StatusCreated)
 	}
 	for _, step := range []struct {
-		method string
-		status int
+		method     string
+		wantStatus int
 	}{{http.MethodGet, 200}, {http.MethodGet, 200}, {http.MethodPost, 200}, {http.MethodPost, 410}, {http.MethodGet, 410}} {
 		req, err := http.NewRequestWithContext(t.Context(), step.method, made.URL, nil)
 		if err != nil {
@@ -218,8 +218,8 @@ func decideByLink(t *testing.T, p *kit.Endpoint, a kit.Approval) {
 			t.Fatal(err)
 		}
 		_ = resp.Body.Close()
-		if resp.StatusCode != step.status {
-			t.Errorf("%s of the link: %s, want %d", step.method, resp.Status, step.status)
+		if resp.StatusCode != step.wantStatus {
+			t.Errorf("%s of the link: %s, want %d", step.method, resp.Status, step.wantStatus)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func decideAs(t *testing.T, p *kit.Endpoint, in kit.Input, d runs.Decision) runs
 		err = handle.Get(t.Context(), &taken)
 	}
 	if err != nil || len(taken.Results) != 1 {
-		t.Fatalf("%s votes: %v %v", d.By, taken, err)
+		t.Fatalf("vote of %s = %v, %v, want one result", d.By, taken, err)
 	}
 	return taken.Results[0]
 }
@@ -71,7 +71,7 @@ func TestQuorum(t *testing.T) {
 	for range 2 {
 		resp, err := p.Post(t.Context(), panel, then)
 		if refusal := kit.ReadProblem(t, resp, err); refusal.Code != "interrupted" || !strings.Contains(refusal.Detail, "are counted") {
-			t.Errorf("an input with one of two votes is refused with %+v", refusal)
+			t.Errorf("refusal of an input with one of two votes = %+v, want interrupted, with the counted votes", refusal)
 		}
 	}
 	kit.AwaitWorkflowType(t, p.Endpoint, in, runs.TypeParked)
@@ -80,40 +80,40 @@ func TestQuorum(t *testing.T) {
 	for range 2 {
 		status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`)
 		if status != http.StatusOK || answer["repeated"] != true || answer["missing"] != 1.0 {
-			t.Errorf("approve again: %d %v", status, answer)
+			t.Errorf("approve again: got %d %v, want %d as a repeat with one missing vote", status, answer, http.StatusOK)
 		}
 	}
 	// A vote for an edit and a vote for the model's arguments are no quorum.
 	status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"edit","args":{"expression":"7+70"}}`)
 	if status != http.StatusOK || answer["missing"] != 1.0 || answer["repeated"] != nil {
-		t.Errorf("change a vote: %d %v", status, answer)
+		t.Errorf("changed vote: got %d %v, want %d as new with one missing vote", status, answer, http.StatusOK)
 	}
 	split := vote(t, p.Endpoint, in, questions[0].ToolCallID, "bob")
 	if len(split.Tallies) != 2 || split.Missing != 1 || split.Tallies[0].Votes != 1 || split.Tallies[1].Votes != 1 {
-		t.Errorf("votes for different arguments: %+v", split)
+		t.Errorf("votes for different arguments = %+v, want two tallies of one vote", split)
 	}
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 1 {
-		t.Errorf("the model was called %d times", n)
+		t.Errorf("number of model calls = %d, want 1", n)
 	}
 	if status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`); status != http.StatusOK || answer["missing"] != nil {
-		t.Errorf("the vote that decides: %d %v", status, answer)
+		t.Errorf("deciding vote: got %d %v, want %d without missing votes", status, answer, http.StatusOK)
 	}
 	f := p.FollowThread(t, in)
 	f.UntilSuccess(t)
 	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{"14"}) {
-		t.Errorf("the model received %q", got)
+		t.Errorf("results sent to the model = %q, want %q", got, []string{"14"})
 	}
 	// The thread has continued. The first vote is still known.
 	if status, answer = kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`); status != http.StatusOK || answer["repeated"] != true {
-		t.Errorf("approve at the end: %d %v", status, answer)
+		t.Errorf("approve at the end: got %d %v, want %d as a repeat", status, answer, http.StatusOK)
 	}
 	notices := noticesOf(t, p.Endpoint, in)
 	if n := len(notices); n < 3 || n > 5 || notices[0].Event != runs.EventOpened || notices[1].Event != runs.EventVoted || notices[n-1].Event != runs.EventDecided { // one notification may have several votes
-		t.Errorf("notifications: got %+v", notices)
+		t.Errorf("notifications = %+v, want opened, voted and decided", notices)
 	}
 	for i, n := range notices {
 		if n.Number != i+1 {
-			t.Errorf("notice %d is number %d", i, n.Number)
+			t.Errorf("number of notification %d = %d, want %d", i, n.Number, i+1)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestVotesAreRecordedAsCast(t *testing.T) {
 		status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, id, decision)
 		cursor, _ := answer["cursor"].(string)
 		if status != http.StatusOK || answer["missing"] != 1.0 || answer["repeated"] != nil || cursor == "" {
-			t.Fatalf("vote %d: %d %v", i, status, answer)
+			t.Fatalf("vote %d: got %d %v, want %d as new with one missing vote", i, status, answer, http.StatusOK)
 		}
 		for _, path := range []string{"/v1/threads/" + in.ThreadID + "/approvals?waitFor=" + cursor, "/v1/approvals?thread=" + in.ThreadID + "&waitFor=" + cursor} {
 			cast := decisionsOf(t, path, id)
@@ -150,12 +150,12 @@ func TestVotesAreRecordedAsCast(t *testing.T) {
 	}}
 	resp, err := kit.Shared.Post(t.Context(), panel, then)
 	if refusal := kit.ReadProblem(t, resp, err); refusal.Status != http.StatusConflict || refusal.Code != runs.ErrorOtherEdit || refusal.Counted || refusal.Pointer != "/resume/0/payload" {
-		t.Errorf("an input with a vote for other arguments is refused with %+v", refusal)
+		t.Errorf("refusal of a vote for other arguments = %+v, want %s", refusal, runs.ErrorOtherEdit)
 	}
 
 	status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, id, `{"decision":"reject","reason":"no"}`)
 	if status != http.StatusOK {
-		t.Fatalf("reject: %d %v", status, answer)
+		t.Fatalf("reject: got %d %v, want %d", status, answer, http.StatusOK)
 	}
 	waitFor := "&waitFor=" + answer["cursor"].(string)
 	for _, path := range []string{"/v1/approvals?status=decided&thread=" + in.ThreadID, "/v1/threads/" + in.ThreadID + "/approvals?status=decided"} {
@@ -164,7 +164,7 @@ func TestVotesAreRecordedAsCast(t *testing.T) {
 		}
 	}
 	if open := decisionsOf(t, "/v1/approvals?thread="+in.ThreadID+waitFor, id); open != nil {
-		t.Errorf("the inbox still has the interrupt, with %+v", open)
+		t.Errorf("decisions of the inbox = %+v, want no open interrupt", open)
 	}
 }
 
@@ -193,18 +193,18 @@ func TestRemember(t *testing.T) {
 	in, questions := askPanel(t, p.Endpoint, prompt)
 	for body, want := range map[string]int{`{"decision":"reject","remember":true}`: 422, `{"decision":"edit","args":{},"remember":true}`: 422} {
 		if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, body); status != want || answer["pointer"] != "/remember" {
-			t.Errorf("%s: %d %v", body, status, answer)
+			t.Errorf("%s: got %d %v, want %d at /remember", body, status, answer, want)
 		}
 	}
 	if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve","remember":"tool"}`); status != http.StatusOK {
-		t.Errorf("approve: %d %v", status, answer)
+		t.Errorf("approve: got %d %v, want %d", status, answer, http.StatusOK)
 	}
 	f := p.FollowThread(t, in)
 	f.UntilSuccess(t)
 	results := kit.ToolResultsSent(t, prompt)
 	slices.Sort(results)
 	if !slices.Equal(results, []string{"10", "18"}) {
-		t.Errorf("the model received %q", results)
+		t.Errorf("results sent to the model = %q, want %q", results, []string{"10", "18"})
 	}
 	p.Kill()
 	p.Start(t)
@@ -214,7 +214,7 @@ func TestRemember(t *testing.T) {
 	again := p.FollowAgent(t, panel, next)
 	again.Finish(t)
 	if last := again.Events[len(again.Events)-1]; kit.Outcome(last) != "success" {
-		t.Errorf("the next run ended with %s", last.Data)
+		t.Errorf("end of the next run = %s, want success", last.Data)
 	}
 	definition, err := os.ReadFile("testdata/agents/panel.yaml")
 	if err != nil {
@@ -242,14 +242,14 @@ func TestRemindersAndEscalation(t *testing.T) {
 	in, questions := askPanel(t, p.Endpoint, prompt)
 	for body, code := range map[string]string{`{"decision":"approve"}`: "not_an_approver", `{"decision":"reject"}`: "not_an_approver"} {
 		if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, questions[0].ID, body); status != http.StatusForbidden || answer["code"] != code {
-			t.Errorf("%s: %d %v", body, status, answer)
+			t.Errorf("%s: got %d %v, want %d %s", body, status, answer, http.StatusForbidden, code)
 		}
 	}
 	then := in
 	then.RunID, then.Resume = "run-2", []any{map[string]any{"interruptId": questions[0].ID, "status": "cancelled"}}
 	resp, err := p.Post(t.Context(), panel, then)
 	if refusal := kit.ReadProblem(t, resp, err); refusal.Status != http.StatusForbidden || refusal.Code != "not_an_approver" {
-		t.Errorf("an answer with an input is refused with %+v", refusal)
+		t.Errorf("refusal of an answer with an input = %+v, want not_an_approver", refusal)
 	}
 	kit.AwaitWorkflowType(t, p.Endpoint, in, runs.TypeParked)
 	awaitNotice(t, p.Endpoint, in, runs.EventReminded)
@@ -259,14 +259,14 @@ func TestRemindersAndEscalation(t *testing.T) {
 	f := p.FollowThread(t, in)
 	f.UntilSuccess(t)
 	if got := kit.ToolResultsSent(t, prompt); len(got) != 1 || !strings.HasPrefix(got[0], "The approval of this call expired") {
-		t.Errorf("the model received %q", got)
+		t.Errorf("results sent to the model = %q, want one expired approval", got)
 	}
 	notices := noticesOf(t, p.Endpoint, in)
 	if n := len(notices); n < 4 || notices[0].Event != runs.EventOpened || notices[n-1].Event != runs.EventExpired {
-		t.Errorf("notifications: got %v", notices)
+		t.Errorf("notifications = %v, want opened first and expired last", notices)
 	}
 	if last := notices[len(notices)-1]; last.Items[0].Escalations != 2 {
-		t.Errorf("expired interrupt: got %+v", last.Items[0])
+		t.Errorf("expired interrupt = %+v, want 2 escalations", last.Items[0])
 	}
 }
 

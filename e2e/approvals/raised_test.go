@@ -29,9 +29,9 @@ func questionCall(question string) kit.ModelCall {
 	return kit.ModelCall{Name: "ask_user", Arguments: fmt.Sprintf(`{"question":%q}`, question)}
 }
 
-// TestAToolAsks: stock clients of both generations answer a question that a tool asks in the middle
+// TestToolQuestion: stock clients of both generations answer a question that a tool asks in the middle
 // of its call. Other calls run meanwhile.
-func TestAToolAsks(t *testing.T) {
+func TestToolQuestion(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		prompt, done, blue := kit.Marked("Paint it."), kit.Marked("Painted."), kit.Marked("blue")
@@ -42,23 +42,23 @@ func TestAToolAsks(t *testing.T) {
 		})
 		ends := d.Finish(t)
 		if n := len(ends[0].Messages); n != 3 || ends[0].Messages[2].Content != "2" {
-			t.Fatalf("at the interrupt the client has %+v", ends[0].Messages)
+			t.Fatalf("messages of the client at the interrupt = %+v, want 3 with the result 2", ends[0].Messages)
 		}
 		last := ends[1].Messages
 		if n := len(last); n != 5 || last[n-1].Content != done {
-			t.Errorf("at the end the client has %+v", last)
+			t.Errorf("messages of the client at the end = %+v, want 5 with the answer last", last)
 		}
 		got := kit.ToolResultsSent(t, prompt)
 		slices.Sort(got)
 		if !slices.Equal(got, []string{"2", blue}) {
-			t.Errorf("the model received the results %q", got)
+			t.Errorf("results sent to the model = %q, want 2 and %q", got, blue)
 		}
 	})
 }
 
-// TestAnswersToAToolFit: an answer that does not match the tool's schema is refused and has no
+// TestToolAnswersAreValidated: an answer that does not match the tool's schema is refused and has no
 // effect. The tool gets the cancellation of a question.
-func TestAnswersToAToolFit(t *testing.T) {
+func TestToolAnswersAreValidated(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Paint it."), kit.Marked("Painted.")
 	scriptQuestions(t, prompt, done, kit.ModelCall{Name: "ask_user", Arguments: `{"question":"Which color?","choices":["blue","green"]}`}, questionCall("How?"))
@@ -68,7 +68,7 @@ func TestAnswersToAToolFit(t *testing.T) {
 	questions := kit.InterruptsOf(t, asked.Events)
 	if len(questions) != 2 || questions[0].Reason != "input_required" || questions[0].Message != "Which color?" ||
 		!strings.Contains(string(questions[0].ResponseSchema), `"enum":["blue","green"]`) || !slices.Contains(kit.ToolCallIDs(asked.Events), questions[0].ToolCallID) {
-		t.Fatalf("the questions are %+v", questions)
+		t.Fatalf("interrupts = %+v, want two questions with their schemas", questions)
 	}
 	answers := func(n int, payload any) map[string]any {
 		return map[string]any{"interruptId": questions[n].ID, "status": "resolved", "payload": payload}
@@ -99,16 +99,16 @@ func TestAnswersToAToolFit(t *testing.T) {
 	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	if !slices.Equal(got, []string{"The question was cancelled without an answer.", "blue"}) {
-		t.Errorf("the model received %q", got)
+		t.Errorf("results sent to the model = %q, want %q", got, []string{"The question was cancelled without an answer.", "blue"})
 	}
 	kit.WantSameEvents(t, "the same answer again", f.Events, kit.Shared.RunAgent(t, asker, then))
 }
 
-// TestAToolAsksWithoutItsClient: a question is answered over REST while no client is connected, the
+// TestToolQuestionWithoutClient: a question is answered over REST while no client is connected, the
 // process is killed before and after the answer, and the thread is parked. The tool gets the answer
 // once. The inbox lists the question. A call that needs approval asks after that, and each question
 // is asked once.
-func TestAToolAsksWithoutItsClient(t *testing.T) {
+func TestToolQuestionWithoutClient(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
 	p.InspectAtEnd(t)
@@ -120,45 +120,45 @@ func TestAToolAsksWithoutItsClient(t *testing.T) {
 	asked.Finish(t)
 	questions := kit.InterruptsOf(t, asked.Events)
 	if len(questions) != 2 || questions[0].Reason != "tool_call" || questions[1].Reason != "confirmation" {
-		t.Fatalf("the questions are %+v", questions)
+		t.Fatalf("interrupts = %+v, want an approval and a confirmation", questions)
 	}
 	kit.AwaitWorkflowType(t, p.Endpoint, in, runs.TypeParked)
 	p.Kill()
 	p.Start(t)
 	for id, body := range map[string]string{questions[0].ID: `{"decision":"approve"}`, questions[1].ID: `{"decision":"answer","content":{"approved":true}}`} {
 		if status, a := kit.Decide(t, p.Endpoint, in.ThreadID, id, body); status != http.StatusOK || a["repeated"] != nil {
-			t.Errorf("%s: %d %v", body, status, a)
+			t.Errorf("%s: got %d %v, want %d as new", body, status, a, http.StatusOK)
 		}
 		if status, a := kit.Decide(t, p.Endpoint, in.ThreadID, id, body); status != http.StatusOK || a["repeated"] != true {
-			t.Errorf("%s again: %d %v", body, status, a)
+			t.Errorf("%s again: got %d %v, want %d as a repeat", body, status, a, http.StatusOK)
 		}
 	}
 	second := p.FollowThread(t, in).UntilInterrupt(t, "input_required")
 	if len(second) != 1 || second[0].Reason != "input_required" || second[0].ID == questions[0].ID || second[0].ToolCallID != questions[0].ToolCallID {
-		t.Fatalf("the second interrupts are %+v", second)
+		t.Fatalf("second interrupts = %+v, want a question of the same call", second)
 	}
 	if listed := p.AwaitInboxItem(t, in, second[0].ID); listed["reason"] != "input_required" || listed["message"] != "approve me: which color?" || listed["toolName"] != "ask_user" || listed["responseSchema"] == nil {
-		t.Errorf("the inbox has %v", listed)
+		t.Errorf("approval of the inbox = %v, want the question of ask_user", listed)
 	}
 	p.Kill()
 	p.Start(t)
 	if status, a := kit.Decide(t, p.Endpoint, in.ThreadID, second[0].ID, `{"decision":"reject","reason":"no paint"}`); status != http.StatusOK {
-		t.Errorf("reject: %d %v", status, a)
+		t.Errorf("reject: got %d %v, want %d", status, a, http.StatusOK)
 	}
 	f := p.FollowThread(t, in)
 	f.UntilSuccess(t)
 	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	if !slices.Equal(got, []string{`The user declined to answer the question. Reason: "no paint"`, `{"approved":true}`}) {
-		t.Errorf("the model received %q", got)
+		t.Errorf("results sent to the model = %q, want %q", got, []string{`The user declined to answer the question. Reason: "no paint"`, `{"approved":true}`})
 	}
 	if status, a := kit.Decide(t, p.Endpoint, in.ThreadID, second[0].ID, `{"decision":"answer","content":{"answer":"blue"}}`); status != http.StatusConflict {
-		t.Errorf("another answer at the end: %d %v", status, a)
+		t.Errorf("another answer at the end: got %d %v, want %d", status, a, http.StatusConflict)
 	}
 }
 
-// TestAToolAsksInAHeldRun: a held run asks in a custom event for each question, and ends once.
-func TestAToolAsksInAHeldRun(t *testing.T) {
+// TestToolQuestionInHeldRun: a held run asks in a custom event for each question, and ends once.
+func TestToolQuestionInHeldRun(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Paint it."), kit.Marked("Painted.")
 	scriptQuestions(t, prompt, done, questionCall("approve me: which color?"), questionCall("How often?"))
@@ -171,7 +171,7 @@ func TestAToolAsksInAHeldRun(t *testing.T) {
 			body = `{"decision":"approve"}`
 		}
 		if status, a := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, q.ID, body); status != http.StatusOK {
-			t.Errorf("%s: %d %v", body, status, a)
+			t.Errorf("%s: got %d %v, want %d", body, status, a, http.StatusOK)
 		}
 	}
 	f.Finish(t)
@@ -179,16 +179,16 @@ func TestAToolAsksInAHeldRun(t *testing.T) {
 	got := kit.ToolResultsSent(t, prompt)
 	slices.Sort(got)
 	if !slices.Equal(got, []string{"to: How often?", "to: approve me: which color?"}) {
-		t.Errorf("the model received %q", got)
+		t.Errorf("results sent to the model = %q, want %q", got, []string{"to: How often?", "to: approve me: which color?"})
 	}
 	if n := count(f.Events, "TOOL_CALL_RESULT"); n != 2 {
-		t.Errorf("%d results were shown", n)
+		t.Errorf("number of shown results = %d, want 2", n)
 	}
 }
 
-// TestAToolOfASubagentAsks: a question of a subagent's tool is an interrupt of the run, and the
+// TestToolQuestionOfSubagent: a question of a subagent's tool is an interrupt of the run, and the
 // subagent continues with the answer.
-func TestAToolOfASubagentAsks(t *testing.T) {
+func TestToolQuestionOfSubagent(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		prompt, task, done, blue := kit.Marked("See that it is painted."), kit.Marked("Paint it."), kit.Marked("It is."), kit.Marked("blue")
@@ -204,17 +204,17 @@ func TestAToolOfASubagentAsks(t *testing.T) {
 		})
 		ends := d.Finish(t)
 		if last := ends[1].Messages[len(ends[1].Messages)-1]; last.Content != done {
-			t.Errorf("at the end the client has %+v", last)
+			t.Errorf("last message of the client = %q, want %q", last.Content, done)
 		}
 		if got := kit.ToolResultsSent(t, task); !slices.Equal(got, []string{blue}) {
-			t.Errorf("the subagent received %q", got)
+			t.Errorf("results sent to the subagent = %q, want %q", got, []string{blue})
 		}
 	})
 }
 
-// TestAToolAsksLegacyClients: a client that knows only on_interrupt gets the question in that
+// TestToolQuestionForLegacyClient: a client that knows only on_interrupt gets the question in that
 // event, and answers by a command under the same run id.
-func TestAToolAsksLegacyClients(t *testing.T) {
+func TestToolQuestionForLegacyClient(t *testing.T) {
 	t.Parallel()
 	prompt, done, blue := kit.Marked("Paint it."), kit.Marked("Painted."), kit.Marked("blue")
 	scriptQuestions(t, prompt, done, questionCall("Which color?"))
@@ -224,14 +224,14 @@ func TestAToolAsksLegacyClients(t *testing.T) {
 	value := kit.CustomValue[string](t, events[len(events)-2], "on_interrupt")
 	var asked kit.Interrupt
 	if err := json.Unmarshal([]byte(value), &asked); err != nil || asked.ID != kit.InterruptsOf(t, events)[0].ID || asked.Message != "Which color?" {
-		t.Fatalf("the question is %s (%v)", value, err)
+		t.Fatalf("question = %s (%v), want that of the interrupt", value, err)
 	}
 	in.ForwardedProps = map[string]any{"command": map[string]any{"resume": `{"answer":"` + blue + `"}`, "interruptEvent": value}}
 	events = kit.Shared.RunAgent(t, legacy, in)
 	if kit.Outcome(events[len(events)-1]) != "success" || events[0].Member("runId") != in.RunID {
-		t.Errorf("the run ends with %s", events[len(events)-1].Data)
+		t.Errorf("end of the run = %s, want success of the first run", events[len(events)-1].Data)
 	}
 	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{blue}) {
-		t.Errorf("the model received %q", got)
+		t.Errorf("results sent to the model = %q, want %q", got, []string{blue})
 	}
 }

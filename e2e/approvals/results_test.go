@@ -31,18 +31,18 @@ func TestToolResults(t *testing.T) {
 	kit.AwaitWorkflowType(t, p.Endpoint, in, "thread.parked.v1")
 	blue, green := kit.Marked("blue"), kit.Marked("green")
 	if a := kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(calls[0], blue), http.StatusOK, ""); a["repeated"] != nil {
-		t.Errorf("the first result is answered with %v", a)
+		t.Errorf("first result: got %v, want it as new", a)
 	}
 	p.Kill()
 	p.Start(t)
 	again := func() {
 		t.Helper()
 		if a := kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(calls[0], blue), http.StatusOK, ""); a["repeated"] != true {
-			t.Errorf("the same result is answered with %v", a)
+			t.Errorf("repeated result: got %v, want a repeat", a)
 		}
 		a := kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(calls[0], green), http.StatusConflict, "answered")
 		if stands, ok := a["recorded"].(map[string]any); !ok || stands["content"] != blue || stands["toolCallId"] != calls[0] {
-			t.Errorf("another result is answered with %v", a)
+			t.Errorf("conflicting result: got %v, want the recorded one", a)
 		}
 	}
 	again()
@@ -51,7 +51,7 @@ func TestToolResults(t *testing.T) {
 	f := p.FollowThread(t, in)
 	f.UntilText(t, done)
 	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{blue, green}) && !slices.Equal(got, []string{green, blue}) {
-		t.Errorf("the model received %q", got)
+		t.Errorf("results sent to the model = %q, want %q and %q", got, blue, green)
 	}
 	again()
 
@@ -64,16 +64,16 @@ func TestToolResults(t *testing.T) {
 	events := p.RunAgent(t, "/v1/agents/clerk/runs", late)
 	messages := kit.ShownMessages(t, late.Messages, events)
 	if n := len(messages); n != 5 || messages[n-1].Content != done {
-		t.Errorf("the client that was late has %+v", messages)
+		t.Errorf("messages of the late client = %+v, want 5 with the answer last", messages)
 	}
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 2 {
-		t.Errorf("the model was called %d times", n)
+		t.Errorf("number of model calls = %d, want 2", n)
 	}
 }
 
-// TestToolResultsWithoutAnInput: a result that was sent over REST and again in an input is in the
+// TestToolResultsWithoutInput: a result that was sent over REST and again in an input is in the
 // conversation once.
-func TestToolResultsWithoutAnInput(t *testing.T) {
+func TestToolResultsWithoutInput(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Ask me."), kit.Marked("Thank you.")
 	kit.ScriptColorPicks(t, prompt, done, "sky", "sea", "sun")
@@ -91,7 +91,7 @@ func TestToolResultsWithoutAnInput(t *testing.T) {
 	}
 	events := kit.Shared.RunAgent(t, "/v1/agents/clerk/runs", then)
 	if messages := kit.ShownMessages(t, then.Messages, events); len(messages) != 6 && messages[len(messages)-1].Content != done {
-		t.Errorf("the client has %+v", messages)
+		t.Errorf("messages of the client = %+v, want 6 with the answer last", messages)
 	}
 	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{blue, blue, blue}) {
 		t.Errorf("the model received %q, want the results that arrived first", got)
@@ -138,10 +138,10 @@ func TestToolResultsBySignal(t *testing.T) {
 	f := kit.Shared.FollowThread(t, in)
 	f.UntilText(t, done)
 	if got := kit.ToolResultsSent(t, prompt); !slices.Equal(got, []string{blue}) {
-		t.Errorf("the model received %q", got)
+		t.Errorf("results sent to the model = %q, want %q", got, []string{blue})
 	}
 	if a := kit.WantResult(t, kit.Shared.Endpoint, in, kit.ToolResultBody(call, blue), http.StatusOK, ""); a["repeated"] != true {
-		t.Errorf("the same result over REST is answered with %v", a)
+		t.Errorf("repeated result over REST: got %v, want a repeat", a)
 	}
 }
 
@@ -159,14 +159,14 @@ func TestMissingToolResults(t *testing.T) {
 	next.ForwardedProps = nil
 	resp, err := kit.Shared.Post(t.Context(), "/v1/agents/strict/runs", next)
 	if p := kit.ReadProblem(t, resp, err); p.Code != "missing_tool_results" || p.Status != http.StatusConflict {
-		t.Errorf("to go on is refused with %+v", p)
+		t.Errorf("refusal of a new input = %+v, want missing_tool_results", p)
 	}
 	kit.WantResult(t, kit.Shared.Endpoint, in, kit.ToolResultBody(calls[0], "blue"), http.StatusOK, "")
 	then := in
 	then.RunID, then.Messages = "run-2", append(kit.ShownMessages(t, in.Messages, asked.Events), kit.Message{ID: "m-1", Role: "tool", ToolCallID: calls[1], Content: "green"})
 	kit.Shared.RunAgent(t, "/v1/agents/strict/runs", then)
 	if got := kit.ToolResultsSent(t, prompt); len(got) != 2 {
-		t.Errorf("the model received %q", got)
+		t.Errorf("results sent to the model = %q, want 2", got)
 	}
 }
 
@@ -196,12 +196,12 @@ func TestInputsWaitForAnswers(t *testing.T) {
 			if name == "client" {
 				kit.WantResult(t, kit.Shared.Endpoint, in, kit.ToolResultBody(kit.ToolCallIDs(asked.Events)[0], "blue"), http.StatusOK, "")
 			} else if status, a := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, kit.InterruptsOf(t, asked.Events)[0].ID, `{"decision":"approve"}`); status != http.StatusOK {
-				t.Errorf("approve: %d %v", status, a)
+				t.Errorf("approve: got %d %v, want %d", status, a, http.StatusOK)
 			}
 			waits.Finish(t)
 			messages := kit.ShownMessages(t, next.Messages, waits.Events)
 			if n := len(messages); n != 6 || messages[3].Content != done || messages[n-1].Content != then {
-				t.Errorf("the client has %+v", messages)
+				t.Errorf("messages of the client = %+v, want 6 with both answers", messages)
 			}
 		})
 	}

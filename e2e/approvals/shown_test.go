@@ -12,9 +12,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestOwnDecisionsAreSeen: a client that has decided sees the effect of its decision in every later
+// TestDecisionIsVisibleToItsClient: a client that has decided sees the effect of its decision in every later
 // request.
-func TestOwnDecisionsAreSeen(t *testing.T) {
+func TestDecisionIsVisibleToItsClient(t *testing.T) {
 	t.Parallel()
 	c, err := client.New(client.Config{URL: kit.Shared.URL("")})
 	if err != nil {
@@ -29,7 +29,7 @@ func TestOwnDecisionsAreSeen(t *testing.T) {
 		question := kit.InterruptsOf(t, f.Events)[0]
 		results, err := c.Decide(t.Context(), client.Decision{ThreadID: in.ThreadID, ID: question.ID, Decision: client.Approve})
 		if err != nil || results[0].Status != http.StatusOK || results[0].Cursor == "" {
-			t.Fatalf("%v %+v", err, results)
+			t.Fatalf("batch = %v, %+v, want success with a cursor", err, results)
 		}
 		var said []string
 		for e, err := range c.Follow(t.Context(), in.ThreadID, client.FollowOptions{Once: true}) {
@@ -38,11 +38,11 @@ func TestOwnDecisionsAreSeen(t *testing.T) {
 			}
 			said = append(said, string(e.JSON))
 			if end, ok := e.Event.(*agui.RunFinished); ok && end.Outcome != nil && end.Outcome.Type == agui.OutcomeInterrupt {
-				t.Errorf("round %d: the interrupt is shown again: %s", i, e.JSON)
+				t.Errorf("round %d: interrupt is shown again, want it hidden: %s", i, e.JSON)
 			}
 		}
 		if !slices.ContainsFunc(said, func(e string) bool { return strings.Contains(e, "There you are.") }) {
-			t.Errorf("round %d: the thread shows %q", i, said)
+			t.Errorf("round %d: events of the thread = %q, want the answer", i, said)
 		}
 	}
 }

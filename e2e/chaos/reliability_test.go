@@ -89,6 +89,6 @@ func TestReliabilityPage(t *testing.T) {
 	}
 	normalized := strings.NewReplacer(string(failed), string(passed), string(missed), string(passed)).Replace(table)
 	if diff := cmp.Diff(m.table(), normalized); diff != "" {
-		t.Errorf("the table is out of date; run make chaos ARGS=-update (-faults +page):\n%s", diff)
+		t.Errorf("table of the page; run make chaos ARGS=-update (-faults +page):\n%s", diff)
 	}
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestCommandsDecide: the command run asks for approvals. A run that waits for another approver
+// TestCommandsSendDecisions: the command run asks for approvals. A run that waits for another approver
 // continues when the decision arrives from another process.
-func TestCommandsDecide(t *testing.T) {
+func TestCommandsSendDecisions(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")
 	kit.ScriptCalculations(t, prompt, done, "7+7")
 	thread := kit.NewThreadOf(kit.Shared)
 	asks := kit.Shared.StartCommand(t, "run", "careful", prompt, "--thread", thread)
 	if out := asks.Finish(t, 3); out != "" || !strings.Contains(asks.ErrOut.String(), "waits for a decision: May calculate be called? calculate") {
-		t.Errorf("the output is %q, %s", out, asks.ErrOut.String())
+		t.Errorf("output = %q, %s, want the interrupt on standard error", out, asks.ErrOut.String())
 	}
 	kit.Shared.StartCommand(t, "run", "careful", kit.Marked("And now?"), "--thread", thread).Finish(t, 3)
 
@@ -43,14 +43,14 @@ func TestCommandsDecide(t *testing.T) {
 	shown := kit.Shared.StartCommand(t, "tail", "--no-follow", thread).Finish(t, 0)
 	for _, want := range []string{"> " + prompt, `→ calculate {"expression":"9+9"}`, "← 18", done} {
 		if !strings.Contains(shown, want+"\n") {
-			t.Errorf("the thread's history lacks %q:\n%s", want, shown)
+			t.Errorf("history of the thread: want %q, got\n%s", want, shown)
 		}
 	}
 }
 
-// TestCommandsOutliveTheServer: the server is killed in mid-stream and restarted. The command
+// TestCommandsSurviveServer: the server is killed in mid-stream and restarted. The command
 // continues, and its output to a pipe has nothing of the killed attempt.
-func TestCommandsOutliveTheServer(t *testing.T) {
+func TestCommandsSurviveServer(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Addr = "127.0.0.1:" + strconv.Itoa(kit.FreePorts(t, 1)[0])
@@ -76,16 +76,16 @@ func TestCommandsOutliveTheServer(t *testing.T) {
 	for line := range strings.Lines(rest) {
 		e := kit.ParseEventLine(t, []byte(line))
 		if types = append(types, e.Type); e.ID <= last {
-			t.Errorf("the cursor %q follows %q", e.ID, last)
+			t.Errorf("cursor = %q after %q, want a later one", e.ID, last)
 		}
 		last = e.ID
 	}
 	if all := strings.Join(types, " "); !strings.Contains(all, "MESSAGES_SNAPSHOT TEXT_MESSAGE_START") || !strings.HasSuffix(all, "RUN_FINISHED") {
-		t.Errorf("after the kill the output is %s", all)
+		t.Errorf("events after the kill = %s, want a prelude and the end", all)
 	}
 }
 
-func TestCommandsExit(t *testing.T) {
+func TestExitCodesOfCommands(t *testing.T) {
 	t.Parallel()
 	slow, failing := kit.Marked("Slowly, please."), kit.Marked("Fail.")
 	kit.SharedModel.AnswerInOrder(t, slow, kit.SlowAnswer(kit.LongText(4000)))

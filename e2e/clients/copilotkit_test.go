@@ -36,7 +36,7 @@ func TestCopilotKit(t *testing.T) {
 	}
 	kit.WantMessages(t, want, kit.ByCall(ends[2].Messages))
 	if len(d.Events(1, "MESSAGES_SNAPSHOT")) == 0 {
-		t.Errorf("nothing was withdrawn in the second run: %s", d.Types(1))
+		t.Errorf("snapshots of the second run: got none in %s, want one", d.Types(1))
 	}
 	kit.WantMessages(t, want, kit.ByCall(page.Connect(t, thread)))
 }

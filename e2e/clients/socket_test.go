@@ -31,7 +31,7 @@ func TestSockets(t *testing.T) {
 	client.Until(t, "MESSAGES_SNAPSHOT", 1) // retracts the killed attempt
 	end, events := client.UntilEnd(t)
 	if end.Outcome != "resolved" || end.Sockets != 3 {
-		t.Errorf("over %d sockets the run was %s: %s", end.Sockets, end.Outcome, end.Error)
+		t.Errorf("run over %d sockets was %s: %s, want resolved over 3", end.Sockets, end.Outcome, end.Error)
 	}
 	want := append(slices.Clone(in.Messages), kit.AssistantMessage(answer))
 	kit.WantMessages(t, want, kit.ShownMessages(t, in.Messages, events))

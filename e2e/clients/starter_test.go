@@ -42,7 +42,7 @@ func TestStarters(t *testing.T) {
 	launch(t, program, "get_order listens")
 	thread := kit.NewThreadOf(p)
 	if said := p.StartCommand(t, "run", "get_order", "Where is A-1001?", "--thread", thread).Finish(t, 0); said != "Order A-1001 is shipped.\n" {
-		t.Errorf("the agent of the tool says %q", said)
+		t.Errorf("answer of the tool's agent = %q, want that the order is shipped", said)
 	}
 
 	create(0, "chat")
@@ -64,7 +64,7 @@ func TestStarters(t *testing.T) {
 	tab.Reload()
 	tab.Await("li.user", "What is 12*7?")
 	if page := tab.Await("li.assistant", "84"); strings.Count(page, "What is 12*7?") != 2 { // the message, and its quotation in the answer
-		t.Errorf("the page shows:\n%s", page)
+		t.Errorf("page:\n%s\nwant the question twice", page)
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestCopilotKitWaits: people decide and client tools answer in CopilotKit while the API, the
+// TestCopilotKitInterrupts: people decide and client tools answer in CopilotKit while the API, the
 // worker or the whole process is killed between question and answer.
-func TestCopilotKitWaits(t *testing.T) {
+func TestCopilotKitInterrupts(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(t *testing.T) (at *kit.Endpoint, kill func()){
 		"nothing": func(*testing.T) (*kit.Endpoint, func()) { return kit.Shared.Endpoint, func() {} },
@@ -75,12 +75,12 @@ func decidesInBrowser(t *testing.T, at *kit.Endpoint, runtime kit.CopilotKit, ki
 	page := runtime.Open(t, "careful", thread, "")
 	asked := page.Do(t, map[string]any{"say": kit.UserMessage(prompt)})
 	if len(asked.Interrupts) != 2 || len(asked.Messages) != 3 || asked.Messages[2].Content != "2" {
-		t.Fatalf("the page has the interrupts %+v and the messages %+v", asked.Interrupts, asked.Messages)
+		t.Fatalf("page: interrupts = %+v, messages = %+v, want 2 and 3", asked.Interrupts, asked.Messages)
 	}
 	kill()
 	end := page.Do(t, map[string]any{"sameRun": sameRun, "decide": map[string]any{"approved": true, "editedArgs": map[string]any{"expression": "100+1"}}})
 	if (end.Run == asked.Run) != sameRun {
-		t.Errorf("the run %s was resumed as %s", asked.Run, end.Run)
+		t.Errorf("run %s was resumed as %s, want the same: %t", asked.Run, end.Run, sameRun)
 	}
 	kit.WantMessages(t, []kit.Message{
 		{Role: "user", Content: prompt},
@@ -91,7 +91,7 @@ func decidesInBrowser(t *testing.T, at *kit.Endpoint, runtime kit.CopilotKit, ki
 	}, kit.ByCall(end.Messages))
 	heard := slices.Sorted(slices.Values(kit.ToolResultsSent(t, prompt)))
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 2 || !slices.Equal(heard, []string{"101", "101", "2"}) {
-		t.Errorf("model calls: got %d, with the messages %q", n, heard)
+		t.Errorf("number of model calls = %d with the messages %q, want 2 with 101, 101 and 2", n, heard)
 	}
 }
 
@@ -109,7 +109,7 @@ func answersInBrowser(t *testing.T, at *kit.Endpoint, runtime kit.CopilotKit, ki
 	page := runtime.Open(t, "clerk", thread, "pick_color")
 	called := page.Do(t, map[string]any{"say": kit.UserMessage(prompt)})
 	if called.Type != "tool" || !strings.Contains(string(called.Args), `"sky"`) {
-		t.Fatalf("the page printed %+v", called)
+		t.Fatalf("line of the page = %+v, want the call with the argument sky", called)
 	}
 	kill()
 	blue := kit.Marked("blue")
@@ -121,6 +121,6 @@ func answersInBrowser(t *testing.T, at *kit.Endpoint, runtime kit.CopilotKit, ki
 	}, kit.ByCall(end.Messages))
 	heard := slices.Sorted(slices.Values(kit.ToolResultsSent(t, prompt)))
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 2 || !slices.Equal(heard, slices.Sorted(slices.Values([]string{"42", blue}))) {
-		t.Errorf("model calls: got %d, with the messages %q", n, heard)
+		t.Errorf("number of model calls = %d with the messages %q, want 2 with 42 and the color", n, heard)
 	}
 }

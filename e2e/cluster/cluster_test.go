@@ -14,9 +14,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestClusterReadElsewhere: any API can read a run that another API has started, from the start or
+// TestReadersOnOtherAPI: any API can read a run that another API has started, from the start or
 // after any event, during the run and afterwards.
-func TestClusterReadElsewhere(t *testing.T) {
+func TestReadersOnOtherAPI(t *testing.T) {
 	t.Parallel()
 	readElsewhere(t, kit.SetupCluster(t))
 }
@@ -54,10 +54,10 @@ func readElsewhere(t *testing.T, c *kit.Cluster) {
 // takeover bounds how long a run may pause when its worker dies. aim is the intended time.
 const takeover, aim = 5 * time.Second, 3 * time.Second
 
-// TestClusterWorkerKill: the worker with all model calls is killed, and then the worker that has
+// TestWorkerIsKilled: the worker with all model calls is killed, and then the worker that has
 // taken over. Each time every run continues at once on the remaining worker, over the same
 // connection.
-func TestClusterWorkerKill(t *testing.T) {
+func TestWorkerIsKilled(t *testing.T) {
 	// Not parallel: the test measures time.
 	killWorkers(t, kit.SetupCluster(t))
 }
@@ -90,14 +90,14 @@ func killWorkers(t *testing.T, c *kit.Cluster) {
 	for _, r := range runs {
 		r.Finish(t, a.Endpoint)
 		if r.Reader.Reconnects > 0 {
-			t.Errorf("a stream broke off %d times", r.Reader.Reconnects)
+			t.Errorf("number of reconnects = %d, want none", r.Reader.Reconnects)
 		}
 	}
 }
 
-// TestClusterAPIKill: the API that serves the streams is killed. Its readers get exactly the rest
+// TestAPIIsKilled: the API that serves the streams is killed. Its readers get exactly the rest
 // from the other API.
-func TestClusterAPIKill(t *testing.T) {
+func TestAPIIsKilled(t *testing.T) {
 	t.Parallel()
 	killAPI(t, kit.SetupCluster(t))
 }
@@ -127,16 +127,16 @@ func killAPI(t *testing.T, c *kit.Cluster) {
 		p.moving.Finish(t)
 		p.steady.Finish(t)
 		if p.moving.Reconnects == 0 {
-			t.Error("no reader reconnected: the run had already ended")
+			t.Error("number of reconnects = 0, want at least 1: the run had already ended")
 		}
 		kit.WantSameEvents(t, "the reader that moved", p.steady.Events, p.moving.Events)
 		kit.WantMessages(t, append(slices.Clone(p.in.Messages), kit.AssistantMessage(p.want)), kit.ShownMessages(t, p.in.Messages, p.moving.Events))
 	}
 }
 
-// TestClusterTerminate: SIGTERM ends a busy API and a busy worker soon and cleanly. Their work ends
+// TestRollingTerminate: SIGTERM ends a busy API and a busy worker soon and cleanly. Their work ends
 // there or continues on other nodes, which also take new runs.
-func TestClusterTerminate(t *testing.T) {
+func TestRollingTerminate(t *testing.T) {
 	// Not parallel: the test measures time. It usually takes a second or two. In rare cases a
 	// workflow task is lost with the worker and starts again after its timeout of five seconds.
 	terminateNodes(t, kit.SetupCluster(t), 2*takeover)
@@ -195,12 +195,12 @@ func terminateNodes(t *testing.T, c *kit.Cluster, bound time.Duration) {
 	took := time.Since(stopped)
 	t.Logf("done elsewhere after %s", took.Round(time.Millisecond))
 	if took > bound {
-		t.Errorf("another worker finished the open work after %s", took)
+		t.Errorf("another worker finished the open work after %s, want at most %s", took, bound)
 	}
 }
 
-// TestClusterCancelElsewhere: a cancel at another API works as fast as one at the API of the run.
-func TestClusterCancelElsewhere(t *testing.T) {
+// TestCancelOnOtherAPI: a cancel at another API works as fast as one at the API of the run.
+func TestCancelOnOtherAPI(t *testing.T) {
 	// Not parallel: the test measures time.
 	cancelElsewhere(t, kit.SetupCluster(t))
 }
@@ -221,10 +221,10 @@ func cancelElsewhere(t *testing.T, c *kit.Cluster) {
 		}
 		f.Finish(t)
 		if took := time.Since(cancelled); took > kit.CancelTime {
-			t.Errorf("the run ended %s after the cancel", took)
+			t.Errorf("time from the cancel to the end of the run = %s, want at most %s", took, kit.CancelTime)
 		}
 		if got := kit.Outcome(f.Events[len(f.Events)-1]); got != "cancelled" {
-			t.Errorf("it ended with the outcome %q", got)
+			t.Errorf("outcome = %q, want cancelled", got)
 		}
 		kit.WantPartial(t, in, kit.ShownMessages(t, in.Messages, f.Events), answer)
 	}

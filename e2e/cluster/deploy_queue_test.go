@@ -57,11 +57,11 @@ func setupQueueDeployment(t *testing.T) (d *deployment, opened chan string, goOn
 	return d, opened, goOn
 }
 
-// TestDeployToolsOfAQueue: a version is deployed while a tool on its own queue is being called. The
+// TestDeployToolsOfQueue: a version is deployed while a tool on its own queue is being called. The
 // call ends on the old worker, and the run moves to the new version between two turns. Its next
 // call goes to the new version's workers of the queue or, if these have no versions, to them. Each
 // call is made once, and the old workers can stop.
-func TestDeployToolsOfAQueue(t *testing.T) {
+func TestDeployToolsOfQueue(t *testing.T) {
 	t.Parallel()
 	for name, versioned := range map[string]bool{"versioned": true, "without versions": false} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestDeployToolsOfAQueue(t *testing.T) {
 			goOn <- struct{}{}
 			f.Finish(t)
 			if last := f.Events[len(f.Events)-1]; kit.Outcome(last) != "success" || len(opened) > 0 {
-				t.Errorf("the run ended with %s, and %d more drawers were opened", last.Data, len(opened))
+				t.Errorf("end of the run = %s with %d more drawers, want success without any", last.Data, len(opened))
 			}
 			if got := d.trace(t, in); !slices.Equal(got, want) {
 				t.Errorf("worked on by %q, want %q", got, want)

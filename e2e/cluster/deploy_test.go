@@ -22,7 +22,7 @@ func (r *deployedRun) finish(t *testing.T) {
 	r.Release()
 	r.reader.Finish(t)
 	if got := kit.Outcome(r.reader.Events[len(r.reader.Events)-1]); got != "success" {
-		t.Errorf("the run ended with %s", r.reader.Events[len(r.reader.Events)-1].Data)
+		t.Errorf("end of the run = %s, want success", r.reader.Events[len(r.reader.Events)-1].Data)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestDeployDrain(t *testing.T) {
 		t.Errorf("its last turn was called %d times, want twice", n)
 	}
 	if n := len(ends.Invocations(2)); n != 1 {
-		t.Errorf("the model call that could end was made %d times", n)
+		t.Errorf("number of the model calls that could end = %d, want 1", n)
 	}
 }
 

@@ -61,7 +61,7 @@ func fillDiskUnderRuns(t *testing.T, g *kit.API, disk string, revive func()) {
 	kit.SharedModel.AnswerInOrder(t, waits.Messages[0].Content, kit.FastAnswer(answer))
 	resp, err := g.Post(t.Context(), kit.AssistantPath, waits)
 	if r := kit.ReadProblem(t, resp, err); r.Code != "unavailable" || resp.Header.Get("Retry-After") == "" {
-		t.Errorf("POST: %+v, Retry-After %q", r, resp.Header.Get("Retry-After"))
+		t.Errorf("POST: got %+v, Retry-After %q, want unavailable with a time", r, resp.Header.Get("Retry-After"))
 	}
 	room()
 	revive()
@@ -72,7 +72,7 @@ func fillDiskUnderRuns(t *testing.T, g *kit.API, disk string, revive func()) {
 	finishSteady(t, runs)
 	for _, r := range runs {
 		if n := r.readers[0].Reconnects; n > 0 {
-			t.Errorf("reconnects of a reader: got %d", n)
+			t.Errorf("number of reconnects = %d, want none", n)
 		}
 	}
 }

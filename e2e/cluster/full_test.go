@@ -51,7 +51,7 @@ func fillAndWiden(t *testing.T, c *kit.Cluster, widen func()) {
 	kit.AwaitReadyStatus(t, b, http.StatusServiceUnavailable)
 	resp, err := a.Get(t.Context(), "/readyz", "")
 	if r := kit.ReadProblem(t, resp, err); r.Code != "log_full" {
-		t.Errorf("/readyz: got %+v", r)
+		t.Errorf("/readyz: got %+v, want log_full", r)
 	}
 	widen()
 	kit.AwaitReadyStatus(t, a, http.StatusOK)

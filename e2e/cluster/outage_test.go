@@ -44,7 +44,7 @@ func (o *outage) checkDuring(t *testing.T, d time.Duration) {
 	}
 	resp, err := o.a.Post(t.Context(), kit.AssistantPath, o.pending)
 	if p := kit.ReadProblem(t, resp, err); p.Status != http.StatusServiceUnavailable || p.Code != "unavailable" || resp.Header.Get("Retry-After") == "" {
-		t.Errorf("POST: %+v, Retry-After %q", p, resp.Header.Get("Retry-After"))
+		t.Errorf("POST: got %+v, Retry-After %q, want unavailable with a time", p, resp.Header.Get("Retry-After"))
 	}
 	<-ctx.Done()
 }
@@ -61,7 +61,7 @@ func (o *outage) checkAfter(t *testing.T) {
 	kit.WantMessages(t, append(slices.Clone(o.pending.Messages), kit.AssistantMessage(o.want)), kit.ShownMessages(t, o.pending.Messages, events))
 	kit.WantSameEvents(t, "the run that was asked for meanwhile, at the other api", events, o.b.Run(t, o.pending))
 	if n := len(kit.SharedModel.Calls(t, o.pending.Messages[0].Content)); n != 1 {
-		t.Errorf("model calls of the run requested during the outage: got %d", n)
+		t.Errorf("number of model calls of the run requested during the outage = %d, want 1", n)
 	}
 	untilContent(t, o.runs, 1)
 	t.Logf("all runs continued after %s", time.Since(back).Round(time.Millisecond))
@@ -103,7 +103,7 @@ func (o *outage) wantReadsRefused(t *testing.T) {
 	for _, after := range []string{"", r.readers[0].Last()} {
 		resp, err := o.a.Get(t.Context(), kit.EventsPath(r.in), after)
 		if p := kit.ReadProblem(t, resp, err); p.Status != http.StatusServiceUnavailable || p.Code != "unavailable" || resp.Header.Get("Retry-After") == "" {
-			t.Errorf("GET after %q: %+v", after, p)
+			t.Errorf("GET after %q: got %+v, want unavailable with Retry-After", after, p)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func wantTakeover(t *testing.T, o *outage) {
 	killed := time.Now()
 	r.UntilNextAttempt(t)
 	if took := time.Since(killed); took > takeover {
-		t.Errorf("the run of a dead worker continued after %s", took)
+		t.Errorf("run of a dead worker continued after %s, want at most %s", took, takeover)
 	}
 	_ = o.a.Cancel(t, r.In)
 	r.Reader.Finish(t)

@@ -21,7 +21,7 @@ func revisionOf(t *testing.T, events []kit.Event) string {
 		Metadata map[string]string `json:"metadata"`
 	}
 	if err := json.Unmarshal(events[0].Data, &started); err != nil || started.Type != "RUN_STARTED" {
-		t.Fatalf("%s (%v)", events[0].Data, err)
+		t.Fatalf("first event = %s (%v), want RUN_STARTED", events[0].Data, err)
 	}
 	return started.Metadata["perdure.revision"]
 }
@@ -36,9 +36,9 @@ func instructions(t *testing.T, prompt string) []string {
 	return texts
 }
 
-// TestRevisionInMidRun: a definition is changed in the middle of a run. The model and the readers
+// TestRevisionDuringRun: a definition is changed in the middle of a run. The model and the readers
 // keep the revision with which the run began. The thread's next run has the new one.
-func TestRevisionInMidRun(t *testing.T) {
+func TestRevisionDuringRun(t *testing.T) {
 	t.Parallel()
 	const agent = "revised"
 	define := func(instructions string) string {
@@ -57,7 +57,7 @@ func TestRevisionInMidRun(t *testing.T) {
 	f.UntilContent(t, 2)
 	second := kit.Shared.Publish(t, agent, define(after))
 	if n := len(kit.SharedModel.Calls(t, in.Messages[0].Content)); n != 1 {
-		t.Fatalf("the run had left its first turn: %d model calls", n)
+		t.Fatalf("number of model calls = %d, want 1: the run has left its first turn", n)
 	}
 	f.Finish(t)
 	if got, want := instructions(t, in.Messages[0].Content), []string{before, before}; !slices.Equal(got, want) {
@@ -123,9 +123,9 @@ func TestEditedFile(t *testing.T) {
 	hears(file)
 }
 
-// TestToolsOfTheNextVersion: a run whose agent needs tools that no worker has yet waits for such a
+// TestToolsOfNextVersion: a run whose agent needs tools that no worker has yet waits for such a
 // worker.
-func TestToolsOfTheNextVersion(t *testing.T) {
+func TestToolsOfNextVersion(t *testing.T) {
 	t.Parallel()
 	d := setupDeployment(t)
 	d.Programs = kit.Programs // workers without the agent's tools

@@ -10,10 +10,10 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestClusterTerminateAll: all processes of a cluster get SIGTERM at the same time, with active
+// TestTerminateAll: all processes of a cluster get SIGTERM at the same time, with active
 // runs and viewers. Each exits cleanly. With the next processes the runs continue for the same
 // viewers.
-func TestClusterTerminateAll(t *testing.T) {
+func TestTerminateAll(t *testing.T) {
 	t.Parallel()
 	c := kit.SetupCluster(t)
 	a := c.StartAPI(t)
@@ -47,9 +47,9 @@ func TestClusterTerminateAll(t *testing.T) {
 	}
 }
 
-// TestClusterTerminateWithoutServers: an API and a worker exit cleanly although Temporal and the
+// TestTerminateWithoutServers: an API and a worker exit cleanly although Temporal and the
 // log do not respond.
-func TestClusterTerminateWithoutServers(t *testing.T) {
+func TestTerminateWithoutServers(t *testing.T) {
 	t.Parallel()
 	c := kit.SetupCluster(t)
 	a := c.StartAPI(t)

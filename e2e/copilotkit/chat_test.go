@@ -80,7 +80,7 @@ func renderToolsAndState(t *testing.T, runtime *kit.RunnerProcess) {
 	tab.Await(".sum", "6*7 = 42")
 	tab.Await("#state", `{"expression":"6*7","seats":2}`)
 	if state := kit.Shared.StateOf(t, kit.Input{ThreadID: thread}); state["seats"] != 2.0 {
-		t.Errorf("the state in Perdure is %v", state)
+		t.Errorf("state in Perdure = %v, want 2 seats", state)
 	}
 }
 
@@ -137,7 +137,7 @@ func reloadAndStop(t *testing.T, f kit.FrontEnd, runtime *kit.RunnerProcess) {
 	say(tab, next)
 	tab.Await(assistant, brief)
 	if got := outcomes(t, thread); !slices.Equal(got, []string{"cancelled", "success"}) {
-		t.Errorf("the runs ended with %v", got)
+		t.Errorf("outcomes of the runs = %q, want %q", got, []string{"cancelled", "success"})
 	}
 }
 

@@ -39,7 +39,7 @@ func guideBlock(t *testing.T, guide, language string) string {
 	}
 	block := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```$").FindSubmatch(text)
 	if block == nil {
-		t.Fatalf("docs/guides/%s.md has no block of %s", guide, language)
+		t.Fatalf("docs/guides/%s.md: block of %s: got none, want one", guide, language)
 	}
 	return string(block[1])
 }

@@ -42,7 +42,7 @@ func TestRunner(t *testing.T) {
 
 // TestRestartOfRuntime: the runtime is killed during a run. A page that connects to the next process
 // sees the earlier messages, and the run as it goes on. Perdure has called the model once.
-func TestRestartOfRuntime(t *testing.T) {
+func TestRuntimeRestarts(t *testing.T) {
 	t.Parallel()
 	f, runtime := setup(t)
 	thread := newThread()
@@ -60,18 +60,18 @@ func TestRestartOfRuntime(t *testing.T) {
 	reloaded := runtime.Open(t, "assistant", thread, "")
 	partial := reloaded.Do(t, map[string]any{"connect": true, "until": 41})
 	if n := len(partial.Messages); n != 4 || len(partial.Messages[3].Content) >= len(story) {
-		t.Errorf("the page did not join the run, and shows %v", partial.Messages)
+		t.Errorf("messages of the page = %v, want 4, the last one incomplete", partial.Messages)
 	}
 	want := []kit.Message{hello, kit.AssistantMessage(greeting), question, kit.AssistantMessage(story)}
 	kit.WantMessages(t, want, reloaded.Next(t).Messages)
 	if calls := kit.SharedModel.Calls(t, question.Content); len(calls) != 1 {
-		t.Errorf("Perdure has called the model %d times", len(calls))
+		t.Errorf("number of model calls = %d, want 1", len(calls))
 	}
 }
 
-// TestRestartOfPerdure: Perdure is killed during a run and starts again. The page that asked for the run,
+// TestPerdureRestarts: Perdure is killed during a run and starts again. The page that asked for the run,
 // and a page that connects while Perdure is down, show the run to its end.
-func TestRestartOfPerdure(t *testing.T) {
+func TestPerdureRestarts(t *testing.T) {
 	t.Parallel()
 	p := kit.Setup(t)
 	runtime := kit.NewFrontEnd(t, "copilotkit").StartRuntime(t, kit.Runtime{BaseURL: p.Proxy(t)})
@@ -108,7 +108,7 @@ func stopRuns(t *testing.T, f kit.FrontEnd, runtime *kit.RunnerProcess) {
 	page.Send(t, map[string]any{"stop": true})
 	stopped := page.Do(t, map[string]any{"say": next})
 	if stopped.Type != "end" || len(stopped.Messages) < 2 {
-		t.Fatalf("after Stop the page printed %+v", stopped)
+		t.Fatalf("line of the page after Stop = %+v, want the end with 2 messages", stopped)
 	}
 	answered := page.Next(t)
 	wantStopped(t, answered.Messages[1:2], 40)
@@ -119,16 +119,16 @@ func stopRuns(t *testing.T, f kit.FrontEnd, runtime *kit.RunnerProcess) {
 	other.Do(t, map[string]any{"connect": true, "until": 41})
 	other.Send(t, map[string]any{"stop": true})
 	if end := page.Next(t); end.Error != "" {
-		t.Errorf("the page that asked for the run shows the error %q", end.Error)
+		t.Errorf("error of the page that requested the run = %q, want none", end.Error)
 	}
 	if end := other.Next(t); end.Error != "" {
-		t.Errorf("the page that stopped the run shows the error %q", end.Error)
+		t.Errorf("error of the page that stopped the run = %q, want none", end.Error)
 	}
 	shown := other.Do(t, map[string]any{"say": last}).Messages
 	wantStopped(t, shown[5:6], 40)
 	kit.WantMessages(t, []kit.Message{last, kit.AssistantMessage(bye)}, shown[6:])
 	if got := outcomes(t, thread); !slices.Equal(got, []string{"cancelled", "success", "cancelled", "success"}) {
-		t.Errorf("the runs ended with %v", got)
+		t.Errorf("outcomes of the runs = %q, want %q", got, []string{"cancelled", "success", "cancelled", "success"})
 	}
 }
 
@@ -168,14 +168,14 @@ func interruptRun(t *testing.T, _ kit.FrontEnd, runtime *kit.RunnerProcess) {
 	other := runtime.Open(t, "assistant", thread, "")
 	end := other.Do(t, map[string]any{"say": next, "forwardedProps": kit.PerdureProps(map[string]any{"onBusy": "interrupt"})})
 	if len(end.Messages) != 4 {
-		t.Fatalf("the page printed %+v", end)
+		t.Fatalf("end of the page = %+v, want 4 messages", end)
 	}
 	kit.WantMessages(t, []kit.Message{next, kit.AssistantMessage(brief)}, end.Messages[2:])
 	if end := page.Next(t); end.Error != "" {
-		t.Errorf("the other page shows the error %q", end.Error)
+		t.Errorf("error of the other page = %q, want none", end.Error)
 	}
 	if got := outcomes(t, thread); !slices.Equal(got, []string{"cancelled", "success"}) {
-		t.Errorf("the runs ended with %v", got)
+		t.Errorf("outcomes of the runs = %q, want %q", got, []string{"cancelled", "success"})
 	}
 }
 
@@ -184,10 +184,10 @@ func offerAgents(t *testing.T, f kit.FrontEnd, all *kit.RunnerProcess) {
 	t.Helper()
 	named := f.StartRuntime(t, kit.Runtime{BaseURL: kit.Shared.URL(""), Agents: []string{"assistant", "careful"}})
 	if got := agentsOf(t, named); !slices.Equal(got, []string{"assistant", "careful"}) {
-		t.Errorf("the runtime offers %v", got)
+		t.Errorf("agents of the runtime = %q, want %q", got, []string{"assistant", "careful"})
 	}
 	if got := agentsOf(t, all); !slices.Contains(got, "demo") || !slices.Contains(got, "assistant") {
-		t.Errorf("the runtime offers %v", got)
+		t.Errorf("agents of the runtime = %v, want demo and assistant among them", got)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestCredentials(t *testing.T) {
 		stranger := runtime.Open(t, "assistant", thread, "")
 		stranger.TolerateErrors()
 		if end := stranger.Do(t, command); end.Error != "the request has no credentials" {
-			t.Errorf("%v without credentials ends with %+v", command, end)
+			t.Errorf("%v without credentials = %+v, want the error about credentials", command, end)
 		}
 	}
 }
@@ -245,7 +245,7 @@ func TestCredentials(t *testing.T) {
 func wantStopped(t *testing.T, messages []kit.Message, n int) {
 	t.Helper()
 	if len(messages) != 1 || len(messages[0].Content) < n || len(messages[0].Content) > 90_000 {
-		t.Errorf("the stopped answer is %v", messages)
+		t.Errorf("stopped answer = %v, want a beginning of at least what was shown", messages)
 	}
 }
 

@@ -36,7 +36,7 @@ func checkDesk(t *testing.T, p *kit.Endpoint) {
 		}
 		messages := kit.ShownMessages(t, in.Messages, f.Events)
 		if last := messages[len(messages)-1]; last.Content != want {
-			t.Errorf("to %q the answer is %q", text, last.Content)
+			t.Errorf("answer to %q = %q, want %q", text, last.Content, want)
 		}
 	}
 }
@@ -115,16 +115,16 @@ func checkOrder(t *testing.T, p *kit.Endpoint, s *orderStore, restart func(*test
 	t.Helper()
 	before := len(s.effects(t))
 	for _, c := range []struct {
-		said    string
-		killsAt []string
-		did     string
+		prompt      string
+		killsAt     []string
+		wantJournal string
 	}{
 		{"Please send a lamp to Lisbon.", nil, "reserve charge ship"},
 		{"Please send a lamp to Lisbon.", []string{"wanted/model", "reserved", "charged", "shipped"}, "reserve charge ship"},
 		{"Please send a lamp to Moon.", nil, "reserve charge refund release"},
 		{"Please send a lamp to Moon.", []string{"charged", "shipped", "charged/compensate", "reserved/compensate"}, "reserve charge refund release"},
 	} {
-		in := kit.NewInput(c.said)
+		in := kit.NewInput(c.prompt)
 		f := p.FollowAgent(t, "/v1/agents/order/runs", in)
 		for _, step := range c.killsAt {
 			f.Until(t, func(e kit.Event) bool { return e.Type == "STEP_STARTED" && e.Member("stepName") == step })
@@ -132,27 +132,27 @@ func checkOrder(t *testing.T, p *kit.Endpoint, s *orderStore, restart func(*test
 		}
 		f.Until(t, kit.Event.Terminal)
 		all := s.effects(t)
-		if did := strings.Join(all[before:], " "); did != c.did {
-			t.Errorf("%s, killed at %q: the store has done %s, want %s", c.said, c.killsAt, did, c.did)
+		if did := strings.Join(all[before:], " "); did != c.wantJournal {
+			t.Errorf("%s, killed at %q: the store has done %s, want %s", c.prompt, c.killsAt, did, c.wantJournal)
 		}
 		before = len(all)
 		last := f.Events[len(f.Events)-1]
-		if strings.Contains(c.said, "Moon") {
+		if strings.Contains(c.prompt, "Moon") {
 			if last.Type != "RUN_ERROR" || last.Member("code") != "tool_failed" {
-				t.Errorf("%s: end of the run: got %s", c.said, last.Data)
+				t.Errorf("%s: end of the run = %s, want tool_failed", c.prompt, last.Data)
 			}
 			continue
 		}
 		messages := kit.ShownMessages(t, in.Messages, f.Events, kit.RetractWarning)
 		if text := messages[len(messages)-1].Content; !strings.HasPrefix(text, "I am a script. Parcel S-R-lamp-") || !strings.HasSuffix(text, "is on its way to Lisbon.") {
-			t.Errorf("%s: the answer is %q", c.said, text)
+			t.Errorf("%s: answer = %q, want the parcel", c.prompt, text)
 		}
 	}
 }
 
-// TestPipelinesOfAnotherModule: the same agents in Go, in their own module with tools that are Go
+// TestPipelinesOfOtherModule: the same agents in Go, in their own module with tools that are Go
 // functions, have the same outcome as the files, and the pages show them as well.
-func TestPipelinesOfAnotherModule(t *testing.T) {
+func TestPipelinesOfOtherModule(t *testing.T) {
 	t.Parallel()
 	if err := kit.Execute(filepath.Join("..", "examples", "pipelines"), "go", "test", "."); err != nil {
 		t.Error(err)

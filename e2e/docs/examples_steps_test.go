@@ -25,7 +25,7 @@ func checkReport(t *testing.T, p *kit.Endpoint, restart func(*testing.T)) {
 	f.Approve(t)
 	want := p.StateOf(t, calm)
 	if text, _ := want["published"].(string); !strings.HasPrefix(text, "Draft 2 (too short): Tea turns bitter") {
-		t.Errorf("published: got %q", text)
+		t.Errorf("published text = %q, want the second draft", text)
 	}
 	killed := kit.NewInput("tea")
 	f = p.FollowAgent(t, runs, killed)

@@ -89,11 +89,11 @@ func TestExampleRefund(t *testing.T) {
 		then := g.Drive(t, p, kit.Script{URL: p.URL(runs), ThreadID: thread, Messages: had, Runs: []kit.ScriptedRun{{RunID: "r2", Parameters: map[string]any{"resume": resume}}}})
 		last := then.Finish(t)[0].Messages
 		if text := last[len(last)-1].Content; !strings.Contains(text, "it was read") {
-			t.Errorf("%s: after the rejection the answer is %q", g.Name, text)
+			t.Errorf("%s: answer after the rejection = %q, want text with %q", g.Name, text, "it was read")
 		}
 	}
 	if got := shop.refunds(t); len(got) != 0 {
-		t.Errorf("%v was refunded without approval", got)
+		t.Errorf("refunds without approval = %v, want none", got)
 	}
 
 	// The commands of the page.
@@ -102,17 +102,17 @@ func TestExampleRefund(t *testing.T) {
 	p.Kill()
 	p.Start(t)
 	if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, q[0].ID, `{"decision":"approve"}`); status != http.StatusOK {
-		t.Fatalf("approve: %d %v", status, answer)
+		t.Fatalf("approve: got %d %v, want %d", status, answer, http.StatusOK)
 	}
 	f := p.FollowThread(t, in)
 	f.UntilSuccess(t)
 	small := kit.NewInput("Please refund order A-1002.")
 	messages := kit.ShownMessages(t, small.Messages, p.RunAgent(t, runs, small))
 	if got := shop.refunds(t); !slices.Equal(got, []float64{80, 12.5}) {
-		t.Errorf("%v was refunded", got)
+		t.Errorf("refunds = %v, want 80 and 12.5", got)
 	}
 	if text := messages[len(messages)-1].Content; !strings.Contains(text, "A Pocket Guide to Tea") || !strings.Contains(text, `"amount":12.5`) {
-		t.Errorf("without approval the answer is %q", text)
+		t.Errorf("answer without approval = %q, want the book and the amount", text)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestExampleForm(t *testing.T) {
 		s.Runs = []kit.ScriptedRun{{RunID: "r2", Parameters: showForm, Answer: map[string]string{"show_form": `{"date":"Friday","guests":"4","name":"Ada"}`}}}
 		last := g.Drive(t, p, s).Finish(t)[0].Messages
 		if text := last[len(last)-1].Content; !strings.HasPrefix(text, booked) {
-			t.Errorf("%s: the answer is %q", g.Name, text)
+			t.Errorf("%s: answer = %q, want prefix %q", g.Name, text, booked)
 		}
 	}
 
@@ -206,7 +206,7 @@ func (g *formClient) until(t *testing.T, text string) {
 		n, err := g.stdout.Read(buf)
 		g.heard += string(buf[:n])
 		if err != nil && !strings.Contains(g.heard, text) {
-			t.Fatalf("%v, waiting for %q after %q", err, text, g.heard)
+			t.Fatalf("stream ends with %v, want %q after %q", err, text, g.heard)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestExampleResearch(t *testing.T) {
 		d := g.Drive(t, p, kit.Script{URL: p.URL(runs), Messages: []kit.Message{question}, Runs: []kit.ScriptedRun{{RunID: "r1"}}})
 		last := d.Finish(t)[0].Messages
 		if text := last[len(last)-1].Content; !strings.Contains(text, fact) {
-			t.Errorf("%s got %q", g.Name, text)
+			t.Errorf("%s: answer = %q, want text with %q", g.Name, text, fact)
 		}
 	}
 	in := kit.NewInput(question.Content)
@@ -250,6 +250,6 @@ func TestExampleResearch(t *testing.T) {
 	f.Finish(t)
 	messages := kit.ShownMessages(t, in.Messages, f.Events)
 	if last := messages[len(messages)-1]; !strings.Contains(last.Content, fact) || len(messages) != 6 {
-		t.Errorf("viewer of the killed run: got %+v", messages)
+		t.Errorf("messages of the viewer of the killed run = %+v, want 6 with %q", messages, fact)
 	}
 }

@@ -49,7 +49,7 @@ func TestGuideCommands(t *testing.T) {
 			g := startGuide(t, text)
 			blocks := guideBlock.FindAllStringSubmatch(text, -1)
 			if len(blocks) == 0 {
-				t.Fatal("the page has no shell block")
+				t.Fatal("shell blocks of the page: got none, want some")
 			}
 			for _, block := range blocks {
 				g.runBlock(page, block[1], block[2], block[3])
@@ -168,7 +168,7 @@ func (g *guide) runBlock(page, language, commands, shown string) {
 	cmd.Dir, cmd.Env = g.dir, append(os.Environ(), "PERDURE_URL="+g.at.URL(""))
 	out, err := cmd.CombinedOutput()
 	if waits := err != nil && cmd.ProcessState.ExitCode() == waitsForPeople; err != nil && !waits {
-		g.t.Errorf("%s: %v\n%s\n%s", page, err, commands, out)
+		g.t.Errorf("%s: got %v, want success:\n%s\n%s", page, err, commands, out)
 	}
 	g.printed = string(out)
 	if strings.HasPrefix(commands, "perdure run ") {
@@ -208,7 +208,7 @@ func wantLines(t *testing.T, shown, printed string) {
 	for line := range strings.Lines(shown) {
 		_, after, found := strings.Cut(rest, shownInterrupt.ReplaceAllString(strings.TrimRight(line, "\n"), "int_…"))
 		if !found {
-			t.Errorf("the page shows a line that is not printed there: %s\n%s", line, printed)
+			t.Errorf("line of the page: want it in the output: %s\n%s", line, printed)
 			return
 		}
 		rest = after
@@ -232,7 +232,7 @@ func (g *guide) substitute(page, commands string) string {
 	in.ThreadID, in.RunID = thread, "run-1"
 	events := g.at.PostAgent(g.t, "/v1/agents/support/runs", in)
 	if last := events[len(events)-1]; kit.Outcome(last) != "interrupt" {
-		g.t.Fatalf("the run ends with %s", last.Data)
+		g.t.Fatalf("end of the run = %s, want an interrupt", last.Data)
 	}
 	asked := g.at.AwaitPending(g.t, "?thread="+thread, thread).Items[0]
 	return regexp.MustCompile(`\bint_(42|…)`).ReplaceAllString(strings.NewReplacer(
@@ -252,7 +252,7 @@ func TestGuidePrograms(t *testing.T) {
 			text, g := readGuide(t, page), &guide{t: t, dir: t.TempDir()}
 			program := goProgram.FindStringSubmatch(text)
 			if program == nil {
-				t.Fatal("the page has no Go program")
+				t.Fatal("Go program of the page: got none, want one")
 			}
 			if page == "guides/go-client" {
 				g = startGuide(t, text)
@@ -261,7 +261,7 @@ func TestGuidePrograms(t *testing.T) {
 				file := g.build(strings.ReplaceAll(program[1], "http://127.0.0.1:8080", g.at.URL("")))
 				out, err := exec.CommandContext(t.Context(), file).CombinedOutput()
 				if err != nil || shown == "" {
-					t.Errorf("%v\n%s", err, out)
+					t.Errorf("program of the page: got %v, want success:\n%s", err, out)
 				}
 				wantLines(t, shown, string(out))
 				return

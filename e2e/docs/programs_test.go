@@ -99,17 +99,17 @@ func called(t *testing.T, events []kit.Event) (calls []string) {
 	return calls
 }
 
-// TestProgramOfAnotherModule: an agent that is a workflow function, in its own module with tools
+// TestProgramOfOtherModule: an agent that is a workflow function, in its own module with tools
 // and activities, asks in the middle of its code. Its worker is killed, and the code continues in
 // the run with the answer. If the answer is no, ordinary code undoes what it has done.
-func TestProgramOfAnotherModule(t *testing.T) {
+func TestProgramOfOtherModule(t *testing.T) {
 	t.Parallel()
 	w := startOwnWorker(t, "programs", nil, nil)
 	cheap := kit.NewInput("lamp")
 	if got := strings.Join(called(t, w.RunAgent(t, orders, cheap)), " "); got != `reserve {"number":"R-lamp"} ship R-lamp is on its way` {
-		t.Errorf("calls for a lamp: got %s", got)
+		t.Errorf("calls for a lamp = %s, want a reservation and a shipment", got)
 	}
-	for _, c := range []struct{ decision, then string }{
+	for _, c := range []struct{ decision, wantCalls string }{
 		{`{"decision":"approve"}`, "Approved. ship R-candlestick is on its way"},
 		{`{"decision":"reject"}`, "The approver rejected this call. It was not made. release R-candlestick is released"},
 	} {
@@ -118,16 +118,16 @@ func TestProgramOfAnotherModule(t *testing.T) {
 		f.Finish(t)
 		asked, seen := kit.InterruptsOf(t, f.Events), len(f.Events)
 		if len(asked) != 1 || asked[0].Message != "Ship candlestick for 110 euros?" {
-			t.Fatalf("the interrupts are %+v", asked)
+			t.Fatalf("interrupts = %+v, want one about 110 euros", asked)
 		}
 		w.restartWorker(t)
 		if status, a := kit.Decide(t, w.Endpoint, in.ThreadID, asked[0].ID, c.decision); status != http.StatusOK {
-			t.Fatalf("%s: %d %v", c.decision, status, a)
+			t.Fatalf("%s: got %d %v, want %d", c.decision, status, a, http.StatusOK)
 		}
 		f.AttachPath = "/v1/threads/" + in.ThreadID + "/events"
 		f.Until(t, kit.Event.Terminal)
-		if got := strings.Join(called(t, f.Events[seen:]), " "); got != c.then {
-			t.Errorf("%s: calls: got %s", c.decision, got)
+		if got := strings.Join(called(t, f.Events[seen:]), " "); got != c.wantCalls {
+			t.Errorf("%s: calls = %s, want %s", c.decision, got, c.wantCalls)
 		}
 	}
 }

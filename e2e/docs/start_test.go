@@ -60,11 +60,11 @@ func TestStartPages(t *testing.T) {
 				case "":
 					p.wantOutput(block[2])
 				default:
-					t.Errorf("the test does not know blocks of %q", block[1])
+					t.Errorf("block of %q: want a language that the test knows", block[1])
 				}
 			}
 			if p.at == nil {
-				t.Error("the page does not start Perdure")
+				t.Error("page does not start Perdure, want it")
 			}
 		})
 	}
@@ -149,7 +149,7 @@ func (p *startPage) bash(commands string) (waits bool) {
 	out, err := cmd.CombinedOutput()
 	waits = err != nil && cmd.ProcessState.ExitCode() == waitsForPeople
 	if err != nil && !waits {
-		p.t.Fatalf("%s: %v\n%s\n%s", p.name, err, commands, out)
+		p.t.Fatalf("%s: got %v, want success:\n%s\n%s", p.name, err, commands, out)
 	}
 	p.printed += string(out)
 	for _, m := range newThreadID.FindAllStringSubmatch(string(out), -1) {
@@ -176,7 +176,7 @@ func (p *startPage) runProgram(program string) {
 	p.printed = ""
 	p.bash("node hello.mjs")
 	if !strings.Contains(p.printed, "84") {
-		p.t.Errorf("hello.mjs prints %q", p.printed)
+		p.t.Errorf("output of hello.mjs = %q, want text with 84", p.printed)
 	}
 }
 
@@ -202,7 +202,7 @@ func (p *startPage) loadDefinition(definition string) {
 	for line := range strings.Lines(definition) {
 		_, after, found := strings.Cut(rest, strings.TrimRight(line, "\n"))
 		if !found {
-			p.t.Errorf("%s does not have the line, or not there: %s", example, line)
+			p.t.Errorf("%s: want this line in its place: %s", example, line)
 			return
 		}
 		rest = after
@@ -217,7 +217,7 @@ func (p *startPage) wantOutput(output string) {
 	for _, shown := range shownType.FindAllString(output, -1) {
 		_, after, found := strings.Cut(rest, shown)
 		if !found {
-			p.t.Errorf("the page shows %s, which the commands do not print there:\n%s", shown, p.printed)
+			p.t.Errorf("page: want %s in the output of the commands:\n%s", shown, p.printed)
 			return
 		}
 		rest = after

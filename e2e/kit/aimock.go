@@ -99,7 +99,7 @@ func (m *Model) Answer(t *testing.T, fixtures ...Fixture) {
 	}
 	defer resp.Body.Close()
 	if reason, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
-		t.Fatalf("the model server refuses a fixture: %s", reason)
+		t.Fatalf("fixture of the model server: got a refusal, want it accepted: %s", reason)
 	}
 }
 

@@ -123,14 +123,14 @@ func ReadProblem(t *testing.T, resp *http.Response, err error) problem {
 		t.Fatal(err)
 	}
 	if got := resp.Header.Get("Content-Type"); got != "application/problem+json" {
-		t.Fatalf("%s with Content-Type %q: %.300s", resp.Status, got, body)
+		t.Fatalf("%s with the content type %q, want a problem: %.300s", resp.Status, got, body)
 	}
 	var p problem
 	if err := json.Unmarshal(body, &p); err != nil {
 		t.Fatalf("%v: %s", err, body)
 	}
 	if p.Status != resp.StatusCode || p.Type == "" || p.Title == "" {
-		t.Errorf("HTTP %d with the problem %s", resp.StatusCode, body)
+		t.Errorf("status = %d, want a problem with the same: %s", resp.StatusCode, body)
 	}
 	return p
 }

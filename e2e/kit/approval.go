@@ -106,7 +106,7 @@ func (f *Follower) UntilSuccess(t *testing.T) {
 			return
 		}
 		if e.Type == "RUN_ERROR" {
-			t.Fatalf("a run ended with %s", e.Data)
+			t.Fatalf("end of a run = %s, want no error", e.Data)
 		}
 	}
 }

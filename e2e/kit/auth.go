@@ -56,7 +56,7 @@ func WantEvents(t *testing.T, resp *http.Response) []Event {
 	t.Helper()
 	if resp.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(resp.Body)
-		t.Fatalf("%s %.300s", resp.Status, body)
+		t.Fatalf("request as a user: got %s, want %d: %.300s", resp.Status, http.StatusOK, body)
 	}
 	stream, err := ReadEvents(resp)
 	if err != nil {
@@ -87,7 +87,7 @@ func (p *Endpoint) Subscribe(t *testing.T, token string, in Input) (code string,
 	_ = resp.Body.Close()
 	defer func() { _ = conn.Close() }()
 	if conn.Subprotocol() != "ag-ui.perdure.v1" {
-		t.Errorf("the subprotocol is %q", conn.Subprotocol())
+		t.Errorf("subprotocol = %q, want ag-ui.perdure.v1", conn.Subprotocol())
 	}
 	if err := conn.SetReadDeadline(time.Now().Add(WaitTimeout)); err != nil {
 		t.Fatal(err)

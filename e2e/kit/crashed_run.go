@@ -83,7 +83,7 @@ func (r *CrashedRun) UntilMidStream(t *testing.T) {
 		for {
 			l, err := r.Client.Next(t)
 			if err != nil || l.Type == "end" {
-				t.Fatalf("the client ended: %v %+v", err, l)
+				t.Fatalf("client ended: %v %+v, want it to go on", err, l)
 			}
 			if isDelta(l.eventType()) {
 				break
@@ -121,7 +121,7 @@ func (r *CrashedRun) Finish(t *testing.T, p *Endpoint) {
 	fresh := p.Run(t, r.In)
 	for _, e := range fresh {
 		if strings.Contains(string(e.Data), CrashedText) {
-			t.Errorf("a new reader is shown text of a killed attempt: %.200s", e.Data)
+			t.Errorf("event of a new reader = %.200s, want no text of a killed attempt", e.Data)
 			break
 		}
 	}

@@ -115,7 +115,7 @@ func (p *Endpoint) Publish(t *testing.T, agent, definition string) string {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode > http.StatusCreated {
-		t.Fatalf("PUT: %s %s (%v)", resp.Status, body, err)
+		t.Fatalf("PUT: got %s %s (%v), want 200 or 201", resp.Status, body, err)
 	}
 	return strings.Trim(resp.Header.Get("ETag"), `"`)
 }

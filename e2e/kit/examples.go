@@ -28,7 +28,7 @@ func StartExample(t *testing.T, name string, replaced ...string) *Perdure {
 	}
 	for i := 0; i < len(replaced); i += 2 {
 		if !strings.Contains(all.String(), replaced[i]) {
-			t.Fatalf("no definition in %s has %s", example, replaced[i])
+			t.Fatalf("definitions of %s: got no %s, want it for the replacement", example, replaced[i])
 		}
 	}
 	p.InspectAtEnd(t)

@@ -187,7 +187,7 @@ func (f *Follower) Until(t *testing.T, fits func(Event) bool) Event {
 			return e
 		}
 		if e.Terminal() {
-			t.Fatalf("the run ended before: %s", e.Data)
+			t.Fatalf("event = %s, want one before the end of the run", e.Data)
 		}
 	}
 }

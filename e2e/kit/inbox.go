@@ -24,7 +24,7 @@ func (p *Endpoint) GetJSON(t *testing.T, path string, into any) {
 	}
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s, %v", path, resp.Status, err)
+		t.Fatalf("%s: got %s, %v, want %d", path, resp.Status, err, http.StatusOK)
 	}
 }
 
@@ -68,7 +68,7 @@ func (p *Endpoint) ReadInboxEvents(t *testing.T, after string, n int) (happened 
 		t.Fatal(err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("the feed: %s", resp.Status)
+		t.Fatalf("feed: got %s, want %d", resp.Status, http.StatusOK)
 	}
 	feed, err := ReadEvents(resp)
 	if err != nil {

@@ -166,7 +166,7 @@ func (d *ClientProcess) Next(t *testing.T) (clientLine, error) {
 			return l, nil
 		}
 		if d.tolerated == nil || !d.tolerated.MatchString(l.Text) {
-			t.Errorf("console message of the client: %s: %s", l.Type, l.Text)
+			t.Errorf("console message of the client = %s: %s, want none", l.Type, l.Text)
 		}
 	}
 	return clientLine{}, errors.Join(io.EOF, d.lines.Err())
@@ -178,7 +178,7 @@ func (d *ClientProcess) Until(t *testing.T, eventType string, n int) {
 	for n > 0 {
 		l, err := d.Next(t)
 		if err != nil || l.Type == "end" {
-			t.Fatalf("%d more %s expected: %v %+v\n%s", n, eventType, err, l, d.complaints.String())
+			t.Fatalf("want %d more %s, got %v %+v\n%s", n, eventType, err, l, d.complaints.String())
 		}
 		if l.eventType() == eventType {
 			n--
@@ -204,7 +204,7 @@ func (d *ClientProcess) Finish(t *testing.T) []clientLine {
 			continue
 		}
 		if l.Outcome != "resolved" {
-			t.Fatalf("run %d was %s: %s", l.Run, l.Outcome, l.Error)
+			t.Fatalf("run %d was %s: %s, want resolved", l.Run, l.Outcome, l.Error)
 		}
 		ends = append(ends, l)
 	}

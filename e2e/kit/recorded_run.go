@@ -34,12 +34,12 @@ func recordedRuns(t *testing.T, page string) (runs []recordedRun) {
 			if strings.HasPrefix(command, "curl ") {
 				continue
 			}
-			t.Fatalf("%s has %q", page, command)
+			t.Fatalf("%s: got the command %q, want perdure run", page, command)
 		}
 		runs = append(runs, recordedRun{agent: said[1], thread: said[2], said: said[3], output: output})
 	}
 	if len(runs) == 0 {
-		t.Fatalf("%s has no recorded run", page)
+		t.Fatalf("recorded runs of %s: got none, want some", page)
 	}
 	return runs
 }
@@ -63,7 +63,7 @@ func (p *Perdure) CheckRecordedRuns(t *testing.T, page string) {
 		}
 		got := c.Finish(t, code) + c.ErrOut.String()
 		if diff := cmp.Diff(sortedOutput(r.output), sortedOutput(got)); diff != "" {
-			t.Errorf("%s shows of run %s %q (-page +now):\n%s\n%s", page, r.agent, r.said, diff, got)
+			t.Errorf("%s: output of run %s %q (-page +now):\n%s\n%s", page, r.agent, r.said, diff, got)
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (p *Perdure) ApproveAll(t *testing.T, thread string, n int) {
 	for range n {
 		asked := p.AwaitPending(t, "?thread="+thread, thread).Items[0]
 		if status, a := Decide(t, p.Endpoint, thread, asked.ID, `{"decision":"approve"}`); status != http.StatusOK {
-			t.Fatalf("approve: %d %v", status, a)
+			t.Fatalf("approve: got %d %v, want %d", status, a, http.StatusOK)
 		}
 	}
 }

@@ -33,10 +33,10 @@ func (p *Endpoint) WantOneRunPerFiring(t *testing.T) {
 	}
 	for id, n := range times {
 		if n != 1 && strings.HasPrefix(id, "fire/") {
-			t.Errorf("%s fired %d times", id, n)
+			t.Errorf("number of firings of %s = %d, want 1", id, n)
 		}
 	}
 	if fires == 0 || fires != started {
-		t.Errorf("%d firings have %d runs", fires, started)
+		t.Errorf("number of firings = %d, of their runs = %d, want the same", fires, started)
 	}
 }

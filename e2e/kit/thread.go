@@ -20,7 +20,7 @@ func (p *Endpoint) StateOf(t *testing.T, in Input) map[string]any {
 		State map[string]any `json:"state"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&read); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%d: %v", resp.StatusCode, err)
+		t.Fatalf("messages: got %d, %v, want %d", resp.StatusCode, err, http.StatusOK)
 	}
 	return read.State
 }
@@ -31,10 +31,10 @@ func (f *Follower) Approve(t *testing.T) {
 	t.Helper()
 	asked := InterruptsOf(t, f.Events)
 	if len(asked) != 1 {
-		t.Fatalf("the run has the interrupts %+v", asked)
+		t.Fatalf("interrupts of the run = %+v, want one", asked)
 	}
 	if status, a := Decide(t, f.Endpoint, f.In.ThreadID, asked[0].ID, `{"decision":"approve"}`); status != http.StatusOK {
-		t.Fatalf("approve: %d %v", status, a)
+		t.Fatalf("approve: got %d %v, want %d", status, a, http.StatusOK)
 	}
 	f.AttachPath = "/v1/threads/" + f.In.ThreadID + "/events"
 	f.UntilSuccess(t)

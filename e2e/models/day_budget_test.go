@@ -53,11 +53,11 @@ func dayOf(t *testing.T) string {
 	return time.Now().UTC().Format(time.DateOnly)
 }
 
-// TestSoftBudgetOfADay: a run of a tenant that has exceeded its soft budget asks before it starts,
+// TestSoftBudgetOfDay: a run of a tenant that has exceeded its soft budget asks before it starts,
 // and so does each further run. Runs of other tenants do not ask. The interrupt survives a kill. An
 // approval that sets a higher limit asks again at that limit. A rejection ends the run with the
 // budget's code.
-func TestSoftBudgetOfADay(t *testing.T) {
+func TestSoftBudgetOfDay(t *testing.T) {
 	t.Parallel()
 	today := dayOf(t)
 	asked := func(used int) string {
@@ -68,18 +68,18 @@ func TestSoftBudgetOfADay(t *testing.T) {
 	kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: hello}, Response: kit.Response{Content: kit.Marked("Hi."), Usage: &kit.Tokens{Input: 100, Output: 20, Total: 120}}})
 	scriptTurns(t, prompt)
 	if end := p.RunAs(t, shopKey, kit.NewInput(hello)); kit.Outcome(end[len(end)-1]) != "success" {
-		t.Fatalf("the first run of the day ends with %s", end[len(end)-1].Data)
+		t.Fatalf("end of the first run of the day = %s, want success", end[len(end)-1].Data)
 	}
 	in := kit.NewInput(prompt)
 	events := p.RunAs(t, shopKey, in)
 	first := kit.InterruptsOf(t, events)[0]
 	wantTokenQuestion(t, first, asked(120))
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 0 {
-		t.Errorf("the model was called %d times before the interrupt", n)
+		t.Errorf("number of model calls before the interrupt = %d, want 0", n)
 	}
 	for range 2 { // repeated on purpose
 		if end := p.RunAs(t, bankKey, kit.NewInput(hello)); kit.Outcome(end[len(end)-1]) != "success" {
-			t.Fatalf("a run of another tenant ends with %s", end[len(end)-1].Data)
+			t.Fatalf("end of a run of another tenant = %s, want success", end[len(end)-1].Data)
 		}
 	}
 	p.Kill()
@@ -97,10 +97,10 @@ func TestSoftBudgetOfADay(t *testing.T) {
 	}
 	end := answer(in, "run-3", second, map[string]any{"approved": false, "reason": "too dear"})
 	if last := end[len(end)-1]; last.Type != "RUN_ERROR" || last.Member("code") != "budget_exceeded" {
-		t.Errorf("the run that may not go on ends with %s", last.Data)
+		t.Errorf("end of the rejected run = %s, want budget_exceeded", last.Data)
 	}
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 1 {
-		t.Errorf("the model was called %d times", n)
+		t.Errorf("number of model calls = %d, want 1", n)
 	}
 
 	other := kit.NewInput(hello)
@@ -109,9 +109,9 @@ func TestSoftBudgetOfADay(t *testing.T) {
 	resp := p.RequestAs(t, shopKey, http.MethodPost, "/v1/threads/"+other.ThreadID+"/approvals/"+question.ID, map[string]any{"decision": "edit", "args": map[string]any{}})
 	kit.WantProblem(t, resp, http.StatusUnprocessableEntity, "invalid_answer")
 	if end = answer(other, "run-2", question, map[string]any{"approved": true}); kit.Outcome(end[len(end)-1]) != "success" {
-		t.Errorf("a run that may go on ends with %s", end[len(end)-1].Data)
+		t.Errorf("end of the approved run = %s, want success", end[len(end)-1].Data)
 	}
 	if strings.Contains(p.Output.String(), "too dear") {
-		t.Error("the output contains message text")
+		t.Error("output of Perdure has message text, want none")
 	}
 }

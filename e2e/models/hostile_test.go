@@ -17,9 +17,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestHostile: a hostile model server or client gets a clear error or a correct run. The thread
+// TestHostileModels: a hostile model server or client gets a clear error or a correct run. The thread
 // accepts the next run, and a concurrent run of another client is not affected.
-func TestHostile(t *testing.T) {
+func TestHostileModels(t *testing.T) {
 	v := startHostileModel(t)
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = v.environ()
@@ -34,7 +34,7 @@ func TestHostile(t *testing.T) {
 	close(v.release)
 	neighbor.Finish(t)
 	if got := spokenIn(neighbor.Events); strings.ReplaceAll(got, ".", "") != kit.Mark+" I am the neighbor" || neighbor.Reconnects > 0 || v.countCall(neighbor.In.Messages[0].Content) != 1 {
-		t.Errorf("the concurrent run answered %q, after %d reconnects", got, neighbor.Reconnects)
+		t.Errorf("answer of the concurrent run = %q after %d reconnects, want its whole text without any", got, neighbor.Reconnects)
 	}
 }
 
@@ -88,7 +88,7 @@ func hostileModels(t *testing.T, p *kit.Perdure, v *hostileModel) {
 			}
 			for _, e := range f.Events {
 				if !utf8.Valid(e.Data) || len(e.Data) > 5<<20 {
-					t.Errorf("an event of %d bytes: %.100s", len(e.Data), e.Data)
+					t.Errorf("event of %d bytes: %.100s, want UTF-8 of at most 5 MiB", len(e.Data), e.Data)
 				}
 			}
 			if got := v.countCall(in.Messages[0].Content); got != want.calls {
@@ -98,7 +98,7 @@ func hostileModels(t *testing.T, p *kit.Perdure, v *hostileModel) {
 			next.RunID, next.Messages = "run-2", []kit.Message{in.Messages[0], kit.UserMessage(kit.Marked("And now?"))}
 			g := p.NewUnrecordedFollower(ctx, next)
 			if err := g.Read(); err != nil || spokenIn(g.Events) != fineAnswer {
-				t.Errorf("the thread does not go on: %q, %v", spokenIn(g.Events), err)
+				t.Errorf("answer of the next run = %q, %v, want %q", spokenIn(g.Events), err, fineAnswer)
 			}
 		})
 	}
@@ -111,10 +111,10 @@ func hostileClients(t *testing.T, p *kit.Perdure) {
 		defer cancel()
 		f := p.NewUnrecordedFollower(ctx, in)
 		if err := f.Read(); err != nil || spokenIn(f.Events) != fineAnswer {
-			t.Fatalf("the answer is %.100q: %v", spokenIn(f.Events), err)
+			t.Fatalf("answer = %.100q, %v, want %q", spokenIn(f.Events), err, fineAnswer)
 		}
 		if got := f.Events[0].Member("threadId"); got != in.ThreadID {
-			t.Errorf("the thread %.50q became %.50q", in.ThreadID, got)
+			t.Errorf("thread = %.50q, want %.50q", got, in.ThreadID)
 		}
 	}
 	t.Run("ids", func(t *testing.T) {
@@ -146,7 +146,7 @@ func hostileClients(t *testing.T, p *kit.Perdure) {
 		active.Finish(t)
 		waits.Finish(t)
 		if got := spokenIn(waits.Events); got != fineAnswer {
-			t.Errorf("the queued run answered %q", got)
+			t.Errorf("answer of the queued run = %q, want %q", got, fineAnswer)
 		}
 	})
 	t.Run("10 MB", func(t *testing.T) {
@@ -156,7 +156,7 @@ func hostileClients(t *testing.T, p *kit.Perdure) {
 		in.RunID, in.Messages = "run-2", append(in.Messages, kit.UserMessage(kit.Marked("a little more than fits"+strings.Repeat("x", 1000))))
 		resp, err := p.Post(t.Context(), kit.AssistantPath, in)
 		if r := kit.ReadProblem(t, resp, err); r.Status != http.StatusRequestEntityTooLarge || r.Code != "too_large" {
-			t.Errorf("%+v", r)
+			t.Errorf("large input: got %+v, want too_large", r)
 		}
 	})
 	t.Run("10,000 messages", func(t *testing.T) {
@@ -182,18 +182,18 @@ func hostileClients(t *testing.T, p *kit.Perdure) {
 		if !slices.ContainsFunc(f.Events, func(e kit.Event) bool {
 			return e.Type == "STATE_SNAPSHOT" && strings.Contains(string(e.Data), `{"a":9007199254740993}`)
 		}) {
-			t.Errorf("the state changed after %d events", len(f.Events))
+			t.Errorf("state after %d events has changed, want its numbers kept", len(f.Events))
 		}
 	})
 	t.Run("headers that never end", func(t *testing.T) {
 		t.Parallel()
 		conn := hang(t, p, "GET /v1/agents HTTP/1.1\r\nHost: x\r\nX-")
 		if answer, err := io.ReadAll(conn); err != nil || len(answer) > 1000 {
-			t.Errorf("%.200s, %v", answer, err)
+			t.Errorf("slow request: got %.200s, %v, want a short answer", answer, err)
 		}
 		conn = hang(t, p, "GET /v1/agents HTTP/1.1\r\nHost: x\r\nLast-Event-ID: "+strings.Repeat("0", 100_000))
 		if answer, err := io.ReadAll(conn); err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 431 ")) {
-			t.Errorf("%.200s, %v", answer, err)
+			t.Errorf("large headers: got %.200s, %v, want the status 431", answer, err)
 		}
 	})
 }

@@ -63,7 +63,7 @@ func TestSoftLimit(t *testing.T) {
 	p.Start(t)
 	waits := p.AwaitPending(t, "?agent=frugal", in.ThreadID).Items[0]
 	if a := waits.Args; waits.ToolName != "approve" || a["limit"] != "tokens" || a["used"] != 120.0 || a["allowed"] != 220.0 {
-		t.Errorf("the inbox has %+v", waits)
+		t.Errorf("approval of the inbox = %+v, want 120 of 220 tokens", waits)
 	}
 	for body, pointer := range map[string]string{
 		`{"decision":"edit","args":{"limit":"tokens","used":0,"allowed":9000}}`: "/args",
@@ -72,11 +72,11 @@ func TestSoftLimit(t *testing.T) {
 		`{"decision":"approve","remember":true}`:                                "/remember",
 	} {
 		if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, question.ID, body); status != http.StatusUnprocessableEntity || answer["pointer"] != pointer {
-			t.Errorf("%s: %d %v", body, status, answer)
+			t.Errorf("%s: got %d %v, want %d at %s", body, status, answer, http.StatusUnprocessableEntity, pointer)
 		}
 	}
 	if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, question.ID, `{"decision":"approve"}`); status != http.StatusOK {
-		t.Fatalf("approve: %d %v", status, answer)
+		t.Fatalf("approve: got %d %v, want %d", status, answer, http.StatusOK)
 	}
 	whole := p.FollowThread(t, in)
 	whole.Until(t, kit.Event.Terminal)
@@ -95,7 +95,7 @@ func TestSoftLimit(t *testing.T) {
 	for _, m := range calls[len(calls)-1].Body.Messages {
 		for _, c := range m.ToolCalls {
 			if c.Function.Name != "calculate" {
-				t.Errorf("the model got a call of %s", c.Function.Name)
+				t.Errorf("call sent to the model = %s, want calculate", c.Function.Name)
 			}
 		}
 	}
@@ -111,19 +111,19 @@ func TestSoftLimitRejected(t *testing.T) {
 	question := kit.InterruptsOf(t, kit.Shared.RunAgent(t, frugal, in))[0]
 	why := kit.Marked("too dear")
 	if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, question.ID, `{"decision":"reject","reason":"`+why+`"}`); status != http.StatusOK {
-		t.Fatalf("reject: %d %v", status, answer)
+		t.Fatalf("reject: got %d %v, want %d", status, answer, http.StatusOK)
 	}
 	whole := kit.Shared.FollowThread(t, in)
 	whole.Until(t, kit.Event.Terminal)
 	result := whole.Until(t, func(e kit.Event) bool { return e.Type == "TOOL_CALL_RESULT" })
 	if !strings.Contains(result.Member("content"), why) {
-		t.Errorf("the run ended with %s", result.Data)
+		t.Errorf("result = %s, want the reason %q", result.Data, why)
 	}
 	whole.Until(t, kit.Event.Terminal)
 	wantError(t, whole, "limit_tokens")
 	whole.Cut()
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 2 {
-		t.Errorf("the model was called %d times", n)
+		t.Errorf("number of model calls = %d, want 2", n)
 	}
 	// The thread's next run counts from zero.
 	next, done := kit.Marked("Are you there?"), kit.Marked("Yes.")
@@ -147,18 +147,18 @@ func TestSoftLimitHeld(t *testing.T) {
 	p.Start(t)
 	for _, body := range []string{`{"decision":"edit","args":{"allowed":170}}`, `{"decision":"edit","args":{"used":120,"allowed":170}}`} { // the same, twice
 		if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, first.ID, body); status != http.StatusOK {
-			t.Fatalf("edit: %d %v", status, answer)
+			t.Fatalf("edit: got %d %v, want %d", status, answer, http.StatusOK)
 		}
 	}
 	second := kit.CustomValue[kit.Interrupt](t, f.Until(t, kit.IsCustom), "perdure.approval")
 	wantTokenQuestion(t, second, "The run has used 180 tokens. May it continue, up to 250 tokens?")
 	if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, second.ID, `{"decision":"approve"}`); status != http.StatusOK {
-		t.Fatalf("approve: %d %v", status, answer)
+		t.Fatalf("approve: got %d %v, want %d", status, answer, http.StatusOK)
 	}
 	f.Finish(t)
 	wantError(t, f, "limit_tokens")
 	if n := len(kit.SharedModel.Calls(t, prompt)); n != 5 {
-		t.Errorf("the model was called %d times", n)
+		t.Errorf("number of model calls = %d, want 5", n)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestSoftLimitOfSteps(t *testing.T) {
 						q = f.UntilInterrupt(t, "tool_call")[0]
 					}
 					if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, q.ID, `{"decision":"`+d+`"}`); status != http.StatusOK {
-						t.Fatalf("%s: %d %v", d, status, answer)
+						t.Fatalf("%s: got %d %v, want %d", d, status, answer, http.StatusOK)
 					}
 				}
 				f.Until(t, kit.Event.Terminal)
@@ -203,7 +203,7 @@ func TestSoftLimitOfSteps(t *testing.T) {
 				if rejected := slices.Contains(decisions, "reject"); rejected {
 					wantError(t, f, "limit_turns")
 					if !undone {
-						t.Error("the booking was not compensated")
+						t.Error("compensation of the booking: got none, want one")
 					}
 				} else {
 					kit.WantOutcome(t, f, "success")

@@ -26,10 +26,10 @@ steps:
   - {name: sum, tool: calculate, args: {expression: "${steps.chat.n}+${steps.responses.n}+${steps.anthropic.n}+${steps.gemini.n}+${steps.words}"}}
 `
 
-// TestProvidersAreHandedSchemas: each provider receives the schema of an answer in the form of its
+// TestProvidersReceiveSchemas: each provider receives the schema of an answer in the form of its
 // API, if the step says so, and the agent receives it in words. The answers stream and become
 // outputs.
-func TestProvidersAreHandedSchemas(t *testing.T) {
+func TestProvidersReceiveSchemas(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t, kit.SharedModel)
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
@@ -53,7 +53,7 @@ func TestProvidersAreHandedSchemas(t *testing.T) {
 	f.UntilSuccess(t)
 	messages := kit.ShownMessages(t, in.Messages, f.Events)
 	if last := messages[len(messages)-1]; last.Content != "54321" {
-		t.Errorf("at the end the client has %+v", last)
+		t.Errorf("last message of the client = %q, want %q", last.Content, "54321")
 	}
 
 	const schema = `{"additionalProperties":false,"properties":{"n":{"type":"integer"}},"required":["n"],"type":"object"}`
@@ -66,13 +66,13 @@ func TestProvidersAreHandedSchemas(t *testing.T) {
 	} {
 		bodies := relay.containing(step + " " + text)
 		if len(bodies) != 1 {
-			t.Fatalf("%s: the model was called %d times", step, len(bodies))
+			t.Fatalf("%s: number of model calls = %d, want 1", step, len(bodies))
 		}
 		if diff := cmp.Diff(want, formatOf(t, bodies[0])); diff != "" {
 			t.Errorf("%s is handed (-want +got):\n%s", step, diff)
 		}
 		if !strings.Contains(string(bodies[0]), "JSON that fits this JSON Schema") {
-			t.Errorf("%s: the instructions are missing: %s", step, bodies[0])
+			t.Errorf("%s: request = %s, want the instructions for the schema", step, bodies[0])
 		}
 	}
 }

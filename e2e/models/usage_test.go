@@ -78,7 +78,7 @@ func TestUsageEqualsBilledUsage(t *testing.T) {
 	a.run(t)
 	t.Logf("after %d kills %d calls are estimated although the server did not receive or has refused them:\n%s", a.kills, a.lost, strings.Join(a.lostThreads, "\n"))
 	if a.lost > a.kills { // a kill may cause several, but only within a millisecond each
-		t.Errorf("that are too many after %d kills", a.kills)
+		t.Errorf("estimated calls = %d after %d kills, want at most one per kill", a.lost, a.kills)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestMetricsEqualBilledUsage(t *testing.T) {
 	a := setupAudit(t, false)
 	a.run(t)
 	if a.lost > 0 {
-		t.Errorf("%d calls are estimated although the server did not receive or has refused them", a.lost)
+		t.Errorf("estimated calls = %d, want none: the server has not received or has refused them", a.lost)
 	}
 	a.checkMetrics(t)
 }
@@ -472,7 +472,7 @@ func (a *audit) checkMetrics(t *testing.T) {
 		case "output":
 			f.output = int64(n)
 		default:
-			t.Errorf("a series has the labels %s", series[1])
+			t.Errorf("labels of the series = %s, want known ones", series[1])
 		}
 		all.add(f)
 		if labels["perdure_usage_estimated"] == "true" {
@@ -482,7 +482,7 @@ func (a *audit) checkMetrics(t *testing.T) {
 	want := a.estimated
 	want.calls = 0 // the metrics do not count calls
 	if all != a.all || estimated != want {
-		t.Errorf("the metrics are %+v, of which %+v are estimated; the runs report %+v and %+v", all, estimated, a.all, a.estimated)
+		t.Errorf("metrics = %+v, of which %+v estimated, want %+v and %+v as in the runs", all, estimated, a.all, a.estimated)
 	}
 }
 
@@ -514,6 +514,6 @@ func (a *audit) checkDay(t *testing.T) {
 		Tokens int64 `json:"tokens"`
 	}
 	if err := json.Unmarshal(entry.Value(), &day); err != nil || day.Tokens != a.all.input+a.all.output {
-		t.Errorf("the tenant has used %d tokens today, its runs report %d: %v", day.Tokens, a.all.input+a.all.output, err)
+		t.Errorf("tokens of the tenant today = %d, want %d as in its runs (%v)", day.Tokens, a.all.input+a.all.output, err)
 	}
 }

@@ -17,10 +17,10 @@ import (
 
 const demo = "/v1/agents/demo/runs"
 
-// TestTenantsOfTokensAndOfKeys: tokens of an OpenID provider, then keys of a file on the same data.
+// TestTenantsOfTokensAndKeys: tokens of an OpenID provider, then keys of a file on the same data.
 // Tenants are separate with both, and a tenant keeps its threads over a restart. Subjects are
 // content: Temporal and the output do not have them.
-func TestTenantsOfTokensAndOfKeys(t *testing.T) {
+func TestTenantsOfTokensAndKeys(t *testing.T) {
 	t.Parallel()
 	provider := kit.StartIssuer(t)
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
@@ -42,26 +42,26 @@ func TestTenantsOfTokensAndOfKeys(t *testing.T) {
 	kit.WantProblem(t, p.RequestAs(t, strings.TrimRight(ann, "=")[:len(ann)-8], http.MethodPost, demo, in), 401, "unauthenticated")
 	anns := kit.WantEvents(t, p.RequestAs(t, ann, http.MethodPost, demo, in))
 	if len(anns) < 5 || anns[len(anns)-1].Type != "RUN_FINISHED" {
-		t.Fatalf("ann's run: %v", anns)
+		t.Fatalf("run of ann = %v, want it complete", anns)
 	}
 
 	kit.WantProblem(t, p.RequestAs(t, bob, http.MethodGet, kit.EventsPath(in), nil), 404, "unknown_run")
 	kit.WantProblem(t, p.RequestAs(t, bob, http.MethodPost, kit.CancelPath(in), nil), 404, "unknown_run")
 	if _, events := p.Subscribe(t, bob, in); events != 0 {
-		t.Errorf("bob is shown %d events of ann's over a socket", events)
+		t.Errorf("events of ann for bob over a socket = %d, want none", events)
 	}
 	if code, events := p.Subscribe(t, ann, in); code != "" || events != len(anns) {
-		t.Errorf("ann is shown %d of her %d events over a socket, %s", events, len(anns), code)
+		t.Errorf("events of ann over a socket = %d of %d, %s, want all", events, len(anns), code)
 	}
 	p.Threads.Add(in.ThreadID + " of the bank")
 	bobs := kit.WantEvents(t, p.RequestAs(t, bob, http.MethodPost, demo, in))
 	if bobs[0].ID == anns[0].ID || bobs[len(bobs)-1].Type != "RUN_FINISHED" {
-		t.Errorf("bob's run of the same id: %v", bobs)
+		t.Errorf("run of bob with the same ID = %v, want one of its own", bobs)
 	}
 
 	kit.WantProblem(t, p.RequestAs(t, bob, http.MethodPut, "/v1/agents/extra", map[string]string{"name": "extra", "model": "scripted/demo"}), 403, "forbidden")
 	if resp := p.RequestAs(t, ann, http.MethodPut, "/v1/agents/extra", map[string]string{"name": "extra", "model": "scripted/demo"}); resp.StatusCode != http.StatusCreated {
-		t.Errorf("an administrator publishes an agent: %s", resp.Status)
+		t.Errorf("publication of an administrator: got %s, want %d", resp.Status, http.StatusCreated)
 	}
 
 	if err := p.Stop(); err != nil {
@@ -77,20 +77,20 @@ func TestTenantsOfTokensAndOfKeys(t *testing.T) {
 	p.Start(t)
 	kit.WantProblem(t, p.RequestAs(t, ann, http.MethodGet, kit.EventsPath(in), nil), 401, "unauthenticated")
 	if again := kit.WantEvents(t, p.RequestAs(t, annsKey, http.MethodGet, kit.EventsPath(in), nil)); len(again) != len(anns) || again[0].ID != anns[0].ID {
-		t.Errorf("with a key of the shop there are %d of %d events", len(again), len(anns))
+		t.Errorf("events with a key of the shop = %d, want %d", len(again), len(anns))
 	}
 	if again := kit.WantEvents(t, p.RequestAs(t, bobsKey, http.MethodGet, kit.EventsPath(in), nil)); len(again) != len(bobs) || again[0].ID != bobs[0].ID {
-		t.Errorf("with a key of the bank there are %d of %d events", len(again), len(bobs))
+		t.Errorf("events with a key of the bank = %d, want %d", len(again), len(bobs))
 	}
 	for _, secret := range []string{ann, bob, annsKey, bobsKey} {
 		if strings.Contains(p.Output.String(), secret) {
-			t.Error("a token is in the output")
+			t.Error("output of Perdure has a token, want none")
 		}
 	}
 }
 
-// TestNoAuthOnlyOnLoopback: without authentication the API accepts requests from this machine only.
-func TestNoAuthOnlyOnLoopback(t *testing.T) {
+// TestAnonymousAccessNeedsLoopback: without authentication the API accepts requests from this machine only.
+func TestAnonymousAccessNeedsLoopback(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		args, env []string
@@ -111,7 +111,7 @@ func TestNoAuthOnlyOnLoopback(t *testing.T) {
 			cmd.Env = append(append(os.Environ(), "PERDURE_ADDR=127.0.0.1:0"), tt.env...)
 			said, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(said), tt.want) {
-				t.Errorf("%v: %s", err, said)
+				t.Errorf("start = %v: %s, want an error with %q", err, said, tt.want)
 			}
 		})
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestOneTraceAndNothingTwice: one trace has the request, the workflow, its activities, the model
+// TestRunHasOneTrace: one trace has the request, the workflow, its activities, the model
 // and the tools. A process that is killed in the middle of a run replays the workflow and does not
 // export its spans again.
-func TestOneTraceAndNothingTwice(t *testing.T) {
+func TestRunHasOneTrace(t *testing.T) {
 	t.Parallel()
 	c := &kit.Traces{Arrived: make(chan struct{})}
 	endpoint := httptest.NewServer(c)
@@ -43,34 +43,34 @@ func TestOneTraceAndNothingTwice(t *testing.T) {
 
 	workflow := kit.SpansNamed(spans, "RunWorkflow:agent.run.v1")
 	if len(workflow) != 1 {
-		t.Errorf("the workflow is reported %d times", len(workflow))
+		t.Errorf("number of workflow spans = %d, want 1", len(workflow))
 	}
 	trace := hex.EncodeToString(workflow[0].GetTraceId())
 	for _, prefix := range []string{"StartWorkflow:agent.run.v1", "RunActivity:model.call.v1", "RunActivity:tool.call.v1", "chat demo", "execute_tool calculate", "execute_tool current_time"} {
 		found := kit.SpansNamed(spans, prefix)
 		if len(found) == 0 {
-			t.Errorf("no span %q", prefix)
+			t.Errorf("span %q: got none, want some", prefix)
 		}
 		for _, s := range found {
 			if got := hex.EncodeToString(s.GetTraceId()); got != trace {
-				t.Errorf("span %q is of trace %s, the workflow of %s", s.GetName(), got, trace)
+				t.Errorf("trace of the span %q = %s, want that of the workflow %s", s.GetName(), got, trace)
 			}
 		}
 	}
 	for _, name := range []string{"execute_tool calculate", "execute_tool current_time"} {
 		if n := len(kit.SpansNamed(spans, name)); n != 1 {
-			t.Errorf("%q is reported %d times", name, n)
+			t.Errorf("number of spans %q = %d, want 1", name, n)
 		}
 	}
 	for _, s := range kit.SpansNamed(spans, "chat demo") {
 		if kit.SpanAttribute(s, "gen_ai.operation.name") != "chat" || kit.SpanAttribute(s, "gen_ai.provider.name") != "scripted" ||
 			kit.SpanAttribute(s, "gen_ai.conversation.id") != in.ThreadID || kit.SpanAttribute(s, "gen_ai.agent.name") != "demo" {
-			t.Errorf("attributes of the model call: %v", s.GetAttributes())
+			t.Errorf("attributes of the model call = %v, want those of a chat", s.GetAttributes())
 		}
 	}
 	for _, s := range spans {
 		if strings.Contains(s.String(), kit.Mark) {
-			t.Errorf("content in a span: %.300s", s)
+			t.Errorf("span = %.300s, want no content", s)
 		}
 	}
 }

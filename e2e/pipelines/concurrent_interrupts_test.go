@@ -162,7 +162,7 @@ var quartetQuestions = []string{"One?", "Two?", "Three?"}
 
 // quartetDecisions are the decisions about the questions, with the calculations that they lead to.
 // The second edits the arguments.
-var quartetDecisions = []struct{ body, comesTo string }{
+var quartetDecisions = []struct{ body, want string }{
 	{`{"decision":"approve"}`, "101"},
 	{`{"decision":"edit","args":{"n":50}}`, "250"},
 	{`{"decision":"approve"}`, "303"},
@@ -173,7 +173,7 @@ func (q *quartet) answer(t *testing.T, i int) {
 	t.Helper()
 	q.decide(t, i, http.StatusOK)
 	q.f.Until(t, func(e kit.Event) bool {
-		return e.Type == "TOOL_CALL_RESULT" && e.Member("content") == quartetDecisions[i].comesTo
+		return e.Type == "TOOL_CALL_RESULT" && e.Member("content") == quartetDecisions[i].want
 	})
 }
 
@@ -192,7 +192,7 @@ func (q *quartet) wantEnd(t *testing.T, f *kit.Follower) {
 	f.UntilSuccess(t)
 	messages := kit.ShownMessages(t, q.in.Messages, f.Events, kit.RetractWarning)
 	if last := messages[len(messages)-1]; last.Content != "654" {
-		t.Errorf("at the end the client has %+v", last)
+		t.Errorf("last message of the client = %q, want %q", last.Content, "654")
 	}
 }
 
@@ -218,10 +218,10 @@ func TestBranchesContinueConcurrently(t *testing.T) {
 					q.answer(t, i)
 				}
 				if a := q.decide(t, order[0], http.StatusOK); a["repeated"] != true {
-					t.Errorf("the same again is answered with %v", a)
+					t.Errorf("repeated decision: got %v, want a repeat", a)
 				}
 				if status, a := kit.Decide(t, p.Endpoint, q.in.ThreadID, q.questions[order[1]].ID, `{"decision":"reject"}`); status != http.StatusConflict {
-					t.Errorf("the opposite is answered with %d %v", status, a)
+					t.Errorf("opposite decision: got %d %v, want %d", status, a, http.StatusConflict)
 				}
 				q.releaseFourth()
 				q.wantEnd(t, q.f)
@@ -243,7 +243,7 @@ func TestBranchesContinueConcurrently(t *testing.T) {
 		q.answer(t, 1)
 		p.AwaitPending(t, "?thread="+q.in.ThreadID, q.in.ThreadID, q.in.ThreadID)
 		if status := p.Cancel(t, q.in); status != http.StatusAccepted {
-			t.Fatalf("cancel: %d", status)
+			t.Fatalf("cancel: got %d, want %d", status, http.StatusAccepted)
 		}
 		q.f.Finish(t)
 		kit.WantOutcome(t, q.f, "cancelled")
@@ -298,7 +298,7 @@ func TestSubagentsContinueConcurrently(t *testing.T) {
 				q := startQuartetOf(t, p, d, agent, false)
 				q.answer(t, 1)
 				if status := p.Cancel(t, q.in); status != http.StatusAccepted {
-					t.Fatalf("cancel: %d", status)
+					t.Fatalf("cancel: got %d, want %d", status, http.StatusAccepted)
 				}
 				q.f.Finish(t)
 				kit.WantOutcome(t, q.f, "cancelled")
@@ -309,9 +309,9 @@ func TestSubagentsContinueConcurrently(t *testing.T) {
 	}
 }
 
-// TestBranchesOfACancelledRunAreAnswered: a decision that arrives together with a cancel, or right
+// TestInterruptsOfCancelledBranchesEnd: a decision that arrives together with a cancel, or right
 // after it, holds if it was acknowledged: in the conversation and for a client that repeats it.
-func TestBranchesOfACancelledRunAreAnswered(t *testing.T) {
+func TestInterruptsOfCancelledBranchesEnd(t *testing.T) {
 	t.Parallel()
 	p, d := setupQuartets(t)
 	came := map[string]int{}
@@ -331,14 +331,14 @@ func TestBranchesOfACancelledRunAreAnswered(t *testing.T) {
 		q.f.Finish(t)
 		kit.WantOutcome(t, q.f, "cancelled")
 		if first.status != http.StatusOK && first.status != http.StatusNotFound {
-			t.Errorf("the approval: %v", first)
+			t.Errorf("approval = %v, want %d or %d", first, http.StatusOK, http.StatusNotFound)
 		}
 		first.wantSame(t, approve())
 		stands := slices.ContainsFunc(q.f.Events, func(e kit.Event) bool {
 			return e.Type == "TOOL_CALL_RESULT" && e.Member("toolCallId") == q.questions[0].ToolCallID
 		})
 		if stands != (first.status == http.StatusOK) {
-			t.Errorf("the approval: %v; there is a result: %t", first, stands)
+			t.Errorf("approval = %v with a result: %t, want a result exactly if it succeeds", first, stands)
 		}
 		came[first.String()]++
 	}
@@ -353,20 +353,20 @@ func testUnansweredBranches(t *testing.T, q *quartet) {
 	q.f.Finish(t)
 	left := kit.InterruptsOf(t, q.f.Events)
 	if len(left) != 2 || slices.ContainsFunc(left, func(i kit.Interrupt) bool { return i.ID == q.questions[1].ID }) {
-		t.Fatalf("the run ends with %+v", left)
+		t.Fatalf("interrupts at the end = %+v, want the two others", left)
 	}
 	listed := q.p.AwaitPending(t, "?thread="+q.in.ThreadID, q.in.ThreadID, q.in.ThreadID).Items
 	if len(listed) != 2 {
-		t.Errorf("the inbox has %+v", listed)
+		t.Errorf("approvals of the inbox = %+v, want 2", listed)
 	}
 	q.decide(t, 2, http.StatusOK)
 	q.decide(t, 0, http.StatusOK)
 	q.wantEnd(t, q.p.FollowThread(t, q.in))
 }
 
-// TestManyBranchesAsk: more branches ask than a run can end with. The run stays open until enough
+// TestInterruptsOfManyBranches: more branches ask than a run can end with. The run stays open until enough
 // of them are answered, also over a kill, and ends with the rest.
-func TestManyBranchesAsk(t *testing.T) {
+func TestInterruptsOfManyBranches(t *testing.T) {
 	t.Parallel()
 	const twelve = `name: twelve
 model: openai/scripted-by-the-test
@@ -389,7 +389,7 @@ steps:
 	approve := func() {
 		t.Helper()
 		if status, a := kit.Decide(t, p.Endpoint, in.ThreadID, asked[0], `{"decision":"approve"}`); status != http.StatusOK {
-			t.Fatalf("%d %v", status, a)
+			t.Fatalf("approve: got %d %v, want %d", status, a, http.StatusOK)
 		}
 		asked = asked[1:]
 	}
@@ -407,20 +407,20 @@ steps:
 	}
 	f.Finish(t)
 	if left := kit.InterruptsOf(t, f.Events); len(left) == 0 || len(left) > 7 {
-		t.Fatalf("the run ends with %+v", left)
+		t.Fatalf("interrupts at the end = %+v, want 1 to 7", left)
 	}
 	approve()
 	g := p.FollowThread(t, in)
 	g.UntilSuccess(t)
 	messages := kit.ShownMessages(t, in.Messages, g.Events, kit.RetractWarning)
 	if last := messages[len(messages)-1]; last.Content != "12" {
-		t.Errorf("at the end the client has %+v", last)
+		t.Errorf("last message of the client = %q, want %q", last.Content, "12")
 	}
 }
 
-// TestBranchesAskOverACrash: the process is killed while branches ask. The questions stay open and
+// TestInterruptsOfBranchesSurviveCrash: the process is killed while branches ask. The questions stay open and
 // the decisions hold.
-func TestBranchesAskOverACrash(t *testing.T) {
+func TestInterruptsOfBranchesSurviveCrash(t *testing.T) {
 	t.Parallel()
 	p, d := setupQuartets(t)
 	q := startQuartet(t, p, d, false)
@@ -435,9 +435,9 @@ func TestBranchesAskOverACrash(t *testing.T) {
 	q.wantEnd(t, q.f)
 }
 
-// TestBranchesCount: branches update the same member of the state concurrently, also over a kill.
+// TestBranchesChangeStateExactlyOnce: branches update the same member of the state concurrently, also over a kill.
 // No update is lost.
-func TestBranchesCount(t *testing.T) {
+func TestBranchesChangeStateExactlyOnce(t *testing.T) {
 	t.Parallel()
 	p := kit.SetupWith(t, `name: counts
 model: openai/scripted-by-the-test
@@ -465,6 +465,6 @@ steps:
 	f.UntilSuccess(t)
 	state := p.StateOf(t, in)
 	if all, _ := state["all"].([]any); state["n"] != 3030.0 || len(all) != 30 {
-		t.Errorf("final state: got %v and %v", state["n"], state["all"])
+		t.Errorf("final state = %v and %v, want 3030 and 30 items", state["n"], state["all"])
 	}
 }

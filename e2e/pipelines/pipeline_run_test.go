@@ -90,7 +90,7 @@ func (e *pipelineRun) approve(t *testing.T, question string) {
 		case status == http.StatusOK:
 			return
 		case status != http.StatusServiceUnavailable || e.reader.Ctx.Err() != nil:
-			t.Fatalf("approve: %d %v", status, answer)
+			t.Fatalf("approve: got %d %v, want %d", status, answer, http.StatusOK)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (e *pipelineRun) result(t *testing.T) runResult {
 	late := e.readAgain(t)
 	ends := late[len(late)-1]
 	if last := f.Events[len(f.Events)-1]; string(last.Data) != string(ends.Data) {
-		t.Errorf("end of the run: live reader got %s, later reader got %s", last.Data, ends.Data)
+		t.Errorf("end of the run for the live reader = %s, want %s as for the later reader", last.Data, ends.Data)
 	}
 	state, err := json.Marshal(f.Endpoint.StateOf(t, f.In))
 	if err != nil {
@@ -206,15 +206,15 @@ func (e *pipelineRun) checkOnce(t *testing.T, cuts int) {
 			continue
 		}
 		if before, ok := keys[what]; ok && before != d.key || d.key == "" {
-			t.Errorf("%q was called with the keys %q and %q", what, before, d.key)
+			t.Errorf("idempotency keys of %q = %q and %q, want the same", what, before, d.key)
 		}
 		keys[what] = d.key
 		if d.tool == "pay" && asked[what] > 1 {
-			t.Errorf("%q is not idempotent, and was called %d times", what, asked[what])
+			t.Errorf("number of calls of %q, which is not idempotent = %d, want 1", what, asked[what])
 		}
 	}
 	if again > cuts {
-		t.Errorf("%d requests were made again: %v", again, asked)
+		t.Errorf("number of repeated requests = %d, want at most %d: %v", again, cuts, asked)
 	}
 }
 

@@ -50,7 +50,7 @@ func (a response) wantSame(t *testing.T, again response) {
 	t.Helper()
 	taken := a.status == http.StatusOK
 	if taken != (again.status == http.StatusOK) || taken && again.answer["repeated"] != true {
-		t.Errorf("the first response is %v, and the repeated one %v: %v", a, again, again.answer)
+		t.Errorf("first response = %v, repeated one = %v: %v, want the same decision", a, again, again.answer)
 	}
 }
 
@@ -64,7 +64,7 @@ func hasMessage(t *testing.T, in kit.Input, what string) bool {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("the messages: %s %v", resp.Status, err)
+		t.Fatalf("messages: got %s %v, want %d", resp.Status, err, http.StatusOK)
 	}
 	return bytes.Contains(body, []byte(what))
 }
@@ -125,7 +125,7 @@ func raceApproveAndCancel(t *testing.T) string {
 	concurrently(func() { first = approve() }, func() { kit.Shared.Cancel(t, in) })
 	f.Finish(t)
 	if first.status != http.StatusOK && (first.status != http.StatusNotFound || hasMessage(t, in, `"14"`)) {
-		t.Errorf("the approval: %v", first)
+		t.Errorf("approval = %v, want success, or that the run has ended without the call", first)
 	}
 	first.wantSame(t, approve())
 	return first.String()
@@ -150,11 +150,11 @@ func raceApproveAndInput(t *testing.T) string {
 		status, _ = postInput(t, kit.CarefulPath, in.NextRun("run-2", "interrupt", kit.UserMessage(then)))
 	})
 	if first.status != http.StatusOK || status != http.StatusOK && status != http.StatusConflict {
-		t.Errorf("the approval: %v; the input: %d", first, status)
+		t.Errorf("approval = %v, input = %d, want success of the approval, and success or a conflict of the input", first, status)
 	}
 	first.wantSame(t, approve())
 	if status == http.StatusOK != hasMessage(t, in, then) {
-		t.Errorf("the input: %d", status)
+		t.Errorf("input = %d, want success exactly if the conversation has its answer", status)
 	}
 	return fmt.Sprint(first, " ", status)
 }
@@ -175,7 +175,7 @@ func raceResultAndCancel(t *testing.T) string {
 	concurrently(func() { first = give() }, func() { kit.Shared.Cancel(t, in) })
 	f.Finish(t)
 	if first.status != http.StatusOK && first.status != http.StatusGone || (first.status == http.StatusOK) != hasMessage(t, in, blue) {
-		t.Errorf("the result: %v; the conversation has it: %t", first, hasMessage(t, in, blue))
+		t.Errorf("result = %v, in the conversation: %t, want it there exactly if it is accepted", first, hasMessage(t, in, blue))
 	}
 	first.wantSame(t, give())
 	return first.String()
@@ -201,10 +201,10 @@ func raceResultAndInput(t *testing.T) string {
 		status, _ = postInput(t, "/v1/agents/clerk/runs", in.NextRun("run-2", "reject", kit.UserMessage(then)))
 	})
 	if status != http.StatusOK || first.status != http.StatusOK && first.status != http.StatusGone && first.status != http.StatusNotFound {
-		t.Errorf("the result: %v; the input: %d", first, status)
+		t.Errorf("result = %v, input = %d, want both accepted, or the result refused", first, status)
 	}
 	if (first.status == http.StatusOK) != hasMessage(t, in, blue) {
-		t.Errorf("the result: %v; the conversation has it: %t", first, hasMessage(t, in, blue))
+		t.Errorf("result = %v, in the conversation: %t, want it there exactly if it is accepted", first, hasMessage(t, in, blue))
 	}
 	first.wantSame(t, give())
 	return fmt.Sprint(first, " ", status)
@@ -226,7 +226,7 @@ func raceSteerAndEnd(t *testing.T) string {
 	f.Finish(t)
 	taken := resp.StatusCode == http.StatusAccepted
 	if !taken && resp.StatusCode != http.StatusConflict || taken != hasMessage(t, in, more) || taken != hasMessage(t, in, done) {
-		t.Errorf("steering: %s; the conversation has it: %t, and an answer: %t", resp.Status, hasMessage(t, in, more), hasMessage(t, in, done))
+		t.Errorf("steering = %s, in the conversation: %t, with an answer: %t, want both exactly if it is accepted", resp.Status, hasMessage(t, in, more), hasMessage(t, in, done))
 	}
 	return resp.Status
 }
@@ -255,7 +255,7 @@ func raceSameAnswers(t *testing.T) string {
 		second, _ = postInput(t, kit.CarefulPath, approve)
 	})
 	if first != http.StatusOK || second != http.StatusOK || !hasMessage(t, in, `"14"`) {
-		t.Errorf("statuses %d and %d; the call was made: %t", first, second, hasMessage(t, in, `"14"`))
+		t.Errorf("statuses = %d and %d, call made: %t, want success and the call", first, second, hasMessage(t, in, `"14"`))
 	}
 	return fmt.Sprint(first, " ", second)
 }
@@ -268,10 +268,10 @@ func raceInputAndREST(t *testing.T) string {
 	})
 	stands := rejected.status == http.StatusOK
 	if status != http.StatusOK || !stands && rejected.status != http.StatusConflict {
-		t.Errorf("the input: %d, the other one: %v", status, rejected)
+		t.Errorf("input = %d, other input = %v, want success, and a conflict for a different one", status, rejected)
 	}
 	if made := strings.Contains(body, `"content":"14"`); made == stands || stands != strings.Contains(body, "perdure.decision") {
-		t.Errorf("the other decision got %v, and the approving input %s", rejected, body)
+		t.Errorf("other decision = %v, approving input = %s, want exactly one to decide", rejected, body)
 	}
 	return fmt.Sprint(status, " ", rejected)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestCancelInEachKindOfStep: a pipeline is cancelled in a step of each kind. It ends at once, or
+// TestCancelDuringEachKindOfStep: a pipeline is cancelled in a step of each kind. It ends at once, or
 // after the current call if that call has a compensation. It starts no further step, and
 // compensates each finished step once.
-func TestCancelInEachKindOfStep(t *testing.T) {
+func TestCancelDuringEachKindOfStep(t *testing.T) {
 	t.Parallel()
 	h := newGates()
 	s := setupDevWith(t, h.before)
@@ -40,12 +40,12 @@ func TestCancelInEachKindOfStep(t *testing.T) {
 				select {
 				case <-h.gate(e.name).reached:
 				case <-e.reader.Ctx.Done():
-					t.Fatal("the run does not reach its halt")
+					t.Fatal("run does not reach its halt, want it to")
 				}
 			}
 			asked := time.Now()
 			if got := s.p.Cancel(t, e.reader.In); got != http.StatusAccepted {
-				t.Fatalf("cancel: %d", got)
+				t.Fatalf("cancel: got %d, want %d", got, http.StatusAccepted)
 			}
 			undone := append(slices.Clone(done), "reserve")
 			if kind == "loop" { // compensations do not name their round
@@ -84,7 +84,7 @@ func (e *pipelineRun) wantUndone(t *testing.T, want []string) {
 			got = append(got, what)
 		}
 		if d.what == "after" {
-			t.Error("the run continued")
+			t.Error("run continues after the cancel, want its end")
 		}
 	}
 	slices.Sort(got)
@@ -114,18 +114,18 @@ func TestCancelAtAnyMoment(t *testing.T) {
 		})
 		last := e.reader.Events[len(e.reader.Events)-1]
 		if outcomes[kit.Outcome(last)+last.Member("code")]++; kit.Outcome(last) != "cancelled" && last.Member("code") != "tool_failed" {
-			t.Errorf("cancelled at event %d it ended with %s", n, last.Data)
+			t.Errorf("cancelled at event %d: end = %s, want cancelled or tool_failed", n, last.Data)
 		}
 		if e.wantUndone(t, e.keptWork(t)); t.Failed() {
-			t.Fatalf("cancelled at event %d of %d", n, events)
+			t.Fatalf("test failed with the cancel at event %d of %d", n, events)
 		}
 	}
 	t.Logf("of %d events: %v", events, outcomes)
 }
 
-// TestCancelWhereBranchesAsk: a pipeline whose branches wait for approval is cancelled at any
+// TestCancelWithInterruptsOfBranches: a pipeline whose branches wait for approval is cancelled at any
 // moment: before it ends with the interrupts, and when it begins again.
-func TestCancelWhereBranchesAsk(t *testing.T) {
+func TestCancelWithInterruptsOfBranches(t *testing.T) {
 	t.Parallel()
 	s := setupDevWith(t, nil)
 	outcomes := map[string]int{}
@@ -153,7 +153,7 @@ func TestCancelWhereBranchesAsk(t *testing.T) {
 		e.wantUndone(t, undone)
 		s.p.AwaitPending(t, "?thread="+e.reader.In.ThreadID)
 		if t.Failed() {
-			t.Fatalf("run %d was cancelled at event %d", run, 1+i*7%60)
+			t.Fatalf("test failed in run %d with the cancel at event %d", run, 1+i*7%60)
 		}
 	}
 	t.Logf("%v", outcomes)
@@ -181,7 +181,7 @@ func (e *pipelineRun) followRuns(t *testing.T, seen func(runs int)) (last kit.Ev
 			e.reader.Cut()
 			for _, q := range kit.InterruptsOf(t, e.reader.Events) {
 				if status, answer := kit.Decide(t, e.reader.Endpoint, e.reader.In.ThreadID, q.ID, `{"decision":"approve"}`); status != http.StatusOK && status != http.StatusNotFound && status != http.StatusConflict {
-					t.Fatalf("approve: %d %v", status, answer)
+					t.Fatalf("approve: got %d %v, want 200, 404 or 409", status, answer)
 				}
 			}
 			e.reader.AttachPath = kit.ThreadPath(e.reader.In)

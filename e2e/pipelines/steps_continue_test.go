@@ -11,10 +11,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// TestContinuedPipelines: pipelines continue as new every few steps: between steps and turns, in a
+// TestPipelinesContinueAsNew: pipelines continue as new every few steps: between steps and turns, in a
 // loop, in branches, and while branches wait for approval and the thread is parked. Their workers
 // are killed at random moments. The outcome is that of an undisturbed pipeline in one execution.
-func TestContinuedPipelines(t *testing.T) {
+func TestPipelinesContinueAsNew(t *testing.T) {
 	t.Parallel()
 	const errandCount, kills = 2, 3
 	calm := setupDev(t)
@@ -73,7 +73,7 @@ func checkContinued(t *testing.T, p *kit.Endpoint, in kit.Input) {
 	t.Logf("executions: %v", executions)
 	for id, n := range executions {
 		if n < 2 || id == "" && n < 6 {
-			t.Errorf("%s%s has %d executions", thread, id, n)
+			t.Errorf("number of executions of %s%s = %d, want at least 2, and 6 of the thread", thread, id, n)
 		}
 	}
 }

@@ -18,24 +18,24 @@ func (b *authorRun) check(t *testing.T, f *kit.Follower, kills int) {
 	t.Helper()
 	messages := kit.ShownMessages(t, b.in.Messages, f.Events, kit.RetractWarning)
 	if last := messages[len(messages)-1]; last.Content != b.thanks {
-		t.Errorf("at the end the client has %+v", last)
+		t.Errorf("last message of the client = %q, want %q", last.Content, b.thanks)
 	}
 	again := 0
 	for _, prompt := range slices.Concat(b.planned, b.tales, b.wrote) {
 		n := len(kit.SharedModel.Calls(t, prompt))
 		if n == 0 {
-			t.Errorf("the model did not get the prompt %q", prompt)
+			t.Errorf("calls of the model with the prompt %q: got none, want some", prompt)
 		}
 		again += max(0, n-1)
 	}
 	if again > 3*kills { // the concurrent calls of each kill
-		t.Errorf("%d model calls were made again after %d kills", again, kills)
+		t.Errorf("number of repeated model calls = %d, want at most three for each of %d kills", again, kills)
 	}
 }
 
-// TestKillSteps: the process is killed after every few events of concurrent pipelines. No finished
+// TestStepsSurviveKills: the process is killed after every few events of concurrent pipelines. No finished
 // step runs again, and readers miss nothing.
-func TestKillSteps(t *testing.T) {
+func TestStepsSurviveKills(t *testing.T) {
 	p := kit.Setup(t)
 	const runs = 8
 	var books []*authorRun
@@ -72,7 +72,7 @@ func TestKillSteps(t *testing.T) {
 		f.Cut()
 		for n, e := range f.Events[1:] {
 			if e.ID <= f.Events[n].ID {
-				t.Errorf("run %d: event %s follows %s", i, e.ID, f.Events[n].ID)
+				t.Errorf("run %d: event %s follows %s, want a later one", i, e.ID, f.Events[n].ID)
 			}
 		}
 		question := kit.InterruptsOf(t, f.Events)[0]
@@ -81,7 +81,7 @@ func TestKillSteps(t *testing.T) {
 			p.Start(t)
 		}
 		if status, answer := kit.Decide(t, p.Endpoint, books[i].in.ThreadID, question.ID, `{"decision":"approve"}`); status != http.StatusOK {
-			t.Fatalf("%d %v", status, answer)
+			t.Fatalf("approve: got %d %v, want %d", status, answer, http.StatusOK)
 		}
 		whole := p.FollowThread(t, books[i].in)
 		whole.UntilSuccess(t)
@@ -89,9 +89,9 @@ func TestKillSteps(t *testing.T) {
 	}
 }
 
-// TestBranchesAsk: three branches ask for approval, and are approved in any order. Each branch does
+// TestInterruptsOfBranches: three branches ask for approval, and are approved in any order. Each branch does
 // what was approved of it.
-func TestBranchesAsk(t *testing.T) {
+func TestInterruptsOfBranches(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestBranchesAsk(t *testing.T) {
 			kit.SharedModel.AnswerWith(t, prompt, text)
 			questions := kit.InterruptsOf(t, kit.Shared.RunAgent(t, trio, in))
 			if len(questions) != 3 {
-				t.Fatalf("the questions are %+v", questions)
+				t.Fatalf("interrupts = %+v, want 3", questions)
 			}
 			args := map[string]string{}
 			for _, a := range kit.Shared.AwaitPending(t, "?thread="+in.ThreadID, in.ThreadID, in.ThreadID, in.ThreadID).Items {
@@ -117,13 +117,13 @@ func TestBranchesAsk(t *testing.T) {
 					body = `{"decision":"edit","args":{"n":10}}`
 				}
 				if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, questions[i].ID, body); status != http.StatusOK {
-					t.Fatalf("question %d: %d %v", i, status, answer)
+					t.Fatalf("question %d: got %d %v, want %d", i, status, answer, http.StatusOK)
 				}
 			}
 			f := kit.Shared.FollowThread(t, in)
 			f.UntilSuccess(t)
 			if n := len(kit.SharedModel.Calls(t, prompt)); n != 1 {
-				t.Errorf("the model was called %d times", n)
+				t.Errorf("number of model calls = %d, want 1", n)
 			}
 		})
 	}
@@ -145,11 +145,11 @@ func TestCancelReachesBranches(t *testing.T) {
 			}
 			d.Finish(t)
 			if took := time.Since(cancelled); took > kit.CancelTime {
-				t.Errorf("the run ended %s after the cancel", took)
+				t.Errorf("time from the cancel to the end of the run = %s, want at most %s", took, kit.CancelTime)
 			}
 			kit.WantCancelled(t, g, d)
 			if n := len(d.Events(0, "SUBAGENT_ERROR")); n != 10 {
-				t.Errorf("branches with a cancelled model call: got %d: %s", n, d.Types(0))
+				t.Errorf("number of branches with a cancelled model call = %d, want 10: %s", n, d.Types(0))
 			}
 		})
 	}

@@ -59,9 +59,9 @@ type itemResult struct {
 	Error       *struct{ Code string }
 }
 
-// TestMapLosesAWorker: a map of 500 items, 20 at a time, loses one of its two workers for good. The
+// TestMapSurvivesWorker: a map of 500 items, 20 at a time, loses one of its two workers for good. The
 // other worker does the rest, and the journal has each tool call.
-func TestMapLosesAWorker(t *testing.T) {
+func TestMapSurvivesWorker(t *testing.T) {
 	t.Parallel()
 	const items, atOnce = 500, 20
 	w, b := startJournalServer(t), newBarrier(items/2, atOnce)
@@ -94,7 +94,7 @@ func TestMapLosesAWorker(t *testing.T) {
 	var got []itemResult
 	decodeStep(t, api.Endpoint, e.reader.In, "packed", &got)
 	if len(got) != items {
-		t.Fatalf("there are %d outputs", len(got))
+		t.Fatalf("number of outputs = %d, want %d", len(got), items)
 	}
 	requests := map[string]int{}
 	for _, d := range w.requestsOf(e.name) {
@@ -105,7 +105,7 @@ func TestMapLosesAWorker(t *testing.T) {
 		n := requests[names[i]]
 		switch kept := p.Wrap; {
 		case i%2 == 0 && (kept == nil || kept.Kept != names[i] || n < 1 || p.Error != nil):
-			t.Errorf("item %d, which may be wrapped again, was after %d requests: %+v", i, n, p)
+			t.Errorf("item %d, which may be repeated, after %d requests = %+v, want its output", i, n, p)
 		case i%2 == 0 && n > 1:
 			again++
 		case i%2 == 1 && p.Error != nil && p.Error.Code == "tool_failed" && n <= 1:
@@ -116,10 +116,10 @@ func TestMapLosesAWorker(t *testing.T) {
 	}
 	t.Logf("%d items were wrapped again; for %d items the outcome of the stamp is unknown", again, unknown)
 	if again+unknown == 0 || again+unknown > atOnce {
-		t.Errorf("%d items were cut off by the kill", again+unknown)
+		t.Errorf("number of items cut off by the kill = %d, want 1 to %d", again+unknown, atOnce)
 	}
 	if w.maxActive != atOnce {
-		t.Errorf("concurrent items: got up to %d", w.maxActive)
+		t.Errorf("number of concurrent items = %d, want %d", w.maxActive, atOnce)
 	}
 	checkMapHistory(t, api.Endpoint, e.reader.In, items)
 }
@@ -130,13 +130,13 @@ func checkMapHistory(t *testing.T, p *kit.Endpoint, in kit.Input, items int) {
 	events, size := 0, 0
 	for _, h := range p.Histories(t, in) {
 		if largest := kit.LargestPayload(t, h); largest > runs.MaxPayload {
-			t.Errorf("a payload has %d bytes", largest)
+			t.Errorf("size of the largest payload = %d, want at most %d", largest, runs.MaxPayload)
 		}
 		events, size = events+len(h.GetEvents()), size+proto.Size(h)
 	}
 	t.Logf("the history of %d items has %d events with %d bytes", items, events, size)
 	if events > 10*items || size > 4<<10*items {
-		t.Errorf("the history of %d items has %d events with %d bytes", items, events, size)
+		t.Errorf("history of %d items: got %d events with %d bytes, want at most 10 and 4 KiB for each", items, events, size)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestHeldPipeline(t *testing.T) {
 	question := kit.CustomValue[kit.Interrupt](t, e.reader.Until(t, kit.IsCustom), "perdure.approval")
 	thread := e.reader.In.ThreadID
 	if a := s.p.AwaitPending(t, "?thread="+thread, thread).Items[0]; a.ID != question.ID || a.Agent != "maker" || a.Step == "" || a.Message == "" || a.Message != question.Message {
-		t.Errorf("the inbox has %+v for %+v", a, question)
+		t.Errorf("approval of the inbox = %+v, want that of %+v", a, question)
 	}
 	e.approve(t, question.ID)
 	e.follow(t, nil)
@@ -91,7 +91,7 @@ func TestSteeredPipeline(t *testing.T) {
 	aside := kit.UserMessage(kit.Mark + " Hurry.")
 	resp, err := s.p.Post(t.Context(), "/v1/threads/"+e.reader.In.ThreadID+"/messages", map[string]any{"message": aside})
 	if err != nil || resp.StatusCode != http.StatusAccepted {
-		t.Fatalf("%+v %v", resp, err)
+		t.Fatalf("steering: got %+v %v, want %d", resp, err, http.StatusAccepted)
 	}
 	resp.Body.Close()
 	close(at.opened)
@@ -105,7 +105,7 @@ func TestSteeredPipeline(t *testing.T) {
 	}
 	requests := s.requestsOf(e.name)
 	if last := requests[len(requests)-1]; shown != 1 || !slices.Equal(last.heard, []string{e.name, aside.Content}) {
-		t.Errorf("the message is in the conversation %d times, and the model got %q", shown, last.heard)
+		t.Errorf("steering message: %d times in the conversation and %q sent to the model, want once in both", shown, last.heard)
 	}
 	e.checkFollower(t)
 }
@@ -140,11 +140,11 @@ func TestBusyPipeline(t *testing.T) {
 			keys[d.key] = true
 		}
 		if len(keys) != len(want)+1 { // and the empty key of model calls
-			t.Errorf("%s: the calls have the keys %v", onBusy, keys)
+			t.Errorf("%s: idempotency keys = %v, want %d", onBusy, keys, len(want)+1)
 		}
 		var outputs map[string]any
 		if outputs, _ = s.p.StateOf(t, second)["perdure.steps"].(map[string]any); len(outputs) != 4 {
-			t.Errorf("%s: the state has %v", onBusy, outputs)
+			t.Errorf("%s: outputs in the state = %v, want 4", onBusy, outputs)
 		}
 	}
 }
@@ -174,20 +174,20 @@ func TestStepTimeouts(t *testing.T) {
 	e.follow(t, nil)
 	last := e.reader.Events[len(e.reader.Events)-1]
 	if last.Member("code") != "tool_failed" {
-		t.Errorf("it ended with %s", last.Data)
+		t.Errorf("end of the run = %s, want tool_failed", last.Data)
 	}
 	for _, group := range []string{"row", "many", "again"} {
 		if !slices.ContainsFunc(s.requestsOf(e.name), func(d request) bool { return d.what == group+" timeout" }) {
-			t.Errorf("%s did not fail for its time", group)
+			t.Errorf("%s: got no timeout, want one", group)
 		}
 	}
 	e.wantUndone(t, []string{"first", "item 1", "item 2"})
 	e.checkFollower(t)
 }
 
-// TestPipelineInPipelineAsks: a pipeline that works for a call of a pipeline, or of an agent in it,
+// TestInterruptsOfNestedPipeline: a pipeline that works for a call of a pipeline, or of an agent in it,
 // asks for approval. The next run continues inside of it, also over kills.
-func TestPipelineInPipelineAsks(t *testing.T) {
+func TestInterruptsOfNestedPipeline(t *testing.T) {
 	t.Parallel()
 	s := setupDevWith(t, nil)
 	s.runUndisturbed(t, "outer")
@@ -228,11 +228,11 @@ func TestForkedPipeline(t *testing.T) {
 		f.follow(t, nil)
 		kit.WantOutcome(t, f.reader, "success")
 		if diff := cmp.Diff(before, s.p.StateOf(t, fork)); diff != "" {
-			t.Errorf("%s: the fork has another outcome:\n%s", name, diff)
+			t.Errorf("%s: state of the fork (-parent +fork):\n%s", name, diff)
 		}
 	}
 	if diff := cmp.Diff(before, s.p.StateOf(t, e.reader.In)); diff != "" {
-		t.Errorf("the parent has changed:\n%s", diff)
+		t.Errorf("state of the parent (-before +after):\n%s", diff)
 	}
 }
 

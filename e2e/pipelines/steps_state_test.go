@@ -7,9 +7,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestAnswersKeepOutputs: a decision with a state replaces the state, but not the outputs of
+// TestInputsKeepOutputs: a decision with a state replaces the state, but not the outputs of
 // earlier steps. The client gets the outputs that it lacks.
-func TestAnswersKeepOutputs(t *testing.T) {
+func TestInputsKeepOutputs(t *testing.T) {
 	t.Parallel()
 	const keeper = `name: keeper
 model: openai/scripted-by-the-test
@@ -38,11 +38,11 @@ steps:
 		t.Fatal(err)
 	}
 	if event.Snapshot.Mine != 8 || string(event.Snapshot.Steps["one"]) != "42" {
-		t.Errorf("the client got %s", first.Data)
+		t.Errorf("first state of the client = %s, want 8 and the output 42", first.Data)
 	}
 	then.UntilSuccess(t)
 	messages := kit.ShownMessages(t, in.Messages, append(asked.Events, then.Events...), kit.RetractWarning)
 	if last := messages[len(messages)-1]; last.Content != "50" {
-		t.Errorf("at the end the client has %+v", last)
+		t.Errorf("last message of the client = %q, want %q", last.Content, "50")
 	}
 }

@@ -42,9 +42,9 @@ func newAuthorRun(t *testing.T) *authorRun {
 	return b
 }
 
-// TestSteps: stock clients of both generations see a pipeline of agents, tools, branches and an
+// TestPipelineRun: stock clients of both generations see a pipeline of agents, tools, branches and an
 // approval as one thread: its steps, its interrupt and its state.
-func TestSteps(t *testing.T) {
+func TestPipelineRun(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		b := newAuthorRun(t)
@@ -55,7 +55,7 @@ func TestSteps(t *testing.T) {
 		t.Log(d.Types(0))
 		t.Log(d.Types(1))
 		if last := ends[1].Messages[len(ends[1].Messages)-1]; last.Content != b.thanks {
-			t.Errorf("at the end the client has %+v", last)
+			t.Errorf("last message of the client = %q, want %q", last.Content, b.thanks)
 		}
 	})
 }
@@ -68,11 +68,11 @@ func TestNestedPipeline(t *testing.T) {
 	kit.SharedModel.AnswerWith(t, "Sum up 2 4 6 in 2 and "+in.Messages[0].Content, text)
 	questions := kit.InterruptsOf(t, kit.Shared.RunAgent(t, "/v1/agents/nest/runs", in))
 	if len(questions) != 3 {
-		t.Fatalf("the questions are %+v", questions)
+		t.Fatalf("interrupts = %+v, want 3", questions)
 	}
 	for _, q := range questions {
 		if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, q.ID, `{"decision":"approve"}`); status != http.StatusOK {
-			t.Fatalf("%d %v", status, answer)
+			t.Fatalf("approve: got %d %v, want %d", status, answer, http.StatusOK)
 		}
 	}
 	f := kit.Shared.FollowThread(t, in)

@@ -74,7 +74,7 @@ func (p traceparent) startRun(t *testing.T, url string, in kit.Input) {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(resp.Body)
-		t.Fatalf("%d %s", resp.StatusCode, text)
+		t.Fatalf("approve: got %d %s, want %d", resp.StatusCode, text, http.StatusOK)
 	}
 }
 
@@ -98,10 +98,10 @@ func intAttribute(s *tracepb.Span, key string) int64 {
 	return 0
 }
 
-// TestTraceOfARun: a run belongs to the trace of its request, with its model calls, subagents and
+// TestTraceOfRun: a run belongs to the trace of its request, with its model calls, subagents and
 // tool calls, also after a kill and in a queued run. Each span has a parent in the trace and names
 // its run.
-func TestTraceOfARun(t *testing.T) {
+func TestTraceOfRun(t *testing.T) {
 	t.Parallel()
 	c := &kit.Traces{Arrived: make(chan struct{})}
 	collector := httptest.NewServer(c)
@@ -160,11 +160,11 @@ func TestTraceOfARun(t *testing.T) {
 		own := run.spansOf(spans)
 		for _, name := range want {
 			if len(kit.SpansNamed(own, name)) == 0 {
-				t.Errorf("no span %q in the trace of %v", name, want)
+				t.Errorf("span %q in the trace of %v: got none, want some", name, want)
 			}
 		}
 		if n := len(kit.SpansNamed(own, "RunWorkflow:agent.run.v1")); n != 1 {
-			t.Errorf("the workflow of a run is reported %d times", n)
+			t.Errorf("number of workflow spans of a run = %d, want 1", n)
 		}
 		known := map[string]bool{run.span: true}
 		for _, s := range own {
@@ -172,7 +172,7 @@ func TestTraceOfARun(t *testing.T) {
 		}
 		for _, s := range own {
 			if parent := hex.EncodeToString(s.GetParentSpanId()); !known[parent] {
-				t.Errorf("%s is an orphan: its parent %s is not exported", s.GetName(), parent)
+				t.Errorf("parent of the span %s = %s, want an exported span", s.GetName(), parent)
 			}
 		}
 	}
@@ -191,23 +191,23 @@ func TestTraceOfARun(t *testing.T) {
 	}
 	for _, s := range kit.SpansNamed(two.spansOf(spans), "chat journal") {
 		if kit.SpanAttribute(s, "perdure.run.id") != "run-2" {
-			t.Errorf("attributes of the second run: %v", s.GetAttributes())
+			t.Errorf("attributes of the second run = %v, want its ID", s.GetAttributes())
 		}
 	}
 	again := func(s *tracepb.Span) bool { return intAttribute(s, "perdure.attempt") > 1 }
 	for _, name := range []string{"RunActivity:tool.call.v1", "execute_tool keep"} {
 		if !slices.ContainsFunc(kit.SpansNamed(one.spansOf(spans), name), again) {
-			t.Errorf("no span %q is of another attempt: %v", name, kit.SpansNamed(one.spansOf(spans), name))
+			t.Errorf("span %q of another attempt: got none in %v, want one", name, kit.SpansNamed(one.spansOf(spans), name))
 		}
 	}
 	for _, d := range append(w.requestsOf(order), w.requestsOf(order+" later")...) {
 		if !strings.HasPrefix(d.trace, "00-"+one.trace) {
-			t.Errorf("the %s server was sent the traceparent %q", d.tool, d.trace)
+			t.Errorf("traceparent of the %s server = %q, want that of the run", d.tool, d.trace)
 		}
 	}
 	for _, s := range spans {
 		if strings.Contains(s.String(), kit.Mark) {
-			t.Errorf("content in a span: %.300s", s)
+			t.Errorf("span = %.300s, want no content", s)
 		}
 	}
 }

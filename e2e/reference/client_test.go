@@ -86,12 +86,12 @@ var differences = map[string]string{
 	"encrypted-value-lands-on-the-call":   "the type of an encrypted value is new in 1.1",
 }
 
-func TestClientAgreesOnOurStreams(t *testing.T) {
+func TestReducersAgreeOnRecordedStreams(t *testing.T) {
 	t.Parallel()
 	client := startReference(t, "v1", "replay.mjs")
 	files, err := filepath.Glob("../../agui/testdata/streams/*.json")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no streams: %v", err)
+		t.Fatalf("streams: got none (%v), want some", err)
 	}
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
@@ -117,14 +117,14 @@ func TestClientAgreesOnOurStreams(t *testing.T) {
 		client.ask(job, &theirs)
 		diff := compare(job.ours(t), theirs)
 		if reason := differences[c.Name]; (diff != "") != (reason != "") {
-			t.Errorf("%s (-reference +ours), expected to differ because %q:\n%s", c.Name, reason, diff)
+			t.Errorf("%s (-reference +ours), want a difference if there is a reason, which is %q:\n%s", c.Name, reason, diff)
 		}
 	}
 }
 
-// TestClientAgreesOnRandomStreams: random streams find unexpected differences. Each stream is one
+// TestReducersAgreeOnRandomStreams: random streams find unexpected differences. Each stream is one
 // run of events that package agui accepts. One in four has an event that may be illegal.
-func TestClientAgreesOnRandomStreams(t *testing.T) {
+func TestReducersAgreeOnRandomStreams(t *testing.T) {
 	t.Parallel()
 	client := startReference(t, "v1", "replay.mjs")
 	refused := 0
@@ -143,7 +143,7 @@ func TestClientAgreesOnRandomStreams(t *testing.T) {
 		}
 	}
 	if refused < 20 || refused > 200 {
-		t.Errorf("%d streams were refused: the generator does not test much", refused)
+		t.Errorf("number of refused streams = %d, want 20 to 200", refused)
 	}
 }
 

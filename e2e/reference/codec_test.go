@@ -56,7 +56,7 @@ func (c codec) decode(message []byte) (answer reply) {
 	return answer
 }
 
-func TestBothWiresAgree(t *testing.T) {
+func TestCodecsAgree(t *testing.T) {
 	t.Parallel()
 	ref := codec{startReference(t, "proto", "codec.mjs")}
 	for _, raw := range corpus(t) {
@@ -71,10 +71,10 @@ func TestBothWiresAgree(t *testing.T) {
 		}
 		theirs := ref.encode(raw)
 		if theirs.Error != "" || len(theirs.Console) > 0 && !isNewer(raw) {
-			t.Errorf("%s: the reference decodes %s %q", raw, theirs.Error, theirs.Console)
+			t.Errorf("%s: error of the reference = %s %q, want none", raw, theirs.Error, theirs.Console)
 		}
 		if !isNewer(raw) && !bytes.Equal(ours, theirs.Bytes) {
-			t.Errorf("%s: written as\n%s\nby the reference as\n%s", raw, hex.Dump(ours), hex.Dump(theirs.Bytes))
+			t.Errorf("%s: encoded as\n%s\nwant\n%s", raw, hex.Dump(ours), hex.Dump(theirs.Bytes))
 		}
 		read := ref.decode(ours)
 		if diff := cmp.Diff(onWire(t, raw), onWire(t, read.Event)); diff != "" || read.Error != "" || len(read.Console) > 0 {
@@ -152,15 +152,15 @@ func dropEmpty(object map[string]any, names ...string) {
 	}
 }
 
-// TestNoFrameIsPassedOver: the binary wire has no frame that a client ignores silently. An empty
+// TestInvalidFramesAreErrors: the binary wire has no frame that a client ignores silently. An empty
 // frame ends its run, and an event of a later version makes it print a message.
-func TestNoFrameIsPassedOver(t *testing.T) {
+func TestInvalidFramesAreErrors(t *testing.T) {
 	t.Parallel()
 	ref := codec{startReference(t, "proto", "codec.mjs")}
 	if got := ref.decode([]byte{}); got.Error != "Error: Invalid event" {
-		t.Errorf("an empty frame: %+v", got)
+		t.Errorf("empty frame: got %+v, want an invalid event", got)
 	}
 	if got := ref.decode([]byte{0x9a, 0x06, 0x00}); got.Error != "AGUIUnknownEventTypeError: Unknown event type" {
-		t.Errorf("a frame of a later version: %+v", got)
+		t.Errorf("frame of a later version: got %+v, want an unknown type", got)
 	}
 }

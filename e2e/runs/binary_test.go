@@ -9,9 +9,9 @@ import (
 
 const binaryWire = "application/vnd.ag-ui.event+proto"
 
-// TestBinaryWire: a stock client that asks for the binary wire sees the same as over SSE. The older
+// TestBinaryEvents: a stock client that asks for the binary wire sees the same as over SSE. The older
 // generation does not support it: its decoder fails at tool results.
-func TestBinaryWire(t *testing.T) {
+func TestBinaryEvents(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		yes, no := true, false
@@ -35,7 +35,7 @@ func TestBinaryWire(t *testing.T) {
 		}
 		kit.WantMessages(t, want.Messages, got.Messages)
 		if !slices.ContainsFunc(got.Messages, func(m kit.Message) bool { return m.Role == "tool" && m.Content == "84" }) {
-			t.Errorf("no tool has answered: %+v", got.Messages)
+			t.Errorf("messages = %+v, want the result 84", got.Messages)
 		}
 		if text, binary := text.Types(0), binary.Types(0); text != binary {
 			t.Errorf("events %s, want %s", binary, text)

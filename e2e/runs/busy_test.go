@@ -37,7 +37,7 @@ func TestQueuedRuns(t *testing.T) {
 	kit.WantMessages(t, want, kit.ShownMessages(t, third.Messages, readers[1].Events))
 	calls := kit.SharedModel.Calls(t, third.Messages[2].Content)
 	if len(calls) != 1 {
-		t.Fatalf("the model was called %d times for the last run", len(calls))
+		t.Fatalf("number of model calls of the last run = %d, want 1", len(calls))
 	}
 	var heard []string
 	for _, m := range calls[0].Body.Messages {
@@ -46,7 +46,7 @@ func TestQueuedRuns(t *testing.T) {
 		}
 	}
 	if want := []string{want[0].Content, long, want[2].Content, then, want[4].Content}; !slices.Equal(heard, want) {
-		t.Errorf("the model received %q", heard)
+		t.Errorf("messages sent to the model = %q, want %q", heard, want)
 	}
 	kit.WantSameEvents(t, "the second run, asked for again", readers[0].Events, p.Run(t, second))
 }
@@ -66,7 +66,7 @@ func TestInterrupt(t *testing.T) {
 	active.Finish(t)
 	next.Finish(t)
 	if last := string(active.Events[len(active.Events)-1].Data); !strings.Contains(last, `"cancelled"`) {
-		t.Errorf("the interrupted run ended with %s", last)
+		t.Errorf("end of the interrupted run = %s, want cancelled", last)
 	}
 	said := kit.ShownMessages(t, first.Messages, active.Events)[1]
 	kit.WantMessages(t, []kit.Message{first.Messages[0], said, second.Messages[1], kit.AssistantMessage(stopped)}, kit.ShownMessages(t, second.Messages, next.Events))
@@ -87,7 +87,7 @@ func TestPauseAndResume(t *testing.T) {
 	kit.PostThreadAction(t, kit.Shared.Endpoint, in, "pause", http.StatusNoContent)
 	f.Until(t, func(e kit.Event) bool { return e.Type == "TOOL_CALL_RESULT" })
 	if n := len(kit.SharedModel.Calls(t, in.Messages[0].Content)); n != 1 {
-		t.Errorf("%d model calls while the run is paused", n)
+		t.Errorf("number of model calls while the run is paused = %d, want 1", n)
 	}
 	kit.PostThreadAction(t, kit.Shared.Endpoint, in, "resume", http.StatusNoContent)
 	f.Finish(t)
@@ -118,10 +118,10 @@ func TestRunContinuesAsNew(t *testing.T) {
 	f.Finish(t)
 	messages := kit.ShownMessages(t, in.Messages, f.Events)
 	if n := len(messages); n != 2*turns || messages[n-1].Content != done {
-		t.Errorf("%d messages, the last is %+v", n, messages[n-1])
+		t.Errorf("got %d messages, the last %+v, want %d with the answer", n, messages[n-1], 2*turns)
 	}
 	if n := kit.Shared.ExecutionsOf(t, in); n < 2 {
-		t.Errorf("it took %d executions", n)
+		t.Errorf("number of executions = %d, want at least 2", n)
 	}
 	again := kit.Shared.FollowAfter(t, in, f.Events[:len(f.Events)/2])
 	again.Finish(t)
@@ -145,13 +145,13 @@ func TestSteer(t *testing.T) {
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if err != nil || resp.StatusCode != http.StatusAccepted || strings.Contains(string(body), `"repeated":true`) != repeated {
-			t.Errorf("%s %s, %v", resp.Status, body, err)
+			t.Errorf("steering: got %s %s, %v, want %d, repeated: %t", resp.Status, body, err, http.StatusAccepted, repeated)
 		}
 	}
 	f.Finish(t)
 	want := []kit.Message{in.Messages[0], kit.AssistantMessage(long), aside, kit.AssistantMessage(turned)}
 	kit.WantMessages(t, want, kit.ShownMessages(t, in.Messages, f.Events))
 	if calls := kit.SharedModel.Calls(t, aside.Content); len(calls) != 1 {
-		t.Errorf("the model was called %d times", len(calls))
+		t.Errorf("number of model calls = %d, want 1", len(calls))
 	}
 }

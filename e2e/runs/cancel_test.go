@@ -25,7 +25,7 @@ func TestCancel(t *testing.T) {
 			}
 			end := d.Finish(t)[0]
 			if took := time.Since(cancelled); took > kit.CancelTime {
-				t.Errorf("the run ended %s after the cancel", took)
+				t.Errorf("time from the cancel to the end of the run = %s, want at most %s", took, kit.CancelTime)
 			}
 			kit.WantCancelled(t, g, d)
 			kit.WantPartial(t, in, end.Messages, answer)
@@ -87,7 +87,7 @@ func TestCancelBetweenAttempts(t *testing.T) {
 	// After the fourth attempt, the pause is longer than CancelTime.
 	for len(kit.SharedModel.Calls(t, in.Messages[0].Content)) < 4 {
 		if t.Context().Err() != nil {
-			t.Fatal("the model is not called again")
+			t.Fatal("second model call: got none, want one")
 		}
 	}
 	cancelled := time.Now()
@@ -96,10 +96,10 @@ func TestCancelBetweenAttempts(t *testing.T) {
 	}
 	f.Finish(t)
 	if took := time.Since(cancelled); took > kit.CancelTime {
-		t.Errorf("the run ended %s after the cancel", took)
+		t.Errorf("time from the cancel to the end of the run = %s, want at most %s", took, kit.CancelTime)
 	}
 	if last := f.Events[len(f.Events)-1]; !strings.Contains(string(last.Data), `"cancelled"`) {
-		t.Errorf("it ended with %s", last.Data)
+		t.Errorf("end of the run = %s, want cancelled", last.Data)
 	}
 	kit.WantMessages(t, in.Messages, kit.ShownMessages(t, in.Messages, f.Events))
 }
@@ -117,7 +117,7 @@ func TestCancelAtOnce(t *testing.T) {
 		}
 		f.Finish(t)
 		if last := f.Events[len(f.Events)-1]; last.Type != "RUN_FINISHED" || !strings.Contains(string(last.Data), `"cancelled"`) {
-			t.Errorf("it ended with %s", last.Data)
+			t.Errorf("end of the run = %s, want cancelled", last.Data)
 		}
 	}
 }

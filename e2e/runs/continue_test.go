@@ -12,10 +12,10 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestContinuedRunsLoseTheirWorkers: runs that continue as new every few turns lose their workers
+// TestContinuedRunsSurviveKills: runs that continue as new every few turns lose their workers
 // at random moments: before, during and after they continue. Each step counts once, and readers
 // miss nothing.
-func TestContinuedRunsLoseTheirWorkers(t *testing.T) {
+func TestContinuedRunsSurviveKills(t *testing.T) {
 	t.Parallel()
 	const turns, kills, runs = 60, 5, 4
 	c := kit.NewCluster(t)
@@ -35,7 +35,7 @@ func TestContinuedRunsLoseTheirWorkers(t *testing.T) {
 		for _, f := range readers {
 			for range 30 + rand.IntN(50) { // of some 600
 				if e, err := f.Next(); err != nil || e.Terminal() {
-					t.Fatalf("%+v, %v", e, err)
+					t.Fatalf("next event = %+v, %v, want one before the end", e, err)
 				}
 			}
 		}
@@ -48,7 +48,7 @@ func TestContinuedRunsLoseTheirWorkers(t *testing.T) {
 		calls += checkCounted(t, a.Endpoint, f, turns, kills)
 	}
 	if calls == runs*(turns+1) {
-		t.Error("no kill hit a model call")
+		t.Error("number of killed model calls = 0, want at least 1")
 	}
 }
 
@@ -70,7 +70,7 @@ func checkCounted(t *testing.T, p *kit.Endpoint, live *kit.Follower, turns, kill
 	for _, events := range [][]kit.Event{live.Events, again.Events} {
 		for i, e := range events[1:] {
 			if e.ID <= events[i].ID {
-				t.Errorf("event %s follows %s", e.ID, events[i].ID)
+				t.Errorf("event %s follows %s, want a later one", e.ID, events[i].ID)
 			}
 		}
 	}
@@ -82,10 +82,10 @@ func checkCounted(t *testing.T, p *kit.Endpoint, live *kit.Follower, turns, kill
 	executions := p.ExecutionsOf(t, in)
 	t.Logf("%d executions, %d model calls", executions, calls)
 	if calls < turns+1 || calls > turns+1+kills {
-		t.Errorf("%d model calls for %d turns", calls, turns+1)
+		t.Errorf("number of model calls = %d, want %d and at most %d repeats", calls, turns+1, kills)
 	}
 	if executions < turns/10 {
-		t.Errorf("the run went through %d executions", executions)
+		t.Errorf("number of executions = %d, want at least %d", executions, turns/10)
 	}
 	return calls
 }

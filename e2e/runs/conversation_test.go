@@ -147,7 +147,7 @@ func wantModelInput(t *testing.T, c kit.Call, texts ...string) {
 	for _, m := range c.Body.Messages {
 		if m.Role == "system" {
 			if !strings.Contains(m.Text(), "You are under test.") {
-				t.Errorf("the instructions are %q", m.Text())
+				t.Errorf("instructions = %q, want those of the agent", m.Text())
 			}
 			continue
 		}
@@ -178,9 +178,9 @@ func TestFollowUpAfterTerminalEvent(t *testing.T) {
 	}
 }
 
-// TestClientWasAway: a client that was away while a run ended gets what it missed, in its place,
+// TestClientReturnsAfterAnswer: a client that was away while a run ended gets what it missed, in its place,
 // and so does the model.
-func TestClientWasAway(t *testing.T) {
+func TestClientReturnsAfterAnswer(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		in, missed := kit.NewInput(kit.Marked("First?")), kit.Marked("One.")
@@ -237,13 +237,13 @@ func TestDemoAgent(t *testing.T) {
 		end := d.Finish(t)[0]
 		last := end.Messages[len(end.Messages)-1]
 		if last.Role != "assistant" || !strings.Contains(last.Content, "84") {
-			t.Errorf("the last message is %+v", last)
+			t.Errorf("last message = %+v, want an answer with 84", last)
 		}
 		var started struct {
 			ThreadID, RunID string
 		}
 		if err := json.Unmarshal(d.Events(0, "RUN_STARTED")[0], &started); err != nil || started.RunID != "run-1" {
-			t.Errorf("RUN_STARTED: got %+v, %v", started, err)
+			t.Errorf("RUN_STARTED = %+v, %v, want run-1", started, err)
 		}
 	})
 }

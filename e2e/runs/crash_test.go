@@ -12,9 +12,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestKill: the process is killed twice in mid-stream and restarted. All kinds of readers continue,
+// TestKillDuringModelCall: the process is killed twice in mid-stream and restarted. All kinds of readers continue,
 // see the killed attempts retracted by legal events, and have the right messages in the end.
-func TestKill(t *testing.T) {
+func TestKillDuringModelCall(t *testing.T) {
 	p := kit.Setup(t)
 	before := kit.NewInput(kit.Marked("Before?"))
 	kit.SharedModel.AnswerWith(t, before.Messages[0].Content, kit.Marked("Before."))
@@ -38,7 +38,7 @@ func TestKill(t *testing.T) {
 			r.UntilMidStream(t)
 		}
 		if took := time.Since(ready); took > 3*time.Second {
-			t.Errorf("kill %d: all runs continued %s after readiness", kill+1, took)
+			t.Errorf("kill %d: all runs continued %s after readiness, want at most 3s", kill+1, took)
 		}
 	}
 	for _, r := range runs {
@@ -49,9 +49,9 @@ func TestKill(t *testing.T) {
 	wantForeignCursor(t, p, before)
 }
 
-// TestKillAnywhere: the process is killed while runs begin, call tools and end. Each run ends
+// TestKillAtRandomTimes: the process is killed while runs begin, call tools and end. Each run ends
 // right, and no finished step runs again.
-func TestKillAnywhere(t *testing.T) {
+func TestKillAtRandomTimes(t *testing.T) {
 	p := kit.Setup(t)
 	const runs = 15
 	for round, killAt := range []int64{1, 60, 150} {
@@ -99,7 +99,7 @@ func wantGoodEnd(t *testing.T, round int, f *kit.Follower) {
 	t.Helper()
 	got := kit.ShownMessages(t, f.In.Messages, f.Events, kit.RetractWarning)
 	if last := got[len(got)-1]; len(got) != 4 || got[2].Content != "42" || !strings.HasSuffix(last.Content, "Done.") {
-		t.Errorf("round %d: messages %+v", round, got)
+		t.Errorf("round %d: messages = %+v, want 4 with the result and the answer", round, got)
 	}
 	finished := 0
 	for _, e := range f.Events {
@@ -108,11 +108,11 @@ func wantGoodEnd(t *testing.T, round int, f *kit.Follower) {
 		}
 	}
 	if finished != 2 {
-		t.Errorf("round %d: %q", round, kit.EventLines(f.Events))
+		t.Errorf("round %d: events = %q, want two finished steps", round, kit.EventLines(f.Events))
 	}
 	// Two calls, and another for each attempt that the kill may have interrupted.
 	if n := len(kit.SharedModel.Calls(t, f.In.Messages[0].Content)); n < 2 || n > 3 {
-		t.Errorf("round %d: %d model calls", round, n)
+		t.Errorf("round %d: number of model calls = %d, want 2 or 3", round, n)
 	}
 }
 

@@ -58,7 +58,7 @@ func TestModelRecovers(t *testing.T) {
 				kit.WantMessages(t, []kit.Message{question, kit.AssistantMessage(answer)}, ends[0].Messages)
 				kit.WantMessages(t, []kit.Message{kit.AssistantMessage(answer)}, ends[0].NewMessages)
 				if len(d.Events(0, "RUN_FINISHED")) != 1 {
-					t.Errorf("events %s", d.Types(0))
+					t.Errorf("events = %s, want one RUN_FINISHED", d.Types(0))
 				}
 				if n := len(kit.SharedModel.Calls(t, question.Content)); n != 2 {
 					t.Errorf("%d model calls, want 2", n)
@@ -92,7 +92,7 @@ func TestLimits(t *testing.T) {
 			all := kit.Shared.Run(t, in)
 			kit.ShownMessages(t, in.Messages, all)
 			if last := all[len(all)-1]; last.Type != "RUN_ERROR" || last.Member("code") != code {
-				t.Errorf("it ended with %s", last.Data)
+				t.Errorf("end of the run = %s, want RUN_ERROR %s", last.Data, code)
 			}
 		})
 	}
@@ -111,20 +111,20 @@ func TestDeadModelServer(t *testing.T) {
 	f.Finish(t)
 	last := f.Events[len(f.Events)-1]
 	if last.Type != "RUN_ERROR" || last.Member("code") != "unavailable" {
-		t.Fatalf("the run ends with %s", last.Data)
+		t.Fatalf("end of the run = %s, want unavailable", last.Data)
 	}
 	message := last.Member("message")
 	for _, want := range []string{"openai/", "at 127.0.0.1:1", "connection refused", "check OPENAI_BASE_URL"} {
 		if !strings.Contains(message, want) {
-			t.Errorf("the message lacks %q: %s", want, message)
+			t.Errorf("message: want text with %q, got %s", want, message)
 		}
 	}
 	log := p.Output.String()
 	if strings.Contains(message, "attempt") || strings.Count(log, "a model call failed") != 1 || !strings.Contains(log, "a model call failed and will not be attempted again") {
-		t.Errorf("the call was attempted again: %s", message)
+		t.Errorf("message = %s, want one attempt", message)
 	}
 	if strings.Contains(message+log, "sk-secret-12345678") {
-		t.Error("the error has the key")
+		t.Error("error has the key, want it left out")
 	}
 }
 
@@ -153,10 +153,10 @@ func TestMisspelledNames(t *testing.T) {
 	f := p.FollowAgent(t, "/v1/agents/clerk/runs", kit.NewInput(kit.Marked("What is 1+1?")))
 	f.Until(t, kit.IsCustom)
 	if notice := f.Events[len(f.Events)-1]; notice.Member("name") != "perdure.toolUnavailable" || !strings.Contains(string(notice.Data), `unknown tool \"calculat\"`) {
-		t.Errorf("the notice is %s", notice.Data)
+		t.Errorf("notice = %s, want the missing tool", notice.Data)
 	}
 	f.Finish(t)
 	if last := f.Events[len(f.Events)-1]; last.Member("code") != "tool_unavailable" || !strings.Contains(last.Member("message"), `unknown tool "calculat"`) {
-		t.Errorf("the run ends with %s", last.Data)
+		t.Errorf("end of the run = %s, want tool_unavailable with the missing tool", last.Data)
 	}
 }

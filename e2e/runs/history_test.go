@@ -28,7 +28,7 @@ func TestHistorySize(t *testing.T) {
 		sizes = append(sizes, historySize(t, in))
 	}
 	if grown := sizes[1] - sizes[0]; grown > turns<<10 || grown < -turns<<10 {
-		t.Errorf("history of %d bytes after a short conversation, %d after a long one", sizes[0], sizes[1])
+		t.Errorf("history = %d bytes after a short conversation and %d after a long one, want about the same", sizes[0], sizes[1])
 	}
 }
 

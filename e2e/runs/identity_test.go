@@ -33,7 +33,7 @@ func TestAttach(t *testing.T) {
 		third := g.Drive(t, kit.Shared, s)
 		kit.WantMessages(t, want, third.Finish(t)[0].Messages)
 		if a, b := fmt.Sprint(first.Types(0)), fmt.Sprint(third.Types(0)); a != b {
-			t.Errorf("at first %s, afterwards %s", a, b)
+			t.Errorf("first events = %s, later events = %s, want the same", a, b)
 		}
 		if n := len(kit.SharedModel.Calls(t, question.Content)); n != 1 {
 			t.Errorf("%d model calls, want 1", n)
@@ -84,11 +84,11 @@ func TestConcurrentInputs(t *testing.T) {
 		case err == nil:
 			taken++
 		case !errors.As(err, &refused) || refused.Status != http.StatusConflict || !strings.Contains(refused.Body, `"busy"`):
-			t.Error(err)
+			t.Errorf("refusal of a concurrent run: got %v, want busy", err)
 		}
 	}
 	if n := len(kit.SharedModel.Calls(t, in.Messages[0].Content)); taken == 0 || n != taken {
-		t.Errorf("%d runs taken, %d model calls", taken, n)
+		t.Errorf("accepted runs = %d, model calls = %d, want the same number, at least 1", taken, n)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestRunIDReused(t *testing.T) {
 	f.Finish(t)
 	refuse("afterwards")
 	if n := len(kit.SharedModel.Calls(t, other.Messages[0].Content)); n != 0 {
-		t.Errorf("model calls for a refused input: got %d", n)
+		t.Errorf("number of model calls for a refused input = %d, want none", n)
 	}
 }
 
@@ -160,12 +160,12 @@ func TestBusyThread(t *testing.T) {
 				continue
 			}
 			if l.Outcome != "rejected" || !strings.Contains(l.Error, "409") {
-				t.Errorf("the client's promise was %s: %s", l.Outcome, l.Error)
+				t.Errorf("promise of the client was %s: %s, want rejected with 409", l.Outcome, l.Error)
 			}
 			break
 		}
 		if status := kit.Shared.Cancel(t, in); status != http.StatusAccepted {
-			t.Errorf("cancel: %d", status)
+			t.Errorf("cancel: got %d, want %d", status, http.StatusAccepted)
 		}
 		f.Finish(t)
 	})
@@ -187,7 +187,7 @@ func TestIDs(t *testing.T) {
 			in.RunID = id
 			all := kit.Shared.Run(t, in)
 			if got := all[0].Member("runId"); got != id {
-				t.Errorf("RUN_STARTED has run %q", got)
+				t.Errorf("run of RUN_STARTED = %q, want %q", got, id)
 			}
 			if got := all[0].Member("threadId"); got != in.ThreadID {
 				t.Errorf("RUN_STARTED has thread %q, want %q", got, in.ThreadID)
@@ -221,7 +221,7 @@ func TestIDEncodings(t *testing.T) {
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusOK || !strings.Contains(string(body), "RUN_FINISHED") {
-			t.Errorf("%s: %s %s", name, resp.Status, body)
+			t.Errorf("%s: got %s %s, want RUN_FINISHED", name, resp.Status, body)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestRandomLists(t *testing.T) {
 				shown := d.Finish(t)[0].Messages
 				there := kit.Shared.MessagesOf(t, thread)
 				if diff := cmp.Diff(there, shown); diff != "" {
-					t.Fatalf("seed %d, run %d: the client has another list than the server (-server +client):\n%s", seed, n, diff)
+					t.Fatalf("seed %d, run %d: list of the client (-server +client):\n%s", seed, n, diff)
 				}
 				lists = append(lists, shown)
 				for _, m := range there {
@@ -45,7 +45,7 @@ func TestRandomLists(t *testing.T) {
 				}
 				for key, m := range ever {
 					if !kept[key] {
-						t.Fatalf("seed %d, run %d: %+v has disappeared; the list was %+v", seed, n, m, list)
+						t.Fatalf("seed %d, run %d: %+v has disappeared, want it in the list %+v", seed, n, m, list)
 					}
 				}
 			}
@@ -79,9 +79,9 @@ func randomList(random *rand.Rand, lists [][]kit.Message) []kit.Message {
 	return list
 }
 
-// TestAClientLostItsList: a page that has lost its messages sends only the new one. The model gets
+// TestClientWithLostList: a page that has lost its messages sends only the new one. The model gets
 // the whole conversation.
-func TestAClientLostItsList(t *testing.T) {
+func TestClientWithLostList(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		thread := kit.NewThread()

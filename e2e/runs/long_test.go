@@ -78,10 +78,10 @@ func scriptToolTurns(turns []int) (fixtures []kit.Fixture, conversation []kit.Me
 func checkLongHistory(t *testing.T, h *historypb.History, calls, turns int) {
 	t.Helper()
 	if size := proto.Size(h); size >= 2<<20 {
-		t.Errorf("the history has %d bytes", size)
+		t.Errorf("size of the history = %d, want less than 2 MiB", size)
 	}
 	if largest := kit.LargestPayload(t, h); largest > runs.MaxPayload {
-		t.Errorf("a payload has %d bytes", largest)
+		t.Errorf("size of the largest payload = %d, want at most %d", largest, runs.MaxPayload)
 	}
 	tools, sizes := 0, []int(nil)
 	for _, e := range h.GetEvents() {
@@ -92,19 +92,19 @@ func checkLongHistory(t *testing.T, h *historypb.History, calls, turns int) {
 			sizes = append(sizes, 0)
 		}
 		if started := e.GetActivityTaskStartedEventAttributes(); started.GetAttempt() > 1 {
-			t.Errorf("event %d: a step takes %d attempts", e.GetEventId(), started.GetAttempt())
+			t.Errorf("event %d: attempts of the step = %d, want 1", e.GetEventId(), started.GetAttempt())
 		}
 		if len(sizes) > 0 {
 			sizes[len(sizes)-1] += proto.Size(e)
 		}
 	}
 	if tools != calls+turns || len(sizes) != 1+turns+1 {
-		t.Fatalf("%d tools are called in %d turns", tools, len(sizes))
+		t.Fatalf("number of tool calls = %d in %d turns, want %d in %d", tools, len(sizes), calls+turns, turns+2)
 	}
 	t.Logf("the history has %d bytes, %d of them for the turn of %d calls; the largest payload has %d", proto.Size(h), sizes[0], calls, kit.LargestPayload(t, h))
 	sizes = sizes[1 : 1+turns]
 	median := slices.Sorted(slices.Values(sizes))[turns/2] // a busy machine may add a workflow task to a turn
 	if last := slices.Min(sizes[turns-5:]); last > median+median/20 {
-		t.Errorf("turns have taken %v bytes", sizes)
+		t.Errorf("sizes of the turns = %v, want no growth", sizes)
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestTerminatedBeforeItBegan: an operator terminates a run's workflow before a worker has taken
+// TestRunTerminatedBeforeFirstRecord: an operator terminates a run's workflow before a worker has taken
 // it. All readers get that error, and so does a client that sends the same input again. The thread
 // takes the next run.
-func TestTerminatedBeforeItBegan(t *testing.T) {
+func TestRunTerminatedBeforeFirstRecord(t *testing.T) {
 	t.Parallel()
 	c := kit.SetupCluster(t)
 	a := c.StartAPI(t)
@@ -31,7 +31,7 @@ func TestTerminatedBeforeItBegan(t *testing.T) {
 	for what, f := range map[string]*kit.Follower{"who sent it": sender, "who joined": joined} {
 		f.Finish(t)
 		if last := f.Events[len(f.Events)-1]; last.Member("code") != "workflow_terminated" {
-			t.Errorf("%s: it ended with %s", what, last.Data)
+			t.Errorf("%s: end of the run = %s, want workflow_terminated", what, last.Data)
 		}
 		kit.WantMessages(t, in.Messages, kit.ShownMessages(t, in.Messages, f.Events))
 	}

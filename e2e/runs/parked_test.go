@@ -32,9 +32,9 @@ func pauseRun(t *testing.T, p *kit.Perdure) *pausedRun {
 	return r
 }
 
-// TestParked: a run that is paused for long is parked. It survives a kill, and can be resumed,
+// TestParkedRuns: a run that is paused for long is parked. It survives a kill, and can be resumed,
 // cancelled or interrupted like any other. Its readers keep reading.
-func TestParked(t *testing.T) {
+func TestParkedRuns(t *testing.T) {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Env = []string{"PERDURE_PARK_AFTER=100ms"}
 	p.InspectAtEnd(t)
@@ -50,11 +50,11 @@ func TestParked(t *testing.T) {
 	resumed.reader.Finish(t)
 	messages := kit.ShownMessages(t, resumed.in.Messages, resumed.reader.Events)
 	if n := len(messages); n != 4 || messages[n-1].Content != resumed.answer {
-		t.Errorf("the run that was resumed ended with %+v", messages)
+		t.Errorf("messages of the resumed run = %+v, want 4 with the answer", messages)
 	}
 
 	if status := p.Cancel(t, cancelled.in); status != http.StatusAccepted {
-		t.Errorf("cancel: %d", status)
+		t.Errorf("cancel: got %d, want %d", status, http.StatusAccepted)
 	}
 	cancelled.reader.Finish(t)
 	kit.WantOutcome(t, cancelled.reader, "cancelled")
@@ -68,7 +68,7 @@ func TestParked(t *testing.T) {
 	then.Finish(t)
 	messages = kit.ShownMessages(t, next.Messages, then.Events)
 	if last := messages[len(messages)-1]; last.Content != stopped {
-		t.Errorf("the run that interrupted ended with %+v", last)
+		t.Errorf("last message of the interrupting run = %q, want %q", last.Content, stopped)
 	}
 	for r, calls := range map[*pausedRun]int{resumed: 2, cancelled: 1} {
 		if n := len(kit.SharedModel.Calls(t, r.in.Messages[0].Content)); n != calls {

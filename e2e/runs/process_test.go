@@ -39,7 +39,7 @@ func TestTerminate(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(p.AddressFile()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("addresses.json is still there: %v", err)
+		t.Errorf("addresses.json after the end: got %v, want it removed", err)
 	}
 	p.Start(t)
 	for _, f := range readers {
@@ -62,7 +62,7 @@ func TestSecondProcess(t *testing.T) {
 		t.Fatalf("the second process ended with %v, want exit status 1\n%s", err, out)
 	}
 	if text := string(out); !strings.Contains(text, "is in use by process") || strings.Count(strings.TrimSpace(text), "\n") > 0 {
-		t.Errorf("the second process prints:\n%s", text)
+		t.Errorf("output of the second process:\n%s\nwant one line that the directory is in use", text)
 	}
 	resp, err := kit.Shared.Get(t.Context(), "/readyz", "")
 	if err != nil {
@@ -70,17 +70,17 @@ func TestSecondProcess(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != 200 {
-		t.Errorf("the first process is %s", resp.Status)
+		t.Errorf("status of the first process = %s, want 200", resp.Status)
 	}
 }
 
-// TestBadStart: a user's mistake is reported in one line.
-func TestBadStart(t *testing.T) {
+// TestInvalidSettings: a user's mistake is reported in one line.
+func TestInvalidSettings(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		args   []string
-		want   string
-		status int
+		args       []string
+		want       string
+		wantStatus int
 	}{
 		"no folder":      {[]string{"dev", "--agents", "testdata/agents/assistant.yaml"}, "testdata/agents/assistant.yaml", 1},
 		"address":        {[]string{"dev", "--agents", "testdata/agents", "--addr", "nowhere"}, "--addr", 1},
@@ -95,11 +95,11 @@ func TestBadStart(t *testing.T) {
 			defer cancel()
 			out, err := exec.CommandContext(ctx, kit.Program, tt.args...).CombinedOutput()
 			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != tt.status {
-				t.Fatalf("it ended with %v, want exit status %d\n%s", err, tt.status, out)
+			if !errors.As(err, &exit) || exit.ExitCode() != tt.wantStatus {
+				t.Fatalf("it ended with %v, want exit status %d\n%s", err, tt.wantStatus, out)
 			}
 			if text := string(out); !strings.HasPrefix(text, "perdure: ") || !strings.Contains(text, tt.want) {
-				t.Errorf("the output is:\n%s", text)
+				t.Errorf("output:\n%s\nwant one error with %q", text, tt.want)
 			}
 		})
 	}

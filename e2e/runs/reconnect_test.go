@@ -84,15 +84,15 @@ func TestReadersAgree(t *testing.T) {
 	restless.Finish(t)
 	late.Finish(t)
 	if restless.Reconnects < 10 {
-		t.Errorf("only %d comebacks", restless.Reconnects)
+		t.Errorf("number of reconnects = %d, want at least 10", restless.Reconnects)
 	}
 	kit.WantSameEvents(t, "the reader that came back", steady.Events, restless.Events)
 	kit.WantSameEvents(t, "the reader that came late", steady.Events, late.Events)
 	kit.WantMessages(t, append(slices.Clone(in.Messages), kit.AssistantMessage(answer)), kit.ShownMessages(t, in.Messages, steady.Events))
 }
 
-// TestNothingAfterTheEnd: a reader at the end of a run gets 204, which makes an EventSource stop.
-func TestNothingAfterTheEnd(t *testing.T) {
+// TestNoEventsAfterTheEnd: a reader at the end of a run gets 204, which makes an EventSource stop.
+func TestNoEventsAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Short?"))
 	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Marked("Yes."))

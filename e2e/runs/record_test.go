@@ -60,7 +60,7 @@ func TestVerifyStreams(t *testing.T) {
 				}
 				n, err := r.Verify(kit.ReferenceClients)
 				if want := f.Events[0].Type == "RUN_STARTED"; n > 1 || (n == 1) != want {
-					t.Errorf("version %q: %d streams", version, n)
+					t.Errorf("version %q: number of streams = %d, want 1 if it begins with RUN_STARTED", version, n)
 				}
 				if (err == nil) != (tt.want == nil) {
 					t.Fatalf("version %q: %v, want %q", version, err, tt.want)
@@ -70,7 +70,7 @@ func TestVerifyStreams(t *testing.T) {
 				}
 				for _, want := range append(tt.want, t.Name(), f.In.Generation().Name) {
 					if !strings.Contains(err.Error(), want) {
-						t.Errorf("version %q: the error lacks %q: %v", version, want, err)
+						t.Errorf("version %q: error: want %q, got %v", version, want, err)
 					}
 				}
 			}

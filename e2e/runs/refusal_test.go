@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -16,34 +15,34 @@ func TestRefusals(t *testing.T) {
 	t.Parallel()
 	const rest = `"messages":[{"id":"m","role":"user","content":"zq7content hello"}]`
 	for name, tt := range map[string]struct {
-		path, body    string // $ is replaced by a thread id
-		status        int
-		code, pointer string
+		path, body            string // $ is replaced by a thread id
+		wantStatus            int
+		wantCode, wantPointer string
 	}{
-		"unknown agent":     {path: "/v1/agents/nobody/runs", body: `{"threadId":"$","runId":"r",` + rest + `}`, status: 404, code: "unknown_agent"},
-		"no JSON":           {body: `{"threadId":"$","runId":`, status: 400, code: "invalid_input"},
-		"no body":           {body: ``, status: 400, code: "invalid_input"},
-		"text":              {body: `hello`, status: 400, code: "invalid_input"},
-		"array":             {body: `[]`, status: 400, code: "invalid_input"},
-		"null":              {body: `null`, status: 400, code: "invalid_input"},
-		"two documents":     {body: `{"threadId":"$","runId":"r",` + rest + `}{}`, status: 400, code: "invalid_input"},
-		"no thread id":      {body: `{"runId":"r",` + rest + `}`, status: 400, code: "invalid_input", pointer: "/threadId"},
-		"no run id":         {body: `{"threadId":"$",` + rest + `}`, status: 400, code: "invalid_input", pointer: "/runId"},
-		"empty thread id":   {body: `{"threadId":"","runId":"r",` + rest + `}`, status: 400, code: "invalid_input", pointer: "/threadId"},
-		"empty run id":      {body: `{"threadId":"$","runId":"",` + rest + `}`, status: 400, code: "invalid_input", pointer: "/runId"},
-		"thread id, number": {body: `{"threadId":7,"runId":"r",` + rest + `}`, status: 400, code: "invalid_input", pointer: "/threadId"},
-		"long run id":       {body: `{"threadId":"$","runId":"` + strings.Repeat("r", 1001) + `",` + rest + `}`, status: 400, code: "invalid_input", pointer: "/runId"},
-		"no messages":       {body: `{"threadId":"$","runId":"r"}`, status: 400, code: "invalid_input", pointer: "/messages"},
-		"messages, object":  {body: `{"threadId":"$","runId":"r","messages":{}}`, status: 400, code: "invalid_input", pointer: "/messages"},
-		"message, text":     {body: `{"threadId":"$","runId":"r","messages":["zq7content"]}`, status: 400, code: "invalid_input", pointer: "/messages/0"},
-		"message, no id":    {body: `{"threadId":"$","runId":"r","messages":[{"role":"user","content":"x"}]}`, status: 400, code: "invalid_input", pointer: "/messages/0/id"},
-		"message, no role":  {body: `{"threadId":"$","runId":"r","messages":[{"id":"m","content":"x"}]}`, status: 400, code: "invalid_input", pointer: "/messages/0/role"},
-		"role, number":      {body: `{"threadId":"$","runId":"r","messages":[{"id":"m","role":7,"content":"x"}]}`, status: 400, code: "invalid_input", pointer: "/messages/0/role"},
-		"content, number":   {body: `{"threadId":"$","runId":"r","messages":[{"id":"m","role":"user","content":1}]}`, status: 400, code: "invalid_input", pointer: "/messages/0/content"},
-		"tools, object":     {body: `{"threadId":"$","runId":"r","tools":{},` + rest + `}`, status: 400, code: "invalid_input", pointer: "/tools"},
-		"history, unknown":  {body: `{"threadId":"$","runId":"r","forwardedProps":{"perdure":{"history":"x"}},` + rest + `}`, status: 400, code: "invalid_input", pointer: "/forwardedProps/perdure/history"},
-		"protocol 2.0":      {body: `{"threadId":"$","runId":"r","protocolVersion":"2.0",` + rest + `}`, status: 400, code: "unsupported_protocol_version", pointer: "/protocolVersion"},
-		"too large":         {body: `{"threadId":"$","runId":"r","messages":[{"id":"m","role":"user","content":"` + strings.Repeat("zq7content ", 1<<20) + `"}]}`, status: 413, code: "too_large"},
+		"unknown agent":     {path: "/v1/agents/nobody/runs", body: `{"threadId":"$","runId":"r",` + rest + `}`, wantStatus: 404, wantCode: "unknown_agent"},
+		"no JSON":           {body: `{"threadId":"$","runId":`, wantStatus: 400, wantCode: "invalid_input"},
+		"no body":           {body: ``, wantStatus: 400, wantCode: "invalid_input"},
+		"text":              {body: `hello`, wantStatus: 400, wantCode: "invalid_input"},
+		"array":             {body: `[]`, wantStatus: 400, wantCode: "invalid_input"},
+		"null":              {body: `null`, wantStatus: 400, wantCode: "invalid_input"},
+		"two documents":     {body: `{"threadId":"$","runId":"r",` + rest + `}{}`, wantStatus: 400, wantCode: "invalid_input"},
+		"no thread id":      {body: `{"runId":"r",` + rest + `}`, wantStatus: 400, wantCode: "invalid_input", wantPointer: "/threadId"},
+		"no run id":         {body: `{"threadId":"$",` + rest + `}`, wantStatus: 400, wantCode: "invalid_input", wantPointer: "/runId"},
+		"empty thread id":   {body: `{"threadId":"","runId":"r",` + rest + `}`, wantStatus: 400, wantCode: "invalid_input", wantPointer: "/threadId"},
+		"empty run id":      {body: `{"threadId":"$","runId":"",` + rest + `}`, wantStatus: 400, wantCode: "invalid_input", wantPointer: "/runId"},
+		"thread id, number": {body: `{"threadId":7,"runId":"r",` + rest + `}`, wantStatus: 400, wantCode: "invalid_input", wantPointer: "/threadId"},
+		"long run id":       {body: `{"threadId":"$","runId":"` + strings.Repeat("r", 1001) + `",` + rest + `}`, wantStatus: 400, wantCode: "invalid_input", wantPointer: "/runId"},
+		"no messages":       {body: `{"threadId":"$","runId":"r"}`, wantStatus: 400, wantCode: "invalid_input", wantPointer: "/messages"},
+		"messages, object":  {body: `{"threadId":"$","runId":"r","messages":{}}`, wantStatus: 400, wantCode: "invalid_input", wantPointer: "/messages"},
+		"message, text":     {body: `{"threadId":"$","runId":"r","messages":["zq7content"]}`, wantStatus: 400, wantCode: "invalid_input", wantPointer: "/messages/0"},
+		"message, no id":    {body: `{"threadId":"$","runId":"r","messages":[{"role":"user","content":"x"}]}`, wantStatus: 400, wantCode: "invalid_input", wantPointer: "/messages/0/id"},
+		"message, no role":  {body: `{"threadId":"$","runId":"r","messages":[{"id":"m","content":"x"}]}`, wantStatus: 400, wantCode: "invalid_input", wantPointer: "/messages/0/role"},
+		"role, number":      {body: `{"threadId":"$","runId":"r","messages":[{"id":"m","role":7,"content":"x"}]}`, wantStatus: 400, wantCode: "invalid_input", wantPointer: "/messages/0/role"},
+		"content, number":   {body: `{"threadId":"$","runId":"r","messages":[{"id":"m","role":"user","content":1}]}`, wantStatus: 400, wantCode: "invalid_input", wantPointer: "/messages/0/content"},
+		"tools, object":     {body: `{"threadId":"$","runId":"r","tools":{},` + rest + `}`, wantStatus: 400, wantCode: "invalid_input", wantPointer: "/tools"},
+		"history, unknown":  {body: `{"threadId":"$","runId":"r","forwardedProps":{"perdure":{"history":"x"}},` + rest + `}`, wantStatus: 400, wantCode: "invalid_input", wantPointer: "/forwardedProps/perdure/history"},
+		"protocol 2.0":      {body: `{"threadId":"$","runId":"r","protocolVersion":"2.0",` + rest + `}`, wantStatus: 400, wantCode: "unsupported_protocol_version", wantPointer: "/protocolVersion"},
+		"too large":         {body: `{"threadId":"$","runId":"r","messages":[{"id":"m","role":"user","content":"` + strings.Repeat("zq7content ", 1<<20) + `"}]}`, wantStatus: 413, wantCode: "too_large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,8 +52,8 @@ func TestRefusals(t *testing.T) {
 			}
 			resp, err := kit.Shared.Post(t.Context(), path, strings.ReplaceAll(tt.body, "$", thread))
 			p := kit.ReadProblem(t, resp, err)
-			if p.Status != tt.status || p.Code != tt.code || p.Pointer != tt.pointer {
-				t.Errorf("%d %s at %q, want %d %s at %q (%s)", p.Status, p.Code, p.Pointer, tt.status, tt.code, tt.pointer, p.Detail)
+			if p.Status != tt.wantStatus || p.Code != tt.wantCode || p.Pointer != tt.wantPointer {
+				t.Errorf("%d %s at %q, want %d %s at %q (%s)", p.Status, p.Code, p.Pointer, tt.wantStatus, tt.wantCode, tt.wantPointer, p.Detail)
 			}
 			wantNothingStarted(t, kit.Input{ThreadID: thread, RunID: "r"})
 		})
@@ -102,10 +101,10 @@ func TestAgents(t *testing.T) {
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %s %v", path, resp.Status, err)
+			t.Fatalf("%s: got %s %v, want %d", path, resp.Status, err, http.StatusOK)
 		}
 		if text := string(body); !strings.Contains(text, "calculate") || strings.Contains(text, "under test") {
-			t.Error(path, fmt.Sprintf("%.500s", text))
+			t.Errorf("%s = %.500s, want the agent without its instructions", path, text)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestForksOfStockClients(t *testing.T) {
 				kit.WantMessages(t, []kit.Message{q1, a1, q3, a3}, got[0].Messages)
 				kit.WantMessages(t, []kit.Message{q1, a1, q3, a3, q4, a4}, got[1].Messages)
 				if shown := len(d.Events(0, "MESSAGES_SNAPSHOT")); shown > 0 != (had == nil) {
-					t.Errorf("the client is shown the conversation %d times", shown)
+					t.Errorf("number of shown conversations = %d, want some: %t", shown, had == nil)
 				}
 				wantModelMessages(t, q4, q1, a1, q3, a3, q4)
 				kit.WantMessages(t, []kit.Message{q1, a1, q3, a3, q4, a4}, kit.Shared.MessagesOf(t, fork))
@@ -55,7 +55,7 @@ func wantModelMessages(t *testing.T, question kit.Message, want ...kit.Message) 
 	t.Helper()
 	calls := kit.SharedModel.Calls(t, question.Content)
 	if len(calls) != 1 {
-		t.Fatalf("the model was called %d times", len(calls))
+		t.Fatalf("number of model calls = %d, want 1", len(calls))
 	}
 	var received, texts []string
 	for _, m := range calls[0].Body.Messages {
@@ -71,9 +71,9 @@ func wantModelMessages(t *testing.T, question kit.Message, want ...kit.Message) 
 	}
 }
 
-// TestForkOutlivesItsParent: a fork that a console makes waits for its first run. It outlives its
+// TestForkSurvivesDeletedParent: a fork that a console makes waits for its first run. It outlives its
 // parent. The deleted parent returns 404 and may begin anew.
-func TestForkOutlivesItsParent(t *testing.T) {
+func TestForkSurvivesDeletedParent(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Answer me."))
 	answer := kit.AssistantMessage(kit.Marked("Here you are."))
@@ -85,16 +85,16 @@ func TestForkOutlivesItsParent(t *testing.T) {
 	}
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusCreated {
-		t.Fatal(resp.Status)
+		t.Fatalf("fork: got %s, want %d", resp.Status, http.StatusCreated)
 	}
 	fork := kit.Input{ThreadID: in.ThreadID + "-fork", RunID: "run-1", ProtocolVersion: "1.0"}
 	reader := kit.Shared.FollowThread(t, fork)
 	if got := kit.Shared.Delete(t, in.ThreadID); got != http.StatusNoContent {
-		t.Fatalf("delete: %d", got)
+		t.Fatalf("delete: got %d, want %d", got, http.StatusNoContent)
 	}
 	resp, err = kit.Shared.Get(t.Context(), kit.EventsPath(in), events[0].ID)
 	if p := kit.ReadProblem(t, resp, err); p.Status != http.StatusGone || p.Code != "gone" {
-		t.Errorf("a cursor of the deleted thread: %+v", p)
+		t.Errorf("cursor of the deleted thread: got %+v, want gone", p)
 	}
 
 	question, then := exchange(t)
@@ -121,9 +121,9 @@ func TestForkOutlivesItsParent(t *testing.T) {
 	kit.WantMessages(t, []kit.Message{anew.Messages[0], kit.AssistantMessage("Nobody.")}, kit.Shared.MessagesOf(t, in.ThreadID))
 }
 
-// TestDeleteStopsTheThread: deleting a thread stops its work in any state, and the thread stays
+// TestDeleteStopsRun: deleting a thread stops its work in any state, and the thread stays
 // deleted.
-func TestDeleteStopsTheThread(t *testing.T) {
+func TestDeleteStopsRun(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(t *testing.T, in kit.Input) []*kit.Follower{
 		"a run that speaks": func(t *testing.T, in kit.Input) []*kit.Follower {
@@ -151,17 +151,17 @@ func TestDeleteStopsTheThread(t *testing.T) {
 			in := kit.NewInput(kit.Marked("Do something."))
 			readers := begin(t, in)
 			if got := kit.Shared.Delete(t, in.ThreadID); got != http.StatusNoContent {
-				t.Fatalf("delete: %d", got)
+				t.Fatalf("delete: got %d, want %d", got, http.StatusNoContent)
 			}
 			for _, f := range readers {
 				f.Finish(t)
 				if got := kit.Outcome(f.Events[len(f.Events)-1]); got != "cancelled" {
-					t.Errorf("the run ends as %q", got)
+					t.Errorf("outcome of the run = %q, want cancelled", got)
 				}
 			}
 			resp, err := kit.Shared.Get(t.Context(), "/v1/threads/"+in.ThreadID, "")
 			if p := kit.ReadProblem(t, resp, err); p.Code != "unknown_thread" {
-				t.Errorf("the thread is %+v", p)
+				t.Errorf("deleted thread: got %+v, want unknown_thread", p)
 			}
 			var left kit.InboxPage
 			kit.Shared.GetJSON(t, "/v1/approvals?thread="+in.ThreadID, &left)

@@ -105,7 +105,7 @@ func (s *testSchedule) get(t *testing.T) (now scheduleView, known bool) {
 		return now, false
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&now); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s (%v)", s.id, resp.Status, err)
+		t.Fatalf("schedule %s: got %s (%v), want %d", s.id, resp.Status, err, http.StatusOK)
 	}
 	return now, true
 }
@@ -181,14 +181,14 @@ func TestScheduleSurvivesKills(t *testing.T) {
 	paused := s.pause(t)
 	for _, r := range paused.Recent {
 		if r.Outcome != "success" || r.ThreadID != r.RunID || r.ThreadID != "every-second-"+r.ScheduledAt.UTC().Format("20060102T150405Z") {
-			t.Errorf("at %s: %+v", r.ScheduledAt, r)
+			t.Errorf("firing at %s = %+v, want success in a thread of its own", r.ScheduledAt, r)
 		}
 		events := p.NewFollower(t, kit.Input{ThreadID: r.ThreadID, RunID: r.RunID})
 		events.AttachPath = kit.EventsPath(events.In)
 		events.Finish(t)
 		messages := kit.ShownMessages(t, nil, events.Events)
 		if len(messages) == 0 || messages[len(messages)-1].Content != answer {
-			t.Errorf("%s has %+v", r.ThreadID, messages)
+			t.Errorf("messages of %s = %+v, want %q last", r.ThreadID, messages, answer)
 		}
 	}
 	s.until(t, "the second of the last time is over", func(now scheduleView) bool { // the ids of firings have a resolution of a second
@@ -197,7 +197,7 @@ func TestScheduleSurvivesKills(t *testing.T) {
 	s.post(t, "trigger")
 	triggered := s.until(t, "it was triggered", func(now scheduleView) bool { return now.Fired == paused.Fired+1 && endedWell(1)(now) })
 	if !triggered.Paused {
-		t.Error("a trigger ends the pause")
+		t.Error("schedule is not paused after a trigger, want the pause kept")
 	}
 	s.post(t, "resume")
 	s.until(t, "it goes on", func(now scheduleView) bool { return now.Fired > triggered.Fired && !now.Paused })
@@ -218,7 +218,7 @@ func (s *testSchedule) pauseAndCancel(t *testing.T) {
 			}
 			// The run may not have begun and is unknown then.
 			if status := s.p.Cancel(t, kit.Input{ThreadID: r.ThreadID, RunID: r.RunID}); status != http.StatusAccepted && status != http.StatusNotFound {
-				t.Errorf("cancel: %d", status)
+				t.Errorf("cancel: got %d, want %d or %d", status, http.StatusAccepted, http.StatusNotFound)
 			}
 		}
 		return now.Paused && !slices.ContainsFunc(now.Recent, func(r firing) bool { return r.Active || r.Outcome != "cancelled" })
@@ -248,7 +248,7 @@ func TestScheduleOverlaps(t *testing.T) {
 		if overlap == "skip" {
 			now := s.until(t, "times are skipped", func(now scheduleView) bool { return now.Skipped >= 2 })
 			if len(now.Recent) != 1 || !now.Recent[0].Active || now.Fired != 1 {
-				t.Errorf("during a run: %+v", now)
+				t.Errorf("schedule during a run = %+v, want one active run", now)
 			}
 			s.request(t, http.MethodPost, "/skip/trigger", map[string]any{"overlap": "terminate_other"}, http.StatusNoContent, nil)
 			s.until(t, "its run has made way for a trigger", func(now scheduleView) bool { return now.Fired == 2 && cancelled(1)(now) })
@@ -260,9 +260,9 @@ func TestScheduleOverlaps(t *testing.T) {
 	}
 }
 
-// TestScheduleOfAThread: runs of a schedule with a threadId run one after another, and the model
+// TestScheduleOfThread: runs of a schedule with a threadId run one after another, and the model
 // gets the whole conversation.
-func TestScheduleOfAThread(t *testing.T) {
+func TestScheduleOfThread(t *testing.T) {
 	t.Parallel()
 	p := kit.Setup(t)
 	members := everySecond()
@@ -279,7 +279,7 @@ func TestScheduleOfAThread(t *testing.T) {
 			}
 		}
 		if asked != i+1 {
-			t.Errorf("in run %d the model has the prompt %d times: %s", i, asked, fmt.Sprint(c.Body.Messages))
+			t.Errorf("run %d: prompts sent to the model = %d, want one more than before: %s", i, asked, fmt.Sprint(c.Body.Messages))
 		}
 	}
 }
@@ -293,7 +293,7 @@ func TestSchedulePausesOnFailure(t *testing.T) {
 	s := newTestSchedule(t, p.Endpoint, "fails", kit.Fixture{Response: kit.Response{Error: &kit.ModelError{Message: kit.Marked("no"), Type: "invalid_request_error"}, Status: 400}}, members)
 	now := s.until(t, "it is paused", func(now scheduleView) bool { return now.Paused })
 	if len(now.Recent) == 0 || now.Recent[0].Outcome != "error" || now.PausedBecause == "" || now.Fired != 1 {
-		t.Errorf("%+v", now)
+		t.Errorf("schedule after the failure = %+v, want it paused", now)
 	}
 	s.delete(t)
 }

@@ -144,15 +144,15 @@ func TestToolsOnTaskQueues(t *testing.T) {
 		}}},
 		kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &yes}, Response: kit.Response{Content: done}})
 	if missing := missingTools(t, g.Endpoint, "cashier"); !slices.Equal(missing, []string{"open_drawer"}) {
-		t.Errorf("the agent lacks %q", missing)
+		t.Errorf("missing tools of the agent = %q, want open_drawer", missing)
 	}
 	f := g.FollowAgent(t, "/v1/agents/cashier/runs", kit.NewInput(prompt))
 	f.Finish(t)
 	if last := f.Events[len(f.Events)-1]; last.Member("code") != "tool_unavailable" {
-		t.Fatalf("the run without a worker ends with %s", last.Data)
+		t.Fatalf("end of the run without a worker = %s, want tool_unavailable", last.Data)
 	}
 	if len(s.drawers) > 0 {
-		t.Fatalf("a worker opened %q", s.drawers)
+		t.Fatalf("opened drawers = %q, want none", s.drawers)
 	}
 
 	s.rung = make(chan struct{})
@@ -161,10 +161,10 @@ func TestToolsOnTaskQueues(t *testing.T) {
 	f = g.FollowAgent(t, "/v1/agents/cashier/runs", kit.NewInput(prompt))
 	f.Finish(t)
 	if last := f.Events[len(f.Events)-1]; last.Type != "RUN_FINISHED" {
-		t.Errorf("the run ends with %s", last.Data)
+		t.Errorf("end of the run = %s, want RUN_FINISHED", last.Data)
 	}
 	if want := []string{`{"number":1}`, `{"number":2}`, `{"number":3}`}; !slices.Equal(s.drawers, want) || len(s.wrong) > 0 {
-		t.Errorf("opened %q; wrong: %q", s.drawers, s.wrong)
+		t.Errorf("opened drawers = %q, of which wrong: %q, want 1, 2 and 3", s.drawers, s.wrong)
 	}
 
 	hello := kit.Marked("Say hello.")
@@ -174,12 +174,12 @@ func TestToolsOnTaskQueues(t *testing.T) {
 	f = g.FollowAgent(t, "/v1/agents/greeter/runs", kit.NewInput(hello))
 	f.Finish(t)
 	if last := f.Events[len(f.Events)-1]; last.Type != "RUN_FINISHED" {
-		t.Fatalf("the run ends with %s", last.Data)
+		t.Fatalf("end of the run = %s, want RUN_FINISHED", last.Data)
 	}
 	if got := kit.ToolResultsSent(t, hello); !slices.Equal(got, []string{"Hello, " + kit.Mark + "!"}) {
-		t.Errorf("the model received %q for the greeting", got)
+		t.Errorf("results sent to the model = %q, want %q", got, []string{"Hello, " + kit.Mark + "!"})
 	}
 	if strings.Contains(fmt.Sprint(f.Events), kit.WorkerSecret) {
-		t.Error("the secret is shown")
+		t.Error("events have the secret, want it redacted")
 	}
 }

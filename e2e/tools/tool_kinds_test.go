@@ -55,7 +55,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"order":"`+kit.Mark+`","you":"`+r.Header.Get("Authorization")+`"}`)
 }
 
-func TestToolsThatFilesDeclare(t *testing.T) {
+func TestToolsOfFiles(t *testing.T) {
 	t.Parallel()
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -109,15 +109,15 @@ func TestToolsThatFilesDeclare(t *testing.T) {
 			progress++
 		}
 		if strings.Contains(string(e.Data), kit.WorkerSecret) {
-			t.Errorf("the secret is shown: %s", e.Data)
+			t.Errorf("event = %s, want no secret", e.Data)
 		}
 	}
 	if last := followed.Events[len(followed.Events)-1]; last.Type != "RUN_FINISHED" || progress != 1 {
-		t.Errorf("the run ends with %s %s after %d activities", last.Type, last.Data, progress)
+		t.Errorf("end of the run = %s %s after %d activities, want RUN_FINISHED after one", last.Type, last.Data, progress)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if want := "/orders/" + kit.Mark + "%2F7?full=true"; len(s.uris) != 2 || s.uris[0] != want || s.uris[1] != want || s.keys[0] == "" || s.keys[0] != s.keys[1] {
-		t.Errorf("the shop got %q with keys %q", s.uris, s.keys)
+		t.Errorf("requests of the shop = %q with the keys %q, want two equal ones", s.uris, s.keys)
 	}
 }
