@@ -23,7 +23,7 @@ approvals:
   - {tools: ["delete_*", "mcp:shop/pay_*"]}
 `
 
-func TestWhichCallsArePeoplesToDecide(t *testing.T) {
+func TestRuleSelectsCallsForApprovers(t *testing.T) {
 	t.Parallel()
 	d, err := agents.Parse("shop.yaml", []byte(withApprovals))
 	if err != nil {
@@ -59,7 +59,7 @@ func TestWhichCallsArePeoplesToDecide(t *testing.T) {
 	}
 }
 
-func TestConditionsSeeMoreThanArguments(t *testing.T) {
+func TestConditionsReadStateAndInput(t *testing.T) {
 	t.Parallel()
 	call := agents.ProposedCall{Agent: "shop", Tool: "pay", Args: json.RawMessage(`{"to":"a"}`), State: json.RawMessage(`{"vip":true}`), Input: json.RawMessage(`{"context":[]}`)}
 	for when, want := range map[string]int{
@@ -78,7 +78,7 @@ func TestConditionsSeeMoreThanArguments(t *testing.T) {
 	}
 }
 
-func TestApprovalsThatCannotBe(t *testing.T) {
+func TestInvalidApprovalRules(t *testing.T) {
 	t.Parallel()
 	for rule, want := range map[string]string{
 		"{tools: []}":                                                         "approvals[0].tools must name 1 to 64",
@@ -139,8 +139,8 @@ approvals:
     onExpiry: escalate
 `
 
-// TestApproversGrowWithTime: approvers are parsed, survive storage, and grow with escalations.
-func TestApproversGrowWithTime(t *testing.T) {
+// TestEscalationAddsApprovers: approvers are parsed, survive storage, and grow with escalations.
+func TestEscalationAddsApprovers(t *testing.T) {
 	t.Parallel()
 	d := parse(t, withApprovers)
 	encoded, err := agents.Encode(d)

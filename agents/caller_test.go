@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-func TestConditionsSeeTheCaller(t *testing.T) {
+func TestConditionsReadCaller(t *testing.T) {
 	t.Parallel()
 	clerk, nobody := &agents.Caller{Tenant: "shop", Subject: "ann", Roles: []string{"finance", "clerk"}}, &agents.Caller{Tenant: "shop"}
 	for _, tt := range []struct {

@@ -10,9 +10,9 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// TestRevisionNeverChanges: the canonical form never changes, because runs hold revisions made of
+// TestRevisionsAreStable: the canonical form never changes, because runs hold revisions made of
 // it. A change of this test means that every stored agent gets another revision.
-func TestRevisionNeverChanges(t *testing.T) {
+func TestRevisionsAreStable(t *testing.T) {
 	t.Parallel()
 	d := parse(t, complete)
 	text, err := agents.Encode(d)
@@ -31,7 +31,7 @@ func TestRevisionNeverChanges(t *testing.T) {
 	}
 }
 
-func TestRevisionIsOfTheMeaning(t *testing.T) {
+func TestRevisionIgnoresSpelling(t *testing.T) {
 	t.Parallel()
 	base := "name: a\nmodel: p/m\ninstructions: Be brief.\ntools: [b, c]\n"
 	revision := parse(t, base).Revision()
@@ -80,7 +80,7 @@ func TestRevisionIsOfTheMeaning(t *testing.T) {
 	}
 }
 
-func TestDefinitionMadeInGo(t *testing.T) {
+func TestDefinitionInGoHasDefaults(t *testing.T) {
 	t.Parallel()
 	d := &agents.Definition{Name: "a", Model: "openrouter/meta/llama-4", Instructions: "<&>\u2028\n", OnMissingToolResult: agents.OpenQueue}
 	if err := d.Validate(); err != nil {

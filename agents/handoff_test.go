@@ -52,9 +52,9 @@ func TestHandoffs(t *testing.T) {
 	}
 }
 
-// TestHandoffToStepsIsAMistake: in a folder of agents, a handoff to an agent that cannot take over
+// TestHandoffToStepsIsRefused: in a folder of agents, a handoff to an agent that cannot take over
 // a thread is an error.
-func TestHandoffToStepsIsAMistake(t *testing.T) {
+func TestHandoffToStepsIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{
 		"a.yaml": "name: a\nmodel: p/m\ntools:\n  - \"handoff:b\"\n  - \"handoff:elsewhere\"\n",

@@ -83,7 +83,7 @@ func TestParseFile(t *testing.T) {
 	}
 }
 
-func TestPlacesOfKeys(t *testing.T) {
+func TestErrorsHaveLineOfKey(t *testing.T) {
 	t.Parallel()
 	found, err := agents.ParseFile("all.yaml", []byte(completeFile))
 	if err != nil {
@@ -174,7 +174,7 @@ func TestSchemasOfKindsAgreeWithParse(t *testing.T) {
 	}
 }
 
-func TestSchemasOfKindsHaveTheFields(t *testing.T) {
+func TestSchemasOfKindsHaveFieldsOfGoTypes(t *testing.T) {
 	t.Parallel()
 	tool, server, script := readSchema(t, "tool.schema.json"), readSchema(t, "mcp.schema.json"), readSchema(t, "script.schema.json")
 	turn := script.Properties["turns"].Items
@@ -207,9 +207,9 @@ func TestScriptWithoutExpression(t *testing.T) {
 	}
 }
 
-// TestParametersThatExplode: the schema of a tool's parameters is bounded, because YAML aliases
+// TestLargeParametersAreRefused: the schema of a tool's parameters is bounded, because YAML aliases
 // multiply.
-func TestParametersThatExplode(t *testing.T) {
+func TestLargeParametersAreRefused(t *testing.T) {
 	t.Parallel()
 	text := leastTool + "parameters:\n  a0: &a0 {x: y}\n"
 	for i := range 30 {

@@ -78,7 +78,7 @@ func TestSoftLimitsHaveOneForm(t *testing.T) {
 	}
 }
 
-func TestSoftLimitsThatCannotBe(t *testing.T) {
+func TestInvalidSoftLimits(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, soft, want string }{
 		{"nothing", "{}", "a.yaml:4: limits.soft must have at least one of turns, tokens, duration and cost"},
@@ -115,7 +115,7 @@ func TestSoftLimitsThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestSchemaHasTheSoftLimits(t *testing.T) {
+func TestSchemaHasSoftLimits(t *testing.T) {
 	t.Parallel()
 	soft := readSchema(t, schemaFile).Properties["limits"].Properties["soft"]
 	if diff := cmp.Diff(fields(reflect.TypeFor[agents.SoftLimits]()), soft.names()); diff != "" {

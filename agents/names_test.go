@@ -11,7 +11,7 @@ import (
 
 var knownNames = agents.BuiltIn().With(agents.Names{Agents: []string{"published"}, Programs: []string{"invoice"}, Others: []string{"own_*"}})
 
-func TestUnknownNamesHaveTheirPlace(t *testing.T) {
+func TestUnknownNamesHaveTheirLine(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		yaml string
@@ -114,8 +114,8 @@ steps:
 	}
 }
 
-// TestNamesOfAFolder: files of a folder may name one another.
-func TestNamesOfAFolder(t *testing.T) {
+// TestNamesOfFolder: files of a folder may name one another.
+func TestNamesOfFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for file, text := range map[string]string{

@@ -150,8 +150,8 @@ func TestGoAndYAMLAgree(t *testing.T) {
 	}
 }
 
-// TestGoOfThePage: the page on pipelines in Go shows the example as it is compiled here.
-func TestGoOfThePage(t *testing.T) {
+// TestGoExampleEqualsPage: the page on pipelines in Go shows the example as it is compiled here.
+func TestGoExampleEqualsPage(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("example_test.go")
 	if err != nil {
@@ -184,8 +184,8 @@ func encoded(t *testing.T, d *agents.Definition) string {
 	return strings.ReplaceAll(string(raw), ",", ",\n")
 }
 
-// TestWrongSteps: an error of an invalid step names its key.
-func TestWrongSteps(t *testing.T) {
+// TestErrorOfStepNamesKey: an error of an invalid step names its key.
+func TestErrorOfStepNamesKey(t *testing.T) {
 	t.Parallel()
 	pay, other := agents.Call[charge]("pay", "pay", nil), agents.Call[charge]("other", "pay", nil)
 	for want, step := range map[string]agents.Stepper{
@@ -242,8 +242,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestAnswersOfGoTypes: the schema of a Go type has what the type says, and options refine it.
-func TestAnswersOfGoTypes(t *testing.T) {
+// TestGoTypesGiveSchemas: the schema of a Go type has what the type says, and options refine it.
+func TestGoTypesGiveSchemas(t *testing.T) {
 	t.Parallel()
 	type line struct {
 		Tags []string         `json:"tags,omitempty"`

@@ -33,7 +33,7 @@ const least = "name: a\nmodel: p/m\n"
 // schemaCases are definitions, with whether they are valid.
 var schemaCases = []struct {
 	name, yaml string
-	valid      bool
+	wantValid  bool
 }{
 	{"least", least, true},
 	{"everything", complete, true},
@@ -166,17 +166,17 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 	for _, tt := range schemaCases {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if err := schema.Validate(value(t, tt.yaml)); (err == nil) != tt.valid {
-				t.Errorf("schema: %v, want valid: %t", err, tt.valid)
+			if err := schema.Validate(value(t, tt.yaml)); (err == nil) != tt.wantValid {
+				t.Errorf("schema: %v, want valid: %t", err, tt.wantValid)
 			}
-			if _, err := agents.Parse("a.yaml", []byte(tt.yaml)); (err == nil) != tt.valid {
-				t.Errorf("Parse: %v, want valid: %t", err, tt.valid)
+			if _, err := agents.Parse("a.yaml", []byte(tt.yaml)); (err == nil) != tt.wantValid {
+				t.Errorf("Parse: %v, want valid: %t", err, tt.wantValid)
 			}
 		})
 	}
 }
 
-func TestShippedAgentsFitTheSchema(t *testing.T) {
+func TestShippedAgentsFitSchema(t *testing.T) {
 	t.Parallel()
 	schema := compileSchema(t, schemaFile)
 	for _, file := range []string{"assistant.yaml", "demo.yaml", "think.yaml"} {
@@ -190,7 +190,7 @@ func TestShippedAgentsFitTheSchema(t *testing.T) {
 	}
 }
 
-func TestSchemaHasTheFields(t *testing.T) {
+func TestSchemaHasFieldsOfDefinition(t *testing.T) {
 	t.Parallel()
 	root := readSchema(t, schemaFile)
 	if diff := cmp.Diff(fields(reflect.TypeFor[agents.Definition]()), root.names()); diff != "" {

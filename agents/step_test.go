@@ -175,8 +175,8 @@ func TestRevisionOfSteps(t *testing.T) {
 	}
 }
 
-// TestRevisionOfStepsNeverChanges: the canonical form never changes, see TestRevisionNeverChanges.
-func TestRevisionOfStepsNeverChanges(t *testing.T) {
+// TestRevisionOfStepsIsStable: the canonical form never changes, see TestRevisionNeverChanges.
+func TestRevisionOfStepsIsStable(t *testing.T) {
 	t.Parallel()
 	d := &agents.Definition{Name: "a", Tools: []string{"pay"}, Steps: []agents.Step{
 		{Name: "plan", Agent: &agents.AgentStep{Model: "p/m", Instructions: "<x>"}, Input: "${input.text} & more", Output: &agents.Output{Schema: []byte(`{"type":"object","maxProperties":2}`)}},
@@ -202,8 +202,8 @@ func TestRevisionOfStepsNeverChanges(t *testing.T) {
 	}
 }
 
-// TestExamplesOfThePage: every example of the page is valid.
-func TestExamplesOfThePage(t *testing.T) {
+// TestExamplesOfPageParse: every example of the page is valid.
+func TestExamplesOfPageParse(t *testing.T) {
 	t.Parallel()
 	schema := compileSchema(t, schemaFile)
 	blocks := pageExamples(t)

@@ -55,8 +55,8 @@ func TestExpandErrors(t *testing.T) {
 		&ToolCallChunk{ToolCallID: "d", ToolCallName: "f", SubagentRunID: "w"},
 	}
 	tests := []struct {
-		event Event
-		rule  Rule
+		event    Event
+		wantRule Rule
 	}{
 		{&TextMessageChunk{MessageID: "m", Role: RoleAssistant}, RuleChunkConflict},
 		{&TextMessageChunk{MessageID: "m", Name: "o"}, RuleChunkConflict},
@@ -76,8 +76,8 @@ func TestExpandErrors(t *testing.T) {
 			}
 		}
 		_, err := c.Expand(tt.event)
-		if got, ok := errors.AsType[*OrderError](err); !ok || got.Rule != tt.rule {
-			t.Errorf("Expand(%+v) = %v, want %s", tt.event, err, tt.rule)
+		if got, ok := errors.AsType[*OrderError](err); !ok || got.Rule != tt.wantRule {
+			t.Errorf("Expand(%+v) = %v, want %s", tt.event, err, tt.wantRule)
 		}
 	}
 }

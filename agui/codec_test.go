@@ -94,7 +94,7 @@ func TestStripLeavesOnlyDescribedMaterial(t *testing.T) {
 	}
 }
 
-func TestTypeIsFirstEvenWhenReceivedLast(t *testing.T) {
+func TestTypeIsEncodedFirst(t *testing.T) {
 	t.Parallel()
 	e := decode(t, ` { "x" : 1 , "metadata":{"b":1, "a":[ ]}, "type" : "FUTURE" } `)
 	if got, want := string(encode(t, e)), `{"type":"FUTURE","x":1,"metadata":{"a":[],"b":1}}`; got != want {
@@ -119,7 +119,7 @@ func TestNullOptionalsAreAbsent(t *testing.T) {
 
 func TestDecodeErrors(t *testing.T) {
 	t.Parallel()
-	tests := []struct{ in, pointer, detail string }{
+	tests := []struct{ in, wantPointer, wantDetail string }{
 		{`{`, "", "malformed JSON at byte 1"},
 		{`{"type":"RAW","event":1} x`, "", "after top-level value"},
 		{"{\"type\":\"RAW\",\"event\":\"\xff\"}", "", "not UTF-8"},
@@ -159,7 +159,7 @@ func TestDecodeErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		_, err := Decode([]byte(tt.in))
-		checkDecodeError(t, tt.in, err, tt.pointer, tt.detail)
+		checkDecodeError(t, tt.in, err, tt.wantPointer, tt.wantDetail)
 	}
 }
 
@@ -181,8 +181,8 @@ func checkDecodeError(t *testing.T, in string, err error, pointer, detail string
 func TestEncodeRefusesInvalidEvents(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		event   Event
-		pointer string
+		event       Event
+		wantPointer string
 	}{
 		{&TextMessageStart{MessageID: "m", Role: RoleTool}, "/role"},
 		{&TextMessageEnd{BaseEvent: BaseEvent{Timestamp: maxInteger + 1}}, "/timestamp"},
@@ -205,8 +205,8 @@ func TestEncodeRefusesInvalidEvents(t *testing.T) {
 	for _, tt := range tests {
 		_, err := Encode(tt.event)
 		got, ok := errors.AsType[*EncodeError](err)
-		if !ok || got.Pointer != tt.pointer {
-			t.Errorf("Encode(%+v) = %v, want an *EncodeError at %q", tt.event, err, tt.pointer)
+		if !ok || got.Pointer != tt.wantPointer {
+			t.Errorf("Encode(%+v) = %v, want an *EncodeError at %q", tt.event, err, tt.wantPointer)
 		}
 	}
 }
@@ -275,7 +275,7 @@ func roundTrip[T any](t *testing.T, want string) {
 	}
 }
 
-func TestUnmarshalReplacesTheWholeValue(t *testing.T) {
+func TestUnmarshalReplacesWholeValue(t *testing.T) {
 	t.Parallel()
 	m := Message{ID: "old", Role: RoleAssistant, Name: "old", ToolCalls: []ToolCall{{ID: "c"}}}
 	if err := json.Unmarshal([]byte(`{"id":"new","role":"user","content":""}`), &m); err != nil {

@@ -26,9 +26,9 @@ func TestGuardRefuses(t *testing.T) {
 	t.Parallel()
 	finish := func(o *Outcome) *RunFinished { return &RunFinished{ThreadID: "t", RunID: "r", Outcome: o} }
 	for name, tt := range map[string]struct {
-		before string
-		event  Event
-		rule   Rule
+		before   string
+		event    Event
+		wantRule Rule
 	}{
 		"an order that clients refuse":      {"run; S m", &RunFinished{ThreadID: "t", RunID: "r"}, RuleOpenAtFinish},
 		"an unknown event":                  {"run", &UnknownEvent{Type: "FUTURE"}, RuleUndefined},
@@ -64,7 +64,7 @@ func TestGuardRefuses(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			wantRule(t, g.Check(tt.event), tt.rule)
+			wantRule(t, g.Check(tt.event), tt.wantRule)
 		})
 	}
 }
@@ -120,8 +120,8 @@ func TestResumedGuard(t *testing.T) {
 	}
 }
 
-// TestGuardKeepsTheEvent: a rejected event is not changed, so its producer can report it as it was.
-func TestGuardKeepsTheEvent(t *testing.T) {
+// TestGuardDoesNotChangeEvent: a rejected event is not changed, so its producer can report it as it was.
+func TestGuardDoesNotChangeEvent(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`{"type":"CUSTOM","name":"n","value":1,"x":1}`,

@@ -57,7 +57,7 @@ func TestDecodeInput(t *testing.T) {
 
 func TestDecodeInputErrors(t *testing.T) {
 	t.Parallel()
-	tests := []struct{ in, pointer, detail string }{
+	tests := []struct{ in, wantPointer, wantDetail string }{
 		{``, "", "malformed JSON"},
 		{body(`[]`, "") + "{}", "", "after top-level value"},
 		{`"x"`, "", "must be an object, is a string"},
@@ -86,7 +86,7 @@ func TestDecodeInputErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		_, err := DecodeInput([]byte(tt.in))
-		checkDecodeError(t, tt.in, err, tt.pointer, tt.detail)
+		checkDecodeError(t, tt.in, err, tt.wantPointer, tt.wantDetail)
 	}
 }
 

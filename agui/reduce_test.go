@@ -214,9 +214,9 @@ func TestReducerStateAndInterrupts(t *testing.T) {
 	}
 }
 
-// TestReducerSharesNothingThatChanges: the reducer does not share its messages and state with its
+// TestReducerDoesNotChangeReturnedMessages: the reducer does not share its messages and state with its
 // inputs or results.
-func TestReducerSharesNothingThatChanges(t *testing.T) {
+func TestReducerDoesNotChangeReturnedMessages(t *testing.T) {
 	t.Parallel()
 	start := []Message{{ID: "m", Role: RoleAssistant, Metadata: Metadata{"k": []byte("1")}, ToolCalls: []ToolCall{{ID: "c", Name: "f"}}}}
 	snapshot := &MessagesSnapshot{Messages: []Message{{ID: "m", Role: RoleAssistant, ToolCalls: []ToolCall{{ID: "c", Name: "f"}}}}}

@@ -53,9 +53,9 @@ func TestVerifierAccepts(t *testing.T) {
 func TestVerifierRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		stream string
-		rule   Rule
-		id     string
+		stream   string
+		wantRule Rule
+		wantID   string
 	}{
 		{"S m", RuleFirstEvent, ""},
 		{"fin", RuleFirstEvent, ""},
@@ -119,8 +119,8 @@ func TestVerifierRefuses(t *testing.T) {
 			}
 			err := v.Check(events[last])
 			got, ok := errors.AsType[*OrderError](err)
-			if !ok || got.Rule != tt.rule || got.ID != tt.id {
-				t.Fatalf("error %v, want rule %s for %q", err, tt.rule, tt.id)
+			if !ok || got.Rule != tt.wantRule || got.ID != tt.wantID {
+				t.Fatalf("error %v, want rule %s for %q", err, tt.wantRule, tt.wantID)
 			}
 			if text := got.Error(); !strings.Contains(text, string(got.Type)) || !strings.Contains(text, got.ID) || !strings.Contains(text, got.Detail) {
 				t.Errorf("Error() = %q, want the type, the ID and the detail", text)
@@ -129,8 +129,8 @@ func TestVerifierRefuses(t *testing.T) {
 	}
 }
 
-// TestVerifierIsUnchangedByARefusal: a guard refuses an event and continues with a corrected one.
-func TestVerifierIsUnchangedByARefusal(t *testing.T) {
+// TestRefusalDoesNotChangeVerifier: a guard refuses an event and continues with a corrected one.
+func TestRefusalDoesNotChangeVerifier(t *testing.T) {
 	t.Parallel()
 	var v Verifier
 	for _, e := range script(t, "run; S m@s; TS c<m; ST a") {
@@ -175,7 +175,7 @@ func TestVerifierOpen(t *testing.T) {
 	}
 }
 
-func TestVerifierLearnsOwnersFromTheEchoedInput(t *testing.T) {
+func TestVerifierKnowsOwnersOfInput(t *testing.T) {
 	t.Parallel()
 	var v Verifier
 	input := &RunAgentInput{Messages: []Message{

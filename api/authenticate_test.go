@@ -228,7 +228,7 @@ func TestSocketTokenInSubprotocol(t *testing.T) {
 	} {
 		_, resp, err := websocket.DefaultDialer.DialContext(n.ctx(), wsURL(n.http.URL)+"?access_token="+key, header)
 		if err == nil {
-			t.Fatalf("%v: err = nil, want a value", header)
+			t.Fatalf("%v: error of the dial = nil, want an error", header)
 		}
 		wantEqual(t, fmt.Sprintf("%v: status", header), resp.StatusCode, http.StatusUnauthorized)
 		if resp.Header.Get("WWW-Authenticate") == "" {

@@ -290,7 +290,7 @@ func TestCancelNamesSubject(t *testing.T) {
 		t.Fatalf("approvals of the thread: got %s, %v, want one item", a.body, err)
 	}
 	if page.Items[0].Cancel == nil {
-		t.Fatal("page.Items[0].Cancel = nil, want a value")
+		t.Fatal("cancel of the first item = nil, want a value")
 	}
 	wantEqual(t, "subject of the cancel", page.Items[0].Cancel.By, "ada")
 	wantEqual(t, "reason of the cancel", page.Items[0].Cancel.Reason, "ada says so")

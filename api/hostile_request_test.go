@@ -404,7 +404,7 @@ func TestSocketsAreBounded(t *testing.T) {
 	a.wantStatus(t, "status", http.StatusServiceUnavailable)
 	wantEqual(t, "problem code", a.problem.Code, "node_full")
 	if a.header.Get("Retry-After") == "" {
-		t.Error(`a.header.Get("Retry-After") is empty, want a value`)
+		t.Error("header Retry-After is empty, want a value")
 	}
 	first.ping("1")
 	second.ping("1")

@@ -406,7 +406,7 @@ func TestAudit(t *testing.T) {
 	read("?limit=1")
 	wantEqual(t, "number of items", len(page.Items), 1)
 	if page.NextCursor == "" {
-		t.Error("page.NextCursor is empty, want a value")
+		t.Error("cursor of the next page is empty, want a value")
 	}
 	read("?limit=1&cursor=" + page.NextCursor)
 	mustEqual(t, "number of items", len(page.Items), 1)
@@ -437,7 +437,7 @@ func (f *inboxFixture) proposedDecision(workflow, call string) *stream.Decision 
 	taken := f.waits[workflow][call]
 	f.mu.Unlock()
 	if taken == nil {
-		f.t.Fatal("taken = nil, want a value")
+		f.t.Fatal("proposed decision = nil, want a value")
 	}
 	d, _, err := f.log.DecisionAt(f.ctx(), taken.Proposal)
 	if err != nil {

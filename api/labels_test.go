@@ -33,7 +33,7 @@ func TestRequestLogsNameRun(t *testing.T) { //nolint:paralleltest // sets the pr
 	var line map[string]any
 	err := json.Unmarshal(log.Bytes(), &line)
 	if err != nil {
-		t.Fatalf("%v: %v", err, err)
+		t.Fatalf("log line: %v", err)
 	}
 	for key, want := range map[string]string{"tenant": "default", "thread": "t", "run": "r", "agent": "a"} {
 		if line[key] != want {

@@ -79,7 +79,7 @@ func TestLinkDecidesOnce(t *testing.T) {
 	d := f.proposedDecision("thread/default/t1", "c1")
 	wantEqual(t, "channel of the decision", d.Channel, "link")
 	if d.By == nil {
-		t.Fatal("d.By = nil, want a value")
+		t.Fatal("decider = nil, want a value")
 	}
 	wantEqual(t, "subject of the decision", d.By.Subject, "ada")
 	wantEqual(t, "kind of the decision", d.Kind, "approve")
@@ -161,7 +161,7 @@ func TestLinkIsRetried(t *testing.T) {
 	a := f.do(http.MethodPost, path, "")
 	a.wantStatus(t, "status", http.StatusServiceUnavailable)
 	if a.header.Get("Retry-After") == "" {
-		t.Error(`a.header.Get("Retry-After") is empty, want a value`)
+		t.Error("header Retry-After is empty, want a value")
 	}
 	if !strings.Contains(a.body, "Please try again") {
 		t.Errorf("body = %q, want text with %q", a.body, "Please try again")

@@ -168,11 +168,11 @@ func (c *apiDescription) wantDescribed(t testing.TB, req *http.Request, sent str
 		status = "default"
 	}
 	if responses[status] == nil {
-		t.Errorf("%s %s: status %d is not described", req.Method, req.URL.Path, a.status)
+		t.Errorf("%s %s: status %d is not described, want its description", req.Method, req.URL.Path, a.status)
 		return
 	}
 	if a.problem.Code != "" && !isListed(op, a.status, a.problem.Code) {
-		t.Errorf("%s %s: x-codes does not have %d %s", req.Method, req.URL.Path, a.status, a.problem.Code)
+		t.Errorf("%s %s: x-codes without %d %s, want it listed", req.Method, req.URL.Path, a.status, a.problem.Code)
 	}
 	if err := c.body(responses[status], pointer+"/responses/"+status, a.header.Get("Content-Type"), []byte(a.body)); err != nil {
 		t.Errorf("%s %s: answer %d does not match the description: %v\n%.500s", req.Method, req.URL.Path, a.status, err, a.body)
@@ -284,7 +284,7 @@ func wantNoNulls(t *testing.T, pointer string, v any) {
 	t.Helper()
 	switch v := v.(type) {
 	case nil:
-		t.Errorf("%s is null", pointer)
+		t.Errorf("%s = null, want a value", pointer)
 	case []any:
 		for i, e := range v {
 			wantNoNulls(t, fmt.Sprint(pointer, "/", i), e)

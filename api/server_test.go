@@ -505,7 +505,7 @@ func TestUnavailableTemporal(t *testing.T) {
 	a := n.post(inputOf("r1", "hello"))
 	a.wantStatus(t, "status", http.StatusServiceUnavailable)
 	if a.header.Get("Retry-After") == "" {
-		t.Error(`a.header.Get("Retry-After") is empty, want a value`)
+		t.Error("header Retry-After is empty, want a value")
 	}
 	if strings.Contains(a.body, "SECRET") {
 		t.Errorf("body = %q, want no %q", a.body, "SECRET")

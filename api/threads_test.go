@@ -153,7 +153,7 @@ func TestReadThread(t *testing.T) {
 	wantEqual(t, "outcome of the first run", p.Items[0].Outcome, "success")
 	wantEqual(t, "agent of the first run", p.Items[0].Agent, "a")
 	if p.Items[0].Ended == "" {
-		t.Error("runs: Items[0].Ended is empty, want a value")
+		t.Error("end time of the first run is empty, want a value")
 	}
 	wantEqual(t, "second run", p.Items[1].RunID, "r1")
 	for _, run := range p.Items {

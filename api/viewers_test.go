@@ -101,7 +101,7 @@ func TestSlowViewerIsDisconnected(t *testing.T) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err == nil {
-		t.Fatal("err = nil, want a value")
+		t.Fatal("error of the slow viewer = nil, want an error")
 	}
 	if i := strings.LastIndex(string(body), "\n\n"); i >= 0 {
 		body = body[:i] // the rest is incomplete

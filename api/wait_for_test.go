@@ -37,7 +37,7 @@ func (f *inboxFixture) approve(thread, id string) string {
 	}
 	a.mustStatus(f.t, "status", http.StatusOK)
 	if answer.Cursor == "" {
-		f.t.Error("answer.Cursor is empty, want a value")
+		f.t.Error("cursor of the acknowledgement is empty, want a value")
 	}
 	return answer.Cursor
 }

@@ -22,7 +22,7 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-func TestPipelinesHaveNoMoreStepsThanAnAgent(t *testing.T) {
+func TestStepsOfPipelinesAreBounded(t *testing.T) {
 	t.Parallel()
 	p, err := parsePlan([]string{"-pipelines", "steps=490,map"}, io.Discard)
 	if err != nil || p.Pipelines["steps"] != maxSteps || p.Pipelines["map"] != 500 {

@@ -41,7 +41,7 @@ func scanFrames(frames []string) (*sample, error) {
 	return s, sc.read(bufio.NewReaderSize(strings.NewReader(strings.Join(frames, "")), lineBytes))
 }
 
-func TestScanReadsTheEncodersOutput(t *testing.T) {
+func TestScanReadsEncodedEvents(t *testing.T) {
 	t.Parallel()
 	frames := stream(t, tokensPerRun, &agui.TextMessageEnd{MessageID: "m"}, finished)
 	frames = slices.Insert(frames, 3, ": heartbeat\n\n")
@@ -57,7 +57,7 @@ func TestScanReadsTheEncodersOutput(t *testing.T) {
 	}
 }
 
-func TestScanReadsSeveralTokensOfOneDelta(t *testing.T) {
+func TestScanReadsTokensOfOneDelta(t *testing.T) {
 	t.Parallel()
 	var text []byte
 	for i := range tokensPerRun {

@@ -16,7 +16,7 @@ func line(from, to int, at int64) []byte {
 	return fmt.Appendf(nil, `data: {"delta":"%s"}`, text)
 }
 
-func TestSpokenMeasuresADelegation(t *testing.T) {
+func TestSpokenMeasuresDelegation(t *testing.T) {
 	t.Parallel()
 	var s spoken
 	half := tokensPerRun / 2

@@ -48,9 +48,9 @@ func (v *viewer) taken(text string, r *rand.Rand) error {
 	return nil
 }
 
-// TestViewersThatWereShownTheSame: a stream is the same in one piece, in any pieces, and
+// TestEqualViewersAreCounted: a stream is the same in one piece, in any pieces, and
 // disconnected and continued.
-func TestViewersThatWereShownTheSame(t *testing.T) {
+func TestEqualViewersAreCounted(t *testing.T) {
 	t.Parallel()
 	frames := numbered(t, &agui.TextMessageEnd{MessageID: "m"}, finished)
 	whole := newTestViewer()
@@ -80,7 +80,7 @@ func TestViewersThatWereShownTheSame(t *testing.T) {
 	}
 }
 
-func TestViewersThatWereNot(t *testing.T) {
+func TestDifferentViewersAreErrors(t *testing.T) {
 	t.Parallel()
 	frames := numbered(t, finished)
 	lost := slices.Delete(slices.Clone(frames), 1, 2)

@@ -32,8 +32,8 @@ func (s *slow) Read(p []byte) (int, error) {
 
 func (s *slow) Close() error { return nil }
 
-// TestSilence: a connection lives while bytes arrive, however slowly, and no longer.
-func TestSilence(t *testing.T) {
+// TestSilenceEndsConnection: a connection lives while bytes arrive, however slowly, and no longer.
+func TestSilenceEndsConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newConnection(t.Context(), time.Minute)

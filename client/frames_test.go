@@ -8,7 +8,7 @@ import (
 	"testing/iotest"
 )
 
-func TestFramesHaveABound(t *testing.T) {
+func TestFramesAreBounded(t *testing.T) {
 	t.Parallel()
 	const limit = 100 << 10
 	for name, text := range map[string]string{

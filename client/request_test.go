@@ -68,7 +68,7 @@ func TestTriggersAreSentOnce(t *testing.T) {
 	}
 }
 
-func TestAnswersOfOthers(t *testing.T) {
+func TestAnswerThatIsNoProblem(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

@@ -100,7 +100,7 @@ func read(events func(func(client.Event, error) bool)) (got []string, err error)
 	return got, nil
 }
 
-func TestStreamsContinueExactly(t *testing.T) {
+func TestStreamsContinueAfterCursor(t *testing.T) {
 	t.Parallel()
 	s := serve(t,
 		refuses(http.StatusServiceUnavailable, "unavailable", ""),
@@ -120,9 +120,9 @@ func TestStreamsContinueExactly(t *testing.T) {
 	}
 }
 
-// TestBeginningOfAThreadIsShownOnce: events before the first cursor arrive again after a
+// TestPreludeOfThreadIsReadOnce: events before the first cursor arrive again after a
 // disconnect. The client shows them once.
-func TestBeginningOfAThreadIsShownOnce(t *testing.T) {
+func TestPreludeOfThreadIsReadOnce(t *testing.T) {
 	t.Parallel()
 	const first = "GET /v1/threads/t1/events?follow=false&protocolVersion=1.0"
 	s := serve(t,
@@ -155,8 +155,8 @@ func TestRefusalsEndStreams(t *testing.T) {
 	}
 }
 
-// TestSilenceIsALoss: a silent connection counts as broken, whatever the network reports.
-func TestSilenceIsALoss(t *testing.T) {
+// TestSilenceReconnects: a silent connection counts as broken, whatever the network reports.
+func TestSilenceReconnects(t *testing.T) {
 	t.Parallel()
 	s := serve(t,
 		func(w http.ResponseWriter, r *http.Request) {
@@ -219,7 +219,7 @@ func TestUnreachableServer(t *testing.T) {
 	}
 }
 
-func TestEventsThatAreNone(t *testing.T) {
+func TestInvalidEvents(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"no JSON":      "id: 1\ndata: {\n\n",

@@ -36,9 +36,9 @@ func TestLimitSilence(t *testing.T) {
 	t.Parallel()
 	const limit = 5 * time.Minute
 	for name, tt := range map[string]struct {
-		model llm.Model
-		words int
-		after time.Duration
+		model     llm.Model
+		words     int
+		wantAfter time.Duration
 	}{
 		"never a word":           {modelWithPauses(), 0, limit},
 		"silent in the middle":   {modelWithPauses(time.Second, 4*time.Minute), 2, 4*time.Minute + time.Second + limit},
@@ -59,17 +59,17 @@ func TestLimitSilence(t *testing.T) {
 				if !errors.As(last, &failure) || failure.Code != llm.CodeTimeout || !failure.Retryable() {
 					t.Errorf("it ended with %v, want %q", last, llm.CodeTimeout)
 				}
-				if took := time.Since(began); words != tt.words || took != tt.after {
-					t.Errorf("%d words, ended after %s; want %d and %s", words, took, tt.words, tt.after)
+				if took := time.Since(began); words != tt.words || took != tt.wantAfter {
+					t.Errorf("%d words, ended after %s; want %d and %s", words, took, tt.words, tt.wantAfter)
 				}
 			})
 		})
 	}
 }
 
-// TestLimitSilenceWaitsForTheConsumer: the time that the consumer takes does not count as silence
+// TestLimitSilenceWaitsForConsumer: the time that the consumer takes does not count as silence
 // of the model.
-func TestLimitSilenceWaitsForTheConsumer(t *testing.T) {
+func TestLimitSilenceWaitsForConsumer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		words := 0
@@ -86,7 +86,7 @@ func TestLimitSilenceWaitsForTheConsumer(t *testing.T) {
 	})
 }
 
-func TestLimitSilencePassesACancelOn(t *testing.T) {
+func TestLimitSilenceForwardsCancel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		enough := errors.New("enough")
@@ -112,7 +112,7 @@ func (textOnlyModel) Unusable(_ string, _ llm.Role, media llm.Media) llm.Unusabl
 	return ""
 }
 
-func TestLimitedModelReportsItsMedia(t *testing.T) {
+func TestLimitedModelReportsMedia(t *testing.T) {
 	t.Parallel()
 	for model, want := range map[llm.Model]llm.Unusable{textOnlyModel{}: llm.UnusableType, struct{ llm.Model }{}: ""} {
 		reader, ok := llm.LimitSilence(model, time.Minute).(llm.MediaReader)

@@ -263,9 +263,9 @@ func TestDecideRefuses(t *testing.T) {
 func TestConflictingVote(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		votes     []runs.Decision
-		decision  runs.Decision
-		conflicts bool // with the first vote
+		votes        []runs.Decision
+		decision     runs.Decision
+		wantConflict bool // with the first vote
 	}{
 		"another edit":                   {[]runs.Decision{editBy("ann", "fewer")}, editBy("bob", "more"), true},
 		"an equal edit":                  {[]runs.Decision{editBy("ann", "fewer")}, editBy("bob", "fewer"), false},
@@ -283,7 +283,7 @@ func TestConflictingVote(t *testing.T) {
 				s.Decide(d, decidedAt)
 			}
 			var want *runs.Decision
-			if c.conflicts {
+			if c.wantConflict {
 				want = &c.votes[0]
 			}
 			if diff := gocmp.Diff(want, s.ConflictingVote([]runs.Decision{c.decision})); diff != "" {
@@ -317,9 +317,9 @@ func TestContradicts(t *testing.T) {
 func TestRememberedApproval(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		scope  runs.RememberScope
-		change func(other *runs.Interrupt)
-		covers bool
+		scope       runs.RememberScope
+		change      func(other *runs.Interrupt)
+		wantCovered bool
 	}{
 		"a call with equal arguments":            {runs.RememberArguments, func(*runs.Interrupt) {}, true},
 		"without a scope":                        {"", func(*runs.Interrupt) {}, false},
@@ -340,7 +340,7 @@ func TestRememberedApproval(t *testing.T) {
 			d.Remember = c.scope
 			s.Decide(d, decidedAt)
 			var want *runs.Decision
-			if c.covers {
+			if c.wantCovered {
 				d.CallID, d.ArgsDigest = "c1", s.Items[1].Approval.ArgsDigest
 				want = &d
 			}

@@ -77,9 +77,9 @@ func TestToolAsksQuestionsInSequence(t *testing.T) {
 	}
 }
 
-// TestAChangedQuestionIsAskedAgain: a question whose text differs from the answered question is a
+// TestChangedQuestionIsRepeated: a question whose text differs from the answered question is a
 // new question.
-func TestAChangedQuestionIsAskedAgain(t *testing.T) {
+func TestChangedQuestionIsRepeated(t *testing.T) {
 	t.Parallel()
 	seats := 5
 	tool := tools.Func("book", "Books.", func(ctx context.Context, _ struct{}) (string, error) {
@@ -96,7 +96,7 @@ func TestAChangedQuestionIsAskedAgain(t *testing.T) {
 	}
 }
 
-func TestQuestionsWithoutAnAnswer(t *testing.T) {
+func TestQuestionsWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		answer tools.Answer
@@ -120,7 +120,7 @@ func TestQuestionsWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-func TestQuestionsHaveBounds(t *testing.T) {
+func TestQuestionsAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, q := range map[string]tools.Question{
 		"no message":    {Message: " "},

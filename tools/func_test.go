@@ -171,7 +171,7 @@ func TestFuncFailure(t *testing.T) {
 	}
 }
 
-func TestPanicIsAFailedResult(t *testing.T) {
+func TestPanicIsFailedResult(t *testing.T) {
 	t.Parallel()
 	tool := tools.Func("boom", "", func(context.Context, struct{}) (string, error) { panic("token=s3cret") })
 	result, err := tool.Call(t.Context(), tools.Call{})

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-func TestReportWithoutAListener(t *testing.T) {
+func TestReportWithoutListener(t *testing.T) {
 	t.Parallel()
 	check := func(r tools.Reporter) {
 		for _, err := range []error{
@@ -47,7 +47,7 @@ func (l *listener) Custom(name string, _ any) error {
 	return nil
 }
 
-func TestReportIsTheCalls(t *testing.T) {
+func TestReportBelongsToCall(t *testing.T) {
 	t.Parallel()
 	tool := tools.Func("f", "", func(ctx context.Context, _ struct{}) (string, error) {
 		return "", tools.Report(ctx).Custom("hello", nil)

@@ -51,7 +51,7 @@ func TestSelectFromSources(t *testing.T) {
 		name     string
 		patterns []string
 		want     []string
-		err      string
+		wantErr  string
 	}{
 		{"all of one", []string{"mcp:github/*"}, []string{"github_fork", "github_repos-get", "github_search"}, ""},
 		{"one", []string{"mcp:github/search"}, []string{"github_search"}, ""},
@@ -69,8 +69,8 @@ func TestSelectFromSources(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			selected, err := registry.Select(tt.patterns)
-			if got := errorText(err); got != tt.err {
-				t.Fatalf("error %q, want %q", got, tt.err)
+			if got := errorText(err); got != tt.wantErr {
+				t.Fatalf("error %q, want %q", got, tt.wantErr)
 			}
 			var got []string
 			for _, tool := range selected {
@@ -91,7 +91,7 @@ type declared struct{ foreign }
 
 func (declared) Origin() string { return "shop.yaml:7" }
 
-func TestClashesNameBothSides(t *testing.T) {
+func TestErrorOfEqualNamesHasBothSources(t *testing.T) {
 	t.Parallel()
 	tool := func(name string) tools.Tool { return declared{foreign{spec: tools.Spec{Name: name}}} }
 	_, err := tools.NewRegistry(slices.Concat(named("refund"), []tools.Tool{tool("refund")})...)

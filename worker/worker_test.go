@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestHelpEndsWell(t *testing.T) {
+func TestHelpSucceeds(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	if err := Run(t.Context(), Additions{}, []string{"--help"}, nil, &out); err != nil {
@@ -45,7 +45,7 @@ func TestHelpEndsWell(t *testing.T) {
 	}
 }
 
-func TestUnreachableServersEndTheProcess(t *testing.T) {
+func TestUnreachableServersEndProcess(t *testing.T) {
 	t.Parallel()
 	environ := []string{"NATS_URL=nats://127.0.0.1:1", "PERDURE_CONNECT_TIMEOUT=300ms", "TEMPORAL_CONFIG_FILE=none"}
 	err := Run(t.Context(), Additions{}, nil, environ, io.Discard)
@@ -54,9 +54,9 @@ func TestUnreachableServersEndTheProcess(t *testing.T) {
 	}
 }
 
-// TestSIGTERMWhileItWaits: SIGTERM ends the process with status 0 while it waits for NATS or for
+// TestSIGTERMDuringStart: SIGTERM ends the process with status 0 while it waits for NATS or for
 // Temporal, also if the server accepts the connection and sends nothing.
-func TestSIGTERMWhileItWaits(t *testing.T) {
+func TestSIGTERMDuringStart(t *testing.T) {
 	t.Parallel()
 	nats, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
 	if err != nil {
@@ -101,7 +101,7 @@ func TestSIGTERMWhileItWaits(t *testing.T) {
 	}
 }
 
-func TestMistakesInToolsEndTheProcess(t *testing.T) {
+func TestInvalidToolsEndProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	text := "kind: tool\nname: a\nhttp:\n  method: GET\n  url: https://shop.example\n  headers: {Authorization: \"${secret:SHOP}\"}\n"
@@ -129,7 +129,7 @@ func TestIdentityIsUnique(t *testing.T) {
 	}
 }
 
-func TestMetricsAreServedAtTheSetAddress(t *testing.T) {
+func TestMetricsAreServedAtAddress(t *testing.T) {
 	t.Parallel()
 	figures := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "runs 1\n") })
 	s, err := serveMetrics(t.Context(), "127.0.0.1:0", figures, slog.New(slog.DiscardHandler))

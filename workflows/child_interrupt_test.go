@@ -197,7 +197,7 @@ func TestRunEndsWithInterruptsOfBranches(t *testing.T) {
 	votes := 0
 	for _, item := range next.Resume.Items {
 		if item.Decision == nil {
-			t.Fatal("item.Decision = nil, want a value")
+			t.Fatal("decision of the call = nil, want a value")
 		}
 		votes += len(item.Votes)
 	}

@@ -155,7 +155,7 @@ func TestContinuedPayloadIsBounded(t *testing.T) {
 	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-modelCalled; return modelAnswer(10), nil }
 	next := f.runUntilContinued(in)
 	if next.Progress == nil {
-		t.Fatal("next.Progress = nil, want a value")
+		t.Fatal("progress of the next execution = nil, want a value")
 	}
 	if len(next.Queue) == 0 {
 		t.Errorf("number of queued runs of the next execution = %v, want at least 1", len(next.Queue))

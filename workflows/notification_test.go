@@ -168,7 +168,7 @@ func TestInputWhileThreadIsBeingParked(t *testing.T) {
 	wantEqual[any](t, "second answer", second, runs.SubmitResult{Queued: true})
 	wantEqual(t, "next run: run ID", next.Run.ID, "r-bob")
 	if next.Resume.Items[0].Decision == nil {
-		t.Fatal("next run: Resume.Items[0].Decision = nil, want a value")
+		t.Fatal("decision of the first call of the next run = nil, want a value")
 	}
 }
 

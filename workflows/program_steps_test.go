@@ -50,7 +50,7 @@ func TestProgramRunsSteps(t *testing.T) {
 	ids := map[string]bool{}
 	for _, a := range f.advances {
 		if id := a.Run.ID + " " + a.ID; ids[id] {
-			t.Errorf("advance %q occurs twice", id)
+			t.Errorf("advance %q occurs twice, want it once", id)
 		} else {
 			ids[id] = true
 		}

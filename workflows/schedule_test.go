@@ -116,7 +116,7 @@ func TestFiringFailsWithRun(t *testing.T) {
 	var app *temporal.ApplicationError
 	var result runs.FiringResult
 	if !errors.As(err, &app) {
-		t.Fatalf("err = %v, want a %T", err, app)
+		t.Fatalf("error of the firing = %v, want a %T", err, app)
 	}
 	wantEqual(t, "type of the error", app.Type(), runs.ErrorRunFailed)
 	if app.Details(&result) != nil {

@@ -188,7 +188,7 @@ func TestSoftLimitOfHeldRun(t *testing.T) {
 	mustEqual(t, "step IDs of the turns", steps, want)
 	wantEqual(t, "ID of the announcement", f.announced[0].ID, "3/hold")
 	if f.announced[0].Interrupts.Exceeded == nil {
-		t.Fatal("f.announced[0].Interrupts.Exceeded = nil, want a value")
+		t.Fatal("exceeded limit of the announcement = nil, want a value")
 	}
 	wantEqual(t, "call of the interrupt: ID", f.calls[2].ID, "3/held/0")
 	wantEqual(t, "call of the interrupt: name", f.calls[2].Name, "limit")
@@ -346,7 +346,7 @@ func TestSoftLimitOfProgram(t *testing.T) {
 	wantEqual(t, "code", result.Code, runs.CodeLimitTurns)
 	wantEqual(t, "steps", done, 4)
 	if failed == nil {
-		t.Fatal("failed = nil, want a value")
+		t.Fatal("end of the last run = nil, want a value")
 	}
 	wantEqual(t, "code of the last run", failed.Code, result.Code)
 	want := []runs.ExceededLimit{{Code: runs.CodeLimitTurns, Used: 2, Allowed: 4}, {Code: runs.CodeLimitTurns, Used: 4, Allowed: 6}}

@@ -78,7 +78,7 @@ func TestProgramAsSubagent(t *testing.T) {
 	f.wantResult(f.runToEnd(in), runs.OutcomeSuccess, "", "one", "two")
 	for _, a := range f.advances {
 		if a.Position.Child == nil {
-			t.Fatal("advance: Position.Child = nil, want a value")
+			t.Fatal("advance: child of the position = nil, want a value")
 		}
 		wantEqual(t, "advance: call of the subagent", a.Position.Child.CallID, "work")
 		wantEqual(t, "advance: home of the tree position", a.Position.TreePosition.Home, "agent:work")
@@ -170,7 +170,7 @@ steps:
 	wantEqual(t, "first advance: announces call ID", first.Announces.CallID, "work")
 	wantEqual(t, "first advance: beginning", first.Beginning, runs.Beginning{})
 	if first.Position.Child == nil {
-		t.Fatal("first advance: Position.Child = nil, want a value")
+		t.Fatal("first advance: child of the position = nil, want a value")
 	}
 	wantEqual(t, "first advance: call of the subagent", first.Position.Child.CallID, "work")
 	for _, a := range f.advances {

@@ -42,7 +42,7 @@ func definition(name, instructions string) *agents.Definition {
 	return &agents.Definition{Name: name, Model: "test/m", Instructions: instructions}
 }
 
-func TestPublishedIsCurrentAndKeepsItsOldRevisions(t *testing.T) {
+func TestPublicationKeepsOldRevisions(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
 	c := node()
@@ -73,9 +73,9 @@ func TestPublishedIsCurrentAndKeepsItsOldRevisions(t *testing.T) {
 	}
 }
 
-// TestNodesPublishAtTheSameTime: API nodes that start at the same time publish the same directory.
+// TestNodesPublishConcurrently: API nodes that start at the same time publish the same directory.
 // None may fail.
-func TestNodesPublishAtTheSameTime(t *testing.T) {
+func TestNodesPublishConcurrently(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
 	var wait sync.WaitGroup

@@ -14,9 +14,9 @@ import (
 
 func whatever(string) bool { return true }
 
-// TestPublicationsAreListedInTheirOrder: a watched catalog has its own publications at once, and
+// TestPublicationsAreListedInOrder: a watched catalog has its own publications at once, and
 // lists all in order.
-func TestPublicationsAreListedInTheirOrder(t *testing.T) {
+func TestPublicationsAreListedInOrder(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
 	c := node()
@@ -76,9 +76,9 @@ func TestManyPublications(t *testing.T) {
 	}
 }
 
-// TestADirectoryKeepsPublishedDefinitions: a directory replaces a definition that a client has
+// TestDirectoryKeepsPublishedDefinitions: a directory replaces a definition that a client has
 // published only with force, or if the directory had the same definition before.
-func TestADirectoryKeepsPublishedDefinitions(t *testing.T) {
+func TestDirectoryKeepsPublishedDefinitions(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
 	c := node()
@@ -124,8 +124,8 @@ func TestADirectoryKeepsPublishedDefinitions(t *testing.T) {
 	current("six", catalog.SourcePut)
 }
 
-// TestPutComparesAndSets: of many publishers that expect the same revision, one succeeds.
-func TestPutComparesAndSets(t *testing.T) {
+// TestPutRefusesOutdatedRevision: of many publishers that expect the same revision, one succeeds.
+func TestPutRefusesOutdatedRevision(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
 	var nodes []*catalog.Catalog
@@ -164,9 +164,9 @@ func TestPutComparesAndSets(t *testing.T) {
 	}
 }
 
-// TestConcurrentPublicationsAreAllThere: each of several concurrent publications has its own
+// TestConcurrentPublicationsAreAllListed: each of several concurrent publications has its own
 // number, and none is lost.
-func TestConcurrentPublicationsAreAllThere(t *testing.T) {
+func TestConcurrentPublicationsAreAllListed(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
 	var wait sync.WaitGroup
@@ -192,8 +192,8 @@ func TestConcurrentPublicationsAreAllThere(t *testing.T) {
 	}
 }
 
-// TestPublishingEndsWithItsContext: a publication waits for the watch no longer than its context.
-func TestPublishingEndsWithItsContext(t *testing.T) {
+// TestPublishingEndsWithContext: a publication waits for the watch no longer than its context.
+func TestPublishingEndsWithContext(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
 	c := node()

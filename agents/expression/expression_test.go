@@ -58,9 +58,9 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// TestFailuresTellNoContent: errors of expressions contain no values, because callers without
+// TestErrorsHaveNoContent: errors of expressions contain no values, because callers without
 // access to the values may see them.
-func TestFailuresTellNoContent(t *testing.T) {
+func TestErrorsHaveNoContent(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ source, want string }{
 		{`state.missing`, `there is no key "missing"`},
@@ -107,7 +107,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-func TestExpressionsThatAreNone(t *testing.T) {
+func TestInvalidExpressions(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{
 		`stat.x`:                   "undeclared reference to 'stat'",

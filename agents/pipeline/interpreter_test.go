@@ -9,12 +9,12 @@ import (
 
 // walkCases are pipelines, with the interpreter's actions and results.
 var walkCases = []struct {
-	name, steps string
-	answers     map[string]string
-	did         string // one action a line
-	stepEvents  string
-	state       string
-	failed      string // the code of the failure
+	name, steps    string
+	events         map[string]string
+	wantActions    string // one action a line
+	wantStepEvents string
+	wantState      string
+	wantCode       string // the code of the failure
 }{
 	{
 		name: "sequence with outputs",
@@ -24,10 +24,10 @@ steps:
   - {name: look, tool: search, args: {q: "${steps.plan}", n: 2, all: ["${size(steps.plan)}", "is ${steps.plan}"]}}
   - {name: total, set: {/total: "${steps.look.x + 1}"}}
 `,
-		answers:    map[string]string{"plan": `"abc"`, "look": `{"x":41}`},
-		did:        "plan @: Plan for hello.\nlook search{\"all\":[3,\"is abc\"],\"n\":2,\"q\":\"abc\"}",
-		stepEvents: "+plan -plan +look -look +total -total",
-		state:      `{"perdure.steps":{"plan":"abc","look":{"x":41}},"total":42}`,
+		events:         map[string]string{"plan": `"abc"`, "look": `{"x":41}`},
+		wantActions:    "plan @: Plan for hello.\nlook search{\"all\":[3,\"is abc\"],\"n\":2,\"q\":\"abc\"}",
+		wantStepEvents: "+plan -plan +look -look +total -total",
+		wantState:      `{"perdure.steps":{"plan":"abc","look":{"x":41}},"total":42}`,
 	},
 	{
 		name: "loop, route and nested steps",
@@ -45,12 +45,12 @@ steps:
       - {when: steps.review.ok == false, steps: [{name: never, tool: no}]}
       - {steps: [{name: inner, steps: [{name: last, tool: b}]}]}
 `,
-		answers: map[string]string{"critique/1/review": `{"ok":false}`, "critique/2/review": `{"ok":true}`},
-		did: "critique/1/draft @writer: Round 1\ncritique/1/review review{}\ncritique/2/draft @writer: Round 2\n" +
+		events: map[string]string{"critique/1/review": `{"ok":false}`, "critique/2/review": `{"ok":true}`},
+		wantActions: "critique/1/draft @writer: Round 1\ncritique/1/review review{}\ncritique/2/draft @writer: Round 2\n" +
 			"critique/2/review review{}\ntriage/inner/last b{}",
-		stepEvents: "+critique +critique/draft -critique/draft +critique/review -critique/review +critique/draft -critique/draft " +
+		wantStepEvents: "+critique +critique/draft -critique/draft +critique/review -critique/review +critique/draft -critique/draft " +
 			"+critique/review -critique/review -critique +triage +triage/inner +triage/inner/last -triage/inner/last -triage/inner -triage",
-		state: `{"perdure.steps":{"draft":"ok","review":{"ok":true},"last":"ok"}}`,
+		wantState: `{"perdure.steps":{"draft":"ok","review":{"ok":true},"last":"ok"}}`,
 	},
 	{
 		name: "branches in a round, and for a failure",
@@ -75,8 +75,8 @@ steps:
         - name: told
           map: {items: "['a']", steps: [{name: tell, tool: t, args: {why: "${error.code}", to: "${item}"}}]}
 `,
-		answers: map[string]string{"broken": "!no"},
-		did: `rounds/1/rows/0/both/left l{"i":10,"r":1}
+		events: map[string]string{"broken": "!no"},
+		wantActions: `rounds/1/rows/0/both/left l{"i":10,"r":1}
 rounds/1/rows/0/both/again/1/right r{"r":1}
 rounds/1/rows/0/both/again/2/right r{"r":2}
 rounds/2/rows/0/both/left l{"i":10,"r":2}
@@ -84,10 +84,10 @@ rounds/2/rows/0/both/again/1/right r{"r":1}
 rounds/2/rows/0/both/again/2/right r{"r":2}
 broken x{}
 broken~error/told/0/tell t{"to":"a","why":"no"}`,
-		stepEvents: "+rounds +rounds/rows +both +left -left +again +again/right -again/right +again/right -again/right -again -both -rounds/rows " +
+		wantStepEvents: "+rounds +rounds/rows +both +left -left +again +again/right -again/right +again/right -again/right -again -both -rounds/rows " +
 			"+rounds/rows +both +left -left +again +again/right -again/right +again/right -again/right -again -both -rounds/rows -rounds " +
 			"+broken +broken/told +tell -tell -broken/told -broken",
-		state: `{"perdure.steps":{"rows":[{"left":"ok","right":"ok"}],"told":[{"tell":"ok"}]}}`,
+		wantState: `{"perdure.steps":{"rows":[{"left":"ok","right":"ok"}],"told":[{"tell":"ok"}]}}`,
 	},
 	{
 		name: "map, nested, with items and an index",
@@ -104,8 +104,8 @@ steps:
         - {name: tail, tool: t, args: {n: "${size(steps.cells)}", first: "${steps.cells[0].cell_text}"}}
   - {name: sum, tool: s, args: {rows: "${steps.rows.map(r, r.tail)}"}}
 `,
-		answers: map[string]string{"rows/0/tail": `1`, "rows/1/tail": `2`, "rows/1/cells/0/cell_text": `"z"`},
-		did: `rows/0/head h{"at":0,"row":10}
+		events: map[string]string{"rows/0/tail": `1`, "rows/1/tail": `2`, "rows/1/cells/0/cell_text": `"z"`},
+		wantActions: `rows/0/head h{"at":0,"row":10}
 rows/0/cells/0/cell_text c{"t":"ok10x"}
 rows/0/cells/1/cell_text c{"t":"ok10y"}
 rows/0/tail t{"first":"ok","n":2}
@@ -114,17 +114,17 @@ rows/1/cells/0/cell_text c{"t":"ok20x"}
 rows/1/cells/1/cell_text c{"t":"ok20y"}
 rows/1/tail t{"first":"z","n":2}
 sum s{"rows":[1,2]}`,
-		stepEvents: "+rows +head -head +cells +cell_text -cell_text +cell_text -cell_text -cells +tail -tail " +
+		wantStepEvents: "+rows +head -head +cells +cell_text -cell_text +cell_text -cell_text -cells +tail -tail " +
 			"+head -head +cells +cell_text -cell_text +cell_text -cell_text -cells +tail -tail -rows +sum -sum",
-		state: `{"perdure.steps":{"rows":[{"head":"ok","cells":[{"cell_text":"ok"},{"cell_text":"ok"}],"tail":1},
+		wantState: `{"perdure.steps":{"rows":[{"head":"ok","cells":[{"cell_text":"ok"},{"cell_text":"ok"}],"tail":1},
 				{"head":"ok","cells":[{"cell_text":"z"},{"cell_text":"ok"}],"tail":2}],"sum":"ok"}}`,
 	},
 	{
-		name:       "map of nothing",
-		steps:      `steps: [{name: none, map: {items: "[]", steps: [{name: one, tool: o}]}}, {name: n, tool: t, args: {n: "${size(steps.none)}"}}]`,
-		did:        `n t{"n":0}`,
-		stepEvents: "+none -none +n -n",
-		state:      `{"perdure.steps":{"none":[],"n":"ok"}}`,
+		name:           "map of nothing",
+		steps:          `steps: [{name: none, map: {items: "[]", steps: [{name: one, tool: o}]}}, {name: n, tool: t, args: {n: "${size(steps.none)}"}}]`,
+		wantActions:    `n t{"n":0}`,
+		wantStepEvents: "+none -none +n -n",
+		wantState:      `{"perdure.steps":{"none":[],"n":"ok"}}`,
 	},
 	{
 		name: "map with onError: continue",
@@ -133,10 +133,10 @@ steps:
   - {name: all, map: {items: "['a','b']", onError: continue, steps: [{name: one, tool: o}, {name: two, tool: o}]}}
   - {name: bad, tool: t, args: {n: "${steps.all.filter(a, has(a.error)).size()}", code: "${steps.all[0].error.code}"}}
 `,
-		answers:    map[string]string{"all/0/two": "!broken"},
-		did:        "all/0/one o{}\nall/0/two o{}\nall/1/one o{}\nall/1/two o{}\nbad t{\"code\":\"broken\",\"n\":1}",
-		stepEvents: "+all +one -one +two -two +one -one +two -two -all +bad -bad",
-		state:      `{"perdure.steps":{"all":[{"one":"ok","error":{"code":"broken","message":"it broke"}},{"one":"ok","two":"ok"}],"bad":"ok"}}`,
+		events:         map[string]string{"all/0/two": "!broken"},
+		wantActions:    "all/0/one o{}\nall/0/two o{}\nall/1/one o{}\nall/1/two o{}\nbad t{\"code\":\"broken\",\"n\":1}",
+		wantStepEvents: "+all +one -one +two -two +one -one +two -two -all +bad -bad",
+		wantState:      `{"perdure.steps":{"all":[{"one":"ok","error":{"code":"broken","message":"it broke"}},{"one":"ok","two":"ok"}],"bad":"ok"}}`,
 	},
 	{
 		name: "map that fails",
@@ -145,11 +145,11 @@ steps:
   - {name: all, map: {items: "['a','b','c']", steps: [{name: one, tool: o}]}}
   - {name: never, tool: t}
 `,
-		answers:    map[string]string{"all/1/one": "!broken"},
-		did:        "all/0/one o{}\nall/1/one o{}",
-		stepEvents: "+all +one -one +one -one -all",
-		state:      `{"perdure.steps":{"all":[{"one":"ok"},{"error":{"code":"broken","message":"it broke"}},{}]}}`,
-		failed:     "broken",
+		events:         map[string]string{"all/1/one": "!broken"},
+		wantActions:    "all/0/one o{}\nall/1/one o{}",
+		wantStepEvents: "+all +one -one +one -one -all",
+		wantState:      `{"perdure.steps":{"all":[{"one":"ok"},{"error":{"code":"broken","message":"it broke"}},{}]}}`,
+		wantCode:       "broken",
 	},
 	{
 		name: "parallel",
@@ -161,10 +161,10 @@ steps:
       - {name: db, steps: [{name: find, tool: f}, {name: read, tool: r, args: {what: "${steps.find}"}}]}
   - {name: join, tool: j, args: {a: "${steps.web}", b: "${steps.read}"}}
 `,
-		answers:    map[string]string{"both/web": `1`, "both/db/read": `2`},
-		did:        "both/web w{\"q\":\"hello\"}\nboth/db/find f{}\nboth/db/read r{\"what\":\"ok\"}\njoin j{\"a\":1,\"b\":2}",
-		stepEvents: "+both +web -web +db +db/find -db/find +db/read -db/read -db -both +join -join",
-		state:      `{"perdure.steps":{"web":1,"find":"ok","read":2,"join":"ok"}}`,
+		events:         map[string]string{"both/web": `1`, "both/db/read": `2`},
+		wantActions:    "both/web w{\"q\":\"hello\"}\nboth/db/find f{}\nboth/db/read r{\"what\":\"ok\"}\njoin j{\"a\":1,\"b\":2}",
+		wantStepEvents: "+both +web -web +db +db/find -db/find +db/read -db/read -db -both +join -join",
+		wantState:      `{"perdure.steps":{"web":1,"find":"ok","read":2,"join":"ok"}}`,
 	},
 	{
 		name: "parallel with onError: continue",
@@ -173,10 +173,10 @@ steps:
   - {name: both, parallel: {onError: continue, steps: [{name: web, tool: w}, {name: db, steps: [{name: find, tool: f}]}]}}
   - {name: join, tool: j, args: {why: "${steps.db.error.code} ${has(steps.web.error)}"}}
 `,
-		answers:    map[string]string{"both/db/find": "!gone", "both/web": `{"x":1}`},
-		did:        "both/web w{}\nboth/db/find f{}\njoin j{\"why\":\"gone false\"}",
-		stepEvents: "+both +web -web +db +db/find -db/find -db -both +join -join",
-		state:      `{"perdure.steps":{"web":{"x":1},"db":{"error":{"code":"gone","message":"it broke"}},"join":"ok"}}`,
+		events:         map[string]string{"both/db/find": "!gone", "both/web": `{"x":1}`},
+		wantActions:    "both/web w{}\nboth/db/find f{}\njoin j{\"why\":\"gone false\"}",
+		wantStepEvents: "+both +web -web +db +db/find -db/find -db -both +join -join",
+		wantState:      `{"perdure.steps":{"web":{"x":1},"db":{"error":{"code":"gone","message":"it broke"}},"join":"ok"}}`,
 	},
 	{
 		name: "retry and pauses",
@@ -185,11 +185,11 @@ steps:
   - {name: call, tool: c, retry: {attempts: 3, interval: 5s, backoff: 3}}
   - {name: group, retry: {attempts: 2}, steps: [{name: a, tool: a}, {name: b, tool: b}]}
 `,
-		answers: map[string]string{"call": "!x", "call~2": "!x", "group/b": "!y"},
-		did:     "call c{}\ncall~2 c{}\ncall~3 c{}\ngroup/a a{}\ngroup/b b{}\ngroup~2/a a{}\ngroup~2/b b{}",
-		stepEvents: "+call -call +call -call +call -call +group +group/a -group/a +group/b -group/b -group " +
+		events:      map[string]string{"call": "!x", "call~2": "!x", "group/b": "!y"},
+		wantActions: "call c{}\ncall~2 c{}\ncall~3 c{}\ngroup/a a{}\ngroup/b b{}\ngroup~2/a a{}\ngroup~2/b b{}",
+		wantStepEvents: "+call -call +call -call +call -call +group +group/a -group/a +group/b -group/b -group " +
 			"+group +group/a -group/a +group/b -group/b -group",
-		state: `{"perdure.steps":{"call":"ok","a":"ok","b":"ok"}}`,
+		wantState: `{"perdure.steps":{"call":"ok","a":"ok","b":"ok"}}`,
 	},
 	{
 		name: "no attempt left",
@@ -198,11 +198,11 @@ steps:
   - {name: call, tool: c, retry: {attempts: 2}}
   - {name: never, tool: n}
 `,
-		answers:    map[string]string{"call": "!x", "call~2": "!z"},
-		did:        "call c{}\ncall~2 c{}",
-		stepEvents: "+call -call +call -call",
-		state:      `{"perdure.steps":{}}`,
-		failed:     "z",
+		events:         map[string]string{"call": "!x", "call~2": "!z"},
+		wantActions:    "call c{}\ncall~2 c{}",
+		wantStepEvents: "+call -call +call -call",
+		wantState:      `{"perdure.steps":{}}`,
+		wantCode:       "z",
 	},
 	{
 		name: "failures with onError",
@@ -212,10 +212,10 @@ steps:
   - {name: other, tool: o, onError: {steps: [{name: instead, tool: i, args: {why: "${error.code}: ${error.message}"}}]}}
   - {name: last, tool: l, when: steps.call.error.code == "x" && !has(steps.other)}
 `,
-		answers:    map[string]string{"call": "!x", "other": "!y"},
-		did:        "call c{}\nother o{}\nother~error/instead i{\"why\":\"y: step \\\"other\\\": it broke\"}\nlast l{}",
-		stepEvents: "+call -call +other +other/instead -other/instead -other +last -last",
-		state:      `{"perdure.steps":{"call":{"error":{"code":"x","message":"step \"call\": it broke"}},"instead":"ok","last":"ok"}}`,
+		events:         map[string]string{"call": "!x", "other": "!y"},
+		wantActions:    "call c{}\nother o{}\nother~error/instead i{\"why\":\"y: step \\\"other\\\": it broke\"}\nlast l{}",
+		wantStepEvents: "+call -call +other +other/instead -other/instead -other +last -last",
+		wantState:      `{"perdure.steps":{"call":{"error":{"code":"x","message":"step \"call\": it broke"}},"instead":"ok","last":"ok"}}`,
 	},
 	{
 		name: "skipped",
@@ -225,9 +225,9 @@ steps:
   - {name: neither, steps: [{name: nor, tool: n}], when: state.missing == true, onError: continue}
   - {name: yes, tool: y, when: '!has(steps.no)'}
 `,
-		did:        "yes y{}",
-		stepEvents: "+neither -neither +yes -yes",
-		state:      `{"perdure.steps":{"neither":{"error":{"code":"invalid_expression","message":"step \"neither\": when: there is no key \"missing\""}},"yes":"ok"}}`,
+		wantActions:    "yes y{}",
+		wantStepEvents: "+neither -neither +yes -yes",
+		wantState:      `{"perdure.steps":{"neither":{"error":{"code":"invalid_expression","message":"step \"neither\": when: there is no key \"missing\""}},"yes":"ok"}}`,
 	},
 	{
 		name: "approved and rejected",
@@ -238,12 +238,12 @@ steps:
   - {name: third, approve: {message: 'Sure?'}}
   - {name: never, tool: n}
 `,
-		answers:    map[string]string{"second": `{"approved":false,"reason":"no"}`, "third": `{"approved":false}`},
-		did:        "first ? Publish hello?{\"title\":\"hello!\"}\nsecond ? Really?{}\nthird ? Sure?{}",
-		stepEvents: "+first -first +second -second +third -third",
-		state: `{"perdure.steps":{"first":{"approved":true},"second":{"approved":false,"reason":"no","error":{"code":"rejected",
+		events:         map[string]string{"second": `{"approved":false,"reason":"no"}`, "third": `{"approved":false}`},
+		wantActions:    "first ? Publish hello?{\"title\":\"hello!\"}\nsecond ? Really?{}\nthird ? Sure?{}",
+		wantStepEvents: "+first -first +second -second +third -third",
+		wantState: `{"perdure.steps":{"first":{"approved":true},"second":{"approved":false,"reason":"no","error":{"code":"rejected",
 				"message":"step \"second\" was not approved"}},"third":{"approved":false}}}`,
-		failed: "rejected",
+		wantCode: "rejected",
 	},
 	{
 		name: "compensation in reverse order",
@@ -255,15 +255,15 @@ steps:
     loop: {max: 2, steps: [{name: pay, tool: pay, compensate: {steps: [{name: refund, tool: refund}]}}]}
   - {name: ship, tool: ship, compensate: {tool: unship}}
 `,
-		answers: map[string]string{"book": `{"id":7}`, "ship": "!lost", "rounds/1/pay~undo/refund": "!stuck"},
-		did: "book book{}\nlooked look{}\nrounds/1/pay pay{}\nrounds/2/pay pay{}\nship ship{}\n" +
+		events: map[string]string{"book": `{"id":7}`, "ship": "!lost", "rounds/1/pay~undo/refund": "!stuck"},
+		wantActions: "book book{}\nlooked look{}\nrounds/1/pay pay{}\nrounds/2/pay pay{}\nship ship{}\n" +
 			"rounds/2/pay~undo/refund refund{}\nrounds/1/pay~undo/refund refund{}\nbook~undo cancel{\"id\":7,\"why\":\"lost\"}",
-		stepEvents: "+book -book +looked -looked +rounds +rounds/pay -rounds/pay +rounds/pay -rounds/pay -rounds +ship -ship " +
+		wantStepEvents: "+book -book +looked -looked +rounds +rounds/pay -rounds/pay +rounds/pay -rounds/pay -rounds +ship -ship " +
 			"+rounds/pay/compensate +rounds/pay/compensate/refund -rounds/pay/compensate/refund -rounds/pay/compensate " +
 			"+rounds/pay/compensate +rounds/pay/compensate/refund -rounds/pay/compensate/refund -rounds/pay/compensate " +
 			"+book/compensate -book/compensate",
-		state:  `{"perdure.steps":{"book":{"id":7},"looked":"ok","pay":"ok","refund":"ok"}}`,
-		failed: "lost",
+		wantState: `{"perdure.steps":{"book":{"id":7},"looked":"ok","pay":"ok","refund":"ok"}}`,
+		wantCode:  "lost",
 	},
 	{
 		name: "compensation of finished branches",
@@ -278,8 +278,8 @@ steps:
         - {name: check, tool: c}
   - {name: last, tool: l}
 `,
-		answers: map[string]string{"all/1/check": "!no", "last": "!lost", "all/2/hold": `3`},
-		did: `all/0/hold h{}
+		events: map[string]string{"all/1/check": "!no", "last": "!lost", "all/2/hold": `3`},
+		wantActions: `all/0/hold h{}
 all/0/check c{}
 all/1/hold h{}
 all/1/check c{}
@@ -289,11 +289,11 @@ all/2/check c{}
 last l{}
 all/0/hold~undo release{"id":"ok","what":"a","why":"lost"}
 all/2/hold~undo release{"id":3,"what":"c","why":"lost"}`,
-		stepEvents: "+all +hold -hold +check -check +hold -hold +check -check +hold/compensate -hold/compensate +hold -hold +check -check -all " +
+		wantStepEvents: "+all +hold -hold +check -check +hold -hold +check -check +hold/compensate -hold/compensate +hold -hold +check -check -all " +
 			"+last -last +all/compensate +hold/compensate -hold/compensate +hold/compensate -hold/compensate -all/compensate",
-		state: `{"perdure.steps":{"all":[{"hold":"ok","check":"ok"},{"hold":"ok","error":{"code":"no","message":"it broke"}},
+		wantState: `{"perdure.steps":{"all":[{"hold":"ok","check":"ok"},{"hold":"ok","error":{"code":"no","message":"it broke"}},
 				{"hold":3,"check":"ok"}]}}`,
-		failed: "lost",
+		wantCode: "lost",
 	},
 	{
 		name: "compensation with the values at the time of the step",
@@ -314,11 +314,11 @@ steps:
         - {name: others, set: {/lines: [c]}}
   - {name: last, tool: l}
 `,
-		answers: map[string]string{
+		events: map[string]string{
 			"rounds/1/pay": `1`, "rounds/1/both/0/take": `10`, "rounds/1/both/1/take": `11`, "rounds/1/both/0/parts/0/cut": `100`, "rounds/1/both/1/parts/0/cut": `110`,
 			"rounds/2/pay": `2`, "rounds/2/both/0/take": `20`, "rounds/2/both/0/parts/0/cut": `200`, "last": "!lost",
 		},
-		did: `rounds/1/pay pay{}
+		wantActions: `rounds/1/pay pay{}
 rounds/1/both/0/take take{}
 rounds/1/both/0/parts/0/cut cut{}
 rounds/1/both/1/take take{}
@@ -335,7 +335,7 @@ rounds/1/both/0/take~undo give{"id":10,"what":"a"}
 rounds/1/both/1/parts/0/cut~undo join{"id":110,"part":"b"}
 rounds/1/both/1/take~undo give{"id":11,"what":"b"}
 rounds/1/pay~undo refund{"id":1,"of":0}`,
-		failed: "lost", stepEvents: "*", state: "*",
+		wantCode: "lost", wantStepEvents: "*", wantState: "*",
 	},
 	{
 		name: "compensation in a map with onError: continue",
@@ -351,11 +351,11 @@ steps:
         - {name: check, tool: check}
   - {name: last, tool: l}
 `,
-		answers: map[string]string{
+		events: map[string]string{
 			"all/0/take": `10`, "all/0/parts/0/cut": `100`, "all/0/parts/1/cut": "!thick", "all/1/take": `20`,
 			"all/1/parts/0/cut": "!thick", "all/1/check": "!bad", "last": "!lost",
 		},
-		did: `all/0/take take{}
+		wantActions: `all/0/take take{}
 all/0/parts/0/cut cut{}
 all/0/parts/1/cut cut{}
 all/0/check check{}
@@ -366,7 +366,7 @@ all/1/take~undo give{"id":20,"what":"b"}
 last l{}
 all/0/parts/0/cut~undo join{"id":100,"of":10}
 all/0/take~undo give{"id":10,"what":"a"}`,
-		failed: "lost", stepEvents: "*", state: `{"perdure.steps":{"all":{"error":{"code":"bad","message":"step \"all\": it broke"}}}}`,
+		wantCode: "lost", wantStepEvents: "*", wantState: `{"perdure.steps":{"all":{"error":{"code":"bad","message":"step \"all\": it broke"}}}}`,
 	},
 	{
 		name: "steps in a row of a branch that failed",
@@ -381,8 +381,8 @@ steps:
         - {name: rest, onError: continue, steps: [{name: take, tool: t, compensate: {tool: give}}, {name: lack, tool: l}]}
   - {name: last, tool: l}
 `,
-		answers: map[string]string{"all/right/fail": "!no", "all/rest/lack": "!none", "last": "!lost"},
-		did: `all/left/hold h{}
+		events: map[string]string{"all/right/fail": "!no", "all/rest/lack": "!none", "last": "!lost"},
+		wantActions: `all/left/hold h{}
 all/left/check c{}
 all/right/keep k{}
 all/right/fail f{}
@@ -392,12 +392,12 @@ all/rest/lack l{}
 last l{}
 all/left/hold~undo release{}
 all/rest/take~undo give{}`,
-		stepEvents: "+all +left +left/hold -left/hold +left/check -left/check -left +right +right/keep -right/keep +right/fail -right/fail -right " +
+		wantStepEvents: "+all +left +left/hold -left/hold +left/check -left/check -left +right +right/keep -right/keep +right/fail -right/fail -right " +
 			"+right/keep/compensate -right/keep/compensate +rest +rest/take -rest/take +rest/lack -rest/lack -rest -all +last -last " +
 			"+all/compensate +left/hold/compensate -left/hold/compensate +rest/take/compensate -rest/take/compensate -all/compensate",
-		state: `{"perdure.steps":{"hold":"ok","check":"ok","keep":"ok","right":{"error":{"code":"no","message":"it broke"}},
+		wantState: `{"perdure.steps":{"hold":"ok","check":"ok","keep":"ok","right":{"error":{"code":"no","message":"it broke"}},
 				"take":"ok","rest":{"error":{"code":"none","message":"it broke"}}}}`,
-		failed: "lost",
+		wantCode: "lost",
 	},
 	{
 		name: "branches that ended before another failed",
@@ -408,12 +408,12 @@ steps:
       - {name: left, steps: [{name: hold, tool: h, compensate: {tool: release}}]}
       - {name: right, tool: r}
 `,
-		answers: map[string]string{"both/right": "!no"},
-		did:     "both/left/hold h{}\nboth/right r{}\nboth/left/hold~undo release{}",
-		stepEvents: "+both +left +left/hold -left/hold -left +right -right -both " +
+		events:      map[string]string{"both/right": "!no"},
+		wantActions: "both/left/hold h{}\nboth/right r{}\nboth/left/hold~undo release{}",
+		wantStepEvents: "+both +left +left/hold -left/hold -left +right -right -both " +
 			"+both/compensate +left/hold/compensate -left/hold/compensate -both/compensate",
-		state:  `{"perdure.steps":{"hold":"ok","right":{"error":{"code":"no","message":"it broke"}}}}`,
-		failed: "no",
+		wantState: `{"perdure.steps":{"hold":"ok","right":{"error":{"code":"no","message":"it broke"}}}}`,
+		wantCode:  "no",
 	},
 	{
 		name: "set",
@@ -423,8 +423,8 @@ steps:
   - {name: patch, set: [{op: copy, from: /a, path: /b}, {op: test, path: /list/0, value: 6}, {op: move, from: /a, path: /c}, {path: /nil, value: "${null}"}]}
   - {name: bad, onError: continue, set: [{path: /d, value: 1}, {op: test, path: /d, value: 2}]}
 `,
-		stepEvents: "+make -make +patch -patch +bad -bad",
-		state:      `{"b":{"b/c":[5,2]},"c":{"b/c":[5,2]},"list":[6],"nil":null,"perdure.steps":{"bad":{"error":{"code":"invalid_patch","message":"step \"bad\": set[1] does not apply at /d"}}}}`,
+		wantStepEvents: "+make -make +patch -patch +bad -bad",
+		wantState:      `{"b":{"b/c":[5,2]},"c":{"b/c":[5,2]},"list":[6],"nil":null,"perdure.steps":{"bad":{"error":{"code":"invalid_patch","message":"step \"bad\": set[1] does not apply at /d"}}}}`,
 	},
 	{
 		name: "set at computed paths",
@@ -436,51 +436,51 @@ steps:
   - {name: empty, onError: continue, set: {"/a${state.at}/${''}": 1}}
   - {name: outputs, onError: continue, set: {"/${'perdure.' + 'steps'}/x": 1}}
 `,
-		stepEvents: "+make -make +drop -drop +whole -whole +empty -empty +outputs -outputs",
-		state: `{"at":1,"by":{"x/y":{"1":5}},"copied1":"c","list":["a","c"],"name":"x/y","new":{"list":[6]},"perdure.steps":{` +
+		wantStepEvents: "+make -make +drop -drop +whole -whole +empty -empty +outputs -outputs",
+		wantState: `{"at":1,"by":{"x/y":{"1":5}},"copied1":"c","list":["a","c"],"name":"x/y","new":{"list":[6]},"perdure.steps":{` +
 			`"empty":{"error":{"code":"invalid_expression","message":"step \"empty\": set[0]: the path \"/a${state.at}/${''}\" has an empty or too long part"}},` +
 			`"outputs":{"error":{"code":"invalid_expression","message":"step \"outputs\": set[0]: the path \"/${'perdure.' + 'steps'}/x\" is in /perdure.steps, which has the outputs of steps"}},` +
 			`"whole":{"error":{"code":"invalid_expression","message":"step \"whole\": set[0]: a part of the path is a list, not a text or a whole number"}}}}`,
 	},
 	{
-		name:       "loop without a wait",
-		steps:      `steps: [{name: a, loop: {max: 1000, steps: [{name: b, loop: {max: 1000, steps: [{name: c, set: {/n: "${round}"}}]}}]}}]`,
-		failed:     "limit_steps",
-		stepEvents: "*", state: "*",
+		name:           "loop without a wait",
+		steps:          `steps: [{name: a, loop: {max: 1000, steps: [{name: b, loop: {max: 1000, steps: [{name: c, set: {/n: "${round}"}}]}}]}}]`,
+		wantCode:       "limit_steps",
+		wantStepEvents: "*", wantState: "*",
 	},
 	{
-		name:       "too many items",
-		steps:      `steps: [{name: a, map: {items: "state.list", steps: [{name: b, tool: t}]}}]`,
-		failed:     "invalid_expression",
-		stepEvents: "+a -a", state: `{"perdure.steps":{}}`,
+		name:           "too many items",
+		steps:          `steps: [{name: a, map: {items: "state.list", steps: [{name: b, tool: t}]}}]`,
+		wantCode:       "invalid_expression",
+		wantStepEvents: "+a -a", wantState: `{"perdure.steps":{}}`,
 	},
 }
 
-func TestRunTree(t *testing.T) {
+func TestRunsOfStepTrees(t *testing.T) {
 	t.Parallel()
 	for _, tt := range walkCases {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			f := setup(t, tt.steps)
-			f.eventOf = eventsByPath(tt.answers)
+			f.eventOf = eventsByPath(tt.events)
 			failure := f.run()
 			code := ""
 			if failure != nil {
 				code = failure.Code
 			}
-			if code != tt.failed {
-				t.Errorf("ended with %+v, want %q", failure, tt.failed)
+			if code != tt.wantCode {
+				t.Errorf("ended with %+v, want %q", failure, tt.wantCode)
 			}
-			if diff := cmp.Diff(tt.did, strings.Join(f.executedActions, "\n")); diff != "" {
+			if diff := cmp.Diff(tt.wantActions, strings.Join(f.executedActions, "\n")); diff != "" {
 				t.Errorf("actions (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.stepEvents, strings.Join(f.stepEvents, " ")); diff != "" && tt.stepEvents != "*" {
+			if diff := cmp.Diff(tt.wantStepEvents, strings.Join(f.stepEvents, " ")); diff != "" && tt.wantStepEvents != "*" {
 				t.Errorf("step events (-want +got):\n%s", diff)
 			}
-			if tt.state == "*" {
+			if tt.wantState == "*" {
 				return
 			}
-			if diff := cmp.Diff(decodeJSON(t, tt.state), decodeJSON(t, string(f.state))); diff != "" {
+			if diff := cmp.Diff(decodeJSON(t, tt.wantState), decodeJSON(t, string(f.state))); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
 		})

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestEditedLimit(t *testing.T) {
+func TestAllowRaisesLimit(t *testing.T) {
 	t.Parallel()
 	asked := map[string]LimitArguments{
 		LimitTokens:       NewLimitArguments(LimitTokens, 1200, 2200),
@@ -18,9 +18,9 @@ func TestEditedLimit(t *testing.T) {
 		LimitCostPerDay:   NewLimitArguments(LimitCostPerDay, 2_000_000, 3_500_000),
 	}
 	for _, c := range []struct {
-		limit, said, want string
-		n                 int64
-		wrong             string
+		limit, edited, want string
+		wantAmount          int64
+		wantErr             string
 	}{
 		{LimitTokens, `50000`, `{"limit":"tokens","used":1200,"allowed":50000}`, 50_000, ""},
 		{LimitTokens, `1201`, `{"limit":"tokens","used":1200,"allowed":1201}`, 1201, ""},
@@ -45,16 +45,16 @@ func TestEditedLimit(t *testing.T) {
 		{LimitTokensPerDay, `1500`, `{"limit":"tokensPerDay","used":1200,"allowed":1500}`, 1500, ""},
 		{LimitCostPerDay, `"3"`, `{"limit":"costPerDay","used":2,"allowed":3}`, 3_000_000, ""},
 	} {
-		f, n, err := asked[c.limit].Allow(json.RawMessage(c.said))
-		if c.wrong != "" {
-			if err == nil || !strings.Contains(err.Error(), c.wrong) {
-				t.Errorf("%s of %s: %v, want %q", c.said, c.limit, err, c.wrong)
+		f, n, err := asked[c.limit].Allow(json.RawMessage(c.edited))
+		if c.wantErr != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wantErr) {
+				t.Errorf("%s of %s: %v, want %q", c.edited, c.limit, err, c.wantErr)
 			}
 			continue
 		}
 		got, _ := json.Marshal(f)
-		if err != nil || n != c.n || string(got) != c.want {
-			t.Errorf("Allow %s of %s: got %s, %d (%v), want %s, %d", c.said, c.limit, got, n, err, c.want, c.n)
+		if err != nil || n != c.wantAmount || string(got) != c.want {
+			t.Errorf("Allow %s of %s: got %s, %d (%v), want %s, %d", c.edited, c.limit, got, n, err, c.want, c.wantAmount)
 		}
 	}
 	if _, _, err := (LimitArguments{}).Allow(json.RawMessage(`5`)); err == nil {

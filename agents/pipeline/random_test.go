@@ -229,8 +229,8 @@ func TestRandomTrees(t *testing.T) {
 	}
 }
 
-// TestRandomTreesKeepForm: a definition is the same in Go, in YAML and in its stored form.
-func TestRandomTreesKeepForm(t *testing.T) {
+// TestRandomTreesKeepTheirYAML: a definition is the same in Go, in YAML and in its stored form.
+func TestRandomTreesKeepTheirYAML(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		d := randomTree(seed)

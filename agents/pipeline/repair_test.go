@@ -22,8 +22,8 @@ steps:
 `
 	for _, tt := range []struct {
 		name, first, second string
-		state               string
-		asked               int
+		wantState           string
+		wantAttempts        int
 	}{
 		{"valid at first", `"{\"n\":1}"`, ``, `{"perdure.steps":{"plan":{"n":1}}}`, 1},
 		{"in a block of code", "\"Here:\\n```json\\n{\\\"n\\\": 2}\\n```\\nThere.\"", ``, `{"perdure.steps":{"plan":{"n":2}}}`, 1},
@@ -45,13 +45,13 @@ steps:
 				return doneEvent(tt.second)
 			}
 			f.run()
-			if f.attempts["plan"] != tt.asked || repairs[0] != "" {
-				t.Errorf("attempts = %v with the repairs %q, want %d attempts, the first without a repair", f.attempts, repairs, tt.asked)
+			if f.attempts["plan"] != tt.wantAttempts || repairs[0] != "" {
+				t.Errorf("attempts = %v with the repairs %q, want %d attempts, the first without a repair", f.attempts, repairs, tt.wantAttempts)
 			}
-			if tt.asked == 2 && !strings.Contains(repairs[1], "Your last answer is not valid: ") {
+			if tt.wantAttempts == 2 && !strings.Contains(repairs[1], "Your last answer is not valid: ") {
 				t.Errorf("second repair = %q, want the validation error", repairs[1])
 			}
-			if diff := cmp.Diff(decodeJSON(t, tt.state), decodeJSON(t, string(f.state))); diff != "" {
+			if diff := cmp.Diff(decodeJSON(t, tt.wantState), decodeJSON(t, string(f.state))); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff([]string{"+plan", "-plan"}, f.stepEvents); diff != "" {
@@ -318,7 +318,7 @@ func TestLimits(t *testing.T) {
 	big, _ := json.Marshal(strings.Repeat("x", agents.MaxOutput))
 	list := "[" + strings.Repeat("0,", agents.MaxItems) + "0]"
 	for _, tt := range []struct {
-		name, steps, state, answer, code string
+		name, steps, state, answer, wantCode string
 	}{
 		{"items", `steps: [{name: m, map: {items: state.list, steps: [{name: a, tool: a}]}}]`, `{"list":` + list + `}`, `1`, "limit_items"},
 		{"output", `steps: [{name: a, tool: a}]`, `{}`, string(big), "output_too_large"},
@@ -336,8 +336,8 @@ func TestLimits(t *testing.T) {
 			f.state = json.RawMessage(tt.state)
 			f.eventOf = func(pipeline.Action, int) pipeline.Event { return doneEvent(tt.answer) }
 			failure := f.run()
-			if failure == nil || failure.Code != tt.code {
-				t.Fatalf("ended with %+v, want %s", failure, tt.code)
+			if failure == nil || failure.Code != tt.wantCode {
+				t.Fatalf("ended with %+v, want %s", failure, tt.wantCode)
 			}
 			if strings.Contains(failure.Message, "secret") || !strings.Contains(failure.Message, `step "`) {
 				t.Errorf("message of the failure = %q, want the step without secrets", failure.Message)
@@ -346,12 +346,12 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestInvalidCursors(t *testing.T) {
+func TestInvalidPositions(t *testing.T) {
 	t.Parallel()
 	d := setup(t, `steps: [{name: a, tool: a}, {name: g, steps: [{name: b, tool: b}]}, {name: m, map: {items: "[1]", steps: [{name: c, tool: c}]}}]`).definition
 	for i, tt := range []struct {
-		at pipeline.TreePosition
-		ev pipeline.Event
+		position pipeline.TreePosition
+		event    pipeline.Event
 	}{
 		{pipeline.TreePosition{}, doneEvent(`1`)},
 		{pipeline.TreePosition{Frames: []pipeline.Frame{{At: 3}}}, doneEvent(`1`)},
@@ -371,7 +371,7 @@ func TestInvalidCursors(t *testing.T) {
 		{pipeline.TreePosition{Undoing: &pipeline.Failure{}, Frames: []pipeline.Frame{{}}}, doneEvent(`1`)},
 		{pipeline.TreePosition{Undoing: &pipeline.Failure{}, Undo: []string{"x"}, Frames: []pipeline.Frame{{}}}, doneEvent(`1`)},
 	} {
-		if m, err := pipeline.Advance(d, tt.at, tt.ev, pipeline.Env{}); !errors.Is(err, pipeline.ErrPosition) {
+		if m, err := pipeline.Advance(d, tt.position, tt.event, pipeline.Env{}); !errors.Is(err, pipeline.ErrPosition) {
 			t.Errorf("Advance from position %d: got %+v, %v, want %v", i, m, err, pipeline.ErrPosition)
 		}
 	}
@@ -417,8 +417,8 @@ func TestUnvalidatedTrees(t *testing.T) {
 	none := []agents.Step{}
 	tool := []agents.Step{{Name: "x", Tool: "t"}}
 	for name, tt := range map[string]struct {
-		step agents.Step
-		code string
+		step     agents.Step
+		wantCode string
 	}{
 		"no kind":            {agents.Step{Name: "a"}, "invalid_step"},
 		"nothing":            {agents.Step{}, "invalid_step"},
@@ -436,8 +436,8 @@ func TestUnvalidatedTrees(t *testing.T) {
 	} {
 		f := setupDefinition(t, &agents.Definition{Name: "a", Model: "p/m", Steps: []agents.Step{tt.step}})
 		failure := f.run()
-		if code := codeOf(failure); code != tt.code {
-			t.Errorf("%s: %+v, want %q", name, failure, tt.code)
+		if code := codeOf(failure); code != tt.wantCode {
+			t.Errorf("%s: %+v, want %q", name, failure, tt.wantCode)
 		}
 	}
 	if failure := setupDefinition(t, &agents.Definition{Name: "a"}).run(); failure != nil {

@@ -39,7 +39,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-func TestFramesThatBreakOff(t *testing.T) {
+func TestIncompleteFrames(t *testing.T) {
 	t.Parallel()
 	for _, wire := range []string{"\x00", "\x00\x00\x00\x09z\x07"} {
 		if e, err := protobuf.NewReader(strings.NewReader(wire)).Next(); !errors.Is(err, io.ErrUnexpectedEOF) {

@@ -73,12 +73,12 @@ func TestEncryptedValueType(t *testing.T) {
 		ToolCalls: []agui.ToolCall{{ID: "c", EncryptedValue: "e", EncryptedValueType: "tc"}},
 	}}}
 	for _, tt := range []struct {
-		event  agui.Event
-		number protowire.Number
-		text   string
+		event      agui.Event
+		wantNumber protowire.Number
+		wantText   string
 	}{{value, 6, "tv"}, {snapshot, 14, "tm"}, {snapshot, 6, "tc"}} {
 		got := message(t, tt.event)
-		if field := protowire.AppendString(protowire.AppendTag(nil, tt.number, protowire.BytesType), tt.text); !bytes.Contains(got, field) {
+		if field := protowire.AppendString(protowire.AppendTag(nil, tt.wantNumber, protowire.BytesType), tt.wantText); !bytes.Contains(got, field) {
 			t.Errorf("encoded event = %x, want the field %x", got, field)
 		}
 		back, err := protobuf.Decode(got)
@@ -124,9 +124,9 @@ func TestUnknownEventsAndValues(t *testing.T) {
 	}
 }
 
-// TestPiecesAreOneMessage: a message in several pieces is merged; of several values the last one
+// TestPiecesOfMessageAreMerged: a message in several pieces is merged; of several values the last one
 // counts.
-func TestPiecesAreOneMessage(t *testing.T) {
+func TestPiecesOfMessageAreMerged(t *testing.T) {
 	t.Parallel()
 	pieces := slicesOf(t, "7a080a02080e12026161", "7a060a0210071200", "7a03120162")
 	e, err := protobuf.Decode(pieces)
@@ -147,7 +147,7 @@ func slicesOf(t *testing.T, pieces ...string) []byte {
 
 func TestMalformedMessages(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct{ hex, detail string }{
+	for name, tt := range map[string]struct{ hex, wantDetail string }{
 		"nothing":                   {"", "no event"},
 		"cut off":                   {"7a08", "malformed"},
 		"a tag of field 0":          {"0200", "malformed"},
@@ -168,8 +168,8 @@ func TestMalformedMessages(t *testing.T) {
 	} {
 		raw := slicesOf(t, tt.hex)
 		e, err := protobuf.Decode(raw)
-		if err == nil || !strings.Contains(err.Error(), tt.detail) {
-			t.Errorf("%s: %+v, %v; want an error with %q", name, e, err, tt.detail)
+		if err == nil || !strings.Contains(err.Error(), tt.wantDetail) {
+			t.Errorf("%s: %+v, %v; want an error with %q", name, e, err, tt.wantDetail)
 		}
 	}
 }
@@ -201,8 +201,8 @@ func TestDeepValues(t *testing.T) {
 	}
 }
 
-// TestWritingLeavesEventsAlone: events are shared between viewers, so writing must not change them.
-func TestWritingLeavesEventsAlone(t *testing.T) {
+// TestAppendDoesNotChangeEvent: events are shared between viewers, so writing must not change them.
+func TestAppendDoesNotChangeEvent(t *testing.T) {
 	t.Parallel()
 	for _, e := range golden(t) {
 		before, err := agui.Encode(e)

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestHelpEndsWell(t *testing.T) {
+func TestHelpSucceeds(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"--help"}, nil, &out); err != nil {
@@ -41,10 +41,10 @@ func TestHelpEndsWell(t *testing.T) {
 	}
 }
 
-func TestMistakesEndTheProcessBeforeItConnects(t *testing.T) {
+func TestInvalidSettingsEndProcess(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name, variable, says string
+		name, variable, want string
 	}{
 		{"a bad value", "PERDURE_REPLICAS=7", "PERDURE_REPLICAS"},
 		{"no such folder", "PERDURE_AGENTS=/no/such/folder", "agents folder"},
@@ -53,14 +53,14 @@ func TestMistakesEndTheProcessBeforeItConnects(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			err := run(t.Context(), nil, []string{tt.variable, "TEMPORAL_CONFIG_FILE=none"}, &bytes.Buffer{})
-			if err == nil || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("error = %v, want text with %q", err, tt.says)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error = %v, want text with %q", err, tt.want)
 			}
 		})
 	}
 }
 
-func TestUnreachableServersEndTheProcess(t *testing.T) {
+func TestUnreachableServersEndProcess(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	environ := []string{"NATS_URL=nats://127.0.0.1:1", "PERDURE_CONNECT_TIMEOUT=300ms", "PERDURE_REPLICA=3", "TEMPORAL_CONFIG_FILE=none"}
@@ -75,10 +75,10 @@ func TestUnreachableServersEndTheProcess(t *testing.T) {
 	}
 }
 
-// TestSIGTERMWhileItWaits: SIGTERM ends the process with status 0 while it waits for NATS. One
+// TestSIGTERMDuringStart: SIGTERM ends the process with status 0 while it waits for NATS. One
 // attempt to connect takes up to 5 s if the server accepts the connection and sends nothing; the
 // process does not wait for its end.
-func TestSIGTERMWhileItWaits(t *testing.T) {
+func TestSIGTERMDuringStart(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -53,8 +53,8 @@ func lines(t *testing.T, d *agents.Definition) string {
 	return strings.ReplaceAll(string(raw), ",", ",\n")
 }
 
-// TestScriptsAreTheSame: the scripted model of these agents equals the one in the files.
-func TestScriptsAreTheSame(t *testing.T) {
+// TestScriptsOfDocsAreEqual: the scripted model of these agents equals the one in the files.
+func TestScriptsOfDocsAreEqual(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"report", "desk", "triage", "order"} {
 		ours, err := os.ReadFile("scripts/" + name + ".yaml")

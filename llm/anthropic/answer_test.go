@@ -153,7 +153,7 @@ func TestStopReasons(t *testing.T) {
 	}
 }
 
-func TestFaultsInTheStream(t *testing.T) {
+func TestFaultsInStream(t *testing.T) {
 	t.Parallel()
 	for data, want := range map[string]llm.Error{
 		`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`:                                {Code: llm.CodeUnavailable, Message: "Overloaded"},

@@ -23,7 +23,7 @@ func TestFormat(t *testing.T) {
 	for name, test := range map[string]struct {
 		baseURL, model string
 		output         *llm.Output
-		schema         string
+		wantSchema     string
 	}{
 		"none":                                     {DefaultBaseURL, "claude-sonnet-4-5", nil, ""},
 		"a schema":                                 {DefaultBaseURL, "claude-sonnet-4-5-20250929", &llm.Output{Schema: json.RawMessage(schema)}, schema},
@@ -47,14 +47,14 @@ func TestFormat(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := `{"type":"json_schema","schema":` + test.schema + `}`; test.schema != "" && string(data) != want {
+			if want := `{"type":"json_schema","schema":` + test.wantSchema + `}`; test.wantSchema != "" && string(data) != want {
 				t.Errorf("output_config.format is\n%s\nwant\n%s", data, want)
 			}
 			if data, err = json.Marshal(params); err != nil {
 				t.Fatal(err)
 			}
-			if sent := strings.Contains(string(data), `"format":{"type":"json_schema"`); sent != (test.schema != "") {
-				t.Errorf("request = %s, want a format: %t", data, test.schema != "")
+			if sent := strings.Contains(string(data), `"format":{"type":"json_schema"`); sent != (test.wantSchema != "") {
+				t.Errorf("request = %s, want a format: %t", data, test.wantSchema != "")
 			}
 			if effort := strings.Contains(string(data), `"effort":"low"`); effort != generationOf(test.model).adapts() {
 				t.Errorf("effort is sent = %v, want %v", effort, !effort)

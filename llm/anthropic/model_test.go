@@ -86,7 +86,7 @@ func TestNoSpansOfTheSDK(t *testing.T) { //nolint:paralleltest // sets the proce
 	}
 }
 
-func TestResponsesWithoutAStream(t *testing.T) {
+func TestResponsesWithoutStream(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		status            int

@@ -131,7 +131,7 @@ func TestFinishReasons(t *testing.T) {
 	}
 }
 
-func TestFaultsInTheStream(t *testing.T) {
+func TestFaultsInStream(t *testing.T) {
 	t.Parallel()
 	for data, want := range map[string]llm.Error{
 		`{"error":{"code":503,"message":"no","status":"UNAVAILABLE"}}`:                                                         {Code: llm.CodeUnavailable, Status: 503, Message: "no"},

@@ -21,7 +21,7 @@ func TestFormat(t *testing.T) {
 		baseURL, model string
 		tools          []llm.Tool
 		output         *llm.Output
-		schema         string
+		wantSchema     string
 	}{
 		"none":     {DefaultBaseURL, "gemini-2.5-flash", nil, nil, ""},
 		"a schema": {DefaultBaseURL, "gemini-2.5-flash", nil, &llm.Output{Schema: json.RawMessage(schema)}, schema},
@@ -48,8 +48,8 @@ func TestFormat(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := `{"contents":null}` + "\n"
-			if test.schema != "" {
-				want = `{"contents":null,"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":` + test.schema + "}}\n"
+			if test.wantSchema != "" {
+				want = `{"contents":null,"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":` + test.wantSchema + "}}\n"
 			}
 			if string(data) != want {
 				t.Errorf("sent is\n%swant\n%s", data, want)

@@ -63,7 +63,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestResponsesWithoutAStream(t *testing.T) {
+func TestResponsesWithoutStream(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		status            int

@@ -32,8 +32,8 @@ func finish(reason llm.FinishReason, usage llm.Usage) llm.Finish {
 
 const stop = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
 
-// TestServerHabits pins deviations of other servers from OpenAI's format.
-func TestServerHabits(t *testing.T) {
+// TestAnswersOfCompatibleServers pins deviations of other servers from OpenAI's format.
+func TestAnswersOfCompatibleServers(t *testing.T) {
 	t.Parallel()
 	n := func(n int64) *int64 { return &n }
 	for name, test := range map[string]struct {
@@ -142,7 +142,7 @@ func TestServerHabits(t *testing.T) {
 	}
 }
 
-func TestFaultsInTheStream(t *testing.T) {
+func TestFaultsInStream(t *testing.T) {
 	t.Parallel()
 	for data, want := range map[string]llm.Error{
 		`{"error":{"message":"no","code":"context_length_exceeded"}}`:                                    {Code: llm.CodeContextLength, Message: "no"},

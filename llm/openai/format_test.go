@@ -20,9 +20,9 @@ func TestFormat(t *testing.T) {
 	yes, no := true, false
 	const elsewhere = "http://localhost:8000/v1"
 	for name, test := range map[string]struct {
-		baseURL, model string
-		output         *llm.Output
-		strict, schema string
+		baseURL, model         string
+		output                 *llm.Output
+		wantStrict, wantSchema string
 	}{
 		"none":                    {DefaultBaseURL, "gpt-5-mini", nil, "", ""},
 		"a schema in strict mode": {DefaultBaseURL, "gpt-5-mini", &llm.Output{Schema: json.RawMessage(complete)}, "true", complete},
@@ -45,8 +45,8 @@ func TestFormat(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := ""
-			if test.schema != "" {
-				want = `{"json_schema":{"name":"output","strict":` + test.strict + `,"schema":` + test.schema + `},"type":"json_schema"}`
+			if test.wantSchema != "" {
+				want = `{"json_schema":{"name":"output","strict":` + test.wantStrict + `,"schema":` + test.wantSchema + `},"type":"json_schema"}`
 			}
 			if got := member(t, chat, "response_format"); got != want {
 				t.Errorf("response_format is\n%s\nwant\n%s", got, want)
@@ -55,8 +55,8 @@ func TestFormat(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if test.schema != "" {
-				want = `{"format":{"name":"output","strict":` + test.strict + `,"type":"json_schema","schema":` + test.schema + `}}`
+			if test.wantSchema != "" {
+				want = `{"format":{"name":"output","strict":` + test.wantStrict + `,"type":"json_schema","schema":` + test.wantSchema + `}}`
 			}
 			if got := member(t, response, "text"); got != want {
 				t.Errorf("text is\n%s\nwant\n%s", got, want)

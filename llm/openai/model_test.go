@@ -66,7 +66,7 @@ func TestEnvironmentIsNotRead(t *testing.T) { //nolint:paralleltest // sets the 
 	}
 }
 
-func TestResponsesWithoutAStream(t *testing.T) {
+func TestResponsesWithoutStream(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		status            int

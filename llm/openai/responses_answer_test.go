@@ -136,7 +136,7 @@ func TestResponseEvents(t *testing.T) {
 	}
 }
 
-func TestFaultsOfAResponse(t *testing.T) {
+func TestFaultsOfResponse(t *testing.T) {
 	t.Parallel()
 	failed := func(members string) string {
 		return `{"type":"response.failed","response":{"status":"failed","error":` + members + `}}`

@@ -65,7 +65,7 @@ const (
 	sentCallB = `{"type":"function_call","call_id":"b","name":"g","arguments":"{}"}`
 )
 
-func TestReasoningIsSentBackInItsPlace(t *testing.T) {
+func TestReasoningIsSentBackInOrder(t *testing.T) {
 	t.Parallel()
 	answer := answered(t, conversation()...)
 	got := returned(t, "asked", answer)
@@ -85,8 +85,8 @@ func TestReasoningOfRemovedItems(t *testing.T) {
 	equalJSON(t, `[{"role":"user","content":"Hi"},`+sentThree+`,`+sentCallA+`,`+sentCallB+`]`, returned(t, "asked", answer))
 }
 
-// TestReasoningOfASecondMessage: the second message's text is part of the first message.
-func TestReasoningOfASecondMessage(t *testing.T) {
+// TestReasoningOfSecondMessage: the second message's text is part of the first message.
+func TestReasoningOfSecondMessage(t *testing.T) {
 	t.Parallel()
 	answer := answered(t,
 		done(0, `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"one"}`),
@@ -98,7 +98,7 @@ func TestReasoningOfASecondMessage(t *testing.T) {
 		returned(t, "asked", answer))
 }
 
-func TestReasoningOfAnotherModelOrTurn(t *testing.T) {
+func TestReasoningOfOtherModelOrTurn(t *testing.T) {
 	t.Parallel()
 	const (
 		text  = `{"role":"assistant","content":"Let me look."}`
@@ -111,13 +111,13 @@ func TestReasoningOfAnotherModelOrTurn(t *testing.T) {
 		returned(t, "asked", answer, user(llm.Text{Text: "And?"})))
 }
 
-// TestReasoningThatCannotGoBack: the provider stores nothing, so it does not find an item that is
+// TestReasoningWithoutEncryptedContent: the provider stores nothing, so it does not find an item that is
 // sent without its encrypted content.
-func TestReasoningThatCannotGoBack(t *testing.T) {
+func TestReasoningWithoutEncryptedContent(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		item, next string
-		kept       bool
+		wantKept   bool
 	}{
 		"encrypted":                       {`{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"x"}`, `{"type":"function_call","call_id":"a","name":"f"}`, true},
 		"in the open":                     {`{"type":"reasoning","id":"rs","summary":[],"content":[{"type":"reasoning_text","text":"Hm"}]}`, `{"type":"function_call","call_id":"a","name":"f"}`, true},
@@ -133,8 +133,8 @@ func TestReasoningThatCannotGoBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			end, _ := chunks[0].(llm.ReasoningEnd)
-			if kept := end.Data != nil; kept != test.kept {
-				t.Errorf("chunks are %+v, want something to send back: %v", chunks, test.kept)
+			if kept := end.Data != nil; kept != test.wantKept {
+				t.Errorf("chunks are %+v, want something to send back: %v", chunks, test.wantKept)
 			}
 		})
 	}

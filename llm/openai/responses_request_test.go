@@ -74,9 +74,9 @@ func TestResponsesRequestOmitsUnsetParameters(t *testing.T) {
 	equalJSON(t, `{"summary":"auto"}`, body["reasoning"])
 }
 
-// TestModelsThatDoNotThink: these models refuse reasoning parameters, so the request omits them
+// TestModelsWithoutReasoning: these models refuse reasoning parameters, so the request omits them
 // unless the caller sets an effort. Then the caller gets the provider's error.
-func TestModelsThatDoNotThink(t *testing.T) {
+func TestModelsWithoutReasoning(t *testing.T) {
 	t.Parallel()
 	for model, thinks := range map[string]bool{
 		"gpt-4.1-mini": false, "gpt-4o": false, "ft:gpt-4.1-2025-04-14:org::id": false, "chatgpt-4o-latest": false, "gpt-5-chat-latest": false,

@@ -146,8 +146,8 @@ func TestFixed(t *testing.T) {
 		append(scripted.SplitWords("Hello you"), scripted.Step{Chunk: llm.Finish{Reason: llm.FinishStop, Model: "m"}}),
 	))
 	for i, want := range []struct {
-		text string
-		code llm.Code
+		text     string
+		wantCode llm.Code
 	}{
 		{"Hel", llm.CodeUnavailable},
 		{"cut off", llm.CodeTruncated},
@@ -160,8 +160,8 @@ func TestFixed(t *testing.T) {
 		if errors.As(outcome.Err, &failure) {
 			code = failure.Code
 		}
-		if outcome.Message.Text() != want.text || code != want.code {
-			t.Errorf("call %d: text %q and code %q, want %q and %q", i, outcome.Message.Text(), code, want.text, want.code)
+		if outcome.Message.Text() != want.text || code != want.wantCode {
+			t.Errorf("call %d: text %q and code %q, want %q and %q", i, outcome.Message.Text(), code, want.text, want.wantCode)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/tools/builtin"
 )
 
-// TestAModelAsks: a model asks a question and gets the person's answer.
-func TestAModelAsks(t *testing.T) {
+// TestAskUserReturnsAnswer: a model asks a question and gets the person's answer.
+func TestAskUserReturnsAnswer(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		tool         tools.Tool

@@ -15,9 +15,9 @@ import (
 	"github.com/perdure/perdure/tools/httptool"
 )
 
-// TestArgumentsKeepToTheirPlaces: arguments come from a model, which may have copied them from
+// TestArgumentsStayInTheirPlaces: arguments come from a model, which may have copied them from
 // hostile text.
-func TestArgumentsKeepToTheirPlaces(t *testing.T) {
+func TestArgumentsStayInTheirPlaces(t *testing.T) {
 	t.Parallel()
 	server, journal := echo(t, nil)
 	tool := guarded(t, httptool.Config{
@@ -61,9 +61,9 @@ func TestArgumentsKeepToTheirPlaces(t *testing.T) {
 	}
 }
 
-// TestArgumentsNeverTouchTheHost: in a template whose whole path consists of arguments, no argument
+// TestArgumentsDoNotChangeHost: in a template whose whole path consists of arguments, no argument
 // changes the host.
-func TestArgumentsNeverTouchTheHost(t *testing.T) {
+func TestArgumentsDoNotChangeHost(t *testing.T) {
 	t.Parallel()
 	server, journal := echo(t, nil)
 	tool := guarded(t, httptool.Config{Method: "GET", URL: server.URL + "/{a}/{b}", Parameters: properties("a b", "a", "b")}, local)
@@ -98,7 +98,7 @@ func TestPrivateAddressesAreRefused(t *testing.T) {
 	}
 }
 
-func TestProxiesOfTheEnvironmentAreNotAsked(t *testing.T) {
+func TestProxiesOfEnvironmentAreIgnored(t *testing.T) {
 	proxy, journal := echo(t, nil)
 	t.Setenv("HTTP_PROXY", proxy.URL)
 	t.Setenv("http_proxy", proxy.URL)

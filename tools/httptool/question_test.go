@@ -16,9 +16,9 @@ import (
 	"github.com/perdure/perdure/tools/httptool"
 )
 
-// TestAServerAsks: a server asks questions in sequence. The request is repeated with all answers so
+// TestQuestionOfServer: a server asks questions in sequence. The request is repeated with all answers so
 // far, and each repetition has another idempotency key.
-func TestAServerAsks(t *testing.T) {
+func TestQuestionOfServer(t *testing.T) {
 	t.Parallel()
 	var keys []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +67,7 @@ func TestAServerAsks(t *testing.T) {
 	}
 }
 
-func TestResponsesThatAreNoQuestion(t *testing.T) {
+func TestInvalidQuestions(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
 		"text": "Where to?", "empty": `{}`, "list": `[]`, "reason": `{"message":"x","reason":"tool_call"}`, "expiry": `{"message":"x","expiresIn":"soon"}`,

@@ -110,7 +110,7 @@ func TestRequests(t *testing.T) {
 		name, method, url string
 		form              bool
 		arguments         string
-		uri, body         string
+		wantURI, wantBody string
 	}{
 		{"path and JSON body", "POST", "/orders/{id}/refund", false, `{"id":"a b","amount":1.50,"note":"<é>","deep":{"x":[1,2]}}`,
 			"/orders/a%20b/refund", `{"amount":1.50,"deep":{"x":[1,2]},"note":"\u003cé\u003e"}`},
@@ -135,22 +135,22 @@ func TestRequests(t *testing.T) {
 			arguments := tt.arguments
 			if tt.url == "" {
 				arguments = `{"id":"","a":1}`
-				tt.uri = "/?a=1&id="
+				tt.wantURI = "/?a=1&id="
 			}
 			result, err := tool.Call(t.Context(), tools.Call{ID: "c1", IdempotencyKey: "r1/c1", Arguments: json.RawMessage(arguments)})
 			got := journal.requests()
 			if err != nil || result.IsError || len(got) != 1 {
 				t.Fatalf("got %+v, %v after %d requests, want a result after one", result, err, len(got))
 			}
-			if r := got[0]; r.Method != tt.method || r.URI != tt.uri || r.Body != tt.body {
-				t.Errorf("got %s %s %s,\nwant %s %s %s", r.Method, r.URI, r.Body, tt.method, tt.uri, tt.body)
+			if r := got[0]; r.Method != tt.method || r.URI != tt.wantURI || r.Body != tt.wantBody {
+				t.Errorf("got %s %s %s,\nwant %s %s %s", r.Method, r.URI, r.Body, tt.method, tt.wantURI, tt.wantBody)
 			}
 			header := got[0].Header
 			if header.Get("Authorization") != "Bearer "+token || header.Get("X-Plain") != "v" || header.Get("Idempotency-Key") != "r1/c1" {
 				t.Errorf("headers = %v, want the token, X-Plain and the idempotency key", header)
 			}
 			want := map[bool]string{true: "application/x-www-form-urlencoded", false: "application/json"}[tt.form]
-			if tt.body != "" && header.Get("Content-Type") != want {
+			if tt.wantBody != "" && header.Get("Content-Type") != want {
 				t.Errorf("content type = %s, want %s", header.Get("Content-Type"), want)
 			}
 		})
@@ -182,7 +182,7 @@ func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process'
 	}
 }
 
-func TestIdempotencyKeysFitTheHeader(t *testing.T) {
+func TestIdempotencyKeysFitHeader(t *testing.T) {
 	t.Parallel()
 	server, journal := echo(t, nil)
 	tool := guarded(t, httptool.Config{Method: "POST", URL: server.URL}, local)
@@ -301,9 +301,9 @@ func TestFailedRequests(t *testing.T) {
 	})
 }
 
-// TestNothingRepeatsARequest: net/http would repeat a request with an Idempotency-Key by itself
+// TestRequestsAreNotRepeated: net/http would repeat a request with an Idempotency-Key by itself
 // when a reused connection breaks.
-func TestNothingRepeatsARequest(t *testing.T) {
+func TestRequestsAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	var hangUp atomic.Bool
 	server, journal := echo(t, func(http.ResponseWriter, *http.Request) {
@@ -359,8 +359,8 @@ func TestConfigErrors(t *testing.T) {
 	t.Parallel()
 	valid := httptool.Config{Name: "a", Method: "GET", URL: "https://shop.example/{id}", Parameters: properties("id", "id", "opt")}
 	for _, tt := range []struct {
-		change    func(c *httptool.Config)
-		key, want string
+		change        func(c *httptool.Config)
+		wantKey, want string
 	}{
 		{func(c *httptool.Config) { c.URL = "ftp://shop.example/" }, "http.url", "must begin with https"},
 		{func(c *httptool.Config) { c.URL = "shop.example" }, "http.url", "must begin with https"},
@@ -391,8 +391,8 @@ func TestConfigErrors(t *testing.T) {
 		tt.change(&cfg)
 		_, err := httptool.New(cfg, local)
 		var wrong *httptool.ConfigError
-		if !errors.As(err, &wrong) || !strings.HasPrefix(wrong.Key, tt.key) || !strings.Contains(wrong.Reason, tt.want) {
-			t.Errorf("%+v:\n got %v, want %s at %s", cfg, err, tt.want, tt.key)
+		if !errors.As(err, &wrong) || !strings.HasPrefix(wrong.Key, tt.wantKey) || !strings.Contains(wrong.Reason, tt.want) {
+			t.Errorf("%+v:\n got %v, want %s at %s", cfg, err, tt.want, tt.wantKey)
 		}
 	}
 	if _, err := httptool.New(valid, local); err != nil {
@@ -400,7 +400,7 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-func TestSecretsAreLookedUpWhenTheyAreUsed(t *testing.T) {
+func TestSecretsAreReadAtEachCall(t *testing.T) {
 	t.Parallel()
 	server, journal := echo(t, nil)
 	value := "first"

@@ -79,10 +79,10 @@ func (c *connection) conduct(t *testing.T, own string) (result tools.Result, ask
 	return result, asked
 }
 
-// TestAServerElicits: the questions of a server are asked in sequence and the call is repeated,
+// TestElicitationBecomesQuestion: the questions of a server are asked in sequence and the call is repeated,
 // with either kind of elicitation. An older server gets one call at a time, so that concurrent
 // calls get their own answers.
-func TestAServerElicits(t *testing.T) {
+func TestElicitationBecomesQuestion(t *testing.T) {
 	t.Parallel()
 	for own, serve := range map[string]func(*testing.T) (*playground, *httptest.Server){
 		"rounds": func(t *testing.T) (*playground, *httptest.Server) {
@@ -112,9 +112,9 @@ func TestAServerElicits(t *testing.T) {
 	}
 }
 
-// TestAServerMayNotElicit: if elicitation is not allowed, the server gets a refusal, and the model
+// TestElicitationIsRefusedByDefault: if elicitation is not allowed, the server gets a refusal, and the model
 // is informed as well.
-func TestAServerMayNotElicit(t *testing.T) {
+func TestElicitationIsRefusedByDefault(t *testing.T) {
 	t.Parallel()
 	p, server := web(t, &mcp.StreamableHTTPOptions{Stateless: true})
 	p.asks()

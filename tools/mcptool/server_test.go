@@ -345,7 +345,7 @@ func TestProgressIsReported(t *testing.T) {
 	}
 }
 
-func TestCancelReachesTheServer(t *testing.T) {
+func TestCancelReachesServer(t *testing.T) {
 	t.Parallel()
 	for name, serve := range map[string]func(*testing.T) (*playground, *httptest.Server){
 		"now":    func(t *testing.T) (*playground, *httptest.Server) { t.Helper(); return web(t, nil) },
@@ -394,9 +394,9 @@ func TestStopEndsCalls(t *testing.T) {
 	}
 }
 
-// TestStopDoesNotWaitForTheServer: Stop does not wait for a server that does not answer the end of
+// TestStopDoesNotWaitForServer: Stop does not wait for a server that does not answer the end of
 // the session.
-func TestStopDoesNotWaitForTheServer(t *testing.T) {
+func TestStopDoesNotWaitForServer(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})
 	p := newPlayground()
@@ -428,7 +428,7 @@ func TestStopDoesNotWaitForTheServer(t *testing.T) {
 	}
 }
 
-func TestNewToolsAreSeen(t *testing.T) {
+func TestNewToolsAreFound(t *testing.T) {
 	t.Parallel()
 	_, server := web(t, nil)
 	_, before := old(t)
@@ -457,7 +457,7 @@ func awayText(t *testing.T, tool tools.Tool) string {
 	return away.Text
 }
 
-func TestAProgramThatDiesIsStartedAgain(t *testing.T) {
+func TestProgramIsRestarted(t *testing.T) {
 	t.Parallel()
 	c := connect(t, stdio("server"))
 	c.log.await(t, connected, 1)
@@ -476,7 +476,7 @@ func TestAProgramThatDiesIsStartedAgain(t *testing.T) {
 	c.log.await(t, `text="serving with [secret]"`, 2)
 }
 
-func TestAMessageThatIsTooLargeEndsTheConnection(t *testing.T) {
+func TestLargeMessageEndsConnection(t *testing.T) {
 	t.Parallel()
 	_, server := web(t, &mcp.StreamableHTTPOptions{JSONResponse: true})
 	for name, cfg := range map[string]mcptool.Config{"program": stdio("server"), "web": url(server.URL)} {
@@ -492,7 +492,7 @@ func TestAMessageThatIsTooLargeEndsTheConnection(t *testing.T) {
 	}
 }
 
-func TestProgramsGetNoSecretsOfOurs(t *testing.T) {
+func TestProgramsDoNotReceiveSecretsOfWorker(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-of-ours")
 	t.Setenv("PERDURE_SECRET_OTHER", "other-of-ours")
 	c := connect(t, stdio("server"))
@@ -503,7 +503,7 @@ func TestProgramsGetNoSecretsOfOurs(t *testing.T) {
 	}
 }
 
-func TestAProgramThatDoesNotEndIsEnded(t *testing.T) {
+func TestProgramIsKilledAfterGracePeriod(t *testing.T) {
 	t.Parallel()
 	c := connect(t, stdio("stubborn"))
 	c.log.await(t, connected, 1)
@@ -519,7 +519,7 @@ func TestAProgramThatDoesNotEndIsEnded(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsAwayAtTheStart(t *testing.T) {
+func TestUnreachableServerAtStart(t *testing.T) {
 	t.Parallel()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -569,9 +569,9 @@ func TestAServerThatIsAwayAtTheStart(t *testing.T) {
 	}
 }
 
-// TestSessionsThatAreForgotten: a server that restarts has no sessions. It rejects the call before
+// TestLostSessionIsRenewed: a server that restarts has no sessions. It rejects the call before
 // it has any effect, so the call is repeated.
-func TestSessionsThatAreForgotten(t *testing.T) {
+func TestLostSessionIsRenewed(t *testing.T) {
 	t.Parallel()
 	var inner atomic.Pointer[http.Handler]
 	start := func() {
@@ -591,9 +591,9 @@ func TestSessionsThatAreForgotten(t *testing.T) {
 	c.call(t, "echo", `{}`)
 }
 
-// TestPagesInsteadOfAnswers: a proxy may answer in place of a server, for example with a sign-in
+// TestHTMLAnswersAreErrors: a proxy may answer in place of a server, for example with a sign-in
 // page.
-func TestPagesInsteadOfAnswers(t *testing.T) {
+func TestHTMLAnswersAreErrors(t *testing.T) {
 	t.Parallel()
 	var page atomic.Bool
 	inner := newPlayground().serve(t, nil)
@@ -618,7 +618,7 @@ func TestPagesInsteadOfAnswers(t *testing.T) {
 	c.call(t, "echo", `{}`)
 }
 
-func TestAnswersThatAreNotMCP(t *testing.T) {
+func TestInvalidAnswers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
@@ -694,7 +694,7 @@ func TestPrivateAddressesAreRefused(t *testing.T) {
 	log.await(t, "127.0.0.1 is not an address on the public internet", 1)
 }
 
-func TestAProgramThatNeverAnswers(t *testing.T) {
+func TestSilentProgram(t *testing.T) {
 	t.Parallel()
 	c := connect(t, stdio("broken"))
 	c.log.await(t, "MCP server is not connected", 1)

@@ -31,9 +31,9 @@ func open(t *testing.T, file string) (routes http.Handler, closes func()) {
 	}
 }
 
-// TestJournalIsOutsideOfPerdure: a store that is opened before perdure dev does not create perdure
+// TestJournalIsOutsideDataDirectory: a store that is opened before perdure dev does not create perdure
 // dev's data directory, which has to be empty or missing.
-func TestJournalIsOutsideOfPerdure(t *testing.T) {
+func TestJournalIsOutsideDataDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	_, closes := open(t, defaultJournal)
 	closes()
@@ -92,16 +92,16 @@ func TestStoreKeepsCompletedOperations(t *testing.T) {
 		t.Errorf("repeated request: got %+v, want %+v", again, reserved)
 	}
 	for _, c := range []struct {
-		key, path string
-		status    int
+		key, path  string
+		wantStatus int
 	}{
 		{"run/4", "/payments/" + charged.Number + "/refund", http.StatusOK},
 		{"run/5", "/payments/" + charged.Number + "/refund", http.StatusConflict},
 		{"run/6", "/reservations/" + reserved.Number + "/release", http.StatusOK},
 		{"run/6", "/reservations/" + reserved.Number + "/release", http.StatusOK},
 	} {
-		if status, _ := ask(t, routes, c.key, c.path, ""); status != c.status {
-			t.Errorf("%s, as %s: %d, want %d", c.path, c.key, status, c.status)
+		if status, _ := ask(t, routes, c.key, c.path, ""); status != c.wantStatus {
+			t.Errorf("%s, as %s: %d, want %d", c.path, c.key, status, c.wantStatus)
 		}
 	}
 	if did := journalOf(t, routes, "/journal"); did != "reserve reserve charge refund release" {

@@ -20,10 +20,10 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		status int
-		body   string
-		want   string // readable content
-		whole  bool
+		status    int
+		body      string
+		want      string // readable content
+		wantWhole bool
 	}{
 		"within":           {200, "12345678\n1234\n\n", "12345678\n1234\n\n", true},
 		"line at the end":  {200, "\n12345678", "\n12345678", true},
@@ -49,10 +49,10 @@ func TestLimits(t *testing.T) {
 				got, err := io.ReadAll(res.Body)
 				_ = res.Body.Close()
 				var failure *llm.Error
-				if tooLarge := errors.As(err, &failure) && failure.Code == llm.CodeResponseTooLarge; tooLarge == test.whole {
-					t.Errorf("%s: error = %v, want ResponseTooLarge: %t", kind, err, !test.whole)
+				if tooLarge := errors.As(err, &failure) && failure.Code == llm.CodeResponseTooLarge; tooLarge == test.wantWhole {
+					t.Errorf("%s: error = %v, want ResponseTooLarge: %t", kind, err, !test.wantWhole)
 				}
-				if test.whole && string(got) != test.want {
+				if test.wantWhole && string(got) != test.want {
 					t.Errorf("%s: body is %q, want %q", kind, got, test.want)
 				}
 			}

@@ -28,9 +28,9 @@ func TestInline(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		mime, data  string
-		isText, pdf bool
-		text        string
+		mime, data            string
+		wantIsText, wantIsPDF bool
+		wantText              string
 	}{
 		{"text/csv; charset=utf-8", "YSxi", true, false, "a,b"},
 		{"application/json", "e30=", true, false, "{}"},
@@ -41,11 +41,11 @@ func TestDocuments(t *testing.T) {
 		{"/", "aGk=", false, false, ""},
 	} {
 		media := llm.Media{Kind: llm.MediaDocument, MIME: test.mime, Data: test.data}
-		if IsText(media) != test.isText || IsPDF(media) != test.pdf {
-			t.Errorf("%+v is text: %v, PDF: %v, want %v and %v", media, IsText(media), IsPDF(media), test.isText, test.pdf)
+		if IsText(media) != test.wantIsText || IsPDF(media) != test.wantIsPDF {
+			t.Errorf("%+v is text: %v, PDF: %v, want %v and %v", media, IsText(media), IsPDF(media), test.wantIsText, test.wantIsPDF)
 		}
-		if text, ok := PlainText(media); test.isText && (ok != (test.text != "") || ok && text != test.text) {
-			t.Errorf("PlainText(%+v) = %q, %v, want %q", media, text, ok, test.text)
+		if text, ok := PlainText(media); test.wantIsText && (ok != (test.wantText != "") || ok && text != test.wantText) {
+			t.Errorf("PlainText(%+v) = %q, %v, want %q", media, text, ok, test.wantText)
 		}
 	}
 }
