@@ -40,7 +40,7 @@ func TestRunner(t *testing.T) {
 	}
 }
 
-// TestRestartOfRuntime: the runtime is killed during a run. A page that connects to the next process
+// TestRuntimeRestarts: the runtime is killed during a run. A page that connects to the next process
 // sees the earlier messages, and the run as it goes on. Perdure has called the model once.
 func TestRuntimeRestarts(t *testing.T) {
 	t.Parallel()
