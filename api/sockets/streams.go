@@ -22,21 +22,17 @@ type streamsBody struct {
 
 // streamRequest is one stream of a POST /v1/streams, with the members of a subscribe frame.
 type streamRequest struct {
-	ID              string  `json:"id"`
-	ThreadID        string  `json:"threadId"`
-	RunID           *string `json:"runId"`
-	After           string  `json:"after"`
-	Join            bool    `json:"join"`
-	Follow          *bool   `json:"follow"`
-	ProtocolVersion *string `json:"protocolVersion"`
-	WaitFor         string  `json:"waitFor"`
+	ID       string  `json:"id"`
+	ThreadID string  `json:"threadId"`
+	RunID    *string `json:"runId"`
+	subscribeMembers
+	WaitFor string `json:"waitFor"`
 }
 
 // frame returns the subscribe frame of the request.
 func (r streamRequest) frame() *clientFrame {
 	return &clientFrame{
-		Type: "subscribe", ID: r.ID, ThreadID: r.ThreadID, RunID: r.RunID, After: r.After, Join: r.Join,
-		Follow: r.Follow, ProtocolVersion: r.ProtocolVersion, WaitFor: r.WaitFor,
+		Type: "subscribe", ID: r.ID, ThreadID: r.ThreadID, RunID: r.RunID, subscribeMembers: r.subscribeMembers, WaitFor: r.WaitFor,
 	}
 }
 
