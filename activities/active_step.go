@@ -22,9 +22,9 @@ import (
 // replaces the agent if the step names another one.
 func (adv *advancer) newActiveStep(action pipeline.Action) *runs.ActiveStep {
 	return &runs.ActiveStep{
-		AgentRef: runs.AgentRef{Agent: adv.in.Agent, Revision: adv.in.Revision, Limits: runs.LimitsOfSubagent(adv.definition.Limits)},
-		Place:    runs.StepPlace{Path: action.Path, Name: action.Name, Scope: adv.scope(action.Path), Tree: adv.in.Position.Tree},
-		Deadline: action.Deadline,
+		AgentRef:     runs.AgentRef{Agent: adv.in.Agent, Revision: adv.in.Revision, Limits: runs.LimitsOfSubagent(adv.definition.Limits)},
+		PipelineStep: runs.StepRef{Path: action.Path, Name: action.Name, Scope: adv.scope(action.Path), Tree: adv.in.Position.Tree},
+		Deadline:     action.Deadline,
 	}
 }
 
@@ -59,7 +59,7 @@ func (adv *advancer) beginAgent(ctx context.Context, action pipeline.Action) err
 		if err != nil {
 			return err
 		}
-		step.Place.Inline, step.Limits = true, runs.LimitsOfSubagent(d.Limits)
+		step.PipelineStep.Inline, step.Limits = true, runs.LimitsOfSubagent(d.Limits)
 		// Inline fills in the limits of the pipeline's agent. Tokens and cost have no default here:
 		// without a limit of the step, those of the run apply.
 		limits := pipeline.StepAt(adv.definition, action.Path).Agent.Limits
@@ -92,7 +92,7 @@ func (adv *advancer) beginAgent(ctx context.Context, action pipeline.Action) err
 // two.
 func (adv *advancer) storeModelInput(agent *pipeline.Agent) {
 	if agent.Prompt != nil {
-		adv.stored.Prompt, adv.next.Active.Place.Isolated = *agent.Prompt, true
+		adv.stored.Prompt, adv.next.Active.PipelineStep.Isolated = *agent.Prompt, true
 	}
 	if agent.Schema != nil && agent.Name != "" {
 		adv.stored.Agent, adv.stored.Revision = adv.in.Agent, adv.in.Revision
@@ -116,7 +116,7 @@ func (adv *advancer) beginCall(ctx context.Context, action pipeline.Action, suba
 	var err error
 	switch {
 	case action.Approve != nil:
-		tool, arguments, active.Place.Inline = pipeline.ApproveTool, action.Approve.Args, true
+		tool, arguments, active.PipelineStep.Inline = pipeline.ApproveTool, action.Approve.Args, true
 		err = adv.requestApproval(n, action)
 	case action.Agent != nil:
 		tool, n.Subagents = action.Agent.Name, subagents
@@ -137,7 +137,7 @@ func (adv *advancer) beginCall(ctx context.Context, action pipeline.Action, suba
 	if err != nil {
 		return err
 	}
-	adv.result.Messages, adv.result.ProviderIDs, adv.result.Scope = result.Messages, result.ProviderIDs, active.Place.Scope
+	adv.result.Messages, adv.result.ProviderIDs, adv.result.Scope = result.Messages, result.ProviderIDs, active.PipelineStep.Scope
 	active.CallID, adv.next.Active, adv.next.Answer = callID, active, &n.Answer
 	adv.addEvents(events...)
 	return nil
@@ -188,7 +188,7 @@ func (adv *advancer) configureNarrator(ctx context.Context, n *narration.Narrato
 		return err
 	}
 	offered, n.Subagents = narration.OfferSubagents(offered, subagents)
-	n.Offer(offered)
+	n.AllowNames(offered)
 	if adv.in.Child == nil {
 		if n.Clients, err = adv.activities.clientTools(ctx, adv.definition, adv.thread, offered); err != nil {
 			return err

@@ -91,7 +91,7 @@ func (a *Activities) openAfterFailure(ctx context.Context, p stream.Place, in ru
 	if failed.Closes != "" {
 		events = append(events, &agui.StepFinished{StepName: failed.Closes})
 	}
-	return a.Log.OpenAfterFailure(ctx, p, failedPlace, steeringNote(failed.Place, failed.Steered), append(events, &agui.StepStarted{StepName: failed.Name})...)
+	return a.Log.OpenAfterFailure(ctx, p, failedPlace, steeringNote(failed.PipelineStep, failed.Steered), append(events, &agui.StepStarted{StepName: failed.Name})...)
 }
 
 // definitionWithSteps returns the definition with the steps of the position: those of the agent, or

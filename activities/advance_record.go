@@ -7,7 +7,7 @@ import (
 )
 
 // storedAdvance is the content that an advance stores in its done record for later activities
-// (stream.Result.Kept). The workflow has the sequence of the record, in Position, StepPlace or
+// (stream.Result.Kept). The workflow has the sequence of the record, in Position, StepRef or
 // Branches. It is JSON in the log, so records of older versions lack newer members.
 type storedAdvance struct {
 	// Prompt is what an agent is sent as a user message. After is the ID of the agent's invalid

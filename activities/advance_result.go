@@ -86,11 +86,11 @@ func withSequence(next runs.AdvanceResult, seq uint64, inProgram bool) runs.Adva
 	}
 	// The active step finds its tree in this record.
 	if next.Active != nil && inProgram {
-		next.Active.Place.Tree = seq
+		next.Active.PipelineStep.Tree = seq
 	}
 	// The agent finds its prompt in this record.
 	if active := next.Active; active != nil && next.Prompts {
-		active.Place.Prompts = append(active.Place.Prompts, seq)
+		active.PipelineStep.Prompts = append(active.PipelineStep.Prompts, seq)
 	}
 	return next
 }

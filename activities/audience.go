@@ -19,7 +19,7 @@ import (
 // No model receives messages about limits. The prompts of a step's agent are inserted in their
 // places.
 func (a *Activities) audience(ctx context.Context, in runs.ModelCall, snap *snapshot.Snapshot) ([]snapshot.Entry, error) {
-	if in.Place != nil && in.Place.Isolated {
+	if in.PipelineStep != nil && in.PipelineStep.Isolated {
 		return a.isolatedAudience(ctx, in, snap)
 	}
 	var entries []snapshot.Entry
@@ -45,7 +45,7 @@ func (a *Activities) audience(ctx context.Context, in runs.ModelCall, snap *snap
 func (a *Activities) isolatedAudience(ctx context.Context, in runs.ModelCall, snap *snapshot.Snapshot) ([]snapshot.Entry, error) {
 	var entries []snapshot.Entry
 	for _, e := range snap.Entries {
-		if e.Scope == in.Place.Scope {
+		if e.Scope == in.PipelineStep.Scope {
 			entries = append(entries, e)
 		}
 	}
@@ -56,17 +56,17 @@ func (a *Activities) isolatedAudience(ctx context.Context, in runs.ModelCall, sn
 // the conversation: the first one at the beginning, one with validation errors after the answer
 // that was invalid. Agents outside of pipelines have none.
 func (a *Activities) insertPrompts(ctx context.Context, in runs.ModelCall, entries []snapshot.Entry) ([]snapshot.Entry, error) {
-	if in.Place == nil {
+	if in.PipelineStep == nil {
 		return entries, nil
 	}
-	for _, seq := range in.Place.Prompts {
+	for _, seq := range in.PipelineStep.Prompts {
 		var stored storedAdvance
 		if err := a.Log.Kept(ctx, runOf(in.Run).Thread, seq, &stored); err != nil {
 			return nil, err
 		}
 		// Such a record only names the agent whose step defines the output. An isolated agent has a
 		// prompt even if it is empty.
-		if stored.Prompt == "" && !in.Place.Isolated {
+		if stored.Prompt == "" && !in.PipelineStep.Isolated {
 			continue
 		}
 		index := 0

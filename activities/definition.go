@@ -16,7 +16,7 @@ import (
 // defines inline.
 func (a *Activities) definition(ctx context.Context, s runs.Step) (*agents.Definition, error) {
 	source := stream.ApprovalSource{Agent: s.Agent, Revision: s.Revision}
-	if place := s.Place; place != nil && place.Inline {
+	if place := s.PipelineStep; place != nil && place.Inline {
 		// An inline agent is part of the definition of its pipeline, which s.Agent names.
 		source.Step, source.Tree = place.Path, place.Tree
 	}

@@ -20,7 +20,7 @@ import (
 // current revisions. Only the run's own agent has any: subagents and agents of steps do not own the
 // thread. Agents that are not published are a lackingError.
 func (a *Activities) handoffTargets(ctx context.Context, d *agents.Definition, s runs.Step) ([]narration.Handoff, error) {
-	if s.Child != nil || s.Place != nil {
+	if s.Child != nil || s.PipelineStep != nil {
 		return nil, nil
 	}
 	all, err := a.latest(ctx, agents.Handoffs(d.Tools))

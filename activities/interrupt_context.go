@@ -74,7 +74,7 @@ func (ic *interruptContext) approval(ctx context.Context, c runs.Interrupt) (*in
 	a.ToolName, a.Args, a.ArgsTruncated = ic.findCall(c)
 	// Tallies are the votes for the same arguments; votes for different edits do not add up.
 	for _, t := range c.Tallies() {
-		a.Proposals = append(a.Proposals, newProposal(t, a.ArgsDigest))
+		a.Tallies = append(a.Tallies, newProposal(t, a.ArgsDigest))
 	}
 	a.Decisions, err = ic.decisions(ctx, c)
 	return a, err
@@ -82,8 +82,8 @@ func (ic *interruptContext) approval(ctx context.Context, c runs.Interrupt) (*in
 
 // newProposal returns the votes for one set of arguments. original is the digest of the model's
 // arguments: votes for others are for an edit.
-func newProposal(tally runs.Tally, original string) inbox.Proposal {
-	proposal := inbox.Proposal{ArgsDigest: tally.ArgsDigest, Decision: string(runs.DecisionEdit), Votes: tally.Votes, Missing: tally.Missing}
+func newProposal(tally runs.Tally, original string) inbox.Tally {
+	proposal := inbox.Tally{ArgsDigest: tally.ArgsDigest, Decision: string(runs.DecisionEdit), Votes: tally.Votes, Missing: tally.Missing}
 	if tally.ArgsDigest == original {
 		proposal.Decision = string(runs.DecisionApprove)
 	}
@@ -174,7 +174,7 @@ func inboxArgs(arguments string) (args json.RawMessage, truncated bool) {
 
 // decisions returns the votes and, for an event that settles the interrupt, the decision. Their
 // content, the approver and the time come from the log, where the API has written them as
-// proposals.
+// inboxTallies.
 func (ic *interruptContext) decisions(ctx context.Context, c runs.Interrupt) ([]inbox.Decision, error) {
 	all := slices.Clone(c.Votes)
 	if c.Decision != nil && inbox.EventType(ic.notification.Event).Settles() {

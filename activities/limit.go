@@ -60,7 +60,7 @@ func (a *Activities) writeLimitInterrupt(ctx context.Context, in runs.LimitInter
 // has the approval. args are the arguments of the call, as JSON.
 func (a *Activities) writeLimitCall(ctx context.Context, in runs.LimitInterrupt, attempt *stream.Attempt, rules *agents.Definition, args string) (runs.ModelAnswer, error) {
 	narrator := narration.New(runOf(in.Run), in.ID, attempt)
-	narrator.Scope = scopeOf(in.Place)
+	narrator.Scope = scopeOf(in.PipelineStep)
 	narrator.OfferOnly(pipeline.ApproveTool)
 	narrator.Gate = func(_, arguments string) *runs.Approval { return newApproval(rules, 0, arguments) }
 	_, events, result, err := narrator.Propose(pipeline.ApproveTool, args)

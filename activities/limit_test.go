@@ -194,7 +194,7 @@ func TestSoftLimitInterruptIsRecordedOnce(t *testing.T) {
 	in := runs.LimitInterrupt{
 		Step: runs.Step{
 			Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "1/limit", Name: "limit",
-			Place: &runs.StepPlace{Path: "~limit", Name: "limit", Inline: true, Scope: runs.ScopeLimit},
+			PipelineStep: &runs.StepRef{Path: "~limit", Name: "limit", Inline: true, Scope: runs.ScopeLimit},
 		},
 		Beginning: runs.Beginning{Continues: run.ID}, Exceeded: runs.ExceededLimit{Code: runs.CodeLimitDuration, Used: int64(61*time.Second) + 1, Allowed: int64(2 * time.Minute)},
 	}

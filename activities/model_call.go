@@ -63,9 +63,9 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	work, cancel := attempt.Context(ctx)
 	defer cancel()
 	narrator := narration.New(place.Run, in.ID, attempt)
-	narrator.Scope = scopeOf(in.Place)
+	narrator.Scope = scopeOf(in.PipelineStep)
 	// The metrics of an attempt whose worker died are recorded by its successor.
-	if attempt.Resumed() {
+	if attempt.FollowsUnfinished() {
 		if err := a.meterPreviousAttempt(work, place, attempt); err != nil {
 			return runs.ModelAnswer{}, err
 		}
@@ -81,7 +81,7 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	}
 	// Earlier attempts and summaries were billed as well. The workflow learns of them by this
 	// answer only.
-	if attempt.Resumed() || summarizes {
+	if attempt.FollowsUnfinished() || summarizes {
 		if narrator.Answer.OtherUsage, err = a.otherUsage(work, place, attempt); err != nil {
 			return runs.ModelAnswer{}, err
 		}
@@ -206,7 +206,7 @@ func (a *Activities) modelRequest(
 	if r.request.Tools, err = a.offerAgents(ctx, definition, in, narrator, r.request.Tools); err != nil {
 		return r, err
 	}
-	narrator.Offer(r.request.Tools)
+	narrator.AllowNames(r.request.Tools)
 	// Client tools end the run, so only the run's own agent may call them.
 	if in.Child == nil {
 		if narrator.Clients, err = a.clientTools(ctx, definition, conversation, r.request.Tools); err != nil {

@@ -131,7 +131,7 @@ func TestRepeatedNotification(t *testing.T) {
 	expires := c.Expires
 	want := inbox.Approval{
 		ID: run.Identify("int", c.ID), ThreadID: "t1", RunID: "r1", Agent: "a", ToolCallID: c.ID, ToolName: "add", Reason: "tool_call", Args: json.RawMessage(`{"a":1,"b":2}`),
-		ArgsDigest: c.Approval.ArgsDigest, Message: "May add be called?", RequestedAt: interruptMetadata, ExpiresAt: &expires, Voting: inbox.Voting{Approvers: []string{"role:finance"}, Quorum: 2, Decisions: []inbox.Decision{}, Proposals: []inbox.Proposal{{ArgsDigest: c.Approval.ArgsDigest, Decision: "approve", Missing: 2}}},
+		ArgsDigest: c.Approval.ArgsDigest, Message: "May add be called?", RequestedAt: interruptMetadata, ExpiresAt: &expires, Voting: inbox.Voting{Approvers: []string{"role:finance"}, Quorum: 2, Decisions: []inbox.Decision{}, Tallies: []inbox.Tally{{ArgsDigest: c.Approval.ArgsDigest, Decision: "approve", Missing: 2}}},
 	}
 	if diff := cmp.Diff([]inbox.Approval{want}, f.pending()); diff != "" {
 		t.Errorf("inbox (-want +got):\n%s", diff)
@@ -328,8 +328,8 @@ func TestAuditOfDecisions(t *testing.T) {
 	c.Votes = []runs.Decision{approves, edits}
 	f.notify(runs.EventVoted, time.Hour)
 	voted := f.pending()[0]
-	want := []inbox.Proposal{{ArgsDigest: c.Approval.ArgsDigest, Decision: "approve", Votes: 1, Missing: 1}, {ArgsDigest: edits.ArgsDigest, Decision: "edit", Votes: 1, Missing: 1}}
-	if diff := cmp.Diff(want, voted.Proposals); diff != "" {
+	want := []inbox.Tally{{ArgsDigest: c.Approval.ArgsDigest, Decision: "approve", Votes: 1, Missing: 1}, {ArgsDigest: edits.ArgsDigest, Decision: "edit", Votes: 1, Missing: 1}}
+	if diff := cmp.Diff(want, voted.Tallies); diff != "" {
 		t.Errorf("proposals (-want +got):\n%s", diff)
 	}
 	mustEqual(t, "number of votes", len(voted.Decisions), 2)
@@ -340,7 +340,7 @@ func TestAuditOfDecisions(t *testing.T) {
 		c.Decision = &decision
 		f.notify(runs.EventDecided, after)
 		history := f.history()[0]
-		if history.Status != inbox.StatusDecided || history.Proposals != nil {
+		if history.Status != inbox.StatusDecided || history.Tallies != nil {
 			t.Errorf("audit: got %+v, want a decided approval without proposals", history)
 		}
 		event := history.Events[len(history.Events)-1]

@@ -66,13 +66,13 @@ func (adv *advancer) callEvent(ctx context.Context, active *runs.ActiveStep) (pi
 		return event, err
 	}
 	// An approve step has no tool result. A rejection is its output, not its failure.
-	if active.Place.Inline {
+	if active.PipelineStep.Inline {
 		event.Output, err = adv.approvalOutput(active.CallID, decision, content)
 		return event, err
 	}
 	// A call that was not approved fails the step. Its result is only a text for a model.
 	isRefused := decision == runs.DecisionReject || decision == runs.DecisionExpire || decision == runs.DecisionCancel
-	step := pipeline.StepAt(adv.definition, active.Place.Path)
+	step := pipeline.StepAt(adv.definition, active.PipelineStep.Path)
 	i := adv.findMessage(func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == active.CallID })
 	switch {
 	case isRefused:

@@ -20,12 +20,12 @@ func (a *Activities) output(ctx context.Context, s runs.Step) (*agents.Output, e
 	}
 	d, err := a.Agents.Revision(ctx, agent, revision)
 	if err == nil {
-		d, err = a.withTree(ctx, d, runOf(s.Run).Thread, s.Place.Tree)
+		d, err = a.withTree(ctx, d, runOf(s.Run).Thread, s.PipelineStep.Tree)
 	}
 	if err != nil {
 		return nil, err
 	}
-	step := pipeline.StepAt(d, s.Place.Path)
+	step := pipeline.StepAt(d, s.PipelineStep.Path)
 	if step == nil {
 		return nil, nil
 	}
@@ -37,16 +37,16 @@ func (a *Activities) output(ctx context.Context, s runs.Step) (*agents.Output, e
 // otherwise the advance that began the step has stored the pipeline's agent with the prompt.
 func (a *Activities) outputAgent(ctx context.Context, s runs.Step) (agent, revision string, err error) {
 	switch {
-	case s.Place == nil:
+	case s.PipelineStep == nil:
 		return "", "", nil
-	case s.Place.Inline:
+	case s.PipelineStep.Inline:
 		return s.Agent, s.Revision, nil
-	case len(s.Place.Prompts) == 0:
+	case len(s.PipelineStep.Prompts) == 0:
 		return "", "", nil
 	}
 	// The first prompt is of the advance that began the step. Later ones send invalid answers back.
 	var stored storedAdvance
-	err = a.Log.Kept(ctx, runOf(s.Run).Thread, s.Place.Prompts[0], &stored)
+	err = a.Log.Kept(ctx, runOf(s.Run).Thread, s.PipelineStep.Prompts[0], &stored)
 	return stored.Agent, stored.Revision, err
 }
 

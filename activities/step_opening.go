@@ -25,12 +25,12 @@ func (a *Activities) openStep(ctx context.Context, p stream.Place, s runs.Step, 
 	if s.Closes != "" {
 		events = append(events, &agui.StepFinished{StepName: s.Closes})
 	}
-	return a.Log.OpenStep(ctx, p, steeringNote(s.Place, steered), append(events, &agui.StepStarted{StepName: s.Name})...)
+	return a.Log.OpenStep(ctx, p, steeringNote(s.PipelineStep, steered), append(events, &agui.StepStarted{StepName: s.Name})...)
 }
 
 // steeringNote returns the note of an open record that adds steered messages, by the sequences of
-// their proposals; nil = none.
-func steeringNote(place *runs.StepPlace, steered []uint64) any {
+// their inboxTallies; nil = none.
+func steeringNote(place *runs.StepRef, steered []uint64) any {
 	if len(steered) == 0 {
 		return nil
 	}
@@ -38,7 +38,7 @@ func steeringNote(place *runs.StepPlace, steered []uint64) any {
 }
 
 // scopeOf returns the scope of a step's messages; "" = the step is not in a pipeline.
-func scopeOf(place *runs.StepPlace) string {
+func scopeOf(place *runs.StepRef) string {
 	if place == nil {
 		return ""
 	}

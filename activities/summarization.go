@@ -137,7 +137,7 @@ func (fitter *contextFitter) writeSummary(ctx context.Context, old summary, from
 	defer attempt.Close()
 	ctx, cancel := attempt.Context(ctx)
 	defer cancel()
-	if attempt.Resumed() {
+	if attempt.FollowsUnfinished() {
 		if err := fitter.activities.meterPreviousAttempt(ctx, fitter.place(), attempt); err != nil {
 			return summary{}, err
 		}

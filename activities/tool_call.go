@@ -89,7 +89,7 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	// the tool may have been called.
 	if outcome == "" && in.Cancelled {
 		result, outcome = tools.Failed(callCancelled), runs.OutcomeCancelled
-		if attempt.Resumed() {
+		if attempt.FollowsUnfinished() {
 			result = tools.Failed(outcomeUnknown)
 		}
 	}
@@ -187,14 +187,14 @@ func (a *Activities) runTool(
 	}
 	// A tool that is not idempotent is called at most once: the model learns that the outcome is
 	// unknown.
-	if attempt.Resumed() && !tool.Spec().Idempotent {
+	if attempt.FollowsUnfinished() && !tool.Spec().Idempotent {
 		return tools.Failed(outcomeUnknown), runs.OutcomeError, nil, nil
 	}
 	// Temporal's cancellation may arrive seconds after the announcement. A call that outlasts a
 	// cancel and may have been made is made again all the same, because its result has to be known.
 	if cancelRequested, err := a.cancelRequested(ctx, in.Step); err != nil {
 		return tools.Result{}, "", nil, err
-	} else if cancelRequested && !(in.OutlastsCancel && attempt.Resumed()) {
+	} else if cancelRequested && !(in.OutlastsCancel && attempt.FollowsUnfinished()) {
 		return tools.Failed(callCancelled), runs.OutcomeCancelled, nil, nil
 	}
 	// Reports are events of this attempt. Close stops those of a tool that was abandoned.

@@ -41,7 +41,7 @@ func finishCall(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attem
 	if err != nil {
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
-	result := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.Place), Answer: recorded}
+	result := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.PipelineStep), Answer: recorded}
 	// The record of the decision is in the same record as the result: both count, or neither.
 	result.Decided, result.Edited = decisionRecord(in, call.Name, call.Arguments), editedArguments(in, call)
 	events := append(end.before, &agui.ToolCallResult{MessageID: message.ID, ToolCallID: call.ID, Content: message.Content, Role: agui.RoleTool})

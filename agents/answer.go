@@ -43,8 +43,8 @@ func (o *Output) compiled() (*jsonschema.Schema, error) {
 	if len(o.Schema) == 0 {
 		return nil, errors.New("the schema is missing")
 	}
-	if len(o.Schema) > maxAnswer {
-		return nil, fmt.Errorf("the schema has more than %d bytes", maxAnswer)
+	if len(o.Schema) > maxSchema {
+		return nil, fmt.Errorf("the schema has more than %d bytes", maxSchema)
 	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(o.Schema))
 	if err != nil {

@@ -174,7 +174,7 @@ type Retry struct {
 	Backoff  float64
 }
 
-// Bounds and defaults of steps. The exported ones are checked at run time.
+// The values of ParallelStep.OnError and MapStep.OnError.
 const (
 	OnErrorFail     = "fail"
 	OnErrorContinue = "continue"
@@ -190,6 +190,7 @@ type OnError struct {
 	Steps []Step
 }
 
+// Bounds of steps. The exported ones are checked at run time.
 const (
 	maxTree        = 500 // steps of an agent
 	maxTreeDepth   = 12
@@ -202,7 +203,7 @@ const (
 	maxPath        = 400
 	maxConcurrency = 100
 	maxMessage     = 4 << 10
-	maxAnswer      = 256 << 10 // an answer's schema
+	maxSchema      = 256 << 10
 	maxBackoff     = 10
 
 	// MaxItems bounds the items of a map.

@@ -19,13 +19,13 @@ import (
 
 // decisionAnswer is the answer of the decision routes.
 type decisionAnswer struct {
-	Decision  string
-	Repeated  bool
-	Missing   int
-	Proposals []inbox.Proposal
-	Code      string
-	Detail    string
-	Recorded  *struct {
+	Decision string
+	Repeated bool
+	Missing  int
+	Tallies  []inbox.Tally
+	Code     string
+	Detail   string
+	Recorded *struct {
 		Decision, By string
 		At           time.Time
 		Args         json.RawMessage
@@ -109,7 +109,7 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 }
 
 // TestVoteReturnsMissingVotes: the answer to a vote that does not decide has the missing votes
-// of each proposal.
+// of each set of arguments.
 func TestVoteReturnsMissingVotes(t *testing.T) {
 	t.Parallel()
 	f := setupPersonalInbox(t)
@@ -118,17 +118,17 @@ func TestVoteReturnsMissingVotes(t *testing.T) {
 		r := runs.DecisionResult{Missing: 2, Tallies: []runs.Tally{{ArgsDigest: "model's", Votes: 2, Missing: 1}, {ArgsDigest: "edited", Votes: 1, Missing: 2}}}
 		return runs.DecideResult{Results: []runs.DecisionResult{r}}, nil
 	}
-	want := []inbox.Proposal{{ArgsDigest: "model's", Decision: "approve", Votes: 2, Missing: 1}, {ArgsDigest: "edited", Decision: "edit", Votes: 1, Missing: 2}}
+	want := []inbox.Tally{{ArgsDigest: "model's", Decision: "approve", Votes: 2, Missing: 1}, {ArgsDigest: "edited", Decision: "edit", Votes: 1, Missing: 2}}
 	status, got := f.decideAs("ann", id, `{"decision":"edit","args":{"to":"Bob"}}`)
 	mustEqual(t, "status", status, http.StatusOK)
 	mustEqual(t, "number of missing votes", got.Missing, 2)
-	mustEqual(t, "number of proposals", len(got.Proposals), 2)
-	wantEqual(t, "first proposal", got.Proposals[0], want[0])
-	wantEqual(t, "second proposal", got.Proposals[1], want[1])
+	mustEqual(t, "number of tallies", len(got.Tallies), 2)
+	wantEqual(t, "first tally", got.Tallies[0], want[0])
+	wantEqual(t, "second tally", got.Tallies[1], want[1])
 	a := f.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[{"threadId":"t1","id":"`+id+`","decision":"approve"}]}`)
 	var batch struct{ Items []decisionAnswer }
-	if err := json.Unmarshal([]byte(a.body), &batch); err != nil || len(batch.Items) != 1 || len(batch.Items[0].Proposals) != 2 {
-		t.Errorf("batch: got %d %s, want one item with two proposals", a.status, a.body)
+	if err := json.Unmarshal([]byte(a.body), &batch); err != nil || len(batch.Items) != 1 || len(batch.Items[0].Tallies) != 2 {
+		t.Errorf("batch: got %d %s, want one item with two tallies", a.status, a.body)
 	}
 	page := f.do(http.MethodPost, f.link("t1", id, `{"decision":"approve"}`), "")
 	if !strings.Contains(page.body, "Your vote is recorded: approve. 2 more votes") {

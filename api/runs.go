@@ -125,7 +125,7 @@ type preparedInput struct {
 	input  *agui.RunAgentInput
 	digest [32]byte // see digestInput; computed before the stages of startOrAttach change input
 	agent  catalog.Published
-	props  withForwardedProps
+	props  inputOptions
 	// resume are the input's entries as the client sent them. For an agent with legacyInterrupts,
 	// resolveInterrupts interprets them anew in each round, by the interrupts that the thread then
 	// has.
@@ -200,7 +200,7 @@ func (s *Server) validate(ctx context.Context, agent catalog.Published, input *a
 	if err != nil {
 		return nil, err
 	}
-	p, err := propsOf(input)
+	p, err := optionsOf(input)
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +290,7 @@ func (s *Server) loadThread(ctx context.Context, in *preparedInput, last uint64)
 // The zero value has no decisions.
 type resolution struct {
 	// decisions are about open interrupts and client tool calls. Those about interrupts are in the
-	// log as proposals; the content of a tool result is in the input. The workflow takes or refuses
+	// log as inboxTallies; the content of a tool result is in the input. The workflow takes or refuses
 	// them together with the input.
 	decisions []runs.Decision
 	// answers are the contents of the decisions about interrupts. The log keeps them with the
@@ -374,7 +374,7 @@ func (s *Server) dispatchRun(ctx context.Context, in *preparedInput, thread load
 	runInput := dispatch.RunInput(in.run, thread.agent, proposal)
 	runInput.Trace = telemetry.TraceParent(ctx)
 	runInput.ParkAfter, runInput.Hold, runInput.AnswersOnly = s.ParkAfter, in.props.Hold, plan.answersOnly
-	result, placed, err := s.dispatch.StartOrOffer(ctx, runInput, dispatch.OfferTerms{OnBusy: plan.onBusy, Decisions: plan.decisions}, thread.Snapshot)
+	result, isStarted, err := s.dispatch.StartOrOffer(ctx, runInput, dispatch.OfferTerms{OnBusy: plan.onBusy, Decisions: plan.decisions}, thread.Snapshot)
 	if active, busy := dispatch.BusyWith(err); busy && plan.onBusy == runs.OnBusySteer {
 		return s.steerActiveRun(ctx, in, thread, plan, proposal, active)
 	}
@@ -385,7 +385,7 @@ func (s *Server) dispatchRun(ctx context.Context, in *preparedInput, thread load
 	if result.Open {
 		return false, errVotesMissing(thread.RunID)
 	}
-	return placed, nil
+	return isStarted, nil
 }
 
 // steerActiveRun sends the input's messages to the active run as steering, and sets in.steered. It

@@ -45,9 +45,9 @@ type Voting struct {
 	Quorum int `json:"quorum"`
 	// Decisions are the valid votes of an open approval, and the decision of a decided one.
 	Decisions []RecordedDecision `json:"decisions"`
-	// Proposals are the votes of an open approval with a quorum: first those for Args, then those
+	// Tallies are the votes of an open approval with a quorum: first those for Args, then those
 	// for edits.
-	Proposals []Proposal `json:"proposals"`
+	Tallies []Tally `json:"tallies"`
 }
 
 // RecordedDecision is a vote or a decision of an approver, or an expiry.
@@ -68,8 +68,8 @@ type RecordedDecision struct {
 	Remember string `json:"remember,omitempty"`
 }
 
-// Proposal is a set of arguments that approvers vote for.
-type Proposal struct {
+// Tally is a set of arguments that approvers vote for.
+type Tally struct {
 	ArgsDigest string `json:"argsDigest"`
 	// Decision is Approve for the arguments of the call, Edit for others.
 	Decision string `json:"decision"`
@@ -171,8 +171,8 @@ type DecisionResult struct {
 	Decision string `json:"decision,omitempty"`
 	Repeated bool   `json:"repeated,omitempty"`
 	Missing  int    `json:"missing,omitempty"` // how many more approvers must vote for the same arguments
-	// Proposals are the votes so far, if the quorum is not complete.
-	Proposals []Proposal `json:"proposals,omitempty"`
+	// Tallies are the votes so far, if the quorum is not complete.
+	Tallies []Tally `json:"tallies,omitempty"`
 	// Cursor is the value of FollowOptions.WaitFor with which a reader of the thread sees the
 	// effect of the decision. The client that made the decision sends it automatically.
 	Cursor  string `json:"cursor,omitempty"`

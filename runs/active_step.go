@@ -4,8 +4,8 @@ import "time"
 
 // ActiveStep is a step that has an agent, a tool call or an approval.
 type ActiveStep struct {
-	AgentRef           // the agent; of a call, the agent whose approval rules apply
-	Place    StepPlace `json:"place"`
+	AgentRef             // the agent; of a call, the agent whose approval rules apply
+	PipelineStep StepRef `json:"place"`
 	// CallID is the tool call; "" = the step is an agent. OutlastsCancel tells that the step has a
 	// compensation: whether the call took effect must be known, so a cancel does not stop it.
 	CallID         string    `json:"callId,omitempty"`

@@ -77,11 +77,11 @@ type AdvanceResult struct {
 func (a AdvanceResult) IsEnd() bool { return a.Active == nil && a.Branches == nil && a.Sleep == 0 }
 
 // AdvanceAfter returns the input of the chained advance for a call that has ended. opened is the
-// last record of the lane on which the agent speaks. The call must have a Chained.
+// last record of the agent's lane. The call must have a Chained.
 func (c ToolCall) AdvanceAfter(opened uint64, now time.Time) AdvanceInput {
 	in := AdvanceInput{Step: c.Step, Position: c.Chained.Position, Now: now, Day: c.Chained.Day, AfterCall: true}
-	in.ID, in.Turn, in.Name, in.Closes, in.After, in.Place = c.Chained.ID, 0, "", c.Name, opened, nil
-	in.Position.Active = &ActiveStep{AgentRef: AgentRef{Agent: c.Agent, Revision: c.Revision}, Place: *c.Place, CallID: c.CallID}
+	in.ID, in.Turn, in.Name, in.Closes, in.After, in.PipelineStep = c.Chained.ID, 0, "", c.Name, opened, nil
+	in.Position.Active = &ActiveStep{AgentRef: AgentRef{Agent: c.Agent, Revision: c.Revision}, PipelineStep: *c.PipelineStep, CallID: c.CallID}
 	in.Position.Event = &pipeline.Event{Kind: pipeline.EventDone}
 	return in
 }

@@ -7,12 +7,12 @@ import "time"
 type Approval struct {
 	// Rule is the index of the rule in the agent's definition.
 	Rule int `json:"rule"`
-	// Args is the digest of the model's arguments.
+	// ArgsDigest is the digest of the model's arguments.
 	ArgsDigest string `json:"args"`
-	// Canonical is the digest of their canonical form, which equal arguments share; "" = Args.
+	// Canonical is the digest of their canonical form, which equal arguments share; "" = ArgsDigest.
 	Canonical string `json:"canonical,omitempty"`
-	// Policy is the digest of the rule. A remembered approval ends when it changes.
-	RuleDigest string `json:"policy,omitempty"`
+	// RuleDigest is the digest of the rule. A remembered approval ends when it changes.
+	RuleDigest string `json:"ruleDigest,omitempty"`
 	// Quorum is how many approvers must approve; 0 means 1.
 	Quorum int `json:"quorum,omitempty"`
 	// Remind is how often approvers are reminded; 0 = never.

@@ -26,9 +26,9 @@ type Decision struct {
 	// Digest is the digest of the decision with its content. A decision with the same kind and
 	// digest is a repetition.
 	Digest string `json:"digest,omitempty"`
-	// Input is the sequence of the proposal with the content; 0 = there is none.
-	Proposal uint64 `json:"input,omitempty"`
-	// Args is the digest of the arguments with which the call is made.
+	// Proposal is the sequence of the proposal with the content; 0 = there is none.
+	Proposal uint64 `json:"proposal,omitempty"`
+	// ArgsDigest is the digest of the arguments with which the call is made.
 	ArgsDigest string `json:"args,omitempty"`
 	// Allowed is the new value of a soft limit, in its units, if an edit sets it.
 	Allowed int64 `json:"allowed,omitempty"`
@@ -57,12 +57,12 @@ type DecisionResult struct {
 	// Recorded is the earlier decision, which stands. Without an Error it is the same as the new
 	// one.
 	Recorded *Decision `json:"recorded,omitempty"`
-	// Missing is how many further votes for the same arguments complete the quorum. Proposals
-	// counts the votes.
+	// Missing is how many further votes for the same arguments complete the quorum. Tallies
+	// are the votes so far, for each set of arguments.
 	Missing int     `json:"missing,omitempty"`
-	Tallies []Tally `json:"proposals,omitempty"`
+	Tallies []Tally `json:"tallies,omitempty"`
 	// Resolved tells that all interrupts of the thread are resolved: it continues.
-	Resolved bool `json:"settled,omitempty"`
+	Resolved bool `json:"resolved,omitempty"`
 }
 
 // Codes of a DecisionResult.
@@ -85,7 +85,7 @@ func (d Decision) isRepeatedBy(other Decision) bool {
 // Vote refers to the record with an approver's vote.
 type Vote struct {
 	Digest   string `json:"digest"`
-	Proposal uint64 `json:"input,omitempty"`
+	Proposal uint64 `json:"proposal,omitempty"`
 }
 
 // Tally counts the votes for one set of arguments.

@@ -40,6 +40,6 @@ type FinishResult struct {
 	Seq     uint64  `json:"seq"`
 	// OpenedAt and Expires are set if an earlier record stands and it has interrupts: when they
 	// opened, and when each expires, by call ID.
-	OpenedAt time.Time            `json:"askedAt,omitzero"`
+	OpenedAt time.Time            `json:"openedAt,omitzero"`
 	Expires  map[string]time.Time `json:"expires,omitempty"`
 }

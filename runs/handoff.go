@@ -14,7 +14,7 @@ type Handoff struct {
 	Index  int           `json:"index"`
 	To     HandoffTarget `json:"to"`
 	// Interrupt is the decided interrupt of the call, if it had one.
-	Waited *Interrupt `json:"waited,omitempty"`
+	Interrupt *Interrupt `json:"interrupt,omitempty"`
 }
 
 // HandoffTarget is the agent that takes the thread over, as its definition is when the model makes

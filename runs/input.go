@@ -29,7 +29,7 @@ type Input struct {
 
 	// FiringID is the workflow ID of the firing (schedule.fire) that started the run; "" = none.
 	// When the run is over, and no run continues it, the thread signals its end to the firing.
-	FiringID string `json:"fire,omitempty"`
+	FiringID string `json:"firingId,omitempty"`
 
 	// Hold keeps the AG-UI run open while it waits for interrupts. Subagents and branches always
 	// hold.

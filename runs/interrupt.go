@@ -24,15 +24,15 @@ type Interrupt struct {
 	// Child is the suspended child that made the call, as an index into Suspended from 1; 0 = the
 	// run's own agent did.
 	Child int `json:"child,omitempty"`
-	// Opened is when it was announced, if that was before the others; see [Interrupt.Since].
+	// OpenedAt is when it was announced, if that was before the others; see [Interrupt.Since].
 	// Expires is when it expires; zero = never.
 	OpenedAt time.Time `json:"opened,omitzero"`
 	Expires  time.Time `json:"expires,omitzero"`
-	// Votes are the approvals that have not completed the quorum. CallID is empty in them, and Args
-	// where they are for the model's arguments.
+	// Votes are the approvals that have not completed the quorum. CallID is empty in them, and
+	// ArgsDigest where they are for the model's arguments.
 	Votes []Decision `json:"votes,omitempty"`
 	// Question is the question that the tool asked; nil = the call has not been made.
-	Question *Question `json:"asked,omitempty"`
+	Question *Question `json:"question,omitempty"`
 	// Escalations is how many escalations are due, Reminded how many reminders.
 	Escalations int `json:"escalations,omitempty"`
 	Reminded    int `json:"reminded,omitempty"`

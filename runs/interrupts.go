@@ -24,7 +24,7 @@ func (s *Interrupts) DecidedHandoff() *Handoff {
 	}
 	h := *s.Handoff
 	if at := slices.IndexFunc(s.Items, func(item Interrupt) bool { return item.Child == 0 && h.Is(item.Index) }); at >= 0 {
-		h.Waited = &s.Items[at]
+		h.Interrupt = &s.Items[at]
 	}
 	return &h
 }
@@ -46,7 +46,7 @@ func (s *Interrupts) StepName(step string) string {
 // ([Interrupts.Fits]).
 type Interrupts struct {
 	MessageID string      `json:"messageId"`
-	Items     []Interrupt `json:"calls"`
+	Items     []Interrupt `json:"items"`
 	// Subagents are the agents to which calls hand work.
 	Subagents []AgentRef `json:"subagents,omitempty"`
 	// Handoff is the call that hands the thread over after all others; nil = none does.
@@ -59,13 +59,13 @@ type Interrupts struct {
 	RunID       string `json:"run,omitempty"`
 	Agent       string `json:"agent,omitempty"`
 	Revision    string `json:"revision,omitempty"`
-	AnnouncedBy uint64 `json:"after,omitempty"`
+	AnnouncedBy uint64 `json:"announcedBy,omitempty"`
 	// Step is the path of the pipeline step that defines the agent inline, Tree the record with the
 	// steps of a program. Position is where the pipeline continues.
 	Step     string            `json:"step,omitempty"`
 	Tree     uint64            `json:"tree,omitempty"`
 	Position *PipelinePosition `json:"position,omitempty"`
-	// Opened is when they were announced. Reminders, escalations and expiry count from then.
+	// OpenedAt is when they were announced. Reminders, escalations and expiry count from then.
 	OpenedAt time.Time `json:"opened,omitzero"`
 	// Round counts how often the run was held in the same turn before.
 	Round int `json:"round,omitempty"`

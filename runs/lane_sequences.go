@@ -6,7 +6,7 @@ import "slices"
 // activity what it must have seen, and what attempts that failed may have left open. The zero value
 // is that of a run that has not begun.
 type LaneSequences struct {
-	// Main is the last record of the main lane, on which the run's agent speaks; 0 = the run has
+	// Main is the last record of the main lane, that of the run's agent; 0 = the run has
 	// not begun.
 	Main uint64 `json:"main"`
 	// Lanes are the last records of the lanes of tool calls, by lane; 0 = none after Main is known.

@@ -12,8 +12,8 @@ type ModelAnswer struct {
 	CallCount int    `json:"callCount,omitempty"`
 	// InterruptCount is how many calls are interrupts, QueuedOrSequencedCount how many have a Queue
 	// or a Sequence. The run fails if Calls lacks one of them.
-	InterruptCount         int `json:"waitCount,omitempty"`
-	QueuedOrSequencedCount int `json:"orderedCount,omitempty"`
+	InterruptCount         int `json:"interruptCount,omitempty"`
+	QueuedOrSequencedCount int `json:"queuedOrSequencedCount,omitempty"`
 	// Subagents are the agents that calls hand work to.
 	Subagents []AgentRef `json:"subagents,omitempty"`
 	// Handoff is the call that hands the thread over; nil = none does.

@@ -20,8 +20,8 @@ type Notification struct {
 	OpenedAt  time.Time `json:"opened"` // when the interrupts were announced
 	At        time.Time `json:"at"`     // when the event happened
 	MessageID string    `json:"messageId"`
-	// Calls are the interrupts of the event, as they are now.
-	Items []Interrupt `json:"calls"`
+	// Items are the interrupts of the event, as they are now.
+	Items []Interrupt `json:"items"`
 	// After is the record that announced the interrupts. The activity must see it in the log.
 	After uint64 `json:"after"`
 }
@@ -42,9 +42,9 @@ type NotificationsInput struct {
 	Interrupts *Interrupts `json:"interrupts"`
 }
 
-// notify adds a notification about calls. It joins a pending one of the same event, except for the
-// first, which may be under way: so at most one of each event is pending, and that one. Calls of
-// the client's own tools are left out.
+// notify adds a notification about interrupts. If one of the same event is pending, it adds the
+// interrupts to that one, except to the first: the workflow may be sending it. Calls of the client's
+// own tools are left out.
 func (s *Interrupts) notify(event NotificationEvent, now time.Time, calls ...*Interrupt) {
 	calls = slices.DeleteFunc(slices.Clone(calls), func(item *Interrupt) bool { return !item.AsksPeople() })
 	if len(calls) == 0 {
@@ -56,11 +56,11 @@ func (s *Interrupts) notify(event NotificationEvent, now time.Time, calls ...*In
 		s.Pending = append(s.Pending, PendingNotification{Event: event, Number: s.Notified})
 		at = len(s.Pending) - 1
 	}
-	news := &s.Pending[at]
-	news.At = now
+	pending := &s.Pending[at]
+	pending.At = now
 	for i := range s.Items {
-		if slices.Contains(calls, &s.Items[i]) && !slices.Contains(news.Calls, i) {
-			news.Calls = append(news.Calls, i)
+		if slices.Contains(calls, &s.Items[i]) && !slices.Contains(pending.Calls, i) {
+			pending.Calls = append(pending.Calls, i)
 		}
 	}
 }
@@ -83,23 +83,24 @@ func (s *Interrupts) maxPending() int { return 7 * (96 + 3*len(s.Items)) }
 // Notification returns the first pending one. It has no calls if all were decided meanwhile: the
 // next notification tells that.
 func (s *Interrupts) Notification(thread Ref) Notification {
-	news := s.Pending[0]
+	pending := s.Pending[0]
 	thread.ID = s.RunID
 	n := Notification{
-		Run: thread, Agent: s.Agent, Revision: s.Revision, Step: s.Step, Tree: s.Tree, Event: news.Event, Number: news.Number,
-		OpenedAt: s.OpenedAt, At: news.At, MessageID: s.MessageID, After: s.AnnouncedBy,
+		Run: thread, Agent: s.Agent, Revision: s.Revision, Step: s.Step, Tree: s.Tree, Event: pending.Event, Number: pending.Number,
+		OpenedAt: s.OpenedAt, At: pending.At, MessageID: s.MessageID, After: s.AnnouncedBy,
 	}
-	passes := news.Event == EventVoted || news.Event == EventReminded || news.Event == EventEscalated
-	for _, i := range news.Calls {
-		if item := s.Items[i]; !passes || item.Decision == nil {
+	omitsDecided := pending.Event == EventVoted || pending.Event == EventReminded || pending.Event == EventEscalated
+	for _, i := range pending.Calls {
+		if item := s.Items[i]; !omitsDecided || item.Decision == nil {
 			n.Items = append(n.Items, item)
 		}
 	}
 	return n
 }
 
-// IsNotified reports whether no notification is pending.
+// IsNotified is the opposite of HasPending.
 func (s *Interrupts) IsNotified() bool { return !s.HasPending() }
 
-// HasPending reports whether notifications are to be sent. The interrupts must have been announced.
+// HasPending reports whether notifications can be sent: some are pending, and the interrupts are
+// announced. s may be nil.
 func (s *Interrupts) HasPending() bool { return s != nil && s.AnnouncedBy > 0 && len(s.Pending) > 0 }

@@ -64,10 +64,10 @@ func (pos *PipelinePosition) Prefix() string {
 
 // question returns the record with what the active step asks people; 0 = it asks nothing.
 func (pos *PipelinePosition) question() uint64 {
-	if pos == nil || pos.Active == nil || len(pos.Active.Place.Prompts) == 0 {
+	if pos == nil || pos.Active == nil || len(pos.Active.PipelineStep.Prompts) == 0 {
 		return 0
 	}
-	return pos.Active.Place.Prompts[len(pos.Active.Place.Prompts)-1]
+	return pos.Active.PipelineStep.Prompts[len(pos.Active.PipelineStep.Prompts)-1]
 }
 
 // MaxValue bounds the value of an expression that a program asks for, in bytes of JSON.

@@ -17,7 +17,7 @@ type FiringInput struct {
 	// set.
 	At time.Time `json:"at,omitzero"`
 	// FiringID is the firing's own workflow id.
-	FiringID string `json:"fire,omitempty"`
+	FiringID string `json:"firingId,omitempty"`
 	// Fired is set if the execution continues the firing of the one before it, and for the activity
 	// that cancels the run.
 	Fired *FiredRun `json:"fired,omitempty"`

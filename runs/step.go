@@ -14,13 +14,12 @@ type Step struct {
 	// still open: its STEP_FINISHED comes first.
 	Name   string `json:"name"`
 	Closes string `json:"closes,omitempty"`
-	// After is the last record of the lane on which the agent speaks, as far as the workflow knows.
-	// The activity must see it in the log, and late attempts of earlier steps are fenced by it.
+	// After is the last record of the agent's lane that the workflow knows. The activity must see it in the log, and late attempts of earlier steps are fenced by it.
 	After uint64 `json:"after"`
-	// Child is set in the steps of subagents and branches, Place in those of an agent or call of a
+	// Child is set in the steps of subagents and branches, PipelineStep in those of an agent or call of a
 	// pipeline.
-	Child *Child     `json:"child,omitempty"`
-	Place *StepPlace `json:"place,omitempty"`
+	Child        *Child   `json:"child,omitempty"`
+	PipelineStep *StepRef `json:"place,omitempty"`
 	// Compensates tells that the step undoes another one: a cancel of the run does not stop it.
 	Compensates bool `json:"compensates,omitempty"`
 }
@@ -28,7 +27,7 @@ type Step struct {
 // Child tells the steps of a subagent or branch from those of the others.
 type Child struct {
 	// Lanes are the lanes of the calls and branches that led here, from the run's own agent on.
-	// Together they name the lane on which the child speaks.
+	// Together they name the child's lane.
 	Lanes []int `json:"lanes"`
 	// Depth is how many agents have handed on the work that arrived here, the run's own included.
 	// Branches do not count.
@@ -56,13 +55,13 @@ type Child struct {
 	Name string `json:"name,omitempty"`
 }
 
-// StepPlace is a step of a pipeline in which an agent speaks or a call is made.
-type StepPlace struct {
+// StepRef is a step of a pipeline in which an agent works or a call is made.
+type StepRef struct {
 	Path string `json:"path"`
 	Name string `json:"name"`
 	// Inline tells that the step defines the agent, as opposed to naming one.
 	Inline bool `json:"inline,omitempty"`
-	// Scope marks the messages of the step. Isolated tells that the agent hears no others.
+	// Scope marks the messages of the step. Isolated tells that the agent receives no other messages.
 	Scope    string `json:"scope"`
 	Isolated bool   `json:"isolated,omitempty"`
 	// Tree is the record with the steps of a program; 0 = they are the agent's.
@@ -82,16 +81,16 @@ type Beginning struct {
 	Edits bool `json:"edits,omitempty"`
 }
 
-// FailedStep is a step that failed on the lane on which the agent speaks. The workflow does not
+// FailedStep is a step that failed on the agent's lane. The workflow does not
 // know whether it began, and a late attempt may still write: the next activity takes its place in
 // the log before it writes.
 type FailedStep struct {
-	ID      string     `json:"step"`
-	Name    string     `json:"name"`
-	Closes  string     `json:"closes,omitempty"`
-	After   uint64     `json:"after"`
-	Place   *StepPlace `json:"place,omitempty"`
-	Steered []uint64   `json:"steered,omitempty"`
+	ID           string   `json:"step"`
+	Name         string   `json:"name"`
+	Closes       string   `json:"closes,omitempty"`
+	After        uint64   `json:"after"`
+	PipelineStep *StepRef `json:"place,omitempty"`
+	Steered      []uint64 `json:"steered,omitempty"`
 }
 
 // MaxLanes is how many tool calls of a turn run at a time, each on a lane of its own.

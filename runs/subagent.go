@@ -63,7 +63,7 @@ type InterruptSignal struct {
 	// again. Ancestors are the subagents between it and the thread, which end with it, by their
 	// present size.
 	CallID              string         `json:"callId,omitempty"`
-	CannotContinueAsNew bool           `json:"mustStay,omitempty"`
+	CannotContinueAsNew bool           `json:"cannotContinueAsNew,omitempty"`
 	Ancestors           []AncestorSize `json:"ancestors,omitempty"`
 	// From is the workflow ID of the sender. Idle tells that nothing is under way there but
 	// waiting, as of the number of Replies that it has received: a later reply makes this outdated.
@@ -87,8 +87,8 @@ type AncestorSize struct {
 type ReplySignal struct {
 	// To is the CallID of the child that waits.
 	To string `json:"to,omitempty"`
-	// Calls are the child's interrupts, with the decisions.
-	Items []Interrupt `json:"calls,omitempty"`
+	// Items are the child's interrupts, with the decisions.
+	Items []Interrupt `json:"items,omitempty"`
 	// Suspends tells the child to end, so that the run can end with its interrupts.
 	Suspends bool `json:"suspends,omitempty"`
 	// Cancelled tells that the child is cancelled, also if it does not know yet.

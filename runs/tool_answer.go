@@ -6,7 +6,7 @@ import "github.com/perdure/perdure/agents/pipeline"
 // how a call or branch ended. The result is in the log.
 type ToolAnswer struct {
 	Outcome Outcome `json:"outcome"`
-	// Seq is the last record of the call's lane, Opened that of the lane on which the agent speaks.
+	// Seq is the last record of the call's lane, Opened that of the agent's lane.
 	Seq    uint64 `json:"seq"`
 	Opened uint64 `json:"opened"`
 	// HandedOver tells that the thread belongs to the other agent now.

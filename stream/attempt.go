@@ -27,10 +27,10 @@ const maxUnsent = 1 << 20
 // One goroutine at a time may call the methods that write; Note and Context may be called
 // concurrently with them. The caller must call Close, which waits for the sender.
 type Attempt struct {
-	log     *Log
-	place   Place  // After counts only until Begin has written the attempt record
-	writer  string // the name of this attempt in the headers of its records
-	resumed bool   // an earlier attempt of the step has begun; see Resumed
+	log               *Log
+	place             Place  // After counts only until Begin has written the attempt record
+	writer            string // the name of this attempt in the headers of its records
+	followsUnfinished bool   // an earlier attempt of the step has begun; see FollowsUnfinished
 
 	ctx    context.Context         // ends when the attempt cannot write any more; its cause is the reason
 	cancel context.CancelCauseFunc // ends ctx; the first cause counts
@@ -59,9 +59,9 @@ func newAttempt(l *Log, p Place, writer string, last uint64) *Attempt {
 	return a
 }
 
-// Resumed reports whether an earlier attempt of the step began and did not finish. Whether the side
+// FollowsUnfinished reports whether an earlier attempt of the step began and did not finish. Whether the side
 // effects of that attempt happened is unknown.
-func (a *Attempt) Resumed() bool { return a.resumed }
+func (a *Attempt) FollowsUnfinished() bool { return a.followsUnfinished }
 
 // Context returns a child of ctx that also ends when the attempt is fenced or the log is lost, with
 // the reason as its cause. The step's work runs under it, so a fenced worker stops its model call.

@@ -25,7 +25,7 @@ type ApprovalSource struct {
 	ArgsDigest string `json:"argsDigest"`
 	// OpenedAt is when the interrupt was made; the rule's durations begin then. Quorum is the
 	// number of approvers that the rule needs.
-	OpenedAt time.Time `json:"askedAt"`
+	OpenedAt time.Time `json:"openedAt"`
 	Quorum   int       `json:"quorum"`
 }
 

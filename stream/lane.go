@@ -98,7 +98,7 @@ func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err
 		seq, err := l.put(ctx, p, s, expected, nil, nil)
 		if err == nil {
 			a = newAttempt(l, p, s.writer, seq)
-			a.resumed = isResumed
+			a.followsUnfinished = isResumed
 			return a, nil, nil
 		}
 		if !errors.Is(err, ErrFenced) {

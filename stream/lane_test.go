@@ -132,7 +132,7 @@ func TestNewerAttemptFencesOlder(t *testing.T) {
 		t.Fatal(err)
 	}
 	newer := begin(t, ctx, l, place("1/model", 0))
-	if !newer.Resumed() {
+	if !newer.FollowsUnfinished() {
 		t.Error("Resumed of the newer attempt: got false, want true")
 	}
 	work, cancel := fenced.Context(ctx)

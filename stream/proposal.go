@@ -40,7 +40,7 @@ type Input struct {
 // been carried out.
 type InterruptAnswer struct {
 	InterruptID string   `json:"interruptId"`
-	Decision    Decision `json:"said"`
+	Decision    Decision `json:"decision"`
 }
 
 // Proposal refers to a proposal record, which a workflow accepts or ignores. Seq is its sequence,

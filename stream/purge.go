@@ -18,8 +18,9 @@ var ErrGone = errors.New("stream: the records before the cursor were purged")
 // records are last, because they name blobs: a caller that is interrupted calls Purge again. No run
 // of the thread may be active.
 //
-// The log keeps no tombstone. Check reports a cursor whose record is gone, and a snapshot in memory
-// is void if the log lacks its last record. So the thread may begin again at once.
+// The log itself keeps no marker of the purge; the entry of the thread in the index is marked as
+// purged. Check reports a cursor whose record is gone, and a snapshot in memory is void if the log
+// lacks its last record. So the thread may begin again at once.
 func (l *Log) Purge(ctx context.Context, t Thread) error {
 	all := l.ThreadSubject(t) + ".>"
 	last, err := l.Last(ctx, all)
@@ -29,8 +30,8 @@ func (l *Log) Purge(ctx context.Context, t Thread) error {
 	if err := l.purgeBlobs(ctx, t); err != nil {
 		return err
 	}
-	tombstone := &IndexEntry{ThreadID: t.ID, UpdatedAt: time.Now(), Seq: last.Seq, Purged: true}
-	if err := l.putEntry(ctx, l.ThreadSubject(t), tombstone); err != nil {
+	purgedEntry := &IndexEntry{ThreadID: t.ID, UpdatedAt: time.Now(), Seq: last.Seq, Purged: true}
+	if err := l.putEntry(ctx, l.ThreadSubject(t), purgedEntry); err != nil {
 		return err
 	}
 	s, err := l.js.Stream(ctx, l.name)

@@ -39,7 +39,7 @@ type QuestionSource struct {
 	Revision string    `json:"revision"`
 	Tool     string    `json:"tool"`
 	Number   int       `json:"number"`
-	OpenedAt time.Time `json:"askedAt"`
+	OpenedAt time.Time `json:"openedAt"`
 }
 
 // QuestionSourceOf reads the source of an interrupt. Its Number is 0 if the interrupt is not a

@@ -47,7 +47,7 @@ func (r *run) endingFromError(ctx workflow.Context, err error) ending {
 			_ = app.Details(&detail) // details of another type have no record
 		}
 		return ending{outcome: runs.OutcomeError, code: app.Type(), message: app.Message(), detail: detail.Record}
-	case errors.As(err, &timedOut) && r.overdue(ctx):
+	case errors.As(err, &timedOut) && r.isOverdue(ctx):
 		return r.durationEnding()
 	case errors.As(err, &timedOut):
 		return endingFromFailure(timeout)
@@ -70,8 +70,8 @@ func (r *run) durationEnding() ending {
 	return limitEnding(runs.CodeLimitDuration, "the run reached its limit of %s", r.in.Limits.Duration)
 }
 
-// overdue reports whether the run's deadline has passed.
-func (r *run) overdue(ctx workflow.Context) bool { return r.budget.IsOverdue(workflow.Now(ctx)) }
+// isOverdue reports whether the run's deadline has passed.
+func (r *run) isOverdue(ctx workflow.Context) bool { return r.budget.IsOverdue(workflow.Now(ctx)) }
 
 // isType reports whether err is or wraps an application error of a type.
 func isType(err error, errorType string) bool {

@@ -19,7 +19,7 @@ import (
 //
 // If the run is cancelled meanwhile, advance returns the advance that the activity has recorded, or
 // lets the activity make it, so that compensation knows all finished steps.
-func (p interpreter) advance(ctx workflow.Context) (runs.AdvanceResult, error) {
+func (p pipelineExecutor) advance(ctx workflow.Context) (runs.AdvanceResult, error) {
 	pos, step := p.position, p.nextStep()
 	pos.Advances++
 	if p.chained != nil {
@@ -49,13 +49,13 @@ func (p interpreter) advance(ctx workflow.Context) (runs.AdvanceResult, error) {
 
 // nextStep returns the step of the next advance. Its ID counts the advances, so it is the same for
 // the chained advance of a call and for the advance that the workflow schedules in place of it.
-func (p interpreter) nextStep() runs.Step {
+func (p pipelineExecutor) nextStep() runs.Step {
 	return p.run.ownStep(fmt.Sprintf("%sadvance/%d", p.position.Prefix(), p.position.Advances+1))
 }
 
 // setPosition moves the position to what an advance has found, and clears the event. When
 // compensation of a failed pipeline begins, it extends the run's deadline to leave time for it.
-func (p interpreter) setPosition(ctx workflow.Context, next runs.AdvanceResult) {
+func (p pipelineExecutor) setPosition(ctx workflow.Context, next runs.AdvanceResult) {
 	pos := p.position
 	if until := workflow.Now(ctx).Add(compensationTime); pos.TreePosition.Undoing == nil && next.TreePosition.Undoing != nil && p.run.budget.Deadline.Before(until) {
 		p.run.budget.Deadline = until
@@ -72,7 +72,7 @@ func (p interpreter) setPosition(ctx workflow.Context, next runs.AdvanceResult) 
 // advanceAfterCancel repeats a cancelled advance with the same step ID, detached from the cancel.
 // The activity returns what the first attempt recorded, or makes the advance: compensation must
 // follow it in the log.
-func (p interpreter) advanceAfterCancel(ctx workflow.Context, in runs.AdvanceInput, next *runs.AdvanceResult) error {
+func (p pipelineExecutor) advanceAfterCancel(ctx workflow.Context, in runs.AdvanceInput, next *runs.AdvanceResult) error {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	in.Compensates = true
@@ -85,7 +85,7 @@ func (p interpreter) advanceAfterCancel(ctx workflow.Context, in runs.AdvanceInp
 const cancelTimeout = 5 * time.Second
 
 // runAdvance schedules pipeline.advance with the usual options. It blocks until the activity ends.
-func (p interpreter) runAdvance(ctx workflow.Context, in runs.AdvanceInput, next *runs.AdvanceResult) error {
+func (p pipelineExecutor) runAdvance(ctx workflow.Context, in runs.AdvanceInput, next *runs.AdvanceResult) error {
 	options := p.run.options(ctx, "next step")
 	// The deadline of the step that ended, or of the run, may have passed: the advance has to deal
 	// with that. It gets time for it, also if NATS is unavailable for a while.
@@ -97,7 +97,7 @@ func (p interpreter) runAdvance(ctx workflow.Context, in runs.AdvanceInput, next
 // runAdvanceWith schedules pipeline.advance and applies what every use of it has in common. The
 // input gets the opening of a run that has not begun, and what earlier steps left open. The
 // output's usage is counted, and its record becomes the last one of the main lane.
-func (p interpreter) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in runs.AdvanceInput, next *runs.AdvanceResult) error {
+func (p pipelineExecutor) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in runs.AdvanceInput, next *runs.AdvanceResult) error {
 	if opens, announces := p.run.firstStepOpening(); !p.run.log.HasBegun() && announces != nil {
 		in.Announces = announces
 	} else if !p.run.log.HasBegun() && opens != nil {

@@ -32,7 +32,7 @@ func (p Programs) AgentChild(ctx workflow.Context, in runs.ChildInput) (runs.Too
 		return runs.ToolAnswer{}, err
 	}
 	if end.interrupts != nil && r.pipeline.position != nil {
-		if err := r.interpreter().suspendSteps(ctx, end.interrupts); err != nil {
+		if err := r.executor().suspendSteps(ctx, end.interrupts); err != nil {
 			return runs.ToolAnswer{}, err
 		}
 	}

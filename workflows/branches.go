@@ -54,7 +54,7 @@ type branches struct {
 // runBranches executes the branches of the active step, until none is left. The ending
 // is how the step ended: with interrupts, an error or a cancel. If it is zero, the position has the
 // step's event. The error is nil except to continue as new.
-func (p interpreter) runBranches(ctx workflow.Context) (end ending, err error) {
+func (p pipelineExecutor) runBranches(ctx workflow.Context) (end ending, err error) {
 	if p.position.Branches.Next == 0 {
 		if end, err = p.checkBeforeBranches(ctx); end.isOver() || err != nil {
 			return end, err
@@ -74,7 +74,7 @@ func (p interpreter) runBranches(ctx workflow.Context) (end ending, err error) {
 // runSomeBranches restarts suspended branches, starts further ones, and blocks until none is
 // running. more reports that others are left, because the history has grown long: the caller
 // continues as new. The ending is that of runBranches.
-func (p interpreter) runSomeBranches(ctx workflow.Context) (more bool, end ending) {
+func (p pipelineExecutor) runSomeBranches(ctx workflow.Context) (more bool, end ending) {
 	b := &branches{run: p.run, progress: p.position.Branches, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
 	b.ctx, b.cancel = workflow.WithCancel(ctx)
 	defer b.cancel()
@@ -139,7 +139,7 @@ func (b *branches) isOverdue(ctx workflow.Context) bool {
 func (b *branches) start(index int, interrupts *runs.Interrupts, resumes *runs.SuspendedChild) {
 	slot := branchSlot{index, b.free[0], max(b.run.log.Main, b.progress.HighestRecord)}
 	b.free = b.free[1:]
-	p := b.run.interpreter()
+	p := b.run.executor()
 	b.ids[index] = p.branchID(b.ctx, b.progress, index)
 	child := b.run.startOrRestartChild(b.ctx, resumes, func(ctx workflow.Context) workflow.ChildWorkflowFuture {
 		in := p.branchInput(b.progress, slot)
@@ -293,7 +293,7 @@ func (b *branches) outcome(ctx workflow.Context) (more bool, end ending) {
 
 // branchInput returns the input of a branch that is to run in a slot. The caller adds where the
 // branch begins: the position of a new one, or the interrupts of a suspended one.
-func (p interpreter) branchInput(b *runs.Branches, slot branchSlot) runs.ChildInput {
+func (p pipelineExecutor) branchInput(b *runs.Branches, slot branchSlot) runs.ChildInput {
 	r, path := p.run, p.branchPath(b, slot.index)
 	child := runs.Child{
 		BranchPath: path, Name: path, Index: slot.index, Since: slot.since, CallID: p.branchCallID(path),
@@ -323,7 +323,7 @@ func (p interpreter) branchInput(b *runs.Branches, slot branchSlot) runs.ChildIn
 }
 
 // branchPosition returns the position at which a branch begins: in the active step.
-func (p interpreter) branchPosition(b *runs.Branches, index int) *runs.PipelinePosition {
+func (p pipelineExecutor) branchPosition(b *runs.Branches, index int) *runs.PipelinePosition {
 	step := p.position
 	return &runs.PipelinePosition{
 		TreePosition: pipeline.TreePosition{Home: step.TreePosition.Home, Branch: step.TreePosition.Into(b.Path, index)},
@@ -334,7 +334,7 @@ func (p interpreter) branchPosition(b *runs.Branches, index int) *runs.PipelineP
 }
 
 // startBranch starts the child workflow of a branch.
-func (p interpreter) startBranch(ctx workflow.Context, id string, in runs.ChildInput) workflow.ChildWorkflowFuture {
+func (p pipelineExecutor) startBranch(ctx workflow.Context, id string, in runs.ChildInput) workflow.ChildWorkflowFuture {
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:            id,
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_REQUEST_CANCEL,
@@ -347,14 +347,14 @@ func (p interpreter) startBranch(ctx workflow.Context, id string, in runs.ChildI
 }
 
 // branchPath returns the path of a branch, which is unique in the run.
-func (p interpreter) branchPath(b *runs.Branches, index int) string {
+func (p pipelineExecutor) branchPath(b *runs.Branches, index int) string {
 	return fmt.Sprintf("%s%s/%d", p.position.Prefix(), b.Path, index)
 }
 
 // branchID returns the workflow ID of a branch: that of the parent workflow, followed by the path.
 // In the thread's own workflow a digest of the run ID comes between them, because a thread's runs
 // share its workflow ID.
-func (p interpreter) branchID(ctx workflow.Context, b *runs.Branches, index int) string {
+func (p pipelineExecutor) branchID(ctx workflow.Context, b *runs.Branches, index int) string {
 	info, path := workflow.GetInfo(ctx), p.branchPath(b, index)
 	if within := p.run.child.branchPrefix(); within != "" {
 		return info.WorkflowExecution.ID + "/" + strings.TrimPrefix(path, within)
@@ -364,7 +364,7 @@ func (p interpreter) branchID(ctx workflow.Context, b *runs.Branches, index int)
 
 // branchCallID returns the ID by which the log and clients know a branch. It derives from the run
 // that began the pipeline, so it is the same in all runs in which the pipeline continues.
-func (p interpreter) branchCallID(path string) string {
+func (p pipelineExecutor) branchCallID(path string) string {
 	return "call_" + digest(10, p.position.Origin+"\n"+p.run.child.prefix()+path)
 }
 
@@ -379,7 +379,7 @@ func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
 	answer := runs.ToolAnswer{Outcome: end.outcome, Usage: r.budget.Usage, Subagents: r.delegation.subagents}
 	switch {
 	case end.interrupts != nil:
-		if err := r.interpreter().suspendSteps(ctx, end.interrupts); err != nil {
+		if err := r.executor().suspendSteps(ctx, end.interrupts); err != nil {
 			return runs.ToolAnswer{}, err
 		}
 		answer.Interrupts, answer.Suspended = end.interrupts, r.suspendedChild(end.interrupts)
@@ -397,7 +397,7 @@ func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
 
 // suspendSteps closes the open steps of a child in the log, because it ends with interrupts. The
 // run that restarts the child reopens them.
-func (p interpreter) suspendSteps(ctx workflow.Context, interrupts *runs.Interrupts) error {
+func (p pipelineExecutor) suspendSteps(ctx workflow.Context, interrupts *runs.Interrupts) error {
 	in := runs.AdvanceInput{Step: p.run.ownStep("suspend"), Position: *p.position}
 	in.Suspended, _ = interrupts.Open()
 	var done runs.AdvanceResult

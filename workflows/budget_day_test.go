@@ -71,10 +71,10 @@ func TestDayBudgetInterruptsRun(t *testing.T) {
 		mustEqual(t, fmt.Sprintf("run %d: exceeded limits", i), f.exceededLimits(), []runs.ExceededLimit{want})
 		wantEqual(t, "limit interrupt: ID", f.limitInterrupts[0].ID, "3/limit")
 		wantEqual(t, "limit interrupt: closed step", f.limitInterrupts[0].Closes, "model")
-		if f.limitInterrupts[0].Place == nil {
+		if f.limitInterrupts[0].PipelineStep == nil {
 			t.Fatal("limit interrupt: Place = nil, want a value")
 		}
-		wantEqual(t, "limit interrupt: scope", f.limitInterrupts[0].Place.Scope, runs.ScopeLimit)
+		wantEqual(t, "limit interrupt: scope", f.limitInterrupts[0].PipelineStep.Scope, runs.ScopeLimit)
 		wantEqual(t, "limit interrupt: record before it", f.limitInterrupts[0].After, f.modelCalls[2].After+1)
 		if len(f.modelCalls) != 3 {
 			t.Errorf("calls of the model: got %d, want 3", len(f.modelCalls))
@@ -200,7 +200,7 @@ func TestDayBudgetOfProgram(t *testing.T) {
 		seq += 10
 		next := runs.AdvanceResult{Seq: seq, TreePosition: in.Position.TreePosition}
 		if !in.Resumes && in.Position.Event.Kind == pipeline.EventBegun {
-			next.Active = &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: runs.Limits{Turns: 1, ParallelTools: 1}}, Place: runs.StepPlace{Path: "work", Name: "work", Inline: true}}
+			next.Active = &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: runs.Limits{Turns: 1, ParallelTools: 1}}, PipelineStep: runs.StepRef{Path: "work", Name: "work", Inline: true}}
 		} else if !in.Resumes && in.Position.Event.Failure != nil {
 			next.Failed = in.Position.Event.Failure
 		}
@@ -242,7 +242,7 @@ steps:
 		execution.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			mayInterrupt[in.Place.Path] = in.Day != nil
+			mayInterrupt[in.PipelineStep.Path] = in.Day != nil
 			f.checkPosition(in.Step)
 			a := modelAnswer(f.write(laneOf(in.Step), in.Name))
 			f.eventOf[a.MessageID] = doneEvent(`"done"`)

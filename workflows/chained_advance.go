@@ -28,7 +28,7 @@ import (
 // activity must not. It must not if approvers, other workers or other agents take part in the call,
 // or if the run is paused or compensates: then the workflow decides between the call and the
 // advance.
-func (p interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAdvance {
+func (p pipelineExecutor) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAdvance {
 	active := p.run.activeStep()
 	switch {
 	case active == nil, active.CallID == "" || active.CallID != c.id:
@@ -45,7 +45,7 @@ func (p interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAdv
 
 // takeChained continues with the advance that the activity of the call has made. Its record is the
 // last one of the main lane.
-func (p interpreter) takeChained(ctx workflow.Context) runs.AdvanceResult {
+func (p pipelineExecutor) takeChained(ctx workflow.Context) runs.AdvanceResult {
 	next := *p.chained
 	p.chained = nil
 	p.run.log.NoteRecord(next.Seq, "")
@@ -55,7 +55,7 @@ func (p interpreter) takeChained(ctx workflow.Context) runs.AdvanceResult {
 
 // mayHaveEnded reports whether the active call may have ended without the workflow knowing. The
 // next advance finds that out, and whether the call needs compensation.
-func (p interpreter) mayHaveEnded() bool {
+func (p pipelineExecutor) mayHaveEnded() bool {
 	active := p.run.activeStep()
 	return active != nil && active.CallID != "" && len(p.run.log.Unfinished) > 0
 }

@@ -158,7 +158,7 @@ steps:
 			f := setupPipeline(t, steps)
 			f.executeStep = eventsByPath(c.events)
 			f.failChainedCall = func(in runs.ToolCall) error {
-				if in.Place.Path == c.cancelAt {
+				if in.PipelineStep.Path == c.cancelAt {
 					f.cancelRun()
 				}
 				return temporal.NewNonRetryableApplicationError("the worker died", "gone", nil)

@@ -19,8 +19,8 @@ type child struct {
 	replies int           // replies received from the parent, over all executions
 }
 
-// place returns the place of the child for its activities; nil = the run is a thread's own.
-func (c *child) place() *runs.Child {
+// ref returns the child for the inputs of its activities; nil = the run is a thread's own.
+func (c *child) ref() *runs.Child {
 	if c == nil {
 		return nil
 	}

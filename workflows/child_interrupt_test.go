@@ -107,7 +107,7 @@ func (f *branchFixture) advanceOnce(in runs.AdvanceInput) (runs.AdvanceResult, e
 		next.Answer = &answer
 		next.Active = &runs.ActiveStep{
 			AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, CallID: id,
-			Place: runs.StepPlace{Path: "ask" + id, Name: "ask" + id, Inline: true},
+			PipelineStep: runs.StepRef{Path: "ask" + id, Name: "ask" + id, Inline: true},
 		}
 	}
 	return next, nil
@@ -604,7 +604,7 @@ func TestNestedBranchesSuspendWithinPayload(t *testing.T) {
 			next, err := f.advanceOnce(in)
 			if next.Active != nil {
 				next.Active.CallID, next.Answer.Calls[0].ID = in.Child.BranchPath, in.Child.BranchPath
-				next.Active.Place.Path = strings.Repeat("s", size)
+				next.Active.PipelineStep.Path = strings.Repeat("s", size)
 			}
 			return next, err
 		}

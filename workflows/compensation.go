@@ -15,7 +15,7 @@ const compensationTime = 10 * time.Minute
 
 // hasNothingToUndo reports whether the run has not begun to compensate, and no finished step has a
 // compensation.
-func (p interpreter) hasNothingToUndo() bool {
+func (p pipelineExecutor) hasNothingToUndo() bool {
 	pos := p.position
 	branchesUndo := pos.Branches != nil && pos.Branches.Compensates
 	return pos.End == nil && len(pos.TreePosition.Undo) == 0 && !branchesUndo && !p.mayHaveEnded()
@@ -27,7 +27,7 @@ func (p interpreter) hasNothingToUndo() bool {
 //
 // A child and a program's step never end at once, because the advance closes their steps in the
 // log. A second call, while the run compensates, means that the time for compensation has passed.
-func (p interpreter) compensate(ctx workflow.Context, end ending) ending {
+func (p pipelineExecutor) compensate(ctx workflow.Context, end ending) ending {
 	pos := p.position
 	programContinues := p.run.in.Program != "" // it may execute further steps
 	if p.run.child == nil && !programContinues && p.hasNothingToUndo() {
@@ -36,9 +36,9 @@ func (p interpreter) compensate(ctx workflow.Context, end ending) ending {
 	failure := end.failure()
 	if end.outcome == runs.OutcomeCancelled {
 		failure.Code = string(runs.OutcomeCancelled)
-	} else if p.run.overdue(ctx) && p.run.child != nil && p.run.child.BranchPath != "" {
+	} else if p.run.isOverdue(ctx) && p.run.child != nil && p.run.child.BranchPath != "" {
 		failure = timeout
-	} else if p.run.overdue(ctx) {
+	} else if p.run.isOverdue(ctx) {
 		out := p.run.durationEnding()
 		failure = pipeline.Failure{Code: out.code, Message: out.message}
 	}

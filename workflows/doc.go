@@ -52,8 +52,8 @@
 //	  └─ ends with a message, with interrupts, or cancelled
 //
 // Lifecycle events such as STEP_FINISHED are written by the next activity: no activity writes an
-// event alone. After in a [runs.Step] is the highest sequence of the log that the workflow knows;
-// it fences late attempts of earlier steps.
+// event alone. After in a [runs.Step] is the last record of the step's lane that the workflow
+// knows; it fences late attempts of earlier steps.
 //
 // # Contexts
 //
@@ -68,7 +68,7 @@
 // held.go within a turn, parked.go in thread.parked. continue.go has what one execution hands to
 // the next.
 //
-// run.go and turn.go are the loop of turns, tool_calls.go the tool calls of a turn. interpreter.go
+// run.go and turn.go are the loop of turns, tool_calls.go the tool calls of a turn. pipeline_executor.go
 // and advance.go execute pipelines, branches.go their branches. child.go, children.go and
 // child_interrupt.go are subagents and branches: how they run, and how their interrupts reach the
 // thread. program.go is the API for agents that are Go programs.

@@ -20,8 +20,8 @@ func (r *run) callHandoff(ctx workflow.Context, step runs.Step, interrupts *runs
 	}
 	interrupts.Handoff = nil
 	c := call{index: h.Index, id: h.CallID, tool: h.Tool}
-	if h.Waited != nil {
-		c = decidedCall(*h.Waited, nil)
+	if h.Interrupt != nil {
+		c = decidedCall(*h.Interrupt, nil)
 	}
 	c.handoff = &h.To
 	return r.callTools(ctx, step, []call{c}, interrupts)

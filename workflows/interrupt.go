@@ -17,8 +17,8 @@ func (r *run) interruptsOfAnswer(ctx workflow.Context, a runs.ModelAnswer) *runs
 		MessageID: a.MessageID, Subagents: a.Subagents, Handoff: a.Handoff, RunID: r.in.Run.ID,
 		Agent: by.Agent, Revision: by.Revision, Position: r.pipeline.position, OpenedAt: now,
 	}
-	if active := r.activeStep(); active != nil && active.Place.Inline {
-		set.Step, set.Tree = active.Place.Path, active.Place.Tree
+	if active := r.activeStep(); active != nil && active.PipelineStep.Inline {
+		set.Step, set.Tree = active.PipelineStep.Path, active.PipelineStep.Tree
 	}
 	set.Spent = r.budget.Carried(r.in.Limits, now)
 	for i, c := range a.Calls {

@@ -294,11 +294,11 @@ func (f *pipelineFixture) failStep(s runs.Step, step string, err error) error {
 
 // callModel is the model activity: it executes the step at its path.
 func (f *pipelineFixture) callModel(in runs.ModelCall) (runs.ModelAnswer, error) {
-	ev, err := f.executeStep(in.Place.Path)
+	ev, err := f.executeStep(in.PipelineStep.Path)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.checkPosition(in.Step)
-	f.executedPaths = append(f.executedPaths, in.Place.Path)
+	f.executedPaths = append(f.executedPaths, in.PipelineStep.Path)
 	if err != nil {
 		return runs.ModelAnswer{}, f.failStep(in.Step, in.ID, err)
 	}
@@ -329,7 +329,7 @@ func (f *pipelineFixture) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 	ev, err := doneEvent(`{"approved":false}`), error(nil)
 	switch {
 	case in.Decision == nil, in.Decision.Kind == runs.DecisionToolResult:
-		ev, err = f.executeStep(in.Place.Path)
+		ev, err = f.executeStep(in.PipelineStep.Path)
 	case in.Decision.Kind == runs.DecisionApprove:
 		ev = doneEvent(`{"approved":true}`)
 	}
@@ -344,7 +344,7 @@ func (f *pipelineFixture) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 	if in.LaneAfter != f.lastRecord[tools] && (in.LaneAfter != 0 || since < f.lastRecord[tools]) {
 		f.t.Errorf("call %s on %s: got LaneAfter %d, want %d", in.ID, tools, in.LaneAfter, f.lastRecord[tools])
 	}
-	f.executedPaths = append(f.executedPaths, in.Place.Path)
+	f.executedPaths = append(f.executedPaths, in.PipelineStep.Path)
 	if err != nil {
 		f.write(tools, "")
 		return runs.ToolAnswer{}, f.failStep(in.Step, in.Open, err)
@@ -495,16 +495,16 @@ func (f *pipelineFixture) recordChanges(changes []pipeline.Change) {
 func (f *pipelineFixture) answerMove(in runs.AdvanceInput, d *agents.Definition, m pipeline.Move) runs.AdvanceResult {
 	next, do := runs.AdvanceResult{TreePosition: m.Position, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
 	active := &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: f.limits}, Deadline: do.Deadline}
-	active.Place = runs.StepPlace{Path: do.Path, Name: do.Name, Scope: "s"}
+	active.PipelineStep = runs.StepRef{Path: do.Path, Name: do.Name, Scope: "s"}
 	switch {
 	case do.Agent != nil:
 		next.Active = active
 	case do.Tool != nil, do.Approve != nil:
 		active.CallID, active.Agent, active.Revision = "call of "+do.Path, in.Agent, in.Revision
-		active.Place.Inline = do.Approve != nil
+		active.PipelineStep.Inline = do.Approve != nil
 		answer := modelAnswer(0, active.CallID)
 		switch f.pathOf[active.CallID] = do.Path; {
-		case active.Place.Inline:
+		case active.PipelineStep.Inline:
 			answer.Calls[0].Approval, answer.InterruptCount = &runs.Approval{}, 1
 		case do.Tool.Tool == "client":
 			answer.Calls[0].Client, answer.InterruptCount = true, 1

@@ -94,13 +94,13 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	a.steps++
 	// TreePosition.Keeps: the outputs of earlier steps stay in the state.
 	r.pipeline.position = &runs.PipelinePosition{
-		Origin: fmt.Sprintf("%s/%d", a.origin, a.steps), Input: a.input, Child: r.child.place(), Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
+		Origin: fmt.Sprintf("%s/%d", a.origin, a.steps), Input: a.input, Child: r.child.ref(), Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
 		TreePosition: pipeline.TreePosition{Keeps: true, Home: r.outputPrefix()},
 	}
 	r.pipeline.tree = tree
 	defer func() { r.pipeline.position = nil }()
 	for {
-		end, err := r.interpreter().steps(ctx)
+		end, err := r.executor().steps(ctx)
 		switch {
 		case err != nil:
 			return err
@@ -214,10 +214,10 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	defer done()
 	r := a.run
 	a.steps++
-	position := runs.PipelinePosition{Origin: a.origin, Input: a.input, Child: r.child.place(), Number: a.steps, TreePosition: pipeline.TreePosition{Home: r.outputPrefix()}}
+	position := runs.PipelinePosition{Origin: a.origin, Input: a.input, Child: r.child.ref(), Number: a.steps, TreePosition: pipeline.TreePosition{Home: r.outputPrefix()}}
 	in := runs.AdvanceInput{Step: r.ownStep(fmt.Sprintf("value/%d", a.steps)), Position: position, Expression: expression}
 	var next runs.AdvanceResult
-	if err := r.interpreter().runAdvance(ctx, in, &next); err != nil {
+	if err := r.executor().runAdvance(ctx, in, &next); err != nil {
 		return err
 	}
 	if next.Failed != nil {

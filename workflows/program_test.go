@@ -48,7 +48,7 @@ func TestProgramWaitsForDecision(t *testing.T) {
 		default:
 			next.Active = &runs.ActiveStep{
 				AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, CallID: "c",
-				Place: runs.StepPlace{Path: "ask", Name: "ask", Inline: true},
+				PipelineStep: runs.StepRef{Path: "ask", Name: "ask", Inline: true},
 			}
 			answer := modelAnswer(next.Seq, "c")
 			answer.Calls[0].Approval, answer.InterruptCount = &runs.Approval{ArgsDigest: "d"}, 1

@@ -42,7 +42,7 @@ type run struct {
 	answerMessage string // ID of the message with which the run or the pipeline's last agent ended
 }
 
-// pipelineState is how far the steps of a run have come. The run owns it; the interpreter changes
+// pipelineState is how far the steps of a run have come. The run owns it; the executor changes
 // it. Of its fields, only the position goes to the next execution.
 type pipelineState struct {
 	position *runs.PipelinePosition // nil = the agent is no pipeline, or its program has no step under way
@@ -126,7 +126,7 @@ func (r *run) runTurns(ctx workflow.Context) (ending, error) {
 		return r.program(ctx), nil
 	}
 	if r.restorePosition(); r.pipeline.position != nil {
-		return r.interpreter().steps(ctx)
+		return r.executor().steps(ctx)
 	}
 	if end := r.applyResumed(ctx); end.isOver() {
 		return end, nil
@@ -152,8 +152,8 @@ func (r *run) step(turn int, id, name string) runs.Step {
 	s := r.ownStep(fmt.Sprintf("%d/%s", turn, id))
 	s.Turn, s.Name = turn, r.stepName(name)
 	if active := r.activeStep(); active != nil {
-		s.Agent, s.Revision, s.Place = active.Agent, active.Revision, &active.Place
-		s.ID = fmt.Sprintf("%s%s%s/%d/%s", r.child.prefix(), r.pipeline.position.Prefix(), active.Place.Path, turn, id)
+		s.Agent, s.Revision, s.PipelineStep = active.Agent, active.Revision, &active.PipelineStep
+		s.ID = fmt.Sprintf("%s%s%s/%d/%s", r.child.prefix(), r.pipeline.position.Prefix(), active.PipelineStep.Path, turn, id)
 	}
 	return s
 }
@@ -164,7 +164,7 @@ func (r *run) step(turn int, id, name string) runs.Step {
 func (r *run) ownStep(id string) runs.Step {
 	return runs.Step{
 		Run: r.in.Run, Execution: r.execution, Agent: r.in.Agent, Revision: r.in.Revision,
-		ID: r.child.prefix() + r.child.branchPrefix() + id, Closes: r.log.OpenStep, After: r.log.Main, Child: r.child.place(), Compensates: r.isCompensating(),
+		ID: r.child.prefix() + r.child.branchPrefix() + id, Closes: r.log.OpenStep, After: r.log.Main, Child: r.child.ref(), Compensates: r.isCompensating(),
 	}
 }
 
@@ -202,7 +202,7 @@ func (r *run) activeAgent() runs.AgentRef {
 // names of the steps around it, as in "plan/model". "" stays "".
 func (r *run) stepName(name string) string {
 	if active := r.activeStep(); active != nil && name != "" {
-		return active.Place.Name + "/" + name
+		return active.PipelineStep.Name + "/" + name
 	}
 	return name
 }

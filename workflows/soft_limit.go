@@ -75,7 +75,7 @@ func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) endi
 // agent, also within a pipeline.
 func (r *run) limitStep(s runs.Step) runs.Step {
 	s.Agent, s.Revision, s.Name = r.in.Agent, r.in.Revision, r.stepName(stepLimit)
-	s.Place = &runs.StepPlace{Path: pipeline.LimitPath, Name: stepLimit, Inline: true, Scope: runs.ScopeLimit}
+	s.PipelineStep = &runs.StepRef{Path: pipeline.LimitPath, Name: stepLimit, Inline: true, Scope: runs.ScopeLimit}
 	return s
 }
 
@@ -104,7 +104,7 @@ func (r *run) applyLimitDecision(ctx workflow.Context, set *runs.Interrupts, ste
 // checkBeforeBranches asks approvers, before branches begin, whether the run may continue, and
 // blocks until they decide: branches cannot ask. It repeats until no soft limit is passed. The
 // ending is zero if the run continues. The error is nil except to continue as new.
-func (p interpreter) checkBeforeBranches(ctx workflow.Context) (end ending, err error) {
+func (p pipelineExecutor) checkBeforeBranches(ctx workflow.Context) (end ending, err error) {
 	for {
 		if p.run.interrupts.held == nil {
 			x := p.run.exceededLimit(ctx)

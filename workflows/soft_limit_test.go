@@ -91,10 +91,10 @@ func TestSoftLimitInterruptsRun(t *testing.T) {
 		wantEqual(t, "limit interrupt: ID", f.limitInterrupts[0].ID, "3/limit")
 		wantEqual(t, "limit interrupt: name", f.limitInterrupts[0].Name, "limit")
 		wantEqual(t, "limit interrupt: closed step", f.limitInterrupts[0].Closes, "tools")
-		if f.limitInterrupts[0].Place == nil {
+		if f.limitInterrupts[0].PipelineStep == nil {
 			t.Fatal("limit interrupt: Place = nil, want a value")
 		}
-		wantEqual(t, "limit interrupt: scope", f.limitInterrupts[0].Place.Scope, runs.ScopeLimit)
+		wantEqual(t, "limit interrupt: scope", f.limitInterrupts[0].PipelineStep.Scope, runs.ScopeLimit)
 		wantEqual(t, "limit interrupt: beginning", f.limitInterrupts[0].Beginning, runs.Beginning{})
 		turns += len(f.modelCalls)
 		if got := in.Resume.Spent; got == nil || got.Turns != turns || got.Tokens != want.Used {
@@ -102,10 +102,10 @@ func TestSoftLimitInterruptsRun(t *testing.T) {
 		}
 		if i > 0 { // the interrupt of the previous run
 			wantEqual(t, "call of the interrupt: call ID", f.calls[0].CallID, "beyond")
-			if f.calls[0].Place == nil {
+			if f.calls[0].PipelineStep == nil {
 				t.Fatal("call of the interrupt: Place = nil, want a value")
 			}
-			mustEqual(t, "call of the interrupt: is inline", f.calls[0].Place.Inline, true)
+			mustEqual(t, "call of the interrupt: is inline", f.calls[0].PipelineStep.Inline, true)
 			wantEqual(t, "call of the interrupt: name", f.calls[0].Name, "limit")
 			if f.calls[0].Decision == nil {
 				t.Fatal("call of the interrupt: Decision = nil, want a value")
@@ -192,7 +192,7 @@ func TestSoftLimitOfHeldRun(t *testing.T) {
 	}
 	wantEqual(t, "call of the interrupt: ID", f.calls[2].ID, "3/held/0")
 	wantEqual(t, "call of the interrupt: name", f.calls[2].Name, "limit")
-	if f.calls[2].Place == nil {
+	if f.calls[2].PipelineStep == nil {
 		t.Fatal("call of the interrupt: Place = nil, want a value")
 	}
 
@@ -328,7 +328,7 @@ func TestSoftLimitOfProgram(t *testing.T) {
 		seq += 10
 		next := runs.AdvanceResult{Seq: seq, TreePosition: in.Position.TreePosition}
 		if !in.Resumes && in.Position.Event.Kind == pipeline.EventBegun {
-			next.Active = &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, Place: runs.StepPlace{Path: "work", Name: "work", Inline: true}}
+			next.Active = &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, PipelineStep: runs.StepRef{Path: "work", Name: "work", Inline: true}}
 		} else if !in.Resumes && in.Position.Event.Failure != nil {
 			next.Failed = in.Position.Event.Failure
 		}

@@ -89,7 +89,7 @@ steps:
 			call := execution.tool
 			execution.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 				a, err := call(in)
-				if in.Place.Path == "one" {
+				if in.PipelineStep.Path == "one" {
 					a.Usage = []runs.Usage{uses(10, 100)}
 				}
 				return a, err

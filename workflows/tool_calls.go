@@ -254,7 +254,7 @@ func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 	if c.id == "" {
 		in.Index = c.index
 	}
-	if in.Chained = t.run.interpreter().chainAdvance(t.ctx, c); in.Chained != nil && !runs.Fits(in) {
+	if in.Chained = t.run.executor().chainAdvance(t.ctx, c); in.Chained != nil && !runs.Fits(in) {
 		in.Chained = nil
 	}
 	in.OutlastsCancel = t.run.outlastsCancel(c)

@@ -10,7 +10,7 @@ import (
 
 // A turn is one model call and the tool calls of its answer. This file decides after each model
 // call: the run ends, calls the model again, makes tool calls, or waits for interrupts. Two loops
-// take turns: run.runTurns for an agent without steps, interpreter.runAgent for an agent within a
+// take turns: run.runTurns for an agent without steps, pipelineExecutor.runAgent for an agent within a
 // pipeline.
 
 // beginTurn checks what may prevent a turn of the run's own agent: its limit of turns, a pause, a
@@ -79,14 +79,11 @@ func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) ending {
 	if end := r.callHandoff(ctx, step, interrupts); end.isOver() || len(interrupts.Items) == 0 {
 		return end
 	}
-	switch {
-	case r.interrupts.held != nil && len(interrupts.Suspended) == 0:
+	if r.interrupts.held != nil && len(interrupts.Suspended) == 0 {
 		return r.announceHeld(ctx)
-	case len(interrupts.Items) > 0: // ends a held run, too, if it has suspended subagents: only another run restarts them
-		r.interrupts.held = nil
-		return withInterrupts(interrupts)
 	}
-	return ending{}
+	r.interrupts.held = nil // suspended subagents end a held run, too: only another run restarts them
+	return withInterrupts(interrupts)
 }
 
 // Names of steps in STEP_STARTED. They are also part of step IDs.
@@ -99,7 +96,7 @@ const (
 // beginning, or the call that a subagent works for. Later model calls carry the steering that no
 // model call has received. It counts usage of earlier attempts (OtherUsage), but not answer.Usage.
 func (r *run) callModel(ctx workflow.Context) (runs.ModelAnswer, error) {
-	call := runs.ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.delegation.handoffs, Priced: r.priced(), Day: r.dayAllowance()}
+	call := runs.ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.delegation.handoffs, Priced: r.needsPrice(), Day: r.dayAllowance()}
 	if opens, announces := r.firstStepOpening(); !r.log.HasBegun() && announces != nil {
 		call.Announces = announces
 	} else if !r.log.HasBegun() {

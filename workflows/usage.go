@@ -61,15 +61,15 @@ func (r *run) mustEnd(ctx workflow.Context) ending {
 	switch {
 	case ctx.Err() != nil:
 		return cancelledEnding
-	case r.overdue(ctx):
+	case r.isOverdue(ctx):
 		return r.durationEnding()
 	}
 	return r.checkRunLimits()
 }
 
-// priced reports whether models must have a price, because the run or the active step has a limit
+// needsPrice reports whether models must have a price, because the run or the active step has a limit
 // of cost.
-func (r *run) priced() bool {
+func (r *run) needsPrice() bool {
 	active := r.activeStep()
 	return r.in.Limits.CountsCost() || active != nil && active.Limits.CountsCost()
 }

@@ -47,7 +47,7 @@ type Narrator struct {
 
 // Offered is what the model may call. The zero value offers nothing.
 type Offered struct {
-	// names are those of tools that the workflow may know (see Offer). specs has the specs of the
+	// names are those of tools that the workflow may know (see AllowNames). specs has the specs of the
 	// worker's tools, by name (see SetSpecs).
 	names []string
 	specs map[string]tools.Spec
@@ -88,9 +88,9 @@ func New(run stream.Run, step string, attempt *stream.Attempt) *Narrator {
 	}
 }
 
-// Offer adds the names of tools that the workflow may know. Other names are content, because a
+// AllowNames adds the names of tools that the workflow may know. Other names are content, because a
 // model may make them up; the workflow gets an empty name for them.
-func (n *Narrator) Offer(tools []llm.Tool) {
+func (n *Narrator) AllowNames(tools []llm.Tool) {
 	for _, t := range tools {
 		n.names = append(n.names, t.Name)
 	}
@@ -105,10 +105,10 @@ func (n *Narrator) SetSpecs(offered []tools.Tool) {
 	}
 }
 
-// setQueue sets the task queue and the sequence of a call. Calls with the same sequence number are
+// setQueueAndSequence sets the task queue and the sequence of a call. Calls with the same sequence number are
 // made one after the other. The workflow gets a number instead of the name, to keep its payload
 // small.
-func (n *Narrator) setQueue(call *runs.Call) {
+func (n *Narrator) setQueueAndSequence(call *runs.Call) {
 	spec := n.specs[call.Tool]
 	if spec.TaskQueue != runs.TaskQueue {
 		call.Queue = spec.TaskQueue
@@ -340,7 +340,7 @@ func (n *Narrator) encode() (json.RawMessage, error) {
 // result.
 func (n *Narrator) workflowCall(c *toolCall) runs.Call {
 	call := runs.Call{ID: c.id, Tool: n.toolName(c.name)}
-	n.setQueue(&call)
+	n.setQueueAndSequence(&call)
 	switch {
 	case call.Tool != "" && n.Gate != nil:
 		call.Approval = n.Gate(c.name, c.arguments.String())

@@ -42,13 +42,13 @@ type batchResult struct {
 	Decision string `json:"decision,omitempty"`
 	Repeated bool   `json:"repeated,omitempty"`
 	Missing  int    `json:"missing,omitempty"`
-	// Proposals counts the votes for each proposal.
-	Proposals []inbox.Proposal `json:"proposals,omitempty"`
-	Cursor    string           `json:"cursor,omitempty"`
-	Code      string           `json:"code,omitempty"`
-	Detail    string           `json:"detail,omitempty"`
-	Pointer   string           `json:"pointer,omitempty"`
-	Recorded  any              `json:"recorded,omitempty"`
+	// Tallies are the votes for each set of arguments.
+	Tallies  []inbox.Tally `json:"tallies,omitempty"`
+	Cursor   string        `json:"cursor,omitempty"`
+	Code     string        `json:"code,omitempty"`
+	Detail   string        `json:"detail,omitempty"`
+	Pointer  string        `json:"pointer,omitempty"`
+	Recorded any           `json:"recorded,omitempty"`
 }
 
 // decideBatch serves POST /v1/approvals/batch: it makes up to maxBatch decisions independently of
@@ -124,14 +124,14 @@ func readEntry(raw json.RawMessage, e *batchEntry) error {
 // the answer does not contain it.
 func (r *Routes) batchResultOf(ctx context.Context, i int, e batchEntry, outcome decisions.Outcome) batchResult {
 	result := batchResult{
-		ThreadID:  e.ThreadID,
-		ID:        e.ID,
-		Status:    http.StatusOK,
-		Decision:  outcome.Decision,
-		Repeated:  outcome.Repeated,
-		Missing:   outcome.Missing,
-		Proposals: outcome.Proposals,
-		Cursor:    outcome.Cursor,
+		ThreadID: e.ThreadID,
+		ID:       e.ID,
+		Status:   http.StatusOK,
+		Decision: outcome.Decision,
+		Repeated: outcome.Repeated,
+		Missing:  outcome.Missing,
+		Tallies:  outcome.Tallies,
+		Cursor:   outcome.Cursor,
 	}
 	if outcome.Recorded != nil {
 		result.Recorded = outcome.Recorded

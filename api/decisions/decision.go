@@ -163,7 +163,7 @@ func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, targe
 // makes the request a repetition; one with another effect, the problem of a conflict. read has the
 // recorded decisions that were read, by proposal.
 func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, result runs.DecisionResult, read map[uint64]*recordedDecision) (DecisionReceipt, error) {
-	receipt := DecisionReceipt{ID: id, Decision: string(d.Kind), Missing: result.Missing, Proposals: proposals(result.Tallies)}
+	receipt := DecisionReceipt{ID: id, Decision: string(d.Kind), Missing: result.Missing, Tallies: inboxTallies(result.Tallies)}
 	if result.Recorded == nil {
 		if result.Error != "" {
 			return DecisionReceipt{}, UnknownApproval(id)
@@ -201,12 +201,12 @@ func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, resul
 	return receipt, nil
 }
 
-// proposals converts the workflow's tallies of votes: first the votes for the model's arguments,
+// inboxTallies converts the workflow's tallies of votes: first the votes for the model's arguments,
 // then those for edits.
-func proposals(tallies []runs.Tally) []inbox.Proposal {
-	var all []inbox.Proposal
+func inboxTallies(tallies []runs.Tally) []inbox.Tally {
+	var all []inbox.Tally
 	for i, t := range tallies {
-		p := inbox.Proposal{ArgsDigest: t.ArgsDigest, Decision: string(runs.DecisionApprove), Votes: t.Votes, Missing: t.Missing}
+		p := inbox.Tally{ArgsDigest: t.ArgsDigest, Decision: string(runs.DecisionApprove), Votes: t.Votes, Missing: t.Missing}
 		if i > 0 {
 			p.Decision = string(runs.DecisionEdit)
 		}

@@ -18,8 +18,8 @@ type DecisionReceipt struct {
 	Recorded *DecisionReceipt `json:"recorded,omitempty"`
 	// Missing is how many more approvers have to vote for the same arguments. Proposals counts the
 	// votes for each proposal.
-	Missing   int              `json:"missing,omitempty"`
-	Proposals []inbox.Proposal `json:"proposals,omitempty"`
+	Missing int           `json:"missing,omitempty"`
+	Tallies []inbox.Tally `json:"tallies,omitempty"`
 	// By and At are set in a recorded decision: the subject that decided ("" = an anonymous caller,
 	// or no person), and when. Args are the arguments of an edit; Truncated tells that they are
 	// left out because they are too large.

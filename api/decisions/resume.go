@@ -44,7 +44,7 @@ func (s *Service) Resume(ctx context.Context, input *agui.RunAgentInput, thread 
 		if err != nil {
 			return nil, nil, err
 		}
-		decisions, contents = append(decisions, d), append(contents, lateAnswerOf(a.interrupt, a.request))
+		decisions, contents = append(decisions, d), append(contents, interruptAnswerOf(a.interrupt, a.request))
 	}
 	if unknown > 0 {
 		s.finder.Logger.WarnContext(ctx, "the input resolves unknown interrupts, which are ignored", "count", unknown)
@@ -194,11 +194,11 @@ func lateAnswerTo(interrupt *agui.Interrupt, entry agui.ResumeEntry, snap *snaps
 	if req, err = req.normalize(snap, interrupt, ""); err != nil {
 		return stream.InterruptAnswer{InterruptID: interrupt.ID}
 	}
-	return lateAnswerOf(interrupt, req)
+	return interruptAnswerOf(interrupt, req)
 }
 
-// lateAnswerOf returns a request as the answer to an interrupt. An invalid request has no content.
-func lateAnswerOf(interrupt *agui.Interrupt, req Request) stream.InterruptAnswer {
+// interruptAnswerOf returns a request in the form of the log. An invalid request has no decision.
+func interruptAnswerOf(interrupt *agui.Interrupt, req Request) stream.InterruptAnswer {
 	answer := stream.InterruptAnswer{InterruptID: interrupt.ID}
 	if d, err := decisionOf(interrupt, req); err == nil {
 		answer.Decision = *d

@@ -126,7 +126,7 @@ func approvers(a client.Approval) string {
 // votes describes the votes for each set of arguments.
 func votes(a client.Approval) string {
 	text := ""
-	for _, p := range a.Proposals {
+	for _, p := range a.Tallies {
 		if p.Votes == 0 {
 			continue
 		}
@@ -146,7 +146,7 @@ func votes(a client.Approval) string {
 
 // editedArgs returns the arguments of an edit that approvers vote for; "" if the proposal is no
 // edit.
-func editedArgs(a client.Approval, p client.Proposal) string {
+func editedArgs(a client.Approval, p client.Tally) string {
 	for _, d := range a.Decisions {
 		if d.Decision == client.Edit && d.ArgsDigest == p.ArgsDigest {
 			return oneLine(string(d.Args), maxQuotedChars)
@@ -226,7 +226,7 @@ func (e *environment) printEvent(cmd *cobra.Command, event client.ApprovalEvent)
 	if n := len(event.Approval.Decisions); n > 0 && event.Type != "opened" {
 		last := event.Approval.Decisions[n-1]
 		suffix = fmt.Sprintf("  %s by %s", last.Decision, strconv.Quote(last.By))
-		if len(event.Approval.Proposals) > 0 {
+		if len(event.Approval.Tallies) > 0 {
 			suffix += " (" + votes(event.Approval) + ")"
 		}
 	}

@@ -225,7 +225,7 @@ const pending = `{"items":[{"id":"int_1","threadId":"t1","agent":"a","toolName":
 		"message":"Which color?","responseSchema":{"type":"object","required":["answer"],"properties":{"answer":{"type":"string"}}}},
 	{"id":"int_5","threadId":"t5","agent":"shop","step":"check","toolName":"approve","args":{},"message":"Ship it?","reason":"tool_call","requestedAt":"2026-01-01T00:00:00Z","quorum":2,
 		"decisions":[{"decision":"approve","argsDigest":"d"},{"decision":"edit","argsDigest":"e","args":{"n":2}}],
-		"proposals":[{"argsDigest":"d","decision":"approve","votes":1,"missing":1},{"argsDigest":"e","decision":"edit","votes":1,"missing":1}]},
+		"tallies":[{"argsDigest":"d","decision":"approve","votes":1,"missing":1},{"argsDigest":"e","decision":"edit","votes":1,"missing":1}]},
 	{"id":"int_6","threadId":"t6","agent":"shop","toolName":"approve","args":{"limit":"tokens"},"message":"Go on?","reason":"tool_call","requestedAt":"2026-01-01T00:00:00Z"}],"eventsCursor":"e1"}`
 
 func TestDecisions(t *testing.T) {
@@ -274,7 +274,7 @@ func TestDecisions(t *testing.T) {
 	}
 	run(t, environ, "", "approve", "int_1", "--remember=thread").want(t, exitUsage, "", "--remember must be arguments or tool")
 	routes["POST /v1/approvals/batch"] = batch(`{"items":[{"id":"int_1","status":200,"decision":"approve","repeated":true,"recorded":{"decision":"approve","by":"bob"}},
-		{"id":"int_2","status":200,"decision":"edit","missing":1,"proposals":[{"decision":"approve","votes":2,"missing":1},{"decision":"edit","votes":2,"missing":1}]}]}`)
+		{"id":"int_2","status":200,"decision":"edit","missing":1,"tallies":[{"decision":"approve","votes":2,"missing":1},{"decision":"edit","votes":2,"missing":1}]}]}`)
 	run(t, environ, "", "approve", "int_1", "int_2").want(t, 0,
 		"int_1: approve, as before (recorded: approve by bob)\nint_2: edit is counted, votes still needed for the same: 1; approve has 2 of 3 votes\n", "")
 	run(t, environ, "", "approve", "int_3").want(t, exitNotFound, "", "no open approval int_3")

@@ -208,10 +208,10 @@ func describeRecorded(r client.DecisionResult) string {
 }
 
 // describeVote describes a vote that does not complete the quorum: how many more votes are needed,
-// and the votes for other proposals.
+// and the votes for other inboxTallies.
 func describeVote(r client.DecisionResult) string {
 	text := fmt.Sprintf("%s is counted, votes still needed for the same: %d", r.Decision, r.Missing)
-	for _, p := range r.Proposals {
+	for _, p := range r.Tallies {
 		if p.Votes > 0 && p.Decision != r.Decision {
 			text += fmt.Sprintf("; %s has %d of %d votes", p.Decision, p.Votes, p.Votes+p.Missing)
 		}

@@ -190,7 +190,7 @@ func (p *Projection) snapshots(ctx context.Context, items openItems) ([][]byte, 
 		c.appended = items.placeholders
 	}
 	if !snapshot.HasRole(shownMessages, agui.RoleReasoning) && (len(c.reasoningIDs) > 0 || snapshot.HasRole(c.appended, agui.RoleReasoning)) {
-		p.heal = true
+		p.needsSnapshot = true
 	}
 	c.merge(cutCorrection(snap))
 	conversation, err := p.conversationSnapshot(snap, c)

@@ -32,11 +32,11 @@ type Projection struct {
 	shownParts  []stream.ShownPart // of the cursor: how far the reader was shown attempts that are superseded after it
 	superseded  map[string]uint64  // superseded writers, with the record that superseded each; shared, read-only
 
-	spectator bool       // the reader did not send the run's input
-	history   bool       // a run that has ended is shown as history, if the reader joins
-	joining   bool       // the prelude is still to come; until then records have no frames
-	heal      bool       // a snapshot precedes the run's last event in any case
-	retracted correction // of superseded attempts while the reader joins: an old list of the client may have it
+	spectator     bool       // the reader did not send the run's input
+	history       bool       // a run that has ended is shown as history, if the reader joins
+	joining       bool       // the prelude is still to come; until then records have no frames
+	needsSnapshot bool       // a snapshot precedes the run's last event in any case
+	retracted     correction // of superseded attempts while the reader joins: an old list of the client may have it
 
 	progress
 	output
@@ -79,7 +79,7 @@ func NewProjection(s *snapshot.Store, run stream.Run, generation stream.Generati
 func newProjection(s *snapshot.Store, run stream.Run, r reader, superseded map[string]uint64) *Projection {
 	p := &Projection{
 		store: s, run: run, generation: r.generation, superseded: superseded, progress: progress{lanes: map[stream.Lane]*laneView{}},
-		spectator: r.spectator, heal: r.heal, joining: r.joining,
+		spectator: r.spectator, needsSnapshot: r.heal, joining: r.joining,
 	}
 	if r.from != nil {
 		p.resumeAfter, p.shownParts = r.from.Position, r.from.ShownParts
@@ -171,13 +171,13 @@ func (p *Projection) onOpen(ctx context.Context, rec *stream.Record) error {
 		if p.generation == "" {
 			p.generation = stream.GenerationOf(opening.ProtocolVersion)
 		}
-		p.heal = p.heal || opening.Edits
+		p.needsSnapshot = p.needsSnapshot || opening.Edits
 	}
 	interrupts, _, err := stream.ParseHeld(events)
 	if err != nil {
 		return err
 	}
-	p.heal = p.heal || len(interrupts) > 0 // an approver may edit arguments that readers have seen
+	p.needsSnapshot = p.needsSnapshot || len(interrupts) > 0 // an approver may edit arguments that readers have seen
 	for i, e := range events {
 		if err := p.scopes.track(e, stream.Position{Seq: rec.Seq, Index: i}); err != nil {
 			return err
@@ -325,7 +325,7 @@ func (p *Projection) closeRun(ctx context.Context, events [][]byte) error {
 		return err
 	}
 	c.needsState = c.needsState || hasInterrupts // clients decide on the whole state
-	if p.hasSuperseded || p.heal || hasInterrupts {
+	if p.hasSuperseded || p.needsSnapshot || hasInterrupts {
 		if err := p.emitSnapshots(ctx, p.record, c); err != nil {
 			return err
 		}
@@ -388,5 +388,5 @@ func (p *Projection) emitEncoded(raw json.RawMessage) error {
 
 // cursor returns the cursor of the event at a position of the current record.
 func (p *Projection) cursor(position stream.Position) stream.Cursor {
-	return stream.Cursor{Position: position, Generation: p.generation, Epoch: p.store.Log().Epoch(), Spectator: p.spectator, Heal: p.heal, ShownParts: p.cursorShownParts}
+	return stream.Cursor{Position: position, Generation: p.generation, Epoch: p.store.Log().Epoch(), Spectator: p.spectator, Heal: p.needsSnapshot, ShownParts: p.cursorShownParts}
 }

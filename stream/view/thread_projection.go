@@ -97,7 +97,7 @@ func (p *Projection) abandon(ctx context.Context, seq uint64) ([]Frame, error) {
 	last := p.record
 	p.beginRecord(seq)
 	p.cursorShownParts = p.shownPartEntries(stream.ShownPart{Shown: stream.Position{Seq: last}, SupersededAt: seq})
-	p.heal = false // the next run begins with a snapshot
+	p.needsSnapshot = false // the next run begins with a snapshot
 	end, err := agui.Encode(&agui.RunError{Code: CodeAbandoned, Message: "the run did not end before the next one began"})
 	if err != nil {
 		return nil, err

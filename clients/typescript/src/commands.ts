@@ -58,7 +58,7 @@ export interface Accepted {
   /** For a vote that does not complete the quorum: how many more approvers must vote for the same arguments. */
   missing?: number;
   /** For a vote that does not complete the quorum: the votes for each proposal. */
-  proposals?: Schemas["Proposal"][];
+  tallies?: Schemas["Tally"][];
   /** The cursor to pass as `waitFor` to a request that must show the effect. An agent does that for its own commands. */
   cursor?: string;
   [member: string]: unknown;

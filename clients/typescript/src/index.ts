@@ -34,7 +34,7 @@ export type {
   Agent,
   Approval,
   BatchResult,
-  Proposal,
+  Tally,
   RecordedDecision,
   Revision,
   Run,

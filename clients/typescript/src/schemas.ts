@@ -18,7 +18,7 @@ export type Approval = Schemas["Approval"];
 /** A vote, or the decision of an approval. */
 export type Vote = Schemas["Decision"];
 /** The votes for one set of arguments. */
-export type Proposal = Schemas["Proposal"];
+export type Tally = Schemas["Tally"];
 /** The recorded decision of an approval. */
 export type RecordedDecision = Schemas["Recorded"];
 /** The result of one decision of a batch. */

@@ -52,13 +52,13 @@ type Voting struct {
 	// Decisions are the valid ones: the votes of an open interrupt, and the decisions that resolved
 	// a decided one.
 	Decisions []Decision `json:"decisions"`
-	// Proposals counts the votes of an open interrupt with a quorum: first those for Args, then
+	// Tallies counts the votes of an open interrupt with a quorum: first those for Args, then
 	// those for edits.
-	Proposals []Proposal `json:"proposals,omitempty"`
+	Tallies []Tally `json:"tallies,omitempty"`
 }
 
-// Proposal is a set of arguments that approvers vote for.
-type Proposal struct {
+// Tally is the votes for one set of arguments.
+type Tally struct {
 	ArgsDigest string `json:"argsDigest"`
 	// Decision is approve for the model's arguments, edit for other ones.
 	Decision string `json:"decision"`

@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Dispatcher places and cancels runs. It has no state but its two clients, which the caller owns
+// Dispatcher starts, offers and cancels runs. It has no state but its two clients, which the caller owns
 // and closes. It is safe for concurrent use.
 type Dispatcher struct {
 	Log      *stream.Log
@@ -73,15 +73,15 @@ type OfferTerms struct {
 	Decisions []runs.Decision
 }
 
-// StartOrOffer starts a run, or offers it to the workflow that occupies the thread. thread is the
-// snapshot that the caller has based the run's input on.
+// StartOrOffer starts a run, or offers it to the workflow that occupies the thread. snap is the
+// snapshot of the thread on which the caller has based the run's input.
 //
-// placed is true if the run was started, is active already (result.Attached), or is queued
-// (result.Queued). placed is false without an error if the caller must load the thread again, or if
+// isStarted is true if the run was started, is active already (result.Attached), or is queued
+// (result.Queued). It is false without an error if the caller must load the thread again, or if
 // a quorum needs more approvals (result.Open): then the decisions were taken and the run was not.
 // If the workflow refuses the run, the error is a *temporal.ApplicationError; Refusal returns its
 // type. StartOrOffer blocks for some seconds at most.
-func (d *Dispatcher) StartOrOffer(ctx context.Context, in runs.Input, terms OfferTerms, snap *snapshot.Snapshot) (result runs.SubmitResult, placed bool, err error) {
+func (d *Dispatcher) StartOrOffer(ctx context.Context, in runs.Input, terms OfferTerms, snap *snapshot.Snapshot) (result runs.SubmitResult, isStarted bool, err error) {
 	run := stream.Run{Thread: stream.Thread{Tenant: in.Run.Tenant, ID: in.Run.Thread}, ID: in.Run.ID}
 	_, err = d.Temporal.ExecuteWorkflow(ctx, options(run, in.Agent), runs.TypeRun, in)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
@@ -119,7 +119,7 @@ func options(run stream.Run, agent string) client.StartWorkflowOptions {
 // the log; then it answers the offer itself.
 func (d *Dispatcher) offerRun(
 	ctx context.Context, run stream.Run, in runs.Input, terms OfferTerms, snap *snapshot.Snapshot, execution string,
-) (result runs.SubmitResult, placed bool, err error) {
+) (result runs.SubmitResult, isStarted bool, err error) {
 	if snap.Sealed && snap.Execution == execution && len(snap.Interrupts)+len(snap.ClientCalls) == 0 {
 		d.awaitClose(ctx, run.Thread, execution)
 		return result, false, nil

@@ -79,8 +79,8 @@ steps:
 		wantEqual(t, fmt.Sprintf("advance %d: is a compensation", i), a.Compensates, false)
 		wantEqual(t, fmt.Sprintf("advance %d has no time", i), a.Now.IsZero(), false)
 		wantEqual(t, fmt.Sprintf("advance %d: agent", i), a.Agent, "a")
-		if a.Place != nil {
-			t.Errorf("advance %d: place = %+v, want nil", i, a.Place)
+		if a.PipelineStep != nil {
+			t.Errorf("advance %d: place = %+v, want nil", i, a.PipelineStep)
 		}
 	}
 	wantEqual(t, "IDs of the advances", ids, []string{"advance/1", "advance/2", "advance/3", "advance/4"})
@@ -96,7 +96,7 @@ steps:
 	wantEqual(t, "ID of the first model call", models[0].ID, "plan/1/model")
 	wantEqual(t, "name of the first model call", models[0].Name, "plan/model")
 	wantEqual(t, "ID of the second model call", models[1].ID, "write/3/model")
-	wantEqual(t, "path of the first model call", models[0].Place.Path, "plan")
+	wantEqual(t, "path of the first model call", models[0].PipelineStep.Path, "plan")
 	wantEqual(t, "input of the first model call", models[0].Input, 0)
 }
 
@@ -244,7 +244,7 @@ func (f *pipelineFixture) wantCancelled(result runs.Result, did string) {
 	f.t.Helper()
 	f.wantResult(result, runs.OutcomeCancelled, "", strings.Fields(did)...)
 	for _, m := range f.execution.modelCalls {
-		undoes := strings.Contains(m.Place.Path, "~undo")
+		undoes := strings.Contains(m.PipelineStep.Path, "~undo")
 		wantEqual(f.t, "model call: is a compensation", m.Compensates, undoes)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// The interpreter executes pipelines. It alternates between advances, which find the next step, and
+// The pipelineExecutor executes pipelines. It alternates between advances, which find the next step, and
 // steps:
 //
 //	advance ──► agent ──► advance ──► call ──► advance ──► branches ──► advance ──► end
@@ -26,16 +26,16 @@ import (
 // execution needs. If nothing can happen between a tool call and the next advance, the activity of
 // the call makes the advance, too (chained_advance.go).
 
-// interpreter executes the steps of an agent that is a pipeline, or the one step that a program has
-// under way. It has no state of its own: it is made for each use, and the run's pipelineState lasts
+// pipelineExecutor carries out the actions of a pipeline, or of the one step that a program has under
+// way. It has no state of its own: it is made for each use, and the run's pipelineState lasts
 // between steps.
-type interpreter struct {
+type pipelineExecutor struct {
 	run *run
 	*pipelineState
 }
 
-// interpreter returns the interpreter of the run's steps.
-func (r *run) interpreter() interpreter { return interpreter{r, &r.pipeline} }
+// executor returns the executor of the run's steps.
+func (r *run) executor() pipelineExecutor { return pipelineExecutor{r, &r.pipeline} }
 
 // restorePosition sets the position where the steps continue: the one of this run (from Progress),
 // the one of the run whose interrupts this run resumes, or the beginning. The position stays nil if
@@ -47,7 +47,7 @@ func (r *run) restorePosition() {
 		r.pipeline.position = r.in.Resume.Position
 		r.pipeline.position.Advances = 0
 	case r.in.Steps:
-		r.pipeline.position = &runs.PipelinePosition{Origin: r.in.Run.ID, Input: r.in.Input, Child: r.child.place(), Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		r.pipeline.position = &runs.PipelinePosition{Origin: r.in.Run.ID, Input: r.in.Input, Child: r.child.ref(), Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		r.pipeline.position.TreePosition.Home = r.outputPrefix()
 	}
 	if r.pipeline.position != nil {
@@ -66,7 +66,7 @@ func (r *run) outputPrefix() string {
 
 // steps executes the pipeline from its position to its end. The ending has interrupts if the run
 // ends within a step. The error is nil except to continue as new.
-func (p interpreter) steps(ctx workflow.Context) (ending, error) {
+func (p pipelineExecutor) steps(ctx workflow.Context) (ending, error) {
 	if !p.run.log.HasBegun() && p.run.in.Resume != nil {
 		if end := p.reopen(ctx); end.isOver() {
 			return end, nil
@@ -74,33 +74,33 @@ func (p interpreter) steps(ctx workflow.Context) (ending, error) {
 	}
 	for {
 		if p.position.Event == nil {
-			if end, err := p.runActiveStep(p.compensationCtx(ctx)); end.isOver() || err != nil {
+			if end, err := p.runActiveStep(p.stepCtx(ctx)); end.isOver() || err != nil {
 				return end, err
 			}
 		}
 		hasAdvanced := p.chained != nil // the call's activity has made the advance: its safe point follows it
 		if !hasAdvanced {
-			if err := p.run.safePoint(p.compensationCtx(ctx)); err != nil {
+			if err := p.run.safePoint(p.stepCtx(ctx)); err != nil {
 				return ending{}, err
 			}
 		}
-		next, err := p.advance(p.compensationCtx(ctx))
+		next, err := p.advance(p.stepCtx(ctx))
 		switch {
 		case err != nil:
-			return p.run.endingFromError(p.compensationCtx(ctx), err), nil
+			return p.run.endingFromError(p.stepCtx(ctx), err), nil
 		case next.IsEnd():
 			return p.endOfSteps(ctx, next), nil
 		case hasAdvanced:
-			if err := p.run.safePoint(p.compensationCtx(ctx)); err != nil {
+			if err := p.run.safePoint(p.stepCtx(ctx)); err != nil {
 				return ending{}, err
 			}
 		}
 	}
 }
 
-// compensationCtx returns the context for the next step. While the run compensates it is detached
-// from ctx, because a cancel of the run must not stop compensation.
-func (p interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
+// stepCtx returns the context for the next step: ctx, or while the run compensates a disconnected
+// one, because a cancel must not stop compensation.
+func (p pipelineExecutor) stepCtx(ctx workflow.Context) workflow.Context {
 	if !p.run.isCompensating() {
 		return ctx
 	}
@@ -110,7 +110,7 @@ func (p interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
 
 // endOfSteps returns how the run ends after its last step. If the pipeline was stopped from outside
 // (cancel, run limit), the pending end counts. A failure after ctx has ended counts as a cancel.
-func (p interpreter) endOfSteps(ctx workflow.Context, last runs.AdvanceResult) ending {
+func (p pipelineExecutor) endOfSteps(ctx workflow.Context, last runs.AdvanceResult) ending {
 	switch {
 	case p.position.End != nil:
 		return endingAfterCompensation(p.position.End)
@@ -127,7 +127,7 @@ func (p interpreter) endOfSteps(ctx workflow.Context, last runs.AdvanceResult) e
 // continues after a failed step.
 func (r *run) noteFailedStep(s runs.Step, steered []uint64) {
 	if r.pipeline.position != nil {
-		r.log.Failed = &runs.FailedStep{ID: s.ID, Name: s.Name, Closes: s.Closes, After: s.After, Place: s.Place, Steered: steered}
+		r.log.Failed = &runs.FailedStep{ID: s.ID, Name: s.Name, Closes: s.Closes, After: s.After, PipelineStep: s.PipelineStep, Steered: steered}
 	}
 }
 
@@ -156,7 +156,7 @@ func (r *run) firstStepID() string {
 // reopen begins a run that continues a pipeline: it opens the run and its open steps in the log,
 // and applies the decisions about the interrupts of the run before. Afterwards the position has an
 // event, or the active step continues. The ending is zero if the run continues.
-func (p interpreter) reopen(ctx workflow.Context) ending {
+func (p pipelineExecutor) reopen(ctx workflow.Context) ending {
 	in := runs.AdvanceInput{Step: p.run.ownStep(stepReopen), Position: *p.position, Resumes: true}
 	opening, _ := workflow.NewDisconnectedContext(ctx) // the log needs RUN_STARTED before the reaction to a cancel
 	var next runs.AdvanceResult
@@ -186,7 +186,7 @@ func (p interpreter) reopen(ctx workflow.Context) ending {
 // reached, and sets the event with which it ended. A run that is cancelled or over its limits
 // begins no step. The ending is zero if the run continues. The error is nil except to continue as
 // new.
-func (p interpreter) runActiveStep(ctx workflow.Context) (end ending, err error) {
+func (p pipelineExecutor) runActiveStep(ctx workflow.Context) (end ending, err error) {
 	pos := p.position
 	end = p.run.mustEnd(ctx)
 	// Suspended branches restart also in a cancelled run: only they know what they have to
@@ -216,7 +216,7 @@ func (p interpreter) runActiveStep(ctx workflow.Context) (end ending, err error)
 
 // sleep waits for the next try of a step: until the position's wake time, or until the run's
 // deadline, which ends the run. The ending is zero if the run continues.
-func (p interpreter) sleep(ctx workflow.Context) ending {
+func (p pipelineExecutor) sleep(ctx workflow.Context) ending {
 	if workflow.Sleep(ctx, runs.Earlier(p.position.Wake, p.run.budget.Deadline).Sub(workflow.Now(ctx))) != nil {
 		return p.onStepEnd(ctx, cancelledEnding)
 	}
@@ -230,7 +230,7 @@ func (p interpreter) sleep(ctx workflow.Context) ending {
 // runCall makes the tool call or approval of a step, and waits for its interrupts. An execution
 // that was parked in between (Answer is nil, interrupts are held) only waits. The ending
 // is how the step ended; zero = the step succeeded. The error is nil except to continue as new.
-func (p interpreter) runCall(ctx workflow.Context) (end ending, err error) {
+func (p pipelineExecutor) runCall(ctx workflow.Context) (end ending, err error) {
 	if answer := p.position.Answer; answer != nil {
 		p.position.Answer = nil
 		if end := p.run.makeCalls(ctx, *answer); end.isOver() {
@@ -247,7 +247,7 @@ func (p interpreter) runCall(ctx workflow.Context) (end ending, err error) {
 // runAgent takes turns of a step's agent until the agent is done. A subagent's limits apply to it,
 // and its turn counts are in the active step. It returns how the step ended. The error is nil
 // except to continue as new.
-func (p interpreter) runAgent(ctx workflow.Context) (end ending, err error) {
+func (p pipelineExecutor) runAgent(ctx workflow.Context) (end ending, err error) {
 	for ; ; p.run.turn++ {
 		if p.run.interrupts.held == nil {
 			if active := p.position.Active; active.Turns >= active.Limits.Turns {
@@ -281,7 +281,7 @@ func (r *run) isDoneDespiteCancel(left int) bool { return r.activeStep() != nil 
 // branches have set. The ending is zero, unless the run ends instead: with interrupts, because
 // another execution owns it, or because it is cancelled or over its limits and has nothing to
 // compensate.
-func (p interpreter) onStepEnd(ctx workflow.Context, end ending) ending {
+func (p pipelineExecutor) onStepEnd(ctx workflow.Context, end ending) ending {
 	pos := p.position
 	if end.interrupts != nil {
 		return end
@@ -290,7 +290,7 @@ func (p interpreter) onStepEnd(ctx workflow.Context, end ending) ending {
 	switch {
 	case end.code == runs.ErrorFenced, end.code == runs.ErrorLogLost:
 		return end
-	case end.endsPipeline(), end.outcome != runs.OutcomeSuccess && p.run.overdue(ctx):
+	case end.endsPipeline(), end.outcome != runs.OutcomeSuccess && p.run.isOverdue(ctx):
 		return p.compensate(ctx, end)
 	case end.outcome == runs.OutcomeError:
 		failure := end.failure()

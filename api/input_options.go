@@ -12,10 +12,10 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// withForwardedProps are the members of forwardedProps.perdure, the options of one input beyond AG-UI. Every
-// member is optional. propsOf validates them, and no stage of startOrAttach changes them
+// inputOptions are the members of forwardedProps.perdure, the options of one input beyond AG-UI.
+// Every member is optional. optionsOf validates them, and no stage of startOrAttach changes them
 // afterwards.
-type withForwardedProps struct {
+type inputOptions struct {
 	// History tells how the input's messages relate to the thread's conversation: auto, append or
 	// replace. "" = the agent's default, else auto.
 	History snapshot.History `json:"history"`
@@ -39,16 +39,16 @@ type withForwardedProps struct {
 	ParentThreadID string `json:"parentThreadId"`
 }
 
-// propsOf reads and validates forwardedProps.perdure. forwardedProps may be any JSON, because other
+// optionsOf reads and validates forwardedProps.perdure. forwardedProps may be any JSON, because other
 // servers and frameworks use it too; only its member perdure is checked, and strictly. A missing or
-// null perdure gives the zero props. The error is a 400 whose pointer begins with
+// null perdure gives the zero options. The error is a 400 whose pointer begins with
 // /forwardedProps/perdure.
-func propsOf(in *agui.RunAgentInput) (withForwardedProps, error) {
+func optionsOf(in *agui.RunAgentInput) (inputOptions, error) {
 	var object map[string]json.RawMessage
 	if len(in.ForwardedProps) > 0 {
 		_ = json.Unmarshal(in.ForwardedProps, &object) // a value that is not an object has no member perdure
 	}
-	var p withForwardedProps
+	var p inputOptions
 	if member := object["perdure"]; member != nil && string(member) != "null" {
 		if decodeErr, ok := errors.AsType[*problem.Problem](request.DecodeObject(member, &p)); ok {
 			decodeErr.Pointer = "/forwardedProps/perdure" + decodeErr.Pointer
