@@ -14,16 +14,22 @@ import (
 // is public, and reveals nothing about any tenant.
 const rootPath = "/"
 
-// documentationURL is the address of the reference of the HTTP API.
-const documentationURL = "https://github.com/perdure/perdure/blob/main/docs/reference/http-api.md"
+// readinessPath is the route of the readiness check.
+const readinessPath = "/readyz"
+
+// documentationURL is the address of the folder with the documentation.
+const documentationURL = "https://github.com/perdure/perdure/blob/main/docs/"
 
 // description is the JSON answer of the root route.
 type description struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Links   struct {
-		OpenAPI       string `json:"openapi"`
 		Agents        string `json:"agents"`
+		Readiness     string `json:"readiness"`
+		OpenAPI       string `json:"openapi"`
+		Reference     string `json:"reference"`
+		FirstAgent    string `json:"firstAgent"`
 		Documentation string `json:"documentation"`
 	} `json:"links"`
 }
@@ -34,11 +40,13 @@ var rootPage = template.Must(template.New("root").Parse(`<!doctype html>
 <meta charset="utf-8">
 <title>{{.Name}}</title>
 <h1>{{.Name}} {{.Version}}</h1>
-<p>This server runs AG-UI agents.</p>
+<p>This server runs AG-UI agents. It has no user interface: connect an AG-UI client.</p>
 <ul>
-<li><a href="{{.Links.Agents}}">agents</a></li>
-<li><a href="{{.Links.OpenAPI}}">description of the API (OpenAPI)</a></li>
-<li><a href="{{.Links.Documentation}}">documentation</a></li>
+<li><a href="{{.Links.Agents}}">Agents</a> of this server</li>
+<li><a href="{{.Links.Readiness}}">Readiness</a> of this server</li>
+<li>Next: <a href="{{.Links.FirstAgent}}">ask an agent, and write your own</a></li>
+<li><a href="{{.Links.Reference}}">API reference</a>, and the <a href="{{.Links.OpenAPI}}">OpenAPI document</a></li>
+<li><a href="{{.Links.Documentation}}">Documentation</a></li>
 </ul>
 </html>
 `))
@@ -47,7 +55,9 @@ var rootPage = template.Must(template.New("root").Parse(`<!doctype html>
 // otherwise. The policy of the page forbids scripts and any loading of resources.
 func (s *Server) showRoot(c *gin.Context) error {
 	d := description{Name: "Perdure", Version: version.Read().Version}
-	d.Links.OpenAPI, d.Links.Agents, d.Links.Documentation = openAPIPath, "/v1/agents", documentationURL
+	d.Links.Agents, d.Links.Readiness, d.Links.OpenAPI = "/v1/agents", readinessPath, openAPIPath
+	d.Links.Reference, d.Links.FirstAgent, d.Links.Documentation =
+		documentationURL+"reference/http-api.md", documentationURL+"start/first-agent.md", documentationURL+"README.md"
 	c.Header("Vary", "Accept")
 	if c.NegotiateFormat(gin.MIMEJSON, gin.MIMEHTML) != gin.MIMEHTML {
 		c.JSON(http.StatusOK, d)

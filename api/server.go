@@ -278,7 +278,7 @@ func (s *Server) routes() *gin.Engine {
 
 	r.GET(rootPath, s.Handle(s.showRoot))
 	r.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
-	r.GET("/readyz", s.Handle(s.ready))
+	r.GET(readinessPath, s.Handle(s.ready))
 	r.GET(openAPIPath, s.countStream, s.Handle(s.showOpenAPI))
 	if s.Metrics != nil {
 		r.GET("/metrics", gin.WrapH(s.Metrics))
