@@ -104,14 +104,14 @@ clients: cold $(NODE_READY) # test the clients, each with its own runner, agains
 		npm --prefix "$$(dirname $$dir)" test; \
 	done
 
-.PHONY: chromium
-chromium: # install Debian's Chromium for tests of pages, if this is root on Debian
-	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-		&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium >/dev/null; } \
-		|| echo "There is no Chromium: tests of pages are skipped."
+.PHONY: debian
+debian: # install Debian's Chromium and nginx for tests of pages, if this is root on Debian
+	@{ command -v chromium && command -v nginx; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+		&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium nginx-light >/dev/null; } \
+		|| echo "There is no Chromium or no nginx: tests that need them are skipped."
 
 .PHONY: e2e
-e2e: cold chromium $(NODE_READY) $(CLIENT_READY) ## Test the whole program with real clients
+e2e: cold debian $(NODE_READY) $(CLIENT_READY) ## Test the whole program with real clients
 	go build -o bin/e2e/ ./cmd/perdure ./cmd/api ./cmd/worker ./e2e/servers ./e2e/servers/nats ./e2e/servers/temporal
 	E2E_PROGRAMS=$(CURDIR)/bin/e2e $(TEST) -timeout 50m $(call FIRST,$(filter-out $(HEAVY),$(E2E)),%/cluster %/pipelines %/runs %/clients)
 

@@ -30,6 +30,8 @@ type Tab struct {
 	id      int
 	// tolerated are parts of the console messages that do not fail the test.
 	tolerated []string
+	// console are the console messages so far.
+	console []string
 }
 
 // NeedBrowser returns the path of Debian's chromium. Without it the test is skipped; make e2e installs
@@ -125,6 +127,17 @@ func (p *Tab) Evaluate(expression string, into any) {
 	}
 }
 
+// WantConsole fails the test unless one console message so far contains all parts.
+func (p *Tab) WantConsole(parts ...string) {
+	t := p.browser.t
+	t.Helper()
+	if !slices.ContainsFunc(p.console, func(message string) bool {
+		return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(message, part) })
+	}) {
+		t.Errorf("no console message has %q:\n%s", parts, strings.Join(p.console, "\n"))
+	}
+}
+
 // Tolerate accepts console messages that contain a text, from here on.
 func (p *Tab) Tolerate(text string) { p.tolerated = append(p.tolerated, text) }
 
@@ -134,6 +147,7 @@ func (p *Tab) do(command map[string]any) browserLine {
 	command["profile"], command["tab"], command["most"] = p.browser.id, p.id, WaitTimeout.Milliseconds()
 	line, err := p.browser.driver.execute(command)
 	for _, text := range p.browser.driver.messagesOf(p.id) {
+		p.console = append(p.console, text)
 		if !slices.ContainsFunc(p.tolerated, func(part string) bool { return strings.Contains(text, part) }) {
 			t.Errorf("console message of the page: %s", text)
 		}
