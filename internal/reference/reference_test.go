@@ -41,6 +41,7 @@ func TestDefinitionReference(t *testing.T) {
 			t.Fatal(err)
 		}
 		undescribed(t, page)
+		unguided(t, page)
 		pages = append(pages, page)
 	}
 	reference.Check(t, "../../docs/reference/definitions.md", "schemas", strings.Join(pages, "\n"), *update)
@@ -97,6 +98,23 @@ func undescribed(t *testing.T, page string) {
 	for line := range strings.Lines(page) {
 		if strings.HasSuffix(line, "|  |\n") {
 			t.Errorf("%s: got no description, want one", line)
+		}
+	}
+}
+
+// keyOfAgent matches the row of a key of an agent or of a step, without the keys of its objects.
+var keyOfAgent = regexp.MustCompile("^\\| `(\\w+)`")
+
+// unguided finds the keys of agents and steps whose description does not link to the page that uses
+// them.
+func unguided(t *testing.T, page string) {
+	t.Helper()
+	if !strings.HasPrefix(page, "## Perdure agent\n") {
+		return
+	}
+	for line := range strings.Lines(page) {
+		if key := keyOfAgent.FindStringSubmatch(line); key != nil && key[1] != "kind" && key[1] != "name" && !strings.Contains(line, "](../") {
+			t.Errorf("the description of %s does not link to a guide", key[1])
 		}
 	}
 }
