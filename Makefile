@@ -115,6 +115,10 @@ e2e: cold debian $(NODE_READY) $(CLIENT_READY) ## Test the whole program with re
 	go build -o bin/e2e/ ./cmd/perdure ./cmd/api ./cmd/worker ./e2e/servers ./e2e/servers/nats ./e2e/servers/temporal
 	E2E_PROGRAMS=$(CURDIR)/bin/e2e $(TEST) -timeout 50m $(call FIRST,$(filter-out $(HEAVY),$(E2E)),%/cluster %/pipelines %/runs %/clients)
 
+.PHONY: screenshots
+screenshots: cold debian $(NODE_READY) $(CLIENT_READY) ## Make the pictures in docs/guides/images again, in Chromium
+	go test -count=1 ./e2e/docs -run '^TestReactGuides$$' -screenshots $(CURDIR)/docs/guides/images
+
 SAVED ?= $(CURDIR)/.histories
 
 .PHONY: histories

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -197,54 +196,4 @@ func idsOf(messages []kit.Message) []string {
 		ids[i] = m.ID
 	}
 	return ids
-}
-
-// TestReactChat: the page of the guide "Your first chat in React" shows an approval in two tabs and
-// after a reload. A tab approves it after a restart of the server, and both show the answer.
-func TestReactChat(t *testing.T) {
-	kit.NeedBrowser(t)
-	p := kit.SetupWith(t, `name: refund
-model: scripted/refund
-tools: [calculate]
-approvals: [{tools: [calculate]}]
----
-kind: script
-name: refund
-turns:
-  - steps:
-      - calls: [{tool: calculate, arguments: {expression: "40+40"}}]
-      - say: "The shop has refunded {calculate}."
-`)
-	guide, err := os.ReadFile(filepath.Join("..", "docs", "guides", "react-chat.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)```tsx\n(.*?)```").FindAllStringSubmatch(string(guide), -1)
-	if len(blocks) != 2 {
-		t.Fatalf("the guide has %d blocks of TSX, want App.tsx and Approvals.tsx", len(blocks))
-	}
-	const source = `import { createRoot } from "react-dom/client";
-import App from "./App.tsx";
-
-createRoot(document.getElementById("root")).render(<App />);
-`
-	page := kit.NewFrontEnd(t, "page").Bundle(t, map[string]string{"page.jsx": source, "App.tsx": blocks[0][1], "Approvals.tsx": blocks[1][1]})
-	origin, thread := kit.ServePage(t, p.Endpoint, page), kit.NewThread()
-	p.Threads.Add(thread)
-	browser := kit.NewBrowser(t)
-	open := func() *kit.Tab {
-		return browser.Open(origin.URL+"/page.html#"+thread, "WebSocket", "Failed to load resource")
-	}
-	first, second := open(), open()
-	first.Type("input", kit.Marked("Please refund order A-1001."))
-	first.Click("button:has-text('Send')")
-	first.Await("fieldset", "40+40")
-	first.Reload()
-	first.Await("fieldset", "40+40")
-	second.Await("fieldset", "40+40")
-	p.Restart(t)
-	second.Click("button:has-text('Approve')")
-	for _, tab := range []*kit.Tab{first, second} {
-		tab.Await("p", "The shop has refunded 80.")
-	}
 }

@@ -127,6 +127,12 @@ func (p *Tab) Evaluate(expression string, into any) {
 	}
 }
 
+// Screenshot writes a picture of the page, in a window of that size in pixels, to a file.
+func (p *Tab) Screenshot(file string, width, height int) {
+	p.browser.t.Helper()
+	p.do(map[string]any{"picture": file, "size": map[string]int{"width": width, "height": height}})
+}
+
 // WantConsole fails the test unless one console message so far contains all parts.
 func (p *Tab) WantConsole(parts ...string) {
 	t := p.browser.t

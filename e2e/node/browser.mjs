@@ -6,6 +6,7 @@
 //        {open: url, response?: part}  opens the tab, and waits for the end of a response whose URL has the part
 //        {reload: true}   {type: text, into: selector}   {click: selector}
 //        {await: selector, has?: text, gone?: boolean}   {evaluate: expression}
+//        {picture: path, size: {width, height}}  writes a picture of the page
 //        {close: true}  closes the tab; without tab: the profile
 //   out: {id, type: "done", text?, value?}   text is the text of the page, after await
 //        {id, type: "failed", error, text}
@@ -54,6 +55,10 @@ async function execute(command) {
   if (command.reload) await page.reload({ timeout });
   if (command.type !== undefined) await page.locator(command.into).first().fill(command.type, { timeout });
   if (command.click) await page.locator(command.click).first().click({ timeout });
+  if (command.picture) {
+    await page.setViewportSize(command.size);
+    await page.screenshot({ path: command.picture });
+  }
   if (command.evaluate) return { value: await page.evaluate(command.evaluate) };
   if (command.await) {
     const found = page.locator(command.await, command.has === undefined ? {} : { hasText: command.has }).first();

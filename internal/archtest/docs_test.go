@@ -102,3 +102,32 @@ func TestIndexHasEveryPage(t *testing.T) {
 		}
 	}
 }
+
+// TestPicturesOfGuides: each picture has at most 80 KB, and a page shows it.
+func TestPicturesOfGuides(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	for _, file := range pages(t) {
+		page, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(page)
+	}
+	pictures, err := filepath.Glob("../../docs/guides/images/*")
+	if err != nil || len(pictures) == 0 {
+		t.Fatalf("%d pictures, %v", len(pictures), err)
+	}
+	for _, picture := range pictures {
+		info, err := os.Stat(picture)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() > 80_000 {
+			t.Errorf("%s has %d bytes", picture, info.Size())
+		}
+		if !strings.Contains(text.String(), "](images/"+filepath.Base(picture)+")") {
+			t.Errorf("no page shows %s", picture)
+		}
+	}
+}
