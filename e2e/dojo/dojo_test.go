@@ -84,7 +84,7 @@ type browser struct {
 func openBrowser(t *testing.T) *browser {
 	t.Helper()
 	chromium := kit.NeedBrowser(t)
-	dir := filepath.Join("node", "react") // has playwright-core
+	dir := filepath.Join("node", "browser")
 	if err := kit.Install(dir); err != nil {
 		t.Fatal(err)
 	}

@@ -133,13 +133,13 @@ func packClient() error {
 	if os.Getenv(builtPrograms) != "" {
 		return nil
 	}
-	lock, err := os.OpenFile(filepath.Join(os.TempDir(), "perdure-e2e-client.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	checkout, err := os.Open(filepath.Join("..", "Makefile"))
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return fmt.Errorf("lock %s: %w", lock.Name(), err)
+	defer checkout.Close()
+	if err := syscall.Flock(int(checkout.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", checkout.Name(), err)
 	}
 	return Execute("..", "make", "--silent", "internal/starter/client/perdure-client.tgz")
 }
