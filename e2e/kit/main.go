@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -152,8 +153,14 @@ func build(packages ...string) error {
 	return Execute("..", "go", append([]string{"build", "-o", Programs + string(filepath.Separator)}, packages...)...)
 }
 
-// Install runs npm ci if the lockfile is newer than the installed packages.
+// installing is held during an installation: parallel tests need the same packages.
+var installing sync.Mutex
+
+// Install runs npm ci if the lockfile is newer than the installed packages. It may be called
+// concurrently.
 func Install(dir string) error {
+	installing.Lock()
+	defer installing.Unlock()
 	lock, err := os.Stat(filepath.Join(dir, "package-lock.json"))
 	if err != nil {
 		return err
