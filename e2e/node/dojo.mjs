@@ -10,6 +10,8 @@
 //   url         the URL of the feature's page, with a thread of its own
 //   say(text)   sends a message
 //   reads(text) waits until the conversation has the text
+//   watch(selector) records each text of the first element that the selector finds, until the page reloads. It returns
+//               a function that returns the texts
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -31,9 +33,21 @@ async function run({ test, url }) {
     await page.getByRole("button", { name: "Send", exact: true }).click();
   };
   const reads = (text) => page.getByRole("log").getByText(text).last().waitFor();
+  const watch = async (selector) => {
+    const texts = await page.evaluateHandle((selector) => {
+      const texts = [];
+      const record = () => {
+        const text = document.querySelector(selector)?.textContent;
+        if (text !== undefined && text !== texts.at(-1)) texts.push(text);
+      };
+      new MutationObserver(record).observe(document, { subtree: true, childList: true, characterData: true });
+      return texts;
+    }, selector);
+    return () => texts.jsonValue();
+  };
   let error;
   try {
-    await (await import(pathToFileURL(test).href)).default({ page, url, say, reads });
+    await (await import(pathToFileURL(test).href)).default({ page, url, say, reads, watch });
   } catch (reason) {
     error = String(reason.stack ?? reason);
   }

@@ -11,6 +11,8 @@ export interface Call {
   name: string;
   /** Absent while the model writes them. */
   args?: Args;
+  /** The arguments as far as the model has written them: any member may be absent, and the last value incomplete. */
+  draft: Args;
   /** The text of the result. Absent while the call is open. */
   result?: string;
 }
@@ -19,7 +21,7 @@ export interface Call {
 export function callsOf(messages: readonly Message[], of: readonly Message[] = messages): Call[] {
   return of.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : [])).map(({ id, function: { name, arguments: args } }) => {
     const result = messages.find((message) => message.role === "tool" && message.toolCallId === id);
-    return { id, name, args: parsed(args), result: result && textOf(result) };
+    return { id, name, args: parsed(args), draft: begun(args), result: result && textOf(result) };
   });
 }
 
@@ -49,4 +51,26 @@ export function parsed(json: string): Args | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Returns the object in the beginning of a JSON text: its members so far, without a literal or a name that is incomplete. */
+function begun(json: string): Args {
+  for (let end = json.length; end > 0; end--) {
+    const beginning = json.slice(0, end);
+    const args = parsed(beginning + closing(beginning));
+    if (args) return args;
+  }
+  return {};
+}
+
+/** Returns the quote, brackets and braces that close what a JSON text leaves open. */
+function closing(json: string): string {
+  let closers = "";
+  for (const [token, quote] of json.matchAll(/"(?:[^"\\]|\\.)*("?)|[[\]{}]/g)) {
+    if (token === "{") closers = "}" + closers;
+    else if (token === "[") closers = "]" + closers;
+    else if (quote === undefined) closers = closers.slice(1);
+    else if (quote === "") closers = '"' + closers;
+  }
+  return closers;
 }
