@@ -10,26 +10,29 @@ interface Props {
   render?: (message: Message) => ReactNode | undefined;
 }
 
-/** The messages of the conversation and its tool calls. */
-export function Transcript({ messages, tools = {}, render }: Props) {
+/** The conversation: its messages and tool calls. */
+export function Transcript(props: Props) {
+  return <section role="log" aria-label="Conversation"><Messages {...props} /></section>;
+}
+
+/** A list of messages and their tool calls. */
+export function Messages({ messages, tools = {}, render }: Props) {
   return (
-    <section role="log" aria-label="Conversation">
-      <ol className="transcript">
-        {messages.map((message) => {
-          const special = render?.(message);
-          if (special !== undefined) return <li key={message.id} className={message.role}>{special}</li>;
-          if (message.role !== "user" && message.role !== "assistant") return null;
-          const text = textOf(message);
-          return [
-            text && <li key={message.id} className={message.role}>{text}</li>,
-            ...callsOf(messages, [message]).map((call) => {
-              const Tool = tools[call.name] ?? ToolCall;
-              return <li key={call.id} className="call"><Tool {...call} /></li>;
-            }),
-          ];
-        })}
-      </ol>
-    </section>
+    <ol className="transcript">
+      {messages.map((message) => {
+        const special = render?.(message);
+        if (special !== undefined) return <li key={message.id} className={message.role}>{special}</li>;
+        if (message.role !== "user" && message.role !== "assistant") return null;
+        const text = textOf(message);
+        return [
+          text && <li key={message.id} className={message.role}>{text}</li>,
+          ...callsOf(messages, [message]).map((call) => {
+            const Tool = tools[call.name] ?? ToolCall;
+            return <li key={call.id} className="call"><Tool {...call} /></li>;
+          }),
+        ];
+      })}
+    </ol>
   );
 }
 
