@@ -1,5 +1,6 @@
+import type { ContentPart } from "@perdure/client";
 import type { ThreadHook } from "@perdure/client/react";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, type ReactNode, useState } from "react";
 
 const statuses = { idle: "", running: "The agent is working …", waiting: "The agent is waiting for you." };
 
@@ -7,17 +8,25 @@ interface Props {
   thread: ThreadHook<unknown>;
   /** Messages that the user can send with a click. */
   suggestions?: string[];
+  /** Parts of the next message after its text. */
+  attachments?: ContentPart[];
+  /** Called when a message with the attachments is sent. */
+  onSend?: () => void;
+  /** Shown above the field of the message. */
+  children?: ReactNode;
 }
 
 /** Sends messages, stops runs, and shows the status of the thread. */
-export function Composer({ thread: { run, connection, connectionError, store }, suggestions = [] }: Props) {
+export function Composer({ thread: { run, connection, connectionError, store }, suggestions = [], attachments = [], onSend, children }: Props) {
   const [text, setText] = useState("");
   const [error, setError] = useState("");
   const isRunning = run.status === "running";
 
   const send = (message: string) => {
     setError("");
-    store.send(message).catch((reason) => setError(reason.message));
+    const content: ContentPart[] = [...(message ? [{ type: "text" as const, text: message }] : []), ...attachments];
+    store.send(attachments.length ? content : message).catch((reason) => setError(reason.message));
+    onSend?.();
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -35,9 +44,10 @@ export function Composer({ thread: { run, connection, connectionError, store }, 
           <button key={message} type="button" disabled={isRunning} onClick={() => send(message)}>{message}</button>
         ))}
       </div>
+      {children}
       <form className="composer" onSubmit={submit}>
         <input aria-label="Message" autoFocus value={text} onChange={(event) => setText(event.target.value)} />
-        <button disabled={text === "" || isRunning}>Send</button>
+        <button disabled={(text === "" && !attachments.length) || isRunning}>Send</button>
         <button type="button" disabled={!isRunning} onClick={() => store.cancel()}>Stop</button>
       </form>
     </footer>
