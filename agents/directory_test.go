@@ -137,6 +137,7 @@ DIR/f/g.yaml:1: name "c" is taken by DIR/c.yaml:1`
 	})
 }
 
+// folder writes files to a folder, and returns its path.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -235,6 +235,7 @@ func TestLargeParametersAreRefused(t *testing.T) {
 	}
 }
 
+// prior returns the name of the anchor before the i-th one.
 func prior(i int) string {
 	if i == 0 {
 		return "a0"

@@ -32,6 +32,7 @@ type charge struct {
 	ID string `json:"id"`
 }
 
+// inline returns an inline agent.
 func inline(instructions string) agents.AgentStep {
 	return agents.AgentStep{Instructions: instructions}
 }
@@ -144,7 +145,7 @@ func TestGoAndYAMLAgree(t *testing.T) {
 			t.Errorf("%v in\n%s", err, yaml)
 			continue
 		}
-		if diff := cmp.Diff(encoded(t, want), encoded(t, got)); diff != "" {
+		if diff := cmp.Diff(encodeDefinition(t, want), encodeDefinition(t, got)); diff != "" {
 			t.Errorf("definition in Go (-YAML +Go):\n%s\n%s", diff, yaml)
 		}
 	}
@@ -170,12 +171,13 @@ func TestGoExampleEqualsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(encoded(t, parse(t, pageExamples(t)[1])), encoded(t, d)); diff != "" {
+	if diff := cmp.Diff(encodeDefinition(t, parse(t, pageExamples(t)[1])), encodeDefinition(t, d)); diff != "" {
 		t.Errorf("definition in Go (-YAML +Go):\n%s", diff)
 	}
 }
 
-func encoded(t *testing.T, d *agents.Definition) string {
+// encodeDefinition returns the stored form of a definition.
+func encodeDefinition(t *testing.T, d *agents.Definition) string {
 	t.Helper()
 	raw, err := agents.Encode(d)
 	if err != nil {
@@ -286,7 +288,7 @@ steps:
                 tags: {type: array, items: {type: string}}
                 size: {type: object, additionalProperties: {type: array, items: {type: integer}}}
 `
-	if diff := cmp.Diff(encoded(t, parse(t, want)), encoded(t, d)); diff != "" {
+	if diff := cmp.Diff(encodeDefinition(t, parse(t, want)), encodeDefinition(t, d)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if _, err := json.Marshal(agents.Ask[chan int]("x", inline("y"), "").Step); err == nil {

@@ -207,6 +207,7 @@ func TestYAMLRoundTrip(t *testing.T) {
 	}
 }
 
+// parse returns the definition of a valid file.
 func parse(t *testing.T, text string) *agents.Definition {
 	t.Helper()
 	d, err := agents.Parse("a.yaml", []byte(text))

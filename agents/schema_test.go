@@ -18,6 +18,7 @@ import (
 
 const schemaFile = "agent.schema.json"
 
+// compileSchema compiles a JSON schema of the project.
 func compileSchema(t *testing.T, file string) *jsonschema.Schema {
 	t.Helper()
 	schema, err := jsonschema.NewCompiler().Compile(file)
@@ -227,6 +228,7 @@ type schemaNode struct {
 	Default    any
 }
 
+// readSchema reads a JSON schema of the project.
 func readSchema(t *testing.T, file string) schemaNode {
 	t.Helper()
 	var root schemaNode
@@ -279,6 +281,7 @@ func yamlFields(t reflect.Type) []string {
 	return names
 }
 
+// value decodes YAML as JSON values.
 func value(t *testing.T, text string) any {
 	t.Helper()
 	var v any

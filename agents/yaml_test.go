@@ -114,6 +114,7 @@ func ascii(text string) string {
 	return b.String()
 }
 
+// escaped returns the JSON escape of a UTF-16 code unit.
 func escaped(unit rune) string {
 	const digits = "0123456789ABCDEF"
 	return `\u` + string([]byte{digits[unit>>12&15], digits[unit>>8&15], digits[unit>>4&15], digits[unit&15]})

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// lines returns the lines of a file of test data.
 func lines(t testing.TB, file string) []string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", file))
@@ -163,6 +164,7 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
+// checkDecodeError checks the pointer and the detail of an error.
 func checkDecodeError(t *testing.T, in string, err error, pointer, detail string) {
 	t.Helper()
 	got, ok := errors.AsType[*DecodeError](err)
@@ -256,6 +258,7 @@ func TestObjectsMarshalAlone(t *testing.T) {
 	roundTrip[RunAgentInput](t, `{"threadId":"t","runId":"r","messages":[]}`)
 }
 
+// roundTrip checks that a value is encoded as it was decoded.
 func roundTrip[T any](t *testing.T, want string) {
 	t.Helper()
 	var v T

@@ -127,6 +127,7 @@ func TestOwnStreams(t *testing.T) {
 	}
 }
 
+// checkConsumer consumes the stream of a case, and checks what it expects.
 func checkConsumer(t *testing.T, c streamCase) {
 	t.Helper()
 	got := consume(t, c)
@@ -219,6 +220,7 @@ func (c streamCase) reducer(t *testing.T) *Reducer {
 	return NewReducer(start.Messages, start.State)
 }
 
+// take consumes an event.
 func (got *consumed) take(t *testing.T, raw json.RawMessage, chunks *ChunkExpander, verifier *Verifier) error {
 	e, err := Decode(raw)
 	if err != nil {
@@ -253,6 +255,7 @@ func (got *consumed) take(t *testing.T, raw json.RawMessage, chunks *ChunkExpand
 	return nil
 }
 
+// checkRefusal compares refusals.
 func checkRefusal(t *testing.T, got, want *refusal) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -260,6 +263,7 @@ func checkRefusal(t *testing.T, got, want *refusal) {
 	}
 }
 
+// ruleOf returns the protocol rule that an error is about.
 func ruleOf(err error) Rule {
 	var order *OrderError
 	var decode *DecodeError
@@ -272,6 +276,7 @@ func ruleOf(err error) Rule {
 	return "?"
 }
 
+// checkEvents checks the delivered events of a case.
 func checkEvents(t *testing.T, c streamCase, got consumed) {
 	t.Helper()
 	var types []string
@@ -307,6 +312,7 @@ func checkEvents(t *testing.T, c streamCase, got consumed) {
 	}
 }
 
+// checkRunError checks the error of a case.
 func checkRunError(t *testing.T, want any, got consumed) {
 	t.Helper()
 	text, _ := want.(string)
@@ -318,6 +324,7 @@ func checkRunError(t *testing.T, want any, got consumed) {
 	t.Errorf("no RUN_ERROR with %q", text)
 }
 
+// checkWarnings checks the warnings of a case.
 func checkWarnings(t *testing.T, c streamCase, got consumed) {
 	t.Helper()
 	if skips(c, "warnings") {
@@ -333,6 +340,7 @@ func checkWarnings(t *testing.T, c streamCase, got consumed) {
 	}
 }
 
+// checkResult checks the messages and the state of a case.
 func checkResult(t *testing.T, c streamCase, got consumed) {
 	t.Helper()
 	raw, err := json.Marshal(got.reducer.Messages())
@@ -355,6 +363,7 @@ func checkResult(t *testing.T, c streamCase, got consumed) {
 	}
 }
 
+// skips reports whether an expectation does not apply to a server.
 func skips(c streamCase, expectation string) bool {
 	na, ok := notApplicable[c.Name]
 	if !ok || !slices.Contains(strings.Fields(na.expectation), expectation) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 )
 
+// wantRule checks the protocol rule that an error is about.
 func wantRule(t *testing.T, err error, rule Rule) {
 	t.Helper()
 	if rule == "" {

@@ -17,6 +17,7 @@ func body(messages, rest string) string {
 	return `{"threadId":"t","runId":"r","messages":` + messages + rest + `}`
 }
 
+// decodeInput decodes an input.
 func decodeInput(t testing.TB, raw string) *RunAgentInput {
 	t.Helper()
 	in, err := DecodeInput([]byte(raw))

@@ -29,6 +29,7 @@ func reduce(t *testing.T, messages, state string, events ...string) *Reducer {
 	return r
 }
 
+// messagesJSON returns the messages of a reducer as JSON.
 func messagesJSON(t *testing.T, r *Reducer) string {
 	t.Helper()
 	raw, err := json.Marshal(r.Messages())

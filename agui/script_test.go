@@ -29,6 +29,7 @@ func script(t *testing.T, s string) []Event {
 	return events
 }
 
+// scriptEvent returns the event of a word of a script.
 func scriptEvent(t *testing.T, word string) Event {
 	t.Helper()
 	word, owner, _ := strings.Cut(word, "@")
@@ -72,6 +73,7 @@ func scriptEvent(t *testing.T, word string) Event {
 	return scriptRareEvent(t, verb, id, parent, owner)
 }
 
+// scriptRareEvent returns an event that scripts use rarely.
 func scriptRareEvent(t *testing.T, verb, id, parent, owner string) Event {
 	t.Helper()
 	switch verb {

@@ -35,6 +35,7 @@ func stream(t *testing.T, n int, end ...agui.Event) []string {
 
 var finished = &agui.RunFinished{ThreadID: "t", RunID: "r"}
 
+// scanFrames scans frames as a benchmark does.
 func scanFrames(frames []string) (*sample, error) {
 	s := &sample{}
 	sc := scan{dialect: dialectAGUI, wanted: tokensPerRun, sample: s, started: -5}

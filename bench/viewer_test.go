@@ -32,6 +32,7 @@ func numbered(t *testing.T, end ...agui.Event) []string {
 	return frames
 }
 
+// newTestViewer returns a viewer without a connection.
 func newTestViewer() *viewer {
 	return &viewer{scan: scan{dialect: dialectAGUI, wanted: tokensPerRun, sample: &sample{}}}
 }

@@ -56,6 +56,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
+// readFrames returns the data of all frames.
 func readFrames(t *testing.T, r io.Reader) (list []string) {
 	t.Helper()
 	s := newFrames(r, 1<<20)

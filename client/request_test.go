@@ -52,7 +52,7 @@ func TestRequestsAreRepeated(t *testing.T) {
 	if len(bodies) != 2 || bodies[0] != want || bodies[1] != want {
 		t.Errorf("requests: got %q, want %q twice", bodies, want)
 	}
-	refused := serve(t, refuses(http.StatusConflict, "not_active", ""))
+	refused := serve(t, refusal(http.StatusConflict, "not_active", ""))
 	if err := refused.client(t, client.Config{}).Pause(t.Context(), "t"); client.Code(err) != "not_active" {
 		t.Errorf("Pause = %v, want the code not_active", err)
 	}
@@ -61,7 +61,7 @@ func TestRequestsAreRepeated(t *testing.T) {
 // TestTriggersAreSentOnce: a trigger is not repeated, because it might start a second run.
 func TestTriggersAreSentOnce(t *testing.T) {
 	t.Parallel()
-	s := serve(t, refuses(http.StatusServiceUnavailable, "unavailable", ""))
+	s := serve(t, refusal(http.StatusServiceUnavailable, "unavailable", ""))
 	var p *client.Problem
 	if err := s.client(t, client.Config{}).TriggerSchedule(t.Context(), "nightly", "skip"); !errors.As(err, &p) || p.Status != http.StatusServiceUnavailable {
 		t.Errorf("TriggerSchedule = %v, want the status 503", err)

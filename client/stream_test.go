@@ -22,6 +22,7 @@ type script struct {
 	asked atomic.Int32
 }
 
+// serve answers the i-th request with the i-th handler.
 func serve(t *testing.T, answers ...http.HandlerFunc) *script {
 	t.Helper()
 	s := &script{}
@@ -43,6 +44,7 @@ func serve(t *testing.T, answers ...http.HandlerFunc) *script {
 	return s
 }
 
+// client returns a client of the server.
 func (s *script) client(t *testing.T, how client.Config) *client.Client {
 	t.Helper()
 	how.URL = s.URL
@@ -65,7 +67,8 @@ func streams(t *testing.T, want string, text string) http.HandlerFunc {
 	}
 }
 
-func refuses(status int, code, retryAfter string) http.HandlerFunc {
+// refusal answers with a problem.
+func refusal(status int, code, retryAfter string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		if retryAfter != "" {
@@ -87,6 +90,7 @@ const (
 
 var input = agui.RunAgentInput{ThreadID: "t 1", RunID: "r/1", ProtocolVersion: agui.Version}
 
+// event returns a server-sent event.
 func event(id, data string) string { return "id: " + id + "\ndata: " + data + "\n\n" }
 
 // read reads a stream to its end.
@@ -103,7 +107,7 @@ func read(events func(func(client.Event, error) bool)) (got []string, err error)
 func TestStreamsContinueAfterCursor(t *testing.T) {
 	t.Parallel()
 	s := serve(t,
-		refuses(http.StatusServiceUnavailable, "unavailable", ""),
+		refusal(http.StatusServiceUnavailable, "unavailable", ""),
 		streams(t, post, ": nothing yet\n\nid: 1\n"),                                                                // disconnected before the first event
 		streams(t, post, event("1", started)+": alive\n\nid: 2\r\ndata: "+step+"\r\n\r\n"+"id: 3\ndata: "+finished), // disconnected inside a frame
 		streams(t, resume+" 2", "id: 3\ndata: "+finished+"\n"),                                                      // disconnected before the frame's blank line
@@ -144,7 +148,7 @@ func TestPreludeOfThreadIsReadOnce(t *testing.T) {
 
 func TestRefusalsEndStreams(t *testing.T) {
 	t.Parallel()
-	s := serve(t, streams(t, post, event("1", started)), refuses(http.StatusGone, "log_replaced", ""))
+	s := serve(t, streams(t, post, event("1", started)), refusal(http.StatusGone, "log_replaced", ""))
 	got, err := read(s.client(t, client.Config{}).Run(t.Context(), "demo", input))
 	var p *client.Problem
 	if len(got) != 1 || !errors.As(err, &p) || p.Status != http.StatusGone || client.Code(err) != "log_replaced" || p.Detail != "so it is" {
@@ -212,7 +216,7 @@ func TestUnreachableServer(t *testing.T) {
 	if _, err := read(c.Run(t.Context(), "demo", input)); !errors.As(err, &unreachable) || unreachable.URL != address {
 		t.Errorf("got %v, want an unreachable server", err)
 	}
-	s := serve(t, streams(t, post, event("1", started)), refuses(http.StatusServiceUnavailable, "unavailable", "2"))
+	s := serve(t, streams(t, post, event("1", started)), refusal(http.StatusServiceUnavailable, "unavailable", "2"))
 	impatient := s.client(t, client.Config{RetryWindow: time.Second})
 	if got, err := read(impatient.Run(t.Context(), "demo", input)); len(got) != 1 || !errors.As(err, &unreachable) || client.Code(err) != "unavailable" {
 		t.Errorf("stream of a server that is away: got %q, %v, want one event and unavailable", got, err)

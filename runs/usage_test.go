@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-func pointerTo(n int64) *int64 { return &n }
+// pointer returns a pointer to a number.
+func pointer(n int64) *int64 { return &n }
 
 // TestUsageOfManyModelsIsBounded: a run carries its usage in its payloads, in at most 4
 // KiB.
@@ -17,8 +18,8 @@ func TestUsageOfManyModelsIsBounded(t *testing.T) {
 	var sum []Usage
 	for i := range 20 {
 		u := Usage{
-			Provider: "openai-responses", Model: fmt.Sprintf("%0128d", i), Input: pointerTo(most), Output: pointerTo(most), Total: pointerTo(most),
-			Reasoning: pointerTo(most), CachedInput: pointerTo(most), CacheWrite: pointerTo(most), Cost: pointerTo(most), Calls: 1,
+			Provider: "openai-responses", Model: fmt.Sprintf("%0128d", i), Input: pointer(most), Output: pointer(most), Total: pointer(most),
+			Reasoning: pointer(most), CachedInput: pointer(most), CacheWrite: pointer(most), Cost: pointer(most), Calls: 1,
 			Estimated: &Estimate{Calls: 1, Input: most, Output: most, Cost: most},
 		}
 		sum = addUsage(addUsage(sum, u), u)
@@ -36,8 +37,8 @@ func TestUsageOfManyModelsIsBounded(t *testing.T) {
 // sum includes all answers.
 func TestTotalCountsAnswersWithoutTotal(t *testing.T) {
 	t.Parallel()
-	reported := Usage{Model: "m", Input: pointerTo(10), Output: pointerTo(2), Total: pointerTo(12), Calls: 1}
-	cut := Usage{Model: "m", Input: pointerTo(5), Output: pointerTo(1), Calls: 1, Estimated: &Estimate{Calls: 1, Input: 5, Output: 1}}
+	reported := Usage{Model: "m", Input: pointer(10), Output: pointer(2), Total: pointer(12), Calls: 1}
+	cut := Usage{Model: "m", Input: pointer(5), Output: pointer(1), Calls: 1, Estimated: &Estimate{Calls: 1, Input: 5, Output: 1}}
 	for name, usage := range map[string][]Usage{"reported first": {reported, cut}, "cut first": {cut, reported}} {
 		sum := Sum(usage)
 		if len(sum) != 1 || Tokens(sum) != 18 || *sum[0].Total != 18 || sum[0].Calls != 2 || sum[0].Estimated.Calls != 1 {

@@ -32,8 +32,10 @@ func decisionOf(approver string, kind runs.DecisionKind, args string) runs.Decis
 	return runs.Decision{CallID: "c0", Kind: kind, By: approver, ArgsDigest: args, Digest: fmt.Sprint(approver, kind, args)}
 }
 
+// approvalBy returns an approval of an approver.
 func approvalBy(approver string) runs.Decision { return decisionOf(approver, runs.DecisionApprove, "") }
 
+// editBy returns an edit of an approver.
 func editBy(approver, args string) runs.Decision {
 	return decisionOf(approver, runs.DecisionEdit, args)
 }

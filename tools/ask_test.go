@@ -56,14 +56,15 @@ func answer(t *testing.T, tool tools.Tool, given ...tools.Answer) (tools.Result,
 	}
 }
 
-func says(content string) tools.Answer {
+// answerWith returns an answer with content.
+func answerWith(content string) tools.Answer {
 	return tools.Answer{Status: tools.Answered, Content: json.RawMessage(content)}
 }
 
 func TestToolAsksQuestionsInSequence(t *testing.T) {
 	t.Parallel()
 	called := 0
-	result, raised := answer(t, order(&called), says(`{"city":"Ulm"}`), says(`{"approved":true}`))
+	result, raised := answer(t, order(&called), answerWith(`{"city":"Ulm"}`), answerWith(`{"approved":true}`))
 	if result.Content != "Ulm true" || result.IsError || called != 3 {
 		t.Errorf("got %+v after %d calls, want Ulm true after 3", result, called)
 	}
@@ -90,7 +91,7 @@ func TestChangedQuestionIsRepeated(t *testing.T) {
 		}
 		return fmt.Sprint(yes), nil
 	})
-	_, raised := answer(t, tool, says(`{"approved":true}`), says(`{"approved":true}`))
+	_, raised := answer(t, tool, answerWith(`{"approved":true}`), answerWith(`{"approved":true}`))
 	if len(raised) != 3 || raised[1].Index != 0 || raised[1].Message != "4 seats are left. Book?" {
 		t.Errorf("questions = %+v, want 3, the second of them changed", raised)
 	}
@@ -106,7 +107,7 @@ func TestQuestionsWithoutAnswer(t *testing.T) {
 		"and why":   {tools.Answer{Status: tools.Declined, Words: `"no"`}, `order: The user declined to answer the question. Reason: "\"no\""`},
 		"cancelled": {tools.Answer{Status: tools.Cancelled}, "order: The question was cancelled without an answer."},
 		"expired":   {tools.Answer{Status: tools.Expired}, "order: The question expired without an answer."},
-		"misfit":    {says(`7`), "order: invalid question: the answer does not fit the Go type"},
+		"misfit":    {answerWith(`7`), "order: invalid question: the answer does not fit the Go type"},
 	} {
 		called := 0
 		result, _ := answer(t, order(&called), tt.answer)
@@ -115,7 +116,7 @@ func TestQuestionsWithoutAnswer(t *testing.T) {
 		}
 	}
 	called := 0
-	if result, _ := answer(t, order(&called), says(`{"city":"Ulm"}`), tools.Answer{Status: tools.Declined}); result.Content != "Ulm false" {
+	if result, _ := answer(t, order(&called), answerWith(`{"city":"Ulm"}`), tools.Answer{Status: tools.Declined}); result.Content != "Ulm false" {
 		t.Errorf("result of a declined confirmation = %+v, want Ulm false", result)
 	}
 }

@@ -130,6 +130,7 @@ func TestFuncResult(t *testing.T) {
 	}
 }
 
+// fixed returns a tool with a fixed result.
 func fixed[Out any](out Out, opts ...tools.Option) tools.Tool {
 	return tools.Func("fixed", "", func(context.Context, struct{}) (Out, error) { return out, nil }, opts...)
 }

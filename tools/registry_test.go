@@ -27,6 +27,7 @@ func (f foreign) Call(ctx context.Context, call tools.Call) (tools.Result, error
 	return f.call(ctx, call)
 }
 
+// named returns tools with names.
 func named(names ...string) []tools.Tool {
 	var all []tools.Tool
 	for _, name := range names {

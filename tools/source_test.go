@@ -115,6 +115,7 @@ func TestErrorOfEqualNamesHasBothSources(t *testing.T) {
 	}
 }
 
+// errorText returns the text of an error; "" = none.
 func errorText(err error) string {
 	if err == nil {
 		return ""

@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
+// open returns a function that opens a catalog on one log.
 func open(t *testing.T) (context.Context, func() *catalog.Catalog) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -29,6 +30,7 @@ func open(t *testing.T) (context.Context, func() *catalog.Catalog) {
 	}
 }
 
+// watch keeps a catalog current until the test ends.
 func watch(t *testing.T, ctx context.Context, c *catalog.Catalog) {
 	t.Helper()
 	w, err := c.Watch(ctx)
@@ -38,6 +40,7 @@ func watch(t *testing.T, ctx context.Context, c *catalog.Catalog) {
 	t.Cleanup(w.Stop)
 }
 
+// definition returns a definition with instructions.
 func definition(name, instructions string) *agents.Definition {
 	return &agents.Definition{Name: name, Model: "test/m", Instructions: instructions}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 )
 
-func whatever(string) bool { return true }
+// acceptAny accepts any current revision.
+func acceptAny(string) bool { return true }
 
 // TestPublicationsAreListedInOrder: a watched catalog has its own publications at once, and
 // lists all in order.
@@ -23,14 +24,14 @@ func TestPublicationsAreListedInOrder(t *testing.T) {
 	watch(t, ctx, c)
 	began := time.Now().Add(-time.Minute)
 	for _, text := range []string{"one", "two", "one"} {
-		revision, err := c.Put(ctx, definition("a", text), whatever)
+		revision, err := c.Put(ctx, definition("a", text), acceptAny)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if p, err := c.Current("a"); err != nil || p.Revision != revision {
 			t.Fatalf("current revision = %s (%v), want %s", p.Revision, err, revision)
 		}
-		if again, err := c.Put(ctx, definition("a", text), whatever); err != nil || again != revision {
+		if again, err := c.Put(ctx, definition("a", text), acceptAny); err != nil || again != revision {
 			t.Fatalf("revision of a repeated publication = %s (%v), want %s", again, err, revision)
 		}
 	}
@@ -62,7 +63,7 @@ func TestManyPublications(t *testing.T) {
 	ctx, node := open(t)
 	c := node()
 	for i := range 12 {
-		if _, err := c.Put(ctx, definition("a", strconv.Itoa(i)), whatever); err != nil {
+		if _, err := c.Put(ctx, definition("a", strconv.Itoa(i)), acceptAny); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,7 +92,7 @@ func TestDirectoryKeepsPublishedDefinitions(t *testing.T) {
 	}
 	put := func(text string) {
 		t.Helper()
-		if _, err := c.Put(ctx, definition("a", text), whatever); err != nil {
+		if _, err := c.Put(ctx, definition("a", text), acceptAny); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -174,7 +175,7 @@ func TestConcurrentPublicationsAreAllListed(t *testing.T) {
 		c := node()
 		wait.Go(func() {
 			for n := range 5 {
-				if _, err := c.Put(ctx, definition("a", strconv.Itoa(i*10+n)), whatever); err != nil {
+				if _, err := c.Put(ctx, definition("a", strconv.Itoa(i*10+n)), acceptAny); err != nil {
 					t.Error(err)
 				}
 			}
@@ -204,7 +205,7 @@ func TestPublishingEndsWithContext(t *testing.T) {
 	w.Stop()
 	brief, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	if _, err := c.Put(brief, definition("a", "one"), whatever); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Put(brief, definition("a", "one"), acceptAny); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Put with an ended context: got %v, want %v", err, context.DeadlineExceeded)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-func seen() map[string]any {
+// variables returns the variables of the expressions.
+func variables() map[string]any {
 	return map[string]any{
 		"input": expression.Decode(json.RawMessage(`{"text":"hi"}`)), "messages": nil, "caller": nil,
 		"state": expression.Decode(json.RawMessage(`{"n":41,"f":1.5,"big":9007199254740993,"huge":1e300,"text":"secret","list":[1,"a",null],"object":{"a":{"b":true}}}`)),
@@ -46,7 +47,7 @@ func TestTemplates(t *testing.T) {
 			t.Errorf("%s: %v", tt.template, err)
 			continue
 		}
-		value, err := parsed.Value(seen())
+		value, err := parsed.Value(variables())
 		if err != nil {
 			t.Errorf("%s: %v", tt.template, err)
 			continue
@@ -82,7 +83,7 @@ func TestErrorsHaveNoContent(t *testing.T) {
 			t.Errorf("%s: %v", tt.source, err)
 			continue
 		}
-		if value, err := e.Value(seen()); err == nil || err.Error() != tt.want {
+		if value, err := e.Value(variables()); err == nil || err.Error() != tt.want {
 			t.Errorf("%s: %v, %v, want %s", tt.source, value, err, tt.want)
 		}
 	}
@@ -140,7 +141,7 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		value, err := parsed.Text(seen())
+		value, err := parsed.Text(variables())
 		if err == nil && !strings.Contains(text, "${") && value != text {
 			t.Errorf("template %q: got %q, want the same text", text, value)
 		}

@@ -48,6 +48,7 @@ type fixture struct {
 	pauses          []time.Duration
 }
 
+// setup returns a fixture whose agent has the given steps, in YAML.
 func setup(t *testing.T, steps string) *fixture {
 	t.Helper()
 	d, err := agents.Parse("a.yaml", []byte("name: a\nmodel: p/m\ntools: ['*']\n"+steps))
@@ -57,6 +58,7 @@ func setup(t *testing.T, steps string) *fixture {
 	return setupDefinition(t, d)
 }
 
+// setupDefinition returns a fixture whose actions succeed.
 func setupDefinition(t *testing.T, d *agents.Definition) *fixture {
 	return &fixture{
 		t: t, definition: d, state: json.RawMessage(`{}`), input: json.RawMessage(`{"threadId":"t"}`),
@@ -66,10 +68,12 @@ func setupDefinition(t *testing.T, d *agents.Definition) *fixture {
 	}
 }
 
+// doneEvent returns the event of an action with an output.
 func doneEvent(output string) pipeline.Event {
 	return pipeline.Event{Kind: pipeline.EventDone, Output: json.RawMessage(output)}
 }
 
+// failedEvent returns the event of an action that has failed.
 func failedEvent(code string) pipeline.Event {
 	return pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: code, Message: "it broke"}}
 }
@@ -97,6 +101,7 @@ func (f *fixture) run() *pipeline.Failure {
 	return failure
 }
 
+// runToEnd advances a tree to its end, and executes its actions.
 func (f *fixture) runToEnd(branch []pipeline.BranchRef, items []json.RawMessage, ended pipeline.Ended) (*pipeline.Failure, pipeline.Ended) {
 	f.t.Helper()
 	at, ev := pipeline.TreePosition{Branch: branch, Home: f.home}, pipeline.Event{Kind: pipeline.EventBegun}
@@ -151,6 +156,7 @@ func (f *fixture) storeMove(m pipeline.Move) {
 	}
 }
 
+// recall returns the finished step at a path, as the log has it.
 func (f *fixture) recall(path string, record uint64) (pipeline.Done, error) {
 	done, there := f.stored[record-1][path]
 	if !there {
@@ -177,6 +183,7 @@ func (f *fixture) encodePosition(at pipeline.TreePosition) pipeline.TreePosition
 	return back
 }
 
+// recordChanges applies the changes of the state, and returns the open steps.
 func (f *fixture) recordChanges(changes []pipeline.Change, open []string) []string {
 	f.t.Helper()
 	for _, c := range changes {
@@ -200,6 +207,7 @@ func (f *fixture) recordChanges(changes []pipeline.Change, open []string) []stri
 	return open
 }
 
+// executeAction returns the event of an action.
 func (f *fixture) executeAction(at pipeline.TreePosition, a pipeline.Action, items []json.RawMessage) pipeline.Event {
 	f.t.Helper()
 	switch {
@@ -233,6 +241,7 @@ func (f *fixture) wantNewPath(path string) {
 	f.paths[path] = true
 }
 
+// runBranches runs branches one after another, and returns the event of their end.
 func (f *fixture) runBranches(at pipeline.TreePosition, a pipeline.Action, items []json.RawMessage) pipeline.Event {
 	f.t.Helper()
 	f.wantNewPath(a.Path)
@@ -266,6 +275,7 @@ func (f *fixture) runBranches(at pipeline.TreePosition, a pipeline.Action, items
 	return ev
 }
 
+// describe returns an action as a short text.
 func describe(a pipeline.Action) string {
 	switch {
 	case a.Tool != nil:
@@ -278,6 +288,7 @@ func describe(a pipeline.Action) string {
 	return fmt.Sprintf("%s @%s", a.Path, a.Agent.Name)
 }
 
+// decodeJSON decodes JSON.
 func decodeJSON(t *testing.T, text string) any {
 	t.Helper()
 	var v any

@@ -20,6 +20,7 @@ import (
 // What the reference implementation writes and reads is compared in e2e/reference; here is what
 // needs no other program.
 
+// golden returns the golden events.
 func golden(t testing.TB) []agui.Event {
 	t.Helper()
 	raw, err := os.ReadFile("../testdata/events.jsonl")
@@ -37,6 +38,7 @@ func golden(t testing.TB) []agui.Event {
 	return events
 }
 
+// message encodes an event.
 func message(t testing.TB, e agui.Event) []byte {
 	t.Helper()
 	m, err := protobuf.Append(nil, e)
@@ -136,6 +138,7 @@ func TestPiecesOfMessageAreMerged(t *testing.T) {
 	}
 }
 
+// slicesOf returns the bytes of hexadecimal texts.
 func slicesOf(t *testing.T, pieces ...string) []byte {
 	t.Helper()
 	raw, err := hex.DecodeString(strings.Join(pieces, ""))

@@ -44,6 +44,7 @@ func TestFilesAndGoAgree(t *testing.T) {
 	}
 }
 
+// lines returns the definition as text.
 func lines(t *testing.T, d *agents.Definition) string {
 	t.Helper()
 	raw, err := agents.Encode(d)

@@ -42,6 +42,7 @@ func TestDefinitionsInTheDocumentationLoad(t *testing.T) {
 	}
 }
 
+// loadBlock loads a definition of the documentation.
 func loadBlock(t *testing.T, block string) error {
 	t.Helper()
 	file := write(t, block)
@@ -103,6 +104,7 @@ func complete(block, key, value string) string {
 	return key + ": " + value + "\n" + block
 }
 
+// write writes a block to a file, and returns its path.
 func write(t *testing.T, block string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.yaml")

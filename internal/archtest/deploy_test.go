@@ -42,6 +42,7 @@ type service struct {
 	} `yaml:"deploy"`
 }
 
+// compose returns the composition of docker-compose.yml.
 func compose(t *testing.T) composition {
 	t.Helper()
 	var c composition
@@ -51,6 +52,7 @@ func compose(t *testing.T) composition {
 	return c
 }
 
+// read returns a file of the project.
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, name))

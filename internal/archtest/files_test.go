@@ -106,6 +106,7 @@ func follow(uses map[string]map[string][]string, from string, reached map[string
 	}
 }
 
+// describeCycle returns a cycle as text.
 func describeCycle(cycle []string, uses map[string]map[string][]string) string {
 	var b strings.Builder
 	for _, from := range cycle {

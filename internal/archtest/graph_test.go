@@ -46,6 +46,7 @@ var program = sync.OnceValues(func() (graph, error) {
 	return readGraph(bytes.NewReader(out))
 })
 
+// readGraph reads the output of go list.
 func readGraph(r io.Reader) (graph, error) {
 	g := graph{}
 	for packages := json.NewDecoder(r); ; {
@@ -64,6 +65,7 @@ func readGraph(r io.Reader) (graph, error) {
 	}
 }
 
+// load returns the packages of the module, once.
 func load(t *testing.T) graph {
 	t.Helper()
 	g, err := program()
@@ -86,6 +88,7 @@ func (g graph) matching(pattern string) []string {
 	return list
 }
 
+// testKit reports whether a package is for tests.
 func testKit(path string) bool { return strings.HasSuffix(path, "test") }
 
 // matches compares a path with a pattern: "x" matches x, and "x/..." matches x and everything below
@@ -128,6 +131,7 @@ func (g graph) chain(from, pattern string) []string {
 	return nil
 }
 
+// walkBack returns the path to a node.
 func walkBack(cameBy map[string]string, at string) []string {
 	var path []string
 	for ; at != ""; at = cameBy[at] {

@@ -43,6 +43,7 @@ func TestFilesStayReadable(t *testing.T) {
 	}
 }
 
+// checkLines finds files that are too long.
 func checkLines(t *testing.T, p *pkg, files []string, most int) {
 	t.Helper()
 	for _, name := range files {
@@ -90,6 +91,7 @@ func TestLibrariesDoNotPanic(t *testing.T) {
 	}
 }
 
+// checkPanics finds calls of panic.
 func checkPanics(t *testing.T, name string) {
 	t.Helper()
 	files := token.NewFileSet()

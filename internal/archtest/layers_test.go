@@ -128,6 +128,7 @@ func (g graph) breaches(layers []layer) []string {
 	return list
 }
 
+// allowed reports whether a layer may import a package.
 func (g graph) allowed(l layer, imported string) bool {
 	p, ok := g[imported]
 	if !ok || p.Standard { // not in the list of packages: "C" and "unsafe"

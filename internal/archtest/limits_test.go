@@ -23,6 +23,7 @@ type constants struct {
 	of map[string]map[string]ast.Expr
 }
 
+// read returns the constants of a package.
 func (c *constants) read(dir string) map[string]ast.Expr {
 	c.t.Helper()
 	if known, ok := c.of[dir]; ok {

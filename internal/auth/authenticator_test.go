@@ -12,9 +12,9 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// asked returns a request with the given header fields, as pairs of name and value. A name may
+// requestFrom returns a request with the given header fields, as pairs of name and value. A name may
 // occur twice.
-func asked(from string, header ...string) *http.Request {
+func requestFrom(from string, header ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/v1/agents", nil)
 	r.RemoteAddr = from
 	for i := 0; i < len(header); i += 2 {
@@ -46,7 +46,7 @@ func TestTokensAreReadFromOneHeader(t *testing.T) {
 		{[]string{"Upgrade", "websocket", ws, "bearer.a", "Authorization", "Bearer b"}, "", auth.ErrInvalid},
 		{[]string{ws, "bearer.abc"}, "", auth.ErrNoCredentials},
 	} {
-		token, err := auth.Bearer(asked("", tt.header...).Header)
+		token, err := auth.Bearer(requestFrom("", tt.header...).Header)
 		if token != tt.wantToken || !errors.Is(err, tt.wantErr) {
 			t.Errorf("header %q: got %q, %v, want %q, %v", tt.header, token, err, tt.wantToken, tt.wantErr)
 		}
@@ -61,14 +61,14 @@ func TestProxyHeadersAreReadOnlyFromProxy(t *testing.T) {
 	}
 	ann := []string{"X-Forwarded-User", "ann", "X-Tenant", "shop", "X-Forwarded-Groups", "a, b,,a", "X-Forwarded-For", "10.1.2.3"}
 	for _, from := range []string{"10.1.2.3:99", "[::ffff:10.1.2.3]:99", "[fe80::1%eth0]:99"} {
-		got, err := proxy.Authenticate(asked(from, ann...))
+		got, err := proxy.Authenticate(requestFrom(from, ann...))
 		want := auth.Principal{Tenant: "shop", Subject: "ann", Roles: []string{"a", "b"}}
 		if err != nil || !cmp.Equal(got.Principal, want) || !got.Expires.IsZero() {
 			t.Errorf("caller at %s: got %+v, %v, want %+v", from, got, err, want)
 		}
 	}
 	for _, from := range []string{"10.2.0.1:99", "127.0.0.1:99", "[::1]:99", "", "@"} {
-		if _, err := proxy.Authenticate(asked(from, ann...)); !errors.Is(err, auth.ErrUntrusted) {
+		if _, err := proxy.Authenticate(requestFrom(from, ann...)); !errors.Is(err, auth.ErrUntrusted) {
 			t.Errorf("caller at %q: got %v, want %v", from, err, auth.ErrUntrusted)
 		}
 	}
@@ -83,7 +83,7 @@ func TestProxyHeadersAreReadOnlyFromProxy(t *testing.T) {
 		{auth.ErrInvalid, []string{"X-Forwarded-User", "ann", "X-Tenant", "shop", "X-Tenant", "bank"}},
 		{auth.ErrInvalid, []string{"X-Forwarded-User", "ann", "X-Tenant", "shop", "X-Forwarded-Groups", "a", "X-Forwarded-Groups", "admin"}},
 	} {
-		if got, err := proxy.Authenticate(asked("10.1.2.3:99", tt.header...)); !errors.Is(err, tt.wantErr) {
+		if got, err := proxy.Authenticate(requestFrom("10.1.2.3:99", tt.header...)); !errors.Is(err, tt.wantErr) {
 			t.Errorf("headers %q: got %+v, %v, want %v", tt.header, got, err, tt.wantErr)
 		}
 	}
@@ -94,7 +94,7 @@ func TestProxyHeadersAreReadOnlyFromProxy(t *testing.T) {
 func TestTenantHasDefault(t *testing.T) {
 	t.Parallel()
 	proxy := &auth.Proxy{Headers: auth.Headers{Subject: "X-User"}, Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	got, err := proxy.Authenticate(asked("127.0.0.1:9", "X-User", "ann", "", "shop", "Tenant", "shop", "X-Tenant", "shop"))
+	got, err := proxy.Authenticate(requestFrom("127.0.0.1:9", "X-User", "ann", "", "shop", "Tenant", "shop", "X-Tenant", "shop"))
 	if want := (auth.Principal{Tenant: "default", Subject: "ann"}); err != nil || !cmp.Equal(got.Principal, want) {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
@@ -103,7 +103,7 @@ func TestTenantHasDefault(t *testing.T) {
 func TestAnonymousCallersHaveSubjectOfHeader(t *testing.T) {
 	t.Parallel()
 	a := &auth.Anonymous{Headers: auth.Headers{Subject: "X-User", Roles: "X-Roles", Tenant: "X-Tenant"}, Roles: []string{"admin"}, Local: true}
-	got, err := a.Authenticate(asked("", "X-User", "ann", "X-Roles", "finance", "X-Tenant", "shop"))
+	got, err := a.Authenticate(requestFrom("", "X-User", "ann", "X-Roles", "finance", "X-Tenant", "shop"))
 	if want := (auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"finance", "admin"}}); err != nil || !cmp.Equal(got.Principal, want) {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
@@ -111,7 +111,7 @@ func TestAnonymousCallersHaveSubjectOfHeader(t *testing.T) {
 		"localhost:8080": nil, "LOCALHOST": nil, "127.1.2.3:80": nil, "[::1]:80": nil, "[::1]": nil, "app.localhost": nil, "[::ffff:127.0.0.1]:1": nil,
 		"pages.example:8080": auth.ErrUntrusted, "127.0.0.1.pages.example": auth.ErrUntrusted, "10.0.0.1:80": auth.ErrUntrusted, "": auth.ErrUntrusted, "0.0.0.0": auth.ErrUntrusted,
 	} {
-		r := asked("")
+		r := requestFrom("")
 		r.Host = host
 		if _, err := a.Authenticate(r); !errors.Is(err, want) {
 			t.Errorf("host %q: got %v, want %v", host, err, want)

@@ -32,6 +32,7 @@ func TestInvalidPrincipalsAreRejected(t *testing.T) {
 	}
 }
 
+// roles returns a number of roles.
 func roles(n int) []string {
 	list := make([]string, n)
 	for i := range list {

@@ -53,14 +53,16 @@ func serve(t *testing.T, routes map[string]func(http.ResponseWriter, *http.Reque
 	return []string{"PERDURE_URL=" + s.URL}
 }
 
-func says(body string) func(http.ResponseWriter, *http.Request) {
+// respondWith answers with JSON.
+func respondWith(body string) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, body)
 	}
 }
 
-func streams(events ...string) func(http.ResponseWriter, *http.Request) {
+// streamEvents answers with a stream of events.
+func streamEvents(events ...string) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for i, e := range events {
@@ -69,7 +71,8 @@ func streams(events ...string) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
-func refuses(status int, code string) func(http.ResponseWriter, *http.Request) {
+// refusal answers with a problem.
+func refusal(status int, code string) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(status)
@@ -77,6 +80,7 @@ func refuses(status int, code string) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
+// want checks the exit code and both outputs.
 func (c finished) want(t *testing.T, code int, out, errOut string) {
 	t.Helper()
 	if c.code != code || c.out != out || !strings.Contains(c.errOut, errOut) {
@@ -101,19 +105,19 @@ func TestExitCodes(t *testing.T) {
 		"client":    {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","outcome":{"type":"success","pendingToolCallIds":["x"]}}`, 3},
 		"cancelled": {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","outcome":{"type":"cancelled"}}`, 4},
 	} {
-		environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){"POST /v1/agents/demo/runs": streams(begun, tt.last)})
+		environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){"POST /v1/agents/demo/runs": streamEvents(begun, tt.last)})
 		if got := run(t, environ, "", "run", "demo", "hi"); got.code != tt.wantCode {
 			t.Errorf("%s: exit %d, want %d: %s", name, got.code, tt.wantCode, got.errOut)
 		}
 	}
 	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
-		"GET /v1/threads/t1/events?follow=false&protocolVersion=1.0": streams(begun,
+		"GET /v1/threads/t1/events?follow=false&protocolVersion=1.0": streamEvents(begun,
 			`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","metadata":{"perdure.error":{"code":"limit_turns","message":"too many"}}}`),
 		"GET /v1/threads/t1/events?follow=false": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
 	})
 	run(t, environ, "", "tail", "t1", "--no-follow").want(t, 1, "run r1 of thread t1\nthe run failed: limit_turns: too many\n", "")
 	for code, want := range map[int]int{400: 2, 401: 8, 403: 8, 404: 6, 409: 7, 410: 7, 412: 7, 422: 2, 429: 7, 418: 1} {
-		environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){"GET /v1/threads/t1": refuses(code, "x")})
+		environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){"GET /v1/threads/t1": refusal(code, "x")})
 		run(t, environ, "", "threads", "show", "t1").want(t, want, "", "perdure: x: so it is\n")
 	}
 	for _, args := range [][]string{{"run"}, {"frob"}, {"threads", "show"}, {"run", "a", "b", "--frob"}, {"run", "a", "b", "--on-busy", "x"}, {"run", "a", "b", "--state", "{"}, {"threads", "--url", "x"}, {"approve", "a", "b", "--args", "{}"}, {"approve", "a", "--args", "[]"}, {"schedules", "create"}} {
@@ -143,7 +147,7 @@ func TestAnswerOmitsFailedAttempts(t *testing.T) {
 			if err := json.NewDecoder(r.Body).Decode(&input); err != nil {
 				t.Error(err)
 			}
-			streams(begun, `{"type":"STEP_STARTED","stepName":"model"}`,
+			streamEvents(begun, `{"type":"STEP_STARTED","stepName":"model"}`,
 				`{"type":"REASONING_MESSAGE_START","messageId":"r1","role":"reasoning"}`, `{"type":"REASONING_MESSAGE_CONTENT","messageId":"r1","delta":"hm"}`, `{"type":"REASONING_MESSAGE_END","messageId":"r1"}`,
 				text("START", ""), text("CONTENT", `,"delta":"gone"`), text("END", ""),
 				`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"u","role":"user","content":"hi"}]}`,
@@ -186,7 +190,7 @@ func TestMessagesHaveIDsOfTheirThread(t *testing.T) {
 func TestEventsAsJSON(t *testing.T) {
 	t.Parallel()
 	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
-		"GET /v1/threads/t1/runs/r1/events?protocolVersion=1.0": streams(begun, `{"type":"LATER","x":1}`, ended),
+		"GET /v1/threads/t1/runs/r1/events?protocolVersion=1.0": streamEvents(begun, `{"type":"LATER","x":1}`, ended),
 	})
 	want := `{"cursor":"c0","event":` + begun + "}\n" + `{"cursor":"c1","event":{"type":"LATER","x":1}}` + "\n" + `{"cursor":"c2","event":` + ended + "}\n"
 	run(t, environ, "", "tail", "t1", "--run", "r1", "--json").want(t, 0, want, "")
@@ -198,7 +202,7 @@ func TestTailShowsHistory(t *testing.T) {
 		{"id":"2","role":"assistant","content":"ho","toolCalls":[{"id":"k","type":"function","function":{"name":"add","arguments":"{}"}}]},{"id":"3","role":"tool","toolCallId":"k","content":"7"}]}`
 	list = strings.Join(strings.Fields(list), " ")
 	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
-		"GET /v1/threads/t1/events?follow=false&protocolVersion=1.0": streams(begun, list, list, ended),
+		"GET /v1/threads/t1/events?follow=false&protocolVersion=1.0": streamEvents(begun, list, list, ended),
 		"GET /v1/threads/t1/events?follow=false":                     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
 	})
 	run(t, environ, "", "tail", "t1", "--no-follow").want(t, 0, "run r1 of thread t1\n> hi\nho\n→ add {}\n← 7\n", "")
@@ -209,7 +213,7 @@ func TestTailShowsHistory(t *testing.T) {
 func TestTailShowsNothingTwice(t *testing.T) {
 	t.Parallel()
 	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
-		"GET /v1/threads/t1/runs/r1/events?protocolVersion=1.0": streams(begun,
+		"GET /v1/threads/t1/runs/r1/events?protocolVersion=1.0": streamEvents(begun,
 			`{"type":"TOOL_CALL_START","toolCallId":"k","toolCallName":"add","parentMessageId":"2"}`, `{"type":"TOOL_CALL_END","toolCallId":"k"}`,
 			`{"type":"TOOL_CALL_RESULT","messageId":"3","toolCallId":"k","content":"7","role":"tool"}`,
 			`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"1","role":"user","content":"hi"},`+
@@ -235,10 +239,10 @@ func TestDecisions(t *testing.T) {
 		return func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			sent = string(body)
-			says(answer)(w, r)
+			respondWith(answer)(w, r)
 		}
 	}
-	routes := map[string]func(http.ResponseWriter, *http.Request){"GET /v1/approvals?limit=500": says(pending)}
+	routes := map[string]func(http.ResponseWriter, *http.Request){"GET /v1/approvals?limit=500": respondWith(pending)}
 	environ := serve(t, routes)
 
 	routes["POST /v1/approvals/batch"] = batch(`{"items":[{"id":"int_1","status":200,"decision":"approve","missing":1},{"id":"int_2","status":409,"code":"decided","detail":"no","recorded":{"decision":"reject","by":"bob"}}]}`)
@@ -263,7 +267,7 @@ func TestDecisions(t *testing.T) {
 	if want := `{"decisions":[{"threadId":"t4","id":"int_4","decision":"answer","content":{"answer":"blue"}}]}`; sent != want {
 		t.Errorf("sent %s, want %s", sent, want)
 	}
-	routes["GET /v1/approvals?limit=500&thread=t9"] = says(`{"items":[]}`)
+	routes["GET /v1/approvals?limit=500&thread=t9"] = respondWith(`{"items":[]}`)
 	run(t, environ, "", "answer", "int_9", "gone", "--thread", "t9").want(t, 0, "int_1: edit\n", "")
 	if want := `{"decisions":[{"threadId":"t9","id":"int_9","decision":"answer","content":"gone"}]}`; sent != want {
 		t.Errorf("sent %s, want %s", sent, want)
@@ -283,31 +287,31 @@ func TestDecisions(t *testing.T) {
 func TestLists(t *testing.T) {
 	t.Parallel()
 	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
-		"GET /v1/approvals?agent=a&limit=2": says(pending),
-		"GET /v1/approvals?status=decided": says(`{"items":[
+		"GET /v1/approvals?agent=a&limit=2": respondWith(pending),
+		"GET /v1/approvals?status=decided": respondWith(`{"items":[
 			{"id":"int_1","agent":"a","toolName":"pay","args":{"n":1},"decisions":[{"decision":"edit","by":"ada","args":{"n":2}}]},
 			{"id":"int_2","agent":"a","toolName":"pay","args":{"n":1},"decisions":[{"decision":"reject","reason":"too dear"}]}]}`),
-		"GET /v1/threads?limit=1&status=waiting": says(`{"items":[{"threadId":"t1","agent":"a","status":"waiting","runId":"r1","later":1}],"nextCursor":"n"}`),
-		"GET /v1/threads/t1":                     says(`{"threadId":"t1","status":"running","runId":"r 1","runs":3}`),
-		"GET /v1/threads/t2":                     says(`{"threadId":"t2","status":"waiting","runId":"r 2","runs":1}`),
+		"GET /v1/threads?limit=1&status=waiting": respondWith(`{"items":[{"threadId":"t1","agent":"a","status":"waiting","runId":"r1","later":1}],"nextCursor":"n"}`),
+		"GET /v1/threads/t1":                     respondWith(`{"threadId":"t1","status":"running","runId":"r 1","runs":3}`),
+		"GET /v1/threads/t2":                     respondWith(`{"threadId":"t2","status":"waiting","runId":"r 2","runs":1}`),
 		"POST /v1/threads/t2/runs/r%202/cancel":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
-		"GET /v1/threads/t1/state":               says(`{"state":{"a":[1]}}`),
-		"GET /v1/threads/t1/messages":            says(`{"items":[{"id":"1","role":"user","content":"hi"}]}`),
-		"GET /v1/threads/t1/runs":                says(`{"items":[{"runId":"r1","agent":"a","startedAt":"2026-01-01T00:00:00Z","outcome":"error","code":"x"}]}`),
+		"GET /v1/threads/t1/state":               respondWith(`{"state":{"a":[1]}}`),
+		"GET /v1/threads/t1/messages":            respondWith(`{"items":[{"id":"1","role":"user","content":"hi"}]}`),
+		"GET /v1/threads/t1/runs":                respondWith(`{"items":[{"runId":"r1","agent":"a","startedAt":"2026-01-01T00:00:00Z","outcome":"error","code":"x"}]}`),
 		"DELETE /v1/threads/t1":                  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
 		"POST /v1/threads/t1/runs/r%201/cancel":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
-		"POST /v1/threads/t1/messages":           says(`{"runId":"r1","cursor":"c"}`),
-		"GET /v1/agents":                         says(`{"items":[{"name":"a","model":"m","revision":"0123456789abcdef"}]}`),
+		"POST /v1/threads/t1/messages":           respondWith(`{"runId":"r1","cursor":"c"}`),
+		"GET /v1/agents":                         respondWith(`{"items":[{"name":"a","model":"m","revision":"0123456789abcdef"}]}`),
 		"POST /v1/schedules": func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			if want := `{"id":"s1","agent":"a","cron":["@daily"],"intervals":[{"every":"1h"}],"input":{"messages":[{"content":"hi","role":"user"}]}}`; string(body) != want {
 				t.Errorf("sent %s, want %s", body, want)
 			}
-			says(`{"id":"s1"}`)(w, r)
+			respondWith(`{"id":"s1"}`)(w, r)
 		},
-		"GET /v1/schedules/s1":          says(`{"id":"s1","agent":"a","intervals":[{"every":"1h"}],"timeZone":"UTC","next":["2030-01-01T00:00:00Z"],"recent":[{"threadId":"t7","runId":"r7","outcome":"success"}]}`),
-		"GET /v1/threads":               says(`{"items":[{"threadId":"t1","agent":"a","status":"idle"}]}`),
-		"GET /v1/schedules":             says(`{"items":[{"id":"s1","agent":"a","cron":["@daily"],"timeZone":"UTC","paused":true}]}`),
+		"GET /v1/schedules/s1":          respondWith(`{"id":"s1","agent":"a","intervals":[{"every":"1h"}],"timeZone":"UTC","next":["2030-01-01T00:00:00Z"],"recent":[{"threadId":"t7","runId":"r7","outcome":"success"}]}`),
+		"GET /v1/threads":               respondWith(`{"items":[{"threadId":"t1","agent":"a","status":"idle"}]}`),
+		"GET /v1/schedules":             respondWith(`{"items":[{"id":"s1","agent":"a","cron":["@daily"],"timeZone":"UTC","paused":true}]}`),
 		"POST /v1/schedules/s1/trigger": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
 	})
 	if got := run(t, environ, "", "approvals", "--agent", "a", "--limit", "2"); !strings.Contains(got.out, `pay {"n":1}`) || !strings.Contains(got.out, "role:x (0 of 2)") {
@@ -400,9 +404,9 @@ func TestDefinitions(t *testing.T) {
 			if match := r.Header.Get("If-Match"); match != "" && match != `"r0"` || r.Header.Get("Authorization") != "Bearer secret" {
 				t.Errorf("headers of put = %v, want the token and the revision", r.Header)
 			}
-			says(`{"name":"a","revision":"r1"}`)(w, r)
+			respondWith(`{"name":"a","revision":"r1"}`)(w, r)
 		},
-		"PUT /v1/agents/b": says(`{"name":"b","revision":"r2","warnings":["unknown tool"]}`),
+		"PUT /v1/agents/b": respondWith(`{"name":"b","revision":"r2","warnings":["unknown tool"]}`),
 	})
 	environ = append(environ, "PERDURE_TOKEN=secret")
 	run(t, environ, "", "agents", "put", good, "--if-match", "r0", "--token-file", file("token", "secret\n")).want(t, 0, "a is now revision r1.\n", "")

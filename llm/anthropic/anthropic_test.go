@@ -73,6 +73,7 @@ func (e *encoder) Finish(reason llm.FinishReason, usage llm.Usage) string {
 		line("message_stop", "")
 }
 
+// encodeUsage returns usage in the provider's format.
 func encodeUsage(usage llm.Usage) string {
 	counts := map[string]any{}
 	for name, count := range map[string]*int64{
@@ -104,6 +105,7 @@ func (e *encoder) within(kind, members string) string {
 	return e.begin(kind, members)
 }
 
+// begin returns the event that begins a content block.
 func (e *encoder) begin(kind, members string) string {
 	before := e.end()
 	e.blocks++
@@ -111,6 +113,7 @@ func (e *encoder) begin(kind, members string) string {
 	return before + line("content_block_start", fmt.Sprintf(`"index":%d,"content_block":{"type":%q,%s}`, e.blocks-1, kind, members))
 }
 
+// end returns the event that ends a content block.
 func (e *encoder) end() string {
 	if e.open == "" || e.open == "tool_use" { // calls stay open: the suite interleaves them
 		e.open = ""
@@ -120,6 +123,7 @@ func (e *encoder) end() string {
 	return line("content_block_stop", fmt.Sprintf(`"index":%d`, e.blocks-1))
 }
 
+// delta returns a part of a content block.
 func (e *encoder) delta(index int, members string) string {
 	return line("content_block_delta", fmt.Sprintf(`"index":%d,"delta":{%s}`, index, members))
 }

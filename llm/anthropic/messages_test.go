@@ -46,12 +46,12 @@ func TestMessages(t *testing.T) {
 	}{
 		"turns": {
 			[]llm.Message{
-				says(llm.RoleUser, "Hi"), says(llm.RoleUser, "there"),
+				textMessage(llm.RoleUser, "Hi"), textMessage(llm.RoleUser, "there"),
 				{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text{Text: "Ok"}}, ToolCalls: calls},
 				{Role: llm.RoleTool, ToolCallID: "a", Parts: []llm.Part{llm.Text{Text: "1"}, picture}},
 				{Role: llm.RoleTool, ToolCallID: "b", IsError: true, Parts: []llm.Part{llm.Text{Text: "no"}}},
-				says(llm.RoleUser, "Go on"),
-				says(llm.RoleAssistant, "Well"), says(llm.RoleAssistant, "Yes"),
+				textMessage(llm.RoleUser, "Go on"),
+				textMessage(llm.RoleAssistant, "Well"), textMessage(llm.RoleAssistant, "Yes"),
 			},
 			`[{"role":"user","content":[{"type":"text","text":"Hi"},{"type":"text","text":"there"}]},
 			  {"role":"assistant","content":[{"type":"text","text":"Ok"},
@@ -64,13 +64,13 @@ func TestMessages(t *testing.T) {
 			  {"role":"assistant","content":[{"type":"text","text":"Well"},{"type":"text","text":"Yes"}]}]`,
 		},
 		"an empty result": {
-			[]llm.Message{says(llm.RoleUser, "Hi"), {Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text{Text: "\n"}}, ToolCalls: calls[1:]}, {Role: llm.RoleTool, ToolCallID: "b", Parts: []llm.Part{llm.Text{Text: " \n"}}}},
+			[]llm.Message{textMessage(llm.RoleUser, "Hi"), {Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text{Text: "\n"}}, ToolCalls: calls[1:]}, {Role: llm.RoleTool, ToolCallID: "b", Parts: []llm.Part{llm.Text{Text: " \n"}}}},
 			`[{"role":"user","content":[{"type":"text","text":"Hi"}]},
 			  {"role":"assistant","content":[{"type":"tool_use","id":"b","name":"g","input":{}}]},
 			  {"role":"user","content":[{"type":"tool_result","tool_use_id":"b"}]}]`,
 		},
 		"arguments that are no object": {
-			[]llm.Message{says(llm.RoleUser, "Hi"), {Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "a", Name: "f", Arguments: `{"x`}, {ID: "b", Name: "f", Arguments: `[1]`}, {ID: "c", Name: "f", Arguments: " "}}}},
+			[]llm.Message{textMessage(llm.RoleUser, "Hi"), {Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "a", Name: "f", Arguments: `{"x`}, {ID: "b", Name: "f", Arguments: `[1]`}, {ID: "c", Name: "f", Arguments: " "}}}},
 			`[{"role":"user","content":[{"type":"text","text":"Hi"}]},
 			  {"role":"assistant","content":[
 			    {"type":"tool_use","id":"a","name":"f","input":{"arguments":"{\"x"}},
@@ -78,17 +78,17 @@ func TestMessages(t *testing.T) {
 			    {"type":"tool_use","id":"c","name":"f","input":{}}]}]`,
 		},
 		"an answer at the beginning": {
-			[]llm.Message{says(llm.RoleAssistant, "Welcome"), says(llm.RoleUser, "Hi")},
+			[]llm.Message{textMessage(llm.RoleAssistant, "Welcome"), textMessage(llm.RoleUser, "Hi")},
 			`[{"role":"user","content":[{"type":"text","text":"(The conversation begins with you.)"}]},
 			  {"role":"assistant","content":[{"type":"text","text":"Welcome"}]},
 			  {"role":"user","content":[{"type":"text","text":"Hi"}]}]`,
 		},
 		"messages without content are left out": {
-			[]llm.Message{user(llm.Media{Kind: llm.MediaVideo}), user(llm.Text{Text: " "}), says(llm.RoleUser, "Hi"), {Role: llm.RoleAssistant, Reasoning: []llm.Reasoning{sealed("Hm", `{"signature":"s"}`)}}, says("narrator", "x"), says(llm.RoleUser, "there")},
+			[]llm.Message{userMessage(llm.Media{Kind: llm.MediaVideo}), userMessage(llm.Text{Text: " "}), textMessage(llm.RoleUser, "Hi"), {Role: llm.RoleAssistant, Reasoning: []llm.Reasoning{sealed("Hm", `{"signature":"s"}`)}}, textMessage("narrator", "x"), textMessage(llm.RoleUser, "there")},
 			`[{"role":"user","content":[{"type":"text","text":"Hi"},{"type":"text","text":"there"}]}]`,
 		},
 		"media that the API has a place for": {
-			[]llm.Message{user(
+			[]llm.Message{userMessage(
 				llm.Media{Kind: llm.MediaImage, MIME: "image/PNG", Data: image},
 				llm.Media{Kind: llm.MediaImage, URL: "https://x.example/i.png"},
 				llm.Media{Kind: llm.MediaImage, URL: "data:image/webp;base64," + image},
@@ -105,7 +105,7 @@ func TestMessages(t *testing.T) {
 			  {"type":"document","title":"a.csv","source":{"type":"text","media_type":"text/plain","data":"a,b"}}]}]`,
 		},
 		"unusable media is left out": {
-			[]llm.Message{user(
+			[]llm.Message{userMessage(
 				llm.Media{Kind: llm.MediaVideo, MIME: "video/mp4", Data: image},
 				llm.Media{Kind: llm.MediaAudio, MIME: "audio/mpeg", Data: image},
 				llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "not base64"},
@@ -122,7 +122,7 @@ func TestMessages(t *testing.T) {
 		},
 		"thinking keeps its place, in every turn": {
 			[]llm.Message{
-				says(llm.RoleUser, "1"),
+				textMessage(llm.RoleUser, "1"),
 				{
 					Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text{Text: "Look: there"}}, ToolCalls: calls[1:],
 					Reasoning: []llm.Reasoning{
@@ -132,7 +132,7 @@ func TestMessages(t *testing.T) {
 					},
 				},
 				{Role: llm.RoleTool, ToolCallID: "b"},
-				says(llm.RoleUser, "2"),
+				textMessage(llm.RoleUser, "2"),
 			},
 			`[{"role":"user","content":[{"type":"text","text":"1"}]},
 			  {"role":"assistant","content":[
@@ -167,10 +167,10 @@ func TestBoundThinking(t *testing.T) {
 	}{
 		{"claude-opus-5-5", "", thought, `{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}}`, bindingBeta},
 		{"claude-opus-5-5", "high", thought, `{"type":"adaptive","display":"summarized","block_binding":{"prefix_mismatch_behavior":"drop_block"}}`, bindingBeta},
-		{"claude-opus-5-5", "", says(llm.RoleAssistant, "Ok"), `null`, ""},
+		{"claude-opus-5-5", "", textMessage(llm.RoleAssistant, "Ok"), `null`, ""},
 		{"claude-opus-5", "", thought, `null`, ""},
 	} {
-		header, body := sent(t, Config{}, &llm.Request{Model: test.model, ReasoningEffort: test.effort, Messages: []llm.Message{says(llm.RoleUser, "1"), test.answer, says(llm.RoleUser, "2")}})
+		header, body := sent(t, Config{}, &llm.Request{Model: test.model, ReasoningEffort: test.effort, Messages: []llm.Message{textMessage(llm.RoleUser, "1"), test.answer, textMessage(llm.RoleUser, "2")}})
 		if body["thinking"] == nil {
 			body["thinking"] = json.RawMessage(`null`)
 		}
@@ -185,7 +185,7 @@ func TestBoundThinking(t *testing.T) {
 // request repeats.
 func TestCache(t *testing.T) {
 	t.Parallel()
-	messages := []llm.Message{says(llm.RoleSystem, "Be brief."), says(llm.RoleUser, "1")}
+	messages := []llm.Message{textMessage(llm.RoleSystem, "Be brief."), textMessage(llm.RoleUser, "1")}
 	for i := range 3 {
 		id := fmt.Sprint("call", i)
 		messages = append(messages,

@@ -22,7 +22,7 @@ import (
 // call streams one completion and returns its error as an *llm.Error.
 func call(t *testing.T, config Config) *llm.Error {
 	t.Helper()
-	for _, err := range New(config).Stream(t.Context(), &llm.Request{Model: "m", Messages: []llm.Message{user(llm.Text{Text: "Hi"})}}) {
+	for _, err := range New(config).Stream(t.Context(), &llm.Request{Model: "m", Messages: []llm.Message{userMessage(llm.Text{Text: "Hi"})}}) {
 		var failure *llm.Error
 		if errors.As(err, &failure) {
 			return failure
@@ -62,7 +62,7 @@ func TestEnvironmentIsNotRead(t *testing.T) { //nolint:paralleltest // sets the 
 	} {
 		t.Setenv(name, value)
 	}
-	header, _ := sent(t, Config{}, &llm.Request{Model: "m", Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
+	header, _ := sent(t, Config{}, &llm.Request{Model: "m", Messages: []llm.Message{userMessage(llm.Text{Text: "Hi"})}})
 	for _, name := range []string{"Authorization", "X-Api-Key", "X-Ambient"} {
 		if value := header.Get(name); value != "" {
 			t.Errorf("%s = %q, want none", name, value)
@@ -77,7 +77,7 @@ func TestNoSpansOfTheSDK(t *testing.T) { //nolint:paralleltest // sets the proce
 	before := otel.GetTracerProvider()
 	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(recorder)))
 	t.Cleanup(func() { otel.SetTracerProvider(before) })
-	header, _ := sent(t, Config{}, &llm.Request{Model: "m", Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
+	header, _ := sent(t, Config{}, &llm.Request{Model: "m", Messages: []llm.Message{userMessage(llm.Text{Text: "Hi"})}})
 	if spans := recorder.Started(); len(spans) != 0 {
 		t.Errorf("number of spans = %d, want none: %v", len(spans), spans[0])
 	}

@@ -43,12 +43,15 @@ func sent(t *testing.T, config Config, req *llm.Request) (http.Header, map[strin
 	return header, members
 }
 
-func user(parts ...llm.Part) llm.Message { return llm.Message{Role: llm.RoleUser, Parts: parts} }
+// userMessage returns a message of the user.
+func userMessage(parts ...llm.Part) llm.Message { return llm.Message{Role: llm.RoleUser, Parts: parts} }
 
-func says(role llm.Role, text string) llm.Message {
+// textMessage returns a message with text.
+func textMessage(role llm.Role, text string) llm.Message {
 	return llm.Message{Role: role, Parts: []llm.Part{llm.Text{Text: text}}}
 }
 
+// equalJSON checks that two values are the same JSON.
 func equalJSON(t *testing.T, want string, got json.RawMessage) {
 	t.Helper()
 	var a, b any
@@ -69,7 +72,7 @@ func TestRequest(t *testing.T) {
 	schema := `{"type":"object","properties":{"z":{"type":"integer","maximum":12345678901234567890},"a":{"const":1.0}},"required":["z"]}`
 	header, body := sent(t, Config{APIKey: "k"}, &llm.Request{
 		Model:             "claude-opus-4-1",
-		Messages:          []llm.Message{says(llm.RoleSystem, "Be brief."), user(llm.Text{Text: "Hi"}), says(llm.RoleSystem, "Very.")},
+		Messages:          []llm.Message{textMessage(llm.RoleSystem, "Be brief."), userMessage(llm.Text{Text: "Hi"}), textMessage(llm.RoleSystem, "Very.")},
 		Tools:             []llm.Tool{{Name: "f", Description: "d", Parameters: json.RawMessage(schema)}, {Name: "g"}},
 		ParallelToolCalls: &no,
 		MaxOutputTokens:   &limit,
@@ -106,7 +109,7 @@ func TestRequest(t *testing.T) {
 func TestRequestOmitsUnsetParameters(t *testing.T) {
 	t.Parallel()
 	yes := true
-	header, body := sent(t, Config{}, &llm.Request{Model: "m", ParallelToolCalls: &yes, Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
+	header, body := sent(t, Config{}, &llm.Request{Model: "m", ParallelToolCalls: &yes, Messages: []llm.Message{userMessage(llm.Text{Text: "Hi"})}})
 	for _, name := range []string{"X-Api-Key", "Authorization", "Anthropic-Beta", "Traceparent"} {
 		if values, ok := header[name]; ok {
 			t.Errorf("%s is sent: %q", name, values)
@@ -178,7 +181,7 @@ func TestEffort(t *testing.T) {
 		{"claude-3-5-haiku", nil, `{}`},
 		{"m", nil, `{}`},
 	} {
-		_, body := sent(t, Config{}, &llm.Request{Model: test.model, ReasoningEffort: "low", MaxOutputTokens: test.limit, Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
+		_, body := sent(t, Config{}, &llm.Request{Model: test.model, ReasoningEffort: "low", MaxOutputTokens: test.limit, Messages: []llm.Message{userMessage(llm.Text{Text: "Hi"})}})
 		for _, member := range []string{"model", "stream", "max_tokens", "messages"} {
 			delete(body, member)
 		}

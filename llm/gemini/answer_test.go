@@ -28,6 +28,7 @@ func decode(limits wire.Limits, events ...string) ([]llm.Chunk, error) {
 	return append(chunks, a.Take()...), err
 }
 
+// finish returns the finish of an answer.
 func finish(reason llm.FinishReason, usage llm.Usage) llm.Finish {
 	return llm.Finish{Reason: reason, Usage: usage, Model: "asked", Provider: "gemini"}
 }
@@ -116,7 +117,7 @@ func TestRoundTrip(t *testing.T) {
 		collector.Add(chunk)
 	}
 	want := strings.Replace(parts, `{"text":" "},`, "", 1) // the blank part has no content
-	equalJSON(t, `[{"role":"user","parts":[{"text":"1"}]},{"role":"model","parts":`+want+`}]`, contentsOf(t, "gemini-3-pro", says(llm.RoleUser, "1"), collector.Message()))
+	equalJSON(t, `[{"role":"user","parts":[{"text":"1"}]},{"role":"model","parts":`+want+`}]`, contentsOf(t, "gemini-3-pro", textMessage(llm.RoleUser, "1"), collector.Message()))
 }
 
 func TestFinishReasons(t *testing.T) {
@@ -217,6 +218,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
+// wantText checks that a text is UTF-8 and not empty.
 func wantText(t *testing.T, text string) {
 	t.Helper()
 	if text == "" || !utf8.ValidString(text) {

@@ -12,6 +12,7 @@ func sealed(text, data string) llm.Reasoning {
 	return llm.Reasoning{Text: text, Provider: "gemini", Data: json.RawMessage(data)}
 }
 
+// contentsOf returns messages in the provider's format.
 func contentsOf(t *testing.T, model string, messages ...llm.Message) json.RawMessage {
 	t.Helper()
 	body, err := New(Config{}).body(&llm.Request{Model: model, Messages: messages})
@@ -33,12 +34,12 @@ var (
 	contentsCalls    = []llm.ToolCall{{ID: "a", Name: "f", Arguments: `{"x":1}`}, {ID: "b", Name: "functions.g"}}
 	contentsImage    = llm.Media{Kind: llm.MediaImage, MIME: "image/jpg", Data: smallImage, Name: "a.jpg"}
 	contentsMessages = []llm.Message{
-		says(llm.RoleUser, "Hi"), says(llm.RoleUser, "there"),
-		says(llm.RoleAssistant, "Well"),
+		textMessage(llm.RoleUser, "Hi"), textMessage(llm.RoleUser, "there"),
+		textMessage(llm.RoleAssistant, "Well"),
 		{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text{Text: "Ok"}}, ToolCalls: contentsCalls},
 		{Role: llm.RoleTool, ToolCallID: "a", Parts: []llm.Part{llm.Text{Text: "1"}, contentsImage, llm.Media{Kind: llm.MediaImage, URL: "https://x.example/i.png"}}},
 		{Role: llm.RoleTool, ToolCallID: "b", IsError: true, Parts: []llm.Part{llm.Text{Text: "no"}}},
-		says(llm.RoleUser, "Go on"),
+		textMessage(llm.RoleUser, "Go on"),
 	}
 )
 
@@ -63,7 +64,7 @@ var contentsCases = map[string]struct {
 	"results in the order of their calls": {
 		"gemini-2.5-pro",
 		[]llm.Message{
-			says(llm.RoleUser, "1"),
+			textMessage(llm.RoleUser, "1"),
 			{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text{Text: "\n"}}, ToolCalls: []llm.ToolCall{{ID: "c", Name: "f"}, {ID: "b", Name: "f"}, {ID: "a", Name: "f"}}},
 			{Role: llm.RoleTool, ToolCallID: "a"}, {Role: llm.RoleTool, ToolCallID: "c"}, {Role: llm.RoleTool, ToolCallID: "b"},
 		},
@@ -84,12 +85,12 @@ var contentsCases = map[string]struct {
 	},
 	"messages without content are left out": {
 		"m",
-		[]llm.Message{{Role: llm.RoleAssistant}, user(llm.Media{Kind: llm.MediaVideo}), user(llm.Text{Text: " "}), says(llm.RoleUser, "Hi"), {Role: llm.RoleAssistant, Reasoning: []llm.Reasoning{sealed("Hm", `{"signature":"s","on":"text"}`)}}, says("narrator", "x")},
+		[]llm.Message{{Role: llm.RoleAssistant}, userMessage(llm.Media{Kind: llm.MediaVideo}), userMessage(llm.Text{Text: " "}), textMessage(llm.RoleUser, "Hi"), {Role: llm.RoleAssistant, Reasoning: []llm.Reasoning{sealed("Hm", `{"signature":"s","on":"text"}`)}}, textMessage("narrator", "x")},
 		`[{"role":"user","parts":[{"text":"Hi"}]}]`,
 	},
 	"media that the API has a place for": {
 		"m",
-		[]llm.Message{user(
+		[]llm.Message{userMessage(
 			contentsImage,
 			llm.Media{Kind: llm.MediaImage, URL: "https://x.example/i"},
 			llm.Media{Kind: llm.MediaImage, URL: "data:image/webp;base64," + smallImage},
@@ -109,7 +110,7 @@ var contentsCases = map[string]struct {
 	},
 	"unusable media is left out": {
 		"m",
-		[]llm.Message{user(
+		[]llm.Message{userMessage(
 			llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "not base64"},
 			llm.Media{Kind: llm.MediaImage, MIME: "image/svg+xml", Data: smallImage},
 			llm.Media{Kind: llm.MediaImage, MIME: "image/svg+xml", URL: "https://x.example/i.svg"},
@@ -126,7 +127,7 @@ var contentsCases = map[string]struct {
 	"signatures keep their place": {
 		"gemini-3-pro",
 		[]llm.Message{
-			says(llm.RoleUser, "1"),
+			textMessage(llm.RoleUser, "1"),
 			{
 				Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text{Text: "Grüße. Done"}}, ToolCalls: contentsCalls,
 				Reasoning: []llm.Reasoning{
@@ -154,8 +155,8 @@ var contentsCases = map[string]struct {
 	"calls of another provider's model, in this turn": {
 		"gemini-3-pro",
 		[]llm.Message{
-			says(llm.RoleUser, "1"), {Role: llm.RoleAssistant, ToolCalls: contentsCalls[:1]}, {Role: llm.RoleTool, ToolCallID: "a"},
-			says(llm.RoleUser, "2"), {Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "c", Name: "f"}, {ID: "d", Name: "f"}}},
+			textMessage(llm.RoleUser, "1"), {Role: llm.RoleAssistant, ToolCalls: contentsCalls[:1]}, {Role: llm.RoleTool, ToolCallID: "a"},
+			textMessage(llm.RoleUser, "2"), {Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "c", Name: "f"}, {ID: "d", Name: "f"}}},
 		},
 		`[{"role":"user","parts":[{"text":"1"}]},
 			  {"role":"model","parts":[{"functionCall":{"id":"a","name":"f","args":{"x":1}}}]},

@@ -76,6 +76,7 @@ func (e *encoder) Finish(reason llm.FinishReason, usage llm.Usage) string {
 	return out.String() + line(fmt.Sprintf(`{"candidates":[{"content":{"role":"model"},"finishReason":%q,"index":0}]%s,"modelVersion":"test-model-2026"}`, stop, encodeUsage(usage)))
 }
 
+// encodeUsage returns usage in the provider's format.
 func encodeUsage(usage llm.Usage) string {
 	if usage == (llm.Usage{}) {
 		return ""
@@ -93,8 +94,10 @@ func (*encoder) Fault(message string) string {
 	return line(fmt.Sprintf(`{"error":{"code":503,"message":%q,"status":"UNAVAILABLE"}}`, message))
 }
 
+// parts returns an answer with parts.
 func parts(list string) string {
 	return line(`{"candidates":[{"content":{"role":"model","parts":[` + list + `]},"index":0}],"modelVersion":"test-model-2026"}`)
 }
 
+// line returns a server-sent event.
 func line(data string) string { return "data: " + data + "\r\n\r\n" }

@@ -18,7 +18,7 @@ import (
 // call streams one completion and returns its error as an *llm.Error.
 func call(t *testing.T, config Config) *llm.Error {
 	t.Helper()
-	for _, err := range New(config).Stream(t.Context(), &llm.Request{Model: "m", Messages: []llm.Message{user(llm.Text{Text: "Hi"})}}) {
+	for _, err := range New(config).Stream(t.Context(), &llm.Request{Model: "m", Messages: []llm.Message{userMessage(llm.Text{Text: "Hi"})}}) {
 		var failure *llm.Error
 		if errors.As(err, &failure) {
 			return failure

@@ -39,12 +39,15 @@ func sent(t *testing.T, config Config, req *llm.Request) (*http.Request, map[str
 	return request, members
 }
 
-func user(parts ...llm.Part) llm.Message { return llm.Message{Role: llm.RoleUser, Parts: parts} }
+// userMessage returns a message of the user.
+func userMessage(parts ...llm.Part) llm.Message { return llm.Message{Role: llm.RoleUser, Parts: parts} }
 
-func says(role llm.Role, text string) llm.Message {
+// textMessage returns a message with text.
+func textMessage(role llm.Role, text string) llm.Message {
 	return llm.Message{Role: role, Parts: []llm.Part{llm.Text{Text: text}}}
 }
 
+// equalJSON checks that two values are the same JSON.
 func equalJSON(t *testing.T, want string, got json.RawMessage) {
 	t.Helper()
 	var a, b any
@@ -65,7 +68,7 @@ func TestRequest(t *testing.T) {
 	schema := `{"type":"object","properties":{"z":{"type":"integer","maximum":12345678901234567890},"a":{"const":"<1.0>"}},"required":["z"]}`
 	request, body := sent(t, Config{APIKey: "k"}, &llm.Request{
 		Model:             "gemini-2.5-flash",
-		Messages:          []llm.Message{says(llm.RoleSystem, "Be brief."), user(llm.Text{Text: "Hi"}), says(llm.RoleSystem, "Very.")},
+		Messages:          []llm.Message{textMessage(llm.RoleSystem, "Be brief."), userMessage(llm.Text{Text: "Hi"}), textMessage(llm.RoleSystem, "Very.")},
 		Tools:             []llm.Tool{{Name: "f", Description: "d", Parameters: json.RawMessage(schema)}, {Name: "g"}},
 		ParallelToolCalls: &no,
 		MaxOutputTokens:   &limit,
@@ -98,7 +101,7 @@ func TestRequest(t *testing.T) {
 
 func TestRequestOmitsUnsetParameters(t *testing.T) {
 	t.Parallel()
-	request, body := sent(t, Config{}, &llm.Request{Model: "models/x/../y", Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
+	request, body := sent(t, Config{}, &llm.Request{Model: "models/x/../y", Messages: []llm.Message{userMessage(llm.Text{Text: "Hi"})}})
 	if values, ok := request.Header["X-Goog-Api-Key"]; ok {
 		t.Errorf("X-Goog-Api-Key is sent: %q", values)
 	}
@@ -120,7 +123,7 @@ func TestEffort(t *testing.T) {
 		"gemini-2.0-flash":      `null`,
 		"gemini-1.5-pro-002":    `null`,
 	} {
-		_, body := sent(t, Config{}, &llm.Request{Model: model, ReasoningEffort: "high", Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
+		_, body := sent(t, Config{}, &llm.Request{Model: model, ReasoningEffort: "high", Messages: []llm.Message{userMessage(llm.Text{Text: "Hi"})}})
 		if body["generationConfig"] == nil {
 			body["generationConfig"] = json.RawMessage(`null`)
 		}

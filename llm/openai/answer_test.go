@@ -26,6 +26,7 @@ func decode(limits wire.Limits, events ...string) ([]llm.Chunk, error) {
 	return append(chunks, a.Take()...), err
 }
 
+// finish returns the finish of an answer.
 func finish(reason llm.FinishReason, usage llm.Usage) llm.Finish {
 	return llm.Finish{Reason: reason, Usage: usage, Model: "asked", Provider: "openai"}
 }
@@ -209,6 +210,7 @@ func wantRules(t *testing.T, chunks []llm.Chunk, err error) {
 	}
 }
 
+// wantText checks that a text is UTF-8 and not empty.
 func wantText(t *testing.T, text string) {
 	t.Helper()
 	if text == "" || !utf8.ValidString(text) {

@@ -18,7 +18,7 @@ import (
 // call streams one completion and returns its error as an *llm.Error.
 func call(t *testing.T, config Config) *llm.Error {
 	t.Helper()
-	for _, err := range New(config).Stream(t.Context(), &llm.Request{Model: "m", Messages: []llm.Message{user(llm.Text{Text: "Hi"})}}) {
+	for _, err := range New(config).Stream(t.Context(), &llm.Request{Model: "m", Messages: []llm.Message{userMessage(llm.Text{Text: "Hi"})}}) {
 		var failure *llm.Error
 		if errors.As(err, &failure) {
 			return failure
@@ -58,7 +58,7 @@ func TestEnvironmentIsNotRead(t *testing.T) { //nolint:paralleltest // sets the 
 	} {
 		t.Setenv(name, value)
 	}
-	header, _ := sent(t, Config{}, &llm.Request{Model: "m", Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
+	header, _ := sent(t, Config{}, &llm.Request{Model: "m", Messages: []llm.Message{userMessage(llm.Text{Text: "Hi"})}})
 	for _, name := range []string{"Authorization", "OpenAI-Organization", "X-Ambient"} {
 		if value := header.Get(name); value != "" {
 			t.Errorf("%s = %q, want none", name, value)

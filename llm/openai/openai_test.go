@@ -65,8 +65,10 @@ func (encoder) Fault(message string) string {
 	return event(fmt.Sprintf(`{"error":{"message":%q,"type":"server_error","code":null}}`, message))
 }
 
+// delta returns a part of an answer.
 func delta(delta string) string {
 	return event(`{"id":"c1","object":"chat.completion.chunk","created":1,"model":"test-model-2026","choices":[{"index":0,"delta":` + delta + `,"finish_reason":null}],"usage":null}`)
 }
 
+// event returns a server-sent event.
 func event(data string) string { return "data: " + data + "\n\n" }

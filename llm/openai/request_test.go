@@ -38,8 +38,10 @@ func sent(t *testing.T, config Config, req *llm.Request) (http.Header, map[strin
 	return header, members
 }
 
-func user(parts ...llm.Part) llm.Message { return llm.Message{Role: llm.RoleUser, Parts: parts} }
+// userMessage returns a message of the user.
+func userMessage(parts ...llm.Part) llm.Message { return llm.Message{Role: llm.RoleUser, Parts: parts} }
 
+// equalJSON checks that two values are the same JSON.
 func equalJSON(t *testing.T, want string, got json.RawMessage) {
 	t.Helper()
 	var a, b any
@@ -60,7 +62,7 @@ func TestRequest(t *testing.T) {
 	schema := `{"type":"object","properties":{"z":{"type":"integer","maximum":12345678901234567890},"a":{"const":1.0}},"required":["z"]}`
 	header, body := sent(t, Config{APIKey: "k"}, &llm.Request{
 		Model:             "m",
-		Messages:          []llm.Message{user(llm.Text{Text: "Hi"})},
+		Messages:          []llm.Message{userMessage(llm.Text{Text: "Hi"})},
 		Tools:             []llm.Tool{{Name: "f", Description: "d", Parameters: json.RawMessage(schema)}, {Name: "g"}},
 		ParallelToolCalls: &no,
 		MaxOutputTokens:   &limit,
@@ -100,7 +102,7 @@ func TestRequest(t *testing.T) {
 func TestRequestOmitsUnsetParameters(t *testing.T) {
 	t.Parallel()
 	yes := true
-	header, body := sent(t, Config{}, &llm.Request{Model: "m", ParallelToolCalls: &yes, Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
+	header, body := sent(t, Config{}, &llm.Request{Model: "m", ParallelToolCalls: &yes, Messages: []llm.Message{userMessage(llm.Text{Text: "Hi"})}})
 	for _, name := range []string{"Authorization", "Idempotency-Key"} {
 		if values, ok := header[name]; ok {
 			t.Errorf("%s is sent: %q", name, values)
@@ -183,7 +185,7 @@ func TestMessages(t *testing.T) {
 			  {"role":"tool","tool_call_id":"b","content":""}]`,
 		},
 		"media that the API has a place for": {
-			[]llm.Message{user(
+			[]llm.Message{userMessage(
 				llm.Text{Text: "See"},
 				llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: image},
 				llm.Media{Kind: llm.MediaImage, URL: "https://x.example/i.png"},
@@ -200,7 +202,7 @@ func TestMessages(t *testing.T) {
 			  {"type":"text","text":"a.csv:\n\na,b"}]}]`,
 		},
 		"unusable media is left out": {
-			[]llm.Message{user(
+			[]llm.Message{userMessage(
 				llm.Media{Kind: llm.MediaVideo, MIME: "video/mp4", Data: image},
 				llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "not base64"},
 				llm.Media{Kind: llm.MediaImage, MIME: "text/html", Data: image},
@@ -220,7 +222,7 @@ func TestMessages(t *testing.T) {
 			`[{"role":"user","content":"See"}]`,
 		},
 		"messages without content are left out": {
-			[]llm.Message{user(llm.Media{Kind: llm.MediaVideo}), {Role: llm.RoleAssistant}, {Role: "narrator"}, user(llm.Text{Text: "Hi"})},
+			[]llm.Message{userMessage(llm.Media{Kind: llm.MediaVideo}), {Role: llm.RoleAssistant}, {Role: "narrator"}, userMessage(llm.Text{Text: "Hi"})},
 			`[{"role":"user","content":"Hi"}]`,
 		},
 		"a name that the API refuses is left out": {
@@ -229,10 +231,10 @@ func TestMessages(t *testing.T) {
 		},
 		"reasoning of this turn goes back": {
 			[]llm.Message{
-				user(llm.Text{Text: "1"}),
+				userMessage(llm.Text{Text: "1"}),
 				{Role: llm.RoleAssistant, ToolCalls: call[:1], Reasoning: thought},
 				{Role: llm.RoleTool, ToolCallID: "a"},
-				user(llm.Text{Text: "2"}),
+				userMessage(llm.Text{Text: "2"}),
 				{Role: llm.RoleAssistant, ToolCalls: call[:1], Reasoning: thought},
 			},
 			`[{"role":"user","content":"1"},

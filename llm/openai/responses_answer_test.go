@@ -26,7 +26,8 @@ func respond(limits wire.Limits, events ...string) ([]llm.Chunk, error) {
 	return append(chunks, r.Take()...), err
 }
 
-func responded(reason llm.FinishReason) llm.Finish {
+// finishOf returns the finish of a response.
+func finishOf(reason llm.FinishReason) llm.Finish {
 	return llm.Finish{Reason: reason, Model: "asked", Provider: "openai-responses"}
 }
 
@@ -52,11 +53,11 @@ func TestResponseEvents(t *testing.T) {
 		},
 		"a refusal": {
 			[]string{`{"type":"response.refusal.delta","output_index":0,"delta":"I cannot."}`, completed},
-			[]llm.Chunk{llm.TextDelta{Text: "I cannot."}, responded(llm.FinishStop)},
+			[]llm.Chunk{llm.TextDelta{Text: "I cannot."}, finishOf(llm.FinishStop)},
 		},
 		"two messages": {
 			[]string{textDelta("Let me look."), `{"type":"response.output_text.delta","output_index":1,"delta":"It is 4."}`, `{"type":"response.output_text.delta","output_index":1,"delta":"2"}`, completed},
-			[]llm.Chunk{llm.TextDelta{Text: "Let me look."}, llm.TextDelta{Text: "\n\nIt is 4."}, llm.TextDelta{Text: "2"}, responded(llm.FinishStop)},
+			[]llm.Chunk{llm.TextDelta{Text: "Let me look."}, llm.TextDelta{Text: "\n\nIt is 4."}, llm.TextDelta{Text: "2"}, finishOf(llm.FinishStop)},
 		},
 		"a summary of two parts": {
 			[]string{
@@ -65,7 +66,7 @@ func TestResponseEvents(t *testing.T) {
 				`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":1,"delta":"o."}`,
 				completed,
 			},
-			[]llm.Chunk{llm.ReasoningDelta{Text: "One."}, llm.ReasoningDelta{Text: "\n\nTw"}, llm.ReasoningDelta{Text: "o."}, llm.ReasoningEnd{Provider: "openai-responses"}, responded(llm.FinishStop)},
+			[]llm.Chunk{llm.ReasoningDelta{Text: "One."}, llm.ReasoningDelta{Text: "\n\nTw"}, llm.ReasoningDelta{Text: "o."}, llm.ReasoningEnd{Provider: "openai-responses"}, finishOf(llm.FinishStop)},
 		},
 		"thoughts and their summary": {
 			[]string{
@@ -73,15 +74,15 @@ func TestResponseEvents(t *testing.T) {
 				`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"It thinks."}`,
 				completed,
 			},
-			[]llm.Chunk{llm.ReasoningDelta{Text: "Hm"}, llm.ReasoningEnd{Provider: "openai-responses"}, responded(llm.FinishStop)},
+			[]llm.Chunk{llm.ReasoningDelta{Text: "Hm"}, llm.ReasoningEnd{Provider: "openai-responses"}, finishOf(llm.FinishStop)},
 		},
 		"calls are numbered among themselves": {
 			[]string{call, `{"type":"response.function_call_arguments.delta","output_index":4,"delta":"{}"}`, completed},
-			[]llm.Chunk{llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{}"}, responded(llm.FinishToolCalls)},
+			[]llm.Chunk{llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{}"}, finishOf(llm.FinishToolCalls)},
 		},
 		"a call without deltas": {
 			[]string{call, `{"type":"response.output_item.done","output_index":4,"item":{"type":"function_call","id":"fc","call_id":"a","name":"f","arguments":"{}"}}`, completed},
-			[]llm.Chunk{llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{}"}, responded(llm.FinishToolCalls)},
+			[]llm.Chunk{llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{}"}, finishOf(llm.FinishToolCalls)},
 		},
 		"items that are only done": {
 			[]string{
@@ -92,7 +93,7 @@ func TestResponseEvents(t *testing.T) {
 			},
 			[]llm.Chunk{
 				llm.ReasoningDelta{Text: "Hm"}, llm.ReasoningEnd{Provider: "openai-responses"}, llm.TextDelta{Text: "Hi"},
-				llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{}"}, responded(llm.FinishToolCalls),
+				llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{}"}, finishOf(llm.FinishToolCalls),
 			},
 		},
 		"events that repeat the deltas": {
@@ -100,27 +101,27 @@ func TestResponseEvents(t *testing.T) {
 				textDelta("Hi"), `{"type":"response.output_text.done","output_index":0,"text":"Hi"}`,
 				`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"type":"output_text","text":"Hi"}]}}`, completed, `[DONE]`,
 			},
-			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, responded(llm.FinishStop)},
+			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, finishOf(llm.FinishStop)},
 		},
 		"an error of null": {
 			[]string{`{"type":"response.output_text.delta","error":null,"output_index":0,"delta":"Hi"}`, completed},
-			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, responded(llm.FinishStop)},
+			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, finishOf(llm.FinishStop)},
 		},
 		"half a call at a token limit": {
 			[]string{call, `{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}`},
-			[]llm.Chunk{llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, responded(llm.FinishLength)},
+			[]llm.Chunk{llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, finishOf(llm.FinishLength)},
 		},
 		"incomplete for another reason": {
 			[]string{textDelta("Hi"), `{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"steered"}}}`},
-			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, responded(llm.FinishOther)},
+			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, finishOf(llm.FinishOther)},
 		},
 		"incomplete, in a completed event": {
 			[]string{textDelta("Hi"), `{"type":"response.completed","response":{"status":"incomplete","incomplete_details":{"reason":"content_filter"}}}`},
-			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, responded(llm.FinishContentFilter)},
+			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, finishOf(llm.FinishContentFilter)},
 		},
 		"no status": {
 			[]string{textDelta("Hi"), `{"type":"response.completed","response":{}}`},
-			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, responded(llm.FinishStop)},
+			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, finishOf(llm.FinishStop)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

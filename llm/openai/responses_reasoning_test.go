@@ -9,11 +9,13 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-func added(index int, item string) string {
+// itemAdded returns the event that begins an output item.
+func itemAdded(index int, item string) string {
 	return fmt.Sprintf(`{"type":"response.output_item.added","output_index":%d,"item":%s}`, index, item)
 }
 
-func done(index int, item string) string {
+// itemDone returns the event that ends an output item.
+func itemDone(index int, item string) string {
 	return fmt.Sprintf(`{"type":"response.output_item.done","output_index":%d,"item":%s}`, index, item)
 }
 
@@ -34,25 +36,25 @@ func answered(t *testing.T, events ...string) llm.Message {
 // returned returns the parts of an answer that the next request of the turn sends back.
 func returned(t *testing.T, model string, messages ...llm.Message) json.RawMessage {
 	t.Helper()
-	return requestBody(t, &llm.Request{Model: model, Messages: append([]llm.Message{user(llm.Text{Text: "Hi"})}, messages...)})["input"]
+	return requestBody(t, &llm.Request{Model: model, Messages: append([]llm.Message{userMessage(llm.Text{Text: "Hi"})}, messages...)})["input"]
 }
 
 // conversation returns an answer with every kind of item, with reasoning before each. It also has
 // content that is not sent back: the status, and the content of the event that added the item.
 func conversation() []string {
 	return []string{
-		added(0, `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"begun","status":"in_progress"}`),
-		done(0, `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"one","status":"completed","later":{"b":1}}`),
-		added(1, `{"type":"reasoning","id":"rs_2","summary":[]}`),
+		itemAdded(0, `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"begun","status":"in_progress"}`),
+		itemDone(0, `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"one","status":"completed","later":{"b":1}}`),
+		itemAdded(1, `{"type":"reasoning","id":"rs_2","summary":[]}`),
 		`{"type":"response.reasoning_summary_text.delta","output_index":1,"summary_index":0,"delta":"Hm"}`,
-		done(1, `{"type":"reasoning","id":"rs_2","summary":[{"type":"summary_text","text":"Hm"}],"encrypted_content":"two"}`),
-		added(2, `{"type":"message","id":"msg_1","phase":"commentary","status":"in_progress","content":[]}`),
+		itemDone(1, `{"type":"reasoning","id":"rs_2","summary":[{"type":"summary_text","text":"Hm"}],"encrypted_content":"two"}`),
+		itemAdded(2, `{"type":"message","id":"msg_1","phase":"commentary","status":"in_progress","content":[]}`),
 		`{"type":"response.output_text.delta","output_index":2,"content_index":0,"delta":"Let me look."}`,
-		added(3, `{"type":"reasoning","id":"rs_3","summary":[]}`),
-		done(3, `{"type":"reasoning","id":"rs_3","summary":[],"encrypted_content":"three"}`),
-		added(4, `{"type":"function_call","id":"fc_1","call_id":"a","name":"f","arguments":""}`),
+		itemAdded(3, `{"type":"reasoning","id":"rs_3","summary":[]}`),
+		itemDone(3, `{"type":"reasoning","id":"rs_3","summary":[],"encrypted_content":"three"}`),
+		itemAdded(4, `{"type":"function_call","id":"fc_1","call_id":"a","name":"f","arguments":""}`),
 		`{"type":"response.function_call_arguments.delta","output_index":4,"delta":"{}"}`,
-		added(5, `{"type":"function_call","id":"fc_2","call_id":"b","name":"g","arguments":""}`),
+		itemAdded(5, `{"type":"function_call","id":"fc_2","call_id":"b","name":"g","arguments":""}`),
 	}
 }
 
@@ -89,10 +91,10 @@ func TestReasoningOfRemovedItems(t *testing.T) {
 func TestReasoningOfSecondMessage(t *testing.T) {
 	t.Parallel()
 	answer := answered(t,
-		done(0, `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"one"}`),
-		done(1, `{"type":"message","id":"msg_1","content":[{"type":"output_text","text":"Let me look."}]}`),
-		done(2, `{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"two"}`),
-		done(3, `{"type":"message","id":"msg_2","content":[{"type":"output_text","text":"It is 4."}]}`))
+		itemDone(0, `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"one"}`),
+		itemDone(1, `{"type":"message","id":"msg_1","content":[{"type":"output_text","text":"Let me look."}]}`),
+		itemDone(2, `{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"two"}`),
+		itemDone(3, `{"type":"message","id":"msg_2","content":[{"type":"output_text","text":"It is 4."}]}`))
 	equalJSON(t, `[{"role":"user","content":"Hi"},{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"one"},
 		{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Let me look.\n\nIt is 4.","annotations":[]}]}]`,
 		returned(t, "asked", answer))
@@ -108,7 +110,7 @@ func TestReasoningOfOtherModelOrTurn(t *testing.T) {
 	answer := answered(t, conversation()...)
 	equalJSON(t, `[{"role":"user","content":"Hi"},`+text+`,`+callA+`,`+sentCallB+`]`, returned(t, "another", answer))
 	equalJSON(t, `[{"role":"user","content":"Hi"},`+phase+`,`+callA+`,`+sentCallB+`,{"role":"user","content":"And?"}]`,
-		returned(t, "asked", answer, user(llm.Text{Text: "And?"})))
+		returned(t, "asked", answer, userMessage(llm.Text{Text: "And?"})))
 }
 
 // TestReasoningWithoutEncryptedContent: the provider stores nothing, so it does not find an item that is
@@ -128,7 +130,7 @@ func TestReasoningWithoutEncryptedContent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			chunks, err := respond(wire.Limits{}, done(0, test.item), added(1, test.next), `{"type":"response.incomplete","response":{"status":"incomplete"}}`)
+			chunks, err := respond(wire.Limits{}, itemDone(0, test.item), itemAdded(1, test.next), `{"type":"response.incomplete","response":{"status":"incomplete"}}`)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +140,7 @@ func TestReasoningWithoutEncryptedContent(t *testing.T) {
 			}
 		})
 	}
-	if answer := answered(t, done(0, `{"type":"reasoning","encrypted_content":"x"}`)); len(answer.Reasoning) != 0 {
+	if answer := answered(t, itemDone(0, `{"type":"reasoning","encrypted_content":"x"}`)); len(answer.Reasoning) != 0 {
 		t.Errorf("reasoning that led to nothing = %+v, want none", answer.Reasoning)
 	}
 }

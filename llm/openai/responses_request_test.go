@@ -31,7 +31,7 @@ func TestResponsesRequest(t *testing.T) {
 	schema := `{"type":"object","properties":{"z":{"type":"integer","maximum":12345678901234567890},"a":{"const":1.0}},"required":["z"]}`
 	body := requestBody(t, &llm.Request{
 		Model:             "gpt-5-mini",
-		Messages:          []llm.Message{user(llm.Text{Text: "Hi"})},
+		Messages:          []llm.Message{userMessage(llm.Text{Text: "Hi"})},
 		Tools:             []llm.Tool{{Name: "f", Description: "d", Parameters: json.RawMessage(schema)}, {Name: "g"}},
 		ParallelToolCalls: &no,
 		MaxOutputTokens:   &limit,
@@ -65,7 +65,7 @@ func TestResponsesRequest(t *testing.T) {
 func TestResponsesRequestOmitsUnsetParameters(t *testing.T) {
 	t.Parallel()
 	yes := true
-	body := requestBody(t, &llm.Request{Model: "m", ParallelToolCalls: &yes, Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
+	body := requestBody(t, &llm.Request{Model: "m", ParallelToolCalls: &yes, Messages: []llm.Message{userMessage(llm.Text{Text: "Hi"})}})
 	for _, member := range []string{"tools", "parallel_tool_calls", "max_output_tokens", "temperature", "instructions"} {
 		if value, ok := body[member]; ok {
 			t.Errorf("%s is sent: %s", member, value)
@@ -93,6 +93,7 @@ func TestModelsWithoutReasoning(t *testing.T) {
 	}
 }
 
+// reasoningOf returns the reasoning member of a request.
 func reasoningOf(t *testing.T, body map[string]json.RawMessage) map[string]json.RawMessage {
 	t.Helper()
 	var members map[string]json.RawMessage
@@ -126,7 +127,7 @@ func TestResponsesInput(t *testing.T) {
 			  {"type":"function_call_output","call_id":"b","output":""}]`,
 		},
 		"media that the API has a place for": {
-			[]llm.Message{user(
+			[]llm.Message{userMessage(
 				llm.Text{Text: "See"},
 				llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: image},
 				llm.Media{Kind: llm.MediaImage, URL: "https://x.example/i.png"},
@@ -160,7 +161,7 @@ func TestResponsesInput(t *testing.T) {
 			    {"type":"input_file","file_url":"https://x.example/a.pdf"}]}]`,
 		},
 		"unusable media is left out": {
-			[]llm.Message{user(
+			[]llm.Message{userMessage(
 				llm.Media{Kind: llm.MediaVideo, MIME: "video/mp4", Data: image},
 				llm.Media{Kind: llm.MediaAudio, MIME: "audio/wav", Data: image},
 				llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "not base64"},
@@ -177,7 +178,7 @@ func TestResponsesInput(t *testing.T) {
 			`[{"role":"user","content":"See"}]`,
 		},
 		"messages without content are left out": {
-			[]llm.Message{user(llm.Media{Kind: llm.MediaVideo}), {Role: llm.RoleAssistant}, {Role: "narrator"}, user(llm.Text{Text: "Hi"})},
+			[]llm.Message{userMessage(llm.Media{Kind: llm.MediaVideo}), {Role: llm.RoleAssistant}, {Role: "narrator"}, userMessage(llm.Text{Text: "Hi"})},
 			`[{"role":"user","content":"Hi"}]`,
 		},
 	} {

@@ -103,16 +103,19 @@ func (*responsesEncoder) Fault(message string) string {
 	return responsesEvent("error", fmt.Sprintf(`"code":"server_error","message":%q,"param":null`, message))
 }
 
+// reason returns the event that begins reasoning.
 func (e *responsesEncoder) reason() string {
 	return e.begin(typeReasoning, fmt.Sprintf(`"id":"rs_%d","summary":[],"encrypted_content":"begun"`, e.items))
 }
 
+// begin returns the event that begins an output item.
 func (e *responsesEncoder) begin(kind, members string) string {
 	e.items++
 	e.open = kind
 	return responsesEvent("response.output_item.added", fmt.Sprintf(`"output_index":%d,"item":{"type":%q,%s}`, e.items-1, kind, members))
 }
 
+// responsesEvent returns a server-sent event of the Responses API.
 func responsesEvent(kind, members string) string {
 	return "event: " + kind + "\n" + event(fmt.Sprintf(`{"type":%q,%s}`, kind, strings.TrimSpace(members)))
 }

@@ -36,7 +36,8 @@ func played(t *testing.T, messages ...llm.Message) llm.Message {
 	return outcome.Message
 }
 
-func answered(call llm.ToolCall, text string) llm.Message {
+// toolResult returns the result of a call.
+func toolResult(call llm.ToolCall, text string) llm.Message {
 	return llm.Message{Role: llm.RoleTool, ToolCallID: call.ID, Parts: []llm.Part{llm.Text{Text: text}}}
 }
 
@@ -44,21 +45,21 @@ func answered(call llm.ToolCall, text string) llm.Message {
 // user's messages and the results of tools.
 func TestDialog(t *testing.T) {
 	t.Parallel()
-	history := []llm.Message{user("hello"), played(t, user("hello")), user("Please refund B-17.")}
+	history := []llm.Message{userMessage("hello"), played(t, userMessage("hello")), userMessage("Please refund B-17.")}
 	first := played(t, history...)
 	if diff := cmp.Diff([]llm.ToolCall{
 		{ID: "call_1", Name: "get_order", Arguments: `{"id":"B-17","n":1.50}`}, {ID: "call_2", Name: "clock", Arguments: "{}"},
 	}, first.ToolCalls); diff != "" {
 		t.Fatalf("first calls (-want +got):\n%s", diff)
 	}
-	history = append(history, first, answered(first.ToolCalls[0], `{"total":12.50,"items":[{"title":"a"},{"title":"b"}]}`), answered(first.ToolCalls[1], "noon"))
+	history = append(history, first, toolResult(first.ToolCalls[0], `{"total":12.50,"items":[{"title":"a"},{"title":"b"}]}`), toolResult(first.ToolCalls[1], "noon"))
 	second := played(t, history...)
 	if diff := cmp.Diff([]llm.ToolCall{
 		{ID: "call_3", Name: "issue_refund", Arguments: `{"amount":12.50,"items":["b","{no.such}"],"why":"B-17!"}`},
 	}, second.ToolCalls); diff != "" {
 		t.Fatalf("second calls (-want +got):\n%s", diff)
 	}
-	history = append(history, second, answered(second.ToolCalls[0], "Not approved."))
+	history = append(history, second, toolResult(second.ToolCalls[0], "Not approved."))
 	third := played(t, history...)
 	if got, want := third.Text(), `B-17: 12.50 for [{"title":"a"},{"title":"b"}]. Not approved. {get_order.none} {issue_refund.x}`; got != want {
 		t.Errorf("answer: got %q, want %q", got, want)
@@ -74,12 +75,12 @@ func TestDialogAfterAnotherAgent(t *testing.T) {
 	t.Parallel()
 	before := llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "call_1", Name: "clock", Arguments: "{}"}}}
 	over := llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "call_2", Name: "transfer_to_shop", Arguments: "{}"}}}
-	history := []llm.Message{user("Please refund B-17."), before, answered(before.ToolCalls[0], "noon"), over, answered(over.ToolCalls[0], "Yes.")}
+	history := []llm.Message{userMessage("Please refund B-17."), before, toolResult(before.ToolCalls[0], "noon"), over, toolResult(over.ToolCalls[0], "Yes.")}
 	first := played(t, history...)
 	if len(first.ToolCalls) != 2 || first.ToolCalls[0].Name != "get_order" {
 		t.Fatalf("first step = %+v, want get_order and another call", first)
 	}
-	history = append(history, first, answered(first.ToolCalls[0], `{"total":3}`), answered(first.ToolCalls[1], "one"))
+	history = append(history, first, toolResult(first.ToolCalls[0], `{"total":3}`), toolResult(first.ToolCalls[1], "one"))
 	if second := played(t, history...); len(second.ToolCalls) != 1 || second.ToolCalls[0].Name != "issue_refund" {
 		t.Errorf("next step = %+v, want issue_refund", second)
 	}
@@ -91,7 +92,7 @@ func TestInvalidDialogs(t *testing.T) {
 		"Good morning": "I am a script, and no entry of the script matches that.",
 		"use it":       "I am a script, and would call hammer here, but the agent does not have that tool.",
 	} {
-		if got := played(t, user(prompt)); got.Text() != want || len(got.ToolCalls) != 0 {
+		if got := played(t, userMessage(prompt)); got.Text() != want || len(got.ToolCalls) != 0 {
 			t.Errorf("%q: answer = %q, want %q", prompt, got.Text(), want)
 		}
 	}
@@ -103,7 +104,7 @@ func TestDialogThinksAndSays(t *testing.T) {
 	script := scripted.Dialog("all", 0, scripted.Turn{When: regexp.MustCompile(`(?P<what>tea)`), Steps: []scripted.Answer{{
 		Think: "Is it {what}?", Say: "I look up {what}.", Calls: []scripted.Call{{Tool: "look", Arguments: json.RawMessage(`{"a":{"{what}":"a cup of {what}"}}`)}},
 	}}})
-	outcome := llmtest.Stream(t, t.Context(), scripted.New(script), &llm.Request{Model: "scripted/all", Messages: []llm.Message{user("tea")}, Tools: []llm.Tool{{Name: "look"}}})
+	outcome := llmtest.Stream(t, t.Context(), scripted.New(script), &llm.Request{Model: "scripted/all", Messages: []llm.Message{userMessage("tea")}, Tools: []llm.Tool{{Name: "look"}}})
 	if outcome.Err != nil {
 		t.Fatal(outcome.Err)
 	}

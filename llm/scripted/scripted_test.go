@@ -16,7 +16,8 @@ import (
 	"github.com/perdure/perdure/llm/scripted"
 )
 
-func user(text string) llm.Message {
+// userMessage returns a message of the user.
+func userMessage(text string) llm.Message {
 	return llm.Message{Role: llm.RoleUser, Parts: []llm.Part{llm.Text{Text: text}}}
 }
 
@@ -34,7 +35,7 @@ func demo(t *testing.T, tools []llm.Tool, messages ...llm.Message) llmtest.Outco
 
 func TestDemoIntroducesItself(t *testing.T) {
 	t.Parallel()
-	outcome := demo(t, nil, user("earlier"), llm.Message{Role: llm.RoleAssistant}, user("Hello, 12*7 at what time?"))
+	outcome := demo(t, nil, userMessage("earlier"), llm.Message{Role: llm.RoleAssistant}, userMessage("Hello, 12*7 at what time?"))
 	text := outcome.Message.Text()
 	for _, want := range []string{"script", "not a real model", "Hello, 12*7 at what time?"} {
 		if !strings.Contains(text, want) {
@@ -66,7 +67,7 @@ func TestDemoCallsTools(t *testing.T) {
 		"What is 1.5 + 2 / 3 - 4?":    {{ID: "call_1", Name: "calculate", Arguments: `{"expression":"1.5 + 2 / 3 - 4"}`}},
 		"Sometimes I count 12 sheep.": nil,
 	} {
-		outcome := demo(t, tools, user(text))
+		outcome := demo(t, tools, userMessage(text))
 		if diff := cmp.Diff(want, outcome.Message.ToolCalls); diff != "" {
 			t.Errorf("%q: calls (-want +got):\n%s", text, diff)
 		}
@@ -78,7 +79,7 @@ func TestDemoCallsTools(t *testing.T) {
 
 func TestDemoUsesResults(t *testing.T) {
 	t.Parallel()
-	question := user("12*7, and the time?")
+	question := userMessage("12*7, and the time?")
 	asked := demo(t, tools, question).Message
 	answered := demo(t, tools, question, asked,
 		llm.Message{Role: llm.RoleTool, ToolCallID: asked.ToolCalls[0].ID, Parts: []llm.Part{llm.Text{Text: "84"}}},
@@ -89,7 +90,7 @@ func TestDemoUsesResults(t *testing.T) {
 			t.Errorf("text = %q, want text with %q", answered.Text(), want)
 		}
 	}
-	again := demo(t, tools, question, asked, answered, user("3+4?")).Message
+	again := demo(t, tools, question, asked, answered, userMessage("3+4?")).Message
 	if len(again.ToolCalls) != 1 || again.ToolCalls[0].ID != "call_3" {
 		t.Errorf("calls of the next turn are %+v, want one with the next id", again.ToolCalls)
 	}
@@ -104,7 +105,7 @@ func TestThink(t *testing.T) {
 		}
 		return outcome.Message
 	}
-	question := user("12*7?")
+	question := userMessage("12*7?")
 	first := ask(question)
 	if len(first.ToolCalls) != 1 || len(first.Reasoning) != 2 || first.Reasoning[0].Text == "" || first.Reasoning[1].Text != "" {
 		t.Fatalf("first answer = %+v, want one call and reasoning in two parts", first)
@@ -126,12 +127,12 @@ func TestCount(t *testing.T) {
 		"count to 1":         "1",
 		"count to 0":         "",
 	} {
-		outcome := llmtest.Stream(t, t.Context(), scripted.New(scripted.Count(0)), &llm.Request{Model: "count", Messages: []llm.Message{user(text)}})
+		outcome := llmtest.Stream(t, t.Context(), scripted.New(scripted.Count(0)), &llm.Request{Model: "count", Messages: []llm.Message{userMessage(text)}})
 		if got := outcome.Message.Text(); outcome.Err != nil || got != want {
 			t.Errorf("%q: text is %q and error %v, want %q", text, got, outcome.Err, want)
 		}
 	}
-	outcome := llmtest.Stream(t, t.Context(), scripted.New(scripted.Count(0)), &llm.Request{Model: "count", Messages: []llm.Message{user("count to 999999999")}})
+	outcome := llmtest.Stream(t, t.Context(), scripted.New(scripted.Count(0)), &llm.Request{Model: "count", Messages: []llm.Message{userMessage("count to 999999999")}})
 	if n := len(outcome.Chunks); n != 100_001 {
 		t.Errorf("%d chunks, want the bound and a finish", n)
 	}
@@ -179,7 +180,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		started := time.Now()
-		outcome := llmtest.Stream(t, t.Context(), scripted.New(), &llm.Request{Model: "scripted/count", Messages: []llm.Message{user("count to 39")}})
+		outcome := llmtest.Stream(t, t.Context(), scripted.New(), &llm.Request{Model: "scripted/count", Messages: []llm.Message{userMessage("count to 39")}})
 		if took, want := time.Since(started), 40*scripted.DefaultPace; outcome.Err != nil || took != want {
 			t.Errorf("39 numbers and a finish took %v, want %v (error %v)", took, want, outcome.Err)
 		}
@@ -193,7 +194,7 @@ func TestCancel(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 110*time.Millisecond, enough)
 		defer cancel()
 		started := time.Now()
-		outcome := llmtest.Stream(t, ctx, scripted.New(), &llm.Request{Model: "scripted/count", Messages: []llm.Message{user("count to 1000")}})
+		outcome := llmtest.Stream(t, ctx, scripted.New(), &llm.Request{Model: "scripted/count", Messages: []llm.Message{userMessage("count to 1000")}})
 		if !errors.Is(outcome.Err, enough) {
 			t.Errorf("error is %v, want the cause of ctx", outcome.Err)
 		}
@@ -209,7 +210,7 @@ func TestCancel(t *testing.T) {
 func Example() {
 	model := scripted.New(scripted.Demo(0))
 	var answer llm.Collector
-	for chunk, err := range model.Stream(context.Background(), &llm.Request{Model: "scripted/demo", Messages: []llm.Message{user("Hello!")}}) {
+	for chunk, err := range model.Stream(context.Background(), &llm.Request{Model: "scripted/demo", Messages: []llm.Message{userMessage("Hello!")}}) {
 		if err != nil {
 			fmt.Println(err)
 			return

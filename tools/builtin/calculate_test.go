@@ -138,6 +138,7 @@ func FuzzCalculate(f *testing.F) {
 	})
 }
 
+// call calls a tool.
 func call(t *testing.T, tool tools.Tool, arguments map[string]any) tools.Result {
 	t.Helper()
 	raw, err := json.Marshal(arguments)

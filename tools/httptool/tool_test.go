@@ -77,6 +77,7 @@ type journal struct {
 	all []request
 }
 
+// requests returns the requests so far.
 func (j *journal) requests() []request {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// serveStdio serves the playground over standard input and output.
 func serveStdio() {
 	fmt.Fprintln(os.Stderr, "serving with", os.Getenv("TOKEN"))
 	_ = newPlayground().server.Run(context.Background(), &mcp.StdioTransport{})
@@ -51,6 +52,7 @@ type playground struct {
 
 type handler = func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error)
 
+// newPlayground returns an MCP server with tools for the tests.
 func newPlayground() *playground {
 	p := &playground{server: mcp.NewServer(&mcp.Implementation{Name: "playground", Version: "1"}, nil), begun: make(chan struct{}, 8), stopped: make(chan struct{}, 8), over: make(chan struct{})}
 	p.add("echo", &mcp.ToolAnnotations{ReadOnlyHint: true}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -141,11 +143,13 @@ func (p *playground) serve(t *testing.T, options *mcp.StreamableHTTPOptions) htt
 // end releases calls that wait for a disconnected caller.
 func (p *playground) end() { p.ended.Do(func() { close(p.over) }) }
 
+// add adds a tool.
 func (p *playground) add(name string, hints *mcp.ToolAnnotations, h handler) {
 	p.server.AddTool(&mcp.Tool{Name: name, Description: "does " + name, Annotations: hints, InputSchema: json.RawMessage(
 		`{"type":"object","properties":{"a":{"type":"string"}}}`)}, h)
 }
 
+// progress reports progress many times.
 func (p *playground) progress(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
@@ -160,6 +164,7 @@ func (p *playground) progress(ctx context.Context, req *mcp.CallToolRequest) (*m
 	return text("done"), nil
 }
 
+// text returns a result with text.
 func text(s string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
 }

@@ -42,6 +42,7 @@ type witness struct {
 	heard chan struct{} // closed and replaced with each line
 }
 
+// newWitness returns an empty log.
 func newWitness() *witness {
 	w := &witness{heard: make(chan struct{})}
 	w.Handler = slog.NewTextHandler(w, nil)
@@ -56,6 +57,7 @@ func (w *witness) Write(p []byte) (int, error) {
 	return w.lines.Write(p)
 }
 
+// text returns the log, and a channel that is closed at the next line.
 func (w *witness) text() (string, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,6 +89,7 @@ type connection struct {
 	log      *witness
 }
 
+// connect connects to an MCP server, and returns its tools.
 func connect(t *testing.T, cfg mcptool.Config) *connection {
 	t.Helper()
 	c := &connection{log: newWitness()}
@@ -125,6 +128,7 @@ func (c *connection) find(t *testing.T, own string) tools.Tool {
 	return found[0]
 }
 
+// call calls a tool by its name at the server.
 func (c *connection) call(t *testing.T, own, arguments string) tools.Result {
 	t.Helper()
 	result, err := c.find(t, own).Call(t.Context(), tools.Call{ID: "c1", IdempotencyKey: "r1/c1", Arguments: json.RawMessage(arguments)})
@@ -187,6 +191,7 @@ func withSessions(t *testing.T, inner http.Handler) http.Handler {
 	})
 }
 
+// url returns the configuration of a server over HTTP.
 func url(u string) mcptool.Config {
 	return mcptool.Config{URL: u, Headers: map[string]string{"Authorization": "Bearer ${secret:TOKEN}"}}
 }
@@ -248,6 +253,7 @@ func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process'
 	}
 }
 
+// testResults checks the results of calls.
 func testResults(t *testing.T, c *connection) {
 	data := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	for _, tt := range []struct {
@@ -279,6 +285,7 @@ func testResults(t *testing.T, c *connection) {
 	}
 }
 
+// testSpecs checks the specifications of tools.
 func testSpecs(t *testing.T, c *connection) {
 	echo, key, odd := c.find(t, "echo").Spec(), c.find(t, "key").Spec(), c.find(t, "repos.get/one").Spec()
 	if echo.Name != "play_echo" || echo.Description != "does echo" || !echo.Idempotent || echo.Attempts != tools.DefaultAttempts {
@@ -292,6 +299,7 @@ func testSpecs(t *testing.T, c *connection) {
 	}
 }
 
+// testRefusals checks what the client refuses.
 func testRefusals(t *testing.T, c *connection) {
 	if got := c.call(t, "echo", `{"a":1}`); !got.IsError || !strings.Contains(got.Content, "/a: expected string") {
 		t.Errorf("invalid arguments: got %+v, want a failure at /a", got)
@@ -359,6 +367,7 @@ func TestCancelReachesServer(t *testing.T) {
 	}
 }
 
+// testCancel checks that a cancel reaches the server.
 func testCancel(t *testing.T, p *playground, c *connection) {
 	t.Helper()
 	c.log.await(t, connected, 1)

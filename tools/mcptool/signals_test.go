@@ -5,4 +5,5 @@ import (
 	"syscall"
 )
 
+// ignoreSignals ignores SIGTERM.
 func ignoreSignals() { signal.Ignore(syscall.SIGTERM) }

@@ -58,6 +58,7 @@ func ask(t *testing.T, routes http.Handler, key, path, body string) (int, deed) 
 	return w.Code, d
 }
 
+// journalOf returns the operations of a journal, separated by spaces.
 func journalOf(t *testing.T, routes http.Handler, path string) (did string) {
 	t.Helper()
 	w := httptest.NewRecorder()

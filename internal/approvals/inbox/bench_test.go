@@ -37,6 +37,7 @@ func fill(b *testing.B, l *stream.Log) {
 	<-js.PublishAsyncComplete()
 }
 
+// heap returns the size of the heap.
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()

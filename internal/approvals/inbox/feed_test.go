@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
+// record adds an event of the n-th approval.
 func record(t *testing.T, s *inbox.Store, of string, what inbox.EventType, n int) {
 	t.Helper()
 	if err := s.Record(t.Context(), of, fmt.Sprintf("evt_%s_%d", what, n), &inbox.Event{Type: what, At: began, Approval: *approval(n)}); err != nil {
@@ -19,6 +20,7 @@ func record(t *testing.T, s *inbox.Store, of string, what inbox.EventType, n int
 	}
 }
 
+// follow opens a feed after a cursor.
 func follow(t *testing.T, s *inbox.Store, of string, after *inbox.Cursor) *inbox.Feed {
 	t.Helper()
 	f, err := s.Follow(t.Context(), of, after)

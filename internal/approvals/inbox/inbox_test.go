@@ -31,6 +31,7 @@ func approval(n int) *inbox.Approval {
 	}
 }
 
+// open opens an inbox on a log of its own.
 func open(t testing.TB) (*inbox.Store, *inbox.Index) {
 	t.Helper()
 	s, err := inbox.Open(t.Context(), streamtest.Open(t))
@@ -40,6 +41,7 @@ func open(t testing.TB) (*inbox.Store, *inbox.Index) {
 	return s, watch(t, s)
 }
 
+// watch returns a current index.
 func watch(t testing.TB, s *inbox.Store) *inbox.Index {
 	t.Helper()
 	x, err := s.Watch(t.Context())
@@ -50,6 +52,7 @@ func watch(t testing.TB, s *inbox.Store) *inbox.Index {
 	return x
 }
 
+// put stores an approval as opened at a time.
 func put(t testing.TB, s *inbox.Store, a *inbox.Approval, at time.Time) {
 	t.Helper()
 	if err := s.Put(t.Context(), tenant, a, at); err != nil {
@@ -71,6 +74,7 @@ func ids(t testing.TB, items []json.RawMessage) []string {
 	return list
 }
 
+// list returns the IDs of the listed approvals.
 func list(t testing.TB, x *inbox.Index, q inbox.Filter) []string {
 	t.Helper()
 	p, err := x.List(tenant, q, "", 500)

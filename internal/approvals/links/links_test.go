@@ -17,6 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// open opens a keeper with a key.
 func open(t *testing.T, l *stream.Log, key string) *links.Keeper {
 	t.Helper()
 	k, err := links.Open(t.Context(), l, []byte(key))
@@ -26,6 +27,7 @@ func open(t *testing.T, l *stream.Log, key string) *links.Keeper {
 	return k
 }
 
+// link returns a link that expires after some time.
 func link(expires time.Duration) links.Link {
 	return links.Link{
 		Tenant: "shop", Thread: "t/1", Approval: "int_x", Decision: "approve", Args: "d", Subject: "alice", Roles: []string{"finance"},
@@ -33,6 +35,7 @@ func link(expires time.Duration) links.Link {
 	}
 }
 
+// token returns the token of a new link.
 func token(t *testing.T, k *links.Keeper, l links.Link) string {
 	t.Helper()
 	text, err := k.Token(l)

@@ -27,10 +27,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var secret = "whsec_" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
 
+// lookup returns the secrets of the hooks.
 func lookup(name string) string {
 	return map[string]string{"HOOK": secret, "SHORT": "whsec_YWJj", "TEXT": "no base64!"}[name]
 }
 
+// load loads hooks from a text.
 func load(t *testing.T, text string) ([]webhook.Hook, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "hooks.yaml")
@@ -102,6 +104,7 @@ type receiver struct {
 	body   []byte
 }
 
+// receive starts a receiver that answers with a status.
 func receive(t *testing.T, status int, header ...string) *receiver {
 	t.Helper()
 	r := &receiver{}
@@ -118,6 +121,7 @@ func receive(t *testing.T, status int, header ...string) *receiver {
 	return r
 }
 
+// sender returns a sender for the hook at a URL.
 func sender(t *testing.T, url string, private bool) *webhook.Sender {
 	t.Helper()
 	s := webhook.NewSender([]webhook.Hook{{Name: "a", URL: url, Secret: "HOOK"}}, lookup, egress.PolicyFor(private))

@@ -22,8 +22,10 @@ const (
 	second  = "another.key~for/the+tests=="
 )
 
+// secondDigest returns the digest of the second key.
 func secondDigest() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(second))) }
 
+// load loads keys from a text.
 func load(t *testing.T, text string) (*apikey.Keys, error) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "keys.yaml")
@@ -33,7 +35,8 @@ func load(t *testing.T, text string) (*apikey.Keys, error) {
 	return apikey.Load(name)
 }
 
-func asked(key string) *http.Request {
+// requestWithKey returns a request with a key.
+func requestWithKey(key string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/v1/agents?key="+annsKey+"&access_token="+annsKey, nil)
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
@@ -57,7 +60,7 @@ func TestKeysAreKnown(t *testing.T) {
 				annsKey: {Tenant: "shop", Subject: "ann", Roles: []string{"finance"}},
 				second:  {Tenant: "default", Subject: "bot"},
 			} {
-				got, err := keys.Authenticate(asked(key))
+				got, err := keys.Authenticate(requestWithKey(key))
 				if err != nil || !cmp.Equal(got.Principal, want) || !got.Expires.IsZero() {
 					t.Errorf("%+v, %v; want %+v", got, err, want)
 				}
@@ -66,7 +69,7 @@ func TestKeysAreKnown(t *testing.T) {
 				"": auth.ErrNoCredentials, annsKey + "x": auth.ErrInvalid, annsKey[1:]: auth.ErrInvalid, strings.ToUpper(annsKey): auth.ErrInvalid,
 				secondDigest(): auth.ErrInvalid, // the stored digest is not itself a key
 			} {
-				if got, err := keys.Authenticate(asked(key)); !errors.Is(err, want) || got.Principal.Subject != "" {
+				if got, err := keys.Authenticate(requestWithKey(key)); !errors.Is(err, want) || got.Principal.Subject != "" {
 					t.Errorf("key %q: got %+v, %v, want %v", key, got, err, want)
 				}
 			}

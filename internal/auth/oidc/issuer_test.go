@@ -29,6 +29,7 @@ type provider struct {
 	issuer string // "" = its own address
 }
 
+// newProvider starts an identity provider.
 func newProvider(t *testing.T) *provider {
 	t.Helper()
 	p := &provider{t: t, now: time.Now(), keys: map[string]*rsa.PrivateKey{}, asked: map[string]int{}}
@@ -76,18 +77,21 @@ func (p *provider) breaks(h http.HandlerFunc) {
 	p.broken = h
 }
 
+// clock returns the provider's time.
 func (p *provider) clock() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now
 }
 
-func (p *provider) pass(d time.Duration) {
+// advanceClock moves the provider's time.
+func (p *provider) advanceClock(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now = p.now.Add(d)
 }
 
+// fetches returns the number of requests for a path.
 func (p *provider) fetches(path string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,10 +113,11 @@ type claims map[string]any
 // claim.
 func (p *provider) token(different claims) string {
 	p.t.Helper()
-	return p.signed("k1", different)
+	return p.signToken("k1", different)
 }
 
-func (p *provider) signed(keyID string, different claims) string {
+// signToken returns a signed token with claims that differ from the defaults.
+func (p *provider) signToken(keyID string, different claims) string {
 	p.t.Helper()
 	key := p.keys[keyID]
 	all := claims{"iss": p.http.URL, "aud": "perdure", "sub": "ann", "exp": p.clock().Add(5 * time.Minute).Unix(), "iat": p.clock().Unix()}
@@ -125,7 +130,8 @@ func (p *provider) signed(keyID string, different claims) string {
 	return oidctest.SignIDToken(key, keyID, "RS256", string(body))
 }
 
-func bearing(token string) *http.Request {
+// requestWithToken returns a request with a token.
+func requestWithToken(token string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/v1/agents", nil)
 	r.Header.Set("Authorization", "Bearer "+token)
 	return r

@@ -45,7 +45,7 @@ func TestTokenIdentifiesThePrincipal(t *testing.T) {
 			if tt.change != nil {
 				tokens = p.tokens(tt.change)
 			}
-			got, err := tokens.Authenticate(bearing(p.token(tt.claims)))
+			got, err := tokens.Authenticate(requestWithToken(p.token(tt.claims)))
 			if err != nil || !cmp.Equal(got.Principal, tt.want) {
 				t.Errorf("got %+v, %v, want %+v", got, err, tt.want)
 			}
@@ -101,7 +101,7 @@ func TestInvalidTokensAreRejected(t *testing.T) {
 			if tt.change != nil {
 				tokens = p.tokens(tt.change)
 			}
-			got, err := tokens.Authenticate(bearing(tt.token))
+			got, err := tokens.Authenticate(requestWithToken(tt.token))
 			if !errors.Is(err, tt.wantErr) {
 				t.Errorf("got %+v, %v, want %v", got, err, tt.wantErr)
 			}
@@ -110,13 +110,14 @@ func TestInvalidTokensAreRejected(t *testing.T) {
 			}
 		})
 	}
-	r := bearing("")
+	r := requestWithToken("")
 	r.Header.Del("Authorization")
 	if _, err := p.tokens().Authenticate(r); !errors.Is(err, auth.ErrNoCredentials) {
 		t.Errorf("request without a token: got %v, want %v", err, auth.ErrNoCredentials)
 	}
 }
 
+// decoded decodes a part of a token.
 func decoded(t *testing.T, part string) string {
 	t.Helper()
 	text, err := base64.RawURLEncoding.DecodeString(part)
@@ -139,17 +140,17 @@ func TestProviderMayStartLater(t *testing.T) {
 		"a cut":     func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		p.breaks(h)
-		p.pass(2 * time.Second)
+		p.advanceClock(2 * time.Second)
 		if err := tokens.Discover(t.Context()); !errors.Is(err, auth.ErrUnavailable) {
 			t.Errorf("%s: Discover = %v, want %v", name, err, auth.ErrUnavailable)
 		}
-		if got, err := tokens.Authenticate(bearing(token)); !errors.Is(err, auth.ErrUnavailable) || strings.Contains(err.Error(), token) {
+		if got, err := tokens.Authenticate(requestWithToken(token)); !errors.Is(err, auth.ErrUnavailable) || strings.Contains(err.Error(), token) {
 			t.Errorf("%s: Authenticate = %+v, %v, want ErrUnavailable without the token", name, got, err)
 		}
 	}
 	p.breaks(nil)
-	p.pass(2 * time.Second)
-	if _, err := tokens.Authenticate(bearing(token)); err != nil {
+	p.advanceClock(2 * time.Second)
+	if _, err := tokens.Authenticate(requestWithToken(token)); err != nil {
 		t.Error(err)
 	}
 }
@@ -176,24 +177,24 @@ func TestKnownKeysSurviveOutage(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	tokens := p.tokens()
-	if _, err := tokens.Authenticate(bearing(p.token(nil))); err != nil {
+	if _, err := tokens.Authenticate(requestWithToken(p.token(nil))); err != nil {
 		t.Fatal(err)
 	}
 	p.mint("k2")
 	p.breaks(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
-	p.pass(time.Minute)
-	if _, err := tokens.Authenticate(bearing(p.token(nil))); err != nil {
+	p.advanceClock(time.Minute)
+	if _, err := tokens.Authenticate(requestWithToken(p.token(nil))); err != nil {
 		t.Errorf("token with a cached key: %v", err)
 	}
-	if _, err := tokens.Authenticate(bearing(p.signed("k2", nil))); !errors.Is(err, auth.ErrUnavailable) {
+	if _, err := tokens.Authenticate(requestWithToken(p.signToken("k2", nil))); !errors.Is(err, auth.ErrUnavailable) {
 		t.Errorf("token with an unknown key: got %v, want %v", err, auth.ErrUnavailable)
 	}
 	p.breaks(nil)
 	err := auth.ErrUnavailable
 	for range 100 { // go-oidc (v3.21) answers all waiting requests before it starts the next one
 		if errors.Is(err, auth.ErrUnavailable) {
-			p.pass(2 * time.Second)
-			_, err = tokens.Authenticate(bearing(p.signed("k2", nil)))
+			p.advanceClock(2 * time.Second)
+			_, err = tokens.Authenticate(requestWithToken(p.signToken("k2", nil)))
 		}
 	}
 	if err != nil {
@@ -215,7 +216,7 @@ func TestFetchesOfKeysAreLimited(t *testing.T) {
 	for range 50 {
 		all.Go(func() {
 			made := oidctest.SignIDToken(stranger, rand.Text(), "RS256", `{}`)
-			if _, err := tokens.Authenticate(bearing(made)); !errors.Is(err, auth.ErrInvalid) {
+			if _, err := tokens.Authenticate(requestWithToken(made)); !errors.Is(err, auth.ErrInvalid) {
 				t.Errorf("token with an invented key: got %v, want %v", err, auth.ErrInvalid)
 			}
 		})
@@ -225,8 +226,8 @@ func TestFetchesOfKeysAreLimited(t *testing.T) {
 		t.Errorf("fetches of the keys = %d, of the configuration = %d, want 1 and 1", n, d)
 	}
 	p.mint("k2")
-	p.pass(11 * time.Second)
-	if _, err := tokens.Authenticate(bearing(p.signed("k2", nil))); err != nil {
+	p.advanceClock(11 * time.Second)
+	if _, err := tokens.Authenticate(requestWithToken(p.signToken("k2", nil))); err != nil {
 		t.Errorf("with a new key: %v", err)
 	}
 }
@@ -238,7 +239,7 @@ func TestWaitForProviderEndsWithContext(t *testing.T) {
 	p.breaks(func(http.ResponseWriter, *http.Request) { close(held); <-let })
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-held; cancel() }()
-	_, err := p.tokens().Authenticate(bearing("a.b.c").WithContext(ctx))
+	_, err := p.tokens().Authenticate(requestWithToken("a.b.c").WithContext(ctx))
 	if !errors.Is(err, auth.ErrUnavailable) {
 		t.Errorf("Authenticate after the cancel = %v, want %v", err, auth.ErrUnavailable)
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-func pointerTo(v int64) *int64 { return &v }
+// pointer returns a pointer to a number.
+func pointer(v int64) *int64 { return &v }
 
 func TestCost(t *testing.T) {
 	t.Parallel()
@@ -26,14 +27,14 @@ prices:
 		want      agents.Money
 		wantKnown bool
 	}{
-		{"openai/gpt-5-mini", Tokens{Input: pointerTo(1_000_000), Output: pointerTo(1_000_000)}, 2_250_000, true},
-		{"openai/gpt-5-mini", Tokens{Input: pointerTo(1_000_000), CachedInput: pointerTo(600_000), Output: pointerTo(0)}, 115_000, true},
-		{"openai/gpt-5-mini", Tokens{Input: pointerTo(10), CachedInput: pointerTo(600)}, 0, true},
-		{"openai/gpt-5-mini", Tokens{Input: pointerTo(3)}, 1, true},
-		{"openai-responses/gpt-5", Tokens{Input: pointerTo(100), CacheWrite: pointerTo(50), Output: pointerTo(20), Reasoning: pointerTo(10)}, 50 + 100 + 100 + 50, true},
-		{"openai-responses/gpt-5", Tokens{Total: pointerTo(7)}, 70, true},
-		{"openai/o3", Tokens{Input: pointerTo(1)}, 0, false},
-		{"anthropic/gpt-x", Tokens{Input: pointerTo(1)}, 0, false},
+		{"openai/gpt-5-mini", Tokens{Input: pointer(1_000_000), Output: pointer(1_000_000)}, 2_250_000, true},
+		{"openai/gpt-5-mini", Tokens{Input: pointer(1_000_000), CachedInput: pointer(600_000), Output: pointer(0)}, 115_000, true},
+		{"openai/gpt-5-mini", Tokens{Input: pointer(10), CachedInput: pointer(600)}, 0, true},
+		{"openai/gpt-5-mini", Tokens{Input: pointer(3)}, 1, true},
+		{"openai-responses/gpt-5", Tokens{Input: pointer(100), CacheWrite: pointer(50), Output: pointer(20), Reasoning: pointer(10)}, 50 + 100 + 100 + 50, true},
+		{"openai-responses/gpt-5", Tokens{Total: pointer(7)}, 70, true},
+		{"openai/o3", Tokens{Input: pointer(1)}, 0, false},
+		{"anthropic/gpt-x", Tokens{Input: pointer(1)}, 0, false},
 	} {
 		p, known := f.Price(tt.model)
 		if got := p.Cost(tt.tokens); known != tt.wantKnown || got != tt.want {

@@ -33,6 +33,7 @@ func definitionWith(t *testing.T, changes map[string]any) []byte {
 	return raw
 }
 
+// parse returns a valid schedule with changed members.
 func parse(t *testing.T, changes map[string]any) *schedules.Schedule {
 	t.Helper()
 	s, err := schedules.Parse(definitionWith(t, changes))
@@ -42,7 +43,8 @@ func parse(t *testing.T, changes map[string]any) *schedules.Schedule {
 	return s
 }
 
-func errorText(message map[string]any) map[string]any {
+// withMessage returns the changes that replace the message.
+func withMessage(message map[string]any) map[string]any {
 	return map[string]any{"messages": []any{message}}
 }
 
@@ -82,9 +84,9 @@ func TestErrorsNameMember(t *testing.T) {
 		{"/input", map[string]any{"input": map[string]any{"messages": []any{hello}, "threadId": "t"}}},
 		{"/input/messages", map[string]any{"input": map[string]any{"messages": []any{}}}},
 		{"/input/messages/0", map[string]any{"input": map[string]any{"messages": []any{nil}}}},
-		{"/input/messages/0/id", map[string]any{"input": errorText(map[string]any{"id": "m", "role": "user", "content": "x"})}},
-		{"/input/messages/0/role", map[string]any{"input": errorText(map[string]any{"role": "assistant", "content": "x"})}},
-		{"/input/messages/0/content", map[string]any{"input": errorText(map[string]any{"role": "user"})}},
+		{"/input/messages/0/id", map[string]any{"input": withMessage(map[string]any{"id": "m", "role": "user", "content": "x"})}},
+		{"/input/messages/0/role", map[string]any{"input": withMessage(map[string]any{"role": "assistant", "content": "x"})}},
+		{"/input/messages/0/content", map[string]any{"input": withMessage(map[string]any{"role": "user"})}},
 		{"/input/forwardedProps/perdure", map[string]any{"input": map[string]any{
 			"messages": []any{hello}, "forwardedProps": map[string]any{"perdure": map[string]any{"onBusy": "reject"}},
 		}}},
@@ -185,7 +187,7 @@ func TestDigestCoversDefinition(t *testing.T) {
 	}
 	for _, changes := range []map[string]any{
 		{"agent": "b"}, {"cron": []string{"0 10 * * 1-5"}}, {"overlap": "allow_all"}, {"note": "x"}, {"threadId": "t"},
-		{"input": errorText(map[string]any{"role": "user", "content": "Good night."})},
+		{"input": withMessage(map[string]any{"role": "user", "content": "Good night."})},
 	} {
 		if digest(definitionWith(t, changes)) == first {
 			t.Errorf("digest with %v is the same, want another", changes)

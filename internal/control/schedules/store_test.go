@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
+// storedSchedule returns a schedule to store.
 func storedSchedule(id, note string) *schedules.Stored {
 	return &schedules.Stored{Schedule: schedules.Schedule{ID: id, Agent: "a", Note: note}, Requester: &auth.Principal{Tenant: "shop", Subject: "ann"}}
 }

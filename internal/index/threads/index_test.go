@@ -33,6 +33,7 @@ func entry(n int) stream.IndexEntry {
 	}
 }
 
+// put writes an entry of a tenant's thread.
 func put(t testing.TB, l *stream.Log, of string, e stream.IndexEntry) {
 	t.Helper()
 	value, err := json.Marshal(e)
@@ -45,6 +46,7 @@ func put(t testing.TB, l *stream.Log, of string, e stream.IndexEntry) {
 	}
 }
 
+// watch returns a current index.
 func watch(t testing.TB, l *stream.Log) *threads.Index {
 	t.Helper()
 	x, err := threads.Watch(t.Context(), l)

@@ -23,12 +23,15 @@ type shelf struct {
 	changed  chan struct{} // has one element after a change
 }
 
+// newShelf returns an empty copy.
 func newShelf() *shelf { return &shelf{changed: make(chan struct{}, 1)} }
 
+// copy returns the receiver of the copy.
 func (s *shelf) copy() Receiver {
 	return Receiver{Load: func() Loading { return &delivery{s, map[string]string{}} }, Take: s.take}
 }
 
+// tell signals a change.
 func (s *shelf) tell() {
 	select {
 	case s.changed <- struct{}{}:
@@ -36,6 +39,7 @@ func (s *shelf) tell() {
 	}
 }
 
+// take applies a change.
 func (s *shelf) take(_ context.Context, e jetstream.KeyValueEntry) {
 	defer s.tell()
 	s.mu.Lock()
@@ -44,6 +48,7 @@ func (s *shelf) take(_ context.Context, e jetstream.KeyValueEntry) {
 	put(s.keys, e)
 }
 
+// put applies an entry to keys.
 func put(keys map[string]string, e jetstream.KeyValueEntry) {
 	if delete(keys, e.Key()); e.Operation() == jetstream.KeyValuePut {
 		keys[e.Key()] = string(e.Value())
@@ -142,6 +147,7 @@ func (s *shelf) until(t *testing.T, want map[string]string) {
 	}
 }
 
+// open returns a source, and a function that writes an entry and returns its revision.
 func open(t *testing.T) (source Source, write func(key, value string) uint64) {
 	t.Helper()
 	l := streamtest.Open(t)

@@ -20,6 +20,7 @@ import (
 // tests.
 const nowhere = "TEMPORAL_CONFIG_FILE=testdata/none.toml"
 
+// load returns the configuration of valid settings.
 func load(t *testing.T, p config.Process, args []string, environ ...string) *config.Config {
 	t.Helper()
 	cfg, err := config.Load(p, args, append(environ, nowhere), io.Discard)

@@ -50,6 +50,7 @@ type logbook struct {
 	lines chan struct{}
 }
 
+// newLogbook returns an empty log.
 func newLogbook() *logbook { return &logbook{lines: make(chan struct{}, 100)} }
 
 func (l *logbook) Write(p []byte) (int, error) {
@@ -68,8 +69,10 @@ func (l *logbook) String() string {
 	return l.text.String()
 }
 
+// logger returns a logger that writes to the log.
 func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
+// settings returns the configuration of both servers.
 func settings(natsURL, temporal string) *config.Config {
 	return &config.Config{Connections: config.Connections{
 		NATS:           config.NATS{URL: natsURL},
@@ -116,6 +119,7 @@ func TestDialWaitsForServersToStart(t *testing.T) {
 	}
 }
 
+// freePort returns an address that is not in use.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -47,7 +47,7 @@ func BenchmarkWorkflow(b *testing.B) {
 	defer c.Close()
 	w := worker.New(c, taskQueue, worker.Options{})
 	w.RegisterWorkflow(shortWorkflow)
-	w.RegisterActivity(nothing)
+	w.RegisterActivity(noopActivity)
 	if err := w.Start(); err != nil {
 		b.Fatal(err)
 	}
@@ -63,6 +63,7 @@ func BenchmarkWorkflow(b *testing.B) {
 	}
 }
 
+// runShortWorkflows runs workflows in parallel.
 func runShortWorkflows(b *testing.B, c client.Client, eager bool, parallelism int) {
 	b.Helper()
 	slots := make(chan error, parallelism)
@@ -91,17 +92,20 @@ func runShortWorkflows(b *testing.B, c client.Client, eager bool, parallelism in
 	}
 }
 
+// shortWorkflow executes an activity and a local activity.
 func shortWorkflow(ctx workflow.Context) error {
 	remote := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
-	if err := workflow.ExecuteActivity(remote, nothing).Get(ctx, nil); err != nil {
+	if err := workflow.ExecuteActivity(remote, noopActivity).Get(ctx, nil); err != nil {
 		return err
 	}
 	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: time.Minute})
-	return workflow.ExecuteLocalActivity(local, nothing).Get(ctx, nil)
+	return workflow.ExecuteLocalActivity(local, noopActivity).Get(ctx, nil)
 }
 
-func nothing(context.Context) error { return nil }
+// noopActivity does nothing.
+func noopActivity(context.Context) error { return nil }
 
+// cpuTime returns the CPU time of the process.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage

@@ -102,6 +102,7 @@ func TestInvalidOwnersAreIgnored(t *testing.T) {
 	}
 }
 
+// write writes a file.
 func write(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -119,6 +120,7 @@ func ours(t *testing.T, dir, name, content string) {
 	write(t, filepath.Join(dir, name), content)
 }
 
+// anotherDatabase writes a database of another program.
 func anotherDatabase(t *testing.T, dir string) {
 	t.Helper()
 	write(t, filepath.Join(dir, "format"), format)

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/server/common/log/tag"
 )
 
+// logTo returns options with a logger.
 func logTo(buf *bytes.Buffer, level slog.Leveler) Options {
 	h := slog.NewTextHandler(buf, &slog.HandlerOptions{Level: slog.LevelDebug})
 	return Options{Logger: slog.New(h), LogLevel: level}

@@ -82,6 +82,7 @@ func signalWorkflow(ctx workflow.Context) (value string, err error) {
 	return value, nil
 }
 
+// newWorker returns a worker with the test's workflows and an activity.
 func newWorker(c client.Client, attempt func(context.Context) (int32, error)) worker.Worker {
 	w := worker.New(c, taskQueue, worker.Options{})
 	w.RegisterWorkflow(attemptWorkflow)
@@ -90,10 +91,12 @@ func newWorker(c client.Client, attempt func(context.Context) (int32, error)) wo
 	return w
 }
 
+// workflowOptions returns options of a workflow.
 func workflowOptions(id string) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{ID: id, TaskQueue: taskQueue, WorkflowTaskTimeout: 5 * time.Second}
 }
 
+// dial connects to a server.
 func dial(ctx context.Context, s *Server) (client.Client, error) {
 	return client.DialContext(ctx, client.Options{
 		HostPort:  s.TemporalAddress(),
@@ -102,6 +105,7 @@ func dial(ctx context.Context, s *Server) (client.Client, error) {
 	})
 }
 
+// testContext returns a context with a time limit.
 func testContext(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
@@ -120,6 +124,7 @@ func mustStart(t *testing.T, o Options) *Server {
 	return s
 }
 
+// mustStop stops a server.
 func mustStop(t *testing.T, s *Server) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
@@ -129,6 +134,7 @@ func mustStop(t *testing.T, s *Server) {
 	}
 }
 
+// mustDial connects to a server until the test ends.
 func mustDial(t *testing.T, s *Server) client.Client {
 	t.Helper()
 	c, err := dial(testContext(t), s)

@@ -100,6 +100,7 @@ func killChild(t *testing.T, dir string) {
 	_ = child.Wait() // "signal: killed"
 }
 
+// expectWorkerLost checks that the attempt of a killed worker has failed.
 func expectWorkerLost(t *testing.T, s *Server) {
 	t.Helper()
 	desc, err := mustDial(t, s).DescribeWorkflowExecution(testContext(t), "thread/t/killed", "")

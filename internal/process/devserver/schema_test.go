@@ -6,6 +6,7 @@ import (
 	"testing"
 )
 
+// openTestDB opens a new database.
 func openTestDB(t *testing.T) (*database, *sql.DB) {
 	t.Helper()
 	d := newDatabase(filepath.Join(t.TempDir(), "temporal.db"))
@@ -20,6 +21,7 @@ func openTestDB(t *testing.T) (*database, *sql.DB) {
 	return d, db
 }
 
+// mustExec executes a statement.
 func mustExec(t *testing.T, db *sql.DB, stmt string) {
 	t.Helper()
 	if _, err := db.ExecContext(t.Context(), stmt); err != nil {

@@ -17,7 +17,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-func unused(context.Context) (int32, error) { return 0, nil }
+// unusedActivity is the activity of workers that execute none.
+func unusedActivity(context.Context) (int32, error) { return 0, nil }
 
 func TestDataSurvivesRestart(t *testing.T) {
 	t.Parallel()
@@ -27,7 +28,7 @@ func TestDataSurvivesRestart(t *testing.T) {
 
 	s := mustStart(t, Options{Data: dir})
 	c := mustDial(t, s)
-	w := newWorker(c, unused)
+	w := newWorker(c, unusedActivity)
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func TestDataSurvivesRestart(t *testing.T) {
 		t.Errorf("Orphans after a clean stop = %v, want none", got)
 	}
 	c = mustDial(t, s)
-	w = newWorker(c, unused)
+	w = newWorker(c, unusedActivity)
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +76,7 @@ func publish(t *testing.T, s *Server, data string) {
 	}
 }
 
+// lastMessage returns the last message of the test's stream.
 func lastMessage(t *testing.T, s *Server) string {
 	t.Helper()
 	stream, err := mustJetStream(t, s).Stream(t.Context(), "LOG")
@@ -88,6 +90,7 @@ func lastMessage(t *testing.T, s *Server) string {
 	return string(msg.Data)
 }
 
+// mustJetStream connects to the server's JetStream.
 func mustJetStream(t *testing.T, s *Server) jetstream.JetStream {
 	t.Helper()
 	nc, err := s.ConnectNATS(nats.Name(t.Name()))

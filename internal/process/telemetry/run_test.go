@@ -18,6 +18,7 @@ import (
 
 var ofRun = telemetry.Run{Tenant: "acme", Thread: "t1", ID: "r1", Agent: "support", Revision: "rev", Attempt: 2}
 
+// record records the spans of the test.
 func record(t *testing.T) *tracetest.SpanRecorder {
 	t.Helper()
 	recorder, before := tracetest.NewSpanRecorder(), otel.GetTracerProvider()

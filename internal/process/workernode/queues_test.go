@@ -24,6 +24,7 @@ func (f floor) Offers() ([]tools.Offer, error) {
 	return []tools.Offer{{Name: "sweep", Tool: sweep}}, errors.Join(err, f.err)
 }
 
+// sleepy returns a tool on a task queue.
 func sleepy(name, queue string) tools.Tool {
 	return tools.Func(name, "sleeps", func(context.Context, struct{}) (string, error) { return "", nil }, tools.TaskQueue(queue))
 }

@@ -22,6 +22,7 @@ type client struct {
 	fails  error
 }
 
+// newClient returns a client that notes when it receives what.
 func newClient() *client { return &client{header: http.Header{}, begun: time.Now()} }
 
 func (c *client) Header() http.Header { return c.header }

@@ -36,6 +36,7 @@ func until(t *testing.T, b *Board, want ...string) {
 	}
 }
 
+// start announces a worker with tools.
 func start(t *testing.T, l *stream.Log, worker string, names ...string) *Announcement {
 	t.Helper()
 	specs := make([]tools.Spec, len(names))
@@ -45,6 +46,7 @@ func start(t *testing.T, l *stream.Log, worker string, names ...string) *Announc
 	return startWith(t, l, worker, specs...)
 }
 
+// startWith announces a worker with the given specifications.
 func startWith(t *testing.T, l *stream.Log, worker string, specs ...tools.Spec) *Announcement {
 	t.Helper()
 	offers := make([]Offer, len(specs))
@@ -54,6 +56,7 @@ func startWith(t *testing.T, l *stream.Log, worker string, specs ...tools.Spec) 
 	return startOffering(t, l, worker, offers...)
 }
 
+// startOffering announces a worker with tools of task queues.
 func startOffering(t *testing.T, l *stream.Log, worker string, offers ...Offer) *Announcement {
 	t.Helper()
 	a, err := Start(t.Context(), l, worker, func() []Offer { return offers }, []string{"order", "invoice"})

@@ -43,7 +43,8 @@ func ask(t *testing.T, model llm.Model) *llm.Error {
 	return nil
 }
 
-func at(variable, url string) func(string) string {
+// environmentOf returns an environment with one base URL.
+func environmentOf(variable, url string) func(string) string {
 	return func(name string) string { return map[string]string{variable: url}[name] }
 }
 
@@ -63,7 +64,7 @@ func TestUnreachedHostsFailFast(t *testing.T) {
 			}
 			address := listener.Addr().String()
 			_ = listener.Close()
-			getenv := at(variable, "http://"+address)
+			getenv := environmentOf(variable, "http://"+address)
 			fast := FromEnv(Options{Getenv: getenv, Silence: time.Minute, FailFast: true})[provider]
 			patient := FromEnv(Options{Getenv: getenv, Silence: time.Minute})[provider]
 			for name, test := range map[string]struct {
@@ -129,7 +130,7 @@ func TestErrorsDoNotContainSecrets(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	for provider, variable := range variables {
-		model := FromEnv(Options{Getenv: at(variable, server.URL), Silence: time.Minute, Secrets: []string{"swordfish-of-the-shop", "no"}})[provider]
+		model := FromEnv(Options{Getenv: environmentOf(variable, server.URL), Silence: time.Minute, Secrets: []string{"swordfish-of-the-shop", "no"}})[provider]
 		if failure := ask(t, model); failure.Message != "no order for [secret]" {
 			t.Errorf("%s: message = %q, want the secret redacted", provider, failure.Message)
 		}
@@ -142,7 +143,7 @@ func TestRefusedRequestsAreFinal(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 		t.Cleanup(server.Close)
 		for provider, variable := range variables {
-			if failure := ask(t, FromEnv(Options{Getenv: at(variable, server.URL), Silence: time.Minute})[provider]); failure.Retryable() {
+			if failure := ask(t, FromEnv(Options{Getenv: environmentOf(variable, server.URL), Silence: time.Minute})[provider]); failure.Retryable() {
 				t.Errorf("%s: answer %d: got %+v, want a final failure", provider, status, failure)
 			}
 		}

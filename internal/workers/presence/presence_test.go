@@ -22,6 +22,7 @@ type failed struct {
 	token  []byte
 }
 
+// start notes the presence of a worker.
 func start(t *testing.T, l *stream.Log, worker string, fails chan<- failed) *presence.Presence {
 	t.Helper()
 	p, err := presence.Start(t.Context(), l, worker, func(_ context.Context, worker string, token []byte) error {

@@ -21,6 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// open opens the tools of a file.
 func open(t *testing.T, text string) (*toolset.Set, error) {
 	t.Helper()
 	folder := &agents.Folder{}

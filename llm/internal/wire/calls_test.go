@@ -14,6 +14,7 @@ type piece struct {
 	id, name, arguments string
 }
 
+// collect returns the tool calls of an answer in pieces.
 func collect(t *testing.T, req *llm.Request, pieces ...piece) []llm.ToolCall {
 	t.Helper()
 	calls := NewCalls(req, 8)

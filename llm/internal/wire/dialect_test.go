@@ -20,6 +20,7 @@ var (
 	open = Dialect{Keywords: []string{"anyOf", "oneOf", "minimum"}, Optional: 1}
 )
 
+// object returns the schema of an object.
 func object(properties string, required ...string) string {
 	names, _ := json.Marshal(append([]string{}, required...))
 	return fmt.Sprintf(`{"additionalProperties":false,"properties":{%s},"required":%s,"type":"object"}`, properties, names)
@@ -123,6 +124,7 @@ func FuzzDialect(f *testing.F) {
 	})
 }
 
+// compile compiles a schema.
 func compile(schema string) (*jsonschema.Schema, error) {
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
 	if err != nil {

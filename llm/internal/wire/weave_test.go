@@ -67,6 +67,7 @@ func TestWeave(t *testing.T) {
 	}
 }
 
+// show returns an element as text.
 func show(e Element) string {
 	switch {
 	case e.Call != nil:

@@ -14,6 +14,7 @@ import (
 
 var vault = map[string]string{"SHOP": `p"a/ss`, "LONG": `p"a/ss-word`, "TINY": "abc", "LINES": "a\nb12345"}
 
+// lookup returns a secret of the test.
 func lookup(name string) string { return vault[name] }
 
 func TestFill(t *testing.T) {

@@ -24,6 +24,7 @@ type treeGenerator struct {
 	maps int // enclosing maps
 }
 
+// steps returns at least one random step.
 func (g *treeGenerator) steps(depth int) []agents.Step {
 	steps := []agents.Step{g.step(depth)}
 	for g.left > 0 && g.IntN(3) > 0 {
@@ -32,6 +33,7 @@ func (g *treeGenerator) steps(depth int) []agents.Step {
 	return steps
 }
 
+// step returns a random step.
 func (g *treeGenerator) step(depth int) agents.Step {
 	g.left--
 	g.n++
@@ -75,6 +77,7 @@ func (g *treeGenerator) item() any {
 	return "${item}"
 }
 
+// onError returns a random way to handle an error.
 func (g *treeGenerator) onError() string {
 	if g.IntN(2) == 0 {
 		return agents.OnErrorContinue
@@ -82,6 +85,7 @@ func (g *treeGenerator) onError() string {
 	return ""
 }
 
+// decorate adds random options to a step.
 func (g *treeGenerator) decorate(s *agents.Step, depth int) {
 	if g.IntN(5) == 0 {
 		s.When = "state.n % 3 != 1"
@@ -108,6 +112,7 @@ func (g *treeGenerator) decorate(s *agents.Step, depth int) {
 	}
 }
 
+// randomTree returns the definition of an agent with random steps.
 func randomTree(seed uint64) *agents.Definition {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for {

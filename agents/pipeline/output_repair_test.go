@@ -445,6 +445,7 @@ func TestUnvalidatedTrees(t *testing.T) {
 	}
 }
 
+// codeOf returns the code of a failure; "" = none.
 func codeOf(f *pipeline.Failure) string {
 	if f == nil {
 		return ""

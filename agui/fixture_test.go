@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
+// encode encodes an event.
 func encode(t testing.TB, e Event) json.RawMessage {
 	t.Helper()
 	raw, err := Encode(e)
@@ -21,6 +22,7 @@ func encode(t testing.TB, e Event) json.RawMessage {
 	return raw
 }
 
+// decode decodes an event.
 func decode(t testing.TB, raw string) Event {
 	t.Helper()
 	e, err := Decode([]byte(raw))
@@ -30,6 +32,7 @@ func decode(t testing.TB, raw string) Event {
 	return e
 }
 
+// parse decodes JSON.
 func parse(t testing.TB, raw []byte) any {
 	t.Helper()
 	var v any
@@ -58,6 +61,7 @@ func checkRoundTrip(t testing.TB, e Event) {
 	}
 }
 
+// escaped returns a text as in JSON, without quotes.
 func escaped(s string) string {
 	quoted := appendString(nil, s)
 	return string(quoted[1 : len(quoted)-1])
@@ -100,6 +104,7 @@ func checkSchema(t testing.TB, anchor string, raw []byte) {
 	}
 }
 
+// compileSchema compiles a part of the protocol's schema.
 func compileSchema(t testing.TB, anchor string) *jsonschema.Schema {
 	t.Helper()
 	schemaMu.Lock()
