@@ -21,6 +21,7 @@ type delegatedRun struct {
 	answer       string
 }
 
+// newDelegatedRun prepares a run that delegates a number of tasks.
 func newDelegatedRun(t *testing.T, tasks int) *delegatedRun {
 	t.Helper()
 	w := &delegatedRun{in: kit.NewInput(kit.Marked("Find out.")), answer: kit.Marked("That is all.")}

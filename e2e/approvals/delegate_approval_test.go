@@ -20,6 +20,7 @@ type chiefRun struct {
 	prompt string
 }
 
+// newChiefRun prepares a run whose subagents need approvals.
 func newChiefRun(t *testing.T) *chiefRun {
 	t.Helper()
 	o := &chiefRun{in: kit.NewInput(kit.Marked("See to it.")), said: kit.Marked("It is done.")}

@@ -67,6 +67,7 @@ func TestRunHeldForClientTools(t *testing.T) {
 	kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(calls[0], blue), http.StatusConflict, "answered")
 }
 
+// count returns the number of events of a type.
 func count(events []kit.Event, of string) (n int) {
 	for _, e := range events {
 		if e.Type == of {

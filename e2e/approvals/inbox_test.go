@@ -35,6 +35,7 @@ type receiver struct {
 
 const hookSecret = "0123456789abcdef0123456789abcdef"
 
+// startReceiver starts a receiver of webhooks.
 func startReceiver(t *testing.T) *receiver {
 	t.Helper()
 	checker, err := standardwebhooks.NewWebhookRaw([]byte(hookSecret))
@@ -47,6 +48,7 @@ func startReceiver(t *testing.T) *receiver {
 	return r
 }
 
+// take receives a webhook.
 func (r *receiver) take(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	var message struct {
@@ -178,6 +180,7 @@ func TestInbox(t *testing.T) {
 	hook.await(t, "opened "+first, "opened "+second, "decided "+first, "decided "+second)
 }
 
+// decideInBatch approves with a batch.
 func decideInBatch(t *testing.T, p *kit.Endpoint, a kit.Approval) {
 	t.Helper()
 	resp, err := p.Post(t.Context(), "/v1/approvals/batch", map[string]any{"decisions": []any{
@@ -194,6 +197,7 @@ func decideInBatch(t *testing.T, p *kit.Endpoint, a kit.Approval) {
 	}
 }
 
+// decideByLink approves with a link.
 func decideByLink(t *testing.T, p *kit.Endpoint, a kit.Approval) {
 	t.Helper()
 	resp, err := p.Post(t.Context(), "/v1/threads/"+url.PathEscape(a.ThreadID)+"/approvals/"+a.ID+"/links", map[string]any{"decision": "approve"})

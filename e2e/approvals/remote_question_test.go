@@ -52,6 +52,7 @@ type shippingServers struct {
 	shipped []string
 }
 
+// ship notes a shipment, and returns its result.
 func (d *shippingServers) ship(what, city string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,6 +60,7 @@ func (d *shippingServers) ship(what, city string) string {
 	return what + " goes to " + city + "."
 }
 
+// count returns the number of shipments of a thing.
 func (d *shippingServers) count(what string) (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

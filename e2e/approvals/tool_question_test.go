@@ -25,6 +25,7 @@ func scriptQuestions(t *testing.T, prompt, then string, calls ...kit.ModelCall) 
 		kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &yes}, Response: kit.Response{Content: then}})
 }
 
+// questionCall returns a model call that asks the user a question.
 func questionCall(question string) kit.ModelCall {
 	return kit.ModelCall{Name: "ask_user", Arguments: fmt.Sprintf(`{"question":%q}`, question)}
 }

@@ -303,6 +303,7 @@ func (r *observedRun) checkJoin(ctx context.Context, at *kit.Endpoint, shown []k
 	return sameMessages("join", shown, joined)
 }
 
+// sameMessages compares the messages of a reader.
 func sameMessages(reader string, want, got []kit.Message) error {
 	if diff := cmp.Diff(kit.WithoutEmptyReasoning(want), kit.WithoutEmptyReasoning(got)); diff != "" {
 		return fmt.Errorf("%s (-the reader +%s):\n%s", reader, reader, diff)

@@ -43,8 +43,10 @@ const (
 // inAnyPhase does not limit a fault.
 func inAnyPhase(phase) string { return "" }
 
+// devEndpoint returns the endpoint of the single process.
 func devEndpoint(tb *testbed) *kit.Endpoint { return tb.dev().Endpoint }
 
+// clusterEndpoint returns the endpoint of the cluster.
 func clusterEndpoint(tb *testbed) *kit.Endpoint { return tb.cluster().front.Endpoint }
 
 // whileCalled limits a fault to phases in which a model call is active.

@@ -51,8 +51,10 @@ type matrix struct {
 	cells map[string]map[string]cell // by fault and phase
 }
 
+// newMatrix returns an empty matrix.
 func newMatrix() *matrix { return &matrix{cells: map[string]map[string]cell{}} }
 
+// set stores a cell.
 func (m *matrix) set(f fault, ph phase, c cell) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -65,6 +65,7 @@ func splitPage() (before, table, after string, err error) {
 	return before, table, after, nil
 }
 
+// writeTable writes the table to the page.
 func writeTable(table string) error {
 	before, _, after, err := splitPage()
 	if err != nil {

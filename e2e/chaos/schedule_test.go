@@ -97,6 +97,7 @@ func (r *scheduleRound) run(inject func(), at *kit.Endpoint) {
 	r.check(ctx, started, at)
 }
 
+// check checks the runs that were started.
 func (r *scheduleRound) check(ctx context.Context, started []*observedRun, at *kit.Endpoint) {
 	var checks errgroup.Group
 	checks.SetLimit(8)
@@ -147,6 +148,7 @@ func (a *observedRun) readThrough(cut int, had func()) error {
 	}
 }
 
+// killDev kills or stops the single process, and starts it again.
 func (r *scheduleRound) killDev() {
 	p := r.dev()
 	if r.random.IntN(4) > 0 {
@@ -169,6 +171,7 @@ func (r *scheduleRound) openEndpoint() *kit.Endpoint {
 	return r.openAPI
 }
 
+// routeTo directs new requests to an API process.
 func (r *scheduleRound) routeTo(to *kit.API) {
 	where, err := to.Addresses(r.t.Context())
 	if err == nil {

@@ -17,6 +17,7 @@ type testbed struct {
 	cluster func() *fleet
 }
 
+// setupTestbed returns a testbed that starts its processes on demand.
 func setupTestbed(t *testing.T) *testbed {
 	t.Helper()
 	if err := kit.BuildObserved(); err != nil {
@@ -28,6 +29,7 @@ func setupTestbed(t *testing.T) *testbed {
 	return tb
 }
 
+// startDev starts the single process.
 func (tb *testbed) startDev() *kit.Perdure {
 	p := kit.NewPerdure(filepath.Join(tb.t.TempDir(), "data"), kit.SharedModel)
 	p.Program, p.Agents, p.Env = filepath.Join(kit.ObservedPrograms, "perdure"), filepath.Join("testdata", "chaos"), tb.Environ()
@@ -44,6 +46,7 @@ type fleet struct {
 	worker       *kit.Process
 }
 
+// startFleet starts the cluster.
 func (tb *testbed) startFleet() *fleet {
 	c := &kit.Cluster{Programs: kit.ObservedPrograms, Agents: filepath.Join("testdata", "chaos"), Env: tb.Environ()}
 	c.InspectAtEnd(tb.t)

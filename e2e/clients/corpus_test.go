@@ -139,6 +139,7 @@ func corpus() map[string]scenario {
 	}
 }
 
+// cancels follows a run that is cancelled.
 func cancels(t *testing.T, in kit.Input) *kit.Follower {
 	if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
 		t.Errorf("cancel: %d, want 202", got)
@@ -146,6 +147,7 @@ func cancels(t *testing.T, in kit.Input) *kit.Follower {
 	return nil
 }
 
+// interrupts follows a run that ends with an interrupt.
 func interrupts(t *testing.T, in kit.Input) *kit.Follower {
 	next := in.NextRun("run-2", "interrupt", kit.UserMessage(kit.Marked("Stop it.")))
 	kit.SharedModel.AnswerInOrder(t, next.Messages[1].Content, slowAnswer(kit.Response{Content: kit.LongText(100)}))
@@ -163,6 +165,7 @@ func (s scenario) answers(t *testing.T, in kit.Input) *kit.Follower {
 	return kit.Shared.FollowAgent(t, s.path(), next)
 }
 
+// path returns the route that starts runs of the scenario's agent.
 func (s scenario) path() string {
 	if s.agent == "" {
 		return kit.AssistantPath

@@ -41,6 +41,7 @@ func (m *writer) grow(n int, isDone bool) {
 	m.grown = make(chan struct{})
 }
 
+// progress returns how much is written, and a channel that is closed at the next word.
 func (m *writer) progress() (words int, isDone bool, grown chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

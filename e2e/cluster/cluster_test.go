@@ -21,6 +21,7 @@ func TestReadersOnOtherAPI(t *testing.T) {
 	readElsewhere(t, kit.SetupCluster(t))
 }
 
+// readElsewhere checks that readers of other API processes get the events of a run.
 func readElsewhere(t *testing.T, c *kit.Cluster) {
 	t.Helper()
 	a, b := c.StartAPI(t), c.StartAPI(t)
@@ -62,6 +63,7 @@ func TestWorkerIsKilled(t *testing.T) {
 	killWorkers(t, kit.SetupCluster(t))
 }
 
+// killWorkers kills the workers of a run one after another.
 func killWorkers(t *testing.T, c *kit.Cluster) {
 	t.Helper()
 	a := c.StartAPI(t)
@@ -102,6 +104,7 @@ func TestAPIIsKilled(t *testing.T) {
 	killAPI(t, kit.SetupCluster(t))
 }
 
+// killAPI kills the API process of a reader.
 func killAPI(t *testing.T, c *kit.Cluster) {
 	t.Helper()
 	a, b := c.StartAPI(t), c.StartAPI(t)
@@ -142,6 +145,7 @@ func TestRollingTerminate(t *testing.T) {
 	terminateNodes(t, kit.SetupCluster(t), 2*takeover)
 }
 
+// terminateNodes terminates an API process and a worker.
 func terminateNodes(t *testing.T, c *kit.Cluster, bound time.Duration) {
 	t.Helper()
 	a, b := c.StartAPI(t), c.StartAPI(t)
@@ -205,6 +209,7 @@ func TestCancelOnOtherAPI(t *testing.T) {
 	cancelElsewhere(t, kit.SetupCluster(t))
 }
 
+// cancelElsewhere cancels a run at another API process.
 func cancelElsewhere(t *testing.T, c *kit.Cluster) {
 	t.Helper()
 	a, b := c.StartAPI(t), c.StartAPI(t)

@@ -26,6 +26,7 @@ type deployment struct {
 	workers  map[string]string // names by process id
 }
 
+// setupDeployment starts a cluster with Worker Versioning.
 func setupDeployment(t *testing.T, settings ...string) *deployment {
 	t.Helper()
 	if err := kit.BuildObserved(); err != nil {
@@ -104,6 +105,7 @@ func (d *deployment) trace(t *testing.T, in kit.Input) []string {
 	}
 }
 
+// traceOne returns the builds and the workers of a history, and how it ended.
 func (d *deployment) traceOne(h *historypb.History) string {
 	var builds, workers []string
 	note := func(list *[]string, who string) {

@@ -142,6 +142,7 @@ func stepDown(t *testing.T, c *kit.Cluster) {
 	finishSteady(t, runs)
 }
 
+// connect connects to the cluster's NATS.
 func connect(t *testing.T, c *kit.Cluster) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(c.Addrs.NATS, nats.UserInfo("perdure", "perdure"), nats.MaxReconnects(-1))

@@ -142,6 +142,7 @@ func TestTemporalOutage(t *testing.T) {
 	})
 }
 
+// killTemporal kills Temporal during a run and starts it again.
 func killTemporal(t *testing.T, c *kit.Cluster, start func(*kit.Cluster, *testing.T) *kit.Server) {
 	t.Helper()
 	temporal := start(c, t)

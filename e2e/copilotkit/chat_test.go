@@ -158,6 +158,7 @@ func openPage(t *testing.T, runtime *kit.RunnerProcess, agent string) (tab *kit.
 	return kit.OpenCopilotKit(t, runtime.Site+"/page.html?"+url.Values{"agent": {agent}, "thread": {thread}}.Encode()), thread
 }
 
+// say sends a message in a tab.
 func say(tab *kit.Tab, text string) {
 	tab.Type(field, text)
 	tab.Click(send)

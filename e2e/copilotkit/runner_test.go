@@ -191,6 +191,7 @@ func offerAgents(t *testing.T, f kit.FrontEnd, all *kit.RunnerProcess) {
 	}
 }
 
+// agentsOf returns the agents that a runtime offers.
 func agentsOf(t *testing.T, runtime *kit.RunnerProcess) []string {
 	t.Helper()
 	resp, err := http.Get(runtime.URL + "/info")
@@ -265,6 +266,7 @@ func outcomes(t *testing.T, thread string) (outcomes []string) {
 	return outcomes
 }
 
+// slow returns a fixture of the model whose answer takes long.
 func slow(question kit.Message, answer string) kit.Fixture {
 	fixture := kit.SlowAnswer(answer)
 	fixture.Match.UserMessage = question.Content

@@ -20,6 +20,7 @@ func TestExampleDesk(t *testing.T) {
 	p.CheckRecordedRuns(t, "desk")
 }
 
+// checkDesk checks the answers of the example desk.
 func checkDesk(t *testing.T, p *kit.Endpoint) {
 	t.Helper()
 	for text, want := range map[string]string{
@@ -49,6 +50,7 @@ type orderStore struct {
 	process       *kit.Process
 }
 
+// startOrderStore starts the store of the example order.
 func startOrderStore(t *testing.T) *orderStore {
 	t.Helper()
 	s := &orderStore{file: buildExample(t, "order/store"), journal: filepath.Join(t.TempDir(), "store.jsonl")}
@@ -61,6 +63,7 @@ func startOrderStore(t *testing.T) *orderStore {
 	return s
 }
 
+// start starts the program of the store.
 func (s *orderStore) start(t *testing.T, addr string) {
 	t.Helper()
 	var err error
@@ -111,6 +114,7 @@ func TestExampleOrder(t *testing.T) {
 	p.CheckRecordedRuns(t, "order")
 }
 
+// checkOrder checks the runs of the example order.
 func checkOrder(t *testing.T, p *kit.Endpoint, s *orderStore, restart func(*testing.T)) {
 	t.Helper()
 	before := len(s.effects(t))

@@ -16,6 +16,7 @@ func TestExampleReport(t *testing.T) {
 	p.CheckRecordedRuns(t, "report")
 }
 
+// checkReport checks the run of the example report.
 func checkReport(t *testing.T, p *kit.Endpoint, restart func(*testing.T)) {
 	t.Helper()
 	const runs = "/v1/agents/report/runs"

@@ -28,6 +28,7 @@ func buildExample(t *testing.T, folder string) string {
 // bookshop is the shop program of the refund example.
 type bookshop struct{ url string }
 
+// startBookshop starts the shop of the example refund.
 func startBookshop(t *testing.T) bookshop {
 	t.Helper()
 	var s bookshop
@@ -172,6 +173,7 @@ type formClient struct {
 	heard  string
 }
 
+// startForm starts the client of the example form.
 func startForm(t *testing.T, args ...string) *formClient {
 	t.Helper()
 	dir := filepath.Join("..", "examples", "form")
@@ -220,6 +222,7 @@ func (g *formClient) answer(t *testing.T, question, answer string) {
 	}
 }
 
+// kill kills the client.
 func (g *formClient) kill() { _ = g.cmd.Process.Kill() }
 
 // finish reads the rest of the output and waits until the program exits.

@@ -58,6 +58,7 @@ func TestGuideCommands(t *testing.T) {
 	}
 }
 
+// readGuide returns the text of a guide.
 func readGuide(t *testing.T, page string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "docs", filepath.FromSlash(page)+".md"))

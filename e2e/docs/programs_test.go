@@ -67,6 +67,7 @@ func startWorkerProgram(t *testing.T, w *ownWorker, definitions string) *ownWork
 	return w
 }
 
+// startWorker starts the worker of another module.
 func (w *ownWorker) startWorker(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(w.file, w.args...)

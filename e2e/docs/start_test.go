@@ -98,6 +98,7 @@ func (p *startPage) runBlock(commands string) {
 	}
 }
 
+// restart kills the process and starts it again.
 func (p *startPage) restart() {
 	p.t.Helper()
 	p.at.Kill()

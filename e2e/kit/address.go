@@ -24,10 +24,12 @@ func (t *threadSet) Add(id string) {
 	t.ids[id] = true
 }
 
+// count returns the number of threads.
 func (t *threadSet) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.ids)
 }
 
+// newThreadSet returns an empty set.
 func newThreadSet() *threadSet { return &threadSet{ids: map[string]bool{}} }

@@ -16,6 +16,7 @@ type Model struct{ *nodeServer }
 // the last user message.
 var SharedModel *Model
 
+// launchModel starts the model server.
 func launchModel() (*Model, error) {
 	server, err := launchNode("serve.mjs", "model")
 	return &Model{server}, err

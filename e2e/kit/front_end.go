@@ -185,6 +185,7 @@ func (f FrontEnd) StartServer(t *testing.T, source string) *RunnerProcess {
 	return f.launch(t, Runtime{}, "server.mjs")
 }
 
+// launch starts a runner of a front end.
 func (f FrontEnd) launch(t *testing.T, options Runtime, script string, args ...string) *RunnerProcess {
 	t.Helper()
 	server, err := launchNodeIn(f.Dir, script, args...)

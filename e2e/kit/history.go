@@ -129,6 +129,7 @@ func ListExecutions(ctx context.Context, c client.Client) ([]*workflowpb.Workflo
 	}
 }
 
+// inspectExecution checks the history of an execution.
 func inspectExecution(ctx context.Context, c client.Client, e *workflowpb.WorkflowExecutionInfo) error {
 	history, err := FetchHistory(ctx, c, e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId())
 	if err != nil {
@@ -151,6 +152,7 @@ func FetchHistory(ctx context.Context, c client.Client, workflowID, runID string
 	return history, nil
 }
 
+// searchHistory finds content in a history.
 func searchHistory(h *historypb.History) error {
 	for _, e := range h.GetEvents() {
 		if err := searchMessage(e); err != nil {
@@ -195,6 +197,7 @@ func replay(h *historypb.History) error {
 // histories is the directory of the saved histories.
 var histories string
 
+// save writes a history to a file.
 func save(h *historypb.History) (file string, err error) {
 	body, err := protojson.Marshal(h)
 	if err != nil {
@@ -214,6 +217,7 @@ func searchDatabase(data string) error {
 	return searchFiles(files)
 }
 
+// searchFiles finds content in files.
 func searchFiles(files []string) error {
 	for _, file := range files {
 		body, err := os.ReadFile(file)

@@ -32,6 +32,7 @@ func Main(m *testing.M) int { return runArea(m, true) }
 // MainAlone is like Main for an area whose tests start their own processes: Shared is not started.
 func MainAlone(m *testing.M) int { return runArea(m, false) }
 
+// runArea runs the tests of an area, and stops the shared processes.
 func runArea(m *testing.M, startShared bool) int {
 	if _, err := exec.LookPath("node"); err != nil {
 		fmt.Println("SKIP: the clients and the model server of these tests need node, which is not installed")

@@ -67,12 +67,14 @@ func (s *ModelScript) Prompt() string { return Marked("script:" + s.id) }
 // Release ends the pause.
 func (s *ModelScript) Release() { s.releaseOnce.Do(func() { close(s.release) }) }
 
+// update changes the script.
 func (s *ModelScript) update(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
 }
 
+// begin notes a model call.
 func (s *ModelScript) begin(turn int, began time.Time) *Invocation {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,6 +46,7 @@ func (m *PausableModel) AddScript(script *ModelScript) {
 	m.scripts[script.id] = script
 }
 
+// find returns the script with an ID.
 func (m *PausableModel) find(id string) *ModelScript {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,6 +56,7 @@ func (m *PausableModel) find(id string) *ModelScript {
 // scriptName matches the script's id in a user message.
 var scriptName = regexp.MustCompile(`script:([A-Z0-9]+)`)
 
+// complete answers a model call.
 func (m *PausableModel) complete(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	var req struct {
@@ -82,6 +84,7 @@ func (m *PausableModel) complete(w http.ResponseWriter, r *http.Request) {
 	a.stream()
 }
 
+// useTool answers a tool call.
 func (m *PausableModel) useTool(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	var in struct {

@@ -20,6 +20,7 @@ type recordedRun struct {
 
 var runCommand = regexp.MustCompile(`^perdure run (\w+)(?: --thread (\w+))? "(.*)"$`)
 
+// recordedRuns returns the runs that a page shows.
 func recordedRuns(t *testing.T, page string) (runs []recordedRun) {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join("..", "docs", "guides", "examples", page+".md"))

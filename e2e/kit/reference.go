@@ -89,6 +89,7 @@ type referenceClient struct {
 	answers    *json.Decoder
 }
 
+// startReferenceClient starts the reference client of a generation.
 func startReferenceClient(g Generation) (*referenceClient, error) {
 	c := &referenceClient{cmd: exec.Command("node", filepath.Join("..", "replay.mjs"))}
 	c.cmd.Dir = filepath.Join("node", g.Name)
@@ -131,6 +132,7 @@ func (c *referenceClient) Stop() error {
 // referenceClients are the reference clients by the name of their generation.
 type referenceClients map[string]*referenceClient
 
+// startReferenceClients starts the reference clients of all generations.
 func startReferenceClients() (referenceClients, error) {
 	all := referenceClients{}
 	for _, g := range Generations {

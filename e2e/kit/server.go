@@ -44,6 +44,7 @@ func (s *Server) Thaw(t *testing.T) {
 	s.signal(t, syscall.SIGCONT)
 }
 
+// signal sends a signal to the server.
 func (s *Server) signal(t *testing.T, sig syscall.Signal) {
 	t.Helper()
 	if err := s.Cmd.Process.Signal(sig); err != nil {

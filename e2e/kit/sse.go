@@ -64,6 +64,7 @@ func (s *eventStream) Next() (Event, error) {
 	}
 }
 
+// frame reads the lines of a frame.
 func (s *eventStream) frame() ([]string, error) {
 	var frame []string
 	for {
@@ -82,6 +83,7 @@ func (s *eventStream) frame() ([]string, error) {
 	}
 }
 
+// parseFrame returns the event of a frame.
 func parseFrame(frame []string) (Event, error) {
 	id, data := "", ""
 	hasID, hasData := true, false

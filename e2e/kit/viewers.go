@@ -119,6 +119,7 @@ func (c *Viewers) Finish() {
 	c.wait()
 }
 
+// wait waits for all viewers.
 func (c *Viewers) wait() {
 	c.t.Helper()
 	if err := c.reading.Wait(); err != nil {

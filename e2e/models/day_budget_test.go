@@ -18,6 +18,7 @@ const (
 	bankKey = "key-of-a-generous-bank"
 )
 
+// startWithDays starts a process with budgets of the day.
 func startWithDays(t *testing.T) *kit.Perdure {
 	t.Helper()
 	dir := t.TempDir()

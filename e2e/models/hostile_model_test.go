@@ -26,6 +26,7 @@ type hostileModel struct {
 	calls map[string]int // by user message
 }
 
+// startHostileModel starts a model server with hostile answers.
 func startHostileModel(t *testing.T) *hostileModel {
 	t.Helper()
 	v := &hostileModel{calls: map[string]int{}, release: make(chan struct{})}
@@ -49,6 +50,7 @@ func (v *hostileModel) countCall(prompt string) int {
 
 var trickName = regexp.MustCompile(`trick:([a-zA-Z0-9]+)`)
 
+// complete answers a model call.
 func (v *hostileModel) complete(w http.ResponseWriter, r *http.Request) {
 	var req struct {
 		Messages []kit.ChatMessage `json:"messages"`
@@ -104,6 +106,7 @@ func (a *hostileAnswer) chunk(delta, finish, more string) bool {
 	return a.send(chunkOf(delta, finish, more))
 }
 
+// chunkOf returns a chunk of an answer.
 func chunkOf(delta, finish, more string) string {
 	return `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"hostile","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]` + more + "}\n\n"
 }
@@ -113,6 +116,7 @@ func (a *hostileAnswer) text(literal string) bool {
 	return a.chunk(`{"content":"`+literal+`"}`, "null", "")
 }
 
+// stop ends the answer.
 func (a *hostileAnswer) stop() {
 	a.chunk(`{}`, `"stop"`, "")
 	a.send("data: [DONE]\n\n")
@@ -123,11 +127,13 @@ func (a *hostileAnswer) call(index, id, arguments string) bool {
 	return a.chunk(`{"tool_calls":[{"index":`+index+`,"id":"`+id+`","type":"function","function":{"name":"calculate","arguments":`+arguments+`}}]}`, "null", "")
 }
 
+// endCalls ends the answer with its tool calls.
 func (a *hostileAnswer) endCalls() {
 	a.chunk(`{}`, `"tool_calls"`, "")
 	a.send("data: [DONE]\n\n")
 }
 
+// untilDisconnect waits until the client disconnects.
 func (a *hostileAnswer) untilDisconnect() { <-a.r.Context().Done() }
 
 // fineAnswer is a good answer.

@@ -51,6 +51,7 @@ func spokenIn(events []kit.Event) (text string) {
 	return text
 }
 
+// hostileModels checks runs with hostile models.
 func hostileModels(t *testing.T, p *kit.Perdure, v *hostileModel) {
 	type expected struct {
 		code  string // of RUN_ERROR; "" = the run succeeds
@@ -104,6 +105,7 @@ func hostileModels(t *testing.T, p *kit.Perdure, v *hostileModel) {
 	}
 }
 
+// hostileClients checks requests of hostile clients.
 func hostileClients(t *testing.T, p *kit.Perdure) {
 	fine := func(t *testing.T, in kit.Input) {
 		t.Helper()

@@ -40,6 +40,7 @@ type billed struct {
 	sentBytes     int64 // bytes of text and tool calls
 }
 
+// startMeter starts a model server that notes what it bills.
 func startMeter(t *testing.T, random *rand.Rand) *meter {
 	t.Helper()
 	m := &meter{random: random}
@@ -48,6 +49,7 @@ func startMeter(t *testing.T, random *rand.Rand) *meter {
 	return m
 }
 
+// environ returns the settings for a process that uses the meter.
 func (m *meter) environ() []string {
 	return []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + m.server.URL + "/v1"}
 }
@@ -87,6 +89,7 @@ type answerPlan struct {
 	tools   int // number of tool calls, if the request has tools
 }
 
+// begin notes a model call, and returns its answer.
 func (m *meter) begin(thread, step string) (*billed, answerPlan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,6 +108,7 @@ func (m *meter) begin(thread, step string) (*billed, answerPlan) {
 	return b, p
 }
 
+// complete answers a model call.
 func (m *meter) complete(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	var req meteredRequest
@@ -155,6 +159,7 @@ func (a *hostileAnswer) pace(breaks bool, pause time.Duration) bool {
 	}
 }
 
+// callTools answers with tool calls.
 func (m *meter) callTools(a *hostileAnswer, b *billed, p answerPlan, tool string) {
 	arguments := `{"expression":"6*7"}`
 	if tool != "calculate" {

@@ -24,6 +24,7 @@ func TestProviders(t *testing.T) {
 	}
 }
 
+// talkToProvider checks a conversation over a provider's API.
 func talkToProvider(t *testing.T, g kit.Generation, agent, api string) {
 	t.Helper()
 	yes, no := true, false

@@ -27,6 +27,7 @@ type relay struct {
 	bodies [][]byte
 }
 
+// startRelay starts a server that relays the Responses API to the model.
 func startRelay(t *testing.T, m *kit.Model) *relay {
 	t.Helper()
 	target, err := url.Parse(m.URL)
@@ -156,6 +157,7 @@ func TestResponses(t *testing.T) {
 	})
 }
 
+// wantStateless checks that requests ask the provider to store nothing.
 func wantStateless(t *testing.T, requests []modelRequest) {
 	t.Helper()
 	for _, a := range requests {
@@ -168,6 +170,7 @@ func wantStateless(t *testing.T, requests []modelRequest) {
 	}
 }
 
+// wantThoughtReturned checks that requests return the reasoning.
 func wantThoughtReturned(t *testing.T, requests []modelRequest, thought string) {
 	t.Helper()
 	for i, want := range []string{

@@ -111,6 +111,7 @@ type audit struct {
 	all, estimated figures
 }
 
+// setupAudit starts a process whose usage is compared with the bills.
 func setupAudit(t *testing.T, wild bool) *audit {
 	t.Helper()
 	dayOf(t)
@@ -271,6 +272,7 @@ type estimate struct {
 	Usage []agui.TokenUsage `json:"usage"`
 }
 
+// sumOf returns the sum of usage.
 func sumOf(usage []agui.TokenUsage) (f figures) {
 	for _, u := range usage {
 		if u.InputTokens != nil {
@@ -399,6 +401,7 @@ func (a *audit) checkEstimates(c *meteredThread, estimated figures, cut, journal
 	return nil
 }
 
+// listing returns the bills as text.
 func listing(journal []billed) string {
 	var b strings.Builder
 	for _, call := range journal {
@@ -429,6 +432,7 @@ func (a *audit) checkThread(ctx context.Context, c *meteredThread, runs []usage,
 	return nil
 }
 
+// read reads an answer of the API.
 func (a *audit) read(ctx context.Context, path string, v any) error {
 	resp, err := a.p.Get(ctx, path, "")
 	if err != nil {

@@ -105,6 +105,7 @@ type callHolder struct {
 	open map[string]chan struct{}
 }
 
+// gate returns the channel that holds the calls of a branch.
 func (d *callHolder) gate(who string) chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -134,6 +135,7 @@ type quartet struct {
 	releaseFourth func()          // ends the tool call of the fourth branch
 }
 
+// startQuartet starts a run with four branches that raise interrupts.
 func startQuartet(t *testing.T, p *kit.Perdure, d *callHolder, hold bool) *quartet {
 	t.Helper()
 	return startQuartetOf(t, p, d, "quartet", hold)
@@ -177,6 +179,7 @@ func (q *quartet) answer(t *testing.T, i int) {
 	})
 }
 
+// decide approves the i-th interrupt.
 func (q *quartet) decide(t *testing.T, i, status int) map[string]any {
 	t.Helper()
 	got, a := kit.Decide(t, q.p.Endpoint, q.in.ThreadID, q.questions[i].ID, quartetDecisions[i].body)
@@ -196,6 +199,7 @@ func (q *quartet) wantEnd(t *testing.T, f *kit.Follower) {
 	}
 }
 
+// setupQuartets starts a process for runs with four branches.
 func setupQuartets(t *testing.T) (*kit.Perdure, *callHolder) {
 	t.Helper()
 	d := &callHolder{open: map[string]chan struct{}{}}

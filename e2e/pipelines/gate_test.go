@@ -17,8 +17,10 @@ type gate struct {
 	once            sync.Once
 }
 
+// newGates returns gates for orders.
 func newGates() *gates { return &gates{all: map[string]*gate{}} }
 
+// gate returns the gate of an order.
 func (g *gates) gate(order string) *gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -28,6 +30,7 @@ func (g *gates) gate(order string) *gate {
 	return g.all[order]
 }
 
+// before holds a request at its gate.
 func (g *gates) before(ctx context.Context, r *request) bool {
 	if r.what != "halt" {
 		return true

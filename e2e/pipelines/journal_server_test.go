@@ -43,6 +43,7 @@ type request struct {
 	answered bool
 }
 
+// startJournalServer starts a server that notes each request.
 func startJournalServer(t *testing.T) *journalServer {
 	t.Helper()
 	s := &journalServer{failing: map[string]string{}}
@@ -107,6 +108,7 @@ func (s *journalServer) requestsOf(order string) []request {
 	return list
 }
 
+// useTool answers a tool call.
 func (s *journalServer) useTool(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Order string `json:"order"`
@@ -128,6 +130,7 @@ func (s *journalServer) useTool(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// count changes the number of active requests.
 func (s *journalServer) count(more int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,6 +200,7 @@ func (script task) calls() string {
 	return fmt.Sprintf(`{"tool_calls":[{"index":0,"id":"call_same","type":"function","function":{"name":%q,"arguments":%s}}]}`, tool, kit.Quote(arguments))
 }
 
+// complete answers a model call.
 func (s *journalServer) complete(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Messages []kit.ChatMessage `json:"messages"`

@@ -149,6 +149,7 @@ func (e *pipelineRun) readAgain(t *testing.T) []kit.Event {
 // plain returns a text without the run's name.
 func (e *pipelineRun) plain(text string) string { return strings.ReplaceAll(text, e.name, "ORDER") }
 
+// messages returns messages without their IDs.
 func (e *pipelineRun) messages(messages []kit.Message) []string {
 	var list []string
 	for _, m := range messages {
@@ -179,6 +180,7 @@ func steps(events []kit.Event) map[string][]string {
 	return list
 }
 
+// work returns the tool calls of the run, sorted.
 func (e *pipelineRun) work() []string {
 	asked := map[string]bool{}
 	for _, d := range e.server.requestsOf(e.name) {

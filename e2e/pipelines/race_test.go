@@ -110,6 +110,7 @@ func TestConcurrentRequests(t *testing.T) {
 	}
 }
 
+// raceApproveAndCancel sends an approval and a cancel concurrently.
 func raceApproveAndCancel(t *testing.T) string {
 	t.Helper()
 	prompt := kit.Marked("Work it out.")
@@ -131,6 +132,7 @@ func raceApproveAndCancel(t *testing.T) string {
 	return first.String()
 }
 
+// raceApproveAndInput sends an approval and an input concurrently.
 func raceApproveAndInput(t *testing.T) string {
 	t.Helper()
 	prompt, then := kit.Marked("Work it out."), kit.Marked("Never mind.")
@@ -159,6 +161,7 @@ func raceApproveAndInput(t *testing.T) string {
 	return fmt.Sprint(first, " ", status)
 }
 
+// raceResultAndCancel sends a tool result and a cancel concurrently.
 func raceResultAndCancel(t *testing.T) string {
 	t.Helper()
 	prompt, blue := kit.Marked("Ask me."), kit.Marked("blue")
@@ -181,6 +184,7 @@ func raceResultAndCancel(t *testing.T) string {
 	return first.String()
 }
 
+// raceResultAndInput sends a tool result and an input concurrently.
 func raceResultAndInput(t *testing.T) string {
 	t.Helper()
 	prompt, blue, then := kit.Marked("Ask me."), kit.Marked("blue"), kit.Marked("Never mind.")
@@ -210,6 +214,7 @@ func raceResultAndInput(t *testing.T) string {
 	return fmt.Sprint(first, " ", status)
 }
 
+// raceSteerAndEnd sends a steering message while the run ends.
 func raceSteerAndEnd(t *testing.T) string {
 	t.Helper()
 	prompt, more, done := kit.Marked("Hello."), kit.Marked("And more."), kit.Marked("More.")
@@ -247,6 +252,7 @@ func raceInputs(t *testing.T, other func(in kit.Input, question kit.Interrupt, a
 	return in, status, body
 }
 
+// raceSameAnswers sends two inputs with the same decision concurrently.
 func raceSameAnswers(t *testing.T) string {
 	t.Helper()
 	var second int
@@ -260,6 +266,7 @@ func raceSameAnswers(t *testing.T) string {
 	return fmt.Sprint(first, " ", second)
 }
 
+// raceInputAndREST sends an input and a decision concurrently.
 func raceInputAndREST(t *testing.T) string {
 	t.Helper()
 	var rejected response

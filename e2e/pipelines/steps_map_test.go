@@ -25,10 +25,12 @@ type barrier struct {
 	stood  int
 }
 
+// newBarrier returns a barrier that passes some requests and holds the next ones.
 func newBarrier(passes, stands int) *barrier {
 	return &barrier{passes: passes, stands: stands, full: make(chan struct{}), opened: make(chan struct{})}
 }
 
+// before holds a request at the barrier.
 func (b *barrier) before(ctx context.Context, d *request) bool {
 	if d.tool == "model" {
 		return true

@@ -18,6 +18,7 @@ type authorRun struct {
 	planned, tales, wrote []string // prompts
 }
 
+// newAuthorRun prepares a run of the pipeline.
 func newAuthorRun(t *testing.T) *authorRun {
 	t.Helper()
 	b := &authorRun{in: kit.NewInput(kit.Marked("this.")), text: kit.Marked("It is so."), thanks: kit.Marked("Thank you.")}

@@ -45,6 +45,7 @@ steps: [{name: works, tool: keep, args: {order: "${input.text}", what: halt}}]
 // traceparent is a trace that a client has started.
 type traceparent struct{ trace, span string }
 
+// newTraceparent returns a random trace context.
 func newTraceparent() traceparent {
 	var id [24]byte
 	_, _ = rand.Read(id[:])
@@ -89,6 +90,7 @@ func (p traceparent) spansOf(spans []*tracepb.Span) []*tracepb.Span {
 	return own
 }
 
+// intAttribute returns a number among the attributes of a span.
 func intAttribute(s *tracepb.Span, key string) int64 {
 	for _, a := range s.GetAttributes() {
 		if a.GetKey() == key {

@@ -27,6 +27,7 @@ type replayResult struct {
 	State    any    `json:"state"`
 }
 
+// ours applies a stream with this project's reducer.
 func (r replay) ours(t *testing.T) replayResult {
 	t.Helper()
 	var verifier agui.Verifier
@@ -50,6 +51,7 @@ func (r replay) ours(t *testing.T) replayResult {
 	return got
 }
 
+// applyEvent applies an event.
 func applyEvent(raw json.RawMessage, thinking *agui.ThinkingUpgrade, verifier *agui.Verifier, reducer *agui.Reducer) error {
 	e, err := agui.Decode(raw)
 	if err != nil {
@@ -153,10 +155,12 @@ type generator struct {
 	events []agui.Event
 }
 
+// newGenerator returns a generator of random streams.
 func newGenerator(seed uint64) *generator {
 	return &generator{Rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // reproducible random streams
 }
 
+// stream returns a random stream.
 func (g *generator) stream(t *testing.T) []json.RawMessage {
 	t.Helper()
 	g.add(&agui.RunStarted{ThreadID: "t", RunID: "r"})
@@ -200,6 +204,7 @@ func (g *generator) add(e agui.Event) bool {
 	return true
 }
 
+// encoded encodes events.
 func encoded(t *testing.T, events []agui.Event) []json.RawMessage {
 	t.Helper()
 	var stream []json.RawMessage
@@ -213,6 +218,7 @@ func encoded(t *testing.T, events []agui.Event) []json.RawMessage {
 	return stream
 }
 
+// closing returns the event that ends an open item.
 func closing(i agui.OpenItem) agui.Event {
 	switch i.Type {
 	case agui.EventTextMessageStart:

@@ -44,12 +44,14 @@ type reply struct {
 	Console []string        `json:"console"`
 }
 
+// encode encodes an event with the reference client.
 func (c codec) encode(event json.RawMessage) (answer reply) {
 	c.t.Helper()
 	c.ask(map[string]any{"encode": event}, &answer)
 	return answer
 }
 
+// decode decodes an event with the reference client.
 func (c codec) decode(message []byte) (answer reply) {
 	c.t.Helper()
 	c.ask(map[string]any{"decode": message}, &answer)
@@ -131,6 +133,7 @@ func onWire(t *testing.T, raw json.RawMessage) map[string]any {
 	return e
 }
 
+// forget11 removes members that AG-UI 1.1 added.
 func forget11(messages any) {
 	list, _ := messages.([]any)
 	for _, m := range list {
@@ -144,6 +147,7 @@ func forget11(messages any) {
 	}
 }
 
+// dropEmpty removes empty members.
 func dropEmpty(object map[string]any, names ...string) {
 	for _, name := range names {
 		if list, ok := object[name].([]any); ok && len(list) == 0 {

@@ -16,6 +16,7 @@ func (g *generator) thought() string  { return pick(g, "r1", "r2") }
 func (g *generator) call() string     { return pick(g, "c1", "c2", "c3") }
 func (g *generator) owner() string    { return pick(g, "", "", "", "", "", "s1", "s2") }
 
+// base returns random members that all events have.
 func (g *generator) base() agui.BaseEvent {
 	if g.IntN(4) > 0 {
 		return agui.BaseEvent{}
@@ -43,6 +44,7 @@ func (g *generator) event() agui.Event {
 	}
 }
 
+// textEvent returns a random event of a text message.
 func (g *generator) textEvent() agui.Event {
 	switch g.IntN(7) {
 	case 0, 1:
@@ -56,6 +58,7 @@ func (g *generator) textEvent() agui.Event {
 	}
 }
 
+// callEvent returns a random event of a tool call.
 func (g *generator) callEvent() agui.Event {
 	switch g.IntN(7) {
 	case 0, 1:
@@ -72,6 +75,7 @@ func (g *generator) callEvent() agui.Event {
 	}
 }
 
+// thoughtEvent returns a random event of reasoning.
 func (g *generator) thoughtEvent() agui.Event {
 	switch g.IntN(7) {
 	case 0:
@@ -92,6 +96,7 @@ func (g *generator) thoughtEvent() agui.Event {
 	}
 }
 
+// stateEvent returns a random event of the state.
 func (g *generator) stateEvent() agui.Event {
 	switch g.IntN(5) {
 	case 0:
@@ -104,6 +109,7 @@ func (g *generator) stateEvent() agui.Event {
 	}
 }
 
+// patch returns a random patch.
 func (g *generator) patch() json.RawMessage {
 	ops := []json.RawMessage{}
 	for range g.IntN(3) {
@@ -116,6 +122,7 @@ func (g *generator) patch() json.RawMessage {
 	return raw
 }
 
+// messages returns random messages.
 func (g *generator) messages() []agui.Message {
 	list := []agui.Message{}
 	seen := map[string]bool{}
@@ -134,6 +141,7 @@ func (g *generator) messages() []agui.Message {
 	return list
 }
 
+// activityEvent returns a random event of an activity message.
 func (g *generator) activityEvent() agui.Event {
 	if g.IntN(2) == 0 {
 		var replace *bool
@@ -145,6 +153,7 @@ func (g *generator) activityEvent() agui.Event {
 	return &agui.ActivityDelta{BaseEvent: g.base(), MessageID: g.activity(), ActivityType: pick(g, "x", "y"), Patch: json.RawMessage(`[{"op":"add","path":"/l/-","value":1}]`), SubagentRunID: g.owner()}
 }
 
+// ownerEvent returns a random event of a subagent.
 func (g *generator) ownerEvent() agui.Event {
 	id := pick(g, "s1", "s2")
 	switch g.IntN(5) {
@@ -159,6 +168,7 @@ func (g *generator) ownerEvent() agui.Event {
 	}
 }
 
+// otherEvent returns a random event of another kind.
 func (g *generator) otherEvent() agui.Event {
 	switch g.IntN(3) {
 	case 0:

@@ -43,6 +43,7 @@ func useCalculator(t *testing.T, prompt, answer string) {
 		kit.Fixture{Match: kit.Match{UserMessage: prompt, HasToolResult: &yes}, Response: kit.Response{Content: answer}})
 }
 
+// historySize returns the size of a run's history.
 func historySize(t *testing.T, in kit.Input) int {
 	t.Helper()
 	return proto.Size(kit.Shared.History(t, in))

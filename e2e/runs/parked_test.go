@@ -16,6 +16,7 @@ type pausedRun struct {
 	reader *kit.Follower
 }
 
+// pauseRun starts a run and pauses it.
 func pauseRun(t *testing.T, p *kit.Perdure) *pausedRun {
 	t.Helper()
 	r := &pausedRun{in: kit.NewInput(kit.Marked("Use your tools, slowly.")), answer: kit.Marked("Done.")}

@@ -60,6 +60,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// wantNothingStarted checks that a run does not exist.
 func wantNothingStarted(t *testing.T, in kit.Input) {
 	t.Helper()
 	resp, err := kit.Shared.Get(t.Context(), kit.EventsPath(in), "")

@@ -89,6 +89,7 @@ func newTestSchedule(t *testing.T, p *kit.Endpoint, id string, answer kit.Fixtur
 	return s
 }
 
+// everySecond returns a schedule that fires every second.
 func everySecond() map[string]any {
 	return map[string]any{"intervals": []any{map[string]any{"every": "1s"}}}
 }
@@ -130,6 +131,7 @@ func (s *testSchedule) until(t *testing.T, what string, fits func(scheduleView) 
 	}
 }
 
+// post sends a command to the schedule.
 func (s *testSchedule) post(t *testing.T, what string) {
 	t.Helper()
 	s.request(t, http.MethodPost, "/"+s.id+"/"+what, nil, http.StatusNoContent, nil)

@@ -79,6 +79,7 @@ func (c *drawerServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// note adds to a list.
 func (c *drawerServer) note(list *[]string, what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
