@@ -105,7 +105,7 @@ func (d *deployment) trace(t *testing.T, in kit.Input) []string {
 	}
 }
 
-// traceOne returns the builds and the workers of a history, and how it ended.
+// traceOne returns the builds and the workers of a history, in their order.
 func (d *deployment) traceOne(h *historypb.History) string {
 	var builds, workers []string
 	note := func(list *[]string, who string) {
