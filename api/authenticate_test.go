@@ -48,13 +48,13 @@ func TestRefusedCallers(t *testing.T) {
 		{auth.ErrUnavailable, 503, "auth_unavailable", "", "ERROR"},
 	} {
 		log := &logBuffer{}
-		n := setup(t, func(c *api.Config) {
+		node := setup(t, func(c *api.Config) {
 			c.Auth = authenticatorFunc(func(*http.Request) (auth.Identity, error) {
 				return auth.Identity{}, fmt.Errorf("%w: %s", tt.err, secret)
 			})
 			c.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		})
-		a := n.do(http.MethodGet, "/v1/agents", "", "Authorization", "Bearer t0ken")
+		a := node.do(http.MethodGet, "/v1/agents", "", "Authorization", "Bearer t0ken")
 		a.wantStatus(t, fmt.Sprintf("%v: status", tt.err), tt.wantStatus)
 		wantEqual(t, fmt.Sprintf("%v: problem code", tt.err), a.problem.Code, tt.wantCode)
 		wantEqual(t, fmt.Sprintf("%v: header WWW-Authenticate", tt.err), a.header.Get("WWW-Authenticate"), tt.wantChallenge)
@@ -85,13 +85,13 @@ func TestRefusalNamesSetting(t *testing.T) {
 		{&auth.Anonymous{Local: true}, "pages.example:8080", "PERDURE_AUTH_ALLOW_ANONYMOUS"},
 		{&auth.Proxy{Trusted: []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")}}, "", "PERDURE_AUTH_PROXIES"},
 	} {
-		n := setup(t, func(c *api.Config) { c.Auth = tt.auth })
-		req, err := http.NewRequestWithContext(n.ctx(), http.MethodGet, n.http.URL+"/v1/agents", nil)
+		node := setup(t, func(c *api.Config) { c.Auth = tt.auth })
+		req, err := http.NewRequestWithContext(node.ctx(), http.MethodGet, node.http.URL+"/v1/agents", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		req.Host = tt.host
-		resp, err := n.http.Client().Do(req)
+		resp, err := node.http.Client().Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,8 +108,8 @@ func TestRefusalNamesSetting(t *testing.T) {
 			t.Errorf("%s: body = %q, want no %q", tt.wantSetting, string(body), "10.1.2")
 		}
 	}
-	n := setup(t)
-	a := n.do(http.MethodPost, "/v1/agents/a/runs", "{}", "Origin", "https://pages.example")
+	node := setup(t)
+	a := node.do(http.MethodPost, "/v1/agents/a/runs", "{}", "Origin", "https://pages.example")
 	a.wantStatus(t, "an origin", http.StatusForbidden)
 	if !strings.Contains(a.problem.Detail, "PERDURE_CORS_ORIGINS") {
 		t.Errorf("problem detail = %q, want text with %q", a.problem.Detail, "PERDURE_CORS_ORIGINS")
@@ -139,17 +139,17 @@ func (j *logBuffer) String() string {
 
 func TestOnlyAdministratorsPublishAgents(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Auth, c.AdminRole = byHeader, "platform" })
+	node := setup(t, func(c *api.Config) { c.Auth, c.AdminRole = byHeader, "platform" })
 	const definition = "name: b\nmodel: test/m\n"
 	for _, roles := range []string{"", "admin", "Platform", "plat,form"} {
-		if a := n.do(http.MethodPut, "/v1/agents/b", definition, append([]string{"X-Roles", roles}, alpha...)...); a.status != http.StatusForbidden || a.problem.Code != "forbidden" {
+		if a := node.do(http.MethodPut, "/v1/agents/b", definition, append([]string{"X-Roles", roles}, alpha...)...); a.status != http.StatusForbidden || a.problem.Code != "forbidden" {
 			t.Errorf("publication with the roles %q: got %d %s, want %d forbidden", roles, a.status, a.body, http.StatusForbidden)
 		}
 	}
-	if a := n.do(http.MethodGet, "/v1/agents/b", "", alpha...); a.status != http.StatusNotFound {
+	if a := node.do(http.MethodGet, "/v1/agents/b", "", alpha...); a.status != http.StatusNotFound {
 		t.Errorf("the refused agent: got %d %s, want 404", a.status, a.body)
 	}
-	if a := n.do(http.MethodPut, "/v1/agents/b", definition, append([]string{"X-Roles", "x, platform"}, alpha...)...); a.status != http.StatusCreated {
+	if a := node.do(http.MethodPut, "/v1/agents/b", definition, append([]string{"X-Roles", "x, platform"}, alpha...)...); a.status != http.StatusCreated {
 		t.Errorf("status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
 	}
 }
@@ -159,8 +159,8 @@ func TestOnlyAdministratorsPublishAgents(t *testing.T) {
 // something are refused.
 func TestCrossOriginRequestsChangeNothing(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
+	node := setup(t)
+	node.completeRuns()
 	for _, tt := range []struct {
 		header     []string
 		wantStatus int
@@ -168,17 +168,17 @@ func TestCrossOriginRequestsChangeNothing(t *testing.T) {
 		{[]string{"Origin", "https://pages.example"}, http.StatusForbidden},
 		{[]string{"Origin", "null"}, http.StatusForbidden},
 		{[]string{"Origin", "https://pages.example", "Sec-Fetch-Site", "cross-site"}, http.StatusForbidden},
-		{[]string{"Origin", n.http.URL}, http.StatusOK},
+		{[]string{"Origin", node.http.URL}, http.StatusOK},
 		{[]string{"Origin", "https://shop.example", "Sec-Fetch-Site", "same-origin"}, http.StatusOK},
 		{nil, http.StatusOK},
 	} {
-		a := n.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "hello")), tt.header...)
+		a := node.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "hello")), tt.header...)
 		a.wantStatus(t, fmt.Sprintf("%q: status", tt.header), tt.wantStatus)
 		if a.status == http.StatusForbidden && a.problem.Code != "origin_not_allowed" {
 			t.Errorf("origin %q: got %d %s, want the code origin_not_allowed", tt.header, a.status, a.body)
 		}
 	}
-	if a := n.do(http.MethodGet, "/v1/agents", "", "Origin", "https://pages.example"); a.status != http.StatusOK || a.header.Get("Access-Control-Allow-Origin") != "" {
+	if a := node.do(http.MethodGet, "/v1/agents", "", "Origin", "https://pages.example"); a.status != http.StatusOK || a.header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("GET from another origin: got %d %v, want 200 without access for the page", a.status, a.header)
 	}
 }
@@ -186,14 +186,14 @@ func TestCrossOriginRequestsChangeNothing(t *testing.T) {
 // TestPreflightNeedsNoCredentials: browsers send a preflight request without credentials.
 func TestPreflightNeedsNoCredentials(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Auth, c.Origins = byHeader, []string{"https://app.example"} })
-	a := n.do(http.MethodOptions, "/v1/agents/a/runs", "", "Origin", "https://app.example", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")
+	node := setup(t, func(c *api.Config) { c.Auth, c.Origins = byHeader, []string{"https://app.example"} })
+	a := node.do(http.MethodOptions, "/v1/agents/a/runs", "", "Origin", "https://app.example", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")
 	a.wantStatus(t, "status", http.StatusNoContent)
 	wantEqual(t, "header Access-Control-Allow-Origin", a.header.Get("Access-Control-Allow-Origin"), "https://app.example")
 	if !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "Authorization") {
 		t.Errorf("header Access-Control-Allow-Headers = %q, want text with %q", a.header.Get("Access-Control-Allow-Headers"), "Authorization")
 	}
-	refused := n.do(http.MethodPost, "/v1/agents/a/runs", "", "Origin", "https://app.example")
+	refused := node.do(http.MethodPost, "/v1/agents/a/runs", "", "Origin", "https://app.example")
 	if refused.status != http.StatusUnauthorized || refused.header.Get("Access-Control-Allow-Origin") == "" || !strings.Contains(refused.header.Get("Access-Control-Expose-Headers"), "Www-Authenticate") {
 		t.Errorf("refusal shown to the page: got %d %v, want 401 with its headers", refused.status, refused.header)
 	}
@@ -210,7 +210,7 @@ func TestSocketTokenInSubprotocol(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := setup(t, func(c *api.Config) { c.Auth = keys })
+	node := setup(t, func(c *api.Config) { c.Auth = keys })
 	for _, tt := range []struct {
 		header, value, wantProtocol string
 	}{
@@ -218,7 +218,7 @@ func TestSocketTokenInSubprotocol(t *testing.T) {
 		{"Sec-WebSocket-Protocol", "ag-ui.perdure.v1, bearer." + key, "ag-ui.perdure.v1"},
 		{"Sec-WebSocket-Protocol", "bearer." + key + ", ag-ui.perdure.v1", "ag-ui.perdure.v1"},
 	} {
-		c := n.dial(tt.header, tt.value)
+		c := node.dial(tt.header, tt.value)
 		wantEqual(t, tt.value+": subprotocol", c.conn.Subprotocol(), tt.wantProtocol)
 		c.ping("p")
 		c.disconnect()
@@ -226,7 +226,7 @@ func TestSocketTokenInSubprotocol(t *testing.T) {
 	for _, header := range []http.Header{
 		{}, {"Sec-Websocket-Protocol": {"ag-ui.perdure.v1, bearer.wrong-horse-battery-staple"}}, {"Sec-Websocket-Protocol": {"bearer"}}, {"Authorization": {key}},
 	} {
-		_, resp, err := websocket.DefaultDialer.DialContext(n.ctx(), wsURL(n.http.URL)+"?access_token="+key, header)
+		_, resp, err := websocket.DefaultDialer.DialContext(node.ctx(), wsURL(node.http.URL)+"?access_token="+key, header)
 		if err == nil {
 			t.Fatalf("%v: error of the dial = nil, want an error", header)
 		}
@@ -241,9 +241,9 @@ func TestSocketTokenInSubprotocol(t *testing.T) {
 // requester.
 func TestLogHasRequester(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
-	n.completeRuns()
-	a := n.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "hello")), append([]string{"X-Roles", "finance,clerk"}, alpha...)...)
+	node := setup(t, func(c *api.Config) { c.Auth = byHeader })
+	node.completeRuns()
+	a := node.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "hello")), append([]string{"X-Roles", "finance,clerk"}, alpha...)...)
 	a.mustStatus(t, "status", http.StatusOK)
 	if strings.Contains(a.body, "ann") {
 		t.Errorf("body = %q, want no %q", a.body, "ann")
@@ -251,32 +251,32 @@ func TestLogHasRequester(t *testing.T) {
 	if strings.Contains(a.body, "finance") {
 		t.Errorf("body = %q, want no %q", a.body, "finance")
 	}
-	in, err := n.log.Input(n.ctx(), n.temporal.starts[0].Input)
+	in, err := node.log.Input(node.ctx(), node.temporal.starts[0].Input)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := (&auth.Principal{Tenant: "alpha", Subject: "ann", Roles: []string{"finance", "clerk"}}); !gocmp.Equal(in.Requester, want) {
 		t.Errorf("requester: got %+v, want %+v", in.Requester, want)
 	}
-	if again := n.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "hello")), "X-Tenant", "alpha", "X-User", "carl"); again.body != a.body {
+	if again := node.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "hello")), "X-Tenant", "alpha", "X-User", "carl"); again.body != a.body {
 		t.Errorf("the same input of another subject: got %d %s, want the same run", again.status, again.body)
 	}
 }
 
 func TestDecisionsNameSubject(t *testing.T) {
 	t.Parallel()
-	f := setupTenants(t)
+	fixture := setupTenants(t)
 	var decisions []runs.Decision
-	f.temporal.start = func(runs.Input) error { return alreadyStarted("e1") }
-	f.reached.submit = func(in runs.SubmitRequest) { decisions = append(decisions, in.Decisions...) }
+	fixture.temporal.start = func(runs.Input) error { return alreadyStarted("e1") }
+	fixture.reached.submit = func(in runs.SubmitRequest) { decisions = append(decisions, in.Decisions...) }
 	input := inputOf("r2", "")
 	input.Messages = nil
 	input.Resume = []agui.ResumeEntry{{InterruptID: question, Status: agui.ResumeResolved, Payload: []byte(`{"approved":true}`)}}
 	// decideTwice sends a decision with an input and with the decision route.
 	decideTwice := func(header ...string) runs.Decision {
 		decisions = nil
-		f.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, input), header...)
-		f.do(http.MethodPost, "/v1/threads/t/approvals/"+question, `{"decision":"approve"}`, header...)
+		fixture.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, input), header...)
+		fixture.do(http.MethodPost, "/v1/threads/t/approvals/"+question, `{"decision":"approve"}`, header...)
 		slices.SortFunc(decisions, func(a, b runs.Decision) int { return cmp.Compare(a.Proposal, b.Proposal) })
 		if decisions = slices.Compact(decisions); len(decisions) != 1 {
 			t.Fatalf("decisions of %q: got %+v, want 1", header, decisions)
@@ -284,7 +284,7 @@ func TestDecisionsNameSubject(t *testing.T) {
 		return decisions[0]
 	}
 	decisionOfAnn := decideTwice(alpha...)
-	content, err := f.log.Decision(f.ctx(), decisionOfAnn.Proposal)
+	content, err := fixture.log.Decision(fixture.ctx(), decisionOfAnn.Proposal)
 	if err != nil {
 		t.Fatal(err)
 	}

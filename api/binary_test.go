@@ -60,10 +60,10 @@ func (a answer) events(t *testing.T) []agui.Event {
 
 func TestBinaryEventsEqualTextEvents(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
-	text := n.post(inputOf("r1", "hello"))
-	binary := n.postAccepting(inputOf("r1", "hello"), "Accept", protobuf.MediaType)
+	node := setup(t)
+	node.completeRuns()
+	text := node.post(inputOf("r1", "hello"))
+	binary := node.postAccepting(inputOf("r1", "hello"), "Accept", protobuf.MediaType)
 	got := binary.header.Get("Content-Type")
 	mustEqual(t, "header Content-Type", got, "application/vnd.ag-ui.event+proto")
 	binary.mustStatus(t, "status", http.StatusOK)
@@ -71,23 +71,23 @@ func TestBinaryEventsEqualTextEvents(t *testing.T) {
 		t.Errorf("got %d events, want 2; (-text +binary):\n%s", len(binary.events(t)), diff)
 	}
 	const path = "/v1/threads/t/runs/r1/events"
-	if again := n.do(http.MethodGet, path, "", "Accept", protobuf.MediaType); again.body != binary.body {
+	if again := node.do(http.MethodGet, path, "", "Accept", protobuf.MediaType); again.body != binary.body {
 		t.Errorf("%d %q, want %q", again.status, again.body, binary.body)
 	}
-	rest := n.do(http.MethodGet, path, "", "Accept", protobuf.MediaType, "Last-Event-ID", cursors(text.body)[0])
+	rest := node.do(http.MethodGet, path, "", "Accept", protobuf.MediaType, "Last-Event-ID", cursors(text.body)[0])
 	if diff := cmp.Diff(text.events(t)[1:], rest.events(t)); diff != "" || rest.header.Get("Content-Type") != protobuf.MediaType {
 		t.Errorf("after a cursor (-want +got):\n%s", diff)
 	}
-	end := n.do(http.MethodGet, path, "", "Accept", protobuf.MediaType, "Last-Event-ID", cursors(text.body)[1])
+	end := node.do(http.MethodGet, path, "", "Accept", protobuf.MediaType, "Last-Event-ID", cursors(text.body)[1])
 	wantEqual(t, "status of a reconnect after the end", end.status, http.StatusNoContent)
-	bad := n.do(http.MethodPost, "/v1/agents/a/runs", "{", "Accept", protobuf.MediaType)
+	bad := node.do(http.MethodPost, "/v1/agents/a/runs", "{", "Accept", protobuf.MediaType)
 	wantEqual(t, "problem code", bad.problem.Code, "invalid_input")
 }
 
 func TestBinaryEncodingIsNegotiated(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
+	node := setup(t)
+	node.completeRuns()
 	const sse = "text/event-stream"
 	for accept, want := range map[string]string{
 		"":                                  sse,
@@ -104,17 +104,17 @@ func TestBinaryEncodingIsNegotiated(t *testing.T) {
 		"text/;;, " + protobuf.MediaType:               protobuf.MediaType,
 		"application/vnd.ag-ui.event+proto-of-another": sse,
 	} {
-		got := n.postAccepting(inputOf("r1", "hello"), "Accept", accept)
+		got := node.postAccepting(inputOf("r1", "hello"), "Accept", accept)
 		if media := got.header.Get("Content-Type"); media != want || len(got.events(t)) != 2 {
 			t.Errorf("Accept %s: got %s, want %s", accept, media, want)
 		}
 	}
 	old := inputOf("r2", "hello")
 	old.ProtocolVersion = ""
-	if got := n.postAccepting(old, "Accept", protobuf.MediaType); got.header.Get("Content-Type") != sse {
+	if got := node.postAccepting(old, "Accept", protobuf.MediaType); got.header.Get("Content-Type") != sse {
 		t.Errorf("a client older than 1.0: header Content-Type = %q, want %q", got.header.Get("Content-Type"), sse)
 	}
-	if got := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events?protocolVersion=", "", "Accept", protobuf.MediaType); got.header.Get("Content-Type") != sse {
+	if got := node.do(http.MethodGet, "/v1/threads/t/runs/r1/events?protocolVersion=", "", "Accept", protobuf.MediaType); got.header.Get("Content-Type") != sse {
 		t.Errorf("a reader older than 1.0: header Content-Type = %q, want %q", got.header.Get("Content-Type"), sse)
 	}
 }
@@ -142,19 +142,19 @@ func TestStrictModeEndsInvalidStream(t *testing.T) {
 	t.Parallel()
 	for _, accept := range []string{"text/event-stream", protobuf.MediaType} {
 		var logged output
-		n := setup(t, func(c *api.Config) {
+		node := setup(t, func(c *api.Config) {
 			c.Strict, c.Logger = true, slog.New(slog.NewTextHandler(&logged, nil))
 		})
-		n.completeRuns()
-		good := n.postAccepting(inputOf("good", "hello"), "Accept", accept)
+		node.completeRuns()
+		good := node.postAccepting(inputOf("good", "hello"), "Accept", accept)
 		wantEqual(t, accept+": number of events", len(good.events(t)), 2)
 		wantEqual(t, accept+": log of a valid run", logged.String(), "")
-		n.temporal.start = func(in runs.Input) error {
-			p := n.begin(in, "e")
-			_, _, err := n.log.Seal(n.ctx(), p, &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: "another"})
+		node.temporal.start = func(in runs.Input) error {
+			p := node.begin(in, "e")
+			_, _, err := node.log.Seal(node.ctx(), p, &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: "another"})
 			return err
 		}
-		bad := n.postAccepting(inputOf("bad", "hello"), "Accept", accept)
+		bad := node.postAccepting(inputOf("bad", "hello"), "Accept", accept)
 		if got := bad.events(t); len(got) != 1 || got[0].EventType() != agui.EventRunStarted {
 			t.Errorf("%s: invalid run: got %s, want only RUN_STARTED", accept, bad.body)
 		}
@@ -162,7 +162,7 @@ func TestStrictModeEndsInvalidStream(t *testing.T) {
 			t.Errorf("%s: log of an invalid run: got %s, want one error that names the event", accept, got)
 		}
 		if accept != protobuf.MediaType { // which has no cursors
-			resumed := n.do(http.MethodGet, "/v1/threads/t/runs/good/events", "", "Last-Event-ID", cursors(good.body)[0])
+			resumed := node.do(http.MethodGet, "/v1/threads/t/runs/good/events", "", "Last-Event-ID", cursors(good.body)[0])
 			wantEqual(t, "number of events after the first cursor", len(resumed.events(t)), 1)
 		}
 	}

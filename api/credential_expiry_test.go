@@ -35,14 +35,14 @@ func expiringCredentials(expires *atomic.Pointer[time.Time]) authenticatorFunc {
 func TestStreamEndsWhenCredentialsExpire(t *testing.T) {
 	t.Parallel()
 	var expires atomic.Pointer[time.Time]
-	n := setup(t, func(c *api.Config) { c.Auth = expiringCredentials(&expires) })
-	cancels := n.countCancels()
-	runs := n.captureOutputs()
+	node := setup(t, func(c *api.Config) { c.Auth = expiringCredentials(&expires) })
+	cancels := node.countCancels()
+	runs := node.captureOutputs()
 	in := inputOf("r1", "hello")
 	in.ForwardedProps = []byte(`{"perdure":{"cancelOnDisconnect":true}}`)
 	cut := make(chan answer)
-	go func() { cut <- n.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, in), "X-Short", "1") }()
-	speaker := runs.next(n)
+	go func() { cut <- node.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, in), "X-Short", "1") }()
+	speaker := runs.next(node)
 	speaker.say("one ")
 	first := <-cut
 	early := time.Until(*expires.Load())
@@ -59,7 +59,7 @@ func TestStreamEndsWhenCredentialsExpire(t *testing.T) {
 	speaker.say("two")
 	speaker.end()
 	ids := cursors(first.body)
-	rest := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", "Last-Event-ID", ids[len(ids)-1])
+	rest := node.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", "Last-Event-ID", ids[len(ids)-1])
 	if strings.Contains(rest.body, "one ") {
 		t.Errorf("body = %q, want no %q", rest.body, "one ")
 	}
@@ -75,14 +75,14 @@ func TestStreamEndsWhenCredentialsExpire(t *testing.T) {
 func TestSocketEndsWhenCredentialsExpire(t *testing.T) {
 	t.Parallel()
 	var expires atomic.Pointer[time.Time]
-	n := setup(t, func(c *api.Config) { c.Auth = expiringCredentials(&expires) })
-	cancels := n.countCancels()
-	runs := n.captureOutputs()
-	watcher, late := n.dial("X-Short", "1"), n.dial("X-Short", "1")
+	node := setup(t, func(c *api.Config) { c.Auth = expiringCredentials(&expires) })
+	cancels := node.countCancels()
+	runs := node.captureOutputs()
+	watcher, late := node.dial("X-Short", "1"), node.dial("X-Short", "1")
 	in := inputOf("r1", "hello")
 	in.ForwardedProps = []byte(`{"perdure":{"cancelOnDisconnect":true}}`)
 	watcher.send(runFrame("run", in))
-	speaker := runs.next(n)
+	speaker := runs.next(node)
 	speaker.say("one ")
 	// A frame after the expiry has no effect, while the socket waits for its client to close.
 	late.conn.SetCloseHandler(func(int, string) error { return nil })
@@ -92,8 +92,8 @@ func TestSocketEndsWhenCredentialsExpire(t *testing.T) {
 	late.send(map[string]any{"type": "cancel", "id": "c", "threadId": "t", "runId": "r1"})
 	watcher.wantClosed(socket.Unauthorized)
 	late.disconnect()
-	n.server.Drain()
-	if err := n.server.Wait(n.ctx()); err != nil {
+	node.server.Drain()
+	if err := node.server.Wait(node.ctx()); err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, "number of cancels", cancels.Load(), 0)

@@ -104,14 +104,14 @@ func mutate(r *rand.Rand, own, foreign []string) string {
 // next event of the thread.
 func TestRandomCursors(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.temporal.closed = func(string) {}
-	early := map[string]*frameReader{"t": n.watch("/v1/threads/t/events"), "o": n.watch("/v1/threads/o/events")}
+	node := setup(t)
+	node.temporal.closed = func(string) {}
+	early := map[string]*frameReader{"t": node.watch("/v1/threads/t/events"), "o": node.watch("/v1/threads/o/events")}
 	all := map[string][]string{} // the frames of each thread
 	for i := range 5 {
 		for _, thread := range []string{"t", "o"} {
 			run := fmt.Sprintf("r%d", i)
-			n.runWithTexts(thread, run, 4)
+			node.runWithTexts(thread, run, 4)
 			all[thread] = append(all[thread], frames(strings.TrimLeft(early[thread].until("RUN_FINISHED"), "\n")+"\n")...)
 		}
 	}
@@ -135,7 +135,7 @@ func TestRandomCursors(t *testing.T) {
 			continue // no cursor at all
 		}
 		query := "/v1/threads/t/events?follow=false&after=" + url.QueryEscape(cursor)
-		a := n.do(http.MethodGet, query, "")
+		a := node.do(http.MethodGet, query, "")
 		outcomes[fmt.Sprintf("%d %s", a.status, a.problem.Code)]++
 		switch a.status {
 		case http.StatusBadRequest, http.StatusGone:
@@ -146,7 +146,7 @@ func TestRandomCursors(t *testing.T) {
 			t.Errorf("seed %d: cursor %q: got %d %s, want 200, 204, 400 or 410", seed, cursor, a.status, a.body)
 			continue
 		}
-		c, err := n.log.ParseCursor(cursor)
+		c, err := node.log.ParseCursor(cursor)
 		if err != nil {
 			t.Errorf("seed %d: invalid cursor %q is accepted: %v", seed, cursor, err)
 			continue

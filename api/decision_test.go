@@ -59,12 +59,12 @@ func setupPersonalInbox(t *testing.T) *inboxFixture {
 // This holds while the workflow has the decision, and later from the runs' records and the audit.
 func TestEqualDecisionsAreRepeated(t *testing.T) {
 	t.Parallel()
-	f := setupPersonalInbox(t)
-	ids := f.openApprovals("t1", "c1", "c2", "c3", "c4")
+	fixture := setupPersonalInbox(t)
+	ids := fixture.openApprovals("t1", "c1", "c2", "c3", "c4")
 	first := []string{`{"decision":"approve"}`, `{"decision":"edit","args":{"to":"Bob"}}`, `{"decision":"answer","content":"done"}`, `{"decision":"reject","reason":"too dear"}`}
 	other := []string{`{"decision":"reject"}`, `{"decision":"edit","args":{"to":"Eve"}}`, `{"decision":"answer","content":"failed"}`, `{"decision":"reject","reason":"too late"}`}
 	for i, body := range first {
-		if status, got := f.decideAs("ann", ids[i], body); status != http.StatusOK || got.Repeated || got.Recorded != nil {
+		if status, got := fixture.decideAs("ann", ids[i], body); status != http.StatusOK || got.Repeated || got.Recorded != nil {
 			t.Fatalf("first decision: got %d %+v, want %d without a recorded decision", status, got, http.StatusOK)
 		}
 	}
@@ -73,7 +73,7 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 		for i := range ids {
 			for _, subject := range []string{"ann", "bob"} {
 				for _, body := range []string{first[i], other[i]} {
-					status, got := f.decideAs(subject, ids[i], body)
+					status, got := fixture.decideAs(subject, ids[i], body)
 					want := http.StatusOK
 					if body == other[i] {
 						want = http.StatusConflict
@@ -89,13 +89,13 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 		}
 	}
 	check("from the workflow")
-	f.mu.Lock()
-	taken := f.waits["thread/default/t1"]
-	f.waits["thread/default/t1"] = map[string]*runs.Decision{} // the thread has continued
-	f.mu.Unlock()
+	fixture.mu.Lock()
+	taken := fixture.waits["thread/default/t1"]
+	fixture.waits["thread/default/t1"] = map[string]*runs.Decision{} // the thread has continued
+	fixture.mu.Unlock()
 	for i, call := range []string{"c1", "c2", "c3", "c4"} {
 		d := taken[call]
-		content, at, err := f.log.DecisionAt(f.ctx(), d.Proposal)
+		content, at, err := fixture.log.DecisionAt(fixture.ctx(), d.Proposal)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 		if content.Result != nil {
 			decision.Content = json.RawMessage(`"done"`)
 		}
-		f.appendToAudit(call, ids[i], inbox.Decided, decision)
+		fixture.appendToAudit(call, ids[i], inbox.Decided, decision)
 	}
 	check("from the audit")
 }
@@ -112,25 +112,25 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 // of each set of arguments.
 func TestVoteReturnsMissingVotes(t *testing.T) {
 	t.Parallel()
-	f := setupPersonalInbox(t)
-	id := f.openApprovals("t1", "c1")[0]
-	f.temporal.decide = func(_ string, in runs.DecideRequest) (out runs.DecideResult, err error) {
+	fixture := setupPersonalInbox(t)
+	id := fixture.openApprovals("t1", "c1")[0]
+	fixture.temporal.decide = func(_ string, in runs.DecideRequest) (out runs.DecideResult, err error) {
 		r := runs.DecisionResult{Missing: 2, Tallies: []runs.Tally{{ArgsDigest: "model's", Votes: 2, Missing: 1}, {ArgsDigest: "edited", Votes: 1, Missing: 2}}}
 		return runs.DecideResult{Results: []runs.DecisionResult{r}}, nil
 	}
 	want := []inbox.Tally{{ArgsDigest: "model's", Decision: "approve", Votes: 2, Missing: 1}, {ArgsDigest: "edited", Decision: "edit", Votes: 1, Missing: 2}}
-	status, got := f.decideAs("ann", id, `{"decision":"edit","args":{"to":"Bob"}}`)
+	status, got := fixture.decideAs("ann", id, `{"decision":"edit","args":{"to":"Bob"}}`)
 	mustEqual(t, "status", status, http.StatusOK)
 	mustEqual(t, "number of missing votes", got.Missing, 2)
 	mustEqual(t, "number of tallies", len(got.Tallies), 2)
 	wantEqual(t, "first tally", got.Tallies[0], want[0])
 	wantEqual(t, "second tally", got.Tallies[1], want[1])
-	a := f.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[{"threadId":"t1","id":"`+id+`","decision":"approve"}]}`)
+	a := fixture.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[{"threadId":"t1","id":"`+id+`","decision":"approve"}]}`)
 	var batch struct{ Items []decisionAnswer }
 	if err := json.Unmarshal([]byte(a.body), &batch); err != nil || len(batch.Items) != 1 || len(batch.Items[0].Tallies) != 2 {
 		t.Errorf("batch: got %d %s, want one item with two tallies", a.status, a.body)
 	}
-	page := f.do(http.MethodPost, f.link("t1", id, `{"decision":"approve"}`), "")
+	page := fixture.do(http.MethodPost, fixture.link("t1", id, `{"decision":"approve"}`), "")
 	if !strings.Contains(page.body, "Your vote is recorded: approve. 2 more votes") {
 		t.Errorf("body = %q, want text with %q", page.body, "Your vote is recorded: approve. 2 more votes")
 	}
@@ -139,16 +139,16 @@ func TestVoteReturnsMissingVotes(t *testing.T) {
 // TestDecisionRecordsChannel: the log has the channel of each decision. The command line names itself.
 func TestDecisionRecordsChannel(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	ids := f.openApprovals("t1", "c1", "c2", "c3")
+	fixture := setupInbox(t)
+	ids := fixture.openApprovals("t1", "c1", "c2", "c3")
 	batch := func(id string) string {
 		return `{"decisions":[{"threadId":"t1","id":"` + id + `","decision":"approve"}]}`
 	}
-	f.do(http.MethodPost, "/v1/approvals/batch", batch(ids[0]), "Perdure-Channel", "cli")
-	f.do(http.MethodPost, "/v1/approvals/batch", batch(ids[1]), "Perdure-Channel", "link")
-	f.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[2], `{"decision":"approve"}`, "Perdure-Channel", "cli")
+	fixture.do(http.MethodPost, "/v1/approvals/batch", batch(ids[0]), "Perdure-Channel", "cli")
+	fixture.do(http.MethodPost, "/v1/approvals/batch", batch(ids[1]), "Perdure-Channel", "link")
+	fixture.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[2], `{"decision":"approve"}`, "Perdure-Channel", "cli")
 	for call, want := range map[string]string{"c1": "cli", "c2": "batch", "c3": "cli"} {
-		d := f.proposedDecision("thread/default/t1", call)
+		d := fixture.proposedDecision("thread/default/t1", call)
 		wantEqual(t, call+": channel of the decision", d.Channel, want)
 	}
 }
@@ -157,14 +157,14 @@ func TestDecisionRecordsChannel(t *testing.T) {
 // the thread continues.
 func TestSummaryListsOpenInterrupts(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	ids := f.openApprovals("t1", "c1", "c2", "c3")
+	fixture := setupInbox(t)
+	ids := fixture.openApprovals("t1", "c1", "c2", "c3")
 	open := func() (listed []string) {
 		t.Helper()
 		var sum struct {
 			Waiting *struct{ Interrupts []struct{ ID string } }
 		}
-		a := f.do(http.MethodGet, "/v1/threads/t1", "")
+		a := fixture.do(http.MethodGet, "/v1/threads/t1", "")
 		if err := json.Unmarshal([]byte(a.body), &sum); err != nil {
 			t.Fatalf("%s: %v", a.body, err)
 		}
@@ -175,17 +175,17 @@ func TestSummaryListsOpenInterrupts(t *testing.T) {
 		}
 		return listed
 	}
-	f.appendToAudit("c1", ids[0], inbox.Opened)
-	f.appendToAudit("c2", ids[1], inbox.Voted, inbox.Decision{Decision: "approve"})
+	fixture.appendToAudit("c1", ids[0], inbox.Opened)
+	fixture.appendToAudit("c2", ids[1], inbox.Voted, inbox.Decision{Decision: "approve"})
 	if got := open(); !slices.Equal(got, ids) {
 		t.Errorf("open interrupts: got %v, want %v", got, ids)
 	}
-	f.appendToAudit("c1", ids[0], inbox.Decided, inbox.Decision{Decision: "approve"})
-	f.appendToAudit("c2", ids[1], inbox.Expired, inbox.Decision{Decision: "expire"})
+	fixture.appendToAudit("c1", ids[0], inbox.Decided, inbox.Decision{Decision: "approve"})
+	fixture.appendToAudit("c2", ids[1], inbox.Expired, inbox.Decision{Decision: "expire"})
 	if got := open(); !slices.Equal(got, ids[2:]) {
 		t.Errorf("open interrupts: got %v, want %v", got, ids[2:])
 	}
-	f.appendToAudit("c3", ids[2], inbox.Decided, inbox.Decision{Decision: "reject"})
+	fixture.appendToAudit("c3", ids[2], inbox.Decided, inbox.Decision{Decision: "reject"})
 	if got := open(); got != nil {
 		t.Errorf("open interrupts: got %v, want none", got)
 	}
@@ -195,15 +195,15 @@ func TestSummaryListsOpenInterrupts(t *testing.T) {
 // audits, the latest first.
 func TestListDecided(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
+	fixture := setupInbox(t)
 	var ids []string
 	for i, thread := range []string{"t1", "t2"} {
-		ids = append(ids, f.openApprovals(thread, "c1")...)
-		a := f.approval(thread, "c1", ids[i])
+		ids = append(ids, fixture.openApprovals(thread, "c1")...)
+		a := fixture.approval(thread, "c1", ids[i])
 		a.Decisions = []inbox.Decision{{Decision: "edit", By: "ada", Args: json.RawMessage(`{"to":"Bob"}`), Channel: "cli"}}
 		e := inbox.Event{Type: inbox.Decided, At: time.Now().Add(time.Duration(i) * time.Second), Approval: *a}
 		run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: thread}, ID: "r"}
-		if err := errors.Join(f.log.AppendAudit(f.ctx(), run, "evt_d", inbox.Entry{Tenant: "default", Event: e}), f.store.Archive(f.ctx(), "default", &e)); err != nil {
+		if err := errors.Join(fixture.log.AppendAudit(fixture.ctx(), run, "evt_d", inbox.Entry{Tenant: "default", Event: e}), fixture.store.Archive(fixture.ctx(), "default", &e)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -213,7 +213,7 @@ func TestListDecided(t *testing.T) {
 			Items      []inbox.History
 			NextCursor string
 		}
-		a := f.do(http.MethodGet, "/v1/approvals?status=decided"+query, "")
+		a := fixture.do(http.MethodGet, "/v1/approvals?status=decided"+query, "")
 		if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.status != http.StatusOK {
 			t.Fatalf("list: got %d %s, want %d with a page", a.status, a.body, http.StatusOK)
 		}
@@ -224,7 +224,7 @@ func TestListDecided(t *testing.T) {
 			break
 		}
 		select {
-		case <-f.ctx().Done():
+		case <-fixture.ctx().Done():
 			t.Fatal("the list does not get the decisions")
 		case <-time.After(5 * time.Millisecond):
 		}
@@ -243,14 +243,14 @@ func TestListDecided(t *testing.T) {
 	if items, _ := list("&thread=t1"); len(items) != 1 || items[0].ThreadID != "t1" {
 		t.Errorf("items of one thread: got %+v, want one of t1", items)
 	}
-	got, _ := f.list("?status=open")
+	got, _ := fixture.list("?status=open")
 	wantEqual(t, "number of open approvals", len(got), 2)
 	for query, parameter := range map[string]string{"status=pending": "status", "status=": "status", "status=decided&assignee=me": "assignee", "status=decided&olderThan=1h": "olderThan", "status=decided&limit=0": "limit"} {
-		if a := f.do(http.MethodGet, "/v1/approvals?"+query, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || !strings.Contains(a.problem.Detail, parameter) {
+		if a := fixture.do(http.MethodGet, "/v1/approvals?"+query, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || !strings.Contains(a.problem.Detail, parameter) {
 			t.Errorf("%s: got %d %s, want %d invalid_input about %s", query, a.status, a.body, http.StatusBadRequest, parameter)
 		}
 	}
-	if a := f.do(http.MethodGet, "/v1/approvals?status=decided&cursor=x", ""); a.problem.Code != "invalid_cursor" {
+	if a := fixture.do(http.MethodGet, "/v1/approvals?status=decided&cursor=x", ""); a.problem.Code != "invalid_cursor" {
 		t.Errorf("problem code = %q, want %q", a.problem.Code, "invalid_cursor")
 	}
 }
@@ -259,21 +259,21 @@ func TestListDecided(t *testing.T) {
 // cancel.
 func TestCancelNamesSubject(t *testing.T) {
 	t.Parallel()
-	f := setupPersonalInbox(t)
-	f.temporal.cancel = func(string) error { return nil }
+	fixture := setupPersonalInbox(t)
+	fixture.temporal.cancel = func(string) error { return nil }
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r"}
 	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
 	var err error
-	if p.After, err = f.log.OpenStep(f.ctx(), p, stream.Opening{RunID: "r", Execution: "e", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: "t1", RunID: "r"}); err != nil {
+	if p.After, err = fixture.log.OpenStep(fixture.ctx(), p, stream.Opening{RunID: "r", Execution: "e", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: "t1", RunID: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, by := range []string{"ada", "bob"} { // the first request counts
-		if a := f.do(http.MethodPost, "/v1/threads/t1/runs/r/cancel", `{"reason":"`+by+` says so"}`, "X-User", by); a.status != http.StatusAccepted {
+		if a := fixture.do(http.MethodPost, "/v1/threads/t1/runs/r/cancel", `{"reason":"`+by+` says so"}`, "X-User", by); a.status != http.StatusAccepted {
 			t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusAccepted, a.body)
 		}
 	}
 	end := &agui.RunFinished{ThreadID: "t1", RunID: "r", Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}}
-	if _, _, err := f.log.Seal(f.ctx(), p, end); err != nil {
+	if _, _, err := fixture.log.Seal(fixture.ctx(), p, end); err != nil {
 		t.Fatal(err)
 	}
 	var page struct {
@@ -285,7 +285,7 @@ func TestCancelNamesSubject(t *testing.T) {
 			}
 		}
 	}
-	a := f.do(http.MethodGet, "/v1/threads/t1/runs", "")
+	a := fixture.do(http.MethodGet, "/v1/threads/t1/runs", "")
 	if err := json.Unmarshal([]byte(a.body), &page); err != nil || len(page.Items) != 1 {
 		t.Fatalf("approvals of the thread: got %s, %v, want one item", a.body, err)
 	}
@@ -301,17 +301,17 @@ func TestCancelNamesSubject(t *testing.T) {
 // The answer leaves out its arguments if they are large. The decision's own route has them.
 func TestBatchOmitsLargeArguments(t *testing.T) {
 	t.Parallel()
-	f := setupPersonalInbox(t)
-	id := f.openApprovals("t1", "c1")[0]
+	fixture := setupPersonalInbox(t)
+	id := fixture.openApprovals("t1", "c1")[0]
 	large := strings.Repeat("x", 100<<10)
-	if status, got := f.decideAs("ann", id, `{"decision":"edit","args":{"to":"`+large+`"}}`); status != http.StatusOK {
+	if status, got := fixture.decideAs("ann", id, `{"decision":"edit","args":{"to":"`+large+`"}}`); status != http.StatusOK {
 		t.Fatalf("edit: status = %d, want %d; answer: %+v", status, http.StatusOK, got)
 	}
-	if status, got := f.decideAs("bob", id, `{"decision":"reject"}`); status != http.StatusConflict || len(got.Recorded.Args) < len(large) {
+	if status, got := fixture.decideAs("bob", id, `{"decision":"reject"}`); status != http.StatusConflict || len(got.Recorded.Args) < len(large) {
 		t.Errorf("single decision: got %d with %d bytes of arguments, want %d with at least %d", status, len(got.Recorded.Args), http.StatusConflict, len(large))
 	}
 	entry := `{"threadId":"t1","id":"` + id + `","decision":"reject"}`
-	a := f.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[`+strings.Repeat(entry+",", 99)+entry+`]}`)
+	a := fixture.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[`+strings.Repeat(entry+",", 99)+entry+`]}`)
 	n := strings.Count(a.body, `"truncated":true`)
 	a.wantStatus(t, "batch", http.StatusOK)
 	wantEqual(t, "number of truncated items", n, 100)

@@ -124,24 +124,24 @@ func (n *node) watchRun(in agui.RunAgentInput, query ...string) *frameReader {
 
 func TestJoinRun(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+	node := setup(t)
+	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
-	goOn := n.emitHalfMessages()
-	n.startRun("r1")
+	goOn := node.emitHalfMessages()
+	node.startRun("r1")
 	const events = "/v1/threads/t/runs/r1/events"
-	joined := n.watch(events + "?join=true")
+	joined := node.watch(events + "?join=true")
 	prelude := joined.until(`"delta":"Hel"`)
 	want := "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT"
 	mustEqual(t, "event types of the prelude", types(prelude), want)
 	mustEqual(t, "number of cursors in the prelude", len(cursors(prelude)), 1)
 	goOn("r1")
 	rest := joined.until("RUN_FINISHED")
-	again := n.do(http.MethodGet, events+"?join=true", "", "Last-Event-ID", cursors(prelude)[0]) // as an EventSource reconnects
+	again := node.do(http.MethodGet, events+"?join=true", "", "Last-Event-ID", cursors(prelude)[0]) // as an EventSource reconnects
 	wantEqual(t, "event types after the prelude", types(again.body), types(rest))
 	wantEqual(t, "cursors after the prelude", strings.Join(cursors(again.body), " "), strings.Join(cursors(rest), " "))
-	ended := n.do(http.MethodGet, events+"?join=true", "")
+	ended := node.do(http.MethodGet, events+"?join=true", "")
 	wantEqual(t, "event types of the ended run", types(ended.body), "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED")
 	wantEqual(t, "number of cursors of the ended run", len(cursors(ended.body)), 1)
 }
@@ -150,23 +150,23 @@ func TestJoinRun(t *testing.T) {
 // continued after each of its events.
 func TestFollowThread(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+	node := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
+	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
-	n.temporal.closed = func(string) {}
-	goOn := n.emitHalfMessages()
+	node.temporal.closed = func(string) {}
+	goOn := node.emitHalfMessages()
 	const events = "/v1/threads/t/events"
-	early := n.watch(events) // a thread without runs
+	early := node.watch(events) // a thread without runs
 	early.until(": heartbeat")
-	n.startRun("r1")
+	node.startRun("r1")
 	goOn("r1")
 	first := early.until("RUN_FINISHED")
 	if want := "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END RUN_FINISHED"; types(first) != want {
 		t.Errorf("event types of the first run = %q, want %q", types(first), want)
 	}
 	early.until(": heartbeat")
-	n.startRun("r2")
+	node.startRun("r2")
 	goOn("r2")
 	second := early.until("RUN_FINISHED")
 	if !strings.Contains(second, `"u-r2"`) {
@@ -175,12 +175,12 @@ func TestFollowThread(t *testing.T) {
 	wantEqual(t, "event types of the second run", types(second), types(first))
 	all := cursors(first + second)
 	for i, cursor := range all {
-		a := n.do(http.MethodGet, events+"?follow=false&after="+cursor, "")
+		a := node.do(http.MethodGet, events+"?follow=false&after="+cursor, "")
 		if want := all[i+1:]; strings.Join(cursors(a.body), " ") != strings.Join(want, " ") || (len(want) == 0) != (a.status == http.StatusNoContent) {
 			t.Errorf("after event %d: got %d\n%s\nwant the cursors %q", i, a.status, a.body, want)
 		}
 	}
-	late := n.do(http.MethodGet, events+"?follow=false", "")
+	late := node.do(http.MethodGet, events+"?follow=false", "")
 	wantEqual(t, "event types of a late follower", types(late.body), "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED")
 	if !strings.Contains(late.body, `"m-r2"`) {
 		t.Errorf("later reader = %q, want text with %q", late.body, `"m-r2"`)
@@ -188,7 +188,7 @@ func TestFollowThread(t *testing.T) {
 	if !strings.Contains(late.body, `"u-r2"`) {
 		t.Errorf("later reader = %q, want text with %q", late.body, `"u-r2"`)
 	}
-	wrong := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events?after="+all[len(all)-1], "")
+	wrong := node.do(http.MethodGet, "/v1/threads/t/runs/r1/events?after="+all[len(all)-1], "")
 	wantEqual(t, "status of a cursor of another run", wrong.status, http.StatusBadRequest)
 	wantEqual(t, "problem code", wrong.problem.Code, "invalid_cursor")
 }
@@ -197,20 +197,20 @@ func TestFollowThread(t *testing.T) {
 // run has ended.
 func TestFollowedThreadChecksActiveRun(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.emitHalfMessages()
-	n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
+	node := setup(t)
+	node.emitHalfMessages()
+	node.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
 		if execution != "e-r1" {
 			t.Errorf("checked execution: got %q, want e-r1", execution)
 		}
 		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
 	}
-	w := n.watch("/v1/threads/t/events")
+	w := node.watch("/v1/threads/t/events")
 	body, err := json.Marshal(inputOf("r1", "hello"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.do(http.MethodPost, "/v1/agents/a/runs", string(body))
+	node.do(http.MethodPost, "/v1/agents/a/runs", string(body))
 	w.until("workflow_terminated")
 }
 
@@ -239,24 +239,24 @@ func (n *node) page(path string) eventsPage {
 
 func TestPagesOfEvents(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	goOn := n.emitHalfMessages()
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+	node := setup(t)
+	goOn := node.emitHalfMessages()
+	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
-	n.startRun("r1")
+	node.startRun("r1")
 	const events = "/v1/threads/t/runs/r1/events"
-	running := n.page(events)
+	running := node.page(events)
 	mustEqual(t, "page of an active run: number of items", len(running.Items), 3)
 	mustEqual(t, "page of an active run: cursor of the next page", running.NextCursor, running.Items[2].Cursor)
-	rest := n.page(events + "?after=" + running.NextCursor)
+	rest := node.page(events + "?after=" + running.NextCursor)
 	wantEqual(t, "page after the last event: number of items", len(rest.Items), 0)
 	wantEqual(t, "page after the last event: cursor of the next page", rest.NextCursor, running.NextCursor)
 	goOn("r1")
-	want := cursors(n.do(http.MethodGet, events, "").body)
+	want := cursors(node.do(http.MethodGet, events, "").body)
 	var got []string
 	for path := events + "?limit=2"; ; {
-		p := n.page(path)
+		p := node.page(path)
 		for _, i := range p.Items {
 			got = append(got, i.Cursor)
 		}
@@ -271,7 +271,7 @@ func TestPagesOfEvents(t *testing.T) {
 	if strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("cursors of the pages: got\n%v, want\n%v", got, want)
 	}
-	whole := n.page("/v1/threads/t/events?limit=1")
+	whole := node.page("/v1/threads/t/events?limit=1")
 	mustEqual(t, "prelude in one page: number of items", len(whole.Items), 4)
 	wantEqual(t, "prelude in one page: cursor of the first item", whole.Items[0].Cursor, "")
 	wantEqual(t, "prelude in one page: cursor of the next page", whole.NextCursor, whole.Items[3].Cursor)
@@ -279,11 +279,11 @@ func TestPagesOfEvents(t *testing.T) {
 
 func TestBadRequestsForEvents(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
-	n.post(inputOf("r", "hello"))
+	node := setup(t)
+	node.completeRuns()
+	node.post(inputOf("r", "hello"))
 	const run, thread = "/v1/threads/t/runs/r/events", "/v1/threads/t/events"
-	cursor := cursors(n.do(http.MethodGet, run, "").body)[0]
+	cursor := cursors(node.do(http.MethodGet, run, "").body)[0]
 	for _, c := range []struct {
 		path, accept string
 		wantStatus   int
@@ -302,7 +302,7 @@ func TestBadRequestsForEvents(t *testing.T) {
 		{thread + "?limit=x", "application/json", 400, "invalid_input"},
 		{run + "?limit=500", "application/json", 200, ""},
 	} {
-		if a := n.do(http.MethodGet, c.path, "", "Accept", c.accept); a.status != c.wantStatus || a.problem.Code != c.wantCode {
+		if a := node.do(http.MethodGet, c.path, "", "Accept", c.accept); a.status != c.wantStatus || a.problem.Code != c.wantCode {
 			t.Errorf("%.80s: %d %s, want %d %s", c.path, a.status, a.body, c.wantStatus, c.wantCode)
 		}
 	}

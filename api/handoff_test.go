@@ -82,19 +82,19 @@ func (n *node) postToAgent(agent, thread, run string) string {
 func TestRunsAfterHandoff(t *testing.T) {
 	t.Parallel()
 	b, c := &agents.Definition{Name: "b", Model: "test/m", OnNewInput: "queue"}, &agents.Definition{Name: "c", Model: "test/m"}
-	n := setup(t, publishAgents(t, b, c))
-	n.handOffRuns("a", "b", false)
+	node := setup(t, publishAgents(t, b, c))
+	node.handOffRuns("a", "b", false)
 	for i, ask := range []struct{ agent, thread, want string }{
 		{"a", "t", "a "}, {"a", "t", "b queue"}, {"b", "t", "b queue"}, {"a", "other", "a "}, {"a", "t", "b queue"}, {"c", "t", "c "}, {"a", "t", "a "}, {"a", "t", "b queue"},
 	} {
-		if got := n.postToAgent(ask.agent, ask.thread, "r"+string(rune('a'+i))); got != ask.want {
+		if got := node.postToAgent(ask.agent, ask.thread, "r"+string(rune('a'+i))); got != ask.want {
 			t.Errorf("%d: agent %s on %s: got %q, want %q", i, ask.agent, ask.thread, got, ask.want)
 		}
 	}
 	var summary struct {
 		Agent string `json:"agent"`
 	}
-	if n.get("/v1/threads/t", &summary); summary.Agent != "b" {
+	if node.get("/v1/threads/t", &summary); summary.Agent != "b" {
 		t.Errorf("agent of the thread: got %s, want b", summary.Agent)
 	}
 }
@@ -103,13 +103,13 @@ func TestRunsAfterHandoff(t *testing.T) {
 // workflow died after the handoff.
 func TestHandoffOfTerminatedRun(t *testing.T) {
 	t.Parallel()
-	n := setup(t, withThreadList(t), publishAgents(t, &agents.Definition{Name: "b", Model: "test/m"}))
-	n.handOffRuns("a", "b", true)
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+	node := setup(t, withThreadList(t), publishAgents(t, &agents.Definition{Name: "b", Model: "test/m"}))
+	node.handOffRuns("a", "b", true)
+	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
 	}
-	n.postToAgent("a", "t", "r1")
-	n.awaitList("?agent=b&status=idle", "t idle")
+	node.postToAgent("a", "t", "r1")
+	node.awaitList("?agent=b&status=idle", "t idle")
 }
 
 // TestCapabilitiesListHandoffs: an agent's capabilities declare its handoffs, and list target agents
@@ -117,8 +117,8 @@ func TestHandoffOfTerminatedRun(t *testing.T) {
 func TestCapabilitiesListHandoffs(t *testing.T) {
 	t.Parallel()
 	b := &agents.Definition{Name: "b", Model: "test/m", Tools: []string{"handoff:a", "handoff:nobody"}}
-	n := setup(t, publishAgents(t, b))
-	a := n.do(http.MethodGet, "/v1/agents/b", "")
+	node := setup(t, publishAgents(t, b))
+	a := node.do(http.MethodGet, "/v1/agents/b", "")
 	for _, want := range []string{`"multiAgent":{"supported":true,"delegation":false,"handoffs":true}`, `"unavailableTools":["handoff:nobody"]`} {
 		if !strings.Contains(a.body, want) {
 			t.Errorf("body = %q, want text with %q", a.body, want)

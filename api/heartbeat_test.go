@@ -38,17 +38,17 @@ func repeatUntilStopped(t *testing.T, do func(ctx context.Context, i int)) (stop
 // clients are not shown. These records do not delay the heartbeats of any stream.
 func TestAttemptsDoNotDelayHeartbeats(t *testing.T) {
 	t.Parallel()
-	n := setup(t, withoutRunChecks)
+	node := setup(t, withoutRunChecks)
 	var place stream.Place
-	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
-	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
+	node.temporal.start = func(in runs.Input) error { place = node.begin(in, "e1"); return nil }
+	node.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
 	streams := map[string]*frameReader{}
 	for _, path := range []string{"runs/r1/events", "runs/r1/events?join=true", "events"} {
-		streams[path] = n.watch("/v1/threads/t/" + path)
+		streams[path] = node.watch("/v1/threads/t/" + path)
 		streams[path].until("RUN_STARTED")
 	}
 	stop := repeatUntilStopped(t, func(ctx context.Context, _ int) {
-		attempt, _, err := n.log.Begin(ctx, place)
+		attempt, _, err := node.log.Begin(ctx, place)
 		if err != nil {
 			if ctx.Err() == nil {
 				t.Error(err)
@@ -62,7 +62,7 @@ func TestAttemptsDoNotDelayHeartbeats(t *testing.T) {
 		w.until(beat)
 	}
 	stop()
-	n.end(place)
+	node.end(place)
 	for _, w := range streams {
 		w.until("RUN_FINISHED")
 	}
@@ -72,23 +72,23 @@ func TestAttemptsDoNotDelayHeartbeats(t *testing.T) {
 // has ended.
 func TestHeartbeatsOfQueuedRun(t *testing.T) {
 	t.Parallel()
-	n := setup(t, withoutRunChecks)
+	node := setup(t, withoutRunChecks)
 	var place stream.Place
-	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
-	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
-	n.temporal.start = func(runs.Input) error { return alreadyStarted("e1") }
+	node.temporal.start = func(in runs.Input) error { place = node.begin(in, "e1"); return nil }
+	node.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
+	node.temporal.start = func(runs.Input) error { return alreadyStarted("e1") }
 	queued := make(chan runs.Input, 1)
-	n.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
+	node.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
 		queued <- *in.Offer
 		return runs.SubmitResult{Queued: true}, nil
 	}
 	in := inputOf("r2", "and then?")
 	in.ForwardedProps = []byte(`{"perdure":{"onBusy":"enqueue"}}`)
-	second := n.watchRun(in)
+	second := node.watchRun(in)
 	second.until(beat)
 	next := <-queued
-	n.end(place)
-	n.end(n.begin(next, "e1"))
+	node.end(place)
+	node.end(node.begin(next, "e1"))
 	second.until("RUN_FINISHED")
 }
 
@@ -96,29 +96,29 @@ func TestHeartbeatsOfQueuedRun(t *testing.T) {
 // decision. A parked run does the same: its workflow continues in another execution.
 func TestHeartbeatsOfHeldRun(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Heartbeat, c.Silence = 100*time.Millisecond, 10*time.Millisecond })
+	node := setup(t, func(c *api.Config) { c.Heartbeat, c.Silence = 100*time.Millisecond, 10*time.Millisecond })
 	var place stream.Place
-	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
+	node.temporal.start = func(in runs.Input) error { place = node.begin(in, "e1"); return nil }
 	parked := make(chan struct{}, 1)
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		select {
 		case parked <- struct{}{}:
 		default:
 		}
 		return enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW, nil
 	}
-	posted := n.watchRun(inputOf("r1", "hello"))
+	posted := node.watchRun(inputOf("r1", "hello"))
 	posted.until("RUN_STARTED")
 	held, err := stream.HeldEvents([]agui.Interrupt{{ID: "int_1", Reason: "tool_call", ToolCallID: "c1"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if place.After, err = n.log.OpenStep(n.ctx(), place, nil, held...); err != nil {
+	if place.After, err = node.log.OpenStep(node.ctx(), place, nil, held...); err != nil {
 		t.Fatal(err)
 	}
 	streams := []*frameReader{posted}
 	for _, path := range []string{"runs/r1/events", "runs/r1/events?join=true", "events"} {
-		streams = append(streams, n.watch("/v1/threads/t/"+path))
+		streams = append(streams, node.watch("/v1/threads/t/"+path))
 	}
 	for _, w := range streams {
 		w.until("perdure.approval")
@@ -129,7 +129,7 @@ func TestHeartbeatsOfHeldRun(t *testing.T) {
 			w.until(beat)
 		}
 	}
-	n.end(place)
+	node.end(place)
 	for _, w := range streams {
 		w.until("RUN_FINISHED")
 	}
@@ -139,11 +139,11 @@ func TestHeartbeatsOfHeldRun(t *testing.T) {
 // about a silent run.
 func TestHeartbeatsDuringTemporalOutage(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
+	node := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
 	var place stream.Place
-	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
+	node.temporal.start = func(in runs.Input) error { place = node.begin(in, "e1"); return nil }
 	asked, back := make(chan struct{}, 1), make(chan struct{})
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		select {
 		case asked <- struct{}{}:
 		default:
@@ -151,25 +151,25 @@ func TestHeartbeatsDuringTemporalOutage(t *testing.T) {
 		<-back
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
-	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
-	w := n.watch("/v1/threads/t/runs/r1/events")
+	node.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
+	w := node.watch("/v1/threads/t/runs/r1/events")
 	<-asked
 	w.until(beat)
 	w.until(beat)
 	close(back)
-	n.end(place)
+	node.end(place)
 	w.until("RUN_FINISHED")
 }
 
 func TestHeartbeatsDuringLogOutage(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
-	n.temporal.start = func(in runs.Input) error { n.begin(in, "e1"); return nil }
-	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
-	run, thread := n.watch("/v1/threads/t/runs/r1/events"), n.watch("/v1/threads/t/events")
+	node := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
+	node.temporal.start = func(in runs.Input) error { node.begin(in, "e1"); return nil }
+	node.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
+	run, thread := node.watch("/v1/threads/t/runs/r1/events"), node.watch("/v1/threads/t/events")
 	run.until("RUN_STARTED")
 	thread.until("RUN_STARTED")
-	n.nats.Shutdown()
+	node.nats.Shutdown()
 	for range 3 {
 		run.until(beat)
 		thread.until(beat)
@@ -180,11 +180,11 @@ func TestHeartbeatsDuringLogOutage(t *testing.T) {
 // delay its heartbeats.
 func TestOtherApprovalsDoNotDelayHeartbeats(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t, func(c *api.Config) { c.Heartbeat = 100 * time.Millisecond })
-	w := f.watch("/v1/approvals/events?thread=t1")
+	fixture := setupInbox(t, func(c *api.Config) { c.Heartbeat = 100 * time.Millisecond })
+	w := fixture.watch("/v1/approvals/events?thread=t1")
 	stop := repeatUntilStopped(t, func(ctx context.Context, i int) {
-		a := f.approval("t2", "c1", fmt.Sprint("int_", i))
-		if err := f.store.Record(ctx, "default", "evt_"+a.ID, &inbox.Event{Type: inbox.Opened, At: since, Approval: *a}); err != nil && ctx.Err() == nil {
+		a := fixture.approval("t2", "c1", fmt.Sprint("int_", i))
+		if err := fixture.store.Record(ctx, "default", "evt_"+a.ID, &inbox.Event{Type: inbox.Opened, At: since, Approval: *a}); err != nil && ctx.Err() == nil {
 			t.Error(err)
 		}
 	})

@@ -36,19 +36,19 @@ func userMessage(id, text string) agui.Message {
 // missing messages.
 func TestClientWithLostListKeepsConversation(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.answerRuns()
-	n.runWithMessages("r0", []agui.Message{userMessage("m0", "What is 12*7?")})
+	node := setup(t)
+	node.answerRuns()
+	node.runWithMessages("r0", []agui.Message{userMessage("m0", "What is 12*7?")})
 	for i := 1; i < 4; i++ {
-		a := n.runWithMessages(fmt.Sprint("r", i), []agui.Message{userMessage(fmt.Sprint("m", i), "And then?")})
+		a := node.runWithMessages(fmt.Sprint("r", i), []agui.Message{userMessage(fmt.Sprint("m", i), "And then?")})
 		if types := eventTypes(t, a.body); len(types) < 2 || types[0] != "RUN_STARTED" || types[1] != "MESSAGES_SNAPSHOT" {
 			t.Errorf("run %d: got the events %q, want a MESSAGES_SNAPSHOT after RUN_STARTED", i, types)
 		}
 	}
-	if got, want := n.messages("t"), "m0 a-r0 m1 a-r1 m2 a-r2 m3 a-r3"; got != want {
+	if got, want := node.messages("t"), "m0 a-r0 m1 a-r1 m2 a-r2 m3 a-r3"; got != want {
 		t.Errorf("conversation: got %s, want %s", got, want)
 	}
-	if a := n.do(http.MethodGet, "/v1/threads/t/superseded", ""); a.body != `{"items":[]}` {
+	if a := node.do(http.MethodGet, "/v1/threads/t/superseded", ""); a.body != `{"items":[]}` {
 		t.Errorf("superseded: body = %q, want %q", a.body, `{"items":[]}`)
 	}
 }
@@ -56,20 +56,20 @@ func TestClientWithLostListKeepsConversation(t *testing.T) {
 // TestHistoryOfAgent: the agent's definition says how lists are read. An input may override it.
 func TestHistoryOfAgent(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.answerRuns()
-	n.publishRevision("name: a\nmodel: test/m\nhistory: replace\n")
-	n.runWithMessages("r0", []agui.Message{userMessage("m0", "one")})
-	n.runWithMessages("r1", []agui.Message{userMessage("m1", "two")})
-	if got, want := n.messages("t"), "m1 a-r1"; got != want {
+	node := setup(t)
+	node.answerRuns()
+	node.publishRevision("name: a\nmodel: test/m\nhistory: replace\n")
+	node.runWithMessages("r0", []agui.Message{userMessage("m0", "one")})
+	node.runWithMessages("r1", []agui.Message{userMessage("m1", "two")})
+	if got, want := node.messages("t"), "m1 a-r1"; got != want {
 		t.Errorf("conversation with the agent's default: got %s, want %s", got, want)
 	}
-	n.runWithMessages("r2", []agui.Message{userMessage("m2", "three")}, withPerdureProps(`{"history":"auto"}`))
-	if got, want := n.messages("t"), "m1 a-r1 m2 a-r2"; got != want {
+	node.runWithMessages("r2", []agui.Message{userMessage("m2", "three")}, withPerdureProps(`{"history":"auto"}`))
+	if got, want := node.messages("t"), "m1 a-r1 m2 a-r2"; got != want {
 		t.Errorf("conversation with the input's value: got %s, want %s", got, want)
 	}
-	n.runWithMessages("r3", []agui.Message{userMessage("m2", "three, but better")}, withPerdureProps(`{"history":"append"}`))
-	if got, want := n.messages("t"), "m1 a-r1 m2 a-r2 a-r3"; got != want {
+	node.runWithMessages("r3", []agui.Message{userMessage("m2", "three, but better")}, withPerdureProps(`{"history":"append"}`))
+	if got, want := node.messages("t"), "m1 a-r1 m2 a-r2 a-r3"; got != want {
 		t.Errorf("conversation with append: got %s, want %s", got, want)
 	}
 }
@@ -78,13 +78,13 @@ func TestHistoryOfAgent(t *testing.T) {
 // read, and can be continued by a fork.
 func TestSupersededMessages(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.answerRuns()
-	n.runWithMessages("r0", []agui.Message{userMessage("m0", "one")})
-	n.runWithMessages("r1", []agui.Message{userMessage("m1", "two")})
-	n.runWithMessages("r2", []agui.Message{userMessage("m1", "two, but better")})
-	n.runWithMessages("r3", []agui.Message{userMessage("m0", "one, but better")})
-	if got, want := n.messages("t"), "m0 a-r3"; got != want {
+	node := setup(t)
+	node.answerRuns()
+	node.runWithMessages("r0", []agui.Message{userMessage("m0", "one")})
+	node.runWithMessages("r1", []agui.Message{userMessage("m1", "two")})
+	node.runWithMessages("r2", []agui.Message{userMessage("m1", "two, but better")})
+	node.runWithMessages("r3", []agui.Message{userMessage("m0", "one, but better")})
+	if got, want := node.messages("t"), "m0 a-r3"; got != want {
 		t.Errorf("conversation: got %s, want %s", got, want)
 	}
 	type tail struct {
@@ -99,7 +99,7 @@ func TestSupersededMessages(t *testing.T) {
 	var tails []tail
 	for next := ""; ; next = "&cursor=" + page.NextCursor {
 		page.NextCursor, page.Items = "", nil
-		n.get("/v1/threads/t/superseded?limit=1"+next, &page)
+		node.get("/v1/threads/t/superseded?limit=1"+next, &page)
 		tails = append(tails, page.Items...)
 		if page.NextCursor == "" {
 			break
@@ -122,7 +122,7 @@ func TestSupersededMessages(t *testing.T) {
 		var ids []string
 		for next := ""; ; {
 			var p list
-			n.get("/v1/threads/t/superseded/"+run+"?limit=1"+next, &p)
+			node.get("/v1/threads/t/superseded/"+run+"?limit=1"+next, &p)
 			for _, m := range p.Items {
 				ids = append(ids, m.ID)
 			}
@@ -135,16 +135,16 @@ func TestSupersededMessages(t *testing.T) {
 			t.Errorf("superseded by run %s: got %q, want %q", run, ids, want)
 		}
 	}
-	if a := n.do(http.MethodPost, "/v1/threads/t/runs/r2/fork", `{"threadId":"back"}`); a.status != http.StatusCreated {
+	if a := node.do(http.MethodPost, "/v1/threads/t/runs/r2/fork", `{"threadId":"back"}`); a.status != http.StatusCreated {
 		t.Fatalf("fork: status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
 	}
-	if got, want := n.messages("back"), "m0 a-r0 m1 a-r2"; got != want {
+	if got, want := node.messages("back"), "m0 a-r0 m1 a-r2"; got != want {
 		t.Errorf("fork: got %s, want %s", got, want)
 	}
-	if a := n.do(http.MethodGet, "/v1/threads/t/superseded/nobody", ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_run" || !strings.Contains(a.problem.Detail, `the thread "t" has no run "nobody"`) {
+	if a := node.do(http.MethodGet, "/v1/threads/t/superseded/nobody", ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_run" || !strings.Contains(a.problem.Detail, `the thread "t" has no run "nobody"`) {
 		t.Errorf("unknown run: got %d %s, want %d unknown_run", a.status, a.body, http.StatusNotFound)
 	}
-	if a := n.do(http.MethodGet, "/v1/threads/nobody/superseded", ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_thread" {
+	if a := node.do(http.MethodGet, "/v1/threads/nobody/superseded", ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_thread" {
 		t.Errorf("unknown thread: got %d %s, want %d unknown_thread", a.status, a.body, http.StatusNotFound)
 	}
 }
@@ -153,29 +153,29 @@ func TestSupersededMessages(t *testing.T) {
 // cursor.
 func TestSeenCursor(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.answerRuns()
-	first := n.runWithMessages("r0", []agui.Message{userMessage("m0", "one")})
+	node := setup(t)
+	node.answerRuns()
+	first := node.runWithMessages("r0", []agui.Message{userMessage("m0", "one")})
 	seen := lastCursor(first.body)
-	n.runWithMessages("r1", []agui.Message{userMessage("m1", "two")})
+	node.runWithMessages("r1", []agui.Message{userMessage("m1", "two")})
 
 	stale := []agui.Message{userMessage("m0", "one"), {ID: "a-r0", Role: agui.RoleAssistant, Content: agui.TextContent("answer to r0")}, userMessage("m2", "three")}
 	withSeen := withPerdureProps(fmt.Sprintf(`{"seen":%q}`, seen))
-	n.runWithMessages("r2", stale, withSeen)
-	if got, want := n.messages("t"), "m0 a-r0 m1 a-r1 m2 a-r2"; got != want {
+	node.runWithMessages("r2", stale, withSeen)
+	if got, want := node.messages("t"), "m0 a-r0 m1 a-r1 m2 a-r2"; got != want {
 		t.Errorf("conversation: got %s, want %s", got, want)
 	}
 	// The `seen` cursor is not part of the input's digest.
-	again := n.runWithMessages("r2", stale, withPerdureProps(fmt.Sprintf(`{"seen":%q}`, lastCursor(n.do(http.MethodGet, "/v1/threads/t/runs/r2/events", "").body))))
+	again := node.runWithMessages("r2", stale, withPerdureProps(fmt.Sprintf(`{"seen":%q}`, lastCursor(node.do(http.MethodGet, "/v1/threads/t/runs/r2/events", "").body))))
 	again.wantStatus(t, "the same input with a later cursor", http.StatusOK)
 	if lastCursor(again.body) == "" {
 		t.Error("lastCursor(again.body) is empty, want a value")
 	}
-	if a := n.runWithMessages("r3", stale, withPerdureProps(`{"seen":"mine"}`)); a.status != http.StatusBadRequest || a.problem.Pointer != "/forwardedProps/perdure/seen" {
+	if a := node.runWithMessages("r3", stale, withPerdureProps(`{"seen":"mine"}`)); a.status != http.StatusBadRequest || a.problem.Pointer != "/forwardedProps/perdure/seen" {
 		t.Errorf("invalid cursor: got %d %s, want %d with the pointer of seen", a.status, a.body, http.StatusBadRequest)
 	}
 	// A cursor of a replaced log is ignored.
-	if a := n.runWithMessages("r4", []agui.Message{userMessage("m4", "four")}, withPerdureProps(`{"seen":"00000000000400000-1zzzzzzzz"}`)); a.status != http.StatusOK {
+	if a := node.runWithMessages("r4", []agui.Message{userMessage("m4", "four")}, withPerdureProps(`{"seen":"00000000000400000-1zzzzzzzz"}`)); a.status != http.StatusOK {
 		t.Errorf("cursor of another log: status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 }

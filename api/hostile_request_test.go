@@ -65,8 +65,8 @@ const runsPath = "/v1/agents/a/runs"
 // pointer, because they could not be told apart.
 func TestInvalidIDs(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	b := n.startActiveViewer()
+	node := setup(t)
+	b := node.startActiveViewer()
 	long := strings.Repeat("x", stream.MaxIDBytes+1)
 	for _, bad := range []string{`\u0000`, `a\u0000b`, `\n`, `\u001b[2J`, `\u007f`, `\u0085`, `\ud800`, `\udc00x`, `\ufffd`, long, strings.Repeat("😀", 251)} {
 		for pointer, format := range map[string]string{
@@ -77,7 +77,7 @@ func TestInvalidIDs(t *testing.T) {
 			"/messages/0/toolCallId":     `{"threadId":"x","runId":"r","messages":[{"id":"m","role":"tool","toolCallId":"%s","content":"x"}]}`,
 			"/messages/0/toolCalls/0/id": `{"threadId":"x","runId":"r","messages":[{"id":"m","role":"assistant","toolCalls":[{"id":"%s","type":"function","function":{"name":"f","arguments":"{}"}}]}]}`,
 		} {
-			a := n.do(http.MethodPost, runsPath, fmt.Sprintf(format, bad))
+			a := node.do(http.MethodPost, runsPath, fmt.Sprintf(format, bad))
 			a.wantStatus(t, fmt.Sprintf("%.20s as %s: status", bad, pointer), http.StatusBadRequest)
 			wantEqual(t, fmt.Sprintf("%.20s as %s: problem code", bad, pointer), a.problem.Code, "invalid_input")
 			wantEqual(t, fmt.Sprintf("%.20s as %s: problem pointer", bad, pointer), a.problem.Pointer, pointer)
@@ -85,23 +85,23 @@ func TestInvalidIDs(t *testing.T) {
 				t.Errorf("%.20s as %s: length of the body = %v, want at most %v", bad, pointer, len(a.body), 500)
 			}
 		}
-		steer := n.do(http.MethodPost, "/v1/threads/t/messages", `{"message":{"id":"`+bad+`","role":"user","content":"x"}}`)
+		steer := node.do(http.MethodPost, "/v1/threads/t/messages", `{"message":{"id":"`+bad+`","role":"user","content":"x"}}`)
 		wantEqual(t, fmt.Sprintf("%.20s in steering: status", bad), steer.status, http.StatusBadRequest)
 		wantEqual(t, fmt.Sprintf("%.20s in steering: problem pointer", bad), steer.problem.Pointer, "/message/id")
 	}
 	for _, bad := range []string{"%00", "%FF", "%ED%A0%80", "a%0Ab", "%EF%BF%BD", "%C0%AF", long} {
 		for _, path := range []string{"/v1/threads/%s/runs/r/events", "/v1/threads/t/runs/%s/events", "/v1/threads/%s/events"} {
-			if a := n.do(http.MethodGet, fmt.Sprintf(path, bad), ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" {
+			if a := node.do(http.MethodGet, fmt.Sprintf(path, bad), ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" {
 				t.Errorf("%.20s in %s: got %d %.500s, want %d invalid_input", bad, path, a.status, a.body, http.StatusBadRequest)
 			}
 		}
 		for _, path := range []string{"/v1/threads/%s/runs/r/cancel", "/v1/threads/t/runs/%s/cancel", "/v1/threads/%s/messages", "/v1/threads/%s/pause"} {
-			if a := n.do(http.MethodPost, fmt.Sprintf(path, bad), `{"message":{"id":"m","role":"user","content":"x"}}`); a.status != http.StatusBadRequest {
+			if a := node.do(http.MethodPost, fmt.Sprintf(path, bad), `{"message":{"id":"m","role":"user","content":"x"}}`); a.status != http.StatusBadRequest {
 				t.Errorf("%.20s in %s: status = %v, want %v; body: %s", bad, path, a.status, http.StatusBadRequest, a.body)
 			}
 		}
 	}
-	if a := n.do(http.MethodPost, "/v1/agents/"+url.PathEscape(strings.Repeat("../*>\x00", 500))+"/runs", "{}"); a.status != http.StatusNotFound || len(a.body) > 500 {
+	if a := node.do(http.MethodPost, "/v1/agents/"+url.PathEscape(strings.Repeat("../*>\x00", 500))+"/runs", "{}"); a.status != http.StatusNotFound || len(a.body) > 500 {
 		t.Errorf("invalid agent: got %d %.500s, want %d with at most 500 bytes", a.status, a.body, http.StatusNotFound)
 	}
 	b.wantUntouched()
@@ -111,8 +111,8 @@ func TestInvalidIDs(t *testing.T) {
 // different IDs.
 func TestSimilarIDsAreDifferent(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
+	node := setup(t)
+	node.completeRuns()
 	for _, twins := range [][]string{
 		{"é", "e\u0301"}, {"A", "a"}, {"ﬁ", "fi"}, {"a", "a ", " a"}, {"*", ">", "**", "*.>", "t.*"}, {"a.b", "a/b", "a%2Fb", "a%252Fb"}, {".", "..", "...", "./"},
 		{"\u202eabc", "abc"}, {"a\u200db", "ab"}, {"ß", "ss", "ẞ"}, {"İ", "i", "I", "ı"},
@@ -121,15 +121,15 @@ func TestSimilarIDsAreDifferent(t *testing.T) {
 		for _, id := range twins {
 			in := inputOf(id, "I am "+id)
 			in.ThreadID, in.Messages[0].ID = id, id
-			a := n.post(in)
+			a := node.post(in)
 			a.mustStatus(t, fmt.Sprintf("%q: status", id), http.StatusOK)
 			bodies[id] = a.body
 		}
 		for id, body := range bodies {
 			segment := strings.ReplaceAll(url.PathEscape(id), ".", "%2E")
-			read := n.do(http.MethodGet, "/v1/threads/"+segment+"/runs/"+segment+"/events", "")
+			read := node.do(http.MethodGet, "/v1/threads/"+segment+"/runs/"+segment+"/events", "")
 			wantEqual(t, fmt.Sprintf("events of %q", id), read.body, body)
-			page := n.page("/v1/threads/" + segment + "/events?follow=false")
+			page := node.page("/v1/threads/" + segment + "/events?follow=false")
 			started, _ := json.Marshal(id)
 			if len(page.Items) == 0 {
 				t.Errorf("thread %q: number of events = %v, want at least 1", id, len(page.Items))
@@ -148,8 +148,8 @@ func TestSimilarIDsAreDifferent(t *testing.T) {
 
 func TestHostileBodies(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	b := n.startActiveViewer()
+	node := setup(t)
+	b := node.startActiveViewer()
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
 	for range 100 {
@@ -202,12 +202,12 @@ func TestHostileBodies(t *testing.T) {
 		"too much":                {begin + `"state":"` + strings.Repeat("x", 2<<20) + `"}`, nil, 413, "too_large", ""},
 		"props of another shape":  {begin + `"forwardedProps":{"perdure":[]},` + rest + "}", nil, 400, "invalid_input", "/forwardedProps/perdure"},
 	} {
-		a := n.do(http.MethodPost, runsPath, tt.body, tt.header...)
+		a := node.do(http.MethodPost, runsPath, tt.body, tt.header...)
 		if a.status != tt.wantStatus || a.problem.Code != tt.wantCode || a.problem.Pointer != tt.wantPointer || len(a.body) > 500 {
 			t.Errorf("%s: %d %.500s, want %d %s at %q", name, a.status, a.body, tt.wantStatus, tt.wantCode, tt.wantPointer)
 		}
 	}
-	if a := n.do(http.MethodGet, "/v1/threads/x/runs/r/events", ""); a.status != http.StatusNotFound {
+	if a := node.do(http.MethodGet, "/v1/threads/x/runs/r/events", ""); a.status != http.StatusNotFound {
 		t.Errorf("run of a refused input: got %d %.500s, want 404", a.status, a.body)
 	}
 	b.wantUntouched()
@@ -216,12 +216,12 @@ func TestHostileBodies(t *testing.T) {
 // TestNumbersKeepDigits: numbers of a client's state keep all their digits.
 func TestNumbersKeepDigits(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
+	node := setup(t)
+	node.completeRuns()
 	const state = `{"big":12345678901234567890123,"safe":9007199254740993,"zero":-0,"small":1e-400,"huge":1e999,"exact":0.10}`
-	a := n.do(http.MethodPost, runsPath, `{"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[],"state":`+state+`}`)
+	a := node.do(http.MethodPost, runsPath, `{"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[],"state":`+state+`}`)
 	a.mustStatus(t, "status", http.StatusOK)
-	in, err := n.log.Input(n.ctx(), n.temporal.starts[0].Input)
+	in, err := node.log.Input(node.ctx(), node.temporal.starts[0].Input)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,8 +251,8 @@ func (n *node) sendPartially(request string) (*bufio.Reader, net.Conn) {
 // The same holds for a body that the server does not read.
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })
-	b := n.startActiveViewer() // silent for longer than that
+	node := setup(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })
+	b := node.startActiveViewer() // silent for longer than that
 	for path, want := range map[string]struct {
 		status int
 		code   string
@@ -264,7 +264,7 @@ func TestSlowBodies(t *testing.T) {
 		"/nowhere":                           {http.StatusNotFound, "not_found"},
 	} {
 		for _, length := range []string{"Content-Length: 100000", "Transfer-Encoding: chunked"} {
-			r, _ := n.sendPartially("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + length + "\r\n\r\n")
+			r, _ := node.sendPartially("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + length + "\r\n\r\n")
 			resp, err := http.ReadResponse(r, nil)
 			if err != nil {
 				t.Fatalf("%s, %s: %v", path, length, err)
@@ -285,13 +285,13 @@ func TestSlowBodies(t *testing.T) {
 // TestEndlessBody: the server stops reading a body at its bound.
 func TestEndlessBody(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
+	node := setup(t)
 	endless := io.MultiReader(strings.NewReader(`{"threadId":"x","runId":"r","messages":[{"id":"m","role":"user","content":"`), endlessReader('x'))
-	req, err := http.NewRequestWithContext(n.ctx(), http.MethodPost, n.http.URL+runsPath, endless)
+	req, err := http.NewRequestWithContext(node.ctx(), http.MethodPost, node.http.URL+runsPath, endless)
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := n.http.Client().Do(req)
+	resp, err := node.http.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,8 +312,8 @@ func (f endlessReader) Read(p []byte) (int, error) {
 // TestHostileRequests: hostile headers, queries and methods do no harm.
 func TestHostileRequests(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	b := n.startActiveViewer()
+	node := setup(t)
+	b := node.startActiveViewer()
 	const events = "/v1/threads/t/runs/neighbor/events"
 	for _, tt := range []struct {
 		method, path string
@@ -335,7 +335,7 @@ func TestHostileRequests(t *testing.T) {
 		{"GET", "/v1/threads/t/../../agents/a/runs/x", nil, 404, "not_found"},
 		{"GET", "//v1///agents", nil, 404, "not_found"},
 	} {
-		a := n.do(tt.method, tt.path, "", tt.header...)
+		a := node.do(tt.method, tt.path, "", tt.header...)
 		a.wantStatus(t, fmt.Sprintf("%s %.80s %.80s: status", tt.method, tt.path, tt.header), tt.wantStatus)
 		wantEqual(t, fmt.Sprintf("%s %.80s %.80s: problem code", tt.method, tt.path, tt.header), a.problem.Code, tt.wantCode)
 		if len(a.body) > 500 {
@@ -343,11 +343,11 @@ func TestHostileRequests(t *testing.T) {
 		}
 	}
 	for _, accept := range []string{strings.Repeat("text/html;q=0.1,", 2000), "*/*;q=NaN", "application/json;q=0, text/event-stream", ";;;,,,"} {
-		w := n.watch(events, "Accept", accept)
+		w := node.watch(events, "Accept", accept)
 		w.until("Hel")
 		w.close()
 	}
-	r, _ := n.sendPartially("GET /healthz HTTP/1.0\r\n\r\n")
+	r, _ := node.sendPartially("GET /healthz HTTP/1.0\r\n\r\n")
 	resp, err := http.ReadResponse(r, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -360,9 +360,9 @@ func TestHostileRequests(t *testing.T) {
 // transports together. A request beyond that is refused, and starts no run.
 func TestStreamsAreBounded(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.MaxStreams = 2 })
-	b := n.startActiveViewer() // one
-	c := n.dial()
+	node := setup(t, func(c *api.Config) { c.MaxStreams = 2 })
+	b := node.startActiveViewer() // one
+	c := node.dial()
 	c.send(subscribeFrame("1", "neighbor", ""))
 	c.want("ack", "1")
 	full := func(what string, status int, code string, retryAfter bool) {
@@ -372,20 +372,20 @@ func TestStreamsAreBounded(t *testing.T) {
 		}
 	}
 	for what, a := range map[string]answer{
-		"a run":    n.post(inputOf("r2", "hello")),
-		"a viewer": n.do(http.MethodGet, "/v1/threads/t/runs/neighbor/events", ""),
-		"a thread": n.do(http.MethodGet, "/v1/threads/t/events", ""),
+		"a run":    node.post(inputOf("r2", "hello")),
+		"a viewer": node.do(http.MethodGet, "/v1/threads/t/runs/neighbor/events", ""),
+		"a thread": node.do(http.MethodGet, "/v1/threads/t/events", ""),
 	} {
 		full(what, a.status, a.problem.Code, a.header.Get("Retry-After") != "")
 	}
-	other := n.dial()
+	other := node.dial()
 	for _, frame := range []map[string]any{subscribeFrame("1", "neighbor", ""), runFrame("1", inputOf("r3", "hello"))} {
 		other.send(frame)
 		f := other.want("error", "1")
 		full("a frame", f.Status, f.Code, f.RetryAfter > 0)
 	}
-	if len(n.temporal.starts) != 1 {
-		t.Errorf("started runs: got %d, want 1", len(n.temporal.starts))
+	if len(node.temporal.starts) != 1 {
+		t.Errorf("started runs: got %d, want 1", len(node.temporal.starts))
 	}
 	c.send(map[string]any{"type": "unsubscribe", "id": "1"})
 	c.until("1", "ack")
@@ -397,10 +397,10 @@ func TestStreamsAreBounded(t *testing.T) {
 // TestSocketsAreBounded: a socket beyond the node's bound is refused before its upgrade.
 func TestSocketsAreBounded(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.MaxSockets = 2 })
-	first, second := n.dial(), n.dial()
+	node := setup(t, func(c *api.Config) { c.MaxSockets = 2 })
+	first, second := node.dial(), node.dial()
 	handshake := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}
-	a := n.do(http.MethodGet, "/v1/ws", "", handshake...)
+	a := node.do(http.MethodGet, "/v1/ws", "", handshake...)
 	a.wantStatus(t, "status", http.StatusServiceUnavailable)
 	wantEqual(t, "problem code", a.problem.Code, "node_full")
 	if a.header.Get("Retry-After") == "" {
@@ -410,9 +410,9 @@ func TestSocketsAreBounded(t *testing.T) {
 	second.ping("1")
 	first.disconnect()
 	waitFor(t, func() bool {
-		return n.do(http.MethodGet, "/v1/ws", "", "Connection", "Upgrade").status != http.StatusServiceUnavailable
+		return node.do(http.MethodGet, "/v1/ws", "", "Connection", "Upgrade").status != http.StatusServiceUnavailable
 	})
-	n.dial().ping("1")
+	node.dial().ping("1")
 	second.ping("2")
 }
 

@@ -39,14 +39,14 @@ type inboxFixture struct {
 // setupInbox returns a server with an inbox.
 func setupInbox(t *testing.T, change ...func(*api.Config)) *inboxFixture {
 	t.Helper()
-	f := &inboxFixture{waits: map[string]map[string]*runs.Decision{}}
+	fixture := &inboxFixture{waits: map[string]map[string]*runs.Decision{}}
 	open := func(c *api.Config) {
 		c.Inbox = openInbox(t, c.Log)
-		f.store, f.index, f.links = c.Inbox.Store, c.Inbox.Index, c.Inbox.Links
+		fixture.store, fixture.index, fixture.links = c.Inbox.Store, c.Inbox.Index, c.Inbox.Links
 	}
-	f.node = setup(t, append([]func(*api.Config){open}, change...)...)
-	f.temporal.decide = f.decideUpdate
-	return f
+	fixture.node = setup(t, append([]func(*api.Config){open}, change...)...)
+	fixture.temporal.decide = fixture.decideUpdate
+	return fixture
 }
 
 // openInbox opens an inbox on a log, with the server's index of approvals.
@@ -194,22 +194,22 @@ func (f *inboxFixture) until(good func(listed []string) bool) {
 
 func TestListApprovals(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	first, second := f.openApprovals("t1", "c1", "c2"), f.openApprovals("t2", "c1")
+	fixture := setupInbox(t)
+	first, second := fixture.openApprovals("t1", "c1", "c2"), fixture.openApprovals("t2", "c1")
 	all := slices.Concat(first, second)
 	slices.Sort(all) // all have the same time
-	if got, page := f.list(""); !slices.Equal(got, all) || page.NextCursor != "" || page.EventsCursor == "" {
+	if got, page := fixture.list(""); !slices.Equal(got, all) || page.NextCursor != "" || page.EventsCursor == "" {
 		t.Errorf("list: got %v, %+v, want %v in one page", got, page, all)
 	}
-	one, page := f.list("?limit=2")
-	two, _ := f.list("?limit=2&cursor=" + page.NextCursor)
+	one, page := fixture.list("?limit=2")
+	two, _ := fixture.list("?limit=2&cursor=" + page.NextCursor)
 	wantEqual(t, "approvals of both pages", slices.Concat(one, two), all)
 	wantEqual(t, "number of items of the first page", len(one), 2)
 	for query, want := range map[string]int{
 		"?thread=t1": 2, "?agent=a": 3, "?agent=b": 0, "?tool=refund": 3, "?olderThan=1h": 3, "?assignee=me": 3, "?assignee=role:x": 3, "?assignee=ada": 3,
 		"?olderThan=876000h": 0,
 	} {
-		if got, _ := f.list(query); len(got) != want {
+		if got, _ := fixture.list(query); len(got) != want {
 			t.Errorf("%s: number of approvals = %v, want %v", query, len(got), want)
 		}
 	}
@@ -217,7 +217,7 @@ func TestListApprovals(t *testing.T) {
 		"?limit=0": "invalid_input", "?limit=501": "invalid_input", "?olderThan=day": "invalid_input", "?olderThan=-1h": "invalid_input", "?assignee=": "invalid_input",
 		"?assignee=role:": "invalid_input", "?cursor=x": "invalid_cursor",
 	} {
-		a := f.do(http.MethodGet, "/v1/approvals"+query, "")
+		a := fixture.do(http.MethodGet, "/v1/approvals"+query, "")
 		a.wantStatus(t, query+": status", http.StatusBadRequest)
 		wantEqual(t, query+": problem code", a.problem.Code, code)
 	}
@@ -261,31 +261,31 @@ func (f *inboxFixture) feed(n int, path string, header ...string) (events, ids [
 
 func TestApprovalEvents(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
-	_, empty := f.list("")
-	ids := f.openApprovals("t1", "c1")
-	f.openApprovals("t2", "c1")
-	decided := f.approval("t1", "c1", ids[0])
-	f.publishEvent(inbox.Decided, decided)
+	fixture := setupInbox(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
+	_, empty := fixture.list("")
+	ids := fixture.openApprovals("t1", "c1")
+	fixture.openApprovals("t2", "c1")
+	decided := fixture.approval("t1", "c1", ids[0])
+	fixture.publishEvent(inbox.Decided, decided)
 	want := []string{"opened t1", "opened t2", "decided t1"}
-	got, cursors := f.feed(3, "?after="+empty.EventsCursor)
+	got, cursors := fixture.feed(3, "?after="+empty.EventsCursor)
 	if !slices.Equal(got, want) {
 		t.Fatalf("feed: got %v, want %v", got, want)
 	}
-	rest, _ := f.feed(2, "", "Last-Event-ID", cursors[0])
+	rest, _ := fixture.feed(2, "", "Last-Event-ID", cursors[0])
 	wantEqual(t, "events after the first event", rest, want[1:])
-	mine, _ := f.feed(2, "?thread=t1&after="+empty.EventsCursor)
+	mine, _ := fixture.feed(2, "?thread=t1&after="+empty.EventsCursor)
 	wantEqual(t, "events of one thread", mine, []string{"opened t1", "decided t1"})
-	if a := f.do(http.MethodGet, "/v1/approvals/events?after=x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
+	if a := fixture.do(http.MethodGet, "/v1/approvals/events?after=x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
 		t.Errorf("invalid cursor: got %d %s, want %d invalid_cursor", a.status, a.body, http.StatusBadRequest)
 	}
 	other := setupInbox(t)
 	_, elsewhere := other.list("")
-	if a := f.do(http.MethodGet, "/v1/approvals/events?after="+elsewhere.EventsCursor, ""); a.status != http.StatusGone || a.problem.Code != "log_replaced" {
+	if a := fixture.do(http.MethodGet, "/v1/approvals/events?after="+elsewhere.EventsCursor, ""); a.status != http.StatusGone || a.problem.Code != "log_replaced" {
 		t.Errorf("cursor of another log: got %d %s, want %d log_replaced", a.status, a.body, http.StatusGone)
 	}
-	f.server.Drain()
-	if a := f.do(http.MethodGet, "/v1/approvals/events", ""); a.status != http.StatusServiceUnavailable {
+	fixture.server.Drain()
+	if a := fixture.do(http.MethodGet, "/v1/approvals/events", ""); a.status != http.StatusServiceUnavailable {
 		t.Errorf("status during the shutdown = %v, want %v; body: %s", a.status, http.StatusServiceUnavailable, a.body)
 	}
 }
@@ -294,8 +294,8 @@ func TestApprovalEvents(t *testing.T) {
 // thread are sent together.
 func TestBatchDecidesEachInterrupt(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	one, two := f.openApprovals("t1", "c1", "c2"), f.openApprovals("t2", "c1")
+	fixture := setupInbox(t)
+	one, two := fixture.openApprovals("t1", "c1", "c2"), fixture.openApprovals("t2", "c1")
 	body := fmt.Sprintf(`{"decisions":[
 		{"threadId":"t1","id":%q,"decision":"approve"},
 		{"threadId":"t2","id":%q,"decision":"reject","reason":"no"},
@@ -315,7 +315,7 @@ func TestBatchDecidesEachInterrupt(t *testing.T) {
 	}
 	send := func() {
 		t.Helper()
-		a := f.do(http.MethodPost, "/v1/approvals/batch", body)
+		a := fixture.do(http.MethodPost, "/v1/approvals/batch", body)
 		if err := json.Unmarshal([]byte(a.body), &answer); err != nil || a.status != http.StatusOK || len(answer.Items) != 8 {
 			t.Fatalf("batch: got %d %s, want %d with 8 items", a.status, a.body, http.StatusOK)
 		}
@@ -332,15 +332,15 @@ func TestBatchDecidesEachInterrupt(t *testing.T) {
 	}
 	wantEqual(t, "decision recorded for the seventh item", answer.Items[6].Recorded.Decision, "approve")
 	wantEqual(t, "pointer of the fifth item", answer.Items[4].Pointer, "/decisions/4/args")
-	if len(f.updates) != 2 {
-		t.Errorf("updates of the threads: got %v, want 2", f.updates)
+	if len(fixture.updates) != 2 {
+		t.Errorf("updates of the threads: got %v, want 2", fixture.updates)
 	}
 	send()
 	mustEqual(t, "first item is a repeat", answer.Items[0].Repeated, true)
 	mustEqual(t, "second item is a repeat", answer.Items[1].Repeated, true)
 	wantEqual(t, "third item is a repeat", answer.Items[2].Repeated, true)
 	for body, pointer := range map[string]string{`{}`: "/decisions", `{"decisions":[]}`: "/decisions", `{"decisions":[` + strings.Repeat("{},", 100) + `{}]}`: "/decisions", `[]`: ""} {
-		if a := f.do(http.MethodPost, "/v1/approvals/batch", body); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
+		if a := fixture.do(http.MethodPost, "/v1/approvals/batch", body); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
 			t.Errorf("%.20s: got %d %s, want %d with the pointer %s", body, a.status, a.body, http.StatusBadRequest, pointer)
 		}
 	}
@@ -350,39 +350,39 @@ func TestBatchDecidesEachInterrupt(t *testing.T) {
 // tries to decide it.
 func TestInboxDropsEndedApprovals(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	left, stays := f.openApprovals("t1", "c1"), f.openApprovals("t2", "c1")
-	f.mu.Lock()
-	delete(f.waits, "thread/default/t1") // its workflow was terminated
-	f.mu.Unlock()
-	if a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+left[0], `{"decision":"approve"}`); a.status != http.StatusNotFound {
+	fixture := setupInbox(t)
+	left, stays := fixture.openApprovals("t1", "c1"), fixture.openApprovals("t2", "c1")
+	fixture.mu.Lock()
+	delete(fixture.waits, "thread/default/t1") // its workflow was terminated
+	fixture.mu.Unlock()
+	if a := fixture.do(http.MethodPost, "/v1/threads/t1/approvals/"+left[0], `{"decision":"approve"}`); a.status != http.StatusNotFound {
 		t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
 	}
-	f.until(func(listed []string) bool { return slices.Equal(listed, stays) })
+	fixture.until(func(listed []string) bool { return slices.Equal(listed, stays) })
 	for range 2 {
-		if a := f.do(http.MethodPost, "/v1/threads/t2/approvals/"+stays[0], `{"decision":"approve"}`); a.status != http.StatusOK {
+		if a := fixture.do(http.MethodPost, "/v1/threads/t2/approvals/"+stays[0], `{"decision":"approve"}`); a.status != http.StatusOK {
 			t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 		}
 	}
-	got, _ := f.list("")
+	got, _ := fixture.list("")
 	wantEqual(t, "open approvals", got, stays)
 }
 
 func TestAudit(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	ids := f.openApprovals("t1", "c1", "c2")
+	fixture := setupInbox(t)
+	ids := fixture.openApprovals("t1", "c1", "c2")
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r"}
 	for n, id := range ids {
-		a := f.approval("t1", fmt.Sprintf("c%d", n+1), id)
+		a := fixture.approval("t1", fmt.Sprintf("c%d", n+1), id)
 		entry := inbox.Entry{Tenant: "default", Event: inbox.Event{Type: inbox.Opened, At: since, Approval: *a}}
-		if err := f.log.AppendAudit(f.ctx(), run, "evt_1"+id, entry); err != nil {
+		if err := fixture.log.AppendAudit(fixture.ctx(), run, "evt_1"+id, entry); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a := f.approval("t1", "c1", ids[0])
+	a := fixture.approval("t1", "c1", ids[0])
 	a.Decisions = []inbox.Decision{{Decision: "reject", By: "ada", Channel: "link", Reason: "no", At: since, Digest: "d"}}
-	if err := f.log.AppendAudit(f.ctx(), run, "evt_2", inbox.Entry{Tenant: "default", Event: inbox.Event{Type: inbox.Decided, At: since, Approval: *a}}); err != nil {
+	if err := fixture.log.AppendAudit(fixture.ctx(), run, "evt_2", inbox.Entry{Tenant: "default", Event: inbox.Event{Type: inbox.Decided, At: since, Approval: *a}}); err != nil {
 		t.Fatal(err)
 	}
 	var page struct {
@@ -392,7 +392,7 @@ func TestAudit(t *testing.T) {
 	read := func(query string) {
 		t.Helper()
 		page.Items, page.NextCursor = nil, ""
-		got := f.do(http.MethodGet, "/v1/threads/t1/approvals"+query, "")
+		got := fixture.do(http.MethodGet, "/v1/threads/t1/approvals"+query, "")
 		if err := json.Unmarshal([]byte(got.body), &page); err != nil || got.status != http.StatusOK {
 			t.Fatalf("audit: got %d %s, want %d with a page", got.status, got.body, http.StatusOK)
 		}
@@ -418,14 +418,14 @@ func TestAudit(t *testing.T) {
 		wantEqual(t, status+": ID of the item", page.Items[0].ID, want)
 	}
 	for _, status := range []string{"", "pending", "expired"} {
-		if a := f.do(http.MethodGet, "/v1/threads/t1/approvals?status="+status, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || !strings.Contains(a.problem.Detail, "status") {
+		if a := fixture.do(http.MethodGet, "/v1/threads/t1/approvals?status="+status, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || !strings.Contains(a.problem.Detail, "status") {
 			t.Errorf("status %q: got %d %s, want %d invalid_input", status, a.status, a.body, http.StatusBadRequest)
 		}
 	}
-	if a := f.do(http.MethodGet, "/v1/threads/t1/approvals?cursor=-1", ""); a.problem.Code != "invalid_cursor" {
+	if a := fixture.do(http.MethodGet, "/v1/threads/t1/approvals?cursor=-1", ""); a.problem.Code != "invalid_cursor" {
 		t.Errorf("problem code = %q, want %q", a.problem.Code, "invalid_cursor")
 	}
-	if a := f.do(http.MethodGet, "/v1/threads/none/approvals", ""); a.problem.Code != "unknown_thread" {
+	if a := fixture.do(http.MethodGet, "/v1/threads/none/approvals", ""); a.problem.Code != "unknown_thread" {
 		t.Errorf("problem code = %q, want %q", a.problem.Code, "unknown_thread")
 	}
 }
@@ -449,12 +449,12 @@ func (f *inboxFixture) proposedDecision(workflow, call string) *stream.Decision 
 // TestLogHasDeciders: the log has the subject and the channel of each decision.
 func TestLogHasDeciders(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	ids := f.openApprovals("t1", "c1", "c2")
-	f.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[0], `{"decision":"approve"}`)
-	f.do(http.MethodPost, "/v1/approvals/batch", fmt.Sprintf(`{"decisions":[{"threadId":"t1","id":%q,"decision":"reject"}]}`, ids[1]))
+	fixture := setupInbox(t)
+	ids := fixture.openApprovals("t1", "c1", "c2")
+	fixture.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[0], `{"decision":"approve"}`)
+	fixture.do(http.MethodPost, "/v1/approvals/batch", fmt.Sprintf(`{"decisions":[{"threadId":"t1","id":%q,"decision":"reject"}]}`, ids[1]))
 	for call, want := range map[string]string{"c1": "http", "c2": "batch"} {
-		d := f.proposedDecision("thread/default/t1", call)
+		d := fixture.proposedDecision("thread/default/t1", call)
 		wantEqual(t, call+": channel of the decision", d.Channel, want)
 		if d.By != nil && d.By.Tenant != auth.TenantDefault {
 			t.Errorf("%s: tenant of the decider = %s, want %s", call, d.By.Tenant, auth.TenantDefault)

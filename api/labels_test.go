@@ -24,10 +24,10 @@ func TestRequestLogsNameRun(t *testing.T) { //nolint:paralleltest // sets the pr
 	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(recorder)))
 	t.Cleanup(func() { otel.SetTracerProvider(before) })
 	var log bytes.Buffer
-	n := setup(t, func(c *api.Config) { c.Logger = telemetry.NewLogger(slog.NewJSONHandler(&log, nil)) })
-	n.completeRuns()
+	node := setup(t, func(c *api.Config) { c.Logger = telemetry.NewLogger(slog.NewJSONHandler(&log, nil)) })
+	node.completeRuns()
 	in := `{"threadId":"t","runId":"r","messages":[{"id":"u","role":"user","content":"hello"}],"nobodyKnows":1}`
-	if a := n.do(http.MethodPost, runsPath, in); a.status != http.StatusOK {
+	if a := node.do(http.MethodPost, runsPath, in); a.status != http.StatusOK {
 		t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	var line map[string]any
@@ -40,10 +40,10 @@ func TestRequestLogsNameRun(t *testing.T) { //nolint:paralleltest // sets the pr
 			t.Errorf("%s of the log line: got %v, want %s: %s", key, line[key], want, log.String())
 		}
 	}
-	n.do(http.MethodGet, "/v1/threads/t/runs/r/events", "")
-	n.do(http.MethodGet, "/v1/threads/"+strings.Repeat("x", 1001)+"/events", "") // too long for an ID
-	n.do(http.MethodGet, "/v1/agents/a", "")
-	n.http.Close() // so that all spans have ended
+	node.do(http.MethodGet, "/v1/threads/t/runs/r/events", "")
+	node.do(http.MethodGet, "/v1/threads/"+strings.Repeat("x", 1001)+"/events", "") // too long for an ID
+	node.do(http.MethodGet, "/v1/agents/a", "")
+	node.http.Close() // so that all spans have ended
 	got := map[string][]string{}
 	for _, span := range recorder.Ended() {
 		attributes := map[string]string{}

@@ -79,10 +79,10 @@ func (l *laggingViewer) rest() (string, error) {
 func TestReadingViewersStayConnected(t *testing.T) {
 	t.Parallel()
 	const burst, size = 400, 32 << 10 // 12.5 MiB
-	n := setup(t)
-	steady, s := n.startViewedRun(n.captureOutputs(), "r1")
+	node := setup(t)
+	steady, s := node.startViewedRun(node.captureOutputs(), "r1")
 	first := cursors(steady.until("TEXT_MESSAGE_START"))[0]
-	front := n.serveOn(t, withSmallBuffers)
+	front := node.serveOn(t, withSmallBuffers)
 	paths := map[string][]string{
 		"a run":                       {eventsOfR1},
 		"a run on the binary wire":    {eventsOfR1, "Accept", protobuf.MediaType},
@@ -93,7 +93,7 @@ func TestReadingViewersStayConnected(t *testing.T) {
 	for name, path := range paths {
 		slow[name] = dialLagging(t, front, path[0], path[1:]...)
 	}
-	socket := n.dialAt(wsURL(front))
+	socket := node.dialAt(wsURL(front))
 	socket.send(subscribeFrame("1", "r1", ""))
 	socket.want("ack", "1")
 	socketLines := []string{socket.want("event", "1").line(), socket.want("event", "1").line()}
@@ -137,11 +137,11 @@ func TestReadingViewersStayConnected(t *testing.T) {
 	for name, path := range paths {
 		body, _ := bodies.Load(name)
 		shown := strings.ReplaceAll(body.(string), ": heartbeat\n\n", "") // a slow machine may send heartbeats
-		if whole := n.do(http.MethodGet, path[0], "", path[1:]...); shown != whole.body {
+		if whole := node.do(http.MethodGet, path[0], "", path[1:]...); shown != whole.body {
 			t.Errorf("%s: viewer: got %d bytes, want %d", name, len(shown), len(whole.body))
 		}
 	}
-	whole := n.do(http.MethodGet, eventsOfR1, "")
+	whole := node.do(http.MethodGet, eventsOfR1, "")
 	if diff := cmp.Diff(frames(whole.body), append(socketLines, rest...)); diff != "" {
 		t.Errorf("events over a socket (-want +got): %.2000s", diff)
 	}
@@ -152,14 +152,14 @@ func TestReadingViewersStayConnected(t *testing.T) {
 // is bounded, whatever the length of the run.
 func TestMemoryOfLaggingViewerIsBounded(t *testing.T) {
 	const viewers, most = 240, 256 << 10
-	n := setup(t)
-	steady, s := n.startViewedRun(n.captureOutputs(), "r1")
+	node := setup(t)
+	steady, s := node.startViewedRun(node.captureOutputs(), "r1")
 	text := strings.Repeat("x", 32<<10)
 	for range 32 { // the run has 1 MiB before the viewers connect
 		s.say(text)
 		steady.until(text)
 	}
-	front := n.serveOn(t, withSmallBuffers)
+	front := node.serveOn(t, withSmallBuffers)
 	goroutines := runtime.NumGoroutine()
 	var all []*laggingViewer
 	for range viewers {

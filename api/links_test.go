@@ -38,13 +38,13 @@ func (f *inboxFixture) link(thread, id, body string) string {
 // POST.
 func TestLinkDecidesOnce(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	id := f.openApprovals("t1", "c1")[0]
-	path := f.link("t1", id, `{"decision":"approve","subject":"ada"}`)
-	again := f.link("t1", id, `{"decision":"approve","subject":"ada","expiresIn":"2h"}`)
-	other := f.link("t1", id, `{"decision":"reject","subject":"bob"}`)
+	fixture := setupInbox(t)
+	id := fixture.openApprovals("t1", "c1")[0]
+	path := fixture.link("t1", id, `{"decision":"approve","subject":"ada"}`)
+	again := fixture.link("t1", id, `{"decision":"approve","subject":"ada","expiresIn":"2h"}`)
+	other := fixture.link("t1", id, `{"decision":"reject","subject":"bob"}`)
 	for range 2 { // as a mail program checks links
-		a := f.do(http.MethodGet, path, "")
+		a := fixture.do(http.MethodGet, path, "")
 		a.mustStatus(t, "status", http.StatusOK)
 		if !strings.Contains(a.body, "May refund be called?") {
 			t.Errorf("body = %q, want text with %q", a.body, "May refund be called?")
@@ -67,16 +67,16 @@ func TestLinkDecidesOnce(t *testing.T) {
 			t.Errorf("Content-Security-Policy = %q, want prefix %q", csp, "default-src 'none'; style-src 'sha256-")
 		}
 	}
-	if a := f.do(http.MethodHead, path, ""); a.status != http.StatusOK || a.body != "" { // as a link checker does
+	if a := fixture.do(http.MethodHead, path, ""); a.status != http.StatusOK || a.body != "" { // as a link checker does
 		t.Errorf("HEAD: got %d %q, want %d without a body", a.status, a.body, http.StatusOK)
 	}
-	if len(f.updates) != 0 {
-		t.Fatalf("decisions of GET requests: got %v, want none", f.updates)
+	if len(fixture.updates) != 0 {
+		t.Fatalf("decisions of GET requests: got %v, want none", fixture.updates)
 	}
-	if a := f.do(http.MethodPost, path, "", "Origin", "null"); a.status != http.StatusOK || !strings.Contains(a.body, "recorded: approve") {
+	if a := fixture.do(http.MethodPost, path, "", "Origin", "null"); a.status != http.StatusOK || !strings.Contains(a.body, "recorded: approve") {
 		t.Fatalf("decision by link: got %d %s, want %d with the recorded approval", a.status, a.body, http.StatusOK)
 	}
-	d := f.proposedDecision("thread/default/t1", "c1")
+	d := fixture.proposedDecision("thread/default/t1", "c1")
 	wantEqual(t, "channel of the decision", d.Channel, "link")
 	if d.By == nil {
 		t.Fatal("decider = nil, want a value")
@@ -84,29 +84,29 @@ func TestLinkDecidesOnce(t *testing.T) {
 	wantEqual(t, "subject of the decision", d.By.Subject, "ada")
 	wantEqual(t, "kind of the decision", d.Kind, "approve")
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
-		if a := f.do(method, path, ""); a.status != http.StatusGone || !strings.Contains(a.body, "has been used") || !strings.Contains(a.body, "The decision was already made") || !strings.Contains(a.body, "Recorded decision: approve") {
+		if a := fixture.do(method, path, ""); a.status != http.StatusGone || !strings.Contains(a.body, "has been used") || !strings.Contains(a.body, "The decision was already made") || !strings.Contains(a.body, "Recorded decision: approve") {
 			t.Errorf("%s of a used link: got %d %s, want %d with the recorded decision", method, a.status, a.body, http.StatusGone)
 		}
 	}
-	if a := f.do(http.MethodPost, other, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "Recorded decision: approve") {
+	if a := fixture.do(http.MethodPost, other, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "Recorded decision: approve") {
 		t.Errorf("link for another decision: got %d %s, want %d with the recorded decision", a.status, a.body, http.StatusConflict)
 	}
-	if a := f.do(http.MethodPost, again, ""); a.status != http.StatusOK {
+	if a := fixture.do(http.MethodPost, again, ""); a.status != http.StatusOK {
 		t.Errorf("another link for the same decision: status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
-	if len(f.updates) != 3 {
-		t.Errorf("updates of the workflow: got %v, want 3", f.updates)
+	if len(fixture.updates) != 3 {
+		t.Errorf("updates of the workflow: got %v, want 3", fixture.updates)
 	}
 }
 
 func TestUnusableLinks(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	id := f.openApprovals("t1", "c1")[0]
+	fixture := setupInbox(t)
+	id := fixture.openApprovals("t1", "c1")[0]
 	token := func(change func(*links.Link)) string {
 		l := links.Link{Tenant: "default", Thread: "t1", Approval: id, Decision: "approve", Args: runs.DigestArgs(`{"to":"<b>Ada</b>"}`), Expires: time.Now().Add(time.Hour)}
 		change(&l)
-		text, err := f.links.Token(l)
+		text, err := fixture.links.Token(l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestUnusableLinks(t *testing.T) {
 		"of another approval": {token(func(l *links.Link) { l.Approval = "int_x" }), http.StatusNotFound},
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			a := f.do(method, want.path, "")
+			a := fixture.do(method, want.path, "")
 			a.wantStatus(t, fmt.Sprintf("%s %s: status", method, name), want.wantStatus)
 			if !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") {
 				t.Errorf("%s %s: header Content-Type = %q, want prefix %q", method, name, a.header.Get("Content-Type"), "text/html")
@@ -141,10 +141,10 @@ func TestUnusableLinks(t *testing.T) {
 			}
 		}
 	}
-	if len(f.updates) != 0 {
-		t.Errorf("decisions: got %v, want none", f.updates)
+	if len(fixture.updates) != 0 {
+		t.Errorf("decisions: got %v, want none", fixture.updates)
 	}
-	if a := f.do(http.MethodGet, good, ""); a.status != http.StatusOK {
+	if a := fixture.do(http.MethodGet, good, ""); a.status != http.StatusOK {
 		t.Errorf("valid link: status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 }
@@ -152,13 +152,13 @@ func TestUnusableLinks(t *testing.T) {
 // TestLinkIsRetried: a decision with an unknown result may be sent again.
 func TestLinkIsRetried(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	path := f.link("t1", f.openApprovals("t1", "c1")[0], `{"decision":"approve"}`)
-	take := f.temporal.decide
-	f.temporal.decide = func(string, runs.DecideRequest) (out runs.DecideResult, err error) {
+	fixture := setupInbox(t)
+	path := fixture.link("t1", fixture.openApprovals("t1", "c1")[0], `{"decision":"approve"}`)
+	take := fixture.temporal.decide
+	fixture.temporal.decide = func(string, runs.DecideRequest) (out runs.DecideResult, err error) {
 		return out, serviceerror.NewUnavailable("unavailable")
 	}
-	a := f.do(http.MethodPost, path, "")
+	a := fixture.do(http.MethodPost, path, "")
 	a.wantStatus(t, "status", http.StatusServiceUnavailable)
 	if a.header.Get("Retry-After") == "" {
 		t.Error("header Retry-After is empty, want a value")
@@ -166,27 +166,27 @@ func TestLinkIsRetried(t *testing.T) {
 	if !strings.Contains(a.body, "Please try again") {
 		t.Errorf("body = %q, want text with %q", a.body, "Please try again")
 	}
-	f.temporal.decide = take
-	if a := f.do(http.MethodPost, path, ""); a.status != http.StatusOK {
+	fixture.temporal.decide = take
+	if a := fixture.do(http.MethodPost, path, ""); a.status != http.StatusOK {
 		t.Errorf("second try: status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 }
 
 func TestLinkLifetimeIsBounded(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	id := f.openApprovals("t1", "c1")[0]
+	fixture := setupInbox(t)
+	id := fixture.openApprovals("t1", "c1")[0]
 	for body, want := range map[string]int{
 		`{}`: 422, `{"decision":"edit"}`: 422, `{"decision":"approve","expiresIn":"8d"}`: 400, `{"decision":"approve","expiresIn":"1s"}`: 400,
 		`{"decision":"approve","expiresIn":"169h"}`: 400, `{"decision":"approve","subject":"a\u0000"}`: 400, `[]`: 400,
 		fmt.Sprintf(`{"decision":"approve","subject":%q}`, strings.Repeat("a", 1001)):                    400,
 		`{"decision":"approve","roles":["` + strings.Repeat(strings.Repeat("r", 200)+`","`, 99) + `r"]}`: 400,
 	} {
-		if a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", body); a.status != want {
+		if a := fixture.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", body); a.status != want {
 			t.Errorf("%s: status = %v, want %v; body: %s", body, a.status, want, a.body)
 		}
 	}
-	if a := f.do(http.MethodPost, "/v1/threads/t1/approvals/none/links", `{"decision":"approve"}`); a.status != http.StatusNotFound {
+	if a := fixture.do(http.MethodPost, "/v1/threads/t1/approvals/none/links", `{"decision":"approve"}`); a.status != http.StatusNotFound {
 		t.Errorf("status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
 	}
 }

@@ -83,11 +83,11 @@ func TestRunDiesBeforeFirstRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := setup(t)
-			n.temporal.status = terminated
-			n.temporal.start = func(in runs.Input) error { n.temporal.history = taken(t, in); return nil }
+			node := setup(t)
+			node.temporal.status = terminated
+			node.temporal.start = func(in runs.Input) error { node.temporal.history = taken(t, in); return nil }
 			for range 2 {
-				a := n.post(inputOf("r1", "hello"))
+				a := node.post(inputOf("r1", "hello"))
 				wantEqual(t, "number of events", len(cursors(a.body)), 2)
 				if !strings.Contains(a.body, `"type":"RUN_STARTED"`) {
 					t.Errorf("body = %q, want text with %q", a.body, `"type":"RUN_STARTED"`)
@@ -96,11 +96,11 @@ func TestRunDiesBeforeFirstRecord(t *testing.T) {
 					t.Errorf("body = %q, want text with %q", a.body, `"code":"workflow_terminated"`)
 				}
 			}
-			if len(n.temporal.starts) != 1 {
-				t.Errorf("starts: got %d, want 1", len(n.temporal.starts))
+			if len(node.temporal.starts) != 1 {
+				t.Errorf("starts: got %d, want 1", len(node.temporal.starts))
 			}
-			late := stream.Place{Run: streamRun(n.temporal.starts[0]), Lane: stream.LaneMain, Step: "1/model", Execution: "latest"}
-			if _, err := n.log.OpenStep(n.ctx(), late, nil, &agui.RunStarted{ThreadID: "t", RunID: "r1"}); !errors.Is(err, stream.ErrOver) {
+			late := stream.Place{Run: streamRun(node.temporal.starts[0]), Lane: stream.LaneMain, Step: "1/model", Execution: "latest"}
+			if _, err := node.log.OpenStep(node.ctx(), late, nil, &agui.RunStarted{ThreadID: "t", RunID: "r1"}); !errors.Is(err, stream.ErrOver) {
 				t.Errorf("late opening: got %v, want ErrOver", err)
 			}
 		})
@@ -123,26 +123,26 @@ func TestAwaitRunWithoutRecords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := setup(t)
+			node := setup(t)
 			begin := make(chan runs.Input, 1)
 			looked := make(chan struct{}, 100)
 			var begun atomic.Bool // a run that has begun without a workflow would be ended
-			n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
+			node.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
 				if begun.Load() {
 					return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 				}
 				looked <- struct{}{}
 				return status(execution)
 			}
-			n.temporal.start = func(in runs.Input) error {
+			node.temporal.start = func(in runs.Input) error {
 				other := in
 				other.Run.ID = "other"
-				n.temporal.history = []*historypb.HistoryEvent{startedEvent(t, other)}
+				node.temporal.history = []*historypb.HistoryEvent{startedEvent(t, other)}
 				begin <- in
 				return nil
 			}
 			done := make(chan answer, 1)
-			go func() { done <- n.post(inputOf("r1", "hello")) }()
+			go func() { done <- node.post(inputOf("r1", "hello")) }()
 			in := <-begin
 			for range 2 { // at the second check the first has had its effect
 				select {
@@ -152,7 +152,7 @@ func TestAwaitRunWithoutRecords(t *testing.T) {
 				}
 			}
 			begun.Store(true)
-			n.end(n.begin(in, "e1"))
+			node.end(node.begin(in, "e1"))
 			if a := <-done; !strings.Contains(a.body, `"RUN_FINISHED"`) {
 				t.Errorf("events = %s, want text with RUN_FINISHED", a.body)
 			}
@@ -163,19 +163,19 @@ func TestAwaitRunWithoutRecords(t *testing.T) {
 // TestRecentRunIsNotChecked: the API does not check a run that was started a moment ago.
 func TestRecentRunIsNotChecked(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
+	node := setup(t)
 	begun := time.Now()
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		if quiet := time.Since(begun); quiet < 60*time.Millisecond {
 			t.Errorf("check after %s, want at least 60ms", quiet)
 		}
 		return terminated("")
 	}
-	n.temporal.start = func(in runs.Input) error {
-		n.temporal.history = []*historypb.HistoryEvent{startedEvent(t, in)}
+	node.temporal.start = func(in runs.Input) error {
+		node.temporal.history = []*historypb.HistoryEvent{startedEvent(t, in)}
 		return nil
 	}
-	n.post(inputOf("r1", "hello"))
+	node.post(inputOf("r1", "hello"))
 }
 
 // TestRunEndsDuringCheck: a run whose own end is written while the node checks its
@@ -183,19 +183,19 @@ func TestRecentRunIsNotChecked(t *testing.T) {
 func TestRunEndsDuringCheck(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
-	n := setup(t, func(c *api.Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
+	node := setup(t, func(c *api.Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
 	var place stream.Place
-	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
-		n.end(place) // after the check has found no end
+	node.temporal.start = func(in runs.Input) error { place = node.begin(in, "e1"); return nil }
+	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		node.end(place) // after the check has found no end
 		return enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, nil
 	}
-	a := n.post(inputOf("r1", "hello"))
+	a := node.post(inputOf("r1", "hello"))
 	if !strings.Contains(a.body, `"RUN_FINISHED"`) {
 		t.Errorf("body = %q, want text with %q", a.body, `"RUN_FINISHED"`)
 	}
-	n.server.Drain()
-	n.http.Close() // waits for its handlers
+	node.server.Drain()
+	node.http.Close() // waits for its handlers
 	if strings.Contains(logged.String(), "ended a run whose workflow was closed") {
 		t.Errorf("log = %q, want no %q", logged.String(), "ended a run whose workflow was closed")
 	}

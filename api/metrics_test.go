@@ -34,10 +34,10 @@ func TestSizesOfBodies(t *testing.T) { //nolint:paralleltest // sets the process
 		otel.SetMeterProvider(meters)
 		tel.Shutdown(context.WithoutCancel(t.Context()), slog.New(slog.DiscardHandler))
 	})
-	n := setup(t, func(c *api.Config) { c.Metrics = tel.Metrics() })
-	n.temporal.start = func(in runs.Input) error { n.end(n.begin(in, "e1")); return nil }
-	n.post(inputOf("r1", "hello"))
-	handler := n.server.Handler()
+	node := setup(t, func(c *api.Config) { c.Metrics = tel.Metrics() })
+	node.temporal.start = func(in runs.Input) error { node.end(node.begin(in, "e1")); return nil }
+	node.post(inputOf("r1", "hello"))
+	handler := node.server.Handler()
 	serve := func(method, path string, body io.Reader) string {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, body))
@@ -76,8 +76,8 @@ func TestRequestsAddNoTimeSeries(t *testing.T) { //nolint:paralleltest // sets t
 		otel.SetTracerProvider(tracers)
 		tel.Shutdown(context.WithoutCancel(t.Context()), slog.New(slog.DiscardHandler))
 	})
-	n := setup(t, func(c *api.Config) { c.Metrics = tel.Metrics() })
-	handler := n.server.Handler()
+	node := setup(t, func(c *api.Config) { c.Metrics = tel.Metrics() })
+	handler := node.server.Handler()
 
 	serve := func(method, path string, header http.Header, host, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))

@@ -335,8 +335,8 @@ func TestDescriptionIsComplete(t *testing.T) {
 // TestDescriptionIsPublic: the description needs no credentials, because it has no secrets.
 func TestDescriptionIsPublic(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
-	a := n.do(http.MethodGet, "/openapi.json", "")
+	node := setup(t, func(c *api.Config) { c.Auth = byHeader })
+	a := node.do(http.MethodGet, "/openapi.json", "")
 	a.wantStatus(t, "status of the description", http.StatusOK)
 	wantEqual(t, "content type of the description", a.header.Get("Content-Type"), gin.MIMEJSON)
 	if !strings.Contains(a.body, `"openapi":"3.1.1"`) {

@@ -14,14 +14,14 @@ import (
 // misspelled cursor must not start again.
 func TestUnknownQueryParametersAreRefused(t *testing.T) {
 	t.Parallel()
-	n := setup(t, withThreadList(t), func(c *api.Config) {
+	node := setup(t, withThreadList(t), func(c *api.Config) {
 		c.Inbox, c.Metrics, c.Schedules = openInbox(t, c.Log), http.NotFoundHandler(), &schedules.Store{}
 	})
-	for _, r := range n.routes() {
+	for _, r := range node.routes() {
 		if strings.HasPrefix(r.Path, "/v1/links/") {
 			continue // mail programs add parameters to links
 		}
-		a := n.do(r.Method, r.Path+"?zzz=1&statsu=idle", bodyOf(r.Handler))
+		a := node.do(r.Method, r.Path+"?zzz=1&statsu=idle", bodyOf(r.Handler))
 		a.wantStatus(t, fmt.Sprintf("%s %s: status", r.Method, r.Path), http.StatusBadRequest)
 		wantEqual(t, fmt.Sprintf("%s %s: problem code", r.Method, r.Path), a.problem.Code, "invalid_input")
 		if !strings.Contains(a.problem.Detail, `unknown query parameters "statsu", "zzz": this route has `) {
@@ -31,7 +31,7 @@ func TestUnknownQueryParametersAreRefused(t *testing.T) {
 			if !strings.Contains(a.problem.Detail, name) {
 				t.Errorf("%s %s does not list %s: problem detail = %q, want text with %q", r.Method, r.Path, name, a.problem.Detail, name)
 			}
-			b := n.do(r.Method, r.Path+"?"+name+"=x&"+name+"=x", bodyOf(r.Handler))
+			b := node.do(r.Method, r.Path+"?"+name+"=x&"+name+"=x", bodyOf(r.Handler))
 			b.wantStatus(t, fmt.Sprintf("%s %s: status", r.Method, r.Path), http.StatusBadRequest)
 			if !strings.Contains(b.problem.Detail, name+" may be given only once") {
 				t.Errorf("%s %s: problem detail = %q, want text with %q", r.Method, r.Path, b.problem.Detail, name+" may be given only once")
@@ -57,12 +57,12 @@ func (c *apiDescription) queryOf(method, path string) map[string]any {
 // limit too, so that the client notices.
 func TestEventLimitIsValidated(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
-	n.post(inputOf("r1", "hello"))
+	node := setup(t)
+	node.completeRuns()
+	node.post(inputOf("r1", "hello"))
 	for _, path := range []string{"/v1/threads/t/events?follow=false&limit=0", "/v1/threads/t/runs/r1/events?limit=x"} {
 		for _, accept := range []string{"text/event-stream", "application/json"} {
-			a := n.do(http.MethodGet, path, "", "Accept", accept)
+			a := node.do(http.MethodGet, path, "", "Accept", accept)
 			a.wantStatus(t, fmt.Sprintf("%s as %s: status", path, accept), http.StatusBadRequest)
 			if !strings.Contains(a.problem.Detail, "limit") {
 				t.Errorf("%s as %s: problem detail = %q, want text with %q", path, accept, a.problem.Detail, "limit")
@@ -75,14 +75,14 @@ func TestEventLimitIsValidated(t *testing.T) {
 // one.
 func TestProblemNamesInvalidCursor(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
-	cursor := cursors(n.post(inputOf("r1", "hello")).body)[0]
+	node := setup(t)
+	node.completeRuns()
+	cursor := cursors(node.post(inputOf("r1", "hello")).body)[0]
 	for _, path := range []string{
 		"/v1/threads/t/events?after=wrong&waitFor=" + cursor, "/v1/threads/t/runs/r1/events?waitFor=wrong&after=" + cursor,
 		"/v1/threads/t/messages?cursor=wrong", "/v1/agents/a/revisions?cursor=wrong",
 	} {
-		a := n.do(http.MethodGet, path, "")
+		a := node.do(http.MethodGet, path, "")
 		a.wantStatus(t, path+": status", http.StatusBadRequest)
 		wantEqual(t, path+": problem code", a.problem.Code, "invalid_cursor")
 		if !strings.Contains(a.problem.Detail, `"wrong"`) {
@@ -93,28 +93,28 @@ func TestProblemNamesInvalidCursor(t *testing.T) {
 
 func TestDescribedQueryParametersAreAccepted(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
-	n.post(inputOf("r1", "hello"))
+	node := setup(t)
+	node.completeRuns()
+	node.post(inputOf("r1", "hello"))
 	for _, path := range []string{
 		"/v1/threads/t/events?follow=false&protocolVersion=1.0", "/v1/threads/t/runs/r1/events?join=true", "/v1/threads/t/messages?limit=1",
 		"/v1/agents/a/revisions?limit=1", "/v1/threads/t/runs?cursor=1&limit=2",
 	} {
-		a := n.do(http.MethodGet, path, "")
+		a := node.do(http.MethodGet, path, "")
 		a.wantStatus(t, path+": status", http.StatusOK)
 	}
 }
 
 func TestRefusedMethodListsAllowed(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
+	node := setup(t)
 	for _, tt := range []struct{ method, path, wantAllow string }{
 		{http.MethodDelete, "/v1/agents", "GET"},
 		{http.MethodPost, "/v1/agents/a", "GET, PUT"},
 		{http.MethodGet, "/v1/agents/a/runs", "POST"},
 		{http.MethodPatch, "/v1/threads/t/messages", "GET, POST"},
 	} {
-		a := n.do(tt.method, tt.path, "")
+		a := node.do(tt.method, tt.path, "")
 		a.wantStatus(t, fmt.Sprintf("%s %s: status", tt.method, tt.path), http.StatusMethodNotAllowed)
 		wantEqual(t, fmt.Sprintf("%s %s: header Allow", tt.method, tt.path), a.header.Get("Allow"), tt.wantAllow)
 		if !strings.Contains(a.problem.Detail, "only "+tt.wantAllow) {
@@ -125,7 +125,7 @@ func TestRefusedMethodListsAllowed(t *testing.T) {
 
 func TestBodiesWithUnknownMembersAreRefused(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Inbox = openInbox(t, c.Log) })
+	node := setup(t, func(c *api.Config) { c.Inbox = openInbox(t, c.Log) })
 	for _, tt := range []struct{ path, body, wantPointer, wantDetail string }{
 		{"/v1/threads/t/runs/r1/cancel", `{"raeson":"because"}`, "/raeson", "reason"},
 		{"/v1/threads/t/runs/r1/cancel", `{"reason":7}`, "/reason", "number"},
@@ -139,7 +139,7 @@ func TestBodiesWithUnknownMembersAreRefused(t *testing.T) {
 		{"/v1/approvals/batch", `{"decision":[]}`, "/decision", "decisions"},
 		{"/v1/agents/a/runs", `{"threadId":"t","runId":"r9","messages":[],"forwardedProps":{"perdure":{"onbusi":"enqueue"}}}`, "/forwardedProps/perdure/onbusi", "onBusy"},
 	} {
-		a := n.do(http.MethodPost, tt.path, tt.body)
+		a := node.do(http.MethodPost, tt.path, tt.body)
 		a.wantStatus(t, fmt.Sprintf("%s %s: status", tt.path, tt.body), http.StatusBadRequest)
 		wantEqual(t, fmt.Sprintf("%s %s: problem code", tt.path, tt.body), a.problem.Code, "invalid_input")
 		wantEqual(t, fmt.Sprintf("%s %s: problem pointer", tt.path, tt.body), a.problem.Pointer, tt.wantPointer)
@@ -147,7 +147,7 @@ func TestBodiesWithUnknownMembersAreRefused(t *testing.T) {
 			t.Errorf("%s %s: problem detail = %q, want text with %q", tt.path, tt.body, a.problem.Detail, tt.wantDetail)
 		}
 	}
-	batch := n.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[{"threadId":"t","id":"int-1","decision":"approve","note":"x"}]}`)
+	batch := node.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[{"threadId":"t","id":"int-1","decision":"approve","note":"x"}]}`)
 	batch.wantStatus(t, "an entry of a batch", http.StatusOK)
 	if !strings.Contains(batch.body, `"pointer":"/decisions/0/note"`) {
 		t.Errorf("body = %q, want text with %q", batch.body, `"pointer":"/decisions/0/note"`)
@@ -161,23 +161,23 @@ func TestBodiesWithUnknownMembersAreRefused(t *testing.T) {
 // version does not know.
 func TestInputsMayHaveUnknownMembers(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
-	a := n.do(http.MethodPost, "/v1/agents/a/runs", `{"threadId":"t","runId":"r1","later":1,"messages":[{"id":"m","role":"user","content":"hello","later":1}],"forwardedProps":{"later":1,"perdure":null}}`)
+	node := setup(t)
+	node.completeRuns()
+	a := node.do(http.MethodPost, "/v1/agents/a/runs", `{"threadId":"t","runId":"r1","later":1,"messages":[{"id":"m","role":"user","content":"hello","later":1}],"forwardedProps":{"later":1,"perdure":null}}`)
 	a.wantStatus(t, "status", http.StatusOK)
 }
 
 // TestRootDescribesServer: GET / describes the server, without credentials.
 func TestRootDescribesServer(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
+	node := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	for accept, want := range map[string]string{
 		"":                    `"openapi":"/openapi.json"`,
 		"*/*":                 `"agents":"/v1/agents"`,
 		"application/json":    `"name":"Perdure"`,
 		"text/html,*/*;q=0.8": `<a href="/openapi.json">`,
 	} {
-		a := n.do(http.MethodGet, "/", "", "Accept", accept)
+		a := node.do(http.MethodGet, "/", "", "Accept", accept)
 		a.wantStatus(t, fmt.Sprintf("Accept %q: status", accept), http.StatusOK)
 		if !strings.Contains(a.body, want) {
 			t.Errorf("Accept %q: body = %q, want text with %q", accept, a.body, want)

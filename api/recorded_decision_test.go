@@ -28,24 +28,24 @@ func (f *inboxFixture) appendToAudit(call, id string, what inbox.EventType, deci
 // is still in force. The audit shows it to a client that decides later.
 func TestDecisionOfFailedRun(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	ids := f.openApprovals("t1", "c1", "c2", "c3")
-	votes := func(f *inboxFixture, n int, decision string) answer {
-		return f.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[n], `{"decision":"`+decision+`"}`)
+	fixture := setupInbox(t)
+	ids := fixture.openApprovals("t1", "c1", "c2", "c3")
+	votes := func(fixture *inboxFixture, n int, decision string) answer {
+		return fixture.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[n], `{"decision":"`+decision+`"}`)
 	}
-	if a := votes(f, 1, "approve"); a.status != http.StatusOK {
+	if a := votes(fixture, 1, "approve"); a.status != http.StatusOK {
 		t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
-	approved := inbox.Decision{Decision: "approve", Digest: f.updates[0][0].Digest, ArgsDigest: "d"}
-	f.mu.Lock()
-	f.waits["thread/default/t1"] = map[string]*runs.Decision{} // the thread does not wait
-	f.mu.Unlock()
-	if a := votes(f, 1, "approve"); a.status != http.StatusNotFound {
+	approved := inbox.Decision{Decision: "approve", Digest: fixture.updates[0][0].Digest, ArgsDigest: "d"}
+	fixture.mu.Lock()
+	fixture.waits["thread/default/t1"] = map[string]*runs.Decision{} // the thread does not wait
+	fixture.mu.Unlock()
+	if a := votes(fixture, 1, "approve"); a.status != http.StatusNotFound {
 		t.Errorf("decision without a record: status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
 	}
-	f.appendToAudit("c1", ids[0], inbox.Expired, inbox.Decision{Decision: "expire"})
-	f.appendToAudit("c2", ids[1], inbox.Decided, approved)
-	f.appendToAudit("c3", ids[2], inbox.Decided, approved, inbox.Decision{Decision: "reject", Digest: "x", ArgsDigest: "d"})
+	fixture.appendToAudit("c1", ids[0], inbox.Expired, inbox.Decision{Decision: "expire"})
+	fixture.appendToAudit("c2", ids[1], inbox.Decided, approved)
+	fixture.appendToAudit("c3", ids[2], inbox.Decided, approved, inbox.Decision{Decision: "reject", Digest: "x", ArgsDigest: "d"})
 	for _, want := range []struct {
 		index      int
 		decision   string
@@ -56,7 +56,7 @@ func TestDecisionOfFailedRun(t *testing.T) {
 		{1, "approve", http.StatusOK, ""}, {1, "reject", http.StatusConflict, "decided"},
 		{2, "approve", http.StatusConflict, "decided"}, // a vote without effect
 	} {
-		a := votes(f, want.index, want.decision)
+		a := votes(fixture, want.index, want.decision)
 		a.mustStatus(t, fmt.Sprintf("%s of %d: status", want.decision, want.index+1), want.wantStatus)
 		wantEqual(t, fmt.Sprintf("%s of %d: problem code", want.decision, want.index+1), a.problem.Code, want.wantCode)
 		if want.wantCode == "" && !strings.Contains(a.body, `"repeated":true`) {
@@ -72,16 +72,16 @@ func TestDecisionOfFailedRun(t *testing.T) {
 // earlier link shows the decision.
 func TestNoLinksForDecidedInterrupts(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	ids := f.openApprovals("t1", "c1", "c2", "c3")
-	before := f.link("t1", ids[0], `{"decision":"approve"}`)
-	f.appendToAudit("c1", ids[0], inbox.Voted, inbox.Decision{Decision: "approve"})
-	if a := f.do(http.MethodGet, before, ""); a.status != http.StatusOK {
+	fixture := setupInbox(t)
+	ids := fixture.openApprovals("t1", "c1", "c2", "c3")
+	before := fixture.link("t1", ids[0], `{"decision":"approve"}`)
+	fixture.appendToAudit("c1", ids[0], inbox.Voted, inbox.Decision{Decision: "approve"})
+	if a := fixture.do(http.MethodGet, before, ""); a.status != http.StatusOK {
 		t.Errorf("link after a vote: status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
-	f.appendToAudit("c1", ids[0], inbox.Decided, inbox.Decision{Decision: "approve"}, inbox.Decision{Decision: "reject"})
-	f.appendToAudit("c2", ids[1], inbox.Expired)
-	if a := f.do(http.MethodGet, before, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "Recorded decision: reject") {
+	fixture.appendToAudit("c1", ids[0], inbox.Decided, inbox.Decision{Decision: "approve"}, inbox.Decision{Decision: "reject"})
+	fixture.appendToAudit("c2", ids[1], inbox.Expired)
+	if a := fixture.do(http.MethodGet, before, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "Recorded decision: reject") {
 		t.Errorf("earlier link: got %d %s, want %d with the recorded decision", a.status, a.body, http.StatusConflict)
 	}
 	for n, want := range []struct {
@@ -90,7 +90,7 @@ func TestNoLinksForDecidedInterrupts(t *testing.T) {
 		wantRecorded string
 	}{{http.StatusConflict, "decided", "reject"}, {http.StatusGone, "expired", "expire"}, {wantStatus: http.StatusCreated}} {
 		for _, decision := range []string{"approve", "reject"} {
-			a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[n]+"/links", `{"decision":"`+decision+`"}`)
+			a := fixture.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[n]+"/links", `{"decision":"`+decision+`"}`)
 			recorded, _ := a.problem.Recorded.(map[string]any)
 			a.mustStatus(t, fmt.Sprintf("link to %s %d: status", decision, n+1), want.wantStatus)
 			wantEqual(t, fmt.Sprintf("link to %s %d: problem code", decision, n+1), a.problem.Code, want.wantCode)
@@ -99,8 +99,8 @@ func TestNoLinksForDecidedInterrupts(t *testing.T) {
 			}
 		}
 	}
-	if len(f.updates) != 0 {
-		t.Errorf("decisions: got %v, want none", f.updates)
+	if len(fixture.updates) != 0 {
+		t.Errorf("decisions: got %v, want none", fixture.updates)
 	}
 }
 
@@ -108,23 +108,23 @@ func TestNoLinksForDecidedInterrupts(t *testing.T) {
 // decision.
 func TestNoLinksAfterThreadContinued(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	id := f.openApprovals("t1", "c1")[0]
+	fixture := setupInbox(t)
+	id := fixture.openApprovals("t1", "c1")[0]
 	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r2"}, Lane: stream.LaneMain, Step: "0/tools", Execution: "e2"}
 	var err error
-	p.After, err = f.log.OpenStep(f.ctx(), p, stream.Opening{RunID: "r2", Execution: "e2", ProtocolVersion: "1.0", Continues: "r"}, &agui.RunStarted{ThreadID: "t1", RunID: "r2"})
+	p.After, err = fixture.log.OpenStep(fixture.ctx(), p, stream.Opening{RunID: "r2", Execution: "e2", ProtocolVersion: "1.0", Continues: "r"}, &agui.RunStarted{ThreadID: "t1", RunID: "r2"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	attempt, _, err := f.log.Begin(f.ctx(), p)
+	attempt, _, err := fixture.log.Begin(fixture.ctx(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer attempt.Close()
-	if _, err := attempt.Finish(f.ctx(), &stream.Result{Decided: &stream.Decided{CallID: "c1", Kind: "reject", Digest: "d"}}); err != nil {
+	if _, err := attempt.Finish(fixture.ctx(), &stream.Result{Decided: &stream.Decided{CallID: "c1", Kind: "reject", Digest: "d"}}); err != nil {
 		t.Fatal(err)
 	}
-	a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", `{"decision":"approve"}`)
+	a := fixture.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", `{"decision":"approve"}`)
 	a.wantStatus(t, "status", http.StatusConflict)
 	wantEqual(t, "problem code", a.problem.Code, "decided")
 	if !strings.Contains(a.body, `"decision":"reject"`) {
@@ -136,15 +136,15 @@ func TestNoLinksAfterThreadContinued(t *testing.T) {
 // resume does.
 func TestDecisionRoutesDoNotAbandon(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	id := f.openApprovals("t1", "c1")[0]
+	fixture := setupInbox(t)
+	id := fixture.openApprovals("t1", "c1")[0]
 	for _, decision := range []string{"cancel", "expire", "result", "abandon", "APPROVE", ""} {
-		a := f.do(http.MethodPost, "/v1/threads/t1/approvals/"+id, `{"decision":"`+decision+`"}`)
+		a := fixture.do(http.MethodPost, "/v1/threads/t1/approvals/"+id, `{"decision":"`+decision+`"}`)
 		a.wantStatus(t, fmt.Sprintf("%q: status", decision), http.StatusUnprocessableEntity)
 		wantEqual(t, fmt.Sprintf("%q: problem code", decision), a.problem.Code, "invalid_answer")
 		wantEqual(t, fmt.Sprintf("%q: problem pointer", decision), a.problem.Pointer, "/decision")
 	}
-	if len(f.updates) != 0 {
-		t.Errorf("decisions: got %v, want none", f.updates)
+	if len(fixture.updates) != 0 {
+		t.Errorf("decisions: got %v, want none", fixture.updates)
 	}
 }

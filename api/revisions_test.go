@@ -40,14 +40,14 @@ func (n *node) publishRevision(definition string, header ...string) string {
 // keep their revision.
 func TestPutAgent(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
-	n.post(inputOf("r1", "hello"))
-	revision := n.publishRevision(brief)
-	n.temporal.closed = func(string) {}
-	n.post(inputOf("r2", "and now?"))
-	if n.temporal.starts[0].Revision == revision || n.temporal.starts[1].Revision != revision {
-		t.Errorf("revisions of the runs: got %q and %q, want %q for the second only", n.temporal.starts[0].Revision, n.temporal.starts[1].Revision, revision)
+	node := setup(t)
+	node.completeRuns()
+	node.post(inputOf("r1", "hello"))
+	revision := node.publishRevision(brief)
+	node.temporal.closed = func(string) {}
+	node.post(inputOf("r2", "and now?"))
+	if node.temporal.starts[0].Revision == revision || node.temporal.starts[1].Revision != revision {
+		t.Errorf("revisions of the runs: got %q and %q, want %q for the second only", node.temporal.starts[0].Revision, node.temporal.starts[1].Revision, revision)
 	}
 	d, err := agents.Parse("", []byte(brief))
 	if err != nil {
@@ -56,7 +56,7 @@ func TestPutAgent(t *testing.T) {
 	if want := d.Revision(); revision != want {
 		t.Errorf("revision: got %s, want the file's %s", revision, want)
 	}
-	shown := n.do(http.MethodGet, "/v1/agents/a", "")
+	shown := node.do(http.MethodGet, "/v1/agents/a", "")
 	wantEqual(t, "header ETag", shown.header.Get("ETag"), `"`+revision+`"`)
 	if !strings.Contains(shown.body, revision) {
 		t.Errorf("body = %q, want text with %q", shown.body, revision)
@@ -68,16 +68,16 @@ func TestPutAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := n.publishRevision(string(body), "Content-Type", "application/json; charset=utf-8")
+	again := node.publishRevision(string(body), "Content-Type", "application/json; charset=utf-8")
 	wantEqual(t, "revision of the file as JSON", again, revision)
-	created := n.do(http.MethodPut, "/v1/agents/new", "name: new\nmodel: test/m\n", "Content-Type", "application/yaml")
+	created := node.do(http.MethodPut, "/v1/agents/new", "name: new\nmodel: test/m\n", "Content-Type", "application/yaml")
 	created.wantStatus(t, "a new agent", http.StatusCreated)
-	wantEqual(t, "status of the published agent", n.do(http.MethodGet, "/v1/agents/new", "").status, http.StatusOK)
+	wantEqual(t, "status of the published agent", node.do(http.MethodGet, "/v1/agents/new", "").status, http.StatusOK)
 }
 
 func TestPutAgentRefuses(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
+	node := setup(t)
 	tests := map[string]struct {
 		path, body  string
 		contentType string
@@ -112,7 +112,7 @@ func TestPutAgentRefuses(t *testing.T) {
 		if tt.contentType != "" {
 			header = []string{"Content-Type", tt.contentType}
 		}
-		a := n.do(http.MethodPut, path, tt.body, header...)
+		a := node.do(http.MethodPut, path, tt.body, header...)
 		if a.status != tt.wantStatus || a.problem.Code != tt.wantCode {
 			t.Errorf("%s: got %d %s, want %d %s", name, a.status, a.body, tt.wantStatus, tt.wantCode)
 			continue
@@ -124,17 +124,17 @@ func TestPutAgentRefuses(t *testing.T) {
 			t.Errorf("%s: problem: got %s, want its first mistake", name, a.body)
 		}
 	}
-	if a := n.do(http.MethodGet, "/v1/agents/a/revisions", ""); strings.Count(a.body, "publishedAt") != 1 {
+	if a := node.do(http.MethodGet, "/v1/agents/a/revisions", ""); strings.Count(a.body, "publishedAt") != 1 {
 		t.Errorf("revisions: got %s, want 1", a.body)
 	}
 }
 
 func TestPutAgentIfMatch(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	first := n.publishRevision(brief)
-	second := n.publishRevision(brief+"description: two\n", "If-Match", `"other", "`+first+`"`)
-	again := n.publishRevision(brief+"description: two\n", "If-Match", `"`+first+`"`)
+	node := setup(t)
+	first := node.publishRevision(brief)
+	second := node.publishRevision(brief+"description: two\n", "If-Match", `"other", "`+first+`"`)
+	again := node.publishRevision(brief+"description: two\n", "If-Match", `"`+first+`"`)
 	wantEqual(t, "revision of a repeated publication", again, second)
 	for i, tt := range []struct {
 		path, header, value string
@@ -152,13 +152,13 @@ func TestPutAgentIfMatch(t *testing.T) {
 		{"a", "If-Match", `"` + second + `"`, 200},
 	} {
 		body := fmt.Sprintf("name: %s\nmodel: test/m\ndescription: try %d\n", tt.path, i)
-		a := n.do(http.MethodPut, "/v1/agents/"+tt.path, body, tt.header, tt.value)
+		a := node.do(http.MethodPut, "/v1/agents/"+tt.path, body, tt.header, tt.value)
 		a.wantStatus(t, tt.header+": status", tt.wantStatus)
 		if tt.wantStatus == 412 && a.problem.Code != "revision_mismatch" {
 			t.Errorf("%s: %s on %s: got %d %s, want revision_mismatch", tt.header, tt.value, tt.path, a.status, a.body)
 		}
 	}
-	if a := n.do(http.MethodPut, "/v1/agents/a", brief, "If-Match", "*", "If-None-Match", "*"); a.problem.Code != "invalid_precondition" {
+	if a := node.do(http.MethodPut, "/v1/agents/a", brief, "If-Match", "*", "If-None-Match", "*"); a.problem.Code != "invalid_precondition" {
 		t.Errorf("both conditions: problem code = %q, want %q", a.problem.Code, "invalid_precondition")
 	}
 }
@@ -186,17 +186,17 @@ func (l missingTools) Check(context.Context, string, json.RawMessage) (pointer, 
 func TestPublicationReportsMissingTools(t *testing.T) {
 	t.Parallel()
 	var logged output
-	n := setup(t, func(c *api.Config) {
+	node := setup(t, func(c *api.Config) {
 		c.Tools, c.Logger = missingTools{"refund"}, slog.New(slog.NewTextHandler(&logged, nil))
 		c.Known = func() agents.Names { return agents.Names{Providers: []string{"test"}} }
 	})
-	n.publishRevision(brief + "tools: [charge]\n")
-	if strings.Contains(n.do(http.MethodGet, "/v1/agents/a", "").body, "unavailableTools") || logged.String() != "" {
+	node.publishRevision(brief + "tools: [charge]\n")
+	if strings.Contains(node.do(http.MethodGet, "/v1/agents/a", "").body, "unavailableTools") || logged.String() != "" {
 		t.Errorf("log of known tools: got %s, want none", logged.String())
 	}
-	n.publishRevision(brief + "tools: [charge, refund]\n")
+	node.publishRevision(brief + "tools: [charge, refund]\n")
 	for _, path := range []string{"/v1/agents/a", "/v1/agents"} {
-		a := n.do(http.MethodGet, path, "")
+		a := node.do(http.MethodGet, path, "")
 		if !strings.Contains(a.body, `"unavailableTools":["refund"]`) {
 			t.Errorf("%s: body = %q, want text with %q", path, a.body, `"unavailableTools":["refund"]`)
 		}
@@ -213,7 +213,7 @@ func TestPublicationReportsMissingTools(t *testing.T) {
 // the names.
 func TestPublicationWarnings(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) {
+	node := setup(t, func(c *api.Config) {
 		c.Tools = missingTools{}
 		c.Known = func() agents.Names {
 			return agents.Names{Scripts: []string{"refund"}, Servers: []string{"shop"}}
@@ -221,7 +221,7 @@ func TestPublicationWarnings(t *testing.T) {
 	})
 	put := func(name, text string) []string {
 		t.Helper()
-		a := n.do(http.MethodPut, "/v1/agents/"+name, text)
+		a := node.do(http.MethodPut, "/v1/agents/"+name, text)
 		var published agentroutes.Agent
 		if err := json.Unmarshal([]byte(a.body), &published); err != nil || a.status/100 != 2 {
 			t.Fatalf("publication: got %d %s, want 2xx with warnings", a.status, a.body)
@@ -255,8 +255,8 @@ func TestPublicationWarnings(t *testing.T) {
 // TestNotFoundNamesResource: a 404 names the unknown resource.
 func TestNotFoundNamesResource(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.publishRevision(brief)
+	node := setup(t)
+	node.publishRevision(brief)
 	for path, want := range map[string]string{
 		"/v1/agents/nobody":                     `there is no agent "nobody"`,
 		"/v1/agents/a/revisions/0123":           `the agent "a" has no revision "0123"`,
@@ -266,7 +266,7 @@ func TestNotFoundNamesResource(t *testing.T) {
 		"/v1/threads/t-404/messages":            `there is no thread "t-404"`,
 		"/v1/thread/t":                          `there is no route "/v1/thread/t"`,
 	} {
-		if a := n.do(http.MethodGet, path, ""); a.status != http.StatusNotFound || a.problem.Detail != want {
+		if a := node.do(http.MethodGet, path, ""); a.status != http.StatusNotFound || a.problem.Detail != want {
 			t.Errorf("%s: %d %s, want %s", path, a.status, a.body, want)
 		}
 	}
@@ -292,13 +292,13 @@ func (n *node) revisions(query string) revisions {
 
 func TestRevisions(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
+	node := setup(t)
 	var want []string
 	for i := range 4 {
-		want = append(want, n.publishRevision(fmt.Sprintf("%sdescription: v%d\n", brief, i)))
+		want = append(want, node.publishRevision(fmt.Sprintf("%sdescription: v%d\n", brief, i)))
 	}
-	want = append(want, n.publishRevision(brief+"description: v1\n")) // rolled back
-	all := n.revisions("")
+	want = append(want, node.publishRevision(brief+"description: v1\n")) // rolled back
+	all := node.revisions("")
 	mustEqual(t, "revisions: number of items", len(all.Items), 6)
 	mustEqual(t, "revisions: cursor of the next page", all.NextCursor, "")
 	for i, item := range all.Items[:5] {
@@ -311,7 +311,7 @@ func TestRevisions(t *testing.T) {
 	for limit := 1; limit <= 7; limit++ {
 		var got []agentroutes.Revision
 		for cursor, pages := "", 0; ; pages++ {
-			page := n.revisions(fmt.Sprintf("?limit=%d%s", limit, cursor))
+			page := node.revisions(fmt.Sprintf("?limit=%d%s", limit, cursor))
 			got = append(got, page.Items...)
 			if len(page.Items) > limit {
 				t.Errorf("limit %d: number of items = %v, want at most %v", limit, len(page.Items), limit)
@@ -329,31 +329,31 @@ func TestRevisions(t *testing.T) {
 		}
 	}
 	for _, query := range []string{"?limit=0", "?limit=501", "?limit=x", "?cursor=x", "?cursor=-1"} {
-		if a := n.do(http.MethodGet, "/v1/agents/a/revisions"+query, ""); a.status != http.StatusBadRequest {
+		if a := node.do(http.MethodGet, "/v1/agents/a/revisions"+query, ""); a.status != http.StatusBadRequest {
 			t.Errorf("%s: status = %v, want %v; body: %s", query, a.status, http.StatusBadRequest, a.body)
 		}
 	}
-	if a := n.do(http.MethodGet, "/v1/agents/nobody/revisions", ""); a.problem.Code != "unknown_agent" {
+	if a := node.do(http.MethodGet, "/v1/agents/nobody/revisions", ""); a.problem.Code != "unknown_agent" {
 		t.Errorf("unknown agent: problem code = %q, want %q", a.problem.Code, "unknown_agent")
 	}
 }
 
 func TestRevisionInFull(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	revision := n.publishRevision(brief)
-	n.publishRevision(brief + "description: newer\n")
+	node := setup(t)
+	revision := node.publishRevision(brief)
+	node.publishRevision(brief + "description: newer\n")
 	path := "/v1/agents/a/revisions/" + revision
-	file := n.do(http.MethodGet, path, "", "Accept", "application/yaml")
+	file := node.do(http.MethodGet, path, "", "Accept", "application/yaml")
 	wantEqual(t, "status", file.status, http.StatusOK)
 	wantEqual(t, "header Content-Type", file.header.Get("Content-Type"), "application/yaml")
 	if !strings.Contains(file.body, "instructions: |\n  Be brief.\n  Be kind.\n") {
 		t.Errorf("body = %q, want text with %q", file.body, "instructions: |\n  Be brief.\n  Be kind.\n")
 	}
-	again := n.publishRevision(file.body)
+	again := node.publishRevision(file.body)
 	wantEqual(t, "revision of the file published again", again, revision)
 	for _, accept := range []string{"", "*/*", "application/json", "text/html, application/json;q=0.9"} {
-		a := n.do(http.MethodGet, path, "", "Accept", accept)
+		a := node.do(http.MethodGet, path, "", "Accept", accept)
 		var d agents.Definition
 		err := json.Unmarshal([]byte(a.body), &d)
 		if err != nil {
@@ -363,32 +363,32 @@ func TestRevisionInFull(t *testing.T) {
 		wantEqual(t, fmt.Sprintf("Accept %q: header ETag", accept), a.header.Get("ETag"), `"`+revision+`"`)
 	}
 	for _, path := range []string{"/v1/agents/a/revisions/0000", "/v1/agents/a/revisions/0000/diff", path + "/diff?from=0000"} {
-		if a := n.do(http.MethodGet, path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_revision" {
+		if a := node.do(http.MethodGet, path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_revision" {
 			t.Errorf("%s: got %d %s, want %d unknown_revision", path, a.status, a.body, http.StatusNotFound)
 		}
 	}
-	if a := n.do(http.MethodGet, "/v1/agents/nobody/revisions/"+revision, ""); a.problem.Code != "unknown_agent" {
+	if a := node.do(http.MethodGet, "/v1/agents/nobody/revisions/"+revision, ""); a.problem.Code != "unknown_agent" {
 		t.Errorf("unknown agent: problem code = %q, want %q", a.problem.Code, "unknown_agent")
 	}
 }
 
 func TestRevisionDiff(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	taken := n.publishRevision("name: a\nmodel: test/m\n") // which the directory has published already
-	if a := n.do(http.MethodGet, "/v1/agents/a/revisions/"+taken+"/diff", ""); !strings.HasPrefix(a.body, "--- /dev/null\n") || len(n.revisions("").Items) != 2 {
+	node := setup(t)
+	taken := node.publishRevision("name: a\nmodel: test/m\n") // which the directory has published already
+	if a := node.do(http.MethodGet, "/v1/agents/a/revisions/"+taken+"/diff", ""); !strings.HasPrefix(a.body, "--- /dev/null\n") || len(node.revisions("").Items) != 2 {
 		t.Errorf("diff of a repeated publication: got\n%s\nwant a diff from nothing, and two revisions", a.body)
 	}
-	first := n.publishRevision(brief)
-	second := n.publishRevision(strings.Replace(brief, "Be kind.", "Be fair.", 1))
-	third := n.publishRevision(strings.Replace(brief, "Be kind.", "Be fair.", 1) + "tools: [charge]\n")
+	first := node.publishRevision(brief)
+	second := node.publishRevision(strings.Replace(brief, "Be kind.", "Be fair.", 1))
+	third := node.publishRevision(strings.Replace(brief, "Be kind.", "Be fair.", 1) + "tools: [charge]\n")
 	header := func(from, to string) string { return "--- a@" + from + ".yaml\n+++ a@" + to + ".yaml\n" }
 	changed := func(a, b string) string {
 		return "@@ -2,7 +2,7 @@\n model: test/m\n instructions: |\n   Be brief.\n-  Be " + a + ".\n+  Be " + b + ".\n limits:\n   turns: 30\n   tokens: 400000\n"
 	}
 	diff := func(revision, query, want string) {
 		t.Helper()
-		a := n.do(http.MethodGet, "/v1/agents/a/revisions/"+revision+"/diff"+query, "")
+		a := node.do(http.MethodGet, "/v1/agents/a/revisions/"+revision+"/diff"+query, "")
 		if d := cmp.Diff(want, a.body); d != "" || a.header.Get("Content-Type") != "text/plain; charset=utf-8" {
 			t.Errorf("diff of %s %s: %v (-want +got):\n%s", revision, query, a.header, d)
 		}
@@ -397,13 +397,13 @@ func TestRevisionDiff(t *testing.T) {
 	diff(first, "?from="+second, header(second, first)+changed("fair", "kind"))
 	diff(second, "?from="+second, "")
 	diff(third, "", header(second, third)+"@@ -3,6 +3,8 @@\n instructions: |\n   Be brief.\n   Be fair.\n+tools:\n+  - charge\n limits:\n   turns: 30\n   tokens: 400000\n")
-	n.publishRevision(brief) // back to the first, which now replaces the third
-	if a := n.do(http.MethodGet, "/v1/agents/a/revisions/"+first+"/diff", ""); !strings.HasPrefix(a.body, header(third, first)) {
+	node.publishRevision(brief) // back to the first, which now replaces the third
+	if a := node.do(http.MethodGet, "/v1/agents/a/revisions/"+first+"/diff", ""); !strings.HasPrefix(a.body, header(third, first)) {
 		t.Errorf("diff of a rollback: got\n%s\nwant the prefix\n%s", a.body, header(third, first))
 	}
-	n.do(http.MethodPut, "/v1/agents/new", "name: new\nmodel: p/m\n")
-	page := n.do(http.MethodGet, "/v1/agents/new", "")
-	a := n.do(http.MethodGet, "/v1/agents/new/revisions/"+strings.Trim(page.header.Get("ETag"), `"`)+"/diff", "")
+	node.do(http.MethodPut, "/v1/agents/new", "name: new\nmodel: p/m\n")
+	page := node.do(http.MethodGet, "/v1/agents/new", "")
+	a := node.do(http.MethodGet, "/v1/agents/new/revisions/"+strings.Trim(page.header.Get("ETag"), `"`)+"/diff", "")
 	if !strings.HasPrefix(a.body, "--- /dev/null\n+++ new@") {
 		t.Errorf("body = %q, want prefix %q", a.body, "--- /dev/null\n+++ new@")
 	}

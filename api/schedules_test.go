@@ -189,25 +189,25 @@ func (a answer) wantRefusal(t *testing.T, what string, status int, code, pointer
 
 func TestTemporalDoesNotHaveScheduleContent(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
-	made := n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), alpha...).schedule(t, http.StatusCreated)
+	node := setup(t, func(c *api.Config) { c.Auth = byHeader })
+	made := node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), alpha...).schedule(t, http.StatusCreated)
 	wantEqual(t, "ID", made.ID, "s")
 	wantEqual(t, "overlap policy", made.Overlap, "skip")
 	wantEqual(t, "author of the change", made.ChangedBy, "ann")
 	if !strings.Contains(string(made.Input), "Good morning.") {
 		t.Errorf("input = %q, want text with %q", string(made.Input), "Good morning.")
 	}
-	in := n.firingOf("alpha", "s")
+	in := node.firingOf("alpha", "s")
 	wantEqual(t, "tenant of the firing in Temporal", in.Tenant, "alpha")
 	wantEqual(t, "schedule of the firing in Temporal", in.Schedule, "s")
 	if in.Revision == 0 {
 		t.Errorf("input in Temporal: Revision = %v, want not 0", in.Revision)
 	}
-	store, err := schedules.Open(n.ctx(), n.log)
+	store, err := schedules.Open(node.ctx(), node.log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := store.At(n.ctx(), "alpha", "s", in.Revision)
+	k, err := store.At(node.ctx(), "alpha", "s", in.Revision)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,11 +221,11 @@ func TestTemporalDoesNotHaveScheduleContent(t *testing.T) {
 // TestSchedulesDoNotTerminateFirings: a firing that Temporal terminates could not cancel its run.
 func TestSchedulesDoNotTerminateFirings(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
+	node := setup(t)
 	for _, overlap := range []string{"cancel_other", "terminate_other"} {
-		n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": overlap, "overlap": overlap})).schedule(t, http.StatusCreated)
-		policy := n.temporal.clock.schedules[schedules.TemporalID("default", overlap)].Schedule.Policy.Overlap
-		in := n.firingOf("default", overlap)
+		node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": overlap, "overlap": overlap})).schedule(t, http.StatusCreated)
+		policy := node.temporal.clock.schedules[schedules.TemporalID("default", overlap)].Schedule.Policy.Overlap
+		in := node.firingOf("default", overlap)
 		wantEqual(t, overlap+": policy in Temporal", policy, enums.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER)
 		wantEqual(t, overlap+": firing may cancel a run", in.TryCancel, overlap == "terminate_other")
 	}
@@ -233,24 +233,24 @@ func TestSchedulesDoNotTerminateFirings(t *testing.T) {
 
 func TestScheduleIsCreatedOnce(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
-	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"overlap": "skip"})).schedule(t, http.StatusOK)
+	node := setup(t)
+	node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
+	node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"overlap": "skip"})).schedule(t, http.StatusOK)
 	other := scheduleWith(t, map[string]any{"overlap": "allow_all"})
-	exists := n.do(http.MethodPost, "/v1/schedules", other)
+	exists := node.do(http.MethodPost, "/v1/schedules", other)
 	exists.wantRefusal(t, "another one", http.StatusConflict, "schedule_exists", "")
 	if !strings.Contains(exists.problem.Detail, `the schedule "s"`) {
 		t.Errorf("problem detail = %q, want text with %q", exists.problem.Detail, `the schedule "s"`)
 	}
 	// An API process may die between the two writes: a schedule that Temporal does not have does
 	// not exist.
-	delete(n.temporal.clock.schedules, schedules.TemporalID("default", "s"))
-	n.do(http.MethodGet, "/v1/schedules/s", "").wantRefusal(t, "shown", http.StatusNotFound, "unknown_schedule", "")
-	list := n.do(http.MethodGet, "/v1/schedules", "")
+	delete(node.temporal.clock.schedules, schedules.TemporalID("default", "s"))
+	node.do(http.MethodGet, "/v1/schedules/s", "").wantRefusal(t, "shown", http.StatusNotFound, "unknown_schedule", "")
+	list := node.do(http.MethodGet, "/v1/schedules", "")
 	wantEqual(t, "list", list.body, `{"items":[]}`)
-	now := n.do(http.MethodPost, "/v1/schedules", other).schedule(t, http.StatusCreated)
+	now := node.do(http.MethodPost, "/v1/schedules", other).schedule(t, http.StatusCreated)
 	wantEqual(t, "overlap policy", now.Overlap, "allow_all")
-	made := n.do(http.MethodPost, "/v1/schedules", strings.Replace(other, `"id":"s",`, "", 1)).schedule(t, http.StatusCreated)
+	made := node.do(http.MethodPost, "/v1/schedules", strings.Replace(other, `"id":"s",`, "", 1)).schedule(t, http.StatusCreated)
 	if !strings.HasPrefix(made.ID, "sch_") {
 		t.Errorf("without an id: ID = %q, want prefix %q", made.ID, "sch_")
 	}
@@ -258,31 +258,31 @@ func TestScheduleIsCreatedOnce(t *testing.T) {
 
 func TestUpdateSchedule(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Auth = byHeader })
+	node := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	bert := []string{"X-Tenant", "alpha", "X-User", "bert"}
-	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), alpha...).schedule(t, http.StatusCreated)
-	first := n.firingOf("alpha", "s")
-	a := n.do(http.MethodPost, "/v1/schedules/s/pause", "", alpha...)
+	node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), alpha...).schedule(t, http.StatusCreated)
+	first := node.firingOf("alpha", "s")
+	a := node.do(http.MethodPost, "/v1/schedules/s/pause", "", alpha...)
 	a.mustStatus(t, "status", http.StatusNoContent)
-	if same := n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, nil), bert...).schedule(t, http.StatusOK); same.ChangedBy != "ann" {
+	if same := node.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, nil), bert...).schedule(t, http.StatusOK); same.ChangedBy != "ann" {
 		t.Errorf("changedBy after an equal PUT: got %+v, want ann", same)
 	}
-	now := n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"overlap": "buffer_one"}), bert...).schedule(t, http.StatusOK)
+	now := node.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"overlap": "buffer_one"}), bert...).schedule(t, http.StatusOK)
 	wantEqual(t, "overlap policy", now.Overlap, "buffer_one")
 	wantEqual(t, "author of the change", now.ChangedBy, "bert")
 	wantEqual(t, "schedule is paused", now.Paused, true)
-	in := n.firingOf("alpha", "s")
+	in := node.firingOf("alpha", "s")
 	if in.Revision == first.Revision {
 		t.Errorf("revision in Temporal = %v, want another than before", in.Revision)
 	}
-	n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"threadId": "t"}), bert...).wantRefusal(t, "another thread", http.StatusBadRequest, "invalid_schedule", "/threadId")
-	n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"id": "x"}), bert...).wantRefusal(t, "another id", http.StatusBadRequest, "invalid_schedule", "/id")
-	n.do(http.MethodPut, "/v1/schedules/x", scheduleWith(t, map[string]any{"id": "x"}), bert...).wantRefusal(t, "none", http.StatusNotFound, "unknown_schedule", "")
+	node.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"threadId": "t"}), bert...).wantRefusal(t, "another thread", http.StatusBadRequest, "invalid_schedule", "/threadId")
+	node.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"id": "x"}), bert...).wantRefusal(t, "another id", http.StatusBadRequest, "invalid_schedule", "/id")
+	node.do(http.MethodPut, "/v1/schedules/x", scheduleWith(t, map[string]any{"id": "x"}), bert...).wantRefusal(t, "none", http.StatusNotFound, "unknown_schedule", "")
 }
 
 func TestProblemsPointIntoSchedule(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
+	node := setup(t)
 	for _, c := range []struct {
 		members     map[string]any
 		wantStatus  int
@@ -298,77 +298,77 @@ func TestProblemsPointIntoSchedule(t *testing.T) {
 		{map[string]any{"input": map[string]any{"messages": []any{map[string]any{"role": "user"}}}}, 400, "invalid_schedule", "/input/messages/0/content"},
 		{map[string]any{"note": strings.Repeat("x", 128<<10)}, 413, "too_large", ""},
 	} {
-		n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, c.members)).wantRefusal(t, fmt.Sprintf("%.100v", c.members), c.wantStatus, c.wantCode, c.wantPointer)
+		node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, c.members)).wantRefusal(t, fmt.Sprintf("%.100v", c.members), c.wantStatus, c.wantCode, c.wantPointer)
 	}
-	n.do(http.MethodPost, "/v1/schedules", "x=y", "Content-Type", "application/x-www-form-urlencoded").wantRefusal(t, "a form", 415, "unsupported_media_type", "")
-	if len(n.temporal.clock.schedules) != 0 {
-		t.Errorf("schedules in Temporal: got %v, want none", n.temporal.clock.schedules)
+	node.do(http.MethodPost, "/v1/schedules", "x=y", "Content-Type", "application/x-www-form-urlencoded").wantRefusal(t, "a form", 415, "unsupported_media_type", "")
+	if len(node.temporal.clock.schedules) != 0 {
+		t.Errorf("schedules in Temporal: got %v, want none", node.temporal.clock.schedules)
 	}
 }
 
 func TestScheduleCommands(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
+	node := setup(t)
+	node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
 	do := func(method, path, body string, status int) {
 		t.Helper()
-		if a := n.do(method, "/v1/schedules/s"+path, body); a.status != status {
+		if a := node.do(method, "/v1/schedules/s"+path, body); a.status != status {
 			t.Errorf("%s %s: got %d %s, want %d", method, path, a.status, a.body, status)
 		}
 	}
 	do(http.MethodPost, "/pause", "", http.StatusNoContent)
 	do(http.MethodPost, "/pause", "", http.StatusNoContent)
-	if !n.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Paused {
+	if !node.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Paused {
 		t.Error("schedule is not paused, want it paused")
 	}
-	n.temporal.clock.late.Store(1) // the next Describe times out
+	node.temporal.clock.late.Store(1) // the next Describe times out
 	do(http.MethodGet, "", "", http.StatusOK)
 	do(http.MethodPost, "/resume", "", http.StatusNoContent)
 	do(http.MethodPost, "/trigger", `{"overlap":"allow_all"}`, http.StatusNoContent)
 	do(http.MethodPost, "/trigger", "", http.StatusNoContent)
-	n.do(http.MethodPost, "/v1/schedules/s/trigger", `{"overlap":"never"}`).wantRefusal(t, "an overlap", 400, "invalid_schedule", "/overlap")
-	mustEqual(t, "number of triggers", len(n.temporal.clock.triggered), 2)
-	wantEqual(t, "overlap policy of the first trigger", n.temporal.clock.triggered[0].Overlap.String(), "AllowAll")
-	wantEqual(t, "overlap policy of the second trigger", n.temporal.clock.triggered[1].Overlap, 0)
+	node.do(http.MethodPost, "/v1/schedules/s/trigger", `{"overlap":"never"}`).wantRefusal(t, "an overlap", 400, "invalid_schedule", "/overlap")
+	mustEqual(t, "number of triggers", len(node.temporal.clock.triggered), 2)
+	wantEqual(t, "overlap policy of the first trigger", node.temporal.clock.triggered[0].Overlap.String(), "AllowAll")
+	wantEqual(t, "overlap policy of the second trigger", node.temporal.clock.triggered[1].Overlap, 0)
 	do(http.MethodDelete, "", "", http.StatusNoContent)
 	for _, path := range []string{"", "/pause", "/resume", "/trigger"} {
 		method := http.MethodPost
 		if path == "" {
 			method = http.MethodDelete
 		}
-		n.do(method, "/v1/schedules/s"+path, "").wantRefusal(t, path, http.StatusNotFound, "unknown_schedule", "")
+		node.do(method, "/v1/schedules/s"+path, "").wantRefusal(t, path, http.StatusNotFound, "unknown_schedule", "")
 	}
 }
 
 func TestSchedulesListTheirFirings(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": "s s"})).schedule(t, http.StatusCreated)
+	node := setup(t)
+	node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": "s s"})).schedule(t, http.StatusCreated)
 	at := time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC)
 	var recent []client.ScheduleActionResult
 	for i := range 3 {
 		id := schedules.FireID("default", "s s") + "-" + at.Add(time.Duration(i)*time.Hour).Format(time.RFC3339)
 		recent = append(recent, client.ScheduleActionResult{ActualTime: at, StartWorkflowResult: &client.ScheduleWorkflowExecution{WorkflowID: id}})
 	}
-	d := n.temporal.clock.schedules[schedules.TemporalID("default", "s s")]
+	d := node.temporal.clock.schedules[schedules.TemporalID("default", "s s")]
 	d.Info = client.ScheduleInfo{
 		RecentActions: append(recent, client.ScheduleActionResult{}), NextActionTimes: []time.Time{at.Add(24 * time.Hour)},
 	}
-	n.temporal.lasts = func(workflow string) bool { return workflow == recent[2].StartWorkflowResult.WorkflowID }
+	node.temporal.lasts = func(workflow string) bool { return workflow == recent[2].StartWorkflowResult.WorkflowID }
 	for i, end := range []agui.Event{&agui.RunFinished{}, &agui.RunError{Code: "limit_turns", Message: "no"}} {
 		name := fmt.Sprintf("s s-2030013%dT%02d0000Z", 1, 9+i)
 		in := runs.Input{Run: runs.Ref{Tenant: "default", Thread: name, ID: name}}
 		run := streamRun(in)
 		var err error
 		in.Digest = "d"
-		if in.Input, err = n.propose(run); err != nil {
+		if in.Input, err = node.propose(run); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := n.log.Seal(n.ctx(), n.begin(in, "e"), end); err != nil {
+		if _, _, err := node.log.Seal(node.ctx(), node.begin(in, "e"), end); err != nil {
 			t.Fatal(err)
 		}
 	}
-	now := n.do(http.MethodGet, "/v1/schedules/s%20s", "").schedule(t, http.StatusOK)
+	now := node.do(http.MethodGet, "/v1/schedules/s%20s", "").schedule(t, http.StatusOK)
 	mustEqual(t, "number of next firings", len(now.Next), 1)
 	mustEqual(t, "number of recent firings", len(now.Recent), 3)
 	for i, want := range []struct {
@@ -384,10 +384,10 @@ func TestSchedulesListTheirFirings(t *testing.T) {
 // TestScheduleListsRefusedFirings: a time without a run has the outcome of its firing.
 func TestScheduleListsRefusedFirings(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
+	node := setup(t)
+	node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
 	id := schedules.FireID("default", "s") + "-2030-01-31T09:00:00Z"
-	n.temporal.clock.schedules[schedules.TemporalID("default", "s")].Info.RecentActions = []client.ScheduleActionResult{
+	node.temporal.clock.schedules[schedules.TemporalID("default", "s")].Info.RecentActions = []client.ScheduleActionResult{
 		{StartWorkflowResult: &client.ScheduleWorkflowExecution{WorkflowID: id}},
 	}
 	for _, c := range []struct {
@@ -400,30 +400,30 @@ func TestScheduleListsRefusedFirings(t *testing.T) {
 		{runs.FiringResult{}, temporal.NewCanceledError(), "cancelled", ""},
 		{runs.FiringResult{}, serviceerror.NewNotFound("forgotten"), "", ""},
 	} {
-		n.temporal.lasts = func(string) bool { return false }
-		n.temporal.fired = func(string) (runs.FiringResult, error) { return c.result, c.err }
-		if r := n.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Recent; len(r) != 1 || r[0].Outcome != c.wantOutcome || r[0].Code != c.wantCode {
+		node.temporal.lasts = func(string) bool { return false }
+		node.temporal.fired = func(string) (runs.FiringResult, error) { return c.result, c.err }
+		if r := node.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Recent; len(r) != 1 || r[0].Outcome != c.wantOutcome || r[0].Code != c.wantCode {
 			t.Errorf("%+v, want %s %s", r, c.wantOutcome, c.wantCode)
 		}
 	}
-	n.temporal.fired = func(string) (runs.FiringResult, error) { return runs.FiringResult{}, temporal.NewCanceledError() }
+	node.temporal.fired = func(string) (runs.FiringResult, error) { return runs.FiringResult{}, temporal.NewCanceledError() }
 	in := runs.Input{Run: runs.Ref{Tenant: "default", Thread: "s-20300131T090000Z", ID: "s-20300131T090000Z"}, Digest: "d"}
 	becomes := func(when, outcome string) {
 		t.Helper()
-		if r := n.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Recent; len(r) != 1 || r[0].Outcome != outcome {
+		if r := node.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Recent; len(r) != 1 || r[0].Outcome != outcome {
 			t.Errorf("%s: %+v, want %q", when, r, outcome)
 		}
 	}
 	var err error
-	if in.Input, err = n.propose(streamRun(in)); err != nil {
+	if in.Input, err = node.propose(streamRun(in)); err != nil {
 		t.Fatal(err)
 	}
 	becomes("queued", "")
-	if _, err := n.log.RequestCancel(n.ctx(), streamRun(in), stream.Cancel{Reason: "no"}); err != nil {
+	if _, err := node.log.RequestCancel(node.ctx(), streamRun(in), stream.Cancel{Reason: "no"}); err != nil {
 		t.Fatal(err)
 	}
 	becomes("cancelled in the queue", "cancelled")
-	n.begin(in, "e")
+	node.begin(in, "e")
 	becomes("active", "")
 }
 
@@ -435,9 +435,9 @@ func (n *node) propose(run stream.Run) (uint64, error) {
 
 func TestSchedulesAreListedInPages(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
+	node := setup(t)
 	for i := range 3 {
-		n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": fmt.Sprintf("s%d", i)})).schedule(t, http.StatusCreated)
+		node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": fmt.Sprintf("s%d", i)})).schedule(t, http.StatusCreated)
 	}
 	var page struct {
 		Items      []shownSchedule `json:"items"`
@@ -445,7 +445,7 @@ func TestSchedulesAreListedInPages(t *testing.T) {
 	}
 	var seen []string
 	for path := "/v1/schedules?limit=2"; path != ""; {
-		a := n.do(http.MethodGet, path, "")
+		a := node.do(http.MethodGet, path, "")
 		page.NextCursor = ""
 		err := json.Unmarshal([]byte(a.body), &page)
 		if err != nil {
@@ -462,18 +462,18 @@ func TestSchedulesAreListedInPages(t *testing.T) {
 	if got := strings.Join(seen, " "); got != "s0 s1 s2" {
 		t.Errorf("schedules of all pages = %q, want %q", got, "s0 s1 s2")
 	}
-	n.do(http.MethodGet, "/v1/schedules?limit=0", "").wantRefusal(t, "no limit", 400, "invalid_input", "")
+	node.do(http.MethodGet, "/v1/schedules?limit=0", "").wantRefusal(t, "no limit", 400, "invalid_input", "")
 }
 
 // TestUnsafeRetryIsNamed: a 503 says that a repetition is safe only if it has no second
 // effect.
 func TestUnsafeRetryIsNamed(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
-	n.temporal.clock.away = serviceerror.NewUnavailable("SECRET ADDRESS")
-	n.completeRuns()
-	n.post(inputOf("r1", "hello"))
+	node := setup(t)
+	node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
+	node.temporal.clock.away = serviceerror.NewUnavailable("SECRET ADDRESS")
+	node.completeRuns()
+	node.post(inputOf("r1", "hello"))
 	for _, c := range []struct {
 		path, body string
 		wantSafe   bool
@@ -482,14 +482,14 @@ func TestUnsafeRetryIsNamed(t *testing.T) {
 		{"/v1/schedules", scheduleWith(t, map[string]any{"id": ""}), false},
 		{"/v1/schedules", scheduleWith(t, map[string]any{"id": "other"}), true},
 	} {
-		a := n.do(http.MethodPost, c.path, c.body)
+		a := node.do(http.MethodPost, c.path, c.body)
 		if safe := strings.Contains(a.problem.Detail, "again is safe"); a.status != http.StatusServiceUnavailable || a.problem.Code != "unavailable" || safe != c.wantSafe || strings.Contains(a.body, "SECRET") {
 			t.Errorf("POST %s %.20s: got %d %s, want %d unavailable, safe to repeat: %t", c.path, c.body, a.status, a.body, http.StatusServiceUnavailable, c.wantSafe)
 		}
 	}
-	n.nats.Shutdown()
+	node.nats.Shutdown()
 	for body, want := range map[string]bool{"": false, `{"threadId":"fork"}`: true} {
-		a := n.do(http.MethodPost, "/v1/threads/t/runs/r1/fork", body)
+		a := node.do(http.MethodPost, "/v1/threads/t/runs/r1/fork", body)
 		if safe := strings.Contains(a.problem.Detail, "again is safe"); a.status != http.StatusServiceUnavailable || safe != want {
 			t.Errorf("fork %s: got %d %s, want %d, safe to repeat: %t", body, a.status, a.body, http.StatusServiceUnavailable, want)
 		}

@@ -28,25 +28,25 @@ func inputWithResume(run, message string) agui.RunAgentInput {
 // the API names the run by the ID that its client knows.
 func TestSegmentsAreHidden(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
-	n.temporal.closed = func(string) {}
-	n.post(inputOf("r1", "hello"))
+	node := setup(t)
+	node.completeRuns()
+	node.temporal.closed = func(string) {}
+	node.post(inputOf("r1", "hello"))
 	started := make(chan runs.Input, 1)
-	n.temporal.start = func(in runs.Input) error { n.begin(in, "e2"); started <- in; return nil }
-	first := n.dial()
+	node.temporal.start = func(in runs.Input) error { node.begin(in, "e2"); started <- in; return nil }
+	first := node.dial()
 	first.send(runFrame("1", inputWithResume("r1", "again")))
 	first.want("ack", "1")
 	second := (<-started).Run.ID
 	if second != (stream.Run{ID: "r1"}).Segment(2).ID {
 		t.Fatalf("started run: got %q, want a second segment", second)
 	}
-	n.temporal.start = func(runs.Input) error { return alreadyStarted("e2") }
+	node.temporal.start = func(runs.Input) error { return alreadyStarted("e2") }
 
-	c := n.dial()
+	c := node.dial()
 	refuse := func(code string, in agui.RunAgentInput) {
 		t.Helper()
-		if a := n.post(in); a.problem.Code != code || a.problem.ActiveRun != "r1" {
+		if a := node.post(in); a.problem.Code != code || a.problem.ActiveRun != "r1" {
 			t.Errorf("HTTP: got %d %s, want %s with the active run r1", a.status, a.body, code)
 		} else if c.send(runFrame("1", in)); true {
 			if f := c.want("error", "1"); f.Code != code || f.ActiveRun != "r1" || f.Counted != a.problem.Counted {
@@ -56,19 +56,19 @@ func TestSegmentsAreHidden(t *testing.T) {
 	}
 	next := inputOf("r2", "me too")
 	for code, kind := range map[string]string{"busy": runs.ErrorBusy, "interrupted": runs.ErrorInterrupted, "missing_tool_results": runs.ErrorMissingResults} {
-		n.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) {
+		node.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) {
 			return runs.SubmitResult{}, temporal.NewApplicationError("", kind, runs.ActiveRun{RunID: second})
 		}
 		refuse(code, next)
 	}
-	n.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) { return runs.SubmitResult{Open: true}, nil }
+	node.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) { return runs.SubmitResult{Open: true}, nil }
 	refuse("interrupted", next)
-	if a := n.post(next); !a.problem.Counted {
+	if a := node.post(next); !a.problem.Counted {
 		t.Errorf("vote of a refused run: got %s, want it counted", a.body)
 	}
 
-	n.temporal.submit = busyWith(second)
-	n.temporal.steer = func(in runs.SteerRequest) (runs.SteerResult, error) {
+	node.temporal.submit = busyWith(second)
+	node.temporal.steer = func(in runs.SteerRequest) (runs.SteerResult, error) {
 		if in.RunID != second {
 			t.Errorf("run of the steering update = %s, want %s", in.RunID, second)
 		}
@@ -78,8 +78,8 @@ func TestSegmentsAreHidden(t *testing.T) {
 		RunID string `json:"runId"`
 	}
 	for _, a := range []answer{
-		n.post(inputWithProps(next, `{"onBusy":"steer"}`)),
-		n.do(http.MethodPost, "/v1/threads/t/messages", `{"message":{"id":"s1","role":"user","content":"Wait!"}}`),
+		node.post(inputWithProps(next, `{"onBusy":"steer"}`)),
+		node.do(http.MethodPost, "/v1/threads/t/messages", `{"message":{"id":"s1","role":"user","content":"Wait!"}}`),
 	} {
 		err := json.Unmarshal([]byte(a.body), &steered)
 		if err != nil {
@@ -103,41 +103,41 @@ func TestSegmentsAreHidden(t *testing.T) {
 	edit.ForwardedProps = json.RawMessage(`{"perdure":{"onBusy":"steer"}}`)
 	refuse("busy", edit)
 
-	if a := n.do(http.MethodPost, "/v1/threads/t/runs/r1/fork", ""); a.problem.Code != "run_active" || a.problem.ActiveRun != "r1" {
+	if a := node.do(http.MethodPost, "/v1/threads/t/runs/r1/fork", ""); a.problem.Code != "run_active" || a.problem.ActiveRun != "r1" {
 		t.Errorf("fork of an active run: got %d %s, want run_active with the active run r1", a.status, a.body)
 	}
 	// n.do checks that no answer has the mark of a segment.
 	for _, path := range []string{"", "/runs", "/messages", "/events?follow=false", "/superseded"} {
-		n.do(http.MethodGet, "/v1/threads/t"+path, "", "Accept", "application/json")
+		node.do(http.MethodGet, "/v1/threads/t"+path, "", "Accept", "application/json")
 	}
-	n.do(http.MethodGet, "/v1/threads", "")
-	n.end(stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: second}, Lane: stream.LaneMain, Step: "1/model", Execution: "e2"})
+	node.do(http.MethodGet, "/v1/threads", "")
+	node.end(stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: second}, Lane: stream.LaneMain, Step: "1/model", Execution: "e2"})
 	first.until("1", "end")
-	if a := n.do(http.MethodPost, "/v1/threads/t/runs/r1/fork", `{"threadId":"fork"}`); a.status != http.StatusCreated {
+	if a := node.do(http.MethodPost, "/v1/threads/t/runs/r1/fork", `{"threadId":"fork"}`); a.status != http.StatusCreated {
 		t.Errorf("fork: status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
 	}
-	n.do(http.MethodGet, "/v1/threads/fork", "")
-	n.do(http.MethodGet, "/v1/threads/fork/events?follow=false", "")
+	node.do(http.MethodGet, "/v1/threads/fork", "")
+	node.do(http.MethodGet, "/v1/threads/fork/events?follow=false", "")
 }
 
 // TestSocketShowsAllSegments: a subscription shows the segments of a run as GET events does,
 // from every cursor.
 func TestSocketShowsAllSegments(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
-	n.temporal.closed = func(string) {}
-	bodies := []string{n.post(inputOf("r1", "hello")).body}
+	node := setup(t)
+	node.completeRuns()
+	node.temporal.closed = func(string) {}
+	bodies := []string{node.post(inputOf("r1", "hello")).body}
 	for _, message := range []string{"again", "once more"} {
-		bodies = append(bodies, n.post(inputWithResume("r1", message)).body)
+		bodies = append(bodies, node.post(inputWithResume("r1", message)).body)
 	}
-	if len(n.temporal.starts) != 3 {
-		t.Fatalf("started runs: got %d, want 3", len(n.temporal.starts))
+	if len(node.temporal.starts) != 3 {
+		t.Fatalf("started runs: got %d, want 3", len(node.temporal.starts))
 	}
-	c := n.dial()
+	c := node.dial()
 	compare := func(what, query string, frame map[string]any) {
 		t.Helper()
-		sse := sseLines(n.do(http.MethodGet, "/v1/threads/t/runs/r1/events?"+query, "").body)
+		sse := sseLines(node.do(http.MethodGet, "/v1/threads/t/runs/r1/events?"+query, "").body)
 		c.send(frame)
 		var lines []string
 		if len(sse) == 0 {
@@ -163,11 +163,11 @@ func TestSocketShowsAllSegments(t *testing.T) {
 	c.send(joining)
 	c.want("ack", "1")
 	_, lines := c.until("1", "end")
-	want := cursors(n.do(http.MethodGet, "/v1/threads/t/runs/r1/events?join=true", "").body)
+	want := cursors(node.do(http.MethodGet, "/v1/threads/t/runs/r1/events?join=true", "").body)
 	if got := cursors(strings.Join(lines, "\n")); got[len(got)-1] != want[len(want)-1] {
 		t.Errorf("last cursor of a join: got %s, want %s", got[len(got)-1], want[len(want)-1])
 	}
-	c.send(subscribeFrame("1", "r1", stream.Cursor{Position: stream.Position{Seq: 1 << 40}, Generation: stream.Generation1, Epoch: n.log.Epoch()}.String()))
+	c.send(subscribeFrame("1", "r1", stream.Cursor{Position: stream.Position{Seq: 1 << 40}, Generation: stream.Generation1, Epoch: node.log.Epoch()}.String()))
 	if f := c.want("error", "1"); f.Code != "invalid_cursor" {
 		t.Errorf("cursor of no segment: code = %q, want %q", f.Code, "invalid_cursor")
 	}

@@ -350,26 +350,26 @@ func cursors(body string) []string {
 
 func TestEqualInputIsSameRun(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
-	first := n.post(inputOf("r1", "hello"))
+	node := setup(t)
+	node.completeRuns()
+	first := node.post(inputOf("r1", "hello"))
 	first.mustStatus(t, "status", http.StatusOK)
 	mustEqual(t, "number of events", len(cursors(first.body)), 2)
 	if !strings.Contains(first.body, `"RUN_FINISHED"`) {
 		t.Errorf("body = %q, want text with %q", first.body, `"RUN_FINISHED"`)
 	}
 	mustEqual(t, "header Content-Type", first.header.Get("Content-Type"), "text/event-stream")
-	again := n.post(inputOf("r1", "hello"))
+	again := node.post(inputOf("r1", "hello"))
 	wantEqual(t, "events of a repeated input", again.body, first.body)
-	wantEqual(t, "number of starts", len(n.temporal.starts), 1)
-	other := n.post(inputOf("r1", "something else"))
+	wantEqual(t, "number of starts", len(node.temporal.starts), 1)
+	other := node.post(inputOf("r1", "something else"))
 	other.wantStatus(t, "another input under the same id", http.StatusConflict)
 	wantEqual(t, "problem code", other.problem.Code, "run_id_reused")
 	if !strings.Contains(other.problem.Detail, `"r1"`) {
 		t.Errorf("problem detail = %q, want text with %q", other.problem.Detail, `"r1"`)
 	}
 	for i, cursor := range cursors(first.body) {
-		rest := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", "Last-Event-ID", cursor)
+		rest := node.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", "Last-Event-ID", cursor)
 		want := len(cursors(first.body)) - 1 - i
 		wantEqual(t, fmt.Sprintf("number of events after event %d", i), len(cursors(rest.body)), want)
 		if want == 0 && rest.status != http.StatusNoContent {
@@ -382,19 +382,19 @@ func TestEqualInputIsSameRun(t *testing.T) {
 // closing, the next run waits for the close and starts.
 func TestNextRunWaitsForClosingWorkflow(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
-	n.post(inputOf("r1", "hello"))
+	node := setup(t)
+	node.completeRuns()
+	node.post(inputOf("r1", "hello"))
 	closed := false
-	n.temporal.closed = func(execution string) { closed = execution == "e-r1" }
-	start := n.temporal.start
-	n.temporal.start = func(in runs.Input) error {
+	node.temporal.closed = func(execution string) { closed = execution == "e-r1" }
+	start := node.temporal.start
+	node.temporal.start = func(in runs.Input) error {
 		if !closed {
 			return alreadyStarted("e-r1")
 		}
 		return start(in)
 	}
-	a := n.post(inputOf("r2", "and now?"))
+	a := node.post(inputOf("r2", "and now?"))
 	a.wantStatus(t, "status", http.StatusOK)
 	wantEqual(t, "workflow has closed", closed, true)
 }
@@ -403,31 +403,31 @@ func TestNextRunWaitsForClosingWorkflow(t *testing.T) {
 // Its workflow answers other inputs meanwhile, before the run ends.
 func TestRequestsBeforeFirstRecord(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
-	n.post(inputOf("r1", "hello"))
+	node := setup(t)
+	node.completeRuns()
+	node.post(inputOf("r1", "hello"))
 	var r2 runs.Input
-	n.temporal.start = func(in runs.Input) error {
+	node.temporal.start = func(in runs.Input) error {
 		if in.Run.ID == "r2" {
 			r2 = in
 		}
 		return alreadyStarted("e-r2")
 	}
-	n.temporal.submit = func(execution string, in runs.SubmitRequest) (runs.SubmitResult, error) {
+	node.temporal.submit = func(execution string, in runs.SubmitRequest) (runs.SubmitResult, error) {
 		if execution != "e-r2" {
 			t.Errorf("updated execution: got %s, want e-r2", execution)
 		}
 		if in.RunID == "r2" {
-			n.end(n.begin(r2, "e-r2"))
+			node.end(node.begin(r2, "e-r2"))
 			return runs.SubmitResult{Attached: true}, nil
 		}
 		return runs.SubmitResult{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.ActiveRun{RunID: "r2"})
 	}
-	busy := n.post(inputOf("r3", "me too"))
+	busy := node.post(inputOf("r3", "me too"))
 	busy.wantStatus(t, "another run", http.StatusConflict)
 	wantEqual(t, "problem code", busy.problem.Code, "busy")
 	wantEqual(t, "active run of the problem", busy.problem.ActiveRun, "r2")
-	same := n.post(inputOf("r2", "and now?"))
+	same := node.post(inputOf("r2", "and now?"))
 	wantEqual(t, "status of the active run's input", same.status, http.StatusOK)
 	if !strings.Contains(same.body, `"runId":"r2"`) {
 		t.Errorf("body = %q, want text with %q", same.body, `"runId":"r2"`)
@@ -449,10 +449,10 @@ func TestTerminatedRunEnds(t *testing.T) {
 	} {
 		t.Run(c.wantCode, func(t *testing.T) {
 			t.Parallel()
-			n := setup(t)
-			n.temporal.start = func(in runs.Input) error { n.begin(in, "e1"); return nil }
+			node := setup(t)
+			node.temporal.start = func(in runs.Input) error { node.begin(in, "e1"); return nil }
 			looks := 0
-			n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
+			node.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
 				looks++
 				if execution != "e1" {
 					t.Errorf("checked execution: got %q, want e1", execution)
@@ -462,7 +462,7 @@ func TestTerminatedRunEnds(t *testing.T) {
 				}
 				return c.status, c.err
 			}
-			a := n.post(inputOf("r1", "hello"))
+			a := node.post(inputOf("r1", "hello"))
 			if !strings.Contains(a.body, `"RUN_ERROR"`) {
 				t.Errorf("after %d checks: body = %q, want text with %q", looks, a.body, `"RUN_ERROR"`)
 			}
@@ -478,17 +478,17 @@ func TestTerminatedRunEnds(t *testing.T) {
 // silent connections.
 func TestSilentStreamHasHeartbeats(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
+	node := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
 	var place stream.Place
-	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
+	node.temporal.start = func(in runs.Input) error { place = node.begin(in, "e1"); return nil }
 	looks := 0
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		if looks++; looks == 3 { // the pauses between checks double: some heartbeats are due by now
-			n.end(place)
+			node.end(place)
 		}
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
-	a := n.post(inputOf("r1", "hello"))
+	a := node.post(inputOf("r1", "hello"))
 	beats := strings.Count(a.body, ": heartbeat\n\n")
 	if beats == 0 {
 		t.Errorf("number of heartbeats = %v, want at least 1", beats)
@@ -500,9 +500,9 @@ func TestSilentStreamHasHeartbeats(t *testing.T) {
 
 func TestUnavailableTemporal(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.temporal.start = func(runs.Input) error { return serviceerror.NewUnavailable("SECRET ADDRESS") }
-	a := n.post(inputOf("r1", "hello"))
+	node := setup(t)
+	node.temporal.start = func(runs.Input) error { return serviceerror.NewUnavailable("SECRET ADDRESS") }
+	a := node.post(inputOf("r1", "hello"))
 	a.wantStatus(t, "status", http.StatusServiceUnavailable)
 	if a.header.Get("Retry-After") == "" {
 		t.Error("header Retry-After is empty, want a value")
@@ -510,8 +510,8 @@ func TestUnavailableTemporal(t *testing.T) {
 	if strings.Contains(a.body, "SECRET") {
 		t.Errorf("body = %q, want no %q", a.body, "SECRET")
 	}
-	n.completeRuns()
-	again := n.post(inputOf("r1", "hello"))
+	node.completeRuns()
+	again := node.post(inputOf("r1", "hello"))
 	again.wantStatus(t, "the same again", http.StatusOK)
 }
 
@@ -519,50 +519,50 @@ func TestUnavailableTemporal(t *testing.T) {
 // clients.
 func TestShutdownShowsNoEmptyStream(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.temporal.start = func(in runs.Input) error { n.server.Drain(); return nil }
-	a := n.post(inputOf("r1", "hello"))
+	node := setup(t)
+	node.temporal.start = func(in runs.Input) error { node.server.Drain(); return nil }
+	a := node.post(inputOf("r1", "hello"))
 	a.wantStatus(t, "status", http.StatusServiceUnavailable)
 }
 
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
+	node := setup(t)
 	const path = "/v1/threads/t/runs/r1/cancel"
-	if a := n.do(http.MethodPost, path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_run" {
+	if a := node.do(http.MethodPost, path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_run" {
 		t.Errorf("cancel of an unknown run: got %d %s, want %d unknown_run", a.status, a.body, http.StatusNotFound)
 	}
 	// The run is accepted and has not begun: the request is kept, and Temporal has nothing to
 	// cancel.
-	n.temporal.start = func(runs.Input) error { return serviceerror.NewUnavailable("") }
-	n.post(inputOf("r1", "hello"))
-	if a := n.do(http.MethodPost, path, `{"reason":"no"}`); a.status != http.StatusAccepted {
+	node.temporal.start = func(runs.Input) error { return serviceerror.NewUnavailable("") }
+	node.post(inputOf("r1", "hello"))
+	if a := node.do(http.MethodPost, path, `{"reason":"no"}`); a.status != http.StatusAccepted {
 		t.Errorf("cancel before the start: status = %v, want %v; body: %s", a.status, http.StatusAccepted, a.body)
 	}
 	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r1"}
-	wanted, err := n.log.CancelRequested(n.ctx(), run)
+	wanted, err := node.log.CancelRequested(node.ctx(), run)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, "log has the cancel request", wanted, true)
-	p := n.begin(n.temporal.starts[0], "e1")
+	p := node.begin(node.temporal.starts[0], "e1")
 	var cancelled []string
-	n.temporal.cancel = func(run string) error {
+	node.temporal.cancel = func(run string) error {
 		cancelled = append(cancelled, run)
 		return serviceerror.NewNotFound("it has just closed")
 	}
 	for range 2 {
-		if a := n.do(http.MethodPost, path, ""); a.status != http.StatusAccepted {
+		if a := node.do(http.MethodPost, path, ""); a.status != http.StatusAccepted {
 			t.Errorf("cancel of an active run: status = %v, want %v; body: %s", a.status, http.StatusAccepted, a.body)
 		}
 	}
-	n.end(p)
-	if a := n.do(http.MethodPost, path, ""); a.status != http.StatusAccepted || strings.Join(cancelled, " ") != "r1 r1" {
+	node.end(p)
+	if a := node.do(http.MethodPost, path, ""); a.status != http.StatusAccepted || strings.Join(cancelled, " ") != "r1 r1" {
 		t.Errorf("cancel of an ended run: got %d and the cancels %v, want %d and two of r1", a.status, cancelled, http.StatusAccepted)
 	}
-	n.temporal.cancel = func(string) error { return errors.New("away") }
+	node.temporal.cancel = func(string) error { return errors.New("away") }
 	for _, body := range []string{`{"reason":1}`, `[]`, `{"reason":"` + strings.Repeat("x", 1001) + `"}`} {
-		if a := n.do(http.MethodPost, path, body); a.status != http.StatusBadRequest {
+		if a := node.do(http.MethodPost, path, body); a.status != http.StatusBadRequest {
 			t.Errorf("%.20s: status = %v, want %v; body: %s", body, a.status, http.StatusBadRequest, a.body)
 		}
 	}
@@ -570,7 +570,7 @@ func TestCancel(t *testing.T) {
 
 func TestInvalidRequestsStartNothing(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
+	node := setup(t)
 	other := setup(t)
 	const runs, events = "/v1/agents/a/runs", "/v1/threads/t/runs/r/events"
 	valid := `{"threadId":"t","runId":"r","messages":[]}`
@@ -596,7 +596,7 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 		{"GET", runs, "", 405, "method_not_allowed", ""},
 		{"GET", "/v1/nothing", "", 404, "not_found", ""},
 	} {
-		a := n.do(c.method, c.path, c.body)
+		a := node.do(c.method, c.path, c.body)
 		if a.status != c.wantStatus || a.problem.Code != c.wantCode || a.problem.Pointer != c.wantPointer || a.problem.Status != c.wantStatus {
 			t.Errorf("%s %.60s %.90s: %d %s, want %d %s %s", c.method, c.path, c.body, a.status, a.body, c.wantStatus, c.wantCode, c.wantPointer)
 		}
@@ -606,12 +606,12 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 // TestEncodedIDs: IDs are any text. In a path an ID is one percent-encoded segment.
 func TestEncodedIDs(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
+	node := setup(t)
+	node.completeRuns()
 	for _, id := range []string{"a/b", "a b", "a+b", "a%2Fb", "ä✓", "..", ".", "a?b#c", "*", ">", "a.b", "~x", `"`, strings.Repeat("<", 1000), "\u202eabc", "e\u0301", "é", "😀", "A", "a"} {
 		in := inputOf(id, "hello")
 		in.ThreadID, in.Messages[0].ID = id, id
-		posted := n.post(in)
+		posted := node.post(in)
 		if posted.status != http.StatusOK || !strings.Contains(posted.body, `"RUN_FINISHED"`) {
 			t.Errorf("%q: got %d %s, want %d with RUN_FINISHED", id, posted.status, posted.body, http.StatusOK)
 			continue
@@ -620,7 +620,7 @@ func TestEncodedIDs(t *testing.T) {
 		if id == "." || id == ".." {
 			segment = strings.ReplaceAll(id, ".", "%2E")
 		}
-		read := n.do(http.MethodGet, "/v1/threads/"+segment+"/runs/"+segment+"/events", "")
+		read := node.do(http.MethodGet, "/v1/threads/"+segment+"/runs/"+segment+"/events", "")
 		wantEqual(t, fmt.Sprintf("events of %q", id), read.body, posted.body)
 	}
 }

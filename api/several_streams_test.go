@@ -80,23 +80,23 @@ func (r *streamReader) until(condition func(wsFrame) bool) map[string][]string {
 // their own streams. An unknown run ends only its stream, and the response ends after the last stream.
 func TestSeveralStreams(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	outputs := n.captureOutputs()
+	node := setup(t)
+	outputs := node.captureOutputs()
 	for _, thread := range []string{"t1", "t2"} {
 		in := inputOf("r", "hello")
 		in.ThreadID = thread
-		c := n.dial()
+		c := node.dial()
 		c.send(runFrame("1", in))
 		c.want("ack", "1")
 	}
-	first, second := outputs.next(n), outputs.next(n)
+	first, second := outputs.next(node), outputs.next(node)
 	first.say("one")
-	page := n.do(http.MethodGet, "/v1/threads/t1/events?protocolVersion=1.0", "", "Accept", "application/json")
+	page := node.do(http.MethodGet, "/v1/threads/t1/events?protocolVersion=1.0", "", "Accept", "application/json")
 	var known struct{ NextCursor string }
 	if err := json.Unmarshal([]byte(page.body), &known); err != nil {
 		t.Fatal(err)
 	}
-	r := n.readStreams(
+	r := node.readStreams(
 		map[string]any{"id": "a", "threadId": "t1", "follow": false, "after": known.NextCursor},
 		map[string]any{"id": "b", "threadId": "t2", "runId": "r"},
 		map[string]any{"id": "c", "threadId": "t2", "runId": "unknown"})
@@ -123,7 +123,7 @@ func TestSeveralStreams(t *testing.T) {
 		t.Errorf("after the end of all streams: %+v", f)
 	}
 	for id, path := range map[string]string{"a": "/v1/threads/t1/runs/r/events?after=" + known.NextCursor, "b": "/v1/threads/t2/runs/r/events"} {
-		want := sseLines(n.do(http.MethodGet, path, "").body)
+		want := sseLines(node.do(http.MethodGet, path, "").body)
 		got := events[id]
 		if id == "b" { // its RUN_STARTED came before the last acknowledgement
 			want, got = want[len(want)-3:], got[max(0, len(got)-3):]
@@ -138,7 +138,7 @@ func TestSeveralStreams(t *testing.T) {
 // missing or equal is refused as a whole.
 func TestSeveralStreamsAreValidated(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
+	node := setup(t)
 	one := `{"id":"a","threadId":"t"}`
 	many := make([]string, 65)
 	for i := range many {
@@ -152,7 +152,7 @@ func TestSeveralStreamsAreValidated(t *testing.T) {
 		`{"streams":[` + one + `,` + one + `]}`:         "/streams/1/id",
 		`{"streams":[{"id":"a","thread":"t"}]}`:         "/thread",
 	} {
-		a := n.do(http.MethodPost, "/v1/streams", body)
+		a := node.do(http.MethodPost, "/v1/streams", body)
 		a.wantStatus(t, body, http.StatusBadRequest)
 		wantEqual(t, body+": pointer", a.problem.Pointer, pointer)
 	}
@@ -162,10 +162,10 @@ func TestSeveralStreamsAreValidated(t *testing.T) {
 // and new requests are refused.
 func TestSeveralStreamsEndWithServer(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
-	n.post(inputOf("r1", "hello"))
-	r := n.readStreams(map[string]any{"id": "a", "threadId": "t"}, map[string]any{"id": "b", "threadId": "t"})
+	node := setup(t)
+	node.completeRuns()
+	node.post(inputOf("r1", "hello"))
+	r := node.readStreams(map[string]any{"id": "a", "threadId": "t"}, map[string]any{"id": "b", "threadId": "t"})
 	acknowledged := 0
 	r.until(func(f wsFrame) bool {
 		if f.Type == "ack" {
@@ -173,7 +173,7 @@ func TestSeveralStreamsEndWithServer(t *testing.T) {
 		}
 		return acknowledged == 2
 	})
-	n.server.Drain()
+	node.server.Drain()
 	ended := map[string]bool{}
 	r.until(func(f wsFrame) bool {
 		if f.Type == "error" {
@@ -182,5 +182,5 @@ func TestSeveralStreamsEndWithServer(t *testing.T) {
 		}
 		return len(ended) == 2
 	})
-	n.do(http.MethodPost, "/v1/streams", `{"streams":[{"id":"a","threadId":"t"}]}`).wantStatus(t, "a new request", http.StatusServiceUnavailable)
+	node.do(http.MethodPost, "/v1/streams", `{"streams":[{"id":"a","threadId":"t"}]}`).wantStatus(t, "a new request", http.StatusServiceUnavailable)
 }

@@ -113,25 +113,25 @@ var (
 // setupTenants returns a fixture with a thread of alpha whose run has ended with an interrupt.
 func setupTenants(t *testing.T) *tenantFixture {
 	t.Helper()
-	f := &tenantFixture{}
-	f.node = setup(t, func(c *api.Config) {
-		f.reached = &workflowRecorder{temporalStub: c.Temporal.(*temporalStub)}
-		f.inbox = openInbox(t, c.Log)
-		c.Auth, c.Temporal, c.Inbox = byHeader, f.reached, f.inbox
+	fixture := &tenantFixture{}
+	fixture.node = setup(t, func(c *api.Config) {
+		fixture.reached = &workflowRecorder{temporalStub: c.Temporal.(*temporalStub)}
+		fixture.inbox = openInbox(t, c.Log)
+		c.Auth, c.Temporal, c.Inbox = byHeader, fixture.reached, fixture.inbox
 		withThreadList(t)(c)
 	})
-	f.temporal.start = func(in runs.Input) error { f.interrupt(f.begin(in, "e1"), mark); return nil }
-	a := f.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", mark)), alpha...)
+	fixture.temporal.start = func(in runs.Input) error { fixture.interrupt(fixture.begin(in, "e1"), mark); return nil }
+	a := fixture.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", mark)), alpha...)
 	a.mustStatus(t, "alpha's run", http.StatusOK)
 	if !strings.Contains(a.body, mark) {
 		t.Errorf("body = %q, want text with %q", a.body, mark)
 	}
 	text := strings.Replace(scheduleWith(t, map[string]any{"note": mark}), "Good morning.", mark, 1)
-	f.do(http.MethodPost, "/v1/schedules", text, alpha...).schedule(t, http.StatusCreated)
-	f.reached.workflows = nil
-	f.feed = f.approvals(alpha...).EventsCursor
-	f.addInterrupt("alpha", mark)
-	return f
+	fixture.do(http.MethodPost, "/v1/schedules", text, alpha...).schedule(t, http.StatusCreated)
+	fixture.reached.workflows = nil
+	fixture.feed = fixture.approvals(alpha...).EventsCursor
+	fixture.addInterrupt("alpha", mark)
+	return fixture
 }
 
 // approvals returns a caller's inbox.
@@ -241,11 +241,11 @@ var publicRoutes = []string{"/", "/healthz", "/readyz", "/metrics", "/openapi.js
 
 func TestAllRoutesNeedCredentials(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) {
+	node := setup(t, func(c *api.Config) {
 		c.Auth, c.Metrics, c.Origins = byHeader, http.NotFoundHandler(), []string{"https://app.example"}
 		c.Inbox = openInbox(t, c.Log)
 	})
-	routes := n.routes()
+	routes := node.routes()
 	if len(routes) < 25 {
 		t.Fatalf("routes: got %d, want at least 25", len(routes))
 	}
@@ -256,7 +256,7 @@ func TestAllRoutesNeedCredentials(t *testing.T) {
 			continue
 		}
 		if strings.HasPrefix(r.Path, "/v1/links/") { // a link needs no credentials; this one is invalid
-			if a := n.do(r.Method, r.Path, bodyOf(r.Handler)); a.status != http.StatusNotFound {
+			if a := node.do(r.Method, r.Path, bodyOf(r.Handler)); a.status != http.StatusNotFound {
 				t.Errorf("%s %s: status = %v, want %v; body: %s", r.Method, r.Path, a.status, http.StatusNotFound, a.body)
 			}
 			continue
@@ -265,7 +265,7 @@ func TestAllRoutesNeedCredentials(t *testing.T) {
 			nil, {"X-Tenant", "alpha"}, {"Authorization", "Bearer abc"}, {"X-Forwarded-For", "127.0.0.1", "X-Tenant", "alpha"}, {"Origin", "https://app.example"},
 			{"X-User", "\u200b", "X-Tenant", "alpha"}, {"X-User", strings.Repeat("x", 257), "X-Tenant", "alpha"},
 		} {
-			a := n.do(r.Method, r.Path+"?access_token=abc", bodyOf(r.Handler), header...)
+			a := node.do(r.Method, r.Path+"?access_token=abc", bodyOf(r.Handler), header...)
 			a.wantStatus(t, fmt.Sprintf("%s %s with %.60q: status", r.Method, r.Path, header), http.StatusUnauthorized)
 			wantEqual(t, fmt.Sprintf("%s %s with %.60q: problem code", r.Method, r.Path, header), a.problem.Code, "unauthenticated")
 			if !strings.HasPrefix(a.header.Get("WWW-Authenticate"), `Bearer realm="perdure"`) {
@@ -301,47 +301,47 @@ var starts = []string{"/v1/agents/:agent/runs"}
 
 func TestRoutesSeparateTenants(t *testing.T) {
 	t.Parallel()
-	f := setupTenants(t)
-	f.temporal.start = func(in runs.Input) error { f.end(f.begin(in, "e2")); return nil }
-	cursor := cursors(f.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", alpha...).body)[0]
-	before := f.position()
-	for _, r := range f.routes() {
+	fixture := setupTenants(t)
+	fixture.temporal.start = func(in runs.Input) error { fixture.end(fixture.begin(in, "e2")); return nil }
+	cursor := cursors(fixture.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", alpha...).body)[0]
+	before := fixture.position()
+	for _, r := range fixture.routes() {
 		ours := slices.Contains(starts, r.Handler)
 		if ours || slices.Contains(publicRoutes, r.Path) {
 			continue // runs start last: then beta has a thread with the same ID
 		}
-		for _, extra := range [][]string{nil, {"Last-Event-ID", cursor}, {"Last-Event-ID", f.feed}, {"Accept", "application/json"}} {
-			a := f.sendBriefly(r, append(extra, beta...))
-			f.wantUnchanged(before, a.body)
+		for _, extra := range [][]string{nil, {"Last-Event-ID", cursor}, {"Last-Event-ID", fixture.feed}, {"Accept", "application/json"}} {
+			a := fixture.sendBriefly(r, append(extra, beta...))
+			fixture.wantUnchanged(before, a.body)
 			if (strings.Contains(r.Handler, ":thread") || strings.Contains(r.Handler, ":schedule")) && a.status < 400 {
 				t.Errorf("%s %s: got %d %s, want at least 400", r.Method, r.Path, a.status, a.body)
 			}
 		}
 	}
-	own := f.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "beta's")), beta...)
+	own := fixture.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "beta's")), beta...)
 	wantEqual(t, "status of beta's run of the same ID", own.status, http.StatusOK)
 	if !strings.Contains(own.body, "RUN_FINISHED") {
 		t.Errorf("events of beta's run = %q, want text with %q", own.body, "RUN_FINISHED")
 	}
-	f.wantUnchanged(before, own.body)
+	fixture.wantUnchanged(before, own.body)
 	for _, path := range []string{"/v1/threads/t/runs/r1/events", "/v1/threads/t/events?follow=false", "/v1/threads/t/approvals", "/v1/approvals"} {
 		for _, after := range []string{"", cursor} {
-			a := f.do(http.MethodGet, path, "", append([]string{"Last-Event-ID", after}, beta...)...)
-			f.wantUnchanged(before, a.body)
+			a := fixture.do(http.MethodGet, path, "", append([]string{"Last-Event-ID", after}, beta...)...)
+			fixture.wantUnchanged(before, a.body)
 		}
 	}
-	listed := f.approvals(alpha...)
+	listed := fixture.approvals(alpha...)
 	wantEqual(t, "number of approvals in alpha's inbox", len(listed.Items), 1)
 }
 
 // TestTenantSeesOwnInbox: alpha sees its data in each route of the inbox.
 func TestTenantSeesOwnInbox(t *testing.T) {
 	t.Parallel()
-	f := setupTenants(t)
+	fixture := setupTenants(t)
 	for _, r := range []gin.RouteInfo{
 		{Method: http.MethodGet, Path: "/v1/approvals"}, {Method: http.MethodGet, Path: "/v1/approvals/events"}, {Method: http.MethodGet, Path: "/v1/threads/t/approvals"},
 	} {
-		a := f.sendBriefly(r, append([]string{"Last-Event-ID", f.feed}, alpha...))
+		a := fixture.sendBriefly(r, append([]string{"Last-Event-ID", fixture.feed}, alpha...))
 		a.wantStatus(t, r.Path+": status", http.StatusOK)
 		if !strings.Contains(a.body, mark) {
 			t.Errorf("%s: body = %q, want text with %q", r.Path, a.body, mark)
@@ -353,23 +353,23 @@ func TestTenantSeesOwnInbox(t *testing.T) {
 // inbox, its feed, batches and links.
 func TestInboxesAreSeparate(t *testing.T) {
 	t.Parallel()
-	f := setupTenants(t)
-	f.temporal.start = func(in runs.Input) error { f.interrupt(f.begin(in, "e2"), "beta's"); return nil }
-	if a := f.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "beta's")), beta...); a.status != http.StatusOK {
+	fixture := setupTenants(t)
+	fixture.temporal.start = func(in runs.Input) error { fixture.interrupt(fixture.begin(in, "e2"), "beta's"); return nil }
+	if a := fixture.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "beta's")), beta...); a.status != http.StatusOK {
 		t.Fatalf("beta's run: status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
-	before := f.position()
-	f.addInterrupt("beta", "beta's")
-	feed := f.sendBriefly(gin.RouteInfo{Method: http.MethodGet, Path: "/v1/approvals/events"}, append([]string{"Last-Event-ID", f.feed}, beta...))
-	f.wantUnchanged(before, feed.body)
+	before := fixture.position()
+	fixture.addInterrupt("beta", "beta's")
+	feed := fixture.sendBriefly(gin.RouteInfo{Method: http.MethodGet, Path: "/v1/approvals/events"}, append([]string{"Last-Event-ID", fixture.feed}, beta...))
+	fixture.wantUnchanged(before, feed.body)
 	wantEqual(t, "number of events of beta's inbox", strings.Count(feed.body, "opened"), 1)
 	if !strings.Contains(feed.body, "beta's") {
 		t.Errorf("beta's feed = %q, want text with %q", feed.body, "beta's")
 	}
-	listed := f.approvals(beta...)
+	listed := fixture.approvals(beta...)
 	mustEqual(t, "number of approvals in beta's inbox", len(listed.Items), 1)
 	wantEqual(t, "message of beta's approval", listed.Items[0].Message, "beta's")
-	made := f.do(http.MethodPost, "/v1/threads/t/approvals/"+question+"/links", `{"decision":"approve","subject":"cid"}`, beta...)
+	made := fixture.do(http.MethodPost, "/v1/threads/t/approvals/"+question+"/links", `{"decision":"approve","subject":"cid"}`, beta...)
 	var link struct{ URL string }
 	err := json.Unmarshal([]byte(made.body), &link)
 	if err != nil {
@@ -377,19 +377,19 @@ func TestInboxesAreSeparate(t *testing.T) {
 	}
 	mustEqual(t, "status of creating a link", made.status, http.StatusCreated)
 	path := strings.TrimPrefix(link.URL, "https://agents.example")
-	shown := f.do(http.MethodGet, path, "", alpha...) // for any caller
-	f.wantUnchanged(before, shown.body)
+	shown := fixture.do(http.MethodGet, path, "", alpha...) // for any caller
+	fixture.wantUnchanged(before, shown.body)
 	wantEqual(t, "status of beta's link", shown.status, http.StatusOK)
 	if !strings.Contains(shown.body, "beta") {
 		t.Errorf("body = %q, want text with %q", shown.body, "beta")
 	}
 	for _, decides := range []string{path, "/v1/approvals/batch", "/v1/threads/t/approvals/" + question} {
-		a := f.do(http.MethodPost, decides, bodyOf("/v1/threads/:thread/approvals/:approval"), beta...)
-		f.wantUnchanged(before, a.body)
+		a := fixture.do(http.MethodPost, decides, bodyOf("/v1/threads/:thread/approvals/:approval"), beta...)
+		fixture.wantUnchanged(before, a.body)
 	}
-	f.reached.mu.Lock()
-	defer f.reached.mu.Unlock()
-	wantEqual(t, "server reached the workflow thread/beta/t", slices.Contains(f.reached.workflows, "thread/beta/t"), true)
+	fixture.reached.mu.Lock()
+	defer fixture.reached.mu.Unlock()
+	wantEqual(t, "server reached the workflow thread/beta/t", slices.Contains(fixture.reached.workflows, "thread/beta/t"), true)
 }
 
 // encodeInput returns an input as JSON.

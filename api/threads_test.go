@@ -119,10 +119,10 @@ func (n *node) messages(thread string) string {
 
 func TestReadThread(t *testing.T) {
 	t.Parallel()
-	n := setup(t, withThreadList(t))
-	n.answerRuns()
+	node := setup(t, withThreadList(t))
+	node.answerRuns()
 	for i := range 3 {
-		n.postMessage("t", fmt.Sprint("r", i), func(in *agui.RunAgentInput) { in.State = json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)) })
+		node.postMessage("t", fmt.Sprint("r", i), func(in *agui.RunAgentInput) { in.State = json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)) })
 	}
 	var sum struct {
 		ThreadID, Agent, Status, RunID string
@@ -130,7 +130,7 @@ func TestReadThread(t *testing.T) {
 		Usage                          []agui.TokenUsage
 		UpdatedAt                      time.Time
 	}
-	n.get("/v1/threads/t", &sum)
+	node.get("/v1/threads/t", &sum)
 	wantEqual(t, "thread of the summary", sum.ThreadID, "t")
 	wantEqual(t, "agent of the summary", sum.Agent, "a")
 	wantEqual(t, "status of the summary", sum.Status, "idle")
@@ -142,12 +142,12 @@ func TestReadThread(t *testing.T) {
 	if time.Since(sum.UpdatedAt) > time.Minute {
 		t.Errorf("time since the update of the summary = %v, want at most %v", time.Since(sum.UpdatedAt), time.Minute)
 	}
-	got := n.messages("t")
+	got := node.messages("t")
 	wantEqual(t, "messages", got, "u-r0 a-r0 u-r1 a-r1 u-r2 a-r2")
-	a := n.do(http.MethodGet, "/v1/threads/t/state", "")
+	a := node.do(http.MethodGet, "/v1/threads/t/state", "")
 	wantEqual(t, "answer for the state", a.body, `{"state":{"n":2}}`)
 	var p list
-	n.get("/v1/threads/t/runs?limit=2", &p)
+	node.get("/v1/threads/t/runs?limit=2", &p)
 	mustEqual(t, "number of runs of the first page", len(p.Items), 2)
 	wantEqual(t, "first run", p.Items[0].RunID, "r2")
 	wantEqual(t, "outcome of the first run", p.Items[0].Outcome, "success")
@@ -161,7 +161,7 @@ func TestReadThread(t *testing.T) {
 		wantEqual(t, fmt.Sprintf("total tokens of run %s", run.RunID), *run.Usage[0].TotalTokens, 3)
 	}
 	rest := list{}
-	n.get("/v1/threads/t/runs?limit=2&cursor="+p.NextCursor, &rest)
+	node.get("/v1/threads/t/runs?limit=2&cursor="+p.NextCursor, &rest)
 	mustEqual(t, "number of runs of the second page", len(rest.Items), 1)
 	wantEqual(t, "run of the second page", rest.Items[0].RunID, "r0")
 	wantEqual(t, "cursor after the last page", rest.NextCursor, "")
@@ -171,51 +171,51 @@ func TestReadThread(t *testing.T) {
 // page.
 func TestPagesShowOneConversation(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.answerRuns()
-	n.postMessage("t", "r0")
-	n.postMessage("t", "r1")
+	node := setup(t)
+	node.answerRuns()
+	node.postMessage("t", "r0")
+	node.postMessage("t", "r1")
 	var p list
-	n.get("/v1/threads/t/messages?limit=1", &p)
-	n.postMessage("t", "r2", withPerdureProps(`{"history":"replace"}`)) // supersedes the conversation
+	node.get("/v1/threads/t/messages?limit=1", &p)
+	node.postMessage("t", "r2", withPerdureProps(`{"history":"replace"}`)) // supersedes the conversation
 	ids := []string{p.Items[0].ID}
 	for p.NextCursor != "" {
 		cursor := p.NextCursor
 		p = list{}
-		n.get("/v1/threads/t/messages?limit=1&cursor="+cursor, &p)
+		node.get("/v1/threads/t/messages?limit=1&cursor="+cursor, &p)
 		ids = append(ids, p.Items[0].ID)
 	}
 	if want := []string{"u-r0", "a-r0", "u-r1", "a-r1"}; !slices.Equal(ids, want) {
 		t.Errorf("messages of the pages: got %q, want %q", ids, want)
 	}
-	got := n.messages("t")
+	got := node.messages("t")
 	wantEqual(t, "current messages", got, "u-r2 a-r2")
-	n.postMessage("other", "r0")
+	node.postMessage("other", "r0")
 	for _, cursor := range []string{"x", "000000000001", "000000000001-", "000000000001--1", "000000000001-0x", "ffffffffffff-1"} {
-		if a := n.do(http.MethodGet, "/v1/threads/other/messages?cursor="+cursor, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
+		if a := node.do(http.MethodGet, "/v1/threads/other/messages?cursor="+cursor, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
 			t.Errorf("cursor %s: got %d %s, want %d invalid_cursor", cursor, a.status, a.body, http.StatusBadRequest)
 		}
 	}
-	if a := n.do(http.MethodGet, "/v1/threads/other/messages?cursor=000000000001-0", ""); a.status != http.StatusBadRequest {
+	if a := node.do(http.MethodGet, "/v1/threads/other/messages?cursor=000000000001-0", ""); a.status != http.StatusBadRequest {
 		t.Errorf("cursor of another thread: status = %v, want %v; body: %s", a.status, http.StatusBadRequest, a.body)
 	}
 }
 
 func TestListThreads(t *testing.T) {
 	t.Parallel()
-	n := setup(t, withThreadList(t))
-	n.answerRuns()
-	n.postMessage("t1", "r")
-	n.postMessage("t2", "r")
-	n.temporal.start = func(in runs.Input) error { n.interrupts(n.begin(in, "e")); return nil }
-	n.postMessage("t3", "r")
-	n.temporal.start = func(in runs.Input) error {
+	node := setup(t, withThreadList(t))
+	node.answerRuns()
+	node.postMessage("t1", "r")
+	node.postMessage("t2", "r")
+	node.temporal.start = func(in runs.Input) error { node.interrupts(node.begin(in, "e")); return nil }
+	node.postMessage("t3", "r")
+	node.temporal.start = func(in runs.Input) error {
 		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-		_, err := n.snapshots.OpenRun(n.ctx(), p, stream.Opening{Agent: "b", Input: in.Input, Digest: in.Digest})
+		_, err := node.snapshots.OpenRun(node.ctx(), p, stream.Opening{Agent: "b", Input: in.Input, Digest: in.Digest})
 		return err
 	}
-	ctx, cancel := context.WithCancel(n.ctx())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.http.URL+"/v1/agents/a/runs", strings.NewReader(encodeInput(t, func() agui.RunAgentInput {
+	ctx, cancel := context.WithCancel(node.ctx())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, node.http.URL+"/v1/agents/a/runs", strings.NewReader(encodeInput(t, func() agui.RunAgentInput {
 		in := inputOf("r", "hello")
 		in.ThreadID = "t4"
 		return in
@@ -223,7 +223,7 @@ func TestListThreads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := n.http.Client().Do(req) // answers after the run has begun
+	resp, err := node.http.Client().Do(req) // answers after the run has begun
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,17 +238,17 @@ func TestListThreads(t *testing.T) {
 		"?updatedAfter=2000-01-01T00:00:00Z": "t4 running, t3 waiting, t2 idle, t1 idle",
 		"?updatedBefore=2000-01-01T00:00:00%2B02:00": "",
 	} {
-		n.awaitList(query, want)
+		node.awaitList(query, want)
 	}
 	var first, second list
-	n.get("/v1/threads?limit=3", &first)
-	n.get("/v1/threads?limit=3&cursor="+first.NextCursor, &second)
+	node.get("/v1/threads?limit=3", &first)
+	node.get("/v1/threads?limit=3&cursor="+first.NextCursor, &second)
 	mustEqual(t, "number of threads of the first page", len(first.Items), 3)
 	mustEqual(t, "number of threads of the second page", len(second.Items), 1)
 	wantEqual(t, "thread of the second page", second.Items[0].ThreadID, "t1")
 	wantEqual(t, "cursor after the last page", second.NextCursor, "")
 	for _, query := range []string{"?limit=0", "?limit=501", "?status=busy", "?updatedAfter=yesterday", "?updatedBefore=", "?cursor=x"} {
-		a := n.do(http.MethodGet, "/v1/threads"+query, "")
+		a := node.do(http.MethodGet, "/v1/threads"+query, "")
 		a.wantStatus(t, query+": status", http.StatusBadRequest)
 	}
 }
@@ -290,27 +290,27 @@ func (n *node) interrupts(p stream.Place) {
 // dead does not count as active.
 func TestSummariesOfThreads(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.temporal.start = func(in runs.Input) error { n.interrupts(n.begin(in, "e")); return nil }
-	n.postMessage("asks", "r")
-	if a := n.do(http.MethodGet, "/v1/threads/asks", ""); !strings.Contains(a.body, `"status":"waiting"`) || !strings.Contains(a.body, `"waiting":{"interrupts":[{"id":"`+question) {
+	node := setup(t)
+	node.temporal.start = func(in runs.Input) error { node.interrupts(node.begin(in, "e")); return nil }
+	node.postMessage("asks", "r")
+	if a := node.do(http.MethodGet, "/v1/threads/asks", ""); !strings.Contains(a.body, `"status":"waiting"`) || !strings.Contains(a.body, `"waiting":{"interrupts":[{"id":"`+question) {
 		t.Errorf("waiting thread: got %s, want the status waiting and its question", a.body)
 	}
 	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "dead"}, ID: "r"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-	if _, err := n.snapshots.OpenRun(n.ctx(), p, stream.Opening{Agent: "a", Continues: "r0"}); err != nil {
+	if _, err := node.snapshots.OpenRun(node.ctx(), p, stream.Opening{Agent: "a", Continues: "r0"}); err != nil {
 		t.Fatal(err)
 	}
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
 	}
-	if a := n.do(http.MethodGet, "/v1/threads/dead", ""); !strings.Contains(a.body, `"status":"idle"`) {
+	if a := node.do(http.MethodGet, "/v1/threads/dead", ""); !strings.Contains(a.body, `"status":"idle"`) {
 		t.Errorf("thread with a dead workflow: got %s, want the status idle", a.body)
 	}
-	if a := n.do(http.MethodGet, "/v1/threads/dead/runs", ""); !strings.Contains(a.body, `"outcome":"error","code":"workflow_terminated"`) {
+	if a := node.do(http.MethodGet, "/v1/threads/dead/runs", ""); !strings.Contains(a.body, `"outcome":"error","code":"workflow_terminated"`) {
 		t.Errorf("run with a dead workflow: got %s, want the error workflow_terminated", a.body)
 	}
 	for _, path := range []string{"", "/messages", "/state", "/runs"} {
-		if a := n.do(http.MethodGet, "/v1/threads/unknown"+path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_thread" {
+		if a := node.do(http.MethodGet, "/v1/threads/unknown"+path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_thread" {
 			t.Errorf("unknown thread%s: got %d %s, want %d unknown_thread", path, a.status, a.body, http.StatusNotFound)
 		}
 	}
@@ -320,23 +320,23 @@ func TestSummariesOfThreads(t *testing.T) {
 // readers, and its ID begins a new thread.
 func TestDeleteThread(t *testing.T) {
 	t.Parallel()
-	n := setup(t, withThreadList(t))
-	n.answerRuns()
-	first := n.postMessage("t", "r1")
+	node := setup(t, withThreadList(t))
+	node.answerRuns()
+	first := node.postMessage("t", "r1")
 	cursor := cursors(first.body)[0]
 	var stopped []string
-	n.temporal.stop = func(how string) error { stopped = append(stopped, how); return nil }
-	n.temporal.closed = func(string) {}
-	if a := n.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNoContent {
+	node.temporal.stop = func(how string) error { stopped = append(stopped, how); return nil }
+	node.temporal.closed = func(string) {}
+	if a := node.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNoContent {
 		t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusNoContent, a.body)
 	}
 	if want := []string{"cancel", "terminate"}; !slices.Equal(stopped, want) { // the stub's workflow does not stop
 		t.Errorf("commands to the workflow: got %q, want %q", stopped, want)
 	}
-	if a := n.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNotFound {
+	if a := node.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNotFound {
 		t.Errorf("second delete: status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
 	}
-	n.awaitList("", "")
+	node.awaitList("", "")
 	wantGone := func(when string) {
 		t.Helper()
 		for _, path := range []string{"/v1/threads/t/events", "/v1/threads/t/events?follow=false", eventsOfR1, eventsOfR1 + "?after=" + cursor} {
@@ -344,43 +344,43 @@ func TestDeleteThread(t *testing.T) {
 			if strings.Contains(path, "after") {
 				header = nil
 			}
-			if a := n.do(http.MethodGet, path, "", header...); a.status != http.StatusGone || a.problem.Code != "gone" {
+			if a := node.do(http.MethodGet, path, "", header...); a.status != http.StatusGone || a.problem.Code != "gone" {
 				t.Errorf("%s: GET %s: got %d %s, want %d gone", when, path, a.status, a.body, http.StatusGone)
 			}
 		}
 	}
 	wantGone("after the delete")
-	if a := n.do(http.MethodGet, eventsOfR1, ""); a.status != http.StatusNotFound {
+	if a := node.do(http.MethodGet, eventsOfR1, ""); a.status != http.StatusNotFound {
 		t.Errorf("without a cursor: status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
 	}
-	if a := n.postMessage("t", "r1"); a.status != http.StatusOK || len(n.temporal.starts) != 2 {
-		t.Errorf("new run: got %d %s and %d starts, want %d and 2 starts", a.status, a.body, len(n.temporal.starts), http.StatusOK)
+	if a := node.postMessage("t", "r1"); a.status != http.StatusOK || len(node.temporal.starts) != 2 {
+		t.Errorf("new run: got %d %s and %d starts, want %d and 2 starts", a.status, a.body, len(node.temporal.starts), http.StatusOK)
 	}
-	got := n.messages("t")
+	got := node.messages("t")
 	wantEqual(t, "messages of the new thread", got, "u-r1 a-r1")
 	wantGone("after the new beginning")
 }
 
 func TestDeleteEndsActiveRunForReaders(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
+	node := setup(t)
 	begun := make(chan stream.Place, 1)
-	n.temporal.start = func(in runs.Input) error { begun <- n.begin(in, "e1"); return nil }
+	node.temporal.start = func(in runs.Input) error { begun <- node.begin(in, "e1"); return nil }
 	cancelled := ""
-	n.temporal.cancel = func(run string) error { cancelled = run; return nil }
-	n.temporal.stop = func(string) error { return nil }
+	node.temporal.cancel = func(run string) error { cancelled = run; return nil }
+	node.temporal.stop = func(string) error { return nil }
 	var closed atomic.Bool
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) { // the run's viewer checks it too
+	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) { // the run's viewer checks it too
 		if closed.Load() {
 			return 0, serviceerror.NewNotFound("none")
 		}
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
 	shown := make(chan answer, 1)
-	n.temporal.closed = func(string) { // the workflow ends its run before it closes, and readers are shown the end before the purge
+	node.temporal.closed = func(string) { // the workflow ends its run before it closes, and readers are shown the end before the purge
 		p := <-begun
 		end := &agui.RunFinished{ThreadID: "t", RunID: "r1", Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}}
-		if _, _, err := n.log.Seal(n.ctx(), p, end); err != nil {
+		if _, _, err := node.log.Seal(node.ctx(), p, end); err != nil {
 			t.Error(err)
 		}
 		if a := <-shown; !strings.Contains(a.body, `"cancelled"`) {
@@ -388,10 +388,10 @@ func TestDeleteEndsActiveRunForReaders(t *testing.T) {
 		}
 		closed.Store(true)
 	}
-	go func() { shown <- n.postMessage("t", "r1") }()
+	go func() { shown <- node.postMessage("t", "r1") }()
 	p := <-begun
 	begun <- p
-	if a := n.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNoContent || cancelled != "r1" {
+	if a := node.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNoContent || cancelled != "r1" {
 		t.Errorf("delete: got %d %s and the cancelled run %q, want %d and r1", a.status, a.body, cancelled, http.StatusNoContent)
 	}
 }
@@ -400,16 +400,16 @@ func TestDeleteEndsActiveRunForReaders(t *testing.T) {
 // reader was shown it.
 func TestDeleteEndsSilentReaders(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
+	node := setup(t)
 	begun := make(chan stream.Place, 1)
-	n.temporal.start = func(in runs.Input) error { begun <- n.begin(in, "e1"); return nil }
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+	node.temporal.start = func(in runs.Input) error { begun <- node.begin(in, "e1"); return nil }
+	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
 	shown := make(chan answer, 1)
-	go func() { shown <- n.postMessage("t", "r1") }()
+	go func() { shown <- node.postMessage("t", "r1") }()
 	p := <-begun
-	if err := n.snapshots.Purge(n.ctx(), p.Run.Thread); err != nil {
+	if err := node.snapshots.Purge(node.ctx(), p.Run.Thread); err != nil {
 		t.Fatal(err)
 	}
 	if a := <-shown; strings.Contains(a.body, "RUN_FINISHED") || strings.Contains(a.body, "RUN_ERROR") {
@@ -419,10 +419,10 @@ func TestDeleteEndsSilentReaders(t *testing.T) {
 
 func TestForksByParentRun(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.answerRuns()
-	n.postMessage("t", "r1")
-	n.postMessage("t", "r2")
+	node := setup(t)
+	node.answerRuns()
+	node.postMessage("t", "r1")
+	node.postMessage("t", "r2")
 	named := withForwardedProps(`{"perdure":{"parentThreadId":"t"}}`)
 	whole := func(in *agui.RunAgentInput) { // the list of a stock client that knows the parent up to that run
 		in.Messages = append([]agui.Message{
@@ -430,24 +430,24 @@ func TestForksByParentRun(t *testing.T) {
 			{ID: "a-r1", Role: agui.RoleAssistant, Content: agui.TextContent("answer to r1")},
 		}, in.Messages...)
 	}
-	a := n.postMessage("f1", "r3", withParentRun("r1"), named, whole)
-	if got := n.messages("f1"); a.status != http.StatusOK || got != "u-r1 a-r1 u-r3 a-r3" || strings.Contains(a.body, "MESSAGES_SNAPSHOT") || !strings.Contains(a.body, `"parentRunId":"r1"`) {
+	a := node.postMessage("f1", "r3", withParentRun("r1"), named, whole)
+	if got := node.messages("f1"); a.status != http.StatusOK || got != "u-r1 a-r1 u-r3 a-r3" || strings.Contains(a.body, "MESSAGES_SNAPSHOT") || !strings.Contains(a.body, `"parentRunId":"r1"`) {
 		t.Errorf("input with the whole history: got %s\n%s\nwant the messages of r1 and r3 without a snapshot", got, a.body)
 	}
-	a = n.postMessage("f2", "r3", withParentRun("r1"), withForwardedProps(`{}`))
-	if got := n.messages("f2"); got != "u-r1 a-r1 u-r3 a-r3" || !strings.Contains(a.body, "MESSAGES_SNAPSHOT") {
+	a = node.postMessage("f2", "r3", withParentRun("r1"), withForwardedProps(`{}`))
+	if got := node.messages("f2"); got != "u-r1 a-r1 u-r3 a-r3" || !strings.Contains(a.body, "MESSAGES_SNAPSHOT") {
 		t.Errorf("input with the new message, without a parent thread: got %s\n%s\nwant the messages of r1 and r3 with a snapshot", got, a.body)
 	}
-	again := n.postMessage("f2", "r3", withParentRun("r1"), withForwardedProps(`{}`))
+	again := node.postMessage("f2", "r3", withParentRun("r1"), withForwardedProps(`{}`))
 	wantEqual(t, "events of a repeated input", again.body, a.body)
-	if a := n.postMessage("f3", "r5", withForwardedProps(`{"perdure":{"parentRunId":"r2","parentThreadId":"t"}}`)); !strings.Contains(a.body, `"parentRunId":"r2"`) || n.messages("f3") != "u-r1 a-r1 u-r2 a-r2 u-r5 a-r5" {
-		t.Errorf("parent in the forwarded properties: got %s\n%s\nwant the messages of r1, r2 and r5", n.messages("f3"), a.body)
+	if a := node.postMessage("f3", "r5", withForwardedProps(`{"perdure":{"parentRunId":"r2","parentThreadId":"t"}}`)); !strings.Contains(a.body, `"parentRunId":"r2"`) || node.messages("f3") != "u-r1 a-r1 u-r2 a-r2 u-r5 a-r5" {
+		t.Errorf("parent in the forwarded properties: got %s\n%s\nwant the messages of r1, r2 and r5", node.messages("f3"), a.body)
 	}
-	n.postMessage("f2", "r4", withParentRun("r2")) // the parent is only recorded, because the thread exists
-	if got := n.messages("f2"); got != "u-r1 a-r1 u-r3 a-r3 u-r4 a-r4" {
+	node.postMessage("f2", "r4", withParentRun("r2")) // the parent is only recorded, because the thread exists
+	if got := node.messages("f2"); got != "u-r1 a-r1 u-r3 a-r3 u-r4 a-r4" {
 		t.Errorf("parent of a run in an existing thread: messages = %q, want %q", got, "u-r1 a-r1 u-r3 a-r3 u-r4 a-r4")
 	}
-	if got := n.messages("t"); got != "u-r1 a-r1 u-r2 a-r2" {
+	if got := node.messages("t"); got != "u-r1 a-r1 u-r2 a-r2" {
 		t.Errorf("parent thread: messages = %q, want %q", got, "u-r1 a-r1 u-r2 a-r2")
 	}
 	for what, c := range map[string]struct {
@@ -455,27 +455,27 @@ func TestForksByParentRun(t *testing.T) {
 		wantStatus            int
 		wantCode, wantPointer string
 	}{
-		"an unknown run":       {n.postMessage("g", "r", withParentRun("r9")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
-		"a run of two threads": {n.postMessage("g", "r", withParentRun("r3")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
-		"not of that thread":   {n.postMessage("g", "r", withParentRun("r9"), named), 404, "unknown_run", ""},
-		"two names":            {n.postMessage("g", "r", withParentRun("r1"), withForwardedProps(`{"perdure":{"parentRunId":"r2"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentRunId"},
-		"no name":              {n.postMessage("g", "r", withParentRun("r1"), withForwardedProps(`{"perdure":{"parentThreadId":"\u0000"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentThreadId"},
+		"an unknown run":       {node.postMessage("g", "r", withParentRun("r9")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
+		"a run of two threads": {node.postMessage("g", "r", withParentRun("r3")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
+		"not of that thread":   {node.postMessage("g", "r", withParentRun("r9"), named), 404, "unknown_run", ""},
+		"two names":            {node.postMessage("g", "r", withParentRun("r1"), withForwardedProps(`{"perdure":{"parentRunId":"r2"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentRunId"},
+		"no name":              {node.postMessage("g", "r", withParentRun("r1"), withForwardedProps(`{"perdure":{"parentThreadId":"\u0000"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentThreadId"},
 	} {
 		wantEqual(t, what+": status", c.answer.status, c.wantStatus)
 		wantEqual(t, what+": problem code", c.problem.Code, c.wantCode)
 		wantEqual(t, what+": problem pointer", c.problem.Pointer, c.wantPointer)
 	}
-	if a := n.do(http.MethodGet, "/v1/threads/g", ""); a.status != http.StatusNotFound {
+	if a := node.do(http.MethodGet, "/v1/threads/g", ""); a.status != http.StatusNotFound {
 		t.Errorf("thread of a refused input: got %s, want 404", a.body)
 	}
 }
 
 func TestForkFromConsole(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.answerRuns()
-	n.postMessage("t", "r1")
-	fork := func(path, body string) answer { return n.do(http.MethodPost, path, body) }
+	node := setup(t)
+	node.answerRuns()
+	node.postMessage("t", "r1")
+	fork := func(path, body string) answer { return node.do(http.MethodPost, path, body) }
 	a := fork("/v1/threads/t/runs/r1/fork", "")
 	var made struct {
 		ThreadID   string
@@ -484,17 +484,17 @@ func TestForkFromConsole(t *testing.T) {
 	if err := json.Unmarshal([]byte(a.body), &made); err != nil || a.status != http.StatusCreated || made.ThreadID == "" || made.ForkedFrom.ThreadID != "t" || made.ForkedFrom.RunID != "r1" {
 		t.Fatalf("fork: got %d %s, want %d with the parent r1 of t", a.status, a.body, http.StatusCreated)
 	}
-	if got := n.messages(made.ThreadID); got != "u-r1 a-r1" {
+	if got := node.messages(made.ThreadID); got != "u-r1 a-r1" {
 		t.Errorf("fork: messages = %q, want %q", got, "u-r1 a-r1")
 	}
-	if a := n.do(http.MethodGet, "/v1/threads/"+made.ThreadID, ""); !strings.Contains(a.body, `"forkedFrom":{"threadId":"t","runId":"r1"}`) || !strings.Contains(a.body, `"agent":"a"`) {
+	if a := node.do(http.MethodGet, "/v1/threads/"+made.ThreadID, ""); !strings.Contains(a.body, `"forkedFrom":{"threadId":"t","runId":"r1"}`) || !strings.Contains(a.body, `"agent":"a"`) {
 		t.Errorf("summary of the fork: got %s, want its parent and its agent", a.body)
 	}
-	if a := n.do(http.MethodGet, "/v1/threads/"+made.ThreadID+"/events?follow=false", ""); a.status != http.StatusOK || len(cursors(a.body)) != 4 || !strings.Contains(a.body, "MESSAGES_SNAPSHOT") {
+	if a := node.do(http.MethodGet, "/v1/threads/"+made.ThreadID+"/events?follow=false", ""); a.status != http.StatusOK || len(cursors(a.body)) != 4 || !strings.Contains(a.body, "MESSAGES_SNAPSHOT") {
 		t.Errorf("events of the fork: got %d %s, want %d with a snapshot and 4 cursors", a.status, a.body, http.StatusOK)
 	}
-	n.postMessage(made.ThreadID, "r2")
-	if got := n.messages(made.ThreadID); got != "u-r1 a-r1 u-r2 a-r2" {
+	node.postMessage(made.ThreadID, "r2")
+	if got := node.messages(made.ThreadID); got != "u-r1 a-r1 u-r2 a-r2" {
 		t.Errorf("fork after a run: messages = %q, want %q", got, "u-r1 a-r1 u-r2 a-r2")
 	}
 	for range 2 {
@@ -502,14 +502,14 @@ func TestForkFromConsole(t *testing.T) {
 			t.Errorf("fork into a named thread: status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
 		}
 	}
-	n.temporal.start = func(in runs.Input) error { n.begin(in, "e"); return nil }
-	ctx, cancel := context.WithCancel(n.ctx())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.http.URL+"/v1/agents/a/runs", strings.NewReader(encodeInput(t, inputOf("r3", "more"))))
+	node.temporal.start = func(in runs.Input) error { node.begin(in, "e"); return nil }
+	ctx, cancel := context.WithCancel(node.ctx())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, node.http.URL+"/v1/agents/a/runs", strings.NewReader(encodeInput(t, inputOf("r3", "more"))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.temporal.closed = func(string) {}
-	resp, err := n.http.Client().Do(req)
+	node.temporal.closed = func(string) {}
+	resp, err := node.http.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -539,27 +539,27 @@ func TestForkFromConsole(t *testing.T) {
 // TestPauseBeforeFirstRecord: a run may be paused before its first record is in the log.
 func TestPauseBeforeFirstRecord(t *testing.T) {
 	t.Parallel()
-	n := setup(t, withThreadList(t))
+	node := setup(t, withThreadList(t))
 	place := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r1"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
-	n.temporal.pause = func(string) error { return nil }
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+	node.temporal.pause = func(string) error { return nil }
+	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
 	paused := make(chan int, 1)
-	go func() { paused <- n.do(http.MethodPost, "/v1/threads/t/pause", "").status }()
+	go func() { paused <- node.do(http.MethodPost, "/v1/threads/t/pause", "").status }()
 	select {
 	case status := <-paused:
 		t.Fatalf("pause before the run begins: got %d", status)
 	case <-time.After(100 * time.Millisecond):
 	}
 	opening := stream.Opening{RunID: "r1", Execution: "e1", Agent: "a", Continues: "r0"}
-	if _, err := n.snapshots.OpenRun(n.ctx(), place, opening); err != nil {
+	if _, err := node.snapshots.OpenRun(node.ctx(), place, opening); err != nil {
 		t.Fatal(err)
 	}
 	if status := <-paused; status != http.StatusNoContent {
 		t.Errorf("pause: status = %v, want %v", status, http.StatusNoContent)
 	}
-	a := n.do(http.MethodGet, "/v1/threads/t", "")
+	a := node.do(http.MethodGet, "/v1/threads/t", "")
 	if !strings.Contains(a.body, `"status":"paused"`) {
 		t.Errorf("thread = %q, want text with %q", a.body, `"status":"paused"`)
 	}
@@ -569,25 +569,25 @@ func TestPauseBeforeFirstRecord(t *testing.T) {
 // threads, until it continues or ends.
 func TestPausedThread(t *testing.T) {
 	t.Parallel()
-	n := setup(t, withThreadList(t))
+	node := setup(t, withThreadList(t))
 	place := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r1"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
 	opening := stream.Opening{RunID: "r1", Execution: "e1", Agent: "a", Continues: "r0"}
-	if _, err := n.snapshots.OpenRun(n.ctx(), place, opening, &agui.RunStarted{ThreadID: "t", RunID: "r1"}); err != nil {
+	if _, err := node.snapshots.OpenRun(node.ctx(), place, opening, &agui.RunStarted{ThreadID: "t", RunID: "r1"}); err != nil {
 		t.Fatal(err)
 	}
-	n.temporal.pause = func(string) error { return nil }
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+	node.temporal.pause = func(string) error { return nil }
+	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
 	shows := func(want string) {
 		t.Helper()
-		if a := n.do(http.MethodGet, "/v1/threads/t", ""); !strings.Contains(a.body, `"status":"`+want+`"`) {
+		if a := node.do(http.MethodGet, "/v1/threads/t", ""); !strings.Contains(a.body, `"status":"`+want+`"`) {
 			t.Errorf("thread: got %s, want %s", a.body, want)
 		}
-		ctx, cancel := context.WithTimeout(n.ctx(), time.Minute)
+		ctx, cancel := context.WithTimeout(node.ctx(), time.Minute)
 		defer cancel()
 		for ctx.Err() == nil { // the list receives changes from NATS
-			a := n.do(http.MethodGet, "/v1/threads?status="+want, "")
+			a := node.do(http.MethodGet, "/v1/threads?status="+want, "")
 			if strings.Contains(a.body, `"threadId":"t"`) && strings.Contains(a.body, `"status":"`+want+`"`) {
 				return
 			}
@@ -596,14 +596,14 @@ func TestPausedThread(t *testing.T) {
 	}
 	shows("running")
 	for _, step := range []struct{ command, wantStatus string }{{"pause", "paused"}, {"pause", "paused"}, {"resume", "running"}, {"pause", "paused"}} {
-		if a := n.do(http.MethodPost, "/v1/threads/t/"+step.command, ""); a.status != http.StatusNoContent {
+		if a := node.do(http.MethodPost, "/v1/threads/t/"+step.command, ""); a.status != http.StatusNoContent {
 			t.Fatalf("%s: status = %v, want %v; body: %s", step.command, a.status, http.StatusNoContent, a.body)
 		}
 		shows(step.wantStatus)
 	}
-	n.end(place)
+	node.end(place)
 	shows("idle")
-	if a := n.do(http.MethodPost, "/v1/threads/t/pause", ""); a.status != http.StatusNoContent {
+	if a := node.do(http.MethodPost, "/v1/threads/t/pause", ""); a.status != http.StatusNoContent {
 		t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusNoContent, a.body)
 	}
 	shows("idle")

@@ -46,9 +46,9 @@ func (n *node) runWithClientCalls(in runs.Input, end bool) stream.Place {
 // other calls of the same message are open.
 func TestThreadAwaitsCallsWithoutResult(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.temporal.start = func(in runs.Input) error { n.runWithClientCalls(in, true); return nil }
-	a := n.post(inputOf("r1", "hello"))
+	node := setup(t)
+	node.temporal.start = func(in runs.Input) error { node.runWithClientCalls(in, true); return nil }
+	a := node.post(inputOf("r1", "hello"))
 	a.mustStatus(t, "status", http.StatusOK)
 	for name, c := range map[string]struct {
 		err  error
@@ -59,13 +59,13 @@ func TestThreadAwaitsCallsWithoutResult(t *testing.T) {
 		"the workflow keeps nothing": {serviceerror.NewNotFound(""), []string{"c1"}},
 		"Temporal is away":           {errors.New("away"), []string{"c1"}},
 	} {
-		n.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) { return runs.SubmitResult{}, c.err }
+		node.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) { return runs.SubmitResult{}, c.err }
 		var sum struct {
 			Waiting struct {
 				ToolCallIDs []string `json:"toolCallIds"`
 			} `json:"waiting"`
 		}
-		if n.get("/v1/threads/t", &sum); !slices.Equal(sum.Waiting.ToolCallIDs, c.want) {
+		if node.get("/v1/threads/t", &sum); !slices.Equal(sum.Waiting.ToolCallIDs, c.want) {
 			t.Errorf("%s: open calls: got %q, want %q", name, sum.Waiting.ToolCallIDs, c.want)
 		}
 	}
@@ -77,13 +77,13 @@ const resultsPath = "/v1/threads/t/tool-results"
 // the recorded result. Its content stays in the log.
 func TestWorkflowDecidesAboutToolResults(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.temporal.start = func(in runs.Input) error { n.runWithClientCalls(in, true); return nil }
-	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
+	node := setup(t)
+	node.temporal.start = func(in runs.Input) error { node.runWithClientCalls(in, true); return nil }
+	if a := node.post(inputOf("r1", "hello")); a.status != http.StatusOK {
 		t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	var taken *runs.Decision
-	n.temporal.decide = func(_ string, in runs.DecideRequest) (runs.DecideResult, error) {
+	node.temporal.decide = func(_ string, in runs.DecideRequest) (runs.DecideResult, error) {
 		d := in.Decisions[0]
 		r := runs.DecisionResult{Recorded: taken}
 		switch {
@@ -96,7 +96,7 @@ func TestWorkflowDecidesAboutToolResults(t *testing.T) {
 	}
 	post := func(body string, status int, want string) {
 		t.Helper()
-		if a := n.do(http.MethodPost, resultsPath, body); a.status != status || !strings.Contains(a.body, want) {
+		if a := node.do(http.MethodPost, resultsPath, body); a.status != status || !strings.Contains(a.body, want) {
 			t.Errorf("%s: %d %s, want %d %s", body, a.status, a.body, status, want)
 		}
 	}
@@ -109,7 +109,7 @@ func TestWorkflowDecidesAboutToolResults(t *testing.T) {
 	post(`{"toolCallId":"c1","content":"blue"}`, 409, `"recorded":{"toolCallId":"c1","truncated":true}`)
 	taken = nil
 	post(blue, 200, `{"toolCallId":"c1","cursor":"`)
-	content, err := n.log.Decision(n.ctx(), taken.Proposal)
+	content, err := node.log.Decision(node.ctx(), taken.Proposal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestWorkflowDecidesAboutToolResults(t *testing.T) {
 	wantEqual(t, "text of the record", content.Result.Content.Text(), "blue")
 	taken = &runs.Decision{CallID: "c1", Kind: runs.DecisionAbandon}
 	post(blue, 410, `"abandoned"`)
-	n.temporal.decide = func(string, runs.DecideRequest) (runs.DecideResult, error) {
+	node.temporal.decide = func(string, runs.DecideRequest) (runs.DecideResult, error) {
 		return runs.DecideResult{Results: []runs.DecisionResult{{Error: runs.ErrorUnknownCall}}}, nil
 	}
 	post(blue, 410, `"abandoned"`)
@@ -129,17 +129,17 @@ func TestWorkflowDecidesAboutToolResults(t *testing.T) {
 // update until the run waits.
 func TestEarlyToolResult(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
+	node := setup(t)
 	asked := 0
-	n.temporal.start = func(in runs.Input) error { n.runWithClientCalls(in, false); return nil }
-	n.temporal.decide = func(string, runs.DecideRequest) (runs.DecideResult, error) {
+	node.temporal.start = func(in runs.Input) error { node.runWithClientCalls(in, false); return nil }
+	node.temporal.decide = func(string, runs.DecideRequest) (runs.DecideResult, error) {
 		r := runs.DecisionResult{Error: runs.ErrorUnknownCall}
 		if asked++; asked == 3 {
 			r.Error = ""
 		}
 		return runs.DecideResult{Results: []runs.DecisionResult{r}}, nil
 	}
-	c := n.dial()
+	c := node.dial()
 	body, err := json.Marshal(inputOf("r1", "hello"))
 	if err != nil {
 		t.Fatal(err)
@@ -161,34 +161,34 @@ func TestEarlyToolResult(t *testing.T) {
 // TestInputWithoutResults: results in an input are decisions too, and an agent may require them.
 func TestInputWithoutResults(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.temporal.start = func(in runs.Input) error {
+	node := setup(t)
+	node.temporal.start = func(in runs.Input) error {
 		if in.Run.ID == "r1" {
 			if in.OnMissingResult != runs.OpenAbandon || in.Hold {
 				t.Errorf("input of the workflow: got %+v, want the policy abandon without hold", in)
 			}
-			n.runWithClientCalls(in, true)
+			node.runWithClientCalls(in, true)
 			return nil
 		}
 		return alreadyStarted("e-r1")
 	}
-	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
+	if a := node.post(inputOf("r1", "hello")); a.status != http.StatusOK {
 		t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusOK, a.body)
 	}
 	var offered runs.SubmitRequest
-	n.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
+	node.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
 		offered = in
 		return runs.SubmitResult{}, temporal.NewApplicationError("", runs.ErrorMissingResults, runs.ActiveRun{RunID: "r1", Waiting: []string{"c1"}})
 	}
 	next := inputOf("r2", "and now?")
-	a := n.post(next)
+	a := node.post(next)
 	a.wantStatus(t, "status", http.StatusConflict)
 	wantEqual(t, "problem code", a.problem.Code, "missing_tool_results")
 	wantEqual(t, "number of pending tool calls", len(a.problem.PendingToolCallIDs), 1)
 	wantEqual(t, "number of decisions", len(offered.Decisions), 0)
 	m := agui.Message{ID: "m2", Role: agui.RoleTool, ToolCallID: "c1", Content: agui.TextContent("blue")}
 	next.Messages = []agui.Message{m}
-	n.post(next)
+	node.post(next)
 	mustEqual(t, "number of decisions of the submission", len(offered.Decisions), 1)
 	wantEqual(t, "call of the first decision", offered.Decisions[0].CallID, "c1")
 	mustEqual(t, "proposal of the first decision", offered.Decisions[0].Proposal, 0)

@@ -19,8 +19,8 @@ var large = []string{
 // setupLargeThread returns a node with a thread of one message of 3 MiB.
 func setupLargeThread(t *testing.T) *node {
 	t.Helper()
-	n := setup(t)
-	steady, s := n.startViewedRun(n.captureOutputs(), "r1")
+	node := setup(t)
+	steady, s := node.startViewedRun(node.captureOutputs(), "r1")
 	text := strings.Repeat("x", 32<<10)
 	for range 100 {
 		s.say(text)
@@ -28,7 +28,7 @@ func setupLargeThread(t *testing.T) *node {
 	}
 	s.end()
 	steady.until("RUN_FINISHED")
-	return n
+	return node
 }
 
 // sendUnread sends a request and reads only the first byte of its answer.
@@ -70,9 +70,9 @@ func statusAt(t *testing.T, method, url string) int {
 // answer is.
 func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	t.Parallel()
-	n := setupLargeThread(t)
+	node := setupLargeThread(t)
 	disconnected := make(chan struct{}, len(large))
-	front := n.serveOn(t, func(l net.Listener) net.Listener {
+	front := node.serveOn(t, func(l net.Listener) net.Listener {
 		return &smallBufferListener{Listener: l, disconnected: disconnected}
 	}, withShortWriteTimeout)
 	for _, path := range large {
@@ -81,7 +81,7 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	for range large {
 		select {
 		case <-disconnected:
-		case <-n.ctx().Done():
+		case <-node.ctx().Done():
 			t.Fatal("a client that does not read is not disconnected")
 		}
 	}
@@ -91,8 +91,8 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 // A full node still accepts commands and probes.
 func TestUnreadAnswersCountAsStreams(t *testing.T) {
 	t.Parallel()
-	n := setupLargeThread(t)
-	front := n.serveOn(t, func(l net.Listener) net.Listener {
+	node := setupLargeThread(t)
+	front := node.serveOn(t, func(l net.Listener) net.Listener {
 		return &smallBufferListener{Listener: l, disconnected: make(chan struct{}, 100)}
 	},
 		func(c *api.Config) { c.MaxStreams = len(large) })

@@ -76,12 +76,12 @@ func frames(body string) []string {
 func TestSlowViewerIsDisconnected(t *testing.T) {
 	reader := metric.NewManualReader()
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
-	n := setup(t)
+	node := setup(t)
 	disconnected := make(chan struct{}, 1)
-	narrow := n.serveOn(t, func(l net.Listener) net.Listener {
+	narrow := node.serveOn(t, func(l net.Listener) net.Listener {
 		return &smallBufferListener{Listener: l, disconnected: disconnected}
 	}, withShortWriteTimeout)
-	steady, s := n.startViewedRun(n.captureOutputs(), "r1")
+	steady, s := node.startViewedRun(node.captureOutputs(), "r1")
 	slow := bareViewer(t, narrow, eventsOfR1)
 
 	var all strings.Builder
@@ -114,7 +114,7 @@ func TestSlowViewerIsDisconnected(t *testing.T) {
 		t.Errorf("slow viewer = %v, want less than %v", len(head), len(frames(all.String())))
 	}
 	last := cursors(head[len(head)-1])[0]
-	rest := n.do(http.MethodGet, eventsOfR1, "", "Last-Event-ID", last)
+	rest := node.do(http.MethodGet, eventsOfR1, "", "Last-Event-ID", last)
 	if diff := cmp.Diff(frames(all.String()+"\n"), slices.Concat(head, frames(rest.body))); diff != "" {
 		t.Errorf("events of the slow viewer (-want +got): %.2000s", diff)
 	}
@@ -150,8 +150,8 @@ func counterValue(t *testing.T, reader metric.Reader, name string, attr attribut
 // memory, whatever it was shown. After it disconnects nothing of it stays.
 func TestCostOfViewer(t *testing.T) {
 	const viewers, slack, most = 300, 10, 50 << 10
-	n := setup(t)
-	steady, s := n.startViewedRun(n.captureOutputs(), "r1")
+	node := setup(t)
+	steady, s := node.startViewedRun(node.captureOutputs(), "r1")
 	for i := range 20 {
 		s.say(fmt.Sprint(i, strings.Repeat("x", 3<<10)))
 	}
@@ -160,7 +160,7 @@ func TestCostOfViewer(t *testing.T) {
 	goroutines, memory := runtime.NumGoroutine(), heapBytes()
 	var conns []net.Conn
 	for range viewers {
-		conn := bareViewer(t, n.http.URL, eventsOfR1)
+		conn := bareViewer(t, node.http.URL, eventsOfR1)
 		if err := readUntil(conn, `"first"`); err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestCostOfViewer(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	ctx := n.ctx()
+	ctx := node.ctx()
 	for tick := time.NewTicker(5 * time.Millisecond); runtime.NumGoroutine() > goroutines+slack; {
 		select {
 		case <-tick.C:

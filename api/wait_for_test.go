@@ -46,23 +46,23 @@ func (f *inboxFixture) approve(thread, id string) string {
 // waitFor is not shown the interrupt again, however long the decision's effect takes.
 func TestWaitForShowsAcknowledgedDecisions(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
+	fixture := setupInbox(t)
 	for i := range 10 {
 		thread := fmt.Sprint("t", i)
-		ids := f.openApprovals(thread, "c1")
-		cursor := f.approve(thread, ids[0])
-		if again := f.approve(thread, ids[0]); again != cursor {
+		ids := fixture.openApprovals(thread, "c1")
+		cursor := fixture.approve(thread, ids[0])
+		if again := fixture.approve(thread, ids[0]); again != cursor {
 			t.Errorf("cursor of the repeated decision: got %s, want %s", again, cursor)
 		}
 		shown := make(chan answer, 3)
 		for _, path := range []string{"events?follow=false&waitFor=" + cursor, "events?waitFor=" + cursor} {
 			go func() {
-				shown <- f.do(http.MethodGet, "/v1/threads/"+thread+"/"+path, "", "Accept", "application/json")
+				shown <- fixture.do(http.MethodGet, "/v1/threads/"+thread+"/"+path, "", "Accept", "application/json")
 			}()
 		}
-		socket := f.dial()
+		socket := fixture.dial()
 		socket.send(map[string]any{"type": "subscribe", "id": "1", "threadId": thread, "follow": false, "waitFor": cursor})
-		place := f.continueThread(thread)
+		place := fixture.continueThread(thread)
 		for range 2 {
 			a := <-shown
 			a.mustStatus(t, "status", http.StatusOK)
@@ -74,7 +74,7 @@ func TestWaitForShowsAcknowledgedDecisions(t *testing.T) {
 			}
 		}
 		socket.want("ack", "1")
-		f.end(place)
+		fixture.end(place)
 		_, events := socket.until("1", "end")
 		if strings.Contains(strings.Join(events, ""), ids[0]) {
 			t.Errorf("events = %q, want no %q", strings.Join(events, ""), ids[0])
@@ -86,22 +86,22 @@ func TestWaitForShowsAcknowledgedDecisions(t *testing.T) {
 // thread too.
 func TestWaitForDecisionInThread(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
+	fixture := setupInbox(t)
 	for i, path := range []string{"?waitFor=", "/messages?waitFor=", "/state?waitFor="} {
 		thread := fmt.Sprint("t", i)
-		cursor := f.approve(thread, f.openApprovals(thread, "c1")[0])
+		cursor := fixture.approve(thread, fixture.openApprovals(thread, "c1")[0])
 		shown := make(chan answer, 1)
-		go func() { shown <- f.do(http.MethodGet, "/v1/threads/"+thread+path+cursor, "") }()
+		go func() { shown <- fixture.do(http.MethodGet, "/v1/threads/"+thread+path+cursor, "") }()
 		select {
 		case a := <-shown:
 			t.Errorf("GET …%s answers before the thread continues: got %d %s", path, a.status, a.body)
 		case <-time.After(100 * time.Millisecond):
-			f.continueThread(thread)
+			fixture.continueThread(thread)
 			if a := <-shown; a.status != http.StatusOK || strings.Contains(a.body, `"waiting"`) {
 				t.Errorf("GET …%s: got %d %s, want %d without open interrupts", path, a.status, a.body, http.StatusOK)
 			}
 		}
-		if a := f.do(http.MethodGet, "/v1/threads/"+thread+path+"x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
+		if a := fixture.do(http.MethodGet, "/v1/threads/"+thread+path+"x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
 			t.Errorf("GET …%sx: got %d %s, want %d invalid_cursor", path, a.status, a.body, http.StatusBadRequest)
 		}
 	}
@@ -111,11 +111,11 @@ func TestWaitForDecisionInThread(t *testing.T) {
 // continue, and the API does not wait.
 func TestWaitForPartialDecision(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	ids := f.openApprovals("t", "c1", "c2")
-	cursor := f.approve("t", ids[0])
+	fixture := setupInbox(t)
+	ids := fixture.openApprovals("t", "c1", "c2")
+	cursor := fixture.approve("t", ids[0])
 	begun := time.Now()
-	a := f.do(http.MethodGet, "/v1/threads/t/events?follow=false&waitFor="+cursor, "")
+	a := fixture.do(http.MethodGet, "/v1/threads/t/events?follow=false&waitFor="+cursor, "")
 	a.mustStatus(t, "status", http.StatusOK)
 	if !strings.Contains(a.body, ids[1]) {
 		t.Errorf("body = %q, want text with %q", a.body, ids[1])
@@ -130,12 +130,12 @@ func TestWaitForPartialDecision(t *testing.T) {
 // effect. Its resume is then late, and the run is queued.
 func TestInputWaitsForDecision(t *testing.T) {
 	t.Parallel()
-	f := setupInbox(t)
-	ids := f.openApprovals("t", "c1")
-	cursor := f.approve("t", ids[0])
-	f.temporal.start = func(runs.Input) error { return alreadyStarted("e2") }
+	fixture := setupInbox(t)
+	ids := fixture.openApprovals("t", "c1")
+	cursor := fixture.approve("t", ids[0])
+	fixture.temporal.start = func(runs.Input) error { return alreadyStarted("e2") }
 	offered := make(chan runs.SubmitRequest, 1)
-	f.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
+	fixture.temporal.submit = func(_ string, in runs.SubmitRequest) (runs.SubmitResult, error) {
 		offered <- in
 		return runs.SubmitResult{Queued: true}, nil
 	}
@@ -143,15 +143,15 @@ func TestInputWaitsForDecision(t *testing.T) {
 	in.Messages = nil
 	in.Resume = []agui.ResumeEntry{{InterruptID: ids[0], Status: agui.ResumeResolved, Payload: json.RawMessage(`{"approved":true}`)}}
 	watching := make(chan *frameReader, 1)
-	go func() { watching <- f.watchRun(in, "waitFor="+cursor) }()
-	place := f.continueThread("t")
+	go func() { watching <- fixture.watchRun(in, "waitFor="+cursor) }()
+	place := fixture.continueThread("t")
 	w := <-watching
 	submitted := <-offered
 	wantEqual(t, "busy policy of the submission", submitted.OnBusy, runs.OnBusyEnqueue)
 	wantEqual(t, "submission has only answers", submitted.Offer.AnswersOnly, true)
 	wantEqual(t, "number of decisions of the submission", len(submitted.Decisions), 0)
-	f.end(place)
-	f.end(f.begin(*submitted.Offer, "e2"))
+	fixture.end(place)
+	fixture.end(fixture.begin(*submitted.Offer, "e2"))
 	w.until("RUN_FINISHED")
 }
 

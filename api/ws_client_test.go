@@ -251,13 +251,13 @@ func (n *node) captureOutputs() *capturedOutputs {
 type capturedOutputs struct{ begun chan *agentOutput }
 
 // next returns the output of the next run that starts.
-func (s *capturedOutputs) next(n *node) *agentOutput {
-	n.t.Helper()
+func (s *capturedOutputs) next(node *node) *agentOutput {
+	node.t.Helper()
 	select {
 	case got := <-s.begun:
 		return got
-	case <-n.ctx().Done():
-		n.t.Fatal("no run began")
+	case <-node.ctx().Done():
+		node.t.Fatal("no run began")
 		return nil
 	}
 }

@@ -24,7 +24,7 @@ import (
 // the reason.
 func TestInvalidFramesEndSocket(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
+	node := setup(t)
 	for _, c := range []struct {
 		name     string
 		kind     int
@@ -36,7 +36,7 @@ func TestInvalidFramesEndSocket(t *testing.T) {
 		{"text that is not UTF-8", websocket.TextMessage, "{\"type\":\"ping\",\"id\":\"\xff\"}", websocket.CloseInvalidFramePayloadData},
 		{"a normal close", websocket.CloseMessage, string(websocket.FormatCloseMessage(1000, "")), websocket.CloseNormalClosure},
 	} {
-		client := n.dial()
+		client := node.dial()
 		client.ping("1")
 		err := client.conn.WriteMessage(c.kind, []byte(c.body))
 		if err != nil {
@@ -44,7 +44,7 @@ func TestInvalidFramesEndSocket(t *testing.T) {
 		}
 		client.wantClosed(c.wantCode)
 	}
-	client := n.dial() // the largest message that is accepted
+	client := node.dial() // the largest message that is accepted
 	ping := `{"type":"ping","id":"1"}`
 	client.send(ping + strings.Repeat(" ", 1<<20-len(ping)))
 	client.want("ack", "1")
@@ -62,9 +62,9 @@ func TestInvalidFramesEndSocket(t *testing.T) {
 
 func TestStreamsOfSocketAreBounded(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.MaxSocketRequests = 2 })
-	outputs := n.captureOutputs()
-	c := n.dial()
+	node := setup(t, func(c *api.Config) { c.MaxSocketRequests = 2 })
+	outputs := node.captureOutputs()
+	c := node.dial()
 	var active []*agentOutput
 	for i := range 2 {
 		id := fmt.Sprint("r", i)
@@ -72,7 +72,7 @@ func TestStreamsOfSocketAreBounded(t *testing.T) {
 		in.ThreadID = id
 		c.send(runFrame(id, in))
 		c.want("ack", id)
-		active = append(active, outputs.next(n))
+		active = append(active, outputs.next(node))
 		c.want("event", id)
 		c.want("event", id)
 	}
@@ -92,8 +92,8 @@ func TestStreamsOfSocketAreBounded(t *testing.T) {
 // TestPings: a client that answers pings may be silent. A client that does not is disconnected.
 func TestPings(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.Heartbeat, c.WriteTimeout = 20*time.Millisecond, time.Second })
-	alive, dead := n.dial(), n.dial()
+	node := setup(t, func(c *api.Config) { c.Heartbeat, c.WriteTimeout = 20*time.Millisecond, time.Second })
+	alive, dead := node.dial(), node.dial()
 	pings := 0
 	alive.conn.SetPingHandler(func(data string) error {
 		if pings++; pings == 60 { // for longer than a client may be silent without pongs
@@ -119,41 +119,41 @@ func TestPings(t *testing.T) {
 // that they have started.
 func TestDrainEndsSockets(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	outputs := n.captureOutputs()
-	idle, watching, starting := n.dial(), n.dial(), n.dial()
+	node := setup(t)
+	outputs := node.captureOutputs()
+	idle, watching, starting := node.dial(), node.dial(), node.dial()
 	watching.send(runFrame("1", inputOf("r1", "hello")))
 	watching.want("ack", "1")
-	s := outputs.next(n)
+	s := outputs.next(node)
 	first := watching.want("event", "1")
 
 	begun, release := make(chan struct{}), make(chan struct{})
-	n.temporal.start = func(runs.Input) error { close(begun); <-release; return errors.New("out of time") }
+	node.temporal.start = func(runs.Input) error { close(begun); <-release; return errors.New("out of time") }
 	in := inputOf("r", "hello")
 	in.ThreadID = "other"
 	starting.send(runFrame("1", in))
 	<-begun
 
-	n.server.Drain()
+	node.server.Drain()
 	idle.wantClosed(websocket.CloseGoingAway)
 	watching.wantClosed(websocket.CloseGoingAway)
 	starting.wantClosed(websocket.CloseGoingAway)
-	short, cancel := context.WithTimeout(n.ctx(), 50*time.Millisecond)
+	short, cancel := context.WithTimeout(node.ctx(), 50*time.Millisecond)
 	defer cancel()
-	if err := n.server.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
+	if err := node.server.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Wait during the start of a run = %v, want %v", err, context.DeadlineExceeded)
 	}
 	close(release)
-	if err := n.server.Wait(n.ctx()); err != nil {
+	if err := node.server.Wait(node.ctx()); err != nil {
 		t.Error(err)
 	}
-	if _, resp, err := websocket.DefaultDialer.DialContext(n.ctx(), wsURL(n.http.URL), nil); err == nil || resp.StatusCode != http.StatusServiceUnavailable {
+	if _, resp, err := websocket.DefaultDialer.DialContext(node.ctx(), wsURL(node.http.URL), nil); err == nil || resp.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("dial of a draining server: %v, want the status %d", err, http.StatusServiceUnavailable)
 	}
 	s.end()
-	next := n.serveOn(t, func(l net.Listener) net.Listener { return l })
-	n.dialAt(wsURL(next)) // it reads nothing and never closes: it does not delay the shutdown
-	c := n.dialAt(wsURL(next))
+	next := node.serveOn(t, func(l net.Listener) net.Listener { return l })
+	node.dialAt(wsURL(next)) // it reads nothing and never closes: it does not delay the shutdown
+	c := node.dialAt(wsURL(next))
 	c.send(subscribeFrame("1", "r1", first.Cursor))
 	c.want("ack", "1")
 	_, events := c.until("1", "end")
@@ -190,17 +190,17 @@ func (n *node) serveOn(t *testing.T, wrap func(net.Listener) net.Listener, chang
 // gets the missing events. Other clients of the same run and node are not affected.
 func TestSlowClientIsDisconnected(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	outputs := n.captureOutputs()
+	node := setup(t)
+	outputs := node.captureOutputs()
 	disconnected := make(chan struct{}, 1)
-	slowly := n.serveOn(t, func(l net.Listener) net.Listener {
+	slowly := node.serveOn(t, func(l net.Listener) net.Listener {
 		return &smallBufferListener{Listener: l, disconnected: disconnected}
 	}, withShortWriteTimeout)
-	steady := n.dial()
+	steady := node.dial()
 	steady.send(runFrame("1", inputOf("r1", "hello")))
 	steady.want("ack", "1")
-	s := outputs.next(n)
-	slow := n.dialAt(wsURL(slowly))
+	s := outputs.next(node)
+	slow := node.dialAt(wsURL(slowly))
 	slow.send(subscribeFrame("1", "r1", ""))
 	slow.want("ack", "1")
 
@@ -236,7 +236,7 @@ func TestSlowClientIsDisconnected(t *testing.T) {
 	if len(head) >= len(all) {
 		t.Errorf("slow client = %v, want less than %v", len(head), len(all))
 	}
-	back := n.dial()
+	back := node.dial()
 	back.send(subscribeFrame("1", "r1", cursors(head[len(head)-1])[0]))
 	back.want("ack", "1")
 	_, rest = back.until("1", "end")

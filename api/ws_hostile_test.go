@@ -17,12 +17,12 @@ import (
 // requests on it.
 func TestHostileFrames(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	runs := n.captureOutputs()
-	c := n.dial()
+	node := setup(t)
+	runs := node.captureOutputs()
+	c := node.dial()
 	c.send(runFrame("open", inputOf("r1", "hello")))
 	c.want("ack", "open")
-	s := runs.next(n)
+	s := runs.next(node)
 	for range 2 {
 		c.want("event", "open")
 	}
@@ -71,8 +71,8 @@ func TestHostileFrames(t *testing.T) {
 // extend it. A client may be silent between messages.
 func TestIncompleteMessage(t *testing.T) {
 	t.Parallel()
-	n := setup(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })
-	quiet, half := n.dial(), n.dial()
+	node := setup(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })
+	quiet, half := node.dial(), node.dial()
 	w, err := half.conn.NextWriter(websocket.TextMessage)
 	if err != nil {
 		t.Fatal(err)
@@ -94,9 +94,9 @@ func TestIncompleteMessage(t *testing.T) {
 // serves other clients meanwhile.
 func TestFloodOfSubscriptions(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	b := n.startActiveViewer()
-	c := n.dial()
+	node := setup(t)
+	b := node.startActiveViewer()
+	c := node.dial()
 	const floods = 500
 	for i := range floods {
 		c.send(subscribeFrame(fmt.Sprint(i), "neighbor", ""))

@@ -21,9 +21,9 @@ import (
 // equal those of SSE byte for byte.
 func TestRunsShareSocket(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	runs := n.captureOutputs()
-	c := n.dial()
+	node := setup(t)
+	runs := node.captureOutputs()
+	c := node.dial()
 	speakers, got := map[string]*agentOutput{}, map[string][]string{}
 	for _, thread := range []string{"t1", "t2"} {
 		in := inputOf("r", "hello")
@@ -32,7 +32,7 @@ func TestRunsShareSocket(t *testing.T) {
 		if f := c.want("ack", "of "+thread); f.Request != "run" || f.ThreadID != thread || f.RunID != "r" {
 			t.Errorf("acknowledgement: got %+v, want the run r of %s", f, thread)
 		}
-		speakers[thread] = runs.next(n)
+		speakers[thread] = runs.next(node)
 		for range 2 {
 			got[thread] = append(got[thread], c.want("event", "of "+thread).line())
 		}
@@ -49,7 +49,7 @@ func TestRunsShareSocket(t *testing.T) {
 	for _, thread := range []string{"t1", "t2"} {
 		speakers[thread].end()
 		_, rest := c.until("of "+thread, "end")
-		sse := n.do(http.MethodGet, "/v1/threads/"+thread+"/runs/r/events", "")
+		sse := node.do(http.MethodGet, "/v1/threads/"+thread+"/runs/r/events", "")
 		if diff := cmp.Diff(sseLines(sse.body), append(got[thread], rest...)); diff != "" {
 			t.Errorf("%s: (-SSE +socket):\n%s", thread, diff)
 		}
@@ -61,14 +61,14 @@ func TestRunsShareSocket(t *testing.T) {
 // exactly. Cursors of SSE are valid for sockets, and the other way round.
 func TestSocketContinuesAfterCursor(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	runs := n.captureOutputs()
+	node := setup(t)
+	runs := node.captureOutputs()
 	for cut := 1; cut <= 6; cut++ { // RUN_STARTED, START, three CONTENT, END; live
 		run := "r" + strings.Repeat("x", cut)
-		c := n.dial()
+		c := node.dial()
 		c.send(runFrame("1", inputOf(run, "hello")))
 		c.want("ack", "1")
-		s := runs.next(n)
+		s := runs.next(node)
 		for _, text := range []string{"one ", "two ", "three"} {
 			s.say(text)
 		}
@@ -84,19 +84,19 @@ func TestSocketContinuesAfterCursor(t *testing.T) {
 		if cut < 6 {
 			s.end()
 		}
-		all := sseLines(n.do(http.MethodGet, "/v1/threads/t/runs/"+run+"/events", "").body)
+		all := sseLines(node.do(http.MethodGet, "/v1/threads/t/runs/"+run+"/events", "").body)
 		if len(all) != 7 {
 			t.Fatalf("events of SSE: got %q, want 7", all)
 		}
 		last := cursors(head[len(head)-1])[0]
-		c = n.dial()
+		c = node.dial()
 		c.send(subscribeFrame("1", run, last))
 		c.want("ack", "1")
 		_, rest := c.until("1", "end")
 		if diff := cmp.Diff(all, slices.Concat(head, rest)); diff != "" {
 			t.Errorf("disconnected after event %d (-SSE +sockets):\n%s", cut, diff)
 		}
-		sse := n.do(http.MethodGet, "/v1/threads/t/runs/"+run+"/events", "", "Last-Event-ID", last)
+		sse := node.do(http.MethodGet, "/v1/threads/t/runs/"+run+"/events", "", "Last-Event-ID", last)
 		if diff := cmp.Diff(rest, sseLines(sse.body)); diff != "" {
 			t.Errorf("after cursor %d (-socket +SSE):\n%s", cut, diff)
 		}
@@ -107,16 +107,16 @@ func TestSocketContinuesAfterCursor(t *testing.T) {
 // follows its end.
 func TestSocketShowsRunAgain(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
-	posted := n.post(inputOf("r1", "hello"))
-	c := n.dial("Sec-WebSocket-Protocol", "other, ag-ui.perdure.v1")
+	node := setup(t)
+	node.completeRuns()
+	posted := node.post(inputOf("r1", "hello"))
+	c := node.dial("Sec-WebSocket-Protocol", "other, ag-ui.perdure.v1")
 	wantEqual(t, "subprotocol", c.conn.Subprotocol(), "ag-ui.perdure.v1")
 	c.send(runFrame("1", inputOf("r1", "hello")))
 	c.want("ack", "1")
 	_, lines := c.until("1", "end")
 	wantEqual(t, "events of the socket", strings.Join(lines, "\n\n")+"\n\n", posted.body)
-	wantEqual(t, "number of starts", len(n.temporal.starts), 1)
+	wantEqual(t, "number of starts", len(node.temporal.starts), 1)
 	ids := cursors(posted.body)
 	c.send(subscribeFrame("1", "r1", ids[len(ids)-1])) // the ID is free again
 	c.want("end", "1")
@@ -128,7 +128,7 @@ func TestSocketShowsRunAgain(t *testing.T) {
 		t.Errorf("cursor: got %s, want profile 0", f.Cursor)
 	}
 	c.until("2", "end")
-	if plain := n.dial(); plain.conn.Subprotocol() != "" {
+	if plain := node.dial(); plain.conn.Subprotocol() != "" {
 		t.Errorf("subprotocol: got %q, want none", plain.conn.Subprotocol())
 	}
 }
@@ -137,11 +137,11 @@ func TestSocketShowsRunAgain(t *testing.T) {
 // requests do.
 func TestSocketJoinsAndFollows(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.temporal.closed = func(string) {}
-	goOn := n.emitHalfMessages()
-	n.startRun("r1")
-	c := n.dial()
+	node := setup(t)
+	node.temporal.closed = func(string) {}
+	goOn := node.emitHalfMessages()
+	node.startRun("r1")
+	c := node.dial()
 	c.send(map[string]any{"type": "subscribe", "id": "1", "threadId": "t", "runId": "r1", "join": true})
 	c.want("ack", "1")
 	var joined []string
@@ -177,7 +177,7 @@ func TestSocketJoinsAndFollows(t *testing.T) {
 		}
 	}
 	read("r1", "RUN_FINISHED")
-	n.startRun("r2")
+	node.startRun("r2")
 	goOn("r2")
 	read("r2", "RUN_FINISHED")
 	if got := types(strings.Join(followed, "\n")); !strings.HasPrefix(got, "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED RUN_STARTED MESSAGES_SNAPSHOT") {
@@ -190,24 +190,24 @@ func TestSocketJoinsAndFollows(t *testing.T) {
 
 func TestSocketRefusals(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
+	node := setup(t)
 	other := setup(t)
-	n.completeRuns()
-	n.post(inputOf("done", "hello"))
-	n.temporal.start = func(in runs.Input) error {
+	node.completeRuns()
+	node.post(inputOf("done", "hello"))
+	node.temporal.start = func(in runs.Input) error {
 		if in.Run.ID == "out" {
 			return serviceerror.NewUnavailable("SECRET ADDRESS")
 		}
 		return alreadyStarted("e-other")
 	}
-	n.temporal.submit = busyWith("other")
-	n.temporal.steer = func(runs.SteerRequest) (runs.SteerResult, error) {
+	node.temporal.submit = busyWith("other")
+	node.temporal.steer = func(runs.SteerRequest) (runs.SteerResult, error) {
 		return runs.SteerResult{}, temporal.NewApplicationError("over", runs.ErrorNotActive)
 	}
-	here := cursors(n.do(http.MethodGet, "/v1/threads/t/runs/done/events", "").body)[0]
+	here := cursors(node.do(http.MethodGet, "/v1/threads/t/runs/done/events", "").body)[0]
 	foreign := stream.Cursor{Position: stream.Position{Seq: 1}, Generation: stream.Generation1, Epoch: other.log.Epoch()}.String()
 	valid := `{"threadId":"t","runId":"r","messages":[]}`
-	c := n.dial()
+	c := node.dial()
 	for _, x := range []struct {
 		frame                 string
 		wantStatus            int
@@ -279,12 +279,12 @@ func TestSocketRefusals(t *testing.T) {
 // are served meanwhile.
 func TestSlowFrameDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.completeRuns()
-	n.post(inputOf("done", "hello"))
-	release, start := make(chan struct{}), n.temporal.start
-	n.temporal.start = func(in runs.Input) error { <-release; return start(in) }
-	c := n.dial()
+	node := setup(t)
+	node.completeRuns()
+	node.post(inputOf("done", "hello"))
+	release, start := make(chan struct{}), node.temporal.start
+	node.temporal.start = func(in runs.Input) error { <-release; return start(in) }
+	c := node.dial()
 	in := inputOf("r1", "hello")
 	in.ThreadID = "slow"
 	c.send(runFrame("run", in))
@@ -304,12 +304,12 @@ func TestSlowFrameDoesNotDelayOthers(t *testing.T) {
 
 func TestUnsubscribe(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	runs := n.captureOutputs()
-	c := n.dial()
+	node := setup(t)
+	runs := node.captureOutputs()
+	c := node.dial()
 	c.send(runFrame("1", inputOf("r1", "hello")))
 	c.want("ack", "1")
-	s := runs.next(n)
+	s := runs.next(node)
 	c.want("event", "1")
 	c.want("event", "1")
 	c.send(map[string]any{"type": "unsubscribe", "id": "1"})
@@ -327,14 +327,14 @@ func TestUnsubscribe(t *testing.T) {
 
 func TestCancelOverSocket(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	runs := n.captureOutputs()
+	node := setup(t)
+	runs := node.captureOutputs()
 	cancelled := make(chan string, 1)
-	n.temporal.cancel = func(run string) error { cancelled <- run; return nil }
-	c := n.dial()
+	node.temporal.cancel = func(run string) error { cancelled <- run; return nil }
+	c := node.dial()
 	c.send(runFrame("1", inputOf("r1", "hello")))
 	c.want("ack", "1")
-	s := runs.next(n)
+	s := runs.next(node)
 	c.want("event", "1")
 	c.want("event", "1")
 	c.send(map[string]any{"type": "cancel", "id": "2", "threadId": "t", "runId": "r1", "reason": "enough"})
@@ -355,15 +355,15 @@ func TestCancelOverSocket(t *testing.T) {
 // does.
 func TestCancelBeforeClose(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	runs := n.captureOutputs()
+	node := setup(t)
+	runs := node.captureOutputs()
 	cancelled := make(chan string, 1)
-	n.temporal.cancel = func(run string) error { cancelled <- run; return nil }
-	c := n.dial()
+	node.temporal.cancel = func(run string) error { cancelled <- run; return nil }
+	c := node.dial()
 	c.send(runFrame("1", inputOf("r1", "hello")))
-	s := runs.next(n)
+	s := runs.next(node)
 	c.disconnect()
-	c = n.dial()
+	c = node.dial()
 	c.send(subscribeFrame("1", "r1", ""))
 	c.want("ack", "1")
 	s.say("still here")
@@ -382,7 +382,7 @@ func TestCancelBeforeClose(t *testing.T) {
 	c.wantClosed(websocket.CloseNormalClosure)
 	select {
 	case <-cancelled:
-	case <-n.ctx().Done():
+	case <-node.ctx().Done():
 		t.Error("the cancel before the close was lost")
 	}
 	s.end()
@@ -391,9 +391,9 @@ func TestCancelBeforeClose(t *testing.T) {
 // TestPanicEndsOneRequest: a panic in one request does not end the others.
 func TestPanicEndsOneRequest(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	n.temporal.start = func(runs.Input) error { panic("a bug") }
-	c := n.dial()
+	node := setup(t)
+	node.temporal.start = func(runs.Input) error { panic("a bug") }
+	c := node.dial()
 	c.send(runFrame("1", inputOf("r1", "hello")))
 	f := c.want("error", "1")
 	wantEqual(t, "code of the frame", f.Code, "internal")
@@ -434,12 +434,12 @@ func TestOrigins(t *testing.T) {
 
 func TestSocketRouteNeedsUpgrade(t *testing.T) {
 	t.Parallel()
-	n := setup(t)
-	a := n.do(http.MethodGet, "/v1/ws", "")
+	node := setup(t)
+	a := node.do(http.MethodGet, "/v1/ws", "")
 	a.wantStatus(t, "status", http.StatusUpgradeRequired)
 	wantEqual(t, "problem code", a.problem.Code, "upgrade_required")
 	wantEqual(t, "header Upgrade", a.header.Get("Upgrade"), "websocket")
-	if a := n.do(http.MethodGet, "/v1/agents/a", ""); !strings.Contains(a.body, `"websocket":true`) {
+	if a := node.do(http.MethodGet, "/v1/agents/a", ""); !strings.Contains(a.body, `"websocket":true`) {
 		t.Errorf("capabilities of the agent: got %s, want websocket", a.body)
 	}
 }
