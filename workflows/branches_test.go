@@ -50,7 +50,7 @@ func (f *pipelineFixture) wantResultInAnyOrder(result runs.Result, outcome runs.
 func TestConcurrentBranchesUseSeparateSlots(t *testing.T) {
 	t.Parallel()
 	const items, atOnce = 10, 3
-	f := setupPipeline(t, `
+	fixture := setupPipeline(t, `
 steps:
   - {name: all, map: {items: "[0,1,2,3,4,5,6,7,8,9]", concurrency: 3, steps: [{name: say, agent: one}, {name: do, tool: two}]}}
   - {name: both, parallel: [{name: left, agent: one}, {name: right, agent: two}]}
@@ -58,7 +58,7 @@ steps:
 	var mu sync.Mutex
 	together := sync.NewCond(&mu)
 	busy, limit, begun := 0, 0, 0
-	f.executeStep = func(path string) (pipeline.Event, error) {
+	fixture.executeStep = func(path string) (pipeline.Event, error) {
 		if !strings.HasSuffix(path, "/say") {
 			return doneEvent(`1`), nil
 		}
@@ -72,12 +72,12 @@ steps:
 		busy--
 		return doneEvent(`2`), nil
 	}
-	result := f.runToEnd(stepsInput())
-	if len(f.executedPaths) != 2*items+2 || result.Outcome != runs.OutcomeSuccess || limit != atOnce {
-		t.Errorf("got %+v with %d branches in parallel (want %d); paths: %v", result, limit, atOnce, f.executedPaths)
+	result := fixture.runToEnd(stepsInput())
+	if len(fixture.executedPaths) != 2*items+2 || result.Outcome != runs.OutcomeSuccess || limit != atOnce {
+		t.Errorf("got %+v with %d branches in parallel (want %d); paths: %v", result, limit, atOnce, fixture.executedPaths)
 	}
 	slots, names := map[int]int{}, map[string]bool{}
-	for _, a := range f.advances {
+	for _, a := range fixture.advances {
 		if b := a.Child; b != nil && a.After == 0 {
 			slots[b.Lanes[0]]++
 			names[b.Name] = true
@@ -91,10 +91,10 @@ steps:
 	mustEqual(t, "branch left has started", names["left"], true)
 	mustEqual(t, "branch right has started", names["right"], true)
 	wantEqual(t, "branch all/9 has started", names["all/9"], true)
-	if used := *f.finished[0].Usage[0].Total; used != items+2 {
+	if used := *fixture.finished[0].Usage[0].Total; used != items+2 {
 		t.Errorf("tokens used: got %d, want %d", used, items+2)
 	}
-	for _, all := range f.branchSteps() {
+	for _, all := range fixture.branchSteps() {
 		wantEqual(t, "branches after the step: next", all.Next, all.Count)
 		wantEqual(t, "branches after the step: number of failures", len(all.Failures), 0)
 		if all.HighestRecord == 0 {
@@ -141,36 +141,36 @@ steps:
 // receives the failures of branches in order.
 func TestBranchFailuresWithOnErrorContinue(t *testing.T) {
 	t.Parallel()
-	f := setupPipeline(t, `
+	fixture := setupPipeline(t, `
 steps:
   - {name: all, map: {items: "[0,1,2,3,4]", concurrency: 2, onError: continue, steps: [{name: do, tool: one}]}}
   - {name: then, tool: two}
 `)
-	f.executeStep = eventsByPath(map[string]string{"all/0/do": "!x", "all/2/do": "*y", "all/3/do": "!x"})
-	f.wantResultInAnyOrder(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "all/0/do all/1/do all/2/do all/3/do all/4/do then")
+	fixture.executeStep = eventsByPath(map[string]string{"all/0/do": "!x", "all/2/do": "*y", "all/3/do": "!x"})
+	fixture.wantResultInAnyOrder(fixture.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "all/0/do all/1/do all/2/do all/3/do all/4/do then")
 	var failed []string
-	for _, failure := range f.branchSteps()[0].BranchFailures() {
+	for _, failure := range fixture.branchSteps()[0].BranchFailures() {
 		failed = append(failed, fmt.Sprint(failure.Index, failure.Code))
 	}
 	mustEqual(t, "failures of branches", failed, []string{"0x", "2y", "3x"})
-	wantEqual(t, "number of recorded failures", len(f.branchSteps()[0].Failures), 2)
+	wantEqual(t, "number of recorded failures", len(fixture.branchSteps()[0].Failures), 2)
 	x, y := `{"error":{"code":"x","message":"it broke"}}`, `{"error":{"code":"y","message":"it broke"}}`
-	f.wantOutputs(`{"all":[` + x + `,{"do":"ok"},` + y + `,` + x + `,{"do":"ok"}],"then":"ok"}`)
+	fixture.wantOutputs(`{"all":[` + x + `,{"do":"ok"},` + y + `,` + x + `,{"do":"ok"}],"then":"ok"}`)
 }
 
 // TestStepTimeoutEndsBranches: a step's timeout ends its running branches and starts no other
 // branch.
 func TestStepTimeoutEndsBranches(t *testing.T) {
 	t.Parallel()
-	f := setupPipeline(t, `
+	fixture := setupPipeline(t, `
 steps:
   - name: all
     timeout: 10m
     map: {items: "[0,1,2]", concurrency: 1, onError: continue, steps: [{name: do, tool: one, compensate: {tool: undo}}, {name: try, tool: two, retry: {attempts: 2, interval: 1h}}]}
 `)
-	f.executeStep = eventsByPath(map[string]string{"all/0/try": "!x"})
-	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, "timeout", "all/0/do", "all/0/try", "all/0/do~undo")
-	b := f.branchSteps()[0]
+	fixture.executeStep = eventsByPath(map[string]string{"all/0/try": "!x"})
+	fixture.wantResult(fixture.runToEnd(stepsInput()), runs.OutcomeError, "timeout", "all/0/do", "all/0/try", "all/0/do~undo")
+	b := fixture.branchSteps()[0]
 	all := b.BranchFailures()
 	mustEqual(t, "number of failures", len(all), 1)
 	wantEqual(t, "code of the first failure", all[0].Code, "timeout")
@@ -184,27 +184,27 @@ func TestCancelledRunCompensatesBranches(t *testing.T) {
 	for name, cancel := range map[string]func(*pipelineFixture){"by Temporal": (*pipelineFixture).cancelRun, "by the log": func(*pipelineFixture) {}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupPipeline(t, `
+			fixture := setupPipeline(t, `
 steps:
   - {name: before, tool: one, compensate: {tool: undo}}
   - name: all
     map: {items: "[0,1,2,3]", concurrency: 1, onError: continue, steps: [{name: do, tool: one, compensate: {agent: undo}}, {name: more, agent: two}]}
 `)
-			f.executeStep = func(path string) (pipeline.Event, error) {
+			fixture.executeStep = func(path string) (pipeline.Event, error) {
 				if path == "all/1/more" {
-					cancel(f)
+					cancel(fixture)
 					return cancelledEvent, nil
 				}
 				return doneEvent(`1`), nil
 			}
-			result := f.runToEnd(stepsInput())
-			f.wantResult(result, runs.OutcomeCancelled, "", "before", "all/0/do", "all/0/more", "all/1/do", "all/1/more", "all/1/do~undo", "all/0/do~undo", "before~undo")
-			for _, a := range f.advances {
+			result := fixture.runToEnd(stepsInput())
+			fixture.wantResult(result, runs.OutcomeCancelled, "", "before", "all/0/do", "all/0/more", "all/1/do", "all/1/more", "all/1/do~undo", "all/0/do~undo", "before~undo")
+			for _, a := range fixture.advances {
 				if b := a.Child; b != nil && b.Compensates != strings.Contains(b.BranchPath, "~undo") || b != nil && b.Compensates && !a.Compensates {
 					t.Errorf("advance of branch %s: got Compensates %t, the child's %t, want both %t", b.BranchPath, a.Compensates, b.Compensates, strings.Contains(b.BranchPath, "~undo"))
 				}
 			}
-			step := f.branchSteps()[0]
+			step := fixture.branchSteps()[0]
 			all := step.BranchFailures()
 			mustEqual(t, "number of failures", len(all), 1)
 			mustEqual(t, "index of the first failure", all[0].Index, 1)
@@ -218,18 +218,18 @@ steps:
 // the branch's lane, whose end is unknown.
 func TestLostBranchFailsStep(t *testing.T) {
 	t.Parallel()
-	f := setupPipeline(t, `
+	fixture := setupPipeline(t, `
 steps:
   - {name: all, map: {items: "[0,1]", concurrency: 2, onError: continue, steps: [{name: ask, approve: {message: 'Now?'}}]}}
 `)
-	f.failBeforeAdvance = func(in runs.AdvanceInput) error {
+	fixture.failBeforeAdvance = func(in runs.AdvanceInput) error {
 		if in.Child != nil && in.Child.Index == 1 && len(in.Suspended) > 0 {
 			return temporal.NewNonRetryableApplicationError("it cannot", "broken", nil)
 		}
 		return nil
 	}
-	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, "broken")
-	last := f.advances[len(f.advances)-1]
+	fixture.wantResult(fixture.runToEnd(stepsInput()), runs.OutcomeError, "broken")
+	last := fixture.advances[len(fixture.advances)-1]
 	mustEqual(t, "last advance: number of unfinished lanes", len(last.Unfinished), 1)
 	mustEqual(t, "last advance: unfinished lane belongs to a branch", last.Unfinished[0].Branch, true)
 	mustEqual(t, "last advance: unfinished lane belongs to a subagent", last.Unfinished[0].Subagent, true)
@@ -246,35 +246,35 @@ steps:
 // are compensated.
 func TestBranchesExceedTokenLimit(t *testing.T) {
 	t.Parallel()
-	f := setupPipeline(t, `
+	fixture := setupPipeline(t, `
 steps:
   - {name: all, map: {items: "[0,1,2]", concurrency: 1, steps: [{name: do, agent: one, compensate: {agent: undo}}]}}
   - {name: then, tool: two}
 `)
 	in := stepsInput()
 	in.Limits.Tokens = 2
-	f.wantResultInAnyOrder(f.runToEnd(in), runs.OutcomeError, runs.CodeLimitTokens, "all/0/do all/1/do all/2/do all/0/do~undo all/1/do~undo all/2/do~undo")
+	fixture.wantResultInAnyOrder(fixture.runToEnd(in), runs.OutcomeError, runs.CodeLimitTokens, "all/0/do all/1/do all/2/do all/0/do~undo all/1/do~undo all/2/do~undo")
 }
 
 // TestBranchesContinueAsNew: when the history is long, no further branch starts. The remaining
 // branches start in the next execution.
 func TestBranchesContinueAsNew(t *testing.T) {
 	t.Parallel()
-	f := setupPipeline(t, `
+	fixture := setupPipeline(t, `
 steps:
   - {name: all, map: {items: "[0,1,2,3,4]", concurrency: 2, onError: continue, steps: [{name: do, tool: one}]}}
   - {name: then, tool: two}
 `)
-	f.executeStep = eventsByPath(map[string]string{"all/0/do": "!x"})
+	fixture.executeStep = eventsByPath(map[string]string{"all/0/do": "!x"})
 	begun := 0
-	f.historyIsLong = func() bool { begun++; return begun%4 == 0 }
-	f.wantResultInAnyOrder(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "all/0/do all/1/do all/2/do all/3/do all/4/do then")
-	continuesInStep := slices.ContainsFunc(f.executions[1:], func(in runs.Input) bool {
+	fixture.historyIsLong = func() bool { begun++; return begun%4 == 0 }
+	fixture.wantResultInAnyOrder(fixture.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "all/0/do all/1/do all/2/do all/3/do all/4/do then")
+	continuesInStep := slices.ContainsFunc(fixture.executions[1:], func(in runs.Input) bool {
 		b := in.Progress.Position.Branches
 		return b != nil && b.Next > 0 && b.Next < b.Count && len(b.Failures) == 1 && b.HighestRecord > 0
 	})
 	wantEqual(t, "an execution begins with some of the branches", continuesInStep, true)
-	wantEqual(t, "number of recorded failures", len(f.branchSteps()[0].Failures), 1)
+	wantEqual(t, "number of recorded failures", len(fixture.branchSteps()[0].Failures), 1)
 }
 
 // TestWaitingBranchesKeepSlots: branches that wait for approvers keep their slots and continue
@@ -290,7 +290,7 @@ func TestWaitingBranchesKeepSlots(t *testing.T) {
 	} {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
-			f := setupPipeline(t, `
+			fixture := setupPipeline(t, `
 steps:
   - name: all
     map:
@@ -299,18 +299,18 @@ steps:
       steps: [{name: ask, approve: {message: "${string(item)}?"}, when: "`+when+`"}, {name: do, agent: one}]
   - {name: then, map: {items: "[0,1]", steps: [{name: more, tool: two}]}}
 `)
-			f.wantResultInAnyOrder(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", c.wantPaths)
+			fixture.wantResultInAnyOrder(fixture.runToEnd(stepsInput()), runs.OutcomeSuccess, "", c.wantPaths)
 			var waits []int
-			for _, end := range f.finished[:len(f.finished)-1] {
+			for _, end := range fixture.finished[:len(fixture.finished)-1] {
 				waits = append(waits, len(end.Interrupts.Items))
 				wantEqual(t, "outcome of the branch", end.Outcome, runs.OutcomeInterrupt)
 				wantEqual(t, "number of suspended children", len(end.Interrupts.Suspended), len(end.Interrupts.Items))
 			}
-			if !slices.Equal(waits, c.wantWaiting) || f.finished[len(f.finished)-1].Run.ID == "r" {
+			if !slices.Equal(waits, c.wantWaiting) || fixture.finished[len(fixture.finished)-1].Run.ID == "r" {
 				t.Errorf("waiting branches at the end of each run: got %v, want %v", waits, c.wantWaiting)
 			}
 			used := int64(0)
-			for _, end := range f.finished {
+			for _, end := range fixture.finished {
 				for _, u := range end.Usage {
 					used += *u.Total
 				}
@@ -326,7 +326,7 @@ steps:
 // branches are compensated.
 func TestRejectedBranchFailsStep(t *testing.T) {
 	t.Parallel()
-	f := setupPipeline(t, `
+	fixture := setupPipeline(t, `
 steps:
   - name: all
     map:
@@ -334,8 +334,8 @@ steps:
       concurrency: 2
       steps: [{name: do, tool: one, compensate: {tool: undo}}, {name: ask, approve: {message: "${string(item)}?"}}]
 `)
-	f.executeStep = eventsByPath(map[string]string{"all/1/ask": "!no"})
-	f.wantResultInAnyOrder(f.runToEnd(stepsInput()), runs.OutcomeError, "rejected", "all/0/do all/1/do all/0/ask all/1/ask all/0/do~undo all/1/do~undo")
+	fixture.executeStep = eventsByPath(map[string]string{"all/1/ask": "!no"})
+	fixture.wantResultInAnyOrder(fixture.runToEnd(stepsInput()), runs.OutcomeError, "rejected", "all/0/do all/1/do all/0/ask all/1/ask all/0/do~undo all/1/do~undo")
 }
 
 // TestBranchWorkflowIDs: each branch's workflow has its own ID, also in nested branches and in the

@@ -61,23 +61,23 @@ func TestDayBudgetInterruptsRun(t *testing.T) {
 	var by dayBudget
 	in := input
 	for i, used := range []int64{120, 240} {
-		f := setupLimits(t).withDayBudget(&by)
-		f.decide(time.Minute, []runs.Decision{limitApproval, limitRejection}[i])
-		in = f.runUntilContinued(in)
-		want, end := exceededDayBudget(used), f.finished[0]
+		fixture := setupLimits(t).withDayBudget(&by)
+		fixture.decide(time.Minute, []runs.Decision{limitApproval, limitRejection}[i])
+		in = fixture.runUntilContinued(in)
+		want, end := exceededDayBudget(used), fixture.finished[0]
 		mustEqual(t, fmt.Sprintf("run %d: outcome", i), end.Outcome, runs.OutcomeInterrupt)
 		mustEqual(t, fmt.Sprintf("run %d: number of interrupts", i), len(end.Interrupts.Items), 1)
 		mustEqual(t, fmt.Sprintf("run %d: exceeded limit", i), end.Interrupts.Exceeded, &want)
-		mustEqual(t, fmt.Sprintf("run %d: exceeded limits", i), f.exceededLimits(), []runs.ExceededLimit{want})
-		wantEqual(t, "limit interrupt: ID", f.limitInterrupts[0].ID, "3/limit")
-		wantEqual(t, "limit interrupt: closed step", f.limitInterrupts[0].Closes, "model")
-		if f.limitInterrupts[0].PipelineStep == nil {
-			t.Fatal("limit interrupt: Place = nil, want a value")
+		mustEqual(t, fmt.Sprintf("run %d: exceeded limits", i), fixture.exceededLimits(), []runs.ExceededLimit{want})
+		wantEqual(t, "limit interrupt: ID", fixture.limitInterrupts[0].ID, "3/limit")
+		wantEqual(t, "limit interrupt: closed step", fixture.limitInterrupts[0].Closes, "model")
+		if fixture.limitInterrupts[0].PipelineStep == nil {
+			t.Fatal("limit interrupt: pipeline step = nil, want a value")
 		}
-		wantEqual(t, "limit interrupt: scope", f.limitInterrupts[0].PipelineStep.Scope, runs.ScopeLimit)
-		wantEqual(t, "limit interrupt: record before it", f.limitInterrupts[0].After, f.modelCalls[2].After+1)
-		if len(f.modelCalls) != 3 {
-			t.Errorf("calls of the model: got %d, want 3", len(f.modelCalls))
+		wantEqual(t, "limit interrupt: scope", fixture.limitInterrupts[0].PipelineStep.Scope, runs.ScopeLimit)
+		wantEqual(t, "limit interrupt: record before it", fixture.limitInterrupts[0].After, fixture.modelCalls[2].After+1)
+		if len(fixture.modelCalls) != 3 {
+			t.Errorf("calls of the model: got %d, want 3", len(fixture.modelCalls))
 		}
 	}
 	if want := []runs.DayAllowance{{}, {}, {}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220}}; !slices.Equal(by.allowances, want) {
@@ -98,14 +98,14 @@ func TestDayBudgetInterruptIsNoTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var by dayBudget
-			f := setupLimits(t).withDayBudget(&by)
-			f.decide(time.Minute, limitApproval)
+			fixture := setupLimits(t).withDayBudget(&by)
+			fixture.decide(time.Minute, limitApproval)
 			in := input
 			in.Hold, in.Limits.Turns, in.Limits.Soft = true, 3, soft
-			result, _ := f.run(in)
+			result, _ := fixture.run(in)
 			wantEqual(t, "code", result.Code, runs.CodeLimitTurns)
 			wantEqual(t, "tokens of the day", by.used, 180)
-			wantEqual(t, "number of limit interrupts", len(f.limitInterrupts), 1)
+			wantEqual(t, "number of limit interrupts", len(fixture.limitInterrupts), 1)
 		})
 	}
 }
@@ -114,25 +114,25 @@ func TestDayBudgetInterruptIsNoTurn(t *testing.T) {
 // approved separately.
 func TestDayAllowanceCountsForOneDay(t *testing.T) {
 	t.Parallel()
-	f := setupLimits(t)
+	fixture := setupLimits(t)
 	excesses := []runs.ExceededLimit{
 		{Limit: pipeline.LimitTokensPerDay, Date: today, Allowed: 220},
 		{Limit: pipeline.LimitCostPerDay, Date: today, Allowed: 500},
 		{Limit: pipeline.LimitTokensPerDay, Date: tomorrow, Allowed: 100},
 	}
 	var days []runs.DayAllowance
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if days = append(days, *in.Day); len(days) <= len(excesses) {
 			return exceededAnswer(in, excesses[len(days)-1]), nil
 		}
 		return modelAnswer(in.After + 1), nil
 	}
 	for i := range excesses {
-		f.decide(time.Duration(i+1)*time.Minute, limitApproval)
+		fixture.decide(time.Duration(i+1)*time.Minute, limitApproval)
 	}
 	in := input
 	in.Hold = true
-	result, _ := f.run(in)
+	result, _ := fixture.run(in)
 	want := []runs.DayAllowance{{}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220, Cost: 500}, {Date: tomorrow, Tokens: 100}}
 	if result.Outcome != runs.OutcomeSuccess || !slices.Equal(days, want) {
 		t.Errorf("got %+v with the day allowances %+v, want %+v", result, days, want)
@@ -153,9 +153,9 @@ func TestDayAllowanceSurvivesContinueAsNew(t *testing.T) {
 	in = runParked(t, parked, time.Second, func(execution *fixture) {
 		execution.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{limitApproval}}, make(chan any, 1))
 	})
-	again := setupLimits(t).withDayBudget(&by)
-	again.env.SetContinueAsNewSuggested(true)
-	in = again.runUntilContinued(in)
+	nextFixture := setupLimits(t).withDayBudget(&by)
+	nextFixture.env.SetContinueAsNewSuggested(true)
+	in = nextFixture.runUntilContinued(in)
 	mustEqual(t, "usage after continue-as-new: day", in.Progress.Spent.Day, runs.DayAllowance{Date: today, Tokens: 220})
 	last := setupLimits(t).withDayBudget(&by)
 	last.decide(time.Second, limitApproval)
@@ -170,18 +170,18 @@ func TestDayAllowanceBelongsToInput(t *testing.T) {
 	t.Parallel()
 	allowed := runs.DayAllowance{Date: today, Tokens: 220}
 	for kind, want := range map[runs.DecisionKind]runs.DayAllowance{runs.DecisionToolResult: allowed, runs.DecisionAbandon: {}} {
-		f := setupHeld(t) // its first turn asks people
-		f.decide(time.Minute, clientResult, approvalOf("ask"))
+		fixture := setupHeld(t) // its first turn asks people
+		fixture.decide(time.Minute, clientResult, approvalOf("ask"))
 		in := input
 		theirs := runs.Interrupt{Call: runs.Call{ID: "theirs", Client: true}, Decision: &runs.Decision{CallID: "theirs", Kind: kind}}
 		in.Resume = &runs.Interrupts{RunID: "r0", MessageID: "m0", Items: []runs.Interrupt{theirs}, Spent: &runs.PriorUsage{Day: allowed}}
-		next := f.runUntilContinued(in)
+		next := fixture.runUntilContinued(in)
 		var got runs.DayAllowance
 		if s := next.Resume.Spent; s != nil {
 			got = s.Day
 		}
-		if *f.modelCalls[0].Day != want || got != want {
-			t.Errorf("%s: allowance of the call: got %+v; allowance of the next run: got %+v; want both %+v", kind, *f.modelCalls[0].Day, got, want)
+		if *fixture.modelCalls[0].Day != want || got != want {
+			t.Errorf("%s: allowance of the call: got %+v; allowance of the next run: got %+v; want both %+v", kind, *fixture.modelCalls[0].Day, got, want)
 		}
 	}
 }
@@ -193,8 +193,8 @@ func TestDayBudgetOfProgram(t *testing.T) {
 	base := setupPrograms(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
 		return a.Do(ctx, agents.Step{Name: "work", Agent: &agents.AgentStep{}})
 	}})
-	f := &limitFixture{heldFixture: &heldFixture{fixture: base}}
-	f.registerLimitInterrupt()
+	fixture := &limitFixture{heldFixture: &heldFixture{fixture: base}}
+	fixture.registerLimitInterrupt()
 	var seq uint64
 	base.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		seq += 10
@@ -215,13 +215,13 @@ func TestDayBudgetOfProgram(t *testing.T) {
 	base.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Seq: in.After + 2, Opened: in.After + 1}, nil
 	}
-	f.decide(time.Minute, limitApproval)
+	fixture.decide(time.Minute, limitApproval)
 	in := input
 	in.Program = "p"
 	result, _ := base.run(in)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "number of model calls", len(base.modelCalls), 2)
-	wantEqual(t, "number of limit interrupts", len(f.limitInterrupts), 1)
+	wantEqual(t, "number of limit interrupts", len(fixture.limitInterrupts), 1)
 	wantEqual(t, "number of ends", len(base.finished), 2)
 }
 
@@ -259,12 +259,12 @@ steps:
 // budget used up raises no interrupt.
 func TestCancelledRunRaisesNoDayBudgetInterrupt(t *testing.T) {
 	t.Parallel()
-	f := setupLimits(t)
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
-		f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"})
+	fixture := setupLimits(t)
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+		fixture.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"})
 		return exceededAnswer(in, exceededDayBudget(120)), nil
 	}
-	result, _ := f.run(input)
+	result, _ := fixture.run(input)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
-	wantEqual(t, "number of limit interrupts", len(f.limitInterrupts), 0)
+	wantEqual(t, "number of limit interrupts", len(fixture.limitInterrupts), 0)
 }

@@ -50,14 +50,14 @@ func TestChainedAdvances(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupPipeline(t, c.steps)
+			fixture := setupPipeline(t, c.steps)
 			in := stepsInput()
-			f.executeStep = eventsByPath(map[string]string{"three": "!no"})
-			f.runToEnd(in)
-			got := strings.Fields(f.chainedAdvances())
+			fixture.executeStep = eventsByPath(map[string]string{"three": "!no"})
+			fixture.runToEnd(in)
+			got := strings.Fields(fixture.chainedAdvances())
 			slices.Sort(got[:max(0, len(got)-1)]) // branches, in any order
-			if chained := strings.Join(got, " "); chained != c.wantChained || len(f.advances) != c.wantAdvances {
-				t.Errorf("chained advances: got %q of %d, want %q of %d", chained, len(f.advances), c.wantChained, c.wantAdvances)
+			if chained := strings.Join(got, " "); chained != c.wantChained || len(fixture.advances) != c.wantAdvances {
+				t.Errorf("chained advances: got %q of %d, want %q of %d", chained, len(fixture.advances), c.wantChained, c.wantAdvances)
 			}
 		})
 	}
@@ -110,12 +110,12 @@ func TestLargeAdvancesAreNotChained(t *testing.T) {
 	t.Parallel()
 	name, alone := strings.Repeat("n", 60), 0
 	for n, room := 6000, runs.MaxPayload; room > 100; n += 20 { // an advance has the ID twice
-		f := setupPipeline(t, fmt.Sprintf("steps: [{name: a%[1]s, steps: [{name: b%[1]s, steps: [{name: c%[1]s, steps: [{name: d%[1]s, tool: t}]}]}]}]", name))
+		fixture := setupPipeline(t, fmt.Sprintf("steps: [{name: a%[1]s, steps: [{name: b%[1]s, steps: [{name: c%[1]s, steps: [{name: d%[1]s, tool: t}]}]}]}]", name))
 		in := stepsInput()
 		in.Run.ID = strings.Repeat("r", n)
-		result := f.runToEnd(in)
+		result := fixture.runToEnd(in)
 		wantEqual(t, fmt.Sprintf("with an ID of %d bytes: outcome", n), result.Outcome, runs.OutcomeSuccess)
-		last := f.advances[1]
+		last := fixture.advances[1]
 		payload, err := runs.DataConverter().ToPayload(last)
 		if err != nil {
 			t.Fatal(err)
@@ -155,15 +155,15 @@ steps:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupPipeline(t, steps)
-			f.executeStep = eventsByPath(c.events)
-			f.failChainedCall = func(in runs.ToolCall) error {
+			fixture := setupPipeline(t, steps)
+			fixture.executeStep = eventsByPath(c.events)
+			fixture.failChainedCall = func(in runs.ToolCall) error {
 				if in.PipelineStep.Path == c.cancelAt {
-					f.cancelRun()
+					fixture.cancelRun()
 				}
 				return temporal.NewNonRetryableApplicationError("the worker died", "gone", nil)
 			}
-			f.wantResult(f.runToEnd(stepsInput()), c.wantOutcome, c.wantCode, strings.Fields(c.wantPaths)...)
+			fixture.wantResult(fixture.runToEnd(stepsInput()), c.wantOutcome, c.wantCode, strings.Fields(c.wantPaths)...)
 		})
 	}
 }

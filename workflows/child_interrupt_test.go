@@ -37,36 +37,36 @@ type branchFixture struct {
 // setupBranches returns a fixture with a number of branches.
 func setupBranches(t *testing.T, branches int) *branchFixture {
 	t.Helper()
-	f := &branchFixture{
+	fixture := &branchFixture{
 		fixture: setupPrograms(t, nil), approval: runs.Approval{ArgsDigest: "d"}, seq: 10,
 		branches: runs.Branches{Path: "all", Count: branches, Concurrency: branches, StopOnFailure: true},
 	}
-	f.advance = f.advanceOnce
-	began := f.env.Now()
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AnnounceInterrupts) (uint64, error) {
-		if f.onAnnounce != nil {
-			f.onAnnounce(in)
+	fixture.advance = fixture.advanceOnce
+	began := fixture.env.Now()
+	fixture.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AnnounceInterrupts) (uint64, error) {
+		if fixture.onAnnounce != nil {
+			fixture.onAnnounce(in)
 		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
+		fixture.mu.Lock()
+		defer fixture.mu.Unlock()
 		for _, item := range in.Interrupts.Items {
-			f.announced = append(f.announced, fmt.Sprintf("%s %s", item.ID, f.env.Now().Sub(began)))
+			fixture.announced = append(fixture.announced, fmt.Sprintf("%s %s", item.ID, fixture.env.Now().Sub(began)))
 		}
-		f.seq++
-		return f.seq, nil
+		fixture.seq++
+		return fixture.seq, nil
 	}, activity.RegisterOptions{Name: runs.ActivityAnnounce})
-	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
+	fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		fixture.mu.Lock()
+		defer fixture.mu.Unlock()
 		kind := string(in.Decision.Kind)
 		if in.Cancelled {
 			kind = "not made, " + kind
 		}
-		f.calls = append(f.calls, fmt.Sprintf("%s %s %s", in.CallID, kind, f.env.Now().Sub(began)))
-		f.seq++
-		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: f.seq, Seq: f.seq}, nil
+		fixture.calls = append(fixture.calls, fmt.Sprintf("%s %s %s", in.CallID, kind, fixture.env.Now().Sub(began)))
+		fixture.seq++
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: fixture.seq, Seq: fixture.seq}, nil
 	}
-	return f
+	return fixture
 }
 
 // advanceOnce is the advance activity, for the agent's own steps and those of a branch.
@@ -138,27 +138,27 @@ func branchInput() runs.Input {
 // while its sibling works. The run does not end with an interrupt.
 func TestDecidedBranchContinuesWhileSiblingRuns(t *testing.T) {
 	t.Parallel()
-	f := setupBranches(t, 4)
-	f.decide(time.Minute, "2")
-	f.decide(2*time.Minute, "3", "1")
-	repeated := f.decide(3*time.Minute, "2")
-	result, _ := f.run(branchInput())
+	fixture := setupBranches(t, 4)
+	fixture.decide(time.Minute, "2")
+	fixture.decide(2*time.Minute, "3", "1")
+	repeated := fixture.decide(3*time.Minute, "2")
+	result, _ := fixture.run(branchInput())
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "number of ends", len(f.finished), 1)
-	wantEqual(t, "number of branch failures", len(f.branchFailures), 0)
-	slices.Sort(f.announced)
-	slices.Sort(f.calls)
-	if want := []string{"1 0s", "2 0s", "3 0s"}; !slices.Equal(f.announced, want) {
-		t.Errorf("announced interrupts: got %q, want %q", f.announced, want)
+	wantEqual(t, "number of ends", len(fixture.finished), 1)
+	wantEqual(t, "number of branch failures", len(fixture.branchFailures), 0)
+	slices.Sort(fixture.announced)
+	slices.Sort(fixture.calls)
+	if want := []string{"1 0s", "2 0s", "3 0s"}; !slices.Equal(fixture.announced, want) {
+		t.Errorf("announced interrupts: got %q, want %q", fixture.announced, want)
 	}
-	if want := []string{"1 approve 2m0s", "2 approve 1m0s", "3 approve 2m0s"}; !slices.Equal(f.calls, want) {
-		t.Errorf("calls: got %q, want %q", f.calls, want)
+	if want := []string{"1 approve 2m0s", "2 approve 1m0s", "3 approve 2m0s"}; !slices.Equal(fixture.calls, want) {
+		t.Errorf("calls: got %q, want %q", fixture.calls, want)
 	}
 	if r := repeated()[0]; r.Error != "" && r.Error != runs.ErrorUnknownCall {
 		t.Errorf("the same decision again: error = %q, want none or %q", r.Error, runs.ErrorUnknownCall)
 	}
 	events := map[runs.NotificationEvent]int{}
-	for _, n := range f.notifications {
+	for _, n := range fixture.notifications {
 		events[n.Event] += len(n.Items)
 	}
 	if events[runs.EventOpened] != 3 || events[runs.EventDecided] != 3 {
@@ -170,27 +170,27 @@ func TestDecidedBranchContinuesWhileSiblingRuns(t *testing.T) {
 // branches are done. Their votes continue in the next run, and no notification is sent twice.
 func TestRunEndsWithInterruptsOfBranches(t *testing.T) {
 	t.Parallel()
-	f := setupBranches(t, 3)
-	f.approval.Quorum = 2
+	fixture := setupBranches(t, 3)
+	fixture.approval.Quorum = 2
 	vote := runs.Decision{CallID: "1", Kind: runs.DecisionApprove, Digest: "one", By: "one", ArgsDigest: "d"}
-	f.env.RegisterDelayedCallback(func() {
-		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{vote}}, make(chan any, 1))
+	fixture.env.RegisterDelayedCallback(func() {
+		fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{vote}}, make(chan any, 1))
 	}, time.Minute)
 	in := branchInput()
 	in.ParkAfter = 3 * time.Hour
-	f.env.RegisterDelayedCallback(func() {
+	fixture.env.RegisterDelayedCallback(func() {
 		var all []runs.Decision
 		for _, by := range []string{"two", "three"} {
 			for _, id := range []string{"1", "2"} {
 				all = append(all, runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: by, By: by, ArgsDigest: "d"})
 			}
 		}
-		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: all}, make(chan any, 1))
+		fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: all}, make(chan any, 1))
 	}, 90*time.Minute)
-	f.env.ExecuteWorkflow(runs.TypeRun, in)
+	fixture.env.ExecuteWorkflow(runs.TypeRun, in)
 	var next runs.Input
-	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeRun, &next)
-	end := f.finished[0]
+	decodeContinuation(t, fixture.env.GetWorkflowError(), runs.TypeRun, &next)
+	end := fixture.finished[0]
 	mustEqual(t, "end of the run: outcome", end.Outcome, runs.OutcomeInterrupt)
 	mustEqual(t, "end of the run: number of suspended children", len(end.Interrupts.Suspended), 2)
 	mustEqual(t, "end of the run: number of interrupts", len(end.Interrupts.Items), 2)
@@ -205,7 +205,7 @@ func TestRunEndsWithInterruptsOfBranches(t *testing.T) {
 		t.Errorf("votes before the last: got %d, want 2", votes)
 	}
 	opened, numbers, since := 0, map[string]bool{}, map[string]time.Time{}
-	for _, n := range f.notifications {
+	for _, n := range fixture.notifications {
 		for _, item := range n.Items {
 			name := fmt.Sprint(item.ID, n.Event, n.Number)
 			if numbers[name] {
@@ -233,9 +233,9 @@ func TestRunEndsWithInterruptsOfBranches(t *testing.T) {
 // that other branch has ended.
 func TestInterruptAnnouncedDuringDecision(t *testing.T) {
 	t.Parallel()
-	f := setupBranches(t, 4)
+	fixture := setupBranches(t, 4)
 	busy, second, third, announced, once := false, make(chan struct{}), make(chan struct{}), make(chan struct{}), sync.Once{}
-	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	fixture.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case in.Child == nil || in.Position.Event == nil:
 		case in.Child.Index == 0: // it has nothing to do
@@ -248,14 +248,14 @@ func TestInterruptAnnouncedDuringDecision(t *testing.T) {
 		case in.Child.Index == 3 && in.Position.Event.Kind == pipeline.EventBegun:
 			<-third
 		}
-		return f.advanceOnce(in)
+		return fixture.advanceOnce(in)
 	}
-	f.env.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, _ error) {
+	fixture.env.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, _ error) {
 		if strings.Contains(info.WorkflowExecution.ID, "/all/3") { // the branch's interrupt is sent now, before the second callback
-			f.env.RegisterDelayedCallback(func() { f.env.RegisterDelayedCallback(func() { once.Do(func() { close(announced) }) }, 0) }, 0)
+			fixture.env.RegisterDelayedCallback(func() { fixture.env.RegisterDelayedCallback(func() { once.Do(func() { close(announced) }) }, 0) }, 0)
 		}
 	})
-	f.onAnnounce = func(in runs.AnnounceInterrupts) {
+	fixture.onAnnounce = func(in runs.AnnounceInterrupts) {
 		switch in.Interrupts.Items[0].ID {
 		case "1":
 			close(second)
@@ -263,15 +263,15 @@ func TestInterruptAnnouncedDuringDecision(t *testing.T) {
 		case "3":
 			return
 		}
-		r := f.decide(0, "1")()
+		r := fixture.decide(0, "1")()
 		mustEqual(t, "number of results", len(r), 1)
 		wantEqual(t, "error of the decision", r[0].Error, "")
 		close(third)
 		<-announced
 	}
-	f.env.ExecuteWorkflow(runs.TypeRun, branchInput())
-	if last := f.announced[len(f.announced)-1]; last != "3 0s" || len(f.announced) != 3 {
-		t.Errorf("announced interrupts: got %q, want 3 with the last at 0s", f.announced)
+	fixture.env.ExecuteWorkflow(runs.TypeRun, branchInput())
+	if last := fixture.announced[len(fixture.announced)-1]; last != "3 0s" || len(fixture.announced) != 3 {
+		t.Errorf("announced interrupts: got %q, want 3 with the last at 0s", fixture.announced)
 	}
 }
 
@@ -279,32 +279,32 @@ func TestInterruptAnnouncedDuringDecision(t *testing.T) {
 // deadline expires at once.
 func TestInterruptAfterDeadlineExpires(t *testing.T) {
 	t.Parallel()
-	f := setupBranches(t, 2)
-	f.branches.Deadline = f.env.Now().Add(200 * time.Millisecond)
+	fixture := setupBranches(t, 2)
+	fixture.branches.Deadline = fixture.env.Now().Add(200 * time.Millisecond)
 	late := make(chan struct{})
 	var answer runs.ModelAnswer
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
-		f.env.RegisterDelayedCallback(func() { close(late) }, 400*time.Millisecond)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+		fixture.env.RegisterDelayedCallback(func() { close(late) }, 400*time.Millisecond)
 		<-late
 		return answer, nil
 	}
-	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	fixture.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case in.Child == nil || in.Position.Event == nil:
 		case in.Child.Index == 0: // it has nothing to do
 			return runs.AdvanceResult{TreePosition: in.Position.TreePosition}, nil
 		case in.Position.Event.Kind == pipeline.EventBegun:
-			next, err := f.advanceOnce(in)
-			answer, next.Answer, next.Active.CallID, next.Active.Deadline = *next.Answer, nil, "", f.branches.Deadline
+			next, err := fixture.advanceOnce(in)
+			answer, next.Answer, next.Active.CallID, next.Active.Deadline = *next.Answer, nil, "", fixture.branches.Deadline
 			return next, err
 		}
-		return f.advanceOnce(in)
+		return fixture.advanceOnce(in)
 	}
-	_, last := f.run(branchInput())
+	_, last := fixture.run(branchInput())
 	wantEqual(t, "code of the run", last.Code, "timeout")
-	mustEqual(t, "number of calls", len(f.calls), 1)
-	if !strings.HasPrefix(f.calls[0], "1 not made") {
-		t.Errorf("first call = %q, want prefix %q", f.calls[0], "1 not made")
+	mustEqual(t, "number of calls", len(fixture.calls), 1)
+	if !strings.HasPrefix(fixture.calls[0], "1 not made") {
+		t.Errorf("first call = %q, want prefix %q", fixture.calls[0], "1 not made")
 	}
 }
 
@@ -312,37 +312,37 @@ func TestInterruptAfterDeadlineExpires(t *testing.T) {
 // belongs to the interrupts that the run ends with.
 func TestToolResultWhileBranchesSuspend(t *testing.T) {
 	t.Parallel()
-	f := setupBranches(t, 3)
-	f.asksClient = true
-	f.env.RegisterActivityWithOptions(func(context.Context, runs.StoreResult, runs.ToolResult) (runs.Decision, error) {
+	fixture := setupBranches(t, 3)
+	fixture.asksClient = true
+	fixture.env.RegisterActivityWithOptions(func(context.Context, runs.StoreResult, runs.ToolResult) (runs.Decision, error) {
 		return runs.Decision{CallID: "1", Kind: runs.DecisionToolResult, Proposal: 80, Digest: "kept"}, nil
 	}, activity.RegisterOptions{Name: runs.ActivityStoreToolResult})
 	var once sync.Once
 	come := make(chan struct{})
-	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	fixture.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case in.Child != nil && in.Child.Index == 0: // it has nothing to do
 			return runs.AdvanceResult{TreePosition: in.Position.TreePosition}, nil
 		case len(in.Suspended) > 0 && in.Child.Index == 2:
 			<-come // until the other branch has ended
 		}
-		return f.advanceOnce(in)
+		return fixture.advanceOnce(in)
 	}
-	f.env.SetOnChildWorkflowCompletedListener(func(info *workflow.Info, _ converter.EncodedValue, _ error) {
+	fixture.env.SetOnChildWorkflowCompletedListener(func(info *workflow.Info, _ converter.EncodedValue, _ error) {
 		if strings.HasSuffix(info.WorkflowExecution.ID, "/all/1") {
 			once.Do(func() {
-				f.env.RegisterDelayedCallback(func() {
-					f.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: "1", Content: []byte(`"blue"`)})
-					f.env.RegisterDelayedCallback(func() { close(come) }, 0)
+				fixture.env.RegisterDelayedCallback(func() {
+					fixture.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: "1", Content: []byte(`"blue"`)})
+					fixture.env.RegisterDelayedCallback(func() { close(come) }, 0)
 				}, 0)
 			})
 		}
 	})
 	in := branchInput()
 	in.OnMissingResult = runs.OpenAbandon
-	f.env.ExecuteWorkflow(runs.TypeRun, in)
+	fixture.env.ExecuteWorkflow(runs.TypeRun, in)
 	var parked runs.ParkedInput
-	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
+	decodeContinuation(t, fixture.env.GetWorkflowError(), runs.TypeParked, &parked)
 	for _, item := range parked.Interrupts.Items {
 		wantEqual(t, fmt.Sprintf("parked call %s has a decision", item.ID), item.Decision != nil, item.ID == "1")
 	}
@@ -355,13 +355,13 @@ func TestToolResultWhileBranchesSuspend(t *testing.T) {
 // their undecided calls.
 func TestRunListsOpenCallsOfBranches(t *testing.T) {
 	t.Parallel()
-	f := setupBranches(t, 3)
+	fixture := setupBranches(t, 3)
 	var open [][]string
-	f.listOpenCalls(time.Minute, &open)
-	f.decide(2*time.Minute, "1")
-	f.listOpenCalls(3*time.Minute, &open)
-	f.decide(4*time.Minute, "2")
-	f.run(branchInput())
+	fixture.listOpenCalls(time.Minute, &open)
+	fixture.decide(2*time.Minute, "1")
+	fixture.listOpenCalls(3*time.Minute, &open)
+	fixture.decide(4*time.Minute, "2")
+	fixture.run(branchInput())
 	for _, calls := range open {
 		slices.Sort(calls)
 	}
@@ -374,50 +374,50 @@ func TestRunListsOpenCallsOfBranches(t *testing.T) {
 // input holds. It stays open until enough of them are decided.
 func TestInterruptsOfBranchesAreBounded(t *testing.T) {
 	t.Parallel()
-	f := setupBranches(t, 30)
+	fixture := setupBranches(t, 30)
 	ids := make([]string, 29)
 	for i := range ids {
 		ids[i] = fmt.Sprint(i + 1)
 	}
-	first := f.decide(90*time.Minute, ids[:14]...)
-	second := f.decide(100*time.Minute, ids[14:26]...)
-	f.env.ExecuteWorkflow(runs.TypeRun, branchInput())
+	first := fixture.decide(90*time.Minute, ids[:14]...)
+	second := fixture.decide(100*time.Minute, ids[14:26]...)
+	fixture.env.ExecuteWorkflow(runs.TypeRun, branchInput())
 	var parked runs.ParkedInput
-	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
+	decodeContinuation(t, fixture.env.GetWorkflowError(), runs.TypeParked, &parked)
 	for _, r := range append(first(), second()...) {
 		wantEqual(t, "result of a decision: error", r.Error, "")
 	}
-	mustEqual(t, "number of calls", len(f.calls), 26)
-	mustEqual(t, "number of ends", len(f.finished), 1)
-	wantEqual(t, "outcome of the run", f.finished[0].Outcome, runs.OutcomeInterrupt)
+	mustEqual(t, "number of calls", len(fixture.calls), 26)
+	mustEqual(t, "number of ends", len(fixture.finished), 1)
+	wantEqual(t, "outcome of the run", fixture.finished[0].Outcome, runs.OutcomeInterrupt)
 	wantEqual(t, "number of parked interrupts", len(parked.Interrupts.Items), 3)
 }
 
 // TestInterruptsOfBranchesExpire: interrupts of branches expire while another branch works.
 func TestInterruptsOfBranchesExpire(t *testing.T) {
 	t.Parallel()
-	f := setupBranches(t, 2)
-	f.approval.Expires, f.approval.OnExpiry = 10*time.Minute, runs.OnExpiryFail
-	f.run(branchInput())
-	if want := []pipeline.BranchFailure{{Index: 0, Failure: pipeline.Failure{Code: "cancelled"}}, {Index: 1, Failure: pipeline.Failure{Code: runs.CodeApprovalExpired, Message: "the interrupt expired without a decision"}}}; !slices.Equal(f.branchFailures, want) {
-		t.Errorf("failures of branches: got %+v, want %+v", f.branchFailures, want)
+	fixture := setupBranches(t, 2)
+	fixture.approval.Expires, fixture.approval.OnExpiry = 10*time.Minute, runs.OnExpiryFail
+	fixture.run(branchInput())
+	if want := []pipeline.BranchFailure{{Index: 0, Failure: pipeline.Failure{Code: "cancelled"}}, {Index: 1, Failure: pipeline.Failure{Code: runs.CodeApprovalExpired, Message: "the interrupt expired without a decision"}}}; !slices.Equal(fixture.branchFailures, want) {
+		t.Errorf("failures of branches: got %+v, want %+v", fixture.branchFailures, want)
 	}
 }
 
 // TestStepDeadlineEndsInterruptsOfBranches: a step's deadline ends the interrupts of its branches.
 func TestStepDeadlineEndsInterruptsOfBranches(t *testing.T) {
 	t.Parallel()
-	f := setupBranches(t, 3)
-	f.branches.Deadline = f.env.Now().Add(20 * time.Minute)
-	early := f.decide(10*time.Minute, "1")
-	_, last := f.run(branchInput())
+	fixture := setupBranches(t, 3)
+	fixture.branches.Deadline = fixture.env.Now().Add(20 * time.Minute)
+	early := fixture.decide(10*time.Minute, "1")
+	_, last := fixture.run(branchInput())
 	if last.Code != "timeout" {
 		t.Errorf("end of the run: got %+v, want a timeout", last)
 	}
 	r := early()[0]
 	wantEqual(t, "decision before the deadline: error", r.Error, "")
-	if len(f.calls) != 1 {
-		t.Errorf("calls: got %q, want 1", f.calls)
+	if len(fixture.calls) != 1 {
+		t.Errorf("calls: got %q, want 1", fixture.calls)
 	}
 }
 
@@ -426,12 +426,12 @@ func TestStepDeadlineEndsInterruptsOfBranches(t *testing.T) {
 // branch's usage from the log.
 func TestSuspendingBranchIsCancelled(t *testing.T) {
 	t.Parallel()
-	f := setupBranches(t, 3)
-	f.branches.Deadline = f.env.Now().Add(time.Hour + 100*time.Millisecond) // branch 0 is busy for an hour
+	fixture := setupBranches(t, 3)
+	fixture.branches.Deadline = fixture.env.Now().Add(time.Hour + 100*time.Millisecond) // branch 0 is busy for an hour
 	cancelled := make(chan struct{})
-	f.env.SetOnChildWorkflowCanceledListener(func(*workflow.Info) { close(cancelled) })
+	fixture.env.SetOnChildWorkflowCanceledListener(func(*workflow.Info) { close(cancelled) })
 	var after []runs.AdvanceInput
-	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	fixture.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case len(in.Suspended) > 0 && in.Child.Index == 1:
 			<-time.After(200 * time.Millisecond)
@@ -440,9 +440,9 @@ func TestSuspendingBranchIsCancelled(t *testing.T) {
 		case in.Child == nil && in.Position.Branches != nil:
 			after = append(after, in)
 		}
-		return f.advanceOnce(in)
+		return fixture.advanceOnce(in)
 	}
-	f.run(branchInput())
+	fixture.run(branchInput())
 	want := []runs.Lane{{Index: 2, After: 11, Subagent: true, Branch: true}}
 	if len(after) != 1 || !slices.Equal(after[0].Unfinished, want) {
 		t.Errorf("the advances after the step are %+v, want one that takes over the lanes %+v", after, want)
@@ -453,10 +453,12 @@ func TestSuspendingBranchIsCancelled(t *testing.T) {
 // them are in the log, whatever ended the branch.
 func TestDecisionsOfEndedBranchesAreRecorded(t *testing.T) {
 	t.Parallel()
-	cancels := func(f *branchFixture) { f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }
+	cancels := func(fixture *branchFixture) {
+		fixture.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"})
+	}
 	for name, tt := range map[string]struct {
-		prepare     func(f *branchFixture)
-		endRun      func(f *branchFixture)
+		prepare     func(fixture *branchFixture)
+		endRun      func(fixture *branchFixture)
 		endAfter    time.Duration
 		wantOutcome runs.Outcome
 		wantCalls   []string
@@ -466,41 +468,41 @@ func TestDecisionsOfEndedBranchesAreRecorded(t *testing.T) {
 			wantCalls: []string{"1 not made, approve 20m0s", "2+ not made, approve 20m0s"},
 		},
 		"Temporal's cancel": {
-			endRun: func(f *branchFixture) { f.env.CancelWorkflow() }, endAfter: 20 * time.Minute, wantOutcome: runs.OutcomeCancelled,
+			endRun: func(fixture *branchFixture) { fixture.env.CancelWorkflow() }, endAfter: 20 * time.Minute, wantOutcome: runs.OutcomeCancelled,
 			wantCalls: []string{"1 not made, approve 20m0s", "2+ not made, approve 20m0s"},
 		},
 		"failure of a sibling": {
-			prepare: func(f *branchFixture) { f.busyBranchFails = true }, wantOutcome: runs.OutcomeSuccess,
+			prepare: func(fixture *branchFixture) { fixture.busyBranchFails = true }, wantOutcome: runs.OutcomeSuccess,
 			wantCalls: []string{"1 not made, approve 1h0m0s", "2+ not made, approve 1h0m0s"},
 		},
 		"end of the step's time": {
-			prepare: func(f *branchFixture) { f.branches.Deadline = f.env.Now().Add(30 * time.Minute) }, wantOutcome: runs.OutcomeError,
+			prepare: func(fixture *branchFixture) { fixture.branches.Deadline = fixture.env.Now().Add(30 * time.Minute) }, wantOutcome: runs.OutcomeError,
 			wantCalls: []string{"1 not made, approve 30m0s", "2+ not made, approve 30m0s"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupBranches(t, 3)
-			f.secondCall = true
-			early := f.decide(10*time.Minute, "1", "2+")
+			fixture := setupBranches(t, 3)
+			fixture.secondCall = true
+			early := fixture.decide(10*time.Minute, "1", "2+")
 			if tt.prepare != nil {
-				tt.prepare(f)
+				tt.prepare(fixture)
 			}
 			if tt.endRun != nil {
-				f.env.RegisterDelayedCallback(func() { tt.endRun(f) }, tt.endAfter)
+				fixture.env.RegisterDelayedCallback(func() { tt.endRun(fixture) }, tt.endAfter)
 			}
-			result, _ := f.run(branchInput())
+			result, _ := fixture.run(branchInput())
 			for _, r := range early() {
 				wantEqual(t, "decision before the end: error", r.Error, "")
 			}
 			if result.Outcome != tt.wantOutcome {
 				t.Errorf("got %+v, want the outcome %s", result, tt.wantOutcome)
 			}
-			if slices.Sort(f.calls); !slices.Equal(f.calls, tt.wantCalls) {
-				t.Errorf("calls: got %q, want %q", f.calls, tt.wantCalls)
+			if slices.Sort(fixture.calls); !slices.Equal(fixture.calls, tt.wantCalls) {
+				t.Errorf("calls: got %q, want %q", fixture.calls, tt.wantCalls)
 			}
 			var cancelled []string
-			for _, n := range f.notifications {
+			for _, n := range fixture.notifications {
 				for _, item := range n.Items {
 					if n.Event == runs.EventDecided && item.Decision.Kind == runs.DecisionCancel {
 						cancelled = append(cancelled, item.ID)
@@ -522,18 +524,18 @@ func TestDecisionWhileBranchesSuspend(t *testing.T) {
 	for name, cancelled := range map[string]bool{"the run ends with the interrupts": false, "the run is cancelled": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupBranches(t, 2)
+			fixture := setupBranches(t, 2)
 			answered := make(chan any, 1)
-			f.onSuspendedAdvance = func() {
-				f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("1")}}, answered)
+			fixture.onSuspendedAdvance = func() {
+				fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("1")}}, answered)
 				if cancelled {
-					f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"})
+					fixture.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"})
 				}
 			}
-			f.env.ExecuteWorkflow(runs.TypeRun, branchInput())
+			fixture.env.ExecuteWorkflow(runs.TypeRun, branchInput())
 			var next runs.Input
-			decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeRun, &next)
-			wantEqual(t, "end of the run: outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
+			decodeContinuation(t, fixture.env.GetWorkflowError(), runs.TypeRun, &next)
+			wantEqual(t, "end of the run: outcome", fixture.finished[0].Outcome, runs.OutcomeInterrupt)
 			wantEqual(t, "number of suspended children", len(next.Resume.Suspended), 1)
 			decision := next.Resume.Items[0].Decision
 			r := (<-answered).(runs.DecideResult).Results[0]
@@ -542,7 +544,7 @@ func TestDecisionWhileBranchesSuspend(t *testing.T) {
 			}
 			wantEqual(t, "the decision is refused", r.Error != "", cancelled)
 			wantEqual(t, "the next run's decision is a cancel", decision.Kind == runs.DecisionCancel, cancelled)
-			notified := slices.ContainsFunc(f.notifications, func(n runs.Notification) bool {
+			notified := slices.ContainsFunc(fixture.notifications, func(n runs.Notification) bool {
 				return n.Event == runs.EventDecided && n.Items[0].Decision.Kind == runs.DecisionCancel
 			})
 			wantEqual(t, "a notification of a cancel was sent", notified, false)
@@ -563,22 +565,22 @@ func TestCancelRestartsSuspendedBranches(t *testing.T) {
 	first.env.ExecuteWorkflow(runs.TypeRun, in)
 	var next runs.Input
 	decodeContinuation(t, first.env.GetWorkflowError(), runs.TypeRun, &next)
-	f, restarted := setupBranches(t, 3), 0
-	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	fixture, restarted := setupBranches(t, 3), 0
+	fixture.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		switch {
 		case in.Resumes && in.Child == nil:
-			f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: next.Run.ID})
+			fixture.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: next.Run.ID})
 		case in.Resumes:
-			f.mu.Lock()
+			fixture.mu.Lock()
 			restarted++
-			f.mu.Unlock()
+			fixture.mu.Unlock()
 		}
-		return f.advanceOnce(in)
+		return fixture.advanceOnce(in)
 	}
-	if result, _ := f.run(next); result.Outcome != runs.OutcomeCancelled || restarted != 2 {
+	if result, _ := fixture.run(next); result.Outcome != runs.OutcomeCancelled || restarted != 2 {
 		t.Errorf("got %+v with %d branches begun again, want cancelled with 2", result, restarted)
 	}
-	for _, made := range f.calls {
+	for _, made := range fixture.calls {
 		if !strings.Contains(made, "not made") {
 			t.Errorf("call made after the cancel = %q, want text with %q", made, "not made")
 		}
@@ -591,8 +593,8 @@ func TestCancelRestartsSuspendedBranches(t *testing.T) {
 func TestNestedBranchesSuspendWithinPayload(t *testing.T) {
 	t.Parallel()
 	for size := 1000; size < 1120; size += 4 {
-		f := setupBranches(t, 3)
-		f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+		fixture := setupBranches(t, 3)
+		fixture.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 			nests := in.Child != nil && len(in.Child.Lanes) == 1 && in.Child.Index > 0
 			begins := in.Position.Event != nil && in.Position.Event.Kind == pipeline.EventBegun
 			switch {
@@ -601,17 +603,17 @@ func TestNestedBranchesSuspendWithinPayload(t *testing.T) {
 			case nests:
 				return runs.AdvanceResult{TreePosition: in.Position.TreePosition}, nil
 			}
-			next, err := f.advanceOnce(in)
+			next, err := fixture.advanceOnce(in)
 			if next.Active != nil {
 				next.Active.CallID, next.Answer.Calls[0].ID = in.Child.BranchPath, in.Child.BranchPath
 				next.Active.PipelineStep.Path = strings.Repeat("s", size)
 			}
 			return next, err
 		}
-		f.decide(90*time.Minute, "pair1/1", "pair2/1")
-		f.env.ExecuteWorkflow(runs.TypeRun, branchInput())
-		if f.finished[0].Outcome == runs.OutcomeError {
-			t.Errorf("with paths of %d bytes: outcome = %q (%s: %s), want no error", size, f.finished[0].Outcome, f.finished[0].Code, f.finished[0].Message)
+		fixture.decide(90*time.Minute, "pair1/1", "pair2/1")
+		fixture.env.ExecuteWorkflow(runs.TypeRun, branchInput())
+		if fixture.finished[0].Outcome == runs.OutcomeError {
+			t.Errorf("with paths of %d bytes: outcome = %q (%s: %s), want no error", size, fixture.finished[0].Outcome, fixture.finished[0].Code, fixture.finished[0].Message)
 		}
 	}
 }
@@ -620,12 +622,12 @@ func TestNestedBranchesSuspendWithinPayload(t *testing.T) {
 // its deadline.
 func TestHeldRunWaitsForBranches(t *testing.T) {
 	t.Parallel()
-	f := setupBranches(t, 3)
-	f.decide(30*time.Hour, "1", "2")
+	fixture := setupBranches(t, 3)
+	fixture.decide(30*time.Hour, "1", "2")
 	in := branchInput()
 	in.Hold = true
-	result, _ := f.run(in)
+	result, _ := fixture.run(in)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "number of ends", len(f.finished), 1)
-	wantEqual(t, "number of calls", len(f.calls), 2)
+	wantEqual(t, "number of ends", len(fixture.finished), 1)
+	wantEqual(t, "number of calls", len(fixture.calls), 2)
 }

@@ -64,25 +64,25 @@ func (f *fixture) runUntilContinued(in runs.Input) runs.Input {
 // TestQueuedRunsStartInOrder: queued runs start in the order in which they arrived, an interrupting run first.
 func TestQueuedRunsStartInOrder(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
+	fixture := setup(t)
 	answers := make(chan any, 8)
 	modelCalled := make(chan struct{})
-	f.env.RegisterDelayedCallback(func() {
+	fixture.env.RegisterDelayedCallback(func() {
 		for _, id := range []string{"r2", "r3", "r2"} {
 			in := queuedInput(id)
-			f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: id, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
+			fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: id, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
 		}
 		other, rejected, first := queuedInput("r3"), queuedInput("r4"), queuedInput("r5")
-		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: "other", OnBusy: runs.OnBusyEnqueue, Offer: &other}, answers)
-		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r4", Digest: rejected.Digest, Offer: &rejected}, answers)
-		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r5", Digest: first.Digest, OnBusy: runs.OnBusyInterrupt, Offer: &first}, answers)
+		fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: "other", OnBusy: runs.OnBusyEnqueue, Offer: &other}, answers)
+		fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r4", Digest: rejected.Digest, Offer: &rejected}, answers)
+		fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r5", Digest: first.Digest, OnBusy: runs.OnBusyInterrupt, Offer: &first}, answers)
 		close(modelCalled)
 	}, time.Millisecond)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		<-modelCalled
 		return runs.ModelAnswer{Outcome: runs.OutcomeCancelled, Seq: 12}, nil
 	}
-	next := f.runUntilContinued(input)
+	next := fixture.runUntilContinued(input)
 	close(answers)
 	var got []any
 	for a := range answers {
@@ -98,24 +98,24 @@ func TestQueuedRunsStartInOrder(t *testing.T) {
 	if diff := cmp.Diff(expected, next); diff != "" {
 		t.Errorf("next run (-want +got):\n%s", diff)
 	}
-	wantEqual(t, "end of the interrupted run: outcome", f.finished[0].Outcome, runs.OutcomeCancelled)
+	wantEqual(t, "end of the interrupted run: outcome", fixture.finished[0].Outcome, runs.OutcomeCancelled)
 }
 
 // TestQueueIsBounded: the queue is bounded, because it continues as one payload.
 func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
+	fixture := setup(t)
 	answers := make(chan any, 100)
 	modelCalled := make(chan struct{})
-	f.env.RegisterDelayedCallback(func() {
+	fixture.env.RegisterDelayedCallback(func() {
 		for i := range 20 {
 			in := queuedInput(fmt.Sprint(i, strings.Repeat("x", 300)))
-			f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
+			fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
 		}
 		close(modelCalled)
 	}, time.Millisecond)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-modelCalled; return modelAnswer(10), nil }
-	f.runUntilContinued(input)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-modelCalled; return modelAnswer(10), nil }
+	fixture.runUntilContinued(input)
 	close(answers)
 	taken, full := 0, 0
 	for a := range answers {
@@ -135,25 +135,25 @@ func TestQueueIsBounded(t *testing.T) {
 // that would make its payload too large is refused.
 func TestContinuedPayloadIsBounded(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.env.SetContinueAsNewSuggested(true)
+	fixture := setup(t)
+	fixture.env.SetContinueAsNewSuggested(true)
 	in := input
 	in.Run.ID, in.Run.Thread = strings.Repeat(`"`, 1000), strings.Repeat("<", 1000)
 	const offers, words = 20, 600
 	answers := make(chan any, offers+words)
 	modelCalled := make(chan struct{})
-	f.env.RegisterDelayedCallback(func() {
+	fixture.env.RegisterDelayedCallback(func() {
 		for i := range offers {
 			next := queuedInput(fmt.Sprint(i, strings.Repeat("<", 900)))
-			f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: next.Run.ID, Digest: next.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &next}, answers)
+			fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: next.Run.ID, Digest: next.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &next}, answers)
 		}
 		for i := range uint64(words) {
-			f.update(runs.UpdateSteer, runs.SteerRequest{RunID: in.Run.ID, Input: 1<<60 + i}, answers)
+			fixture.update(runs.UpdateSteer, runs.SteerRequest{RunID: in.Run.ID, Input: 1<<60 + i}, answers)
 		}
 		close(modelCalled)
 	}, time.Millisecond)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-modelCalled; return modelAnswer(10), nil }
-	next := f.runUntilContinued(in)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-modelCalled; return modelAnswer(10), nil }
+	next := fixture.runUntilContinued(in)
 	if next.Progress == nil {
 		t.Fatal("progress of the next execution = nil, want a value")
 	}
@@ -176,11 +176,11 @@ func TestContinuedPayloadIsBounded(t *testing.T) {
 func TestCancelAppliesToNamedRun(t *testing.T) {
 	t.Parallel()
 	for run, want := range map[string]runs.Outcome{"r": runs.OutcomeCancelled, "r0": runs.OutcomeSuccess} {
-		f := setup(t)
+		fixture := setup(t)
 		sent := make(chan struct{})
-		f.env.RegisterDelayedCallback(func() { f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: run}); close(sent) }, time.Millisecond)
-		f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-sent; return modelAnswer(10), nil }
-		if result, _ := f.run(input); result.Outcome != want {
+		fixture.env.RegisterDelayedCallback(func() { fixture.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: run}); close(sent) }, time.Millisecond)
+		fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-sent; return modelAnswer(10), nil }
+		if result, _ := fixture.run(input); result.Outcome != want {
 			t.Errorf("cancel of %s: %+v, want %s", run, result, want)
 		}
 	}
@@ -190,32 +190,32 @@ func TestCancelAppliesToNamedRun(t *testing.T) {
 // deadline.
 func TestPausedRunWaitsBeforeNextStep(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
+	fixture := setup(t)
 	answers := make(chan any, 4)
 	modelCalled := make(chan struct{})
 	const pause = 5 * time.Minute
 	var paused time.Time
-	f.env.RegisterDelayedCallback(func() {
-		f.update(runs.UpdatePause, runs.PauseRequest{RunID: "r0"}, answers)
-		f.update(runs.UpdatePause, runs.PauseRequest{}, answers)
+	fixture.env.RegisterDelayedCallback(func() {
+		fixture.update(runs.UpdatePause, runs.PauseRequest{RunID: "r0"}, answers)
+		fixture.update(runs.UpdatePause, runs.PauseRequest{}, answers)
 		// Measured from here: the first model call may begin before or after this.
-		paused = f.env.Now()
-		f.env.RegisterDelayedCallback(func() { f.update(runs.UpdateResume, runs.PauseRequest{RunID: "r"}, answers) }, pause)
+		paused = fixture.env.Now()
+		fixture.env.RegisterDelayedCallback(func() { fixture.update(runs.UpdateResume, runs.PauseRequest{RunID: "r"}, answers) }, pause)
 		close(modelCalled)
 	}, time.Millisecond)
 	var times []time.Time
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
-		times = append(times, f.env.Now())
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+		times = append(times, fixture.env.Now())
 		if in.Turn == 1 {
 			<-modelCalled
 			return modelAnswer(10, "c"), nil
 		}
 		return modelAnswer(20), nil
 	}
-	f.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
+	fixture.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
-	result, _ := f.run(input)
+	result, _ := fixture.run(input)
 	mustEqual(t, "number of model calls", len(times), 2)
 	if times[1].Sub(paused) < pause {
 		t.Errorf("time from the pause to the second model call = %v, want at least %v", times[1].Sub(paused), pause)
@@ -230,23 +230,23 @@ func TestPausedRunWaitsBeforeNextStep(t *testing.T) {
 // makes one more call.
 func TestSteeringMessageReachesNextModelCall(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
+	fixture := setup(t)
 	answers := make(chan any, 8)
 	modelCalled := make(chan struct{})
-	f.env.RegisterDelayedCallback(func() {
+	fixture.env.RegisterDelayedCallback(func() {
 		for _, in := range []runs.SteerRequest{{RunID: "r", Input: 7}, {RunID: "r", Input: 8}, {RunID: "r", Input: 7}, {RunID: "r0", Input: 9}} {
-			f.update(runs.UpdateSteer, in, answers)
+			fixture.update(runs.UpdateSteer, in, answers)
 		}
 		close(modelCalled)
 	}, time.Millisecond)
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		<-modelCalled
 		return modelAnswer(uint64(10 * in.Turn)), nil
 	}
-	result, _ := f.run(input)
-	mustEqual(t, "number of model calls", len(f.modelCalls), 2)
-	wantEqual(t, "steering messages of the first model call", f.modelCalls[0].Steered, nil)
-	wantEqual(t, "steering messages of the second model call", f.modelCalls[1].Steered, []uint64{7, 8})
+	result, _ := fixture.run(input)
+	mustEqual(t, "number of model calls", len(fixture.modelCalls), 2)
+	wantEqual(t, "steering messages of the first model call", fixture.modelCalls[0].Steered, nil)
+	wantEqual(t, "steering messages of the second model call", fixture.modelCalls[1].Steered, []uint64{7, 8})
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	close(answers)
 	var got []any
@@ -263,20 +263,20 @@ func TestSteeringMessageReachesNextModelCall(t *testing.T) {
 // progress.
 func TestLongHistoryContinuesAsNew(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.env.SetContinueAsNewSuggested(true)
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := setup(t)
+	fixture.env.SetContinueAsNewSuggested(true)
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		a := modelAnswer(uint64(10*in.Turn), "c0", "c1")
 		n := int64(7)
 		a.Usage = runs.Usage{Provider: "p", Model: "m", Total: &n}
 		return a, nil
 	}
-	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: in.After + 1, Seq: in.After + 2 + uint64(in.Lane)}, nil
 	}
-	next := f.runUntilContinued(input)
-	if len(f.modelCalls) != 1 || len(f.finished) != 0 {
-		t.Fatalf("got %d model calls and %d ends, want 1 and 0", len(f.modelCalls), len(f.finished))
+	next := fixture.runUntilContinued(input)
+	if len(fixture.modelCalls) != 1 || len(fixture.finished) != 0 {
+		t.Fatalf("got %d model calls and %d ends, want 1 and 0", len(fixture.modelCalls), len(fixture.finished))
 	}
 	p := next.Progress
 	if p == nil {
@@ -285,14 +285,14 @@ func TestLongHistoryContinuesAsNew(t *testing.T) {
 	mustEqual(t, "progress of the next execution: turn", p.Turn, 2)
 	mustEqual(t, "progress of the next execution: last record of the main lane", p.Main, 11)
 	mustEqual(t, "progress of the next execution: open step", p.OpenStep, "tools")
-	mustEqual(t, "progress of the next execution: execution", p.Execution, f.modelCalls[0].Execution)
+	mustEqual(t, "progress of the next execution: execution", p.Execution, fixture.modelCalls[0].Execution)
 	mustEqual(t, "tokens of the next execution", *p.Usage[0].Total, 7)
 	mustEqual(t, "progress of the next execution: lanes", p.Lanes, []uint64{12, 13})
 
-	again := setup(t)
-	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(20), nil }
-	result, finish := again.run(next)
-	call := again.modelCalls[0]
+	nextFixture := setup(t)
+	nextFixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(20), nil }
+	result, finish := nextFixture.run(next)
+	call := nextFixture.modelCalls[0]
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "ID of the first model call", call.ID, "2/model")
 	wantEqual(t, "record before the first model call", call.After, 11)

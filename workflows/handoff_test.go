@@ -29,24 +29,24 @@ type handoffFixture struct {
 // setupHandoff returns a fixture whose first turn has the given answer.
 func setupHandoff(t *testing.T, first runs.ModelAnswer) *handoffFixture {
 	t.Helper()
-	f := &handoffFixture{fixture: setup(t)}
+	fixture := &handoffFixture{fixture: setup(t)}
 	at := slices.IndexFunc(first.Calls, func(c runs.Call) bool { return c.ID == "over" })
 	first.Handoff = &runs.Handoff{CallID: "over", Tool: "transfer_to_b", Index: at, To: handoffTarget}
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Agent == "a" && in.Turn == 1 && in.Beginning.Continues == "" && in.Closes == "" {
 			return first, nil
 		}
 		return modelAnswer(30), nil
 	}
-	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.calls = append(f.calls, in)
-		done := runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 20 + uint64(len(f.calls))}
-		done.HandedOver = in.HandOverTo != "" && !f.refusesHandoff && (in.Decision == nil || in.Decision.Kind == runs.DecisionApprove)
+	fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		fixture.mu.Lock()
+		defer fixture.mu.Unlock()
+		fixture.calls = append(fixture.calls, in)
+		done := runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 20 + uint64(len(fixture.calls))}
+		done.HandedOver = in.HandOverTo != "" && !fixture.refusesHandoff && (in.Decision == nil || in.Decision.Kind == runs.DecisionApprove)
 		return done, nil
 	}
-	return f
+	return fixture
 }
 
 // madeCalls returns the calls in order, each with the agent that makes it.
@@ -69,37 +69,37 @@ func (f *handoffFixture) wantCalls(want ...string) {
 // next turn belongs to the target agent.
 func TestHandoff(t *testing.T) {
 	t.Parallel()
-	f := setupHandoff(t, modelAnswer(10, "over", "c1", "c2"))
-	result, finish := f.run(input)
+	fixture := setupHandoff(t, modelAnswer(10, "over", "c1", "c2"))
+	result, finish := fixture.run(input)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	mustEqual(t, "number of calls", len(f.calls), 3)
-	wantEqual(t, "last call", f.madeCalls()[2], "a over b")
-	wantEqual(t, "handoff call: ID", f.calls[2].ID, "1/tools/0")
-	wantEqual(t, "handoff call: open", f.calls[2].Open, f.calls[0].Open)
-	wantEqual(t, "handoff call: record before it", f.calls[2].After, f.calls[0].After)
+	mustEqual(t, "number of calls", len(fixture.calls), 3)
+	wantEqual(t, "last call", fixture.madeCalls()[2], "a over b")
+	wantEqual(t, "handoff call: ID", fixture.calls[2].ID, "1/tools/0")
+	wantEqual(t, "handoff call: open", fixture.calls[2].Open, fixture.calls[0].Open)
+	wantEqual(t, "handoff call: record before it", fixture.calls[2].After, fixture.calls[0].After)
 	wantEqual(t, "end of the run: agent", finish.Agent, "b")
 	wantEqual(t, "end of the run: revision", finish.Revision, "vb")
 	wantEqual(t, "end of the run: handed over", finish.HandedOver, true)
 	var agentsOfTurns []string
-	for _, m := range f.modelCalls {
+	for _, m := range fixture.modelCalls {
 		agentsOfTurns = append(agentsOfTurns, m.Agent+"@"+m.Revision)
 	}
 	wantEqual(t, "agents of the turns", agentsOfTurns, []string{"a@v", "b@vb"})
-	wantEqual(t, "turn of the second model call", f.modelCalls[1].Turn, 2)
-	wantEqual(t, "number of handoffs before the second model call", f.modelCalls[1].Handoffs, 1)
-	wantEqual(t, "second model call is priced", f.modelCalls[1].Priced, true)
+	wantEqual(t, "turn of the second model call", fixture.modelCalls[1].Turn, 2)
+	wantEqual(t, "number of handoffs before the second model call", fixture.modelCalls[1].Handoffs, 1)
+	wantEqual(t, "second model call is priced", fixture.modelCalls[1].Priced, true)
 }
 
 // TestRefusedHandoff: a handoff call that does not hand off leaves the thread with its agent.
 func TestRefusedHandoff(t *testing.T) {
 	t.Parallel()
-	f := setupHandoff(t, modelAnswer(10, "over"))
-	f.refusesHandoff = true
-	_, finish := f.run(input)
+	fixture := setupHandoff(t, modelAnswer(10, "over"))
+	fixture.refusesHandoff = true
+	_, finish := fixture.run(input)
 	wantEqual(t, "end of the run: agent", finish.Agent, "a")
 	wantEqual(t, "end of the run: handed over", finish.HandedOver, false)
-	wantEqual(t, "agent of the second model call", f.modelCalls[1].Agent, "a")
-	wantEqual(t, "number of handoffs before the second model call", f.modelCalls[1].Handoffs, 0)
+	wantEqual(t, "agent of the second model call", fixture.modelCalls[1].Agent, "a")
+	wantEqual(t, "number of handoffs before the second model call", fixture.modelCalls[1].Handoffs, 0)
 }
 
 // TestHandoffSurvivesContinueAsNew: after a handoff the run keeps its counts and has the tighter
@@ -107,15 +107,15 @@ func TestRefusedHandoff(t *testing.T) {
 // the target agent. Queued runs of a third agent do not.
 func TestHandoffSurvivesContinueAsNew(t *testing.T) {
 	t.Parallel()
-	f := setupHandoff(t, modelAnswer(10, "over"))
-	first := f.model
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
-		f.env.SetContinueAsNewSuggested(true)
+	fixture := setupHandoff(t, modelAnswer(10, "over"))
+	first := fixture.model
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+		fixture.env.SetContinueAsNewSuggested(true)
 		return first(in)
 	}
-	began := f.env.Now()
-	f.env.SetStartTime(began)
-	next := f.runUntilContinued(input)
+	began := fixture.env.Now()
+	fixture.env.SetStartTime(began)
+	next := fixture.runUntilContinued(input)
 	want := runs.Limits{Turns: 5, Tokens: 500, Duration: 10 * time.Minute, ParallelTools: 2, Cost: 7}
 	wantEqual(t, "next execution: agent", next.Agent, "b")
 	wantEqual(t, "next execution: revision", next.Revision, "vb")
@@ -130,8 +130,8 @@ func TestHandoffSurvivesContinueAsNew(t *testing.T) {
 	other.Agent, third.Agent = "b", "c"
 	next.Queue = []runs.Input{queuedInput("r2"), other, queuedInput("r2c"), third, queuedInput("r4")}
 
-	again := setupHandoff(t, modelAnswer(10))
-	after := again.runUntilContinued(next)
+	nextFixture := setupHandoff(t, modelAnswer(10))
+	after := nextFixture.runUntilContinued(next)
 	wantEqual(t, "queued run r2: run ID", after.Run.ID, "r2")
 	wantEqual(t, "queued run r2: agent", after.Agent, "b")
 	wantEqual(t, "queued run r2: revision", after.Revision, "vb")
@@ -139,20 +139,20 @@ func TestHandoffSurvivesContinueAsNew(t *testing.T) {
 	if after.Progress != nil {
 		t.Errorf("queued run r2: Progress = %+v, want nil", after.Progress)
 	}
-	wantEqual(t, "end of the run: agent", again.finished[0].Agent, "b")
-	wantEqual(t, "end of the run: handed over", again.finished[0].HandedOver, true)
+	wantEqual(t, "end of the run: agent", nextFixture.finished[0].Agent, "b")
+	wantEqual(t, "end of the run: handed over", nextFixture.finished[0].HandedOver, true)
 	for _, id := range []string{"r2b", "r2c"} {
-		again = setupHandoff(t, modelAnswer(10))
-		after = again.runUntilContinued(after)
+		nextFixture = setupHandoff(t, modelAnswer(10))
+		after = nextFixture.runUntilContinued(after)
 		wantEqual(t, "next run: run ID", after.Run.ID, id)
 		wantEqual(t, "next run: agent", after.Agent, "b")
 	}
-	again = setupHandoff(t, modelAnswer(10))
-	if after = again.runUntilContinued(after); after.Run.ID != "r3" || after.Agent != "c" || after.HandedOver != nil {
+	nextFixture = setupHandoff(t, modelAnswer(10))
+	if after = nextFixture.runUntilContinued(after); after.Run.ID != "r3" || after.Agent != "c" || after.HandedOver != nil {
 		t.Errorf("next run: got %+v, want r3 of agent c", after)
 	}
-	again = setupHandoff(t, modelAnswer(10))
-	if after = again.runUntilContinued(after); after.Run.ID != "r4" || after.Agent != "a" || after.HandedOver != nil {
+	nextFixture = setupHandoff(t, modelAnswer(10))
+	if after = nextFixture.runUntilContinued(after); after.Run.ID != "r4" || after.Agent != "a" || after.HandedOver != nil {
 		t.Errorf("next run: got %+v, want r4 of agent a", after)
 	}
 }
@@ -163,27 +163,27 @@ func TestHandoffWaitsForDecisions(t *testing.T) {
 	t.Parallel()
 	answer := modelAnswer(10, "over", "ask", "c2")
 	answer.Calls[1].Approval, answer.InterruptCount = &runs.Approval{Rule: 1, ArgsDigest: "args"}, 1
-	f := setupHandoff(t, answer)
-	f.env.RegisterDelayedCallback(func() {
-		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask")}}, make(chan any, 1))
+	fixture := setupHandoff(t, answer)
+	fixture.env.RegisterDelayedCallback(func() {
+		fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask")}}, make(chan any, 1))
 	}, time.Minute)
-	next := f.runUntilContinued(input)
-	f.wantCalls("a c2 ")
-	wantEqual(t, "outcome of the run", f.finished[0].Outcome, runs.OutcomeInterrupt)
-	wantEqual(t, "run is handed over", f.finished[0].HandedOver, false)
-	wantEqual(t, "number of interrupts", len(f.finished[0].Interrupts.Items), 1)
+	next := fixture.runUntilContinued(input)
+	fixture.wantCalls("a c2 ")
+	wantEqual(t, "outcome of the run", fixture.finished[0].Outcome, runs.OutcomeInterrupt)
+	wantEqual(t, "run is handed over", fixture.finished[0].HandedOver, false)
+	wantEqual(t, "number of interrupts", len(fixture.finished[0].Interrupts.Items), 1)
 	wantEqual(t, "next run: agent", next.Agent, "a")
 	if next.HandedOver != nil {
 		t.Errorf("handoff of the next run = %+v, want nil", next.HandedOver)
 	}
-	again := setupHandoff(t, modelAnswer(30))
-	_, finish := again.run(next)
+	nextFixture := setupHandoff(t, modelAnswer(30))
+	_, finish := nextFixture.run(next)
 	wantEqual(t, "end of the run: agent", finish.Agent, "b")
-	wantEqual(t, "agent of the model call", again.modelCalls[0].Agent, "b")
-	again.wantCalls("a ask ", "a over b")
-	wantEqual(t, "handoff call: message ID", again.calls[1].MessageID, "m")
-	wantEqual(t, "handoff call: ID", again.calls[1].ID, "0/tools/0")
-	if again.calls[1].Opens == nil {
+	wantEqual(t, "agent of the model call", nextFixture.modelCalls[0].Agent, "b")
+	nextFixture.wantCalls("a ask ", "a over b")
+	wantEqual(t, "handoff call: message ID", nextFixture.calls[1].MessageID, "m")
+	wantEqual(t, "handoff call: ID", nextFixture.calls[1].ID, "0/tools/0")
+	if nextFixture.calls[1].Opens == nil {
 		t.Fatal("handoff call: Opens = nil, want a value")
 	}
 }
@@ -195,24 +195,24 @@ func TestHandoffWithApproval(t *testing.T) {
 	for kind, wantAgent := range map[runs.DecisionKind]string{runs.DecisionApprove: "b", runs.DecisionReject: "a"} {
 		answer := modelAnswer(10, "c0", "over")
 		answer.Calls[1].Approval, answer.InterruptCount = &runs.Approval{Rule: 1, ArgsDigest: "args"}, 1
-		f := setupHandoff(t, answer)
+		fixture := setupHandoff(t, answer)
 		decision := approvalOf("over")
 		decision.Kind = kind
-		f.env.RegisterDelayedCallback(func() {
-			f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{decision}}, make(chan any, 1))
+		fixture.env.RegisterDelayedCallback(func() {
+			fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{decision}}, make(chan any, 1))
 		}, time.Minute)
-		next := f.runUntilContinued(input)
-		f.wantCalls("a c0 ")
-		again := setupHandoff(t, modelAnswer(30))
-		if _, finish := again.run(next); finish.Agent != wantAgent || again.modelCalls[0].Agent != wantAgent {
+		next := fixture.runUntilContinued(input)
+		fixture.wantCalls("a c0 ")
+		nextFixture := setupHandoff(t, modelAnswer(30))
+		if _, finish := nextFixture.run(next); finish.Agent != wantAgent || nextFixture.modelCalls[0].Agent != wantAgent {
 			t.Errorf("%s: end of the run: got %+v, want the agent %s", kind, finish, wantAgent)
 		}
-		again.wantCalls("a over b")
-		if again.calls[0].Decision == nil {
+		nextFixture.wantCalls("a over b")
+		if nextFixture.calls[0].Decision == nil {
 			t.Fatalf("%s: decision of the first call = nil, want a value", kind)
 		}
-		wantEqual(t, fmt.Sprintf("%s: kind of the first call's decision", kind), again.calls[0].Decision.Kind, kind)
-		wantEqual(t, fmt.Sprintf("%s: arguments of the first call's decision", kind), again.calls[0].Decision.ArgsDigest, "args")
+		wantEqual(t, fmt.Sprintf("%s: kind of the first call's decision", kind), nextFixture.calls[0].Decision.Kind, kind)
+		wantEqual(t, fmt.Sprintf("%s: arguments of the first call's decision", kind), nextFixture.calls[0].Decision.ArgsDigest, "args")
 	}
 }
 
@@ -225,38 +225,38 @@ func TestApprovedHandoffWaitsForQuestion(t *testing.T) {
 		answer.Calls[i].Approval = &runs.Approval{Rule: 1, ArgsDigest: "args"}
 	}
 	answer.InterruptCount = 2
-	decide := func(f *handoffFixture, decisions ...runs.Decision) {
-		f.env.RegisterDelayedCallback(func() {
-			f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, make(chan any, 1))
+	decide := func(fixture *handoffFixture, decisions ...runs.Decision) {
+		fixture.env.RegisterDelayedCallback(func() {
+			fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, make(chan any, 1))
 		}, time.Minute)
 	}
-	f := setupHandoff(t, answer)
-	decide(f, approvalOf("ask"), approvalOf("over"))
-	next := f.runUntilContinued(input)
+	fixture := setupHandoff(t, answer)
+	decide(fixture, approvalOf("ask"), approvalOf("over"))
+	next := fixture.runUntilContinued(input)
 
-	f = setupHandoff(t, modelAnswer(30))
-	makeCall := f.tool
-	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	fixture = setupHandoff(t, modelAnswer(30))
+	makeCall := fixture.tool
+	fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		done, err := makeCall(in)
 		done.Question = &runs.AskedQuestion{CallID: in.CallID, Tool: "tool", Number: 1}
 		return done, err
 	}
-	decide(f, runs.Decision{CallID: "ask", Kind: runs.DecisionAnswer, Question: 1, Digest: "d2", Proposal: 71})
-	next = f.runUntilContinued(next)
-	f.wantCalls("a ask ")
-	mustEqual(t, "number of interrupts", len(f.finished[0].Interrupts.Items), 1)
-	wantEqual(t, "ID of the interrupt", f.finished[0].Interrupts.Items[0].ID, "ask")
+	decide(fixture, runs.Decision{CallID: "ask", Kind: runs.DecisionAnswer, Question: 1, Digest: "d2", Proposal: 71})
+	next = fixture.runUntilContinued(next)
+	fixture.wantCalls("a ask ")
+	mustEqual(t, "number of interrupts", len(fixture.finished[0].Interrupts.Items), 1)
+	wantEqual(t, "ID of the interrupt", fixture.finished[0].Interrupts.Items[0].ID, "ask")
 	wantEqual(t, "next run: agent", next.Agent, "a")
 
-	f = setupHandoff(t, modelAnswer(30))
-	_, finish := f.run(next)
+	fixture = setupHandoff(t, modelAnswer(30))
+	_, finish := fixture.run(next)
 	wantEqual(t, "end of the run: agent", finish.Agent, "b")
-	f.wantCalls("a ask ", "a over b")
-	if f.calls[1].Decision == nil {
+	fixture.wantCalls("a ask ", "a over b")
+	if fixture.calls[1].Decision == nil {
 		t.Fatal("decision of the handoff = nil, want a value")
 	}
-	wantEqual(t, "decision of the handoff: kind", f.calls[1].Decision.Kind, runs.DecisionApprove)
-	wantEqual(t, "decision of the handoff: input", f.calls[1].Decision.Proposal, 70)
+	wantEqual(t, "decision of the handoff: kind", fixture.calls[1].Decision.Kind, runs.DecisionApprove)
+	wantEqual(t, "decision of the handoff: input", fixture.calls[1].Decision.Proposal, 70)
 }
 
 // TestHandoffWithClientToolCalls: open client tool calls do not delay a handoff. The target agent
@@ -265,21 +265,21 @@ func TestHandoffWithClientToolCalls(t *testing.T) {
 	t.Parallel()
 	answer := modelAnswer(10, "client", "over")
 	answer.Calls[0].Client, answer.InterruptCount = true, 1
-	f := setupHandoff(t, answer)
-	f.env.ExecuteWorkflow(runs.TypeRun, input) // it continues as a thread that waits for the result
-	wantEqual(t, "end of the run: outcome", f.finished[0].Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "end of the run: agent", f.finished[0].Agent, "b")
-	wantEqual(t, "end of the run: number of interrupts", len(f.finished[0].Interrupts.Items), 1)
-	f.wantCalls("a over b")
+	fixture := setupHandoff(t, answer)
+	fixture.env.ExecuteWorkflow(runs.TypeRun, input) // it continues as a thread that waits for the result
+	wantEqual(t, "end of the run: outcome", fixture.finished[0].Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "end of the run: agent", fixture.finished[0].Agent, "b")
+	wantEqual(t, "end of the run: number of interrupts", len(fixture.finished[0].Interrupts.Items), 1)
+	fixture.wantCalls("a over b")
 }
 
 // TestRunAfterHandoff: a run that decisions start after a handoff belongs to the target agent,
 // with that agent's limits.
 func TestRunAfterHandoff(t *testing.T) {
 	t.Parallel()
-	f := setupHandoff(t, modelAnswer(10, "over"))
-	first := f.model
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := setupHandoff(t, modelAnswer(10, "over"))
+	first := fixture.model
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Agent == "b" {
 			answer := modelAnswer(30, "ask")
 			answer.Calls[0].Approval, answer.InterruptCount = &runs.Approval{Rule: 1, ArgsDigest: "args"}, 1
@@ -287,18 +287,18 @@ func TestRunAfterHandoff(t *testing.T) {
 		}
 		return first(in)
 	}
-	f.env.RegisterDelayedCallback(func() {
-		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask")}}, make(chan any, 1))
+	fixture.env.RegisterDelayedCallback(func() {
+		fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask")}}, make(chan any, 1))
 	}, time.Minute)
-	next := f.runUntilContinued(input)
+	next := fixture.runUntilContinued(input)
 	wantEqual(t, "next run: continued run", next.Continues, "r")
 	wantEqual(t, "next run: agent", next.Agent, "b")
 	wantEqual(t, "next run: limits", next.Limits, handoffTarget.Limits)
 	if next.Progress != nil {
 		t.Errorf("next run: Progress = %+v, want nil", next.Progress)
 	}
-	wantEqual(t, "agent of the interrupts", f.finished[0].Interrupts.Agent, "b")
-	wantEqual(t, "revision of the interrupts", f.finished[0].Interrupts.Revision, "vb")
+	wantEqual(t, "agent of the interrupts", fixture.finished[0].Interrupts.Agent, "b")
+	wantEqual(t, "revision of the interrupts", fixture.finished[0].Interrupts.Revision, "vb")
 }
 
 // TestHandoffOfHeldRun: a held run hands off in the same turn, after all decisions.
@@ -307,23 +307,23 @@ func TestHandoffOfHeldRun(t *testing.T) {
 	answer := modelAnswer(10, "over", "ask")
 	answer.Calls[1].Approval, answer.InterruptCount = &runs.Approval{Rule: 1, ArgsDigest: "args"}, 1
 	answer.Handoff = &runs.Handoff{CallID: "over", Tool: "transfer_to_b", To: handoffTarget}
-	f := setupHeld(t)
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := setupHeld(t)
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn == 1 {
 			return answer, nil
 		}
 		return modelAnswer(30), nil
 	}
-	makeCall := f.tool
-	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	makeCall := fixture.tool
+	fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		done, err := makeCall(in)
 		done.HandedOver = in.HandOverTo != ""
 		return done, err
 	}
-	f.decide(time.Minute, approvalOf("ask"))
-	_, finish := f.run(heldInput())
-	made := f.madeCalls()
+	fixture.decide(time.Minute, approvalOf("ask"))
+	_, finish := fixture.run(heldInput())
+	made := fixture.madeCalls()
 	mustEqual(t, "calls", made, []string{"ask", "over"})
 	wantEqual(t, "end of the run: agent", finish.Agent, "b")
-	wantEqual(t, "agent of the second model call", f.modelCalls[1].Agent, "b")
+	wantEqual(t, "agent of the second model call", fixture.modelCalls[1].Agent, "b")
 }

@@ -28,31 +28,31 @@ type heldFixture struct {
 // setupHeld returns a heldFixture whose activities succeed.
 func setupHeld(t *testing.T) *heldFixture {
 	t.Helper()
-	f := &heldFixture{fixture: setup(t), failStore: func(int32) error { return nil }}
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := &heldFixture{fixture: setup(t), failStore: func(int32) error { return nil }}
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn == 1 {
 			return answerWithInterrupts(10), nil
 		}
 		return modelAnswer(30), nil
 	}
-	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.calls = append(f.calls, in)
+	fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		fixture.mu.Lock()
+		defer fixture.mu.Unlock()
+		fixture.calls = append(fixture.calls, in)
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: in.After + 1, Seq: 20}, nil
 	}
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AnnounceInterrupts) (uint64, error) {
-		f.announced = append(f.announced, in)
+	fixture.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AnnounceInterrupts) (uint64, error) {
+		fixture.announced = append(fixture.announced, in)
 		return 15, nil
 	}, activity.RegisterOptions{Name: runs.ActivityAnnounce})
-	f.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.StoreResult, result runs.ToolResult) (runs.Decision, error) {
-		if err := f.failStore(activity.GetInfo(ctx).Attempt); err != nil {
+	fixture.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.StoreResult, result runs.ToolResult) (runs.Decision, error) {
+		if err := fixture.failStore(activity.GetInfo(ctx).Attempt); err != nil {
 			return runs.Decision{}, err
 		}
-		f.storedResults = append(f.storedResults, result)
+		fixture.storedResults = append(fixture.storedResults, result)
 		return runs.Decision{CallID: result.CallID, Kind: runs.DecisionToolResult, Digest: "kept", Proposal: 80}, nil
 	}, activity.RegisterOptions{Name: runs.ActivityStoreToolResult})
-	return f
+	return fixture
 }
 
 // heldInput returns the input of a held run.
@@ -84,32 +84,32 @@ var clientResult = runs.Decision{CallID: "client", Kind: runs.DecisionToolResult
 // the next turn.
 func TestHeldRunContinues(t *testing.T) {
 	t.Parallel()
-	f := setupHeld(t)
-	f.decide(time.Minute, approvalOf("ask"))
-	f.decide(2*time.Minute, clientResult)
-	result, finish := f.run(heldInput())
+	fixture := setupHeld(t)
+	fixture.decide(time.Minute, approvalOf("ask"))
+	fixture.decide(2*time.Minute, clientResult)
+	result, finish := fixture.run(heldInput())
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	if finish.Interrupts != nil {
 		t.Errorf("end of the run: Interrupts = %+v, want nil", finish.Interrupts)
 	}
-	wantEqual(t, "number of model calls", len(f.modelCalls), 2)
-	mustEqual(t, "number of announced interrupts", len(f.announced), 1)
-	wantEqual(t, "ID of the announcement", f.announced[0].ID, "1/hold")
-	wantEqual(t, "step that the announcement closes", f.announced[0].Closes, "tools")
-	wantEqual(t, "number of announced interrupts", len(f.announced[0].Interrupts.Items), 2)
-	mustEqual(t, "calls", f.madeCalls(), []string{"ask", "client", "now"})
-	wantEqual(t, "call after its decision: open", f.calls[1].Open, "1/held")
-	wantEqual(t, "call after its decision: record before it", f.calls[1].After, 15)
-	wantEqual(t, "call after its decision: closed step", f.calls[1].Closes, "")
-	if f.calls[1].Decision == nil {
+	wantEqual(t, "number of model calls", len(fixture.modelCalls), 2)
+	mustEqual(t, "number of announced interrupts", len(fixture.announced), 1)
+	wantEqual(t, "ID of the announcement", fixture.announced[0].ID, "1/hold")
+	wantEqual(t, "step that the announcement closes", fixture.announced[0].Closes, "tools")
+	wantEqual(t, "number of announced interrupts", len(fixture.announced[0].Interrupts.Items), 2)
+	mustEqual(t, "calls", fixture.madeCalls(), []string{"ask", "client", "now"})
+	wantEqual(t, "call after its decision: open", fixture.calls[1].Open, "1/held")
+	wantEqual(t, "call after its decision: record before it", fixture.calls[1].After, 15)
+	wantEqual(t, "call after its decision: closed step", fixture.calls[1].Closes, "")
+	if fixture.calls[1].Decision == nil {
 		t.Fatal("call after its decision: Decision = nil, want a value")
 	}
-	if f.calls[1].Opens != nil {
-		t.Errorf("call after its decision: Opens = %+v, want nil", f.calls[1].Opens)
+	if fixture.calls[1].Opens != nil {
+		t.Errorf("call after its decision: Opens = %+v, want nil", fixture.calls[1].Opens)
 	}
-	wantEqual(t, "model call of the next turn: ID", f.modelCalls[1].ID, "2/model")
-	wantEqual(t, "model call of the next turn: closed step", f.modelCalls[1].Closes, "tools")
-	wantEqual(t, "model call of the next turn: record before it", f.modelCalls[1].After, 16)
+	wantEqual(t, "model call of the next turn: ID", fixture.modelCalls[1].ID, "2/model")
+	wantEqual(t, "model call of the next turn: closed step", fixture.modelCalls[1].Closes, "tools")
+	wantEqual(t, "model call of the next turn: record before it", fixture.modelCalls[1].After, 16)
 }
 
 // listOpenCalls asks a run, after some time, for its open calls. It submits without an offer, which
@@ -134,13 +134,13 @@ func (f *fixture) listOpenCalls(after time.Duration, open *[][]string) {
 // TestHeldRunListsOpenCalls: a held run does not list calls that have a result.
 func TestHeldRunListsOpenCalls(t *testing.T) {
 	t.Parallel()
-	f := setupHeld(t)
+	fixture := setupHeld(t)
 	var open [][]string
-	f.listOpenCalls(time.Minute, &open)
-	f.decide(2*time.Minute, clientResult)
-	f.listOpenCalls(3*time.Minute, &open)
-	f.decide(4*time.Minute, approvalOf("ask"))
-	f.run(heldInput())
+	fixture.listOpenCalls(time.Minute, &open)
+	fixture.decide(2*time.Minute, clientResult)
+	fixture.listOpenCalls(3*time.Minute, &open)
+	fixture.decide(4*time.Minute, approvalOf("ask"))
+	fixture.run(heldInput())
 	if want := [][]string{{"ask", "client"}, {"ask"}}; !slices.EqualFunc(open, want, slices.Equal) {
 		t.Errorf("open calls: got %q, want %q", open, want)
 	}
@@ -150,36 +150,36 @@ func TestHeldRunListsOpenCalls(t *testing.T) {
 // then announces no interrupt.
 func TestHeldRunDecidedEarly(t *testing.T) {
 	t.Parallel()
-	f := setupHeld(t)
-	slow := f.tool
-	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	fixture := setupHeld(t)
+	slow := fixture.tool
+	fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		if in.CallID == "now" {
 			answers := make(chan any, 1)
-			f.env.RegisterDelayedCallback(func() {
-				f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask"), clientResult}}, answers)
+			fixture.env.RegisterDelayedCallback(func() {
+				fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask"), clientResult}}, answers)
 			}, 0)
 			<-answers
 		}
 		return slow(in)
 	}
-	result, _ := f.run(heldInput())
+	result, _ := fixture.run(heldInput())
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "number of announcements", len(f.announced), 0)
-	wantEqual(t, "number of made calls", len(f.madeCalls()), 3)
+	wantEqual(t, "number of announcements", len(fixture.announced), 0)
+	wantEqual(t, "number of made calls", len(fixture.madeCalls()), 3)
 }
 
 // TestHeldRunIsParked: time spent waiting does not count against the deadline. A held run that
 // waits long is parked, accepts decisions there, and continues in the same turn.
 func TestHeldRunIsParked(t *testing.T) {
 	t.Parallel()
-	f := setupHeld(t)
-	f.decide(time.Minute, clientResult)
-	began := f.env.Now()
-	f.env.ExecuteWorkflow(runs.TypeRun, heldInput())
+	fixture := setupHeld(t)
+	fixture.decide(time.Minute, clientResult)
+	began := fixture.env.Now()
+	fixture.env.ExecuteWorkflow(runs.TypeRun, heldInput())
 	var parked runs.ParkedInput
-	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
+	decodeContinuation(t, fixture.env.GetWorkflowError(), runs.TypeParked, &parked)
 	p := parked.Run.Progress
-	took := f.env.Now().Sub(began)
+	took := fixture.env.Now().Sub(began)
 	if took < runs.DefaultParkAfter {
 		t.Errorf("parked after %s, want at least %s", took, runs.DefaultParkAfter)
 	}
@@ -190,10 +190,10 @@ func TestHeldRunIsParked(t *testing.T) {
 		t.Fatalf("parked after %s: held = nil, want a value", took)
 	}
 	mustEqual(t, fmt.Sprintf("parked after %s: turn", took), p.Turn, 1)
-	mustEqual(t, fmt.Sprintf("parked after %s: number of ends", took), len(f.finished), 0)
+	mustEqual(t, fmt.Sprintf("parked after %s: number of ends", took), len(fixture.finished), 0)
 	const weekend = 20 * time.Hour
 	later := setupHeld(t)
-	later.env.SetStartTime(f.env.Now())
+	later.env.SetStartTime(fixture.env.Now())
 	later.decide(weekend, approvalOf("ask"))
 	later.env.ExecuteWorkflow(runs.TypeParked, parked)
 	var next runs.Input
@@ -202,12 +202,12 @@ func TestHeldRunIsParked(t *testing.T) {
 	if longer < weekend {
 		t.Errorf("the deadline moved by %v, want at least %v", longer, weekend)
 	}
-	again := setupHeld(t)
-	result, _ := again.run(next)
+	nextFixture := setupHeld(t)
+	result, _ := nextFixture.run(next)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	mustEqual(t, "calls of the next execution", again.madeCalls(), []string{"ask", "client"})
-	mustEqual(t, "number of announcements", len(again.announced), 0)
-	wantEqual(t, "turn of the model call", again.modelCalls[0].Turn, 2)
+	mustEqual(t, "calls of the next execution", nextFixture.madeCalls(), []string{"ask", "client"})
+	mustEqual(t, "number of announcements", len(nextFixture.announced), 0)
+	wantEqual(t, "turn of the model call", nextFixture.modelCalls[0].Turn, 2)
 }
 
 // TestHeldRunIsCancelled: a cancel ends a held run and its interrupts, parked or not.
@@ -234,10 +234,10 @@ func TestHeldRunIsCancelled(t *testing.T) {
 		execution.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"})
 		execution.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{clientResult}}, answers)
 	})
-	again := setupHeld(t)
-	result, _ = again.run(next)
+	nextFixture := setupHeld(t)
+	result, _ = nextFixture.run(next)
 	wantEqual(t, "parked run: outcome", result.Outcome, runs.OutcomeCancelled)
-	wantEqual(t, "number of calls after the cancel", len(again.madeCalls())+len(again.modelCalls), 0)
+	wantEqual(t, "number of calls after the cancel", len(nextFixture.madeCalls())+len(nextFixture.modelCalls), 0)
 }
 
 // TestDecisionsOfCancelledRunAreRecorded: when a run is cancelled, its acknowledged decisions
@@ -245,39 +245,41 @@ func TestHeldRunIsCancelled(t *testing.T) {
 // a worker takes it.
 func TestDecisionsOfCancelledRunAreRecorded(t *testing.T) {
 	t.Parallel()
-	cancels := func(f *heldFixture) { f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }
-	for name, cancel := range map[string]func(f *heldFixture){
-		"while it waits for more": func(f *heldFixture) {
-			f.decide(time.Minute, approvalOf("ask"))
-			f.env.RegisterDelayedCallback(func() { cancels(f) }, 2*time.Minute)
+	cancels := func(fixture *heldFixture) {
+		fixture.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"})
+	}
+	for name, cancel := range map[string]func(fixture *heldFixture){
+		"while it waits for more": func(fixture *heldFixture) {
+			fixture.decide(time.Minute, approvalOf("ask"))
+			fixture.env.RegisterDelayedCallback(func() { cancels(fixture) }, 2*time.Minute)
 		},
-		"before a worker takes the call": func(f *heldFixture) {
-			f.decide(time.Minute, clientResult)
-			f.decide(2*time.Minute, approvalOf("ask"))
-			call := f.tool
-			f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		"before a worker takes the call": func(fixture *heldFixture) {
+			fixture.decide(time.Minute, clientResult)
+			fixture.decide(2*time.Minute, approvalOf("ask"))
+			call := fixture.tool
+			fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 				if in.Decision == nil || in.Cancelled {
 					return call(in)
 				}
 				cancelled := make(chan struct{})
-				f.env.RegisterDelayedCallback(func() { cancels(f); close(cancelled) }, 0)
+				fixture.env.RegisterDelayedCallback(func() { cancels(fixture); close(cancelled) }, 0)
 				<-cancelled
 				return runs.ToolAnswer{}, temporal.NewCanceledError()
 			}
 		},
 	} {
-		f := setupHeld(t)
-		cancel(f)
-		result, finish := f.run(heldInput())
+		fixture := setupHeld(t)
+		cancel(fixture)
+		result, finish := fixture.run(heldInput())
 		wantEqual(t, name+": outcome", result.Outcome, runs.OutcomeCancelled)
 		wantEqual(t, name+": number of unfinished lanes", len(finish.Unfinished), 0)
-		for _, c := range f.calls {
+		for _, c := range fixture.calls {
 			if c.CallID != "now" && (!c.Cancelled || !c.Compensates || c.Decision == nil) {
 				t.Errorf("%s: call %s: got Cancelled %t, Compensates %t, decision %+v, want a cancelled call with its decision", name, c.CallID, c.Cancelled, c.Compensates, c.Decision)
 			}
 		}
-		if want := map[string]int{"while it waits for more": 2, "before a worker takes the call": 3}[name]; len(f.calls) != want {
-			t.Errorf("%s: calls: got %q, want %d", name, f.madeCalls(), want)
+		if want := map[string]int{"while it waits for more": 2, "before a worker takes the call": 3}[name]; len(fixture.calls) != want {
+			t.Errorf("%s: calls: got %q, want %d", name, fixture.madeCalls(), want)
 		}
 	}
 }
@@ -286,15 +288,15 @@ func TestDecisionsOfCancelledRunAreRecorded(t *testing.T) {
 // expires.
 func TestHeldRunFailsOnExpiry(t *testing.T) {
 	t.Parallel()
-	f := setupHeld(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := setupHeld(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := modelAnswer(10, "ask")
 		a.Calls[0].Approval, a.InterruptCount = &runs.Approval{ArgsDigest: "args", Expires: time.Minute, OnExpiry: runs.OnExpiryFail}, 1
 		return a, nil
 	}
-	result, _ := f.run(heldInput())
+	result, _ := fixture.run(heldInput())
 	wantEqual(t, "code", result.Code, runs.CodeApprovalExpired)
-	wantEqual(t, "number of made calls", len(f.madeCalls()), 0)
+	wantEqual(t, "number of made calls", len(fixture.madeCalls()), 0)
 }
 
 // TestToolResultSignals: a result that arrives as a signal is stored in the log and becomes a
@@ -302,34 +304,34 @@ func TestHeldRunFailsOnExpiry(t *testing.T) {
 // duplicate or an invalid one changes nothing.
 func TestToolResultSignals(t *testing.T) {
 	t.Parallel()
-	f := setupHeld(t)
-	f.failStore = func(attempt int32) error {
+	fixture := setupHeld(t)
+	fixture.failStore = func(attempt int32) error {
 		switch {
-		case len(f.storedResults) == 0 && attempt < 3:
+		case len(fixture.storedResults) == 0 && attempt < 3:
 			return errors.New("the log is away")
-		case len(f.storedResults) == 1:
+		case len(fixture.storedResults) == 1:
 			return temporal.NewNonRetryableApplicationError("no content", "invalid_tool_result", nil)
 		}
 		return nil
 	}
 	signal := func(call string) {
-		f.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: call, Content: []byte(`"blue"`)})
+		fixture.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: call, Content: []byte(`"blue"`)})
 	}
-	f.env.RegisterDelayedCallback(func() {
-		f.env.SignalWorkflow(runs.SignalToolResult, 7)
+	fixture.env.RegisterDelayedCallback(func() {
+		fixture.env.SignalWorkflow(runs.SignalToolResult, 7)
 		for _, call := range []string{"unknown", "ask", "now", "client", "client"} {
 			signal(call)
 		}
 	}, time.Minute)
-	f.decide(time.Hour, approvalOf("ask"))
+	fixture.decide(time.Hour, approvalOf("ask"))
 	in := heldInput()
 	in.ParkAfter = 2 * time.Hour
-	result, _ := f.run(in)
+	result, _ := fixture.run(in)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	mustEqual(t, "number of stored results", len(f.storedResults), 1)
-	wantEqual(t, "call of the stored result", f.storedResults[0].CallID, "client")
-	wantEqual(t, "content of the stored result", string(f.storedResults[0].Content), `"blue"`)
-	for _, c := range f.calls {
+	mustEqual(t, "number of stored results", len(fixture.storedResults), 1)
+	wantEqual(t, "call of the stored result", fixture.storedResults[0].CallID, "client")
+	wantEqual(t, "content of the stored result", string(fixture.storedResults[0].Content), `"blue"`)
+	for _, c := range fixture.calls {
 		if c.CallID == "client" && (c.Decision.Proposal != 80 || c.Decision.Digest != "kept") {
 			t.Errorf("decision of the call: got record %d and digest %q, want 80 and %q", c.Decision.Proposal, c.Decision.Digest, "kept")
 		}
@@ -340,8 +342,8 @@ func TestToolResultSignals(t *testing.T) {
 // in the log.
 func TestToolResultIsStoredBeforeParking(t *testing.T) {
 	t.Parallel()
-	f := setupHeld(t)
-	f.failStore = func(attempt int32) error {
+	fixture := setupHeld(t)
+	fixture.failStore = func(attempt int32) error {
 		if attempt < 5 { // for longer than the run waits here
 			return errors.New("the log is away")
 		}
@@ -349,12 +351,12 @@ func TestToolResultIsStoredBeforeParking(t *testing.T) {
 	}
 	in := heldInput()
 	in.ParkAfter = time.Minute
-	f.env.RegisterDelayedCallback(func() {
-		f.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: "client", Content: []byte(`"blue"`)})
+	fixture.env.RegisterDelayedCallback(func() {
+		fixture.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: "client", Content: []byte(`"blue"`)})
 	}, 59*time.Second)
-	f.env.ExecuteWorkflow(runs.TypeRun, in)
+	fixture.env.ExecuteWorkflow(runs.TypeRun, in)
 	var parked runs.ParkedInput
-	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
+	decodeContinuation(t, fixture.env.GetWorkflowError(), runs.TypeParked, &parked)
 	if parked.Run.Progress.Held.Items[1].Decision == nil {
 		t.Fatal("decision of the parked call = nil, want a value")
 	}

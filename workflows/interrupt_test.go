@@ -29,38 +29,38 @@ func approvalOf(call string) runs.Decision {
 // setupInterrupted returns a fixture whose run ends with interrupts.
 func setupInterrupted(t *testing.T) *fixture {
 	t.Helper()
-	f := setup(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return answerWithInterrupts(10), nil }
-	f.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
+	fixture := setup(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return answerWithInterrupts(10), nil }
+	fixture.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
-	return f
+	return fixture
 }
 
 // TestInputWithDecisions: an input may bring decisions. The thread then continues with that
 // input's run.
 func TestInputWithDecisions(t *testing.T) {
 	t.Parallel()
-	f := setupInterrupted(t)
+	fixture := setupInterrupted(t)
 	answers := make(chan any, 4)
 	offered := queuedInput("r2")
 	offered.Token = "token-r2"
-	f.env.RegisterDelayedCallback(func() {
+	fixture.env.RegisterDelayedCallback(func() {
 		other := queuedInput("r3")
-		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: other.Digest, Offer: &other}, answers)
-		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: runs.OnBusyInterrupt}, answers)
-		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: runs.OnBusyEnqueue}, answers)
-		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{approvalOf("ask")}}, answers)
+		fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: other.Digest, Offer: &other}, answers)
+		fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: runs.OnBusyInterrupt}, answers)
+		fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: runs.OnBusyEnqueue}, answers)
+		fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{approvalOf("ask")}}, answers)
 	}, time.Minute)
-	next := f.runUntilContinued(input)
+	next := fixture.runUntilContinued(input)
 	for i, want := range []any{runs.ErrorInterrupted, runs.ErrorInterrupted, runs.SubmitResult{Queued: true}, runs.SubmitResult{Queued: true}} {
 		if got := <-answers; got != want {
 			t.Errorf("answer %d: got %v, want %v", i, got, want)
 		}
 	}
-	wantEqual(t, "end of the run: outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
-	mustEqual(t, "end of the run: number of interrupts", len(f.finished[0].Interrupts.Items), 2)
-	wantEqual(t, "end of the run: index of the first interrupt", f.finished[0].Interrupts.Items[0].Index, 1)
+	wantEqual(t, "end of the run: outcome", fixture.finished[0].Outcome, runs.OutcomeInterrupt)
+	mustEqual(t, "end of the run: number of interrupts", len(fixture.finished[0].Interrupts.Items), 2)
+	wantEqual(t, "end of the run: index of the first interrupt", fixture.finished[0].Interrupts.Items[0].Index, 1)
 	mustEqual(t, "next run: run ID", next.Run.ID, "r2")
 	mustEqual(t, "next run: continued run", next.Continues, "")
 	mustEqual(t, "next run: number of queued runs", len(next.Queue), 1)
@@ -70,18 +70,18 @@ func TestInputWithDecisions(t *testing.T) {
 	wantEqual(t, "decisions of the next run: arguments", ask.Decision.ArgsDigest, "args")
 	wantEqual(t, "kind of the client tool call's decision", client.Decision.Kind, runs.DecisionAbandon)
 
-	again := setup(t)
+	nextFixture := setup(t)
 	var calls []runs.ToolCall
-	again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	nextFixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		calls = append(calls, in)
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 	}
-	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
+	nextFixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
 	next.Queue = nil
-	result, _ := again.run(next)
+	result, _ := nextFixture.run(next)
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	mustEqual(t, "number of calls", len(calls), 1)
-	mustEqual(t, "number of model calls", len(again.modelCalls), 1)
+	mustEqual(t, "number of model calls", len(nextFixture.modelCalls), 1)
 	begins := runs.Beginning{Input: next.Input, Digest: next.Digest}
 	wantEqual(t, "tool call: call ID", calls[0].CallID, "ask")
 	wantEqual(t, "tool call: message ID", calls[0].MessageID, "m")
@@ -93,27 +93,27 @@ func TestInputWithDecisions(t *testing.T) {
 		t.Fatal("tool call: Opens = nil, want a value")
 	}
 	wantEqual(t, "beginning that the first call opens", *calls[0].Opens, begins)
-	wantEqual(t, "model call: beginning", again.modelCalls[0].Beginning, runs.Beginning{})
-	wantEqual(t, "model call: record before it", again.modelCalls[0].After, 20)
-	wantEqual(t, "model call: closed step", again.modelCalls[0].Closes, "tools")
-	wantEqual(t, "model call: ID", again.modelCalls[0].ID, "1/model")
+	wantEqual(t, "model call: beginning", nextFixture.modelCalls[0].Beginning, runs.Beginning{})
+	wantEqual(t, "model call: record before it", nextFixture.modelCalls[0].After, 20)
+	wantEqual(t, "model call: closed step", nextFixture.modelCalls[0].Closes, "tools")
+	wantEqual(t, "model call: ID", nextFixture.modelCalls[0].ID, "1/model")
 }
 
 // TestDecisionsArriveOneByOne: decisions may arrive one by one, from several callers. After the
 // last one a run starts without an input. A recorded decision does not change.
 func TestDecisionsArriveOneByOne(t *testing.T) {
 	t.Parallel()
-	f := setupInterrupted(t)
+	fixture := setupInterrupted(t)
 	answers := make(chan any, 4)
 	decide := func(decisions ...runs.Decision) func() {
-		return func() { f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, answers) }
+		return func() { fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, answers) }
 	}
 	rejects := runs.Decision{CallID: "ask", Kind: runs.DecisionReject, Digest: "other"}
 	result := runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Proposal: 71}
-	f.env.RegisterDelayedCallback(decide(approvalOf("ask"), approvalOf("now"), approvalOf("client")), time.Second)
-	f.env.RegisterDelayedCallback(decide(rejects, approvalOf("ask")), 2*time.Second)
-	f.env.RegisterDelayedCallback(decide(result), 3*time.Second)
-	next := f.runUntilContinued(input)
+	fixture.env.RegisterDelayedCallback(decide(approvalOf("ask"), approvalOf("now"), approvalOf("client")), time.Second)
+	fixture.env.RegisterDelayedCallback(decide(rejects, approvalOf("ask")), 2*time.Second)
+	fixture.env.RegisterDelayedCallback(decide(result), 3*time.Second)
+	next := fixture.runUntilContinued(input)
 	taken := approvalOf("ask")
 	taken.ArgsDigest = "args"
 	unknown := runs.DecisionResult{Error: runs.ErrorUnknownCall}
@@ -136,16 +136,16 @@ func TestDecisionsArriveOneByOne(t *testing.T) {
 	}
 	wantEqual(t, "next run: input", next.Input, 0)
 	wantEqual(t, "next run: digest", next.Digest, "")
-	again := setup(t)
+	nextFixture := setup(t)
 	var calls []runs.ToolCall
-	again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
-		again.mu.Lock()
-		defer again.mu.Unlock()
+	nextFixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		nextFixture.mu.Lock()
+		defer nextFixture.mu.Unlock()
 		calls = append(calls, in)
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 	}
-	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
-	_, finish := again.run(next)
+	nextFixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
+	_, finish := nextFixture.run(next)
 	mustEqual(t, "number of calls", len(calls), 2)
 	wantEqual(t, "run that the first call continues", calls[0].Opens.Continues, "r")
 	wantEqual(t, "end of the run: continued run", finish.Continues, "r")
@@ -155,8 +155,8 @@ func TestDecisionsArriveOneByOne(t *testing.T) {
 // leaves the activity to another worker. The interrupts expire at the times in the record.
 func TestInterruptsExpireAtRecordedTimes(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := setup(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := modelAnswer(10, "ask", "other")
 		for i := range a.Calls {
 			a.Calls[i].Approval = &runs.Approval{ArgsDigest: "args", Remind: 2 * time.Hour}
@@ -164,19 +164,19 @@ func TestInterruptsExpireAtRecordedTimes(t *testing.T) {
 		a.Calls[0].Approval.Expires, a.InterruptCount = 24*time.Hour, 2
 		return a, nil
 	}
-	opened := f.env.Now().Add(-time.Hour).UTC()
+	opened := fixture.env.Now().Add(-time.Hour).UTC()
 	expires := opened.Add(24 * time.Hour).Truncate(time.Millisecond)
-	f.existingEnd = &runs.FinishResult{Outcome: runs.OutcomeInterrupt, Seq: 99, OpenedAt: opened, Expires: map[string]time.Time{"ask": expires}}
-	f.env.ExecuteWorkflow(runs.TypeRun, input)
+	fixture.existingEnd = &runs.FinishResult{Outcome: runs.OutcomeInterrupt, Seq: 99, OpenedAt: opened, Expires: map[string]time.Time{"ask": expires}}
+	fixture.env.ExecuteWorkflow(runs.TypeRun, input)
 	var parked runs.ParkedInput
-	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
+	decodeContinuation(t, fixture.env.GetWorkflowError(), runs.TypeParked, &parked)
 	if p := parked.Interrupts; !p.OpenedAt.Equal(opened) || !p.Items[0].Expires.Equal(expires) || !p.Items[1].Expires.IsZero() {
 		t.Errorf("interrupts: got opened %s, expiring %s and %s, want opened %s, the first expiring %s", p.OpenedAt, p.Items[0].Expires, p.Items[1].Expires, opened, expires)
 	}
-	wantEqual(t, "notification: event", f.notifications[0].Event, runs.EventOpened)
-	wantEqual(t, "notification: at", f.notifications[0].At, opened)
-	wantEqual(t, "notification: opened", f.notifications[0].OpenedAt, opened)
-	wantEqual(t, "expiry of the first interrupt", f.notifications[0].Items[0].Expires, expires)
+	wantEqual(t, "notification: event", fixture.notifications[0].Event, runs.EventOpened)
+	wantEqual(t, "notification: at", fixture.notifications[0].At, opened)
+	wantEqual(t, "notification: opened", fixture.notifications[0].OpenedAt, opened)
+	wantEqual(t, "expiry of the first interrupt", fixture.notifications[0].Items[0].Expires, expires)
 }
 
 // TestApprovalsExpire: without a decision in time the call is not made. The thread continues or
@@ -186,17 +186,17 @@ func TestApprovalsExpire(t *testing.T) {
 	for onExpiry, want := range map[runs.OnExpiry]runs.Outcome{
 		runs.OnExpiryReject: runs.OutcomeSuccess, runs.OnExpirySkip: runs.OutcomeSuccess, runs.OnExpiryFail: runs.OutcomeError,
 	} {
-		f := setup(t)
-		f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+		fixture := setup(t)
+		fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 			a := modelAnswer(10, "ask")
 			a.Calls[0].Approval, a.InterruptCount = &runs.Approval{ArgsDigest: "args", Expires: 24 * time.Hour, OnExpiry: onExpiry}, 1
 			return a, nil
 		}
-		began := f.env.Now()
-		f.env.ExecuteWorkflow(runs.TypeRun, input)
+		began := fixture.env.Now()
+		fixture.env.ExecuteWorkflow(runs.TypeRun, input)
 		var parked runs.ParkedInput
-		decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
-		took := f.env.Now().Sub(began)
+		decodeContinuation(t, fixture.env.GetWorkflowError(), runs.TypeParked, &parked)
+		took := fixture.env.Now().Sub(began)
 		if took < runs.DefaultParkAfter {
 			t.Errorf("time until the run was parked = %v, want at least %v", took, runs.DefaultParkAfter)
 		}
@@ -204,7 +204,7 @@ func TestApprovalsExpire(t *testing.T) {
 			t.Errorf("time until the run was parked = %v, want at most %v", took, 2*runs.DefaultParkAfter)
 		}
 		later := setup(t)
-		later.env.SetStartTime(f.env.Now())
+		later.env.SetStartTime(fixture.env.Now())
 		answers := make(chan any, 1)
 		later.env.RegisterDelayedCallback(func() {
 			late := approvalOf("ask")
@@ -216,15 +216,15 @@ func TestApprovalsExpire(t *testing.T) {
 		if took := later.env.Now().Sub(began); took < 24*time.Hour || took > 25*time.Hour {
 			t.Errorf("continued after %s, want about 24h", took)
 		}
-		again := setup(t)
+		nextFixture := setup(t)
 		called := 0
-		again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		nextFixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			called++
 			wantEqual(t, "decision of the call: kind", in.Decision.Kind, runs.DecisionExpire)
 			return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 		}
-		again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
-		result, _ := again.run(next)
+		nextFixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
+		result, _ := nextFixture.run(next)
 		if result.Outcome != want || want == runs.OutcomeError && (result.Code != runs.CodeApprovalExpired || called > 0) {
 			t.Errorf("%s: got %+v after %d calls, want %s", onExpiry, result, called, want)
 		}
@@ -238,14 +238,14 @@ func TestDecisionAfterExpiryIsRefused(t *testing.T) {
 	parked := runs.ParkedInput{Run: input, Interrupts: &runs.Interrupts{MessageID: "m", Items: []runs.Interrupt{
 		{Call: answerWithInterrupts(1).Calls[1], Index: 1, Expires: time.Now().Add(-time.Second)}, {Call: answerWithInterrupts(1).Calls[2], Index: 2},
 	}}}
-	f := setup(t)
+	fixture := setup(t)
 	answers := make(chan any, 2)
-	f.env.RegisterDelayedCallback(func() {
-		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask")}}, answers)
+	fixture.env.RegisterDelayedCallback(func() {
+		fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask")}}, answers)
 		offered := queuedInput("r2")
-		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)
+		fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)
 	}, time.Second)
-	f.env.ExecuteWorkflow(runs.TypeParked, parked)
+	fixture.env.ExecuteWorkflow(runs.TypeParked, parked)
 	if got := (<-answers).(runs.DecideResult); got.Results[0].Error != runs.ErrorExpired {
 		t.Errorf("result: got %+v, want expired", got)
 	}
@@ -256,8 +256,8 @@ func TestDecisionAfterExpiryIsRefused(t *testing.T) {
 func TestInterruptsAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{runs.MaxInterrupts, runs.MaxInterrupts + 1} {
-		f := setup(t)
-		f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+		fixture := setup(t)
+		fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 			a := runs.ModelAnswer{Outcome: runs.OutcomeSuccess, Seq: 10, MessageID: "m", InterruptCount: n}
 			for i := range n {
 				a.Calls = append(a.Calls, runs.Call{ID: fmt.Sprint("c", i), Tool: "tool", Approval: &runs.Approval{ArgsDigest: "args"}})
@@ -266,21 +266,21 @@ func TestInterruptsAreBounded(t *testing.T) {
 		}
 		in := input
 		in.Limits.ParallelTools = 100
-		f.env.ExecuteWorkflow(runs.TypeRun, in)
-		wantEqual(t, fmt.Sprintf("%d calls: the run ends at the limit of calls", n), f.finished[0].Code == runs.CodeLimitParallelTools, n > runs.MaxInterrupts)
+		fixture.env.ExecuteWorkflow(runs.TypeRun, in)
+		wantEqual(t, fmt.Sprintf("%d calls: the run ends at the limit of calls", n), fixture.finished[0].Code == runs.CodeLimitParallelTools, n > runs.MaxInterrupts)
 	}
 }
 
 // TestCancelOfEndedRunKeepsInterrupts: a cancel of a run that has ended leaves its interrupts open.
 func TestCancelOfEndedRunKeepsInterrupts(t *testing.T) {
 	t.Parallel()
-	f := setupInterrupted(t)
-	f.env.RegisterDelayedCallback(func() { f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }, time.Second)
+	fixture := setupInterrupted(t)
+	fixture.env.RegisterDelayedCallback(func() { fixture.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }, time.Second)
 	result := runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Proposal: 71}
-	f.env.RegisterDelayedCallback(func() {
-		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask"), result}}, make(chan any, 1))
+	fixture.env.RegisterDelayedCallback(func() {
+		fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask"), result}}, make(chan any, 1))
 	}, time.Minute)
-	if next := f.runUntilContinued(input); next.Continues != "r" {
+	if next := fixture.runUntilContinued(input); next.Continues != "r" {
 		t.Errorf("next run: got %+v, want one that continues r", next)
 	}
 }
@@ -289,17 +289,17 @@ func TestCancelOfEndedRunKeepsInterrupts(t *testing.T) {
 // running one, because it continues as one payload.
 func TestQueueOfWaitingThreadIsBounded(t *testing.T) {
 	t.Parallel()
-	f := setupInterrupted(t)
+	fixture := setupInterrupted(t)
 	answers := make(chan any, 100)
-	f.env.RegisterDelayedCallback(func() {
+	fixture.env.RegisterDelayedCallback(func() {
 		for i := range 40 {
 			in := queuedInput(fmt.Sprint(i, strings.Repeat("x", 300)))
-			f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
+			fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
 		}
 	}, time.Second)
-	f.env.ExecuteWorkflow(runs.TypeRun, input)
+	fixture.env.ExecuteWorkflow(runs.TypeRun, input)
 	var parked runs.ParkedInput
-	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
+	decodeContinuation(t, fixture.env.GetWorkflowError(), runs.TypeParked, &parked)
 	close(answers)
 	refused := 0
 	for a := range answers {

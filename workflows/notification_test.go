@@ -31,28 +31,28 @@ func (f *fixture) notificationEvents() []runs.NotificationEvent {
 // Decisions do not wait for them.
 func TestNotificationsAreSentInOrder(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return quorumAnswer(2), nil }
+	fixture := setup(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return quorumAnswer(2), nil }
 	failures := 5
-	f.notify = func(runs.Notification) error {
+	fixture.notify = func(runs.Notification) error {
 		if failures--; failures >= 0 {
 			return errors.New("the log is unavailable")
 		}
 		return nil
 	}
-	results := f.decideOneByOne(ann.approvalOf("c0"), bob.approvalOf("c0"), ann.approvalOf("c1"))
-	f.env.RegisterDelayedCallback(func() {
-		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{bob.approvalOf("c1")}}, make(chan any, 1))
+	results := fixture.decideOneByOne(ann.approvalOf("c0"), bob.approvalOf("c0"), ann.approvalOf("c1"))
+	fixture.env.RegisterDelayedCallback(func() {
+		fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{bob.approvalOf("c1")}}, make(chan any, 1))
 	}, time.Hour)
-	f.env.ExecuteWorkflow(runs.TypeRun, input)
+	fixture.env.ExecuteWorkflow(runs.TypeRun, input)
 	for i, r := range results() {
 		wantEqual(t, fmt.Sprintf("decision %d: error", i), r.Error, "")
 	}
 	opened := slices.Repeat([]runs.NotificationEvent{runs.EventOpened}, 6)
-	if want := append(opened, runs.EventVoted, runs.EventDecided); !cmp.Equal(f.notificationEvents(), want) {
-		t.Errorf("attempted notifications: got %v, want %v", f.notificationEvents(), want)
+	if want := append(opened, runs.EventVoted, runs.EventDecided); !cmp.Equal(fixture.notificationEvents(), want) {
+		t.Errorf("attempted notifications: got %v, want %v", fixture.notificationEvents(), want)
 	}
-	voted, decided := f.notifications[6], f.notifications[7]
+	voted, decided := fixture.notifications[6], fixture.notifications[7]
 	if len(voted.Items) != 1 || voted.Items[0].ID != "c1" || len(voted.Items[0].Votes) != 1 {
 		t.Errorf("calls of the voted notification: got %+v, want only c1: the other call is decided", voted.Items)
 	}
@@ -65,18 +65,18 @@ func TestNotificationsAreSentInOrder(t *testing.T) {
 // notifications. The next execution sends the rest, concurrently with its first step.
 func TestPendingNotificationsMoveToNextExecution(t *testing.T) {
 	t.Parallel()
-	f := setupInterrupted(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return quorumAnswer(1), nil }
-	f.notify = func(runs.Notification) error { return errors.New("the log is unavailable") }
+	fixture := setupInterrupted(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return quorumAnswer(1), nil }
+	fixture.notify = func(runs.Notification) error { return errors.New("the log is unavailable") }
 	var asked, over time.Time
-	f.env.RegisterDelayedCallback(func() {
-		asked = f.env.Now()
+	fixture.env.RegisterDelayedCallback(func() {
+		asked = fixture.env.Now()
 		for _, p := range []person{ann, bob} {
-			f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{p.approvalOf("c0")}}, make(chan any, 1))
+			fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{p.approvalOf("c0")}}, make(chan any, 1))
 		}
 	}, time.Minute+500*time.Millisecond)
-	next := f.runUntilContinued(input)
-	if over = f.env.Now(); over.Sub(asked) > 2*time.Second {
+	next := fixture.runUntilContinued(input)
+	if over = fixture.env.Now(); over.Sub(asked) > 2*time.Second {
 		t.Errorf("continued %s after the decision, want at most 2s", over.Sub(asked))
 	}
 	var pending []runs.NotificationEvent
@@ -97,11 +97,11 @@ func TestPendingNotificationsMoveToNextExecution(t *testing.T) {
 		"sent":        {1, nil},
 		"handed over": {7, []runs.NotificationEvent{"opened", "voted", "decided"}},
 	} {
-		again := setup(t)
+		nextFixture := setup(t)
 		failures := tt.failures
 		var sent, handed []runs.NotificationEvent
 		var mu sync.Mutex // an attempt that was in progress when the run ended may run concurrently
-		again.notify = func(in runs.Notification) error {
+		nextFixture.notify = func(in runs.Notification) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if failures--; failures >= 0 {
@@ -113,9 +113,9 @@ func TestPendingNotificationsMoveToNextExecution(t *testing.T) {
 			return nil
 		}
 		var over time.Time
-		again.env.SetOnChildWorkflowStartedListener(func(_ *workflow.Info, _ workflow.Context, args converter.EncodedValues) {
+		nextFixture.env.SetOnChildWorkflowStartedListener(func(_ *workflow.Info, _ workflow.Context, args converter.EncodedValues) {
 			var in runs.NotificationsInput
-			over = again.env.Now()
+			over = nextFixture.env.Now()
 			if err := args.Get(&in); err != nil {
 				t.Error(err)
 				return
@@ -124,14 +124,14 @@ func TestPendingNotificationsMoveToNextExecution(t *testing.T) {
 				handed = append(handed, n.Event)
 			}
 		})
-		again.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
+		nextFixture.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
 			return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 		}
-		again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
-		began := again.env.Now()
-		again.env.ExecuteWorkflow(runs.TypeRun, next)
-		mustEqual(t, name+": number of ends", len(again.finished), 1)
-		wantEqual(t, name+": outcome", again.finished[0].Outcome, runs.OutcomeSuccess)
+		nextFixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
+		began := nextFixture.env.Now()
+		nextFixture.env.ExecuteWorkflow(runs.TypeRun, next)
+		mustEqual(t, name+": number of ends", len(nextFixture.finished), 1)
+		wantEqual(t, name+": outcome", nextFixture.finished[0].Outcome, runs.OutcomeSuccess)
 		if !cmp.Equal(handed, tt.wantHandedOver) || tt.wantHandedOver != nil && over.Sub(began) > 3*time.Second {
 			t.Errorf("%s: notifications handed over after %s: got %v, want %v", name, over.Sub(began), handed, tt.wantHandedOver)
 		}
@@ -147,9 +147,9 @@ func TestPendingNotificationsMoveToNextExecution(t *testing.T) {
 // accepted, though a notification is in progress.
 func TestInputWhileThreadIsBeingParked(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return quorumAnswer(1), nil }
-	f.notify = func(in runs.Notification) error {
+	fixture := setup(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return quorumAnswer(1), nil }
+	fixture.notify = func(in runs.Notification) error {
 		if in.Event == runs.EventVoted {
 			return errors.New("the log is unavailable")
 		}
@@ -157,12 +157,12 @@ func TestInputWhileThreadIsBeingParked(t *testing.T) {
 	}
 	answers := make(chan any, 2)
 	for at, who := range map[time.Duration]person{-300 * time.Millisecond: ann, 600 * time.Millisecond: bob} {
-		f.env.RegisterDelayedCallback(func() {
+		fixture.env.RegisterDelayedCallback(func() {
 			in := queuedInput("r-" + string(who))
-			f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []runs.Decision{who.approvalOf("c0")}}, answers)
+			fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []runs.Decision{who.approvalOf("c0")}}, answers)
 		}, runs.DefaultParkAfter+at)
 	}
-	next := f.runUntilContinued(input)
+	next := fixture.runUntilContinued(input)
 	first, second := <-answers, <-answers
 	wantEqual[any](t, "first answer", first, runs.SubmitResult{Open: true})
 	wantEqual[any](t, "second answer", second, runs.SubmitResult{Queued: true})
@@ -176,26 +176,26 @@ func TestInputWhileThreadIsBeingParked(t *testing.T) {
 // contradicting decision is refused as busy. An input with the same decision is accepted.
 func TestContradictingInputIsRefused(t *testing.T) {
 	t.Parallel()
-	f := setupInterrupted(t)
-	f.notify = func(in runs.Notification) error {
+	fixture := setupInterrupted(t)
+	fixture.notify = func(in runs.Notification) error {
 		if in.Event == runs.EventOpened {
 			return errors.New("the log is unavailable")
 		}
 		return nil
 	}
 	answers := make(chan any, 3)
-	f.env.RegisterDelayedCallback(func() {
-		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask"), clientResult}}, answers)
+	fixture.env.RegisterDelayedCallback(func() {
+		fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{approvalOf("ask"), clientResult}}, answers)
 	}, time.Minute)
 	rejects := approvalOf("ask")
 	rejects.Kind, rejects.Digest = runs.DecisionReject, "no"
 	for at, d := range []runs.Decision{rejects, approvalOf("ask")} {
-		f.env.RegisterDelayedCallback(func() {
+		fixture.env.RegisterDelayedCallback(func() {
 			in := queuedInput(fmt.Sprint("r", at))
-			f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []runs.Decision{d}}, answers)
+			fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []runs.Decision{d}}, answers)
 		}, time.Minute+time.Duration(at+1)*100*time.Millisecond)
 	}
-	next := f.runUntilContinued(input)
+	next := fixture.runUntilContinued(input)
 	if <-answers; len(answers) != 2 || <-answers != runs.ErrorBusy || <-answers != (runs.SubmitResult{Queued: true}) || next.Run.ID != "r1" {
 		t.Errorf("next run: got %+v, want r1", next.Run)
 	}
@@ -205,18 +205,18 @@ func TestContradictingInputIsRefused(t *testing.T) {
 // later ones from being sent.
 func TestFailedNotificationDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return quorumAnswer(1), nil }
-	f.notify = func(in runs.Notification) error {
+	fixture := setup(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return quorumAnswer(1), nil }
+	fixture.notify = func(in runs.Notification) error {
 		if in.Event == runs.EventOpened {
 			return temporal.NewNonRetryableApplicationError("no", "bad", nil)
 		}
 		return nil
 	}
-	f.decideOneByOne(ann.approvalOf("c0"))
-	f.env.ExecuteWorkflow(runs.TypeRun, input)
-	if want := []runs.NotificationEvent{runs.EventOpened, runs.EventVoted}; !cmp.Equal(f.notificationEvents(), want) {
-		t.Errorf("attempted notifications: got %v, want %v", f.notificationEvents(), want)
+	fixture.decideOneByOne(ann.approvalOf("c0"))
+	fixture.env.ExecuteWorkflow(runs.TypeRun, input)
+	if want := []runs.NotificationEvent{runs.EventOpened, runs.EventVoted}; !cmp.Equal(fixture.notificationEvents(), want) {
+		t.Errorf("attempted notifications: got %v, want %v", fixture.notificationEvents(), want)
 	}
 }
 
@@ -224,19 +224,19 @@ func TestFailedNotificationDoesNotBlockOthers(t *testing.T) {
 // end with.
 func TestFencedRunSendsNoNotifications(t *testing.T) {
 	t.Parallel()
-	f := setupInterrupted(t)
-	f.finish = func(bool) error { return temporal.NewNonRetryableApplicationError("no", runs.ErrorFenced, nil) }
-	result, _ := f.run(input)
+	fixture := setupInterrupted(t)
+	fixture.finish = func(bool) error { return temporal.NewNonRetryableApplicationError("no", runs.ErrorFenced, nil) }
+	result, _ := fixture.run(input)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeFenced)
-	wantEqual(t, "number of notifications", len(f.notifications), 0)
+	wantEqual(t, "number of notifications", len(fixture.notifications), 0)
 }
 
 // TestNotificationsOfHeldRunAreSentAfterIt: notifications about an earlier turn of a held run are
 // sent after the run has ended, if they could not be sent before.
 func TestNotificationsOfHeldRunAreSentAfterIt(t *testing.T) {
 	t.Parallel()
-	f := setupHeld(t)
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := setupHeld(t)
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn == 3 {
 			return modelAnswer(30), nil
 		}
@@ -246,11 +246,11 @@ func TestNotificationsOfHeldRunAreSentAfterIt(t *testing.T) {
 		a.InterruptCount = 1
 		return a, nil
 	}
-	sent := f.recordNotificationsAfterRun(func(n runs.Notification) string { return fmt.Sprint(n.MessageID, " ", n.Event) })
+	sent := fixture.recordNotificationsAfterRun(func(n runs.Notification) string { return fmt.Sprint(n.MessageID, " ", n.Event) })
 	for i, id := range []string{"c1", "c2"} {
-		f.decide(time.Duration(i+1)*time.Second, runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: "d", ArgsDigest: "x"})
+		fixture.decide(time.Duration(i+1)*time.Second, runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: "d", ArgsDigest: "x"})
 	}
-	result, _ := f.run(heldInput())
+	result, _ := fixture.run(heldInput())
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	if want := []string{"m1 decided", "m2 decided"}; !containsAll(sent(), want) {
 		t.Errorf("notifications: got %v, want %v among them", sent(), want)
@@ -262,12 +262,12 @@ func TestNotificationsOfHeldRunAreSentAfterIt(t *testing.T) {
 func TestNotificationsOfQuestionsInHeldTurn(t *testing.T) {
 	t.Parallel()
 	var calls []runs.ToolCall
-	f := setupHeld(t)
-	f.model, f.tool = modelCallingOnce, toolAskingTwice(&calls)
-	sent := f.recordNotificationsAfterRun(func(n runs.Notification) string { return fmt.Sprint(n.Items[0].Question.Number, " ", n.Event) })
-	f.decide(time.Minute, answerTo(1))
-	f.decide(2*time.Minute, answerTo(2))
-	result, _ := f.run(heldInput())
+	fixture := setupHeld(t)
+	fixture.model, fixture.tool = modelCallingOnce, toolAskingTwice(&calls)
+	sent := fixture.recordNotificationsAfterRun(func(n runs.Notification) string { return fmt.Sprint(n.Items[0].Question.Number, " ", n.Event) })
+	fixture.decide(time.Minute, answerTo(1))
+	fixture.decide(2*time.Minute, answerTo(2))
+	result, _ := fixture.run(heldInput())
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	if want := []string{"1 decided", "2 decided"}; !containsAll(sent(), want) {
 		t.Errorf("notifications: got %v, want %v among them", sent(), want)

@@ -16,18 +16,18 @@ import (
 // input.
 func runUntilParked(t *testing.T, in runs.Input) runs.ParkedInput {
 	t.Helper()
-	f := setup(t)
+	fixture := setup(t)
 	answers, modelCalled := make(chan any, 1), make(chan struct{})
-	f.env.RegisterDelayedCallback(func() { f.update(runs.UpdatePause, runs.PauseRequest{}, answers); close(modelCalled) }, time.Millisecond)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-modelCalled; return modelAnswer(10, "c"), nil }
-	f.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
+	fixture.env.RegisterDelayedCallback(func() { fixture.update(runs.UpdatePause, runs.PauseRequest{}, answers); close(modelCalled) }, time.Millisecond)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-modelCalled; return modelAnswer(10, "c"), nil }
+	fixture.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
-	f.env.ExecuteWorkflow(runs.TypeRun, in)
+	fixture.env.ExecuteWorkflow(runs.TypeRun, in)
 	var parked runs.ParkedInput
-	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
-	if len(f.finished) != 0 {
-		t.Errorf("parked run: got the end %+v, want none", f.finished)
+	decodeContinuation(t, fixture.env.GetWorkflowError(), runs.TypeParked, &parked)
+	if len(fixture.finished) != 0 {
+		t.Errorf("parked run: got the end %+v, want none", fixture.finished)
 	}
 	return parked
 }
@@ -47,11 +47,11 @@ func decodeContinuation(t *testing.T, err error, workflowType string, in any) {
 // runParked executes a parked run until it continues as a run. It calls happens after some time.
 func runParked(t *testing.T, parked runs.ParkedInput, after time.Duration, act func(*fixture)) runs.Input {
 	t.Helper()
-	f := setup(t)
-	f.env.RegisterDelayedCallback(func() { act(f) }, after)
-	f.env.ExecuteWorkflow(runs.TypeParked, parked)
+	fixture := setup(t)
+	fixture.env.RegisterDelayedCallback(func() { act(fixture) }, after)
+	fixture.env.ExecuteWorkflow(runs.TypeParked, parked)
 	var next runs.Input
-	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeRun, &next)
+	decodeContinuation(t, fixture.env.GetWorkflowError(), runs.TypeRun, &next)
 	return next
 }
 
@@ -124,11 +124,11 @@ func TestParkedRunAcceptsUpdates(t *testing.T) {
 func TestParkedRunContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	parked := runUntilParked(t, input)
-	f := setup(t)
-	f.env.SetContinueAsNewSuggested(true)
-	f.env.ExecuteWorkflow(runs.TypeParked, parked)
+	fixture := setup(t)
+	fixture.env.SetContinueAsNewSuggested(true)
+	fixture.env.ExecuteWorkflow(runs.TypeParked, parked)
 	var again runs.ParkedInput
-	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &again)
+	decodeContinuation(t, fixture.env.GetWorkflowError(), runs.TypeParked, &again)
 	if diff := cmp.Diff(parked, again); diff != "" {
 		t.Errorf("next execution (-want +got):\n%s", diff)
 	}

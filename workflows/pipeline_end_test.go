@@ -19,20 +19,20 @@ import (
 // position, with the failures, waits and compensations that it has.
 func TestPipelineContinuesAsNew(t *testing.T) {
 	t.Parallel()
-	f := setupPipeline(t, `
+	fixture := setupPipeline(t, `
 steps:
   - {name: book, tool: book, compensate: {tool: cancel}}
   - {name: try, agent: one, retry: {attempts: 2, interval: 1h}}
   - {name: live, tool: two, onError: continue}
   - {name: ship, tool: ship}
 `)
-	f.executeStep = eventsByPath(map[string]string{"try": "*gone", "live": "*away", "ship": "!lost"})
-	f.historyIsLong = func() bool { return true }
-	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, "lost", "book", "try", "try~2", "live", "ship", "book~undo")
-	if len(f.executions) != 6 { // after calls that advanced or failed, before an agent begins, and after a wait
-		t.Errorf("executions: got %d, want 6", len(f.executions))
+	fixture.executeStep = eventsByPath(map[string]string{"try": "*gone", "live": "*away", "ship": "!lost"})
+	fixture.historyIsLong = func() bool { return true }
+	fixture.wantResult(fixture.runToEnd(stepsInput()), runs.OutcomeError, "lost", "book", "try", "try~2", "live", "ship", "book~undo")
+	if len(fixture.executions) != 6 { // after calls that advanced or failed, before an agent begins, and after a wait
+		t.Errorf("executions: got %d, want 6", len(fixture.executions))
 	}
-	for i, in := range f.executions[1:] {
+	for i, in := range fixture.executions[1:] {
 		p := in.Progress
 		if p == nil {
 			t.Fatalf("progress of execution %d: p = nil, want a value", i+1)
@@ -43,13 +43,13 @@ steps:
 		if p.Main == 0 {
 			t.Errorf("progress of execution %d: last record of the main lane = %v, want not 0", i+1, p.Main)
 		}
-		wantEqual(t, fmt.Sprintf("progress of execution %d: deadline", i+1), p.Deadline, f.executions[1].Progress.Deadline)
+		wantEqual(t, fmt.Sprintf("progress of execution %d: deadline", i+1), p.Deadline, fixture.executions[1].Progress.Deadline)
 		if len(in.Progress.Position.TreePosition.Undo) == 0 && i > 0 {
 			t.Errorf("progress of execution %d: no compensations, want those of the finished steps", i+1)
 		}
 	}
 	var ids []string
-	for _, a := range f.advances {
+	for _, a := range fixture.advances {
 		ids = append(ids, a.ID)
 	}
 	wantEqual(t, "IDs of the advances without repeats", slices.Compact(slices.Sorted(slices.Values(ids))), slices.Sorted(slices.Values(ids)))
@@ -129,10 +129,10 @@ steps:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupPipeline(t, c.steps)
-			f.executeStep = func(path string) (pipeline.Event, error) {
+			fixture := setupPipeline(t, c.steps)
+			fixture.executeStep = func(path string) (pipeline.Event, error) {
 				if c.events[path] == "slow" {
-					f.awaitTime(slowStep)
+					fixture.awaitTime(slowStep)
 					return doneEvent(`1`), nil
 				}
 				return eventsByPath(c.events)(path)
@@ -144,7 +144,7 @@ steps:
 			} else if c.wantCode == "cancelled" {
 				outcome, c.wantCode = runs.OutcomeCancelled, ""
 			}
-			f.wantResult(f.runToEnd(in), outcome, c.wantCode, strings.Fields(c.wantPaths)...)
+			fixture.wantResult(fixture.runToEnd(in), outcome, c.wantCode, strings.Fields(c.wantPaths)...)
 		})
 	}
 }
@@ -164,25 +164,25 @@ func (f *pipelineFixture) awaitTime(d time.Duration) {
 func TestFencedPipelineEnds(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{runs.ErrorFenced, runs.ErrorLogLost} {
-		f := setupPipeline(t, booking)
-		f.executeStep = eventsByPath(map[string]string{"pay": "*" + code})
-		f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, code, "book", "pay")
+		fixture := setupPipeline(t, booking)
+		fixture.executeStep = eventsByPath(map[string]string{"pay": "*" + code})
+		fixture.wantResult(fixture.runToEnd(stepsInput()), runs.OutcomeError, code, "book", "pay")
 	}
 }
 
 // TestFailedAdvanceEndsRun: a failed advance ends the run, because the next step is unknown.
 func TestFailedAdvanceEndsRun(t *testing.T) {
 	t.Parallel()
-	f := setupPipeline(t, booking)
+	fixture := setupPipeline(t, booking)
 	asked := 0
-	f.failBeforeAdvance = func(in runs.AdvanceInput) error {
+	fixture.failBeforeAdvance = func(in runs.AdvanceInput) error {
 		if in.ID == "advance/2" {
 			asked++
 			return temporal.NewNonRetryableApplicationError("it cannot", "broken", errors.New("why"))
 		}
 		return nil
 	}
-	if f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, "broken", "book"); asked != 2 { // once after the call, and once by the workflow
+	if fixture.wantResult(fixture.runToEnd(stepsInput()), runs.OutcomeError, "broken", "book"); asked != 2 { // once after the call, and once by the workflow
 		t.Errorf("attempts of the advance: got %d, want 2", asked)
 	}
 }
@@ -191,22 +191,22 @@ func TestFailedAdvanceEndsRun(t *testing.T) {
 // is down for a while at that time.
 func TestAdvanceAfterStepTimeout(t *testing.T) {
 	t.Parallel()
-	f := setupPipeline(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
-	f.executeStep = func(path string) (pipeline.Event, error) {
+	fixture := setupPipeline(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
+	fixture.executeStep = func(path string) (pipeline.Event, error) {
 		if path == "one" {
 			return pipeline.Event{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)
 		}
 		return doneEvent(`1`), nil
 	}
 	refused := 0
-	f.failBeforeAdvance = func(in runs.AdvanceInput) error {
+	fixture.failBeforeAdvance = func(in runs.AdvanceInput) error {
 		if in.ID != "advance/2" || refused == 4 {
 			return nil
 		}
 		refused++
 		return temporal.NewApplicationError("the log is unavailable", "log_unavailable")
 	}
-	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
+	fixture.wantResult(fixture.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
 	if refused != 4 {
 		t.Errorf("refusals of the advance: got %d, want 4", refused)
 	}
@@ -216,15 +216,15 @@ func TestAdvanceAfterStepTimeout(t *testing.T) {
 // the timeout.
 func TestStepTimeoutDuringOutage(t *testing.T) {
 	t.Parallel()
-	f := setupPipeline(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
-	f.executeStep = func(path string) (pipeline.Event, error) {
+	fixture := setupPipeline(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
+	fixture.executeStep = func(path string) (pipeline.Event, error) {
 		if path == "one" {
 			return pipeline.Event{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, temporal.NewApplicationError("", "worker_lost"))
 		}
 		return doneEvent(`1`), nil
 	}
-	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
-	if failure := f.advances[1].Position.Event.Failure; failure == nil || failure.Code != "timeout" {
+	fixture.wantResult(fixture.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
+	if failure := fixture.advances[1].Position.Event.Failure; failure == nil || failure.Code != "timeout" {
 		t.Errorf("failure: got %+v, want the code timeout", failure)
 	}
 }

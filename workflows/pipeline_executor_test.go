@@ -56,21 +56,21 @@ func (f *pipelineFixture) cancelRun() {
 // advance has all that the interpreter needs.
 func TestPipelineRunsStepsInOrder(t *testing.T) {
 	t.Parallel()
-	f := setupPipeline(t, `
+	fixture := setupPipeline(t, `
 steps:
   - {name: plan, agent: {instructions: x}}
   - {name: look, tool: search}
   - {name: note, set: {/note: "${steps.plan} ${steps.look}"}}
   - {name: write, agent: writer}
 `)
-	f.executeStep = eventsByPath(map[string]string{"plan": `"abc"`, "look": `7`})
-	result := f.runToEnd(stepsInput())
-	f.wantResult(result, runs.OutcomeSuccess, "", "plan", "look", "write")
-	if want := `{"n":0,"perdure.steps":{"plan":"abc","look":7,"write":"ok"},"note":"abc 7"}`; !equalJSON(string(f.state), want) {
-		t.Errorf("state: got %s, want %s", f.state, want)
+	fixture.executeStep = eventsByPath(map[string]string{"plan": `"abc"`, "look": `7`})
+	result := fixture.runToEnd(stepsInput())
+	fixture.wantResult(result, runs.OutcomeSuccess, "", "plan", "look", "write")
+	if want := `{"n":0,"perdure.steps":{"plan":"abc","look":7,"write":"ok"},"note":"abc 7"}`; !equalJSON(string(fixture.state), want) {
+		t.Errorf("state: got %s, want %s", fixture.state, want)
 	}
 	var ids []string
-	for i, a := range f.advances {
+	for i, a := range fixture.advances {
 		ids = append(ids, a.ID)
 		begins := a.Beginning == (runs.Beginning{Input: 1, Digest: "d"})
 		wantEqual(t, fmt.Sprintf("advance %d begins the run", i), begins, i == 0)
@@ -84,15 +84,15 @@ steps:
 		}
 	}
 	wantEqual(t, "IDs of the advances", ids, []string{"advance/1", "advance/2", "advance/3", "advance/4"})
-	if kinds := advanceKinds(f.advances); kinds != "begun done done done" {
+	if kinds := advanceKinds(fixture.advances); kinds != "begun done done done" {
 		t.Errorf("events of the advances: got %s, want begun done done done", kinds)
 	}
-	end := f.finished[0]
+	end := fixture.finished[0]
 	wantEqual(t, "end of the run: first step", end.First, "advance/1")
 	mustEqual(t, "end of the run: number of models in the usage", len(end.Usage), 1)
 	wantEqual(t, "tokens of the run", *end.Usage[0].Total, 2)
 	wantEqual(t, "end of the run: number of unfinished lanes", len(end.Unfinished), 0)
-	models := f.execution.modelCalls
+	models := fixture.execution.modelCalls
 	wantEqual(t, "ID of the first model call", models[0].ID, "plan/1/model")
 	wantEqual(t, "name of the first model call", models[0].Name, "plan/model")
 	wantEqual(t, "ID of the second model call", models[1].ID, "write/3/model")
@@ -151,14 +151,14 @@ steps:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupPipeline(t, c.steps)
-			f.executeStep = eventsByPath(c.events)
+			fixture := setupPipeline(t, c.steps)
+			fixture.executeStep = eventsByPath(c.events)
 			outcome := runs.OutcomeSuccess
 			if c.wantCode != "" {
 				outcome = runs.OutcomeError
 			}
-			f.wantResult(f.runToEnd(stepsInput()), outcome, c.wantCode, strings.Fields(c.wantPaths)...)
-			for i, a := range f.advances { // compensations are marked as such
+			fixture.wantResult(fixture.runToEnd(stepsInput()), outcome, c.wantCode, strings.Fields(c.wantPaths)...)
+			for i, a := range fixture.advances { // compensations are marked as such
 				undoing := a.Position.TreePosition.Undoing != nil
 				wantEqual(t, fmt.Sprintf("advance %d: is a compensation", i), a.Compensates, undoing)
 			}
@@ -169,19 +169,19 @@ steps:
 // TestRetryInterval: the workflow waits between attempts, as the step's `retry` defines.
 func TestRetryInterval(t *testing.T) {
 	t.Parallel()
-	f := setupPipeline(t, `steps: [{name: one, tool: one, retry: {attempts: 3, interval: 5m, backoff: 2}}]`)
+	fixture := setupPipeline(t, `steps: [{name: one, tool: one, retry: {attempts: 3, interval: 5m, backoff: 2}}]`)
 	var at []time.Time
-	f.executeStep = func(path string) (pipeline.Event, error) {
-		at = append(at, f.execution.env.Now())
+	fixture.executeStep = func(path string) (pipeline.Event, error) {
+		at = append(at, fixture.execution.env.Now())
 		return failedEvent("x"), nil
 	}
-	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeError, "x", "one", "one~2", "one~3")
+	fixture.wantResult(fixture.runToEnd(stepsInput()), runs.OutcomeError, "x", "one", "one~2", "one~3")
 	for i, pause := range []time.Duration{5 * time.Minute, 10 * time.Minute} {
 		if took := at[i+1].Sub(at[i]); took < pause || took > pause+time.Minute {
 			t.Errorf("pause %d took %s, want %s", i, took, pause)
 		}
 	}
-	kinds := advanceKinds(f.advances)
+	kinds := advanceKinds(fixture.advances)
 	wantEqual(t, "events of the advances", kinds, "begun done woken done woken done")
 }
 
@@ -189,18 +189,18 @@ func TestRetryInterval(t *testing.T) {
 // deadline.
 func TestStepTimeout(t *testing.T) {
 	t.Parallel()
-	f := setupPipeline(t, `steps: [{name: all, timeout: 10m, onError: continue, steps: [{name: one, agent: one}, {name: two, tool: two}]}, {name: three, tool: three}]`)
-	f.executeStep = func(path string) (pipeline.Event, error) {
+	fixture := setupPipeline(t, `steps: [{name: all, timeout: 10m, onError: continue, steps: [{name: one, agent: one}, {name: two, tool: two}]}, {name: three, tool: three}]`)
+	fixture.executeStep = func(path string) (pipeline.Event, error) {
 		if path == "all/one" {
 			return pipeline.Event{}, temporal.NewTimeoutError(0, nil)
 		}
 		return doneEvent(`1`), nil
 	}
-	f.wantResult(f.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "all/one", "three")
-	if active := f.advances[1].Position.Active; active == nil || active.Deadline.Sub(f.advances[0].Now) != 10*time.Minute {
+	fixture.wantResult(fixture.runToEnd(stepsInput()), runs.OutcomeSuccess, "", "all/one", "three")
+	if active := fixture.advances[1].Position.Active; active == nil || active.Deadline.Sub(fixture.advances[0].Now) != 10*time.Minute {
 		t.Errorf("active step: got %+v, want a deadline after 10m", active)
 	}
-	if failure := f.advances[1].Position.Event.Failure; failure == nil || failure.Code != "timeout" {
+	if failure := fixture.advances[1].Position.Event.Failure; failure == nil || failure.Code != "timeout" {
 		t.Errorf("failure: got %+v, want timeout", failure)
 	}
 }
@@ -224,15 +224,15 @@ func TestCancelledRunCompensates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupPipeline(t, booking)
-			f.executeStep = func(path string) (pipeline.Event, error) {
+			fixture := setupPipeline(t, booking)
+			fixture.executeStep = func(path string) (pipeline.Event, error) {
 				if path == c.cancelAt {
-					f.cancelRun()
+					fixture.cancelRun()
 				}
 				return eventsByPath(c.events)(path)
 			}
-			f.wantCancelled(f.runToEnd(stepsInput()), c.wantPaths)
-			alone := len(f.advances) == 1
+			fixture.wantCancelled(fixture.runToEnd(stepsInput()), c.wantPaths)
+			alone := len(fixture.advances) == 1
 			wantEqual(t, "only one advance", alone, c.wantPaths == "book")
 		})
 	}
@@ -265,24 +265,24 @@ func TestCancelledAdvance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupPipeline(t, booking)
+			fixture := setupPipeline(t, booking)
 			attempts := 0
 			cancel := func(in runs.AdvanceInput) error {
 				if in.ID != c.cancelAt {
 					return nil
 				}
-				f.cancelRun()
+				fixture.cancelRun()
 				if attempts++; attempts > 1 && c.wantWritten {
 					return nil
 				}
 				return temporal.NewCanceledError()
 			}
 			if c.failsBefore {
-				f.failBeforeAdvance = cancel
+				fixture.failBeforeAdvance = cancel
 			} else {
-				f.failAfterAdvance = cancel
+				fixture.failAfterAdvance = cancel
 			}
-			f.wantCancelled(f.runToEnd(stepsInput()), c.wantPaths)
+			fixture.wantCancelled(fixture.runToEnd(stepsInput()), c.wantPaths)
 			repeated := attempts > 1
 			wantEqual(t, "the advance is repeated", repeated, name != "first")
 		})
@@ -301,19 +301,19 @@ func TestStepTimeoutEndsInterrupt(t *testing.T) {
 	for name, hold := range map[string]bool{"ended": false, "held": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupPipeline(t, `
+			fixture := setupPipeline(t, `
 steps:
   - {name: a, timeout: 20m, approve: {message: "May I?", expires: 1h}, onError: {steps: [{name: b, tool: t}]}}
   - {name: c, timeout: 30m, steps: [{name: d, approve: {message: "And now?"}}]}
 `)
-			f.withholdsDecisions = true
+			fixture.withholdsDecisions = true
 			in := stepsInput()
 			in.Hold = hold
-			if result := f.runToEnd(in); result.Outcome != runs.OutcomeError || result.Code != "timeout" {
+			if result := fixture.runToEnd(in); result.Outcome != runs.OutcomeError || result.Code != "timeout" {
 				t.Errorf("got %+v, want the code timeout", result)
 			}
-			if !slices.Contains(f.executedPaths, "a~error/b") {
-				t.Errorf("paths: got %q, want them to contain a~error/b", f.executedPaths)
+			if !slices.Contains(fixture.executedPaths, "a~error/b") {
+				t.Errorf("paths: got %q, want them to contain a~error/b", fixture.executedPaths)
 			}
 		})
 	}

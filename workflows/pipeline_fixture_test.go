@@ -70,9 +70,9 @@ type pipelineFixture struct {
 // setupProgram returns an agent that is a program.
 func setupProgram(t *testing.T, program workflows.Program) *pipelineFixture {
 	t.Helper()
-	f := setupDefinition(t, &agents.Definition{Name: "a", Model: "p/m", Tools: []string{"*"}})
-	f.programs = workflows.Programs{"p": program}
-	return f
+	fixture := setupDefinition(t, &agents.Definition{Name: "a", Model: "p/m", Tools: []string{"*"}})
+	fixture.programs = workflows.Programs{"p": program}
+	return fixture
 }
 
 // programInput returns the input of a run whose agent is a program.

@@ -55,26 +55,26 @@ func TestProgramTimerCancelsInterrupt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+			fixture := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 				if err := doWithTimeout(ctx, a, c.step); temporal.IsCanceledError(err) != c.unanswered {
 					return fmt.Errorf("error of the step: %w", err)
 				}
 				return a.Do(ctx, toolStep("then"))
 			})
-			f.withholdsDecisions = c.unanswered
+			fixture.withholdsDecisions = c.unanswered
 			in := programInput()
 			in.Hold = c.hold
-			result := f.runToEnd(in)
-			if result.Outcome != runs.OutcomeSuccess || len(f.finished) != c.wantRuns {
-				t.Errorf("got %+v after %d runs, want %d runs", result, len(f.finished), c.wantRuns)
+			result := fixture.runToEnd(in)
+			if result.Outcome != runs.OutcomeSuccess || len(fixture.finished) != c.wantRuns {
+				t.Errorf("got %+v after %d runs, want %d runs", result, len(fixture.finished), c.wantRuns)
 			}
-			slices.Sort(f.executedPaths)
-			if got := strings.Join(f.executedPaths, " "); got != c.wantPaths {
+			slices.Sort(fixture.executedPaths)
+			if got := strings.Join(fixture.executedPaths, " "); got != c.wantPaths {
 				t.Errorf("paths: got %q, want %q", got, c.wantPaths)
 			}
 			for _, s := range []string{c.step.Name, "then"} {
-				if countOf(f.stepEvents, "+"+s) != 1 || countOf(f.stepEvents, "-"+s) != 1 {
-					t.Errorf("events of step %s: got %q, want one start and one end", s, f.stepEvents)
+				if countOf(fixture.stepEvents, "+"+s) != 1 || countOf(fixture.stepEvents, "-"+s) != 1 {
+					t.Errorf("events of step %s: got %q, want one start and one end", s, fixture.stepEvents)
 				}
 			}
 		})
@@ -149,16 +149,16 @@ func TestProgramRunsOneStepAtATime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+			fixture := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 				err := c.program(ctx, a)
 				if err != nil {
 					t.Error(err)
 				}
 				return err
 			})
-			f.wantResult(f.runToEnd(programInput()), runs.OutcomeSuccess, "", strings.Fields(c.wantPaths)...)
-			if !slices.Equal(f.executedPaths, strings.Fields(c.wantPaths)) {
-				t.Errorf("paths: got %q, want %q", f.executedPaths, c.wantPaths)
+			fixture.wantResult(fixture.runToEnd(programInput()), runs.OutcomeSuccess, "", strings.Fields(c.wantPaths)...)
+			if !slices.Equal(fixture.executedPaths, strings.Fields(c.wantPaths)) {
+				t.Errorf("paths: got %q, want %q", fixture.executedPaths, c.wantPaths)
 			}
 		})
 	}

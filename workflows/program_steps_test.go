@@ -23,7 +23,7 @@ func toolStep(name string) agents.Step { return agents.Step{Name: name, Tool: "t
 // steps.
 func TestProgramRunsSteps(t *testing.T) {
 	t.Parallel()
-	f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+	fixture := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 		each := agents.Step{Name: "all", Map: &agents.MapStep{Items: "[1, 2, 3]", Concurrency: 1, OnError: agents.OnErrorContinue, Steps: []agents.Step{
 			{Name: "ask", Approve: &agents.ApproveStep{Message: "${string(item)}?"}}, {Name: "say", Agent: &agents.AgentStep{Name: "other"}},
 		}}}
@@ -41,14 +41,14 @@ func TestProgramRunsSteps(t *testing.T) {
 		}
 		return nil
 	})
-	f.executeStep = eventsByPath(map[string]string{"one": "7"})
-	f.historyIsLong = func() bool { return true }
-	f.wantResult(f.runToEnd(programInput()), runs.OutcomeSuccess, "", "one", "all/0/ask", "all/0/say", "all/1/ask", "all/1/say", "all/2/ask", "all/2/say", "ten")
-	if len(f.executions) != 1 || len(f.finished) != 4 {
-		t.Errorf("got %d executions and %d runs, want 1 and 4", len(f.executions), len(f.finished))
+	fixture.executeStep = eventsByPath(map[string]string{"one": "7"})
+	fixture.historyIsLong = func() bool { return true }
+	fixture.wantResult(fixture.runToEnd(programInput()), runs.OutcomeSuccess, "", "one", "all/0/ask", "all/0/say", "all/1/ask", "all/1/say", "all/2/ask", "all/2/say", "ten")
+	if len(fixture.executions) != 1 || len(fixture.finished) != 4 {
+		t.Errorf("got %d executions and %d runs, want 1 and 4", len(fixture.executions), len(fixture.finished))
 	}
 	ids := map[string]bool{}
-	for _, a := range f.advances {
+	for _, a := range fixture.advances {
 		if id := a.Run.ID + " " + a.ID; ids[id] {
 			t.Errorf("advance %q occurs twice, want it once", id)
 		} else {
@@ -105,15 +105,15 @@ func TestErrorsOfProgramSteps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+			fixture := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 				err := c.program(ctx, a)
 				if !c.isWanted(err) {
 					t.Errorf("error of the program's step: got %v, want that of the case", err)
 				}
 				return a.Do(ctx, toolStep("then"))
 			})
-			f.executeStep = eventsByPath(map[string]string{"bad": "!broken"})
-			f.wantResult(f.runToEnd(programInput()), runs.OutcomeSuccess, "", strings.Fields(c.wantPaths)...)
+			fixture.executeStep = eventsByPath(map[string]string{"bad": "!broken"})
+			fixture.wantResult(fixture.runToEnd(programInput()), runs.OutcomeSuccess, "", strings.Fields(c.wantPaths)...)
 		})
 	}
 }
@@ -134,7 +134,7 @@ func TestCancelledProgramMayUndoWork(t *testing.T) {
 	for name, answers := range map[string]map[string]string{"in a step": {"two": "?"}, "between steps": nil, "as the step reports": {"two": "?"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
+			fixture := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
 				if err := a.Do(ctx, toolStep("one")); err != nil {
 					return err
 				}
@@ -151,14 +151,14 @@ func TestCancelledProgramMayUndoWork(t *testing.T) {
 				}
 				return workflow.Sleep(ctx, time.Hour)
 			})
-			f.executeStep = func(path string) (pipeline.Event, error) {
+			fixture.executeStep = func(path string) (pipeline.Event, error) {
 				if path == "two" && name != "as the step reports" {
-					f.cancelRun()
+					fixture.cancelRun()
 				}
 				return eventsByPath(answers)(path)
 			}
-			f.wantResult(f.runToEnd(programInput()), runs.OutcomeCancelled, "", "one", "two", "undo")
-			for _, a := range f.advances {
+			fixture.wantResult(fixture.runToEnd(programInput()), runs.OutcomeCancelled, "", "one", "two", "undo")
+			for _, a := range fixture.advances {
 				if undoes := strings.HasPrefix(a.ID, "do/3/"); undoes && !a.Compensates {
 					t.Errorf("advance %s: Compensates = false, want true", a.ID)
 				}

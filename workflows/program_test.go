@@ -36,9 +36,9 @@ func TestProgramWaitsForDecision(t *testing.T) {
 		sums = append(sums, sum)
 		return nil
 	}
-	f := setupPrograms(t, workflows.Programs{"p": program})
+	fixture := setupPrograms(t, workflows.Programs{"p": program})
 	var steps []string
-	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	fixture.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		steps = append(steps, in.Run.ID+" "+in.ID)
 		next := runs.AdvanceResult{Seq: uint64(10 * len(steps)), TreePosition: in.Position.TreePosition}
 		switch {
@@ -56,20 +56,20 @@ func TestProgramWaitsForDecision(t *testing.T) {
 		}
 		return next, nil
 	}
-	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Seq: 1000, Opened: 999}, nil
 	}
-	decided := f.decideOneByOne(runs.Decision{CallID: "c", Kind: runs.DecisionApprove, Digest: "x", ArgsDigest: "d"})
+	decided := fixture.decideOneByOne(runs.Decision{CallID: "c", Kind: runs.DecisionApprove, Digest: "x", ArgsDigest: "d"})
 	in := input
 	in.Program = "p"
-	result, last := f.run(in)
+	result, last := fixture.run(in)
 	results := decided()
 	mustEqual(t, "number of results of the decision", len(results), 1)
 	wantEqual(t, "error of the decision", results[0].Error, "")
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "values", sums, []int{7})
-	mustEqual(t, "number of ends of runs", len(f.finished), 2)
-	wantEqual(t, "outcome of the first run", f.finished[0].Outcome, runs.OutcomeInterrupt)
+	mustEqual(t, "number of ends of runs", len(fixture.finished), 2)
+	wantEqual(t, "outcome of the first run", fixture.finished[0].Outcome, runs.OutcomeInterrupt)
 	if last.Run.ID == in.Run.ID {
 		t.Errorf("ID of the last run = %v, want another than the first run's", last.Run.ID)
 	}
@@ -89,7 +89,7 @@ func TestProgramReadsOutputs(t *testing.T) {
 		From   string `json:"from"`
 	}
 	var read []any
-	f := setupPrograms(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
+	fixture := setupPrograms(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
 		placed := agents.Call[order]("placed", "place", nil)
 		o, err := workflows.Do(ctx, a, placed)
 		if err != nil {
@@ -103,7 +103,7 @@ func TestProgramReadsOutputs(t *testing.T) {
 		_, err = workflows.Do(ctx, a, agents.Call[string]("refused", "refuse", nil))
 		return err
 	}})
-	f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	fixture.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		next := runs.AdvanceResult{Seq: 10}
 		switch in.Expression {
 		case "steps.placed":
@@ -119,7 +119,7 @@ func TestProgramReadsOutputs(t *testing.T) {
 	}
 	in := input
 	in.Program = "p"
-	result, _ := f.run(in)
+	result, _ := fixture.run(in)
 	wantEqual(t, "code", result.Code, "tool_failed")
 	wantEqual(t, "values", read, []any{order{7, "x"}, 7})
 }
@@ -133,7 +133,7 @@ func TestFailedPrograms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupPrograms(t, workflows.Programs{
+			fixture := setupPrograms(t, workflows.Programs{
 				"fails": func(workflow.Context, *workflows.Agent) error { return context.DeadlineExceeded },
 				"again": func(ctx workflow.Context, _ *workflows.Agent) error {
 					return workflow.NewContinueAsNewError(ctx, "again")
@@ -142,15 +142,15 @@ func TestFailedPrograms(t *testing.T) {
 					return a.Do(ctx, agents.Step{Name: "ask", Approve: &agents.ApproveStep{}})
 				},
 			})
-			f.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+			fixture.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 				return runs.AdvanceResult{Seq: 10, Failed: &pipeline.Failure{Code: "rejected"}}, nil
 			}
 			in := input
 			in.Program = name
-			if result, _ := f.run(in); result.Outcome != runs.OutcomeError || result.Code != code {
+			if result, _ := fixture.run(in); result.Outcome != runs.OutcomeError || result.Code != code {
 				t.Errorf("got %+v, want the code %s", result, code)
 			}
-			if text := f.finished[0].Message; strings.Contains(text, "continue as new") != (name == "again") {
+			if text := fixture.finished[0].Message; strings.Contains(text, "continue as new") != (name == "again") {
 				t.Errorf("message: got %q, want one about continue-as-new: %t", text, name == "again")
 			}
 		})
@@ -159,9 +159,9 @@ func TestFailedPrograms(t *testing.T) {
 
 // setupPrograms returns a fixture with registered programs.
 func setupPrograms(t *testing.T, programs workflows.Programs) *fixture {
-	f := setup(t)
-	f.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AdvanceInput) (runs.AdvanceResult, error) { return f.advance(in) },
+	fixture := setup(t)
+	fixture.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
+	fixture.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AdvanceInput) (runs.AdvanceResult, error) { return fixture.advance(in) },
 		activity.RegisterOptions{Name: runs.ActivityAdvance})
-	return f
+	return fixture
 }

@@ -43,32 +43,32 @@ func answerTo(question int) runs.Decision {
 func TestToolQuestion(t *testing.T) {
 	t.Parallel()
 	var calls []runs.ToolCall
-	f := setup(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(10, "x"), nil }
-	f.tool = toolAskingTwice(&calls)
+	fixture := setup(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(10, "x"), nil }
+	fixture.tool = toolAskingTwice(&calls)
 	results := make(chan any, 2)
-	f.env.RegisterDelayedCallback(func() {
+	fixture.env.RegisterDelayedCallback(func() {
 		wrong := answerTo(1)
 		wrong.Kind = runs.DecisionApprove
 		all := []runs.Decision{approvalOf("x"), wrong, answerTo(2), answerTo(0), answerTo(1), answerTo(1)}
-		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: all}, results)
+		fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: all}, results)
 	}, time.Minute)
-	next := f.runUntilContinued(input)
+	next := fixture.runUntilContinued(input)
 	unknown, taken := runs.DecisionResult{Error: runs.ErrorUnknownCall}, answerTo(1)
 	want := runs.DecideResult{Results: []runs.DecisionResult{unknown, unknown, unknown, unknown, {Resolved: true}, {Recorded: &taken, Resolved: true}}}
 	if got := <-results; !cmp.Equal(got, any(want)) {
 		t.Errorf("results of the decisions: got %+v, want %+v", got, want)
 	}
-	wantEqual(t, "end of the run: outcome", f.finished[0].Outcome, runs.OutcomeInterrupt)
-	mustEqual(t, "end of the run: number of interrupts", len(f.finished[0].Interrupts.Items), 1)
-	wantEqual(t, "question of the interrupt", *f.finished[0].Interrupts.Items[0].Question, runs.Question{Seq: 21, Number: 1})
+	wantEqual(t, "end of the run: outcome", fixture.finished[0].Outcome, runs.OutcomeInterrupt)
+	mustEqual(t, "end of the run: number of interrupts", len(fixture.finished[0].Interrupts.Items), 1)
+	wantEqual(t, "question of the interrupt", *fixture.finished[0].Interrupts.Items[0].Question, runs.Question{Seq: 21, Number: 1})
 
-	again := setup(t)
-	again.tool = toolAskingTwice(&calls)
-	again.env.RegisterDelayedCallback(func() {
-		again.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{answerTo(1), answerTo(2)}}, results)
+	nextFixture := setup(t)
+	nextFixture.tool = toolAskingTwice(&calls)
+	nextFixture.env.RegisterDelayedCallback(func() {
+		nextFixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{answerTo(1), answerTo(2)}}, results)
 	}, time.Minute)
-	last := again.runUntilContinued(next)
+	last := nextFixture.runUntilContinued(next)
 	got := <-results
 	wantEqual[any](t, "results of the decisions in the next run", got, any(runs.DecideResult{Results: []runs.DecisionResult{unknown, {Resolved: true}}}))
 	end := setup(t)
@@ -91,22 +91,22 @@ func TestToolQuestion(t *testing.T) {
 func TestQuestionExpires(t *testing.T) {
 	t.Parallel()
 	var calls []runs.ToolCall
-	f := setup(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(10, "x"), nil }
-	f.tool = toolAskingTwice(&calls)
-	begun := f.env.Now()
+	fixture := setup(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(10, "x"), nil }
+	fixture.tool = toolAskingTwice(&calls)
+	begun := fixture.env.Now()
 	in := input
 	in.ParkAfter = 48 * time.Hour
-	next := f.runUntilContinued(in)
+	next := fixture.runUntilContinued(in)
 	d := next.Resume.Items[0].Decision
 	wantEqual(t, "decision of the next run: kind", d.Kind, runs.DecisionExpire)
 	wantEqual(t, "decision of the next run: question", d.Question, 1)
-	if f.env.Now().Sub(begun) < 24*time.Hour {
-		t.Errorf("time until the question expired = %v, want at least %v", f.env.Now().Sub(begun), 24*time.Hour)
+	if fixture.env.Now().Sub(begun) < 24*time.Hour {
+		t.Errorf("time until the question expired = %v, want at least %v", fixture.env.Now().Sub(begun), 24*time.Hour)
 	}
 	wantEqual(t, "next run: continued run", next.Continues, input.Run.ID)
 	var sent []runs.NotificationEvent
-	for _, n := range f.notifications {
+	for _, n := range fixture.notifications {
 		sent = append(sent, n.Event)
 	}
 	if !slices.Contains(sent, runs.EventOpened) {
@@ -118,20 +118,20 @@ func TestQuestionExpires(t *testing.T) {
 func TestToolQuestionInHeldRun(t *testing.T) {
 	t.Parallel()
 	var calls []runs.ToolCall
-	f := setupHeld(t)
-	f.model, f.tool = modelCallingOnce, toolAskingTwice(&calls)
-	f.decide(time.Minute, answerTo(1))
-	f.decide(2*time.Minute, answerTo(1), answerTo(2))
-	result, finish := f.run(heldInput())
+	fixture := setupHeld(t)
+	fixture.model, fixture.tool = modelCallingOnce, toolAskingTwice(&calls)
+	fixture.decide(time.Minute, answerTo(1))
+	fixture.decide(2*time.Minute, answerTo(1), answerTo(2))
+	result, finish := fixture.run(heldInput())
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	if finish.Interrupts != nil {
 		t.Errorf("end of the run: Interrupts = %+v, want nil", finish.Interrupts)
 	}
-	mustEqual(t, "number of model calls", len(f.modelCalls), 2)
-	wantEqual(t, "ID of the second model call", f.modelCalls[1].ID, "2/model")
-	mustEqual(t, "number of announcements", len(f.announced), 2)
-	wantEqual(t, "ID of the first announcement", f.announced[0].ID, "1/hold")
-	wantEqual(t, "ID of the second announcement", f.announced[1].ID, "1/hold-1")
+	mustEqual(t, "number of model calls", len(fixture.modelCalls), 2)
+	wantEqual(t, "ID of the second model call", fixture.modelCalls[1].ID, "2/model")
+	mustEqual(t, "number of announcements", len(fixture.announced), 2)
+	wantEqual(t, "ID of the first announcement", fixture.announced[0].ID, "1/hold")
+	wantEqual(t, "ID of the second announcement", fixture.announced[1].ID, "1/hold-1")
 	steps := []string{"1/tools/0", "1/held/0", "1/held-1/0"}
 	for i, c := range calls {
 		wantEqual(t, fmt.Sprintf("call %d: ID", i), c.ID, steps[i])
@@ -146,23 +146,23 @@ func TestToolQuestionInHeldRun(t *testing.T) {
 func TestHeldRunResumesQuestion(t *testing.T) {
 	t.Parallel()
 	var calls []runs.ToolCall
-	f := setupHeld(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
-	f.tool = toolAskingTwice(&calls)
+	fixture := setupHeld(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
+	fixture.tool = toolAskingTwice(&calls)
 	calls = make([]runs.ToolCall, 1) // the call of the previous run
 	first := answerTo(1)
 	in := heldInput()
 	in.Resume = &runs.Interrupts{MessageID: "m", RunID: "before", Items: []runs.Interrupt{{
 		Call: runs.Call{ID: "x", Tool: "tool"}, Question: &runs.Question{Seq: 21, Number: 1}, Decision: &first,
 	}}}
-	f.decide(time.Minute, answerTo(2))
-	result, _ := f.run(in)
+	fixture.decide(time.Minute, answerTo(2))
+	result, _ := fixture.run(in)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	mustEqual(t, "number of model calls", len(f.modelCalls), 1)
-	wantEqual(t, "ID of the model call", f.modelCalls[0].ID, "1/model")
-	wantEqual(t, "turn of the model call", f.modelCalls[0].Turn, 1)
-	mustEqual(t, "number of announcements", len(f.announced), 1)
-	wantEqual(t, "ID of the announcement", f.announced[0].ID, "0/hold-1")
+	mustEqual(t, "number of model calls", len(fixture.modelCalls), 1)
+	wantEqual(t, "ID of the model call", fixture.modelCalls[0].ID, "1/model")
+	wantEqual(t, "turn of the model call", fixture.modelCalls[0].Turn, 1)
+	mustEqual(t, "number of announcements", len(fixture.announced), 1)
+	wantEqual(t, "ID of the announcement", fixture.announced[0].ID, "0/hold-1")
 	mustEqual(t, "number of calls", len(calls), 3)
 	wantEqual(t, "ID of the third call", calls[2].ID, "0/held-1/0")
 }
@@ -170,17 +170,17 @@ func TestHeldRunResumesQuestion(t *testing.T) {
 // TestQuestionsAreBounded: more questions than a thread can wait for end the run.
 func TestQuestionsAreBounded(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
+	fixture := setup(t)
 	in := input
 	in.Limits.ParallelTools = 40
 	var ids []string
 	for i := range runs.MaxInterrupts + 1 {
 		ids = append(ids, fmt.Sprint("x", i))
 	}
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(10, ids...), nil }
-	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(10, ids...), nil }
+	fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeInterrupt, Opened: 11, Seq: 12, Question: &runs.AskedQuestion{CallID: in.CallID, Tool: "tool", Number: 1}}, nil
 	}
-	result, _ := f.run(in)
+	result, _ := fixture.run(in)
 	wantEqual(t, "code", result.Code, runs.CodeLimitParallelTools)
 }

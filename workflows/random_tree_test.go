@@ -186,7 +186,7 @@ func TestWorkflowAgreesWithInterpreterOnRandomTrees(t *testing.T) {
 	ends := map[string]int{}
 	for seed := range uint64(200) {
 		d := randomTree(seed, 1)
-		alone, f := setupDefinition(t, d), setupDefinition(t, d)
+		alone, fixture := setupDefinition(t, d), setupDefinition(t, d)
 		r := rand.New(rand.NewPCG(seed, 2))
 		alone.executeStep = outcomeByPath(seed, r.Uint32N(60))
 		cancel := ""
@@ -194,29 +194,29 @@ func TestWorkflowAgreesWithInterpreterOnRandomTrees(t *testing.T) {
 		if places := slices.Sorted(maps.Keys(alone.eventOf)); r.IntN(3) == 0 && len(places) > 0 { // again, cancelled at one of the paths
 			cancel = places[r.IntN(len(places))]
 		}
-		again := setupDefinition(t, d)
-		again.executeStep = alone.executeStep
-		failure := again.simulate(cancel, nil, nil, pipeline.Ended{})
-		f.executeStep = func(path string) (pipeline.Event, error) {
+		nextFixture := setupDefinition(t, d)
+		nextFixture.executeStep = alone.executeStep
+		failure := nextFixture.simulate(cancel, nil, nil, pipeline.Ended{})
+		fixture.executeStep = func(path string) (pipeline.Event, error) {
 			if path == cancel {
 				return cancelledEvent, nil
 			}
 			return alone.executeStep(path)
 		}
-		f.historyIsLong = func() bool { return r.IntN(8) == 0 }
-		f.failChainedCall = func(runs.ToolCall) error {
+		fixture.historyIsLong = func() bool { return r.IntN(8) == 0 }
+		fixture.failChainedCall = func(runs.ToolCall) error {
 			if r.IntN(4) == 0 {
 				return temporal.NewNonRetryableApplicationError("the worker died", "unheard", nil)
 			}
 			return nil
 		}
-		f.failBeforeAdvance = func(in runs.AdvanceInput) error {
+		fixture.failBeforeAdvance = func(in runs.AdvanceInput) error {
 			if in.AfterCall && r.IntN(4) == 0 {
 				return errors.New("not now")
 			}
 			return nil
 		}
-		result := f.runToEnd(stepsInput())
+		result := fixture.runToEnd(stepsInput())
 		end := "success"
 		switch {
 		case failure != nil && failure.Code == "cancelled":
@@ -226,20 +226,20 @@ func TestWorkflowAgreesWithInterpreterOnRandomTrees(t *testing.T) {
 		}
 		ends[end]++
 		for name, differ := range map[string]string{
-			"paths": cmp.Diff(again.executedPaths, f.executedPaths, cmpopts.EquateEmpty()), "end": cmp.Diff(end, strings.TrimSpace(string(result.Outcome)+" "+result.Code)),
+			"paths": cmp.Diff(nextFixture.executedPaths, fixture.executedPaths, cmpopts.EquateEmpty()), "end": cmp.Diff(end, strings.TrimSpace(string(result.Outcome)+" "+result.Code)),
 		} {
 			if differ != "" {
 				t.Errorf("%s (-want of the interpreter +got of the workflow): %s", name, differ)
 			}
 		}
 		if cancel == "" {
-			if diff := cmp.Diff(again.stepEvents, f.stepEvents); diff != "" || !equalJSON(string(again.state), string(f.state)) {
-				t.Errorf("state: got %s, want %s; step events (-want +got): %s", f.state, again.state, diff)
+			if diff := cmp.Diff(nextFixture.stepEvents, fixture.stepEvents); diff != "" || !equalJSON(string(nextFixture.state), string(fixture.state)) {
+				t.Errorf("state: got %s, want %s; step events (-want +got): %s", fixture.state, nextFixture.state, diff)
 			}
 		}
 		if t.Failed() {
 			text, _ := d.YAML()
-			t.Fatalf("seed %d, cancelled at %q, ends with %+v and %+v in %d executions:\n%s\n%s", seed, cancel, failure, result, len(f.executions), text, strings.Join(f.executedPaths, "\n"))
+			t.Fatalf("seed %d, cancelled at %q, ends with %+v and %+v in %d executions:\n%s\n%s", seed, cancel, failure, result, len(fixture.executions), text, strings.Join(fixture.executedPaths, "\n"))
 		}
 	}
 	t.Log(ends)
@@ -258,25 +258,25 @@ func TestRandomTreesWithConcurrentBranchesEnd(t *testing.T) {
 	waited := 0
 	for seed := range uint64(100) {
 		d := randomTree(seed, 3)
-		alone, f := setupDefinition(t, d), setupDefinition(t, d)
+		alone, fixture := setupDefinition(t, d), setupDefinition(t, d)
 		r := rand.New(rand.NewPCG(seed, 3))
 		badness := r.Uint32N(30) * uint32(seed%2)
-		alone.executeStep, f.executeStep = outcomeByPath(seed, badness), outcomeByPath(seed, badness)
+		alone.executeStep, fixture.executeStep = outcomeByPath(seed, badness), outcomeByPath(seed, badness)
 		alone.simulate("", nil, nil, pipeline.Ended{})
-		f.historyIsLong = func() bool { return r.IntN(8) == 0 }
-		result := f.runToEnd(stepsInput())
-		waited += len(f.finished) - 1
+		fixture.historyIsLong = func() bool { return r.IntN(8) == 0 }
+		result := fixture.runToEnd(stepsInput())
+		waited += len(fixture.finished) - 1
 		slices.Sort(alone.executedPaths)
-		slices.Sort(f.executedPaths)
-		crowded := slices.ContainsFunc(f.advances, func(a runs.AdvanceInput) bool { // more branches wait than fit
+		slices.Sort(fixture.executedPaths)
+		crowded := slices.ContainsFunc(fixture.advances, func(a runs.AdvanceInput) bool { // more branches wait than fit
 			return a.Position.Event != nil && a.Position.Event.Failure != nil && a.Position.Event.Failure.Code == runs.CodeLimitParallelTools
 		})
-		if diff := cmp.Diff(alone.executedPaths, f.executedPaths, cmpopts.EquateEmpty()); badness == 0 && !crowded && diff != "" {
+		if diff := cmp.Diff(alone.executedPaths, fixture.executedPaths, cmpopts.EquateEmpty()); badness == 0 && !crowded && diff != "" {
 			t.Errorf("paths (-want of the interpreter +got of the workflow): %s", diff)
 		}
 		if t.Failed() {
 			text, _ := d.YAML()
-			t.Fatalf("seed %d ends with %+v in %d executions:\n%s", seed, result, len(f.executions), text)
+			t.Fatalf("seed %d ends with %+v in %d executions:\n%s", seed, result, len(fixture.executions), text)
 		}
 	}
 	if waited == 0 {

@@ -18,22 +18,22 @@ type timedEvent struct {
 
 // runUntilResolved executes a run with interrupts through all its executions, up to the run that
 // continues. It returns the notifications sent until then. Time advances by itself.
-func runUntilResolved(t *testing.T, a runs.ModelAnswer, between func(parked *runs.ParkedInput, f *fixture)) ([]timedEvent, runs.Input, []runs.Notification) {
+func runUntilResolved(t *testing.T, a runs.ModelAnswer, between func(parked *runs.ParkedInput, fixture *fixture)) ([]timedEvent, runs.Input, []runs.Notification) {
 	t.Helper()
-	f := setup(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return a, nil }
-	f.env.ExecuteWorkflow(runs.TypeRun, input)
+	fixture := setup(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return a, nil }
+	fixture.env.ExecuteWorkflow(runs.TypeRun, input)
 	var parked runs.ParkedInput
-	decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
+	decodeContinuation(t, fixture.env.GetWorkflowError(), runs.TypeParked, &parked)
 	later := setup(t)
-	later.env.SetStartTime(f.env.Now())
+	later.env.SetStartTime(fixture.env.Now())
 	if between != nil {
 		between(&parked, later)
 	}
 	later.env.ExecuteWorkflow(runs.TypeParked, parked)
 	var next runs.Input
 	decodeContinuation(t, later.env.GetWorkflowError(), runs.TypeRun, &next)
-	notices := append(f.notifications, later.notifications...)
+	notices := append(fixture.notifications, later.notifications...)
 	var story []timedEvent
 	for _, n := range notices {
 		story = append(story, timedEvent{n.Event, n.At.Sub(n.OpenedAt).Round(time.Second)})

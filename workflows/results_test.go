@@ -13,8 +13,8 @@ import (
 // more.
 func setupClientCalls(t *testing.T, more ...string) *fixture {
 	t.Helper()
-	f := setup(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := setup(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := modelAnswer(10, append([]string{"c0", "c1"}, more...)...)
 		a.InterruptCount = len(a.Calls)
 		for i := range a.Calls {
@@ -22,7 +22,7 @@ func setupClientCalls(t *testing.T, more ...string) *fixture {
 		}
 		return a, nil
 	}
-	return f
+	return fixture
 }
 
 // resultDecision returns the decision with the result of a client tool call.
@@ -41,16 +41,16 @@ func inputWithPolicy(onMissing runs.OpenPolicy) runs.Input {
 // arrive one by one. After the last one the thread continues without an input.
 func TestThreadWaitsForToolResults(t *testing.T) {
 	t.Parallel()
-	f := setupClientCalls(t)
+	fixture := setupClientCalls(t)
 	answers := make(chan any, 2)
 	for i, call := range []string{"c1", "c0"} {
-		f.env.RegisterDelayedCallback(func() {
-			f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{resultDecision(call, 70)}}, answers)
+		fixture.env.RegisterDelayedCallback(func() {
+			fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{resultDecision(call, 70)}}, answers)
 		}, time.Duration(i+1)*time.Minute)
 	}
-	next := f.runUntilContinued(inputWithPolicy(runs.OpenAbandon))
-	wantEqual(t, "end of the run: outcome", f.finished[0].Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "end of the run: number of interrupts", len(f.finished[0].Interrupts.Items), 2)
+	next := fixture.runUntilContinued(inputWithPolicy(runs.OpenAbandon))
+	wantEqual(t, "end of the run: outcome", fixture.finished[0].Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "end of the run: number of interrupts", len(fixture.finished[0].Interrupts.Items), 2)
 	wantEqual(t, "next run: continued run", next.Continues, "r")
 	if next.Resume == nil {
 		t.Fatal("next run: Resume = nil, want a value")
@@ -63,15 +63,15 @@ func TestThreadWaitsForToolResults(t *testing.T) {
 // recorded once, with the input. If it differs, the accepted one wins.
 func TestInputWithToolResults(t *testing.T) {
 	t.Parallel()
-	f := setupClientCalls(t, "c2")
-	f.env.RegisterDelayedCallback(func() {
-		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{resultDecision("c0", 70), resultDecision("c1", 71)}}, make(chan any, 1))
+	fixture := setupClientCalls(t, "c2")
+	fixture.env.RegisterDelayedCallback(func() {
+		fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{resultDecision("c0", 70), resultDecision("c1", 71)}}, make(chan any, 1))
 		offered := queuedInput("r2")
 		other := resultDecision("c1", 0)
 		other.Digest = "another"
-		f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{resultDecision("c0", 0), other, resultDecision("c2", 0)}}, make(chan any, 1))
+		fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{resultDecision("c0", 0), other, resultDecision("c2", 0)}}, make(chan any, 1))
 	}, time.Minute)
-	next := f.runUntilContinued(inputWithPolicy(runs.OpenReject))
+	next := fixture.runUntilContinued(inputWithPolicy(runs.OpenReject))
 	wantEqual(t, "next run: run ID", next.Run.ID, "r2")
 	mustEqual(t, fmt.Sprintf("next run %s: proposal of the first decision", next.Run.ID), next.Resume.Items[0].Decision.Proposal, 0)
 	mustEqual(t, fmt.Sprintf("next run %s: proposal of the second decision", next.Run.ID), next.Resume.Items[1].Decision.Proposal, 71)
@@ -99,21 +99,21 @@ func TestPoliciesForOpenInterrupts(t *testing.T) {
 		{onMissing: reject, onNewInput: queue, questions: true, want: "waits"},
 		{onMissing: abandon, onNewInput: queue, questions: true, onBusy: runs.OnBusyReject, want: runs.ErrorInterrupted},
 	} {
-		f := setupClientCalls(t)
+		fixture := setupClientCalls(t)
 		if x.questions {
-			f = setupInterrupted(t)
+			fixture = setupInterrupted(t)
 		}
 		answers := make(chan any, 1)
-		f.env.RegisterDelayedCallback(func() {
+		fixture.env.RegisterDelayedCallback(func() {
 			offered := queuedInput("r2")
-			f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, OnBusy: x.onBusy, Offer: &offered}, answers)
+			fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, OnBusy: x.onBusy, Offer: &offered}, answers)
 		}, time.Second)
-		f.env.RegisterDelayedCallback(func() { // to end the run
-			f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{resultDecision("c0", 70), resultDecision("c1", 71), approvalOf("ask"), clientResult}}, make(chan any, 1))
+		fixture.env.RegisterDelayedCallback(func() { // to end the run
+			fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{resultDecision("c0", 70), resultDecision("c1", 71), approvalOf("ask"), clientResult}}, make(chan any, 1))
 		}, time.Minute)
 		in := inputWithPolicy(x.onMissing)
 		in.OnNewInput = x.onNewInput
-		next := f.runUntilContinued(in)
+		next := fixture.runUntilContinued(in)
 		got := <-answers
 		if (got == runs.SubmitResult{Queued: true}) {
 			got = "waits"
@@ -132,13 +132,13 @@ func TestPoliciesForOpenInterrupts(t *testing.T) {
 func TestInputThatResolvesAllCalls(t *testing.T) {
 	t.Parallel()
 	for _, decisions := range [][]runs.Decision{nil, {resultDecision("c0", 0)}, {resultDecision("c0", 0), resultDecision("c1", 0)}} {
-		f := setupClientCalls(t)
+		fixture := setupClientCalls(t)
 		answers := make(chan any, 1)
-		f.env.RegisterDelayedCallback(func() {
+		fixture.env.RegisterDelayedCallback(func() {
 			offered := queuedInput("r2")
-			f.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: decisions}, answers)
+			fixture.update(runs.UpdateSubmit, runs.SubmitRequest{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: decisions}, answers)
 		}, time.Second)
-		result, _ := f.run(inputWithPolicy(runs.OpenAbandon))
+		result, _ := fixture.run(inputWithPolicy(runs.OpenAbandon))
 		got := <-answers
 		wantEqual[any](t, fmt.Sprintf("with %d results: answer", len(decisions)), got, runs.SubmitResult{Closing: true})
 		wantEqual(t, fmt.Sprintf("with %d results: outcome", len(decisions)), result.Outcome, runs.OutcomeSuccess)

@@ -115,8 +115,8 @@ func modelAnswer(seq uint64, calls ...string) runs.ModelAnswer {
 // it.
 func TestStepsFollowLastRecord(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := setup(t)
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn == 1 {
 			return modelAnswer(10, "c0", "c1"), nil
 		}
@@ -124,21 +124,21 @@ func TestStepsFollowLastRecord(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var tools []runs.ToolCall
-	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		tools = append(tools, in)
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 20 + uint64(in.Lane)}, nil
 	}
-	result, finish := f.run(input)
+	result, finish := fixture.run(input)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "end of the run: record before it", finish.After, 30)
 	wantEqual(t, "end of the run: first step", finish.First, "1/model")
 	wantEqual(t, "number of unfinished lanes", len(finish.Unfinished), 0)
-	step := runs.Step{Run: input.Run, Execution: f.modelCalls[0].Execution, Agent: "a", Revision: "v", ID: "1/model", Turn: 1, Name: "model"}
+	step := runs.Step{Run: input.Run, Execution: fixture.modelCalls[0].Execution, Agent: "a", Revision: "v", ID: "1/model", Turn: 1, Name: "model"}
 	first := runs.ModelCall{Step: step, Beginning: runs.Beginning{Input: 1, Digest: "d"}, Day: &runs.DayAllowance{}}
 	step.ID, step.Turn, step.Closes, step.After = "2/model", 2, "tools", 11
-	if diff := cmp.Diff([]runs.ModelCall{first, {Step: step, Day: &runs.DayAllowance{}}}, f.modelCalls); diff != "" {
+	if diff := cmp.Diff([]runs.ModelCall{first, {Step: step, Day: &runs.DayAllowance{}}}, fixture.modelCalls); diff != "" {
 		t.Errorf("the model's steps (-want +got):\n%s", diff)
 	}
 	slices.SortFunc(tools, func(a, b runs.ToolCall) int { return a.Lane - b.Lane })
@@ -154,44 +154,44 @@ func TestStepsFollowLastRecord(t *testing.T) {
 // of its last record.
 func TestCancelDuringModelCall(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
+	fixture := setup(t)
 	cancelled := make(chan struct{})
-	f.env.RegisterDelayedCallback(func() { f.env.CancelWorkflow(); close(cancelled) }, time.Millisecond)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture.env.RegisterDelayedCallback(func() { fixture.env.CancelWorkflow(); close(cancelled) }, time.Millisecond)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		<-cancelled
 		return runs.ModelAnswer{Outcome: runs.OutcomeCancelled, Seq: 12}, nil
 	}
-	result, finish := f.run(input)
+	result, finish := fixture.run(input)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
 	wantEqual(t, "end of the run: outcome", finish.Outcome, runs.OutcomeCancelled)
 }
 
 func TestCancelDuringToolCalls(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(10, "c0", "c1"), nil }
-	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	fixture := setup(t)
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(10, "c0", "c1"), nil }
+	fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		a := runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 20}
 		if in.Lane == 1 {
 			a.Outcome = runs.OutcomeCancelled
 		}
 		return a, nil
 	}
-	result, finish := f.run(input)
+	result, finish := fixture.run(input)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
 	wantEqual(t, "end of the run: record before it", finish.After, 11)
 	wantEqual(t, "number of unfinished lanes", len(finish.Unfinished), 0)
-	wantEqual(t, "number of model calls", len(f.modelCalls), 1)
+	wantEqual(t, "number of model calls", len(fixture.modelCalls), 1)
 }
 
 func TestCancelBeforeFirstStep(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.env.RegisterDelayedCallback(f.env.CancelWorkflow, 0)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := setup(t)
+	fixture.env.RegisterDelayedCallback(fixture.env.CancelWorkflow, 0)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		return runs.ModelAnswer{}, temporal.NewCanceledError()
 	}
-	result, finish := f.run(input)
+	result, finish := fixture.run(input)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
 	wantEqual(t, "end of the run: record before it", finish.After, 0)
 	wantEqual(t, "end of the run: input", finish.Input, 1)
@@ -209,11 +209,11 @@ func TestFencedExecution(t *testing.T) {
 		{fenced, runs.Result{Outcome: runs.OutcomeFenced}},
 		{nil, runs.Result{Outcome: runs.OutcomeError, Code: runs.ErrorFenced, Seq: 99}},
 	} {
-		f := setup(t)
-		f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return runs.ModelAnswer{}, fenced }
-		f.finish = func(bool) error { return c.finish }
-		if result, _ := f.run(input); result != c.want || len(f.finished) != 1 {
-			t.Errorf("got %+v after %d ends, want %+v", result, len(f.finished), c.want)
+		fixture := setup(t)
+		fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return runs.ModelAnswer{}, fenced }
+		fixture.finish = func(bool) error { return c.finish }
+		if result, _ := fixture.run(input); result != c.want || len(fixture.finished) != 1 {
+			t.Errorf("got %+v after %d ends, want %+v", result, len(fixture.finished), c.want)
 		}
 	}
 }
@@ -222,10 +222,10 @@ func TestFencedExecution(t *testing.T) {
 // activity cannot write the end, a normal activity writes it later.
 func TestFinishRetriesUntilLogIsAvailable(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(10), nil }
+	fixture := setup(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(10), nil }
 	locals, others := 0, 0
-	f.finish = func(local bool) error {
+	fixture.finish = func(local bool) error {
 		if local {
 			locals++
 			return errors.New("the log is unavailable")
@@ -235,7 +235,7 @@ func TestFinishRetriesUntilLogIsAvailable(t *testing.T) {
 		}
 		return nil
 	}
-	result, _ := f.run(input)
+	result, _ := fixture.run(input)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "local attempts", locals, 1)
 	wantEqual(t, "activity attempts", others, 5)
@@ -245,17 +245,17 @@ func TestFinishRetriesUntilLogIsAvailable(t *testing.T) {
 // ended.
 func TestEndNamesLanesOfFailedCalls(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := setup(t)
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		return modelAnswer(10*uint64(in.Turn), "c0", "c1", "c2"), nil
 	}
-	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		if in.Turn == 2 && in.Lane == 1 {
 			return runs.ToolAnswer{}, temporal.NewNonRetryableApplicationError("no", "tool_unavailable", nil)
 		}
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 10*uint64(in.Turn) + 1, Seq: 10*uint64(in.Turn) + 2 + uint64(in.Lane)}, nil
 	}
-	result, finish := f.run(input)
+	result, finish := fixture.run(input)
 	wantEqual(t, "code", result.Code, "tool_unavailable")
 	wantEqual(t, "end of the run: unfinished", finish.Unfinished, []runs.Lane{{Index: 1, After: 13}})
 }
@@ -267,8 +267,8 @@ func TestManyCallsShareLanes(t *testing.T) {
 	t.Parallel()
 	const calls = 100
 	for name, fail := range map[string]int{"all": calls, "one fails": 20} {
-		f := setup(t)
-		f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+		fixture := setup(t)
+		fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 			if in.Turn > 1 {
 				return modelAnswer(1000), nil
 			}
@@ -283,7 +283,7 @@ func TestManyCallsShareLanes(t *testing.T) {
 		last := map[int]uint64{}
 		seen := map[string]bool{}
 		busy, limit := 0, 0
-		f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			mu.Lock()
 			busy++
 			limit = max(limit, busy)
@@ -306,7 +306,7 @@ func TestManyCallsShareLanes(t *testing.T) {
 		}
 		in := input
 		in.Limits.ParallelTools = calls
-		result, _ := f.run(in)
+		result, _ := fixture.run(in)
 		if limit > runs.MaxLanes {
 			t.Errorf("%s: concurrent calls = %v, want at most %v", name, limit, runs.MaxLanes)
 		}
@@ -322,13 +322,13 @@ func TestTimeoutAtDurationLimit(t *testing.T) {
 		duration time.Duration
 		want     string
 	}{{0, runs.CodeLimitDuration}, {time.Hour, "timeout"}} {
-		f := setup(t)
-		f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+		fixture := setup(t)
+		fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 			return runs.ModelAnswer{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)
 		}
 		in := input
 		in.Limits.Duration = c.duration
-		if result, _ := f.run(in); result.Code != c.want {
+		if result, _ := fixture.run(in); result.Code != c.want {
 			t.Errorf("a step that exceeds the duration %s: got %+v, want %s", c.duration, result, c.want)
 		}
 	}
@@ -338,16 +338,16 @@ func TestTimeoutAtDurationLimit(t *testing.T) {
 // busy, and the same run ID with another input is refused.
 func TestSubmitDuringActiveRun(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
+	fixture := setup(t)
 	var answered sync.WaitGroup
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { answered.Wait(); return modelAnswer(10), nil }
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { answered.Wait(); return modelAnswer(10), nil }
 	answers := map[string]string{}
 	offer := func(name string, in runs.SubmitRequest) {
 		answered.Add(1)
 		var once sync.Once
 		say := func(s string) { once.Do(func() { answers[name] = s; answered.Done() }) }
-		f.env.RegisterDelayedCallback(func() {
-			f.env.UpdateWorkflow(runs.UpdateSubmit, name, &testsuite.TestUpdateCallback{
+		fixture.env.RegisterDelayedCallback(func() {
+			fixture.env.UpdateWorkflow(runs.UpdateSubmit, name, &testsuite.TestUpdateCallback{
 				OnAccept: func() {},
 				OnReject: func(err error) {
 					var app *temporal.ApplicationError
@@ -370,7 +370,7 @@ func TestSubmitDuringActiveRun(t *testing.T) {
 	offer("same", runs.SubmitRequest{RunID: "r", Digest: "d"})
 	offer("reused", runs.SubmitRequest{RunID: "r", Digest: "other"})
 	offer("other", runs.SubmitRequest{RunID: "r2", Digest: "d"})
-	f.run(input)
+	fixture.run(input)
 	if diff := cmp.Diff(map[string]string{"same": "attached", "reused": runs.ErrorRunIDReused + " ", "other": runs.ErrorBusy + " r"}, answers); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
@@ -380,9 +380,9 @@ func TestSubmitDuringActiveRun(t *testing.T) {
 // new model name for each call does not make the run's end grow.
 func TestUsageIsSummedPerModel(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
+	fixture := setup(t)
 	one := int64(1)
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		a := modelAnswer(uint64(10*in.Turn), "c")
 		a.Usage = runs.Usage{Provider: "p", Model: "m", Input: &one}
 		if in.Turn > 2 {
@@ -393,12 +393,12 @@ func TestUsageIsSummedPerModel(t *testing.T) {
 		}
 		return a, nil
 	}
-	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: in.After + 1, Seq: in.After + 2}, nil
 	}
 	in := input
 	in.Limits.Turns = 30
-	_, finish := f.run(in)
+	_, finish := fixture.run(in)
 	sum := int64(0)
 	for _, u := range finish.Usage {
 		sum += *u.Input
@@ -415,24 +415,24 @@ func TestUsageIsSummedPerModel(t *testing.T) {
 // calls.
 func TestRunEndsWithClientToolCalls(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
+	fixture := setup(t)
 	answers, modelCalled := make(chan any, 1), make(chan struct{})
-	f.env.RegisterDelayedCallback(func() {
-		f.update(runs.UpdateSteer, runs.SteerRequest{RunID: "r", Input: 7}, answers)
+	fixture.env.RegisterDelayedCallback(func() {
+		fixture.update(runs.UpdateSteer, runs.SteerRequest{RunID: "r", Input: 7}, answers)
 		close(modelCalled)
 	}, time.Millisecond)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		<-modelCalled
 		a := modelAnswer(10, "c0", "c1", "c2")
 		a.Calls[0].Client, a.Calls[2].Client, a.InterruptCount = true, true, 2
 		return a, nil
 	}
 	var called []string
-	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		called = append(called, in.CallID)
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
-	result, finish := f.run(input)
+	result, finish := fixture.run(input)
 	var pending []string
 	for _, item := range finish.Interrupts.Items {
 		pending = append(pending, item.ID)
@@ -441,18 +441,18 @@ func TestRunEndsWithClientToolCalls(t *testing.T) {
 	wantEqual(t, "tool calls", called, []string{"c1"})
 	wantEqual(t, "pending calls", pending, []string{"c0", "c2"})
 	wantEqual(t, "end of the run: steering messages", finish.Steered, []uint64{7})
-	wantEqual(t, "number of model calls", len(f.modelCalls), 1)
+	wantEqual(t, "number of model calls", len(fixture.modelCalls), 1)
 }
 
 // TestUnnamedClientToolCallEndsRun: a client tool call that the answer does not name ends the run.
 func TestUnnamedClientToolCallEndsRun(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := setup(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := modelAnswer(10, "c0")
 		a.CallCount, a.InterruptCount = 2, 1
 		return a, nil
 	}
-	result, _ := f.run(input)
+	result, _ := fixture.run(input)
 	wantEqual(t, "code", result.Code, runs.CodeLimitParallelTools)
 }

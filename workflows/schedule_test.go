@@ -37,28 +37,28 @@ var (
 // setupSchedule returns a fixture of the workflow of a schedule's firing.
 func setupSchedule(t *testing.T) *scheduleFixture {
 	t.Helper()
-	f := &scheduleFixture{t: t, in: firing}
-	f.env = newEnvironment(t)
-	f.env.SetDataConverter(runs.DataConverter())
+	fixture := &scheduleFixture{t: t, in: firing}
+	fixture.env = newEnvironment(t)
+	fixture.env.SetDataConverter(runs.DataConverter())
 	scheduled := temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime").ValueSet(scheduledTime.Add(300 * time.Millisecond))
-	if err := f.env.SetTypedSearchAttributesOnStart(temporal.NewSearchAttributes(scheduled)); err != nil {
+	if err := fixture.env.SetTypedSearchAttributesOnStart(temporal.NewSearchAttributes(scheduled)); err != nil {
 		t.Fatal(err)
 	}
-	workflows.Register(f.env, nil)
-	f.startRun = func(runs.FiringInput) (runs.FiredRun, error) { return firedRun, nil }
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.FiringInput) (runs.FiredRun, error) {
-		f.started = append(f.started, in)
-		return f.startRun(in)
+	workflows.Register(fixture.env, nil)
+	fixture.startRun = func(runs.FiringInput) (runs.FiredRun, error) { return firedRun, nil }
+	fixture.env.RegisterActivityWithOptions(func(_ context.Context, in runs.FiringInput) (runs.FiredRun, error) {
+		fixture.started = append(fixture.started, in)
+		return fixture.startRun(in)
 	}, activity.RegisterOptions{Name: runs.ActivityStartFiredRun})
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Ref) (runs.RunStatus, error) {
+	fixture.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Ref) (runs.RunStatus, error) {
 		wantEqual(t, "run of the check", in, firedRun.Run)
-		f.checkTimes = append(f.checkTimes, f.env.Now())
-		return f.checkRun()
+		fixture.checkTimes = append(fixture.checkTimes, fixture.env.Now())
+		return fixture.checkRun()
 	}, activity.RegisterOptions{Name: runs.ActivityRunStatus})
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.FiringInput) (runs.RunStatus, error) {
-		return f.cancelRun(in)
+	fixture.env.RegisterActivityWithOptions(func(_ context.Context, in runs.FiringInput) (runs.RunStatus, error) {
+		return fixture.cancelRun(in)
 	}, activity.RegisterOptions{Name: runs.ActivityCancelRun})
-	return f
+	return fixture
 }
 
 // run executes the firing and returns its result.
@@ -78,9 +78,9 @@ func (f *scheduleFixture) reportEndAfter(d time.Duration, ended runs.RunEnd) {
 
 func TestFiringLastsAsLongAsRun(t *testing.T) {
 	t.Parallel()
-	f := setupSchedule(t)
+	fixture := setupSchedule(t)
 	attempts := 0
-	f.startRun = func(in runs.FiringInput) (runs.FiredRun, error) {
+	fixture.startRun = func(in runs.FiringInput) (runs.FiredRun, error) {
 		if attempts++; attempts < 3 {
 			return runs.FiredRun{}, errors.New("the log is away")
 		}
@@ -91,28 +91,28 @@ func TestFiringLastsAsLongAsRun(t *testing.T) {
 		wantEqual(t, "start of the run: revision", in.Revision, firing.Revision)
 		return firedRun, nil
 	}
-	f.checkRun = func() (runs.RunStatus, error) { return runs.RunStatus{}, nil }
-	began := f.env.Now()
-	f.reportEndAfter(70*time.Hour, runs.RunEnd{Outcome: runs.OutcomeSuccess})
-	result, err := f.run()
+	fixture.checkRun = func() (runs.RunStatus, error) { return runs.RunStatus{}, nil }
+	began := fixture.env.Now()
+	fixture.reportEndAfter(70*time.Hour, runs.RunEnd{Outcome: runs.OutcomeSuccess})
+	result, err := fixture.run()
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "run of the firing", result.Run, firedRun.Run)
-	if f.env.Now().Sub(began) < 70*time.Hour {
-		t.Errorf("time of the firing = %v, want at least %v", f.env.Now().Sub(began), 70*time.Hour)
+	if fixture.env.Now().Sub(began) < 70*time.Hour {
+		t.Errorf("time of the firing = %v, want at least %v", fixture.env.Now().Sub(began), 70*time.Hour)
 	}
-	if n := len(f.checkTimes); n < 60 || n > 80 {
+	if n := len(fixture.checkTimes); n < 60 || n > 80 {
 		t.Errorf("checks of a run of 70 hours: got %d, want about one an hour", n)
 	}
 }
 
 func TestFiringFailsWithRun(t *testing.T) {
 	t.Parallel()
-	f := setupSchedule(t)
-	f.reportEndAfter(time.Second, runs.RunEnd{Outcome: runs.OutcomeError, Code: "limit_turns"})
-	_, err := f.run()
+	fixture := setupSchedule(t)
+	fixture.reportEndAfter(time.Second, runs.RunEnd{Outcome: runs.OutcomeError, Code: "limit_turns"})
+	_, err := fixture.run()
 	var app *temporal.ApplicationError
 	var result runs.FiringResult
 	if !errors.As(err, &app) {
@@ -127,37 +127,37 @@ func TestFiringFailsWithRun(t *testing.T) {
 
 func TestRefusedFiring(t *testing.T) {
 	t.Parallel()
-	f := setupSchedule(t)
-	f.startRun = func(runs.FiringInput) (runs.FiredRun, error) {
+	fixture := setupSchedule(t)
+	fixture.startRun = func(runs.FiringInput) (runs.FiredRun, error) {
 		return runs.FiredRun{Run: firedRun.Run, Refused: runs.ErrorBusy}, nil
 	}
-	result, err := f.run()
+	result, err := fixture.run()
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, "refusal of the firing", result.Refused, runs.ErrorBusy)
-	wantEqual(t, "number of checks", len(f.checkTimes), 0)
+	wantEqual(t, "number of checks", len(fixture.checkTimes), 0)
 }
 
 // TestFiringOfEndedRun: a trigger in the same second as another firing joins that
 // firing, whose run may have ended already.
 func TestFiringOfEndedRun(t *testing.T) {
 	t.Parallel()
-	f := setupSchedule(t)
-	f.startRun = func(runs.FiringInput) (runs.FiredRun, error) {
+	fixture := setupSchedule(t)
+	fixture.startRun = func(runs.FiringInput) (runs.FiredRun, error) {
 		return runs.FiredRun{Run: firedRun.Run, AlreadyBegun: true}, nil
 	}
-	f.checkRun = func() (runs.RunStatus, error) {
+	fixture.checkRun = func() (runs.RunStatus, error) {
 		return runs.RunStatus{Over: true, RunEnd: runs.RunEnd{Outcome: runs.OutcomeSuccess}}, nil
 	}
-	began := f.env.Now()
-	result, err := f.run()
+	began := fixture.env.Now()
+	result, err := fixture.run()
 	if err != nil {
-		t.Fatalf("after %s: %v", f.env.Now().Sub(began), err)
+		t.Fatalf("after %s: %v", fixture.env.Now().Sub(began), err)
 	}
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	if f.env.Now().Sub(began) > time.Second {
-		t.Errorf("time of the firing = %v, want at most %v", f.env.Now().Sub(began), time.Second)
+	if fixture.env.Now().Sub(began) > time.Second {
+		t.Errorf("time of the firing = %v, want at most %v", fixture.env.Now().Sub(began), time.Second)
 	}
 }
 
@@ -165,22 +165,22 @@ func TestFiringOfEndedRun(t *testing.T) {
 // its status.
 func TestFiringChecksRunStatus(t *testing.T) {
 	t.Parallel()
-	f := setupSchedule(t)
-	f.checkRun = func() (runs.RunStatus, error) {
-		if len(f.checkTimes) < 3 {
+	fixture := setupSchedule(t)
+	fixture.checkRun = func() (runs.RunStatus, error) {
+		if len(fixture.checkTimes) < 3 {
 			return runs.RunStatus{}, nil
 		}
 		return runs.RunStatus{Over: true, RunEnd: runs.RunEnd{Outcome: runs.OutcomeCancelled}}, nil
 	}
-	began := f.env.Now()
-	result, err := f.run()
+	began := fixture.env.Now()
+	result, err := fixture.run()
 	if err != nil {
 		t.Fatal(err)
 	}
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
-	mustEqual(t, "number of checks", len(f.checkTimes), 3)
+	mustEqual(t, "number of checks", len(fixture.checkTimes), 3)
 	for i, want := range []time.Duration{time.Minute, 3 * time.Minute, 7 * time.Minute} {
-		if at := f.checkTimes[i].Sub(began); at < want || at > want+10*time.Second {
+		if at := fixture.checkTimes[i].Sub(began); at < want || at > want+10*time.Second {
 			t.Errorf("check %d: got it after %s, want %s", i, at, want)
 		}
 	}
@@ -190,17 +190,17 @@ func TestFiringChecksRunStatus(t *testing.T) {
 func TestFiringReadsOutcomeFromLog(t *testing.T) {
 	t.Parallel()
 	for _, ended := range []runs.RunEnd{{}, {Outcome: runs.OutcomeFenced}} {
-		f := setupSchedule(t)
-		f.checkRun = func() (runs.RunStatus, error) {
+		fixture := setupSchedule(t)
+		fixture.checkRun = func() (runs.RunStatus, error) {
 			return runs.RunStatus{RunEnd: runs.RunEnd{Outcome: runs.OutcomeSuccess}}, nil
 		}
-		f.reportEndAfter(time.Second, ended)
-		result, err := f.run()
+		fixture.reportEndAfter(time.Second, ended)
+		result, err := fixture.run()
 		if err != nil {
 			t.Fatal(err)
 		}
 		wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-		wantEqual(t, "number of checks", len(f.checkTimes), 1)
+		wantEqual(t, "number of checks", len(fixture.checkTimes), 1)
 	}
 }
 
@@ -216,25 +216,25 @@ func TestCancelledFiringCancelsRun(t *testing.T) {
 		"waits for people": {runs.RunStatus{RunEnd: runs.RunEnd{Outcome: runs.OutcomeInterrupt}}, false, false},
 		"no wait":          {runs.RunStatus{}, false, true},
 	} {
-		f := setupSchedule(t)
-		f.in.TryCancel = c.tryCancel
-		began, cancels := f.env.Now(), 0
-		f.cancelRun = func(in runs.FiringInput) (runs.RunStatus, error) {
+		fixture := setupSchedule(t)
+		fixture.in.TryCancel = c.tryCancel
+		began, cancels := fixture.env.Now(), 0
+		fixture.cancelRun = func(in runs.FiringInput) (runs.RunStatus, error) {
 			cancels++
 			wantEqual(t, name+": at", in.At, scheduledTime)
 			wantEqual(t, name+": schedule", in.Schedule, firing.Schedule)
 			return c.status, nil
 		}
-		f.env.RegisterDelayedCallback(f.env.CancelWorkflow, 5*time.Second)
+		fixture.env.RegisterDelayedCallback(fixture.env.CancelWorkflow, 5*time.Second)
 		if c.reportsEnd {
-			f.reportEndAfter(20*time.Second, runs.RunEnd{Outcome: runs.OutcomeCancelled})
+			fixture.reportEndAfter(20*time.Second, runs.RunEnd{Outcome: runs.OutcomeCancelled})
 		}
-		_, err := f.run()
+		_, err := fixture.run()
 		if !temporal.IsCanceledError(err) {
 			t.Errorf("%s: error of the firing = %v, want a cancel", name, err)
 		}
 		wantEqual(t, name+": number of cancels", cancels, 1)
-		lasted := f.env.Now().Sub(began)
+		lasted := fixture.env.Now().Sub(began)
 		wantEqual(t, name+": the firing waits for the run", c.reportsEnd, lasted >= 20*time.Second)
 	}
 }
@@ -248,15 +248,15 @@ func (f *fixture) expectFiringSignal(fire string, ended runs.RunEnd) {
 
 func TestRunReportsEndToFiring(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := setup(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		return runs.ModelAnswer{}, temporal.NewNonRetryableApplicationError("no", "auth", nil)
 	}
-	f.expectFiringSignal(firingID, runs.RunEnd{Outcome: runs.OutcomeError, Code: "auth"})
+	fixture.expectFiringSignal(firingID, runs.RunEnd{Outcome: runs.OutcomeError, Code: "auth"})
 	in := input
 	in.FiringID = firingID
-	f.run(in)
-	f.env.AssertExpectations(t)
+	fixture.run(in)
+	fixture.env.AssertExpectations(t)
 }
 
 // TestContinuedRunKeepsFiring: a run that continues a run with interrupts belongs to the same
@@ -268,29 +268,29 @@ func TestContinuedRunKeepsFiring(t *testing.T) {
 	for name, c := range map[string]struct{ offered, want string }{
 		"a client's run": {"", firingID}, "another firing's": {"fire/shop/daily-2", "fire/shop/daily-2"},
 	} {
-		f := setupInterrupted(t)
+		fixture := setupInterrupted(t)
 		if c.want != firingID {
-			f.expectFiringSignal(firingID, runs.RunEnd{})
+			fixture.expectFiringSignal(firingID, runs.RunEnd{})
 		}
 		offered := queuedInput("r2")
 		offered.FiringID = c.offered
-		f.env.RegisterDelayedCallback(func() {
-			f.update(runs.UpdateSubmit, runs.SubmitRequest{
+		fixture.env.RegisterDelayedCallback(func() {
+			fixture.update(runs.UpdateSubmit, runs.SubmitRequest{
 				RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{approvalOf("ask")},
 			}, make(chan any, 1))
 		}, time.Minute)
-		next := f.runUntilContinued(in)
+		next := fixture.runUntilContinued(in)
 		wantEqual(t, name+": run ID", next.Run.ID, "r2")
 		wantEqual(t, name+": firing", next.FiringID, c.want)
-		f.env.AssertExpectations(t)
+		fixture.env.AssertExpectations(t)
 	}
-	f := setupInterrupted(t)
-	f.env.RegisterDelayedCallback(func() {
-		f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{
+	fixture := setupInterrupted(t)
+	fixture.env.RegisterDelayedCallback(func() {
+		fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{
 			approvalOf("ask"), {CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Proposal: 71},
 		}}, make(chan any, 1))
 	}, time.Minute)
-	next := f.runUntilContinued(in)
+	next := fixture.runUntilContinued(in)
 	wantEqual(t, "run without an input: continued run", next.Continues, "r")
 	wantEqual(t, "run without an input: firing", next.FiringID, firingID)
 }

@@ -25,15 +25,15 @@ type limitFixture struct {
 // setupLimits returns a fixture whose turns use 60 tokens each.
 func setupLimits(t *testing.T) *limitFixture {
 	t.Helper()
-	f := &limitFixture{heldFixture: setupHeld(t)}
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := &limitFixture{heldFixture: setupHeld(t)}
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		a := modelAnswer(in.After+1, "work")
 		n := int64(60)
 		a.Usage = runs.Usage{Provider: "p", Model: "m", Total: &n}
 		return a, nil
 	}
-	f.registerLimitInterrupt()
-	return f
+	fixture.registerLimitInterrupt()
+	return fixture
 }
 
 // registerLimitInterrupt registers the activity that raises limit interrupts.
@@ -77,44 +77,44 @@ func TestSoftLimitInterruptsRun(t *testing.T) {
 		{Code: runs.CodeLimitTokens, Used: 120, Allowed: 220},
 		{Code: runs.CodeLimitTokens, Used: 240, Allowed: 250},
 	} {
-		f := setupLimits(t)
-		f.decide(time.Minute, limitApproval)
-		in = f.runUntilContinued(in)
-		end := f.finished[0]
+		fixture := setupLimits(t)
+		fixture.decide(time.Minute, limitApproval)
+		in = fixture.runUntilContinued(in)
+		end := fixture.finished[0]
 		mustEqual(t, fmt.Sprintf("run %d: outcome", i), end.Outcome, runs.OutcomeInterrupt)
 		mustEqual(t, fmt.Sprintf("run %d: number of interrupts", i), len(end.Interrupts.Items), 1)
 		mustEqual(t, fmt.Sprintf("run %d: exceeded limit", i), end.Interrupts.Exceeded, &want)
-		mustEqual(t, fmt.Sprintf("run %d: exceeded limits", i), f.exceededLimits(), []runs.ExceededLimit{want})
+		mustEqual(t, fmt.Sprintf("run %d: exceeded limits", i), fixture.exceededLimits(), []runs.ExceededLimit{want})
 		wantEqual(t, "interrupts: agent", end.Interrupts.Agent, "a")
 		wantEqual(t, "interrupts: step", end.Interrupts.Step, "~limit")
 		wantEqual(t, "interrupts: message ID", end.Interrupts.MessageID, "question")
-		wantEqual(t, "limit interrupt: ID", f.limitInterrupts[0].ID, "3/limit")
-		wantEqual(t, "limit interrupt: name", f.limitInterrupts[0].Name, "limit")
-		wantEqual(t, "limit interrupt: closed step", f.limitInterrupts[0].Closes, "tools")
-		if f.limitInterrupts[0].PipelineStep == nil {
-			t.Fatal("limit interrupt: Place = nil, want a value")
+		wantEqual(t, "limit interrupt: ID", fixture.limitInterrupts[0].ID, "3/limit")
+		wantEqual(t, "limit interrupt: name", fixture.limitInterrupts[0].Name, "limit")
+		wantEqual(t, "limit interrupt: closed step", fixture.limitInterrupts[0].Closes, "tools")
+		if fixture.limitInterrupts[0].PipelineStep == nil {
+			t.Fatal("limit interrupt: pipeline step = nil, want a value")
 		}
-		wantEqual(t, "limit interrupt: scope", f.limitInterrupts[0].PipelineStep.Scope, runs.ScopeLimit)
-		wantEqual(t, "limit interrupt: beginning", f.limitInterrupts[0].Beginning, runs.Beginning{})
-		turns += len(f.modelCalls)
+		wantEqual(t, "limit interrupt: scope", fixture.limitInterrupts[0].PipelineStep.Scope, runs.ScopeLimit)
+		wantEqual(t, "limit interrupt: beginning", fixture.limitInterrupts[0].Beginning, runs.Beginning{})
+		turns += len(fixture.modelCalls)
 		if got := in.Resume.Spent; got == nil || got.Turns != turns || got.Tokens != want.Used {
 			t.Errorf("usage in the next run: got %+v, want %d turns and %d tokens", got, turns, want.Used)
 		}
 		if i > 0 { // the interrupt of the previous run
-			wantEqual(t, "call of the interrupt: call ID", f.calls[0].CallID, "beyond")
-			if f.calls[0].PipelineStep == nil {
-				t.Fatal("call of the interrupt: Place = nil, want a value")
+			wantEqual(t, "call of the interrupt: call ID", fixture.calls[0].CallID, "beyond")
+			if fixture.calls[0].PipelineStep == nil {
+				t.Fatal("call of the interrupt: pipeline step = nil, want a value")
 			}
-			mustEqual(t, "call of the interrupt: is inline", f.calls[0].PipelineStep.Inline, true)
-			wantEqual(t, "call of the interrupt: name", f.calls[0].Name, "limit")
-			if f.calls[0].Decision == nil {
+			mustEqual(t, "call of the interrupt: is inline", fixture.calls[0].PipelineStep.Inline, true)
+			wantEqual(t, "call of the interrupt: name", fixture.calls[0].Name, "limit")
+			if fixture.calls[0].Decision == nil {
 				t.Fatal("call of the interrupt: Decision = nil, want a value")
 			}
-			wantEqual(t, "step that the second call closes", f.calls[1].Closes, "model")
-			wantEqual(t, "next turn: closed step", f.modelCalls[0].Closes, "limit")
-			wantEqual(t, "next turn: ID", f.modelCalls[0].ID, "1/model")
+			wantEqual(t, "step that the second call closes", fixture.calls[1].Closes, "model")
+			wantEqual(t, "next turn: closed step", fixture.modelCalls[0].Closes, "limit")
+			wantEqual(t, "next turn: ID", fixture.modelCalls[0].ID, "1/model")
 		}
-		calls += len(f.calls)
+		calls += len(fixture.calls)
 	}
 	last := setupLimits(t)
 	result, _ := last.run(in)
@@ -131,17 +131,17 @@ func TestSoftLimitInterruptsRun(t *testing.T) {
 func TestSubagentExceedsHardLimit(t *testing.T) {
 	t.Parallel()
 	for name, soft := range map[string]*runs.SoftLimits{"without a soft limit": nil, "with one": {Tokens: 100}} {
-		f := setupLimits(t)
-		f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		fixture := setupLimits(t)
+		fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			n := int64(200)
 			return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: in.After + 1, Seq: in.After + 2, Usage: []runs.Usage{{Provider: "p", Model: "m", Total: &n}}}, nil
 		}
 		in := inputWithSoftLimits(runs.SoftLimits{})
 		in.Limits.Soft = soft
-		result, _ := f.run(in)
+		result, _ := fixture.run(in)
 		wantEqual(t, name+": code", result.Code, runs.CodeLimitTokens)
-		wantEqual(t, name+": number of model calls", len(f.modelCalls), 1)
-		wantEqual(t, name+": number of limit interrupts", len(f.limitInterrupts), 0)
+		wantEqual(t, name+": number of model calls", len(fixture.modelCalls), 1)
+		wantEqual(t, name+": number of limit interrupts", len(fixture.limitInterrupts), 0)
 	}
 }
 
@@ -152,17 +152,17 @@ func TestRejectedSoftLimitEndsRun(t *testing.T) {
 	for name, decisions := range map[string][]runs.Decision{"rejected": {limitRejection}, "expired": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupLimits(t)
-			f.decide(time.Minute, decisions...)
+			fixture := setupLimits(t)
+			fixture.decide(time.Minute, decisions...)
 			in := inputWithSoftLimits(runs.SoftLimits{Turns: 1})
 			in.ParkAfter = 2 * time.Hour
-			next := f.runUntilContinued(in)
-			again := setupLimits(t)
-			result, _ := again.run(next)
+			next := fixture.runUntilContinued(in)
+			nextFixture := setupLimits(t)
+			result, _ := nextFixture.run(next)
 			wantEqual(t, "outcome", result.Outcome, runs.OutcomeError)
 			wantEqual(t, "code", result.Code, runs.CodeLimitTurns)
-			wantEqual(t, "number of model calls", len(again.modelCalls), 0)
-			wantEqual(t, "number of calls", len(again.calls), 1)
+			wantEqual(t, "number of model calls", len(nextFixture.modelCalls), 0)
+			wantEqual(t, "number of calls", len(nextFixture.calls), 1)
 		})
 	}
 }
@@ -171,57 +171,57 @@ func TestRejectedSoftLimitEndsRun(t *testing.T) {
 // a turn number, but does not count as a turn.
 func TestSoftLimitOfHeldRun(t *testing.T) {
 	t.Parallel()
-	f := setupLimits(t)
-	f.decide(time.Minute, limitApproval)
+	fixture := setupLimits(t)
+	fixture.decide(time.Minute, limitApproval)
 	in := inputWithSoftLimits(runs.SoftLimits{Turns: 2})
 	in.Hold, in.Limits.Turns = true, 3
-	result, _ := f.run(in)
+	result, _ := fixture.run(in)
 	mustEqual(t, "code", result.Code, runs.CodeLimitTurns)
-	mustEqual(t, "number of model calls", len(f.modelCalls), 3)
-	mustEqual(t, "number of limit interrupts", len(f.limitInterrupts), 1)
-	wantEqual(t, "exceeded limit", f.limitInterrupts[0].Exceeded, runs.ExceededLimit{Code: runs.CodeLimitTurns, Used: 2, Allowed: 3})
+	mustEqual(t, "number of model calls", len(fixture.modelCalls), 3)
+	mustEqual(t, "number of limit interrupts", len(fixture.limitInterrupts), 1)
+	wantEqual(t, "exceeded limit", fixture.limitInterrupts[0].Exceeded, runs.ExceededLimit{Code: runs.CodeLimitTurns, Used: 2, Allowed: 3})
 	var steps []string
-	for _, m := range f.modelCalls {
+	for _, m := range fixture.modelCalls {
 		steps = append(steps, m.ID)
 	}
 	want := []string{"1/model", "2/model", "4/model"}
 	mustEqual(t, "step IDs of the turns", steps, want)
-	wantEqual(t, "ID of the announcement", f.announced[0].ID, "3/hold")
-	if f.announced[0].Interrupts.Exceeded == nil {
+	wantEqual(t, "ID of the announcement", fixture.announced[0].ID, "3/hold")
+	if fixture.announced[0].Interrupts.Exceeded == nil {
 		t.Fatal("exceeded limit of the announcement = nil, want a value")
 	}
-	wantEqual(t, "call of the interrupt: ID", f.calls[2].ID, "3/held/0")
-	wantEqual(t, "call of the interrupt: name", f.calls[2].Name, "limit")
-	if f.calls[2].PipelineStep == nil {
-		t.Fatal("call of the interrupt: Place = nil, want a value")
+	wantEqual(t, "call of the interrupt: ID", fixture.calls[2].ID, "3/held/0")
+	wantEqual(t, "call of the interrupt: name", fixture.calls[2].Name, "limit")
+	if fixture.calls[2].PipelineStep == nil {
+		t.Fatal("call of the interrupt: pipeline step = nil, want a value")
 	}
 
-	f = setupLimits(t)
-	f.decide(time.Minute, limitRejection)
-	result, _ = f.run(in)
+	fixture = setupLimits(t)
+	fixture.decide(time.Minute, limitRejection)
+	result, _ = fixture.run(in)
 	wantEqual(t, "code after the rejection", result.Code, runs.CodeLimitTurns)
-	wantEqual(t, "number of model calls", len(f.modelCalls), 2)
+	wantEqual(t, "number of model calls", len(fixture.modelCalls), 2)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeError)
 }
 
 // TestEditedSoftLimit: an edit of the approval sets the new limit.
 func TestEditedSoftLimit(t *testing.T) {
 	t.Parallel()
-	f := setupLimits(t)
+	fixture := setupLimits(t)
 	edits := runs.Decision{CallID: "beyond", Kind: runs.DecisionEdit, Digest: "edit", ArgsDigest: "other figures", Allowed: 170, Proposal: 71}
-	f.decide(time.Minute, edits)
-	in := f.runUntilContinued(inputWithSoftLimits(runs.SoftLimits{Tokens: 100}))
-	again := setupLimits(t)
-	again.decide(time.Minute, limitRejection)
-	in = again.runUntilContinued(in)
+	fixture.decide(time.Minute, edits)
+	in := fixture.runUntilContinued(inputWithSoftLimits(runs.SoftLimits{Tokens: 100}))
+	nextFixture := setupLimits(t)
+	nextFixture.decide(time.Minute, limitRejection)
+	in = nextFixture.runUntilContinued(in)
 	want := runs.ExceededLimit{Code: runs.CodeLimitTokens, Used: 180, Allowed: 250}
-	wantEqual(t, fmt.Sprintf("after %d turns: number of model calls", len(again.modelCalls)), len(again.modelCalls), 1)
-	wantEqual(t, fmt.Sprintf("after %d turns: exceeded limits", len(again.modelCalls)), again.exceededLimits(), []runs.ExceededLimit{want})
-	if again.calls[0].Decision == nil {
-		t.Fatalf("after %d turns: decision of the first call = nil, want a value", len(again.modelCalls))
+	wantEqual(t, fmt.Sprintf("after %d turns: number of model calls", len(nextFixture.modelCalls)), len(nextFixture.modelCalls), 1)
+	wantEqual(t, fmt.Sprintf("after %d turns: exceeded limits", len(nextFixture.modelCalls)), nextFixture.exceededLimits(), []runs.ExceededLimit{want})
+	if nextFixture.calls[0].Decision == nil {
+		t.Fatalf("after %d turns: decision of the first call = nil, want a value", len(nextFixture.modelCalls))
 	}
-	wantEqual(t, fmt.Sprintf("after %d turns: arguments of the first call's decision", len(again.modelCalls)), again.calls[0].Decision.ArgsDigest, "other figures")
-	wantEqual(t, fmt.Sprintf("after %d turns: first call opens with edits", len(again.modelCalls)), again.calls[0].Opens.Edits, true)
+	wantEqual(t, fmt.Sprintf("after %d turns: arguments of the first call's decision", len(nextFixture.modelCalls)), nextFixture.calls[0].Decision.ArgsDigest, "other figures")
+	wantEqual(t, fmt.Sprintf("after %d turns: first call opens with edits", len(nextFixture.modelCalls)), nextFixture.calls[0].Opens.Edits, true)
 	if got := in.Resume.Spent.Allowed.Tokens; got != 170 {
 		t.Errorf("allowed tokens: got %d, want 170", got)
 	}
@@ -239,10 +239,10 @@ func TestSoftLimitSurvivesContinueAsNew(t *testing.T) {
 	next := runParked(t, parked, time.Second, func(execution *fixture) {
 		execution.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{limitApproval}}, make(chan any, 1))
 	})
-	again := setupLimits(t)
-	again.env.SetContinueAsNewSuggested(true)
-	next = again.runUntilContinued(next)
-	mustEqual(t, "number of model calls", len(again.modelCalls), 0)
+	nextFixture := setupLimits(t)
+	nextFixture.env.SetContinueAsNewSuggested(true)
+	next = nextFixture.runUntilContinued(next)
+	mustEqual(t, "number of model calls", len(nextFixture.modelCalls), 0)
 	mustEqual(t, "usage of the next execution: turns", next.Progress.Spent.Turns, 2)
 	mustEqual(t, "usage of the next execution: allowed tokens", next.Progress.Spent.Allowed.Tokens, 220)
 	last := setupLimits(t)
@@ -261,17 +261,17 @@ func TestEachSoftLimitInterrupts(t *testing.T) {
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
-			f := setupLimits(t)
-			spends := f.model
-			f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+			fixture := setupLimits(t)
+			spends := fixture.model
+			fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 				a, err := spends(in)
 				cost := int64(700)
 				a.Usage.Cost = &cost
 				return a, err
 			}
-			f.decide(time.Minute, limitRejection)
+			fixture.decide(time.Minute, limitRejection)
 			in := inputWithSoftLimits(soft)
-			in.Progress = &runs.Progress{Execution: "e", Turn: 1, LaneSequences: runs.LaneSequences{Main: 1}, Budget: runs.Budget{Deadline: f.env.Now().Add(time.Hour)}}
+			in.Progress = &runs.Progress{Execution: "e", Turn: 1, LaneSequences: runs.LaneSequences{Main: 1}, Budget: runs.Budget{Deadline: fixture.env.Now().Add(time.Hour)}}
 			want := runs.ExceededLimit{Code: code, Used: 120, Allowed: 180} // reaching the limit does not pass it
 			switch code {
 			case runs.CodeLimitCost:
@@ -279,13 +279,13 @@ func TestEachSoftLimitInterrupts(t *testing.T) {
 			case runs.CodeLimitTurns:
 				want.Used, want.Allowed = 1, 2
 			case runs.CodeLimitDuration:
-				in.Progress.Deadline = f.env.Now().Add(time.Hour - 2*time.Minute)
+				in.Progress.Deadline = fixture.env.Now().Add(time.Hour - 2*time.Minute)
 			}
 			in.Hold = true
-			result, _ := f.run(in)
+			result, _ := fixture.run(in)
 			mustEqual(t, "code", result.Code, code)
-			mustEqual(t, "number of limit interrupts", len(f.limitInterrupts), 1)
-			got := f.limitInterrupts[0].Exceeded
+			mustEqual(t, "number of limit interrupts", len(fixture.limitInterrupts), 1)
+			got := fixture.limitInterrupts[0].Exceeded
 			if code == runs.CodeLimitDuration { // the clock advances meanwhile
 				over := time.Duration(got.Used) - 2*time.Minute
 				if over < 0 {
@@ -300,8 +300,8 @@ func TestEachSoftLimitInterrupts(t *testing.T) {
 			if got != want {
 				t.Errorf("exceeded limit: got %+v, want %+v", got, want)
 			}
-			if priced := code == runs.CodeLimitCost; f.modelCalls[0].Priced != priced {
-				t.Errorf("model calls require prices: got %t, want %t", f.modelCalls[0].Priced, priced)
+			if priced := code == runs.CodeLimitCost; fixture.modelCalls[0].Priced != priced {
+				t.Errorf("model calls require prices: got %t, want %t", fixture.modelCalls[0].Priced, priced)
 			}
 		})
 	}
@@ -321,8 +321,8 @@ func TestSoftLimitOfProgram(t *testing.T) {
 			}
 		}
 	}})
-	f := &limitFixture{heldFixture: &heldFixture{fixture: base}}
-	f.registerLimitInterrupt()
+	fixture := &limitFixture{heldFixture: &heldFixture{fixture: base}}
+	fixture.registerLimitInterrupt()
 	var seq uint64
 	base.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
 		seq += 10
@@ -338,8 +338,8 @@ func TestSoftLimitOfProgram(t *testing.T) {
 	base.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Seq: in.After + 2, Opened: in.After + 1}, nil
 	}
-	f.decide(time.Minute, limitApproval)
-	f.decide(2*time.Minute, limitRejection)
+	fixture.decide(time.Minute, limitApproval)
+	fixture.decide(2*time.Minute, limitRejection)
 	in := inputWithSoftLimits(runs.SoftLimits{Turns: 2})
 	in.Program = "p"
 	result, _ := base.run(in)
@@ -350,7 +350,7 @@ func TestSoftLimitOfProgram(t *testing.T) {
 	}
 	wantEqual(t, "code of the last run", failed.Code, result.Code)
 	want := []runs.ExceededLimit{{Code: runs.CodeLimitTurns, Used: 2, Allowed: 4}, {Code: runs.CodeLimitTurns, Used: 4, Allowed: 6}}
-	wantEqual(t, "exceeded limits", f.exceededLimits(), want)
+	wantEqual(t, "exceeded limits", fixture.exceededLimits(), want)
 	wantEqual(t, "number of ends", len(base.finished), 3)
 }
 
@@ -360,21 +360,21 @@ func TestUsageBelongsToInput(t *testing.T) {
 	t.Parallel()
 	spent := &runs.PriorUsage{Turns: 2, Tokens: 120, Duration: 10 * time.Minute}
 	for kind, wantAtOnce := range map[runs.DecisionKind]bool{runs.DecisionToolResult: true, runs.DecisionAbandon: false} {
-		f := setupLimits(t)
-		f.decide(time.Minute, limitApproval)
+		fixture := setupLimits(t)
+		fixture.decide(time.Minute, limitApproval)
 		in := inputWithSoftLimits(runs.SoftLimits{Tokens: 100})
 		in.Hold, in.Limits.Tokens = true, 130
 		waiting := runs.Interrupt{Call: runs.Call{ID: "theirs", Client: true}, Decision: &runs.Decision{CallID: "theirs", Kind: kind}}
 		in.Resume = &runs.Interrupts{RunID: "r0", MessageID: "m0", Items: []runs.Interrupt{waiting}, Spent: spent}
-		result, _ := f.run(in)
-		if len(f.limitInterrupts) != 1 || result.Code != runs.CodeLimitTokens {
-			t.Errorf("%s: code = %q after the interrupts %+v, want %q after one", kind, result.Code, f.exceededLimits(), runs.CodeLimitTokens)
+		result, _ := fixture.run(in)
+		if len(fixture.limitInterrupts) != 1 || result.Code != runs.CodeLimitTokens {
+			t.Errorf("%s: code = %q after the interrupts %+v, want %q after one", kind, result.Code, fixture.exceededLimits(), runs.CodeLimitTokens)
 			continue
 		}
-		first := f.limitInterrupts[0]
+		first := fixture.limitInterrupts[0]
 		hasOpen := first.Beginning != (runs.Beginning{})
 		wantEqual(t, fmt.Sprintf("%s: the first interrupt opens the run", kind), hasOpen, wantAtOnce)
 		wantEqual(t, fmt.Sprintf("%s: used tokens of the first interrupt", kind), first.Exceeded.Used, 120)
-		wantEqual(t, fmt.Sprintf("%s: only one model call", kind), len(f.modelCalls) == 1, wantAtOnce)
+		wantEqual(t, fmt.Sprintf("%s: only one model call", kind), len(fixture.modelCalls) == 1, wantAtOnce)
 	}
 }

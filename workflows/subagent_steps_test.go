@@ -17,10 +17,10 @@ import (
 
 // setupDelegation returns an agent that hands work to a subagent with steps, and ends after the
 // result.
-func setupDelegation(t *testing.T, steps string) (f *pipelineFixture, answers *[]runs.SubagentAnswer) {
+func setupDelegation(t *testing.T, steps string) (fixture *pipelineFixture, answers *[]runs.SubagentAnswer) {
 	t.Helper()
-	f = setupPipeline(t, steps)
-	return f, f.delegateTo(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Steps: true})
+	fixture = setupPipeline(t, steps)
+	return fixture, fixture.delegateTo(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Steps: true})
 }
 
 // delegateTo makes a model hand work to the subagent.
@@ -61,7 +61,7 @@ func (f *pipelineFixture) delegateTo(helper runs.AgentRef) (answers *[]runs.Suba
 // It reports its own steps, so that its answer has no step to close.
 func TestProgramAsSubagent(t *testing.T) {
 	t.Parallel()
-	f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+	fixture := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 		if err := a.Do(ctx, toolStep("one")); err != nil {
 			return err
 		}
@@ -71,12 +71,12 @@ func TestProgramAsSubagent(t *testing.T) {
 		}
 		return a.Do(ctx, agents.Step{Name: "two", Agent: &agents.AgentStep{Name: "other"}})
 	})
-	f.executeStep = eventsByPath(map[string]string{"one": "7"})
-	answers := f.delegateTo(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	fixture.executeStep = eventsByPath(map[string]string{"one": "7"})
+	answers := fixture.delegateTo(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
 	in := input
 	in.Limits = stepsInput().Limits
-	f.wantResult(f.runToEnd(in), runs.OutcomeSuccess, "", "one", "two")
-	for _, a := range f.advances {
+	fixture.wantResult(fixture.runToEnd(in), runs.OutcomeSuccess, "", "one", "two")
+	for _, a := range fixture.advances {
 		if a.Position.Child == nil {
 			t.Fatal("advance: child of the position = nil, want a value")
 		}
@@ -96,23 +96,23 @@ func TestInterruptOfProgramSubagent(t *testing.T) {
 	undo := toolStep("")
 	book := agents.Step{Name: "book", Tool: "t", Compensate: &undo}
 	both := agents.Step{Name: "both", Parallel: &agents.ParallelStep{OnError: agents.OnErrorContinue, Steps: []agents.Step{approvalStep("left"), toolStep("right")}}}
-	f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+	fixture := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 		if err := a.Do(ctx, agents.Step{Name: "order", Steps: []agents.Step{book, approvalStep("ask"), toolStep("ship")}}); failureCode(err) != "rejected" {
 			t.Errorf("error of the step: got %v, want the code rejected", err)
 		}
 		return a.Do(ctx, both)
 	})
-	f.executeStep = func(path string) (pipeline.Event, error) {
+	fixture.executeStep = func(path string) (pipeline.Event, error) {
 		if path == "order/ask" {
 			return failedEvent("no"), nil
 		}
 		return doneEvent(`1`), nil
 	}
-	answers := f.delegateTo(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	answers := fixture.delegateTo(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
 	in := input
 	in.Limits = stepsInput().Limits
-	f.wantResultInAnyOrder(f.runToEnd(in), runs.OutcomeSuccess, "", "order/book order/ask order/book~undo both/left both/right")
-	mustEqual(t, "number of ends", len(f.finished), 1)
+	fixture.wantResultInAnyOrder(fixture.runToEnd(in), runs.OutcomeSuccess, "", "order/book order/ask order/book~undo both/left both/right")
+	mustEqual(t, "number of ends", len(fixture.finished), 1)
 	mustEqual(t, "number of answers of the call", len(*answers), 1)
 	wantEqual(t, "answer 0: outcome", (*answers)[0].Outcome, runs.OutcomeSuccess)
 }
@@ -121,7 +121,7 @@ func TestInterruptOfProgramSubagent(t *testing.T) {
 // not cancelled.
 func TestCancelOfProgramSubagent(t *testing.T) {
 	t.Parallel()
-	f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
+	fixture := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
 		defer func() {
 			ctx, cancel := workflow.NewDisconnectedContext(ctx)
 			defer cancel()
@@ -129,18 +129,18 @@ func TestCancelOfProgramSubagent(t *testing.T) {
 		}()
 		return a.Do(ctx, toolStep("one"))
 	})
-	f.executeStep = func(path string) (pipeline.Event, error) {
+	fixture.executeStep = func(path string) (pipeline.Event, error) {
 		if path == "one" {
-			f.cancelRun()
+			fixture.cancelRun()
 			return cancelledEvent, nil
 		}
 		return doneEvent(`1`), nil
 	}
-	answers := f.delegateTo(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	answers := fixture.delegateTo(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
 	in := input
 	in.Limits = stepsInput().Limits
-	f.wantResult(f.runToEnd(in), runs.OutcomeCancelled, "", "one", "undo")
-	for _, a := range f.advances {
+	fixture.wantResult(fixture.runToEnd(in), runs.OutcomeCancelled, "", "one", "undo")
+	for _, a := range fixture.advances {
 		if undoes := strings.HasPrefix(a.ID, "1/tools/0/do/2/"); undoes && !a.Compensates {
 			t.Errorf("advance %s: Compensates = false, want true", a.ID)
 		}
@@ -153,17 +153,17 @@ func TestCancelOfProgramSubagent(t *testing.T) {
 // interrupts of the run, and continues after their decisions.
 func TestPipelineAsSubagent(t *testing.T) {
 	t.Parallel()
-	f, answers := setupDelegation(t, `
+	fixture, answers := setupDelegation(t, `
 steps:
   - {name: one, agent: one}
   - {name: ask, approve: {message: 'May I?'}}
   - {name: both, parallel: [{name: left, tool: two}, {name: right, agent: three}]}
 `)
-	f.executeStep = eventsByPath(map[string]string{"one": `"from one"`})
+	fixture.executeStep = eventsByPath(map[string]string{"one": `"from one"`})
 	in := input
 	in.Limits = stepsInput().Limits
-	f.wantResultInAnyOrder(f.runToEnd(in), runs.OutcomeSuccess, "", "one ask both/left both/right")
-	first := f.advances[0]
+	fixture.wantResultInAnyOrder(fixture.runToEnd(in), runs.OutcomeSuccess, "", "one ask both/left both/right")
+	first := fixture.advances[0]
 	if first.Announces == nil {
 		t.Fatal("first advance: Announces = nil, want a value")
 	}
@@ -173,7 +173,7 @@ steps:
 		t.Fatal("first advance: child of the position = nil, want a value")
 	}
 	wantEqual(t, "first advance: call of the subagent", first.Position.Child.CallID, "work")
-	for _, a := range f.advances {
+	for _, a := range fixture.advances {
 		wantEqual(t, "advance: agent", a.Agent, "helper")
 		wantEqual(t, "advance: revision", a.Revision, "hv")
 		if !strings.HasPrefix(a.ID, "1/tools/0/") && !strings.HasPrefix(a.ID, "0/tools/0/") {
@@ -184,7 +184,7 @@ steps:
 		begins := a.Announces != nil
 		wantEqual(t, a.ID+": the advance announces the subagent", begins, a.Child.BranchPath == "" && (a.ID == first.ID || a.Resumes))
 	}
-	kinds := advanceKinds(f.advances)
+	kinds := advanceKinds(fixture.advances)
 	if !strings.HasPrefix(kinds, "begun done suspends reopens done ") {
 		t.Errorf("kinds of the advances = %q, want prefix %q", kinds, "begun done suspends reopens done ")
 	}
@@ -195,24 +195,24 @@ steps:
 	if (*answers)[1].MessageID == "" {
 		t.Error("message of the answer is empty, want a value")
 	}
-	wantEqual(t, "output of the message of the answer", string(f.eventOf[(*answers)[1].MessageID].Output), `"from one"`)
+	wantEqual(t, "output of the message of the answer", string(fixture.eventOf[(*answers)[1].MessageID].Output), `"from one"`)
 }
 
 // TestCancelOfPipelineSubagent: when the run is cancelled, the subagent's work is compensated and
 // its call ends.
 func TestCancelOfPipelineSubagent(t *testing.T) {
 	t.Parallel()
-	f, answers := setupDelegation(t, booking)
-	f.executeStep = func(path string) (pipeline.Event, error) {
+	fixture, answers := setupDelegation(t, booking)
+	fixture.executeStep = func(path string) (pipeline.Event, error) {
 		if path == "ship" {
-			f.cancelRun()
+			fixture.cancelRun()
 			return cancelledEvent, nil
 		}
 		return doneEvent(`1`), nil
 	}
 	in := input
 	in.Limits = stepsInput().Limits
-	f.wantResult(f.runToEnd(in), runs.OutcomeCancelled, "", "book", "pay", "ship", "pay~undo", "book~undo")
+	fixture.wantResult(fixture.runToEnd(in), runs.OutcomeCancelled, "", "book", "pay", "ship", "pay~undo", "book~undo")
 	mustEqual(t, "number of answers of the call", len(*answers), 1)
 	wantEqual(t, "answer 0: outcome", (*answers)[0].Outcome, runs.OutcomeCancelled)
 }

@@ -18,7 +18,7 @@ func TestAllSuspendedSubagentsRestart(t *testing.T) {
 	const subagents = runs.MaxLanes + 2
 	for name, cancelled := range map[string]bool{"a run that continues": false, "a cancelled run": true} {
 		t.Run(name, func(t *testing.T) {
-			f := setup(t)
+			fixture := setup(t)
 			all := &runs.Interrupts{}
 			for i := range subagents {
 				id := fmt.Sprintf("c%d", i)
@@ -30,18 +30,18 @@ func TestAllSuspendedSubagentsRestart(t *testing.T) {
 			}
 			var mu sync.Mutex
 			started := map[string]bool{}
-			f.env.SetOnChildWorkflowStartedListener(func(info *workflow.Info, _ workflow.Context, _ converter.EncodedValues) {
+			fixture.env.SetOnChildWorkflowStartedListener(func(info *workflow.Info, _ workflow.Context, _ converter.EncodedValues) {
 				mu.Lock()
 				defer mu.Unlock()
 				started[info.WorkflowExecution.ID] = true
 			})
-			f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
+			fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
 			in := input
 			in.Resume = all
 			if cancelled {
 				in.Progress = &runs.Progress{Execution: "e", Turn: 1, Cancelled: true}
 			}
-			f.run(in)
+			fixture.run(in)
 			if len(started) != subagents {
 				t.Errorf("%d subagents restarted, want %d", len(started), subagents)
 			}

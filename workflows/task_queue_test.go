@@ -32,9 +32,9 @@ type queueFixture struct {
 // setupQueue returns a fixture whose first turn requests the given calls.
 func setupQueue(t *testing.T, calls ...runs.Call) *queueFixture {
 	t.Helper()
-	f := &queueFixture{fixture: setup(t), running: map[string]bool{}, queues: map[string][]string{}, waitsFor: map[string]string{}}
-	f.begun = sync.NewCond(&f.mu)
-	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := &queueFixture{fixture: setup(t), running: map[string]bool{}, queues: map[string][]string{}, waitsFor: map[string]string{}}
+	fixture.begun = sync.NewCond(&fixture.mu)
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn > 1 {
 			return modelAnswer(1000), nil
 		}
@@ -47,16 +47,16 @@ func setupQueue(t *testing.T, calls ...runs.Call) *queueFixture {
 		}
 		return a, nil
 	}
-	f.tool = f.makeCall
-	f.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
+	fixture.tool = fixture.makeCall
+	fixture.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
 		var in runs.ToolCall
 		if info.ActivityType.Name == runs.ActivityCallTool && args.Get(&in) == nil {
-			f.mu.Lock()
-			f.queues[in.CallID] = append(f.queues[in.CallID], info.TaskQueue)
-			f.mu.Unlock()
+			fixture.mu.Lock()
+			fixture.queues[in.CallID] = append(fixture.queues[in.CallID], info.TaskQueue)
+			fixture.mu.Unlock()
 		}
 	})
-	return f
+	return fixture
 }
 
 // makeCall notes the begin and the end of a call, which may wait for another one.
@@ -88,19 +88,19 @@ func (f *queueFixture) orderOf(ids ...string) []string {
 // of other sequences and later calls run concurrently.
 func TestCallsOfSequenceRunInOrder(t *testing.T) {
 	t.Parallel()
-	f := setupQueue(t,
+	fixture := setupQueue(t,
 		runs.Call{ID: "a1", Tool: "a", Sequence: 1}, runs.Call{ID: "a2", Tool: "a", Sequence: 1},
 		runs.Call{ID: "b1", Tool: "b", Sequence: 2}, runs.Call{ID: "a3", Tool: "a", Sequence: 1},
 		runs.Call{ID: "b2", Tool: "b", Sequence: 2}, runs.Call{ID: "c", Tool: "c"})
-	f.waitsFor = map[string]string{"a1": "b1", "b1": "c", "c": "a3"} // a call waits for another, so that several run at once
+	fixture.waitsFor = map[string]string{"a1": "b1", "b1": "c", "c": "a3"} // a call waits for another, so that several run at once
 	in := input
 	in.Limits.ParallelTools = 6
-	result, _ := f.run(in)
+	result, _ := fixture.run(in)
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	if got, want := f.orderOf("a1", "a2", "a3"), []string{"+a1", "-a1", "+a2", "-a2", "+a3", "-a3"}; !slices.Equal(got, want) {
+	if got, want := fixture.orderOf("a1", "a2", "a3"), []string{"+a1", "-a1", "+a2", "-a2", "+a3", "-a3"}; !slices.Equal(got, want) {
 		t.Errorf("first sequence: got %v, want %v", got, want)
 	}
-	if got, want := f.orderOf("b1", "b2"), []string{"+b1", "-b1", "+b2", "-b2"}; !slices.Equal(got, want) {
+	if got, want := fixture.orderOf("b1", "b2"), []string{"+b1", "-b1", "+b2", "-b2"}; !slices.Equal(got, want) {
 		t.Errorf("second sequence: got %v, want %v", got, want)
 	}
 }
@@ -115,13 +115,13 @@ func TestLongSequenceTakesOneLane(t *testing.T) {
 	for i := range 2 * runs.MaxLanes {
 		calls = append(calls, runs.Call{ID: fmt.Sprint("p", i), Tool: "p"})
 	}
-	f := setupQueue(t, calls...)
-	f.waitsFor["s0"] = fmt.Sprint("p", 2*runs.MaxLanes-1)
+	fixture := setupQueue(t, calls...)
+	fixture.waitsFor["s0"] = fmt.Sprint("p", 2*runs.MaxLanes-1)
 	in := input
 	in.Limits.ParallelTools = len(calls)
-	result, _ := f.run(in)
+	result, _ := fixture.run(in)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "number of begins and ends", len(f.order), 2*len(calls))
+	wantEqual(t, "number of begins and ends", len(fixture.order), 2*len(calls))
 }
 
 // TestApprovedCallsOfSequence: approved calls of one sequence run one after another as well.
@@ -163,23 +163,23 @@ func TestApprovedCallsOfSequence(t *testing.T) {
 func TestTaskQueuesWithoutWorkers(t *testing.T) {
 	t.Parallel()
 	for name, served := range map[string]bool{"busy": true, "no workers": false} {
-		f := setupQueue(t, runs.Call{ID: "a", Tool: "a", Queue: "till"}, runs.Call{ID: "b", Tool: "b"})
+		fixture := setupQueue(t, runs.Call{ID: "a", Tool: "a", Queue: "till"}, runs.Call{ID: "b", Tool: "b"})
 		sent, looks := 0, []runs.AwaitQueue{}
-		f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		fixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			if in.CallID == "a" {
 				if sent++; sent < 3 {
 					return runs.ToolAnswer{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
 				}
 			}
-			return f.makeCall(in)
+			return fixture.makeCall(in)
 		}
-		f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AwaitQueue) error {
+		fixture.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AwaitQueue) error {
 			if looks = append(looks, in); !served {
 				return temporal.NewNonRetryableApplicationError("none", "tool_unavailable", nil)
 			}
 			return nil
 		}, activity.RegisterOptions{Name: runs.ActivityAwaitQueue})
-		result, finish := f.run(input)
+		result, finish := fixture.run(input)
 		if served {
 			wantEqual(t, name+": outcome", result.Outcome, runs.OutcomeSuccess)
 			mustEqual(t, name+": number of calls sent", sent, 3)
@@ -197,12 +197,12 @@ func TestTaskQueuesWithoutWorkers(t *testing.T) {
 // run.
 func TestUnnamedQueuedCallEndsRun(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := setup(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := modelAnswer(10)
 		a.CallCount, a.QueuedOrSequencedCount = 2, 1
 		return a, nil
 	}
-	result, _ := f.run(input)
+	result, _ := fixture.run(input)
 	wantEqual(t, "code", result.Code, runs.CodeLimitParallelTools)
 }

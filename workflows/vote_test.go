@@ -68,9 +68,9 @@ func (f *fixture) decideOneByOne(decisions ...runs.Decision) func() []runs.Decis
 // setupQuorum returns a fixture whose calls need two approvals each.
 func setupQuorum(t *testing.T, calls int) *fixture {
 	t.Helper()
-	f := setup(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return quorumAnswer(calls), nil }
-	return f
+	fixture := setup(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return quorumAnswer(calls), nil }
+	return fixture
 }
 
 // tallies returns the tallies of a call: votes for the model's arguments, and for edited ones.
@@ -87,10 +87,10 @@ func tallies(original int, edits ...int) []runs.Tally {
 // same vote again changes nothing.
 func TestQuorumCountsDifferentPeople(t *testing.T) {
 	t.Parallel()
-	f := setupQuorum(t, 1)
+	fixture := setupQuorum(t, 1)
 	edits := ann.decisionAbout(runs.DecisionEdit, "c0", "fewer")
-	results := f.decideOneByOne(ann.approvalOf("c0"), ann.approvalOf("c0"), edits, bob.approvalOf("c0"), edits, ann.approvalOf("c0"))
-	next := f.runUntilContinued(input)
+	results := fixture.decideOneByOne(ann.approvalOf("c0"), ann.approvalOf("c0"), edits, bob.approvalOf("c0"), edits, ann.approvalOf("c0"))
+	next := fixture.runUntilContinued(input)
 	approved, edited, bobs := ann.approvalOf("c0"), edits, bob.approvalOf("c0")
 	approved.CallID, edited.CallID, bobs.CallID = "", "", ""
 	want := []runs.DecisionResult{
@@ -114,19 +114,19 @@ func TestQuorumCountsDifferentPeople(t *testing.T) {
 	}
 
 	// The result of each vote stays available while the next run is active.
-	again := setup(t)
+	nextFixture := setup(t)
 	late, release := make(chan any, 1), make(chan struct{})
-	again.env.RegisterDelayedCallback(func() {
-		again.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{bob.approvalOf("c0"), edits, eve.approvalOf("c0")}}, late)
+	nextFixture.env.RegisterDelayedCallback(func() {
+		nextFixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{bob.approvalOf("c0"), edits, eve.approvalOf("c0")}}, late)
 		close(release)
 	}, time.Millisecond)
 	var toolCall runs.ToolCall
-	again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+	nextFixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		toolCall = in
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 	}
-	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-release; return modelAnswer(30), nil }
-	again.run(next)
+	nextFixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-release; return modelAnswer(30), nil }
+	nextFixture.run(next)
 	want = []runs.DecisionResult{{Recorded: &made, Resolved: true}, {Error: runs.ErrorDecided, Recorded: &made}, {Error: runs.ErrorDecided, Recorded: &made}}
 	if diff := cmp.Diff(runs.DecideResult{Results: want}, <-late); diff != "" {
 		t.Errorf("results in the next run (-want +got):\n%s", diff)
@@ -138,9 +138,9 @@ func TestQuorumCountsDifferentPeople(t *testing.T) {
 // TestAnonymousCallersShareOneVote: all anonymous callers count as one person.
 func TestAnonymousCallersShareOneVote(t *testing.T) {
 	t.Parallel()
-	f := setupQuorum(t, 1)
-	results := f.decideOneByOne(person("").approvalOf("c0"), person("").approvalOf("c0"), ann.approvalOf("c0"))
-	f.runUntilContinued(input)
+	fixture := setupQuorum(t, 1)
+	results := fixture.decideOneByOne(person("").approvalOf("c0"), person("").approvalOf("c0"), ann.approvalOf("c0"))
+	fixture.runUntilContinued(input)
 	got := results()
 	mustEqual(t, "missing votes after the first vote", got[0].Missing, 1)
 	mustEqual(t, "missing votes after the second vote", got[1].Missing, 1)
@@ -154,9 +154,9 @@ func TestAnonymousCallersShareOneVote(t *testing.T) {
 func TestOneRejectionResolves(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []runs.DecisionKind{runs.DecisionReject, runs.DecisionAnswer, runs.DecisionCancel} {
-		f := setupQuorum(t, 1)
-		results := f.decideOneByOne(ann.approvalOf("c0"), ann.decisionAbout(kind, "c0", ""))
-		next := f.runUntilContinued(input)
+		fixture := setupQuorum(t, 1)
+		results := fixture.decideOneByOne(ann.approvalOf("c0"), ann.decisionAbout(kind, "c0", ""))
+		next := fixture.runUntilContinued(input)
 		item := next.Resume.Items[0]
 		got := results()
 		wantEqual(t, fmt.Sprintf("%s: second result", kind), got[1], runs.DecisionResult{Resolved: true})
@@ -169,11 +169,11 @@ func TestOneRejectionResolves(t *testing.T) {
 // time to vote for. It ends with its last vote.
 func TestVotesCountPerArguments(t *testing.T) {
 	t.Parallel()
-	f := setupQuorum(t, 1)
-	results := f.decideOneByOne(
+	fixture := setupQuorum(t, 1)
+	results := fixture.decideOneByOne(
 		ann.approvalOf("c0"), bob.decisionAbout(runs.DecisionEdit, "c0", "fewer"), eve.decisionAbout(runs.DecisionEdit, "c0", "more"),
 		bob.decisionAbout(runs.DecisionEdit, "c0", "more"), bob.decisionAbout(runs.DecisionEdit, "c0", "fewer"), eve.decisionAbout(runs.DecisionEdit, "c0", "fewer"))
-	next := f.runUntilContinued(input)
+	next := fixture.runUntilContinued(input)
 	got := results()
 	wantEqual(t, "error of the other edit", got[2].Error, runs.ErrorOtherEdit)
 	wantEqual(t, "arguments of the recorded edit", got[2].Recorded.ArgsDigest, "fewer")
@@ -192,21 +192,21 @@ func TestVotesCountPerArguments(t *testing.T) {
 // TestInputWithVotes: an input may bring votes. They count even if they are too few to continue.
 func TestInputWithVotes(t *testing.T) {
 	t.Parallel()
-	f := setupQuorum(t, 2)
+	fixture := setupQuorum(t, 2)
 	answers := make(chan any, 4)
 	offer := func(id string, who person, onBusy runs.OnBusy) {
 		in := queuedInput(id)
 		in.Token = "token-" + id
-		f.update(runs.UpdateSubmit, runs.SubmitRequest{
+		fixture.update(runs.UpdateSubmit, runs.SubmitRequest{
 			RunID: id, Digest: in.Digest, OnBusy: onBusy, Offer: &in, Decisions: []runs.Decision{who.approvalOf("c0"), who.decisionAbout(runs.DecisionReject, "c1", "")},
 		}, answers)
 	}
-	f.env.RegisterDelayedCallback(func() {
+	fixture.env.RegisterDelayedCallback(func() {
 		offer("r2", ann, "")
 		offer("r2", ann, "")
 		offer("r3", bob, "")
 	}, time.Second)
-	next := f.runUntilContinued(input)
+	next := fixture.runUntilContinued(input)
 	for i, want := range []runs.SubmitResult{{Open: true}, {Open: true}, {Queued: true}} {
 		if got := <-answers; got != want {
 			t.Errorf("submission %d: got %+v, want %+v", i, got, want)
@@ -246,8 +246,8 @@ func TestRememberedApprovalResolvesOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setup(t)
-			f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+			fixture := setup(t)
+			fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 				a := quorumAnswer(5)
 				a.Calls[2].Tool, a.Calls[3].Approval.Rule, a.Calls[4].Approval.ArgsDigest = "other", 7, "more"
 				return a, nil
@@ -258,10 +258,10 @@ func TestRememberedApprovalResolvesOthers(t *testing.T) {
 					decisions = append(decisions, eve.decisionAbout(runs.DecisionReject, fmt.Sprint("c", i), ""))
 				}
 			}
-			results := f.decideOneByOne(decisions...)
+			results := fixture.decideOneByOne(decisions...)
 			in := input
 			in.Limits.ParallelTools = 8
-			next := f.runUntilContinued(in)
+			next := fixture.runUntilContinued(in)
 			for i, r := range results() {
 				wantEqual(t, fmt.Sprintf("decision %d: error", i), r.Error, "")
 			}
@@ -274,16 +274,16 @@ func TestRememberedApprovalResolvesOthers(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("approved calls (-want +got):\n%s", diff)
 			}
-			again := setup(t)
+			nextFixture := setup(t)
 			policies := map[string]string{}
-			again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
-				again.mu.Lock()
-				defer again.mu.Unlock()
+			nextFixture.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+				nextFixture.mu.Lock()
+				defer nextFixture.mu.Unlock()
 				policies[in.CallID] = in.RememberedRule
 				return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 			}
-			again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
-			again.run(next)
+			nextFixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
+			nextFixture.run(next)
 			for i, m := range c.want {
 				id := fmt.Sprint("c", i)
 				wantEqual(t, fmt.Sprintf("the rule of call %s is remembered", id), policies[id] == "policy", m.Remember != "")
@@ -295,8 +295,8 @@ func TestRememberedApprovalResolvesOthers(t *testing.T) {
 // TestRememberedEqualArguments: arguments that differ only in their JSON encoding are equal.
 func TestRememberedEqualArguments(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+	fixture := setup(t)
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := quorumAnswer(3)
 		for i, c := range a.Calls {
 			c.Approval.Quorum, c.Approval.ArgsDigest, c.Approval.Canonical = 1, fmt.Sprint("written", i), []string{"equal", "equal", ""}[i]
@@ -305,8 +305,8 @@ func TestRememberedEqualArguments(t *testing.T) {
 	}
 	d := ann.approvalOf("c0")
 	d.Remember = runs.RememberArguments
-	f.decideOneByOne(d, bob.decisionAbout(runs.DecisionReject, "c2", ""))
-	calls := f.runUntilContinued(input).Resume.Items
+	fixture.decideOneByOne(d, bob.decisionAbout(runs.DecisionReject, "c2", ""))
+	calls := fixture.runUntilContinued(input).Resume.Items
 	wantEqual(t, "kind of the second call's decision", calls[1].Decision.Kind, runs.DecisionApprove)
 	wantEqual(t, "arguments of the second call's decision", calls[1].Decision.ArgsDigest, "written1")
 	wantEqual(t, "kind of the third call's decision", calls[2].Decision.Kind, runs.DecisionReject)
@@ -318,8 +318,8 @@ func TestVotesFitIntoPayload(t *testing.T) {
 	t.Parallel()
 	for quorum, limit := range map[int]int{2: 6, 8: 2} {
 		for _, calls := range []int{limit, runs.MaxInterrupts} {
-			f := setup(t)
-			f.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+			fixture := setup(t)
+			fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 				a := quorumAnswer(calls)
 				for i := range a.Calls {
 					a.Calls[i].ID = fmt.Sprintf("call_%026d", i)
@@ -330,25 +330,25 @@ func TestVotesFitIntoPayload(t *testing.T) {
 			}
 			in := input
 			in.Limits.ParallelTools = 100
-			f.env.RegisterDelayedCallback(func() {
+			fixture.env.RegisterDelayedCallback(func() {
 				for i := range calls {
 					for voter := range quorum - 1 {
 						for _, args := range []string{"", fmt.Sprintf("%032d", 99)} {
 							p := person(fmt.Sprintf("%015d%s", voter, args[:min(1, len(args))]))
 							d := p.decisionAbout(runs.DecisionEdit, fmt.Sprintf("call_%026d", i), args)
 							d.Digest, d.Proposal = fmt.Sprintf("%032d", voter), 1<<40
-							f.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{d}}, make(chan any, 1))
+							fixture.update(runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{d}}, make(chan any, 1))
 						}
 					}
 				}
 			}, time.Second)
-			f.env.ExecuteWorkflow(runs.TypeRun, in)
-			wantEqual(t, fmt.Sprintf("quorum %d, %d calls: the run ends at the limit of calls", quorum, calls), f.finished[0].Code == runs.CodeLimitParallelTools, calls > limit)
+			fixture.env.ExecuteWorkflow(runs.TypeRun, in)
+			wantEqual(t, fmt.Sprintf("quorum %d, %d calls: the run ends at the limit of calls", quorum, calls), fixture.finished[0].Code == runs.CodeLimitParallelTools, calls > limit)
 			if calls > limit {
 				continue
 			}
 			var parked runs.ParkedInput
-			decodeContinuation(t, f.env.GetWorkflowError(), runs.TypeParked, &parked)
+			decodeContinuation(t, fixture.env.GetWorkflowError(), runs.TypeParked, &parked)
 			if n := len(parked.Interrupts.Items[calls-1].Votes); n != 2*(quorum-1) {
 				t.Errorf("quorum %d: got %d votes, want %d", quorum, n, 2*(quorum-1))
 			}
