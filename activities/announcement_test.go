@@ -21,35 +21,35 @@ import (
 // Readers see one run.
 func TestHeldRunAnnouncesInterrupts(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return callAnswer([3]string{"x", "add", `{"a":1,"b":2}`}, [3]string{"y", "pick", `{}`})
 		}
 		return textAnswer("Done.")
 	}, addTool())
-	f.agent.Tools = append(f.agent.Tools, "client:*")
-	f.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, Expires: time.Hour}}
-	f.input.Tools = []agui.Tool{{Name: "pick"}}
-	f.hold = true
+	fixture.agent.Tools = append(fixture.agent.Tools, "client:*")
+	fixture.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, Expires: time.Hour}}
+	fixture.input.Tools = []agui.Tool{{Name: "pick"}}
+	fixture.hold = true
 	var waits *snapshot.Snapshot
-	f.env.RegisterDelayedCallback(func() {
+	fixture.env.RegisterDelayedCallback(func() {
 		var err error
-		if waits, err = f.acts.Snapshots.Latest(t.Context(), run.Thread, 0); err != nil || len(waits.Interrupts) != 1 || len(waits.ClientCalls) != 1 {
+		if waits, err = fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0); err != nil || len(waits.Interrupts) != 1 || len(waits.ClientCalls) != 1 {
 			t.Errorf("open interrupts: got %+v, %v, want one interrupt and one client call", waits, err)
-			f.env.CancelWorkflow()
+			fixture.env.CancelWorkflow()
 			return
 		}
-		f.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.ClientCalls[0], Content: json.RawMessage(`{"no":"content"}`)})
-		f.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.ClientCalls[0], Content: json.RawMessage(`"blue"`), Error: json.RawMessage(`"dim"`)})
+		fixture.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.ClientCalls[0], Content: json.RawMessage(`{"no":"content"}`)})
+		fixture.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.ClientCalls[0], Content: json.RawMessage(`"blue"`), Error: json.RawMessage(`"dim"`)})
 		d := runs.Decision{
 			CallID: waits.Interrupts[0].ToolCallID, Kind: runs.DecisionEdit, Digest: "d", ArgsDigest: runs.DigestArgs(`{"a":2,"b":2}`),
-			Proposal: f.proposeDecision(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":2,"b":2}`)}),
+			Proposal: fixture.proposeDecision(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":2,"b":2}`)}),
 		}
-		f.env.UpdateWorkflow(runs.UpdateDecide, "u", &testsuite.TestUpdateCallback{
+		fixture.env.UpdateWorkflow(runs.UpdateDecide, "u", &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
 		}, runs.DecideRequest{Decisions: []runs.Decision{d}})
 	}, time.Minute)
-	events, result := f.run("go")
+	events, result := fixture.run("go")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	if waits == nil {
 		t.Fatal("snapshot of the held run = nil, want a value")
@@ -64,7 +64,7 @@ func TestHeldRunAnnouncesInterrupts(t *testing.T) {
 	if !strings.HasSuffix(types, "MESSAGES_SNAPSHOT RUN_FINISHED") {
 		t.Errorf("events = %q, want suffix %q", types, "MESSAGES_SNAPSHOT RUN_FINISHED")
 	}
-	r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	r, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ import (
 // API can check who may decide.
 func TestInterruptsNameApprovalRule(t *testing.T) {
 	t.Parallel()
-	f, s := setupInterrupt(t)
-	r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	fixture, s := setupInterrupt(t)
+	r, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,12 +49,12 @@ func TestInterruptsNameApprovalRule(t *testing.T) {
 // interrupts were opened and when they expire.
 func TestRepeatedFinishReturnsTimesOfInterrupts(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return callAnswer([3]string{"x", "add", `{"a":1,"b":2}`})
 	}, addTool())
-	f.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, Expires: 3 * time.Hour}}
-	f.runUntilInterrupt("go")
-	r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	fixture.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, Expires: 3 * time.Hour}}
+	fixture.runUntilInterrupt("go")
+	r, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestRepeatedFinishReturnsTimesOfInterrupts(t *testing.T) {
 		t.Fatal("source of the interrupt = nil, want a value")
 	}
 	in := runs.FinishInput{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
-	again, err := f.acts.Finish(t.Context(), in)
+	again, err := fixture.acts.Finish(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,20 +81,20 @@ func TestRepeatedFinishReturnsTimesOfInterrupts(t *testing.T) {
 // approvers nor conditions.
 func TestWorkflowReceivesNumbersOfRule(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return callAnswer([3]string{"x", "add", `{"a":1,"b":2}`})
 	}, addTool())
-	f.agent.Approvals = []agents.Approval{{
+	fixture.agent.Approvals = []agents.Approval{{
 		Tools: []string{"add"}, When: "true", Approvers: []string{"ann", "role:x"}, Quorum: 2, NotByRequester: true, Remind: time.Hour,
 		Escalate: []agents.Escalation{{After: 2 * time.Hour, To: []string{"bob"}}}, Expires: 3 * time.Hour, OnExpiry: agents.OnExpiryEscalate,
 	}}
-	f.runUntilInterrupt("go")
-	answer, err := f.askModel("r2", "1/model", 0)
+	fixture.runUntilInterrupt("go")
+	answer, err := fixture.askModel("r2", "1/model", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &runs.Approval{
-		ArgsDigest: runs.DigestArgs(`{"a":1,"b":2}`), RuleDigest: f.agent.RuleDigest(0), Quorum: 2, Remind: time.Hour,
+		ArgsDigest: runs.DigestArgs(`{"a":1,"b":2}`), RuleDigest: fixture.agent.RuleDigest(0), Quorum: 2, Remind: time.Hour,
 		Escalate: []time.Duration{2 * time.Hour, 3 * time.Hour}, Expires: 6 * time.Hour, OnExpiry: runs.OnExpiryReject,
 	}
 	if diff := cmp.Diff(want, answer.Calls[0].Approval); diff != "" {
@@ -125,20 +125,20 @@ func (f *fixture) askModel(id, step string, after uint64) (runs.ModelAnswer, err
 // changes.
 func TestRememberedApprovalsCoverLaterCalls(t *testing.T) {
 	t.Parallel()
-	f, s := setupInterrupt(t)
-	tool, err := f.makeDecidedCall(s, runs.Decision{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, ArgsDigest: s.Items[0].Approval.ArgsDigest, Remember: runs.RememberTool}, "")
+	fixture, s := setupInterrupt(t)
+	tool, err := fixture.makeDecidedCall(s, runs.Decision{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, ArgsDigest: s.Items[0].Approval.ArgsDigest, Remember: runs.RememberTool}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := f.askModel("r2", "1/model", tool.Opened)
+	first, err := fixture.askModel("r2", "1/model", tool.Opened)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if first.InterruptCount != 0 || len(first.Calls) != 2 {
 		t.Errorf("calls after the approval: got %+v, want none that waits", first.Calls)
 	}
-	f.agent.Approvals[0].Quorum = 2
-	second, err := f.askModel("r2", "2/model", first.Seq)
+	fixture.agent.Approvals[0].Quorum = 2
+	second, err := fixture.askModel("r2", "2/model", first.Seq)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,28 +152,28 @@ func TestRememberedApprovalsCoverLaterCalls(t *testing.T) {
 func TestRememberedEqualArguments(t *testing.T) {
 	t.Parallel()
 	var other atomic.Bool
-	f, s := setupInterruptWith(t, func() string {
+	fixture, s := setupInterruptWith(t, func() string {
 		if other.Load() {
 			return `{"a":1,"b":3}`
 		}
 		return `{"a":1,"b":2}`
 	})
-	tool, err := f.makeDecidedCall(s, runs.Decision{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, ArgsDigest: s.Items[0].Approval.ArgsDigest, Remember: runs.RememberArguments}, "")
+	tool, err := fixture.makeDecidedCall(s, runs.Decision{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, ArgsDigest: s.Items[0].Approval.ArgsDigest, Remember: runs.RememberArguments}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	snap, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	snap, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mustEqual(t, "number of remembered approvals", len(snap.Remembered), 1)
 	wantEqual(t, "arguments of the remembered approval", snap.Remembered[0].Args, activities.CanonicalDigest(` { "b": 2, "a": 1 } `))
-	equal, err := f.askModel("r2", "1/model", tool.Opened)
+	equal, err := fixture.askModel("r2", "1/model", tool.Opened)
 	if err != nil || equal.InterruptCount != 0 {
 		t.Errorf("equal arguments: got %+v, %v, want no call that waits", equal, err)
 	}
 	other.Store(true)
-	if answer, err := f.askModel("r2", "2/model", equal.Seq); err != nil || answer.InterruptCount != 1 {
+	if answer, err := fixture.askModel("r2", "2/model", equal.Seq); err != nil || answer.InterruptCount != 1 {
 		t.Errorf("other arguments: got %+v, %v, want one call that waits", answer, err)
 	}
 }
@@ -208,19 +208,19 @@ func TestCanonicalDigest(t *testing.T) {
 // some of them, because its payload is bounded. The run ends with a limit.
 func TestWaitingCallsAreBounded(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		var calls [][3]string
 		for i := range 60 {
 			calls = append(calls, [3]string{fmt.Sprint("x", i), "add", fmt.Sprintf(`{"a":%d,"b":2}`, i)})
 		}
 		return callAnswer(calls...)
 	}, addTool())
-	f.limits.ParallelTools = 100
+	fixture.limits.ParallelTools = 100
 	rule := agents.Approval{Tools: []string{"add"}, Approvers: []string{"ann"}, Remind: time.Hour, Expires: 999 * time.Hour, OnExpiry: agents.OnExpirySkip}
 	for i := range 4 {
 		rule.Escalate = append(rule.Escalate, agents.Escalation{After: time.Duration(i+1) * time.Hour, To: []string{"bob"}})
 	}
-	f.agent.Approvals = []agents.Approval{rule}
-	_, result := f.run("go")
+	fixture.agent.Approvals = []agents.Approval{rule}
+	_, result := fixture.run("go")
 	wantEqual(t, "code", result.Code, runs.CodeLimitParallelTools)
 }

@@ -37,14 +37,14 @@ func TestUnavailableToolIsRepeated(t *testing.T) {
 				return "", away
 			}, test.options...)
 			var sent string
-			f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			fixture := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 				if n == 1 {
 					return callAnswer([3]string{"x", "shop", `{"a":1,"b":2}`})
 				}
 				sent = req.Messages[len(req.Messages)-1].Text()
 				return textAnswer("done")
 			}, shop)
-			if _, result := f.run("buy"); result.Outcome != runs.OutcomeSuccess || calls != test.wantCalls || sent != test.want {
+			if _, result := fixture.run("buy"); result.Outcome != runs.OutcomeSuccess || calls != test.wantCalls || sent != test.want {
 				t.Errorf("got %+v after %d calls and the result %q; want %d calls and %q", result, calls, sent, test.wantCalls, test.want)
 			}
 		})
@@ -67,14 +67,14 @@ func TestInterruptedCallIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	var calls int
 	var sent string
-	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return callAnswer([3]string{"x", "broken", `{}`})
 		}
 		sent = req.Messages[len(req.Messages)-1].Text()
 		return textAnswer("done")
 	}, failingTool{&calls})
-	_, result := f.run("go")
+	_, result := fixture.run("go")
 	if want := "The call failed without an answer. Whether it took effect is unknown."; result.Outcome != runs.OutcomeSuccess || calls != 1 || sent != want {
 		t.Errorf("got %+v after %d calls and the result %q, want %q", result, calls, sent, want)
 	}

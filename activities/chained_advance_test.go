@@ -143,18 +143,18 @@ func TestFailedChainedAdvance(t *testing.T) {
 // compensates for that call too.
 func TestCancelAfterCallCompensates(t *testing.T) {
 	t.Parallel()
-	f, j := setupPipeline(t, echoModel, `
+	fixture, j := setupPipeline(t, echoModel, `
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
   - {name: two, tool: note, args: {note: "two"}}`)
-	f.replaceCallActivity(func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
-		answer, err := f.acts.CallTool(ctx, in)
+	fixture.replaceCallActivity(func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
+		answer, err := fixture.acts.CallTool(ctx, in)
 		if err != nil || in.Compensates {
 			return answer, err
 		}
-		f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: run.ID})
+		fixture.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: run.ID})
 		return answer, temporal.NewNonRetryableApplicationError("the worker died", "gone", errors.New("why"))
 	})
-	events, result := f.run("go")
+	events, result := fixture.run("go")
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
 	j.wantEntries(t, "one", "undo one")
 	var steps []string
@@ -169,5 +169,5 @@ func TestCancelAfterCallCompensates(t *testing.T) {
 	if want := []string{"+one", "+one/tools", "-one/tools", "-one", "+two"}; !slices.Equal(steps[:min(5, len(steps))], want) {
 		t.Errorf("steps: got %q, want the first to be %q", steps, want)
 	}
-	f.wantShownConversation(events)
+	fixture.wantShownConversation(events)
 }

@@ -14,21 +14,21 @@ import (
 func TestClientToolCallsArePending(t *testing.T) {
 	t.Parallel()
 	offered := map[string]string{}
-	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		for _, tool := range req.Tools {
 			offered[tool.Name] = tool.Description
 		}
 		return callAnswer([3]string{"x", "pick", "{}"}, [3]string{"y", "add", `{"a":1,"b":2}`}, [3]string{"z", "pick", "{}"})
 	}, addTool())
-	f.agent.Tools = append(f.agent.Tools, "client:p*")
+	fixture.agent.Tools = append(fixture.agent.Tools, "client:p*")
 	for _, name := range []string{"pick", "pick", "add", "open", "p.", "p" + strings.Repeat("x", 64)} {
-		f.input.Tools = append(f.input.Tools, agui.Tool{Name: name, Description: "the client's", Parameters: json.RawMessage(`{}`)})
+		fixture.input.Tools = append(fixture.input.Tools, agui.Tool{Name: name, Description: "the client's", Parameters: json.RawMessage(`{}`)})
 	}
-	events, _ := f.run("go")
+	events, _ := fixture.run("go")
 	mustEqual(t, "number of offered tools", len(offered), 2)
 	wantEqual(t, "description of the client's tool", offered["pick"], "the client's")
 	wantEqual(t, "description of the server's tool", offered["add"], "adds")
-	r := f.wantThreadEqualsClient(events)
+	r := fixture.wantThreadEqualsClient(events)
 	calls := r.Entries[1].Message.ToolCalls
 	want := []string{calls[0].ID, calls[2].ID}
 	finished, ok := events[len(events)-1].(*agui.RunFinished)
@@ -43,14 +43,14 @@ func TestClientToolCallsArePending(t *testing.T) {
 // client and the operator learn it, once in a run.
 func TestClientToolsNeedPermission(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if len(req.Tools) != 1 {
 			t.Errorf("offered tools: got %v, want one", req.Tools)
 		}
 		return callOnce("add", `{"a":1,"b":2}`)(n, req)
 	}, addTool())
-	f.input.Tools = []agui.Tool{{Name: "pick"}, {Name: "open"}}
-	events, _ := f.run("go")
+	fixture.input.Tools = []agui.Tool{{Name: "pick"}, {Name: "open"}}
+	events, _ := fixture.run("go")
 	var got []string
 	for _, e := range events {
 		if custom, ok := e.(*agui.Custom); ok {
@@ -58,7 +58,7 @@ func TestClientToolsNeedPermission(t *testing.T) {
 		}
 	}
 	wantEqual(t, "custom events", got, []string{`perdure.clientToolsIgnored {"reason":"the agent allows no tools of the client: add client:* to its tools","tools":["pick","open"]}`})
-	if logged := f.logged.String(); strings.Count(logged, "does not allow tools of the client") != 1 {
+	if logged := fixture.logged.String(); strings.Count(logged, "does not allow tools of the client") != 1 {
 		t.Errorf("log = %s, want one warning about tools of the client", logged)
 	}
 }

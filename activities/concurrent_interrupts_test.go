@@ -53,8 +53,8 @@ func TestInterruptsOfNestedBranchesEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := &callJournal{}
-			f := setup(t, echoModel, j.tool(), builtin.Approve())
-			f.agent = parseDefinition(t, `name: a
+			fixture := setup(t, echoModel, j.tool(), builtin.Approve())
+			fixture.agent = parseDefinition(t, `name: a
 model: test/m
 tools: [note]
 steps:
@@ -63,17 +63,17 @@ steps:
       - {name: right, steps: [{name: two, approve: {message: "Two?"}}, {name: then, tool: note, args: {note: two}}]}
   - {name: last, tool: note, args: {note: "${steps.left.error.code}"}}
 `)
-			f.hold, f.limits.Duration = true, 10*time.Hour
+			fixture.hold, fixture.limits.Duration = true, 10*time.Hour
 			var before, after []string
-			f.decideQuestion(t, 30*time.Minute, "nothing", &before)
-			f.decideQuestion(t, 90*time.Minute, "Two?", &after)
-			events, result := f.run("go")
+			fixture.decideQuestion(t, 30*time.Minute, "nothing", &before)
+			fixture.decideQuestion(t, 90*time.Minute, "Two?", &after)
+			events, result := fixture.run("go")
 			wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 			wantEqual(t, "number of open interrupts", len(before), 2)
 			wantEqual(t, "number of open interrupts after the decision", len(after), 1)
 			code := map[string]string{"a sibling fails": "tool_failed", "no time is left": "timeout"}[name]
 			j.wantEntries(t, "late", "late", "two", code)
-			f.wantShownConversation(events)
+			fixture.wantShownConversation(events)
 		})
 	}
 }

@@ -48,10 +48,10 @@ func requestTexts(req *llm.Request) string {
 func TestPromptFitsTheContextWindow(t *testing.T) {
 	t.Parallel()
 	var asked *llm.Request
-	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) { asked = req; return textAnswer("ok") })
-	f.agent.Context = agents.Context{MaxTokens: 2000, Keep: agents.Keep{First: 1, Last: 4}}
-	f.more = conversationOf(40)
-	f.run("the very first question")
+	fixture := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) { asked = req; return textAnswer("ok") })
+	fixture.agent.Context = agents.Context{MaxTokens: 2000, Keep: agents.Keep{First: 1, Last: 4}}
+	fixture.more = conversationOf(40)
+	fixture.run("the very first question")
 	if n := requestTokens(asked); n > 2000 || n < 1000 {
 		t.Errorf("size of the request: got about %d tokens, want most of 2000", n)
 	}
@@ -65,7 +65,7 @@ func TestPromptFitsTheContextWindow(t *testing.T) {
 	if !strings.HasPrefix(last, "user 39") {
 		t.Errorf("last message = %q, want prefix %q", last, "user 39")
 	}
-	if n := len(f.conversation()); n != 82 {
+	if n := len(fixture.conversation()); n != 82 {
 		t.Errorf("messages in the conversation: got %d, want 82", n)
 	}
 }
@@ -78,7 +78,7 @@ func TestLargeResultIsCutForModel(t *testing.T) {
 	dump := tools.Func("dump", "dumps", func(context.Context, struct{}) (string, error) {
 		return "begin " + strings.Repeat("x", large) + " end", nil
 	})
-	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		open := map[string]bool{}
 		for _, m := range req.Messages {
 			for _, c := range m.ToolCalls {
@@ -105,11 +105,11 @@ func TestLargeResultIsCutForModel(t *testing.T) {
 		}
 		return callAnswer([3]string{fmt.Sprint("c", n), "dump", "{}"}, [3]string{fmt.Sprint("d", n), "dump", "{}"})
 	}, dump)
-	f.agent.Context = agents.Context{MaxTokens: 2000}
-	f.limits.Turns = 10
-	_, result := f.run("dump it")
+	fixture.agent.Context = agents.Context{MaxTokens: 2000}
+	fixture.limits.Turns = 10
+	_, result := fixture.run("dump it")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	for _, m := range f.conversation() {
+	for _, m := range fixture.conversation() {
 		if m.Role == agui.RoleTool && len(m.Content.Text()) != large+10 {
 			t.Errorf("size of the result in the conversation = %d bytes, want %d", len(m.Content.Text()), large+10)
 		}
@@ -121,7 +121,7 @@ func TestLargeResultIsCutForModel(t *testing.T) {
 func TestSummaryIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	summaries, failed := 0, false
-	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		switch last := req.Messages[len(req.Messages)-1]; {
 		case strings.Contains(req.Messages[0].Text(), "notes of an assistant"):
 			if req.Model != "small" || len(req.Tools) > 0 || !strings.Contains(last.Text(), "user: user 0 ") {
@@ -143,16 +143,16 @@ func TestSummaryIsMadeOnce(t *testing.T) {
 		}
 		return callAnswer([3]string{"c", "add", `{"a":1,"b":2}`})
 	}, addTool())
-	f.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize, Model: "test/small"}
-	f.more = conversationOf(20)
-	events, result := f.run("the very first question")
+	fixture.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize, Model: "test/small"}
+	fixture.more = conversationOf(20)
+	events, result := fixture.run("the very first question")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	mustEqual(t, "number of summaries", summaries, 1)
 	finished := events[len(events)-1].(*agui.RunFinished)
 	if len(finished.Usage) != 1 || *finished.Usage[0].InputTokens != 20 {
 		t.Errorf("usage: got %+v, want the usage of the summary and of one answer", finished.Usage)
 	}
-	if n := len(f.conversation()); n != 41+3 {
+	if n := len(fixture.conversation()); n != 41+3 {
 		t.Errorf("messages in the conversation: got %d, want 44", n)
 	}
 }
@@ -162,7 +162,7 @@ func TestSummaryIsMadeOnce(t *testing.T) {
 func TestSummaryGrows(t *testing.T) {
 	t.Parallel()
 	summaries := 0
-	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if strings.Contains(req.Messages[0].Text(), "notes of an assistant") {
 			summaries++
 			material := req.Messages[1].Text()
@@ -179,11 +179,11 @@ func TestSummaryGrows(t *testing.T) {
 		}
 		return callAnswer([3]string{fmt.Sprint("c", n), "write", fmt.Sprintf(`{"document":%q,"title":"t"}`, strings.Repeat("word ", 300))})
 	}, documentTool())
-	f.agent.Context = agents.Context{MaxTokens: 2000, Keep: agents.Keep{Last: 100}, Policy: agents.ContextSummarize}
-	f.limits.Turns = 20
-	f.more = conversationOf(10)
-	_, result := f.run("the very first question")
-	turns := int(f.calls.Load()) - summaries
+	fixture.agent.Context = agents.Context{MaxTokens: 2000, Keep: agents.Keep{Last: 100}, Policy: agents.ContextSummarize}
+	fixture.limits.Turns = 20
+	fixture.more = conversationOf(10)
+	_, result := fixture.run("the very first question")
+	turns := int(fixture.calls.Load()) - summaries
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	if summaries < 2 {
 		t.Errorf("number of summaries = %v, want at least %v", summaries, 2)

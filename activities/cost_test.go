@@ -38,9 +38,9 @@ func endlessCalls(n int, _ *llm.Request) ([]llm.Chunk, error) {
 
 func TestRunReportsItsCost(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
-	f.acts.Prices = prices(t)
-	events, _ := f.run("hello")
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
+	fixture.acts.Prices = prices(t)
+	events, _ := fixture.run("hello")
 	finished := events[len(events)-1].(*agui.RunFinished)
 	got := string(finished.Metadata["perdure.cost"])
 	wantEqual(t, "cost", got, `{"amount":0.00002,"currency":"EUR"}`)
@@ -58,14 +58,14 @@ func TestCostEndsTheRun(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f := setup(t, endlessCalls, addTool())
+			fixture := setup(t, endlessCalls, addTool())
 			if c.isPriced {
-				f.acts.Prices = prices(t)
+				fixture.acts.Prices = prices(t)
 			}
-			f.limits = runs.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1, Cost: 2_500}
-			events, result := f.run("go")
+			fixture.limits = runs.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1, Cost: 2_500}
+			events, result := fixture.run("go")
 			wantEqual(t, "code", result.Code, c.wantCode)
-			wantEqual(t, "number of model calls", f.calls.Load(), c.wantCalls)
+			wantEqual(t, "number of model calls", fixture.calls.Load(), c.wantCalls)
 			if _, ok := events[len(events)-1].(*agui.RunError); !ok {
 				t.Errorf("last event: got %T, want RUN_ERROR", events[len(events)-1])
 			}
@@ -76,13 +76,13 @@ func TestCostEndsTheRun(t *testing.T) {
 // TestDayBudgetEndsRun: a tenant that has used its budget of the day cannot call a model.
 func TestDayBudgetEndsRun(t *testing.T) {
 	t.Parallel()
-	f := setup(t, endlessCalls, addTool())
-	ledger := openLedgerAtNoon(t, f.log, budget.Day{Amounts: budget.AmountsOf(1500, 0)})
-	f.acts.Budget = ledger
-	f.limits = runs.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1}
-	_, result := f.run("go")
-	if result.Code != "budget_exceeded" || f.calls.Load() != 3 {
-		t.Errorf("got %+v after %d calls, want 3 of 600 tokens for 1500", result, f.calls.Load())
+	fixture := setup(t, endlessCalls, addTool())
+	ledger := openLedgerAtNoon(t, fixture.log, budget.Day{Amounts: budget.AmountsOf(1500, 0)})
+	fixture.acts.Budget = ledger
+	fixture.limits = runs.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1}
+	_, result := fixture.run("go")
+	if result.Code != "budget_exceeded" || fixture.calls.Load() != 3 {
+		t.Errorf("got %+v after %d calls, want 3 of 600 tokens for 1500", result, fixture.calls.Load())
 	}
 }
 
@@ -90,17 +90,17 @@ func TestDayBudgetEndsRun(t *testing.T) {
 // budget. The next attempt finds the record and counts it, once only.
 func TestAnswerIsCountedOnceInBudget(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
 	message := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
 	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: message.ID, Message: &message}}}}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
-	p, err := f.log.ProposeInput(t.Context(), run, [32]byte{1}, in)
+	p, err := fixture.log.ProposeInput(t.Context(), run, [32]byte{1}, in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	env := newActivityEnv()
 	env.SetDataConverter(runs.DataConverter())
-	f.acts.Register(env)
+	fixture.acts.Register(env)
 	attempt := func() {
 		t.Helper()
 		step := runs.Step{Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "x", Agent: "a", ID: "1/model", Turn: 1, Name: "model"}
@@ -110,14 +110,14 @@ func TestAnswerIsCountedOnceInBudget(t *testing.T) {
 		}
 	}
 	budgetOf := func(tokens int64) *budget.Ledger {
-		l := openLedgerAtNoon(t, f.log, budget.Day{Amounts: budget.AmountsOf(tokens, 0)})
+		l := openLedgerAtNoon(t, fixture.log, budget.Day{Amounts: budget.AmountsOf(tokens, 0)})
 		return l
 	}
 	attempt() // without a budget the answer is not counted
-	f.acts.Budget = budgetOf(1000)
+	fixture.acts.Budget = budgetOf(1000)
 	attempt()
 	attempt()
-	if n := f.calls.Load(); n != 1 {
+	if n := fixture.calls.Load(); n != 1 {
 		t.Fatalf("calls of the model: got %d, want 1", n)
 	}
 	if _, err := budgetOf(12).Check(t.Context(), "default", nil); !errors.Is(err, budget.ErrExceeded) {

@@ -16,9 +16,9 @@ import (
 )
 
 // openLedger gives the activities a ledger with a soft budget.
-func openLedger(t *testing.T, f *fixture, soft budget.Amounts) {
+func openLedger(t *testing.T, fixture *fixture, soft budget.Amounts) {
 	t.Helper()
-	f.acts.Budget = openLedgerAtNoon(t, f.log, budget.Day{Soft: soft})
+	fixture.acts.Budget = openLedgerAtNoon(t, fixture.log, budget.Day{Soft: soft})
 }
 
 // openLedgerAtNoon opens a ledger at noon, with the budget of a day.
@@ -59,14 +59,14 @@ func TestDayBudgetInterrupt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupDecidedLimits(t, approve)
-			f.acts.Prices = prices(t)
-			openLedger(t, f.fixture, c.soft)
-			events, result := f.run("go")
+			fixture := setupDecidedLimits(t, approve)
+			fixture.acts.Prices = prices(t)
+			openLedger(t, fixture.fixture, c.soft)
+			events, result := fixture.run("go")
 			mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-			mustEqual(t, "number of questions", len(f.questions), 1)
-			mustEqual(t, "number of model calls", f.calls.Load(), 3)
-			q := f.questions[0]
+			mustEqual(t, "number of questions", len(fixture.questions), 1)
+			mustEqual(t, "number of model calls", fixture.calls.Load(), 3)
+			q := fixture.questions[0]
 			wantEqual(t, "message of the interrupt", q.Message, c.wantMessage)
 			if strings.Contains(string(q.ResponseSchema), "content") {
 				t.Errorf("response schema = %q, want no %q", string(q.ResponseSchema), "content")
@@ -87,14 +87,14 @@ func TestDayBudgetInterrupt(t *testing.T) {
 			if !strings.Contains(got, shown) {
 				t.Errorf("events = %q, want text with %q", got, shown)
 			}
-			all := strings.Join(f.sent, "\n")
+			all := strings.Join(fixture.sent, "\n")
 			if strings.Contains(all, "approve") {
 				t.Errorf("messages sent to the model = %q, want no %q", all, "approve")
 			}
 			if strings.Contains(all, "Approved") {
 				t.Errorf("messages sent to the model = %q, want no %q", all, "Approved")
 			}
-			m := f.conversation()
+			m := fixture.conversation()
 			n := len(m)
 			if n < 3 {
 				t.Errorf("number of messages = %v, want at least %v", n, 3)
@@ -111,16 +111,16 @@ func TestDayBudgetInterrupt(t *testing.T) {
 func TestRejectedDayBudgetEndsRun(t *testing.T) {
 	t.Parallel()
 	soft := agents.SoftLimits{Turns: 8, Approval: agents.Approval{Approvers: []string{"ann"}, Expires: time.Hour}}
-	f := setupLimits(t, soft, func() runs.Decision { return runs.Decision{Kind: runs.DecisionReject} })
-	openLedger(t, f.fixture, budget.AmountsOf(600, 0))
-	events, result := f.run("go")
+	fixture := setupLimits(t, soft, func() runs.Decision { return runs.Decision{Kind: runs.DecisionReject} })
+	openLedger(t, fixture.fixture, budget.AmountsOf(600, 0))
+	events, result := fixture.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)
 	mustEqual(t, "last event is RUN_ERROR", ok, true)
 	wantEqual(t, "code of the last event", last.Code, runs.CodeBudgetExceeded)
 	wantEqual(t, "code", result.Code, last.Code)
-	wantEqual(t, "number of model calls", f.calls.Load(), 1)
-	mustEqual(t, "number of interrupts", len(f.questions), 1)
-	if f.questions[0].ExpiresAt == "" {
+	wantEqual(t, "number of model calls", fixture.calls.Load(), 1)
+	mustEqual(t, "number of interrupts", len(fixture.questions), 1)
+	if fixture.questions[0].ExpiresAt == "" {
 		t.Error("interrupts: [0].ExpiresAt is empty, want a value")
 	}
 }
@@ -129,21 +129,21 @@ func TestRejectedDayBudgetEndsRun(t *testing.T) {
 // whatever was used meanwhile. A call whose workflow cannot raise the interrupt goes through.
 func TestBudgetCheckIsRecordedOnce(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
-	openLedger(t, f, budget.AmountsOf(10, 0))
-	if err := f.acts.Budget.Count(t.Context(), "default", "other", budget.Use{Tokens: 10}); err != nil {
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
+	openLedger(t, fixture, budget.AmountsOf(10, 0))
+	if err := fixture.acts.Budget.Count(t.Context(), "default", "other", budget.Use{Tokens: 10}); err != nil {
 		t.Fatal(err)
 	}
 	message := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
 	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: message.ID, Message: &message}}}}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
-	p, err := f.log.ProposeInput(t.Context(), run, [32]byte{1}, in)
+	p, err := fixture.log.ProposeInput(t.Context(), run, [32]byte{1}, in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	env := newActivityEnv()
 	env.SetDataConverter(runs.DataConverter())
-	f.acts.Register(env)
+	fixture.acts.Register(env)
 	step := runs.Step{Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "x", Agent: "a", ID: "1/model", Turn: 1, Name: "model"}
 	attempt := func(call runs.ModelCall) (answer runs.ModelAnswer) {
 		t.Helper()
@@ -158,15 +158,15 @@ func TestBudgetCheckIsRecordedOnce(t *testing.T) {
 	}
 	call := runs.ModelCall{Step: step, Beginning: runs.Beginning{Input: p.Seq, Digest: p.Digest}, Day: &runs.DayAllowance{}}
 	first := attempt(call)
-	f.acts.Budget = nil
+	fixture.acts.Budget = nil
 	again := attempt(call)
 	if first.Exceeded == nil {
 		t.Fatal("exceeded limit = nil, want a value")
 	}
 	mustEqual(t, "tokens of the day", first.Exceeded.Used, 10)
-	mustEqual(t, "number of model calls", f.calls.Load(), 0)
+	mustEqual(t, "number of model calls", fixture.calls.Load(), 0)
 	mustEqual(t, "answer of the repeated check", again, first)
-	openLedger(t, f, budget.AmountsOf(10, 0))
+	openLedger(t, fixture, budget.AmountsOf(10, 0))
 	step.ID, step.Turn, step.After, step.Closes = "2/model", 2, first.Seq, "model"
 	got := attempt(runs.ModelCall{Step: step})
 	if got.Exceeded != nil {
@@ -175,33 +175,33 @@ func TestBudgetCheckIsRecordedOnce(t *testing.T) {
 	if got.MessageID == "" {
 		t.Error("message of the answer is empty, want a value")
 	}
-	wantEqual(t, "number of model calls", f.calls.Load(), 1)
+	wantEqual(t, "number of model calls", fixture.calls.Load(), 1)
 }
 
 // TestDayBudgetInterruptBeforeBranches: a pipeline asks once, before branches whose agents cannot ask
 // themselves. It does not ask before branches without agents.
 func TestDayBudgetInterruptBeforeBranches(t *testing.T) {
 	t.Parallel()
-	f := setupDecidedLimits(t, approve)
-	f.agent = parseDefinition(t, `name: a
+	fixture := setupDecidedLimits(t, approve)
+	fixture.agent = parseDefinition(t, `name: a
 model: test/m
 tools: [add]
 steps:
   - {name: sums, map: {items: "[1, 2]", steps: [{name: sum, tool: add, args: {a: "${item}", b: 1}}]}}
   - {name: all, map: {items: "[1, 2, 3]", concurrency: 1, steps: [{name: say, agent: {instructions: Say it.}}]}}
 `)
-	openLedger(t, f.fixture, budget.AmountsOf(10, 0))
-	if err := f.acts.Budget.Count(t.Context(), "default", "other", budget.Use{Tokens: 10}); err != nil {
+	openLedger(t, fixture.fixture, budget.AmountsOf(10, 0))
+	if err := fixture.acts.Budget.Count(t.Context(), "default", "other", budget.Use{Tokens: 10}); err != nil {
 		t.Fatal(err)
 	}
-	events, result := f.run("go")
+	events, result := fixture.run("go")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	mustEqual(t, "number of questions", len(f.questions), 1)
-	if f.calls.Load() < 3 {
-		t.Errorf("number of model calls = %v, want at least %v", f.calls.Load(), 3)
+	mustEqual(t, "number of questions", len(fixture.questions), 1)
+	if fixture.calls.Load() < 3 {
+		t.Errorf("number of model calls = %v, want at least %v", fixture.calls.Load(), 3)
 	}
-	if want := "The tenant has used 10 tokens on " + today + ", UTC. May the run continue up to 20 tokens?"; f.questions[0].Message != want {
-		t.Errorf("interrupt: got %q, want %q", f.questions[0].Message, want)
+	if want := "The tenant has used 10 tokens on " + today + ", UTC. May the run continue up to 20 tokens?"; fixture.questions[0].Message != want {
+		t.Errorf("interrupt: got %q, want %q", fixture.questions[0].Message, want)
 	}
 	interrupt := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepStarted); return ok && s.StepName == "limit" })
 	sums := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepFinished); return ok && s.StepName == "sums" })

@@ -25,10 +25,10 @@ func setupInterrupt(t *testing.T) (*fixture, *runs.Interrupts) {
 // setupInterruptWith is setupInterrupt with other arguments in later answers.
 func setupInterruptWith(t *testing.T, arguments func() string) (*fixture, *runs.Interrupts) {
 	t.Helper()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return callAnswer([3]string{"x", "add", arguments()}, [3]string{"y", "add", `{"a":9,"b":9}`})
 	}, addTool())
-	return f, f.interruptOf()
+	return fixture, fixture.interruptOf()
 }
 
 // interruptOf runs the fixture until the call of add with a = 1 waits for an approval.
@@ -120,16 +120,16 @@ func TestDecidedCallHasResultOfDecision(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, s := setupInterrupt(t)
+			fixture, s := setupInterrupt(t)
 			d := runs.Decision{CallID: s.Items[0].ID, Kind: tt.kind, ArgsDigest: tt.digest}
 			if tt.decision != nil {
 				tt.decision.Kind = string(tt.kind)
-				d.Proposal = f.proposeDecision(tt.decision)
+				d.Proposal = fixture.proposeDecision(tt.decision)
 			}
-			if _, err := f.makeDecidedCall(s, d, tt.onExpiry); err != nil {
+			if _, err := fixture.makeDecidedCall(s, d, tt.onExpiry); err != nil {
 				t.Fatal(err)
 			}
-			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+			r, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,15 +150,15 @@ func TestRejectionRestoresPredictedState(t *testing.T) {
 	for kind, want := range map[runs.DecisionKind]string{runs.DecisionApprove: `{"sum":1}`, runs.DecisionReject: `{}`, runs.DecisionExpire: `{}`, runs.DecisionCancel: `{}`} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+			fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 				return callAnswer([3]string{"x", "add", `{"a":1,"b":2}`}, [3]string{"y", "calculate", `{}`})
 			}, addTool())
-			f.agent.State.Predict = []agents.Prediction{{Tool: "add", Argument: "a", Key: "sum"}}
-			s := f.interruptOf()
-			if _, err := f.makeDecidedCall(s, runs.Decision{CallID: s.Items[0].ID, Kind: kind, ArgsDigest: runs.DigestArgs(`{"a":1,"b":2}`)}, ""); err != nil {
+			fixture.agent.State.Predict = []agents.Prediction{{Tool: "add", Argument: "a", Key: "sum"}}
+			s := fixture.interruptOf()
+			if _, err := fixture.makeDecidedCall(s, runs.Decision{CallID: s.Items[0].ID, Kind: kind, ArgsDigest: runs.DigestArgs(`{"a":1,"b":2}`)}, ""); err != nil {
 				t.Fatal(err)
 			}
-			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+			r, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,12 +171,12 @@ func TestRejectionRestoresPredictedState(t *testing.T) {
 // ones.
 func TestChangedArgumentsAreRefused(t *testing.T) {
 	t.Parallel()
-	f, s := setupInterrupt(t)
+	fixture, s := setupInterrupt(t)
 	for _, d := range []runs.Decision{
 		{CallID: s.Items[0].ID, Kind: runs.DecisionApprove, ArgsDigest: runs.DigestArgs(`{"a":1,"b":3}`)},
-		{CallID: s.Items[0].ID, Kind: runs.DecisionEdit, ArgsDigest: runs.DigestArgs(`{}`), Proposal: f.proposeDecision(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":5}`)})},
+		{CallID: s.Items[0].ID, Kind: runs.DecisionEdit, ArgsDigest: runs.DigestArgs(`{}`), Proposal: fixture.proposeDecision(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":5}`)})},
 	} {
-		_, err := f.makeDecidedCall(s, d, "")
+		_, err := fixture.makeDecidedCall(s, d, "")
 		if err == nil {
 			t.Fatalf("%s: error of the call = nil, want an error", d.Kind)
 		}

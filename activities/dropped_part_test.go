@@ -31,24 +31,24 @@ func TestDroppedPartsAreShown(t *testing.T) {
 	paint := tools.Func("paint", "paints", func(context.Context, struct{}) (tools.Result, error) {
 		return tools.Result{Content: "here", Parts: []llm.Part{llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "iVBORw0KGgo="}}}, nil
 	})
-	f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return callAnswer([3]string{"x", "paint", `{}`})
 		}
 		return textAnswer("done")
 	}, paint)
-	f.acts.Models["test"] = inlineOnlyModel{f.acts.Models["test"]}
+	fixture.acts.Models["test"] = inlineOnlyModel{fixture.acts.Models["test"]}
 	document := func(source agui.PartSource) agui.ContentPart {
 		source.MimeType = "application/pdf"
 		return agui.ContentPart{Type: agui.PartDocument, Source: &source}
 	}
-	f.more = []agui.Message{{ID: "u2", Role: agui.RoleUser, Content: agui.PartsContent([]agui.ContentPart{
+	fixture.more = []agui.Message{{ID: "u2", Role: agui.RoleUser, Content: agui.PartsContent([]agui.ContentPart{
 		agui.TextPart("read these"),
 		document(agui.PartSource{Type: agui.SourceURL, Value: "https://x.example/a.pdf"}),
 		document(agui.PartSource{Type: agui.SourceData, Value: "JVBERi0xLjQ="}),
 		document(agui.PartSource{Type: agui.SourceFile, Value: "file-1"}),
 	})}}
-	events, _ := f.run("hello")
+	events, _ := fixture.run("hello")
 	var dropped []string
 	var result string
 	for _, event := range events {

@@ -32,18 +32,18 @@ func runError(t *testing.T, events []agui.Event) *agui.RunError {
 // recorded.
 func TestPanicFailsRunWithoutItsText(t *testing.T) {
 	t.Parallel()
-	f := setup(t, nil)
-	f.acts.Models["test"] = llm.ModelFunc(func(context.Context, *llm.Request) iter.Seq2[llm.Chunk, error] {
-		f.calls.Add(1)
+	fixture := setup(t, nil)
+	fixture.acts.Models["test"] = llm.ModelFunc(func(context.Context, *llm.Request) iter.Seq2[llm.Chunk, error] {
+		fixture.calls.Add(1)
 		panic("SECRET PROMPT")
 	})
-	events, _ := f.run("hello")
+	events, _ := fixture.run("hello")
 	end := runError(t, events)
 	wantEqual(t, "code of the end", end.Code, runs.CodeInternal)
 	if strings.Contains(end.Message, "SECRET") {
 		t.Errorf("message of the end = %q, want no %q", end.Message, "SECRET")
 	}
-	wantEqual(t, "number of model calls", f.calls.Load(), 8)
+	wantEqual(t, "number of model calls", fixture.calls.Load(), 8)
 }
 
 // TestRepeatedToolCallNumbers: some servers number tool calls from 1, and some
@@ -56,7 +56,7 @@ func TestRepeatedToolCallNumbers(t *testing.T) {
 	}) (string, error) {
 		return in.A, nil
 	})
-	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n > 1 {
 			for _, m := range req.Messages[len(req.Messages)-2:] {
 				got = append(got, m.ToolCallID+": "+m.Text())
@@ -69,7 +69,7 @@ func TestRepeatedToolCallNumbers(t *testing.T) {
 			llm.Finish{Reason: llm.FinishToolCalls},
 		}, nil
 	}, note)
-	f.run("go")
+	fixture.run("go")
 	slices.Sort(got) // the calls run in parallel
 	all := strings.Join(got, ", ")
 	wantEqual(t, "results sent", all, `first: one, second: two`)
@@ -80,28 +80,28 @@ func TestRepeatedToolCallNumbers(t *testing.T) {
 func TestNumberOfToolCallsIsLimited(t *testing.T) {
 	t.Parallel()
 	add := tools.Func(strings.Repeat("n", 64), "adds", func(context.Context, pair) (int, error) { return 0, nil })
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		var calls [][3]string
 		for i := range 200 {
 			calls = append(calls, [3]string{fmt.Sprint(i), add.Spec().Name, `{}`})
 		}
 		return callAnswer(calls...)
 	}, add)
-	events, _ := f.run("go")
+	events, _ := fixture.run("go")
 	end := runError(t, events)
 	wantEqual(t, "code of the end", end.Code, runs.CodeLimitParallelTools)
-	wantEqual(t, "number of model calls", f.calls.Load(), 1)
+	wantEqual(t, "number of model calls", fixture.calls.Load(), 1)
 }
 
 // TestLongModelName: a provider may return a model name of any length.
 func TestLongModelName(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return []llm.Chunk{llm.TextDelta{Text: "hi"}, llm.Finish{Reason: llm.FinishStop, Model: strings.Repeat("long ", 10_000)}}, nil
 	})
-	_, result := f.run("go")
+	_, result := fixture.run("go")
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "number of model calls", f.calls.Load(), 1)
+	wantEqual(t, "number of model calls", fixture.calls.Load(), 1)
 }
 
 // TestCancelledToolIsAbandoned: a tool that ignores its context does not keep a
@@ -145,23 +145,23 @@ func TestCancelDuringText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setup(t, nil)
-			f.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
+			fixture := setup(t, nil)
+			fixture.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
 				return func(yield func(llm.Chunk, error) bool) {
 					if !yield(chunks[0], nil) {
 						return
 					}
-					if _, err := f.log.RequestCancel(ctx, run, stream.Cancel{}); err != nil {
+					if _, err := fixture.log.RequestCancel(ctx, run, stream.Cancel{}); err != nil {
 						t.Error(err)
 					}
-					if err := f.log.AnnounceCancel(run); err != nil {
+					if err := fixture.log.AnnounceCancel(run); err != nil {
 						t.Error(err)
 					}
 					<-ctx.Done()
 					yield(chunks[1], nil)
 				}
 			})
-			events, result := f.run("go")
+			events, result := fixture.run("go")
 			if result.Outcome != runs.OutcomeCancelled {
 				t.Errorf("got %+v, want cancelled", result)
 			}
@@ -171,7 +171,7 @@ func TestCancelDuringText(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if diff := cmp.Diff(encodeMessages(t, f.conversation()[1:]), encodeMessages(t, shown.Messages())); diff != "" {
+			if diff := cmp.Diff(encodeMessages(t, fixture.conversation()[1:]), encodeMessages(t, shown.Messages())); diff != "" {
 				t.Errorf("messages differ (-thread +clients):\n%s", diff)
 			}
 		})
@@ -209,14 +209,14 @@ func TestNoToolCallAfterCancel(t *testing.T) {
 // conversation that it continues. Its run then ends with conversation_changed.
 func TestInputOfCutConversationEndsRun(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("never") })
-	f.accepted = stream.Acceptance{Keep: 4, Last: "gone"}
-	events, result := f.run("and then?")
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("never") })
+	fixture.accepted = stream.Acceptance{Keep: 4, Last: "gone"}
+	events, result := fixture.run("and then?")
 	end := runError(t, events)
 	wantEqual(t, "code of the end", end.Code, "conversation_changed")
 	wantEqual(t, "code", result.Code, end.Code)
-	wantEqual(t, "number of model calls", f.calls.Load(), 0)
-	if m := f.conversation(); len(m) != 1 || m[0].Content.Text() != "and then?" {
+	wantEqual(t, "number of model calls", fixture.calls.Load(), 0)
+	if m := fixture.conversation(); len(m) != 1 || m[0].Content.Text() != "and then?" {
 		t.Errorf("conversation: got %+v, want the client's message", m)
 	}
 }
@@ -253,15 +253,15 @@ func TestFrozenWorkerTakesStep(t *testing.T) {
 // times.
 func TestRetryLimits(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("at last") })
-	f.outage.Store(50)
-	_, result := f.run("hello")
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("at last") })
+	fixture.outage.Store(50)
+	_, result := fixture.run("hello")
 	wantEqual(t, "after an outage: outcome", result.Outcome, runs.OutcomeSuccess)
-	f = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return nil, &llm.Error{Code: llm.CodeUnavailable} })
-	events, _ := f.run("hello")
+	fixture = setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return nil, &llm.Error{Code: llm.CodeUnavailable} })
+	events, _ := fixture.run("hello")
 	end := runError(t, events)
 	wantEqual(t, "code of the end", end.Code, string(llm.CodeUnavailable))
-	wantEqual(t, "number of model calls", f.calls.Load(), 8)
+	wantEqual(t, "number of model calls", fixture.calls.Load(), 8)
 }
 
 // finish executes the activity that ends a run.
@@ -282,30 +282,30 @@ func (f *fixture) finish(in runs.FinishInput) (runs.FinishResult, error) {
 // records that the workflow knows.
 func TestLostRunEndsWithLogLost(t *testing.T) {
 	t.Parallel()
-	f := setup(t, nil)
+	fixture := setup(t, nil)
 	ctx := t.Context()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
-	p, err := f.log.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}}})
+	p, err := fixture.log.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := f.finish(runs.FinishInput{
+	done, err := fixture.finish(runs.FinishInput{
 		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "e1", After: 999, Outcome: runs.OutcomeSuccess,
 		Beginning: runs.Beginning{Input: p.Seq, Digest: p.Digest}, Agent: "a", First: "1/model",
 	})
 	if err != nil || done.Code != runs.ErrorLogLost {
 		t.Fatalf("Finish: got %+v, %v, want log_lost", done, err)
 	}
-	if ended, err := f.log.HasEnded(ctx, run); err != nil || !ended {
+	if ended, err := fixture.log.HasEnded(ctx, run); err != nil || !ended {
 		t.Errorf("HasEnded = %v, %v, want true", ended, err)
 	}
 }
 
 func TestFinishOfOtherExecution(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("mine") })
-	f.run("hello")
-	_, err := f.finish(runs.FinishInput{
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("mine") })
+	fixture.run("hello")
+	_, err := fixture.finish(runs.FinishInput{
 		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "another", Outcome: runs.OutcomeError, Code: "x", First: "1/model",
 	})
 	if err == nil || !strings.Contains(err.Error(), runs.ErrorFenced) {

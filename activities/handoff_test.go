@@ -17,12 +17,12 @@ import (
 // setupHandoff returns a fixture whose agent may hand off its thread to others.
 func setupHandoff(t *testing.T, s script, others []*agents.Definition, available ...tools.Tool) *fixture {
 	t.Helper()
-	f := setupSubagents(t, s, others, available...)
-	f.agent.Tools = nil
+	fixture := setupSubagents(t, s, others, available...)
+	fixture.agent.Tools = nil
 	for _, d := range others {
-		f.agent.Tools = append(f.agent.Tools, "handoff:"+d.Name)
+		fixture.agent.Tools = append(fixture.agent.Tools, "handoff:"+d.Name)
 	}
-	return f
+	return fixture
 }
 
 // handoffsIn returns the handoffs that clients are shown.
@@ -58,7 +58,7 @@ func (f *fixture) agentOfThread() string {
 func TestHandoffContinuesWithTargetAgent(t *testing.T) {
 	t.Parallel()
 	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
-	f := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		last := req.Messages[len(req.Messages)-1]
 		switch {
 		case req.Model == "lead":
@@ -78,17 +78,17 @@ func TestHandoffContinuesWithTargetAgent(t *testing.T) {
 		}
 		return callAnswer([3]string{"1", "add", `{"a":1,"b":2}`})
 	}, []*agents.Definition{subagentDefinition("helper", "add")}, add)
-	events, result := f.run("go")
+	events, result := fixture.run("go")
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "number of model calls", f.calls.Load(), 3)
-	wantEqual(t, "agent of the thread", f.agentOfThread(), "helper")
+	wantEqual(t, "number of model calls", fixture.calls.Load(), 3)
+	wantEqual(t, "agent of the thread", fixture.agentOfThread(), "helper")
 	if got := handoffsIn(t, events); len(got) != 1 || got[0] != (stream.Handoff{From: "a", To: "helper"}) {
 		t.Errorf("shown handoffs: got %+v, want one from a to helper", got)
 	}
 	if got := typesOf(events); !strings.Contains(got, "TOOL_CALL_RESULT CUSTOM STEP_FINISHED STEP_STARTED") || strings.Contains(got, "SUBAGENT") {
 		t.Errorf("events: got %s, want a custom event between the result and the next step, and no subagent", got)
 	}
-	f.wantShownConversation(events)
+	fixture.wantShownConversation(events)
 }
 
 // TestFailedHandoff: a handoff call that fails returns the reason to the model, and the agent
@@ -105,7 +105,7 @@ func TestFailedHandoff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupHandoff(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			fixture := setupHandoff(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 				if n == 1 {
 					return callAnswer([3]string{"1", c.tool, c.arguments})
 				}
@@ -114,9 +114,9 @@ func TestFailedHandoff(t *testing.T) {
 				}
 				return textAnswer("done")
 			}, []*agents.Definition{subagentDefinition("helper"), steps})
-			events, _ := f.run("go")
+			events, _ := fixture.run("go")
 			wantEqual(t, "number of shown handoffs", len(handoffsIn(t, events)), 0)
-			wantEqual(t, "agent of the thread", f.agentOfThread(), "a")
+			wantEqual(t, "agent of the thread", fixture.agentOfThread(), "a")
 		})
 	}
 }
@@ -124,7 +124,7 @@ func TestFailedHandoff(t *testing.T) {
 // TestFirstHandoffCounts: only the first of two handoffs in a turn counts.
 func TestFirstHandoffCounts(t *testing.T) {
 	t.Parallel()
-	f := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if req.Model == "lead" {
 			return callAnswer([3]string{"1", "transfer_to_second", ``}, [3]string{"2", "transfer_to_first", `{}`})
 		}
@@ -134,12 +134,12 @@ func TestFirstHandoffCounts(t *testing.T) {
 		}
 		return textAnswer("done")
 	}, []*agents.Definition{subagentDefinition("first"), subagentDefinition("second")})
-	events, _ := f.run("go")
+	events, _ := fixture.run("go")
 	got := handoffsIn(t, events)
 	mustEqual(t, "number of shown handoffs", len(got), 1)
 	wantEqual(t, "target of the shown handoff", got[0].To, "second")
-	wantEqual(t, "agent of the thread", f.agentOfThread(), "second")
-	f.wantShownConversation(events)
+	wantEqual(t, "agent of the thread", fixture.agentOfThread(), "second")
+	fixture.wantShownConversation(events)
 }
 
 // TestHandoffsAreBounded: the handoffs in a run are bounded. After the last one the thread's agent
@@ -147,28 +147,28 @@ func TestFirstHandoffCounts(t *testing.T) {
 func TestHandoffsAreBounded(t *testing.T) {
 	t.Parallel()
 	refused := 0
-	f := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setupHandoff(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if last := req.Messages[len(req.Messages)-1]; last.IsError {
 			refused++
 			return textAnswer(last.Text())
 		}
 		return callAnswer([3]string{"1", req.Tools[0].Name, `{}`})
 	}, []*agents.Definition{subagentDefinition("helper", "handoff:a")})
-	f.others["a"], f.limits.Turns = f.agent, 30
-	f.agent.Limits = agents.DefaultLimits()
-	events, result := f.run("go")
+	fixture.others["a"], fixture.limits.Turns = fixture.agent, 30
+	fixture.agent.Limits = agents.DefaultLimits()
+	events, result := fixture.run("go")
 	got := handoffsIn(t, events)
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "number of shown handoffs", len(got), runs.MaxHandoffs)
 	wantEqual(t, "number of refused handoffs", refused, 1)
-	wantEqual(t, "agent of the thread", f.agentOfThread(), "a")
-	f.wantShownConversation(events)
+	wantEqual(t, "agent of the thread", fixture.agentOfThread(), "a")
+	fixture.wantShownConversation(events)
 }
 
 // TestSubagentHasNoHandoffs: a subagent has no thread to hand off.
 func TestSubagentHasNoHandoffs(t *testing.T) {
 	t.Parallel()
-	f := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		last := req.Messages[len(req.Messages)-1]
 		switch {
 		case req.Model == "lead" && last.Role == llm.RoleUser:
@@ -182,15 +182,15 @@ func TestSubagentHasNoHandoffs(t *testing.T) {
 		}
 		return textAnswer("back")
 	}, []*agents.Definition{subagentDefinition("helper", "handoff:other"), subagentDefinition("other")})
-	events, _ := f.run("go")
+	events, _ := fixture.run("go")
 	wantEqual(t, "number of shown handoffs", len(handoffsIn(t, events)), 0)
-	wantEqual(t, "agent of the thread", f.agentOfThread(), "a")
+	wantEqual(t, "agent of the thread", fixture.agentOfThread(), "a")
 }
 
 // TestAgentStepHasNoHandoffs: an agent step has no thread to hand off.
 func TestAgentStepHasNoHandoffs(t *testing.T) {
 	t.Parallel()
-	f := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role == llm.RoleUser && len(req.Tools) == 0 {
 			return callAnswer([3]string{"1", "transfer_to_other", `{}`})
@@ -200,11 +200,11 @@ func TestAgentStepHasNoHandoffs(t *testing.T) {
 		}
 		return textAnswer("done")
 	}, []*agents.Definition{subagentDefinition("helper", "handoff:other"), subagentDefinition("other")})
-	f.agent.Tools, f.agent.Steps = nil, []agents.Step{{Name: "x", Agent: &agents.AgentStep{Name: "helper"}}}
-	events, result := f.run("go")
+	fixture.agent.Tools, fixture.agent.Steps = nil, []agents.Step{{Name: "x", Agent: &agents.AgentStep{Name: "helper"}}}
+	events, result := fixture.run("go")
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "number of shown handoffs", len(handoffsIn(t, events)), 0)
-	wantEqual(t, "agent of the thread", f.agentOfThread(), "a")
+	wantEqual(t, "agent of the thread", fixture.agentOfThread(), "a")
 }
 
 // TestCancelledHandoff: a run that is cancelled before the call does not hand off.

@@ -25,21 +25,21 @@ func TestImpossibleUsageIsEstimated(t *testing.T) {
 	for name, n := range map[string]int64{"negative": -5, "more than a double holds": math.MaxInt64, "just too many": 1<<40 + 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setup(t, func(n2 int, _ *llm.Request) ([]llm.Chunk, error) {
+			fixture := setup(t, func(n2 int, _ *llm.Request) ([]llm.Chunk, error) {
 				usage := llm.Usage{Input: &n, Output: &n, Total: &n, Reasoning: &n, CachedInput: &n, CacheWrite: &n}
 				if n2 < 3 {
 					return []llm.Chunk{llm.ToolCallStart{ID: "x", Name: "noop"}, llm.Finish{Reason: llm.FinishToolCalls, Provider: "p", Model: "m", Usage: usage}}, nil
 				}
 				return []llm.Chunk{llm.TextDelta{Text: "done"}, llm.Finish{Reason: llm.FinishStop, Provider: "p", Model: "m", Usage: usage}}, nil
 			}, tools.Func("noop", "does nothing", func(context.Context, struct{}) (string, error) { return "", nil }))
-			events, result := f.run("go")
+			events, result := fixture.run("go")
 			wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 			for _, u := range events[len(events)-1].(*agui.RunFinished).Usage {
 				if *u.InputTokens < 0 || *u.InputTokens > 1000 || *u.OutputTokens < 0 || *u.OutputTokens > 1000 {
 					t.Errorf("tokens: got %d and %d, want an estimate", *u.InputTokens, *u.OutputTokens)
 				}
 			}
-			f.wantThreadEqualsClient(events)
+			fixture.wantThreadEqualsClient(events)
 		})
 	}
 }
@@ -62,13 +62,13 @@ func TestHostileArguments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setup(t, callOnce("write", arguments), tools.Func("write", "writes", func(context.Context, map[string]any) (string, error) { return "ok", nil }))
-			f.agent.State = agents.State{Visible: true, Predict: []agents.Prediction{{Tool: "write", Argument: "document", Key: "document"}}}
-			events, result := f.run("go")
+			fixture := setup(t, callOnce("write", arguments), tools.Func("write", "writes", func(context.Context, map[string]any) (string, error) { return "ok", nil }))
+			fixture.agent.State = agents.State{Visible: true, Predict: []agents.Prediction{{Tool: "write", Argument: "document", Key: "document"}}}
+			events, result := fixture.run("go")
 			wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-			wantEqual(t, "number of model calls", f.calls.Load(), 2)
+			wantEqual(t, "number of model calls", fixture.calls.Load(), 2)
 			screen := clientState(t, events)
-			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+			r, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,12 +132,12 @@ func TestHostileTools(t *testing.T) {
 	for _, tool := range hostileTools() {
 		t.Run(tool.Spec().Name, func(t *testing.T) {
 			t.Parallel()
-			f := setup(t, callOnce(tool.Spec().Name, "{}"), tool)
-			events, result := f.run("go")
+			fixture := setup(t, callOnce(tool.Spec().Name, "{}"), tool)
+			events, result := fixture.run("go")
 			mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-			mustEqual(t, "number of model calls", f.calls.Load(), 2)
+			mustEqual(t, "number of model calls", fixture.calls.Load(), 2)
 			clientState(t, events)
-			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+			r, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +161,7 @@ func TestHostileTools(t *testing.T) {
 			if tool.Spec().Name == "deepReports" && answer.Content.Text() != "all were refused" {
 				t.Errorf("result = %q, want %q", answer.Content.Text(), "all were refused")
 			}
-			next, err := f.acts.Snapshots.Latest(t.Context(), stream.Thread{Tenant: "default", ID: "t2"}, 0)
+			next, err := fixture.acts.Snapshots.Latest(t.Context(), stream.Thread{Tenant: "default", ID: "t2"}, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

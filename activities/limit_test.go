@@ -29,21 +29,21 @@ type limitFixture struct {
 // setupLimits returns a fixture whose agent has soft limits.
 func setupLimits(t *testing.T, soft agents.SoftLimits, decides func() runs.Decision) *limitFixture {
 	t.Helper()
-	f := setupDecidedLimits(t, decides)
-	f.agent.Limits.Soft = &soft
-	f.limits = runs.LimitsOfRun(agents.Limits{Turns: 9, Tokens: 10_000, Duration: time.Hour, ParallelTools: 1, Soft: &soft})
-	return f
+	fixture := setupDecidedLimits(t, decides)
+	fixture.agent.Limits.Soft = &soft
+	fixture.limits = runs.LimitsOfRun(agents.Limits{Turns: 9, Tokens: 10_000, Duration: time.Hour, ParallelTools: 1, Soft: &soft})
+	return fixture
 }
 
 // setupDecidedLimits returns a limitFixture whose run is held and receives a decision.
 func setupDecidedLimits(t *testing.T, decides func() runs.Decision) *limitFixture {
 	t.Helper()
-	f := &limitFixture{}
-	f.fixture = setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := &limitFixture{}
+	fixture.fixture = setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		for _, m := range req.Messages {
-			f.sent = append(f.sent, m.Text())
+			fixture.sent = append(fixture.sent, m.Text())
 			for _, c := range m.ToolCalls {
-				f.sent = append(f.sent, c.Name)
+				fixture.sent = append(fixture.sent, c.Name)
 			}
 		}
 		if n > 2 {
@@ -51,24 +51,24 @@ func setupDecidedLimits(t *testing.T, decides func() runs.Decision) *limitFixtur
 		}
 		return endlessCalls(n, req)
 	}, addTool(), builtin.Approve())
-	f.agent.Tools = []string{"add"}
-	f.limits.Tokens = 10_000
-	f.hold = true
-	f.env.RegisterDelayedCallback(func() {
-		r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	fixture.agent.Tools = []string{"add"}
+	fixture.limits.Tokens = 10_000
+	fixture.hold = true
+	fixture.env.RegisterDelayedCallback(func() {
+		r, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 		if err != nil || len(r.Interrupts) != 1 {
 			t.Errorf("open interrupts: got %+v, %v, want one", r, err)
-			f.env.CancelWorkflow()
+			fixture.env.CancelWorkflow()
 			return
 		}
-		f.questions = r.Interrupts
+		fixture.questions = r.Interrupts
 		d := decides()
 		d.CallID, d.Digest = r.Interrupts[0].ToolCallID, "d"
-		f.env.UpdateWorkflow(runs.UpdateDecide, "u", &testsuite.TestUpdateCallback{
+		fixture.env.UpdateWorkflow(runs.UpdateDecide, "u", &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
 		}, runs.DecideRequest{Decisions: []runs.Decision{d}})
 	}, time.Minute)
-	return f
+	return fixture
 }
 
 // approve returns an approval.
@@ -87,12 +87,12 @@ func TestSoftLimitInterrupt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupLimits(t, c.soft, approve)
-			f.acts.Prices = prices(t)
-			events, result := f.run("go")
+			fixture := setupLimits(t, c.soft, approve)
+			fixture.acts.Prices = prices(t)
+			events, result := fixture.run("go")
 			mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-			mustEqual(t, "number of questions", len(f.questions), 1)
-			q := f.questions[0]
+			mustEqual(t, "number of questions", len(fixture.questions), 1)
+			q := fixture.questions[0]
 			wantEqual(t, "message of the interrupt", q.Message, c.wantMessage)
 			if !strings.Contains(string(q.ResponseSchema), `"editedArgs":{"type":"object","required":["allowed"]`) {
 				t.Errorf("response schema = %q, want text with %q", string(q.ResponseSchema), `"editedArgs":{"type":"object","required":["allowed"]`)
@@ -122,7 +122,7 @@ func TestSoftLimitInterrupt(t *testing.T) {
 			if arguments != c.wantArgs {
 				t.Errorf("arguments: got %s, want %s", arguments, c.wantArgs)
 			}
-			all := strings.Join(f.sent, "\n")
+			all := strings.Join(fixture.sent, "\n")
 			if strings.Contains(all, "approve") {
 				t.Errorf("messages sent to the model = %q, want no %q", all, "approve")
 			}
@@ -132,7 +132,7 @@ func TestSoftLimitInterrupt(t *testing.T) {
 			if !strings.Contains(all, "add") {
 				t.Errorf("messages sent to the model = %q, want text with %q", all, "add")
 			}
-			m := f.conversation()
+			m := fixture.conversation()
 			n := len(m)
 			if n < 3 {
 				t.Errorf("number of messages = %v, want at least %v", n, 3)
@@ -149,14 +149,14 @@ func TestSoftLimitInterrupt(t *testing.T) {
 func TestEditedSoftLimit(t *testing.T) {
 	t.Parallel()
 	const args = `{"limit":"tokens","used":1200,"allowed":1201}`
-	var f *limitFixture
-	f = setupLimits(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
+	var fixture *limitFixture
+	fixture = setupLimits(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
 		content := &stream.Decision{Kind: "edit", Args: json.RawMessage(args)}
-		return runs.Decision{Kind: runs.DecisionEdit, Proposal: f.proposeDecision(content), ArgsDigest: runs.DigestArgs(args), Allowed: 1201}
+		return runs.Decision{Kind: runs.DecisionEdit, Proposal: fixture.proposeDecision(content), ArgsDigest: runs.DigestArgs(args), Allowed: 1201}
 	})
-	_, result := f.run("go")
+	_, result := fixture.run("go")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	m := f.conversation()
+	m := fixture.conversation()
 	wantEqual(t, "result of the approval", m[len(m)-2].Content.Text(), "Approved.")
 	wantEqual(t, "arguments of the approval", m[len(m)-3].ToolCalls[0].Arguments, args)
 }
@@ -164,17 +164,17 @@ func TestEditedSoftLimit(t *testing.T) {
 // TestRejectedSoftLimitEndsRun: the reason of a rejection is in the conversation.
 func TestRejectedSoftLimitEndsRun(t *testing.T) {
 	t.Parallel()
-	var f *limitFixture
-	f = setupLimits(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
-		return runs.Decision{Kind: runs.DecisionReject, Proposal: f.proposeDecision(&stream.Decision{Kind: "reject", Reason: "too dear"})}
+	var fixture *limitFixture
+	fixture = setupLimits(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
+		return runs.Decision{Kind: runs.DecisionReject, Proposal: fixture.proposeDecision(&stream.Decision{Kind: "reject", Reason: "too dear"})}
 	})
-	events, result := f.run("go")
+	events, result := fixture.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)
 	mustEqual(t, "last event is RUN_ERROR", ok, true)
 	wantEqual(t, "code of the last event", last.Code, runs.CodeLimitTokens)
 	wantEqual(t, "code", result.Code, last.Code)
-	wantEqual(t, "number of model calls", f.calls.Load(), 2)
-	m := f.conversation()
+	wantEqual(t, "number of model calls", fixture.calls.Load(), 2)
+	m := fixture.conversation()
 	text := m[len(m)-1].Content.Text()
 	if !strings.Contains(text, "too dear") {
 		t.Errorf("last message = %q, want text with %q", text, "too dear")
@@ -185,12 +185,12 @@ func TestRejectedSoftLimitEndsRun(t *testing.T) {
 // and raises no other. The interrupt may be the first step of a run.
 func TestSoftLimitInterruptIsRecordedOnce(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
-	f.agent.Limits.Soft = &agents.SoftLimits{Tokens: 1000, Approval: agents.Approval{Expires: time.Hour, Quorum: 2}}
-	f.run("hello")
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
+	fixture.agent.Limits.Soft = &agents.SoftLimits{Tokens: 1000, Approval: agents.Approval{Expires: time.Hour, Quorum: 2}}
+	fixture.run("hello")
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivity(f.acts.InterruptForLimit)
+	env.RegisterActivity(fixture.acts.InterruptForLimit)
 	in := runs.LimitInterrupt{
 		Step: runs.Step{
 			Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "1/limit", Name: "limit",
@@ -200,7 +200,7 @@ func TestSoftLimitInterruptIsRecordedOnce(t *testing.T) {
 	}
 	var answers [2]runs.ModelAnswer
 	for i := range answers {
-		value, err := env.ExecuteActivity(f.acts.InterruptForLimit, in)
+		value, err := env.ExecuteActivity(fixture.acts.InterruptForLimit, in)
 		if err == nil {
 			err = value.Get(&answers[i])
 		}
@@ -217,7 +217,7 @@ func TestSoftLimitInterruptIsRecordedOnce(t *testing.T) {
 	wantEqual(t, "tool of the call", c.Tool, "approve")
 	wantEqual(t, "number of interrupts", answers[0].InterruptCount, 1)
 	wantEqual(t, "approval of the call", c.Approval, want)
-	m := f.conversation()
+	m := fixture.conversation()
 	n := len(m)
 	mustEqual(t, "number of messages", n, 3)
 	wantEqual(t, "arguments of the approval", m[2].ToolCalls[0].Arguments, args)

@@ -50,7 +50,7 @@ func documentTool() tools.Tool {
 func TestReasoningReturnsToProvider(t *testing.T) {
 	t.Parallel()
 	var back []llm.Reasoning
-	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 2 {
 			for _, m := range req.Messages {
 				back = append(back, m.Reasoning...)
@@ -67,7 +67,7 @@ func TestReasoningReturnsToProvider(t *testing.T) {
 			llm.Finish{Reason: llm.FinishToolCalls},
 		}, nil
 	}, addTool())
-	events, _ := f.run("go")
+	events, _ := fixture.run("go")
 	want := []llm.Reasoning{
 		{Text: "first, this", Provider: "test", Data: json.RawMessage(`{"sig":"a:b"}`)},
 		{Provider: "test", Data: json.RawMessage(`"hidden"`)},
@@ -81,22 +81,22 @@ func TestReasoningReturnsToProvider(t *testing.T) {
 	if got := typesOf(events); !strings.Contains(got, types) {
 		t.Errorf("events: got\n%s, want in it\n%s", got, types)
 	}
-	f.wantThreadEqualsClient(events)
+	fixture.wantThreadEqualsClient(events)
 }
 
 // TestScriptedModelReceivesReasoning: the scripted model reports how many of its reasoning blocks
 // came back unchanged.
 func TestScriptedModelReceivesReasoning(t *testing.T) {
 	t.Parallel()
-	f := setup(t, nil, tools.Func("calculate", "", func(context.Context, struct {
+	fixture := setup(t, nil, tools.Func("calculate", "", func(context.Context, struct {
 		Expression string `json:"expression"`
 	}) (string, error) {
 		return "84", nil
 	}))
-	f.acts.Models["test"] = scripted.New(scripted.Think(0))
-	f.agent.Model = "test/think"
-	events, _ := f.run("go 12*7")
-	messages := f.conversation()
+	fixture.acts.Models["test"] = scripted.New(scripted.Think(0))
+	fixture.agent.Model = "test/think"
+	events, _ := fixture.run("go 12*7")
+	messages := fixture.conversation()
 	if got := messages[len(messages)-1].Content.Text(); !strings.Contains(got, "2 times") {
 		t.Errorf("answer: got %q, want 2 blocks", got)
 	}
@@ -120,7 +120,7 @@ func TestScriptedModelReceivesReasoning(t *testing.T) {
 func TestEmptyReasoningIsHidden(t *testing.T) {
 	t.Parallel()
 	var back []llm.Reasoning
-	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 2 {
 			for _, m := range req.Messages {
 				back = append(back, m.Reasoning...)
@@ -135,7 +135,7 @@ func TestEmptyReasoningIsHidden(t *testing.T) {
 			llm.Finish{Reason: llm.FinishToolCalls},
 		}, nil
 	}, addTool())
-	events, _ := f.run("go")
+	events, _ := fixture.run("go")
 	got := typesOf(events)
 	if strings.Contains(got, "REASONING") {
 		t.Errorf("events = %q, want no %q", got, "REASONING")
@@ -144,8 +144,8 @@ func TestEmptyReasoningIsHidden(t *testing.T) {
 	if diff := cmp.Diff(want, back); diff != "" {
 		t.Errorf("reasoning sent back (-want +got):\n%s", diff)
 	}
-	f.wantThreadEqualsClient(events)
-	r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	fixture.wantThreadEqualsClient(events)
+	r, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestEmptyReasoningIsHidden(t *testing.T) {
 		wantEqual(t, fmt.Sprintf("history %q: number of new messages", mode), len(a.Tail), 1)
 	}
 	for _, profile := range []stream.Generation{stream.Generation0, stream.Generation1} {
-		shown := f.views().Run(run, view.Options{Generation: profile, Join: true})
+		shown := fixture.views().Run(run, view.Options{Generation: profile, Join: true})
 		defer shown.Close()
 		for {
 			frames, err := shown.Next(t.Context(), time.Minute)
@@ -186,7 +186,7 @@ func TestEmptyReasoningIsHidden(t *testing.T) {
 // nor sent to the provider.
 func TestReasoningOfFailedAttemptIsDropped(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		switch n {
 		case 1:
 			return []llm.Chunk{
@@ -202,14 +202,14 @@ func TestReasoningOfFailedAttemptIsDropped(t *testing.T) {
 		}
 		return textAnswer("done")
 	}, addTool())
-	events, _ := f.run("go")
-	f.wantThreadEqualsClient(events)
+	events, _ := fixture.run("go")
+	fixture.wantThreadEqualsClient(events)
 }
 
 func TestModelReceivesContextAndState(t *testing.T) {
 	t.Parallel()
 	var system []string
-	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		system = append(system, req.Messages[0].Text())
 		if req.Messages[1].Role != llm.RoleUser {
 			t.Errorf("message after the instructions: got %+v, want a message of the user", req.Messages[1])
@@ -219,10 +219,10 @@ func TestModelReceivesContextAndState(t *testing.T) {
 		}
 		return textAnswer("done")
 	}, stateTool())
-	f.agent.State.Visible = true
-	f.input.Context = []agui.Context{{Description: "The page", Value: "line 1\nline 2"}, {Description: `a "b"`, Value: "{}"}}
-	f.input.State = json.RawMessage(`{"a": 1}`)
-	f.run("go")
+	fixture.agent.State.Visible = true
+	fixture.input.Context = []agui.Context{{Description: "The page", Value: "line 1\nline 2"}, {Description: `a "b"`, Value: "{}"}}
+	fixture.input.State = json.RawMessage(`{"a": 1}`)
+	fixture.run("go")
 	want := "Be brief.\n\nContext from the user's application:\n\n" +
 		"<context description=\"The page\">\nline 1\nline 2\n</context>\n\n<context description=\"a \\\"b\\\"\">\n{}\n</context>\n\n" +
 		"The state that you share with the application, as JSON:\n\n<state>\n{\"a\":1}\n</state>"
@@ -241,7 +241,7 @@ func TestStateFollowsArgument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 2 {
 			return textAnswer("done")
 		}
@@ -253,9 +253,9 @@ func TestStateFollowsArgument(t *testing.T) {
 		}
 		return append(chunks, llm.Finish{Reason: llm.FinishToolCalls}), nil
 	}, documentTool())
-	f.agent.State.Predict = []agents.Prediction{{Tool: "write", Argument: "document", Key: "a/b"}, {Tool: "other", Argument: "x", Key: "y"}}
-	events, _ := f.run("go")
-	r := f.wantThreadEqualsClient(events)
+	fixture.agent.State.Predict = []agents.Prediction{{Tool: "write", Argument: "document", Key: "a/b"}, {Tool: "other", Argument: "x", Key: "y"}}
+	events, _ := fixture.run("go")
+	r := fixture.wantThreadEqualsClient(events)
 	var state map[string]string
 	if err := json.Unmarshal(r.State, &state); err != nil || state["a/b"] != document || len(state) != 1 {
 		t.Errorf("state = %s (%v), want the document at a/b", r.State, err)
@@ -287,7 +287,7 @@ func TestStateFollowsArgument(t *testing.T) {
 func TestModelReceivesMedia(t *testing.T) {
 	t.Parallel()
 	var sent []llm.Message
-	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		sent = req.Messages[1:]
 		return textAnswer("done")
 	})
@@ -300,8 +300,8 @@ func TestModelReceivesMedia(t *testing.T) {
 		})},
 		{ID: "u3", Role: agui.RoleUser, Content: agui.PartsContent([]agui.ContentPart{{Type: agui.PartImage, Source: &agui.PartSource{Type: agui.SourceFile, Value: "file-1"}}})},
 	}
-	f.more = messages
-	f.run("go")
+	fixture.more = messages
+	fixture.run("go")
 	want := []llm.Message{
 		{Role: llm.RoleUser, Parts: []llm.Part{llm.Text{Text: "go"}}},
 		{Role: llm.RoleUser, Parts: []llm.Part{

@@ -12,14 +12,14 @@ import (
 func TestLoggedModelFailures(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[llm.Code]string{llm.CodeUnauthorized: `"failures":"1"`, llm.CodeUnavailable: `"failures":"1 of 8"`} {
-		f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+		fixture := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 			if n == 1 {
 				return nil, &llm.Error{Code: code}
 			}
 			return textAnswer("done")
 		})
-		f.run("hello")
-		log := f.logged.String()
+		fixture.run("hello")
+		log := fixture.logged.String()
 		if !strings.Contains(log, want) {
 			t.Errorf("%s: log = %q, want text with %q", code, log, want)
 		}

@@ -46,24 +46,24 @@ func setupNotifications(t *testing.T, hooks ...webhook.Hook) *notificationFixtur
 	base, s := setupInterrupt(t)
 	base.agent.Approvals[0].Approvers, base.agent.Approvals[0].Escalate = []string{"role:finance"}, []agents.Escalation{{After: time.Hour, To: []string{"alice"}}}
 	base.agent.Name = "a"
-	f := &notificationFixture{fixture: base, waits: s}
+	fixture := &notificationFixture{fixture: base, waits: s}
 	r, err := base.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.after = r.Seq
-	if f.store, err = inbox.Open(t.Context(), base.log); err != nil {
+	fixture.after = r.Seq
+	if fixture.store, err = inbox.Open(t.Context(), base.log); err != nil {
 		t.Fatal(err)
 	}
 	secret := "whsec_" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
 	sender := webhook.NewSender(hooks, func(string) string { return secret }, egress.AnyNetwork)
 	t.Cleanup(sender.Close)
-	base.acts.Inbox, base.acts.Webhooks = f.store, sender
+	base.acts.Inbox, base.acts.Webhooks = fixture.store, sender
 	base.acts.StartDelivery = func(_ context.Context, in runs.Delivery) error {
-		f.delivered = append(f.delivered, in)
+		fixture.delivered = append(fixture.delivered, in)
 		return nil
 	}
-	return f
+	return fixture
 }
 
 // notify sends a notification, some time after the interrupt was opened.
@@ -122,39 +122,39 @@ func (f *notificationFixture) propose(subject, channel, kind, reason string) run
 
 func TestRepeatedNotification(t *testing.T) {
 	t.Parallel()
-	f := setupNotifications(t, webhook.Hook{Name: "all"}, webhook.Hook{Name: "decided", Events: []inbox.EventType{inbox.Decided}}, webhook.Hook{Name: "others", Agents: []string{"b"}})
-	c := &f.waits.Items[0]
+	fixture := setupNotifications(t, webhook.Hook{Name: "all"}, webhook.Hook{Name: "decided", Events: []inbox.EventType{inbox.Decided}}, webhook.Hook{Name: "others", Agents: []string{"b"}})
+	c := &fixture.waits.Items[0]
 	c.Expires, c.Approval.Quorum = interruptMetadata.Add(24*time.Hour), 2
 	for range 2 {
-		f.notify(runs.EventOpened, 0)
+		fixture.notify(runs.EventOpened, 0)
 	}
 	expires := c.Expires
 	want := inbox.Approval{
 		ID: run.Identify("int", c.ID), ThreadID: "t1", RunID: "r1", Agent: "a", ToolCallID: c.ID, ToolName: "add", Reason: "tool_call", Args: json.RawMessage(`{"a":1,"b":2}`),
 		ArgsDigest: c.Approval.ArgsDigest, Message: "May add be called?", RequestedAt: interruptMetadata, ExpiresAt: &expires, Voting: inbox.Voting{Approvers: []string{"role:finance"}, Quorum: 2, Decisions: []inbox.Decision{}, Tallies: []inbox.Tally{{ArgsDigest: c.Approval.ArgsDigest, Decision: "approve", Missing: 2}}},
 	}
-	if diff := cmp.Diff([]inbox.Approval{want}, f.pending()); diff != "" {
+	if diff := cmp.Diff([]inbox.Approval{want}, fixture.pending()); diff != "" {
 		t.Errorf("inbox (-want +got):\n%s", diff)
 	}
-	c.Votes = []runs.Decision{f.propose("alice", "http", "approve", "")}
+	c.Votes = []runs.Decision{fixture.propose("alice", "http", "approve", "")}
 	c.Escalations = 1
 	for range 2 {
-		f.notify(runs.EventVoted, time.Hour)
+		fixture.notify(runs.EventVoted, time.Hour)
 	}
-	voted := f.pending()[0]
+	voted := fixture.pending()[0]
 	mustEqual(t, "number of votes in the inbox", len(voted.Decisions), 1)
 	wantEqual(t, "voter in the inbox", voted.Decisions[0].By, "alice")
 	wantEqual(t, "channel of the vote in the inbox", voted.Decisions[0].Channel, "http")
 	wantEqual(t, "approvers in the inbox", voted.Approvers, []string{"role:finance", "alice"})
-	last := f.propose("bob", "link", "approve", "fine")
+	last := fixture.propose("bob", "link", "approve", "fine")
 	c.Decision = &last
-	f.notify(runs.EventDecided, 2*time.Hour)
-	f.notify(runs.EventOpened, 0) // a late attempt
-	f.notify(runs.EventVoted, time.Hour)
-	if pending := f.pending(); len(pending) != 0 {
+	fixture.notify(runs.EventDecided, 2*time.Hour)
+	fixture.notify(runs.EventOpened, 0) // a late attempt
+	fixture.notify(runs.EventVoted, time.Hour)
+	if pending := fixture.pending(); len(pending) != 0 {
 		t.Errorf("inbox after the decision: got %+v, want none", pending)
 	}
-	history := f.history()
+	history := fixture.history()
 	mustEqual(t, "number of approvals in the audit", len(history), 1)
 	mustEqual(t, "status of the approval", history[0].Status, inbox.StatusDecided)
 	mustEqual(t, "arguments of the approval", string(history[0].Args), `{"a":1,"b":2}`)
@@ -172,7 +172,7 @@ func TestRepeatedNotification(t *testing.T) {
 		wantEqual(t, fmt.Sprintf("decision %d has no time", i), got.At.IsZero(), false)
 	}
 	sent := map[string]int{}
-	for _, in := range f.delivered {
+	for _, in := range fixture.delivered {
 		sent[in.Webhook+" "+in.Event]++
 	}
 	if len(sent) != 4 { // deliveries with the same ID are one
@@ -182,11 +182,11 @@ func TestRepeatedNotification(t *testing.T) {
 
 func TestExpiryHasNoApprover(t *testing.T) {
 	t.Parallel()
-	f := setupNotifications(t)
-	f.notify(runs.EventOpened, 0)
-	f.waits.Items[0].Decision = &runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionExpire}
-	f.notify(runs.EventExpired, 24*time.Hour)
-	history := f.history()
+	fixture := setupNotifications(t)
+	fixture.notify(runs.EventOpened, 0)
+	fixture.waits.Items[0].Decision = &runs.Decision{CallID: fixture.waits.Items[0].ID, Kind: runs.DecisionExpire}
+	fixture.notify(runs.EventExpired, 24*time.Hour)
+	history := fixture.history()
 	mustEqual(t, "number of approvals in the audit", len(history), 1)
 	mustEqual(t, "status of the approval", history[0].Status, inbox.StatusExpired)
 	mustEqual(t, "number of decisions of the approval", len(history[0].Decisions), 1)
@@ -198,46 +198,46 @@ func TestExpiryHasNoApprover(t *testing.T) {
 // TestLostInboxIsRestored: a lost bucket is restored from the log. An existing one is unchanged.
 func TestLostInboxIsRestored(t *testing.T) {
 	t.Parallel()
-	f := setupNotifications(t)
-	f.notify(runs.EventOpened, 0)
-	f.waits.Items[0].Votes = []runs.Decision{f.propose("alice", "http", "approve", "")}
-	f.notify(runs.EventVoted, time.Hour)
-	before := f.pending()
+	fixture := setupNotifications(t)
+	fixture.notify(runs.EventOpened, 0)
+	fixture.waits.Items[0].Votes = []runs.Decision{fixture.propose("alice", "http", "approve", "")}
+	fixture.notify(runs.EventVoted, time.Hour)
+	before := fixture.pending()
 	lose := func() {
-		js := f.log.Conn()
+		js := fixture.log.Conn()
 		if _, err := js.Request("$JS.API.STREAM.DELETE.KV_PERDURE_approvals", nil, 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		var err error
-		if f.store, err = inbox.Open(t.Context(), f.log); err != nil {
+		if fixture.store, err = inbox.Open(t.Context(), fixture.log); err != nil {
 			t.Fatal(err)
 		}
-		f.acts.Inbox = f.store
-		if lost := f.pending(); len(lost) != 0 {
+		fixture.acts.Inbox = fixture.store
+		if lost := fixture.pending(); len(lost) != 0 {
 			t.Fatalf("inbox after its loss: got %v, want none", lost)
 		}
 	}
 	restore := func() {
 		t.Helper()
-		if err := f.store.Restore(t.Context()); err != nil {
+		if err := fixture.store.Restore(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	lose()
 	restore()
-	if diff := cmp.Diff(before, f.pending()); diff != "" || len(before) != 1 || len(before[0].Decisions) != 1 {
+	if diff := cmp.Diff(before, fixture.pending()); diff != "" || len(before) != 1 || len(before[0].Decisions) != 1 {
 		t.Errorf("restored inbox (-want +got):\n%s", diff)
 	}
-	decision := f.propose("bob", "http", "approve", "")
-	f.waits.Items[0].Decision = &decision
-	f.notify(runs.EventDecided, 2*time.Hour)
+	decision := fixture.propose("bob", "http", "approve", "")
+	fixture.waits.Items[0].Decision = &decision
+	fixture.notify(runs.EventDecided, 2*time.Hour)
 	restore()
-	if pending := f.pending(); len(pending) != 0 {
+	if pending := fixture.pending(); len(pending) != 0 {
 		t.Errorf("restored after the decision: got %+v, want none", pending)
 	}
 	lose()
 	restore()
-	if pending := f.pending(); len(pending) != 0 {
+	if pending := fixture.pending(); len(pending) != 0 {
 		t.Errorf("restored after the decision and a loss: got %+v, want none", pending)
 	}
 }
@@ -266,24 +266,24 @@ func TestWebhookDelivery(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	t.Cleanup(receiver.Close)
-	f := setupNotifications(t, webhook.Hook{Name: "chat", URL: receiver.URL, Secret: "S"})
-	f.notify(runs.EventOpened, 0)
+	fixture := setupNotifications(t, webhook.Hook{Name: "chat", URL: receiver.URL, Secret: "S"})
+	fixture.notify(runs.EventOpened, 0)
 	deliver := func(in runs.Delivery) error {
 		env := newActivityEnv()
-		env.RegisterActivity(f.acts.SendWebhook)
-		_, err := env.ExecuteActivity(f.acts.SendWebhook, in)
+		env.RegisterActivity(fixture.acts.SendWebhook)
+		_, err := env.ExecuteActivity(fixture.acts.SendWebhook, in)
 		return err
 	}
 	var app *temporal.ApplicationError
-	if err := deliver(f.delivered[0]); !errors.As(err, &app) || app.NonRetryable() {
+	if err := deliver(fixture.delivered[0]); !errors.As(err, &app) || app.NonRetryable() {
 		t.Errorf("receiver is down: got %v, want a retryable error", err)
 	}
 	status = http.StatusForbidden
-	if err := deliver(f.delivered[0]); !errors.As(err, &app) || !app.NonRetryable() || app.Type() != "webhook_refused" {
+	if err := deliver(fixture.delivered[0]); !errors.As(err, &app) || !app.NonRetryable() || app.Type() != "webhook_refused" {
 		t.Errorf("receiver refuses: got %v, want a permanent error", err)
 	}
 	status = http.StatusOK
-	if err := deliver(f.delivered[0]); err != nil {
+	if err := deliver(fixture.delivered[0]); err != nil {
 		t.Error(err)
 	}
 	var sent struct {
@@ -306,13 +306,13 @@ func TestWebhookDelivery(t *testing.T) {
 // every decision: the arguments of an edit, the scope of an approval, and the approver.
 func TestAuditOfDecisions(t *testing.T) {
 	t.Parallel()
-	f := setupNotifications(t)
-	c := &f.waits.Items[0]
+	fixture := setupNotifications(t)
+	c := &fixture.waits.Items[0]
 	c.Approval.Quorum = 2
-	f.notify(runs.EventOpened, 0)
+	fixture.notify(runs.EventOpened, 0)
 	propose := func(subject string, content stream.Decision) runs.Decision {
 		content.CallID, content.By = c.ID, &auth.Principal{Tenant: "default", Subject: subject}
-		p, err := f.log.ProposeDecision(t.Context(), run, sha256.Sum256([]byte(subject+content.Kind)), &content)
+		p, err := fixture.log.ProposeDecision(t.Context(), run, sha256.Sum256([]byte(subject+content.Kind)), &content)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -326,11 +326,11 @@ func TestAuditOfDecisions(t *testing.T) {
 	approves := propose("alice", stream.Decision{Kind: "approve", Remember: "arguments"})
 	edits := propose("bob", stream.Decision{Kind: "edit", Args: other})
 	c.Votes = []runs.Decision{approves, edits}
-	f.notify(runs.EventVoted, time.Hour)
-	voted := f.pending()[0]
+	fixture.notify(runs.EventVoted, time.Hour)
+	voted := fixture.pending()[0]
 	want := []inbox.Tally{{ArgsDigest: c.Approval.ArgsDigest, Decision: "approve", Votes: 1, Missing: 1}, {ArgsDigest: edits.ArgsDigest, Decision: "edit", Votes: 1, Missing: 1}}
 	if diff := cmp.Diff(want, voted.Tallies); diff != "" {
-		t.Errorf("proposals (-want +got):\n%s", diff)
+		t.Errorf("tallies (-want +got):\n%s", diff)
 	}
 	mustEqual(t, "number of votes", len(voted.Decisions), 2)
 	wantEqual(t, "scope of the first vote", voted.Decisions[0].Remember, "arguments")
@@ -338,10 +338,10 @@ func TestAuditOfDecisions(t *testing.T) {
 	last := func(decision runs.Decision, after time.Duration) inbox.Decision {
 		t.Helper()
 		c.Decision = &decision
-		f.notify(runs.EventDecided, after)
-		history := f.history()[0]
+		fixture.notify(runs.EventDecided, after)
+		history := fixture.history()[0]
 		if history.Status != inbox.StatusDecided || history.Tallies != nil {
-			t.Errorf("audit: got %+v, want a decided approval without proposals", history)
+			t.Errorf("audit: got %+v, want a decided approval without tallies", history)
 		}
 		event := history.Events[len(history.Events)-1]
 		if added := event.Decisions; len(added) != 1 || !cmp.Equal(added[0], history.Decisions[len(history.Decisions)-1]) {
@@ -352,13 +352,13 @@ func TestAuditOfDecisions(t *testing.T) {
 	if got := last(propose("eve", stream.Decision{Kind: "edit", Args: other}), time.Since(interruptMetadata)); got.By != "eve" || string(got.Args) != string(other) || got.ArgsDigest != edits.ArgsDigest {
 		t.Errorf("edit: got %+v, want the arguments %s of eve", got, other)
 	}
-	x, err := f.store.Watch(t.Context())
+	x, err := fixture.store.Watch(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer x.Stop()
-	if page, _, err := x.Decided("default", inbox.Filter{Agent: "a", Tool: "add", Thread: "t1"}, "", 10); err != nil || len(page) != 1 || page[0].ID != f.history()[0].ID {
-		t.Errorf("archive: got %+v, %v, want the approval %s", page, err, f.history()[0].ID)
+	if page, _, err := x.Decided("default", inbox.Filter{Agent: "a", Tool: "add", Thread: "t1"}, "", 10); err != nil || len(page) != 1 || page[0].ID != fixture.history()[0].ID {
+		t.Errorf("archive: got %+v, %v, want the approval %s", page, err, fixture.history()[0].ID)
 	}
 }
 
@@ -374,12 +374,12 @@ func TestAuditOfAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupNotifications(t)
-			f.notify(runs.EventOpened, 0)
-			seq := f.proposeDecision(&stream.Decision{CallID: f.waits.Items[0].ID, Kind: "answer", Result: &agui.Message{Role: agui.RoleTool, Content: agui.TextContent(c.text)}})
-			f.waits.Items[0].Decision = &runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionAnswer, Digest: "d", Proposal: seq}
-			f.notify(runs.EventDecided, time.Hour)
-			got := f.history()[0].Decisions[0]
+			fixture := setupNotifications(t)
+			fixture.notify(runs.EventOpened, 0)
+			seq := fixture.proposeDecision(&stream.Decision{CallID: fixture.waits.Items[0].ID, Kind: "answer", Result: &agui.Message{Role: agui.RoleTool, Content: agui.TextContent(c.text)}})
+			fixture.waits.Items[0].Decision = &runs.Decision{CallID: fixture.waits.Items[0].ID, Kind: runs.DecisionAnswer, Digest: "d", Proposal: seq}
+			fixture.notify(runs.EventDecided, time.Hour)
+			got := fixture.history()[0].Decisions[0]
 			wantEqual(t, "content of the decision", string(got.Content), c.wantContent)
 			wantEqual(t, "content is truncated", got.Truncated, c.wantTruncated)
 		})
@@ -389,14 +389,14 @@ func TestAuditOfAnswer(t *testing.T) {
 // TestAuditOfCancel: an approval that a cancel closes has the cancelling caller and the reason.
 func TestAuditOfCancel(t *testing.T) {
 	t.Parallel()
-	f := setupNotifications(t)
-	f.notify(runs.EventOpened, 0)
-	if _, err := f.log.RequestCancel(t.Context(), run, stream.Cancel{Reason: "a duplicate", By: &auth.Principal{Tenant: "default", Subject: "ada"}}); err != nil {
+	fixture := setupNotifications(t)
+	fixture.notify(runs.EventOpened, 0)
+	if _, err := fixture.log.RequestCancel(t.Context(), run, stream.Cancel{Reason: "a duplicate", By: &auth.Principal{Tenant: "default", Subject: "ada"}}); err != nil {
 		t.Fatal(err)
 	}
-	f.waits.Items[0].Decision = &runs.Decision{CallID: f.waits.Items[0].ID, Kind: runs.DecisionCancel}
-	f.notify(runs.EventDecided, time.Hour)
-	got := f.history()[0].Decisions[0]
+	fixture.waits.Items[0].Decision = &runs.Decision{CallID: fixture.waits.Items[0].ID, Kind: runs.DecisionCancel}
+	fixture.notify(runs.EventDecided, time.Hour)
+	got := fixture.history()[0].Decisions[0]
 	wantEqual(t, "kind of the decision", got.Decision, "cancel")
 	wantEqual(t, "approver of the decision", got.By, "ada")
 	wantEqual(t, "reason of the decision", got.Reason, "a duplicate")

@@ -12,14 +12,14 @@ import (
 func TestOutageUsesNoAttempts(t *testing.T) {
 	t.Parallel()
 	for failures, want := range map[int]runs.Outcome{7: runs.OutcomeSuccess, 8: runs.OutcomeError} {
-		f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+		fixture := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 			if n <= failures {
 				return nil, &llm.Error{Code: llm.CodeUnavailable}
 			}
 			return textAnswer("at last")
 		})
-		f.outage.Store(20)
-		if _, result := f.run("hello"); result.Outcome != want {
+		fixture.outage.Store(20)
+		if _, result := fixture.run("hello"); result.Outcome != want {
 			t.Errorf("%d failures after an outage: got %+v, want %s", failures, result, want)
 		}
 	}

@@ -111,7 +111,7 @@ func TestAgentsReceiveTheirOutputSchema(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			var got []outputRequest
-			f, _ := setupPipeline(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			fixture, _ := setupPipeline(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 				mu.Lock()
 				got = append(got, outputRequestOf(req))
 				mu.Unlock()
@@ -120,14 +120,14 @@ func TestAgentsReceiveTheirOutputSchema(t *testing.T) {
 				}
 				return c.model(n, req)
 			}, c.steps)
-			f.others = map[string]*agents.Definition{"helper": helper, "clerk": clerk}
-			events, result := f.run("go")
+			fixture.others = map[string]*agents.Definition{"helper": helper, "clerk": clerk}
+			events, result := fixture.run("go")
 			mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("output formats (-want +got):\n%s", diff)
 			}
-			f.wantState(c.state)
-			f.wantShownConversation(events)
+			fixture.wantState(c.state)
+			fixture.wantShownConversation(events)
 			i := slices.IndexFunc(got, func(w outputRequest) bool { return strings.Contains(w.Heard, "<schema>") })
 			if i >= 0 {
 				t.Errorf("position of the schema = %v, want less than %v", i, 0)
@@ -144,7 +144,7 @@ func TestAgentsOfProgramsReceiveTheirOutputSchema(t *testing.T) {
 		N int `json:"n"`
 	}
 	var got []outputRequest
-	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		got = append(got, outputRequestOf(req))
 		return textAnswer([]string{`{"n":7}`, "?", `{"n":8}`}[n-1])
 	})
@@ -160,10 +160,10 @@ func TestAgentsOfProgramsReceiveTheirOutputSchema(t *testing.T) {
 		return err
 	}
 	programs := workflows.Programs{"p": program}
-	f.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
-	f.agent = &agents.Definition{Name: "a", Model: "test/m", Workflow: "p"}
-	f.others = map[string]*agents.Definition{"helper": parseDefinition(t, "name: helper\nmodel: test/m\ninstructions: Help.\n")}
-	if _, result := f.run("go"); result.Outcome != runs.OutcomeSuccess {
+	fixture.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
+	fixture.agent = &agents.Definition{Name: "a", Model: "test/m", Workflow: "p"}
+	fixture.others = map[string]*agents.Definition{"helper": parseDefinition(t, "name: helper\nmodel: test/m\ninstructions: Help.\n")}
+	if _, result := fixture.run("go"); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("outcome = %q, want %q", result.Outcome, runs.OutcomeSuccess)
 	}
 	const schema = `{"additionalProperties":false,"properties":{"n":{"type":"integer"}},"required":["n"],"type":"object"}`

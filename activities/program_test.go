@@ -26,12 +26,12 @@ func (f *fixture) registerProgram(program workflows.Program) {
 func TestProgramStepsAreValidated(t *testing.T) {
 	t.Parallel()
 	j := &callJournal{}
-	f := setup(t, echoModel, j.tool())
-	f.agent = &agents.Definition{Name: "a", Workflow: "p", Tools: []string{"note"}, Limits: agents.DefaultLimits()}
+	fixture := setup(t, echoModel, j.tool())
+	fixture.agent = &agents.Definition{Name: "a", Workflow: "p", Tools: []string{"note"}, Limits: agents.DefaultLimits()}
 	noted := func(name, note string) agents.Stepper {
 		return agents.Call[string](name, "note", agents.Args{"note": note})
 	}
-	f.registerProgram(func(ctx workflow.Context, a *workflows.Agent) error {
+	fixture.registerProgram(func(ctx workflow.Context, a *workflows.Agent) error {
 		for _, wrong := range []struct {
 			step        agents.Stepper
 			wantMessage string
@@ -50,10 +50,10 @@ func TestProgramStepsAreValidated(t *testing.T) {
 		}
 		return a.Do(ctx, noted("second", "${steps.first} 2"))
 	})
-	events, result := f.run("go")
+	events, result := fixture.run("go")
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	j.wantEntries(t, "1", "1 2")
-	f.wantShownConversation(events)
+	fixture.wantShownConversation(events)
 }
 
 // TestProgramsAsSubagentsLeaveNoOutputs: the outputs of a program that is a subagent are
@@ -63,7 +63,7 @@ func TestProgramsAsSubagentsLeaveNoOutputs(t *testing.T) {
 	for name, fails := range map[string]error{"done": nil, "failed": errors.New("x")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+			fixture := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 				switch last := req.Messages[len(req.Messages)-1]; {
 				case req.Model == "lead" && last.Role == llm.RoleUser:
 					return callAnswer([3]string{"1", "helper", `{"task":"work"}`})
@@ -72,17 +72,17 @@ func TestProgramsAsSubagentsLeaveNoOutputs(t *testing.T) {
 				}
 				return echoModel(n, req)
 			}, []*agents.Definition{{Name: "helper", Model: "test/helper", Workflow: "p", Limits: agents.DefaultLimits()}})
-			f.registerProgram(func(ctx workflow.Context, a *workflows.Agent) error {
+			fixture.registerProgram(func(ctx workflow.Context, a *workflows.Agent) error {
 				one, err := workflows.Do(ctx, a, agents.Ask[string]("one", agents.AgentStep{Instructions: "x"}, "one of ${input.text}"))
 				if err != nil || one != "re one of work" {
 					t.Errorf("output of step one: got %q, %v, want %q", one, err, "re one of work")
 				}
 				return fails
 			})
-			events, result := f.run("go")
+			events, result := fixture.run("go")
 			wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-			f.wantState(`{"perdure.steps":{}}`)
-			f.wantShownConversation(events)
+			fixture.wantState(`{"perdure.steps":{}}`)
+			fixture.wantShownConversation(events)
 		})
 	}
 }

@@ -39,15 +39,15 @@ func shopTool(keys *[]string) tools.Tool {
 // setupQuestion returns a fixture whose run has ended with the tool's first question.
 func setupQuestion(t *testing.T, tool tools.Tool) (*fixture, agui.Interrupt, string) {
 	t.Helper()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return callAnswer([3]string{"x", tool.Spec().Name, `{"what":"a book"}`})
 	}, tool)
-	f.runUntilInterrupt("go")
-	r := f.snapshot()
+	fixture.runUntilInterrupt("go")
+	r := fixture.snapshot()
 	mustEqual(t, "number of interrupts", len(r.Interrupts), 1)
 	mustEqual(t, "run is sealed", r.Sealed, true)
 	mustEqual(t, "number of entries", len(r.Entries), 2)
-	return f, r.Interrupts[0], r.Entries[1].Message.ID
+	return fixture, r.Interrupts[0], r.Entries[1].Message.ID
 }
 
 // snapshot returns the latest snapshot of the thread.
@@ -106,7 +106,7 @@ func providerMessage(content string) *stream.Decision {
 func TestToolQuestion(t *testing.T) {
 	t.Parallel()
 	var keys []string
-	f, q, message := setupQuestion(t, shopTool(&keys))
+	fixture, q, message := setupQuestion(t, shopTool(&keys))
 	wantEqual(t, "first question: reason", q.Reason, "input_required")
 	wantEqual(t, "first question: message", q.Message, "Where to?")
 	wantEqual(t, "response schema of the first question", string(q.ResponseSchema), `{"type":"string"}`)
@@ -117,7 +117,7 @@ func TestToolQuestion(t *testing.T) {
 	if by, err := stream.QuestionSourceOf(q); err != nil || by.Number != 1 || by.Tool != "send" || by.Agent != "a" || by.Revision != "v" {
 		t.Errorf("source of the question: got %+v, %v, want question 1 of the tool send of a@v", by, err)
 	}
-	answer := f.repeatCall("r2", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 1}, providerMessage(`"Ulm"`))
+	answer := fixture.repeatCall("r2", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 1}, providerMessage(`"Ulm"`))
 	if answer.Question == nil {
 		t.Fatal("second question = nil, want a value")
 	}
@@ -125,15 +125,15 @@ func TestToolQuestion(t *testing.T) {
 	mustEqual(t, "second question: call ID", answer.Question.CallID, q.ToolCallID)
 	mustEqual(t, "second question: tool", answer.Question.Tool, "send")
 	mustEqual(t, "second question: expiry", answer.Question.Expires, 0)
-	raised, err := f.log.ToolQuestion(t.Context(), answer.Seq)
+	raised, err := fixture.log.ToolQuestion(t.Context(), answer.Seq)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mustEqual(t, "record of the second question: message", raised.Message, "To Ulm?")
 	mustEqual(t, "record of the second question: number of replies", len(raised.Replies), 1)
 	mustEqual(t, "record of the second question: index", raised.Index, 1)
-	answer = f.repeatCall("r3", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 2}, providerMessage(`{"approved":true}`))
-	r := f.snapshot()
+	answer = fixture.repeatCall("r3", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 2}, providerMessage(`{"approved":true}`))
+	r := fixture.snapshot()
 	got := r.Entries[2].Message.Content.Text()
 	wantEqual(t, "outcome of the call", answer.Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "result of the call", got, "a book to Ulm: true")
@@ -158,13 +158,13 @@ func TestToolReceivesOutcomeOfQuestion(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			var keys []string
-			f, q, message := setupQuestion(t, shopTool(&keys))
+			fixture, q, message := setupQuestion(t, shopTool(&keys))
 			var words *stream.Decision
 			if kind == runs.DecisionReject {
 				words = &stream.Decision{Reason: "x"}
 			}
-			f.repeatCall("r2", message, q, runs.Decision{Kind: kind, Question: 1}, words)
-			result := f.snapshot().Entries[2].Message
+			fixture.repeatCall("r2", message, q, runs.Decision{Kind: kind, Question: 1}, words)
+			result := fixture.snapshot().Entries[2].Message
 			if got := result.Content.Text(); got != want || result.Error == "" {
 				t.Errorf("result: got %q, want %q", got, want)
 			}
@@ -176,18 +176,18 @@ func TestToolReceivesOutcomeOfQuestion(t *testing.T) {
 func TestQuestionsOfToolAreBounded(t *testing.T) {
 	t.Parallel()
 	n := 0
-	f, q, message := setupQuestion(t, tools.Func("nag", "Nags.", func(ctx context.Context, _ struct {
+	fixture, q, message := setupQuestion(t, tools.Func("nag", "Nags.", func(ctx context.Context, _ struct {
 		What string `json:"what"`
 	}) (string, error) {
 		n++
 		return tools.Ask[string](ctx, tools.Question{Message: fmt.Sprint("Question ", n)})
 	}))
 	for i := range tools.MaxQuestions {
-		answer := f.repeatCall(fmt.Sprint("r", i+2), message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: i + 1}, providerMessage(`"x"`))
+		answer := fixture.repeatCall(fmt.Sprint("r", i+2), message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: i + 1}, providerMessage(`"x"`))
 		last := i == tools.MaxQuestions-1
 		mustEqual(t, fmt.Sprintf("after answer %d: call is complete", i+1), answer.Question == nil, last)
 	}
-	got := f.snapshot().Entries[2].Message.Content.Text()
+	got := fixture.snapshot().Entries[2].Message.Content.Text()
 	if !strings.HasPrefix(got, "The tool asked too many questions.") {
 		t.Errorf("result = %q, want prefix %q", got, "The tool asked too many questions.")
 	}
@@ -198,12 +198,12 @@ func TestQuestionsOfToolAreBounded(t *testing.T) {
 func TestLegacyInterruptEvents(t *testing.T) {
 	t.Parallel()
 	var keys []string
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return callAnswer([3]string{"x", "send", `{"what":"a book"}`})
 	}, shopTool(&keys))
-	f.agent.LegacyInterrupts = true
-	f.runUntilInterrupt("go")
-	shown := f.views().Run(run, view.Options{})
+	fixture.agent.LegacyInterrupts = true
+	fixture.runUntilInterrupt("go")
+	shown := fixture.views().Run(run, view.Options{})
 	defer shown.Close()
 	var before, last json.RawMessage
 	for {
@@ -227,7 +227,7 @@ func TestLegacyInterruptEvents(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal([]byte(custom.Value), &asked)
 	}
-	q := f.snapshot().Interrupts
+	q := fixture.snapshot().Interrupts
 	if err != nil {
 		t.Fatalf("event before %s: %v", last, err)
 	}
@@ -241,14 +241,14 @@ func TestLegacyInterruptEvents(t *testing.T) {
 // tool's question was announced. Reminders and the expiry count from then.
 func TestRepeatedFinishReturnsTimeOfQuestion(t *testing.T) {
 	t.Parallel()
-	f, q, _ := setupQuestion(t, shopTool(new([]string)))
+	fixture, q, _ := setupQuestion(t, shopTool(new([]string)))
 	source, err := stream.QuestionSourceOf(q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mustEqual(t, "question has no time", source.OpenedAt.IsZero(), false)
 	in := runs.FinishInput{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
-	got, err := f.acts.Finish(t.Context(), in)
+	got, err := fixture.acts.Finish(t.Context(), in)
 	if err != nil || got.Outcome != runs.OutcomeInterrupt || !got.OpenedAt.Equal(source.OpenedAt) {
 		t.Errorf("got %+v, %v; want an interrupt announced at %s", got, err, source.OpenedAt)
 	}

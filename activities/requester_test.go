@@ -22,16 +22,16 @@ func TestApprovalRuleReadsRequester(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+			fixture := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 				if n > 1 {
 					return textAnswer("done")
 				}
 				return callAnswer([3]string{"x", "add", `{"a":1,"b":2}`})
 			}, addTool())
-			f.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, When: `!("finance" in caller.roles) && caller.tenant == "default"`}}
-			f.requester = tt.requester
-			f.runUntilInterrupt("go")
-			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+			fixture.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, When: `!("finance" in caller.roles) && caller.tenant == "default"`}}
+			fixture.requester = tt.requester
+			fixture.runUntilInterrupt("go")
+			r, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil || len(r.Interrupts) != tt.wantInterrupts {
 				t.Errorf("interrupts: got %d, want %d (%v)", len(r.Interrupts), tt.wantInterrupts, err)
 			}

@@ -232,7 +232,7 @@ func callAnswer(calls ...[3]string) ([]llm.Chunk, error) {
 
 func TestTextRun(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if len(req.Messages) != 2 || req.Messages[0].Text() != "Be brief." || req.Messages[1].Text() != "hello" {
 			t.Errorf("messages sent: got %+v, want the instructions and the user's message", req.Messages)
 		}
@@ -241,8 +241,8 @@ func TestTextRun(t *testing.T) {
 		}
 		return textAnswer("hi there")
 	})
-	f.agent.Reasoning.Effort = "low"
-	events, result := f.run("hello")
+	fixture.agent.Reasoning.Effort = "low"
+	events, result := fixture.run("hello")
 	want := "RUN_STARTED STEP_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END STEP_FINISHED RUN_FINISHED"
 	if got := typesOf(events); got != want {
 		t.Errorf("events: got\n%s, want\n%s", got, want)
@@ -252,7 +252,7 @@ func TestTextRun(t *testing.T) {
 	mustEqual(t, "number of models in the usage", len(finished.Usage), 1)
 	mustEqual(t, "input tokens", *finished.Usage[0].InputTokens, 10)
 	wantEqual(t, "output tokens", *finished.Usage[0].OutputTokens, 2)
-	m := f.conversation()
+	m := fixture.conversation()
 	mustEqual(t, "number of messages", len(m), 2)
 	wantEqual(t, "answer in the conversation", m[1].Content.Text(), "hi there")
 }
@@ -275,7 +275,7 @@ func TestParallelToolsWithFailures(t *testing.T) {
 		return in.A + in.B, nil
 	})
 	fails := tools.Func("fails", "fails", func(context.Context, pair) (int, error) { return 0, errors.New("no such thing") })
-	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		switch n {
 		case 1:
 			return callAnswer([3]string{"call_x", "add", `{"a":1,"b":2}`}, [3]string{"call_y", "add", `{"a":3,"b":4}`})
@@ -302,10 +302,10 @@ func TestParallelToolsWithFailures(t *testing.T) {
 		}
 		return textAnswer("done")
 	}, add, fails)
-	f.agent.Reasoning.Effort = "low"
-	events, result := f.run("add")
+	fixture.agent.Reasoning.Effort = "low"
+	events, result := fixture.run("add")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	mustEqual(t, "number of model calls", f.calls.Load(), 3)
+	mustEqual(t, "number of model calls", fixture.calls.Load(), 3)
 	if got := strings.Count(typesOf(events), "TOOL_CALL_RESULT"); got != 5 {
 		t.Errorf("results: got %d, want 5", got)
 	}
@@ -335,9 +335,9 @@ func TestRunEndsAtLimits(t *testing.T) {
 	} {
 		t.Run(c.wantCode, func(t *testing.T) {
 			t.Parallel()
-			f := setup(t, c.script, add)
-			f.limits = c.limits
-			events, result := f.run("go on")
+			fixture := setup(t, c.script, add)
+			fixture.limits = c.limits
+			events, result := fixture.run("go on")
 			last, ok := events[len(events)-1].(*agui.RunError)
 			if !ok || last.Code != c.wantCode || result.Code != c.wantCode {
 				t.Errorf("got %+v (%+v), want RUN_ERROR %s", events[len(events)-1], result, c.wantCode)
@@ -351,20 +351,20 @@ func TestRunEndsAtLimits(t *testing.T) {
 // conversation has the answer once.
 func TestRetryableModelErrorDuringStream(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return []llm.Chunk{llm.TextDelta{Text: "hal"}}, &llm.Error{Code: llm.CodeUnavailable, Status: 503, Message: "SECRET PROMPT"}
 		}
 		return textAnswer("whole")
 	})
-	events, result := f.run("hello")
+	events, result := fixture.run("hello")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	mustEqual(t, "number of model calls", f.calls.Load(), 2)
+	mustEqual(t, "number of model calls", fixture.calls.Load(), 2)
 	want := "RUN_STARTED STEP_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END STEP_FINISHED MESSAGES_SNAPSHOT RUN_FINISHED"
 	if got := typesOf(events); got != want {
 		t.Errorf("late reader: got\n%s, want\n%s", got, want)
 	}
-	m := f.conversation()
+	m := fixture.conversation()
 	mustEqual(t, "number of messages", len(m), 2)
 	wantEqual(t, "answer in the conversation", m[1].Content.Text(), "whole")
 }
@@ -373,30 +373,30 @@ func TestRetryableModelErrorDuringStream(t *testing.T) {
 // Temporal's history.
 func TestModelErrorEndsRun(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return []llm.Chunk{llm.TextDelta{Text: "hal"}}, &llm.Error{
 			Code: llm.CodeInvalidRequest, Status: 400, Message: "temperature is not supported", Host: "models.example", Hint: "set NOTHING",
 		}
 	})
-	events, result := f.run("hello")
+	events, result := fixture.run("hello")
 	last, ok := events[len(events)-1].(*agui.RunError)
 	mustEqual(t, "last event is RUN_ERROR", ok, true)
 	mustEqual(t, "code of the last event", last.Code, string(llm.CodeInvalidRequest))
 	mustEqual(t, "code", result.Code, last.Code)
-	mustEqual(t, "number of model calls", f.calls.Load(), 1)
+	mustEqual(t, "number of model calls", fixture.calls.Load(), 1)
 	const safe = "the model call failed: invalid_request (HTTP 400): test/m at models.example; set NOTHING"
 	if want := safe + ": temperature is not supported"; last.Message != want {
 		t.Errorf("message: got\n%s, want\n%s", last.Message, want)
 	}
-	if received := f.history.String(); !strings.Contains(received, safe) || strings.Contains(received, "temperature") {
+	if received := fixture.history.String(); !strings.Contains(received, safe) || strings.Contains(received, "temperature") {
 		t.Errorf("data of Temporal: got\n%s, want %q and no more", received, safe)
 	}
 	for _, want := range []string{"temperature is not supported", `"provider":"test"`, `"model":"m"`, `"host":"models.example"`, `"hint":"set NOTHING"`, `"status":400`, `"attempt":1`} {
-		if !strings.Contains(f.logged.String(), want) {
-			t.Errorf("log = %q, want text with %q", f.logged.String(), want)
+		if !strings.Contains(fixture.logged.String(), want) {
+			t.Errorf("log = %q, want text with %q", fixture.logged.String(), want)
 		}
 	}
-	if m := f.conversation(); len(m) != 1 {
+	if m := fixture.conversation(); len(m) != 1 {
 		t.Errorf("conversation: got %+v, want no part of the answer", m)
 	}
 }
@@ -404,11 +404,11 @@ func TestModelErrorEndsRun(t *testing.T) {
 // TestCancelBeforeStart: a cancel before the run begins is not lost. The model is not called.
 func TestCancelBeforeStart(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("too late") })
-	if _, err := f.log.RequestCancel(t.Context(), run, stream.Cancel{Reason: "changed my mind"}); err != nil {
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("too late") })
+	if _, err := fixture.log.RequestCancel(t.Context(), run, stream.Cancel{Reason: "changed my mind"}); err != nil {
 		t.Fatal(err)
 	}
-	events, result := f.run("hello")
+	events, result := fixture.run("hello")
 	finished, ok := events[len(events)-1].(*agui.RunFinished)
 	mustEqual(t, "last event is RUN_FINISHED", ok, true)
 	if finished.Outcome == nil {
@@ -416,7 +416,7 @@ func TestCancelBeforeStart(t *testing.T) {
 	}
 	mustEqual(t, "outcome of the last event", finished.Outcome.Type, agui.OutcomeCancelled)
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
-	wantEqual(t, "number of model calls", f.calls.Load(), 0)
+	wantEqual(t, "number of model calls", fixture.calls.Load(), 0)
 }
 
 // TestLanesAgree: the workflow uses as many lanes as the log has.

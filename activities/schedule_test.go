@@ -47,8 +47,8 @@ type scheduleFixture struct {
 // setupSchedules returns a fixture with the stored schedule "daily".
 func setupSchedules(t *testing.T, change ...func(*schedules.Stored)) *scheduleFixture {
 	t.Helper()
-	f := &scheduleFixture{t: t, log: streamtest.Open(t), in: runs.FiringInput{Tenant: "shop", Schedule: "daily", At: time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC), FiringID: "fire/shop/daily-1", ParkAfter: time.Second}}
-	store, err := schedules.Open(t.Context(), f.log)
+	fixture := &scheduleFixture{t: t, log: streamtest.Open(t), in: runs.FiringInput{Tenant: "shop", Schedule: "daily", At: time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC), FiringID: "fire/shop/daily-1", ParkAfter: time.Second}}
+	store, err := schedules.Open(t.Context(), fixture.log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,18 +56,18 @@ func setupSchedules(t *testing.T, change ...func(*schedules.Stored)) *scheduleFi
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.kept = &schedules.Stored{Schedule: *schedule, Requester: &auth.Principal{Tenant: "shop", Subject: "ann"}}
+	fixture.kept = &schedules.Stored{Schedule: *schedule, Requester: &auth.Principal{Tenant: "shop", Subject: "ann"}}
 	for _, c := range change {
-		c(f.kept)
+		c(fixture.kept)
 	}
-	if err := store.Create(t.Context(), "shop", f.kept); err != nil {
+	if err := store.Create(t.Context(), "shop", fixture.kept); err != nil {
 		t.Fatal(err)
 	}
-	f.in.Revision, f.run = f.kept.Revision, f.kept.RunAt("shop", f.in.At)
-	f.env = newActivityEnv()
-	f.acts = &activities.Activities{Log: f.log, Snapshots: snapshot.NewStore(f.log), Agents: f, Schedules: store, Dispatch: &dispatch.Dispatcher{Log: f.log, Temporal: f}}
-	f.acts.Register(f.env)
-	return f
+	fixture.in.Revision, fixture.run = fixture.kept.Revision, fixture.kept.RunAt("shop", fixture.in.At)
+	fixture.env = newActivityEnv()
+	fixture.acts = &activities.Activities{Log: fixture.log, Snapshots: snapshot.NewStore(fixture.log), Agents: fixture, Schedules: store, Dispatch: &dispatch.Dispatcher{Log: fixture.log, Temporal: fixture}}
+	fixture.acts.Register(fixture.env)
+	return fixture
 }
 
 func (f *scheduleFixture) Revision(context.Context, string, string) (*agents.Definition, error) {
@@ -191,39 +191,39 @@ func (f *scheduleFixture) hasCancelRequest(run stream.Run) bool {
 // point and a time may fire twice.
 func TestFiringStartsOneRun(t *testing.T) {
 	t.Parallel()
-	f := setupSchedules(t)
+	fixture := setupSchedules(t)
 	want := runs.FiredRun{Run: runs.Ref{Tenant: "shop", Thread: "daily-20300131T090000Z", ID: "daily-20300131T090000Z"}}
-	f.submit = func(in runs.SubmitRequest) (runs.SubmitResult, error) {
-		if in.RunID != f.started[0].Run.ID || in.Digest != f.started[0].Digest || in.Offer.Input != f.started[0].Input {
-			t.Errorf("submission: got %+v, want the started run %+v", in, f.started[0])
+	fixture.submit = func(in runs.SubmitRequest) (runs.SubmitResult, error) {
+		if in.RunID != fixture.started[0].Run.ID || in.Digest != fixture.started[0].Digest || in.Offer.Input != fixture.started[0].Input {
+			t.Errorf("submission: got %+v, want the started run %+v", in, fixture.started[0])
 		}
 		return runs.SubmitResult{Attached: true}, nil
 	}
 	for range 2 {
-		if out, err := f.startRun(); err != nil || out != want {
+		if out, err := fixture.startRun(); err != nil || out != want {
 			t.Fatalf("start: got %+v (%v), want %+v", out, err, want)
 		}
 	}
-	p := f.openRun(f.run, f.opening())
-	f.submit, want.AlreadyBegun = nil, true // the run may be over, and may have signaled its firing
-	if out, err := f.startRun(); err != nil || out != want {
+	p := fixture.openRun(fixture.run, fixture.opening())
+	fixture.submit, want.AlreadyBegun = nil, true // the run may be over, and may have signaled its firing
+	if out, err := fixture.startRun(); err != nil || out != want {
 		t.Errorf("start after the run has begun: got %+v (%v), want %+v", out, err, want)
 	}
-	f.endRun(p, nil)
-	f.occupied = false
-	if out, err := f.startRun(); err != nil || out != want || len(f.started) != 1 {
-		t.Errorf("start after the run has ended: got %+v after %d starts (%v), want %+v after one", out, len(f.started), err, want)
+	fixture.endRun(p, nil)
+	fixture.occupied = false
+	if out, err := fixture.startRun(); err != nil || out != want || len(fixture.started) != 1 {
+		t.Errorf("start after the run has ended: got %+v after %d starts (%v), want %+v after one", out, len(fixture.started), err, want)
 	}
-	in := f.started[0]
+	in := fixture.started[0]
 	wantEqual(t, "input of the run: agent", in.Agent, "a")
 	wantEqual(t, "input of the run: revision", in.Revision, "v")
-	wantEqual(t, "input of the run: firing", in.FiringID, f.in.FiringID)
+	wantEqual(t, "input of the run: firing", in.FiringID, fixture.in.FiringID)
 	wantEqual(t, "input of the run: park after", in.ParkAfter, time.Second)
 	wantEqual(t, "run is held", in.Hold, true)
 	if in.Limits.Turns == 0 {
 		t.Errorf("input of the run: limits turns = %v, want not 0", in.Limits.Turns)
 	}
-	input, err := f.log.Input(t.Context(), in.Input)
+	input, err := fixture.log.Input(t.Context(), in.Input)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,22 +232,22 @@ func TestFiringStartsOneRun(t *testing.T) {
 	}
 	wantEqual(t, "subject of the requester", input.Requester.Subject, "ann")
 	wantEqual(t, "number of new messages", len(input.Accepted.Tail), 1)
-	wantEqual(t, "run of the recorded input", input.Input.RunID, f.run.ID)
+	wantEqual(t, "run of the recorded input", input.Input.RunID, fixture.run.ID)
 }
 
 // TestFiringContinuesThread: a firing appends to the conversation of its thread.
 func TestFiringContinuesThread(t *testing.T) {
 	t.Parallel()
-	f := setupSchedules(t, func(k *schedules.Stored) { k.ThreadID = "t" })
-	if _, err := f.startRun(); err != nil {
+	fixture := setupSchedules(t, func(k *schedules.Stored) { k.ThreadID = "t" })
+	if _, err := fixture.startRun(); err != nil {
 		t.Fatal(err)
 	}
-	f.endRun(f.openRun(f.run, f.opening()), nil)
-	f.occupied, f.in.At = false, f.in.At.Add(24*time.Hour)
-	if out, err := f.startRun(); err != nil || out.Run.Thread != "t" || len(f.started) != 2 {
-		t.Fatalf("second start: got %+v (%v) after %d starts, want the thread t after two", out, err, len(f.started))
+	fixture.endRun(fixture.openRun(fixture.run, fixture.opening()), nil)
+	fixture.occupied, fixture.in.At = false, fixture.in.At.Add(24*time.Hour)
+	if out, err := fixture.startRun(); err != nil || out.Run.Thread != "t" || len(fixture.started) != 2 {
+		t.Fatalf("second start: got %+v (%v) after %d starts, want the thread t after two", out, err, len(fixture.started))
 	}
-	input, err := f.log.Input(t.Context(), f.started[1].Input)
+	input, err := fixture.log.Input(t.Context(), fixture.started[1].Input)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,13 +260,13 @@ func TestFiringContinuesThread(t *testing.T) {
 // target agent.
 func TestFiringAfterHandoff(t *testing.T) {
 	t.Parallel()
-	f := setupSchedules(t, func(k *schedules.Stored) { k.ThreadID = "t" })
-	if _, err := f.startRun(); err != nil {
+	fixture := setupSchedules(t, func(k *schedules.Stored) { k.ThreadID = "t" })
+	if _, err := fixture.startRun(); err != nil {
 		t.Fatal(err)
 	}
-	p := f.openRun(f.run, f.opening())
-	call := stream.Place{Run: f.run, Lane: stream.LaneMain.Tool(0), Step: "1/tools/0", Execution: "e1"}
-	a, _, err := f.log.Begin(t.Context(), call)
+	p := fixture.openRun(fixture.run, fixture.opening())
+	call := stream.Place{Run: fixture.run, Lane: stream.LaneMain.Tool(0), Step: "1/tools/0", Execution: "e1"}
+	a, _, err := fixture.log.Begin(t.Context(), call)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,24 +274,24 @@ func TestFiringAfterHandoff(t *testing.T) {
 	if _, err := a.Finish(t.Context(), &stream.Result{Handoff: &stream.Handoff{From: "a", To: "b"}}); err != nil {
 		t.Fatal(err)
 	}
-	f.endRun(p, nil)
-	f.occupied, f.in.At = false, f.in.At.Add(24*time.Hour)
-	if out, err := f.startRun(); err != nil || len(f.started) != 2 || f.started[1].Agent != "b" {
-		t.Errorf("start after the handoff: got %+v (%v) with the runs %+v, want a second run of b", out, err, f.started)
+	fixture.endRun(p, nil)
+	fixture.occupied, fixture.in.At = false, fixture.in.At.Add(24*time.Hour)
+	if out, err := fixture.startRun(); err != nil || len(fixture.started) != 2 || fixture.started[1].Agent != "b" {
+		t.Errorf("start after the handoff: got %+v (%v) with the runs %+v, want a second run of b", out, err, fixture.started)
 	}
 }
 
 func TestThreadRefusesFiring(t *testing.T) {
 	t.Parallel()
-	f := setupSchedules(t, func(k *schedules.Stored) { k.OnBusy = runs.OnBusyReject })
-	f.occupied = true
-	f.submit = func(in runs.SubmitRequest) (runs.SubmitResult, error) {
+	fixture := setupSchedules(t, func(k *schedules.Stored) { k.OnBusy = runs.OnBusyReject })
+	fixture.occupied = true
+	fixture.submit = func(in runs.SubmitRequest) (runs.SubmitResult, error) {
 		if in.OnBusy != runs.OnBusyReject {
 			t.Errorf("onBusy = %s, want %s", in.OnBusy, runs.OnBusyReject)
 		}
 		return runs.SubmitResult{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.ActiveRun{RunID: "other"})
 	}
-	out, err := f.startRun()
+	out, err := fixture.startRun()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,75 +300,75 @@ func TestThreadRefusesFiring(t *testing.T) {
 
 func TestFailuresOfFiring(t *testing.T) {
 	t.Parallel()
-	f := setupSchedules(t, func(k *schedules.Stored) { k.Agent = "gone" })
+	fixture := setupSchedules(t, func(k *schedules.Stored) { k.Agent = "gone" })
 	failed := func(want string) {
 		t.Helper()
-		_, err := f.startRun()
+		_, err := fixture.startRun()
 		var app *temporal.ApplicationError
 		if !errors.As(err, &app) || app.Type() != want || !app.NonRetryable() {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 	failed("unknown_agent")
-	f.in.Revision = 1000
+	fixture.in.Revision = 1000
 	failed("schedule_gone")
 }
 
 func TestStatusOfFiredRun(t *testing.T) {
 	t.Parallel()
-	f := setupSchedules(t)
-	if _, err := f.startRun(); err != nil {
+	fixture := setupSchedules(t)
+	if _, err := fixture.startRun(); err != nil {
 		t.Fatal(err)
 	}
 	check := func(what string, want runs.RunStatus) {
 		t.Helper()
-		if got := f.runStatus(); got != want {
+		if got := fixture.runStatus(); got != want {
 			t.Errorf("%s: got %+v, want %+v", what, got, want)
 		}
 	}
 	check("started", runs.RunStatus{})
-	f.occupied = false
+	fixture.occupied = false
 	check("terminated", runs.RunStatus{Over: true, RunEnd: runs.RunEnd{Outcome: runs.OutcomeError, Code: "workflow_closed"}})
-	f.occupied = true
-	f.endRun(f.openRun(f.run, f.opening()), asksSomething)
+	fixture.occupied = true
+	fixture.endRun(fixture.openRun(fixture.run, fixture.opening()), asksSomething)
 	end := runs.RunEnd{Outcome: runs.OutcomeInterrupt}
 	check("waiting for a decision", runs.RunStatus{RunEnd: end})
-	f.occupied = false
+	fixture.occupied = false
 	check("waiting, without a workflow", runs.RunStatus{Over: true, RunEnd: end})
 }
 
 func TestStatusOfEndedRun(t *testing.T) {
 	t.Parallel()
-	f := setupSchedules(t)
-	if _, err := f.startRun(); err != nil {
+	fixture := setupSchedules(t)
+	if _, err := fixture.startRun(); err != nil {
 		t.Fatal(err)
 	}
-	f.endRun(f.openRun(f.run, f.opening()), nil)
-	got := f.runStatus()
+	fixture.endRun(fixture.openRun(fixture.run, fixture.opening()), nil)
+	got := fixture.runStatus()
 	wantEqual(t, "run is over", got.Over, true)
 	wantEqual(t, "outcome of the run", got.Outcome, runs.OutcomeSuccess)
 }
 
 func TestCancelFiredRun(t *testing.T) {
 	t.Parallel()
-	f := setupSchedules(t)
-	if out, err := f.cancelRun(); err != nil || !out.Over || f.hasCancelRequest(f.run) {
+	fixture := setupSchedules(t)
+	if out, err := fixture.cancelRun(); err != nil || !out.Over || fixture.hasCancelRequest(fixture.run) {
 		t.Errorf("cancel before the run: got %+v (%v), want it over without a request", out, err)
 	}
-	if _, err := f.startRun(); err != nil {
+	if _, err := fixture.startRun(); err != nil {
 		t.Fatal(err)
 	}
-	p := f.openRun(f.run, f.opening())
-	if out, err := f.cancelRun(); err != nil || out != (runs.RunStatus{}) || !f.hasCancelRequest(f.run) || len(f.signals) != 1 || f.signals[0].RunID != f.run.ID {
-		t.Errorf("cancel of the run: got %+v, signals %+v (%v), want a request and one signal", out, f.signals, err)
+	p := fixture.openRun(fixture.run, fixture.opening())
+	if out, err := fixture.cancelRun(); err != nil || out != (runs.RunStatus{}) || !fixture.hasCancelRequest(fixture.run) || len(fixture.signals) != 1 || fixture.signals[0].RunID != fixture.run.ID {
+		t.Errorf("cancel of the run: got %+v, signals %+v (%v), want a request and one signal", out, fixture.signals, err)
 	}
-	f.endRun(p, asksSomething)
-	if out, err := f.cancelRun(); err != nil || out.Over || out.Outcome != runs.OutcomeInterrupt || len(f.signals) != 1 {
-		t.Errorf("cancel of a waiting run: got %+v, signals %+v (%v), want the outcome interrupt", out, f.signals, err)
+	fixture.endRun(p, asksSomething)
+	if out, err := fixture.cancelRun(); err != nil || out.Over || out.Outcome != runs.OutcomeInterrupt || len(fixture.signals) != 1 {
+		t.Errorf("cancel of a waiting run: got %+v, signals %+v (%v), want the outcome interrupt", out, fixture.signals, err)
 	}
-	next := stream.Run{Thread: f.run.Thread, ID: "run_next"}
-	f.openRun(next, stream.Opening{Continues: f.run.ID})
-	if _, err := f.cancelRun(); err != nil || !f.hasCancelRequest(next) {
+	next := stream.Run{Thread: fixture.run.Thread, ID: "run_next"}
+	fixture.openRun(next, stream.Opening{Continues: fixture.run.ID})
+	if _, err := fixture.cancelRun(); err != nil || !fixture.hasCancelRequest(next) {
 		t.Errorf("cancel of a continued run: got no request for its successor (%v), want one", err)
 	}
 }
@@ -377,14 +377,14 @@ func TestCancelFiredRun(t *testing.T) {
 // A run of a dropped revision can still be cancelled.
 func TestCancelFiredRunOfDroppedRevision(t *testing.T) {
 	t.Parallel()
-	f := setupSchedules(t)
-	fired, err := f.startRun()
+	fixture := setupSchedules(t)
+	fired, err := fixture.startRun()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.openRun(f.run, f.opening())
-	f.in.Revision, f.in.Fired = f.in.Revision+100, &fired
-	if _, err := f.cancelRun(); err != nil || !f.hasCancelRequest(f.run) {
+	fixture.openRun(fixture.run, fixture.opening())
+	fixture.in.Revision, fixture.in.Fired = fixture.in.Revision+100, &fired
+	if _, err := fixture.cancelRun(); err != nil || !fixture.hasCancelRequest(fixture.run) {
 		t.Errorf("cancel of a run: got no request (%v), want one", err)
 	}
 }

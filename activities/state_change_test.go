@@ -37,15 +37,15 @@ func TestResultChangesState(t *testing.T) {
 	weather := tools.Func("weather", "", func(ctx context.Context, in struct{ City string }) (map[string]any, error) {
 		return map[string]any{"celsius": 21, "sky": "blue"}, tools.Report(ctx).PatchState(tools.Set("/asked", in.City))
 	})
-	f := setup(t, callOnce("weather", `{"City":"a/b"}`), weather)
-	f.agent.State.Results = []agents.ResultMapping{{Tool: "weather", Set: []agents.Op{
+	fixture := setup(t, callOnce("weather", `{"City":"a/b"}`), weather)
+	fixture.agent.State.Results = []agents.ResultMapping{{Tool: "weather", Set: []agents.Op{
 		{Path: "/weather/${args.City}", Value: "${result}"}, {Path: "/log/-", Value: "${state.asked}: ${result.celsius}"},
 	}}}
-	events, _ := f.run("go")
+	events, _ := fixture.run("go")
 	if got, want := typesOf(events), "STATE_DELTA STATE_DELTA TOOL_CALL_RESULT"; !strings.Contains(got, want) {
 		t.Errorf("events: got %s, want in it %s", got, want)
 	}
-	wantEqual(t, "state", f.stateOf(events), `{"asked":"a/b","log":["a/b: 21"],"weather":{"a/b":{"celsius":21,"sky":"blue"}}}`)
+	wantEqual(t, "state", fixture.stateOf(events), `{"asked":"a/b","log":["a/b: 21"],"weather":{"a/b":{"celsius":21,"sky":"blue"}}}`)
 }
 
 // TestParallelResultsChangeState: parallel calls lose no change, although each depends on the state
@@ -65,7 +65,7 @@ func TestParallelResultsChangeState(t *testing.T) {
 		}
 		return "text", nil
 	})
-	f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n > 1 {
 			return textAnswer("done")
 		}
@@ -75,13 +75,13 @@ func TestParallelResultsChangeState(t *testing.T) {
 		}
 		return callAnswer(requested...)
 	}, tool)
-	f.limits.ParallelTools = calls
-	f.agent.State.Results = []agents.ResultMapping{{Tool: "count", Set: []agents.Op{
+	fixture.limits.ParallelTools = calls
+	fixture.agent.State.Results = []agents.ResultMapping{{Tool: "count", Set: []agents.Op{
 		{Path: "/n", Value: `${has(state.n) ? state.n + 1 : 1}`}, {Path: "/list/-", Value: "${result}"},
 	}}}
-	events, _ := f.run("go")
+	events, _ := fixture.run("go")
 	list := strings.TrimSuffix(strings.Repeat(`"text",`, calls), ",")
-	wantEqual(t, "state", f.stateOf(events), fmt.Sprintf(`{"list":[%s],"n":%d}`, list, calls))
+	wantEqual(t, "state", fixture.stateOf(events), fmt.Sprintf(`{"list":[%s],"n":%d}`, list, calls))
 }
 
 // TestResultThatDoesNotChangeState: a mapping that fails leaves the state and the result as they
@@ -103,20 +103,20 @@ func TestResultThatDoesNotChangeState(t *testing.T) {
 			tool := tools.Func("weather", "", func(context.Context, struct{}) (map[string]any, error) {
 				return map[string]any{"list": []int{1}, "steps": "perdure.steps", "empty": ""}, nil
 			})
-			f := setup(t, callOnce("weather", "{}"), tool)
-			f.agent.State.Results = []agents.ResultMapping{{Tool: "weather", Set: tt.set}}
-			events, _ := f.run("go")
-			wantEqual(t, "state", f.stateOf(events), "{}")
+			fixture := setup(t, callOnce("weather", "{}"), tool)
+			fixture.agent.State.Results = []agents.ResultMapping{{Tool: "weather", Set: tt.set}}
+			events, _ := fixture.run("go")
+			wantEqual(t, "state", fixture.stateOf(events), "{}")
 			for _, e := range events {
 				if custom, ok := e.(*agui.Custom); ok {
-					call := f.conversation()[1].ToolCalls[0].ID
+					call := fixture.conversation()[1].ToolCalls[0].ID
 					wantEqual(t, "custom event", custom.Name+" "+string(custom.Value), `perdure.stateUnchanged {"reason":"`+tt.want+`","tool":"weather","toolCallId":"`+call+`"}`)
 				}
 			}
 			if got := typesOf(events); !strings.Contains(got, "CUSTOM TOOL_CALL_RESULT") {
 				t.Errorf("events = %s, want a custom event before the result", got)
 			}
-			if got := f.logged.String(); !strings.Contains(got, "has not changed the state") {
+			if got := fixture.logged.String(); !strings.Contains(got, "has not changed the state") {
 				t.Errorf("log = %s, want the unchanged state", got)
 			}
 		})
@@ -126,12 +126,12 @@ func TestResultThatDoesNotChangeState(t *testing.T) {
 // TestFailedCallDoesNotChangeState: only successful calls change the state.
 func TestFailedCallDoesNotChangeState(t *testing.T) {
 	t.Parallel()
-	f := setup(t, callOnce("weather", "{}"), tools.Func("weather", "", func(context.Context, struct{}) (string, error) {
+	fixture := setup(t, callOnce("weather", "{}"), tools.Func("weather", "", func(context.Context, struct{}) (string, error) {
 		return "", errors.New("no weather")
 	}))
-	f.agent.State.Results = []agents.ResultMapping{{Tool: "weather", Set: []agents.Op{{Path: "/x", Value: "${result}"}}}}
-	events, _ := f.run("go")
-	wantEqual(t, "state", f.stateOf(events), "{}")
+	fixture.agent.State.Results = []agents.ResultMapping{{Tool: "weather", Set: []agents.Op{{Path: "/x", Value: "${result}"}}}}
+	events, _ := fixture.run("go")
+	wantEqual(t, "state", fixture.stateOf(events), "{}")
 }
 
 // TestModelChangesState: the model changes the declared places of the state, and no others.
@@ -146,11 +146,11 @@ func TestModelChangesState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setup(t, callOnce(agents.StateTool, tt.arguments))
-			f.agent.State.Write = write
-			events, _ := f.run("go")
-			wantEqual(t, "state", f.stateOf(events), tt.wantState)
-			if got := f.conversation()[2].Content.Text(); !strings.Contains(got, tt.wantResult) {
+			fixture := setup(t, callOnce(agents.StateTool, tt.arguments))
+			fixture.agent.State.Write = write
+			events, _ := fixture.run("go")
+			wantEqual(t, "state", fixture.stateOf(events), tt.wantState)
+			if got := fixture.conversation()[2].Content.Text(); !strings.Contains(got, tt.wantResult) {
 				t.Errorf("result: got %q, want in it %q", got, tt.wantResult)
 			}
 		})
@@ -173,11 +173,11 @@ func TestPredictionIsRolledBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setup(t, callOnce("write", `{"Document":"new","Title":"T"}`), tools.Func("write", "", tt.call))
-			f.input.State = []byte(`{"a/b":"old"}`)
-			f.agent.State.Predict = []agents.Prediction{{Tool: "write", Argument: "Document", Key: "a/b"}, {Tool: "write", Argument: "Title", Key: "title"}}
-			events, _ := f.run("go")
-			r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+			fixture := setup(t, callOnce("write", `{"Document":"new","Title":"T"}`), tools.Func("write", "", tt.call))
+			fixture.input.State = []byte(`{"a/b":"old"}`)
+			fixture.agent.State.Predict = []agents.Prediction{{Tool: "write", Argument: "Document", Key: "a/b"}, {Tool: "write", Argument: "Title", Key: "title"}}
+			events, _ := fixture.run("go")
+			r, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -68,9 +68,9 @@ func (j *callJournal) wantEntriesInAnyOrder(t *testing.T, want ...string) {
 func setupPipeline(t *testing.T, s script, steps string) (*fixture, *callJournal) {
 	t.Helper()
 	j := &callJournal{}
-	f := setup(t, s, j.tool())
-	f.agent = parseDefinition(t, "name: a\nmodel: test/m\ntools: [note]\nsteps:\n"+steps)
-	return f, j
+	fixture := setup(t, s, j.tool())
+	fixture.agent = parseDefinition(t, "name: a\nmodel: test/m\ntools: [note]\nsteps:\n"+steps)
+	return fixture, j
 }
 
 // parseDefinition returns the definition of an agent in YAML.
@@ -313,22 +313,22 @@ func TestPipelines(t *testing.T) {
 			if c.model == nil {
 				c.model = echoModel
 			}
-			f, j := setupPipeline(t, c.model, c.steps)
-			f.acts.ToolGrace = time.Nanosecond
-			events, _ := f.run("go")
+			fixture, j := setupPipeline(t, c.model, c.steps)
+			fixture.acts.ToolGrace = time.Nanosecond
+			events, _ := fixture.run("go")
 			if got := failureOf(events); got != c.wantCode {
 				t.Errorf("got the code %q, want %q: %s", got, c.wantCode, typesOf(events))
 			}
 			j.wantEntries(t, c.wantNotes...)
 			if c.wantState != "" {
-				f.wantState(c.wantState)
+				fixture.wantState(c.wantState)
 			}
 			for _, text := range []string{"no luck", "it fails", "provider's own"} {
-				if strings.Contains(f.history.String(), text) {
-					t.Errorf("history = %q, want no %q", f.history.String(), text)
+				if strings.Contains(fixture.history.String(), text) {
+					t.Errorf("history = %q, want no %q", fixture.history.String(), text)
 				}
 			}
-			f.wantShownConversation(events)
+			fixture.wantShownConversation(events)
 		})
 	}
 }
@@ -339,13 +339,13 @@ func TestCircularAgentSteps(t *testing.T) {
 	t.Parallel()
 	helper := parseDefinition(t, "name: helper\nmodel: test/helper\nsteps: [{name: on, agent: other, input: on}]")
 	other := parseDefinition(t, "name: other\nmodel: test/helper\nsteps: [{name: rows, map: {items: \"[1]\", steps: [{name: back, agent: helper, input: back}]}}]")
-	f := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if last := req.Messages[len(req.Messages)-1]; last.Role == llm.RoleTool {
 			return textAnswer(last.Text())
 		}
 		return callAnswer([3]string{"1", "helper", `{"task":"work"}`})
 	}, []*agents.Definition{helper, other})
-	events, result := f.run("go")
+	events, result := fixture.run("go")
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	var begun []string
 	for _, ev := range events {
@@ -358,7 +358,7 @@ func TestCircularAgentSteps(t *testing.T) {
 	}
 	got := strings.Join(begun, " ")
 	wantEqual(t, "subagents", got, "helper other rows/0 helper !limit_subagents !tool_failed !tool_failed !tool_failed")
-	f.wantShownConversation(events)
+	fixture.wantShownConversation(events)
 }
 
 // TestCancelledPipelineCompensates: a cancelled run compensates for its work, also in finished
@@ -438,20 +438,20 @@ func TestHeldPipelineContinuesAfterInterrupts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, j := setupPipeline(t, echoModel, c.steps)
-			f.hold = true
+			fixture, j := setupPipeline(t, echoModel, c.steps)
+			fixture.hold = true
 			if c.cancel {
-				f.env.RegisterDelayedCallback(func() {
-					if _, err := f.log.RequestCancel(t.Context(), run, stream.Cancel{}); err != nil {
+				fixture.env.RegisterDelayedCallback(func() {
+					if _, err := fixture.log.RequestCancel(t.Context(), run, stream.Cancel{}); err != nil {
 						t.Error(err)
 					}
-					f.env.CancelWorkflow()
+					fixture.env.CancelWorkflow()
 				}, time.Minute)
 			}
-			events, result := f.run("go")
+			events, result := fixture.run("go")
 			wantEqual(t, "outcome", result.Outcome, c.wantOutcome)
 			j.wantEntries(t, c.wantNotes...)
-			f.wantShownConversation(events)
+			fixture.wantShownConversation(events)
 		})
 	}
 }
@@ -481,7 +481,7 @@ func (f *fixture) awaitResults(ctx context.Context, n int) {
 // value, lose no change.
 func TestConcurrentBranchesSetState(t *testing.T) {
 	t.Parallel()
-	f, _ := setupPipeline(t, echoModel, `
+	fixture, _ := setupPipeline(t, echoModel, `
   - {name: begin, set: {/n: 0, /all: []}}
   - name: rows
     map:
@@ -494,17 +494,17 @@ func TestConcurrentBranchesSetState(t *testing.T) {
           retry: {attempts: 50, interval: 1s}
           set: [{op: test, path: /n, value: "${state.n}"}, {path: /n, value: "${state.n + 1000}"}, {path: /all/-, value: "${item}"}]
 `)
-	events, result := f.run("go")
+	events, result := fixture.run("go")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	var state struct {
 		N   int   `json:"n"`
 		All []int `json:"all"`
 	}
-	if err := json.Unmarshal([]byte(f.threadState()), &state); err != nil {
+	if err := json.Unmarshal([]byte(fixture.threadState()), &state); err != nil {
 		t.Fatal(err)
 	}
 	if want := 465 + 30*1000; state.N != want || len(state.All) != 30 {
 		t.Errorf("state: got n = %d, want %d, and all = %v", state.N, want, state.All)
 	}
-	f.wantShownConversation(events)
+	fixture.wantShownConversation(events)
 }

@@ -19,7 +19,7 @@ func TestSubagentPipeline(t *testing.T) {
   - {name: one, agent: {}, input: "one of ${input.text}"}
   - {name: both, parallel: [{name: left, agent: {}, input: "left of ${steps.one}"}, {name: right, agent: {}, input: "right of ${input.text}"}]}
   - {name: last, agent: {}, input: "${steps.left} and ${steps.right}"}`)
-	f := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		switch last := req.Messages[len(req.Messages)-1]; {
 		case req.Model == "lead" && last.Role == llm.RoleUser:
 			return callAnswer([3]string{"1", "helper", `{"task":"work"}`})
@@ -31,9 +31,9 @@ func TestSubagentPipeline(t *testing.T) {
 		}
 		return echoModel(n, req)
 	}, []*agents.Definition{worker})
-	events, result := f.run("go")
+	events, result := fixture.run("go")
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	f.wantShownConversation(events)
+	fixture.wantShownConversation(events)
 }
 
 // TestSubagentPipelinesAreSeparate: a pipeline that is the subagent of several calls, in parallel and in
@@ -45,7 +45,7 @@ func TestSubagentPipelinesAreSeparate(t *testing.T) {
   - {name: rows, map: {items: "[1, 2]", steps: [{name: row, agent: {}, input: "row of ${steps.one}"}]}}
   - {name: last, agent: {}, input: "${steps.rows[1].row}"}`)
 	var turns atomic.Int32
-	f := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if req.Model != "lead" {
 			if len(req.Messages) != 1 {
 				t.Errorf("messages sent to an agent step: got %+v, want 1", req.Messages)
@@ -60,7 +60,7 @@ func TestSubagentPipelinesAreSeparate(t *testing.T) {
 		}
 		return textAnswer("done")
 	}, []*agents.Definition{worker})
-	events, result := f.run("go")
+	events, result := fixture.run("go")
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	var came []string
 	for _, ev := range events {
@@ -72,5 +72,5 @@ func TestSubagentPipelinesAreSeparate(t *testing.T) {
 	if want := []string{"re re row of re one of a", "re re row of re one of b", "re re row of re one of c"}; !slices.Equal(came, want) {
 		t.Errorf("results of the calls: got %q, want %q", came, want)
 	}
-	f.wantShownConversation(events)
+	fixture.wantShownConversation(events)
 }

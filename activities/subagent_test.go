@@ -22,14 +22,14 @@ func subagentDefinition(name string, with ...string) *agents.Definition {
 // setupSubagents returns a fixture whose agent may call subagents.
 func setupSubagents(t *testing.T, s script, others []*agents.Definition, available ...tools.Tool) *fixture {
 	t.Helper()
-	f := setup(t, s, available...)
-	f.others = map[string]*agents.Definition{}
-	f.agent.Model, f.agent.Tools = "test/lead", nil
+	fixture := setup(t, s, available...)
+	fixture.others = map[string]*agents.Definition{}
+	fixture.agent.Model, fixture.agent.Tools = "test/lead", nil
 	for _, d := range others {
-		f.others[d.Name] = d
+		fixture.others[d.Name] = d
 	}
-	f.agent.Tools = []string{"agent:" + others[0].Name}
-	return f
+	fixture.agent.Tools = []string{"agent:" + others[0].Name}
+	return fixture
 }
 
 // requestText returns the messages of a request as text.
@@ -51,7 +51,7 @@ func requestText(req *llm.Request) string {
 func TestSubagentExecutesToolCall(t *testing.T) {
 	t.Parallel()
 	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
-	f := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		last := req.Messages[len(req.Messages)-1]
 		switch {
 		case req.Model == "lead" && last.Role == llm.RoleUser:
@@ -74,9 +74,9 @@ func TestSubagentExecutesToolCall(t *testing.T) {
 		}
 		return textAnswer("it is " + last.Text())
 	}, []*agents.Definition{subagentDefinition("helper", "add")}, add)
-	events, result := f.run("go")
+	events, result := fixture.run("go")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	mustEqual(t, "number of model calls", f.calls.Load(), 6)
+	mustEqual(t, "number of model calls", fixture.calls.Load(), 6)
 	for kind, want := range map[string]int{
 		"SUBAGENT_STARTED": 2, "SUBAGENT_FINISHED": 2, "SUBAGENT_ERROR": 0, "TOOL_CALL_RESULT": 4, "STEP_STARTED": 3 + 2*3, "STEP_FINISHED": 3 + 2*3,
 	} {
@@ -87,7 +87,7 @@ func TestSubagentExecutesToolCall(t *testing.T) {
 	usage := events[len(events)-1].(*agui.RunFinished).Usage
 	mustEqual(t, "number of models in the usage", len(usage), 1)
 	wantEqual(t, "output tokens", *usage[0].OutputTokens, 3*2)
-	f.wantShownConversation(events)
+	fixture.wantShownConversation(events)
 }
 
 // wantShownConversation checks that a live reader has the conversation of the log.
@@ -129,7 +129,7 @@ func TestFailedSubagent(t *testing.T) {
 			t.Parallel()
 			worker := subagentDefinition("helper", "agent:helper")
 			worker.Limits.Turns = 1
-			f := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+			fixture := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 				last := req.Messages[len(req.Messages)-1]
 				switch {
 				case req.Model == "lead" && last.Role == llm.RoleUser:
@@ -144,12 +144,12 @@ func TestFailedSubagent(t *testing.T) {
 				}
 				return callAnswer([3]string{"1", "nothing", `{}`})
 			}, []*agents.Definition{worker})
-			events, result := f.run("go")
+			events, result := fixture.run("go")
 			wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 			if got := strings.Count(typesOf(events), "SUBAGENT_ERROR"); got != c.wantErrors {
 				t.Errorf("failures shown: got %d, want %d:\n%s", got, c.wantErrors, typesOf(events))
 			}
-			f.wantShownConversation(events)
+			fixture.wantShownConversation(events)
 		})
 	}
 }
@@ -159,7 +159,7 @@ func TestFailedSubagent(t *testing.T) {
 func TestSubagentDepthIsBounded(t *testing.T) {
 	t.Parallel()
 	deepest := 0
-	f := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setupSubagents(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if req.Messages[len(req.Messages)-1].Role == llm.RoleTool {
 			return textAnswer("back")
 		}
@@ -168,28 +168,28 @@ func TestSubagentDepthIsBounded(t *testing.T) {
 		}
 		return callAnswer([3]string{"1", "helper", `{"task":"go on"}`})
 	}, []*agents.Definition{subagentDefinition("helper", "agent:helper")})
-	events, result := f.run("go")
+	events, result := fixture.run("go")
 	if result.Outcome != runs.OutcomeSuccess || deepest != runs.MaxDepth {
 		t.Errorf("got %+v with %d agents, want %d", result, deepest, runs.MaxDepth)
 	}
 	if got := strings.Count(typesOf(events), "SUBAGENT_FINISHED"); got != runs.MaxDepth-1 {
 		t.Errorf("subagents: got %d, want %d", got, runs.MaxDepth-1)
 	}
-	f.wantShownConversation(events)
+	fixture.wantShownConversation(events)
 }
 
 // TestSubagentsAreBounded: the number of subagents in a run is bounded, at any depth.
 func TestSubagentsAreBounded(t *testing.T) {
 	t.Parallel()
-	f := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if req.Model == "lead" {
 			return callAnswer([3]string{"1", "helper", `{"task":"a"}`}, [3]string{"2", "helper", `{"task":"b"}`}, [3]string{"3", "helper", `{"task":"c"}`})
 		}
 		return textAnswer("done")
 	}, []*agents.Definition{subagentDefinition("helper")})
-	f.limits.Turns = 1000
-	f.limits.Tokens = 1 << 40
-	events, result := f.run("go")
+	fixture.limits.Turns = 1000
+	fixture.limits.Tokens = 1 << 40
+	events, result := fixture.run("go")
 	got := strings.Count(typesOf(events), "SUBAGENT_FINISHED")
 	wantEqual(t, "code", result.Code, runs.CodeLimitSubagents)
 	wantEqual(t, "number of subagents", got, runs.MaxSubagents/3*3)
@@ -204,15 +204,15 @@ func TestToolPrecedesAgentOfSameName(t *testing.T) {
 	}) (string, error) {
 		return "by the tool", nil
 	})
-	f := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if last := req.Messages[len(req.Messages)-1]; last.Role == llm.RoleTool {
 			return textAnswer(last.Text())
 		}
 		return callAnswer([3]string{"1", "helper", `{"task":"x"}`})
 	}, []*agents.Definition{subagentDefinition("helper")}, tool)
-	f.agent.Tools = []string{"hel*", "agent:helper"}
-	events, _ := f.run("go")
-	got := f.conversation()
+	fixture.agent.Tools = []string{"hel*", "agent:helper"}
+	events, _ := fixture.run("go")
+	got := fixture.conversation()
 	wantEqual(t, "last message", got[len(got)-1].Content.Text(), "by the tool")
 	if strings.Contains(typesOf(events), "SUBAGENT") {
 		t.Errorf("events = %q, want no %q", typesOf(events), "SUBAGENT")
@@ -223,7 +223,7 @@ func TestToolPrecedesAgentOfSameName(t *testing.T) {
 // pipeline has a lane of its own, but hands no work on.
 func TestBranchesDoNotCountAsSubagents(t *testing.T) {
 	t.Parallel()
-	f := setupSubagents(t, nil, []*agents.Definition{{Name: "b", Model: "test/b"}})
+	fixture := setupSubagents(t, nil, []*agents.Definition{{Name: "b", Model: "test/b"}})
 	for name, tt := range map[string]struct {
 		child *runs.Child
 		want  int
@@ -234,7 +234,7 @@ func TestBranchesDoNotCountAsSubagents(t *testing.T) {
 		"a subagent at the bound of the depth":  {&runs.Child{Lanes: []int{0, 0, 0}, Depth: runs.MaxDepth - 1}, 0},
 		"the same, below branches of pipelines": {&runs.Child{Lanes: []int{0, 1, 0, 0, 2}, Depth: runs.MaxDepth - 1}, 0},
 	} {
-		got, err := f.acts.OfferedSubagents(t.Context(), f.agent, tt.child)
+		got, err := fixture.acts.OfferedSubagents(t.Context(), fixture.agent, tt.child)
 		if err != nil || len(got) != tt.want {
 			t.Errorf("%s: got the subagents %q, %v; want %d", name, got, err, tt.want)
 		}

@@ -29,12 +29,12 @@ func noEffectTool(name string, options ...tools.Option) tools.Tool {
 // and neither for ordinary calls.
 func TestAnswersHaveTheQueuesOfCalls(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return callAnswer([3]string{"x0", "drawer", "{}"}, [3]string{"x1", "lamp", "{}"}, [3]string{"x2", "bell", "{}"},
 			[3]string{"x3", "drawer", "{}"}, [3]string{"x4", "main", "{}"}, [3]string{"x5", "made_up", "{}"})
 	}, noEffectTool("drawer", tools.TaskQueue("till"), tools.Sequential()), noEffectTool("lamp", tools.TaskQueue("till")),
 		noEffectTool("bell", tools.Sequential()), noEffectTool("main", tools.TaskQueue(runs.TaskQueue)))
-	answer, err := f.askModel("r2", "1/model", 0)
+	answer, err := fixture.askModel("r2", "1/model", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,15 +65,15 @@ func TestAnswersHaveTheQueuesOfCalls(t *testing.T) {
 func TestQueuedCallsAreBounded(t *testing.T) {
 	t.Parallel()
 	var made atomic.Int32
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		var calls [][3]string
 		for i := range runs.MaxCalls + 1 {
 			calls = append(calls, [3]string{fmt.Sprint("x", i), "count", "{}"})
 		}
 		return callAnswer(calls...)
 	}, tools.Func("count", "counts", func(context.Context, struct{}) (string, error) { made.Add(1); return "", nil }, tools.Sequential()))
-	f.limits.ParallelTools = 100
-	_, result := f.run("go")
+	fixture.limits.ParallelTools = 100
+	_, result := fixture.run("go")
 	wantEqual(t, "code", result.Code, runs.CodeLimitParallelTools)
 	wantEqual(t, "number of calls", made.Load(), 0)
 }
@@ -99,14 +99,14 @@ func (m *agentWithMissingTools) Revision(ctx context.Context, agent, revision st
 // other tools.
 func TestWorkerWithOneTool(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return callAnswer([3]string{"x0", "drawer", "{}"})
 		}
 		return textAnswer("done")
 	}, noEffectTool("drawer"))
-	f.acts.Agents, f.acts.ToolGrace = &agentWithMissingTools{fixture: f}, time.Nanosecond
-	events, result := f.run("go")
+	fixture.acts.Agents, fixture.acts.ToolGrace = &agentWithMissingTools{fixture: fixture}, time.Nanosecond
+	events, result := fixture.run("go")
 	mustEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	for _, event := range events {
 		if r, ok := event.(*agui.ToolCallResult); ok && r.Content.Text() != "drawer" {
@@ -124,18 +124,18 @@ func (s servedQueues) Served(queue string) bool { return slices.Contains(s, queu
 // grace period ends.
 func TestAwaitWorkersOfTaskQueue(t *testing.T) {
 	t.Parallel()
-	f := setup(t, nil)
-	f.acts.Queues = servedQueues{"till"}
+	fixture := setup(t, nil)
+	fixture.acts.Queues = servedQueues{"till"}
 	for _, c := range []struct {
 		queue       string
 		grace       time.Duration
 		wantRetry   bool
 		wantFailure bool
 	}{{"till", time.Nanosecond, false, false}, {"floor", time.Hour, true, false}, {"floor", time.Nanosecond, false, true}} {
-		f.acts.ToolGrace = c.grace
+		fixture.acts.ToolGrace = c.grace
 		env := newActivityEnv()
-		env.RegisterActivity(f.acts.AwaitQueue)
-		_, err := env.ExecuteActivity(f.acts.AwaitQueue, runs.AwaitQueue{Queue: c.queue})
+		env.RegisterActivity(fixture.acts.AwaitQueue)
+		_, err := env.ExecuteActivity(fixture.acts.AwaitQueue, runs.AwaitQueue{Queue: c.queue})
 		var app *temporal.ApplicationError
 		if !errors.As(err, &app) {
 			if err != nil {

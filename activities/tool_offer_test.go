@@ -43,41 +43,41 @@ func setupDeploy(t *testing.T, after int32) *deployFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &deployFixture{fixture: base, after: after, with: base.acts.Tools}
-	base.acts.Tools, base.acts.Agents = none, f
-	return f
+	fixture := &deployFixture{fixture: base, after: after, with: base.acts.Tools}
+	base.acts.Tools, base.acts.Agents = none, fixture
+	return fixture
 }
 
 // TestAwaitMissingTool: a step waits for a worker with its tools, for longer than
 // for its own failures.
 func TestAwaitMissingTool(t *testing.T) {
 	t.Parallel()
-	f := setupDeploy(t, 20)
-	_, result := f.run("go")
+	fixture := setupDeploy(t, 20)
+	_, result := fixture.run("go")
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
-	wantEqual(t, "number of lookups", f.looks.Load(), 20)
-	wantEqual(t, "number of model calls", f.calls.Load(), 1)
+	wantEqual(t, "number of lookups", fixture.looks.Load(), 20)
+	wantEqual(t, "number of model calls", fixture.calls.Load(), 1)
 }
 
 func TestMissingToolEndsRun(t *testing.T) {
 	t.Parallel()
-	f := setupDeploy(t, 20)
-	f.acts.ToolGrace = time.Nanosecond
-	events, _ := f.run("go")
+	fixture := setupDeploy(t, 20)
+	fixture.acts.ToolGrace = time.Nanosecond
+	events, _ := fixture.run("go")
 	end := runError(t, events)
 	wantEqual(t, "code of the end", end.Code, "tool_unavailable")
 	wantEqual(t, "message of the end", end.Message, `tools of the agent are not available: unknown tool "charge"`)
-	wantEqual(t, "number of lookups", f.looks.Load(), 1)
+	wantEqual(t, "number of lookups", fixture.looks.Load(), 1)
 }
 
 // TestErrorNamesMissingAgents: all agents that are missing are named, in the order of the
 // definition: subagents, then handoffs.
 func TestErrorNamesMissingAgents(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("done") })
-	f.agent.Tools = []string{"agent:ann", "agent:bob", "handoff:cat", "agent:dan"}
-	f.acts.ToolGrace = time.Nanosecond
-	events, _ := f.run("go")
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("done") })
+	fixture.agent.Tools = []string{"agent:ann", "agent:bob", "handoff:cat", "agent:dan"}
+	fixture.acts.ToolGrace = time.Nanosecond
+	events, _ := fixture.run("go")
 	const want = "tools of the agent are not available: catalog: unknown agent: ann; catalog: unknown agent: bob; catalog: unknown agent: dan; catalog: unknown agent: cat"
 	if end := runError(t, events); end.Code != "tool_unavailable" || end.Message != want {
 		t.Errorf("%+v, want %s", end, want)
@@ -88,8 +88,8 @@ func TestErrorNamesMissingAgents(t *testing.T) {
 // readers are not.
 func TestLiveReadersSeeMissingTool(t *testing.T) {
 	t.Parallel()
-	f := setupDeploy(t, 4)
-	shown := f.views().Run(run, view.Options{})
+	fixture := setupDeploy(t, 4)
+	shown := fixture.views().Run(run, view.Options{})
 	defer shown.Close()
 	var live []agui.Event
 	watching := make(chan error, 1)
@@ -119,7 +119,7 @@ func TestLiveReadersSeeMissingTool(t *testing.T) {
 			}
 		}
 	}()
-	events, result := f.run("go")
+	events, result := fixture.run("go")
 	if err := <-watching; err != nil || result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("watch = %v, run = %+v, want a successful run", err, result)
 	}
@@ -136,7 +136,7 @@ func TestLiveReadersSeeMissingTool(t *testing.T) {
 	if strings.Contains(typesOf(events), "CUSTOM") {
 		t.Errorf("events of later readers = %q, want no %q", typesOf(events), "CUSTOM")
 	}
-	log := f.logged.String()
+	log := fixture.logged.String()
 	wantEqual(t, "number of log records about missing tools", strings.Count(log, "tools of a run are not available"), 1)
 	if !strings.Contains(log, `unknown tool \"charge\"`) {
 		t.Errorf("log = %q, want text with %q", log, `unknown tool \"charge\"`)

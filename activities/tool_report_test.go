@@ -79,7 +79,7 @@ func TestToolReportsReachClients(t *testing.T) {
 			r.Raw("shop", json.RawMessage(`{"seen": 1}`)),
 		)
 	})
-	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		for _, m := range req.Messages {
 			if n == 2 && strings.Contains(fmt.Sprint(m), "search-progress") {
 				t.Errorf("message sent to the model: got the activity %+v, want none", m)
@@ -87,12 +87,12 @@ func TestToolReportsReachClients(t *testing.T) {
 		}
 		return callOnce("search", "{}")(n, req)
 	}, search)
-	events, _ := f.run("go")
+	events, _ := fixture.run("go")
 	want := "ACTIVITY_SNAPSHOT ACTIVITY_DELTA STATE_DELTA STATE_DELTA STATE_DELTA CUSTOM RAW TOOL_CALL_RESULT"
 	if got := typesOf(events); !strings.Contains(got, want) {
 		t.Errorf("events: got\n%s, want in it\n%s", got, want)
 	}
-	r := f.wantThreadEqualsClient(events)
+	r := fixture.wantThreadEqualsClient(events)
 	if got, want := string(r.State), `{"hits":["a","b"]}`; got != want {
 		t.Errorf("state: got %s, want %s", got, want)
 	}
@@ -152,15 +152,15 @@ func TestInvalidToolReports(t *testing.T) {
 		}
 		return "", nil
 	})
-	f := setup(t, callOnce("tool", "{}"), tool)
-	events, _ := f.run("go")
+	fixture := setup(t, callOnce("tool", "{}"), tool)
+	events, _ := fixture.run("go")
 	if err := after.Custom("a", 1); err == nil {
 		t.Error("report after the call is accepted, want an error")
 	}
 	if got, want := strings.Count(typesOf(events), "CUSTOM"), tools.MaxReports-tools.MaxActivities; got != want {
 		t.Errorf("events: got %d, want %d", got, want)
 	}
-	f.wantThreadEqualsClient(events)
+	fixture.wantThreadEqualsClient(events)
 }
 
 // TestReportsOfFailedAttemptAreRetracted: the reports of a dead attempt are retracted. The next
@@ -177,9 +177,9 @@ func TestReportsOfFailedAttemptAreRetracted(t *testing.T) {
 		}
 		return "ok", errors.Join(r.Activity("a", "plan", map[string]int{"attempt": n}), r.PatchState(tools.Set("/attempt", n)))
 	}, tools.Idempotent())
-	f := setup(t, callOnce("tool", "{}"), &hangingTool{Tool: tool, err: down})
-	events, _ := f.run("go")
-	r := f.wantThreadEqualsClient(events)
+	fixture := setup(t, callOnce("tool", "{}"), &hangingTool{Tool: tool, err: down})
+	events, _ := fixture.run("go")
+	r := fixture.wantThreadEqualsClient(events)
 	mustEqual(t, "number of attempts", n, 2)
 	wantEqual(t, fmt.Sprintf("after %d attempts: state", n), string(r.State), `{"attempt":2}`)
 	wantEqual(t, fmt.Sprintf("after %d attempts: content of the activity message", n), string(r.Entries[3].Message.Content.Object()), `{"attempt":2}`)
@@ -211,7 +211,7 @@ func TestResultWithParts(t *testing.T) {
 			llm.Text{Text: ", and a film"},
 		}}, nil
 	})
-	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 2 {
 			last := req.Messages[len(req.Messages)-1]
 			want := llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "aGVsbG8=", Name: "chart.png"}
@@ -221,8 +221,8 @@ func TestResultWithParts(t *testing.T) {
 		}
 		return callOnce("chart", "{}")(n, req)
 	}, chart)
-	events, _ := f.run("go")
-	r := f.wantThreadEqualsClient(events)
+	events, _ := fixture.run("go")
+	r := fixture.wantThreadEqualsClient(events)
 	parts := r.Entries[2].Message.Content.Parts()
 	mustEqual(t, "number of parts", len(parts), 5)
 	wantEqual(t, "type of the second part", parts[1].Type, agui.PartImage)
@@ -246,7 +246,7 @@ func TestProviderActivities(t *testing.T) {
 			llm.TextDelta{Text: "it."},
 		}
 	}
-	f := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
 		if n == 1 {
 			return searching(1, "1"), &llm.Error{Code: llm.CodeUnavailable}
 		}
@@ -257,8 +257,8 @@ func TestProviderActivities(t *testing.T) {
 		}
 		return append(searching(2, "2"), llm.Finish{Reason: llm.FinishStop}), nil
 	})
-	events, _ := f.run("go")
-	r := f.wantThreadEqualsClient(events)
+	events, _ := fixture.run("go")
+	r := fixture.wantThreadEqualsClient(events)
 	mustEqual(t, "number of entries", len(r.Entries), 5)
 	for i, want := range map[int]string{2: `{"attempt":2,"hits":2}`, 4: `{}`} {
 		if got := r.Entries[i].Message; got.Role != agui.RoleActivity || string(got.Content.Object()) != want {
@@ -275,15 +275,15 @@ func TestInvalidProviderActivity(t *testing.T) {
 		"no type":                   llm.Activity{Name: "a", Content: json.RawMessage(`{}`)},
 		"a patch of nothing":        llm.ActivityPatch{Name: "a", Patch: json.RawMessage(`[]`)},
 	} {
-		f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+		fixture := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 			if n == 1 {
 				return []llm.Chunk{chunk, llm.Finish{Reason: llm.FinishStop}}, nil
 			}
 			return textAnswer("done")
 		})
-		events, _ := f.run("go")
-		r := f.wantThreadEqualsClient(events)
-		wantEqual(t, name+": number of model calls", f.calls.Load(), 2)
+		events, _ := fixture.run("go")
+		r := fixture.wantThreadEqualsClient(events)
+		wantEqual(t, name+": number of model calls", fixture.calls.Load(), 2)
 		wantEqual(t, name+": number of entries", len(r.Entries), 2)
 	}
 }

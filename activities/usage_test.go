@@ -111,7 +111,7 @@ func usageIn(t *testing.T, last agui.Event) (c reportedUsage) {
 func TestSummaryIsChargedOnce(t *testing.T) {
 	t.Parallel()
 	summaries := 0
-	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 		if strings.Contains(req.Messages[0].Text(), "notes of an assistant") {
 			summaries++
 			return textAnswer("The story so far.")
@@ -121,21 +121,21 @@ func TestSummaryIsChargedOnce(t *testing.T) {
 		}
 		return textAnswer("ok")
 	})
-	f.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize}
-	f.more = conversationOf(20)
-	ledger := openLedgerAtNoon(t, f.log, budget.Day{Amounts: budget.AmountsOf(1_000_000, 0)})
-	f.acts.Budget = ledger
-	events, _ := f.run("the very first question")
+	fixture.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize}
+	fixture.more = conversationOf(20)
+	ledger := openLedgerAtNoon(t, fixture.log, budget.Day{Amounts: budget.AmountsOf(1_000_000, 0)})
+	fixture.acts.Budget = ledger
+	events, _ := fixture.run("the very first question")
 	got := []reportedUsage{usageIn(t, events[len(events)-1])}
 	for _, id := range []string{"r2", "r3"} {
-		got = append(got, usageIn(t, f.runAgain(id, "go on")))
+		got = append(got, usageIn(t, fixture.runAgain(id, "go on")))
 	}
 	for i, want := range []int64{20, 10, 10} {
 		if got[i].input != want || got[i].cut.Calls != 0 {
 			t.Errorf("run %d: got the usage %+v, want %d tokens of input", i+1, got[i], want)
 		}
 	}
-	thread, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	thread, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatalf("after %d summaries: %v", summaries, err)
 	}
@@ -146,14 +146,14 @@ func TestSummaryIsChargedOnce(t *testing.T) {
 	if thread.Estimated != nil {
 		t.Errorf("after %d summaries: estimated = %+v, want nil", summaries, thread.Estimated)
 	}
-	wantDayUsage(t, f, 48)
+	wantDayUsage(t, fixture, 48)
 }
 
 // wantDayUsage checks the tenant's usage of the day.
-func wantDayUsage(t *testing.T, f *fixture, tokens int64) {
+func wantDayUsage(t *testing.T, fixture *fixture, tokens int64) {
 	t.Helper()
 	for most, exceeded := range map[int64]bool{tokens: true, tokens + 1: false} {
-		l := openLedgerAtNoon(t, f.log, budget.Day{Amounts: budget.AmountsOf(most, 0)})
+		l := openLedgerAtNoon(t, fixture.log, budget.Day{Amounts: budget.AmountsOf(most, 0)})
 		_, err := l.Check(t.Context(), "default", nil)
 		wantEqual(t, fmt.Sprintf("budget of %d is exceeded after %d tokens", most, tokens), errors.Is(err, budget.ErrExceeded), exceeded)
 	}
@@ -196,14 +196,14 @@ func TestUnfinishedCallsAreEstimated(t *testing.T) {
 		"the run ends with a refusal":    {err: &llm.Error{Code: llm.CodeInvalidRequest, Status: 400}, wantEnd: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
-			good := f.acts.Models["test"]
-			f.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
-				if f.calls.Load() > 0 {
+			fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })
+			good := fixture.acts.Models["test"]
+			fixture.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
+				if fixture.calls.Load() > 0 {
 					return good.Stream(ctx, req)
 				}
 				return func(yield func(llm.Chunk, error) bool) {
-					f.calls.Add(1)
+					fixture.calls.Add(1)
 					if trace := httptrace.ContextClientTrace(ctx); c.hasRequest { // as net/http does
 						trace.GetConn("example.com:443")
 						trace.GotConn(httptrace.GotConnInfo{})
@@ -215,7 +215,7 @@ func TestUnfinishedCallsAreEstimated(t *testing.T) {
 						}
 					}
 					if len(c.chunks) > 0 {
-						f.awaitShown(ctx, 1)
+						fixture.awaitShown(ctx, 1)
 					}
 					if c.err == nil {
 						panic("the worker dies")
@@ -223,9 +223,9 @@ func TestUnfinishedCallsAreEstimated(t *testing.T) {
 					yield(nil, c.err)
 				}
 			})
-			ledger := openLedgerAtNoon(t, f.log, budget.Day{Amounts: budget.AmountsOf(1_000_000, 0)})
-			f.acts.Budget, f.acts.Prices = ledger, prices(t)
-			events, _ := f.run("hello")
+			ledger := openLedgerAtNoon(t, fixture.log, budget.Day{Amounts: budget.AmountsOf(1_000_000, 0)})
+			fixture.acts.Budget, fixture.acts.Prices = ledger, prices(t)
+			events, _ := fixture.run("hello")
 			got := usageIn(t, events[len(events)-1])
 			want := reportedUsage{input: 10, output: 2}
 			if c.wantEnd {
@@ -259,9 +259,9 @@ func TestUnfinishedCallsAreEstimated(t *testing.T) {
 				t.Errorf("usage: got %+v, want %+v", got, want)
 			}
 			if used := want.input + want.output; used > 0 {
-				wantDayUsage(t, f, used)
+				wantDayUsage(t, fixture, used)
 			}
-			thread, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+			thread, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -293,15 +293,15 @@ func metadataOf(e agui.Event) agui.Metadata {
 // TestAnswerWithoutUsageIsEstimated: an answer of a server that reports no usage is estimated.
 func TestAnswerWithoutUsageIsEstimated(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return []llm.Chunk{llm.TextDelta{Text: strings.Repeat("word ", 100)}, llm.Finish{Reason: llm.FinishStop, Model: "m", Provider: "p"}}, nil
 	})
-	events, _ := f.run("hello")
+	events, _ := fixture.run("hello")
 	got := usageIn(t, events[len(events)-1])
 	if got.cut.Calls != 1 || got.output < 50 || got.input == 0 || got.total != got.input+got.output {
 		t.Errorf("usage: got %+v, want an estimate of one call with its total", got)
 	}
-	thread, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+	thread, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,22 +315,22 @@ func TestAnswerWithoutUsageIsEstimated(t *testing.T) {
 // the provider has counted it.
 func TestCancelledAnswerIsEstimated(t *testing.T) {
 	t.Parallel()
-	f := setup(t, nil)
-	f.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
+	fixture := setup(t, nil)
+	fixture.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
 			if !yield(llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: pointer(70)}}, nil) || !yield(llm.TextDelta{Text: twenty}, nil) {
 				return
 			}
-			f.awaitShown(ctx, 1)
-			_, err := f.log.RequestCancel(ctx, run, stream.Cancel{})
-			if err := errors.Join(err, f.log.AnnounceCancel(run)); err != nil {
+			fixture.awaitShown(ctx, 1)
+			_, err := fixture.log.RequestCancel(ctx, run, stream.Cancel{})
+			if err := errors.Join(err, fixture.log.AnnounceCancel(run)); err != nil {
 				t.Error(err)
 			}
 			<-ctx.Done()
 			yield(nil, context.Cause(ctx))
 		}
 	})
-	events, result := f.run("hello")
+	events, result := fixture.run("hello")
 	got := usageIn(t, events[len(events)-1])
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
 	wantEqual(t, "input tokens", got.input, 70)
@@ -341,10 +341,10 @@ func TestCancelledAnswerIsEstimated(t *testing.T) {
 // TestUnfinishedCallsCountForLimit: tokens of cut answers count for the run's limit.
 func TestUnfinishedCallsCountForLimit(t *testing.T) {
 	t.Parallel()
-	f := setup(t, nil)
-	f.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
+	fixture := setup(t, nil)
+	fixture.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
-			if f.calls.Add(1) == 1 {
+			if fixture.calls.Add(1) == 1 {
 				if yield(llm.TextDelta{Text: strings.Repeat("word", 2000)}, nil) {
 					yield(nil, &llm.Error{Code: llm.CodeTruncated})
 				}
@@ -358,10 +358,10 @@ func TestUnfinishedCallsCountForLimit(t *testing.T) {
 			}
 		}
 	})
-	f.limits = runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 1}
-	_, result := f.run("go")
+	fixture.limits = runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 1}
+	_, result := fixture.run("go")
 	wantEqual(t, "code", result.Code, runs.CodeLimitTokens)
-	wantEqual(t, "number of model calls", f.calls.Load(), 2)
+	wantEqual(t, "number of model calls", fixture.calls.Load(), 2)
 }
 
 // TestUnfinishedSummaryIsInMetrics: a summary whose worker dies is in the metrics, also if the run is
@@ -371,8 +371,8 @@ func TestUnfinishedSummaryIsInMetrics(t *testing.T) {
 	before := otel.GetMeterProvider()
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
 	t.Cleanup(func() { otel.SetMeterProvider(before) })
-	f := setup(t, nil)
-	f.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
+	fixture := setup(t, nil)
+	fixture.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
 			if !strings.Contains(req.Messages[0].Text(), "notes of an assistant") {
 				t.Error("model call after the summary: got one, want none")
@@ -380,16 +380,16 @@ func TestUnfinishedSummaryIsInMetrics(t *testing.T) {
 			if !yield(llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: pointer(70), Output: pointer(3)}}, nil) {
 				return
 			}
-			f.awaitNote(ctx, stream.LaneMain.Summary())
-			if _, err := f.log.RequestCancel(ctx, run, stream.Cancel{}); err != nil {
+			fixture.awaitNote(ctx, stream.LaneMain.Summary())
+			if _, err := fixture.log.RequestCancel(ctx, run, stream.Cancel{}); err != nil {
 				t.Error(err)
 			}
 			panic("the worker dies")
 		}
 	})
-	f.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize}
-	f.more = conversationOf(20)
-	events, result := f.run("the very first question")
+	fixture.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize}
+	fixture.more = conversationOf(20)
+	events, result := fixture.run("the very first question")
 	got := usageIn(t, events[len(events)-1])
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeCancelled)
 	wantEqual(t, "model calls without an answer", got.cut.Calls, 1)
@@ -423,8 +423,8 @@ func meteredTokens(t *testing.T, reader metric.Reader) int64 {
 // agents permanently.
 func cutOtherAgents(t *testing.T) *fixture {
 	t.Helper()
-	f := setup(t, nil)
-	f.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
+	fixture := setup(t, nil)
+	fixture.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {
 			chunks, err := textAnswer("done")
 			switch {
@@ -444,7 +444,7 @@ func cutOtherAgents(t *testing.T) *fixture {
 			}
 		}
 	})
-	return f
+	return fixture
 }
 
 // TestCallsOfFailedStepsAreCharged: a call that failed permanently is charged by the next record
@@ -495,12 +495,12 @@ steps:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := cutOtherAgents(t)
-			f.agent = parseDefinition(t, c.agent)
+			fixture := cutOtherAgents(t)
+			fixture.agent = parseDefinition(t, c.agent)
 			h := subagentDefinition("helper")
 			h.Instructions = "You fail."
-			f.others = map[string]*agents.Definition{"helper": h}
-			events, result := f.run("go")
+			fixture.others = map[string]*agents.Definition{"helper": h}
+			events, result := fixture.run("go")
 			got := usageIn(t, events[len(events)-1])
 			want := reportedUsage{input: 10*c.wantComplete + 70*c.wantCut, output: 2*c.wantComplete + 20*c.wantCut}
 			if got.input != want.input || got.output != want.output || got.cut.Calls != c.wantCut {
