@@ -234,11 +234,11 @@ func TestFrozenWorkerTakesStep(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		zombie, _, err := f.log.Begin(t.Context(), stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: begun.Execution})
+		lateAttempt, _, err := f.log.Begin(t.Context(), stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: begun.Execution})
 		if err != nil {
 			return nil, err
 		}
-		t.Cleanup(zombie.Close)
+		t.Cleanup(lateAttempt.Close)
 		return textAnswer("lost")
 	})
 	_, result := f.run("hello")

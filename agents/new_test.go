@@ -37,6 +37,7 @@ func inline(instructions string) agents.AgentStep {
 	return agents.AgentStep{Instructions: instructions}
 }
 
+// pages returns the steps of an example in the documentation.
 func pages() agents.Steps {
 	url := agents.Each("url", agents.Expr[[]string]("state.urls"))
 	page := agents.Call[string]("page", "fetch", agents.Args{"url": url})
@@ -45,6 +46,7 @@ func pages() agents.Steps {
 	return agents.Steps{pages, agents.Ask[string]("report", inline("You write reports."), agents.Collect(pages, summary).String())}
 }
 
+// both returns the steps of an example in the documentation.
 func both() agents.Steps {
 	web := agents.Call[string]("web", "search_web", agents.Args{"q": "${input.text}"})
 	query := agents.Ask[string]("query", inline("You write SQL."), "")
@@ -55,6 +57,7 @@ func both() agents.Steps {
 	}
 }
 
+// kind returns the steps of an example in the documentation.
 func kind() agents.Steps {
 	kind := agents.Ask[string]("kind", inline("Say refund, or other."), "")
 	return agents.Steps{kind, agents.Route("triage", []agents.Case{
@@ -63,6 +66,7 @@ func kind() agents.Steps {
 	})}
 }
 
+// critique returns the steps of an example in the documentation.
 func critique() agents.Steps {
 	draft := agents.Ask[string]("draft", inline("You write."), "${round == 1 ? input.text : 'Better: ' + steps.review.why}")
 	review := agents.Ask[reason]("review", inline("You judge."), draft.String(), agents.Schema([]byte(`{"type": "object", "required": ["ok", "why"]}`)))
@@ -73,6 +77,7 @@ func critique() agents.Steps {
 	}
 }
 
+// totals returns the steps of an example in the documentation.
 func totals() agents.Steps {
 	type words struct {
 		Words int `json:"words"`
@@ -85,6 +90,7 @@ func totals() agents.Steps {
 	})}
 }
 
+// charged returns the steps of an example in the documentation.
 func charged() agents.Steps {
 	charged := agents.Call[charge](
 		"charge", "charge_card", agents.Args{"amount": "${state.amount}"},

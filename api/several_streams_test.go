@@ -35,7 +35,7 @@ func (n *node) readStreams(streams ...map[string]any) *streamReader {
 	}
 	n.t.Cleanup(func() { _ = resp.Body.Close() })
 	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
-		n.t.Fatalf("%d %s", resp.StatusCode, kind)
+		n.t.Fatalf("several streams: got %d %s, want %d as text/event-stream", resp.StatusCode, kind, http.StatusOK)
 	}
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 16<<20)

@@ -142,10 +142,10 @@ func TestNewerAttemptFencesOlder(t *testing.T) {
 	}
 	<-work.Done()
 	if cause := context.Cause(work); !errors.Is(cause, stream.ErrFenced) {
-		t.Fatalf("context of the zombie: got %v, want ErrFenced", cause)
+		t.Fatalf("context of the late attempt: got %v, want ErrFenced", cause)
 	}
 	if _, err := fenced.Finish(ctx, &stream.Result{}); !errors.Is(err, stream.ErrFenced) {
-		t.Fatalf("Finish of the zombie: got %v, want ErrFenced", err)
+		t.Fatalf("Finish of the late attempt: got %v, want ErrFenced", err)
 	}
 	if _, err := newer.Finish(ctx, &stream.Result{}); err != nil {
 		t.Fatalf("the newer attempt: %v", err)

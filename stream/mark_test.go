@@ -198,8 +198,8 @@ func TestChangesAreWrittenOnceAfterLoss(t *testing.T) {
 	}
 }
 
-// TestLateAttemptDoesNotChangeState: a zombie attempt that changes the state is fenced by its lane, even with
-// a current snapshot.
+// TestLateAttemptDoesNotChangeState: a late attempt that changes the state is fenced by its lane,
+// even with a current snapshot.
 func TestLateAttemptDoesNotChangeState(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -212,7 +212,7 @@ func TestLateAttemptDoesNotChangeState(t *testing.T) {
 	}
 	found := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	if _, err := fenced.FinishIfUnchanged(ctx, found.Mark, &stream.Result{}, increment(7)); !errors.Is(err, stream.ErrFenced) {
-		t.Errorf("FinishIfUnchanged of the zombie: got %v, want ErrFenced", err)
+		t.Errorf("FinishIfUnchanged of the late attempt: got %v, want ErrFenced", err)
 	}
 	end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	wantEqual(t, "number in the state at the end", numberIn(end), 1)

@@ -85,7 +85,7 @@ func TestAttemptIsReplacedWhileDisconnected(t *testing.T) {
 	newer := begin(t, ctx, other, place("1/model", 0))
 	<-work.Done()
 	if _, err := fenced.Finish(ctx, &stream.Result{}); !errors.Is(err, stream.ErrFenced) || errors.Is(err, stream.ErrOver) {
-		t.Errorf("Finish of the zombie: got %v, want ErrFenced and not ErrOver: the step is not over", err)
+		t.Errorf("Finish of the late attempt: got %v, want ErrFenced and not ErrOver: the step is not over", err)
 	}
 	must[uint64](t)(newer.Finish(ctx, &stream.Result{}, textContent("m", "now")))
 	for _, r := range recordsOf(t, other) {

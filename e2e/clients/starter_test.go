@@ -89,18 +89,18 @@ func wantKnownPackages(t *testing.T, project string) {
 	needed, known := read(project), read(filepath.Join("node", "page")).Dependencies
 	maps.Copy(needed.Dependencies, needed.DevDependencies)
 	if file := needed.Dependencies["@perdure/client"]; file != "file:perdure-client.tgz" {
-		t.Errorf("the project installs @perdure/client from %q", file)
+		t.Errorf("source of @perdure/client = %q, want %q", file, "file:perdure-client.tgz")
 	}
 	delete(needed.Dependencies, "@perdure/client")
 	if !maps.Equal(needed.Dependencies, known) {
-		t.Errorf("the project needs %v, and e2e/node/page has %v", needed.Dependencies, known)
+		t.Errorf("dependencies of the project = %v, want %v as in e2e/node/page", needed.Dependencies, known)
 	}
 	packed, err := os.ReadFile(filepath.Join(project, "perdure-client.tgz"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(packed, kit.ClientPackage(t)) {
-		t.Error("the project has another client than this checkout")
+		t.Error("client of the project differs, want that of this checkout")
 	}
 }
 

@@ -125,6 +125,7 @@ func TestTabs(t *testing.T) {
 	}
 }
 
+// followInTabs follows runs of several threads in tabs over a transport.
 func followInTabs(t *testing.T, p *kit.Perdure, model *writer, origin *kit.PageOrigin, transport string, tabsPerThread int) {
 	t.Helper()
 	browser, threads := kit.NewBrowser(t), []string{kit.NewThread(), kit.NewThread(), kit.NewThread()}
@@ -149,7 +150,7 @@ func followInTabs(t *testing.T, p *kit.Perdure, model *writer, origin *kit.PageO
 	}
 	write(10, "running")
 	if n := origin.Sockets(); transport == "websocket" && n != 1 {
-		t.Errorf("%d tabs have opened %d WebSockets", len(tabs), n)
+		t.Errorf("%d tabs: number of WebSockets = %d, want 1", len(tabs), n)
 	}
 	for i, tab := range tabs {
 		var isLeader bool
@@ -164,7 +165,7 @@ func followInTabs(t *testing.T, p *kit.Perdure, model *writer, origin *kit.PageO
 	}
 	write(20, "running")
 	if n := origin.Sockets(); transport == "websocket" && n > 2 {
-		t.Errorf("after the close of a tab, %d WebSockets were opened", n)
+		t.Errorf("number of WebSockets after a closed tab = %d, want at most 2", n)
 	}
 	tabs[0].Reload()
 	write(30, "running")
@@ -173,7 +174,7 @@ func followInTabs(t *testing.T, p *kit.Perdure, model *writer, origin *kit.PageO
 	// Three responses with streams, the changes of approvals, a run that begins, and responses that the
 	// browser has closed and the server still counts.
 	if n := origin.MostStreams(); n > 8 {
-		t.Errorf("%d event streams were open at once", n)
+		t.Errorf("number of concurrent event streams = %d, want at most 8", n)
 	}
 
 	var answer strings.Builder
@@ -185,7 +186,7 @@ func followInTabs(t *testing.T, p *kit.Perdure, model *writer, origin *kit.PageO
 		tab.Evaluate("window.store.getSnapshot().messages", &messages)
 		kit.WantMessages(t, []kit.Message{kit.UserMessage(prompt), kit.AssistantMessage(answer.String())}, messages)
 		if !slices.Equal(idsOf(messages), idsOf(p.MessagesOf(t, tab.thread))) {
-			t.Errorf("a tab shows %+v", messages)
+			t.Errorf("messages of a tab = %+v, want those of its thread", messages)
 		}
 	}
 }

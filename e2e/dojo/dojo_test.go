@@ -126,6 +126,6 @@ func (b *browser) test(t *testing.T, file, url string) {
 		t.Errorf("console message of the page: %s", problem)
 	}
 	if result.Error != "" {
-		t.Errorf("%s\nthe page shows:\n%s", result.Error, result.Shown)
+		t.Errorf("page: got %s, want no error\nthe page shows:\n%s", result.Error, result.Shown)
 	}
 }

@@ -94,7 +94,7 @@ func (b *copilotKitPage) Next(t *testing.T) pageOutput {
 			return s
 		}
 		if !b.toleratesErrors {
-			t.Errorf("console message of the page: %s", s.Text)
+			t.Errorf("console message of the page = %s, want none", s.Text)
 		}
 	}
 }

@@ -26,11 +26,11 @@ func (p *Perdure) AskOverREST(t *testing.T, prompt string) (Interrupt, func(t *t
 	return asked, func(t *testing.T) {
 		t.Helper()
 		if status, a := Decide(t, p.Endpoint, in.ThreadID, asked.ID, `{"decision":"answer","content":{"city":7}}`); status != http.StatusUnprocessableEntity || a["pointer"] != "/content/city" {
-			t.Errorf("an invalid answer: %d %v", status, a)
+			t.Errorf("invalid answer: got %d %v, want %d at /content/city", status, a, http.StatusUnprocessableEntity)
 		}
 		WantResult(t, p.Endpoint, in, ToolResultBody(asked.ToolCallID, "Ulm"), http.StatusNotFound, "unknown_tool_call")
 		if status, a := Decide(t, p.Endpoint, in.ThreadID, asked.ID, `{"decision":"answer","content":{"city":"Ulm"}}`); status != http.StatusOK {
-			t.Errorf("%d %v", status, a)
+			t.Errorf("answer: got %d %v, want %d", status, a, http.StatusOK)
 		}
 		p.FollowThread(t, in).UntilSuccess(t)
 	}
@@ -59,12 +59,12 @@ func (p *Perdure) AskBrowserPage(t *testing.T, kit CopilotKit, prompt string) (I
 	page := kit.Open(t, "shipper", thread, "")
 	asked := page.Do(t, map[string]any{"say": UserMessage(prompt)})
 	if len(asked.Interrupts) != 1 {
-		t.Fatalf("the page printed %+v", asked)
+		t.Fatalf("line of the page = %+v, want one interrupt", asked)
 	}
 	return asked.Interrupts[0], func(t *testing.T) {
 		t.Helper()
 		if end := page.Do(t, map[string]any{"decide": map[string]any{"city": "Ulm"}, "sameRun": true}); len(end.Interrupts) != 0 {
-			t.Errorf("the page printed %+v", end)
+			t.Errorf("end of the page = %+v, want no interrupt", end)
 		}
 	}
 }
