@@ -134,7 +134,7 @@ func checkReplayed(t *testing.T, r eventStream, end replayResult) {
 	mustEqual(t, r.name+": error", end.Error, "")
 	mustEqual(t, r.name+": number of invalid events", len(end.Invalid), 0)
 	for _, complaint := range end.Complaints {
-		// A client may complain about the end of a call that was withdrawn.
+		// A client may complain about the end of a call that was retracted.
 		if !strings.Contains(complaint.Text, "TOOL_CALL_END: No message found containing tool call") {
 			t.Errorf("%s: complaint = %q, want text with %q", r.name, complaint.Text, "TOOL_CALL_END: No message found containing tool call")
 		}

@@ -263,7 +263,7 @@ func applyFrames(t *testing.T, what string, with []agui.Message, frames []view.F
 			t.Fatalf("%s: event %d: %v", what, i, err)
 		}
 	}
-	// A withdrawn reasoning leaves an empty message, if the thread has no other reasoning: clients
+	// A retracted reasoning leaves an empty message, if the thread has no other reasoning: clients
 	// cannot remove it.
 	messages := slices.DeleteFunc(client.Messages(), func(m agui.Message) bool {
 		return m.Role == agui.RoleReasoning && m.Content.Text() == ""

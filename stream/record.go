@@ -39,8 +39,9 @@ const (
 	// KindTerminal has RUN_FINISHED or RUN_ERROR and seals the run: later records of the run do not
 	// count.
 	KindTerminal Kind = "terminal"
-	// KindProposal has an input or a decision of a client, as its result. It changes nothing until
-	// a workflow accepts it, and no reader is shown it.
+	// KindProposal has an input, a steering message, a decision or the result of a client tool
+	// call, as its result. It changes nothing until a workflow accepts it, and no reader is shown
+	// it.
 	KindProposal Kind = "proposal"
 	// KindMark precedes a record whose change of the state depends on the state's value (mark.go).
 	// It is empty, and no reader is shown it.

@@ -107,8 +107,8 @@ func (r *run) awaitHeld(ctx workflow.Context, parkDelay time.Duration) error {
 	return nil
 }
 
-// waitUntil returns how long this execution waits: until next (zero = without limit), and at most
-// until parkAt if it can continue as new.
+// waitUntil returns when this execution stops waiting: at next (zero = never), and at parkAt at the
+// latest if it can continue as new.
 func (r *run) waitUntil(next, parkAt time.Time) time.Time {
 	if r.cannotContinueAsNew() {
 		return next

@@ -19,10 +19,20 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// concurrentSubagent is one of several concurrent subagents. The first writes a text, the second a
-// text and a call, the third reasons and changes the state, and so on.
+// output is what a concurrentSubagent writes.
+type output int
+
+// The outputs.
+const (
+	outputText           output = iota // a text
+	outputTextAndCall                  // a text, and a tool call
+	outputReasoningState               // reasoning, and a change of the state
+	outputs                            // the number of outputs
+)
+
+// concurrentSubagent is one of several concurrent subagents, which write different outputs.
 type concurrentSubagent struct {
-	kind    int
+	writes  output
 	lane    stream.Lane
 	step    int
 	after   uint64
@@ -32,44 +42,44 @@ type concurrentSubagent struct {
 }
 
 // place returns the place of the subagent's next record.
-func (p *concurrentSubagent) place() stream.Place {
-	return stream.Place{Run: run, Lane: p.lane, Step: fmt.Sprint(p.step), Execution: "e1", After: p.after}
+func (s *concurrentSubagent) place() stream.Place {
+	return stream.Place{Run: run, Lane: s.lane, Step: fmt.Sprint(s.step), Execution: "e1", After: s.after}
 }
 
 // id returns the ID of the message or call of the current step.
-func (p *concurrentSubagent) id() string { return fmt.Sprintf("%s-%d", p.lane, p.step) }
+func (s *concurrentSubagent) id() string { return fmt.Sprintf("%s-%d", s.lane, s.step) }
 
 // next returns the attempt's next events, for one record.
-func (p *concurrentSubagent) next() []agui.Event {
-	p.pieces++
-	id, text := p.id(), fmt.Sprintf("%d ", p.pieces)
+func (s *concurrentSubagent) next() []agui.Event {
+	s.pieces++
+	id, text := s.id(), fmt.Sprintf("%d ", s.pieces)
 	switch {
-	case p.kind == 2 && p.pieces == 1:
+	case s.writes == outputReasoningState && s.pieces == 1:
 		return []agui.Event{&agui.ReasoningStart{MessageID: id}, &agui.ReasoningMessageStart{MessageID: id}, &agui.ReasoningMessageContent{MessageID: id, Delta: text}}
-	case p.kind == 2 && p.pieces == 2:
+	case s.writes == outputReasoningState && s.pieces == 2:
 		return []agui.Event{&agui.StateDelta{Delta: json.RawMessage(`[{"op":"add","path":"/` + id + `","value":1}]`)}}
-	case p.kind == 2:
+	case s.writes == outputReasoningState:
 		return []agui.Event{&agui.ReasoningMessageContent{MessageID: id, Delta: text}}
-	case p.pieces == 1:
+	case s.pieces == 1:
 		return []agui.Event{textStart(id), textContent(id, text)}
-	case p.kind == 1 && p.pieces == 2:
+	case s.writes == outputTextAndCall && s.pieces == 2:
 		return []agui.Event{textEnd(id), &agui.ToolCallStart{ToolCallID: id, ToolCallName: "f", ParentMessageID: id}, &agui.ToolCallArgs{ToolCallID: id, Delta: `{"a":`}}
-	case p.kind == 1:
+	case s.writes == outputTextAndCall:
 		return []agui.Event{&agui.ToolCallArgs{ToolCallID: id, Delta: text}}
 	}
 	return []agui.Event{textContent(id, text)}
 }
 
 // last returns the attempt's final events.
-func (p *concurrentSubagent) last() []agui.Event {
+func (s *concurrentSubagent) last() []agui.Event {
 	var events []agui.Event
-	if p.pieces == 0 {
-		events = p.next()
+	if s.pieces == 0 {
+		events = s.next()
 	}
-	switch id := p.id(); {
-	case p.kind == 2:
+	switch id := s.id(); {
+	case s.writes == outputReasoningState:
 		return append(events, &agui.ReasoningMessageEnd{MessageID: id}, &agui.ReasoningEnd{MessageID: id})
-	case p.kind == 1 && p.pieces > 1:
+	case s.writes == outputTextAndCall && s.pieces > 1:
 		return append(events, &agui.ToolCallEnd{ToolCallID: id})
 	default:
 		return append(events, textEnd(id))
@@ -77,33 +87,33 @@ func (p *concurrentSubagent) last() []agui.Event {
 }
 
 // wantEvents checks that events continue what the subagent has emitted.
-func (p *concurrentSubagent) wantEvents(t *testing.T, events []agui.Event) {
+func (s *concurrentSubagent) wantEvents(t *testing.T, events []agui.Event) {
 	t.Helper()
 	for _, e := range events {
 		if _, state := e.(*agui.StateDelta); state {
 			continue
 		}
-		if err := p.output.Apply(e); err != nil {
+		if err := s.output.Apply(e); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// writeScript writes a run. In the script a to j are its speakers:
+// writeScript writes a run. In the script a to j are its subagents:
 //
 //	a+  an attempt begins; an unfinished one before it is superseded
 //	a   it emits its next events
-//	a-  it is withdrawn before another attempt begins
+//	a-  it is retracted before another attempt begins
 //	a!  it finishes
 func (f *projectionFixture) writeScript(script string) {
 	f.t.Helper()
 	f.begin(run, user, "")
-	var speakers [10]concurrentSubagent
-	for i := range speakers {
-		speakers[i] = concurrentSubagent{kind: i % 3, lane: stream.LaneMain.Subagent(i)}
+	var subagents [10]concurrentSubagent
+	for i := range subagents {
+		subagents[i] = concurrentSubagent{writes: output(i) % outputs, lane: stream.LaneMain.Subagent(i)}
 	}
 	for _, word := range strings.Fields(script) {
-		p := &speakers[word[0]-'a']
+		p := &subagents[word[0]-'a']
 		switch word[1:] {
 		case "+":
 			p.attempt, p.pieces, p.output = f.attempt(p.place()), 0, agui.NewReducer(nil, nil)
@@ -128,7 +138,7 @@ func (f *projectionFixture) writeScript(script string) {
 	f.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 }
 
-// randomScript returns a script with superseded and withdrawn attempts.
+// randomScript returns a script with superseded and retracted attempts.
 func randomScript(r *rand.Rand, length int) string {
 	const none, silent, speaking = 0, 1, 2
 	var words []string
