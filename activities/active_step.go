@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
 )
 
 // This file prepares the next action of a pipeline: it turns a pipeline.Action into the part of
@@ -23,7 +24,7 @@ import (
 func (adv *advancer) newActiveStep(action pipeline.Action) *runs.ActiveStep {
 	return &runs.ActiveStep{
 		AgentRef:     runs.AgentRef{Agent: adv.in.Agent, Revision: adv.in.Revision, Limits: runs.LimitsOfSubagent(adv.definition.Limits)},
-		PipelineStep: runs.StepRef{Path: action.Path, Name: action.Name, Scope: adv.scope(action.Path), Tree: adv.in.Position.Tree},
+		PipelineStep: runs.StepRef{Path: action.Path, Name: action.Name, Scope: adv.scope(action.Path), Tree: adv.in.Position.Tree, Hidden: pipeline.IsHidden(adv.definition, action.Path)},
 		Deadline:     action.Deadline,
 	}
 }
@@ -111,6 +112,7 @@ var errTooDeep = errors.New("activities: subagents are nested too deep")
 func (adv *advancer) beginCall(ctx context.Context, action pipeline.Action, subagents ...narration.Subagent) error {
 	n := narration.New(adv.place.Run, adv.in.ID, nil)
 	active := adv.newActiveStep(action)
+	n.Scope, n.Visibility = active.PipelineStep.Scope, visibilityOf(adv.in.Step, &active.PipelineStep)
 	var tool string
 	var arguments []byte
 	var err error
@@ -137,9 +139,13 @@ func (adv *advancer) beginCall(ctx context.Context, action pipeline.Action, suba
 	if err != nil {
 		return err
 	}
-	adv.result.Messages, adv.result.ProviderIDs, adv.result.Scope = result.Messages, result.ProviderIDs, active.PipelineStep.Scope
+	adv.result.Messages, adv.result.ProviderIDs, adv.result.Scope = result.Messages, result.ProviderIDs, result.Scope
+	adv.result.Visibility, adv.result.ShownCalls = result.Visibility, result.ShownCalls
 	active.CallID, adv.next.Active, adv.next.Answer = callID, active, &n.Answer
-	adv.addEvents(events...)
+	// The advance itself is not part of the hidden step.
+	if n.Visibility == stream.VisibleToAll || len(result.ShownCalls) > 0 {
+		adv.addEvents(events...)
+	}
 	return nil
 }
 
@@ -189,7 +195,7 @@ func (adv *advancer) configureNarrator(ctx context.Context, n *narration.Narrato
 	}
 	offered, n.Subagents = narration.OfferSubagents(offered, subagents)
 	n.AllowNames(offered)
-	if adv.in.Child == nil {
+	if adv.in.Child == nil && n.Visibility == stream.VisibleToAll {
 		if n.Clients, err = adv.activities.clientTools(ctx, adv.definition, adv.thread, offered); err != nil {
 			return err
 		}

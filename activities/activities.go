@@ -132,7 +132,7 @@ func runOf(r runs.Ref) stream.Run {
 // subagent or branch, which the lane indexes from the run's own agent downwards name together. step
 // is the ID of the step that writes there; it need not be s.ID.
 func agentPlace(s runs.Step, step string) stream.Place {
-	p := stream.Place{Run: runOf(s.Run), Lane: stream.LaneMain, Step: step, Execution: s.Execution, After: s.After}
+	p := stream.Place{Run: runOf(s.Run), Lane: stream.LaneMain, Step: step, Execution: s.Execution, After: s.After, Hidden: s.IsHidden()}
 	if child := s.Child; child != nil {
 		for _, i := range child.Lanes {
 			p.Lane = p.Lane.Subagent(i)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure/activities/prompt"
 	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
@@ -16,7 +17,7 @@ import (
 //   - a branch: the messages of the agent that it belongs to, and its own
 //   - the agent of an isolated step: its prompts and its own messages
 //
-// No model receives messages about limits. The prompts of a step's agent are inserted in their
+// No model receives messages about limits, or messages of another step that is hidden. The prompts of a step's agent are inserted in their
 // places.
 func (a *Activities) audience(ctx context.Context, in runs.ModelCall, snap *snapshot.Snapshot) ([]snapshot.Entry, error) {
 	if in.PipelineStep != nil && in.PipelineStep.Isolated {
@@ -33,7 +34,7 @@ func (a *Activities) audience(ctx context.Context, in runs.ModelCall, snap *snap
 		entries = append(entries, prompt.Private(child.CallID, task))
 	}
 	for _, e := range snap.Entries {
-		if isVisibleTo(in.Child, e) && e.Scope != runs.ScopeLimit {
+		if isVisibleTo(in.Child, e) && (e.Visibility != stream.VisibleToStep || e.Scope == scopeOf(in.PipelineStep)) && e.Scope != runs.ScopeLimit {
 			entries = append(entries, e)
 		}
 	}

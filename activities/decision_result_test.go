@@ -65,7 +65,7 @@ func (f *fixture) runUntilInterrupt(message string) {
 		f.t.Fatal(err)
 	}
 	f.env.ExecuteWorkflow(runs.TypeRun, runs.Input{
-		Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: f.limits}, Input: p.Seq, Digest: p.Digest,
+		Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: f.limits, Steps: len(f.agent.Steps) > 0}, Input: p.Seq, Digest: p.Digest,
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
@@ -26,7 +27,7 @@ func (adv *advancer) buildEnv(ctx context.Context) (pipeline.Env, error) {
 	// An empty conversation is [] for expressions, not null.
 	messages := []agui.Message{}
 	for _, e := range adv.thread.Entries {
-		if isVisibleTo(adv.in.Child, e) {
+		if isVisibleTo(adv.in.Child, e) && e.Visibility != stream.VisibleToStep {
 			messages = append(messages, e.Message)
 		}
 	}

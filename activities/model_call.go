@@ -63,7 +63,7 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	work, cancel := attempt.Context(ctx)
 	defer cancel()
 	narrator := narration.New(place.Run, in.ID, attempt)
-	narrator.Scope = scopeOf(in.PipelineStep)
+	narrator.Scope, narrator.Visibility = scopeOf(in.PipelineStep), visibilityOf(in.Step, in.PipelineStep)
 	// The metrics of an attempt whose worker died are recorded by its successor.
 	if attempt.FollowsUnfinished() {
 		if err := a.meterPreviousAttempt(work, place, attempt); err != nil {
@@ -155,6 +155,7 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, narrator *n
 	}
 	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{Provider: prepared.provider, Model: prepared.request.Model})
 	call := a.newModelCall(attempt, definition.Model, chat)
+	call.isHidden = in.IsHidden()
 	err = withModelName(definition.Model, call.stream(ctx, prepared.model, prepared.request, func(chunk llm.Chunk) error { return narrator.Add(ctx, chunk) }))
 	// The done record of a finished or cancelled call has its usage. Only a failed call writes a
 	// last note.
@@ -207,8 +208,9 @@ func (a *Activities) modelRequest(
 		return r, err
 	}
 	narrator.AllowNames(r.request.Tools)
-	// Client tools end the run, so only the run's own agent may call them.
-	if in.Child == nil {
+	// Client tools end the run, so only the run's own agent may call them. A client does not see the
+	// calls of a hidden step.
+	if in.Child == nil && !in.IsHidden() {
 		if narrator.Clients, err = a.clientTools(ctx, definition, conversation, r.request.Tools); err != nil {
 			return r, err
 		}

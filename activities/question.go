@@ -7,6 +7,7 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/perdure/perdure/activities/narration"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -128,9 +129,17 @@ func (q *inquiry) endWithQuestion(
 	}
 	ctx, cancel := contextAfter(ctx)
 	defer cancel()
-	answer.Seq, err = attempt.Finish(ctx, &stream.Result{
+	result := &stream.Result{
 		Answer: encoded, Question: question, Decided: decisionRecord(in, call.Name, call.Arguments), Edited: editedArguments(in, call),
-	})
+	}
+	var events []agui.Event
+	if in.IsHidden() {
+		result.ShownCalls = []string{call.ID}
+		if in.Decision == nil && in.QuestionRecord == 0 { // its first interrupt
+			events = narration.ShowCall(call, in.MessageID)
+		}
+	}
+	answer.Seq, err = attempt.Finish(ctx, result, events...)
 	return answer, err
 }
 

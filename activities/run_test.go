@@ -166,6 +166,13 @@ func (f *fixture) run(message string) ([]agui.Event, runs.Result) {
 	if err := f.env.GetWorkflowResult(&result); err != nil {
 		f.t.Fatalf("workflow: %v", err)
 	}
+	return f.shown(), result
+}
+
+// shown returns the events that a reader is shown of the run, which has ended.
+func (f *fixture) shown() []agui.Event {
+	f.t.Helper()
+	ctx := f.t.Context()
 	shown := f.views().Run(run, view.Options{})
 	defer shown.Close()
 	var events []agui.Event
@@ -173,7 +180,7 @@ func (f *fixture) run(message string) ([]agui.Event, runs.Result) {
 	for {
 		frames, err := shown.Next(ctx, time.Minute)
 		if errors.Is(err, io.EOF) {
-			return events, result
+			return events
 		}
 		if err != nil {
 			f.t.Fatal(err)

@@ -37,6 +37,18 @@ func steeringNote(place *runs.StepRef, steered []uint64) any {
 	return stream.Steering{Inputs: steered, Scope: scopeOf(place)}
 }
 
+// visibilityOf returns the visibility of the messages of a step. place is the pipeline step that adds
+// them; nil = none.
+func visibilityOf(s runs.Step, place *runs.StepRef) stream.Visibility {
+	switch {
+	case place != nil && place.Hidden:
+		return stream.VisibleToStep
+	case s.Child != nil && s.Child.Hidden:
+		return stream.VisibleToAgent
+	}
+	return stream.VisibleToAll
+}
+
 // scopeOf returns the scope of a step's messages; "" = the step is not in a pipeline.
 func scopeOf(place *runs.StepRef) string {
 	if place == nil {

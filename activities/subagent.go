@@ -118,6 +118,10 @@ func (a *Activities) announceSubagent(ctx context.Context, p stream.Place, in ru
 		BaseEvent: agui.BaseEvent{Metadata: agui.Metadata{"perdure.revision": revision}}, SubagentRunID: p.Subagent, Name: in.Agent,
 		Description: d.Description, ParentToolCallID: in.Child.CallID, ParentMessageID: in.Child.MessageID,
 	}
+	// Clients do not know the call of a hidden step.
+	if in.IsHidden() {
+		started.ParentToolCallID, started.ParentMessageID = "", ""
+	}
 	// The call is one of another subagent.
 	if parent := call.Child; parent != nil {
 		started.ParentSubagentRunID = subagentID(parent.CallID)

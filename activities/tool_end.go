@@ -41,7 +41,11 @@ func finishCall(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attem
 	if err != nil {
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
-	result := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.PipelineStep), Answer: recorded}
+	result := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.PipelineStep), Visibility: visibilityOf(in.Step, in.PipelineStep), Answer: recorded}
+	// The call had an interrupt, so clients see how it ended.
+	if in.IsHidden() && (in.Decision != nil || in.QuestionRecord > 0) {
+		result.ShownCalls = []string{call.ID}
+	}
 	// The record of the decision is in the same record as the result: both count, or neither.
 	result.Decided, result.Edited = decisionRecord(in, call.Name, call.Arguments), editedArguments(in, call)
 	events := append(end.before, &agui.ToolCallResult{MessageID: message.ID, ToolCallID: call.ID, Content: message.Content, Role: agui.RoleTool})

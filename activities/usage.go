@@ -62,6 +62,10 @@ type modelCall struct {
 	finish   *llm.Finish
 	output   strings.Builder
 	hasChunk bool
+	// isHidden tells that the log does not get the output: the notes have an estimate of its tokens.
+	// noted is the length of the output at the last such note.
+	isHidden bool
+	noted    int
 
 	// hasNote tells that the log may have the note. hasDialed and hasSent tell whether an HTTP
 	// request has asked for a connection, and was written; models without HTTP set neither.
@@ -146,8 +150,17 @@ func (c *modelCall) addChunk(chunk llm.Chunk) error {
 		c.output.WriteString(chunk.Arguments)
 	}
 	c.chat.Chunk()
+	if c.isHidden && c.output.Len() >= c.noted+hiddenOutputNote {
+		c.noted = c.output.Len()
+		tokens := max(countOrZero(c.note.Usage.Output), prompt.TextTokens(c.output.String()))
+		c.note.Usage.Output = &tokens
+		return c.attempt.Note(c.note)
+	}
 	return nil
 }
+
+// hiddenOutputNote is after how many further bytes of output a hidden step notes its tokens.
+const hiddenOutputNote = 256
 
 // report takes over what the provider has counted so far. It writes a note if the input or the
 // model changed. It writes none for the output, which grows with each report: the successor of a
@@ -452,40 +465,4 @@ func countOrZero(n *int64) int64 {
 		return 0
 	}
 	return *n
-}
-
-// maxModelName bounds the model name of a provider in a history, in bytes.
-const maxModelName = 128
-
-// modelName returns the provider's name of the model, with every character replaced by "_" that is
-// not printable ASCII or could be markup. The name comes from outside, and goes to histories,
-// metrics and clients.
-func modelName(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r <= ' ' || r > '~' || strings.ContainsRune(`<>&"\`, r) {
-			return '_'
-		}
-		return r
-	}, s[:min(len(s), maxModelName)])
-}
-
-// maxTokenCount is more than any call can cost. A count beyond it, or below zero, is taken as not
-// reported: sums of such counts could overflow.
-const maxTokenCount = 1 << 40
-
-// tokenCount returns a plausible count, and nil for others.
-func tokenCount(n *int64) *int64 {
-	if n == nil || *n < 0 || *n > maxTokenCount {
-		return nil
-	}
-	return n
-}
-
-// reportedUsage returns what a provider has reported, without Calls and Cost.
-func reportedUsage(f llm.Finish) runs.Usage {
-	u := f.Usage
-	return runs.Usage{
-		Provider: f.Provider, Model: modelName(f.Model), Input: tokenCount(u.Input), Output: tokenCount(u.Output), Total: tokenCount(u.Total),
-		Reasoning: tokenCount(u.Reasoning), CachedInput: tokenCount(u.CachedInput), CacheWrite: tokenCount(u.CacheWrite),
-	}
 }

@@ -106,6 +106,11 @@ func charged() agents.Steps {
 	}
 }
 
+func classified() agents.Steps {
+	kind := agents.Ask[string]("classify", inline("Say refund, or other."), "", agents.Hidden())
+	return agents.Steps{kind, agents.Ask[string]("answer", inline("You help."), "${input.text} ("+kind.String()+")")}
+}
+
 // inGo returns the page's examples after the first one, in order, as Go values.
 func inGo() []agents.Steps {
 	return []agents.Steps{
@@ -131,7 +136,7 @@ func inGo() []agents.Steps {
 			{Op: "test", Path: "/open", Value: true}, {Op: "move", From: "/draft", Path: "/archived"}, {Path: "/open", Value: false},
 		})},
 		{agents.Sequence("order", agents.Steps{agents.Call[string]("reserve", "reserve", nil), agents.Call[string]("charge", "charge", nil)}, agents.Timeout(5*time.Minute))},
-		charged(),
+		charged(), classified(),
 	}
 }
 

@@ -134,6 +134,8 @@ var schemaCases = []struct {
 	{"set nothing", least + "steps: [{name: x, set: {}}]\n", false},
 	{"set without a slash", least + "steps: [{name: x, set: {a: 1}}]\n", false},
 	{"set by an unknown operation", least + "steps: [{name: x, set: [{op: put, path: /a}]}]\n", false},
+	{"hidden step", least + "steps: [{name: x, agent: b, visible: false}]\n", true},
+	{"hidden approval", least + "steps: [{name: x, approve: {message: go}, visible: false}]\n", false},
 	{"retry", least + "steps: [{name: x, agent: b, retry: {attempts: 3, interval: 1m, backoff: 1.5}, timeout: 1h}]\n", true},
 	{"retry for ever", least + "steps: [{name: x, agent: b, retry: {attempts: 101}}]\n", false},
 	{"retry faster and faster", least + "steps: [{name: x, agent: b, retry: {attempts: 3, backoff: 0.5}}]\n", false},

@@ -28,6 +28,7 @@ type stepJSON struct {
 	Input      string         `json:"input,omitempty"`
 	Output     *Output        `json:"output,omitempty"`
 	Args       map[string]any `json:"args,omitempty"`
+	Visible    *bool          `json:"visible,omitempty"` // nil = true
 	Retry      *Retry         `json:"retry,omitempty"`
 	Timeout    durationJSON   `json:"timeout,omitempty"`
 	OnError    OnError        `json:"onError,omitzero"`
@@ -36,6 +37,10 @@ type stepJSON struct {
 
 // MarshalJSON returns the JSON with durations such as 1m30s.
 func (s Step) MarshalJSON() ([]byte, error) {
+	var visible *bool
+	if s.Hidden {
+		visible = new(bool)
+	}
 	return plainJSON(stepJSON{
 		Name:       s.Name,
 		When:       s.When,
@@ -51,6 +56,7 @@ func (s Step) MarshalJSON() ([]byte, error) {
 		Input:      s.Input,
 		Output:     s.Output,
 		Args:       s.Args,
+		Visible:    visible,
 		Retry:      s.Retry,
 		Timeout:    textOf(s.Timeout),
 		OnError:    s.OnError,
@@ -79,6 +85,7 @@ func (s *Step) UnmarshalJSON(data []byte) error {
 		Input:      in.Input,
 		Output:     in.Output,
 		Args:       decodeExact(data, "args"),
+		Hidden:     in.Visible != nil && !*in.Visible,
 		Retry:      in.Retry,
 		OnError:    in.OnError,
 		Compensate: in.Compensate,

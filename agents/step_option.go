@@ -7,7 +7,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Option is an option of every kind of step: [When], [Timeout], a [Retry], [ContinueOnError],
+// Option is an option of every kind of step: [When], [Timeout], a [Retry], [Hidden], [ContinueOnError],
 // [OnErrorRun] and [Compensate]. The interfaces that it embeds let the compiler refuse options of
 // other kinds.
 type Option interface {
@@ -60,6 +60,10 @@ func Timeout(d time.Duration) Option { return option(func(s *Step) { s.Timeout =
 func ContinueOnError() Option {
 	return option(func(s *Step) { s.OnError = OnError{Continue: true} })
 }
+
+// Hidden keeps the messages and tool calls of a step, and of the steps in it, from clients and from
+// the conversation of other steps. See the key visible of a step.
+func Hidden() Option { return option(func(s *Step) { s.Hidden = true }) }
 
 // OnErrorRun runs other steps if the step fails. They have the variable error. The run then
 // continues after the step.

@@ -33,7 +33,7 @@ func (r *reader) step(key string, entry *yaml.Node) (s Step) {
 		}
 		return s
 	}
-	prefix := key + "."
+	prefix, visible := key+".", true
 	r.mapping(prefix, entry, []field{
 		{"name", text(&s.Name)},
 		{"when", expressionText(&s.When)},
@@ -49,11 +49,13 @@ func (r *reader) step(key string, entry *yaml.Node) (s Step) {
 		{"input", text(&s.Input)},
 		{"output", r.output(prefix+"output.", &s.Output)},
 		{"args", object(&s.Args)},
+		{"visible", flag(&visible)},
 		{"retry", r.retry(prefix+"retry.", &s.Retry)},
 		{"timeout", duration(&s.Timeout)},
 		{"onError", r.onError(prefix+"onError.", &s.OnError)},
 		{"compensate", r.compensate(prefix+"compensate", &s.Compensate)},
 	})
+	s.Hidden = !visible
 	return s
 }
 

@@ -31,6 +31,8 @@ func TestStepErrors(t *testing.T) {
 		{"tools of an inline agent", "  - name: x\n    agent:\n      tools:\n        - ok\n        - not ok\n", `a.yaml:9: steps[0].agent.tools: "not ok" must be a tool's name, or a pattern with *`},
 		{"limit of an inline agent", "  - name: x\n    agent:\n      limits: {turns: 0}\n", `a.yaml:7: steps[0].agent.limits.turns must be greater than zero`},
 		{"input of a tool", "  - {name: x, tool: pay, input: y}\n", `a.yaml:5: steps[0].input is only for agent steps`},
+		{"hidden approval", "  - {name: x, visible: false, approve: {message: Go}}\n", `a.yaml:5: steps[0].visible must not be false for an approve step, which people must see`},
+		{"visibility as text", "  - {name: x, tool: pay, visible: hidden}\n", `a.yaml:5: steps[0].visible must be true or false, not text`},
 		{"arguments of an agent", "  - {name: x, agent: b, args: {}}\n", `a.yaml:5: steps[0].args is only for tool steps`},
 
 		{"condition", "  - name: x\n    tool: pay\n    when: state.x >\n", `a.yaml:7: steps[0].when is not a valid expression: 1:10: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}`},
@@ -184,7 +186,7 @@ func TestRevisionOfStepsIsStable(t *testing.T) {
 		{Name: "judge", Agent: &agents.AgentStep{Name: "b"}, Output: &agents.Output{Schema: []byte(`{"type":"object"}`), Native: new(bool)}},
 		{
 			Name: "pay", Tool: "pay", Args: map[string]any{"n": 1, "at": "${steps.plan}"}, When: "state.x", Timeout: time.Minute,
-			Retry: &agents.Retry{Attempts: 3, Interval: 5 * time.Second}, OnError: agents.OnError{Continue: true}, Compensate: &agents.Step{Tool: "pay"},
+			Retry: &agents.Retry{Attempts: 3, Interval: 5 * time.Second}, OnError: agents.OnError{Continue: true}, Compensate: &agents.Step{Tool: "pay"}, Hidden: true,
 		},
 	}}
 	got, err := agents.Encode(d)
@@ -195,7 +197,7 @@ func TestRevisionOfStepsIsStable(t *testing.T) {
 		`{"name":"plan","agent":{"model":"p/m","instructions":"<x>"},"input":"${input.text} & more","output":{"schema":{"maxProperties":2,"type":"object"}}},` +
 		`{"name":"ask","approve":{"message":"Go?","approvers":["ann"],"expires":"1h0m0s"}},` +
 		`{"name":"judge","agent":"b","output":{"schema":{"type":"object"},"native":false}},` +
-		`{"name":"pay","when":"state.x","tool":"pay","args":{"at":"${steps.plan}","n":1},"retry":{"attempts":3,"interval":"5s"},"timeout":"1m0s","onError":"continue","compensate":{"tool":"pay"}}],` +
+		`{"name":"pay","when":"state.x","tool":"pay","args":{"at":"${steps.plan}","n":1},"visible":false,"retry":{"attempts":3,"interval":"5s"},"timeout":"1m0s","onError":"continue","compensate":{"tool":"pay"}}],` +
 		`"limits":{"turns":30,"tokens":400000,"duration":"2h0m0s","parallelTools":8}}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("canonical form (-want +got):\n%s", diff)

@@ -279,6 +279,9 @@ func (t *treeCheck) checkFieldsOfKind(at string, s *Step) {
 	if s.Agent == nil && s.Output != nil {
 		t.addMistake(at+".output", "is only for agent steps")
 	}
+	if s.Hidden && s.Approve != nil {
+		t.addMistake(at+".visible", "must not be false for an approve step, which people must see")
+	}
 	if s.Tool == "" && s.Args != nil {
 		t.addMistake(at+".args", "is only for tool steps")
 	}

@@ -53,6 +53,13 @@ type Child struct {
 	Compensates bool `json:"compensates,omitempty"`
 	// Name is the name that clients see.
 	Name string `json:"name,omitempty"`
+	// Hidden tells that a hidden step has called the subagent: clients do not see its messages.
+	Hidden bool `json:"hidden,omitempty"`
+}
+
+// IsHidden reports whether clients do not see the messages of the step.
+func (s Step) IsHidden() bool {
+	return s.PipelineStep != nil && s.PipelineStep.Hidden || s.Child != nil && s.Child.Hidden
 }
 
 // StepRef is a step of a pipeline in which an agent works or a call is made.
@@ -64,6 +71,8 @@ type StepRef struct {
 	// Scope marks the messages of the step. Isolated tells that the agent receives no other messages.
 	Scope    string `json:"scope"`
 	Isolated bool   `json:"isolated,omitempty"`
+	// Hidden tells that neither clients nor other steps see the messages of the step.
+	Hidden bool `json:"hidden,omitempty"`
 	// Tree is the record with the steps of a program; 0 = they are the agent's.
 	Tree uint64 `json:"tree,omitempty"`
 	// Prompts are the records with the agent's prompts, besides the conversation.

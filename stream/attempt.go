@@ -76,7 +76,12 @@ func (a *Attempt) Context(ctx context.Context) (context.Context, context.CancelF
 // Flush), only for room (see maxUnsent). The error is the cause of the attempt's end, or that of
 // ctx.
 func (a *Attempt) Emit(ctx context.Context, events ...agui.Event) error {
-	lines, err := a.place.encode(events)
+	return a.emit(ctx, events, nil)
+}
+
+// emit is Emit; a hidden place leaves the events of shownCalls in.
+func (a *Attempt) emit(ctx context.Context, events []agui.Event, shownCalls []string) error {
+	lines, err := a.place.encode(events, shownCalls)
 	if err != nil {
 		return err
 	}
@@ -157,12 +162,12 @@ func (a *Attempt) wake() {
 // and the end of its step are one record, and no reader has one without the other. Larger events
 // precede the done record in frames of their own.
 func (a *Attempt) Finish(ctx context.Context, result *Result, events ...agui.Event) (uint64, error) {
-	lines, size, err := a.encodeEvents(events)
+	lines, size, err := a.encodeEvents(events, result.ShownCalls)
 	if err != nil {
 		return 0, err
 	}
 	if size > MaxLine+1 {
-		if err := a.Emit(ctx, events...); err != nil {
+		if err := a.emit(ctx, events, result.ShownCalls); err != nil {
 			return 0, err
 		}
 		lines, size = nil, 0
@@ -180,9 +185,10 @@ func (a *Attempt) Finish(ctx context.Context, result *Result, events ...agui.Eve
 	return seq, nil
 }
 
-// encodeEvents encodes events, and returns what they take in a record, in bytes.
-func (a *Attempt) encodeEvents(events []agui.Event) (lines [][]byte, size int, err error) {
-	lines, err = a.place.encode(events)
+// encodeEvents encodes events, and returns what they take in a record, in bytes. shownCalls are those
+// of the result.
+func (a *Attempt) encodeEvents(events []agui.Event, shownCalls []string) (lines [][]byte, size int, err error) {
+	lines, err = a.place.encode(events, shownCalls)
 	for _, line := range lines {
 		size += storedSize(line)
 	}
@@ -334,7 +340,7 @@ func (a *Attempt) onSenderEnd() {
 // Events that were emitted before are in the log when FinishIfUnchanged returns; they depend on no
 // mark. Nothing can be emitted afterwards.
 func (a *Attempt) FinishIfUnchanged(ctx context.Context, lastMark uint64, result *Result, events ...agui.Event) (uint64, error) {
-	lines, _, err := a.encodeEvents(events)
+	lines, _, err := a.encodeEvents(events, result.ShownCalls)
 	if err != nil {
 		return 0, err
 	}

@@ -242,7 +242,7 @@ func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, 
 // that lane (0 = it is the first), else the error is ErrFenced. content becomes the result; nil =
 // none.
 func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, content any, events []agui.Event) (uint64, error) {
-	lines, err := p.encode(events)
+	lines, err := p.encode(events, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/perdure/perdure/agui"
 )
@@ -30,6 +31,9 @@ type Place struct {
 	Agent string
 	// Subagent is the subagentRunId of the events; "" = they belong to the run's own agent.
 	Subagent string
+	// Hidden leaves the events of messages, reasoning, tool calls and activities out of the log, so
+	// that no client sees them. Those of the calls in Result.ShownCalls remain.
+	Hidden bool
 }
 
 // stepHasWritten reports whether an attempt of the step has written last, the last record of the
@@ -53,10 +57,13 @@ func (p Place) stepHasWritten(last *Record) (bool, error) {
 func (p Place) ownsStep(step string) bool { return step == p.Step || p.Then != "" && step == p.Then }
 
 // encode encodes events as lines, attributed to the place's subagent. It sets that attribute in the
-// given events.
-func (p Place) encode(events []agui.Event) ([][]byte, error) {
+// given events. A hidden place leaves out events; shownCalls are the calls whose events remain.
+func (p Place) encode(events []agui.Event, shownCalls []string) ([][]byte, error) {
 	lines := make([][]byte, 0, len(events))
 	for _, e := range events {
+		if p.Hidden && belongsToMessage(e, shownCalls) {
+			continue
+		}
 		agui.Attribute(e, p.Subagent)
 		line, err := agui.Encode(e)
 		if err != nil {
@@ -65,4 +72,26 @@ func (p Place) encode(events []agui.Event) ([][]byte, error) {
 		lines = append(lines, line)
 	}
 	return lines, nil
+}
+
+// belongsToMessage reports whether an event is part of a message, except for those of some calls.
+func belongsToMessage(e agui.Event, exceptCalls []string) bool {
+	var call string
+	switch e := e.(type) {
+	case *agui.TextMessageStart, *agui.TextMessageContent, *agui.TextMessageEnd,
+		*agui.ReasoningStart, *agui.ReasoningMessageStart, *agui.ReasoningMessageContent, *agui.ReasoningMessageEnd,
+		*agui.ReasoningEnd, *agui.ReasoningEncryptedValue, *agui.ActivitySnapshot, *agui.ActivityDelta:
+		return true
+	case *agui.ToolCallStart:
+		call = e.ToolCallID
+	case *agui.ToolCallArgs:
+		call = e.ToolCallID
+	case *agui.ToolCallEnd:
+		call = e.ToolCallID
+	case *agui.ToolCallResult:
+		call = e.ToolCallID
+	default:
+		return false
+	}
+	return !slices.Contains(exceptCalls, call)
 }

@@ -31,6 +31,10 @@ type Result struct {
 	Predicted map[string][]Predicted `json:"predicted,omitempty"`
 	// Scope marks the messages as those of one step of a pipeline; "" = none.
 	Scope string `json:"scope,omitempty"`
+	// Visibility says who sees the messages. ShownCalls are the tool calls that clients see even so,
+	// because they have interrupts: calls of the messages, or of earlier ones of the thread.
+	Visibility Visibility `json:"visibility,omitempty"`
+	ShownCalls []string   `json:"shownCalls,omitempty"`
 	// Kept is for later steps (see Log.Kept). It is not part of the conversation.
 	Kept json.RawMessage `json:"kept,omitempty"`
 	// Summary tells that Kept is a summary of messages.
@@ -38,6 +42,19 @@ type Result struct {
 	// Answer is what the activity returns to the workflow: references and small decisions.
 	Answer json.RawMessage `json:"answer,omitempty"`
 }
+
+// Visibility says who sees a message of the thread.
+type Visibility string
+
+// The visibilities of messages.
+const (
+	// VisibleToAll messages are seen by clients, and by models as their agent's conversation says.
+	VisibleToAll Visibility = ""
+	// VisibleToAgent messages are of a subagent that a hidden step has called: no client sees them.
+	VisibleToAgent Visibility = "agent"
+	// VisibleToStep messages are of a hidden step: only the model of the same step sees them.
+	VisibleToStep Visibility = "step"
+)
 
 // Predicted is a member of the state that the model's arguments have changed before the call was
 // made. It is restored if the call is not made, or fails.

@@ -303,7 +303,7 @@ func (p pipelineExecutor) branchInput(b *runs.Branches, slot branchSlot) runs.Ch
 		child.Name = b.Names[slot.index]
 	}
 	if r.child != nil {
-		child.ParentCallID, child.Lanes = r.child.CallID, slices.Clone(r.child.Lanes)
+		child.ParentCallID, child.Lanes, child.Hidden = r.child.CallID, slices.Clone(r.child.Lanes), r.child.Hidden
 	}
 	child.Lanes = append(child.Lanes, slot.slot)
 	return runs.ChildInput{

@@ -297,6 +297,9 @@ func (p pipelineExecutor) onStepEnd(ctx workflow.Context, end ending) ending {
 		pos.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &failure}
 	case pos.Event == nil:
 		pos.Event, pos.Answered = &pipeline.Event{Kind: pipeline.EventDone}, p.run.answerMessage
+		if pos.Active != nil && pos.Active.PipelineStep.Hidden { // its answer is not that of the subagent
+			p.run.answerMessage = pos.LastAnswer
+		}
 		if p.run.child != nil && p.run.child.BranchPath == "" {
 			pos.LastAnswer = p.run.answerMessage
 		}

@@ -80,7 +80,7 @@ func (r *run) startSubagent(ctx workflow.Context, c call, request runs.ToolCall,
 	}
 	subagent := runs.Child{
 		Since: max(request.After, request.LaneAfter), CallID: request.CallID, MessageID: request.MessageID,
-		Index: c.index, Prefix: request.ID + "/", Compensates: r.isCompensating(),
+		Index: c.index, Prefix: request.ID + "/", Compensates: r.isCompensating(), Hidden: request.IsHidden(),
 	}
 	if d := request.Decision; d != nil {
 		subagent.Args = d.ArgsDigest

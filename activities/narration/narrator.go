@@ -32,8 +32,10 @@ type Narrator struct {
 
 	run  stream.Run
 	step string
-	// Scope marks the messages as those of one step of a pipeline; "" = none.
-	Scope string
+	// Scope marks the messages as those of one step of a pipeline; "" = none. Visibility says who
+	// sees them.
+	Scope      string
+	Visibility stream.Visibility
 	// attempt writes the events; nil if only Propose is used.
 	attempt *stream.Attempt
 	// predict makes the state follow arguments. reporter emits the provider's own progress; nil =
@@ -256,12 +258,21 @@ func (n *Narrator) Finish(ctx context.Context) (runs.ModelAnswer, error) {
 	events := append(append(n.unsent, n.thinking.closeMessage()...), n.endText()...)
 	// Calls end here only, because the arguments of parallel calls may interleave to the last
 	// chunk.
-	for _, call := range n.calls {
-		events = append(append(events, call.endPrediction()...), &agui.ToolCallEnd{ToolCallID: call.id})
+	predicted := make([][]agui.Event, len(n.calls))
+	for i, call := range n.calls {
+		predicted[i] = call.endPrediction()
 	}
-	result, err := n.result()
+	result, err := n.result() // it has the predicted values
 	if err != nil {
 		return runs.ModelAnswer{}, err
+	}
+	for i, call := range n.calls {
+		events = append(events, predicted[i]...)
+		if slices.Contains(result.ShownCalls, call.id) { // the log does not have its beginning
+			events = append(events, ShowCall(call.message(), n.messageID)...)
+		} else {
+			events = append(events, &agui.ToolCallEnd{ToolCallID: call.id})
+		}
 	}
 	n.Answer.Seq, err = n.attempt.Finish(ctx, result, events...)
 	return n.Answer, err
@@ -270,13 +281,13 @@ func (n *Narrator) Finish(ctx context.Context) (runs.ModelAnswer, error) {
 // result returns the result of the step, and fills in Answer. The messages and arguments are for
 // the log; Answer has IDs, names of offered tools, and what the workflow decides by.
 func (n *Narrator) result() (*stream.Result, error) {
-	result := &stream.Result{Scope: n.Scope}
+	result := &stream.Result{Scope: n.Scope, Visibility: n.Visibility}
 	message := agui.Message{ID: n.messageID, Role: agui.RoleAssistant}
 	if n.text.Len() > 0 {
 		message.Content = agui.TextContent(n.text.String())
 	}
 	for i, call := range n.calls {
-		message.ToolCalls = append(message.ToolCalls, agui.ToolCall{ID: call.id, Name: call.name, Arguments: call.arguments.String()})
+		message.ToolCalls = append(message.ToolCalls, call.message())
 		if result.ProviderIDs == nil {
 			result.ProviderIDs = map[string]string{}
 		}
@@ -291,6 +302,9 @@ func (n *Narrator) result() (*stream.Result, error) {
 		n.markSubagent(call, &c)
 		if c.Client || c.Approval != nil {
 			n.Answer.InterruptCount++
+		}
+		if c.Approval != nil && n.Visibility != stream.VisibleToAll {
+			result.ShownCalls = append(result.ShownCalls, call.id)
 		}
 		if c.HasQueueOrSequence() {
 			n.Answer.QueuedOrSequencedCount++

@@ -3,6 +3,8 @@ package narration
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/perdure/perdure/agui"
 )
 
 // toolCall is a tool call that the model writes. id is the thread's, providerID the provider's,
@@ -16,6 +18,20 @@ type toolCall struct {
 	// many bytes of the arguments the last follow has read.
 	predicted []*predicted
 	followed  int
+}
+
+// message returns the call as a message has it.
+func (c *toolCall) message() agui.ToolCall {
+	return agui.ToolCall{ID: c.id, Name: c.name, Arguments: c.arguments.String()}
+}
+
+// ShowCall returns the events that show a complete tool call of a message.
+func ShowCall(call agui.ToolCall, messageID string) []agui.Event {
+	return []agui.Event{
+		&agui.ToolCallStart{ToolCallID: call.ID, ToolCallName: call.Name, ParentMessageID: messageID},
+		&agui.ToolCallArgs{ToolCallID: call.ID, Delta: call.Arguments},
+		&agui.ToolCallEnd{ToolCallID: call.ID},
+	}
 }
 
 // predicted is a member of the state that follows an argument of one call. key is its name, path its

@@ -31,6 +31,25 @@ func StepAt(d *agents.Definition, path string) *agents.Step {
 	return s
 }
 
+// IsHidden reports whether the step at a path, or one that contains it, is hidden.
+func IsHidden(d *agents.Definition, path string) bool {
+	for end := 0; end < len(path); end++ {
+		if n := strings.IndexByte(path[end:], '/'); n >= 0 {
+			end += n
+		} else {
+			end = len(path)
+		}
+		name, _, _ := strings.Cut(path[strings.LastIndexByte(path[:end], '/')+1:end], "~")
+		if s := d.FindStep(name); s != nil && s.Hidden {
+			return true
+		}
+		if s := StepAt(d, path[:end]); s != nil && s.Hidden {
+			return true // a compensation
+		}
+	}
+	return false
+}
+
 // Inline returns the agent that an action's step defines inline. What the step leaves out is that
 // of the pipeline's agent. The error is an ErrPosition if the step has no inline agent.
 func Inline(d *agents.Definition, path string) (*agents.Definition, error) {

@@ -251,11 +251,12 @@ func (r *Routes) showMessages(c *gin.Context) error {
 			p.NextCursor = fmt.Sprintf("%012x-%x", snap.Seq, from+i)
 			break
 		}
-		if e.Hidden() { // reasoning without text, which clients never see
+		m, ok := e.Shown()
+		if !ok {
 			continue
 		}
 		bytes += e.Weight()
-		p.Items = append(p.Items, e.Message)
+		p.Items = append(p.Items, m)
 	}
 	request.WritePage(c, p.Items, p.NextCursor, agui.Message.MarshalJSON)
 	return nil

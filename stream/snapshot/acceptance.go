@@ -178,7 +178,10 @@ func (s *Snapshot) positions() map[string]int {
 func (s *Snapshot) commonPrefix(sent []agui.Message) (entries, messages int) {
 	for messages < len(sent) {
 		next := s.skipUnsent(entries)
-		if next == len(s.Entries) || !sameMessage(s.Entries[next].Message, sent[messages]) {
+		if next == len(s.Entries) {
+			break
+		}
+		if shown, _ := s.Entries[next].Shown(); !sameMessage(shown, sent[messages]) {
 			break
 		}
 		entries, messages = next+1, messages+1

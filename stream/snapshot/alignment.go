@@ -88,7 +88,7 @@ func (s *Snapshot) alignRest(sent []agui.Message, gap []int, a *alignment, from 
 	for p := from; p < len(s.Entries) && len(equal) < len(gap); p++ {
 		e, m := s.Entries[p], sent[gap[len(equal)]]
 		fromClient := e.Sent != "" && !isInstruction(e.Message)
-		if e.Message.Role == m.Role && hasComparableContent(e.Message) && sameContent(e.Message, m) {
+		if e.Message.Role == m.Role && e.isComparable() && sameContent(e.Message, m) {
 			equal = append(equal, p)
 			if !fromClient {
 				proven = len(equal)
@@ -110,7 +110,7 @@ func (s *Snapshot) alignGap(sent []agui.Message, gap []int, a *alignment, from, 
 	for p := to - 1; p >= from && len(gap) > 0; p-- {
 		e, i := s.Entries[p], gap[len(gap)-1]
 		switch {
-		case e.Message.Role == sent[i].Role && hasComparableContent(e.Message) && sameContent(e.Message, sent[i]):
+		case e.Message.Role == sent[i].Role && e.isComparable() && sameContent(e.Message, sent[i]):
 			a.positions[i], first, gap = p, p, gap[:len(gap)-1]
 		case e.Sent != "" && !isInstruction(e.Message):
 			return first
@@ -134,7 +134,7 @@ func (s *Snapshot) alignByContent(sent []agui.Message, a *alignment) {
 	digests := make([]contentDigest, len(s.Entries))
 	entriesByDigest := map[contentDigest][]int{}
 	for i, e := range s.Entries {
-		if hasComparableContent(e.Message) {
+		if e.isComparable() {
 			digests[i] = digestContent(e.Message)
 			entriesByDigest[digests[i]] = append(entriesByDigest[digests[i]], i)
 		}
@@ -159,6 +159,10 @@ func (s *Snapshot) alignByContent(sent []agui.Message, a *alignment) {
 	}
 	a.first, a.proven = best[0], true
 }
+
+// isComparable reports whether a client may send the message back and it can be recognized by its
+// content.
+func (e Entry) isComparable() bool { return !e.unsent() && hasComparableContent(e.Message) }
 
 // hasComparableContent reports whether a message can be recognized by its content: a user's, a
 // tool's, or an assistant's that is not empty.

@@ -41,15 +41,43 @@ type Entry struct {
 	AnswerID string `json:"answerId,omitempty"`
 	// Scope is that of the pipeline step that added the message; "" = none.
 	Scope string `json:"scope,omitempty"`
+	// Visibility says who sees the message. ShownCalls are the tool calls of it that clients see even
+	// so.
+	Visibility stream.Visibility `json:"visibility,omitempty"`
+	ShownCalls []string          `json:"shownCalls,omitempty"`
 	// Since is the sequence of the record after which readers may have seen the message: the one
 	// that added a client's message, or the first one of the run in which an agent added it.
 	Since uint64 `json:"since,omitempty"`
 }
 
-// Hidden reports whether clients never see the message: reasoning without text, which is kept
-// because its provider wants it back. A client that sent such a message keeps it.
+// Shown returns the message as clients see it; false = they never see it. Two kinds are hidden:
+// reasoning without text, which is kept because its provider wants it back, and messages of hidden
+// steps. Of an answer of a hidden step clients see the calls that have interrupts. A client that
+// sent a message keeps it.
+func (e Entry) Shown() (agui.Message, bool) {
+	switch {
+	case e.Sent != "":
+		return e.Message, true
+	case e.Visibility == stream.VisibleToAll:
+		return e.Message, e.Message.Role != agui.RoleReasoning || e.Message.Content.Text() != ""
+	case len(e.ShownCalls) == 0:
+		return agui.Message{}, false
+	case e.Message.Role == agui.RoleTool:
+		return e.Message, true
+	}
+	shown := agui.Message{ID: e.Message.ID, Role: e.Message.Role, SubagentRunID: e.Message.SubagentRunID}
+	for _, c := range e.Message.ToolCalls {
+		if slices.Contains(e.ShownCalls, c.ID) {
+			shown.ToolCalls = append(shown.ToolCalls, c)
+		}
+	}
+	return shown, true
+}
+
+// Hidden reports whether clients never see the message (see Shown).
 func (e Entry) Hidden() bool {
-	return e.Message.Role == agui.RoleReasoning && e.Sent == "" && e.Message.Content.Text() == ""
+	_, ok := e.Shown()
+	return !ok
 }
 
 // unsent reports whether clients never send the message back: activities and hidden messages.
@@ -85,8 +113,8 @@ func sameMessage(a, b agui.Message) bool {
 func AppendShown(messages []agui.Message, entries []Entry) []agui.Message {
 	messages = slices.Grow(messages, len(entries))
 	for _, e := range entries {
-		if !e.Hidden() {
-			messages = append(messages, e.Message)
+		if m, ok := e.Shown(); ok {
+			messages = append(messages, m)
 		}
 	}
 	return messages

@@ -208,7 +208,7 @@ func (f *folder) setSince(seq uint64, keep int) {
 func cutMessages(cut []Entry) []CutMessage {
 	var messages []CutMessage
 	for _, e := range cut {
-		if m := e.Message; m.Role == agui.RoleReasoning && !e.Hidden() || m.Role == agui.RoleActivity {
+		if m, ok := e.Shown(); ok && (m.Role == agui.RoleReasoning || m.Role == agui.RoleActivity) {
 			messages = append(messages, CutMessage{ID: m.ID, Role: m.Role, ActivityType: m.ActivityType})
 		}
 	}
@@ -272,6 +272,9 @@ func (f *folder) addResult(ctx context.Context, rec *stream.Record) error {
 	for id, arguments := range res.Edited {
 		f.editCall(id, arguments)
 	}
+	for _, id := range res.ShownCalls {
+		f.showCall(id)
+	}
 	for _, m := range res.Messages {
 		at := f.indexOf(m.ID)
 		if m.Role == agui.RoleActivity && at >= 0 { // committed at its place
@@ -280,7 +283,7 @@ func (f *folder) addResult(ctx context.Context, rec *stream.Record) error {
 			}
 			continue
 		}
-		e := Entry{Message: m, Scope: res.Scope, Since: f.snap.Opened}
+		e := Entry{Message: m, Scope: res.Scope, Visibility: res.Visibility, ShownCalls: shownCalls(m, res.ShownCalls), Since: f.snap.Opened}
 		if len(m.ToolCalls) > 0 {
 			e.ProviderIDs, e.Predicted = res.ProviderIDs, res.Predicted
 		}
@@ -349,6 +352,32 @@ func (f *folder) editCall(callID, arguments string) {
 		f.snap.Entries[i] = e
 		return
 	}
+}
+
+// showCall shows a tool call of a hidden message to clients. It looks from the end, and does nothing
+// if the conversation does not have the call, or shows it.
+func (f *folder) showCall(callID string) {
+	for i, e := range slices.Backward(f.snap.Entries) {
+		if !hasCall(e.Message, callID) {
+			continue
+		}
+		if e.Visibility != stream.VisibleToAll && !slices.Contains(e.ShownCalls, callID) {
+			e.ShownCalls = append(slices.Clip(e.ShownCalls), callID)
+			f.snap.Entries = slices.Clone(f.snap.Entries) // other snapshots share the list
+			f.snap.Entries[i] = e
+		}
+		return
+	}
+}
+
+// shownCalls returns which of some calls a message has, or is the result of.
+func shownCalls(m agui.Message, ids []string) (shown []string) {
+	for _, id := range ids {
+		if hasCall(m, id) || m.Role == agui.RoleTool && m.ToolCallID == id {
+			shown = append(shown, id)
+		}
+	}
+	return shown
 }
 
 // indexOf returns the position of a message; -1 = the conversation does not have it.

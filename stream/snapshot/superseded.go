@@ -37,13 +37,14 @@ func removedMessages(before, after []Entry) (removed []agui.Message, first int) 
 		afterByID[e.Message.ID] = e
 	}
 	for i, e := range before[shared:] {
-		if kept, ok := afterByID[e.Message.ID]; e.Hidden() || ok && sameEntry(e, kept) {
+		shown, isShown := e.Shown()
+		if kept, ok := afterByID[e.Message.ID]; !isShown || ok && sameEntry(e, kept) {
 			continue
 		}
 		if removed == nil {
 			first = shared + i
 		}
-		removed = append(removed, e.Message)
+		removed = append(removed, shown)
 	}
 	return removed, first
 }
