@@ -147,6 +147,8 @@ func TestSchemasOfKindsAgreeWithParse(t *testing.T) {
 
 		{"least script", leastScript, ""},
 		{"script", "kind: script\nname: a\nturns: [{when: \"(?i)a(?P<n>.*)\", steps: [{calls: [{tool: t, arguments: {x: \"{n}\"}}, {tool: u}]}, {say: \"{t.x}\"}]}]\n", ""},
+		{"script about an image", "kind: script\nname: a\nturns: [{media: image, steps: [{say: \"{media.0.mimeType}\"}]}]\n", ""},
+		{"script about smells", "kind: script\nname: a\nturns: [{media: smell, steps: [{say: x}]}]\n", "a.yaml:3: turns[0].media must be one of image, audio, video, document, not \"smell\""},
 		{"no turns", "kind: script\nname: a\n", "a.yaml:1: turns is missing"},
 		{"empty turns", "kind: script\nname: a\nturns: []\n", "a.yaml:3: turns must be 1 to 100 entries, not 0"},
 		{"turn as text", "kind: script\nname: a\nturns: [x]\n", "a.yaml:3: turns[0] must have keys, not be text"},

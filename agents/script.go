@@ -38,13 +38,17 @@ type ScriptTurn struct {
 	// replaces {name} in the steps.
 	When *regexp.Regexp `yaml:"when"`
 
+	// Media is the kind of media that the user's last message must have: image, audio, video or
+	// document; "" = the turn applies without.
+	Media string `yaml:"media"`
+
 	// Steps are the model's answers in order, 1 to 32.
 	Steps []ScriptStep `yaml:"steps"`
 }
 
 // ScriptStep is one answer of the model: a text, tool calls, or both. {name} stands for the text of a
 // named group of When, and {tool} or {tool.member.member} for the result of a tool in this turn, in
-// all texts.
+// all texts. {media.0.mimeType} is the media type of the first medium of the user's message.
 type ScriptStep struct {
 	// Think is the reasoning before the answer; "" = none.
 	Think string       `yaml:"think"`
@@ -90,6 +94,7 @@ func pace(into **time.Duration) func(*yaml.Node) string {
 func (r *reader) scriptTurn(key string, entry *yaml.Node) (t ScriptTurn) {
 	r.mapping(key+".", entry, []field{
 		{"when", pattern(&t.When)},
+		{"media", oneOf(&t.Media, "image", "audio", "video", "document")},
 		{"steps", r.entries(key+".steps", maxSteps, func(key string, entry *yaml.Node) {
 			t.Steps = append(t.Steps, r.scriptStep(key, entry))
 		})},

@@ -20,6 +20,8 @@ type Turn struct {
 	// When must match the last user message, else the turn does not apply; nil = it always applies.
 	// Its named groups are available to the answers.
 	When *regexp.Regexp
+	// Media is a kind of media that the last user message must have; "" = the turn applies without.
+	Media llm.MediaKind
 	// Steps are the answers: one per model call of the run, in order.
 	Steps []Answer
 }
@@ -28,7 +30,8 @@ type Turn struct {
 //
 // All of them can contain references. {name} is the text that the named group of When matched. {tool} is
 // the result of the last call of that tool in this turn. {tool.member.member} is a part of a result
-// that is JSON; an array element is referenced by its index. A string argument that consists of one
+// that is JSON; an array element is referenced by its index. {media} are the media of the user
+// message: {media.0.kind} and {media.0.mimeType} are those of the first one. A string argument that consists of one
 // reference gets the type of the referenced JSON value. An unknown reference stays as it is.
 type Answer struct {
 	Think string // visible reasoning before the answer; "" = none
@@ -49,9 +52,8 @@ type Call struct {
 // The script derives its position from the request only, so a run can continue in another process.
 func Dialog(name string, pace time.Duration, turns ...Turn) Script {
 	return Script{Name: name, Pace: pace, Play: func(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
-		prompt := strings.TrimSpace(lastUser(req).Text())
 		for _, t := range turns {
-			if values, ok := t.match(prompt); ok {
+			if values, ok := t.match(lastUser(req)); ok {
 				return t.play(req, values)
 			}
 		}
@@ -59,14 +61,28 @@ func Dialog(name string, pace time.Duration, turns ...Turn) Script {
 	}}
 }
 
-// match matches the message against When. values contains the texts of the named groups; ok
-// reports whether the turn applies.
-func (t Turn) match(prompt string) (values map[string]string, ok bool) {
-	values = map[string]string{}
+// match matches the message against When and Media. values contains the texts of the named groups, and
+// the media; ok reports whether the turn applies.
+func (t Turn) match(m llm.Message) (values map[string]string, ok bool) {
+	type medium struct {
+		Kind     llm.MediaKind `json:"kind"`
+		MimeType string        `json:"mimeType"`
+	}
+	media := []medium{}
+	for _, p := range m.Parts {
+		if p, ok := p.(llm.Media); ok {
+			media = append(media, medium{p.Kind, p.MIME})
+		}
+	}
+	if t.Media != "" && !slices.ContainsFunc(media, func(one medium) bool { return one.Kind == t.Media }) {
+		return nil, false
+	}
+	encoded, _ := json.Marshal(media) // cannot fail: texts
+	values = map[string]string{"media": string(encoded)}
 	if t.When == nil {
 		return values, true
 	}
-	match := t.When.FindStringSubmatch(prompt)
+	match := t.When.FindStringSubmatch(strings.TrimSpace(m.Text()))
 	for i, name := range t.When.SubexpNames() {
 		if name != "" && match != nil {
 			values[name] = match[i]

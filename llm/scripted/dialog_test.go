@@ -98,6 +98,29 @@ func TestInvalidDialogs(t *testing.T) {
 	}
 }
 
+// TestDialogAboutMedia: a turn for images answers messages with an image, and can name its media type.
+func TestDialogAboutMedia(t *testing.T) {
+	t.Parallel()
+	script := scripted.Dialog("eyes", 0,
+		scripted.Turn{Media: llm.MediaImage, When: regexp.MustCompile(`(?i)what is (?P<it>\w+)`), Steps: []scripted.Answer{{Think: "{media.1.kind}?", Say: "{it}: {media.0.mimeType}"}}},
+		scripted.Turn{Media: llm.MediaImage, Steps: []scripted.Answer{{Say: "An image without a question."}}},
+		scripted.Turn{Steps: []scripted.Answer{{Say: "I see {media}."}}},
+	)
+	png, pdf := llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "AAAA"}, llm.Media{Kind: llm.MediaDocument, MIME: "application/pdf", Data: "AAAA"}
+	for want, parts := range map[string][]llm.Part{
+		"this: image/png":              {llm.Text{Text: "What is this?"}, png, pdf},
+		"An image without a question.": {llm.Text{Text: "Look."}, png},
+		`I see [{"kind":"document","mimeType":"application/pdf"}].`: {llm.Text{Text: "What is this?"}, pdf},
+		"I see [].": {llm.Text{Text: "What is this?"}},
+	} {
+		message := llm.Message{Role: llm.RoleUser, Parts: parts}
+		outcome := llmtest.Stream(t, t.Context(), scripted.New(script), &llm.Request{Model: "scripted/eyes", Messages: []llm.Message{message}})
+		if got := outcome.Message.Text(); outcome.Err != nil || got != want {
+			t.Errorf("answer: got %q, %v, want %q", got, outcome.Err, want)
+		}
+	}
+}
+
 // TestDialogThinksAndSays: an answer has reasoning, a text and calls, with references in all of them.
 func TestDialogThinksAndSays(t *testing.T) {
 	t.Parallel()

@@ -62,7 +62,7 @@ func dialogs(defined []*agents.Script) []scripted.Script {
 	for _, d := range defined {
 		var turns []scripted.Turn
 		for _, t := range d.Turns {
-			turn := scripted.Turn{When: t.When}
+			turn := scripted.Turn{When: t.When, Media: llm.MediaKind(t.Media)}
 			for _, s := range t.Steps {
 				answer := scripted.Answer{Think: s.Think, Say: s.Say}
 				for _, c := range s.Calls {
