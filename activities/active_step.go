@@ -188,6 +188,7 @@ func (adv *advancer) configureNarrator(ctx context.Context, n *narration.Narrato
 		return err
 	}
 	n.SetSpecs(serverTools)
+	n.State = adv.definition.State
 	offered := specsOf(serverTools)
 	subagents, err := adv.activities.subagents(ctx, adv.definition, adv.in.Child)
 	if err != nil {

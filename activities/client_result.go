@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/tools"
 )
 
 // StoreResult is tool.result.v1: it moves the result of a client tool call, which came to the
@@ -20,6 +23,27 @@ func (a *Activities) StoreResult(ctx context.Context, in runs.StoreResult, resul
 	return withAttempt(inRun(ctx, in.Run, "", ""), a, func(ctx context.Context) (runs.Decision, error) {
 		return a.storeResult(ctx, runOf(in.Run), result)
 	})
+}
+
+// clientStateChange returns the change of the state that the definition requires after a successful
+// client tool call; nil = none.
+func (a *Activities) clientStateChange(ctx context.Context, in runs.ToolCall, call agui.ToolCall, result tools.Result) (*stateChange, error) {
+	definition, err := a.definition(ctx, in.Step)
+	if err != nil {
+		return nil, err
+	}
+	return newStateChange(definition.State, call, result, nil), nil
+}
+
+// sentResult returns the result of a client tool call that came with an input, from the conversation.
+func sentResult(snap *snapshot.Snapshot, callID string) (tools.Result, runs.Outcome) {
+	i := slices.IndexFunc(snap.Entries, func(e snapshot.Entry) bool {
+		return e.Sent != "" && e.Message.Role == agui.RoleTool && e.Message.ToolCallID == callID
+	})
+	if i < 0 {
+		return tools.Failed(callUndecided), runs.OutcomeError
+	}
+	return resultOf(snap.Entries[i].Message), runs.OutcomeSuccess
 }
 
 // storeResult decodes the result and writes the proposal.

@@ -204,6 +204,7 @@ func (a *Activities) modelRequest(
 		return r, withModelName(definition.Model, err)
 	}
 	narrator.SetSpecs(offered)
+	narrator.State = definition.State
 	if r.request.Tools, err = a.offerAgents(ctx, definition, in, narrator, r.request.Tools); err != nil {
 		return r, err
 	}

@@ -97,10 +97,17 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
+	sentWithInput := in.Decision != nil && in.Decision.Kind == runs.DecisionToolResult && in.Decision.Proposal == 0
+	if sentWithInput {
+		result, outcome = sentResult(snap, call.ID)
+	}
 	handedOver := false
 	var change *stateChange
 	var reported []json.RawMessage // changes of the state by the tool itself
 	switch {
+	// The client has made the call.
+	case outcome == runs.OutcomeSuccess && in.Decision != nil && in.Decision.Kind == runs.DecisionToolResult && !result.IsError:
+		change, err = a.clientStateChange(ctx, in, call, result)
 	// The decision, or the cancel, is the outcome. The tool is not called.
 	case outcome != "":
 	case in.HandOverTo != "":
@@ -120,7 +127,7 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	if err != nil {
 		return runs.ToolAnswer{}, a.reportLacking(ctx, attempt, err)
 	}
-	end := toolEnd{result: result, answer: runs.ToolAnswer{Outcome: outcome, Opened: opened, HandedOver: handedOver}}
+	end := toolEnd{result: result, answer: runs.ToolAnswer{Outcome: outcome, Opened: opened, HandedOver: handedOver}, hasMessage: sentWithInput}
 	if result.IsError {
 		end.before = restorePredicted(snap, call, reported)
 	}

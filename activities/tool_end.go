@@ -19,6 +19,8 @@ type toolEnd struct {
 	result tools.Result
 	answer runs.ToolAnswer
 	before []agui.Event // events that precede the result
+	// hasMessage tells that the conversation has the result: the client sent it with its input.
+	hasMessage bool
 	// onlyAfter is the mark after which the record is written, or else the error is
 	// stream.ErrStale; nil = any.
 	onlyAfter *uint64
@@ -42,6 +44,9 @@ func finishCall(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attem
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
 	result := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.PipelineStep), Visibility: visibilityOf(in.Step, in.PipelineStep), Answer: recorded}
+	if end.hasMessage {
+		return writeToolEnd(ctx, attempt, end, answer, &stream.Result{Answer: recorded}, end.before)
+	}
 	// The call had an interrupt, so clients see how it ended.
 	if in.IsHidden() && (in.Decision != nil || in.QuestionRecord > 0) {
 		result.ShownCalls = []string{call.ID}
@@ -59,6 +64,13 @@ func finishCall(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attem
 		}
 		events = append(events, event)
 	}
+	return writeToolEnd(ctx, attempt, end, answer, result, events)
+}
+
+// writeToolEnd writes the record of finishCall.
+func writeToolEnd(
+	ctx context.Context, attempt *stream.Attempt, end toolEnd, answer runs.ToolAnswer, result *stream.Result, events []agui.Event,
+) (_ runs.ToolAnswer, err error) {
 	if end.onlyAfter != nil {
 		answer.Seq, err = attempt.FinishIfUnchanged(ctx, *end.onlyAfter, result, events...)
 	} else {

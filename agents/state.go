@@ -3,6 +3,7 @@ package agents
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -94,6 +95,11 @@ func (s State) Changes(tool string, argument func(name string) bool) []Op {
 		}
 	}
 	return ops
+}
+
+// ChangedBy reports whether the results of a tool change the state.
+func (s State) ChangedBy(tool string) bool {
+	return slices.ContainsFunc(s.Results, func(m ResultMapping) bool { return m.Tool == tool })
 }
 
 // Prediction sets a member of the state to an argument of a tool call, as far as it was streamed.

@@ -8,14 +8,16 @@ import (
 
 // This file checks what changes the state: the results of tools, and the tool of the model.
 
-// resultMistakes returns the mistakes in Results. Perdure must see the results, so the tool must not
-// be one of the client.
+// resultMistakes returns the mistakes in Results.
 func (s State) resultMistakes(patterns []string) []mistake {
 	if len(s.Results) > maxMappings {
 		return []mistake{newMistake("state.results", "must be at most %d, not %d", maxMappings, len(s.Results))}
 	}
-	callable, _ := SplitTools(patterns)
+	callable, ofClient := SplitTools(patterns)
 	callable = append(callable, Subagents(patterns)...)
+	for _, pattern := range ofClient {
+		callable = append(callable, strings.TrimPrefix(pattern, ClientPrefix))
+	}
 	t := &treeCheck{}
 	mapped := map[string]int{}
 	for i, m := range s.Results {
@@ -30,7 +32,7 @@ func (s State) resultMistakes(patterns []string) []mistake {
 		case twice:
 			t.addMistake(at+".tool", "%q is already the tool of state.results[%d]", m.Tool, first)
 		case !slices.ContainsFunc(callable, func(pattern string) bool { return namesTool(pattern, m.Tool) }):
-			t.addMistake(at+".tool", "%q is not one of the agent's tools that Perdure calls%s", m.Tool, suggestion(m.Tool, callable))
+			t.addMistake(at+".tool", "%q is not one of the agent's tools%s", m.Tool, suggestion(m.Tool, callable))
 		}
 		mapped[m.Tool] = i
 		t.ops(at+".set", m.Set, scope{variables: resultVariables, isComplete: true})

@@ -47,14 +47,17 @@ func (r *run) expiry(now time.Time, after time.Duration) (at time.Time) {
 }
 
 // decidedCalls returns the calls to make or to answer after the decisions, and those of suspended
-// subagents. It leaves out client tool calls that the client has abandoned or whose results came
-// with its input: no activity has to write these. It also leaves out the handoff, calls of
+// subagents. It leaves out client tool calls that the client has abandoned, or whose results came
+// with its input and do not change the state: no activity has to write these. It also leaves out the handoff, calls of
 // suspended children, and in a cancelled run calls without a decision.
 func decidedCalls(set *runs.Interrupts) []call {
 	var calls []call
 	for _, item := range set.Items {
 		d := item.Decision
-		if d == nil || item.Child > 0 || set.Handoff.Is(item.Index) || d.Kind == runs.DecisionAbandon || d.Kind == runs.DecisionToolResult && d.Proposal == 0 {
+		if d == nil || item.Child > 0 || set.Handoff.Is(item.Index) || d.Kind == runs.DecisionAbandon {
+			continue
+		}
+		if d.Kind == runs.DecisionToolResult && d.Proposal == 0 && !item.ChangesState {
 			continue
 		}
 		calls = append(calls, decidedCall(item, set.Subagents))

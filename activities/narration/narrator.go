@@ -59,6 +59,8 @@ type Offered struct {
 	// the thread over: the results of OfferSubagents and OfferHandoffs.
 	Subagents []Subagent
 	Handoffs  []Handoff
+	// State has the changes of the state that results of client tools cause.
+	State agents.State
 	// Gate decides which calls need an approval; nil = none.
 	Gate Gate
 }
@@ -360,6 +362,7 @@ func (n *Narrator) workflowCall(c *toolCall) runs.Call {
 		call.Approval = n.Gate(c.name, c.arguments.String())
 	case call.Tool == "":
 		call.Client = slices.ContainsFunc(n.Clients, func(t llm.Tool) bool { return t.Name == c.name })
+		call.ChangesState = call.Client && n.State.ChangedBy(c.name)
 	}
 	return call
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -68,5 +70,100 @@ func TestToolsChangeState(t *testing.T) {
 		if e.Type == "TOOL_CALL_RESULT" && !strings.Contains(string(e.Data), "error") && (i == 0 || f.Events[i-1].Type != "STATE_DELTA") {
 			t.Errorf("the event before %s: want the change of the state", e.Data)
 		}
+	}
+}
+
+// mapped is an agent whose state follows the results of an MCP tool, a subagent and a client tool.
+const mapped = `name: clerk
+model: scripted/clerk
+tools: ["mcp:shop/greet", "agent:helper", "client:pick_*"]
+state:
+  results:
+    - {tool: shop_greet, set: {/greeting: "${result}"}}
+    - {tool: helper, set: {/help: {task: "${args.task}", answer: "${result}"}}}
+    - {tool: pick_color, set: {"/colors/${args.of}": "${result.name}"}}
+---
+name: helper
+model: scripted/helper
+---
+kind: mcp
+name: shop
+command: [%s, %s]
+---
+kind: script
+name: helper
+turns:
+  - {steps: [{say: At noon.}]}
+---
+kind: script
+name: clerk
+turns:
+  - steps:
+      - calls: [{tool: shop_greet, arguments: {name: Ann}}, {tool: helper, arguments: {task: When}}]
+      - calls: [{tool: pick_color, arguments: {of: wall}}, {tool: pick_color, arguments: {of: door}}]
+      - say: "Done: {pick_color.name}"
+`
+
+// TestAllKindsOfToolsChangeState: results of an MCP tool, of a subagent and of client tools change the
+// state. The results of client tools come with an input, or by a request while the run is held.
+func TestAllKindsOfToolsChangeState(t *testing.T) {
+	t.Parallel()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := filepath.Abs(filepath.Join("node", "mcp", "server.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := kit.SetupWith(t, fmt.Sprintf(mapped, node, server))
+	want := map[string]any{
+		"greeting": "Hello, Ann!", "help": map[string]any{"task": "When", "answer": "At noon."},
+		"colors": map[string]any{"wall": "red", "door": "blue"},
+	}
+	for _, way := range []string{"an input", "a request"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			in := kit.NewInput(kit.Marked("Paint it."))
+			in.Tools = kit.PickColor
+			if way == "a request" {
+				in = in.Hold()
+			}
+			f := p.FollowAgent(t, "/v1/agents/clerk/runs", in)
+			// The calls of the subagent and of the MCP tool come before those of the client.
+			for range 4 {
+				f.Until(t, kit.OfType("TOOL_CALL_END"))
+			}
+			calls := kit.ToolCallIDs(f.Events)[2:]
+			results := map[string]string{calls[0]: `{"name":"red"}`, calls[1]: `{"name":"blue"}`}
+			if way == "a request" {
+				for _, call := range calls {
+					kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(call, results[call]), http.StatusOK, "")
+				}
+				f.Finish(t)
+			} else {
+				f.Finish(t)
+				in.RunID, in.State = "run-2", p.StateOf(t, in)
+				for _, call := range calls {
+					in.Messages = append(in.Messages, kit.Message{ID: "result-" + call, Role: "tool", ToolCallID: call, Content: results[call]})
+				}
+				f = p.FollowAgent(t, "/v1/agents/clerk/runs", in)
+				f.Finish(t)
+			}
+			messages := kit.ShownMessages(t, in.Messages, f.Events)
+			if last := messages[len(messages)-1]; last.Content != "Done: blue" {
+				t.Errorf("the client has %+v", messages)
+			}
+			ids := map[string]int{}
+			for _, m := range messages {
+				ids[m.ToolCallID]++
+			}
+			if ids[calls[0]] != 1 || ids[calls[1]] != 1 {
+				t.Errorf("the client has the results %v, want one for each call", ids)
+			}
+			if diff := cmp.Diff(want, p.StateOf(t, in)); diff != "" {
+				t.Errorf("state (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
