@@ -177,8 +177,8 @@ func (d *Definition) UnknownNames(known Names) []*DefinitionError {
 		for j, p := range rule.Tools {
 			if at := fmt.Sprintf("approvals[%d].tools[%d]", i, j); strings.HasPrefix(p, serverPrefix) {
 				c.tool(at, p)
-			} else if !strings.Contains(p, "*") && !isNonLocalTool(c.d.Tools, p) {
-				c.check(at, "tool", p, c.known.Tools)
+			} else if !strings.Contains(p, "*") {
+				c.stateTool(at, p)
 			}
 		}
 	}
@@ -237,9 +237,14 @@ func (c *nameCheck) stateTool(at, tool string) {
 	}
 }
 
-// ownTools returns the tool patterns of the agent, with the tool that its state adds.
+// ownTools returns the tool patterns of the agent, with the tool that its state, or that of an inline
+// agent, adds.
 func (d *Definition) ownTools() []string {
-	if len(d.State.Write) == 0 {
+	hasStateTool := len(d.State.Write) > 0
+	eachStep(d.Steps, func(s *Step) {
+		hasStateTool = hasStateTool || s.Agent != nil && len(s.Agent.State.Write) > 0
+	})
+	if !hasStateTool {
 		return d.Tools
 	}
 	return append(slices.Clone(d.Tools), StateTool)

@@ -68,6 +68,10 @@ turns:
       - calls: [{tool: pick}]
 `, `10: /turns/0/steps/0/calls/1/tool: unknown tool "calculat" (did you mean "calculate"?)
 11: /turns/0/steps/1/calls/0/tool: unknown tool "pick"`},
+		"approval of update_state": {"name: a\nmodel: openai/m\nstate: {write: [{path: /x}]}\napprovals: [{tools: [update_state]}]\n", ""},
+		"approval of update_state of a step": {
+			"name: a\nmodel: openai/m\nsteps: [{name: one, agent: {state: {write: [{path: /x}]}}}]\napprovals: [{tools: [update_state]}]\n", "",
+		},
 		"program":    {"name: a\nworkflow: invoce\n", `2: /workflow: unknown program "invoce" (did you mean "invoice"?)`},
 		"tool":       {"name: a\nmodel: openai/m\ntools:\n  - current_time\n  - calculat\n", `5: /tools/1: unknown tool "calculat" (did you mean "calculate"?)`},
 		"subagent":   {"name: a\nmodel: openai/m\ntools: [\"agent:publishd\"]\n", `3: /tools/0: unknown agent "publishd" (did you mean "published"?)`},
