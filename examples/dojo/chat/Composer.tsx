@@ -10,6 +10,8 @@ interface Props {
   suggestions?: string[];
   /** Parts of the next message after its text. */
   attachments?: ContentPart[];
+  /** The state with which the next run begins. Absent: the state of the thread. */
+  state?: unknown;
   /** Called when a message with the attachments is sent. */
   onSend?: () => void;
   /** Shown above the field of the message. */
@@ -17,7 +19,7 @@ interface Props {
 }
 
 /** Sends messages, stops runs, and shows the status of the thread. */
-export function Composer({ thread: { run, connection, connectionError, store }, suggestions = [], attachments = [], onSend, children }: Props) {
+export function Composer({ thread: { run, connection, connectionError, store }, suggestions = [], attachments = [], state, onSend, children }: Props) {
   const [text, setText] = useState("");
   const [error, setError] = useState("");
   const isRunning = run.status === "running";
@@ -25,7 +27,7 @@ export function Composer({ thread: { run, connection, connectionError, store }, 
   const send = (message: string) => {
     setError("");
     const content: ContentPart[] = [...(message ? [{ type: "text" as const, text: message }] : []), ...attachments];
-    store.send(attachments.length ? content : message).catch((reason) => setError(reason.message));
+    store.send(attachments.length ? content : message, state === undefined ? {} : { state }).catch((reason) => setError(reason.message));
     onSend?.();
   };
   const submit = (event: FormEvent) => {
