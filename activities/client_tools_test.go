@@ -26,6 +26,8 @@ func TestClientToolCallsArePending(t *testing.T) {
 	}
 	events, _ := fixture.run("go")
 	mustEqual(t, "number of offered tools", len(offered), 2)
+	// The agent allows some tools of the client, so nobody is told about the others.
+	wantEqual(t, "CUSTOM events", strings.Count(typesOf(events), "CUSTOM"), 0)
 	wantEqual(t, "description of the client's tool", offered["pick"], "the client's")
 	wantEqual(t, "description of the server's tool", offered["add"], "adds")
 	r := fixture.wantThreadEqualsClient(events)
