@@ -17,12 +17,12 @@ export default async function test({ page, url, reads }) {
   await page.getByLabel("Attach an image").setInputFiles(file);
   await chosen.waitFor();
   await page.getByRole("button", { name: "What is in this image?" }).click();
-  await reads("A model that reads images would describe it.");
+  await reads("I see an image of the type image/png.");
   assert.deepEqual(await sizes(), [[40, 30]]);
   assert.equal(await chosen.count(), 0);
 
   await page.reload();
-  await reads("A model that reads images would describe it.");
+  await reads("I see an image of the type image/png.");
   await page.getByRole("log").getByText("What is in this image?").waitFor();
   assert.deepEqual(await sizes(), [[40, 30]]);
 }
