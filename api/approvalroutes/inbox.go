@@ -165,6 +165,9 @@ func latestOpening(c *gin.Context, now time.Time) (time.Time, error) {
 // heartbeats meanwhile.
 const feedTimeout = time.Minute
 
+// listTimeout bounds how long an event waits for the lists of the process.
+const listTimeout = time.Second
+
 // maxFeeds bounds the followers of the inbox on a node, since each has a JetStream consumer of its
 // own. They count as streams of the process as well.
 const maxFeeds = 1000
@@ -218,6 +221,14 @@ func (r *Routes) feedCursor(c *gin.Context) (*inbox.Cursor, error) {
 	return &cursor, err
 }
 
+// awaitList waits until the lists of this process show what an event tells, at most listTimeout: if
+// they do not follow the log, the event is sent before them.
+func (r *Routes) awaitList(ctx context.Context, m *inbox.Message) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	_ = r.inbox.Index.AwaitEvent(ctx, request.Caller(ctx).Tenant, m)
+}
+
 // sendFeed sends the events that the filter picks until the client is gone, the process drains, or
 // the feed breaks. It counts the stream in the metrics, with the reason of its end.
 func (r *Routes) sendFeed(ctx context.Context, feed *inbox.Feed, filter *inbox.Filter, w *sse.Writer) {
@@ -234,6 +245,7 @@ func (r *Routes) sendFeed(ctx context.Context, feed *inbox.Feed, filter *inbox.F
 		// nil: no event within feedTimeout
 		case err != nil, m == nil:
 		case filter.Matches(&m.Event):
+			r.awaitList(ctx, m)
 			if err = w.Event(m.Cursor.String(), m.JSON); err == nil {
 				err = w.Flush()
 			}

@@ -44,6 +44,37 @@ func read(t *testing.T, f *inbox.Feed, n int) (said []string, cursors []inbox.Cu
 	return said, cursors
 }
 
+// TestListIsAsNewAsEvent: after AwaitEvent the list has what the event tells: an opened interrupt
+// is listed, and a settled one is not.
+func TestListIsAsNewAsEvent(t *testing.T) {
+	t.Parallel()
+	s, x := open(t)
+	feed := follow(t, s, tenant, nil)
+	next := func(n int, isOpen bool) {
+		t.Helper()
+		m, err := feed.Next(t.Context(), 20*time.Second)
+		if err != nil || m == nil {
+			t.Fatalf("event of approval %d: got %v, %v, want one", n, m, err)
+		}
+		if err := x.AwaitEvent(t.Context(), tenant, m); err != nil {
+			t.Fatal(err)
+		}
+		if isListed := slices.Contains(list(t, x, inbox.Filter{}), approval(n).ID); isListed != isOpen {
+			t.Errorf("list after %s of approval %d: has it = %v, want %v", m.Event.Type, n, isListed, isOpen)
+		}
+	}
+	for n := range 200 {
+		put(t, s, approval(n), began)
+		record(t, s, tenant, inbox.Opened, n)
+		next(n, true)
+		if err := s.Settle(t.Context(), tenant, approval(n)); err != nil {
+			t.Fatal(err)
+		}
+		record(t, s, tenant, inbox.Decided, n)
+		next(n, false)
+	}
+}
+
 func TestFeedResumesAfterCursor(t *testing.T) {
 	t.Parallel()
 	s, x := open(t)

@@ -207,6 +207,39 @@ func (idx *Index) isVisible(tenant string, h *History) bool {
 	return item == nil || !item.at.Before(h.Events[len(h.Events)-1].At)
 }
 
+// AwaitEvent blocks until the list of open interrupts is as new as an event of the feed: who reads
+// an event finds in the list what it tells. It fails with the cause of ctx.
+func (idx *Index) AwaitEvent(ctx context.Context, tenant string, m *Message) error {
+	for {
+		changed := idx.Changed()
+		if idx.shows(token(tenant), m) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// shows reports whether the list of open interrupts is as new as an event. The entry of an
+// interrupt changes before its event is recorded, so an index that has applied a later change is
+// new enough.
+func (idx *Index) shows(tenant string, m *Message) bool {
+	idx.mu.RLock()
+	isLater := idx.revision >= m.Cursor.revision
+	idx.mu.RUnlock()
+	if isLater {
+		return true
+	}
+	item := idx.pendingWith(tenant, sortKeyOf(m.Event.Approval.RequestedAt, m.Event.Approval.ID))
+	if m.Event.Type.Settles() {
+		return item == nil
+	}
+	return item != nil && !item.at.Before(m.Event.At)
+}
+
 // pendingWith returns the open interrupt at a sort key; nil = there is none.
 func (idx *Index) pendingWith(tenant, sortKey string) *openInterrupt {
 	idx.mu.RLock()
