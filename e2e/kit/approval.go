@@ -82,7 +82,7 @@ func Decide(t *testing.T, p *Endpoint, threadID, id, body string) (int, map[stri
 	return resp.StatusCode, answer
 }
 
-// FollowThread reads a thread from its beginning, over all its runs.
+// FollowThread reads a thread over all its runs, beginning with the last one.
 func (p *Endpoint) FollowThread(t *testing.T, in Input) *Follower {
 	t.Helper()
 	f := p.NewFollower(t, in)

@@ -75,11 +75,11 @@ func TestSoftLimit(t *testing.T) {
 			t.Errorf("%s: got %d %v, want %d at %s", body, status, answer, http.StatusUnprocessableEntity, pointer)
 		}
 	}
+	whole := p.FollowThread(t, in)
+	whole.Until(t, kit.Event.Terminal) // before the decision: a later reader begins with the next run
 	if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, question.ID, `{"decision":"approve"}`); status != http.StatusOK {
 		t.Fatalf("approve: got %d %v, want %d", status, answer, http.StatusOK)
 	}
-	whole := p.FollowThread(t, in)
-	whole.Until(t, kit.Event.Terminal)
 	second := whole.UntilInterrupt(t, "tool_call")[0]
 	whole.Cut()
 	wantTokenQuestion(t, second, secondAsked)
@@ -110,11 +110,11 @@ func TestSoftLimitRejected(t *testing.T) {
 	in := kit.NewInput(prompt)
 	question := kit.InterruptsOf(t, kit.Shared.RunAgent(t, frugal, in))[0]
 	why := kit.Marked("too dear")
+	whole := kit.Shared.FollowThread(t, in)
+	whole.Until(t, kit.Event.Terminal)
 	if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, question.ID, `{"decision":"reject","reason":"`+why+`"}`); status != http.StatusOK {
 		t.Fatalf("reject: got %d %v, want %d", status, answer, http.StatusOK)
 	}
-	whole := kit.Shared.FollowThread(t, in)
-	whole.Until(t, kit.Event.Terminal)
 	result := whole.Until(t, func(e kit.Event) bool { return e.Type == "TOOL_CALL_RESULT" })
 	if !strings.Contains(result.Member("content"), why) {
 		t.Errorf("result = %s, want the reason %q", result.Data, why)
