@@ -25,6 +25,8 @@ export class OpenInterrupts {
   private readonly heldCalls = new Set<string>();
   private run: string | undefined; // the last run that has begun
   private isRunning = false;
+  /** Whether a call is open after the end of the last run. */
+  private isPending: (toolCallId: string) => boolean = () => true;
 
   /** Applies an event of the thread. Returns the interrupts that it resolves. */
   observe(event: Event): Interrupt[] {
@@ -51,7 +53,9 @@ export class OpenInterrupts {
     const answered = new Set(messages.flatMap((m) => (m.role === "tool" ? [m.toolCallId] : [])));
     const withInterrupt = new Set([...this.interrupts.values()].map(({ toolCallId }) => toolCallId));
     const last = messages.findLast(({ role }) => role === "assistant" || role === "user");
-    const calls = this.isRunning ? messages.flatMap((m) => m.toolCalls ?? []).filter(({ id }) => this.heldCalls.has(id)) : (last?.toolCalls ?? []);
+    const calls = this.isRunning
+      ? messages.flatMap((m) => m.toolCalls ?? []).filter(({ id }) => this.heldCalls.has(id))
+      : (last?.toolCalls ?? []).filter(({ id }) => this.isPending(id));
     const open = calls.filter(({ id }) => !answered.has(id) && !withInterrupt.has(id));
     return open.map(({ id, function: { name, arguments: args } }) => ({ toolCallId: id, toolName: name, args }));
   }
@@ -67,7 +71,8 @@ export class OpenInterrupts {
   private end(event: Event): Interrupt[] {
     this.isRunning = false;
     this.heldCalls.clear();
-    const outcome = event.outcome as { type?: string; interrupts?: Interrupt[] } | undefined;
+    const outcome = event.outcome as { type?: string; interrupts?: Interrupt[]; pendingToolCallIds?: string[] } | undefined;
+    this.isPending = pendingAfter(event, outcome);
     const open = outcome?.type === "interrupt" ? (outcome.interrupts ?? []) : [];
     const ids = new Set(open.map(({ id }) => id));
     const resolved = this.resolve(({ id }) => !ids.has(id));
@@ -84,4 +89,13 @@ export class OpenInterrupts {
     for (const { id } of resolved) this.interrupts.delete(id);
     return resolved;
   }
+}
+
+// A run that was cancelled or failed leaves no call open, although its message may have a call whose arguments are
+// incomplete. The events of clients before AG-UI 1.0 do not name the open calls.
+function pendingAfter(event: Event, outcome: { type?: string; pendingToolCallIds?: string[] } | undefined): (toolCallId: string) => boolean {
+  const metadata = event.metadata as { "perdure.error"?: unknown } | undefined;
+  if (event.type === "RUN_ERROR" || outcome?.type === "cancelled" || metadata?.["perdure.error"]) return () => false;
+  const { pendingToolCallIds } = outcome ?? {};
+  return pendingToolCallIds ? (id) => pendingToolCallIds.includes(id) : () => true;
 }
