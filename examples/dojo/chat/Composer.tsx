@@ -27,7 +27,10 @@ export function Composer({ thread: { run, connection, connectionError, store }, 
   const send = (message: string) => {
     setError("");
     const content: ContentPart[] = [...(message ? [{ type: "text" as const, text: message }] : []), ...attachments];
-    store.send(attachments.length ? content : message, state === undefined ? {} : { state }).catch((reason) => setError(reason.message));
+    store.send(attachments.length ? content : message, state === undefined ? {} : { state }).catch((reason) => {
+      setText(message);
+      setError(reason.message);
+    });
     onSend?.();
   };
   const submit = (event: FormEvent) => {

@@ -1,5 +1,5 @@
 import { useThread } from "@perdure/client/react";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { Composer } from "../chat/Composer";
 import { Page, show } from "../chat/Page";
 import { client, threadId } from "../chat/thread";
@@ -34,7 +34,6 @@ function RecipeForm({ recipe, isDisabled, change }: { recipe: Recipe; isDisabled
 function SharedState() {
   const thread = useThread<State>(client, options);
   const [edits, setEdits] = useState<Recipe>({}); // since the last message
-  useEffect(() => setEdits({}), [thread.run.runId]);
   const isRunning = thread.run.status === "running";
   const recipe = { ...thread.state?.recipe, ...edits };
   const state = Object.keys(edits).length > 0 ? { ...thread.state, recipe } : undefined;
@@ -42,7 +41,7 @@ function SharedState() {
     <Page>
       <RecipeForm recipe={recipe} isDisabled={isRunning} change={(part) => setEdits({ ...edits, ...part })} />
       <Transcript messages={thread.messages} tools={{ update_state: () => null }} />
-      <Composer thread={thread} state={state} suggestions={["Improve the recipe.", "Use the title Rye bread."]} />
+      <Composer thread={thread} state={state} onSend={() => setEdits({})} suggestions={["Improve the recipe.", "Use the title Rye bread."]} />
     </Page>
   );
 }

@@ -17,7 +17,10 @@ export function Chat({ client, options }: ThreadProps) {
     event.preventDefault();
     setText("");
     setError("");
-    store.send(text).catch((reason) => setError(reason.message));
+    store.send(text).catch((reason) => {
+      setText(text);
+      setError(reason.message);
+    });
   };
 
   return (
