@@ -110,11 +110,10 @@ debian: # install Debian's Chromium and nginx for tests of pages, if this is roo
 		&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium nginx-light >/dev/null; } \
 		|| echo "There is no Chromium or no nginx: tests that need them are skipped."
 
-# Three areas at a time: each spends a third of its time waiting for its processes.
 .PHONY: e2e
 e2e: cold debian $(NODE_READY) $(CLIENT_READY) ## Test the whole program with real clients
 	go build -o bin/e2e/ ./cmd/perdure ./cmd/api ./cmd/worker ./e2e/servers ./e2e/servers/nats ./e2e/servers/temporal
-	E2E_PROGRAMS=$(CURDIR)/bin/e2e $(TEST) -p 3 -timeout 50m $(call FIRST,$(filter-out $(HEAVY),$(E2E)),%/cluster %/pipelines %/runs %/clients)
+	E2E_PROGRAMS=$(CURDIR)/bin/e2e $(TEST) -timeout 50m $(call FIRST,$(filter-out $(HEAVY),$(E2E)),%/cluster %/pipelines %/runs %/clients)
 
 .PHONY: screenshots
 screenshots: cold debian $(NODE_READY) $(CLIENT_READY) ## Make the pictures in docs/guides/images again, in Chromium
