@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// TestUnavailableToolIsRepeated: a tool that is down is called up to its number of attempts. Then the model
-// receives the error and continues.
+// TestUnavailableToolIsRepeated: a tool that is down is called up to its number of attempts. Then
+// the model receives the error and continues.
 func TestUnavailableToolIsRepeated(t *testing.T) {
 	t.Parallel()
 	away := &tools.UnavailableError{Text: "The shop is closed.", Err: errors.New("SECRET PROMPT")}

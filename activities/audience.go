@@ -17,8 +17,8 @@ import (
 //   - a branch: the messages of the agent that it belongs to, and its own
 //   - the agent of an isolated step: its prompts and its own messages
 //
-// No model receives messages about limits, or messages of another step that is hidden. The prompts of a step's agent are inserted in their
-// places.
+// No model receives messages about limits, or messages of another step that is hidden. The prompts
+// of a step's agent are inserted in their places.
 func (a *Activities) audience(ctx context.Context, in runs.ModelCall, snap *snapshot.Snapshot) ([]snapshot.Entry, error) {
 	if in.PipelineStep != nil && in.PipelineStep.Isolated {
 		return a.isolatedAudience(ctx, in, snap)

@@ -39,9 +39,9 @@ const three = `
   - {name: two, tool: note, args: {note: "two", fail: true}, onError: continue}
   - {name: three, tool: note, args: {note: "${steps.two.error.code}"}}`
 
-// TestWorkerDiesAroundChainedAdvance: a worker may die before, during or after the advance that follows a call.
-// No call is made again, and readers are shown the same as without a death. If the last attempt did
-// not advance, the call fails for the workflow.
+// TestWorkerDiesAroundChainedAdvance: a worker may die before, during or after the advance that
+// follows a call. No call is made again, and readers are shown the same as without a death. If the
+// last attempt did not advance, the call fails for the workflow.
 func TestWorkerDiesAroundChainedAdvance(t *testing.T) {
 	t.Parallel()
 	calm, _ := setupPipeline(t, echoModel, three)
@@ -139,8 +139,8 @@ func TestFailedChainedAdvance(t *testing.T) {
 	f.wantShownConversation(events)
 }
 
-// TestCancelAfterCallCompensates: a run that is cancelled, and whose worker dies, right after a call
-// compensates for that call too.
+// TestCancelAfterCallCompensates: a run that is cancelled, and whose worker dies, right after a
+// call compensates for that call too.
 func TestCancelAfterCallCompensates(t *testing.T) {
 	t.Parallel()
 	fixture, j := setupPipeline(t, echoModel, `

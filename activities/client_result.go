@@ -35,7 +35,8 @@ func (a *Activities) clientStateChange(ctx context.Context, in runs.ToolCall, ca
 	return newStateChange(definition.State, call, result, nil), nil
 }
 
-// sentResult returns the result of a client tool call that came with an input, from the conversation.
+// sentResult returns the result of a client tool call that came with an input, from the
+// conversation.
 func sentResult(snap *snapshot.Snapshot, callID string) (tools.Result, runs.Outcome) {
 	i := slices.IndexFunc(snap.Entries, func(e snapshot.Entry) bool {
 		return e.Sent != "" && e.Message.Role == agui.RoleTool && e.Message.ToolCallID == callID

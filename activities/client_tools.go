@@ -51,8 +51,9 @@ func (a *Activities) clientTools(ctx context.Context, d *agents.Definition, snap
 	return clientTools, nil
 }
 
-// ignoredTools returns the names of the client tools in an input of which the agent allows none; nil =
-// there are none, or the agent allows some. It returns them for the first model call of a run only.
+// ignoredTools returns the names of the client tools in an input of which the agent allows none;
+// nil = there are none, or the agent allows some. It returns them for the first model call of a run
+// only.
 func (a *Activities) ignoredTools(ctx context.Context, d *agents.Definition, in runs.ModelCall, snap *snapshot.Snapshot) ([]string, error) {
 	if _, patterns := agents.SplitTools(d.Tools); in.Beginning == (runs.Beginning{}) || !snap.Tools || len(patterns) > 0 {
 		return nil, nil

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// TestClientToolCallsArePending: a model is offered the client's tools that its agent allows. Calls of them
-// wait for the client.
+// TestClientToolCallsArePending: a model is offered the client's tools that its agent allows. Calls
+// of them wait for the client.
 func TestClientToolCallsArePending(t *testing.T) {
 	t.Parallel()
 	offered := map[string]string{}

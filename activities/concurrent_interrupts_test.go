@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/tools/builtin"
 )
 
-// decideQuestion decides the interrupt with the message question, some time after the run began. The messages
-// of all interrupts that are open then go into asked.
+// decideQuestion decides the interrupt with the message question, some time after the run began.
+// The messages of all interrupts that are open then go into asked.
 func (f *fixture) decideQuestion(t *testing.T, after time.Duration, question string, asked *[]string) {
 	f.env.RegisterDelayedCallback(func() {
 		r, err := f.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
@@ -31,8 +31,8 @@ func (f *fixture) decideQuestion(t *testing.T, after time.Duration, question str
 	}, after)
 }
 
-// TestInterruptsOfNestedBranchesEnd: an interrupt of a nested branch ends when a sibling fails or the
-// timeout passes. Interrupts of other branches stay open.
+// TestInterruptsOfNestedBranchesEnd: an interrupt of a nested branch ends when a sibling fails or
+// the timeout passes. Interrupts of other branches stay open.
 func TestInterruptsOfNestedBranchesEnd(t *testing.T) {
 	t.Parallel()
 	for name, leftBranch := range map[string]string{

@@ -13,7 +13,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// conversationOf returns a conversation of pairs of messages, with about 100 tokens in each message.
+// conversationOf returns a conversation of pairs of messages, with about 100 tokens in each
+// message.
 func conversationOf(pairs int) []agui.Message {
 	var messages []agui.Message
 	for i := range pairs {
@@ -25,7 +26,8 @@ func conversationOf(pairs int) []agui.Message {
 	return messages
 }
 
-// requestTokens returns the tokens of a request by the documented rule: four characters are a token.
+// requestTokens returns the tokens of a request by the documented rule: four characters are a
+// token.
 func requestTokens(req *llm.Request) (tokens int) {
 	for _, m := range req.Messages {
 		tokens += len(m.Text()) / 4

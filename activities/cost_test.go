@@ -86,8 +86,8 @@ func TestDayBudgetEndsRun(t *testing.T) {
 	}
 }
 
-// TestAnswerIsCountedOnceInBudget: an attempt may die between the record of its answer and the count in the
-// budget. The next attempt finds the record and counts it, once only.
+// TestAnswerIsCountedOnceInBudget: an attempt may die between the record of its answer and the
+// count in the budget. The next attempt finds the record and counts it, once only.
 func TestAnswerIsCountedOnceInBudget(t *testing.T) {
 	t.Parallel()
 	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("hi") })

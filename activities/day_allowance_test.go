@@ -38,9 +38,9 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 // today is the day of noon.
 const today = "2026-01-31"
 
-// TestDayBudgetInterrupt: a run whose tenant has used up its soft budget of the day raises an interrupt
-// before the model call, whether or not its agent has soft limits. The turn of the interrupt has no
-// output.
+// TestDayBudgetInterrupt: a run whose tenant has used up its soft budget of the day raises an
+// interrupt before the model call, whether or not its agent has soft limits. The turn of the
+// interrupt has no output.
 func TestDayBudgetInterrupt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -106,8 +106,8 @@ func TestDayBudgetInterrupt(t *testing.T) {
 	}
 }
 
-// TestRejectedDayBudgetEndsRun: the approvers of the agent's soft limits decide about the day's budget. A
-// rejection ends the run with the code of the budget.
+// TestRejectedDayBudgetEndsRun: the approvers of the agent's soft limits decide about the day's
+// budget. A rejection ends the run with the code of the budget.
 func TestRejectedDayBudgetEndsRun(t *testing.T) {
 	t.Parallel()
 	soft := agents.SoftLimits{Turns: 8, Approval: agents.Approval{Approvers: []string{"ann"}, Expires: time.Hour}}
@@ -178,8 +178,8 @@ func TestBudgetCheckIsRecordedOnce(t *testing.T) {
 	wantEqual(t, "number of model calls", fixture.calls.Load(), 1)
 }
 
-// TestDayBudgetInterruptBeforeBranches: a pipeline asks once, before branches whose agents cannot ask
-// themselves. It does not ask before branches without agents.
+// TestDayBudgetInterruptBeforeBranches: a pipeline asks once, before branches whose agents cannot
+// ask themselves. It does not ask before branches without agents.
 func TestDayBudgetInterruptBeforeBranches(t *testing.T) {
 	t.Parallel()
 	fixture := setupDecidedLimits(t, approve)

@@ -114,7 +114,7 @@ func editedArguments(in runs.ToolCall, call agui.ToolCall) map[string]string {
 }
 
 // decisionRecord returns the decision for the done record; nil = there was none. It refers to the
-// inboxTallies with the content, and has the approval for further calls ("remember").
+// proposals with the content, and has the approval for further calls ("remember").
 func decisionRecord(in runs.ToolCall, tool, arguments string) *stream.Decided {
 	d := in.Decision
 	if d == nil {

@@ -28,8 +28,8 @@ func runError(t *testing.T, events []agui.Event) *agui.RunError {
 	return last
 }
 
-// TestPanicFailsRunWithoutItsText: a panic is a failure like others. Its text may be content and is not
-// recorded.
+// TestPanicFailsRunWithoutItsText: a panic is a failure like others. Its text may be content and is
+// not recorded.
 func TestPanicFailsRunWithoutItsText(t *testing.T) {
 	t.Parallel()
 	fixture := setup(t, nil)

@@ -52,9 +52,9 @@ func (f *fixture) agentOfThread() string {
 	return snap.Agent()
 }
 
-// TestHandoffContinuesWithTargetAgent: after a handoff the target agent answers. Its model gets the conversation, its own
-// instructions and its own tools. Clients are shown the handoff, and the log has the thread's
-// agent.
+// TestHandoffContinuesWithTargetAgent: after a handoff the target agent answers. Its model gets the
+// conversation, its own instructions and its own tools. Clients are shown the handoff, and the log
+// has the thread's agent.
 func TestHandoffContinuesWithTargetAgent(t *testing.T) {
 	t.Parallel()
 	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })

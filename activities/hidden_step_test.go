@@ -16,7 +16,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// messageEvents returns the content of the events that belong to messages or subagents, line by line.
+// messageEvents returns the content of the events that belong to messages or subagents, line by
+// line.
 func messageEvents(events []agui.Event) string {
 	var shown []string
 	for _, e := range events {
@@ -44,8 +45,8 @@ func messageEvents(events []agui.Event) string {
 	return strings.Join(shown, "\n")
 }
 
-// TestHiddenStep: clients see the steps, the changes of the state and the usage of a hidden step, and
-// none of its messages. Its own model sees them; later steps see its output only.
+// TestHiddenStep: clients see the steps, the changes of the state and the usage of a hidden step,
+// and none of its messages. Its own model sees them; later steps see its output only.
 func TestHiddenStep(t *testing.T) {
 	t.Parallel()
 	var requests []string
@@ -96,8 +97,8 @@ func TestHiddenStep(t *testing.T) {
 	wantEqual(t, "messages for clients", strings.Join(shown, ","), "go,public")
 }
 
-// TestHiddenStepIsAttemptedAgain: clients learn nothing of an attempt of a hidden step that fails, or
-// whose worker dies, and its output counts as usage.
+// TestHiddenStepIsAttemptedAgain: clients learn nothing of an attempt of a hidden step that fails,
+// or whose worker dies, and its output counts as usage.
 func TestHiddenStepIsAttemptedAgain(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{
@@ -163,8 +164,8 @@ func (f *fixture) awaitOutput(ctx context.Context) {
 	}
 }
 
-// TestHiddenSubagent: a hidden step calls a subagent that is a pipeline. Clients see that it works, and
-// none of its messages; its own steps see each other's.
+// TestHiddenSubagent: a hidden step calls a subagent that is a pipeline. Clients see that it works,
+// and none of its messages; its own steps see each other's.
 func TestHiddenSubagent(t *testing.T) {
 	t.Parallel()
 	helper := parseDefinition(t, "name: helper\nmodel: test/helper\nsteps:\n"+`

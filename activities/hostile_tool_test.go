@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// TestImpossibleUsageIsEstimated: impossible token counts neither end the run nor keep it from ending. They are
-// replaced by an estimate.
+// TestImpossibleUsageIsEstimated: impossible token counts neither end the run nor keep it from
+// ending. They are replaced by an estimate.
 func TestImpossibleUsageIsEstimated(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int64{"negative": -5, "more than a double holds": math.MaxInt64, "just too many": 1<<40 + 1} {

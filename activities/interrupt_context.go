@@ -74,20 +74,20 @@ func (ic *interruptContext) approval(ctx context.Context, c runs.Interrupt) (*in
 	a.ToolName, a.Args, a.ArgsTruncated = ic.findCall(c)
 	// Tallies are the votes for the same arguments; votes for different edits do not add up.
 	for _, t := range c.Tallies() {
-		a.Tallies = append(a.Tallies, newProposal(t, a.ArgsDigest))
+		a.Tallies = append(a.Tallies, newTally(t, a.ArgsDigest))
 	}
 	a.Decisions, err = ic.decisions(ctx, c)
 	return a, err
 }
 
-// newProposal returns the votes for one set of arguments. original is the digest of the model's
+// newTally returns the votes for one set of arguments. original is the digest of the model's
 // arguments: votes for others are for an edit.
-func newProposal(tally runs.Tally, original string) inbox.Tally {
-	proposal := inbox.Tally{ArgsDigest: tally.ArgsDigest, Decision: string(runs.DecisionEdit), Votes: tally.Votes, Missing: tally.Missing}
+func newTally(tally runs.Tally, original string) inbox.Tally {
+	votes := inbox.Tally{ArgsDigest: tally.ArgsDigest, Decision: string(runs.DecisionEdit), Votes: tally.Votes, Missing: tally.Missing}
 	if tally.ArgsDigest == original {
-		proposal.Decision = string(runs.DecisionApprove)
+		votes.Decision = string(runs.DecisionApprove)
 	}
-	return proposal
+	return votes
 }
 
 // addQuestion adds the question of a tool. The agent is the one whose tool asks, which may be a
@@ -174,7 +174,7 @@ func inboxArgs(arguments string) (args json.RawMessage, truncated bool) {
 
 // decisions returns the votes and, for an event that settles the interrupt, the decision. Their
 // content, the approver and the time come from the log, where the API has written them as
-// inboxTallies.
+// proposals.
 func (ic *interruptContext) decisions(ctx context.Context, c runs.Interrupt) ([]inbox.Decision, error) {
 	all := slices.Clone(c.Votes)
 	if c.Decision != nil && inbox.EventType(ic.notification.Event).Settles() {

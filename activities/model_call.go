@@ -209,8 +209,8 @@ func (a *Activities) modelRequest(
 		return r, err
 	}
 	narrator.AllowNames(r.request.Tools)
-	// Client tools end the run, so only the run's own agent may call them. A client does not see the
-	// calls of a hidden step.
+	// Client tools end the run, so only the run's own agent may call them. A client does not see
+	// the calls of a hidden step.
 	if in.Child == nil && !in.IsHidden() {
 		if narrator.Clients, err = a.clientTools(ctx, definition, conversation, r.request.Tools); err != nil {
 			return r, err

@@ -255,8 +255,8 @@ func TestShownArgumentsAreBounded(t *testing.T) {
 	}
 }
 
-// TestWebhookDelivery: an event is sent as it was stored. A receiver that refuses it permanently gets no
-// further attempt.
+// TestWebhookDelivery: an event is sent as it was stored. A receiver that refuses it permanently
+// gets no further attempt.
 func TestWebhookDelivery(t *testing.T) {
 	t.Parallel()
 	var body []byte

@@ -98,7 +98,7 @@ func (f *fixture) repeatCall(runID, messageID string, q agui.Interrupt, d runs.D
 
 // providerMessage returns a decision with an answer.
 func providerMessage(content string) *stream.Decision {
-	return &stream.Decision{Content: json.RawMessage(content), Reason: content} // the reason makes the test's inboxTallies differ
+	return &stream.Decision{Content: json.RawMessage(content), Reason: content} // the reason makes the test's proposals differ
 }
 
 // TestToolQuestion: a tool's question is an interrupt of the run. The call is made again with all

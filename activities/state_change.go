@@ -64,8 +64,8 @@ func (stateUpdate) Call(context.Context, tools.Call) (tools.Result, error) {
 	return tools.Result{Content: "The state was updated."}, nil
 }
 
-// withStateTool adds the state tool of an agent to its other tools. It has precedence over a tool of
-// the same name that a pattern matches.
+// withStateTool adds the state tool of an agent to its other tools. It has precedence over a tool
+// of the same name that a pattern matches.
 func withStateTool(s agents.State, offered []tools.Tool) ([]tools.Tool, error) {
 	own, err := stateTool(s)
 	if own == nil || err != nil {
@@ -109,8 +109,8 @@ func newStateChange(s agents.State, call agui.ToolCall, result tools.Result, rep
 	return c
 }
 
-// event returns the event that changes a state, in which the tool's own reports may be missing; nil =
-// the state stays as it is. The error is for models and clients.
+// event returns the event that changes a state, in which the tool's own reports may be missing; nil
+// = the state stays as it is. The error is for models and clients.
 func (c *stateChange) event(state json.RawMessage) (agui.Event, error) {
 	state = applyReports(state, c.reported)
 	patch, changed, err := pipeline.Set(c.ops, state, agents.ResultScope(), c.variables)
@@ -125,8 +125,8 @@ func (c *stateChange) event(state json.RawMessage) (agui.Event, error) {
 	return &agui.StateDelta{Delta: patch}, nil
 }
 
-// applyReports returns the state after the changes that a tool has reported. As readers do, it skips a
-// change that does not apply.
+// applyReports returns the state after the changes that a tool has reported. As readers do, it
+// skips a change that does not apply.
 func applyReports(state json.RawMessage, reported []json.RawMessage) json.RawMessage {
 	for _, patch := range reported {
 		if changed, err := agui.Patch(state, patch); err == nil {
@@ -172,10 +172,10 @@ func restorePredicted(snap *snapshot.Snapshot, call agui.ToolCall, reported []js
 // pointerUnescaper decodes a name in a JSON pointer (RFC 6901).
 var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
-// finishWithChange is finishCall for a call that changes the state. If another call changes the state
-// concurrently, the change is computed again. A change that fails leaves the state as it is: the
-// result of the call is kept, and clients and the worker's log are told. The model is told only if
-// the change was the purpose of its call.
+// finishWithChange is finishCall for a call that changes the state. If another call changes the
+// state concurrently, the change is computed again. A change that fails leaves the state as it is:
+// the result of the call is kept, and clients and the worker's log are told. The model is told only
+// if the change was the purpose of its call.
 func (a *Activities) finishWithChange(
 	ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, end toolEnd, c *stateChange, snap *snapshot.Snapshot,
 ) (runs.ToolAnswer, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// stateOf returns the state of the thread after a run, with sorted members. It checks that the client
-// has the same one.
+// stateOf returns the state of the thread after a run, with sorted members. It checks that the
+// client has the same one.
 func (f *fixture) stateOf(events []agui.Event) string {
 	f.t.Helper()
 	r, err := f.acts.Snapshots.Latest(f.t.Context(), run.Thread, 0)

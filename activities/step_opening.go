@@ -29,7 +29,7 @@ func (a *Activities) openStep(ctx context.Context, p stream.Place, s runs.Step, 
 }
 
 // steeringNote returns the note of an open record that adds steered messages, by the sequences of
-// their inboxTallies; nil = none.
+// their proposals; nil = none.
 func steeringNote(place *runs.StepRef, steered []uint64) any {
 	if len(steered) == 0 {
 		return nil
@@ -37,8 +37,8 @@ func steeringNote(place *runs.StepRef, steered []uint64) any {
 	return stream.Steering{Inputs: steered, Scope: scopeOf(place)}
 }
 
-// visibilityOf returns the visibility of the messages of a step. place is the pipeline step that adds
-// them; nil = none.
+// visibilityOf returns the visibility of the messages of a step. place is the pipeline step that
+// adds them; nil = none.
 func visibilityOf(s runs.Step, place *runs.StepRef) stream.Visibility {
 	switch {
 	case place != nil && place.Hidden:

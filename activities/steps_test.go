@@ -477,8 +477,8 @@ func (f *fixture) awaitResults(ctx context.Context, n int) {
 	}
 }
 
-// TestConcurrentBranchesSetState: branches that change the same member of the state, each based on its old
-// value, lose no change.
+// TestConcurrentBranchesSetState: branches that change the same member of the state, each based on
+// its old value, lose no change.
 func TestConcurrentBranchesSetState(t *testing.T) {
 	t.Parallel()
 	fixture, _ := setupPipeline(t, echoModel, `

@@ -36,8 +36,8 @@ func TestSubagentPipeline(t *testing.T) {
 	fixture.wantShownConversation(events)
 }
 
-// TestSubagentPipelinesAreSeparate: a pipeline that is the subagent of several calls, in parallel and in
-// sequence, keeps their conversations and outputs apart.
+// TestSubagentPipelinesAreSeparate: a pipeline that is the subagent of several calls, in parallel
+// and in sequence, keeps their conversations and outputs apart.
 func TestSubagentPipelinesAreSeparate(t *testing.T) {
 	t.Parallel()
 	worker := parseDefinition(t, "name: helper\nmodel: test/helper\nsteps:\n"+`

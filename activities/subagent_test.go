@@ -45,9 +45,9 @@ func requestText(req *llm.Request) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestSubagentExecutesToolCall: a model calls a subagent twice in parallel. Each subagent gets only its task,
-// calls its own tools, and its last answer is the result. Clients see the events of both, with
-// their IDs. The models do not.
+// TestSubagentExecutesToolCall: a model calls a subagent twice in parallel. Each subagent gets only
+// its task, calls its own tools, and its last answer is the result. Clients see the events of both,
+// with their IDs. The models do not.
 func TestSubagentExecutesToolCall(t *testing.T) {
 	t.Parallel()
 	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })

@@ -62,8 +62,8 @@ type modelCall struct {
 	finish   *llm.Finish
 	output   strings.Builder
 	hasChunk bool
-	// isHidden tells that the log does not get the output: the notes have an estimate of its tokens.
-	// noted is the length of the output at the last such note.
+	// isHidden tells that the log does not get the output: the notes have an estimate of its
+	// tokens. noted is the length of the output at the last such note.
 	isHidden bool
 	noted    int
 

@@ -162,8 +162,8 @@ func wantDayUsage(t *testing.T, fixture *fixture, tokens int64) {
 // twenty is a text of twenty tokens by the documented rule.
 var twenty = strings.Repeat("word", 20)
 
-// TestUnfinishedCallsAreEstimated: a call whose answer is cut is counted once, as an estimate: by the next
-// attempt, or by the end of the run. A call that the provider refused costs nothing.
+// TestUnfinishedCallsAreEstimated: a call whose answer is cut is counted once, as an estimate: by
+// the next attempt, or by the end of the run. A call that the provider refused costs nothing.
 func TestUnfinishedCallsAreEstimated(t *testing.T) {
 	t.Parallel()
 	piece := llm.TextDelta{Text: twenty}
@@ -364,8 +364,8 @@ func TestUnfinishedCallsCountForLimit(t *testing.T) {
 	wantEqual(t, "number of model calls", fixture.calls.Load(), 2)
 }
 
-// TestUnfinishedSummaryIsInMetrics: a summary whose worker dies is in the metrics, also if the run is
-// cancelled and makes no other summary.
+// TestUnfinishedSummaryIsInMetrics: a summary whose worker dies is in the metrics, also if the run
+// is cancelled and makes no other summary.
 func TestUnfinishedSummaryIsInMetrics(t *testing.T) {
 	reader := metric.NewManualReader()
 	before := otel.GetMeterProvider()
@@ -419,8 +419,8 @@ func meteredTokens(t *testing.T, reader metric.Reader) int64 {
 	return int64(sum)
 }
 
-// cutOtherAgents answers the model calls of the agent "works" with a text, and cuts the calls of other
-// agents permanently.
+// cutOtherAgents answers the model calls of the agent "works" with a text, and cuts the calls of
+// other agents permanently.
 func cutOtherAgents(t *testing.T) *fixture {
 	t.Helper()
 	fixture := setup(t, nil)
@@ -510,8 +510,8 @@ steps:
 	}
 }
 
-// awaitNote waits until an attempt has written its note to a lane of the run: the first record after
-// the attempt record.
+// awaitNote waits until an attempt has written its note to a lane of the run: the first record
+// after the attempt record.
 func (f *fixture) awaitNote(ctx context.Context, lane stream.Lane) {
 	f.t.Helper()
 	poll := time.NewTicker(2 * time.Millisecond)

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// LoadDir reads the *.yaml and *.yml files of a folder and of its subfolders, without hidden ones and
-// node_modules. It reports all mistakes of all files, joined. Two documents of the same kind and name
-// are an error, and so are handoffs to agents of the folder that cannot take part in one.
+// LoadDir reads the *.yaml and *.yml files of a folder and of its subfolders, without hidden ones
+// and node_modules. It reports all mistakes of all files, joined. Two documents of the same kind
+// and name are an error, and so are handoffs to agents of the folder that cannot take part in one.
 func LoadDir(dir string) (*Folder, error) {
 	folders, err := FoldersIn(dir)
 	if err != nil {
@@ -54,8 +54,8 @@ func LoadDir(dir string) (*Folder, error) {
 	return all, nil
 }
 
-// NamesIn returns the names of a folder's documents, without those of subfolders. It skips files that it
-// cannot parse: LoadDir reports their mistakes.
+// NamesIn returns the names of a folder's documents, without those of subfolders. It skips files
+// that it cannot parse: LoadDir reports their mistakes.
 func NamesIn(dir string) Names {
 	files, err := definitionFiles(dir)
 	if err != nil {
@@ -95,8 +95,9 @@ func IsDefinitionFile(name string) bool {
 	return (ext == ".yaml" || ext == ".yml") && !strings.HasPrefix(name, ".")
 }
 
-// FoldersIn returns the folders whose files LoadDir reads: the folder itself, and all below it except
-// hidden ones and node_modules. It does not follow symbolic links to subfolders, which may form a circle.
+// FoldersIn returns the folders whose files LoadDir reads: the folder itself, and all below it
+// except hidden ones and node_modules. It does not follow symbolic links to subfolders, which may
+// form a circle.
 func FoldersIn(dir string) ([]string, error) {
 	info, err := os.Stat(dir)
 	if err != nil {

@@ -237,8 +237,8 @@ func (c *nameCheck) stateTool(at, tool string) {
 	}
 }
 
-// ownTools returns the tool patterns of the agent, with the tool that its state, or that of an inline
-// agent, adds.
+// ownTools returns the tool patterns of the agent, with the tool that its state, or that of an
+// inline agent, adds.
 func (d *Definition) ownTools() []string {
 	hasStateTool := len(d.State.Write) > 0
 	eachStep(d.Steps, func(s *Step) {

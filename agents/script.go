@@ -46,9 +46,9 @@ type ScriptTurn struct {
 	Steps []ScriptStep `yaml:"steps"`
 }
 
-// ScriptStep is one answer of the model: a text, tool calls, or both. {name} stands for the text of a
-// named group of When, and {tool} or {tool.member.member} for the result of a tool in this turn, in
-// all texts. {media.0.mimeType} is the media type of the first medium of the user's message.
+// ScriptStep is one answer of the model: a text, tool calls, or both. {name} stands for the text of
+// a named group of When, and {tool} or {tool.member.member} for the result of a tool in this turn,
+// in all texts. {media.0.mimeType} is the media type of the first medium of the user's message.
 type ScriptStep struct {
 	// Think is the reasoning before the answer; "" = none.
 	Think string       `yaml:"think"`

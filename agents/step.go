@@ -58,8 +58,8 @@ type Step struct {
 	// Args are the arguments of the tool; texts are templates. Only for tools.
 	Args map[string]any
 
-	// Hidden keeps the messages and tool calls of the step, and of the steps in it, from clients and
-	// from the conversation of other steps. A call with an interrupt is shown.
+	// Hidden keeps the messages and tool calls of the step, and of the steps in it, from clients
+	// and from the conversation of other steps. A call with an interrupt is shown.
 	Hidden bool
 
 	// Retry repeats a failed step; nil = no retry.

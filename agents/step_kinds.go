@@ -251,8 +251,8 @@ func ResolvePointer(pointer string, isWritten bool, sc expression.Scope, variabl
 	return resolved, nil
 }
 
-// Outputs is the member of the state that has the outputs of steps. Its prefix separates it from the
-// members of applications; definitions cannot change it.
+// Outputs is the member of the state that has the outputs of steps. Its prefix separates it from
+// the members of applications; definitions cannot change it.
 const Outputs = "perdure.steps"
 
 // IsOutputPointer reports whether a JSON pointer is that of the outputs of steps, or in them.

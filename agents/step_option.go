@@ -7,9 +7,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Option is an option of every kind of step: [When], [Timeout], a [Retry], [Hidden], [ContinueOnError],
-// [OnErrorRun] and [Compensate]. The interfaces that it embeds let the compiler refuse options of
-// other kinds.
+// Option is an option of every kind of step: [When], [Timeout], a [Retry], [Hidden],
+// [ContinueOnError], [OnErrorRun] and [Compensate]. The interfaces that it embeds let the compiler
+// refuse options of other kinds.
 type Option interface {
 	AskOption
 	ApproveOption

@@ -121,7 +121,8 @@ func TestResumedGuard(t *testing.T) {
 	}
 }
 
-// TestGuardDoesNotChangeEvent: a rejected event is not changed, so its producer can report it as it was.
+// TestGuardDoesNotChangeEvent: a rejected event is not changed, so its producer can report it as it
+// was.
 func TestGuardDoesNotChangeEvent(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

@@ -215,8 +215,8 @@ func TestReducerStateAndInterrupts(t *testing.T) {
 	}
 }
 
-// TestReducerDoesNotChangeReturnedMessages: the reducer does not share its messages and state with its
-// inputs or results.
+// TestReducerDoesNotChangeReturnedMessages: the reducer does not share its messages and state with
+// its inputs or results.
 func TestReducerDoesNotChangeReturnedMessages(t *testing.T) {
 	t.Parallel()
 	start := []Message{{ID: "m", Role: RoleAssistant, Metadata: Metadata{"k": []byte("1")}, ToolCalls: []ToolCall{{ID: "c", Name: "f"}}}}

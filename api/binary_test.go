@@ -137,7 +137,8 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// TestStrictModeEndsInvalidStream: a stream that would violate the protocol ends instead, and the error is logged.
+// TestStrictModeEndsInvalidStream: a stream that would violate the protocol ends instead, and the
+// error is logged.
 func TestStrictModeEndsInvalidStream(t *testing.T) {
 	t.Parallel()
 	for _, accept := range []string{"text/event-stream", protobuf.MediaType} {

@@ -29,9 +29,9 @@ func expiringCredentials(expires *atomic.Pointer[time.Time]) authenticatorFunc {
 	}
 }
 
-// TestStreamEndsWhenCredentialsExpire: a stream ends when the credentials of its request expire, also
-// before its run ends. A client with new credentials continues after its last event. The run is not
-// cancelled.
+// TestStreamEndsWhenCredentialsExpire: a stream ends when the credentials of its request expire,
+// also before its run ends. A client with new credentials continues after its last event. The run
+// is not cancelled.
 func TestStreamEndsWhenCredentialsExpire(t *testing.T) {
 	t.Parallel()
 	var expires atomic.Pointer[time.Time]

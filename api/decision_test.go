@@ -136,7 +136,8 @@ func TestVoteReturnsMissingVotes(t *testing.T) {
 	}
 }
 
-// TestDecisionRecordsChannel: the log has the channel of each decision. The command line names itself.
+// TestDecisionRecordsChannel: the log has the channel of each decision. The command line names
+// itself.
 func TestDecisionRecordsChannel(t *testing.T) {
 	t.Parallel()
 	fixture := setupInbox(t)

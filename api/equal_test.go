@@ -22,8 +22,8 @@ func mustEqual[T any](t testing.TB, fact string, got, want T) {
 	}
 }
 
-// wantStatus fails the test unless the answer has a status. fact names what is compared; the message has
-// the body of any other answer.
+// wantStatus fails the test unless the answer has a status. fact names what is compared; the
+// message has the body of any other answer.
 func (a answer) wantStatus(t testing.TB, fact string, want int) {
 	t.Helper()
 	if a.status != want {

@@ -112,8 +112,8 @@ func TestHandoffOfTerminatedRun(t *testing.T) {
 	node.awaitList("?agent=b&status=idle", "t idle")
 }
 
-// TestCapabilitiesListHandoffs: an agent's capabilities declare its handoffs, and list target agents
-// that do not exist.
+// TestCapabilitiesListHandoffs: an agent's capabilities declare its handoffs, and list target
+// agents that do not exist.
 func TestCapabilitiesListHandoffs(t *testing.T) {
 	t.Parallel()
 	b := &agents.Definition{Name: "b", Model: "test/m", Tools: []string{"handoff:a", "handoff:nobody"}}

@@ -18,8 +18,8 @@ import (
 
 const beat = ": heartbeat"
 
-// withoutRunChecks keeps the node from checking runs, which would be another reason for a stream to wake
-// up.
+// withoutRunChecks keeps the node from checking runs, which would be another reason for a stream to
+// wake up.
 func withoutRunChecks(c *api.Config) { c.Heartbeat, c.Silence = 100*time.Millisecond, time.Hour }
 
 // repeatUntilStopped repeats do concurrently until stop is called.
@@ -135,8 +135,8 @@ func TestHeartbeatsOfHeldRun(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsDuringTemporalOutage: heartbeats continue while the node waits for Temporal's answer
-// about a silent run.
+// TestHeartbeatsDuringTemporalOutage: heartbeats continue while the node waits for Temporal's
+// answer about a silent run.
 func TestHeartbeatsDuringTemporalOutage(t *testing.T) {
 	t.Parallel()
 	node := setup(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })

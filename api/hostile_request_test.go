@@ -107,8 +107,8 @@ func TestInvalidIDs(t *testing.T) {
 	b.wantUntouched()
 }
 
-// TestSimilarIDsAreDifferent: IDs that look alike, or that file systems or NATS may treat as equal, are
-// different IDs.
+// TestSimilarIDsAreDifferent: IDs that look alike, or that file systems or NATS may treat as equal,
+// are different IDs.
 func TestSimilarIDsAreDifferent(t *testing.T) {
 	t.Parallel()
 	node := setup(t)

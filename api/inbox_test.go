@@ -290,8 +290,8 @@ func TestApprovalEvents(t *testing.T) {
 	}
 }
 
-// TestBatchDecidesEachInterrupt: each decision of a batch gets the result that it would get alone. The decisions of one
-// thread are sent together.
+// TestBatchDecidesEachInterrupt: each decision of a batch gets the result that it would get alone.
+// The decisions of one thread are sent together.
 func TestBatchDecidesEachInterrupt(t *testing.T) {
 	t.Parallel()
 	fixture := setupInbox(t)

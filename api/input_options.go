@@ -39,9 +39,9 @@ type inputOptions struct {
 	ParentThreadID string `json:"parentThreadId"`
 }
 
-// optionsOf reads and validates forwardedProps.perdure. forwardedProps may be any JSON, because other
-// servers and frameworks use it too; only its member perdure is checked, and strictly. A missing or
-// null perdure gives the zero options. The error is a 400 whose pointer begins with
+// optionsOf reads and validates forwardedProps.perdure. forwardedProps may be any JSON, because
+// other servers and frameworks use it too; only its member perdure is checked, and strictly. A
+// missing or null perdure gives the zero options. The error is a 400 whose pointer begins with
 // /forwardedProps/perdure.
 func optionsOf(in *agui.RunAgentInput) (inputOptions, error) {
 	var object map[string]json.RawMessage

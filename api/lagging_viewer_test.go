@@ -73,9 +73,9 @@ func (l *laggingViewer) rest() (string, error) {
 	return string(body), err
 }
 
-// TestReadingViewersStayConnected: a run emits far more at once than a node keeps of it. Viewers that
-// read, at full speed or slower than the run, are shown every event once over every transport. No
-// viewer is disconnected.
+// TestReadingViewersStayConnected: a run emits far more at once than a node keeps of it. Viewers
+// that read, at full speed or slower than the run, are shown every event once over every transport.
+// No viewer is disconnected.
 func TestReadingViewersStayConnected(t *testing.T) {
 	t.Parallel()
 	const burst, size = 400, 32 << 10 // 12.5 MiB

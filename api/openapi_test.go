@@ -148,8 +148,8 @@ func (c *apiDescription) operation(method, path string) (op map[string]any, poin
 	return nil, ""
 }
 
-// wantDescribed checks an accepted request and its answer against the description. A request without a
-// description must be refused.
+// wantDescribed checks an accepted request and its answer against the description. A request
+// without a description must be refused.
 func (c *apiDescription) wantDescribed(t testing.TB, req *http.Request, sent string, a answer) {
 	t.Helper()
 	if req.Method == http.MethodOptions {

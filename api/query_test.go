@@ -71,8 +71,8 @@ func TestEventLimitIsValidated(t *testing.T) {
 	}
 }
 
-// TestProblemNamesInvalidCursor: a request may have more than one cursor. The problem names the invalid
-// one.
+// TestProblemNamesInvalidCursor: a request may have more than one cursor. The problem names the
+// invalid one.
 func TestProblemNamesInvalidCursor(t *testing.T) {
 	t.Parallel()
 	node := setup(t)

@@ -132,8 +132,8 @@ func TestNoLinksAfterThreadContinued(t *testing.T) {
 	}
 }
 
-// TestDecisionRoutesDoNotAbandon: the decision routes do not abandon an interrupt. Only an input with
-// resume does.
+// TestDecisionRoutesDoNotAbandon: the decision routes do not abandon an interrupt. Only an input
+// with resume does.
 func TestDecisionRoutesDoNotAbandon(t *testing.T) {
 	t.Parallel()
 	fixture := setupInbox(t)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestRoot: the root leads to the agents, the readiness check, the OpenAPI document and pages of the
-// documentation that exist, as JSON and as a page for browsers.
+// TestRoot: the root leads to the agents, the readiness check, the OpenAPI document and pages of
+// the documentation that exist, as JSON and as a page for browsers.
 func TestRoot(t *testing.T) {
 	t.Parallel()
 	n := setup(t)

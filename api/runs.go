@@ -290,7 +290,7 @@ func (s *Server) loadThread(ctx context.Context, in *preparedInput, last uint64)
 // The zero value has no decisions.
 type resolution struct {
 	// decisions are about open interrupts and client tool calls. Those about interrupts are in the
-	// log as inboxTallies; the content of a tool result is in the input. The workflow takes or refuses
+	// log as proposals; the content of a tool result is in the input. The workflow takes or refuses
 	// them together with the input.
 	decisions []runs.Decision
 	// answers are the contents of the decisions about interrupts. The log keeps them with the
@@ -422,8 +422,8 @@ func (s *Server) answeringAgent(named catalog.Published, thread *snapshot.Snapsh
 
 // checkOutputState refuses, with 400, a state that is neither an object nor null if the agent has
 // steps or is a program: the outputs of its steps become members of the state. It judges the state
-// that the run would begin with, from the input or from the thread. It also refuses a state in which
-// the member of the outputs is no object: the application uses a name that is Perdure's.
+// that the run would begin with, from the input or from the thread. It also refuses a state in
+// which the member of the outputs is no object: the application uses a name that is Perdure's.
 func checkOutputState(agent catalog.Published, input *agui.RunAgentInput, thread *snapshot.Snapshot) error {
 	if len(agent.Steps) == 0 && agent.Workflow == "" {
 		return nil

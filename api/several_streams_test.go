@@ -77,7 +77,8 @@ func (r *streamReader) until(condition func(wsFrame) bool) map[string][]string {
 }
 
 // TestSeveralStreams: one response has the events of two threads and of a run, which equal those of
-// their own streams. An unknown run ends only its stream, and the response ends after the last stream.
+// their own streams. An unknown run ends only its stream, and the response ends after the last
+// stream.
 func TestSeveralStreams(t *testing.T) {
 	t.Parallel()
 	node := setup(t)
@@ -158,8 +159,8 @@ func TestSeveralStreamsAreValidated(t *testing.T) {
 	}
 }
 
-// TestSeveralStreamsEndWithServer: when the server drains, each stream ends with the code interrupted,
-// and new requests are refused.
+// TestSeveralStreamsEndWithServer: when the server drains, each stream ends with the code
+// interrupted, and new requests are refused.
 func TestSeveralStreamsEndWithServer(t *testing.T) {
 	t.Parallel()
 	node := setup(t)

@@ -46,7 +46,8 @@ const (
 	question = "int-1"
 )
 
-// workflowRecorder records the workflows that receive a request. Workflows of other tenants are not found.
+// workflowRecorder records the workflows that receive a request. Workflows of other tenants are not
+// found.
 type workflowRecorder struct {
 	*temporalStub
 	mu        sync.Mutex
@@ -402,8 +403,8 @@ func encodeInput(t *testing.T, in agui.RunAgentInput) string {
 	return string(text)
 }
 
-// sendBriefly sends a request whose answer may be an endless stream, and returns what arrives in two
-// seconds.
+// sendBriefly sends a request whose answer may be an endless stream, and returns what arrives in
+// two seconds.
 func (f *tenantFixture) sendBriefly(r gin.RouteInfo, header []string) answer {
 	f.t.Helper()
 	path := r.Path

@@ -66,8 +66,8 @@ func statusAt(t *testing.T, method, url string) int {
 	return resp.StatusCode
 }
 
-// TestClientThatDoesNotReadIsDisconnected: a client that does not read its answer is disconnected, whatever the
-// answer is.
+// TestClientThatDoesNotReadIsDisconnected: a client that does not read its answer is disconnected,
+// whatever the answer is.
 func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	t.Parallel()
 	node := setupLargeThread(t)
@@ -87,8 +87,8 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswersCountAsStreams: an answer counts as a stream of its node until the client has read it.
-// A full node still accepts commands and probes.
+// TestUnreadAnswersCountAsStreams: an answer counts as a stream of its node until the client has
+// read it. A full node still accepts commands and probes.
 func TestUnreadAnswersCountAsStreams(t *testing.T) {
 	t.Parallel()
 	node := setupLargeThread(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// continueThread writes the beginning of the run that continues a thread after a decision, as its activity
-// would.
+// continueThread writes the beginning of the run that continues a thread after a decision, as its
+// activity would.
 func (f *inboxFixture) continueThread(thread string) stream.Place {
 	f.t.Helper()
 	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: thread}, ID: "next"}, Lane: stream.LaneMain, Step: "0/tools", Execution: "e2"}

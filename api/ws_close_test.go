@@ -160,8 +160,8 @@ func TestDrainEndsSockets(t *testing.T) {
 	wantEqual(t, "number of events after the first event", len(events), 3)
 }
 
-// withShortWriteTimeout disconnects clients that read nothing for a second, which is longer than a busy machine
-// needs.
+// withShortWriteTimeout disconnects clients that read nothing for a second, which is longer than a
+// busy machine needs.
 func withShortWriteTimeout(c *api.Config) { c.WriteTimeout = time.Second }
 
 // serveOn starts another API server with the node's configuration on a wrapped listener, and
@@ -245,7 +245,8 @@ func TestSlowClientIsDisconnected(t *testing.T) {
 	}
 }
 
-// smallBufferListener accepts connections with small buffers, and reports when the server closes one.
+// smallBufferListener accepts connections with small buffers, and reports when the server closes
+// one.
 type smallBufferListener struct {
 	net.Listener
 	disconnected chan struct{}

@@ -67,8 +67,8 @@ func TestHostileFrames(t *testing.T) {
 	c.until("open", "end")
 }
 
-// TestIncompleteMessage: an incomplete message holds memory, so its time is bounded, and pings do not
-// extend it. A client may be silent between messages.
+// TestIncompleteMessage: an incomplete message holds memory, so its time is bounded, and pings do
+// not extend it. A client may be silent between messages.
 func TestIncompleteMessage(t *testing.T) {
 	t.Parallel()
 	node := setup(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })

@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// modelWithPauses is a model that sends one word after each pause, and then blocks until its context ends.
+// modelWithPauses is a model that sends one word after each pause, and then blocks until its
+// context ends.
 func modelWithPauses(pauses ...time.Duration) llm.Model {
 	return llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
 		return func(yield func(llm.Chunk, error) bool) {

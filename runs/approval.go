@@ -9,7 +9,8 @@ type Approval struct {
 	Rule int `json:"rule"`
 	// ArgsDigest is the digest of the model's arguments.
 	ArgsDigest string `json:"args"`
-	// Canonical is the digest of their canonical form, which equal arguments share; "" = ArgsDigest.
+	// Canonical is the digest of their canonical form, which equal arguments share; "" =
+	// ArgsDigest.
 	Canonical string `json:"canonical,omitempty"`
 	// RuleDigest is the digest of the rule. A remembered approval ends when it changes.
 	RuleDigest string `json:"ruleDigest,omitempty"`

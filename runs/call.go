@@ -8,8 +8,8 @@ type Call struct {
 	Tool string `json:"tool,omitempty"`
 	// Client tells that the client executes the tool: the call is an interrupt.
 	Client bool `json:"client,omitempty"`
-	// ChangesState tells that the result of a client tool call changes the state: an activity writes
-	// the change, also if the result came with an input.
+	// ChangesState tells that the result of a client tool call changes the state: an activity
+	// writes the change, also if the result came with an input.
 	ChangesState bool `json:"changesState,omitempty"`
 	// Subagent is the agent that the call hands work to, as an index into the answer's Subagents
 	// from 1; 0 = none.

@@ -7,7 +7,7 @@ type ModelCall struct {
 	Beginning
 	// Announces is set in a subagent's first step: the call that it works for.
 	Announces *ToolCall `json:"announces,omitempty"`
-	// Steered are the inboxTallies with the steering since the last model call, by sequence.
+	// Steered are the proposals with the steering since the last model call, by sequence.
 	Steered []uint64 `json:"steered,omitempty"`
 	// Handoffs is how often the run has handed its thread over.
 	Handoffs int `json:"handoffs,omitempty"`

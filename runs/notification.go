@@ -43,8 +43,8 @@ type NotificationsInput struct {
 }
 
 // notify adds a notification about interrupts. If one of the same event is pending, it adds the
-// interrupts to that one, except to the first: the workflow may be sending it. Calls of the client's
-// own tools are left out.
+// interrupts to that one, except to the first: the workflow may be sending it. Calls of the
+// client's own tools are left out.
 func (s *Interrupts) notify(event NotificationEvent, now time.Time, calls ...*Interrupt) {
 	calls = slices.DeleteFunc(slices.Clone(calls), func(item *Interrupt) bool { return !item.AsksPeople() })
 	if len(calls) == 0 {

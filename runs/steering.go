@@ -6,7 +6,7 @@ import "slices"
 // receives those since the last one, and a run does not end by itself before a model call has
 // received all of them.
 type Steering struct {
-	// Steered are the inboxTallies with the messages, by sequence, oldest first.
+	// Steered are the proposals with the messages, by sequence, oldest first.
 	Steered []uint64 `json:"steered,omitempty"`
 	// Delivered is how many of them a model call has received.
 	Delivered int `json:"delivered,omitempty"`

@@ -14,10 +14,11 @@ type Step struct {
 	// still open: its STEP_FINISHED comes first.
 	Name   string `json:"name"`
 	Closes string `json:"closes,omitempty"`
-	// After is the last record of the agent's lane that the workflow knows. The activity must see it in the log, and late attempts of earlier steps are fenced by it.
+	// After is the last record of the agent's lane that the workflow knows. The activity must see
+	// it in the log, and late attempts of earlier steps are fenced by it.
 	After uint64 `json:"after"`
-	// Child is set in the steps of subagents and branches, PipelineStep in those of an agent or call of a
-	// pipeline.
+	// Child is set in the steps of subagents and branches, PipelineStep in those of an agent or
+	// call of a pipeline.
 	Child        *Child   `json:"child,omitempty"`
 	PipelineStep *StepRef `json:"place,omitempty"`
 	// Compensates tells that the step undoes another one: a cancel of the run does not stop it.
@@ -68,7 +69,8 @@ type StepRef struct {
 	Name string `json:"name"`
 	// Inline tells that the step defines the agent, as opposed to naming one.
 	Inline bool `json:"inline,omitempty"`
-	// Scope marks the messages of the step. Isolated tells that the agent receives no other messages.
+	// Scope marks the messages of the step. Isolated tells that the agent receives no other
+	// messages.
 	Scope    string `json:"scope"`
 	Isolated bool   `json:"isolated,omitempty"`
 	// Hidden tells that neither clients nor other steps see the messages of the step.

@@ -43,8 +43,8 @@ type ToolCall struct {
 	OnExpiry       OnExpiry `json:"onExpiry,omitempty"`
 	// HandOverTo is the agent to which the call hands the thread over; "" = it does not.
 	HandOverTo string `json:"handOverTo,omitempty"`
-	// Votes are those that approved before the deciding one. RememberedRule is the digest of the rule
-	// under which the approval covers further calls; "" = it does not.
+	// Votes are those that approved before the deciding one. RememberedRule is the digest of the
+	// rule under which the approval covers further calls; "" = it does not.
 	Votes          []Vote `json:"votes,omitempty"`
 	RememberedRule string `json:"remember,omitempty"`
 	// Cancelled tells that the run was cancelled before the call began: the activity records the

@@ -59,8 +59,8 @@ func newAttempt(l *Log, p Place, writer string, last uint64) *Attempt {
 	return a
 }
 
-// FollowsUnfinished reports whether an earlier attempt of the step began and did not finish. Whether the side
-// effects of that attempt happened is unknown.
+// FollowsUnfinished reports whether an earlier attempt of the step began and did not finish.
+// Whether the side effects of that attempt happened is unknown.
 func (a *Attempt) FollowsUnfinished() bool { return a.followsUnfinished }
 
 // Context returns a child of ctx that also ends when the attempt is fenced or the log is lost, with
@@ -185,8 +185,8 @@ func (a *Attempt) Finish(ctx context.Context, result *Result, events ...agui.Eve
 	return seq, nil
 }
 
-// encodeEvents encodes events, and returns what they take in a record, in bytes. shownCalls are those
-// of the result.
+// encodeEvents encodes events, and returns what they take in a record, in bytes. shownCalls are
+// those of the result.
 func (a *Attempt) encodeEvents(events []agui.Event, shownCalls []string) (lines [][]byte, size int, err error) {
 	lines, err = a.place.encode(events, shownCalls)
 	for _, line := range lines {

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// parseMessage parses "u1", "a1" or "u1=other words": the letter is the role, and the text defaults to the
-// ID. "U:a1" is a user's message whose ID looks like an answer's.
+// parseMessage parses "u1", "a1" or "u1=other words": the letter is the role, and the text defaults
+// to the ID. "U:a1" is a user's message whose ID looks like an answer's.
 func parseMessage(s string) agui.Message {
 	id, words, ok := strings.Cut(s, "=")
 	if !ok {
@@ -186,8 +186,8 @@ var conversationCases = []struct {
 	{name: "replace, with activities", mode: snapshot.HistoryReplace, answered: "p2 a2", sent: "s1 u1 r1 a1 u2 a2 u3", wantMessages: "s1 u1 r1 a1 u2 p2 a2 u3"},
 }
 
-// TestConversationAfterInput: the conversation of a run follows from the client's list by the rules in
-// docs/concepts/history.md.
+// TestConversationAfterInput: the conversation of a run follows from the client's list by the rules
+// in docs/concepts/history.md.
 func TestConversationAfterInput(t *testing.T) {
 	t.Parallel()
 	for _, c := range conversationCases {

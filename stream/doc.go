@@ -7,7 +7,7 @@
 // Writing (lane.go, attempt.go): a lane is a subject with one writer, which has one message in
 // flight. The message's expected last sequence is its fence: it orders the lane, and refuses a
 // writer that another one has replaced. Changes of the state that depend on its value are fenced
-// across lanes as well (mark.go). Inputs and decisions of clients are inboxTallies (proposal.go).
+// across lanes as well (mark.go). Inputs and decisions of clients are proposals (proposal.go).
 //
 // Reading (read.go, follow.go, consumer.go): live records come from one consumer per process,
 // earlier ones by direct gets; a Tail joins them by sequence. A cursor (cursor.go) is the position

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// flakyNetwork connects a client to a server that may restart. On request it loses a publication or its
-// acknowledgement, or places new consumers on a dead node.
+// flakyNetwork connects a client to a server that may restart. On request it loses a publication or
+// its acknowledgement, or places new consumers on a dead node.
 type flakyNetwork struct {
 	mu     sync.Mutex
 	server *server.Server
@@ -85,8 +85,8 @@ func (n *flakyNetwork) awaitReconnect(t *testing.T, nc *nats.Conn) {
 	}
 }
 
-// routeToDeadNode places the next consumers on a node that never answers, like a cluster that has not
-// noticed the node's death. It then cuts the connection, so that the client creates a consumer.
+// routeToDeadNode places the next consumers on a node that never answers, like a cluster that has
+// not noticed the node's death. It then cuts the connection, so that the client creates a consumer.
 // given is closed after the first one.
 func (n *flakyNetwork) routeToDeadNode(t *testing.T, consumers int) (given <-chan struct{}) {
 	t.Helper()

@@ -173,7 +173,7 @@ func (f *Follower) readBatch(ctx context.Context, subject string, from, to uint6
 // reached reports whether all records up to one have gone to their feeds.
 func (f *Follower) reached(seq uint64) bool { return f.position() >= seq }
 
-// Tail reads the records of one run, or of all runs of a thread, without inboxTallies: the existing
+// Tail reads the records of one run, or of all runs of a thread, without proposals: the existing
 // ones by Past, then live ones by Next. It is used by one goroutine, which closes it.
 type Tail struct {
 	follower *Follower
@@ -229,7 +229,7 @@ func (t *Tail) Close() {
 	t.follower.detach(t.thread, t.feed)
 }
 
-// Past yields the existing records of the tail from a sequence on, without inboxTallies. It is called
+// Past yields the existing records of the tail from a sequence on, without proposals. It is called
 // at most once, before Next, and may be left out for a new run.
 //
 // Past asks the leader for the last record after the feed was attached, so every later record
@@ -253,7 +253,7 @@ func (t *Tail) Past(ctx context.Context, from uint64) iter.Seq2[*Record, error] 
 	}
 }
 
-// Between yields the records from one sequence to another, both inclusive, without inboxTallies. A
+// Between yields the records from one sequence to another, both inclusive, without proposals. A
 // record of the tail must exist at to. Between takes records from the feed if it has them:
 // otherwise thousands of readers that attach at the same time would each read the log.
 func (t *Tail) Between(ctx context.Context, from, to uint64) iter.Seq2[*Record, error] {
@@ -303,7 +303,7 @@ func (t *Tail) nextBatch(ctx context.Context, from, to uint64) ([]*Record, error
 	return t.follower.readBatch(ctx, t.subject, from, to)
 }
 
-// Next waits for records after At and returns them, without inboxTallies. It returns none and no error
+// Next waits for records after At and returns them, without proposals. It returns none and no error
 // after idle has passed without any. A reader that lags gets batches of the log until it has caught
 // up with the feed.
 //
@@ -363,7 +363,7 @@ type feed struct {
 	readers int // guarded by Follower.mu
 
 	mu      sync.Mutex
-	recs    []*Record     // in the order of the log, without inboxTallies
+	recs    []*Record     // in the order of the log, without proposals
 	bytes   int           // of recs
 	evicted uint64        // records up to here were evicted, or came before the feed
 	ended   bool          // no record will arrive; readers that have taken recs get ErrInterrupted

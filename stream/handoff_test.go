@@ -56,8 +56,8 @@ func (h *handoffThread) wantAgents(of stream.Thread, has string, speaks map[stri
 	}
 }
 
-// TestLogHasAgentAfterHandoffs: an agent that has handed off a thread does not answer on it until the thread is
-// handed back, or a third agent is requested.
+// TestLogHasAgentAfterHandoffs: an agent that has handed off a thread does not answer on it until
+// the thread is handed back, or a third agent is requested.
 func TestLogHasAgentAfterHandoffs(t *testing.T) {
 	t.Parallel()
 	h := &handoffThread{t: t, log: streamtest.Open(t)}

@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// writeHeldRun writes a run that is held for an interrupt and a client tool call, which are resolved
-// one after the other.
+// writeHeldRun writes a run that is held for an interrupt and a client tool call, which are
+// resolved one after the other.
 func (f *projectionFixture) writeHeldRun() {
 	f.begin(run, user, "")
 	ask, pick := agui.ToolCall{ID: "c1", Name: "f", Arguments: `{"a":1}`}, agui.ToolCall{ID: "c2", Name: "pick", Arguments: `{}`}

@@ -17,9 +17,9 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// writeLongThread writes short runs and checkpoints, as workers do. The last run cuts the conversation,
-// differs from its client's list, and is so long that a checkpoint follows its start: readers of
-// its start need the thread before that checkpoint.
+// writeLongThread writes short runs and checkpoints, as workers do. The last run cuts the
+// conversation, differs from its client's list, and is so long that a checkpoint follows its start:
+// readers of its start need the thread before that checkpoint.
 func writeLongThread(t testing.TB, ctx context.Context, l *stream.Log, of stream.Thread, runs int) (last stream.Run) {
 	t.Helper()
 	for i := range runs {
@@ -126,8 +126,8 @@ func readView(ctx context.Context, v *view.View) error {
 	}
 }
 
-// measureOpening counts the messages that a process without a cache receives from the log when it opens a
-// thread: records and parts of checkpoints.
+// measureOpening counts the messages that a process without a cache receives from the log when it
+// opens a thread: records and parts of checkpoints.
 func measureOpening(t testing.TB, ctx context.Context, s *server.Server, last stream.Run, open func(context.Context, *stream.Log, *stream.Follower, stream.Run) error) uint64 {
 	t.Helper()
 	l := streamtest.OpenOn(t, s)

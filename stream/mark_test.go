@@ -16,7 +16,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// countingBranch is a branch that increments a number in the state, concurrently with other branches.
+// countingBranch is a branch that increments a number in the state, concurrently with other
+// branches.
 type countingBranch struct {
 	log   *stream.Log
 	place stream.Place
@@ -218,8 +219,8 @@ func TestLateAttemptDoesNotChangeState(t *testing.T) {
 	wantEqual(t, "number in the state at the end", numberIn(end), 1)
 }
 
-// TestChangesSurviveNodeFailures: counters on all nodes of a cluster run in parallel while its nodes die
-// in turn. No count is lost.
+// TestChangesSurviveNodeFailures: counters on all nodes of a cluster run in parallel while its
+// nodes die in turn. No count is lost.
 func TestChangesSurviveNodeFailures(t *testing.T) {
 	// Not in parallel: its nodes use what other tests need.
 	const counters, each = 6, 20

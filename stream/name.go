@@ -76,10 +76,10 @@ func (l Lane) IsAgentLane() bool {
 	return l == LaneMain || l.IsSubagentLane() && !strings.Contains(string(l), "t")
 }
 
-// proposalPrefix begins the lanes of inboxTallies.
+// proposalPrefix begins the lanes of proposals.
 const proposalPrefix = "in-"
 
-// IsProposal reports whether the lane has a proposal. No reader is shown inboxTallies.
+// IsProposal reports whether the lane has a proposal. No reader is shown proposals.
 func (l Lane) IsProposal() bool { return strings.HasPrefix(string(l), proposalPrefix) }
 
 // tokenEncoding is base32 without padding: its letters are valid in subjects, bucket keys and

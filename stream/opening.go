@@ -87,7 +87,7 @@ func (l *Log) LastOf(ctx context.Context, t Thread) (uint64, error) {
 	return rec.Sequence(), err
 }
 
-// HasThread reports whether the log has any record of a thread, including inboxTallies. A purged
+// HasThread reports whether the log has any record of a thread, including proposals. A purged
 // thread has none.
 func (l *Log) HasThread(ctx context.Context, t Thread) (bool, error) {
 	last, err := l.LastOf(ctx, t)

@@ -106,8 +106,8 @@ func textEnd(id string) agui.Event { return &agui.TextMessageEnd{MessageID: id} 
 
 var user = agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("weather?")}
 
-// writeRun writes a run in which attempts die in a text, in reasoning, in a tool call after a finished
-// text, and before their first event.
+// writeRun writes a run in which attempts die in a text, in reasoning, in a tool call after a
+// finished text, and before their first event.
 func (f *projectionFixture) writeRun() {
 	proposal := must[stream.Proposal](f.t)(f.log.ProposeInput(f.ctx, run, [32]byte{1}, &stream.Input{
 		Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}},

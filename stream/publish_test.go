@@ -68,8 +68,8 @@ func TestRecordsAreWrittenOnceAfterLoss(t *testing.T) {
 	}
 }
 
-// TestAttemptIsReplacedWhileDisconnected: an attempt that is disconnected from the log may be replaced meanwhile.
-// Its unwritten events are never written.
+// TestAttemptIsReplacedWhileDisconnected: an attempt that is disconnected from the log may be
+// replaced meanwhile. Its unwritten events are never written.
 func TestAttemptIsReplacedWhileDisconnected(t *testing.T) {
 	t.Parallel()
 	ctx, s := testContext(t), streamtest.Server(t)

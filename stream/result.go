@@ -31,8 +31,8 @@ type Result struct {
 	Predicted map[string][]Predicted `json:"predicted,omitempty"`
 	// Scope marks the messages as those of one step of a pipeline; "" = none.
 	Scope string `json:"scope,omitempty"`
-	// Visibility says who sees the messages. ShownCalls are the tool calls that clients see even so,
-	// because they have interrupts: calls of the messages, or of earlier ones of the thread.
+	// Visibility says who sees the messages. ShownCalls are the tool calls that clients see even
+	// so, because they have interrupts: calls of the messages, or of earlier ones of the thread.
 	Visibility Visibility `json:"visibility,omitempty"`
 	ShownCalls []string   `json:"shownCalls,omitempty"`
 	// Kept is for later steps (see Log.Kept). It is not part of the conversation.

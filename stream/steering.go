@@ -3,7 +3,7 @@ package stream
 // Steering is the result of an open record whose step receives the messages that an active run was
 // steered with. The record has the shared flag, which tells it from the opening of a run.
 type Steering struct {
-	// Inputs are the sequences of accepted inboxTallies, in the order in which they were accepted.
+	// Inputs are the sequences of accepted proposals, in the order in which they were accepted.
 	Inputs []uint64 `json:"inputs"`
 	// Scope is that of the step; see [Result].
 	Scope string `json:"scope,omitempty"`

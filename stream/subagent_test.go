@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// writeSubagents writes a turn that hands work to two concurrent subagents. One of them needs a second
-// attempt.
+// writeSubagents writes a turn that hands work to two concurrent subagents. One of them needs a
+// second attempt.
 func (f *projectionFixture) writeSubagents() {
 	f.begin(run, user, "")
 	c1, c2 := agui.ToolCall{ID: "c1", Name: "f", Arguments: `{}`}, agui.ToolCall{ID: "c2", Name: "f", Arguments: `{}`}

@@ -361,8 +361,8 @@ func TestDisconnectsInSuccessiveAttempts(t *testing.T) {
 	}
 }
 
-// TestRetractionsHaveReasons: before the snapshot of each retraction, a reader is told whether another
-// attempt follows.
+// TestRetractionsHaveReasons: before the snapshot of each retraction, a reader is told whether
+// another attempt follows.
 func TestRetractionsHaveReasons(t *testing.T) {
 	t.Parallel()
 	frames := newReaderChecks(t, "a+ a a+ a! b+ b b-").read(nil, 0)

@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// runWithList writes a run whose client sends a message list, and returns the thread's snapshot after
-// it.
+// runWithList writes a run whose client sends a message list, and returns the thread's snapshot
+// after it.
 func runWithList(t *testing.T, l *stream.Log, run stream.Run, c snapshot.Claim, answered ...agui.Message) *snapshot.Snapshot {
 	t.Helper()
 	ctx := testContext(t)
@@ -29,8 +29,8 @@ func runWithList(t *testing.T, l *stream.Log, run stream.Run, c snapshot.Claim, 
 	return must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, run.Thread, 0))
 }
 
-// TestSupersededMessagesOfRuns: messages that an edit removes from a conversation are listed with the run of the
-// edit. The previous run can be forked to continue with them.
+// TestSupersededMessagesOfRuns: messages that an edit removes from a conversation are listed with
+// the run of the edit. The previous run can be forked to continue with them.
 func TestSupersededMessagesOfRuns(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
@@ -109,8 +109,8 @@ func TestEveryMessageIsKeptOrSuperseded(t *testing.T) {
 	}
 }
 
-// randomList returns a random list of a client: current, lost, outdated, trimmed, edited, shortened,
-// with new IDs or new instructions, and usually with a new message.
+// randomList returns a random list of a client: current, lost, outdated, trimmed, edited,
+// shortened, with new IDs or new instructions, and usually with a new message.
 func randomList(random *rand.Rand, n int, list, stale []agui.Message) snapshot.Claim {
 	c := snapshot.Claim{History: []snapshot.History{"", "", "", "", "", snapshot.HistoryAuto, snapshot.HistoryAppend, snapshot.HistoryReplace}[random.IntN(8)]}
 	list = slices.DeleteFunc(slices.Clone(list), func(m agui.Message) bool { return m.Role == agui.RoleReasoning && random.IntN(2) == 0 })

@@ -59,9 +59,9 @@ func TestNilBranchesHaveNoFailures(t *testing.T) {
 	}
 }
 
-// TestBranchWithoutEndIsStoppedOrLost: a branch that is cancelled before it begins counts as stopped by the
-// failure or the cancel. Any other branch without an end is lost: its open lane is closed and the
-// other branches are stopped.
+// TestBranchWithoutEndIsStoppedOrLost: a branch that is cancelled before it begins counts as
+// stopped by the failure or the cancel. Any other branch without an end is lost: its open lane is
+// closed and the other branches are stopped.
 func TestBranchWithoutEndIsStoppedOrLost(t *testing.T) {
 	t.Parallel()
 	broken := []runs.FailureGroup{{Failure: pipeline.Failure{Code: "broken"}, Branches: []int{0}}}

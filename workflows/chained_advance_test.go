@@ -129,8 +129,8 @@ func TestLargeAdvancesAreNotChained(t *testing.T) {
 	}
 }
 
-// TestLostAnswerOfChainedCall: the advance that a call has made counts, even if the workflow receives the
-// result of neither.
+// TestLostAnswerOfChainedCall: the advance that a call has made counts, even if the workflow
+// receives the result of neither.
 func TestLostAnswerOfChainedCall(t *testing.T) {
 	t.Parallel()
 	const steps = `

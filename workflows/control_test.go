@@ -61,7 +61,8 @@ func (f *fixture) runUntilContinued(in runs.Input) runs.Input {
 	return next
 }
 
-// TestQueuedRunsStartInOrder: queued runs start in the order in which they arrived, an interrupting run first.
+// TestQueuedRunsStartInOrder: queued runs start in the order in which they arrived, an interrupting
+// run first.
 func TestQueuedRunsStartInOrder(t *testing.T) {
 	t.Parallel()
 	fixture := setup(t)
@@ -172,7 +173,8 @@ func TestContinuedPayloadIsBounded(t *testing.T) {
 	wantEqual(t, "number of refusals of steering messages", refusals[runs.ErrorTooMuchSteering], words-len(next.Progress.Steered))
 }
 
-// TestCancelAppliesToNamedRun: a cancel names its run, so that a late one does not cancel the next run.
+// TestCancelAppliesToNamedRun: a cancel names its run, so that a late one does not cancel the next
+// run.
 func TestCancelAppliesToNamedRun(t *testing.T) {
 	t.Parallel()
 	for run, want := range map[string]runs.Outcome{"r": runs.OutcomeCancelled, "r0": runs.OutcomeSuccess} {
@@ -186,8 +188,8 @@ func TestCancelAppliesToNamedRun(t *testing.T) {
 	}
 }
 
-// TestPausedRunWaitsBeforeNextStep: a paused run waits before its next step. The pause does not count against its
-// deadline.
+// TestPausedRunWaitsBeforeNextStep: a paused run waits before its next step. The pause does not
+// count against its deadline.
 func TestPausedRunWaitsBeforeNextStep(t *testing.T) {
 	t.Parallel()
 	fixture := setup(t)
@@ -226,8 +228,8 @@ func TestPausedRunWaitsBeforeNextStep(t *testing.T) {
 	}
 }
 
-// TestSteeringMessageReachesNextModelCall: a steering input is part of the next model call. If the run would have ended, it
-// makes one more call.
+// TestSteeringMessageReachesNextModelCall: a steering input is part of the next model call. If the
+// run would have ended, it makes one more call.
 func TestSteeringMessageReachesNextModelCall(t *testing.T) {
 	t.Parallel()
 	fixture := setup(t)
@@ -259,8 +261,8 @@ func TestSteeringMessageReachesNextModelCall(t *testing.T) {
 	}
 }
 
-// TestLongHistoryContinuesAsNew: between turns a run with a long history continues as new and keeps its
-// progress.
+// TestLongHistoryContinuesAsNew: between turns a run with a long history continues as new and keeps
+// its progress.
 func TestLongHistoryContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	fixture := setup(t)

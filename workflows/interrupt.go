@@ -48,8 +48,8 @@ func (r *run) expiry(now time.Time, after time.Duration) (at time.Time) {
 
 // decidedCalls returns the calls to make or to answer after the decisions, and those of suspended
 // subagents. It leaves out client tool calls that the client has abandoned, or whose results came
-// with its input and do not change the state: no activity has to write these. It also leaves out the handoff, calls of
-// suspended children, and in a cancelled run calls without a decision.
+// with its input and do not change the state: no activity has to write these. It also leaves out
+// the handoff, calls of suspended children, and in a cancelled run calls without a decision.
 func decidedCalls(set *runs.Interrupts) []call {
 	var calls []call
 	for _, item := range set.Items {

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// runUntilParked executes a run that is paused in its first turn until it is parked, and returns the parked
-// input.
+// runUntilParked executes a run that is paused in its first turn until it is parked, and returns
+// the parked input.
 func runUntilParked(t *testing.T, in runs.Input) runs.ParkedInput {
 	t.Helper()
 	fixture := setup(t)

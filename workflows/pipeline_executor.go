@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// The pipelineExecutor executes pipelines. It alternates between advances, which find the next step, and
-// steps:
+// The pipelineExecutor executes pipelines. It alternates between advances, which find the next
+// step, and steps:
 //
 //	advance ──► agent ──► advance ──► call ──► advance ──► branches ──► advance ──► end
 //	   │         turns       │         one        │         children
@@ -26,8 +26,8 @@ import (
 // execution needs. If nothing can happen between a tool call and the next advance, the activity of
 // the call makes the advance, too (chained_advance.go).
 
-// pipelineExecutor carries out the actions of a pipeline, or of the one step that a program has under
-// way. It has no state of its own: it is made for each use, and the run's pipelineState lasts
+// pipelineExecutor carries out the actions of a pipeline, or of the one step that a program has
+// under way. It has no state of its own: it is made for each use, and the run's pipelineState lasts
 // between steps.
 type pipelineExecutor struct {
 	run *run

@@ -127,8 +127,8 @@ func failureCode(err error) string {
 	return ""
 }
 
-// TestCancelledProgramMayUndoWork: a program of a cancelled run receives a cancel error and may undo its
-// work. These steps are not cancelled.
+// TestCancelledProgramMayUndoWork: a program of a cancelled run receives a cancel error and may
+// undo its work. These steps are not cancelled.
 func TestCancelledProgramMayUndoWork(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string]map[string]string{"in a step": {"two": "?"}, "between steps": nil, "as the step reports": {"two": "?"}} {

@@ -178,9 +178,9 @@ func (f *pipelineFixture) simulateBranches(cancel string, at pipeline.TreePositi
 	return ev
 }
 
-// TestWorkflowAgreesWithInterpreterOnRandomTrees: for random trees, failures, interrupts, cancels, continue-as-new, chained and
-// lost calls, a workflow whose branches run one at a time takes the same steps in the same order as
-// the interpreter alone, with the same outcome.
+// TestWorkflowAgreesWithInterpreterOnRandomTrees: for random trees, failures, interrupts, cancels,
+// continue-as-new, chained and lost calls, a workflow whose branches run one at a time takes the
+// same steps in the same order as the interpreter alone, with the same outcome.
 func TestWorkflowAgreesWithInterpreterOnRandomTrees(t *testing.T) {
 	t.Parallel()
 	ends := map[string]int{}

@@ -334,8 +334,8 @@ func TestTimeoutAtDurationLimit(t *testing.T) {
 	}
 }
 
-// TestSubmitDuringActiveRun: a submission while a run is active. The same run is attached to, another run ID is
-// busy, and the same run ID with another input is refused.
+// TestSubmitDuringActiveRun: a submission while a run is active. The same run is attached to,
+// another run ID is busy, and the same run ID with another input is refused.
 func TestSubmitDuringActiveRun(t *testing.T) {
 	t.Parallel()
 	fixture := setup(t)
@@ -376,8 +376,8 @@ func TestSubmitDuringActiveRun(t *testing.T) {
 	}
 }
 
-// TestUsageIsSummedPerModel: the usage of one model is summed, and unknown counts are not zero. A provider with a
-// new model name for each call does not make the run's end grow.
+// TestUsageIsSummedPerModel: the usage of one model is summed, and unknown counts are not zero. A
+// provider with a new model name for each call does not make the run's end grow.
 func TestUsageIsSummedPerModel(t *testing.T) {
 	t.Parallel()
 	fixture := setup(t)
@@ -411,8 +411,8 @@ func TestUsageIsSummedPerModel(t *testing.T) {
 	wantEqual(t, "number of models in the usage", len(finish.Usage), runs.MaxUsages+1)
 }
 
-// TestRunEndsWithClientToolCalls: the server's calls of a turn are made. The run ends with the client's
-// calls.
+// TestRunEndsWithClientToolCalls: the server's calls of a turn are made. The run ends with the
+// client's calls.
 func TestRunEndsWithClientToolCalls(t *testing.T) {
 	t.Parallel()
 	fixture := setup(t)

@@ -253,7 +253,8 @@ func TestSoftLimitSurvivesContinueAsNew(t *testing.T) {
 	wantEqual(t, "exceeded limits", last.exceededLimits(), []runs.ExceededLimit{{Code: runs.CodeLimitTokens, Used: 240, Allowed: 250}})
 }
 
-// TestEachSoftLimitInterrupts: each soft limit raises an interrupt, with figures in the limit's unit.
+// TestEachSoftLimitInterrupts: each soft limit raises an interrupt, with figures in the limit's
+// unit.
 func TestEachSoftLimitInterrupts(t *testing.T) {
 	t.Parallel()
 	for code, soft := range map[string]runs.SoftLimits{

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// TestTurnsOfAgentStep: an agent step takes turns with its tools, up to its limit. A step that needs
-// more turns fails.
+// TestTurnsOfAgentStep: an agent step takes turns with its tools, up to its limit. A step that
+// needs more turns fails.
 func TestTurnsOfAgentStep(t *testing.T) {
 	t.Parallel()
 	for turns, code := range map[int]string{3: "", stepsInput().Limits.Turns + 1: runs.CodeLimitTurns} {
@@ -47,8 +47,9 @@ steps:
 	}
 }
 
-// TestTokensOfAgentStep: an agent step has its own limits of tokens and cost, which include its calls.
-// A step that exceeds them fails, and the run continues. The run's limits bound all other steps.
+// TestTokensOfAgentStep: an agent step has its own limits of tokens and cost, which include its
+// calls. A step that exceeds them fails, and the run continues. The run's limits bound all other
+// steps.
 func TestTokensOfAgentStep(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

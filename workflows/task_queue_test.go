@@ -84,8 +84,8 @@ func (f *queueFixture) orderOf(ids ...string) []string {
 	return order
 }
 
-// TestCallsOfSequenceRunInOrder: calls of one sequence run one after another, in the message's order. Calls
-// of other sequences and later calls run concurrently.
+// TestCallsOfSequenceRunInOrder: calls of one sequence run one after another, in the message's
+// order. Calls of other sequences and later calls run concurrently.
 func TestCallsOfSequenceRunInOrder(t *testing.T) {
 	t.Parallel()
 	fixture := setupQueue(t,

@@ -10,8 +10,8 @@ import (
 
 // A turn is one model call and the tool calls of its answer. This file decides after each model
 // call: the run ends, calls the model again, makes tool calls, or waits for interrupts. Two loops
-// take turns: run.runTurns for an agent without steps, pipelineExecutor.runAgent for an agent within a
-// pipeline.
+// take turns: run.runTurns for an agent without steps, pipelineExecutor.runAgent for an agent
+// within a pipeline.
 
 // beginTurn checks what may prevent a turn of the run's own agent: its limit of turns, a pause, a
 // history that has grown long, soft limits. Then it takes the turn, unless approvers have to decide

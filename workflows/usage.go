@@ -67,8 +67,8 @@ func (r *run) mustEnd(ctx workflow.Context) ending {
 	return r.checkRunLimits()
 }
 
-// needsPrice reports whether models must have a price, because the run or the active step has a limit
-// of cost.
+// needsPrice reports whether models must have a price, because the run or the active step has a
+// limit of cost.
 func (r *run) needsPrice() bool {
 	active := r.activeStep()
 	return r.in.Limits.CountsCost() || active != nil && active.Limits.CountsCost()

@@ -14,8 +14,8 @@ import (
 // receive.
 const customContentDropped = "perdure.contentDropped"
 
-// customToolsIgnored is the name of the custom event about the client's tools that the agent does not
-// allow. Its value has tools and reason.
+// customToolsIgnored is the name of the custom event about the client's tools that the agent does
+// not allow. Its value has tools and reason.
 const customToolsIgnored = "perdure.clientToolsIgnored"
 
 // maxIgnoredNames bounds the names in that event.

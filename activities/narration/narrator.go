@@ -49,8 +49,8 @@ type Narrator struct {
 
 // Offered is what the model may call. The zero value offers nothing.
 type Offered struct {
-	// names are those of tools that the workflow may know (see AllowNames). specs has the specs of the
-	// worker's tools, by name (see SetSpecs).
+	// names are those of tools that the workflow may know (see AllowNames). specs has the specs of
+	// the worker's tools, by name (see SetSpecs).
 	names []string
 	specs map[string]tools.Spec
 	// Clients are the client tools.
@@ -109,9 +109,9 @@ func (n *Narrator) SetSpecs(offered []tools.Tool) {
 	}
 }
 
-// setQueueAndSequence sets the task queue and the sequence of a call. Calls with the same sequence number are
-// made one after the other. The workflow gets a number instead of the name, to keep its payload
-// small.
+// setQueueAndSequence sets the task queue and the sequence of a call. Calls with the same sequence
+// number are made one after the other. The workflow gets a number instead of the name, to keep its
+// payload small.
 func (n *Narrator) setQueueAndSequence(call *runs.Call) {
 	spec := n.specs[call.Tool]
 	if spec.TaskQueue != runs.TaskQueue {

@@ -34,8 +34,8 @@ func ShowCall(call agui.ToolCall, messageID string) []agui.Event {
 	}
 }
 
-// predicted is a member of the state that follows an argument of one call. key is its name, path its
-// JSON pointer. last is the value that was emitted last, length its length in bytes; 0 = none.
+// predicted is a member of the state that follows an argument of one call. key is its name, path
+// its JSON pointer. last is the value that was emitted last, length its length in bytes; 0 = none.
 type predicted struct {
 	argument, key, path string
 	length              int

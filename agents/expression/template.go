@@ -160,8 +160,8 @@ func (t *Template) Outline(placeholder string) string {
 // escapePointer escapes a name in a JSON pointer (RFC 6901).
 var escapePointer = strings.NewReplacer("~", "~0", "/", "~1").Replace
 
-// Pointer evaluates the template to a JSON pointer. Values must be strings or whole numbers, and are
-// escaped: a value cannot add a segment.
+// Pointer evaluates the template to a JSON pointer. Values must be strings or whole numbers, and
+// are escaped: a value cannot add a segment.
 func (t *Template) Pointer(variables map[string]any) (string, error) {
 	var b strings.Builder
 	for _, p := range t.parts {

@@ -61,8 +61,8 @@ func AmountText(amount json.RawMessage) string { return strings.Trim(string(amou
 // maxAmount bounds amounts of tokens and turns: larger ones are not exact in JavaScript.
 const maxAmount = 1 << 53
 
-// Allow returns the arguments with another allowed amount, which an approver gives as JSON, and that
-// amount as a number. It must be above what is used. The error says what the amount must be.
+// Allow returns the arguments with another allowed amount, which an approver gives as JSON, and
+// that amount as a number. It must be above what is used. The error says what the amount must be.
 func (a LimitArguments) Allow(value json.RawMessage) (LimitArguments, int64, error) {
 	used, err := parseAmount(a.Limit, a.Used)
 	if err != nil {
@@ -79,8 +79,8 @@ func (a LimitArguments) Allow(value json.RawMessage) (LimitArguments, int64, err
 	return a, n, nil
 }
 
-// parseAmount is the inverse of amount, up to rounding. Money may be a number or a string. The error
-// says what the amount must be.
+// parseAmount is the inverse of amount, up to rounding. Money may be a number or a string. The
+// error says what the amount must be.
 func parseAmount(limit string, raw json.RawMessage) (int64, error) {
 	var text string
 	isText := json.Unmarshal(raw, &text) == nil && len(raw) > 0 && raw[0] == '"'

@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// Outputs of steps are in the thread's state, at /perdure.steps/{name}. Outputs of steps in a map are in
-// the entry of their item: /perdure.steps/{map}/{index}/{name}. Branches write concurrently, so each change
-// is one JSON Patch operation that replaces as little as possible (writeOperation).
+// Outputs of steps are in the thread's state, at /perdure.steps/{name}. Outputs of steps in a map
+// are in the entry of their item: /perdure.steps/{map}/{index}/{name}. Branches write concurrently,
+// so each change is one JSON Patch operation that replaces as little as possible (writeOperation).
 
 // op is an operation of JSON Patch (RFC 6902).
 type op struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// This file changes the state by the operations of a definition: those of a set step, and those that
-// follow the result of a tool.
+// This file changes the state by the operations of a definition: those of a set step, and those
+// that follow the result of a tool.
 
 // errInvalidPatch tells that an operation does not apply to the state.
 var errInvalidPatch = errors.New("the change does not apply to the state")
@@ -100,8 +100,8 @@ func operationOf(o agents.Op, state json.RawMessage, sc expression.Scope, variab
 }
 
 // setOperation returns the operation of JSON Patch, and its value, that sets the value at the path
-// of o, or removes it. add inserts into a list, and replace does not. Op is "" if there is nothing to
-// remove.
+// of o, or removes it. add inserts into a list, and replace does not. Op is "" if there is nothing
+// to remove.
 func setOperation(o op, removes bool, value, state any) (op, any) {
 	tokens := strings.Split(strings.TrimPrefix(o.Path, "/"), "/")
 	last := len(tokens) - 1

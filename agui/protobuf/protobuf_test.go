@@ -126,8 +126,8 @@ func TestUnknownEventsAndValues(t *testing.T) {
 	}
 }
 
-// TestPiecesOfMessageAreMerged: a message in several pieces is merged; of several values the last one
-// counts.
+// TestPiecesOfMessageAreMerged: a message in several pieces is merged; of several values the last
+// one counts.
 func TestPiecesOfMessageAreMerged(t *testing.T) {
 	t.Parallel()
 	pieces := slicesOf(t, "7a080a02080e12026161", "7a060a0210071200", "7a03120162")

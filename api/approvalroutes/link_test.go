@@ -18,8 +18,8 @@ func callerContext(t *testing.T, subject string, roles ...string) context.Contex
 	return auth.With(t.Context(), auth.Principal{Tenant: "shop", Subject: subject, Roles: roles})
 }
 
-// TestLinkBelongsToCaller: a link belongs to the caller that creates it. A program with the links role may
-// create links for other subjects.
+// TestLinkBelongsToCaller: a link belongs to the caller that creates it. A program with the links
+// role may create links for other subjects.
 func TestLinkBelongsToCaller(t *testing.T) {
 	t.Parallel()
 	s := &Routes{adminRole: "boss"}

@@ -155,8 +155,8 @@ func TestRequesterMayNotDecide(t *testing.T) {
 	}
 }
 
-// TestEditMayNotMoveToOtherRule: an edit may leave the interrupt's rule. It may not get under another
-// rule, unless that has the same approvers.
+// TestEditMayNotMoveToOtherRule: an edit may leave the interrupt's rule. It may not get under
+// another rule, unless that has the same approvers.
 func TestEditMayNotMoveToOtherRule(t *testing.T) {
 	t.Parallel()
 	chief := agents.Approval{When: "args.amount > 100", Approvers: []string{"chief"}}
@@ -232,8 +232,8 @@ func TestLateEdits(t *testing.T) {
 	}
 }
 
-// TestInterruptWithoutRuleHasNoApprovers: every caller may decide an interrupt without a rule. No caller may
-// decide one whose rule cannot be found.
+// TestInterruptWithoutRuleHasNoApprovers: every caller may decide an interrupt without a rule. No
+// caller may decide one whose rule cannot be found.
 func TestInterruptWithoutRuleHasNoApprovers(t *testing.T) {
 	t.Parallel()
 	f := setup(t, time.Now(), 3, agents.Approval{})
@@ -252,8 +252,8 @@ func TestInterruptWithoutRuleHasNoApprovers(t *testing.T) {
 	}
 }
 
-// TestDeciderDoesNotBecomeRequester: a caller that only decides does not become the requester of the
-// next run. The original requester stays.
+// TestDeciderDoesNotBecomeRequester: a caller that only decides does not become the requester of
+// the next run. The original requester stays.
 func TestDeciderDoesNotBecomeRequester(t *testing.T) {
 	t.Parallel()
 	f := setup(t, time.Now(), 0, agents.Approval{NotByRequester: true})

@@ -11,7 +11,7 @@ import (
 )
 
 // TestEditToEqualArgumentsApproves: an edit to the model's own arguments is a vote for
-// them. Otherwise a quorum would have two inboxTallies with equal arguments.
+// them. Otherwise a quorum would have two proposals with equal arguments.
 func TestEditToEqualArgumentsApproves(t *testing.T) {
 	t.Parallel()
 	const written = `{"amount": 60}`

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// TestWithinExtendsPointer: Within adds the pointer of a part to a problem's pointer. A server failure keeps its
-// cause, which the log needs.
+// TestWithinExtendsPointer: Within adds the pointer of a part to a problem's pointer. A server
+// failure keeps its cause, which the log needs.
 func TestWithinExtendsPointer(t *testing.T) {
 	t.Parallel()
 	shared := BadRequest("invalid_input", "/runId", "is missing")
@@ -27,8 +27,8 @@ func TestWithinExtendsPointer(t *testing.T) {
 	}
 }
 
-// TestNotRepeatableKeepsCause: NotRepeatable changes the advice of a 503 with an unknown outcome, and keeps
-// its cause.
+// TestNotRepeatableKeepsCause: NotRepeatable changes the advice of a 503 with an unknown outcome,
+// and keeps its cause.
 func TestNotRepeatableKeepsCause(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the log is away")

@@ -6,7 +6,7 @@
 // node writes one.
 //
 // Several nodes, and a late worker, may write concurrently: the fence of the main lane and the seal
-// of the run let exactly one end count. Apart from this, the API writes only inboxTallies, requests to
+// of the run let exactly one end count. Apart from this, the API writes only proposals, requests to
 // cancel, and forks to the log.
 package silence
 

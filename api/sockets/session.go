@@ -18,15 +18,15 @@ import (
 )
 
 // session serves the requests of one client over one connection, a WebSocket or the response to a
-// POST /v1/streams. On a WebSocket, one goroutine reads frames. Each request that takes
-// time has a goroutine of its own, and does not block the others:
+// POST /v1/streams. On a WebSocket, one goroutine reads frames. Each request that takes time has a
+// goroutine of its own, and does not block the others:
 //
 //	read ──ping, unsubscribe, refusals──► answered at once
 //	  └───run, subscribe, cancel──► open, one goroutine each ──slot──► begun ──► pump ──► the socket
 //
 // There is no queue of frames to send: a stream holds the part of the log that it sends, and reads
-// the next part when the client has taken it. So a connection costs no more memory than its streams,
-// however slow its client is. out orders the frames of concurrent writers.
+// the next part when the client has taken it. So a connection costs no more memory than its
+// streams, however slow its client is. out orders the frames of concurrent writers.
 //
 // serve and ServeStreams own the session and end it. The goroutines end with their context, which
 // endAll cancels.

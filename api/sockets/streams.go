@@ -57,8 +57,9 @@ func (b streamsBody) check(maxStreams int) error {
 }
 
 // ServeStreams serves POST /v1/streams: the events of several runs and threads as one response of
-// server-sent events, for clients whose WebSockets a proxy refuses. The data of each event is a frame
-// of a WebSocket. It blocks until all streams have ended, the client is gone, or the node drains.
+// server-sent events, for clients whose WebSockets a proxy refuses. The data of each event is a
+// frame of a WebSocket. It blocks until all streams have ended, the client is gone, or the node
+// drains.
 //
 // Errors before the response: 400 invalid_input, 503 while the node drains. An error of one stream
 // is an error frame.
@@ -92,8 +93,8 @@ func (s *Sockets) ServeStreams(c *gin.Context, body []byte) error {
 	return nil
 }
 
-// eventFrames sends frames as server-sent events without an ID: the cursor is a member of the frame,
-// because each stream has its own.
+// eventFrames sends frames as server-sent events without an ID: the cursor is a member of the
+// frame, because each stream has its own.
 type eventFrames struct {
 	mu sync.Mutex // one goroutine may call w
 	w  *sse.Writer

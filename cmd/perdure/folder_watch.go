@@ -20,8 +20,9 @@ import (
 // a file changes the folder several times.
 const quietPeriod = 100 * time.Millisecond
 
-// folderWatch watches the folder of definitions, which need not exist, and its subfolders. It watches
-// folders and not files, because many editors replace a file when they save it. stop ends its goroutine.
+// folderWatch watches the folder of definitions, which need not exist, and its subfolders. It
+// watches folders and not files, because many editors replace a file when they save it. stop ends
+// its goroutine.
 type folderWatch struct {
 	folder  string // absolute
 	files   *fsnotify.Watcher
@@ -120,8 +121,8 @@ func isIn(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, folder+string(filepath.Separator))
 }
 
-// watch watches the folder with its subfolders, and the nearest folder above it that exists. The folder
-// above is watched first, so that no creation between the two calls is missed.
+// watch watches the folder with its subfolders, and the nearest folder above it that exists. The
+// folder above is watched first, so that no creation between the two calls is missed.
 func (w *folderWatch) watch() {
 	for {
 		missing, above := w.folder, filepath.Dir(w.folder)
@@ -132,7 +133,8 @@ func (w *folderWatch) watch() {
 			break
 		}
 	}
-	// A subfolder that is created before its parent is watched has no event: the next round finds it.
+	// A subfolder that is created before its parent is watched has no event: the next round finds
+	// it.
 	for isComplete := false; !isComplete; {
 		isComplete = true
 		folders, err := agents.FoldersIn(w.folder)

@@ -72,8 +72,8 @@ func (w *delegatedRun) check(t *testing.T, got []kit.Message) {
 	}
 }
 
-// TestSubagentsWorkInParallel: two tasks are delegated at once. Stock clients of both generations show both
-// subagents as they stream, and tell them apart. The next run has their results.
+// TestSubagentsWorkInParallel: two tasks are delegated at once. Stock clients of both generations
+// show both subagents as they stream, and tell them apart. The next run has their results.
 func TestSubagentsWorkInParallel(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {

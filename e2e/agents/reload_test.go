@@ -38,9 +38,9 @@ func save(t *testing.T, path, text string) {
 	}
 }
 
-// TestDevPublishesChangedFiles: perdure dev starts without its folder of definitions. It publishes a
-// file when it appears and when it changes, also in a new subfolder, and names the line of a mistake. A
-// waiting run keeps its revision.
+// TestDevPublishesChangedFiles: perdure dev starts without its folder of definitions. It publishes
+// a file when it appears and when it changes, also in a new subfolder, and names the line of a
+// mistake. A waiting run keeps its revision.
 func TestDevPublishesChangedFiles(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)

@@ -206,8 +206,8 @@ func TestApprovalExpires(t *testing.T) {
 	}
 }
 
-// TestRecordedDecisionWinsOverInput: another approver decides one of two interrupts before the client
-// answers both. The first decision counts, and the client gets it.
+// TestRecordedDecisionWinsOverInput: another approver decides one of two interrupts before the
+// client answers both. The first decision counts, and the client gets it.
 func TestRecordedDecisionWinsOverInput(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")

@@ -65,8 +65,8 @@ func (o *chiefRun) check(t *testing.T, want [3]string) {
 	}
 }
 
-// TestInterruptsOfSubagents: interrupts of nested subagents are interrupts of the run. Stock clients answer
-// them as usual, and the subagents continue under the same ids.
+// TestInterruptsOfSubagents: interrupts of nested subagents are interrupts of the run. Stock
+// clients answer them as usual, and the subagents continue under the same ids.
 func TestInterruptsOfSubagents(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -110,8 +110,8 @@ func TestInterruptsOfSubagents(t *testing.T) {
 	})
 }
 
-// TestInterruptsOfSubagentsSurviveKills: the interrupts are answered one by one, in either order, with kills
-// in between.
+// TestInterruptsOfSubagentsSurviveKills: the interrupts are answered one by one, in either order,
+// with kills in between.
 func TestInterruptsOfSubagentsSurviveKills(t *testing.T) {
 	p := kit.Setup(t)
 	for _, order := range [][]int{{0, 1}, {1, 0}} {

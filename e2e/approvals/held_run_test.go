@@ -77,8 +77,8 @@ func count(events []kit.Event, of string) (n int) {
 	return n
 }
 
-// TestRunHeldForApprovals: a held run asks in custom events. It continues when all interrupts are decided
-// or expired.
+// TestRunHeldForApprovals: a held run asks in custom events. It continues when all interrupts are
+// decided or expired.
 func TestRunHeldForApprovals(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")

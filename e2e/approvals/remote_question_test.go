@@ -142,8 +142,8 @@ func setupShipping(t *testing.T) (*shippingServers, *kit.Perdure) {
 	return d, kit.SetupWith(t, fmt.Sprintf(shipperAgents, front.URL, front.URL+"/mcp", node, script))
 }
 
-// TestQuestionsOfRemoteTools: remote tools ask, the process is killed, and the answers arrive: over REST,
-// from a stock client and from CopilotKit. Each tool receives its answer and ships once.
+// TestQuestionsOfRemoteTools: remote tools ask, the process is killed, and the answers arrive: over
+// REST, from a stock client and from CopilotKit. Each tool receives its answer and ships once.
 func TestQuestionsOfRemoteTools(t *testing.T) {
 	t.Parallel()
 	d, p := setupShipping(t)

@@ -30,8 +30,8 @@ func questionCall(question string) kit.ModelCall {
 	return kit.ModelCall{Name: "ask_user", Arguments: fmt.Sprintf(`{"question":%q}`, question)}
 }
 
-// TestToolQuestion: stock clients of both generations answer a question that a tool asks in the middle
-// of its call. Other calls run meanwhile.
+// TestToolQuestion: stock clients of both generations answer a question that a tool asks in the
+// middle of its call. Other calls run meanwhile.
 func TestToolQuestion(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -57,8 +57,8 @@ func TestToolQuestion(t *testing.T) {
 	})
 }
 
-// TestToolAnswersAreValidated: an answer that does not match the tool's schema is refused and has no
-// effect. The tool gets the cancellation of a question.
+// TestToolAnswersAreValidated: an answer that does not match the tool's schema is refused and has
+// no effect. The tool gets the cancellation of a question.
 func TestToolAnswersAreValidated(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Paint it."), kit.Marked("Painted.")

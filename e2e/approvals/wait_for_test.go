@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestDecisionIsVisibleToItsClient: a client that has decided sees the effect of its decision in every later
-// request.
+// TestDecisionIsVisibleToItsClient: a client that has decided sees the effect of its decision in
+// every later request.
 func TestDecisionIsVisibleToItsClient(t *testing.T) {
 	t.Parallel()
 	c, err := client.New(client.Config{URL: kit.Shared.URL("")})

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestCommandsSendDecisions: the command run asks for approvals. A run that waits for another approver
-// continues when the decision arrives from another process.
+// TestCommandsSendDecisions: the command run asks for approvals. A run that waits for another
+// approver continues when the decision arrives from another process.
 func TestCommandsSendDecisions(t *testing.T) {
 	t.Parallel()
 	prompt, done := kit.Marked("Work it out."), kit.Marked("There.")

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// writer is a model server whose answer grows while the test adds words. A repeated call begins with
-// the first word again.
+// writer is a model server whose answer grows while the test adds words. A repeated call begins
+// with the first word again.
 type writer struct {
 	mu     sync.Mutex
 	words  int
@@ -77,8 +77,9 @@ func (m *writer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// holdsSockets is an expression that tells whether a page holds the WebSockets of all tabs. The client
-// ID of a page is the owner of its locks. A tab has a lock whose name begins with that of the leader.
+// holdsSockets is an expression that tells whether a page holds the WebSockets of all tabs. The
+// client ID of a page is the owner of its locks. A tab has a lock whose name begins with that of
+// the leader.
 const holdsSockets = `navigator.locks.request("identity " + Math.random(), async ({ name }) => {
 	const { held } = await navigator.locks.query();
 	const { clientId } = held.find((lock) => lock.name === name);
@@ -91,9 +92,9 @@ type threadTab struct {
 	thread string
 }
 
-// TestTabs: many tabs follow three threads. While the answers are streamed, the tab that reads for all
-// closes, a tab reloads, and the server is killed. All tabs end with the same messages. They share one
-// WebSocket or, behind a proxy that refuses WebSockets, a few event streams.
+// TestTabs: many tabs follow three threads. While the answers are streamed, the tab that reads for
+// all closes, a tab reloads, and the server is killed. All tabs end with the same messages. They
+// share one WebSocket or, behind a proxy that refuses WebSockets, a few event streams.
 func TestTabs(t *testing.T) {
 	kit.NeedBrowser(t)
 	model := &writer{grown: make(chan struct{})}
@@ -171,8 +172,8 @@ func followInTabs(t *testing.T, p *kit.Perdure, model *writer, origin *kit.PageO
 	write(30, "running")
 	p.Restart(t)
 	write(40, "idle")
-	// Three responses with streams, the changes of approvals, a run that begins, and responses that the
-	// browser has closed and the server still counts.
+	// Three responses with streams, the changes of approvals, a run that begins, and responses that
+	// the browser has closed and the server still counts.
 	if n := origin.MostStreams(); n > 8 {
 		t.Errorf("number of concurrent event streams = %d, want at most 8", n)
 	}

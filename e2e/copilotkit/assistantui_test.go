@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// chatInAssistantUI: the page of the guide, on another origin than Perdure. It sends messages, shows a
-// tool call, asks for its approval, and stops a run. A reload during the approval, after it, and during
-// the run shows the thread as it is in Perdure, and the page goes on.
+// chatInAssistantUI: the page of the guide, on another origin than Perdure. It sends messages,
+// shows a tool call, asks for its approval, and stops a run. A reload during the approval, after
+// it, and during the run shows the thread as it is in Perdure, and the page goes on.
 func chatInAssistantUI(t *testing.T, pages string) {
 	t.Helper()
 	site := httptest.NewServer(http.FileServer(http.Dir(pages)))

@@ -18,8 +18,8 @@ const (
 	assistant = "[data-testid=copilot-assistant-message]"
 )
 
-// TestPages: CopilotKit's chat, and the pages of the guides, in a browser. Tests that do not kill their
-// runtime share one.
+// TestPages: CopilotKit's chat, and the pages of the guides, in a browser. Tests that do not kill
+// their runtime share one.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	kit.NeedBrowser(t)
@@ -60,8 +60,8 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// renderToolsAndState: the page renders the call of a tool, and the state that the call changes. The agent
-// receives the state that the page changes. A reload shows all of it.
+// renderToolsAndState: the page renders the call of a tool, and the state that the call changes.
+// The agent receives the state that the page changes. A reload shows all of it.
 func renderToolsAndState(t *testing.T, runtime *kit.RunnerProcess) {
 	t.Helper()
 	question, answer, next, done := kit.Marked("What is 6*7?"), kit.Marked("It is 42."), kit.Marked("Thanks."), kit.Marked("Bye.")
@@ -84,8 +84,8 @@ func renderToolsAndState(t *testing.T, runtime *kit.RunnerProcess) {
 	}
 }
 
-// approveAfterRestart: a call needs an approval. The runtime is killed and the page reloaded before the
-// person approves it in the page.
+// approveAfterRestart: a call needs an approval. The runtime is killed and the page reloaded before
+// the person approves it in the page.
 func approveAfterRestart(t *testing.T, f kit.FrontEnd, runtime *kit.RunnerProcess) {
 	t.Helper()
 	question, answer := kit.Marked("What is 7*7?"), kit.Marked("It is 49.")
@@ -117,8 +117,8 @@ func answerClientTool(t *testing.T, runtime *kit.RunnerProcess) {
 	tab.Await(".color", "chosen: blue")
 }
 
-// reloadAndStop: the runtime is killed during a run. The reloaded page shows how the run goes on, and
-// its Stop button cancels the run in Perdure. The next message is answered.
+// reloadAndStop: the runtime is killed during a run. The reloaded page shows how the run goes on,
+// and its Stop button cancels the run in Perdure. The next message is answered.
 func reloadAndStop(t *testing.T, f kit.FrontEnd, runtime *kit.RunnerProcess) {
 	t.Helper()
 	question, next, brief := kit.UserMessage(kit.Marked("Never end.")), kit.Marked("Be brief."), kit.Marked("Yes.")

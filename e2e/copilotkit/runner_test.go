@@ -69,8 +69,8 @@ func TestRuntimeRestarts(t *testing.T) {
 	}
 }
 
-// TestPerdureRestarts: Perdure is killed during a run and starts again. The page that asked for the run,
-// and a page that connects while Perdure is down, show the run to its end.
+// TestPerdureRestarts: Perdure is killed during a run and starts again. The page that asked for the
+// run, and a page that connects while Perdure is down, show the run to its end.
 func TestPerdureRestarts(t *testing.T) {
 	t.Parallel()
 	p := kit.Setup(t)
@@ -91,8 +91,8 @@ func TestPerdureRestarts(t *testing.T) {
 	kit.WantMessages(t, want, other.Next(t).Messages)
 }
 
-// stopRuns: Stop in a page cancels the run in Perdure, and the page shows no error. The next message of
-// the page is accepted at once. A page at another runtime stops the run, too.
+// stopRuns: Stop in a page cancels the run in Perdure, and the page shows no error. The next
+// message of the page is accepted at once. A page at another runtime stops the run, too.
 func stopRuns(t *testing.T, f kit.FrontEnd, runtime *kit.RunnerProcess) {
 	t.Helper()
 	thread := newThread()

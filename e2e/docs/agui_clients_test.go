@@ -85,8 +85,8 @@ func TestStockClientPrograms(t *testing.T) {
 	})
 }
 
-// runTogether runs programs in parallel, calls during when they have started, and compares what they
-// print with the page.
+// runTogether runs programs in parallel, calls during when they have started, and compares what
+// they print with the page.
 func runTogether(t *testing.T, programs []*clientProgram, during func()) {
 	t.Helper()
 	var running sync.WaitGroup

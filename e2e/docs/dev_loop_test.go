@@ -16,8 +16,8 @@ import (
 // createdFile matches a row of a table with a command that creates a file or a folder.
 var createdFile = regexp.MustCompile("(?m)^\\| `(perdure new [^`]+)` \\| [^`]*`([^`]+)`")
 
-// TestDevLoopGuide: the commands of the guide create an agent, a tool and a page in an empty folder,
-// and perdure dev prints what the guide shows when a file changes. The page is served.
+// TestDevLoopGuide: the commands of the guide create an agent, a tool and a page in an empty
+// folder, and perdure dev prints what the guide shows when a file changes. The page is served.
 func TestDevLoopGuide(t *testing.T) {
 	t.Parallel()
 	text := readGuide(t, "guides/dev-loop")
@@ -94,8 +94,8 @@ func (g *guide) wantPublications(text string) {
 	}
 }
 
-// wantPageServed installs the packages of the page, without npm, starts it as "npm run dev" does, and
-// reads it.
+// wantPageServed installs the packages of the page, without npm, starts it as "npm run dev" does,
+// and reads it.
 func (g *guide) wantPageServed(chat string) {
 	g.t.Helper()
 	kit.FrontEnd{Dir: chat}.InstallPackages(g.t, "page")

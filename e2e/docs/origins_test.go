@@ -71,8 +71,8 @@ func TestOriginsGuide(t *testing.T) {
 	t.Run("browser", func(t *testing.T) { wantErrorsOfBrowser(t, p) })
 }
 
-// wantForwarded checks that a proxy forwards a request and a WebSocket of a page that it serves under
-// a host name of its own. Browsers that send no Sec-Fetch-Site need this.
+// wantForwarded checks that a proxy forwards a request and a WebSocket of a page that it serves
+// under a host name of its own. Browsers that send no Sec-Fetch-Site need this.
 func wantForwarded(t *testing.T, address string) {
 	t.Helper()
 	host := strings.Replace(address, "127.0.0.1", "shop.localhost", 1)
@@ -127,7 +127,8 @@ func startVite(t *testing.T, p *kit.Perdure, config string) string {
 	return "127.0.0.1:" + port
 }
 
-// startNginx starts nginx with a location, and returns its address. Without nginx the test is skipped.
+// startNginx starts nginx with a location, and returns its address. Without nginx the test is
+// skipped.
 func startNginx(t *testing.T, p *kit.Perdure, location string) string {
 	t.Helper()
 	program, err := exec.LookPath("nginx")
@@ -161,8 +162,8 @@ func launchProxy(t *testing.T, cmd *exec.Cmd, line string) {
 	t.Cleanup(func() { _ = process.Stop() }) // Vite exits with the signal
 }
 
-// wantErrorsOfBrowser opens a page of an allowed origin and one of another origin in Chromium, whose
-// console shows the errors of the guide.
+// wantErrorsOfBrowser opens a page of an allowed origin and one of another origin in Chromium,
+// whose console shows the errors of the guide.
 func wantErrorsOfBrowser(t *testing.T, p *kit.Perdure) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(callingPage)) }))

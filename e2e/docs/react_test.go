@@ -26,8 +26,8 @@ type reactPage struct {
 // tsxBlock matches a source in React of a page.
 var tsxBlock = regexp.MustCompile("(?s)```tsx\n(.*?)```")
 
-// TestReactGuides: the page of the first chat works with the real example. With the components of the
-// guides about questions and client tools, it answers both, also after a reload.
+// TestReactGuides: the page of the first chat works with the real example. With the components of
+// the guides about questions and client tools, it answers both, also after a reload.
 func TestReactGuides(t *testing.T) {
 	t.Parallel()
 	kit.NeedBrowser(t)
@@ -100,8 +100,8 @@ func (p *reactPage) picture(name string, height int) {
 	}
 }
 
-// approve asks for a refund, reloads the page, restarts the server, and approves in a second tab. Both
-// tabs show the answer.
+// approve asks for a refund, reloads the page, restarts the server, and approves in a second tab.
+// Both tabs show the answer.
 func (p *reactPage) approve() {
 	p.t.Helper()
 	url := p.ask("refund", "Please refund order A-1001.")

@@ -181,8 +181,8 @@ func (p *startPage) runProgram(program string) {
 	}
 }
 
-// loadDefinition saves an agent and waits until Perdure has published it, or checks that a partial definition is
-// a part of the example.
+// loadDefinition saves an agent and waits until Perdure has published it, or checks that a partial
+// definition is a part of the example.
 func (p *startPage) loadDefinition(definition string) {
 	p.t.Helper()
 	if first, _, _ := strings.Cut(definition, "\n"); strings.HasPrefix(first, "name: ") {

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestDojo runs test.mjs of the list of features, and of each feature, against its page and its agent.
-// The pages are built as a user builds them, and served by Vite.
+// TestDojo runs test.mjs of the list of features, and of each feature, against its page and its
+// agent. The pages are built as a user builds them, and served by Vite.
 func TestDojo(t *testing.T) {
 	browser := openBrowser(t)
 	dojo, err := filepath.Abs(filepath.Join("..", "examples", "dojo"))
@@ -50,8 +50,8 @@ func TestDojo(t *testing.T) {
 	}
 }
 
-// buildPages builds the pages with the npm packages of the lock file, and with the TypeScript client
-// that make has built.
+// buildPages builds the pages with the npm packages of the lock file, and with the TypeScript
+// client that make has built.
 func buildPages(dojo string) error {
 	if err := kit.Install(dojo); err != nil {
 		return err
@@ -59,8 +59,8 @@ func buildPages(dojo string) error {
 	return kit.Execute(dojo, "npm", "run", "build")
 }
 
-// servePages serves the built pages, the services of the features and the API at one address until the
-// test ends.
+// servePages serves the built pages, the services of the features and the API at one address until
+// the test ends.
 func servePages(t *testing.T, dojo, address string, p *kit.Perdure) {
 	t.Helper()
 	port := address[len("127.0.0.1:"):]

@@ -110,8 +110,8 @@ func (m *Model) AnswerWith(t *testing.T, prompt, text string) {
 	m.Answer(t, Fixture{Match: Match{UserMessage: prompt}, Response: Response{Content: text}})
 }
 
-// AnswerInOrder adds one fixture for each request with the prompt: the first fixture is the response
-// to the first request, and so on.
+// AnswerInOrder adds one fixture for each request with the prompt: the first fixture is the
+// response to the first request, and so on.
 func (m *Model) AnswerInOrder(t *testing.T, prompt string, fixtures ...Fixture) {
 	t.Helper()
 	for i := range fixtures {

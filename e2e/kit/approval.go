@@ -119,8 +119,8 @@ func (p *Endpoint) RunAgent(t *testing.T, path string, in Input) []Event {
 	return f.Events
 }
 
-// AwaitInboxItem waits until the inbox lists an open interrupt of the thread, and returns it. The inbox
-// follows the log, so an interrupt that was decided a moment ago may still be listed.
+// AwaitInboxItem waits until the inbox lists an open interrupt of the thread, and returns it. The
+// inbox follows the log, so an interrupt that was decided a moment ago may still be listed.
 func (p *Endpoint) AwaitInboxItem(t *testing.T, in Input, interruptID string) map[string]any {
 	t.Helper()
 	for {

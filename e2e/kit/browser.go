@@ -34,8 +34,8 @@ type Tab struct {
 	console []string
 }
 
-// NeedBrowser returns the path of Debian's chromium. Without it the test is skipped; make e2e installs
-// it as root on Debian.
+// NeedBrowser returns the path of Debian's chromium. Without it the test is skipped; make e2e
+// installs it as root on Debian.
 func NeedBrowser(t *testing.T) string {
 	t.Helper()
 	chromium, err := exec.LookPath("chromium")
@@ -63,7 +63,8 @@ func NewBrowser(t *testing.T) *Browser {
 	return b
 }
 
-// Open opens a page in a new tab. tolerated are parts of console messages that do not fail the test.
+// Open opens a page in a new tab. tolerated are parts of console messages that do not fail the
+// test.
 func (b *Browser) Open(url string, tolerated ...string) *Tab {
 	b.t.Helper()
 	tab := &Tab{browser: b, id: b.driver.newID(), tolerated: tolerated}
@@ -77,8 +78,8 @@ func OpenTab(t *testing.T, url string, tolerated ...string) *Tab {
 	return NewBrowser(t).Open(url, tolerated...)
 }
 
-// OpenCopilotKit opens a page with CopilotKit in a new tab of a new profile, and waits until the page
-// has read its thread. CopilotKit drops a message that is sent before that.
+// OpenCopilotKit opens a page with CopilotKit in a new tab of a new profile, and waits until the
+// page has read its thread. CopilotKit drops a message that is sent before that.
 func OpenCopilotKit(t *testing.T, url string) *Tab {
 	t.Helper()
 	b := NewBrowser(t)

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// copilotKitPage is CopilotKit without a user interface, as a page has it: one thread in a process of
-// copilotkit_page.mjs.
+// copilotKitPage is CopilotKit without a user interface, as a page has it: one thread in a process
+// of copilotkit_page.mjs.
 type copilotKitPage struct {
 	stdin           io.Writer
 	lines           *json.Decoder

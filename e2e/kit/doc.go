@@ -1,6 +1,6 @@
-// Package kit has the shared parts of the end-to-end tests: Perdure processes, model servers, clients
-// and comparisons. It starts the perdure binary as a user does. The clients and the model server are
-// packages of other projects.
+// Package kit has the shared parts of the end-to-end tests: Perdure processes, model servers,
+// clients and comparisons. It starts the perdure binary as a user does. The clients and the model
+// server are packages of other projects.
 //
 //	stock HttpAgent 1.0.0 ─┐                        ┌─ aimock (OpenAI's API, faults, log of requests)
 //	stock HttpAgent 0.0.59 ┼─ HTTP ─► perdure dev ──┘
@@ -22,8 +22,9 @@
 // TestLargeCluster has three NATS nodes and Temporal on PostgreSQL. It is skipped if PostgreSQL is
 // not installed. In the TestDeploy tests workers have versions.
 //
-// A [FrontEnd] is the folder of a front-end application with the npm packages of this checkout. A [Browser]
-// is a profile of Chromium, whose process all tests of an area share, and a [Tab] one of its tabs.
+// A [FrontEnd] is the folder of a front-end application with the npm packages of this checkout. A
+// [Browser] is a profile of Chromium, whose process all tests of an area share, and a [Tab] one of
+// its tabs.
 //
 // Package chaos injects faults in every phase of a run. Its model server is a [PausableModel],
 // which can pause at any token. A [ModelScript] determines what the model and the tool of one run

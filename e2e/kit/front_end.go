@@ -21,8 +21,8 @@ type FrontEnd struct{ Dir string }
 // react is the directory with the packages of pages with user interface libraries, and the bundler.
 var react = filepath.Join("node", "react")
 
-// NewFrontEnd makes a folder with the packages of node/copilotkit, node/react or node/page, which is
-// removed when the test ends.
+// NewFrontEnd makes a folder with the packages of node/copilotkit, node/react or node/page, which
+// is removed when the test ends.
 func NewFrontEnd(t *testing.T, packages string) FrontEnd {
 	t.Helper()
 	f := FrontEnd{t.TempDir()}
@@ -96,8 +96,8 @@ func linkPackages(modules, installed string) error {
 	return err
 }
 
-// buildRunner compiles clients/copilotkit to a folder. It does not use the npm script, because areas
-// that run in parallel would write to the same files.
+// buildRunner compiles clients/copilotkit to a folder. It does not use the npm script, because
+// areas that run in parallel would write to the same files.
 func buildRunner(to string) error {
 	from := filepath.Join("..", "clients", "copilotkit")
 	manifest, err := os.ReadFile(filepath.Join(from, "package.json"))
@@ -118,9 +118,9 @@ func buildRunner(to string) error {
 // esbuild returns the path of the bundler.
 func esbuild() string { return filepath.Join(react, "node_modules", ".bin", "esbuild") }
 
-// Bundle bundles pages from their sources, by the names of their files: page.jsx becomes page.html in
-// the folder that Bundle returns. Files with another extension are modules that the pages import. One
-// call for several pages bundles their common packages once.
+// Bundle bundles pages from their sources, by the names of their files: page.jsx becomes page.html
+// in the folder that Bundle returns. Files with another extension are modules that the pages
+// import. One call for several pages bundles their common packages once.
 func (f FrontEnd) Bundle(t *testing.T, sources map[string]string) string {
 	t.Helper()
 	const html = `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><div id="root"></div><script type="module" src="%s.js"></script>`

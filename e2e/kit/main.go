@@ -24,9 +24,9 @@ var Shared *Perdure
 // ReferenceClients are the reference clients of all tests.
 var ReferenceClients referenceClients
 
-// Main runs the tests of one area with their shared parts: a perdure process, a model server and the
-// reference clients. It returns the exit status. Each area calls it in its TestMain. Tests run in
-// the directory e2e, which has testdata and the node programs.
+// Main runs the tests of one area with their shared parts: a perdure process, a model server and
+// the reference clients. It returns the exit status. Each area calls it in its TestMain. Tests run
+// in the directory e2e, which has testdata and the node programs.
 func Main(m *testing.M) int { return runArea(m, true) }
 
 // MainAlone is like Main for an area whose tests start their own processes: Shared is not started.

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// PageOrigin is a server of a page at the origin of the API. Its address stays the same when the API
-// restarts.
+// PageOrigin is a server of a page at the origin of the API. Its address stays the same when the
+// API restarts.
 type PageOrigin struct {
 	URL string
 	// RefusesSockets makes the server refuse WebSockets with 403, as some proxies do.

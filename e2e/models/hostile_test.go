@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestHostileModels: a hostile model server or client gets a clear error or a correct run. The thread
-// accepts the next run, and a concurrent run of another client is not affected.
+// TestHostileModels: a hostile model server or client gets a clear error or a correct run. The
+// thread accepts the next run, and a concurrent run of another client is not affected.
 func TestHostileModels(t *testing.T) {
 	v := startHostileModel(t)
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)

@@ -89,7 +89,8 @@ func TestTenantsOfTokensAndKeys(t *testing.T) {
 	}
 }
 
-// TestAnonymousAccessNeedsLoopback: without authentication the API accepts requests from this machine only.
+// TestAnonymousAccessNeedsLoopback: without authentication the API accepts requests from this
+// machine only.
 func TestAnonymousAccessNeedsLoopback(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -368,8 +368,8 @@ func testUnansweredBranches(t *testing.T, q *quartet) {
 	q.wantEnd(t, q.p.FollowThread(t, q.in))
 }
 
-// TestInterruptsOfManyBranches: more branches ask than a run can end with. The run stays open until enough
-// of them are answered, also over a kill, and ends with the rest.
+// TestInterruptsOfManyBranches: more branches ask than a run can end with. The run stays open until
+// enough of them are answered, also over a kill, and ends with the rest.
 func TestInterruptsOfManyBranches(t *testing.T) {
 	t.Parallel()
 	const twelve = `name: twelve
@@ -422,8 +422,8 @@ steps:
 	}
 }
 
-// TestInterruptsOfBranchesSurviveCrash: the process is killed while branches ask. The questions stay open and
-// the decisions hold.
+// TestInterruptsOfBranchesSurviveCrash: the process is killed while branches ask. The questions
+// stay open and the decisions hold.
 func TestInterruptsOfBranchesSurviveCrash(t *testing.T) {
 	t.Parallel()
 	p, d := setupQuartets(t)
@@ -439,8 +439,8 @@ func TestInterruptsOfBranchesSurviveCrash(t *testing.T) {
 	q.wantEnd(t, q.f)
 }
 
-// TestBranchesChangeStateExactlyOnce: branches update the same member of the state concurrently, also over a kill.
-// No update is lost.
+// TestBranchesChangeStateExactlyOnce: branches update the same member of the state concurrently,
+// also over a kill. No update is lost.
 func TestBranchesChangeStateExactlyOnce(t *testing.T) {
 	t.Parallel()
 	p := kit.SetupWith(t, `name: counts

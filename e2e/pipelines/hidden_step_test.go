@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestKillHiddenStep: the process is killed while a hidden step writes, and while a call of the step
-// waits for an approval. No reader receives a message of the step, except for that call.
+// TestKillHiddenStep: the process is killed while a hidden step writes, and while a call of the
+// step waits for an approval. No reader receives a message of the step, except for that call.
 func TestKillHiddenStep(t *testing.T) {
 	t.Parallel()
 	p := kit.SetupWith(t, `name: clerk

@@ -185,8 +185,8 @@ func TestStepTimeouts(t *testing.T) {
 	e.checkFollower(t)
 }
 
-// TestInterruptsOfNestedPipeline: a pipeline that works for a call of a pipeline, or of an agent in it,
-// asks for approval. The next run continues inside of it, also over kills.
+// TestInterruptsOfNestedPipeline: a pipeline that works for a call of a pipeline, or of an agent in
+// it, asks for approval. The next run continues inside of it, also over kills.
 func TestInterruptsOfNestedPipeline(t *testing.T) {
 	t.Parallel()
 	s := setupDevWith(t, nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestCancelDuringEachKindOfStep: a pipeline is cancelled in a step of each kind. It ends at once, or
-// after the current call if that call has a compensation. It starts no further step, and
+// TestCancelDuringEachKindOfStep: a pipeline is cancelled in a step of each kind. It ends at once,
+// or after the current call if that call has a compensation. It starts no further step, and
 // compensates each finished step once.
 func TestCancelDuringEachKindOfStep(t *testing.T) {
 	t.Parallel()
@@ -123,8 +123,8 @@ func TestCancelAtAnyMoment(t *testing.T) {
 	t.Logf("of %d events: %v", events, outcomes)
 }
 
-// TestCancelWithInterruptsOfBranches: a pipeline whose branches wait for approval is cancelled at any
-// moment: before it ends with the interrupts, and when it begins again.
+// TestCancelWithInterruptsOfBranches: a pipeline whose branches wait for approval is cancelled at
+// any moment: before it ends with the interrupts, and when it begins again.
 func TestCancelWithInterruptsOfBranches(t *testing.T) {
 	t.Parallel()
 	s := setupDevWith(t, nil)

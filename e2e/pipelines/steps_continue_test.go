@@ -11,9 +11,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// TestPipelinesContinueAsNew: pipelines continue as new every few steps: between steps and turns, in a
-// loop, in branches, and while branches wait for approval and the thread is parked. Their workers
-// are killed at random moments. The outcome is that of an undisturbed pipeline in one execution.
+// TestPipelinesContinueAsNew: pipelines continue as new every few steps: between steps and turns,
+// in a loop, in branches, and while branches wait for approval and the thread is parked. Their
+// workers are killed at random moments. The outcome is that of an undisturbed pipeline in one
+// execution.
 func TestPipelinesContinueAsNew(t *testing.T) {
 	t.Parallel()
 	const errandCount, kills = 2, 3

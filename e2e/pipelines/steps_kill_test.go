@@ -33,8 +33,8 @@ func (b *authorRun) check(t *testing.T, f *kit.Follower, kills int) {
 	}
 }
 
-// TestStepsSurviveKills: the process is killed after every few events of concurrent pipelines. No finished
-// step runs again, and readers miss nothing.
+// TestStepsSurviveKills: the process is killed after every few events of concurrent pipelines. No
+// finished step runs again, and readers miss nothing.
 func TestStepsSurviveKills(t *testing.T) {
 	p := kit.Setup(t)
 	const runs = 8
@@ -89,8 +89,8 @@ func TestStepsSurviveKills(t *testing.T) {
 	}
 }
 
-// TestInterruptsOfBranches: three branches ask for approval, and are approved in any order. Each branch does
-// what was approved of it.
+// TestInterruptsOfBranches: three branches ask for approval, and are approved in any order. Each
+// branch does what was approved of it.
 func TestInterruptsOfBranches(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
@@ -129,7 +129,8 @@ func TestInterruptsOfBranches(t *testing.T) {
 	}
 }
 
-// TestCancelReachesBranches: a cancel ends ten branches while their models stream, with legal events.
+// TestCancelReachesBranches: a cancel ends ten branches while their models stream, with legal
+// events.
 func TestCancelReachesBranches(t *testing.T) {
 	t.Parallel()
 	for _, g := range kit.Generations {

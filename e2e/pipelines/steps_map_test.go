@@ -61,8 +61,8 @@ type itemResult struct {
 	Error       *struct{ Code string }
 }
 
-// TestMapSurvivesWorker: a map of 500 items, 20 at a time, loses one of its two workers for good. The
-// other worker does the rest, and the journal has each tool call.
+// TestMapSurvivesWorker: a map of 500 items, 20 at a time, loses one of its two workers for good.
+// The other worker does the rest, and the journal has each tool call.
 func TestMapSurvivesWorker(t *testing.T) {
 	t.Parallel()
 	const items, atOnce = 500, 20

@@ -43,8 +43,8 @@ func newAuthorRun(t *testing.T) *authorRun {
 	return b
 }
 
-// TestPipelineRun: stock clients of both generations see a pipeline of agents, tools, branches and an
-// approval as one thread: its steps, its interrupt and its state.
+// TestPipelineRun: stock clients of both generations see a pipeline of agents, tools, branches and
+// an approval as one thread: its steps, its interrupt and its state.
 func TestPipelineRun(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {

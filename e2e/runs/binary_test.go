@@ -9,8 +9,8 @@ import (
 
 const binaryWire = "application/vnd.ag-ui.event+proto"
 
-// TestBinaryEvents: a stock client that asks for the binary wire sees the same as over SSE. The older
-// generation does not support it: its decoder fails at tool results.
+// TestBinaryEvents: a stock client that asks for the binary wire sees the same as over SSE. The
+// older generation does not support it: its decoder fails at tool results.
 func TestBinaryEvents(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {

@@ -178,8 +178,8 @@ func TestFollowUpAfterTerminalEvent(t *testing.T) {
 	}
 }
 
-// TestClientReturnsAfterAnswer: a client that was away while a run ended gets what it missed, in its place,
-// and so does the model.
+// TestClientReturnsAfterAnswer: a client that was away while a run ended gets what it missed, in
+// its place, and so does the model.
 func TestClientReturnsAfterAnswer(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {

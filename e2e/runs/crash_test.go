@@ -12,8 +12,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestKillDuringModelCall: the process is killed twice in mid-stream and restarted. All kinds of readers continue,
-// see the killed attempts retracted by legal events, and have the right messages in the end.
+// TestKillDuringModelCall: the process is killed twice in mid-stream and restarted. All kinds of
+// readers continue, see the killed attempts retracted by legal events, and have the right messages
+// in the end.
 func TestKillDuringModelCall(t *testing.T) {
 	p := kit.Setup(t)
 	before := kit.NewInput(kit.Marked("Before?"))

@@ -6,9 +6,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestRunTerminatedBeforeFirstRecord: an operator terminates a run's workflow before a worker has taken
-// it. All readers get that error, and so does a client that sends the same input again. The thread
-// takes the next run.
+// TestRunTerminatedBeforeFirstRecord: an operator terminates a run's workflow before a worker has
+// taken it. All readers get that error, and so does a client that sends the same input again. The
+// thread takes the next run.
 func TestRunTerminatedBeforeFirstRecord(t *testing.T) {
 	t.Parallel()
 	c := kit.SetupCluster(t)

@@ -71,8 +71,8 @@ func wantModelMessages(t *testing.T, question kit.Message, want ...kit.Message) 
 	}
 }
 
-// TestForkSurvivesDeletedParent: a fork that a console makes waits for its first run. It outlives its
-// parent. The deleted parent returns 404 and may begin anew.
+// TestForkSurvivesDeletedParent: a fork that a console makes waits for its first run. It outlives
+// its parent. The deleted parent returns 404 and may begin anew.
 func TestForkSurvivesDeletedParent(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Answer me."))

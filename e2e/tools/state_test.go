@@ -40,8 +40,8 @@ turns:
       - say: "Done."
 `
 
-// TestToolsChangeState: the results of HTTP calls, and the model, change the state once, although the
-// process dies during a call. Each change precedes the result to which it belongs.
+// TestToolsChangeState: the results of HTTP calls, and the model, change the state once, although
+// the process dies during a call. Each change precedes the result to which it belongs.
 func TestToolsChangeState(t *testing.T) {
 	t.Parallel()
 	begun, wait := make(chan struct{}), make(chan struct{})
@@ -104,8 +104,8 @@ turns:
       - say: "Done: {pick_color.name}"
 `
 
-// TestAllKindsOfToolsChangeState: results of an MCP tool, of a subagent and of client tools change the
-// state. The results of client tools come with an input, or by a request while the run is held.
+// TestAllKindsOfToolsChangeState: results of an MCP tool, of a subagent and of client tools change
+// the state. The results of client tools come with an input, or by a request while the run is held.
 func TestAllKindsOfToolsChangeState(t *testing.T) {
 	t.Parallel()
 	node, err := exec.LookPath("node")

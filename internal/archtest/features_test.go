@@ -12,8 +12,8 @@ var (
 	featureRow = regexp.MustCompile("(?m)^\\| [^|]+ \\| `([a-z]+: [^`]+)`")
 )
 
-// TestFeaturesOfTheReference: the page about AG-UI has each event type, and the YAML of its features
-// loads.
+// TestFeaturesOfTheReference: the page about AG-UI has each event type, and the YAML of its
+// features loads.
 func TestFeaturesOfTheReference(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/reference/agui.md")

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// requestFrom returns a request with the given header fields, as pairs of name and value. A name may
-// occur twice.
+// requestFrom returns a request with the given header fields, as pairs of name and value. A name
+// may occur twice.
 func requestFrom(from string, header ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/v1/agents", nil)
 	r.RemoteAddr = from

@@ -208,7 +208,7 @@ func describeRecorded(r client.DecisionResult) string {
 }
 
 // describeVote describes a vote that does not complete the quorum: how many more votes are needed,
-// and the votes for other inboxTallies.
+// and the votes for other arguments.
 func describeVote(r client.DecisionResult) string {
 	text := fmt.Sprintf("%s is counted, votes still needed for the same: %d", r.Decision, r.Missing)
 	for _, p := range r.Tallies {

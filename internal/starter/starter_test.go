@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/internal/starter"
 )
 
-// TestDefinitionsAreValid: the definitions of an agent and of a tool refer to known names only, also
-// in one folder.
+// TestDefinitionsAreValid: the definitions of an agent and of a tool refer to known names only,
+// also in one folder.
 func TestDefinitionsAreValid(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "agents")

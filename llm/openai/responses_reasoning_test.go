@@ -113,8 +113,8 @@ func TestReasoningOfOtherModelOrTurn(t *testing.T) {
 		returned(t, "asked", answer, userMessage(llm.Text{Text: "And?"})))
 }
 
-// TestReasoningWithoutEncryptedContent: the provider stores nothing, so it does not find an item that is
-// sent without its encrypted content.
+// TestReasoningWithoutEncryptedContent: the provider stores nothing, so it does not find an item
+// that is sent without its encrypted content.
 func TestReasoningWithoutEncryptedContent(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -28,11 +28,12 @@ type Turn struct {
 
 // Answer is a text, a set of tool calls, or both, after optional reasoning.
 //
-// All of them can contain references. {name} is the text that the named group of When matched. {tool} is
-// the result of the last call of that tool in this turn. {tool.member.member} is a part of a result
-// that is JSON; an array element is referenced by its index. {media} are the media of the user
-// message: {media.0.kind} and {media.0.mimeType} are those of the first one. A string argument that consists of one
-// reference gets the type of the referenced JSON value. An unknown reference stays as it is.
+// All of them can contain references. {name} is the text that the named group of When matched.
+// {tool} is the result of the last call of that tool in this turn. {tool.member.member} is a part
+// of a result that is JSON; an array element is referenced by its index. {media} are the media of
+// the user message: {media.0.kind} and {media.0.mimeType} are those of the first one. A string
+// argument that consists of one reference gets the type of the referenced JSON value. An unknown
+// reference stays as it is.
 type Answer struct {
 	Think string // visible reasoning before the answer; "" = none
 	Say   string // the text; "" = none, if there are Calls
@@ -61,8 +62,8 @@ func Dialog(name string, pace time.Duration, turns ...Turn) Script {
 	}}
 }
 
-// match matches the message against When and Media. values contains the texts of the named groups, and
-// the media; ok reports whether the turn applies.
+// match matches the message against When and Media. values contains the texts of the named groups,
+// and the media; ok reports whether the turn applies.
 func (t Turn) match(m llm.Message) (values map[string]string, ok bool) {
 	type medium struct {
 		Kind     llm.MediaKind `json:"kind"`

@@ -98,7 +98,8 @@ func TestInvalidDialogs(t *testing.T) {
 	}
 }
 
-// TestDialogAboutMedia: a turn for images answers messages with an image, and can name its media type.
+// TestDialogAboutMedia: a turn for images answers messages with an image, and can name its media
+// type.
 func TestDialogAboutMedia(t *testing.T) {
 	t.Parallel()
 	script := scripted.Dialog("eyes", 0,
@@ -121,7 +122,8 @@ func TestDialogAboutMedia(t *testing.T) {
 	}
 }
 
-// TestDialogThinksAndSays: an answer has reasoning, a text and calls, with references in all of them.
+// TestDialogThinksAndSays: an answer has reasoning, a text and calls, with references in all of
+// them.
 func TestDialogThinksAndSays(t *testing.T) {
 	t.Parallel()
 	script := scripted.Dialog("all", 0, scripted.Turn{When: regexp.MustCompile(`(?P<what>tea)`), Steps: []scripted.Answer{{

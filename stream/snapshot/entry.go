@@ -41,8 +41,8 @@ type Entry struct {
 	AnswerID string `json:"answerId,omitempty"`
 	// Scope is that of the pipeline step that added the message; "" = none.
 	Scope string `json:"scope,omitempty"`
-	// Visibility says who sees the message. ShownCalls are the tool calls of it that clients see even
-	// so.
+	// Visibility says who sees the message. ShownCalls are the tool calls of it that clients see
+	// even so.
 	Visibility stream.Visibility `json:"visibility,omitempty"`
 	ShownCalls []string          `json:"shownCalls,omitempty"`
 	// Since is the sequence of the record after which readers may have seen the message: the one

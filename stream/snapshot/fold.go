@@ -354,8 +354,8 @@ func (f *folder) editCall(callID, arguments string) {
 	}
 }
 
-// showCall shows a tool call of a hidden message to clients. It looks from the end, and does nothing
-// if the conversation does not have the call, or shows it.
+// showCall shows a tool call of a hidden message to clients. It looks from the end, and does
+// nothing if the conversation does not have the call, or shows it.
 func (f *folder) showCall(callID string) {
 	for i, e := range slices.Backward(f.snap.Entries) {
 		if !hasCall(e.Message, callID) {

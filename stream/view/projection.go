@@ -21,9 +21,9 @@ import (
 // frames: the replay tells what the reader has open, and the cursor tells how far it had read.
 //
 // A retraction has the order that clients of both generations handle correctly (measured): end open
-// texts, tell the reason (CustomRetracted), send a snapshot without the retracted messages, and only
-// then end open tool calls, because a client acts on a truncated call that ends while its message
-// exists.
+// texts, tell the reason (CustomRetracted), send a snapshot without the retracted messages, and
+// only then end open tool calls, because a client acts on a truncated call that ends while its
+// message exists.
 type Projection struct {
 	store       *snapshot.Store
 	run         stream.Run
@@ -270,8 +270,8 @@ func (p *Projection) onSupersede(ctx context.Context, rec *stream.Record) error 
 	return p.emit(slices.Concat(v.closingEvents(), v.callEnds())...)
 }
 
-// retract tells the reader to drop the events that it was shown of a superseded attempt, and why. It
-// sends nothing if there are none.
+// retract tells the reader to drop the events that it was shown of a superseded attempt, and why.
+// It sends nothing if there are none.
 func (p *Projection) retract(ctx context.Context, v *laneView, reason string) error {
 	p.hasSuperseded = p.hasSuperseded || v.wrote
 	if p.joining {

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/tools/httptool"
 )
 
-// TestQuestionOfServer: a server asks questions in sequence. The request is repeated with all answers so
-// far, and each repetition has another idempotency key.
+// TestQuestionOfServer: a server asks questions in sequence. The request is repeated with all
+// answers so far, and each repetition has another idempotency key.
 func TestQuestionOfServer(t *testing.T) {
 	t.Parallel()
 	var keys []string

@@ -79,9 +79,9 @@ func (c *connection) conduct(t *testing.T, own string) (result tools.Result, ask
 	return result, asked
 }
 
-// TestElicitationBecomesQuestion: the questions of a server are asked in sequence and the call is repeated,
-// with either kind of elicitation. An older server gets one call at a time, so that concurrent
-// calls get their own answers.
+// TestElicitationBecomesQuestion: the questions of a server are asked in sequence and the call is
+// repeated, with either kind of elicitation. An older server gets one call at a time, so that
+// concurrent calls get their own answers.
 func TestElicitationBecomesQuestion(t *testing.T) {
 	t.Parallel()
 	for own, serve := range map[string]func(*testing.T) (*playground, *httptest.Server){
@@ -112,8 +112,8 @@ func TestElicitationBecomesQuestion(t *testing.T) {
 	}
 }
 
-// TestElicitationIsRefusedByDefault: if elicitation is not allowed, the server gets a refusal, and the model
-// is informed as well.
+// TestElicitationIsRefusedByDefault: if elicitation is not allowed, the server gets a refusal, and
+// the model is informed as well.
 func TestElicitationIsRefusedByDefault(t *testing.T) {
 	t.Parallel()
 	p, server := web(t, &mcp.StreamableHTTPOptions{Stateless: true})

@@ -31,8 +31,8 @@ func open(t *testing.T, file string) (routes http.Handler, closes func()) {
 	}
 }
 
-// TestJournalIsOutsideDataDirectory: a store that is opened before perdure dev does not create perdure
-// dev's data directory, which has to be empty or missing.
+// TestJournalIsOutsideDataDirectory: a store that is opened before perdure dev does not create
+// perdure dev's data directory, which has to be empty or missing.
 func TestJournalIsOutsideDataDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	_, closes := open(t, defaultJournal)

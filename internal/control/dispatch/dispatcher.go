@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Dispatcher starts, offers and cancels runs. It has no state but its two clients, which the caller owns
-// and closes. It is safe for concurrent use.
+// Dispatcher starts, offers and cancels runs. It has no state but its two clients, which the caller
+// owns and closes. It is safe for concurrent use.
 type Dispatcher struct {
 	Log      *stream.Log
 	Temporal client.Client

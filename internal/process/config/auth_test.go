@@ -44,8 +44,8 @@ func TestAuthModesAreConfigured(t *testing.T) {
 	}
 }
 
-// TestAnonymousAccessNeedsLoopback: anonymous access is allowed only on a loopback address, or where
-// the operator allows it explicitly.
+// TestAnonymousAccessNeedsLoopback: anonymous access is allowed only on a loopback address, or
+// where the operator allows it explicitly.
 func TestAnonymousAccessNeedsLoopback(t *testing.T) {
 	t.Parallel()
 	for addr, local := range map[string]bool{

@@ -64,7 +64,8 @@ func TestHiddenFilesAreIgnored(t *testing.T) {
 	}
 }
 
-// TestLockHoldsWithoutReference: the lock remains although the program keeps no reference to its Server.
+// TestLockHoldsWithoutReference: the lock remains although the program keeps no reference to its
+// Server.
 func TestLockHoldsWithoutReference(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,13 +14,13 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// isOverdue is the timeout after which Temporal dispatches a workflow task of this test again. For an
+// overdue is the timeout after which Temporal dispatches a workflow task of this test again. For an
 // activity it would be 30 s. A task for the sticky queue of a worker that left is moved after 2 s.
 const overdue = 15 * time.Second
 
 // TestStoppingWorkersLoseNoTask: workers stop one after another while workflows are started
 // continuously. No task is lost: none is dispatched to a poll that a stopping worker has abandoned,
-// where it would remain until it is isOverdue.
+// where it would remain until it is overdue.
 func TestStoppingWorkersLoseNoTask(t *testing.T) {
 	t.Parallel()
 	const leaves, atOnce = 20, 16

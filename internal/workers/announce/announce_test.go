@@ -166,8 +166,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestToolsOfOtherWorkers: workers of a task queue announce the tools of a server, and other workers can
-// describe them.
+// TestToolsOfOtherWorkers: workers of a task queue announce the tools of a server, and other
+// workers can describe them.
 func TestToolsOfOtherWorkers(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)

@@ -83,8 +83,8 @@ func TestDeadWorkersAttemptsAreFailed(t *testing.T) {
 	}
 }
 
-// TestStoppedWorkerRemovesItsEntries: a worker that stops cleanly leaves no entry that another worker
-// would take for a death.
+// TestStoppedWorkerRemovesItsEntries: a worker that stops cleanly leaves no entry that another
+// worker would take for a death.
 func TestStoppedWorkerRemovesItsEntries(t *testing.T) {
 	t.Parallel()
 	s := streamtest.Server(t)
