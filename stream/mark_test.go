@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
@@ -139,7 +141,7 @@ func TestChangeFollowsEmittedEvents(t *testing.T) {
 }
 
 // TestLargeStaleChange: events that exceed a record together are written with the change of the
-// state, or not at all.
+// state, or not at all. The largest become blobs, so that the record keeps its bound.
 func TestLargeStaleChange(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -162,7 +164,12 @@ func TestLargeStaleChange(t *testing.T) {
 		t.Errorf("record after a stale change: got %d, want %d", after.Seq, between.Seq)
 	}
 	events[0] = increment(2)
-	must[uint64](t)(second.FinishIfUnchanged(ctx, between.Mark, &stream.Result{}, events...))
+	seq := must[uint64](t)(second.FinishIfUnchanged(ctx, between.Mark, &stream.Result{}, events...))
+	js := must[jetstream.JetStream](t)(jetstream.New(l.Conn()))
+	messages := must[jetstream.Stream](t)(js.Stream(ctx, "PERDURE"))
+	if size := len(must[*jetstream.RawStreamMsg](t)(messages.GetMsg(ctx, seq)).Data); size > stream.MaxFrame {
+		t.Errorf("size of the record = %d bytes, want at most %d", size, stream.MaxFrame)
+	}
 	after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	wantEqual(t, "number in the state", numberIn(after), 2)
 	for i := range 4 {
