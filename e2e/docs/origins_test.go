@@ -154,6 +154,7 @@ func startNginx(t *testing.T, p *kit.Perdure, location string) string {
 // test ends.
 func launchProxy(t *testing.T, cmd *exec.Cmd, line string) {
 	t.Helper()
+	cmd.Env = append(cmd.Environ(), "NO_COLOR=1") // Vite colors its output where CI is set, also in a pipe
 	var output kit.Output
 	process, err := kit.Launch(t.Context(), cmd, &output, func(b []byte) bool { return bytes.Contains(b, []byte(line)) })
 	if err != nil {
