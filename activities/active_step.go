@@ -215,7 +215,7 @@ const maxAskingBranches = 8
 func (adv *advancer) beginBranches(ctx context.Context, action pipeline.Action) (err error) {
 	b := action.Branches
 	branches := &runs.Branches{
-		Path: action.Path, Names: b.Names, Count: b.Count, Concurrency: max(1, min(b.AtOnce, b.Count)),
+		Path: action.Path, Names: b.Names, Count: b.Count, Concurrency: max(1, min(b.Concurrency, b.Count)),
 		StopOnFailure: b.Stop, Deadline: action.Deadline,
 	}
 	if len(adv.definition.Approvals) > 0 || pipeline.Asks(adv.definition, action.Path) {

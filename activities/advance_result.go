@@ -28,7 +28,7 @@ func (adv *advancer) failures() []*pipeline.Failure {
 // is written, if the state has changed since adv.thread was read. Only branches and subagents need
 // that check: the run's own agent has no concurrent writer of the state while it advances.
 func (adv *advancer) finish(ctx context.Context, attempt *stream.Attempt) (runs.AdvanceResult, error) {
-	// This move made the detail. The record keeps it, and withSequence sets the record's number.
+	// This advance made the detail. The record keeps it, and withSequence sets the record's number.
 	for _, f := range adv.failures() {
 		if f.Detailed && f.Record == 0 {
 			adv.stored.Detail = f.Detail

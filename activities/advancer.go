@@ -112,22 +112,22 @@ func (adv *advancer) advanceUntilAction(ctx context.Context, env pipeline.Env) e
 		return err
 	}
 	for {
-		move, err := pipeline.Advance(adv.definition, adv.next.TreePosition, event, env)
+		advanced, err := pipeline.Advance(adv.definition, adv.next.TreePosition, event, env)
 		if err != nil {
 			return err
 		}
 		// Expressions of the next round of the loop see the changes of this one.
-		for _, c := range move.Changes {
+		for _, c := range advanced.Changes {
 			adv.addChange(c)
 			if env.State, err = applyChange(env.State, c); err != nil {
 				return err
 			}
 		}
-		adv.next.TreePosition = move.Position
-		adv.requiresSameState = adv.requiresSameState || move.Sets
-		// Compensations may need the outputs of the steps that this move has finished.
-		adv.storeDone(move.Done)
-		err = adv.beginAction(ctx, move.Action)
+		adv.next.TreePosition = advanced.Position
+		adv.requiresSameState = adv.requiresSameState || advanced.RequiresSameState
+		// Compensations may need the outputs of the steps that this advance has finished.
+		adv.storeDone(advanced.Done)
+		err = adv.beginAction(ctx, advanced.Action)
 		failure := unobtainableFailure(err)
 		if failure == nil {
 			return err

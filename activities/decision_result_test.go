@@ -75,8 +75,8 @@ func (f *fixture) makeDecidedCall(s *runs.Interrupts, d runs.Decision, then runs
 	env := newActivityEnv()
 	env.RegisterActivity(f.acts.CallTool)
 	in := runs.ToolCall{
-		Step: runs.Step{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
-		Open: "0/tools", CallID: s.Items[0].ID, MessageID: s.MessageID, Decision: &d, OnExpiry: then, Opens: &runs.Beginning{Continues: run.ID},
+		Step:       runs.Step{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
+		TurnStepID: "0/tools", CallID: s.Items[0].ID, MessageID: s.MessageID, Decision: &d, OnExpiry: then, Beginning: &runs.Beginning{Continues: run.ID},
 	}
 	if d.Remember != "" {
 		in.RememberedRule = f.agent.RuleDigest(0)

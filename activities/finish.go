@@ -158,7 +158,7 @@ func (a *Activities) openUnopenedRun(ctx context.Context, p stream.Place, in run
 	case opening != nil:
 		return nil
 	}
-	lateEvents, err := a.lateAnswerEvents(ctx, p.Run.Thread, in)
+	lateEvents, err := a.lateDecisionEvents(ctx, p.Run.Thread, in)
 	if err != nil {
 		return err
 	}
@@ -169,21 +169,21 @@ func (a *Activities) openUnopenedRun(ctx context.Context, p stream.Place, in run
 	return err
 }
 
-// lateAnswerEvents returns the events of a run whose input has only answers to interrupts that were
-// decided before: they tell the client which decisions stand. It returns nil for other runs.
-func (a *Activities) lateAnswerEvents(ctx context.Context, t stream.Thread, in runs.FinishInput) ([]agui.Event, error) {
+// lateDecisionEvents returns the events of a run whose input has only answers to interrupts that
+// were decided before: they tell the client which decisions stand. It returns nil for other runs.
+func (a *Activities) lateDecisionEvents(ctx context.Context, t stream.Thread, in runs.FinishInput) ([]agui.Event, error) {
 	if in.Outcome != runs.OutcomeSuccess || in.Input == 0 {
 		return nil, nil
 	}
 	input, err := a.Log.Input(ctx, in.Input)
-	if err != nil || len(input.Late) == 0 {
+	if err != nil || len(input.LateDecisions) == 0 {
 		return nil, err
 	}
 	snap, err := a.Snapshots.Latest(ctx, t, in.Input)
 	if err != nil {
 		return nil, err
 	}
-	return a.Snapshots.LateEvents(ctx, input.Late, snap)
+	return a.Snapshots.LateEvents(ctx, input.LateDecisions, snap)
 }
 
 // lostAnswerEvents returns the events for answers of the run's input that lost against concurrent
@@ -193,14 +193,14 @@ func (a *Activities) lostAnswerEvents(ctx context.Context, in runs.FinishInput) 
 		return nil, nil
 	}
 	input, err := a.Log.Input(ctx, in.Input)
-	if err != nil || len(input.Answers) == 0 {
+	if err != nil || len(input.ResumeDecisions) == 0 {
 		return nil, err
 	}
 	snap, err := a.Snapshots.Latest(ctx, runOf(in.Run).Thread, in.After)
 	if err != nil {
 		return nil, err
 	}
-	return a.Snapshots.LateEvents(ctx, input.Answers, snap)
+	return a.Snapshots.LateEvents(ctx, input.ResumeDecisions, snap)
 }
 
 // recordSteering adds the steered messages to the conversation that no model call of this run has

@@ -83,8 +83,8 @@ func (f *fixture) repeatCall(runID, messageID string, q agui.Interrupt, d runs.D
 	env.RegisterActivity(f.acts.CallTool)
 	d.CallID = q.ToolCallID
 	value, err := env.ExecuteActivity(f.acts.CallTool, runs.ToolCall{
-		Step: runs.Step{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: runID}, Execution: runID, Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
-		Open: "0/tools", CallID: q.ToolCallID, MessageID: messageID, Decision: &d, QuestionRecord: f.lastQuestion(), Opens: &runs.Beginning{Continues: run.ID},
+		Step:       runs.Step{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: runID}, Execution: runID, Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
+		TurnStepID: "0/tools", CallID: q.ToolCallID, MessageID: messageID, Decision: &d, QuestionRecord: f.lastQuestion(), Beginning: &runs.Beginning{Continues: run.ID},
 	})
 	if err != nil {
 		f.t.Fatal(err)

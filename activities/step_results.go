@@ -14,7 +14,7 @@ import (
 // branch keeps those of its steps. The cursor, which the workflow carries, has only the sequences
 // of these records.
 
-// storeDone adds the Done values of a move to the record of this advance.
+// storeDone adds the Done values of Advance to the record of this advance.
 func (adv *advancer) storeDone(done map[string]pipeline.Done) {
 	if adv.stored.Done == nil && len(done) > 0 {
 		adv.stored.Done = map[string]pipeline.Done{}
@@ -22,7 +22,7 @@ func (adv *advancer) storeDone(done map[string]pipeline.Done) {
 	maps.Copy(adv.stored.Done, done)
 }
 
-// setRecords sets the sequence of this advance's record in a cursor, where a move has stored
+// setRecords sets the sequence of this advance's record in a cursor, where Advance has stored
 // something (0).
 func setRecords(records map[string]uint64, seq uint64) {
 	for path, record := range records {

@@ -138,11 +138,11 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 }
 
 // openToolStep writes the lifecycle events of the step that all calls of a turn share; the first of
-// the concurrent activities writes them. A call may also be the first step of a run (Opens) or of a
-// subagent (Announces), when decisions resume it. It returns the record that the conversation must
-// contain.
+// the concurrent activities writes them. A call may also be the first step of a run (Beginning) or
+// of a subagent (Announces), when decisions resume it. It returns the record that the conversation
+// must contain.
 func (a *Activities) openToolStep(ctx context.Context, in runs.ToolCall) (uint64, error) {
-	place := agentPlace(in.Step, in.Open)
+	place := agentPlace(in.Step, in.TurnStepID)
 	if in.Chained != nil {
 		// The chained advance writes to the same lane. A late attempt must find its own step open,
 		// and not be fenced by the advance of an earlier attempt.
@@ -151,10 +151,10 @@ func (a *Activities) openToolStep(ctx context.Context, in runs.ToolCall) (uint64
 	if in.Announces != nil {
 		return a.announceSubagent(ctx, place, in.Step, *in.Announces)
 	}
-	if in.Opens == nil {
+	if in.Beginning == nil {
 		return a.openStep(ctx, place, in.Step, nil)
 	}
-	return a.Snapshots.OpenRun(ctx, place, runOpening(in.Agent, in.Revision, *in.Opens), &agui.StepStarted{StepName: in.Name})
+	return a.Snapshots.OpenRun(ctx, place, runOpening(in.Agent, in.Revision, *in.Beginning), &agui.StepStarted{StepName: in.Name})
 }
 
 // Results of calls that did not end by themselves.

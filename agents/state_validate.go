@@ -35,7 +35,7 @@ func (s State) resultMistakes(patterns []string) []mistake {
 			t.addMistake(at+".tool", "%q is not one of the agent's tools%s", m.Tool, suggestion(m.Tool, callable))
 		}
 		mapped[m.Tool] = i
-		t.ops(at+".set", m.Set, scope{variables: resultVariables, isComplete: true})
+		t.checkOps(at+".set", m.Set, scope{variables: resultVariables, isComplete: true})
 	}
 	return t.mistakes
 }
@@ -57,7 +57,7 @@ func (s State) writeMistakes(patterns []string) []mistake {
 			continue
 		}
 		t := &treeCheck{}
-		if t.pointer(at+".path", "path", w.Path, true, scope{isComplete: true}); len(t.mistakes) > 0 {
+		if t.checkPointer(at+".path", "path", w.Path, true, scope{isComplete: true}); len(t.mistakes) > 0 {
 			found = append(found, t.mistakes...)
 			continue
 		}

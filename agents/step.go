@@ -241,16 +241,16 @@ func (m *MapStep) Item() string {
 	return m.As
 }
 
-// AtOnce returns how many items run concurrently: Concurrency, or its default.
-func (m *MapStep) AtOnce() int {
+// ConcurrencyOrDefault returns how many items run concurrently: Concurrency, or its default.
+func (m *MapStep) ConcurrencyOrDefault() int {
 	if m.Concurrency == 0 {
 		return defaultConcurrency
 	}
 	return m.Concurrency
 }
 
-// AtOnce returns how many branches run concurrently: Concurrency, or its default.
-func (p *ParallelStep) AtOnce() int {
+// ConcurrencyOrDefault returns how many branches run concurrently: Concurrency, or its default.
+func (p *ParallelStep) ConcurrencyOrDefault() int {
 	if p.Concurrency == 0 {
 		return len(p.Steps)
 	}

@@ -11,18 +11,19 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// condition checks an expression whose value must be a boolean; "" = there is none.
-func (t *treeCheck) condition(key, source string, sc scope) {
+// checkCondition checks an expression whose value must be a boolean; "" = there is none.
+func (t *treeCheck) checkCondition(key, source string, sc scope) {
 	if source == "" {
 		return
 	}
-	if e := t.expression(key, source, sc); e != nil && !e.MayBeBool() {
+	if e := t.checkExpression(key, source, sc); e != nil && !e.MayBeBool() {
 		t.addMistake(key, "must be true or false")
 	}
 }
 
-// expression compiles an expression and checks the steps that it refers to; nil = it is invalid.
-func (t *treeCheck) expression(key, source string, sc scope) *expression.Expression {
+// checkExpression compiles an expression and checks the steps that it refers to; nil = it is
+// invalid.
+func (t *treeCheck) checkExpression(key, source string, sc scope) *expression.Expression {
 	e, err := sc.expressions().Compile(source)
 	if err != nil {
 		t.addMistake(key, "is not a valid expression: %s%s", err, t.expressionHint(source))
@@ -58,11 +59,13 @@ func (t *treeCheck) stepHint(source string) string {
 	return ""
 }
 
-// template checks a template that is the value of a key.
-func (t *treeCheck) template(key, source string, sc scope) { t.templateIn(key, "", source, sc) }
+// checkTemplate checks a template that is the value of a key.
+func (t *treeCheck) checkTemplate(key, source string, sc scope) {
+	t.checkTemplateIn(key, "", source, sc)
+}
 
-// templateIn checks a template at a position in the value of a key.
-func (t *treeCheck) templateIn(key, position, source string, sc scope) {
+// checkTemplateIn checks a template at a position in the value of a key.
+func (t *treeCheck) checkTemplateIn(key, position, source string, sc scope) {
 	if len(source) > maxInstructions {
 		t.addMistakeIn(key, position, "must be at most %d bytes, not %d", maxInstructions, len(source))
 		return
@@ -80,19 +83,19 @@ func (t *treeCheck) addMistakeIn(key, position, format string, args ...any) {
 	t.mistakes = append(t.mistakes, mistake{key, -1, key + position + " " + fmt.Sprintf(format, args...)})
 }
 
-// value checks all templates in a JSON value.
-func (t *treeCheck) value(key string, value any, sc scope) {
+// checkValue checks all templates in a JSON value.
+func (t *treeCheck) checkValue(key string, value any, sc scope) {
 	if _, err := json.Marshal(value); err != nil {
 		t.addMistake(key, "has no JSON form: %s", err)
 		return
 	}
-	expression.Each(value, func(position, text string) { t.templateIn(key, position, text, sc) })
+	expression.Each(value, func(position, text string) { t.checkTemplateIn(key, position, text, sc) })
 }
 
-// object is value for an object; nil = there is none.
-func (t *treeCheck) object(key string, object map[string]any, sc scope) {
+// checkObject is checkValue for an object; nil = there is none.
+func (t *treeCheck) checkObject(key string, object map[string]any, sc scope) {
 	if object != nil {
-		t.value(key, object, sc)
+		t.checkValue(key, object, sc)
 	}
 }
 

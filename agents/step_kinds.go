@@ -17,34 +17,34 @@ var (
 	patchOps = []string{"", "add", "remove", "replace", "move", "copy", "test"}
 )
 
-// kind checks the part of a step that depends on its kind. The step has exactly one kind.
-func (t *treeCheck) kind(at string, s *Step, sc scope) {
+// checkKind checks the part of a step that depends on its kind. The step has exactly one kind.
+func (t *treeCheck) checkKind(at string, s *Step, sc scope) {
 	switch {
 	case s.Agent != nil:
-		t.agent(at, s, sc)
+		t.checkAgent(at, s, sc)
 	case s.Tool != "":
-		t.tool(at+".tool", s.Tool)
-		t.object(at+".args", s.Args, sc)
+		t.checkTool(at+".tool", s.Tool)
+		t.checkObject(at+".args", s.Args, sc)
 	case s.Approve != nil:
-		t.approve(at+".approve", s.Approve, sc)
+		t.checkApprove(at+".approve", s.Approve, sc)
 	case s.Parallel != nil:
-		t.parallel(at+".parallel", s.Parallel, sc)
+		t.checkParallel(at+".parallel", s.Parallel, sc)
 	case s.Map != nil:
-		t.mapStep(at+".map", s.Map, sc)
+		t.checkMap(at+".map", s.Map, sc)
 	case s.Route != nil:
-		t.route(at+".route", s.Route, sc)
+		t.checkRoute(at+".route", s.Route, sc)
 	case s.Loop != nil:
-		t.loop(at+".loop", s.Loop, sc)
+		t.checkLoop(at+".loop", s.Loop, sc)
 	case s.Set != nil:
-		t.ops(at+".set", s.Set, sc)
+		t.checkOps(at+".set", s.Set, sc)
 	default:
-		t.list(at+".steps", s.Steps, sc)
+		t.checkSteps(at+".steps", s.Steps, sc)
 	}
 }
 
-// agent checks an agent step.
-func (t *treeCheck) agent(at string, s *Step, sc scope) {
-	t.template(at+".input", s.Input, sc)
+// checkAgent checks an agent step.
+func (t *treeCheck) checkAgent(at string, s *Step, sc scope) {
+	t.checkTemplate(at+".input", s.Input, sc)
 	if s.Output != nil {
 		if err := s.Output.compile(); err != nil {
 			t.addMistake(at+".output.schema", "is not a valid JSON Schema: %s", err)
@@ -56,7 +56,7 @@ func (t *treeCheck) agent(at string, s *Step, sc scope) {
 	a := s.Agent
 	switch {
 	case a.Name == "":
-		t.inline(at+".agent", a)
+		t.checkInlineAgent(at+".agent", a)
 	case !nameRule.MatchString(a.Name):
 		t.addMistake(at+".agent", "%.80q must be the name of an agent", a.Name)
 	case a.Name == t.d.Name:
@@ -64,8 +64,9 @@ func (t *treeCheck) agent(at string, s *Step, sc scope) {
 	}
 }
 
-// inline checks an inline agent by the rules for published agents, with the pipeline's defaults.
-func (t *treeCheck) inline(at string, a *AgentStep) {
+// checkInlineAgent checks an inline agent by the rules for published agents, with the pipeline's
+// defaults.
+func (t *treeCheck) checkInlineAgent(at string, a *AgentStep) {
 	inline := t.d.Inline("", a)
 	if inline.Model == "" {
 		t.addMistake(at, "needs a model, in the step or in the agent")
@@ -93,8 +94,8 @@ func (t *treeCheck) inline(at string, a *AgentStep) {
 	}
 }
 
-// tool checks that a tool step calls a tool of the agent.
-func (t *treeCheck) tool(key, name string) {
+// checkTool checks that a tool step calls a tool of the agent.
+func (t *treeCheck) checkTool(key, name string) {
 	callable, _ := SplitTools(t.d.Tools)
 	callable = append(callable, Subagents(t.d.Tools)...)
 	switch {
@@ -105,8 +106,8 @@ func (t *treeCheck) tool(key, name string) {
 	}
 }
 
-// approve checks an approve step.
-func (t *treeCheck) approve(key string, a *ApproveStep, sc scope) {
+// checkApprove checks an approve step.
+func (t *treeCheck) checkApprove(key string, a *ApproveStep, sc scope) {
 	if a.Message == "" {
 		t.addMistake(key, "needs a message")
 	}
@@ -116,24 +117,24 @@ func (t *treeCheck) approve(key string, a *ApproveStep, sc scope) {
 	if len(a.Rule.Tools) > 0 || a.Rule.When != "" {
 		t.addMistake(key, "must have neither tools nor when")
 	}
-	t.template(key+".message", a.Message, sc)
-	t.object(key+".args", a.Args, sc)
+	t.checkTemplate(key+".message", a.Message, sc)
+	t.checkObject(key+".args", a.Args, sc)
 	t.mistakes = append(t.mistakes, a.Rule.decisionMistakes(key)...)
 }
 
-// parallel checks a parallel step. No branch may refer to the output of another one.
-func (t *treeCheck) parallel(key string, p *ParallelStep, sc scope) {
+// checkParallel checks a parallel step. No branch may refer to the output of another one.
+func (t *treeCheck) checkParallel(key string, p *ParallelStep, sc scope) {
 	if n := len(p.Steps); n == 0 || n > maxBranches {
 		t.addMistake(key, "must have 1 to %d branches, not %d", maxBranches, n)
 	}
-	t.branches(key, p.Concurrency, maxBranches, p.OnError)
+	t.checkBranches(key, p.Concurrency, maxBranches, p.OnError)
 	for i := range p.Steps {
-		t.step(fmt.Sprintf("%s[%d]", key, i), &p.Steps[i], sc)
+		t.checkStep(fmt.Sprintf("%s[%d]", key, i), &p.Steps[i], sc)
 	}
 }
 
-// branches checks the options that parallel and map steps share.
-func (t *treeCheck) branches(key string, concurrency, limit int, onError string) {
+// checkBranches checks the options that parallel and map steps share.
+func (t *treeCheck) checkBranches(key string, concurrency, limit int, onError string) {
 	if concurrency < 0 || concurrency > limit {
 		t.addMistake(key+".concurrency", "must be 1 to %d, not %d", limit, concurrency)
 	}
@@ -142,24 +143,24 @@ func (t *treeCheck) branches(key string, concurrency, limit int, onError string)
 	}
 }
 
-// mapStep checks a map step. Its steps have two more variables: the item, and index.
-func (t *treeCheck) mapStep(key string, m *MapStep, sc scope) {
+// checkMap checks a map step. Its steps have two more variables: the item, and index.
+func (t *treeCheck) checkMap(key string, m *MapStep, sc scope) {
 	if m.Items == "" {
 		t.addMistake(key, "needs items")
-	} else if e := t.expression(key+".items", m.Items, sc); e != nil && !e.MayBeList() {
+	} else if e := t.checkExpression(key+".items", m.Items, sc); e != nil && !e.MayBeList() {
 		t.addMistake(key+".items", "must be a list")
 	}
-	t.branches(key, m.Concurrency, maxConcurrency, m.OnError)
+	t.checkBranches(key, m.Concurrency, maxConcurrency, m.OnError)
 	item := m.Item()
 	if !itemName.MatchString(item) || !expression.Free(item) || item == "index" || item == "round" || item == "error" {
 		t.addMistake(key+".as", "%.80q must be 1 to 32 letters and digits, begin with a lower-case letter, and not be the name of a variable", item)
 		return
 	}
-	t.list(key+".steps", m.Steps, sc.with(item, "index"))
+	t.checkSteps(key+".steps", m.Steps, sc.with(item, "index"))
 }
 
-// route checks a route step. Only the last case may have no condition.
-func (t *treeCheck) route(key string, cases []Case, sc scope) {
+// checkRoute checks a route step. Only the last case may have no condition.
+func (t *treeCheck) checkRoute(key string, cases []Case, sc scope) {
 	if n := len(cases); n == 0 || n > maxCases {
 		t.addMistake(key, "must have 1 to %d cases, not %d", maxCases, n)
 	}
@@ -168,14 +169,14 @@ func (t *treeCheck) route(key string, cases []Case, sc scope) {
 		if c.When == "" && i < len(cases)-1 {
 			t.addMistake(fmt.Sprintf("%s[%d]", key, i+1), "is never reached: %s has no when", caseKey)
 		}
-		t.condition(caseKey+".when", c.When, sc)
-		t.list(caseKey+".steps", c.Steps, sc)
+		t.checkCondition(caseKey+".when", c.When, sc)
+		t.checkSteps(caseKey+".steps", c.Steps, sc)
 	}
 }
 
-// loop checks a loop step. Its steps may refer to each other in any order: an output may be that of
-// the round before.
-func (t *treeCheck) loop(key string, l *LoopStep, sc scope) {
+// checkLoop checks a loop step. Its steps may refer to each other in any order: an output may be
+// that of the round before.
+func (t *treeCheck) checkLoop(key string, l *LoopStep, sc scope) {
 	switch {
 	case l.Max == 0:
 		t.addMistake(key, "needs max, the most rounds")
@@ -183,12 +184,12 @@ func (t *treeCheck) loop(key string, l *LoopStep, sc scope) {
 		t.addMistake(key+".max", "must be 1 to %d, not %d", maxRounds, l.Max)
 	}
 	inside := sc.with("round").after(outputsOf(l.Steps)...)
-	t.list(key+".steps", l.Steps, inside)
-	t.condition(key+".until", l.Until, inside)
+	t.checkSteps(key+".steps", l.Steps, inside)
+	t.checkCondition(key+".until", l.Until, inside)
 }
 
-// ops checks the operations of a set step.
-func (t *treeCheck) ops(key string, ops []Op, sc scope) {
+// checkOps checks the operations of a set step.
+func (t *treeCheck) checkOps(key string, ops []Op, sc scope) {
 	if n := len(ops); n == 0 || n > maxOps {
 		t.addMistake(key, "must be 1 to %d changes, not %d", maxOps, n)
 	}
@@ -197,22 +198,22 @@ func (t *treeCheck) ops(key string, ops []Op, sc scope) {
 		if !slices.Contains(patchOps, o.Op) {
 			t.addMistake(opKey+".op", "must be one of %s, not %.80q", strings.Join(patchOps[1:], ", "), o.Op)
 		}
-		t.pointer(opKey, "path", o.Path, o.Op != "test", sc)
+		t.checkPointer(opKey, "path", o.Path, o.Op != "test", sc)
 		if o.Op == "move" || o.Op == "copy" {
-			t.pointer(opKey, "from", o.From, o.Op == "move", sc)
+			t.checkPointer(opKey, "from", o.From, o.Op == "move", sc)
 		} else if o.From != "" {
 			t.addMistake(opKey+".from", "is only for move and copy")
 		}
 		if !o.hasValue() && o.Value != nil {
 			t.addMistake(opKey+".value", "is not for %s", o.Op)
 		}
-		t.value(opKey, o.Value, sc)
+		t.checkValue(opKey, o.Value, sc)
 	}
 }
 
-// pointer checks a JSON pointer, which may be a template. isWritten means that the operation writes
-// at this pointer: outputs of steps must not be written.
-func (t *treeCheck) pointer(opKey, key, pointer string, isWritten bool, sc scope) {
+// checkPointer checks a JSON pointer, which may be a template. isWritten means that the operation
+// writes at this pointer: outputs of steps must not be written.
+func (t *treeCheck) checkPointer(opKey, key, pointer string, isWritten bool, sc scope) {
 	if len(pointer) > maxPath {
 		t.addMistake(opKey, "%s: must be at most %d bytes, not %d", key, maxPath, len(pointer))
 		return
@@ -260,8 +261,8 @@ func IsOutputPointer(pointer string) bool {
 	return pointer == "/"+Outputs || strings.HasPrefix(pointer, "/"+Outputs+"/")
 }
 
-// retry checks a retry policy.
-func (t *treeCheck) retry(key string, r *Retry) {
+// checkRetry checks a retry policy.
+func (t *treeCheck) checkRetry(key string, r *Retry) {
 	if r.Attempts < 1 || r.Attempts > maxTries {
 		t.addMistake(key+".attempts", "must be 1 to %d, not %d", maxTries, r.Attempts)
 	}
@@ -273,9 +274,9 @@ func (t *treeCheck) retry(key string, r *Retry) {
 	}
 }
 
-// compensation checks the compensation of a step. It may refer to every step, and has the variable
-// error. It has neither branches nor compensations of its own.
-func (t *treeCheck) compensation(at string, s *Step, sc scope) {
+// checkCompensation checks the compensation of a step. It may refer to every step, and has the
+// variable error. It has neither branches nor compensations of its own.
+func (t *treeCheck) checkCompensation(at string, s *Step, sc scope) {
 	c := s.Compensate
 	switch {
 	case sc.inCompensation:
@@ -295,7 +296,7 @@ func (t *treeCheck) compensation(at string, s *Step, sc scope) {
 	}
 	inside := sc.without("round").with("error")
 	inside.inCompensation = true
-	t.step(at, c, inside)
+	t.checkStep(at, c, inside)
 	eachStep([]Step{*c}, func(inner *Step) {
 		if inner.Parallel != nil || inner.Map != nil {
 			t.addMistake(at, "must not contain parallel or map, as %q does", inner.Name)

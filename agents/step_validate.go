@@ -42,7 +42,7 @@ func (d *Definition) stepMistakes() []mistake {
 		return nil
 	}
 	t := &treeCheck{d: d, stepsByName: map[string]knownStep{}}
-	if n := t.count(d.Steps, 1); n > maxTree {
+	if n := t.countSteps(d.Steps, 1); n > maxTree {
 		t.addMistake("steps", "must be at most %d, not %d", maxTree, n)
 		return t.mistakes
 	}
@@ -51,7 +51,7 @@ func (d *Definition) stepMistakes() []mistake {
 	}
 	t.registerNames("steps", d.Steps, "")
 	t.checkPathLengths("steps", d.Steps, 0)
-	t.list("steps", d.Steps, scope{})
+	t.checkSteps("steps", d.Steps, scope{})
 	return t.mistakes
 }
 
@@ -60,13 +60,13 @@ func (d *Definition) stepMistakes() []mistake {
 // joined.
 func (d *Definition) ValidateStep(s Step) error {
 	t := &treeCheck{d: d, stepsByName: map[string]knownStep{}, inProgram: true}
-	if n := t.count([]Step{s}, 1); n > maxTree {
+	if n := t.countSteps([]Step{s}, 1); n > maxTree {
 		t.addMistake("step", "must have at most %d steps, not %d", maxTree, n)
 	}
 	if len(t.mistakes) == 0 {
 		t.registerName("step", &s, "")
 		t.checkPathLengths("step", []Step{s}, 0)
-		t.step("step", &s, scope{})
+		t.checkStep("step", &s, scope{})
 	}
 	return joined("", t.mistakes) // the caller knows the agent
 }
@@ -76,9 +76,9 @@ func (t *treeCheck) addMistake(key, format string, args ...any) {
 	t.mistakes = append(t.mistakes, newMistake(key, format, args...))
 }
 
-// count returns the number of steps, and reports a tree that is too deep for the other checks. It
-// stops when there are too many.
-func (t *treeCheck) count(steps []Step, depth int) int {
+// countSteps returns the number of steps, and reports a tree that is too deep for the other checks.
+// It stops when there are too many.
+func (t *treeCheck) countSteps(steps []Step, depth int) int {
 	if depth > maxTreeDepth {
 		if len(t.mistakes) == 0 {
 			t.addMistake("steps", "must be at most %d deep", maxTreeDepth)
@@ -88,10 +88,10 @@ func (t *treeCheck) count(steps []Step, depth int) int {
 	n := len(steps)
 	for _, s := range steps {
 		for _, inner := range s.Inner() {
-			n += t.count(inner, depth+1)
+			n += t.countSteps(inner, depth+1)
 		}
 		if s.Compensate != nil {
-			n += t.count([]Step{*s.Compensate}, depth+1)
+			n += t.countSteps([]Step{*s.Compensate}, depth+1)
 		}
 		if n > maxTree {
 			return n
@@ -193,13 +193,13 @@ func (s *Step) hasNoOutput() bool {
 	return s.Agent == nil && s.Tool == "" && s.Approve == nil && s.Map == nil && !s.OnError.Continue
 }
 
-// list checks steps that run in sequence: each may refer to the outputs of those before it.
-func (t *treeCheck) list(key string, steps []Step, sc scope) {
+// checkSteps checks steps that run in sequence: each may refer to the outputs of those before it.
+func (t *treeCheck) checkSteps(key string, steps []Step, sc scope) {
 	if len(steps) == 0 {
 		t.addMistake(key, "must have at least one step")
 	}
 	for i := range steps {
-		t.step(fmt.Sprintf("%s[%d]", key, i), &steps[i], sc)
+		t.checkStep(fmt.Sprintf("%s[%d]", key, i), &steps[i], sc)
 		sc = sc.after(steps[i].outputs()...)
 	}
 }
@@ -226,31 +226,31 @@ func outputsOf(steps []Step) []string {
 	return names
 }
 
-// step checks one step: its kind, and the keys that every kind has.
-func (t *treeCheck) step(at string, s *Step, sc scope) {
-	t.condition(at+".when", s.When, sc)
+// checkStep checks one step: its kind, and the keys that every kind has.
+func (t *treeCheck) checkStep(at string, s *Step, sc scope) {
+	t.checkCondition(at+".when", s.When, sc)
 	switch kinds := s.kinds(); len(kinds) {
 	case 0:
 		t.addMistake(at, "must have one of %s", strings.Join(stepKinds, ", "))
 		return
 	case 1:
-		t.kind(at, s, sc)
+		t.checkKind(at, s, sc)
 	default:
 		t.addMistake(at+"."+kinds[1], "and %s exclude each other", kinds[0])
 		return
 	}
 	t.checkFieldsOfKind(at, s)
 	if len(s.OnError.Steps) > 0 {
-		t.list(at+".onError.steps", s.OnError.Steps, sc.after(s.outputs()...).with("error"))
+		t.checkSteps(at+".onError.steps", s.OnError.Steps, sc.after(s.outputs()...).with("error"))
 	}
 	if s.Retry != nil {
-		t.retry(at+".retry", s.Retry)
+		t.checkRetry(at+".retry", s.Retry)
 	}
 	if s.Timeout < 0 {
 		t.addMistake(at+".timeout", "must be greater than zero")
 	}
 	if s.Compensate != nil {
-		t.compensation(at+".compensate", s, sc)
+		t.checkCompensation(at+".compensate", s, sc)
 	}
 }
 

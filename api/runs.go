@@ -293,13 +293,13 @@ type resolution struct {
 	// log as proposals; the content of a tool result is in the input. The workflow takes or refuses
 	// them together with the input.
 	decisions []runs.Decision
-	// answers are the contents of the decisions about interrupts. The log keeps them with the
-	// input, so that the API can show the client a concurrent decision that stands instead.
-	// lateAnswers are answers to interrupts that were resolved earlier; they change nothing.
-	answers, lateAnswers []stream.InterruptAnswer
-	// answersOnlyLate tells that all of the input's answers are late. Its run shows which decisions
-	// stand.
-	answersOnlyLate bool
+	// resumeDecisions are the decisions about interrupts, with their content. The log keeps them
+	// with the input, so that the API can show the client a concurrent decision that stands
+	// instead. lateDecisions are about interrupts that were resolved earlier; they change nothing.
+	resumeDecisions, lateDecisions []stream.ResumeDecision
+	// hasOnlyLateDecisions tells that all of the input's decisions are late. Its run shows which
+	// decisions stand.
+	hasOnlyLateDecisions bool
 }
 
 // resolveInterrupts reads what an input says about interrupts and client tool calls, checks that
@@ -311,11 +311,11 @@ func (s *Server) resolveInterrupts(ctx context.Context, in *preparedInput, threa
 	}
 	var result resolution
 	var err error
-	if result.decisions, result.answers, err = s.decisions.Resume(ctx, in.input, in.run.Thread, thread.Snapshot); err != nil {
+	if result.decisions, result.resumeDecisions, err = s.decisions.Resume(ctx, in.input, in.run.Thread, thread.Snapshot); err != nil {
 		return result, err
 	}
-	if result.answersOnlyLate = decisions.AllAnswersLate(in.input, thread.Snapshot); result.answersOnlyLate {
-		result.lateAnswers = decisions.LateAnswers(in.input.Resume, thread.Snapshot)
+	if result.hasOnlyLateDecisions = decisions.HasOnlyLateDecisions(in.input, thread.Snapshot); result.hasOnlyLateDecisions {
+		result.lateDecisions = decisions.LateDecisions(in.input.Resume, thread.Snapshot)
 	}
 	return result, nil
 }
@@ -344,7 +344,7 @@ func (s *Server) planRun(ctx context.Context, in *preparedInput, thread loadedTh
 		history = snapshot.HistoryAppend // an input that answers interrupts does not ask for another answer
 	}
 	messages := decisions.WithoutRepeatedAnswers(in.input.Messages, thread.Snapshot, history)
-	if resolved.answersOnlyLate {
+	if resolved.hasOnlyLateDecisions {
 		history, onBusy = snapshot.HistoryAppend, runs.OnBusyEnqueue // it waits for the active run
 	}
 	accepted := thread.Accept(snapshot.Claim{Messages: messages, History: history, Seen: seen})
@@ -362,8 +362,8 @@ func (s *Server) planRun(ctx context.Context, in *preparedInput, thread loadedTh
 	inputCopy := *in.input
 	inputCopy.Messages = nil
 	return runPlan{
-		input:  &stream.Input{Input: inputCopy, Accepted: accepted, Requester: requester, Answers: resolved.answers, Late: resolved.lateAnswers},
-		onBusy: onBusy, decisions: resolved.decisions, answersOnly: resolved.answersOnlyLate && len(accepted.Tail) == 0,
+		input:  &stream.Input{Input: inputCopy, Accepted: accepted, Requester: requester, ResumeDecisions: resolved.resumeDecisions, LateDecisions: resolved.lateDecisions},
+		onBusy: onBusy, decisions: resolved.decisions, answersOnly: resolved.hasOnlyLateDecisions && len(accepted.Tail) == 0,
 	}, nil
 }
 

@@ -72,7 +72,7 @@ func wantPayloadsWithID(t *testing.T, odd string) {
 		ordinary, runs.ParkedInput{Run: ordinary},
 		in, runs.SubmitRequest{RunID: odd, Digest: hash, OnBusy: runs.OnBusyInterrupt, Offer: &in},
 		runs.ModelCall{Step: step, Beginning: runs.Beginning{Input: 1 << 60, Digest: hash}},
-		runs.ToolCall{Step: step, Open: step.ID, Lane: 7, LaneAfter: 1 << 60, CallID: name, MessageID: name},
+		runs.ToolCall{Step: step, TurnStepID: step.ID, Lane: 7, LaneAfter: 1 << 60, CallID: name, MessageID: name},
 		finish, answer, runs.SubmitRequest{RunID: odd, Digest: hash}, runs.ActiveRun{RunID: odd},
 	} {
 		if _, err := runs.DataConverter().ToPayload(value); err != nil {

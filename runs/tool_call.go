@@ -23,9 +23,9 @@ type ChainedAdvance struct {
 
 // ToolCall is the input of ActivityCallTool: one tool call.
 type ToolCall struct {
-	// Step.ID is the call's own, Open the ID of the step that all calls of the turn share.
+	// Step.ID is the call's own, TurnStepID the ID of the step that all calls of the turn share.
 	Step
-	Open string `json:"open"`
+	TurnStepID string `json:"turnStepId"`
 	// Lane is the lane that the call writes to, LaneAfter its last record; 0 = all its records are
 	// older than After.
 	Lane      int    `json:"lane"`
@@ -55,8 +55,8 @@ type ToolCall struct {
 	OutlastsCancel bool `json:"outlastsCancel,omitempty"`
 	// Chained is set if nothing but an advance can follow the call: the activity makes it, too.
 	Chained *ChainedAdvance `json:"chained,omitempty"`
-	// Opens is set in the calls with which a run begins.
-	Opens *Beginning `json:"opens,omitempty"`
+	// Beginning is set in the calls with which a run begins.
+	Beginning *Beginning `json:"beginning,omitempty"`
 	// Announces is set in the calls with which a subagent begins: the call that it works for.
 	Announces *ToolCall `json:"announces,omitempty"`
 }

@@ -397,13 +397,13 @@ func TestProposalIsOneRecord(t *testing.T) {
 	if other.Seq == first.Seq {
 		t.Errorf("sequence of another proposal = %v, want another", other.Seq)
 	}
-	in.Late = []stream.InterruptAnswer{{InterruptID: "i"}}
+	in.LateDecisions = []stream.ResumeDecision{{InterruptID: "i"}}
 	late := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, in))
-	mustEqual(t, "proposal with a late answer: digest", late.Digest, first.Digest)
+	mustEqual(t, "proposal with a late decision: digest", late.Digest, first.Digest)
 	if late.Seq == first.Seq {
-		t.Errorf("proposal with a late answer: Seq = %v, want another", late.Seq)
+		t.Errorf("proposal with a late decision: Seq = %v, want another", late.Seq)
 	}
-	mustEqual(t, "number of late answers", len(must[*stream.Input](t)(l.Input(ctx, late.Seq)).Late), 1)
+	mustEqual(t, "number of late decisions", len(must[*stream.Input](t)(l.Input(ctx, late.Seq)).LateDecisions), 1)
 }
 
 func TestCancelRequestIsKeptOnce(t *testing.T) {

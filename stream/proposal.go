@@ -28,17 +28,17 @@ type Input struct {
 	Accepted Acceptance         `json:"accepted"`
 	// Requester is the caller that started the run.
 	Requester *auth.Principal `json:"requester,omitempty"`
-	// Late are answers to interrupts that were decided before the input came. They change nothing;
-	// the client is told the decisions that were carried out (Store.LateEvents).
-	Late []InterruptAnswer `json:"late,omitempty"`
-	// Answers are those to interrupts that were open when the input came. A concurrent decision may
-	// still win, and then they are late too.
-	Answers []InterruptAnswer `json:"answers,omitempty"`
+	// LateDecisions are about interrupts that were decided before the input came. They change
+	// nothing; the client is told the decisions that were carried out (Store.LateEvents).
+	LateDecisions []ResumeDecision `json:"lateDecisions,omitempty"`
+	// ResumeDecisions are about interrupts that were open when the input came. A concurrent
+	// decision may still win, and then they are late too.
+	ResumeDecisions []ResumeDecision `json:"resumeDecisions,omitempty"`
 }
 
-// InterruptAnswer is a client's decision about an interrupt, about which another decision may have
-// been carried out.
-type InterruptAnswer struct {
+// ResumeDecision is a decision of a client, made in resume. Another decision about the interrupt
+// may have been carried out.
+type ResumeDecision struct {
 	InterruptID string   `json:"interruptId"`
 	Decision    Decision `json:"decision"`
 }
@@ -54,10 +54,10 @@ type Proposal struct {
 // existing proposal. No reader is shown it, and it changes nothing until the workflow of the run
 // accepts it.
 //
-// An input that was refused before, and whose answers are late now, becomes another record under
+// An input that was refused before, and whose decisions are late now, becomes another record under
 // another lane, with the same Proposal.Digest.
 func (l *Log) ProposeInput(ctx context.Context, run Run, digest [32]byte, in *Input) (Proposal, error) {
-	if len(in.Late) == 0 {
+	if len(in.LateDecisions) == 0 {
 		return l.propose(ctx, run, digest, in)
 	}
 	p, err := l.propose(ctx, run, sha256.Sum256(append(digest[:], "late"...)), in)

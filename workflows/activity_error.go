@@ -56,6 +56,15 @@ func (r *run) endingFromError(ctx workflow.Context, err error) ending {
 	}
 }
 
+// isOverdue reports whether the run's deadline has passed.
+func (r *run) isOverdue(ctx workflow.Context) bool { return r.budget.IsOverdue(workflow.Now(ctx)) }
+
+// isType reports whether err is or wraps an application error of a type.
+func isType(err error, errorType string) bool {
+	var app *temporal.ApplicationError
+	return errors.As(err, &app) && app.Type() == errorType
+}
+
 // overdueEnding returns how the run ends when an activity has run out of time: with the step's
 // timeout if that is earlier than the run's deadline.
 func (r *run) overdueEnding() ending {
@@ -68,13 +77,4 @@ func (r *run) overdueEnding() ending {
 // durationEnding returns the ending of a run whose deadline has passed.
 func (r *run) durationEnding() ending {
 	return limitEnding(runs.CodeLimitDuration, "the run reached its limit of %s", r.in.Limits.Duration)
-}
-
-// isOverdue reports whether the run's deadline has passed.
-func (r *run) isOverdue(ctx workflow.Context) bool { return r.budget.IsOverdue(workflow.Now(ctx)) }
-
-// isType reports whether err is or wraps an application error of a type.
-func isType(err error, errorType string) bool {
-	var app *temporal.ApplicationError
-	return errors.As(err, &app) && app.Type() == errorType
 }

@@ -119,3 +119,8 @@ func continueWith(ctx workflow.Context, workflowType string, in any) error {
 		InitialVersioningBehavior: workflow.ContinueAsNewVersioningBehaviorAutoUpgrade,
 	}, workflowType, in)
 }
+
+// historyIsLong reports whether Temporal suggests to continue as new.
+func historyIsLong(ctx workflow.Context) bool {
+	return workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+}

@@ -75,7 +75,7 @@ func TestHandoff(t *testing.T) {
 	mustEqual(t, "number of calls", len(fixture.calls), 3)
 	wantEqual(t, "last call", fixture.madeCalls()[2], "a over b")
 	wantEqual(t, "handoff call: ID", fixture.calls[2].ID, "1/tools/0")
-	wantEqual(t, "handoff call: open", fixture.calls[2].Open, fixture.calls[0].Open)
+	wantEqual(t, "handoff call: open", fixture.calls[2].TurnStepID, fixture.calls[0].TurnStepID)
 	wantEqual(t, "handoff call: record before it", fixture.calls[2].After, fixture.calls[0].After)
 	wantEqual(t, "end of the run: agent", finish.Agent, "b")
 	wantEqual(t, "end of the run: revision", finish.Revision, "vb")
@@ -183,7 +183,7 @@ func TestHandoffWaitsForDecisions(t *testing.T) {
 	nextFixture.wantCalls("a ask ", "a over b")
 	wantEqual(t, "handoff call: message ID", nextFixture.calls[1].MessageID, "m")
 	wantEqual(t, "handoff call: ID", nextFixture.calls[1].ID, "0/tools/0")
-	if nextFixture.calls[1].Opens == nil {
+	if nextFixture.calls[1].Beginning == nil {
 		t.Fatal("handoff call: Opens = nil, want a value")
 	}
 }

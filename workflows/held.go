@@ -126,8 +126,3 @@ func (r *run) awaitHeldUntil(ctx workflow.Context, until time.Time) {
 	}
 	_, _ = workflow.AwaitWithTimeout(ctx, until.Sub(workflow.Now(ctx)), ready)
 }
-
-// historyIsLong reports whether Temporal suggests to continue as new.
-func historyIsLong(ctx workflow.Context) bool {
-	return workflow.GetInfo(ctx).GetContinueAsNewSuggested()
-}

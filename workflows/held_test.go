@@ -98,14 +98,14 @@ func TestHeldRunContinues(t *testing.T) {
 	wantEqual(t, "step that the announcement closes", fixture.announced[0].Closes, "tools")
 	wantEqual(t, "number of announced interrupts", len(fixture.announced[0].Interrupts.Items), 2)
 	mustEqual(t, "calls", fixture.madeCalls(), []string{"ask", "client", "now"})
-	wantEqual(t, "call after its decision: open", fixture.calls[1].Open, "1/held")
+	wantEqual(t, "call after its decision: open", fixture.calls[1].TurnStepID, "1/held")
 	wantEqual(t, "call after its decision: record before it", fixture.calls[1].After, 15)
 	wantEqual(t, "call after its decision: closed step", fixture.calls[1].Closes, "")
 	if fixture.calls[1].Decision == nil {
 		t.Fatal("call after its decision: Decision = nil, want a value")
 	}
-	if fixture.calls[1].Opens != nil {
-		t.Errorf("call after its decision: Opens = %+v, want nil", fixture.calls[1].Opens)
+	if fixture.calls[1].Beginning != nil {
+		t.Errorf("call after its decision: Opens = %+v, want nil", fixture.calls[1].Beginning)
 	}
 	wantEqual(t, "model call of the next turn: ID", fixture.modelCalls[1].ID, "2/model")
 	wantEqual(t, "model call of the next turn: closed step", fixture.modelCalls[1].Closes, "tools")

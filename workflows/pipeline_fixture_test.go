@@ -347,7 +347,7 @@ func (f *pipelineFixture) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 	f.executedPaths = append(f.executedPaths, in.PipelineStep.Path)
 	if err != nil {
 		f.write(tools, "")
-		return runs.ToolAnswer{}, f.failStep(in.Step, in.Open, err)
+		return runs.ToolAnswer{}, f.failStep(in.Step, in.TurnStepID, err)
 	}
 	f.eventOf[in.CallID] = ev
 	a := runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: f.write(laneOf(in.Step), in.Name), Seq: f.write(tools, "")}
@@ -446,8 +446,8 @@ func (f *pipelineFixture) advanceOnce(in runs.AdvanceInput) (runs.AdvanceResult,
 		return runs.AdvanceResult{}, temporal.NewNonRetryableApplicationError(err.Error(), "cursor", nil)
 	}
 	f.recordChanges(m.Changes)
-	f.storeMove(m)
-	return f.answerMove(in, d, m), nil
+	f.storeAdvanced(m)
+	return f.returnAdvanced(in, d, m), nil
 }
 
 // stepTree returns the step tree: the agent's steps, or those of its program.
@@ -491,8 +491,8 @@ func (f *pipelineFixture) recordChanges(changes []pipeline.Change) {
 	}
 }
 
-// answerMove returns the workflow's next action.
-func (f *pipelineFixture) answerMove(in runs.AdvanceInput, d *agents.Definition, m pipeline.Move) runs.AdvanceResult {
+// returnAdvanced returns the workflow's next action.
+func (f *pipelineFixture) returnAdvanced(in runs.AdvanceInput, d *agents.Definition, m pipeline.Advanced) runs.AdvanceResult {
 	next, do := runs.AdvanceResult{TreePosition: m.Position, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
 	active := &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: f.limits}, Deadline: do.Deadline}
 	active.PipelineStep = runs.StepRef{Path: do.Path, Name: do.Name, Scope: "s"}
@@ -515,7 +515,7 @@ func (f *pipelineFixture) answerMove(in runs.AdvanceInput, d *agents.Definition,
 	case do.Branches != nil:
 		b := do.Branches
 		next.Branches = &runs.Branches{
-			Path: do.Path, Names: b.Names, Count: b.Count, Concurrency: max(1, min(b.AtOnce, b.Count)), StopOnFailure: b.Stop, Deadline: do.Deadline,
+			Path: do.Path, Names: b.Names, Count: b.Count, Concurrency: max(1, min(b.Concurrency, b.Count)), StopOnFailure: b.Stop, Deadline: do.Deadline,
 			Compensates: b.Ends == nil && pipeline.StepAt(d, do.Path).Compensates(),
 		}
 	}

@@ -114,7 +114,7 @@ func (f *pipelineFixture) simulate(cancel string, branch []pipeline.BranchRef, i
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		f.storeMove(m)
+		f.storeAdvanced(m)
 		f.seq++
 		f.recordChanges(m.Changes)
 		at = m.Position

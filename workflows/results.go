@@ -62,9 +62,3 @@ func (t *thread) awaitDecidable(ctx workflow.Context) {
 func (t *thread) awaitResults(ctx workflow.Context) (ok bool) {
 	return workflow.Await(ctx, func() bool { return !t.results.busy && t.results.signals.Len() == 0 }) == nil
 }
-
-// interruptsOf returns the interrupts that a decision about a call is for; nil = none. A cancelled
-// run takes no decisions, unless it compensates.
-func (r *run) interruptsOf(callID string) *runs.Interrupts {
-	return r.interrupts.find(callID, r.in.Resume, r.isCancelled() && !r.isCompensating())
-}

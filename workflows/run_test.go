@@ -143,7 +143,7 @@ func TestStepsFollowLastRecord(t *testing.T) {
 	}
 	slices.SortFunc(tools, func(a, b runs.ToolCall) int { return a.Lane - b.Lane })
 	step = runs.Step{Run: input.Run, Execution: step.Execution, Agent: "a", Revision: "v", ID: "1/tools/0", Turn: 1, Name: "tools", Closes: "model", After: 10}
-	want := []runs.ToolCall{{Step: step, Open: "1/tools", CallID: "c0", MessageID: "m"}, {Step: step, Open: "1/tools", Lane: 1, CallID: "c1", MessageID: "m"}}
+	want := []runs.ToolCall{{Step: step, TurnStepID: "1/tools", CallID: "c0", MessageID: "m"}, {Step: step, TurnStepID: "1/tools", Lane: 1, CallID: "c1", MessageID: "m"}}
 	want[1].ID = "1/tools/1"
 	if diff := cmp.Diff(want, tools); diff != "" {
 		t.Errorf("the tools' steps (-want +got):\n%s", diff)

@@ -221,7 +221,7 @@ func TestEditedSoftLimit(t *testing.T) {
 		t.Fatalf("after %d turns: decision of the first call = nil, want a value", len(nextFixture.modelCalls))
 	}
 	wantEqual(t, fmt.Sprintf("after %d turns: arguments of the first call's decision", len(nextFixture.modelCalls)), nextFixture.calls[0].Decision.ArgsDigest, "other figures")
-	wantEqual(t, fmt.Sprintf("after %d turns: first call opens with edits", len(nextFixture.modelCalls)), nextFixture.calls[0].Opens.Edits, true)
+	wantEqual(t, fmt.Sprintf("after %d turns: first call opens with edits", len(nextFixture.modelCalls)), nextFixture.calls[0].Beginning.Edits, true)
 	if got := in.Resume.Spent.Allowed.Tokens; got != 170 {
 		t.Errorf("allowed tokens: got %d, want 170", got)
 	}

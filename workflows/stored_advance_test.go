@@ -14,8 +14,9 @@ type storedData struct {
 	ended         pipeline.Ended
 }
 
-// storeMove stores the data of a move under the sequence of the record that the advance writes.
-func (f *pipelineFixture) storeMove(m pipeline.Move) {
+// storeAdvanced stores the data of an advance under the sequence of the record that the advance
+// writes.
+func (f *pipelineFixture) storeAdvanced(m pipeline.Advanced) {
 	for path, record := range m.Position.Records {
 		if record == 0 {
 			m.Position.Records[path] = f.seq + 1

@@ -64,3 +64,12 @@ func resumedCalls(set *runs.Interrupts) []call {
 	}
 	return calls
 }
+
+// abortSuspension continues the run when no child ends with interrupts: interrupts of children that
+// have ended are cancelled, and the thread takes decisions again.
+func (r *run) abortSuspension(ctx workflow.Context) {
+	if r.thread != nil {
+		r.thread.closeSuspended(ctx, false)
+		r.thread.allowDecisions(ctx)
+	}
+}

@@ -242,7 +242,7 @@ func (t *toolCalls) startChild(c *call, in runs.ToolCall) (child workflow.ChildW
 // request returns the activity input for a call on a lane. The ID of the call's step contains the
 // index of the call, not the lane: it is the same wherever the call runs.
 func (t *toolCalls) request(c call, lane int) runs.ToolCall {
-	in := runs.ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.log.Lanes[lane], CallID: c.id, MessageID: t.interrupts.MessageID, Decision: c.decision, OnExpiry: c.onExpiry}
+	in := runs.ToolCall{Step: t.step, TurnStepID: t.step.ID, Lane: lane, LaneAfter: t.run.log.Lanes[lane], CallID: c.id, MessageID: t.interrupts.MessageID, Decision: c.decision, OnExpiry: c.onExpiry}
 	in.Votes, in.RememberedRule = c.votes, c.remember
 	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
 	if c.handoff != nil {
@@ -260,7 +260,7 @@ func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 	in.OutlastsCancel = t.run.outlastsCancel(c)
 	// The run has no record yet: it begins with decided calls, and these open it.
 	if t.step.After == 0 {
-		in.Opens, in.Announces = t.run.firstStepOpening()
+		in.Beginning, in.Announces = t.run.firstStepOpening()
 	}
 	return in
 }

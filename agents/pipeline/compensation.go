@@ -126,7 +126,7 @@ func (in *interpreter) compensatesBranches(p openStep) bool {
 
 // recordDone adds a finished step to Undo. A step that may run again also needs its present
 // outputs, and a step with branches their items and records; these are in a Done, which the caller
-// stores with the move.
+// stores with the advance.
 func (in *interpreter) recordDone(p openStep) {
 	var done Done
 	if enclosing := in.repeated(p.path); enclosing != nil {
@@ -148,7 +148,7 @@ func (in *interpreter) recordDone(p openStep) {
 	if in.done == nil {
 		in.done = map[string]Done{}
 	}
-	// The record is 0 until the caller has stored the move.
+	// The record is 0 until the caller has stored the advance.
 	in.position.Records[p.path], in.done[p.path] = 0, done
 }
 

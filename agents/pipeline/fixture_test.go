@@ -116,7 +116,7 @@ func (f *fixture) runToEnd(branch []pipeline.BranchRef, items []json.RawMessage,
 		if err != nil {
 			f.t.Fatalf("%v after %v", err, f.executedActions)
 		}
-		f.storeMove(m)
+		f.storeAdvanced(m)
 		open = f.recordChanges(m.Changes, open)
 		a := m.Action
 		if a.Agent == nil && a.Tool == nil && a.Approve == nil && a.Branches == nil && a.Sleep == 0 {
@@ -131,8 +131,8 @@ func (f *fixture) runToEnd(branch []pipeline.BranchRef, items []json.RawMessage,
 	return nil, pipeline.Ended{}
 }
 
-// storeMove stores the data that a move keeps, as a record does.
-func (f *fixture) storeMove(m pipeline.Move) {
+// storeAdvanced stores the data that an advance keeps, as a record does.
+func (f *fixture) storeAdvanced(m pipeline.Advanced) {
 	f.t.Helper()
 	f.stored = append(f.stored, m.Done)
 	failures := m.Position.Failures()

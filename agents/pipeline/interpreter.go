@@ -22,19 +22,19 @@ const (
 // Advance returns the next action after an event. It is pure: it changes none of its arguments, and
 // equal arguments give equal moves. The error is an [ErrPosition], or one of env.Recall. A failure
 // of a step is no error: the tree handles it.
-func Advance(d *agents.Definition, position TreePosition, event Event, env Env) (Move, error) {
+func Advance(d *agents.Definition, position TreePosition, event Event, env Env) (Advanced, error) {
 	in := &interpreter{definition: d, position: position.clone(), env: env, transitionsLeft: maxTransitions}
 	if err := in.applyEvent(event); err != nil {
-		return Move{}, err
+		return Advanced{}, err
 	}
 	for in.action == nil {
 		in.next()
 		if in.err != nil {
-			return Move{}, in.err
+			return Advanced{}, in.err
 		}
 	}
 	maps.DeleteFunc(in.done, func(path string, _ Done) bool { return in.position.Records[path] != 0 }) // the caller has stored these already
-	return Move{Position: in.position, Changes: in.changes, Action: *in.action, Sets: in.hasSet, Done: in.done}, nil
+	return Advanced{Position: in.position, Changes: in.changes, Action: *in.action, RequiresSameState: in.hasSet, Done: in.done}, nil
 }
 
 // clone copies what Advance changes of a position. Branch is shared: Advance does not change it.
@@ -57,7 +57,7 @@ type interpreter struct {
 	env             Env                // State has the changes so far
 	variableCache   map[string]any     // cached variables of expressions; nil = compute them again
 	event           Event              // the event of this call
-	hasSet          bool               // a set step has run (see Move.Sets)
+	hasSet          bool               // a set step has run (see Advanced.RequiresSameState)
 	done            map[string]Done    // read or made in this call, by path
 	changes         []Change           // for clients, in order
 	transition      transition         // of the innermost step, next

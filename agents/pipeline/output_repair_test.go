@@ -275,7 +275,7 @@ steps:
 func TestConcurrentOutputs(t *testing.T) {
 	t.Parallel()
 	f := setup(t, `steps: [{name: rows, map: {items: "[1]", steps: [{name: both, parallel: [{name: left, tool: l}, {name: right, tool: r}]}]}}]`)
-	next := func(at pipeline.TreePosition, ev pipeline.Event, items ...json.RawMessage) pipeline.Move {
+	next := func(at pipeline.TreePosition, ev pipeline.Event, items ...json.RawMessage) pipeline.Advanced {
 		t.Helper()
 		m, err := pipeline.Advance(f.definition, at, ev, pipeline.Env{State: f.state, Items: items, Now: f.now})
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 //
 // A position is part of histories and records, so it is small (names of steps, counts and times),
 // has no content, and its JSON must stay compatible. Advance does not change its argument: each
-// Move has a position of its own.
+// Advanced has a position of its own.
 type TreePosition struct {
 	// Branch is the path to the position's branch, from the run's agent on; empty = the whole tree.
 	Branch []BranchRef `json:"branch,omitempty"`
@@ -25,7 +25,7 @@ type TreePosition struct {
 	Undo    []string `json:"undo,omitempty"`
 	Undoing *Failure `json:"undoing,omitempty"`
 	// Records are the sequences of the records with the [Done] of these steps, by path. 0 = this
-	// move has the Done: the caller that stores the move sets the sequence.
+	// advance has the Done: the caller that stores the advance sets the sequence.
 	Records map[string]uint64 `json:"records,omitempty"`
 	// Keeps means that the outputs of the run before stay when the tree begins.
 	Keeps bool `json:"keeps,omitempty"`
@@ -140,8 +140,8 @@ const (
 type Failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message,omitempty"`
-	// Record is the sequence of the record with the detail; 0 = none. Detailed means that this move
-	// made the detail: Record is 0 until the move is stored, as in TreePosition.Records.
+	// Record is the sequence of the record with the detail; 0 = none. Detailed means that this
+	// advance made the detail: Record is 0 until the advance is stored, as in TreePosition.Records.
 	Record   uint64 `json:"record,omitempty"`
 	Detailed bool   `json:"detailed,omitempty"`
 	// Detail is the message of a provider, a tool or a validator. It may have content, and never
@@ -204,7 +204,7 @@ type Env struct {
 }
 
 // Done is what the compensation of a finished step needs besides the state at that time. The caller
-// of Advance stores it with the move.
+// of Advance stores it with the advance.
 type Done struct {
 	// Outputs are those of the round or try in which the step finished, by name: later rounds
 	// replace them in the state.
@@ -220,16 +220,17 @@ type Ended struct {
 	Records map[string]uint64 `json:"records,omitempty"`
 }
 
-// Move is the result of Advance. The caller stores Position, Changes and Done together, and then
-// carries the action out.
-type Move struct {
+// Advanced is the result of Advance. The caller stores Position, Changes and Done together, and
+// then carries the action out.
+type Advanced struct {
 	Position TreePosition
 	// Changes are for clients, in this order, before the action.
 	Changes []Change
 	Action  Action
-	// Sets means that a change depends on the value of the state. The move counts only if the state
-	// is still the same when it is stored; otherwise the caller calls Advance again.
-	Sets bool
+	// RequiresSameState means that a change depends on the value of the state. The advance counts
+	// only if the state is still the same when it is stored; otherwise the caller calls Advance
+	// again.
+	RequiresSameState bool
 	// Done has to be stored, by path, for compensations (see Env.Recall).
 	Done map[string]Done
 }
@@ -293,8 +294,8 @@ type Branches struct {
 	Ends []uint64
 	// Names are those of parallel's branches, in order; nil for map, whose branches are numbered.
 	Names []string
-	// AtOnce bounds how many run concurrently.
-	AtOnce int
+	// Concurrency bounds how many run concurrently.
+	Concurrency int
 	// Stop tells that no branch begins after one has failed, and that active ones are cancelled.
 	Stop bool
 }

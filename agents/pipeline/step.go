@@ -243,13 +243,13 @@ func (in *interpreter) enterBranches(p openStep) {
 
 // branches returns the branches of a parallel or map step, or those that compensate its finished
 // ones. A map's items are evaluated here, once: branches and compensation read them from the record
-// of this move.
+// of this advance.
 func (in *interpreter) branches(p openStep) (*Branches, *Failure) {
 	if in.compensatesBranches(p) {
 		return in.compensatingBranches(p)
 	}
 	if s := p.step.Parallel; s != nil {
-		b := &Branches{Count: len(s.Steps), AtOnce: s.AtOnce(), Stop: s.OnError != agents.OnErrorContinue}
+		b := &Branches{Count: len(s.Steps), Concurrency: s.ConcurrencyOrDefault(), Stop: s.OnError != agents.OnErrorContinue}
 		for _, branch := range s.Steps {
 			b.Names = append(b.Names, branch.Name)
 		}
@@ -267,7 +267,7 @@ func (in *interpreter) branches(p openStep) (*Branches, *Failure) {
 	if len(items) > limit {
 		return nil, new(newFailure("limit_items", "step %q: map.items has more than %d items", p.name, limit))
 	}
-	b := &Branches{Items: make([]json.RawMessage, len(items)), Count: len(items), AtOnce: m.AtOnce(), Stop: m.OnError != agents.OnErrorContinue}
+	b := &Branches{Items: make([]json.RawMessage, len(items)), Count: len(items), Concurrency: m.ConcurrencyOrDefault(), Stop: m.OnError != agents.OnErrorContinue}
 	for i, item := range items {
 		if b.Items[i], err = expression.Encode(item); err != nil {
 			return nil, invalidExpression(p, "map.items", err)
@@ -285,13 +285,13 @@ func (in *interpreter) compensatingBranches(p openStep) (*Branches, *Failure) {
 	d := in.compensatedDone()
 	b := &Branches{Items: d.Items, Ends: d.Ends, Count: len(d.Ends)}
 	if s := p.step.Parallel; s != nil {
-		b.AtOnce = s.AtOnce()
+		b.Concurrency = s.ConcurrencyOrDefault()
 		for _, branch := range s.Steps {
 			b.Names = append(b.Names, branch.Name)
 		}
 		return b, nil
 	}
-	b.AtOnce = p.step.Map.AtOnce()
+	b.Concurrency = p.step.Map.ConcurrencyOrDefault()
 	return b, nil
 }
 

@@ -28,23 +28,23 @@ import (
 //
 // An invalid entry, or one that the caller may not make, refuses the whole input, before anything
 // is written. Entries about unknown interrupts are ignored, with a warning in the log.
-func (s *Service) Resume(ctx context.Context, input *agui.RunAgentInput, thread stream.Thread, snap *snapshot.Snapshot) ([]runs.Decision, []stream.InterruptAnswer, error) {
+func (s *Service) Resume(ctx context.Context, input *agui.RunAgentInput, thread stream.Thread, snap *snapshot.Snapshot) ([]runs.Decision, []stream.ResumeDecision, error) {
 	if !snap.Sealed || len(snap.Interrupts)+len(snap.ClientCalls) == 0 {
 		return nil, nil, nil
 	}
 	interruptedRun := stream.Run{Thread: thread, ID: snap.RunID}
-	answers, unknown, err := s.readAnswers(ctx, input.Resume, thread, snap)
+	entries, unknown, err := s.readResume(ctx, input.Resume, thread, snap)
 	if err != nil {
 		return nil, nil, err
 	}
 	var decisions []runs.Decision
-	var contents []stream.InterruptAnswer
-	for _, a := range answers {
-		d, err := s.writeProposal(ctx, interruptedRun, a.interrupt, a.request, request.ChannelInput)
+	var contents []stream.ResumeDecision
+	for _, e := range entries {
+		d, err := s.writeProposal(ctx, interruptedRun, e.interrupt, e.request, request.ChannelInput)
 		if err != nil {
 			return nil, nil, err
 		}
-		decisions, contents = append(decisions, d), append(contents, interruptAnswerOf(a.interrupt, a.request))
+		decisions, contents = append(decisions, d), append(contents, resumeDecisionOf(e.interrupt, e.request))
 	}
 	if unknown > 0 {
 		s.finder.Logger.WarnContext(ctx, "the input resolves unknown interrupts, which are ignored", "count", unknown)
@@ -52,17 +52,17 @@ func (s *Service) Resume(ctx context.Context, input *agui.RunAgentInput, thread 
 	return append(decisions, toolResults(input.Messages, snap)...), contents, nil
 }
 
-// resumeAnswer is a valid entry of resume, with its open interrupt.
-type resumeAnswer struct {
+// openEntry is a valid entry of resume, with its open interrupt.
+type openEntry struct {
 	interrupt *agui.Interrupt
 	request   Request
 }
 
-// readAnswers converts and checks the entries of resume, and returns those about open interrupts.
+// readResume converts and checks the entries of resume, and returns those about open interrupts.
 // One invalid entry, or two about the same interrupt, is an error. unknown counts entries about
 // interrupts that are not open.
-func (s *Service) readAnswers(ctx context.Context, resume []agui.ResumeEntry, thread stream.Thread, snap *snapshot.Snapshot) (answers []resumeAnswer, unknown int, err error) {
-	answered := map[string]bool{}
+func (s *Service) readResume(ctx context.Context, resume []agui.ResumeEntry, thread stream.Thread, snap *snapshot.Snapshot) (open []openEntry, unknown int, err error) {
+	decided := map[string]bool{}
 	for i, entry := range resume {
 		pointer := fmt.Sprintf("/resume/%d", i)
 		interrupt := interruptByID(snap.Interrupts, entry.InterruptID)
@@ -70,10 +70,10 @@ func (s *Service) readAnswers(ctx context.Context, resume []agui.ResumeEntry, th
 			unknown++
 			continue
 		}
-		if answered[interrupt.ID] {
-			return nil, 0, InvalidAnswer(pointer+"/interruptId", "is answered twice")
+		if decided[interrupt.ID] {
+			return nil, 0, InvalidAnswer(pointer+"/interruptId", "is decided twice")
 		}
-		answered[interrupt.ID] = true
+		decided[interrupt.ID] = true
 		req, err := requestOf(interrupt, entry, pointer)
 		if err != nil {
 			return nil, 0, err
@@ -84,9 +84,9 @@ func (s *Service) readAnswers(ctx context.Context, resume []agui.ResumeEntry, th
 		if err := s.checkDecider(ctx, thread, snap, interrupt, req, pointer+"/payload"); err != nil {
 			return nil, 0, err
 		}
-		answers = append(answers, resumeAnswer{interrupt, req})
+		open = append(open, openEntry{interrupt, req})
 	}
-	return answers, unknown, nil
+	return open, unknown, nil
 }
 
 // toolResults returns a decision for each client tool result in the messages: the first new tool
@@ -172,38 +172,38 @@ func (s *Service) writeProposal(ctx context.Context, run stream.Run, interrupt *
 	return d, err
 }
 
-// LateAnswers returns the answers of resume to interrupts that are resolved already, so that the
-// run can show the decision that stands instead. An invalid answer is returned without content.
-func LateAnswers(resume []agui.ResumeEntry, snap *snapshot.Snapshot) []stream.InterruptAnswer {
-	var late []stream.InterruptAnswer
+// LateDecisions returns the entries of resume about interrupts that are resolved already, so that
+// the run can show the decision that stands instead. An invalid entry is returned without content.
+func LateDecisions(resume []agui.ResumeEntry, snap *snapshot.Snapshot) []stream.ResumeDecision {
+	var late []stream.ResumeDecision
 	for _, entry := range resume {
 		if interrupt := interruptByID(snap.Answered, entry.InterruptID); interrupt != nil {
-			late = append(late, lateAnswerTo(interrupt, entry, snap))
+			late = append(late, lateDecisionOn(interrupt, entry, snap))
 		}
 	}
 	return late
 }
 
-// lateAnswerTo returns an entry of resume as the answer to an interrupt. An invalid entry has no
-// content.
-func lateAnswerTo(interrupt *agui.Interrupt, entry agui.ResumeEntry, snap *snapshot.Snapshot) stream.InterruptAnswer {
+// lateDecisionOn returns an entry of resume as a decision about an interrupt. An invalid entry has
+// no content.
+func lateDecisionOn(interrupt *agui.Interrupt, entry agui.ResumeEntry, snap *snapshot.Snapshot) stream.ResumeDecision {
 	req, err := requestOf(interrupt, entry, "")
 	if err != nil {
-		return stream.InterruptAnswer{InterruptID: interrupt.ID}
+		return stream.ResumeDecision{InterruptID: interrupt.ID}
 	}
 	if req, err = req.normalize(snap, interrupt, ""); err != nil {
-		return stream.InterruptAnswer{InterruptID: interrupt.ID}
+		return stream.ResumeDecision{InterruptID: interrupt.ID}
 	}
-	return interruptAnswerOf(interrupt, req)
+	return resumeDecisionOf(interrupt, req)
 }
 
-// interruptAnswerOf returns a request in the form of the log. An invalid request has no decision.
-func interruptAnswerOf(interrupt *agui.Interrupt, req Request) stream.InterruptAnswer {
-	answer := stream.InterruptAnswer{InterruptID: interrupt.ID}
+// resumeDecisionOf returns a request in the form of the log. An invalid request has no decision.
+func resumeDecisionOf(interrupt *agui.Interrupt, req Request) stream.ResumeDecision {
+	decision := stream.ResumeDecision{InterruptID: interrupt.ID}
 	if d, err := decisionOf(interrupt, req); err == nil {
-		answer.Decision = *d
+		decision.Decision = *d
 	}
-	return answer
+	return decision
 }
 
 // decisionDigestChars is how many characters of a digest the workflow gets: enough to tell
@@ -250,10 +250,10 @@ func isRepeatedResult(m agui.Message, snap *snapshot.Snapshot) bool {
 	return e != nil && e.Sent == ""
 }
 
-// AllAnswersLate reports whether all answers of an input come too late: all its entries of resume
-// are about resolved interrupts or, without entries, its only new messages are results of calls
-// that have one. The run of such an input shows the decisions that stand.
-func AllAnswersLate(in *agui.RunAgentInput, snap *snapshot.Snapshot) bool {
+// HasOnlyLateDecisions reports whether all decisions of an input come too late: all its entries of
+// resume are about resolved interrupts or, without entries, its only new messages are results of
+// calls that have one. The run of such an input shows the decisions that stand.
+func HasOnlyLateDecisions(in *agui.RunAgentInput, snap *snapshot.Snapshot) bool {
 	if len(in.Resume) > 0 {
 		return !slices.ContainsFunc(in.Resume, func(entry agui.ResumeEntry) bool {
 			return !slices.ContainsFunc(snap.Answered, func(q agui.Interrupt) bool { return q.ID == entry.InterruptID })

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -30,20 +29,11 @@ func (o *PageOrigin) MostStreams() int64 { return o.mostStreams.Load() }
 func ServePage(t *testing.T, p *Endpoint, page string) *PageOrigin {
 	t.Helper()
 	files := http.FileServer(http.Dir(page))
-	forward := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			where, err := p.Addresses(r.In.Context())
-			if err != nil {
-				return // the client is gone
-			}
-			if to, err := url.Parse(where.API); err == nil {
-				r.SetURL(to)
-				r.Out.Host = r.In.Host // the API compares it with the origin of the page
-			}
-		},
-		Transport:     &http.Transport{DisableKeepAlives: true},
-		FlushInterval: -1,
-		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	forward := p.reverseProxy()
+	rewrite := forward.Rewrite
+	forward.Rewrite = func(r *httputil.ProxyRequest) {
+		rewrite(r)
+		r.Out.Host = r.In.Host // the API compares it with the origin of the page
 	}
 	o := &PageOrigin{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

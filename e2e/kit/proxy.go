@@ -27,7 +27,27 @@ func (p *Endpoint) RouteTo(t *testing.T, to *API) {
 // restarts.
 func (p *Endpoint) Proxy(t *testing.T) string {
 	t.Helper()
-	forward := &httputil.ReverseProxy{
+	forward := p.reverseProxy()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.proxied.RLock()
+		defer p.proxied.RUnlock()
+		// The server closes the request body when the response begins. If the transport has not
+		// read the body to its end by then, it closes the connection.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client is gone
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// reverseProxy returns a handler that forwards to the endpoint's API, wherever it listens then. It
+// answers 502 while the API does not run.
+func (p *Endpoint) reverseProxy() *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			where, err := p.Addresses(r.In.Context())
 			if err != nil {
@@ -43,20 +63,6 @@ func (p *Endpoint) Proxy(t *testing.T) string {
 		FlushInterval: -1,
 		ErrorLog:      slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // clients are told
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.proxied.RLock()
-		defer p.proxied.RUnlock()
-		// The server closes the request body when the response begins. If the transport has not
-		// read the body to its end by then, it closes the connection.
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return // the client is gone
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		forward.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
 }
 
 // AwaitResponses waits until the proxy has forwarded every response to its end. CopilotKit's

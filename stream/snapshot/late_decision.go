@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// An answer is late if another decision about its interrupt was carried out first: by another
-// approver, or by expiry. The late answer changes nothing. If it differs, its client gets an event
+// A decision is late if another one about its interrupt was carried out first: that of another
+// approver, or expiry. The late decision changes nothing. If it differs, its client gets an event
 // with the decision that was carried out.
 
 // CustomDecision is the name of the CUSTOM event that tells a client which decision was carried out
@@ -31,12 +31,12 @@ type EffectiveDecision struct {
 	Reason  string          `json:"reason,omitempty"`
 }
 
-// LateEvents returns the events for a client whose answers differ from the decisions that were
-// carried out. thread is a snapshot after those decisions. Interrupts that it does not know any
+// LateEvents returns the events for a client whose decisions differ from those that were carried
+// out. thread is a snapshot after those decisions. Interrupts that it does not know any
 // more have no event.
-func (s *Store) LateEvents(ctx context.Context, answers []stream.InterruptAnswer, thread *Snapshot) ([]agui.Event, error) {
+func (s *Store) LateEvents(ctx context.Context, decisions []stream.ResumeDecision, thread *Snapshot) ([]agui.Event, error) {
 	var events []agui.Event
-	for _, late := range answers {
+	for _, late := range decisions {
 		index := slices.IndexFunc(thread.Answered, func(i agui.Interrupt) bool { return i.ID == late.InterruptID })
 		if index < 0 {
 			continue

@@ -80,3 +80,9 @@ func decidedCall(item runs.Interrupt, subagents []runs.AgentRef) call {
 	}
 	return next
 }
+
+// interruptsOf returns the interrupts that a decision about a call is for; nil = none. A cancelled
+// run takes no decisions, unless it compensates.
+func (r *run) interruptsOf(callID string) *runs.Interrupts {
+	return r.interrupts.find(callID, r.in.Resume, r.isCancelled() && !r.isCompensating())
+}

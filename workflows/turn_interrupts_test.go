@@ -89,10 +89,10 @@ func TestInputWithDecisions(t *testing.T) {
 	if calls[0].Decision == nil {
 		t.Fatal("tool call: Decision = nil, want a value")
 	}
-	if calls[0].Opens == nil {
+	if calls[0].Beginning == nil {
 		t.Fatal("tool call: Opens = nil, want a value")
 	}
-	wantEqual(t, "beginning that the first call opens", *calls[0].Opens, begins)
+	wantEqual(t, "beginning that the first call opens", *calls[0].Beginning, begins)
 	wantEqual(t, "model call: beginning", nextFixture.modelCalls[0].Beginning, runs.Beginning{})
 	wantEqual(t, "model call: record before it", nextFixture.modelCalls[0].After, 20)
 	wantEqual(t, "model call: closed step", nextFixture.modelCalls[0].Closes, "tools")
@@ -147,7 +147,7 @@ func TestDecisionsArriveOneByOne(t *testing.T) {
 	nextFixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(30), nil }
 	_, finish := nextFixture.run(next)
 	mustEqual(t, "number of calls", len(calls), 2)
-	wantEqual(t, "run that the first call continues", calls[0].Opens.Continues, "r")
+	wantEqual(t, "run that the first call continues", calls[0].Beginning.Continues, "r")
 	wantEqual(t, "end of the run: continued run", finish.Continues, "r")
 }
 
