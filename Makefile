@@ -74,8 +74,15 @@ test: lint unit heavy clients e2e ## Install what the tests need, then check and
 
 .PHONY: lint
 lint: $(TOOLS)/ready cold ## Check formatting, lint (with vet), and that workflows are deterministic
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync golangci rules
+
+.PHONY: golangci
+golangci: # format, vet and lint
 	$(TOOLS)/golangci-lint run --allow-serial-runners ./...
 	cd bench && $(TOOLS)/golangci-lint run --allow-serial-runners ./...
+
+.PHONY: rules
+rules: # check that workflows are deterministic, and the rules of the code's structure
 	$(TOOLS)/workflowcheck ./workflows/...
 	go test ./internal/archtest
 
@@ -90,7 +97,8 @@ check: lint ## Check everything and test the packages that differ from BASE (HEA
 .PHONY: unit
 unit: $(NODE_READY) ## Test the packages that do not link the embedded Temporal server
 	@[ -n "$(RACE)" ] || echo "There is no C compiler: the tests run without the race detector."
-	$(TEST) $(RACE) -timeout 30m $(call FIRST,$(LIGHT),%/perdure/stream %/perdure/api %/agents/pipeline)
+	@# -p 3 keeps two cores busy: the tests wait for servers a fifth of the time.
+	$(TEST) $(RACE) -p 3 -timeout 30m $(call FIRST,$(LIGHT),%/perdure/stream %/perdure/api %/agents/pipeline)
 	cd bench && $(TEST) $(RACE) ./...
 
 .PHONY: heavy

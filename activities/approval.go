@@ -20,8 +20,8 @@ import (
 // held or ends.
 
 // approvalGate returns the function that checks a tool call against the agent's approval rules; nil
-// = the agent has none. It evaluates the rules on the state and the input of thread. A call that an
-// earlier approval covers ("remember") passes.
+// = the agent has none. It evaluates the rules on the state, the input and the contributors of snap,
+// which is what the model receives. A call that an earlier approval covers ("remember") passes.
 func (a *Activities) approvalGate(ctx context.Context, d *agents.Definition, snap *snapshot.Snapshot) (narration.Gate, error) {
 	if len(d.Approvals) == 0 {
 		return nil, nil
@@ -34,11 +34,15 @@ func (a *Activities) approvalGate(ctx context.Context, d *agents.Definition, sna
 	if err != nil {
 		return nil, fmt.Errorf("activities: encode input: %w", err)
 	}
+	var callers []*agents.Caller
+	for _, c := range snap.Contributors {
+		callers = append(callers, (*agents.Caller)(c.Principal))
+	}
 	return func(tool, arguments string) *runs.Approval {
 		// The first rule that applies asks; below 0 = none does.
 		rule := d.ApprovalRule(agents.ProposedCall{
 			Agent: d.Name, Tool: tool, Args: json.RawMessage(arguments),
-			State: snap.State, Input: input, Caller: (*agents.Caller)(in.Requester),
+			State: snap.State, Input: input, Callers: callers,
 		})
 		if rule < 0 || isRemembered(snap.Remembered, tool, d.RuleDigest(rule), arguments) {
 			return nil

@@ -27,6 +27,8 @@ type interruptContext struct {
 	// that asked for the run; "" = an anonymous caller.
 	thread    *snapshot.Snapshot
 	requester string
+	// contributors are the subjects of the thread's authors, each once, without anonymous callers.
+	contributors []string
 }
 
 // loadInterruptContext reads the context of a notification as of the record that announced the
@@ -37,6 +39,11 @@ func (a *Activities) loadInterruptContext(ctx context.Context, in runs.Notificat
 		return nil, err
 	}
 	ic := &interruptContext{activities: a, notification: in, thread: snap}
+	for _, p := range snap.Authors() {
+		if p != nil && p.Subject != "" && !slices.Contains(ic.contributors, p.Subject) {
+			ic.contributors = append(ic.contributors, p.Subject)
+		}
+	}
 	if snap.Input > 0 {
 		input, err := a.Log.Input(ctx, snap.Input)
 		if err != nil {
@@ -56,7 +63,7 @@ func (ic *interruptContext) approval(ctx context.Context, c runs.Interrupt) (*in
 	a := &inbox.Approval{
 		ID: interruptID(runOf(in.Run), c.Name()), ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Agent: in.Agent,
 		ToolCallID: c.ID, RequestedAt: c.Since(in.OpenedAt).UTC(),
-		Voting: inbox.Voting{Approvers: []string{}, Quorum: 1, Requester: ic.requester, Escalations: c.Escalations},
+		Voting: inbox.Voting{Approvers: []string{}, Quorum: 1, Requester: ic.requester, Contributors: ic.contributors, Escalations: c.Escalations},
 	}
 	if !c.Expires.IsZero() {
 		expires := c.Expires.UTC()

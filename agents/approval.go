@@ -17,8 +17,9 @@ type Approval struct {
 	// one, at most 64.
 	Tools []string
 
-	// When is a condition in CEL over args, tool, agent, state, input and caller. The rule applies
-	// if the condition is true, and also if its evaluation fails, so that no call escapes approval.
+	// When is a condition in CEL over args, tool, agent, state, input and caller. It is evaluated
+	// for each caller whose content the model has received. The rule applies if the condition is
+	// true for one, and also if an evaluation fails, so that no call escapes approval.
 	// "" = the rule always applies. At most 4 KiB.
 	When string
 
@@ -29,7 +30,9 @@ type Approval struct {
 	// Quorum is the number of approvers who must approve, 1 to 8. 0 = 1.
 	Quorum int
 
-	// NotByRequester refuses decisions of the caller that sent the run's input.
+	// NotByRequester refuses decisions of every caller whose content the model has received: the
+	// requesters of the thread's runs, and whoever steered one, answered a question or sent the
+	// result of a client tool call.
 	NotByRequester bool
 
 	// Remind is the interval of reminders. 0 = none.
@@ -90,7 +93,7 @@ func (a Approval) applies(call ProposedCall) bool {
 	if err != nil {
 		return true
 	}
-	holds, err := c.holds(call)
+	holds, err := c.holdsForAny(call)
 	return holds || err != nil
 }
 

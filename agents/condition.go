@@ -15,9 +15,9 @@ type ProposedCall struct {
 	Agent, Tool string
 	// Args, State and Input are JSON; empty or invalid JSON is null in conditions.
 	Args, State, Input json.RawMessage
-	// Caller is the principal that sent the run's input; nil = unknown, which is null in
-	// conditions.
-	Caller *Caller
+	// Callers are all principals whose content the model has received. A nil one is unknown, and
+	// null in conditions. Without any, conditions are evaluated once, with null.
+	Callers []*Caller
 }
 
 // Caller is a principal, as conditions see it.
@@ -74,11 +74,28 @@ func compileCondition(source string) (condition, error) {
 	return condition{program}, nil
 }
 
-// holds evaluates the condition. It fails, for example, if the condition selects a missing member.
-func (c condition) holds(call ProposedCall) (bool, error) {
-	value, _, err := c.program.Eval(map[string]any{
-		"args": decoded(call.Args), "state": decoded(call.State), "input": decoded(call.Input), "caller": call.Caller.value(), "tool": call.Tool, "agent": call.Agent,
-	})
+// holdsForAny evaluates the condition for each caller until it is true. It fails if it is not true
+// and fails for a caller, for example because it selects a missing member.
+func (c condition) holdsForAny(call ProposedCall) (bool, error) {
+	variables := map[string]any{
+		"args": decoded(call.Args), "state": decoded(call.State), "input": decoded(call.Input), "tool": call.Tool, "agent": call.Agent,
+	}
+	callers := call.Callers
+	if len(callers) == 0 {
+		callers = []*Caller{nil}
+	}
+	for _, caller := range callers {
+		variables["caller"] = caller.value()
+		if holds, err := c.holds(variables); holds || err != nil {
+			return holds, err
+		}
+	}
+	return false, nil
+}
+
+// holds evaluates the condition.
+func (c condition) holds(variables map[string]any) (bool, error) {
+	value, _, err := c.program.Eval(variables)
 	if err != nil {
 		return false, fmt.Errorf("agents: condition: %w", err)
 	}

@@ -25,8 +25,31 @@ func TestConditionsReadCaller(t *testing.T) {
 		if err := d.Validate(); err != nil {
 			t.Errorf("%s: %v", tt.when, err)
 		}
-		if got := d.ApprovalRule(agents.ProposedCall{Agent: "shop", Tool: "pay", Caller: tt.caller}); got != tt.want {
+		if got := d.ApprovalRule(agents.ProposedCall{Agent: "shop", Tool: "pay", Callers: []*agents.Caller{tt.caller}}); got != tt.want {
 			t.Errorf("%s of %+v: rule %d, want %d", tt.when, tt.caller, got, tt.want)
+		}
+	}
+}
+
+// TestConditionsJudgeEveryCaller: a rule applies if its condition is true, or fails, for one of the
+// callers.
+func TestConditionsJudgeEveryCaller(t *testing.T) {
+	t.Parallel()
+	clerk, other := &agents.Caller{Subject: "bob", Roles: []string{"finance"}}, &agents.Caller{Subject: "ann"}
+	d := &agents.Definition{Name: "shop", Model: "test/m", Tools: []string{"pay"}, Approvals: []agents.Approval{{Tools: []string{"pay"}, When: `!("finance" in caller.roles)`}}}
+	for _, tt := range []struct {
+		callers []*agents.Caller
+		want    int
+	}{
+		{[]*agents.Caller{clerk}, -1},
+		{[]*agents.Caller{clerk, clerk}, -1},
+		{[]*agents.Caller{clerk, other}, 0},
+		{[]*agents.Caller{other, clerk}, 0},
+		{[]*agents.Caller{clerk, nil}, 0},
+		{nil, 0},
+	} {
+		if got := d.ApprovalRule(agents.ProposedCall{Agent: "shop", Tool: "pay", Callers: tt.callers}); got != tt.want {
+			t.Errorf("rule for %d callers %+v = %d, want %d", len(tt.callers), tt.callers, got, tt.want)
 		}
 	}
 }

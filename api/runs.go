@@ -351,18 +351,17 @@ func (s *Server) planRun(ctx context.Context, in *preparedInput, thread loadedTh
 	// The client's list has messages that the conversation leaves out, so the client needs a
 	// snapshot.
 	accepted.Differs = accepted.Differs || len(messages) < len(in.input.Messages)
-	requester := request.Requester(ctx)
-	if len(resolved.decisions) > 0 && len(accepted.Tail) == 0 { // the input only answers interrupts
-		if requester, err = s.decisions.LastRequester(ctx, thread.Snapshot); err != nil {
-			return runPlan{}, err
-		}
+	onlyDecides := len(resolved.decisions) > 0 && len(accepted.Tail) == 0
+	requester, sender, err := s.decisions.RequesterOf(ctx, in.input, thread.Snapshot, onlyDecides)
+	if err != nil {
+		return runPlan{}, err
 	}
 	// The proposal must not hold the conversation: its size would grow with the thread. accepted
 	// has the new messages.
 	inputCopy := *in.input
 	inputCopy.Messages = nil
 	return runPlan{
-		input:  &stream.Input{Input: inputCopy, Accepted: accepted, Requester: requester, ResumeDecisions: resolved.resumeDecisions, LateDecisions: resolved.lateDecisions},
+		input:  &stream.Input{Input: inputCopy, Accepted: accepted, Requester: requester, Sender: sender, ResumeDecisions: resolved.resumeDecisions, LateDecisions: resolved.lateDecisions},
 		onBusy: onBusy, decisions: resolved.decisions, answersOnly: resolved.hasOnlyLateDecisions && len(accepted.Tail) == 0,
 	}, nil
 }

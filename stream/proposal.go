@@ -28,6 +28,9 @@ type Input struct {
 	Accepted Acceptance         `json:"accepted"`
 	// Requester is the caller that started the run.
 	Requester *auth.Principal `json:"requester,omitempty"`
+	// Sender is the caller that sent an input with decisions only, whose run keeps the requester of
+	// the run before; nil = the requester, or the input changes nothing that models receive.
+	Sender *auth.Principal `json:"sender,omitempty"`
 	// LateDecisions are about interrupts that were decided before the input came. They change
 	// nothing; the client is told the decisions that were carried out (Store.LateEvents).
 	LateDecisions []ResumeDecision `json:"lateDecisions,omitempty"`
@@ -86,6 +89,11 @@ type Decision struct {
 	// (docs/guides/inbox.md). The record has the time.
 	By      *auth.Principal `json:"by,omitempty"`
 	Channel string          `json:"channel,omitempty"`
+}
+
+// HasContent reports whether the decision brings content of its caller into the conversation.
+func (d *Decision) HasContent() bool {
+	return len(d.Args) > 0 || d.Result != nil || len(d.Content) > 0 || d.Reason != ""
 }
 
 // Decided tells which decision was carried out about a tool call. It is part of the Result of the

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"go.temporal.io/api/serviceerror"
@@ -53,6 +54,9 @@ func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	accepted := stream.Acceptance{Tail: []stream.TailMessage{{ID: message.ID, Message: message}}}
 	if !snap.CanSteer(accepted) {
 		return Steered{}, problem.BadRequest("invalid_input", "/message/id", "is already the ID of another message of the thread")
+	}
+	if err := CheckContributor(ctx, snap); err != nil {
+		return Steered{}, err
 	}
 	// The digest is over the message, so the same message to the same run is the same proposal.
 	proposal, err := s.Finder.Log.ProposeInput(ctx, run, message.Digest(), &stream.Input{Accepted: accepted, Requester: request.Requester(ctx)})
@@ -109,4 +113,14 @@ func decodeSteering(raw json.RawMessage) (*agui.Message, error) {
 		return nil, problem.BadRequest("invalid_input", "/message/role", `must be "user"`)
 	}
 	return &in.Messages[0], request.CheckMessageIDs("/message", in.Messages[0])
+}
+
+// CheckContributor refuses content of a caller that would exceed the contributors of a thread, with
+// 409 too_many_contributors.
+func CheckContributor(ctx context.Context, snap *snapshot.Snapshot) error {
+	if snap.CanContribute(request.Requester(ctx)) {
+		return nil
+	}
+	return problem.New(http.StatusConflict, "too_many_contributors",
+		fmt.Sprintf("the thread has content of %d callers, the maximum: start another thread", snapshot.MaxContributors))
 }

@@ -84,8 +84,8 @@ func (s *Service) stepRules(ctx context.Context, thread stream.Thread, d *agents
 
 // checkDecider checks a decision before it is proposed. It refuses, with 422, a decision that does
 // not fit the interrupt, and edited arguments that are invalid or that another rule covers; with
-// 403, a caller who is not an approver at this time, or who requested the run where the rule
-// forbids that. pointer is the JSON pointer to the decision in the request.
+// 403, a caller who is not an approver at this time, or who has contributed to the conversation
+// where the rule forbids that. pointer is the JSON pointer to the decision in the request.
 func (s *Service) checkDecider(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot, interrupt *agui.Interrupt, req Request, pointer string) error {
 	if err := s.checkKind(interrupt, req, pointer); err != nil {
 		return err
@@ -111,15 +111,15 @@ func (s *Service) checkDecider(ctx context.Context, thread stream.Thread, snap *
 	if !rule.approval.NotByRequester && !edits {
 		return nil
 	}
-	input, err := s.finder.Log.Input(ctx, snap.Input)
-	if err != nil {
-		return err
-	}
-	if rule.approval.NotByRequester && isRequester(input, caller) {
-		return forbidden("not_by_requester", "the requester of the run must not decide about its calls", pointer)
+	if rule.approval.NotByRequester && isAuthor(snap, caller) {
+		return forbidden("not_by_requester", "the caller has contributed to the conversation, and must not decide about its calls", pointer)
 	}
 	if !edits {
 		return nil
+	}
+	input, err := s.finder.Log.Input(ctx, snap.Input)
+	if err != nil {
+		return err
 	}
 	call, ok := snap.FindCall(interrupt.ToolCallID)
 	if !ok { // without the tool's name the rules for the call are unknown
@@ -145,29 +145,19 @@ func (s *Service) checkArguments(ctx context.Context, tool string, args json.Raw
 	return InvalidAnswer(editPointer(pointer)+member, reason)
 }
 
-// isRequester reports whether a caller may be the requester of a run. Two anonymous callers of a
-// tenant may be the same person, so they count as one.
-func isRequester(input *stream.Input, caller auth.Principal) bool {
-	requester := auth.Principal{Tenant: auth.TenantDefault}
-	if input.Requester != nil {
-		requester = *input.Requester
-	}
-	return requester.Tenant == caller.Tenant && requester.Subject == caller.Subject
-}
-
 // checkOtherRules returns a 422 other_approval for edited arguments under which another rule, with
 // other approvers or another quorum, would apply to the call. An edit may leave the rule that
 // raised the interrupt, but must not evade a stricter one.
 func (r *interruptRule) checkOtherRules(snap *snapshot.Snapshot, tool string, input *stream.Input, args json.RawMessage, pointer string) error {
 	// The rules judge the edited call as the worker judges a call of the model: with the same
-	// agent, state, input and caller.
+	// agent, state, input and callers.
 	encodedInput, err := json.Marshal(input.Input)
 	if err != nil {
 		return fmt.Errorf("api: encode input: %w", err)
 	}
 	rule := r.definition.ApprovalRule(agents.ProposedCall{
 		Agent: r.definition.Name, Tool: tool, Args: args, State: snap.State, Input: encodedInput,
-		Caller: (*agents.Caller)(input.Requester),
+		Callers: callersOf(snap),
 	})
 	if rule < 0 || rule == r.Rule || r.definition.Approvals[rule].SameDeciders(r.approval) {
 		return nil

@@ -149,9 +149,9 @@ func TestRequesterMayNotDecide(t *testing.T) {
 	if got := setup(t, time.Now(), 0, agents.Approval{}).refusalCode(t, principalOf("ann"), approval); got != "" {
 		t.Errorf("requester without notByRequester: got the code %q, want none", got)
 	}
-	anonymous := &stream.Input{}
-	if !isRequester(anonymous, auth.Principal{Tenant: auth.TenantDefault}) || isRequester(anonymous, *principalOf("bob")) {
-		t.Error("isRequester(anonymous run) = false for an anonymous caller or true for bob, want true and false")
+	anonymous := &snapshot.Snapshot{Contributors: []snapshot.Contributor{{}}}
+	if !isAuthor(anonymous, auth.Principal{Tenant: auth.TenantDefault}) || isAuthor(anonymous, *principalOf("bob")) {
+		t.Error("isAuthor(anonymous run) = false for an anonymous caller or true for bob, want true and false")
 	}
 }
 
@@ -249,20 +249,5 @@ func TestInterruptWithoutRuleHasNoApprovers(t *testing.T) {
 	f.thread.Interrupts[0].Metadata = nil
 	if got := f.refusalCode(t, nil, approval); got != "" {
 		t.Errorf("interrupt without a rule: got the code %q, want none", got)
-	}
-}
-
-// TestDeciderDoesNotBecomeRequester: a caller that only decides does not become the requester of
-// the next run. The original requester stays.
-func TestDeciderDoesNotBecomeRequester(t *testing.T) {
-	t.Parallel()
-	f := setup(t, time.Now(), 0, agents.Approval{NotByRequester: true})
-	ctx := auth.With(t.Context(), *principalOf("bob"))
-	if p, err := f.LastRequester(ctx, f.thread); err != nil || p == nil || p.Subject != "ann" {
-		t.Errorf("got %+v (%v), want ann", p, err)
-	}
-	f.thread.Input = 0
-	if p, err := f.LastRequester(ctx, f.thread); err != nil || p == nil || p.Subject != "bob" {
-		t.Errorf("without a run: got %+v (%v), want the caller", p, err)
 	}
 }

@@ -263,18 +263,3 @@ func HasOnlyLateDecisions(in *agui.RunAgentInput, snap *snapshot.Snapshot) bool 
 	return slices.ContainsFunc(in.Messages, isRepeated) &&
 		!slices.ContainsFunc(in.Messages, func(m agui.Message) bool { return !hasMessage(snap, m.ID) && !isRepeated(m) })
 }
-
-// LastRequester returns the principal that requested the thread's last run; nil = an anonymous
-// caller. If the thread has no run, it is the caller. An input that only answers interrupts
-// continues the last run, and keeps its requester: otherwise an approver would become the
-// requester, and notByRequester would apply to the wrong person.
-func (s *Service) LastRequester(ctx context.Context, snap *snapshot.Snapshot) (*auth.Principal, error) {
-	if snap.Input == 0 {
-		return request.Requester(ctx), nil
-	}
-	last, err := s.finder.Log.Input(ctx, snap.Input)
-	if err != nil {
-		return nil, err
-	}
-	return last.Requester, nil
-}

@@ -46,7 +46,7 @@ var layers = []layer{
 	{"internal/auth/oidc", []string{"internal/auth", "github.com/coreos/go-oidc/v3/...", "golang.org/x/sync/..."}},
 	{"internal/auth/callers", []string{"internal/auth/...", "internal/process/config"}},
 	{"stream", []string{"agui", "internal/auth", "github.com/nats-io/nats.go/..."}},
-	{"stream/snapshot", []string{"agui", "stream", "github.com/nats-io/nats.go/...", "github.com/hashicorp/golang-lru/v2"}},
+	{"stream/snapshot", []string{"agui", "stream", "internal/auth", "github.com/nats-io/nats.go/...", "github.com/hashicorp/golang-lru/v2"}},
 	{"stream/view", []string{"agui", "stream", "stream/snapshot"}},
 
 	{"internal/index/watch", []string{"stream", "github.com/nats-io/nats.go/..."}},

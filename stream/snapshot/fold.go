@@ -189,6 +189,7 @@ func (f *folder) openRun(ctx context.Context, rec *stream.Record) error {
 	f.setSince(rec.Seq, a.Keep)
 	f.noteSuperseded(rec.Seq, before)
 	f.noteMove(&o)
+	f.addInputContributors(in)
 	f.snap.Input, f.snap.Context, f.snap.Tools = o.Input, len(in.Input.Context) > 0, len(in.Input.Tools) > 0
 	f.snap.Journal.Committed = initialState(in, f.snap.Journal.Committed, o.Keeps)
 	return nil
@@ -237,20 +238,6 @@ func (f *folder) closeRun(ctx context.Context, rec *stream.Record) error {
 	return f.endRun(ctx, rec, last)
 }
 
-// readInput returns the proposed input with a sequence, from the records of this folder or from the
-// log.
-func (f *folder) readInput(ctx context.Context, seq uint64) (*stream.Input, error) {
-	rec := f.proposals[seq]
-	if rec == nil {
-		return f.log.Input(ctx, seq)
-	}
-	var in stream.Input
-	if err := rec.Result(ctx, &in); err != nil {
-		return nil, err
-	}
-	return &in, nil
-}
-
 // addResult adds the result of a finished step, or of an unfinished one whose messages were kept.
 // It commits the lane's pending changes first, so that a message replaces its placeholder.
 func (f *folder) addResult(ctx context.Context, rec *stream.Record) error {
@@ -260,6 +247,9 @@ func (f *folder) addResult(ctx context.Context, rec *stream.Record) error {
 	}
 	f.commitLane(rec.Lane)
 	if res.Decided != nil {
+		if err := f.addDecider(ctx, *res.Decided); err != nil {
+			return err
+		}
 		f.addDecision(*res.Decided)
 		f.resolveInterrupt(*res.Decided)
 	}

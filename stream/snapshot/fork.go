@@ -14,6 +14,8 @@ type Content struct {
 	stream.Fork
 	Entries []Entry         `json:"entries,omitempty"`
 	State   json.RawMessage `json:"state"`
+	// Contributors are those of the origin, whose content the fork has.
+	Contributors []Contributor `json:"contributors,omitempty"`
 	// Moved and Unmoved are the snapshot's: clients may know the conversation in its old order.
 	Moved   bool `json:"moved,omitempty"`
 	Unmoved int  `json:"unmoved,omitempty"`
@@ -46,7 +48,7 @@ func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread) err
 			Origin: stream.Origin{Thread: from.Thread.ID, Run: from.Shown(), Agent: opening.Agent, ProtocolVersion: opening.ProtocolVersion},
 			Handed: base.Handed,
 		},
-		Entries: base.Entries, State: base.State, Moved: base.Moved, Unmoved: base.Unmoved,
+		Entries: base.Entries, State: base.State, Moved: base.Moved, Unmoved: base.Unmoved, Contributors: base.Contributors,
 	}
 	return s.log.WriteFork(ctx, to, &content.Fork, &content)
 }
@@ -63,6 +65,7 @@ func (f *folder) beginFork(ctx context.Context, rec *stream.Record) error {
 	}
 	f.snap.Origin, f.snap.Active = &content.Origin, rec.Time
 	f.snap.Entries, f.snap.Moved, f.snap.Unmoved = slices.Clip(content.Entries), content.Moved, content.Unmoved
+	f.snap.Contributors = slices.Clip(content.Contributors)
 	for i := range f.snap.Entries {
 		f.snap.Entries[i].Since = rec.Seq
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -26,6 +27,9 @@ type Snapshot struct {
 
 	// Entries is the conversation.
 	Entries []Entry `json:"entries,omitempty"`
+	// Contributors are everybody whose content the conversation, the state or a summary may have,
+	// the longest known first. A fork begins with those of its origin.
+	Contributors []Contributor `json:"contributors,omitempty"`
 	// Summaries replace the beginning of the conversation for models, the newest last.
 	Summaries []stream.Summary `json:"summaries,omitempty"`
 	// Moved reports whether messages have changed their place: by an input that cut, or by a result
@@ -173,4 +177,20 @@ func (s *Snapshot) Agent() string {
 		return s.Origin.Agent
 	}
 	return ""
+}
+
+// CanContribute reports whether the thread has room for content of a principal.
+func (s *Snapshot) CanContribute(p *auth.Principal) bool {
+	return len(s.Contributors) < MaxContributors || slices.ContainsFunc(s.Contributors, func(c Contributor) bool { return c.is(p) })
+}
+
+// Authors returns the contributors that have spoken, and not only decided about calls.
+func (s *Snapshot) Authors() []*auth.Principal {
+	var authors []*auth.Principal
+	for _, c := range s.Contributors {
+		if !c.OnlyDecides {
+			authors = append(authors, c.Principal)
+		}
+	}
+	return authors
 }

@@ -22,6 +22,7 @@ func (f *folder) addSteering(ctx context.Context, rec *stream.Record) error {
 		if err != nil {
 			return err
 		}
+		f.addInputContributors(in)
 		for _, message := range in.Accepted.Tail {
 			found := slices.ContainsFunc(f.snap.Entries, func(e Entry) bool { return e.Message.ID == message.ID })
 			if message.Message != nil && !found {

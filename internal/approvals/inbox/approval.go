@@ -43,10 +43,13 @@ type Voting struct {
 	Approvers []string `json:"approvers"`
 	// Quorum is the number of approvers that have to approve, at least 1.
 	Quorum int `json:"quorum"`
-	// Requester is the subject that sent the run's input; "" = unknown. NotByRequester excludes the
-	// requester from the decision.
-	Requester      string `json:"requester,omitempty"`
-	NotByRequester bool   `json:"notByRequester,omitempty"`
+	// Requester is the subject that sent the run's input; "" = unknown.
+	Requester string `json:"requester,omitempty"`
+	// Contributors are the subjects whose content the model has received: the requesters of the
+	// thread's runs, and those that have sent steering messages, results of client tools and
+	// answers. NotByRequester excludes them from the decision.
+	Contributors   []string `json:"contributors,omitempty"`
+	NotByRequester bool     `json:"notByRequester,omitempty"`
 	// Escalations is the number of escalations so far. Each adds approvers.
 	Escalations int `json:"escalations,omitempty"`
 	// Decisions are the valid ones: the votes of an open interrupt, and the decisions that resolved

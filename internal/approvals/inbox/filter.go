@@ -21,7 +21,7 @@ type Assignee struct {
 	Subject string
 	Roles   []string
 	// Caller means that this is the authenticated caller, with all roles, rather than a name from a
-	// query. It excludes interrupts that the caller must not decide as the run's requester. It also
+	// query. It excludes interrupts that the caller must not decide as a contributor. It also
 	// excludes those that the caller has voted for, unless the votes are for different arguments:
 	// then the quorum may need the caller to change the vote.
 	Caller bool
@@ -32,8 +32,8 @@ type properties struct {
 	thread, agent, tool string
 	requestedAt         time.Time
 	approvers           []string
-	// requester is set only if the requester must not decide.
-	requester string
+	// contributors is set only if they must not decide.
+	contributors []string
 	// voters are the subjects of the votes; nil if the votes are for different arguments.
 	voters []string
 }
@@ -42,7 +42,7 @@ type properties struct {
 func propertiesOf(a *Approval) properties {
 	p := properties{thread: a.ThreadID, agent: a.Agent, tool: a.ToolName, requestedAt: a.RequestedAt, approvers: a.Approvers}
 	if a.NotByRequester {
-		p.requester = a.Requester
+		p.contributors = a.Contributors
 	}
 	for _, d := range a.Decisions {
 		if d.ArgsDigest != a.Decisions[0].ArgsDigest {
@@ -76,5 +76,5 @@ func (a *Assignee) mayDecide(p *properties) bool {
 	if !agents.MayDecide(p.approvers, a.Subject, a.Roles) {
 		return false
 	}
-	return !a.Caller || a.Subject == "" || a.Subject != p.requester && !slices.Contains(p.voters, a.Subject)
+	return !a.Caller || a.Subject == "" || !slices.Contains(p.contributors, a.Subject) && !slices.Contains(p.voters, a.Subject)
 }

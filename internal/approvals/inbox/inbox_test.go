@@ -146,14 +146,14 @@ func TestPendingApprovalsAreListed(t *testing.T) {
 }
 
 // TestApprovalsOfCaller: an approval is not listed for a person who has already approved it, or
-// for the person who started its run if the approval excludes that person.
+// for a contributor if the approval excludes contributors.
 func TestApprovalsOfCaller(t *testing.T) {
 	t.Parallel()
 	s, x := open(t)
 	own, voted, free, unrestricted := approval(1), approval(2), approval(3), approval(4)
-	own.Requester, own.NotByRequester = "alice", true
+	own.Requester, own.Contributors, own.NotByRequester = "dave", []string{"dave", "alice"}, true
 	voted.Decisions = []inbox.Decision{{Decision: "approve", By: "alice", At: began}}
-	free.Requester = "alice"
+	free.Contributors = []string{"alice"}
 	unrestricted.Approvers = nil
 	split := approval(5) // for the quorum, one of the approvers has to change their vote
 	split.Decisions = []inbox.Decision{{Decision: "approve", By: "alice", ArgsDigest: "d"}, {Decision: "edit", By: "carol", ArgsDigest: "e"}}

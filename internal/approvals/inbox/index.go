@@ -150,9 +150,11 @@ func decodeEntry(entry jetstream.KeyValueEntry, sortKey string) *openInterrupt {
 // internStrings interns the strings that most interrupts have in common, so that each is in memory
 // once.
 func (p *properties) internStrings() {
-	p.agent, p.tool, p.requester = unique.Make(p.agent).Value(), unique.Make(p.tool).Value(), unique.Make(p.requester).Value()
-	for i, a := range p.approvers {
-		p.approvers[i] = unique.Make(a).Value()
+	p.agent, p.tool = unique.Make(p.agent).Value(), unique.Make(p.tool).Value()
+	for _, names := range [][]string{p.approvers, p.contributors} {
+		for i, name := range names {
+			names[i] = unique.Make(name).Value()
+		}
 	}
 }
 
