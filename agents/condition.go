@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/google/cel-go/cel"
+
+	"github.com/perdure/perdure/agents/expression"
 )
 
 // ProposedCall is a tool call that a model has asked for, as conditions see it.
@@ -67,7 +69,7 @@ func compileCondition(source string) (condition, error) {
 	if t := checked.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return condition{}, fmt.Errorf("the value is a %s, not true or false", t)
 	}
-	program, err := env.Program(checked, cel.CostLimit(maxCost))
+	program, err := env.Program(checked, expression.Bounds(maxCost)...)
 	if err != nil {
 		return condition{}, fmt.Errorf("agents: condition: %w", err)
 	}

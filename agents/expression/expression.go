@@ -12,7 +12,6 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/ext"
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
@@ -42,11 +41,8 @@ var reserved = []string{
 }
 
 // emptyEnv returns the CEL environment with the functions of expressions, without variables. It is
-// made once. The versions of extensions are fixed, so that a new version of cel-go does not change
-// the meaning of a definition.
-var emptyEnv = sync.OnceValues(func() (*cel.Env, error) {
-	return cel.NewEnv(ext.Strings(ext.StringsVersion(4)))
-})
+// made once.
+var emptyEnv = sync.OnceValues(func() (*cel.Env, error) { return cel.NewEnv(boundedStrings()) })
 
 // standardEnv returns emptyEnv with the standard variables. It is made once.
 var standardEnv = sync.OnceValues(func() (*cel.Env, error) {
@@ -151,7 +147,7 @@ func (s Scope) compile(source string) (*Expression, error) {
 		first, _, _ := strings.Cut(strings.TrimPrefix(issues.Err().Error(), "ERROR: <input>:"), "\n")
 		return nil, errors.New(strings.TrimSuffix(first, " (in container '')"))
 	}
-	program, err := env.Program(checked, cel.CostLimit(maxCost))
+	program, err := env.Program(checked, Bounds(maxCost)...)
 	if err != nil {
 		return nil, fmt.Errorf("expression: %w", err)
 	}
@@ -221,6 +217,8 @@ func (e *Expression) explain(err error) error {
 		{"no such key", "a key is missing"},
 		{"no such overload", "an operator or function does not fit its values"},
 		{"cost limit", "the expression is too costly"},
+		{"too long", "a text is too long"},
+		{"too large", "a compared value is too large"},
 		{"out of bounds", "an index is out of bounds"},
 		{"out of range", "a number is out of range"},
 		{"division by zero", "division by zero"},

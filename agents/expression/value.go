@@ -17,8 +17,12 @@ import (
 
 // This file converts between JSON, the Go values that expressions use, and the values of CEL.
 
-// maxValues bounds the number of values in the result of an expression, including nested ones.
-const maxValues = 1_000_000
+// The bounds of the result of an expression: the number of its values, including nested ones, and
+// the bytes of its texts.
+const (
+	maxValues     = 1_000_000
+	maxValueBytes = 16 << 20
+)
 
 // Decode decodes JSON for expressions. Whole numbers become int64, because CEL does not add
 // integers and floating-point numbers, and literals in definitions are integers. Other numbers
@@ -59,14 +63,17 @@ func Normal(v any) any {
 
 // plain converts a CEL value to a JSON value. It fails for values without a JSON form, such as NaN.
 func plain(v ref.Val) (any, error) {
-	left := maxValues
-	return plainIn(v, &left)
+	return plainIn(v, new(size))
 }
 
-// plainIn is plain with the number of values that are left.
-func plainIn(v ref.Val, left *int) (any, error) {
-	if *left--; *left < 0 {
+// plainIn is plain with the size of the values before this one. The members of a value may share
+// memory, so it can be far larger than its memory.
+func plainIn(v ref.Val, before *size) (any, error) {
+	if before.values++; before.values > maxValues {
 		return nil, errors.New("the value has too many members")
+	}
+	if before.addText(v); before.bytes > maxValueBytes {
+		return nil, errors.New("the value is too long")
 	}
 	switch v := v.(type) {
 	case types.Null:
@@ -91,18 +98,18 @@ func plainIn(v ref.Val, left *int) (any, error) {
 	case types.Duration:
 		return v.Duration.String(), nil
 	case traits.Mapper:
-		return plainObject(v, left)
+		return plainObject(v, before)
 	case traits.Lister:
-		return plainList(v, left)
+		return plainList(v, before)
 	}
 	return nil, fmt.Errorf("a %s has no JSON form", v.Type().TypeName())
 }
 
 // plainList converts a list.
-func plainList(v traits.Lister, left *int) (any, error) {
+func plainList(v traits.Lister, before *size) (any, error) {
 	list := []any{}
 	for it := v.Iterator(); it.HasNext() == types.True; {
-		entry, err := plainIn(it.Next(), left)
+		entry, err := plainIn(it.Next(), before)
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +119,7 @@ func plainList(v traits.Lister, left *int) (any, error) {
 }
 
 // plainObject converts a map, whose keys must be strings.
-func plainObject(v traits.Mapper, left *int) (any, error) {
+func plainObject(v traits.Mapper, before *size) (any, error) {
 	object := map[string]any{}
 	for it := v.Iterator(); it.HasNext() == types.True; {
 		key := it.Next()
@@ -120,7 +127,8 @@ func plainObject(v traits.Mapper, left *int) (any, error) {
 		if !ok {
 			return nil, errors.New("a key is not a string")
 		}
-		member, err := plainIn(v.Get(key), left)
+		before.bytes += len(name)
+		member, err := plainIn(v.Get(key), before)
 		if err != nil {
 			return nil, err
 		}
