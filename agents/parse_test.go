@@ -77,8 +77,8 @@ func TestParse(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, yaml, want string }{
-		{"empty", "", "a.yaml: is empty"},
-		{"only a comment", "# nothing\n", "a.yaml: is empty"},
+		{"empty", "", "a.yaml:1: is empty: it needs the keys of a definition, such as name and model of an agent"},
+		{"only a comment", "# nothing\n", "a.yaml:1: is empty: it needs the keys of a definition, such as name and model of an agent"},
 		{"list", "- a\n", "a.yaml:1: expected keys and values, got a list"},
 		{"syntax", "name: a\nmodel: [p/m\n", "a.yaml:2: not valid YAML: did not find expected ',' or ']'"},
 		{"syntax in the first line", "name: [a\n", "a.yaml:1: not valid YAML: did not find expected ',' or ']'"},

@@ -84,7 +84,7 @@ func (r *reader) documents(data []byte) []*yaml.Node {
 		err := decoder.Decode(&document)
 		switch {
 		case errors.Is(err, io.EOF) && len(roots) == 0:
-			r.report("", nil, "is empty")
+			r.report("", &yaml.Node{Line: 1}, "is empty: it needs the keys of a definition, such as name and model of an agent")
 			return nil
 		case errors.Is(err, io.EOF):
 			return roots
