@@ -125,6 +125,8 @@ func TestExitCodes(t *testing.T) {
 			t.Errorf("%q: exit %d, %q, want %d", args, got.code, got.out, exitUsage)
 		}
 	}
+	run(t, nil, "", "new", "page", "x").want(t, exitUsage, "", "unknown kind \"page\": the kinds are agent, tool and chat\nTry: perdure new --help\n")
+	run(t, nil, "", "new").want(t, exitUsage, "", "name what to create: agent, tool or chat\n")
 	run(t, nil, "", "threads", "--url", "http://127.0.0.1:1").want(t, exitUnreachable, "", "cannot be reached")
 }
 

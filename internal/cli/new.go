@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -11,7 +12,16 @@ import (
 
 // newCommand returns the group "new". Its commands do not use a server.
 func newCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "new", Short: "Create the files of an agent, a tool or a chat, which work as they are"}
+	cmd := &cobra.Command{
+		Use: "new", Short: "Create the files of an agent, a tool or a chat, which work as they are",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("name what to create: agent, tool or chat")
+			}
+			return fmt.Errorf("unknown kind %q: the kinds are agent, tool and chat", args[0])
+		},
+		Run: func(*cobra.Command, []string) {}, // cobra calls Args only for a command that runs
+	}
 	cmd.AddCommand(newAgent(), newTool(), newChat())
 	return cmd
 }
