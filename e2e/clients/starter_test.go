@@ -39,9 +39,13 @@ func TestStarters(t *testing.T) {
 
 	program := exec.Command("node", filepath.Join(p.Agents, "get_order.mjs"))
 	launch(t, program, "get_order listens")
-	thread := kit.NewThreadOf(p)
-	if said := p.StartCommand(t, "run", "get_order", "Where is A-1001?", "--thread", thread).Finish(t, 0); said != "Order A-1001 is shipped.\n" {
-		t.Errorf("answer of the tool's agent = %q, want that the order is shipped", said)
+	for message, want := range map[string]string{
+		"Where is A-1001?": "Order A-1001 is shipped.\n",
+		"Where is Z-1?":    "HTTP 404 Not Found: There is no order Z-1.\n",
+	} {
+		if said := p.StartCommand(t, "run", "get_order", message, "--thread", kit.NewThreadOf(p)).Finish(t, 0); said != want {
+			t.Errorf("%s: answer of the tool's agent = %q, want %q", message, said, want)
+		}
 	}
 
 	create(0, "chat")
