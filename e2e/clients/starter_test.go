@@ -13,8 +13,8 @@ import (
 )
 
 // TestStarters: the files of "perdure new" work as they are. The chat is installed by npm with the
-// package in the binary, and shows the conversation again after a reload. The tool answers for its
-// agent.
+// package in the binary, shows the conversation again after a reload, and names the agents if its
+// URL has an unknown one. The tool answers for its agent.
 func TestStarters(t *testing.T) {
 	t.Parallel()
 	kit.NeedBrowser(t)
@@ -64,7 +64,7 @@ func TestStarters(t *testing.T) {
 	vite.Dir, vite.Env = chat, append(os.Environ(), "PERDURE_URL="+p.URL(""))
 	launch(t, vite, "127.0.0.1")
 
-	tab := kit.OpenTab(t, "http://127.0.0.1:"+port+"/#helper/"+kit.NewThreadOf(p))
+	tab := kit.OpenTab(t, "http://127.0.0.1:"+port+"/#agent=helper&thread="+kit.NewThreadOf(p))
 	tab.Type("input", "What is 12*7?")
 	tab.Click("button:has-text('Send')")
 	tab.Await("li.assistant", "84")
@@ -73,6 +73,9 @@ func TestStarters(t *testing.T) {
 	if page := tab.Await("li.assistant", "84"); strings.Count(page, "What is 12*7?") != 2 { // the message, and its quotation in the answer
 		t.Errorf("page:\n%s\nwant the question twice", page)
 	}
+
+	tab.Evaluate("location.hash = 'agent=nobody&thread=x'", nil)
+	tab.Await("[role=alert]", `There is no agent "nobody". The agents are: get_order, helper.`)
 }
 
 // launch starts a program, waits for a line of its output that has a text, and kills it when the
