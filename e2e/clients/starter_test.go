@@ -13,8 +13,8 @@ import (
 )
 
 // TestStarters: the files of "perdure new" work as they are. The chat is installed by npm with the
-// package in the binary, shows the conversation again after a reload, and names the agents if its
-// URL has an unknown one. The tool answers for its agent.
+// package in the binary, shows the conversation again after a reload, names the agents if its URL has
+// an unknown one, and answers questions. The tool answers for its agent.
 func TestStarters(t *testing.T) {
 	t.Parallel()
 	kit.NeedBrowser(t)
@@ -48,6 +48,10 @@ func TestStarters(t *testing.T) {
 		}
 	}
 
+	if err := os.WriteFile(filepath.Join(p.Agents, "asker.yaml"), []byte(asker), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.Output.Await(t, "published asker")
 	create(0, "chat")
 	chat := filepath.Join(dir, "chat")
 	if packed, err := os.ReadFile(filepath.Join(chat, "perdure-client.tgz")); err != nil || !bytes.Equal(packed, kit.ClientPackage(t)) {
@@ -75,7 +79,48 @@ func TestStarters(t *testing.T) {
 	}
 
 	tab.Evaluate("location.hash = 'agent=nobody&thread=x'", nil)
-	tab.Await("[role=alert]", `There is no agent "nobody". The agents are: get_order, helper.`)
+	tab.Await("[role=alert]", `There is no agent "nobody". The agents are: asker, get_order, helper.`)
+	tab.Evaluate("location.hash = 'agent=asker&thread="+kit.NewThreadOf(p)+"'", nil)
+	answerQuestion(tab)
+}
+
+// asker is an agent that asks a question with a schema.
+const asker = `name: asker
+model: scripted/asker
+tools: [ask_user]
+---
+kind: script
+name: asker
+turns:
+  - steps:
+      - calls:
+          - tool: ask_user
+            arguments:
+              question: Where to?
+              schema: {type: object, required: [city, parcels], properties: {city: {type: string}, parcels: {type: integer}}}
+      - say: "{ask_user.parcels} parcels go to {ask_user.city}."
+`
+
+// answerQuestion asks the asker, and answers its question in the page: first wrongly, and after a
+// reload correctly. The question is no approval, and no message can be sent before the answer.
+func answerQuestion(tab *kit.Tab) {
+	tab.Type("[aria-label=Message]", "Please send my parcels.")
+	tab.Click("button:has-text('Send')")
+	tab.Await("form p", "Where to?")
+	tab.AwaitGone("fieldset")
+	tab.Await("[role=status]", "The agent waits for a decision.")
+	tab.Type("[aria-label=Message]", "Hello?")
+	tab.Await("button:has-text('Send'):disabled", "")
+	tab.Type("[name=city]", "Ulm")
+	tab.Type("[name=parcels]", "2.5")
+	tab.Click("button:has-text('Answer')")
+	tab.Await("[role=alert]", "/content/parcels expected integer, got number")
+	tab.Reload()
+	tab.Type("[name=city]", "Ulm")
+	tab.Type("[name=parcels]", "2")
+	tab.Click("button:has-text('Answer')")
+	tab.Await("li.assistant", "2 parcels go to Ulm.")
+	tab.AwaitGone("[name=city]")
 }
 
 // launch starts a program, waits for a line of its output that has a text, and kills it when the

@@ -2,6 +2,7 @@ package docs
 
 import (
 	"flag"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -55,7 +56,13 @@ createRoot(document.getElementById("root")).render(<App />);
 		"<Approvals client={client} options={options} />", `<Approvals client={client} options={options} />
       <Questions client={client} options={options} />
       <ColorPicker client={client} options={options} />`)
-	sources["Approvals.tsx"] = replaced(t, blocks[1][1], "interrupts.map(", `interrupts.filter(({ metadata }) => !metadata?.["perdure.question"]).map(`)
+	sources["Approvals.tsx"] = blocks[1][1]
+	for _, file := range []string{"Approvals.tsx", "Questions.tsx"} {
+		template, err := os.ReadFile(filepath.Join("..", "internal", "starter", "templates", "chat", "src", file))
+		if err != nil || string(template) != sources[file] {
+			t.Errorf("%s of perdure new chat (%v) differs from that of the guide, want the same", file, err)
+		}
+	}
 	site := kit.ServePage(t, p.Endpoint, kit.NewFrontEnd(t, "page").Bundle(t, sources)).URL + "/page.html"
 	page := &reactPage{t: t, at: p, browser: kit.NewBrowser(t), site: site}
 
@@ -106,14 +113,18 @@ func (p *reactPage) approve() {
 	p.t.Helper()
 	url := p.ask("refund", "Please refund order A-1001.")
 	p.Await("fieldset", "May issue_refund be called?")
-	p.picture("react-chat-approval", 240)
+	p.Type("main > form:last-child input", "Hello?")
+	p.Await("button:has-text('Send'):disabled", "")
+	p.Type("main > form:last-child input", "")
+	p.Await("p", "The agent waits for a decision.")
+	p.picture("react-chat-approval", 300)
 	p.Reload()
 	p.Await("fieldset", `"amount": 80`)
 	second := p.open(url)
 	second.Await("fieldset", `"amount": 80`)
 	p.at.Kill()
 	p.Await("p", "Reconnecting …")
-	p.picture("react-chat-reconnecting", 280)
+	p.picture("react-chat-reconnecting", 330)
 	p.at.Start(p.t)
 	second.Click("button:has-text('Approve')")
 	for _, tab := range []*kit.Tab{p.Tab, second} {

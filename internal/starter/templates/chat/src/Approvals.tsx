@@ -1,27 +1,32 @@
-import type { Decision } from "@perdure/client";
-import { useInterrupts } from "@perdure/client/react";
+import type { Decision, PerdureClient } from "@perdure/client";
+import { type OpenInterrupt, useInterrupts } from "@perdure/client/react";
 import { useState } from "react";
-import type { ThreadProps } from "./Chat";
 
-/** Asks the user about the tool calls that wait for an approval. */
-export function Approvals({ client, options }: ThreadProps) {
+interface Props {
+  client: PerdureClient;
+  options: { threadId: string; agent: string };
+}
+
+export function Approvals({ client, options }: Props) {
   const { interrupts, store } = useInterrupts(client, options);
+  return interrupts
+    .filter(({ metadata }) => !metadata?.["perdure.question"])
+    .map((interrupt) => <Approval key={interrupt.id} {...interrupt} decide={(decision) => store.decide(interrupt.id, decision)} />);
+}
+
+function Approval({ message, approval, decide }: OpenInterrupt & { decide: (decision: Decision) => Promise<unknown> }) {
   const [error, setError] = useState("");
-  const decide = (id: string, decision: Decision) => {
+  const submit = (decision: Decision) => {
     setError("");
-    store.decide(id, decision).catch((reason) => setError(reason.message));
+    decide(decision).catch((reason) => setError(reason.message));
   };
   return (
-    <>
-      {interrupts.map(({ id, message, approval }) => (
-        <fieldset key={id}>
-          <legend>{message}</legend>
-          <pre>{JSON.stringify(approval?.args, null, 2)}</pre>
-          <button onClick={() => decide(id, { decision: "approve" })}>Approve</button>
-          <button onClick={() => decide(id, { decision: "reject" })}>Reject</button>
-        </fieldset>
-      ))}
+    <fieldset>
+      <legend>{message}</legend>
+      <pre>{JSON.stringify(approval?.args, null, 2)}</pre>
+      <button onClick={() => submit({ decision: "approve" })}>Approve</button>
+      <button onClick={() => submit({ decision: "reject", reason: "Not now." })}>Reject</button>
       {error && <p role="alert">{error}</p>}
-    </>
+    </fieldset>
   );
 }

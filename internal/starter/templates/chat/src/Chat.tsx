@@ -2,14 +2,15 @@ import { type PerdureClient, textOf } from "@perdure/client";
 import { useThread } from "@perdure/client/react";
 import { type FormEvent, useState } from "react";
 import { Approvals } from "./Approvals";
+import { Questions } from "./Questions";
 
-export interface ThreadProps {
+interface Props {
   client: PerdureClient;
-  options: { agent: string; threadId: string };
+  options: { threadId: string; agent: string };
 }
 
-export function Chat({ client, options }: ThreadProps) {
-  const { messages, run, connection, store } = useThread(client, options);
+export function Chat({ client, options }: Props) {
+  const { messages, run, interrupts, connection, connectionError, store } = useThread(client, options);
   const [text, setText] = useState("");
   const [error, setError] = useState("");
 
@@ -22,6 +23,7 @@ export function Chat({ client, options }: ThreadProps) {
       setError(reason.message);
     });
   };
+  const isWaiting = interrupts.length > 0;
 
   return (
     <>
@@ -31,13 +33,16 @@ export function Chat({ client, options }: ThreadProps) {
           .map((message) => <li key={message.id} className={message.role}>{textOf(message)}</li>)}
       </ol>
       <Approvals client={client} options={options} />
-      {connection === "reconnecting" && <p>Reconnecting …</p>}
-      {run.error && <p role="alert">The run failed: {run.error.message}</p>}
+      <Questions client={client} options={options} />
+      {isWaiting && <p role="status">The agent waits for a decision. Then you can send the next message.</p>}
+      {connection === "reconnecting" && <p role="status">Reconnecting …</p>}
+      {connectionError && <p role="alert">The connection is lost: {connectionError.message} <button onClick={() => store.reconnect()}>Reconnect</button></p>}
+      {run.error && !connectionError && <p role="alert">The run failed: {run.error.message}</p>}
       {error && <p role="alert">{error}</p>}
       <form onSubmit={submit}>
         <input aria-label="Message" autoFocus value={text} onChange={(event) => setText(event.target.value)} placeholder="What is 12*7?" />
-        <button disabled={text === "" || run.status === "running"}>Send</button>
-        <button type="button" disabled={run.status !== "running"} onClick={() => store.cancel()}>Stop</button>
+        <button disabled={text === "" || run.status === "running" || isWaiting}>Send</button>
+        <button type="button" disabled={run.status !== "running"} onClick={() => store.cancel().catch((reason) => setError(reason.message))}>Stop</button>
       </form>
     </>
   );
