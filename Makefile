@@ -16,7 +16,7 @@ TOOLS := $(CURDIR)/bin/tools
 RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
 
 # Flags of all tests. "make lint" vets the tests, too, so "go test" need not do it again.
-# Test binaries have no DWARF (-s -w): linking them takes a third less time.
+# Binaries for tests have no DWARF (-s -w): linking them takes a third less time.
 TEST = go test -vet=off -shuffle=on -ldflags="-s -w"
 
 # Tests that last long collect garbage less often: it takes a quarter of their CPU time otherwise.
@@ -70,7 +70,10 @@ cold: # print why the first build is slow
 	fi
 
 .PHONY: test
-test: lint unit heavy clients e2e ## Install what the tests need, then check and test everything
+test: cold ## Install what the tests need, then check and test everything
+	@# lint and clients wait a third of the time: they run together.
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync lint clients
+	@$(MAKE) --no-print-directory unit heavy e2e
 
 .PHONY: lint
 lint: $(TOOLS)/ready cold ## Check formatting, lint (with vet), and that workflows are deterministic
@@ -97,8 +100,7 @@ check: lint ## Check everything and test the packages that differ from BASE (HEA
 .PHONY: unit
 unit: $(NODE_READY) ## Test the packages that do not link the embedded Temporal server
 	@[ -n "$(RACE)" ] || echo "There is no C compiler: the tests run without the race detector."
-	@# -p 3 keeps two cores busy: the tests wait for servers a fifth of the time.
-	$(TEST) $(RACE) -p 3 -timeout 30m $(call FIRST,$(LIGHT),%/perdure/stream %/perdure/api %/agents/pipeline)
+	$(TEST) $(RACE) -timeout 30m $(call FIRST,$(LIGHT),%/perdure/stream %/perdure/api %/agents/pipeline)
 	cd bench && $(TEST) $(RACE) ./...
 
 .PHONY: heavy
@@ -121,7 +123,7 @@ debian: # install Debian's Chromium and nginx for tests of pages, if this is roo
 
 .PHONY: e2e
 e2e: cold debian $(NODE_READY) $(CLIENT_READY) ## Test the whole program with real clients
-	go build -o bin/e2e/ ./cmd/perdure ./cmd/api ./cmd/worker ./e2e/servers ./e2e/servers/nats ./e2e/servers/temporal
+	go build -ldflags="-s -w" -o bin/e2e/ ./cmd/perdure ./cmd/api ./cmd/worker ./e2e/servers ./e2e/servers/nats ./e2e/servers/temporal
 	E2E_PROGRAMS=$(CURDIR)/bin/e2e $(TEST) -timeout 50m $(call FIRST,$(filter-out $(HEAVY),$(E2E)),%/cluster %/pipelines %/runs %/clients)
 
 .PHONY: screenshots
