@@ -101,7 +101,7 @@ func TestAnonymousAccessNeedsLoopback(t *testing.T) {
 		"variable":       {nil, []string{"PERDURE_ADDR=0.0.0.0:0"}, "PERDURE_AUTH_ALLOW_ANONYMOUS"},
 		"no keys":        {nil, []string{"PERDURE_AUTH=apikey"}, "PERDURE_AUTH_KEYS"},
 		"no file":        {nil, []string{"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=testdata/none"}, "PERDURE_AUTH_KEYS"},
-		"another issuer": {nil, []string{"PERDURE_AUTH=oidc", "PERDURE_OIDC_AUDIENCE=a", "PERDURE_OIDC_ISSUER=" + kit.StartIssuer(t).URL + "/"}, "PERDURE_OIDC_ISSUER"},
+		"another issuer": {nil, []string{"PERDURE_AUTH=oidc", "PERDURE_OIDC_AUDIENCE=a", "PERDURE_OIDC_TENANT=shop", "PERDURE_OIDC_ISSUER=" + kit.StartIssuer(t).URL + "/"}, "PERDURE_OIDC_ISSUER"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,7 @@ import (
 
 // principal returns the principal in the claims of a verified token. Errors: auth.ErrInvalid.
 func (t *Tokens) principal(token *oidc.IDToken) (auth.Principal, error) {
-	p := auth.Principal{Tenant: auth.TenantDefault}
+	p := auth.Principal{Tenant: t.cfg.Tenant}
 	var claims map[string]any
 	err := token.Claims(&claims)
 	if err != nil {
@@ -20,6 +20,9 @@ func (t *Tokens) principal(token *oidc.IDToken) (auth.Principal, error) {
 	}
 	if p.Subject, err = stringClaim(claims, t.cfg.SubjectClaim); err != nil {
 		return p, err
+	}
+	if t.cfg.SubjectClaim == "email" && claims["email_verified"] != true {
+		return p, fmt.Errorf("%w: the claim email_verified is not true", auth.ErrInvalid)
 	}
 	if t.cfg.TenantClaim != "" {
 		if p.Tenant, err = stringClaim(claims, t.cfg.TenantClaim); err != nil {

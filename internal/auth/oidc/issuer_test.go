@@ -100,7 +100,7 @@ func (p *provider) fetches(path string) int {
 
 // tokens returns an authenticator for the provider's tokens.
 func (p *provider) tokens(change ...func(*oidc.Config)) *oidc.Tokens {
-	cfg := oidc.Config{Issuer: p.http.URL, Audiences: []string{"perdure", "cli"}, SubjectClaim: "sub", RolesClaim: "roles"}
+	cfg := oidc.Config{Issuer: p.http.URL, Audiences: []string{"perdure", "cli"}, SubjectClaim: "sub", RolesClaim: "roles", Tenant: "default"}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -22,10 +22,12 @@ type Config struct {
 	Issuer string
 	// Audiences are the accepted values of the claim aud: a token must have one of them.
 	Audiences []string
-	// SubjectClaim and RolesClaim are the claims with the subject and the roles.
+	// SubjectClaim and RolesClaim are the claims with the subject and the roles. If the subject is
+	// the claim email, the token must have email_verified: otherwise a user of some providers could
+	// take the address of another one.
 	SubjectClaim, RolesClaim string
-	// TenantClaim is the claim with the tenant; "" = every caller has the default tenant.
-	TenantClaim string
+	// TenantClaim is the claim with the tenant; "" = every caller has the tenant Tenant.
+	TenantClaim, Tenant string
 }
 
 // Skew is how long after its expiry a token is still accepted, because the provider's clock may be

@@ -25,6 +25,7 @@ func TestTokenIdentifiesThePrincipal(t *testing.T) {
 	keycloak := func(c *oidc.Config) {
 		c.SubjectClaim, c.RolesClaim, c.TenantClaim = "preferred_username", "realm_access.roles", "https://shop.example/claims.tenant"
 	}
+	byEmail := func(c *oidc.Config) { c.SubjectClaim = "email" }
 	nested := claims{"preferred_username": "ann@shop", "realm_access": claims{"roles": []string{"b", "a", "b"}}, "https://shop.example/claims.tenant": "shop"}
 	for name, tt := range map[string]struct {
 		change func(*oidc.Config)
@@ -35,6 +36,7 @@ func TestTokenIdentifiesThePrincipal(t *testing.T) {
 		"roles as a list":              {nil, claims{"roles": []string{"x", "y"}}, auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"x", "y"}}},
 		"roles as words":               {nil, claims{"roles": "y  x"}, auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"x", "y"}}},
 		"one of the audiences":         {nil, claims{"aud": []string{"other", "cli"}}, auth.Principal{Tenant: "default", Subject: "ann"}},
+		"a verified address":           {byEmail, claims{"email": "ann@shop.example", "email_verified": true}, auth.Principal{Tenant: "default", Subject: "ann@shop.example"}},
 		"nested and very names":        {keycloak, nested, auth.Principal{Tenant: "shop", Subject: "ann@shop", Roles: []string{"a", "b"}}},
 		"the provider's clock is slow": {nil, claims{"exp": p.clock().Add(-20 * time.Second).Unix()}, auth.Principal{Tenant: "default", Subject: "ann"}},
 		"… or before":                  {nil, claims{"nbf": p.clock().Add(20 * time.Second).Unix(), "iat": p.clock().Add(20 * time.Second).Unix()}, auth.Principal{Tenant: "default", Subject: "ann"}},
@@ -64,6 +66,7 @@ func TestInvalidTokensAreRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	tenants := func(c *oidc.Config) { c.TenantClaim = "org.id" }
+	byEmail := func(c *oidc.Config) { c.SubjectClaim = "email" }
 	good := p.token(nil)
 	parts := strings.Split(good, ".")
 	plain := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
@@ -85,6 +88,8 @@ func TestInvalidTokensAreRejected(t *testing.T) {
 		"roles of numbers":           {p.token(claims{"roles": []int{1}}), nil, auth.ErrInvalid},
 		"roles as an object":         {p.token(claims{"roles": claims{"admin": true}}), nil, auth.ErrInvalid},
 		"no tenant":                  {good, tenants, auth.ErrInvalid},
+		"an unverified address":      {p.token(claims{"email": "ann@shop.example", "email_verified": false}), byEmail, auth.ErrInvalid},
+		"an address of unknown kind": {p.token(claims{"email": "ann@shop.example"}), byEmail, auth.ErrInvalid},
 		"a tenant elsewhere":         {p.token(claims{"org": "id"}), tenants, auth.ErrInvalid},
 		"an empty tenant":            {p.token(claims{"org": claims{"id": ""}}), tenants, auth.ErrInvalid},
 		"a stranger's key":           {oidctest.SignIDToken(stranger, "k1", "RS256", decoded(t, parts[1])), nil, auth.ErrInvalid},

@@ -44,7 +44,9 @@ type OIDC struct {
 	Audiences    []string
 	SubjectClaim string
 	RolesClaim   string
-	TenantClaim  string // empty = all callers have the default tenant
+	// Exactly one of these is set: the claim with the tenant, or the tenant of all callers.
+	TenantClaim string
+	Tenant      string
 }
 
 // CheckAddr refuses an address that other machines can reach if the mode accepts every caller,
@@ -69,6 +71,11 @@ func (a Auth) check() error {
 		return missing("PERDURE_OIDC_ISSUER")
 	case a.Mode == AuthOIDC && len(a.OIDC.Audiences) == 0:
 		return missing("PERDURE_OIDC_AUDIENCE")
+	case a.Mode == AuthOIDC && a.OIDC.TenantClaim == "" && a.OIDC.Tenant == "":
+		return &VariableError{Name: "PERDURE_OIDC_TENANT_CLAIM", Err: errors.New(
+			"must be set when PERDURE_AUTH is oidc; if all users of the provider are one tenant, set PERDURE_OIDC_TENANT to its name instead")}
+	case a.OIDC.TenantClaim != "" && a.OIDC.Tenant != "":
+		return &VariableError{Name: "PERDURE_OIDC_TENANT", Err: errors.New("must not be set together with PERDURE_OIDC_TENANT_CLAIM")}
 	}
 	return nil
 }

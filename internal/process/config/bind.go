@@ -23,6 +23,7 @@ func oidcAudience(c *Config) pflag.Value   { return bind(&c.Auth.OIDC.Audiences,
 func subjectClaim(c *Config) pflag.Value   { return bind(&c.Auth.OIDC.SubjectClaim, text) }
 func rolesClaim(c *Config) pflag.Value     { return bind(&c.Auth.OIDC.RolesClaim, text) }
 func tenantClaim(c *Config) pflag.Value    { return bind(&c.Auth.OIDC.TenantClaim, text) }
+func oidcTenant(c *Config) pflag.Value     { return bind(&c.Auth.OIDC.Tenant, text) }
 func parkAfter(c *Config) pflag.Value      { return bind(&c.ParkAfter, positiveDuration) }
 func strict(c *Config) pflag.Value         { return bind(&c.Strict, truth) }
 func maxSockets(c *Config) pflag.Value     { return bind(&c.MaxSockets, upTo(1_000_000)) }

@@ -149,8 +149,10 @@ var groups = []group{
 			Meaning: "Claim with the caller's roles, such as realm_access.roles: a list of strings, or one string separated by spaces"},
 		{Name: "PERDURE_OIDC_SUBJECT_CLAIM", Default: "sub", For: apiDev, value: subjectClaim,
 			Meaning: "Claim with the caller's subject. Dots separate members of nested objects"},
+		{Name: "PERDURE_OIDC_TENANT", For: apiDev, value: oidcTenant,
+			Meaning: "Tenant of every caller, for a provider whose users are all one tenant. Instead of PERDURE_OIDC_TENANT_CLAIM"},
 		{Name: "PERDURE_OIDC_TENANT_CLAIM", For: apiDev, value: tenantClaim,
-			Meaning: "Claim with the caller's tenant. Not set: every caller has the tenant default"},
+			Meaning: "Claim with the caller's tenant. Mode oidc needs this or PERDURE_OIDC_TENANT"},
 	}},
 	{"Worker", []Variable{
 		{Name: "PERDURE_ALLOW_PRIVATE_HOSTS", Default: "false", For: workerDev, value: allowPrivateHosts,
