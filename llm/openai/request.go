@@ -10,6 +10,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/internal/wire"
 )
 
 // params converts a request to the parameters of Chat Completions. It fails if the parameters of a
@@ -158,15 +159,12 @@ func (m *Model) reasoningFields(message llm.Message) map[string]any {
 	return fields
 }
 
-// toolCall converts a tool call. The ID is sent unchanged.
+// toolCall converts a tool call. The ID is sent unchanged. Compatible servers parse the arguments,
+// and refuse a request with incomplete JSON.
 func toolCall(call llm.ToolCall) openai.ChatCompletionMessageToolCallUnionParam {
-	arguments := call.Arguments
-	if arguments == "" {
-		arguments = "{}" // servers parse the arguments, and "" is no JSON
-	}
 	return openai.ChatCompletionMessageToolCallUnionParam{OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
 		ID:       call.ID,
-		Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: call.Name, Arguments: arguments},
+		Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: call.Name, Arguments: string(wire.Object(call.Arguments))},
 	}}
 }
 

@@ -157,7 +157,7 @@ func TestMaxTokensField(t *testing.T) {
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	const image = "iVBORw0KGgo="
-	call := []llm.ToolCall{{ID: "a", Name: "f", Arguments: `{"x":1}`}, {ID: "b", Name: "g"}}
+	call := []llm.ToolCall{{ID: "a", Name: "f", Arguments: `{"x":1}`}, {ID: "b", Name: "g"}, {ID: "c", Name: "h", Arguments: `{"x":"ha`}}
 	thought := []llm.Reasoning{
 		{Text: "Hm", Provider: "openai", Data: json.RawMessage(`"reasoning_content"`)},
 		{Text: "m.", Provider: "openai", Data: json.RawMessage(`"reasoning_content"`)},
@@ -180,7 +180,8 @@ func TestMessages(t *testing.T) {
 			  {"role":"user","name":"ann","content":"Hi"},
 			  {"role":"assistant","content":"Ok","tool_calls":[
 			    {"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}},
-			    {"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]},
+			    {"id":"b","type":"function","function":{"name":"g","arguments":"{}"}},
+			    {"id":"c","type":"function","function":{"name":"h","arguments":"{\"arguments\":\"{\\\"x\\\":\\\"ha\"}"}}]},
 			  {"role":"tool","tool_call_id":"a","content":"1"},
 			  {"role":"tool","tool_call_id":"b","content":""}]`,
 		},

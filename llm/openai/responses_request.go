@@ -11,6 +11,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/internal/wire"
 )
 
 // withoutReasoning matches OpenAI's models without reasoning. They reject a request with reasoning
@@ -168,11 +169,7 @@ func assistantItem(text string, as successor) responses.ResponseInputItemUnionPa
 // callItem returns the item of a tool call. id is its original item ID, or "". It differs from the
 // ID of the call, which matches call and result.
 func callItem(call llm.ToolCall, id string) responses.ResponseInputItemUnionParam {
-	arguments := call.Arguments
-	if arguments == "" {
-		arguments = "{}"
-	}
-	item := &responses.ResponseFunctionToolCallParam{CallID: call.ID, Name: call.Name, Arguments: arguments}
+	item := &responses.ResponseFunctionToolCallParam{CallID: call.ID, Name: call.Name, Arguments: string(wire.Object(call.Arguments))}
 	if id != "" {
 		item.ID = param.NewOpt(id)
 	}
