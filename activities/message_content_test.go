@@ -253,6 +253,7 @@ func TestStateFollowsArgument(t *testing.T) {
 		}
 		return append(chunks, llm.Finish{Reason: llm.FinishToolCalls}), nil
 	}, documentTool())
+	fixture.limits.Tokens = 100_000
 	fixture.agent.State.Predict = []agents.Prediction{{Tool: "write", Argument: "document", Key: "a/b"}, {Tool: "other", Argument: "x", Key: "y"}}
 	events, _ := fixture.run("go")
 	r := fixture.wantThreadEqualsClient(events)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/expression"
@@ -137,40 +136,14 @@ func applyReports(state json.RawMessage, reported []json.RawMessage) json.RawMes
 }
 
 // restorePredicted returns the event that restores the members of the state that the arguments of a
-// call have changed in advance (state.predict); none if there are none. A member that has another
-// value than the predicted one stays: another writer has changed it.
+// call have changed in advance (state.predict); none if there are none.
 func restorePredicted(snap *snapshot.Snapshot, call agui.ToolCall, reported []json.RawMessage) []agui.Event {
-	i := slices.IndexFunc(snap.Entries, func(e snapshot.Entry) bool { return e.Predicted[call.ID] != nil })
-	if i < 0 {
+	delta := snap.RestorePredicted(call.ID, applyReports(snap.State, reported))
+	if delta == nil {
 		return nil
-	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(applyReports(snap.State, reported), &members) != nil {
-		return nil // a state that is no object has no members
-	}
-	var ops []tools.Op
-	for _, p := range snap.Entries[i].Predicted[call.ID] {
-		key := pointerUnescaper.Replace(p.Path[1:])
-		switch value, exists := members[key]; {
-		case !exists || stream.PredictedDigest(value) != p.Digest:
-		case p.Before == nil:
-			ops = append(ops, tools.Remove(p.Path))
-		default:
-			ops = append(ops, tools.Set(p.Path, p.Before))
-		}
-	}
-	if ops == nil {
-		return nil
-	}
-	delta, err := json.Marshal(ops)
-	if err != nil {
-		return nil // unreachable: the values come from JSON
 	}
 	return []agui.Event{&agui.StateDelta{Delta: delta}}
 }
-
-// pointerUnescaper decodes a name in a JSON pointer (RFC 6901).
-var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
 // finishWithChange is finishCall for a call that changes the state. If another call changes the
 // state concurrently, the change is computed again. A change that fails leaves the state as it is:

@@ -162,7 +162,7 @@ const (
 	// outcomeUnknown: an attempt died after it had begun the call.
 	outcomeUnknown = "The call was interrupted after it had begun. Whether it took effect is unknown; it was not repeated."
 	// callCancelled: the call was not made, or the tool returned when its context ended.
-	callCancelled = "The call was cancelled."
+	callCancelled = snapshot.CallCancelled
 	// callAbandoned: the tool ignored the end of its context.
 	callAbandoned = "The call was cancelled but did not stop. Whether it took effect is unknown."
 	// callOverdue: the tool ignored its own timeout.

@@ -295,10 +295,20 @@ func checkCursors(t *testing.T, what string, frames []view.Frame) {
 // wantScreenOfLog checks that a client has the messages and the state of the log.
 func wantScreenOfLog(t *testing.T, what string, got clientScreen, log *snapshot.Snapshot, frames []view.Frame) {
 	t.Helper()
-	wantSameMessages(t, what, got.messages, log.Messages(), frames)
+	wantSameMessages(t, what, withoutErrors(got.messages), withoutErrors(log.Messages()), frames)
 	if a, b := canonicalJSON(t, got.state), canonicalJSON(t, log.State); a != b {
 		t.Fatalf("%s: state: got %s, want %s\n%s", what, a, b, formatFrames(frames))
 	}
+}
+
+// withoutErrors returns messages without the errors of tool results, which TOOL_CALL_RESULT does not
+// have.
+func withoutErrors(messages []agui.Message) []agui.Message {
+	messages = slices.Clone(messages)
+	for i := range messages {
+		messages[i].Error = ""
+	}
+	return messages
 }
 
 // canonicalJSON returns JSON with sorted members and fixed white space.

@@ -264,10 +264,10 @@ func checkReaders(t *testing.T, ctx context.Context, l *stream.Log, messages []a
 		if err := json.Unmarshal(must[[]byte](t)(json.Marshal(base)), &kept); err != nil {
 			t.Fatal(err)
 		}
-		base = must[*snapshot.Snapshot](t)(snapshot.Fold(ctx, l, &kept, rec))
+		base = must[*snapshot.Snapshot](t)(snapshot.Fold(ctx, l, thread, &kept, rec))
 		at[i] = knownStateOf(t, base)
 	}
-	whole := must[*snapshot.Snapshot](t)(snapshot.Fold(ctx, l, &snapshot.Snapshot{State: json.RawMessage("{}")}, records...))
+	whole := must[*snapshot.Snapshot](t)(snapshot.Fold(ctx, l, thread, &snapshot.Snapshot{State: json.RawMessage("{}")}, records...))
 	if diff := cmp.Diff(asJSON(t, whole), asJSON(t, base)); diff != "" {
 		t.Fatalf("snapshots differ (-at once +step by step):\n%s", diff)
 	}

@@ -26,7 +26,7 @@ func userMessage(id, content string) agui.Message {
 }
 
 // writeThread writes three runs: one with tools and a state; one that cuts the conversation with
-// its reasoning, sets a state and fails; one that is cancelled during its text.
+// its reasoning, sets a state and fails after a call; one that is cancelled during a call.
 func (f *projectionFixture) writeThread() {
 	f.begin(runNamed("r1"), user, `{"given":1}`)
 	f.callTools("m1")
@@ -40,13 +40,16 @@ func (f *projectionFixture) writeThread() {
 	known := must[*snapshot.Snapshot](f.t)(snapshots(f.log).Latest(f.ctx, thread, 0)).Messages()
 	edited := []agui.Message{known[0], userMessage("u2", "never mind"), known[1]} // known messages follow new ones
 	f.accept(runNamed("r2"), must[*snapshot.Snapshot](f.t)(snapshots(f.log).Latest(f.ctx, thread, 0)).Accept(snapshot.Claim{Messages: edited, History: snapshot.HistoryReplace}), `{"given":2}`)
-	f.attempt(f.place("1/model"), textStart("m3"), textContent("m3", "As"))
-	f.attempt(f.place("1/model"), textStart("m3"), textContent("m3", "As you"))
-	f.supersede(f.place("1/model"), false)
+	f.callUnanswered("m3")
+	f.open("2/model", nil, &agui.StepFinished{StepName: "model"}, &agui.StepStarted{StepName: "model"})
+	f.after = f.last()
+	f.attempt(f.place("2/model"), textStart("m5"), textContent("m5", "As"))
+	f.attempt(f.place("2/model"), textStart("m5"), textContent("m5", "As you"))
+	f.supersede(f.place("2/model"), false)
 	f.seal(&agui.RunError{Code: "internal", Message: "no"})
 
 	f.begin(runNamed("r3"), userMessage("u3", "so?"), "")
-	f.attempt(f.place("1/model"), textStart("m4"), textContent("m4", "Let me"), textContent("m4", " think"))
+	f.attempt(f.place("1/model"), append([]agui.Event{textStart("m4"), textContent("m4", "Let me"), textContent("m4", " think"), textEnd("m4")}, halfCall("m4")...)...)
 	f.supersede(f.place("1/model"), true)
 	f.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r3", Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}})
 }

@@ -11,8 +11,8 @@ import (
 
 // Messages returns a conversation as the messages of a request. systemText is the system message;
 // "" = none. It leaves out what a provider would refuse or no model should read: tool calls without
-// a result, which cancelled runs leave, activities, and messages without content. Tool calls have
-// the provider's own IDs. The same entries give the same messages, byte for byte, so that the
+// a result, which the client has abandoned, activities, and messages without content. Tool calls
+// have the provider's own IDs. The same entries give the same messages, byte for byte, so that the
 // provider's prompt cache matches.
 func Messages(systemText string, entries []snapshot.Entry) []llm.Message {
 	p := prompter{hasResult: map[string]bool{}, providerIDs: map[string]string{}, reasoning: reasoningByAnswer(entries)}

@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -100,4 +101,42 @@ func TestClientToolsWithoutAnswer(t *testing.T) {
 			t.Errorf("message sent to the model = %+v, want none of a tool", m)
 		}
 	}
+}
+
+// TestCancelInArguments: a run that is cancelled while the model writes a call of a client tool
+// closes the call. A stock client that answers open calls has none to answer: the next run has its
+// message only, and the API takes no result.
+func TestCancelInArguments(t *testing.T) {
+	t.Parallel()
+	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
+		const cancelled = "The call was cancelled."
+		in := kit.NewInput(kit.Marked("Ask me."))
+		kit.SharedModel.Answer(t, kit.Fixture{
+			Match:    kit.Match{UserMessage: in.Messages[0].Content},
+			Response: kit.Response{ToolCalls: []kit.ModelCall{{Name: "pick_color", Arguments: `{"of":"` + kit.LongText(4000) + `"}`}}},
+			Latency:  20, ChunkSize: 20,
+		})
+		tools, url := map[string]any{"tools": kit.PickColor}, kit.Shared.URL("/v1/agents/clerk/runs")
+		d := g.Drive(t, kit.Shared, kit.Script{URL: url, ThreadID: in.ThreadID, Runs: []kit.ScriptedRun{{RunID: in.RunID, Messages: in.Messages, Parameters: tools}}})
+		d.Until(t, "TOOL_CALL_ARGS", 3)
+		if got := kit.Shared.Cancel(t, in); got != http.StatusAccepted {
+			t.Fatalf("cancel: %d, want 202", got)
+		}
+		had := d.Finish(t)[0].Messages
+		kit.WantCancelled(t, g, d)
+		if len(had) != 3 || len(had[1].ToolCalls) != 1 || had[2].ToolCallID != had[1].ToolCalls[0].ID || had[2].Content != cancelled {
+			t.Fatalf("messages of the client = %+v, want the call and its result", had)
+		}
+		kit.WantResult(t, kit.Shared.Endpoint, in, kit.ToolResultBody(had[2].ToolCallID, "blue"), http.StatusConflict, "answered")
+
+		next, answer := kit.UserMessage(kit.Marked("And now?")), kit.Marked("Now this.")
+		kit.SharedModel.AnswerWith(t, next.Content, answer)
+		d = g.Drive(t, kit.Shared, kit.Script{URL: url, ThreadID: in.ThreadID, Messages: had, Runs: []kit.ScriptedRun{
+			{RunID: "run-2", Add: []kit.Message{next}, Parameters: tools, Answer: map[string]string{"pick_color": "blue"}},
+		}})
+		kit.WantMessages(t, append(had, next, kit.AssistantMessage(answer)), d.Finish(t)[0].Messages)
+		if got := kit.ToolResultsSent(t, next.Content); !slices.Equal(got, []string{cancelled}) {
+			t.Errorf("results that the model received = %q, want %q", got, cancelled)
+		}
+	})
 }

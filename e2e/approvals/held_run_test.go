@@ -136,7 +136,7 @@ func TestHeldRunIsCancelled(t *testing.T) {
 		}
 		f.Finish(t)
 		kit.WantOutcome(t, f, "cancelled")
-		kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(calls[0], "blue"), http.StatusGone, "abandoned")
+		kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(calls[0], "blue"), http.StatusConflict, "answered")
 	}
 }
 
@@ -159,7 +159,7 @@ func TestDecisionAfterCancel(t *testing.T) {
 			t.Fatalf("cancel: got %d, want %d", status, http.StatusAccepted)
 		}
 		f.Until(t, func(e kit.Event) bool { return e.Type == "RUN_FINISHED" })
-		kit.WantResult(t, kit.Shared.Endpoint, in, kit.ToolResultBody(calls[0], "blue"), http.StatusGone, "abandoned")
+		kit.WantResult(t, kit.Shared.Endpoint, in, kit.ToolResultBody(calls[0], "blue"), http.StatusConflict, "answered")
 		if status, a := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, question.ID, `{"decision":"approve"}`); status != http.StatusNotFound {
 			t.Errorf("approve: got %d %v, want %d", status, a, http.StatusNotFound)
 		}

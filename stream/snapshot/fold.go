@@ -17,15 +17,16 @@ import (
 // list that it has not cloned, and appends only to clipped lists.
 type folder struct {
 	log         *stream.Log
+	thread      stream.Thread
 	snap        Snapshot
 	proposals   map[uint64]*stream.Record // that this folder has seen, by sequence: inputs need not be read again
 	previousSeq uint64                    // sequence of the record before the one that is added
 }
 
-// newFolder begins with a snapshot, which it does not change: it copies or clips the lists that it
+// newFolder begins with a snapshot of a thread, which it does not change: it copies or clips the lists that it
 // may change.
-func newFolder(l *stream.Log, base *Snapshot) *folder {
-	f := &folder{log: l, snap: *base, proposals: map[uint64]*stream.Record{}, previousSeq: base.Seq}
+func newFolder(l *stream.Log, t stream.Thread, base *Snapshot) *folder {
+	f := &folder{log: l, thread: t, snap: *base, proposals: map[uint64]*stream.Record{}, previousSeq: base.Seq}
 	f.snap.Entries = slices.Clip(f.snap.Entries)
 	f.snap.Pending = slices.Clone(f.snap.Pending)
 	if len(f.snap.Journal.Changes) == 0 { // snapshot has emptied the journal
@@ -79,15 +80,18 @@ func (f *folder) add(ctx context.Context, rec *stream.Record) error {
 		f.snap.Mark = rec.Seq
 	case stream.KindAttempt: // supersedes the lane's unfinished attempt
 		f.dropLane(rec.Lane)
+		f.noteToolAttempt(rec)
 	case stream.KindEvents:
 		return f.addShared(ctx, rec)
 	case stream.KindDone:
+		f.noteToolAttempt(rec)
 		if err := errors.Join(f.addShared(ctx, rec), f.dropEndedSubagents(ctx, rec)); err != nil {
 			return err
 		}
 		return f.addResult(ctx, rec)
 	case stream.KindSupersede:
-		if rec.HasResult() { // the unfinished attempt's messages are kept
+		if rec.HasResult() { // the unfinished attempt's messages are kept, without its predictions
+			f.snap.Journal.drop(func(l stream.Lane) bool { return l == rec.Lane })
 			return f.addResult(ctx, rec)
 		}
 		f.dropLane(rec.Lane)
@@ -170,6 +174,7 @@ func (f *folder) openRun(ctx context.Context, rec *stream.Record) error {
 	f.snap.ClientCalls, f.snap.Interrupts, f.snap.Mark = nil, nil, 0
 	f.snap.Run, f.snap.RunID, f.snap.Execution = rec.RunToken(), o.RunID, o.Execution
 	f.snap.Sealed, f.snap.Opened, f.snap.Cut = false, rec.Seq, nil
+	f.snap.Begun, f.snap.Restored = nil, false
 	f.endHandoff(o.Agent)
 	f.addRun(rec, &o)
 	if o.Input == 0 { // a continuation has no input
@@ -217,7 +222,8 @@ func cutMessages(cut []Entry) []CutMessage {
 }
 
 // closeRun adds how a run ended: its interrupts, client tool calls, outcome and usage. Interrupts
-// of a held run that the end does not repeat were resolved while it was held.
+// of a held run that the end does not repeat were resolved while it was held. A run that was
+// cancelled or failed leaves no call without a result.
 func (f *folder) closeRun(ctx context.Context, rec *stream.Record) error {
 	last, err := rec.LastEvent(ctx)
 	if err != nil {
@@ -234,6 +240,9 @@ func (f *folder) closeRun(ctx context.Context, rec *stream.Record) error {
 				f.addAnswered(i)
 			}
 		}
+	}
+	if ClosesCalls(last) {
+		f.closeCalls(rec)
 	}
 	return f.endRun(ctx, rec, last)
 }
@@ -466,23 +475,4 @@ func (f *folder) setUnmoved(unmoved int) {
 		f.snap.Unmoved = unmoved
 	}
 	f.snap.Moved = true
-}
-
-// addPlaceholder notes where a message of a subagent begins: clients have the message there,
-// although it is finished later. It does nothing if the message is known, because a message may be
-// opened again.
-func (f *folder) addPlaceholder(rec *stream.Record, e agui.Event) {
-	var id string
-	switch e := e.(type) {
-	case *agui.TextMessageStart:
-		id = e.MessageID
-	case *agui.ReasoningMessageStart:
-		id = e.MessageID
-	case *agui.ToolCallStart:
-		id = e.ParentMessageID
-	}
-	found := slices.ContainsFunc(f.snap.Pending, func(p Pending) bool { return p.Message.ID == id }) || f.indexOf(id) >= 0
-	if id != "" && !found {
-		f.snap.Pending = append(f.snap.Pending, Pending{At: len(f.snap.Entries), Lane: rec.Lane, Writer: rec.Writer, Message: agui.Message{ID: id}})
-	}
 }

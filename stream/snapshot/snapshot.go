@@ -70,6 +70,10 @@ type LastRun struct {
 	Mark uint64 `json:"mark,omitempty"`
 	// Cut are the messages that the run's input cut and that clients keep without a correction.
 	Cut []CutMessage `json:"cut,omitempty"`
+	// Begun are the lanes of that run on which a call has begun without a result in the log.
+	Begun []stream.Lane `json:"begun,omitempty"`
+	// Restored reports whether that run's end has restored predicted members of the state.
+	Restored bool `json:"restored,omitempty"`
 }
 
 // Interruptions are the interrupts of the thread's last run, and the decisions about interrupts.

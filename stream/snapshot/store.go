@@ -119,7 +119,7 @@ var errBasePurged = errors.New("snapshot: the thread was purged")
 // again: a purge removes all records, so a base without its last record is of another conversation
 // (errBasePurged).
 func (s *Store) foldFrom(ctx context.Context, t stream.Thread, base *Snapshot, seq uint64) (*Snapshot, error) {
-	f, reachedBase := newFolder(s.log, base), base.Seq == 0
+	f, reachedBase := newFolder(s.log, t, base), base.Seq == 0
 	for r, err := range s.log.Records(ctx, s.log.ThreadSubject(t)+".>", max(base.Seq, 1), seq) {
 		switch {
 		case err != nil:
@@ -149,10 +149,10 @@ func (s *Store) findBase(ctx context.Context, t stream.Thread, seq uint64) *Snap
 	return &Snapshot{State: EmptyState}
 }
 
-// Fold adds records of a thread to a snapshot, in the order of the log. It neither reads nor fills
+// Fold adds records of the thread t to a snapshot, in the order of the log. It neither reads nor fills
 // a cache.
-func Fold(ctx context.Context, log *stream.Log, base *Snapshot, records ...*stream.Record) (*Snapshot, error) {
-	f, seq := newFolder(log, base), base.Seq
+func Fold(ctx context.Context, log *stream.Log, t stream.Thread, base *Snapshot, records ...*stream.Record) (*Snapshot, error) {
+	f, seq := newFolder(log, t, base), base.Seq
 	for _, rec := range records {
 		if err := f.add(ctx, rec); err != nil {
 			return nil, err

@@ -260,14 +260,18 @@ func (p *Projection) onEvents(ctx context.Context, rec *stream.Record) error {
 }
 
 // onSupersede closes a lane whose step has no further attempt. It retracts the unfinished attempt,
-// or, if the record has a result, ends its open messages and keeps them.
+// or, if the record has a result, ends its open messages and keeps them. What their arguments have
+// changed of the state in advance is restored.
 func (p *Projection) onSupersede(ctx context.Context, rec *stream.Record) error {
 	v := p.lane(rec.Lane)
 	delete(p.lanes, rec.Lane)
 	if !rec.HasResult() {
 		return p.retract(ctx, v, retractedForGood)
 	}
-	return p.emit(slices.Concat(v.closingEvents(), v.callEnds())...)
+	if err := p.emit(slices.Concat(v.closingEvents(), v.callEnds())...); err != nil || !v.correction.needsState {
+		return err
+	}
+	return p.emitState(ctx, rec.Seq)
 }
 
 // retract tells the reader to drop the events that it was shown of a superseded attempt, and why.
@@ -295,20 +299,51 @@ func (p *Projection) retract(ctx context.Context, v *laneView, reason string) er
 // onTerminal shows the terminal record. It first closes everything that is open: the writer of the
 // terminal record need not know of an attempt that wrote just before it. If an attempt of the run
 // was superseded, a full snapshot precedes the last event: it corrects clients that store and
-// replay events.
+// replay events. The results with which the end of the run closes calls precede that snapshot,
+// because it contains them.
 func (p *Projection) onTerminal(ctx context.Context, rec *stream.Record) error {
 	events, err := rec.Events(ctx)
 	if err != nil {
 		return err
 	}
-	return p.closeRun(ctx, events)
+	end, err := p.ending(ctx, rec)
+	if err != nil {
+		return err
+	}
+	return p.closeRun(ctx, events, end)
 }
 
-// closeRun ends everything that is open, shows the last events of the run, and makes the run
-// terminal.
-func (p *Projection) closeRun(ctx context.Context, events [][]byte) error {
+// ending is what the fold has added at the terminal record of a run that was cancelled or failed.
+type ending struct {
+	results  []agui.Event // of calls that had none
+	restored bool         // the state has changed
+}
+
+// ending returns what the fold has added at a terminal record. A joining reader has it from the
+// prelude.
+func (p *Projection) ending(ctx context.Context, rec *stream.Record) (end ending, err error) {
+	last, err := rec.LastEvent(ctx)
+	if err != nil || p.joining || !snapshot.ClosesCalls(last) {
+		return end, err
+	}
+	snap, err := p.store.At(ctx, p.run.Thread, rec.Seq)
+	if err != nil {
+		return end, err
+	}
+	for _, m := range snap.ClosingResults() {
+		end.results = append(end.results, &agui.ToolCallResult{
+			MessageID: m.ID, ToolCallID: m.ToolCallID, Content: m.Content, Role: m.Role, SubagentRunID: m.SubagentRunID,
+		})
+	}
+	end.restored = snap.Sealed && snap.Restored
+	return end, nil
+}
+
+// closeRun ends everything that is open, shows what the end of the run has added and its last
+// events, and makes the run terminal.
+func (p *Projection) closeRun(ctx context.Context, events [][]byte, end ending) error {
 	var closings, callEnds []agui.Event
-	var c correction
+	c := correction{needsState: end.restored}
 	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
 		v := p.lanes[lane]
 		p.hasSuperseded = p.hasSuperseded || v.writer != "" && v.wrote
@@ -317,7 +352,7 @@ func (p *Projection) closeRun(ctx context.Context, events [][]byte) error {
 		c.merge(v.correction)
 	}
 	closings = append(closings, p.scopes.closingEvents()...)
-	if err := p.emit(closings...); err != nil {
+	if err := p.emit(append(closings, end.results...)...); err != nil {
 		return err
 	}
 	hasInterrupts, err := endsWithInterrupts(events)
@@ -325,10 +360,14 @@ func (p *Projection) closeRun(ctx context.Context, events [][]byte) error {
 		return err
 	}
 	c.needsState = c.needsState || hasInterrupts // clients decide on the whole state
-	if p.hasSuperseded || p.needsSnapshot || hasInterrupts {
-		if err := p.emitSnapshots(ctx, p.record, c); err != nil {
-			return err
-		}
+	switch {
+	case p.hasSuperseded || p.needsSnapshot || hasInterrupts:
+		err = p.emitSnapshots(ctx, p.record, c)
+	case end.restored:
+		err = p.emitState(ctx, p.record)
+	}
+	if err != nil {
+		return err
 	}
 	if err := p.emit(callEnds...); err != nil {
 		return err

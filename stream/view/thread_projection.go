@@ -102,7 +102,7 @@ func (p *Projection) abandon(ctx context.Context, seq uint64) ([]Frame, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = p.closeRun(ctx, [][]byte{end})
+	err = p.closeRun(ctx, [][]byte{end}, ending{})
 	return p.takeFrames(), err
 }
 
