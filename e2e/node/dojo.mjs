@@ -9,7 +9,7 @@
 //   page        the page, which has not opened the URL
 //   url         the URL of the feature's page, with a thread of its own
 //   say(text)   sends a message
-//   reads(text) waits until the conversation has the text
+//   reads(text, options) waits until the conversation has the text. The options are those of Playwright's waitFor
 //   watch(selector) records each text of the first element that the selector finds, until the page reloads. It returns
 //               a function that returns the texts
 import { createRequire } from "node:module";
@@ -32,7 +32,7 @@ async function run({ test, url }) {
     await page.getByRole("textbox", { name: "Message" }).fill(text);
     await page.getByRole("button", { name: "Send", exact: true }).click();
   };
-  const reads = (text) => page.getByRole("log").getByText(text).last().waitFor();
+  const reads = (text, options) => page.getByRole("log").getByText(text).last().waitFor(options);
   const watch = async (selector) => {
     const texts = await page.evaluateHandle((selector) => {
       const texts = [];

@@ -22,4 +22,15 @@ export default async function test({ page, url, say, reads }) {
   await change.getByRole("button", { name: "Reject" }).click();
   await reads("The approver rejected this call.");
   await document.getByText("there was a dragon").waitFor();
+
+  // Stop while the model writes the document: the document before it is back.
+  await say("Write a story about a robot.");
+  await document.getByText("there was a robot").waitFor();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await document.getByText("there was a dragon").waitFor();
+  assert.equal(await change.count(), 0);
+  await say("Write a story about a wizard.");
+  await document.getByText("there was a wizard").waitFor();
+  await change.getByRole("button", { name: "Confirm" }).click();
+  await reads("My story about a wizard: The state was updated.");
 }
