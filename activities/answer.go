@@ -83,6 +83,11 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 	closing = append(closing, removeOutputs(in.Child.CallID, snap.State)...)
 	result := workResult(in, snap)
 	end := toolEnd{result: result, answer: runs.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}}
+	if in.Outcome != runs.OutcomeSuccess {
+		var events []agui.Event
+		end.closed, events = closeSubagentCalls(in, snap)
+		closing = append(closing, events...)
+	}
 	// The end of the subagent and the result of its call are one record. Clients that never saw the
 	// subagent begin need no events of its end.
 	if lastStep != "" {
@@ -99,6 +104,18 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 		return a.finishWithChange(ctx, in.Call, call, attempt, end, change, snap)
 	}
 	return finishCall(ctx, in.Call, call, attempt, end)
+}
+
+// closeSubagentCalls returns the results of calls that a cancelled or failed subagent has left
+// without one, and the events that show them and restore the predicted state.
+func closeSubagentCalls(in runs.SubagentAnswer, snap *snapshot.Snapshot) (results []agui.Message, events []agui.Event) {
+	place := agentPlace(in.Step, "")
+	results = snap.SubagentResults(place.Run, place.Subagent, place.Lane)
+	for _, m := range results {
+		events = append(events, restorePredicted(snap, agui.ToolCall{ID: m.ToolCallID}, nil)...)
+		events = append(events, &agui.ToolCallResult{MessageID: m.ID, ToolCallID: m.ToolCallID, Content: m.Content, Role: m.Role, SubagentRunID: m.SubagentRunID})
+	}
+	return results, events
 }
 
 // removeOutputs returns the event that removes the step outputs of a program from the state, if the

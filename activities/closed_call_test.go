@@ -69,6 +69,23 @@ func (f *fixture) failBeforeCalls(tool string) {
 	})
 }
 
+// wantNoOpenCalls checks that each call of the conversation has a result, which has the subagent of
+// the call.
+func (f *fixture) wantNoOpenCalls() {
+	f.t.Helper()
+	answered := map[string]string{}
+	for _, m := range f.conversation() {
+		if m.Role == agui.RoleTool {
+			answered[m.ToolCallID] = "of " + m.SubagentRunID
+		}
+	}
+	for _, m := range f.conversation() {
+		for _, c := range m.ToolCalls {
+			wantEqual(f.t, "result of "+c.Name+c.Arguments, answered[c.ID], "of "+m.SubagentRunID)
+		}
+	}
+}
+
 // TestEndOfRunClosesCalls: after a run that was cancelled or has failed, each call has a result, for
 // clients and for the thread, and the state is the one before the prediction. No tool was called.
 func TestEndOfRunClosesCalls(t *testing.T) {

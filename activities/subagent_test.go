@@ -112,7 +112,7 @@ func (f *fixture) wantShownConversation(events []agui.Event) {
 }
 
 // TestFailedSubagent: a failed subagent is a failed call. The model gets the error and
-// continues.
+// continues. The subagent leaves no call without a result.
 func TestFailedSubagent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -121,14 +121,15 @@ func TestFailedSubagent(t *testing.T) {
 		want       string
 		wantErrors int
 	}{
-		"no task":      {`{"job":"x"}`, nil, "invalid arguments", 0},
-		"model":        {`{"task":"x"}`, &llm.Error{Code: llm.CodeInvalidRequest, Message: "SECRET"}, "The agent did not finish its work: " + string(llm.CodeInvalidRequest), 1},
-		"its own turn": {`{"task":"x"}`, nil, "The agent did not finish its work: limit_turns: the run reached its limit of 1 turns.", 1},
+		"no task":       {`{"job":"x"}`, nil, "invalid arguments", 0},
+		"model":         {`{"task":"x"}`, &llm.Error{Code: llm.CodeInvalidRequest, Message: "SECRET"}, "The agent did not finish its work: " + string(llm.CodeInvalidRequest), 1},
+		"its own turn":  {`{"task":"x"}`, nil, "The agent did not finish its work: limit_turns: the run reached its limit of 1 turns.", 1},
+		"its own calls": {`{"task":"many"}`, nil, "The agent did not finish its work: limit_parallel_tools", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			worker := subagentDefinition("helper", "agent:helper")
-			worker.Limits.Turns = 1
+			worker.Limits.Turns, worker.Limits.ParallelTools = 1, 1
 			fixture := setupSubagents(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
 				last := req.Messages[len(req.Messages)-1]
 				switch {
@@ -141,6 +142,8 @@ func TestFailedSubagent(t *testing.T) {
 					return textAnswer("done")
 				case c.err != nil:
 					return nil, c.err
+				case last.Text() == "many":
+					return callAnswer([3]string{"1", "nothing", `{}`}, [3]string{"2", "nothing", `{}`})
 				}
 				return callAnswer([3]string{"1", "nothing", `{}`})
 			}, []*agents.Definition{worker})
@@ -150,6 +153,7 @@ func TestFailedSubagent(t *testing.T) {
 				t.Errorf("failures shown: got %d, want %d:\n%s", got, c.wantErrors, typesOf(events))
 			}
 			fixture.wantShownConversation(events)
+			fixture.wantNoOpenCalls()
 		})
 	}
 }

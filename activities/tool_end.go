@@ -19,6 +19,8 @@ type toolEnd struct {
 	result tools.Result
 	answer runs.ToolAnswer
 	before []agui.Event // events that precede the result
+	// closed are results that the record adds before the result: of calls of a subagent.
+	closed []agui.Message
 	// hasMessage tells that the conversation has the result: the client sent it with its input.
 	hasMessage bool
 	// onlyAfter is the mark after which the record is written, or else the error is
@@ -43,7 +45,7 @@ func finishCall(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attem
 	if err != nil {
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
-	result := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.PipelineStep), Visibility: visibilityOf(in.Step, in.PipelineStep), Answer: recorded}
+	result := &stream.Result{Messages: append(end.closed, message), Scope: scopeOf(in.PipelineStep), Visibility: visibilityOf(in.Step, in.PipelineStep), Answer: recorded}
 	if end.hasMessage {
 		return writeToolEnd(ctx, attempt, end, answer, &stream.Result{Answer: recorded}, end.before)
 	}

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
@@ -9,7 +10,8 @@ import (
 
 // A run that is cancelled or fails may leave tool calls without a result: the model was still
 // writing them, or nothing has made them. The thread waits for none of them after such an end. So
-// the terminal record closes them: each gets a result, which no record contains.
+// the terminal record closes them: each gets a result, which no record contains. A subagent that ends
+// before its run has closed its calls in the record of its end.
 
 // Results of calls that a run has left without one.
 const (
@@ -26,39 +28,68 @@ func ClosesCalls(last agui.Event) bool {
 	return outcome == string(agui.OutcomeCancelled) || outcome == OutcomeError
 }
 
-// closeCalls gives each call of an agent that has no result one, and restores the members of the
-// state that its arguments have changed in advance. The calls may be of an earlier run, whose
-// interrupts this run has resolved. Calls that a client sent in its list of messages stay as they
-// are.
-func (f *folder) closeCalls(rec *stream.Record) {
+// openCall is a tool call of an agent that has no result.
+type openCall struct {
+	Entry // with the call
+
+	id string
+}
+
+// openCalls returns the calls of agents without results, in their order. Calls that a client sent
+// in its list of messages do not count.
+func (s *Snapshot) openCalls() []openCall {
 	answered := map[string]bool{}
-	for _, e := range f.snap.Entries {
+	for _, e := range s.Entries {
 		if e.Message.Role == agui.RoleTool {
 			answered[e.Message.ToolCallID] = true
 		}
 	}
-	for _, e := range f.snap.Entries { // insert makes another list
+	var open []openCall
+	for _, e := range s.Entries {
 		for _, call := range e.Message.ToolCalls {
 			if e.Sent == "" && !answered[call.ID] {
-				f.restorePredicted(e, call.ID)
-				f.insert(f.closingResult(rec, e, call))
+				open = append(open, openCall{e, call.ID})
 			}
 		}
 	}
+	return open
 }
 
-// closingResult returns the result with which a record closes a call of an entry. Its readers and
-// its ID are those that a result of the tool would have.
-func (f *folder) closingResult(rec *stream.Record, e Entry, call agui.ToolCall) Entry {
+// closingResult returns the result of the call in a run. Its ID is the one that a result of the tool
+// would have. begun reports whether the tool may have been called.
+func (c openCall) closingResult(run stream.Run, begun bool) agui.Message {
 	text := CallCancelled
-	if len(f.snap.Begun) > 0 {
+	if begun {
 		text = CallUnfinished
 	}
-	m := agui.Message{
-		ID: stream.Run{Thread: f.thread, ID: f.snap.RunID}.Identify("res", call.ID), Role: agui.RoleTool, ToolCallID: call.ID,
-		Content: agui.TextContent(text), Error: text, SubagentRunID: e.Message.SubagentRunID,
+	return agui.Message{
+		ID: run.Identify("res", c.id), Role: agui.RoleTool, ToolCallID: c.id,
+		Content: agui.TextContent(text), Error: text, SubagentRunID: c.Message.SubagentRunID,
 	}
-	return Entry{Message: m, Scope: e.Scope, Visibility: e.Visibility, ShownCalls: shownCalls(m, e.ShownCalls), Since: rec.Seq}
+}
+
+// closeCalls gives each call of an agent that has no result one, and restores the members of the
+// state that its arguments have changed in advance. The calls may be of an earlier run, whose
+// interrupts this run has resolved. The readers of a result are those of its call.
+func (f *folder) closeCalls(rec *stream.Record) {
+	for _, c := range f.snap.openCalls() {
+		f.restorePredicted(c.Entry, c.id)
+		m := c.closingResult(stream.Run{Thread: f.thread, ID: f.snap.RunID}, len(f.snap.Begun) > 0)
+		f.insert(Entry{Message: m, Scope: c.Scope, Visibility: c.Visibility, ShownCalls: shownCalls(m, c.ShownCalls), Since: rec.Seq})
+	}
+}
+
+// SubagentResults returns the results that close the calls of a subagent, which has ended in a run
+// without them. lane is the subagent's.
+func (s *Snapshot) SubagentResults(run stream.Run, subagentRunID string, lane stream.Lane) []agui.Message {
+	begun := slices.ContainsFunc(s.Begun, func(l stream.Lane) bool { return strings.HasPrefix(string(l), string(lane)+"t") })
+	var results []agui.Message
+	for _, c := range s.openCalls() {
+		if c.Message.SubagentRunID == subagentRunID {
+			results = append(results, c.closingResult(run, begun))
+		}
+	}
+	return results
 }
 
 // restorePredicted makes restorePatch's change of the state for a call of an entry.
