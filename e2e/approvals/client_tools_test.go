@@ -105,7 +105,7 @@ func TestClientToolsWithoutAnswer(t *testing.T) {
 
 // TestCancelInArguments: a run that is cancelled while the model writes a call of a client tool
 // closes the call. A stock client that answers open calls has none to answer: the next run has its
-// message only, and the API takes no result.
+// message only. The API takes no result, also not from a client that has missed the end of the run.
 func TestCancelInArguments(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
@@ -129,14 +129,17 @@ func TestCancelInArguments(t *testing.T) {
 		}
 		kit.WantResult(t, kit.Shared.Endpoint, in, kit.ToolResultBody(had[2].ToolCallID, "blue"), http.StatusConflict, "answered")
 
-		next, answer := kit.UserMessage(kit.Marked("And now?")), kit.Marked("Now this.")
-		kit.SharedModel.AnswerWith(t, next.Content, answer)
-		d = g.Drive(t, kit.Shared, kit.Script{URL: url, ThreadID: in.ThreadID, Messages: had, Runs: []kit.ScriptedRun{
-			{RunID: "run-2", Add: []kit.Message{next}, Parameters: tools, Answer: map[string]string{"pick_color": "blue"}},
-		}})
-		kit.WantMessages(t, append(had, next, kit.AssistantMessage(answer)), d.Finish(t)[0].Messages)
-		if got := kit.ToolResultsSent(t, next.Content); !slices.Equal(got, []string{cancelled}) {
-			t.Errorf("results that the model received = %q, want %q", got, cancelled)
+		// The second client lacks the result. It also lacks the first one's message, which it edits by that.
+		for _, list := range [][]kit.Message{had, had[:2]} {
+			next, answer := kit.UserMessage(kit.Marked("And now?")), kit.Marked("Now this.")
+			kit.SharedModel.AnswerWith(t, next.Content, answer)
+			d = g.Drive(t, kit.Shared, kit.Script{URL: url, ThreadID: in.ThreadID, Messages: list, Runs: []kit.ScriptedRun{
+				{RunID: next.ID, Add: []kit.Message{next}, Parameters: tools, Answer: map[string]string{"pick_color": "blue"}},
+			}})
+			kit.WantMessages(t, append(had[:3:3], next, kit.AssistantMessage(answer)), d.Finish(t)[0].Messages)
+			if got := kit.ToolResultsSent(t, next.Content); !slices.Equal(got, []string{cancelled}) {
+				t.Errorf("results that the model received = %q, want %q", got, cancelled)
+			}
 		}
 	})
 }
