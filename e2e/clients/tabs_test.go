@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/e2e/kit"
 )
@@ -92,10 +93,9 @@ type threadTab struct {
 	thread string
 }
 
-// TestTabs: many tabs follow three threads. While the answers are streamed, the tab that reads for
-// all closes, a tab reloads, and the server is killed. All tabs end with the same messages. They
-// share one WebSocket or, behind a proxy that refuses WebSockets, a few event streams.
-func TestTabs(t *testing.T) {
+// TestThreadPage: a page that shows a thread with the TypeScript client, in one tab and in many, over
+// both transports. All cases share one process of Perdure, whose model the test controls.
+func TestThreadPage(t *testing.T) {
 	kit.NeedBrowser(t)
 	model := &writer{grown: make(chan struct{})}
 	server := httptest.NewServer(model)
@@ -118,19 +118,41 @@ func TestTabs(t *testing.T) {
 		tabsPerThread int
 	}{{"websocket", 10}, {"sse", 5}} {
 		t.Run(c.transport, func(t *testing.T) {
-			model.reset()
 			origin := kit.ServePage(t, p.Endpoint, page)
 			origin.RefusesSockets.Store(c.transport == "sse")
+			reconnectIdle(t, p, origin, c.transport)
+			model.reset()
 			followInTabs(t, p, model, origin, c.transport, c.tabsPerThread)
 		})
 	}
 }
 
-// followInTabs follows runs of several threads in tabs over a transport.
+// reconnectIdle shows a thread without events while the server is killed and started. The page is
+// connected as soon as the server has accepted its stream, and does not wait for a heartbeat, which
+// the server sends every 15 s.
+func reconnectIdle(t *testing.T, p *kit.Perdure, origin *kit.PageOrigin, transport string) {
+	t.Helper()
+	tab := kit.OpenTab(t, origin.URL+"/page.html#"+kit.NewThread(), "WebSocket", "Failed to load resource")
+	tab.Await("main.idle.connected."+transport, "")
+	p.Kill()
+	tab.Await("main.idle.reconnecting", "")
+	p.Start(t)
+	ready := time.Now()
+	tab.Await("main.idle.connected."+transport, "")
+	if took := time.Since(ready); took > 5*time.Second {
+		t.Errorf("the page of an idle thread is connected %v after the server is ready, want at most 5s", took)
+	}
+	tab.Close()
+}
+
+// followInTabs follows runs of several threads in tabs over a transport: while the answers are
+// streamed, the tab that reads for all closes, a tab reloads, and the server is killed. All tabs end
+// with the same messages. They share one WebSocket or, behind a proxy that refuses WebSockets, a few
+// event streams.
 func followInTabs(t *testing.T, p *kit.Perdure, model *writer, origin *kit.PageOrigin, transport string, tabsPerThread int) {
 	t.Helper()
 	browser, threads := kit.NewBrowser(t), []string{kit.NewThread(), kit.NewThread(), kit.NewThread()}
-	prompt := kit.Marked("Write.")
+	prompt, before := kit.Marked("Write."), origin.Sockets()
 	var tabs []threadTab
 	for _, thread := range threads {
 		p.Threads.Add(thread)
@@ -146,11 +168,11 @@ func followInTabs(t *testing.T, p *kit.Perdure, model *writer, origin *kit.PageO
 		t.Helper()
 		model.grow(n, status == "idle")
 		for _, tab := range tabs {
-			tab.Await(fmt.Sprintf("ol.%s.connected.%s > li:last-child", status, transport), fmt.Sprintf("word%d.", n))
+			tab.Await(fmt.Sprintf("main.%s.connected.%s li:last-child", status, transport), fmt.Sprintf("word%d.", n))
 		}
 	}
 	write(10, "running")
-	if n := origin.Sockets(); transport == "websocket" && n != 1 {
+	if n := origin.Sockets() - before; transport == "websocket" && n != 1 {
 		t.Errorf("%d tabs: number of WebSockets = %d, want 1", len(tabs), n)
 	}
 	for i, tab := range tabs {
@@ -165,7 +187,7 @@ func followInTabs(t *testing.T, p *kit.Perdure, model *writer, origin *kit.PageO
 		t.Fatalf("%d tabs are left, want %d: none reads for all", len(tabs), want)
 	}
 	write(20, "running")
-	if n := origin.Sockets(); transport == "websocket" && n > 2 {
+	if n := origin.Sockets() - before; transport == "websocket" && n > 2 {
 		t.Errorf("number of WebSockets after a closed tab = %d, want at most 2", n)
 	}
 	tabs[0].Reload()

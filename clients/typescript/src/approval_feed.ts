@@ -4,7 +4,7 @@ import { type OpenRequest, type Receiver, windowSize } from "./exchange.js";
 import { HttpConnection } from "./http_connection.js";
 import { problemOf } from "./problem.js";
 import { withQuery } from "./routes.js";
-import type { ResponseFrame } from "./socket_frames.js";
+import type { EventFrame, ResponseFrame } from "./socket_frames.js";
 import type { Endpoint } from "./socket_pool.js";
 
 interface Subscriber {
@@ -24,6 +24,7 @@ interface Subscriber {
 export class ApprovalFeed {
   private readonly subscribers = new Set<Subscriber>();
   private position: string | undefined;
+  private isConnected = false;
   private attempt: AbortController | undefined;
 
   /** onEmpty is called when the last reader has left. */
@@ -37,6 +38,7 @@ export class ApprovalFeed {
     const subscriber: Subscriber = { receiver, last: after, isAcknowledged: false, untaken: 0 };
     this.subscribers.add(subscriber);
     if (!this.attempt || (after !== undefined && (this.position === undefined || after < this.position))) void this.read(after);
+    else if (this.isConnected) this.acknowledge();
     return {
       consume: (size) => void (subscriber.untaken -= size),
       close: () => this.remove(subscriber),
@@ -64,6 +66,7 @@ export class ApprovalFeed {
     this.attempt?.abort();
     const { signal } = (this.attempt = new AbortController());
     this.position = after;
+    this.isConnected = false;
     const { base, fetch, silence } = this.endpoint;
     let connection: HttpConnection | undefined;
     try {
@@ -73,10 +76,10 @@ export class ApprovalFeed {
       connection = await HttpConnection.open(fetch, { url, init: { headers } }, silence, signal);
       const { status } = connection.response;
       if (status !== 200) return this.refuse({ ...problemOf(status, await connection.text()), type: "error" });
-      this.send({ type: "heartbeat" });
+      this.isConnected = true;
+      this.acknowledge();
       for await (const { id, hasData, text } of connection.frames()) {
         if (id !== undefined && hasData) this.send({ type: "event", cursor: id, event: JSON.parse(text.slice(text.indexOf("data:") + 5)) });
-        else this.send({ type: "heartbeat" });
       }
       this.close(new Error("the stream of approvals has ended"));
     } catch (error) {
@@ -93,20 +96,26 @@ export class ApprovalFeed {
     }
   }
 
-  private send(frame: ResponseFrame): void {
-    const cursor = frame.type === "event" ? frame.cursor : undefined;
-    const size = frame.type === "event" ? JSON.stringify(frame).length : 0;
-    this.position = cursor ?? this.position;
+  private acknowledge(): void {
     for (const subscriber of [...this.subscribers]) {
-      if (!subscriber.isAcknowledged) subscriber.receiver.receive({ type: "ack", request: "approvals" }, 0);
+      if (subscriber.isAcknowledged) continue;
       subscriber.isAcknowledged = true;
-      if (cursor !== undefined && subscriber.last !== undefined && cursor <= subscriber.last) continue;
+      subscriber.receiver.receive({ type: "ack", request: "approvals" }, 0);
+    }
+  }
+
+  private send(frame: EventFrame & { cursor: string }): void {
+    const { cursor } = frame;
+    const size = JSON.stringify(frame).length;
+    this.position = cursor;
+    for (const subscriber of [...this.subscribers]) {
+      if (subscriber.last !== undefined && cursor <= subscriber.last) continue;
       if (subscriber.untaken > windowSize) {
         this.remove(subscriber);
         subscriber.receiver.lose(new MovedError("the reader is too slow"));
         continue;
       }
-      subscriber.last = cursor ?? subscriber.last;
+      subscriber.last = cursor;
       subscriber.untaken += size;
       subscriber.receiver.receive(frame, size);
     }

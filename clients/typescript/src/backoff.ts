@@ -1,6 +1,6 @@
 /** When the client repeats a request after the connection was lost. Times are in milliseconds. */
 export interface RetryOptions {
-  /** The most attempts in a row that receive nothing. Default: no limit other than `giveUpAfter`. */
+  /** The most attempts in a row that receive no event and last less than 5 s. Default: no limit other than `giveUpAfter`. */
   attempts?: number;
   /** The pause before the first attempt; each failure doubles it. Default 250. */
   baseDelay?: number;
@@ -39,20 +39,32 @@ export function policyOf(options: RetryOptions = {}): Policy {
   return policy;
 }
 
+/** The time after which a connection counts as a success even if it has received no data, in milliseconds. */
+const lastingTime = 5_000;
+
 /** The pauses between the attempts of one request. */
 export class Backoff {
   private failures = 0;
   private lostAt = 0;
+  private connectedAt = Infinity; // Infinity = there is no connection
 
   constructor(
     private readonly policy: Policy,
     private readonly onRetry: ((retry: Retry) => void) | undefined,
-    private readonly onReconnected?: () => void,
+    private readonly onConnected?: () => void,
   ) {}
+
+  /**
+   * Records that the server has accepted the request. The failures are not reset before data was received or the
+   * connection has lasted: a server that closes every connection at once is asked less and less often.
+   */
+  connected(): void {
+    this.connectedAt = Date.now();
+    this.tell(() => this.onConnected?.());
+  }
 
   /** Resets the failures after data was received. */
   reset(): void {
-    if (this.failures > 0) this.tell(() => this.onReconnected?.());
     this.failures = 0;
   }
 
@@ -61,6 +73,8 @@ export class Backoff {
    * aborted. retryAfter is the pause that the server asks for, in milliseconds.
    */
   async wait(error: Error, retryAfter: number, signal: AbortSignal): Promise<boolean> {
+    if (Date.now() - this.connectedAt >= lastingTime) this.reset();
+    this.connectedAt = Infinity;
     if (this.failures++ === 0) this.lostAt = Date.now();
     const delay = retryAfter + this.delay();
     if (this.failures > this.policy.attempts || Date.now() + delay > this.lostAt + this.policy.giveUpAfter) return false;

@@ -31,8 +31,8 @@ export interface PerdureConfig {
   silence?: number;
   /** Called before each pause, so that a user interface can show "reconnecting". */
   onRetry?: (retry: Retry) => void;
-  /** Called when the server has responded again after `onRetry`. */
-  onReconnected?: () => void;
+  /** Called when the server has accepted a request or a stream: the first time, and again after `onRetry`. */
+  onConnected?: () => void;
   /**
    * Called with `sse` when streams move to HTTP, because a proxy refuses WebSockets, and with `websocket` when they have moved
    * back. No event is lost. Streams of HTTP may be slower to begin.
@@ -104,7 +104,7 @@ export function transportOf(config: PerdureConfig, base: string): Transport {
     }),
     retry: policyOf(config.retry),
     onRetry: config.onRetry,
-    onReconnected: config.onReconnected,
+    onConnected: config.onConnected,
   };
 }
 

@@ -70,7 +70,7 @@ class ResumableStream {
     private readonly transport: Transport,
     private readonly aborted: AbortSignal,
   ) {
-    this.backoff = new Backoff(transport.retry, transport.onRetry, transport.onReconnected);
+    this.backoff = new Backoff(transport.retry, transport.onRetry, transport.onConnected);
     this.signal = AbortSignal.any([aborted, this.cancelled.signal]);
   }
 
@@ -125,6 +125,7 @@ class ResumableStream {
     try {
       const { response } = connection;
       if (!response.ok) throw new ProblemError(problemOf(response.status, await bodyOf(connection)));
+      this.backoff.connected();
       if (response.status === 204) return this.endWithoutEvents();
       if (response.status === 202 && this.source.steered) {
         const { runId } = JSON.parse(await connection.text()) as { runId: string };
@@ -146,7 +147,6 @@ class ResumableStream {
     let size = 0;
     for await (const frame of connection.frames()) {
       if (frame.hasData) held.push(frame);
-      else this.backoff.reset(); // a heartbeat: the server has nothing to send
       size += frame.text.length;
       if (size > largest) throw new TooLargeError("a group of frames without a cursor");
       if (frame.id === undefined) continue;

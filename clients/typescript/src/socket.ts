@@ -128,7 +128,6 @@ export class Socket {
   private receive(text: string): void {
     this.waitsSince = 0;
     const { id, ...frame } = JSON.parse(text) as ResponseFrame & { id?: string };
-    if (id === pingID) return this.heartbeat();
     const entry = id === undefined ? undefined : this.entries.get(id);
     if (!entry) return;
     const { receiver } = entry;
@@ -146,10 +145,6 @@ export class Socket {
     }
     entry.untaken += text.length;
     receiver.receive(frame, text.length);
-  }
-
-  private heartbeat(): void {
-    for (const { receiver } of this.entries.values()) receiver?.receive({ type: "heartbeat" }, 0);
   }
 
   // A command completes on the server, so only a stream is unsubscribed.

@@ -47,7 +47,6 @@ export class SocketConnection implements Connection, Receiver {
     for (;;) {
       const frame = await this.next();
       if (frame.type === "event") yield frameOf(frame);
-      else if (frame.type === "heartbeat") yield { text: "", hasData: false };
       else if (frame.type === "end") return;
       else if (frame.type === "error") throw errorOfStream(frame);
     }

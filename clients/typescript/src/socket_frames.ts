@@ -45,8 +45,8 @@ export interface ErrorFrame extends Problem {
   retryAfter?: number;
 }
 
-/** A frame that responds to a request. `heartbeat` is made by the client when the server has responded to a ping. */
-export type ResponseFrame = AckFrame | EventFrame | ErrorFrame | { type: "end" } | { type: "heartbeat" };
+/** A frame that responds to a request. */
+export type ResponseFrame = AckFrame | EventFrame | ErrorFrame | { type: "end" };
 
 /** Reports whether the request of this type has the frame as its last one. */
 export function isLast(request: RequestFrame["type"], { type }: ResponseFrame): boolean {

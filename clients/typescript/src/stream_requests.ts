@@ -134,7 +134,6 @@ class StreamResponse {
       }
       for await (const { hasData, text } of connection.frames()) {
         if (hasData) this.receive(text.slice(text.indexOf("data:") + "data:".length));
-        else for (const { receiver } of this.subscriptions.values()) receiver.receive({ type: "heartbeat" }, 0);
       }
       this.close(new Error("the response has ended before its streams"));
     } catch (error) {

@@ -125,12 +125,12 @@ export async function openRun(
     init: { method: "POST", headers, body },
     frame: { type: "run", agent, input: JSON.parse(body) as RunAgentInput, waitFor },
   };
-  const backoff = new Backoff(transport.retry, transport.onRetry, transport.onReconnected);
+  const backoff = new Backoff(transport.retry, transport.onRetry, transport.onConnected);
   const connection = await connectWithRetry(() => transport.open(call, signal), backoff, signal);
   try {
-    backoff.reset();
     const { ok, status } = connection.response;
     if (!ok) throw errorOf(problemOf(status, await bodyOf(connection)));
+    backoff.connected();
     if (status !== 202) return input.runId;
     return (JSON.parse(await connection.text()) as { runId: string }).runId;
   } finally {

@@ -16,7 +16,7 @@ export interface Transport {
   open(call: Call, signal: AbortSignal): Promise<Connection>;
   retry: Policy;
   onRetry: ((retry: Retry) => void) | undefined;
-  onReconnected: (() => void) | undefined;
+  onConnected: (() => void) | undefined;
 }
 
 /** The options of the requests. */

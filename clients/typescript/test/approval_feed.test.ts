@@ -60,6 +60,13 @@ test("readers share one connection, which ends with the last of them", async (t)
   assert.deepEqual([emptied(), attempts[0]!.isOpen], [1, false]);
 });
 
+test("readers are acknowledged as soon as the feed is connected", async (t) => {
+  const { attempts, read } = feedOf(t);
+  const one = read("2");
+  await settled();
+  assert.deepEqual([one.last?.type, read("2").last?.type, attempts.length], ["ack", "ack", 1]);
+});
+
 test("a reader with an earlier cursor begins there, and the others receive nothing twice", async (t) => {
   const { attempts, read } = feedOf(t);
   const one = read("2");

@@ -62,6 +62,22 @@ test("pauses double up to the maximum, with a random part", async (t) => {
   }
 });
 
+test("a connection that has lasted resets the pauses, and a short one does not", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "Date"] });
+  const retries: Retry[] = [];
+  let connected = 0;
+  const backoff = new Backoff(policyOf({ baseDelay: 100, jitter: 0 }), (retry) => retries.push(retry), () => connected++);
+  for (const lasted of [undefined, 4_999, 0, 5_000, undefined]) {
+    if (lasted !== undefined) backoff.connected();
+    t.mock.timers.tick(lasted ?? 60_000);
+    const waiting = backoff.wait(new Error("lost"), 0, new AbortController().signal);
+    t.mock.timers.tick(retries.at(-1)!.delay);
+    assert.equal(await waiting, true);
+  }
+  assert.deepEqual(retries.map(({ delay }) => delay), [100, 200, 400, 100, 200]);
+  assert.equal(connected, 3);
+});
+
 test("Retry-After is seconds or a date", () => {
   const after = (value?: string) => retryAfterOf(new Headers(value === undefined ? {} : { "Retry-After": value }));
   assert.deepEqual([after(), after("0"), after("3"), after("-3"), after("soon"), after("Mon, 01 Jan 2024 00:00:00 GMT")], [0, 0, 3000, 0, 0, 0]);

@@ -227,14 +227,16 @@ test("heartbeats keep a connection without events open", async (t) => {
   assert.equal(requests, 1);
 });
 
-test("short connections with heartbeats do not count as failures", async (t) => {
-  const requests: ReceivedRequest[] = [];
-  const script: Script = (a, n) => {
-    if (n === 0) return { body: frames.slice(0, 2).join(""), end: "cut" };
-    return n < 20 ? { body: ": heartbeat\n\n", end: n % 2 ? "cut" : "clean" } : rest(a);
-  };
-  assert.deepEqual(await run(t, agentOf(script, {}, requests)), await unbroken(t));
-  assert.equal(requests.length, 21);
+test("a server that accepts and closes every connection is asked less and less often", async (t) => {
+  for (const body of ["", ": heartbeat\n\n"]) {
+    const retries: Retry[] = [];
+    let connected = 0;
+    const retry = { attempts: 6, baseDelay: 1, jitter: 0 };
+    const agent = agentOf(() => ({ body }), { retry, onRetry: (next) => retries.push(next), onConnected: () => connected++ });
+    assert.equal(lastOf((await run(t, agent)).events)?.code, "connection_lost");
+    assert.deepEqual(retries.map(({ delay }) => delay), [1, 2, 4, 8, 16, 32]);
+    assert.equal(connected, 7);
+  }
 });
 
 test("an abort ends the run at once in every state", async (t) => {

@@ -171,16 +171,17 @@ test("the listeners of an agent learn of a lost connection, a retraction and a d
   const script: Script = ({ headers }, n) => ({ body: framesAfter(stream, headers["last-event-id"]).slice(0, n === 0 ? 2 : undefined).join(""), end: n === 0 ? "cut" : "clean" });
   const agent = agentOf(script, {
     onRetry: ({ attempt }) => learned.push(["retry", attempt]),
-    onReconnected: () => learned.push("reconnected"),
+    onConnected: () => learned.push("connected"),
     onRetracted: ({ reason }) => learned.push(["retracted", reason]),
     onDecided: ({ threadId: of, interrupt: { id } }) => learned.push(["decided", of, id]),
   });
   const received = await read(t, agent, { connect: {} });
   assert.deepEqual([received.error, received.console], [undefined, []]);
   assert.deepEqual(learned, [
+    "connected",
     ["retracted", "retry"],
     ["retry", 1],
-    "reconnected",
+    "connected",
     ["decided", threadId, "i-1"],
     ["decided", threadId, "i-2"],
   ]);

@@ -4,7 +4,8 @@ import { useRun, useThread } from "@perdure/client/react";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
-const client = new PerdureClient({ baseUrl: location.origin });
+// The pauses are short, so that a test can measure what follows them.
+const client = new PerdureClient({ baseUrl: location.origin, retry: { maxDelay: 1000 } });
 const options = { threadId: location.hash.slice(1), agent: "writer" };
 
 function Thread() {
@@ -12,13 +13,16 @@ function Thread() {
   const { status } = useRun(client, options);
   window.store = store;
   return (
-    <ol className={`${status} ${connection} ${transport}`}>
-      {messages.map(({ id, role, content }) => (
-        <li key={id} className={role}>
-          {String(content ?? "")}
-        </li>
-      ))}
-    </ol>
+    <main className={`${status} ${connection} ${transport}`}>
+      <p>{connection}</p>
+      <ol>
+        {messages.map(({ id, role, content }) => (
+          <li key={id} className={role}>
+            {String(content ?? "")}
+          </li>
+        ))}
+      </ol>
+    </main>
   );
 }
 

@@ -28,7 +28,7 @@ export interface ThreadStoreOptions {
 /** The status of a thread: a run is active, the thread waits for decisions or results, or neither. */
 export type ThreadStatus = "idle" | "running" | "waiting";
 
-/** Whether the store receives events: before the first response, while it does, after a loss, and after it has given up. */
+/** Whether the store reads: before the server has accepted its stream, since then, after a loss, and after it has given up. */
 export type ConnectionStatus = "connecting" | "connected" | "reconnecting" | "closed";
 
 /** The active or last run of a thread. */
@@ -59,7 +59,7 @@ export interface ThreadSnapshot<State = unknown> {
   interrupts: readonly OpenInterrupt[];
   /** Client tool calls that wait for their results. */
   toolCalls: readonly PendingToolCall[];
-  /** Whether the store receives events. */
+  /** Whether the server has accepted the stream of the store. The thread need not have events. */
   connection: ConnectionStatus;
   /** How events arrive. `sse` instead of `websocket` while a proxy refuses WebSockets: all works, with more requests. */
   transport: TransportName;
@@ -264,9 +264,9 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
         connected("reconnecting");
         config.onRetry?.(retry);
       },
-      onReconnected: () => {
+      onConnected: () => {
         connected("connected");
-        config.onReconnected?.();
+        config.onConnected?.();
       },
       onTransportChanged: (transport) => {
         this.transport = transport;
@@ -277,7 +277,6 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
   }
 
   private observe(event: BaseEvent & Record<string, unknown>): void {
-    this.connection = "connected";
     if (event.type === "RUN_STARTED") this.run = { status: "running", runId: String(event.runId) };
     if (event.type === "RUN_FINISHED") {
       const failure = (event.metadata as { "perdure.error"?: { code: string; message: string } } | undefined)?.["perdure.error"];
