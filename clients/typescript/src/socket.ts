@@ -15,15 +15,21 @@ interface Entry {
   untaken: number;
 }
 
-/** How long a handshake may take, in milliseconds. A proxy may forward it and drop the response. */
-const handshakeTime = 10_000;
+/** How long a handshake, or a request that finds out why it has failed, may take, in milliseconds. A proxy may drop the response. */
+export const handshakeTime = 5_000;
+
+/** How a handshake failed: it was refused, or it had no response in time. */
+export type HandshakeFailure = "refused" | "unanswered";
 
 /** How a Socket connects. */
 export interface SocketOptions {
   /** Creates the WebSocket. Rejects if there are no credentials. */
   connect(): Promise<WebSocket>;
-  /** Called once if the handshake fails or takes too long. Returns the reason: a ProblemError if the server refuses it. */
-  diagnose(): Promise<Error>;
+  /**
+   * Called once if the handshake fails, or has no response in time. Returns the reason: a ProblemError if the server refuses
+   * the handshake.
+   */
+  diagnose(failure: HandshakeFailure): Promise<Error>;
   /** How long the server may take to respond to a ping, in milliseconds. */
   silence: number;
   /** Called when the handshake has succeeded. */
@@ -45,11 +51,10 @@ export class Socket {
   private isFailing = false; // the handshake has failed, and its reason is not known yet
   private waitsSince = 0; // when a ping was sent that has no response; 0 = none
   private readonly ticker: ReturnType<typeof setInterval>;
-  private readonly handshake: ReturnType<typeof setTimeout>;
+  private handshake: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly options: SocketOptions) {
     this.ticker = setInterval(this.tick, Math.min(options.silence / 3, 15_000));
-    this.handshake = setTimeout(() => void this.fail(), Math.min(options.silence, handshakeTime));
     void this.connect();
   }
 
@@ -95,6 +100,7 @@ export class Socket {
       const webSocket = await this.options.connect();
       if (this.isClosed) return webSocket.close();
       this.webSocket = webSocket;
+      this.handshake = setTimeout(() => void this.fail("unanswered"), Math.min(this.options.silence, handshakeTime));
       webSocket.onopen = () => {
         if (this.isClosed || this.isFailing) return;
         clearTimeout(this.handshake);
@@ -107,17 +113,17 @@ export class Socket {
       webSocket.onmessage = ({ data }) => this.receive(String(data));
       webSocket.onclose = ({ code }) => {
         if (!this.unsent) this.close(new Error(`the WebSocket was closed with code ${code}`));
-        else void this.fail();
+        else void this.fail("refused");
       };
     } catch (error) {
       this.close(error instanceof Error ? error : new Error(String(error)));
     }
   }
 
-  private async fail(): Promise<void> {
+  private async fail(failure: HandshakeFailure): Promise<void> {
     if (this.isClosed || this.isFailing || !this.unsent) return;
     this.isFailing = true;
-    this.close(await this.options.diagnose());
+    this.close(await this.options.diagnose(failure));
   }
 
   private send(text: string): void {

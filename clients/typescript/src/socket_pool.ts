@@ -3,7 +3,7 @@ import { errorFrom } from "./attempts.js";
 import { HttpOnlyError, MovedError } from "./connection.js";
 import type { Exchange, OpenRequest, Receiver } from "./exchange.js";
 import { type Problem, ProblemError, problemOf } from "./problem.js";
-import { Socket } from "./socket.js";
+import { type HandshakeFailure, handshakeTime, Socket } from "./socket.js";
 import type { RequestFrame } from "./socket_frames.js";
 import { StreamRequests } from "./stream_requests.js";
 
@@ -37,8 +37,8 @@ const [firstPause, longestPause] = [60_000, 900_000];
  * The sockets to one server. It opens another one when all have the most requests that the server accepts. It also reads
  * the changes of approvals.
  *
- * **Fallback.** A proxy may refuse WebSockets. After three refused handshakes in a row, although the server responds over
- * HTTP, the pool reads streams as server-sent events. One response of POST /v1/streams has the streams of many threads,
+ * **Fallback.** A proxy may refuse WebSockets. After three refused handshakes in a row, or one without a response in 5 s,
+ * although the server responds over HTTP, the pool reads streams as server-sent events. One response of POST /v1/streams has the streams of many threads,
  * because a browser opens only six connections to a host (see StreamRequests). Commands use plain HTTP requests of their
  * tabs. After a minute the pool tries a socket again, then after longer pauses, at most 15 minutes. When one opens, all
  * streams return to it. In both directions the readers continue after their cursors, so that no event is lost or repeated.
@@ -101,7 +101,7 @@ export class SocketPool implements Exchange {
         const protocols = token === undefined ? [subprotocol] : [subprotocol, `bearer.${token}`];
         return this.endpoint.webSocket(socketURL(this.endpoint.base), protocols);
       },
-      diagnose: () => this.diagnose(),
+      diagnose: (failure) => this.diagnose(failure),
       silence,
       onOpen: () => {
         this.refusals = 0;
@@ -123,13 +123,13 @@ export class SocketPool implements Exchange {
   // A browser does not tell why a handshake failed. The same route without an upgrade returns the problem of the server, or
   // 426. A proxy may answer that route itself, and a page of another origin cannot read it. Then a GET of the route of the
   // fallback shows whether the server can be reached: the server answers it with 405.
-  private async diagnose(): Promise<Error> {
+  private async diagnose(failure: HandshakeFailure): Promise<Error> {
     const handshake = await this.problemAt("/v1/ws").catch(() => undefined);
-    if (handshake?.code === "upgrade_required") return this.refused();
+    if (handshake?.code === "upgrade_required") return this.failed(failure);
     if (handshake && isOfServer(handshake)) return new ProblemError(handshake);
     try {
       const problem = await this.problemAt("/v1/streams");
-      if (problem.code === "method_not_allowed") return this.refused();
+      if (problem.code === "method_not_allowed") return this.failed(failure);
       if (isOfServer(problem)) return new ProblemError(problem);
       return new Error(`the server cannot be reached: a proxy answers with the status ${problem.status}`);
     } catch (error) {
@@ -140,16 +140,16 @@ export class SocketPool implements Exchange {
   private async problemAt(path: string): Promise<Problem> {
     const token = await this.endpoint.token();
     const headers: Record<string, string> = token === undefined ? {} : { Authorization: `Bearer ${token}` };
-    const signal = AbortSignal.timeout(Math.min(this.endpoint.silence, 10_000));
+    const signal = AbortSignal.timeout(Math.min(this.endpoint.silence, handshakeTime));
     const response = await this.endpoint.fetch(this.endpoint.base + path, { headers, signal });
     return problemOf(response.status, await response.text());
   }
 
-  // Counts a refused handshake, and falls back after the last one. The readers send their requests again at once: they
-  // have lost nothing yet.
-  private refused(): Error {
+  // Counts a refused handshake, and falls back after the last one or the first one without a response. The readers send their
+  // requests again at once: they have lost nothing yet.
+  private failed(failure: HandshakeFailure): Error {
     this.refusals++;
-    if (this.refusals >= maxRefusals && !this.streams) {
+    if ((failure === "unanswered" || this.refusals >= maxRefusals) && !this.streams) {
       this.streams = new StreamRequests(this.endpoint);
       this.pause = this.initialPause;
     }

@@ -1,4 +1,5 @@
 import { PerdureClient, type PerdureClientConfig } from "@perdure/client";
+import { ThreadStore } from "@perdure/client/store";
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -123,6 +124,21 @@ for (const [name, refuse] of Object.entries(refusals)) {
     await until(() => !server.responses.some(isOpen));
   });
 }
+
+test("a client whose handshake has no response reads over server-sent events after the first one", async (t) => {
+  const server = await serve(t, () => {});
+  const store = new ThreadStore(clientOf(server.base, { silence: 200 }), { threadId: "t-1", agent: "demo" });
+  const shown: string[] = [];
+  const show = () => {
+    const { connection, transport } = store.getSnapshot();
+    if (`${connection} ${transport}` !== shown.at(-1)) shown.push(`${connection} ${transport}`);
+  };
+  t.after(store.subscribe(show));
+  show();
+  await until(() => shown.at(-1) === "connected sse");
+  assert.deepEqual(shown, ["connecting websocket", "connected sse"]);
+  assert.equal(server.upgrades, 1);
+});
 
 test("a proxy that answers the route of WebSockets by itself does not prevent the fallback", async (t) => {
   for (const status of [200, 403]) {

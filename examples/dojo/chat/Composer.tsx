@@ -2,6 +2,7 @@ import type { ContentPart } from "@perdure/client";
 import type { ThreadHook } from "@perdure/client/react";
 import { type FormEvent, type ReactNode, useState } from "react";
 
+const connections = { connecting: "Connecting …", connected: "", reconnecting: "Reconnecting …", closed: "" };
 const statuses = { idle: "", running: "The agent is working …", waiting: "The agent is waiting for you." };
 
 interface Props {
@@ -42,7 +43,7 @@ export function Composer({ thread: { run, connection, connectionError, store }, 
 
   return (
     <footer>
-      <p role="status">{connection === "reconnecting" ? "Reconnecting …" : statuses[run.status]}</p>
+      <p role="status">{connections[connection] || statuses[run.status]}</p>
       {failure && <p role="alert">{failure}</p>}
       <div className="suggestions" role="group" aria-label="Suggestions">
         {suggestions.map((message) => (

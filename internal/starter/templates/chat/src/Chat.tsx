@@ -35,6 +35,7 @@ export function Chat({ client, options }: Props) {
       <Approvals client={client} options={options} />
       <Questions client={client} options={options} />
       {isWaiting && <p role="status">The agent waits for a decision. Then you can send the next message.</p>}
+      {connection === "connecting" && <p role="status">Connecting …</p>}
       {connection === "reconnecting" && <p role="status">Reconnecting …</p>}
       {connectionError && <p role="alert">The connection is lost: {connectionError.message} <button onClick={() => store.reconnect()}>Reconnect</button></p>}
       {run.error && !connectionError && <p role="alert">The run failed: {run.error.message}</p>}
