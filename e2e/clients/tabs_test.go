@@ -125,6 +125,38 @@ func TestThreadPage(t *testing.T) {
 			followInTabs(t, p, model, origin, c.transport, c.tabsPerThread)
 		})
 	}
+	t.Run("return to websocket", func(t *testing.T) {
+		model.reset()
+		returnToSockets(t, p, model, kit.ServePage(t, p.Endpoint, page))
+	})
+}
+
+// returnToSockets shows a run while a proxy begins and ceases to swallow the handshakes of WebSockets.
+// The page falls back to HTTP after 5 s, and returns to a WebSocket within a minute. No event is lost
+// or repeated.
+func returnToSockets(t *testing.T, p *kit.Perdure, model *writer, origin *kit.PageOrigin) {
+	t.Helper()
+	thread, prompt := kit.NewThreadOf(p), kit.Marked("Write.")
+	origin.SwallowsSockets.Store(true)
+	tab := kit.NewBrowser(t).OpenWithClock(origin.URL+"/page.html#"+thread, "WebSocket", "Failed to load resource")
+	tab.Await("main.connecting.websocket", "")
+	tab.Forward(5 * time.Second)
+	tab.Await("main.idle.connected.sse", "")
+	tab.Evaluate(fmt.Sprintf("window.store.send(%q).then(() => {})", prompt), nil)
+	model.grow(10, false)
+	tab.Await("main.running.connected.sse li:last-child", "word10.")
+	origin.SwallowsSockets.Store(false)
+	tab.Forward(30 * time.Second)
+	model.grow(20, false) // data before the stream counts as silent
+	tab.Await("main.running.connected li:last-child", "word20.")
+	tab.Forward(30 * time.Second)
+	tab.Await("main.running.connected.websocket", "")
+	model.grow(30, true)
+	tab.Await("main.idle.connected.websocket li:last-child", "word30.")
+	wantWritten(t, p, threadTab{tab, thread}, prompt, 30)
+	if n := origin.Sockets(); n != 2 {
+		t.Errorf("number of WebSockets = %d, want 2: one that is swallowed, and one after the fallback", n)
+	}
 }
 
 // reconnectIdle shows a thread without events while the server is killed and started. The page is
@@ -199,18 +231,24 @@ func followInTabs(t *testing.T, p *kit.Perdure, model *writer, origin *kit.PageO
 	if n := origin.MostStreams(); n > 8 {
 		t.Errorf("number of concurrent event streams = %d, want at most 8", n)
 	}
+	for _, tab := range tabs {
+		wantWritten(t, p, tab, prompt, 40)
+	}
+}
 
+// wantWritten fails the test unless a tab shows the prompt and an answer of n words, as its thread
+// has them.
+func wantWritten(t *testing.T, p *kit.Perdure, tab threadTab, prompt string, n int) {
+	t.Helper()
 	var answer strings.Builder
-	for i := range 40 {
+	for i := range n {
 		fmt.Fprintf(&answer, "word%d. ", i+1)
 	}
-	for _, tab := range tabs {
-		var messages []kit.Message
-		tab.Evaluate("window.store.getSnapshot().messages", &messages)
-		kit.WantMessages(t, []kit.Message{kit.UserMessage(prompt), kit.AssistantMessage(answer.String())}, messages)
-		if !slices.Equal(idsOf(messages), idsOf(p.MessagesOf(t, tab.thread))) {
-			t.Errorf("messages of a tab = %+v, want those of its thread", messages)
-		}
+	var messages []kit.Message
+	tab.Evaluate("window.store.getSnapshot().messages", &messages)
+	kit.WantMessages(t, []kit.Message{kit.UserMessage(prompt), kit.AssistantMessage(answer.String())}, messages)
+	if !slices.Equal(idsOf(messages), idsOf(p.MessagesOf(t, tab.thread))) {
+		t.Errorf("messages of a tab = %+v, want those of its thread", messages)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Browser is a profile of Chromium. Its tabs share WebSockets and storage, and those of other
@@ -72,6 +73,14 @@ func (b *Browser) Open(url string, tolerated ...string) *Tab {
 	return tab
 }
 
+// OpenWithClock is like Open, for a tab with a clock of its own, which Forward moves.
+func (b *Browser) OpenWithClock(url string, tolerated ...string) *Tab {
+	b.t.Helper()
+	tab := &Tab{browser: b, id: b.driver.newID(), tolerated: tolerated}
+	tab.do(map[string]any{"open": url, "clock": true})
+	return tab
+}
+
 // OpenTab opens a page in a new tab of a new profile.
 func OpenTab(t *testing.T, url string, tolerated ...string) *Tab {
 	t.Helper()
@@ -90,6 +99,13 @@ func OpenCopilotKit(t *testing.T, url string) *Tab {
 
 // Reload reloads the page.
 func (p *Tab) Reload() { p.browser.t.Helper(); p.do(map[string]any{"reload": true}) }
+
+// Forward moves the clock of a tab of OpenWithClock forward: the timers of the page that are due
+// fire. The time of other processes is the same.
+func (p *Tab) Forward(d time.Duration) {
+	p.browser.t.Helper()
+	p.do(map[string]any{"forward": d.Milliseconds()})
+}
 
 // Close closes the tab.
 func (p *Tab) Close() { p.browser.t.Helper(); p.do(map[string]any{"close": true}) }

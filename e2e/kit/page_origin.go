@@ -15,6 +15,8 @@ type PageOrigin struct {
 	URL string
 	// RefusesSockets makes the server refuse WebSockets with 403, as some proxies do.
 	RefusesSockets atomic.Bool
+	// SwallowsSockets makes the server give no response to the handshake of a WebSocket.
+	SwallowsSockets atomic.Bool
 
 	sockets, streams, mostStreams atomic.Int64
 }
@@ -46,6 +48,10 @@ func ServePage(t *testing.T, p *Endpoint, page string) *PageOrigin {
 			o.sockets.Add(1)
 			if o.RefusesSockets.Load() {
 				w.WriteHeader(http.StatusForbidden)
+				return
+			}
+			if o.SwallowsSockets.Load() {
+				<-r.Context().Done()
 				return
 			}
 		case isStream:

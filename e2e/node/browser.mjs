@@ -3,7 +3,9 @@
 //
 //   argument: the path of Chromium
 //   in:  {id, profile, tab, most: milliseconds} and one of
-//        {open: url, response?: part}  opens the tab, and waits for the end of a response whose URL has the part
+//        {open: url, response?: part, clock?: true}  opens the tab, and waits for the end of a response whose URL has the
+//                                      part. With clock, the tab has a clock of its own
+//        {forward: milliseconds}  moves the clock of the tab forward
 //        {reload: true}   {type: text, into: selector}   {click: selector}
 //        {await: selector, has?: text, gone?: boolean}   {evaluate: expression}
 //        {picture: path, size: {width, height}}  writes a picture of the page
@@ -28,10 +30,11 @@ const contextOf = (profile) => {
   return contexts.get(profile);
 };
 
-async function open({ profile, tab, open: url, response: part, most }) {
+async function open({ profile, tab, open: url, response: part, clock, most }) {
   if (!pages.has(tab)) {
     const page = await (await contextOf(profile)).newPage();
     pages.set(tab, page);
+    if (clock) await page.clock.install();
     const report = (text) => emit({ type: "console", profile, tab, text });
     page.on("console", (message) => void (["error", "warning"].includes(message.type()) && report(message.text())));
     page.on("pageerror", (error) => report("uncaught: " + error.message));
@@ -52,6 +55,7 @@ async function execute(command) {
   if (command.close) return close(command);
   const page = pages.get(command.tab);
   const timeout = command.most;
+  if (command.forward) await page.clock.fastForward(command.forward);
   if (command.reload) await page.reload({ timeout });
   if (command.type !== undefined) await page.locator(command.into).first().fill(command.type, { timeout });
   if (command.click) await page.locator(command.click).first().click({ timeout });
