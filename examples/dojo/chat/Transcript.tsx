@@ -1,6 +1,7 @@
 import type { Message } from "@ag-ui/client";
+import { textOf } from "@perdure/client";
 import type { ComponentType, ReactNode } from "react";
-import { type Call, callsOf, textOf } from "./calls";
+import { type Call, callsOf } from "./calls";
 
 interface Props {
   messages: readonly Message[];

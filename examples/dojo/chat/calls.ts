@@ -1,4 +1,5 @@
 import type { Message } from "@ag-ui/client";
+import { textOf } from "@perdure/client";
 import type { ThreadHook } from "@perdure/client/react";
 import { useEffect, useRef } from "react";
 
@@ -23,12 +24,6 @@ export function callsOf(messages: readonly Message[], of: readonly Message[] = m
     const result = messages.find((message) => message.role === "tool" && message.toolCallId === id);
     return { id, name, args: parsed(args), draft: begun(args), result: result && textOf(result) };
   });
-}
-
-/** Returns the text of a message, without its media. */
-export function textOf({ content }: Message): string {
-  if (typeof content === "string") return content;
-  return Array.isArray(content) ? content.map((part) => (part.type === "text" ? part.text : "")).join("") : "";
 }
 
 /** Runs a client tool in the page: answers each of its calls with the text that run returns. */

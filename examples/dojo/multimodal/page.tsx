@@ -1,7 +1,7 @@
 import type { ImagePart, Message } from "@ag-ui/client";
+import { textOf } from "@perdure/client";
 import { useThread } from "@perdure/client/react";
 import { type ChangeEvent, useState } from "react";
-import { textOf } from "../chat/calls";
 import { Composer } from "../chat/Composer";
 import { Page, show } from "../chat/Page";
 import { client, threadId } from "../chat/thread";

@@ -14,6 +14,7 @@ export default async function test({ page, url, say, reads, watch }) {
     await subagent("historian").getByText("Long ago somebody found tea in the mountains.").waitFor();
     await subagent("chemist").getByText("Called calculate").waitFor();
     await subagent("writer").getByText("The rest is taste.").last().waitFor();
+    for (const name of ["historian", "chemist", "writer"]) await subagent(name).getByText(`${name}: finished`).waitFor();
     // The supervisor's own messages are not in the cards, and theirs are not in the supervisor's list.
     assert.equal(await page.getByRole("log").locator("> ol > .assistant").count(), 2);
     assert.equal(await page.getByRole("alert").count(), 0);

@@ -28,6 +28,7 @@ export type {
   PendingToolCall,
   RunSnapshot,
   SendOptions,
+  Subagent,
   ThreadSnapshot,
   ThreadStatus,
   ThreadStore,
@@ -38,7 +39,7 @@ export type {
 export type ThreadHook<State> = ThreadSnapshot<State> & { store: ThreadStore<State> };
 
 /**
- * Shows a thread: messages, state, run, interrupts and connection. Components with equal options share one store, and so
+ * Shows a thread: messages, state, run, interrupts, subagents and connection. Components with equal options share one store, and so
  * one stream.
  */
 export function useThread<State = unknown>(client: PerdureClient, options: ThreadStoreOptions): ThreadHook<State> {

@@ -8,6 +8,7 @@ export { ExternalStore } from "./external_store.js";
 export { InboxStore } from "./inbox_store.js";
 export type { InboxFilter, InboxSnapshot } from "./inbox_store.js";
 export { inboxStore, threadStore } from "./registry.js";
+export type { Subagent } from "./subagents.js";
 export { ThreadStore } from "./thread_store.js";
 export type {
   ConnectionStatus,

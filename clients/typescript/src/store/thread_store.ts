@@ -10,6 +10,7 @@ import { OpenInterrupts, type PendingToolCall } from "../interrupts.js";
 import type { Approval } from "../schemas.js";
 import { ExternalStore } from "./external_store.js";
 import { share, shareByID } from "./structural_sharing.js";
+import { type Subagent, Subagents } from "./subagents.js";
 
 /** Options of a ThreadStore. */
 export interface ThreadStoreOptions {
@@ -59,6 +60,8 @@ export interface ThreadSnapshot<State = unknown> {
   interrupts: readonly OpenInterrupt[];
   /** Client tool calls that wait for their results. */
   toolCalls: readonly PendingToolCall[];
+  /** Subagents and branches of pipelines: all of the active or last run, and earlier ones that have messages. */
+  subagents: readonly Subagent[];
   /** Whether the server has accepted the stream of the store. The thread need not have events. */
   connection: ConnectionStatus;
   /** How events arrive. `sse` instead of `websocket` while a proxy refuses WebSockets: all works, with more requests. */
@@ -88,6 +91,7 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
   private agent: PerdureAgent;
   private readonly subscriber: AgentSubscriber;
   private open = new OpenInterrupts();
+  private subagents = new Subagents();
   private run: RunSnapshot = { status: "idle" };
   private connection: ConnectionStatus = "connecting";
   private connectionError: ThreadSnapshot["connectionError"];
@@ -110,6 +114,7 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
       run: { status: "idle" },
       interrupts: [],
       toolCalls: [],
+      subagents: [],
       connection: "connecting",
       transport: firstTransportOf(client.config),
       isSending: false,
@@ -195,6 +200,7 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
   protected async read(signal: AbortSignal): Promise<void> {
     this.agent = this.newAgent();
     this.open = new OpenInterrupts();
+    this.subagents = new Subagents();
     this.connection = "connecting";
     this.connectionError = undefined;
     this.invalidate();
@@ -223,13 +229,15 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
     const interrupts = [...this.open.interrupts.values()].filter(({ id }) => !this.decided.has(id)).map((interrupt) => this.withApproval(interrupt));
     const toolCalls = this.open.toolCalls(messages).filter(({ toolCallId }) => !this.decided.has(toolCallId));
     this.watchApprovals(interrupts.length > 0);
+    const run = this.runWith(interrupts.length + toolCalls.length > 0);
     const next: ThreadSnapshot<State> = {
       threadId: this.threadId,
       messages: shareByID(previous.messages, [...shown, ...this.outgoing]),
       state: share(previous.state, state as State),
-      run: share(previous.run, this.runWith(interrupts.length + toolCalls.length > 0)),
+      run: share(previous.run, run),
       interrupts: shareByID(previous.interrupts, interrupts),
       toolCalls: share(previous.toolCalls, toolCalls),
+      subagents: shareByID(previous.subagents, this.subagents.list(messages, run.status)),
       connection: this.connection,
       transport: this.transport,
       isSending: this.sending > 0,
@@ -285,6 +293,7 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
     if (event.type === "RUN_ERROR") {
       this.run = { ...this.run, status: "idle", error: { code: String(event.code), message: String(event.message) } };
     }
+    this.subagents.observe(event);
     for (const { id } of this.open.observe(event)) this.decided.delete(id);
     if (event.type === "TOOL_CALL_RESULT") this.decided.delete(String(event.toolCallId));
     this.invalidate();
