@@ -2,8 +2,6 @@ package dojo
 
 import (
 	"bytes"
-	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +16,7 @@ import (
 // TestDojo runs test.mjs of the list of features, and of each feature, against its page and its
 // agent. The pages are built as a user builds them, and served by Vite.
 func TestDojo(t *testing.T) {
-	browser := openBrowser(t)
+	kit.NeedBrowser(t)
 	dojo, err := filepath.Abs(filepath.Join("..", "examples", "dojo"))
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +31,7 @@ func TestDojo(t *testing.T) {
 	servePages(t, dojo, address, p)
 
 	origin := "http://" + address + "/"
-	t.Run("index", func(t *testing.T) { browser.test(t, filepath.Join(dojo, "test.mjs"), origin) })
+	t.Run("index", func(t *testing.T) { kit.TestPage(t, filepath.Join(dojo, "test.mjs"), origin) })
 	pages, err := filepath.Glob(filepath.Join(dojo, "*", "index.html"))
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +43,7 @@ func TestDojo(t *testing.T) {
 			continue
 		}
 		t.Run(feature, func(t *testing.T) {
-			browser.test(t, filepath.Join(folder, "test.mjs"), origin+feature+"/#"+kit.NewThreadOf(p))
+			kit.TestPage(t, filepath.Join(folder, "test.mjs"), origin+feature+"/#"+kit.NewThreadOf(p))
 		})
 	}
 }
@@ -72,60 +70,4 @@ func servePages(t *testing.T, dojo, address string, p *kit.Perdure) {
 		t.Fatal(err)
 	}
 	t.Cleanup(process.Kill)
-}
-
-// browser is a Chromium that dojo.mjs drives.
-type browser struct {
-	commands *json.Encoder
-	results  *json.Decoder
-}
-
-// openBrowser starts a browser, which ends with the test.
-func openBrowser(t *testing.T) *browser {
-	t.Helper()
-	chromium := kit.NeedBrowser(t)
-	dir := filepath.Join("node", "browser")
-	if err := kit.Install(dir); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), "node", filepath.Join("..", "dojo.mjs"), chromium, strconv.FormatInt(kit.WaitTimeout.Milliseconds(), 10))
-	cmd.Dir, cmd.Stderr = dir, os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = stdin.Close() // dojo.mjs closes Chromium and exits
-		_, _ = io.Copy(io.Discard, stdout)
-		_ = cmd.Wait()
-	})
-	return &browser{json.NewEncoder(stdin), json.NewDecoder(stdout)}
-}
-
-// test runs one test.mjs. Errors and warnings in the console of the page fail it, too.
-func (b *browser) test(t *testing.T, file, url string) {
-	t.Helper()
-	if err := b.commands.Encode(map[string]string{"test": file, "url": url}); err != nil {
-		t.Fatal(err)
-	}
-	var result struct {
-		Error, Shown string
-		Problems     []string
-	}
-	if err := b.results.Decode(&result); err != nil {
-		t.Fatal(err)
-	}
-	for _, problem := range result.Problems {
-		t.Errorf("console message of the page: %s", problem)
-	}
-	if result.Error != "" {
-		t.Errorf("page: got %s, want no error\nthe page shows:\n%s", result.Error, result.Shown)
-	}
 }

@@ -97,6 +97,14 @@ func OpenCopilotKit(t *testing.T, url string) *Tab {
 	return tab
 }
 
+// TestPage runs a test.mjs of examples/dojo in a new tab of a new profile, with the URL of its page.
+func TestPage(t *testing.T, file, url string) {
+	t.Helper()
+	b := NewBrowser(t)
+	tab := &Tab{browser: b, id: b.driver.newID()}
+	tab.do(map[string]any{"test": file, "url": url})
+}
+
 // Reload reloads the page.
 func (p *Tab) Reload() { p.browser.t.Helper(); p.do(map[string]any{"reload": true}) }
 

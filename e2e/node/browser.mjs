@@ -5,6 +5,7 @@
 //   in:  {id, profile, tab, most: milliseconds} and one of
 //        {open: url, response?: part, clock?: true}  opens the tab, and waits for the end of a response whose URL has the
 //                                      part. With clock, the tab has a clock of its own
+//        {test: path of a test.mjs in examples/dojo, url}  opens the tab, and runs the test in it
 //        {forward: milliseconds}  moves the clock of the tab forward
 //        {reload: true}   {type: text, into: selector}   {click: selector}
 //        {await: selector, has?: text, gone?: boolean}   {evaluate: expression}
@@ -16,6 +17,8 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+import { fixtureOf } from "./dojo.mjs";
 
 const { chromium } = createRequire(join(process.cwd(), "package.json"))("playwright-core");
 const emit = (line) => process.stdout.write(JSON.stringify(line) + "\n");
@@ -30,18 +33,26 @@ const contextOf = (profile) => {
   return contexts.get(profile);
 };
 
-async function open({ profile, tab, open: url, response: part, clock, most }) {
-  if (!pages.has(tab)) {
-    const page = await (await contextOf(profile)).newPage();
-    pages.set(tab, page);
-    if (clock) await page.clock.install();
-    const report = (text) => emit({ type: "console", profile, tab, text });
-    page.on("console", (message) => void (["error", "warning"].includes(message.type()) && report(message.text())));
-    page.on("pageerror", (error) => report("uncaught: " + error.message));
-  }
-  const page = pages.get(tab);
+async function newPage({ profile, tab, clock, most }) {
+  const page = await (await contextOf(profile)).newPage();
+  pages.set(tab, page);
+  page.setDefaultTimeout(most);
+  if (clock) await page.clock.install();
+  const report = (text) => emit({ type: "console", profile, tab, text });
+  page.on("console", (message) => void (["error", "warning"].includes(message.type()) && report(message.text())));
+  page.on("pageerror", (error) => report("uncaught: " + error.message));
+  return page;
+}
+
+async function open({ open: url, response: part, most, ...tab }) {
+  const page = await newPage({ ...tab, most });
   const awaited = part && page.waitForResponse((response) => response.url().includes(part), { timeout: most });
   await Promise.all([page.goto(url), awaited?.then((response) => response.finished())]);
+}
+
+async function test({ test: path, url, ...tab }) {
+  const page = await newPage(tab);
+  await (await import(pathToFileURL(path).href)).default(fixtureOf(page, url));
 }
 
 async function close({ profile, tab }) {
@@ -52,6 +63,7 @@ async function close({ profile, tab }) {
 
 async function execute(command) {
   if (command.open) return open(command);
+  if (command.test) return test(command);
   if (command.close) return close(command);
   const page = pages.get(command.tab);
   const timeout = command.most;
@@ -76,7 +88,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const { id, tab } = command;
   execute(command).then(
     (result) => emit({ id, type: "done", ...result }),
-    async (error) => emit({ id, type: "failed", error: error.message, text: (await pages.get(tab)?.innerText("body").catch((reason) => reason.message)) ?? "" }),
+    async (error) => emit({ id, type: "failed", error: error.stack, text: (await pages.get(tab)?.innerText("body").catch((reason) => reason.message)) ?? "" }),
   );
 }
 await browser.close();
