@@ -1,10 +1,18 @@
 package copilotkit
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/e2e/kit"
 )
@@ -56,4 +64,79 @@ func chatInAssistantUI(t *testing.T, pages string) {
 	kit.WantMessages(t, []kit.Message{{Role: "user", Content: question}, kit.ToolCallMessage(call), kit.ToolMessage("42"), kit.AssistantMessage(answer)}, messages[:4])
 	wantStopped(t, messages[5:6], 1)
 	kit.WantMessages(t, []kit.Message{{Role: "user", Content: next}, kit.AssistantMessage(brief)}, messages[6:])
+	reloadBeforeApproval(t, site.URL, p)
+}
+
+// reloadBeforeApproval: the page of the guide is reloaded while the model writes a call, and has read
+// that the run is active. The approval opens after the page has joined the run, or before that: then
+// the request that joins the run finds a thread that waits. In both cases the page shows the approval.
+func reloadBeforeApproval(t *testing.T, site string, p *kit.Perdure) {
+	t.Helper()
+	api, statuses, answers := holdThread(t, p)
+	for _, isOpenBefore := range []bool{false, true} {
+		thread, question, answer := kit.NewThreadOf(p), kit.Marked("What is 8*8?"), kit.Marked("It is 64.")
+		yes, no := true, false
+		call := kit.ModelCall{ID: kit.Marked("call"), Name: "calculate", Arguments: `{"expression":"8*8"}`}
+		kit.SharedModel.Answer(t,
+			kit.Fixture{Match: kit.Match{UserMessage: question, HasToolResult: &no}, Response: kit.Response{ToolCalls: []kit.ModelCall{call}}, Latency: 2000},
+			kit.Fixture{Match: kit.Match{UserMessage: question, HasToolResult: &yes}, Response: kit.Response{Content: answer}})
+		tab := kit.OpenTab(t, site+"/assistantui.html?api="+api+"#"+thread, "404")
+		tab.Type("textarea", question)
+		tab.Click("text=Send")
+		tab.Await("button:has-text('Stop'):enabled", "")
+		tab.Reload()
+		select {
+		case status := <-statuses:
+			if isOpenBefore {
+				p.AwaitPending(t, "?thread="+thread, thread)
+			}
+			answers <- struct{}{}
+			if status != "running" {
+				t.Fatalf("status of the thread after a reload = %s, want running", status)
+			}
+		case <-time.After(kit.WaitTimeout):
+			t.Fatal("the page has not asked for its thread")
+		}
+		tab.Await("p", "Approve")
+		tab.Click("text=Approve")
+		tab.Await(".message", answer)
+		tab.Await(".message", question)
+	}
+}
+
+// holdThread returns an address that forwards to the API. It announces the status in the response to
+// a request for a thread, and sends the response when it may.
+func holdThread(t *testing.T, p *kit.Perdure) (api string, statuses <-chan string, answers chan<- struct{}) {
+	t.Helper()
+	to, err := url.Parse(p.URL(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, mayAnswer := make(chan string), make(chan struct{})
+	forward := httputil.NewSingleHostReverseProxy(to)
+	forward.FlushInterval = -1
+	forward.ModifyResponse = func(r *http.Response) error {
+		isThread, _ := path.Match("/v1/threads/*", r.Request.URL.Path)
+		if !isThread || r.Request.Method != http.MethodGet || r.StatusCode != http.StatusOK {
+			return nil
+		}
+		body, err := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		var thread struct{ Status string }
+		if err := errors.Join(err, json.Unmarshal(body, &thread)); err != nil {
+			return err
+		}
+		select {
+		case shown <- thread.Status:
+		case <-t.Context().Done():
+		}
+		select {
+		case <-mayAnswer:
+		case <-t.Context().Done():
+		}
+		return nil
+	}
+	server := httptest.NewServer(forward)
+	t.Cleanup(server.Close)
+	return server.URL, shown, mayAnswer
 }
