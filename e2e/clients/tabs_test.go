@@ -116,7 +116,7 @@ func TestThreadPage(t *testing.T) {
 	for _, c := range []struct {
 		transport     string
 		tabsPerThread int
-	}{{"websocket", 10}, {"sse", 5}} {
+	}{{"websocket", 20}, {"sse", 5}} {
 		t.Run(c.transport, func(t *testing.T) {
 			origin := kit.ServePage(t, p.Endpoint, page)
 			origin.RefusesSockets.Store(c.transport == "sse")
@@ -185,13 +185,15 @@ func followInTabs(t *testing.T, p *kit.Perdure, model *writer, origin *kit.PageO
 	t.Helper()
 	browser, threads := kit.NewBrowser(t), []string{kit.NewThread(), kit.NewThread(), kit.NewThread()}
 	prompt, before := kit.Marked("Write."), origin.Sockets()
-	var tabs []threadTab
+	var urls []string
 	for _, thread := range threads {
 		p.Threads.Add(thread)
-		for range tabsPerThread {
-			// While the server restarts, the browser reports connections that fail.
-			tabs = append(tabs, threadTab{browser.Open(origin.URL+"/page.html#"+thread, "WebSocket", "Failed to load resource"), thread})
-		}
+		urls = append(urls, slices.Repeat([]string{origin.URL + "/page.html#" + thread}, tabsPerThread)...)
+	}
+	var tabs []threadTab
+	// While the server restarts, the browser reports connections that fail.
+	for i, tab := range browser.OpenAll(urls, "WebSocket", "Failed to load resource") {
+		tabs = append(tabs, threadTab{tab, threads[i/tabsPerThread]})
 	}
 	for i := range threads {
 		tabs[i*tabsPerThread].Evaluate(fmt.Sprintf("window.store.send(%q).then(() => {})", prompt), nil)

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Browser is a profile of Chromium. Its tabs share WebSockets and storage, and those of other
@@ -71,6 +73,26 @@ func (b *Browser) Open(url string, tolerated ...string) *Tab {
 	tab := &Tab{browser: b, id: b.driver.newID(), tolerated: tolerated}
 	tab.do(map[string]any{"open": url})
 	return tab
+}
+
+// OpenAll opens a page in a new tab for each URL, several at a time.
+func (b *Browser) OpenAll(urls []string, tolerated ...string) []*Tab {
+	b.t.Helper()
+	tabs := make([]*Tab, len(urls))
+	var opening errgroup.Group
+	opening.SetLimit(8)
+	for i, url := range urls {
+		tab := &Tab{browser: b, id: b.driver.newID(), tolerated: tolerated}
+		tabs[i] = tab
+		opening.Go(func() error {
+			_, err := tab.execute(map[string]any{"open": url})
+			return err
+		})
+	}
+	if err := opening.Wait(); err != nil {
+		b.t.Fatal(err)
+	}
+	return tabs
 }
 
 // OpenWithClock is like Open, for a tab with a clock of its own, which Forward moves.
@@ -175,8 +197,7 @@ func (p *Tab) Tolerate(text string) { p.tolerated = append(p.tolerated, text) }
 func (p *Tab) do(command map[string]any) browserLine {
 	t := p.browser.t
 	t.Helper()
-	command["profile"], command["tab"], command["most"] = p.browser.id, p.id, WaitTimeout.Milliseconds()
-	line, err := p.browser.driver.execute(command)
+	line, err := p.execute(command)
 	for _, text := range p.browser.driver.messagesOf(p.id) {
 		p.console = append(p.console, text)
 		if !slices.ContainsFunc(p.tolerated, func(part string) bool { return strings.Contains(text, part) }) {
@@ -187,6 +208,12 @@ func (p *Tab) do(command map[string]any) browserLine {
 		t.Fatalf("%v: %v\nthe page shows:\n%s", command, err, line.Text)
 	}
 	return line
+}
+
+// execute executes a command in the tab.
+func (p *Tab) execute(command map[string]any) (browserLine, error) {
+	command["profile"], command["tab"], command["most"] = p.browser.id, p.id, WaitTimeout.Milliseconds()
+	return p.browser.driver.execute(command)
 }
 
 // browserLine is a line that browser.mjs prints.
