@@ -139,7 +139,6 @@ func returnToSockets(t *testing.T, p *kit.Perdure, model *writer, origin *kit.Pa
 	thread, prompt := kit.NewThreadOf(p), kit.Marked("Write.")
 	origin.SwallowsSockets.Store(true)
 	tab := kit.NewBrowser(t).OpenWithClock(origin.URL+"/page.html#"+thread, "WebSocket", "Failed to load resource")
-	tab.Await("main.connecting.websocket", "")
 	tab.Forward(5 * time.Second)
 	tab.Await("main.idle.connected.sse", "")
 	tab.Evaluate(fmt.Sprintf("window.store.send(%q).then(() => {})", prompt), nil)
@@ -154,6 +153,10 @@ func returnToSockets(t *testing.T, p *kit.Perdure, model *writer, origin *kit.Pa
 	model.grow(30, true)
 	tab.Await("main.idle.connected.websocket li:last-child", "word30.")
 	wantWritten(t, p, threadTab{tab, thread}, prompt, 30)
+	var shown []string
+	if tab.Evaluate("window.connections", &shown); !slices.Equal(shown, []string{"connecting", "connected"}) {
+		t.Errorf("states of the connection = %q, want connecting and connected", shown)
+	}
 	if n := origin.Sockets(); n != 2 {
 		t.Errorf("number of WebSockets = %d, want 2: one that is swallowed, and one after the fallback", n)
 	}

@@ -60,7 +60,7 @@ func ServePage(t *testing.T, p *Endpoint, page string) *PageOrigin {
 			for most := o.mostStreams.Load(); open > most && !o.mostStreams.CompareAndSwap(most, open); most = o.mostStreams.Load() {
 			}
 		}
-		forward.ServeHTTP(w, r)
+		forwardWhole(forward, w, r)
 	}))
 	t.Cleanup(server.Close)
 	o.URL = server.URL

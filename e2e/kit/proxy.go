@@ -31,17 +31,22 @@ func (p *Endpoint) Proxy(t *testing.T) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.proxied.RLock()
 		defer p.proxied.RUnlock()
-		// The server closes the request body when the response begins. If the transport has not
-		// read the body to its end by then, it closes the connection.
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return // the client is gone
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		forward.ServeHTTP(w, r)
+		forwardWhole(forward, w, r)
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// forwardWhole forwards a request when its body has arrived. The server closes the request body when
+// the response begins. If the transport has not read the body to its end by then, it closes the
+// connection.
+func forwardWhole(to http.Handler, w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client is gone
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	to.ServeHTTP(w, r)
 }
 
 // reverseProxy returns a handler that forwards to the endpoint's API, wherever it listens then. It
