@@ -86,8 +86,9 @@ func (f *fixture) wantNoOpenCalls() {
 	}
 }
 
-// TestEndOfRunClosesCalls: after a run that was cancelled or has failed, each call has a result, for
-// clients and for the thread, and the state is the one before the prediction. No tool was called.
+// TestEndOfRunClosesCalls: after a run that was cancelled or has failed, each call has a result,
+// for clients and for the thread, and the state is the one before the prediction. No tool was
+// called.
 func TestEndOfRunClosesCalls(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]func(f *fixture){

@@ -301,8 +301,8 @@ func wantScreenOfLog(t *testing.T, what string, got clientScreen, log *snapshot.
 	}
 }
 
-// withoutErrors returns messages without the errors of tool results, which TOOL_CALL_RESULT does not
-// have.
+// withoutErrors returns messages without the errors of tool results, which TOOL_CALL_RESULT does
+// not have.
 func withoutErrors(messages []agui.Message) []agui.Message {
 	messages = slices.Clone(messages)
 	for i := range messages {

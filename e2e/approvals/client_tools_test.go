@@ -129,7 +129,8 @@ func TestCancelInArguments(t *testing.T) {
 		}
 		kit.WantResult(t, kit.Shared.Endpoint, in, kit.ToolResultBody(had[2].ToolCallID, "blue"), http.StatusConflict, "answered")
 
-		// The second client lacks the result. It also lacks the first one's message, which it edits by that.
+		// The second client lacks the result. It also lacks the first one's message, which it edits
+		// by that.
 		for _, list := range [][]kit.Message{had, had[:2]} {
 			next, answer := kit.UserMessage(kit.Marked("And now?")), kit.Marked("Now this.")
 			kit.SharedModel.AnswerWith(t, next.Content, answer)

@@ -13,8 +13,8 @@ import (
 )
 
 // TestStarters: the files of "perdure new" work as they are. The chat is installed by npm with the
-// package in the binary, shows the conversation again after a reload, names the agents if its URL has
-// an unknown one, and answers questions. The tool answers for its agent.
+// package in the binary, shows the conversation again after a reload, names the agents if its URL
+// has an unknown one, and answers questions. The tool answers for its agent.
 func TestStarters(t *testing.T) {
 	t.Parallel()
 	kit.NeedBrowser(t)

@@ -93,8 +93,8 @@ type threadTab struct {
 	thread string
 }
 
-// TestThreadPage: a page that shows a thread with the TypeScript client, in one tab and in many, over
-// both transports. All cases share one process of Perdure, whose model the test controls.
+// TestThreadPage: a page that shows a thread with the TypeScript client, in one tab and in many,
+// over both transports. All cases share one process of Perdure, whose model the test controls.
 func TestThreadPage(t *testing.T) {
 	kit.NeedBrowser(t)
 	model := &writer{grown: make(chan struct{})}
@@ -131,9 +131,9 @@ func TestThreadPage(t *testing.T) {
 	})
 }
 
-// returnToSockets shows a run while a proxy begins and ceases to swallow the handshakes of WebSockets.
-// The page falls back to HTTP after 5 s, and returns to a WebSocket within a minute. No event is lost
-// or repeated.
+// returnToSockets shows a run while a proxy begins and ceases to swallow the handshakes of
+// WebSockets. The page falls back to HTTP after 5 s, and returns to a WebSocket within a minute. No
+// event is lost or repeated.
 func returnToSockets(t *testing.T, p *kit.Perdure, model *writer, origin *kit.PageOrigin) {
 	t.Helper()
 	thread, prompt := kit.NewThreadOf(p), kit.Marked("Write.")
@@ -181,9 +181,9 @@ func reconnectIdle(t *testing.T, p *kit.Perdure, origin *kit.PageOrigin, transpo
 }
 
 // followInTabs follows runs of several threads in tabs over a transport: while the answers are
-// streamed, the tab that reads for all closes, a tab reloads, and the server is killed. All tabs end
-// with the same messages. They share one WebSocket or, behind a proxy that refuses WebSockets, a few
-// event streams.
+// streamed, the tab that reads for all closes, a tab reloads, and the server is killed. All tabs
+// end with the same messages. They share one WebSocket or, behind a proxy that refuses WebSockets,
+// a few event streams.
 func followInTabs(t *testing.T, p *kit.Perdure, model *writer, origin *kit.PageOrigin, transport string, tabsPerThread int) {
 	t.Helper()
 	browser, threads := kit.NewBrowser(t), []string{kit.NewThread(), kit.NewThread(), kit.NewThread()}

@@ -67,9 +67,10 @@ func chatInAssistantUI(t *testing.T, pages string) {
 	reloadBeforeApproval(t, site.URL, p)
 }
 
-// reloadBeforeApproval: the page of the guide is reloaded while the model writes a call, and has read
-// that the run is active. The approval opens after the page has joined the run, or before that: then
-// the request that joins the run finds a thread that waits. In both cases the page shows the approval.
+// reloadBeforeApproval: the page of the guide is reloaded while the model writes a call, and has
+// read that the run is active. The approval opens after the page has joined the run, or before
+// that: then the request that joins the run finds a thread that waits. In both cases the page shows
+// the approval.
 func reloadBeforeApproval(t *testing.T, site string, p *kit.Perdure) {
 	t.Helper()
 	api, statuses, answers := holdThread(t, p)
@@ -104,8 +105,8 @@ func reloadBeforeApproval(t *testing.T, site string, p *kit.Perdure) {
 	}
 }
 
-// holdThread returns an address that forwards to the API. It announces the status in the response to
-// a request for a thread, and sends the response when it may.
+// holdThread returns an address that forwards to the API. It announces the status in the response
+// to a request for a thread, and sends the response when it may.
 func holdThread(t *testing.T, p *kit.Perdure) (api string, statuses <-chan string, answers chan<- struct{}) {
 	t.Helper()
 	to, err := url.Parse(p.URL(""))

@@ -119,7 +119,8 @@ func OpenCopilotKit(t *testing.T, url string) *Tab {
 	return tab
 }
 
-// TestPage runs a test.mjs of examples/dojo in a new tab of a new profile, with the URL of its page.
+// TestPage runs a test.mjs of examples/dojo in a new tab of a new profile, with the URL of its
+// page.
 func TestPage(t *testing.T, file, url string) {
 	t.Helper()
 	b := NewBrowser(t)

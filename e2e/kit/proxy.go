@@ -37,9 +37,9 @@ func (p *Endpoint) Proxy(t *testing.T) string {
 	return server.URL
 }
 
-// forwardWhole forwards a request when its body has arrived. The server closes the request body when
-// the response begins. If the transport has not read the body to its end by then, it closes the
-// connection.
+// forwardWhole forwards a request when its body has arrived. The server closes the request body
+// when the response begins. If the transport has not read the body to its end by then, it closes
+// the connection.
 func forwardWhole(to http.Handler, w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -314,8 +314,8 @@ func TestSubagentsContinueConcurrently(t *testing.T) {
 }
 
 // TestInterruptsOfCancelledBranchesEnd: a decision that arrives together with a cancel, or right
-// before it, holds for a client that repeats it, if it was acknowledged. The call has a result in any
-// case.
+// before it, holds for a client that repeats it, if it was acknowledged. The call has a result in
+// any case.
 func TestInterruptsOfCancelledBranchesEnd(t *testing.T) {
 	t.Parallel()
 	p, d := setupQuartets(t)

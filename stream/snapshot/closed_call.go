@@ -10,8 +10,8 @@ import (
 
 // A run that is cancelled or fails may leave tool calls without a result: the model was still
 // writing them, or nothing has made them. The thread waits for none of them after such an end. So
-// the terminal record closes them: each gets a result, which no record contains. A subagent that ends
-// before its run has closed its calls in the record of its end.
+// the terminal record closes them: each gets a result, which no record contains. A subagent that
+// ends before its run has closed its calls in the record of its end.
 
 // Results of calls that a run has left without one.
 const (
@@ -55,8 +55,8 @@ func (s *Snapshot) openCalls() []openCall {
 	return open
 }
 
-// closingResult returns the result of the call in a run. Its ID is the one that a result of the tool
-// would have. begun reports whether the tool may have been called.
+// closingResult returns the result of the call in a run. Its ID is the one that a result of the
+// tool would have. begun reports whether the tool may have been called.
 func (c openCall) closingResult(run stream.Run, begun bool) agui.Message {
 	text := CallCancelled
 	if begun {

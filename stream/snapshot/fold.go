@@ -23,8 +23,8 @@ type folder struct {
 	previousSeq uint64                    // sequence of the record before the one that is added
 }
 
-// newFolder begins with a snapshot of a thread, which it does not change: it copies or clips the lists that it
-// may change.
+// newFolder begins with a snapshot of a thread, which it does not change: it copies or clips the
+// lists that it may change.
 func newFolder(l *stream.Log, t stream.Thread, base *Snapshot) *folder {
 	f := &folder{log: l, thread: t, snap: *base, proposals: map[uint64]*stream.Record{}, previousSeq: base.Seq}
 	f.snap.Entries = slices.Clip(f.snap.Entries)

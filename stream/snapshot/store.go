@@ -149,8 +149,8 @@ func (s *Store) findBase(ctx context.Context, t stream.Thread, seq uint64) *Snap
 	return &Snapshot{State: EmptyState}
 }
 
-// Fold adds records of the thread t to a snapshot, in the order of the log. It neither reads nor fills
-// a cache.
+// Fold adds records of the thread t to a snapshot, in the order of the log. It neither reads nor
+// fills a cache.
 func Fold(ctx context.Context, log *stream.Log, t stream.Thread, base *Snapshot, records ...*stream.Record) (*Snapshot, error) {
 	f, seq := newFolder(log, t, base), base.Seq
 	for _, rec := range records {
