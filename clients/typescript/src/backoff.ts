@@ -42,16 +42,26 @@ export function policyOf(options: RetryOptions = {}): Policy {
 /** The time after which a connection counts as a success even if it has received no data, in milliseconds. */
 const lastingTime = 5_000;
 
+/** Functions that learn of the connection of a request. */
+export interface ConnectionListeners {
+  /** Called before each pause. */
+  onRetry?: ((retry: Retry) => void) | undefined;
+  /** Called each time when the server has accepted the request. */
+  onConnected?: (() => void) | undefined;
+  /** Called when the server has accepted the request after a pause. */
+  onReconnected?: (() => void) | undefined;
+}
+
 /** The pauses between the attempts of one request. */
 export class Backoff {
   private failures = 0;
   private lostAt = 0;
   private connectedAt = Infinity; // Infinity = there is no connection
+  private hasPaused = false;
 
   constructor(
     private readonly policy: Policy,
-    private readonly onRetry: ((retry: Retry) => void) | undefined,
-    private readonly onConnected?: () => void,
+    private readonly listeners: ConnectionListeners = {},
   ) {}
 
   /**
@@ -60,7 +70,9 @@ export class Backoff {
    */
   connected(): void {
     this.connectedAt = Date.now();
-    this.tell(() => this.onConnected?.());
+    this.tell(() => this.listeners.onConnected?.());
+    if (this.hasPaused) this.tell(() => this.listeners.onReconnected?.());
+    this.hasPaused = false;
   }
 
   /** Resets the failures after data was received. */
@@ -78,7 +90,8 @@ export class Backoff {
     if (this.failures++ === 0) this.lostAt = Date.now();
     const delay = retryAfter + this.delay();
     if (this.failures > this.policy.attempts || Date.now() + delay > this.lostAt + this.policy.giveUpAfter) return false;
-    this.tell(() => this.onRetry?.({ attempt: this.failures, delay, error }));
+    this.hasPaused = true;
+    this.tell(() => this.listeners.onRetry?.({ attempt: this.failures, delay, error }));
     await sleep(delay, signal);
     return true;
   }

@@ -92,7 +92,7 @@ export async function request<Answer>(transport: Transport, command: Command): P
   const headers: Record<string, string> = { ...command.headers, Accept: accept };
   if (body) headers["Content-Type"] = typeof body === "string" ? "application/yaml" : "application/json";
   const call = { url, init: { method, headers, ...(body && { body: typeof body === "string" ? body : JSON.stringify(body) }) }, frame };
-  const backoff = new Backoff(transport.retry, transport.onRetry, transport.onConnected);
+  const backoff = new Backoff(transport.retry, transport);
   const open = () => transport.open(call, signal);
   for (let lost: Error | undefined; ; ) {
     const connection = await connectWithRetry(open, backoff, signal, lost);

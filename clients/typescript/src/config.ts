@@ -33,6 +33,8 @@ export interface PerdureConfig {
   onRetry?: (retry: Retry) => void;
   /** Called when the server has accepted a request or a stream: the first time, and again after `onRetry`. */
   onConnected?: () => void;
+  /** Called when the server has accepted a request or a stream again after `onRetry`. */
+  onReconnected?: () => void;
   /**
    * Called with `sse` when streams move to HTTP, because a proxy refuses WebSockets, and with `websocket` when they have moved
    * back. No event is lost. Streams of HTTP may be slower to begin.
@@ -105,6 +107,7 @@ export function transportOf(config: PerdureConfig, base: string): Transport {
     retry: policyOf(config.retry),
     onRetry: config.onRetry,
     onConnected: config.onConnected,
+    onReconnected: config.onReconnected,
   };
 }
 

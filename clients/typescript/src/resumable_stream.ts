@@ -70,7 +70,7 @@ class ResumableStream {
     private readonly transport: Transport,
     private readonly aborted: AbortSignal,
   ) {
-    this.backoff = new Backoff(transport.retry, transport.onRetry, transport.onConnected);
+    this.backoff = new Backoff(transport.retry, transport);
     this.signal = AbortSignal.any([aborted, this.cancelled.signal]);
   }
 

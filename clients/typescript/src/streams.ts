@@ -125,7 +125,7 @@ export async function openRun(
     init: { method: "POST", headers, body },
     frame: { type: "run", agent, input: JSON.parse(body) as RunAgentInput, waitFor },
   };
-  const backoff = new Backoff(transport.retry, transport.onRetry, transport.onConnected);
+  const backoff = new Backoff(transport.retry, transport);
   const connection = await connectWithRetry(() => transport.open(call, signal), backoff, signal);
   try {
     const { ok, status } = connection.response;

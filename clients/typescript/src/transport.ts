@@ -17,6 +17,7 @@ export interface Transport {
   retry: Policy;
   onRetry: ((retry: Retry) => void) | undefined;
   onConnected: (() => void) | undefined;
+  onReconnected: (() => void) | undefined;
 }
 
 /** The options of the requests. */

@@ -45,7 +45,7 @@ test("pauses double up to the maximum, with a random part", async (t) => {
     t.mock.method(Math, "random", () => random);
     const retries: Retry[] = [];
     const policy = policyOf({ baseDelay: 100, maxDelay: 500, jitter: 0.25, attempts: 5 });
-    const backoff = new Backoff(policy, (retry) => retries.push(retry));
+    const backoff = new Backoff(policy, { onRetry: (retry) => retries.push(retry) });
     const { signal } = new AbortController();
     for (const round of [1, 2]) {
       for (const delay of delays) {
@@ -66,7 +66,7 @@ test("a connection that has lasted resets the pauses, and a short one does not",
   t.mock.timers.enable({ apis: ["setTimeout", "Date"] });
   const retries: Retry[] = [];
   let connected = 0;
-  const backoff = new Backoff(policyOf({ baseDelay: 100, jitter: 0 }), (retry) => retries.push(retry), () => connected++);
+  const backoff = new Backoff(policyOf({ baseDelay: 100, jitter: 0 }), { onRetry: (retry) => retries.push(retry), onConnected: () => connected++ });
   for (const lasted of [undefined, 4_999, 0, 5_000, undefined]) {
     if (lasted !== undefined) backoff.connected();
     t.mock.timers.tick(lasted ?? 60_000);

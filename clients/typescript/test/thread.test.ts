@@ -172,6 +172,7 @@ test("the listeners of an agent learn of a lost connection, a retraction and a d
   const agent = agentOf(script, {
     onRetry: ({ attempt }) => learned.push(["retry", attempt]),
     onConnected: () => learned.push("connected"),
+    onReconnected: () => learned.push("reconnected"),
     onRetracted: ({ reason }) => learned.push(["retracted", reason]),
     onDecided: ({ threadId: of, interrupt: { id } }) => learned.push(["decided", of, id]),
   });
@@ -182,6 +183,7 @@ test("the listeners of an agent learn of a lost connection, a retraction and a d
     ["retracted", "retry"],
     ["retry", 1],
     "connected",
+    "reconnected",
     ["decided", threadId, "i-1"],
     ["decided", threadId, "i-2"],
   ]);
