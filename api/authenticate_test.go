@@ -82,7 +82,7 @@ func TestRefusalNamesSetting(t *testing.T) {
 		host        string
 		wantSetting string
 	}{
-		{&auth.Anonymous{Local: true}, "pages.example:8080", "PERDURE_AUTH_ALLOW_ANONYMOUS"},
+		{&auth.HostCheck{Callers: &auth.Anonymous{}}, "pages.example:8080", "PERDURE_HOSTS"},
 		{&auth.Proxy{Trusted: []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")}}, "", "PERDURE_AUTH_PROXIES"},
 	} {
 		node := setup(t, func(c *api.Config) { c.Auth = tt.auth })

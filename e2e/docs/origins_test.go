@@ -46,13 +46,13 @@ func TestOriginsGuide(t *testing.T) {
 	t.Parallel()
 	text, dir := readGuide(t, "guides/cors-and-hosts"), t.TempDir()
 	p := kit.NewPerdure(filepath.Join(dir, "data"), kit.SharedModel)
-	p.Env = regexp.MustCompile(`PERDURE_CORS_ORIGINS=\S+`).FindStringSubmatch(text)
+	p.Env = regexp.MustCompile(`PERDURE_(CORS_ORIGINS|HOSTS)=\S+`).FindAllString(text, -1)
 	p.InspectAtEnd(t)
 	p.Start(t)
 
 	commands := 0
 	for _, block := range guideBlock.FindAllStringSubmatch(text, -1) {
-		if strings.HasPrefix(block[2], "PERDURE_CORS_ORIGINS=") {
+		if strings.HasPrefix(block[2], "PERDURE_") {
 			continue // the test starts it
 		}
 		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", strings.ReplaceAll(block[2], "http://127.0.0.1:8080", p.URL("")))
@@ -65,6 +65,19 @@ func TestOriginsGuide(t *testing.T) {
 	}
 	if commands != 3 {
 		t.Errorf("the page has %d commands", commands)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL("/v1/agents"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "a.shop.example:8080"
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("request to a listed host: %s, want %d", resp.Status, http.StatusOK)
 	}
 	t.Run("vite", func(t *testing.T) { wantForwarded(t, startVite(t, p, codeBlock(t, text, "ts"))) })
 	t.Run("nginx", func(t *testing.T) { wantForwarded(t, startNginx(t, p, codeBlock(t, text, "nginx"))) })

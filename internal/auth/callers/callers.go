@@ -21,6 +21,15 @@ func New(ctx context.Context, cfg config.Auth, addr string, logger *slog.Logger)
 	if err := cfg.CheckAddr(addr); err != nil {
 		return nil, err
 	}
+	callers, err := newCallers(ctx, cfg, logger)
+	if err != nil {
+		return nil, err
+	}
+	return &auth.HostCheck{Hosts: cfg.AllowedHosts(), Callers: callers}, nil
+}
+
+// newCallers makes the authenticator of a mode.
+func newCallers(ctx context.Context, cfg config.Auth, logger *slog.Logger) (auth.Authenticator, error) {
 	switch cfg.Mode {
 	case config.AuthHeader:
 		return &auth.Proxy{Headers: cfg.Headers, Trusted: cfg.Proxies}, nil
@@ -41,6 +50,6 @@ func New(ctx context.Context, cfg config.Auth, addr string, logger *slog.Logger)
 		}
 		return tokens, nil
 	default:
-		return &auth.Anonymous{Headers: cfg.Headers, Roles: []string{cfg.AdminRole}, Local: !cfg.AllowAnonymous}, nil
+		return &auth.Anonymous{Headers: cfg.Headers, Roles: []string{cfg.AdminRole}}, nil
 	}
 }

@@ -34,20 +34,32 @@ func TestEachModeHasAnAuthenticator(t *testing.T) {
 		addr    string
 		want    auth.Authenticator
 		wantLog string
+		// wantHosts tells that the host agents.example is allowed.
+		wantHosts bool
 	}{
-		"none":           {config.Auth{Mode: config.AuthNone, AdminRole: "boss"}, loopback, &auth.Anonymous{Roles: []string{"boss"}, Local: true}, ""},
-		"none, wherever": {config.Auth{Mode: config.AuthNone, AllowAnonymous: true, AdminRole: "boss"}, network, &auth.Anonymous{Roles: []string{"boss"}}, ""},
-		"header":         {config.Auth{Mode: config.AuthHeader, Headers: auth.Headers{Subject: "X"}}, network, &auth.Proxy{Headers: auth.Headers{Subject: "X"}}, ""},
-		"apikey":         {config.Auth{Mode: config.AuthAPIKey, Keys: keys}, network, &apikey.Keys{}, ""},
-		"oidc, later":    {config.Auth{Mode: config.AuthOIDC, OIDC: config.OIDC{Issuer: away.URL}}, network, &oidc.Tokens{}, "the API refuses all tokens until it can"},
+		"none":           {config.Auth{Mode: config.AuthNone, AdminRole: "boss"}, loopback, &auth.Anonymous{Roles: []string{"boss"}}, "", false},
+		"none, wherever": {config.Auth{Mode: config.AuthNone, AllowAnonymous: true, AdminRole: "boss"}, network, &auth.Anonymous{Roles: []string{"boss"}}, "", false},
+		"header":         {config.Auth{Mode: config.AuthHeader, Headers: auth.Headers{Subject: "X"}}, network, &auth.Proxy{Headers: auth.Headers{Subject: "X"}}, "", false},
+		"header, hosts":  {config.Auth{Mode: config.AuthHeader, Hosts: auth.Hosts{"*.example"}}, network, &auth.Proxy{}, "", true},
+		"apikey, hosts":  {config.Auth{Mode: config.AuthAPIKey, Keys: keys, Hosts: auth.Hosts{"other.example"}}, network, &apikey.Keys{}, "", false},
+		"apikey":         {config.Auth{Mode: config.AuthAPIKey, Keys: keys}, network, &apikey.Keys{}, "", true},
+		"oidc, later":    {config.Auth{Mode: config.AuthOIDC, OIDC: config.OIDC{Issuer: away.URL}}, network, &oidc.Tokens{}, "the API refuses all tokens until it can", true},
 	} {
 		var log bytes.Buffer
 		got, err := callers.New(t.Context(), tt.cfg, tt.addr, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil || reflect.TypeOf(got) != reflect.TypeOf(tt.want) || !strings.Contains(log.String(), tt.wantLog) {
-			t.Errorf("%s: got %T, %v and the log %s, want %T and %q", name, got, err, log.String(), tt.want, tt.wantLog)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
 		}
-		if _, anonymous := got.(*auth.Anonymous); anonymous && !reflect.DeepEqual(got, tt.want) {
-			t.Errorf("%s: got %+v, want %+v", name, got, tt.want)
+		check := got.(*auth.HostCheck)
+		if reflect.TypeOf(check.Callers) != reflect.TypeOf(tt.want) || !strings.Contains(log.String(), tt.wantLog) {
+			t.Errorf("%s: got %T and the log %s, want %T and %q", name, check.Callers, log.String(), tt.want, tt.wantLog)
+		}
+		if _, anonymous := check.Callers.(*auth.Anonymous); anonymous && !reflect.DeepEqual(check.Callers, tt.want) {
+			t.Errorf("%s: got %+v, want %+v", name, check.Callers, tt.want)
+		}
+		if check.Hosts.Allow("agents.example") != tt.wantHosts {
+			t.Errorf("%s: host agents.example allowed: %t, want %t", name, !tt.wantHosts, tt.wantHosts)
 		}
 	}
 }

@@ -26,6 +26,8 @@ type Auth struct {
 	Mode string
 	// AllowAnonymous permits AuthNone on addresses that other machines can reach.
 	AllowAnonymous bool
+	// Hosts are the hosts to which requests may be addressed; nil = those of AllowedHosts.
+	Hosts auth.Hosts
 	// AdminRole is the role that may change what all tenants share, such as agents.
 	AdminRole string
 	// Headers are the names of the headers of AuthHeader and AuthNone. Proxies are the networks
@@ -59,6 +61,15 @@ func (a Auth) CheckAddr(addr string) error {
 		"none accepts every caller, and other machines can reach %s: set header, oidc or apikey, listen on 127.0.0.1, or set PERDURE_AUTH_ALLOW_ANONYMOUS=true", addr)}
 }
 
+// AllowedHosts returns Hosts. Without them, every host is allowed where requests need a token, and
+// the names of this machine otherwise.
+func (a Auth) AllowedHosts() auth.Hosts {
+	if a.Hosts == nil && (a.Mode == AuthOIDC || a.Mode == AuthAPIKey) {
+		return auth.Hosts{"*"}
+	}
+	return a.Hosts
+}
+
 // check reports the settings that the mode lacks.
 func (a Auth) check() error {
 	missing := func(name string) error {
@@ -88,6 +99,22 @@ func headerName(s string) (string, error) {
 		return "", fmt.Errorf("%q is not the name of a header, such as X-Forwarded-User", s)
 	}
 	return textproto.CanonicalMIMEHeaderKey(s), nil
+}
+
+var hostPattern = regexp.MustCompile(`^(\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*)$`)
+
+// hostList parses a list of hosts, without ports.
+func hostList(s string) (auth.Hosts, error) {
+	list, err := wordList(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, host := range list {
+		if _, err := netip.ParseAddr(host); err != nil && !hostPattern.MatchString(host) {
+			return nil, fmt.Errorf("%q is not a host without port, such as agents.example, *.agents.example or 10.0.0.7", host)
+		}
+	}
+	return list, nil
 }
 
 // networks parses a list of CIDR prefixes. It refuses IPv4-mapped IPv6 prefixes, which would match

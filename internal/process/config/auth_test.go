@@ -87,6 +87,11 @@ func TestInvalidAuthConfiguration(t *testing.T) {
 		{"PERDURE_AUTH_PROXIES", "PERDURE_AUTH_PROXIES=10.0.0.0/8,"},
 		{"PERDURE_AUTH_SUBJECT_HEADER", "PERDURE_AUTH_SUBJECT_HEADER=X_User"},
 		{"PERDURE_AUTH_TENANT_HEADER", "PERDURE_AUTH_TENANT_HEADER=a,b"},
+		{"PERDURE_HOSTS", "PERDURE_HOSTS=https://agents.example"},
+		{"PERDURE_HOSTS", "PERDURE_HOSTS=agents.example:8080"},
+		{"PERDURE_HOSTS", "PERDURE_HOSTS=10.0.0.7:80"},
+		{"PERDURE_HOSTS", "PERDURE_HOSTS=a.*.example"},
+		{"PERDURE_HOSTS", "PERDURE_HOSTS=agents.example,"},
 	} {
 		_, err := config.Load(config.API, nil, append(strings.Fields(tt.environ), nowhere), io.Discard)
 		var bad *config.VariableError

@@ -12,6 +12,7 @@ func authMode(c *Config) pflag.Value {
 	return bind(&c.Auth.Mode, oneOf(AuthNone, AuthHeader, AuthOIDC, AuthAPIKey))
 }
 func allowAnonymous(c *Config) pflag.Value { return bind(&c.Auth.AllowAnonymous, truth) }
+func hosts(c *Config) pflag.Value          { return bind(&c.Auth.Hosts, hostList) }
 func adminRole(c *Config) pflag.Value      { return bind(&c.Auth.AdminRole, text) }
 func subjectHeader(c *Config) pflag.Value  { return bind(&c.Auth.Headers.Subject, headerName) }
 func rolesHeader(c *Config) pflag.Value    { return bind(&c.Auth.Headers.Roles, headerName) }
