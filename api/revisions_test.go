@@ -85,7 +85,7 @@ func TestPutAgentRefuses(t *testing.T) {
 		wantCode    string
 		wantErrors  []problem.Mistake
 	}{
-		"nothing":         {body: "", wantStatus: 400, wantCode: "invalid_agent", wantErrors: []problem.Mistake{{Detail: "is empty"}}},
+		"nothing":         {body: "", wantStatus: 400, wantCode: "invalid_agent", wantErrors: []problem.Mistake{{Line: 1, Detail: "is empty: it needs the keys of a definition, such as name and model of an agent"}}},
 		"another name":    {body: "name: b\nmodel: p/m\n", wantStatus: 400, wantCode: "invalid_agent"},
 		"a name no agent": {path: "/v1/agents/A%2F", body: "name: A/\nmodel: p/m\n", wantStatus: 400, wantCode: "invalid_agent", wantErrors: []problem.Mistake{{Pointer: "/name", Line: 1, Column: 7, Detail: `name "A/" must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit`}}},
 		"mistakes": {body: "name: a\nmodell: p/m\nlimits:\n  turns: 0\n", wantStatus: 400, wantCode: "invalid_agent", wantErrors: []problem.Mistake{
