@@ -156,7 +156,7 @@ for (const [transport, options] of Object.entries(transports)) describe(`interru
     await inbox.cancel(threadId, "r-2");
     const cancelled = await again;
     assert.deepEqual([cancelled.error, cancelled.console], [undefined, []]);
-    await assert.rejects(inbox.toolResult(threadId, { toolCallId: picks[1]!, content: "red" }), { status: 410, code: "abandoned" });
+    await assert.rejects(inbox.toolResult(threadId, { toolCallId: picks[1]!, content: "red" }), { status: 409, code: "answered" });
     await assert.rejects(inbox.decide(threadId, open[1]!.id, { decision: "approve" }), { status: 404 });
   });
 
