@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -140,25 +139,26 @@ type eventItem struct {
 
 // showEventPage answers with one page of the events of a view.
 func (s *Server) showEventPage(c *gin.Context, view *view.View, after *stream.Cursor, limit int) error {
-	p, err := readEventPage(c.Request.Context(), view, after, limit)
+	p, err := readEventPage(c, view, after, limit)
 	if err != nil {
 		return err
 	}
-	request.WritePage(c, p.Items, p.NextCursor, func(i eventItem) ([]byte, error) { return json.Marshal(i) })
-	return nil
+	return request.WritePage(c, p.Items, p.NextCursor,
+		func(i eventItem) int { return len(i.Event) }, func(i eventItem) ([]byte, error) { return json.Marshal(i) })
 }
 
 // readEventPage reads up to limit events of the view's past, and at most about request.PageBytes
 // bytes of them. It does not wait for live records. A page may exceed the bounds so that it ends
-// with an event that has a cursor: otherwise the next page could not continue.
-func readEventPage(ctx context.Context, view *view.View, after *stream.Cursor, limit int) (eventPage, error) {
+// with an event that has a cursor: otherwise the next page could not continue. It takes the room of
+// the page while it reads; a node without room is a 503.
+func readEventPage(c *gin.Context, view *view.View, after *stream.Cursor, limit int) (eventPage, error) {
 	p := eventPage{Items: []eventItem{}}
 	if after != nil {
 		p.NextCursor = after.String()
 	}
 	bytes := 0
 	for {
-		frames, err := view.NextPast(ctx)
+		frames, err := view.NextPast(c.Request.Context())
 		if errors.Is(err, io.EOF) {
 			p.NextCursor = ""
 			return p, nil
@@ -174,6 +174,9 @@ func readEventPage(ctx context.Context, view *view.View, after *stream.Cursor, l
 			bytes += len(f.Event)
 			p.Items = append(p.Items, eventItem{Cursor: f.Cursor.String(), Event: f.Event})
 			p.NextCursor = f.Cursor.String()
+		}
+		if err := request.HoldAnswer(c, bytes); err != nil {
+			return p, err
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/process/version"
 )
 
@@ -60,8 +61,7 @@ func (s *Server) showRoot(c *gin.Context) error {
 		documentationURL+"reference/http-api.md", documentationURL+"start/first-agent.md", documentationURL+"README.md"
 	c.Header("Vary", "Accept")
 	if c.NegotiateFormat(gin.MIMEJSON, gin.MIMEHTML) != gin.MIMEHTML {
-		c.JSON(http.StatusOK, d)
-		return nil
+		return request.WriteJSON(c, http.StatusOK, d)
 	}
 	var page strings.Builder
 	if err := rootPage.Execute(&page, d); err != nil {

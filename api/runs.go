@@ -91,8 +91,7 @@ func (s *Server) startRun(c *gin.Context) error {
 		return err
 	}
 	if in.steered != nil {
-		c.JSON(http.StatusAccepted, in.steered)
-		return nil
+		return request.WriteJSON(c, http.StatusAccepted, in.steered)
 	}
 	s.streams.Show(c, in.view, nil)
 	s.cancelIfDisconnected(c.Request.Context(), in)

@@ -119,6 +119,10 @@ type Limits struct {
 	// WebSockets and HTTP, together with answers to GET requests. They default to 10,000 and
 	// 20,000. More requests get a 503 node_full.
 	MaxSockets, MaxStreams int
+	// MaxAnswerBytes bounds the memory of answers to GET requests that clients have not read yet, in
+	// bytes, without streams and without the first 64 KiB of each answer. Defaults to 256 MiB. Other
+	// GET requests get a 503 node_full.
+	MaxAnswerBytes int64
 }
 
 // Server serves the HTTP API of one node. Its state is the open streams and sockets, their
@@ -144,6 +148,7 @@ type Server struct {
 	threads        *threadroutes.Routes
 	sockets        *sockets.Sockets
 	streams        *streams.Streams
+	answers        *request.Answers
 	closed         context.Context    // ends with Drain: all streams and sockets end
 	close          context.CancelFunc // ends closed
 }
@@ -178,7 +183,11 @@ func New(cfg Config) *Server {
 	if cfg.MaxStreams == 0 {
 		cfg.MaxStreams = 20_000
 	}
+	if cfg.MaxAnswerBytes == 0 {
+		cfg.MaxAnswerBytes = 256 << 20
+	}
 	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime), logger: cfg.Logger}
+	s.answers = request.NewAnswers(cfg.MaxAnswerBytes)
 	s.views = view.Viewer{Follower: cfg.Follower, Snapshots: cfg.Snapshots}
 	s.dispatch = &dispatch.Dispatcher{Log: cfg.Log, Temporal: cfg.Temporal}
 	s.closed, s.close = context.WithCancel(context.Background())
@@ -263,7 +272,7 @@ func (s *Server) routes() *gin.Engine {
 		s.logger.ErrorContext(c.Request.Context(), "handler panicked", "route", c.FullPath(), "cause", cause)
 		s.Refuse(c, problem.New(http.StatusInternalServerError, "internal", ""))
 	}))
-	r.Use(s.LimitBodyTime)
+	r.Use(s.LimitBodyTime, s.answers.CountAnswer)
 	r.GET(socketPath, s.authenticate, s.checkQuery, s.sockets.Serve) // before CORS, whose refusals have no body
 	approvals := approvalroutes.New(approvalroutes.Config{
 		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Decisions: s.decisions, Streams: s.streams, Inbox: s.Inbox, AdminRole: s.AdminRole,

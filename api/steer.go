@@ -29,6 +29,5 @@ func (s *Server) steerThread(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	c.JSON(http.StatusAccepted, steered)
-	return nil
+	return request.WriteJSON(c, http.StatusAccepted, steered)
 }

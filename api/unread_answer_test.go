@@ -1,12 +1,14 @@
 package api_test
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/api"
 )
@@ -66,25 +68,105 @@ func statusAt(t *testing.T, method, url string) int {
 	return resp.StatusCode
 }
 
+// roomForLarge is about the room in bytes that the answers to all large requests take at once.
+const roomForLarge = 24 << 20
+
 // TestClientThatDoesNotReadIsDisconnected: a client that does not read its answer is disconnected,
-// whatever the answer is.
+// whatever the answer is. Then its answer occupies no room on the node.
 func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	t.Parallel()
 	node := setupLargeThread(t)
 	disconnected := make(chan struct{}, len(large))
 	front := node.serveOn(t, func(l net.Listener) net.Listener {
 		return &smallBufferListener{Listener: l, disconnected: disconnected}
-	}, withShortWriteTimeout)
-	for _, path := range large {
-		sendUnread(t, front, path)
-	}
-	for range large {
-		select {
-		case <-disconnected:
-		case <-node.ctx().Done():
-			t.Fatal("a client that does not read is not disconnected")
+	}, withShortWriteTimeout, func(c *api.Config) { c.MaxAnswerBytes = roomForLarge })
+	for range 2 {
+		for _, path := range large {
+			sendUnread(t, front, path)
+		}
+		for range large {
+			select {
+			case <-disconnected:
+			case <-node.ctx().Done():
+				t.Fatal("a client that does not read is not disconnected")
+			}
 		}
 	}
+}
+
+// TestSlowReaderGetsWholeAnswer: a client that reads slowly but steadily gets its whole answer,
+// although that takes several times the write timeout.
+func TestSlowReaderGetsWholeAnswer(t *testing.T) {
+	t.Parallel()
+	node := setupLargeThread(t)
+	front := node.serveOn(t, withSmallBuffers, withShortWriteTimeout)
+	conn := sendUnread(t, front, large[0])
+	if err := conn.(*net.TCPConn).SetReadBuffer(128 << 10); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	pause := time.NewTicker(40 * time.Millisecond)
+	defer pause.Stop()
+	slow := readerFunc(func(p []byte) (int, error) {
+		<-pause.C
+		return conn.Read(p[:min(len(p), 64<<10)])
+	})
+	resp, err := http.ReadResponse(bufio.NewReaderSize(io.MultiReader(strings.NewReader("H"), slow), 64<<10), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || len(body) < 100*32<<10 {
+		t.Errorf("body = %d bytes, %v, want at least %d", len(body), err, 100*32<<10)
+	}
+	if took := time.Since(begun); took < 2*time.Second {
+		t.Errorf("the client took %s, want at least twice the write timeout", took)
+	}
+}
+
+// readerFunc is an io.Reader.
+type readerFunc func(p []byte) (int, error)
+
+// Read implements io.Reader.
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// TestUnreadAnswersHaveBoundedMemory: a node without room for another answer refuses large answers,
+// and still gives small ones.
+func TestUnreadAnswersHaveBoundedMemory(t *testing.T) {
+	t.Parallel()
+	node := setupLargeThread(t)
+	front := node.serveOn(t, withSmallBuffers, func(c *api.Config) { c.MaxAnswerBytes = roomForLarge })
+	var conns []net.Conn
+	for _, path := range large {
+		conns = append(conns, sendUnread(t, front, path))
+	}
+	for _, path := range large {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: got %d with %v, want %d with Retry-After", path, resp.StatusCode, resp.Header, http.StatusServiceUnavailable)
+		}
+	}
+	for _, path := range []string{"/v1/threads/t", "/v1/threads/t/state", "/v1/agents"} {
+		if status := statusAt(t, http.MethodGet, front+path); status != http.StatusOK {
+			t.Errorf("%s: status = %d, want %d", path, status, http.StatusOK)
+		}
+	}
+	for _, conn := range conns {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	waitFor(t, func() bool { return statusAt(t, http.MethodGet, front+large[0]) == http.StatusOK })
 }
 
 // TestUnreadAnswersCountAsStreams: an answer counts as a stream of its node until the client has

@@ -32,12 +32,12 @@ type Agent struct {
 }
 
 // listAgents serves GET /v1/agents: all published agents by name, in one page.
-func (r *Routes) listAgents(c *gin.Context) {
+func (r *Routes) listAgents(c *gin.Context) error {
 	list := []Agent{}
 	for _, p := range r.Catalog.List() {
 		list = append(list, r.describe(p))
 	}
-	c.JSON(http.StatusOK, gin.H{"items": list})
+	return request.WriteJSON(c, http.StatusOK, gin.H{"items": list})
 }
 
 // showAgent serves GET /v1/agents/{agent}. The ETag is the current revision, for If-Match. An
@@ -48,8 +48,7 @@ func (r *Routes) showAgent(c *gin.Context) error {
 		return err
 	}
 	c.Header("ETag", etag(p.Revision))
-	c.JSON(http.StatusOK, r.describe(p))
-	return nil
+	return request.WriteJSON(c, http.StatusOK, r.describe(p))
 }
 
 // describe returns the answer about a published agent, by what this process knows now: other

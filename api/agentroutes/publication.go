@@ -51,11 +51,9 @@ func (r *Routes) putAgent(c *gin.Context) error {
 	}
 	c.Header("ETag", etag(revision))
 	if existed {
-		c.JSON(http.StatusOK, answer)
-		return nil
+		return request.WriteJSON(c, http.StatusOK, answer)
 	}
-	c.JSON(http.StatusCreated, answer)
-	return nil
+	return request.WriteJSON(c, http.StatusCreated, answer)
 }
 
 // readDefinition reads and parses the definition in the body, with the checks of a file. Its name

@@ -61,8 +61,7 @@ func (r *Routes) listRevisions(c *gin.Context) error {
 			answer.NextCursor = strconv.FormatUint(p.Number, 10)
 		}
 	}
-	c.JSON(http.StatusOK, answer)
-	return nil
+	return request.WriteJSON(c, http.StatusOK, answer)
 }
 
 // pageStart reads the cursor of a list of publications, and returns the number below which the page
@@ -101,8 +100,7 @@ func (r *Routes) showRevision(c *gin.Context) error {
 	}
 	c.Header("ETag", etag(revision))
 	c.Header("Vary", "Accept")
-	c.Data(http.StatusOK, kind, body)
-	return nil
+	return request.WriteBytes(c, http.StatusOK, kind, body)
 }
 
 // diffRevision serves GET /v1/agents/{agent}/revisions/{revision}/diff: a unified diff of the YAML
@@ -129,8 +127,7 @@ func (r *Routes) diffRevision(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Data(http.StatusOK, "text/plain; charset=utf-8", []byte(text))
-	return nil
+	return request.WriteBytes(c, http.StatusOK, "text/plain; charset=utf-8", []byte(text))
 }
 
 // publication returns a definition that the agent has or had, and the revision that it replaced

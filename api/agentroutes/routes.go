@@ -30,7 +30,7 @@ type Routes struct {
 // Register adds the routes to the group /v1, which authenticates. requireAdmin is middleware that
 // refuses callers who may not publish.
 func (r *Routes) Register(v1 *gin.RouterGroup, requireAdmin gin.HandlerFunc) {
-	v1.GET("/agents", r.listAgents)
+	v1.GET("/agents", r.Handle(r.listAgents))
 	v1.GET("/agents/:agent", r.Handle(r.showAgent))
 	v1.PUT("/agents/:agent", requireAdmin, r.Handle(r.putAgent))
 	v1.GET("/agents/:agent/revisions", r.Handle(r.listRevisions))

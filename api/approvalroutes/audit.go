@@ -56,8 +56,7 @@ func (r *Routes) showAudit(c *gin.Context) error {
 	if from+limit < len(all) {
 		page.NextCursor = request.CountCursor(from + limit)
 	}
-	c.JSON(http.StatusOK, page)
-	return nil
+	return request.WriteJSON(c, http.StatusOK, page)
 }
 
 // readStatus reads the parameter status: open, decided, which includes expired, or "" for all.

@@ -67,8 +67,7 @@ func (r *Routes) decideBatch(c *gin.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(request.WithChannel(c.Request.Context(), request.ChannelIn(c, request.ChannelBatch)), request.ResponseTimeout)
 	defer cancel()
-	c.JSON(http.StatusOK, gin.H{"items": r.decideEntries(ctx, body.Decisions)})
-	return nil
+	return request.WriteJSON(c, http.StatusOK, gin.H{"items": r.decideEntries(ctx, body.Decisions)})
 }
 
 // decideEntries makes the decisions of a batch, those of one thread in one call and several threads

@@ -35,6 +35,5 @@ func (r *Routes) decideApproval(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	c.JSON(http.StatusOK, receipt)
-	return nil
+	return request.WriteJSON(c, http.StatusOK, receipt)
 }

@@ -58,8 +58,7 @@ func (r *Routes) listApprovals(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	c.JSON(http.StatusOK, approvalPage{Items: page.Items, NextCursor: page.Next, EventsCursor: page.Events.String()})
-	return nil
+	return request.WriteJSON(c, http.StatusOK, approvalPage{Items: page.Items, NextCursor: page.Next, EventsCursor: page.Events.String()})
 }
 
 // maxDecided bounds a page of decided interrupts. The content of each is in the audit of its
@@ -91,11 +90,10 @@ func (r *Routes) listDecided(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	c.JSON(http.StatusOK, struct {
+	return request.WriteJSON(c, http.StatusOK, struct {
 		Items      []*inbox.History `json:"items"`
 		NextCursor string           `json:"nextCursor,omitempty"`
 	}{items, next})
-	return nil
 }
 
 // readHistories reads interrupts from the audits of their threads, and returns them in the order of
@@ -191,7 +189,7 @@ func (r *Routes) approvalEvents(c *gin.Context) error {
 		return streams.ErrDrain
 	}
 	if !r.feeds.TryAcquire(1) {
-		return problem.Full()
+		return problem.Full("open streams")
 	}
 	defer r.feeds.Release(1)
 	feed, err := r.inbox.Store.Follow(c.Request.Context(), request.Caller(c.Request.Context()).Tenant, after)

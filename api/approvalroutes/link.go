@@ -88,8 +88,7 @@ func (r *Routes) makeLink(c *gin.Context) error {
 		return err
 	}
 	c.Header("Cache-Control", "no-store")
-	c.JSON(http.StatusCreated, gin.H{"url": r.publicURL(c.Request) + LinkPath + token, "expiresAt": link.Expires.UTC().Truncate(time.Second)})
-	return nil
+	return request.WriteJSON(c, http.StatusCreated, gin.H{"url": r.publicURL(c.Request) + LinkPath + token, "expiresAt": link.Expires.UTC().Truncate(time.Second)})
 }
 
 // linkOf validates a request for a link, and returns the link without its interrupt. A caller

@@ -36,7 +36,7 @@ func TestNotRepeatableKeepsCause(t *testing.T) {
 	if p := Of(err); !errors.Is(err, cause) || p.Status != http.StatusServiceUnavailable || p.RetryAfter == 0 || p.Detail != unknownOutcome+"look first" {
 		t.Errorf("%v: got %+v, want %d with the detail of an unknown outcome", err, p, http.StatusServiceUnavailable)
 	}
-	for _, err := range []error{nil, Full(), stream.ErrGone} {
+	for _, err := range []error{nil, Full("open streams"), stream.ErrGone} {
 		if got := NotRepeatable(err, "look first"); got != err { //nolint:errorlint // the same error is returned
 			t.Errorf("%v: got %v, want the same error", err, got)
 		}

@@ -13,9 +13,18 @@ const pageBuffer = 16 << 10
 
 // WritePage answers with a page of a list as JSON: the members items and, unless it is empty,
 // nextCursor. It encodes one item at a time, at the pace of the client, so a client that does not
-// read costs one encoded item and not a page. The items must be encodable: after a failure the
-// answer ends early, as it does if the client is gone.
-func WritePage[T any](c *gin.Context, items []T, nextCursor string, encode func(T) ([]byte, error)) {
+// read costs one encoded item in addition to the items. size returns about how many bytes an item
+// occupies. The items must be encodable: after a failure the answer ends early, as it does if the
+// client is gone. An error means that nothing was written: the node has no room for the answer.
+func WritePage[T any](c *gin.Context, items []T, nextCursor string, size func(T) int, encode func(T) ([]byte, error)) error {
+	total, largest := 0, 0
+	for _, item := range items {
+		bytes := size(item)
+		total, largest = total+bytes, max(largest, bytes)
+	}
+	if err := HoldAnswer(c, total+largest); err != nil {
+		return err
+	}
 	c.Header("Content-Type", "application/json; charset=utf-8")
 	c.Status(http.StatusOK)
 	w := bufio.NewWriterSize(c.Writer, pageBuffer)
@@ -33,7 +42,7 @@ func WritePage[T any](c *gin.Context, items []T, nextCursor string, encode func(
 		}
 		if err != nil {
 			_ = c.Error(err)
-			return
+			return nil
 		}
 	}
 	_ = w.WriteByte(']') // bufio.Writer keeps its first error
@@ -46,4 +55,5 @@ func WritePage[T any](c *gin.Context, items []T, nextCursor string, encode func(
 	if err := w.Flush(); err != nil {
 		_ = c.Error(err)
 	}
+	return nil
 }

@@ -25,7 +25,10 @@ func TestPage(t *testing.T) {
 	} {
 		recorder := httptest.NewRecorder()
 		c, _ := gin.CreateTestContext(recorder)
-		request.WritePage(c, tt.items, tt.cursor, func(s string) ([]byte, error) { return json.Marshal(s) })
+		err := request.WritePage(c, tt.items, tt.cursor, func(s string) int { return len(s) }, func(s string) ([]byte, error) { return json.Marshal(s) })
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 		if got := recorder.Body.String(); got != tt.want || recorder.Code != 200 || recorder.Header().Get("Content-Type") != "application/json; charset=utf-8" {
 			t.Errorf("%s: got %d %s with %v, want %s as JSON", name, recorder.Code, got, recorder.Header(), tt.want)
 		}
@@ -44,7 +47,10 @@ func TestPageIsEncodedAtPaceOfClient(t *testing.T) {
 	c, _ := gin.CreateTestContext(goneWriter{httptest.NewRecorder()})
 	encoded := 0
 	item := []byte(`"` + strings.Repeat("x", 64<<10) + `"`)
-	request.WritePage(c, make([]struct{}, 100), "", func(struct{}) ([]byte, error) { encoded++; return item, nil })
+	err := request.WritePage(c, make([]struct{}, 100), "", func(struct{}) int { return 0 }, func(struct{}) ([]byte, error) { encoded++; return item, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
 	if encoded != 1 {
 		t.Errorf("number of encoded items = %d, want 1", encoded)
 	}

@@ -89,11 +89,10 @@ func (r *Routes) listSchedules(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	c.JSON(http.StatusOK, struct {
+	return request.WriteJSON(c, http.StatusOK, struct {
 		Items      []*schedule `json:"items"`
 		NextCursor string      `json:"nextCursor,omitempty"`
 	}{items, next})
-	return nil
 }
 
 // maxDescriptions bounds the concurrent requests to Temporal for one page.
@@ -170,8 +169,7 @@ func (r *Routes) answerSchedule(ctx context.Context, c *gin.Context, status int,
 	if out.Recent, err = r.firings(ctx, tenant, stored, d); err != nil {
 		return err
 	}
-	c.JSON(status, out)
-	return nil
+	return request.WriteJSON(c, status, out)
 }
 
 // firings returns the latest firings of a schedule, the last one first, with the outcomes of their

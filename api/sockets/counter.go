@@ -31,7 +31,7 @@ func (c *counter) enter() error {
 		return streams.ErrDrain
 	}
 	if !c.room.TryAcquire(1) {
-		return problem.Full()
+		return problem.Full("open WebSockets")
 	}
 	c.open++
 	return nil

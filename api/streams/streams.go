@@ -58,7 +58,7 @@ func New(cfg Config) *Streams {
 // After nil, the caller must call Leave at the end of its stream.
 func (s *Streams) Enter() error {
 	if !s.room.TryAcquire(1) {
-		return problem.Full()
+		return problem.Full("open streams")
 	}
 	return nil
 }

@@ -55,8 +55,7 @@ func (r *Routes) forkRun(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	c.JSON(http.StatusCreated, forkResult{body.ThreadID, origin{from.Thread.ID, from.ID}})
-	return nil
+	return request.WriteJSON(c, http.StatusCreated, forkResult{body.ThreadID, origin{from.Thread.ID, from.ID}})
 }
 
 // Fork creates the thread to as a fork of the last segment of a run. to must be of the same tenant.

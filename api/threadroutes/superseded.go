@@ -68,8 +68,7 @@ func (r *Routes) listSuperseded(c *gin.Context) error {
 			Fork: forkBefore(thread, snap, i),
 		})
 	}
-	c.JSON(http.StatusOK, page)
-	return nil
+	return request.WriteJSON(c, http.StatusOK, page)
 }
 
 // forkBefore returns the run that ended with the conversation as it was before the i-th run began;
@@ -115,11 +114,10 @@ func (r *Routes) showSuperseded(c *gin.Context) error {
 			page.NextCursor = request.CountCursor(from + i)
 			break
 		}
-		bytes += snapshot.Entry{Message: m}.Weight()
+		bytes += messageBytes(m)
 		page.Items = append(page.Items, m)
 	}
-	request.WritePage(c, page.Items, page.NextCursor, agui.Message.MarshalJSON)
-	return nil
+	return request.WritePage(c, page.Items, page.NextCursor, messageBytes, agui.Message.MarshalJSON)
 }
 
 // supersededMessages returns the messages that all segments of a run removed. For an old run it

@@ -36,8 +36,7 @@ func (r *Routes) listThreads(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	c.JSON(http.StatusOK, page)
-	return nil
+	return request.WriteJSON(c, http.StatusOK, page)
 }
 
 // readFilter reads the filter of a list from the query. Invalid values are 400.
@@ -192,8 +191,7 @@ func (r *Routes) showThread(c *gin.Context) error {
 	if isPaused {
 		summary.Status = stream.StatusPaused
 	}
-	c.JSON(http.StatusOK, summary)
-	return nil
+	return request.WriteJSON(c, http.StatusOK, summary)
 }
 
 // latestThread returns the thread in the path and its latest snapshot. If the query has waitFor, it
@@ -221,8 +219,7 @@ func (r *Routes) showState(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	c.JSON(http.StatusOK, gin.H{"state": snap.State})
-	return nil
+	return request.WriteJSON(c, http.StatusOK, gin.H{"state": snap.State})
 }
 
 // messagesPage is a page of a conversation. All pages show the conversation at the record of the
@@ -258,9 +255,11 @@ func (r *Routes) showMessages(c *gin.Context) error {
 		bytes += e.Weight()
 		p.Items = append(p.Items, m)
 	}
-	request.WritePage(c, p.Items, p.NextCursor, agui.Message.MarshalJSON)
-	return nil
+	return request.WritePage(c, p.Items, p.NextCursor, messageBytes, agui.Message.MarshalJSON)
 }
+
+// messageBytes returns about how many bytes a message occupies.
+func messageBytes(m agui.Message) int { return snapshot.Entry{Message: m}.Weight() }
 
 // conversationAt returns the snapshot that a page shows, and the index of its first entry: the
 // latest snapshot without a cursor, else the one at the record in the cursor.
@@ -364,6 +363,5 @@ func (r *Routes) listRuns(c *gin.Context) error {
 	if rest > 0 {
 		page.NextCursor = request.CountCursor(rest)
 	}
-	c.JSON(http.StatusOK, page)
-	return nil
+	return request.WriteJSON(c, http.StatusOK, page)
 }
