@@ -120,8 +120,12 @@ var eventNames = func() map[string]EventType {
 
 // unmarshal implements UnmarshalJSON for a wire object. It changes *p only on success.
 func unmarshal[T any, P pointerTo[T]](raw []byte, p P) error {
+	return unmarshalWith(&decoder{}, raw, p)
+}
+
+// unmarshalWith is unmarshal with a new decoder.
+func unmarshalWith[T any, P pointerTo[T]](d *decoder, raw []byte, p P) error {
 	var fresh T
-	d := &decoder{}
 	if d.open(raw) {
 		P(&fresh).fields(d)
 	}
@@ -139,6 +143,43 @@ type decoder struct {
 	slab    []member // stack that holds the members of all open objects
 	at      location // location of the current object, for errors
 	err     error
+	// bounded applies maxListEntries and maxEntries; entries counts for the latter.
+	bounded bool
+	entries int
+}
+
+// maxListEntries bounds each list of an input, and maxEntries all entries of its lists together with
+// its metadata and its unknown members. They are checked before the memory of an entry is allocated:
+// decoded, an entry occupies many times its bytes.
+const (
+	maxListEntries = 10_000
+	maxEntries     = 100_000
+)
+
+// admit counts further entries of a member, and fails if the input has too many.
+func (d *decoder) admit(name string, more int) bool {
+	d.entries += more
+	if d.bounded && d.entries > maxEntries {
+		d.fail(name, fmt.Sprintf("exceeds the %d entries that an input may have in all of its lists and objects", maxEntries))
+	}
+	return d.err == nil
+}
+
+// split appends the members of an object to the slab. It fails for an object with too many.
+func (d *decoder) split(object []byte) {
+	var complete bool
+	if d.slab, complete = appendMembersUpTo(d.slab, object, d.mostMembers(object)); !complete {
+		d.fail("", fmt.Sprintf("may have at most %d members", maxEntries))
+	}
+}
+
+// mostMembers returns how many members of an object are decoded. One more than maxEntries lets admit
+// fail.
+func (d *decoder) mostMembers(object []byte) int {
+	if d.bounded {
+		return maxEntries + 1
+	}
+	return len(object)
 }
 
 // open validates the document and enters its outermost object. It returns false after an error.
@@ -156,9 +197,10 @@ func (d *decoder) open(raw []byte) bool {
 		d.fail("", "must be an object, is "+describe(raw))
 		return false
 	}
-	d.slab = appendMembers(make([]member, 0, 12), raw)
+	d.slab = make([]member, 0, 12)
+	d.split(raw)
 	d.members = d.slab
-	return true
+	return d.err == nil
 }
 
 // fail records an error about a member of the current object; name "" = the object itself.
@@ -327,7 +369,11 @@ func (d *decoder) metadata(name string, m *Metadata) {
 		return
 	}
 	*m = Metadata{}
-	for _, entry := range appendMembers(nil, value) {
+	members, _ := appendMembersUpTo(nil, value, d.mostMembers(value))
+	if !d.admit(name, len(members)) {
+		return
+	}
+	for _, entry := range members {
 		(*m)[string(entry.name)] = capture(entry.value)
 	}
 }
@@ -410,6 +456,12 @@ func (d *decoder) list(name string, l sequence, n need) {
 func (d *decoder) elements(name string, value []byte, l sequence) {
 	d.at.enter(name)
 	eachElement(value, func(i int, element []byte) bool {
+		if d.bounded && i == maxListEntries {
+			d.fail("", fmt.Sprintf("may have at most %d entries", maxListEntries))
+		}
+		if !d.admit("", 1) {
+			return false
+		}
 		d.at.enterIndex(i)
 		d.into(element, l.grow())
 		d.at.leave()
@@ -435,7 +487,9 @@ func (d *decoder) into(value []byte, f fielder) {
 		return
 	}
 	outer, depth := d.members, len(d.slab)
-	d.slab = appendMembers(d.slab, value)
+	if d.split(value); d.err != nil {
+		return
+	}
 	// The capacity is limited, so that an append for a deeper object does not overwrite the slab.
 	d.members = d.slab[depth:len(d.slab):len(d.slab)]
 	f.fields(d)
@@ -445,7 +499,7 @@ func (d *decoder) into(value []byte, f fielder) {
 // unknown implements visitor. It copies the members that no other method has taken.
 func (d *decoder) unknown(m *map[string]json.RawMessage) {
 	for _, left := range d.members {
-		if left.taken || d.err != nil {
+		if left.taken || d.err != nil || !d.admit("", 1) {
 			continue
 		}
 		if *m == nil {

@@ -93,6 +93,8 @@ func (s *Server) startRun(c *gin.Context) error {
 	if in.steered != nil {
 		return request.WriteJSON(c, http.StatusAccepted, in.steered)
 	}
+	in.input, in.resume = nil, nil // the stream may last for hours
+	request.ReleaseBody(c)
 	s.streams.Show(c, in.view, nil)
 	s.cancelIfDisconnected(c.Request.Context(), in)
 	return nil

@@ -123,6 +123,10 @@ type Limits struct {
 	// bytes, without streams and without the first 64 KiB of each answer. Defaults to 256 MiB. Other
 	// GET requests get a 503 node_full.
 	MaxAnswerBytes int64
+	// MaxBodyBytes bounds the memory of the bodies of all requests that the API has not finished, in
+	// bytes, without the first 64 KiB of each body. Defaults to 256 MiB. Larger bodies get a 503
+	// node_full.
+	MaxBodyBytes int64
 }
 
 // Server serves the HTTP API of one node. Its state is the open streams and sockets, their
@@ -183,10 +187,13 @@ func New(cfg Config) *Server {
 	if cfg.MaxStreams == 0 {
 		cfg.MaxStreams = 20_000
 	}
+	if cfg.MaxBodyBytes == 0 {
+		cfg.MaxBodyBytes = 256 << 20
+	}
 	if cfg.MaxAnswerBytes == 0 {
 		cfg.MaxAnswerBytes = 256 << 20
 	}
-	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime), logger: cfg.Logger}
+	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime, cfg.MaxBodyBytes), logger: cfg.Logger}
 	s.answers = request.NewAnswers(cfg.MaxAnswerBytes)
 	s.views = view.Viewer{Follower: cfg.Follower, Snapshots: cfg.Snapshots}
 	s.dispatch = &dispatch.Dispatcher{Log: cfg.Log, Temporal: cfg.Temporal}
@@ -272,7 +279,7 @@ func (s *Server) routes() *gin.Engine {
 		s.logger.ErrorContext(c.Request.Context(), "handler panicked", "route", c.FullPath(), "cause", cause)
 		s.Refuse(c, problem.New(http.StatusInternalServerError, "internal", ""))
 	}))
-	r.Use(s.LimitBodyTime, s.answers.CountAnswer)
+	r.Use(s.LimitBodyTime, s.CountBody, s.answers.CountAnswer)
 	r.GET(socketPath, s.authenticate, s.checkQuery, s.sockets.Serve) // before CORS, whose refusals have no body
 	approvals := approvalroutes.New(approvalroutes.Config{
 		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Decisions: s.decisions, Streams: s.streams, Inbox: s.Inbox, AdminRole: s.AdminRole,

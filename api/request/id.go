@@ -11,20 +11,13 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// maxMessages and maxTools bound the lists of an input. The bound of the body alone would allow a
-// million entries.
-const (
-	maxMessages = 10_000
-	maxTools    = 1_000
-)
+// maxTools bounds the tools of an input. Package agui bounds its other lists.
+const maxTools = 1_000
 
 // CheckInputIDs validates every ID of an input, and the length of its lists. The error is a 400
 // whose pointer names the member.
 func CheckInputIDs(in *agui.RunAgentInput) error {
-	switch {
-	case len(in.Messages) > maxMessages:
-		return problem.BadRequest("invalid_input", "/messages", fmt.Sprintf("may have at most %d entries", maxMessages))
-	case len(in.Tools) > maxTools:
+	if len(in.Tools) > maxTools {
 		return problem.BadRequest("invalid_input", "/tools", fmt.Sprintf("may have at most %d entries", maxTools))
 	}
 	if err := CheckID("/threadId", in.ThreadID); err != nil {

@@ -19,10 +19,60 @@ import (
 type Reader struct {
 	maxBody  int64 // in bytes
 	bodyTime time.Duration
+	bodies   *room
 }
 
-// NewReader returns a Reader for bodies of at most maxBody bytes that arrive within bodyTime.
-func NewReader(maxBody int64, bodyTime time.Duration) Reader { return Reader{maxBody, bodyTime} }
+// NewReader returns a Reader for bodies of at most maxBody bytes that arrive within bodyTime, and
+// have at most maxBytes bytes together at one time.
+func NewReader(maxBody int64, bodyTime time.Duration, maxBytes int64) Reader {
+	return Reader{maxBody, bodyTime, newRoom(maxBytes)}
+}
+
+// bodyKey is the key of the *share of a request's body in its gin.Context.
+type bodyKey struct{}
+
+// CountBody is middleware. It releases the room of a body at the end of its request, unless
+// ReleaseBody has done so.
+func (r Reader) CountBody(c *gin.Context) {
+	held := &share{room: r.bodies}
+	c.Set(bodyKey{}, held)
+	defer held.release()
+	c.Next()
+}
+
+// ReleaseBody releases the room of the request's body. A handler calls it when it needs the body no
+// longer, but continues for a long time.
+func ReleaseBody(c *gin.Context) {
+	if held := bodyOf(c); held != nil {
+		held.release()
+	}
+}
+
+// bodyOf returns the share of a request's body; nil = the body has no bound.
+func bodyOf(c *gin.Context) *share {
+	value, _ := c.Get(bodyKey{})
+	held, _ := value.(*share)
+	return held
+}
+
+// errNoRoom reports that the node has no room for the rest of a body.
+var errNoRoom = errors.New("api: no room for the body")
+
+// sharedBody reads a body, and takes room for what it has read.
+type sharedBody struct {
+	io.Reader
+	held *share
+	read int
+}
+
+// Read implements io.Reader.
+func (b *sharedBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if b.read += n; b.held != nil && !b.held.grow(b.read) {
+		return n, errNoRoom
+	}
+	return n, err //nolint:wrapcheck // a reader returns io.EOF as it is
+}
 
 // LimitBodyTime is middleware that bounds how long a client may take to send its body, whether the
 // handler reads it or net/http discards it after the answer. Without it, a client that sends a byte
@@ -44,13 +94,17 @@ func (r Reader) ReadJSONBody(c *gin.Context) ([]byte, error) {
 }
 
 // ReadBody reads a body of any type, of at most maxBytes bytes and at most the server's bound.
-// Errors: 413 too_large, 408 body_timeout, and 400 if the client breaks off.
+// Errors: 413 too_large, 408 body_timeout, 503 node_full, and 400 if the client breaks off.
 func (r Reader) ReadBody(c *gin.Context, maxBytes int64) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, min(maxBytes, r.maxBody)))
+	limited := http.MaxBytesReader(c.Writer, c.Request.Body, min(maxBytes, r.maxBody))
+	body, err := io.ReadAll(&sharedBody{Reader: limited, held: bodyOf(c)})
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		return nil, err
+	case errors.Is(err, errNoRoom):
+		c.Header("Connection", "close") // the rest of the body is not read
+		return nil, problem.Full("memory for bodies")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		// The rest of the body cannot be read, so the connection cannot be reused.
 		c.Header("Connection", "close")
