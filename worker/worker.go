@@ -34,6 +34,7 @@ import (
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/connect"
+	"github.com/perdure/perdure/internal/process/memory"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/process/workernode"
 	"github.com/perdure/perdure/internal/transport/egress"
@@ -73,8 +74,12 @@ func Main(a Additions) {
 // Run runs the worker until ctx ends; other workers then continue its runs. args and environ are
 // those of the command worker. It writes its log, and nothing else, to out. It blocks. It returns
 // nil when ctx has ended, also while the worker still waits for its servers, and after help was
-// printed.
+// printed. On Linux it hides the environment and the memory of this process from other processes
+// of its user, also after it has returned.
 func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer) error {
+	if err := memory.Hide(); err != nil {
+		return err
+	}
 	cfg, err := config.Load(config.Worker, args, environ, out)
 	if errors.Is(err, config.ErrHelp) {
 		return nil

@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/internal/process/apinode"
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/connect"
+	"github.com/perdure/perdure/internal/process/memory"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -43,6 +44,9 @@ var searchAttributes = []string{runs.AttributeTenant.GetName(), runs.AttributeAg
 // serves, run returns nil soon. It writes its log, and nothing else, to out. If the first argument
 // is "probe", it only checks a node with the same configuration.
 func run(ctx context.Context, args, environ []string, out io.Writer) error {
+	if err := memory.Hide(); err != nil {
+		return err
+	}
 	isProbe := len(args) > 0 && args[0] == "probe"
 	if isProbe {
 		args = args[1:]

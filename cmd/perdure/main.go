@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -11,12 +12,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/internal/cli"
+	"github.com/perdure/perdure/internal/process/memory"
 	"github.com/perdure/perdure/internal/process/version"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop)          // a second signal ends the process at once
+	if err := memory.Hide(); err != nil { // also for the token of the other commands
+		fmt.Fprintln(os.Stderr, "perdure:", err)
+		os.Exit(1)
+	}
 	os.Exit(cli.Execute(ctx, command(os.Environ())))
 }
 

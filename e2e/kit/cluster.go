@@ -25,6 +25,14 @@ var buildCluster = sync.OnceValue(func() error {
 	return build("./cmd/api", "./cmd/worker", "./e2e/servers", "./e2e/servers/nats", "./e2e/servers/temporal")
 })
 
+// BuildCluster builds the programs of a cluster once.
+func BuildCluster(t *testing.T) {
+	t.Helper()
+	if err := buildCluster(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Cluster is Perdure in its production form: any number of API and worker processes that share NATS
 // and Temporal servers. Only the test's goroutine may use it.
 type Cluster struct {
@@ -56,9 +64,7 @@ type API struct {
 // test ends.
 func NewCluster(t *testing.T) *Cluster {
 	t.Helper()
-	if err := buildCluster(); err != nil {
-		t.Fatal(err)
-	}
+	BuildCluster(t)
 	c := &Cluster{Programs: Programs, Agents: filepath.Join("testdata", "agents")}
 	c.InspectAtEnd(t)
 	return c

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -30,6 +31,7 @@ type Perdure struct {
 	Agents  string
 	Env     []string // appended to the environment
 	Flags   []string
+	User    *syscall.SysProcAttr // see Unprivileged; nil = the user of the test
 	Output  Output
 	Process *Process // nil before the first start
 }
@@ -91,6 +93,7 @@ func (p *Perdure) Command() *exec.Cmd {
 	cmd := exec.Command(p.Program, "dev", "--addr", p.Addr, "--data", p.data,
 		"--agents", p.Agents, "--temporal-port", "0", "--nats-port", "0")
 	cmd.Args = append(cmd.Args, p.Flags...)
+	cmd.SysProcAttr = p.User
 	cmd.Env = append(os.Environ(), "PERDURE_STRICT=true")
 	cmd.Env = append(cmd.Env, p.model.Environ()...)
 	cmd.Env = append(cmd.Env, p.Env...)

@@ -37,7 +37,7 @@ func (c *Cluster) startPostgres(t *testing.T, port int) *Server {
 		t.Fatal(err)
 	}
 	c.postgresDir = dir
-	data, credentials := filepath.Join(dir, "data"), unprivileged(t, dir)
+	data, credentials := filepath.Join(dir, "data"), Unprivileged(t, dir)
 	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", databaseUser,
 		"-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	initdb.Dir, initdb.SysProcAttr = dir, credentials
@@ -84,9 +84,10 @@ func postgresPrograms(t *testing.T) string {
 	return filepath.Dir(slices.Max(found))
 }
 
-// unprivileged gives a directory to a user who is not root, since PostgreSQL refuses to run as root;
-// nil = the test does not run as root.
-func unprivileged(t *testing.T, dir string) *syscall.SysProcAttr {
+// Unprivileged gives a directory to a user who is not root, and returns the attributes of a process
+// of that user; nil = the test does not run as root. PostgreSQL refuses to run as root, and root can
+// read every process.
+func Unprivileged(t *testing.T, dir string) *syscall.SysProcAttr {
 	t.Helper()
 	if os.Getuid() != 0 {
 		return nil
@@ -103,6 +104,6 @@ func unprivileged(t *testing.T, dir string) *syscall.SysProcAttr {
 		}
 		return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 	}
-	t.Skip("SKIP: PostgreSQL does not run as root, and there is no other user")
+	t.Skip("SKIP: this test needs a user other than root")
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package tools tests tools in definitions, and tools on their own task queues.
+// Package tools tests tools in definitions, tools on their own task queues, and the secrets of tools.
 package tools
 
 import (
@@ -8,4 +8,10 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-func TestMain(m *testing.M) { os.Exit(kit.Main(m)) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == spyCommand {
+		spy(os.Args[2:])
+		return
+	}
+	os.Exit(kit.Main(m))
+}

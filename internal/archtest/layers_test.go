@@ -92,6 +92,7 @@ var layers = []layer{
 	{"internal/process/workernode", []string{"activities", "workflows", "runs", "agents/...", "llm", "tools/...", "stream", "stream/snapshot", "internal/workers/announce", "internal/control/budget", "internal/control/dispatch", "internal/approvals/inbox", "internal/workers/presence", "internal/control/schedules", "internal/process/version", "internal/workers/toolset", "internal/approvals/webhook", anything}},
 	{"internal/workers/toolset", []string{"agents", "tools/..."}},
 	{"internal/process/config", []string{"agents", "stream", "internal/auth", "internal/process/version", anything}},
+	{"internal/process/memory", nil},
 	{"internal/process/connect", []string{"internal/process/config", anything}},
 	{"internal/process/devserver", []string{"internal/process/version", "runs", anything}},
 	{"internal/archtest", nil},

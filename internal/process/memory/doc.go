@@ -1,0 +1,3 @@
+// Package memory hides the memory of a process from other processes of the same user, such as the
+// programs of MCP servers. Secrets are in the environment and in the memory of the process.
+package memory
