@@ -158,7 +158,7 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 		Temporal:      connections.Temporal,
 		Namespace:     connections.Namespace,
 		Identity:      cfg.Temporal.Identity,
-		Models:        models.FromEnv(models.Options{Getenv: cfg.Getenv, Silence: cfg.ModelSilence, Scripts: folder.Scripts, Secrets: cfg.Secrets()}),
+		Models:        models.FromEnv(models.Options{Getenv: cfg.Getenv, Silence: cfg.ModelSilence, Scripts: folder.Scripts, Secrets: cfg.Secrets}),
 		Tools:         set.Registry(),
 		Programs:      a.Programs,
 		Register:      a.Register,

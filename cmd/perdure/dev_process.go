@@ -281,7 +281,7 @@ func (p *devProcess) workerConfig(folder *agents.Folder) workernode.Config {
 			Getenv:   cfg.Getenv,
 			Silence:  cfg.ModelSilence,
 			Scripts:  folder.Scripts,
-			Secrets:  cfg.Secrets(),
+			Secrets:  cfg.Secrets,
 			FailFast: true,
 		}),
 		Tools: p.tools.Registry(),

@@ -173,6 +173,7 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 		problems = append(problems, &VariableError{Name: "PERDURE_TASK_QUEUES", Err: errors.New("must be set when PERDURE_TOOLS_ONLY is")})
 	}
 	problems = append(problems, cfg.checkBudgets(), cfg.Auth.check())
+	problems = append(problems, cfg.env.checkSecrets(p)...)
 	if p == API {
 		problems = append(problems, cfg.Auth.CheckAddr(cfg.Addr))
 	}
@@ -218,15 +219,17 @@ func (c *Config) loadTemporal() (err error) {
 }
 
 // Getenv returns a variable for a library, after flags have overridden it; "" = it is not set. It
-// is safe for concurrent use.
-func (c *Config) Getenv(name string) string { return c.env[name] }
+// reads the file of a secret at each call, so callers that keep no copy follow a rotation. It is
+// safe for concurrent use.
+func (c *Config) Getenv(name string) string { return c.env.get(name) }
 
-// Secrets returns the values of variables that have secrets, for removal from messages. Longer ones
-// come first: a shorter one may be a part of a longer one.
+// Secrets returns the present values of variables that have secrets, for removal from messages.
+// Longer ones come first: a shorter one may be a part of a longer one.
 func (c *Config) Secrets() []string {
 	var values []string
-	for name, value := range c.env {
-		if isSecret(name) {
+	names, _ := c.env.secretNames() // a folder that cannot be read has no secrets in use
+	for _, name := range names {
+		if value := c.env.get(name); value != "" {
 			values = append(values, value)
 		}
 	}
@@ -268,8 +271,8 @@ func parseEnviron(environ []string) environment {
 
 // LookupEnv is like os.LookupEnv.
 func (e environment) LookupEnv(name string) (string, bool) {
-	value, locked := e[name]
-	return value, locked
+	value := e.get(name)
+	return value, value != ""
 }
 
 // Environ is like os.Environ.

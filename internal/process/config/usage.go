@@ -21,7 +21,7 @@ func writeUsage(out io.Writer, p Process) {
 		writeMeaning(&b, v)
 	}
 	b.WriteString("  --version\n        show the version of this program, and exit\n")
-	b.WriteString("\nFrom the environment only:\n\n")
+	b.WriteString("\nFrom the environment only. A secret can be in a file, such as that of OPENAI_API_KEY_FILE:\n\n")
 	for _, v := range withoutFlag {
 		fmt.Fprintf(&b, "  %s\n", v.Name)
 		writeMeaning(&b, v)

@@ -24,9 +24,10 @@ type Variable struct {
 	For []Process
 
 	// value returns the pflag.Value that stores the variable in a Config; nil = only a library
-	// reads it.
+	// reads it, or the reader of secrets.
 	value func(*Config) pflag.Value
-	// secret variables have no flag, and their values are removed from error messages.
+	// secret variables have no flag, can be in a file, and their values are removed from error
+	// messages.
 	secret bool
 }
 
@@ -55,14 +56,19 @@ func isSecret(name string) bool {
 	return slices.ContainsFunc(variables, func(v Variable) bool { return v.secret && v.matches(name) })
 }
 
-// matches reports whether v describes the variable with a name.
+// matches reports whether v describes the variable with a name. The variable with the file of a
+// secret is none itself.
 func (v Variable) matches(name string) bool {
 	prefix, many := strings.CutSuffix(v.Name, "*")
-	return v.Name == name || many && strings.HasPrefix(name, prefix)
+	isFile := v.secret && strings.HasSuffix(name, fileSuffix)
+	return v.Name == name || many && strings.HasPrefix(name, prefix) && !isFile
 }
 
 // Known reports whether a process or a command reads the variable.
 func Known(name string) bool {
+	if isSecret(strings.TrimSuffix(name, fileSuffix)) {
+		return true
+	}
 	return slices.Contains(ofCommands, name) || slices.ContainsFunc(variables, func(v Variable) bool { return v.matches(name) })
 }
 
@@ -99,6 +105,8 @@ var groups = []group{
 			Meaning: "Lowest level that is logged: debug, info, warn or error"},
 		{Name: "PERDURE_REPLICAS", Default: "1", For: all, value: replicas,
 			Meaning: "Replicas of the log and of its buckets, 1 to 5; 3 on a cluster. Used only when a process creates them"},
+		{Name: secretsFolder, For: withDev,
+			Meaning: "Directory of secrets: each file has the name and the value of a variable, such as OPENAI_API_KEY. Not set: none"},
 		{Name: "PERDURE_STREAM", Default: "PERDURE", For: all, value: streamName,
 			Meaning: "JetStream stream of the log, the same for all processes. The names of subjects and buckets begin with it"},
 		{Name: "PERDURE_STREAM_MAX_BYTES", Default: "0", For: all, value: streamMaxBytes,
@@ -288,7 +296,7 @@ func flatten(groups []group) []Variable {
 // setUp sets a value to the default, and then to the value of the environment. Errors:
 // *VariableError.
 func (v Variable) setUp(value pflag.Value, env environment) error {
-	for _, s := range []string{v.Default, env[v.Name]} {
+	for _, s := range []string{v.Default, env.get(v.Name)} {
 		if s == "" {
 			continue
 		}

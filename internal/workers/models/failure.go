@@ -42,7 +42,7 @@ type classified struct {
 	model    llm.Model
 	hosts    *answeringHosts
 	failFast bool
-	secrets  []string
+	secrets  func() []string // nil = none
 }
 
 // Stream implements [llm.Model].
@@ -68,13 +68,22 @@ func (c classified) classify(err error) error {
 		return err
 	}
 	failureCopy := *failure
-	for _, secret := range c.secrets {
-		if len(secret) >= minSecret {
-			failureCopy.Message = strings.ReplaceAll(failureCopy.Message, secret, "[secret]")
-		}
-	}
+	failureCopy.Message = c.redact(failure.Message)
 	failureCopy.Final = failureCopy.Final || c.failFast && isUnreached(failure) && !c.hosts.hasAnswered(failure.Host)
 	return &failureCopy
+}
+
+// redact returns a message with the secrets replaced.
+func (c classified) redact(message string) string {
+	if c.secrets == nil {
+		return message
+	}
+	for _, secret := range c.secrets() {
+		if len(secret) >= minSecret {
+			message = strings.ReplaceAll(message, secret, "[secret]")
+		}
+	}
+	return message
 }
 
 // isUnreached reports whether no connection was made, for a reason that is typical of a wrong base

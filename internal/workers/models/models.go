@@ -3,6 +3,8 @@
 package models
 
 import (
+	"context"
+	"iter"
 	"net/http"
 	"time"
 
@@ -21,14 +23,16 @@ const DefaultSilence = 5 * time.Minute
 
 // Options configure the providers of a worker.
 type Options struct {
-	// Getenv reads the environment variables of the providers.
+	// Getenv reads the environment variables of the providers. Each call of a model reads them, so
+	// that a new key is used at once. It must be safe for concurrent use.
 	Getenv func(string) string
 	// Silence is how long a call may last without a chunk. Then it fails with llm.CodeTimeout.
 	Silence time.Duration
 	// Scripts are scripts for the provider "scripted", in addition to its own.
 	Scripts []*agents.Script
-	// Secrets are replaced in the messages of failures, because providers may quote the API key.
-	Secrets []string
+	// Secrets returns what is replaced in the messages of failures, because providers may quote the
+	// API key; nil = nothing. It must be safe for concurrent use.
+	Secrets func() []string
 	// FailFast makes a failure final if a host cannot be reached (refused, unknown, without TLS, or
 	// without a valid certificate) and has not answered since the process began. The configuration
 	// is probably wrong, and a developer waits for the run. After the first answer of the host,
@@ -41,19 +45,42 @@ type Options struct {
 func FromEnv(o Options) map[string]llm.Model {
 	hosts := &answeringHosts{next: transport()}
 	client := &http.Client{Transport: egress.Traced(hosts)}
-	anthropicConfig, geminiConfig, openaiConfig := anthropic.FromEnv(o.Getenv), gemini.FromEnv(o.Getenv), openai.FromEnv(o.Getenv)
-	anthropicConfig.HTTPClient, geminiConfig.HTTPClient, openaiConfig.HTTPClient = client, client, client
 	providers := map[string]llm.Model{
-		"anthropic":        anthropic.New(anthropicConfig),
-		"gemini":           gemini.New(geminiConfig),
-		"openai":           openai.New(openaiConfig),
-		"openai-responses": openai.NewResponses(openaiConfig),
-		"scripted":         scripted.New(append(scripted.Builtin(), dialogs(o.Scripts)...)...),
+		"anthropic": current(func() llm.Model {
+			config := anthropic.FromEnv(o.Getenv)
+			config.HTTPClient = client
+			return anthropic.New(config)
+		}),
+		"gemini": current(func() llm.Model {
+			config := gemini.FromEnv(o.Getenv)
+			config.HTTPClient = client
+			return gemini.New(config)
+		}),
+		"openai": current(func() llm.Model {
+			config := openai.FromEnv(o.Getenv)
+			config.HTTPClient = client
+			return openai.New(config)
+		}),
+		"openai-responses": current(func() llm.Model {
+			config := openai.FromEnv(o.Getenv)
+			config.HTTPClient = client
+			return openai.NewResponses(config)
+		}),
+		"scripted": scripted.New(append(scripted.Builtin(), dialogs(o.Scripts)...)...),
 	}
 	for name, model := range providers {
 		providers[name] = classified{model: llm.LimitSilence(model, o.Silence), hosts: hosts, failFast: o.FailFast, secrets: o.Secrets}
 	}
 	return providers
+}
+
+// current is a model that is made again for each call, from the environment at that time. It makes
+// no connection: the HTTP client keeps them.
+type current func() llm.Model
+
+// Stream implements [llm.Model].
+func (c current) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
+	return func(yield func(llm.Chunk, error) bool) { c().Stream(ctx, req)(yield) }
 }
 
 // dialogs returns the scripts of definitions as scripts of the provider "scripted".

@@ -130,7 +130,7 @@ func TestErrorsDoNotContainSecrets(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	for provider, variable := range variables {
-		model := FromEnv(Options{Getenv: environmentOf(variable, server.URL), Silence: time.Minute, Secrets: []string{"swordfish-of-the-shop", "no"}})[provider]
+		model := FromEnv(Options{Getenv: environmentOf(variable, server.URL), Silence: time.Minute, Secrets: func() []string { return []string{"swordfish-of-the-shop", "no"} }})[provider]
 		if failure := ask(t, model); failure.Message != "no order for [secret]" {
 			t.Errorf("%s: message = %q, want the secret redacted", provider, failure.Message)
 		}
@@ -170,5 +170,27 @@ func TestBuiltInNames(t *testing.T) {
 	slices.Sort(builtins)
 	if !slices.Equal(scripts, names.Scripts) || !slices.Equal(builtins, names.Tools) {
 		t.Errorf("scripts = %q and tools = %q, want %q and %q", scripts, builtins, names.Scripts, names.Tools)
+	}
+}
+
+// TestKeysAreReadForEachCall: a new key of a provider is used at once.
+func TestKeysAreReadForEachCall(t *testing.T) {
+	t.Parallel()
+	for provider, variable := range variables {
+		var got string
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			got = r.Header.Get("Authorization") + r.Header.Get("X-Api-Key") + r.Header.Get("X-Goog-Api-Key")
+			w.WriteHeader(http.StatusBadRequest)
+		}))
+		t.Cleanup(server.Close)
+		environment := map[string]string{variable: server.URL}
+		model := FromEnv(Options{Getenv: func(name string) string { return environment[name] }, Silence: time.Minute})[provider]
+		for _, key := range []string{"first-key", "second-key"} {
+			environment[strings.Replace(variable, "BASE_URL", "API_KEY", 1)] = key
+			_ = ask(t, model) // the server refuses every request
+			if strings.TrimPrefix(got, "Bearer ") != key {
+				t.Errorf("%s: key of the request = %q, want %s", provider, got, key)
+			}
+		}
 	}
 }
