@@ -38,6 +38,9 @@ func (s *Server) begin(report tools.Reporter, t *tool) (*mcp.ClientSession, stri
 func (s *Server) finish(token string, p *progress) {
 	s.mu.Lock()
 	delete(s.watched, token)
+	if len(s.watched) == 0 {
+		s.renewal.callsEnded()
+	}
 	s.mu.Unlock()
 	close(p.end)
 	p.done.Wait()

@@ -23,8 +23,11 @@ type dialer interface {
 	// explain classifies the error of a call that got no result, with a text for the model that
 	// contains neither addresses nor secrets.
 	explain(err error) (egress.Failure, string)
-	// redactor returns a Redactor for the server's secrets.
+	// redactor returns a Redactor for the secrets that the server was sent.
 	redactor() secrets.Redactor
+	// isOutdated reports that secrets have changed since the last dial, and that only another dial
+	// can send them to the server.
+	isOutdated() bool
 }
 
 // link is a connection to a server.

@@ -18,5 +18,5 @@
 //   - The server may not request sampling or roots, and may elicit only if its definition permits
 //     that.
 //   - A program gets the environment of its definition and a few common variables, but none of the
-//     worker's secrets.
+//     worker's secrets. If a secret of its definition changes, the next call starts it again.
 package mcptool

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -27,6 +29,11 @@ func TestMain(m *testing.M) {
 		ignoreSignals()
 		serveStdio()
 		select {}
+	case "rotated":
+		if os.Getenv("TOKEN") == refusedToken {
+			os.Exit(3)
+		}
+		serveStdio()
 	case "broken":
 		fmt.Fprintln(os.Stderr, "no license:", os.Getenv("TOKEN"))
 		os.Exit(3)
@@ -34,6 +41,13 @@ func TestMain(m *testing.M) {
 		serveStdio()
 	}
 }
+
+// The token with which the role rotated does not start, and the environment variable with the
+// address of the gate that ends its tool gated.
+const (
+	refusedToken = "bad"
+	gateVariable = "GATE"
+)
 
 // serveStdio serves the playground over standard input and output.
 func serveStdio() {
@@ -105,6 +119,14 @@ func newPlayground() *playground {
 	})
 	p.add("environment", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return text(strings.Join(os.Environ(), "\n")), nil
+	})
+	p.add("gated", nil, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		gate, err := (&net.Dialer{}).DialContext(ctx, "tcp", os.Getenv(gateVariable))
+		if err != nil {
+			return nil, err
+		}
+		_, err = io.ReadAll(gate)
+		return text("called with " + os.Getenv("TOKEN")), err
 	})
 	p.add("sample", nil, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		_, sampled := req.Session.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 1}) //nolint:staticcheck // old servers do

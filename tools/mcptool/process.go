@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -25,13 +27,21 @@ const (
 )
 
 // program is the [dialer] of a server that this process starts. Each connection starts the program
-// once. It is immutable.
+// once. Only given changes.
 type program struct {
 	path   string        // of the executable
 	args   []string      // including the program's name
 	env    secrets.Texts // without the secrets filled in
 	secret secrets.Lookup
 	logger *slog.Logger
+
+	given atomic.Pointer[environment] // of the last start; nil = the program was not started yet
+}
+
+// environment is env with the secrets filled in. It is immutable.
+type environment struct {
+	variables map[string]string
+	redactor  secrets.Redactor
 }
 
 // inheritedEnv are the variables of the worker's environment that a program inherits.
@@ -54,6 +64,7 @@ func (p *program) dial(context.Context) (*link, error) {
 	for name, value := range variables {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
+	p.given.Store(&environment{variables, redactor})
 	noise := newStderr(p.logger, redactor)
 	cmd.Stderr = noise
 	cmd.WaitDelay = drain
@@ -74,10 +85,20 @@ func (p *program) explain(error) (egress.Failure, string) {
 	return egress.Broken, "the program of the server ended before the answer"
 }
 
-// redactor implements [dialer].
+// redactor implements [dialer]. The program knows the secrets that it was given, which can be older
+// than the present ones.
 func (p *program) redactor() secrets.Redactor {
-	_, redactor, _ := p.env.Fill(p.secret) // without all secrets, nothing connects
-	return redactor
+	if given := p.given.Load(); given != nil {
+		return given.redactor
+	}
+	return secrets.Redactor{}
+}
+
+// isOutdated implements [dialer]. While a secret is missing, the program keeps its former one.
+func (p *program) isOutdated() bool {
+	given := p.given.Load()
+	variables, _, err := p.env.Fill(p.secret)
+	return given != nil && err == nil && !maps.Equal(variables, given.variables)
 }
 
 // process is a running program.

@@ -161,6 +161,9 @@ func (r *remote) explain(err error) (egress.Failure, string) {
 	return egress.Explain(r.endpoint.Host, err)
 }
 
+// isOutdated implements [dialer]. Each request has the present secrets.
+func (r *remote) isOutdated() bool { return false }
+
 // redactor implements [dialer].
 func (r *remote) redactor() secrets.Redactor {
 	_, redactor, _ := r.headers.Fill(r.secret) // without all secrets there is no connection

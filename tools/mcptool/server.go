@@ -37,6 +37,7 @@ type Server struct {
 	end     context.CancelFunc // ends life
 	done    chan struct{}      // closed when the goroutine has ended
 	changed chan struct{}      // holds at most one notice of tools/list_changed
+	renewal renewal
 
 	// mu guards the fields below it, up to asker.
 	mu       sync.Mutex
@@ -59,7 +60,7 @@ func Start(cfg Config, env Environment) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, dialer: d, logger: env.Logger.With("server", cfg.Name),
-		done: make(chan struct{}), changed: make(chan struct{}, 1), watched: map[string]*progress{}, turn: make(chan struct{}, 1),
+		done: make(chan struct{}), changed: make(chan struct{}, 1), renewal: renewal{requested: make(chan struct{}, 1)}, watched: map[string]*progress{}, turn: make(chan struct{}, 1),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	go s.run()
@@ -100,6 +101,10 @@ func (s *Server) run() {
 	for s.life.Err() == nil {
 		start := time.Now()
 		err := s.serve()
+		if errors.Is(err, errOutdated) {
+			continue
+		}
+		s.failRenewal() // calls do not wait for the back-off
 		if time.Since(start) > longestPause {
 			pace.Reset()
 		}
@@ -139,20 +144,22 @@ func (s *Server) serve() error {
 // attend lists the tools, and lists them again after each change, until the session ends. ended
 // receives the result of the session's Wait.
 func (s *Server) attend(session *mcp.ClientSession, ended <-chan error) error {
-	for {
+	for isFirst := true; ; isFirst = false {
 		if err := s.list(session); err != nil {
 			return fmt.Errorf("list the tools: %w", err)
 		}
-		// Calls can be made only after the first list.
-		s.attach(session)
+		if isFirst { // calls can be made only after the first list
+			s.attach(session)
+		}
 		pause(s.life, listPause)
 		select {
 		case err := <-ended:
 			return errors.Join(errors.New("the connection has ended"), err)
 		case <-s.life.Done():
 			return s.life.Err()
+		case <-s.renewal.requested:
+			return errors.Join(errOutdated, s.awaitCalls(ended))
 		case <-s.changed:
-
 		}
 	}
 }
@@ -165,6 +172,9 @@ func (s *Server) attach(session *mcp.ClientSession) {
 		s.logger.InfoContext(s.life, "MCP server is connected", "tools", len(s.offers))
 	}
 	s.session = session
+	if session != nil {
+		s.renewal.end()
+	}
 }
 
 // client returns a new MCP client. It declares no capability except for elicitation, if that is

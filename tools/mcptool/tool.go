@@ -37,6 +37,7 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 	defer cancel(nil)
 	// Stop cancels active calls with errStopped as the cause.
 	defer context.AfterFunc(t.server.life, func() { cancel(errStopped) })()
+	t.server.renew(ctx)
 	session, token, watched := t.server.begin(tools.Report(ctx), t)
 	if session == nil {
 		return tools.Result{}, t.unavailableError(egress.Unreached, "the server is not connected, and nothing was done", nil)
@@ -48,8 +49,8 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 	params.SetProgressToken(token)
 	setTrace(ctx, params)
 	result, err := t.send(ctx, cancel, session, params)
+	redactor := t.server.secrets() // of this connection: the next one may have other secrets
 	t.server.finish(token, watched)
-	redactor := t.server.secrets()
 	// An older server raises a question through the cause of ctx, see elicit.
 	raised, isQuestion := errors.AsType[*tools.Raised](errors.Join(err, context.Cause(ctx)))
 	switch {
