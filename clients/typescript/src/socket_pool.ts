@@ -38,16 +38,18 @@ const [firstPause, longestPause] = [60_000, 900_000];
  * the changes of approvals.
  *
  * **Fallback.** A proxy may refuse WebSockets. After three refused handshakes in a row, or one without a response in 5 s,
- * although the server responds over HTTP, the pool reads streams as server-sent events. One response of POST /v1/streams has the streams of many threads,
- * because a browser opens only six connections to a host (see StreamRequests). Commands use plain HTTP requests of their
- * tabs. After a minute the pool tries a socket again, then after longer pauses, at most 15 minutes. When one opens, all
- * streams return to it. In both directions the readers continue after their cursors, so that no event is lost or repeated.
+ * although the server responds over HTTP, the pool reads streams as server-sent events. One response of POST /v1/streams has
+ * the streams of many threads, because a browser opens only six connections to a host (see StreamRequests). Commands use
+ * plain HTTP requests of their tabs. After a minute the pool tries a socket again, then after longer pauses, at most 15
+ * minutes. When one opens, all streams return to it. In both directions the readers continue after their cursors, so that no
+ * event is lost or repeated.
  */
 export class SocketPool implements Exchange {
   private readonly sockets = new Set<Socket>();
   private readonly idle = new Map<Socket, ReturnType<typeof setTimeout>>();
   private readonly feeds = new Map<string, ApprovalFeed>();
   private refusals = 0; // in a row
+  private hasLost = false; // a socket was lost, and none has opened since
   private streams: StreamRequests | undefined; // undefined = WebSockets are in use
   private pause: number;
   private probing: ReturnType<typeof setTimeout> | undefined;
@@ -107,11 +109,13 @@ export class SocketPool implements Exchange {
         this.refusals = 0;
         if (socket.isIdle) closeWhenIdle();
         this.recover();
+        this.renewFeeds();
       },
       onClose: () => {
         clearTimeout(this.idle.get(socket));
         this.idle.delete(socket);
         this.sockets.delete(socket);
+        this.hasLost ||= !socket.isIdle;
         if (this.streams) this.probeLater();
       },
       onIdle: closeWhenIdle,
@@ -162,6 +166,14 @@ export class SocketPool implements Exchange {
     this.probing = setTimeout(() => this.newSocket(), this.pause * jitter);
     (this.probing as { unref?: () => void }).unref?.(); // must not keep a Node process alive
     this.pause = Math.min(2 * this.pause, longestPause);
+  }
+
+  // What ended a socket has probably ended the HTTP responses as well. Some proxies, such as that of Vite, keep those open
+  // to the browser, which would notice only by the missing heartbeats.
+  private renewFeeds(): void {
+    if (!this.hasLost) return;
+    this.hasLost = false;
+    for (const feed of [...this.feeds.values()]) feed.close(new MovedError("the server has restarted, or the connection was lost"));
   }
 
   private recover(): void {

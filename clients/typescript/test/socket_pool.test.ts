@@ -162,3 +162,25 @@ test("a request that is larger than a frame is refused", async (t) => {
   const message = { id: "m", role: "user" as const, content: "x".repeat(11 << 20) };
   await assert.rejects(clientOf(base).startRun("demo", { threadId: "t", messages: [message] }), { code: "too_large" });
 });
+
+test("approvals are read again when a socket opens after a loss", async (t) => {
+  const { base, peers } = await serve(t, acknowledge);
+  const requests: string[] = [];
+  const fetch = async (url: string) => {
+    requests.push(url);
+    return new Response(new ReadableStream()); // a proxy keeps the response open
+  };
+  const pool = new SocketPool({ base, token: async () => undefined, webSocket, fetch, silence: 45_000 });
+  t.after(() => pool.close(new Error("the test has ended")));
+  const lost: string[] = [];
+  const readerOf = (name: string) => ({ receive: () => {}, lose: () => void lost.push(name) });
+  pool.open({ type: "approvals", query: "" }, readerOf("approvals"));
+  pool.open({ type: "subscribe", threadId: "a" }, readerOf("thread"));
+  await until(() => peers[0]?.frames.length === 1 && requests.length === 1);
+  peers[0]!.close(1011);
+  await until(() => lost.length > 0);
+  assert.deepEqual(lost, ["thread"]);
+  pool.open({ type: "subscribe", threadId: "a" }, readerOf("thread"));
+  await until(() => lost.length > 1);
+  assert.deepEqual(lost, ["thread", "approvals"]);
+});

@@ -116,6 +116,15 @@ for (const [transport, options] of Object.entries(allTransports)) {
       assert.equal((await client.runs("control")).items[0]?.cancel?.reason, "enough");
     });
 
+    test("a run is cancelled that the server has not accepted yet", async (t) => {
+      const store = open(t, { threadId: "early cancel", agent: "stepwise" });
+      const sent = store.send("Go!");
+      await store.cancel("a mistake");
+      const runId = await sent;
+      await when(store, ({ run }) => run.status === "idle" && run.runId === runId);
+      assert.equal((await client.runs("early cancel")).items[0]?.cancel?.reason, "a mistake");
+    });
+
     test("the inbox shows approvals until they are decided", async (t) => {
       const inbox = inboxStore(client, { agent: "calculator" });
       assert.equal(inboxStore(client, { agent: "calculator" }), inbox);

@@ -92,6 +92,7 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
   private readonly subscriber: AgentSubscriber;
   private open = new OpenInterrupts();
   private subagents = new Subagents();
+  private starting: Promise<string> | undefined; // the last run that the server has not accepted yet
   private run: RunSnapshot = { status: "idle" };
   private connection: ConnectionStatus = "connecting";
   private connectionError: ThreadSnapshot["connectionError"];
@@ -171,10 +172,12 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
     return accepted;
   }
 
-  /** Cancels the active run. Without an active run it has no effect. */
+  /** Cancels the active run, or the one that the server has not accepted yet. Without such a run it has no effect. */
   async cancel(reason?: string): Promise<void> {
+    const started = await this.starting?.catch(() => undefined);
     const { status, runId } = this.run;
-    if (status === "running" && runId !== undefined) await this.client.cancel(this.threadId, runId, reason);
+    const active = started ?? (status === "running" ? runId : undefined);
+    if (active !== undefined) await this.client.cancel(this.threadId, active, reason);
   }
 
   /** Adds a message to the active run. Without an active run it rejects with the code `not_active`. */
@@ -302,9 +305,15 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
   private start(message: Message, { forwardedProps, ...options }: SendOptions): Promise<string> {
     const { agent, threadId, tools = [], context = [] } = this.options;
     const props = { ...this.options.forwardedProps, ...forwardedProps };
-    return this.outgo(message, () =>
+    const started = this.outgo(message, () =>
       this.client.startRun(agent, { threadId, messages: [message], tools, context, forwardedProps: props, ...options }, { waitFor: this.acknowledged }),
     );
+    this.starting = started;
+    const end = () => {
+      if (this.starting === started) this.starting = undefined;
+    };
+    void started.then(end, end);
+    return started;
   }
 
   // Shows a message while it is sent, and removes it if the server refuses it.
