@@ -136,9 +136,7 @@ func reloadAndStop(t *testing.T, f kit.FrontEnd, runtime *kit.RunnerProcess) {
 	tab.Await("#running", "false")
 	say(tab, next)
 	tab.Await(assistant, brief)
-	if got := outcomes(t, thread); !slices.Equal(got, []string{"cancelled", "success"}) {
-		t.Errorf("outcomes of the runs = %q, want %q", got, []string{"cancelled", "success"})
-	}
+	wantOutcomes(t, thread, "cancelled", "success")
 }
 
 // pageSource returns CopilotKit's page.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/e2e/kit"
 )
@@ -127,9 +128,7 @@ func stopRuns(t *testing.T, f kit.FrontEnd, runtime *kit.RunnerProcess) {
 	shown := other.Do(t, map[string]any{"say": last}).Messages
 	wantStopped(t, shown[5:6], 40)
 	kit.WantMessages(t, []kit.Message{last, kit.AssistantMessage(bye)}, shown[6:])
-	if got := outcomes(t, thread); !slices.Equal(got, []string{"cancelled", "success", "cancelled", "success"}) {
-		t.Errorf("outcomes of the runs = %q, want %q", got, []string{"cancelled", "success", "cancelled", "success"})
-	}
+	wantOutcomes(t, thread, "cancelled", "success", "cancelled", "success")
 }
 
 // sendAfterReload: a page is closed during a run. A page at another runtime sends a message, which
@@ -174,9 +173,7 @@ func interruptRun(t *testing.T, _ kit.FrontEnd, runtime *kit.RunnerProcess) {
 	if end := page.Next(t); end.Error != "" {
 		t.Errorf("error of the other page = %q, want none", end.Error)
 	}
-	if got := outcomes(t, thread); !slices.Equal(got, []string{"cancelled", "success"}) {
-		t.Errorf("outcomes of the runs = %q, want %q", got, []string{"cancelled", "success"})
-	}
+	wantOutcomes(t, thread, "cancelled", "success")
 }
 
 // offerAgents: the runtime offers the named agents, by default all of Perdure.
@@ -250,20 +247,30 @@ func wantStopped(t *testing.T, messages []kit.Message, n int) {
 	}
 }
 
-// outcomes returns the outcomes of the runs of a thread, oldest first.
-func outcomes(t *testing.T, thread string) (outcomes []string) {
+// wantOutcomes waits until the last run of a thread has ended, and checks the outcomes of all its
+// runs, oldest first. A page shows an answer before its run has ended.
+func wantOutcomes(t *testing.T, thread string, want ...string) {
 	t.Helper()
-	var page struct {
-		Items []struct{ Outcome string }
+	for deadline := time.Now().Add(kit.WaitTimeout); ; {
+		var page struct {
+			Items []struct{ Outcome string }
+		}
+		resp := kit.Shared.RequestAs(t, "", http.MethodGet, "/v1/threads/"+thread+"/runs", nil)
+		if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, run := range slices.Backward(page.Items) {
+			got = append(got, run.Outcome)
+		}
+		if len(got) > 0 && got[len(got)-1] == "" && time.Now().Before(deadline) {
+			continue
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("outcomes of the runs = %q, want %q", got, want)
+		}
+		return
 	}
-	resp := kit.Shared.RequestAs(t, "", http.MethodGet, "/v1/threads/"+thread+"/runs", nil)
-	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
-		t.Fatal(err)
-	}
-	for _, run := range slices.Backward(page.Items) {
-		outcomes = append(outcomes, run.Outcome)
-	}
-	return outcomes
 }
 
 // slow returns a fixture of the model whose answer takes long.
