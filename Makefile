@@ -71,21 +71,21 @@ cold: # print why the first build is slow
 
 .PHONY: test
 test: cold ## Install what the tests need, then check and test everything
-	@# lint and clients wait a third of the time: they run together.
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync lint clients
+	@# The linters and the clients wait a third of the time: they run together.
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync golangci rules clients
 	@$(MAKE) --no-print-directory unit heavy e2e
 
 .PHONY: lint
-lint: $(TOOLS)/ready cold ## Check formatting, lint (with vet), and that workflows are deterministic
+lint: ## Check formatting, lint (with vet), and that workflows are deterministic
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync golangci rules
 
 .PHONY: golangci
-golangci: # format, vet and lint
+golangci: $(TOOLS)/ready cold # format, vet and lint
 	$(TOOLS)/golangci-lint run --allow-serial-runners ./...
 	cd bench && $(TOOLS)/golangci-lint run --allow-serial-runners ./...
 
 .PHONY: rules
-rules: # check that workflows are deterministic, and the rules of the code's structure
+rules: $(TOOLS)/ready cold # check that workflows are deterministic, and the rules of the code's structure
 	$(TOOLS)/workflowcheck ./workflows/...
 	go test ./internal/archtest
 

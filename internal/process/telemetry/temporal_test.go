@@ -1,8 +1,10 @@
 package telemetry
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,7 +36,7 @@ func replayed(t *testing.T, history string) []sdktrace.ReadOnlySpan {
 	}
 	workflows.Register(replayer, nil)
 	logger := temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler))
-	if err := replayer.ReplayWorkflowHistoryFromJSONFile(logger, filepath.Join("../../../workflows/testdata/replay", history)); err != nil {
+	if err := replayer.ReplayWorkflowHistoryFromJSONFile(logger, history); err != nil {
 		t.Fatal(err)
 	}
 	return recorder.Ended()
@@ -46,7 +48,7 @@ func TestReplaysReportTheSameSpan(t *testing.T) {
 	t.Parallel()
 	var first []sdktrace.ReadOnlySpan
 	for range 2 {
-		spans := replayed(t, "agent-run-apply-held.json") // this history contains updates
+		spans := replayed(t, finishedRun(t))
 		if len(spans) != 1 || spans[0].Name() != "RunWorkflow:agent.run.v1" {
 			t.Fatalf("spans = %d: %v, want one of the run", len(spans), spans)
 		}
@@ -56,6 +58,26 @@ func TestReplaysReportTheSameSpan(t *testing.T) {
 	if !a.IsValid() || a.TraceID() != b.TraceID() || a.SpanID() != b.SpanID() {
 		t.Errorf("spans of two replays = %v of %v and %v of %v, want the same", a.SpanID(), a.TraceID(), b.SpanID(), b.TraceID())
 	}
+}
+
+// finishedRun returns the file of a recorded history of a run that received updates and completed.
+func finishedRun(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob("../../../workflows/testdata/replay/agent-run-*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		history, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(history, []byte("WORKFLOW_EXECUTION_UPDATE_COMPLETED")) && bytes.Contains(history, []byte("EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED")) {
+			return file
+		}
+	}
+	t.Fatal("no recorded history has updates and is completed")
+	return ""
 }
 
 // TestEvictedWorkflowIsNotReported: when a workflow is evicted from the worker's cache, the SDK

@@ -16,12 +16,16 @@ export function Approvals({ client, options }: Props) {
 
 function Approval({ message, approval, decide }: OpenInterrupt & { decide: (decision: Decision) => Promise<unknown> }) {
   const [error, setError] = useState("");
+  const [isSending, setIsSending] = useState(false); // also while the server is not there
   const submit = (decision: Decision) => {
     setError("");
-    decide(decision).catch((reason) => setError(reason.message));
+    setIsSending(true);
+    decide(decision)
+      .catch((reason) => setError(reason.message))
+      .finally(() => setIsSending(false));
   };
   return (
-    <fieldset>
+    <fieldset disabled={isSending}>
       <legend>{message}</legend>
       <pre>{JSON.stringify(approval?.args, null, 2)}</pre>
       <button onClick={() => submit({ decision: "approve" })}>Approve</button>
