@@ -9,7 +9,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/reference/cli.md instead of comparing it")
 
-func TestReferenceIsCurrent(t *testing.T) {
+func TestCommandReference(t *testing.T) {
 	t.Parallel()
 	reference.Check(t, "../../docs/reference/cli.md", "commands", reference.Commands(command(nil)), *update)
 }
