@@ -105,7 +105,7 @@ func (s *playable) play(ctx context.Context, req *llm.Request, yield func(llm.Ch
 // of the answer.
 func (s *playable) complete(finish llm.Finish, req *llm.Request, output int64) llm.Finish {
 	if finish.Model == "" {
-		finish.Model = s.Name
+		finish.Model = prefix + s.Name
 	}
 	if finish.Provider == "" {
 		finish.Provider = provider

@@ -49,7 +49,7 @@ func TestDemoIntroducesItself(t *testing.T) {
 		t.Errorf("calls = %v, want none: no tool is offered", outcome.Message.ToolCalls)
 	}
 	finish := outcome.Finish
-	if finish.Reason != llm.FinishStop || finish.Model != "demo" || finish.Provider != "scripted" {
+	if finish.Reason != llm.FinishStop || finish.Model != "scripted/demo" || finish.Provider != "scripted" {
 		t.Errorf("finish = %+v, want stop of scripted/demo", finish)
 	}
 	if got, want := *finish.Usage.Total, *finish.Usage.Input+int64(len(outcome.Chunks)-1); got != want || *finish.Usage.Input != 6 {
