@@ -31,7 +31,7 @@ type Approval struct {
 	Quorum int
 
 	// NotByRequester refuses decisions of every caller whose content the model has received: the
-	// requesters of the thread's runs, and whoever steered one, answered a question or sent the
+	// requesters of the thread's runs, and callers that steered one, answered a question or sent the
 	// result of a client tool call.
 	NotByRequester bool
 

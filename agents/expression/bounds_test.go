@@ -93,7 +93,7 @@ func FuzzHostileExpression(f *testing.F) {
 	f.Fuzz(func(t *testing.T, source string) {
 		e, err := expression.Compile(source)
 		if err != nil {
-			t.Skip("it does not compile")
+			return // Compile refuses it
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

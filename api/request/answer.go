@@ -1,6 +1,7 @@
 package request
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -76,8 +77,12 @@ func WriteJSON(c *gin.Context, status int, value any) error {
 // takes room only when its size is known.
 func encode(c *gin.Context, value any) ([]byte, error) {
 	if held := answerOf(c); held != nil {
-		held.encoders <- struct{}{}
-		defer func() { <-held.encoders }()
+		select {
+		case held.encoders <- struct{}{}:
+			defer func() { <-held.encoders }()
+		case <-c.Request.Context().Done():
+			return nil, context.Cause(c.Request.Context())
+		}
 	}
 	body, err := json.Marshal(value)
 	if err != nil {

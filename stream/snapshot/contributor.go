@@ -14,7 +14,7 @@ type Contributor struct {
 	Principal *auth.Principal `json:"principal,omitempty"`
 	// OnlyDecides tells that all content of the contributor came with decisions about calls: edited
 	// arguments, a reason, a result in place of the call's. A rule with notByRequester does not
-	// exclude such an approver, because whoever may edit a call may choose its arguments anyway.
+	// exclude such an approver, because an approver that edits a call chooses its arguments anyway.
 	OnlyDecides bool `json:"onlyDecides,omitempty"`
 }
 
