@@ -13,7 +13,7 @@
 //        {close: true}  closes the tab; without tab: the profile
 //   out: {id, type: "done", text?, value?}   text is the text of the page, after await
 //        {id, type: "failed", error, text}
-//        {type: "console", profile, tab, text}  an error or a warning of a page
+//        {type: "console", profile, tab, text}  an error or a warning of a page that is not being reloaded
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -27,6 +27,7 @@ const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--ren
 const browser = await chromium.launch({ executablePath: process.argv[2], args });
 const contexts = new Map(); // promises, by profile
 const pages = new Map(); // by tab
+const leaving = new Set(); // pages that are being reloaded and still show the old document
 
 const contextOf = (profile) => {
   if (!contexts.has(profile)) contexts.set(profile, browser.newContext());
@@ -38,7 +39,7 @@ async function newPage({ profile, tab, clock, most }) {
   pages.set(tab, page);
   page.setDefaultTimeout(most);
   if (clock) await page.clock.install();
-  const report = (text) => emit({ type: "console", profile, tab, text });
+  const report = (text) => void (!leaving.has(page) && emit({ type: "console", profile, tab, text }));
   page.on("console", (message) => void (["error", "warning"].includes(message.type()) && report(message.text())));
   page.on("pageerror", (error) => report("uncaught: " + error.message));
   return page;
@@ -48,6 +49,14 @@ async function open({ open: url, response: part, most, ...tab }) {
   const page = await newPage({ ...tab, most });
   const awaited = part && page.waitForResponse((response) => response.url().includes(part), { timeout: most });
   await Promise.all([page.goto(url), awaited?.then((response) => response.finished())]);
+}
+
+// reload does not report what the old document prints: a reload aborts its requests, such as the stream of a run.
+async function reload(page, timeout) {
+  leaving.add(page);
+  await page.reload({ timeout, waitUntil: "commit" });
+  leaving.delete(page);
+  await page.waitForLoadState("load", { timeout });
 }
 
 async function test({ test: path, url, ...tab }) {
@@ -68,7 +77,7 @@ async function execute(command) {
   const page = pages.get(command.tab);
   const timeout = command.most;
   if (command.forward) await page.clock.fastForward(command.forward);
-  if (command.reload) await page.reload({ timeout });
+  if (command.reload) await reload(page, timeout);
   if (command.type !== undefined) await page.locator(command.into).first().fill(command.type, { timeout });
   if (command.click) await page.locator(command.click).first().click({ timeout });
   if (command.picture) {
