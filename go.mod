@@ -5,6 +5,7 @@ go 1.26.8
 require (
 	github.com/anthropics/anthropic-sdk-go v1.84.0
 	github.com/aymanbagabas/go-udiff v0.4.1
+	github.com/cedar-policy/cedar-go v1.9.1
 	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/dustin/go-humanize v1.0.1
@@ -51,7 +52,10 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
-require golang.org/x/sys v0.49.0 // indirect
+require (
+	github.com/go-json-experiment/json v1.27.2 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
 
 require (
 	cel.dev/expr v0.25.2 // indirect

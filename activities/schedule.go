@@ -11,6 +11,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/process/telemetry"
@@ -88,6 +90,11 @@ func (a *Activities) startFiredRun(
 		if err != nil {
 			return "", false, err
 		}
+		if err := a.mayFire(ctx, schedule, run.Thread); policy.IsDenied(err) {
+			return refusedForbidden, false, nil
+		} else if err != nil {
+			return "", false, err
+		}
 		answering, err := a.answeringAgent(ctx, agent, snap)
 		if err != nil {
 			return "", false, err
@@ -95,9 +102,16 @@ func (a *Activities) startFiredRun(
 		inputCopy := *input
 		// The acceptance has the messages, as those of an API input.
 		inputCopy.Messages = nil
-		proposal, err := a.Log.ProposeInput(ctx, run, digest, &stream.Input{
+		propose := a.Log.ProposeInput
+		if snap.Seq == 0 {
+			propose = a.Log.ProposeFirstInput
+		}
+		proposal, err := propose(ctx, run, digest, &stream.Input{
 			Input: inputCopy, Accepted: snap.Accept(snapshot.Claim{Messages: input.Messages, History: snapshot.HistoryAppend}), Requester: schedule.Requester,
 		})
+		if errors.Is(err, stream.ErrThreadExists) {
+			continue // another request has begun the thread
+		}
 		if err != nil {
 			return "", false, err
 		}
@@ -114,6 +128,26 @@ func (a *Activities) startFiredRun(
 		}
 	}
 	return "", false, fmt.Errorf("%w: the thread kept changing", stream.ErrUnavailable)
+}
+
+// refusedForbidden is why a thread does not take a run whose requester may not send input to it.
+const refusedForbidden = "forbidden"
+
+// mayFire returns nil if the requester of a schedule may send input to the thread of a firing, or
+// begin it.
+func (a *Activities) mayFire(ctx context.Context, schedule *schedules.Stored, thread stream.Thread) error {
+	requester := auth.Principal{Tenant: thread.Tenant}
+	if schedule.Requester != nil {
+		requester = *schedule.Requester
+	}
+	access, err := a.Log.AccessOf(ctx, thread)
+	switch {
+	case err != nil:
+		return err
+	case access == nil:
+		return a.Policies.Check(requester, policy.CreateThread, policy.Tenant(thread.Tenant), policy.Context{})
+	}
+	return a.Policies.Check(requester, policy.RunThread, policy.Thread(thread.Tenant, access), policy.Context{})
 }
 
 // answeringAgent returns the agent that answers: the one that the schedule names, or the one to

@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/runs"
@@ -65,7 +66,11 @@ func setupSchedules(t *testing.T, change ...func(*schedules.Stored)) *scheduleFi
 	}
 	fixture.in.Revision, fixture.run = fixture.kept.Revision, fixture.kept.RunAt("shop", fixture.in.At)
 	fixture.env = newActivityEnv()
-	fixture.acts = &activities.Activities{Log: fixture.log, Snapshots: snapshot.NewStore(fixture.log), Agents: fixture, Schedules: store, Dispatch: &dispatch.Dispatcher{Log: fixture.log, Temporal: fixture}}
+	policies, err := policy.New(policy.DefaultRoles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixture.acts = &activities.Activities{Policies: policies, Log: fixture.log, Snapshots: snapshot.NewStore(fixture.log), Agents: fixture, Schedules: store, Dispatch: &dispatch.Dispatcher{Log: fixture.log, Temporal: fixture}}
 	fixture.acts.Register(fixture.env)
 	return fixture
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/auth"
 )
@@ -84,10 +84,10 @@ func shortReason(err error) string {
 	return text[:min(maxReasonBytes, len(text))]
 }
 
-// requireAdmin is middleware for routes that change what all tenants share, such as agents. It
-// refuses, with 403 forbidden, callers without the role AdminRole.
+// requireAdmin is middleware for routes that change what all tenants share: agents. It refuses
+// callers that the policies do not let publish the agent in the path.
 func (s *Server) requireAdmin(c *gin.Context) {
-	if p, ok := auth.From(c.Request.Context()); !ok || !p.Has(s.AdminRole) {
-		s.Refuse(c, problem.New(http.StatusForbidden, "forbidden", "the caller needs the role in PERDURE_ADMIN_ROLE to change agents"))
+	if err := s.access.CheckPublish(c.Request.Context(), request.Segment(c, "agent")); err != nil {
+		s.Refuse(c, err)
 	}
 }

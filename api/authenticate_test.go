@@ -22,6 +22,7 @@ import (
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/apikey"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
@@ -139,9 +140,9 @@ func (j *logBuffer) String() string {
 
 func TestOnlyAdministratorsPublishAgents(t *testing.T) {
 	t.Parallel()
-	node := setup(t, func(c *api.Config) { c.Auth, c.AdminRole = byHeader, "platform" })
+	node := setup(t, func(c *api.Config) { c.Auth = byHeader })
 	const definition = "name: b\nmodel: test/m\n"
-	for _, roles := range []string{"", "admin", "Platform", "plat,form"} {
+	for _, roles := range []string{"", "admin", "Perdure-Platform-Admin", policy.DefaultRoles.TenantAdmin, "perdure,platform-admin"} {
 		if a := node.do(http.MethodPut, "/v1/agents/b", definition, append([]string{"X-Roles", roles}, alpha...)...); a.status != http.StatusForbidden || a.problem.Code != "forbidden" {
 			t.Errorf("publication with the roles %q: got %d %s, want %d forbidden", roles, a.status, a.body, http.StatusForbidden)
 		}
@@ -149,7 +150,7 @@ func TestOnlyAdministratorsPublishAgents(t *testing.T) {
 	if a := node.do(http.MethodGet, "/v1/agents/b", "", alpha...); a.status != http.StatusNotFound {
 		t.Errorf("the refused agent: got %d %s, want 404", a.status, a.body)
 	}
-	if a := node.do(http.MethodPut, "/v1/agents/b", definition, append([]string{"X-Roles", "x, platform"}, alpha...)...); a.status != http.StatusCreated {
+	if a := node.do(http.MethodPut, "/v1/agents/b", definition, append([]string{"X-Roles", "x, " + policy.DefaultRoles.PlatformAdmin}, alpha...)...); a.status != http.StatusCreated {
 		t.Errorf("status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
 	}
 }
@@ -258,8 +259,8 @@ func TestLogHasRequester(t *testing.T) {
 	if want := (&auth.Principal{Tenant: "alpha", Subject: "ann", Roles: []string{"finance", "clerk"}}); !gocmp.Equal(in.Requester, want) {
 		t.Errorf("requester: got %+v, want %+v", in.Requester, want)
 	}
-	if again := node.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "hello")), "X-Tenant", "alpha", "X-User", "carl"); again.body != a.body {
-		t.Errorf("the same input of another subject: got %d %s, want the same run", again.status, again.body)
+	if again := node.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", "hello")), "X-Tenant", "alpha", "X-User", "carl", "X-Roles", policy.DefaultRoles.TenantAdmin); again.body != a.body {
+		t.Errorf("the same input of an administrator: got %d %s, want the same run", again.status, again.body)
 	}
 }
 
@@ -295,7 +296,7 @@ func TestDecisionsNameSubject(t *testing.T) {
 	if again := decideTwice(append([]string{"X-Roles", "boss"}, alpha...)...); again != decisionOfAnn {
 		t.Errorf("decision of ann: got %+v, and with another role %+v, want the same", decisionOfAnn, again)
 	}
-	if decisionOfCarl := decideTwice("X-Tenant", "alpha", "X-User", "carl"); decisionOfCarl.Digest == decisionOfAnn.Digest || decisionOfCarl.By == decisionOfAnn.By || decisionOfCarl.By == "" || decisionOfCarl.Proposal == decisionOfAnn.Proposal {
+	if decisionOfCarl := decideTwice("X-Tenant", "alpha", "X-User", "carl", "X-Roles", policy.DefaultRoles.TenantAdmin); decisionOfCarl.Digest == decisionOfAnn.Digest || decisionOfCarl.By == decisionOfAnn.By || decisionOfCarl.By == "" || decisionOfCarl.Proposal == decisionOfAnn.Proposal {
 		t.Errorf("decision of ann: got %+v, and of carl %+v, want different ones", decisionOfAnn, decisionOfCarl)
 	}
 }

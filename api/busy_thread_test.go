@@ -83,6 +83,10 @@ func TestBusyRefusals(t *testing.T) {
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	node := setup(t)
+	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r1"}
+	if _, err := node.log.ProposeFirstInput(node.ctx(), run, [32]byte{1}, &stream.Input{}); err != nil {
+		t.Fatal(err)
+	}
 	var updates []string
 	node.temporal.pause = func(update string) error { updates = append(updates, update); return nil }
 	for _, path := range []string{"pause", "resume"} {
@@ -238,8 +242,8 @@ func TestSteer(t *testing.T) {
 	node.temporal.submit = func(string, runs.SubmitRequest) (runs.SubmitResult, error) {
 		return runs.SubmitResult{}, serviceerror.NewNotFound("no workflow")
 	}
-	if a := node.do(http.MethodPost, "/v1/threads/unknown/messages", body); a.status != http.StatusConflict || a.problem.Code != "not_active" {
-		t.Errorf("message without an active run: got %d %s, want %d not_active", a.status, a.body, http.StatusConflict)
+	if a := node.do(http.MethodPost, "/v1/threads/unknown/messages", body); a.status != http.StatusNotFound || a.problem.Code != "unknown_thread" {
+		t.Errorf("message to an unknown thread: got %d %s, want %d unknown_thread", a.status, a.body, http.StatusNotFound)
 	}
 }
 

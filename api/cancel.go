@@ -7,21 +7,26 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/streams"
+	"github.com/perdure/perdure/internal/auth/policy"
 )
 
 // cancelRun serves POST /v1/threads/{thread}/runs/{run}/cancel. It answers 202 when the request to
 // cancel is durable; the run ends soon after, and keeps what it has written. A second cancel, or a
 // cancel of a run that has ended, has no effect and gets 202 too. An unknown run is a 404.
 func (s *Server) cancelRun(c *gin.Context) error {
-	run, err := request.RunOf(c)
+	run, err := access.AddressRun(c.Request.Context(), request.Segment(c, "thread"), request.Segment(c, "run"))
 	if err != nil {
 		return err
 	}
 	reason, err := s.readReason(c)
 	if err != nil {
+		return err
+	}
+	if err := s.access.Check(c.Request.Context(), run.Thread, policy.RunThread); err != nil {
 		return err
 	}
 	if err := s.commands.Cancel(c.Request.Context(), run, reason); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
@@ -49,7 +50,7 @@ func setupPersonalInbox(t *testing.T) *inboxFixture {
 	t.Helper()
 	return setupInbox(t, func(c *api.Config) {
 		c.Auth = authenticatorFunc(func(r *http.Request) (auth.Identity, error) {
-			return auth.Identity{Principal: auth.Principal{Tenant: auth.TenantDefault, Subject: r.Header.Get("X-User")}}, nil
+			return auth.Identity{Principal: auth.Principal{Tenant: auth.TenantDefault, Subject: r.Header.Get("X-User"), Roles: r.Header.Values("X-Roles")}}, nil
 		})
 	})
 }
@@ -269,7 +270,7 @@ func TestCancelNamesSubject(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, by := range []string{"ada", "bob"} { // the first request counts
-		if a := fixture.do(http.MethodPost, "/v1/threads/t1/runs/r/cancel", `{"reason":"`+by+` says so"}`, "X-User", by); a.status != http.StatusAccepted {
+		if a := fixture.do(http.MethodPost, "/v1/threads/t1/runs/r/cancel", `{"reason":"`+by+` says so"}`, "X-User", by, "X-Roles", policy.DefaultRoles.TenantAdmin); a.status != http.StatusAccepted {
 			t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusAccepted, a.body)
 		}
 	}
@@ -286,7 +287,7 @@ func TestCancelNamesSubject(t *testing.T) {
 			}
 		}
 	}
-	a := fixture.do(http.MethodGet, "/v1/threads/t1/runs", "")
+	a := fixture.do(http.MethodGet, "/v1/threads/t1/runs", "", "X-Roles", policy.DefaultRoles.TenantAdmin)
 	if err := json.Unmarshal([]byte(a.body), &page); err != nil || len(page.Items) != 1 {
 		t.Fatalf("approvals of the thread: got %s, %v, want one item", a.body, err)
 	}

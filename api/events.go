@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/streams"
@@ -22,7 +23,12 @@ import (
 //
 // Important errors: 400 invalid_cursor, 404 unknown_run, 410 gone or log_replaced.
 func (s *Server) runEvents(c *gin.Context) error {
-	run, err := request.RunOf(c)
+	ctx := c.Request.Context()
+	run, err := access.AddressRun(ctx, request.Segment(c, "thread"), request.Segment(c, "run"))
+	if err != nil {
+		return err
+	}
+	mayRead, err := s.access.Reader(ctx, run.Thread)
 	if err != nil {
 		return err
 	}
@@ -36,18 +42,19 @@ func (s *Server) runEvents(c *gin.Context) error {
 	if o.Join && c.Query("after") != "" {
 		return problem.BadRequest("invalid_input", "", "join must not be combined with after")
 	}
-	if err := s.finder.AwaitEffect(c.Request.Context(), run.Thread, c.Query("waitFor")); err != nil {
+	if err := s.finder.AwaitEffect(ctx, run.Thread, c.Query("waitFor")); err != nil {
 		return err
 	}
-	if err := s.finder.CheckRun(c.Request.Context(), run, o.After); err != nil {
+	if err := s.finder.CheckRun(ctx, run, o.After); err != nil {
 		return err
 	}
-	run, o, err = s.segmentAt(c.Request.Context(), run, o)
+	run, o, err = s.segmentAt(ctx, run, o)
 	if err != nil {
 		return err
 	}
 	view := s.views.Run(run, o)
 	defer view.Close()
+	view.Admit(mayRead)
 	return s.showEvents(c, view, o.After)
 }
 
@@ -56,7 +63,11 @@ func (s *Server) runEvents(c *gin.Context) error {
 // exist yet, and gets its first run. A page, and a stream with follow=false, need an existing
 // thread, because they would end at once; they get 404 unknown_thread.
 func (s *Server) threadEvents(c *gin.Context) error {
-	thread, err := request.ThreadOf(c)
+	thread, err := access.Address(c.Request.Context(), request.Segment(c, "thread"))
+	if err != nil {
+		return err
+	}
+	mayRead, err := s.access.Reader(c.Request.Context(), thread)
 	if err != nil {
 		return err
 	}
@@ -74,6 +85,7 @@ func (s *Server) threadEvents(c *gin.Context) error {
 	// missed.
 	view := s.views.Thread(thread, o)
 	defer view.Close()
+	view.Admit(mayRead)
 	if !o.IncludeLater || wantsPage(c) {
 		if err := s.finder.CheckThread(c.Request.Context(), thread, o.After); err != nil {
 			return err

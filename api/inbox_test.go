@@ -132,6 +132,10 @@ func (f *inboxFixture) openApprovals(thread string, calls ...string) (ids []stri
 	if _, _, err := f.log.Seal(f.ctx(), p, end); err != nil {
 		f.t.Fatal(err)
 	}
+	// The tests decide as several people.
+	if _, err := f.log.Share(f.ctx(), run.Thread, []stream.Share{{Everyone: true, Access: stream.AccessDecide}}); err != nil {
+		f.t.Fatal(err)
+	}
 	for i, id := range ids {
 		a := f.approval(thread, calls[i], id)
 		if err := f.store.Put(f.ctx(), "default", a, since); err != nil {

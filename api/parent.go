@@ -3,8 +3,10 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -15,11 +17,13 @@ import (
 func (s *Server) forkParent(ctx context.Context, in *preparedInput) (last uint64, err error) {
 	parent := stream.Run{Thread: stream.Thread{Tenant: in.run.Tenant, ID: in.props.ParentThreadID}, ID: in.input.ParentRunID}
 	if in.props.ParentThreadID == "" {
-		// The search covers the caller's tenant only, so parents of other tenants are unknown.
+		// The search covers the caller's tenant only. Threads that the caller may not read are
+		// unknown to it.
 		threads, err := s.Log.FindRun(ctx, in.run.Tenant, in.input.ParentRunID)
 		if err != nil {
 			return 0, err
 		}
+		threads = slices.DeleteFunc(threads, func(t stream.Thread) bool { return s.access.Check(ctx, t, policy.ReadThread) != nil })
 		if len(threads) != 1 {
 			return 0, errUnknownParent(len(threads))
 		}

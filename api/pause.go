@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
@@ -30,7 +31,7 @@ const pauseIndexTimeout = 2 * time.Second
 func (s *Server) setPaused(c *gin.Context, paused bool) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	thread, err := request.ThreadOf(c)
+	thread, err := s.access.ThreadOf(c, policy.RunThread)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/problem"
@@ -35,7 +36,8 @@ import (
 //	prepare            validates what needs no thread, and attaches a view to the run
 //	AwaitDecision      waits for the decision of waitFor (package lookup)
 //	startOrAttach      repeats the following, up to dispatch.MaxRounds times, if the thread changes:
-//	  findRun            the run that the input has begun; then nothing is left to start
+//	  findRun            refuses a caller that may not send input to the thread (package access), and
+//	                     finds the run that the input has begun; then nothing is left to start
 //	  loadThread         the snapshot of the thread, and the agent of the run
 //	  resolveInterrupts  proposes the decisions of the input
 //	  planRun            judges the messages, and chooses the history mode and the requester
@@ -102,7 +104,7 @@ func (s *Server) startRun(c *gin.Context) error {
 
 // findAgent returns the current revision of the agent that a request names, before the body is
 // read. Every authenticated caller may run every agent, since agents are shared by all tenants;
-// threads are not (see request.ThreadIn). An unknown agent is a 404.
+// threads are not (see package access). An unknown agent is a 404.
 func (s *Server) findAgent(agent string) (catalog.Published, error) {
 	return s.Catalog.Current(agent)
 }
@@ -181,7 +183,14 @@ func (s *Server) startOrAttach(ctx context.Context, in *preparedInput) error {
 		}
 		// The input is durable before the workflow starts, because the workflow gets only its
 		// sequence.
-		proposal, err := s.Log.ProposeInput(ctx, in.run, in.digest, plan.input)
+		propose := s.Log.ProposeInput
+		if thread.Seq == 0 {
+			propose = s.Log.ProposeFirstInput
+		}
+		proposal, err := propose(ctx, in.run, in.digest, plan.input)
+		if errors.Is(err, stream.ErrThreadExists) {
+			continue // another request has begun the thread
+		}
 		if err != nil {
 			return err
 		}
@@ -197,7 +206,7 @@ func (s *Server) startOrAttach(ctx context.Context, in *preparedInput) error {
 // input: it removes members that this version of AG-UI does not have (strip), takes parentRunId
 // from perdure, and converts a legacy command to an entry of resume.
 func (s *Server) validate(ctx context.Context, agent catalog.Published, input *agui.RunAgentInput) (*preparedInput, error) {
-	thread, err := request.ThreadIn(ctx, input.ThreadID)
+	thread, err := access.Address(ctx, input.ThreadID)
 	if err != nil {
 		return nil, err
 	}
@@ -219,10 +228,13 @@ func (s *Server) validate(ctx context.Context, agent catalog.Published, input *a
 // attachView attaches a view to the run of an input, in the protocol generation that the input
 // names.
 func (s *Server) attachView(in *preparedInput) *view.View {
-	return s.views.Run(in.run, view.Options{Generation: stream.GenerationOf(in.input.ProtocolVersion)})
+	run := s.views.Run(in.run, view.Options{Generation: stream.GenerationOf(in.input.ProtocolVersion)})
+	run.Admit(s.access.AdmittedReader(in.run.Thread)) // the view is read after findRun has checked the caller
+	return run
 }
 
-// findRun looks for the run that the input has begun: the same input is the same run, for ever.
+// findRun checks that the caller may send input to the thread, or begin it. Then it looks for the
+// run that the input has begun: the same input is the same run, for ever.
 // found reports that in.run is that run. Otherwise last is the sequence of the thread's last
 // record, 0 for a new thread.
 //
@@ -233,6 +245,9 @@ func (s *Server) attachView(in *preparedInput) *view.View {
 func (s *Server) findRun(ctx context.Context, in *preparedInput) (last uint64, found bool, err error) {
 	// The view was attached before this read. A record that is missing here reaches the view live.
 	if last, err = s.Log.LastOf(ctx, in.run.Thread); err != nil {
+		return 0, false, err
+	}
+	if err := s.access.CheckInput(ctx, in.run.Thread, last); err != nil {
 		return 0, false, err
 	}
 	if last == 0 {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -259,7 +260,7 @@ func TestScheduleIsCreatedOnce(t *testing.T) {
 func TestUpdateSchedule(t *testing.T) {
 	t.Parallel()
 	node := setup(t, func(c *api.Config) { c.Auth = byHeader })
-	bert := []string{"X-Tenant", "alpha", "X-User", "bert"}
+	bert := headersOf("bert", policy.DefaultRoles.TenantAdmin)
 	node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), alpha...).schedule(t, http.StatusCreated)
 	first := node.firingOf("alpha", "s")
 	a := node.do(http.MethodPost, "/v1/schedules/s/pause", "", alpha...)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/agentroutes"
 	"github.com/perdure/perdure/api/approvalroutes"
 	"github.com/perdure/perdure/api/commands"
@@ -29,6 +30,7 @@ import (
 	"github.com/perdure/perdure/api/threadroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/index/threads"
@@ -45,7 +47,7 @@ type AnnouncedTools interface {
 	decisions.Schemas
 }
 
-// Config configures a Server. Log to Auth are required; the other fields have defaults. The caller
+// Config configures a Server. Log to Policies are required; the other fields have defaults. The caller
 // owns all of them, and closes them only after Server.Wait has returned.
 type Config struct {
 	Log       *stream.Log
@@ -56,9 +58,8 @@ type Config struct {
 	Logger    *slog.Logger
 	// Auth authenticates every request except those of the public routes and of links. Required.
 	Auth auth.Authenticator
-	// AdminRole is the role of callers that may publish agents, which all tenants share, and make
-	// links for other people. Defaults to "admin".
-	AdminRole string
+	// Policies decides what callers may do. Required.
+	Policies *policy.Engine
 	// Tools knows the tools that workers have announced. nil = no tool is known, and arguments and
 	// answers are checked by workers only.
 	Tools AnnouncedTools
@@ -144,6 +145,7 @@ type Server struct {
 
 	logger         *slog.Logger
 	finder         *lookup.Finder
+	access         *access.Guard
 	commands       *commands.Sender
 	views          view.Viewer
 	dispatch       *dispatch.Dispatcher
@@ -160,9 +162,6 @@ type Server struct {
 // New returns a server. It replaces zero fields of cfg by their defaults, and connects the packages
 // below this one. It does no I/O.
 func New(cfg Config) *Server {
-	if cfg.AdminRole == "" {
-		cfg.AdminRole = "admin"
-	}
 	if cfg.MaxBody == 0 {
 		cfg.MaxBody = 10 << 20
 	}
@@ -216,7 +215,8 @@ func New(cfg Config) *Server {
 		MaxStreams: cfg.MaxStreams,
 	})
 	s.commands = &commands.Sender{Finder: s.finder, Dispatch: s.dispatch}
-	s.decisions = decisions.NewService(s.finder, s.commands, cfg.Catalog, cfg.Tools, index)
+	s.access = &access.Guard{Policies: cfg.Policies, Log: cfg.Log, Threads: cfg.Threads}
+	s.decisions = decisions.NewService(s.finder, s.commands, cfg.Catalog, cfg.Tools, index, s.access)
 	s.sockets = sockets.New(sockets.Config{
 		Problems:             s.Writer,
 		Logger:               cfg.Logger,
@@ -225,6 +225,7 @@ func New(cfg Config) *Server {
 		Decisions:            s.decisions,
 		Streams:              s.streams,
 		Views:                s.views,
+		Access:               s.access,
 		Runs:                 s.runsOfSockets(),
 		Closed:               s.closed,
 		MaxMessage:           cfg.MaxBody,
@@ -235,7 +236,7 @@ func New(cfg Config) *Server {
 		MaxSockets:           cfg.MaxSockets,
 	})
 	s.threads = threadroutes.New(threadroutes.Config{
-		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Index: cfg.Threads, Inbox: store,
+		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Access: s.access, Index: cfg.Threads, Inbox: store,
 	})
 	return s
 }
@@ -282,7 +283,7 @@ func (s *Server) routes() *gin.Engine {
 	r.Use(s.LimitBodyTime, s.CountBody, s.answers.CountAnswer)
 	r.GET(socketPath, s.authenticate, s.checkQuery, s.sockets.Serve) // before CORS, whose refusals have no body
 	approvals := approvalroutes.New(approvalroutes.Config{
-		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Decisions: s.decisions, Streams: s.streams, Inbox: s.Inbox, AdminRole: s.AdminRole,
+		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Decisions: s.decisions, Streams: s.streams, Access: s.access, Inbox: s.Inbox,
 	})
 	approvals.RegisterLinks(r) // before CORS and authentication: a link needs neither
 	if len(s.Origins) > 0 {
@@ -321,6 +322,7 @@ func (s *Server) routes() *gin.Engine {
 			Catalog:   s.Catalog,
 			Log:       s.Log,
 			Temporal:  s.Temporal,
+			Access:    s.access,
 		}
 		routes.Register(v1)
 	}

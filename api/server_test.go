@@ -33,6 +33,7 @@ import (
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -209,9 +210,14 @@ func setup(t *testing.T, change ...func(*api.Config)) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	policies, err := policy.New(policy.DefaultRoles)
+	if err != nil {
+		t.Fatal(err)
+	}
 	cfg := api.Config{
+		Policies:  policies,
 		Schedules: store, Log: n.log, Snapshots: n.snapshots, Follower: streamtest.Follow(t, n.log), Catalog: agentsOf, Temporal: n.temporal,
-		Auth:   &auth.Anonymous{Roles: []string{"admin"}},
+		Auth:   &auth.Anonymous{Roles: []string{policy.DefaultRoles.PlatformAdmin}},
 		Logger: slog.New(slog.DiscardHandler), Limits: api.Limits{MaxBody: 1 << 20, Silence: 10 * time.Millisecond},
 	}
 	for _, c := range change {
@@ -529,8 +535,8 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	node := setup(t)
 	const path = "/v1/threads/t/runs/r1/cancel"
-	if a := node.do(http.MethodPost, path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_run" {
-		t.Errorf("cancel of an unknown run: got %d %s, want %d unknown_run", a.status, a.body, http.StatusNotFound)
+	if a := node.do(http.MethodPost, path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_thread" {
+		t.Errorf("cancel in an unknown thread: got %d %s, want %d unknown_thread", a.status, a.body, http.StatusNotFound)
 	}
 	// The run is accepted and has not begun: the request is kept, and Temporal has nothing to
 	// cancel.

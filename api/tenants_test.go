@@ -28,6 +28,7 @@ import (
 	"github.com/perdure/perdure/api/approvalroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
@@ -108,7 +109,7 @@ var byHeader = &auth.Proxy{
 
 var (
 	alpha = []string{"X-Tenant", "alpha", "X-User", "ann"}
-	beta  = []string{"X-Tenant", "beta", "X-User", "bob", "X-Roles", "admin"}
+	beta  = []string{"X-Tenant", "beta", "X-User", "bob", "X-Roles", policy.DefaultRoles.PlatformAdmin}
 )
 
 // setupTenants returns a fixture with a thread of alpha whose run has ended with an interrupt.
@@ -161,7 +162,7 @@ func (f *tenantFixture) addInterrupt(tenant, message string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	for len(f.approvals("X-Tenant", tenant, "X-User", "ann").Items) == 0 {
+	for len(f.approvals("X-Tenant", tenant, "X-User", "ann", "X-Roles", policy.DefaultRoles.TenantAdmin).Items) == 0 {
 		select {
 		case <-f.ctx().Done():
 			f.t.Fatal("the inbox stays empty")
@@ -370,7 +371,7 @@ func TestInboxesAreSeparate(t *testing.T) {
 	listed := fixture.approvals(beta...)
 	mustEqual(t, "number of approvals in beta's inbox", len(listed.Items), 1)
 	wantEqual(t, "message of beta's approval", listed.Items[0].Message, "beta's")
-	made := fixture.do(http.MethodPost, "/v1/threads/t/approvals/"+question+"/links", `{"decision":"approve","subject":"cid"}`, beta...)
+	made := fixture.do(http.MethodPost, "/v1/threads/t/approvals/"+question+"/links", `{"decision":"approve","subject":"bob"}`, beta...)
 	var link struct{ URL string }
 	err := json.Unmarshal([]byte(made.body), &link)
 	if err != nil {

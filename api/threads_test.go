@@ -545,6 +545,9 @@ func TestPauseBeforeFirstRecord(t *testing.T) {
 	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
+	if _, err := node.log.ProposeFirstInput(node.ctx(), place.Run, [32]byte{1}, &stream.Input{}); err != nil {
+		t.Fatal(err)
+	}
 	paused := make(chan int, 1)
 	go func() { paused <- node.do(http.MethodPost, "/v1/threads/t/pause", "").status }()
 	select {

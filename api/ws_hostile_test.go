@@ -48,7 +48,7 @@ func TestHostileFrames(t *testing.T) {
 		{`{"type":"subscribe","id":"1","threadId":"t","runId":""}`, "1", "invalid_input", "/runId"},
 		{`{"type":"subscribe","id":"1","threadId":"t","runId":"r1","after":"` + long + `"}`, "1", "invalid_cursor", ""},
 		{`{"type":"cancel","id":"1","threadId":"t","runId":"r1","reason":"` + long + `"}`, "1", "invalid_input", "/reason"},
-		{`{"type":"cancel","id":"1","threadId":"*","runId":">"}`, "1", "unknown_run", ""},
+		{`{"type":"cancel","id":"1","threadId":"*","runId":">"}`, "1", "unknown_thread", ""},
 		{`{"type":"steer","id":"1","threadId":"t","message":` + deep[99_900:100_100] + `}`, "1", "invalid_input", "/message"},
 	} {
 		c.send(tt.frame)

@@ -39,7 +39,7 @@ type Approval struct {
 
 // Voting is who may decide an approval, and who has decided.
 type Voting struct {
-	// Approvers are subjects, and role:name; none = every caller that may use the thread.
+	// Approvers are subjects, and role:name; none = those that may decide in the thread.
 	Approvers []string `json:"approvers"`
 	// Quorum is the number of different approvers who must vote for the same arguments.
 	Quorum int `json:"quorum"`

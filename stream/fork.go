@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/auth"
 )
 
 // A fork is a thread that begins with the conversation and the state that another thread had at the
@@ -43,8 +45,18 @@ const forkRun = "~fork"
 type Fork struct {
 	Thread string `json:"thread"` // ID of the new thread
 	Origin Origin `json:"origin"`
+	// Requester is who forked, and the owner of the new thread; nil = an anonymous caller.
+	Requester *auth.Principal `json:"requester,omitempty"`
 	// Handed is the origin's handoff: the agent that had the thread also has the fork.
 	Handed *HandoffTrail `json:"handed,omitempty"`
+}
+
+// owner returns the subject of the fork's owner; "" = an anonymous caller.
+func (f *Fork) owner() string {
+	if f.Requester == nil {
+		return ""
+	}
+	return f.Requester.Subject
 }
 
 // Agent returns the agent that has the fork when it begins.
@@ -60,52 +72,31 @@ func (f *Fork) Agent() string {
 // thread has no record at all. The error is ErrThreadExists if it has records that are not of the
 // same fork.
 func (l *Log) WriteFork(ctx context.Context, to Thread, fork *Fork, note any) error {
-	rec, err := l.writeFork(ctx, to, fork.Origin, note)
+	body, err := json.Marshal(note)
+	if err != nil {
+		return fmt.Errorf("stream: encode fork: %w", err)
+	}
+	subject := l.ThreadSubject(to) + "." + forkRun + "." + string(LaneMain)
+	if body, err = l.shrink(ctx, subject, body); err != nil {
+		return err
+	}
+	seq, first, err := l.beginThread(ctx, to, message(subject, stamp{kind: KindFork, writer: newWriter("")}, nil, body))
 	if err != nil {
 		return err
 	}
-	return l.indexFork(ctx, to, rec, fork.Agent())
+	now := time.Now()
+	if first != nil {
+		if err := first.checkForkOf(ctx, fork); err != nil {
+			return err
+		}
+		now = first.Time
+	}
+	return l.indexFork(ctx, to, now, seq, fork.Agent())
 }
 
-// writeFork returns the first record of the fork; it writes the record unless it exists. The fence
-// is the last sequence of all subjects of the thread, not only of one lane: the fork is refused if
-// the thread has any record, for instance a proposed input.
-func (l *Log) writeFork(ctx context.Context, to Thread, origin Origin, note any) (*Record, error) {
-	body, err := json.Marshal(note)
-	if err != nil {
-		return nil, fmt.Errorf("stream: encode fork: %w", err)
-	}
-	all := l.ThreadSubject(to) + ".>"
-	subject := l.ThreadSubject(to) + "." + forkRun + "." + string(LaneMain)
-	if body, err = l.shrink(ctx, subject, body); err != nil {
-		return nil, err
-	}
-	s := stamp{kind: KindFork, writer: newWriter("")}
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		first, err := l.First(ctx, all, 1)
-		if err != nil && !errors.Is(err, ErrUnavailable) {
-			return nil, err
-		}
-		if first != nil {
-			return first, first.checkForkOf(ctx, origin)
-		}
-		publishCtx, cancel := context.WithTimeout(ctx, publishTimeout)
-		_, err = l.js.PublishMsg(publishCtx, message(subject, s, nil, body), jetstream.WithExpectLastSequenceForSubject(0, all), jetstream.WithRetryAttempts(0))
-		cancel()
-		if err != nil && isPermanent(err) {
-			return nil, fmt.Errorf("stream: fork: %w", asUnavailable(err))
-		}
-		if err != nil && !isWrongLastSequence(err) {
-			if err := sleep(ctx, pause); err != nil {
-				return nil, err
-			}
-		}
-	}
-}
-
-// checkForkOf checks that a thread's first record is a fork of this origin; else the error is
-// ErrThreadExists.
-func (r *Record) checkForkOf(ctx context.Context, origin Origin) error {
+// checkForkOf checks that a thread's first record is this fork: of the same origin, by the same
+// subject. Otherwise the error is ErrThreadExists.
+func (r *Record) checkForkOf(ctx context.Context, fork *Fork) error {
 	if r.Kind != KindFork {
 		return ErrThreadExists
 	}
@@ -113,7 +104,7 @@ func (r *Record) checkForkOf(ctx context.Context, origin Origin) error {
 	if err := r.Result(ctx, &existing); err != nil {
 		return err
 	}
-	if existing.Origin != origin {
+	if existing.Origin != fork.Origin || existing.owner() != fork.owner() {
 		return ErrThreadExists
 	}
 	return nil

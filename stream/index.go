@@ -30,8 +30,11 @@ type IndexEntry struct {
 	Status Status `json:"status"`
 	// UpdatedAt is when the last run began or ended, or the thread was forked.
 	UpdatedAt time.Time `json:"updatedAt"`
-	// Seq is the sequence of the record that the entry is about. SetPaused does not change it.
+	// Seq is the sequence of the record that the entry is about. SetPaused and Share do not change
+	// it.
 	Seq uint64 `json:"seq"`
+	// Access is who may use the thread. Later entries keep it.
+	Access
 	// Purged tells that the thread was removed. Later entries about its records are ignored.
 	Purged bool `json:"purged,omitempty"`
 }
@@ -116,9 +119,10 @@ func (l *Log) putEndEntry(ctx context.Context, run Run, entry *IndexEntry) error
 	return l.putEntry(ctx, l.ThreadSubject(run.Thread), entry)
 }
 
-// indexFork writes the entry about a thread that begins with a fork record.
-func (l *Log) indexFork(ctx context.Context, t Thread, rec *Record, agent string) error {
-	return l.putEntry(ctx, l.ThreadSubject(t), &IndexEntry{ThreadID: t.ID, Agent: agent, Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq})
+// indexFork writes the entry about a thread that begins with a fork record, of that time and
+// sequence.
+func (l *Log) indexFork(ctx context.Context, t Thread, at time.Time, seq uint64, agent string) error {
+	return l.putEntry(ctx, l.ThreadSubject(t), &IndexEntry{ThreadID: t.ID, Agent: agent, Status: StatusIdle, UpdatedAt: at, Seq: seq})
 }
 
 // SetPaused sets the status of a run that was paused, or resumed. It does nothing if the index has
@@ -151,13 +155,7 @@ func (l *Log) SetPaused(ctx context.Context, run Run, paused bool) error {
 			return nil
 		}
 		entry.Status = to
-		body, err := json.Marshal(&entry)
-		if err != nil {
-			return fmt.Errorf("stream: encode entry: %w", err)
-		}
-		msg := nats.NewMsg(l.indexSubject(key))
-		msg.Data = body
-		if _, err = l.publish(ctx, msg, revision); err == nil || isPermanent(err) {
+		if err := l.replaceEntry(ctx, key, &entry, revision); err == nil || isPermanent(err) {
 			return err
 		}
 		if err := sleep(ctx, pause); err != nil {
@@ -177,7 +175,7 @@ func (l *Log) Paused(ctx context.Context, run Run) (bool, error) {
 func (l *Log) putEntry(ctx context.Context, threadSubject string, entry *IndexEntry) error {
 	entry.UpdatedAt = entry.UpdatedAt.UTC().Truncate(time.Millisecond)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		listed, err := l.tryPutEntry(ctx, l.indexKey(threadSubject), entry)
+		listed, err := l.tryPutEntry(ctx, threadSubject, entry)
 		if listed || err != nil && (!errors.Is(err, ErrUnavailable) || isPermanent(err)) {
 			return err
 		}
@@ -190,7 +188,8 @@ func (l *Log) putEntry(ctx context.Context, threadSubject string, entry *IndexEn
 // tryPutEntry is one try of putEntry. It returns true if the entry was written or is not needed,
 // and with an error that is permanent. It returns false without an error if the write was refused
 // or its outcome is unknown: putEntry then tries again.
-func (l *Log) tryPutEntry(ctx context.Context, key string, entry *IndexEntry) (bool, error) {
+func (l *Log) tryPutEntry(ctx context.Context, threadSubject string, entry *IndexEntry) (bool, error) {
+	key := l.indexKey(threadSubject)
 	current, revision, err := l.readEntry(ctx, key)
 	if err != nil || !entry.replaces(&current) {
 		return err == nil, err
@@ -199,6 +198,11 @@ func (l *Log) tryPutEntry(ctx context.Context, key string, entry *IndexEntry) (b
 		if entry.Agent, err = l.agentOf(ctx, &current, entry); err != nil {
 			return false, err
 		}
+	}
+	if current.Seq > 0 && !current.Purged {
+		entry.Access = current.Access
+	} else if entry.Access.Owner, err = l.ownerUnder(ctx, threadSubject); err != nil {
+		return false, err
 	}
 	value, err := json.Marshal(entry)
 	if err != nil {

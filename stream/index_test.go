@@ -69,7 +69,7 @@ func TestIndexHasTheStatusOfThreads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := snapshots(l).Fork(ctx, stream.Run{Thread: purged, ID: "r"}, fork); err != nil {
+	if err := snapshots(l).Fork(ctx, stream.Run{Thread: purged, ID: "r"}, fork, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := snapshots(l).Purge(ctx, purged); err != nil {
@@ -79,7 +79,7 @@ func TestIndexHasTheStatusOfThreads(t *testing.T) {
 		"idle":             {ThreadID: "idle", Agent: "a", RunID: "r", Status: stream.StatusIdle},
 		"waits for people": {ThreadID: "waits for people", Agent: "b", RunID: "r", Status: stream.StatusWaiting},
 		"runs":             {ThreadID: "runs", Agent: "a", RunID: "r", Status: stream.StatusRunning},
-		"fork":             {ThreadID: "fork", Agent: "a", Status: stream.StatusIdle},
+		"fork":             {ThreadID: "fork", Agent: "a", Status: stream.StatusIdle, Access: stream.Access{Owner: new(string)}},
 	}
 	ignore := cmpopts.IgnoreFields(stream.IndexEntry{}, "Seq", "UpdatedAt")
 	is := indexEntries(t, ctx, l)

@@ -61,11 +61,18 @@ type Proposal struct {
 // another lane, with the same Proposal.Digest.
 func (l *Log) ProposeInput(ctx context.Context, run Run, digest [32]byte, in *Input) (Proposal, error) {
 	if len(in.LateDecisions) == 0 {
-		return l.propose(ctx, run, digest, in)
+		return l.propose(ctx, run, digest, in, false)
 	}
-	p, err := l.propose(ctx, run, sha256.Sum256(append(digest[:], "late"...)), in)
+	p, err := l.propose(ctx, run, sha256.Sum256(append(digest[:], "late"...)), in, false)
 	p.Digest = hex.EncodeToString(digest[:])
 	return p, err
+}
+
+// ProposeFirstInput is ProposeInput for a thread without records. The input becomes the thread's
+// first record, and its requester the owner of the thread. The error is ErrThreadExists if another
+// record has begun the thread.
+func (l *Log) ProposeFirstInput(ctx context.Context, run Run, digest [32]byte, in *Input) (Proposal, error) {
+	return l.propose(ctx, run, digest, in, true)
 }
 
 // Decision is a client's decision about an interrupt of a tool call, with its content. The workflow
@@ -131,7 +138,7 @@ type Remembered struct {
 // ProposeResult writes the result of a client tool call of a run once: for the same digest it
 // returns the existing proposal, also to another caller.
 func (l *Log) ProposeResult(ctx context.Context, run Run, digest [32]byte, d *Decision) (Proposal, error) {
-	return l.propose(ctx, run, digest, d)
+	return l.propose(ctx, run, digest, d, false)
 }
 
 // ProposeDecision writes a caller's decision about an interrupt, d.By and d.CallID. If the last
@@ -213,27 +220,38 @@ func (l *Log) ProposedDecision(ctx context.Context, seq uint64) (*Record, *Decis
 }
 
 // propose writes a proposal to the lane of its digest, with expected sequence 0. If the lane has a
-// record already, propose returns that one: it has the same content.
-func (l *Log) propose(ctx context.Context, run Run, digest [32]byte, proposed any) (Proposal, error) {
+// record already, propose returns that one: it has the same content. A first proposal is written
+// only to a thread without records; the error is ErrThreadExists if the thread has others.
+func (l *Log) propose(ctx context.Context, run Run, digest [32]byte, proposed any, isFirst bool) (Proposal, error) {
 	body, err := json.Marshal(proposed)
 	if err != nil {
 		return Proposal{}, fmt.Errorf("stream: encode proposal: %w", err)
 	}
 	p := Proposal{Digest: hex.EncodeToString(digest[:])}
-	subject := l.LaneSubject(run, Lane(proposalPrefix+p.Digest[:32]))
+	lane := Lane(proposalPrefix + p.Digest[:32])
+	subject := l.LaneSubject(run, lane)
 	if body, err = l.shrink(ctx, subject, body); err != nil {
 		return Proposal{}, err
 	}
 	s := stamp{kind: KindProposal, writer: newWriter("")}
-	p.Seq, err = l.append(ctx, message(subject, s, nil, body), s, 0)
+	msg := message(subject, s, nil, body)
+	if isFirst {
+		var first *Record
+		p.Seq, first, err = l.beginThread(ctx, run.Thread, msg)
+		if first != nil && (first.run != Token(run.ID) || first.Lane != lane) {
+			return Proposal{}, ErrThreadExists
+		}
+		return p, err
+	}
+	p.Seq, err = l.append(ctx, msg, s, 0)
 	if !errors.Is(err, ErrFenced) {
 		return p, err
 	}
-	first, err := l.Last(ctx, subject) // the lane has the same proposal already
+	last, err := l.Last(ctx, subject) // the lane has the same proposal already
 	if err != nil {
 		return Proposal{}, err
 	}
-	p.Seq = lastSeq(first)
+	p.Seq = lastSeq(last)
 	return p, nil
 }
 

@@ -126,6 +126,11 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 		return false, err
 	}
 
+	policies, err := cfg.Policies.Load()
+	if err != nil {
+		return false, err
+	}
+
 	tel, err := telemetry.Start(ctx, "perdure-worker", cfg.Getenv)
 	if err != nil {
 		return false, err
@@ -165,6 +170,7 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 		Queues:        queues,
 		LookElsewhere: set.LookElsewhere,
 		Webhooks:      hooks,
+		Policies:      policies,
 		Budgets:       workernode.Budgets{Prices: prices, TenantBudget: tenantBudget(cfg)},
 		WorkflowCache: cfg.WorkflowCache,
 		Version:       workernode.Version{Deployment: cfg.Deployment, BuildID: cfg.BuildID, Promote: cfg.Promote},

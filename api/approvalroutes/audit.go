@@ -6,9 +6,11 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/auth/policy"
 )
 
 // showAudit serves GET /v1/threads/{thread}/approvals: every approval and question that the thread
@@ -16,7 +18,7 @@ import (
 // for each page. The cursor is an index among the selected entries, so it fits only requests with
 // the same status. An unknown thread is a 404.
 func (r *Routes) showAudit(c *gin.Context) error {
-	thread, err := request.ThreadOf(c)
+	thread, err := access.Address(c.Request.Context(), request.Segment(c, "thread"))
 	if err != nil {
 		return err
 	}
@@ -40,6 +42,9 @@ func (r *Routes) showAudit(c *gin.Context) error {
 	}
 	all, err := inbox.ReadHistory(c.Request.Context(), r.finder.Log, thread)
 	if err != nil {
+		return err
+	}
+	if err := r.access.Check(c.Request.Context(), thread, policy.ReadThread); err != nil {
 		return err
 	}
 	// Expired interrupts count as decided.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/request"
 )
@@ -18,7 +19,7 @@ import (
 // decision that stands, 410 expired, 422 for a decision that does not fit, 503 if the outcome is
 // unknown.
 func (r *Routes) decideApproval(c *gin.Context) error {
-	thread, err := request.ThreadOf(c)
+	thread, err := access.Address(c.Request.Context(), request.Segment(c, "thread"))
 	if err != nil {
 		return err
 	}

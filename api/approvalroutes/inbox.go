@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/sse"
 	"github.com/perdure/perdure/stream"
@@ -30,8 +31,8 @@ type approvalPage struct {
 }
 
 // listApprovals serves GET /v1/approvals: the open approvals and questions of the caller's tenant,
-// oldest first, from the index in memory; with status=decided those of the last 30 days. Any caller
-// of the tenant sees all of them; assignee filters and protects nothing.
+// oldest first, from the index in memory; with status=decided those of the last 30 days. The caller
+// gets those of threads that it may read, and those of which it is an approver.
 func (r *Routes) listApprovals(c *gin.Context) error {
 	status, err := readStatus(c)
 	if err != nil {
@@ -51,6 +52,7 @@ func (r *Routes) listApprovals(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	filter.Reader = r.reader(c.Request.Context())
 	if filter.Until, err = latestOpening(c, time.Now()); err != nil {
 		return err
 	}
@@ -69,8 +71,9 @@ const (
 )
 
 // listDecided serves GET /v1/approvals?status=decided: the decided and expired interrupts of the
-// caller's tenant, the last decided first. A page has at most maxDecided entries, whatever limit
-// is, and fewer if threads were deleted.
+// caller's tenant that the caller may read, the last decided first. A page has at most maxDecided
+// entries, whatever limit is, and fewer if threads were deleted or if the caller may not read some
+// of them.
 func (r *Routes) listDecided(c *gin.Context) error {
 	limit, err := request.Limit(c)
 	if err != nil {
@@ -90,6 +93,8 @@ func (r *Routes) listDecided(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	reader := r.reader(c.Request.Context())
+	items = slices.DeleteFunc(items, func(h *inbox.History) bool { return !reader.Reads(&h.Approval) })
 	return request.WriteJSON(c, http.StatusOK, struct {
 		Items      []*inbox.History `json:"items"`
 		NextCursor string           `json:"nextCursor,omitempty"`
@@ -120,6 +125,14 @@ func (r *Routes) readHistories(ctx context.Context, page []inbox.Reference) ([]*
 	}
 	err := group.Wait()
 	return slices.DeleteFunc(histories, func(h *inbox.History) bool { return h == nil }), err
+}
+
+// reader returns the caller as a reader of the inbox.
+func (r *Routes) reader(ctx context.Context) *inbox.Reader {
+	p := request.Caller(ctx)
+	return &inbox.Reader{Subject: p.Subject, Roles: p.Roles, MayRead: func(thread string, isApprover bool) bool {
+		return r.access.CheckInterrupt(ctx, stream.Thread{Tenant: p.Tenant, ID: thread}, policy.ReadInterrupt, isApprover) == nil
+	}}
 }
 
 // readFilter reads the filter of the inbox from the query. assignee is me (the caller with all
@@ -185,6 +198,7 @@ func (r *Routes) approvalEvents(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	filter.Reader = r.reader(c.Request.Context())
 	if r.finder.Closed.Err() != nil {
 		return streams.ErrDrain
 	}

@@ -11,11 +11,13 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
@@ -33,10 +35,6 @@ const (
 	maxLinkTTL = 7 * 24 * time.Hour
 )
 
-// roleLinks is the role of programs that send links to other people. With it, or as an
-// administrator, a caller may choose the subject and the roles of a link.
-const roleLinks = "links"
-
 // linkRequest is the body of makeLink. Decision is approve or reject. ExpiresIn is a duration such
 // as 24h; "" = linkTTL.
 type linkRequest struct {
@@ -52,11 +50,12 @@ type linkRequest struct {
 // signed token contains everything. It is bound to the digest of the call's arguments, so an edit
 // in between makes it void. A question cannot have a link, because it needs an answer.
 //
-// makeLink does not check whether the person may decide; using the link does. Errors: 400
-// invalid_input, 403 not_yours, 404 unknown_approval, 409 decided, 410 expired, 422.
+// makeLink checks that the person may read the interrupt; whether the person may decide is checked
+// when the link is used. Errors: 400 invalid_input, 403 forbidden, 404
+// unknown_approval, 409 decided, 410 expired, 422.
 func (r *Routes) makeLink(c *gin.Context) error {
 	ctx := c.Request.Context()
-	thread, err := request.ThreadOf(c)
+	thread, err := access.Address(ctx, request.Segment(c, "thread"))
 	if err != nil {
 		return err
 	}
@@ -69,7 +68,7 @@ func (r *Routes) makeLink(c *gin.Context) error {
 		return err
 	}
 	link.Tenant, link.Thread, link.Approval = thread.Tenant, thread.ID, request.Segment(c, "approval")
-	interrupt, err := r.decisions.Find(ctx, thread, link.Approval)
+	interrupt, err := r.findFor(ctx, link)
 	if err != nil {
 		return err
 	}
@@ -92,8 +91,8 @@ func (r *Routes) makeLink(c *gin.Context) error {
 }
 
 // linkOf validates a request for a link, and returns the link without its interrupt. A caller
-// without roleLinks or the administrators' role gets links for itself only; other subjects or roles
-// are a 403 not_yours.
+// that the policies do not let make links for other people gets a 403 for other subjects or roles
+// than its own.
 func (r *Routes) linkOf(ctx context.Context, body linkRequest, now time.Time) (links.Link, error) {
 	l := links.Link{Decision: body.Decision, Subject: body.Subject, Roles: body.Roles, Expires: now.Add(linkTTL)}
 	if body.Decision != string(runs.DecisionApprove) && body.Decision != string(runs.DecisionReject) {
@@ -115,8 +114,8 @@ func (r *Routes) linkOf(ctx context.Context, body linkRequest, now time.Time) (l
 	switch {
 	case body.Subject == "" && len(body.Roles) == 0, ok && body.Subject == p.Subject && len(body.Roles) == 0:
 		l.Subject, l.Roles = p.Subject, p.Roles
-	case ok && !p.Has(roleLinks) && !p.Has(r.adminRole):
-		return l, problem.New(http.StatusForbidden, "not_yours", `a link for another person needs the role "links"`)
+	default:
+		return l, r.access.CheckTenant(ctx, policy.CreateLink)
 	}
 	return l, nil
 }
@@ -177,12 +176,28 @@ func (r *Routes) readLink(ctx context.Context, token string) (links.Link, *decis
 		p.Recorded = &decisions.DecisionReceipt{ID: link.Approval, Decision: link.Decision}
 		return link, nil, p
 	}
-	interrupt, err := r.decisions.Find(ctx, stream.Thread{Tenant: link.Tenant, ID: link.Thread}, link.Approval)
+	interrupt, err := r.findFor(ctx, link)
 	// The person has not seen these arguments.
 	if err == nil && interrupt.Open && interrupt.ArgsDigest() != link.Args {
 		err = decisions.UnknownApproval(link.Approval)
 	}
 	return link, interrupt, err
+}
+
+// findFor returns the interrupt of a link, if the person of the link may read it. Only the tenant,
+// the subject and the roles in the signed token count.
+func (r *Routes) findFor(ctx context.Context, link links.Link) (*decisions.Interrupt, error) {
+	thread := stream.Thread{Tenant: link.Tenant, ID: link.Thread}
+	interrupt, err := r.decisions.Find(ctx, thread, link.Approval)
+	if err != nil {
+		return nil, err
+	}
+	return interrupt, r.decisions.CheckReadable(auth.With(ctx, personOf(link)), thread, interrupt)
+}
+
+// personOf returns the principal that decides by a link.
+func personOf(link links.Link) auth.Principal {
+	return auth.Principal{Tenant: link.Tenant, Subject: link.Subject, Roles: link.Roles}
 }
 
 // useLink serves POST /v1/links/{token}: it makes the decision of the link, as the link's subject
@@ -195,9 +210,7 @@ func (r *Routes) useLink(c *gin.Context) {
 	if err == nil {
 		ctx = request.WithRun(ctx, stream.Run{Thread: stream.Thread{Tenant: link.Tenant, ID: link.Thread}}, "")
 		c.Request = c.Request.WithContext(ctx)
-		// The decision is made linkCtx the person of the link. Only the tenant, the subject and the
-		// roles in the signed token count.
-		linkCtx := request.WithChannel(auth.With(ctx, auth.Principal{Tenant: link.Tenant, Subject: link.Subject, Roles: link.Roles}), request.ChannelLink)
+		linkCtx := request.WithChannel(auth.With(ctx, personOf(link)), request.ChannelLink)
 		receipt, err = r.decisions.Decide(linkCtx, stream.Thread{Tenant: link.Tenant, ID: link.Thread}, link.Approval, decisions.Request{Decision: link.Decision})
 	}
 	if err != nil {

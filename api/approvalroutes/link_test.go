@@ -2,14 +2,15 @@ package approvalroutes
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
 )
 
 // callerContext returns a context with an authenticated caller.
@@ -22,7 +23,11 @@ func callerContext(t *testing.T, subject string, roles ...string) context.Contex
 // role may create links for other subjects.
 func TestLinkBelongsToCaller(t *testing.T) {
 	t.Parallel()
-	s := &Routes{adminRole: "boss"}
+	policies, err := policy.New(policy.DefaultRoles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Routes{access: &access.Guard{Policies: policies}}
 	for name, tt := range map[string]struct {
 		ctx         context.Context
 		in          linkRequest
@@ -35,16 +40,14 @@ func TestLinkBelongsToCaller(t *testing.T) {
 		"another subject":        {callerContext(t, "ada", "finance"), linkRequest{Subject: "bob"}, "", nil, http.StatusForbidden},
 		"with more roles":        {callerContext(t, "ada"), linkRequest{Subject: "ada", Roles: []string{"finance"}}, "", nil, http.StatusForbidden},
 		"anonymous, with roles":  {callerContext(t, "ada"), linkRequest{Roles: []string{"finance"}}, "", nil, http.StatusForbidden},
-		"by a program":           {callerContext(t, "bot", roleLinks), linkRequest{Subject: "bob", Roles: []string{"finance"}}, "bob", []string{"finance"}, 0},
-		"by an administrator":    {callerContext(t, "root", "boss"), linkRequest{Subject: "bob"}, "bob", nil, 0},
-		"by a program, no roles": {callerContext(t, "bot", roleLinks), linkRequest{Subject: "bob"}, "bob", nil, 0},
-		"without authentication": {t.Context(), linkRequest{Subject: "bob"}, "bob", nil, 0},
+		"by a program":           {callerContext(t, "bot", "links"), linkRequest{Subject: "bob", Roles: []string{"finance"}}, "bob", []string{"finance"}, 0},
+		"by an administrator":    {callerContext(t, "root", policy.DefaultRoles.TenantAdmin), linkRequest{Subject: "bob"}, "bob", nil, 0},
+		"by a program, no roles": {callerContext(t, "bot", "links"), linkRequest{Subject: "bob"}, "bob", nil, 0},
 	} {
 		tt.in.Decision = "approve"
 		l, err := s.linkOf(tt.ctx, tt.in, time.Now())
-		var p *problem.Problem
 		if tt.wantStatus != 0 {
-			if !errors.As(err, &p) || p.Status != tt.wantStatus {
+			if err == nil || problem.Of(err).Status != tt.wantStatus {
 				t.Errorf("%s: got %v, want status %d", name, err, tt.wantStatus)
 			}
 			continue

@@ -4,6 +4,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/api/problem"
@@ -33,7 +34,7 @@ type Routes struct {
 	decisions *decisions.Service
 	streams   *streams.Streams
 	inbox     *Inbox // nil = there is no inbox
-	adminRole string
+	access    *access.Guard
 	feeds     *semaphore.Weighted // one unit for each follower of the inbox that may still connect
 }
 
@@ -44,18 +45,17 @@ type Config struct {
 	Finder    *lookup.Finder
 	Decisions *decisions.Service
 	Streams   *streams.Streams
+	Access    *access.Guard
 	// Inbox has the open interrupts of all threads. nil = the routes of the inbox and of links are
 	// missing.
 	Inbox *Inbox
-	// AdminRole is the role of callers that may make links for other people.
-	AdminRole string
 }
 
 // New returns routes without a follower of the inbox.
 func New(cfg Config) *Routes {
 	return &Routes{
 		Writer: cfg.Problems, Reader: cfg.Bodies, finder: cfg.Finder, decisions: cfg.Decisions, streams: cfg.Streams, inbox: cfg.Inbox,
-		adminRole: cfg.AdminRole, feeds: semaphore.NewWeighted(maxFeeds),
+		access: cfg.Access, feeds: semaphore.NewWeighted(maxFeeds),
 	}
 }
 

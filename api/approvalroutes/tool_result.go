@@ -6,6 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/request"
 )
@@ -17,7 +18,7 @@ import (
 // Errors: 404 unknown_tool_call, 409 answered with the result that stands, 410 abandoned, 422
 // invalid_tool_result, 503 if the outcome is unknown.
 func (r *Routes) postToolResult(c *gin.Context) error {
-	thread, err := request.ThreadOf(c)
+	thread, err := access.Address(c.Request.Context(), request.Segment(c, "thread"))
 	if err != nil {
 		return err
 	}

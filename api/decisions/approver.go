@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
@@ -82,16 +83,53 @@ func (s *Service) stepRules(ctx context.Context, thread stream.Thread, d *agents
 	return pipeline.Rules(d, source.Step)
 }
 
-// checkDecider checks a decision before it is proposed. It refuses, with 422, a decision that does
-// not fit the interrupt, and edited arguments that are invalid or that another rule covers; with
-// 403, a caller who is not an approver at this time, or who has contributed to the conversation
-// where the rule forbids that. pointer is the JSON pointer to the decision in the request.
-func (s *Service) checkDecider(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot, interrupt *agui.Interrupt, req Request, pointer string) error {
-	if err := s.checkKind(interrupt, req, pointer); err != nil {
+// authorize returns the rule that raised an interrupt, nil for a tool's question, if the caller may
+// decide about the interrupt now. Otherwise the error is 403 not_an_approver, or that of the
+// policies. Nothing about the interrupt is told to other callers, so authorize comes first. pointer
+// is the JSON pointer to the decision in the request.
+func (s *Service) authorize(ctx context.Context, thread stream.Thread, interrupt *agui.Interrupt, pointer string) (*interruptRule, error) {
+	rule, err := s.ruleOf(ctx, thread, interrupt)
+	if err != nil {
+		return nil, err
+	}
+	isApprover, mayDecide := rule.eligibility(request.Caller(ctx))
+	if !mayDecide {
+		return nil, forbidden("not_an_approver", "the caller is not an approver of this interrupt", pointer)
+	}
+	return rule, s.access.CheckInterrupt(ctx, thread, policy.DecideInterrupt, isApprover)
+}
+
+// eligibility tells whether the rule, which may be nil, names a caller as an approver at this time,
+// and whether it lets the caller decide. Escalation adds approvers with time. A rule that names
+// nobody leaves the decision to those that may decide in the thread. But a rule with notByRequester
+// asks for another person, so it makes everyone of the tenant an approver.
+func (r *interruptRule) eligibility(caller auth.Principal) (isApprover, mayDecide bool) {
+	if r == nil {
+		return false, true
+	}
+	named := r.approval.ApproversAfter(time.Since(r.OpenedAt))
+	mayDecide = agents.MayDecide(named, caller.Subject, caller.Roles)
+	return mayDecide && (len(named) > 0 || r.approval.NotByRequester), mayDecide
+}
+
+// CheckReadable returns nil if the caller may read an interrupt: as a reader of its thread, or as an
+// approver.
+func (s *Service) CheckReadable(ctx context.Context, thread stream.Thread, interrupt *Interrupt) error {
+	rule, err := s.ruleOf(ctx, thread, &interrupt.Interrupt)
+	if err != nil {
 		return err
 	}
-	rule, err := s.ruleOf(ctx, thread, interrupt)
-	if rule == nil || err != nil {
+	isApprover, _ := rule.eligibility(request.Caller(ctx))
+	return s.access.CheckInterrupt(ctx, thread, policy.ReadInterrupt, isApprover)
+}
+
+// checkDecision checks a decision of a caller that authorize has accepted, before it is proposed.
+// It refuses, with 422, a decision that does not fit the interrupt, and edited arguments that are
+// invalid or that another rule covers; with 403, a caller who has contributed to the conversation
+// where the rule forbids that. rule is that of authorize, pointer the JSON pointer to the decision
+// in the request.
+func (s *Service) checkDecision(ctx context.Context, rule *interruptRule, snap *snapshot.Snapshot, interrupt *agui.Interrupt, req Request, pointer string) error {
+	if err := s.checkKind(interrupt, req, pointer); rule == nil || err != nil {
 		return err
 	}
 	if rule.Step == pipeline.LimitPath {
@@ -99,19 +137,13 @@ func (s *Service) checkDecider(ctx context.Context, thread stream.Thread, snap *
 			return err
 		}
 	}
-	// Escalation adds approvers with time, so the same caller may be refused now and accepted
-	// later.
-	caller := request.Caller(ctx)
-	if !agents.MayDecide(rule.approval.ApproversAfter(time.Since(rule.OpenedAt)), caller.Subject, caller.Roles) {
-		return forbidden("not_an_approver", "the caller is not an approver of this interrupt", pointer)
-	}
 	// An edit of a resolved interrupt changes nothing, so its arguments are not checked: its
 	// call may have been cut from the conversation.
 	edits := req.Decision == string(runs.DecisionEdit) && interruptByID(snap.Interrupts, interrupt.ID) != nil
 	if !rule.approval.NotByRequester && !edits {
 		return nil
 	}
-	if rule.approval.NotByRequester && isAuthor(snap, caller) {
+	if rule.approval.NotByRequester && isAuthor(snap, request.Caller(ctx)) {
 		return forbidden("not_by_requester", "the caller has contributed to the conversation, and must not decide about its calls", pointer)
 	}
 	if !edits {

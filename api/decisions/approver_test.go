@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/stream/streamtest"
@@ -69,11 +70,29 @@ func setup(t *testing.T, asked time.Time, rule int, rules ...agents.Approval) *f
 	if _, _, err := l.Seal(ctx, place, end); err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{Service: &Service{finder: &lookup.Finder{Log: l}, catalog: kept}}
+	f := &fixture{Service: &Service{finder: &lookup.Finder{Log: l}, catalog: kept, access: everybody{}}}
 	if f.thread, err = snapshot.NewStore(l).Latest(ctx, run.Thread, 0); err != nil {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// everybody is an Access that permits everything.
+type everybody struct{}
+
+func (everybody) Check(context.Context, stream.Thread, policy.Action) error { return nil }
+
+func (everybody) CheckInterrupt(context.Context, stream.Thread, policy.Action, bool) error {
+	return nil
+}
+
+// checkDecider checks the caller and its decision.
+func (f *fixture) checkDecider(ctx context.Context, interrupt *agui.Interrupt, req Request, pointer string) error {
+	rule, err := f.authorize(ctx, stream.Thread{}, interrupt, pointer)
+	if err != nil {
+		return err
+	}
+	return f.checkDecision(ctx, rule, f.thread, interrupt, req, pointer)
 }
 
 // refusalCode returns the code with which a decision of a caller is refused, or "".
@@ -89,7 +108,7 @@ func (f *fixture) refusalCode(t *testing.T, caller *auth.Principal, v Request) s
 // refusalCodeWith is refusalCode with the caller of a context.
 func (f *fixture) refusalCodeWith(ctx context.Context, t *testing.T, v Request) string {
 	t.Helper()
-	err := f.checkDecider(ctx, stream.Thread{}, f.thread, &f.thread.Interrupts[0], v, "/at")
+	err := f.checkDecider(ctx, &f.thread.Interrupts[0], v, "/at")
 	var p *problem.Problem
 	if err != nil && !errors.As(err, &p) {
 		t.Fatal(err)
@@ -203,7 +222,7 @@ func TestInvalidEdits(t *testing.T) {
 	f.schemas = boundedTools{}
 	const amount = "/resume/1/payload/editedArgs/amount"
 	for args, want := range map[string]string{`{"amount":9}`: "", `{"amount":10}`: amount, `{"amount":101}`: amount} { // whichever rule would apply
-		err := f.checkDecider(t.Context(), stream.Thread{}, f.thread, &f.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage(args)}, "/resume/1/payload")
+		err := f.checkDecider(t.Context(), &f.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage(args)}, "/resume/1/payload")
 		var p *problem.Problem
 		if errors.As(err, &p) != (want != "") || p != nil && (p.Pointer != want || p.Status != http.StatusUnprocessableEntity) {
 			t.Errorf("edit %s: got %v at %+v, want %q", args, err, p, want)
@@ -223,11 +242,11 @@ func TestLateEdits(t *testing.T) {
 	question := f.thread.Interrupts[0]
 	f.thread.Answered, f.thread.Interrupts, f.thread.Entries = f.thread.Interrupts, nil, nil
 	v := Request{Decision: "edit", Args: json.RawMessage(`{"amount":101}`)}
-	if err := f.checkDecider(auth.With(t.Context(), *principalOf("bob")), stream.Thread{}, f.thread, &question, v, ""); err != nil {
+	if err := f.checkDecider(auth.With(t.Context(), *principalOf("bob")), &question, v, ""); err != nil {
 		t.Errorf("late edit: got %v", err)
 	}
 	var p *problem.Problem
-	if err := f.checkDecider(auth.With(t.Context(), *principalOf("eve")), stream.Thread{}, f.thread, &question, v, ""); !errors.As(err, &p) || p.Code != "not_an_approver" {
+	if err := f.checkDecider(auth.With(t.Context(), *principalOf("eve")), &question, v, ""); !errors.As(err, &p) || p.Code != "not_an_approver" {
 		t.Errorf("late edit of a caller that is no approver: got %v, want not_an_approver", err)
 	}
 }
@@ -238,12 +257,12 @@ func TestInterruptWithoutRuleHasNoApprovers(t *testing.T) {
 	t.Parallel()
 	f := setup(t, time.Now(), 3, agents.Approval{})
 	var p *problem.Problem
-	if err := f.checkDecider(t.Context(), stream.Thread{}, f.thread, &f.thread.Interrupts[0], approval, ""); err == nil || errors.As(err, &p) && p.Status < http.StatusInternalServerError {
+	if err := f.checkDecider(t.Context(), &f.thread.Interrupts[0], approval, ""); err == nil || errors.As(err, &p) && p.Status < http.StatusInternalServerError {
 		t.Errorf("unknown rule: got %v, want an internal error", err)
 	}
 	f = setup(t, time.Now(), 0, agents.Approval{})
 	f.thread.Entries = nil
-	if err := f.checkDecider(t.Context(), stream.Thread{}, f.thread, &f.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage("{}")}, ""); err == nil {
+	if err := f.checkDecider(t.Context(), &f.thread.Interrupts[0], Request{Decision: "edit", Args: json.RawMessage("{}")}, ""); err == nil {
 		t.Error("edit of an unknown call is accepted, want an error")
 	}
 	f.thread.Interrupts[0].Metadata = nil

@@ -119,11 +119,15 @@ func (s *Service) proposeDecision(ctx context.Context, thread stream.Thread, sna
 	if interrupt == nil {
 		return runs.Decision{}, UnknownApproval(target.ID)
 	}
+	rule, err := s.authorize(ctx, thread, interrupt, "")
+	if err != nil {
+		return runs.Decision{}, err
+	}
 	req, err := target.Request.normalize(snap, interrupt, "")
 	if err != nil {
 		return runs.Decision{}, err
 	}
-	if err := s.checkDecider(ctx, thread, snap, interrupt, req, ""); err != nil {
+	if err := s.checkDecision(ctx, rule, snap, interrupt, req, ""); err != nil {
 		return runs.Decision{}, err
 	}
 	return s.writeProposal(ctx, stream.Run{Thread: thread, ID: snap.RunID}, interrupt, req, request.ChannelOf(ctx))

@@ -74,6 +74,10 @@ func (s *Service) readResume(ctx context.Context, resume []agui.ResumeEntry, thr
 			return nil, 0, InvalidAnswer(pointer+"/interruptId", "is decided twice")
 		}
 		decided[interrupt.ID] = true
+		rule, err := s.authorize(ctx, thread, interrupt, pointer+"/payload")
+		if err != nil {
+			return nil, 0, err
+		}
 		req, err := requestOf(interrupt, entry, pointer)
 		if err != nil {
 			return nil, 0, err
@@ -81,7 +85,7 @@ func (s *Service) readResume(ctx context.Context, resume []agui.ResumeEntry, thr
 		if req, err = req.normalize(snap, interrupt, pointer+"/payload"); err != nil {
 			return nil, 0, err
 		}
-		if err := s.checkDecider(ctx, thread, snap, interrupt, req, pointer+"/payload"); err != nil {
+		if err := s.checkDecision(ctx, rule, snap, interrupt, req, pointer+"/payload"); err != nil {
 			return nil, 0, err
 		}
 		open = append(open, openEntry{interrupt, req})

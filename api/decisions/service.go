@@ -8,6 +8,8 @@ import (
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/stream"
 )
 
 // Schemas validates arguments and answers against the schemas of tools that workers have announced.
@@ -30,9 +32,17 @@ type Service struct {
 	catalog  *catalog.Catalog
 	schemas  Schemas      // nil = no schema is known: the worker validates
 	index    *inbox.Index // nil = there is no inbox
+	access   Access
+}
+
+// Access decides whether the caller of a request may do something with a thread
+// (api/access.Guard). It is safe for concurrent use.
+type Access interface {
+	Check(ctx context.Context, thread stream.Thread, action policy.Action) error
+	CheckInterrupt(ctx context.Context, thread stream.Thread, action policy.Action, isApprover bool) error
 }
 
 // NewService returns a Service. schemas and index may be nil.
-func NewService(find *lookup.Finder, sender *commands.Sender, definitions *catalog.Catalog, schemas Schemas, index *inbox.Index) *Service {
-	return &Service{find, sender, definitions, schemas, index}
+func NewService(find *lookup.Finder, sender *commands.Sender, definitions *catalog.Catalog, schemas Schemas, index *inbox.Index, access Access) *Service {
+	return &Service{find, sender, definitions, schemas, index, access}
 }

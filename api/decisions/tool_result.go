@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
@@ -80,6 +81,9 @@ const (
 // Errors: 404 unknown_tool_call, 409 answered with the result that stands, 410 abandoned, 422
 // invalid_tool_result.
 func (s *Service) SubmitResult(ctx context.Context, thread stream.Thread, r ToolResult, channel string) (ResultReceipt, error) {
+	if err := s.access.Check(ctx, thread, policy.RunThread); err != nil {
+		return ResultReceipt{}, err
+	}
 	result, err := r.message()
 	if err != nil {
 		return ResultReceipt{}, err

@@ -5,11 +5,17 @@ import (
 	"net/http"
 
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
 )
 
-// authenticationProblem returns the problem for an error of an auth.Authenticator; nil = err is
-// another error. The details do not tell which check failed, because they would help an attacker.
+// authenticationProblem returns the problem for an error of an auth.Authenticator or a policy; nil =
+// err is another error. The details do not tell which check failed, because they would help an attacker.
 func authenticationProblem(err error) *Problem {
+	if denied, ok := errors.AsType[*policy.DeniedError](err); ok {
+		p := New(http.StatusForbidden, "forbidden", denied.Error())
+		p.Rule = denied.Rule
+		return p
+	}
 	switch {
 	case errors.Is(err, auth.ErrNoCredentials):
 		return Unauthorized("", "the request has no credentials")

@@ -20,6 +20,8 @@ type Problem struct {
 	Pointer string `json:"pointer,omitempty"`
 	// Errors are all mistakes in an agent's definition. The problem itself has the first.
 	Errors []Mistake `json:"errors,omitempty"`
+	// Rule is the policy that denies the request (package policy); only of 403 forbidden.
+	Rule string `json:"rule,omitempty"`
 	// ActiveRun is the run that keeps the thread busy, or that ended with open interrupts.
 	ActiveRun string `json:"activeRun,omitempty"`
 	// PendingToolCallIDs are the calls whose results the thread waits for.

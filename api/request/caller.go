@@ -5,7 +5,6 @@ import (
 
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/internal/auth"
-	"github.com/perdure/perdure/stream"
 )
 
 // Caller returns the principal of a request. Without one it returns an anonymous principal of the
@@ -15,18 +14,6 @@ func Caller(ctx context.Context) auth.Principal {
 		return p
 	}
 	return auth.Principal{Tenant: auth.TenantDefault}
-}
-
-// ThreadIn returns the thread with an ID in the caller's tenant. It is the only way in which
-// handlers address a thread, so no caller reaches a thread of another tenant: to the caller it does
-// not exist. ThreadIn checks neither the ID nor whether the thread exists. A request without a
-// principal gets 401.
-func ThreadIn(ctx context.Context, id string) (stream.Thread, error) {
-	p, err := Principal(ctx)
-	if err != nil {
-		return stream.Thread{}, err
-	}
-	return stream.Thread{Tenant: p.Tenant, ID: id}, nil
 }
 
 // Requester returns the caller as the log records requesters and approvers; nil = the request has

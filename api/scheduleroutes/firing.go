@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -31,6 +32,8 @@ type schedule struct {
 	// ChangedBy is the subject of the caller that last changed the definition, and the requester of
 	// its runs; "" = anonymous.
 	ChangedBy string `json:"changedBy,omitempty"`
+	// Owner is the subject of the caller that created the schedule; "" = anonymous.
+	Owner string `json:"owner,omitempty"`
 	// CreatedAt is when the schedule was created, ChangedAt when its definition last changed.
 	// Paused tells that no time fires.
 	CreatedAt time.Time `json:"createdAt"`
@@ -68,8 +71,8 @@ type firing struct {
 	Active bool `json:"active"`
 }
 
-// listSchedules serves GET /v1/schedules: the schedules of the caller's tenant, without their
-// inputs and firings.
+// listSchedules serves GET /v1/schedules: the schedules of the caller's tenant that the caller may
+// read, without their inputs and firings. So a page may be short.
 func (r *Routes) listSchedules(c *gin.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
@@ -85,6 +88,9 @@ func (r *Routes) listSchedules(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	page = slices.DeleteFunc(page, func(stored *schedules.Stored) bool {
+		return r.Access.CheckSchedule(ctx, stored.Owner, policy.ReadSchedule) != nil
+	})
 	items, err := r.describeSchedules(ctx, principal.Tenant, page)
 	if err != nil {
 		return err
@@ -130,6 +136,9 @@ func scheduleOf(stored *schedules.Stored, d *client.ScheduleDescription) *schedu
 		Schedule: stored.Schedule, CreatedAt: stored.CreatedAt, ChangedAt: stored.ChangedAt, Next: []time.Time{},
 		Fired: d.Info.NumActions, Missed: d.Info.NumActionsMissedCatchupWindow, Skipped: d.Info.NumActionsSkippedOverlap,
 	}
+	if stored.Owner != nil {
+		out.Owner = stored.Owner.Subject
+	}
 	if stored.Requester != nil {
 		out.ChangedBy = stored.Requester.Subject
 	}
@@ -153,6 +162,9 @@ func (r *Routes) showSchedule(c *gin.Context) error {
 	}
 	stored, err := r.Schedules.Get(ctx, principal.Tenant, request.Segment(c, "schedule"))
 	if err != nil {
+		return err
+	}
+	if err := r.Access.CheckSchedule(ctx, stored.Owner, policy.ReadSchedule); err != nil {
 		return err
 	}
 	return r.answerSchedule(ctx, c, http.StatusOK, principal.Tenant, stored)

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/control/schedules"
@@ -24,6 +25,7 @@ type Routes struct {
 	Catalog   *catalog.Catalog // Catalog.Watch must be running
 	Log       *stream.Log
 	Temporal  client.Client
+	Access    *access.Guard
 }
 
 // Register adds the routes to the group /v1, which authenticates.

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/schedules"
 )
 
@@ -37,13 +38,26 @@ func (r *Routes) readSchedule(c *gin.Context, id string) (*schedules.Schedule, e
 		return nil, err
 	}
 	definition.ID = cmp.Or(definition.ID, id)
-	return definition, r.checkSchedule(definition)
+	return definition, r.checkSchedule(c.Request.Context(), definition)
 }
 
-// checkSchedule validates the IDs of a schedule, and that its agent is published. An unknown agent
-// is a 404 with the pointer /agent. Each firing uses the revision of the agent that is current
+// checkThread returns nil if the caller may send input to the thread of a schedule, or if the thread
+// does not exist. Each firing checks it again, with the requester of the schedule.
+func (r *Routes) checkThread(ctx context.Context, id string) error {
+	if id == "" {
+		return nil
+	}
+	_, err := r.Access.Thread(ctx, id, policy.RunThread)
+	if err != nil && problem.Of(err).Code == "unknown_thread" {
+		return nil
+	}
+	return problem.Within("/threadId", err)
+}
+
+// checkSchedule validates the IDs of a schedule, and that its agent is published and its thread is
+// open to the caller. An unknown agent is a 404 with the pointer /agent. Each firing uses the revision of the agent that is current
 // then.
-func (r *Routes) checkSchedule(definition *schedules.Schedule) error {
+func (r *Routes) checkSchedule(ctx context.Context, definition *schedules.Schedule) error {
 	if err := request.CheckID("/id", definition.ID); err != nil {
 		return err
 	}
@@ -51,6 +65,9 @@ func (r *Routes) checkSchedule(definition *schedules.Schedule) error {
 		return problem.BadRequest("invalid_input", "/id", fmt.Sprintf("may have at most %d bytes", schedules.MaxIDBytes))
 	}
 	if err := request.CheckOptionalID("/threadId", definition.ThreadID); err != nil {
+		return err
+	}
+	if err := r.checkThread(ctx, definition.ThreadID); err != nil {
 		return err
 	}
 	if _, err := r.Catalog.Current(definition.Agent); err != nil {
@@ -85,6 +102,9 @@ func (r *Routes) createFrom(c *gin.Context, definition *schedules.Schedule) erro
 	if err != nil {
 		return err
 	}
+	if err := r.Access.CheckTenant(ctx, policy.CreateSchedule); err != nil {
+		return err
+	}
 	stored, created, err := r.putSchedule(ctx, principal, definition)
 	if err != nil {
 		return err
@@ -106,13 +126,16 @@ func (r *Routes) createFrom(c *gin.Context, definition *schedules.Schedule) erro
 // left over from a deletion or a creation that was interrupted, and is replaced.
 func (r *Routes) putSchedule(ctx context.Context, principal auth.Principal, definition *schedules.Schedule) (stored *schedules.Stored, created bool, err error) {
 	now := time.Now().UTC()
-	stored = &schedules.Stored{Schedule: *definition, Requester: &principal, CreatedAt: now, ChangedAt: now}
+	stored = &schedules.Stored{Schedule: *definition, Requester: &principal, Owner: &principal, CreatedAt: now, ChangedAt: now}
 	err = r.Schedules.Create(ctx, principal.Tenant, stored)
 	if !errors.Is(err, schedules.ErrExists) {
 		return stored, true, err
 	}
 	existing, err := r.Schedules.Get(ctx, principal.Tenant, definition.ID)
 	if err != nil {
+		return nil, false, err
+	}
+	if err := r.Access.CheckSchedule(ctx, existing.Owner, policy.ManageSchedule); err != nil {
 		return nil, false, err
 	}
 	if same, err := isEqual(existing, definition); same || err != nil {
@@ -177,6 +200,9 @@ func (r *Routes) replaceSchedule(ctx context.Context, principal auth.Principal, 
 	if err != nil {
 		return nil, err
 	}
+	if err := r.Access.CheckSchedule(ctx, existing.Owner, policy.ManageSchedule); err != nil {
+		return nil, err
+	}
 	// The run of a firing is derived from the definition, so earlier firings would point to the
 	// wrong thread.
 	if existing.ThreadID != definition.ThreadID {
@@ -188,6 +214,7 @@ func (r *Routes) replaceSchedule(ctx context.Context, principal auth.Principal, 
 	stored := &schedules.Stored{
 		Schedule:  *definition,
 		Requester: &principal,
+		Owner:     existing.Owner,
 		CreatedAt: existing.CreatedAt,
 		ChangedAt: time.Now().UTC(),
 		Revision:  existing.Revision,
@@ -240,7 +267,11 @@ func (r *Routes) withSchedule(c *gin.Context, do func(ctx context.Context, tenan
 		return err
 	}
 	id := request.Segment(c, "schedule")
-	if _, err := r.Schedules.Get(ctx, principal.Tenant, id); err != nil {
+	stored, err := r.Schedules.Get(ctx, principal.Tenant, id)
+	if err != nil {
+		return err
+	}
+	if err := r.Access.CheckSchedule(ctx, stored.Owner, policy.ManageSchedule); err != nil {
 		return err
 	}
 	if err := do(ctx, principal.Tenant, id); err != nil {

@@ -3,6 +3,7 @@ package sockets
 import (
 	"context"
 
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/stream"
@@ -12,10 +13,7 @@ import (
 // result of do becomes the member result of the ack. The change completes even if the client closes
 // the WebSocket (changeInSlot).
 func (s *session) decideInSlot(ctx context.Context, r *clientFrame, do func(context.Context, stream.Thread) (any, error)) error {
-	if err := request.CheckID("/threadId", r.ThreadID); err != nil {
-		return err
-	}
-	thread, err := request.ThreadIn(ctx, r.ThreadID)
+	thread, err := access.Address(ctx, r.ThreadID)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
@@ -124,26 +125,14 @@ func invalidFrame(pointer, detail string) *problem.Problem {
 	return problem.BadRequest("invalid_frame", pointer, detail)
 }
 
-// thread returns the thread of the frame, in the caller's tenant.
-func (r *clientFrame) thread(ctx context.Context) (stream.Thread, error) {
-	thread, err := request.ThreadIn(ctx, r.ThreadID)
-	if err != nil {
-		return thread, err
-	}
-	return thread, request.CheckID("/threadId", r.ThreadID)
-}
-
-// run returns the run of the frame, in the caller's tenant. A missing or invalid ID is an error.
+// run returns the run of the frame, in the caller's tenant. A missing or invalid ID is an error. The
+// caller of run checks the access.
 func (r *clientFrame) run(ctx context.Context) (stream.Run, error) {
-	thread, err := request.ThreadIn(ctx, r.ThreadID)
-	if err != nil {
-		return stream.Run{}, err
-	}
-	run := stream.Run{Thread: thread}
+	id := ""
 	if r.RunID != nil {
-		run.ID = *r.RunID
+		id = *r.RunID
 	}
-	return run, request.CheckRun(run)
+	return access.AddressRun(ctx, r.ThreadID, id)
 }
 
 // followsLaterRuns reports whether the stream of a thread continues after the active run, which is
@@ -190,6 +179,8 @@ type refusal struct {
 	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
 	Recorded           any      `json:"recorded,omitempty"`
 	Counted            bool     `json:"counted,omitempty"`
+	// Rule is that of the problem.
+	Rule string `json:"rule,omitempty"`
 }
 
 // refusalOf returns the error frame for a request.
@@ -197,7 +188,7 @@ func refusalOf(r *clientFrame, p *problem.Problem) refusal {
 	return refusal{
 		Type: "error", ID: r.ID, Status: p.Status, Code: p.Code, Detail: p.Detail, Pointer: p.Pointer,
 		ActiveRun: p.ActiveRun, RetryAfter: p.RetryAfter, PendingToolCallIDs: p.PendingToolCallIDs, Recorded: p.Recorded,
-		Counted: p.Counted,
+		Counted: p.Counted, Rule: p.Rule,
 	}
 }
 

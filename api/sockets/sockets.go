@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/lookup"
@@ -69,6 +70,7 @@ type Config struct {
 	Decisions *decisions.Service
 	Streams   *streams.Streams
 	Views     view.Viewer
+	Access    *access.Guard
 	Runs      Runs
 	// Closed ends when the server drains: all WebSockets close then, with 1001.
 	Closed context.Context

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/view"
 )
@@ -51,7 +53,7 @@ func (s *session) run(ctx context.Context, r *clientFrame) error {
 // invalid cursor is a refusal. It returns io.EOF at the end of the view; if nothing follows the
 // cursor, without an ack.
 func (s *session) subscribe(ctx context.Context, r *clientFrame) error {
-	run, o, err := s.attachment(ctx, r)
+	run, o, mayRead, err := s.attachment(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -62,6 +64,7 @@ func (s *session) subscribe(ctx context.Context, r *clientFrame) error {
 			return problem.Within("/waitFor", err)
 		}
 		if run, reader, err = s.attach(ctx, r, run, o); err == nil {
+			reader.Admit(mayRead)
 			frames, err = reader.NextPast(ctx)
 		}
 		return err
@@ -75,13 +78,16 @@ func (s *session) subscribe(ctx context.Context, r *clientFrame) error {
 	return s.sendStream(ctx, r, run, reader, frames)
 }
 
-// attachment returns the run that a subscribe frame names, and the options of its view. Without a
-// runId the run has a thread only.
-func (s *session) attachment(ctx context.Context, r *clientFrame) (run stream.Run, o view.Options, err error) {
+// attachment returns the run that a subscribe frame names, the options of its view, and the check of
+// its reader. Without a runId the run has a thread only.
+func (s *session) attachment(ctx context.Context, r *clientFrame) (run stream.Run, o view.Options, mayRead func(context.Context) error, err error) {
 	if r.RunID == nil {
-		run.Thread, err = r.thread(ctx)
+		run.Thread, err = access.Address(ctx, r.ThreadID)
 	} else {
 		run, err = r.run(ctx)
+	}
+	if err == nil {
+		mayRead, err = s.Access.Reader(ctx, run.Thread)
 	}
 	if err == nil {
 		o.After, o.Generation, err = s.Finder.CursorAndGeneration(r.After, r.ProtocolVersion)
@@ -90,7 +96,7 @@ func (s *session) attachment(ctx context.Context, r *clientFrame) (run stream.Ru
 		err = invalidFrame("/join", "must not be combined with after")
 	}
 	o.Join = r.Join
-	return run, o, err
+	return run, o, mayRead, err
 }
 
 // attach creates the view that a subscribe frame requests, and returns its run, which is the
@@ -126,18 +132,26 @@ func (s *session) cancel(ctx context.Context, r *clientFrame) error {
 	if err := commands.CheckReason(r.Reason); err != nil {
 		return err
 	}
-	return s.changeInSlot(ctx, func(ctx context.Context) error { return s.Commands.Cancel(ctx, run, r.Reason) })
+	return s.changeInSlot(ctx, func(ctx context.Context) error {
+		if err := s.Access.Check(ctx, run.Thread, policy.RunThread); err != nil {
+			return err
+		}
+		return s.Commands.Cancel(ctx, run, r.Reason)
+	})
 }
 
 // steer serves a steer frame, the counterpart of POST …/messages. It sends an ack with the cursor
 // and the run, and returns io.EOF for the end frame.
 func (s *session) steer(ctx context.Context, r *clientFrame) error {
-	thread, err := r.thread(ctx)
+	thread, err := access.Address(ctx, r.ThreadID)
 	if err != nil {
 		return err
 	}
 	var steered commands.Steered
 	err = s.changeInSlot(ctx, func(ctx context.Context) (err error) {
+		if err := s.Access.Check(ctx, thread, policy.RunThread); err != nil {
+			return err
+		}
 		steered, err = s.Commands.Steer(ctx, thread, r.Message)
 		return err
 	})
@@ -196,7 +210,7 @@ func (s *session) sendStream(ctx context.Context, r *clientFrame, run stream.Run
 		return err
 	}
 	err = s.Streams.Pump(ctx, view, frames, &subscription{session: s, id: r.ID, run: run, envelope: envelope})
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || policy.IsDenied(err) {
 		return err
 	}
 	return problem.New(http.StatusServiceUnavailable, codeInterrupted, "the stream was interrupted: subscribe again after the last cursor")

@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui/protobuf"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/live"
 	"github.com/perdure/perdure/internal/transport/sse"
@@ -130,6 +131,8 @@ func (s *Streams) EndReason(ctx context.Context, err error) string {
 		return "interrupted"
 	case errors.Is(err, stream.ErrGone):
 		return "gone"
+	case policy.IsDenied(err):
+		return "denied"
 	}
 	s.Logger.WarnContext(ctx, "stream ended before its run ended", "error", err)
 	return "failed"

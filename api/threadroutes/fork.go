@@ -10,8 +10,10 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -27,7 +29,7 @@ type forkResult struct {
 //
 // Errors: 404 unknown_run, 409 run_active or thread_exists.
 func (r *Routes) forkRun(c *gin.Context) error {
-	from, err := request.RunOf(c)
+	from, err := access.AddressRun(c.Request.Context(), request.Segment(c, "thread"), request.Segment(c, "run"))
 	if err != nil {
 		return err
 	}
@@ -59,7 +61,8 @@ func (r *Routes) forkRun(c *gin.Context) error {
 }
 
 // Fork creates the thread to as a fork of the last segment of a run. to must be of the same tenant.
-// It may be repeated. The errors are those of forkRun.
+// The caller of the request becomes its owner, and must be allowed to read the thread of the run.
+// Fork may be repeated. The errors are those of forkRun.
 func (r *Routes) Fork(ctx context.Context, from stream.Run, to stream.Thread) error {
 	from, err := r.finder.LastSegment(ctx, from)
 	if err != nil {
@@ -68,7 +71,13 @@ func (r *Routes) Fork(ctx context.Context, from stream.Run, to stream.Thread) er
 	if err := r.finder.CheckRun(ctx, from, nil); err != nil {
 		return err
 	}
-	err = r.finder.Snapshots.Fork(ctx, from, to)
+	if err := r.access.Check(ctx, from.Thread, policy.ReadThread); err != nil {
+		return err
+	}
+	if err := r.access.CheckTenant(ctx, policy.CreateThread); err != nil {
+		return err
+	}
+	err = r.finder.Snapshots.Fork(ctx, from, to, request.Requester(ctx))
 	switch {
 	case errors.Is(err, stream.ErrRunActive):
 		p := problem.New(http.StatusConflict, "run_active", fmt.Sprintf("the run %.100q has not ended: fork an ended run", from.Shown()))

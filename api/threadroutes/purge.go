@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
@@ -25,6 +26,9 @@ import (
 func (r *Routes) deleteThread(c *gin.Context) error {
 	thread, snap, err := r.latestThread(c)
 	if err != nil {
+		return err
+	}
+	if err := r.access.Check(c.Request.Context(), thread, policy.ManageThread); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), purgeTimeout)

@@ -3,6 +3,7 @@ package threadroutes
 import (
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/api/problem"
@@ -19,6 +20,7 @@ type Config struct {
 	Finder   *lookup.Finder
 	Commands *commands.Sender
 	Watcher  *silence.Watcher
+	Access   *access.Guard
 	// Index is the index of threads, in memory. nil = the route that lists threads is missing.
 	Index *threads.Index
 	// Inbox has the open interrupts of all threads; a deletion removes those of its thread. nil =
@@ -34,13 +36,14 @@ type Routes struct {
 	finder   *lookup.Finder
 	commands *commands.Sender
 	watcher  *silence.Watcher
+	access   *access.Guard
 	index    *threads.Index
 	inbox    *inbox.Store
 }
 
 // New returns the routes.
 func New(cfg Config) *Routes {
-	return &Routes{cfg.Problems, cfg.Bodies, cfg.Finder, cfg.Commands, cfg.Watcher, cfg.Index, cfg.Inbox}
+	return &Routes{cfg.Problems, cfg.Bodies, cfg.Finder, cfg.Commands, cfg.Watcher, cfg.Access, cfg.Index, cfg.Inbox}
 }
 
 // Register adds the routes to the group /v1, which authenticates.
@@ -55,5 +58,7 @@ func (r *Routes) Register(v1 *gin.RouterGroup) {
 	v1.GET("/threads/:thread/superseded", r.Handle(r.listSuperseded))
 	v1.GET("/threads/:thread/superseded/:run", r.Handle(r.showSuperseded))
 	v1.DELETE("/threads/:thread", r.Handle(r.deleteThread))
+	v1.GET("/threads/:thread/shares", r.Handle(r.showShares))
+	v1.PUT("/threads/:thread/shares", r.Handle(r.putShares))
 	v1.POST("/threads/:thread/runs/:run/fork", r.Handle(r.forkRun))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/stream"
@@ -99,7 +100,7 @@ func (r *Routes) showSuperseded(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	run, err := request.RunOf(c)
+	run, err := access.AddressRun(c.Request.Context(), request.Segment(c, "thread"), request.Segment(c, "run"))
 	if err != nil {
 		return err
 	}

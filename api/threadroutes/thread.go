@@ -12,16 +12,18 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// listThreads serves GET /v1/threads: the threads of the caller's tenant, the last updated first,
+// listThreads serves GET /v1/threads: the threads that the caller may read, the last updated first,
 // from the index in memory. The index may lag behind the log for a moment.
 func (r *Routes) listThreads(c *gin.Context) error {
 	limit, err := request.Limit(c)
@@ -32,6 +34,7 @@ func (r *Routes) listThreads(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	filter.MayRead = r.access.MayRead(c.Request.Context())
 	page, err := r.index.List(request.Caller(c.Request.Context()).Tenant, filter, c.Query("cursor"), limit)
 	if err != nil {
 		return err
@@ -196,9 +199,9 @@ func (r *Routes) showThread(c *gin.Context) error {
 
 // latestThread returns the thread in the path and its latest snapshot. If the query has waitFor, it
 // first waits until the log shows the effect of the acknowledged request. A thread without a record
-// is a 404.
+// is a 404, and one that the caller may not read a 403.
 func (r *Routes) latestThread(c *gin.Context) (stream.Thread, *snapshot.Snapshot, error) {
-	thread, err := request.ThreadOf(c)
+	thread, err := access.Address(c.Request.Context(), request.Segment(c, "thread"))
 	if err != nil {
 		return thread, nil, err
 	}
@@ -208,6 +211,9 @@ func (r *Routes) latestThread(c *gin.Context) (stream.Thread, *snapshot.Snapshot
 	snap, err := r.finder.Snapshots.Latest(c.Request.Context(), thread, 0)
 	if err == nil && snap.Seq == 0 {
 		err = problem.NoThread(thread)
+	}
+	if err == nil {
+		err = r.access.Check(c.Request.Context(), thread, policy.ReadThread)
 	}
 	return thread, snap, err
 }
@@ -269,7 +275,7 @@ func (r *Routes) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error)
 		_, snap, err := r.latestThread(c)
 		return snap, 0, err
 	}
-	thread, err := request.ThreadOf(c)
+	thread, err := access.Address(c.Request.Context(), request.Segment(c, "thread"))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -280,6 +286,9 @@ func (r *Routes) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error)
 		return nil, 0, fmt.Errorf("%w: %.40q", stream.ErrInvalidCursor, cursor)
 	}
 	snapAtCursor, err := r.finder.Snapshots.AtCursor(c.Request.Context(), thread, seq)
+	if err == nil {
+		err = r.access.Check(c.Request.Context(), thread, policy.ReadThread)
+	}
 	return snapAtCursor, from, err
 }
 

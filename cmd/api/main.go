@@ -84,7 +84,12 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		}
 	}
 
-	authenticator, err := callers.New(ctx, cfg.Auth, cfg.Addr, logger)
+	authenticator, err := callers.New(ctx, cfg.Auth, cfg.Addr, cfg.Policies.Roles.PlatformAdmin, logger)
+	if err != nil {
+		return false, err
+	}
+
+	policies, err := cfg.Policies.Load()
 	if err != nil {
 		return false, err
 	}
@@ -127,7 +132,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		ForceAgents: cfg.ForceAgents,
 		Origins:     cfg.Origins,
 		Auth:        authenticator,
-		AdminRole:   cfg.Auth.AdminRole,
+		Policies:    policies,
 		ParkAfter:   cfg.ParkAfter,
 		Strict:      cfg.Strict,
 		Sockets:     cfg.MaxSockets,

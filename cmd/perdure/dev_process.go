@@ -24,6 +24,7 @@ import (
 	"github.com/perdure/perdure/internal/approvals/webhook"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/callers"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/process/apinode"
 	"github.com/perdure/perdure/internal/process/config"
@@ -51,6 +52,7 @@ type devProcess struct {
 	webhooks      *webhook.Sender
 	listener      net.Listener // of the API
 	authenticator auth.Authenticator
+	policies      *policy.Engine
 	servers       *devserver.Server // Temporal and NATS
 	nats          *nats.Conn
 	// temporal is shared by both nodes, because an eager workflow start requires a worker of the
@@ -153,7 +155,10 @@ func (p *devProcess) listen(ctx context.Context) (err error) {
 		_ = p.listener.Close() // the API has closed it, if that has started
 		return nil
 	})
-	if p.authenticator, err = callers.New(ctx, p.config.Auth, p.listener.Addr().String(), p.logger); err != nil {
+	if p.policies, err = p.config.Policies.Load(); err != nil {
+		return err
+	}
+	if p.authenticator, err = callers.New(ctx, p.config.Auth, p.listener.Addr().String(), p.config.Policies.Roles.PlatformAdmin, p.logger); err != nil {
 		return err
 	}
 	if p.options.pprof == "" {
@@ -291,6 +296,7 @@ func (p *devProcess) workerConfig(folder *agents.Folder) workernode.Config {
 		}},
 		Queues:        workernode.Queues{Tools: p.tools.TaskQueues()},
 		Webhooks:      p.webhooks,
+		Policies:      p.policies,
 		WorkflowCache: cfg.WorkflowCache,
 		ToolGrace:     cfg.ToolGrace,
 		Logger:        p.logger,
@@ -309,7 +315,7 @@ func (p *devProcess) apiConfig() apinode.Config {
 		ForceAgents: cfg.ForceAgents,
 		Origins:     origins(cfg.Origins),
 		Auth:        p.authenticator,
-		AdminRole:   cfg.Auth.AdminRole,
+		Policies:    p.policies,
 		ParkAfter:   cfg.ParkAfter,
 		Strict:      cfg.Strict,
 		Sockets:     cfg.MaxSockets,

@@ -33,7 +33,7 @@ func TestTenantsOfTokensAndKeys(t *testing.T) {
 	person := func(name, tenant string, lasts time.Duration, roles ...string) string {
 		return provider.Token(t, kit.Marked(name), lasts, map[string]any{"org": map[string]any{"id": tenant}, "realm_access": map[string]any{"roles": roles}})
 	}
-	ann, bob := person("ann", "shop", time.Hour, "admin"), person("bob", "bank", time.Hour)
+	ann, bob := person("ann", "shop", time.Hour, "perdure-platform-admin"), person("bob", "bank", time.Hour)
 	in := kit.NewInput(kit.Marked("What is 12*7?"))
 	p.Threads.Add(in.ThreadID)
 
@@ -46,7 +46,7 @@ func TestTenantsOfTokensAndKeys(t *testing.T) {
 	}
 
 	kit.WantProblem(t, p.RequestAs(t, bob, http.MethodGet, kit.EventsPath(in), nil), 404, "unknown_run")
-	kit.WantProblem(t, p.RequestAs(t, bob, http.MethodPost, kit.CancelPath(in), nil), 404, "unknown_run")
+	kit.WantProblem(t, p.RequestAs(t, bob, http.MethodPost, kit.CancelPath(in), nil), 404, "unknown_thread")
 	if _, events := p.Subscribe(t, bob, in); events != 0 {
 		t.Errorf("events of ann for bob over a socket = %d, want none", events)
 	}
@@ -69,7 +69,7 @@ func TestTenantsOfTokensAndKeys(t *testing.T) {
 	}
 	const annsKey, bobsKey = "key-of-the-shops-program", "key-of-the-banks-program"
 	keys := filepath.Join(t.TempDir(), "keys.yaml")
-	listed := fmt.Sprintf("keys:\n  - {key: %s, tenant: shop, subject: %q}\n  - {sha256: %x, tenant: bank, subject: bot}\n", annsKey, kit.Marked("bot"), sha256.Sum256([]byte(bobsKey)))
+	listed := fmt.Sprintf("keys:\n  - {key: %s, tenant: shop, subject: %q, roles: [perdure-tenant-admin]}\n  - {sha256: %x, tenant: bank, subject: bot, roles: [perdure-tenant-admin]}\n", annsKey, kit.Marked("bot"), sha256.Sum256([]byte(bobsKey)))
 	if err := os.WriteFile(keys, []byte(listed), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func startPayer(t *testing.T) *kit.Perdure {
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	keys := filepath.Join(t.TempDir(), "keys.yaml")
 	listed := "keys:\n"
-	for name, role := range map[string]string{"ann": "", "bob": "finance", "cal": "", "admin": "admin"} {
+	for name, role := range map[string]string{"ann": "", "bob": "finance", "cal": "", "admin": "perdure-platform-admin"} {
 		listed += fmt.Sprintf("  - {key: %s, tenant: default, subject: %s, roles: [%s]}\n", keyOf(name), name, role)
 	}
 	if err := os.WriteFile(keys, []byte(listed), 0o600); err != nil {
@@ -68,6 +68,7 @@ func TestApprovalsJudgeEveryContributor(t *testing.T) {
 	earlier := kit.NewInput(kit.Marked("Listen to me."))
 	kit.SharedModel.AnswerWith(t, earlier.Messages[0].Content, kit.Marked("I do."))
 	run(earlier, "ann")
+	shareToRun(t, p, earlier.ThreadID, "ann", "bob")
 	pay := kit.UserMessage(kit.Marked("Pay it, too."))
 	kit.ScriptCalculations(t, pay.Content, kit.Marked("Paid."), "2+2")
 	earlier.RunID, earlier.Messages = "run-2", append(earlier.Messages, pay)
@@ -78,10 +79,21 @@ func TestApprovalsJudgeEveryContributor(t *testing.T) {
 	kit.ScriptCalculations(t, aside.Content, kit.Marked("Paid."), "3+3")
 	p.Threads.Add(steered.ThreadID)
 	began := p.RequestAs(t, keyOf("bob"), http.MethodPost, payer, steered)
+	shareToRun(t, p, steered.ThreadID, "bob", "ann")
 	if resp := p.RequestAs(t, keyOf("ann"), http.MethodPost, "/v1/threads/"+steered.ThreadID+"/messages", map[string]any{"message": aside}); resp.StatusCode != http.StatusAccepted {
 		t.Fatalf("steering: got %s, want %d", resp.Status, http.StatusAccepted)
 	}
 	wantDecidedByCal(t, p, steered, kit.WantEvents(t, began))
+}
+
+// shareToRun lets a user send input to a thread of another user.
+func shareToRun(t *testing.T, p *kit.Perdure, threadID, owner, with string) {
+	t.Helper()
+	shares := map[string]any{"shares": []any{map[string]string{"subject": with, "access": "run"}}}
+	resp := p.RequestAs(t, keyOf(owner), http.MethodPut, "/v1/threads/"+threadID+"/shares", shares)
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("share of %s with %s: got %s, want %d", owner, with, resp.Status, http.StatusOK)
+	}
 }
 
 // wantDecidedByCal checks that a run has ended with an interrupt that shows ann and bob as

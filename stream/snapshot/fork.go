@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -23,10 +24,11 @@ type Content struct {
 
 // Fork begins a thread of the same tenant with the conversation and the state that another thread
 // had at the end of a run. Interrupts, decisions and remembered approvals are not copied. It writes
-// the new thread's first record; forking again with the same origin changes nothing. The error is
+// the new thread's first record, and by becomes the owner of the thread; nil = an anonymous caller.
+// Forking again by the same subject and with the same origin changes nothing. The error is
 // stream.ErrRunActive if the run has not ended in its last segment, and stream.ErrThreadExists if
 // the thread has records of another origin.
-func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread) error {
+func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread, by *auth.Principal) error {
 	opening, err := s.log.OpeningOf(ctx, from)
 	if err != nil {
 		return err
@@ -46,7 +48,7 @@ func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread) err
 		Fork: stream.Fork{
 			Thread: to.ID,
 			Origin: stream.Origin{Thread: from.Thread.ID, Run: from.Shown(), Agent: opening.Agent, ProtocolVersion: opening.ProtocolVersion},
-			Handed: base.Handed,
+			Handed: base.Handed, Requester: by,
 		},
 		Entries: base.Entries, State: base.State, Moved: base.Moved, Unmoved: base.Unmoved, Contributors: base.Contributors,
 	}

@@ -31,6 +31,7 @@ type View struct {
 	nextPastRecord func() (*stream.Record, error, bool) // nil when the past is over
 	stopPast       func()                               // releases nextPastRecord; set with it
 	skipPast       bool                                 // there is no past; see SkipPast
+	admit          func(ctx context.Context) error      // see Admit; nil = every reader
 }
 
 // projector is the projection of a run (Projection) or of a thread (threadProjection).
@@ -149,7 +150,13 @@ func (v *View) Run() (run stream.Run, ok bool) {
 // this run or thread. After stream.ErrInterrupted, and after failures of the log, a client
 // continues on a new view with the cursor of its last frame.
 func (v *View) Next(ctx context.Context, idle time.Duration) ([]Frame, error) {
-	if frames, err := v.NextPast(ctx); err != nil || frames != nil {
+	frames, err := v.next(ctx, idle)
+	return v.admitted(ctx, frames, err)
+}
+
+// next is Next for any reader.
+func (v *View) next(ctx context.Context, idle time.Duration) ([]Frame, error) {
+	if frames, err := v.nextPast(ctx); err != nil || frames != nil {
 		return frames, err
 	}
 	for {
@@ -170,6 +177,28 @@ func (v *View) Next(ctx context.Context, idle time.Duration) ([]Frame, error) {
 // NextPast returns the next frames of the past, and none at its end. It does not wait for new
 // records. Its errors are those of Next.
 func (v *View) NextPast(ctx context.Context) ([]Frame, error) {
+	frames, err := v.nextPast(ctx)
+	return v.admitted(ctx, frames, err)
+}
+
+// Admit sets a check that the view makes before it returns frames, each time. Its error is returned
+// instead of the frames. A reader may attach before the thread exists, and the access to the thread
+// may change while the reader reads.
+func (v *View) Admit(check func(ctx context.Context) error) { v.admit = check }
+
+// admitted returns frames, or the error of the check.
+func (v *View) admitted(ctx context.Context, frames []Frame, err error) ([]Frame, error) {
+	if err != nil || len(frames) == 0 || v.admit == nil {
+		return frames, err
+	}
+	if err := v.admit(ctx); err != nil {
+		return nil, err
+	}
+	return frames, nil
+}
+
+// nextPast is NextPast for any reader.
+func (v *View) nextPast(ctx context.Context) ([]Frame, error) {
 	if v.projection == nil {
 		if err := v.begin(ctx); err != nil {
 			return nil, err

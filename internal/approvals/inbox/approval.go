@@ -38,8 +38,8 @@ type Approval struct {
 
 // Voting is who may decide an interrupt, and who has decided.
 type Voting struct {
-	// Approvers may decide: subjects, and roles as role:name. Empty = every caller that may use the
-	// thread.
+	// Approvers may decide: subjects, and roles as role:name. Empty = the rule names nobody, so those
+	// decide that may decide in the thread.
 	Approvers []string `json:"approvers"`
 	// Quorum is the number of approvers that have to approve, at least 1.
 	Quorum int `json:"quorum"`

@@ -14,6 +14,33 @@ type Filter struct {
 	Until time.Time
 	// Assignee selects the interrupts that this approver may decide.
 	Assignee *Assignee
+	// Reader selects the interrupts that this caller may read; nil = all.
+	Reader *Reader
+}
+
+// Reader is a caller that reads the inbox.
+type Reader struct {
+	Subject string
+	Roles   []string
+	// MayRead reports whether the caller may read an interrupt of a thread. isApprover tells whether
+	// the interrupt makes the caller an approver.
+	MayRead func(thread string, isApprover bool) bool
+}
+
+// Reads reports whether the caller may read an interrupt.
+func (r *Reader) Reads(a *Approval) bool {
+	p := propertiesOf(a)
+	return r.reads(&p)
+}
+
+// reads is Reads for the properties. An interrupt that names no approvers makes everyone an approver
+// only if its contributors must not decide, because another person has to decide then.
+func (r *Reader) reads(p *properties) bool {
+	isApprover := agents.MayDecide(p.approvers, r.Subject, r.Roles)
+	if len(p.approvers) == 0 {
+		isApprover = p.notByRequester
+	}
+	return r.MayRead(p.thread, isApprover)
 }
 
 // Assignee is an approver, by subject and roles, or any caller with one of the roles.
@@ -32,8 +59,9 @@ type properties struct {
 	thread, agent, tool string
 	requestedAt         time.Time
 	approvers           []string
-	// contributors is set only if they must not decide.
-	contributors []string
+	// notByRequester tells that contributors must not decide; contributors is set only then.
+	notByRequester bool
+	contributors   []string
 	// voters are the subjects of the votes; nil if the votes are for different arguments.
 	voters []string
 }
@@ -41,7 +69,7 @@ type properties struct {
 // propertiesOf returns the facts of an interrupt.
 func propertiesOf(a *Approval) properties {
 	p := properties{thread: a.ThreadID, agent: a.Agent, tool: a.ToolName, requestedAt: a.RequestedAt, approvers: a.Approvers}
-	if a.NotByRequester {
+	if p.notByRequester = a.NotByRequester; p.notByRequester {
 		p.contributors = a.Contributors
 	}
 	for _, d := range a.Decisions {
@@ -59,7 +87,8 @@ func propertiesOf(a *Approval) properties {
 // matches reports whether the filter selects an interrupt with these properties.
 func (f *Filter) matches(p *properties) bool {
 	return (f.Agent == "" || f.Agent == p.agent) && (f.Tool == "" || f.Tool == p.tool) && (f.Thread == "" || f.Thread == p.thread) &&
-		(f.Until.IsZero() || !p.requestedAt.After(f.Until)) && (f.Assignee == nil || f.Assignee.mayDecide(p))
+		(f.Until.IsZero() || !p.requestedAt.After(f.Until)) && (f.Assignee == nil || f.Assignee.mayDecide(p)) &&
+		(f.Reader == nil || f.Reader.reads(p))
 }
 
 // Matches reports whether the filter selects the interrupt of an event.

@@ -26,7 +26,8 @@ type Index struct {
 	archive *archive
 
 	mu sync.RWMutex
-	// pending are the open interrupts, by the tenant's token, sorted by sort key.
+	// pending are the open interrupts, by the tenant's token, sorted by sort key. A change replaces
+	// the slice, so that readers need the lock only to get it.
 	pending map[string][]*openInterrupt
 	// revision is the revision of the bucket that pending has reached.
 	revision uint64
@@ -108,7 +109,7 @@ func (idx *Index) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	idx.mu.Lock()
 	defer idx.mu.Unlock()
 	idx.revision = change.Revision()
-	items := idx.pending[tenant]
+	items := slices.Clone(idx.pending[tenant])
 	at, found := slices.BinarySearchFunc(items, sortKey, compareSortKey)
 	switch {
 	case item != nil && found:
@@ -160,12 +161,13 @@ func (p *properties) internStrings() {
 
 // Decided returns up to limit decided interrupts of a tenant, last decided first, after a page's
 // cursor; "" = from the beginning. next is the cursor of the next page; "" = this is the last page.
-// Of f, only Agent, Tool and Thread are compared. Errors: stream.ErrInvalidCursor.
+// Of f, only Agent, Tool and Thread are compared: the caller checks Reader. Errors: stream.ErrInvalidCursor.
 func (idx *Index) Decided(tenant string, f Filter, after string, limit int) (page []Reference, next string, err error) {
 	beforeKey, err := parsePageCursor(after)
 	if err != nil {
 		return nil, "", err
 	}
+	f = Filter{Agent: f.Agent, Tool: f.Tool, Thread: f.Thread}
 	idx.archive.mu.RLock()
 	defer idx.archive.mu.RUnlock()
 	last := ""

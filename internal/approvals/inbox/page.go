@@ -20,16 +20,16 @@ type Page struct {
 
 // List returns up to limit open interrupts of a tenant that f selects, after a page's cursor; "" =
 // from the beginning. The list may change between pages: an interrupt that is open during the whole
-// iteration is in exactly one page. Errors: stream.ErrInvalidCursor.
+// iteration is in exactly one page. f.Reader may take its time: List calls it without a lock. Errors: stream.ErrInvalidCursor.
 func (idx *Index) List(tenant string, f Filter, after string, limit int) (Page, error) {
 	afterKey, err := parsePageCursor(after)
 	if err != nil {
 		return Page{}, err
 	}
 	idx.mu.RLock()
-	defer idx.mu.RUnlock()
 	p := Page{Items: []json.RawMessage{}, Events: Cursor{revision: idx.revision, at: time.Now(), epoch: idx.store.epoch}}
 	items := idx.pending[token(tenant)]
+	idx.mu.RUnlock()
 	at, found := slices.BinarySearchFunc(items, afterKey, compareSortKey)
 	if found {
 		at++

@@ -16,12 +16,14 @@ import (
 // the provider. If the provider is unavailable, New logs a warning, and the next request with a
 // token tries again.
 //
+// In the mode none every caller has the role admin.
+//
 // Errors: *config.VariableError.
-func New(ctx context.Context, cfg config.Auth, addr string, logger *slog.Logger) (auth.Authenticator, error) {
+func New(ctx context.Context, cfg config.Auth, addr, admin string, logger *slog.Logger) (auth.Authenticator, error) {
 	if err := cfg.CheckAddr(addr); err != nil {
 		return nil, err
 	}
-	callers, err := newCallers(ctx, cfg, logger)
+	callers, err := newCallers(ctx, cfg, admin, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +31,7 @@ func New(ctx context.Context, cfg config.Auth, addr string, logger *slog.Logger)
 }
 
 // newCallers makes the authenticator of a mode.
-func newCallers(ctx context.Context, cfg config.Auth, logger *slog.Logger) (auth.Authenticator, error) {
+func newCallers(ctx context.Context, cfg config.Auth, admin string, logger *slog.Logger) (auth.Authenticator, error) {
 	switch cfg.Mode {
 	case config.AuthHeader:
 		return &auth.Proxy{Headers: cfg.Headers, Trusted: cfg.Proxies}, nil
@@ -50,6 +52,6 @@ func newCallers(ctx context.Context, cfg config.Auth, logger *slog.Logger) (auth
 		}
 		return tokens, nil
 	default:
-		return &auth.Anonymous{Headers: cfg.Headers, Roles: []string{cfg.AdminRole}}, nil
+		return &auth.Anonymous{Headers: cfg.Headers, Roles: []string{admin}}, nil
 	}
 }

@@ -37,8 +37,8 @@ func TestEachModeHasAnAuthenticator(t *testing.T) {
 		// wantHosts tells that the host agents.example is allowed.
 		wantHosts bool
 	}{
-		"none":           {config.Auth{Mode: config.AuthNone, AdminRole: "boss"}, loopback, &auth.Anonymous{Roles: []string{"boss"}}, "", false},
-		"none, wherever": {config.Auth{Mode: config.AuthNone, AllowAnonymous: true, AdminRole: "boss"}, network, &auth.Anonymous{Roles: []string{"boss"}}, "", false},
+		"none":           {config.Auth{Mode: config.AuthNone}, loopback, &auth.Anonymous{Roles: []string{"boss"}}, "", false},
+		"none, wherever": {config.Auth{Mode: config.AuthNone, AllowAnonymous: true}, network, &auth.Anonymous{Roles: []string{"boss"}}, "", false},
 		"header":         {config.Auth{Mode: config.AuthHeader, Headers: auth.Headers{Subject: "X"}}, network, &auth.Proxy{Headers: auth.Headers{Subject: "X"}}, "", false},
 		"header, hosts":  {config.Auth{Mode: config.AuthHeader, Hosts: auth.Hosts{"*.example"}}, network, &auth.Proxy{}, "", true},
 		"apikey, hosts":  {config.Auth{Mode: config.AuthAPIKey, Keys: keys, Hosts: auth.Hosts{"other.example"}}, network, &apikey.Keys{}, "", false},
@@ -46,7 +46,7 @@ func TestEachModeHasAnAuthenticator(t *testing.T) {
 		"oidc, later":    {config.Auth{Mode: config.AuthOIDC, OIDC: config.OIDC{Issuer: away.URL}}, network, &oidc.Tokens{}, "the API refuses all tokens until it can", true},
 	} {
 		var log bytes.Buffer
-		got, err := callers.New(t.Context(), tt.cfg, tt.addr, slog.New(slog.NewTextHandler(&log, nil)))
+		got, err := callers.New(t.Context(), tt.cfg, tt.addr, "boss", slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -75,7 +75,7 @@ func TestErrorsNameTheirVariable(t *testing.T) {
 		"PERDURE_AUTH_KEYS":   {Mode: config.AuthAPIKey, Keys: filepath.Join(t.TempDir(), "none")},
 		"PERDURE_OIDC_ISSUER": {Mode: config.AuthOIDC, OIDC: config.OIDC{Issuer: another.URL}},
 	} {
-		got, err := callers.New(t.Context(), cfg, network, slog.New(slog.DiscardHandler))
+		got, err := callers.New(t.Context(), cfg, network, "admin", slog.New(slog.DiscardHandler))
 		var bad *config.VariableError
 		if !errors.As(err, &bad) || bad.Name != variable || got != nil {
 			t.Errorf("%s: got %T, %v, want an error about it", variable, got, err)

@@ -40,6 +40,8 @@ type Stored struct {
 	// Requester is the caller who wrote this revision of the schedule. The schedule's runs belong
 	// to this principal.
 	Requester *auth.Principal `json:"requester,omitempty"`
+	// Owner is who created the schedule.
+	Owner     *auth.Principal `json:"owner,omitempty"`
 	CreatedAt time.Time       `json:"createdAt"`
 	ChangedAt time.Time       `json:"changedAt"`
 	// Revision is the revision of the key in the bucket. Create and Change set it; firings name it.

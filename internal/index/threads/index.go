@@ -43,6 +43,63 @@ type entry struct {
 	runID     string
 	status    stream.Status
 	updatedAt int64 // milliseconds since 1970
+	access    Access
+}
+
+// Access is who may use a thread, in a form that many threads share. Two values are equal if the
+// owners and shares are.
+type Access unique.Handle[access]
+
+// access is a stream.Access that can be compared.
+type access struct {
+	owner   string
+	isOwned bool
+	shares  string // the shares as JSON; "" = none
+}
+
+// accessOf returns the shared form.
+func accessOf(a *stream.Access) Access {
+	var value access
+	if a.Owner != nil {
+		value.owner, value.isOwned = *a.Owner, true
+	}
+	if len(a.Shares) > 0 {
+		encoded, _ := json.Marshal(a.Shares) // strings and booleans are always encodable
+		value.shares = string(encoded)
+	}
+	return Access(unique.Make(value))
+}
+
+// Decode returns who may use the thread.
+func (a Access) Decode() stream.Access {
+	value := unique.Handle[access](a).Value()
+	var decoded stream.Access
+	if value.isOwned {
+		decoded.Owner = &value.owner
+	}
+	if value.shares != "" {
+		_ = json.Unmarshal([]byte(value.shares), &decoded.Shares) // accessOf has encoded them
+	}
+	return decoded
+}
+
+// AccessTo returns who may use a thread, as the index has it. ok is false if the index does not
+// have the thread, or does not follow the bucket: then the log knows.
+func (idx *Index) AccessTo(thread stream.Thread) (a Access, ok bool) {
+	if !idx.Current() {
+		return a, false
+	}
+	idx.mu.RLock()
+	defer idx.mu.RUnlock()
+	t := idx.tenants[stream.IndexToken(stream.Token(thread.Tenant))]
+	if t == nil {
+		return a, false
+	}
+	item := t.byToken[stream.IndexToken(stream.Token(thread.ID))]
+	if item == nil {
+		return a, false
+	}
+	return item.access, true
 }
 
 // compare orders items by time, and items of the same millisecond by token.
@@ -164,6 +221,6 @@ func decodeEntry(change jetstream.KeyValueEntry, token string) *entry {
 	}
 	return &entry{
 		token: strings.Clone(token), id: l.ThreadID, agent: unique.Make(l.Agent).Value(), runID: l.RunID,
-		status: stream.Status(unique.Make(string(l.Status)).Value()), updatedAt: l.UpdatedAt.UnixMilli(),
+		status: stream.Status(unique.Make(string(l.Status)).Value()), updatedAt: l.UpdatedAt.UnixMilli(), access: accessOf(&l.Access),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unique"
 
 	"github.com/perdure/perdure/stream"
 )
@@ -21,6 +22,10 @@ type Thread struct {
 	Status stream.Status `json:"status"`
 	// UpdatedAt is when the last run began or ended, or when the thread was forked.
 	UpdatedAt time.Time `json:"updatedAt"`
+	// Owner is the subject of the thread's owner; "" = an anonymous caller, or unknown. Shared tells
+	// that the thread has shares.
+	Owner  string `json:"owner,omitempty"`
+	Shared bool   `json:"shared,omitempty"`
 }
 
 // Filter selects threads. A zero field selects all.
@@ -29,6 +34,9 @@ type Filter struct {
 	Status stream.Status
 	// After and Before bound UpdatedAt; both exclude the bound itself, to the millisecond.
 	After, Before time.Time
+	// MayRead selects the threads whose access it accepts. It is called once for each distinct
+	// access of a list. nil = all threads.
+	MayRead func(stream.Access) bool
 }
 
 // matches reports whether the filter selects a thread.
@@ -69,12 +77,13 @@ func (idx *Index) List(tenant string, f Filter, after string, limit int) (Page, 
 	if afterItem != nil {
 		from, _ = slices.BinarySearchFunc(t.sorted, afterItem, (*entry).compare)
 	}
+	mayRead := f.memoized()
 	var last *entry
 	for _, item := range slices.Backward(t.sorted[:from]) {
 		if !f.After.IsZero() && item.updatedAt <= f.After.UnixMilli() {
 			break // all that follow are older
 		}
-		if !f.matches(item) {
+		if !f.matches(item) || !mayRead(item.access) {
 			continue
 		}
 		if len(p.Items) == limit {
@@ -82,11 +91,34 @@ func (idx *Index) List(tenant string, f Filter, after string, limit int) (Page, 
 			break
 		}
 		last = item
-		p.Items = append(p.Items, Thread{
-			ThreadID: item.id, Agent: item.agent, RunID: item.runID, Status: item.status, UpdatedAt: time.UnixMilli(item.updatedAt).UTC(),
-		})
+		p.Items = append(p.Items, item.shown())
 	}
 	return p, nil
+}
+
+// memoized returns MayRead with a memory.
+func (f *Filter) memoized() func(Access) bool {
+	if f.MayRead == nil {
+		return func(Access) bool { return true }
+	}
+	known := map[Access]bool{}
+	return func(a Access) bool {
+		mayRead, ok := known[a]
+		if !ok {
+			mayRead = f.MayRead(a.Decode())
+			known[a] = mayRead
+		}
+		return mayRead
+	}
+}
+
+// shown returns the thread as a page has it.
+func (i *entry) shown() Thread {
+	owned := unique.Handle[access](i.access).Value()
+	return Thread{
+		ThreadID: i.id, Agent: i.agent, RunID: i.runID, Status: i.status, UpdatedAt: time.UnixMilli(i.updatedAt).UTC(),
+		Owner: owned.owner, Shared: owned.shares != "",
+	}
 }
 
 // cursor returns the cursor of the page after this thread: its time and token.

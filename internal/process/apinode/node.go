@@ -21,6 +21,7 @@ import (
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/index/watch"
@@ -42,9 +43,9 @@ type Config struct {
 	// Known returns the names that the documents of the folder define. It is called concurrently.
 	Known   func() agents.Names
 	Origins []string
-	// Auth authenticates callers. AdminRole is the role that may publish agents; "" = the default.
-	Auth      auth.Authenticator
-	AdminRole string
+	// Auth authenticates callers, and Policies decides what they may do.
+	Auth     auth.Authenticator
+	Policies *policy.Engine
 	// ParkAfter is how long a run waits for interrupts before it is parked. 0 = the default.
 	ParkAfter time.Duration
 	// Strict checks every event before the node sends it.
@@ -122,7 +123,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Temporal:  cfg.Temporal,
 		Logger:    cfg.Logger,
 		Origins:   cfg.Origins,
-		Auth:      cfg.Auth, AdminRole: cfg.AdminRole,
+		Auth:      cfg.Auth, Policies: cfg.Policies,
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics,
 		Limits: api.Limits{MaxSockets: cfg.Sockets, MaxStreams: cfg.Streams},
 		Inbox:  approvals, Schedules: scheduleStore, Threads: n.threads,

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
 )
 
 // The modes of authentication.
@@ -28,8 +29,6 @@ type Auth struct {
 	AllowAnonymous bool
 	// Hosts are the hosts to which requests may be addressed; nil = those of AllowedHosts.
 	Hosts auth.Hosts
-	// AdminRole is the role that may change what all tenants share, such as agents.
-	AdminRole string
 	// Headers are the names of the headers of AuthHeader and AuthNone. Proxies are the networks
 	// whose requests AuthHeader accepts.
 	Headers auth.Headers
@@ -37,6 +36,23 @@ type Auth struct {
 	// Keys is the path of the file of AuthAPIKey.
 	Keys string
 	OIDC OIDC
+}
+
+// Policies are the policies that decide what callers may do. The API and the worker must have the
+// same ones.
+type Policies struct {
+	Roles policy.Roles
+	// Path is a file, or a folder with files *.cedar; "" = only the default policies.
+	Path string
+}
+
+// Load reads the policies. Errors: *VariableError.
+func (p Policies) Load() (*policy.Engine, error) {
+	engine, err := policy.Load(p.Roles, p.Path)
+	if err != nil {
+		return nil, &VariableError{Name: "PERDURE_POLICIES", Err: err}
+	}
+	return engine, nil
 }
 
 // OIDC selects the accepted tokens and the claims with the principal. A claim is a member of the

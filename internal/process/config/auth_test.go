@@ -17,7 +17,7 @@ import (
 func TestAuthModesAreConfigured(t *testing.T) {
 	t.Parallel()
 	plain := config.Auth{
-		Mode: config.AuthNone, AdminRole: "admin", Headers: auth.Headers{Subject: "X-Forwarded-User", Roles: "X-Forwarded-Groups"},
+		Mode: config.AuthNone, Headers: auth.Headers{Subject: "X-Forwarded-User", Roles: "X-Forwarded-Groups"},
 		Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 		OIDC:    config.OIDC{SubjectClaim: "sub", RolesClaim: "roles"},
 	}
@@ -28,11 +28,11 @@ func TestAuthModesAreConfigured(t *testing.T) {
 		}
 	}
 	got := load(t, config.API, []string{"--auth=oidc", "--auth-keys=k"},
-		"PERDURE_ADMIN_ROLE=platform", "PERDURE_AUTH_SUBJECT_HEADER=x-user", "PERDURE_AUTH_ROLES_HEADER=X-Roles", "PERDURE_AUTH_TENANT_HEADER=X-Tenant",
+		"PERDURE_AUTH_SUBJECT_HEADER=x-user", "PERDURE_AUTH_ROLES_HEADER=X-Roles", "PERDURE_AUTH_TENANT_HEADER=X-Tenant",
 		"PERDURE_AUTH_PROXIES=10.1.2.3/8, fd00::/8", "PERDURE_OIDC_ISSUER=https://login.example/realms/shop", "PERDURE_OIDC_AUDIENCE=perdure, cli",
 		"PERDURE_OIDC_SUBJECT_CLAIM=email", "PERDURE_OIDC_ROLES_CLAIM=realm_access.roles", "PERDURE_OIDC_TENANT_CLAIM=org.id", "PERDURE_ADDR=0.0.0.0:80").Auth
 	want := config.Auth{
-		Mode: config.AuthOIDC, AdminRole: "platform", Keys: "k", Headers: auth.Headers{Subject: "X-User", Roles: "X-Roles", Tenant: "X-Tenant"},
+		Mode: config.AuthOIDC, Keys: "k", Headers: auth.Headers{Subject: "X-User", Roles: "X-Roles", Tenant: "X-Tenant"},
 		Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
 		OIDC: config.OIDC{
 			Issuer: "https://login.example/realms/shop", Audiences: []string{"perdure", "cli"},

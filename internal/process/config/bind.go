@@ -13,7 +13,9 @@ func authMode(c *Config) pflag.Value {
 }
 func allowAnonymous(c *Config) pflag.Value { return bind(&c.Auth.AllowAnonymous, truth) }
 func hosts(c *Config) pflag.Value          { return bind(&c.Auth.Hosts, hostList) }
-func adminRole(c *Config) pflag.Value      { return bind(&c.Auth.AdminRole, text) }
+func platformAdmin(c *Config) pflag.Value  { return bind(&c.Policies.Roles.PlatformAdmin, text) }
+func tenantAdmin(c *Config) pflag.Value    { return bind(&c.Policies.Roles.TenantAdmin, text) }
+func policies(c *Config) pflag.Value       { return bind(&c.Policies.Path, text) }
 func subjectHeader(c *Config) pflag.Value  { return bind(&c.Auth.Headers.Subject, headerName) }
 func rolesHeader(c *Config) pflag.Value    { return bind(&c.Auth.Headers.Roles, headerName) }
 func tenantHeader(c *Config) pflag.Value   { return bind(&c.Auth.Headers.Tenant, headerName) }

@@ -32,6 +32,9 @@ type Config struct {
 	TenantBudget
 	Connections
 
+	// Policies decides what callers may do.
+	Policies Policies
+
 	// Agents is the folder of definitions: agents for the API, tools and MCP servers for the
 	// worker. Empty = none.
 	Agents string

@@ -134,9 +134,15 @@ var groups = []group{
 		{Name: "PERDURE_STRICT", For: apiDev, value: strict,
 			Meaning: "true: check every event. Before an event that AG-UI forbids, end the stream and log an error. For tests"},
 	}},
+	{"Authorization", []Variable{
+		{Name: "PERDURE_PLATFORM_ADMIN_ROLE", Default: "perdure-platform-admin", For: withDev, value: platformAdmin,
+			Meaning: "Role of the administrators of the platform: they publish agents, which all tenants share, and administer their own tenant. With PERDURE_AUTH=none every caller has it"},
+		{Name: "PERDURE_POLICIES", For: withDev, value: policies,
+			Meaning: "File with policies (Cedar), or folder with files *.cedar, in addition to the default policies. Read at start; the same for all APIs and workers"},
+		{Name: "PERDURE_TENANT_ADMIN_ROLE", Default: "perdure-tenant-admin", For: withDev, value: tenantAdmin,
+			Meaning: "Role of the administrators of a tenant: they may do everything with its threads and schedules"},
+	}},
 	{"Authentication", []Variable{
-		{Name: "PERDURE_ADMIN_ROLE", Default: "admin", For: apiDev, value: adminRole,
-			Meaning: "Role that may publish agents, which all tenants share. With PERDURE_AUTH=none every caller has it"},
 		{Name: "PERDURE_AUTH", Default: AuthNone, For: apiDev, value: authMode,
 			Meaning: "Mode of authentication: none (accepts every caller; only on loopback), header (a proxy authenticates callers), oidc (tokens) or apikey (a file of keys)"},
 		{Name: "PERDURE_AUTH_ALLOW_ANONYMOUS", Default: "false", For: apiDev, value: allowAnonymous,

@@ -22,6 +22,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/webhook"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/schedules"
@@ -55,6 +56,8 @@ type Config struct {
 	Programs workflows.Programs
 	// Register adds workflows and activities to the worker of the main task queue; nil = none.
 	Register func(r worker.Registry)
+	// Policies decides what the requesters of schedules may do.
+	Policies *policy.Engine
 	// Webhooks sends the events of interrupts; nil = there are no webhooks. The caller closes it.
 	Webhooks *webhook.Sender
 	Budgets
@@ -152,7 +155,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.LookElsewhere != nil {
 		cfg.LookElsewhere(n.board.Offers)
 	}
-	a := &activities.Activities{Log: l, Snapshots: cfg.Snapshots, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Cancels: cancels, ToolGrace: cfg.ToolGrace, Queues: n.board}
+	a := &activities.Activities{Log: l, Snapshots: cfg.Snapshots, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Cancels: cancels, ToolGrace: cfg.ToolGrace, Queues: n.board, Policies: cfg.Policies}
 	if a.Inbox, err = inbox.Open(ctx, l); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}

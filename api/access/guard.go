@@ -1,0 +1,105 @@
+package access
+
+import (
+	"context"
+
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/index/threads"
+	"github.com/perdure/perdure/stream"
+)
+
+// Guard decides. All fields but Threads are required, and owned by the Server. It has no state of
+// its own, and is safe for concurrent use.
+type Guard struct {
+	Policies *policy.Engine
+	Log      *stream.Log
+	// Threads knows the owners and shares of threads without a request to the log. It lags behind
+	// the log for a moment. nil = the log is asked.
+	Threads *threads.Index
+}
+
+// Check returns nil if the caller may do something with a thread. Errors: *policy.DeniedError, 404
+// unknown_thread, 401.
+//
+// A handler that reads checks after it has read: a thread that begins meanwhile may belong to
+// somebody else.
+func (g *Guard) Check(ctx context.Context, thread stream.Thread, action policy.Action) error {
+	return g.check(ctx, thread, action, policy.Context{})
+}
+
+// CheckInterrupt is Check for one interrupt of the thread. isApprover tells that the rule of the
+// interrupt makes the caller an approver.
+func (g *Guard) CheckInterrupt(ctx context.Context, thread stream.Thread, action policy.Action, isApprover bool) error {
+	return g.check(ctx, thread, action, policy.Context{Approver: isApprover})
+}
+
+// CheckInput returns nil if the caller may send an input to a thread. last is the thread's last
+// record; 0 = the input begins the thread.
+func (g *Guard) CheckInput(ctx context.Context, thread stream.Thread, last uint64) error {
+	if last == 0 {
+		return g.CheckTenant(ctx, policy.CreateThread)
+	}
+	return g.Check(ctx, thread, policy.RunThread)
+}
+
+// CheckTenant returns nil if the caller may create something in its tenant.
+func (g *Guard) CheckTenant(ctx context.Context, action policy.Action) error {
+	p, err := request.Principal(ctx)
+	if err != nil {
+		return err
+	}
+	return g.Policies.Check(p, action, policy.Tenant(p.Tenant), policy.Context{})
+}
+
+// CheckSchedule returns nil if the caller may do something with a schedule of its tenant. owner is
+// nil for an anonymous owner.
+func (g *Guard) CheckSchedule(ctx context.Context, owner *auth.Principal, action policy.Action) error {
+	p, err := request.Principal(ctx)
+	if err != nil {
+		return err
+	}
+	subject := ""
+	if owner != nil {
+		subject = owner.Subject
+	}
+	return g.Policies.Check(p, action, policy.Schedule(p.Tenant, subject), policy.Context{})
+}
+
+// CheckPublish returns nil if the caller may publish an agent of the platform.
+func (g *Guard) CheckPublish(ctx context.Context, name string) error {
+	p, err := request.Principal(ctx)
+	if err != nil {
+		return err
+	}
+	return g.Policies.Check(p, policy.PublishAgent, policy.Agent("", name), policy.Context{})
+}
+
+// check is Check with the context of the decision.
+func (g *Guard) check(ctx context.Context, thread stream.Thread, action policy.Action, c policy.Context) error {
+	p, err := request.Principal(ctx)
+	if err != nil {
+		return err
+	}
+	known, err := g.accessTo(ctx, thread)
+	if err != nil {
+		return err
+	}
+	if known == nil {
+		return problem.NoThread(thread)
+	}
+	return g.Policies.Check(p, action, policy.Thread(thread.Tenant, known), c)
+}
+
+// accessTo returns the owner and the shares of a thread; nil = the thread does not exist.
+func (g *Guard) accessTo(ctx context.Context, thread stream.Thread) (*stream.Access, error) {
+	if g.Threads != nil {
+		if known, ok := g.Threads.AccessTo(thread); ok {
+			decoded := known.Decode()
+			return &decoded, nil
+		}
+	}
+	return g.Log.AccessOf(ctx, thread)
+}

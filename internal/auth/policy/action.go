@@ -1,0 +1,48 @@
+package policy
+
+import "github.com/cedar-policy/cedar-go"
+
+// Action is what a caller wants to do, as policies name it: Action::"readThread".
+type Action string
+
+// The actions, with the type of their resources.
+const (
+	// CreateThread is on a Tenant, as are CreateSchedule and CreateLink, which allows to make links
+	// for other people.
+	CreateThread   Action = "createThread"
+	CreateSchedule Action = "createSchedule"
+	CreateLink     Action = "createLink"
+
+	// ReadThread allows to read a Thread, its events, its state and its audit.
+	ReadThread Action = "readThread"
+	// RunThread allows to send input and results of client tools to a Thread, to steer it, and to
+	// pause and cancel its runs.
+	RunThread Action = "runThread"
+	// ManageThread allows to share and to delete a Thread.
+	ManageThread Action = "manageThread"
+	// ReadInterrupt and DecideInterrupt are about one interrupt of a Thread. Context.Approver tells
+	// whether the caller is an approver of it.
+	ReadInterrupt   Action = "readInterrupt"
+	DecideInterrupt Action = "decideInterrupt"
+
+	// ReadSchedule and ManageSchedule are on a Schedule.
+	ReadSchedule   Action = "readSchedule"
+	ManageSchedule Action = "manageSchedule"
+
+	// PublishAgent is on an Agent.
+	PublishAgent Action = "publishAgent"
+)
+
+// uid returns the entity of an action.
+func (a Action) uid() cedar.EntityUID { return cedar.NewEntityUID("Action", cedar.String(a)) }
+
+// Context is what a decision depends on beyond principal and resource. Policies read it as context.
+type Context struct {
+	// Approver tells that the caller is an approver of the interrupt.
+	Approver bool
+}
+
+// record returns the context as policies read it.
+func (c Context) record() cedar.Record {
+	return cedar.NewRecord(cedar.RecordMap{"approver": cedar.Boolean(c.Approver)})
+}

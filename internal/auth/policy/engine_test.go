@@ -1,0 +1,197 @@
+package policy_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/stream"
+)
+
+// engine returns an engine with policies of the operator.
+func engine(t testing.TB, operator string) *policy.Engine {
+	t.Helper()
+	e, err := policy.New(policy.Roles{PlatformAdmin: "root", TenantAdmin: "boss"}, policy.File{Name: "own.cedar", Text: []byte(operator)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// caller returns a principal of the tenant acme.
+func caller(subject string, roles ...string) auth.Principal {
+	return auth.Principal{Tenant: "acme", Subject: subject, Roles: roles}
+}
+
+var ann = "ann"
+
+// threadOf returns a thread of the tenant acme.
+func threadOf(owner *string, shares ...stream.Share) policy.Resource {
+	return policy.Thread("acme", &stream.Access{Owner: owner, Shares: shares})
+}
+
+// check returns "" if a caller may do something, and else the rule of the denial.
+func check(t *testing.T, e *policy.Engine, p auth.Principal, a policy.Action, r policy.Resource, c policy.Context) string {
+	t.Helper()
+	err := e.Check(p, a, r, c)
+	if err == nil {
+		return ""
+	}
+	var denied *policy.DeniedError
+	if !errors.As(err, &denied) || denied.Action != a {
+		t.Fatalf("Check = %v, want a denial of %s", err, a)
+	}
+	return denied.Rule
+}
+
+var threadActions = []policy.Action{policy.ReadThread, policy.RunThread, policy.ManageThread, policy.ReadInterrupt, policy.DecideInterrupt}
+
+func TestWhoMayUseThread(t *testing.T) {
+	t.Parallel()
+	e := engine(t, "")
+	private := threadOf(&ann)
+	with := func(share stream.Share) (all [4]policy.Resource) {
+		for i, level := range stream.AccessLevels {
+			share.Access = level
+			all[i] = threadOf(&ann, share)
+		}
+		return all
+	}
+	toBob, toFinance, toEveryone := with(stream.Share{Subject: "bob"}), with(stream.Share{Role: "finance"}), with(stream.Share{Everyone: true})
+	approver := policy.Context{Approver: true}
+	for name, tt := range map[string]struct {
+		caller auth.Principal
+		thread policy.Resource
+		policy.Context
+		may string // of threadActions: R(ead) X(run) M(anage) I(nterrupt) D(ecide)
+	}{
+		"owner":                    {caller("ann"), private, policy.Context{}, "RXMID"},
+		"another":                  {caller("bob"), private, policy.Context{}, ""},
+		"approver":                 {caller("bob"), private, approver, "ID"},
+		"reader":                   {caller("bob"), toBob[0], policy.Context{}, "RI"},
+		"runner":                   {caller("bob"), toBob[1], policy.Context{}, "RXI"},
+		"decider":                  {caller("bob"), toBob[2], policy.Context{}, "RID"},
+		"manager":                  {caller("bob"), toBob[3], policy.Context{}, "RXMID"},
+		"not shared with":          {caller("cid"), toBob[3], policy.Context{}, ""},
+		"role":                     {caller("bob", "finance"), toFinance[1], policy.Context{}, "RXI"},
+		"other role":               {caller("bob", "sales"), toFinance[1], policy.Context{}, ""},
+		"named like the role":      {caller("finance"), toFinance[1], policy.Context{}, ""},
+		"everyone":                 {caller("bob"), toEveryone[0], policy.Context{}, "RI"},
+		"administrator":            {caller("bob", "boss"), private, policy.Context{}, "RXMID"},
+		"platform administrator":   {caller("bob", "root"), private, policy.Context{}, "RXMID"},
+		"owner is unknown":         {caller("ann"), threadOf(nil), policy.Context{}, ""},
+		"anonymous, unknown owner": {caller(""), threadOf(nil), policy.Context{}, ""},
+		"anonymous":                {caller(""), threadOf(new(string)), policy.Context{}, "RXMID"},
+	} {
+		for i, action := range threadActions {
+			want := strings.ContainsRune(tt.may, rune("RXMID"[i]))
+			if rule := check(t, e, tt.caller, action, tt.thread, tt.Context); (rule == "") != want || rule != "" && rule != policy.RuleNone {
+				t.Errorf("%s: %s: denied by %q, want permitted = %v", name, action, rule, want)
+			}
+		}
+		// The same caller of another tenant may do nothing.
+		other := tt.caller
+		other.Tenant = "evil"
+		for _, action := range threadActions {
+			if rule := check(t, e, other, action, tt.thread, tt.Context); rule != "other-tenant" {
+				t.Errorf("%s of another tenant: %s: denied by %q, want by other-tenant", name, action, rule)
+			}
+		}
+	}
+}
+
+func TestWhoMayDoTheRest(t *testing.T) {
+	t.Parallel()
+	e := engine(t, "")
+	for name, tt := range map[string]struct {
+		caller   auth.Principal
+		action   policy.Action
+		resource policy.Resource
+		want     string
+	}{
+		"begin a thread":              {caller("ann"), policy.CreateThread, policy.Tenant("acme"), ""},
+		"begin a schedule":            {caller("ann"), policy.CreateSchedule, policy.Tenant("acme"), ""},
+		"begin one elsewhere":         {caller("ann"), policy.CreateThread, policy.Tenant("evil"), "other-tenant"},
+		"own schedule":                {caller("ann"), policy.ManageSchedule, policy.Schedule("acme", "ann"), ""},
+		"schedule of another":         {caller("bob"), policy.ReadSchedule, policy.Schedule("acme", "ann"), policy.RuleNone},
+		"schedule of the tenant":      {caller("bob", "boss"), policy.ManageSchedule, policy.Schedule("acme", "ann"), ""},
+		"agent":                       {caller("ann"), policy.PublishAgent, policy.Agent("", "pay"), policy.RuleNone},
+		"agent by tenant's admin":     {caller("ann", "boss"), policy.PublishAgent, policy.Agent("", "pay"), policy.RuleNone},
+		"agent by the platform admin": {caller("ann", "root"), policy.PublishAgent, policy.Agent("", "pay"), ""},
+	} {
+		if rule := check(t, e, tt.caller, tt.action, tt.resource, policy.Context{}); rule != tt.want {
+			t.Errorf("%s: denied by %q, want by %q", name, rule, tt.want)
+		}
+	}
+}
+
+// TestTenantsNamesDoNotMix: the subject of one tenant is not one of another tenant, whatever the
+// names are.
+func TestTenantsNamesDoNotMix(t *testing.T) {
+	t.Parallel()
+	e := engine(t, `@id("own") permit (principal == User::"a%2Fb/c", action, resource);`)
+	tenant := func(name string) policy.Resource { return policy.Schedule(name, "someone") }
+	if rule := check(t, e, auth.Principal{Tenant: "a/b", Subject: "c"}, policy.ReadSchedule, tenant("a/b"), policy.Context{}); rule != "" {
+		t.Errorf("subject c of tenant a/b: denied by %q, want permitted", rule)
+	}
+	if rule := check(t, e, auth.Principal{Tenant: "a", Subject: "b/c"}, policy.ReadSchedule, tenant("a"), policy.Context{}); rule == "" {
+		t.Error("subject b/c of tenant a is permitted, want denied")
+	}
+}
+
+func TestOperatorsPolicies(t *testing.T) {
+	t.Parallel()
+	e := engine(t, `
+@id("auditors") permit (principal in Role::"auditor", action == Action::"readThread", resource is Thread);
+@id("no-contractors") forbid (principal in Role::"contractor", action == Action::"createThread", resource);
+@id("broken") forbid (principal in Role::"odd", action, resource) when { resource.color == "red" };`)
+	private := threadOf(&ann)
+	for name, tt := range map[string]struct {
+		caller   auth.Principal
+		action   policy.Action
+		resource policy.Resource
+		want     string
+	}{
+		"permit":                       {caller("bob", "auditor"), policy.ReadThread, private, ""},
+		"permit only what it says":     {caller("bob", "auditor"), policy.RunThread, private, policy.RuleNone},
+		"no permit in another tenant":  {auth.Principal{Tenant: "evil", Roles: []string{"auditor"}}, policy.ReadThread, private, "other-tenant"},
+		"forbid":                       {caller("ann", "contractor"), policy.CreateThread, policy.Tenant("acme"), "no-contractors"},
+		"a forbid that fails, forbids": {caller("ann", "odd"), policy.ReadThread, private, "broken"},
+	} {
+		if rule := check(t, e, tt.caller, tt.action, tt.resource, policy.Context{}); rule != tt.want {
+			t.Errorf("%s: denied by %q, want by %q", name, rule, tt.want)
+		}
+	}
+}
+
+func TestInvalidPoliciesAreRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"permit (principal, action":                                "own.cedar",
+		"\npermit (principal, action, resource);":                  "own.cedar: line 2: the policy needs a name",
+		`@id("create") permit (principal, action, resource);`:      `another policy with @id("create")`,
+		`@id("a") permit (principal, action, resource) when { x }`: "own.cedar",
+	} {
+		_, err := policy.New(policy.Roles{}, policy.File{Name: "own.cedar", Text: []byte(text)})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error with %q", text, err, want)
+		}
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	e, err := policy.New(policy.Roles{PlatformAdmin: "root", TenantAdmin: "boss"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := caller("bob", "a", "b", "c", "d", "finance")
+	thread := threadOf(&ann, stream.Share{Subject: "cid", Access: "read"}, stream.Share{Subject: "dan", Access: "run"}, stream.Share{Role: "finance", Access: "read"})
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := e.Check(p, policy.ReadThread, thread, policy.Context{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package policy
+
+import (
+	"net/url"
+
+	"github.com/cedar-policy/cedar-go"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// Resource is what a caller acts on. The constructors of this file make one.
+//
+// Policies see the tenant, the owner and the shares of a thread, but not its ID: decisions about
+// threads with the same owner and shares are equal, so a list asks once for all of them.
+type Resource struct{ entity cedar.Entity }
+
+// Tenant returns the resource for what does not exist yet.
+func Tenant(name string) Resource { return resource("Tenant", name, cedar.RecordMap{}) }
+
+// Schedule returns a schedule with the subject of its owner.
+func Schedule(tenant, owner string) Resource {
+	return resource("Schedule", tenant, cedar.RecordMap{"owner": user(tenant, owner)})
+}
+
+// Agent returns an agent of a tenant; tenant "" = of the platform.
+func Agent(tenant, name string) Resource {
+	r := resource("Agent", tenant, cedar.RecordMap{"name": cedar.String(name)})
+	r.entity.UID = cedar.NewEntityUID("Agent", cedar.String(tenantPath(tenant)+name))
+	return r
+}
+
+// Thread returns a thread with its owner and shares.
+func Thread(tenant string, a *stream.Access) Resource {
+	attributes := cedar.RecordMap{}
+	for level, attribute := range map[stream.AccessLevel]cedar.String{
+		stream.AccessRead: "readers", stream.AccessRun: "runners", stream.AccessDecide: "deciders", stream.AccessManage: "managers",
+	} {
+		var grantees []cedar.Value
+		for _, share := range a.Shares {
+			if share.Access == level {
+				grantees = append(grantees, grantee(tenant, share))
+			}
+		}
+		attributes[attribute] = cedar.NewSet(grantees...)
+	}
+	if a.Owner != nil {
+		attributes["owner"] = user(tenant, *a.Owner)
+	}
+	return resource("Thread", tenant, attributes)
+}
+
+// grantee returns the entity that a share is for.
+func grantee(tenant string, share stream.Share) cedar.EntityUID {
+	switch {
+	case share.Everyone:
+		return cedar.NewEntityUID("Tenant", cedar.String(tenant))
+	case share.Role != "":
+		return cedar.NewEntityUID("Role", cedar.String(share.Role))
+	}
+	return user(tenant, share.Subject)
+}
+
+// resource returns a resource of a tenant.
+func resource(kind cedar.EntityType, tenant string, attributes cedar.RecordMap) Resource {
+	attributes["tenant"] = cedar.String(tenant)
+	return Resource{cedar.Entity{UID: cedar.NewEntityUID(kind, cedar.String(tenant)), Attributes: cedar.NewRecord(attributes)}}
+}
+
+// user returns the entity of a subject.
+func user(tenant, subject string) cedar.EntityUID {
+	return cedar.NewEntityUID("User", cedar.String(tenantPath(tenant)+subject))
+}
+
+// tenantPath returns the beginning of the names in a tenant. The tenant is escaped, so the first
+// slash ends it.
+func tenantPath(tenant string) string { return url.PathEscape(tenant) + "/" }

@@ -1,0 +1,151 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A thread belongs to the principal whose request is its first record: the requester of its first
+// input, or who forked it. The owner is part of that record, so nothing else has to be written, and
+// JetStream decides which of two concurrent requests begins the thread (beginThread).
+//
+// The owner may share the thread. The shares are in the thread's entry of the index only: one
+// compare-and-swap changes them. A bucket that was lost loses the shares, and the thread is private
+// again.
+
+// ErrNotListed tells that no run of the thread has begun, so the thread has no entry in the index.
+var ErrNotListed = errors.New("stream: no run of the thread has begun")
+
+// AccessOf returns who may use a thread; nil = the log does not have the thread.
+func (l *Log) AccessOf(ctx context.Context, t Thread) (*Access, error) {
+	entry, _, err := l.readEntry(ctx, l.indexKey(l.ThreadSubject(t)))
+	if err != nil {
+		return nil, err
+	}
+	if entry.Seq > 0 && !entry.Purged {
+		return &entry.Access, nil
+	}
+	first, err := l.First(ctx, l.ThreadSubject(t)+".>", 1)
+	if first == nil || err != nil {
+		return nil, err
+	}
+	owner, err := first.owner(ctx)
+	return &Access{Owner: owner}, err
+}
+
+// Share replaces the shares of a thread, in its entry of the index. The entry is written when the
+// thread's first run begins; Share waits for it at most listingTimeout. Errors: ErrNotListed.
+func (l *Log) Share(ctx context.Context, t Thread, shares []Share) (*Access, error) {
+	key := l.indexKey(l.ThreadSubject(t))
+	deadline := time.Now().Add(listingTimeout)
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		entry, revision, err := l.readEntry(ctx, key)
+		switch {
+		case err != nil:
+			return nil, err
+		case entry.Purged, entry.Seq == 0 && time.Now().After(deadline):
+			return nil, ErrNotListed
+		case entry.Seq > 0:
+			entry.Shares = shares
+			if err := l.replaceEntry(ctx, key, &entry, revision); err == nil || isPermanent(err) {
+				return &entry.Access, err
+			}
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// listingTimeout is how long Share waits for the entry of a thread.
+const listingTimeout = 2 * time.Second
+
+// replaceEntry writes an entry in place of the one with a revision.
+func (l *Log) replaceEntry(ctx context.Context, key string, entry *IndexEntry, revision uint64) error {
+	body, err := json.Marshal(entry)
+	if err != nil {
+		return fmt.Errorf("stream: encode entry: %w", err)
+	}
+	msg := nats.NewMsg(l.indexSubject(key))
+	msg.Data = body
+	_, err = l.publish(ctx, msg, revision)
+	return err
+}
+
+// ownerUnder returns the owner of the thread with a subject; nil = the log lacks its first record.
+func (l *Log) ownerUnder(ctx context.Context, threadSubject string) (*string, error) {
+	first, err := l.First(ctx, threadSubject+".>", 1)
+	if first == nil || err != nil {
+		return nil, err
+	}
+	return first.owner(ctx)
+}
+
+// owner returns the owner of the thread that begins with this record; nil = no thread begins with
+// such a record, so earlier ones are missing.
+func (r *Record) owner(ctx context.Context) (*string, error) {
+	if r.Kind != KindProposal && r.Kind != KindFork {
+		return nil, nil
+	}
+	var first struct {
+		// CallID is set if the record is a decision.
+		CallID    string                    `json:"call"`
+		Requester *struct{ Subject string } `json:"requester"`
+	}
+	if err := r.Result(ctx, &first); err != nil {
+		return nil, err
+	}
+	if first.CallID != "" {
+		return nil, nil
+	}
+	owner := ""
+	if first.Requester != nil {
+		owner = first.Requester.Subject
+	}
+	return &owner, nil
+}
+
+// beginThread writes the first record of a thread, and returns its sequence. If the thread has a
+// record, for instance a proposed input, it writes nothing and returns the thread's first record:
+// the fence is the last sequence of all subjects of the thread, not only of one lane. After an
+// unclear answer that record may be the caller's own. beginThread retries during outages until ctx
+// ends.
+func (l *Log) beginThread(ctx context.Context, t Thread, msg *nats.Msg) (seq uint64, first *Record, err error) {
+	all := l.ThreadSubject(t) + ".>"
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		seq, err = l.publishFirst(ctx, msg, all)
+		if err == nil {
+			return seq, nil, nil
+		}
+		if isPermanent(err) {
+			return 0, nil, fmt.Errorf("stream: begin thread: %w", asUnavailable(err))
+		}
+		if !isWrongLastSequence(err) {
+			if err := sleep(ctx, pause); err != nil {
+				return 0, nil, err
+			}
+		}
+		first, err = l.First(ctx, all, 1)
+		if first != nil || err != nil && !errors.Is(err, ErrUnavailable) {
+			return first.Sequence(), first, err
+		}
+	}
+}
+
+// publishFirst sends a message that must be the first under a subject with wildcards, and waits at
+// most publishTimeout for the acknowledgement.
+func (l *Log) publishFirst(ctx context.Context, msg *nats.Msg, under string) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	ack, err := l.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequenceForSubject(0, under), jetstream.WithRetryAttempts(0))
+	if err != nil {
+		return 0, err
+	}
+	return ack.Sequence, nil
+}
