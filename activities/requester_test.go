@@ -1,12 +1,51 @@
 package activities_test
 
 import (
+	"context"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/tools"
 )
+
+// TestToolsLearnForWhomTheyAct: a tool receives the run's requester and the contributors of the
+// thread. Content that a model writes does not change them.
+func TestToolsLearnForWhomTheyAct(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		requester *auth.Principal
+		want      string
+	}{
+		"known":     {&auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"finance"}}, "ann"},
+		"anonymous": {&auth.Principal{Tenant: "default"}, ""},
+		"unknown":   {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got tools.Run
+			charge := tools.Func("charge", "charges", func(ctx context.Context, _ map[string]any) (string, error) {
+				got, _ = tools.RunOf(ctx)
+				return "", nil
+			})
+			fixture := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+				if n > 1 {
+					return textAnswer("done")
+				}
+				return callAnswer([3]string{"x", "charge", `{"tenant":"globex","requester":"cfo"}`})
+			}, charge)
+			fixture.requester = tt.requester
+			fixture.run("go")
+			want := tools.Run{Tenant: "default", Requester: tt.want, Contributors: []string{tt.want}, Thread: "t1", ID: "r1", Agent: "a"}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("run of the call (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
 
 // TestApprovalRuleReadsRequester: an approval rule may depend on the run's requester.
 func TestApprovalRuleReadsRequester(t *testing.T) {

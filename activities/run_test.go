@@ -150,7 +150,7 @@ func (f *fixture) run(message string) ([]agui.Event, runs.Result) {
 	f.t.Helper()
 	ctx := f.t.Context()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(message)}
-	in := &stream.Input{Input: f.input, Accepted: f.accepted}
+	in := &stream.Input{Input: f.input, Accepted: f.accepted, Requester: f.requester}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
 	for _, m := range append([]agui.Message{user}, f.more...) {
 		in.Accepted.Tail = append(in.Accepted.Tail, stream.TailMessage{ID: m.ID, Message: &m})

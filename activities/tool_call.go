@@ -114,7 +114,7 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 		result, outcome, handedOver, err = a.handOver(ctx, in, call)
 	default:
 		reports := narration.NewReporter(ctx, runOf(in.Run), call.ID, snap.State, attempt.Emit)
-		result, outcome, change, err = a.runTool(ctx, in, call, inquiry, reports, attempt)
+		result, outcome, change, err = a.runTool(ctx, in, call, inquiry, reports, attempt, runOfCall(in.Step, snap))
 		reported = reports.StatePatches()
 	}
 	// A question ends the call without a result. The workflow schedules the call again with the
@@ -171,13 +171,33 @@ const (
 	callBroken = "The call failed without an answer. Whether it took effect is unknown."
 )
 
+// runOfCall returns what a tool learns about the run of its call. snap has the contributors of the
+// moment before the call: more may have steered the run since the model made the call.
+func runOfCall(in runs.Step, snap *snapshot.Snapshot) tools.Run {
+	run := tools.Run{Tenant: in.Run.Tenant, Thread: in.Run.Thread, ID: stream.ShownRunID(in.Run.ID), Agent: in.Agent}
+	if snap.Requester != nil {
+		run.Requester = snap.Requester.Subject
+	}
+	run.Contributors = []string{run.Requester}
+	for _, c := range snap.Contributors {
+		subject := "" // an anonymous caller
+		if c.Principal != nil {
+			subject = c.Principal.Subject
+		}
+		if !slices.Contains(run.Contributors, subject) {
+			run.Contributors = append(run.Contributors, subject)
+		}
+	}
+	return run
+}
+
 // runTool calls the tool, and returns its result with the outcome, and the change of the state that
 // follows a success (nil = none). A tool that is not idempotent is
 // not called if an earlier attempt may have called it. The error is a *tools.Raised if the tool
 // asks a question, a lackingError if this worker does not have the tool, and otherwise a failure
 // after which the call may be attempted again.
 func (a *Activities) runTool(
-	ctx context.Context, in runs.ToolCall, call agui.ToolCall, inquiry *inquiry, reports *narration.Reporter, attempt *stream.Attempt,
+	ctx context.Context, in runs.ToolCall, call agui.ToolCall, inquiry *inquiry, reports *narration.Reporter, attempt *stream.Attempt, run tools.Run,
 ) (tools.Result, runs.Outcome, *stateChange, error) {
 	definition, err := a.definition(ctx, in.Step)
 	if err != nil {
@@ -209,7 +229,7 @@ func (a *Activities) runTool(
 	ctx, end := telemetry.StartTool(ctx, call.Name, call.ID)
 	result, err := callOrAbandon(ctx, tool, tools.Call{
 		ID: call.ID, Arguments: json.RawMessage(call.Arguments), IdempotencyKey: inquiry.idempotencyKey(in, call), Reporter: reports,
-		Asks: true, Answers: inquiry.answers,
+		Asks: true, Answers: inquiry.answers, Run: run,
 	})
 	_, isQuestion := errors.AsType[*tools.Raised](err)
 	end(errorKind(cmp.Or(err, result.Cause)))

@@ -205,6 +205,29 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
+func TestRunOfCall(t *testing.T) {
+	t.Parallel()
+	tool := tools.Func("run", "", func(ctx context.Context, _ struct{}) (tools.Run, error) {
+		run, ok := tools.RunOf(ctx)
+		if !ok {
+			return run, errors.New("no run")
+		}
+		return run, nil
+	})
+	want := tools.Run{Tenant: "acme", Requester: "ann", Contributors: []string{"ann", "bob"}, Thread: "t1", ID: "r1", Agent: "support"}
+	result, err := tool.Call(t.Context(), tools.Call{Run: want})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got tools.Run
+	if err := json.Unmarshal([]byte(result.Content), &got); err != nil || !cmp.Equal(want, got) {
+		t.Errorf("run = %s, %v, want %+v", result.Content, err, want)
+	}
+	if result, err := tool.Call(t.Context(), tools.Call{}); err != nil || result.Content != "no run" {
+		t.Errorf("call outside of a run = %q, %v, want no run", result.Content, err)
+	}
+}
+
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	wait := func(ctx context.Context, _ struct{}) (string, error) {

@@ -56,6 +56,9 @@ func (g *guarded) Call(ctx context.Context, call Call) (Result, error) {
 		return failure(err), nil
 	}
 	inside := context.WithValue(ctx, idempotencyKey{}, call.IdempotencyKey)
+	if call.Run.Tenant != "" {
+		inside = context.WithValue(inside, runKey{}, call.Run)
+	}
 	if call.Reporter != nil {
 		inside = context.WithValue(inside, reporterKey{}, call.Reporter)
 	}

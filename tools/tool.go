@@ -95,6 +95,9 @@ type Call struct {
 	// A tool passes it to the services that it calls.
 	IdempotencyKey string
 
+	// Run is the run of the call, and for whom it acts. The zero value is a call outside of a run.
+	Run Run
+
 	// Reporter receives the progress of the tool; nil discards it.
 	Reporter Reporter
 

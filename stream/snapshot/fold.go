@@ -196,6 +196,7 @@ func (f *folder) openRun(ctx context.Context, rec *stream.Record) error {
 	f.noteMove(&o)
 	f.addInputContributors(in)
 	f.snap.Input, f.snap.Context, f.snap.Tools = o.Input, len(in.Input.Context) > 0, len(in.Input.Tools) > 0
+	f.snap.Requester = in.Requester
 	f.snap.Journal.Committed = initialState(in, f.snap.Journal.Committed, o.Keeps)
 	return nil
 }

@@ -65,6 +65,8 @@ type LastRun struct {
 	Input   uint64 `json:"input,omitempty"`
 	Context bool   `json:"context,omitempty"`
 	Tools   bool   `json:"tools,omitempty"`
+	// Requester is that run's requester; nil = an anonymous caller.
+	Requester *auth.Principal `json:"requester,omitempty"`
 	// Mark is the sequence of that run's last mark (see stream.Attempt.FinishIfUnchanged); 0 =
 	// none.
 	Mark uint64 `json:"mark,omitempty"`
