@@ -36,6 +36,7 @@ http:
   body: form
   timeout: 10s
   allowedHosts: [cdn.example]
+  audience: shop-api
 idempotent: true
 attempts: 2
 taskQueue: till.eu-1
@@ -52,6 +53,7 @@ kind: mcp
 name: local
 command: [serve, --fast]
 env: {HOME: /tmp}
+assertion: false
 taskQueue: floor
 parallel: false
 `
@@ -70,11 +72,12 @@ func TestParseFile(t *testing.T) {
 			HTTP: agents.HTTP{
 				Method: "POST", URL: "https://shop.example/orders/{orderId}", Headers: map[string]string{"Authorization": "Bearer ${secret:SHOP}"},
 				Body: "form", Timeout: 10 * time.Second, AllowedHosts: []string{"cdn.example"},
+				Assertion: true, Audience: "shop-api",
 			},
 			Idempotent: true, Attempts: 2, TaskQueue: "till.eu-1", Parallel: true,
 		}},
 		Servers: []*agents.Server{
-			{Name: "git-hub", URL: "https://mcp.example/mcp", Headers: map[string]string{"Authorization": "token"}, Timeout: time.Minute, Idempotent: &no, Attempts: 4, Parallel: true},
+			{Name: "git-hub", URL: "https://mcp.example/mcp", Headers: map[string]string{"Authorization": "token"}, Timeout: time.Minute, Idempotent: &no, Attempts: 4, Assertion: true, Parallel: true},
 			{Name: "local", Command: []string{"serve", "--fast"}, Env: map[string]string{"HOME": "/tmp"}, TaskQueue: "floor"},
 		},
 	}

@@ -30,6 +30,11 @@ type Server struct {
 	Command []string          `yaml:"command"`
 	Env     map[string]string `yaml:"env"`
 
+	// Assertion is whether calls have an assertion, if the worker signs any. True by default.
+	// Audience is its audience; "" = the origin of the URL, or mcp: and the name.
+	Assertion bool   `yaml:"assertion"`
+	Audience  string `yaml:"audience"`
+
 	// Timeout bounds one attempt of a call; 0 = 30 s.
 	Timeout time.Duration `yaml:"timeout"`
 
@@ -59,7 +64,7 @@ type Server struct {
 
 // server reads a document of kind mcp.
 func (r *reader) server(root *yaml.Node) *Server {
-	s := &Server{Parallel: true, Position: SourcePosition{File: r.file, Line: root.Line, keys: r.nodes}}
+	s := &Server{Parallel: true, Assertion: true, Position: SourcePosition{File: r.file, Line: root.Line, keys: r.nodes}}
 	var idempotent bool
 	r.mapping("", root, []field{
 		{"kind", r.kind(kindServer)},
@@ -68,6 +73,8 @@ func (r *reader) server(root *yaml.Node) *Server {
 		{"headers", r.table("headers", &s.Headers, maxHeaders)},
 		{"command", r.list("command", &s.Command, maxCommand)},
 		{"env", r.table("env", &s.Env, maxEnv)},
+		{"assertion", flag(&s.Assertion)},
+		{"audience", match(&s.Audience, audience, audienceRule)},
 		{"timeout", duration(&s.Timeout)},
 		{"idempotent", flag(&idempotent)},
 		{"elicitation", flag(&s.Elicitation)},

@@ -24,6 +24,11 @@ var taskQueue = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,31}$`)
 
 const taskQueueRule = "must be 1 to 32 letters, digits, ., _ and -, and begin with a letter or digit"
 
+// audience is the syntax of the audience of assertions.
+var audience = regexp.MustCompile(`^[!-~]{1,255}$`)
+
+const audienceRule = "must be 1 to 255 printable ASCII characters without spaces"
+
 // Tool is a document of kind tool: a tool that sends an HTTP request. Package httptool checks the
 // request itself.
 type Tool struct {
@@ -75,6 +80,11 @@ type HTTP struct {
 
 	// AllowedHosts are the hosts that redirects may lead to, besides the host of the URL.
 	AllowedHosts []string `yaml:"allowedHosts"`
+
+	// Assertion is whether requests have an assertion, if the worker signs any. True by default.
+	// Audience is its audience; "" = the origin of the URL.
+	Assertion bool   `yaml:"assertion"`
+	Audience  string `yaml:"audience"`
 }
 
 // methods are the methods that a tool may use.
@@ -82,7 +92,7 @@ var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 
 // tool reads a document of kind tool.
 func (r *reader) tool(root *yaml.Node) *Tool {
-	t := &Tool{Parallel: true, Position: SourcePosition{File: r.file, Line: root.Line, keys: r.nodes}}
+	t := &Tool{Parallel: true, HTTP: HTTP{Assertion: true}, Position: SourcePosition{File: r.file, Line: root.Line, keys: r.nodes}}
 	r.mapping("", root, []field{
 		{"kind", r.kind(kindTool)},
 		{"name", match(&t.Name, toolName, "must be 1 to 64 letters, digits, _ and -")},
@@ -117,6 +127,8 @@ func (r *reader) http(into *HTTP) func(*yaml.Node) string {
 			{"body", oneOf(&into.Body, "json", "form")},
 			{"timeout", duration(&into.Timeout)},
 			{"allowedHosts", r.list("http.allowedHosts", &into.AllowedHosts, maxHosts)},
+			{"assertion", flag(&into.Assertion)},
+			{"audience", match(&into.Audience, audience, audienceRule)},
 		})
 		return ""
 	}

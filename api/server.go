@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -67,6 +68,10 @@ type Config struct {
 	// agents, MCP servers, providers and scripts. Publishing an agent that uses them causes no
 	// warning. It is called concurrently. nil = there are none.
 	Known func() agents.Names
+
+	// PublicKeys returns the public keys of the assertions of all workers, as JSON Web Keys. It is
+	// called concurrently. nil = there are none.
+	PublicKeys func() []json.RawMessage
 
 	// Inbox has the open interrupts of all threads. nil = the routes of the inbox and of links are
 	// missing.
@@ -296,6 +301,7 @@ func (s *Server) routes() *gin.Engine {
 	r.GET(rootPath, s.Handle(s.showRoot))
 	r.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	r.GET(readinessPath, s.Handle(s.ready))
+	r.GET(keysPath, s.countStream, s.Handle(s.showKeys))
 	r.GET(openAPIPath, s.countStream, s.Handle(s.showOpenAPI))
 	if s.Metrics != nil {
 		r.GET("/metrics", gin.WrapH(s.Metrics))

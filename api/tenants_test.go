@@ -239,7 +239,7 @@ func (n *node) routes() []gin.RouteInfo {
 	return routes
 }
 
-var publicRoutes = []string{"/", "/healthz", "/readyz", "/metrics", "/openapi.json"}
+var publicRoutes = []string{"/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/.well-known/jwks.json"}
 
 func TestAllRoutesNeedCredentials(t *testing.T) {
 	t.Parallel()

@@ -38,6 +38,7 @@ import (
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/process/workernode"
 	"github.com/perdure/perdure/internal/transport/egress"
+	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/internal/workers/models"
 	"github.com/perdure/perdure/internal/workers/toolset"
 	"github.com/perdure/perdure/runs"
@@ -106,9 +107,13 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 	if err != nil {
 		return false, err
 	}
+	signer, err := openSigner(cfg, logger)
+	if err != nil {
+		return false, err
+	}
 	queues := workernode.Queues{Tools: cfg.TaskQueues, ToolsOnly: cfg.ToolsOnly}
 	set, err := toolset.Open(toolset.Config{
-		Folder: folder, Own: a.Tools, Getenv: cfg.Getenv, Serves: queues.Serves, AllowPrivate: cfg.AllowPrivateHosts, Logger: logger,
+		Folder: folder, Own: a.Tools, Getenv: cfg.Getenv, Serves: queues.Serves, Signer: signer, AllowPrivate: cfg.AllowPrivateHosts, Logger: logger,
 	})
 	if err != nil {
 		return false, err
@@ -165,6 +170,7 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 		Identity:      cfg.Temporal.Identity,
 		Models:        models.FromEnv(models.Options{Getenv: cfg.Getenv, Silence: cfg.ModelSilence, Scripts: folder.Scripts, Secrets: cfg.Secrets}),
 		Tools:         set.Registry(),
+		Signer:        signer,
 		Programs:      a.Programs,
 		Register:      a.Register,
 		Queues:        queues,
@@ -187,6 +193,14 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 	logger.InfoContext(ctx, "stopping")
 	node.Stop(context.WithoutCancel(ctx))
 	return true, nil
+}
+
+// openSigner returns the signer of assertions; nil = the configuration has no keys.
+func openSigner(cfg *config.Config, logger *slog.Logger) (*assertion.Signer, error) {
+	if cfg.AssertionKeys() == "" {
+		return nil, nil
+	}
+	return assertion.Open(cfg.PublicURL, cfg.AssertionKeys, logger)
 }
 
 // tenantBudget returns the budget of each tenant for a day.

@@ -32,6 +32,7 @@ import (
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/process/workernode"
 	"github.com/perdure/perdure/internal/transport/egress"
+	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/internal/workers/models"
 	"github.com/perdure/perdure/internal/workers/toolset"
 	"github.com/perdure/perdure/runs"
@@ -48,6 +49,8 @@ type devProcess struct {
 	logger  *slog.Logger
 
 	telemetry *telemetry.Telemetry
+	signer    *assertion.Signer // of the tools' assertions
+	newKey    []byte            // its key, to be stored; nil = it is stored, or from the configuration
 	devDefinitions
 	webhooks      *webhook.Sender
 	listener      net.Listener // of the API
@@ -91,7 +94,7 @@ func (p *devProcess) close() error {
 // addresses in use, are reported before the embedded servers start, which takes a second or more.
 func (p *devProcess) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		p.startTelemetry, p.loadDefinitions, p.listen, p.startServers, p.connect, p.startNodes, p.writeAddresses,
+		p.startTelemetry, p.listen, p.openSigner, p.loadDefinitions, p.startServers, p.storeKey, p.connect, p.startNodes, p.writeAddresses,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -289,7 +292,8 @@ func (p *devProcess) workerConfig(folder *agents.Folder) workernode.Config {
 			Secrets:  cfg.Secrets,
 			FailFast: true,
 		}),
-		Tools: p.tools.Registry(),
+		Tools:  p.tools.Registry(),
+		Signer: p.signer,
 		Budgets: workernode.Budgets{Prices: p.prices, TenantBudget: budget.Day{
 			Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
 			Soft:    budget.AmountsOf(cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay),

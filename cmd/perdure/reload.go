@@ -128,5 +128,5 @@ func (p *devProcess) applyTools(ctx context.Context, folder *agents.Folder) (cha
 
 // openTools opens the tools of a folder. The caller closes them.
 func (p *devProcess) openTools(folder *agents.Folder) (*toolset.Set, error) {
-	return toolset.Open(toolset.Config{Folder: folder, Getenv: p.config.Getenv, AllowPrivate: p.options.allowPrivateHosts, Logger: p.logger})
+	return toolset.Open(toolset.Config{Folder: folder, Getenv: p.config.Getenv, Signer: p.signer, AllowPrivate: p.options.allowPrivateHosts, Logger: p.logger})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
@@ -24,6 +25,7 @@ type Config struct {
 	AllowedHosts      []string          // for redirects, in addition to the URL's host
 	Idempotent        bool              // see [tools.Spec]
 	Attempts          int               // 0 = tools.DefaultAttempts if idempotent, else 1
+	Audience          string            // of assertions; "" = the origin of the URL
 	TaskQueue         string            // whose workers make the calls; empty = the main queue
 	Sequential        bool              // calls of one turn run one after the other
 	Origin            string            // where the tool is declared, for error messages
@@ -35,6 +37,9 @@ type Environment struct {
 	// = other workers make the calls, and this process only describes the tool; secrets are then
 	// not checked.
 	Secret func(name string) string
+	// Sign returns the assertion of a call. It must be safe for concurrent use. nil = requests have
+	// none.
+	Sign func(assertion.Subject) (string, error)
 	// AllowPrivate permits requests to addresses outside of the public internet.
 	AllowPrivate bool
 }
@@ -61,8 +66,13 @@ func configErrorf(key, format string, args ...any) *ConfigError {
 // Names and limits of headers. maxHeaderValue is in bytes, before secrets are inserted.
 const (
 	idempotencyHeader = "Idempotency-Key"
+	assertionHeader   = "Perdure-Assertion"
 	maxHeaderValue    = 8 << 10
 )
+
+// maxAssertion is the maximum length of an assertion in a header, in bytes. Servers commonly limit a
+// header, or all headers together, to 8 KiB.
+const maxAssertion = 4 << 10
 
 var (
 	// hostRule matches a host name or IPv6 address, with an optional port.
@@ -71,8 +81,8 @@ var (
 	headerRule = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$")
 	// reserved are the headers that net/http or this package sets.
 	reserved = []string{
-		"Connection", "Content-Length", "Expect", "Host", idempotencyHeader, "Keep-Alive", "Proxy-Authorization",
-		"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+		"Connection", "Content-Length", "Expect", "Host", idempotencyHeader, "Keep-Alive", assertionHeader,
+		"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 	}
 )
 

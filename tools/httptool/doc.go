@@ -2,7 +2,8 @@
 //
 //	arguments ──► URL (path, query) ─┐
 //	         └──► query or body ─────┼──► request ──► egress ──► response ──► Result
-//	${secret:NAME} ──► headers ──────┘                              └── secrets hidden
+//	${secret:NAME} ──► headers ──────┤                              └── secrets hidden
+//	run ──► assertion ──► header ────┘
 //
 // The rules:
 //

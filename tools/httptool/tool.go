@@ -1,11 +1,13 @@
 package httptool
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -14,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/transport/egress"
+	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
@@ -28,11 +31,13 @@ type Tool struct {
 	headers      secrets.Texts  // without the secrets filled in
 	lookupSecret secrets.Lookup // nil in a process that makes no calls
 	client       *http.Client
+	audience     string
+	sign         func(assertion.Subject) (string, error) // nil = requests have no assertion
 }
 
 // New makes a tool. The error is a *ConfigError, also if a secret is missing. It does not connect.
 func New(cfg Config, env Environment) (*Tool, error) {
-	t := &Tool{cfg: cfg, lookupSecret: env.Secret}
+	t := &Tool{cfg: cfg, lookupSecret: env.Secret, sign: env.Sign}
 	var err error
 	if t.url, err = parseURL(cfg.URL); err != nil {
 		return nil, err
@@ -43,7 +48,7 @@ func New(cfg Config, env Environment) (*Tool, error) {
 	if err := checkArguments(t.url, cfg.Parameters); err != nil {
 		return nil, err
 	}
-	t.host = t.url.base.Host
+	t.host, t.audience = t.url.base.Host, cmp.Or(cfg.Audience, assertion.Origin(t.url.base))
 	hosts := egress.Hosts{egress.HostOf(t.url.base)}
 	for _, host := range cfg.AllowedHosts {
 		if !hostRule.MatchString(host) {
@@ -56,7 +61,7 @@ func New(cfg Config, env Environment) (*Tool, error) {
 	transport.DisableKeepAlives = true
 	t.client = &http.Client{
 		Transport:     egress.Traced(transport),
-		CheckRedirect: egress.Redirects(hosts, append(slices.Collect(maps.Keys(cfg.Headers)), idempotencyHeader)),
+		CheckRedirect: egress.Redirects(hosts, append(slices.Collect(maps.Keys(cfg.Headers)), idempotencyHeader, assertionHeader)),
 	}
 	return t, nil
 }
@@ -127,11 +132,30 @@ func (t *Tool) request(ctx context.Context, call tools.Call, headers map[string]
 	if err := setAnswers(req, call.IdempotencyKey, call.Answers); err != nil {
 		return nil, err
 	}
+	if err := t.setAssertion(req, call); err != nil {
+		return nil, err
+	}
 	// Headers of the definition are last. They cannot override reserved ones, see parseHeaders.
 	for name, value := range headers {
 		req.Header.Set(name, value)
 	}
 	return req, nil
+}
+
+// setAssertion adds the assertion of the call, if the worker signs any.
+func (t *Tool) setAssertion(req *http.Request, call tools.Call) error {
+	if t.sign == nil {
+		return nil
+	}
+	token, err := t.sign(assertion.Subject{Tool: t.cfg.Name, Call: call, Audience: t.audience, Timeout: cmp.Or(t.cfg.Timeout, tools.DefaultTimeout)})
+	switch {
+	case err != nil:
+		return err
+	case len(token) > maxAssertion:
+		return fmt.Errorf("%s failed: the thread has too many contributors for the header %s: start another thread", t.cfg.Name, assertionHeader)
+	}
+	req.Header.Set(assertionHeader, token)
+	return nil
 }
 
 // encodedArguments are the arguments of a call that its URL does not use: as a query, or as a body

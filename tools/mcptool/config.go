@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/transport/egress"
+	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
@@ -31,6 +32,7 @@ type Config struct {
 	// answers.
 	Elicitation bool
 	Attempts    int    // of idempotent tools; 0 = tools.DefaultAttempts
+	Audience    string // of assertions; "" = the origin of URL, or mcp: and Name
 	TaskQueue   string // whose workers make the calls; empty = the main queue
 	Sequential  bool   // calls of one turn to any of its tools run one after the other
 	Origin      string // where the server is declared, for error messages
@@ -40,6 +42,9 @@ type Config struct {
 type Environment struct {
 	// Secret returns a secret by name, "" if there is none. It must be safe for concurrent use.
 	Secret func(name string) string
+	// Sign returns the assertion of a call. It must be safe for concurrent use. nil = calls have
+	// none.
+	Sign func(assertion.Subject) (string, error)
 	// AllowPrivate permits servers at addresses outside of the public internet.
 	AllowPrivate bool
 	// Logger receives changes of the connection, and the standard error of programs.
@@ -79,6 +84,17 @@ func (cfg Config) dialer(env Environment) (dialer, error) {
 		return cfg.remote(env)
 	}
 	return cfg.program(env)
+}
+
+// audience returns the audience of assertions. cfg is valid.
+func (cfg Config) audience() string {
+	if cfg.Audience != "" {
+		return cfg.Audience
+	}
+	if endpoint, err := url.Parse(cfg.URL); err == nil && cfg.URL != "" {
+		return assertion.Origin(endpoint)
+	}
+	return "mcp:" + cfg.Name
 }
 
 // remote returns the dialer of a server with a URL.

@@ -83,7 +83,7 @@ func (s *Server) questionOf(p *mcp.ElicitParams) (tools.Question, error) {
 		return tools.Question{}, fmt.Errorf("the elicitation mode %.40q is not supported", p.Mode)
 	}
 	schema, err := json.Marshal(p.RequestedSchema)
-	return tools.Question{Reason: tools.ReasonInput, Message: s.secrets().Text(p.Message), ResponseSchema: schema}, err
+	return tools.Question{Reason: tools.ReasonInput, Message: s.secrets().Text(p.Message), ResponseSchema: json.RawMessage(s.secrets().Text(string(schema)))}, err
 }
 
 // elicitResult converts an answer to the result of an elicitation.

@@ -2,6 +2,7 @@ package mcptool_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,6 +75,16 @@ func newPlayground() *playground {
 	})
 	p.add("key", nil, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return text(fmt.Sprint(req.Params.Meta["io.github.perdure/idempotencyKey"])), nil
+	})
+	p.add("assertion", nil, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		token, _ := req.Params.Meta["io.github.perdure/assertion"].(string)
+		if os.Getenv(roleVariable) != "" {
+			fmt.Fprintln(os.Stderr, "received", token)
+		}
+		_, claims, _ := strings.Cut(token, ".")
+		claims, _, _ = strings.Cut(claims, ".")
+		decoded, err := base64.RawURLEncoding.DecodeString(claims)
+		return text(string(decoded) + "\n" + token), err
 	})
 	p.add("trace", nil, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		meta := fmt.Sprint(req.Params.Meta["traceparent"], " ", req.Params.Meta["tracestate"], " ", req.Params.Meta["baggage"])

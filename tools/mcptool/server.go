@@ -11,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
@@ -31,6 +32,7 @@ const (
 // for concurrent use.
 type Server struct {
 	cfg     Config
+	sign    func(assertion.Subject) (string, error) // nil = calls have no assertion
 	dialer  dialer
 	logger  *slog.Logger
 	life    context.Context    // ends with Stop
@@ -59,7 +61,7 @@ func Start(cfg Config, env Environment) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, dialer: d, logger: env.Logger.With("server", cfg.Name),
+		cfg: cfg, sign: env.Sign, dialer: d, logger: env.Logger.With("server", cfg.Name),
 		done: make(chan struct{}), changed: make(chan struct{}, 1), renewal: renewal{requested: make(chan struct{}, 1)}, watched: map[string]*progress{}, turn: make(chan struct{}, 1),
 	}
 	s.life, s.end = context.WithCancel(context.Background())

@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
 
+	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/tools/mcptool"
@@ -92,11 +93,17 @@ type connection struct {
 // connect connects to an MCP server, and returns its tools.
 func connect(t *testing.T, cfg mcptool.Config) *connection {
 	t.Helper()
+	return connectSigning(t, cfg, nil)
+}
+
+// connectSigning is connect with a function that signs assertions; nil = calls have none.
+func connectSigning(t *testing.T, cfg mcptool.Config, sign func(assertion.Subject) (string, error)) *connection {
+	t.Helper()
 	c := &connection{log: newWitness()}
 	cfg.Name = "play"
 	var err error
 	c.Server, err = mcptool.Start(cfg, mcptool.Environment{
-		AllowPrivate: true, Logger: slog.New(c.log),
+		AllowPrivate: true, Logger: slog.New(c.log), Sign: sign,
 		Secret: func(name string) string { return map[string]string{"TOKEN": token}[name] },
 	})
 	if err != nil {
@@ -131,7 +138,7 @@ func (c *connection) find(t *testing.T, own string) tools.Tool {
 // call calls a tool by its name at the server.
 func (c *connection) call(t *testing.T, own, arguments string) tools.Result {
 	t.Helper()
-	result, err := c.find(t, own).Call(t.Context(), tools.Call{ID: "c1", IdempotencyKey: "r1/c1", Arguments: json.RawMessage(arguments)})
+	result, err := c.find(t, own).Call(t.Context(), tools.Call{ID: "c1", IdempotencyKey: "r1/c1", Arguments: json.RawMessage(arguments), Run: acmeRun})
 	if err != nil {
 		t.Fatalf("%s: %v", own, err)
 	}

@@ -12,11 +12,15 @@ import (
 	"go.opentelemetry.io/otel"
 
 	"github.com/perdure/perdure/internal/transport/egress"
+	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/tools"
 )
 
-// keyMeta is the member of _meta that carries the idempotency key.
-const keyMeta = "io.github.perdure/idempotencyKey"
+// Members of _meta: keyMeta carries the idempotency key, assertionMeta the assertion.
+const (
+	keyMeta       = "io.github.perdure/idempotencyKey"
+	assertionMeta = "io.github.perdure/assertion"
+)
 
 // tool is a tool of a server, without the guard. It is immutable and safe for concurrent use.
 type tool struct {
@@ -48,7 +52,7 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 	}
 	params.SetProgressToken(token)
 	setTrace(ctx, params)
-	result, err := t.send(ctx, cancel, session, params)
+	result, err := t.send(ctx, cancel, session, call, params)
 	redactor := t.server.secrets() // of this connection: the next one may have other secrets
 	t.server.finish(token, watched)
 	// An older server raises a question through the cause of ctx, see elicit.
@@ -56,6 +60,10 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 	switch {
 	case isQuestion:
 		return tools.Result{}, raised
+	case errors.As(err, new(*assertionError)):
+		failed := tools.Failed(t.spec.Name + " failed: " + err.Error())
+		failed.Cause = err
+		return failed, nil
 	case errors.As(err, new(*unsupportedQuestionError)):
 		return tools.Failed(redactor.Text(t.spec.Name + " failed: " + err.Error())), nil
 	case err == nil:
@@ -82,7 +90,7 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 
 // send makes the call. It returns a *tools.Raised error if the server asks a question, and a
 // *unsupportedQuestionError if the question cannot be asked. cancel must cancel ctx.
-func (t *tool) send(ctx context.Context, cancel context.CancelCauseFunc, session *mcp.ClientSession, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
+func (t *tool) send(ctx context.Context, cancel context.CancelCauseFunc, session *mcp.ClientSession, call tools.Call, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
 	if err := addAnswers(ctx, params); err != nil {
 		return nil, asUnsupportedQuestion(err)
 	}
@@ -91,6 +99,10 @@ func (t *tool) send(ctx context.Context, cancel context.CancelCauseFunc, session
 		return nil, err
 	}
 	defer done()
+	// The call may have waited, so its assertion is made last.
+	if err := t.setAssertion(call, params); err != nil {
+		return nil, err
+	}
 	result, err := session.CallTool(ctx, params)
 	if questionErr, ok := errors.AsType[*tools.QuestionError](context.Cause(ctx)); ok {
 		return nil, asUnsupportedQuestion(questionErr)
@@ -103,6 +115,29 @@ func (t *tool) send(ctx context.Context, cancel context.CancelCauseFunc, session
 	}
 	return nil, asUnsupportedQuestion(t.server.raiseQuestion(ctx, result))
 }
+
+// setAssertion adds the assertion of the call, if the worker signs any. The error is an
+// *assertionError.
+func (t *tool) setAssertion(call tools.Call, params *mcp.CallToolParams) error {
+	if t.server.sign == nil {
+		return nil
+	}
+	token, err := t.server.sign(assertion.Subject{Tool: t.spec.Name, Call: call, Audience: t.server.cfg.audience(), Timeout: t.spec.Timeout})
+	if err != nil {
+		return &assertionError{err}
+	}
+	params.Meta[assertionMeta] = token
+	return nil
+}
+
+// assertionError is the error of a call that was not made, because it has no assertion.
+type assertionError struct{ err error }
+
+// Error implements error.
+func (e *assertionError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *assertionError) Unwrap() error { return e.err }
 
 // unsupportedQuestionError is the error of a server's question that the user cannot be asked. The
 // model receives it as a failure.

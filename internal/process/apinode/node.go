@@ -125,8 +125,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Origins:   cfg.Origins,
 		Auth:      cfg.Auth, Policies: cfg.Policies,
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics,
-		Limits: api.Limits{MaxSockets: cfg.Sockets, MaxStreams: cfg.Streams},
-		Inbox:  approvals, Schedules: scheduleStore, Threads: n.threads,
+		Limits:     api.Limits{MaxSockets: cfg.Sockets, MaxStreams: cfg.Streams},
+		PublicKeys: n.board.PublicKeys,
+		Inbox:      approvals, Schedules: scheduleStore, Threads: n.threads,
 	})
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,

@@ -42,6 +42,10 @@ type Config struct {
 	// HTTP.
 	ForceAgents bool
 
+	// PublicURL is the base of links, and the issuer of assertions, without a slash at its end; "" =
+	// the host of the request, and no assertions.
+	PublicURL string
+
 	LogLevel  slog.Level
 	LogFormat string // "json" or "text"
 
@@ -67,10 +71,8 @@ type APIOptions struct {
 	ParkAfter time.Duration
 	// Strict makes the API check every event before it sends the event.
 	Strict bool
-	// LinkKey signs links; empty = the key that all API nodes share in NATS. PublicURL is the base
-	// of links, without a slash at its end; "" = the host of the request.
-	LinkKey   []byte
-	PublicURL string
+	// LinkKey signs links; empty = the key that all API nodes share in NATS.
+	LinkKey []byte
 }
 
 // WorkerOptions are the options of a worker.
@@ -176,6 +178,9 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 		problems = append(problems, &VariableError{Name: "PERDURE_TASK_QUEUES", Err: errors.New("must be set when PERDURE_TOOLS_ONLY is")})
 	}
 	problems = append(problems, cfg.checkBudgets(), cfg.Auth.check())
+	if p == Worker && cfg.AssertionKeys() != "" && cfg.PublicURL == "" {
+		problems = append(problems, &VariableError{Name: publicURLName, Err: fmt.Errorf("must be set when %s is", assertionKeys)})
+	}
 	problems = append(problems, cfg.env.checkSecrets(p)...)
 	if p == API {
 		problems = append(problems, cfg.Auth.CheckAddr(cfg.Addr))
@@ -225,6 +230,10 @@ func (c *Config) loadTemporal() (err error) {
 // reads the file of a secret at each call, so callers that keep no copy follow a rotation. It is
 // safe for concurrent use.
 func (c *Config) Getenv(name string) string { return c.env.get(name) }
+
+// AssertionKeys returns the private keys that sign assertions, in PEM; "" = there are none. Like
+// Getenv, it reads their file at each call.
+func (c *Config) AssertionKeys() string { return c.env.get(assertionKeys) }
 
 // Secrets returns the present values of variables that have secrets, for removal from messages.
 // Longer ones come first: a shorter one may be a part of a longer one.

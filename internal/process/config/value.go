@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/workers/assertion"
 )
 
 // This file has the parsers of values. The error of a parser describes a valid value; Load adds the
@@ -53,6 +54,9 @@ func (v *value[T]) String() string { return v.raw }
 
 // Type implements pflag.Value: the placeholder of the value in help.
 func (v *value[T]) Type() string { return "value" }
+
+// privateKeys checks the private keys of assertions.
+func privateKeys(s string) (string, error) { return s, assertion.CheckKeys(s) }
 
 // text accepts every text.
 func text(s string) (string, error) { return s, nil }

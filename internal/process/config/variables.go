@@ -72,6 +72,12 @@ func Known(name string) bool {
 	return slices.Contains(ofCommands, name) || slices.ContainsFunc(variables, func(v Variable) bool { return v.matches(name) })
 }
 
+// Names of variables that other code of this package refers to.
+const (
+	publicURLName = "PERDURE_PUBLIC_URL"
+	assertionKeys = "PERDURE_ASSERTION_KEYS"
+)
+
 // group is a table of the documentation.
 type group struct {
 	title     string
@@ -103,6 +109,8 @@ var groups = []group{
 			Meaning: "Format of the log: json or text"},
 		{Name: "PERDURE_LOG_LEVEL", Default: "info", For: all, value: logLevel,
 			Meaning: "Lowest level that is logged: debug, info, warn or error"},
+		{Name: publicURLName, For: withDev, value: publicURL,
+			Meaning: "Base URL of the API, such as https://agents.example, for links that decide, and as the issuer of assertions. Not set: links have the host of the request that creates them; perdure dev issues assertions as its own address"},
 		{Name: "PERDURE_REPLICAS", Default: "1", For: all, value: replicas,
 			Meaning: "Replicas of the log and of its buckets, 1 to 5; 3 on a cluster. Used only when a process creates them"},
 		{Name: secretsFolder, For: withDev,
@@ -129,8 +137,6 @@ var groups = []group{
 			Meaning: "Maximum number of concurrent event streams (HTTP and WebSocket) and GET responses of the process; others get 503"},
 		{Name: "PERDURE_PARK_AFTER", Default: "10m", For: apiDev, value: parkAfter,
 			Meaning: "How long a waiting run stays in its workflow before it is parked. A parked run belongs to no worker version"},
-		{Name: "PERDURE_PUBLIC_URL", For: apiDev, value: publicURL,
-			Meaning: "Base URL of links that decide, such as https://agents.example. Not set: the host of the request that creates the link"},
 		{Name: "PERDURE_STRICT", For: apiDev, value: strict,
 			Meaning: "true: check every event. Before an event that AG-UI forbids, end the stream and log an error. For tests"},
 	}},
@@ -173,6 +179,8 @@ var groups = []group{
 	{"Worker", []Variable{
 		{Name: "PERDURE_ALLOW_PRIVATE_HOSTS", Default: "false", For: workerDev, value: allowPrivateHosts,
 			Meaning: "true: HTTP tools, MCP servers and webhooks may use addresses on loopback and private networks. perdure dev has the default true"},
+		{Name: assertionKeys, For: workerDev, value: passThrough(privateKeys), secret: true,
+			Meaning: "Private keys that sign assertions for tools: P-256 in PEM, the newest one last. Needs PERDURE_PUBLIC_URL. Not set: no assertions; perdure dev generates a key"},
 		{Name: "PERDURE_BUILD_ID", For: workerOnly, value: buildID,
 			Meaning: "Build ID of the worker in its deployment. Runs move to another version only between turns"},
 		{Name: "PERDURE_DEPLOYMENT", For: workerOnly, value: deployment,

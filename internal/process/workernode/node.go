@@ -28,6 +28,7 @@ import (
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/process/version"
 	"github.com/perdure/perdure/internal/workers/announce"
+	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/internal/workers/presence"
 	"github.com/perdure/perdure/internal/workers/toolset"
 	"github.com/perdure/perdure/llm"
@@ -49,6 +50,9 @@ type Config struct {
 	Tools               *tools.Registry
 	// Queues are the task queues that this worker serves.
 	Queues Queues
+	// Signer signs the assertions of Tools, for the announcement of its public keys; nil = they have
+	// none.
+	Signer *assertion.Signer
 	// LookElsewhere is called once by Start with the lookup of the MCP tools that other workers
 	// have announced; nil = the tools need no lookup.
 	LookElsewhere func(offers toolset.Lookup)
@@ -177,7 +181,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		a.Presence = n.presence
 	}
 	offers := func() []announce.Offer { return cfg.Queues.offers(cfg.Tools) }
-	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, aloneName), offers, cfg.programs()); err != nil {
+	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, aloneName), offers, cfg.programs(), cfg.Signer); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
 	for _, w := range newWorkers(cfg, a) {

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
 	"github.com/perdure/perdure/tools"
@@ -59,7 +60,13 @@ func startWith(t *testing.T, l *stream.Log, worker string, specs ...tools.Spec) 
 // startOffering announces a worker with tools of task queues.
 func startOffering(t *testing.T, l *stream.Log, worker string, offers ...Offer) *Announcement {
 	t.Helper()
-	a, err := Start(t.Context(), l, worker, func() []Offer { return offers }, []string{"order", "invoice"})
+	return startSigning(t, l, worker, nil, offers...)
+}
+
+// startSigning announces a worker with tools, which signs assertions.
+func startSigning(t *testing.T, l *stream.Log, worker string, signer *assertion.Signer, offers ...Offer) *Announcement {
+	t.Helper()
+	a, err := Start(t.Context(), l, worker, func() []Offer { return offers }, []string{"order", "invoice"}, signer)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/index/watch"
+	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -28,6 +29,7 @@ type Board struct {
 
 	mu      sync.Mutex
 	workers map[string]announcement // by key of the bucket
+	keys    map[string]announcedKey // by ID
 }
 
 // announcement is the last announcement of a worker, and when this process received it. find
@@ -36,6 +38,12 @@ type Board struct {
 type announcement struct {
 	announcedNames
 	receivedAt time.Time
+}
+
+// announcedKey is a public key, and when this process has received the last announcement of it.
+type announcedKey struct {
+	key    assertion.PublicKey
+	seenAt time.Time
 }
 
 // Watch reads the announcements, and follows them until Stop, which the caller must call. It blocks
@@ -49,7 +57,7 @@ func Watch(ctx context.Context, l *stream.Log) (*Board, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Board{now: time.Now, schemas: described}
+	b := &Board{now: time.Now, schemas: described, keys: map[string]announcedKey{}}
 	b.lifetime, b.stop = context.WithCancel(context.WithoutCancel(ctx))
 	b.watch, err = watch.Begin(ctx, watch.Source{Log: l, Bucket: kv, Keys: ">"}, watch.Receiver{Load: b.load, Take: b.apply})
 	if err != nil {
@@ -82,6 +90,7 @@ func (l *loading) Done(context.Context, uint64) {
 	l.board.mu.Lock()
 	defer l.board.mu.Unlock()
 	l.board.workers = l.workers
+	l.board.noteKeys()
 }
 
 // apply applies one change of the bucket to the board, see [watch.Receiver].
@@ -89,6 +98,7 @@ func (b *Board) apply(_ context.Context, change jetstream.KeyValueEntry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	update(b.workers, change, b.now())
+	b.noteKeys()
 }
 
 // update stores the announcement of an entry, or removes that of a deleted key. An invalid value

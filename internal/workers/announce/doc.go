@@ -1,8 +1,8 @@
-// Package announce publishes which tools and programs workers have, for API nodes and for other
-// workers.
+// Package announce publishes which tools and programs workers have, and the public keys of their
+// assertions, for API nodes and for other workers.
 //
-//	worker ──names of its tools, every 10 s──► bucket ──watch──► Board of API and worker
-//	       ──schemas of arguments, once──────► bucket ──by digest──┘
+//	worker ──names of its tools, keys, every 10 s──► bucket ──watch──► Board of API and worker
+//	       ──schemas of arguments, once────────────► bucket ──by digest──┘
 //
 // It decides nothing. An agent with a tool or a program that no worker announces is published with
 // a warning, since its worker may start later. Runs of such an agent wait some time for the tool.
@@ -11,6 +11,7 @@ package announce
 import (
 	"time"
 
+	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/tools"
 )
 
@@ -25,6 +26,8 @@ const (
 type announcedNames struct {
 	Tools    []Tool   `json:"tools"`
 	Programs []string `json:"programs,omitempty"` // agents that are Go workflow functions
+
+	Keys []assertion.PublicKey `json:"keys,omitempty"` // of the worker's assertions
 }
 
 // Tool is what a worker announces about one of its tools.

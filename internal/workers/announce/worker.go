@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -21,9 +22,11 @@ type Announcement struct {
 	kv      jetstream.KeyValue
 	schemas schemaStore
 	key     string
-	// offers lists the tools of the worker now. programs are its programs, sorted.
+	// offers lists the tools of the worker now. programs are its programs, sorted. signer signs its
+	// assertions; nil = it makes none.
 	offers   func() []Offer
 	programs []string
+	signer   *assertion.Signer
 	// written is the announcement that was written last.
 	written []byte
 	// due is when to write the announcement again, unless the tools change before that.
@@ -34,8 +37,9 @@ type Announcement struct {
 
 // Start announces the tools and programs of a worker until Stop, which the caller must call. It
 // returns after the first announcement was written. offers lists the tools; Start calls it every
-// second from a goroutine, because the tools of MCP servers change.
-func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Offer, programs []string) (*Announcement, error) {
+// second from a goroutine, because the tools of MCP servers change. It also refreshes the keys of
+// signer, and announces the public ones; nil = the worker makes no assertions.
+func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Offer, programs []string, signer *assertion.Signer) (*Announcement, error) {
 	kv, err := open(ctx, l)
 	if err != nil {
 		return nil, err
@@ -47,6 +51,7 @@ func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Of
 	a := &Announcement{
 		kv: kv, schemas: schemaStore{kv: schemas, stored: map[string]bool{}},
 		key: strings.TrimPrefix(stream.Token(worker), "~"), offers: offers, programs: slices.Sorted(slices.Values(programs)),
+		signer: signer,
 	}
 	if err := a.announce(ctx); err != nil {
 		return nil, err
@@ -60,7 +65,7 @@ func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Of
 // announce writes the names of the worker if they have changed, or if the last announcement is due
 // for renewal. It stores the schemas before, so that a reader of the announcement finds them.
 func (a *Announcement) announce(ctx context.Context) error {
-	announced := announcedNames{Tools: []Tool{}, Programs: a.programs}
+	announced := announcedNames{Tools: []Tool{}, Programs: a.programs, Keys: a.signer.Refresh(ctx)}
 	for _, o := range a.offers() {
 		t, err := a.schemas.describe(ctx, o)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/tools/builtin"
 	"github.com/perdure/perdure/tools/httptool"
@@ -29,6 +30,8 @@ type Config struct {
 	// workers. A tool of another queue is only described to models, and its secrets are not read.
 	// nil = this worker serves all queues.
 	Serves func(queue string) bool
+	// Signer signs assertions of the calls of HTTP tools and MCP servers; nil = they have none.
+	Signer *assertion.Signer
 	// AllowPrivate allows tools to reach addresses that are not on the public internet.
 	AllowPrivate bool
 	Logger       *slog.Logger
@@ -143,14 +146,14 @@ func (c Config) serves(queue string) bool { return c.Serves == nil || c.Serves(q
 // tool makes an HTTP tool of its declaration. Mistakes are errors with the file and line of the
 // key.
 func (c Config) tool(d *agents.Tool) (tools.Tool, error) {
-	env := httptool.Environment{AllowPrivate: c.AllowPrivate}
+	env := httptool.Environment{AllowPrivate: c.AllowPrivate, Sign: c.sign(d.HTTP.Assertion)}
 	if c.serves(d.TaskQueue) {
 		env.Secret = c.secret
 	}
 	made, err := httptool.New(httptool.Config{
 		Name: d.Name, Description: d.Description, Parameters: d.Parameters,
 		Method: d.HTTP.Method, URL: d.HTTP.URL, Headers: d.HTTP.Headers, Form: d.HTTP.Body == "form", Timeout: d.HTTP.Timeout,
-		AllowedHosts: d.HTTP.AllowedHosts, Idempotent: d.Idempotent, Attempts: d.Attempts,
+		AllowedHosts: d.HTTP.AllowedHosts, Audience: d.HTTP.Audience, Idempotent: d.Idempotent, Attempts: d.Attempts,
 		TaskQueue: d.TaskQueue, Sequential: !d.Parallel, Origin: d.Position.String(),
 	}, env)
 	var configErr *httptool.ConfigError
@@ -167,13 +170,21 @@ func (c Config) tool(d *agents.Tool) (tools.Tool, error) {
 	return tool, err
 }
 
+// sign returns the function that signs the assertions of a tool; nil = its calls have none.
+func (c Config) sign(wanted bool) func(assertion.Subject) (string, error) {
+	if c.Signer == nil || !wanted {
+		return nil
+	}
+	return c.Signer.Sign
+}
+
 // server starts the client of an MCP server of its declaration.
 func (c Config) server(d *agents.Server) (*mcptool.Server, error) {
 	server, err := mcptool.Start(mcptool.Config{
 		Name: d.Name, URL: d.URL, Headers: d.Headers, Command: d.Command, Env: d.Env,
-		Timeout: d.Timeout, Idempotent: d.Idempotent, Elicitation: d.Elicitation, Attempts: d.Attempts,
+		Timeout: d.Timeout, Idempotent: d.Idempotent, Elicitation: d.Elicitation, Attempts: d.Attempts, Audience: d.Audience,
 		TaskQueue: d.TaskQueue, Sequential: !d.Parallel, Origin: d.Position.String(),
-	}, mcptool.Environment{Secret: c.secret, AllowPrivate: c.AllowPrivate, Logger: c.Logger})
+	}, mcptool.Environment{Secret: c.secret, Sign: c.sign(d.Assertion), AllowPrivate: c.AllowPrivate, Logger: c.Logger})
 	var configErr *mcptool.ConfigError
 	if errors.As(err, &configErr) {
 		return nil, d.Position.ErrorAt(configErr.Key, configErr.Error())

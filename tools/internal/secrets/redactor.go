@@ -18,10 +18,10 @@ const (
 	minSecret = 4
 )
 
-// Redactor hides secrets in texts, in their plain form and as encoded in JSON and URLs. The zero
-// value hides nothing. It is safe for concurrent use.
+// Redactor hides secrets in texts, in their plain form and as encoded in JSON and URLs, and
+// assertions. The zero value hides only assertions. It is safe for concurrent use.
 type Redactor struct {
-	replacer *strings.Replacer // nil hides nothing
+	replacer *strings.Replacer // of secrets; nil = there are none
 }
 
 // NewRedactor returns a Redactor for the values.
@@ -58,20 +58,18 @@ func inJSON(s string, escapeHTML bool) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// Text returns s with its secrets replaced.
+// Text returns s with its secrets and assertions replaced.
 func (r Redactor) Text(s string) string {
+	s = hideAssertions(s)
 	if r.replacer == nil {
 		return s
 	}
 	return r.replacer.Replace(s)
 }
 
-// Result returns the result with the secrets in its texts replaced. It does not change inline media
-// or the Cause.
+// Result returns the result with the secrets and assertions in its texts replaced. It does not
+// change inline media or the Cause.
 func (r Redactor) Result(result tools.Result) tools.Result {
-	if r.replacer == nil {
-		return result
-	}
 	result.Content = r.Text(result.Content)
 	result.Parts = slices.Clone(result.Parts)
 	for i, part := range result.Parts {
