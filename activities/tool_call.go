@@ -114,7 +114,11 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 		result, outcome, handedOver, err = a.handOver(ctx, in, call)
 	default:
 		reports := narration.NewReporter(ctx, runOf(in.Run), call.ID, snap.State, attempt.Emit)
-		result, outcome, change, err = a.runTool(ctx, in, call, inquiry, reports, attempt, runOfCall(in.Step, snap))
+		var run tools.Run
+		if run, err = a.runOfCall(ctx, in, inquiry, snap); err != nil {
+			return runs.ToolAnswer{}, err
+		}
+		result, outcome, change, err = a.runTool(ctx, in, call, inquiry, reports, attempt, run)
 		reported = reports.StatePatches()
 	}
 	// A question ends the call without a result. The workflow schedules the call again with the
@@ -170,26 +174,6 @@ const (
 	// callBroken: all attempts failed, and the error has no text for the model.
 	callBroken = "The call failed without an answer. Whether it took effect is unknown."
 )
-
-// runOfCall returns what a tool learns about the run of its call. snap has the contributors of the
-// moment before the call: more may have steered the run since the model made the call.
-func runOfCall(in runs.Step, snap *snapshot.Snapshot) tools.Run {
-	run := tools.Run{Tenant: in.Run.Tenant, Thread: in.Run.Thread, ID: stream.ShownRunID(in.Run.ID), Agent: in.Agent}
-	if snap.Requester != nil {
-		run.Requester = snap.Requester.Subject
-	}
-	run.Contributors = []string{run.Requester}
-	for _, c := range snap.Contributors {
-		subject := "" // an anonymous caller
-		if c.Principal != nil {
-			subject = c.Principal.Subject
-		}
-		if !slices.Contains(run.Contributors, subject) {
-			run.Contributors = append(run.Contributors, subject)
-		}
-	}
-	return run
-}
 
 // runTool calls the tool, and returns its result with the outcome, and the change of the state that
 // follows a success (nil = none). A tool that is not idempotent is

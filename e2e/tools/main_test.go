@@ -13,5 +13,9 @@ func TestMain(m *testing.M) {
 		spy(os.Args[2:])
 		return
 	}
+	if len(os.Args) > 2 && os.Args[1] == lookCommand {
+		look(os.Args[2])
+		return
+	}
 	os.Exit(kit.Main(m))
 }
