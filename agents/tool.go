@@ -66,10 +66,12 @@ type HTTP struct {
 	// Method is GET, HEAD, POST, PUT, PATCH or DELETE.
 	Method string `yaml:"method"`
 
-	// URL is the address. Arguments replace {argument} in its path and query.
+	// URL is the address. Arguments replace {argument} in its path and query, the tenant and the
+	// subject of the requester {caller.tenant} and {caller.subject}.
 	URL string `yaml:"url"`
 
-	// Headers are sent with the request; ${secret:NAME} in a value is replaced.
+	// Headers are sent with the request; ${secret:NAME}, ${tenantSecret:NAME}, {caller.tenant} and
+	// {caller.subject} in a value are replaced.
 	Headers map[string]string `yaml:"headers"`
 
 	// Body is the encoding of arguments that the URL does not use: json (the default) or form.

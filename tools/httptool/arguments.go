@@ -3,8 +3,11 @@ package httptool
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"strings"
+
+	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
 // arguments are the arguments of a call, by name. They match the schema.
@@ -100,6 +103,26 @@ func (a arguments) without(used []string) arguments {
 		delete(remaining, name)
 	}
 	return remaining
+}
+
+// withCaller returns the arguments with the members of the caller that names has. An argument of such
+// a name is replaced: a model chooses no caller.
+func (a arguments) withCaller(names []string, caller secrets.Caller) (arguments, error) {
+	filled := maps.Clone(a)
+	for _, name := range names {
+		member, ok := strings.CutPrefix(name, callerPrefix)
+		if !ok {
+			continue
+		}
+		value, err := caller.Member(member)
+		if err != nil {
+			return nil, err
+		}
+		if filled[name], err = json.Marshal(value); err != nil {
+			return nil, err
+		}
+	}
+	return filled, nil
 }
 
 // form returns the arguments as query or form parameters.

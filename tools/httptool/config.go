@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure/internal/workers/assertion"
@@ -18,8 +19,8 @@ type Config struct {
 	Name, Description string
 	Parameters        json.RawMessage   // JSON Schema of the arguments
 	Method            string            // GET, HEAD, POST, PUT, PATCH or DELETE
-	URL               string            // with {argument} in path and query
-	Headers           map[string]string // values can contain ${secret:NAME}
+	URL               string            // with {argument} and {caller.member} in path and query
+	Headers           map[string]string // values can contain ${secret:NAME}, ${tenantSecret:NAME} and {caller.member}
 	Form              bool              // send arguments as a form, not as JSON
 	Timeout           time.Duration     // of one attempt; 0 = tools.DefaultTimeout
 	AllowedHosts      []string          // for redirects, in addition to the URL's host
@@ -111,11 +112,14 @@ func parseHeaders(headers map[string]string, secret func(string) string) (secret
 	if secret == nil {
 		return texts, nil
 	}
-	if _, _, err := texts.Fill(secret); err != nil {
+	if err := texts.CheckSecrets(secret); err != nil {
 		return nil, configErrorf("http.headers", "cannot be sent: %v", err)
 	}
 	return texts, nil
 }
+
+// callerPrefix begins the names of placeholders that the worker fills, and not the model.
+const callerPrefix = "caller."
 
 // checkArguments checks that the schema declares every placeholder of the URL, and requires those
 // in the path, which cannot be empty.
@@ -129,13 +133,24 @@ func checkArguments(u *urlTemplate, parameters json.RawMessage) error {
 			return configErrorf("parameters", "must be the JSON Schema of an object")
 		}
 	}
+	for name := range schema.Properties {
+		if strings.HasPrefix(name, callerPrefix) {
+			return configErrorf("parameters", "have %.80q, and names that begin with %s are reserved", name, callerPrefix)
+		}
+	}
 	for _, name := range u.names() {
+		if member, ok := strings.CutPrefix(name, callerPrefix); ok {
+			if !slices.Contains(secrets.CallerMembers, member) {
+				return configErrorf("http.url", "has {%s}, which is unknown: there are {caller.%s}", name, strings.Join(secrets.CallerMembers, "} and {caller."))
+			}
+			continue
+		}
 		if _, ok := schema.Properties[name]; !ok {
 			return configErrorf("http.url", "has {%s}, which is not one of the parameters", name)
 		}
 	}
 	for _, p := range u.path {
-		if p.argument != "" && !slices.Contains(schema.Required, p.argument) {
+		if p.argument != "" && !strings.HasPrefix(p.argument, callerPrefix) && !slices.Contains(schema.Required, p.argument) {
 			return configErrorf("http.url", "has {%s} in its path, so the parameter must be required", p.argument)
 		}
 	}

@@ -69,7 +69,7 @@ func New(cfg Config, env Environment) (*Tool, error) {
 // Call implements [tools.Tool]. It looks up the secrets for each call, so a changed secret takes
 // effect at once.
 func (t *Tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) {
-	headers, redactor, err := t.headers.Fill(t.lookupSecret)
+	headers, redactor, err := t.headers.FillFor(callerOf(call), t.lookupSecret)
 	if err != nil {
 		return failed(err.Error(), err), nil
 	}
@@ -109,7 +109,11 @@ func (t *Tool) request(ctx context.Context, call tools.Call, headers map[string]
 	if err != nil {
 		return nil, err
 	}
-	u, err := t.url.fill(args, encoded.query)
+	filled, err := args.withCaller(t.url.names(), callerOf(call))
+	if err != nil {
+		return nil, err
+	}
+	u, err := t.url.fill(filled, encoded.query)
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +144,11 @@ func (t *Tool) request(ctx context.Context, call tools.Call, headers map[string]
 		req.Header.Set(name, value)
 	}
 	return req, nil
+}
+
+// callerOf returns for whom a call is made.
+func callerOf(call tools.Call) secrets.Caller {
+	return secrets.Caller{Tenant: call.Run.Tenant, Subject: call.Run.Requester}
 }
 
 // setAssertion adds the assertion of the call, if the worker signs any.

@@ -161,6 +161,9 @@ func fillable(key string, texts map[string]string, secret func(string) string) (
 	if err != nil {
 		return nil, configErrorf(key+"."+name, "cannot be used: %v", err)
 	}
+	if name := all.NeedsCaller(); name != "" {
+		return nil, configErrorf(key+"."+name, "must not refer to the caller or its tenant: one connection serves all callers. Verify the assertion of each call instead")
+	}
 	if _, _, err := all.Fill(secret); err != nil {
 		return nil, configErrorf(key, "cannot be used: %v", err)
 	}

@@ -680,16 +680,17 @@ func TestInvalidAnswers(t *testing.T) {
 func TestConfigErrors(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[string]mcptool.Config{
-		"url must begin with https:// or http:// and have a host":                                 {URL: "mcp.example"},
-		"url must not have a user or password; use a header with a secret":                        {URL: "https://u:p@mcp.example"},
-		"url must not have a fragment: it would not be sent":                                      {URL: "https://mcp.example/#a"},
-		"headers.Content-Type is reserved":                                                        {URL: "https://x", Headers: map[string]string{"Content-Type": "x"}},
-		"headers.A B is not a header name":                                                        {URL: "https://x", Headers: map[string]string{"A B": "x"}},
-		"headers cannot be used: secret GONE is missing: the worker has no PERDURE_SECRET_GONE":   {URL: "https://x", Headers: map[string]string{"A": "${secret:GONE}"}},
-		"env cannot be used: secret GONE is missing: the worker has no PERDURE_SECRET_GONE":       {Command: []string{os.Args[0]}, Env: map[string]string{"A": "${secret:GONE}"}},
-		"env.A cannot be used: only ${secret:NAME} may follow a $, with a NAME of A-Z, 0-9 and _": {Command: []string{os.Args[0]}, Env: map[string]string{"A": "${HOME}"}},
-		"env.A=B is not a variable name":                                                          {Command: []string{os.Args[0]}, Env: map[string]string{"A=B": "x"}},
-		`command has "/no/such", which is not a program on this machine`:                          {Command: []string{"/no/such"}},
+		"headers.X must not refer to the caller or its tenant: one connection serves all callers. Verify the assertion of each call instead": {URL: "https://mcp.example", Headers: map[string]string{"X": "${tenantSecret:SHOP}"}},
+		"url must begin with https:// or http:// and have a host":                                                                            {URL: "mcp.example"},
+		"url must not have a user or password; use a header with a secret":                                                                   {URL: "https://u:p@mcp.example"},
+		"url must not have a fragment: it would not be sent":                                                                                 {URL: "https://mcp.example/#a"},
+		"headers.Content-Type is reserved":                                                                                                   {URL: "https://x", Headers: map[string]string{"Content-Type": "x"}},
+		"headers.A B is not a header name":                                                                                                   {URL: "https://x", Headers: map[string]string{"A B": "x"}},
+		"headers cannot be used: secret GONE is missing: the worker has no PERDURE_SECRET_GONE":                                              {URL: "https://x", Headers: map[string]string{"A": "${secret:GONE}"}},
+		"env cannot be used: secret GONE is missing: the worker has no PERDURE_SECRET_GONE":                                                  {Command: []string{os.Args[0]}, Env: map[string]string{"A": "${secret:GONE}"}},
+		"env.A cannot be used: only ${secret:NAME} or ${tenantSecret:NAME} may follow a $, with a NAME of A-Z, 0-9 and _":                    {Command: []string{os.Args[0]}, Env: map[string]string{"A": "${HOME}"}},
+		"env.A=B is not a variable name":                                                                                                     {Command: []string{os.Args[0]}, Env: map[string]string{"A=B": "x"}},
+		`command has "/no/such", which is not a program on this machine`:                                                                     {Command: []string{"/no/such"}},
 	} {
 		_, err := mcptool.Start(cfg, mcptool.Environment{Logger: slog.New(slog.DiscardHandler), Secret: func(string) string { return "" }})
 		var wrong *mcptool.ConfigError

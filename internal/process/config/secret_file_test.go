@@ -111,3 +111,24 @@ func TestUnreadableSecretsNameTheirVariable(t *testing.T) {
 		t.Errorf("API with an invalid secret of the worker: got %v, want no error", err)
 	}
 }
+
+// TestSecretsOfTenants: the folder of secrets can have one for each tenant, which is read at each
+// use.
+func TestSecretsOfTenants(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	cfg := load(t, config.Worker, nil, "PERDURE_SECRETS_DIR="+folder, "PERDURE_SECRET_SHOP=of-all", "PERDURE_SECRET_SHOP.initech=of-initech")
+	if err := os.WriteFile(filepath.Join(folder, "PERDURE_SECRET_SHOP._41cme"), []byte("of-acme\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"PERDURE_SECRET_SHOP": "of-all", "PERDURE_SECRET_SHOP._41cme": "of-acme", "PERDURE_SECRET_SHOP.initech": "of-initech", "PERDURE_SECRET_SHOP.globex": "",
+	} {
+		if got := cfg.Getenv(name); got != want {
+			t.Errorf("%s = %q, want %q", name, got, want)
+		}
+	}
+	if got := cfg.Secrets(); !slices.Contains(got, "of-acme") || !slices.Contains(got, "of-initech") || len(cfg.Unknown) > 0 {
+		t.Errorf("secrets to hide = %q, unknown variables = %q, want all secrets and no unknown ones", got, cfg.Unknown)
+	}
+}
