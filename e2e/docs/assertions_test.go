@@ -50,9 +50,13 @@ func TestVerifyingServer(t *testing.T) {
 	if ran != 2 {
 		t.Errorf("runs of the page = %d, want 2", ran)
 	}
-	pemKey, err := os.ReadFile(filepath.Join(g.dir, "data", "assertion_key.pem"))
+	keyFile := filepath.Join(g.dir, "data", "assertion_key.pem")
+	pemKey, err := os.ReadFile(keyFile)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if info, err := os.Stat(keyFile); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("file of the key: %v, %v, want mode 0600", info.Mode(), err)
 	}
 	otherKey, err := assertion.GenerateKey()
 	if err != nil {

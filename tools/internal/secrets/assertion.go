@@ -13,6 +13,10 @@ import (
 // {", claims, and a signature.
 var compactJWT = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?`)
 
+// maxHeader bounds the header of an assertion, in bytes of base64url. It has the names of an
+// algorithm, a key and a type.
+const maxHeader = 256
+
 // hideAssertions replaces the assertions in a text. Their encoding in JSON and in URLs is their plain
 // form. Other tokens stay, because a tool may return them.
 func hideAssertions(s string) string {
@@ -20,18 +24,18 @@ func hideAssertions(s string) string {
 		return s
 	}
 	return compactJWT.ReplaceAllStringFunc(s, func(token string) string {
-		header, _, _ := strings.Cut(token, ".")
 		// The match may begin before the token, with characters of base64url.
-		for {
-			if isAssertionHeader(header) {
-				return token[:strings.Index(token, header)] + hidden
-			}
-			next := strings.Index(header[1:], "eyJ")
+		end := strings.IndexByte(token, '.')
+		for start := max(0, end-maxHeader); start < end; start++ {
+			next := strings.Index(token[start:end], "eyJ")
 			if next < 0 {
-				return token
+				break
 			}
-			header = header[1+next:]
+			if start += next; isAssertionHeader(token[start:end]) {
+				return token[:start] + hidden
+			}
 		}
+		return token
 	})
 }
 
