@@ -88,6 +88,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 	if err != nil {
 		return false, err
 	}
+	defer authenticator.Close()
 
 	// Deferred calls run in the opposite order: telemetry ends after the connections whose use it
 	// reports.

@@ -22,7 +22,6 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/approvals/webhook"
-	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/callers"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/process/apinode"
@@ -50,7 +49,7 @@ type devProcess struct {
 	devDefinitions
 	webhooks      *webhook.Sender
 	listener      net.Listener // of the API
-	authenticator auth.Authenticator
+	authenticator *callers.Callers
 	servers       *devserver.Server // Temporal and NATS
 	nats          *nats.Conn
 	// temporal is shared by both nodes, because an eager workflow start requires a worker of the
@@ -156,6 +155,10 @@ func (p *devProcess) listen(ctx context.Context) (err error) {
 	if p.authenticator, err = callers.New(ctx, p.config.Auth, p.listener.Addr().String(), p.logger); err != nil {
 		return err
 	}
+	p.onClose(func() error {
+		p.authenticator.Close()
+		return nil
+	})
 	if p.options.pprof == "" {
 		return nil
 	}

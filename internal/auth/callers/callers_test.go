@@ -51,7 +51,8 @@ func TestEachModeHasAnAuthenticator(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		check := got.(*auth.HostCheck)
+		defer got.Close()
+		check := got.HostCheck
 		if reflect.TypeOf(check.Callers) != reflect.TypeOf(tt.want) || !strings.Contains(log.String(), tt.wantLog) {
 			t.Errorf("%s: got %T and the log %s, want %T and %q", name, check.Callers, log.String(), tt.want, tt.wantLog)
 		}

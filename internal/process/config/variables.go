@@ -142,7 +142,7 @@ var groups = []group{
 		{Name: "PERDURE_AUTH_ALLOW_ANONYMOUS", Default: "false", For: apiDev, value: allowAnonymous,
 			Meaning: "true: allow PERDURE_AUTH=none on addresses other than loopback. Every caller can then do everything. Needs PERDURE_HOSTS for hosts other than this machine"},
 		{Name: "PERDURE_AUTH_KEYS", For: apiDev, value: authKeys,
-			Meaning: "File of keys, YAML or JSON, read at start. Mode apikey"},
+			Meaning: "File of keys, YAML or JSON. The API follows its changes. Mode apikey"},
 		{Name: "PERDURE_AUTH_PROXIES", Default: "127.0.0.0/8,::1/128", For: apiDev, value: authProxies,
 			Meaning: "Networks of the proxy, separated by commas. Mode header refuses requests from others"},
 		{Name: "PERDURE_AUTH_ROLES_HEADER", Default: "X-Forwarded-Groups", For: apiDev, value: rolesHeader,
