@@ -33,7 +33,7 @@ func New(ctx context.Context, cfg config.Auth, addr string, logger *slog.Logger)
 	var err error
 	switch cfg.Mode {
 	case config.AuthHeader:
-		c.Callers = &auth.Proxy{Headers: cfg.Headers, Trusted: cfg.Proxies}
+		c.Callers = &auth.Proxy{Headers: cfg.Headers, Trusted: cfg.TrustedProxies(), Secrets: cfg.ProxySecrets}
 	case config.AuthAPIKey:
 		err = c.loadKeys(cfg.Keys, logger)
 	case config.AuthOIDC:

@@ -18,6 +18,7 @@ func subjectHeader(c *Config) pflag.Value  { return bind(&c.Auth.Headers.Subject
 func rolesHeader(c *Config) pflag.Value    { return bind(&c.Auth.Headers.Roles, headerName) }
 func tenantHeader(c *Config) pflag.Value   { return bind(&c.Auth.Headers.Tenant, headerName) }
 func authProxies(c *Config) pflag.Value    { return bind(&c.Auth.Proxies, networks) }
+func proxySecret(*Config) pflag.Value      { return bind(new([]string), proxySecrets) } // Auth.ProxySecrets reads it
 func authKeys(c *Config) pflag.Value       { return bind(&c.Auth.Keys, text) }
 func oidcIssuer(c *Config) pflag.Value     { return bind(&c.Auth.OIDC.Issuer, issuer) }
 func oidcAudience(c *Config) pflag.Value   { return bind(&c.Auth.OIDC.Audiences, wordList) }

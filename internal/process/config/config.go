@@ -172,6 +172,7 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	if cfg.ToolsOnly && len(cfg.TaskQueues) == 0 {
 		problems = append(problems, &VariableError{Name: "PERDURE_TASK_QUEUES", Err: errors.New("must be set when PERDURE_TOOLS_ONLY is")})
 	}
+	cfg.Auth.ProxySecrets = proxySecretsOf(cfg.env)
 	problems = append(problems, cfg.checkBudgets(), cfg.Auth.check())
 	problems = append(problems, cfg.env.checkSecrets(p)...)
 	if p == API {
