@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/auth/callers"
 	"github.com/perdure/perdure/internal/process/apinode"
+	"github.com/perdure/perdure/internal/process/certificates"
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/connect"
 	"github.com/perdure/perdure/internal/process/memory"
@@ -59,7 +61,7 @@ func run(ctx context.Context, args, environ []string, out io.Writer) error {
 		return err
 	}
 	if isProbe {
-		return probe(ctx, cfg.Addr)
+		return probe(ctx, cfg.Addr, cfg.TLS.Cert != "")
 	}
 	logger := telemetry.NewLogger(cfg.LogHandler(out)).With("process", "api")
 	if len(cfg.Unknown) > 0 {
@@ -89,6 +91,16 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		return false, err
 	}
 	defer authenticator.Close()
+
+	var serverTLS *tls.Config
+	if cfg.TLS.Cert != "" {
+		files, err := certificates.Open(cfg.TLS, logger)
+		if err != nil {
+			return false, err
+		}
+		defer files.Close()
+		serverTLS = files.Config()
+	}
 
 	// Deferred calls run in the opposite order: telemetry ends after the connections whose use it
 	// reports.
@@ -121,6 +133,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 	// A node that has started closes the listener when it stops.
 	node, err := apinode.Start(ctx, apinode.Config{
 		Listener:    listener,
+		TLS:         serverTLS,
 		Snapshots:   snapshot.NewStore(log),
 		Temporal:    connections.Temporal,
 		Agents:      folder.Agents,

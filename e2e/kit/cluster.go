@@ -141,13 +141,20 @@ type logLine struct {
 	Address string `json:"addr"`
 }
 
+// LaunchAPI starts an API process, and returns it with the address at which it listens.
+func (c *Cluster) LaunchAPI(t *testing.T) (p *Process, address string) {
+	t.Helper()
+	var line logLine
+	p = c.launchNode(t, "api", func(b []byte) bool { return json.Unmarshal(b, &line) == nil && line.Message == "serving" })
+	return p, line.Address
+}
+
 // StartAPI starts an API process.
 func (c *Cluster) StartAPI(t *testing.T) *API {
 	t.Helper()
-	var line logLine
-	p := c.launchNode(t, "api", func(b []byte) bool { return json.Unmarshal(b, &line) == nil && line.Message == "serving" })
+	p, address := c.LaunchAPI(t)
 	where := c.Addrs
-	where.API = "http://" + line.Address
+	where.API = "http://" + address
 	g := &API{Endpoint: NewEndpoint(c.Threads), Process: p}
 	if err := g.Up(t.Context(), where); err != nil {
 		t.Fatal(err)

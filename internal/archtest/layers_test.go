@@ -93,6 +93,7 @@ var layers = []layer{
 	{"internal/workers/toolset", []string{"agents", "tools/..."}},
 	{"internal/process/config", []string{"agents", "stream", "internal/auth", "internal/process/version", anything}},
 	{"internal/process/filewatch", nil},
+	{"internal/process/certificates", []string{"internal/process/config", "internal/process/filewatch"}},
 	{"internal/process/memory", nil},
 	{"internal/process/connect", []string{"internal/process/config", anything}},
 	{"internal/process/devserver", []string{"internal/process/version", "runs", anything}},

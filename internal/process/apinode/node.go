@@ -4,6 +4,7 @@ package apinode
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,7 +33,9 @@ import (
 // Config configures a node. The caller owns the connections and closes them after Stop.
 type Config struct {
 	// Listener is where the node serves. The node closes it.
-	Listener  net.Listener
+	Listener net.Listener
+	// TLS is how it serves TLS, with HTTP/2; nil = plain HTTP/1.1.
+	TLS       *tls.Config
 	Snapshots *snapshot.Store // of the node's log
 	Temporal  client.Client
 	// Agents are the definitions of the folder, which Start publishes. A definition that was
@@ -132,7 +135,14 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		WriteTimeout: refusalTimeout,
 		ErrorLog:     slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn), ConnState: n.newConns.track, ConnContext: connContext,
 	}
-	go func() { n.serving <- n.http.Serve(cfg.Listener) }()
+	n.http.TLSConfig = cfg.TLS
+	go func() {
+		if cfg.TLS == nil {
+			n.serving <- n.http.Serve(cfg.Listener)
+		} else {
+			n.serving <- n.http.ServeTLS(cfg.Listener, "", "") // the configuration has the certificate
+		}
+	}()
 	return n, nil
 }
 
@@ -160,6 +170,9 @@ const sendBytes = 128 << 10
 
 // connContext is the ConnContext of the http.Server: it configures each new connection.
 func connContext(ctx context.Context, c net.Conn) context.Context {
+	if encrypted, ok := c.(*tls.Conn); ok {
+		c = encrypted.NetConn()
+	}
 	if tcp, locked := c.(*net.TCPConn); locked {
 		_ = tcp.SetWriteBuffer(sendBytes) // on failure the kernel's own bound applies
 		limitUnsent(tcp)

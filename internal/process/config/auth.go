@@ -37,6 +37,8 @@ type Auth struct {
 	// ProxySecrets reads the secrets of which a request of AuthHeader must have one; nil = it needs
 	// none.
 	ProxySecrets func() ([]string, error)
+	// ProxyCertificates means that only clients with certain certificates can connect.
+	ProxyCertificates bool
 	// Keys is the path of the file of AuthAPIKey.
 	Keys string
 	OIDC OIDC
@@ -65,13 +67,13 @@ func (a Auth) CheckAddr(addr string) error {
 			"none accepts every caller, and other machines can reach %s: set header, oidc or apikey, listen on 127.0.0.1, or set PERDURE_AUTH_ALLOW_ANONYMOUS=true", addr)}
 	case a.Mode == AuthHeader && !a.provesProxy():
 		return &VariableError{Name: "PERDURE_AUTH_PROXY_SECRET", Err: fmt.Errorf(
-			"must be set when PERDURE_AUTH is header and other machines can reach %s, because an address does not prove that a request is from the proxy: the proxy sends it in the header %s", addr, auth.ProxySecretHeader)}
+			"must be set when PERDURE_AUTH is header and other machines can reach %s, because an address does not prove that a request is from the proxy: the proxy sends it in the header %s. A client certificate does, too: set PERDURE_TLS_CLIENT_CA_FILE and PERDURE_TLS_CLIENT_NAMES", addr, auth.ProxySecretHeader)}
 	}
 	return nil
 }
 
 // provesProxy reports whether a proxy of AuthHeader proves its identity by more than its address.
-func (a Auth) provesProxy() bool { return a.ProxySecrets != nil }
+func (a Auth) provesProxy() bool { return a.ProxySecrets != nil || a.ProxyCertificates }
 
 // TrustedProxies returns Proxies. Without them, a proxy that proves its identity may have every
 // address, and another one must be on this machine.

@@ -72,6 +72,9 @@ func TestAnonymousAccessNeedsLoopback(t *testing.T) {
 		if err := load("PERDURE_AUTH=header", "PERDURE_AUTH_PROXY_SECRET="+strings.Repeat("s", 32)); err != nil {
 			t.Errorf("%s with a secret of the proxy: %v", addr, err)
 		}
+		if err := load("PERDURE_AUTH=header", "PERDURE_TLS_CERT_FILE=c", "PERDURE_TLS_KEY_FILE=k", "PERDURE_TLS_CLIENT_CA_FILE=ca", "PERDURE_TLS_CLIENT_NAMES=proxy.example,spiffe://example/proxy"); err != nil {
+			t.Errorf("%s with certificates of the proxy: %v", addr, err)
+		}
 	}
 }
 
@@ -92,6 +95,11 @@ func TestInvalidAuthConfiguration(t *testing.T) {
 		{"PERDURE_AUTH_PROXIES", "PERDURE_AUTH_PROXIES=::ffff:10.0.0.0/104"},
 		{"PERDURE_AUTH_PROXIES", "PERDURE_AUTH_PROXIES=10.0.0.0/8,"},
 		{"PERDURE_AUTH_PROXY_SECRET", "PERDURE_AUTH_PROXY_SECRET=short"},
+		{"PERDURE_TLS_KEY_FILE", "PERDURE_TLS_CERT_FILE=c"},
+		{"PERDURE_TLS_CERT_FILE", "PERDURE_TLS_KEY_FILE=k"},
+		{"PERDURE_TLS_CERT_FILE", "PERDURE_TLS_CLIENT_CA_FILE=ca"},
+		{"PERDURE_TLS_CLIENT_CA_FILE", "PERDURE_TLS_CLIENT_NAMES=proxy.example"},
+		{"PERDURE_TLS_CLIENT_NAMES", "PERDURE_TLS_CLIENT_NAMES=*"},
 		{"PERDURE_AUTH_SUBJECT_HEADER", "PERDURE_AUTH_SUBJECT_HEADER=X_User"},
 		{"PERDURE_AUTH_TENANT_HEADER", "PERDURE_AUTH_TENANT_HEADER=a,b"},
 		{"PERDURE_HOSTS", "PERDURE_HOSTS=https://agents.example"},

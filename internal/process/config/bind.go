@@ -5,9 +5,13 @@ import "github.com/spf13/pflag"
 // The functions of this file map each variable to its field in Config and to its parser. The table
 // in variables.go refers to them.
 
-func addr(c *Config) pflag.Value      { return bind(&c.Addr, hostPort) }
-func agentsDir(c *Config) pflag.Value { return bind(&c.Agents, text) }
-func origins(c *Config) pflag.Value   { return bind(&c.Origins, originList) }
+func addr(c *Config) pflag.Value           { return bind(&c.Addr, hostPort) }
+func tlsCert(c *Config) pflag.Value        { return bind(&c.TLS.Cert, text) }
+func tlsKey(c *Config) pflag.Value         { return bind(&c.TLS.Key, text) }
+func tlsClientCA(c *Config) pflag.Value    { return bind(&c.TLS.ClientCA, text) }
+func tlsClientNames(c *Config) pflag.Value { return bind(&c.TLS.ClientNames, certificateNames) }
+func agentsDir(c *Config) pflag.Value      { return bind(&c.Agents, text) }
+func origins(c *Config) pflag.Value        { return bind(&c.Origins, originList) }
 func authMode(c *Config) pflag.Value {
 	return bind(&c.Auth.Mode, oneOf(AuthNone, AuthHeader, AuthOIDC, AuthAPIKey))
 }

@@ -54,6 +54,8 @@ type Config struct {
 type APIOptions struct {
 	// Addr is the address of the API, host:port; port 0 = any free one.
 	Addr string
+	// TLS is how the API serves TLS; without a certificate it serves plain HTTP.
+	TLS TLS
 	// Auth is how the API authenticates callers.
 	Auth Auth
 	// Origins are the origins whose pages may call the API; "*" alone = all, empty = none.
@@ -172,8 +174,8 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	if cfg.ToolsOnly && len(cfg.TaskQueues) == 0 {
 		problems = append(problems, &VariableError{Name: "PERDURE_TASK_QUEUES", Err: errors.New("must be set when PERDURE_TOOLS_ONLY is")})
 	}
-	cfg.Auth.ProxySecrets = proxySecretsOf(cfg.env)
-	problems = append(problems, cfg.checkBudgets(), cfg.Auth.check())
+	cfg.Auth.ProxySecrets, cfg.Auth.ProxyCertificates = proxySecretsOf(cfg.env), cfg.TLS.namesClients()
+	problems = append(problems, cfg.checkBudgets(), cfg.TLS.check(), cfg.Auth.check())
 	problems = append(problems, cfg.env.checkSecrets(p)...)
 	if p == API {
 		problems = append(problems, cfg.Auth.CheckAddr(cfg.Addr))

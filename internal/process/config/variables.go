@@ -82,6 +82,7 @@ type group struct {
 var (
 	all        = []Process{API, Worker}
 	withDev    = []Process{API, Worker, Dev}
+	apiOnly    = []Process{API}
 	apiDev     = []Process{API, Dev}
 	workerOnly = []Process{Worker}
 	workerDev  = []Process{Worker, Dev}
@@ -133,6 +134,14 @@ var groups = []group{
 			Meaning: "Base URL of links that decide, such as https://agents.example. Not set: the host of the request that creates the link"},
 		{Name: "PERDURE_STRICT", For: apiDev, value: strict,
 			Meaning: "true: check every event. Before an event that AG-UI forbids, end the stream and log an error. For tests"},
+		{Name: "PERDURE_TLS_CERT_FILE", For: apiOnly, value: tlsCert,
+			Meaning: "File with the certificate of the API and its intermediate authorities, PEM. The API follows its changes. Not set: plain HTTP"},
+		{Name: "PERDURE_TLS_CLIENT_CA_FILE", For: apiOnly, value: tlsClientCA,
+			Meaning: "File with the certificate authorities of clients, PEM. Every connection then needs a certificate of one of them. Not set: clients need no certificate"},
+		{Name: "PERDURE_TLS_CLIENT_NAMES", For: apiOnly, value: tlsClientNames,
+			Meaning: "Names of which a client's certificate must have one, separated by commas: DNS names, or URIs such as spiffe://example/proxy. Not set: every certificate of the authorities"},
+		{Name: "PERDURE_TLS_KEY_FILE", For: apiOnly, value: tlsKey,
+			Meaning: "File with the private key of PERDURE_TLS_CERT_FILE, PEM"},
 	}},
 	{"Authentication", []Variable{
 		{Name: "PERDURE_ADMIN_ROLE", Default: "admin", For: apiDev, value: adminRole,
@@ -144,9 +153,9 @@ var groups = []group{
 		{Name: "PERDURE_AUTH_KEYS", For: apiDev, value: authKeys,
 			Meaning: "File of keys, YAML or JSON. The API follows its changes. Mode apikey"},
 		{Name: "PERDURE_AUTH_PROXIES", For: apiDev, value: authProxies,
-			Meaning: "Networks of the proxy, such as 10.1.0.0/16, separated by commas. Mode header refuses requests from others. Not set: every address with PERDURE_AUTH_PROXY_SECRET, this machine without"},
+			Meaning: "Networks of the proxy, such as 10.1.0.0/16, separated by commas. Mode header refuses requests from others. Not set: every address if the proxy has a secret or a client certificate, else this machine"},
 		{Name: proxySecretVariable, For: apiDev, value: proxySecret, secret: true,
-			Meaning: "Secret that the proxy sends in the header Perdure-Proxy-Secret, at least 32 bytes, or two secrets during a rotation, separated by white space. Mode header requires it, except on loopback"},
+			Meaning: "Secret that the proxy sends in the header Perdure-Proxy-Secret, at least 32 bytes, or two secrets during a rotation, separated by white space. Mode header requires it, or PERDURE_TLS_CLIENT_NAMES, except on loopback"},
 		{Name: "PERDURE_AUTH_ROLES_HEADER", Default: "X-Forwarded-Groups", For: apiDev, value: rolesHeader,
 			Meaning: "Header with the caller's roles, separated by commas. Modes header and none"},
 		{Name: "PERDURE_AUTH_SUBJECT_HEADER", Default: "X-Forwarded-User", For: apiDev, value: subjectHeader,
