@@ -16,7 +16,7 @@ import (
 // publicRoutes are the routes without authentication. They reveal nothing about any tenant. Every
 // other route needs a principal, so a new route is protected unless this list names it. Links
 // (approvalroutes) authenticate by their token and are registered before the middleware.
-var publicRoutes = []string{rootPath, "/healthz", readinessPath, "/metrics", openAPIPath}
+var publicRoutes = []string{rootPath, "/healthz", readinessPath, openAPIPath}
 
 // authenticate is middleware that finds the principal of a request and puts it into the request's
 // context (auth.From). A request without valid credentials gets 401, from an untrusted proxy 403,

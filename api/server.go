@@ -88,8 +88,6 @@ type Config struct {
 	// Strict ends a stream before an event that AG-UI forbids. It verifies every event for every
 	// reader, so only tests set it.
 	Strict bool
-	// Metrics serves /metrics. nil = the route is missing.
-	Metrics http.Handler
 }
 
 // Limits bound what one client, and all clients together, may take of a node. Zero values have
@@ -296,9 +294,6 @@ func (s *Server) routes() *gin.Engine {
 	r.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	r.GET(readinessPath, s.Handle(s.ready))
 	r.GET(openAPIPath, s.countStream, s.Handle(s.showOpenAPI))
-	if s.Metrics != nil {
-		r.GET("/metrics", gin.WrapH(s.Metrics))
-	}
 	// Answers to GET requests count as streams of the node. Handlers of long POST answers count by
 	// themselves (startRun).
 	v1 := r.Group("/v1", s.labelRequest, s.countStream)

@@ -22,6 +22,7 @@ import (
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/connect"
 	"github.com/perdure/perdure/internal/process/memory"
+	"github.com/perdure/perdure/internal/process/metricserver"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -61,6 +62,9 @@ func run(ctx context.Context, args, environ []string, out io.Writer) error {
 		return err
 	}
 	if isProbe {
+		if cfg.MetricsAddr != "" {
+			return probe(ctx, cfg.MetricsAddr, false)
+		}
 		return probe(ctx, cfg.Addr, cfg.TLS.Cert != "")
 	}
 	logger := telemetry.NewLogger(cfg.LogHandler(out)).With("process", "api")
@@ -109,6 +113,11 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		return false, err
 	}
 	defer tel.Shutdown(context.WithoutCancel(ctx), logger)
+	metrics, err := metricserver.Start(ctx, cfg.MetricsAddr, tel.Metrics(), logger)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, metrics.Stop()) }()
 	cfg.Temporal.DataConverter = runs.DataConverter()
 	tel.Instrument(&cfg.Temporal)
 	connections, err := connect.Dial(ctx, cfg, "perdure-api", logger)
@@ -148,13 +157,13 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		Streams:     cfg.MaxStreams,
 		LinkKey:     cfg.LinkKey,
 		PublicURL:   cfg.PublicURL,
-		Metrics:     tel.Metrics(),
 		Logger:      logger,
 	})
 	if err != nil {
 		return false, errors.Join(err, listener.Close())
 	}
-	logger.InfoContext(ctx, "serving", "addr", listener.Addr().String(), "agents", len(folder.Agents))
+	metrics.SetReady(node.Handler())
+	logger.InfoContext(ctx, "serving", "addr", listener.Addr().String(), "agents", len(folder.Agents), "metrics", metrics.Addr())
 	<-ctx.Done()
 	logger.InfoContext(ctx, "stopping")
 	return true, node.Stop(context.WithoutCancel(ctx))

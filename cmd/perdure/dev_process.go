@@ -27,6 +27,7 @@ import (
 	"github.com/perdure/perdure/internal/process/apinode"
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/devserver"
+	"github.com/perdure/perdure/internal/process/metricserver"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/process/workernode"
 	"github.com/perdure/perdure/internal/transport/egress"
@@ -46,6 +47,7 @@ type devProcess struct {
 	logger  *slog.Logger
 
 	telemetry *telemetry.Telemetry
+	metrics   *metricserver.Server // nil = there are none
 	devDefinitions
 	webhooks      *webhook.Sender
 	listener      net.Listener // of the API
@@ -97,7 +99,7 @@ func (p *devProcess) start(ctx context.Context) error {
 	return nil
 }
 
-// startTelemetry starts the export of metrics and traces.
+// startTelemetry starts the export of traces, and serves metrics if the configuration has an address.
 func (p *devProcess) startTelemetry(ctx context.Context) (err error) {
 	if p.telemetry, err = telemetry.Start(ctx, "perdure", p.config.Getenv); err != nil {
 		return err
@@ -106,6 +108,10 @@ func (p *devProcess) startTelemetry(ctx context.Context) (err error) {
 		p.telemetry.Shutdown(context.WithoutCancel(ctx), p.logger)
 		return nil
 	})
+	if p.metrics, err = metricserver.Start(ctx, p.config.MetricsAddr, p.telemetry.Metrics(), p.logger); err != nil {
+		return err
+	}
+	p.onClose(p.metrics.Stop)
 	return nil
 }
 
@@ -248,7 +254,9 @@ func (p *devProcess) startNodes(ctx context.Context) error {
 		_, err := devserver.FailOrphans(ctx, p.temporal, p.servers.Orphans())
 		return err
 	})
-	err = group.Wait()
+	if err = group.Wait(); err == nil {
+		p.metrics.SetReady(p.api.Handler())
+	}
 	p.onClose(func() error {
 		var stopping errgroup.Group
 		if p.api != nil {
@@ -317,7 +325,6 @@ func (p *devProcess) apiConfig() apinode.Config {
 		Strict:      cfg.Strict,
 		Sockets:     cfg.MaxSockets,
 		Streams:     cfg.MaxStreams,
-		Metrics:     p.telemetry.Metrics(),
 		Logger:      p.logger,
 		LinkKey:     cfg.LinkKey,
 		PublicURL:   cfg.PublicURL,
@@ -357,6 +364,7 @@ func (p *devProcess) addresses() addresses {
 		Temporal:  p.servers.TemporalAddress(),
 		Namespace: p.servers.Namespace(),
 		NATS:      p.servers.NATSURL(),
+		Metrics:   p.metrics.Addr(),
 	}
 }
 

@@ -95,6 +95,7 @@ var layers = []layer{
 	{"internal/process/filewatch", nil},
 	{"internal/process/certificates", []string{"internal/process/config", "internal/process/filewatch"}},
 	{"internal/process/memory", nil},
+	{"internal/process/metricserver", []string{"internal/process/config"}},
 	{"internal/process/connect", []string{"internal/process/config", anything}},
 	{"internal/process/devserver", []string{"internal/process/version", "runs", anything}},
 	{"internal/archtest", nil},

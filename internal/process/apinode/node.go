@@ -58,9 +58,7 @@ type Config struct {
 	// [links.Open] and [approvalroutes.Inbox].
 	LinkKey   []byte
 	PublicURL string
-	// Metrics serves /metrics; nil = the route does not exist.
-	Metrics http.Handler
-	Logger  *slog.Logger
+	Logger    *slog.Logger
 }
 
 // Node is a running API node. Start makes it and starts its goroutines; Stop ends them.
@@ -126,7 +124,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Logger:    cfg.Logger,
 		Origins:   cfg.Origins,
 		Auth:      cfg.Auth, AdminRole: cfg.AdminRole,
-		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics,
+		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict,
 		Limits: api.Limits{MaxSockets: cfg.Sockets, MaxStreams: cfg.Streams},
 		Inbox:  approvals, Schedules: scheduleStore, Threads: n.threads,
 	})
@@ -211,6 +209,9 @@ func publish(ctx context.Context, c *catalog.Catalog, cfg Config) error {
 func (n *Node) Publish(ctx context.Context, d *agents.Definition, force bool) (revision string, err error) {
 	return n.catalog.Publish(ctx, d, force)
 }
+
+// Handler returns the handler of all routes, for a second listener.
+func (n *Node) Handler() http.Handler { return n.http.Handler }
 
 // drainTimeout bounds how long open requests may take after Stop.
 const drainTimeout = 3 * time.Second

@@ -39,6 +39,10 @@ type Config struct {
 	// HTTP.
 	ForceAgents bool
 
+	// MetricsAddr is the address at which the process serves metrics and probes, host:port. Empty =
+	// no metrics.
+	MetricsAddr string
+
 	LogLevel  slog.Level
 	LogFormat string // "json" or "text"
 
@@ -91,8 +95,6 @@ type WorkerOptions struct {
 	WorkflowCache int
 	// AllowPrivateHosts permits tools to reach loopback and private networks.
 	AllowPrivateHosts bool
-	// MetricsAddr is the address at which the worker serves /metrics, host:port. Empty = nowhere.
-	MetricsAddr string
 	// Webhooks is the file of webhooks. Empty = none.
 	Webhooks string
 	// Prices is the file of prices. Empty = none.
