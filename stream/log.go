@@ -190,7 +190,7 @@ func (l *Log) KeyValue(ctx context.Context, cfg jetstream.KeyValueConfig) (jetst
 	cfg.Bucket, cfg.Replicas = l.name+"_"+cfg.Bucket, l.replicas
 	kv, err := l.js.KeyValue(ctx, cfg.Bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = l.js.CreateOrUpdateKeyValue(ctx, cfg)
+		kv, err = l.js.CreateKeyValue(ctx, cfg) // needs no permission to change buckets
 	}
 	if err != nil {
 		return nil, fmt.Errorf("stream: bucket %s: %w", cfg.Bucket, err)
