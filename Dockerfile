@@ -48,7 +48,7 @@ COPY --from=build-perdure --chown=nonroot:nonroot /out/data /data
 COPY agents/*.yaml /etc/perdure/agents/
 VOLUME /data
 EXPOSE 8080
-# For trials: the API accepts every caller that can reach the published port.
-ENV PERDURE_AUTH_ALLOW_ANONYMOUS=true
+# It starts with a mode of authentication, such as -e PERDURE_AUTH=apikey, or, for a trial whose port is published on
+# loopback only, with -e PERDURE_AUTH_ALLOW_ANONYMOUS=true.
 ENTRYPOINT ["/usr/local/bin/perdure"]
 CMD ["dev", "--addr", "0.0.0.0:8080", "--data", "/data", "--agents", "/etc/perdure/agents"]

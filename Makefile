@@ -174,6 +174,29 @@ format: $(TOOLS)/ready ## Format all Go files
 docs: cold ## Rewrite the parts of docs/reference that are generated from the code
 	go test -count=1 ./internal/reference ./internal/process/config ./internal/process/telemetry ./cmd/perdure -run 'Reference$$' -update
 
+.PHONY: vulncheck
+vulncheck: $(TOOLS)/ready cold ## Look for known vulnerabilities in code that the programs call; needs https://vuln.go.dev
+	@$(TOOLS)/govulncheck ./... || { [ $$? = 3 ] || echo "Nothing was checked: govulncheck needs the database at https://vuln.go.dev, or GOVULNDB."; exit 1; }
+
+# What a release has: each program, the same from any directory, and its list of modules.
+PROGRAMS = api worker perdure
+RELEASE = CGO_ENABLED=0 GOFLAGS=-trimpath
+
+.PHONY: sbom
+sbom: $(TOOLS)/ready cold ## Build PROGRAMS into bin/release, and list the modules of each binary in the form of CycloneDX
+	$(RELEASE) go build -o bin/release/ $(addprefix ./cmd/,$(PROGRAMS))
+	@for program in $(PROGRAMS); do \
+		$(TOOLS)/cyclonedx-gomod bin -json -licenses -std -noserial -version "$$(git describe --tags --always --dirty)" \
+			-output bin/release/$$program.cdx.json bin/release/$$program; \
+	done
+
+.PHONY: reproduce
+reproduce: cold ## Build PROGRAMS of the commit in two directories, and compare the binaries
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && for copy in first second/clone; do \
+		git clone --quiet --no-hardlinks . "$$dir/$$copy" && \
+		(cd "$$dir/$$copy" && $(RELEASE) go build -o "$$dir/bin-$${copy%%/*}/" $(addprefix ./cmd/,$(PROGRAMS))); \
+	done && cd "$$dir/bin-first" && sha256sum * | tee "$$dir/sums" && cd "$$dir/bin-second" && sha256sum --check --quiet "$$dir/sums" && echo "Both directories have the same binaries."
+
 .PHONY: clean
 clean: ## Remove bin; the data in .perdure stays
 	rm -rf bin $(CLIENT)

@@ -16,14 +16,14 @@ import (
 // publicRoutes are the routes without authentication. They reveal nothing about any tenant. Every
 // other route needs a principal, so a new route is protected unless this list names it. Links
 // (approvalroutes) authenticate by their token and are registered before the middleware.
-var publicRoutes = []string{rootPath, "/healthz", readinessPath, "/metrics", openAPIPath, keysPath}
+var publicRoutes = []string{rootPath, "/healthz", readinessPath, openAPIPath, keysPath}
 
 // authenticate is middleware that finds the principal of a request and puts it into the request's
 // context (auth.From). A request without valid credentials gets 401, from an untrusted proxy 403,
 // and if the credentials cannot be checked 503 auth_unavailable.
 //
-// The context ends when the credentials expire, with the cause streams.ErrExpired. So an open
-// stream or WebSocket does not outlive the credentials that opened it.
+// The context ends when the credentials expire or are revoked, with the cause streams.ErrExpired. So
+// an open stream or WebSocket does not outlive the credentials that opened it.
 //
 // A browser sends ambient credentials, such as a proxy's session cookie, also with requests of
 // foreign pages. So a request that may change something is refused with 403 if its page is of a
@@ -46,13 +46,30 @@ func (s *Server) authenticate(c *gin.Context) {
 		return
 	}
 	ctx := auth.With(c.Request.Context(), identity.Principal)
-	if !identity.Expires.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(ctx, identity.Expires, streams.ErrExpired)
-		defer cancel()
-	}
+	ctx, end := whileValid(ctx, identity)
+	defer end()
 	c.Request = c.Request.WithContext(ctx)
 	c.Next()
+}
+
+// whileValid returns a context that ends when the credentials of an identity expire or are revoked,
+// with the cause streams.ErrExpired. The caller must call end.
+func whileValid(ctx context.Context, identity auth.Identity) (valid context.Context, end func()) {
+	end = func() {}
+	if !identity.Expires.IsZero() {
+		ctx, end = context.WithDeadlineCause(ctx, identity.Expires, streams.ErrExpired)
+	}
+	if identity.Valid == nil {
+		return ctx, end
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(identity.Valid, func() { cancel(streams.ErrExpired) })
+	expiry := end
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		expiry()
+	}
 }
 
 // mayChange reports whether a request may change something, or opens a WebSocket. Browsers send

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -17,7 +16,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
 )
@@ -34,7 +32,7 @@ func TestSizesOfBodies(t *testing.T) { //nolint:paralleltest // sets the process
 		otel.SetMeterProvider(meters)
 		tel.Shutdown(context.WithoutCancel(t.Context()), slog.New(slog.DiscardHandler))
 	})
-	node := setup(t, func(c *api.Config) { c.Metrics = tel.Metrics() })
+	node := setup(t)
 	node.temporal.start = func(in runs.Input) error { node.end(node.begin(in, "e1")); return nil }
 	node.post(inputOf("r1", "hello"))
 	handler := node.server.Handler()
@@ -46,7 +44,7 @@ func TestSizesOfBodies(t *testing.T) { //nolint:paralleltest // sets the process
 	for range 10 {
 		serve(http.MethodPost, "/v1/threads/t/runs/r1/cancel", io.MultiReader(strings.NewReader(`{"reason":"too dear"}`)))
 	}
-	shown := serve(http.MethodGet, "/metrics", nil)
+	shown := figures(t, tel)
 	sum := func(metric string) string {
 		for line := range strings.Lines(shown) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
@@ -59,6 +57,14 @@ func TestSizesOfBodies(t *testing.T) { //nolint:paralleltest // sets the process
 	if in, out := sum("http_server_request_body_size_bytes"), sum("http_server_response_body_size_bytes"); in != "210" || out != "0" {
 		t.Errorf("bytes of ten requests of 21 bytes and their empty responses: got %s and %s, want 210 and 0", in, out)
 	}
+}
+
+// figures returns the metrics in the format of Prometheus.
+func figures(t *testing.T, tel *telemetry.Telemetry) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	tel.Metrics().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	return w.Body.String()
 }
 
 // TestRequestsAddNoTimeSeries: requests of clients, whatever they contain, add no time series to
@@ -76,7 +82,7 @@ func TestRequestsAddNoTimeSeries(t *testing.T) { //nolint:paralleltest // sets t
 		otel.SetTracerProvider(tracers)
 		tel.Shutdown(context.WithoutCancel(t.Context()), slog.New(slog.DiscardHandler))
 	})
-	node := setup(t, func(c *api.Config) { c.Metrics = tel.Metrics() })
+	node := setup(t)
 	handler := node.server.Handler()
 
 	serve := func(method, path string, header http.Header, host, body string) *httptest.ResponseRecorder {
@@ -107,14 +113,13 @@ func TestRequestsAddNoTimeSeries(t *testing.T) { //nolint:paralleltest // sets t
 		}, "h", "")
 	}
 	series := func() []string {
-		w := serve(http.MethodGet, "/metrics", nil, "h", "")
 		var all []string
-		for line := range bytes.Lines(w.Body.Bytes()) {
-			name, _, _ := bytes.Cut(line, []byte("} "))
-			if !bytes.HasPrefix(line, []byte("http_")) && !bytes.HasPrefix(line, []byte("perdure_")) {
+		for line := range strings.Lines(figures(t, tel)) {
+			name, _, _ := strings.Cut(line, "} ")
+			if !strings.HasPrefix(line, "http_") && !strings.HasPrefix(line, "perdure_") {
 				continue
 			}
-			all = append(all, string(name))
+			all = append(all, name)
 		}
 		slices.Sort(all)
 		return all

@@ -248,7 +248,7 @@ func TestExamplesMatchDescription(t *testing.T) {
 // TestDescriptionHasEveryRoute: the description has exactly the server's routes.
 func TestDescriptionHasEveryRoute(t *testing.T) {
 	t.Parallel()
-	server := api.New(api.Config{Metrics: http.NotFoundHandler(), Inbox: &approvalroutes.Inbox{Index: &inbox.Index{}}, Threads: &threads.Index{}, Schedules: &schedules.Store{}})
+	server := api.New(api.Config{Inbox: &approvalroutes.Inbox{Index: &inbox.Index{}}, Threads: &threads.Index{}, Schedules: &schedules.Store{}})
 	var routes, operations []string
 	segment := regexp.MustCompile(`:([a-z]+)`)
 	for _, r := range server.Routes() {

@@ -15,7 +15,7 @@ import (
 func TestUnknownQueryParametersAreRefused(t *testing.T) {
 	t.Parallel()
 	node := setup(t, withThreadList(t), func(c *api.Config) {
-		c.Inbox, c.Metrics, c.Schedules = openInbox(t, c.Log), http.NotFoundHandler(), &schedules.Store{}
+		c.Inbox, c.Schedules = openInbox(t, c.Log), &schedules.Store{}
 	})
 	for _, r := range node.routes() {
 		if strings.HasPrefix(r.Path, "/v1/links/") {

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -94,8 +93,6 @@ type Config struct {
 	// Strict ends a stream before an event that AG-UI forbids. It verifies every event for every
 	// reader, so only tests set it.
 	Strict bool
-	// Metrics serves /metrics. nil = the route is missing.
-	Metrics http.Handler
 }
 
 // Limits bound what one client, and all clients together, may take of a node. Zero values have
@@ -160,6 +157,7 @@ type Server struct {
 	sockets        *sockets.Sockets
 	streams        *streams.Streams
 	answers        *request.Answers
+	readiness      readiness
 	closed         context.Context    // ends with Drain: all streams and sockets end
 	close          context.CancelFunc // ends closed
 }
@@ -303,9 +301,6 @@ func (s *Server) routes() *gin.Engine {
 	r.GET(readinessPath, s.Handle(s.ready))
 	r.GET(keysPath, s.countStream, s.Handle(s.showKeys))
 	r.GET(openAPIPath, s.countStream, s.Handle(s.showOpenAPI))
-	if s.Metrics != nil {
-		r.GET("/metrics", gin.WrapH(s.Metrics))
-	}
 	// Answers to GET requests count as streams of the node. Handlers of long POST answers count by
 	// themselves (startRun).
 	v1 := r.Group("/v1", s.labelRequest, s.countStream)
@@ -343,32 +338,6 @@ func (s *Server) routes() *gin.Engine {
 func traced(c *gin.Context) bool {
 	path := c.Request.URL.Path
 	return strings.HasPrefix(path, "/v1/") && path != socketPath && !strings.HasPrefix(path, approvalroutes.LinkPath)
-}
-
-// ready serves GET /readyz for load balancers. It answers 200 if the log takes writes, Temporal
-// answers, and the inbox and the index of threads receive changes. Otherwise it answers 503 with
-// the code of the first failure: log_full, log_unavailable, temporal_unavailable, inbox_unavailable
-// or threads_unavailable. It takes at most 2 s.
-func (s *Server) ready(c *gin.Context) error {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), 2*time.Second)
-	defer cancel()
-	switch err := s.Log.Ready(ctx); {
-	case errors.Is(err, stream.ErrFull):
-		return problem.New(http.StatusServiceUnavailable, "log_full", "the log is full, and runs wait until it has room")
-	case err != nil:
-		return problem.New(http.StatusServiceUnavailable, "log_unavailable", "the log does not answer")
-	}
-	if _, err := s.Temporal.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
-		return problem.New(http.StatusServiceUnavailable, "temporal_unavailable", "Temporal does not answer")
-	}
-	if s.Inbox != nil && !s.Inbox.Index.Current() {
-		return problem.New(http.StatusServiceUnavailable, "inbox_unavailable", "this API process does not receive changes of the list of approvals")
-	}
-	if s.Threads != nil && !s.Threads.Current() {
-		return problem.New(http.StatusServiceUnavailable, "threads_unavailable", "this API process does not receive changes of the list of threads")
-	}
-	c.String(http.StatusOK, "ready\n")
-	return nil
 }
 
 // countStream is middleware that counts a GET request as a stream of the node until the client has

@@ -239,12 +239,12 @@ func (n *node) routes() []gin.RouteInfo {
 	return routes
 }
 
-var publicRoutes = []string{"/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/.well-known/jwks.json"}
+var publicRoutes = []string{"/", "/healthz", "/readyz", "/openapi.json", "/.well-known/jwks.json"}
 
 func TestAllRoutesNeedCredentials(t *testing.T) {
 	t.Parallel()
 	node := setup(t, func(c *api.Config) {
-		c.Auth, c.Metrics, c.Origins = byHeader, http.NotFoundHandler(), []string{"https://app.example"}
+		c.Auth, c.Origins = byHeader, []string{"https://app.example"}
 		c.Inbox = openInbox(t, c.Log)
 	})
 	routes := node.routes()

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
@@ -43,16 +44,17 @@ func (r *running) startApart(ctx context.Context, e *environment) error {
 	if err != nil {
 		return err
 	}
-	metrics, err := freePort()
-	if err != nil {
-		return err
-	}
-	r.metrics = map[string]string{"api": "http://" + addr + "/metrics", "worker": "http://" + metrics + "/metrics"}
+	r.metrics = map[string]string{}
 	env := append(e.modelEnv(),
 		"TEMPORAL_ADDRESS="+where.Temporal, "TEMPORAL_NAMESPACE="+where.Namespace, "NATS_URL="+where.NATS,
-		"PERDURE_LOG_LEVEL=warn", "PERDURE_ADDR="+addr, "PERDURE_METRICS_ADDR="+metrics, "PERDURE_AGENTS="+agents)
+		"PERDURE_LOG_LEVEL=warn", "PERDURE_ADDR="+addr, "PERDURE_AGENTS="+agents)
 	for _, name := range []string{"worker", "api"} {
-		p, err := spawn(e.dir, name, env, filepath.Join(e.bin, name))
+		metrics, err := freePort()
+		if err != nil {
+			return err
+		}
+		r.metrics[name] = "http://" + metrics + "/metrics"
+		p, err := spawn(e.dir, name, append(slices.Clone(env), "PERDURE_METRICS_ADDR="+metrics), filepath.Join(e.bin, name))
 		if err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ func (l *Log) ensureBlobs(ctx context.Context, o Options) (jetstream.ObjectStore
 	name := l.name + "_blobs"
 	store, err := l.js.ObjectStore(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		store, err = l.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{
+		store, err = l.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
 			Bucket: name, Description: "Perdure: large events, checkpoints", Storage: jetstream.FileStorage, Replicas: o.Replicas,
 		})
 	}

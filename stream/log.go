@@ -49,8 +49,10 @@ type Log struct {
 	epoch    string                // identifies this log in cursors; see epochKey
 	replicas int                   // of buckets that are created
 	blobs    jetstream.ObjectStore // lines beyond MaxLine, and checkpoints (blob.go)
-	probe    jetstream.KeyValue    // Ready writes to it, to see whether the server has room
-	index    jetstream.KeyValue    // the list of threads (index.go)
+	// Ready writes probeRecord to probe, to see whether the server has room.
+	probe       jetstream.KeyValue
+	probeRecord []byte
+	index       jetstream.KeyValue // the list of threads (index.go)
 }
 
 // epochKey is the key of the epoch in the stream's metadata. The epoch is random, created with the
@@ -66,7 +68,7 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stream: %w", err)
 	}
-	l := &Log{nc: nc, js: js, name: o.Stream, prefix: strings.ToLower(o.Stream), replicas: o.Replicas}
+	l := &Log{nc: nc, js: js, name: o.Stream, prefix: strings.ToLower(o.Stream), replicas: o.Replicas, probeRecord: newProbeRecord()}
 	if l.epoch, err = l.ensureStream(ctx, o); err != nil {
 		return nil, err
 	}
@@ -149,7 +151,7 @@ func (l *Log) Ready(ctx context.Context) error {
 	if bound := s.CachedInfo().Config.MaxBytes; bound > 0 && s.CachedInfo().State.Bytes+MaxFrame > uint64(bound) {
 		return fmt.Errorf("%w: less than one frame of %d bytes is free", ErrFull, MaxFrame)
 	}
-	_, err = l.probe.PutString(ctx, "ready", "")
+	_, err = l.probe.Put(ctx, "ready", l.probeRecord)
 	var api *jetstream.APIError
 	if errors.As(err, &api) && slices.Contains(codesNoRoom, api.ErrorCode) {
 		return fmt.Errorf("%w: %w", ErrFull, err)
@@ -158,6 +160,17 @@ func (l *Log) Ready(ctx context.Context) error {
 		return fmt.Errorf("stream: write: %w", err)
 	}
 	return nil
+}
+
+// probeBytes is the size of the record that Ready writes. The record must not fit into the rest of a
+// page that the file of the bucket has already: on a full disk, dozens of small records would.
+const probeBytes = 16 << 10
+
+// newProbeRecord returns a record of probeBytes, random so that no file system compresses it.
+func newProbeRecord() []byte {
+	record := make([]byte, probeBytes)
+	_, _ = rand.Read(record) // never fails
+	return record
 }
 
 // codesNoRoom are JetStream's error codes for a lack of room: 10002 = the account's limits, 10023 =
@@ -177,7 +190,7 @@ func (l *Log) KeyValue(ctx context.Context, cfg jetstream.KeyValueConfig) (jetst
 	cfg.Bucket, cfg.Replicas = l.name+"_"+cfg.Bucket, l.replicas
 	kv, err := l.js.KeyValue(ctx, cfg.Bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = l.js.CreateOrUpdateKeyValue(ctx, cfg)
+		kv, err = l.js.CreateKeyValue(ctx, cfg) // needs no permission to change buckets
 	}
 	if err != nil {
 		return nil, fmt.Errorf("stream: bucket %s: %w", cfg.Bucket, err)

@@ -35,6 +35,7 @@ import (
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/connect"
 	"github.com/perdure/perdure/internal/process/memory"
+	"github.com/perdure/perdure/internal/process/metricserver"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/process/workernode"
 	"github.com/perdure/perdure/internal/transport/egress"
@@ -145,16 +146,16 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 	cfg.Temporal.DataConverter = runs.DataConverter()
 	cfg.Temporal.Identity = identity()
 	tel.Instrument(&cfg.Temporal)
+	metrics, err := metricserver.Start(ctx, cfg.MetricsAddr, tel.Metrics(), logger)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, metrics.Stop()) }()
 	connections, err := connect.Dial(ctx, cfg, "perdure-worker", logger)
 	if err != nil {
 		return false, err
 	}
 	defer connections.Close()
-	metrics, err := serveMetrics(ctx, cfg.MetricsAddr, tel.Metrics(), logger)
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, metrics.stop()) }()
 	log, err := stream.Open(ctx, connections.NATS, cfg.Stream)
 	if err != nil {
 		return false, err
@@ -188,7 +189,8 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 		return false, err
 	}
 	// From here on the Temporal workers poll in goroutines of their own; Run only waits.
-	logger.InfoContext(ctx, "working", "queues", queues.All(), "metrics", metrics.addr())
+	metrics.SetReady(nil)
+	logger.InfoContext(ctx, "working", "queues", queues.All(), "metrics", metrics.Addr())
 	<-ctx.Done()
 	logger.InfoContext(ctx, "stopping")
 	node.Stop(context.WithoutCancel(ctx))

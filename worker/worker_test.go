@@ -2,11 +2,8 @@ package worker
 
 import (
 	"bytes"
-	"errors"
 	"io"
-	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,8 +15,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/goleak"
-
-	"github.com/perdure/perdure/internal/process/config"
 )
 
 // asProcess is the environment variable with which the test binary runs Main instead of the tests.
@@ -126,40 +121,5 @@ func TestIdentityIsUnique(t *testing.T) {
 	}
 	if id := identity(); !regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`).MatchString(id) {
 		t.Errorf("identity = %s, want letters, digits and hyphens", id)
-	}
-}
-
-func TestMetricsAreServedAtAddress(t *testing.T) {
-	t.Parallel()
-	figures := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "runs 1\n") })
-	s, err := serveMetrics(t.Context(), "127.0.0.1:0", figures, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := &http.Client{}
-	defer client.CloseIdleConnections()
-	answer, err := client.Get("http://" + s.addr() + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(answer.Body)
-	if err := errors.Join(err, answer.Body.Close()); err != nil || string(body) != "runs 1\n" {
-		t.Errorf("metrics = %q, %v, want %q", body, err, "runs 1\n")
-	}
-	_, err = serveMetrics(t.Context(), s.addr(), figures, slog.New(slog.DiscardHandler))
-	var bad *config.VariableError
-	if !errors.As(err, &bad) || bad.Name != "PERDURE_METRICS_ADDR" {
-		t.Errorf("address in use: got %v, want an error about PERDURE_METRICS_ADDR", err)
-	}
-	if err := s.stop(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestNoMetricsByDefault(t *testing.T) {
-	t.Parallel()
-	s, err := serveMetrics(t.Context(), "", nil, nil)
-	if err != nil || s.addr() != "" || s.stop() != nil {
-		t.Errorf("metrics without an address: got %v, %v, want no server", s, err)
 	}
 }

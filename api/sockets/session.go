@@ -100,7 +100,7 @@ func (s *session) serve(ctx context.Context) int {
 }
 
 // keepAlive sends pings, and closes the WebSocket when the server drains (1001) or the credentials
-// expire (3000). It runs in a goroutine of its own until ctx ends.
+// expire or are revoked (3000). It runs in a goroutine of its own until ctx ends.
 func (s *session) keepAlive(ctx context.Context) {
 	ticker := time.NewTicker(s.Heartbeat)
 	defer ticker.Stop()
@@ -113,7 +113,7 @@ func (s *session) keepAlive(ctx context.Context) {
 			return
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), streams.ErrExpired) {
-				s.conn.Close(socket.Unauthorized, "the credentials have expired")
+				s.conn.Close(socket.Unauthorized, "the credentials have expired or were revoked")
 			}
 			return
 		}

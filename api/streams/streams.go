@@ -18,8 +18,8 @@ import (
 var (
 	// ErrDrain: the server is shutting down. The client reconnects to another API process.
 	ErrDrain = errors.New("api: the server is shutting down")
-	// ErrExpired: the credentials have expired during the request. The client reconnects with new
-	// ones and its last event ID.
+	// ErrExpired: the credentials have expired, or were revoked, during the request. The client
+	// reconnects with new ones and its last event ID.
 	ErrExpired = fmt.Errorf("api: active streams: %w", auth.ErrExpired)
 )
 

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -17,9 +18,11 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/auth/callers"
 	"github.com/perdure/perdure/internal/process/apinode"
+	"github.com/perdure/perdure/internal/process/certificates"
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/connect"
 	"github.com/perdure/perdure/internal/process/memory"
+	"github.com/perdure/perdure/internal/process/metricserver"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -59,7 +62,10 @@ func run(ctx context.Context, args, environ []string, out io.Writer) error {
 		return err
 	}
 	if isProbe {
-		return probe(ctx, cfg.Addr)
+		if cfg.MetricsAddr != "" {
+			return probe(ctx, cfg.MetricsAddr, false)
+		}
+		return probe(ctx, cfg.Addr, cfg.TLS.Cert != "")
 	}
 	logger := telemetry.NewLogger(cfg.LogHandler(out)).With("process", "api")
 	if len(cfg.Unknown) > 0 {
@@ -93,6 +99,17 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 	if err != nil {
 		return false, err
 	}
+	defer authenticator.Close()
+
+	var serverTLS *tls.Config
+	if cfg.TLS.Cert != "" {
+		files, err := certificates.Open(cfg.TLS, logger)
+		if err != nil {
+			return false, err
+		}
+		defer files.Close()
+		serverTLS = files.Config()
+	}
 
 	// Deferred calls run in the opposite order: telemetry ends after the connections whose use it
 	// reports.
@@ -101,6 +118,11 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		return false, err
 	}
 	defer tel.Shutdown(context.WithoutCancel(ctx), logger)
+	metrics, err := metricserver.Start(ctx, cfg.MetricsAddr, tel.Metrics(), logger)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, metrics.Stop()) }()
 	cfg.Temporal.DataConverter = runs.DataConverter()
 	tel.Instrument(&cfg.Temporal)
 	connections, err := connect.Dial(ctx, cfg, "perdure-api", logger)
@@ -125,6 +147,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 	// A node that has started closes the listener when it stops.
 	node, err := apinode.Start(ctx, apinode.Config{
 		Listener:    listener,
+		TLS:         serverTLS,
 		Snapshots:   snapshot.NewStore(log),
 		Temporal:    connections.Temporal,
 		Agents:      folder.Agents,
@@ -139,13 +162,13 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		Streams:     cfg.MaxStreams,
 		LinkKey:     cfg.LinkKey,
 		PublicURL:   cfg.PublicURL,
-		Metrics:     tel.Metrics(),
 		Logger:      logger,
 	})
 	if err != nil {
 		return false, errors.Join(err, listener.Close())
 	}
-	logger.InfoContext(ctx, "serving", "addr", listener.Addr().String(), "agents", len(folder.Agents))
+	metrics.SetReady(node.Handler())
+	logger.InfoContext(ctx, "serving", "addr", listener.Addr().String(), "agents", len(folder.Agents), "metrics", metrics.Addr())
 	<-ctx.Done()
 	logger.InfoContext(ctx, "stopping")
 	return true, node.Stop(context.WithoutCancel(ctx))

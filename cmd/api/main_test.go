@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/perdure/perdure/internal/process/certificates/certtest"
 	"github.com/perdure/perdure/internal/process/config"
 )
 
@@ -117,7 +118,6 @@ func TestProbe(t *testing.T) {
 		}
 		w.WriteHeader(status)
 	}))
-	defer http.DefaultClient.CloseIdleConnections()
 	defer server.Close()
 	ask := func() error {
 		address := server.Listener.Addr().String()
@@ -133,6 +133,17 @@ func TestProbe(t *testing.T) {
 	server.Close()
 	if err := ask(); err == nil {
 		t.Error("probe without a server: got success, want an error")
+	}
+}
+
+func TestProbeOverTLS(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	cert, key := certtest.NewAuthority(t).Issue(t, t.TempDir(), "api")
+	environ := []string{"PERDURE_ADDR=" + server.Listener.Addr().String(), "PERDURE_TLS_CERT_FILE=" + cert, "PERDURE_TLS_KEY_FILE=" + key, "TEMPORAL_CONFIG_FILE=none"}
+	if err := run(t.Context(), []string{"probe"}, environ, &bytes.Buffer{}); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -152,8 +163,9 @@ func TestAddressInUseIsNamed(t *testing.T) {
 func TestAuthSettingsAreCheckedFirst(t *testing.T) {
 	t.Parallel()
 	for variable, environ := range map[string][]string{
-		"PERDURE_AUTH":      {"PERDURE_ADDR=0.0.0.0:0"},
-		"PERDURE_AUTH_KEYS": {"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=testdata/none"},
+		"PERDURE_AUTH":          {"PERDURE_ADDR=0.0.0.0:0"},
+		"PERDURE_TLS_CERT_FILE": {"PERDURE_TLS_CERT_FILE=testdata/none", "PERDURE_TLS_KEY_FILE=testdata/none"},
+		"PERDURE_AUTH_KEYS":     {"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=testdata/none"},
 	} {
 		err := run(t.Context(), nil, append(environ, "NATS_URL=nats://127.0.0.1:1", "TEMPORAL_CONFIG_FILE=none"), &bytes.Buffer{})
 		var bad *config.VariableError

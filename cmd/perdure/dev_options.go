@@ -23,4 +23,5 @@ type addresses struct {
 	Temporal  string `json:"temporal"`
 	Namespace string `json:"namespace"`
 	NATS      string `json:"nats"`
+	Metrics   string `json:"metrics,omitempty"`
 }

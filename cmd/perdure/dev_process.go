@@ -22,13 +22,13 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/approvals/webhook"
-	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/callers"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/process/apinode"
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/devserver"
+	"github.com/perdure/perdure/internal/process/metricserver"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/process/workernode"
 	"github.com/perdure/perdure/internal/transport/egress"
@@ -49,12 +49,13 @@ type devProcess struct {
 	logger  *slog.Logger
 
 	telemetry *telemetry.Telemetry
-	signer    *assertion.Signer // of the tools' assertions
-	newKey    []byte            // its key, to be stored; nil = it is stored, or from the configuration
+	signer    *assertion.Signer    // of the tools' assertions
+	newKey    []byte               // its key, to be stored; nil = it is stored, or from the configuration
+	metrics   *metricserver.Server // nil = there are none
 	devDefinitions
 	webhooks      *webhook.Sender
 	listener      net.Listener // of the API
-	authenticator auth.Authenticator
+	authenticator *callers.Callers
 	policies      *policy.Engine
 	servers       *devserver.Server // Temporal and NATS
 	nats          *nats.Conn
@@ -103,7 +104,7 @@ func (p *devProcess) start(ctx context.Context) error {
 	return nil
 }
 
-// startTelemetry starts the export of metrics and traces.
+// startTelemetry starts the export of traces, and serves metrics if the configuration has an address.
 func (p *devProcess) startTelemetry(ctx context.Context) (err error) {
 	if p.telemetry, err = telemetry.Start(ctx, "perdure", p.config.Getenv); err != nil {
 		return err
@@ -112,6 +113,10 @@ func (p *devProcess) startTelemetry(ctx context.Context) (err error) {
 		p.telemetry.Shutdown(context.WithoutCancel(ctx), p.logger)
 		return nil
 	})
+	if p.metrics, err = metricserver.Start(ctx, p.config.MetricsAddr, p.telemetry.Metrics(), p.logger); err != nil {
+		return err
+	}
+	p.onClose(p.metrics.Stop)
 	return nil
 }
 
@@ -164,6 +169,10 @@ func (p *devProcess) listen(ctx context.Context) (err error) {
 	if p.authenticator, err = callers.New(ctx, p.config.Auth, p.listener.Addr().String(), p.config.Policies.Roles.PlatformAdmin, p.logger); err != nil {
 		return err
 	}
+	p.onClose(func() error {
+		p.authenticator.Close()
+		return nil
+	})
 	if p.options.pprof == "" {
 		return nil
 	}
@@ -253,7 +262,9 @@ func (p *devProcess) startNodes(ctx context.Context) error {
 		_, err := devserver.FailOrphans(ctx, p.temporal, p.servers.Orphans())
 		return err
 	})
-	err = group.Wait()
+	if err = group.Wait(); err == nil {
+		p.metrics.SetReady(p.api.Handler())
+	}
 	p.onClose(func() error {
 		var stopping errgroup.Group
 		if p.api != nil {
@@ -324,7 +335,6 @@ func (p *devProcess) apiConfig() apinode.Config {
 		Strict:      cfg.Strict,
 		Sockets:     cfg.MaxSockets,
 		Streams:     cfg.MaxStreams,
-		Metrics:     p.telemetry.Metrics(),
 		Logger:      p.logger,
 		LinkKey:     cfg.LinkKey,
 		PublicURL:   cfg.PublicURL,
@@ -364,6 +374,7 @@ func (p *devProcess) addresses() addresses {
 		Temporal:  p.servers.TemporalAddress(),
 		Namespace: p.servers.Namespace(),
 		NATS:      p.servers.NATSURL(),
+		Metrics:   p.metrics.Addr(),
 	}
 }
 

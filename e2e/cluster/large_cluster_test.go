@@ -145,7 +145,7 @@ func stepDown(t *testing.T, c *kit.Cluster) {
 // connect connects to the cluster's NATS.
 func connect(t *testing.T, c *kit.Cluster) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(c.Addrs.NATS, nats.UserInfo("perdure", "perdure"), nats.MaxReconnects(-1))
+	nc, err := nats.Connect(c.Addrs.NATS, nats.UserInfo("perdure-admin", kit.NATSPassword), nats.MaxReconnects(-1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ type addresses struct {
 	Temporal  string `json:"temporal"`
 	Namespace string `json:"namespace"`
 	NATS      string `json:"nats"`
+	Metrics   string `json:"metrics"`
 }
 
 // threadSet has the threads on which tests start runs: each must have a workflow. It is safe for

@@ -43,6 +43,9 @@ type Cluster struct {
 	Threads  *threadSet
 	// Env is appended to the environment of every process.
 	Env []string
+	// NATSPasswords are the variables with the passwords of the users of NATS; nil = NATSPassword for
+	// each.
+	NATSPasswords []string
 	// Servers are the servers in the order of their start. Nodes are all API and worker processes,
 	// running or not. outputs has the output of every process.
 	Servers []*Server
@@ -125,7 +128,7 @@ func (c *Cluster) launchNode(t *testing.T, name string, ready func(line []byte) 
 	cmd.Env = append(os.Environ(), "PERDURE_STRICT=true")
 	cmd.Env = append(cmd.Env, SharedModel.Environ()...)
 	cmd.Env = append(cmd.Env, "NATS_URL="+c.Addrs.NATS, "TEMPORAL_ADDRESS="+c.Addrs.Temporal,
-		"TEMPORAL_NAMESPACE="+c.Addrs.Namespace, "TEMPORAL_CONFIG_FILE=none")
+		"TEMPORAL_NAMESPACE="+c.Addrs.Namespace, "TEMPORAL_CONFIG_FILE=none", "NATS_USER=perdure-"+name, "NATS_PASSWORD="+NATSPassword)
 	cmd.Env = append(cmd.Env, c.Env...)
 	if name == "api" {
 		cmd.Env = append(cmd.Env, "PERDURE_ADDR=127.0.0.1:0", "PERDURE_AGENTS="+c.Agents)
@@ -141,13 +144,20 @@ type logLine struct {
 	Address string `json:"addr"`
 }
 
+// LaunchAPI starts an API process, and returns it with the address at which it listens.
+func (c *Cluster) LaunchAPI(t *testing.T) (p *Process, address string) {
+	t.Helper()
+	var line logLine
+	p = c.launchNode(t, "api", func(b []byte) bool { return json.Unmarshal(b, &line) == nil && line.Message == "serving" })
+	return p, line.Address
+}
+
 // StartAPI starts an API process.
 func (c *Cluster) StartAPI(t *testing.T) *API {
 	t.Helper()
-	var line logLine
-	p := c.launchNode(t, "api", func(b []byte) bool { return json.Unmarshal(b, &line) == nil && line.Message == "serving" })
+	p, address := c.LaunchAPI(t)
 	where := c.Addrs
-	where.API = "http://" + line.Address
+	where.API = "http://" + address
 	g := &API{Endpoint: NewEndpoint(c.Threads), Process: p}
 	if err := g.Up(t.Context(), where); err != nil {
 		t.Fatal(err)

@@ -30,10 +30,20 @@ func (c *Cluster) startServer(t *testing.T, name string, args ...string) *Server
 	return s
 }
 
-// StartNATS starts one NATS node, or several that form a cluster, with the deployed configuration.
+// StartNATS starts one NATS node, or several that form a cluster, with the deployed configuration but
+// without TLS.
 func (c *Cluster) StartNATS(t *testing.T, nodes int, args ...string) []*Server {
 	t.Helper()
-	c.Env = append(c.Env, account...)
+	return c.StartNATSWith(t, filepath.Join("..", "deploy", "nats", "node.conf"), nodes, args...)
+}
+
+// StartNATSWith is like StartNATS, with another configuration file.
+func (c *Cluster) StartNATSWith(t *testing.T, config string, nodes int, args ...string) []*Server {
+	t.Helper()
+	if c.NATSPasswords == nil {
+		c.NATSPasswords = natsPasswords
+	}
+	c.Env = append(c.Env, c.NATSPasswords...)
 	c.Env = append(c.Env, fmt.Sprintf("PERDURE_REPLICAS=%d", nodes))
 	ports := FreePorts(t, 2*nodes)
 	var urls, routes []string
@@ -44,7 +54,7 @@ func (c *Cluster) StartNATS(t *testing.T, nodes int, args ...string) []*Server {
 	var log []*Server
 	for i := range nodes {
 		name := fmt.Sprintf("nats-%d", i+1)
-		all := []string{"-config", filepath.Join("..", "deploy", "nats", "perdure.conf"),
+		all := []string{"-config", config,
 			"-name", name, "-data", filepath.Join(c.Data, name), "-port", strconv.Itoa(ports[2*i])}
 		if nodes > 1 {
 			all = append(all, "-cluster-port", strconv.Itoa(ports[2*i+1]), "-routes", strings.Join(routes, ","))

@@ -21,7 +21,7 @@ type Follower struct {
 	// AttachPath is the path that it reads while it has no event id; "" = it sends the input.
 	AttachPath string
 	Events     []Event
-	Stream     *eventStream
+	Stream     *EventStream
 	Ctx        context.Context
 	// Reconnects is the number of reconnects with an event id.
 	Reconnects int

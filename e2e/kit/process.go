@@ -168,8 +168,8 @@ func (o *Output) String() string {
 // text and JSON logs. It is the only place of a log that may have content.
 var providerErrorBody = regexp.MustCompile(`msg(?:=|":)"a model call failed.*(?: message=|"message":)("(?:[^"\\]|\\.)*"|\S+)`)
 
-// search looks for content in the output, and for streams that were ended because an event violated
-// AG-UI.
+// search looks for content in the output, for streams that were ended because an event violated
+// AG-UI, and for missing permissions of NATS.
 func (o *Output) search() error {
 	for line := range strings.Lines(o.String()) {
 		if at := providerErrorBody.FindStringSubmatchIndex(line); at != nil {
@@ -177,6 +177,9 @@ func (o *Output) search() error {
 		}
 		if strings.Contains(line, Mark) {
 			return fmt.Errorf("content in the log: %.300s", line)
+		}
+		if strings.Contains(strings.ToLower(line), "permissions violation") {
+			return fmt.Errorf("a process lacks a permission of NATS: %.300s", line)
 		}
 		if strings.Contains(line, "AG-UI forbids") {
 			return fmt.Errorf("a stream was ended: %.300s", line)

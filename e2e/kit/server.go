@@ -52,8 +52,12 @@ func (s *Server) signal(t *testing.T, sig syscall.Signal) {
 	}
 }
 
-// account is the user in the deployed configuration of NATS.
-var account = []string{"NATS_USER=perdure", "NATS_PASSWORD=perdure"}
+// natsPasswords are the passwords of the users in the deployed configuration of NATS.
+var natsPasswords = []string{"NATS_ADMIN_PASSWORD=" + NATSPassword, "NATS_API_PASSWORD=" + NATSPassword, "NATS_WORKER_PASSWORD=" + NATSPassword}
+
+// NATSPassword is the password of each user of a cluster's NATS: perdure-admin, perdure-api and
+// perdure-worker.
+const NATSPassword = "password-of-tests"
 
 // listens reports whether a port is free.
 func listens(t *testing.T, port int) bool {

@@ -30,28 +30,28 @@ func (e Event) Member(name string) string {
 	return value
 }
 
-// eventStream reads server-sent events in the form of AG-UI's binding: LF, one event a frame, no
+// EventStream reads server-sent events in the form of AG-UI's binding: LF, one event a frame, no
 // fields but id and data, and comments. The first events of a join have no ids.
-type eventStream struct {
+type EventStream struct {
 	body  io.ReadCloser
 	lines *bufio.Reader
 }
 
 // ReadEvents returns the events of a response. The stream owns the response body.
-func ReadEvents(resp *http.Response) (*eventStream, error) {
+func ReadEvents(resp *http.Response) (*EventStream, error) {
 	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
 		_ = resp.Body.Close()
 		return nil, fmt.Errorf("Content-Type is %q", got)
 	}
-	return &eventStream{body: resp.Body, lines: bufio.NewReader(resp.Body)}, nil
+	return &EventStream{body: resp.Body, lines: bufio.NewReader(resp.Body)}, nil
 }
 
 // Close closes the response body.
-func (s *eventStream) Close() error { return s.body.Close() }
+func (s *EventStream) Close() error { return s.body.Close() }
 
 // Next returns the next event. It returns io.EOF if the server ended the response between two
 // frames.
-func (s *eventStream) Next() (Event, error) {
+func (s *EventStream) Next() (Event, error) {
 	for {
 		frame, err := s.frame()
 		if err != nil {
@@ -65,7 +65,7 @@ func (s *eventStream) Next() (Event, error) {
 }
 
 // frame reads the lines of a frame.
-func (s *eventStream) frame() ([]string, error) {
+func (s *EventStream) frame() ([]string, error) {
 	var frame []string
 	for {
 		line, err := s.lines.ReadString('\n')

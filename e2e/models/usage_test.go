@@ -126,7 +126,7 @@ func setupAudit(t *testing.T, wild bool) *audit {
 	if err := os.WriteFile(p.Agents+"/all.yaml", []byte(meteredAgents), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.Env = append(m.environ(), "PERDURE_BUDGET_TENANT_TOKENS_PER_DAY=1000000000000")
+	p.Env = append(m.environ(), "PERDURE_METRICS_ADDR=127.0.0.1:0", "PERDURE_BUDGET_TENANT_TOKENS_PER_DAY=1000000000000")
 	p.InspectAtEnd(t)
 	p.Start(t)
 	return &audit{meter: m, p: p, random: rand.New(rand.NewPCG(seed, 2)), withKills: wild}
@@ -450,7 +450,7 @@ var (
 // checkMetrics compares the metrics with what all runs reported.
 func (a *audit) checkMetrics(t *testing.T) {
 	t.Helper()
-	resp, err := a.p.Get(t.Context(), "/metrics", "")
+	resp, err := http.Get("http://" + a.p.Addrs.Metrics + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

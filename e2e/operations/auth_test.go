@@ -99,6 +99,7 @@ func TestAnonymousAccessNeedsLoopback(t *testing.T) {
 	}{
 		"everywhere":     {[]string{"--addr", "0.0.0.0:0"}, nil, "PERDURE_AUTH_ALLOW_ANONYMOUS"},
 		"variable":       {nil, []string{"PERDURE_ADDR=0.0.0.0:0"}, "PERDURE_AUTH_ALLOW_ANONYMOUS"},
+		"proxy":          {[]string{"--addr", "0.0.0.0:0"}, []string{"PERDURE_AUTH=header", "PERDURE_AUTH_PROXIES=10.0.0.0/8"}, "PERDURE_AUTH_PROXY_SECRET"},
 		"no keys":        {nil, []string{"PERDURE_AUTH=apikey"}, "PERDURE_AUTH_KEYS"},
 		"no file":        {nil, []string{"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=testdata/none"}, "PERDURE_AUTH_KEYS"},
 		"another issuer": {nil, []string{"PERDURE_AUTH=oidc", "PERDURE_OIDC_AUDIENCE=a", "PERDURE_OIDC_TENANT=shop", "PERDURE_OIDC_ISSUER=" + kit.StartIssuer(t).URL + "/"}, "PERDURE_OIDC_ISSUER"},

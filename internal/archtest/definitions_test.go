@@ -49,7 +49,7 @@ func loadBlock(t *testing.T, block string) error {
 	first, _, _ := strings.Cut(regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(block, ""), ":")
 	switch {
 	case first == "keys":
-		_, err := apikey.Load(file)
+		_, err := apikey.New(file).Load()
 		return err
 	case first == "currency" || first == "tenants":
 		_, err := budget.Load(write(t, complete(block, "currency", "USD")))

@@ -1,8 +1,10 @@
 package archtest
 
 import (
+	"crypto/tls"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -37,6 +39,7 @@ type service struct {
 	Ports       []string   `yaml:"ports"`
 	Healthcheck *yaml.Node `yaml:"healthcheck"`
 	Restart     string     `yaml:"restart"`
+	EnvFile     string     `yaml:"env_file"`
 	Deploy      struct {
 		Replicas int `yaml:"replicas"`
 	} `yaml:"deploy"`
@@ -62,6 +65,40 @@ func read(t *testing.T, name string) []byte {
 	return content
 }
 
+// secrets returns a directory with the secrets that deploy/setup.sh makes for docker-compose.yml.
+func secrets(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("openssl"); err != nil {
+		t.Skip("SKIP: openssl is not installed")
+	}
+	dir := filepath.Join(t.TempDir(), "secrets")
+	if out, err := exec.CommandContext(t.Context(), "sh", filepath.Join(root, "deploy", "setup.sh"), dir).CombinedOutput(); err != nil {
+		t.Fatalf("deploy/setup.sh: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// secretsOf returns the directory of secrets of a service; "" = it has none.
+func (s service) secretsOf(all string) string {
+	for _, volume := range s.Volumes {
+		source, target, _ := strings.Cut(volume, ":")
+		if target == "/secrets:ro" {
+			return filepath.Join(all, strings.TrimPrefix(source, "./deploy/secrets/"))
+		}
+	}
+	return ""
+}
+
+// readFile returns the text of a file.
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
 // fallback is a reference to an environment variable of the user who runs compose.
 var fallback = regexp.MustCompile(`\$\{[A-Z_]+:-([^}]*)\}`)
 
@@ -78,7 +115,7 @@ func (c composition) built(target string) map[string]service {
 
 func TestComposeIsUnderstoodByTheProcesses(t *testing.T) {
 	t.Parallel()
-	c := compose(t)
+	c, dir := compose(t), secrets(t)
 	for _, p := range []config.Process{config.API, config.Worker} {
 		known := map[string]bool{}
 		for _, v := range config.Variables(p) {
@@ -91,9 +128,10 @@ func TestComposeIsUnderstoodByTheProcesses(t *testing.T) {
 		for name, s := range services {
 			var environ []string
 			for variable, value := range s.Environment {
-				if !known[variable] {
+				if !known[strings.TrimSuffix(variable, "_FILE")] {
 					t.Errorf("%s sets %s, which %s does not read", name, variable, p)
 				}
+				value = strings.ReplaceAll(value, "/secrets", s.secretsOf(dir))
 				environ = append(environ, variable+"="+fallback.ReplaceAllString(value, "$1"))
 			}
 			cfg, err := config.Load(p, nil, append(environ, "TEMPORAL_CONFIG_FILE=none"), io.Discard)
@@ -103,6 +141,12 @@ func TestComposeIsUnderstoodByTheProcesses(t *testing.T) {
 			}
 			if cfg.Stream.Replicas != 3 {
 				t.Errorf("%s: copies of the log = %d, want 3", name, cfg.Stream.Replicas)
+			}
+			if cfg.NATS.User != "perdure-"+string(p) || cfg.NATS.Password == "" || !strings.HasPrefix(cfg.NATS.URL, "tls://") || cfg.Temporal.ConnectionOptions.TLS == nil {
+				t.Errorf("%s: user of NATS = %q at %s, TLS of Temporal: %t, want the role of the process, and TLS", name, cfg.NATS.User, cfg.NATS.URL, cfg.Temporal.ConnectionOptions.TLS != nil)
+			}
+			if p == config.API && (cfg.Auth.Mode == config.AuthNone || cfg.Auth.AllowAnonymous) {
+				t.Errorf("%s accepts every caller", name)
 			}
 		}
 	}
@@ -125,8 +169,18 @@ func TestComposeHasTwoNodesOfEachKind(t *testing.T) {
 
 func TestComposeReferencesExist(t *testing.T) {
 	t.Parallel()
-	c := compose(t)
+	c, dir := compose(t), secrets(t)
 	for name, s := range c.Services {
+		if s.EnvFile != "" {
+			if _, err := os.Stat(filepath.Join(dir, strings.TrimPrefix(s.EnvFile, "./deploy/secrets/"))); err != nil {
+				t.Errorf("%s: deploy/setup.sh does not make %s", name, s.EnvFile)
+			}
+		}
+		for variable, value := range s.Environment {
+			if regexp.MustCompile(`PASSWORD$|_PWD$|SECRET`).MatchString(variable) {
+				t.Errorf("%s has the secret %s=%s in docker-compose.yml", name, variable, value)
+			}
+		}
 		for on, how := range s.DependsOn {
 			other, ok := c.Services[on]
 			if !ok {
@@ -144,6 +198,10 @@ func TestComposeReferencesExist(t *testing.T) {
 			if !strings.HasPrefix(source, "./") {
 				if _, ok := c.Volumes[source]; !ok {
 					t.Errorf("%s: there is no volume %s", name, source)
+				}
+			} else if made, ok := strings.CutPrefix(source, "./deploy/secrets/"); ok {
+				if _, err := os.Stat(filepath.Join(dir, made)); err != nil {
+					t.Errorf("%s: deploy/setup.sh does not make %s", name, source)
 				}
 			} else if _, err := os.Stat(filepath.Join(root, source)); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -181,19 +239,32 @@ func TestComposeVersionsFollowGoMod(t *testing.T) {
 // TestNATSConfigurationFitsTheLog: the NATS server itself reads the configuration. The
 // server expands environment variables, so this test is not parallel.
 func TestNATSConfigurationFitsTheLog(t *testing.T) {
-	c := compose(t)
+	c, dir, files := compose(t), secrets(t), t.TempDir()
 	var nodes []string
 	for name, s := range c.Services {
 		if strings.HasPrefix(s.Image, "nats:") {
 			nodes = append(nodes, name)
 			for variable, value := range s.Environment {
-				t.Setenv(variable, fallback.ReplaceAllString(value, "$1"))
+				t.Setenv(variable, value)
 			}
 		}
 	}
-	o, err := server.ProcessConfigFile(filepath.Join(root, "deploy/nats/perdure.conf"))
+	for line := range strings.Lines(readFile(t, filepath.Join(dir, "nats.env"))) {
+		variable, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		t.Setenv(variable, value)
+	}
+	for _, name := range []string{"perdure.conf", "node.conf", "roles.conf"} {
+		text := strings.ReplaceAll(string(read(t, "deploy/nats/"+name)), "/secrets/", dir+"/nats/")
+		if err := os.WriteFile(filepath.Join(files, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o, err := server.ProcessConfigFile(filepath.Join(files, "perdure.conf"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if o.TLSConfig == nil || o.TLSConfig.ClientAuth != tls.RequireAndVerifyClientCert || o.Cluster.TLSConfig == nil || o.Cluster.TLSConfig.ClientAuth != tls.RequireAndVerifyClientCert {
+		t.Error("clients or nodes can connect without a certificate")
 	}
 	if !o.JetStream || o.SyncInterval != 100*time.Millisecond || o.SyncAlways {
 		t.Errorf("JetStream = %v, sync interval = %s, want true and 100ms", o.JetStream, o.SyncInterval)
@@ -210,9 +281,14 @@ func TestNATSConfigurationFitsTheLog(t *testing.T) {
 	if len(nodes) != 3 || !slices.Equal(nodes, routes) {
 		t.Errorf("nodes = %q, routes = %q, want three equal ones", nodes, routes)
 	}
-	for name, s := range c.built("api") {
-		if s.Environment["NATS_USER"] != o.Username || fallback.ReplaceAllString(s.Environment["NATS_PASSWORD"], "$1") != o.Password {
-			t.Errorf("%s is not the user that the servers know", name)
+	for _, target := range []string{"api", "worker"} {
+		for name, s := range c.built(target) {
+			password := strings.TrimSpace(readFile(t, filepath.Join(s.secretsOf(dir), "nats-password")))
+			if !slices.ContainsFunc(o.Users, func(u *server.User) bool {
+				return u.Username == s.Environment["NATS_USER"] && u.Password == password && u.Permissions != nil
+			}) {
+				t.Errorf("%s is not a user that the servers know", name)
+			}
 		}
 	}
 	for _, name := range nodes {

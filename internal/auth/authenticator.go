@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"regexp"
@@ -23,6 +24,9 @@ type Identity struct {
 	Principal Principal
 	// Expires is when the credentials expire; zero = never. Streams end at that time.
 	Expires time.Time
+	// Valid ends when the credentials are revoked, and streams end with it; nil = the authenticator
+	// learns of no revocation.
+	Valid context.Context
 }
 
 // Errors of an Authenticator.

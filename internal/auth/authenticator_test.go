@@ -89,6 +89,41 @@ func TestProxyHeadersAreReadOnlyFromProxy(t *testing.T) {
 	}
 }
 
+// TestProxyNeedsItsSecret: a request from the address of the proxy needs one of the secrets.
+func TestProxyNeedsItsSecret(t *testing.T) {
+	t.Parallel()
+	const older, newer = "the-older-secret-of-the-proxy", "the-newer-secret-of-the-proxy"
+	secrets, failure := []string{newer, older}, error(nil)
+	proxy := &auth.Proxy{
+		Headers: auth.Headers{Subject: "X-User"}, Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+		Secrets: func() ([]string, error) { return secrets, failure },
+	}
+	authenticate := func(from string, header ...string) error {
+		_, err := proxy.Authenticate(requestFrom(from, append(header, "X-User", "ann")...))
+		return err
+	}
+	for _, secret := range secrets {
+		if err := authenticate("10.0.0.1:1", auth.ProxySecretHeader, secret); err != nil {
+			t.Errorf("%s: %v", secret, err)
+		}
+		if err := authenticate("11.0.0.1:1", auth.ProxySecretHeader, secret); !errors.Is(err, auth.ErrUntrusted) {
+			t.Errorf("%s from another network: got %v, want %v", secret, err, auth.ErrUntrusted)
+		}
+	}
+	for _, header := range [][]string{nil, {auth.ProxySecretHeader, ""}, {auth.ProxySecretHeader, older[1:]}, {auth.ProxySecretHeader, older + "x"}} {
+		if err := authenticate("10.0.0.1:1", header...); !errors.Is(err, auth.ErrUntrusted) {
+			t.Errorf("%q: got %v, want %v", header, err, auth.ErrUntrusted)
+		}
+	}
+	if err := authenticate("10.0.0.1:1", auth.ProxySecretHeader, "guess", auth.ProxySecretHeader, newer); !errors.Is(err, auth.ErrInvalid) {
+		t.Errorf("two secrets in one request: got %v, want %v", err, auth.ErrInvalid)
+	}
+	secrets, failure = nil, errors.New("the file is missing")
+	if err := authenticate("10.0.0.1:1"); !errors.Is(err, auth.ErrUnavailable) {
+		t.Errorf("a secret that cannot be read: got %v, want %v", err, auth.ErrUnavailable)
+	}
+}
+
 // TestTenantHasDefault: without a configured tenant header, clients cannot choose a
 // tenant.
 func TestTenantHasDefault(t *testing.T) {

@@ -1,10 +1,15 @@
 package auth
 
 import (
+	"crypto/sha256"
+	"crypto/subtle"
 	"fmt"
 	"net/http"
 	"net/netip"
 )
+
+// ProxySecretHeader is the header in which a proxy sends its secret.
+const ProxySecretHeader = "Perdure-Proxy-Secret"
 
 // Proxy accepts the principal in headers of a reverse proxy that authenticates callers. The proxy
 // must remove these headers from incoming requests before it sets them.
@@ -13,6 +18,9 @@ type Proxy struct {
 	// Trusted are the networks of the proxy. Requests from other peers are refused with
 	// ErrUntrusted.
 	Trusted []netip.Prefix
+	// Secrets returns the secrets of which a request must have one in ProxySecretHeader. It is called
+	// for each request, and its error refuses the request. nil = the proxy needs no secret.
+	Secrets func() ([]string, error)
 }
 
 // Authenticate implements Authenticator.
@@ -23,6 +31,9 @@ func (p *Proxy) Authenticate(r *http.Request) (Identity, error) {
 			Detail: "the request does not come from one of the proxies in PERDURE_AUTH_PROXIES",
 			Reason: r.RemoteAddr + " is not a trusted proxy",
 		}
+	}
+	if err := p.checkSecret(r.Header); err != nil {
+		return Identity{}, err
 	}
 	principal, err := p.Headers.principal(r.Header)
 	switch {
@@ -45,4 +56,32 @@ func (p *Proxy) trusts(addr netip.Addr) bool {
 		}
 	}
 	return false
+}
+
+// checkSecret refuses a request without one of the secrets. The duration of the comparison depends
+// neither on the secrets nor on the one in the request.
+func (p *Proxy) checkSecret(h http.Header) error {
+	if p.Secrets == nil {
+		return nil
+	}
+	secrets, err := p.Secrets()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	sent, err := single(h, ProxySecretHeader)
+	if err != nil {
+		return err
+	}
+	digest, found := sha256.Sum256([]byte(sent)), 0
+	for _, secret := range secrets {
+		expected := sha256.Sum256([]byte(secret))
+		found |= subtle.ConstantTimeCompare(digest[:], expected[:])
+	}
+	if found == 0 {
+		return &UntrustedError{
+			Detail: "the request does not have the secret of PERDURE_AUTH_PROXY_SECRET in the header " + ProxySecretHeader,
+			Reason: "the secret of the proxy is missing or wrong",
+		}
+	}
+	return nil
 }

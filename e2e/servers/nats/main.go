@@ -95,6 +95,6 @@ func options(args []string) (*server.Options, error) {
 		o.Cluster, o.Routes = server.ClusterOpts{}, nil
 		return o, nil
 	}
-	o.Cluster.Host, o.Cluster.Port, o.Routes = loopback, *clusterPort, server.RoutesFromStr(*routes)
+	o.Cluster.Name, o.Cluster.Host, o.Cluster.Port, o.Routes = "perdure", loopback, *clusterPort, server.RoutesFromStr(*routes)
 	return o, nil
 }

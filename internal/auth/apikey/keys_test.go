@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -32,7 +33,9 @@ func load(t *testing.T, text string) (*apikey.Keys, error) {
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return apikey.Load(name)
+	keys := apikey.New(name)
+	_, err := keys.Load()
+	return keys, err
 }
 
 // requestWithKey returns a request with a key.
@@ -83,7 +86,7 @@ func TestInvalidKeyFilesAreRejected(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                               "must be a list under keys",
-		"keys: []":                       "1 to 1000 entries",
+		"keys:":                          "must be a list under keys",
 		"- key: " + annsKey:              "must be a list under keys",
 		"keys: [" + annsKey + "]":        "must be a list under keys",
 		"key: " + annsKey:                "must be a list under keys",
@@ -98,18 +101,88 @@ func TestInvalidKeyFilesAreRejected(t *testing.T) {
 		"keys: [{key: " + annsKey + ", subject: a, role: admin}]":                              "must be a list under keys",
 		"keys: [{key: " + annsKey + ", subject: \"a\\u0000\"}]":                                "control characters",
 		"keys: [{key: " + annsKey + ", subject: a, tenant: " + strings.Repeat("t", 257) + "}]": "more than 256",
-		"keys:\n" + strings.Repeat("  - {sha256: "+secondDigest()+", subject: a}\n", 1001):     "1 to 1000 entries",
+		"keys:\n" + strings.Repeat("  - {sha256: "+secondDigest()+", subject: a}\n", 1001):     "at most 1000 entries",
+		"keys: [{key: " + annsKey + ", subject: a, expires: tomorrow}]":                        "expires must be a time",
 		"# " + strings.Repeat("x", 1<<20) + "\nkeys: [{key: " + annsKey + ", subject: a}]":     "at most 1048576 bytes",
 	} {
 		keys, err := load(t, text)
-		if err == nil || !strings.Contains(err.Error(), want) || keys != nil {
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.100s: %v, want %q in it", text, err, want)
+		}
+		if _, err := keys.Authenticate(requestWithKey(annsKey)); !errors.Is(err, auth.ErrInvalid) {
+			t.Errorf("%.100s: a key of the invalid file: got %v, want %v", text, err, auth.ErrInvalid)
 		}
 		if err != nil && (strings.Contains(err.Error(), annsKey) || strings.Contains(err.Error(), "horse")) {
 			t.Errorf("error = %v, want no key in it", err)
 		}
 	}
-	if _, err := apikey.Load(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := apikey.New(filepath.Join(t.TempDir(), "none")).Load(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Load of a missing file: got %v, want %v", err, os.ErrNotExist)
+	}
+}
+
+// TestChangedFileRevokesKeys: a key that the file has lost, or that has other rights, is revoked.
+// The others stay valid without an interruption, and an invalid file changes nothing.
+func TestChangedFileRevokesKeys(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "keys.yaml")
+	keys := apikey.New(name)
+	load := func(text string) error {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := keys.Load()
+		return err
+	}
+	authenticate := func(key string) auth.Identity {
+		t.Helper()
+		identity, err := keys.Authenticate(requestWithKey(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return identity
+	}
+	const ann, bot, admin = "{key: " + annsKey + ", subject: ann}", "{key: " + second + ", subject: bot}", "{key: " + second + ", subject: bot, roles: [admin]}"
+	if err := load("keys: [" + ann + ", " + bot + "]"); err != nil {
+		t.Fatal(err)
+	}
+	anns, bots := authenticate(annsKey), authenticate(second)
+	if err := load("keys: [" + bot); err == nil {
+		t.Error("an invalid file: got no error")
+	}
+	if err := load("keys: [" + admin + ", " + ann + "]"); err != nil {
+		t.Fatal(err)
+	}
+	if anns.Valid.Err() != nil || bots.Valid.Err() == nil {
+		t.Errorf("after a change of the second key: %v and %v, want only the second one to be revoked", anns.Valid.Err(), bots.Valid.Err())
+	}
+	if changed := authenticate(second); !changed.Principal.Has("admin") || changed.Valid.Err() != nil {
+		t.Errorf("the changed key: got %+v, want its new role", changed)
+	}
+	if err := load("keys: []"); err != nil {
+		t.Fatal(err)
+	}
+	if anns.Valid.Err() == nil {
+		t.Error("the removed key is not revoked")
+	}
+	if _, err := keys.Authenticate(requestWithKey(annsKey)); !errors.Is(err, auth.ErrInvalid) {
+		t.Errorf("the removed key: got %v, want %v", err, auth.ErrInvalid)
+	}
+}
+
+func TestKeysExpire(t *testing.T) {
+	t.Parallel()
+	expiry := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	keys, err := load(t, fmt.Sprintf("keys:\n  - {key: %s, subject: ann, expires: %s}\n  - {key: %q, subject: bot, expires: \"2020-01-01T00:00:00+01:00\"}\n",
+		annsKey, expiry.Format(time.RFC3339), second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if identity, err := keys.Authenticate(requestWithKey(annsKey)); err != nil || !identity.Expires.Equal(expiry) {
+		t.Errorf("a key that expires later: got %v, %v, want %v", identity.Expires, err, expiry)
+	}
+	if _, err := keys.Authenticate(requestWithKey(second)); !errors.Is(err, auth.ErrExpired) {
+		t.Errorf("an expired key: got %v, want %v", err, auth.ErrExpired)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -39,8 +40,8 @@ func TestEachModeHasAnAuthenticator(t *testing.T) {
 	}{
 		"none":           {config.Auth{Mode: config.AuthNone}, loopback, &auth.Anonymous{Roles: []string{"boss"}}, "", false},
 		"none, wherever": {config.Auth{Mode: config.AuthNone, AllowAnonymous: true}, network, &auth.Anonymous{Roles: []string{"boss"}}, "", false},
-		"header":         {config.Auth{Mode: config.AuthHeader, Headers: auth.Headers{Subject: "X"}}, network, &auth.Proxy{Headers: auth.Headers{Subject: "X"}}, "", false},
-		"header, hosts":  {config.Auth{Mode: config.AuthHeader, Hosts: auth.Hosts{"*.example"}}, network, &auth.Proxy{}, "", true},
+		"header":         {config.Auth{Mode: config.AuthHeader, Headers: auth.Headers{Subject: "X"}}, loopback, &auth.Proxy{Headers: auth.Headers{Subject: "X"}}, "", false},
+		"header, hosts":  {config.Auth{Mode: config.AuthHeader, ProxySecrets: func() ([]string, error) { return nil, nil }, Hosts: auth.Hosts{"*.example"}}, network, &auth.Proxy{}, "", true},
 		"apikey, hosts":  {config.Auth{Mode: config.AuthAPIKey, Keys: keys, Hosts: auth.Hosts{"other.example"}}, network, &apikey.Keys{}, "", false},
 		"apikey":         {config.Auth{Mode: config.AuthAPIKey, Keys: keys}, network, &apikey.Keys{}, "", true},
 		"oidc, later":    {config.Auth{Mode: config.AuthOIDC, OIDC: config.OIDC{Issuer: away.URL}}, network, &oidc.Tokens{}, "the API refuses all tokens until it can", true},
@@ -51,7 +52,8 @@ func TestEachModeHasAnAuthenticator(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		check := got.(*auth.HostCheck)
+		defer got.Close()
+		check := got.HostCheck
 		if reflect.TypeOf(check.Callers) != reflect.TypeOf(tt.want) || !strings.Contains(log.String(), tt.wantLog) {
 			t.Errorf("%s: got %T and the log %s, want %T and %q", name, check.Callers, log.String(), tt.want, tt.wantLog)
 		}
@@ -71,9 +73,10 @@ func TestErrorsNameTheirVariable(t *testing.T) {
 	}))
 	defer another.Close()
 	for variable, cfg := range map[string]config.Auth{
-		"PERDURE_AUTH":        {Mode: config.AuthNone},
-		"PERDURE_AUTH_KEYS":   {Mode: config.AuthAPIKey, Keys: filepath.Join(t.TempDir(), "none")},
-		"PERDURE_OIDC_ISSUER": {Mode: config.AuthOIDC, OIDC: config.OIDC{Issuer: another.URL}},
+		"PERDURE_AUTH":              {Mode: config.AuthNone},
+		"PERDURE_AUTH_PROXY_SECRET": {Mode: config.AuthHeader, Proxies: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}},
+		"PERDURE_AUTH_KEYS":         {Mode: config.AuthAPIKey, Keys: filepath.Join(t.TempDir(), "none")},
+		"PERDURE_OIDC_ISSUER":       {Mode: config.AuthOIDC, OIDC: config.OIDC{Issuer: another.URL}},
 	} {
 		got, err := callers.New(t.Context(), cfg, network, "admin", slog.New(slog.DiscardHandler))
 		var bad *config.VariableError

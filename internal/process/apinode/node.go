@@ -4,6 +4,7 @@ package apinode
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,7 +34,9 @@ import (
 // Config configures a node. The caller owns the connections and closes them after Stop.
 type Config struct {
 	// Listener is where the node serves. The node closes it.
-	Listener  net.Listener
+	Listener net.Listener
+	// TLS is how it serves TLS, with HTTP/2; nil = plain HTTP/1.1.
+	TLS       *tls.Config
 	Snapshots *snapshot.Store // of the node's log
 	Temporal  client.Client
 	// Agents are the definitions of the folder, which Start publishes. A definition that was
@@ -56,9 +59,7 @@ type Config struct {
 	// [links.Open] and [approvalroutes.Inbox].
 	LinkKey   []byte
 	PublicURL string
-	// Metrics serves /metrics; nil = the route does not exist.
-	Metrics http.Handler
-	Logger  *slog.Logger
+	Logger    *slog.Logger
 }
 
 // Node is a running API node. Start makes it and starts its goroutines; Stop ends them.
@@ -124,7 +125,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Logger:    cfg.Logger,
 		Origins:   cfg.Origins,
 		Auth:      cfg.Auth, Policies: cfg.Policies,
-		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics,
+		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict,
 		Limits:     api.Limits{MaxSockets: cfg.Sockets, MaxStreams: cfg.Streams},
 		PublicKeys: n.board.PublicKeys,
 		Inbox:      approvals, Schedules: scheduleStore, Threads: n.threads,
@@ -134,7 +135,14 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		WriteTimeout: refusalTimeout,
 		ErrorLog:     slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn), ConnState: n.newConns.track, ConnContext: connContext,
 	}
-	go func() { n.serving <- n.http.Serve(cfg.Listener) }()
+	n.http.TLSConfig = cfg.TLS
+	go func() {
+		if cfg.TLS == nil {
+			n.serving <- n.http.Serve(cfg.Listener)
+		} else {
+			n.serving <- n.http.ServeTLS(cfg.Listener, "", "") // the configuration has the certificate
+		}
+	}()
 	return n, nil
 }
 
@@ -162,6 +170,9 @@ const sendBytes = 128 << 10
 
 // connContext is the ConnContext of the http.Server: it configures each new connection.
 func connContext(ctx context.Context, c net.Conn) context.Context {
+	if encrypted, ok := c.(*tls.Conn); ok {
+		c = encrypted.NetConn()
+	}
 	if tcp, locked := c.(*net.TCPConn); locked {
 		_ = tcp.SetWriteBuffer(sendBytes) // on failure the kernel's own bound applies
 		limitUnsent(tcp)
@@ -200,6 +211,9 @@ func publish(ctx context.Context, c *catalog.Catalog, cfg Config) error {
 func (n *Node) Publish(ctx context.Context, d *agents.Definition, force bool) (revision string, err error) {
 	return n.catalog.Publish(ctx, d, force)
 }
+
+// Handler returns the handler of all routes, for a second listener.
+func (n *Node) Handler() http.Handler { return n.http.Handler }
 
 // drainTimeout bounds how long open requests may take after Stop.
 const drainTimeout = 3 * time.Second

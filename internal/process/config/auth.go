@@ -30,9 +30,14 @@ type Auth struct {
 	// Hosts are the hosts to which requests may be addressed; nil = those of AllowedHosts.
 	Hosts auth.Hosts
 	// Headers are the names of the headers of AuthHeader and AuthNone. Proxies are the networks
-	// whose requests AuthHeader accepts.
+	// whose requests AuthHeader accepts; nil = those of TrustedProxies.
 	Headers auth.Headers
 	Proxies []netip.Prefix
+	// ProxySecrets reads the secrets of which a request of AuthHeader must have one; nil = it needs
+	// none.
+	ProxySecrets func() ([]string, error)
+	// ProxyCertificates means that only clients with certain certificates can connect.
+	ProxyCertificates bool
 	// Keys is the path of the file of AuthAPIKey.
 	Keys string
 	OIDC OIDC
@@ -68,13 +73,34 @@ type OIDC struct {
 }
 
 // CheckAddr refuses an address that other machines can reach if the mode accepts every caller,
-// unless AllowAnonymous is set. Errors: *VariableError.
+// unless AllowAnonymous is set, or if it recognizes the proxy only by its address: every process at
+// that address could act as every caller. Errors: *VariableError.
 func (a Auth) CheckAddr(addr string) error {
-	if a.Mode != AuthNone || a.AllowAnonymous || auth.IsLoopback(addr) {
-		return nil
+	switch {
+	case auth.IsLoopback(addr):
+	case a.Mode == AuthNone && !a.AllowAnonymous:
+		return &VariableError{Name: "PERDURE_AUTH", Err: fmt.Errorf(
+			"none accepts every caller, and other machines can reach %s: set header, oidc or apikey, listen on 127.0.0.1, or set PERDURE_AUTH_ALLOW_ANONYMOUS=true", addr)}
+	case a.Mode == AuthHeader && !a.provesProxy():
+		return &VariableError{Name: "PERDURE_AUTH_PROXY_SECRET", Err: fmt.Errorf(
+			"must be set when PERDURE_AUTH is header and other machines can reach %s, because an address does not prove that a request is from the proxy: the proxy sends it in the header %s. A client certificate does, too: set PERDURE_TLS_CLIENT_CA_FILE and PERDURE_TLS_CLIENT_NAMES", addr, auth.ProxySecretHeader)}
 	}
-	return &VariableError{Name: "PERDURE_AUTH", Err: fmt.Errorf(
-		"none accepts every caller, and other machines can reach %s: set header, oidc or apikey, listen on 127.0.0.1, or set PERDURE_AUTH_ALLOW_ANONYMOUS=true", addr)}
+	return nil
+}
+
+// provesProxy reports whether a proxy of AuthHeader proves its identity by more than its address.
+func (a Auth) provesProxy() bool { return a.ProxySecrets != nil || a.ProxyCertificates }
+
+// TrustedProxies returns Proxies. Without them, a proxy that proves its identity may have every
+// address, and another one must be on this machine.
+func (a Auth) TrustedProxies() []netip.Prefix {
+	switch {
+	case a.Proxies != nil:
+		return a.Proxies
+	case a.provesProxy():
+		return []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+	}
+	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 }
 
 // AllowedHosts returns Hosts. Without them, every host is allowed where requests need a token, and

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"net/netip"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +20,7 @@ func TestAuthModesAreConfigured(t *testing.T) {
 	t.Parallel()
 	plain := config.Auth{
 		Mode: config.AuthNone, Headers: auth.Headers{Subject: "X-Forwarded-User", Roles: "X-Forwarded-Groups"},
-		Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
-		OIDC:    config.OIDC{SubjectClaim: "sub", RolesClaim: "roles"},
+		OIDC: config.OIDC{SubjectClaim: "sub", RolesClaim: "roles"},
 	}
 	prefixes := cmpopts.EquateComparable(netip.Prefix{})
 	for _, p := range []config.Process{config.API, config.Dev} {
@@ -45,7 +46,7 @@ func TestAuthModesAreConfigured(t *testing.T) {
 }
 
 // TestAnonymousAccessNeedsLoopback: anonymous access is allowed only on a loopback address, or
-// where the operator allows it explicitly.
+// where the operator allows it explicitly. Other addresses need a secret of the proxy.
 func TestAnonymousAccessNeedsLoopback(t *testing.T) {
 	t.Parallel()
 	for addr, local := range map[string]bool{
@@ -61,10 +62,18 @@ func TestAnonymousAccessNeedsLoopback(t *testing.T) {
 		if local && err != nil || !local && (!errors.As(err, &bad) || bad.Name != "PERDURE_AUTH" || !strings.Contains(err.Error(), "PERDURE_AUTH_ALLOW_ANONYMOUS")) {
 			t.Errorf("address %s: got %v, want an error about PERDURE_AUTH unless it is local", addr, err)
 		}
-		for _, text := range []string{"PERDURE_AUTH_ALLOW_ANONYMOUS=true", "PERDURE_AUTH=header"} {
-			if err := load(text); err != nil {
-				t.Errorf("%s with %s: %v", addr, text, err)
-			}
+		if err := load("PERDURE_AUTH_ALLOW_ANONYMOUS=true"); err != nil {
+			t.Errorf("%s with anonymous access: %v", addr, err)
+		}
+		err = load("PERDURE_AUTH=header", "PERDURE_AUTH_PROXIES=10.1.0.0/16")
+		if local && err != nil || !local && (!errors.As(err, &bad) || bad.Name != "PERDURE_AUTH_PROXY_SECRET") {
+			t.Errorf("address %s with a list of proxies: got %v, want an error about PERDURE_AUTH_PROXY_SECRET unless it is local", addr, err)
+		}
+		if err := load("PERDURE_AUTH=header", "PERDURE_AUTH_PROXY_SECRET="+strings.Repeat("s", 32)); err != nil {
+			t.Errorf("%s with a secret of the proxy: %v", addr, err)
+		}
+		if err := load("PERDURE_AUTH=header", "PERDURE_TLS_CERT_FILE=c", "PERDURE_TLS_KEY_FILE=k", "PERDURE_TLS_CLIENT_CA_FILE=ca", "PERDURE_TLS_CLIENT_NAMES=proxy.example,spiffe://example/proxy"); err != nil {
+			t.Errorf("%s with certificates of the proxy: %v", addr, err)
 		}
 	}
 }
@@ -85,6 +94,12 @@ func TestInvalidAuthConfiguration(t *testing.T) {
 		{"PERDURE_AUTH_PROXIES", "PERDURE_AUTH_PROXIES=10.0.0.1"},
 		{"PERDURE_AUTH_PROXIES", "PERDURE_AUTH_PROXIES=::ffff:10.0.0.0/104"},
 		{"PERDURE_AUTH_PROXIES", "PERDURE_AUTH_PROXIES=10.0.0.0/8,"},
+		{"PERDURE_AUTH_PROXY_SECRET", "PERDURE_AUTH_PROXY_SECRET=short"},
+		{"PERDURE_TLS_KEY_FILE", "PERDURE_TLS_CERT_FILE=c"},
+		{"PERDURE_TLS_CERT_FILE", "PERDURE_TLS_KEY_FILE=k"},
+		{"PERDURE_TLS_CERT_FILE", "PERDURE_TLS_CLIENT_CA_FILE=ca"},
+		{"PERDURE_TLS_CLIENT_CA_FILE", "PERDURE_TLS_CLIENT_NAMES=proxy.example"},
+		{"PERDURE_TLS_CLIENT_NAMES", "PERDURE_TLS_CLIENT_NAMES=*"},
 		{"PERDURE_AUTH_SUBJECT_HEADER", "PERDURE_AUTH_SUBJECT_HEADER=X_User"},
 		{"PERDURE_AUTH_TENANT_HEADER", "PERDURE_AUTH_TENANT_HEADER=a,b"},
 		{"PERDURE_HOSTS", "PERDURE_HOSTS=https://agents.example"},
@@ -98,5 +113,32 @@ func TestInvalidAuthConfiguration(t *testing.T) {
 		if !errors.As(err, &bad) || bad.Name != tt.variable {
 			t.Errorf("%s: got %v, want an error about %s", tt.environ, err, tt.variable)
 		}
+	}
+}
+
+// TestProxySecretsFollowTheirFile: two secrets are accepted during a rotation, and a file that is
+// missing afterwards is an error.
+func TestProxySecretsFollowTheirFile(t *testing.T) {
+	t.Parallel()
+	first, second := strings.Repeat("1", 32), strings.Repeat("2", 40)
+	file := write(t, t.TempDir(), "secret", first+"\n")
+	a := load(t, config.API, nil, "PERDURE_AUTH=header", "PERDURE_ADDR=0.0.0.0:80", "PERDURE_AUTH_PROXY_SECRET_FILE="+file).Auth
+	if got := a.TrustedProxies(); len(got) != 2 || got[0].Bits() != 0 {
+		t.Errorf("trusted proxies = %v, want every address", got)
+	}
+	for content, want := range map[string][]string{first: {first}, second + "\n" + first + "\n": {second, first}, "short": nil, first + " " + second + " " + first: nil} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := a.ProxySecrets()
+		if !slices.Equal(got, want) || (err != nil) != (want == nil) || err != nil && strings.Contains(err.Error(), first) {
+			t.Errorf("%q: got %q, %v, want %q", content, got, err, want)
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := a.ProxySecrets(); err == nil {
+		t.Errorf("without the file: got %q, want an error", got)
 	}
 }

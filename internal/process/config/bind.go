@@ -5,9 +5,13 @@ import "github.com/spf13/pflag"
 // The functions of this file map each variable to its field in Config and to its parser. The table
 // in variables.go refers to them.
 
-func addr(c *Config) pflag.Value      { return bind(&c.Addr, hostPort) }
-func agentsDir(c *Config) pflag.Value { return bind(&c.Agents, text) }
-func origins(c *Config) pflag.Value   { return bind(&c.Origins, originList) }
+func addr(c *Config) pflag.Value           { return bind(&c.Addr, hostPort) }
+func tlsCert(c *Config) pflag.Value        { return bind(&c.TLS.Cert, text) }
+func tlsKey(c *Config) pflag.Value         { return bind(&c.TLS.Key, text) }
+func tlsClientCA(c *Config) pflag.Value    { return bind(&c.TLS.ClientCA, text) }
+func tlsClientNames(c *Config) pflag.Value { return bind(&c.TLS.ClientNames, certificateNames) }
+func agentsDir(c *Config) pflag.Value      { return bind(&c.Agents, text) }
+func origins(c *Config) pflag.Value        { return bind(&c.Origins, originList) }
 func authMode(c *Config) pflag.Value {
 	return bind(&c.Auth.Mode, oneOf(AuthNone, AuthHeader, AuthOIDC, AuthAPIKey))
 }
@@ -20,6 +24,7 @@ func subjectHeader(c *Config) pflag.Value  { return bind(&c.Auth.Headers.Subject
 func rolesHeader(c *Config) pflag.Value    { return bind(&c.Auth.Headers.Roles, headerName) }
 func tenantHeader(c *Config) pflag.Value   { return bind(&c.Auth.Headers.Tenant, headerName) }
 func authProxies(c *Config) pflag.Value    { return bind(&c.Auth.Proxies, networks) }
+func proxySecret(*Config) pflag.Value      { return bind(new([]string), proxySecrets) } // Auth.ProxySecrets reads it
 func authKeys(c *Config) pflag.Value       { return bind(&c.Auth.Keys, text) }
 func oidcIssuer(c *Config) pflag.Value     { return bind(&c.Auth.OIDC.Issuer, issuer) }
 func oidcAudience(c *Config) pflag.Value   { return bind(&c.Auth.OIDC.Audiences, wordList) }

@@ -45,6 +45,9 @@ type Config struct {
 	// PublicURL is the base of links, and the issuer of assertions, without a slash at its end; "" =
 	// the host of the request, and no assertions.
 	PublicURL string
+	// MetricsAddr is the address at which the process serves metrics and probes, host:port. Empty =
+	// no metrics.
+	MetricsAddr string
 
 	LogLevel  slog.Level
 	LogFormat string // "json" or "text"
@@ -61,6 +64,8 @@ type Config struct {
 type APIOptions struct {
 	// Addr is the address of the API, host:port; port 0 = any free one.
 	Addr string
+	// TLS is how the API serves TLS; without a certificate it serves plain HTTP.
+	TLS TLS
 	// Auth is how the API authenticates callers.
 	Auth Auth
 	// Origins are the origins whose pages may call the API; "*" alone = all, empty = none.
@@ -94,8 +99,6 @@ type WorkerOptions struct {
 	WorkflowCache int
 	// AllowPrivateHosts permits tools to reach loopback and private networks.
 	AllowPrivateHosts bool
-	// MetricsAddr is the address at which the worker serves /metrics, host:port. Empty = nowhere.
-	MetricsAddr string
 	// Webhooks is the file of webhooks. Empty = none.
 	Webhooks string
 	// Prices is the file of prices. Empty = none.
@@ -177,7 +180,8 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	if cfg.ToolsOnly && len(cfg.TaskQueues) == 0 {
 		problems = append(problems, &VariableError{Name: "PERDURE_TASK_QUEUES", Err: errors.New("must be set when PERDURE_TOOLS_ONLY is")})
 	}
-	problems = append(problems, cfg.checkBudgets(), cfg.Auth.check())
+	cfg.Auth.ProxySecrets, cfg.Auth.ProxyCertificates = proxySecretsOf(cfg.env), cfg.TLS.namesClients()
+	problems = append(problems, cfg.checkBudgets(), cfg.TLS.check(), cfg.Auth.check())
 	if p == Worker && cfg.AssertionKeys() != "" && cfg.PublicURL == "" {
 		problems = append(problems, &VariableError{Name: publicURLName, Err: fmt.Errorf("must be set when %s is", assertionKeys)})
 	}

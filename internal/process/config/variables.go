@@ -88,6 +88,7 @@ type group struct {
 var (
 	all        = []Process{API, Worker}
 	withDev    = []Process{API, Worker, Dev}
+	apiOnly    = []Process{API}
 	apiDev     = []Process{API, Dev}
 	workerOnly = []Process{Worker}
 	workerDev  = []Process{Worker, Dev}
@@ -109,6 +110,8 @@ var groups = []group{
 			Meaning: "Format of the log: json or text"},
 		{Name: "PERDURE_LOG_LEVEL", Default: "info", For: all, value: logLevel,
 			Meaning: "Lowest level that is logged: debug, info, warn or error"},
+		{Name: "PERDURE_METRICS_ADDR", For: withDev, value: metricsAddr,
+			Meaning: "Address at which the process serves /metrics, /healthz and /readyz, host:port, without TLS and credentials. Not set: no metrics"},
 		{Name: publicURLName, For: withDev, value: publicURL,
 			Meaning: "Base URL of the API, such as https://agents.example, for links that decide, and as the issuer of assertions. Not set: links have the host of the request that creates them; perdure dev issues assertions as its own address"},
 		{Name: "PERDURE_REPLICAS", Default: "1", For: all, value: replicas,
@@ -139,6 +142,14 @@ var groups = []group{
 			Meaning: "How long a waiting run stays in its workflow before it is parked. A parked run belongs to no worker version"},
 		{Name: "PERDURE_STRICT", For: apiDev, value: strict,
 			Meaning: "true: check every event. Before an event that AG-UI forbids, end the stream and log an error. For tests"},
+		{Name: "PERDURE_TLS_CERT_FILE", For: apiOnly, value: tlsCert,
+			Meaning: "File with the certificate of the API and its intermediate authorities, PEM. The API follows its changes. Not set: plain HTTP"},
+		{Name: "PERDURE_TLS_CLIENT_CA_FILE", For: apiOnly, value: tlsClientCA,
+			Meaning: "File with the certificate authorities of clients, PEM. Every connection then needs a certificate of one of them. Not set: clients need no certificate"},
+		{Name: "PERDURE_TLS_CLIENT_NAMES", For: apiOnly, value: tlsClientNames,
+			Meaning: "Names of which a client's certificate must have one, separated by commas: DNS names, or URIs such as spiffe://example/proxy. Not set: every certificate of the authorities"},
+		{Name: "PERDURE_TLS_KEY_FILE", For: apiOnly, value: tlsKey,
+			Meaning: "File with the private key of PERDURE_TLS_CERT_FILE, PEM"},
 	}},
 	{"Authorization", []Variable{
 		{Name: "PERDURE_PLATFORM_ADMIN_ROLE", Default: "perdure-platform-admin", For: withDev, value: platformAdmin,
@@ -154,9 +165,11 @@ var groups = []group{
 		{Name: "PERDURE_AUTH_ALLOW_ANONYMOUS", Default: "false", For: apiDev, value: allowAnonymous,
 			Meaning: "true: allow PERDURE_AUTH=none on addresses other than loopback. Every caller can then do everything. Needs PERDURE_HOSTS for hosts other than this machine"},
 		{Name: "PERDURE_AUTH_KEYS", For: apiDev, value: authKeys,
-			Meaning: "File of keys, YAML or JSON, read at start. Mode apikey"},
-		{Name: "PERDURE_AUTH_PROXIES", Default: "127.0.0.0/8,::1/128", For: apiDev, value: authProxies,
-			Meaning: "Networks of the proxy, separated by commas. Mode header refuses requests from others"},
+			Meaning: "File of keys, YAML or JSON. The API follows its changes. Mode apikey"},
+		{Name: "PERDURE_AUTH_PROXIES", For: apiDev, value: authProxies,
+			Meaning: "Networks of the proxy, such as 10.1.0.0/16, separated by commas. Mode header refuses requests from others. Not set: every address if the proxy has a secret or a client certificate, else this machine"},
+		{Name: proxySecretVariable, For: apiDev, value: proxySecret, secret: true,
+			Meaning: "Secret that the proxy sends in the header Perdure-Proxy-Secret, at least 32 bytes, or two secrets during a rotation, separated by white space. Mode header requires it, or PERDURE_TLS_CLIENT_NAMES, except on loopback"},
 		{Name: "PERDURE_AUTH_ROLES_HEADER", Default: "X-Forwarded-Groups", For: apiDev, value: rolesHeader,
 			Meaning: "Header with the caller's roles, separated by commas. Modes header and none"},
 		{Name: "PERDURE_AUTH_SUBJECT_HEADER", Default: "X-Forwarded-User", For: apiDev, value: subjectHeader,
@@ -185,8 +198,6 @@ var groups = []group{
 			Meaning: "Build ID of the worker in its deployment. Runs move to another version only between turns"},
 		{Name: "PERDURE_DEPLOYMENT", For: workerOnly, value: deployment,
 			Meaning: "Temporal worker deployment of the worker. Not set: the worker is not versioned"},
-		{Name: "PERDURE_METRICS_ADDR", For: workerOnly, value: metricsAddr,
-			Meaning: "Address at which the worker serves /metrics, host:port. Not set: no metrics. The API serves /metrics on its own address"},
 		{Name: "PERDURE_MODEL_SILENCE", Default: "5m", For: workerDev, value: modelSilence,
 			Meaning: "Maximum time without a chunk from the model. The worker then repeats the call"},
 		{Name: "PERDURE_PROMOTE", For: workerOnly, value: promote,

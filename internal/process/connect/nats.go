@@ -26,6 +26,8 @@ func dialNATS(ctx context.Context, cfg *config.Config, name string, logger *slog
 	}
 	options = append(options,
 		nats.Name(name),
+		// The permissions of a process can then exclude the answers to other processes.
+		nats.CustomInboxPrefix("_INBOX."+name),
 		nats.Timeout(attemptTimeout),
 		// -1 = the client reconnects without end.
 		nats.MaxReconnects(-1),
