@@ -68,7 +68,7 @@ cat > "$dir/api/keys.yaml" <<END
 keys:
   - sha256: $(printf %s "$key" | openssl dgst -sha256 -r | cut -d ' ' -f 1)
     subject: admin
-    roles: [admin]
+    roles: [perdure-platform-admin]
 END
 (umask 077 && echo "$key" > "$dir/api-key")
 echo "$dir is complete. The key for the API is in $dir/api-key"
