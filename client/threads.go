@@ -92,3 +92,36 @@ func (c *Client) DeleteThread(ctx context.Context, thread string) error {
 	_, err := c.send(ctx, request{method: http.MethodDelete, path: threadPath(thread)})
 	return err
 }
+
+// Shares are the owner of a thread, and with whom the thread is shared.
+type Shares struct {
+	Owner  string  `json:"owner,omitempty"` // "" = an anonymous caller
+	Shares []Share `json:"shares"`
+}
+
+// Share gives access to a thread to the callers with a subject, with a role, or to everyone of the
+// tenant. Exactly one of Subject, Role and Everyone is set.
+type Share struct {
+	Subject  string `json:"subject,omitempty"`
+	Role     string `json:"role,omitempty"`
+	Everyone bool   `json:"everyone,omitempty"`
+	Access   string `json:"access"` // read, run, decide or manage
+}
+
+// Shares returns the owner of a thread, and with whom the thread is shared.
+func (c *Client) Shares(ctx context.Context, thread string) (Document[Shares], error) {
+	return document[Shares](ctx, c, get(threadPath(thread)+"/shares", nil))
+}
+
+// Share replaces the shares of a thread. Without shares the thread is private.
+func (c *Client) Share(ctx context.Context, thread string, shares ...Share) (Document[Shares], error) {
+	if shares == nil {
+		shares = []Share{}
+	}
+	r, err := post(threadPath(thread)+"/shares", map[string]any{"shares": shares})
+	if err != nil {
+		return Document[Shares]{}, err
+	}
+	r.method = http.MethodPut
+	return document[Shares](ctx, c, r)
+}

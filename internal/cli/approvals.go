@@ -109,7 +109,7 @@ func agentAndStep(a client.Approval) string {
 
 // approvers describes who may decide, and the votes if there is a quorum.
 func approvers(a client.Approval) string {
-	text := "all callers"
+	text := "-" // the rule names nobody
 	for i, name := range a.Approvers {
 		if i == 0 {
 			text = name

@@ -300,10 +300,15 @@ func TestLists(t *testing.T) {
 		"GET /v1/threads/t1/state":               respondWith(`{"state":{"a":[1]}}`),
 		"GET /v1/threads/t1/messages":            respondWith(`{"items":[{"id":"1","role":"user","content":"hi"}]}`),
 		"GET /v1/threads/t1/runs":                respondWith(`{"items":[{"runId":"r1","agent":"a","startedAt":"2026-01-01T00:00:00Z","outcome":"error","code":"x"}]}`),
-		"DELETE /v1/threads/t1":                  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
-		"POST /v1/threads/t1/runs/r%201/cancel":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
-		"POST /v1/threads/t1/messages":           respondWith(`{"runId":"r1","cursor":"c"}`),
-		"GET /v1/agents":                         respondWith(`{"items":[{"name":"a","model":"m","revision":"0123456789abcdef"}]}`),
+		"GET /v1/threads/t1/shares":              respondWith(`{"owner":"ann","shares":[{"subject":"bob","access":"run"}]}`),
+		"PUT /v1/threads/t1/shares": func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			_, _ = w.Write([]byte(strings.Replace(string(body), "{", `{"owner":"ann",`, 1)))
+		},
+		"DELETE /v1/threads/t1":                 func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+		"POST /v1/threads/t1/runs/r%201/cancel": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
+		"POST /v1/threads/t1/messages":          respondWith(`{"runId":"r1","cursor":"c"}`),
+		"GET /v1/agents":                        respondWith(`{"items":[{"name":"a","model":"m","revision":"0123456789abcdef"}]}`),
 		"POST /v1/schedules": func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			if want := `{"id":"s1","agent":"a","cron":["@daily"],"intervals":[{"every":"1h"}],"input":{"messages":[{"content":"hi","role":"user"}]}}`; string(body) != want {
@@ -319,7 +324,7 @@ func TestLists(t *testing.T) {
 	if got := run(t, environ, "", "approvals", "--agent", "a", "--limit", "2"); !strings.Contains(got.out, `pay {"n":1}`) || !strings.Contains(got.out, "role:x (0 of 2)") {
 		t.Errorf("approvals = %q, want the call and its votes", got.out)
 	} else {
-		for _, want := range []string{"Which color? [answer (string)]", "shop, step check   Ship it?  ", "all callers (approve: 1 of 2, edit: 1 of 2 for {\"n\":2})", `Go on? {"limit":"tokens"}`} {
+		for _, want := range []string{"Which color? [answer (string)]", "shop, step check   Ship it?  ", "- (approve: 1 of 2, edit: 1 of 2 for {\"n\":2})", `Go on? {"limit":"tokens"}`} {
 			if !strings.Contains(got.out, want) {
 				t.Errorf("approvals = %q, want text with %q", got.out, want)
 			}
@@ -337,6 +342,10 @@ func TestLists(t *testing.T) {
 	if got := run(t, environ, "", "threads", "runs", "t1"); !strings.Contains(got.out, "error x") {
 		t.Errorf("runs = %q, want the error of the run", got.out)
 	}
+	run(t, environ, "", "threads", "share", "t1").want(t, 0, "WHO   ACCESS\nann   owner\nbob   run\n", "")
+	run(t, environ, "", "threads", "share", "t1", "a=b=read", "role:finance=decide", "everyone=read").want(t, 0, "WHO            ACCESS\nann            owner\na=b            read\nrole:finance   decide\neveryone       read\n", "")
+	run(t, environ, "", "threads", "share", "t1", "--private").want(t, 0, "WHO   ACCESS\nann   owner\n", "")
+	run(t, environ, "", "threads", "share", "t1", "bob").want(t, exitUsage, "", "is not a share such as bob=run")
 	run(t, environ, "", "threads", "delete", "t1", "--json").want(t, 0, "{}\n", "")
 	run(t, environ, "", "cancel", "t1").want(t, 0, "r 1 is being cancelled.\n", "")
 	run(t, environ, "", "cancel", "t2").want(t, 0, "r 2 waits for decisions: answer or reject them.\n", "")

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,11 +13,11 @@ import (
 
 // threadsCommand returns the group "threads". Without a subcommand it lists threads.
 func (e *environment) threadsCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "threads", Short: "List, read and delete threads", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "threads", Short: "List, read, share and delete threads", Args: cobra.NoArgs}
 	list := e.listThreads()
 	cmd.RunE = list.RunE
 	cmd.Flags().AddFlagSet(list.Flags())
-	cmd.AddCommand(list, e.showThread(), e.threadMessages(), e.threadState(), e.threadRuns(), e.deleteThread())
+	cmd.AddCommand(list, e.showThread(), e.threadMessages(), e.threadState(), e.threadRuns(), e.shareThread(), e.deleteThread())
 	return cmd
 }
 
@@ -135,6 +138,84 @@ func (e *environment) threadRuns() *cobra.Command {
 	})
 	paging(cmd, &p)
 	return cmd
+}
+
+// shareThread returns "threads share". It replaces the shares of a thread, or shows them.
+func (e *environment) shareThread() *cobra.Command {
+	var makePrivate bool
+	cmd := &cobra.Command{
+		Use: "share THREAD [NAME=ACCESS...]", Short: "Replace the shares of a thread, or show them", Args: cobra.MinimumNArgs(1), ValidArgsFunction: e.completeThreads,
+		Long: "Replaces the shares of a thread. NAME is a subject, role:name or everyone, and ACCESS is read, run, decide or manage. Without NAME=ACCESS it shows the owner and the shares.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			shares, err := sharesOf(args[1:])
+			if err != nil {
+				return err
+			}
+			if makePrivate && len(shares) > 0 {
+				return usage(errors.New("--private cannot be combined with shares"))
+			}
+			c, err := e.client(cmd)
+			if err != nil {
+				return err
+			}
+			var answer client.Document[client.Shares]
+			if makePrivate || len(shares) > 0 {
+				answer, err = c.Share(cmd.Context(), args[0], shares...)
+			} else {
+				answer, err = c.Shares(cmd.Context(), args[0])
+			}
+			if err != nil {
+				return err
+			}
+			rows := [][]string{{"WHO", "ACCESS"}, {answer.Value.Owner, "owner"}}
+			for _, share := range answer.Value.Shares {
+				rows = append(rows, []string{granteeOf(share), share.Access})
+			}
+			return e.printResult(cmd, answer.JSON, "", rows)
+		},
+	}
+	cmd.Flags().BoolVar(&makePrivate, "private", false, "remove all shares")
+	return cmd
+}
+
+// The names of grantees that are no subjects.
+const (
+	granteeEveryone   = "everyone"
+	granteeRolePrefix = "role:"
+)
+
+// sharesOf parses arguments such as bob=run, role:finance=decide and everyone=read. The API checks
+// the access.
+func sharesOf(args []string) ([]client.Share, error) {
+	var shares []client.Share
+	for _, arg := range args {
+		at := strings.LastIndex(arg, "=")
+		if at < 1 {
+			return nil, usage(fmt.Errorf("%q is not a share such as bob=run, role:finance=decide or everyone=read", arg))
+		}
+		share := client.Share{Access: arg[at+1:]}
+		switch name := arg[:at]; {
+		case name == granteeEveryone:
+			share.Everyone = true
+		case strings.HasPrefix(name, granteeRolePrefix):
+			share.Role = strings.TrimPrefix(name, granteeRolePrefix)
+		default:
+			share.Subject = name
+		}
+		shares = append(shares, share)
+	}
+	return shares, nil
+}
+
+// granteeOf is the inverse of sharesOf for one share, without its access.
+func granteeOf(share client.Share) string {
+	switch {
+	case share.Everyone:
+		return granteeEveryone
+	case share.Role != "":
+		return granteeRolePrefix + share.Role
+	}
+	return share.Subject
 }
 
 // deleteThread returns "threads delete". It does not ask for confirmation.

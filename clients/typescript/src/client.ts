@@ -105,6 +105,16 @@ export class PerdureClient {
     await this.delete(threadURL(this.baseUrl, threadId), "unknown_thread", options);
   }
 
+  /** Returns the owner of a thread, and with whom the thread is shared. */
+  shares(threadId: string, options: CommandOptions = {}): Promise<AnswerOf<"showShares">> {
+    return this.get(`${threadURL(this.baseUrl, threadId)}/shares`, options);
+  }
+
+  /** Replaces the shares of a thread. An empty list makes the thread private. */
+  share(threadId: string, shares: schemas.Share[], options: CommandOptions = {}): Promise<AnswerOf<"putShares">> {
+    return this.request({ method: "PUT", url: `${threadURL(this.baseUrl, threadId)}/shares`, body: { shares } }, options);
+  }
+
   /** Lists the messages of a thread from the beginning. */
   messages(threadId: string, query: Filter<"showMessages"> = {}, options: CommandOptions = {}): Listing<Message> {
     return this.list(`${threadPath(threadId)}/messages`, query, options);

@@ -40,6 +40,7 @@ export type {
   Run,
   Schedule,
   ScheduleSpec,
+  Share,
   Superseded,
   Thread,
   ThreadEntry,

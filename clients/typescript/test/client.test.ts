@@ -60,6 +60,10 @@ for (const [transport, options] of Object.entries(allTransports)) {
       while (!listed.includes(fork)) listed = (await all(client.threads({ limit: 1 }))).map(({ threadId }) => threadId);
       assert.ok(listed.includes("parent"));
 
+      const shares = [{ role: "finance", access: "decide" as const }, { everyone: true, access: "read" as const }];
+      assert.deepEqual((await client.share(fork, shares)).shares, shares);
+      assert.deepEqual((await client.shares(fork)).shares, shares);
+      assert.deepEqual((await client.share(fork, [])).shares, []);
       await client.deleteThread(fork);
       await assert.rejects(client.thread(fork), { status: 404, code: "unknown_thread" });
       await assert.rejects(client.deleteThread(fork), { status: 404, code: "unknown_thread" });

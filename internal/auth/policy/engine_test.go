@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -178,6 +179,35 @@ func TestInvalidPoliciesAreRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", text, err, want)
 		}
+	}
+}
+
+// TestGuideHasPolicies: the guide has the default policies, and its example of own policies is valid.
+func TestGuideHasPolicies(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../../docs/guides/authorization.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defaults, err := os.ReadFile("default.cedar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(guide), "```cedar\n")
+	if len(blocks) != 3 {
+		t.Fatalf("number of blocks with policies = %d, want 2", len(blocks)-1)
+	}
+	shown, _, _ := strings.Cut(blocks[1], "```")
+	if shown != string(defaults) {
+		t.Error("docs/guides/authorization.md does not have the text of default.cedar")
+	}
+	own, _, _ := strings.Cut(blocks[2], "```")
+	e := engine(t, own)
+	if rule := check(t, e, caller("bob", "auditor"), policy.ReadThread, threadOf(&ann), policy.Context{}); rule != "" {
+		t.Errorf("an auditor is denied by %q, want permitted", rule)
+	}
+	if rule := check(t, e, caller("bob", "contractor"), policy.CreateThread, policy.Tenant("acme"), policy.Context{}); rule != "no-contractors" {
+		t.Errorf("a contractor is denied by %q, want by no-contractors", rule)
 	}
 }
 
