@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,13 +107,19 @@ func startNodes(t *testing.T) natsCluster {
 	return c
 }
 
-// freePort returns a port that stays free while its node is down. It is below the range of ports
-// for outgoing connections.
+// ports is the number of ports that freePort has tried, from a random beginning.
+var ports atomic.Int64
+
+func init() { ports.Store(int64(rand.IntN(1 << 20))) }
+
+// freePort returns a port that stays free while its node is down: it is below the range of ports
+// for outgoing connections, and no two nodes of this process get the same one. A cluster with a
+// node that cannot listen never has three replicas.
 func freePort(t *testing.T) int {
 	t.Helper()
 	const lowest, highest = 15000, 32000
 	for range 100 {
-		port := lowest + rand.IntN(highest-lowest)
+		port := lowest + int(ports.Add(1)%(highest-lowest))
 		if l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port))); err == nil {
 			l.Close()
 			return port
