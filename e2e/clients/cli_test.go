@@ -93,7 +93,7 @@ func TestExitCodesOfCommands(t *testing.T) {
 	kit.Shared.StartCommand(t, "run", "nobody", "hi").Finish(t, 6)
 	kit.Shared.StartCommand(t, "run", "demo").Finish(t, 2)
 	kit.Shared.StartCommand(t, "run", "demo", "hi", "--url", "http://127.0.0.1:1").Finish(t, 5)
-	kit.Shared.StartCommand(t, "steer", kit.NewThread(), "hi").Finish(t, 7)
+	kit.Shared.StartCommand(t, "steer", kit.NewThread(), "hi").Finish(t, 6)
 	kit.Shared.StartCommand(t, "run", "assistant", failing, "--thread", kit.NewThreadOf(kit.Shared)).Finish(t, 1)
 
 	thread := kit.NewThreadOf(kit.Shared)

@@ -69,13 +69,13 @@ func wantNothingStarted(t *testing.T, in kit.Input) {
 	}
 }
 
-func TestUnknownRun(t *testing.T) {
+func TestCancelInUnknownThread(t *testing.T) {
 	t.Parallel()
 	in := kit.Input{ThreadID: kit.NewThread(), RunID: "run-1"}
 	wantNothingStarted(t, in)
 	resp, err := kit.Shared.Post(t.Context(), kit.CancelPath(in), "")
-	if p := kit.ReadProblem(t, resp, err); p.Status != 404 || p.Code != "unknown_run" {
-		t.Errorf("cancel: %d %s, want 404 unknown_run", p.Status, p.Code)
+	if p := kit.ReadProblem(t, resp, err); p.Status != 404 || p.Code != "unknown_thread" {
+		t.Errorf("cancel: %d %s, want 404 unknown_thread", p.Status, p.Code)
 	}
 }
 
