@@ -105,7 +105,7 @@ turns:
 `
 
 // startGuide starts Perdure for the reader of a page, with the definitions that the page has.
-func startGuide(t *testing.T, text string) *guide {
+func startGuide(t *testing.T, guideText string) *guide {
 	t.Helper()
 	g := &guide{t: t, dir: t.TempDir()}
 	g.at = kit.NewPerdure(filepath.Join(g.dir, "data"), kit.SharedModel)
@@ -116,7 +116,7 @@ func startGuide(t *testing.T, text string) *guide {
 	}
 	for name, text := range map[string]string{
 		"refund.yaml":  strings.ReplaceAll(string(refund), "http://127.0.0.1:8090", startBookshop(t).url),
-		"support.yaml": guideAgent,
+		"support.yaml": agentOf(guideText),
 	} {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(g.at.Agents, name), []byte(text), 0o600)
@@ -125,7 +125,7 @@ func startGuide(t *testing.T, text string) *guide {
 	if err != nil {
 		t.Fatal(err)
 	}
-	saveDefinitions(t, g.at.Agents, text)
+	saveDefinitions(t, g.at.Agents, guideText)
 	g.at.Start(t)
 	t.Cleanup(func() { // not inspected: the guides leave approvals open
 		if err := g.at.Stop(); err != nil {
@@ -133,6 +133,14 @@ func startGuide(t *testing.T, text string) *guide {
 		}
 	})
 	return g
+}
+
+// agentOf returns the guides' agent. A link for another person needs a rule that names approvers.
+func agentOf(guide string) string {
+	if !strings.Contains(guide, `"roles": ["finance"]`) {
+		return guideAgent
+	}
+	return strings.Replace(guideAgent, "{tools: [issue_refund]}", "{tools: [issue_refund], approvers: [role:finance]}", 1)
 }
 
 // saveDefinitions saves the definitions that a page tells the reader to save.

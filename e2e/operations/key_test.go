@@ -54,6 +54,10 @@ func TestRevokedKeys(t *testing.T) {
 			calls = kit.CustomValue[[]string](t, e, "perdure.toolCalls")
 		}
 	}
+	shares := map[string]any{"shares": []any{map[string]any{"everyone": true, "access": "read"}}}
+	if resp := p.RequestAs(t, keyOfBob, http.MethodPut, "/v1/threads/"+in.ThreadID+"/shares", shares); resp.StatusCode != http.StatusOK {
+		t.Fatalf("share: got %s, want %d", resp.Status, http.StatusOK)
+	}
 	lines[keyOfGuest] = ", expires: " + time.Now().Add(5*time.Second).UTC().Format(time.RFC3339)
 	writeKeys(t, keys, lines)
 	p.Output.Await(t, "the file of API keys has changed")
