@@ -85,7 +85,7 @@ golangci: $(TOOLS)/ready cold # format, vet and lint
 	cd bench && $(TOOLS)/golangci-lint run --allow-serial-runners ./...
 
 .PHONY: rules
-rules: $(TOOLS)/ready cold # check that workflows are deterministic, and the rules of the code's structure
+rules: $(TOOLS)/ready cold openssl # check that workflows are deterministic, and the rules of the code's structure
 	$(TOOLS)/workflowcheck ./workflows/...
 	go test ./internal/archtest
 
@@ -104,7 +104,7 @@ unit: $(NODE_READY) ## Test the packages that do not link the embedded Temporal 
 	cd bench && $(TEST) $(RACE) ./...
 
 .PHONY: heavy
-heavy: cold # test the packages that link the embedded Temporal server
+heavy: cold openssl # test the packages that link the embedded Temporal server
 	$(TEST) -timeout 15m $(HEAVY)
 
 .PHONY: clients
@@ -115,6 +115,12 @@ clients: cold $(NODE_READY) # test the clients, each with its own runner, agains
 		npm --prefix "$$(dirname $$dir)" test; \
 	done
 
+.PHONY: openssl
+openssl: # install Debian's openssl for tests of deploy/setup.sh, if this is root on Debian
+	@command -v openssl >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+		&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends openssl >/dev/null; } \
+		|| echo "There is no openssl: tests that need it are skipped."
+
 .PHONY: debian
 debian: # install Debian's Chromium and nginx for tests of pages, if this is root on Debian
 	@{ command -v chromium && command -v nginx; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
@@ -122,7 +128,7 @@ debian: # install Debian's Chromium and nginx for tests of pages, if this is roo
 		|| echo "There is no Chromium or no nginx: tests that need them are skipped."
 
 .PHONY: e2e
-e2e: cold debian $(NODE_READY) $(CLIENT_READY) ## Test the whole program with real clients
+e2e: cold debian openssl $(NODE_READY) $(CLIENT_READY) ## Test the whole program with real clients
 	go build -ldflags="-s -w" -o bin/e2e/ ./cmd/perdure ./cmd/api ./cmd/worker ./e2e/servers ./e2e/servers/nats ./e2e/servers/temporal
 	E2E_PROGRAMS=$(CURDIR)/bin/e2e $(TEST) -timeout 50m $(call FIRST,$(filter-out $(HEAVY),$(E2E)),%/cluster %/pipelines %/runs %/clients)
 

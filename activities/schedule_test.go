@@ -122,6 +122,24 @@ func (f *scheduleFixture) DescribeWorkflowExecution(context.Context, string, str
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status}}, nil
 }
 
+// TestFiringNeedsAccessToThread: a schedule starts no run in a thread that belongs to another
+// principal, also if that principal has begun the thread after the schedule was created.
+func TestFiringNeedsAccessToThread(t *testing.T) {
+	t.Parallel()
+	for owner, want := range map[string]string{"ann": "", "bob": "forbidden"} {
+		f := setupSchedules(t, func(s *schedules.Stored) { s.ThreadID = "shared" })
+		first := stream.Run{Thread: f.run.Thread, ID: "r0"}
+		in := &stream.Input{Requester: &auth.Principal{Tenant: "shop", Subject: owner}}
+		if _, err := f.log.ProposeFirstInput(t.Context(), first, [32]byte{1}, in); err != nil {
+			t.Fatal(err)
+		}
+		fired, err := f.startRun()
+		if err != nil || fired.Refused != want || len(f.started) != map[string]int{"": 1, "forbidden": 0}[want] {
+			t.Errorf("firing in a thread of %s = %+v, %v with %d runs, want refused %q", owner, fired, err, len(f.started), want)
+		}
+	}
+}
+
 // startRun executes the activity that starts the run of a firing.
 func (f *scheduleFixture) startRun() (out runs.FiredRun, err error) {
 	f.t.Helper()

@@ -12,12 +12,12 @@ import (
 )
 
 // A thread belongs to the principal whose request is its first record: the requester of its first
-// input, or who forked it. The owner is part of that record, so nothing else has to be written, and
-// JetStream decides which of two concurrent requests begins the thread (beginThread).
+// input, or the caller that forked it. The owner is part of that record, so the API writes nothing
+// else, and JetStream decides which of two concurrent requests begins the thread (beginThread).
 //
-// The owner may share the thread. The shares are in the thread's entry of the index only: one
-// compare-and-swap changes them. A bucket that was lost loses the shares, and the thread is private
-// again.
+// The owner may share the thread. Only the thread's entry in the index has the shares: one
+// compare-and-swap changes them. If the bucket of the index is lost, the shares are lost, and
+// RestoreIndex makes all threads private.
 
 // ErrNotListed tells that no run of the thread has begun, so the thread has no entry in the index.
 var ErrNotListed = errors.New("stream: no run of the thread has begun")

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Guard decides. All fields but Threads are required, and owned by the Server. It has no state of
+// Guard decides what callers may do with threads and schedules. All fields but Threads are required, and owned by the Server. It has no state of
 // its own, and is safe for concurrent use.
 type Guard struct {
 	Policies *policy.Engine
@@ -24,8 +24,7 @@ type Guard struct {
 // Check returns nil if the caller may do something with a thread. Errors: *policy.DeniedError, 404
 // unknown_thread, 401.
 //
-// A handler that reads checks after it has read: a thread that begins meanwhile may belong to
-// somebody else.
+// A handler that reads calls Check after it has read: another caller may begin the thread before.
 func (g *Guard) Check(ctx context.Context, thread stream.Thread, action policy.Action) error {
 	return g.check(ctx, thread, action, policy.Context{})
 }

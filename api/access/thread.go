@@ -48,9 +48,9 @@ func AddressRun(ctx context.Context, threadID, id string) (stream.Run, error) {
 	return run, request.CheckRun(run)
 }
 
-// Reader returns a check for the readers of a thread's events, which a view makes each time before
-// it shows events (view.View.Admit): that the caller may read the thread now. It costs nothing as
-// long as the owner and the shares stay the same. Only one goroutine may use it.
+// Reader returns a check that the caller may read the thread now. A view calls it each time before
+// it shows events (view.View.Admit). As long as the owner and the shares stay the same, a call only
+// looks at the index in memory. Only one goroutine may use the check.
 //
 // A reader may wait for a thread that does not exist, so Reader fails only if the thread exists and
 // the caller may not read it.
@@ -97,5 +97,5 @@ func (g *Guard) MayRead(ctx context.Context) func(stream.Access) bool {
 
 // isUnknown reports whether an error is a 404.
 func isUnknown(err error) bool {
-	return err != nil && !policy.IsDenied(err) && problem.Of(err).Status == http.StatusNotFound
+	return err != nil && problem.Of(err).Status == http.StatusNotFound
 }

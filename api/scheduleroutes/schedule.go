@@ -48,7 +48,7 @@ func (r *Routes) checkThread(ctx context.Context, id string) error {
 		return nil
 	}
 	_, err := r.Access.Thread(ctx, id, policy.RunThread)
-	if err != nil && problem.Of(err).Code == "unknown_thread" {
+	if err == nil || problem.Of(err).Code == "unknown_thread" {
 		return nil
 	}
 	return problem.Within("/threadId", err)

@@ -20,7 +20,7 @@ type File struct {
 	Text []byte
 }
 
-// Engine decides. It is safe for concurrent use.
+// Engine decides what callers may do, by its policies. It is safe for concurrent use.
 type Engine struct {
 	policies *cedar.PolicySet
 	roles    Roles

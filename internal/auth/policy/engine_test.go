@@ -142,6 +142,21 @@ func TestTenantsNamesDoNotMix(t *testing.T) {
 	}
 }
 
+// TestEmptyRoleMakesNoAdministrator: without a role of administrators, an empty role of a caller
+// gives nothing.
+func TestEmptyRoleMakesNoAdministrator(t *testing.T) {
+	t.Parallel()
+	e, err := policy.New(policy.Roles{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, action := range threadActions {
+		if rule := check(t, e, caller("bob", ""), action, threadOf(&ann), policy.Context{}); rule == "" {
+			t.Errorf("%s by a caller with an empty role is permitted, want denied", action)
+		}
+	}
+}
+
 func TestOperatorsPolicies(t *testing.T) {
 	t.Parallel()
 	e := engine(t, `

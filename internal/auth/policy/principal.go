@@ -17,6 +17,10 @@ type Roles struct {
 // DefaultRoles are the roles of administrators without a configuration.
 var DefaultRoles = Roles{PlatformAdmin: "perdure-platform-admin", TenantAdmin: "perdure-tenant-admin"}
 
+// hasRole reports whether a principal has a role of the configuration; "" = nobody has it, also not a
+// principal whose provider lists an empty role.
+func hasRole(p auth.Principal, role string) bool { return role != "" && p.Has(role) }
+
 // caller returns the entity of a caller.
 func (r Roles) caller(p auth.Principal) cedar.Entity {
 	parents := []cedar.EntityUID{cedar.NewEntityUID("Tenant", cedar.String(p.Tenant))}
@@ -25,11 +29,11 @@ func (r Roles) caller(p auth.Principal) cedar.Entity {
 		parents = append(parents, cedar.NewEntityUID("Role", cedar.String(role)))
 		roles = append(roles, cedar.String(role))
 	}
-	isPlatformAdmin := p.Has(r.PlatformAdmin)
+	isPlatformAdmin := hasRole(p, r.PlatformAdmin)
 	if isPlatformAdmin {
 		parents = append(parents, cedar.NewEntityUID("Group", "platform-administrators"))
 	}
-	if isPlatformAdmin || p.Has(r.TenantAdmin) {
+	if isPlatformAdmin || hasRole(p, r.TenantAdmin) {
 		parents = append(parents, cedar.NewEntityUID("Group", "tenant-administrators"))
 	}
 	return cedar.Entity{

@@ -42,7 +42,7 @@ func (c Caller) Member(name string) (string, error) {
 const delimiters = `,;"\`
 
 // headerValue returns the value of a member for a header. A value that a header cannot have as it is
-// is an error: an escaped or shortened one would name somebody else.
+// is an error: an escaped or shortened one could be the name of another caller.
 func (c Caller) headerValue(name string) (string, error) {
 	value, err := c.Member(name)
 	if err != nil {
