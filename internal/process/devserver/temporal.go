@@ -22,6 +22,7 @@ type temporalServer struct {
 	server  temporal.Server
 	log     *temporalLog
 	db      *database
+	block   *portBlock
 	address string
 	orphans []Orphan
 }
@@ -29,7 +30,20 @@ type temporalServer struct {
 // startTemporal prepares the database and starts the server, and returns when the server responds.
 // If it fails, nothing keeps running. Errors: *PortError, *DirectoryError.
 func startTemporal(ctx context.Context, o Options) (*temporalServer, error) {
-	ports, err := temporalPorts(o.TemporalPort)
+	block, err := reservePorts()
+	if err != nil {
+		return nil, err
+	}
+	s, err := startTemporalAt(ctx, o, block)
+	if err != nil {
+		block.release()
+	}
+	return s, err
+}
+
+// startTemporalAt is startTemporal with the ports of block, which the server's stop releases.
+func startTemporalAt(ctx context.Context, o Options, block *portBlock) (*temporalServer, error) {
+	ports, err := temporalPorts(o.TemporalPort, block)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +55,7 @@ func startTemporal(ctx context.Context, o Options) (*temporalServer, error) {
 	case err != nil:
 		return nil, &DirectoryError{Dir: o.Data, Err: err}
 	}
-	s := &temporalServer{log: newTemporalLog(o), db: db, address: hostPort(ports.frontend), orphans: orphans}
+	s := &temporalServer{log: newTemporalLog(o), db: db, block: block, address: hostPort(ports.frontend), orphans: orphans}
 	if err := s.start(ports, o.HistoryEvents); err != nil {
 		return nil, fmt.Errorf("start Temporal: %w", err)
 	}
@@ -85,8 +99,9 @@ func (s *temporalServer) awaitReady(ctx context.Context, namespace string) error
 	return err
 }
 
-// stop stops the server, waits for it, and checkpoints the database.
+// stop stops the server, waits for it, releases its ports, and checkpoints the database.
 func (s *temporalServer) stop() error {
 	s.log.mute()
+	defer s.block.release()
 	return errors.Join(s.server.Stop(), s.db.checkpoint())
 }

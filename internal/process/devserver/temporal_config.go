@@ -26,22 +26,17 @@ type servicePorts struct {
 	frontend, history, matching, worker int
 }
 
-// temporalPorts returns the port frontend for the frontend, or a free one if it is 0, and free
-// ports for the other services. Errors: *PortError.
-func temporalPorts(frontend int) (servicePorts, error) {
+// temporalPorts returns the ports of the four services: those of the block, and for the frontend the
+// port frontend unless it is 0. Errors: *PortError.
+func temporalPorts(frontend int, block *portBlock) (servicePorts, error) {
+	ports := servicePorts{frontend: block.port(1), history: block.port(2), matching: block.port(3), worker: block.port(4)}
 	if frontend != 0 {
 		if err := probePort("Temporal", "--temporal-port", frontend); err != nil {
 			return servicePorts{}, err
 		}
+		ports.frontend = frontend
 	}
-	free, err := freePorts(4)
-	if err != nil {
-		return servicePorts{}, err
-	}
-	if frontend == 0 {
-		frontend = free[3]
-	}
-	return servicePorts{frontend: frontend, history: free[0], matching: free[1], worker: free[2]}, nil
+	return ports, nil
 }
 
 // each calls f for each service.
