@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/auth"
@@ -33,7 +34,9 @@ func (s *Server) authenticate(c *gin.Context) {
 		return
 	}
 	if mayChange(c.Request) && !s.requestAllowed(c.Request) {
-		s.Refuse(c, errOrigin(c.Request))
+		err := errOrigin(c.Request)
+		s.recorder.Reject(c, err.Status, err.Detail)
+		s.Refuse(c, err)
 		return
 	}
 	identity, err := s.Auth.Authenticate(c.Request)
@@ -85,6 +88,7 @@ func mayChange(r *http.Request) bool {
 func (s *Server) refuseCaller(c *gin.Context, err error) {
 	if errors.Is(err, auth.ErrInvalid) || errors.Is(err, auth.ErrUntrusted) {
 		s.logger.WarnContext(c.Request.Context(), "a request was refused", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortReason(err))
+		s.recorder.Reject(c, problem.Of(err).Status, shortReason(err))
 	} else if !errors.Is(err, auth.ErrUnavailable) { // Refuse logs that error
 		s.logger.DebugContext(c.Request.Context(), "a request was refused", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortReason(err))
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/api/approvalroutes"
+	"github.com/perdure/perdure/api/auditroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/index/threads"
@@ -192,7 +193,7 @@ func (c *apiDescription) wantDescribed(t testing.TB, req *http.Request, sent str
 // codesOfAll are the errors that every operation may return. docs/reference/http-api.md lists them.
 var codesOfAll = []string{
 	"400 invalid_input", "400 invalid_cursor", "401 unauthenticated", "403 forbidden", "403 origin_not_allowed", "404 not_found", "408 body_timeout",
-	"413 too_large", "415 unsupported_media_type", "500 internal", "503 auth_unavailable", "503 node_full", "503 unavailable",
+	"413 too_large", "415 unsupported_media_type", "500 internal", "503 audit_unavailable", "503 auth_unavailable", "503 node_full", "503 unavailable",
 }
 
 // isListed reports whether the description lists an error of an operation.
@@ -248,7 +249,7 @@ func TestExamplesMatchDescription(t *testing.T) {
 // TestDescriptionHasEveryRoute: the description has exactly the server's routes.
 func TestDescriptionHasEveryRoute(t *testing.T) {
 	t.Parallel()
-	server := api.New(api.Config{Inbox: &approvalroutes.Inbox{Index: &inbox.Index{}}, Threads: &threads.Index{}, Schedules: &schedules.Store{}})
+	server := api.New(api.Config{Inbox: &approvalroutes.Inbox{Index: &inbox.Index{}}, Threads: &threads.Index{}, Schedules: &schedules.Store{}, Audit: &auditroutes.Audit{}})
 	var routes, operations []string
 	segment := regexp.MustCompile(`:([a-z]+)`)
 	for _, r := range server.Routes() {

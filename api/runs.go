@@ -92,6 +92,7 @@ func (s *Server) startRun(c *gin.Context) error {
 	if err := s.startOrAttach(ctx, in); err != nil {
 		return err
 	}
+	s.auditDecisions(ctx, in)
 	if in.steered != nil {
 		return request.WriteJSON(c, http.StatusAccepted, in.steered)
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/agentroutes"
 	"github.com/perdure/perdure/api/approvalroutes"
+	"github.com/perdure/perdure/api/auditing"
+	"github.com/perdure/perdure/api/auditroutes"
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/lookup"
@@ -29,6 +31,7 @@ import (
 	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/api/threadroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/dispatch"
@@ -60,6 +63,8 @@ type Config struct {
 	Auth auth.Authenticator
 	// Policies decides what callers may do. Required.
 	Policies *policy.Engine
+	// Audit is the audit log. nil = nothing is recorded, and its routes are missing.
+	Audit *auditroutes.Audit
 	// Tools knows the tools that workers have announced. nil = no tool is known, and arguments and
 	// answers are checked by workers only.
 	Tools AnnouncedTools
@@ -158,6 +163,7 @@ type Server struct {
 	streams        *streams.Streams
 	answers        *request.Answers
 	readiness      readiness
+	recorder       *auditing.Recorder
 	closed         context.Context    // ends with Drain: all streams and sockets end
 	close          context.CancelFunc // ends closed
 }
@@ -197,6 +203,12 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime, cfg.MaxBodyBytes), logger: cfg.Logger}
 	s.answers = request.NewAnswers(cfg.MaxAnswerBytes)
+	var entries *store.Writer
+	var holds *store.Holds
+	if cfg.Audit != nil {
+		entries, holds = cfg.Audit.Writer, cfg.Audit.Holds
+	}
+	s.recorder = auditing.NewRecorder(entries, cfg.Logger)
 	s.views = view.Viewer{Follower: cfg.Follower, Snapshots: cfg.Snapshots}
 	s.dispatch = &dispatch.Dispatcher{Log: cfg.Log, Temporal: cfg.Temporal}
 	s.closed, s.close = context.WithCancel(context.Background())
@@ -229,6 +241,7 @@ func New(cfg Config) *Server {
 		Streams:              s.streams,
 		Views:                s.views,
 		Access:               s.access,
+		Recorder:             s.recorder,
 		Runs:                 s.runsOfSockets(),
 		Closed:               s.closed,
 		MaxMessage:           cfg.MaxBody,
@@ -239,7 +252,7 @@ func New(cfg Config) *Server {
 		MaxSockets:           cfg.MaxSockets,
 	})
 	s.threads = threadroutes.New(threadroutes.Config{
-		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Access: s.access, Index: cfg.Threads, Inbox: store,
+		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Access: s.access, Index: cfg.Threads, Inbox: store, Holds: holds,
 	})
 	return s
 }
@@ -284,11 +297,12 @@ func (s *Server) routes() *gin.Engine {
 		s.Refuse(c, problem.New(http.StatusInternalServerError, "internal", ""))
 	}))
 	r.Use(s.LimitBodyTime, s.CountBody, s.answers.CountAnswer)
-	r.GET(socketPath, s.authenticate, s.checkQuery, s.sockets.Serve) // before CORS, whose refusals have no body
+	record := s.recorder.Record(auditAction)
+	r.GET(socketPath, s.authenticate, s.checkQuery, record, s.sockets.Serve) // before CORS, whose refusals have no body
 	approvals := approvalroutes.New(approvalroutes.Config{
 		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Decisions: s.decisions, Streams: s.streams, Access: s.access, Inbox: s.Inbox,
 	})
-	approvals.RegisterLinks(r) // before CORS and authentication: a link needs neither
+	approvals.RegisterLinks(r, record) // before CORS and authentication: a link needs neither
 	if len(s.Origins) > 0 {
 		r.Use(s.refuseOrigin, cors.New(s.cors())) // a browser's preflight request has no credentials
 	}
@@ -303,7 +317,7 @@ func (s *Server) routes() *gin.Engine {
 	r.GET(openAPIPath, s.countStream, s.Handle(s.showOpenAPI))
 	// Answers to GET requests count as streams of the node. Handlers of long POST answers count by
 	// themselves (startRun).
-	v1 := r.Group("/v1", s.labelRequest, s.countStream)
+	v1 := r.Group("/v1", s.labelRequest, record, s.countStream)
 	definitions := &agentroutes.Routes{Writer: s.Writer, Reader: s.Reader, Catalog: s.Catalog, Tools: s.Tools, Known: s.Known, Logger: s.logger}
 	definitions.Register(v1, s.requireAdmin)
 	v1.POST("/agents/:agent/runs", s.Handle(s.startRun))
@@ -325,6 +339,10 @@ func (s *Server) routes() *gin.Engine {
 			Temporal:  s.Temporal,
 			Access:    s.access,
 		}
+		routes.Register(v1)
+	}
+	if s.Audit != nil {
+		routes := &auditroutes.Routes{Writer: s.Writer, Reader: s.Reader, Audit: s.Audit, Access: s.access}
 		routes.Register(v1)
 	}
 	v1.POST("/threads/:thread/pause", s.Handle(s.pauseThread))

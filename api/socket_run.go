@@ -49,7 +49,14 @@ type socketRun struct {
 	in *preparedInput
 }
 
-func (r socketRun) StartOrAttach(ctx context.Context) error  { return r.s.startOrAttach(ctx, r.in) }
+func (r socketRun) StartOrAttach(ctx context.Context) error {
+	if err := r.s.startOrAttach(ctx, r.in); err != nil {
+		return err
+	}
+	r.s.auditDecisions(ctx, r.in)
+	return nil
+}
+
 func (r socketRun) Run() stream.Run                          { return r.in.run }
 func (r socketRun) Agent() string                            { return r.in.agent.Name }
 func (r socketRun) View() *view.View                         { return r.in.view }

@@ -121,6 +121,7 @@ func setupTenants(t *testing.T) *tenantFixture {
 		fixture.inbox = openInbox(t, c.Log)
 		c.Auth, c.Temporal, c.Inbox = byHeader, fixture.reached, fixture.inbox
 		withThreadList(t)(c)
+		withAudit(t)(c)
 	})
 	fixture.temporal.start = func(in runs.Input) error { fixture.interrupt(fixture.begin(in, "e1"), mark); return nil }
 	a := fixture.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, inputOf("r1", mark)), alpha...)

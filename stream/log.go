@@ -183,6 +183,25 @@ func (l *Log) Blobs() jetstream.ObjectStore { return l.blobs }
 // Conn returns the connection that the log uses. Its owner closes it, not the caller of Conn.
 func (l *Log) Conn() *nats.Conn { return l.nc }
 
+// OwnStream opens a further stream of the log, and creates it with cfg and the log's number of
+// replicas if it is missing. The stream's name is cfg.Name after the log's name, and its subjects
+// are those below prefix. An existing stream keeps its configuration.
+func (l *Log) OwnStream(ctx context.Context, cfg jetstream.StreamConfig) (s jetstream.Stream, prefix string, err error) {
+	prefix = l.prefix + "_" + cfg.Name // not below l.prefix, whose subjects are those of the log
+	cfg.Name, cfg.Replicas, cfg.Subjects = l.name+"_"+cfg.Name, l.replicas, []string{prefix + ".>"}
+	s, err = l.js.Stream(ctx, cfg.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		s, err = l.js.CreateStream(ctx, cfg) // needs no permission to change streams
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			s, err = l.js.Stream(ctx, cfg.Name)
+		}
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("stream: open %s: %w", cfg.Name, err)
+	}
+	return s, prefix, nil
+}
+
 // KeyValue opens a bucket of the log, and creates it with cfg and the log's number of replicas if
 // it is missing. The bucket's name is cfg.Bucket after the stream's name. An existing bucket keeps
 // its configuration.

@@ -97,6 +97,10 @@ func Token(id string) string {
 	return "~" + tokenEncoding.EncodeToString(sum[:20])
 }
 
+// KeyToken is Token for the keys of buckets, which must not contain "~". Different IDs keep different
+// tokens.
+func KeyToken(id string) string { return strings.Replace(Token(id), "~", "=", 1) }
+
 // isPlain reports whether Token can use an ID as it is.
 func isPlain(id string) bool {
 	if id == "" || len(id) > 64 {

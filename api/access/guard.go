@@ -53,6 +53,15 @@ func (g *Guard) CheckTenant(ctx context.Context, action policy.Action) error {
 	return g.Policies.Check(p, action, policy.Tenant(p.Tenant), policy.Context{})
 }
 
+// CheckPlatform returns nil if the caller may do something with what all tenants share.
+func (g *Guard) CheckPlatform(ctx context.Context, action policy.Action) error {
+	p, err := request.Principal(ctx)
+	if err != nil {
+		return err
+	}
+	return g.Policies.Check(p, action, policy.Platform(), policy.Context{})
+}
+
 // CheckSchedule returns nil if the caller may do something with a schedule of its tenant. owner is
 // nil for an anonymous owner.
 func (g *Guard) CheckSchedule(ctx context.Context, owner *auth.Principal, action policy.Action) error {

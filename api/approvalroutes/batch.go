@@ -9,10 +9,12 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/auditing"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/audit"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -122,6 +124,10 @@ func readEntry(raw json.RawMessage, e *batchEntry) error {
 // batchResultOf returns the result of the i-th decision. It logs the cause of a 5xx, once, because
 // the answer does not contain it.
 func (r *Routes) batchResultOf(ctx context.Context, i int, e batchEntry, outcome decisions.Outcome) batchResult {
+	auditing.Also(ctx, audit.DecideInterrupt, func(further *audit.Entry) {
+		further.Target = audit.Target{Thread: audit.Cut(e.ThreadID), Approval: audit.Cut(e.ID)}
+		further.Details = map[string]string{"decision": audit.Cut(e.Decision)}
+	}, outcome.Err)
 	result := batchResult{
 		ThreadID: e.ThreadID,
 		ID:       e.ID,

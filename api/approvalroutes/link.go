@@ -12,10 +12,12 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/api/access"
+	"github.com/perdure/perdure/api/auditing"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/links"
+	"github.com/perdure/perdure/internal/audit"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/runs"
@@ -79,6 +81,8 @@ func (r *Routes) makeLink(c *gin.Context) error {
 		return decisions.InvalidAnswer("/decision", "must be on a tool call: a question needs an answer")
 	}
 	link.Args = interrupt.ArgsDigest() // readLink compares it
+	auditing.Detail(ctx, "decision", link.Decision)
+	auditing.Detail(ctx, "subject", link.Subject)
 	token, err := r.inbox.Links.Token(link)
 	if errors.Is(err, links.ErrTooLarge) {
 		return problem.BadRequest("invalid_input", "/roles", "must be fewer: with all roles, your own included, the link would be too long")
@@ -210,6 +214,9 @@ func (r *Routes) useLink(c *gin.Context) {
 	if err == nil {
 		ctx = request.WithRun(ctx, stream.Run{Thread: stream.Thread{Tenant: link.Tenant, ID: link.Thread}}, "")
 		c.Request = c.Request.WithContext(ctx)
+		auditing.By(ctx, personOf(link))
+		auditing.About(ctx, func(t *audit.Target) { t.Approval = link.Approval })
+		auditing.Detail(ctx, "decision", link.Decision)
 		linkCtx := request.WithChannel(auth.With(ctx, personOf(link)), request.ChannelLink)
 		receipt, err = r.decisions.Decide(linkCtx, stream.Thread{Tenant: link.Tenant, ID: link.Thread}, link.Approval, decisions.Request{Decision: link.Decision})
 	}
@@ -229,6 +236,7 @@ func (r *Routes) useLink(c *gin.Context) {
 // not a problem in JSON. It logs the cause of a 5xx.
 func (r *Routes) showRefusal(c *gin.Context, err error) {
 	p := problem.Of(err)
+	problem.Keep(c, p)
 	if p.Status >= http.StatusInternalServerError {
 		r.finder.Logger.ErrorContext(c.Request.Context(), "a link failed", "error", err)
 	}

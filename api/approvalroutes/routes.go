@@ -74,12 +74,13 @@ func (r *Routes) Register(v1 *gin.RouterGroup) {
 }
 
 // RegisterLinks adds the routes of links. They need no credentials, because the token in the path
-// is one. Register them before authentication and CORS.
-func (r *Routes) RegisterLinks(routes gin.IRoutes) {
+// is one. Register them before authentication and CORS. record is middleware that records the
+// decision in the audit log.
+func (r *Routes) RegisterLinks(routes gin.IRoutes, record gin.HandlerFunc) {
 	if r.inbox == nil {
 		return
 	}
 	routes.GET(LinkPath+":token", r.showLink)
 	routes.HEAD(LinkPath+":token", r.showLink) // programs that check the links of a mail send HEAD
-	routes.POST(LinkPath+":token", r.useLink)
+	routes.POST(LinkPath+":token", record, r.useLink)
 }

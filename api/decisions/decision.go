@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/auditing"
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
@@ -45,6 +46,7 @@ type Outcome struct {
 // 410 expired, 422 for a decision that does not fit. After another error the outcome is unknown,
 // and the same decision may be sent again.
 func (s *Service) Decide(ctx context.Context, thread stream.Thread, id string, req Request) (DecisionReceipt, error) {
+	auditing.Detail(ctx, "decision", req.Decision)
 	outcome := s.DecideAll(ctx, thread, []Target{{id, req}})[0]
 	return outcome.DecisionReceipt, outcome.Err
 }

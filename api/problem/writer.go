@@ -35,16 +35,39 @@ func (w Writer) Refuse(c *gin.Context, err error) {
 	if p.Status >= http.StatusInternalServerError && p.Code != CodeFull && c.Request.Context().Err() == nil {
 		w.logger.ErrorContext(c.Request.Context(), "request failed", "method", c.Request.Method, "route", c.FullPath(), "error", err)
 	}
+	c.Abort()
+	Keep(c, p)
+	Write(c.Writer, p)
+}
+
+// Write writes a problem as the response. Nothing may have been written to the response before.
+func Write(w http.ResponseWriter, p *Problem) {
 	body, err := json.Marshal(p)
 	if err != nil {
 		body = []byte(`{"type":"about:blank","status":500,"code":"internal"}`)
 	}
+	header := w.Header()
+	header.Set("Content-Type", "application/problem+json")
 	if p.RetryAfter > 0 {
-		c.Header("Retry-After", strconv.Itoa(p.RetryAfter))
+		header.Set("Retry-After", strconv.Itoa(p.RetryAfter))
 	}
 	if p.Challenge != "" {
-		c.Header("WWW-Authenticate", p.Challenge)
+		header.Set("WWW-Authenticate", p.Challenge)
 	}
-	c.Abort()
-	c.Data(p.Status, "application/problem+json", body)
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(body) // the client may be gone
+}
+
+// keptKey is the key of the problem of a request in gin's context.
+const keptKey = "perdure.problem"
+
+// Keep notes the problem of a request for Kept. Refuse calls it; a handler that answers with a page
+// instead of a problem calls it itself.
+func Keep(c *gin.Context, p *Problem) { c.Set(keptKey, p) }
+
+// Kept returns the problem with which a request is refused; nil = it is not refused.
+func Kept(c *gin.Context) *Problem {
+	p, _ := c.Get(keptKey)
+	kept, _ := p.(*Problem)
+	return kept
 }

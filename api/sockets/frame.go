@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/audit"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/view"
 )
@@ -97,6 +98,23 @@ var membersOf = map[string][]string{
 	"steer":       {"threadId", "message"},
 	"decide":      {"threadId", "approvalId", "decision", "args", "content", "reason", "remember"},
 	"tool_result": {"threadId", "toolCallId", "content", "error"},
+}
+
+// auditAction returns the frame's action in the audit log.
+func (r *clientFrame) auditAction() audit.Action {
+	switch r.Type {
+	case "run":
+		return audit.StartRun
+	case "cancel":
+		return audit.CancelRun
+	case "steer":
+		return audit.SteerThread
+	case "decide":
+		return audit.DecideInterrupt
+	case "tool_result":
+		return audit.SendToolResult
+	}
+	return audit.Read
 }
 
 // checkMembers refuses a member that belongs to frames of other types, and thus a client that

@@ -9,9 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/api/auditing"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/streams"
+	"github.com/perdure/perdure/internal/audit"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/socket"
 	"github.com/perdure/perdure/stream"
@@ -194,9 +196,22 @@ func (s *session) start(ctx context.Context, r *clientFrame, serve func(context.
 		if run, err := r.run(ctx); err == nil {
 			ctx = request.WithRun(ctx, run, "")
 		}
-		end(s.conclude(ctx, r, s.serveRecovering(ctx, r, serve)))
+		ctx = s.Recorder.Begin(ctx, r.auditAction())
+		auditing.About(ctx, func(t *audit.Target) {
+			t.Thread, t.Agent, t.Approval = audit.Cut(r.ThreadID), audit.Cut(r.Agent), audit.Cut(r.ApprovalID)
+		})
+		end(s.conclude(ctx, r, s.settle(ctx, s.serveRecovering(ctx, r, serve))))
 	})
 	return nil
+}
+
+// settle records the outcome of a request in the audit log, and returns the error for the client. A
+// stream that has begun is recorded already.
+func (s *session) settle(ctx context.Context, err error) error {
+	if errors.Is(err, io.EOF) {
+		return err
+	}
+	return auditing.Settle(ctx, err)
 }
 
 // countingStream wraps serve for a request with a stream: it counts the stream of the node, and

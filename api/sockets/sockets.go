@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/perdure/perdure/api/access"
+	"github.com/perdure/perdure/api/auditing"
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/lookup"
@@ -71,6 +72,7 @@ type Config struct {
 	Streams   *streams.Streams
 	Views     view.Viewer
 	Access    *access.Guard
+	Recorder  *auditing.Recorder
 	Runs      Runs
 	// Closed ends when the server drains: all WebSockets close then, with 1001.
 	Closed context.Context

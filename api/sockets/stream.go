@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/access"
+	"github.com/perdure/perdure/api/auditing"
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
@@ -34,6 +35,9 @@ func (s *session) run(ctx context.Context, r *clientFrame) error {
 		return in.StartOrAttach(ctx)
 	}
 	if err := s.changeInSlot(ctx, place); err != nil {
+		return err
+	}
+	if err := auditing.Accept(ctx); err != nil {
 		return err
 	}
 	if steered := in.Steered(); steered != nil {

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 
+	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/stream"
@@ -31,6 +32,9 @@ func (r *Routes) deleteThread(c *gin.Context) error {
 	if err := r.access.Check(c.Request.Context(), thread, policy.ManageThread); err != nil {
 		return err
 	}
+	if err := r.checkHold(c.Request.Context(), thread); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), purgeTimeout)
 	defer cancel()
 	if err := r.purge(ctx, thread, snap); err != nil {
@@ -38,6 +42,18 @@ func (r *Routes) deleteThread(c *gin.Context) error {
 	}
 	c.Status(http.StatusNoContent)
 	return nil
+}
+
+// checkHold refuses, with 409 legal_hold, the deletion of a thread that has a legal hold.
+func (r *Routes) checkHold(ctx context.Context, thread stream.Thread) error {
+	if r.holds == nil {
+		return nil
+	}
+	hold, err := r.holds.On(ctx, thread)
+	if hold == nil || err != nil {
+		return err
+	}
+	return problem.New(http.StatusConflict, "legal_hold", "the thread has a legal hold, or its tenant has one: it can be deleted when the hold is released")
 }
 
 // purgeTimeout bounds a deletion. It exceeds request.ResponseTimeout because a long thread has many

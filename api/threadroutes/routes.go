@@ -10,10 +10,11 @@ import (
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/silence"
 	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/index/threads"
 )
 
-// Config configures Routes. All fields but Index and Inbox are required.
+// Config configures Routes. All fields but Index, Inbox and Holds are required.
 type Config struct {
 	Problems problem.Writer
 	Bodies   request.Reader
@@ -26,6 +27,8 @@ type Config struct {
 	// Inbox has the open interrupts of all threads; a deletion removes those of its thread. nil =
 	// there is no inbox.
 	Inbox *inbox.Store
+	// Holds has the legal holds, which forbid deletions. nil = there are none.
+	Holds *store.Holds
 }
 
 // Routes serves threads. It has no state of its own, and is safe for concurrent use.
@@ -39,11 +42,12 @@ type Routes struct {
 	access   *access.Guard
 	index    *threads.Index
 	inbox    *inbox.Store
+	holds    *store.Holds
 }
 
 // New returns the routes.
 func New(cfg Config) *Routes {
-	return &Routes{cfg.Problems, cfg.Bodies, cfg.Finder, cfg.Commands, cfg.Watcher, cfg.Access, cfg.Index, cfg.Inbox}
+	return &Routes{cfg.Problems, cfg.Bodies, cfg.Finder, cfg.Commands, cfg.Watcher, cfg.Access, cfg.Index, cfg.Inbox, cfg.Holds}
 }
 
 // Register adds the routes to the group /v1, which authenticates.

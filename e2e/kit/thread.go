@@ -26,18 +26,14 @@ func (p *Endpoint) StateOf(t *testing.T, in Input) map[string]any {
 }
 
 // Approve approves the only interrupt of a thread whose run a follower has read to its end, and
-// reads on until a run succeeds. Like every client, it repeats a request whose effect is unknown.
+// reads on until a run succeeds.
 func (f *Follower) Approve(t *testing.T) {
 	t.Helper()
 	asked := InterruptsOf(t, f.Events)
 	if len(asked) != 1 {
 		t.Fatalf("interrupts of the run = %+v, want one", asked)
 	}
-	status, a := Decide(t, f.Endpoint, f.In.ThreadID, asked[0].ID, `{"decision":"approve"}`)
-	for repeats := 0; status == http.StatusServiceUnavailable && repeats < 3; repeats++ { // the thread's worker was killed
-		status, a = Decide(t, f.Endpoint, f.In.ThreadID, asked[0].ID, `{"decision":"approve"}`)
-	}
-	if status != http.StatusOK {
+	if status, a := Decide(t, f.Endpoint, f.In.ThreadID, asked[0].ID, `{"decision":"approve"}`); status != http.StatusOK {
 		t.Fatalf("approve: got %d %v, want %d", status, a, http.StatusOK)
 	}
 	f.AttachPath = "/v1/threads/" + f.In.ThreadID + "/events"

@@ -115,6 +115,11 @@ export class PerdureClient {
     return this.request({ method: "PUT", url: `${threadURL(this.baseUrl, threadId)}/shares`, body: { shares } }, options);
   }
 
+  /** Lists the audit log, oldest first. For administrators. */
+  audit(filter: Filter<"listAuditEntries"> = {}, options: CommandOptions = {}): Listing<schemas.AuditEntry> {
+    return this.list("/v1/audit", filter, options);
+  }
+
   /** Lists the messages of a thread from the beginning. */
   messages(threadId: string, query: Filter<"showMessages"> = {}, options: CommandOptions = {}): Listing<Message> {
     return this.list(`${threadPath(threadId)}/messages`, query, options);

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/internal/index/watch"
+	"github.com/perdure/perdure/stream"
 )
 
 // ArchiveTTL is how long the archive has a decided interrupt. The thread's audit has it as long as
@@ -36,7 +37,7 @@ type Reference struct {
 
 // decidedKey returns the key of an interrupt that e has resolved.
 func decidedKey(tenant string, e *Event) string {
-	return decidedPrefix + token(tenant) + "." + sortKeyOf(e.At, e.Approval.ID)
+	return decidedPrefix + stream.KeyToken(tenant) + "." + sortKeyOf(e.At, e.Approval.ID)
 }
 
 // Archive adds the interrupt that e has resolved to the archive, until Archived has passed since e.

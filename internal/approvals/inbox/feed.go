@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/stream"
 )
 
 // ErrBroken: the feed has lost its consumer or a message. The reader follows again with its last
@@ -51,7 +53,7 @@ func (s *Store) Follow(ctx context.Context, tenant string, after *Cursor) (*Feed
 	defer cancel()
 	f := &Feed{store: s, consumer: "feed_" + rand.Text()}
 	cfg := jetstream.ConsumerConfig{
-		Name: f.consumer, DeliverPolicy: jetstream.DeliverNewPolicy, FilterSubject: s.prefix + eventPrefix + token(tenant) + ".*",
+		Name: f.consumer, DeliverPolicy: jetstream.DeliverNewPolicy, FilterSubject: s.prefix + eventPrefix + stream.KeyToken(tenant) + ".*",
 		AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: feedTTL, MemoryStorage: true, Replicas: 1,
 	}
 	if after != nil {

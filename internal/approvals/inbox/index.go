@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/internal/index/watch"
+	"github.com/perdure/perdure/stream"
 )
 
 // Index has the open interrupts and the archive in memory, both sorted by time, so that the API
@@ -171,7 +172,7 @@ func (idx *Index) Decided(tenant string, f Filter, after string, limit int) (pag
 	idx.archive.mu.RLock()
 	defer idx.archive.mu.RUnlock()
 	last := ""
-	for _, d := range slices.Backward(idx.archive.decided[token(tenant)]) {
+	for _, d := range slices.Backward(idx.archive.decided[stream.KeyToken(tenant)]) {
 		if beforeKey != "" && d.sortKey >= beforeKey || !f.matches(&properties{thread: d.Thread, agent: d.Agent, tool: d.Tool}) {
 			continue
 		}
@@ -188,7 +189,7 @@ func (idx *Index) Decided(tenant string, f Filter, after string, limit int) (pag
 func (idx *Index) Await(ctx context.Context, tenant string, h *History) error {
 	for {
 		open, archived := idx.Changed(), idx.archive.Changed()
-		if idx.isVisible(token(tenant), h) {
+		if idx.isVisible(stream.KeyToken(tenant), h) {
 			return nil
 		}
 		select {
@@ -216,7 +217,7 @@ func (idx *Index) isVisible(tenant string, h *History) bool {
 func (idx *Index) AwaitEvent(ctx context.Context, tenant string, m *Message) error {
 	for {
 		changed := idx.Changed()
-		if idx.shows(token(tenant), m) {
+		if idx.shows(stream.KeyToken(tenant), m) {
 			return nil
 		}
 		select {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/stream"
 )
 
 // Page is a part of the open interrupts of a tenant, oldest first.
@@ -28,7 +30,7 @@ func (idx *Index) List(tenant string, f Filter, after string, limit int) (Page, 
 	}
 	idx.mu.RLock()
 	p := Page{Items: []json.RawMessage{}, Events: Cursor{revision: idx.revision, at: time.Now(), epoch: idx.store.epoch}}
-	items := idx.pending[token(tenant)]
+	items := idx.pending[stream.KeyToken(tenant)]
 	idx.mu.RUnlock()
 	at, found := slices.BinarySearchFunc(items, afterKey, compareSortKey)
 	if found {
@@ -52,16 +54,16 @@ func (idx *Index) List(tenant string, f Filter, after string, limit int) (Page, 
 // not wait for it. It does nothing if the index does not have the interrupt.
 func (idx *Index) Forget(ctx context.Context, tenant, thread, id string) error {
 	idx.mu.RLock()
-	at := slices.IndexFunc(idx.pending[token(tenant)], func(item *openInterrupt) bool {
+	at := slices.IndexFunc(idx.pending[stream.KeyToken(tenant)], func(item *openInterrupt) bool {
 		return item.properties.thread == thread && strings.HasSuffix(item.sortKey, "."+id)
 	})
 	sortKey := ""
 	if at >= 0 {
-		sortKey = idx.pending[token(tenant)][at].sortKey
+		sortKey = idx.pending[stream.KeyToken(tenant)][at].sortKey
 	}
 	idx.mu.RUnlock()
 	if at < 0 {
 		return nil
 	}
-	return idx.store.purgePending(ctx, pendingPrefix+token(tenant)+"."+sortKey)
+	return idx.store.purgePending(ctx, pendingPrefix+stream.KeyToken(tenant)+"."+sortKey)
 }

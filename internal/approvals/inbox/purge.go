@@ -29,7 +29,7 @@ func (s *Store) Purge(ctx context.Context, t stream.Thread) error {
 				return asUnavailable(err)
 			}
 		}
-		if err := s.kv.Purge(ctx, eventPrefix+token(t.Tenant)+"."+rec.Step, jetstream.PurgeTTL(EventTTL)); err != nil {
+		if err := s.kv.Purge(ctx, eventPrefix+stream.KeyToken(t.Tenant)+"."+rec.Step, jetstream.PurgeTTL(EventTTL)); err != nil {
 			return asUnavailable(err)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -78,10 +77,6 @@ func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 	return &Store{log: l, js: js, kv: kv, backing: backing, stream: name, prefix: "$KV." + kv.Bucket() + ".", epoch: epoch}, nil
 }
 
-// token returns a tenant as a token of a key. Keys of a bucket must not contain "~", which begins
-// the tokens of long IDs (stream.Token). Different tenants keep different tokens.
-func token(tenant string) string { return strings.Replace(stream.Token(tenant), "~", "=", 1) }
-
 // timeDigits is the width of the time in a key: milliseconds since 1970 in hexadecimal, with
 // leading zeros, so that keys sort by time until the year 10889.
 const timeDigits = 12
@@ -94,7 +89,7 @@ func sortKeyOf(requestedAt time.Time, id string) string {
 
 // pendingKey returns the key of an open interrupt.
 func pendingKey(tenant string, a *Approval) string {
-	return pendingPrefix + token(tenant) + "." + sortKeyOf(a.RequestedAt, a.ID)
+	return pendingPrefix + stream.KeyToken(tenant) + "." + sortKeyOf(a.RequestedAt, a.ID)
 }
 
 // pending is the value of a pending key.
@@ -181,7 +176,7 @@ func (s *Store) Record(ctx context.Context, tenant, id string, e *Event) error {
 	if err != nil {
 		return fmt.Errorf("inbox: encode: %w", err)
 	}
-	_, err = s.kv.Create(ctx, eventPrefix+token(tenant)+"."+id, value, jetstream.KeyTTL(EventTTL))
+	_, err = s.kv.Create(ctx, eventPrefix+stream.KeyToken(tenant)+"."+id, value, jetstream.KeyTTL(EventTTL))
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return nil
 	}
@@ -193,7 +188,7 @@ var ErrUnknownEvent = errors.New("inbox: unknown event")
 
 // Event returns an event by its id. Errors: ErrUnknownEvent.
 func (s *Store) Event(ctx context.Context, tenant, id string) (*Event, error) {
-	entry, err := s.kv.Get(ctx, eventPrefix+token(tenant)+"."+id)
+	entry, err := s.kv.Get(ctx, eventPrefix+stream.KeyToken(tenant)+"."+id)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, ErrUnknownEvent
 	}

@@ -13,6 +13,11 @@ const (
 	CreateSchedule Action = "createSchedule"
 	CreateLink     Action = "createLink"
 
+	// SetHold is on a Tenant or a Thread: it allows to set and release its legal hold.
+	SetHold Action = "setHold"
+	// ReadAudit is on a Tenant or the Platform.
+	ReadAudit Action = "readAudit"
+
 	// ReadThread allows to read a Thread, its events, its state and its audit.
 	ReadThread Action = "readThread"
 	// RunThread allows to send input and results of client tools to a Thread, to steer it, and to

@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"crypto/sha256"
 	_ "embed" // for defaultPolicies
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,13 +26,16 @@ type File struct {
 type Engine struct {
 	policies *cedar.PolicySet
 	roles    Roles
+	digest   string
 }
 
 // New returns an engine with the default policies and those of the operator. The error names the
 // file and the line of a mistake, or the policy whose @id is missing or not unique.
 func New(roles Roles, files ...File) (*Engine, error) {
 	e := &Engine{policies: cedar.NewPolicySet(), roles: roles}
+	digest := sha256.New()
 	for _, file := range slices.Concat([]File{{"default.cedar", defaultPolicies}}, files) {
+		fmt.Fprintf(digest, "%d\n%s", len(file.Text), file.Text)
 		list, err := cedar.NewPolicyListFromBytes(file.Name, file.Text)
 		if err != nil {
 			return nil, fmt.Errorf("policies in %s: %w", file.Name, err)
@@ -45,8 +50,12 @@ func New(roles Roles, files ...File) (*Engine, error) {
 			}
 		}
 	}
+	e.digest = hex.EncodeToString(digest.Sum(nil))
 	return e, nil
 }
+
+// Digest returns the SHA-256 of the text of all policies, in hex. The audit log records it.
+func (e *Engine) Digest() string { return e.digest }
 
 // RuleNone is the rule of a denial that no policy states: no policy permits the action.
 const RuleNone = "no-permit"

@@ -17,6 +17,9 @@ type Resource struct{ entity cedar.Entity }
 // Tenant returns the resource for what does not exist yet.
 func Tenant(name string) Resource { return resource("Tenant", name, cedar.RecordMap{}) }
 
+// Platform returns the resource for what all tenants share.
+func Platform() Resource { return resource("Platform", "", cedar.RecordMap{}) }
+
 // Schedule returns a schedule with the subject of its owner.
 func Schedule(tenant, owner string) Resource {
 	return resource("Schedule", tenant, cedar.RecordMap{"owner": user(tenant, owner)})

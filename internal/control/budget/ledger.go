@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -174,7 +173,7 @@ func (l *Ledger) today() string { return l.Now().UTC().Format(time.DateOnly) }
 // key returns the key of a tenant's day. Keys of a bucket must not contain "~", which begins the
 // tokens of long IDs (stream.Token).
 func key(date, tenant string) string {
-	return date + "." + strings.Replace(stream.Token(tenant), "~", "=", 1)
+	return date + "." + stream.KeyToken(tenant)
 }
 
 // asUnavailable marks an error of the bucket as stream.ErrUnavailable, so that activities retry. It

@@ -64,12 +64,8 @@ func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 	return &Store{kv}, nil
 }
 
-// token returns an ID as a token of a key. Keys of a bucket must not contain "~", which begins the
-// tokens of long IDs (stream.Token). No token contains "=", so different IDs keep different tokens.
-func token(id string) string { return strings.Replace(stream.Token(id), "~", "=", 1) }
-
 // key returns the key of a schedule.
-func key(tenant, id string) string { return token(tenant) + "." + token(id) }
+func key(tenant, id string) string { return stream.KeyToken(tenant) + "." + stream.KeyToken(id) }
 
 // Create writes a new schedule, and sets k.Revision. Errors: ErrExists.
 func (s *Store) Create(ctx context.Context, tenant string, k *Stored) error {
@@ -142,7 +138,7 @@ func (s *Store) Delete(ctx context.Context, tenant, id string) error {
 // "" = from the beginning. next is the key to pass as after for the next page; "" = there is none.
 // Schedules that are deleted meanwhile are left out.
 func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page []*Stored, next string, err error) {
-	keys, err := s.kv.ListKeysFiltered(ctx, token(tenant)+".*")
+	keys, err := s.kv.ListKeysFiltered(ctx, stream.KeyToken(tenant)+".*")
 	if err != nil {
 		return nil, "", asUnavailable(err)
 	}
@@ -154,7 +150,7 @@ func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page
 		return nil, "", asUnavailable(context.Cause(ctx))
 	}
 	slices.Sort(all)
-	prefix := token(tenant) + "."
+	prefix := stream.KeyToken(tenant) + "."
 	first, found := slices.BinarySearch(all, prefix+after)
 	if found {
 		first++

@@ -49,6 +49,8 @@ type Config struct {
 	// Auth authenticates callers, and Policies decides what they may do.
 	Auth     auth.Authenticator
 	Policies *policy.Engine
+	// AuditRetention is how long entries of the audit log are kept; 0 = for ever.
+	AuditRetention time.Duration
 	// ParkAfter is how long a run waits for interrupts before it is parked. 0 = the default.
 	ParkAfter time.Duration
 	// Strict checks every event before the node sends it.
@@ -71,6 +73,7 @@ type Node struct {
 	follower *stream.Follower
 	board    *announce.Board
 	inbox    *inbox.Index
+	audit    *auditLog
 	threads  *threads.Index
 	agents   *watch.Watch
 	serving  chan error
@@ -110,6 +113,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.stopWatches()
 		return nil, err
 	}
+	if n.audit, err = openAudit(ctx, cfg.Snapshots.Log(), cfg.Policies, cfg.AuditRetention, cfg.Logger); err != nil {
+		n.stopWatches()
+		return nil, err
+	}
 	if n.follower, err = cfg.Snapshots.Log().Follow(ctx); err != nil {
 		n.stopWatches()
 		return nil, err
@@ -128,6 +135,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict,
 		Limits:     api.Limits{MaxSockets: cfg.Sockets, MaxStreams: cfg.Streams},
 		PublicKeys: n.board.PublicKeys,
+		Audit:      &n.audit.Audit,
 		Inbox:      approvals, Schedules: scheduleStore, Threads: n.threads,
 	})
 	n.http = &http.Server{
@@ -244,9 +252,13 @@ func (n *Node) Stop(ctx context.Context) error {
 	return err
 }
 
-// stopWatches stops the watches concurrently and waits for them. board and agents must be set.
+// stopWatches stops the watches and the audit log concurrently and waits for them. board and agents
+// must be set.
 func (n *Node) stopWatches() {
 	var wait sync.WaitGroup
+	if n.audit != nil {
+		wait.Go(n.audit.close)
+	}
 	if n.inbox != nil {
 		wait.Go(n.inbox.Stop)
 	}

@@ -33,6 +33,7 @@ func rolesClaim(c *Config) pflag.Value     { return bind(&c.Auth.OIDC.RolesClaim
 func tenantClaim(c *Config) pflag.Value    { return bind(&c.Auth.OIDC.TenantClaim, text) }
 func oidcTenant(c *Config) pflag.Value     { return bind(&c.Auth.OIDC.Tenant, text) }
 func parkAfter(c *Config) pflag.Value      { return bind(&c.ParkAfter, positiveDuration) }
+func auditRetention(c *Config) pflag.Value { return bind(&c.AuditRetention, optionalDuration) }
 func strict(c *Config) pflag.Value         { return bind(&c.Strict, truth) }
 func maxSockets(c *Config) pflag.Value     { return bind(&c.MaxSockets, upTo(1_000_000)) }
 func maxStreams(c *Config) pflag.Value     { return bind(&c.MaxStreams, upTo(1_000_000)) }

@@ -120,6 +120,15 @@ func positiveDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// optionalDuration parses a Go duration of zero or more.
+func optionalDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q is not a duration, such as 8760h", s)
+	}
+	return d, nil
+}
+
 // hostPort checks an address of the form host:port with a numeric port. The host may be empty.
 func hostPort(s string) (string, error) {
 	_, port, err := net.SplitHostPort(s)

@@ -5,7 +5,7 @@
 //
 // Rules:
 //   - Traces are exported only if OTEL_EXPORTER_OTLP_ENDPOINT (or its variant for traces) is set.
-//     Otherwise no spans are made.
+//     Otherwise no spans are made. The same holds for log records, which only the audit log makes.
 //   - Metrics are always collected.
 //   - Workflow code emits no telemetry. The interceptor does, because it can tell a replay from the
 //     first execution.
@@ -13,6 +13,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,10 +28,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploggrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/log/global"
 	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/log"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/exemplar"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -44,6 +49,7 @@ import (
 type Telemetry struct {
 	metrics *metric.MeterProvider
 	traces  *trace.TracerProvider // nil = no traces
+	logs    *log.LoggerProvider   // of the audit log; nil = no log records
 	handler http.Handler
 }
 
@@ -77,7 +83,7 @@ func Start(ctx context.Context, service string, getenv func(string) string) (*Te
 		handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}),
 	}
 	otel.SetMeterProvider(t.metrics)
-	if traced(getenv) {
+	if exported(getenv, "TRACES") {
 		spans, err := spanExporter(ctx, getenv)
 		if err != nil {
 			return nil, fmt.Errorf("telemetry: traces: %w", err)
@@ -85,6 +91,14 @@ func Start(ctx context.Context, service string, getenv func(string) string) (*Te
 		t.traces = trace.NewTracerProvider(trace.WithBatcher(spans), trace.WithResource(res), trace.WithIDGenerator(spanIDs{}))
 		otel.SetTracerProvider(t.traces)
 		otel.SetTextMapPropagator(propagator(getenv))
+	}
+	if exported(getenv, "LOGS") {
+		records, err := logExporter(ctx, getenv)
+		if err != nil {
+			return nil, fmt.Errorf("telemetry: log records: %w", err)
+		}
+		t.logs = log.NewLoggerProvider(log.WithProcessor(log.NewBatchProcessor(records)), log.WithResource(res))
+		global.SetLoggerProvider(t.logs)
 	}
 	return t, nil
 }
@@ -105,10 +119,10 @@ var temporalLatencies = metric.NewView(metric.Instrument{Name: "temporal_*", Kin
 	Aggregation: metric.AggregationExplicitBucketHistogram{Boundaries: []float64{0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 1800, 3600, 86400}},
 })
 
-// traced reports whether the environment enables traces.
-func traced(getenv func(string) string) bool {
-	return getenv("OTEL_SDK_DISABLED") != "true" && getenv("OTEL_TRACES_EXPORTER") != "none" &&
-		(getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "")
+// exported reports whether the environment enables a signal, TRACES or LOGS.
+func exported(getenv func(string) string, signal string) bool {
+	return getenv("OTEL_SDK_DISABLED") != "true" && getenv("OTEL_"+signal+"_EXPORTER") != "none" &&
+		(getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT") != "")
 }
 
 // propagator returns the propagator of the headers traceparent and tracestate, or one that does
@@ -125,17 +139,38 @@ func propagator(getenv func(string) string) propagation.TextMapPropagator {
 // spanExporter returns the exporter for the configured OTLP protocol. The exporter itself reads the
 // other OTEL_EXPORTER_OTLP_* variables.
 func spanExporter(ctx context.Context, getenv func(string) string) (trace.SpanExporter, error) {
-	protocol := getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")
-	if protocol == "" {
-		protocol = getenv("OTEL_EXPORTER_OTLP_PROTOCOL")
+	isGRPC, err := usesGRPC(getenv, "TRACES")
+	switch {
+	case err != nil:
+		return nil, err
+	case isGRPC:
+		return otlptracegrpc.New(ctx)
 	}
+	return otlptracehttp.New(ctx)
+}
+
+// logExporter is spanExporter for log records.
+func logExporter(ctx context.Context, getenv func(string) string) (log.Exporter, error) {
+	isGRPC, err := usesGRPC(getenv, "LOGS")
+	switch {
+	case err != nil:
+		return nil, err
+	case isGRPC:
+		return otlploggrpc.New(ctx)
+	}
+	return otlploghttp.New(ctx)
+}
+
+// usesGRPC reports whether the OTLP protocol of a signal is gRPC; otherwise it is HTTP.
+func usesGRPC(getenv func(string) string, signal string) (bool, error) {
+	protocol := cmp.Or(getenv("OTEL_EXPORTER_OTLP_"+signal+"_PROTOCOL"), getenv("OTEL_EXPORTER_OTLP_PROTOCOL"))
 	switch protocol {
 	case "grpc":
-		return otlptracegrpc.New(ctx)
+		return true, nil
 	case "", "http/protobuf":
-		return otlptracehttp.New(ctx)
+		return false, nil
 	}
-	return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q; grpc and http/protobuf are known", protocol)
+	return false, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q; grpc and http/protobuf are known", protocol)
 }
 
 // Metrics returns the handler of /metrics, in the format of Prometheus.
@@ -153,8 +188,11 @@ func (t *Telemetry) Shutdown(ctx context.Context, logger *slog.Logger) {
 	if t.traces != nil {
 		err = errors.Join(err, t.traces.Shutdown(ctx))
 	}
+	if t.logs != nil {
+		err = errors.Join(err, t.logs.Shutdown(ctx))
+	}
 	if err != nil {
-		logger.WarnContext(ctx, "the last traces were not sent", "error", err)
+		logger.WarnContext(ctx, "the last traces or log records were not sent", "error", err)
 	}
 }
 

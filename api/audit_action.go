@@ -1,0 +1,50 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/perdure/perdure/internal/audit"
+)
+
+// auditActions are the actions of the routes in the audit log. GET requests that are not listed are
+// reads.
+var auditActions = map[string]audit.Action{
+	"POST /v1/agents/:agent/runs":                        audit.StartRun,
+	"PUT /v1/agents/:agent":                              audit.PublishAgent,
+	"POST /v1/streams":                                   audit.Read,
+	"POST /v1/threads/:thread/runs/:run/cancel":          audit.CancelRun,
+	"POST /v1/threads/:thread/runs/:run/fork":            audit.ForkRun,
+	"POST /v1/threads/:thread/messages":                  audit.SteerThread,
+	"POST /v1/threads/:thread/pause":                     audit.PauseThread,
+	"POST /v1/threads/:thread/resume":                    audit.ResumeThread,
+	"PUT /v1/threads/:thread/shares":                     audit.ShareThread,
+	"DELETE /v1/threads/:thread":                         audit.DeleteThread,
+	"POST /v1/threads/:thread/approvals/:approval":       audit.DecideInterrupt,
+	"POST /v1/threads/:thread/approvals/:approval/links": audit.CreateLink,
+	"POST /v1/threads/:thread/tool-results":              audit.SendToolResult,
+	"POST /v1/approvals/batch":                           audit.DecideBatch,
+	"POST /v1/links/:token":                              audit.DecideByLink,
+	"POST /v1/schedules":                                 audit.CreateSchedule,
+	"PUT /v1/schedules/:schedule":                        audit.ChangeSchedule,
+	"DELETE /v1/schedules/:schedule":                     audit.DeleteSchedule,
+	"POST /v1/schedules/:schedule/pause":                 audit.PauseSchedule,
+	"POST /v1/schedules/:schedule/resume":                audit.ResumeSchedule,
+	"POST /v1/schedules/:schedule/trigger":               audit.TriggerSchedule,
+	"PUT /v1/hold":                                       audit.SetHold,
+	"DELETE /v1/hold":                                    audit.ReleaseHold,
+	"PUT /v1/threads/:thread/hold":                       audit.SetHold,
+	"DELETE /v1/threads/:thread/hold":                    audit.ReleaseHold,
+	"GET /v1/audit":                                      audit.ReadAudit,
+}
+
+// auditAction returns the action of a route. A test compares the routes that change something with
+// auditActions.
+func auditAction(method, route string) audit.Action {
+	if action, ok := auditActions[method+" "+route]; ok {
+		return action
+	}
+	if method == http.MethodGet || method == http.MethodHead {
+		return audit.Read
+	}
+	return audit.Change
+}

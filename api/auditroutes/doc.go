@@ -1,0 +1,2 @@
+// Package auditroutes has the routes of the audit log and of legal holds.
+package auditroutes
