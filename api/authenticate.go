@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
 )
 
 // publicRoutes are the routes without authentication. They reveal nothing about any tenant. Every
@@ -105,10 +106,12 @@ func shortReason(err error) string {
 	return text[:min(maxReasonBytes, len(text))]
 }
 
-// requireAdmin is middleware for routes that change what all tenants share: agents. It refuses
-// callers that the policies do not let publish the agent in the path.
-func (s *Server) requireAdmin(c *gin.Context) {
-	if err := s.access.CheckPublish(c.Request.Context(), request.Segment(c, "agent")); err != nil {
-		s.Refuse(c, err)
+// checkAgent returns middleware that refuses callers that the policies do not let do something with
+// the agent in the path. Agents belong to the platform: all tenants share them.
+func (s *Server) checkAgent(action policy.Action) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if err := s.access.CheckAgent(c.Request.Context(), request.Segment(c, "agent"), action); err != nil {
+			s.Refuse(c, err)
+		}
 	}
 }

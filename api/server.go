@@ -319,7 +319,7 @@ func (s *Server) routes() *gin.Engine {
 	// themselves (startRun).
 	v1 := r.Group("/v1", s.labelRequest, record, s.countStream)
 	definitions := &agentroutes.Routes{Writer: s.Writer, Reader: s.Reader, Catalog: s.Catalog, Tools: s.Tools, Known: s.Known, Logger: s.logger}
-	definitions.Register(v1, s.requireAdmin)
+	definitions.Register(v1, s.checkAgent(policy.PublishAgent), s.checkAgent(policy.ReadDefinition))
 	v1.POST("/agents/:agent/runs", s.Handle(s.startRun))
 	v1.GET("/threads/:thread/events", s.Handle(s.threadEvents))
 	v1.GET("/threads/:thread/runs/:run/events", s.Handle(s.runEvents))

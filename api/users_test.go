@@ -305,3 +305,26 @@ func TestForkBelongsToWhoForks(t *testing.T) {
 	f.do(http.MethodGet, path, "", alpha...).mustStatus(t, "the fork, by the owner of its origin", http.StatusForbidden)
 	f.do(http.MethodPost, fork, `{"threadId":"of-bob"}`, alpha...).mustStatus(t, "the same fork, by ann", http.StatusConflict)
 }
+
+// TestDefinitionsAreForAdministrators: other callers run agents, but do not read their prompts. A
+// publication names its author.
+func TestDefinitionsAreForAdministrators(t *testing.T) {
+	t.Parallel()
+	f := setupTenants(t)
+	put := f.do(http.MethodPut, "/v1/agents/a", `{"name":"a","model":"test/m","instructions":"secret prompt"}`, append([]string{"Content-Type", "application/json"}, admin...)...)
+	put.mustStatus(t, "publication", http.StatusOK)
+	revision := strings.Trim(put.header.Get("ETag"), `"`)
+	for _, path := range []string{"/revisions", "/revisions/" + revision, "/revisions/" + revision + "/diff"} {
+		f.do(http.MethodGet, "/v1/agents/a"+path, "", alpha...).mustStatus(t, path+" by a user", http.StatusForbidden)
+		f.do(http.MethodGet, "/v1/agents/a"+path, "", headersOf("tess", policy.DefaultRoles.TenantAdmin)...).mustStatus(t, path+" by an administrator", http.StatusOK)
+	}
+	for _, path := range []string{"/v1/agents", "/v1/agents/a"} {
+		a := f.do(http.MethodGet, path, "", alpha...)
+		if a.mustStatus(t, path, http.StatusOK); strings.Contains(a.body, "secret") {
+			t.Errorf("%s by a user = %s, want no prompt", path, a.body)
+		}
+	}
+	if list := f.do(http.MethodGet, "/v1/agents/a/revisions", "", admin...); !strings.Contains(list.body, `"by":"root","byTenant":"alpha"`) {
+		t.Errorf("revisions = %s, want the author of the publication", list.body)
+	}
+}

@@ -60,6 +60,9 @@ type Revision struct {
 	PublishedAt time.Time `json:"publishedAt"`
 	Source      string    `json:"source"` // directory or put
 	Current     bool      `json:"current"`
+	// By is the subject that has published the revision over HTTP, and ByTenant its tenant.
+	By       string `json:"by,omitempty"`
+	ByTenant string `json:"byTenant,omitempty"`
 }
 
 // Revisions returns a page of the publications of an agent, newest first.

@@ -1,6 +1,10 @@
 package catalog
 
-import "time"
+import (
+	"time"
+
+	"github.com/perdure/perdure/internal/auth"
+)
 
 // Source is where a publication comes from.
 type Source string
@@ -16,11 +20,14 @@ type Publication struct {
 	Number   uint64 // from 1, without gaps
 	Revision string
 	Source   Source
-	At       time.Time
+	// By is the caller that has published the revision over HTTP; nil = none, or an anonymous one.
+	By *auth.Principal
+	At time.Time
 }
 
 // publication is the stored form of a Publication. The key has the number, and the bucket the time.
 type publication struct {
-	Revision string `json:"revision"`
-	Source   Source `json:"source"`
+	Revision string          `json:"revision"`
+	Source   Source          `json:"source"`
+	By       *auth.Principal `json:"by,omitempty"`
 }

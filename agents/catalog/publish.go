@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -29,7 +30,7 @@ var (
 // Nodes that start together publish concurrently. If their directories differ, the last publication
 // is current.
 func (c *Catalog) Publish(ctx context.Context, d *agents.Definition, force bool) (revision string, err error) {
-	return c.publish(ctx, d, SourceDirectory, func(last Publication) error {
+	return c.publish(ctx, d, Publication{Source: SourceDirectory}, func(last Publication) error {
 		if last.Source == SourcePut && last.Revision != d.Revision() && !force {
 			return fmt.Errorf("%w: %s", ErrKept, d.Name)
 		}
@@ -37,12 +38,13 @@ func (c *Catalog) Publish(ctx context.Context, d *agents.Definition, force bool)
 	})
 }
 
-// Put makes a definition the current one of its agent, and returns its revision. It calls expected
+// Put makes a definition the current one of its agent, as a publication of a caller, and returns its
+// revision. by nil = an anonymous caller. It calls expected
 // with the current revision ("" = none), and fails with ErrMismatch if expected returns false. No
 // other publication happens between that call and this publication. To put the current definition
 // again changes nothing.
-func (c *Catalog) Put(ctx context.Context, d *agents.Definition, expected func(current string) bool) (revision string, err error) {
-	return c.publish(ctx, d, SourcePut, func(last Publication) error {
+func (c *Catalog) Put(ctx context.Context, d *agents.Definition, by *auth.Principal, expected func(current string) bool) (revision string, err error) {
+	return c.publish(ctx, d, Publication{Source: SourcePut, By: by}, func(last Publication) error {
 		if !expected(last.Revision) {
 			return fmt.Errorf("%w: %s", ErrMismatch, d.Name)
 		}
@@ -50,10 +52,10 @@ func (c *Catalog) Put(ctx context.Context, d *agents.Definition, expected func(c
 	})
 }
 
-// publish creates the next publication if check returns nil for the last one, and waits until this
+// publish creates the next publication, with the source and the author of p, if check returns nil for the last one, and waits until this
 // process sees it. If the same source has already made the revision current, publish does nothing
 // and does not call check: the request is a repetition.
-func (c *Catalog) publish(ctx context.Context, d *agents.Definition, source Source, check func(last Publication) error) (string, error) {
+func (c *Catalog) publish(ctx context.Context, d *agents.Definition, p Publication, check func(last Publication) error) (string, error) {
 	body, err := agents.Encode(d)
 	if err != nil {
 		return "", err
@@ -64,7 +66,7 @@ func (c *Catalog) publish(ctx context.Context, d *agents.Definition, source Sour
 		if err != nil {
 			return "", err
 		}
-		if last.Revision == revision && last.Source == source {
+		if last.Revision == revision && last.Source == p.Source {
 			return revision, c.await(ctx, d.Name, last.Number)
 		}
 		if err := check(last); err != nil {
@@ -76,7 +78,8 @@ func (c *Catalog) publish(ctx context.Context, d *agents.Definition, source Sour
 			}
 			isStored = true
 		}
-		err = c.append(ctx, d.Name, Publication{Number: last.Number + 1, Revision: revision, Source: source})
+		p.Number, p.Revision = last.Number+1, revision
+		err = c.append(ctx, d.Name, p)
 		if err == nil {
 			return revision, c.await(ctx, d.Name, last.Number+1)
 		}
@@ -101,7 +104,7 @@ func (c *Catalog) store(ctx context.Context, name, revision string, body []byte)
 // append creates the key of a publication. It fails with jetstream.ErrKeyExists if another
 // publisher has created it.
 func (c *Catalog) append(ctx context.Context, name string, p Publication) error {
-	body, err := json.Marshal(publication{Revision: p.Revision, Source: p.Source})
+	body, err := json.Marshal(publication{Revision: p.Revision, Source: p.Source, By: p.By})
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func decodePublication(entry jetstream.KeyValueEntry) (name string, p Publicatio
 	if err != nil || json.Unmarshal(entry.Value(), &stored) != nil {
 		return name, p, false
 	}
-	return name, Publication{Number: n, Revision: stored.Revision, Source: stored.Source, At: entry.Created()}, true
+	return name, Publication{Number: n, Revision: stored.Revision, Source: stored.Source, By: stored.By, At: entry.Created()}, true
 }
 
 // Watch keeps the current definitions in memory. It returns when it has loaded all present

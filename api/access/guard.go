@@ -76,13 +76,13 @@ func (g *Guard) CheckSchedule(ctx context.Context, owner *auth.Principal, action
 	return g.Policies.Check(p, action, policy.Schedule(p.Tenant, subject), policy.Context{})
 }
 
-// CheckPublish returns nil if the caller may publish an agent of the platform.
-func (g *Guard) CheckPublish(ctx context.Context, name string) error {
+// CheckAgent returns nil if the caller may do something with an agent of the platform.
+func (g *Guard) CheckAgent(ctx context.Context, name string, action policy.Action) error {
 	p, err := request.Principal(ctx)
 	if err != nil {
 		return err
 	}
-	return g.Policies.Check(p, policy.PublishAgent, policy.Agent("", name), policy.Context{})
+	return g.Policies.Check(p, action, policy.Agent("", name), policy.Context{})
 }
 
 // check is Check with the context of the decision.

@@ -37,7 +37,7 @@ func (r *Routes) putAgent(c *gin.Context) error {
 	existed := true
 	// Put calls the function again if another publication wins the race, so existed is about the
 	// last attempt.
-	revision, err := r.Catalog.Put(ctx, d, func(current string) bool {
+	revision, err := r.Catalog.Put(ctx, d, request.Requester(ctx), func(current string) bool {
 		existed = current != ""
 		return isExpected(current)
 	})

@@ -26,6 +26,9 @@ type Revision struct {
 	// is true for the last publication only.
 	Source  catalog.Source `json:"source"`
 	Current bool           `json:"current"`
+	// By is the subject that has published the revision, and ByTenant its tenant.
+	By       string `json:"by,omitempty"`
+	ByTenant string `json:"byTenant,omitempty"`
 }
 
 // listRevisions serves GET /v1/agents/{agent}/revisions: the publications of an agent, the last one
@@ -55,7 +58,11 @@ func (r *Routes) listRevisions(c *gin.Context) error {
 		if len(answer.Items) == limit {
 			break
 		}
-		answer.Items = append(answer.Items, Revision{Revision: p.Revision, PublishedAt: p.At.UTC(), Source: p.Source, Current: p.Number == current})
+		entry := Revision{Revision: p.Revision, PublishedAt: p.At.UTC(), Source: p.Source, Current: p.Number == current}
+		if p.By != nil {
+			entry.By, entry.ByTenant = p.By.Subject, p.By.Tenant
+		}
+		answer.Items = append(answer.Items, entry)
 		// Set only while older publications follow this one.
 		if answer.NextCursor = ""; p.Number > published[0].Number {
 			answer.NextCursor = strconv.FormatUint(p.Number, 10)

@@ -27,15 +27,15 @@ type Routes struct {
 	Logger *slog.Logger
 }
 
-// Register adds the routes to the group /v1, which authenticates. requireAdmin is middleware that
-// refuses callers who may not publish.
-func (r *Routes) Register(v1 *gin.RouterGroup, requireAdmin gin.HandlerFunc) {
+// Register adds the routes to the group /v1, which authenticates. mayPublish and mayRead are
+// middleware that refuses callers who may not publish the agent, or read its definitions.
+func (r *Routes) Register(v1 *gin.RouterGroup, mayPublish, mayRead gin.HandlerFunc) {
 	v1.GET("/agents", r.Handle(r.listAgents))
 	v1.GET("/agents/:agent", r.Handle(r.showAgent))
-	v1.PUT("/agents/:agent", requireAdmin, r.Handle(r.putAgent))
-	v1.GET("/agents/:agent/revisions", r.Handle(r.listRevisions))
-	v1.GET("/agents/:agent/revisions/:revision", r.Handle(r.showRevision))
-	v1.GET("/agents/:agent/revisions/:revision/diff", r.Handle(r.diffRevision))
+	v1.PUT("/agents/:agent", mayPublish, r.Handle(r.putAgent))
+	v1.GET("/agents/:agent/revisions", mayRead, r.Handle(r.listRevisions))
+	v1.GET("/agents/:agent/revisions/:revision", mayRead, r.Handle(r.showRevision))
+	v1.GET("/agents/:agent/revisions/:revision/diff", mayRead, r.Handle(r.diffRevision))
 }
 
 // Tools knows the tools that workers have announced. It is safe for concurrent use, and does not

@@ -37,7 +37,7 @@ var layers = []layer{
 	{"agents", []string{"agents/expression", "go.yaml.in/yaml/v3", "github.com/google/cel-go/...", "github.com/google/jsonschema-go/...", "github.com/santhosh-tekuri/jsonschema/v6/...", "golang.org/x/text/..."}},
 	{"agents/expression", []string{"github.com/google/cel-go/...", "github.com/hashicorp/golang-lru/v2"}},
 	{"agents/pipeline", []string{"agents", "agents/expression", "agui"}},
-	{"agents/catalog", []string{"agents", "stream", "internal/index/watch", "github.com/nats-io/nats.go/..."}},
+	{"agents/catalog", []string{"internal/auth", "agents", "stream", "internal/index/watch", "github.com/nats-io/nats.go/..."}},
 	{"internal/workers/assertion", []string{"tools", "github.com/go-jose/go-jose/v4/..."}},
 	{"tools/internal/...", []string{"tools", "llm", "internal/workers/assertion"}},
 	{"tools/...", []string{"tools", "tools/internal/...", "internal/transport/egress", "internal/workers/assertion", "llm", anything}},

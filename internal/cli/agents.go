@@ -214,9 +214,9 @@ func (e *environment) listRevisions() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		rows := [][]string{{"REVISION", "PUBLISHED", "SOURCE", "CURRENT"}}
+		rows := [][]string{{"REVISION", "PUBLISHED", "SOURCE", "BY", "CURRENT"}}
 		for _, r := range list.Value.Items {
-			rows = append(rows, []string{r.Revision, ago(r.PublishedAt), r.Source, yesOrEmpty(r.Current)})
+			rows = append(rows, []string{r.Revision, ago(r.PublishedAt), r.Source, r.By, yesOrEmpty(r.Current)})
 		}
 		return e.printResult(cmd, list.JSON, list.Value.NextCursor, rows)
 	})

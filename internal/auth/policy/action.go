@@ -34,8 +34,10 @@ const (
 	ReadSchedule   Action = "readSchedule"
 	ManageSchedule Action = "manageSchedule"
 
-	// PublishAgent is on an Agent.
-	PublishAgent Action = "publishAgent"
+	// PublishAgent is on an Agent, as is ReadDefinition, which allows to read its prompts, and who
+	// has published them.
+	PublishAgent   Action = "publishAgent"
+	ReadDefinition Action = "readDefinition"
 )
 
 // uid returns the entity of an action.
