@@ -43,6 +43,12 @@ func (r *Routes) Register(e *gin.Engine) { e.GET(sessionPath, noStore, r.Handle(
 // noStore is middleware that keeps responses out of caches.
 func noStore(c *gin.Context) { c.Header("Cache-Control", "no-store") }
 
+// redirect sends the browser to a URL, without a body.
+func redirect(c *gin.Context, status int, location string) {
+	c.Header("Location", location)
+	c.Status(status)
+}
+
 // login serves GET /auth/login: it sends the browser to the provider. The parameter return is the
 // path to which the user returns, / by default. Errors: 400 invalid_input, 503 auth_unavailable.
 func (r *Routes) login(c *gin.Context) {
@@ -59,7 +65,7 @@ func (r *Routes) login(c *gin.Context) {
 		return
 	}
 	http.SetCookie(c.Writer, cookie)
-	c.Redirect(http.StatusFound, location)
+	redirect(c, http.StatusFound, location)
 }
 
 // callback serves GET /auth/callback: it begins the session, and sends the user back. It ignores
@@ -72,7 +78,7 @@ func (r *Routes) callback(c *gin.Context) {
 		return
 	}
 	http.SetCookie(c.Writer, cookie)
-	c.Redirect(http.StatusFound, returnTo)
+	redirect(c, http.StatusFound, returnTo)
 }
 
 // signInProblem returns the problem for an error of a callback. The details do not tell which check
@@ -104,7 +110,7 @@ func (r *Routes) logout(c *gin.Context) error {
 	}
 	http.SetCookie(c.Writer, cookie)
 	if isNavigation(c.Request) {
-		c.Redirect(http.StatusSeeOther, location)
+		redirect(c, http.StatusSeeOther, location)
 		return nil
 	}
 	return request.WriteJSON(c, http.StatusOK, signedOut{location})

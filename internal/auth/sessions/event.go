@@ -2,6 +2,8 @@ package sessions
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net/http"
 
 	"github.com/perdure/perdure/internal/auth"
@@ -33,8 +35,11 @@ func (s *Sessions) signedOut(ctx context.Context, p auth.Principal, reason End) 
 // refused reports that a sign-in, a logout token, or a request with a cookie was refused. It is the
 // only place that does.
 func (s *Sessions) refused(r *http.Request, err error) {
-	text := err.Error()
-	s.cfg.Logger.DebugContext(r.Context(), "a request of a browser was refused", "path", r.URL.Path, "peer", r.RemoteAddr, "reason", text[:min(len(text), maxReasonBytes)])
+	text, level := err.Error(), slog.LevelDebug
+	if errors.Is(err, auth.ErrInvalid) || errors.Is(err, auth.ErrCrossSite) { // an attack, or a mistake in the configuration
+		level = slog.LevelWarn
+	}
+	s.cfg.Logger.Log(r.Context(), level, "a request of a browser was refused", "path", r.URL.Path, "peer", r.RemoteAddr, "reason", text[:min(len(text), maxReasonBytes)])
 }
 
 // maxReasonBytes bounds the reason in the log, in bytes.

@@ -39,7 +39,7 @@ type record struct {
 // Bounds of Stale after a renewal: minFresh limits the requests to a provider whose tokens expire at
 // once, defaultFresh is for a provider that does not tell when they expire.
 const (
-	minFresh     = 10 * time.Second
+	minFresh     = time.Second
 	defaultFresh = 5 * time.Minute
 )
 

@@ -25,12 +25,14 @@ func (s *Sessions) SignOut(r *http.Request) (location string, cookie *http.Cooki
 
 func (s *Sessions) signOut(r *http.Request) (location string, err error) {
 	home := s.cfg.PublicURL + "/"
+	// Also without a cookie: browsers do not send it with a form of another site, but would accept its
+	// removal.
+	if err := s.checkSite(r); err != nil {
+		return "", err
+	}
 	token, err := s.sentToken(r)
 	if errors.Is(err, auth.ErrNoCredentials) || errors.Is(err, auth.ErrSessionEnded) {
 		return home, nil
-	}
-	if err == nil {
-		err = s.checkSite(r)
 	}
 	if err != nil {
 		return "", err
