@@ -18,12 +18,16 @@ const forgery = `<!doctype html><title>Forgery</title>
 <form method="post" enctype="text/plain" action="%[1]s/v1/threads/t/pause"><input name='{"a":"' value='"}'><button>Win</button></form>
 <script>
 const forged = async (init) => (await fetch("%[1]s/v1/threads/t/pause", { method: "POST", credentials: "include", mode: "no-cors", ...init })).type;
-const socket = () => new Promise((resolve) => {
-  const ws = new WebSocket("%[2]s/v1/ws", ["ag-ui.perdure.v1"]);
+</script>`
+
+// openSocket is JavaScript that opens a WebSocket of Perdure at an origin, and resolves to open or
+// refused. The promise socketEnded resolves to the code with which the socket is closed.
+const openSocket = `new Promise((resolve) => {
+  const ws = new WebSocket("%s/v1/ws", ["ag-ui.perdure.v1"]);
+  window.socketEnded = new Promise((end) => { ws.onclose = ({ code }) => end(code); });
   ws.onopen = () => resolve("open");
   ws.onerror = () => resolve("refused");
-});
-</script>`
+})`
 
 // follow is JavaScript that follows a thread with an EventSource, and resolves when it is open. The
 // promise ended resolves when the source has given up.
@@ -85,6 +89,10 @@ func TestUsersSignInWithABrowser(t *testing.T) {
 	wantForgeriesRefused(t, b, origin)
 
 	page.Evaluate(fmt.Sprintf(follow, in.ThreadID), nil)
+	var socket string
+	if page.Evaluate(fmt.Sprintf(openSocket, wsOf(origin)), &socket); socket != "open" {
+		t.Fatalf("WebSocket of the page: %s, want open", socket)
+	}
 	second := b.Open(origin+"/v1/threads", "401", "404")
 	var signedOut struct{ Location string }
 	second.Evaluate(`fetch("/auth/logout", { method: "POST" }).then((r) => r.json())`, &signedOut)
@@ -92,6 +100,10 @@ func TestUsersSignInWithABrowser(t *testing.T) {
 		t.Errorf("location after sign-out = %s, want that of the provider", signedOut.Location)
 	}
 	page.Evaluate(ended, new(bool))
+	var code int
+	if page.Evaluate("window.socketEnded", &code); code != 3000 {
+		t.Errorf("WebSocket after the sign-out: closed with %d, want 3000", code)
+	}
 	wantSignedOut(t, page, "unauthenticated")
 	stale := []string{"Cookie", "perdure=" + cookie.Value}
 	kit.WantProblem(t, p.RequestAs(t, "", http.MethodGet, "/v1/threads", nil, stale...), 401, "session_ended")
@@ -150,12 +162,15 @@ func wantSignedOut(t *testing.T, page *kit.Tab, code string) {
 	}
 }
 
+// wsOf returns an origin with the scheme of WebSockets.
+func wsOf(origin string) string { return "ws" + strings.TrimPrefix(origin, "http") }
+
 // wantForgeriesRefused checks that a page of another origin cannot use the session of the browser.
 func wantForgeriesRefused(t *testing.T, b *kit.Browser, origin string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
-		_, _ = fmt.Fprintf(w, forgery, origin, "ws"+strings.TrimPrefix(origin, "http"))
+		_, _ = fmt.Fprintf(w, forgery, origin)
 	}))
 	defer server.Close()
 	page := b.Open(server.URL, "403", "404", "WebSocket")
@@ -163,7 +178,7 @@ func wantForgeriesRefused(t *testing.T, b *kit.Browser, origin string) {
 		t.Fatal("the forged requests have no cookie, so they prove nothing")
 	}
 	var outcome string
-	if page.Evaluate("socket()", &outcome); outcome != "refused" {
+	if page.Evaluate(fmt.Sprintf(openSocket, wsOf(origin)), &outcome); outcome != "refused" {
 		t.Errorf("WebSocket of another origin: %s, want refused", outcome)
 	}
 	page.Evaluate(`forged({ body: "{}" })`, new(string))
