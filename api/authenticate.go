@@ -50,6 +50,9 @@ func (s *Server) authenticate(c *gin.Context) {
 		s.refuseCaller(c, err)
 		return
 	}
+	if s.Sessions != nil && c.GetHeader("Authorization") == "" {
+		c.Header("Cache-Control", "private") // shared caches recognize only Authorization (RFC 9111, section 3.5)
+	}
 	if identity.Cookie != nil {
 		http.SetCookie(c.Writer, identity.Cookie)
 	}

@@ -128,7 +128,8 @@ func TestSignInAndSignOut(t *testing.T) {
 	if err := json.Unmarshal([]byte(a.body), &caller); err != nil || caller.Subject != "ann" || caller.Roles == nil || caller.IdleExpiresAt.Sub(caller.StartedAt) != time.Hour {
 		t.Errorf("caller = %s, %v, want ann for an hour", a.body, err)
 	}
-	n.do(http.MethodGet, "/v1/threads", "", "Cookie", cookie).wantStatus(t, "threads without an index", http.StatusNotFound)
+	a = n.do(http.MethodGet, "/v1/agents", "", "Cookie", cookie)
+	wantEqual(t, "agents", fmt.Sprint(a.status, " ", a.header.Get("Cache-Control")), "200 private")
 
 	n.do(http.MethodPost, "/auth/logout", "", "Cookie", cookie).wantRefusal(t, "sign-out without a proof of the origin", http.StatusForbidden, "cross_site_request", "")
 	a = n.do(http.MethodPost, "/auth/logout", "", "Cookie", cookie, "Sec-Fetch-Site", "same-origin")

@@ -10,10 +10,11 @@ import (
 )
 
 // Bounds of a renewal. An API process renews the claims of a session for claimTimeout at most: if it
-// dies, another one tries then. A request waits for renewalTimeout.
+// dies, another one tries then. A request waits for renewalTimeout, and looks every renewalPoll.
 const (
 	claimTimeout   = 15 * time.Second
 	renewalTimeout = 20 * time.Second
+	renewalPoll    = 100 * time.Millisecond
 )
 
 // renewClaims renews the claims of a session by its refresh token, and returns the new record.
@@ -43,7 +44,6 @@ func (s *Sessions) renewClaims(ctx context.Context, id string) (*record, error) 
 // claimRenewal renews the claims unless another API process does: then it waits for that one.
 func (s *Sessions) claimRenewal(ctx context.Context, id string) (*record, error) {
 	for {
-		changed := s.watch.Changed() // before the read, so that no change is missed
 		rec, err := s.newest(ctx, id)
 		if err != nil {
 			return nil, err
@@ -52,18 +52,13 @@ func (s *Sessions) claimRenewal(ctx context.Context, id string) (*record, error)
 		if !rec.isStale(now) {
 			return rec, nil
 		}
-		if wait := rec.Refreshing.Sub(now); wait > 0 {
-			timer := time.NewTimer(wait)
+		if now.Before(rec.Refreshing) {
 			select {
-			case <-changed:
-			case <-timer.C:
+			case <-time.After(renewalPoll):
+				continue
 			case <-ctx.Done():
-			}
-			timer.Stop()
-			if ctx.Err() != nil {
 				return nil, unavailable(context.Cause(ctx))
 			}
-			continue
 		}
 		rec.Refreshing = now.Add(claimTimeout)
 		switch err := s.store(ctx, id, rec); {
