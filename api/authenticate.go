@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/api/sessionroutes"
 	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
@@ -17,7 +18,8 @@ import (
 
 // publicRoutes are the routes without authentication. They reveal nothing about any tenant. Every
 // other route needs a principal, so a new route is protected unless this list names it. Links
-// (approvalroutes) authenticate by their token and are registered before the middleware.
+// (approvalroutes) authenticate by their token, and the routes of sign-in (sessionroutes) begin and
+// end sessions: they are registered before the middleware.
 var publicRoutes = []string{rootPath, "/healthz", readinessPath, openAPIPath, keysPath}
 
 // authenticate is middleware that finds the principal of a request and puts it into the request's
@@ -48,6 +50,12 @@ func (s *Server) authenticate(c *gin.Context) {
 	if err != nil {
 		s.refuseCaller(c, err)
 		return
+	}
+	if s.Sessions != nil && c.GetHeader("Authorization") == "" {
+		c.Header("Cache-Control", "private") // shared caches recognize only Authorization (RFC 9111, section 3.5)
+	}
+	if identity.Cookie != nil {
+		http.SetCookie(c.Writer, identity.Cookie)
 	}
 	ctx := auth.With(c.Request.Context(), identity.Principal)
 	ctx, end := whileValid(ctx, identity)
@@ -83,7 +91,8 @@ func mayChange(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead || r.URL.Path == socketPath
 }
 
-// refuseCaller refuses a request without a principal. The log has the reason; the answer has not,
+// refuseCaller refuses a request without a principal, or sends the user of a browser to the sign-in.
+// The log has the reason; the answer has not,
 // because it would help an attacker. Rejected credentials are logged as warnings. Missing and
 // expired ones are normal, and logged at debug level only.
 func (s *Server) refuseCaller(c *gin.Context, err error) {
@@ -92,6 +101,14 @@ func (s *Server) refuseCaller(c *gin.Context, err error) {
 		s.recorder.Reject(c, problem.Of(err).Status, shortReason(err))
 	} else if !errors.Is(err, auth.ErrUnavailable) { // Refuse logs that error
 		s.logger.DebugContext(c.Request.Context(), "a request was refused", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortReason(err))
+	}
+	if s.Sessions != nil {
+		if location := sessionroutes.LoginFor(c.Request, err); location != "" {
+			c.Header("Cache-Control", "no-store")
+			c.Redirect(http.StatusFound, location)
+			c.Abort()
+			return
+		}
 	}
 	s.Refuse(c, err)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/scheduleroutes"
+	"github.com/perdure/perdure/api/sessionroutes"
 	"github.com/perdure/perdure/api/silence"
 	"github.com/perdure/perdure/api/sockets"
 	"github.com/perdure/perdure/api/streams"
@@ -34,6 +35,7 @@ import (
 	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/index/threads"
@@ -61,6 +63,9 @@ type Config struct {
 	Logger    *slog.Logger
 	// Auth authenticates every request except those of the public routes and of links. Required.
 	Auth auth.Authenticator
+	// Sessions are the sessions of browsers, whose requests Auth authenticates. nil = the routes of
+	// sign-in are missing.
+	Sessions *sessions.Sessions
 	// Policies decides what callers may do. Required.
 	Policies *policy.Engine
 	// Audit is the audit log. nil = nothing is recorded, and its routes are missing.
@@ -281,7 +286,7 @@ func (s *Server) Handler() http.Handler { return live.Handler(s.routes(), s.Writ
 //
 //   - sizes, recovery and the time limit of bodies: every route
 //   - the WebSocket route, with its own authentication
-//   - links, without authentication
+//   - links and sign-in, without authentication
 //   - CORS, then authentication and the check of the query: all other routes
 func (s *Server) routes() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
@@ -303,6 +308,10 @@ func (s *Server) routes() *gin.Engine {
 		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Decisions: s.decisions, Streams: s.streams, Access: s.access, Inbox: s.Inbox,
 	})
 	approvals.RegisterLinks(r, record) // before CORS and authentication: a link needs neither
+	signIn := &sessionroutes.Routes{Writer: s.Writer, Sessions: s.Sessions}
+	if s.Sessions != nil {
+		signIn.RegisterPublic(r)
+	}
 	if len(s.Origins) > 0 {
 		r.Use(s.refuseOrigin, cors.New(s.cors())) // a browser's preflight request has no credentials
 	}
@@ -315,6 +324,9 @@ func (s *Server) routes() *gin.Engine {
 	r.GET(readinessPath, s.Handle(s.ready))
 	r.GET(keysPath, s.countStream, s.Handle(s.showKeys))
 	r.GET(openAPIPath, s.countStream, s.Handle(s.showOpenAPI))
+	if s.Sessions != nil {
+		signIn.Register(r)
+	}
 	// Answers to GET requests count as streams of the node. Handlers of long POST answers count by
 	// themselves (startRun).
 	v1 := r.Group("/v1", s.labelRequest, record, s.countStream)

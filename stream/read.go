@@ -345,6 +345,24 @@ func decodeDirectGet(l *Log, msg *nats.Msg) (*Record, error) {
 	return decodeRecord(l, msg.Header.Get("Nats-Subject"), seq, now, msg.Header.Get(header), msg.Data)
 }
 
+// LastValue asks the leader for the value of a key of a bucket, and its revision. value is nil if
+// the key has none. Unlike a read of the bucket, which a replica may answer, it returns what was
+// written before.
+func (l *Log) LastValue(ctx context.Context, kv jetstream.KeyValue, key string) (value []byte, revision uint64, err error) {
+	m, err := l.askStream(ctx, "KV_"+kv.Bucket(), getRequest{LastFor: "$KV." + kv.Bucket() + "." + key})
+	if err != nil || m == nil {
+		return nil, 0, err
+	}
+	h, err := nats.DecodeHeadersMsg(m.Header)
+	if err != nil && len(m.Header) > 0 {
+		return nil, 0, fmt.Errorf("stream: revision %d: header: %w", m.Seq, err)
+	}
+	if h.Get("KV-Operation") != "" || h.Get(jetstream.MarkerReasonHeader) != "" { // the key was deleted, or has expired
+		return nil, m.Seq, nil
+	}
+	return m.Data, m.Seq, nil
+}
+
 // LastRevision asks the leader for the revision of the newest change to the keys of a bucket that
 // match keys; 0 = there was none. Deletions are changes.
 func (l *Log) LastRevision(ctx context.Context, kv jetstream.KeyValue, keys string) (uint64, error) {

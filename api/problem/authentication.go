@@ -19,6 +19,16 @@ func authenticationProblem(err error) *Problem {
 	switch {
 	case errors.Is(err, auth.ErrNoCredentials):
 		return Unauthorized("", "the request has no credentials")
+	case errors.Is(err, auth.ErrSessionEnded):
+		p := Unauthorized("", "the session has ended, or is unknown: sign in again")
+		p.Code = "session_ended"
+		return p
+	case errors.Is(err, auth.ErrCrossSite):
+		detail := "the request may be that of another site"
+		if crossSite, ok := errors.AsType[*auth.CrossSiteError](err); ok {
+			detail = crossSite.Reason
+		}
+		return New(http.StatusForbidden, "cross_site_request", detail)
 	case errors.Is(err, auth.ErrExpired):
 		return Unauthorized("invalid_token", "the credentials have expired")
 	case errors.Is(err, auth.ErrInvalid):

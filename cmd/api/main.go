@@ -144,6 +144,11 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 	if err != nil {
 		return false, err
 	}
+	browserSessions, err := authenticator.OpenSessions(ctx, cfg.Auth.Sessions, cfg.PublicURL, log, logger)
+	if err != nil {
+		return false, errors.Join(err, listener.Close())
+	}
+	defer browserSessions.Close()
 	// A node that has started closes the listener when it stops.
 	node, err := apinode.Start(ctx, apinode.Config{
 		Listener:       listener,
@@ -155,6 +160,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		ForceAgents:    cfg.ForceAgents,
 		Origins:        cfg.Origins,
 		Auth:           authenticator,
+		Sessions:       browserSessions,
 		Policies:       policies,
 		ParkAfter:      cfg.ParkAfter,
 		AuditRetention: cfg.AuditRetention,

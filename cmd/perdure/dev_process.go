@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ import (
 	"github.com/perdure/perdure/internal/approvals/webhook"
 	"github.com/perdure/perdure/internal/auth/callers"
 	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/process/apinode"
 	"github.com/perdure/perdure/internal/process/config"
@@ -56,6 +58,7 @@ type devProcess struct {
 	webhooks      *webhook.Sender
 	listener      net.Listener // of the API
 	authenticator *callers.Callers
+	sessions      *sessions.Sessions // nil = there are none
 	policies      *policy.Engine
 	servers       *devserver.Server // Temporal and NATS
 	nats          *nats.Conn
@@ -238,6 +241,14 @@ func (p *devProcess) startNodes(ctx context.Context) error {
 		return err
 	}
 	p.snapshots = snapshot.NewStore(log)
+	origin := cmp.Or(p.config.PublicURL, "http://"+p.listener.Addr().String())
+	if p.sessions, err = p.authenticator.OpenSessions(ctx, p.config.Auth.Sessions, origin, log, p.logger); err != nil {
+		return err
+	}
+	p.onClose(func() error {
+		p.sessions.Close()
+		return nil
+	})
 	if err := p.checkNames(ctx, p.folder); err != nil {
 		return err
 	}
@@ -330,6 +341,7 @@ func (p *devProcess) apiConfig() apinode.Config {
 		ForceAgents:    cfg.ForceAgents,
 		Origins:        origins(cfg.Origins),
 		Auth:           p.authenticator,
+		Sessions:       p.sessions,
 		Policies:       p.policies,
 		ParkAfter:      cfg.ParkAfter,
 		AuditRetention: cfg.AuditRetention,

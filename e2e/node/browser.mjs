@@ -9,6 +9,7 @@
 //        {forward: milliseconds}  moves the clock of the tab forward
 //        {reload: true}   {type: text, into: selector}   {click: selector}
 //        {await: selector, has?: text, gone?: boolean}   {evaluate: expression}
+//        {cookies: url}  the value is the cookies of the profile for the URL
 //        {picture: path, size: {width, height}}  writes a picture of the page
 //        {close: true}  closes the tab; without tab: the profile
 //   out: {id, type: "done", text?, value?}   text is the text of the page, after await
@@ -84,6 +85,7 @@ async function execute(command) {
     await page.setViewportSize(command.size);
     await page.screenshot({ path: command.picture });
   }
+  if (command.cookies) return { value: await page.context().cookies(command.cookies) };
   if (command.evaluate) return { value: await page.evaluate(command.evaluate) };
   if (command.await) {
     const found = page.locator(command.await, command.has === undefined ? {} : { hasText: command.has }).first();

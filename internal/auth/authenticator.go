@@ -14,8 +14,8 @@ type Authenticator interface {
 	// Authenticate identifies the sender of a request by its headers and its TCP peer. The caller
 	// then checks the principal with Principal.Check.
 	//
-	// Errors: ErrNoCredentials, ErrInvalid, ErrExpired, ErrUntrusted, ErrUnavailable, wrapped with
-	// the reason.
+	// Errors: ErrNoCredentials, ErrInvalid, ErrExpired, ErrUntrusted, ErrUnavailable, ErrSessionEnded,
+	// ErrCrossSite, wrapped with the reason.
 	Authenticate(r *http.Request) (Identity, error)
 }
 
@@ -27,6 +27,9 @@ type Identity struct {
 	// Valid ends when the credentials are revoked, and streams end with it; nil = the authenticator
 	// learns of no revocation.
 	Valid context.Context
+	// Cookie is a new cookie for the sender, which the response sets; nil = the sender keeps its
+	// credentials.
+	Cookie *http.Cookie
 }
 
 // Errors of an Authenticator.
@@ -42,6 +45,22 @@ var (
 	// ErrUnavailable: the credentials cannot be checked at the moment. A repetition may succeed.
 	ErrUnavailable = errors.New("credentials cannot be checked")
 )
+
+// Errors of requests with the cookie of a session (package sessions), in addition to those above.
+var (
+	// ErrSessionEnded: the session is unknown, has expired or was ended. The user signs in again.
+	ErrSessionEnded = errors.New("the session has ended")
+	// ErrCrossSite: the request has the cookie, but may be sent by a page of another site.
+	ErrCrossSite = errors.New("cross-site request")
+)
+
+// CrossSiteError is an ErrCrossSite with its reason, which is shown to the client.
+type CrossSiteError struct{ Reason string }
+
+func (e *CrossSiteError) Error() string { return ErrCrossSite.Error() + ": " + e.Reason }
+
+// Unwrap returns ErrCrossSite.
+func (e *CrossSiteError) Unwrap() error { return ErrCrossSite }
 
 // UntrustedError is an ErrUntrusted that names the settings which cause it.
 type UntrustedError struct {

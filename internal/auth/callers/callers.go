@@ -5,19 +5,23 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/apikey"
 	"github.com/perdure/perdure/internal/auth/oidc"
+	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/filewatch"
+	"github.com/perdure/perdure/stream"
 )
 
 // Callers authenticates the callers of an API. It follows changes of the file of keys until Close.
 type Callers struct {
 	auth.HostCheck
 
-	watch *filewatch.Watch // nil = the mode has no file
+	watch  *filewatch.Watch // nil = the mode has no file
+	tokens *oidc.Tokens     // nil = the mode is another one than oidc
 }
 
 // New makes the authenticator for an API that listens on addr. In the mode oidc it tries to reach
@@ -39,7 +43,7 @@ func New(ctx context.Context, cfg config.Auth, addr, admin string, logger *slog.
 	case config.AuthAPIKey:
 		err = c.loadKeys(cfg.Keys, logger)
 	case config.AuthOIDC:
-		c.Callers, err = newTokens(ctx, cfg.OIDC, logger)
+		err = c.openTokens(ctx, cfg.OIDC, logger)
 	default:
 		c.Callers = &auth.Anonymous{Headers: cfg.Headers, Roles: []string{admin}}
 	}
@@ -54,6 +58,39 @@ func (c *Callers) Close() {
 	if c.watch != nil {
 		c.watch.Stop()
 	}
+}
+
+// OpenSessions opens the sessions of browsers on a log, if the configuration has them, and
+// authenticates requests with their cookie from then on. publicURL is the origin of the API for
+// browsers. The result is nil if there are none. The caller closes it. OpenSessions must be called
+// before requests arrive.
+func (c *Callers) OpenSessions(ctx context.Context, cfg config.Sessions, publicURL string, log *stream.Log, logger *slog.Logger) (*sessions.Sessions, error) {
+	if cfg.ClientID == "" {
+		return nil, nil
+	}
+	client := c.tokens.NewClient(oidc.ClientConfig{
+		ID: cfg.ClientID, Secret: cfg.ClientSecret, RedirectURL: publicURL + sessions.CallbackPath, Scopes: cfg.Scopes,
+	})
+	opened, err := sessions.Open(ctx, sessions.Config{
+		Log: log, Client: client, PublicURL: publicURL, Idle: cfg.Idle, Lifetime: cfg.Lifetime, Logger: logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Callers = tokenOrCookie{c.tokens, opened}
+	return opened, nil
+}
+
+// tokenOrCookie authenticates a request by its token, or by its cookie if it has no token.
+type tokenOrCookie struct{ tokens, sessions auth.Authenticator }
+
+// Authenticate implements auth.Authenticator.
+func (t tokenOrCookie) Authenticate(r *http.Request) (auth.Identity, error) {
+	identity, err := t.tokens.Authenticate(r)
+	if errors.Is(err, auth.ErrNoCredentials) {
+		return t.sessions.Authenticate(r)
+	}
+	return identity, err
 }
 
 // loadKeys loads the file of keys, and watches it. Errors: *config.VariableError.
@@ -74,15 +111,16 @@ func (c *Callers) loadKeys(file string, logger *slog.Logger) error {
 	return nil
 }
 
-// newTokens makes the authenticator of the mode oidc.
-func newTokens(ctx context.Context, cfg config.OIDC, logger *slog.Logger) (auth.Authenticator, error) {
-	tokens := oidc.New(oidc.Config(cfg))
-	err := tokens.Discover(ctx)
+// openTokens makes the authenticator of the mode oidc. Errors: *config.VariableError.
+func (c *Callers) openTokens(ctx context.Context, cfg config.OIDC, logger *slog.Logger) error {
+	c.tokens = oidc.New(oidc.Config(cfg))
+	c.Callers = c.tokens
+	err := c.tokens.Discover(ctx)
 	// The provider may start after the API; each request with a token tries again.
 	if errors.Is(err, auth.ErrUnavailable) {
 		logger.WarnContext(ctx, "the OpenID provider cannot be reached: the API refuses all tokens until it can", "error", err)
 	} else if err != nil {
-		return nil, &config.VariableError{Name: "PERDURE_OIDC_ISSUER", Err: err}
+		return &config.VariableError{Name: "PERDURE_OIDC_ISSUER", Err: err}
 	}
-	return tokens, nil
+	return nil
 }

@@ -12,12 +12,15 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/apikey"
 	"github.com/perdure/perdure/internal/auth/callers"
 	"github.com/perdure/perdure/internal/auth/oidc"
+	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/process/config"
+	"github.com/perdure/perdure/stream/streamtest"
 )
 
 const loopback, network = "127.0.0.1:8080", "0.0.0.0:8080"
@@ -83,5 +86,51 @@ func TestErrorsNameTheirVariable(t *testing.T) {
 		if !errors.As(err, &bad) || bad.Name != variable || got != nil {
 			t.Errorf("%s: got %T, %v, want an error about it", variable, got, err)
 		}
+	}
+}
+
+// TestTokenTakesPrecedenceOverCookie: a request with a token is authenticated by the token, whatever
+// cookie it has.
+func TestTokenTakesPrecedenceOverCookie(t *testing.T) {
+	t.Parallel()
+	away := httptest.NewServer(http.NotFoundHandler())
+	defer away.Close()
+	cfg := config.Auth{Mode: config.AuthOIDC, OIDC: config.OIDC{Issuer: away.URL}, Sessions: config.Sessions{Idle: time.Hour, Lifetime: time.Hour}}
+	got, err := callers.New(t.Context(), cfg, loopback, "admin", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close()
+	open := func() *sessions.Sessions {
+		t.Helper()
+		s, err := got.OpenSessions(t.Context(), cfg.Sessions, "http://"+loopback, streamtest.Open(t), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		return s
+	}
+	authenticate := func(header ...string) error {
+		r := httptest.NewRequest(http.MethodGet, "/v1/agents", nil)
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		_, err := got.Authenticate(r)
+		return err
+	}
+	cookie := []string{"Cookie", "perdure=" + strings.Repeat("A", 43)}
+	if s := open(); s != nil {
+		t.Error("sessions without a client ID: got some, want none")
+	}
+	if err := authenticate(cookie...); !errors.Is(err, auth.ErrNoCredentials) {
+		t.Errorf("a cookie without sessions: got %v, want %v", err, auth.ErrNoCredentials)
+	}
+	cfg.Sessions.ClientID = "console"
+	open()
+	if err := authenticate(cookie...); !errors.Is(err, auth.ErrSessionEnded) {
+		t.Errorf("a cookie: got %v, want %v", err, auth.ErrSessionEnded)
+	}
+	if err := authenticate(append(cookie, "Authorization", "Bearer a.b.c")...); !errors.Is(err, auth.ErrUnavailable) { // there is no provider
+		t.Errorf("a cookie and a token: got %v, want %v", err, auth.ErrUnavailable)
 	}
 }

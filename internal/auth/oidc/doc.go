@@ -8,4 +8,6 @@
 //
 // The provider is needed at the start, and after it has changed its keys. While it is unavailable,
 // tokens with known keys are accepted, and others fail with auth.ErrUnavailable.
+//
+// A Client of the same provider signs users of web pages in (package sessions).
 package oidc

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/perdure/perdure/internal/auth"
@@ -49,8 +50,19 @@ type Tokens struct {
 	cfg       Config
 	now       func() time.Time
 	client    *http.Client
-	verifier  atomic.Pointer[oidc.IDTokenVerifier] // nil until Discover has succeeded
+	provider  atomic.Pointer[provider] // nil until Discover has succeeded
 	discovery singleflight.Group
+}
+
+// provider is the configuration of a provider. It is not changed after it is built.
+type provider struct {
+	verifier *oidc.IDTokenVerifier
+	endpoint oauth2.Endpoint
+	// endSession is the URL at which the provider ends a user's session; "" = it has none.
+	endSession string
+	// namesIssuer means that the provider names itself in each response of an authorization request
+	// (RFC 9207).
+	namesIssuer bool
 }
 
 // New returns the authenticator for a provider. It makes no request: Discover does, at the latest
@@ -70,7 +82,7 @@ func newTokens(cfg Config, now func() time.Time) *Tokens {
 // Errors: auth.ErrUnavailable if a repetition may succeed; any other error is a mistake in the
 // configuration.
 func (t *Tokens) Discover(ctx context.Context) error {
-	if t.verifier.Load() != nil {
+	if t.provider.Load() != nil {
 		return nil
 	}
 	found := t.discovery.DoChan("", func() (any, error) { return nil, t.discover(context.WithoutCancel(ctx)) })
@@ -82,24 +94,33 @@ func (t *Tokens) Discover(ctx context.Context) error {
 	}
 }
 
-// discover reads the provider's configuration, and sets the verifier.
+// discover reads the provider's configuration, and sets the provider.
 func (t *Tokens) discover(ctx context.Context) error {
 	ctx = oidc.ClientContext(ctx, t.client)
-	provider, err := oidc.NewProvider(ctx, t.cfg.Issuer)
+	found, err := oidc.NewProvider(ctx, t.cfg.Issuer)
 	if err != nil {
 		return err
 	}
 	var document struct {
-		Keys string `json:"jwks_uri"`
+		Keys        string   `json:"jwks_uri"`
+		EndSession  string   `json:"end_session_endpoint"`
+		NamesIssuer bool     `json:"authorization_response_iss_parameter_supported"`
+		Methods     []string `json:"token_endpoint_auth_methods_supported"`
 	}
-	if err := provider.Claims(&document); err != nil || document.Keys == "" {
+	if err := found.Claims(&document); err != nil || document.Keys == "" {
 		return errors.New("the provider's configuration has no jwks_uri")
 	}
-	t.verifier.Store(oidc.NewVerifier(t.cfg.Issuer, keySet{oidc.NewRemoteKeySet(ctx, document.Keys)}, &oidc.Config{
+	p := &provider{endpoint: found.Endpoint(), endSession: document.EndSession, namesIssuer: document.NamesIssuer}
+	p.endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default of OpenID Connect Discovery
+	if document.Methods != nil && !slices.Contains(document.Methods, "client_secret_basic") {
+		p.endpoint.AuthStyle = oauth2.AuthStyleInParams
+	}
+	p.verifier = oidc.NewVerifier(t.cfg.Issuer, keySet{oidc.NewRemoteKeySet(ctx, document.Keys)}, &oidc.Config{
 		SkipClientIDCheck:    true, // there may be several audiences: verify checks them
 		SupportedSigningAlgs: signatures,
 		Now:                  func() time.Time { return t.now().Add(-Skew) },
-	}))
+	})
+	t.provider.Store(p)
 	return nil
 }
 
@@ -113,7 +134,7 @@ func (t *Tokens) Authenticate(r *http.Request) (auth.Identity, error) {
 	if err := t.Discover(r.Context()); err != nil {
 		return auth.Identity{}, unavailable(err)
 	}
-	token, err := t.verify(r.Context(), raw)
+	token, err := t.verify(r.Context(), raw, t.cfg.Audiences)
 	if err != nil {
 		return auth.Identity{}, err
 	}
@@ -121,10 +142,11 @@ func (t *Tokens) Authenticate(r *http.Request) (auth.Identity, error) {
 	return auth.Identity{Principal: p, Expires: token.Expiry.Add(Skew)}, err
 }
 
-// verify checks signature, issuer, expiry and audience of a token.
-func (t *Tokens) verify(ctx context.Context, raw string) (*oidc.IDToken, error) {
+// verify checks signature, issuer and expiry of a token, and that it has one of the audiences.
+// Discover must have succeeded.
+func (t *Tokens) verify(ctx context.Context, raw string, audiences []string) (*oidc.IDToken, error) {
 	ctx, outage := withOutage(ctx)
-	token, err := t.verifier.Load().Verify(ctx, raw)
+	token, err := t.provider.Load().verifier.Verify(ctx, raw)
 	var expired *oidc.TokenExpiredError
 	switch {
 	case *outage != nil:
@@ -133,7 +155,7 @@ func (t *Tokens) verify(ctx context.Context, raw string) (*oidc.IDToken, error) 
 		return nil, fmt.Errorf("%w: on %s", auth.ErrExpired, expired.Expiry.UTC().Format(time.RFC3339))
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", auth.ErrInvalid, err)
-	case !slices.ContainsFunc(token.Audience, func(a string) bool { return slices.Contains(t.cfg.Audiences, a) }):
+	case !slices.ContainsFunc(token.Audience, func(a string) bool { return slices.Contains(audiences, a) }):
 		return nil, fmt.Errorf("%w: the token is for %q", auth.ErrInvalid, token.Audience)
 	}
 	return token, nil

@@ -23,6 +23,7 @@ import (
 	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/index/watch"
@@ -46,8 +47,10 @@ type Config struct {
 	// Known returns the names that the documents of the folder define. It is called concurrently.
 	Known   func() agents.Names
 	Origins []string
-	// Auth authenticates callers, and Policies decides what they may do.
+	// Auth authenticates callers, and Policies decides what they may do. Sessions are those of
+	// browsers; nil = there are none.
 	Auth     auth.Authenticator
+	Sessions *sessions.Sessions
 	Policies *policy.Engine
 	// AuditRetention is how long entries of the audit log are kept; 0 = for ever.
 	AuditRetention time.Duration
@@ -131,7 +134,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Temporal:  cfg.Temporal,
 		Logger:    cfg.Logger,
 		Origins:   cfg.Origins,
-		Auth:      cfg.Auth, Policies: cfg.Policies,
+		Auth:      cfg.Auth, Sessions: cfg.Sessions, Policies: cfg.Policies,
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict,
 		Limits:     api.Limits{MaxSockets: cfg.Sockets, MaxStreams: cfg.Streams},
 		PublicKeys: n.board.PublicKeys,

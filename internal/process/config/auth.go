@@ -41,6 +41,8 @@ type Auth struct {
 	// Keys is the path of the file of AuthAPIKey.
 	Keys string
 	OIDC OIDC
+	// Sessions sign users of web pages in, in the mode AuthOIDC.
+	Sessions Sessions
 }
 
 // Policies are the policies that decide what callers may do. The API and the worker must have the

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -20,7 +21,8 @@ func TestAuthModesAreConfigured(t *testing.T) {
 	t.Parallel()
 	plain := config.Auth{
 		Mode: config.AuthNone, Headers: auth.Headers{Subject: "X-Forwarded-User", Roles: "X-Forwarded-Groups"},
-		OIDC: config.OIDC{SubjectClaim: "sub", RolesClaim: "roles"},
+		OIDC:     config.OIDC{SubjectClaim: "sub", RolesClaim: "roles"},
+		Sessions: config.Sessions{Scopes: []string{"openid", "profile", "email"}, Idle: time.Hour, Lifetime: 12 * time.Hour},
 	}
 	prefixes := cmpopts.EquateComparable(netip.Prefix{})
 	for _, p := range []config.Process{config.API, config.Dev} {
@@ -39,6 +41,7 @@ func TestAuthModesAreConfigured(t *testing.T) {
 			Issuer: "https://login.example/realms/shop", Audiences: []string{"perdure", "cli"},
 			SubjectClaim: "email", RolesClaim: "realm_access.roles", TenantClaim: "org.id",
 		},
+		Sessions: plain.Sessions,
 	}
 	if diff := cmp.Diff(want, got, prefixes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

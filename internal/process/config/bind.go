@@ -32,6 +32,12 @@ func subjectClaim(c *Config) pflag.Value   { return bind(&c.Auth.OIDC.SubjectCla
 func rolesClaim(c *Config) pflag.Value     { return bind(&c.Auth.OIDC.RolesClaim, text) }
 func tenantClaim(c *Config) pflag.Value    { return bind(&c.Auth.OIDC.TenantClaim, text) }
 func oidcTenant(c *Config) pflag.Value     { return bind(&c.Auth.OIDC.Tenant, text) }
+func clientID(c *Config) pflag.Value       { return bind(&c.Auth.Sessions.ClientID, text) }
+func oidcScopes(c *Config) pflag.Value     { return bind(&c.Auth.Sessions.Scopes, wordList) }
+func sessionIdle(c *Config) pflag.Value    { return bind(&c.Auth.Sessions.Idle, sessionTime) }
+func sessionLifetime(c *Config) pflag.Value {
+	return bind(&c.Auth.Sessions.Lifetime, sessionTime)
+}
 func parkAfter(c *Config) pflag.Value      { return bind(&c.ParkAfter, positiveDuration) }
 func auditRetention(c *Config) pflag.Value { return bind(&c.AuditRetention, optionalDuration) }
 func strict(c *Config) pflag.Value         { return bind(&c.Strict, truth) }

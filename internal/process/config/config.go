@@ -183,7 +183,11 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 		problems = append(problems, &VariableError{Name: "PERDURE_TASK_QUEUES", Err: errors.New("must be set when PERDURE_TOOLS_ONLY is")})
 	}
 	cfg.Auth.ProxySecrets, cfg.Auth.ProxyCertificates = proxySecretsOf(cfg.env), cfg.TLS.namesClients()
-	problems = append(problems, cfg.checkBudgets(), cfg.TLS.check(), cfg.Auth.check())
+	cfg.Auth.Sessions.ClientSecret = clientSecretOf(cfg.env)
+	problems = append(problems, cfg.checkBudgets(), cfg.TLS.check(), cfg.Auth.check(), cfg.Auth.Sessions.check(cfg.Auth.Mode, cfg.PublicURL))
+	if p == API && cfg.Auth.Sessions.ClientID != "" && cfg.PublicURL == "" {
+		problems = append(problems, &VariableError{Name: publicURLName, Err: fmt.Errorf("must be set when %s is", clientIDName)})
+	}
 	if p == Worker && cfg.AssertionKeys() != "" && cfg.PublicURL == "" {
 		problems = append(problems, &VariableError{Name: publicURLName, Err: fmt.Errorf("must be set when %s is", assertionKeys)})
 	}

@@ -129,6 +129,21 @@ func optionalDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// Bounds of the times of a session.
+const (
+	minSessionTime = time.Second
+	maxSessionTime = 30 * 24 * time.Hour
+)
+
+// sessionTime parses a duration within the bounds of a session.
+func sessionTime(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < minSessionTime || d > maxSessionTime {
+		return 0, fmt.Errorf("%q is not a duration from %s to %s, such as 8h", s, minSessionTime, maxSessionTime)
+	}
+	return d, nil
+}
+
 // hostPort checks an address of the form host:port with a numeric port. The host may be empty.
 func hostPort(s string) (string, error) {
 	_, port, err := net.SplitHostPort(s)

@@ -76,6 +76,9 @@ func Known(name string) bool {
 const (
 	publicURLName = "PERDURE_PUBLIC_URL"
 	assertionKeys = "PERDURE_ASSERTION_KEYS"
+
+	clientIDName     = "PERDURE_OIDC_CLIENT_ID"
+	clientSecretName = "PERDURE_OIDC_CLIENT_SECRET"
 )
 
 // group is a table of the documentation.
@@ -180,16 +183,26 @@ var groups = []group{
 			Meaning: "Header with the caller's tenant. Mode header. Not set: every caller has the tenant default"},
 		{Name: "PERDURE_OIDC_AUDIENCE", For: apiDev, value: oidcAudience,
 			Meaning: "Audiences, separated by commas. A token must have one of them"},
+		{Name: clientIDName, For: apiDev, value: clientID,
+			Meaning: "ID of Perdure as a client of the provider, for users who sign in with a browser. Needs PERDURE_PUBLIC_URL, except in perdure dev. Not set: no sign-in"},
+		{Name: clientSecretName, For: apiDev, secret: true,
+			Meaning: "Secret of that client. Not set: the client is public, and only PKCE protects the code"},
 		{Name: "PERDURE_OIDC_ISSUER", For: apiDev, value: oidcIssuer,
 			Meaning: "URL of the OpenID provider whose tokens are accepted, as in their claim iss"},
 		{Name: "PERDURE_OIDC_ROLES_CLAIM", Default: "roles", For: apiDev, value: rolesClaim,
 			Meaning: "Claim with the caller's roles, such as realm_access.roles: a list of strings, or one string separated by spaces"},
+		{Name: "PERDURE_OIDC_SCOPES", Default: "openid,profile,email", For: apiDev, value: oidcScopes,
+			Meaning: "Scopes that a sign-in requests, separated by commas. Some providers give a refresh token only with offline_access"},
 		{Name: "PERDURE_OIDC_SUBJECT_CLAIM", Default: "sub", For: apiDev, value: subjectClaim,
 			Meaning: "Claim with the caller's subject. Dots separate members of nested objects"},
 		{Name: "PERDURE_OIDC_TENANT", For: apiDev, value: oidcTenant,
 			Meaning: "Tenant of every caller, for a provider whose users are all one tenant. Instead of PERDURE_OIDC_TENANT_CLAIM"},
 		{Name: "PERDURE_OIDC_TENANT_CLAIM", For: apiDev, value: tenantClaim,
 			Meaning: "Claim with the caller's tenant. Mode oidc needs this or PERDURE_OIDC_TENANT"},
+		{Name: "PERDURE_SESSION_IDLE", Default: "1h", For: apiDev, value: sessionIdle,
+			Meaning: "How long the session of a browser may have no request"},
+		{Name: "PERDURE_SESSION_LIFETIME", Default: "12h", For: apiDev, value: sessionLifetime,
+			Meaning: "How long the session of a browser may last. Then the user signs in again"},
 	}},
 	{"Worker", []Variable{
 		{Name: "PERDURE_ALLOW_PRIVATE_HOSTS", Default: "false", For: workerDev, value: allowPrivateHosts,
