@@ -345,6 +345,25 @@ func decodeDirectGet(l *Log, msg *nats.Msg) (*Record, error) {
 	return decodeRecord(l, msg.Header.Get("Nats-Subject"), seq, now, msg.Header.Get(header), msg.Data)
 }
 
+// LastEntry asks the leader for the newest value of a key of a bucket, and its revision. value nil =
+// the key was deleted; revision 0 = the bucket has neither a value nor a marker of the deletion.
+func (l *Log) LastEntry(ctx context.Context, kv jetstream.KeyValue, key string) (value []byte, revision uint64, err error) {
+	m, err := l.askStream(ctx, "KV_"+kv.Bucket(), getRequest{LastFor: "$KV." + kv.Bucket() + "." + key})
+	if err != nil || m == nil {
+		return nil, 0, err
+	}
+	h := nats.Header{}
+	if len(m.Header) > 0 {
+		if h, err = nats.DecodeHeadersMsg(m.Header); err != nil {
+			return nil, 0, fmt.Errorf("stream: entry %s: header: %w", key, err)
+		}
+	}
+	if h.Get("KV-Operation") != "" || h.Get(jetstream.MarkerReasonHeader) != "" { // of a client, and of the server
+		return nil, m.Seq, nil
+	}
+	return m.Data, m.Seq, nil
+}
+
 // LastRevision asks the leader for the revision of the newest change to the keys of a bucket that
 // match keys; 0 = there was none. Deletions are changes.
 func (l *Log) LastRevision(ctx context.Context, kv jetstream.KeyValue, keys string) (uint64, error) {
