@@ -21,9 +21,9 @@ func keysCommand(environ []string) *cobra.Command {
 		Short: "Replace the encryption keys of a level",
 		Long: `Replace the encryption keys of a level, while all processes work:
 
-  operator  encrypt the keys of all tenants with the first key in PERDURE_ENCRYPTION_KEYS
-  tenants   give every tenant a new key, and encrypt the keys of all threads with it
-  threads   give every thread a new key, for what is written from now on
+- operator: encrypt the keys of all tenants with the first key in PERDURE_ENCRYPTION_KEYS
+- tenants: give every tenant a new key, and encrypt the keys of all threads with it
+- threads: give every thread a new key, for what is written from now on
 
 The command uses NATS, not the API. It reads the variables of a worker: PERDURE_ENCRYPTION_KEYS, PERDURE_STREAM, NATS_URL
 and the other variables of NATS. If it is interrupted, run it again.`,
