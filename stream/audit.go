@@ -32,7 +32,11 @@ func (l *Log) AppendAudit(ctx context.Context, run Run, id string, entry any) er
 			return err
 		}
 		s := stamp{kind: KindAudit, step: id, writer: newWriter("")}
-		if _, err = l.append(ctx, message(subject, s, nil, body), s, after); !errors.Is(err, ErrFenced) {
+		msg, err := l.message(ctx, subject, s, nil, body)
+		if err != nil {
+			return err
+		}
+		if _, err = l.append(ctx, msg, s, after); !errors.Is(err, ErrFenced) {
 			return err
 		}
 	}

@@ -100,7 +100,11 @@ func (l *Log) storeLine(ctx context.Context, subject string, line []byte) ([]byt
 	}
 	digest := fmt.Sprintf("%x", sha256.Sum256(line))
 	name := thread + "." + digest
-	if err := l.storeBlob(ctx, l.blobKey(thread, digest), name, line); err != nil {
+	stored, err := l.encryptObject(ctx, thread, name, line)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.storeBlob(ctx, l.blobKey(thread, digest), name, stored); err != nil {
 		return nil, fmt.Errorf("stream: store blob: %w", asUnavailable(err))
 	}
 	return json.Marshal(reference{Blob: name, Size: len(line)})
@@ -172,8 +176,8 @@ func (l *Log) shrinkAll(ctx context.Context, subject string, lines [][]byte, roo
 	return lines, nil
 }
 
-// loadBlobs returns the lines with blobs in place of references.
-func (l *Log) loadBlobs(ctx context.Context, lines [][]byte) ([][]byte, error) {
+// loadBlobs returns the lines of a thread, by its subject, with blobs in place of references.
+func (l *Log) loadBlobs(ctx context.Context, threadSubject string, lines [][]byte) ([][]byte, error) {
 	loaded := make([][]byte, len(lines))
 	for i, line := range lines {
 		loaded[i] = line
@@ -187,6 +191,9 @@ func (l *Log) loadBlobs(ctx context.Context, lines [][]byte) ([][]byte, error) {
 		data, err := l.loadBlob(ctx, ref.Blob)
 		if err != nil {
 			return nil, fmt.Errorf("stream: blob %s: %w", ref.Blob, asUnavailable(err))
+		}
+		if data, err = l.decryptObject(ctx, threadSubject, ref.Blob, data); err != nil {
+			return nil, fmt.Errorf("stream: decrypt blob %s: %w", ref.Blob, err)
 		}
 		loaded[i] = data
 	}

@@ -76,11 +76,18 @@ func (l *Log) WriteFork(ctx context.Context, to Thread, fork *Fork, note any) er
 	if err != nil {
 		return fmt.Errorf("stream: encode fork: %w", err)
 	}
+	if err := l.beginKey(ctx, to); err != nil {
+		return err
+	}
 	subject := l.ThreadSubject(to) + "." + forkRun + "." + string(LaneMain)
 	if body, err = l.shrink(ctx, subject, body); err != nil {
 		return err
 	}
-	seq, first, err := l.beginThread(ctx, to, message(subject, stamp{kind: KindFork, writer: newWriter("")}, nil, body))
+	msg, err := l.message(ctx, subject, stamp{kind: KindFork, writer: newWriter("")}, nil, body)
+	if err != nil {
+		return err
+	}
+	seq, first, err := l.beginThread(ctx, to, msg)
 	if err != nil {
 		return err
 	}

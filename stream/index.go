@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -37,6 +38,55 @@ type IndexEntry struct {
 	Access
 	// Purged tells that the thread was removed. Later entries about its records are ignored.
 	Purged bool `json:"purged,omitempty"`
+}
+
+// storedEntry is an IndexEntry as the bucket has it. If the log has a Cipher, Encrypted is the
+// thread's Access, and the entry itself has none.
+type storedEntry struct {
+	IndexEntry
+	Encrypted json.RawMessage `json:"content,omitempty"`
+}
+
+// encodeEntry returns the value of a key of the index.
+func (l *Log) encodeEntry(ctx context.Context, threadSubject, key string, entry *IndexEntry) ([]byte, error) {
+	stored := storedEntry{IndexEntry: *entry}
+	if l.cipher != nil && !entry.Purged {
+		content, err := json.Marshal(entry.Access)
+		if err != nil {
+			return nil, fmt.Errorf("stream: encode entry: %w", err)
+		}
+		if stored.Encrypted, err = l.encryptEntry(ctx, threadSubject, key, content); err != nil {
+			return nil, err
+		}
+		stored.Access = Access{}
+	}
+	value, err := json.Marshal(stored)
+	if err != nil {
+		return nil, fmt.Errorf("stream: encode entry: %w", err)
+	}
+	return value, nil
+}
+
+// IsEncryptedEntry reports whether DecodeEntry needs the key of the thread for a value of the index.
+func IsEncryptedEntry(value []byte) bool { return bytes.Contains(value, encryptedEntryPrefix) }
+
+// DecodeEntry decodes the value of a key of the index. It retries during outages until ctx ends.
+// Errors: ErrGone if the key of the thread was destroyed.
+func (l *Log) DecodeEntry(ctx context.Context, key string, value []byte) (*IndexEntry, error) {
+	var stored storedEntry
+	if err := json.Unmarshal(value, &stored); err != nil {
+		return nil, fmt.Errorf("stream: entry %s: %w", key, err)
+	}
+	if stored.Encrypted != nil {
+		content, err := l.DecryptEntry(ctx, key, stored.Encrypted)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(content, &stored.Access); err != nil {
+			return nil, fmt.Errorf("stream: entry %s: %w", key, err)
+		}
+	}
+	return &stored.IndexEntry, nil
 }
 
 const (
@@ -155,7 +205,7 @@ func (l *Log) SetPaused(ctx context.Context, run Run, paused bool) error {
 			return nil
 		}
 		entry.Status = to
-		if err := l.replaceEntry(ctx, key, &entry, revision); err == nil || isPermanent(err) {
+		if err := l.replaceEntry(ctx, run.Thread, &entry, revision); err == nil || isPermanent(err) {
 			return err
 		}
 		if err := sleep(ctx, pause); err != nil {
@@ -199,14 +249,18 @@ func (l *Log) tryPutEntry(ctx context.Context, threadSubject string, entry *Inde
 			return false, err
 		}
 	}
-	if current.Seq > 0 && !current.Purged {
+	switch {
+	case entry.Purged: // nobody may use the thread, and its content must be gone
+	case current.Seq > 0 && !current.Purged:
 		entry.Access = current.Access
-	} else if entry.Access.Owner, err = l.ownerUnder(ctx, threadSubject); err != nil {
-		return false, err
+	default:
+		if entry.Access.Owner, err = l.ownerUnder(ctx, threadSubject); err != nil {
+			return false, err
+		}
 	}
-	value, err := json.Marshal(entry)
+	value, err := l.encodeEntry(ctx, threadSubject, key, entry)
 	if err != nil {
-		return false, fmt.Errorf("stream: encode entry: %w", err)
+		return false, err
 	}
 	msg := nats.NewMsg(l.indexSubject(key))
 	msg.Data = value
@@ -236,13 +290,14 @@ func (l *Log) readEntry(ctx context.Context, key string) (current IndexEntry, re
 	if err != nil || m == nil {
 		return current, 0, err
 	}
-	if len(m.Data) > 0 { // an empty message is the marker of an entry that has expired
-		err = json.Unmarshal(m.Data, &current)
+	if len(m.Data) == 0 { // the marker of an entry that has expired
+		return current, m.Seq, nil
 	}
+	entry, err := l.DecodeEntry(ctx, key, m.Data)
 	if err != nil {
-		return current, 0, fmt.Errorf("stream: entry %s: %w", key, err)
+		return current, 0, err
 	}
-	return current, m.Seq, nil
+	return *entry, m.Seq, nil
 }
 
 // agentOf finds the agent of a run that ends: in the listed entry if that is about the run, else in
@@ -283,7 +338,9 @@ func (l *Log) RestoreIndex(ctx context.Context) error {
 		if all[rec.thread] == nil {
 			all[rec.thread] = &restoredThread{}
 		}
-		if err := all[rec.thread].add(ctx, rec); err != nil {
+		if err := all[rec.thread].add(ctx, rec); errors.Is(err, ErrGone) {
+			all[rec.thread].entry.Seq = 0 // the thread is being purged
+		} else if err != nil {
 			return fmt.Errorf("stream: restore index: %w", err)
 		}
 	}

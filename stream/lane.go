@@ -274,7 +274,10 @@ func (l *Log) write(ctx context.Context, subject string, s stamp, expected uint6
 	if err != nil {
 		return 0, err
 	}
-	msg := message(subject, s, lines, result)
+	msg, err := l.message(ctx, subject, s, lines, result)
+	if err != nil {
+		return 0, err
+	}
 	if condition != nil {
 		return l.appendWithMark(ctx, msg, s, expected, *condition)
 	}

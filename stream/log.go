@@ -25,6 +25,9 @@ type Options struct {
 	// MaxBytes bounds the stream's size in bytes. A full stream refuses writes, and runs wait until
 	// there is room. 0 = no bound.
 	MaxBytes int64
+	// Cipher opens the encryption of the log, which Open calls with the log. nil = the log stores
+	// everything as it is, and cannot read what is encrypted.
+	Cipher func(context.Context, *Log) (Cipher, error)
 }
 
 // withDefaults returns the options with the defaults in place of zero values.
@@ -53,6 +56,7 @@ type Log struct {
 	probe       jetstream.KeyValue
 	probeRecord []byte
 	index       jetstream.KeyValue // the list of threads (index.go)
+	cipher      Cipher             // nil = nothing is encrypted (encryption.go)
 }
 
 // epochKey is the key of the epoch in the stream's metadata. The epoch is random, created with the
@@ -81,6 +85,11 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 	}
 	if l.index, err = l.ensureIndex(ctx); err != nil {
 		return nil, err
+	}
+	if o.Cipher != nil {
+		if l.cipher, err = o.Cipher(ctx, l); err != nil {
+			return nil, err
+		}
 	}
 	return l, nil
 }
@@ -200,6 +209,46 @@ func (l *Log) OwnStream(ctx context.Context, cfg jetstream.StreamConfig) (s jets
 		return nil, "", fmt.Errorf("stream: open %s: %w", cfg.Name, err)
 	}
 	return s, prefix, nil
+}
+
+// ErasableBucket opens the bucket with a name, and creates it if it is missing. Unlike other buckets,
+// its messages can be deleted one by one (jetstream.Stream.SecureDeleteMsg). It keeps two values of a
+// key, so that a writer can erase the value that it has replaced: the server only forgets it.
+func (l *Log) ErasableBucket(ctx context.Context, name, description string) (jetstream.KeyValue, error) {
+	bucket := l.name + "_" + name
+	cfg := jetstream.StreamConfig{
+		Name: "KV_" + bucket, Description: description, Subjects: []string{"$KV." + bucket + ".>"},
+		MaxMsgsPerSubject: 2, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage, Replicas: l.replicas,
+		MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
+		AllowRollup: true, AllowDirect: true, AllowMsgTTL: true, SubjectDeleteMarkerTTL: markerTTL,
+	}
+	_, err := l.js.Stream(ctx, cfg.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		_, err = l.js.CreateStream(ctx, cfg)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was faster
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("stream: bucket %s: %w", bucket, err)
+	}
+	kv, err := l.js.KeyValue(ctx, bucket)
+	if err != nil {
+		return nil, fmt.Errorf("stream: bucket %s: %w", bucket, err)
+	}
+	return kv, nil
+}
+
+// HasEntries reports whether the log has a bucket with a name that has entries.
+func (l *Log) HasEntries(ctx context.Context, name string) (bool, error) {
+	s, err := l.js.Stream(ctx, "KV_"+l.name+"_"+name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("stream: bucket %s: %w", name, err)
+	}
+	return s.CachedInfo().State.Msgs > 0, nil
 }
 
 // KeyValue opens a bucket of the log, and creates it with cfg and the log's number of replicas if

@@ -78,7 +78,7 @@ func (l *Log) publishWithMark(ctx context.Context, msg *nats.Msg, s stamp, expec
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	batch := strings.ToLower(rand.Text())
-	first := message(condition.subject, stamp{kind: KindMark, step: s.step, writer: s.writer}, nil, nil)
+	first := plainMessage(condition.subject, stamp{kind: KindMark, step: s.step, writer: s.writer}, nil, nil)
 	setBatchHeaders(first, batch, 1, condition.after)
 	second := nats.NewMsg(msg.Subject)
 	second.Data, second.Header = msg.Data, nats.Header{header: msg.Header[header], headerBatchCommit: {"1"}}

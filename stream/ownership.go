@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -22,7 +21,8 @@ import (
 // ErrNotListed tells that no run of the thread has begun, so the thread has no entry in the index.
 var ErrNotListed = errors.New("stream: no run of the thread has begun")
 
-// AccessOf returns who may use a thread; nil = the log does not have the thread.
+// AccessOf returns who may use a thread; nil = the log does not have the thread. The error is
+// ErrKeyDestroyed if Purge has destroyed the key of the thread, and has not removed its records yet.
 func (l *Log) AccessOf(ctx context.Context, t Thread) (*Access, error) {
 	entry, _, err := l.readEntry(ctx, l.indexKey(l.ThreadSubject(t)))
 	if err != nil {
@@ -53,7 +53,7 @@ func (l *Log) Share(ctx context.Context, t Thread, shares []Share) (*Access, err
 			return nil, ErrNotListed
 		case entry.Seq > 0:
 			entry.Shares = shares
-			if err := l.replaceEntry(ctx, key, &entry, revision); err == nil || isPermanent(err) {
+			if err := l.replaceEntry(ctx, t, &entry, revision); err == nil || isPermanent(err) {
 				return &entry.Access, err
 			}
 		}
@@ -67,10 +67,12 @@ func (l *Log) Share(ctx context.Context, t Thread, shares []Share) (*Access, err
 const listingTimeout = 2 * time.Second
 
 // replaceEntry writes an entry in place of the one with a revision.
-func (l *Log) replaceEntry(ctx context.Context, key string, entry *IndexEntry, revision uint64) error {
-	body, err := json.Marshal(entry)
+func (l *Log) replaceEntry(ctx context.Context, t Thread, entry *IndexEntry, revision uint64) error {
+	threadSubject := l.ThreadSubject(t)
+	key := l.indexKey(threadSubject)
+	body, err := l.encodeEntry(ctx, threadSubject, key, entry)
 	if err != nil {
-		return fmt.Errorf("stream: encode entry: %w", err)
+		return err
 	}
 	msg := nats.NewMsg(l.indexSubject(key))
 	msg.Data = body

@@ -157,7 +157,11 @@ func (l *Log) ProposeDecision(ctx context.Context, run Run, digest [32]byte, d *
 	// The first decision of a caller, which is the common case, needs one round trip.
 	for after := uint64(0); ; {
 		s := stamp{kind: KindProposal, step: p.Digest, writer: newWriter("")}
-		p.Seq, err = l.append(ctx, message(subject, s, nil, body), s, after)
+		msg, err := l.message(ctx, subject, s, nil, body)
+		if err != nil {
+			return Proposal{}, err
+		}
+		p.Seq, err = l.append(ctx, msg, s, after)
 		if !errors.Is(err, ErrFenced) {
 			return p, err
 		}
@@ -230,11 +234,19 @@ func (l *Log) propose(ctx context.Context, run Run, digest [32]byte, proposed an
 	p := Proposal{Digest: hex.EncodeToString(digest[:])}
 	lane := Lane(proposalPrefix + p.Digest[:32])
 	subject := l.LaneSubject(run, lane)
+	if isFirst {
+		if err := l.beginKey(ctx, run.Thread); err != nil {
+			return Proposal{}, err
+		}
+	}
 	if body, err = l.shrink(ctx, subject, body); err != nil {
 		return Proposal{}, err
 	}
 	s := stamp{kind: KindProposal, writer: newWriter("")}
-	msg := message(subject, s, nil, body)
+	msg, err := l.message(ctx, subject, s, nil, body)
+	if err != nil {
+		return Proposal{}, err
+	}
 	if isFirst {
 		var first *Record
 		p.Seq, first, err = l.beginThread(ctx, run.Thread, msg)
@@ -292,7 +304,11 @@ func (l *Log) RequestCancel(ctx context.Context, run Run, c Cancel) (first bool,
 	}
 	subject := l.LaneSubject(run, LaneControl)
 	s := stamp{kind: KindCancel, writer: newWriter("")}
-	_, err = l.append(ctx, message(subject, s, nil, body), s, 0)
+	msg, err := l.message(ctx, subject, s, nil, body)
+	if err != nil {
+		return false, err
+	}
+	_, err = l.append(ctx, msg, s, 0)
 	if errors.Is(err, ErrFenced) {
 		return false, nil
 	}

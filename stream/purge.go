@@ -14,9 +14,9 @@ import (
 // ErrGone tells that the record of a cursor was purged with its thread.
 var ErrGone = errors.New("stream: the records before the cursor were purged")
 
-// Purge removes the blobs of a thread, lists the thread as purged, and removes its records. The
-// records are last, because they name blobs: a caller that is interrupted calls Purge again. No run
-// of the thread may be active.
+// Purge removes the blobs of a thread, lists the thread as purged, destroys its key, and removes its
+// records. The records are last, because they name blobs: a caller that is interrupted calls Purge
+// again. No run of the thread may be active.
 //
 // The log itself keeps no marker of the purge; the entry of the thread in the index is marked as
 // purged. Check reports a cursor whose record is gone, and a snapshot in memory is void if the log
@@ -33,6 +33,11 @@ func (l *Log) Purge(ctx context.Context, t Thread) error {
 	purgedEntry := &IndexEntry{ThreadID: t.ID, UpdatedAt: time.Now(), Seq: last.Seq, Purged: true}
 	if err := l.putEntry(ctx, l.ThreadSubject(t), purgedEntry); err != nil {
 		return err
+	}
+	if l.cipher != nil {
+		if err := l.cipher.Destroy(ctx, l.keyName(l.ThreadSubject(t))); err != nil {
+			return fmt.Errorf("stream: destroy the key of thread %q: %w", t.ID, err)
+		}
 	}
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
@@ -52,7 +57,14 @@ func (l *Log) purgeBlobs(ctx context.Context, t Thread) error {
 		if err != nil {
 			return err
 		}
-		for _, line := range rec.lines {
+		lines, err := rec.storedLines(ctx)
+		if errors.Is(err, ErrKeyDestroyed) {
+			break // an earlier Purge has destroyed the key, after it had removed the blobs
+		}
+		if err != nil {
+			return err
+		}
+		for _, line := range lines {
 			if !bytes.HasPrefix(line, referencePrefix) {
 				continue
 			}

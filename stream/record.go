@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -56,13 +57,22 @@ const (
 )
 
 // header is the name of a record's only header of its own: kind, step, writer, frame number and
-// number of events, separated by blanks, and the word "shared" if some of the events change what
-// lanes share. So no step ID and no writer's name has a blank. It is one header instead of six,
-// because readers parse it for every token.
+// number of events, separated by blanks. The word "shared" follows if some of the events change what
+// lanes share. The word "encrypted" and two numbers follow if the payload is encrypted (see
+// encryptedSizes). So no step ID and no writer's name has a blank. It is one header instead of
+// several, because readers parse it for every token.
 const header = "Perdure"
 
-// sharedMark is the last word of the header of a shared record.
-const sharedMark = "shared"
+// Words of the header that follow the number of events.
+const (
+	sharedMark    = "shared"
+	encryptedMark = "encrypted"
+)
+
+// encryptedSizes is what the header of an encrypted record tells about the lines, which readers need
+// before they decrypt: the bytes of the blobs of the events, and those of the blob of the result. The
+// latter is 0 if the result has no blob, and -1 if there is no result.
+type encryptedSizes struct{ events, result int }
 
 // stamp is the decoded content of the header, without the number of events.
 type stamp struct {
@@ -114,13 +124,23 @@ type Record struct {
 	thread string   // subject up to the thread's token
 	run    string   // the run's token
 	size   int      // bytes of the payload and of the blobs of its events; see Size
-	events int      // how many of lines are events; one more line is the result
+	events int      // how many of the lines are events; one more line is the result
 	shared bool     // some of the events change what lanes share
-	lines  [][]byte // as stored: may be references to blobs
+	lines  [][]byte // as stored: may be references to blobs; nil if the payload is encrypted
+	// encrypted is set if the payload is encrypted.
+	encrypted *encryptedPayload
 
 	log    *Log
-	blobMu sync.Mutex // also keeps concurrent readers from loading the same blob twice
-	loaded [][]byte   // lines with their blobs, nil until they are read; guarded by blobMu
+	loadMu sync.Mutex // also keeps concurrent readers from loading the same blob twice
+	loaded [][]byte   // lines with their blobs, nil until they are read; guarded by loadMu
+}
+
+// encryptedPayload is the payload of a record that is decrypted by its first reader.
+type encryptedPayload struct {
+	data  []byte
+	value string // of the header
+	sizes encryptedSizes
+	lines [][]byte // nil until they are decrypted; guarded by Record.loadMu
 }
 
 // decodeRecord decodes a message. The record keeps data without a copy, so the caller must not
@@ -132,8 +152,12 @@ func decodeRecord(l *Log, subject string, seq uint64, now time.Time, value strin
 		return nil, fmt.Errorf("stream: record %d: subject %q is not a lane", seq, subject)
 	}
 	fields := strings.Fields(value)
-	if len(fields) != 5 && (len(fields) != 6 || fields[5] != sharedMark) {
+	if len(fields) < 5 {
 		return nil, fmt.Errorf("stream: record %d: header %q lacks fields of a record", seq, value)
+	}
+	shared, sizes, err := decodeMarks(fields[5:])
+	if err != nil {
+		return nil, fmt.Errorf("stream: record %d: header %q: %w", seq, value, err)
 	}
 	frame, err := strconv.Atoi(fields[3])
 	if err != nil {
@@ -143,18 +167,54 @@ func decodeRecord(l *Log, subject string, seq uint64, now time.Time, value strin
 	if err != nil {
 		return nil, fmt.Errorf("stream: record %d: events: %w", seq, err)
 	}
+	r := &Record{
+		Seq: seq, Time: now, Lane: lane, Kind: Kind(fields[0]), Step: fromDash(fields[1]), Writer: fromDash(fields[2]),
+		Frame: frame, thread: thread, run: run, events: events, shared: shared, log: l,
+	}
+	if sizes != nil {
+		r.encrypted = &encryptedPayload{data: data, value: value, sizes: *sizes}
+		r.size = len(data) + sizes.events
+		return r, nil
+	}
+	if r.lines, err = splitLines(data, events); err != nil {
+		return nil, fmt.Errorf("stream: record %d: %w", seq, err)
+	}
+	r.size = len(data) + referredSize(r.lines[:events])
+	return r, nil
+}
+
+// decodeMarks decodes the words of the header that follow the number of events; sizes nil = the
+// record is not encrypted.
+func decodeMarks(words []string) (shared bool, sizes *encryptedSizes, err error) {
+	if len(words) > 0 && words[0] == sharedMark {
+		shared, words = true, words[1:]
+	}
+	if len(words) == 0 {
+		return shared, nil, nil
+	}
+	if len(words) != 3 || words[0] != encryptedMark {
+		return false, nil, errors.New("unknown words")
+	}
+	sizes = new(encryptedSizes)
+	if sizes.events, err = strconv.Atoi(words[1]); err == nil {
+		sizes.result, err = strconv.Atoi(words[2])
+	}
+	if err == nil && (sizes.events < 0 || sizes.result < -1) {
+		err = errors.New("negative size")
+	}
+	return shared, sizes, err
+}
+
+// splitLines splits a payload into the lines of its events, and of its result if it has one.
+func splitLines(data []byte, events int) ([][]byte, error) {
 	var lines [][]byte
 	if len(data) > 0 {
 		lines = bytes.Split(data, []byte{'\n'})
 	}
 	if events < 0 || len(lines) < events || len(lines) > events+1 {
-		return nil, fmt.Errorf("stream: record %d: %d lines for %d events", seq, len(lines), events)
+		return nil, fmt.Errorf("%d lines for %d events", len(lines), events)
 	}
-	return &Record{
-		Seq: seq, Time: now, Lane: lane, Kind: Kind(fields[0]), Step: fromDash(fields[1]), Writer: fromDash(fields[2]),
-		Frame: frame, thread: thread, run: run, size: len(data) + referredSize(lines[:events]),
-		events: events, shared: len(fields) == 6, lines: lines, log: l,
-	}, nil
+	return lines, nil
 }
 
 // Sequence returns the record's sequence; 0 = r is nil, which is how reads report that there is no
@@ -187,18 +247,29 @@ func (r *Record) Size() int { return r.size }
 
 // SizeWithResult returns how many bytes the record takes with the blobs of its events and its
 // result.
-func (r *Record) SizeWithResult() int { return r.size + referredSize(r.lines[r.events:]) }
+func (r *Record) SizeWithResult() int {
+	if r.encrypted != nil {
+		return r.size + max(0, r.encrypted.sizes.result)
+	}
+	return r.size + referredSize(r.lines[r.events:])
+}
 
 // HasRunID reports whether the record belongs to a run with this ID, in whatever thread.
 func (r *Record) HasRunID(run Run) bool { return r.run == Token(run.ID) }
 
 // Events returns the record's AG-UI events as JSON, in their order. The caller must not change
-// them. Large ones are loaded from the object store, once for all readers of the record; ctx bounds
-// that. The error is ErrLogLost if a blob is missing.
+// them. They are decrypted, and large ones are loaded from the object store, once for all readers of
+// the record; ctx bounds that. The error is ErrLogLost if a blob is missing, and ErrGone if the key
+// of the thread was destroyed.
 func (r *Record) Events(ctx context.Context) ([][]byte, error) { return r.load(ctx, 0, r.events) }
 
 // HasResult reports whether the record has a result. The type of the result depends on the kind.
-func (r *Record) HasResult() bool { return len(r.lines) > r.events }
+func (r *Record) HasResult() bool {
+	if r.encrypted != nil {
+		return r.encrypted.sizes.result >= 0
+	}
+	return len(r.lines) > r.events
+}
 
 // Result decodes the record's result into v. It fails if the record has none. A result beyond
 // MaxLine is loaded from the object store, and ctx bounds that.
@@ -220,19 +291,23 @@ func (r *Record) Result(ctx context.Context, v any) error {
 // no other blob: a reader of events does not need the result, which may be large. A failure is not
 // kept for other readers, because its cause may be the deadline of this one.
 func (r *Record) load(ctx context.Context, from, to int) ([][]byte, error) {
-	if !hasReference(r.lines[from:to]) {
-		return r.lines[from:to], nil
+	lines, err := r.storedLines(ctx)
+	if err != nil {
+		return nil, err
 	}
-	r.blobMu.Lock()
-	defer r.blobMu.Unlock()
+	if !hasReference(lines[from:to]) {
+		return lines[from:to], nil
+	}
+	r.loadMu.Lock()
+	defer r.loadMu.Unlock()
 	if r.loaded == nil {
-		r.loaded = make([][]byte, len(r.lines))
+		r.loaded = make([][]byte, len(lines))
 	}
 	for i := from; i < to; i++ {
 		if r.loaded[i] != nil {
 			continue
 		}
-		loaded, err := r.log.loadBlobs(ctx, r.lines[i:i+1])
+		loaded, err := r.log.loadBlobs(ctx, r.thread, lines[i:i+1])
 		if err != nil {
 			return nil, err
 		}
@@ -241,9 +316,64 @@ func (r *Record) load(ctx context.Context, from, to int) ([][]byte, error) {
 	return r.loaded[from:to], nil
 }
 
+// storedLines returns the lines of the payload, which may be references to blobs. It decrypts an
+// encrypted payload once.
+func (r *Record) storedLines(ctx context.Context) ([][]byte, error) {
+	p := r.encrypted
+	if p == nil {
+		return r.lines, nil
+	}
+	r.loadMu.Lock()
+	defer r.loadMu.Unlock()
+	if p.data == nil {
+		return p.lines, nil
+	}
+	subject := r.thread + "." + r.run + "." + string(r.Lane)
+	data, err := r.log.decrypt(ctx, r.log.keyName(r.thread), p.data, recordPlace(subject, p.value))
+	if err == nil {
+		p.lines, err = splitLines(data, r.events)
+	}
+	if err == nil && (len(p.lines) > r.events) != (p.sizes.result >= 0) {
+		err = errors.New("the header is of another record")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("stream: decrypt record %d: %w", r.Seq, err)
+	}
+	p.data = nil
+	return p.lines, nil
+}
+
+// recordPlace returns the place that a record's ciphertext is bound to: its subject, and the value
+// of its header.
+func recordPlace(subject, value string) string { return subject + "\x00" + value }
+
 // message makes the message of a record; result nil = none. Lines are compact JSON, so none has a
-// line feed.
-func message(subject string, s stamp, events [][]byte, result []byte) *nats.Msg {
+// line feed. It encrypts the payload, unless the log has no Cipher, or the record is empty. Errors
+// are those of Log.encrypt.
+func (l *Log) message(ctx context.Context, subject string, s stamp, events [][]byte, result []byte) (*nats.Msg, error) {
+	msg := plainMessage(subject, s, events, result)
+	if l.cipher == nil || len(msg.Data) == 0 {
+		return msg, nil
+	}
+	thread, _, _, ok := splitSubject(subject)
+	if !ok {
+		return nil, fmt.Errorf("stream: %q is not a lane", subject)
+	}
+	sizes := encryptedSizes{events: referredSize(events), result: -1}
+	if result != nil {
+		sizes.result = referredSize([][]byte{result})
+	}
+	value := fmt.Sprintf("%s %s %d %d", msg.Header.Get(header), encryptedMark, sizes.events, sizes.result)
+	var err error
+	if msg.Data, err = l.encrypt(ctx, thread, msg.Data, recordPlace(subject, value)); err != nil {
+		return nil, err
+	}
+	msg.Header = nats.Header{header: []string{value}}
+	return msg, nil
+}
+
+// plainMessage makes the message of a record without encryption; see message.
+func plainMessage(subject string, s stamp, events [][]byte, result []byte) *nats.Msg {
 	size := len(result) + 1
 	for _, e := range events {
 		size += len(e) + 1

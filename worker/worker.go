@@ -156,7 +156,7 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 		return false, err
 	}
 	defer connections.Close()
-	log, err := stream.Open(ctx, connections.NATS, cfg.Stream)
+	log, err := connect.OpenLog(ctx, cfg, connections.NATS)
 	if err != nil {
 		return false, err
 	}

@@ -25,7 +25,6 @@ import (
 	"github.com/perdure/perdure/internal/process/metricserver"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
-	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
@@ -140,7 +139,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 	if err != nil {
 		return false, err
 	}
-	log, err := stream.Open(ctx, connections.NATS, cfg.Stream)
+	log, err := connect.OpenLog(ctx, cfg, connections.NATS)
 	if err != nil {
 		return false, err
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/process/apinode"
 	"github.com/perdure/perdure/internal/process/config"
+	"github.com/perdure/perdure/internal/process/connect"
 	"github.com/perdure/perdure/internal/process/devserver"
 	"github.com/perdure/perdure/internal/process/metricserver"
 	"github.com/perdure/perdure/internal/process/telemetry"
@@ -38,7 +39,6 @@ import (
 	"github.com/perdure/perdure/internal/workers/models"
 	"github.com/perdure/perdure/internal/workers/toolset"
 	"github.com/perdure/perdure/runs"
-	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
@@ -236,7 +236,7 @@ func (p *devProcess) connect(context.Context) (err error) {
 // that process is dead, because this process has the lock of the directory. close stops both nodes,
 // also if only one of them has started.
 func (p *devProcess) startNodes(ctx context.Context) error {
-	log, err := stream.Open(ctx, p.nats, stream.Options{})
+	log, err := connect.OpenLog(ctx, p.config, p.nats)
 	if err != nil {
 		return err
 	}

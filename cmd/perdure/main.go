@@ -30,7 +30,7 @@ func main() {
 func command(environ []string) *cobra.Command {
 	root := &cobra.Command{Use: "perdure", Short: "Durable AG-UI agents", Version: version.Read().Version}
 	root.SetVersionTemplate(version.Read().Text("perdure"))
-	root.AddCommand(devCommand(environ))
+	root.AddCommand(devCommand(environ), keysCommand(environ))
 	root.AddCommand(cli.Commands(environ)...)
 	return root
 }

@@ -18,7 +18,7 @@ import (
 func TestRolesOfNATS(t *testing.T) {
 	t.Parallel()
 	c := kit.NewCluster(t)
-	c.Env = append(c.Env, "PERDURE_BUDGET_TENANT_TOKENS_PER_DAY=1000000000")
+	c.Env = append(c.Env, "PERDURE_BUDGET_TENANT_TOKENS_PER_DAY=1000000000", "PERDURE_ENCRYPTION_KEYS=base64key://AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
 	c.StartNATS(t, 1)
 	c.StartTemporal(t)
 	g := c.StartAPI(t)
@@ -37,7 +37,7 @@ func TestRolesOfNATS(t *testing.T) {
 			"$JS.API.CONSUMER.CREATE.KV_PERDURE_links.spy", "$JS.API.CONSUMER.CREATE.KV_PERDURE_links.spy." + linkKey,
 			"$JS.API.CONSUMER.DURABLE.CREATE.KV_PERDURE_links.spy", "$JS.API.STREAM.CREATE.spy", "$JS.API.STREAM.UPDATE.PERDURE",
 			"$JS.API.STREAM.DELETE.PERDURE", "$JS.API.STREAM.PURGE.PERDURE", "$JS.API.STREAM.SNAPSHOT.KV_PERDURE_links", linkKey,
-			"$KV.PERDURE_agents.demo/1", "$KV.PERDURE_schedules.default.s", "$SYS.REQ.SERVER.PING",
+			"$KV.PERDURE_agents.demo/1", "$KV.PERDURE_schedules.default.s", "$SYS.REQ.SERVER.PING", "$JS.API.STREAM.MSG.DELETE.KV_PERDURE_keys",
 		},
 		"perdure-api": {
 			"$JS.API.STREAM.CREATE.spy", "$JS.API.STREAM.UPDATE.PERDURE", "$JS.API.STREAM.DELETE.PERDURE", "$JS.API.STREAM.MSG.DELETE.PERDURE",

@@ -5,8 +5,10 @@ import (
 
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -215,6 +217,30 @@ func searchDatabase(data string) error {
 		return errors.Join(err, errors.New("there is not a Temporal database"))
 	}
 	return searchFiles(files)
+}
+
+// WantNoContent looks for content in all files of a data directory, in plain and in base64.
+func WantNoContent(t *testing.T, when, data string) {
+	t.Helper()
+	err := filepath.WalkDir(data, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		body, err := os.ReadFile(path)
+		for shift := range 3 { // the mark may begin at any byte of a group of three
+			encoded := base64.StdEncoding.EncodeToString(append(make([]byte, shift), Mark...))
+			if bytes.Contains(body, []byte(encoded[4:len(encoded)-4])) {
+				t.Errorf("%s: content in base64 in %s", when, path)
+			}
+		}
+		if bytes.Contains(body, []byte(Mark)) {
+			t.Errorf("%s: content in %s", when, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // searchFiles finds content in files.

@@ -54,6 +54,8 @@ var layers = []layer{
 
 	{"internal/audit", []string{"internal/auth"}},
 	{"internal/audit/store", []string{"stream", "internal/audit", "github.com/nats-io/nats.go/...", "github.com/hashicorp/golang-lru/v2", "go.opentelemetry.io/otel/log/..."}},
+	{"internal/encryption", []string{"stream", "github.com/nats-io/nats.go/...", "github.com/hashicorp/golang-lru/v2", "github.com/tink-crypto/tink-go/v2/..."}},
+	{"internal/encryption/operator", []string{"internal/encryption", "github.com/tink-crypto/tink-go/v2/...", "gocloud.dev/secrets/...", "github.com/hashicorp/vault/api"}},
 	{"internal/index/watch", []string{"stream", "github.com/nats-io/nats.go/..."}},
 	{"internal/approvals/inbox", []string{"agents", "stream", "internal/index/watch", "github.com/nats-io/nats.go/..."}},
 	{"internal/index/threads", []string{"stream", "internal/index/watch", "github.com/nats-io/nats.go/..."}},
@@ -100,12 +102,12 @@ var layers = []layer{
 	{"internal/process/apinode", []string{"internal/audit/store", "internal/audit", "api/...", "agents/...", "stream", "stream/snapshot", "internal/auth", "internal/auth/policy", "internal/auth/sessions", "internal/workers/announce", "internal/approvals/inbox", "internal/approvals/links", "internal/control/schedules", "internal/index/threads", "internal/index/watch", anything}},
 	{"internal/process/workernode", []string{"activities", "internal/auth/policy", "workflows", "runs", "agents/...", "llm", "tools/...", "stream", "stream/snapshot", "internal/workers/announce", "internal/workers/assertion", "internal/control/budget", "internal/control/dispatch", "internal/approvals/inbox", "internal/workers/presence", "internal/control/schedules", "internal/process/version", "internal/workers/toolset", "internal/approvals/webhook", anything}},
 	{"internal/workers/toolset", []string{"agents", "tools/...", "internal/workers/assertion"}},
-	{"internal/process/config", []string{"agents", "stream", "internal/auth", "internal/auth/policy", "internal/process/version", "internal/workers/assertion", anything}},
+	{"internal/process/config", []string{"agents", "stream", "internal/auth", "internal/auth/policy", "internal/encryption", "internal/process/version", "internal/workers/assertion", anything}},
 	{"internal/process/filewatch", nil},
 	{"internal/process/certificates", []string{"internal/process/config", "internal/process/filewatch"}},
 	{"internal/process/memory", nil},
 	{"internal/process/metricserver", []string{"internal/process/config"}},
-	{"internal/process/connect", []string{"internal/process/config", anything}},
+	{"internal/process/connect", []string{"internal/encryption/...", "internal/process/config", "stream", anything}},
 	{"internal/process/devserver", []string{"internal/process/version", "runs", anything}},
 	{"internal/archtest", nil},
 
@@ -169,6 +171,8 @@ var nevers = []never{
 	{"api/...", "llm/...", "the api knows no model"},
 	{"api/...", "tools/...", "the api knows no tool"},
 	{"stream/...", "workflows", "imports point down"},
+	{"stream/...", "github.com/tink-crypto/tink-go/...", "the log knows no algorithm"},
+	{"stream/...", "gocloud.dev/...", "the log knows no key service"},
 
 	{"cmd/api", "go.temporal.io/server/...", "production binaries link no server"},
 	{"cmd/api", "github.com/nats-io/nats-server/...", "production binaries link no server"},

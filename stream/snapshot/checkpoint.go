@@ -87,7 +87,11 @@ func (s *Store) loadCheckpoint(ctx context.Context, t stream.Thread, seq uint64)
 		if c.seq == 0 || c.seq > seq {
 			continue
 		}
-		data, err := s.log.Blobs().GetBytes(ctx, c.name)
+		stored, err := s.log.Blobs().GetBytes(ctx, c.name)
+		if err != nil {
+			continue
+		}
+		data, err := s.log.DecryptObject(ctx, t, c.name, stored)
 		if err != nil {
 			continue
 		}
@@ -127,7 +131,7 @@ func (s *Store) checkpoint(ctx context.Context, t stream.Thread, snap *Snapshot,
 		target = slots[1]
 	}
 	if newest.seq < snap.Seq {
-		if err := s.storeCheckpoint(ctx, target.name, snap); err != nil {
+		if err := s.storeCheckpoint(ctx, t, target.name, snap); err != nil {
 			return fmt.Errorf("snapshot: checkpoint of thread %q: %w", t.ID, err)
 		}
 	}
@@ -138,9 +142,12 @@ func (s *Store) checkpoint(ctx context.Context, t stream.Thread, snap *Snapshot,
 }
 
 // storeCheckpoint writes a snapshot to a slot, and replaces the one that is there.
-func (s *Store) storeCheckpoint(ctx context.Context, name string, snap *Snapshot) error {
+func (s *Store) storeCheckpoint(ctx context.Context, t stream.Thread, name string, snap *Snapshot) error {
 	data, err := json.Marshal(snap)
 	if err != nil {
+		return err
+	}
+	if data, err = s.log.EncryptObject(ctx, t, name, data); err != nil {
 		return err
 	}
 	_, err = s.log.Blobs().Put(ctx, jetstream.ObjectMeta{

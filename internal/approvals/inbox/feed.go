@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -83,7 +84,7 @@ func (f *Feed) Next(ctx context.Context, wait time.Duration) (*Message, error) {
 }
 
 // next reads one message. If an event has expired, its delete marker is a message whose Event.Type
-// is empty.
+// is empty, and so is that of an event whose thread was deleted.
 func (f *Feed) next(ctx context.Context, wait time.Duration) (*Message, error) {
 	patient, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -104,10 +105,19 @@ func (f *Feed) next(ctx context.Context, wait time.Duration) (*Message, error) {
 		return nil, fmt.Errorf("%w: a message was lost", ErrBroken)
 	}
 	m := &Message{Cursor: Cursor{revision: meta.Sequence.Stream, at: meta.Timestamp, epoch: f.store.epoch}, JSON: msg.Data()}
-	if len(m.JSON) > 0 {
-		if err := json.Unmarshal(m.JSON, &m.Event); err != nil {
-			return nil, fmt.Errorf("inbox: event: %w", err)
-		}
+	if len(m.JSON) == 0 {
+		return m, nil
+	}
+	key := strings.TrimPrefix(msg.Subject(), f.store.prefix)
+	m.JSON, err = f.store.log.DecryptEntry(ctx, key, m.JSON)
+	if errors.Is(err, stream.ErrGone) {
+		return m, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(m.JSON, &m.Event)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("inbox: event: %w", err)
 	}
 	return m, nil
 }

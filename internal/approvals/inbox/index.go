@@ -62,11 +62,13 @@ func (s *Store) Watch(ctx context.Context) (idx *Index, err error) {
 // sorts them once.
 type loading struct {
 	index *Index
-	all   map[string]map[string]*openInterrupt
+	all   map[string]map[string]jetstream.KeyValueEntry
 }
 
 // load begins a load of the index, see [watch.Receiver].
-func (idx *Index) load() watch.Loading { return &loading{idx, map[string]map[string]*openInterrupt{}} }
+func (idx *Index) load() watch.Loading {
+	return &loading{idx, map[string]map[string]jetstream.KeyValueEntry{}}
+}
 
 // compareSortKey compares an item with a sort key, for binary searches.
 func compareSortKey(a *openInterrupt, sortKey string) int { return strings.Compare(a.sortKey, sortKey) }
@@ -78,21 +80,19 @@ func (l *loading) Take(entry jetstream.KeyValueEntry) {
 		return
 	}
 	if l.all[tenant] == nil {
-		l.all[tenant] = map[string]*openInterrupt{}
+		l.all[tenant] = map[string]jetstream.KeyValueEntry{}
 	}
-	if item := decodeEntry(entry, sortKey); item != nil {
-		l.all[tenant][item.sortKey] = item
-	} else {
-		delete(l.all[tenant], sortKey)
-	}
+	l.all[tenant][sortKey] = entry
 }
 
 // Done implements [watch.Loading]: it replaces the index.
-func (l *loading) Done(_ context.Context, revision uint64) {
+func (l *loading) Done(ctx context.Context, revision uint64) {
 	sorted := make(map[string][]*openInterrupt, len(l.all))
-	for tenant, items := range l.all {
-		if len(items) > 0 {
-			sorted[tenant] = slices.SortedFunc(maps.Values(items), func(a, b *openInterrupt) int { return strings.Compare(a.sortKey, b.sortKey) })
+	for tenant, entries := range l.all {
+		for _, sortKey := range slices.Sorted(maps.Keys(entries)) {
+			if item := l.index.decodeEntry(ctx, entries[sortKey], sortKey); item != nil {
+				sorted[tenant] = append(sorted[tenant], item)
+			}
 		}
 	}
 	l.index.mu.Lock()
@@ -101,12 +101,12 @@ func (l *loading) Done(_ context.Context, revision uint64) {
 }
 
 // apply adds one change of the bucket to the index, see [watch.Receiver].
-func (idx *Index) apply(_ context.Context, change jetstream.KeyValueEntry) {
+func (idx *Index) apply(ctx context.Context, change jetstream.KeyValueEntry) {
 	tenant, sortKey, ok := splitKey(change.Key())
 	if !ok {
 		return
 	}
-	item := decodeEntry(change, sortKey)
+	item := idx.decodeEntry(ctx, change, sortKey)
 	idx.mu.Lock()
 	defer idx.mu.Unlock()
 	idx.revision = change.Revision()
@@ -133,15 +133,20 @@ func splitKey(key string) (tenant, sortKey string, ok bool) {
 	return strings.Cut(strings.TrimPrefix(key, pendingPrefix), ".")
 }
 
-// decodeEntry returns the item of an entry; nil = the key was deleted, or its value is invalid. It
+// decodeEntry returns the item of an entry; nil = the key or its thread was deleted, or its value is
+// invalid. It
 // copies what it keeps: the entry's memory is a whole message.
-func decodeEntry(entry jetstream.KeyValueEntry, sortKey string) *openInterrupt {
+func (idx *Index) decodeEntry(ctx context.Context, entry jetstream.KeyValueEntry, sortKey string) *openInterrupt {
 	if entry.Operation() != jetstream.KeyValuePut {
+		return nil
+	}
+	value, err := idx.store.log.DecryptEntry(ctx, entry.Key(), entry.Value())
+	if err != nil {
 		return nil
 	}
 	var p pending
 	var a Approval
-	if json.Unmarshal(entry.Value(), &p) != nil || json.Unmarshal(p.Approval, &a) != nil {
+	if json.Unmarshal(value, &p) != nil || json.Unmarshal(p.Approval, &a) != nil {
 		return nil
 	}
 	item := &openInterrupt{sortKey: strings.Clone(sortKey), at: p.At, raw: slices.Clone(p.Approval), properties: propertiesOf(&a)}

@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -18,7 +19,11 @@ func (s *Store) Purge(ctx context.Context, t stream.Thread) error {
 			return err
 		}
 		var e Entry
-		if err := rec.Result(ctx, &e); err != nil {
+		err := rec.Result(ctx, &e)
+		if errors.Is(err, stream.ErrKeyDestroyed) {
+			return nil // the thread's key was destroyed, after an earlier Purge of the inbox
+		}
+		if err != nil {
 			return fmt.Errorf("inbox: purge: %w", err)
 		}
 		if err := s.Settle(ctx, t.Tenant, &e.Event.Approval); err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/stream"
 )
 
 // Entry is the content of an audit record in the log: one event of an interrupt. Only the entry of
@@ -49,7 +51,11 @@ func (s *Store) openEntries(ctx context.Context) (map[string]*Entry, error) {
 			return nil, err
 		}
 		e := new(Entry)
-		if err := rec.Result(ctx, e); err != nil {
+		err = rec.Result(ctx, e)
+		if errors.Is(err, stream.ErrGone) {
+			continue // the thread is being purged
+		}
+		if err != nil {
 			return nil, fmt.Errorf("inbox: restore: %w", err)
 		}
 		key := pendingKey(e.Tenant, &e.Event.Approval)

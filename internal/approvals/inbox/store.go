@@ -112,6 +112,9 @@ func (s *Store) Put(ctx context.Context, tenant string, a *Approval, at time.Tim
 		return fmt.Errorf("inbox: encode: %w", err)
 	}
 	key := pendingKey(tenant, a)
+	if value, err = s.log.EncryptEntry(ctx, stream.Thread{Tenant: tenant, ID: a.ThreadID}, key, value); err != nil {
+		return err
+	}
 	for {
 		revision, newer, err := s.lookUpEntry(ctx, key, at)
 		if err != nil || newer {
@@ -152,7 +155,10 @@ func (s *Store) lookUpEntry(ctx context.Context, key string, at time.Time) (revi
 	}
 	var stored pending
 	if msg.Header.Get("KV-Operation") == "" { // a value; DEL and PURGE mean that the interrupt is settled
-		err = json.Unmarshal(msg.Data, &stored)
+		value, err := s.log.DecryptEntry(ctx, key, msg.Data)
+		if err == nil {
+			err = json.Unmarshal(value, &stored)
+		}
 		return msg.Sequence, at.Before(stored.At), err
 	}
 	return msg.Sequence, true, nil
@@ -176,7 +182,11 @@ func (s *Store) Record(ctx context.Context, tenant, id string, e *Event) error {
 	if err != nil {
 		return fmt.Errorf("inbox: encode: %w", err)
 	}
-	_, err = s.kv.Create(ctx, eventPrefix+stream.KeyToken(tenant)+"."+id, value, jetstream.KeyTTL(EventTTL))
+	key := eventPrefix + stream.KeyToken(tenant) + "." + id
+	if value, err = s.log.EncryptEntry(ctx, stream.Thread{Tenant: tenant, ID: e.Approval.ThreadID}, key, value); err != nil {
+		return err
+	}
+	_, err = s.kv.Create(ctx, key, value, jetstream.KeyTTL(EventTTL))
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return nil
 	}
@@ -188,15 +198,23 @@ var ErrUnknownEvent = errors.New("inbox: unknown event")
 
 // Event returns an event by its id. Errors: ErrUnknownEvent.
 func (s *Store) Event(ctx context.Context, tenant, id string) (*Event, error) {
-	entry, err := s.kv.Get(ctx, eventPrefix+stream.KeyToken(tenant)+"."+id)
+	key := eventPrefix + stream.KeyToken(tenant) + "." + id
+	entry, err := s.kv.Get(ctx, key)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, ErrUnknownEvent
 	}
 	if err != nil {
 		return nil, asUnavailable(err)
 	}
+	value, err := s.log.DecryptEntry(ctx, key, entry.Value())
+	if errors.Is(err, stream.ErrGone) {
+		return nil, ErrUnknownEvent
+	}
+	if err != nil {
+		return nil, err
+	}
 	e := new(Event)
-	if err := json.Unmarshal(entry.Value(), e); err != nil {
+	if err := json.Unmarshal(value, e); err != nil {
 		return nil, fmt.Errorf("inbox: event %s: %w", id, err)
 	}
 	return e, nil

@@ -21,6 +21,7 @@ import (
 // concurrent use.
 type Index struct {
 	*watch.Watch
+	log *stream.Log
 
 	mu      sync.RWMutex
 	tenants map[string]*tenantThreads // by the tenant's token
@@ -110,7 +111,7 @@ func (i *entry) compare(o *entry) int {
 // Watch loads the index, and keeps it current until Stop, which the caller must call. It blocks
 // until the index is loaded, and fails if ctx ends before that.
 func Watch(ctx context.Context, l *stream.Log) (idx *Index, err error) {
-	idx = &Index{}
+	idx = &Index{log: l}
 	source := watch.Source{Log: l, Bucket: l.Index(), Keys: stream.IndexPrefix + ">"}
 	idx.Watch, err = watch.Begin(ctx, source, watch.Receiver{Load: idx.load, Take: idx.apply})
 	if err != nil {
@@ -123,29 +124,67 @@ func Watch(ctx context.Context, l *stream.Log) (idx *Index, err error) {
 type loading struct {
 	index   *Index
 	tenants map[string]*tenantThreads
+	// encrypted has the entries that Done decrypts, by key.
+	encrypted map[string]jetstream.KeyValueEntry
 }
 
 // load begins a load of the index, see [watch.Receiver].
-func (idx *Index) load() watch.Loading { return &loading{idx, map[string]*tenantThreads{}} }
+func (idx *Index) load() watch.Loading {
+	return &loading{idx, map[string]*tenantThreads{}, map[string]jetstream.KeyValueEntry{}}
+}
 
 // Take implements [watch.Loading].
 func (l *loading) Take(change jetstream.KeyValueEntry) {
-	tenant, token, ok := splitKey(change.Key())
-	if !ok {
+	if stream.IsEncryptedEntry(change.Value()) {
+		l.encrypted[change.Key()] = change
 		return
 	}
-	if l.tenants[tenant] == nil {
-		l.tenants[tenant] = &tenantThreads{byToken: map[string]*entry{}}
-	}
-	if item := decodeEntry(change, token); item != nil {
-		l.tenants[tenant].byToken[item.token] = item
-	} else {
-		delete(l.tenants[tenant].byToken, token)
+	delete(l.encrypted, change.Key())
+	if tenant, token, ok := splitKey(change.Key()); ok {
+		l.put(tenant, token, l.index.decodeEntry(context.Background(), change, token))
 	}
 }
 
+// put adds a thread; item nil = it removes the thread.
+func (l *loading) put(tenant, token string, item *entry) {
+	if l.tenants[tenant] == nil {
+		l.tenants[tenant] = &tenantThreads{byToken: map[string]*entry{}}
+	}
+	if item == nil {
+		delete(l.tenants[tenant].byToken, token)
+		return
+	}
+	l.tenants[tenant].byToken[token] = item
+}
+
+// maxDecryptions bounds the concurrent decryptions of a load: each requests the key of a thread.
+const maxDecryptions = 64
+
+// decrypt adds the encrypted entries. It returns early if ctx ends.
+func (l *loading) decrypt(ctx context.Context) {
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	turns := make(chan struct{}, maxDecryptions)
+	for key, change := range l.encrypted {
+		tenant, token, ok := splitKey(key)
+		if !ok {
+			continue
+		}
+		turns <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-turns }()
+			item := l.index.decodeEntry(ctx, change, token)
+			mu.Lock()
+			defer mu.Unlock()
+			l.put(tenant, token, item)
+		})
+	}
+	wait.Wait()
+}
+
 // Done implements [watch.Loading]: it replaces the index.
-func (l *loading) Done(context.Context, uint64) {
+func (l *loading) Done(ctx context.Context, _ uint64) {
+	l.decrypt(ctx)
 	for name, t := range l.tenants {
 		if len(t.byToken) == 0 {
 			delete(l.tenants, name)
@@ -162,12 +201,12 @@ func (l *loading) Done(context.Context, uint64) {
 }
 
 // apply applies one change of the bucket to the index, see [watch.Receiver].
-func (idx *Index) apply(_ context.Context, change jetstream.KeyValueEntry) {
+func (idx *Index) apply(ctx context.Context, change jetstream.KeyValueEntry) {
 	tenant, token, ok := splitKey(change.Key())
 	if !ok {
 		return
 	}
-	item := decodeEntry(change, token)
+	item := idx.decodeEntry(ctx, change, token)
 	idx.mu.Lock()
 	defer idx.mu.Unlock()
 	t := idx.tenants[tenant]
@@ -211,12 +250,12 @@ func splitKey(key string) (tenant, token string, ok bool) {
 
 // decodeEntry returns the item of an entry; nil = the thread was purged, the key deleted, or the
 // value invalid. It interns agents and statuses, which many threads have in common.
-func decodeEntry(change jetstream.KeyValueEntry, token string) *entry {
+func (idx *Index) decodeEntry(ctx context.Context, change jetstream.KeyValueEntry, token string) *entry {
 	if change.Operation() != jetstream.KeyValuePut {
 		return nil
 	}
-	var l stream.IndexEntry
-	if json.Unmarshal(change.Value(), &l) != nil || l.Purged {
+	l, err := idx.log.DecodeEntry(ctx, change.Key(), change.Value())
+	if err != nil || l.Purged {
 		return nil
 	}
 	return &entry{

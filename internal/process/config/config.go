@@ -245,6 +245,10 @@ func (c *Config) Getenv(name string) string { return c.env.get(name) }
 // Getenv, it reads their file at each call.
 func (c *Config) AssertionKeys() string { return c.env.get(assertionKeys) }
 
+// EncryptionKeys returns the URLs of the operator's keys, separated by white space; "" = nothing is
+// encrypted.
+func (c *Config) EncryptionKeys() string { return c.env.get(EncryptionKeysName) }
+
 // Secrets returns the present values of variables that have secrets, for removal from messages.
 // Longer ones come first: a shorter one may be a part of a longer one.
 func (c *Config) Secrets() []string {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/encryption"
 	"github.com/perdure/perdure/internal/workers/assertion"
 )
 
@@ -57,6 +58,12 @@ func (v *value[T]) Type() string { return "value" }
 
 // privateKeys checks the private keys of assertions.
 func privateKeys(s string) (string, error) { return s, assertion.CheckKeys(s) }
+
+// encryptionKeys checks the URLs of the operator's keys.
+func encryptionKeys(s string) (string, error) {
+	_, err := encryption.ParseURLs(s)
+	return s, err
+}
 
 // text accepts every text.
 func text(s string) (string, error) { return s, nil }

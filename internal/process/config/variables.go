@@ -76,6 +76,8 @@ func Known(name string) bool {
 const (
 	publicURLName = "PERDURE_PUBLIC_URL"
 	assertionKeys = "PERDURE_ASSERTION_KEYS"
+	// EncryptionKeysName is the variable of Config.EncryptionKeys.
+	EncryptionKeysName = "PERDURE_ENCRYPTION_KEYS"
 
 	clientIDName     = "PERDURE_OIDC_CLIENT_ID"
 	clientSecretName = "PERDURE_OIDC_CLIENT_SECRET"
@@ -155,6 +157,14 @@ var groups = []group{
 			Meaning: "Names of which a client's certificate must have one, separated by commas: DNS names, or URIs such as spiffe://example/proxy. Not set: every certificate of the authorities"},
 		{Name: "PERDURE_TLS_KEY_FILE", For: apiOnly, value: tlsKey,
 			Meaning: "File with the private key of PERDURE_TLS_CERT_FILE, PEM"},
+	}},
+	{"Encryption", []Variable{
+		{Name: EncryptionKeysName, For: withDev, value: passThrough(encryptionKeys), secret: true,
+			Meaning: "URLs of the operator's keys, the same for all processes, separated by white space: base64key://, file://, hashivault://, awskms://, gcpkms:// or azurekeyvault://. The first one encrypts, all of them decrypt. Not set: nothing is encrypted"},
+		{Name: "VAULT_ADDR", For: withDev,
+			Meaning: "URL of Vault, for keys with hashivault://"},
+		{Name: "VAULT_TOKEN", For: withDev, secret: true,
+			Meaning: "Token of Vault. It needs the capability update for encrypt and decrypt of the key"},
 	}},
 	{"Authorization", []Variable{
 		{Name: "PERDURE_PLATFORM_ADMIN_ROLE", Default: "perdure-platform-admin", For: withDev, value: platformAdmin,

@@ -38,9 +38,7 @@ func Dial(ctx context.Context, cfg *config.Config, name string, logger *slog.Log
 	if cfg.Temporal.Namespace == "" {
 		cfg.Temporal.Namespace = client.DefaultNamespace
 	}
-	nc, err := retry(ctx, "NATS", logger, func(ctx context.Context) (*nats.Conn, error) {
-		return dialNATS(ctx, cfg, name, logger)
-	})
+	nc, err := retryNATS(ctx, cfg, name, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +54,19 @@ func Dial(ctx context.Context, cfg *config.Config, name string, logger *slog.Log
 		return nil, err
 	}
 	return &Connections{NATS: nc, Temporal: tc, Namespace: cfg.Temporal.Namespace}, nil
+}
+
+// DialNATS is Dial for NATS alone. The caller closes the connection.
+func DialNATS(ctx context.Context, cfg *config.Config, name string, logger *slog.Logger) (*nats.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.ConnectTimeout, fmt.Errorf("no connection after %s", cfg.ConnectTimeout))
+	defer cancel()
+	return retryNATS(ctx, cfg, name, logger)
+}
+
+func retryNATS(ctx context.Context, cfg *config.Config, name string, logger *slog.Logger) (*nats.Conn, error) {
+	return retry(ctx, "NATS", logger, func(ctx context.Context) (*nats.Conn, error) {
+		return dialNATS(ctx, cfg, name, logger)
+	})
 }
 
 // Close closes both connections. The caller stops their users first.
