@@ -35,6 +35,9 @@ var auditActions = map[string]audit.Action{
 	"PUT /v1/threads/:thread/hold":                       audit.SetHold,
 	"DELETE /v1/threads/:thread/hold":                    audit.ReleaseHold,
 	"GET /v1/audit":                                      audit.ReadAudit,
+	// Package sessions reports sign-ins and ends of sessions, see observeSessions.
+	"POST /auth/logout":             audit.Read,
+	"POST /auth/backchannel-logout": audit.Read,
 }
 
 // auditAction returns the action of a route. A test compares the routes that change something with

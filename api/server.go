@@ -214,6 +214,9 @@ func New(cfg Config) *Server {
 		entries, holds = cfg.Audit.Writer, cfg.Audit.Holds
 	}
 	s.recorder = auditing.NewRecorder(entries, cfg.Logger)
+	if cfg.Sessions != nil {
+		cfg.Sessions.Observe(s.observeSessions)
+	}
 	s.views = view.Viewer{Follower: cfg.Follower, Snapshots: cfg.Snapshots}
 	s.dispatch = &dispatch.Dispatcher{Log: cfg.Log, Temporal: cfg.Temporal}
 	s.closed, s.close = context.WithCancel(context.Background())
@@ -310,7 +313,7 @@ func (s *Server) routes() *gin.Engine {
 	approvals.RegisterLinks(r, record) // before CORS and authentication: a link needs neither
 	signIn := &sessionroutes.Routes{Writer: s.Writer, Sessions: s.Sessions}
 	if s.Sessions != nil {
-		signIn.RegisterPublic(r)
+		signIn.RegisterPublic(r, record)
 	}
 	if len(s.Origins) > 0 {
 		r.Use(s.refuseOrigin, cors.New(s.cors())) // a browser's preflight request has no credentials

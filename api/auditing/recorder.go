@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -98,23 +99,51 @@ func (r *Recorder) Reject(c *gin.Context, status int, reason string) {
 	if r.writer == nil {
 		return
 	}
-	if !r.rejections.Allow() {
-		r.omitted.Add(1)
-		return
-	}
 	source := sourceOf(c.Request.Context(), c.Request)
 	e := audit.Entry{
 		Action: audit.Authenticate, Outcome: audit.Denied, Status: status, Source: &source, Target: targetOf(c),
 		Details: map[string]string{"reason": audit.Cut(reason), "route": c.Request.Method + " " + c.FullPath()},
 	}
+	_ = r.record(c.Request.Context(), e)
+}
+
+// Report records an action of a caller that is no request of its own.
+func (r *Recorder) Report(ctx context.Context, caller auth.Principal, action audit.Action, details map[string]string) {
+	if r.writer == nil {
+		return
+	}
+	e := audit.Entry{Action: action, Outcome: audit.Accepted, Actor: audit.ActorOf(caller), Details: details}
+	if source, ok := ctx.Value(sourceKey{}).(audit.Source); ok {
+		e.Source = &source
+	}
+	_ = r.record(ctx, e)
+}
+
+// allow reports whether an entry is written: denials of callers without valid credentials have a
+// rate. An entry gets the number of those that were left out before.
+func (r *Recorder) allow(e *audit.Entry) bool {
+	if e.Actor != nil || e.Outcome != audit.Denied {
+		return true
+	}
+	if !r.rejections.Allow() {
+		r.omitted.Add(1)
+		return false
+	}
 	if n := r.omitted.Swap(0); n > 0 {
+		e.Details = maps.Clone(e.Details)
+		if e.Details == nil {
+			e.Details = map[string]string{}
+		}
 		e.Details["omitted"] = strconv.FormatInt(n, 10)
 	}
-	_ = r.record(c.Request.Context(), e)
+	return true
 }
 
 // record writes an entry to its chain. The error is a 503 audit_unavailable; the cause is logged.
 func (r *Recorder) record(ctx context.Context, e audit.Entry) error {
+	if !r.allow(&e) {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	if err := r.writer.Record(ctx, chainOf(&e), e); err != nil {

@@ -53,6 +53,7 @@ var failurePage = template.Must(template.New("failure").Parse(`<!doctype html>
 // refuse answers with the problem of an error: as a page if a browser shows it.
 func (r *Routes) refuse(c *gin.Context, err error) {
 	p := problem.Of(err)
+	problem.Keep(c, p)
 	if p.Status >= http.StatusInternalServerError || !isNavigation(c.Request) {
 		r.Refuse(c, err)
 		return

@@ -29,12 +29,13 @@ type Routes struct {
 }
 
 // RegisterPublic registers the routes that need no credentials. CORS and authentication must not
-// apply to them: the provider and its pages use them.
-func (r *Routes) RegisterPublic(e *gin.Engine) {
+// apply to them: the provider and its pages use them. record is middleware that records denials in
+// the audit log.
+func (r *Routes) RegisterPublic(e *gin.Engine, record gin.HandlerFunc) {
 	e.GET(sessions.LoginPath, noStore, r.login)
-	e.GET(sessions.CallbackPath, noStore, r.callback)
-	e.POST(logoutPath, noStore, r.Handle(r.logout))
-	e.POST(logoutHookPath, noStore, r.Handle(r.endByProvider))
+	e.GET(sessions.CallbackPath, noStore, record, r.callback)
+	e.POST(logoutPath, noStore, record, r.Handle(r.logout))
+	e.POST(logoutHookPath, noStore, record, r.Handle(r.endByProvider))
 }
 
 // Register registers the route that needs credentials.

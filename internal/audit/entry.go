@@ -43,6 +43,10 @@ const (
 	Read Action = "read"
 	// Change is a request to a route that does not exist, with a method that may change something.
 	Change Action = "change"
+	// BeginSession and EndSession are sign-ins of browsers, and ends of their sessions before their
+	// time.
+	BeginSession Action = "session.begin"
+	EndSession   Action = "session.end"
 	// Authenticate is a request whose credentials, sender or origin are not accepted.
 	Authenticate Action = "authenticate"
 	// LoadPolicies and LoadKeys are what a process has read from its configuration.

@@ -1,13 +1,6 @@
 package sessions
 
-import (
-	"context"
-	"errors"
-	"log/slog"
-	"net/http"
-
-	"github.com/perdure/perdure/internal/auth"
-)
+import "github.com/perdure/perdure/internal/auth"
 
 // End is why a session was ended before its time.
 type End string
@@ -21,26 +14,9 @@ const (
 	EndedByLimit    End = "replaced by a later session of the user"
 )
 
-// signedIn reports that a user has signed in. It is the only place that does.
-func (s *Sessions) signedIn(ctx context.Context, p auth.Principal) {
-	s.cfg.Logger.DebugContext(ctx, "a user has signed in", "tenant", p.Tenant)
+// Event is a sign-in, or the end of a session before its time.
+type Event struct {
+	Principal auth.Principal
+	// Ended is why the session has ended; "" = it has begun.
+	Ended End
 }
-
-// signedOut reports that a session has ended before its time. It is the only place that does.
-// Sessions also end by their deadline and their idle timeout, which no process reports.
-func (s *Sessions) signedOut(ctx context.Context, p auth.Principal, reason End) {
-	s.cfg.Logger.DebugContext(ctx, "a session has ended", "tenant", p.Tenant, "reason", string(reason))
-}
-
-// refused reports that a sign-in, a logout token, or a request with a cookie was refused. It is the
-// only place that does.
-func (s *Sessions) refused(r *http.Request, err error) {
-	text, level := err.Error(), slog.LevelDebug
-	if errors.Is(err, auth.ErrInvalid) || errors.Is(err, auth.ErrCrossSite) { // an attack, or a mistake in the configuration
-		level = slog.LevelWarn
-	}
-	s.cfg.Logger.Log(r.Context(), level, "a request of a browser was refused", "path", r.URL.Path, "peer", r.RemoteAddr, "reason", text[:min(len(text), maxReasonBytes)])
-}
-
-// maxReasonBytes bounds the reason in the log, in bytes.
-const maxReasonBytes = 300

@@ -61,6 +61,7 @@ type Sessions struct {
 	index   *index
 	watch   *watch.Watch
 	origins *http.CrossOriginProtection
+	observe func(context.Context, Event)
 	// renewals has one renewal of claims at a time for each session.
 	renewals singleflight.Group
 	// exchanges has one unit for each exchange of a code that may begin.
@@ -78,6 +79,7 @@ func Open(ctx context.Context, cfg Config) (*Sessions, error) {
 	}
 	s := &Sessions{
 		cfg: cfg, bucket: b, tokens: newTokenManager(b, cfg.Lifetime), index: newIndex(cfg.Idle), origins: http.NewCrossOriginProtection(),
+		observe:       func(context.Context, Event) {},
 		exchanges:     semaphore.NewWeighted(maxExchanges),
 		touchInterval: min(touchInterval, cfg.Idle/4), rotateInterval: rotateInterval, tokenGrace: tokenGrace,
 	}
