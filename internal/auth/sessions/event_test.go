@@ -18,7 +18,9 @@ func TestSignInAndSignOutAreObserved(t *testing.T) {
 	p := newProvider(t)
 	s := p.open(streamtest.Open(t))
 	var events []string
-	s.Observe(func(_ context.Context, e sessions.Event) { events = append(events, e.Principal.Subject+": "+string(e.Ended)) })
+	s.Observe(func(_ context.Context, e sessions.Event) {
+		events = append(events, e.Principal.Subject+": "+string(e.Ended))
+	})
 	b := newBrowser(t)
 	b.signIn(s, p)
 	b.signIn(s, p)
