@@ -92,11 +92,10 @@ func mayChange(r *http.Request) bool {
 }
 
 // refuseCaller refuses a request without a principal, or sends the user of a browser to the sign-in.
-// The log has the reason; the answer has not,
-// because it would help an attacker. Rejected credentials are logged as warnings. Missing and
-// expired ones are normal, and logged at debug level only.
+// The log has the reason; the answer has not, because it would help an attacker. Rejected credentials
+// are logged as warnings. Missing and expired ones are normal, and logged at debug level only.
 func (s *Server) refuseCaller(c *gin.Context, err error) {
-	if errors.Is(err, auth.ErrInvalid) || errors.Is(err, auth.ErrUntrusted) {
+	if errors.Is(err, auth.ErrInvalid) || errors.Is(err, auth.ErrUntrusted) || errors.Is(err, auth.ErrCrossSite) {
 		s.logger.WarnContext(c.Request.Context(), "a request was refused", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortReason(err))
 		s.recorder.Reject(c, problem.Of(err).Status, shortReason(err))
 	} else if !errors.Is(err, auth.ErrUnavailable) { // Refuse logs that error

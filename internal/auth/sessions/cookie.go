@@ -34,7 +34,7 @@ func (s *Sessions) cookieName(name string) string {
 // the cookie. Scripts cannot read the cookie. Other sites do not send it, except when the user
 // follows a link to this one.
 func (s *Sessions) cookie(name, value string, keep time.Duration) *http.Cookie {
-	c := &http.Cookie{Name: s.cookieName(name), Value: value, Path: "/", HttpOnly: true, Secure: s.isSecure(), SameSite: http.SameSiteLaxMode}
+	c := &http.Cookie{Name: s.cookieName(name), Value: value, Path: "/", HttpOnly: true, Secure: s.isSecure(), SameSite: http.SameSiteLaxMode} //nolint:gosec // because without TLS, on loopback, a secure cookie would not be sent
 	if c.MaxAge = int(keep.Seconds()); keep < 0 {
 		c.MaxAge = -1
 	}

@@ -22,5 +22,6 @@
 //     providers accept only once.
 //   - Values are stored as they are. They contain refresh tokens: access to the bucket is access to
 //     the sessions.
-//   - signedIn, signedOut and refused are the only places that report these events.
+//   - signedIn, signedOut and refused are the only places that report these events. The API
+//     reports requests that Authenticate refuses, like those with other credentials.
 package sessions

@@ -73,7 +73,7 @@ func (r *record) ends(idle time.Duration) time.Time {
 
 // encode returns the record as JSON.
 func (r *record) encode() ([]byte, error) {
-	value, err := json.Marshal(r)
+	value, err := json.Marshal(r) //nolint:gosec // because the bucket has the refresh token
 	if err != nil {
 		return nil, fmt.Errorf("sessions: encode: %w", err)
 	}

@@ -26,14 +26,14 @@ func (s *Sessions) signedOut(ctx context.Context, p auth.Principal, reason End) 
 	s.cfg.Logger.DebugContext(ctx, "a session has ended", "tenant", p.Tenant, "reason", string(reason))
 }
 
-// refused reports that a sign-in, a logout token, or a request with a cookie was refused. It is the
-// only place that does.
+// refused reports that a sign-in, a sign-out or a logout token was refused. It is the only place that
+// does. The caller of Authenticate reports other requests.
 func (s *Sessions) refused(r *http.Request, err error) {
 	text, level := err.Error(), slog.LevelDebug
 	if errors.Is(err, auth.ErrInvalid) || errors.Is(err, auth.ErrCrossSite) { // an attack, or a mistake in the configuration
 		level = slog.LevelWarn
 	}
-	s.cfg.Logger.Log(r.Context(), level, "a request of a browser was refused", "path", r.URL.Path, "peer", r.RemoteAddr, "reason", text[:min(len(text), maxReasonBytes)])
+	s.cfg.Logger.Log(r.Context(), level, "a sign-in, a sign-out or a logout was refused", "path", r.URL.Path, "peer", r.RemoteAddr, "reason", text[:min(len(text), maxReasonBytes)])
 }
 
 // maxReasonBytes bounds the reason in the log, in bytes.

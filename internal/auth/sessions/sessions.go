@@ -108,14 +108,6 @@ func (s *Sessions) Close() {
 //
 // Errors: auth.ErrNoCredentials, auth.ErrSessionEnded, auth.ErrCrossSite, auth.ErrUnavailable.
 func (s *Sessions) Authenticate(r *http.Request) (auth.Identity, error) {
-	identity, err := s.authenticate(r)
-	if err != nil && !errors.Is(err, auth.ErrNoCredentials) {
-		s.refused(r, err)
-	}
-	return identity, err
-}
-
-func (s *Sessions) authenticate(r *http.Request) (auth.Identity, error) {
 	token, err := s.sentToken(r)
 	if err != nil {
 		return auth.Identity{}, err
