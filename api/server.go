@@ -347,14 +347,15 @@ func (s *Server) routes() *gin.Engine {
 	approvals.Register(v1)
 	if s.Schedules != nil {
 		routes := &scheduleroutes.Routes{
-			Writer:    s.Writer,
-			Reader:    s.Reader,
-			Schedules: s.Schedules,
-			Scheduler: &schedules.Scheduler{Temporal: s.Temporal, ParkAfter: s.ParkAfter},
-			Catalog:   s.Catalog,
-			Log:       s.Log,
-			Temporal:  s.Temporal,
-			Access:    s.access,
+			Writer:     s.Writer,
+			Reader:     s.Reader,
+			Schedules:  s.Schedules,
+			Scheduler:  &schedules.Scheduler{Temporal: s.Temporal, ParkAfter: s.ParkAfter},
+			Catalog:    s.Catalog,
+			Log:        s.Log,
+			Temporal:   s.Temporal,
+			Access:     s.access,
+			Principals: s.Principals,
 		}
 		routes.Register(v1)
 	}

@@ -332,6 +332,7 @@ func (p *devProcess) workerConfig(folder *agents.Folder) workernode.Config {
 		Queues:        workernode.Queues{Tools: p.tools.TaskQueues()},
 		Webhooks:      p.webhooks,
 		Policies:      p.policies,
+		Principals:    p.principals,
 		WorkflowCache: cfg.WorkflowCache,
 		ToolGrace:     cfg.ToolGrace,
 		Logger:        p.logger,
