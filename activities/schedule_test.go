@@ -135,10 +135,10 @@ func TestFiringNeedsAccessToThread(t *testing.T) {
 		ownerAtWrite  string // "" = the thread did not exist
 		want          string
 	}{
-		"own":                                     {"shared", "ann", false, "", ""},
-		"of bob":                                  {"shared", "bob", false, "bob", "forbidden"},
-		"shared by bob before":                    {"shared", "bob", true, "bob", ""},
-		"begun and shared by bob later":           {"shared", "bob", true, "", "forbidden"},
+		"own":                           {"shared", "ann", false, "", ""},
+		"of bob":                        {"shared", "bob", false, "bob", "forbidden"},
+		"shared by bob before":          {"shared", "bob", true, "bob", ""},
+		"begun and shared by bob later": {"shared", "bob", true, "", "forbidden"},
 		"of carol, begun again and shared by bob": {"shared", "bob", true, "carol", "forbidden"},
 		"new thread, begun and shared by bob":     {"", "bob", true, "", "forbidden"},
 		"new thread, begun by ann":                {"", "ann", false, "", ""},

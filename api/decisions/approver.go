@@ -219,7 +219,7 @@ func (r *interruptRule) checkOtherRules(snap *snapshot.Snapshot, tool string, in
 		return fmt.Errorf("api: encode input: %w", err)
 	}
 	rule := r.definition.ApprovalRule(agents.ProposedCall{
-		Agent: r.definition.Name, Tool: tool, Args: args, State: snap.State, Input: encodedInput,
+		Agent: r.definition.Name, Tool: tool, Args: args, State: snap.AgentState(), Input: encodedInput,
 		Callers: callersOf(snap),
 	})
 	if rule < 0 || rule == r.Rule || r.definition.Approvals[rule].SameDeciders(r.approval) {
