@@ -117,6 +117,9 @@ func (a *Activities) startFiredRun(
 		if err != nil {
 			return "", false, err
 		}
+		if schedules.Refused(answering.Input, input) != "" {
+			return refusedInput, false, nil
+		}
 		inputCopy := *input
 		// The acceptance has the messages, as those of an API input.
 		inputCopy.Messages = nil
@@ -151,6 +154,10 @@ func (a *Activities) startFiredRun(
 // refusedForbidden is why a thread does not take a run whose actor may not send input to it, or whose
 // schedule does not accept the owner of the thread.
 const refusedForbidden = "forbidden"
+
+// refusedInput is why a thread does not take a run whose agent does not accept the schedule's input
+// from clients.
+const refusedInput = "input_not_allowed"
 
 // mayFire returns nil if the actor of a schedule may send input to the thread of a firing, or begin
 // it. Otherwise the error is a *policy.DeniedError.

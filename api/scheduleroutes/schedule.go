@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/schedules"
+	"github.com/perdure/perdure/stream"
 )
 
 // maxSchedule bounds a definition, in bytes. It includes the input of the runs, and the bucket
@@ -105,10 +106,18 @@ func (r *Routes) checkSchedule(ctx context.Context, definition *schedules.Stored
 	if err := r.checkThread(ctx, definition, actor); err != nil {
 		return err
 	}
-	if _, err := r.Catalog.Current(definition.Agent); err != nil {
+	current, err := r.Catalog.Current(definition.Agent)
+	if err != nil {
 		p := problem.Unknown("agent", definition.Agent)
 		p.Pointer = "/agent"
 		return p
+	}
+	input, err := definition.RunInput(stream.Run{})
+	if err != nil {
+		return err
+	}
+	if pointer := schedules.Refused(current.Input, input); pointer != "" {
+		return &schedules.FieldError{Pointer: "/input" + pointer, Detail: "is not accepted from clients by the agent (the key input of its definition)"}
 	}
 	return nil
 }
