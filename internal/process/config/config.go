@@ -197,6 +197,10 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	cfg.Auth.ProxySecrets, cfg.Auth.ProxyCertificates = proxySecretsOf(cfg.env), cfg.TLS.namesClients()
 	cfg.Auth.Sessions.ClientSecret = clientSecretOf(cfg.env)
 	problems = append(problems, cfg.checkBudgets(), cfg.TLS.check(), cfg.Auth.check(), cfg.Auth.Sessions.check(cfg.Auth.Mode, cfg.PublicURL))
+	if cfg.Auth.Mode == AuthHeader && slices.Contains(cfg.Origins, "*") {
+		problems = append(problems, &VariableError{Name: "PERDURE_CORS_ORIGINS", Err: errors.New(
+			"must not be * when PERDURE_AUTH is header: the proxy lets every page act as the person who has signed in. List the origins of your pages")})
+	}
 	if p == API && cfg.Auth.Sessions.ClientID != "" && cfg.PublicURL == "" {
 		problems = append(problems, &VariableError{Name: publicURLName, Err: fmt.Errorf("must be set when %s is", clientIDName)})
 	}

@@ -134,7 +134,7 @@ var groups = []group{
 		{Name: "PERDURE_AUDIT_RETENTION", Default: "8760h", For: apiDev, value: auditRetention,
 			Meaning: "How long entries of the audit log are kept; 0: for ever. Entries of a tenant with a legal hold stay"},
 		{Name: "PERDURE_CORS_ORIGINS", For: apiDev, value: origins,
-			Meaning: "Origins whose pages may call the API, separated by commas. Each may contain one *; * alone allows all. Not set: none. perdure dev adds the origins of this machine"},
+			Meaning: "Origins whose pages may call the API, separated by commas. Each may contain one *; * alone allows all, and is refused in the mode header. Not set: none. perdure dev adds the origins of this machine"},
 		{Name: "PERDURE_HOSTS", For: apiDev, value: hosts,
 			Meaning: "Hosts to which requests may be addressed (Host header), without ports, separated by commas. *.agents.example allows all names below a domain, * allows all. The names of this machine are always allowed. Not set: every host in the modes oidc and apikey, only this machine in the modes none and header"},
 		{Name: "PERDURE_LINK_KEY", For: apiDev, value: linkKey, secret: true,
