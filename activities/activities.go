@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/webhook"
 	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/schedules"
@@ -71,9 +72,10 @@ type Activities struct {
 	StartDelivery func(ctx context.Context, d runs.Delivery) error
 	// Queues knows which task queues have workers. nil = all queues are taken as served.
 	Queues Queues
-	// Policies decides whether the requester of a schedule may send input to a thread. Only the
-	// activities of schedules use it.
-	Policies *policy.Engine
+	// Policies decides whether a schedule may send input to a thread, and Principals has the services
+	// as which schedules run. Only the activities of schedules use them.
+	Policies   *policy.Engine
+	Principals *principals.Principals
 	// Schedules has the definitions of schedules, and Dispatch starts and cancels their runs. Only
 	// the activities of schedule.fire.v1 use them (schedule.go).
 	Schedules *schedules.Store

@@ -42,7 +42,7 @@ func (a *Activities) approvalGate(ctx context.Context, d *agents.Definition, sna
 		// The first rule that applies asks; below 0 = none does.
 		rule := d.ApprovalRule(agents.ProposedCall{
 			Agent: d.Name, Tool: tool, Args: json.RawMessage(arguments),
-			State: snap.State, Input: input, Callers: callers,
+			State: snap.AgentState(), Input: input, Callers: callers,
 		})
 		if rule < 0 || isRemembered(snap.Remembered, tool, d.RuleDigest(rule), arguments) {
 			return nil

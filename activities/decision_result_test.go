@@ -58,7 +58,7 @@ func (f *fixture) interruptOf() *runs.Interrupts {
 func (f *fixture) runUntilInterrupt(message string) {
 	f.t.Helper()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(message)}
-	in := &stream.Input{Requester: f.requester, Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &user}}}}
+	in := &stream.Input{Input: f.input, Requester: f.requester, Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: "u1", Message: &user}}}}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
 	p, err := f.log.ProposeInput(f.t.Context(), run, [32]byte{1}, in)
 	if err != nil {

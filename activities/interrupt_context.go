@@ -202,6 +202,7 @@ func (ic *interruptContext) decisions(ctx context.Context, c runs.Interrupt) ([]
 				return nil, err
 			}
 			decision.At, decision.Channel, decision.Reason, decision.Remember = writtenAt.UTC(), content.Channel, content.Reason, content.Remember
+			decision.Issuer = content.Issuer
 			if content.By != nil {
 				decision.By = content.By.Subject
 			}

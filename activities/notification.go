@@ -98,7 +98,7 @@ func (a *Activities) startDeliveries(ctx context.Context, tenant, id string, eve
 		return nil
 	}
 	for _, hook := range a.Webhooks.Hooks {
-		if !hook.Wants(event.Type, event.Approval.Agent) {
+		if !hook.Wants(event.Type, tenant, event.Approval.Agent) {
 			continue
 		}
 		if err := a.StartDelivery(ctx, runs.Delivery{Tenant: tenant, Event: id, Webhook: hook.Name}); err != nil {

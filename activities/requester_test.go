@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,6 +74,40 @@ func TestApprovalRuleReadsRequester(t *testing.T) {
 			r, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil || len(r.Interrupts) != tt.wantInterrupts {
 				t.Errorf("interrupts: got %d, want %d (%v)", len(r.Interrupts), tt.wantInterrupts, err)
+			}
+		})
+	}
+}
+
+// TestConditionsDoNotTrustClients: a state that the client has sent permits no call, and hides nothing
+// that the agent has written.
+func TestConditionsDoNotTrustClients(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		when, state    string
+		wantInterrupts int
+	}{
+		"the client says that it is trusted":   {"!state.trusted", `{"trusted":true}`, 1},
+		"the client hides a member with has()": {"has(state.trusted) ? !state.trusted : true", `{"trusted":true}`, 1},
+		"the rule reads the input":             {"!input.state.trusted", `{"trusted":true}`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fixture := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+				if n > 1 {
+					return textAnswer("done")
+				}
+				return callAnswer([3]string{"x", "add", `{"a":1,"b":2}`})
+			}, addTool())
+			fixture.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, When: tt.when}}
+			fixture.input.State = json.RawMessage(tt.state)
+			fixture.runUntilInterrupt("go")
+			r, err := fixture.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
+			if err != nil || len(r.Interrupts) != tt.wantInterrupts {
+				t.Errorf("interrupts: got %d, want %d (%v)", len(r.Interrupts), tt.wantInterrupts, err)
+			}
+			if string(r.State) != tt.state {
+				t.Errorf("state of the thread = %s, want %s", r.State, tt.state)
 			}
 		})
 	}

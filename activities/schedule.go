@@ -38,10 +38,24 @@ const (
 	// errorScheduleGone: the revision that fired is not stored any more.
 	errorScheduleGone = "schedule_gone"
 	errorUnknownAgent = "unknown_agent"
+	// errorUnknownService: the operator has not configured the service as which the schedule runs.
+	errorUnknownService = "unknown_service"
 )
 
-// firingError is activityError with two more final errors: the schedule or its agent is gone.
+// unknownServiceError tells that the operator has not configured a service.
+type unknownServiceError struct{ tenant, subject string }
+
+// Error implements error.
+func (e *unknownServiceError) Error() string {
+	return fmt.Sprintf("the services in the file of PERDURE_PRINCIPALS do not have %q of the tenant %q, as which the schedule runs", e.subject, e.tenant)
+}
+
+// firingError is activityError with more final errors: the schedule, its agent or its service is
+// gone.
 func firingError(ctx context.Context, err error) error {
+	if unknown, ok := errors.AsType[*unknownServiceError](err); ok {
+		return temporal.NewNonRetryableApplicationError(unknown.Error(), errorUnknownService, nil)
+	}
 	switch {
 	case errors.Is(err, schedules.ErrUnknown):
 		return temporal.NewNonRetryableApplicationError("the schedule was deleted, or changed more than once, while it fired", errorScheduleGone, nil)
@@ -64,17 +78,21 @@ func (a *Activities) fire(ctx context.Context, in runs.FiringInput) (runs.FiredR
 	if err != nil {
 		return out, err
 	}
-	out.Refused, out.AlreadyBegun, err = a.startFiredRun(ctx, schedule, run, agent, in)
+	actor, ok := schedule.Actor(in.Tenant, a.Principals)
+	if !ok {
+		return out, &unknownServiceError{in.Tenant, schedule.RunAs}
+	}
+	out.Refused, out.AlreadyBegun, err = a.startFiredRun(ctx, schedule, actor, run, agent, in)
 	return out, err
 }
 
-// startFiredRun writes the input of the run as a proposal, and starts the run on its thread, or
+// startFiredRun writes the input of the run of an actor as a proposal, and starts the run on its thread, or
 // queues it if the schedule's onBusy says so. refused is why the thread does not take it;
 // alreadyBegun tells that the run had begun. It tries up to dispatch.MaxRounds times, because the
 // thread may change between reading it and placing the run; the error is then
 // stream.ErrUnavailable, so Temporal retries.
 func (a *Activities) startFiredRun(
-	ctx context.Context, schedule *schedules.Stored, run stream.Run, agent catalog.Published, in runs.FiringInput,
+	ctx context.Context, schedule *schedules.Stored, actor auth.Principal, run stream.Run, agent catalog.Published, in runs.FiringInput,
 ) (refused string, alreadyBegun bool, err error) {
 	input, err := schedule.RunInput(run)
 	if err != nil {
@@ -90,7 +108,7 @@ func (a *Activities) startFiredRun(
 		if err != nil {
 			return "", false, err
 		}
-		if err := a.mayFire(ctx, schedule, run.Thread); policy.IsDenied(err) {
+		if err := a.mayFire(ctx, schedule, actor, run.Thread); policy.IsDenied(err) {
 			return refusedForbidden, false, nil
 		} else if err != nil {
 			return "", false, err
@@ -98,6 +116,9 @@ func (a *Activities) startFiredRun(
 		answering, err := a.answeringAgent(ctx, agent, snap)
 		if err != nil {
 			return "", false, err
+		}
+		if schedules.Refused(answering.Input, input) != "" {
+			return refusedInput, false, nil
 		}
 		inputCopy := *input
 		// The acceptance has the messages, as those of an API input.
@@ -107,7 +128,7 @@ func (a *Activities) startFiredRun(
 			propose = a.Log.ProposeFirstInput
 		}
 		proposal, err := propose(ctx, run, digest, &stream.Input{
-			Input: inputCopy, Accepted: snap.Accept(snapshot.Claim{Messages: input.Messages, History: snapshot.HistoryAppend}), Requester: schedule.Requester,
+			Input: inputCopy, Accepted: snap.Accept(snapshot.Claim{Messages: input.Messages, History: snapshot.HistoryAppend}), Requester: &actor,
 		})
 		if errors.Is(err, stream.ErrThreadExists) {
 			continue // another request has begun the thread
@@ -130,24 +151,27 @@ func (a *Activities) startFiredRun(
 	return "", false, fmt.Errorf("%w: the thread kept changing", stream.ErrUnavailable)
 }
 
-// refusedForbidden is why a thread does not take a run whose requester may not send input to it.
+// refusedForbidden is why a thread does not take a run whose actor may not send input to it, or whose
+// schedule does not accept the owner of the thread.
 const refusedForbidden = "forbidden"
 
-// mayFire returns nil if the requester of a schedule may send input to the thread of a firing, or
-// begin it.
-func (a *Activities) mayFire(ctx context.Context, schedule *schedules.Stored, thread stream.Thread) error {
-	requester := auth.Principal{Tenant: thread.Tenant}
-	if schedule.Requester != nil {
-		requester = *schedule.Requester
-	}
+// refusedInput is why a thread does not take a run whose agent does not accept the schedule's input
+// from clients.
+const refusedInput = "input_not_allowed"
+
+// mayFire returns nil if the actor of a schedule may send input to the thread of a firing, or begin
+// it. Otherwise the error is a *policy.DeniedError.
+func (a *Activities) mayFire(ctx context.Context, schedule *schedules.Stored, actor auth.Principal, thread stream.Thread) error {
 	access, err := a.Log.AccessOf(ctx, thread)
 	switch {
 	case err != nil:
 		return err
 	case access == nil:
-		return a.Policies.Check(requester, policy.CreateThread, policy.Tenant(thread.Tenant), policy.Context{})
+		return a.Policies.Check(actor, policy.CreateThread, policy.Tenant(thread.Tenant), policy.Context{})
+	case !schedule.Accepts(access, actor):
+		return &policy.DeniedError{Action: policy.RunThread, Rule: policy.RuleNone}
 	}
-	return a.Policies.Check(requester, policy.RunThread, policy.Thread(thread.Tenant, access), policy.Context{})
+	return a.Policies.Check(actor, policy.RunThread, policy.Thread(thread.Tenant, access), policy.Context{})
 }
 
 // answeringAgent returns the agent that answers: the one that the schedule names, or the one to

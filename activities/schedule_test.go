@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -20,6 +21,7 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/runs"
@@ -122,20 +124,79 @@ func (f *scheduleFixture) DescribeWorkflowExecution(context.Context, string, str
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status}}, nil
 }
 
-// TestFiringNeedsAccessToThread: a schedule starts no run in a thread that belongs to another
-// principal, also if that principal has begun the thread after the schedule was created.
+// TestFiringNeedsAccessToThread: a schedule of ann's starts a run only in a thread of her own, or in
+// a shared one whose owner was the same when she wrote the schedule. So nobody captures the input of
+// a firing by beginning its thread and sharing it with her.
 func TestFiringNeedsAccessToThread(t *testing.T) {
 	t.Parallel()
-	for owner, want := range map[string]string{"ann": "", "bob": "forbidden"} {
-		f := setupSchedules(t, func(s *schedules.Stored) { s.ThreadID = "shared" })
+	for name, tt := range map[string]struct {
+		thread, owner string
+		share         bool
+		ownerAtWrite  string // "" = the thread did not exist
+		want          string
+	}{
+		"own":                           {"shared", "ann", false, "", ""},
+		"of bob":                        {"shared", "bob", false, "bob", "forbidden"},
+		"shared by bob before":          {"shared", "bob", true, "bob", ""},
+		"begun and shared by bob later": {"shared", "bob", true, "", "forbidden"},
+		"of carol, begun again and shared by bob": {"shared", "bob", true, "carol", "forbidden"},
+		"new thread, begun and shared by bob":     {"", "bob", true, "", "forbidden"},
+		"new thread, begun by ann":                {"", "ann", false, "", ""},
+	} {
+		f := setupSchedules(t, func(s *schedules.Stored) {
+			s.ThreadID = tt.thread
+			if tt.ownerAtWrite != "" {
+				s.ThreadOwner = &tt.ownerAtWrite
+			}
+		})
 		first := stream.Run{Thread: f.run.Thread, ID: "r0"}
-		in := &stream.Input{Requester: &auth.Principal{Tenant: "shop", Subject: owner}}
+		in := &stream.Input{Requester: &auth.Principal{Tenant: "shop", Subject: tt.owner}}
 		if _, err := f.log.ProposeFirstInput(t.Context(), first, [32]byte{1}, in); err != nil {
 			t.Fatal(err)
 		}
+		if tt.share {
+			f.endRun(f.openRun(first, stream.Opening{RunID: "r0"}), nil)
+			if _, err := f.log.Share(t.Context(), f.run.Thread, []stream.Share{{Subject: "ann", Access: stream.AccessRun}}); err != nil {
+				t.Fatal(err)
+			}
+		}
 		fired, err := f.startRun()
-		if err != nil || fired.Refused != want || len(f.started) != map[string]int{"": 1, "forbidden": 0}[want] {
-			t.Errorf("firing in a thread of %s = %+v, %v with %d runs, want refused %q", owner, fired, err, len(f.started), want)
+		if err != nil || fired.Refused != tt.want || len(f.started) != map[string]int{"": 1, "forbidden": 0}[tt.want] {
+			t.Errorf("%s: firing = %+v, %v with %d runs, want refused %q", name, fired, err, len(f.started), tt.want)
+		}
+	}
+}
+
+// TestFiringActsWithRolesOfToday: the runs of a schedule act as the person who wrote it, without the
+// roles that the person had, or as a service with the roles that the operator gives to it now.
+func TestFiringActsWithRolesOfToday(t *testing.T) {
+	t.Parallel()
+	known, err := principals.Of(nil, []auth.Principal{{Tenant: "shop", Subject: "report", Roles: []string{"reports"}}, {Tenant: "other", Subject: "gone", Roles: []string{"admin"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for runAs, want := range map[string]*auth.Principal{
+		"": {Tenant: "shop", Subject: "ann"}, "report": {Tenant: "shop", Subject: "report", Roles: []string{"reports"}}, "gone": nil,
+	} {
+		f := setupSchedules(t, func(s *schedules.Stored) { s.RunAs, s.Requester.Roles = runAs, []string{"finance"} })
+		f.acts.Principals = known
+		_, err := f.startRun()
+		if want == nil {
+			var app *temporal.ApplicationError
+			if !errors.As(err, &app) || app.Type() != "unknown_service" || !app.NonRetryable() || len(f.started) > 0 {
+				t.Errorf("a service that is not configured: got %v and %d runs, want unknown_service and none", err, len(f.started))
+			}
+			continue
+		}
+		if err != nil || len(f.started) != 1 {
+			t.Fatalf("runAs %q: got %v and %d runs, want 1", runAs, err, len(f.started))
+		}
+		input, err := f.log.Input(t.Context(), f.started[0].Input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, input.Requester); diff != "" {
+			t.Errorf("runAs %q: requester (-want +got):\n%s", runAs, diff)
 		}
 	}
 }

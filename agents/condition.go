@@ -15,7 +15,8 @@ import (
 // ProposedCall is a tool call that a model has asked for, as conditions see it.
 type ProposedCall struct {
 	Agent, Tool string
-	// Args, State and Input are JSON; empty or invalid JSON is null in conditions.
+	// Args, State and Input are JSON; empty or invalid JSON is null in conditions. State has only what
+	// agents and their tools have written. Input is what the client has sent.
 	Args, State, Input json.RawMessage
 	// Callers are all principals whose content the model has received. A nil one is unknown, and
 	// null in conditions. Without any, conditions are evaluated once, with null.

@@ -50,6 +50,9 @@ type Definition struct {
 	// Limits bounds each run.
 	Limits Limits `json:"limits,omitzero" yaml:"limits,omitempty"`
 
+	// Input is what clients may write.
+	Input InputPolicy `json:"input,omitzero" yaml:"input,omitempty"`
+
 	// History is how the messages of a run's input relate to the thread's: auto (the default),
 	// append or replace. An input may override it in forwardedProps.perdure.history.
 	History string `json:"history,omitempty" yaml:"history,omitempty"`

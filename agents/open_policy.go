@@ -38,6 +38,7 @@ func (d *Definition) withoutDefaults() {
 	if d.History == HistoryAuto {
 		d.History = ""
 	}
+	d.Input = d.Input.withoutDefaults()
 	if d.Context.Policy == ContextTrim {
 		d.Context.Policy = ""
 	}

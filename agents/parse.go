@@ -42,6 +42,7 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 		{"state", r.state("", &d.State)},
 		{"context", r.context(&d.Context)},
 		{"limits", r.limits("", &d.Limits)},
+		{"input", r.input(&d.Input)},
 		{"history", oneOf(&d.History, histories...)},
 		{"onNewInput", oneOf(&d.OnNewInput, newInputs...)},
 		{"onMissingToolResult", oneOf(&d.OnMissingToolResult, missingResults...)},

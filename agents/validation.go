@@ -68,6 +68,7 @@ func (d *Definition) mistakes() []mistake {
 	found = append(found, d.State.mistakes(append(d.InlineTools(), d.Tools...))...)
 	found = append(found, d.Context.mistakes()...)
 	found = append(found, d.openPolicyMistakes()...)
+	found = append(found, d.Input.mistakes()...)
 	return append(found, d.Limits.mistakes()...)
 }
 

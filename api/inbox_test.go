@@ -20,6 +20,7 @@ import (
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
@@ -41,12 +42,26 @@ func setupInbox(t *testing.T, change ...func(*api.Config)) *inboxFixture {
 	t.Helper()
 	fixture := &inboxFixture{waits: map[string]map[string]*runs.Decision{}}
 	open := func(c *api.Config) {
-		c.Inbox = openInbox(t, c.Log)
+		c.Inbox, c.Principals = openInbox(t, c.Log), approvers(t, "default", "ada", "bob")
 		fixture.store, fixture.index, fixture.links = c.Inbox.Store, c.Inbox.Index, c.Inbox.Links
 	}
 	fixture.node = setup(t, append([]func(*api.Config){open}, change...)...)
 	fixture.temporal.decide = fixture.decideUpdate
 	return fixture
+}
+
+// approvers returns principals with approvers of a tenant.
+func approvers(t *testing.T, tenant string, subjects ...string) *principals.Principals {
+	t.Helper()
+	var all []auth.Principal
+	for _, subject := range subjects {
+		all = append(all, auth.Principal{Tenant: tenant, Subject: subject})
+	}
+	known, err := principals.Of(all, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return known
 }
 
 // openInbox opens an inbox on a log, with the server's index of approvals.

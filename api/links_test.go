@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
 
+	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/approvals/links"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/runs"
 )
 
@@ -58,7 +61,7 @@ func TestLinkDecidesOnce(t *testing.T) {
 		if !strings.Contains(a.body, "decide as ada") {
 			t.Errorf("body = %q, want text with %q", a.body, "decide as ada")
 		}
-		for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "Set-Cookie": "", "X-Frame-Options": "DENY"} {
+		for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "same-origin", "Set-Cookie": "", "X-Frame-Options": "DENY"} {
 			got := a.header.Get(name)
 			wantEqual(t, "header "+name, got, want)
 		}
@@ -104,7 +107,7 @@ func TestUnusableLinks(t *testing.T) {
 	fixture := setupInbox(t)
 	id := fixture.openApprovals("t1", "c1")[0]
 	token := func(change func(*links.Link)) string {
-		l := links.Link{Tenant: "default", Thread: "t1", Approval: id, Decision: "approve", Args: runs.DigestArgs(`{"to":"<b>Ada</b>"}`), Expires: time.Now().Add(time.Hour)}
+		l := links.Link{Tenant: "default", Thread: "t1", Approval: id, Decision: "approve", Approver: "ada", Args: runs.DigestArgs(`{"to":"<b>Ada</b>"}`), Expires: time.Now().Add(time.Hour)}
 		change(&l)
 		text, err := fixture.links.Token(l)
 		if err != nil {
@@ -125,9 +128,10 @@ func TestUnusableLinks(t *testing.T) {
 		"tampered":            {tampered, http.StatusNotFound},
 		"nonsense":            {"/v1/links/nonsense", http.StatusNotFound},
 		"expired":             {token(func(l *links.Link) { l.Expires = time.Now().Add(-time.Minute) }), http.StatusGone},
-		"of another tenant":   {token(func(l *links.Link) { l.Tenant = "other" }), http.StatusNotFound},
+		"of another tenant":   {token(func(l *links.Link) { l.Tenant = "other" }), http.StatusForbidden},
 		"of another thread":   {token(func(l *links.Link) { l.Thread = "t2" }), http.StatusNotFound},
 		"of other arguments":  {token(func(l *links.Link) { l.Args = runs.DigestArgs(`{}`) }), http.StatusNotFound},
+		"of nobody known":     {token(func(l *links.Link) { l.Approver = "carol" }), http.StatusForbidden},
 		"of another approval": {token(func(l *links.Link) { l.Approval = "int_x" }), http.StatusNotFound},
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -179,8 +183,9 @@ func TestLinkLifetimeIsBounded(t *testing.T) {
 	for body, want := range map[string]int{
 		`{}`: 422, `{"decision":"edit"}`: 422, `{"decision":"approve","expiresIn":"8d"}`: 400, `{"decision":"approve","expiresIn":"1s"}`: 400,
 		`{"decision":"approve","expiresIn":"169h"}`: 400, `{"decision":"approve","subject":"a\u0000"}`: 400, `[]`: 400,
-		fmt.Sprintf(`{"decision":"approve","subject":%q}`, strings.Repeat("a", 1001)):                    400,
-		`{"decision":"approve","roles":["` + strings.Repeat(strings.Repeat("r", 200)+`","`, 99) + `r"]}`: 400,
+		fmt.Sprintf(`{"decision":"approve","subject":%q}`, strings.Repeat("a", 1001)): 400,
+		`{"decision":"approve","subject":"ada","roles":["finance"]}`:                  400,
+		`{"decision":"approve","subject":"carol"}`:                                    403,
 	} {
 		if a := fixture.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", body); a.status != want {
 			t.Errorf("%s: status = %v, want %v; body: %s", body, a.status, want, a.body)
@@ -189,4 +194,105 @@ func TestLinkLifetimeIsBounded(t *testing.T) {
 	if a := fixture.do(http.MethodPost, "/v1/threads/t1/approvals/none/links", `{"decision":"approve"}`); a.status != http.StatusNotFound {
 		t.Errorf("status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
 	}
+}
+
+// TestLinkAsksForSignIn: a link that names nobody shows its interrupt only to a person who has
+// signed in, and decides as this person. It has no effect without credentials, or with those of
+// another tenant.
+func TestLinkAsksForSignIn(t *testing.T) {
+	t.Parallel()
+	fixture, ids := setupSignIn(t, "c1", "c2")
+	bot, ada, eve := []string{"X-Tenant", "default", "X-User", "bot", "X-Roles", "links"}, []string{"X-Tenant", "default", "X-User", "ada"}, []string{"X-Tenant", "other", "X-User", "ada"}
+	var made struct{ URL string }
+	a := fixture.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[0]+"/links", `{"decision":"approve"}`, bot...)
+	if err := json.Unmarshal([]byte(a.body), &made); err != nil || a.status != http.StatusCreated {
+		t.Fatalf("link: got %d %s, want %d", a.status, a.body, http.StatusCreated)
+	}
+	path := strings.TrimPrefix(made.URL, "https://agents.example")
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		if a := fixture.do(method, path, ""); a.status != http.StatusUnauthorized || a.header.Get("WWW-Authenticate") == "" || strings.Contains(a.body, "refund") {
+			t.Errorf("%s without credentials: got %d %s, want %d without the call", method, a.status, a.body, http.StatusUnauthorized)
+		}
+		if a := fixture.do(method, path, "", eve...); a.status != http.StatusNotFound {
+			t.Errorf("%s of another tenant: got %d %s, want %d", method, a.status, a.body, http.StatusNotFound)
+		}
+	}
+	if a := fixture.do(http.MethodPost, path, "", append([]string{"Origin", "https://evil.example"}, ada...)...); a.status != http.StatusForbidden {
+		t.Errorf("POST of a foreign page: got %d %s, want %d", a.status, a.body, http.StatusForbidden)
+	}
+	if len(fixture.updates) != 0 {
+		t.Fatalf("decisions: got %v, want none", fixture.updates)
+	}
+	if a := fixture.do(http.MethodGet, path, "", ada...); a.status != http.StatusOK || !strings.Contains(a.body, "decide as ada") {
+		t.Errorf("page for ada: got %d %s, want it to name ada", a.status, a.body)
+	}
+	for range 2 { // the second one repeats the decision
+		if a := fixture.do(http.MethodPost, path, "", append([]string{"Origin", fixture.http.URL}, ada...)...); a.status != http.StatusOK || !strings.Contains(a.body, "recorded: approve") {
+			t.Fatalf("decision of ada: got %d %s, want %d with the recorded approval", a.status, a.body, http.StatusOK)
+		}
+	}
+	d := fixture.proposedDecision("thread/default/t1", "c1")
+	if d.By == nil || d.By.Subject != "ada" || d.Issuer != "bot" || d.Channel != "link" {
+		t.Errorf("decision = %+v, want one by ada, with a link of bot", d)
+	}
+	outsider := []string{"X-Tenant", "default", "X-User", "ann"}
+	if a := fixture.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[1]+"/links", `{"decision":"approve","subject":"bob"}`, outsider...); a.status != http.StatusForbidden || a.problem.Code != "forbidden" {
+		t.Errorf("link of ann for bob: got %d %s, want a 403", a.status, a.body)
+	}
+}
+
+// TestLinkAndDirectDecisionAreOneVote: the decision of a person by links and a direct one have the
+// same digest and the same voter, so a quorum counts them once.
+func TestLinkAndDirectDecisionAreOneVote(t *testing.T) {
+	t.Parallel()
+	fixture, ids := setupSignIn(t, "c1")
+	id := ids[0]
+	ada := []string{"X-Tenant", "default", "X-User", "ada"}
+	paths := []string{"/v1/threads/t1/approvals/" + id}
+	for _, minter := range []string{"bot", "root", "ada"} {
+		var made struct{ URL string }
+		a := fixture.do(http.MethodPost, paths[0]+"/links", `{"decision":"approve","subject":"ada"}`, "X-Tenant", "default", "X-User", minter, "X-Roles", "links")
+		if err := json.Unmarshal([]byte(a.body), &made); err != nil || a.status != http.StatusCreated {
+			t.Fatalf("link of %s: got %d %s, want %d", minter, a.status, a.body, http.StatusCreated)
+		}
+		paths = append(paths, strings.TrimPrefix(made.URL, "https://agents.example"))
+	}
+	for _, path := range paths {
+		if a := fixture.do(http.MethodPost, path, `{"decision":"approve"}`, ada...); a.status != http.StatusOK {
+			t.Fatalf("decision at %s: got %d %s, want %d", path, a.status, a.body, http.StatusOK)
+		}
+	}
+	if len(fixture.updates) != len(paths) {
+		t.Fatalf("updates of the workflow: got %d, want %d", len(fixture.updates), len(paths))
+	}
+	for i, update := range fixture.updates {
+		if first := fixture.updates[0][0]; update[0].By != first.By || update[0].Digest != first.Digest || update[0].Proposal != first.Proposal {
+			t.Errorf("decision %d: got %+v, want the vote %+v", i+1, update[0], first)
+		}
+	}
+}
+
+// anonymousAtFirst authenticates by headers after the fixture of a test has used the API without
+// credentials.
+type anonymousAtFirst struct {
+	auth.Authenticator
+	byHeader atomic.Bool
+}
+
+func (a *anonymousAtFirst) Authenticate(r *http.Request) (auth.Identity, error) {
+	if a.byHeader.Load() {
+		return byHeader.Authenticate(r)
+	}
+	return a.Authenticator.Authenticate(r)
+}
+
+// setupSignIn returns a server with an inbox and interrupts of the thread t1, whose callers
+// authenticate by headers.
+func setupSignIn(t *testing.T, calls ...string) (fixture *inboxFixture, ids []string) {
+	t.Helper()
+	callers := &anonymousAtFirst{}
+	fixture = setupInbox(t, func(c *api.Config) { callers.Authenticator, c.Auth = c.Auth, callers })
+	ids = fixture.openApprovals("t1", calls...)
+	callers.byHeader.Store(true)
+	return fixture, ids
 }

@@ -365,6 +365,9 @@ func (s *Server) planRun(ctx context.Context, in *preparedInput, thread loadedTh
 		history, onBusy = snapshot.HistoryAppend, runs.OnBusyEnqueue // it waits for the active run
 	}
 	accepted := thread.Accept(snapshot.Claim{Messages: messages, History: history, Seen: seen})
+	if err := checkInputPolicy(thread.agent.Definition, in.input, thread.Snapshot, accepted); err != nil {
+		return runPlan{}, err
+	}
 	// The client's list has messages that the conversation leaves out, so the client needs a
 	// snapshot.
 	accepted.Differs = accepted.Differs || len(messages) < len(in.input.Messages)

@@ -20,7 +20,9 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -219,15 +221,45 @@ func TestTemporalDoesNotHaveScheduleContent(t *testing.T) {
 	wantEqual(t, "tenant of the requester in the store", k.Requester.Tenant, "alpha")
 }
 
+// TestOnlyAdministratorsLetSchedulesRunAsService: an administrator may let a schedule run as a
+// configured service. The store has no roles, which would have an effect long after they are lost.
+func TestOnlyAdministratorsLetSchedulesRunAsService(t *testing.T) {
+	t.Parallel()
+	known, err := principals.Of(nil, []auth.Principal{{Tenant: "alpha", Subject: "report", Roles: []string{"reports"}}, {Tenant: "beta", Subject: "betas"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := setup(t, func(c *api.Config) { c.Auth, c.Principals = byHeader, known })
+	root := []string{"X-Tenant", "alpha", "X-User", "root", "X-Roles", policy.DefaultRoles.TenantAdmin}
+	node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"runAs": "report"}), alpha...).wantRefusal(t, "runAs of ann", http.StatusForbidden, "forbidden", "/runAs")
+	for _, service := range []string{"betas", "nobody"} {
+		node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"runAs": service}), root...).wantRefusal(t, "runAs "+service, http.StatusBadRequest, "invalid_schedule", "/runAs")
+	}
+	node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"runAs": "report"}), root...).schedule(t, http.StatusCreated)
+	store, err := schedules.Open(node.ctx(), node.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := store.Get(node.ctx(), "alpha", "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.RunAs != "report" || len(k.Requester.Roles) > 0 || len(k.Owner.Roles) > 0 {
+		t.Errorf("stored schedule = %+v, requester %+v, owner %+v, want runAs report and no roles", k, k.Requester, k.Owner)
+	}
+	node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": "s2"}), alpha...).schedule(t, http.StatusCreated)
+	node.do(http.MethodPut, "/v1/schedules/s2", scheduleWith(t, map[string]any{"id": "s2", "runAs": "report"}), alpha...).wantRefusal(t, "PUT of ann", http.StatusForbidden, "forbidden", "/runAs")
+}
+
 // TestSchedulesDoNotTerminateFirings: a firing that Temporal terminates could not cancel its run.
 func TestSchedulesDoNotTerminateFirings(t *testing.T) {
 	t.Parallel()
 	node := setup(t)
 	for _, overlap := range []string{"cancel_other", "terminate_other"} {
 		node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": overlap, "overlap": overlap})).schedule(t, http.StatusCreated)
-		policy := node.temporal.clock.schedules[schedules.TemporalID("default", overlap)].Schedule.Policy.Overlap
+		overlapPolicy := node.temporal.clock.schedules[schedules.TemporalID("default", overlap)].Schedule.Policy.Overlap
 		in := node.firingOf("default", overlap)
-		wantEqual(t, overlap+": policy in Temporal", policy, enums.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER)
+		wantEqual(t, overlap+": policy in Temporal", overlapPolicy, enums.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER)
 		wantEqual(t, overlap+": firing may cancel a run", in.TryCancel, overlap == "terminate_other")
 	}
 }

@@ -35,6 +35,7 @@ import (
 	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/schedules"
@@ -61,7 +62,8 @@ type Config struct {
 	Catalog   *catalog.Catalog // Catalog.Watch must be running
 	Temporal  client.Client
 	Logger    *slog.Logger
-	// Auth authenticates every request except those of the public routes and of links. Required.
+	// Auth authenticates every request except those of the public routes, and of links that name their
+	// approver. Required.
 	Auth auth.Authenticator
 	// Sessions are the sessions of browsers, whose requests Auth authenticates. nil = the routes of
 	// sign-in are missing.
@@ -70,6 +72,9 @@ type Config struct {
 	Policies *policy.Engine
 	// Audit is the audit log. nil = nothing is recorded, and its routes are missing.
 	Audit *auditroutes.Audit
+	// Principals has the approvers whom links may name, and the services as whom schedules may run.
+	// nil = there are none.
+	Principals *principals.Principals
 	// Tools knows the tools that workers have announced. nil = no tool is known, and arguments and
 	// answers are checked by workers only.
 	Tools AnnouncedTools
@@ -289,7 +294,7 @@ func (s *Server) Handler() http.Handler { return live.Handler(s.routes(), s.Writ
 //
 //   - sizes, recovery and the time limit of bodies: every route
 //   - the WebSocket route, with its own authentication
-//   - links and sign-in, without authentication
+//   - links, which authenticate if they name no approver, and sign-in
 //   - CORS, then authentication and the check of the query: all other routes
 func (s *Server) routes() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
@@ -308,9 +313,9 @@ func (s *Server) routes() *gin.Engine {
 	record := s.recorder.Record(auditAction)
 	r.GET(socketPath, s.authenticate, s.checkQuery, record, s.sockets.Serve) // before CORS, whose refusals have no body
 	approvals := approvalroutes.New(approvalroutes.Config{
-		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Decisions: s.decisions, Streams: s.streams, Access: s.access, Inbox: s.Inbox,
+		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Decisions: s.decisions, Streams: s.streams, Access: s.access, Principals: s.Principals, Inbox: s.Inbox,
 	})
-	approvals.RegisterLinks(r, record) // before CORS and authentication: a link needs neither
+	approvals.RegisterLinks(r, s.authenticate, record) // before CORS and authentication: some links need neither
 	signIn := &sessionroutes.Routes{Writer: s.Writer, Sessions: s.Sessions}
 	if s.Sessions != nil {
 		signIn.RegisterPublic(r, record)
@@ -345,14 +350,15 @@ func (s *Server) routes() *gin.Engine {
 	approvals.Register(v1)
 	if s.Schedules != nil {
 		routes := &scheduleroutes.Routes{
-			Writer:    s.Writer,
-			Reader:    s.Reader,
-			Schedules: s.Schedules,
-			Scheduler: &schedules.Scheduler{Temporal: s.Temporal, ParkAfter: s.ParkAfter},
-			Catalog:   s.Catalog,
-			Log:       s.Log,
-			Temporal:  s.Temporal,
-			Access:    s.access,
+			Writer:     s.Writer,
+			Reader:     s.Reader,
+			Schedules:  s.Schedules,
+			Scheduler:  &schedules.Scheduler{Temporal: s.Temporal, ParkAfter: s.ParkAfter},
+			Catalog:    s.Catalog,
+			Log:        s.Log,
+			Temporal:   s.Temporal,
+			Access:     s.access,
+			Principals: s.Principals,
 		}
 		routes.Register(v1)
 	}

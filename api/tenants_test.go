@@ -120,6 +120,7 @@ func setupTenants(t *testing.T) *tenantFixture {
 		fixture.reached = &workflowRecorder{temporalStub: c.Temporal.(*temporalStub)}
 		fixture.inbox = openInbox(t, c.Log)
 		c.Auth, c.Temporal, c.Inbox = byHeader, fixture.reached, fixture.inbox
+		c.Principals = approvers(t, "beta", "bob")
 		withThreadList(t)(c)
 		withAudit(t)(c)
 	})

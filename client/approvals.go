@@ -56,7 +56,9 @@ type RecordedDecision struct {
 	By       string    `json:"by"`
 	At       time.Time `json:"at"`
 	// Channel is how it reached the API: input, http, websocket, batch, link or cli.
-	Channel    string `json:"channel"`
+	Channel string `json:"channel"`
+	// Issuer is the subject that created the link by which the decision was made.
+	Issuer     string `json:"issuer"`
 	Reason     string `json:"reason"`
 	ArgsDigest string `json:"argsDigest"`
 	// Args are the arguments of an edit, Content is an answer; Truncated tells that they are too

@@ -16,6 +16,7 @@ type Schedule struct {
 	Intervals []Interval  `json:"intervals"`
 	TimeZone  string      `json:"timeZone"`
 	Overlap   string      `json:"overlap"`
+	RunAs     string      `json:"runAs"` // the service as which the runs act; "" = the subject that wrote the schedule
 	Note      string      `json:"note"`
 	Paused    bool        `json:"paused"`
 	Next      []time.Time `json:"next"`

@@ -96,6 +96,9 @@ type Decision struct {
 	// (docs/guides/inbox.md). The record has the time.
 	By      *auth.Principal `json:"by,omitempty"`
 	Channel string          `json:"channel,omitempty"`
+	// Issuer is the subject that created the link by which the decision was made; "" = there was no
+	// link, or an anonymous caller created it.
+	Issuer string `json:"issuer,omitempty"`
 }
 
 // HasContent reports whether the decision brings content of its caller into the conversation.

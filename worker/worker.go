@@ -136,6 +136,11 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 	if err != nil {
 		return false, err
 	}
+	principals, err := cfg.OpenPrincipals(logger)
+	if err != nil {
+		return false, err
+	}
+	defer principals.Close()
 
 	tel, err := telemetry.Start(ctx, "perdure-worker", cfg.Getenv)
 	if err != nil {
@@ -178,6 +183,7 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 		LookElsewhere: set.LookElsewhere,
 		Webhooks:      hooks,
 		Policies:      policies,
+		Principals:    principals,
 		Budgets:       workernode.Budgets{Prices: prices, TenantBudget: tenantBudget(cfg)},
 		WorkflowCache: cfg.WorkflowCache,
 		Version:       workernode.Version{Deployment: cfg.Deployment, BuildID: cfg.BuildID, Promote: cfg.Promote},

@@ -20,13 +20,16 @@ import (
 	"github.com/perdure/perdure/internal/audit"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
 
-// LinkPath is the prefix of the routes of links. A link is a capability: its holder can make one
-// decision as one person, once. GET only shows the decision, because mail programs and chats open
-// links by themselves; POST decides. The path is a secret, so it is neither traced nor logged.
+// LinkPath is the prefix of the routes of links. A link shows one decision about one interrupt to
+// the person who has signed in. A link that names its approver is a capability: its holder can make
+// the decision as this person, once, without signing in. GET only shows the decision, because mail
+// programs and chats open links by themselves; POST decides. The path may be a secret, so it is
+// neither traced nor logged.
 const LinkPath = "/v1/links/"
 
 // linkTTL is how long a link is valid by default. minLinkTTL and maxLinkTTL bound what a caller
@@ -41,10 +44,10 @@ const (
 // as 24h; "" = linkTTL.
 type linkRequest struct {
 	Decision string `json:"decision"`
-	// Subject and Roles are those of the person who decides by the link; empty = the caller's.
-	Subject   string   `json:"subject"`
-	Roles     []string `json:"roles"`
-	ExpiresIn string   `json:"expiresIn"`
+	// Subject is the configured approver who decides by the link without signing in; "" = the person
+	// signs in.
+	Subject   string `json:"subject"`
+	ExpiresIn string `json:"expiresIn"`
 }
 
 // makeLink serves POST /v1/threads/{thread}/approvals/{approval}/links: it creates a link that
@@ -52,9 +55,9 @@ type linkRequest struct {
 // signed token contains everything. It is bound to the digest of the call's arguments, so an edit
 // in between makes it void. A question cannot have a link, because it needs an answer.
 //
-// makeLink checks that the person may read the interrupt; whether the person may decide is checked
-// when the link is used. Errors: 400 invalid_input, 403 forbidden, 404
-// unknown_approval, 409 decided, 410 expired, 422.
+// makeLink checks that the approver may read the interrupt; whether the approver may decide is
+// checked when the link is used. Errors: 400 invalid_input, 403 forbidden, not_an_approver or
+// not_by_requester, 404 unknown_approval, 409 decided, 410 expired, 422.
 func (r *Routes) makeLink(c *gin.Context) error {
 	ctx := c.Request.Context()
 	thread, err := access.Address(ctx, request.Segment(c, "thread"))
@@ -70,7 +73,7 @@ func (r *Routes) makeLink(c *gin.Context) error {
 		return err
 	}
 	link.Tenant, link.Thread, link.Approval = thread.Tenant, thread.ID, request.Segment(c, "approval")
-	interrupt, err := r.findFor(ctx, link)
+	interrupt, err := r.findForLink(ctx, link)
 	if err != nil {
 		return err
 	}
@@ -82,10 +85,10 @@ func (r *Routes) makeLink(c *gin.Context) error {
 	}
 	link.Args = interrupt.ArgsDigest() // readLink compares it
 	auditing.Detail(ctx, "decision", link.Decision)
-	auditing.Detail(ctx, "subject", link.Subject)
+	auditing.Detail(ctx, "subject", link.Approver)
 	token, err := r.inbox.Links.Token(link)
 	if errors.Is(err, links.ErrTooLarge) {
-		return problem.BadRequest("invalid_input", "/roles", "must be fewer: with all roles, your own included, the link would be too long")
+		return problem.BadRequest("invalid_input", "/subject", "must be shorter: the link would be too long")
 	}
 	if err != nil {
 		return err
@@ -94,11 +97,11 @@ func (r *Routes) makeLink(c *gin.Context) error {
 	return request.WriteJSON(c, http.StatusCreated, gin.H{"url": r.publicURL(c.Request) + LinkPath + token, "expiresAt": link.Expires.UTC().Truncate(time.Second)})
 }
 
-// linkOf validates a request for a link, and returns the link without its interrupt. A caller
-// that the policies do not let make links for other people gets a 403 for other subjects or roles
-// than its own.
+// linkOf validates a request for a link, and returns the link without its interrupt. A caller that
+// the policies do not let make links for other people gets a 403 for other subjects than its own.
 func (r *Routes) linkOf(ctx context.Context, body linkRequest, now time.Time) (links.Link, error) {
-	l := links.Link{Decision: body.Decision, Subject: body.Subject, Roles: body.Roles, Expires: now.Add(linkTTL)}
+	p := request.Caller(ctx)
+	l := links.Link{Tenant: p.Tenant, Decision: body.Decision, Approver: body.Subject, Issuer: p.Subject, Expires: now.Add(linkTTL)}
 	if body.Decision != string(runs.DecisionApprove) && body.Decision != string(runs.DecisionReject) {
 		return l, decisions.InvalidAnswer("/decision", `must be "approve" or "reject"`)
 	}
@@ -109,19 +112,41 @@ func (r *Routes) linkOf(ctx context.Context, body linkRequest, now time.Time) (l
 		}
 		l.Expires = now.Add(life)
 	}
-	if body.Subject != "" {
-		if err := request.CheckID("/subject", body.Subject); err != nil {
+	if body.Subject == "" {
+		return l, nil
+	}
+	if err := request.CheckID("/subject", body.Subject); err != nil {
+		return l, err
+	}
+	if body.Subject != p.Subject {
+		if err := r.access.CheckTenant(ctx, policy.CreateLink); err != nil {
 			return l, err
 		}
 	}
-	p, ok := auth.From(ctx)
-	switch {
-	case body.Subject == "" && len(body.Roles) == 0, ok && body.Subject == p.Subject && len(body.Roles) == 0:
-		l.Subject, l.Roles = p.Subject, p.Roles
-	default:
-		return l, r.access.CheckTenant(ctx, policy.CreateLink)
+	if _, ok := r.principals.Find(principals.Approver, l.Tenant, l.Approver); !ok {
+		p := decisions.NotConfigured(l.Approver)
+		p.Pointer, p.Detail = "/subject", p.Detail+": add the person to the file of PERDURE_PRINCIPALS, or leave out subject, so that the person signs in"
+		return l, p
 	}
 	return l, nil
+}
+
+// findForLink returns the interrupt of a link that the caller creates. The approver whom the link
+// names must be able to read the interrupt, and the caller must not be able to decide by the link
+// against the rule. Without a name the caller must be able to read it, or to make links for others.
+func (r *Routes) findForLink(ctx context.Context, link links.Link) (*decisions.Interrupt, error) {
+	if link.Approver == "" && r.access.CheckTenant(ctx, policy.CreateLink) == nil {
+		return r.decisions.Find(ctx, threadOf(link), link.Approval)
+	}
+	person, err := r.personOf(ctx, link)
+	if err != nil {
+		return nil, err
+	}
+	interrupt, err := r.findFor(ctx, link, person)
+	if err != nil || link.Approver == "" {
+		return interrupt, err
+	}
+	return interrupt, r.decisions.CheckIssuer(decisionContext(ctx, link, person), threadOf(link), interrupt)
 }
 
 // publicURL returns the address of the API for clients, without a slash at its end: PublicURL, or
@@ -143,15 +168,15 @@ func (r *Routes) publicURL(req *http.Request) string {
 func (r *Routes) showLink(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	link, interrupt, err := r.readLink(ctx, request.Segment(c, "token"))
+	link, person, interrupt, err := r.readLink(ctx, request.Segment(c, "token"))
 	if err == nil {
-		err = r.decisions.CheckOpen(ctx, stream.Thread{Tenant: link.Tenant, ID: link.Thread}, interrupt)
+		err = r.decisions.CheckOpen(ctx, threadOf(link), interrupt)
 	}
 	if err != nil {
 		r.showRefusal(c, err)
 		return
 	}
-	page, err := linkPageOf(link, interrupt)
+	page, err := linkPageOf(link, person.Subject, interrupt)
 	if err != nil {
 		r.showRefusal(c, err)
 		return
@@ -159,77 +184,128 @@ func (r *Routes) showLink(c *gin.Context) {
 	showLinkPage(c, http.StatusOK, page)
 }
 
-// readLink verifies a token, and returns its content and its interrupt. Errors: 404 unknown_link,
-// 410 link_expired or link_used, and 404 unknown_approval if the interrupt is unknown or has other
-// arguments than the link. A resolved interrupt is no error here: showLink checks it, and a
-// decision by useLink may be a repetition.
-func (r *Routes) readLink(ctx context.Context, token string) (links.Link, *decisions.Interrupt, error) {
+// verifyLink verifies a token. Errors: 404 unknown_link, 410 link_expired.
+func (r *Routes) verifyLink(token string) (links.Link, error) {
 	link, err := r.inbox.Links.Read(token)
 	if errors.Is(err, links.ErrExpired) {
-		return link, nil, problem.New(http.StatusGone, "link_expired", "This link has expired.")
+		return link, problem.New(http.StatusGone, "link_expired", "This link has expired.")
 	}
 	if err != nil {
-		return link, nil, problem.New(http.StatusNotFound, "unknown_link", "This link is not valid.")
+		return link, unknownLink()
+	}
+	return link, nil
+}
+
+// unknownLink returns the 404 for an invalid link, or one of another tenant.
+func unknownLink() *problem.Problem {
+	return problem.New(http.StatusNotFound, "unknown_link", "This link is not valid.")
+}
+
+// admitLink returns middleware for the routes of links: a person who opens a link that names no
+// approver has to sign in, as authenticate tells.
+func (r *Routes) admitLink(authenticate gin.HandlerFunc) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if link, err := r.verifyLink(request.Segment(c, "token")); err == nil && link.Approver == "" {
+			authenticate(c)
+		}
+	}
+}
+
+// readLink verifies a token, and returns its content, the person who decides and the interrupt.
+// Errors: those of verifyLink and personOf, 410 link_used, and 404 unknown_approval if the interrupt
+// is unknown or has other arguments than the link. A resolved interrupt is no error here: showLink
+// checks it, and a decision by useLink may be a repetition.
+func (r *Routes) readLink(ctx context.Context, token string) (link links.Link, person auth.Principal, interrupt *decisions.Interrupt, err error) {
+	if link, err = r.verifyLink(token); err != nil {
+		return link, person, nil, err
+	}
+	if person, err = r.personOf(ctx, link); err != nil {
+		return link, person, nil, err
 	}
 	isUsed, err := r.inbox.Links.Used(ctx, link)
 	if err != nil {
-		return link, nil, err
+		return link, person, nil, err
 	}
 	if isUsed {
 		p := problem.New(http.StatusGone, "link_used", "This link has been used.")
 		p.Recorded = &decisions.DecisionReceipt{ID: link.Approval, Decision: link.Decision}
-		return link, nil, p
+		return link, person, nil, p
 	}
-	interrupt, err := r.findFor(ctx, link)
+	interrupt, err = r.findFor(ctx, link, person)
 	// The person has not seen these arguments.
 	if err == nil && interrupt.Open && interrupt.ArgsDigest() != link.Args {
 		err = decisions.UnknownApproval(link.Approval)
 	}
-	return link, interrupt, err
+	return link, person, interrupt, err
 }
 
-// findFor returns the interrupt of a link, if the person of the link may read it. Only the tenant,
-// the subject and the roles in the signed token count.
-func (r *Routes) findFor(ctx context.Context, link links.Link) (*decisions.Interrupt, error) {
-	thread := stream.Thread{Tenant: link.Tenant, ID: link.Thread}
-	interrupt, err := r.decisions.Find(ctx, thread, link.Approval)
+// findFor returns the interrupt of a link, if a person may read it.
+func (r *Routes) findFor(ctx context.Context, link links.Link, person auth.Principal) (*decisions.Interrupt, error) {
+	interrupt, err := r.decisions.Find(ctx, threadOf(link), link.Approval)
 	if err != nil {
 		return nil, err
 	}
-	return interrupt, r.decisions.CheckReadable(auth.With(ctx, personOf(link)), thread, interrupt)
+	return interrupt, r.decisions.CheckReadable(auth.With(ctx, person), threadOf(link), interrupt)
 }
 
-// personOf returns the principal that decides by a link.
-func personOf(link links.Link) auth.Principal {
-	return auth.Principal{Tenant: link.Tenant, Subject: link.Subject, Roles: link.Roles}
+// personOf returns the principal that decides by a link: the approver whom it names, with the roles
+// that the operator gives to the approver now, or else the caller. Errors: 403 not_an_approver, 404
+// unknown_link for a caller of another tenant, 401.
+func (r *Routes) personOf(ctx context.Context, link links.Link) (auth.Principal, error) {
+	if link.Approver != "" {
+		person, ok := r.principals.Find(principals.Approver, link.Tenant, link.Approver)
+		if !ok {
+			return person, decisions.NotConfigured(link.Approver)
+		}
+		return person, nil
+	}
+	person, err := request.Principal(ctx)
+	if err == nil && person.Tenant != link.Tenant {
+		err = unknownLink()
+	}
+	return person, err
 }
 
-// useLink serves POST /v1/links/{token}: it makes the decision of the link, as the link's subject
-// and with its roles, like any other decision. It answers with a page that tells the outcome.
+// threadOf returns the thread of a link.
+func threadOf(link links.Link) stream.Thread {
+	return stream.Thread{Tenant: link.Tenant, ID: link.Thread}
+}
+
+// decisionContext returns the context of a decision that a person makes by a link.
+func decisionContext(ctx context.Context, link links.Link, person auth.Principal) context.Context {
+	return request.WithLink(auth.With(ctx, person), request.Link{
+		Issuer: auth.Principal{Tenant: link.Tenant, Subject: link.Issuer}, NamesApprover: link.Approver != "",
+	})
+}
+
+// useLink serves POST /v1/links/{token}: it makes the decision of the link, as its person, like any
+// other decision. It answers with a page that tells the outcome.
 func (r *Routes) useLink(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	link, _, err := r.readLink(ctx, request.Segment(c, "token"))
+	link, person, _, err := r.readLink(ctx, request.Segment(c, "token"))
 	var receipt decisions.DecisionReceipt
 	if err == nil {
-		ctx = request.WithRun(ctx, stream.Run{Thread: stream.Thread{Tenant: link.Tenant, ID: link.Thread}}, "")
+		ctx = request.WithRun(ctx, stream.Run{Thread: threadOf(link)}, "")
 		c.Request = c.Request.WithContext(ctx)
-		auditing.By(ctx, personOf(link))
+		auditing.By(ctx, person)
 		auditing.About(ctx, func(t *audit.Target) { t.Approval = link.Approval })
 		auditing.Detail(ctx, "decision", link.Decision)
-		linkCtx := request.WithChannel(auth.With(ctx, personOf(link)), request.ChannelLink)
-		receipt, err = r.decisions.Decide(linkCtx, stream.Thread{Tenant: link.Tenant, ID: link.Thread}, link.Approval, decisions.Request{Decision: link.Decision})
+		auditing.Detail(ctx, "issuer", link.Issuer)
+		receipt, err = r.decisions.Decide(decisionContext(ctx, link, person), threadOf(link), link.Approval, decisions.Request{Decision: link.Decision})
 	}
 	if err != nil {
 		r.showRefusal(c, err)
 		return
 	}
-	// The decision comes before the note that the link was used: a crash in between must not lose
-	// the decision. Without the note the link stays valid, but can only repeat its decision.
-	if err := r.inbox.Links.Use(ctx, link); err != nil {
-		r.finder.Logger.WarnContext(ctx, "the use of a link was not recorded", "error", err)
+	if link.Approver != "" {
+		// The decision comes before the note that the link was used: a crash in between must not lose
+		// the decision. Without the note the link stays valid, but can only repeat its decision.
+		if err := r.inbox.Links.Use(ctx, link); err != nil {
+			r.finder.Logger.WarnContext(ctx, "the use of a link was not recorded", "error", err)
+		}
 	}
-	showLinkPage(c, http.StatusOK, linkPage{Decision: link.Decision, Done: true, Missing: receipt.Missing, Before: receipt.Recorded != nil && receipt.Recorded.By != link.Subject})
+	showLinkPage(c, http.StatusOK, linkPage{Decision: link.Decision, Done: true, Missing: receipt.Missing, Before: receipt.Recorded != nil && receipt.Recorded.By != person.Subject})
 }
 
 // showRefusal answers with a page that tells why a link does not decide. People see it, so it is

@@ -67,7 +67,8 @@ var linkPolicy = func() string {
 }()
 
 // showLinkPage answers with a page, and ends gin's chain of handlers. The headers keep the URL,
-// which is a secret, out of caches, Referer headers and search engines.
+// which may be a secret, out of caches, Referer headers to other servers, and search engines. With
+// the policy no-referrer a browser would send the form with the Origin null, as a foreign page does.
 func showLinkPage(c *gin.Context, status int, page linkPage) {
 	page.Style = linkStyle
 	var b bytes.Buffer
@@ -75,7 +76,7 @@ func showLinkPage(c *gin.Context, status int, page linkPage) {
 		b.Reset()
 	}
 	for name, value := range map[string]string{
-		"Content-Security-Policy": linkPolicy, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+		"Content-Security-Policy": linkPolicy, "Cache-Control": "no-store", "Referrer-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
 		"X-Frame-Options": "DENY", "X-Robots-Tag": "noindex, nofollow",
 	} {
 		c.Header(name, value)
@@ -100,9 +101,9 @@ func argumentsText(arguments string) string {
 	return b.String()
 }
 
-// linkPageOf returns the page that shows the decision of a link, with its form.
-func linkPageOf(link links.Link, interrupt *decisions.Interrupt) (linkPage, error) {
-	page := linkPage{Decision: link.Decision, Subject: link.Subject, Message: interrupt.Message, Thread: link.Thread, Agent: interrupt.Thread.Agent(), Tool: interrupt.Call.Name, Args: argumentsText(interrupt.Call.Arguments)}
+// linkPageOf returns the page that shows the decision of a link to a person, with its form.
+func linkPageOf(link links.Link, subject string, interrupt *decisions.Interrupt) (linkPage, error) {
+	page := linkPage{Decision: link.Decision, Subject: subject, Message: interrupt.Message, Thread: link.Thread, Agent: interrupt.Thread.Agent(), Tool: interrupt.Call.Name, Args: argumentsText(interrupt.Call.Arguments)}
 	source, err := stream.ApprovalSourceOf(interrupt.Interrupt)
 	if err != nil {
 		return page, err

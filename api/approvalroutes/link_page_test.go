@@ -32,7 +32,7 @@ func TestLinkPage(t *testing.T) {
 		q := &decisions.Interrupt{Interrupt: agui.Interrupt{Message: "Ship it?", Metadata: agui.Metadata{stream.MetadataApproval: asked}}, Thread: &snapshot.Snapshot{}}
 		q.Call.Name, q.Call.Arguments = c.tool, c.args
 		c.want.Decision, c.want.Subject, c.want.Message, c.want.Thread = "approve", "ada", "Ship it?", "t1"
-		if got, err := linkPageOf(links.Link{Decision: "approve", Subject: "ada", Thread: "t1"}, q); err != nil || got != c.want {
+		if got, err := linkPageOf(links.Link{Decision: "approve", Thread: "t1"}, "ada", q); err != nil || got != c.want {
 			t.Errorf("%s: got %+v (%v), want %+v", name, got, err, c.want)
 		}
 	}

@@ -3,7 +3,6 @@ package approvalroutes
 import (
 	"context"
 	"net/http"
-	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/auth/principals"
 )
 
 // callerContext returns a context with an authenticated caller.
@@ -19,41 +19,46 @@ func callerContext(t *testing.T, subject string, roles ...string) context.Contex
 	return auth.With(t.Context(), auth.Principal{Tenant: "shop", Subject: subject, Roles: roles})
 }
 
-// TestLinkBelongsToCaller: a link belongs to the caller that creates it. A program with the links
-// role may create links for other subjects.
-func TestLinkBelongsToCaller(t *testing.T) {
+// TestLinksNameConfiguredApprovers: a link names nobody, or an approver whom the operator has
+// configured. Only a program with the links role, or an administrator, may name another person than
+// itself.
+func TestLinksNameConfiguredApprovers(t *testing.T) {
 	t.Parallel()
 	policies, err := policy.New(policy.DefaultRoles)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Routes{access: &access.Guard{Policies: policies}}
+	known, err := principals.Of([]auth.Principal{{Tenant: "shop", Subject: "ada"}, {Tenant: "shop", Subject: "bob"}, {Tenant: "other", Subject: "eve"}}, []auth.Principal{{Tenant: "shop", Subject: "report"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Routes{access: &access.Guard{Policies: policies}, principals: known}
 	for name, tt := range map[string]struct {
-		ctx         context.Context
-		in          linkRequest
-		wantSubject string
-		wantRoles   []string
-		wantStatus  int
+		ctx      context.Context
+		subject  string
+		wantCode string
 	}{
-		"own":                    {callerContext(t, "ada", "finance"), linkRequest{}, "ada", []string{"finance"}, 0},
-		"own, by name":           {callerContext(t, "ada", "finance"), linkRequest{Subject: "ada"}, "ada", []string{"finance"}, 0},
-		"another subject":        {callerContext(t, "ada", "finance"), linkRequest{Subject: "bob"}, "", nil, http.StatusForbidden},
-		"with more roles":        {callerContext(t, "ada"), linkRequest{Subject: "ada", Roles: []string{"finance"}}, "", nil, http.StatusForbidden},
-		"anonymous, with roles":  {callerContext(t, "ada"), linkRequest{Roles: []string{"finance"}}, "", nil, http.StatusForbidden},
-		"by a program":           {callerContext(t, "bot", "links"), linkRequest{Subject: "bob", Roles: []string{"finance"}}, "bob", []string{"finance"}, 0},
-		"by an administrator":    {callerContext(t, "root", policy.DefaultRoles.TenantAdmin), linkRequest{Subject: "bob"}, "bob", nil, 0},
-		"by a program, no roles": {callerContext(t, "bot", "links"), linkRequest{Subject: "bob"}, "bob", nil, 0},
+		"nobody":                     {callerContext(t, "ada"), "", ""},
+		"oneself":                    {callerContext(t, "ada"), "ada", ""},
+		"oneself, not configured":    {callerContext(t, "carol"), "carol", "not_an_approver"},
+		"another person":             {callerContext(t, "ada", "finance"), "bob", "forbidden"},
+		"another person, anonymous":  {callerContext(t, "", "finance"), "bob", "forbidden"},
+		"by a program":               {callerContext(t, "bot", "links"), "bob", ""},
+		"by an administrator":        {callerContext(t, "root", policy.DefaultRoles.TenantAdmin), "bob", ""},
+		"not configured":             {callerContext(t, "bot", "links"), "cfo", "not_an_approver"},
+		"configured as a service":    {callerContext(t, "bot", "links"), "report", "not_an_approver"},
+		"configured for another one": {callerContext(t, "bot", "links"), "eve", "not_an_approver"},
 	} {
-		tt.in.Decision = "approve"
-		l, err := s.linkOf(tt.ctx, tt.in, time.Now())
-		if tt.wantStatus != 0 {
-			if err == nil || problem.Of(err).Status != tt.wantStatus {
-				t.Errorf("%s: got %v, want status %d", name, err, tt.wantStatus)
+		l, err := s.linkOf(tt.ctx, linkRequest{Decision: "approve", Subject: tt.subject}, time.Now())
+		if tt.wantCode != "" {
+			if p := problem.Of(err); err == nil || p.Status != http.StatusForbidden || p.Code != tt.wantCode {
+				t.Errorf("%s: got %v, want a 403 %s", name, err, tt.wantCode)
 			}
 			continue
 		}
-		if err != nil || l.Subject != tt.wantSubject || !slices.Equal(l.Roles, tt.wantRoles) {
-			t.Errorf("%s: got %+v, %v, want %s with the roles %q", name, l, err, tt.wantSubject, tt.wantRoles)
+		caller, _ := auth.From(tt.ctx)
+		if err != nil || l.Approver != tt.subject || l.Issuer != caller.Subject || l.Tenant != "shop" {
+			t.Errorf("%s: got %+v, %v, want the approver %q and the issuer %q", name, l, err, tt.subject, caller.Subject)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/links"
+	"github.com/perdure/perdure/internal/auth/principals"
 )
 
 // Inbox has the dependencies of the routes for the interrupts of all threads. All fields but
@@ -30,15 +31,16 @@ type Routes struct {
 	problem.Writer
 	request.Reader
 
-	finder    *lookup.Finder
-	decisions *decisions.Service
-	streams   *streams.Streams
-	inbox     *Inbox // nil = there is no inbox
-	access    *access.Guard
-	feeds     *semaphore.Weighted // one unit for each follower of the inbox that may still connect
+	finder     *lookup.Finder
+	decisions  *decisions.Service
+	streams    *streams.Streams
+	inbox      *Inbox // nil = there is no inbox
+	access     *access.Guard
+	principals *principals.Principals
+	feeds      *semaphore.Weighted // one unit for each follower of the inbox that may still connect
 }
 
-// Config configures Routes. All fields but Inbox are required.
+// Config configures Routes. All fields but Principals and Inbox are required.
 type Config struct {
 	Problems  problem.Writer
 	Bodies    request.Reader
@@ -46,6 +48,8 @@ type Config struct {
 	Decisions *decisions.Service
 	Streams   *streams.Streams
 	Access    *access.Guard
+	// Principals has the approvers whom links may name.
+	Principals *principals.Principals
 	// Inbox has the open interrupts of all threads. nil = the routes of the inbox and of links are
 	// missing.
 	Inbox *Inbox
@@ -55,7 +59,7 @@ type Config struct {
 func New(cfg Config) *Routes {
 	return &Routes{
 		Writer: cfg.Problems, Reader: cfg.Bodies, finder: cfg.Finder, decisions: cfg.Decisions, streams: cfg.Streams, inbox: cfg.Inbox,
-		access: cfg.Access, feeds: semaphore.NewWeighted(maxFeeds),
+		access: cfg.Access, principals: cfg.Principals, feeds: semaphore.NewWeighted(maxFeeds),
 	}
 }
 
@@ -73,14 +77,16 @@ func (r *Routes) Register(v1 *gin.RouterGroup) {
 	v1.POST("/threads/:thread/approvals/:approval/links", r.Handle(r.makeLink))
 }
 
-// RegisterLinks adds the routes of links. They need no credentials, because the token in the path
-// is one. Register them before authentication and CORS. record is middleware that records the
-// decision in the audit log.
-func (r *Routes) RegisterLinks(routes gin.IRoutes, record gin.HandlerFunc) {
+// RegisterLinks adds the routes of links. Links that name their approver need no credentials,
+// because the token in the path is one; for the others the routes use the middleware authenticate.
+// Register them before authentication and CORS. record is middleware that records the decision in the
+// audit log.
+func (r *Routes) RegisterLinks(routes gin.IRoutes, authenticate, record gin.HandlerFunc) {
 	if r.inbox == nil {
 		return
 	}
-	routes.GET(LinkPath+":token", r.showLink)
-	routes.HEAD(LinkPath+":token", r.showLink) // programs that check the links of a mail send HEAD
-	routes.POST(LinkPath+":token", record, r.useLink)
+	admit := r.admitLink(authenticate)
+	routes.GET(LinkPath+":token", admit, r.showLink)
+	routes.HEAD(LinkPath+":token", admit, r.showLink) // programs that check the links of a mail send HEAD
+	routes.POST(LinkPath+":token", admit, record, r.useLink)
 }

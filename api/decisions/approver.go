@@ -143,8 +143,10 @@ func (s *Service) checkDecision(ctx context.Context, rule *interruptRule, snap *
 	if !rule.approval.NotByRequester && !edits {
 		return nil
 	}
-	if rule.approval.NotByRequester && isAuthor(snap, request.Caller(ctx)) {
-		return forbidden("not_by_requester", "the caller has contributed to the conversation, and must not decide about its calls", pointer)
+	if rule.approval.NotByRequester {
+		if err := checkNotAuthor(ctx, snap, pointer); err != nil {
+			return err
+		}
 	}
 	if !edits {
 		return nil
@@ -161,6 +163,35 @@ func (s *Service) checkDecision(ctx context.Context, rule *interruptRule, snap *
 		return err
 	}
 	return rule.checkOtherRules(snap, call.Name, input, req.Args, pointer)
+}
+
+// checkNotAuthor returns a 403 not_by_requester if the caller has contributed to the conversation, or
+// if the issuer of the caller's link has and could have used the link.
+func checkNotAuthor(ctx context.Context, snap *snapshot.Snapshot, pointer string) error {
+	if isAuthor(snap, request.Caller(ctx)) {
+		return forbidden("not_by_requester", "the caller has contributed to the conversation, and must not decide about its calls", pointer)
+	}
+	if link, ok := request.LinkOf(ctx); ok && link.NamesApprover && isAuthor(snap, link.Issuer) {
+		return forbidden("not_by_requester",
+			"the caller that created the link has contributed to the conversation, and must not create links that decide about its calls without signing in", pointer)
+	}
+	return nil
+}
+
+// CheckIssuer returns a 403 not_by_requester if a decision about an interrupt by the link in ctx
+// (request.WithLink) would be refused because of the link's issuer.
+func (s *Service) CheckIssuer(ctx context.Context, thread stream.Thread, interrupt *Interrupt) error {
+	rule, err := s.ruleOf(ctx, thread, &interrupt.Interrupt)
+	if rule == nil || err != nil || !rule.approval.NotByRequester {
+		return err
+	}
+	return checkNotAuthor(ctx, interrupt.Thread, "")
+}
+
+// NotConfigured returns the 403 not_an_approver for a link whose approver the operator has not
+// configured. The page of the link shows it to a person.
+func NotConfigured(subject string) *problem.Problem {
+	return forbidden("not_an_approver", fmt.Sprintf("%.100q is not configured as an approver", subject), "")
 }
 
 // checkArguments returns a 422 for edited arguments that are invalid by the tool's schema. If no
@@ -188,7 +219,7 @@ func (r *interruptRule) checkOtherRules(snap *snapshot.Snapshot, tool string, in
 		return fmt.Errorf("api: encode input: %w", err)
 	}
 	rule := r.definition.ApprovalRule(agents.ProposedCall{
-		Agent: r.definition.Name, Tool: tool, Args: args, State: snap.State, Input: encodedInput,
+		Agent: r.definition.Name, Tool: tool, Args: args, State: snap.AgentState(), Input: encodedInput,
 		Callers: callersOf(snap),
 	})
 	if rule < 0 || rule == r.Rule || r.definition.Approvals[rule].SameDeciders(r.approval) {

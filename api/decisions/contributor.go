@@ -42,10 +42,10 @@ func (s *Service) RequesterOf(ctx context.Context, in *agui.RunAgentInput, snap 
 // addsContent reports whether an input without messages changes what models or conditions read: the
 // state, or the context, the tools or the forwarded properties of the last input.
 func addsContent(in *agui.RunAgentInput, last *stream.Input, snap *snapshot.Snapshot) bool {
-	changesState := !sameJSON(snap.StateWith(&stream.Input{Input: *in}), snap.State)
+	changesState := !SameJSON(snap.StateWith(&stream.Input{Input: *in}), snap.State)
 	return changesState || !slices.EqualFunc(in.Context, last.Input.Context, sameContext) ||
 		!slices.EqualFunc(in.Tools, last.Input.Tools, sameTool) ||
-		!sameJSON(withoutOptions(in.ForwardedProps), withoutOptions(last.Input.ForwardedProps))
+		!SameJSON(withoutOptions(in.ForwardedProps), withoutOptions(last.Input.ForwardedProps))
 }
 
 // sameContext reports whether two facts of the context are the same to a model.
@@ -55,7 +55,7 @@ func sameContext(a, b agui.Context) bool {
 
 // sameTool reports whether two client tools are the same to a model.
 func sameTool(a, b agui.Tool) bool {
-	return a.Name == b.Name && a.Description == b.Description && sameJSON(a.Parameters, b.Parameters)
+	return a.Name == b.Name && a.Description == b.Description && SameJSON(a.Parameters, b.Parameters)
 }
 
 // withoutOptions returns forwarded properties without the member perdure, whose options are for the
@@ -76,9 +76,9 @@ func withoutOptions(props json.RawMessage) json.RawMessage {
 	return encoded
 }
 
-// sameJSON reports whether two JSON texts have equal values, whatever their white space and the
+// SameJSON reports whether two JSON texts have equal values, whatever their white space and the
 // order of their members.
-func sameJSON(a, b json.RawMessage) bool {
+func SameJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}

@@ -165,12 +165,16 @@ func (s *Service) writeProposal(ctx context.Context, run stream.Run, interrupt *
 	if len(content.Args) > 0 {
 		d.ArgsDigest = runs.DigestArgs(string(content.Args))
 	}
-	// The digest comes first: content.By and content.Channel must not be part of it.
+	// The digest comes first: content.By, content.Channel and content.Issuer must not be part of it,
+	// so that a decision by a link and a direct one of the same person are one vote.
 	digest, err := digestOf(ctx, content)
 	if err != nil {
 		return d, err
 	}
 	content.By, content.Channel = request.Requester(ctx), channel
+	if link, ok := request.LinkOf(ctx); ok {
+		content.Issuer = link.Issuer.Subject
+	}
 	proposal, err := s.finder.Log.ProposeDecision(ctx, run, digest, content)
 	d.Proposal, d.Digest = proposal.Seq, proposal.Digest[:min(len(proposal.Digest), decisionDigestChars)]
 	return d, err

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/internal/auth"
 )
 
 // Channels are the ways in which a decision arrives. The log and the audit record them; they do not
@@ -27,6 +29,28 @@ type channelKey struct{}
 // WithChannel returns a context with the channel of a decision, for ChannelOf.
 func WithChannel(ctx context.Context, channel string) context.Context {
 	return context.WithValue(ctx, channelKey{}, channel)
+}
+
+// Link is the link by which a decision arrives.
+type Link struct {
+	// Issuer created the link. It has no roles, because those of the past have no effect.
+	Issuer auth.Principal
+	// NamesApprover tells that the link decides for everyone who has its URL, which the issuer has.
+	NamesApprover bool
+}
+
+// linkKey is the context key of the link.
+type linkKey struct{}
+
+// WithLink returns a context of a decision by a link, for LinkOf. Its channel is ChannelLink.
+func WithLink(ctx context.Context, l Link) context.Context {
+	return context.WithValue(WithChannel(ctx, ChannelLink), linkKey{}, l)
+}
+
+// LinkOf returns the link of WithLink; ok is false if the decision has another channel.
+func LinkOf(ctx context.Context) (l Link, ok bool) {
+	l, ok = ctx.Value(linkKey{}).(Link)
+	return l, ok
 }
 
 // ChannelIn returns the channel of a request: the one in headerChannel, or else that of the route.

@@ -10,11 +10,12 @@ import (
 	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/stream"
 )
 
-// Routes serves the schedules of tenants. All fields are required. It has no state of its own, and
+// Routes serves the schedules of tenants. All fields but Principals are required. It has no state of its own, and
 // is safe for concurrent use.
 type Routes struct {
 	problem.Writer
@@ -26,6 +27,8 @@ type Routes struct {
 	Log       *stream.Log
 	Temporal  client.Client
 	Access    *access.Guard
+	// Principals has the services as whom schedules may run.
+	Principals *principals.Principals
 }
 
 // Register adds the routes to the group /v1, which authenticates.

@@ -17,15 +17,16 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/schedules"
+	"github.com/perdure/perdure/stream"
 )
 
 // maxSchedule bounds a definition, in bytes. It includes the input of the runs, and the bucket
 // keeps several revisions of it.
 const maxSchedule = 128 << 10
 
-// readSchedule reads and validates the definition in a request. id is the ID of a definition that
-// has none.
-func (r *Routes) readSchedule(c *gin.Context, id string) (*schedules.Schedule, error) {
+// readSchedule reads and validates the definition in a request, and returns it as the caller writes
+// it. id is the ID of a definition that has none.
+func (r *Routes) readSchedule(c *gin.Context, id string) (*schedules.Stored, error) {
 	if err := request.CheckBodyKind(c.Request); err != nil {
 		return nil, err
 	}
@@ -38,26 +39,57 @@ func (r *Routes) readSchedule(c *gin.Context, id string) (*schedules.Schedule, e
 		return nil, err
 	}
 	definition.ID = cmp.Or(definition.ID, id)
-	return definition, r.checkSchedule(c.Request.Context(), definition)
+	ctx := c.Request.Context()
+	caller, err := request.Principal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	caller.Roles = nil
+	stored := &schedules.Stored{Schedule: *definition, Requester: &caller, Owner: &caller, ChangedAt: time.Now().UTC()}
+	stored.CreatedAt = stored.ChangedAt
+	return stored, r.checkSchedule(ctx, stored)
 }
 
-// checkThread returns nil if the caller may send input to the thread of a schedule, or if the thread
-// does not exist. Each firing checks it again, with the requester of the schedule.
-func (r *Routes) checkThread(ctx context.Context, id string) error {
-	if id == "" {
+// checkThread returns nil if the runs of a schedule may send input to its thread, or if the thread
+// does not exist. It sets ThreadOwner. Each firing checks it again.
+func (r *Routes) checkThread(ctx context.Context, stored *schedules.Stored, actor auth.Principal) error {
+	if stored.ThreadID == "" {
 		return nil
 	}
-	_, err := r.Access.Thread(ctx, id, policy.RunThread)
-	if err == nil || problem.Of(err).Code == "unknown_thread" {
-		return nil
+	thread, err := r.Access.Thread(auth.With(ctx, actor), stored.ThreadID, policy.RunThread)
+	if err != nil {
+		if problem.Of(err).Code == "unknown_thread" {
+			return nil
+		}
+		return problem.Within("/threadId", err)
 	}
-	return problem.Within("/threadId", err)
+	known, err := r.Log.AccessOf(ctx, thread)
+	if known != nil {
+		stored.ThreadOwner = known.Owner
+	}
+	return err
+}
+
+// actorOf returns the principal as which the runs of a schedule act. Errors: *policy.DeniedError if
+// the caller may not let schedules run as a service, *schedules.FieldError for an unknown service.
+func (r *Routes) actorOf(ctx context.Context, stored *schedules.Stored) (auth.Principal, error) {
+	if stored.RunAs == "" {
+		return *stored.Requester, nil
+	}
+	if err := r.Access.CheckTenant(ctx, policy.RunAs); err != nil {
+		return auth.Principal{}, problem.Within("/runAs", err)
+	}
+	actor, ok := stored.Actor(stored.Requester.Tenant, r.Principals)
+	if !ok {
+		return actor, &schedules.FieldError{Pointer: "/runAs", Detail: fmt.Sprintf("must be the subject of a service of this tenant in the file of PERDURE_PRINCIPALS, which does not have %.100q", stored.RunAs)}
+	}
+	return actor, nil
 }
 
 // checkSchedule validates the IDs of a schedule, and that its agent is published and its thread is
-// open to the caller. An unknown agent is a 404 with the pointer /agent. Each firing uses the revision of the agent that is current
-// then.
-func (r *Routes) checkSchedule(ctx context.Context, definition *schedules.Schedule) error {
+// open to the principal as which it runs. An unknown agent is a 404 with the pointer /agent. Each
+// firing uses the revision of the agent that is current then.
+func (r *Routes) checkSchedule(ctx context.Context, definition *schedules.Stored) error {
 	if err := request.CheckID("/id", definition.ID); err != nil {
 		return err
 	}
@@ -67,13 +99,25 @@ func (r *Routes) checkSchedule(ctx context.Context, definition *schedules.Schedu
 	if err := request.CheckOptionalID("/threadId", definition.ThreadID); err != nil {
 		return err
 	}
-	if err := r.checkThread(ctx, definition.ThreadID); err != nil {
+	actor, err := r.actorOf(ctx, definition)
+	if err != nil {
 		return err
 	}
-	if _, err := r.Catalog.Current(definition.Agent); err != nil {
+	if err := r.checkThread(ctx, definition, actor); err != nil {
+		return err
+	}
+	current, err := r.Catalog.Current(definition.Agent)
+	if err != nil {
 		p := problem.Unknown("agent", definition.Agent)
 		p.Pointer = "/agent"
 		return p
+	}
+	input, err := definition.RunInput(stream.Run{})
+	if err != nil {
+		return err
+	}
+	if pointer := schedules.Refused(current.Input, input); pointer != "" {
+		return &schedules.FieldError{Pointer: "/input" + pointer, Detail: "is not accepted from clients by the agent (the key input of its definition)"}
 	}
 	return nil
 }
@@ -95,7 +139,7 @@ func (r *Routes) createSchedule(c *gin.Context) error {
 }
 
 // createFrom creates a schedule from its definition, and answers with it.
-func (r *Routes) createFrom(c *gin.Context, definition *schedules.Schedule) error {
+func (r *Routes) createFrom(c *gin.Context, definition *schedules.Stored) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
 	principal, err := request.Principal(ctx)
@@ -124,9 +168,8 @@ func (r *Routes) createFrom(c *gin.Context, definition *schedules.Schedule) erro
 // putSchedule writes the definition of a new schedule. created is false if the same definition
 // existed; stored is then the existing one. An existing definition that Temporal does not know is
 // left over from a deletion or a creation that was interrupted, and is replaced.
-func (r *Routes) putSchedule(ctx context.Context, principal auth.Principal, definition *schedules.Schedule) (stored *schedules.Stored, created bool, err error) {
-	now := time.Now().UTC()
-	stored = &schedules.Stored{Schedule: *definition, Requester: &principal, Owner: &principal, CreatedAt: now, ChangedAt: now}
+func (r *Routes) putSchedule(ctx context.Context, principal auth.Principal, definition *schedules.Stored) (stored *schedules.Stored, created bool, err error) {
+	stored = definition
 	err = r.Schedules.Create(ctx, principal.Tenant, stored)
 	if !errors.Is(err, schedules.ErrExists) {
 		return stored, true, err
@@ -153,7 +196,7 @@ func (r *Routes) putSchedule(ctx context.Context, principal auth.Principal, defi
 }
 
 // isEqual reports whether two definitions are equal, by their digests.
-func isEqual(stored *schedules.Stored, definition *schedules.Schedule) (bool, error) {
+func isEqual(stored, definition *schedules.Stored) (bool, error) {
 	storedDigest, err := stored.Digest()
 	if err != nil {
 		return false, err
@@ -195,7 +238,7 @@ func (r *Routes) changeSchedule(c *gin.Context) error {
 
 // replaceSchedule writes the new definition of a schedule. The same definition again is not
 // written, and keeps its requester. The thread of a schedule cannot be changed.
-func (r *Routes) replaceSchedule(ctx context.Context, principal auth.Principal, definition *schedules.Schedule) (*schedules.Stored, error) {
+func (r *Routes) replaceSchedule(ctx context.Context, principal auth.Principal, definition *schedules.Stored) (*schedules.Stored, error) {
 	existing, err := r.Schedules.Get(ctx, principal.Tenant, definition.ID)
 	if err != nil {
 		return nil, err
@@ -211,15 +254,8 @@ func (r *Routes) replaceSchedule(ctx context.Context, principal auth.Principal, 
 	if same, err := isEqual(existing, definition); same || err != nil {
 		return existing, err
 	}
-	stored := &schedules.Stored{
-		Schedule:  *definition,
-		Requester: &principal,
-		Owner:     existing.Owner,
-		CreatedAt: existing.CreatedAt,
-		ChangedAt: time.Now().UTC(),
-		Revision:  existing.Revision,
-	}
-	return stored, r.Schedules.Change(ctx, principal.Tenant, stored)
+	definition.Owner, definition.CreatedAt, definition.Revision = existing.Owner, existing.CreatedAt, existing.Revision
+	return definition, r.Schedules.Change(ctx, principal.Tenant, definition)
 }
 
 // deleteSchedule serves DELETE /v1/schedules/{schedule}. It answers 204. Runs that have begun

@@ -99,6 +99,11 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		return false, err
 	}
 	defer authenticator.Close()
+	principals, err := cfg.OpenPrincipals(logger)
+	if err != nil {
+		return false, err
+	}
+	defer principals.Close()
 
 	var serverTLS *tls.Config
 	if cfg.TLS.Cert != "" {
@@ -161,6 +166,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		Auth:           authenticator,
 		Sessions:       browserSessions,
 		Policies:       policies,
+		Principals:     principals,
 		ParkAfter:      cfg.ParkAfter,
 		AuditRetention: cfg.AuditRetention,
 		Strict:         cfg.Strict,

@@ -25,6 +25,7 @@ import (
 	"github.com/perdure/perdure/internal/approvals/webhook"
 	"github.com/perdure/perdure/internal/auth/callers"
 	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/process/apinode"
@@ -60,6 +61,7 @@ type devProcess struct {
 	authenticator *callers.Callers
 	sessions      *sessions.Sessions // nil = there are none
 	policies      *policy.Engine
+	principals    *principals.Principals
 	servers       *devserver.Server // Temporal and NATS
 	nats          *nats.Conn
 	// temporal is shared by both nodes, because an eager workflow start requires a worker of the
@@ -174,6 +176,13 @@ func (p *devProcess) listen(ctx context.Context) (err error) {
 	}
 	p.onClose(func() error {
 		p.authenticator.Close()
+		return nil
+	})
+	if p.principals, err = p.config.OpenPrincipals(p.logger); err != nil {
+		return err
+	}
+	p.onClose(func() error {
+		p.principals.Close()
 		return nil
 	})
 	if p.options.pprof == "" {
@@ -323,6 +332,7 @@ func (p *devProcess) workerConfig(folder *agents.Folder) workernode.Config {
 		Queues:        workernode.Queues{Tools: p.tools.TaskQueues()},
 		Webhooks:      p.webhooks,
 		Policies:      p.policies,
+		Principals:    p.principals,
 		WorkflowCache: cfg.WorkflowCache,
 		ToolGrace:     cfg.ToolGrace,
 		Logger:        p.logger,
@@ -343,6 +353,7 @@ func (p *devProcess) apiConfig() apinode.Config {
 		Auth:           p.authenticator,
 		Sessions:       p.sessions,
 		Policies:       p.policies,
+		Principals:     p.principals,
 		ParkAfter:      cfg.ParkAfter,
 		AuditRetention: cfg.AuditRetention,
 		Strict:         cfg.Strict,

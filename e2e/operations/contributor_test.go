@@ -18,20 +18,20 @@ import (
 // those people decide.
 const payer = "/v1/agents/payer/runs"
 
-// startPayer starts a Perdure with the agent payer, whose users are ann, bob (with the role
-// finance), cal and admin. The token of each is the name.
-func startPayer(t *testing.T) *kit.Perdure {
+// startPayer starts a Perdure with the agent payer, whose users are ann and bot (with the role links),
+// bob (with the role finance), cal and admin. env has further variables of the process.
+func startPayer(t *testing.T, env ...string) *kit.Perdure {
 	t.Helper()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	keys := filepath.Join(t.TempDir(), "keys.yaml")
 	listed := "keys:\n"
-	for name, role := range map[string]string{"ann": "", "bob": "finance", "cal": "", "admin": "perdure-platform-admin"} {
+	for name, role := range map[string]string{"ann": "links", "bob": "finance", "cal": "", "bot": "links", "admin": "perdure-platform-admin"} {
 		listed += fmt.Sprintf("  - {key: %s, tenant: default, subject: %s, roles: [%s]}\n", keyOf(name), name, role)
 	}
 	if err := os.WriteFile(keys, []byte(listed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.Env = []string{"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=" + keys}
+	p.Env = append([]string{"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=" + keys}, env...)
 	p.InspectAtEnd(t)
 	p.Start(t)
 	definition := map[string]any{

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/approvals/webhook"
 	"github.com/perdure/perdure/internal/auth/apikey"
+	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/control/budget"
 )
 
@@ -50,6 +52,12 @@ func loadBlock(t *testing.T, block string) error {
 	switch {
 	case first == "keys":
 		_, err := apikey.New(file).Load()
+		return err
+	case first == "approvers" || first == "services":
+		known, err := principals.Open(file, slog.New(slog.DiscardHandler))
+		if err == nil {
+			known.Close()
+		}
 		return err
 	case first == "currency" || first == "tenants":
 		_, err := budget.Load(write(t, complete(block, "currency", "USD")))

@@ -119,6 +119,7 @@ type scheduleOptions struct {
 	Every    []map[string]string `json:"intervals,omitempty"`
 	TimeZone string              `json:"timeZone,omitempty"`
 	Overlap  string              `json:"overlap,omitempty"`
+	RunAs    string              `json:"runAs,omitempty"`
 	Note     string              `json:"note,omitempty"`
 	Input    any                 `json:"input"`
 	every    []string
@@ -162,6 +163,7 @@ With an ID, the same command again changes nothing.`,
 	f.StringVar(&o.TimeZone, "time-zone", "", "time zone of --cron, such as Europe/Berlin; default: UTC")
 	f.StringVar(&o.ThreadID, "thread", "", "the thread that each run continues; default: a new one for each run")
 	f.StringVar(&o.Overlap, "overlap", "", "if the previous run has not ended: skip, buffer_one, buffer_all, cancel_other, terminate_other or allow_all")
+	f.StringVar(&o.RunAs, "run-as", "", "the configured service as which the runs act; default: you, without your roles")
 	f.StringVar(&o.Note, "note", "", "a note for readers")
 	completeWords(cmd, "overlap", overlaps...)
 	completeFlag(cmd, "thread", e.completeThreads)

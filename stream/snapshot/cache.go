@@ -166,7 +166,7 @@ const runBytes = 256
 
 // weight is about how many bytes of memory a snapshot takes. Small fields are not counted.
 func (s *Snapshot) weight() int {
-	n := len(s.State) + len(s.Journal.Committed) + runBytes*len(s.Runs)
+	n := len(s.State) + len(s.ByAgents) + len(s.Journal.Committed) + len(s.Journal.ByAgents) + runBytes*len(s.Runs)
 	for _, c := range s.Journal.Changes {
 		n += len(c.Event)
 	}

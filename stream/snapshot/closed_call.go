@@ -99,7 +99,10 @@ func (f *folder) restorePredicted(e Entry, callID string) {
 		return
 	}
 	if restored, err := agui.Patch(f.snap.Journal.Committed, patch); err == nil {
-		f.snap.Journal.Committed, f.snap.Restored = restored, true
+		j := &f.snap.Journal
+		// What is restored may be a client's, so agents have not written it.
+		j.ByAgents = afterInput(j.ByAgents, j.Committed, restored)
+		j.Committed, f.snap.Restored = restored, true
 	}
 }
 

@@ -30,7 +30,7 @@ func newFolder(l *stream.Log, t stream.Thread, base *Snapshot) *folder {
 	f.snap.Entries = slices.Clip(f.snap.Entries)
 	f.snap.Pending = slices.Clone(f.snap.Pending)
 	if len(f.snap.Journal.Changes) == 0 { // snapshot has emptied the journal
-		f.snap.Journal.Committed = f.snap.State
+		f.snap.Journal.Committed, f.snap.Journal.ByAgents = f.snap.State, f.snap.ByAgents
 	}
 	f.snap.Journal.Changes = slices.Clone(f.snap.Journal.Changes)
 	return f
@@ -43,6 +43,7 @@ func (f *folder) snapshot(seq uint64) *Snapshot {
 	f.snap.Entries = slices.Clip(f.snap.Entries) // a later fold then appends to a copy
 	j := &f.snap.Journal
 	f.snap.State = applyChanges(j.Committed, j.Changes, change.isCommitted)
+	f.snap.ByAgents = applyToAgentState(j.ByAgents, j.Changes, change.isCommitted)
 	if len(j.Changes) == 0 {
 		*j = journal{} // the committed state is the state
 	}
@@ -197,7 +198,10 @@ func (f *folder) openRun(ctx context.Context, rec *stream.Record) error {
 	f.addInputContributors(in)
 	f.snap.Input, f.snap.Context, f.snap.Tools = o.Input, len(in.Input.Context) > 0, len(in.Input.Tools) > 0
 	f.snap.Requester = in.Requester
-	f.snap.Journal.Committed = initialState(in, f.snap.Journal.Committed, o.Keeps)
+	j := &f.snap.Journal
+	initial := initialState(in, j.Committed, o.Keeps)
+	j.ByAgents = afterInput(j.ByAgents, j.Committed, initial)
+	j.Committed = initial
 	return nil
 }
 

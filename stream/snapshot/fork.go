@@ -15,6 +15,8 @@ type Content struct {
 	stream.Fork
 	Entries []Entry         `json:"entries,omitempty"`
 	State   json.RawMessage `json:"state"`
+	// ByAgents is the part of the state that agents have written; nil = all of it.
+	ByAgents json.RawMessage `json:"byAgents,omitempty"`
 	// Contributors are those of the origin, whose content the fork has.
 	Contributors []Contributor `json:"contributors,omitempty"`
 	// Moved and Unmoved are the snapshot's: clients may know the conversation in its old order.
@@ -50,7 +52,7 @@ func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread, by 
 			Origin: stream.Origin{Thread: from.Thread.ID, Run: from.Shown(), Agent: opening.Agent, ProtocolVersion: opening.ProtocolVersion},
 			Handed: base.Handed, Requester: by,
 		},
-		Entries: base.Entries, State: base.State, Moved: base.Moved, Unmoved: base.Unmoved, Contributors: base.Contributors,
+		Entries: base.Entries, State: base.State, ByAgents: base.ByAgents, Moved: base.Moved, Unmoved: base.Unmoved, Contributors: base.Contributors,
 	}
 	return s.log.WriteFork(ctx, to, &content.Fork, &content)
 }
@@ -71,6 +73,6 @@ func (f *folder) beginFork(ctx context.Context, rec *stream.Record) error {
 	for i := range f.snap.Entries {
 		f.snap.Entries[i].Since = rec.Seq
 	}
-	f.snap.Journal.Committed, f.snap.Handed = content.State, content.Handed
+	f.snap.Journal.Committed, f.snap.Journal.ByAgents, f.snap.Handed = content.State, content.ByAgents, content.Handed
 	return nil
 }

@@ -19,6 +19,8 @@ import (
 type journal struct {
 	// Committed is the state before the first of the changes.
 	Committed json.RawMessage `json:"committed,omitempty"`
+	// ByAgents is the part of Committed that agents have written; nil = all of it.
+	ByAgents json.RawMessage `json:"byAgents,omitempty"`
 	// Changes are open and committed ones, in the order of the log. The first one is open.
 	Changes []change `json:"changes,omitempty"`
 }
@@ -58,6 +60,7 @@ func (j *journal) foldCommitted() {
 		n = len(j.Changes)
 	}
 	j.Committed = applyChanges(j.Committed, j.Changes[:n], change.isCommitted)
+	j.ByAgents = applyToAgentState(j.ByAgents, j.Changes[:n], change.isCommitted)
 	j.Changes = j.Changes[n:]
 }
 

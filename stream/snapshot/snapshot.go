@@ -42,6 +42,8 @@ type Snapshot struct {
 
 	// State is the thread's state after all finished steps.
 	State json.RawMessage `json:"state,omitempty"`
+	// ByAgents is the part of the state that agents have written; nil = all of it (AgentState).
+	ByAgents json.RawMessage `json:"byAgents,omitempty"`
 	// Journal and Pending hold what open attempts have changed of the state and of the messages
 	// (journal.go).
 	Journal journal   `json:"journal,omitzero"`

@@ -80,7 +80,10 @@ type Decision struct {
 	At time.Time `json:"at"`
 	// Channel is how the decision reached the API: input, http, websocket, batch, link or cli.
 	Channel string `json:"channel,omitempty"`
-	Reason  string `json:"reason,omitempty"`
+	// Issuer is the subject that created the link by which the decision was made; "" = there was no
+	// link, or an anonymous caller created it.
+	Issuer string `json:"issuer,omitempty"`
+	Reason string `json:"reason,omitempty"`
 	// Digest is the digest of the decision with its content, ArgsDigest that of the arguments with
 	// which the tool is called.
 	Digest     string `json:"digest,omitempty"`

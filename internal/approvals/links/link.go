@@ -13,10 +13,11 @@ type Link struct {
 	Decision string `json:"d"`
 	// Args is the digest of the tool call's arguments. The link is invalid for other arguments.
 	Args string `json:"ar"`
-	// Subject and Roles are those of the principal on whose behalf the link decides; empty = an
-	// anonymous principal.
-	Subject string   `json:"s,omitempty"`
-	Roles   []string `json:"r,omitempty"`
+	// Approver is the subject that decides by the link without signing in; "" = the person who opens
+	// the link has to sign in. The token has no roles: those at the time of the decision count.
+	Approver string `json:"s,omitempty"`
+	// Issuer is the subject that created the link; "" = an anonymous caller.
+	Issuer string `json:"i,omitempty"`
 	// Expires is when the link becomes invalid, in whole seconds.
 	Expires time.Time `json:"e"`
 	// Nonce identifies the link. Token sets it.

@@ -30,7 +30,7 @@ func open(t *testing.T, l *stream.Log, key string) *links.Keeper {
 // link returns a link that expires after some time.
 func link(expires time.Duration) links.Link {
 	return links.Link{
-		Tenant: "shop", Thread: "t/1", Approval: "int_x", Decision: "approve", Args: "d", Subject: "alice", Roles: []string{"finance"},
+		Tenant: "shop", Thread: "t/1", Approval: "int_x", Decision: "approve", Args: "d", Approver: "alice", Issuer: "bot",
 		Expires: time.Now().Add(expires),
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/auth"
 )
 
 // Hook is a webhook of the configuration file: a receiver, and the events that it gets.
@@ -25,6 +26,8 @@ type Hook struct {
 	URL  string `yaml:"url"`
 	// Events are the types of events to send; empty = all.
 	Events []inbox.EventType `yaml:"events"`
+	// Tenants are the tenants whose interrupts to send; "*" = all, empty = only auth.TenantDefault.
+	Tenants []string `yaml:"tenants"`
 	// Agents are the agents whose interrupts to send; empty = all.
 	Agents []string `yaml:"agents"`
 	// Secret is the name of the secret that signs messages: the environment variable
@@ -102,8 +105,11 @@ func (h Hook) check(before []Hook, lookup func(string) string) (problems []error
 		problems = append(problems, errors.New("name is already the name of another webhook"))
 	}
 	u, err := url.Parse(h.URL)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(h.URL) > maxURL {
-		problems = append(problems, fmt.Errorf("url must be an http or https URL without a password, of at most %d bytes", maxURL))
+	switch {
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(h.URL) > maxURL:
+		problems = append(problems, fmt.Errorf("url must be an https URL without a password, of at most %d bytes", maxURL))
+	case u.Scheme == "http" && !auth.IsLoopback(u.Host):
+		problems = append(problems, errors.New("url must begin with https: events have the arguments of calls; http is only for receivers on this machine"))
 	}
 	for _, e := range h.Events {
 		if !slices.Contains(inbox.Types, e) {
@@ -132,7 +138,13 @@ func decodeSecret(secret string) ([]byte, error) {
 	return raw, nil
 }
 
-// Wants reports whether to send an event about an interrupt of an agent to this hook.
-func (h Hook) Wants(event inbox.EventType, agent string) bool {
+// Wants reports whether to send an event about an interrupt of an agent in a tenant to this hook.
+func (h Hook) Wants(event inbox.EventType, tenant, agent string) bool {
+	if len(h.Tenants) == 0 && tenant != auth.TenantDefault {
+		return false
+	}
+	if len(h.Tenants) > 0 && !slices.Contains(h.Tenants, tenant) && !slices.Contains(h.Tenants, "*") {
+		return false
+	}
 	return (len(h.Events) == 0 || slices.Contains(h.Events, event)) && (len(h.Agents) == 0 || slices.Contains(h.Agents, agent))
 }

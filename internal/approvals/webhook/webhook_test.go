@@ -50,7 +50,7 @@ func TestLoad(t *testing.T) {
   events: [opened, reminded]
   agents: [support]
   secret: HOOK
-- {name: all, url: "http://other.example", secret: HOOK}
+- {name: all, url: "https://other.example", secret: HOOK}
 `)
 	if err != nil || len(hooks) != 2 {
 		t.Fatalf("Load = %v, %v, want two hooks", hooks, err)
@@ -63,7 +63,7 @@ func TestLoad(t *testing.T) {
 		{inbox.Opened, "support", [2]bool{true, true}}, {inbox.Decided, "support", [2]bool{false, true}}, {inbox.Opened, "sales", [2]bool{false, true}},
 	} {
 		for i, h := range hooks {
-			if h.Wants(want.event, want.agent) != want.wantHooks[i] {
+			if h.Wants(want.event, "default", want.agent) != want.wantHooks[i] {
 				t.Errorf("%s wants %s of %s: %v", h.Name, want.event, want.agent, !want.wantHooks[i])
 			}
 		}
@@ -78,6 +78,7 @@ func TestLoadReportsMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"- {name: A, url: 'https://x', secret: HOOK}":                                              "name must be",
 		"- {name: a, url: 'https://x', secret: HOOK}\n- {name: a, url: 'https://y', secret: HOOK}": "already the name of another webhook",
+		"- {name: a, url: 'http://x', secret: HOOK}":                                               "url must begin with https",
 		"- {name: a, url: 'ftp://x', secret: HOOK}":                                                "url must be",
 		"- {name: a, url: 'https://u:p@x', secret: HOOK}":                                          "url must be",
 		"- {name: a, url: 'https://x', secret: HOOK, events: [closed]}":                            `"closed" is not one of`,
@@ -226,5 +227,25 @@ func TestUnreachableReceivers(t *testing.T) {
 	cancel()
 	if _, err = sender(t, r.URL, true).Send(ctx, "a", "evt_1", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled delivery: got %v, want %v", err, context.Canceled)
+	}
+}
+
+// TestHooksReceiveOnlyTheirTenants: a hook receives the events of the tenants that it names, and only
+// those of the default tenant if it names none.
+func TestHooksReceiveOnlyTheirTenants(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		tenants []string
+		want    map[string]bool
+	}{
+		{nil, map[string]bool{"default": true, "acme": false}},
+		{[]string{"acme"}, map[string]bool{"default": false, "acme": true, "other": false}},
+		{[]string{"*"}, map[string]bool{"default": true, "acme": true}},
+	} {
+		for tenant, want := range tt.want {
+			if got := (webhook.Hook{Tenants: tt.tenants}).Wants("opened", tenant, "a"); got != want {
+				t.Errorf("a hook of %q wants events of %s: %v, want %v", tt.tenants, tenant, got, want)
+			}
+		}
 	}
 }

@@ -12,6 +12,8 @@ const (
 	CreateThread   Action = "createThread"
 	CreateSchedule Action = "createSchedule"
 	CreateLink     Action = "createLink"
+	// RunAs is on a Tenant, and allows to write schedules that run as a configured service.
+	RunAs Action = "runAs"
 
 	// SetHold is on a Tenant or a Thread: it allows to set and release its legal hold.
 	SetHold Action = "setHold"

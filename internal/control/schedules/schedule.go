@@ -26,6 +26,9 @@ type Schedule struct {
 	Agent string `json:"agent"`
 	// ThreadID is the thread that all runs belong to; "" = each run has a thread of its own.
 	ThreadID string `json:"threadId,omitempty"`
+	// RunAs is the subject of the configured service as which the runs act; "" = they act as the
+	// person who wrote the schedule, without roles.
+	RunAs string `json:"runAs,omitempty"`
 	Spec
 	// Overlap is the name of a policy: what happens to a time at which an earlier run of the
 	// schedule is still active or waiting. Default: skip.

@@ -38,12 +38,16 @@ var (
 type Stored struct {
 	Schedule
 	// Requester is the caller who wrote this revision of the schedule. The schedule's runs belong
-	// to this principal.
+	// to this principal, unless RunAs names a service. It has no roles: those of the past must not
+	// have an effect.
 	Requester *auth.Principal `json:"requester,omitempty"`
-	// Owner is who created the schedule.
-	Owner     *auth.Principal `json:"owner,omitempty"`
-	CreatedAt time.Time       `json:"createdAt"`
-	ChangedAt time.Time       `json:"changedAt"`
+	// Owner is who created the schedule, without roles.
+	Owner *auth.Principal `json:"owner,omitempty"`
+	// ThreadOwner is the owner of the thread ThreadID when this revision was written; nil = the thread
+	// did not exist. A firing accepts the thread of no other owner, except its own.
+	ThreadOwner *string   `json:"threadOwner,omitempty"`
+	CreatedAt   time.Time `json:"createdAt"`
+	ChangedAt   time.Time `json:"changedAt"`
 	// Revision is the revision of the key in the bucket. Create and Change set it; firings name it.
 	Revision uint64 `json:"-"`
 }

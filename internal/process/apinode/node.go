@@ -23,6 +23,7 @@ import (
 	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/index/threads"
@@ -54,6 +55,8 @@ type Config struct {
 	Policies *policy.Engine
 	// AuditRetention is how long entries of the audit log are kept; 0 = for ever.
 	AuditRetention time.Duration
+	// Principals has the approvers and services of the operator. nil = there are none.
+	Principals *principals.Principals
 	// ParkAfter is how long a run waits for interrupts before it is parked. 0 = the default.
 	ParkAfter time.Duration
 	// Strict checks every event before the node sends it.
@@ -134,7 +137,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Temporal:  cfg.Temporal,
 		Logger:    cfg.Logger,
 		Origins:   cfg.Origins,
-		Auth:      cfg.Auth, Sessions: cfg.Sessions, Policies: cfg.Policies,
+		Auth:      cfg.Auth, Sessions: cfg.Sessions, Policies: cfg.Policies, Principals: cfg.Principals,
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict,
 		Limits:     api.Limits{MaxSockets: cfg.Sockets, MaxStreams: cfg.Streams},
 		PublicKeys: n.board.PublicKeys,

@@ -145,3 +145,14 @@ func TestProxySecretsFollowTheirFile(t *testing.T) {
 		t.Errorf("without the file: got %q, want an error", got)
 	}
 }
+
+// TestHeaderModeNeedsOrigins: behind a proxy that signs people in, not every page may call the API.
+func TestHeaderModeNeedsOrigins(t *testing.T) {
+	t.Parallel()
+	for origins, wantError := range map[string]bool{"*": true, "https://app.example": false} {
+		_, err := config.Load(config.API, nil, []string{"PERDURE_AUTH=header", "PERDURE_CORS_ORIGINS=" + origins}, io.Discard)
+		if (err != nil && strings.Contains(err.Error(), "PERDURE_CORS_ORIGINS")) != wantError {
+			t.Errorf("origins %s: got %v, want an error: %v", origins, err, wantError)
+		}
+	}
+}

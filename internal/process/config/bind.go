@@ -20,6 +20,7 @@ func hosts(c *Config) pflag.Value          { return bind(&c.Auth.Hosts, hostList
 func platformAdmin(c *Config) pflag.Value  { return bind(&c.Policies.Roles.PlatformAdmin, text) }
 func tenantAdmin(c *Config) pflag.Value    { return bind(&c.Policies.Roles.TenantAdmin, text) }
 func policies(c *Config) pflag.Value       { return bind(&c.Policies.Path, text) }
+func principalsFile(c *Config) pflag.Value { return bind(&c.Principals, text) }
 func subjectHeader(c *Config) pflag.Value  { return bind(&c.Auth.Headers.Subject, headerName) }
 func rolesHeader(c *Config) pflag.Value    { return bind(&c.Auth.Headers.Roles, headerName) }
 func tenantHeader(c *Config) pflag.Value   { return bind(&c.Auth.Headers.Tenant, headerName) }

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/process/version"
 	"github.com/perdure/perdure/stream"
 )
@@ -34,6 +35,8 @@ type Config struct {
 
 	// Policies decides what callers may do.
 	Policies Policies
+	// Principals is the file of approvers and services; "" = there are none.
+	Principals string
 
 	// Agents is the folder of definitions: agents for the API, tools and MCP servers for the
 	// worker. Empty = none.
@@ -58,6 +61,15 @@ type Config struct {
 
 	// env is the environment after flags have overridden it.
 	env environment
+}
+
+// OpenPrincipals opens the file of principals. The caller must close them. Errors: *VariableError.
+func (c *Config) OpenPrincipals(logger *slog.Logger) (*principals.Principals, error) {
+	opened, err := principals.Open(c.Principals, logger)
+	if err != nil {
+		return nil, &VariableError{Name: "PERDURE_PRINCIPALS", Err: err}
+	}
+	return opened, nil
 }
 
 // APIOptions are the options of an API node.
@@ -185,6 +197,10 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	cfg.Auth.ProxySecrets, cfg.Auth.ProxyCertificates = proxySecretsOf(cfg.env), cfg.TLS.namesClients()
 	cfg.Auth.Sessions.ClientSecret = clientSecretOf(cfg.env)
 	problems = append(problems, cfg.checkBudgets(), cfg.TLS.check(), cfg.Auth.check(), cfg.Auth.Sessions.check(cfg.Auth.Mode, cfg.PublicURL))
+	if cfg.Auth.Mode == AuthHeader && slices.Contains(cfg.Origins, "*") {
+		problems = append(problems, &VariableError{Name: "PERDURE_CORS_ORIGINS", Err: errors.New(
+			"must not be * when PERDURE_AUTH is header: the proxy lets every page act as the person who has signed in. List the origins of your pages")})
+	}
 	if p == API && cfg.Auth.Sessions.ClientID != "" && cfg.PublicURL == "" {
 		problems = append(problems, &VariableError{Name: publicURLName, Err: fmt.Errorf("must be set when %s is", clientIDName)})
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 
 	"go.temporal.io/server/common/config"
@@ -18,7 +19,8 @@ import (
 // database use connections of their own, which they close before the server starts, or open after
 // it has stopped.
 type database struct {
-	sql *config.SQL
+	path string
+	sql  *config.SQL
 }
 
 // newDatabase returns the database of a file, with the configuration for Temporal. It opens
@@ -28,7 +30,7 @@ func newDatabase(path string) *database {
 	for pragma, value := range pragmas {
 		attributes[pragma] = value
 	}
-	return &database{sql: &config.SQL{
+	return &database{path: path, sql: &config.SQL{
 		PluginName:        sqliteplugin.PluginName,
 		DatabaseName:      uriPath(path),
 		ConnectAttributes: attributes,
@@ -46,6 +48,9 @@ func uriPath(path string) string {
 // prepare makes the file ready for the server: schema, namespace and search attributes. It returns
 // the activity attempts that were running when the file was last used.
 func (d *database) prepare(ctx context.Context, namespace string) ([]Orphan, error) {
+	if err := d.restrict(); err != nil {
+		return nil, fmt.Errorf("temporal.db: %w", err)
+	}
 	db, err := d.open()
 	if err != nil {
 		return nil, err
@@ -58,6 +63,16 @@ func (d *database) prepare(ctx context.Context, namespace string) ([]Orphan, err
 		return nil, fmt.Errorf("temporal.db: %w", err)
 	}
 	return orphans, nil
+}
+
+// restrict creates the file if it is missing, and lets only the owner read it, whatever the directory
+// permits. SQLite gives its other files the same permissions.
+func (d *database) restrict() error {
+	f, err := os.OpenFile(d.path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Chmod(0o600), f.Close())
 }
 
 // prepare creates the schema if the file is empty, and reads the orphans.

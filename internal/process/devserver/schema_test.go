@@ -2,6 +2,7 @@ package devserver
 
 import (
 	"database/sql"
+	"os"
 	"path/filepath"
 	"testing"
 )
@@ -81,5 +82,21 @@ func TestKeptIndexesExist(t *testing.T) {
 		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name = ?", name).Scan(&n); err != nil || n != 1 {
 			t.Errorf("index %s: got %d, %v, want 1", name, n, err)
 		}
+	}
+}
+
+// TestDatabaseIsPrivate: only the owner may read the histories, also in a directory that others may
+// read.
+func TestDatabaseIsPrivate(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "temporal.db")
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := newDatabase(path).restrict(); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode = %v, %v, want 0600", info.Mode(), err)
 	}
 }
