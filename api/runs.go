@@ -72,10 +72,11 @@ func (s *Server) startRun(c *gin.Context) error {
 		return err
 	}
 	// The slot is taken after the body was read, so clients that send slowly occupy no streams.
-	if err := s.streams.Enter(); err != nil {
+	_, leave, err := s.streams.Enter(c.Request.Context())
+	if err != nil {
 		return err
 	}
-	defer s.streams.Leave()
+	defer leave()
 	in, err := s.prepare(c.Request.Context(), agent, input)
 	if err != nil {
 		return err

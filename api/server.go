@@ -37,6 +37,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/dispatch"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/transport/live"
@@ -90,6 +91,9 @@ type Config struct {
 	Schedules *schedules.Store
 	// Threads is the index of threads, in memory. nil = the route that lists threads is missing.
 	Threads *threads.Index
+
+	// Quotas are the rates and the quotas of tenants. nil = the defaults.
+	Quotas *quota.Table
 
 	Limits
 
@@ -167,6 +171,7 @@ type Server struct {
 	sockets        *sockets.Sockets
 	streams        *streams.Streams
 	answers        *request.Answers
+	rates          *quota.Rates
 	readiness      readiness
 	recorder       *auditing.Recorder
 	closed         context.Context    // ends with Drain: all streams and sockets end
@@ -207,7 +212,7 @@ func New(cfg Config) *Server {
 		cfg.MaxAnswerBytes = 256 << 20
 	}
 	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime, cfg.MaxBodyBytes), logger: cfg.Logger}
-	s.answers = request.NewAnswers(cfg.MaxAnswerBytes)
+	s.answers, s.rates = request.NewAnswers(cfg.MaxAnswerBytes), quota.NewRates(cfg.Quotas)
 	var entries *store.Writer
 	var holds *store.Holds
 	if cfg.Audit != nil {
@@ -233,6 +238,7 @@ func New(cfg Config) *Server {
 		Silence:    cfg.Silence,
 		Strict:     cfg.Strict,
 		MaxStreams: cfg.MaxStreams,
+		Quotas:     cfg.Quotas,
 	})
 	s.commands = &commands.Sender{Finder: s.finder, Dispatch: s.dispatch}
 	s.access = &access.Guard{Policies: cfg.Policies, Log: cfg.Log, Threads: cfg.Threads}
@@ -248,6 +254,8 @@ func New(cfg Config) *Server {
 		Access:               s.access,
 		Recorder:             s.recorder,
 		Runs:                 s.runsOfSockets(),
+		Rates:                s.rates,
+		Quotas:               cfg.Quotas,
 		Closed:               s.closed,
 		MaxMessage:           cfg.MaxBody,
 		MessageTime:          cfg.BodyTime,
@@ -335,7 +343,7 @@ func (s *Server) routes() *gin.Engine {
 	v1.POST("/agents/:agent/runs", s.Handle(s.startRun))
 	v1.GET("/threads/:thread/events", s.Handle(s.threadEvents))
 	v1.GET("/threads/:thread/runs/:run/events", s.Handle(s.runEvents))
-	v1.POST("/streams", s.Handle(s.severalStreams))
+	v1.POST(strings.TrimPrefix(streamsPath, "/v1"), s.Handle(s.severalStreams))
 	v1.POST("/threads/:thread/runs/:run/cancel", s.Handle(s.cancelRun))
 	v1.POST("/threads/:thread/messages", s.Handle(s.steerThread))
 	s.threads.Register(v1)
@@ -372,7 +380,8 @@ func traced(c *gin.Context) bool {
 
 // countStream is middleware that counts a GET request as a stream of the node until the client has
 // taken the answer, whether the answer is a stream or not: also a slow reader of a large page
-// occupies memory. A full node answers 503 node_full.
+// occupies memory. A full node answers 503 node_full, and a tenant with too many streams gets 429
+// quota_exceeded.
 //
 // Other methods do not count. Their answers are small, and a full node must still accept a cancel
 // or a decision. startRun, whose answer is a stream, counts itself.
@@ -380,13 +389,19 @@ func (s *Server) countStream(c *gin.Context) {
 	if c.Request.Method != http.MethodGet {
 		return
 	}
-	if err := s.streams.Enter(); err != nil {
+	ctx, leave, err := s.streams.Enter(c.Request.Context())
+	if err != nil {
 		s.Refuse(c, err)
 		return
 	}
-	defer s.streams.Leave()
+	defer leave()
+	c.Request = c.Request.WithContext(ctx)
 	c.Next()
 }
 
-// socketPath is the route of WebSockets (package sockets).
-const socketPath = "/v1/ws"
+// socketPath is the route of WebSockets (package sockets), and streamsPath that of several streams in
+// one response.
+const (
+	socketPath  = "/v1/ws"
+	streamsPath = "/v1/streams"
+)

@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/sse"
 	"github.com/perdure/perdure/stream"
@@ -202,11 +203,12 @@ func (r *Routes) approvalEvents(c *gin.Context) error {
 	if r.finder.Closed.Err() != nil {
 		return streams.ErrDrain
 	}
-	if !r.feeds.TryAcquire(1) {
-		return problem.Full("open streams")
+	tenant := request.Caller(c.Request.Context()).Tenant
+	if err := r.feeds.Enter(tenant, quota.Streams, quota.Unlimited); err != nil {
+		return problem.FullIf(err, "open streams")
 	}
-	defer r.feeds.Release(1)
-	feed, err := r.inbox.Store.Follow(c.Request.Context(), request.Caller(c.Request.Context()).Tenant, after)
+	defer r.feeds.Leave(tenant)
+	feed, err := r.inbox.Store.Follow(c.Request.Context(), tenant, after)
 	if err != nil {
 		return err
 	}

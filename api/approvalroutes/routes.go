@@ -2,7 +2,6 @@ package approvalroutes
 
 import (
 	"github.com/gin-gonic/gin"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/decisions"
@@ -12,6 +11,7 @@ import (
 	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/links"
+	"github.com/perdure/perdure/internal/control/quota"
 )
 
 // Inbox has the dependencies of the routes for the interrupts of all threads. All fields but
@@ -35,7 +35,7 @@ type Routes struct {
 	streams   *streams.Streams
 	inbox     *Inbox // nil = there is no inbox
 	access    *access.Guard
-	feeds     *semaphore.Weighted // one unit for each follower of the inbox that may still connect
+	feeds     *quota.Room // the followers of the inbox
 }
 
 // Config configures Routes. All fields but Inbox are required.
@@ -55,7 +55,7 @@ type Config struct {
 func New(cfg Config) *Routes {
 	return &Routes{
 		Writer: cfg.Problems, Reader: cfg.Bodies, finder: cfg.Finder, decisions: cfg.Decisions, streams: cfg.Streams, inbox: cfg.Inbox,
-		access: cfg.Access, feeds: semaphore.NewWeighted(maxFeeds),
+		access: cfg.Access, feeds: quota.NewRoom(maxFeeds),
 	}
 }
 

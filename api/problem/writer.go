@@ -51,6 +51,10 @@ func Write(w http.ResponseWriter, p *Problem) {
 	if p.RetryAfter > 0 {
 		header.Set("Retry-After", strconv.Itoa(p.RetryAfter))
 	}
+	if p.RateLimit != "" {
+		c.Header("RateLimit", p.RateLimit)
+		c.Header("RateLimit-Policy", p.RateLimitPolicy)
+	}
 	if p.Challenge != "" {
 		header.Set("WWW-Authenticate", p.Challenge)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/budget"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/process/apinode"
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/connect"
@@ -60,6 +61,7 @@ type devProcess struct {
 	authenticator *callers.Callers
 	sessions      *sessions.Sessions // nil = there are none
 	policies      *policy.Engine
+	quotas        *quota.Table
 	servers       *devserver.Server // Temporal and NATS
 	nats          *nats.Conn
 	// temporal is shared by both nodes, because an eager workflow start requires a worker of the
@@ -174,6 +176,13 @@ func (p *devProcess) listen(ctx context.Context) (err error) {
 	}
 	p.onClose(func() error {
 		p.authenticator.Close()
+		return nil
+	})
+	if p.quotas, err = quota.Open(p.config.Quotas, p.logger); err != nil {
+		return &config.VariableError{Name: "PERDURE_QUOTAS_FILE", Err: err}
+	}
+	p.onClose(func() error {
+		p.quotas.Close()
 		return nil
 	})
 	if p.options.pprof == "" {
@@ -343,6 +352,7 @@ func (p *devProcess) apiConfig() apinode.Config {
 		Auth:           p.authenticator,
 		Sessions:       p.sessions,
 		Policies:       p.policies,
+		Quotas:         p.quotas,
 		ParkAfter:      cfg.ParkAfter,
 		AuditRetention: cfg.AuditRetention,
 		Strict:         cfg.Strict,

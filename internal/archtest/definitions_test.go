@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/approvals/webhook"
 	"github.com/perdure/perdure/internal/auth/apikey"
 	"github.com/perdure/perdure/internal/control/budget"
+	"github.com/perdure/perdure/internal/control/quota"
 )
 
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
@@ -50,6 +51,9 @@ func loadBlock(t *testing.T, block string) error {
 	switch {
 	case first == "keys":
 		_, err := apikey.New(file).Load()
+		return err
+	case first == "default":
+		_, err := quota.Parse([]byte(block))
 		return err
 	case first == "currency" || first == "tenants":
 		_, err := budget.Load(write(t, complete(block, "currency", "USD")))

@@ -24,6 +24,7 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/auth/sessions"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/index/watch"
@@ -60,6 +61,8 @@ type Config struct {
 	Strict bool
 	// Sockets and Streams bound the open WebSockets and streams. 0 = the defaults of the API.
 	Sockets, Streams int
+	// Quotas are the rates and quotas of tenants. nil = the defaults.
+	Quotas *quota.Table
 	// LinkKey signs links that decide, and PublicURL is their base. Empty = the defaults of
 	// [links.Open] and [approvalroutes.Inbox].
 	LinkKey   []byte
@@ -137,6 +140,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Auth:      cfg.Auth, Sessions: cfg.Sessions, Policies: cfg.Policies,
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict,
 		Limits:     api.Limits{MaxSockets: cfg.Sockets, MaxStreams: cfg.Streams},
+		Quotas:     cfg.Quotas,
 		PublicKeys: n.board.PublicKeys,
 		Audit:      &n.audit.Audit,
 		Inbox:      approvals, Schedules: scheduleStore, Threads: n.threads,
