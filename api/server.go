@@ -94,6 +94,8 @@ type Config struct {
 
 	// Quotas are the rates and the quotas of tenants. nil = the defaults.
 	Quotas *quota.Table
+	// LogBytes counts the bytes of a tenant in the log. nil = they have no quota.
+	LogBytes quota.Count
 
 	Limits
 
@@ -172,6 +174,7 @@ type Server struct {
 	streams        *streams.Streams
 	answers        *request.Answers
 	rates          *quota.Rates
+	meter          *quota.Meter
 	readiness      readiness
 	recorder       *auditing.Recorder
 	closed         context.Context    // ends with Drain: all streams and sockets end
@@ -264,7 +267,9 @@ func New(cfg Config) *Server {
 		MaxRequestsPerSocket: cfg.MaxSocketRequests,
 		MaxSockets:           cfg.MaxSockets,
 	})
+	s.meter = s.newMeter()
 	s.threads = threadroutes.New(threadroutes.Config{
+		Meter:    s.meter,
 		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Access: s.access, Index: cfg.Threads, Inbox: store, Holds: holds,
 	})
 	return s
@@ -335,10 +340,11 @@ func (s *Server) routes() *gin.Engine {
 	if s.Sessions != nil {
 		signIn.Register(r)
 	}
+	r.GET("/v1/quotas", s.labelRequest, s.Handle(s.showQuotas)) // counts as no stream: a tenant without places sees why
 	// Answers to GET requests count as streams of the node. Handlers of long POST answers count by
 	// themselves (startRun).
 	v1 := r.Group("/v1", s.labelRequest, record, s.countStream)
-	definitions := &agentroutes.Routes{Writer: s.Writer, Reader: s.Reader, Catalog: s.Catalog, Tools: s.Tools, Known: s.Known, Logger: s.logger}
+	definitions := &agentroutes.Routes{Writer: s.Writer, Reader: s.Reader, Catalog: s.Catalog, Tools: s.Tools, Known: s.Known, Logger: s.logger, Meter: s.meter}
 	definitions.Register(v1, s.checkAgent(policy.PublishAgent), s.checkAgent(policy.ReadDefinition))
 	v1.POST("/agents/:agent/runs", s.Handle(s.startRun))
 	v1.GET("/threads/:thread/events", s.Handle(s.threadEvents))
@@ -358,6 +364,7 @@ func (s *Server) routes() *gin.Engine {
 			Log:       s.Log,
 			Temporal:  s.Temporal,
 			Access:    s.access,
+			Meter:     s.meter,
 		}
 		routes.Register(v1)
 	}

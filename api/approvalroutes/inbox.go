@@ -17,7 +17,6 @@ import (
 	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/auth/policy"
-	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/sse"
 	"github.com/perdure/perdure/stream"
@@ -204,7 +203,7 @@ func (r *Routes) approvalEvents(c *gin.Context) error {
 		return streams.ErrDrain
 	}
 	tenant := request.Caller(c.Request.Context()).Tenant
-	if err := r.feeds.Enter(tenant, quota.Streams, quota.Unlimited); err != nil {
+	if err := r.feeds.Enter(tenant); err != nil {
 		return problem.FullIf(err, "open streams")
 	}
 	defer r.feeds.Leave(tenant)

@@ -55,7 +55,7 @@ type Config struct {
 func New(cfg Config) *Routes {
 	return &Routes{
 		Writer: cfg.Problems, Reader: cfg.Bodies, finder: cfg.Finder, decisions: cfg.Decisions, streams: cfg.Streams, inbox: cfg.Inbox,
-		access: cfg.Access, feeds: quota.NewRoom(maxFeeds),
+		access: cfg.Access, feeds: quota.NewRoom(maxFeeds, nil, ""),
 	}
 }
 

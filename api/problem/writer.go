@@ -52,8 +52,8 @@ func Write(w http.ResponseWriter, p *Problem) {
 		header.Set("Retry-After", strconv.Itoa(p.RetryAfter))
 	}
 	if p.RateLimit != "" {
-		c.Header("RateLimit", p.RateLimit)
-		c.Header("RateLimit-Policy", p.RateLimitPolicy)
+		header.Set("RateLimit", p.RateLimit)
+		header.Set("RateLimit-Policy", p.RateLimitPolicy)
 	}
 	if p.Challenge != "" {
 		header.Set("WWW-Authenticate", p.Challenge)

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/stream"
 )
@@ -26,6 +27,7 @@ type Routes struct {
 	Log       *stream.Log
 	Temporal  client.Client
 	Access    *access.Guard
+	Meter     *quota.Meter
 }
 
 // Register adds the routes to the group /v1, which authenticates.

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 )
 
@@ -127,6 +128,11 @@ func (r *Routes) createFrom(c *gin.Context, definition *schedules.Schedule) erro
 func (r *Routes) putSchedule(ctx context.Context, principal auth.Principal, definition *schedules.Schedule) (stored *schedules.Stored, created bool, err error) {
 	now := time.Now().UTC()
 	stored = &schedules.Stored{Schedule: *definition, Requester: &principal, Owner: &principal, CreatedAt: now, ChangedAt: now}
+	if _, err := r.Schedules.Get(ctx, principal.Tenant, definition.ID); errors.Is(err, schedules.ErrUnknown) {
+		if err := r.Meter.Check(ctx, principal.Tenant, quota.Schedules); err != nil {
+			return nil, false, err
+		}
+	}
 	err = r.Schedules.Create(ctx, principal.Tenant, stored)
 	if !errors.Is(err, schedules.ErrExists) {
 		return stored, true, err

@@ -13,8 +13,7 @@ import (
 // one. http.Server does not know hijacked connections, so it cannot wait for them. It is safe for
 // concurrent use.
 type counter struct {
-	room   *quota.Room
-	quotas *quota.Table
+	room *quota.Room
 
 	mu       sync.Mutex
 	open     int
@@ -30,7 +29,7 @@ func (c *counter) enter(tenant string) error {
 	if c.draining {
 		return streams.ErrDrain
 	}
-	if err := c.room.Enter(tenant, quota.Sockets, c.quotas.Of(tenant, quota.Sockets)); err != nil {
+	if err := c.room.Enter(tenant); err != nil {
 		return problem.FullIf(err, "open WebSockets")
 	}
 	c.open++

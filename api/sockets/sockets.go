@@ -103,7 +103,7 @@ type Sockets struct {
 
 // New returns Sockets without an open WebSocket.
 func New(cfg Config) *Sockets {
-	return &Sockets{Config: cfg, counter: counter{room: quota.NewRoom(cfg.MaxSockets), quotas: cfg.Quotas}}
+	return &Sockets{Config: cfg, counter: counter{room: quota.NewRoom(cfg.MaxSockets, cfg.Quotas, quota.Sockets)}}
 }
 
 // Drain refuses new WebSockets with 503. It does not close open ones: Config.Closed does.

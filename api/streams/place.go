@@ -61,7 +61,7 @@ func (p *place) move(room *quota.Room) error {
 	if p.room == room {
 		return nil
 	}
-	if err := room.Enter(p.tenant, quota.Streams, p.streams.Quotas.Of(p.tenant, quota.Streams)); err != nil {
+	if err := room.Enter(p.tenant); err != nil {
 		return problem.FullIf(err, "open streams")
 	}
 	if p.room != nil {

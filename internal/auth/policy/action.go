@@ -12,6 +12,8 @@ const (
 	CreateThread   Action = "createThread"
 	CreateSchedule Action = "createSchedule"
 	CreateLink     Action = "createLink"
+	// ReadQuotas is on a Tenant, and the only action on a Tenant of another tenant.
+	ReadQuotas Action = "readQuotas"
 
 	// SetHold is on a Tenant or a Thread: it allows to set and release its legal hold.
 	SetHold Action = "setHold"

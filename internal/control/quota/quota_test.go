@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -130,27 +131,27 @@ func (l lines) next(t *testing.T) string {
 // gets some.
 func TestRoomLeavesPlacesToOthers(t *testing.T) {
 	t.Parallel()
-	room := NewRoom(100)
-	enter := func(tenant string, limit Limit) (n int, err error) {
+	room := NewRoom(100, table(t, "tenants: {b: {streams: 5}}"), Streams)
+	enter := func(tenant string) (n int, err error) {
 		for {
-			if err = room.Enter(tenant, Streams, limit); err != nil {
+			if err = room.Enter(tenant); err != nil {
 				return n, err
 			}
 			n++
 		}
 	}
-	if n, err := enter("a", Unlimited); n != 90 || !errors.Is(err, ErrFull) {
+	if n, err := enter("a"); n != 90 || !errors.Is(err, ErrFull) {
 		t.Errorf("first tenant: got %d places, %v, want 90 and ErrFull", n, err)
 	}
-	n, err := enter("b", 5)
+	n, err := enter("b")
 	if exceeded, ok := errors.AsType[*ExceededError](err); n != 5 || !ok || *exceeded != (ExceededError{Streams, 5, 5}) {
 		t.Errorf("tenant with a quota of 5: got %d places, %v, want 5 and an ExceededError", n, err)
 	}
-	if n, _ := enter("c", Unlimited); n != 5 {
+	if n, _ := enter("c"); n != 5 {
 		t.Errorf("last tenant: got %d places, want 5", n)
 	}
 	room.Leave("a")
-	if room.Taken("a") != 89 || room.Enter("d", Streams, Unlimited) != nil {
+	if room.Taken("a") != 89 || room.Enter("d") != nil {
 		t.Error("a place that was left is not free")
 	}
 }
@@ -235,4 +236,30 @@ func TestBucketsAreBounded(t *testing.T) {
 		t.Errorf("buckets: got %d, want %d", n, maxBuckets)
 	}
 	_ = rates.TakeRefusal(netip.Addr{}) // an address that is unknown
+}
+
+// TestWarningOncePerCrossing: a tenant that reaches 80 % of a quota is logged once, and again when it
+// reaches 80 % after it had less. A count that fails refuses nothing silently.
+func TestWarningOncePerCrossing(t *testing.T) {
+	t.Parallel()
+	log := &strings.Builder{}
+	limits := table(t, "default: {runs: 10}")
+	limits.logger, limits.warned = slog.New(slog.NewTextHandler(log, nil)), map[warning]bool{}
+	used, failure := int64(0), error(nil)
+	meter := &Meter{Table: limits, Counts: map[Name]Count{Runs: func(context.Context, string) (int64, error) { return used, failure }}}
+	for _, step := range []struct {
+		used    int64
+		lines   int
+		refused bool
+	}{{7, 0, false}, {8, 1, false}, {9, 1, false}, {10, 1, true}, {7, 1, false}, {8, 2, false}} {
+		used = step.used
+		err := meter.Check(t.Context(), "acme", Threads, Runs)
+		_, refused := errors.AsType[*ExceededError](err)
+		if lines := strings.Count(log.String(), "\n"); lines != step.lines || refused != step.refused {
+			t.Errorf("%d used: got %d lines, %v, want %d and refused: %t", step.used, lines, err, step.lines, step.refused)
+		}
+	}
+	if failure = errors.New("away"); !errors.Is(meter.Check(t.Context(), "acme", Runs), failure) {
+		t.Error("a count that fails: got no error, want it")
+	}
 }

@@ -10,23 +10,31 @@ const reserve = 9
 // Room shares a number of places of an API process among tenants: open streams, for instance. It is
 // safe for concurrent use.
 type Room struct {
+	table *Table
+	name  Name
+
 	mu    sync.Mutex
 	free  int
 	taken map[string]int // by tenant; without tenants that have none
 }
 
-// NewRoom returns a room with a number of free places.
-func NewRoom(places int) *Room { return &Room{free: places, taken: map[string]int{}} }
+// NewRoom returns a room with a number of free places, of which a tenant may have as many as its
+// quota with a name allows; "" = the places have no quota.
+func NewRoom(places int, table *Table, name Name) *Room {
+	return &Room{table: table, name: name, free: places, taken: map[string]int{}}
+}
 
 // Enter takes a place for a tenant. It does not wait. After nil, the caller must call Leave. Errors:
-// *ExceededError if the tenant has as many places as limit, which is about the quota name; ErrFull
-// if the room has no place left for the tenant.
-func (r *Room) Enter(tenant string, name Name, limit Limit) error {
+// *ExceededError if the tenant has reached its quota; ErrFull if the room has no place left for the
+// tenant.
+func (r *Room) Enter(tenant string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	used := r.taken[tenant]
-	if !limit.Permits(int64(used)) {
-		return &ExceededError{Quota: name, Limit: limit, Used: int64(used)}
+	if r.name != "" {
+		if err := r.table.check(tenant, r.name, int64(used)); err != nil {
+			return err
+		}
 	}
 	if used >= reserve*r.free {
 		return ErrFull

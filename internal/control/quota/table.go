@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/perdure/perdure/internal/process/filewatch"
@@ -11,15 +12,33 @@ import (
 
 // Table has the bounds of all tenants. A nil Table has the defaults. It is safe for concurrent use.
 type Table struct {
-	file  atomic.Pointer[file]
-	watch *filewatch.Watch // nil = no file is watched
+	file   atomic.Pointer[file]
+	watch  *filewatch.Watch // nil = no file is watched
+	logger *slog.Logger     // nil = the table does not warn
+
+	mu sync.Mutex
+	// warned has the quotas of which a tenant has at least warnPercent, since the warning.
+	warned map[warning]bool
 }
+
+// warning identifies the warning about a quota of a tenant.
+type warning struct {
+	tenant string
+	name   Name
+}
+
+const (
+	// warnPercent is the part of a quota at which the API logs a warning, in percent.
+	warnPercent = 80
+	// maxWarnings bounds the warnings that a table remembers. Beyond it, all are forgotten.
+	maxWarnings = 10_000
+)
 
 // Open reads a file of quotas, and follows its changes until Close, which the caller must call. A
 // changed file with a mistake is logged, and the table stays as it is. Without a file ("") the table
 // has the defaults. The error of an invalid file names its line.
 func Open(name string, logger *slog.Logger) (*Table, error) {
-	t := &Table{}
+	t := &Table{logger: logger, warned: map[warning]bool{}}
 	t.file.Store(&file{})
 	if name == "" {
 		return t, nil
@@ -86,4 +105,38 @@ func (t *Table) Listed() []string {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(t.file.Load().Tenants))
+}
+
+// check returns an *ExceededError if a tenant that has used so much of a quota may have no more. It
+// logs a warning when the tenant reaches warnPercent of the quota.
+func (t *Table) check(tenant string, name Name, used int64) error {
+	limit := t.Of(tenant, name)
+	t.warn(tenant, name, limit, used)
+	if !limit.Permits(used) {
+		return &ExceededError{Quota: name, Limit: limit, Used: used}
+	}
+	return nil
+}
+
+// warn logs a warning once each time that a tenant reaches warnPercent of a quota.
+func (t *Table) warn(tenant string, name Name, limit Limit, used int64) {
+	if t == nil || t.logger == nil || limit == Unlimited {
+		return
+	}
+	key, isNear := warning{tenant, name}, used*100 >= int64(limit)*warnPercent
+	t.mu.Lock()
+	isKnown := t.warned[key]
+	switch {
+	case !isNear:
+		delete(t.warned, key)
+	case !isKnown:
+		if len(t.warned) >= maxWarnings {
+			clear(t.warned)
+		}
+		t.warned[key] = true
+	}
+	t.mu.Unlock()
+	if isNear && !isKnown {
+		t.logger.Warn("a tenant has almost reached a quota", "tenant", tenant, "quota", name, "used", used, "limit", int64(limit))
+	}
 }

@@ -81,6 +81,8 @@ type Node struct {
 	inbox    *inbox.Index
 	audit    *auditLog
 	threads  *threads.Index
+	counting context.CancelFunc // ends the count of bytes
+	counted  sync.WaitGroup     // its goroutine
 	agents   *watch.Watch
 	serving  chan error
 	logger   *slog.Logger
@@ -127,6 +129,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.stopWatches()
 		return nil, err
 	}
+	logBytes := quota.NewByteMeter(cfg.Quotas, n.follower, cfg.Logger)
+	var counting context.Context
+	counting, n.counting = context.WithCancel(context.WithoutCancel(ctx))
+	n.counted.Go(func() { logBytes.Run(counting) })
 	n.server = api.New(api.Config{
 		Log:       cfg.Snapshots.Log(),
 		Snapshots: cfg.Snapshots,
@@ -141,6 +147,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict,
 		Limits:     api.Limits{MaxSockets: cfg.Sockets, MaxStreams: cfg.Streams},
 		Quotas:     cfg.Quotas,
+		LogBytes:   logBytes.Count,
 		PublicKeys: n.board.PublicKeys,
 		Audit:      &n.audit.Audit,
 		Inbox:      approvals, Schedules: scheduleStore, Threads: n.threads,
@@ -254,6 +261,8 @@ func (n *Node) Stop(ctx context.Context) error {
 	if serveErr := <-n.serving; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = fmt.Errorf("api: serve: %w", serveErr)
 	}
+	n.counting()
+	n.counted.Wait()
 	n.follower.Stop()
 	n.stopWatches()
 	return err
