@@ -1,10 +1,14 @@
 package api_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/perdure/perdure/api"
@@ -174,4 +178,56 @@ func TestWaitingStreamFollowsThread(t *testing.T) {
 	c.want("ack", "1")
 	node.begin(runs.Input{Run: runs.Ref{Tenant: auth.TenantDefault, Thread: "t", ID: "r"}}, "e")
 	c.want("event", "1")
+}
+
+// TestFloodLeavesOtherTenantServed: while a tenant floods the node with streams to its share and with
+// requests beyond its rate, another tenant starts a run and gets its events, from the same node.
+func TestFloodLeavesOtherTenantServed(t *testing.T) {
+	t.Parallel()
+	node := setup(t, byTenantHeader, withThreadList(t), quotasOf(t, "default: {subjectRequestsPerSecond: 100}"), func(c *api.Config) { c.MaxStreams = 1000 })
+	node.answerRuns()
+	node.list(runs.Input{Run: runs.Ref{Tenant: "acme", Thread: "t", ID: "r"}})
+	headers := http.Header{"X-Tenant": {"acme"}, "X-Subject": {"ann"}, "X-Role": {policy.DefaultRoles.PlatformAdmin}}
+	var statuses sync.Map
+	var flood sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	for n := range 1000 {
+		flood.Go(func() {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, node.http.URL+"/v1/threads/t/events", nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			req.Header = headers.Clone()
+			req.Header.Set("X-Subject", fmt.Sprint("reader-", n)) // beyond the rate of a subject
+			resp, err := node.http.Client().Do(req)
+			if err != nil {
+				return // the test has ended
+			}
+			defer func() { _ = resp.Body.Close() }()
+			count, _ := statuses.LoadOrStore(resp.StatusCode, new(atomic.Int64))
+			count.(*atomic.Int64).Add(1)
+			if resp.StatusCode == http.StatusOK {
+				<-ctx.Done() // the reader does not read
+			}
+		})
+	}
+	defer flood.Wait()
+	defer stop()
+	refused := func() bool {
+		count, ok := statuses.Load(http.StatusServiceUnavailable)
+		return ok && count.(*atomic.Int64).Load() >= 50
+	}
+	waitFor(t, refused)
+	for node.do(http.MethodGet, "/v1/quotas", "", "X-Tenant", "acme", "X-Subject", "ann").status != http.StatusTooManyRequests {
+	}
+	body, err := json.Marshal(inputOf("r1", "hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := node.do(http.MethodPost, "/v1/agents/a/runs", string(body), "X-Tenant", "globex", "X-Subject", "bob")
+	a.wantStatus(t, "run of another tenant", http.StatusOK)
+	if !strings.Contains(a.body, "answer to r1") || !strings.Contains(a.body, "RUN_FINISHED") {
+		t.Errorf("run of another tenant: got %q, want its answer and its end", a.body)
+	}
 }

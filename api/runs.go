@@ -406,6 +406,9 @@ func (s *Server) dispatchRun(ctx context.Context, in *preparedInput, thread load
 		return s.steerActiveRun(ctx, in, thread, plan, proposal, active)
 	}
 	if err != nil {
+		if dispatch.Refusal(err) != "" {
+			s.commands.Withdraw(ctx, proposal)
+		}
 		return false, s.refusalProblem(ctx, in, thread, err)
 	}
 	// The workflow has counted the decisions, but a quorum needs more votes.
@@ -422,6 +425,7 @@ func (s *Server) steerActiveRun(ctx context.Context, in *preparedInput, thread l
 	if !thread.CanSteer(plan.input.Accepted) {
 		p := problem.New(http.StatusConflict, "busy", "the input changes earlier messages, and the active run accepts only new ones")
 		p.ActiveRun = stream.ShownRunID(active)
+		s.commands.Withdraw(ctx, proposal)
 		return false, p
 	}
 	steered, err := s.commands.SendSteering(ctx, stream.Run{Thread: in.run.Thread, ID: active}, proposal)
