@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"slices"
 
 	"github.com/gin-gonic/gin"
@@ -24,7 +25,8 @@ var publicRoutes = []string{rootPath, "/healthz", readinessPath, openAPIPath, ke
 
 // authenticate is middleware that finds the principal of a request and puts it into the request's
 // context (auth.From). A request without valid credentials gets 401, from an untrusted proxy 403,
-// and if the credentials cannot be checked 503 auth_unavailable.
+// and if the credentials cannot be checked 503 auth_unavailable. A caller that sends too many
+// requests gets 429 rate_limited.
 //
 // The context ends when the credentials expire or are revoked, with the cause streams.ErrExpired. So
 // an open stream or WebSocket does not outlive the credentials that opened it.
@@ -49,6 +51,10 @@ func (s *Server) authenticate(c *gin.Context) {
 	}
 	if err != nil {
 		s.refuseCaller(c, err)
+		return
+	}
+	if err := s.rates.Take(identity.Principal, writes(c)); err != nil {
+		s.Refuse(c, err)
 		return
 	}
 	if s.Sessions != nil && c.GetHeader("Authorization") == "" {
@@ -91,10 +97,25 @@ func mayChange(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead || r.URL.Path == socketPath
 }
 
+// writes reports whether a request may start a run or write to the log.
+func writes(c *gin.Context) bool {
+	return c.Request.Method != http.MethodGet && c.Request.Method != http.MethodHead && c.FullPath() != streamsPath
+}
+
 // refuseCaller refuses a request without a principal, or sends the user of a browser to the sign-in.
 // The log has the reason; the answer has not, because it would help an attacker. Rejected credentials
 // are logged as warnings. Missing and expired ones are normal, and logged at debug level only.
+//
+// A peer that sends too many of these requests gets 429 rate_limited, without a line in the log. Its
+// credentials are checked nevertheless: callers with valid ones may share the address of a proxy.
 func (s *Server) refuseCaller(c *gin.Context, err error) {
+	if !errors.Is(err, auth.ErrUnavailable) {
+		peer, _ := netip.ParseAddrPort(c.Request.RemoteAddr) // invalid addresses are one peer
+		if tooMany := s.rates.TakeRefusal(peer.Addr()); tooMany != nil {
+			s.Refuse(c, tooMany)
+			return
+		}
+	}
 	if errors.Is(err, auth.ErrInvalid) || errors.Is(err, auth.ErrUntrusted) || errors.Is(err, auth.ErrCrossSite) {
 		s.logger.WarnContext(c.Request.Context(), "a request was refused", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortReason(err))
 		s.recorder.Reject(c, problem.Of(err).Status, shortReason(err))

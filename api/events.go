@@ -81,11 +81,16 @@ func (s *Server) threadEvents(c *gin.Context) error {
 	if err := s.finder.AwaitEffect(c.Request.Context(), thread, c.Query("waitFor")); err != nil {
 		return err
 	}
-	// The view is attached before the check: a record that is written between the two is not
+	// The view is attached before the checks: a record that is written between the two is not
 	// missed.
 	view := s.views.Thread(thread, o)
 	defer view.Close()
 	view.Admit(mayRead)
+	if access.IsUnknown(mayRead(c.Request.Context())) {
+		if err := streams.AwaitThread(c.Request.Context()); err != nil {
+			return err
+		}
+	}
 	if !o.IncludeLater || wantsPage(c) {
 		if err := s.finder.CheckThread(c.Request.Context(), thread, o.After); err != nil {
 			return err

@@ -82,7 +82,7 @@ func TestRequestsAddNoTimeSeries(t *testing.T) { //nolint:paralleltest // sets t
 		otel.SetTracerProvider(tracers)
 		tel.Shutdown(context.WithoutCancel(t.Context()), slog.New(slog.DiscardHandler))
 	})
-	node := setup(t)
+	node := setup(t, quotasOf(t, "default: {requestsPerSecond: unlimited, subjectRequestsPerSecond: unlimited, writesPerSecond: unlimited, subjectWritesPerSecond: unlimited}"))
 	handler := node.server.Handler()
 
 	serve := func(method, path string, header http.Header, host, body string) *httptest.ResponseRecorder {

@@ -56,7 +56,7 @@ func (s *Server) cors() cors.Config {
 	cfg := cors.Config{
 		AllowMethods:  []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut},
 		AllowHeaders:  []string{"Accept", "Authorization", "Content-Type", "If-Match", "If-None-Match", "Last-Event-ID", "Traceparent"},
-		ExposeHeaders: []string{"ETag", "Retry-After", "WWW-Authenticate"},
+		ExposeHeaders: []string{"ETag", "RateLimit", "RateLimit-Policy", "Retry-After", "WWW-Authenticate"},
 		MaxAge:        time.Hour,
 	}
 	if len(s.Origins) == 1 && s.Origins[0] == "*" {

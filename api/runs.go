@@ -38,7 +38,9 @@ import (
 //	startOrAttach      repeats the following, up to dispatch.MaxRounds times, if the thread changes:
 //	  findRun            refuses a caller that may not send input to the thread (package access), and
 //	                     finds the run that the input has begun; then nothing is left to start
+//	  checkNewThread     refuses a new thread beyond a quota of the tenant
 //	  loadThread         the snapshot of the thread, and the agent of the run
+//	  checkNewRun        refuses a new run beyond a quota of the tenant
 //	  resolveInterrupts  proposes the decisions of the input
 //	  planRun            judges the messages, and chooses the history mode and the requester
 //	  ProposeInput       writes the input to the log (package stream)
@@ -60,7 +62,7 @@ import (
 // onBusy steer it answers 202 with a commands.Steered if the active run has received the message.
 //
 // Important errors: 400 invalid_input, 403 and 422 for decisions in resume, 404 unknown_agent, 409
-// busy, interrupted, missing_tool_results or run_id_reused, 429 queue_full, 503. All of them come
+// busy, interrupted, missing_tool_results or run_id_reused, 429 queue_full or quota_exceeded, 503. All of them come
 // before the first event; afterwards the stream only breaks off.
 func (s *Server) startRun(c *gin.Context) error {
 	agent, err := s.findAgent(request.Segment(c, "agent"))
@@ -72,10 +74,11 @@ func (s *Server) startRun(c *gin.Context) error {
 		return err
 	}
 	// The slot is taken after the body was read, so clients that send slowly occupy no streams.
-	if err := s.streams.Enter(); err != nil {
+	_, leave, err := s.streams.Enter(c.Request.Context())
+	if err != nil {
 		return err
 	}
-	defer s.streams.Leave()
+	defer leave()
 	in, err := s.prepare(c.Request.Context(), agent, input)
 	if err != nil {
 		return err
@@ -170,8 +173,16 @@ func (s *Server) startOrAttach(ctx context.Context, in *preparedInput) error {
 		if found || err != nil {
 			return err
 		}
+		if last == 0 {
+			if err := s.checkNewThread(ctx, in); err != nil {
+				return err
+			}
+		}
 		thread, err := s.loadThread(ctx, in, last)
 		if err != nil {
+			return err
+		}
+		if err := s.checkNewRun(ctx, in, thread); err != nil {
 			return err
 		}
 		resolved, err := s.resolveInterrupts(ctx, in, thread)
@@ -398,6 +409,9 @@ func (s *Server) dispatchRun(ctx context.Context, in *preparedInput, thread load
 		return s.steerActiveRun(ctx, in, thread, plan, proposal, active)
 	}
 	if err != nil {
+		if dispatch.Refusal(err) != "" {
+			s.commands.Withdraw(ctx, proposal)
+		}
 		return false, s.refusalProblem(ctx, in, thread, err)
 	}
 	// The workflow has counted the decisions, but a quorum needs more votes.
@@ -414,6 +428,7 @@ func (s *Server) steerActiveRun(ctx context.Context, in *preparedInput, thread l
 	if !thread.CanSteer(plan.input.Accepted) {
 		p := problem.New(http.StatusConflict, "busy", "the input changes earlier messages, and the active run accepts only new ones")
 		p.ActiveRun = stream.ShownRunID(active)
+		s.commands.Withdraw(ctx, proposal)
 		return false, p
 	}
 	steered, err := s.commands.SendSteering(ctx, stream.Run{Thread: in.run.Thread, ID: active}, proposal)

@@ -38,6 +38,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/dispatch"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/transport/live"
@@ -95,6 +96,11 @@ type Config struct {
 	Schedules *schedules.Store
 	// Threads is the index of threads, in memory. nil = the route that lists threads is missing.
 	Threads *threads.Index
+
+	// Quotas are the rates and the quotas of tenants. nil = the defaults.
+	Quotas *quota.Table
+	// LogBytes counts the bytes of a tenant in the log. nil = they have no quota.
+	LogBytes quota.Count
 
 	Limits
 
@@ -172,6 +178,8 @@ type Server struct {
 	sockets        *sockets.Sockets
 	streams        *streams.Streams
 	answers        *request.Answers
+	rates          *quota.Rates
+	meter          *quota.Meter
 	readiness      readiness
 	recorder       *auditing.Recorder
 	closed         context.Context    // ends with Drain: all streams and sockets end
@@ -212,7 +220,7 @@ func New(cfg Config) *Server {
 		cfg.MaxAnswerBytes = 256 << 20
 	}
 	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime, cfg.MaxBodyBytes), logger: cfg.Logger}
-	s.answers = request.NewAnswers(cfg.MaxAnswerBytes)
+	s.answers, s.rates = request.NewAnswers(cfg.MaxAnswerBytes), quota.NewRates(cfg.Quotas)
 	var entries *store.Writer
 	var holds *store.Holds
 	if cfg.Audit != nil {
@@ -241,6 +249,7 @@ func New(cfg Config) *Server {
 		Silence:    cfg.Silence,
 		Strict:     cfg.Strict,
 		MaxStreams: cfg.MaxStreams,
+		Quotas:     cfg.Quotas,
 	})
 	s.commands = &commands.Sender{Finder: s.finder, Dispatch: s.dispatch}
 	s.access = &access.Guard{Policies: cfg.Policies, Log: cfg.Log, Threads: cfg.Threads}
@@ -256,6 +265,8 @@ func New(cfg Config) *Server {
 		Access:               s.access,
 		Recorder:             s.recorder,
 		Runs:                 s.runsOfSockets(),
+		Rates:                s.rates,
+		Quotas:               cfg.Quotas,
 		Closed:               s.closed,
 		MaxMessage:           cfg.MaxBody,
 		MessageTime:          cfg.BodyTime,
@@ -264,7 +275,9 @@ func New(cfg Config) *Server {
 		MaxRequestsPerSocket: cfg.MaxSocketRequests,
 		MaxSockets:           cfg.MaxSockets,
 	})
+	s.meter = s.newMeter()
 	s.threads = threadroutes.New(threadroutes.Config{
+		Meter:    s.meter,
 		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Access: s.access, Index: cfg.Threads, Inbox: store, Holds: holds,
 	})
 	return s
@@ -335,15 +348,16 @@ func (s *Server) routes() *gin.Engine {
 	if s.Sessions != nil {
 		signIn.Register(r)
 	}
+	r.GET("/v1/quotas", s.labelRequest, s.Handle(s.showQuotas)) // counts as no stream: a tenant without places sees why
 	// Answers to GET requests count as streams of the node. Handlers of long POST answers count by
 	// themselves (startRun).
 	v1 := r.Group("/v1", s.labelRequest, record, s.countStream)
-	definitions := &agentroutes.Routes{Writer: s.Writer, Reader: s.Reader, Catalog: s.Catalog, Tools: s.Tools, Known: s.Known, Logger: s.logger}
+	definitions := &agentroutes.Routes{Writer: s.Writer, Reader: s.Reader, Catalog: s.Catalog, Tools: s.Tools, Known: s.Known, Logger: s.logger, Meter: s.meter}
 	definitions.Register(v1, s.checkAgent(policy.PublishAgent), s.checkAgent(policy.ReadDefinition))
 	v1.POST("/agents/:agent/runs", s.Handle(s.startRun))
 	v1.GET("/threads/:thread/events", s.Handle(s.threadEvents))
 	v1.GET("/threads/:thread/runs/:run/events", s.Handle(s.runEvents))
-	v1.POST("/streams", s.Handle(s.severalStreams))
+	v1.POST(strings.TrimPrefix(streamsPath, "/v1"), s.Handle(s.severalStreams))
 	v1.POST("/threads/:thread/runs/:run/cancel", s.Handle(s.cancelRun))
 	v1.POST("/threads/:thread/messages", s.Handle(s.steerThread))
 	s.threads.Register(v1)
@@ -359,6 +373,7 @@ func (s *Server) routes() *gin.Engine {
 			Temporal:   s.Temporal,
 			Access:     s.access,
 			Principals: s.Principals,
+			Meter:      s.meter,
 		}
 		routes.Register(v1)
 	}
@@ -381,7 +396,8 @@ func traced(c *gin.Context) bool {
 
 // countStream is middleware that counts a GET request as a stream of the node until the client has
 // taken the answer, whether the answer is a stream or not: also a slow reader of a large page
-// occupies memory. A full node answers 503 node_full.
+// occupies memory. A full node answers 503 node_full, and a tenant with too many streams gets 429
+// quota_exceeded.
 //
 // Other methods do not count. Their answers are small, and a full node must still accept a cancel
 // or a decision. startRun, whose answer is a stream, counts itself.
@@ -389,13 +405,19 @@ func (s *Server) countStream(c *gin.Context) {
 	if c.Request.Method != http.MethodGet {
 		return
 	}
-	if err := s.streams.Enter(); err != nil {
+	ctx, leave, err := s.streams.Enter(c.Request.Context())
+	if err != nil {
 		s.Refuse(c, err)
 		return
 	}
-	defer s.streams.Leave()
+	defer leave()
+	c.Request = c.Request.WithContext(ctx)
 	c.Next()
 }
 
-// socketPath is the route of WebSockets (package sockets).
-const socketPath = "/v1/ws"
+// socketPath is the route of WebSockets (package sockets), and streamsPath that of several streams in
+// one response.
+const (
+	socketPath  = "/v1/ws"
+	streamsPath = "/v1/streams"
+)

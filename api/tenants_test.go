@@ -245,7 +245,7 @@ var publicRoutes = []string{"/", "/healthz", "/readyz", "/openapi.json", "/.well
 
 func TestAllRoutesNeedCredentials(t *testing.T) {
 	t.Parallel()
-	node := setup(t, func(c *api.Config) {
+	node := setup(t, quotasOf(t, "default: {unauthenticatedPerSecond: unlimited}"), func(c *api.Config) {
 		c.Auth, c.Origins = byHeader, []string{"https://app.example"}
 		c.Inbox = openInbox(t, c.Log)
 	})

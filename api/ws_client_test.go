@@ -37,6 +37,9 @@ type wsFrame struct {
 	ActiveRun  string          `json:"activeRun"`
 	RetryAfter int             `json:"retryAfter"`
 	Counted    bool            `json:"counted"`
+	Quota      string          `json:"quota"`
+	Limit      int64           `json:"limit"`
+	Used       int64           `json:"used"`
 	Result     json.RawMessage `json:"result"`
 }
 

@@ -59,9 +59,11 @@ func (p *Problem) Error() string {
 }
 
 // isTemporary reports whether the client repeats the request: the server or a proxy was
-// unavailable, and the outcome may be unknown.
+// unavailable, and the outcome may be unknown, or the server asks to send the request later.
 func (p *Problem) isTemporary() bool {
 	switch p.Status {
+	case http.StatusTooManyRequests:
+		return p.RetryAfter > 0
 	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
 		return true
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/client"
 )
@@ -55,6 +56,22 @@ func TestRequestsAreRepeated(t *testing.T) {
 	refused := serve(t, refusal(http.StatusConflict, "not_active", ""))
 	if err := refused.client(t, client.Config{}).Pause(t.Context(), "t"); client.Code(err) != "not_active" {
 		t.Errorf("Pause = %v, want the code not_active", err)
+	}
+}
+
+// TestRateLimitIsWaitedFor: a request that the server refuses for now is repeated after the pause that
+// the server asks for. Without a pause it is an error at once.
+func TestRateLimitIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := serve(t, refusal(http.StatusTooManyRequests, "rate_limited", "1"), func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"items":[]}`) })
+	var pauses []time.Duration
+	c := s.client(t, client.Config{OnRetry: func(_ error, pause time.Duration) { pauses = append(pauses, pause) }})
+	if _, err := c.Agents(t.Context()); err != nil || len(pauses) != 1 || pauses[0] < time.Second {
+		t.Errorf("Agents = %v after the pauses %v, want no error after 1 s", err, pauses)
+	}
+	full := serve(t, refusal(http.StatusTooManyRequests, "queue_full", ""))
+	if _, err := full.client(t, client.Config{}).Agents(t.Context()); client.Code(err) != "queue_full" {
+		t.Errorf("Agents = %v, want the code queue_full", err)
 	}
 }
 

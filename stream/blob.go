@@ -98,7 +98,24 @@ func (l *Log) storeLine(ctx context.Context, subject string, line []byte) ([]byt
 	if !ok {
 		return nil, fmt.Errorf("stream: %q is not a lane", subject)
 	}
-	digest := fmt.Sprintf("%x", sha256.Sum256(line))
+	return l.storeLineAs(ctx, thread, fmt.Sprintf("%x", sha256.Sum256(line)), line)
+}
+
+// shrinkProposal is shrink for a proposal. Its blob belongs to it alone, so that it can be withdrawn:
+// the blob's name depends also on the lane, and on the record that the proposal follows.
+func (l *Log) shrinkProposal(ctx context.Context, subject string, after uint64, line []byte) ([]byte, error) {
+	thread, _, _, ok := splitSubject(subject)
+	if len(line) <= MaxLine || !ok {
+		return l.shrink(ctx, subject, line)
+	}
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%s %d ", subject, after) // a hash does not fail
+	_, _ = h.Write(line)
+	return l.storeLineAs(ctx, thread, fmt.Sprintf("%x", h.Sum(nil)), line)
+}
+
+// storeLineAs stores a line as the blob of a thread with a digest, and returns a reference to it.
+func (l *Log) storeLineAs(ctx context.Context, thread, digest string, line []byte) ([]byte, error) {
 	name := thread + "." + digest
 	stored, err := l.encryptObject(ctx, thread, name, line)
 	if err != nil {

@@ -43,6 +43,7 @@ type Follower struct {
 	stop  context.CancelFunc // ends run
 	done  chan struct{}      // closed when run has returned
 	reads chan struct{}      // has an entry for each reader that reads the log now
+	usage usage
 
 	mu        sync.Mutex
 	feeds     map[string]*feed // by ThreadSubject; a thread without readers has none
@@ -60,6 +61,7 @@ func (l *Log) Follow(ctx context.Context) (*Follower, error) {
 	f := &Follower{
 		log: l, done: make(chan struct{}), reads: make(chan struct{}, logReads),
 		feeds: map[string]*feed{}, delivered: s.CachedInfo().State.LastSeq,
+		usage: usage{added: map[string]int64{}},
 	}
 	first, err := l.consume(ctx, f.delivered, f.deliver)
 	if err != nil {
@@ -123,6 +125,7 @@ func (f *Follower) deliver(msg jetstream.Msg, meta *jetstream.MsgMetadata) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.delivered = seq
+	f.usage.add(f.log.tenantOf(msg.Subject()), sizeOf(msg))
 	feed := f.feeds[thread]
 	if !ok || feed == nil || lane.IsProposal() {
 		return

@@ -226,8 +226,8 @@ func (l *Log) ProposedDecision(ctx context.Context, seq uint64) (*Record, *Decis
 	return rec, d, nil
 }
 
-// propose writes a proposal to the lane of its digest, with expected sequence 0. If the lane has a
-// record already, propose returns that one: it has the same content. A first proposal is written
+// propose writes a proposal to the lane of its digest. If the lane has a proposal already that was not
+// withdrawn, propose returns that one: it has the same content. A first proposal is written
 // only to a thread without records; the error is ErrThreadExists if the thread has others.
 func (l *Log) propose(ctx context.Context, run Run, digest [32]byte, proposed any, isFirst bool) (Proposal, error) {
 	body, err := json.Marshal(proposed)
@@ -242,32 +242,33 @@ func (l *Log) propose(ctx context.Context, run Run, digest [32]byte, proposed an
 			return Proposal{}, err
 		}
 	}
-	if body, err = l.shrink(ctx, subject, body); err != nil {
-		return Proposal{}, err
-	}
-	s := stamp{kind: KindProposal, writer: newWriter("")}
-	msg, err := l.message(ctx, subject, s, nil, body)
-	if err != nil {
-		return Proposal{}, err
-	}
-	if isFirst {
-		var first *Record
-		p.Seq, first, err = l.beginThread(ctx, run.Thread, msg)
-		if first != nil && (first.run != Token(run.ID) || first.Lane != lane) {
-			return Proposal{}, ErrThreadExists
+	for after := uint64(0); ; {
+		stored, err := l.shrinkProposal(ctx, subject, after, body)
+		if err != nil {
+			return Proposal{}, err
 		}
-		return p, err
+		s := stamp{kind: KindProposal, writer: newWriter("")}
+		msg, err := l.message(ctx, subject, s, nil, stored)
+		if err != nil {
+			return Proposal{}, err
+		}
+		if isFirst {
+			var first *Record
+			p.Seq, first, err = l.beginThread(ctx, run.Thread, msg)
+			if first != nil && (first.run != Token(run.ID) || first.Lane != lane) {
+				return Proposal{}, ErrThreadExists
+			}
+			return p, err
+		}
+		p.Seq, err = l.append(ctx, msg, s, after)
+		if !errors.Is(err, ErrFenced) {
+			return p, err
+		}
+		// The lane has the same proposal already, or had it.
+		if p.Seq, after, err = l.join(ctx, subject); err != nil || p.Seq != 0 {
+			return p, err
+		}
 	}
-	p.Seq, err = l.append(ctx, msg, s, 0)
-	if !errors.Is(err, ErrFenced) {
-		return p, err
-	}
-	last, err := l.Last(ctx, subject) // the lane has the same proposal already
-	if err != nil {
-		return Proposal{}, err
-	}
-	p.Seq = lastSeq(last)
-	return p, nil
 }
 
 // Input returns the input of the proposal with a sequence. The error is ErrLogLost if the log lacks

@@ -62,6 +62,15 @@ func (g *Guard) CheckPlatform(ctx context.Context, action policy.Action) error {
 	return g.Policies.Check(p, action, policy.Platform(), policy.Context{})
 }
 
+// CheckQuotas returns nil if the caller may read the quotas of a tenant.
+func (g *Guard) CheckQuotas(ctx context.Context, tenant string) error {
+	p, err := request.Principal(ctx)
+	if err != nil {
+		return err
+	}
+	return g.Policies.Check(p, policy.ReadQuotas, policy.Tenant(tenant), policy.Context{})
+}
+
 // CheckSchedule returns nil if the caller may do something with a schedule of its tenant. owner is
 // nil for an anonymous owner.
 func (g *Guard) CheckSchedule(ctx context.Context, owner *auth.Principal, action policy.Action) error {

@@ -56,7 +56,7 @@ func AddressRun(ctx context.Context, threadID, id string) (stream.Run, error) {
 // the caller may not read it.
 func (g *Guard) Reader(ctx context.Context, thread stream.Thread) (check func(context.Context) error, err error) {
 	check = g.reader(thread, false)
-	if err = check(ctx); isUnknown(err) {
+	if err = check(ctx); IsUnknown(err) {
 		err = nil
 	}
 	return check, err
@@ -95,7 +95,8 @@ func (g *Guard) MayRead(ctx context.Context) func(stream.Access) bool {
 	}
 }
 
-// isUnknown reports whether an error is a 404.
-func isUnknown(err error) bool {
+// IsUnknown reports whether an error is a 404, such as that of a check for a thread that does not
+// exist.
+func IsUnknown(err error) bool {
 	return err != nil && problem.Of(err).Status == http.StatusNotFound
 }

@@ -2,6 +2,7 @@ package agentroutes
 
 import (
 	"context"
+	"errors"
 	"mime"
 	"net/http"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/control/quota"
 )
 
 // putAgent serves PUT /v1/agents/{agent}: it publishes a definition as the current revision. It
@@ -34,6 +36,11 @@ func (r *Routes) putAgent(c *gin.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
+	if _, err := r.Catalog.Current(name); errors.Is(err, catalog.ErrUnknownAgent) {
+		if err := r.Meter.Check(ctx, "", quota.Agents); err != nil { // agents belong to no tenant
+			return err
+		}
+	}
 	existed := true
 	// Put calls the function again if another publication wins the race, so existed is about the
 	// last attempt.

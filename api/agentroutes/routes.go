@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/control/quota"
 )
 
 // Routes serves the definitions of agents. All fields but Tools and Known are required. It has no
@@ -25,6 +26,8 @@ type Routes struct {
 	// warning. It is called concurrently. nil = there are none.
 	Known  func() agents.Names
 	Logger *slog.Logger
+	// Meter has the quota of agents.
+	Meter *quota.Meter
 }
 
 // Register adds the routes to the group /v1, which authenticates. mayPublish and mayRead are

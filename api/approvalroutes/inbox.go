@@ -202,11 +202,12 @@ func (r *Routes) approvalEvents(c *gin.Context) error {
 	if r.finder.Closed.Err() != nil {
 		return streams.ErrDrain
 	}
-	if !r.feeds.TryAcquire(1) {
-		return problem.Full("open streams")
+	tenant := request.Caller(c.Request.Context()).Tenant
+	if err := r.feeds.Enter(tenant); err != nil {
+		return problem.FullIf(err, "open streams")
 	}
-	defer r.feeds.Release(1)
-	feed, err := r.inbox.Store.Follow(c.Request.Context(), request.Caller(c.Request.Context()).Tenant, after)
+	defer r.feeds.Leave(tenant)
+	feed, err := r.inbox.Store.Follow(c.Request.Context(), tenant, after)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package approvalroutes
 
 import (
 	"github.com/gin-gonic/gin"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/decisions"
@@ -13,6 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/internal/auth/principals"
+	"github.com/perdure/perdure/internal/control/quota"
 )
 
 // Inbox has the dependencies of the routes for the interrupts of all threads. All fields but
@@ -37,7 +37,7 @@ type Routes struct {
 	inbox      *Inbox // nil = there is no inbox
 	access     *access.Guard
 	principals *principals.Principals
-	feeds      *semaphore.Weighted // one unit for each follower of the inbox that may still connect
+	feeds      *quota.Room // the followers of the inbox
 }
 
 // Config configures Routes. All fields but Principals and Inbox are required.
@@ -59,7 +59,7 @@ type Config struct {
 func New(cfg Config) *Routes {
 	return &Routes{
 		Writer: cfg.Problems, Reader: cfg.Bodies, finder: cfg.Finder, decisions: cfg.Decisions, streams: cfg.Streams, inbox: cfg.Inbox,
-		access: cfg.Access, principals: cfg.Principals, feeds: semaphore.NewWeighted(maxFeeds),
+		access: cfg.Access, principals: cfg.Principals, feeds: quota.NewRoom(maxFeeds, nil, ""),
 	}
 }
 

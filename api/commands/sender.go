@@ -37,7 +37,7 @@ func (s *Sender) Update(ctx context.Context, thread stream.Thread, name string, 
 	var notFound *serviceerror.NotFound
 	switch {
 	case errors.As(err, &refusal) && refusal.Type() == runs.ErrorTooMuchSteering:
-		return problem.New(http.StatusTooManyRequests, "too_much_steering", "the run has reached its limit of steering messages")
+		return problem.New(http.StatusTooManyRequests, codeTooMuchSteering, "the run has reached its limit of steering messages")
 	// A workflow that is about to close refuses updates too: to the client its run has ended.
 	case errors.As(err, &notFound), errors.As(err, &refusal):
 		return errNotActive(thread)
@@ -46,6 +46,17 @@ func (s *Sender) Update(ctx context.Context, thread stream.Thread, name string, 
 	}
 	return nil
 }
+
+// Withdraw removes the content of a proposal that a workflow has refused. A failure leaves content that
+// nobody needs, so it is only logged.
+func (s *Sender) Withdraw(ctx context.Context, p stream.Proposal) {
+	if err := s.Finder.Log.Withdraw(ctx, p); err != nil {
+		s.Finder.Logger.WarnContext(ctx, "the content of a refused input stays in the log", "error", err)
+	}
+}
+
+// codeTooMuchSteering is the code of the problem that a run has reached its limit of steering.
+const codeTooMuchSteering = "too_much_steering"
 
 // CodeNotActive is the code of the problem that a thread has no active run. Callers compare it to
 // handle a run that ends concurrently.

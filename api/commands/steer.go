@@ -86,10 +86,14 @@ func (s *Sender) activeRun(ctx context.Context, thread stream.Thread, snap *snap
 }
 
 // SendSteering has the run's workflow accept a proposed input as steering. The error is that of
-// Update; the result is valid only without one.
+// Update; the result is valid only without one. If the run has too much steering, the proposal is
+// withdrawn.
 func (s *Sender) SendSteering(ctx context.Context, run stream.Run, proposal stream.Proposal) (Steered, error) {
 	var result runs.SteerResult
 	err := s.Update(ctx, run.Thread, runs.UpdateSteer, runs.SteerRequest{RunID: run.ID, Input: proposal.Seq}, &result)
+	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == codeTooMuchSteering {
+		s.Withdraw(ctx, proposal)
+	}
 	cursor := s.Finder.Log.CursorAt(proposal.Seq)
 	return Steered{Cursor: cursor.String(), RunID: run.Shown(), Repeated: result.Repeated}, err
 }

@@ -60,6 +60,9 @@ func Of(err error) *Problem {
 	if p := authenticationProblem(err); p != nil {
 		return p
 	}
+	if p := quotaProblem(err); p != nil {
+		return p
+	}
 	// Everything else is a failure of the log or of Temporal, a timeout or a defect, so the outcome
 	// is unknown.
 	unavailable := New(http.StatusServiceUnavailable, codeUnavailable, unknownOutcome+"sending the same request again is safe")

@@ -30,6 +30,12 @@ type Problem struct {
 	Recorded any `json:"recorded,omitempty"`
 	// Counted tells that the decisions of an input were counted, although the input was refused.
 	Counted bool `json:"counted,omitempty"`
+	// Quota, Limit and Used tell which quota the tenant has reached; only of 429 quota_exceeded.
+	Quota string `json:"quota,omitempty"`
+	Limit int64  `json:"limit,omitempty"`
+	Used  int64  `json:"used,omitempty"`
+	// RateLimit and RateLimitPolicy are sent as headers of these names; "" = no header.
+	RateLimit, RateLimitPolicy string `json:"-"`
 	// RetryAfter is sent as the header Retry-After, in seconds; 0 = no header.
 	RetryAfter int `json:"-"`
 	// Challenge is sent as the header WWW-Authenticate; "" = no header.

@@ -51,6 +51,10 @@ func Write(w http.ResponseWriter, p *Problem) {
 	if p.RetryAfter > 0 {
 		header.Set("Retry-After", strconv.Itoa(p.RetryAfter))
 	}
+	if p.RateLimit != "" {
+		header.Set("RateLimit", p.RateLimit)
+		header.Set("RateLimit-Policy", p.RateLimitPolicy)
+	}
 	if p.Challenge != "" {
 		header.Set("WWW-Authenticate", p.Challenge)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth/principals"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/stream"
 )
@@ -29,6 +30,7 @@ type Routes struct {
 	Access    *access.Guard
 	// Principals has the services as whom schedules may run.
 	Principals *principals.Principals
+	Meter      *quota.Meter
 }
 
 // Register adds the routes to the group /v1, which authenticates.

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/stream"
 )
@@ -170,6 +171,11 @@ func (r *Routes) createFrom(c *gin.Context, definition *schedules.Stored) error 
 // left over from a deletion or a creation that was interrupted, and is replaced.
 func (r *Routes) putSchedule(ctx context.Context, principal auth.Principal, definition *schedules.Stored) (stored *schedules.Stored, created bool, err error) {
 	stored = definition
+	if _, err := r.Schedules.Get(ctx, principal.Tenant, stored.ID); errors.Is(err, schedules.ErrUnknown) {
+		if err := r.Meter.Check(ctx, principal.Tenant, quota.Schedules); err != nil {
+			return nil, false, err
+		}
+	}
 	err = r.Schedules.Create(ctx, principal.Tenant, stored)
 	if !errors.Is(err, schedules.ErrExists) {
 		return stored, true, err

@@ -4,17 +4,16 @@ import (
 	"context"
 	"sync"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/streams"
+	"github.com/perdure/perdure/internal/control/quota"
 )
 
 // counter counts the open WebSockets of a node, bounds them, and lets the node wait for the last
 // one. http.Server does not know hijacked connections, so it cannot wait for them. It is safe for
 // concurrent use.
 type counter struct {
-	room *semaphore.Weighted // one unit for each WebSocket that may still open
+	room *quota.Room
 
 	mu       sync.Mutex
 	open     int
@@ -22,24 +21,24 @@ type counter struct {
 	ended    chan struct{} // closed when the last WebSocket has ended after drain; nil = nothing waits
 }
 
-// enter counts a WebSocket, or returns an error: streams.ErrDrain while the node drains, or a 503
-// node_full. After nil the caller calls leave at the end.
-func (c *counter) enter() error {
+// enter counts a WebSocket of a tenant, or returns an error: streams.ErrDrain while the node drains, a
+// 429 quota_exceeded, or a 503 node_full. After nil the caller calls leave at the end.
+func (c *counter) enter(tenant string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.draining {
 		return streams.ErrDrain
 	}
-	if !c.room.TryAcquire(1) {
-		return problem.Full("open WebSockets")
+	if err := c.room.Enter(tenant); err != nil {
+		return problem.FullIf(err, "open WebSockets")
 	}
 	c.open++
 	return nil
 }
 
 // leave ends what enter has counted.
-func (c *counter) leave() {
-	c.room.Release(1)
+func (c *counter) leave(tenant string) {
+	c.room.Leave(tenant)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open--

@@ -153,6 +153,15 @@ func (r *clientFrame) run(ctx context.Context) (stream.Run, error) {
 	return access.AddressRun(ctx, r.ThreadID, id)
 }
 
+// writes reports whether the frame may start a run or write to the log.
+func (r *clientFrame) writes() bool {
+	switch r.Type {
+	case "run", "cancel", "steer", "decide", "tool_result":
+		return true
+	}
+	return false
+}
+
 // followsLaterRuns reports whether the stream of a thread continues after the active run, which is
 // the default.
 func (r *clientFrame) followsLaterRuns() bool { return r.Follow == nil || *r.Follow }
@@ -197,8 +206,11 @@ type refusal struct {
 	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
 	Recorded           any      `json:"recorded,omitempty"`
 	Counted            bool     `json:"counted,omitempty"`
-	// Rule is that of the problem.
-	Rule string `json:"rule,omitempty"`
+	// Rule, Quota, Limit and Used are those of the problem.
+	Rule  string `json:"rule,omitempty"`
+	Quota string `json:"quota,omitempty"`
+	Limit int64  `json:"limit,omitempty"`
+	Used  int64  `json:"used,omitempty"`
 }
 
 // refusalOf returns the error frame for a request.
@@ -206,7 +218,7 @@ func refusalOf(r *clientFrame, p *problem.Problem) refusal {
 	return refusal{
 		Type: "error", ID: r.ID, Status: p.Status, Code: p.Code, Detail: p.Detail, Pointer: p.Pointer,
 		ActiveRun: p.ActiveRun, RetryAfter: p.RetryAfter, PendingToolCallIDs: p.PendingToolCallIDs, Recorded: p.Recorded,
-		Counted: p.Counted, Rule: p.Rule,
+		Counted: p.Counted, Rule: p.Rule, Quota: p.Quota, Limit: p.Limit, Used: p.Used,
 	}
 }
 

@@ -59,7 +59,8 @@ func TestErrorFrameHasMembersOfProblem(t *testing.T) {
 	t.Parallel()
 	p := problem.Problem{
 		Type: "about:blank", Title: "Conflict", Status: 409, Code: "interrupted", Detail: "detail", Pointer: "/input", Errors: []problem.Mistake{{Detail: "x"}},
-		ActiveRun: "r1", PendingToolCallIDs: []string{"c1"}, Recorded: "recorded", Counted: true, Rule: "owner", RetryAfter: 1, Challenge: "Bearer",
+		ActiveRun: "r1", PendingToolCallIDs: []string{"c1"}, Recorded: "recorded", Counted: true, Rule: "owner", Quota: "runs", Limit: 1, Used: 1,
+		RateLimit: "r", RateLimitPolicy: "p", RetryAfter: 1, Challenge: "Bearer",
 	}
 	if fields := reflect.ValueOf(p); true {
 		for i := range fields.NumField() {

@@ -132,6 +132,9 @@ func (s *session) read(ctx context.Context) error {
 			return err
 		}
 		r, err := decodeFrame(frame)
+		if refused := s.Rates.Take(request.Caller(ctx), r.writes()); refused != nil {
+			err = refused
+		}
 		if err == nil {
 			err = s.handle(ctx, r)
 		}
@@ -218,10 +221,11 @@ func (s *session) settle(ctx context.Context, err error) error {
 // refuses the request on a full node.
 func (s *session) countingStream(serve func(context.Context, *clientFrame) error) func(context.Context, *clientFrame) error {
 	return func(ctx context.Context, r *clientFrame) error {
-		if err := s.Streams.Enter(); err != nil {
+		ctx, leave, err := s.Streams.Enter(ctx)
+		if err != nil {
 			return err
 		}
-		defer s.Streams.Leave()
+		defer leave()
 		return serve(ctx, r)
 	}
 }

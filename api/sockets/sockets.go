@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/auditing"
@@ -17,7 +16,9 @@ import (
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/streams"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/socket"
 	"github.com/perdure/perdure/stream"
@@ -74,6 +75,10 @@ type Config struct {
 	Access    *access.Guard
 	Recorder  *auditing.Recorder
 	Runs      Runs
+	// Rates bounds the frames of callers, each like a request.
+	Rates *quota.Rates
+	// Quotas bounds the open WebSockets of a tenant.
+	Quotas *quota.Table
 	// Closed ends when the server drains: all WebSockets close then, with 1001.
 	Closed context.Context
 	// MaxMessage bounds a message of a client, in bytes, and MessageTime how long it may take to
@@ -98,11 +103,14 @@ type Sockets struct {
 
 // New returns Sockets without an open WebSocket.
 func New(cfg Config) *Sockets {
-	return &Sockets{Config: cfg, counter: counter{room: semaphore.NewWeighted(int64(cfg.MaxSockets))}}
+	return &Sockets{Config: cfg, counter: counter{room: quota.NewRoom(cfg.MaxSockets, cfg.Quotas, quota.Sockets)}}
 }
 
 // Drain refuses new WebSockets with 503. It does not close open ones: Config.Closed does.
 func (s *Sockets) Drain() { s.counter.drain() }
+
+// Open returns the number of open WebSockets of a tenant.
+func (s *Sockets) Open(tenant string) int { return s.counter.room.Taken(tenant) }
 
 // Wait blocks, after Drain, until the last WebSocket has ended, or until ctx ends, whose cause it
 // returns.
@@ -112,14 +120,15 @@ func (s *Sockets) Wait(ctx context.Context) error { return s.counter.wait(ctx) }
 // the WebSocket and all of its goroutines have ended. The caller has authenticated the request and
 // checked its origin; the principal in the request's context is that of all frames.
 //
-// Errors before the upgrade: 426 upgrade_required without a WebSocket handshake, 503 node_full, 503
-// while the node drains.
+// Errors before the upgrade: 426 upgrade_required without a WebSocket handshake, 429 quota_exceeded,
+// 503 node_full, 503 while the node drains.
 func (s *Sockets) Serve(c *gin.Context) {
-	if err := s.counter.enter(); err != nil {
+	tenant := request.Caller(c.Request.Context()).Tenant
+	if err := s.counter.enter(tenant); err != nil {
 		s.Problems.Refuse(c, err)
 		return
 	}
-	defer s.counter.leave()
+	defer s.counter.leave(tenant)
 	conn, err := socket.Upgrade(c.Writer, c.Request, socket.Options{
 		Subprotocol: subprotocol, MaxMessage: s.MaxMessage, MessageTime: s.MessageTime, Heartbeat: s.Heartbeat, WriteTimeout: s.WriteTimeout,
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/view"
@@ -69,6 +70,11 @@ func (s *session) subscribe(ctx context.Context, r *clientFrame) error {
 		}
 		if run, reader, err = s.attach(ctx, r, run, o); err == nil {
 			reader.Admit(mayRead)
+			if access.IsUnknown(mayRead(ctx)) {
+				if err := streams.AwaitThread(ctx); err != nil {
+					return err
+				}
+			}
 			frames, err = reader.NextPast(ctx)
 		}
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui/protobuf"
+	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/live"
@@ -89,7 +90,10 @@ func (s *Streams) Pump(ctx context.Context, view *view.View, frames []view.Frame
 	var err error
 	for err == nil {
 		if len(frames) > 0 {
-			if err = transport.Send(frames); err != nil {
+			if err = begin(ctx); err == nil {
+				err = transport.Send(frames)
+			}
+			if err != nil {
 				break
 			}
 		}
@@ -121,6 +125,8 @@ func (s *Streams) EndReason(ctx context.Context, err error) string {
 		return "forbidden"
 	case errors.Is(err, live.ErrSlow):
 		return "slow"
+	case isFull(err):
+		return "full"
 	case errors.Is(err, ErrDrain):
 		return "drained"
 	case errors.Is(err, ErrExpired):
@@ -136,4 +142,10 @@ func (s *Streams) EndReason(ctx context.Context, err error) string {
 	}
 	s.Logger.WarnContext(ctx, "stream ended before its run ended", "error", err)
 	return "failed"
+}
+
+// isFull reports whether a thread has begun for whose stream the node has no place.
+func isFull(err error) bool {
+	p, ok := errors.AsType[*problem.Problem](err)
+	return ok && (p.Code == problem.CodeFull || p.Quota != "")
 }

@@ -7,11 +7,10 @@ import (
 	"log/slog"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/silence"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/control/quota"
 )
 
 // Causes with which the context of a request or a stream ends, besides a client that is gone.
@@ -35,8 +34,9 @@ type Config struct {
 	Heartbeat, Silence time.Duration
 	// Strict ends a stream before an event that AG-UI forbids. Only tests set it.
 	Strict bool
-	// MaxStreams bounds the open streams of the node.
+	// MaxStreams bounds the open streams of the node, and Quotas those of a tenant.
 	MaxStreams int
+	Quotas     *quota.Table
 }
 
 // Streams sends events to clients, and counts the open streams. A node has one, which HTTP handlers
@@ -45,23 +45,11 @@ type Config struct {
 type Streams struct {
 	Config
 
-	// room has one unit for each stream that may still open.
-	room *semaphore.Weighted
+	// room has the open streams, and waiting those that wait for a thread to begin.
+	room, waiting *quota.Room
 }
 
 // New returns Streams without an open stream.
 func New(cfg Config) *Streams {
-	return &Streams{cfg, semaphore.NewWeighted(int64(cfg.MaxStreams))}
+	return &Streams{cfg, quota.NewRoom(cfg.MaxStreams, cfg.Quotas, quota.Streams), quota.NewRoom(max(1, cfg.MaxStreams/waitingShare), nil, "")}
 }
-
-// Enter counts a stream of the node. It does not wait: on a full node it returns a 503 node_full.
-// After nil, the caller must call Leave at the end of its stream.
-func (s *Streams) Enter() error {
-	if !s.room.TryAcquire(1) {
-		return problem.Full("open streams")
-	}
-	return nil
-}
-
-// Leave releases the stream that one call of Enter has counted.
-func (s *Streams) Leave() { s.room.Release(1) }

@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -27,7 +28,7 @@ type forkResult struct {
 // the conversation and the state at the end of a run, and answers 201. The same request with the
 // same threadId returns the same fork. Without threadId each request creates another thread.
 //
-// Errors: 404 unknown_run, 409 run_active or thread_exists.
+// Errors: 404 unknown_run, 409 run_active or thread_exists, 429 quota_exceeded.
 func (r *Routes) forkRun(c *gin.Context) error {
 	from, err := access.AddressRun(c.Request.Context(), request.Segment(c, "thread"), request.Segment(c, "run"))
 	if err != nil {
@@ -77,6 +78,9 @@ func (r *Routes) Fork(ctx context.Context, from stream.Run, to stream.Thread) er
 	if err := r.access.CheckTenant(ctx, policy.CreateThread); err != nil {
 		return err
 	}
+	if err := r.checkQuotas(ctx, to); err != nil {
+		return err
+	}
 	err = r.finder.Snapshots.Fork(ctx, from, to, request.Requester(ctx))
 	switch {
 	case errors.Is(err, stream.ErrRunActive):
@@ -87,4 +91,14 @@ func (r *Routes) Fork(ctx context.Context, from stream.Run, to stream.Thread) er
 		return problem.New(http.StatusConflict, "thread_exists", fmt.Sprintf("the thread %.100q exists already", to.ID))
 	}
 	return err
+}
+
+// checkQuotas refuses a new thread if the tenant has reached a quota. A fork that exists is repeated,
+// and not new.
+func (r *Routes) checkQuotas(ctx context.Context, to stream.Thread) error {
+	last, err := r.finder.Log.LastOf(ctx, to)
+	if err != nil || last > 0 {
+		return err
+	}
+	return r.meter.Check(ctx, to.Tenant, quota.LogBytes, quota.Threads)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/api/silence"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/audit/store"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/index/threads"
 )
 
@@ -22,6 +23,8 @@ type Config struct {
 	Commands *commands.Sender
 	Watcher  *silence.Watcher
 	Access   *access.Guard
+	// Meter has the quotas of tenants.
+	Meter *quota.Meter
 	// Index is the index of threads, in memory. nil = the route that lists threads is missing.
 	Index *threads.Index
 	// Inbox has the open interrupts of all threads; a deletion removes those of its thread. nil =
@@ -40,6 +43,7 @@ type Routes struct {
 	commands *commands.Sender
 	watcher  *silence.Watcher
 	access   *access.Guard
+	meter    *quota.Meter
 	index    *threads.Index
 	inbox    *inbox.Store
 	holds    *store.Holds
@@ -47,7 +51,7 @@ type Routes struct {
 
 // New returns the routes.
 func New(cfg Config) *Routes {
-	return &Routes{cfg.Problems, cfg.Bodies, cfg.Finder, cfg.Commands, cfg.Watcher, cfg.Access, cfg.Index, cfg.Inbox, cfg.Holds}
+	return &Routes{cfg.Problems, cfg.Bodies, cfg.Finder, cfg.Commands, cfg.Watcher, cfg.Access, cfg.Meter, cfg.Index, cfg.Inbox, cfg.Holds}
 }
 
 // Register adds the routes to the group /v1, which authenticates.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/auth/callers"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/process/apinode"
 	"github.com/perdure/perdure/internal/process/certificates"
 	"github.com/perdure/perdure/internal/process/config"
@@ -104,6 +105,11 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		return false, err
 	}
 	defer principals.Close()
+	quotas, err := quota.Open(cfg.Quotas, logger)
+	if err != nil {
+		return false, &config.VariableError{Name: "PERDURE_QUOTAS_FILE", Err: err}
+	}
+	defer quotas.Close()
 
 	var serverTLS *tls.Config
 	if cfg.TLS.Cert != "" {
@@ -172,6 +178,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		Strict:         cfg.Strict,
 		Sockets:        cfg.MaxSockets,
 		Streams:        cfg.MaxStreams,
+		Quotas:         quotas,
 		LinkKey:        cfg.LinkKey,
 		PublicURL:      cfg.PublicURL,
 		Logger:         logger,

@@ -28,6 +28,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/budget"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/process/apinode"
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/connect"
@@ -62,6 +63,7 @@ type devProcess struct {
 	sessions      *sessions.Sessions // nil = there are none
 	policies      *policy.Engine
 	principals    *principals.Principals
+	quotas        *quota.Table
 	servers       *devserver.Server // Temporal and NATS
 	nats          *nats.Conn
 	// temporal is shared by both nodes, because an eager workflow start requires a worker of the
@@ -183,6 +185,13 @@ func (p *devProcess) listen(ctx context.Context) (err error) {
 	}
 	p.onClose(func() error {
 		p.principals.Close()
+		return nil
+	})
+	if p.quotas, err = quota.Open(p.config.Quotas, p.logger); err != nil {
+		return &config.VariableError{Name: "PERDURE_QUOTAS_FILE", Err: err}
+	}
+	p.onClose(func() error {
+		p.quotas.Close()
 		return nil
 	})
 	if p.options.pprof == "" {
@@ -354,6 +363,7 @@ func (p *devProcess) apiConfig() apinode.Config {
 		Sessions:       p.sessions,
 		Policies:       p.policies,
 		Principals:     p.principals,
+		Quotas:         p.quotas,
 		ParkAfter:      cfg.ParkAfter,
 		AuditRetention: cfg.AuditRetention,
 		Strict:         cfg.Strict,

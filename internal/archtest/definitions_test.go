@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/apikey"
 	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/control/budget"
+	"github.com/perdure/perdure/internal/control/quota"
 )
 
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
@@ -58,6 +59,9 @@ func loadBlock(t *testing.T, block string) error {
 		if err == nil {
 			known.Close()
 		}
+		return err
+	case first == "default":
+		_, err := quota.Parse([]byte(block))
 		return err
 	case first == "currency" || first == "tenants":
 		_, err := budget.Load(write(t, complete(block, "currency", "USD")))

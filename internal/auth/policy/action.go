@@ -14,6 +14,8 @@ const (
 	CreateLink     Action = "createLink"
 	// RunAs is on a Tenant, and allows to write schedules that run as a configured service.
 	RunAs Action = "runAs"
+	// ReadQuotas is on a Tenant, and the only action on a Tenant of another tenant.
+	ReadQuotas Action = "readQuotas"
 
 	// SetHold is on a Tenant or a Thread: it allows to set and release its legal hold.
 	SetHold Action = "setHold"

@@ -138,20 +138,35 @@ func (s *Store) Delete(ctx context.Context, tenant, id string) error {
 	return asUnavailable(s.kv.Purge(ctx, key(tenant, id)))
 }
 
-// List returns up to limit schedules of a tenant in the order of their keys, after the key "after";
-// "" = from the beginning. next is the key to pass as after for the next page; "" = there is none.
-// Schedules that are deleted meanwhile are left out.
-func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page []*Stored, next string, err error) {
+// keys returns the keys of a tenant's schedules.
+func (s *Store) keys(ctx context.Context, tenant string) ([]string, error) {
 	keys, err := s.kv.ListKeysFiltered(ctx, stream.KeyToken(tenant)+".*")
 	if err != nil {
-		return nil, "", asUnavailable(err)
+		return nil, asUnavailable(err)
 	}
 	var all []string
 	for k := range keys.Keys() {
 		all = append(all, k)
 	}
 	if ctx.Err() != nil { // the channel is also closed when ctx ends: then the list is incomplete
-		return nil, "", asUnavailable(context.Cause(ctx))
+		return nil, asUnavailable(context.Cause(ctx))
+	}
+	return all, nil
+}
+
+// Count returns the number of a tenant's schedules.
+func (s *Store) Count(ctx context.Context, tenant string) (int, error) {
+	all, err := s.keys(ctx, tenant)
+	return len(all), err
+}
+
+// List returns up to limit schedules of a tenant in the order of their keys, after the key "after";
+// "" = from the beginning. next is the key to pass as after for the next page; "" = there is none.
+// Schedules that are deleted meanwhile are left out.
+func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page []*Stored, next string, err error) {
+	all, err := s.keys(ctx, tenant)
+	if err != nil {
+		return nil, "", err
 	}
 	slices.Sort(all)
 	prefix := stream.KeyToken(tenant) + "."

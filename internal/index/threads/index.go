@@ -32,6 +32,30 @@ type Index struct {
 type tenantThreads struct {
 	byToken map[string]*entry
 	sorted  []*entry
+	active  int // threads with an active run
+	waiting int // threads that wait for decisions or results
+}
+
+// count adds n to the numbers of threads with a status.
+func (t *tenantThreads) count(status stream.Status, n int) {
+	switch status {
+	case stream.StatusRunning, stream.StatusPaused:
+		t.active += n
+	case stream.StatusWaiting:
+		t.waiting += n
+	}
+}
+
+// Counts returns the numbers of a tenant's threads: all, those with an active run, and those that
+// wait for decisions or results of client tools.
+func (idx *Index) Counts(tenant string) (all, active, waiting int) {
+	idx.mu.RLock()
+	defer idx.mu.RUnlock()
+	t := idx.tenants[stream.IndexToken(stream.Token(tenant))]
+	if t == nil {
+		return 0, 0, 0
+	}
+	return len(t.byToken), t.active, t.waiting
 }
 
 // entry is a thread. It is kept small because a node holds those of all tenants.
@@ -192,6 +216,7 @@ func (l *loading) Done(ctx context.Context, _ uint64) {
 		}
 		for _, item := range t.byToken {
 			t.sorted = append(t.sorted, item)
+			t.count(item.status, 1)
 		}
 		slices.SortFunc(t.sorted, (*entry).compare)
 	}
@@ -230,6 +255,7 @@ func (t *tenantThreads) remove(token string) {
 		return
 	}
 	delete(t.byToken, token)
+	t.count(old.status, -1)
 	if at, found := slices.BinarySearchFunc(t.sorted, old, (*entry).compare); found {
 		t.sorted = slices.Delete(t.sorted, at, at+1)
 	}
@@ -238,6 +264,7 @@ func (t *tenantThreads) remove(token string) {
 // insert adds a thread, whose token the tenant must not have.
 func (t *tenantThreads) insert(item *entry) {
 	t.byToken[item.token] = item
+	t.count(item.status, 1)
 	at, _ := slices.BinarySearchFunc(t.sorted, item, (*entry).compare)
 	t.sorted = slices.Insert(t.sorted, at, item)
 }

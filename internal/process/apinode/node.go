@@ -25,6 +25,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/auth/sessions"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/index/watch"
@@ -63,6 +64,8 @@ type Config struct {
 	Strict bool
 	// Sockets and Streams bound the open WebSockets and streams. 0 = the defaults of the API.
 	Sockets, Streams int
+	// Quotas are the rates and quotas of tenants. nil = the defaults.
+	Quotas *quota.Table
 	// LinkKey signs links that decide, and PublicURL is their base. Empty = the defaults of
 	// [links.Open] and [approvalroutes.Inbox].
 	LinkKey   []byte
@@ -81,6 +84,8 @@ type Node struct {
 	inbox    *inbox.Index
 	audit    *auditLog
 	threads  *threads.Index
+	counting context.CancelFunc // ends the count of bytes
+	counted  sync.WaitGroup     // its goroutine
 	agents   *watch.Watch
 	serving  chan error
 	logger   *slog.Logger
@@ -127,6 +132,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.stopWatches()
 		return nil, err
 	}
+	logBytes := quota.NewByteMeter(cfg.Quotas, n.follower, cfg.Logger)
+	var counting context.Context
+	counting, n.counting = context.WithCancel(context.WithoutCancel(ctx))
+	n.counted.Go(func() { logBytes.Run(counting) })
 	n.server = api.New(api.Config{
 		Log:       cfg.Snapshots.Log(),
 		Snapshots: cfg.Snapshots,
@@ -140,6 +149,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Auth:      cfg.Auth, Sessions: cfg.Sessions, Policies: cfg.Policies, Principals: cfg.Principals,
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict,
 		Limits:     api.Limits{MaxSockets: cfg.Sockets, MaxStreams: cfg.Streams},
+		Quotas:     cfg.Quotas,
+		LogBytes:   logBytes.Count,
 		PublicKeys: n.board.PublicKeys,
 		Audit:      &n.audit.Audit,
 		Inbox:      approvals, Schedules: scheduleStore, Threads: n.threads,
@@ -253,6 +264,8 @@ func (n *Node) Stop(ctx context.Context) error {
 	if serveErr := <-n.serving; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = fmt.Errorf("api: serve: %w", serveErr)
 	}
+	n.counting()
+	n.counted.Wait()
 	n.follower.Stop()
 	n.stopWatches()
 	return err

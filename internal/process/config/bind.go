@@ -44,6 +44,7 @@ func auditRetention(c *Config) pflag.Value { return bind(&c.AuditRetention, opti
 func strict(c *Config) pflag.Value         { return bind(&c.Strict, truth) }
 func maxSockets(c *Config) pflag.Value     { return bind(&c.MaxSockets, upTo(1_000_000)) }
 func maxStreams(c *Config) pflag.Value     { return bind(&c.MaxStreams, upTo(1_000_000)) }
+func quotas(c *Config) pflag.Value         { return bind(&c.Quotas, text) }
 func metricsAddr(c *Config) pflag.Value    { return bind(&c.MetricsAddr, hostPort) }
 func workflowCache(c *Config) pflag.Value  { return bind(&c.WorkflowCache, upTo(1_000_000)) }
 func modelSilence(c *Config) pflag.Value   { return bind(&c.ModelSilence, positiveDuration) }

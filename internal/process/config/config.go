@@ -84,6 +84,8 @@ type APIOptions struct {
 	Origins []string
 	// MaxSockets and MaxStreams bound the open WebSockets and streams of the API.
 	MaxSockets, MaxStreams int
+	// Quotas is the file with the rates and quotas of tenants. Empty = the defaults.
+	Quotas string
 	// ParkAfter is how long a run waits for interrupts before it is parked.
 	ParkAfter time.Duration
 	// AuditRetention is how long entries of the audit log are kept; 0 = for ever.

@@ -147,6 +147,8 @@ var groups = []group{
 			Meaning: "Maximum number of concurrent event streams (HTTP and WebSocket) and GET responses of the process; others get 503"},
 		{Name: "PERDURE_PARK_AFTER", Default: "10m", For: apiDev, value: parkAfter,
 			Meaning: "How long a waiting run stays in its workflow before it is parked. A parked run belongs to no worker version"},
+		{Name: "PERDURE_QUOTAS_FILE", For: apiDev, value: quotas,
+			Meaning: "File with the rates and quotas of tenants (YAML), read again when it changes. Not set: the defaults"},
 		{Name: "PERDURE_STRICT", For: apiDev, value: strict,
 			Meaning: "true: check every event. Before an event that AG-UI forbids, end the stream and log an error. For tests"},
 		{Name: "PERDURE_TLS_CERT_FILE", For: apiOnly, value: tlsCert,

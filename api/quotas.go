@@ -1,0 +1,122 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/control/quota"
+)
+
+// newMeter returns the meter of the quotas that this server can count.
+func (s *Server) newMeter() *quota.Meter {
+	counts := map[quota.Name]quota.Count{
+		quota.Streams: func(_ context.Context, tenant string) (int64, error) { return int64(s.streams.Open(tenant)), nil },
+		quota.Sockets: func(_ context.Context, tenant string) (int64, error) { return int64(s.sockets.Open(tenant)), nil },
+		quota.Agents:  func(context.Context, string) (int64, error) { return int64(len(s.Catalog.List())), nil },
+	}
+	if s.LogBytes != nil {
+		counts[quota.LogBytes] = s.LogBytes
+	}
+	if index := s.Threads; index != nil {
+		counts[quota.Threads] = func(_ context.Context, tenant string) (int64, error) {
+			all, _, _ := index.Counts(tenant)
+			return int64(all), nil
+		}
+		counts[quota.Runs] = func(_ context.Context, tenant string) (int64, error) {
+			_, active, _ := index.Counts(tenant)
+			return int64(active), nil
+		}
+		counts[quota.Waiting] = func(_ context.Context, tenant string) (int64, error) {
+			_, _, waiting := index.Counts(tenant)
+			return int64(waiting), nil
+		}
+	}
+	if s.Schedules != nil {
+		counts[quota.Schedules] = func(ctx context.Context, tenant string) (int64, error) {
+			n, err := s.Schedules.Count(ctx, tenant)
+			return int64(n), err
+		}
+	}
+	return &quota.Meter{Table: s.Quotas, Counts: counts}
+}
+
+// checkNewThread refuses the first input of a thread if the tenant has reached a quota.
+func (s *Server) checkNewThread(ctx context.Context, in *preparedInput) error {
+	return s.meter.Check(ctx, in.run.Tenant, quota.LogBytes, quota.Threads, quota.Runs, quota.Waiting)
+}
+
+// checkNewRun refuses an input of a thread, before anything is written, if the tenant has reached a
+// quota. An input to a thread that waits for decisions or results continues what was accepted, and
+// is not refused. An input to a thread with an active run begins no concurrent run.
+func (s *Server) checkNewRun(ctx context.Context, in *preparedInput, thread loadedThread) error {
+	switch {
+	case len(in.input.Resume) > 0, len(thread.Interrupts)+len(thread.ClientCalls) > 0, thread.Seq == 0:
+		return nil
+	case thread.RunID != "" && !thread.Sealed:
+		return nil
+	}
+	return s.meter.Check(ctx, in.run.Tenant, quota.LogBytes, quota.Runs, quota.Waiting)
+}
+
+// quotaList is the answer of GET /v1/quotas.
+type quotaList struct {
+	Tenant string      `json:"tenant"`
+	Quotas []quotaItem `json:"quotas"`
+	Rates  []rateItem  `json:"rates"`
+}
+
+// quotaItem is a quota of a tenant. Limit is missing if it is unlimited.
+type quotaItem struct {
+	Quota quota.Name `json:"quota"`
+	Used  int64      `json:"used"`
+	Limit *int64     `json:"limit,omitempty"`
+}
+
+// rateItem is a rate of a tenant or of its subjects. PerSecond is missing if it is unlimited.
+type rateItem struct {
+	Rate      quota.Name `json:"rate"`
+	PerSecond *int64     `json:"perSecond,omitempty"`
+}
+
+// showQuotas serves GET /v1/quotas: what the tenant of the caller, or the one in the parameter
+// tenant, has of its quotas, and its rates. Errors: 403 forbidden.
+func (s *Server) showQuotas(c *gin.Context) error {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
+	defer cancel()
+	tenant := request.Caller(ctx).Tenant
+	if named, ok := c.GetQuery("tenant"); ok {
+		if err := (auth.Principal{Tenant: named}).Check(); err != nil {
+			return problem.BadRequest("invalid_input", "", "tenant: is not the name of a tenant")
+		}
+		tenant = named
+	}
+	if err := s.access.CheckQuotas(ctx, tenant); err != nil {
+		return err
+	}
+	usages, err := s.meter.Usages(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	list := quotaList{Tenant: tenant, Quotas: []quotaItem{}}
+	for _, u := range usages {
+		list.Quotas = append(list.Quotas, quotaItem{u.Quota, u.Used, shownLimit(u.Limit)})
+	}
+	for _, name := range quota.Rated {
+		list.Rates = append(list.Rates, rateItem{name, shownLimit(s.Quotas.Of(tenant, name))})
+	}
+	return request.WriteJSON(c, http.StatusOK, list)
+}
+
+// shownLimit returns a limit as clients get it; nil = unlimited.
+func shownLimit(l quota.Limit) *int64 {
+	if l == quota.Unlimited {
+		return nil
+	}
+	shown := int64(l)
+	return &shown
+}

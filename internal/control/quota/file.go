@@ -1,0 +1,147 @@
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Bounds of the file: its bytes, its tenants, and the largest rate.
+const (
+	maxFile    = 1 << 20
+	maxTenants = 10_000
+	maxRate    = 1_000_000
+)
+
+// ofAll are the bounds that only the default of a file may have: what they bound belongs to no tenant.
+var ofAll = []Name{Agents, Unauthenticated}
+
+// file is a YAML file of quotas: the bounds of all tenants, and those of single ones.
+type file struct {
+	Default limits
+	Tenants map[string]limits
+}
+
+// load reads a file of quotas. The error has the file's name, and the line of the mistake.
+func load(name string) (*file, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("is larger than %d bytes", maxFile)
+	}
+	var parsed *file
+	if err == nil {
+		parsed, err = parse(data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return parsed, nil
+}
+
+// parse decodes a file of quotas. An empty one has the defaults.
+func parse(data []byte) (*file, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(data, &document); err != nil {
+		return nil, err
+	}
+	f := &file{Tenants: map[string]limits{}}
+	if len(document.Content) == 0 {
+		return f, nil
+	}
+	err := eachMember(document.Content[0], func(key, value *yaml.Node) (err error) {
+		switch key.Value {
+		case "default":
+			f.Default, err = parseLimits(value, slices.Concat(Counted, Rated, ofAll[1:]))
+		case "tenants":
+			err = f.parseTenants(value)
+		default:
+			err = lineError(key, "unknown key %.40q: the file has default and tenants", key.Value)
+		}
+		return err
+	})
+	return f, err
+}
+
+// parseTenants decodes the bounds of single tenants.
+func (f *file) parseTenants(node *yaml.Node) error {
+	if len(node.Content)/2 > maxTenants {
+		return lineError(node, "has more than %d tenants", maxTenants)
+	}
+	known := slices.Concat(Counted[:slices.Index(Counted, Agents)], Rated)
+	return eachMember(node, func(key, value *yaml.Node) (err error) {
+		if key.Value == "" {
+			return lineError(key, "the name of a tenant must not be empty")
+		}
+		f.Tenants[key.Value], err = parseLimits(value, known)
+		return err
+	})
+}
+
+// parseLimits decodes the bounds of a tenant, which may have the known names.
+func parseLimits(node *yaml.Node, known []Name) (limits, error) {
+	parsed := limits{}
+	err := eachMember(node, func(key, value *yaml.Node) error {
+		name := Name(key.Value)
+		if slices.Contains(ofAll, name) && !slices.Contains(known, name) {
+			return lineError(key, "%s belongs to no tenant: set it in default", name)
+		}
+		if !slices.Contains(known, name) {
+			return lineError(key, "unknown quota %.40q: the quotas are %v", key.Value, known)
+		}
+		limit, err := parseLimit(value, name == Unauthenticated || slices.Contains(Rated, name))
+		if err == nil && limit != 0 {
+			parsed[name] = limit
+		}
+		return err
+	})
+	return parsed, err
+}
+
+// parseLimit decodes a limit; 0 = the default.
+func parseLimit(node *yaml.Node, isRate bool) (Limit, error) {
+	if node.Value == Unlimited.String() {
+		return Unlimited, nil
+	}
+	n, err := strconv.ParseInt(node.Value, 10, 64)
+	if err != nil || n < 0 || isRate && n > maxRate {
+		return 0, lineError(node, "%.40q must be a whole number, not below zero, or unlimited; a rate has at most %d", node.Value, maxRate)
+	}
+	return Limit(n), nil
+}
+
+// eachMember calls take for each member of a mapping, until an error. Null has no members.
+func eachMember(node *yaml.Node, take func(key, value *yaml.Node) error) error {
+	if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
+		return nil
+	}
+	if node.Kind != yaml.MappingNode {
+		return lineError(node, "must be a mapping of names to values")
+	}
+	var all []error
+	known := map[string]bool{}
+	for i := 0; i < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		if known[key.Value] {
+			all = append(all, lineError(key, "%.40q is repeated", key.Value))
+			continue
+		}
+		known[key.Value] = true
+		all = append(all, take(key, value))
+	}
+	return errors.Join(all...)
+}
+
+// lineError returns an error about a node of the file.
+func lineError(node *yaml.Node, format string, args ...any) error {
+	return fmt.Errorf("line %d: "+format, append([]any{node.Line}, args...)...)
+}

@@ -1,0 +1,104 @@
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// Name is the name of a bound, as in the file of quotas.
+type Name string
+
+// The bounds. Streams and Sockets are places of one API process; the following ones count what
+// exists in all processes together.
+const (
+	Streams Name = "streams"
+	Sockets Name = "sockets"
+	// Runs are active runs. A held run and a paused run are active.
+	Runs Name = "runs"
+	// Waiting are threads whose last run has ended with open interrupts, or with client tool calls
+	// without results. A parked workflow keeps each of them.
+	Waiting   Name = "waitingThreads"
+	Threads   Name = "threads"
+	Schedules Name = "schedules"
+	// LogBytes are the bytes of the records and of their large contents.
+	LogBytes Name = "logBytes"
+	// Agents are the agents of the platform, which all tenants share.
+	Agents Name = "agents"
+
+	// Rates of one API process, per second: of all requests, and of those that write or start runs;
+	// of a tenant, and of each of its subjects.
+	Requests        Name = "requestsPerSecond"
+	Writes          Name = "writesPerSecond"
+	SubjectRequests Name = "subjectRequestsPerSecond"
+	SubjectWrites   Name = "subjectWritesPerSecond"
+	// Unauthenticated is the rate of requests of one address without valid credentials.
+	Unauthenticated Name = "unauthenticatedPerSecond"
+)
+
+// Counted are the bounds of what exists, in the order of the documentation.
+var Counted = []Name{Streams, Sockets, Runs, Waiting, Threads, Schedules, LogBytes, Agents}
+
+// Rated are the bounds of rates of tenants, in the order of the documentation.
+var Rated = []Name{Requests, Writes, SubjectRequests, SubjectWrites}
+
+// Limit is the largest permitted number, or rate per second.
+type Limit int64
+
+// Unlimited is the limit of what has none.
+const Unlimited Limit = -1
+
+// Permits reports whether one more may be added to what is used.
+func (l Limit) Permits(used int64) bool { return l == Unlimited || used < int64(l) }
+
+// String returns the limit as the file has it.
+func (l Limit) String() string {
+	if l == Unlimited {
+		return "unlimited"
+	}
+	return strconv.FormatInt(int64(l), 10)
+}
+
+// Defaults of the bounds. Streams and Sockets have none: a Room keeps a part of its places free for
+// other tenants.
+const (
+	defaultRuns      = 10_000
+	defaultWaiting   = 100_000
+	defaultThreads   = 1_000_000
+	defaultSchedules = 1_000
+	defaultLogBytes  = 100 << 30
+	defaultAgents    = 1_000
+
+	defaultRequests        = 1_000
+	defaultWrites          = 500
+	defaultSubjectRequests = 500
+	defaultSubjectWrites   = 250
+	defaultUnauthenticated = 20
+)
+
+// limits are bounds by name. A missing one = the next more general value.
+type limits map[Name]Limit
+
+// defaults are the bounds without a file.
+var defaults = limits{
+	Streams: Unlimited, Sockets: Unlimited, Runs: defaultRuns, Waiting: defaultWaiting, Threads: defaultThreads,
+	Schedules: defaultSchedules, LogBytes: defaultLogBytes, Agents: defaultAgents,
+	Requests: defaultRequests, Writes: defaultWrites, SubjectRequests: defaultSubjectRequests, SubjectWrites: defaultSubjectWrites,
+	Unauthenticated: defaultUnauthenticated,
+}
+
+// ErrFull tells that an API process has no place left for a tenant: all are taken, or the tenant has
+// its share of them. Another process may have one.
+var ErrFull = errors.New("quota: the process has no place left")
+
+// ExceededError tells that a tenant has reached a bound.
+type ExceededError struct {
+	Quota Name
+	Limit Limit
+	Used  int64
+}
+
+// Error implements error.
+func (e *ExceededError) Error() string {
+	return fmt.Sprintf("quota: the tenant has %d of %s %s", e.Used, e.Limit, e.Quota)
+}

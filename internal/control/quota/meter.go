@@ -1,0 +1,68 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+)
+
+// Count returns how much a tenant has of a quota. It may lag behind the log for a moment.
+type Count func(ctx context.Context, tenant string) (int64, error)
+
+// Meter compares what tenants have with their quotas. Counts derive from what exists; a Meter stores
+// nothing. It is safe for concurrent use.
+type Meter struct {
+	Table *Table
+	// Counts are the counted quotas. One that is missing has no limit.
+	Counts map[Name]Count
+}
+
+// Usage is what a tenant has of a quota.
+type Usage struct {
+	Quota Name
+	Limit Limit
+	Used  int64
+}
+
+// Check returns an *ExceededError for the first of the quotas that a tenant has reached.
+func (m *Meter) Check(ctx context.Context, tenant string, names ...Name) error {
+	for _, name := range names {
+		usage, ok, err := m.usage(ctx, tenant, name)
+		if err != nil {
+			return err
+		}
+		if ok {
+			if err := m.Table.check(tenant, name, usage.Used); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Usages returns what a tenant has of all quotas, in the order of the documentation.
+func (m *Meter) Usages(ctx context.Context, tenant string) ([]Usage, error) {
+	var all []Usage
+	for _, name := range Counted {
+		usage, ok, err := m.usage(ctx, tenant, name)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			all = append(all, usage)
+		}
+	}
+	return all, nil
+}
+
+// usage returns what a tenant has of a quota; false = nothing counts it.
+func (m *Meter) usage(ctx context.Context, tenant string, name Name) (Usage, bool, error) {
+	count := m.Counts[name]
+	if count == nil {
+		return Usage{}, false, nil
+	}
+	used, err := count(ctx, tenant)
+	if err != nil {
+		return Usage{}, false, fmt.Errorf("quota: count %s: %w", name, err)
+	}
+	return Usage{Quota: name, Limit: m.Table.Of(tenant, name), Used: used}, true, nil
+}

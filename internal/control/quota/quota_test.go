@@ -1,0 +1,265 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/process/filewatch"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// table returns the table of a file.
+func table(t *testing.T, text string) *Table {
+	t.Helper()
+	parsed, err := Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+// TestTableChoosesMostSpecificLimit: a tenant's own limit precedes the default of the file, which
+// precedes that of Perdure. 0 stands for the next one, and unlimited for no limit.
+func TestTableChoosesMostSpecificLimit(t *testing.T) {
+	t.Parallel()
+	parsed := table(t, `
+default: {runs: 5, threads: unlimited, schedules: 0, agents: 7}
+tenants:
+  acme: {runs: 9, threads: 3, requestsPerSecond: unlimited}
+  globex:
+`)
+	for _, tt := range []struct {
+		tenant string
+		name   Name
+		want   Limit
+	}{
+		{"acme", Runs, 9}, {"acme", Threads, 3}, {"acme", Requests, Unlimited}, {"acme", Schedules, defaultSchedules},
+		{"globex", Runs, 5}, {"other", Threads, Unlimited}, {"other", Schedules, defaultSchedules}, {"other", Agents, 7},
+	} {
+		if got := parsed.Of(tt.tenant, tt.name); got != tt.want {
+			t.Errorf("%s of %s: got %s, want %s", tt.name, tt.tenant, got, tt.want)
+		}
+	}
+	if got := fmt.Sprint(parsed.Listed()); got != "[acme globex]" {
+		t.Errorf("listed tenants: got %s, want acme and globex", got)
+	}
+	if got := (*Table)(nil).Of("acme", Runs); got != defaultRuns {
+		t.Errorf("without a file: got %s, want %d", got, defaultRuns)
+	}
+}
+
+// TestMistakesNameTheirLine: each mistake of a file is reported with its line.
+func TestMistakesNameTheirLine(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ text, want string }{
+		{"defaults: {}", "line 1: unknown key"},
+		{"default:\n  runs: 5\n  run: 5", "line 3: unknown quota"},
+		{"tenants:\n  acme:\n    agents: 5", "line 3: agents belongs to no tenant"},
+		{"tenants:\n  acme:\n    runs: -1", "line 3: "},
+		{"tenants:\n  acme:\n    runs: many", "line 3: "},
+		{"default:\n  requestsPerSecond: 1000001", "line 2: "},
+		{"tenants:\n  acme: 5", "line 2: must be a mapping"},
+		{"tenants:\n  acme: {}\n  acme: {}", "acme"},
+		{"default:\n  runs: 1\n  x: 1\n  y: 1", "line 4: unknown quota"},
+	} {
+		if _, err := Parse([]byte(tt.text)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q: got %v, want %q", tt.text, err, tt.want)
+		}
+	}
+}
+
+// TestTableFollowsFile: a changed file applies, and an invalid one leaves the table as it was.
+func TestTableFollowsFile(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "quotas.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("default: {runs: 1}")
+	log := make(lines, 8)
+	opened, err := Open(name, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	write("default: {run: 2}")
+	if line := log.next(t); !strings.Contains(line, "line 1") || opened.Of("acme", Runs) != 1 {
+		t.Errorf("invalid file: got %q and %s, want line 1 in the log and 1", line, opened.Of("acme", Runs))
+	}
+	write("default: {runs: 3}")
+	if line := log.next(t); opened.Of("acme", Runs) != 3 {
+		t.Errorf("changed file: got %q and %s, want 3", line, opened.Of("acme", Runs))
+	}
+	write("default: {runs: 4, x: 1}")
+	if _, err := Open(name, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("Open with an invalid file: got nil, want an error")
+	}
+}
+
+// lines receives the lines of a log.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) { l <- string(p); return len(p), nil }
+
+func (l lines) next(t *testing.T) string {
+	t.Helper()
+	select {
+	case line := <-l:
+		return line
+	case <-time.After(40 * filewatch.Interval):
+		t.Fatal("no line in the log, want one")
+		return ""
+	}
+}
+
+// TestRoomLeavesPlacesToOthers: a tenant takes at most nine tenths of the places, so another one
+// gets some.
+func TestRoomLeavesPlacesToOthers(t *testing.T) {
+	t.Parallel()
+	room := NewRoom(100, table(t, "tenants: {b: {streams: 5}}"), Streams)
+	enter := func(tenant string) (n int, err error) {
+		for {
+			if err = room.Enter(tenant); err != nil {
+				return n, err
+			}
+			n++
+		}
+	}
+	if n, err := enter("a"); n != 90 || !errors.Is(err, ErrFull) {
+		t.Errorf("first tenant: got %d places, %v, want 90 and ErrFull", n, err)
+	}
+	n, err := enter("b")
+	if exceeded, ok := errors.AsType[*ExceededError](err); n != 5 || !ok || *exceeded != (ExceededError{Streams, 5, 5}) {
+		t.Errorf("tenant with a quota of 5: got %d places, %v, want 5 and an ExceededError", n, err)
+	}
+	if n, _ := enter("c"); n != 5 {
+		t.Errorf("last tenant: got %d places, want 5", n)
+	}
+	room.Leave("a")
+	if room.Taken("a") != 89 || room.Enter("d") != nil {
+		t.Error("a place that was left is not free")
+	}
+}
+
+// TestRatesRefuseFlood: a subject beyond its rate is refused, and gets tokens again with time. Its
+// refused requests do not use tokens of the tenant.
+func TestRatesRefuseFlood(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rates := NewRates(table(t, "default: {subjectRequestsPerSecond: 2, requestsPerSecond: 3, subjectWritesPerSecond: 1}"))
+		ann, bob := auth.Principal{Tenant: "acme", Subject: "ann"}, auth.Principal{Tenant: "acme", Subject: "bob"}
+		take := func(p auth.Principal, writes bool) (n int, err error) {
+			for {
+				if err = rates.Take(p, writes); err != nil || n == 1000 {
+					return n, err
+				}
+				n++
+			}
+		}
+		n, err := take(ann, true)
+		e, ok := errors.AsType[*RateError](err)
+		if n != 10 || !ok || e.Policy != SubjectWrites || e.Burst != 10 || e.Wait != time.Second {
+			t.Fatalf("writes: got %d, %+v, want 10 and a wait of 1 s", n, err)
+		}
+		if n, err := take(ann, false); n != 10 {
+			t.Errorf("reads after 10 writes: got %d, %v, want 10", n, err)
+		}
+		if n, err := take(bob, false); n != 10 {
+			t.Errorf("another subject: got %d, %v, want the 10 that the tenant has left", n, err)
+		}
+		if n, _ := take(auth.Principal{Tenant: "globex", Subject: "ann"}, false); n != 20 {
+			t.Errorf("another tenant: got %d, want 20", n)
+		}
+		time.Sleep(time.Second)
+		if n, _ := take(ann, false); n != 2 {
+			t.Errorf("after a second: got %d, want 2", n)
+		}
+	})
+}
+
+// TestRatesFollowTable: a bucket changes with the file, and an unlimited rate needs none.
+func TestRatesFollowTable(t *testing.T) {
+	t.Parallel()
+	limits := table(t, "default: {requestsPerSecond: 1}")
+	rates := NewRates(limits)
+	p := auth.Principal{Tenant: "acme"}
+	for range burstSeconds {
+		if err := rates.Take(p, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rates.Take(p, false) == nil {
+		t.Error("an empty bucket has a token")
+	}
+	limits.file.Store(table(t, "default: {requestsPerSecond: unlimited}").file.Load())
+	if err := rates.Take(p, false); err != nil {
+		t.Errorf("unlimited: %v", err)
+	}
+}
+
+// TestBucketsAreBounded: callers without credentials from any number of addresses use a bounded
+// number of buckets, and addresses of one IPv6 network are one peer.
+func TestBucketsAreBounded(t *testing.T) {
+	t.Parallel()
+	rates := NewRates(nil)
+	refused := 0
+	for i := range 2 * burstSeconds * defaultUnauthenticated {
+		peer := netip.MustParseAddr(fmt.Sprintf("2001:db8::%x", i))
+		if rates.TakeRefusal(peer) != nil {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("one network: no request is refused")
+	}
+	for i := range 2 * maxBuckets {
+		if err := rates.TakeRefusal(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := rates.buckets.Len(); n != maxBuckets {
+		t.Errorf("buckets: got %d, want %d", n, maxBuckets)
+	}
+	_ = rates.TakeRefusal(netip.Addr{}) // an address that is unknown
+}
+
+// TestWarningOncePerCrossing: a tenant that reaches 80 % of a quota is logged once, and again when it
+// reaches 80 % after it had less. A count that fails refuses nothing silently.
+func TestWarningOncePerCrossing(t *testing.T) {
+	t.Parallel()
+	log := &strings.Builder{}
+	limits := table(t, "default: {runs: 10}")
+	limits.logger, limits.warned = slog.New(slog.NewTextHandler(log, nil)), map[warning]bool{}
+	used, failure := int64(0), error(nil)
+	meter := &Meter{Table: limits, Counts: map[Name]Count{Runs: func(context.Context, string) (int64, error) { return used, failure }}}
+	for _, step := range []struct {
+		used    int64
+		lines   int
+		refused bool
+	}{{7, 0, false}, {8, 1, false}, {9, 1, false}, {10, 1, true}, {7, 1, false}, {8, 2, false}} {
+		used = step.used
+		err := meter.Check(t.Context(), "acme", Threads, Runs)
+		_, refused := errors.AsType[*ExceededError](err)
+		if lines := strings.Count(log.String(), "\n"); lines != step.lines || refused != step.refused {
+			t.Errorf("%d used: got %d lines, %v, want %d and refused: %t", step.used, lines, err, step.lines, step.refused)
+		}
+	}
+	if failure = errors.New("away"); !errors.Is(meter.Check(t.Context(), "acme", Runs), failure) {
+		t.Error("a count that fails: got no error, want it")
+	}
+}

@@ -1,0 +1,124 @@
+package quota
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/time/rate"
+
+	"github.com/perdure/perdure/internal/auth"
+)
+
+const (
+	// burstSeconds is the size of a bucket: the requests of that many seconds may come at once.
+	burstSeconds = 10
+	// maxBuckets bounds the buckets of an API process. The bucket that was idle longest is dropped,
+	// and is full when its caller returns.
+	maxBuckets = 16_384
+)
+
+// Rates are token buckets for requests: of tenants, of subjects, and of the addresses of callers
+// without valid credentials. Each API process has its own. It is safe for concurrent use.
+type Rates struct {
+	table *Table
+
+	mu      sync.Mutex // makes taking from several buckets one step
+	buckets *lru.Cache[bucketKey, *rate.Limiter]
+}
+
+// bucketKey identifies a bucket. subject is "" for the bucket of a tenant; peer is set for callers
+// without credentials only.
+type bucketKey struct {
+	name            Name
+	tenant, subject string
+	peer            netip.Prefix
+}
+
+// NewRates returns full buckets with the rates of a table.
+func NewRates(table *Table) *Rates {
+	buckets, _ := lru.New[bucketKey, *rate.Limiter](maxBuckets) // fails only if maxBuckets is not positive
+	return &Rates{table: table, buckets: buckets}
+}
+
+// RateError tells that a bucket is empty.
+type RateError struct {
+	// Policy is the name of the bucket.
+	Policy Name
+	// Limit is the rate per second, Burst the size of the bucket.
+	Limit Limit
+	Burst int
+	// Wait is how long the caller has to wait.
+	Wait time.Duration
+}
+
+// Error implements error.
+func (e *RateError) Error() string {
+	return fmt.Sprintf("quota: %s allows %d per second, and %d at once", e.Policy, e.Limit, e.Burst)
+}
+
+// Take counts a request of a caller; writes tells that it writes or starts a run. A *RateError
+// means that a bucket is empty; then the request was not counted.
+func (r *Rates) Take(p auth.Principal, writes bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keys := []bucketKey{{name: SubjectRequests, tenant: p.Tenant, subject: p.Subject}, {name: Requests, tenant: p.Tenant}}
+	if writes {
+		keys = append(keys, bucketKey{name: SubjectWrites, tenant: p.Tenant, subject: p.Subject}, bucketKey{name: Writes, tenant: p.Tenant})
+	}
+	now := time.Now()
+	var taken []*rate.Reservation
+	for _, key := range keys {
+		limit := r.table.Of(p.Tenant, key.name)
+		reservation, err := r.reserve(key, limit, now)
+		if err != nil {
+			for _, t := range taken {
+				t.CancelAt(now)
+			}
+			return err
+		}
+		if reservation != nil {
+			taken = append(taken, reservation)
+		}
+	}
+	return nil
+}
+
+// TakeRefusal counts a request without valid credentials by its peer. IPv6 addresses with the same
+// first 64 bits are one peer. A *RateError means that the peer has sent too many of them.
+func (r *Rates) TakeRefusal(peer netip.Addr) error {
+	bits := 32
+	if peer = peer.Unmap(); peer.Is6() {
+		bits = 64
+	}
+	prefix, _ := peer.WithZone("").Prefix(bits) // the zero prefix for an invalid address, which all of them share
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, err := r.reserve(bucketKey{name: Unauthenticated, peer: prefix}, r.table.Of("", Unauthenticated), time.Now())
+	return err
+}
+
+// reserve takes a token from a bucket; nil without an error = the bucket has no limit. The caller
+// holds mu.
+func (r *Rates) reserve(key bucketKey, limit Limit, now time.Time) (*rate.Reservation, error) {
+	if limit == Unlimited {
+		return nil, nil
+	}
+	burst := int(limit) * burstSeconds
+	bucket, ok := r.buckets.Get(key)
+	if !ok {
+		bucket = rate.NewLimiter(rate.Limit(limit), burst)
+		r.buckets.Add(key, bucket)
+	} else if bucket.Burst() != burst { // the file has changed
+		bucket.SetLimitAt(now, rate.Limit(limit))
+		bucket.SetBurstAt(now, burst)
+	}
+	reservation := bucket.ReserveN(now, 1)
+	if wait := reservation.DelayFrom(now); wait > 0 {
+		reservation.CancelAt(now)
+		return nil, &RateError{Policy: key.name, Limit: limit, Burst: burst, Wait: wait}
+	}
+	return reservation, nil
+}
