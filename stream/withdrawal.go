@@ -46,7 +46,7 @@ func (l *Log) Withdraw(ctx context.Context, p Proposal) error {
 	if err != nil || first.Sequence() == p.Seq {
 		return err
 	}
-	_, err = l.follow(ctx, rec.thread+"."+rec.run+"."+string(rec.Lane), withdrawalStep, p.Seq)
+	err = l.follow(ctx, rec.thread+"."+rec.run+"."+string(rec.Lane), withdrawalStep, p.Seq)
 	if errors.Is(err, ErrFenced) {
 		return nil // another request uses the proposal
 	}
@@ -74,13 +74,14 @@ func (l *Log) Withdraw(ctx context.Context, p Proposal) error {
 
 // follow writes a claim or a withdrawal after the record of a proposal. The error is ErrFenced if the
 // lane ends with another record.
-func (l *Log) follow(ctx context.Context, subject, step string, after uint64) (uint64, error) {
+func (l *Log) follow(ctx context.Context, subject, step string, after uint64) error {
 	s := stamp{kind: KindProposal, step: step, writer: newWriter("")}
 	msg, err := l.message(ctx, subject, s, nil, []byte("{}"))
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return l.append(ctx, msg, s, after)
+	_, err = l.append(ctx, msg, s, after)
+	return err
 }
 
 // join returns the sequence of the proposal that the lane of an equal one has, and claims it. It
@@ -98,7 +99,7 @@ func (l *Log) join(ctx context.Context, subject string) (seq, after uint64, err 
 		if last.Step == withdrawalStep {
 			return 0, last.Seq, nil
 		}
-		_, err = l.follow(ctx, subject, claimStep+strconv.FormatUint(last.Seq, 10), last.Seq)
+		err = l.follow(ctx, subject, claimStep+strconv.FormatUint(last.Seq, 10), last.Seq)
 		if !errors.Is(err, ErrFenced) {
 			return last.Seq, last.Seq, err
 		}

@@ -185,7 +185,7 @@ func TestRatesRefuseFlood(t *testing.T) {
 		if n, _ := take(auth.Principal{Tenant: "globex", Subject: "ann"}, false); n != 20 {
 			t.Errorf("another tenant: got %d, want 20", n)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		if n, _ := take(ann, false); n != 2 {
 			t.Errorf("after a second: got %d, want 2", n)
 		}
