@@ -22,7 +22,7 @@ var auditActions = map[string]audit.Action{
 	"POST /v1/threads/:thread/approvals/:approval":       audit.DecideInterrupt,
 	"POST /v1/threads/:thread/approvals/:approval/links": audit.CreateLink,
 	"POST /v1/threads/:thread/tool-results":              audit.SendToolResult,
-	"POST /v1/approvals/batch":                           audit.DecideBatch,
+	"POST /v1/approvals/batch":                           audit.Read, // each decision has an entry of its own
 	"POST /v1/links/:token":                              audit.DecideByLink,
 	"POST /v1/schedules":                                 audit.CreateSchedule,
 	"PUT /v1/schedules/:schedule":                        audit.ChangeSchedule,

@@ -169,6 +169,9 @@ func TestHoldForbidsDeletion(t *testing.T) {
 		}
 		f.do(http.MethodDelete, path, "", admin...).mustStatus(t, "release", http.StatusNoContent)
 	}
+	if got := f.entries("?action=thread.delete&outcome=denied", admin); len(got) != 2 || got[0].Code != "legal_hold" {
+		t.Errorf("denied deletions = %+v, want those that the holds forbid", got)
+	}
 	f.do(http.MethodPut, "/v1/hold", `{"reason":"`+strings.Repeat("x", 1001)+`"}`, admin...).mustStatus(t, "long reason", http.StatusBadRequest)
 	f.do(http.MethodDelete, "/v1/threads/t", "", alpha...).mustStatus(t, "deletion", http.StatusNoContent)
 }

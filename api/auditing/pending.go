@@ -127,6 +127,9 @@ func (p *Pending) settle(ctx context.Context, status int, refusal *problem.Probl
 	}
 	p.settled = true
 	outcome, isRecorded := outcomeOf(p.entry.Action, status)
+	if refusal != nil && refusal.Code == problem.CodeLegalHold {
+		outcome, isRecorded = audit.Denied, true
+	}
 	if !isRecorded {
 		return nil
 	}

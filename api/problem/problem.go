@@ -54,6 +54,9 @@ type Mistake struct {
 // Error implements error.
 func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
 
+// CodeLegalHold is the code of the problem that a legal hold forbids a deletion.
+const CodeLegalHold = "legal_hold"
+
 // New returns a problem with the standard title of its status.
 func New(status int, code, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}

@@ -61,7 +61,7 @@ func (r *Routes) checkHold(ctx context.Context, thread stream.Thread) error {
 	if hold == nil || err != nil {
 		return err
 	}
-	return problem.New(http.StatusConflict, "legal_hold", "the thread has a legal hold, or its tenant has one: it can be deleted when the hold is released")
+	return problem.New(http.StatusConflict, problem.CodeLegalHold, "the thread has a legal hold, or its tenant has one: it can be deleted when the hold is released")
 }
 
 // purgeTimeout bounds a deletion. It exceeds request.ResponseTimeout because a long thread has many

@@ -72,6 +72,9 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		debug.SetGCPercent(400) // the embedded Temporal server produces much garbage and keeps little memory
 	}
 	logger := telemetry.NewLogger(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: o.logLevel}))
+	if len(cfg.Unknown) > 0 {
+		logger.WarnContext(ctx, "unknown PERDURE_ variables are ignored", "variables", cfg.Unknown)
+	}
 	isReady := false
 	defer func() {
 		if stopped := ctx.Err() != nil && !isReady; stopped && err != nil {

@@ -23,8 +23,6 @@ const (
 	ShareThread     Action = "thread.share"
 	DeleteThread    Action = "thread.delete"
 	DecideInterrupt Action = "approval.decide"
-	// DecideBatch is a batch of decisions. Each decision has an entry of its own, too.
-	DecideBatch     Action = "approval.decide_batch"
 	SendToolResult  Action = "tool_result.send"
 	CreateLink      Action = "link.create"
 	DecideByLink    Action = "link.decide"

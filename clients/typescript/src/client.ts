@@ -116,7 +116,7 @@ export class PerdureClient {
   }
 
   /** Lists the audit log, oldest first. For administrators. */
-  audit(filter: Filter<"listAuditEntries"> = {}, options: CommandOptions = {}): Listing<schemas.AuditEntry> {
+  auditLog(filter: Filter<"listAuditEntries"> = {}, options: CommandOptions = {}): Listing<schemas.AuditEntry> {
     return this.list("/v1/audit", filter, options);
   }
 

@@ -29,6 +29,8 @@ export type BatchResult = Schemas["BatchResult"];
 export type Agent = Schemas["Agent"];
 /** A published revision of an agent. */
 export type Revision = Schemas["Revision"];
+/** An entry of the audit log. */
+export type AuditEntry = Schemas["AuditEntry"];
 /** A schedule as it is created or replaced. */
 export type ScheduleSpec = Schemas["ScheduleSpec"];
 /** A schedule. */
