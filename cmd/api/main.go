@@ -105,7 +105,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		return false, err
 	}
 	defer principals.Close()
-	quotas, err := quota.Open(cfg.Quotas, logger)
+	quotas, err := quota.Open(cfg.Quotas, cfg.Auth.Mode == config.AuthNone, logger)
 	if err != nil {
 		return false, &config.VariableError{Name: "PERDURE_QUOTAS_FILE", Err: err}
 	}

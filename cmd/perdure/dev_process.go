@@ -187,7 +187,7 @@ func (p *devProcess) listen(ctx context.Context) (err error) {
 		p.principals.Close()
 		return nil
 	})
-	if p.quotas, err = quota.Open(p.config.Quotas, p.logger); err != nil {
+	if p.quotas, err = quota.Open(p.config.Quotas, p.config.Auth.Mode == config.AuthNone, p.logger); err != nil {
 		return &config.VariableError{Name: "PERDURE_QUOTAS_FILE", Err: err}
 	}
 	p.onClose(func() error {

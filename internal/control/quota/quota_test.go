@@ -92,7 +92,7 @@ func TestTableFollowsFile(t *testing.T) {
 	}
 	write("default: {runs: 1}")
 	log := make(lines, 8)
-	opened, err := Open(name, slog.New(slog.NewTextHandler(log, nil)))
+	opened, err := Open(name, false, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestTableFollowsFile(t *testing.T) {
 		t.Errorf("changed file: got %q and %s, want 3", line, opened.Of("acme", Runs))
 	}
 	write("default: {runs: 4, x: 1}")
-	if _, err := Open(name, slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := Open(name, false, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("Open with an invalid file: got nil, want an error")
 	}
 }
@@ -190,6 +190,28 @@ func TestRatesRefuseFlood(t *testing.T) {
 			t.Errorf("after a second: got %d, want 2", n)
 		}
 	})
+}
+
+// TestAnonymousCallersHaveNoRates: callers that share a name would share its rate. A file may set one.
+func TestAnonymousCallersHaveNoRates(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "quotas.yaml")
+	if err := os.WriteFile(name, []byte("default: {subjectWritesPerSecond: 7}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]Limit{"": Unlimited, name: 7} {
+		opened, err := Open(file, true, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer opened.Close()
+		if got := opened.Of("default", SubjectWrites); got != want {
+			t.Errorf("file %q: rate = %s, want %s", file, got, want)
+		}
+		if got := opened.Of("default", Runs); got != defaultRuns {
+			t.Errorf("file %q: runs = %s, want %d", file, got, defaultRuns)
+		}
+	}
 }
 
 // TestRatesFollowTable: a bucket changes with the file, and an unlimited rate needs none.

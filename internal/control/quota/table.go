@@ -15,6 +15,8 @@ type Table struct {
 	file   atomic.Pointer[file]
 	watch  *filewatch.Watch // nil = no file is watched
 	logger *slog.Logger     // nil = the table does not warn
+	// isAnonymous tells that only the file has rates, see Open.
+	isAnonymous bool
 
 	mu sync.Mutex
 	// warned has the quotas of which a tenant has at least warnPercent, since the warning.
@@ -37,8 +39,11 @@ const (
 // Open reads a file of quotas, and follows its changes until Close, which the caller must call. A
 // changed file with a mistake is logged, and the table stays as it is. Without a file ("") the table
 // has the defaults. The error of an invalid file names its line.
-func Open(name string, logger *slog.Logger) (*Table, error) {
-	t := &Table{logger: logger, warned: map[warning]bool{}}
+//
+// isAnonymous tells that all callers are one anonymous caller. Then there are no rates by default:
+// the callers would share them.
+func Open(name string, isAnonymous bool, logger *slog.Logger) (*Table, error) {
+	t := &Table{logger: logger, isAnonymous: isAnonymous, warned: map[warning]bool{}}
 	t.file.Store(&file{})
 	if name == "" {
 		return t, nil
@@ -93,6 +98,9 @@ func (t *Table) Of(tenant string, name Name) Limit {
 		}
 		if limit, ok := f.Default[name]; ok {
 			return limit
+		}
+		if t.isAnonymous && slices.Contains(Rated, name) {
+			return Unlimited
 		}
 	}
 	return defaults[name]
