@@ -43,7 +43,7 @@ var customerRefusals = []struct {
 // customerAudit are the entries about the thread after its deletion: subject, action and outcome.
 var customerAudit = []string{
 	"ann run.start accepted", "eve read denied", "ann thread.share accepted", "eve run.start denied", "ann run.start accepted", "bob read denied",
-	"ann approval.decide denied", "bob approval.decide accepted", "ada hold.set accepted", "ada hold.release accepted", "ann thread.delete accepted",
+	"ann approval.decide denied", "bob approval.decide accepted", "ada hold.set accepted", "ann thread.delete denied", "ada hold.release accepted", "ann thread.delete accepted",
 }
 
 // TestTwoCustomers: the commands of the guide for two customers work as written, and fail where it

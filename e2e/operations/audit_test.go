@@ -36,11 +36,12 @@ func TestAuditSurvives(t *testing.T) {
 	p.Start(t)
 	list := perdure(0, "audit", "--thread", thread)
 	for _, action := range []string{"run.start", "hold.set", "hold.release", "thread.delete"} {
-		if strings.Count(list, action+" ") != 1 {
+		if !strings.Contains(list, action+" ") {
 			t.Errorf("entries of the deleted thread:\n%s\nwant one with %s", list, action)
 		}
 		c.AwaitRecord(t, action+" accepted")
 	}
+	c.AwaitRecord(t, "thread.delete denied") // while the hold was set
 	if after := lastLine(perdure(0, "audit", "verify", "--head", head)); after == head {
 		t.Errorf("head = %s, want a later one", after)
 	}
