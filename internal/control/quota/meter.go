@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Count returns how much a tenant has of a quota. It may lag behind the log for a moment.
+// Count returns how much a tenant has of a quota. It may not include what was written in the last moments.
 type Count func(ctx context.Context, tenant string) (int64, error)
 
 // Meter compares what tenants have with their quotas. Counts derive from what exists; a Meter stores

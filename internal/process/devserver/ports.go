@@ -50,7 +50,7 @@ func reservePorts() (*portBlock, error) {
 	return nil, errors.New("devserver: no free ports on " + loopback)
 }
 
-// free reports whether no process listens on the ports behind the guard.
+// free reports whether no process listens on the ports of the block after that of the guard.
 func (b *portBlock) free() bool {
 	for i := 1; i < blockSize; i++ {
 		l, err := listen(b.first + i)
