@@ -86,6 +86,18 @@ func TestThreadsAndForksHaveAQuota(t *testing.T) {
 	node.postMessage("t", "r2").wantStatus(t, "second run", http.StatusOK)
 }
 
+// TestNewRunOfKnownThreadHasAQuota: a further run of a thread that exists counts as a new run.
+func TestNewRunOfKnownThreadHasAQuota(t *testing.T) {
+	t.Parallel()
+	node := setup(t, withThreadList(t), quotasOf(t, "default: {runs: 1}"))
+	node.answerRuns()
+	node.postMessage("t", "r1").wantStatus(t, "first run", http.StatusOK)
+	node.awaitList("", "t idle")
+	node.list(runs.Input{Run: runs.Ref{Tenant: "default", Thread: "busy", ID: "r"}})
+	node.awaitActive("default")
+	node.postMessage("t", "r2").wantExceeded(t, "second run", "runs", 1)
+}
+
 // TestWaitingThreadContinuesAtQuota: at the quota of waiting threads new runs are refused, and the
 // input that decides the interrupts of a thread is not.
 func TestWaitingThreadContinuesAtQuota(t *testing.T) {
