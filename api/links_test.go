@@ -236,8 +236,8 @@ func TestLinkAsksForSignIn(t *testing.T) {
 		t.Errorf("decision = %+v, want one by ada, with a link of bot", d)
 	}
 	outsider := []string{"X-Tenant", "default", "X-User", "ann"}
-	if a := fixture.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[1]+"/links", `{"decision":"approve","subject":"stranger"}`, bot...); a.status != http.StatusForbidden || a.problem.Code != "not_an_approver" {
-		t.Errorf("link for a subject that is not configured = %d %s, want 403 not_an_approver", a.status, a.body)
+	if a := fixture.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[1]+"/links", `{"decision":"approve","subject":"stranger"}`, bot...); a.status != http.StatusForbidden || a.problem.Code != "not_an_approver" || a.problem.Pointer != "/subject" {
+		t.Errorf("link for a subject that is not configured = %d %s, want 403 not_an_approver at /subject", a.status, a.body)
 	}
 	if a := fixture.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[1]+"/links", `{"decision":"approve","subject":"bob"}`, outsider...); a.status != http.StatusForbidden || a.problem.Code != "forbidden" {
 		t.Errorf("link of ann for bob: got %d %s, want a 403", a.status, a.body)
