@@ -184,7 +184,7 @@ func TestWaitingStreamFollowsThread(t *testing.T) {
 // requests beyond its rate, another tenant starts a run and gets its events, from the same node.
 func TestFloodLeavesOtherTenantServed(t *testing.T) {
 	t.Parallel()
-	node := setup(t, byTenantHeader, withThreadList(t), quotasOf(t, "default: {subjectRequestsPerSecond: 100}"), func(c *api.Config) { c.MaxStreams = 1000 })
+	node := setup(t, byTenantHeader, withThreadList(t), quotasOf(t, "default: {subjectRequestsPerSecond: 1}"), func(c *api.Config) { c.MaxStreams = 1000 })
 	node.answerRuns()
 	node.list(runs.Input{Run: runs.Ref{Tenant: "acme", Thread: "t", ID: "r"}})
 	headers := http.Header{"X-Tenant": {"acme"}, "X-Subject": {"ann"}, "X-Role": {policy.DefaultRoles.PlatformAdmin}}

@@ -40,13 +40,13 @@ func TestRefusedInputsTakeNoRoom(t *testing.T) {
 		return runs.SubmitResult{}, temporal.NewApplicationError("full", runs.ErrorQueueFull)
 	}
 	before := stored()
-	large := strings.Repeat("x", 4<<20)
-	for n := range 10 {
+	large := strings.Repeat("x", 1<<20)
+	for n := range 5 {
 		a := node.post(inputWithProps(inputOf(fmt.Sprint("large-", n), large), `{"history":"append","onBusy":"enqueue"}`))
 		a.wantStatus(t, "an input to a busy thread", http.StatusTooManyRequests)
 	}
 	if grown := stored() - before; grown > 30_000 {
-		t.Errorf("log after ten refused inputs of 4 MB: grown by %d bytes, want less than 30,000", grown)
+		t.Errorf("log after five refused inputs of 1 MiB: grown by %d bytes, want less than 30,000", grown)
 	}
 	node.temporal.start = accept
 	node.post(inputWithProps(inputOf("large-1", large), `{"history":"append"}`)).wantStatus(t, "the same input again", http.StatusOK)
