@@ -418,7 +418,7 @@ func TestDefinitions(t *testing.T) {
 			respondWith(`{"name":"a","revision":"r1"}`)(w, r)
 		},
 		"PUT /v1/agents/a?scope=tenant": respondWith(`{"name":"a","revision":"tenant-r1"}`),
-		"PUT /v1/agents/b": respondWith(`{"name":"b","revision":"r2","warnings":["unknown tool"]}`),
+		"PUT /v1/agents/b":              respondWith(`{"name":"b","revision":"r2","warnings":["unknown tool"]}`),
 	})
 	environ = append(environ, "PERDURE_TOKEN=secret")
 	run(t, environ, "", "agents", "put", good, "--if-match", "r0", "--token-file", file("token", "secret\n")).want(t, 0, "a is now revision r1.\n", "")
