@@ -66,7 +66,7 @@ func (adv *advancer) beginAgent(ctx context.Context, action pipeline.Action) err
 		limits := pipeline.StepAt(adv.definition, action.Path).Agent.Limits
 		step.Limits.Tokens, step.Limits.Cost = limits.Tokens, int64(limits.Cost)
 	} else {
-		published, err := adv.activities.Agents.Latest(ctx, action.Agent.Name)
+		published, err := adv.activities.Agents.Latest(ctx, catalog.Referrer(adv.in.Run.Tenant, adv.in.Revision), action.Agent.Name)
 		if errors.Is(err, catalog.ErrUnknownAgent) {
 			return adv.activities.newLackingError(ctx, err)
 		}
@@ -190,7 +190,7 @@ func (adv *advancer) configureNarrator(ctx context.Context, n *narration.Narrato
 	n.SetSpecs(serverTools)
 	n.State = adv.definition.State
 	offered := specsOf(serverTools)
-	subagents, err := adv.activities.subagents(ctx, adv.definition, adv.in.Child)
+	subagents, err := adv.activities.subagents(ctx, adv.definition, adv.in.Step)
 	if err != nil {
 		return err
 	}

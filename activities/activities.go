@@ -36,10 +36,13 @@ import (
 // catalog.ErrUnknownRevision for an agent or a revision that is not published. The activities use
 // it concurrently.
 type Definitions interface {
-	// Revision returns the definition of one revision of an agent. Revisions never change.
-	Revision(ctx context.Context, agent, revision string) (*agents.Definition, error)
-	// Latest returns the current revision of an agent. Subagents, handoffs and agent steps use it.
-	Latest(ctx context.Context, agent string) (catalog.Published, error)
+	// Revision returns the definition of one revision of an agent, for a run of a tenant. Revisions
+	// never change.
+	Revision(ctx context.Context, tenant, agent, revision string) (*agents.Definition, error)
+	// Latest returns the current revision of the agent that a name means for a tenant; "" = in a
+	// definition of the platform (see [catalog.Referrer]). Subagents, handoffs and agent steps use
+	// it.
+	Latest(ctx context.Context, tenant, agent string) (catalog.Published, error)
 }
 
 // Activities implements all activities of a worker. It holds dependencies and no state of its own,

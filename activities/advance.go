@@ -98,7 +98,7 @@ func (a *Activities) openAfterFailure(ctx context.Context, p stream.Place, in ru
 // those of its program. in.Tree has the steps of a program in their first advance, the
 // log has them later.
 func (a *Activities) definitionWithSteps(ctx context.Context, in runs.AdvanceInput) (*agents.Definition, error) {
-	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
+	d, err := a.Agents.Revision(ctx, in.Run.Tenant, in.Agent, in.Revision)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func (a *Activities) definition(ctx context.Context, s runs.Step) (*agents.Defin
 // interruptDefinition returns the definition whose rules an interrupt's source names: the agent's,
 // or that of one of its steps.
 func (a *Activities) interruptDefinition(ctx context.Context, t stream.Thread, source stream.ApprovalSource) (*agents.Definition, error) {
-	d, err := a.Agents.Revision(ctx, source.Agent, source.Revision)
+	d, err := a.Agents.Revision(ctx, t.Tenant, source.Agent, source.Revision)
 	if err != nil || source.Step == "" {
 		return d, err
 	}

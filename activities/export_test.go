@@ -26,9 +26,9 @@ var InboxArgs = inboxArgs
 // CanonicalDigest is canonicalDigest.
 var CanonicalDigest = canonicalDigest
 
-// OfferedSubagents returns the names of the subagents that the model of a child is offered.
-func (a *Activities) OfferedSubagents(ctx context.Context, d *agents.Definition, child *runs.Child) ([]string, error) {
-	all, err := a.subagents(ctx, d, child)
+// OfferedSubagents returns the names of the subagents that the model of a step is offered.
+func (a *Activities) OfferedSubagents(ctx context.Context, d *agents.Definition, s runs.Step) ([]string, error) {
+	all, err := a.subagents(ctx, d, s)
 	var names []string
 	for _, s := range all {
 		names = append(names, s.Agent)

@@ -23,7 +23,7 @@ func (a *Activities) handoffTargets(ctx context.Context, d *agents.Definition, s
 	if s.Child != nil || s.PipelineStep != nil {
 		return nil, nil
 	}
-	all, err := a.latest(ctx, agents.Handoffs(d.Tools))
+	all, err := a.latest(ctx, s, agents.Handoffs(d.Tools))
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (a *Activities) legacyInterrupts(ctx context.Context, in runs.FinishInput, 
 	if !ok || finished.Outcome == nil || len(finished.Outcome.Interrupts) == 0 {
 		return nil, nil
 	}
-	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
+	d, err := a.Agents.Revision(ctx, in.Run.Tenant, in.Agent, in.Revision)
 	// The run must end even if its definition is gone.
 	if errors.Is(err, catalog.ErrUnknownRevision) {
 		return nil, nil

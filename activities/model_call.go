@@ -253,7 +253,7 @@ func (a *Activities) newRequest(ctx context.Context, d *agents.Definition) (llm.
 // because the conversation has calls of them and a provider refuses calls of unknown tools. Their
 // calls then get a result that says so.
 func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in runs.ModelCall, narrator *narration.Narrator, offered []llm.Tool) ([]llm.Tool, error) {
-	subagents, err := a.subagents(ctx, d, in.Child)
+	subagents, err := a.subagents(ctx, d, in.Step)
 	handoffs, handoffsErr := a.handoffTargets(ctx, d, in.Step)
 	if err = a.joinLackingErrors(ctx, err, handoffsErr); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ func (a *Activities) output(ctx context.Context, s runs.Step) (*agents.Output, e
 	if err != nil || agent == "" {
 		return nil, err
 	}
-	d, err := a.Agents.Revision(ctx, agent, revision)
+	d, err := a.Agents.Revision(ctx, s.Run.Tenant, agent, revision)
 	if err == nil {
 		d, err = a.withTree(ctx, d, runOf(s.Run).Thread, s.PipelineStep.Tree)
 	}

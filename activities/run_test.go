@@ -56,7 +56,7 @@ type fixture struct {
 }
 
 // Revision returns the fixture's definitions.
-func (f *fixture) Revision(_ context.Context, name, _ string) (*agents.Definition, error) {
+func (f *fixture) Revision(_ context.Context, _, name, _ string) (*agents.Definition, error) {
 	if f.outage.Add(-1) >= 0 {
 		return nil, fmt.Errorf("%w: no responders", stream.ErrUnavailable)
 	}
@@ -66,7 +66,7 @@ func (f *fixture) Revision(_ context.Context, name, _ string) (*agents.Definitio
 	return f.agent, nil
 }
 
-func (f *fixture) Latest(_ context.Context, name string) (catalog.Published, error) {
+func (f *fixture) Latest(_ context.Context, _, name string) (catalog.Published, error) {
 	d := f.others[name]
 	if d == nil {
 		return catalog.Published{}, fmt.Errorf("%w: %s", catalog.ErrUnknownAgent, name)

@@ -74,7 +74,7 @@ func (a *Activities) fire(ctx context.Context, in runs.FiringInput) (runs.FiredR
 	run := schedule.RunAt(in.Tenant, in.At)
 	out := runs.FiredRun{Run: runs.Ref{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}}
 	ctx = inRun(ctx, out.Run, schedule.Agent, "")
-	agent, err := a.Agents.Latest(ctx, schedule.Agent)
+	agent, err := a.Agents.Latest(ctx, in.Tenant, schedule.Agent)
 	if err != nil {
 		return out, err
 	}
@@ -113,7 +113,7 @@ func (a *Activities) startFiredRun(
 		} else if err != nil {
 			return "", false, err
 		}
-		answering, err := a.answeringAgent(ctx, agent, snap)
+		answering, err := a.answeringAgent(ctx, in.Tenant, agent, snap)
 		if err != nil {
 			return "", false, err
 		}
@@ -176,9 +176,9 @@ func (a *Activities) mayFire(ctx context.Context, schedule *schedules.Stored, ac
 
 // answeringAgent returns the agent that answers: the one that the schedule names, or the one to
 // which that agent has handed the thread over.
-func (a *Activities) answeringAgent(ctx context.Context, named catalog.Published, snap *snapshot.Snapshot) (catalog.Published, error) {
+func (a *Activities) answeringAgent(ctx context.Context, tenant string, named catalog.Published, snap *snapshot.Snapshot) (catalog.Published, error) {
 	if name := snap.AnsweringAgent(named.Name); name != named.Name {
-		return a.Agents.Latest(ctx, name)
+		return a.Agents.Latest(ctx, snap.Handed.Referrer(tenant), name)
 	}
 	return named, nil
 }

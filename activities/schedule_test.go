@@ -77,11 +77,11 @@ func setupSchedules(t *testing.T, change ...func(*schedules.Stored)) *scheduleFi
 	return fixture
 }
 
-func (f *scheduleFixture) Revision(context.Context, string, string) (*agents.Definition, error) {
+func (f *scheduleFixture) Revision(context.Context, string, string, string) (*agents.Definition, error) {
 	return nil, errors.New("a firing needs no revision")
 }
 
-func (f *scheduleFixture) Latest(_ context.Context, agent string) (catalog.Published, error) {
+func (f *scheduleFixture) Latest(_ context.Context, _, agent string) (catalog.Published, error) {
 	if agent != "a" && agent != "b" {
 		return catalog.Published{}, catalog.ErrUnknownAgent
 	}

@@ -32,15 +32,15 @@ func subagentID(callID string) string {
 	return "sub_" + callID
 }
 
-// subagents returns the subagents that an agent's model may call, in their current revisions. It
-// returns none at the maximal depth of subagents. Agents that are not published are a lackingError:
-// they are waited for, like tools.
-func (a *Activities) subagents(ctx context.Context, d *agents.Definition, branch *runs.Child) ([]narration.Subagent, error) {
+// subagents returns the subagents that the model of a step's agent may call, in their current
+// revisions. It returns none at the maximal depth of subagents. Agents that are not published are a
+// lackingError: they are waited for, like tools.
+func (a *Activities) subagents(ctx context.Context, d *agents.Definition, s runs.Step) ([]narration.Subagent, error) {
 	// Branches do not count: they hand no work on.
-	if branch != nil && branch.Depth+1 >= runs.MaxDepth {
+	if s.Child != nil && s.Child.Depth+1 >= runs.MaxDepth {
 		return nil, nil
 	}
-	published, err := a.latest(ctx, agents.Subagents(d.Tools))
+	published, err := a.latest(ctx, s, agents.Subagents(d.Tools))
 	if err != nil {
 		return nil, err
 	}
@@ -51,13 +51,14 @@ func (a *Activities) subagents(ctx context.Context, d *agents.Definition, branch
 	return subagents, nil
 }
 
-// latest returns the current revisions of agents. The error is a lackingError that names all agents
-// that are not published, in their order.
-func (a *Activities) latest(ctx context.Context, names []string) ([]catalog.Published, error) {
+// latest returns the current revisions of the agents that the definition of a step's agent names.
+// The error is a lackingError that names all agents that are not published, in their order.
+func (a *Activities) latest(ctx context.Context, s runs.Step, names []string) ([]catalog.Published, error) {
+	referrer := catalog.Referrer(s.Run.Tenant, s.Revision)
 	var all []catalog.Published
 	var missing error
 	for _, name := range names {
-		p, err := a.Agents.Latest(ctx, name)
+		p, err := a.Agents.Latest(ctx, referrer, name)
 		switch {
 		case errors.Is(err, catalog.ErrUnknownAgent):
 			missing = errors.Join(missing, err)
@@ -106,7 +107,7 @@ func (a *Activities) announceSubagent(ctx context.Context, p stream.Place, in ru
 	if _, err := a.openToolStep(ctx, call); err != nil {
 		return 0, err
 	}
-	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
+	d, err := a.Agents.Revision(ctx, in.Run.Tenant, in.Agent, in.Revision)
 	if err != nil {
 		return 0, err
 	}

@@ -238,7 +238,7 @@ func TestBranchesDoNotCountAsSubagents(t *testing.T) {
 		"a subagent at the bound of the depth":  {&runs.Child{Lanes: []int{0, 0, 0}, Depth: runs.MaxDepth - 1}, 0},
 		"the same, below branches of pipelines": {&runs.Child{Lanes: []int{0, 1, 0, 0, 2}, Depth: runs.MaxDepth - 1}, 0},
 	} {
-		got, err := fixture.acts.OfferedSubagents(t.Context(), fixture.agent, tt.child)
+		got, err := fixture.acts.OfferedSubagents(t.Context(), fixture.agent, runs.Step{Child: tt.child})
 		if err != nil || len(got) != tt.want {
 			t.Errorf("%s: got the subagents %q, %v; want %d", name, got, err, tt.want)
 		}

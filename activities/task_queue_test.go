@@ -85,8 +85,8 @@ type agentWithMissingTools struct {
 	looks atomic.Int32
 }
 
-func (m *agentWithMissingTools) Revision(ctx context.Context, agent, revision string) (*agents.Definition, error) {
-	d, err := m.fixture.Revision(ctx, agent, revision)
+func (m *agentWithMissingTools) Revision(ctx context.Context, tenant, agent, revision string) (*agents.Definition, error) {
+	d, err := m.fixture.Revision(ctx, tenant, agent, revision)
 	if err == nil && m.looks.Add(1) == 2 {
 		others := *d
 		others.Tools = append([]string{"other", "mcp:away/*"}, d.Tools...)

@@ -27,11 +27,11 @@ type deployFixture struct {
 	with  *tools.Registry
 }
 
-func (f *deployFixture) Revision(ctx context.Context, agent, revision string) (*agents.Definition, error) {
+func (f *deployFixture) Revision(ctx context.Context, tenant, agent, revision string) (*agents.Definition, error) {
 	if f.looks.Add(1) == f.after {
 		f.acts.Tools = f.with
 	}
-	return f.fixture.Revision(ctx, agent, revision)
+	return f.fixture.Revision(ctx, tenant, agent, revision)
 }
 
 // setupDeploy returns a fixture whose missing tool is available after a number of lookups.

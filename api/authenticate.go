@@ -10,11 +10,9 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/api/problem"
-	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/sessionroutes"
 	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/auth"
-	"github.com/perdure/perdure/internal/auth/policy"
 )
 
 // publicRoutes are the routes without authentication. They reveal nothing about any tenant. Every
@@ -141,14 +139,4 @@ const maxReasonBytes = 300
 func shortReason(err error) string {
 	text := err.Error()
 	return text[:min(maxReasonBytes, len(text))]
-}
-
-// checkAgent returns middleware that refuses callers that the policies do not let do something with
-// the agent in the path. Agents belong to the platform: all tenants share them.
-func (s *Server) checkAgent(action policy.Action) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		if err := s.access.CheckAgent(c.Request.Context(), request.Segment(c, "agent"), action); err != nil {
-			s.Refuse(c, err)
-		}
-	}
 }

@@ -17,7 +17,7 @@ func (s *Server) newMeter() *quota.Meter {
 	counts := map[quota.Name]quota.Count{
 		quota.Streams: func(_ context.Context, tenant string) (int64, error) { return int64(s.streams.Open(tenant)), nil },
 		quota.Sockets: func(_ context.Context, tenant string) (int64, error) { return int64(s.sockets.Open(tenant)), nil },
-		quota.Agents:  func(context.Context, string) (int64, error) { return int64(len(s.Catalog.List())), nil },
+		quota.Agents:  func(_ context.Context, tenant string) (int64, error) { return int64(s.Catalog.Count(tenant)), nil },
 	}
 	if s.LogBytes != nil {
 		counts[quota.LogBytes] = s.LogBytes

@@ -118,7 +118,7 @@ func TestWaitingThreadContinuesAtQuota(t *testing.T) {
 }
 
 // TestSchedulesAndAgentsHaveQuotas: a schedule beyond the quota is refused, and a repeated one is not;
-// the same holds for agents, which all tenants share.
+// the same holds for agents of the platform.
 func TestSchedulesAndAgentsHaveQuotas(t *testing.T) {
 	t.Parallel()
 	node := setup(t, quotasOf(t, "default: {agents: 1}"))

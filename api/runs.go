@@ -65,7 +65,7 @@ import (
 // busy, interrupted, missing_tool_results or run_id_reused, 429 queue_full or quota_exceeded, 503. All of them come
 // before the first event; afterwards the stream only breaks off.
 func (s *Server) startRun(c *gin.Context) error {
-	agent, err := s.findAgent(request.Segment(c, "agent"))
+	agent, err := s.findAgent(c.Request.Context(), request.Segment(c, "agent"))
 	if err != nil {
 		return err
 	}
@@ -107,10 +107,14 @@ func (s *Server) startRun(c *gin.Context) error {
 }
 
 // findAgent returns the current revision of the agent that a request names, before the body is
-// read. Every authenticated caller may run every agent, since agents are shared by all tenants;
-// threads are not (see package access). An unknown agent is a 404.
-func (s *Server) findAgent(agent string) (catalog.Published, error) {
-	return s.Catalog.Current(agent)
+// read. Every authenticated caller may run every agent of its tenant and of the platform; threads
+// are for fewer (see package access). An unknown agent is a 404.
+func (s *Server) findAgent(ctx context.Context, agent string) (catalog.Published, error) {
+	p, err := request.Principal(ctx)
+	if err != nil {
+		return catalog.Published{}, err
+	}
+	return s.Catalog.Current(p.Tenant, agent)
 }
 
 // decode reads the body, within MaxBody and BodyTime, and decodes the input.
@@ -307,7 +311,7 @@ func (s *Server) loadThread(ctx context.Context, in *preparedInput, last uint64)
 	if err != nil {
 		return loadedThread{}, err
 	}
-	agent, err := s.answeringAgent(in.agent, snap)
+	agent, err := s.answeringAgent(in.run.Tenant, in.agent, snap)
 	if err != nil {
 		return loadedThread{}, err
 	}
@@ -442,12 +446,12 @@ func (s *Server) steerActiveRun(ctx context.Context, in *preparedInput, thread l
 
 // answeringAgent returns the agent of a run for which the client names an agent. It is the named
 // one, unless that took part in a handoff: then it is the agent that the thread was handed over to.
-func (s *Server) answeringAgent(named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
+func (s *Server) answeringAgent(tenant string, named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
 	name := thread.AnsweringAgent(named.Name)
 	if name == named.Name {
 		return named, nil
 	}
-	agent, err := s.Catalog.Current(name)
+	agent, err := s.Catalog.Current(thread.Handed.Referrer(tenant), name)
 	if errors.Is(err, catalog.ErrUnknownAgent) { // published before it got the thread: this process has not read that yet
 		return agent, fmt.Errorf("api: this process does not know agent %q of the thread yet", name)
 	}

@@ -11,9 +11,12 @@ import (
 
 // Agent is an agent with its current revision.
 type Agent struct {
-	Name         string                 `json:"name"`
-	Description  string                 `json:"description"`
-	Model        string                 `json:"model"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Model       string `json:"model"`
+	// Scope tells to whom the agent belongs. Tenant is set for ScopeTenant.
+	Scope        Scope                  `json:"scope"`
+	Tenant       string                 `json:"tenant,omitempty"`
 	Tools        []string               `json:"tools"`
 	Revision     string                 `json:"revision"`
 	Capabilities agui.AgentCapabilities `json:"capabilities"`
@@ -22,6 +25,23 @@ type Agent struct {
 	// Warnings are names in a published definition that the server does not know. Only PutAgent
 	// sets them.
 	Warnings []string `json:"warnings"`
+}
+
+// Scope tells to whom an agent belongs. In a request, "" is the default of the server.
+type Scope string
+
+// Values of Scope.
+const (
+	ScopePlatform Scope = "platform" // all tenants
+	ScopeTenant   Scope = "tenant"   // the tenant of the caller
+)
+
+// query returns the parameters of a request for an agent of the scope.
+func (s Scope) query() url.Values {
+	if s == "" {
+		return nil
+	}
+	return url.Values{"scope": {string(s)}}
 }
 
 // AgentList is the response of Client.Agents.
@@ -33,7 +53,7 @@ func agentPath(agent string, rest ...string) string {
 	return path(append([]string{"v1", "agents", agent}, rest...)...)
 }
 
-// Agents returns all agents.
+// Agents returns all agents of the platform and of the tenant of the caller.
 func (c *Client) Agents(ctx context.Context) (Document[AgentList], error) {
 	return document[AgentList](ctx, c, get("/v1/agents", nil))
 }
@@ -43,10 +63,10 @@ func (c *Client) Agent(ctx context.Context, agent string) (Document[Agent], erro
 	return document[Agent](ctx, c, get(agentPath(agent), nil))
 }
 
-// PutAgent publishes a definition in YAML. If expected is not empty, the server publishes it only
-// if expected is the current revision, and otherwise answers 412.
-func (c *Client) PutAgent(ctx context.Context, agent string, definition []byte, expected string) (Document[Agent], error) {
-	r := request{method: http.MethodPut, path: agentPath(agent), body: definition}
+// PutAgent publishes a definition in YAML, by default for the platform. If expected is not empty, the
+// server publishes it only if expected is the current revision, and otherwise answers 412.
+func (c *Client) PutAgent(ctx context.Context, scope Scope, agent string, definition []byte, expected string) (Document[Agent], error) {
+	r := request{method: http.MethodPut, path: agentPath(agent), query: scope.query(), body: definition}
 	r.header = map[string]string{"Accept": jsonType, "Content-Type": "application/yaml"}
 	if expected != "" {
 		r.header["If-Match"] = `"` + expected + `"`
@@ -60,6 +80,7 @@ type Revision struct {
 	PublishedAt time.Time `json:"publishedAt"`
 	Source      string    `json:"source"` // directory or put
 	Current     bool      `json:"current"`
+	Scope       Scope     `json:"scope"`
 	// By is the subject that has published the revision over HTTP, and ByTenant its tenant.
 	By       string `json:"by,omitempty"`
 	ByTenant string `json:"byTenant,omitempty"`

@@ -42,7 +42,9 @@ type ToolCall struct {
 	QuestionRecord uint64   `json:"question,omitempty"`
 	OnExpiry       OnExpiry `json:"onExpiry,omitempty"`
 	// HandOverTo is the agent to which the call hands the thread over; "" = it does not.
-	HandOverTo string `json:"handOverTo,omitempty"`
+	// HandOverRevision is the revision of that agent.
+	HandOverTo       string `json:"handOverTo,omitempty"`
+	HandOverRevision string `json:"handOverRevision,omitempty"`
 	// Votes are those that approved before the deciding one. RememberedRule is the digest of the
 	// rule under which the approval covers further calls; "" = it does not.
 	Votes          []Vote `json:"votes,omitempty"`

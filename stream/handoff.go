@@ -17,6 +17,8 @@ import (
 type Handoff struct {
 	From string `json:"from"`
 	To   string `json:"to"`
+	// OfTenant tells that To is an agent of the tenant. Otherwise it is one of the platform.
+	OfTenant bool `json:"ofTenant,omitempty"`
 }
 
 // CustomHandoff is the name of the CUSTOM event that tells clients of a handoff.
@@ -34,8 +36,19 @@ func (h Handoff) Event() (agui.Event, error) {
 // HandoffTrail is the handoff of a thread: the agent To has it.
 type HandoffTrail struct {
 	To string `json:"to"`
+	// OfTenant is that of the last Handoff.
+	OfTenant bool `json:"ofTenant,omitempty"`
 	// From are the agents that have handed it over and did not get it back, the first one first.
 	From []string `json:"from"`
+}
+
+// Referrer returns the tenant for which the name To is looked up, in a thread of a tenant; "" = it is
+// an agent of the platform.
+func (h *HandoffTrail) Referrer(tenant string) string {
+	if h.OfTenant {
+		return tenant
+	}
+	return ""
 }
 
 // MaxHandoffTrail bounds HandoffTrail.From. Beyond it the first agent is forgotten: it has the

@@ -246,7 +246,7 @@ func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 	in.Votes, in.RememberedRule = c.votes, c.remember
 	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
 	if c.handoff != nil {
-		in.HandOverTo = c.handoff.Agent
+		in.HandOverTo, in.HandOverRevision = c.handoff.Agent, c.handoff.Revision
 	}
 	if c.answeredQuestion != nil {
 		in.QuestionRecord = c.answeredQuestion.Seq

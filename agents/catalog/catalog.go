@@ -1,9 +1,23 @@
 // Package catalog stores definitions of agents in a key-value bucket of NATS JetStream that all
 // processes share.
 //
-//	<agent>/<revision>       a definition; never changes
-//	published.<agent>.<n>    the agent's n-th publication: the revision that became current,
-//	                         and its source
+//	<agent>/<revision>                a definition of an agent of the platform; never changes
+//	published.<agent>.<n>             the agent's n-th publication: the revision that became
+//	                                  current, and its source
+//	<tenant>/<agent>/<revision>       a definition of an agent of a tenant
+//	published.<tenant>.<agent>.<n>    a publication of it. <tenant> is a stream.KeyToken
+//
+// An agent belongs to the platform or to a tenant. A tenant's agent is unknown to other tenants. A
+// revision tells to which of both its agent belongs (OfTenant), so an agent and its revision, as
+// the log and histories have them, name one definition for the runs of a tenant.
+//
+// # Names
+//
+// A name means an agent of the platform where an agent of the platform refers to it: a tenant
+// cannot replace a part of an agent that it does not own. Where a tenant's agent or one of its
+// callers uses the name, it means the tenant's agent, or the platform's if the tenant has none. Put
+// refuses a name of the platform for a tenant's agent (ErrTaken). If the platform publishes the
+// name of a tenant's agent later, the tenant keeps its agent, and may publish further revisions.
 //
 // The last publication is the current one. A publisher creates the key after the last one. If
 // several publish concurrently, one succeeds and the others read again, so the publications form a
@@ -51,25 +65,29 @@ func (e *UnknownError) Is(target error) bool {
 	return target == ErrUnknownAgent && e.Revision == "" || target == ErrUnknownRevision && e.Revision != ""
 }
 
-// Catalog reads and publishes definitions. Revision, Latest and Names read the bucket; Current,
-// List and Publications read the memory that Watch fills, and are empty without it. It is safe for
-// concurrent use.
+// Catalog reads and publishes definitions. Revision, Latest and Names read the bucket; the other
+// lookups read the memory that Watch fills, and are empty without it. It is safe for concurrent
+// use.
+//
+// The parameter tenant of a lookup is the tenant for which it is made; "" = for an agent of the
+// platform, and the lookup finds only agents of the platform.
 type Catalog struct {
 	log *stream.Log
 	kv  jetstream.KeyValue
 
-	revisions sync.Map // "agent/revision" → *agents.Definition; entries never change
+	revisions sync.Map // key in the bucket → *agents.Definition; entries never change
 
 	mu           sync.RWMutex
-	current      map[string]Published
-	publications map[string][]Publication // by agent, in the order of their numbers
-	changed      chan struct{}            // closed and replaced after a publication; nil = Watch was not called
+	current      map[address]Published
+	publications map[address][]Publication // in the order of their numbers
+	changed      chan struct{}             // closed and replaced after a publication; nil = Watch was not called
 }
 
 // Published is an agent's current definition.
 type Published struct {
 	*agents.Definition
 	Revision string
+	Tenant   string // to which the agent belongs; "" = to the platform
 }
 
 // Open opens the bucket, and creates it if it is missing.
@@ -78,7 +96,7 @@ func Open(ctx context.Context, l *stream.Log) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Catalog{log: l, kv: kv, current: map[string]Published{}, publications: map[string][]Publication{}}, nil
+	return &Catalog{log: l, kv: kv, current: map[address]Published{}, publications: map[address][]Publication{}}, nil
 }
 
 // A definition is written before its publication, but the replica that answers may lag. So Revision
@@ -100,10 +118,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Revision returns a definition by its revision. The caller must not change it. For an unknown
-// revision it blocks for 2 s, and then fails with ErrUnknownRevision.
-func (c *Catalog) Revision(ctx context.Context, agent, revision string) (*agents.Definition, error) {
-	key := agent + "/" + revision
+// Revision returns a definition by its revision. The caller must not change it. A revision of an
+// agent of another tenant is unknown. For an unknown revision Revision blocks for 2 s, and then
+// fails with ErrUnknownRevision.
+func (c *Catalog) Revision(ctx context.Context, tenant, agent, revision string) (*agents.Definition, error) {
+	key := addressOf(Referrer(tenant, revision), agent).definitionKey(revision)
 	if d, ok := c.revisions.Load(key); ok {
 		return d.(*agents.Definition), nil
 	}
@@ -128,34 +147,39 @@ func (c *Catalog) Revision(ctx context.Context, agent, revision string) (*agents
 	return d, nil
 }
 
-// Current returns an agent's current definition from memory, or ErrUnknownAgent. It requires Watch.
-func (c *Catalog) Current(name string) (Published, error) {
+// Current returns the current definition of the agent that a name means for a tenant, from memory,
+// or ErrUnknownAgent. It requires Watch.
+func (c *Catalog) Current(tenant, name string) (Published, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	p, ok := c.current[name]
-	if !ok {
-		return Published{}, &UnknownError{Agent: name}
+	for _, a := range candidates(tenant, name) {
+		if p, ok := c.current[a]; ok {
+			return p, nil
+		}
 	}
-	return p, nil
+	return Published{}, &UnknownError{Agent: name}
 }
 
-// Latest returns an agent's current definition from the bucket, or ErrUnknownAgent. It does not
+// Latest returns the current definition of the agent that a name means for a tenant, from the
+// bucket, or ErrUnknownAgent. It does not require Watch.
+func (c *Catalog) Latest(ctx context.Context, tenant, name string) (Published, error) {
+	for _, a := range candidates(tenant, name) {
+		last, err := c.lastPublication(ctx, a)
+		if err != nil {
+			return Published{}, err
+		}
+		if last.Revision != "" {
+			d, err := c.Revision(ctx, last.Tenant, name, last.Revision)
+			return Published{Definition: d, Revision: last.Revision, Tenant: last.Tenant}, err
+		}
+	}
+	return Published{}, &UnknownError{Agent: name}
+}
+
+// Names returns the names of all agents of the platform in the bucket, unordered. It does not
 // require Watch.
-func (c *Catalog) Latest(ctx context.Context, name string) (Published, error) {
-	last, err := c.lastPublication(ctx, name)
-	if err != nil {
-		return Published{}, err
-	}
-	if last.Revision == "" {
-		return Published{}, &UnknownError{Agent: name}
-	}
-	d, err := c.Revision(ctx, name, last.Revision)
-	return Published{Definition: d, Revision: last.Revision}, err
-}
-
-// Names returns the names of all agents in the bucket, unordered. It does not require Watch.
 func (c *Catalog) Names(ctx context.Context) ([]string, error) {
-	lister, err := c.kv.ListKeysFiltered(ctx, publishedPrefix+">")
+	lister, err := c.kv.ListKeysFiltered(ctx, publishedPrefix+"*.*")
 	if err != nil {
 		return nil, fmt.Errorf("catalog: names: %w: %w", stream.ErrUnavailable, err)
 	}
@@ -167,24 +191,54 @@ func (c *Catalog) Names(ctx context.Context) ([]string, error) {
 	return slices.Collect(maps.Keys(names)), nil
 }
 
-// List returns all current definitions, sorted by name. It requires Watch.
-func (c *Catalog) List() []Published {
+// List returns the current definitions of all agents that names mean for a tenant, sorted by name.
+// It requires Watch.
+func (c *Catalog) List(tenant string) []Published {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	list := make([]Published, 0, len(c.current))
-	for _, p := range c.current {
-		list = append(list, p)
+	byName := map[string]Published{}
+	for a, p := range c.current {
+		if _, isFound := byName[a.name]; a.isOf(tenant) || a.isOf("") && !isFound {
+			byName[a.name] = p
+		}
 	}
-	slices.SortFunc(list, func(a, b Published) int { return strings.Compare(a.Name, b.Name) })
-	return list
+	return slices.SortedFunc(maps.Values(byName), func(a, b Published) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Publications returns the publications of an agent in order; the last one is current. It fails
-// with ErrUnknownAgent if there are none. It requires Watch.
-func (c *Catalog) Publications(name string) ([]Publication, error) {
+// Count returns the number of agents that belong to a tenant; "" = to the platform. It requires
+// Watch.
+func (c *Catalog) Count(tenant string) int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	list := c.publications[name]
+	n := 0
+	for a := range c.current {
+		if a.isOf(tenant) {
+			n++
+		}
+	}
+	return n
+}
+
+// TenantsWith returns how many tenants have an agent of a name. It requires Watch.
+func (c *Catalog) TenantsWith(name string) int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	n := 0
+	for a := range c.current {
+		if a.name == name && !a.isOf("") {
+			n++
+		}
+	}
+	return n
+}
+
+// Publications returns the publications of an agent that belongs to a tenant ("" = to the
+// platform), in order; the last one is current. It fails with ErrUnknownAgent if there are none. It
+// requires Watch.
+func (c *Catalog) Publications(tenant, name string) ([]Publication, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	list := c.publications[addressOf(tenant, name)]
 	if len(list) == 0 {
 		return nil, &UnknownError{Agent: name}
 	}

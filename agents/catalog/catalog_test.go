@@ -59,19 +59,19 @@ func TestPublicationKeepsOldRevisions(t *testing.T) {
 	}
 	other := node() // it has only the data of the bucket
 	watch(t, ctx, other)
-	if p, err := other.Current("a"); err != nil || p.Revision != second || p.Instructions != "two" {
+	if p, err := other.Current("", "a"); err != nil || p.Revision != second || p.Instructions != "two" {
 		t.Errorf("current is %+v (%v), want the second revision", p, err)
 	}
-	if d, err := other.Revision(ctx, "a", first); err != nil || d.Instructions != "one" {
+	if d, err := other.Revision(ctx, "", "a", first); err != nil || d.Instructions != "one" {
 		t.Errorf("first revision: got %+v (%v), want the instructions one", d, err)
 	}
 	if names, err := node().Names(ctx); err != nil || !slices.Equal(names, []string{"a"}) {
 		t.Errorf("Names = %q, %v, want a", names, err)
 	}
-	if _, err := other.Current("nobody"); !errors.Is(err, catalog.ErrUnknownAgent) {
+	if _, err := other.Current("", "nobody"); !errors.Is(err, catalog.ErrUnknownAgent) {
 		t.Errorf("Current of an unknown agent: got %v, want %v", err, catalog.ErrUnknownAgent)
 	}
-	if _, err := other.Revision(ctx, "a", "0000"); !errors.Is(err, catalog.ErrUnknownRevision) {
+	if _, err := other.Revision(ctx, "", "a", "0000"); !errors.Is(err, catalog.ErrUnknownRevision) {
 		t.Errorf("Revision of an unknown revision: got %v, want %v", err, catalog.ErrUnknownRevision)
 	}
 }
@@ -95,7 +95,7 @@ func TestNodesPublishConcurrently(t *testing.T) {
 	wait.Wait()
 	c := node()
 	watch(t, ctx, c)
-	if p, err := c.Current("a"); err != nil || p.Instructions == "" {
+	if p, err := c.Current("", "a"); err != nil || p.Instructions == "" {
 		t.Errorf("Current = %+v, %v, want instructions", p, err)
 	}
 }

@@ -17,6 +17,7 @@ const (
 
 // Publication records that a revision became the current one of its agent.
 type Publication struct {
+	Tenant   string // to which the agent belongs; "" = to the platform
 	Number   uint64 // from 1, without gaps
 	Revision string
 	Source   Source
@@ -26,7 +27,9 @@ type Publication struct {
 }
 
 // publication is the stored form of a Publication. The key has the number, and the bucket the time.
+// The key has only a token of the tenant.
 type publication struct {
+	Tenant   string          `json:"tenant,omitempty"`
 	Revision string          `json:"revision"`
 	Source   Source          `json:"source"`
 	By       *auth.Principal `json:"by,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -20,6 +21,8 @@ var (
 	ErrKept = errors.New("catalog: the definition that was published over HTTP stays current")
 	// ErrMismatch: the agent's current revision is not the one that the publisher expects.
 	ErrMismatch = errors.New("catalog: another revision is current")
+	// ErrTaken: the platform has an agent of the name, which a tenant cannot give to a new agent.
+	ErrTaken = errors.New("catalog: the platform has an agent of this name")
 )
 
 // Publish makes a definition of a directory the current one of its agent, and returns its revision.
@@ -38,13 +41,20 @@ func (c *Catalog) Publish(ctx context.Context, d *agents.Definition, force bool)
 	})
 }
 
-// Put makes a definition the current one of its agent, as a publication of a caller, and returns its
-// revision. by nil = an anonymous caller. It calls expected
+// Put makes a definition the current one of an agent of a tenant ("" = of the platform), as a
+// publication of a caller, and returns its revision. by nil = an anonymous caller. It calls expected
 // with the current revision ("" = none), and fails with ErrMismatch if expected returns false. No
-// other publication happens between that call and this publication. To put the current definition
-// again changes nothing.
-func (c *Catalog) Put(ctx context.Context, d *agents.Definition, by *auth.Principal, expected func(current string) bool) (revision string, err error) {
-	return c.publish(ctx, d, Publication{Source: SourcePut, By: by}, func(last Publication) error {
+// other publication of the agent happens between that call and this publication. To put the current
+// definition again changes nothing. A new agent of a tenant with a name of the platform is ErrTaken.
+func (c *Catalog) Put(
+	ctx context.Context, tenant string, d *agents.Definition, by *auth.Principal, expected func(current string) bool,
+) (revision string, err error) {
+	return c.publish(ctx, d, Publication{Tenant: tenant, Source: SourcePut, By: by}, func(last Publication) error {
+		if tenant != "" && last.Number == 0 {
+			if err := c.checkName(ctx, d.Name); err != nil {
+				return err
+			}
+		}
 		if !expected(last.Revision) {
 			return fmt.Errorf("%w: %s", ErrMismatch, d.Name)
 		}
@@ -52,7 +62,16 @@ func (c *Catalog) Put(ctx context.Context, d *agents.Definition, by *auth.Princi
 	})
 }
 
-// publish creates the next publication, with the source and the author of p, if check returns nil for the last one, and waits until this
+// checkName returns ErrTaken if the platform has an agent of a name.
+func (c *Catalog) checkName(ctx context.Context, name string) error {
+	last, err := c.lastPublication(ctx, addressOf("", name))
+	if err == nil && last.Number > 0 {
+		err = fmt.Errorf("%w: %s", ErrTaken, name)
+	}
+	return err
+}
+
+// publish creates the next publication, with the tenant, the source and the author of p, if check returns nil for the last one, and waits until this
 // process sees it. If the same source has already made the revision current, publish does nothing
 // and does not call check: the request is a repetition.
 func (c *Catalog) publish(ctx context.Context, d *agents.Definition, p Publication, check func(last Publication) error) (string, error) {
@@ -60,28 +79,28 @@ func (c *Catalog) publish(ctx context.Context, d *agents.Definition, p Publicati
 	if err != nil {
 		return "", err
 	}
-	revision, isStored := d.Revision(), false
+	agent, revision, isStored := addressOf(p.Tenant, d.Name), RevisionOf(p.Tenant, d), false
 	for {
-		last, err := c.lastPublication(ctx, d.Name)
+		last, err := c.lastPublication(ctx, agent)
 		if err != nil {
 			return "", err
 		}
 		if last.Revision == revision && last.Source == p.Source {
-			return revision, c.await(ctx, d.Name, last.Number)
+			return revision, c.await(ctx, agent, last.Number)
 		}
 		if err := check(last); err != nil {
 			return "", err
 		}
 		if !isStored {
-			if err := c.store(ctx, d.Name, revision, body); err != nil {
+			if err := c.store(ctx, agent, revision, body); err != nil {
 				return "", err
 			}
 			isStored = true
 		}
 		p.Number, p.Revision = last.Number+1, revision
-		err = c.append(ctx, d.Name, p)
+		err = c.append(ctx, agent, p)
 		if err == nil {
-			return revision, c.await(ctx, d.Name, last.Number+1)
+			return revision, c.await(ctx, agent, last.Number+1)
 		}
 		if !errors.Is(err, jetstream.ErrKeyExists) {
 			return "", fmt.Errorf("catalog: publish %s: %w: %w", d.Name, stream.ErrUnavailable, err)
@@ -93,40 +112,40 @@ func (c *Catalog) publish(ctx context.Context, d *agents.Definition, p Publicati
 }
 
 // store writes a definition, unless the bucket has it.
-func (c *Catalog) store(ctx context.Context, name, revision string, body []byte) error {
-	_, err := c.kv.Create(ctx, name+"/"+revision, body)
+func (c *Catalog) store(ctx context.Context, agent address, revision string, body []byte) error {
+	_, err := c.kv.Create(ctx, agent.definitionKey(revision), body)
 	if err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
-		return fmt.Errorf("catalog: publish %s: %w: %w", name, stream.ErrUnavailable, err)
+		return fmt.Errorf("catalog: publish %s: %w: %w", agent.name, stream.ErrUnavailable, err)
 	}
 	return nil
 }
 
 // append creates the key of a publication. It fails with jetstream.ErrKeyExists if another
 // publisher has created it.
-func (c *Catalog) append(ctx context.Context, name string, p Publication) error {
-	body, err := json.Marshal(publication{Revision: p.Revision, Source: p.Source, By: p.By})
+func (c *Catalog) append(ctx context.Context, agent address, p Publication) error {
+	body, err := json.Marshal(publication{Tenant: p.Tenant, Revision: p.Revision, Source: p.Source, By: p.By})
 	if err != nil {
 		return err
 	}
-	_, err = c.kv.Create(ctx, keyOf(name, p.Number), body)
+	_, err = c.kv.Create(ctx, agent.publishedKeys()+strconv.FormatUint(p.Number, 10), body)
 	return err
 }
 
 // lastPublication reads an agent's last publication from the bucket; its number is 0 if there is
 // none. A watch delivers all keys of the agent, and then nil.
-func (c *Catalog) lastPublication(ctx context.Context, name string) (last Publication, err error) {
-	w, err := c.kv.Watch(ctx, publishedPrefix+name+".*")
+func (c *Catalog) lastPublication(ctx context.Context, agent address) (last Publication, err error) {
+	w, err := c.kv.Watch(ctx, agent.publishedKeys()+"*")
 	if err != nil {
-		return last, fmt.Errorf("catalog: %s: %w: %w", name, stream.ErrUnavailable, err)
+		return last, fmt.Errorf("catalog: %s: %w: %w", agent.name, stream.ErrUnavailable, err)
 	}
 	defer func() { _ = w.Stop() }()
 	for {
 		select {
 		case <-ctx.Done():
-			return last, fmt.Errorf("catalog: %s: %w", name, context.Cause(ctx))
+			return last, fmt.Errorf("catalog: %s: %w", agent.name, context.Cause(ctx))
 		case entry, ok := <-w.Updates():
 			if !ok {
-				return last, fmt.Errorf("catalog: %s: %w: the watch ended", name, stream.ErrUnavailable)
+				return last, fmt.Errorf("catalog: %s: %w: the watch ended", agent.name, stream.ErrUnavailable)
 			}
 			if entry == nil {
 				return last, nil

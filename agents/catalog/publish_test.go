@@ -24,14 +24,14 @@ func TestPublicationsAreListedInOrder(t *testing.T) {
 	watch(t, ctx, c)
 	began := time.Now().Add(-time.Minute)
 	for _, text := range []string{"one", "two", "one"} {
-		revision, err := c.Put(ctx, definition("a", text), nil, acceptAny)
+		revision, err := c.Put(ctx, "", definition("a", text), nil, acceptAny)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p, err := c.Current("a"); err != nil || p.Revision != revision {
+		if p, err := c.Current("", "a"); err != nil || p.Revision != revision {
 			t.Fatalf("current revision = %s (%v), want %s", p.Revision, err, revision)
 		}
-		if again, err := c.Put(ctx, definition("a", text), nil, acceptAny); err != nil || again != revision {
+		if again, err := c.Put(ctx, "", definition("a", text), nil, acceptAny); err != nil || again != revision {
 			t.Fatalf("revision of a repeated publication = %s (%v), want %s", again, err, revision)
 		}
 	}
@@ -39,7 +39,7 @@ func TestPublicationsAreListedInOrder(t *testing.T) {
 	other := node()
 	watch(t, ctx, other)
 	for _, c := range []*catalog.Catalog{c, other} {
-		list, err := c.Publications("a")
+		list, err := c.Publications("", "a")
 		if err != nil || len(list) != 3 {
 			t.Fatalf("Publications = %+v (%v), want 3", list, err)
 		}
@@ -48,10 +48,10 @@ func TestPublicationsAreListedInOrder(t *testing.T) {
 				t.Errorf("publication %d: got %+v, want that number, its revision and its source", i+1, p)
 			}
 		}
-		if p, err := c.Current("a"); err != nil || p.Instructions != "one" {
+		if p, err := c.Current("", "a"); err != nil || p.Instructions != "one" {
 			t.Errorf("Current = %+v (%v), want the instructions one", p, err)
 		}
-		if _, err := c.Publications("nobody"); !errors.Is(err, catalog.ErrUnknownAgent) {
+		if _, err := c.Publications("", "nobody"); !errors.Is(err, catalog.ErrUnknownAgent) {
 			t.Errorf("Publications of an unknown agent: got %v, want %v", err, catalog.ErrUnknownAgent)
 		}
 	}
@@ -63,16 +63,16 @@ func TestManyPublications(t *testing.T) {
 	ctx, node := open(t)
 	c := node()
 	for i := range 12 {
-		if _, err := c.Put(ctx, definition("a", strconv.Itoa(i)), nil, acceptAny); err != nil {
+		if _, err := c.Put(ctx, "", definition("a", strconv.Itoa(i)), nil, acceptAny); err != nil {
 			t.Fatal(err)
 		}
 	}
 	watch(t, ctx, c)
-	list, err := c.Publications("a")
+	list, err := c.Publications("", "a")
 	if err != nil || len(list) != 12 || list[11].Number != 12 {
 		t.Errorf("got %d publications, %v: %+v, want 12", len(list), err, list)
 	}
-	if p, _ := c.Current("a"); p.Definition == nil || p.Instructions != "11" {
+	if p, _ := c.Current("", "a"); p.Definition == nil || p.Instructions != "11" {
 		t.Errorf("Current = %+v, want the instructions 11", p)
 	}
 }
@@ -92,14 +92,14 @@ func TestDirectoryKeepsPublishedDefinitions(t *testing.T) {
 	}
 	put := func(text string) {
 		t.Helper()
-		if _, err := c.Put(ctx, definition("a", text), nil, acceptAny); err != nil {
+		if _, err := c.Put(ctx, "", definition("a", text), nil, acceptAny); err != nil {
 			t.Fatal(err)
 		}
 	}
 	current := func(text string, source catalog.Source) {
 		t.Helper()
-		p, err := c.Current("a")
-		list, listed := c.Publications("a")
+		p, err := c.Current("", "a")
+		list, listed := c.Publications("", "a")
 		if err := errors.Join(err, listed); err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestPutRefusesOutdatedRevision(t *testing.T) {
 		)
 		for i, c := range nodes {
 			wait.Go(func() {
-				revision, err := c.Put(ctx, definition("a", strconv.Itoa(round*10+i)), nil, func(current string) bool { return current == was })
+				revision, err := c.Put(ctx, "", definition("a", strconv.Itoa(round*10+i)), nil, func(current string) bool { return current == was })
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {
@@ -160,7 +160,7 @@ func TestPutRefusesOutdatedRevision(t *testing.T) {
 	}
 	c := node()
 	watch(t, ctx, c)
-	if list, err := c.Publications("a"); err != nil || len(list) != 3 || list[2].Revision != was {
+	if list, err := c.Publications("", "a"); err != nil || len(list) != 3 || list[2].Revision != was {
 		t.Errorf("Publications = %+v (%v), want 3 with the last %s", list, err, was)
 	}
 }
@@ -175,7 +175,7 @@ func TestConcurrentPublicationsAreAllListed(t *testing.T) {
 		c := node()
 		wait.Go(func() {
 			for n := range 5 {
-				if _, err := c.Put(ctx, definition("a", strconv.Itoa(i*10+n)), nil, acceptAny); err != nil {
+				if _, err := c.Put(ctx, "", definition("a", strconv.Itoa(i*10+n)), nil, acceptAny); err != nil {
 					t.Error(err)
 				}
 			}
@@ -184,7 +184,7 @@ func TestConcurrentPublicationsAreAllListed(t *testing.T) {
 	wait.Wait()
 	c := node()
 	watch(t, ctx, c)
-	list, err := c.Publications("a")
+	list, err := c.Publications("", "a")
 	if err != nil || len(list) != 20 {
 		t.Fatalf("number of publications = %d (%v), want 20", len(list), err)
 	}
@@ -205,7 +205,7 @@ func TestPublishingEndsWithContext(t *testing.T) {
 	w.Stop()
 	brief, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	if _, err := c.Put(brief, definition("a", "one"), nil, acceptAny); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Put(brief, "", definition("a", "one"), nil, acceptAny); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Put with an ended context: got %v, want %v", err, context.DeadlineExceeded)
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -17,26 +15,20 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-const publishedPrefix = "published."
-
-// keyOf returns the key of a publication.
-func keyOf(name string, number uint64) string {
-	return publishedPrefix + name + "." + strconv.FormatUint(number, 10)
-}
-
-// decodePublication returns the publication of an entry. ok is false if the key was deleted or the
-// entry is invalid.
-func decodePublication(entry jetstream.KeyValueEntry) (name string, p Publication, ok bool) {
-	name, number, ok := strings.Cut(strings.TrimPrefix(entry.Key(), publishedPrefix), ".")
+// decodePublication returns the agent and the publication of an entry. ok is false if the key was
+// deleted or the entry is invalid.
+func decodePublication(entry jetstream.KeyValueEntry) (agent address, p Publication, ok bool) {
+	agent, number, ok := parsePublishedKey(entry.Key())
 	if !ok || entry.Operation() != jetstream.KeyValuePut {
-		return name, p, false
+		return agent, p, false
 	}
-	n, err := strconv.ParseUint(number, 10, 64)
 	var stored publication
-	if err != nil || json.Unmarshal(entry.Value(), &stored) != nil {
-		return name, p, false
+	if json.Unmarshal(entry.Value(), &stored) != nil || !agent.isOf(stored.Tenant) {
+		return agent, p, false
 	}
-	return name, Publication{Number: n, Revision: stored.Revision, Source: stored.Source, By: stored.By, At: entry.Created()}, true
+	return agent, Publication{
+		Tenant: stored.Tenant, Number: number, Revision: stored.Revision, Source: stored.Source, By: stored.By, At: entry.Created(),
+	}, true
 }
 
 // Watch keeps the current definitions in memory. It returns when it has loaded all present
@@ -53,60 +45,60 @@ func (c *Catalog) Watch(ctx context.Context) (*watch.Watch, error) {
 // of these are loaded.
 type loading struct {
 	catalog *Catalog
-	last    map[string]Publication
+	last    map[address]Publication
 }
 
 // newLoading begins a load, see [watch.Receiver].
-func (c *Catalog) newLoading() watch.Loading { return &loading{c, map[string]Publication{}} }
+func (c *Catalog) newLoading() watch.Loading { return &loading{c, map[address]Publication{}} }
 
 // Take implements [watch.Loading].
 func (l *loading) Take(entry jetstream.KeyValueEntry) {
-	if name, p, ok := decodePublication(entry); ok {
-		l.catalog.addPublication(name, p, nil)
-		l.last[name] = p
+	if agent, p, ok := decodePublication(entry); ok {
+		l.catalog.addPublication(agent, p, nil)
+		l.last[agent] = p
 	}
 }
 
 // Done implements [watch.Loading]: it loads the definitions. Unlike other copies it does not
 // replace the memory: publications are never deleted.
 func (l *loading) Done(ctx context.Context, _ uint64) {
-	for name, p := range l.last {
-		l.catalog.addPublication(name, p, l.catalog.load(ctx, name, p.Revision))
+	for agent, p := range l.last {
+		l.catalog.addPublication(agent, p, l.catalog.load(ctx, agent.name, p))
 	}
 	l.catalog.notifyWaiters()
 }
 
 // applyChange applies a change of the bucket, see [watch.Receiver].
 func (c *Catalog) applyChange(ctx context.Context, change jetstream.KeyValueEntry) {
-	if name, p, ok := decodePublication(change); ok { // an operator may have deleted a key: that changes nothing here
-		c.addPublication(name, p, c.load(ctx, name, p.Revision))
+	if agent, p, ok := decodePublication(change); ok { // an operator may have deleted a key: that changes nothing here
+		c.addPublication(agent, p, c.load(ctx, agent.name, p))
 		c.notifyWaiters()
 	}
 }
 
-// load returns a definition; nil if it cannot be decoded, because a newer version of Perdure wrote
+// load returns the definition of a publication; nil if it cannot be decoded, because a newer version of Perdure wrote
 // it. While the bucket is unavailable it tries again, because the watch delivers each change once.
-func (c *Catalog) load(ctx context.Context, name, revision string) *agents.Definition {
-	d, err := c.Revision(ctx, name, revision)
+func (c *Catalog) load(ctx context.Context, name string, p Publication) *agents.Definition {
+	d, err := c.Revision(ctx, p.Tenant, name, p.Revision)
 	for errors.Is(err, stream.ErrUnavailable) && sleep(ctx, pollInterval) == nil {
-		d, err = c.Revision(ctx, name, revision)
+		d, err = c.Revision(ctx, p.Tenant, name, p.Revision)
 	}
 	return d
 }
 
 // addPublication adds a publication, unless it is there: a watch that begins again delivers all of
 // them. d is its definition; with nil the previous definition stays current.
-func (c *Catalog) addPublication(name string, p Publication, d *agents.Definition) {
+func (c *Catalog) addPublication(agent address, p Publication, d *agents.Definition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := c.publications[name]
+	list := c.publications[agent]
 	index, found := slices.BinarySearchFunc(list, p.Number, func(p Publication, n uint64) int { return cmp.Compare(p.Number, n) })
 	if !found {
 		list = slices.Insert(list, index, p)
-		c.publications[name] = list
+		c.publications[agent] = list
 	}
 	if d != nil && index == len(list)-1 {
-		c.current[name] = Published{Definition: d, Revision: p.Revision}
+		c.current[agent] = Published{Definition: d, Revision: p.Revision, Tenant: p.Tenant}
 	}
 }
 
@@ -122,10 +114,10 @@ func (c *Catalog) notifyWaiters() {
 
 // await waits until the memory has a publication, so that its publisher can read it at once.
 // Without Watch it returns nil.
-func (c *Catalog) await(ctx context.Context, name string, number uint64) error {
+func (c *Catalog) await(ctx context.Context, agent address, number uint64) error {
 	for {
 		c.mu.RLock()
-		list, changed := c.publications[name], c.changed
+		list, changed := c.publications[agent], c.changed
 		c.mu.RUnlock()
 		if changed == nil || len(list) > 0 && list[len(list)-1].Number >= number {
 			return nil
@@ -133,7 +125,7 @@ func (c *Catalog) await(ctx context.Context, name string, number uint64) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("catalog: %s: %w", name, context.Cause(ctx))
+			return fmt.Errorf("catalog: %s: %w", agent.name, context.Cause(ctx))
 		}
 	}
 }

@@ -2,7 +2,9 @@ package access
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth"
@@ -85,13 +87,39 @@ func (g *Guard) CheckSchedule(ctx context.Context, owner *auth.Principal, action
 	return g.Policies.Check(p, action, policy.Schedule(p.Tenant, subject), policy.Context{})
 }
 
-// CheckAgent returns nil if the caller may do something with an agent of the platform.
-func (g *Guard) CheckAgent(ctx context.Context, name string, action policy.Action) error {
+// CheckAgent returns nil if the caller may do something with an agent of a tenant; "" = of the
+// platform.
+func (g *Guard) CheckAgent(ctx context.Context, tenant, name string, action policy.Action) error {
 	p, err := request.Principal(ctx)
 	if err != nil {
 		return err
 	}
-	return g.Policies.Check(p, action, policy.Agent("", name), policy.Context{})
+	return g.Policies.Check(p, action, policy.Agent(tenant, name), policy.Context{})
+}
+
+// CheckUses returns nil if the caller may name all that a definition uses in an agent of its
+// tenant. The error is a 403 with the key of the first name that it may not.
+func (g *Guard) CheckUses(ctx context.Context, d *agents.Definition) error {
+	p, err := request.Principal(ctx)
+	if err != nil {
+		return err
+	}
+	for _, use := range d.Uses() {
+		action, resource := policy.UseTool, policy.Tool(use.Name)
+		switch use.Kind {
+		case agents.UseModel:
+			action, resource = policy.UseModel, policy.Model(use.Name)
+		case agents.UseProgram:
+			action, resource = policy.UseProgram, policy.Program(use.Name)
+		}
+		if err := g.Policies.Check(p, action, resource, policy.Context{}); err != nil {
+			denied := *problem.Of(err)
+			denied.Pointer = problem.Pointer(use.Key)
+			denied.Detail = fmt.Sprintf("%s on the %s %.100q. The operator's policies decide what agents of tenants use", denied.Detail, use.Kind, use.Name)
+			return &denied
+		}
+	}
+	return nil
 }
 
 // check is Check with the context of the decision.

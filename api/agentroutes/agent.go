@@ -18,6 +18,9 @@ type Agent struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Model       string `json:"model"`
+	// Scope tells to whom the agent belongs. Tenant is set for ScopeTenant.
+	Scope  Scope  `json:"scope"`
+	Tenant string `json:"tenant,omitempty"`
 	// Tools are the names and patterns in the definition, with prefixes for subagents, handoffs and
 	// client tools. Revision is the SHA-256 of the definition. Capabilities are AG-UI's.
 	Tools        []string               `json:"tools,omitempty"`
@@ -31,10 +34,14 @@ type Agent struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// listAgents serves GET /v1/agents: all published agents by name, in one page.
+// listAgents serves GET /v1/agents: all agents that the caller may run by name, in one page.
 func (r *Routes) listAgents(c *gin.Context) error {
+	caller, err := request.Principal(c.Request.Context())
+	if err != nil {
+		return err
+	}
 	list := []Agent{}
-	for _, p := range r.Catalog.List() {
+	for _, p := range r.Catalog.List(caller.Tenant) {
 		list = append(list, r.describe(p))
 	}
 	return request.WriteJSON(c, http.StatusOK, gin.H{"items": list})
@@ -43,7 +50,7 @@ func (r *Routes) listAgents(c *gin.Context) error {
 // showAgent serves GET /v1/agents/{agent}. The ETag is the current revision, for If-Match. An
 // unknown agent is a 404.
 func (r *Routes) showAgent(c *gin.Context) error {
-	p, err := r.Catalog.Current(request.Segment(c, "agent"))
+	p, err := r.current(c)
 	if err != nil {
 		return err
 	}
@@ -52,12 +59,12 @@ func (r *Routes) showAgent(c *gin.Context) error {
 }
 
 // describe returns the answer about a published agent, by what this process knows now: other
-// published agents, and the tools that workers have announced.
+// published agents to which its definition may refer, and the tools that workers have announced.
 func (r *Routes) describe(p catalog.Published) Agent {
 	others, missing := r.subagents(p)
 	a := Agent{
-		Name: p.Name, Description: p.Description, Model: p.Model, Tools: p.Tools, Revision: p.Revision,
-		Capabilities: capabilities(p, others, involvementOf(p.Definition, r.definition)),
+		Name: p.Name, Description: p.Description, Model: p.Model, Scope: scopeOf(p.Tenant), Tenant: p.Tenant, Tools: p.Tools, Revision: p.Revision,
+		Capabilities: capabilities(p, others, involvementOf(p.Definition, func(name string) *agents.Definition { return r.definition(p.Tenant, name) })),
 	}
 	if r.Tools != nil {
 		a.UnavailableTools = r.Tools.Missing(p.Tools)
@@ -66,15 +73,15 @@ func (r *Routes) describe(p catalog.Published) Agent {
 	return a
 }
 
-// warnings returns a warning for each name in a definition that this process does not know: not a
-// built-in, not in the folder of definitions, not announced, not published. Without Tools it
-// returns none.
-func (r *Routes) warnings(d *agents.Definition) []string {
+// warnings returns a warning for each name in the definition of an agent of a tenant that this
+// process does not know: not a built-in, not in the folder of definitions, not announced, not
+// published. Without Tools it returns none.
+func (r *Routes) warnings(tenant string, d *agents.Definition) []string {
 	if r.Tools == nil {
 		return nil
 	}
 	published := agents.Names{Agents: []string{d.Name}}
-	for _, p := range r.Catalog.List() {
+	for _, p := range r.Catalog.List(tenant) {
 		published.Agents = append(published.Agents, p.Name)
 	}
 	var all []string
@@ -92,9 +99,10 @@ func (r *Routes) warnings(d *agents.Definition) []string {
 	return all
 }
 
-// definition returns the current definition of an agent; nil = it is not published.
-func (r *Routes) definition(name string) *agents.Definition {
-	p, err := r.Catalog.Current(name)
+// definition returns the current definition of the agent that a name means for a tenant; nil = it is
+// not published.
+func (r *Routes) definition(tenant, name string) *agents.Definition {
+	p, err := r.Catalog.Current(tenant, name)
 	if err != nil {
 		return nil
 	}
@@ -105,7 +113,7 @@ func (r *Routes) definition(name string) *agents.Definition {
 // subagents and agents of handoffs that are not published.
 func (r *Routes) subagents(p catalog.Published) (others []agui.SubagentInfo, missing []string) {
 	for _, name := range agents.Subagents(p.Tools) {
-		d, err := r.Catalog.Current(name)
+		d, err := r.Catalog.Current(p.Tenant, name)
 		if err != nil {
 			missing = append(missing, agents.AgentPrefix+name)
 			continue
@@ -113,7 +121,7 @@ func (r *Routes) subagents(p catalog.Published) (others []agui.SubagentInfo, mis
 		others = append(others, agui.SubagentInfo{Name: name, Description: d.Description})
 	}
 	for _, name := range agents.Handoffs(p.Tools) {
-		if _, err := r.Catalog.Current(name); err != nil {
+		if _, err := r.Catalog.Current(p.Tenant, name); err != nil {
 			missing = append(missing, agents.HandoffPrefix+name)
 		}
 	}

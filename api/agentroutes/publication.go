@@ -3,6 +3,7 @@ package agentroutes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"mime"
 	"net/http"
 	"slices"
@@ -12,20 +13,36 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/api/auditing"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/audit"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/quota"
 )
 
 // putAgent serves PUT /v1/agents/{agent}: it publishes a definition as the current revision. It
 // answers 201 for a new agent and 200 otherwise, when the definition is durable. Active runs keep
-// their revision. Publishing the current definition again has no effect. The route needs the
-// administrators' role.
+// their revision. Publishing the current definition again has no effect. The parameter scope tells
+// whether the agent belongs to the platform, which is the default, or to the tenant of the caller.
+// The policies decide who may publish, and what an agent of a tenant may use.
 //
-// Errors: 400 invalid_agent with all mistakes, 400 invalid_precondition, 412 revision_mismatch,
-// 415. Names that this process does not know are warnings, not errors, because a worker may know them.
+// Errors: 400 invalid_agent with all mistakes, 400 invalid_precondition, 403 forbidden, 409
+// agent_name_taken, 412 revision_mismatch, 415. Names that this process does not know are warnings,
+// not errors, because a worker may know them.
 func (r *Routes) putAgent(c *gin.Context) error {
 	name := request.Segment(c, "agent")
+	tenant, isNamed, err := requestedTenant(c)
+	if err != nil {
+		return err
+	}
+	if !isNamed {
+		tenant = ""
+	}
+	auditing.Detail(c.Request.Context(), audit.DetailScope, string(scopeOf(tenant)))
+	if err := r.Access.CheckAgent(c.Request.Context(), tenant, name, policy.PublishAgent); err != nil {
+		return err
+	}
 	isExpected, err := precondition(c.Request.Header)
 	if err != nil {
 		return err
@@ -36,31 +53,51 @@ func (r *Routes) putAgent(c *gin.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	if _, err := r.Catalog.Current(name); errors.Is(err, catalog.ErrUnknownAgent) {
-		if err := r.Meter.Check(ctx, "", quota.Agents); err != nil { // agents belong to no tenant
+	if tenant != "" {
+		if err := r.checkUses(ctx, d); err != nil {
+			return err
+		}
+	}
+	if _, err := r.Catalog.Publications(tenant, name); errors.Is(err, catalog.ErrUnknownAgent) {
+		if err := r.Meter.Check(ctx, tenant, quota.Agents); err != nil {
 			return err
 		}
 	}
 	existed := true
 	// Put calls the function again if another publication wins the race, so existed is about the
 	// last attempt.
-	revision, err := r.Catalog.Put(ctx, d, request.Requester(ctx), func(current string) bool {
+	revision, err := r.Catalog.Put(ctx, tenant, d, request.Requester(ctx), func(current string) bool {
 		existed = current != ""
 		return isExpected(current)
 	})
 	if err != nil {
 		return err
 	}
-	answer := r.describe(catalog.Published{Definition: d, Revision: revision})
-	answer.Warnings = r.warnings(d)
+	answer := r.describe(catalog.Published{Definition: d, Revision: revision, Tenant: tenant})
+	answer.Warnings = r.warnings(tenant, d)
 	if len(answer.UnavailableTools) > 0 || len(answer.Warnings) > 0 {
 		r.Logger.WarnContext(ctx, "a published agent refers to names that this process does not know", "agent", name, "tools", answer.UnavailableTools, "warnings", answer.Warnings)
+	}
+	if n := r.Catalog.TenantsWith(name); tenant == "" && n > 0 {
+		answer.Warnings = append(answer.Warnings, fmt.Sprintf("%d tenants have an agent of their own with this name, and keep it", n))
 	}
 	c.Header("ETag", etag(revision))
 	if existed {
 		return request.WriteJSON(c, http.StatusOK, answer)
 	}
 	return request.WriteJSON(c, http.StatusCreated, answer)
+}
+
+// checkUses refuses a definition of a tenant's agent that uses what the policies do not permit. The
+// policies decide about each tool by its name, so the definition may have no patterns of workers'
+// tools.
+func (r *Routes) checkUses(ctx context.Context, d *agents.Definition) error {
+	for _, use := range d.Uses() {
+		if use.IsPattern() {
+			return problem.BadRequest("invalid_agent", problem.Pointer(use.Key), fmt.Sprintf("an agent of a tenant must name each tool of the workers, and %.100q is a pattern", use.Name))
+		}
+	}
+	return r.Access.CheckUses(ctx, d)
 }
 
 // readDefinition reads and parses the definition in the body, with the checks of a file. Its name

@@ -26,6 +26,8 @@ type Revision struct {
 	// is true for the last publication only.
 	Source  catalog.Source `json:"source"`
 	Current bool           `json:"current"`
+	// Scope tells to whom the agent belongs.
+	Scope Scope `json:"scope"`
 	// By is the subject that has published the revision, and ByTenant its tenant.
 	By       string `json:"by,omitempty"`
 	ByTenant string `json:"byTenant,omitempty"`
@@ -34,7 +36,11 @@ type Revision struct {
 // listRevisions serves GET /v1/agents/{agent}/revisions: the publications of an agent, the last one
 // first. An unknown agent is a 404.
 func (r *Routes) listRevisions(c *gin.Context) error {
-	published, err := r.Catalog.Publications(request.Segment(c, "agent"))
+	tenant, agent, err := r.readable(c)
+	if err != nil {
+		return err
+	}
+	published, err := r.Catalog.Publications(tenant, agent)
 	if err != nil {
 		return err
 	}
@@ -58,7 +64,7 @@ func (r *Routes) listRevisions(c *gin.Context) error {
 		if len(answer.Items) == limit {
 			break
 		}
-		entry := Revision{Revision: p.Revision, PublishedAt: p.At.UTC(), Source: p.Source, Current: p.Number == current}
+		entry := Revision{Revision: p.Revision, PublishedAt: p.At.UTC(), Source: p.Source, Scope: scopeOf(tenant), Current: p.Number == current}
 		if p.By != nil {
 			entry.By, entry.ByTenant = p.By.Subject, p.By.Tenant
 		}
@@ -92,8 +98,12 @@ func pageStart(c *gin.Context) (uint64, error) {
 func (r *Routes) showRevision(c *gin.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
+	tenant, agent, err := r.readable(c)
+	if err != nil {
+		return err
+	}
 	revision := request.Segment(c, "revision")
-	d, _, err := r.publication(ctx, request.Segment(c, "agent"), revision)
+	d, _, err := r.publication(ctx, tenant, agent, revision)
 	if err != nil {
 		return err
 	}
@@ -116,8 +126,11 @@ func (r *Routes) showRevision(c *gin.Context) error {
 func (r *Routes) diffRevision(c *gin.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	agent := request.Segment(c, "agent")
-	to, fromRevision, err := r.publication(ctx, agent, request.Segment(c, "revision"))
+	tenant, agent, err := r.readable(c)
+	if err != nil {
+		return err
+	}
+	to, fromRevision, err := r.publication(ctx, tenant, agent, request.Segment(c, "revision"))
 	if err != nil {
 		return err
 	}
@@ -126,21 +139,21 @@ func (r *Routes) diffRevision(c *gin.Context) error {
 		fromRevision = requested
 	}
 	if fromRevision != "" {
-		if from, _, err = r.publication(ctx, agent, fromRevision); err != nil {
+		if from, _, err = r.publication(ctx, tenant, agent, fromRevision); err != nil {
 			return err
 		}
 	}
-	text, err := diff(from, to)
+	text, err := diff(tenant, from, to)
 	if err != nil {
 		return err
 	}
 	return request.WriteBytes(c, http.StatusOK, "text/plain; charset=utf-8", []byte(text))
 }
 
-// publication returns a definition that the agent has or had, and the revision that it replaced
+// publication returns a definition that the agent of a tenant has or had, and the revision that it replaced
 // when it was last published; "" = none.
-func (r *Routes) publication(ctx context.Context, agent, revision string) (d *agents.Definition, replaced string, err error) {
-	list, err := r.Catalog.Publications(agent)
+func (r *Routes) publication(ctx context.Context, tenant, agent, revision string) (d *agents.Definition, replaced string, err error) {
+	list, err := r.Catalog.Publications(tenant, agent)
 	if err != nil {
 		return nil, "", err
 	}
@@ -156,13 +169,13 @@ func (r *Routes) publication(ctx context.Context, agent, revision string) (d *ag
 			replaced = list[i].Revision
 		}
 	}
-	d, err = r.Catalog.Revision(ctx, agent, revision)
+	d, err = r.Catalog.Revision(ctx, tenant, agent, revision)
 	return d, replaced, err
 }
 
-// diff returns the unified diff of two definitions as YAML files; from nil = an empty file. It is
+// diff returns the unified diff of two definitions of an agent of a tenant as YAML files; from nil = an empty file. It is
 // empty if they are equal.
-func diff(from, to *agents.Definition) (string, error) {
+func diff(tenant string, from, to *agents.Definition) (string, error) {
 	var before []byte
 	name := "/dev/null"
 	if from != nil {
@@ -170,14 +183,16 @@ func diff(from, to *agents.Definition) (string, error) {
 		if before, err = from.YAML(); err != nil {
 			return "", err
 		}
-		name = fileName(from)
+		name = fileName(tenant, from)
 	}
 	after, err := to.YAML()
 	if err != nil {
 		return "", err
 	}
-	return udiff.ToUnified(name, fileName(to), string(before), udiff.Lines(string(before), string(after)), udiff.DefaultContextLines)
+	return udiff.ToUnified(name, fileName(tenant, to), string(before), udiff.Lines(string(before), string(after)), udiff.DefaultContextLines)
 }
 
-// fileName returns the name of a definition in the header of a diff.
-func fileName(d *agents.Definition) string { return d.Name + "@" + d.Revision() + ".yaml" }
+// fileName returns the name of a definition of an agent of a tenant in the header of a diff.
+func fileName(tenant string, d *agents.Definition) string {
+	return d.Name + "@" + catalog.RevisionOf(tenant, d) + ".yaml"
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/control/quota"
@@ -27,18 +28,18 @@ type Routes struct {
 	Known  func() agents.Names
 	Logger *slog.Logger
 	// Meter has the quota of agents.
-	Meter *quota.Meter
+	Meter  *quota.Meter
+	Access *access.Guard
 }
 
-// Register adds the routes to the group /v1, which authenticates. mayPublish and mayRead are
-// middleware that refuses callers who may not publish the agent, or read its definitions.
-func (r *Routes) Register(v1 *gin.RouterGroup, mayPublish, mayRead gin.HandlerFunc) {
+// Register adds the routes to the group /v1, which authenticates.
+func (r *Routes) Register(v1 *gin.RouterGroup) {
 	v1.GET("/agents", r.Handle(r.listAgents))
 	v1.GET("/agents/:agent", r.Handle(r.showAgent))
-	v1.PUT("/agents/:agent", mayPublish, r.Handle(r.putAgent))
-	v1.GET("/agents/:agent/revisions", mayRead, r.Handle(r.listRevisions))
-	v1.GET("/agents/:agent/revisions/:revision", mayRead, r.Handle(r.showRevision))
-	v1.GET("/agents/:agent/revisions/:revision/diff", mayRead, r.Handle(r.diffRevision))
+	v1.PUT("/agents/:agent", r.Handle(r.putAgent))
+	v1.GET("/agents/:agent/revisions", r.Handle(r.listRevisions))
+	v1.GET("/agents/:agent/revisions/:revision", r.Handle(r.showRevision))
+	v1.GET("/agents/:agent/revisions/:revision/diff", r.Handle(r.diffRevision))
 }
 
 // Tools knows the tools that workers have announced. It is safe for concurrent use, and does not

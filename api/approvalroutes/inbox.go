@@ -72,8 +72,8 @@ const (
 
 // listDecided serves GET /v1/approvals?status=decided: the decided and expired interrupts of the
 // caller's tenant that the caller may read, the last decided first. A page has at most maxDecided
-// entries, whatever limit is, and fewer if threads were deleted or if the caller may not read some
-// of them.
+// entries, whatever limit is, and fewer if threads were deleted meanwhile. The audits of threads are
+// read only for interrupts that the caller may read.
 func (r *Routes) listDecided(c *gin.Context) error {
 	limit, err := request.Limit(c)
 	if err != nil {
@@ -84,7 +84,8 @@ func (r *Routes) listDecided(c *gin.Context) error {
 			return problem.BadRequest("invalid_input", "", name+" needs status=open")
 		}
 	}
-	filter := inbox.Filter{Agent: c.Query("agent"), Tool: c.Query("tool"), Thread: c.Query("thread")}
+	reader := r.reader(c.Request.Context())
+	filter := inbox.Filter{Agent: c.Query("agent"), Tool: c.Query("tool"), Thread: c.Query("thread"), Reader: reader}
 	page, next, err := r.inbox.Index.Decided(request.Caller(c.Request.Context()).Tenant, filter, c.Query("cursor"), min(limit, maxDecided))
 	if err != nil {
 		return err
@@ -93,7 +94,7 @@ func (r *Routes) listDecided(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	reader := r.reader(c.Request.Context())
+	// The caller's access may have changed since.
 	items = slices.DeleteFunc(items, func(h *inbox.History) bool { return !reader.Reads(&h.Approval) })
 	return request.WriteJSON(c, http.StatusOK, struct {
 		Items      []*inbox.History `json:"items"`

@@ -50,7 +50,7 @@ func (s *Service) ruleOf(ctx context.Context, thread stream.Thread, interrupt *a
 	if source == nil || err != nil {
 		return nil, err
 	}
-	definition, err := s.catalog.Revision(ctx, source.Agent, source.Revision)
+	definition, err := s.catalog.Revision(ctx, thread.Tenant, source.Agent, source.Revision)
 	if err == nil && source.Step != "" {
 		definition, err = s.stepRules(ctx, thread, definition, source)
 	}

@@ -51,6 +51,8 @@ func Of(err error) *Problem {
 		return Unknown("agent", unknownErr.Agent)
 	case unknownErr != nil: // errors.As has set unknownErr in the case above
 		return New(http.StatusNotFound, "unknown_revision", fmt.Sprintf("the agent %.100q has no revision %.100q", unknownErr.Agent, unknownErr.Revision))
+	case errors.Is(err, catalog.ErrTaken):
+		return New(http.StatusConflict, "agent_name_taken", "the platform has an agent of this name, which an agent of a tenant cannot replace: choose another name")
 	case errors.Is(err, catalog.ErrMismatch):
 		return New(http.StatusPreconditionFailed, "revision_mismatch", "the current revision is not the revision that the request expects")
 	}

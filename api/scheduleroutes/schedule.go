@@ -107,7 +107,7 @@ func (r *Routes) checkSchedule(ctx context.Context, definition *schedules.Stored
 	if err := r.checkThread(ctx, definition, actor); err != nil {
 		return err
 	}
-	current, err := r.Catalog.Current(definition.Agent)
+	current, err := r.Catalog.Current(actor.Tenant, definition.Agent)
 	if err != nil {
 		p := problem.Unknown("agent", definition.Agent)
 		p.Pointer = "/agent"

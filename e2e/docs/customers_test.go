@@ -28,6 +28,7 @@ var customerRefusals = []struct {
 	text    string
 }{
 	{`PERDURE_TOKEN=$ADA perdure agents put clerk.yaml`, 8, "forbidden"},
+	{`PERDURE_TOKEN=$GIL perdure run desk "What time is it?" --thread gil-1`, 6, "unknown_agent"},
 	{`grep -rlF "What time is it?" .perdure`, 1, ""},
 	{`PERDURE_TOKEN=$GUS perdure threads show ann-1`, 6, "unknown_thread"},
 	{`PERDURE_TOKEN=$OPS perdure threads show ann-1`, 6, "unknown_thread"},

@@ -52,6 +52,13 @@ const (
 	LoadKeys     Action = "api_keys.load"
 )
 
+// DetailScope is the detail of PublishAgent that tells to whom the agent belongs: ScopeTenant, or
+// "platform". Publications of a tenant's agents are in the chain of the tenant.
+const (
+	DetailScope = "scope"
+	ScopeTenant = "tenant"
+)
+
 // Outcome is the effect of an action.
 type Outcome string
 

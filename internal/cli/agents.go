@@ -35,17 +35,21 @@ func (e *environment) listAgents() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rows := [][]string{{"AGENT", "MODEL", "REVISION", "DESCRIPTION"}}
+			rows := [][]string{{"AGENT", "SCOPE", "MODEL", "REVISION", "DESCRIPTION"}}
 			for _, a := range list.Value.Items {
-				rows = append(rows, []string{a.Name, a.Model, shortRevision(a.Revision), a.Description})
+				rows = append(rows, []string{a.Name, string(a.Scope), a.Model, shortRevision(a.Revision), a.Description})
 			}
 			return e.printResult(cmd, list.JSON, "", rows)
 		},
 	}
 }
 
-// shortRevision returns the first 12 digits of a revision, which suffice to distinguish revisions.
-func shortRevision(revision string) string { return revision[:min(12, len(revision))] }
+// shortRevision returns the first 12 digits of a revision, which suffice to distinguish revisions,
+// after the prefix of revisions of tenants.
+func shortRevision(revision string) string {
+	end := strings.LastIndexByte(revision, '-') + 1 + 12
+	return revision[:min(end, len(revision))]
+}
 
 // agentCommand is threadCommand for the name of an agent.
 func (e *environment) agentCommand(use, short string, run func(cmd *cobra.Command, c *client.Client, agent string) error) *cobra.Command {
@@ -67,7 +71,7 @@ func (e *environment) showAgent() *cobra.Command {
 		}
 		v := a.Value
 		return e.printResult(cmd, a.JSON, "", [][]string{
-			{"agent", v.Name}, {"description", v.Description}, {"model", v.Model}, {"revision", v.Revision},
+			{"agent", v.Name}, {"scope", string(v.Scope)}, {"description", v.Description}, {"model", v.Model}, {"revision", v.Revision},
 			{"tools", strings.Join(v.Tools, ", ")}, {"unavailable", strings.Join(v.UnavailableTools, ", ")},
 		})
 	})
@@ -103,7 +107,7 @@ func raw(w io.Writer, text []byte) error {
 // putAgents returns "agents put". It validates the files before it sends anything, so that mistakes
 // are reported with line numbers.
 func (e *environment) putAgents() *cobra.Command {
-	var expected string
+	var expected, scope string
 	cmd := &cobra.Command{
 		Use: "put FILE…", Short: "Publish the agents that files define",
 		Long: `Publish the agents that files define; - is standard input. A file may have several documents, as in the folder of
@@ -131,7 +135,7 @@ one after the other. If the server refuses one, those before it stay published.`
 				fmt.Fprintf(cmd.ErrOrStderr(), "%d tools, MCP servers and scripts are not published: put them into the folder of your workers.\n", n)
 			}
 			for _, d := range folder.Agents {
-				if err := e.putAgent(cmd, c, d, expected); err != nil {
+				if err := e.putAgent(cmd, c, client.Scope(scope), d, expected); err != nil {
 					return fmt.Errorf("%s: %w", d.Name, err)
 				}
 			}
@@ -139,6 +143,8 @@ one after the other. If the server refuses one, those before it stay published.`
 		},
 	}
 	cmd.Flags().StringVar(&expected, "if-match", "", "publish only if this revision is current; for one agent")
+	cmd.Flags().StringVar(&scope, "scope", "", "`platform or tenant`: publish for all tenants, the default, or for your tenant only")
+	completeWords(cmd, "scope", string(client.ScopePlatform), string(client.ScopeTenant))
 	return cmd
 }
 
@@ -170,12 +176,12 @@ func readDefinitions(cmd *cobra.Command, names []string) (*agents.Folder, error)
 }
 
 // putAgent publishes an agent, and prints the result.
-func (e *environment) putAgent(cmd *cobra.Command, c *client.Client, d *agents.Definition, expected string) error {
+func (e *environment) putAgent(cmd *cobra.Command, c *client.Client, scope client.Scope, d *agents.Definition, expected string) error {
 	text, err := d.YAML()
 	if err != nil {
 		return err
 	}
-	a, err := c.PutAgent(cmd.Context(), d.Name, text, expected)
+	a, err := c.PutAgent(cmd.Context(), scope, d.Name, text, expected)
 	if err != nil {
 		return err
 	}

@@ -308,7 +308,7 @@ func TestLists(t *testing.T) {
 		"DELETE /v1/threads/t1":                 func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
 		"POST /v1/threads/t1/runs/r%201/cancel": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
 		"POST /v1/threads/t1/messages":          respondWith(`{"runId":"r1","cursor":"c"}`),
-		"GET /v1/agents":                        respondWith(`{"items":[{"name":"a","model":"m","revision":"0123456789abcdef"}]}`),
+		"GET /v1/agents":                        respondWith(`{"items":[{"name":"a","model":"m","scope":"tenant","revision":"tenant-0123456789abcdef"}]}`),
 		"POST /v1/schedules": func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			if want := `{"id":"s1","agent":"a","cron":["@daily"],"intervals":[{"every":"1h"}],"input":{"messages":[{"content":"hi","role":"user"}]}}`; string(body) != want {
@@ -350,7 +350,7 @@ func TestLists(t *testing.T) {
 	run(t, environ, "", "cancel", "t1").want(t, 0, "r 1 is being cancelled.\n", "")
 	run(t, environ, "", "cancel", "t2").want(t, 0, "r 2 waits for decisions: answer or reject them.\n", "")
 	run(t, environ, "", "steer", "t1", "more").want(t, 0, "r1 has received the message.\n", "")
-	run(t, environ, "", "agents").want(t, 0, "AGENT   MODEL   REVISION       DESCRIPTION\na       m       0123456789ab   -\n", "")
+	run(t, environ, "", "agents").want(t, 0, "AGENT   SCOPE    MODEL   REVISION              DESCRIPTION\na       tenant   m       tenant-0123456789ab   -\n", "")
 	run(t, environ, "", "schedules", "create", "a", "hi", "--id", "s1", "--cron", "@daily", "--every", "1h").want(t, 0, "s1 is created.\n", "")
 	run(t, environ, "", "schedules").want(t, 0, "SCHEDULE   AGENT   WHEN         PAUSED   THREAD   NOTE\ns1         a       @daily UTC   yes      -        -\n", "")
 	run(t, environ, "", "schedules", "trigger", "s1").want(t, 0, "s1 starts a run.\n", "")
@@ -417,10 +417,12 @@ func TestDefinitions(t *testing.T) {
 			}
 			respondWith(`{"name":"a","revision":"r1"}`)(w, r)
 		},
-		"PUT /v1/agents/b": respondWith(`{"name":"b","revision":"r2","warnings":["unknown tool"]}`),
+		"PUT /v1/agents/a?scope=tenant": respondWith(`{"name":"a","revision":"tenant-r1"}`),
+		"PUT /v1/agents/b":              respondWith(`{"name":"b","revision":"r2","warnings":["unknown tool"]}`),
 	})
 	environ = append(environ, "PERDURE_TOKEN=secret")
 	run(t, environ, "", "agents", "put", good, "--if-match", "r0", "--token-file", file("token", "secret\n")).want(t, 0, "a is now revision r1.\n", "")
+	run(t, environ, "", "agents", "put", good, "--scope", "tenant").want(t, 0, "a is now revision tenant-r1.\n", "")
 	run(t, environ, "", "agents", "put", bad).want(t, exitUsage, "", "unknown key")
 	many := "name: a\nmodel: openai/m\n---\nkind: script\nname: s\nturns: [{steps: [{say: Hi}]}]\n---\nname: b\nmodel: scripted/s\n"
 	run(t, environ, many, "agents", "put", "-").want(t, 0, "a is now revision r1.\nb is now revision r2.\n",

@@ -8,7 +8,7 @@ import (
 
 // addHandoff adds a handoff of the thread.
 func (f *folder) addHandoff(h stream.Handoff) {
-	next := &stream.HandoffTrail{To: h.To} // other snapshots share the previous value
+	next := &stream.HandoffTrail{To: h.To, OfTenant: h.OfTenant} // other snapshots share the previous value
 	if f.snap.Handed != nil {
 		next.From = slices.Clone(f.snap.Handed.From)
 	}

@@ -33,6 +33,14 @@ type Reference struct {
 	Thread string `json:"thread"`
 	Agent  string `json:"agent"`
 	Tool   string `json:"tool"`
+	// Approvers and NotByRequester are those of the Voting when it was decided, for Reader.
+	Approvers      []string `json:"approvers,omitempty"`
+	NotByRequester bool     `json:"notByRequester,omitempty"`
+}
+
+// properties returns what filters compare.
+func (r *Reference) properties() *properties {
+	return &properties{thread: r.Thread, agent: r.Agent, tool: r.Tool, approvers: r.Approvers, notByRequester: r.NotByRequester}
 }
 
 // decidedKey returns the key of an interrupt that e has resolved.
@@ -48,7 +56,7 @@ func (s *Store) Archive(ctx context.Context, tenant string, e *Event) error {
 		return nil
 	}
 	a := &e.Approval
-	value, err := json.Marshal(Reference{ID: a.ID, Thread: a.ThreadID, Agent: a.Agent, Tool: a.ToolName})
+	value, err := json.Marshal(Reference{ID: a.ID, Thread: a.ThreadID, Agent: a.Agent, Tool: a.ToolName, Approvers: a.Approvers, NotByRequester: a.NotByRequester})
 	if err != nil {
 		return fmt.Errorf("inbox: encode: %w", err)
 	}
@@ -165,5 +173,8 @@ func decodeArchived(entry jetstream.KeyValueEntry) (tenant string, d *archived) 
 		return "", nil
 	}
 	d.Agent, d.Tool = unique.Make(d.Agent).Value(), unique.Make(d.Tool).Value()
+	for i, name := range d.Approvers {
+		d.Approvers[i] = unique.Make(name).Value()
+	}
 	return tenant, d
 }

@@ -304,6 +304,17 @@ func TestDecidedApprovalsAreListed(t *testing.T) {
 	if got := listed(x, inbox.Filter{Agent: "support", Tool: "ship"}, 1); !slices.Equal(got, all[:1]) {
 		t.Errorf("filtered approvals = %v, want %v", got, all[:1])
 	}
+	// A page has as many entries as the reader may read: the others are not counted.
+	thread := func(thread string, _ bool) bool { return thread == "t1" || thread == "t4" }
+	if page, next, err := x.Decided(tenant, inbox.Filter{Reader: &inbox.Reader{Subject: "eve", MayRead: thread}}, "", 2); err != nil || len(page) != 2 || page[1].ID != all[3] || next != "" {
+		t.Errorf("decided approvals of two threads = %v, %q, %v, want both in one page", page, next, err)
+	}
+	approver := func(_ string, isApprover bool) bool { return isApprover }
+	for subject, want := range map[string]int{"alice": len(all), "eve": 0} {
+		if page, _, err := x.Decided(tenant, inbox.Filter{Reader: &inbox.Reader{Subject: subject, MayRead: approver}}, "", 10); err != nil || len(page) != want {
+			t.Errorf("decided approvals of the approver %s = %v, %v, want %d", subject, page, err, want)
+		}
+	}
 	if page, _, err := x.Decided("another", inbox.Filter{}, "", 10); len(page) != 0 || err != nil {
 		t.Errorf("approvals of another tenant = %v, %v, want none", page, err)
 	}

@@ -167,18 +167,20 @@ func (p *properties) internStrings() {
 
 // Decided returns up to limit decided interrupts of a tenant, last decided first, after a page's
 // cursor; "" = from the beginning. next is the cursor of the next page; "" = this is the last page.
-// Of f, only Agent, Tool and Thread are compared: the caller checks Reader. Errors: stream.ErrInvalidCursor.
+// Of f, Until and Assignee are not compared. f.Reader may take its time: Decided calls it without a
+// lock. Errors: stream.ErrInvalidCursor.
 func (idx *Index) Decided(tenant string, f Filter, after string, limit int) (page []Reference, next string, err error) {
 	beforeKey, err := parsePageCursor(after)
 	if err != nil {
 		return nil, "", err
 	}
-	f = Filter{Agent: f.Agent, Tool: f.Tool, Thread: f.Thread}
+	f.Until, f.Assignee = time.Time{}, nil
 	idx.archive.mu.RLock()
-	defer idx.archive.mu.RUnlock()
+	items := slices.Clone(idx.archive.decided[stream.KeyToken(tenant)])
+	idx.archive.mu.RUnlock()
 	last := ""
-	for _, d := range slices.Backward(idx.archive.decided[stream.KeyToken(tenant)]) {
-		if beforeKey != "" && d.sortKey >= beforeKey || !f.matches(&properties{thread: d.Thread, agent: d.Agent, tool: d.Tool}) {
+	for _, d := range slices.Backward(items) {
+		if beforeKey != "" && d.sortKey >= beforeKey || !f.matches(d.properties()) {
 			continue
 		}
 		if len(page) == limit {

@@ -42,6 +42,12 @@ const (
 	// has published them.
 	PublishAgent   Action = "publishAgent"
 	ReadDefinition Action = "readDefinition"
+
+	// UseTool is on a Tool, UseModel on a Model, UseProgram on a Program: they allow to name it in
+	// the definition of a tenant's agent. They are checked when the agent is published.
+	UseTool    Action = "useTool"
+	UseModel   Action = "useModel"
+	UseProgram Action = "useProgram"
 )
 
 // uid returns the entity of an action.

@@ -121,6 +121,17 @@ func TestWhoMayDoTheRest(t *testing.T) {
 		"agent":                       {caller("ann"), policy.PublishAgent, policy.Agent("", "pay"), policy.RuleNone},
 		"agent by tenant's admin":     {caller("ann", "boss"), policy.PublishAgent, policy.Agent("", "pay"), policy.RuleNone},
 		"agent by the platform admin": {caller("ann", "root"), policy.PublishAgent, policy.Agent("", "pay"), ""},
+		"agent of the tenant":         {caller("ann", "boss"), policy.PublishAgent, policy.Agent("acme", "pay"), ""},
+		"the same by a user":          {caller("ann"), policy.PublishAgent, policy.Agent("acme", "pay"), policy.RuleNone},
+		"agent of another tenant":     {caller("ann", "boss"), policy.PublishAgent, policy.Agent("evil", "pay"), "other-tenant"},
+		"the same by the platform":    {caller("ann", "root"), policy.PublishAgent, policy.Agent("evil", "pay"), "other-tenant"},
+		"definition of the tenant":    {caller("ann", "boss"), policy.ReadDefinition, policy.Agent("acme", "pay"), ""},
+		"definition elsewhere":        {caller("ann", "root"), policy.ReadDefinition, policy.Agent("evil", "pay"), "other-tenant"},
+		"a model":                     {caller("ann", "boss"), policy.UseModel, policy.Model("openai/gpt"), ""},
+		"a built-in tool":             {caller("ann", "boss"), policy.UseTool, policy.Tool("calculate"), ""},
+		"a tool of the operator":      {caller("ann", "boss"), policy.UseTool, policy.Tool("refund"), policy.RuleNone},
+		"a tool of an MCP server":     {caller("ann", "boss"), policy.UseTool, policy.Tool("mcp:crm/find"), policy.RuleNone},
+		"a program":                   {caller("ann", "boss"), policy.UseProgram, policy.Program("billing"), policy.RuleNone},
 	} {
 		if rule := check(t, e, tt.caller, tt.action, tt.resource, policy.Context{}); rule != tt.want {
 			t.Errorf("%s: denied by %q, want by %q", name, rule, tt.want)
@@ -162,6 +173,7 @@ func TestOperatorsPolicies(t *testing.T) {
 	e := engine(t, `
 @id("auditors") permit (principal in Role::"auditor", action == Action::"readThread", resource is Thread);
 @id("no-contractors") forbid (principal in Role::"contractor", action == Action::"createThread", resource);
+@id("crm") permit (principal in Tenant::"acme", action == Action::"useTool", resource is Tool) when { resource.name like "mcp:crm/*" };
 @id("broken") forbid (principal in Role::"odd", action, resource) when { resource.color == "red" };`)
 	private := threadOf(&ann)
 	for name, tt := range map[string]struct {
@@ -173,6 +185,8 @@ func TestOperatorsPolicies(t *testing.T) {
 		"permit":                       {caller("bob", "auditor"), policy.ReadThread, private, ""},
 		"permit only what it says":     {caller("bob", "auditor"), policy.RunThread, private, policy.RuleNone},
 		"no permit in another tenant":  {auth.Principal{Tenant: "evil", Roles: []string{"auditor"}}, policy.ReadThread, private, "other-tenant"},
+		"a tool":                       {caller("bob"), policy.UseTool, policy.Tool("mcp:crm/find"), ""},
+		"no tool in another tenant":    {auth.Principal{Tenant: "evil"}, policy.UseTool, policy.Tool("mcp:crm/find"), policy.RuleNone},
 		"forbid":                       {caller("ann", "contractor"), policy.CreateThread, policy.Tenant("acme"), "no-contractors"},
 		"a forbid that fails, forbids": {caller("ann", "odd"), policy.ReadThread, private, "broken"},
 	} {

@@ -32,6 +32,18 @@ func Agent(tenant, name string) Resource {
 	return r
 }
 
+// Tool, Model and Program return what the workers have, for the agents of all tenants.
+func Tool(name string) Resource    { return worker("Tool", name) }
+func Model(name string) Resource   { return worker("Model", name) }
+func Program(name string) Resource { return worker("Program", name) }
+
+// worker returns a resource with a name that belongs to the platform.
+func worker(kind cedar.EntityType, name string) Resource {
+	r := resource(kind, "", cedar.RecordMap{"name": cedar.String(name)})
+	r.entity.UID = cedar.NewEntityUID(kind, cedar.String(name))
+	return r
+}
+
 // Thread returns a thread with its owner and shares.
 func Thread(tenant string, a *stream.Access) Resource {
 	attributes := cedar.RecordMap{}

@@ -19,7 +19,7 @@ const (
 )
 
 // ofAll are the bounds that only the default of a file may have: what they bound belongs to no tenant.
-var ofAll = []Name{Agents, Unauthenticated}
+var ofAll = []Name{Unauthenticated}
 
 // file is a YAML file of quotas: the bounds of all tenants, and those of single ones.
 type file struct {
@@ -61,7 +61,7 @@ func parse(data []byte) (*file, error) {
 	err := eachMember(document.Content[0], func(key, value *yaml.Node) (err error) {
 		switch key.Value {
 		case "default":
-			f.Default, err = parseLimits(value, slices.Concat(Counted, Rated, ofAll[1:]))
+			f.Default, err = parseLimits(value, slices.Concat(Counted, Rated, ofAll))
 		case "tenants":
 			err = f.parseTenants(value)
 		default:
@@ -77,7 +77,7 @@ func (f *file) parseTenants(node *yaml.Node) error {
 	if len(node.Content)/2 > maxTenants {
 		return lineError(node, "has more than %d tenants", maxTenants)
 	}
-	known := slices.Concat(Counted[:slices.Index(Counted, Agents)], Rated)
+	known := slices.Concat(Counted, Rated)
 	return eachMember(node, func(key, value *yaml.Node) (err error) {
 		if key.Value == "" {
 			return lineError(key, "the name of a tenant must not be empty")

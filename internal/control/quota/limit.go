@@ -23,7 +23,7 @@ const (
 	Schedules Name = "schedules"
 	// LogBytes are the bytes of the records and of their large contents.
 	LogBytes Name = "logBytes"
-	// Agents are the agents of the platform, which all tenants share.
+	// Agents are the agents of a tenant; of the tenant "", those of the platform.
 	Agents Name = "agents"
 
 	// Rates of one API process, per second: of all requests, and of those that write or start runs;

@@ -67,7 +67,7 @@ func TestMistakesNameTheirLine(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"defaults: {}", "line 1: unknown key"},
 		{"default:\n  runs: 5\n  run: 5", "line 3: unknown quota"},
-		{"tenants:\n  acme:\n    agents: 5", "line 3: agents belongs to no tenant"},
+		{"tenants:\n  acme:\n    unauthenticatedPerSecond: 5", "line 3: unauthenticatedPerSecond belongs to no tenant"},
 		{"tenants:\n  acme:\n    runs: -1", "line 3: "},
 		{"tenants:\n  acme:\n    runs: many", "line 3: "},
 		{"default:\n  requestsPerSecond: 1000001", "line 2: "},

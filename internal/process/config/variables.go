@@ -170,13 +170,13 @@ var groups = []group{
 	}},
 	{"Authorization", []Variable{
 		{Name: "PERDURE_PLATFORM_ADMIN_ROLE", Default: "perdure-platform-admin", For: withDev, value: platformAdmin,
-			Meaning: "Role of the administrators of the platform: they publish agents, which all tenants share, and administer their own tenant. With PERDURE_AUTH=none every caller has it"},
+			Meaning: "Role of the administrators of the platform: they publish agents for all tenants, and administer their own tenant. With PERDURE_AUTH=none every caller has it"},
 		{Name: "PERDURE_POLICIES", For: withDev, value: policies,
 			Meaning: "File with policies (Cedar), or folder with files *.cedar, in addition to the default policies. Read at start; the same for all APIs and workers"},
 		{Name: "PERDURE_PRINCIPALS", For: withDev, value: principalsFile,
 			Meaning: "File of principals, YAML or JSON: the approvers whom links may name, and the services as whom schedules may run. The process follows its changes; the same for all APIs and workers. Not set: none"},
 		{Name: "PERDURE_TENANT_ADMIN_ROLE", Default: "perdure-tenant-admin", For: withDev, value: tenantAdmin,
-			Meaning: "Role of the administrators of a tenant: they may do everything with its threads and schedules"},
+			Meaning: "Role of the administrators of a tenant: they may do everything with its threads and schedules, and publish its agents"},
 	}},
 	{"Authentication", []Variable{
 		{Name: "PERDURE_AUTH", Default: AuthNone, For: apiDev, value: authMode,

@@ -1,0 +1,65 @@
+package agents
+
+import (
+	"fmt"
+	"strings"
+)
+
+// UseKind is the kind of what a definition uses of the workers.
+type UseKind string
+
+// Values of UseKind.
+const (
+	UseTool    UseKind = "tool"
+	UseModel   UseKind = "model"
+	UseProgram UseKind = "program"
+)
+
+// Use is what a definition uses of the workers, whose operator has configured it.
+type Use struct {
+	Kind UseKind
+	Name string // of a tool: the name or pattern as in Definition.Tools, mcp:server/tool for one of an MCP server
+	Key  string // as in DefinitionError
+}
+
+// IsPattern reports whether the name stands for several tools.
+func (u Use) IsPattern() bool { return u.Kind == UseTool && strings.Contains(u.Name, "*") }
+
+// Uses returns the tools of workers, the models and the program that the definition names, those of
+// its inline agents included. The tools of clients, subagents and handoffs are not among them.
+func (d *Definition) Uses() []Use {
+	all := d.ownUses("")
+	if d.Workflow != "" {
+		all = append(all, Use{UseProgram, d.Workflow, "workflow"})
+	}
+	eachStep(d.Steps, func(s *Step) {
+		if s.Agent != nil && s.Agent.Name == "" {
+			all = append(all, d.Inline("", s.Agent).ownUses("steps")...)
+		}
+	})
+	return all
+}
+
+// ownUses returns the tools and models of one agent. key is the key of the definition that has the
+// agent; "" = the definition itself.
+func (d *Definition) ownUses(key string) []Use {
+	at := func(own string) string {
+		if key != "" {
+			return key
+		}
+		return own
+	}
+	var all []Use
+	for i, tool := range d.Tools {
+		if serverTools, _ := SplitTools([]string{tool}); len(serverTools) > 0 {
+			all = append(all, Use{UseTool, tool, at(fmt.Sprintf("tools[%d]", i))})
+		}
+	}
+	if d.Model != "" {
+		all = append(all, Use{UseModel, d.Model, at("model")})
+	}
+	if d.Context.Model != "" {
+		all = append(all, Use{UseModel, d.Context.Model, at("context.model")})
+	}
+	return all
+}

@@ -1,0 +1,60 @@
+package agents_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/perdure/perdure/agents"
+)
+
+// TestUses: a definition uses the tools and models that it names, also in inline agents and
+// compensations. What clients and other agents have is not among them.
+func TestUses(t *testing.T) {
+	t.Parallel()
+	d, err := agents.Parse("", []byte(`
+name: a
+model: openai/gpt
+tools: [lookup, "mcp:crm/*", "client:*", "agent:b", "handoff:c"]
+context: {maxTokens: 2000, policy: summarize, model: openai/mini}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []agents.Use{
+		{Kind: agents.UseTool, Name: "lookup", Key: "tools[0]"}, {Kind: agents.UseTool, Name: "mcp:crm/*", Key: "tools[1]"},
+		{Kind: agents.UseModel, Name: "openai/gpt", Key: "model"}, {Kind: agents.UseModel, Name: "openai/mini", Key: "context.model"},
+	}
+	if got := d.Uses(); !slices.Equal(got, want) {
+		t.Errorf("uses of an agent: got %v, want %v", got, want)
+	}
+	if d, err = agents.Parse("", []byte(`
+name: p
+model: openai/gpt
+tools: [charge, refund]
+steps:
+  - name: pay
+    tool: charge
+    compensate:
+      agent: {model: openai/other, instructions: Undo it., tools: [lookup]}
+  - name: each
+    map:
+      items: "[1]"
+      steps:
+        - name: inner
+          agent: {instructions: Work., tools: [deep]}
+`)); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, use := range d.Uses() {
+		names = append(names, use.Name)
+	}
+	slices.Sort(names)
+	if want := []string{"charge", "deep", "lookup", "openai/gpt", "openai/gpt", "openai/other", "refund"}; !slices.Equal(names, want) {
+		t.Errorf("uses of a pipeline: got %q, want %q", names, want)
+	}
+	program := agents.Definition{Name: "w", Workflow: "billing"}
+	if got := program.Uses(); !slices.Equal(got, []agents.Use{{Kind: agents.UseProgram, Name: "billing", Key: "workflow"}}) {
+		t.Errorf("uses of a program: got %v", got)
+	}
+}
