@@ -62,7 +62,7 @@ var layers = []layer{
 	{"internal/index/threads", []string{"stream", "internal/index/watch", "github.com/nats-io/nats.go/..."}},
 	{"internal/approvals/links", []string{"stream", "github.com/nats-io/nats.go/..."}},
 	{"internal/control/budget", []string{"agents", "stream", "github.com/nats-io/nats.go/...", "go.yaml.in/yaml/v3"}},
-	{"internal/control/quota", []string{"internal/auth", "internal/process/filewatch", "go.yaml.in/yaml/v3", "github.com/hashicorp/golang-lru/v2", "golang.org/x/time/rate"}},
+	{"internal/control/quota", []string{"internal/auth", "internal/process/filewatch", "internal/process/telemetry", "go.yaml.in/yaml/v3", "github.com/hashicorp/golang-lru/v2", "golang.org/x/time/rate"}},
 	{"internal/approvals/webhook", []string{"internal/auth", "internal/approvals/inbox", "internal/transport/egress", "go.yaml.in/yaml/v3", "github.com/standard-webhooks/standard-webhooks/..."}},
 
 	{"runs", []string{"agents", "agents/pipeline", "go.temporal.io/api/common/v1", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter"}},

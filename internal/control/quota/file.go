@@ -4,11 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/perdure/perdure/internal/auth"
 )
 
 // Bounds of the file: its bytes, its tenants, and the largest rate.
@@ -25,6 +29,21 @@ var ofAll = []Name{Agents, Unauthenticated}
 type file struct {
 	Default limits
 	Tenants map[string]limits
+
+	once   sync.Once
+	labels []string // see shown
+}
+
+// shown returns the tenants that metrics show by name: the tenant default, and the first ones that the
+// file lists. So no caller can make time series.
+func (f *file) shown() []string {
+	f.once.Do(func() {
+		listed := slices.Sorted(maps.Keys(f.Tenants))
+		f.labels = append([]string{auth.TenantDefault}, listed[:min(len(listed), maxLabels-1)]...)
+		slices.Sort(f.labels)
+		f.labels = slices.Compact(f.labels)
+	})
+	return f.labels
 }
 
 // load reads a file of quotas. The error has the file's name, and the line of the mistake.

@@ -85,6 +85,7 @@ type Node struct {
 	audit    *auditLog
 	threads  *threads.Index
 	counting context.CancelFunc // ends the count of bytes
+	measured func()             // ends the metrics of quotas
 	counted  sync.WaitGroup     // its goroutine
 	agents   *watch.Watch
 	serving  chan error
@@ -155,6 +156,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Audit:      &n.audit.Audit,
 		Inbox:      approvals, Schedules: scheduleStore, Threads: n.threads,
 	})
+	n.measured = n.server.MeasureQuotas()
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,
 		WriteTimeout: refusalTimeout,
@@ -264,6 +266,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	if serveErr := <-n.serving; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = fmt.Errorf("api: serve: %w", serveErr)
 	}
+	n.measured()
 	n.counting()
 	n.counted.Wait()
 	n.follower.Stop()
