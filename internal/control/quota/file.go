@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/process/filewatch"
 )
 
 // Bounds of the file: its bytes, its tenants, and the largest rate.
@@ -30,6 +31,8 @@ type file struct {
 	Default limits
 	Tenants map[string]limits
 
+	digest string // of the content
+
 	once   sync.Once
 	labels []string // see shown
 }
@@ -44,6 +47,15 @@ func (f *file) shown() []string {
 		f.labels = slices.Compact(f.labels)
 	})
 	return f.labels
+}
+
+// entries returns the default and the tenants, each with its bounds, as filewatch.Changes compares them.
+func (f *file) entries() map[string]string {
+	all := map[string]string{"default": fmt.Sprint(f.Default)}
+	for tenant, bounds := range f.Tenants {
+		all["tenant "+tenant] = fmt.Sprint(bounds)
+	}
+	return all
 }
 
 // load reads a file of quotas. The error has the file's name, and the line of the mistake.
@@ -64,6 +76,7 @@ func load(name string) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	parsed.digest = filewatch.DigestOf(data)
 	return parsed, nil
 }
 

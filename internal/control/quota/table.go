@@ -14,6 +14,10 @@ import (
 
 // Table has the bounds of all tenants. A nil Table has the defaults. It is safe for concurrent use.
 type Table struct {
+	// Changes tells which contents of the file are in use. The names of its entries are default, and
+	// "tenant acme".
+	filewatch.Changes
+
 	file   atomic.Pointer[file]
 	watch  *filewatch.Watch // nil = no file is watched
 	logger *slog.Logger     // nil = the table does not warn
@@ -87,6 +91,7 @@ func (t *Table) reload(name string) error {
 	f, err := load(name)
 	if err == nil {
 		t.file.Store(f)
+		t.Take(f.digest, f.entries())
 	}
 	return err
 }

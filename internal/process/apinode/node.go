@@ -21,6 +21,7 @@ import (
 	"github.com/perdure/perdure/api/approvalroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/links"
+	"github.com/perdure/perdure/internal/audit"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/auth/principals"
@@ -129,6 +130,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.stopWatches()
 		return nil, err
 	}
+	n.observeFiles(cfg)
 	if n.follower, err = cfg.Snapshots.Log().Follow(ctx); err != nil {
 		n.stopWatches()
 		return nil, err
@@ -171,6 +173,19 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		}
 	}()
 	return n, nil
+}
+
+// observeFiles records the contents of the files of the configuration in the audit log.
+func (n *Node) observeFiles(cfg Config) {
+	if keys, ok := cfg.Auth.(observed); ok {
+		n.audit.observe(audit.LoadKeys, keys)
+	}
+	if cfg.Principals != nil {
+		n.audit.observe(audit.LoadPrincipals, cfg.Principals)
+	}
+	if cfg.Quotas != nil {
+		n.audit.observe(audit.LoadQuotas, cfg.Quotas)
+	}
 }
 
 // openInbox opens the inbox and loads its open interrupts.
