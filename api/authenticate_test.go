@@ -184,6 +184,32 @@ func TestCrossOriginRequestsChangeNothing(t *testing.T) {
 	}
 }
 
+// TestBodyOfForeignPageNeedsType: a page of another origin can send a body without a Content-Type with
+// the user's cookies of a proxy, and without a preflight request. It is refused, also from an allowed
+// origin. Programs may leave the type out.
+func TestBodyOfForeignPageNeedsType(t *testing.T) {
+	t.Parallel()
+	node := setup(t, func(c *api.Config) {
+		c.Auth = &auth.Proxy{Headers: auth.Headers{Subject: "X-User"}, Trusted: byHeader.Trusted}
+		c.Origins = []string{"*"}
+	})
+	node.completeRuns()
+	const user = "X-User"
+	for _, tt := range []struct {
+		header     []string
+		wantStatus int
+	}{
+		{[]string{user, "ann", "Origin", "https://pages.example", "Sec-Fetch-Site", "cross-site", "Content-Type", ""}, http.StatusUnsupportedMediaType},
+		{[]string{user, "ann", "Origin", "https://pages.example", "Sec-Fetch-Site", "cross-site", "Content-Type", "text/plain"}, http.StatusUnsupportedMediaType},
+		{[]string{user, "ann", "Origin", "https://pages.example", "Sec-Fetch-Site", "cross-site", "Content-Type", "application/json"}, http.StatusOK},
+		{[]string{user, "ann", "Origin", node.http.URL, "Content-Type", ""}, http.StatusOK},
+		{[]string{user, "ann", "Content-Type", ""}, http.StatusOK},
+	} {
+		a := node.do(http.MethodPost, runsPath, encodeInput(t, inputOf("r1", "hello")), tt.header...)
+		a.wantStatus(t, fmt.Sprintf("%q: status", tt.header), tt.wantStatus)
+	}
+}
+
 // TestPreflightNeedsNoCredentials: browsers send a preflight request without credentials.
 func TestPreflightNeedsNoCredentials(t *testing.T) {
 	t.Parallel()

@@ -32,15 +32,27 @@ func (s *Server) originAllowed(origin string) bool {
 // the API's own origin is allowed; if a proxy changes the Host, only Sec-Fetch-Site, which pages
 // cannot set, shows that. Other pages need an entry in Origins.
 func (s *Server) requestAllowed(r *http.Request) bool {
+	return !isForeign(r) || s.originAllowed(r.Header.Get("Origin"))
+}
+
+// isForeign reports whether a request comes from a page of another origin.
+func isForeign(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
-	return origin == "" || r.Header.Get("Sec-Fetch-Site") == "same-origin" || origin == "http://"+r.Host || origin == "https://"+r.Host || s.originAllowed(origin)
+	return origin != "" && r.Header.Get("Sec-Fetch-Site") != "same-origin" && origin != "http://"+r.Host && origin != "https://"+r.Host
 }
 
 // refuseOrigin is middleware that refuses, with 403 origin_not_allowed, requests of pages of
 // foreign origins. The CORS middleware would refuse them with an empty body.
+//
+// It refuses, with 415, bodies without a Content-Type of foreign pages that are allowed. A browser
+// sends them without a preflight request, and with cookies: those of a proxy that signs people in
+// would authenticate them (https://fetch.spec.whatwg.org/#cors-safelisted-request-header).
 func (s *Server) refuseOrigin(c *gin.Context) {
-	if !s.requestAllowed(c.Request) {
+	switch {
+	case !s.requestAllowed(c.Request):
 		s.Refuse(c, errOrigin(c.Request))
+	case isForeign(c.Request) && c.Request.ContentLength != 0 && c.GetHeader("Content-Type") == "":
+		s.Refuse(c, problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "pages of other origins must send bodies with the Content-Type application/json"))
 	}
 }
 

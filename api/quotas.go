@@ -45,6 +45,9 @@ func (s *Server) newMeter() *quota.Meter {
 	return &quota.Meter{Table: s.Quotas, Counts: counts}
 }
 
+// MeasureQuotas exports what tenants have of their quotas as metrics, until the caller calls stop.
+func (s *Server) MeasureQuotas() (stop func()) { return s.meter.Measure() }
+
 // checkNewThread refuses the first input of a thread if the tenant has reached a quota.
 func (s *Server) checkNewThread(ctx context.Context, in *preparedInput) error {
 	return s.meter.Check(ctx, in.run.Tenant, quota.LogBytes, quota.Threads, quota.Runs, quota.Waiting)

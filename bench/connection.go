@@ -17,14 +17,20 @@ type target struct {
 	path    func(p pace) string
 	body    func(p pace, id string) []byte
 	dialect dialect
+	// tenant is the tenant of the caller, for a system that takes it from the header X-Tenant; "" =
+	// none.
+	tenant string
 }
 
 // request returns the whole HTTP request for a run, on a connection that is kept alive or is closed
 // after the request.
 func (t target) request(p pace, id, connection string) []byte {
-	body := t.body(p, id)
-	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: %s\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\nContent-Length: %d\r\n\r\n%s",
-		t.path(p), connection, len(body), body)
+	body, caller := t.body(p, id), ""
+	if t.tenant != "" {
+		caller = fmt.Sprintf("X-Tenant: %s\r\nX-Forwarded-User: bench\r\n", t.tenant)
+	}
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: %s\r\n%sContent-Type: application/json\r\nAccept: text/event-stream\r\nContent-Length: %d\r\n\r\n%s",
+		t.path(p), connection, caller, len(body), body)
 }
 
 // connection is one keep-alive connection. It is used by one goroutine, which reads the socket
@@ -42,7 +48,7 @@ type connection struct {
 const lineBytes = 64 << 10
 
 // patience bounds the duration of one run.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 func dial(ctx context.Context, t target) (*connection, error) {
 	u, err := url.Parse(t.base)

@@ -60,8 +60,11 @@ func (a *answer) speakAtOnce() {
 	_ = a.send() // a disconnected client needs no response
 }
 
-// speakPaced sends each token at its time since the start: a late token does not delay the next one.
+// speakPaced is silent, and then sends each token at its time since the first one: a late token does not delay the next one.
 func (a *answer) speakPaced(ctx context.Context) {
+	if wait(ctx, a.speech.silence) != nil {
+		return
+	}
 	tick := time.NewTicker(a.speech.interval)
 	defer tick.Stop()
 	last := a.speech.tokens - 1

@@ -14,12 +14,15 @@ const (
 	wide    pace = "wide"    // five large tokens a second: backpressure of a client that stops reading shows soon
 	wider   pace = "wider"   // like wide, but shorter and larger
 	handing pace = "handing" // all tokens at once, then a call of the agent instant; after its result the same
+	long    pace = "long"    // one token, and a minute later another one
+	usual   pace = "usual"   // half a second of silence, then one token per 20 ms
 	asking  pace = "asking"  // some tokens, then a tool call that needs a decision; after its result all tokens at once
 )
 
 // speech is the definition of a pace.
 type speech struct {
 	tokens   int
+	silence  time.Duration // before the first token
 	interval time.Duration // between two tokens; 0 = none
 	padding  int           // bytes that enlarge a token
 	call     *call         // call at the end, unless a call has been answered
@@ -39,6 +42,8 @@ var speeches = map[pace]speech{
 	wide:    {tokens: 600, interval: 200 * time.Millisecond, padding: 4 << 10},
 	wider:   {tokens: 300, interval: 200 * time.Millisecond, padding: 16 << 10},
 	handing: {tokens: tokensPerRun, call: &call{string(instant), `{"task":"Count."}`}, agent: "tools: [\"agent:instant\"]\n"},
+	long:    {tokens: 2, interval: time.Minute},
+	usual:   {tokens: 50, silence: 500 * time.Millisecond, interval: tokenInterval},
 	asking:  {tokens: 10, call: &call{"calculate", `{"expression":"6*7"}`}, agent: "tools: [calculate]\napprovals: [{tools: [calculate]}]\n"},
 }
 

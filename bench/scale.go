@@ -13,13 +13,20 @@ import (
 type scale struct {
 	amount
 	run func(ctx context.Context, s *site, n int) error
+	// settings are environment variables for the API and the worker, NAME=value.
+	settings []string
 }
 
 var scales = []scale{
-	{amount{"crowd", "Viewers of one run", 5000, 300}, crowd},
-	{amount{"streams", "Runs that stream at once", 1000, 100}, streams},
-	{amount{"parked", "Parked runs", 10000, 200}, parked},
+	{amount{"crowd", "Viewers of one run", 5000, 300}, crowd, small},
+	{amount{"streams", "Runs that stream at once", 1000, 100}, streams, small},
+	{amount{"parked", "Parked runs", 10000, 200}, parked, small},
+	{amount{"tenants", "Runs of a tenant that another tenant works with", 1500, 1200}, tenants, []string{"PERDURE_AUTH=header", "PERDURE_AUTH_TENANT_HEADER=X-Tenant"}},
 }
+
+// small are settings with which few runs fill the cache of workflows, and waiting runs are parked
+// soon.
+var small = []string{"PERDURE_PARK_AFTER=1s", "PERDURE_WORKFLOW_CACHE=100"}
 
 func scaleAmounts() []amount {
 	all := make([]amount, len(scales))
@@ -82,7 +89,7 @@ func (b *bench) measureScales(ctx context.Context) (map[string][]finding, error)
 }
 
 func (b *bench) measureScale(ctx context.Context, sc scale, n int) (_ []finding, err error) {
-	r, err := b.start(ctx, systemOf("apart"), false, "PERDURE_PARK_AFTER=1s", "PERDURE_WORKFLOW_CACHE=100")
+	r, err := b.start(ctx, systemOf("apart"), false, sc.settings...)
 	if err != nil {
 		return nil, err
 	}

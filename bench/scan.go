@@ -61,8 +61,8 @@ func (s *scan) line(line []byte, at int64) error {
 		return fmt.Errorf("%w: goes on behind its end: %s", errRun, line)
 	}
 	s.sample.events++
-	if at := bytes.Index(line, s.dialect.token); at < 0 {
-		return s.other(line)
+	if !bytes.Contains(line, s.dialect.token) {
+		return s.other(line, at)
 	}
 	_, text, _ := bytes.Cut(line, s.dialect.token)
 	text, _, ok := bytes.Cut(text, []byte{'"'})
@@ -95,12 +95,13 @@ func (s *scan) token(sent, at int64) {
 }
 
 // other checks an event without a token.
-func (s *scan) other(line []byte) error {
+func (s *scan) other(line []byte, at int64) error {
 	switch {
 	case bytes.Contains(line, s.dialect.failure):
 		return fmt.Errorf("%w: %s", errRun, line)
 	case bytes.Contains(line, s.dialect.end):
 		s.ended = true
+		s.sample.total = append(s.sample.total, at-s.started)
 	}
 	return nil
 }

@@ -19,7 +19,15 @@ func TestAuditSurvives(t *testing.T) {
 	endpoint := httptest.NewServer(c)
 	t.Cleanup(endpoint.Close)
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
-	p.Env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + endpoint.URL, "OTEL_BLRP_SCHEDULE_DELAY=50"}
+	quotas := filepath.Join(t.TempDir(), "quotas.yaml")
+	writeQuotas := func(text string) {
+		if err := os.WriteFile(quotas, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeQuotas("tenants: {acme: {runs: 5}, globex: {runs: 5}}")
+	p.Env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + endpoint.URL, "OTEL_BLRP_SCHEDULE_DELAY=50", "PERDURE_QUOTAS_FILE=" + quotas}
+	p.Flags = []string{"--log-level", "info"}
 	p.Start(t)
 	perdure := func(code int, args ...string) string { return p.StartCommand(t, args...).Finish(t, code) }
 
@@ -44,6 +52,14 @@ func TestAuditSurvives(t *testing.T) {
 	c.AwaitRecord(t, "thread.delete denied") // while the hold was set
 	if after := lastLine(perdure(0, "audit", "verify", "--head", head)); after == head {
 		t.Errorf("head = %s, want a later one", after)
+	}
+	writeQuotas("tenants: {acme: {runs: 6}, initech: {runs: 5}}")
+	p.Output.Await(t, "the file of quotas has changed")
+	loaded := perdure(0, "audit", "--platform", "--action", "quotas.load", "--json")
+	for _, detail := range []string{`"added": "tenant initech"`, `"changed": "tenant acme"`, `"removed": "tenant globex"`} {
+		if !strings.Contains(loaded, detail) {
+			t.Errorf("entries of the file of quotas:\n%s\nwant one with %s", loaded, detail)
+		}
 	}
 	if platform := perdure(0, "audit", "--platform"); strings.Count(platform, "policies.load ") != 2 {
 		t.Errorf("entries of the platform:\n%s\nwant one for each start", platform)

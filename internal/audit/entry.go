@@ -47,9 +47,11 @@ const (
 	EndSession   Action = "session.end"
 	// Authenticate is a request whose credentials, sender or origin are not accepted.
 	Authenticate Action = "authenticate"
-	// LoadPolicies and LoadKeys are what a process has read from its configuration.
-	LoadPolicies Action = "policies.load"
-	LoadKeys     Action = "api_keys.load"
+	// The contents of files of the configuration that an API has begun to use.
+	LoadPolicies   Action = "policies.load"
+	LoadKeys       Action = "api_keys.load"
+	LoadPrincipals Action = "principals.load"
+	LoadQuotas     Action = "quotas.load"
 )
 
 // DetailScope is the detail of PublishAgent that tells to whom the agent belongs: ScopeTenant, or

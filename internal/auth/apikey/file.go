@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/process/filewatch"
 )
 
 // Bounds of a file: its bytes, the number of its keys, and the minimum length of a key in bytes. A
@@ -31,6 +32,18 @@ const (
 type table struct {
 	digests [][sha256.Size]byte
 	keys    []*key // at the index of their digest
+	content string // digest of the file
+}
+
+// entries returns the principals of the keys, each with what its keys are and permit, as
+// filewatch.Changes compares them.
+func (t *table) entries() map[string]string {
+	all := map[string]string{}
+	for i, k := range t.keys {
+		p := k.principal
+		all[p.Tenant+"/"+p.Subject] += fmt.Sprintf("%x %q %s\n", t.digests[i], p.Roles, k.expires.UTC().Format(time.RFC3339))
+	}
+	return all
 }
 
 // key is a key while it has the same principal and the same expiry.
@@ -75,6 +88,7 @@ func read(name string) (*table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	t.content = filewatch.DigestOf(body)
 	return t, nil
 }
 

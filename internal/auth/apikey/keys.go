@@ -20,10 +20,15 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/process/filewatch"
 )
 
 // Keys are the keys of a file. They are safe for concurrent use.
 type Keys struct {
+	// Changes tells which contents of the file are in use. The names of its entries are those of
+	// principals, tenant/subject.
+	filewatch.Changes
+
 	file    string
 	loading sync.Mutex // held by Load
 	current atomic.Pointer[table]
@@ -50,6 +55,7 @@ func (k *Keys) Load() (count int, err error) {
 	t.keepFrom(earlier)
 	k.current.Store(t)
 	t.revoke(earlier)
+	k.Take(t.content, t.entries())
 	return len(t.keys), nil
 }
 

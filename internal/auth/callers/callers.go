@@ -22,6 +22,15 @@ type Callers struct {
 
 	watch  *filewatch.Watch // nil = the mode has no file
 	tokens *oidc.Tokens     // nil = the mode is another one than oidc
+	keys   *apikey.Keys     // nil = the mode is another one than apikey
+}
+
+// Observe calls observer with each content of the file of keys that is in use, see filewatch.Changes.
+// Modes without a file have none.
+func (c *Callers) Observe(observer func(filewatch.Change)) {
+	if c.keys != nil {
+		c.keys.Observe(observer)
+	}
 }
 
 // New makes the authenticator for an API that listens on addr. In the mode oidc it tries to reach
@@ -107,7 +116,7 @@ func (c *Callers) loadKeys(file string, logger *slog.Logger) error {
 		watch.Stop()
 		return &config.VariableError{Name: "PERDURE_AUTH_KEYS", Err: err}
 	}
-	c.Callers, c.watch = keys, watch
+	c.Callers, c.keys, c.watch = keys, keys, watch
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/process/filewatch"
 )
 
 // Bounds of a file: its bytes, and the number of its principals.
@@ -35,25 +36,33 @@ type entry struct {
 	Roles   []string `yaml:"roles"`
 }
 
-// read reads a file.
-func read(name string) (table, error) {
+// entries returns the principals by name, each with its roles, as filewatch.Changes compares them.
+func (t table) entries() map[string]string {
+	all := map[string]string{}
+	for id, p := range t {
+		all[fmt.Sprintf("%s %s/%s", id.kind, id.tenant, id.subject)] = fmt.Sprintf("%q", p.Roles)
+	}
+	return all
+}
+
+// read reads a file, and returns the digest of its content.
+func read(name string) (t table, digest string, err error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer func() { _ = f.Close() }()
 	body, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if len(body) > maxFile {
-		return nil, fmt.Errorf("%s: must have at most %d bytes", name, maxFile)
+		return nil, "", fmt.Errorf("%s: must have at most %d bytes", name, maxFile)
 	}
-	t, err := parse(body)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if t, err = parse(body); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", name, err)
 	}
-	return t, nil
+	return t, filewatch.DigestOf(body), nil
 }
 
 // parse parses the content of a file.

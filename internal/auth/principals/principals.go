@@ -25,6 +25,10 @@ import (
 // Principals are the principals of a file. They follow its changes until Close. They are safe for
 // concurrent use. A nil *Principals has no principal.
 type Principals struct {
+	// Changes tells which contents of the file are in use. The names of its entries are kind, tenant
+	// and subject: "approver shop/alice".
+	filewatch.Changes
+
 	current atomic.Pointer[table]
 	watch   *filewatch.Watch // nil = there is no file
 }
@@ -85,9 +89,10 @@ func (p *Principals) Close() {
 
 // load reads the file.
 func (p *Principals) load(file string) error {
-	t, err := read(file)
+	t, digest, err := read(file)
 	if err == nil {
 		p.current.Store(&t)
+		p.Take(digest, t.entries())
 	}
 	return err
 }

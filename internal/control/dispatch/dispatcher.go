@@ -105,6 +105,7 @@ func options(run stream.Run, agent string) client.StartWorkflowOptions {
 		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		EnableEagerStart:                         true,
+		Priority:                                 runs.TenantPriority(stream.Token(run.Tenant)),
 		TypedSearchAttributes: temporal.NewSearchAttributes(
 			runs.AttributeTenant.ValueSet(stream.Token(run.Tenant)),
 			runs.AttributeAgent.ValueSet(agent),

@@ -4,11 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/process/filewatch"
 )
 
 // Bounds of the file: its bytes, its tenants, and the largest rate.
@@ -25,6 +30,32 @@ var ofAll = []Name{Unauthenticated}
 type file struct {
 	Default limits
 	Tenants map[string]limits
+
+	digest string // of the content
+
+	once   sync.Once
+	labels []string // see shown
+}
+
+// shown returns the tenants that metrics show by name: the tenant default, and the first ones that the
+// file lists. So no caller can make time series.
+func (f *file) shown() []string {
+	f.once.Do(func() {
+		listed := slices.Sorted(maps.Keys(f.Tenants))
+		f.labels = append([]string{auth.TenantDefault}, listed[:min(len(listed), maxLabels-1)]...)
+		slices.Sort(f.labels)
+		f.labels = slices.Compact(f.labels)
+	})
+	return f.labels
+}
+
+// entries returns the default and the tenants, each with its bounds, as filewatch.Changes compares them.
+func (f *file) entries() map[string]string {
+	all := map[string]string{"default": fmt.Sprint(f.Default)}
+	for tenant, bounds := range f.Tenants {
+		all["tenant "+tenant] = fmt.Sprint(bounds)
+	}
+	return all
 }
 
 // load reads a file of quotas. The error has the file's name, and the line of the mistake.
@@ -45,6 +76,7 @@ func load(name string) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	parsed.digest = filewatch.DigestOf(data)
 	return parsed, nil
 }
 

@@ -3,6 +3,8 @@ package quota
 import (
 	"context"
 	"fmt"
+
+	"github.com/perdure/perdure/internal/process/telemetry"
 )
 
 // Count returns how much a tenant has of a quota. It may not include what was written in the last moments.
@@ -65,4 +67,22 @@ func (m *Meter) usage(ctx context.Context, tenant string, name Name) (Usage, boo
 		return Usage{}, false, fmt.Errorf("quota: count %s: %w", name, err)
 	}
 	return Usage{Quota: name, Limit: m.Table.Of(tenant, name), Used: used}, true, nil
+}
+
+// measured are the quotas that metrics show: those of tenants whose counts are in memory.
+var measured = []Name{Streams, Sockets, Runs, Waiting, Threads, LogBytes}
+
+// Measure exports what tenants have of their quotas as metrics, until the caller calls stop. Metrics
+// name the tenant default, and the first 99 tenants that the file of quotas lists.
+func (m *Meter) Measure() (stop func()) {
+	return telemetry.ObserveQuotas(func(ctx context.Context) (all []telemetry.Usage) {
+		for _, tenant := range m.Table.labels() {
+			for _, name := range measured {
+				if u, ok, err := m.usage(ctx, tenant, name); ok && err == nil {
+					all = append(all, telemetry.Usage{Tenant: tenant, Quota: string(name), Used: u.Used, Limit: int64(u.Limit)})
+				}
+			}
+		}
+		return all
+	})
 }

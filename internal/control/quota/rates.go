@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/process/telemetry"
 )
 
 const (
@@ -118,6 +119,7 @@ func (r *Rates) reserve(key bucketKey, limit Limit, now time.Time) (*rate.Reserv
 	reservation := bucket.ReserveN(now, 1)
 	if wait := reservation.DelayFrom(now); wait > 0 {
 		reservation.CancelAt(now)
+		telemetry.QuotaRefused(r.table.label(key.tenant), string(key.name))
 		return nil, &RateError{Policy: key.name, Limit: limit, Burst: burst, Wait: wait}
 	}
 	return reservation, nil

@@ -7,11 +7,17 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/process/filewatch"
+	"github.com/perdure/perdure/internal/process/telemetry"
 )
 
 // Table has the bounds of all tenants. A nil Table has the defaults. It is safe for concurrent use.
 type Table struct {
+	// Changes tells which contents of the file are in use. The names of its entries are default, and
+	// "tenant acme".
+	filewatch.Changes
+
 	file   atomic.Pointer[file]
 	watch  *filewatch.Watch // nil = no file is watched
 	logger *slog.Logger     // nil = the table does not warn
@@ -85,6 +91,7 @@ func (t *Table) reload(name string) error {
 	f, err := load(name)
 	if err == nil {
 		t.file.Store(f)
+		t.Take(f.digest, f.entries())
 	}
 	return err
 }
@@ -106,8 +113,30 @@ func (t *Table) Of(tenant string, name Name) Limit {
 	return defaults[name]
 }
 
-// Listed returns the tenants that the file names, sorted. Their number is bounded, so they may be
-// labels of metrics.
+// maxLabels bounds the tenants that metrics show by name. A metric has at most 2,000 series, and each
+// tenant has one for each quota and rate.
+const maxLabels = 100
+
+// otherTenants is the label of all tenants that metrics do not show by name.
+const otherTenants = "_other"
+
+// labels returns the tenants that metrics show by name, sorted.
+func (t *Table) labels() []string {
+	if t == nil {
+		return []string{auth.TenantDefault}
+	}
+	return t.file.Load().shown()
+}
+
+// label returns the label of a tenant in metrics.
+func (t *Table) label(tenant string) string {
+	if _, isShown := slices.BinarySearch(t.labels(), tenant); isShown {
+		return tenant
+	}
+	return otherTenants
+}
+
+// Listed returns the tenants that the file names, sorted.
 func (t *Table) Listed() []string {
 	if t == nil {
 		return nil
@@ -115,12 +144,13 @@ func (t *Table) Listed() []string {
 	return slices.Sorted(maps.Keys(t.file.Load().Tenants))
 }
 
-// check returns an *ExceededError if a tenant that has used so much of a quota may have no more. It
-// logs a warning when the tenant reaches warnPercent of the quota.
+// check returns an *ExceededError, and counts it, if a tenant that has used so much of a quota may
+// have no more. It logs a warning when the tenant reaches warnPercent of the quota.
 func (t *Table) check(tenant string, name Name, used int64) error {
 	limit := t.Of(tenant, name)
 	t.warn(tenant, name, limit, used)
 	if !limit.Permits(used) {
+		telemetry.QuotaRefused(t.label(tenant), string(name))
 		return &ExceededError{Quota: name, Limit: limit, Used: used}
 	}
 	return nil
@@ -145,6 +175,7 @@ func (t *Table) warn(tenant string, name Name, limit Limit, used int64) {
 	}
 	t.mu.Unlock()
 	if isNear && !isKnown {
+		telemetry.QuotaWarned(t.label(tenant), string(name))
 		t.logger.Warn("a tenant has almost reached a quota", "tenant", tenant, "quota", name, "used", used, "limit", int64(limit))
 	}
 }

@@ -97,7 +97,7 @@ func (s *Scheduler) schedule(tenant string, k *Stored) (*client.Schedule, error)
 			Args: []any{runs.FiringInput{
 				Tenant: tenant, Schedule: k.ID, Revision: k.Revision, ParkAfter: s.ParkAfter, TryCancel: k.Overlap == overlapTerminate,
 			}},
-			TypedSearchAttributes: attributes(tenant, k),
+			TypedSearchAttributes: attributes(tenant, k), Priority: runs.TenantPriority(stream.Token(tenant)),
 		},
 		Policy: &client.SchedulePolicies{Overlap: overlap, CatchupWindow: window, PauseOnFailure: k.PauseOnFailure},
 	}, nil

@@ -21,6 +21,7 @@ import (
 	"github.com/perdure/perdure/api/approvalroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/links"
+	"github.com/perdure/perdure/internal/audit"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/auth/principals"
@@ -85,6 +86,7 @@ type Node struct {
 	audit    *auditLog
 	threads  *threads.Index
 	counting context.CancelFunc // ends the count of bytes
+	measured func()             // ends the metrics of quotas
 	counted  sync.WaitGroup     // its goroutine
 	agents   *watch.Watch
 	serving  chan error
@@ -128,6 +130,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.stopWatches()
 		return nil, err
 	}
+	n.observeFiles(cfg)
 	if n.follower, err = cfg.Snapshots.Log().Follow(ctx); err != nil {
 		n.stopWatches()
 		return nil, err
@@ -155,6 +158,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Audit:      &n.audit.Audit,
 		Inbox:      approvals, Schedules: scheduleStore, Threads: n.threads,
 	})
+	n.measured = n.server.MeasureQuotas()
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,
 		WriteTimeout: refusalTimeout,
@@ -169,6 +173,19 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		}
 	}()
 	return n, nil
+}
+
+// observeFiles records the contents of the files of the configuration in the audit log.
+func (n *Node) observeFiles(cfg Config) {
+	if keys, ok := cfg.Auth.(observed); ok {
+		n.audit.observe(audit.LoadKeys, keys)
+	}
+	if cfg.Principals != nil {
+		n.audit.observe(audit.LoadPrincipals, cfg.Principals)
+	}
+	if cfg.Quotas != nil {
+		n.audit.observe(audit.LoadQuotas, cfg.Quotas)
+	}
 }
 
 // openInbox opens the inbox and loads its open interrupts.
@@ -264,6 +281,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	if serveErr := <-n.serving; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = fmt.Errorf("api: serve: %w", serveErr)
 	}
+	n.measured()
 	n.counting()
 	n.counted.Wait()
 	n.follower.Stop()

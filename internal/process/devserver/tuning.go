@@ -54,6 +54,10 @@ func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
 		// abandoned. The task would then wait for its timeout.
 		dynamicconfig.EnableCancelWorkerPollsOnShutdown.Key(): true,
 
+		// While tasks wait, tenants take turns (runs.TenantPriority). Without this setting, the tasks
+		// of one tenant would wait for all earlier ones of another.
+		dynamicconfig.MatchingEnableFairness.Key(): true,
+
 		// History can lose the wake-up of a long poll when several events arrive at once. The poll
 		// then lasts for its full time, by default 20 s.
 		dynamicconfig.HistoryLongPollExpirationInterval.Key(): 5 * time.Second,

@@ -68,6 +68,14 @@ var (
 	sockets      = Metric{Name: "perdure.sockets", Type: Gauge, Process: processAPI, Description: "open WebSockets"}
 	socketsEnded = Metric{Name: "perdure.sockets.ended", Type: Counter, Process: processAPI, Description: "WebSockets that ended, by close code; 1006: without a close code",
 		Labels: []attribute.Key{labelCode}}
+	quotaUsed = Metric{Name: "perdure.quota.used", Type: Gauge, Process: processAPI, Description: "what a [tenant](#tenants) has of a quota",
+		Labels: []attribute.Key{labelTenant, labelQuota}}
+	quotaLimit = Metric{Name: "perdure.quota.limit", Type: Gauge, Process: processAPI, Description: "the quota; absent if it is unlimited",
+		Labels: []attribute.Key{labelTenant, labelQuota}}
+	quotaRefused = Metric{Name: "perdure.quota.refused", Type: Counter, Process: processAPI, Description: "requests that were refused because a tenant has reached a quota or a rate",
+		Labels: []attribute.Key{labelTenant, labelQuota}}
+	quotaWarnings = Metric{Name: "perdure.quota.warnings", Type: Counter, Process: processAPI, Description: "times that a tenant has reached 80 % of a quota",
+		Labels: []attribute.Key{labelTenant, labelQuota}}
 	modelCost = Metric{Name: metricCost, Type: Counter, Process: processWorker, Description: "cost of model calls of models with a price, in the currency of the prices",
 		Labels: append([]attribute.Key{attrCurrency, attrEstimated}, modelCall...)}
 	modelDuration = Metric{Name: metricDuration, Unit: "s", Type: Histogram, Process: processWorker, Description: "duration of model calls",
@@ -81,7 +89,7 @@ var (
 // Metrics returns the definitions of Perdure's own metrics. The process also exports the metrics of
 // its HTTP server, of Temporal's SDK and of the Go runtime.
 func Metrics() []Metric {
-	return slices.Clone([]Metric{runsFinished, viewers, viewersEnded, sockets, socketsEnded, modelCost, modelDuration, modelFirstChunk, modelTokens})
+	return slices.Clone([]Metric{runsFinished, viewers, viewersEnded, sockets, socketsEnded, quotaUsed, quotaLimit, quotaRefused, quotaWarnings, modelCost, modelDuration, modelFirstChunk, modelTokens})
 }
 
 // count changes a counter or a gauge by n. Instruments are looked up by name; the SDK returns the

@@ -22,6 +22,7 @@ func startDelivery(temporal client.Client) func(context.Context, runs.Delivery) 
 		_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 			ID: "webhook/" + stream.Token(d.Tenant) + "/" + d.Webhook + "/" + d.Event, TaskQueue: runs.TaskQueue,
 			WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, WorkflowExecutionErrorWhenAlreadyStarted: true,
+			Priority: runs.TenantPriority(stream.Token(d.Tenant)),
 		}, runs.TypeDelivery, d)
 		var started *serviceerror.WorkflowExecutionAlreadyStarted
 		if errors.As(err, &started) {
