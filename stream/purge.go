@@ -16,7 +16,8 @@ var ErrGone = errors.New("stream: the records before the cursor were purged")
 
 // Purge removes the blobs of a thread, lists the thread as purged, destroys its key, and removes its
 // records. The records are last, because they name blobs: a caller that is interrupted calls Purge
-// again. No run of the thread may be active.
+// again. Until Purge has ended, the entry of the thread in the index has Unfinished. No run of the
+// thread may be active.
 //
 // The log itself keeps no marker of the purge; the entry of the thread in the index is marked as
 // purged. Check reports a cursor whose record is gone, and a snapshot in memory is void if the log
@@ -24,14 +25,16 @@ var ErrGone = errors.New("stream: the records before the cursor were purged")
 func (l *Log) Purge(ctx context.Context, t Thread) error {
 	all := l.ThreadSubject(t) + ".>"
 	last, err := l.Last(ctx, all)
-	if err != nil || last == nil {
+	if err != nil {
 		return err
+	}
+	if last == nil {
+		return l.endPurge(ctx, t)
 	}
 	if err := l.purgeBlobs(ctx, t); err != nil {
 		return err
 	}
-	purgedEntry := &IndexEntry{ThreadID: t.ID, UpdatedAt: time.Now(), Seq: last.Seq, Purged: true}
-	if err := l.putEntry(ctx, l.ThreadSubject(t), purgedEntry); err != nil {
+	if err := l.putEntry(ctx, l.ThreadSubject(t), purgedEntry(t, last.Seq, true)); err != nil {
 		return err
 	}
 	if l.cipher != nil {
@@ -46,7 +49,25 @@ func (l *Log) Purge(ctx context.Context, t Thread) error {
 	if err := s.Purge(ctx, jetstream.WithPurgeSubject(all)); err != nil {
 		return fmt.Errorf("stream: purge thread %q: %w", t.ID, asUnavailable(err))
 	}
-	return nil
+	return l.putEntry(ctx, l.ThreadSubject(t), purgedEntry(t, last.Seq, false))
+}
+
+// endPurge lists the end of a purge that was interrupted after it had removed the records.
+func (l *Log) endPurge(ctx context.Context, t Thread) error {
+	current, _, err := l.readEntry(ctx, l.indexKey(l.ThreadSubject(t)))
+	if err != nil || !current.Unfinished {
+		return err
+	}
+	return l.putEntry(ctx, l.ThreadSubject(t), purgedEntry(t, current.Seq, false))
+}
+
+// purgedEntry returns the entry of a thread that is purged, up to a sequence.
+func purgedEntry(t Thread, seq uint64, isUnfinished bool) *IndexEntry {
+	entry := &IndexEntry{ThreadID: t.ID, UpdatedAt: time.Now(), Seq: seq, Purged: true, Unfinished: isUnfinished}
+	if Token(t.Tenant) != t.Tenant {
+		entry.Tenant = t.Tenant
+	}
+	return entry
 }
 
 // purgeBlobs removes the blobs of a thread: those that the index has, also if no record refers to
