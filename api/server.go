@@ -22,6 +22,7 @@ import (
 	"github.com/perdure/perdure/api/auditroutes"
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/decisions"
+	"github.com/perdure/perdure/api/deletion"
 	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
@@ -174,6 +175,7 @@ type Server struct {
 	dispatch       *dispatch.Dispatcher
 	silenceWatcher *silence.Watcher
 	decisions      *decisions.Service
+	deletion       *deletion.Threads
 	threads        *threadroutes.Routes
 	sockets        *sockets.Sockets
 	streams        *streams.Streams
@@ -276,12 +278,16 @@ func New(cfg Config) *Server {
 		MaxSockets:           cfg.MaxSockets,
 	})
 	s.meter = s.newMeter()
+	s.deletion = &deletion.Threads{Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Inbox: store, Holds: holds}
 	s.threads = threadroutes.New(threadroutes.Config{
 		Meter:    s.meter,
-		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Access: s.access, Index: cfg.Threads, Inbox: store, Holds: holds,
+		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Commands: s.commands, Deletion: s.deletion, Watcher: s.silenceWatcher, Access: s.access, Index: cfg.Threads,
 	})
 	return s
 }
+
+// Deletion deletes threads as DELETE /v1/threads/{thread} does, for the retention.
+func (s *Server) Deletion() *deletion.Threads { return s.deletion }
 
 // Drain ends the open streams and sockets, and refuses new ones. It does not wait. Clients
 // reconnect to another node with their last event ID, and no run is cancelled.

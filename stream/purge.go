@@ -23,36 +23,61 @@ var ErrGone = errors.New("stream: the records before the cursor were purged")
 // purged. Check reports a cursor whose record is gone, and a snapshot in memory is void if the log
 // lacks its last record. So the thread may begin again at once.
 func (l *Log) Purge(ctx context.Context, t Thread) error {
-	all := l.ThreadSubject(t) + ".>"
-	last, err := l.Last(ctx, all)
+	last, err := l.beginPurge(ctx, t)
 	if err != nil {
 		return err
 	}
 	if last == nil {
 		return l.endPurge(ctx, t)
 	}
-	if err := l.purgeBlobs(ctx, t); err != nil {
-		return err
-	}
-	if err := l.putEntry(ctx, l.ThreadSubject(t), purgedEntry(t, last.Seq, true)); err != nil {
-		return err
-	}
-	if l.cipher != nil {
-		if err := l.cipher.Destroy(ctx, l.keyName(l.ThreadSubject(t))); err != nil {
-			return fmt.Errorf("stream: destroy the key of thread %q: %w", t.ID, err)
-		}
-	}
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
 		return asUnavailable(err)
 	}
-	if err := s.Purge(ctx, jetstream.WithPurgeSubject(all)); err != nil {
+	if err := s.Purge(ctx, jetstream.WithPurgeSubject(l.ThreadSubject(t)+".>")); err != nil {
 		return fmt.Errorf("stream: purge thread %q: %w", t.ID, asUnavailable(err))
 	}
-	return l.putEntry(ctx, l.ThreadSubject(t), purgedEntry(t, last.Seq, false))
+	return l.endPurge(ctx, t)
 }
 
-// endPurge lists the end of a purge that was interrupted after it had removed the records.
+// beginPurge is Purge without the removal of the records. It returns the last one; nil = there is none.
+func (l *Log) beginPurge(ctx context.Context, t Thread) (*Record, error) {
+	last, err := l.Last(ctx, l.ThreadSubject(t)+".>")
+	if last == nil || err != nil {
+		return nil, err
+	}
+	if err := l.purgeBlobs(ctx, t); err != nil {
+		return nil, err
+	}
+	if err := l.putEntry(ctx, l.ThreadSubject(t), purgedEntry(t, last.Seq, true)); err != nil {
+		return nil, err
+	}
+	if l.cipher != nil {
+		if err := l.cipher.Destroy(ctx, l.keyName(l.ThreadSubject(t))); err != nil {
+			return nil, fmt.Errorf("stream: destroy the key of thread %q: %w", t.ID, err)
+		}
+	}
+	return last, nil
+}
+
+// FinishPurge completes a purge of a thread that was interrupted. It does nothing if the purge has
+// ended, and keeps the records of a thread that has begun again.
+func (l *Log) FinishPurge(ctx context.Context, t Thread) error {
+	current, _, err := l.readEntry(ctx, l.indexKey(l.ThreadSubject(t)))
+	if err != nil || !current.Unfinished {
+		return err
+	}
+	first, err := l.First(ctx, l.ThreadSubject(t)+".>", 1)
+	if err != nil {
+		return err
+	}
+	if first == nil || first.Seq > current.Seq {
+		return l.endPurge(ctx, t)
+	}
+	return l.Purge(ctx, t)
+}
+
+// endPurge lists the end of a purge that has removed the records.
 func (l *Log) endPurge(ctx context.Context, t Thread) error {
 	current, _, err := l.readEntry(ctx, l.indexKey(l.ThreadSubject(t)))
 	if err != nil || !current.Unfinished {

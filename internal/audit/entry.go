@@ -37,6 +37,7 @@ const (
 	ReleaseHold     Action = "hold.release"
 	ReadAudit       Action = "audit.read"
 	ExpireAudit     Action = "audit.expire"
+	ExpireThread    Action = "thread.expire"
 	// Read is every other request that reads. Only its denials are recorded.
 	Read Action = "read"
 	// Change is a request to a route that does not exist, with a method that may change something.

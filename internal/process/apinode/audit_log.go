@@ -2,8 +2,6 @@ package apinode
 
 import (
 	"context"
-	"log/slog"
-	"time"
 
 	"github.com/perdure/perdure/api/auditroutes"
 	"github.com/perdure/perdure/internal/audit"
@@ -12,15 +10,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// auditLog is the audit log of a node. openAudit opens it; close ends it.
-type auditLog struct {
-	auditroutes.Audit
-
-	retention *store.Retention
-}
-
-// openAudit opens the audit log, and records the policies of the node.
-func openAudit(ctx context.Context, l *stream.Log, policies *policy.Engine, retention time.Duration, logger *slog.Logger) (*auditLog, error) {
+// openAudit opens the audit log, and records the policies of the node. The caller closes the writer,
+// when no request is active.
+func openAudit(ctx context.Context, l *stream.Log, policies *policy.Engine) (*auditroutes.Audit, error) {
 	log, err := store.Open(ctx, l)
 	if err != nil {
 		return nil, err
@@ -38,14 +30,5 @@ func openAudit(ctx context.Context, l *stream.Log, policies *policy.Engine, rete
 		writer.Close()
 		return nil, err
 	}
-	return &auditLog{
-		Audit:     auditroutes.Audit{Log: log, Writer: writer, Holds: holds},
-		retention: store.BeginRetention(writer, holds, retention, logger),
-	}, nil
-}
-
-// close ends the audit log. No request may be active.
-func (l *auditLog) close() {
-	l.retention.Stop()
-	l.Writer.Close()
+	return &auditroutes.Audit{Log: log, Writer: writer, Holds: holds}, nil
 }

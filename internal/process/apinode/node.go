@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/api/approvalroutes"
+	"github.com/perdure/perdure/api/auditroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/internal/auth"
@@ -26,6 +27,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/quota"
+	"github.com/perdure/perdure/internal/control/retention"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/index/watch"
@@ -54,8 +56,8 @@ type Config struct {
 	Auth     auth.Authenticator
 	Sessions *sessions.Sessions
 	Policies *policy.Engine
-	// AuditRetention is how long entries of the audit log are kept; 0 = for ever.
-	AuditRetention time.Duration
+	// Retention has the times to live. nil = the defaults.
+	Retention *retention.Rules
 	// Principals has the approvers and services of the operator. nil = there are none.
 	Principals *principals.Principals
 	// ParkAfter is how long a run waits for interrupts before it is parked. 0 = the default.
@@ -82,7 +84,8 @@ type Node struct {
 	follower *stream.Follower
 	board    *announce.Board
 	inbox    *inbox.Index
-	audit    *auditLog
+	audit    *auditroutes.Audit
+	remover  *retention.Remover
 	threads  *threads.Index
 	counting context.CancelFunc // ends the count of bytes
 	counted  sync.WaitGroup     // its goroutine
@@ -124,7 +127,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.stopWatches()
 		return nil, err
 	}
-	if n.audit, err = openAudit(ctx, cfg.Snapshots.Log(), cfg.Policies, cfg.AuditRetention, cfg.Logger); err != nil {
+	if n.audit, err = openAudit(ctx, cfg.Snapshots.Log(), cfg.Policies); err != nil {
 		n.stopWatches()
 		return nil, err
 	}
@@ -152,8 +155,11 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Quotas:     cfg.Quotas,
 		LogBytes:   logBytes.Count,
 		PublicKeys: n.board.PublicKeys,
-		Audit:      &n.audit.Audit,
+		Audit:      n.audit,
 		Inbox:      approvals, Schedules: scheduleStore, Threads: n.threads,
+	})
+	n.remover = retention.Begin(retention.Config{
+		Rules: cfg.Retention, Log: cfg.Snapshots.Log(), Index: n.threads, Delete: n.server.Deletion(), Holds: n.audit.Holds, Writer: n.audit.Writer, Logger: cfg.Logger,
 	})
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,
@@ -264,6 +270,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	if serveErr := <-n.serving; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = fmt.Errorf("api: serve: %w", serveErr)
 	}
+	n.remover.Stop()
 	n.counting()
 	n.counted.Wait()
 	n.follower.Stop()
@@ -276,7 +283,7 @@ func (n *Node) Stop(ctx context.Context) error {
 func (n *Node) stopWatches() {
 	var wait sync.WaitGroup
 	if n.audit != nil {
-		wait.Go(n.audit.close)
+		wait.Go(n.audit.Writer.Close)
 	}
 	if n.inbox != nil {
 		wait.Go(n.inbox.Stop)
