@@ -31,6 +31,7 @@ import (
 	"github.com/perdure/perdure/api/silence"
 	"github.com/perdure/perdure/api/sockets"
 	"github.com/perdure/perdure/api/streams"
+	"github.com/perdure/perdure/api/subjectroutes"
 	"github.com/perdure/perdure/api/threadroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/audit/store"
@@ -380,6 +381,13 @@ func (s *Server) routes() *gin.Engine {
 			Access:     s.access,
 			Principals: s.Principals,
 			Meter:      s.meter,
+		}
+		routes.Register(v1)
+	}
+	if s.Threads != nil {
+		routes := &subjectroutes.Routes{
+			Writer: s.Writer, Access: s.access, Log: s.Log, Snapshots: s.Snapshots, Index: s.Threads, Deletion: s.deletion, Sessions: s.Sessions,
+			Schedules: s.Schedules, Scheduler: &schedules.Scheduler{Temporal: s.Temporal, ParkAfter: s.ParkAfter},
 		}
 		routes.Register(v1)
 	}
