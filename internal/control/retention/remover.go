@@ -91,7 +91,7 @@ func (r *Remover) Stop() {
 
 // run removes at intervals until ctx ends.
 func (r *Remover) run(ctx context.Context) {
-	pause := rand.N(minInterval)
+	pause := rand.N(minInterval) //nolint:gosec // jitter needs no unpredictable numbers
 	for {
 		select {
 		case <-time.After(pause):
@@ -106,7 +106,7 @@ func (r *Remover) run(ctx context.Context) {
 		if removed == maxRemoved {
 			pause = continueInterval
 		}
-		pause += rand.N(pause/5 + 1)
+		pause += rand.N(pause/5 + 1) //nolint:gosec // jitter needs no unpredictable numbers
 	}
 }
 
