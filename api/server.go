@@ -22,6 +22,7 @@ import (
 	"github.com/perdure/perdure/api/auditroutes"
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/decisions"
+	"github.com/perdure/perdure/api/deletion"
 	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
@@ -30,6 +31,7 @@ import (
 	"github.com/perdure/perdure/api/silence"
 	"github.com/perdure/perdure/api/sockets"
 	"github.com/perdure/perdure/api/streams"
+	"github.com/perdure/perdure/api/subjectroutes"
 	"github.com/perdure/perdure/api/threadroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/audit/store"
@@ -174,6 +176,7 @@ type Server struct {
 	dispatch       *dispatch.Dispatcher
 	silenceWatcher *silence.Watcher
 	decisions      *decisions.Service
+	deletion       *deletion.Threads
 	threads        *threadroutes.Routes
 	sockets        *sockets.Sockets
 	streams        *streams.Streams
@@ -276,12 +279,16 @@ func New(cfg Config) *Server {
 		MaxSockets:           cfg.MaxSockets,
 	})
 	s.meter = s.newMeter()
+	s.deletion = &deletion.Threads{Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Inbox: store, Holds: holds}
 	s.threads = threadroutes.New(threadroutes.Config{
 		Meter:    s.meter,
-		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Access: s.access, Index: cfg.Threads, Inbox: store, Holds: holds,
+		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Commands: s.commands, Deletion: s.deletion, Watcher: s.silenceWatcher, Access: s.access, Index: cfg.Threads,
 	})
 	return s
 }
+
+// Deletion deletes threads as DELETE /v1/threads/{thread} does, for the retention.
+func (s *Server) Deletion() *deletion.Threads { return s.deletion }
 
 // Drain ends the open streams and sockets, and refuses new ones. It does not wait. Clients
 // reconnect to another node with their last event ID, and no run is cancelled.
@@ -374,6 +381,13 @@ func (s *Server) routes() *gin.Engine {
 			Access:     s.access,
 			Principals: s.Principals,
 			Meter:      s.meter,
+		}
+		routes.Register(v1)
+	}
+	if s.Threads != nil {
+		routes := &subjectroutes.Routes{
+			Writer: s.Writer, Access: s.access, Log: s.Log, Snapshots: s.Snapshots, Index: s.Threads, Deletion: s.deletion, Sessions: s.Sessions,
+			Schedules: s.Schedules, Scheduler: &schedules.Scheduler{Temporal: s.Temporal, ParkAfter: s.ParkAfter},
 		}
 		routes.Register(v1)
 	}

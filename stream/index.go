@@ -36,8 +36,12 @@ type IndexEntry struct {
 	Seq uint64 `json:"seq"`
 	// Access is who may use the thread. Later entries keep it.
 	Access
+	// Tenant is the ID of the tenant if the key has only a digest of it; else "".
+	Tenant string `json:"tenant,omitempty"`
 	// Purged tells that the thread was removed. Later entries about its records are ignored.
-	Purged bool `json:"purged,omitempty"`
+	// Unfinished tells that the removal has begun, and may have been interrupted.
+	Purged     bool `json:"purged,omitempty"`
+	Unfinished bool `json:"unfinished,omitempty"`
 }
 
 // storedEntry is an IndexEntry as the bucket has it. If the log has a Cipher, Encrypted is the
@@ -252,9 +256,9 @@ func (l *Log) tryPutEntry(ctx context.Context, threadSubject string, entry *Inde
 	switch {
 	case entry.Purged: // nobody may use the thread, and its content must be gone
 	case current.Seq > 0 && !current.Purged:
-		entry.Access = current.Access
+		entry.Access, entry.Tenant = current.Access, current.Tenant
 	default:
-		if entry.Access.Owner, err = l.ownerUnder(ctx, threadSubject); err != nil {
+		if entry.Access.Owner, entry.Tenant, err = l.ownerUnder(ctx, threadSubject); err != nil {
 			return false, err
 		}
 	}
@@ -264,7 +268,7 @@ func (l *Log) tryPutEntry(ctx context.Context, threadSubject string, entry *Inde
 	}
 	msg := nats.NewMsg(l.indexSubject(key))
 	msg.Data = value
-	if entry.Purged {
+	if entry.Purged && !entry.Unfinished {
 		msg.Header.Set(jetstream.MsgTTLHeader, purgedTTL.String())
 	}
 	_, err = l.publish(ctx, msg, revision)
@@ -274,10 +278,11 @@ func (l *Log) tryPutEntry(ctx context.Context, threadSubject string, entry *Inde
 	return err == nil, nil
 }
 
-// replaces reports whether an entry is newer than the listed one. The entry about a purge has the
-// sequence of the thread's last record, and replaces the entry about that record.
+// replaces reports whether an entry is newer than the listed one. The entries about a purge have the
+// sequence of the thread's last record, and replace the entry about that record.
 func (e *IndexEntry) replaces(current *IndexEntry) bool {
-	return e.Seq > current.Seq || e.Seq == current.Seq && e.Purged && !current.Purged
+	ends := e.Purged && (!current.Purged || current.Unfinished && !e.Unfinished)
+	return e.Seq > current.Seq || e.Seq == current.Seq && ends
 }
 
 // indexSubject returns the subject of a key of the index (ADR-8).

@@ -35,13 +35,19 @@ func (l *Log) AccessOf(ctx context.Context, t Thread) (*Access, error) {
 	if first == nil || err != nil {
 		return nil, err
 	}
-	owner, err := first.owner(ctx)
+	owner, _, err := first.owner(ctx)
 	return &Access{Owner: owner}, err
 }
 
 // Share replaces the shares of a thread, in its entry of the index. The entry is written when the
 // thread's first run begins; Share waits for it at most listingTimeout. Errors: ErrNotListed.
 func (l *Log) Share(ctx context.Context, t Thread, shares []Share) (*Access, error) {
+	return l.ChangeShares(ctx, t, func([]Share) []Share { return shares })
+}
+
+// ChangeShares is Share with shares that depend on those before. It calls change again if the entry
+// has changed concurrently. change must not change its argument.
+func (l *Log) ChangeShares(ctx context.Context, t Thread, change func([]Share) []Share) (*Access, error) {
 	key := l.indexKey(l.ThreadSubject(t))
 	deadline := time.Now().Add(listingTimeout)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
@@ -52,7 +58,7 @@ func (l *Log) Share(ctx context.Context, t Thread, shares []Share) (*Access, err
 		case entry.Purged, entry.Seq == 0 && time.Now().After(deadline):
 			return nil, ErrNotListed
 		case entry.Seq > 0:
-			entry.Shares = shares
+			entry.Shares = change(entry.Shares)
 			if err := l.replaceEntry(ctx, t, &entry, revision); err == nil || isPermanent(err) {
 				return &entry.Access, err
 			}
@@ -81,36 +87,40 @@ func (l *Log) replaceEntry(ctx context.Context, t Thread, entry *IndexEntry, rev
 }
 
 // ownerUnder returns the owner of the thread with a subject; nil = the log lacks its first record.
-func (l *Log) ownerUnder(ctx context.Context, threadSubject string) (*string, error) {
+// tenant is the owner's tenant if its token is a digest, else "".
+func (l *Log) ownerUnder(ctx context.Context, threadSubject string) (owner *string, tenant string, err error) {
 	first, err := l.First(ctx, threadSubject+".>", 1)
 	if first == nil || err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return first.owner(ctx)
+	owner, tenant, err = first.owner(ctx)
+	if Token(tenant) == tenant {
+		tenant = ""
+	}
+	return owner, tenant, err
 }
 
-// owner returns the owner of the thread that begins with this record; nil = no thread begins with
-// such a record, so earlier ones are missing.
-func (r *Record) owner(ctx context.Context) (*string, error) {
+// owner returns the owner of the thread that begins with this record, and the owner's tenant; nil =
+// no thread begins with such a record, so earlier ones are missing.
+func (r *Record) owner(ctx context.Context) (owner *string, tenant string, err error) {
 	if r.Kind != KindProposal && r.Kind != KindFork {
-		return nil, nil
+		return nil, "", nil
 	}
 	var first struct {
 		// CallID is set if the record is a decision.
-		CallID    string                    `json:"call"`
-		Requester *struct{ Subject string } `json:"requester"`
+		CallID    string                            `json:"call"`
+		Requester *struct{ Subject, Tenant string } `json:"requester"`
 	}
 	if err := r.Result(ctx, &first); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if first.CallID != "" {
-		return nil, nil
+		return nil, "", nil
 	}
-	owner := ""
-	if first.Requester != nil {
-		owner = first.Requester.Subject
+	if first.Requester == nil {
+		return new(string), "", nil
 	}
-	return &owner, nil
+	return &first.Requester.Subject, first.Requester.Tenant, nil
 }
 
 // beginThread writes the first record of a thread, and returns its sequence. If the thread has a

@@ -16,37 +16,83 @@ var ErrGone = errors.New("stream: the records before the cursor were purged")
 
 // Purge removes the blobs of a thread, lists the thread as purged, destroys its key, and removes its
 // records. The records are last, because they name blobs: a caller that is interrupted calls Purge
-// again. No run of the thread may be active.
+// again. Until Purge has ended, the entry of the thread in the index has Unfinished. No run of the
+// thread may be active.
 //
 // The log itself keeps no marker of the purge; the entry of the thread in the index is marked as
 // purged. Check reports a cursor whose record is gone, and a snapshot in memory is void if the log
 // lacks its last record. So the thread may begin again at once.
 func (l *Log) Purge(ctx context.Context, t Thread) error {
-	all := l.ThreadSubject(t) + ".>"
-	last, err := l.Last(ctx, all)
-	if err != nil || last == nil {
+	last, err := l.beginPurge(ctx, t)
+	if err != nil {
 		return err
 	}
-	if err := l.purgeBlobs(ctx, t); err != nil {
-		return err
-	}
-	purgedEntry := &IndexEntry{ThreadID: t.ID, UpdatedAt: time.Now(), Seq: last.Seq, Purged: true}
-	if err := l.putEntry(ctx, l.ThreadSubject(t), purgedEntry); err != nil {
-		return err
-	}
-	if l.cipher != nil {
-		if err := l.cipher.Destroy(ctx, l.keyName(l.ThreadSubject(t))); err != nil {
-			return fmt.Errorf("stream: destroy the key of thread %q: %w", t.ID, err)
-		}
+	if last == nil {
+		return l.endPurge(ctx, t)
 	}
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
 		return asUnavailable(err)
 	}
-	if err := s.Purge(ctx, jetstream.WithPurgeSubject(all)); err != nil {
+	if err := s.Purge(ctx, jetstream.WithPurgeSubject(l.ThreadSubject(t)+".>")); err != nil {
 		return fmt.Errorf("stream: purge thread %q: %w", t.ID, asUnavailable(err))
 	}
-	return nil
+	return l.endPurge(ctx, t)
+}
+
+// beginPurge is Purge without the removal of the records. It returns the last one; nil = there is none.
+func (l *Log) beginPurge(ctx context.Context, t Thread) (*Record, error) {
+	last, err := l.Last(ctx, l.ThreadSubject(t)+".>")
+	if last == nil || err != nil {
+		return nil, err
+	}
+	if err := l.purgeBlobs(ctx, t); err != nil {
+		return nil, err
+	}
+	if err := l.putEntry(ctx, l.ThreadSubject(t), purgedEntry(t, last.Seq, true)); err != nil {
+		return nil, err
+	}
+	if l.cipher != nil {
+		if err := l.cipher.Destroy(ctx, l.keyName(l.ThreadSubject(t))); err != nil {
+			return nil, fmt.Errorf("stream: destroy the key of thread %q: %w", t.ID, err)
+		}
+	}
+	return last, nil
+}
+
+// FinishPurge completes a purge of a thread that was interrupted. It does nothing if the purge has
+// ended, and keeps the records of a thread that has begun again.
+func (l *Log) FinishPurge(ctx context.Context, t Thread) error {
+	current, _, err := l.readEntry(ctx, l.indexKey(l.ThreadSubject(t)))
+	if err != nil || !current.Unfinished {
+		return err
+	}
+	first, err := l.First(ctx, l.ThreadSubject(t)+".>", 1)
+	if err != nil {
+		return err
+	}
+	if first == nil || first.Seq > current.Seq {
+		return l.endPurge(ctx, t)
+	}
+	return l.Purge(ctx, t)
+}
+
+// endPurge lists the end of a purge that has removed the records.
+func (l *Log) endPurge(ctx context.Context, t Thread) error {
+	current, _, err := l.readEntry(ctx, l.indexKey(l.ThreadSubject(t)))
+	if err != nil || !current.Unfinished {
+		return err
+	}
+	return l.putEntry(ctx, l.ThreadSubject(t), purgedEntry(t, current.Seq, false))
+}
+
+// purgedEntry returns the entry of a thread that is purged, up to a sequence.
+func purgedEntry(t Thread, seq uint64, isUnfinished bool) *IndexEntry {
+	entry := &IndexEntry{ThreadID: t.ID, UpdatedAt: time.Now(), Seq: seq, Purged: true, Unfinished: isUnfinished}
+	if Token(t.Tenant) != t.Tenant {
+		entry.Tenant = t.Tenant
+	}
+	return entry
 }
 
 // purgeBlobs removes the blobs of a thread: those that the index has, also if no record refers to

@@ -5,33 +5,28 @@ import (
 
 	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/commands"
+	"github.com/perdure/perdure/api/deletion"
 	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/silence"
-	"github.com/perdure/perdure/internal/approvals/inbox"
-	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/index/threads"
 )
 
-// Config configures Routes. All fields but Index, Inbox and Holds are required.
+// Config configures Routes. All fields but Index are required.
 type Config struct {
 	Problems problem.Writer
 	Bodies   request.Reader
 	Finder   *lookup.Finder
 	Commands *commands.Sender
+	Deletion *deletion.Threads
 	Watcher  *silence.Watcher
 	Access   *access.Guard
 	// Meter has the quotas of tenants.
 	Meter *quota.Meter
 	// Index is the index of threads, in memory. nil = the route that lists threads is missing.
 	Index *threads.Index
-	// Inbox has the open interrupts of all threads; a deletion removes those of its thread. nil =
-	// there is no inbox.
-	Inbox *inbox.Store
-	// Holds has the legal holds, which forbid deletions. nil = there are none.
-	Holds *store.Holds
 }
 
 // Routes serves threads. It has no state of its own, and is safe for concurrent use.
@@ -41,17 +36,16 @@ type Routes struct {
 
 	finder   *lookup.Finder
 	commands *commands.Sender
+	deletion *deletion.Threads
 	watcher  *silence.Watcher
 	access   *access.Guard
 	meter    *quota.Meter
 	index    *threads.Index
-	inbox    *inbox.Store
-	holds    *store.Holds
 }
 
 // New returns the routes.
 func New(cfg Config) *Routes {
-	return &Routes{cfg.Problems, cfg.Bodies, cfg.Finder, cfg.Commands, cfg.Watcher, cfg.Access, cfg.Meter, cfg.Index, cfg.Inbox, cfg.Holds}
+	return &Routes{cfg.Problems, cfg.Bodies, cfg.Finder, cfg.Commands, cfg.Deletion, cfg.Watcher, cfg.Access, cfg.Meter, cfg.Index}
 }
 
 // Register adds the routes to the group /v1, which authenticates.

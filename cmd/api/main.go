@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/auth/callers"
 	"github.com/perdure/perdure/internal/control/quota"
+	"github.com/perdure/perdure/internal/control/retention"
 	"github.com/perdure/perdure/internal/process/apinode"
 	"github.com/perdure/perdure/internal/process/certificates"
 	"github.com/perdure/perdure/internal/process/config"
@@ -110,6 +111,11 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		return false, &config.VariableError{Name: "PERDURE_QUOTAS_FILE", Err: err}
 	}
 	defer quotas.Close()
+	rules, err := retention.Open(cfg.Retention, logger)
+	if err != nil {
+		return false, &config.VariableError{Name: "PERDURE_RETENTION_FILE", Err: err}
+	}
+	defer rules.Close()
 
 	var serverTLS *tls.Config
 	if cfg.TLS.Cert != "" {
@@ -161,27 +167,27 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 	defer browserSessions.Close()
 	// A node that has started closes the listener when it stops.
 	node, err := apinode.Start(ctx, apinode.Config{
-		Listener:       listener,
-		TLS:            serverTLS,
-		Snapshots:      snapshot.NewStore(log),
-		Temporal:       connections.Temporal,
-		Agents:         folder.Agents,
-		Known:          folder.Names,
-		ForceAgents:    cfg.ForceAgents,
-		Origins:        cfg.Origins,
-		Auth:           authenticator,
-		Sessions:       browserSessions,
-		Policies:       policies,
-		Principals:     principals,
-		ParkAfter:      cfg.ParkAfter,
-		AuditRetention: cfg.AuditRetention,
-		Strict:         cfg.Strict,
-		Sockets:        cfg.MaxSockets,
-		Streams:        cfg.MaxStreams,
-		Quotas:         quotas,
-		LinkKey:        cfg.LinkKey,
-		PublicURL:      cfg.PublicURL,
-		Logger:         logger,
+		Listener:    listener,
+		TLS:         serverTLS,
+		Snapshots:   snapshot.NewStore(log),
+		Temporal:    connections.Temporal,
+		Agents:      folder.Agents,
+		Known:       folder.Names,
+		ForceAgents: cfg.ForceAgents,
+		Origins:     cfg.Origins,
+		Auth:        authenticator,
+		Sessions:    browserSessions,
+		Policies:    policies,
+		Principals:  principals,
+		ParkAfter:   cfg.ParkAfter,
+		Retention:   rules,
+		Strict:      cfg.Strict,
+		Sockets:     cfg.MaxSockets,
+		Streams:     cfg.MaxStreams,
+		Quotas:      quotas,
+		LinkKey:     cfg.LinkKey,
+		PublicURL:   cfg.PublicURL,
+		Logger:      logger,
 	})
 	if err != nil {
 		return false, errors.Join(err, listener.Close())

@@ -29,6 +29,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/control/quota"
+	"github.com/perdure/perdure/internal/control/retention"
 	"github.com/perdure/perdure/internal/process/apinode"
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/connect"
@@ -64,6 +65,7 @@ type devProcess struct {
 	policies      *policy.Engine
 	principals    *principals.Principals
 	quotas        *quota.Table
+	retention     *retention.Rules
 	servers       *devserver.Server // Temporal and NATS
 	nats          *nats.Conn
 	// temporal is shared by both nodes, because an eager workflow start requires a worker of the
@@ -192,6 +194,13 @@ func (p *devProcess) listen(ctx context.Context) (err error) {
 	}
 	p.onClose(func() error {
 		p.quotas.Close()
+		return nil
+	})
+	if p.retention, err = retention.Open(p.config.Retention, p.logger); err != nil {
+		return &config.VariableError{Name: "PERDURE_RETENTION_FILE", Err: err}
+	}
+	p.onClose(func() error {
+		p.retention.Close()
 		return nil
 	})
 	if p.options.pprof == "" {
@@ -352,26 +361,26 @@ func (p *devProcess) workerConfig(folder *agents.Folder) workernode.Config {
 func (p *devProcess) apiConfig() apinode.Config {
 	cfg := p.config
 	return apinode.Config{
-		Listener:       p.listener,
-		Snapshots:      p.snapshots,
-		Temporal:       p.temporal,
-		Agents:         p.folder.Agents,
-		Known:          func() agents.Names { return *p.names.Load() },
-		ForceAgents:    cfg.ForceAgents,
-		Origins:        origins(cfg.Origins),
-		Auth:           p.authenticator,
-		Sessions:       p.sessions,
-		Policies:       p.policies,
-		Principals:     p.principals,
-		Quotas:         p.quotas,
-		ParkAfter:      cfg.ParkAfter,
-		AuditRetention: cfg.AuditRetention,
-		Strict:         cfg.Strict,
-		Sockets:        cfg.MaxSockets,
-		Streams:        cfg.MaxStreams,
-		Logger:         p.logger,
-		LinkKey:        cfg.LinkKey,
-		PublicURL:      cfg.PublicURL,
+		Listener:    p.listener,
+		Snapshots:   p.snapshots,
+		Temporal:    p.temporal,
+		Agents:      p.folder.Agents,
+		Known:       func() agents.Names { return *p.names.Load() },
+		ForceAgents: cfg.ForceAgents,
+		Origins:     origins(cfg.Origins),
+		Auth:        p.authenticator,
+		Sessions:    p.sessions,
+		Policies:    p.policies,
+		Principals:  p.principals,
+		Quotas:      p.quotas,
+		ParkAfter:   cfg.ParkAfter,
+		Retention:   p.retention,
+		Strict:      cfg.Strict,
+		Sockets:     cfg.MaxSockets,
+		Streams:     cfg.MaxStreams,
+		Logger:      p.logger,
+		LinkKey:     cfg.LinkKey,
+		PublicURL:   cfg.PublicURL,
 	}
 }
 

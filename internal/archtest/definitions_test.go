@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/control/quota"
+	"github.com/perdure/perdure/internal/control/retention"
 )
 
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
@@ -59,6 +60,9 @@ func loadBlock(t *testing.T, block string) error {
 		if err == nil {
 			known.Close()
 		}
+		return err
+	case first == "default" && strings.Contains(block, "audit:"):
+		_, err := retention.Parse([]byte(block))
 		return err
 	case first == "default":
 		_, err := quota.Parse([]byte(block))

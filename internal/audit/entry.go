@@ -37,6 +37,8 @@ const (
 	ReleaseHold     Action = "hold.release"
 	ReadAudit       Action = "audit.read"
 	ExpireAudit     Action = "audit.expire"
+	ExpireThread    Action = "thread.expire"
+	DeleteSubject   Action = "subject.delete"
 	// Read is every other request that reads. Only its denials are recorded.
 	Read Action = "read"
 	// Change is a request to a route that does not exist, with a method that may change something.

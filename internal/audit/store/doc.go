@@ -3,7 +3,7 @@
 //
 //	API ──Record──► Writer ──block of entries──► JetStream ──Page──► GET /v1/audit, perdure audit
 //	                  │                             ▲
-//	                  └──OpenTelemetry log record    └──Retention: removes the oldest blocks
+//	                  └──OpenTelemetry log record    └──Expire: removes the oldest blocks
 //
 // Each tenant has a chain of entries, and the platform has one for what belongs to no tenant.
 //

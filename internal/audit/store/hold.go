@@ -72,6 +72,19 @@ func (h *Holds) On(ctx context.Context, thread stream.Thread) (*Hold, error) {
 	return h.Get(ctx, Held{Tenant: thread.Tenant})
 }
 
+// Held returns a function that reports whether a thread of a tenant has a hold, or the tenant has
+// one. It answers from the holds at the time of the call of Held.
+func (h *Holds) Held(ctx context.Context, tenant string) (func(thread string) bool, error) {
+	all, err := h.keys(ctx, OfTenant(tenant))
+	if err != nil {
+		return nil, err
+	}
+	tenantKey := Held{Tenant: tenant}.key()
+	return func(thread string) bool {
+		return all[tenantKey] || all[Held{Tenant: tenant, Thread: thread}.key()]
+	}, nil
+}
+
 // Set sets a hold, in place of an earlier one.
 func (h *Holds) Set(ctx context.Context, held Held, hold Hold) error {
 	raw, err := json.Marshal(hold)
@@ -94,13 +107,23 @@ func (h *Holds) Release(ctx context.Context, held Held) error {
 
 // any reports whether the tenant of a chain, or one of its threads, has a hold.
 func (h *Holds) any(ctx context.Context, c Chain) (bool, error) {
+	all, err := h.keys(ctx, c)
+	return len(all) > 0, err
+}
+
+// keys returns the keys of the holds on the tenant of a chain, and on its threads.
+func (h *Holds) keys(ctx context.Context, c Chain) (map[string]bool, error) {
 	keys, err := h.bucket.ListKeysFiltered(ctx, c.key()+".>")
 	if err != nil {
-		return false, fmt.Errorf("audit: list holds: %w: %w", stream.ErrUnavailable, err)
+		return nil, fmt.Errorf("audit: list holds: %w: %w", stream.ErrUnavailable, err)
 	}
 	defer func() { _ = keys.Stop() }()
-	for range keys.Keys() {
-		return true, nil
+	all := map[string]bool{}
+	for key := range keys.Keys() {
+		all[key] = true
 	}
-	return false, nil
+	if ctx.Err() != nil { // the channel is also closed when ctx ends: then the list is incomplete
+		return nil, fmt.Errorf("audit: list holds: %w: %w", stream.ErrUnavailable, context.Cause(ctx))
+	}
+	return all, nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -195,9 +194,9 @@ func TestPageFilters(t *testing.T) {
 	}
 }
 
-// TestRetentionKeepsChain: old entries expire, except those of a tenant with a legal hold, and the
+// TestExpiryKeepsChain: old entries expire, except those of a tenant with a legal hold, and the
 // rest of the chain verifies. An entry names the digest of the last one that was removed.
-func TestRetentionKeepsChain(t *testing.T) {
+func TestExpiryKeepsChain(t *testing.T) {
 	t.Parallel()
 	log := streamtest.Open(t)
 	l := open(t, log)
@@ -207,7 +206,7 @@ func TestRetentionKeepsChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now().Add(-time.Hour)
-	chains := []Chain{OfTenant("acme"), OfTenant("held tenant"), OfTenant("held-thread"), Platform}
+	chains := []Chain{OfTenant("acme"), OfTenant("held tenant"), OfTenant("held-thread"), Platform, OfTenant("kept")}
 	for i := range 10 {
 		w.now = func() time.Time { return began.Add(time.Duration(i) * time.Minute) }
 		for _, c := range chains {
@@ -220,14 +219,22 @@ func TestRetentionKeepsChain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := BeginRetention(w, holds, 0, slog.New(slog.DiscardHandler))
-	defer r.Stop()
-	for range 2 { // the second time removes nothing
-		if err := r.expire(t.Context(), began.Add(4*time.Minute)); err != nil {
-			t.Fatal(err)
+	keep := func(c Chain) (time.Duration, string) {
+		if c == OfTenant("kept") {
+			return 0, ""
+		}
+		return time.Hour, "default"
+	}
+	expire := func(wantRemoved uint64) {
+		t.Helper()
+		removed, err := Expire(t.Context(), w, holds, keep, began.Add(time.Hour+4*time.Minute))
+		if err != nil || removed != wantRemoved {
+			t.Fatalf("got %d removed entries and error %v, want %d", removed, err, wantRemoved)
 		}
 	}
-	for i, want := range []int{7, 10, 10, 7} {
+	expire(8)
+	expire(0)
+	for i, want := range []int{7, 10, 10, 7, 10} {
 		entries := all(t, l, chains[i], Filter{}, 100)
 		if len(entries) != want {
 			t.Fatalf("chain %d: %d entries are left, want %d", i, len(entries), want)
@@ -238,15 +245,13 @@ func TestRetentionKeepsChain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last.Action != audit.ExpireAudit || last.Details["through"] != "4" || len(last.Details["digest"]) != 64 {
+	if last.Action != audit.ExpireAudit || last.Details["through"] != "4" || last.Details["rule"] != "default" || len(last.Details["digest"]) != 64 {
 		t.Errorf("the last entry is %+v, want one that tells that entries 1 to 4 have expired", last)
 	}
 	if err := holds.Release(t.Context(), Held{Tenant: "held tenant"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.expire(t.Context(), began.Add(4*time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	expire(4)
 	if entries := all(t, l, chains[1], Filter{}, 100); len(entries) != 7 {
 		t.Errorf("after the release %d entries are left, want 7", len(entries))
 	}

@@ -17,6 +17,8 @@ const (
 	// ReadQuotas is on a Tenant, and the only action on a Tenant of another tenant.
 	ReadQuotas Action = "readQuotas"
 
+	// DeleteSubject is on a Tenant: it allows to delete everything about one of its subjects.
+	DeleteSubject Action = "deleteSubject"
 	// SetHold is on a Tenant or a Thread: it allows to set and release its legal hold.
 	SetHold Action = "setHold"
 	// ReadAudit is on a Tenant or the Platform.

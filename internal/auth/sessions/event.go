@@ -11,6 +11,7 @@ const (
 	EndedByProvider End = "ended by the provider"
 	EndedByRefusal  End = "the provider refuses to renew the claims"
 	EndedBySignIn   End = "replaced by a sign-in of the same browser"
+	EndedByDeletion End = "ended by the deletion of the subject"
 	EndedByLimit    End = "replaced by a later session of the user"
 )
 

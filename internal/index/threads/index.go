@@ -30,11 +30,17 @@ type Index struct {
 // tenantThreads has the threads of one tenant: by token, and sorted by item.compare, last updated
 // at the end. Both contain the same items.
 type tenantThreads struct {
+	id      string // of the tenant
 	byToken map[string]*entry
 	sorted  []*entry
 	active  int // threads with an active run
 	waiting int // threads that wait for decisions or results
+	// unfinished has the IDs of threads whose purge has not ended, by token. They are in no list.
+	unfinished map[string]string
 }
+
+// statusUnfinished is the status of an entry of tenantThreads.unfinished.
+const statusUnfinished stream.Status = "unfinished"
 
 // count adds n to the numbers of threads with a status.
 func (t *tenantThreads) count(status stream.Status, n int) {
@@ -165,21 +171,46 @@ func (l *loading) Take(change jetstream.KeyValueEntry) {
 	}
 	delete(l.encrypted, change.Key())
 	if tenant, token, ok := splitKey(change.Key()); ok {
-		l.put(tenant, token, l.index.decodeEntry(context.Background(), change, token))
+		item, id := l.index.decodeEntry(context.Background(), change, token)
+		l.put(tenant, id, token, item)
 	}
 }
 
-// put adds a thread; item nil = it removes the thread.
-func (l *loading) put(tenant, token string, item *entry) {
-	if l.tenants[tenant] == nil {
-		l.tenants[tenant] = &tenantThreads{byToken: map[string]*entry{}}
+// put adds a thread of the tenant with a token and an ID; item nil = it removes the thread.
+func (l *loading) put(tenant, id, token string, item *entry) {
+	t := l.tenants[tenant]
+	if t == nil {
+		t = newTenant(tenant)
+		l.tenants[tenant] = t
 	}
-	if item == nil {
-		delete(l.tenants[tenant].byToken, token)
-		return
-	}
-	l.tenants[tenant].byToken[token] = item
+	t.id = cmp.Or(id, t.id)
+	delete(t.byToken, token)
+	t.set(token, item)
 }
+
+// newTenant returns a tenant without threads, by its token.
+func newTenant(token string) *tenantThreads {
+	t := &tenantThreads{byToken: map[string]*entry{}, unfinished: map[string]string{}}
+	if !strings.HasPrefix(token, "=") {
+		t.id = strings.Clone(token)
+	}
+	return t
+}
+
+// set puts a thread into byToken or unfinished; nil = into neither. byToken must not have it.
+func (t *tenantThreads) set(token string, item *entry) {
+	delete(t.unfinished, token)
+	switch {
+	case item == nil:
+	case item.status == statusUnfinished:
+		t.unfinished[item.token] = item.id
+	default:
+		t.byToken[item.token] = item
+	}
+}
+
+// isEmpty reports whether the tenant has no threads.
+func (t *tenantThreads) isEmpty() bool { return len(t.byToken)+len(t.unfinished) == 0 }
 
 // maxDecryptions bounds the concurrent decryptions of a load: each requests the key of a thread.
 const maxDecryptions = 64
@@ -197,10 +228,10 @@ func (l *loading) decrypt(ctx context.Context) {
 		turns <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-turns }()
-			item := l.index.decodeEntry(ctx, change, token)
+			item, id := l.index.decodeEntry(ctx, change, token)
 			mu.Lock()
 			defer mu.Unlock()
-			l.put(tenant, token, item)
+			l.put(tenant, id, token, item)
 		})
 	}
 	wait.Wait()
@@ -210,7 +241,7 @@ func (l *loading) decrypt(ctx context.Context) {
 func (l *loading) Done(ctx context.Context, _ uint64) {
 	l.decrypt(ctx)
 	for name, t := range l.tenants {
-		if len(t.byToken) == 0 {
+		if t.isEmpty() {
 			delete(l.tenants, name)
 			continue
 		}
@@ -231,19 +262,19 @@ func (idx *Index) apply(ctx context.Context, change jetstream.KeyValueEntry) {
 	if !ok {
 		return
 	}
-	item := idx.decodeEntry(ctx, change, token)
+	item, id := idx.decodeEntry(ctx, change, token)
 	idx.mu.Lock()
 	defer idx.mu.Unlock()
 	t := idx.tenants[tenant]
 	if t == nil {
-		t = &tenantThreads{byToken: map[string]*entry{}}
+		t = newTenant(tenant)
 		idx.tenants[tenant] = t
 	}
+	t.id = cmp.Or(id, t.id)
 	t.remove(token)
-	if item != nil {
-		t.insert(item)
-	}
-	if len(t.byToken) == 0 {
+	t.set(token, item)
+	t.sort(token)
+	if t.isEmpty() {
 		delete(idx.tenants, tenant)
 	}
 }
@@ -261,9 +292,12 @@ func (t *tenantThreads) remove(token string) {
 	}
 }
 
-// insert adds a thread, whose token the tenant must not have.
-func (t *tenantThreads) insert(item *entry) {
-	t.byToken[item.token] = item
+// sort adds the thread of byToken with a token, if there is one, to sorted, which must not have it.
+func (t *tenantThreads) sort(token string) {
+	item := t.byToken[token]
+	if item == nil {
+		return
+	}
 	t.count(item.status, 1)
 	at, _ := slices.BinarySearchFunc(t.sorted, item, (*entry).compare)
 	t.sorted = slices.Insert(t.sorted, at, item)
@@ -276,17 +310,23 @@ func splitKey(key string) (tenant, token string, ok bool) {
 }
 
 // decodeEntry returns the item of an entry; nil = the thread was purged, the key deleted, or the
-// value invalid. It interns agents and statuses, which many threads have in common.
-func (idx *Index) decodeEntry(ctx context.Context, change jetstream.KeyValueEntry, token string) *entry {
+// value invalid. tenant is the ID of the tenant if the key has only a digest of it. decodeEntry
+// interns agents and statuses, which many threads have in common.
+func (idx *Index) decodeEntry(ctx context.Context, change jetstream.KeyValueEntry, token string) (item *entry, tenant string) {
 	if change.Operation() != jetstream.KeyValuePut {
-		return nil
+		return nil, ""
 	}
 	l, err := idx.log.DecodeEntry(ctx, change.Key(), change.Value())
-	if err != nil || l.Purged {
-		return nil
+	switch {
+	case err != nil:
+		return nil, ""
+	case l.Unfinished:
+		return &entry{token: strings.Clone(token), id: l.ThreadID, status: statusUnfinished}, l.Tenant
+	case l.Purged:
+		return nil, ""
 	}
 	return &entry{
 		token: strings.Clone(token), id: l.ThreadID, agent: unique.Make(l.Agent).Value(), runID: l.RunID,
 		status: stream.Status(unique.Make(string(l.Status)).Value()), updatedAt: l.UpdatedAt.UnixMilli(), access: accessOf(&l.Access),
-	}
+	}, l.Tenant
 }

@@ -15,16 +15,15 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// auditLog is the audit log of a node. openAudit opens it; close ends it.
+// auditLog is the audit log of a node. openAudit opens it; the caller closes the writer, when no request is active.
 type auditLog struct {
 	auditroutes.Audit
 
-	retention *store.Retention
-	logger    *slog.Logger
+	logger *slog.Logger
 }
 
 // openAudit opens the audit log, and records the policies of the node.
-func openAudit(ctx context.Context, l *stream.Log, policies *policy.Engine, retention time.Duration, logger *slog.Logger) (*auditLog, error) {
+func openAudit(ctx context.Context, l *stream.Log, policies *policy.Engine, logger *slog.Logger) (*auditLog, error) {
 	log, err := store.Open(ctx, l)
 	if err != nil {
 		return nil, err
@@ -43,9 +42,8 @@ func openAudit(ctx context.Context, l *stream.Log, policies *policy.Engine, rete
 		return nil, err
 	}
 	return &auditLog{
-		Audit:     auditroutes.Audit{Log: log, Writer: writer, Holds: holds},
-		retention: store.BeginRetention(writer, holds, retention, logger),
-		logger:    logger,
+		Audit:  auditroutes.Audit{Log: log, Writer: writer, Holds: holds},
+		logger: logger,
 	}, nil
 }
 
@@ -74,10 +72,4 @@ func (l *auditLog) observe(action audit.Action, file observed) {
 			l.logger.ErrorContext(ctx, "the audit log has no entry about a file that has changed", "action", action, "digest", c.Digest, "error", err)
 		}
 	})
-}
-
-// close ends the audit log. No request may be active.
-func (l *auditLog) close() {
-	l.retention.Stop()
-	l.Writer.Close()
 }

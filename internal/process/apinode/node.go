@@ -27,6 +27,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/quota"
+	"github.com/perdure/perdure/internal/control/retention"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/index/watch"
@@ -55,8 +56,8 @@ type Config struct {
 	Auth     auth.Authenticator
 	Sessions *sessions.Sessions
 	Policies *policy.Engine
-	// AuditRetention is how long entries of the audit log are kept; 0 = for ever.
-	AuditRetention time.Duration
+	// Retention has the times to live. nil = the defaults.
+	Retention *retention.Rules
 	// Principals has the approvers and services of the operator. nil = there are none.
 	Principals *principals.Principals
 	// ParkAfter is how long a run waits for interrupts before it is parked. 0 = the default.
@@ -84,6 +85,7 @@ type Node struct {
 	board    *announce.Board
 	inbox    *inbox.Index
 	audit    *auditLog
+	remover  *retention.Remover
 	threads  *threads.Index
 	counting context.CancelFunc // ends the count of bytes
 	measured func()             // ends the metrics of quotas
@@ -126,7 +128,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.stopWatches()
 		return nil, err
 	}
-	if n.audit, err = openAudit(ctx, cfg.Snapshots.Log(), cfg.Policies, cfg.AuditRetention, cfg.Logger); err != nil {
+	if n.audit, err = openAudit(ctx, cfg.Snapshots.Log(), cfg.Policies, cfg.Logger); err != nil {
 		n.stopWatches()
 		return nil, err
 	}
@@ -159,6 +161,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Inbox:      approvals, Schedules: scheduleStore, Threads: n.threads,
 	})
 	n.measured = n.server.MeasureQuotas()
+	n.remover = retention.Begin(retention.Config{
+		Rules: cfg.Retention, Log: cfg.Snapshots.Log(), Index: n.threads, Delete: n.server.Deletion(), Holds: n.audit.Holds, Writer: n.audit.Writer, Logger: cfg.Logger,
+	})
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,
 		WriteTimeout: refusalTimeout,
@@ -282,6 +287,7 @@ func (n *Node) Stop(ctx context.Context) error {
 		err = fmt.Errorf("api: serve: %w", serveErr)
 	}
 	n.measured()
+	n.remover.Stop()
 	n.counting()
 	n.counted.Wait()
 	n.follower.Stop()
@@ -294,7 +300,7 @@ func (n *Node) Stop(ctx context.Context) error {
 func (n *Node) stopWatches() {
 	var wait sync.WaitGroup
 	if n.audit != nil {
-		wait.Go(n.audit.close)
+		wait.Go(n.audit.Writer.Close)
 	}
 	if n.inbox != nil {
 		wait.Go(n.inbox.Stop)

@@ -39,15 +39,15 @@ func sessionIdle(c *Config) pflag.Value    { return bind(&c.Auth.Sessions.Idle, 
 func sessionLifetime(c *Config) pflag.Value {
 	return bind(&c.Auth.Sessions.Lifetime, sessionTime)
 }
-func parkAfter(c *Config) pflag.Value      { return bind(&c.ParkAfter, positiveDuration) }
-func auditRetention(c *Config) pflag.Value { return bind(&c.AuditRetention, optionalDuration) }
-func strict(c *Config) pflag.Value         { return bind(&c.Strict, truth) }
-func maxSockets(c *Config) pflag.Value     { return bind(&c.MaxSockets, upTo(1_000_000)) }
-func maxStreams(c *Config) pflag.Value     { return bind(&c.MaxStreams, upTo(1_000_000)) }
-func quotas(c *Config) pflag.Value         { return bind(&c.Quotas, text) }
-func metricsAddr(c *Config) pflag.Value    { return bind(&c.MetricsAddr, hostPort) }
-func workflowCache(c *Config) pflag.Value  { return bind(&c.WorkflowCache, upTo(1_000_000)) }
-func modelSilence(c *Config) pflag.Value   { return bind(&c.ModelSilence, positiveDuration) }
+func parkAfter(c *Config) pflag.Value     { return bind(&c.ParkAfter, positiveDuration) }
+func retention(c *Config) pflag.Value     { return bind(&c.Retention, text) }
+func strict(c *Config) pflag.Value        { return bind(&c.Strict, truth) }
+func maxSockets(c *Config) pflag.Value    { return bind(&c.MaxSockets, upTo(1_000_000)) }
+func maxStreams(c *Config) pflag.Value    { return bind(&c.MaxStreams, upTo(1_000_000)) }
+func quotas(c *Config) pflag.Value        { return bind(&c.Quotas, text) }
+func metricsAddr(c *Config) pflag.Value   { return bind(&c.MetricsAddr, hostPort) }
+func workflowCache(c *Config) pflag.Value { return bind(&c.WorkflowCache, upTo(1_000_000)) }
+func modelSilence(c *Config) pflag.Value  { return bind(&c.ModelSilence, positiveDuration) }
 func allowPrivateHosts(c *Config) pflag.Value {
 	return bind(&c.AllowPrivateHosts, truth)
 }

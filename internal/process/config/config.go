@@ -88,8 +88,8 @@ type APIOptions struct {
 	Quotas string
 	// ParkAfter is how long a run waits for interrupts before it is parked.
 	ParkAfter time.Duration
-	// AuditRetention is how long entries of the audit log are kept; 0 = for ever.
-	AuditRetention time.Duration
+	// Retention is the file with the times to live. Empty = the defaults.
+	Retention string
 	// Strict makes the API check every event before it sends the event.
 	Strict bool
 	// LinkKey signs links; empty = the key that all API nodes share in NATS.

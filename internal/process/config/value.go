@@ -127,15 +127,6 @@ func positiveDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// optionalDuration parses a Go duration of zero or more.
-func optionalDuration(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%q is not a duration, such as 8760h", s)
-	}
-	return d, nil
-}
-
 // Bounds of the times of a session.
 const (
 	minSessionTime = time.Second

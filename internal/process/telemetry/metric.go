@@ -47,6 +47,7 @@ const (
 	labelOutcome = attribute.Key("outcome")
 	labelCode    = attribute.Key("code")
 	labelEnd     = attribute.Key("end")
+	labelKind    = attribute.Key("kind")
 )
 
 // modelCall are the labels of all metrics of model calls.
@@ -76,6 +77,8 @@ var (
 		Labels: []attribute.Key{labelTenant, labelQuota}}
 	quotaWarnings = Metric{Name: "perdure.quota.warnings", Type: Counter, Process: processAPI, Description: "times that a tenant has reached 80 % of a quota",
 		Labels: []attribute.Key{labelTenant, labelQuota}}
+	expired = Metric{Name: "perdure.retention.removed", Type: Counter, Process: processAPI,
+		Description: "what the retention removed; `kind` is `threads`, or `audit` for entries of the audit log", Labels: []attribute.Key{labelKind}}
 	modelCost = Metric{Name: metricCost, Type: Counter, Process: processWorker, Description: "cost of model calls of models with a price, in the currency of the prices",
 		Labels: append([]attribute.Key{attrCurrency, attrEstimated}, modelCall...)}
 	modelDuration = Metric{Name: metricDuration, Unit: "s", Type: Histogram, Process: processWorker, Description: "duration of model calls",
@@ -89,7 +92,7 @@ var (
 // Metrics returns the definitions of Perdure's own metrics. The process also exports the metrics of
 // its HTTP server, of Temporal's SDK and of the Go runtime.
 func Metrics() []Metric {
-	return slices.Clone([]Metric{runsFinished, viewers, viewersEnded, sockets, socketsEnded, quotaUsed, quotaLimit, quotaRefused, quotaWarnings, modelCost, modelDuration, modelFirstChunk, modelTokens})
+	return slices.Clone([]Metric{runsFinished, viewers, viewersEnded, sockets, socketsEnded, quotaUsed, quotaLimit, quotaRefused, quotaWarnings, expired, modelCost, modelDuration, modelFirstChunk, modelTokens})
 }
 
 // count changes a counter or a gauge by n. Instruments are looked up by name; the SDK returns the

@@ -91,3 +91,10 @@ func Viewer(ctx context.Context) func(end string) {
 		viewersEnded.count(ctx, 1, labelEnd.String(end))
 	}
 }
+
+// Expired counts what the retention removed: n of a kind, threads or audit.
+func Expired(ctx context.Context, kind string, n int64) {
+	if n > 0 {
+		expired.count(ctx, n, labelKind.String(kind))
+	}
+}

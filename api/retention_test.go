@@ -1,0 +1,173 @@
+package api_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/audit"
+	"github.com/perdure/perdure/internal/audit/store"
+	"github.com/perdure/perdure/internal/control/retention"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+)
+
+// retentionNode is a node with a retention of rules.
+type retentionNode struct {
+	*node
+
+	cfg     api.Config
+	remover *retention.Remover
+}
+
+// setupRetention starts a node whose runs end at once, with rules.
+func setupRetention(t *testing.T, rules string) *retentionNode {
+	t.Helper()
+	r := &retentionNode{}
+	r.node = setup(t, withThreadList(t), withAudit(t), func(c *api.Config) { r.cfg = *c })
+	r.answerRuns()
+	parsed, err := retention.Parse([]byte(rules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.temporal.stop = func(string) error { return serviceerror.NewNotFound("closed") }
+	r.remover = retention.New(retention.Config{
+		Rules: parsed, Log: r.log, Index: r.cfg.Threads, Delete: r.server.Deletion(), Holds: r.cfg.Audit.Holds, Writer: r.cfg.Audit.Writer, Logger: slog.New(slog.DiscardHandler),
+	})
+	return r
+}
+
+// tenantOfTests is the tenant of anonymous callers.
+const tenantOfTests = "default"
+
+// awaitListed waits until the node's index has a number of threads.
+func (r *retentionNode) awaitListed(want int) {
+	r.t.Helper()
+	for {
+		changed := r.cfg.Threads.Changed()
+		if all, _, _ := r.cfg.Threads.Counts(tenantOfTests); all == want {
+			return
+		}
+		select {
+		case <-changed:
+		case <-r.ctx().Done():
+			r.t.Fatal("the index did not change")
+		}
+	}
+}
+
+// wantRound runs a round at a time from now, which must remove a number of threads.
+func (r *retentionNode) wantRound(in time.Duration, want int) {
+	r.t.Helper()
+	removed, err := r.remover.Round(r.ctx(), time.Now().Add(in))
+	if err != nil || removed != want {
+		r.t.Fatalf("a round in %s: got %d removed threads and error %v, want %d", in, removed, err, want)
+	}
+}
+
+// TestThreadsExpire: an idle thread is removed after the time of its rule, and not before. A thread
+// that waits, runs or has a legal hold stays. The audit log has the removal with its rule.
+func TestThreadsExpire(t *testing.T) {
+	t.Parallel()
+	r := setupRetention(t, "default: {threads: 1h}\ntenants: {default: {agents: {other: {threads: 1s}}}}")
+	for _, thread := range []string{"old", "held"} {
+		r.postMessage(thread, "run-"+thread).mustStatus(t, thread, http.StatusOK)
+	}
+	var active stream.Place
+	r.temporal.start = func(in runs.Input) (err error) { // the run begins, and ends with the test
+		active = stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e-1"}
+		active.After, err = r.snapshots.OpenRun(r.ctx(), active, stream.Opening{Agent: in.Agent, Revision: in.Revision, Input: in.Input, Digest: in.Digest})
+		return err
+	}
+	running := inputOf("run-active", "said")
+	running.ThreadID = "active"
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.post(running)
+	}()
+	r.awaitListed(3)
+	r.do(http.MethodPut, "/v1/threads/held/hold", `{"reason":"case 7"}`, "Content-Type", "application/json").mustStatus(t, "hold", http.StatusOK)
+
+	r.wantRound(30*time.Minute, 0)
+	r.wantRound(2*time.Hour, 1)
+	r.awaitListed(2)
+	r.wantRound(2*time.Hour, 0)
+	r.do(http.MethodGet, "/v1/threads/old", "").mustStatus(t, "the expired thread", http.StatusNotFound)
+	r.do(http.MethodGet, "/v1/threads/held/messages", "").mustStatus(t, "the held thread", http.StatusOK)
+	r.do(http.MethodGet, "/v1/threads/active", "").mustStatus(t, "the active thread", http.StatusOK)
+
+	entries := r.entries("?action=thread.expire", nil)
+	if len(entries) != 1 || entries[0].Thread != "old" || entries[0].Agent != "a" || entries[0].Actor != nil || entries[0].Details["rule"] != "default.threads=1h0m0s" {
+		t.Errorf("the audit log has %+v, want the removal of the thread old by the default rule", entries)
+	}
+	r.do(http.MethodDelete, "/v1/threads/held/hold", "").mustStatus(t, "release", http.StatusNoContent)
+	r.wantRound(2*time.Hour, 1)
+	r.end(active)
+	<-ended
+}
+
+// TestInterruptedDeletionIsCompleted: a round completes a deletion that has died before it removed
+// the records, and leaves a thread that has begun again.
+func TestInterruptedDeletionIsCompleted(t *testing.T) {
+	t.Parallel()
+	r := setupRetention(t, "")
+	r.postMessage("dying", "run-1").mustStatus(t, "run", http.StatusOK)
+	thread := stream.Thread{Tenant: tenantOfTests, ID: "dying"}
+	r.awaitListed(1)
+	last, err := r.log.LastOf(r.ctx(), thread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := fmt.Sprintf(`{"threadId":"dying","seq":%d,"purged":true,"unfinished":true}`, last) // what a killed process leaves
+	if _, err := r.log.Index().PutString(r.ctx(), stream.IndexPrefix+tenantOfTests+".dying", left); err != nil {
+		t.Fatal(err)
+	}
+	for changed := r.cfg.Threads.Changed(); len(r.cfg.Threads.Unfinished()) != 1; changed = r.cfg.Threads.Changed() {
+		select {
+		case <-changed:
+		case <-r.ctx().Done():
+			t.Fatal("the index does not list the interrupted deletion")
+		}
+	}
+	r.wantRound(0, 0)
+	if last, err := r.log.LastOf(r.ctx(), thread); last != 0 || err != nil {
+		t.Errorf("the log has the record %d of the thread (%v), want none", last, err)
+	}
+	for changed := r.cfg.Threads.Changed(); len(r.cfg.Threads.Unfinished()) != 0; changed = r.cfg.Threads.Changed() {
+		select {
+		case <-changed:
+		case <-r.ctx().Done():
+			t.Fatal("the index lists the completed deletion")
+		}
+	}
+	r.postMessage("dying", "run-2").mustStatus(t, "run in a new thread", http.StatusOK)
+	if err := r.log.FinishPurge(r.ctx(), thread); err != nil {
+		t.Fatal(err)
+	}
+	r.do(http.MethodGet, "/v1/threads/dying/messages", "").mustStatus(t, "the new thread", http.StatusOK)
+}
+
+// TestAuditEntriesExpire: entries of a tenant expire by its rule, and those of the platform by the
+// default.
+func TestAuditEntriesExpire(t *testing.T) {
+	t.Parallel()
+	r := setupRetention(t, "default: {audit: 0}\ntenants: {default: {audit: 1h}}")
+	r.postMessage("a", "run-1").mustStatus(t, "run", http.StatusOK)
+	if err := r.cfg.Audit.Writer.Record(r.ctx(), store.OfTenant(tenantOfTests), audit.Entry{Action: audit.LoadKeys, Outcome: audit.Accepted}); err != nil {
+		t.Fatal(err)
+	}
+	r.wantRound(2*time.Hour, 0)
+	r.wantRound(2*time.Hour, 0)
+	if list := r.entries("?action=run.start", nil); len(list) != 0 {
+		t.Errorf("the audit log has %s, want no entry that is older than an hour", inWords(list))
+	}
+	if list := r.entries("?action=audit.expire", nil); len(list) == 0 || list[0].Details["rule"] != "tenants.default.audit=1h0m0s" {
+		t.Errorf("the audit log has %s, want the expiry with its rule", inWords(list))
+	}
+}

@@ -1,0 +1,2 @@
+// Package subjectroutes deletes everything that a tenant stores about one subject.
+package subjectroutes

@@ -1,0 +1,179 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/stream"
+)
+
+// subjectReport is the report of the deletion of a subject.
+type subjectReport struct {
+	DryRun     bool
+	NextCursor string
+	Deleted    struct {
+		Threads, Completed, Schedules, Shares []string
+		Sessions                              int
+	}
+	Kept []struct{ Kind, ID, Reason string }
+}
+
+// has reports whether the report has kept something of a kind.
+func (r *subjectReport) has(kind, id string) bool {
+	return slices.ContainsFunc(r.Kept, func(k struct{ Kind, ID, Reason string }) bool { return k.Kind == kind && k.ID == id && k.Reason != "" })
+}
+
+// subjectNode is a node with threads of ann and bob.
+type subjectNode struct {
+	*node
+
+	cfg api.Config
+}
+
+// setupSubjects starts a node on which ann has the threads first, second and held and a schedule, and
+// has written into bob's thread, which bob shares with her.
+func setupSubjects(t *testing.T) *subjectNode {
+	t.Helper()
+	n := &subjectNode{}
+	n.node = setup(t, withThreadList(t), withAudit(t), func(c *api.Config) {
+		c.Auth = byHeader
+		n.cfg = *c
+	})
+	n.temporal.stop = func(string) error { return serviceerror.NewNotFound("closed") }
+	n.answerRuns()
+	ann, bob := headersOf("ann"), headersOf("bob")
+	for _, thread := range []string{"first", "second", "held"} {
+		n.postTo(thread, "run-"+thread, ann)
+	}
+	n.postTo("bobs", "run-bob", bob)
+	n.do(http.MethodPut, "/v1/threads/bobs/shares", `{"shares":[{"subject":"ann","access":"run"},{"role":"r","access":"read"}]}`, bob...).mustStatus(t, "share", http.StatusOK)
+	n.postTo("bobs", "run-ann", ann)
+	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), ann...).mustStatus(t, "schedule", http.StatusCreated)
+	n.do(http.MethodPut, "/v1/threads/held/hold", `{}`, admin...).mustStatus(t, "hold", http.StatusOK)
+	return n
+}
+
+// postTo runs an input on a thread as a caller.
+func (n *subjectNode) postTo(thread, run string, caller []string) {
+	n.t.Helper()
+	in := inputOf(run, "said in "+run)
+	in.ThreadID, in.ForwardedProps = thread, json.RawMessage(`{"perdure":{"history":"append"}}`)
+	n.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(n.t, in), caller...).mustStatus(n.t, run, http.StatusOK)
+}
+
+// deleteSubject deletes ann, and returns the report.
+func (n *subjectNode) deleteSubject(query string) *subjectReport {
+	n.t.Helper()
+	a := n.do(http.MethodDelete, "/v1/subjects/ann"+query, "", admin...)
+	a.mustStatus(n.t, "deletion of ann", http.StatusOK)
+	r := new(subjectReport)
+	if err := json.Unmarshal([]byte(a.body), r); err != nil {
+		n.t.Fatal(err)
+	}
+	slices.Sort(r.Deleted.Threads)
+	return r
+}
+
+// TestSubjectIsDeleted: the deletion of a subject removes its threads, schedules and shares, and
+// reports what stays and why. A dry run removes nothing. A repetition finds nothing more.
+func TestSubjectIsDeleted(t *testing.T) {
+	t.Parallel()
+	n := setupSubjects(t)
+	check := func(what string, r *subjectReport, threads string) {
+		t.Helper()
+		if got := fmt.Sprint(r.Deleted.Threads); got != threads {
+			t.Errorf("%s: deleted threads %s, want %s", what, got, threads)
+		}
+		if !r.has("thread", "held") || !r.has("contribution", "bobs") || !r.has("auditEntries", "") || r.NextCursor != "" {
+			t.Errorf("%s: kept %v with the cursor %q, want the held thread, the contribution and audit entries", what, r.Kept, r.NextCursor)
+		}
+	}
+	for range 2 {
+		r := n.deleteSubject("?dryRun=true")
+		check("dry run", r, "[first second]")
+		if !r.DryRun || len(r.Deleted.Schedules) != 1 || fmt.Sprint(r.Deleted.Shares) != "[bobs]" {
+			t.Errorf("dry run: got %+v, want one schedule and the share of bobs", r.Deleted)
+		}
+	}
+	r := n.deleteSubject("")
+	check("deletion", r, "[first second]")
+	if len(r.Deleted.Schedules) != 1 || fmt.Sprint(r.Deleted.Shares) != "[bobs]" {
+		t.Errorf("deletion: got %+v, want one schedule and the share of bobs", r.Deleted)
+	}
+	for _, thread := range []string{"first", "second"} {
+		n.do(http.MethodGet, "/v1/threads/"+thread, "", admin...).mustStatus(t, thread, http.StatusNotFound)
+	}
+	n.do(http.MethodGet, "/v1/threads/held", "", admin...).mustStatus(t, "the held thread", http.StatusOK)
+	if left, err := n.cfg.Schedules.Count(n.ctx(), "alpha"); left != 0 || err != nil {
+		t.Errorf("%d schedules are left (%v), want 0", left, err)
+	}
+	access, err := n.log.AccessOf(n.ctx(), stream.Thread{Tenant: "alpha", ID: "bobs"})
+	if err != nil || len(access.Shares) != 1 || access.Shares[0].Role != "r" {
+		t.Errorf("bob's thread has the shares %v (%v), want only that of the role", access, err)
+	}
+	if got := n.entries("?action=thread.delete&outcome=accepted", admin); len(got) != 2 || got[0].Details["subject"] != "ann" {
+		t.Errorf("the audit log has %s, want the two deletions for ann", inWords(got))
+	}
+	if got := n.entries("?action=subject.delete", admin); len(got) != 3 || got[2].Details["subject"] != "ann" {
+		t.Errorf("the audit log has %s, want three requests about ann", inWords(got))
+	}
+}
+
+// TestSubjectDeletionCompletesInterruptedOne: a deletion that died between the entry of the index and
+// the records is completed by the next one.
+func TestSubjectDeletionCompletesInterruptedOne(t *testing.T) {
+	t.Parallel()
+	n := setupSubjects(t)
+	thread := stream.Thread{Tenant: "alpha", ID: "first"}
+	last, err := n.log.LastOf(n.ctx(), thread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := fmt.Sprintf(`{"threadId":"first","seq":%d,"purged":true,"unfinished":true}`, last) // what a killed process leaves
+	if _, err := n.log.Index().PutString(n.ctx(), stream.IndexPrefix+"alpha.first", left); err != nil {
+		t.Fatal(err)
+	}
+	for changed := n.cfg.Threads.Changed(); len(n.cfg.Threads.Unfinished()) != 1; changed = n.cfg.Threads.Changed() {
+		select {
+		case <-changed:
+		case <-n.ctx().Done():
+			t.Fatal("the index does not list the interrupted deletion")
+		}
+	}
+	r := n.deleteSubject("")
+	if fmt.Sprint(r.Deleted.Completed, r.Deleted.Threads) != "[first] [second]" {
+		t.Errorf("got %+v, want first completed and second deleted", r.Deleted)
+	}
+	if last, err := n.log.LastOf(n.ctx(), thread); last != 0 || err != nil {
+		t.Errorf("the log has the record %d of the thread (%v), want none", last, err)
+	}
+}
+
+// TestSubjectDeletionIsForAdministrators: only administrators of the tenant delete a subject, and only
+// of their tenant.
+func TestSubjectDeletionIsForAdministrators(t *testing.T) {
+	t.Parallel()
+	n := setupSubjects(t)
+	if a := n.do(http.MethodDelete, "/v1/subjects/ann?dryRun=true", "", headersOf("ann")...); a.status != http.StatusForbidden {
+		t.Errorf("the subject itself: got %d, want 403", a.status)
+	}
+	for query, pointer := range map[string]string{"/v1/subjects/ann?dryRun=yes": "", "/v1/subjects/a%00b": "/subject"} {
+		if a := n.do(http.MethodDelete, query, "", admin...); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
+			t.Errorf("%s: got %d with the pointer %q, want 400 with %q", query, a.status, a.problem.Pointer, pointer)
+		}
+	}
+	other := []string{"X-Tenant", "globex", "X-User", "root", "X-Roles", policy.DefaultRoles.TenantAdmin}
+	a := n.do(http.MethodDelete, "/v1/subjects/ann", "", other...)
+	a.mustStatus(t, "another tenant", http.StatusOK)
+	var r subjectReport
+	if err := json.Unmarshal([]byte(a.body), &r); err != nil || len(r.Deleted.Threads) > 0 || r.has("contribution", "bobs") {
+		t.Errorf("another tenant sees %s (%v)", a.body, err)
+	}
+}
