@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,6 +111,32 @@ func TestThreadsExpire(t *testing.T) {
 	r.wantRound(2*time.Hour, 1)
 	r.end(active)
 	<-ended
+}
+
+// TestFailedRemovalKeepsNoOther: a thread that cannot be removed keeps neither other threads nor entries
+// of the audit log.
+func TestFailedRemovalKeepsNoOther(t *testing.T) {
+	t.Parallel()
+	r := setupRetention(t, "default: {threads: 1h, audit: 1h}")
+	for _, thread := range []string{"stuck", "old"} {
+		r.postMessage(thread, "run-"+thread).mustStatus(t, thread, http.StatusOK)
+	}
+	r.awaitListed(2)
+	calls := 0
+	r.temporal.stop = func(string) error {
+		if calls++; calls == 1 { // the thread stuck is older
+			return serviceerror.NewUnavailable("no leader")
+		}
+		return serviceerror.NewNotFound("closed")
+	}
+	removed, err := r.remover.Round(r.ctx(), time.Now().Add(2*time.Hour))
+	if removed != 1 || err == nil || !strings.Contains(err.Error(), `"stuck"`) {
+		t.Errorf("a round: got %d removed threads and error %v, want 1 and an error of the thread stuck", removed, err)
+	}
+	r.do(http.MethodGet, "/v1/threads/old", "").wantStatus(t, "the other thread", http.StatusNotFound)
+	if list := r.entries("?action=run.start", nil); len(list) != 0 {
+		t.Errorf("the audit log has %s, want no entry that is older than an hour", inWords(list))
+	}
 }
 
 // TestInterruptedDeletionIsCompleted: a round completes a deletion that has died before it removed

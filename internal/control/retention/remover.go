@@ -136,16 +136,18 @@ func (r *Remover) Round(ctx context.Context, now time.Time) (removed int, err er
 		defer cancel()
 		_ = r.Log.Index().Delete(ctx, leaseKey, jetstream.LastRevision(lease)) // else it expires
 	}()
+	// What fails for one thread or tenant must not keep the others.
+	var failures []error
 	for _, t := range r.Index.Unfinished() {
 		if err := r.Delete.Finish(ctx, t); err != nil {
-			return 0, fmt.Errorf("retention: complete the deletion of thread %q: %w", t.ID, err)
+			failures = append(failures, fmt.Errorf("retention: complete the deletion of thread %q: %w", t.ID, err))
 		}
 	}
 	for _, tenant := range r.Index.Tenants() {
 		n, err := r.expireThreads(ctx, tenant, now, maxRemoved-removed)
 		removed += n
 		if err != nil {
-			return removed, err
+			failures = append(failures, err)
 		}
 	}
 	keep := r.Rules.Audit()
@@ -154,7 +156,7 @@ func (r *Remover) Round(ctx context.Context, now time.Time) (removed int, err er
 		return rule.TTL, rule.String()
 	}, now)
 	telemetry.Expired(ctx, keyAudit, int64(entries)) //nolint:gosec // a number of entries
-	return removed, err
+	return removed, errors.Join(append(failures, err)...)
 }
 
 // expireThreads removes the threads of a tenant that are too old, at most limit. One that cannot be
