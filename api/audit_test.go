@@ -113,7 +113,7 @@ ann thread.delete accepted 204 t`
 	if got := f.entries("?cursor=4&limit=1", admin); len(got) != 1 || got[0].Number != 5 {
 		t.Errorf("the page after entry 4 = %+v, want entry 5", got)
 	}
-	for _, query := range []string{"?cursor=x", "?since=yesterday", "?limit=0", "?platform=maybe", "?unknown=1"} {
+	for _, query := range []string{"?cursor=x", "?since=yesterday", "?outcome=maybe", "?limit=0", "?platform=maybe", "?unknown=1"} {
 		f.do(http.MethodGet, "/v1/audit"+query, "", admin...).mustStatus(t, query, http.StatusBadRequest)
 	}
 }

@@ -158,6 +158,9 @@ func TestPutAgentIfMatch(t *testing.T) {
 			t.Errorf("%s: %s on %s: got %d %s, want revision_mismatch", tt.header, tt.value, tt.path, a.status, a.body)
 		}
 	}
+	if a := node.do(http.MethodPut, "/v1/agents/a", brief, "If-Match", ""); a.problem.Code != "invalid_precondition" {
+		t.Errorf("an empty condition: problem code = %q, want %q", a.problem.Code, "invalid_precondition")
+	}
 	if a := node.do(http.MethodPut, "/v1/agents/a", brief, "If-Match", "*", "If-None-Match", "*"); a.problem.Code != "invalid_precondition" {
 		t.Errorf("both conditions: problem code = %q, want %q", a.problem.Code, "invalid_precondition")
 	}

@@ -164,7 +164,7 @@ func TestSubjectDeletionIsForAdministrators(t *testing.T) {
 	if a := n.do(http.MethodDelete, "/v1/subjects/ann?dryRun=true", "", headersOf("ann")...); a.status != http.StatusForbidden {
 		t.Errorf("the subject itself: got %d, want 403", a.status)
 	}
-	for query, pointer := range map[string]string{"/v1/subjects/ann?dryRun=yes": "", "/v1/subjects/a%00b": "/subject"} {
+	for query, pointer := range map[string]string{"/v1/subjects/ann?dryRun=yes": "", "/v1/subjects/ann?dryRun": "", "/v1/subjects/ann?dryRun=": "", "/v1/subjects/a%00b": "/subject"} {
 		if a := n.do(http.MethodDelete, query, "", admin...); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
 			t.Errorf("%s: got %d with the pointer %q, want 400 with %q", query, a.status, a.problem.Pointer, pointer)
 		}

@@ -266,7 +266,7 @@ func TestAllRoutesNeedCredentials(t *testing.T) {
 			continue
 		}
 		for _, header := range [][]string{
-			nil, {"X-Tenant", "alpha"}, {"Authorization", "Bearer abc"}, {"X-Forwarded-For", "127.0.0.1", "X-Tenant", "alpha"}, {"Origin", "https://app.example"},
+			nil, {"X-Tenant", "alpha"}, {"Authorization", "Bearer abc"}, {"X-Forwarded-For", "127.0.0.1", "X-Tenant", "alpha"}, {"Origin", "https://app.example", "Content-Type", "application/json"},
 			{"X-User", "\u200b", "X-Tenant", "alpha"}, {"X-User", strings.Repeat("x", 257), "X-Tenant", "alpha"},
 		} {
 			a := node.do(r.Method, r.Path+"?access_token=abc", bodyOf(r.Handler), header...)

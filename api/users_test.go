@@ -185,6 +185,9 @@ func TestInvalidShares(t *testing.T) {
 			t.Errorf("%.80s: got %d %s, want 400 at %s", shares, a.status, a.body, pointer)
 		}
 	}
+	for _, body := range []string{"", "{}", "null"} {
+		f.do(http.MethodPut, "/v1/threads/t/shares", body, alpha...).mustStatus(t, "no shares in "+body, http.StatusBadRequest)
+	}
 	f.do(http.MethodPut, "/v1/threads/unknown/shares", `{"shares":[]}`, alpha...).mustStatus(t, "unknown thread", http.StatusNotFound)
 }
 

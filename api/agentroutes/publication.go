@@ -143,6 +143,8 @@ var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", 
 func precondition(h http.Header) (func(current string) bool, error) {
 	match, noneMatch := strings.Join(h.Values("If-Match"), ","), strings.Join(h.Values("If-None-Match"), ",")
 	switch {
+	case len(h.Values("If-Match")) > 0 && match == "" || len(h.Values("If-None-Match")) > 0 && noneMatch == "":
+		return nil, problem.BadRequest("invalid_precondition", "", "If-Match and If-None-Match must not be empty")
 	case noneMatch != "" && strings.TrimSpace(noneMatch) != "*":
 		return nil, problem.BadRequest("invalid_precondition", "", "If-None-Match may only be *")
 	case noneMatch != "" && match != "":

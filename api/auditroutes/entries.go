@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -69,6 +70,9 @@ func filterOf(c *gin.Context) (f store.Filter, err error) {
 		if f.After, err = strconv.ParseUint(cursor, 10, 63); err != nil {
 			return f, fmt.Errorf("%w: %.40q", stream.ErrInvalidCursor, cursor)
 		}
+	}
+	if !slices.Contains([]audit.Outcome{"", audit.Accepted, audit.Denied, audit.Unknown}, f.Outcome) {
+		return f, problem.BadRequest("invalid_input", "", "outcome must be accepted, denied or unknown")
 	}
 	for name, at := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
 		if text := c.Query(name); text != "" {

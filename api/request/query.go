@@ -34,11 +34,14 @@ func Limit(c *gin.Context) (int, error) {
 }
 
 // Flag reads a boolean parameter, true or false. defaultValue is its value if the request does not
-// have the parameter, or has it empty. The error is a 400.
+// have the parameter. The error is a 400, also for an empty value: the caller of ?dryRun expects no
+// deletion.
 func Flag(c *gin.Context, name string, defaultValue bool) (bool, error) {
-	switch c.Query(name) {
-	case "":
+	value, isPresent := c.GetQuery(name)
+	if !isPresent {
 		return defaultValue, nil
+	}
+	switch value {
 	case "true":
 		return true, nil
 	case "false":

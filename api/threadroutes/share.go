@@ -74,6 +74,9 @@ func (r *Routes) putShares(c *gin.Context) error {
 	if err := r.ReadJSON(c, &body); err != nil {
 		return err
 	}
+	if body.Shares == nil {
+		return problem.BadRequest("invalid_input", "/shares", "is required; an empty list makes the thread private")
+	}
 	if err := checkShares(body.Shares); err != nil {
 		return err
 	}
