@@ -11,6 +11,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/audit"
+	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/dispatch"
@@ -27,10 +29,38 @@ import (
 // StartFiredRun is schedule.run.v1: it starts the run of a firing, once. The ID of the run derives
 // from the schedule and the nominal time, so a later attempt finds the run. A thread that refuses
 // the run is a result (FiredRun.Refused). A schedule or agent that is gone is a final error.
+//
+// The attempt that ends the firing's start writes the entry of the audit log, when the run has begun
+// already. If that fails, Temporal retries the activity. So a firing has an entry, or rarely two.
 func (a *Activities) StartFiredRun(ctx context.Context, in runs.FiringInput) (out runs.FiredRun, err error) {
 	defer recoverPanic(ctx, &err)
-	out, err = a.fire(ctx, in)
-	return out, firingError(ctx, err)
+	entry := audit.Entry{Action: audit.FireSchedule, Target: audit.Target{Schedule: in.Schedule}}
+	out, err = a.fire(ctx, in, &entry)
+	err = firingError(ctx, err)
+	if recording := a.recordFiring(ctx, in.Tenant, entry, out, err); recording != nil {
+		return out, activityError(ctx, recording)
+	}
+	return out, err
+}
+
+// recordFiring writes the entry of a firing to the audit log of its tenant: that the run has begun or
+// is queued, or why not. It records no attempt that Temporal retries. Errors: stream.ErrUnavailable.
+func (a *Activities) recordFiring(ctx context.Context, tenant string, entry audit.Entry, out runs.FiredRun, err error) error {
+	entry.Outcome, entry.Code = audit.Accepted, out.Refused
+	final, isApplication := errors.AsType[*temporal.ApplicationError](err)
+	switch {
+	case a.Audit == nil, err != nil && (!isApplication || !final.NonRetryable()):
+		return nil
+	case err != nil:
+		entry.Outcome, entry.Code = audit.Denied, final.Type()
+	case out.Refused != "":
+		entry.Outcome = audit.Denied
+	}
+	entry.Thread, entry.Run = out.Run.Thread, out.Run.ID
+	if err := a.Audit.Record(ctx, store.OfTenant(tenant), entry); err != nil {
+		return fmt.Errorf("%w: the firing is not recorded: %w", stream.ErrUnavailable, err)
+	}
+	return nil
 }
 
 // Error types of firings.
@@ -65,15 +95,16 @@ func firingError(ctx context.Context, err error) error {
 	return activityError(ctx, err)
 }
 
-// fire reads the schedule as it was when Temporal started the firing, and starts its run.
-func (a *Activities) fire(ctx context.Context, in runs.FiringInput) (runs.FiredRun, error) {
+// fire reads the schedule as it was when Temporal started the firing, and starts its run. It sets the
+// agent and the actor of the entry.
+func (a *Activities) fire(ctx context.Context, in runs.FiringInput, entry *audit.Entry) (runs.FiredRun, error) {
 	schedule, err := a.Schedules.At(ctx, in.Tenant, in.Schedule, in.Revision)
 	if err != nil {
 		return runs.FiredRun{}, err
 	}
 	run := schedule.RunAt(in.Tenant, in.At)
 	out := runs.FiredRun{Run: runs.Ref{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}}
-	ctx = inRun(ctx, out.Run, schedule.Agent, "")
+	ctx, entry.Agent = inRun(ctx, out.Run, schedule.Agent, ""), schedule.Agent
 	agent, err := a.Agents.Latest(ctx, in.Tenant, schedule.Agent)
 	if err != nil {
 		return out, err
@@ -82,6 +113,7 @@ func (a *Activities) fire(ctx context.Context, in runs.FiringInput) (runs.FiredR
 	if !ok {
 		return out, &unknownServiceError{in.Tenant, schedule.RunAs}
 	}
+	entry.Actor = audit.ActorOf(actor)
 	out.Refused, out.AlreadyBegun, err = a.startFiredRun(ctx, schedule, actor, run, agent, in)
 	return out, err
 }

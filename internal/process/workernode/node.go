@@ -22,6 +22,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/webhook"
+	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/control/budget"
@@ -130,6 +131,7 @@ type Node struct {
 	tools    *announce.Announcement
 	presence *presence.Presence
 	restore  *restoration
+	audit    *store.Writer
 	// stopTimeout is how long activities may take after Stop.
 	stopTimeout time.Duration
 	logger      *slog.Logger
@@ -169,6 +171,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if a.Schedules, err = schedules.Open(ctx, l); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
+	if n.audit, err = openAudit(ctx, l); err != nil {
+		return nil, errors.Join(err, n.stopBackground(ctx))
+	}
+	a.Audit = n.audit
 	a.Dispatch = &dispatch.Dispatcher{Log: l, Temporal: cfg.Temporal}
 	a.Prices = cfg.Prices
 	if a.Budget, err = budget.Open(ctx, l, cfg.TenantBudget, cfg.Prices); err != nil {
@@ -204,6 +210,15 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		}
 	}
 	return n, nil
+}
+
+// openAudit opens the audit log, to which a worker only appends. The caller must close the writer.
+func openAudit(ctx context.Context, l *stream.Log) (*store.Writer, error) {
+	log, err := store.Open(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	return store.NewWriter(log)
 }
 
 // aloneName is the name for announcements of a worker without an Identity. There is only one of
@@ -300,6 +315,9 @@ func (n *Node) stopBackground(ctx context.Context) error {
 		g.Go(func() error { n.restore.stop(); return nil })
 	}
 	g.Go(n.cancels.Stop)
+	if n.audit != nil {
+		g.Go(func() error { n.audit.Close(); return nil })
+	}
 	if n.board != nil {
 		g.Go(func() error { n.board.Stop(); return nil })
 	}
