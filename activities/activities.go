@@ -21,6 +21,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/control/dispatch"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
@@ -84,6 +85,8 @@ type Activities struct {
 	// the activities of schedule.fire.v1 use them (schedule.go).
 	Schedules *schedules.Store
 	Dispatch  *dispatch.Dispatcher
+	// Quotas has the quotas of tenants that firings must not exceed; nil = there are none.
+	Quotas *quota.Meter
 	// Audit records the firings of schedules; nil = they are not recorded. The caller closes it.
 	Audit *store.Writer
 	// Prices are the prices of models; nil = all are unknown. Budget bounds what a tenant may use

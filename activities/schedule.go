@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/dispatch"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
@@ -152,6 +153,9 @@ func (a *Activities) startFiredRun(
 		if schedules.Refused(answering.Input, input) != "" {
 			return refusedInput, false, nil
 		}
+		if exceeded, err := a.exceedsQuota(ctx, run, snap); exceeded || err != nil {
+			return refusedQuota, false, err
+		}
 		inputCopy := *input
 		// The acceptance has the messages, as those of an API input.
 		inputCopy.Messages = nil
@@ -190,6 +194,26 @@ const refusedForbidden = "forbidden"
 // refusedInput is why a thread does not take a run whose agent does not accept the schedule's input
 // from clients.
 const refusedInput = "input_not_allowed"
+
+// refusedQuota is why no run begins if the tenant of the schedule has reached a quota.
+const refusedQuota = "quota_exceeded"
+
+// exceedsQuota reports whether the tenant has reached a quota for a new run. A run that an earlier
+// attempt may have started is accepted already. On a thread that is active or waits, the run begins
+// no further concurrent one.
+func (a *Activities) exceedsQuota(ctx context.Context, run stream.Run, snap *snapshot.Snapshot) (bool, error) {
+	if a.Quotas == nil || len(snap.Interrupts)+len(snap.ClientCalls) > 0 || snap.RunID != "" && !snap.Sealed {
+		return false, nil
+	}
+	if isAccepted, err := a.Log.HasRun(ctx, run); isAccepted || err != nil {
+		return false, err
+	}
+	err := a.Quotas.Check(ctx, run.Tenant, quota.Runs, quota.Waiting)
+	if _, isExceeded := errors.AsType[*quota.ExceededError](err); isExceeded {
+		return true, nil
+	}
+	return false, err
+}
 
 // mayFire returns nil if the actor of a schedule may send input to the thread of a firing, or begin
 // it. Otherwise the error is a *policy.DeniedError.

@@ -27,6 +27,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/control/dispatch"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -448,6 +449,44 @@ func TestFiringsAreRecorded(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+}
+
+// TestFiringRespectsQuotas: a tenant that has reached its quota of runs gets no run of a schedule,
+// except one that an earlier attempt has started.
+func TestFiringRespectsQuotas(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		active  int64
+		started bool // by an earlier attempt
+		want    string
+		runs    int
+	}{
+		"below":                 {1, false, "", 1},
+		"reached":               {2, false, "quota_exceeded", 0},
+		"reached after a start": {2, true, "", 1},
+	} {
+		fixture := setupSchedules(t)
+		table, err := quota.Parse([]byte("tenants: {shop: {runs: 2}}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fixture.submit = func(runs.SubmitRequest) (runs.SubmitResult, error) { return runs.SubmitResult{Attached: true}, nil }
+		if tt.started {
+			if _, err := fixture.startRun(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fixture.acts.Quotas = &quota.Meter{Table: table, Counts: map[quota.Name]quota.Count{
+			quota.Runs: func(_ context.Context, tenant string) (int64, error) {
+				wantEqual(t, name+": tenant", tenant, "shop")
+				return tt.active, nil
+			},
+		}}
+		out, err := fixture.startRun()
+		if err != nil || out.Refused != tt.want || len(fixture.started) != tt.runs {
+			t.Errorf("%s: firing = %+v, %v with %d runs, want refused %q and %d runs", name, out, err, len(fixture.started), tt.want, tt.runs)
+		}
 	}
 }
 
