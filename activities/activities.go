@@ -16,10 +16,12 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/webhook"
+	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/control/dispatch"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
@@ -83,6 +85,10 @@ type Activities struct {
 	// the activities of schedule.fire.v1 use them (schedule.go).
 	Schedules *schedules.Store
 	Dispatch  *dispatch.Dispatcher
+	// Quotas has the quotas of tenants that firings must not exceed; nil = there are none.
+	Quotas *quota.Meter
+	// Audit records the firings of schedules; nil = they are not recorded. The caller closes it.
+	Audit *store.Writer
 	// Prices are the prices of models; nil = all are unknown. Budget bounds what a tenant may use
 	// in a day, and counts it; nil = unbounded and not counted.
 	Prices *budget.File

@@ -11,9 +11,12 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/audit"
+	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/dispatch"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
@@ -27,10 +30,38 @@ import (
 // StartFiredRun is schedule.run.v1: it starts the run of a firing, once. The ID of the run derives
 // from the schedule and the nominal time, so a later attempt finds the run. A thread that refuses
 // the run is a result (FiredRun.Refused). A schedule or agent that is gone is a final error.
+//
+// The attempt that ends the firing's start writes the entry of the audit log, when the run has begun
+// already. If that fails, Temporal retries the activity. So a firing has an entry, or rarely two.
 func (a *Activities) StartFiredRun(ctx context.Context, in runs.FiringInput) (out runs.FiredRun, err error) {
 	defer recoverPanic(ctx, &err)
-	out, err = a.fire(ctx, in)
-	return out, firingError(ctx, err)
+	entry := audit.Entry{Action: audit.FireSchedule, Target: audit.Target{Schedule: in.Schedule}}
+	out, err = a.fire(ctx, in, &entry)
+	err = firingError(ctx, err)
+	if recording := a.recordFiring(ctx, in.Tenant, entry, out, err); recording != nil {
+		return out, activityError(ctx, recording)
+	}
+	return out, err
+}
+
+// recordFiring writes the entry of a firing to the audit log of its tenant: that the run has begun or
+// is queued, or why not. It records no attempt that Temporal retries. Errors: stream.ErrUnavailable.
+func (a *Activities) recordFiring(ctx context.Context, tenant string, entry audit.Entry, out runs.FiredRun, err error) error {
+	entry.Outcome, entry.Code = audit.Accepted, out.Refused
+	final, isApplication := errors.AsType[*temporal.ApplicationError](err)
+	switch {
+	case a.Audit == nil, err != nil && (!isApplication || !final.NonRetryable()):
+		return nil
+	case err != nil:
+		entry.Outcome, entry.Code = audit.Denied, final.Type()
+	case out.Refused != "":
+		entry.Outcome = audit.Denied
+	}
+	entry.Thread, entry.Run = out.Run.Thread, out.Run.ID
+	if err := a.Audit.Record(ctx, store.OfTenant(tenant), entry); err != nil {
+		return fmt.Errorf("%w: the firing is not recorded: %w", stream.ErrUnavailable, err)
+	}
+	return nil
 }
 
 // Error types of firings.
@@ -65,15 +96,16 @@ func firingError(ctx context.Context, err error) error {
 	return activityError(ctx, err)
 }
 
-// fire reads the schedule as it was when Temporal started the firing, and starts its run.
-func (a *Activities) fire(ctx context.Context, in runs.FiringInput) (runs.FiredRun, error) {
+// fire reads the schedule as it was when Temporal started the firing, and starts its run. It sets the
+// agent and the actor of the entry.
+func (a *Activities) fire(ctx context.Context, in runs.FiringInput, entry *audit.Entry) (runs.FiredRun, error) {
 	schedule, err := a.Schedules.At(ctx, in.Tenant, in.Schedule, in.Revision)
 	if err != nil {
 		return runs.FiredRun{}, err
 	}
 	run := schedule.RunAt(in.Tenant, in.At)
 	out := runs.FiredRun{Run: runs.Ref{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}}
-	ctx = inRun(ctx, out.Run, schedule.Agent, "")
+	ctx, entry.Agent = inRun(ctx, out.Run, schedule.Agent, ""), schedule.Agent
 	agent, err := a.Agents.Latest(ctx, in.Tenant, schedule.Agent)
 	if err != nil {
 		return out, err
@@ -82,6 +114,7 @@ func (a *Activities) fire(ctx context.Context, in runs.FiringInput) (runs.FiredR
 	if !ok {
 		return out, &unknownServiceError{in.Tenant, schedule.RunAs}
 	}
+	entry.Actor = audit.ActorOf(actor)
 	out.Refused, out.AlreadyBegun, err = a.startFiredRun(ctx, schedule, actor, run, agent, in)
 	return out, err
 }
@@ -119,6 +152,9 @@ func (a *Activities) startFiredRun(
 		}
 		if schedules.Refused(answering.Input, input) != "" {
 			return refusedInput, false, nil
+		}
+		if exceeded, err := a.exceedsQuota(ctx, run, snap); exceeded || err != nil {
+			return refusedQuota, false, err
 		}
 		inputCopy := *input
 		// The acceptance has the messages, as those of an API input.
@@ -158,6 +194,26 @@ const refusedForbidden = "forbidden"
 // refusedInput is why a thread does not take a run whose agent does not accept the schedule's input
 // from clients.
 const refusedInput = "input_not_allowed"
+
+// refusedQuota is why no run begins if the tenant of the schedule has reached a quota.
+const refusedQuota = "quota_exceeded"
+
+// exceedsQuota reports whether the tenant has reached a quota for a new run. A run that an earlier
+// attempt may have started is accepted already. On a thread that is active or waits, the run begins
+// no further concurrent one.
+func (a *Activities) exceedsQuota(ctx context.Context, run stream.Run, snap *snapshot.Snapshot) (bool, error) {
+	if a.Quotas == nil || len(snap.Interrupts)+len(snap.ClientCalls) > 0 || snap.RunID != "" && !snap.Sealed {
+		return false, nil
+	}
+	if isAccepted, err := a.Log.HasRun(ctx, run); isAccepted || err != nil {
+		return false, err
+	}
+	err := a.Quotas.Check(ctx, run.Tenant, quota.Runs, quota.Waiting)
+	if _, isExceeded := errors.AsType[*quota.ExceededError](err); isExceeded {
+		return true, nil
+	}
+	return false, err
+}
 
 // mayFire returns nil if the actor of a schedule may send input to the thread of a firing, or begin
 // it. Otherwise the error is a *policy.DeniedError.

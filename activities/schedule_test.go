@@ -3,6 +3,8 @@ package activities_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,10 +21,13 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/audit"
+	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/control/dispatch"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -380,6 +385,109 @@ func TestThreadRefusesFiring(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, "refusal of the firing", out.Refused, runs.ErrorBusy)
+}
+
+// TestFiringsAreRecorded: the audit log of the tenant has each firing with its run and the reason of a
+// refusal. An entry that cannot be written fails the attempt, and the retry writes it.
+func TestFiringsAreRecorded(t *testing.T) {
+	t.Parallel()
+	fixture := setupSchedules(t)
+	log, err := store.Open(t.Context(), fixture.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed, err := store.NewWriter(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	fixture.acts.Audit = closed
+	var app *temporal.ApplicationError
+	if _, err := fixture.startRun(); !errors.As(err, &app) || app.NonRetryable() || len(fixture.started) != 1 {
+		t.Errorf("without the audit log: got %v and %d runs, want an error that is retried, after the run began", err, len(fixture.started))
+	}
+	if fixture.acts.Audit, err = store.NewWriter(log); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fixture.acts.Audit.Close)
+	fixture.submit = func(runs.SubmitRequest) (runs.SubmitResult, error) { return runs.SubmitResult{Attached: true}, nil }
+	if _, err := fixture.startRun(); err != nil {
+		t.Fatal(err)
+	}
+	fixture.submit = func(runs.SubmitRequest) (runs.SubmitResult, error) {
+		return runs.SubmitResult{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.ActiveRun{RunID: "other"})
+	}
+	if _, err := fixture.startRun(); err != nil {
+		t.Fatal(err)
+	}
+	fixture.in.Revision = 1000
+	if _, err := fixture.startRun(); err == nil {
+		t.Fatal("a schedule that is gone: got no error")
+	}
+	page, err := log.Page(t.Context(), store.OfTenant("shop"), store.Filter{}, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, raw := range page.Entries {
+		e, err := audit.Decode(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		actor := ""
+		if e.Actor != nil {
+			actor = e.Actor.Subject
+		}
+		got = append(got, fmt.Sprintf("%s %s %s %s: %s on %s of %s by %q", e.Action, e.Schedule, e.Outcome, e.Code, e.Run, e.Thread, e.Agent, actor))
+	}
+	id := fixture.run.ID
+	slices.Sort(got)
+	want := []string{
+		`schedule.fire daily accepted : ` + id + ` on ` + id + ` of a by "ann"`,
+		`schedule.fire daily denied busy: ` + id + ` on ` + id + ` of a by "ann"`,
+		`schedule.fire daily denied schedule_gone:  on  of  by ""`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+}
+
+// TestFiringRespectsQuotas: a tenant that has reached its quota of runs gets no run of a schedule,
+// except one that an earlier attempt has started.
+func TestFiringRespectsQuotas(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		active  int64
+		started bool // by an earlier attempt
+		want    string
+		runs    int
+	}{
+		"below":                 {1, false, "", 1},
+		"reached":               {2, false, "quota_exceeded", 0},
+		"reached after a start": {2, true, "", 1},
+	} {
+		fixture := setupSchedules(t)
+		table, err := quota.Parse([]byte("tenants: {shop: {runs: 2}}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fixture.submit = func(runs.SubmitRequest) (runs.SubmitResult, error) { return runs.SubmitResult{Attached: true}, nil }
+		if tt.started {
+			if _, err := fixture.startRun(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fixture.acts.Quotas = &quota.Meter{Table: table, Counts: map[quota.Name]quota.Count{
+			quota.Runs: func(_ context.Context, tenant string) (int64, error) {
+				wantEqual(t, name+": tenant", tenant, "shop")
+				return tt.active, nil
+			},
+		}}
+		out, err := fixture.startRun()
+		if err != nil || out.Refused != tt.want || len(fixture.started) != tt.runs {
+			t.Errorf("%s: firing = %+v, %v with %d runs, want refused %q and %d runs", name, out, err, len(fixture.started), tt.want, tt.runs)
+		}
+	}
 }
 
 func TestFailuresOfFiring(t *testing.T) {

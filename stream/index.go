@@ -74,6 +74,19 @@ func (l *Log) encodeEntry(ctx context.Context, threadSubject, key string, entry 
 // IsEncryptedEntry reports whether DecodeEntry needs the key of the thread for a value of the index.
 func IsEncryptedEntry(value []byte) bool { return bytes.Contains(value, encryptedEntryPrefix) }
 
+// DecodeStatus returns the status of the thread in a value of the index, which is never encrypted. It
+// returns "" if the thread was removed, or the value is invalid.
+func DecodeStatus(value []byte) Status {
+	var entry struct {
+		Status Status `json:"status"`
+		Purged bool   `json:"purged"`
+	}
+	if err := json.Unmarshal(value, &entry); err != nil || entry.Purged {
+		return ""
+	}
+	return Status(strings.Clone(string(entry.Status)))
+}
+
 // DecodeEntry decodes the value of a key of the index. It retries during outages until ctx ends.
 // Errors: ErrGone if the key of the thread was destroyed.
 func (l *Log) DecodeEntry(ctx context.Context, key string, value []byte) (*IndexEntry, error) {

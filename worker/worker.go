@@ -32,6 +32,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/approvals/webhook"
 	"github.com/perdure/perdure/internal/control/budget"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/connect"
 	"github.com/perdure/perdure/internal/process/memory"
@@ -142,6 +143,14 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 	}
 	defer principals.Close()
 
+	quotas, err := openQuotas(cfg, logger)
+	if err != nil {
+		return false, err
+	}
+	if quotas != nil {
+		defer quotas.Close()
+	}
+
 	tel, err := telemetry.Start(ctx, "perdure-worker", cfg.Getenv)
 	if err != nil {
 		return false, err
@@ -184,6 +193,7 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 		Webhooks:      hooks,
 		Policies:      policies,
 		Principals:    principals,
+		Quotas:        quotas,
 		Budgets:       workernode.Budgets{Prices: prices, TenantBudget: tenantBudget(cfg)},
 		WorkflowCache: cfg.WorkflowCache,
 		Version:       workernode.Version{Deployment: cfg.Deployment, BuildID: cfg.BuildID, Promote: cfg.Promote},
@@ -209,6 +219,18 @@ func openSigner(cfg *config.Config, logger *slog.Logger) (*assertion.Signer, err
 		return nil, nil
 	}
 	return assertion.Open(cfg.PublicURL, cfg.AssertionKeys, logger)
+}
+
+// openQuotas opens the quotas of tenants; nil = the configuration has no file. The caller closes them.
+func openQuotas(cfg *config.Config, logger *slog.Logger) (*quota.Table, error) {
+	if cfg.Quotas == "" {
+		return nil, nil
+	}
+	quotas, err := quota.Open(cfg.Quotas, false, logger)
+	if err != nil {
+		return nil, &config.VariableError{Name: "PERDURE_QUOTAS_FILE", Err: err}
+	}
+	return quotas, nil
 }
 
 // tenantBudget returns the budget of each tenant for a day.

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/internal/audit"
+	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/encryption"
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/connect"
@@ -51,29 +55,63 @@ func rotateKeys(cmd *cobra.Command, level string, environ []string) error {
 		return err
 	}
 	defer nc.Close()
-	keys, err := connect.OpenKeys(ctx, cfg, nc)
+	log, keys, err := connect.OpenKeys(ctx, cfg, nc)
 	if err != nil {
 		return err
 	}
-	report, err := rotate(ctx, keys, level)
+	trail, err := store.Open(ctx, log)
 	if err != nil {
+		return err
+	}
+	writer, err := store.NewWriter(trail)
+	if err != nil {
+		return err
+	}
+	defer writer.Close()
+	report, details, rotating := rotate(ctx, keys, level)
+	if err := errors.Join(rotating, recordRotation(ctx, writer, details, rotating)); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, report)
 	return nil
 }
 
-// rotate replaces the keys of a level, and describes what it has done.
-func rotate(ctx context.Context, keys *encryption.Keys, level string) (string, error) {
+// recordRotation writes the entry of a rotation to the audit log of the platform, also if the rotation
+// has failed or was interrupted: then it may have replaced some of the keys.
+func recordRotation(ctx context.Context, writer *store.Writer, details map[string]string, rotating error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	entry := audit.Entry{Action: audit.RotateKeys, Outcome: audit.Accepted, Details: details}
+	if rotating != nil {
+		entry.Outcome = audit.Unknown
+	}
+	if err := writer.Record(ctx, store.Platform, entry); err != nil {
+		return fmt.Errorf("the audit log may have no entry of the rotation, run the command again: %w", err)
+	}
+	return nil
+}
+
+// recordTimeout bounds the writing of the entry of a rotation.
+const recordTimeout = 10 * time.Second
+
+// rotate replaces the keys of a level. It returns what it has done, for the user, and as details of
+// the audit log: with the ID of the operator's key that encrypts, and numbers of keys.
+func rotate(ctx context.Context, keys *encryption.Keys, level string) (report string, details map[string]string, err error) {
+	details = map[string]string{"level": level, "operatorKey": keys.Operator()}
+	var tenants, threads int
 	switch level {
 	case "operator":
-		n, err := keys.RotateOperator(ctx)
-		return fmt.Sprintf("The keys of %d tenants are encrypted with the first key.", n), err
+		tenants, err = keys.RotateOperator(ctx)
+		details["tenants"] = strconv.Itoa(tenants)
+		report = fmt.Sprintf("The keys of %d tenants are encrypted with the first key.", tenants)
 	case "tenants":
-		tenants, threads, err := keys.RotateTenants(ctx)
-		return fmt.Sprintf("%d tenants have a new key, with which the keys of %d threads are encrypted.", tenants, threads), err
+		tenants, threads, err = keys.RotateTenants(ctx)
+		details["tenants"], details["threads"] = strconv.Itoa(tenants), strconv.Itoa(threads)
+		report = fmt.Sprintf("%d tenants have a new key, with which the keys of %d threads are encrypted.", tenants, threads)
 	default:
-		n, err := keys.RotateThreads(ctx)
-		return fmt.Sprintf("%d threads have a new key.", n), err
+		threads, err = keys.RotateThreads(ctx)
+		details["threads"] = strconv.Itoa(threads)
+		report = fmt.Sprintf("%d threads have a new key.", threads)
 	}
+	return report, details, err
 }

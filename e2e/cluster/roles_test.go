@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -38,6 +39,8 @@ func TestRolesOfNATS(t *testing.T) {
 			"$JS.API.CONSUMER.DURABLE.CREATE.KV_PERDURE_links.spy", "$JS.API.STREAM.CREATE.spy", "$JS.API.STREAM.UPDATE.PERDURE",
 			"$JS.API.STREAM.DELETE.PERDURE", "$JS.API.STREAM.PURGE.PERDURE", "$JS.API.STREAM.SNAPSHOT.KV_PERDURE_links", linkKey,
 			"$KV.PERDURE_agents.demo/1", "$KV.PERDURE_schedules.default.s", "$SYS.REQ.SERVER.PING", "$JS.API.STREAM.MSG.DELETE.KV_PERDURE_keys",
+			"$JS.API.STREAM.PURGE.PERDURE_audit", "$JS.API.STREAM.MSG.DELETE.PERDURE_audit", "$JS.API.STREAM.UPDATE.PERDURE_audit", "$JS.API.STREAM.DELETE.PERDURE_audit",
+			"$JS.API.CONSUMER.CREATE.PERDURE_audit.spy", "perdure_audit.platform",
 		},
 		"perdure-api": {
 			"$JS.API.STREAM.CREATE.spy", "$JS.API.STREAM.UPDATE.PERDURE", "$JS.API.STREAM.DELETE.PERDURE", "$JS.API.STREAM.MSG.DELETE.PERDURE",
@@ -90,6 +93,30 @@ func dialAs(t *testing.T, c *kit.Cluster, user string) *nats.Conn {
 	return nc
 }
 
+// awaitFiring waits for the entry of the audit log about a firing, which the worker writes.
+func awaitFiring(t *testing.T, g *kit.API, schedule string) {
+	t.Helper()
+	for late := time.After(kit.WaitTimeout); ; {
+		resp, err := g.Get(t.Context(), "/v1/audit?action=schedule.fire", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(body), `"schedule":"`+schedule+`"`) {
+			return
+		}
+		select {
+		case <-late:
+			t.Fatalf("audit log = %s, want the firing of %s", body, schedule)
+		case <-time.After(50 * time.Millisecond): // poll interval
+		}
+	}
+}
+
 // useEachFeature uses each bucket of the log: approvals, links, schedules, large events, budgets,
 // the index of threads, and the deletion of a thread.
 func useEachFeature(t *testing.T, g *kit.API) {
@@ -128,6 +155,7 @@ func useEachFeature(t *testing.T, g *kit.API) {
 		case <-time.After(50 * time.Millisecond): // poll interval
 		}
 	}
+	awaitFiring(t, g, "nightly")
 	resp, err := g.Get(t.Context(), "/v1/threads", "")
 	if err != nil {
 		t.Fatal(err)

@@ -100,6 +100,12 @@ func TestEncryptedLog(t *testing.T) {
 	p.restartWith(t, secondKey, firstKey)
 	p.rotate(t, "operator", "The keys of 1 tenants are encrypted with the first key.")
 	p.restartWith(t, secondKey)
+	rotations := p.StartCommand(t, "audit", "--platform", "--action", "keys.rotate", "--json").Finish(t, 0)
+	for _, detail := range []string{`"level": "threads"`, `"level": "tenants"`, `"level": "operator"`, `"operatorKey": "`} {
+		if !strings.Contains(rotations, detail) {
+			t.Errorf("entries of the rotations:\n%s\nwant one with %s", rotations, detail)
+		}
+	}
 	waiting.Approve(t)
 	kit.WantMessages(t, []kit.Message{slow.Messages[0], kit.AssistantMessage(answer)}, p.MessagesOf(t, slow.ThreadID))
 

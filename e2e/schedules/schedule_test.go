@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +33,7 @@ type firing struct {
 	ThreadID    string    `json:"threadId"`
 	RunID       string    `json:"runId"`
 	Outcome     string    `json:"outcome"`
+	Code        string    `json:"code"`
 	Active      bool      `json:"active"`
 }
 
@@ -298,4 +302,39 @@ func TestSchedulePausesOnFailure(t *testing.T) {
 		t.Errorf("schedule after the failure = %+v, want it paused", now)
 	}
 	s.delete(t)
+}
+
+// TestScheduleRespectsQuotas: firings are refused while the tenant has reached a quota, and start runs
+// again when a thread waits no more. The audit log has both.
+func TestScheduleRespectsQuotas(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	quotas := filepath.Join(dir, "quotas.yaml")
+	if err := os.WriteFile(quotas, []byte("default: {waitingThreads: 1}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := kit.NewPerdure(filepath.Join(dir, "data"), kit.SharedModel)
+	p.Env = []string{"PERDURE_QUOTAS_FILE=" + quotas}
+	p.InspectAtEnd(t)
+	p.Start(t)
+	prompt := kit.Marked("Calculate, please.")
+	kit.ScriptCalculations(t, prompt, kit.Marked("Done."), "7*6")
+	waiting := p.FollowAgent(t, kit.CarefulPath, kit.NewInput(prompt))
+	waiting.Finish(t)
+	s := newTestSchedule(t, p.Endpoint, "bounded", kit.Fixture{Response: kit.Response{Content: kit.Marked("Nothing.")}}, everySecond())
+	s.until(t, "a firing is refused", func(now scheduleView) bool {
+		return slices.ContainsFunc(now.Recent, func(r firing) bool { return r.Outcome == "refused" && r.Code == "quota_exceeded" })
+	})
+	if calls := kit.SharedModel.Calls(t, s.prompt); len(calls) > 0 {
+		t.Errorf("calls of the model = %d, want none", len(calls))
+	}
+	waiting.Approve(t)
+	s.until(t, "a run has ended", endedWell(1))
+	s.delete(t)
+	for _, outcome := range []string{"denied", "accepted"} {
+		list := p.StartCommand(t, "audit", "--action", "schedule.fire", "--outcome", outcome).Finish(t, 0)
+		if !strings.Contains(list, "schedule.fire ") {
+			t.Errorf("entries of firings that are %s:\n%s\nwant at least one", outcome, list)
+		}
+	}
 }

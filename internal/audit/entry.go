@@ -32,13 +32,17 @@ const (
 	PauseSchedule   Action = "schedule.pause"
 	ResumeSchedule  Action = "schedule.resume"
 	TriggerSchedule Action = "schedule.trigger"
-	PublishAgent    Action = "agent.publish"
-	SetHold         Action = "hold.set"
-	ReleaseHold     Action = "hold.release"
-	ReadAudit       Action = "audit.read"
-	ExpireAudit     Action = "audit.expire"
-	ExpireThread    Action = "thread.expire"
-	DeleteSubject   Action = "subject.delete"
+	// FireSchedule is a firing of a schedule, which no caller requests. A worker records it.
+	FireSchedule  Action = "schedule.fire"
+	PublishAgent  Action = "agent.publish"
+	SetHold       Action = "hold.set"
+	ReleaseHold   Action = "hold.release"
+	ReadAudit     Action = "audit.read"
+	ExpireAudit   Action = "audit.expire"
+	ExpireThread  Action = "thread.expire"
+	DeleteSubject Action = "subject.delete"
+	// RotateKeys is the command perdure keys rotate.
+	RotateKeys Action = "keys.rotate"
 	// Read is every other request that reads. Only its denials are recorded.
 	Read Action = "read"
 	// Change is a request to a route that does not exist, with a method that may change something.
@@ -70,7 +74,7 @@ type Outcome string
 const (
 	// Accepted: the action took effect, or had taken effect by an equal request before.
 	Accepted Outcome = "accepted"
-	// Denied: the caller may not do this, and the action had no effect.
+	// Denied: the caller may not do this, or no run began at a firing; the action had no effect.
 	Denied Outcome = "denied"
 	// Unknown: the request failed with a 5xx, and may have taken effect.
 	Unknown Outcome = "unknown"
@@ -87,7 +91,8 @@ type Entry struct {
 	Status int    `json:"status,omitempty"`
 	Code   string `json:"code,omitempty"`
 	Rule   string `json:"rule,omitempty"`
-	// Actor is the caller; nil = an action of Perdure itself, or a caller that is not authenticated.
+	// Actor is the caller, or as whom the run of a schedule acts; nil = another action of Perdure
+	// itself, or a caller that is not authenticated.
 	Actor *Actor `json:"actor,omitempty"`
 	// Source is where the request came from; nil = it was no request.
 	Source *Source `json:"source,omitempty"`

@@ -15,6 +15,9 @@ import (
 // Rotations may run while all processes work, and several times. One that is interrupted is run
 // again.
 
+// Operator returns the ID of the first of the operator's keys, which encrypts.
+func (k *Keys) Operator() string { return k.operators[0].ID }
+
 // RotateOperator encrypts the keys of all tenants with the first of the operator's keys, and returns
 // their number. Afterwards the operator's other keys are not in use.
 func (k *Keys) RotateOperator(ctx context.Context) (int, error) {

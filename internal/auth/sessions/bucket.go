@@ -23,11 +23,19 @@ const (
 // for longer loads all keys again.
 const markerTTL = time.Minute
 
+// owner is the thread whose key encrypts the values of the bucket. It belongs to no tenant, so no
+// client can delete it, and has no records. The commands that rotate keys of threads include its key.
+var owner = stream.Thread{ID: "sessions"}
+
+// keyTimeout bounds how long a request waits for the keys during an outage.
+const keyTimeout = 5 * time.Second
+
 // errConflict tells that a key has changed since it was read.
 var errConflict = errors.New("sessions: the record has changed")
 
-// bucket is the key-value bucket of sessions. Every key has a time to live. Its errors are
-// auth.ErrUnavailable, except errConflict. It is safe for concurrent use.
+// bucket is the key-value bucket of sessions. Every key has a time to live. If the log has a cipher,
+// the bucket encrypts values. Its errors are auth.ErrUnavailable, except errConflict. It is safe for
+// concurrent use.
 type bucket struct {
 	log *stream.Log
 	kv  jetstream.KeyValue
@@ -59,13 +67,35 @@ func (b *bucket) read(ctx context.Context, key string) (value []byte, revision u
 	if err != nil {
 		return nil, 0, unavailable(err)
 	}
-	return entry.Value(), entry.Revision(), nil
+	value, err = b.decryptWithin(ctx, key, entry.Value())
+	return value, entry.Revision(), err
 }
 
 // readLeader is read, but the leader answers with the newest value.
 func (b *bucket) readLeader(ctx context.Context, key string) (value []byte, revision uint64, err error) {
-	value, revision, err = b.log.LastValue(ctx, b.kv, key)
-	return value, revision, unavailable(err)
+	stored, revision, err := b.log.LastValue(ctx, b.kv, key)
+	if err != nil || stored == nil {
+		return nil, revision, unavailable(err)
+	}
+	value, err = b.decryptWithin(ctx, key, stored)
+	return value, revision, err
+}
+
+// decrypt returns the value of a key from what is stored; nil = the value cannot be decrypted, because
+// it was changed or its key is lost. It waits for the keys until ctx ends.
+func (b *bucket) decrypt(ctx context.Context, key string, stored []byte) ([]byte, error) {
+	value, err := b.log.DecryptEntry(ctx, key, stored)
+	if err != nil && (ctx.Err() != nil || errors.Is(err, stream.ErrUnavailable)) {
+		return nil, unavailable(err)
+	}
+	return value, nil
+}
+
+// decryptWithin is decrypt, but it waits for the keys for keyTimeout at most.
+func (b *bucket) decryptWithin(ctx context.Context, key string, stored []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, keyTimeout)
+	defer cancel()
+	return b.decrypt(ctx, key, stored)
 }
 
 // write writes the value of a key until a time, if the key has the given revision; 0 = the key must
@@ -82,9 +112,15 @@ func (b *bucket) replace(ctx context.Context, key string, value []byte, until ti
 
 // publish writes a value. KeyValue cannot do it: it supports a TTL only where it creates a key.
 func (b *bucket) publish(ctx context.Context, key string, value []byte, until time.Time, options ...jetstream.PublishOpt) (uint64, error) {
+	encrypting, cancel := context.WithTimeout(ctx, keyTimeout)
+	defer cancel()
+	stored, err := b.log.EncryptEntry(encrypting, owner, key, value)
+	if err != nil {
+		return 0, unavailable(err)
+	}
 	// NATS counts a TTL in whole seconds, at least one.
 	ttl := max(time.Until(until).Round(time.Second), time.Second)
-	ack, err := b.js.Publish(ctx, "$KV."+b.kv.Bucket()+"."+key, value, append(options, jetstream.WithMsgTTL(ttl))...)
+	ack, err := b.js.Publish(ctx, "$KV."+b.kv.Bucket()+"."+key, stored, append(options, jetstream.WithMsgTTL(ttl))...)
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
 		return 0, errConflict
 	}

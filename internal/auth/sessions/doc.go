@@ -20,8 +20,8 @@
 //     API processes, and the watch of the records ends its open streams everywhere.
 //   - Records change by compare-and-swap. So only one API process uses a refresh token, which many
 //     providers accept only once.
-//   - Values are stored as they are. They contain refresh tokens: access to the bucket is access to
-//     the sessions.
+//   - Values contain refresh tokens. If the log has a cipher, they are encrypted with a key of their
+//     own. Otherwise, access to the bucket is access to the sessions.
 //   - signedIn, signedOut and refused are the only places that report these events. The API
 //     reports requests that Authenticate refuses, like those with other credentials.
 package sessions

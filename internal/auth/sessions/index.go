@@ -19,7 +19,8 @@ import (
 // index knows the sessions of all API processes, without their secrets. A watch keeps it current.
 // It ends the contexts of sessions that have ended. It is safe for concurrent use.
 type index struct {
-	idle time.Duration
+	bucket *bucket
+	idle   time.Duration
 
 	mu       sync.Mutex
 	revision uint64 // of the last change that the watch has delivered
@@ -39,67 +40,77 @@ type entry struct {
 	expiry *time.Timer
 }
 
-// newIndex returns an empty index. idle is the idle timeout of sessions.
-func newIndex(idle time.Duration) *index { return &index{idle: idle, sessions: map[string]*entry{}} }
+// newIndex returns an empty index of a bucket. idle is the idle timeout of sessions.
+func newIndex(b *bucket, idle time.Duration) *index {
+	return &index{bucket: b, idle: idle, sessions: map[string]*entry{}}
+}
 
 // receiver returns the receiver of the watch.
 func (x *index) receiver() watch.Receiver {
 	return watch.Receiver{
-		Load: func() watch.Loading { return &loading{index: x, records: map[string]*record{}} },
-		Take: func(_ context.Context, change jetstream.KeyValueEntry) { x.take(change) },
+		Load: func() watch.Loading { return &loading{index: x, entries: map[string]jetstream.KeyValueEntry{}} },
+		Take: x.take,
 	}
 }
 
 // loading is the load of an index (see watch.Loading).
 type loading struct {
 	index   *index
-	records map[string]*record
+	entries map[string]jetstream.KeyValueEntry // by the session's ID
 }
 
 // Take implements watch.Loading.
 func (l *loading) Take(e jetstream.KeyValueEntry) {
-	id := strings.TrimPrefix(e.Key(), sessionPrefix)
-	delete(l.records, id)
-	if rec := recordOf(e); rec != nil {
-		l.records[id] = rec
-	}
+	l.entries[strings.TrimPrefix(e.Key(), sessionPrefix)] = e
 }
 
 // Done implements watch.Loading.
-func (l *loading) Done(_ context.Context, revision uint64) {
+func (l *loading) Done(ctx context.Context, revision uint64) {
 	x := l.index
+	records := map[string]*record{}
+	for id, e := range l.entries {
+		if rec := x.recordOf(ctx, e); rec != nil {
+			records[id] = rec
+		}
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.revision = max(x.revision, revision)
 	for id := range x.sessions {
-		if l.records[id] == nil {
+		if records[id] == nil {
 			x.drop(id)
 		}
 	}
-	for id, rec := range l.records {
+	for id, rec := range records {
 		x.put(id, rec)
 	}
 }
 
 // take applies one change.
-func (x *index) take(e jetstream.KeyValueEntry) {
+func (x *index) take(ctx context.Context, e jetstream.KeyValueEntry) {
+	rec := x.recordOf(ctx, e)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.revision = max(x.revision, e.Revision())
 	id := strings.TrimPrefix(e.Key(), sessionPrefix)
-	if rec := recordOf(e); rec != nil {
+	if rec != nil {
 		x.put(id, rec)
 	} else {
 		x.drop(id)
 	}
 }
 
-// recordOf returns the record of an entry; nil = the session has ended.
-func recordOf(e jetstream.KeyValueEntry) *record {
+// recordOf returns the record of an entry; nil = the session has ended. It waits for the keys until
+// ctx ends: an outage of the keys ends no session.
+func (x *index) recordOf(ctx context.Context, e jetstream.KeyValueEntry) *record {
 	if e.Operation() != jetstream.KeyValuePut {
 		return nil
 	}
-	return decodeRecord(e.Value(), e.Revision())
+	value, err := x.bucket.decrypt(ctx, e.Key(), e.Value())
+	if err != nil {
+		return nil
+	}
+	return decodeRecord(value, e.Revision())
 }
 
 // put adds a session, or changes it. The caller holds the lock.

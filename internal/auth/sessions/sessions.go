@@ -78,7 +78,7 @@ func Open(ctx context.Context, cfg Config) (*Sessions, error) {
 		return nil, err
 	}
 	s := &Sessions{
-		cfg: cfg, bucket: b, tokens: newTokenManager(b, cfg.Lifetime), index: newIndex(cfg.Idle), origins: http.NewCrossOriginProtection(),
+		cfg: cfg, bucket: b, tokens: newTokenManager(b, cfg.Lifetime), index: newIndex(b, cfg.Idle), origins: http.NewCrossOriginProtection(),
 		observe:       func(context.Context, Event) {},
 		exchanges:     semaphore.NewWeighted(maxExchanges),
 		touchInterval: min(touchInterval, cfg.Idle/4), rotateInterval: rotateInterval, tokenGrace: tokenGrace,

@@ -56,7 +56,7 @@ func Open(name string, isAnonymous bool, logger *slog.Logger) (*Table, error) {
 	}
 	t.watch = filewatch.Start(func() {
 		if err := t.reload(name); err != nil {
-			logger.Warn("the file of quotas is invalid: the API keeps the quotas that it had", "error", err)
+			logger.Warn("the file of quotas is invalid: the process keeps the quotas that it had", "error", err)
 		} else {
 			logger.Info("the file of quotas has changed", "tenants", len(t.Listed()))
 		}

@@ -33,18 +33,18 @@ func OpenLog(ctx context.Context, cfg *config.Config, nc *nats.Conn) (*stream.Lo
 	return log, ofEncryptionKeys(err)
 }
 
-// OpenKeys opens the keys of the log, for a rotation.
-func OpenKeys(ctx context.Context, cfg *config.Config, nc *nats.Conn) (*encryption.Keys, error) {
+// OpenKeys opens the log and its keys, for a rotation. The log does not decrypt.
+func OpenKeys(ctx context.Context, cfg *config.Config, nc *nats.Conn) (*stream.Log, *encryption.Keys, error) {
 	operators, err := operator.Open(ctx, cfg.EncryptionKeys(), cfg.Getenv)
 	if err != nil {
-		return nil, &config.VariableError{Name: config.EncryptionKeysName, Err: err}
+		return nil, nil, &config.VariableError{Name: config.EncryptionKeysName, Err: err}
 	}
 	log, err := stream.Open(ctx, nc, cfg.Stream)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	keys, err := encryption.Open(ctx, log, operators)
-	return keys, ofEncryptionKeys(err)
+	return log, keys, ofEncryptionKeys(err)
 }
 
 // ofEncryptionKeys adds the name of the variable to an error that another value of it resolves.

@@ -22,11 +22,14 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/webhook"
+	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/control/dispatch"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
+	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/process/version"
 	"github.com/perdure/perdure/internal/workers/announce"
 	"github.com/perdure/perdure/internal/workers/assertion"
@@ -65,6 +68,9 @@ type Config struct {
 	Policies *policy.Engine
 	// Principals has the services as which schedules run. nil = there are none.
 	Principals *principals.Principals
+	// Quotas are the quotas of tenants for runs of schedules. nil = there are none, and the node does
+	// not count threads.
+	Quotas *quota.Table
 	// Webhooks sends the events of interrupts; nil = there are no webhooks. The caller closes it.
 	Webhooks *webhook.Sender
 	Budgets
@@ -130,6 +136,8 @@ type Node struct {
 	tools    *announce.Announcement
 	presence *presence.Presence
 	restore  *restoration
+	audit    *store.Writer
+	threads  *threads.Counter // nil = the node has no quotas
 	// stopTimeout is how long activities may take after Stop.
 	stopTimeout time.Duration
 	logger      *slog.Logger
@@ -169,6 +177,16 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if a.Schedules, err = schedules.Open(ctx, l); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
+	if n.audit, err = openAudit(ctx, l); err != nil {
+		return nil, errors.Join(err, n.stopBackground(ctx))
+	}
+	a.Audit = n.audit
+	if cfg.Quotas != nil && !cfg.Queues.ToolsOnly {
+		if n.threads, err = threads.Count(ctx, l); err != nil {
+			return nil, errors.Join(err, n.stopBackground(ctx))
+		}
+		a.Quotas = newMeter(cfg.Quotas, n.threads)
+	}
 	a.Dispatch = &dispatch.Dispatcher{Log: l, Temporal: cfg.Temporal}
 	a.Prices = cfg.Prices
 	if a.Budget, err = budget.Open(ctx, l, cfg.TenantBudget, cfg.Prices); err != nil {
@@ -204,6 +222,29 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		}
 	}
 	return n, nil
+}
+
+// newMeter returns the meter of the quotas for runs of schedules.
+func newMeter(table *quota.Table, counter *threads.Counter) *quota.Meter {
+	return &quota.Meter{Table: table, Counts: map[quota.Name]quota.Count{
+		quota.Runs: func(_ context.Context, tenant string) (int64, error) {
+			active, _ := counter.Counts(tenant)
+			return int64(active), nil
+		},
+		quota.Waiting: func(_ context.Context, tenant string) (int64, error) {
+			_, waiting := counter.Counts(tenant)
+			return int64(waiting), nil
+		},
+	}}
+}
+
+// openAudit opens the audit log, to which a worker only appends. The caller must close the writer.
+func openAudit(ctx context.Context, l *stream.Log) (*store.Writer, error) {
+	log, err := store.Open(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	return store.NewWriter(log)
 }
 
 // aloneName is the name for announcements of a worker without an Identity. There is only one of
@@ -300,6 +341,12 @@ func (n *Node) stopBackground(ctx context.Context) error {
 		g.Go(func() error { n.restore.stop(); return nil })
 	}
 	g.Go(n.cancels.Stop)
+	if n.threads != nil {
+		g.Go(func() error { n.threads.Stop(); return nil })
+	}
+	if n.audit != nil {
+		g.Go(func() error { n.audit.Close(); return nil })
+	}
 	if n.board != nil {
 		g.Go(func() error { n.board.Stop(); return nil })
 	}
