@@ -54,6 +54,7 @@ const (
 	LoadKeys       Action = "api_keys.load"
 	LoadPrincipals Action = "principals.load"
 	LoadQuotas     Action = "quotas.load"
+	LoadRetention  Action = "retention.load"
 )
 
 // DetailScope is the detail of PublishAgent that tells to whom the agent belongs: ScopeTenant, or
