@@ -39,6 +39,7 @@ const (
 	ExpireAudit     Action = "audit.expire"
 	ExpireThread    Action = "thread.expire"
 	DeleteSubject   Action = "subject.delete"
+	ExportSubject   Action = "subject.export"
 	// Read is every other request that reads. Only its denials are recorded.
 	Read Action = "read"
 	// Change is a request to a route that does not exist, with a method that may change something.
