@@ -13,7 +13,9 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/stream"
 )
@@ -259,6 +261,37 @@ func TestSubjectIsExported(t *testing.T) {
 	}
 	if got := n.entries("?action=subject.export", admin); len(got) != 2 || got[0].Details["subject"] != "ann" {
 		t.Errorf("the audit log has %s, want the two exports of ann", inWords(got))
+	}
+}
+
+// TestExportHasDecisionsAndSupersededMessages: the export has decisions and votes of the subject in
+// threads of others, without those of other approvers, and messages that an edit has removed.
+func TestExportHasDecisionsAndSupersededMessages(t *testing.T) {
+	t.Parallel()
+	n := setupSubjects(t)
+	run := stream.Run{Thread: stream.Thread{Tenant: "alpha", ID: "bobs"}, ID: "run-bob"}
+	votes := []inbox.Decision{{Decision: "approve", By: "bob", Digest: "1"}, {Decision: "reject", By: "ann", Digest: "2"}}
+	for i, what := range []inbox.EventType{inbox.Voted, inbox.Decided} {
+		entry := inbox.Entry{Event: inbox.Event{Type: what, Approval: inbox.Approval{ID: "int", ThreadID: "bobs", RunID: run.ID, Voting: inbox.Voting{Decisions: votes[:i+1]}}}}
+		if err := n.log.AppendAudit(n.ctx(), run, fmt.Sprint("evt", i), entry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit := inputOf("run-edit", "")
+	edit.ThreadID, edit.Messages = "first", []agui.Message{userMessage("u-run-first", "said instead")}
+	n.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, edit), headersOf("ann")...).mustStatus(t, "edit", http.StatusOK)
+	var got []string
+	for _, l := range n.exportOf("ann", admin) {
+		switch {
+		case l.Kind == "decision":
+			got = append(got, l.ThreadID+" "+l.ApprovalID+" "+l.Decision.By+" "+l.Decision.Decision)
+		case l.Kind == "message" && l.ThreadID == "first" && l.Message.Role == "user":
+			got = append(got, l.Message.Content+", superseded by "+l.SupersededBy)
+		}
+	}
+	slices.Sort(got)
+	if want := []string{"bobs int ann reject", "said in run-first, superseded by run-edit", "said instead, superseded by "}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

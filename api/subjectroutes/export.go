@@ -185,7 +185,7 @@ func (e *export) send(l line) error {
 		return err
 	}
 	raw = append(raw, '\n')
-	_, _ = e.digest.Write(raw) // never fails
+	_, _ = e.digest.Write(raw)        // never fails
 	if len(raw) > e.out.Available() { // the write sends what is gathered
 		e.sentAt = time.Now()
 	}
