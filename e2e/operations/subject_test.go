@@ -41,16 +41,22 @@ func TestSubjectDeletionSurvivesKill(t *testing.T) {
 	_ = deletion.Wait()
 	p.Start(t)
 
-	var report struct {
-		Deleted struct{ Threads, Completed []string }
+	countLeft := func() int {
+		var report struct {
+			Deleted struct{ Threads, Completed []string }
+		}
+		if err := json.Unmarshal([]byte(perdure("subjects", "delete", "ann", "--dry-run", "--json")), &report); err != nil {
+			t.Fatal(err)
+		}
+		return len(report.Deleted.Threads) + len(report.Deleted.Completed)
 	}
-	if err := json.Unmarshal([]byte(perdure("subjects", "delete", "ann", "--dry-run", "--json")), &report); err != nil {
-		t.Fatal(err)
-	}
-	if left := len(report.Deleted.Threads) + len(report.Deleted.Completed); left == 0 || left > len(threads) {
+	if left := countLeft(); left == 0 || left > len(threads) {
 		t.Errorf("after the kill %d of %d threads are left, want some", left, len(threads))
 	}
 	perdure("subjects", "delete", "ann")
+	if left := countLeft(); left != 0 {
+		t.Errorf("after the repeated deletion %d threads are left, want 0", left)
+	}
 	for _, thread := range threads {
 		if status := p.RequestAs(t, "", http.MethodGet, "/v1/threads/"+thread, nil).StatusCode; status != http.StatusNotFound {
 			t.Errorf("thread %s: got %d, want 404", thread, status)
