@@ -35,6 +35,7 @@ var auditActions = map[string]audit.Action{
 	"PUT /v1/threads/:thread/hold":                       audit.SetHold,
 	"DELETE /v1/threads/:thread/hold":                    audit.ReleaseHold,
 	"DELETE /v1/subjects/:subject":                       audit.DeleteSubject,
+	"GET /v1/subjects/:subject/export":                   audit.ExportSubject,
 	"GET /v1/audit":                                      audit.ReadAudit,
 	// Package sessions reports sign-ins and ends of sessions, see observeSessions.
 	"POST /auth/logout":             audit.Read,

@@ -119,11 +119,20 @@ func (c *apiDescription) body(of any, pointer, contentType string, body []byte) 
 	if err != nil {
 		return err
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
-	if err != nil {
-		return err
+	values := [][]byte{body}
+	if kind == "application/x-ndjson" {
+		values = bytes.Split(bytes.TrimSpace(body), []byte("\n"))
 	}
-	return schema.Validate(value)
+	for _, raw := range values {
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+		if err == nil {
+			err = schema.Validate(value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // schema compiles the schema at a pointer, once.

@@ -389,6 +389,9 @@ func (s *Server) routes() *gin.Engine {
 			Writer: s.Writer, Access: s.access, Log: s.Log, Snapshots: s.Snapshots, Index: s.Threads, Deletion: s.deletion, Sessions: s.Sessions,
 			Schedules: s.Schedules, Scheduler: &schedules.Scheduler{Temporal: s.Temporal, ParkAfter: s.ParkAfter},
 		}
+		if s.Audit != nil {
+			routes.Audit = s.Audit.Log
+		}
 		routes.Register(v1)
 	}
 	if s.Audit != nil {

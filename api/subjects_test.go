@@ -1,15 +1,21 @@
 package api_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.temporal.io/api/serviceerror"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/stream"
 )
@@ -175,5 +181,135 @@ func TestSubjectDeletionIsForAdministrators(t *testing.T) {
 	var r subjectReport
 	if err := json.Unmarshal([]byte(a.body), &r); err != nil || len(r.Deleted.Threads) > 0 || r.has("contribution", "bobs") {
 		t.Errorf("another tenant sees %s (%v)", a.body, err)
+	}
+}
+
+// exportLine is a line of an export.
+type exportLine struct {
+	Kind, ThreadID, SupersededBy, Access, ApprovalID, Subject, SHA256 string
+	Message                                                           struct{ Content, Role string }
+	State                                                             json.RawMessage
+	Schedule                                                          struct{ ID string }
+	Decision                                                          struct{ By, Decision string }
+	Entry                                                             struct{ Actor struct{ Subject string } }
+	Counts                                                            map[string]int
+}
+
+// exportOf returns the lines of an export, after it has checked their manifest.
+func (n *subjectNode) exportOf(subject string, caller []string) []exportLine {
+	n.t.Helper()
+	a := n.do(http.MethodGet, "/v1/subjects/"+subject+"/export", "", caller...)
+	a.mustStatus(n.t, "export", http.StatusOK)
+	var lines []exportLine
+	digest, counts := sha256.New(), map[string]int{}
+	for raw := range strings.Lines(a.body) {
+		var l exportLine
+		if err := json.Unmarshal([]byte(raw), &l); err != nil {
+			n.t.Fatal(err)
+		}
+		lines = append(lines, l)
+		if l.Kind == "manifest" {
+			break
+		}
+		digest.Write([]byte(raw))
+		counts[l.Kind]++
+	}
+	end := lines[len(lines)-1]
+	if end.Kind != "manifest" || end.Subject != subject || end.SHA256 != hex.EncodeToString(digest.Sum(nil)) || !maps.Equal(end.Counts, counts) {
+		n.t.Errorf("last line = %+v, want the manifest of %v", end, counts)
+	}
+	return lines
+}
+
+// TestSubjectIsExported: the export has the threads, shares, schedules and audit entries of a subject
+// and what it has sent to threads of others, and nothing that others have sent there. The subject
+// gets the same as an administrator.
+func TestSubjectIsExported(t *testing.T) {
+	t.Parallel()
+	n := setupSubjects(t)
+	for name, caller := range map[string][]string{"administrator": admin, "subject": headersOf("ann")} {
+		var got []string
+		for _, l := range n.exportOf("ann", caller) {
+			switch l.Kind {
+			case "thread", "state":
+				got = append(got, l.Kind+" "+l.ThreadID)
+			case "message":
+				if l.Message.Role == "user" {
+					got = append(got, "message "+l.ThreadID+": "+l.Message.Content)
+				}
+			case "contribution":
+				got = append(got, "contribution "+l.ThreadID+": "+l.Message.Content)
+			case "share":
+				got = append(got, "share "+l.ThreadID+" "+l.Access)
+			case "schedule":
+				got = append(got, "schedule "+l.Schedule.ID)
+			case "auditEntry":
+				if l.Entry.Actor.Subject != "ann" {
+					t.Errorf("%s: got an entry of %q, want only those of ann", name, l.Entry.Actor.Subject)
+				}
+			}
+		}
+		want := []string{"contribution bobs: said in run-ann", "schedule s", "share bobs run"}
+		for _, thread := range []string{"first", "held", "second"} {
+			want = append(want, "message "+thread+": said in run-"+thread, "state "+thread, "thread "+thread)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+	if got := n.entries("?action=subject.export", admin); len(got) != 2 || got[0].Details["subject"] != "ann" {
+		t.Errorf("the audit log has %s, want the two exports of ann", inWords(got))
+	}
+}
+
+// TestExportHasDecisionsAndSupersededMessages: the export has decisions and votes of the subject in
+// threads of others, without those of other approvers, and messages that an edit has removed.
+func TestExportHasDecisionsAndSupersededMessages(t *testing.T) {
+	t.Parallel()
+	n := setupSubjects(t)
+	run := stream.Run{Thread: stream.Thread{Tenant: "alpha", ID: "bobs"}, ID: "run-bob"}
+	votes := []inbox.Decision{{Decision: "approve", By: "bob", Digest: "1"}, {Decision: "reject", By: "ann", Digest: "2"}}
+	for i, what := range []inbox.EventType{inbox.Voted, inbox.Decided} {
+		entry := inbox.Entry{Event: inbox.Event{Type: what, Approval: inbox.Approval{ID: "int", ThreadID: "bobs", RunID: run.ID, Voting: inbox.Voting{Decisions: votes[:i+1]}}}}
+		if err := n.log.AppendAudit(n.ctx(), run, fmt.Sprint("evt", i), entry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit := inputOf("run-edit", "")
+	edit.ThreadID, edit.Messages = "first", []agui.Message{userMessage("u-run-first", "said instead")}
+	n.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, edit), headersOf("ann")...).mustStatus(t, "edit", http.StatusOK)
+	var got []string
+	for _, l := range n.exportOf("ann", admin) {
+		switch {
+		case l.Kind == "decision":
+			got = append(got, l.ThreadID+" "+l.ApprovalID+" "+l.Decision.By+" "+l.Decision.Decision)
+		case l.Kind == "message" && l.ThreadID == "first" && l.Message.Role == "user":
+			got = append(got, l.Message.Content+", superseded by "+l.SupersededBy)
+		}
+	}
+	slices.Sort(got)
+	if want := []string{"bobs int ann reject", "said in run-first, superseded by run-edit", "said instead, superseded by "}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestExportIsForAdministratorsAndSubject: other callers do not export a subject, and another tenant
+// has nothing about it.
+func TestExportIsForAdministratorsAndSubject(t *testing.T) {
+	t.Parallel()
+	n := setupSubjects(t)
+	if a := n.do(http.MethodGet, "/v1/subjects/ann/export", "", headersOf("bob")...); a.status != http.StatusForbidden {
+		t.Errorf("another subject: got %d, want 403", a.status)
+	}
+	for _, other := range [][]string{
+		{"X-Tenant", "globex", "X-User", "root", "X-Roles", policy.DefaultRoles.TenantAdmin}, {"X-Tenant", "globex", "X-User", "ann"},
+	} {
+		for _, l := range n.exportOf("ann", other) {
+			if l.Kind != "manifest" && l.Kind != "auditEntry" {
+				t.Errorf("another tenant gets %+v", l)
+			}
+		}
 	}
 }

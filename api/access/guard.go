@@ -73,6 +73,15 @@ func (g *Guard) CheckQuotas(ctx context.Context, tenant string) error {
 	return g.Policies.Check(p, policy.ReadQuotas, policy.Tenant(tenant), policy.Context{})
 }
 
+// CheckSubject returns nil if the caller may export what its tenant stores about a subject.
+func (g *Guard) CheckSubject(ctx context.Context, subject string) error {
+	p, err := request.Principal(ctx)
+	if err != nil {
+		return err
+	}
+	return g.Policies.Check(p, policy.ExportSubject, policy.Subject(p.Tenant, subject), policy.Context{})
+}
+
 // CheckSchedule returns nil if the caller may do something with a schedule of its tenant. owner is
 // nil for an anonymous owner.
 func (g *Guard) CheckSchedule(ctx context.Context, owner *auth.Principal, action policy.Action) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/audit"
+	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/schedules"
@@ -31,8 +32,8 @@ const (
 	requestTime = 20 * time.Second
 )
 
-// Routes deletes subjects. Sessions, Schedules and Scheduler may be nil: then there are none. It has
-// no state of its own, and is safe for concurrent use.
+// Routes deletes and exports subjects. Sessions, Schedules, Scheduler and Audit may be nil: then there
+// are none. It has no state of its own, and is safe for concurrent use.
 type Routes struct {
 	problem.Writer
 
@@ -44,11 +45,13 @@ type Routes struct {
 	Sessions  *sessions.Sessions
 	Schedules *schedules.Store
 	Scheduler *schedules.Scheduler
+	Audit     *store.Log
 }
 
 // Register adds the routes to the group /v1, which authenticates.
 func (r *Routes) Register(v1 *gin.RouterGroup) {
 	v1.DELETE("/subjects/:subject", r.Handle(r.deleteSubject))
+	v1.GET("/subjects/:subject/export", r.Handle(r.exportSubject))
 }
 
 // work is the deletion of one subject by one request.
@@ -117,28 +120,13 @@ func (w *work) endSessions(ctx context.Context) (err error) {
 
 // deleteSchedules deletes the schedules that the subject owns. A schedule of another owner stays.
 func (w *work) deleteSchedules(ctx context.Context) error {
-	if w.Schedules == nil {
+	return w.eachSchedule(ctx, w.tenant, w.subject, func(s *schedules.Stored, isOwner bool) error {
+		if isOwner {
+			return w.deleteSchedule(ctx, s.ID)
+		}
+		w.keep("schedule", s.ID, "the schedule has another owner; its runs act as the subject until another caller changes it")
 		return nil
-	}
-	for after := ""; ; {
-		page, next, err := w.Schedules.List(ctx, w.tenant, after, pageSize)
-		if err != nil {
-			return err
-		}
-		for _, s := range page {
-			switch {
-			case s.Owner != nil && s.Owner.Subject == w.subject:
-				if err := w.deleteSchedule(ctx, s.ID); err != nil {
-					return err
-				}
-			case s.Requester != nil && s.Requester.Subject == w.subject:
-				w.keep("schedule", s.ID, "the schedule has another owner; its runs act as the subject until another caller changes it")
-			}
-		}
-		if after = next; after == "" {
-			return nil
-		}
-	}
+	})
 }
 
 // deleteSchedule deletes a schedule, in Temporal first: it must not fire without a definition.
@@ -173,28 +161,16 @@ func (w *work) completeDeletions(ctx context.Context) error {
 
 // walkThreads goes through the threads of the tenant from a cursor on, until the end or until
 // requestTime is over.
-func (w *work) walkThreads(ctx context.Context, cursor string) error {
-	for deadline := time.Now().Add(requestTime); ; {
-		page, next, err := w.Index.Oldest(w.tenant, cursor, pageSize)
-		if err != nil {
-			return err
+func (w *work) walkThreads(ctx context.Context, cursor string) (err error) {
+	deadline := time.Now().Add(requestTime)
+	isDue := func() bool { return time.Now().After(deadline) }
+	w.report.NextCursor, err = w.eachThread(w.tenant, cursor, isDue, func(thread stream.Thread, listed threads.Thread) error {
+		if listed.Owner == w.subject {
+			return w.deleteThread(ctx, thread)
 		}
-		for _, t := range page {
-			thread := stream.Thread{Tenant: w.tenant, ID: t.ThreadID}
-			if t.Owner == w.subject {
-				err = w.deleteThread(ctx, thread)
-			} else {
-				err = w.leaveThread(ctx, thread)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if cursor = next; cursor == "" || time.Now().After(deadline) {
-			w.report.NextCursor = cursor
-			return nil
-		}
-	}
+		return w.leaveThread(ctx, thread)
+	})
+	return err
 }
 
 // deleteThread deletes a thread of the subject, with an entry of its own in the audit log. Its active
@@ -226,8 +202,11 @@ func (w *work) deleteThread(ctx context.Context, thread stream.Thread) error {
 // has contributed to the thread stays.
 func (w *work) leaveThread(ctx context.Context, thread stream.Thread) error {
 	names := func(s stream.Share) bool { return s.Subject == w.subject }
-	access, ok := w.Index.AccessTo(thread)
-	if ok && slices.ContainsFunc(access.Decode().Shares, names) {
+	access, err := w.accessTo(ctx, thread)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(access.Shares, names) {
 		w.report.Deleted.Shares = append(w.report.Deleted.Shares, thread.ID)
 		if !w.report.DryRun {
 			change := func(shares []stream.Share) []stream.Share { return slices.DeleteFunc(slices.Clone(shares), names) }
@@ -243,7 +222,7 @@ func (w *work) leaveThread(ctx context.Context, thread stream.Thread) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(snap.Contributors, func(c snapshot.Contributor) bool { return c.Principal != nil && c.Principal.Subject == w.subject }) {
+	if isContributor(snap, w.subject) {
 		w.keep("contribution", thread.ID, "the thread belongs to another owner")
 	}
 	return nil

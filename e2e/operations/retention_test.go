@@ -44,6 +44,9 @@ func TestThreadExpires(t *testing.T) {
 			t.Fatal("the thread did not expire")
 		}
 	}
+	if loaded := p.StartCommand(t, "audit", "--platform", "--action", "retention.load").Finish(t, 0); strings.Count(loaded, "retention.load ") != 1 {
+		t.Errorf("entries of the file of rules:\n%s\nwant one", loaded)
+	}
 	waiting.Approve(t)
 	if err := p.Stop(); err != nil {
 		t.Error(err)

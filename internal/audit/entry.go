@@ -41,6 +41,7 @@ const (
 	ExpireAudit   Action = "audit.expire"
 	ExpireThread  Action = "thread.expire"
 	DeleteSubject Action = "subject.delete"
+	ExportSubject Action = "subject.export"
 	// RotateKeys is the command perdure keys rotate.
 	RotateKeys Action = "keys.rotate"
 	// Read is every other request that reads. Only its denials are recorded.
@@ -58,6 +59,7 @@ const (
 	LoadKeys       Action = "api_keys.load"
 	LoadPrincipals Action = "principals.load"
 	LoadQuotas     Action = "quotas.load"
+	LoadRetention  Action = "retention.load"
 )
 
 // DetailScope is the detail of PublishAgent that tells to whom the agent belongs: ScopeTenant, or

@@ -1,6 +1,12 @@
 package cli
 
 import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -10,8 +16,8 @@ import (
 
 // subjectsCommand returns the group "subjects".
 func (e *environment) subjectsCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "subjects", Short: "Delete what the tenant stores about a person", Args: cobra.NoArgs}
-	cmd.AddCommand(e.deleteSubject())
+	cmd := &cobra.Command{Use: "subjects", Short: "Export and delete what the tenant stores about a person", Args: cobra.NoArgs}
+	cmd.AddCommand(e.exportSubject(), e.deleteSubject())
 	return cmd
 }
 
@@ -40,6 +46,47 @@ func (e *environment) deleteSubject() *cobra.Command {
 		}
 	}
 	return cmd
+}
+
+// exportSubject returns "subjects export", which writes an export and checks its manifest.
+func (e *environment) exportSubject() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use: "export SUBJECT", Short: "Write everything about a subject, one JSON object per line", Args: cobra.ExactArgs(1),
+		Long: "Writes what the tenant stores about a subject, one JSON object per line. The last line is a manifest with counts and a digest. If it is missing or wrong, the export was cut, and the command fails. For the subject itself, and for administrators of the tenant.",
+	}
+	cmd.Flags().StringVar(&output, "output", "", "the file that a complete export replaces; without it, standard output")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := e.client(cmd)
+		if err != nil {
+			return err
+		}
+		write := func(out io.Writer) error {
+			buffered := bufio.NewWriter(out)
+			_, err := c.ExportSubject(cmd.Context(), args[0], buffered)
+			return errors.Join(err, buffered.Flush())
+		}
+		if output == "" {
+			return write(cmd.OutOrStdout())
+		}
+		return replaceFile(output, write)
+	}
+	return cmd
+}
+
+// replaceFile writes a file that only its owner may read. After an error the file is as before.
+func replaceFile(name string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	if err := os.Rename(f.Name(), name); err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", name, err), os.Remove(f.Name()))
+	}
+	return nil
 }
 
 // subjectRows returns the rows of a report.

@@ -19,6 +19,8 @@ const (
 
 	// DeleteSubject is on a Tenant: it allows to delete everything about one of its subjects.
 	DeleteSubject Action = "deleteSubject"
+	// ExportSubject is on a Subject: it allows to read everything that the tenant stores about it.
+	ExportSubject Action = "exportSubject"
 	// SetHold is on a Tenant or a Thread: it allows to set and release its legal hold.
 	SetHold Action = "setHold"
 	// ReadAudit is on a Tenant or the Platform.

@@ -20,6 +20,11 @@ func Tenant(name string) Resource { return resource("Tenant", name, cedar.Record
 // Platform returns the resource for what all tenants share.
 func Platform() Resource { return resource("Platform", "", cedar.RecordMap{}) }
 
+// Subject returns what a tenant stores about a subject.
+func Subject(tenant, name string) Resource {
+	return resource("Subject", tenant, cedar.RecordMap{"user": user(tenant, name)})
+}
+
 // Schedule returns a schedule with the subject of its owner.
 func Schedule(tenant, owner string) Resource {
 	return resource("Schedule", tenant, cedar.RecordMap{"owner": user(tenant, owner)})

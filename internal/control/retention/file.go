@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/perdure/perdure/internal/process/filewatch"
 )
 
 // Bounds of the file: its bytes, its tenants, the agents of each of its lists, and the shortest time
@@ -42,9 +44,23 @@ type tenantTimes struct {
 
 // file is a YAML file of times to live.
 type file struct {
+	digest    string // of the content
 	byDefault times
 	agents    map[string]times
 	tenants   map[string]tenantTimes
+}
+
+// entries returns the default, the agents and the tenants, each with its times, as
+// filewatch.Changes compares them.
+func (f *file) entries() map[string]string {
+	all := map[string]string{keyDefault: fmt.Sprint(f.byDefault)}
+	for agent, times := range f.agents {
+		all["agent "+agent] = fmt.Sprint(times)
+	}
+	for tenant, times := range f.tenants {
+		all["tenant "+tenant] = fmt.Sprint(times.times, times.agents)
+	}
+	return all
 }
 
 // load reads a file. The error has the file's name, and the line of the mistake.
@@ -65,6 +81,7 @@ func load(name string) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	parsed.digest = filewatch.DigestOf(data)
 	return parsed, nil
 }
 

@@ -32,6 +32,10 @@ func (r Rule) String() string {
 // Rules has the times to live of all tenants and agents. A nil Rules has the defaults. It is safe
 // for concurrent use.
 type Rules struct {
+	// Changes tells which contents of the file are in use. The names of its entries are default,
+	// "agent support" and "tenant acme".
+	filewatch.Changes
+
 	file  atomic.Pointer[file]
 	watch *filewatch.Watch // nil = no file is watched
 }
@@ -82,6 +86,7 @@ func (r *Rules) reload(name string) error {
 	f, err := load(name)
 	if err == nil {
 		r.file.Store(f)
+		r.Take(f.digest, f.entries())
 	}
 	return err
 }

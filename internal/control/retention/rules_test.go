@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -135,12 +136,17 @@ func TestChangedFileIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
+	changes := make(chan filewatch.Change, 2)
+	r.Observe(func(c filewatch.Change) { changes <- c })
+	if c := <-changes; c.Digest != filewatch.DigestOf([]byte("default: {threads: 1h}")) || len(c.Added) > 0 {
+		t.Errorf("the first content: got %+v, want its digest without names", c)
+	}
 	write("default: {threads: x}")
 	<-invalid
 	if got := r.Threads("acme", "a").TTL; got != time.Hour {
 		t.Errorf("with an invalid file: got %s, want 1h", got)
 	}
-	write("default: {threads: 2h}")
+	write("default: {threads: 2h}\nagents: {a: {threads: 2h}}\ntenants: {acme: {audit: 1h}}")
 	ticker := time.NewTicker(filewatch.Interval / 10)
 	defer ticker.Stop()
 	for r.Threads("acme", "a").TTL != 2*time.Hour {
@@ -149,6 +155,9 @@ func TestChangedFileIsRead(t *testing.T) {
 		case <-t.Context().Done():
 			t.Fatal("the changed file was not read")
 		}
+	}
+	if c := <-changes; fmt.Sprint(c.Added, c.Changed, c.Removed) != "[agent a tenant acme] [default] []" {
+		t.Errorf("the changed file: got %+v, want its names", c)
 	}
 }
 

@@ -191,6 +191,9 @@ func (n *Node) observeFiles(cfg Config) {
 	if cfg.Quotas != nil {
 		n.audit.observe(audit.LoadQuotas, cfg.Quotas)
 	}
+	if cfg.Retention != nil {
+		n.audit.observe(audit.LoadRetention, cfg.Retention)
+	}
 }
 
 // openInbox opens the inbox and loads its open interrupts.
