@@ -17,7 +17,7 @@ type Metric struct {
 	Name, Unit  string
 	Type        MetricType
 	Description string
-	// Process is the process that records the metric: "api" or "worker". perdure dev records all.
+	// Process is the process that records the metric: "api", "worker" or "api, worker". perdure dev records all.
 	Process string
 	// Labels are the attributes of the metric's values.
 	Labels []attribute.Key
@@ -39,6 +39,7 @@ const (
 const (
 	processAPI    = "api"
 	processWorker = "worker"
+	processBoth   = "api, worker"
 )
 
 // Labels of metrics that no span has as attributes.
@@ -73,9 +74,9 @@ var (
 		Labels: []attribute.Key{labelTenant, labelQuota}}
 	quotaLimit = Metric{Name: "perdure.quota.limit", Type: Gauge, Process: processAPI, Description: "the quota; absent if it is unlimited",
 		Labels: []attribute.Key{labelTenant, labelQuota}}
-	quotaRefused = Metric{Name: "perdure.quota.refused", Type: Counter, Process: processAPI, Description: "requests that were refused because a tenant has reached a quota or a rate",
+	quotaRefused = Metric{Name: "perdure.quota.refused", Type: Counter, Process: processBoth, Description: "requests, and in workers firings of schedules, that were refused because a tenant has reached a quota or a rate",
 		Labels: []attribute.Key{labelTenant, labelQuota}}
-	quotaWarnings = Metric{Name: "perdure.quota.warnings", Type: Counter, Process: processAPI, Description: "times that a tenant has reached 80 % of a quota",
+	quotaWarnings = Metric{Name: "perdure.quota.warnings", Type: Counter, Process: processBoth, Description: "times that a tenant has reached 80 % of a quota",
 		Labels: []attribute.Key{labelTenant, labelQuota}}
 	expired = Metric{Name: "perdure.retention.removed", Type: Counter, Process: processAPI,
 		Description: "what the retention removed; `kind` is `threads`, or `audit` for entries of the audit log", Labels: []attribute.Key{labelKind}}
