@@ -2,6 +2,7 @@ package copilotkit
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -79,12 +80,13 @@ func reloadBeforeApproval(t *testing.T, site string, p *kit.Perdure) {
 		yes, no := true, false
 		call := kit.ModelCall{ID: kit.Marked("call"), Name: "calculate", Arguments: `{"expression":"8*8"}`}
 		kit.SharedModel.Answer(t,
-			kit.Fixture{Match: kit.Match{UserMessage: question, HasToolResult: &no}, Response: kit.Response{ToolCalls: []kit.ModelCall{call}}, Latency: 2000},
+			kit.Fixture{Match: kit.Match{UserMessage: question, HasToolResult: &no}, Response: kit.Response{ToolCalls: []kit.ModelCall{call}}, Latency: 4000},
 			kit.Fixture{Match: kit.Match{UserMessage: question, HasToolResult: &yes}, Response: kit.Response{Content: answer}})
 		tab := kit.OpenTab(t, site+"/assistantui.html?api="+api+"#"+thread, "404")
 		tab.Type("textarea", question)
 		tab.Click("text=Send")
 		tab.Await("button:has-text('Stop'):enabled", "")
+		awaitActive(t, p, thread) // the page shows the button before the run has begun
 		tab.Reload()
 		select {
 		case status := <-statuses:
@@ -102,6 +104,28 @@ func reloadBeforeApproval(t *testing.T, site string, p *kit.Perdure) {
 		tab.Click("text=Approve")
 		tab.Await(".message", answer)
 		tab.Await(".message", question)
+	}
+}
+
+// awaitActive waits until a thread has an active run.
+func awaitActive(t *testing.T, p *kit.Perdure, thread string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
+	defer cancel()
+	for {
+		resp, err := p.Get(ctx, "/v1/threads/"+thread, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var shown struct{ Status any } // the status of a problem is a number: the thread is not known yet
+		err = json.NewDecoder(resp.Body).Decode(&shown)
+		_ = resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shown.Status == "running" {
+			return
+		}
 	}
 }
 
