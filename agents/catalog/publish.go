@@ -71,9 +71,10 @@ func (c *Catalog) checkName(ctx context.Context, name string) error {
 	return err
 }
 
-// publish creates the next publication, with the tenant, the source and the author of p, if check returns nil for the last one, and waits until this
-// process sees it. If the same source has already made the revision current, publish does nothing
-// and does not call check: the request is a repetition.
+// publish creates the next publication, with the tenant, the source and the author of p, if check
+// returns nil for the last one, and waits until this process sees it. If the same source has already
+// made the revision current, publish does nothing and does not call check: the request is a
+// repetition.
 func (c *Catalog) publish(ctx context.Context, d *agents.Definition, p Publication, check func(last Publication) error) (string, error) {
 	body, err := agents.Encode(d)
 	if err != nil {

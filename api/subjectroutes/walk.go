@@ -60,7 +60,7 @@ func (r *Routes) accessTo(ctx context.Context, thread stream.Thread) (stream.Acc
 	if known, ok := r.Index.AccessTo(thread); ok {
 		return known.Decode(), nil
 	}
-	access, err := r.Log.AccessOf(ctx, thread) // the index may lag behind the log
+	access, err := r.Log.AccessOf(ctx, thread) // the index learns of a new thread after the log has it
 	if access == nil || err != nil {
 		return stream.Access{}, err
 	}

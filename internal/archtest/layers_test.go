@@ -43,6 +43,7 @@ var layers = []layer{
 	{"tools/...", []string{"tools", "tools/internal/...", "internal/transport/egress", "internal/workers/assertion", "llm", anything}},
 	{"internal/transport/egress", []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/propagation"}},
 	{"internal/auth", nil},
+	{"internal/process/yamlfile", []string{"go.yaml.in/yaml/v3"}},
 	{"internal/auth/apikey", []string{"internal/auth", "internal/process/filewatch", "go.yaml.in/yaml/v3"}},
 	{"internal/auth/oidc", []string{"internal/auth", "github.com/coreos/go-oidc/v3/...", "golang.org/x/oauth2", "golang.org/x/sync/..."}},
 	{"internal/auth/principals", []string{"internal/auth", "internal/process/filewatch", "go.yaml.in/yaml/v3"}},
@@ -62,8 +63,8 @@ var layers = []layer{
 	{"internal/index/threads", []string{"stream", "internal/index/watch", "github.com/nats-io/nats.go/..."}},
 	{"internal/approvals/links", []string{"stream", "github.com/nats-io/nats.go/..."}},
 	{"internal/control/budget", []string{"agents", "stream", "github.com/nats-io/nats.go/...", "go.yaml.in/yaml/v3"}},
-	{"internal/control/quota", []string{"internal/auth", "internal/process/filewatch", "internal/process/telemetry", "go.yaml.in/yaml/v3", "github.com/hashicorp/golang-lru/v2", "golang.org/x/time/rate"}},
-	{"internal/control/retention", []string{"stream", "internal/audit", "internal/audit/store", "internal/index/threads", "internal/process/filewatch", "internal/process/telemetry", "go.yaml.in/yaml/v3", "github.com/nats-io/nats.go/..."}},
+	{"internal/control/quota", []string{"internal/auth", "internal/process/filewatch", "internal/process/yamlfile", "internal/process/telemetry", "go.yaml.in/yaml/v3", "github.com/hashicorp/golang-lru/v2", "golang.org/x/time/rate"}},
+	{"internal/control/retention", []string{"stream", "internal/audit", "internal/audit/store", "internal/index/threads", "internal/process/filewatch", "internal/process/yamlfile", "internal/process/telemetry", "go.yaml.in/yaml/v3", "github.com/nats-io/nats.go/..."}},
 	{"internal/approvals/webhook", []string{"internal/auth", "internal/approvals/inbox", "internal/transport/egress", "go.yaml.in/yaml/v3", "github.com/standard-webhooks/standard-webhooks/..."}},
 
 	{"runs", []string{"agents", "agents/pipeline", "go.temporal.io/api/common/v1", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter"}},

@@ -1,11 +1,8 @@
 package quota
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -14,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/process/filewatch"
+	"github.com/perdure/perdure/internal/process/yamlfile"
 )
 
 // Bounds of the file: its bytes, its tenants, and the largest rate.
@@ -60,19 +58,11 @@ func (f *file) entries() map[string]string {
 
 // load reads a file of quotas. The error has the file's name, and the line of the mistake.
 func load(name string) (*file, error) {
-	f, err := os.Open(name)
+	data, err := yamlfile.Read(name, maxFile)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("is larger than %d bytes", maxFile)
-	}
-	var parsed *file
-	if err == nil {
-		parsed, err = parse(data)
-	}
+	parsed, err := parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -90,14 +80,14 @@ func parse(data []byte) (*file, error) {
 	if len(document.Content) == 0 {
 		return f, nil
 	}
-	err := eachMember(document.Content[0], func(key, value *yaml.Node) (err error) {
+	err := yamlfile.EachMember(document.Content[0], func(key, value *yaml.Node) (err error) {
 		switch key.Value {
 		case "default":
 			f.Default, err = parseLimits(value, slices.Concat(Counted, Rated, ofAll))
 		case "tenants":
 			err = f.parseTenants(value)
 		default:
-			err = lineError(key, "unknown key %.40q: the file has default and tenants", key.Value)
+			err = yamlfile.LineError(key, "unknown key %.40q: the file has default and tenants", key.Value)
 		}
 		return err
 	})
@@ -107,12 +97,12 @@ func parse(data []byte) (*file, error) {
 // parseTenants decodes the bounds of single tenants.
 func (f *file) parseTenants(node *yaml.Node) error {
 	if len(node.Content)/2 > maxTenants {
-		return lineError(node, "has more than %d tenants", maxTenants)
+		return yamlfile.LineError(node, "has more than %d tenants", maxTenants)
 	}
 	known := slices.Concat(Counted, Rated)
-	return eachMember(node, func(key, value *yaml.Node) (err error) {
+	return yamlfile.EachMember(node, func(key, value *yaml.Node) (err error) {
 		if key.Value == "" {
-			return lineError(key, "the name of a tenant must not be empty")
+			return yamlfile.LineError(key, "the name of a tenant must not be empty")
 		}
 		f.Tenants[key.Value], err = parseLimits(value, known)
 		return err
@@ -122,13 +112,13 @@ func (f *file) parseTenants(node *yaml.Node) error {
 // parseLimits decodes the bounds of a tenant, which may have the known names.
 func parseLimits(node *yaml.Node, known []Name) (limits, error) {
 	parsed := limits{}
-	err := eachMember(node, func(key, value *yaml.Node) error {
+	err := yamlfile.EachMember(node, func(key, value *yaml.Node) error {
 		name := Name(key.Value)
 		if slices.Contains(ofAll, name) && !slices.Contains(known, name) {
-			return lineError(key, "%s belongs to no tenant: set it in default", name)
+			return yamlfile.LineError(key, "%s belongs to no tenant: set it in default", name)
 		}
 		if !slices.Contains(known, name) {
-			return lineError(key, "unknown quota %.40q: the quotas are %v", key.Value, known)
+			return yamlfile.LineError(key, "unknown quota %.40q: the quotas are %v", key.Value, known)
 		}
 		limit, err := parseLimit(value, name == Unauthenticated || slices.Contains(Rated, name))
 		if err == nil && limit != 0 {
@@ -146,34 +136,7 @@ func parseLimit(node *yaml.Node, isRate bool) (Limit, error) {
 	}
 	n, err := strconv.ParseInt(node.Value, 10, 64)
 	if err != nil || n < 0 || isRate && n > maxRate {
-		return 0, lineError(node, "%.40q must be a whole number, not below zero, or unlimited; a rate has at most %d", node.Value, maxRate)
+		return 0, yamlfile.LineError(node, "%.40q must be a whole number, not below zero, or unlimited; a rate has at most %d", node.Value, maxRate)
 	}
 	return Limit(n), nil
-}
-
-// eachMember calls take for each member of a mapping, until an error. Null has no members.
-func eachMember(node *yaml.Node, take func(key, value *yaml.Node) error) error {
-	if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
-		return nil
-	}
-	if node.Kind != yaml.MappingNode {
-		return lineError(node, "must be a mapping of names to values")
-	}
-	var all []error
-	known := map[string]bool{}
-	for i := 0; i < len(node.Content); i += 2 {
-		key, value := node.Content[i], node.Content[i+1]
-		if known[key.Value] {
-			all = append(all, lineError(key, "%.40q is repeated", key.Value))
-			continue
-		}
-		known[key.Value] = true
-		all = append(all, take(key, value))
-	}
-	return errors.Join(all...)
-}
-
-// lineError returns an error about a node of the file.
-func lineError(node *yaml.Node, format string, args ...any) error {
-	return fmt.Errorf("line %d: "+format, append([]any{node.Line}, args...)...)
 }

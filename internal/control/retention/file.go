@@ -1,16 +1,14 @@
 package retention
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/perdure/perdure/internal/process/filewatch"
+	"github.com/perdure/perdure/internal/process/yamlfile"
 )
 
 // Bounds of the file: its bytes, its tenants, the agents of each of its lists, and the shortest time
@@ -65,19 +63,11 @@ func (f *file) entries() map[string]string {
 
 // load reads a file. The error has the file's name, and the line of the mistake.
 func load(name string) (*file, error) {
-	f, err := os.Open(name)
+	data, err := yamlfile.Read(name, maxFile)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("is larger than %d bytes", maxFile)
-	}
-	var parsed *file
-	if err == nil {
-		parsed, err = parse(data)
-	}
+	parsed, err := parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -95,7 +85,7 @@ func parse(data []byte) (*file, error) {
 	if len(document.Content) == 0 {
 		return f, nil
 	}
-	err := eachMember(document.Content[0], func(key, value *yaml.Node) (err error) {
+	err := yamlfile.EachMember(document.Content[0], func(key, value *yaml.Node) (err error) {
 		switch key.Value {
 		case keyDefault:
 			f.byDefault, err = parseTimes(value, keyThreads, keyAudit)
@@ -104,7 +94,7 @@ func parse(data []byte) (*file, error) {
 		case keyTenants:
 			f.tenants, err = parseTenants(value)
 		default:
-			err = lineError(key, "unknown key %.40q: the file has default, agents and tenants", key.Value)
+			err = yamlfile.LineError(key, "unknown key %.40q: the file has default, agents and tenants", key.Value)
 		}
 		return err
 	})
@@ -116,7 +106,7 @@ func parseTenants(node *yaml.Node) (map[string]tenantTimes, error) {
 	all := map[string]tenantTimes{}
 	err := eachNamed(node, maxTenants, "tenant", func(name string, value *yaml.Node) error {
 		t := tenantTimes{times: times{}}
-		err := eachMember(value, func(key, value *yaml.Node) (err error) {
+		err := yamlfile.EachMember(value, func(key, value *yaml.Node) (err error) {
 			if key.Value == keyAgents {
 				t.agents, err = parseAgents(value)
 				return err
@@ -142,21 +132,21 @@ func parseAgents(node *yaml.Node) (map[string]times, error) {
 // parseTimes decodes times with known names.
 func parseTimes(node *yaml.Node, known ...string) (times, error) {
 	t := times{}
-	err := eachMember(node, func(key, value *yaml.Node) error { return t.parse(key, value, known) })
+	err := yamlfile.EachMember(node, func(key, value *yaml.Node) error { return t.parse(key, value, known) })
 	return t, err
 }
 
 // parse decodes one time.
 func (t times) parse(key, value *yaml.Node, known []string) error {
 	if key.Value == keyAudit && !slices.Contains(known, keyAudit) {
-		return lineError(key, "the audit log belongs to no agent: set audit in default, or in a tenant")
+		return yamlfile.LineError(key, "the audit log belongs to no agent: set audit in default, or in a tenant")
 	}
 	if !slices.Contains(known, key.Value) {
-		return lineError(key, "unknown key %.40q: the keys are %v", key.Value, known)
+		return yamlfile.LineError(key, "unknown key %.40q: the keys are %v", key.Value, known)
 	}
 	ttl, err := time.ParseDuration(value.Value)
 	if value.Kind != yaml.ScalarNode || err != nil || ttl != 0 && ttl < minTTL {
-		return lineError(value, "%s: %.40q must be a time such as 720h, at least %s, or 0 for ever", key.Value, value.Value, minTTL)
+		return yamlfile.LineError(value, "%s: %.40q must be a time such as 720h, at least %s, or 0 for ever", key.Value, value.Value, minTTL)
 	}
 	t[key.Value] = ttl
 	return nil
@@ -166,40 +156,12 @@ func (t times) parse(key, value *yaml.Node, known []string) error {
 // most limit.
 func eachNamed(node *yaml.Node, limit int, what string, take func(name string, value *yaml.Node) error) error {
 	if len(node.Content)/2 > limit {
-		return lineError(node, "has more than %d %ss", limit, what)
+		return yamlfile.LineError(node, "has more than %d %ss", limit, what)
 	}
-	return eachMember(node, func(key, value *yaml.Node) error {
+	return yamlfile.EachMember(node, func(key, value *yaml.Node) error {
 		if key.Value == "" {
-			return lineError(key, "the name of a %s must not be empty", what)
+			return yamlfile.LineError(key, "the name of a %s must not be empty", what)
 		}
 		return take(key.Value, value)
 	})
-}
-
-// eachMember calls take for each member of a mapping. Null has no members. The error has all errors
-// of take.
-func eachMember(node *yaml.Node, take func(key, value *yaml.Node) error) error {
-	if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
-		return nil
-	}
-	if node.Kind != yaml.MappingNode {
-		return lineError(node, "must be a mapping of names to values")
-	}
-	var all []error
-	known := map[string]bool{}
-	for i := 0; i < len(node.Content); i += 2 {
-		key, value := node.Content[i], node.Content[i+1]
-		if known[key.Value] {
-			all = append(all, lineError(key, "%.40q is repeated", key.Value))
-			continue
-		}
-		known[key.Value] = true
-		all = append(all, take(key, value))
-	}
-	return errors.Join(all...)
-}
-
-// lineError returns an error about a node of the file.
-func lineError(node *yaml.Node, format string, args ...any) error {
-	return fmt.Errorf("line %d: "+format, append([]any{node.Line}, args...)...)
 }
