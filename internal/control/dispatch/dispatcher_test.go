@@ -63,3 +63,27 @@ func TestOfferEndsWithExecution(t *testing.T) {
 		}
 	})
 }
+
+// startingTemporal is a Temporal client that accepts workflows, and keeps the options of the last one.
+type startingTemporal struct {
+	client.Client
+	options client.StartWorkflowOptions
+}
+
+func (s *startingTemporal) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+	s.options = o
+	return nil, nil
+}
+
+// TestRunsHaveTheFairnessKeyOfTheirTenant: without it, the tasks of a tenant wait for all earlier ones
+// of another tenant.
+func TestRunsHaveTheFairnessKeyOfTheirTenant(t *testing.T) {
+	t.Parallel()
+	temporal := &startingTemporal{}
+	d := &dispatch.Dispatcher{Temporal: temporal}
+	in := runs.Input{Run: runs.Ref{Tenant: "acme", Thread: "t", ID: "r"}}
+	_, isStarted, err := d.StartOrOffer(t.Context(), in, dispatch.OfferTerms{}, &snapshot.Snapshot{})
+	if key := temporal.options.Priority.FairnessKey; !isStarted || err != nil || key != "acme" {
+		t.Errorf("start = %v, %v with the fairness key %q, want a start with acme", isStarted, err, key)
+	}
+}
