@@ -81,6 +81,9 @@ func (adv *advancer) beginAgent(ctx context.Context, action pipeline.Action) err
 			return adv.beginCall(ctx, action, newSubagent(published))
 		}
 		step.AgentRef = runs.AgentRef{Agent: action.Agent.Name, Revision: published.Revision, Limits: runs.LimitsOfSubagent(published.Limits)}
+		if stream.IsTenantRevision(published.Revision) {
+			adv.result.TenantAgents = []stream.AgentRevision{{Agent: published.Name, Revision: published.Revision}}
+		}
 	}
 	adv.next.Active = step
 	adv.storeModelInput(action.Agent)
@@ -141,6 +144,7 @@ func (adv *advancer) beginCall(ctx context.Context, action pipeline.Action, suba
 	}
 	adv.result.Messages, adv.result.ProviderIDs, adv.result.Scope = result.Messages, result.ProviderIDs, result.Scope
 	adv.result.Visibility, adv.result.ShownCalls = result.Visibility, result.ShownCalls
+	adv.result.TenantAgents = result.TenantAgents
 	active.CallID, adv.next.Active, adv.next.Answer = callID, active, &n.Answer
 	// The advance itself is not part of the hidden step.
 	if n.Visibility == stream.VisibleToAll || len(result.ShownCalls) > 0 {
@@ -201,7 +205,7 @@ func (adv *advancer) configureNarrator(ctx context.Context, n *narration.Narrato
 			return err
 		}
 	}
-	n.Gate, err = adv.activities.approvalGate(ctx, adv.definition, adv.thread)
+	n.Gate, err = adv.activities.approvalGate(ctx, adv.definition, adv.in.Step, adv.thread)
 	return err
 }
 

@@ -45,6 +45,8 @@ type Definitions interface {
 	// definition of the platform (see [catalog.Referrer]). Subagents, handoffs and agent steps use
 	// it.
 	Latest(ctx context.Context, tenant, agent string) (catalog.Published, error)
+	// Publications finds the authors of a tenant's agents.
+	snapshot.Publications
 }
 
 // Activities implements all activities of a worker. It holds dependencies and no state of its own,

@@ -19,12 +19,17 @@ import (
 // runs while a model call or a tool step is written; openInterrupts runs later, when the run is
 // held or ends.
 
-// approvalGate returns the function that checks a tool call against the agent's approval rules; nil
-// = the agent has none. It evaluates the rules on the state, the input and the contributors of snap,
-// which is what the model receives. A call that an earlier approval covers ("remember") passes.
-func (a *Activities) approvalGate(ctx context.Context, d *agents.Definition, snap *snapshot.Snapshot) (narration.Gate, error) {
+// approvalGate returns the function that checks a tool call against the approval rules of the agent
+// of a step; nil = the agent has none. It evaluates the rules on the state, the input and the
+// contributors of snap, which is what the model receives (see Snapshot.ForRules). A call that an
+// earlier approval covers ("remember") passes.
+func (a *Activities) approvalGate(ctx context.Context, d *agents.Definition, s runs.Step, snap *snapshot.Snapshot) (narration.Gate, error) {
 	if len(d.Approvals) == 0 {
 		return nil, nil
+	}
+	snap, err := snap.ForRules(ctx, a.Agents, s.Run.Tenant, stream.AgentRevision{Agent: s.Agent, Revision: s.Revision})
+	if err != nil {
+		return nil, err
 	}
 	in, err := a.Log.Input(ctx, snap.Input)
 	if err != nil {

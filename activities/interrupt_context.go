@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
@@ -27,8 +28,6 @@ type interruptContext struct {
 	// that asked for the run; "" = an anonymous caller.
 	thread    *snapshot.Snapshot
 	requester string
-	// contributors are the subjects of the thread's authors, each once, without anonymous callers.
-	contributors []string
 }
 
 // loadInterruptContext reads the context of a notification as of the record that announced the
@@ -39,11 +38,6 @@ func (a *Activities) loadInterruptContext(ctx context.Context, in runs.Notificat
 		return nil, err
 	}
 	ic := &interruptContext{activities: a, notification: in, thread: snap}
-	for _, p := range snap.Authors() {
-		if p != nil && p.Subject != "" && !slices.Contains(ic.contributors, p.Subject) {
-			ic.contributors = append(ic.contributors, p.Subject)
-		}
-	}
 	if snap.Input > 0 {
 		input, err := a.Log.Input(ctx, snap.Input)
 		if err != nil {
@@ -63,7 +57,7 @@ func (ic *interruptContext) approval(ctx context.Context, c runs.Interrupt) (*in
 	a := &inbox.Approval{
 		ID: interruptID(runOf(in.Run), c.Name()), ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Agent: in.Agent,
 		ToolCallID: c.ID, RequestedAt: c.Since(in.OpenedAt).UTC(),
-		Voting: inbox.Voting{Approvers: []string{}, Quorum: 1, Requester: ic.requester, Contributors: ic.contributors, Escalations: c.Escalations},
+		Voting: inbox.Voting{Approvers: []string{}, Quorum: 1, Requester: ic.requester, Escalations: c.Escalations},
 	}
 	if !c.Expires.IsZero() {
 		expires := c.Expires.UTC()
@@ -97,6 +91,16 @@ func newTally(tally runs.Tally, original string) inbox.Tally {
 	return votes
 }
 
+// subjectsOf returns the subjects of some authors, each once, without anonymous callers.
+func subjectsOf(authors []*auth.Principal) (subjects []string) {
+	for _, p := range authors {
+		if p != nil && p.Subject != "" && !slices.Contains(subjects, p.Subject) {
+			subjects = append(subjects, p.Subject)
+		}
+	}
+	return subjects
+}
+
 // addQuestion adds the question of a tool. The agent is the one whose tool asks, which may be a
 // subagent.
 func (ic *interruptContext) addQuestion(ctx context.Context, c runs.Interrupt, a *inbox.Approval) error {
@@ -105,6 +109,7 @@ func (ic *interruptContext) addQuestion(ctx context.Context, c runs.Interrupt, a
 		return err
 	}
 	a.Reason, a.Message, a.ResponseSchema, a.ArgsDigest = question.Reason, question.Message, question.ResponseSchema, question.Args
+	a.Contributors = subjectsOf(ic.thread.Authors())
 	// The announced interrupt knows the agent whose tool asks.
 	if i := slices.IndexFunc(ic.thread.Interrupts, func(q agui.Interrupt) bool { return q.ID == a.ID }); i >= 0 {
 		source, err := stream.QuestionSourceOf(ic.thread.Interrupts[i])
@@ -137,6 +142,11 @@ func (ic *interruptContext) addRule(ctx context.Context, c runs.Interrupt, a *in
 	if err != nil {
 		return err
 	}
+	seen, err := ic.thread.ForRules(ctx, ic.activities.Agents, ic.notification.Run.Tenant, stream.AgentRevision{Agent: source.Agent, Revision: source.Revision})
+	if err != nil {
+		return err
+	}
+	a.Contributors = subjectsOf(seen.Authors())
 	// The path of a limit is no step that approvers know; the message names the limit.
 	if a.Agent, a.Step = source.Agent, source.Step; a.Step == pipeline.LimitPath {
 		a.Step = ""

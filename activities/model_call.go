@@ -228,7 +228,7 @@ func (a *Activities) modelRequest(
 	// The key is the same for all attempts, so a provider that supports it does not bill a retry.
 	r.request.IdempotencyKey = runOf(in.Run).Identify("model", in.ID)
 	r.provider, _ = definition.ModelProvider()
-	narrator.Gate, err = a.approvalGate(ctx, definition, conversation)
+	narrator.Gate, err = a.approvalGate(ctx, definition, in.Step, conversation)
 	return r, err
 }
 

@@ -74,6 +74,11 @@ func (f *fixture) Latest(_ context.Context, _, name string) (catalog.Published, 
 	return catalog.Published{Definition: d, Revision: d.Revision()}, nil
 }
 
+// Authors implements activities.Definitions: the fixture has no agents of tenants.
+func (f *fixture) Authors(_ context.Context, _ string, agent stream.AgentRevision) ([]*auth.Principal, error) {
+	return nil, &catalog.UnknownError{Agent: agent.Agent, Revision: agent.Revision}
+}
+
 // script answers the n-th model call, from 1, with chunks or an error.
 type script func(n int, req *llm.Request) ([]llm.Chunk, error)
 

@@ -86,6 +86,10 @@ func (f *scheduleFixture) Revision(context.Context, string, string, string) (*ag
 	return nil, errors.New("a firing needs no revision")
 }
 
+func (f *scheduleFixture) Authors(context.Context, string, stream.AgentRevision) ([]*auth.Principal, error) {
+	return nil, errors.ErrUnsupported
+}
+
 func (f *scheduleFixture) Latest(_ context.Context, _, agent string) (catalog.Published, error) {
 	if agent != "a" && agent != "b" {
 		return catalog.Published{}, catalog.ErrUnknownAgent

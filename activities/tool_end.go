@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/activities/prompt"
-	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -60,7 +59,7 @@ func finishCall(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attem
 	// The handoff takes effect with the result of its call. Later steps and runs read it from the
 	// snapshot.
 	if answer.HandedOver {
-		result.Handoff = &stream.Handoff{From: in.Agent, To: in.HandOverTo, OfTenant: catalog.OfTenant(in.HandOverRevision)}
+		result.Handoff = &stream.Handoff{From: in.Agent, To: in.HandOverTo, OfTenant: stream.IsTenantRevision(in.HandOverRevision)}
 		event, err := result.Handoff.Event()
 		if err != nil {
 			return answer, err

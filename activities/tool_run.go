@@ -13,8 +13,13 @@ import (
 
 // runOfCall returns what a tool learns about the run of its call. snap has the contributors of the
 // moment before the call: some may have steered the run after the model made the call. It lacks the
-// authors of decisions about this call, which count from the end of the call on.
+// authors of decisions about this call, which count from the end of the call on. A tool of a
+// platform's agent also learns of the authors of the tenant's agents (Snapshot.ForRules).
 func (a *Activities) runOfCall(ctx context.Context, in runs.ToolCall, inquiry *inquiry, snap *snapshot.Snapshot) (tools.Run, error) {
+	snap, err := snap.ForRules(ctx, a.Agents, in.Run.Tenant, stream.AgentRevision{Agent: in.Agent, Revision: in.Revision})
+	if err != nil {
+		return tools.Run{}, err
+	}
 	run := tools.Run{
 		Tenant: in.Run.Tenant, Requester: subjectOf(snap.Requester), Contributors: []string{subjectOf(snap.Requester)},
 		Thread: in.Run.Thread, ID: stream.ShownRunID(in.Run.ID), Agent: in.Agent,

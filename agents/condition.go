@@ -16,7 +16,8 @@ import (
 type ProposedCall struct {
 	Agent, Tool string
 	// Args, State and Input are JSON; empty or invalid JSON is null in conditions. State has only what
-	// agents and their tools have written. Input is what the client has sent.
+	// agents and their tools have written; nil = it is unknown, and a condition that needs it fails.
+	// Input is what the client has sent.
 	Args, State, Input json.RawMessage
 	// Callers are all principals whose content the model has received. A nil one is unknown, and
 	// null in conditions. Without any, conditions are evaluated once, with null.
@@ -80,8 +81,9 @@ func compileCondition(source string) (condition, error) {
 // holdsForAny evaluates the condition for each caller until it is true. It fails if it is not true
 // and fails for a caller, for example because it selects a missing member.
 func (c condition) holdsForAny(call ProposedCall) (bool, error) {
-	variables := map[string]any{
-		"args": decoded(call.Args), "state": decoded(call.State), "input": decoded(call.Input), "tool": call.Tool, "agent": call.Agent,
+	variables := map[string]any{"args": decoded(call.Args), "input": decoded(call.Input), "tool": call.Tool, "agent": call.Agent}
+	if call.State != nil {
+		variables["state"] = decoded(call.State)
 	}
 	callers := call.Callers
 	if len(callers) == 0 {

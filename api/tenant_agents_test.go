@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/api/agentroutes"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/quota"
+	"github.com/perdure/perdure/stream"
 )
 
 var (
@@ -52,7 +52,7 @@ func TestTenantsPublishAgents(t *testing.T) {
 	f.do(http.MethodPut, "/v1/agents/clerk", clerkOf(mark), alphaAdmin...).wantProblem(t, "publication for all by a tenant's administrator", http.StatusForbidden, "forbidden")
 	f.do(http.MethodPut, "/v1/agents/clerk?scope=all", clerkOf(mark), alphaAdmin...).wantProblem(t, "an unknown scope", http.StatusBadRequest, "invalid_input")
 	created := f.do(http.MethodPut, "/v1/agents/clerk?scope=tenant", clerkOf(mark), alphaAdmin...).agent(t, http.StatusCreated)
-	if created.Scope != agentroutes.ScopeTenant || created.Tenant != "alpha" || !catalog.OfTenant(created.Revision) {
+	if created.Scope != agentroutes.ScopeTenant || created.Tenant != "alpha" || !stream.IsTenantRevision(created.Revision) {
 		t.Errorf("published agent: got %+v, want one of alpha", created)
 	}
 	again := f.do(http.MethodPut, "/v1/agents/clerk?scope=tenant", clerkOf(mark+" 2"), append([]string{"If-Match", `"` + created.Revision + `"`}, alphaAdmin...)...)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
 )
 
 // This file recognizes calls that the workflow does not make by an activity: calls of subagents and
@@ -38,4 +39,18 @@ func (n *Narrator) markHandoff(written *toolCall, call runs.Call, index int) {
 		return
 	}
 	n.Answer.Handoff = &runs.Handoff{CallID: written.id, Tool: call.Tool, Index: index, To: n.Handoffs[i].HandoffTarget}
+}
+
+// tenantAgents returns the agents of the tenant to which the calls hand work, or the thread.
+func (n *Narrator) tenantAgents() (all []stream.AgentRevision) {
+	refs := n.Answer.Subagents
+	if n.Answer.Handoff != nil {
+		refs = append(slices.Clip(refs), n.Answer.Handoff.To.AgentRef)
+	}
+	for _, ref := range refs {
+		if stream.IsTenantRevision(ref.Revision) {
+			all = append(all, stream.AgentRevision{Agent: ref.Agent, Revision: ref.Revision})
+		}
+	}
+	return all
 }

@@ -321,6 +321,7 @@ func (n *Narrator) result() (*stream.Result, error) {
 			n.Answer.CallCount = len(n.calls)
 		}
 	}
+	result.TenantAgents = n.tenantAgents()
 	if n.text.Len() > 0 || len(n.calls) > 0 {
 		n.Answer.MessageID = n.messageID
 	}

@@ -65,17 +65,10 @@ func parsePublishedKey(key string) (a address, number uint64, ok bool) {
 	return a, number, err == nil
 }
 
-// tenantRevision begins the revisions of tenants' agents.
-const tenantRevision = "tenant-"
-
-// OfTenant reports whether a revision is one of a tenant's agent; otherwise it is one of an agent of
-// the platform.
-func OfTenant(revision string) bool { return strings.HasPrefix(revision, tenantRevision) }
-
 // Referrer returns the tenant for which the names in a definition are looked up: that of the run if
 // the revision is one of a tenant's agent, and "" for one of the platform.
 func Referrer(tenant, revision string) string {
-	if OfTenant(revision) {
+	if stream.IsTenantRevision(revision) {
 		return tenant
 	}
 	return ""
@@ -88,5 +81,5 @@ func RevisionOf(tenant string, d *agents.Definition) string {
 	if tenant == "" {
 		return d.Revision()
 	}
-	return tenantRevision + d.Revision()
+	return stream.TenantRevision + d.Revision()
 }

@@ -133,26 +133,38 @@ func (c *Catalog) append(ctx context.Context, agent address, p Publication) erro
 }
 
 // lastPublication reads an agent's last publication from the bucket; its number is 0 if there is
-// none. A watch delivers all keys of the agent, and then nil.
+// none.
 func (c *Catalog) lastPublication(ctx context.Context, agent address) (last Publication, err error) {
+	all, err := c.storedPublications(ctx, agent)
+	for _, p := range all {
+		if p.Number > last.Number {
+			last = p
+		}
+	}
+	return last, err
+}
+
+// storedPublications reads all publications of an agent from the bucket, in the order in which they
+// were written. A watch delivers all keys of the agent, and then nil.
+func (c *Catalog) storedPublications(ctx context.Context, agent address) (all []Publication, err error) {
 	w, err := c.kv.Watch(ctx, agent.publishedKeys()+"*")
 	if err != nil {
-		return last, fmt.Errorf("catalog: %s: %w: %w", agent.name, stream.ErrUnavailable, err)
+		return nil, fmt.Errorf("catalog: %s: %w: %w", agent.name, stream.ErrUnavailable, err)
 	}
 	defer func() { _ = w.Stop() }()
 	for {
 		select {
 		case <-ctx.Done():
-			return last, fmt.Errorf("catalog: %s: %w", agent.name, context.Cause(ctx))
+			return nil, fmt.Errorf("catalog: %s: %w", agent.name, context.Cause(ctx))
 		case entry, ok := <-w.Updates():
 			if !ok {
-				return last, fmt.Errorf("catalog: %s: %w: the watch ended", agent.name, stream.ErrUnavailable)
+				return nil, fmt.Errorf("catalog: %s: %w: the watch ended", agent.name, stream.ErrUnavailable)
 			}
 			if entry == nil {
-				return last, nil
+				return all, nil
 			}
-			if _, p, ok := decodePublication(entry); ok && p.Number > last.Number {
-				last = p
+			if _, p, ok := decodePublication(entry); ok {
+				all = append(all, p)
 			}
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/stream"
 )
 
 // names returns the names of agents with their tenants.
@@ -16,6 +18,38 @@ func names(all []catalog.Published) []string {
 		texts = append(texts, p.Tenant+"/"+p.Name)
 	}
 	return texts
+}
+
+// TestAuthorsArePublishers: all who have published a revision are its authors, each once, and those of
+// another revision or tenant are not.
+func TestAuthorsArePublishers(t *testing.T) {
+	t.Parallel()
+	ctx, node := open(t)
+	c := node()
+	watch(t, ctx, c)
+	var revisions []string
+	for _, p := range []struct{ tenant, subject, instructions string }{
+		{"acme", "ann", "one"}, {"acme", "bob", "two"}, {"acme", "cay", "one"}, {"acme", "bob", "two"}, {"acme", "ann", "one"}, {"globex", "gus", "one"},
+	} {
+		revision, err := c.Put(ctx, p.tenant, definition("clerk", p.instructions), &auth.Principal{Tenant: p.tenant, Subject: p.subject}, acceptAny)
+		if err != nil {
+			t.Fatal(err)
+		}
+		revisions = append(revisions, revision)
+	}
+	for i, want := range [][]string{{"ann", "cay"}, {"bob"}} {
+		var got []string
+		authors, err := node().Authors(ctx, "acme", stream.AgentRevision{Agent: "clerk", Revision: revisions[i]})
+		for _, p := range authors {
+			got = append(got, p.Subject)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("authors of revision %d: got %q, %v, want %q", i+1, got, err, want)
+		}
+	}
+	if all, err := c.Authors(ctx, "acme", stream.AgentRevision{Agent: "clerk", Revision: "tenant-x"}); !errors.Is(err, catalog.ErrUnknownRevision) {
+		t.Errorf("authors of an unknown revision: got %v, %v, want %v", all, err, catalog.ErrUnknownRevision)
+	}
 }
 
 // TestTenantsHaveOwnAgents: two tenants publish agents of the same name. Each sees its own one, also
@@ -34,7 +68,7 @@ func TestTenantsHaveOwnAgents(t *testing.T) {
 		if err != nil {
 			t.Fatalf("publication of %q: %v", tenant, err)
 		}
-		if !catalog.OfTenant(revision) || strings.TrimPrefix(revision, "tenant-") != definition("clerk", "of "+tenant).Revision() {
+		if !stream.IsTenantRevision(revision) || strings.TrimPrefix(revision, "tenant-") != definition("clerk", "of "+tenant).Revision() {
 			t.Errorf("revision of %q = %s, want that of the definition, marked as a tenant's", tenant, revision)
 		}
 	}

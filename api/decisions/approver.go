@@ -39,6 +39,7 @@ func voterID(p auth.Principal) string {
 // interruptRule is the approval rule that raised an interrupt, in the revision that the run had.
 type interruptRule struct {
 	*stream.ApprovalSource
+	thread     stream.Thread
 	definition *agents.Definition
 	approval   agents.Approval
 }
@@ -61,7 +62,7 @@ func (s *Service) ruleOf(ctx context.Context, thread stream.Thread, interrupt *a
 	if source.Rule < 0 || source.Rule >= len(definition.Approvals) {
 		return nil, fmt.Errorf("api: interrupt %s: agent %s has no rule %d", interrupt.ID, source.Agent, source.Rule)
 	}
-	return &interruptRule{source, definition, definition.Approvals[source.Rule]}, nil
+	return &interruptRule{source, thread, definition, definition.Approvals[source.Rule]}, nil
 }
 
 // stepRules returns the definition with the approval rules of a step in place of the agent's. The
@@ -143,6 +144,10 @@ func (s *Service) checkDecision(ctx context.Context, rule *interruptRule, snap *
 	if !rule.approval.NotByRequester && !edits {
 		return nil
 	}
+	snap, err := s.forRules(ctx, rule, snap)
+	if err != nil {
+		return err
+	}
 	if rule.approval.NotByRequester {
 		if err := checkNotAuthor(ctx, snap, pointer); err != nil {
 			return err
@@ -165,6 +170,11 @@ func (s *Service) checkDecision(ctx context.Context, rule *interruptRule, snap *
 	return rule.checkOtherRules(snap, call.Name, input, req.Args, pointer)
 }
 
+// forRules returns a snapshot of a rule's thread as the rules of its agent see it.
+func (s *Service) forRules(ctx context.Context, rule *interruptRule, snap *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	return snap.ForRules(ctx, s.catalog, rule.thread.Tenant, stream.AgentRevision{Agent: rule.Agent, Revision: rule.Revision})
+}
+
 // checkNotAuthor returns a 403 not_by_requester if the caller has contributed to the conversation, or
 // if the issuer of the caller's link has and could have used the link.
 func checkNotAuthor(ctx context.Context, snap *snapshot.Snapshot, pointer string) error {
@@ -185,7 +195,11 @@ func (s *Service) CheckIssuer(ctx context.Context, thread stream.Thread, interru
 	if rule == nil || err != nil || !rule.approval.NotByRequester {
 		return err
 	}
-	return checkNotAuthor(ctx, interrupt.Thread, "")
+	snap, err := s.forRules(ctx, rule, interrupt.Thread)
+	if err != nil {
+		return err
+	}
+	return checkNotAuthor(ctx, snap, "")
 }
 
 // NotConfigured returns the 403 not_an_approver for a link whose approver the operator has not

@@ -24,6 +24,31 @@ turns:
       - say: "I heard: {helper}"
 ---
 kind: script
+name: lure
+turns:
+  - steps:
+      - calls: [{tool: payer, arguments: {task: "Pay."}}]
+      - say: done
+---
+kind: script
+name: outer
+turns:
+  - steps:
+      - calls: [{tool: lure, arguments: {task: "Pay."}}]
+      - say: done
+---
+kind: script
+name: giver
+turns: [{steps: [{calls: [{tool: transfer_to_lure}]}, {say: done}]}]
+---
+kind: script
+name: payer
+turns:
+  - steps:
+      - calls: [{tool: calculate, arguments: {expression: "1+1"}}]
+      - say: paid
+---
+kind: script
 name: tenant
 turns: [{steps: [{say: helper of the tenant}]}]
 ---
@@ -34,7 +59,8 @@ turns: [{steps: [{say: helper of the platform}]}]
 
 // TestTenantsRunTheirAgents: a tenant's agent works with a subagent, a step and a handoff of the same
 // tenant. An agent of the platform uses the platform's agent of the same name, also for that tenant,
-// and a thread that it has handed over stays with that one.
+// and a thread that it has handed over stays with that one. The approval rules of an agent of the
+// platform do not trust what the author of a tenant's agent has written.
 func TestTenantsRunTheirAgents(t *testing.T) {
 	t.Parallel()
 	provider := kit.StartIssuer(t)
@@ -104,4 +130,41 @@ func TestTenantsRunTheirAgents(t *testing.T) {
 		}
 	}
 	kit.WantProblem(t, p.RequestAs(t, gil, http.MethodPost, "/v1/agents/tenant-chief/runs", kit.NewInput("Hello.")), 404, "unknown_agent")
+
+	// An agent of the platform pays, and the author of an agent of the tenant lets it.
+	ada = user("ada", "acme", "perdure-tenant-admin", "finance")
+	fay := user("fay", "acme", "finance")
+	payer := func(rule map[string]any) map[string]any {
+		rule["tools"], rule["approvers"] = []string{"calculate"}, []string{"role:finance"}
+		return map[string]any{"model": "scripted/payer", "tools": []string{"calculate"}, "approvals": []any{rule}}
+	}
+	publish(ops, "payer", "platform", payer(map[string]any{"notByRequester": true, "when": `has(state.risk) && state.risk > 0`}))
+	publish(ada, "own-payer", "tenant", payer(map[string]any{"notByRequester": true}))
+	publish(ada, "lure", "tenant", map[string]any{"model": "scripted/lure", "tools": []string{"agent:payer"}})
+	zoe := user("zoe", "acme", "perdure-tenant-admin")
+	publish(zoe, "outer", "tenant", map[string]any{"model": "scripted/outer", "tools": []string{"agent:lure"}})
+	publish(zoe, "outer-steps", "tenant", map[string]any{"steps": []any{map[string]any{"name": "ask", "agent": "lure"}}})
+	publish(zoe, "giver", "tenant", map[string]any{"model": "scripted/giver", "tools": []string{"handoff:lure"}})
+	ask := func(agent string) (decide func(token string) *http.Response) {
+		in := kit.NewInput(kit.Marked("Pay."))
+		p.Threads.Add(in.ThreadID)
+		events := kit.WantEvents(t, p.RequestAs(t, ann, http.MethodPost, "/v1/agents/"+agent+"/runs", in)) //nolint:bodyclose // WantEvents closes it
+		if last := events[len(events)-1]; kit.Outcome(last) != "interrupt" {
+			t.Fatalf("run of %s: got %s, want an interrupt", agent, last.Data)
+		}
+		id := kit.InterruptsOf(t, events)[0].ID
+		return func(token string) *http.Response {
+			return p.RequestAs(t, token, http.MethodPost, "/v1/threads/"+in.ThreadID+"/approvals/"+id, map[string]any{"decision": "approve"})
+		}
+	}
+	for _, agent := range []string{"lure", "outer", "outer-steps", "giver"} {
+		decide := ask(agent)
+		kit.WantProblem(t, decide(ada), http.StatusForbidden, "not_by_requester")
+		if resp := decide(fay); resp.StatusCode != http.StatusOK {
+			t.Errorf("decision of an approver who has published nothing, of %s: got %s, want %d", agent, resp.Status, http.StatusOK)
+		}
+	}
+	if resp := ask("own-payer")(ada); resp.StatusCode != http.StatusOK {
+		t.Errorf("decision of the author under a rule of the tenant: got %s, want %d", resp.Status, http.StatusOK)
+	}
 }

@@ -16,9 +16,12 @@ import (
 // received it changes nothing.
 
 // AgentState returns the state as agents and their tools have last written it, whatever clients have
-// changed since.
+// changed since. It returns nil if the rules that use the snapshot cannot trust it (ForRules).
 func (s *Snapshot) AgentState() json.RawMessage {
-	if s.ByAgents == nil {
+	switch {
+	case s.hidesState:
+		return nil
+	case s.ByAgents == nil:
 		return s.State
 	}
 	return s.ByAgents

@@ -176,6 +176,7 @@ func (f *folder) openRun(ctx context.Context, rec *stream.Record) error {
 	f.snap.Run, f.snap.RunID, f.snap.Execution = rec.RunToken(), o.RunID, o.Execution
 	f.snap.Sealed, f.snap.Opened, f.snap.Cut = false, rec.Seq, nil
 	f.snap.Begun, f.snap.Restored = nil, false
+	f.addTenantAgents(stream.AgentRevision{Agent: o.Agent, Revision: o.Revision})
 	f.endHandoff(o.Agent)
 	f.addRun(rec, &o)
 	if o.Input == 0 { // a continuation has no input
@@ -260,6 +261,7 @@ func (f *folder) addResult(ctx context.Context, rec *stream.Record) error {
 		return err
 	}
 	f.commitLane(rec.Lane)
+	f.addTenantAgents(res.TenantAgents...)
 	if res.Decided != nil {
 		if err := f.addDecider(ctx, *res.Decided); err != nil {
 			return err

@@ -19,6 +19,8 @@ type Content struct {
 	ByAgents json.RawMessage `json:"byAgents,omitempty"`
 	// Contributors are those of the origin, whose content the fork has.
 	Contributors []Contributor `json:"contributors,omitempty"`
+	// TenantAgents are those of the origin.
+	TenantAgents []stream.AgentRevision `json:"tenantAgents,omitempty"`
 	// Moved and Unmoved are the snapshot's: clients may know the conversation in its old order.
 	Moved   bool `json:"moved,omitempty"`
 	Unmoved int  `json:"unmoved,omitempty"`
@@ -52,7 +54,7 @@ func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread, by 
 			Origin: stream.Origin{Thread: from.Thread.ID, Run: from.Shown(), Agent: opening.Agent, ProtocolVersion: opening.ProtocolVersion},
 			Handed: base.Handed, Requester: by,
 		},
-		Entries: base.Entries, State: base.State, ByAgents: base.ByAgents, Moved: base.Moved, Unmoved: base.Unmoved, Contributors: base.Contributors,
+		Entries: base.Entries, State: base.State, ByAgents: base.ByAgents, Moved: base.Moved, Unmoved: base.Unmoved, Contributors: base.Contributors, TenantAgents: base.TenantAgents,
 	}
 	return s.log.WriteFork(ctx, to, &content.Fork, &content)
 }
@@ -69,7 +71,7 @@ func (f *folder) beginFork(ctx context.Context, rec *stream.Record) error {
 	}
 	f.snap.Origin, f.snap.Active = &content.Origin, rec.Time
 	f.snap.Entries, f.snap.Moved, f.snap.Unmoved = slices.Clip(content.Entries), content.Moved, content.Unmoved
-	f.snap.Contributors = slices.Clip(content.Contributors)
+	f.snap.Contributors, f.snap.TenantAgents = slices.Clip(content.Contributors), slices.Clip(content.TenantAgents)
 	for i := range f.snap.Entries {
 		f.snap.Entries[i].Since = rec.Seq
 	}

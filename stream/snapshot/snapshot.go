@@ -30,6 +30,9 @@ type Snapshot struct {
 	// Contributors are everybody whose content the conversation, the state or a summary may have,
 	// the longest known first. A fork begins with those of its origin.
 	Contributors []Contributor `json:"contributors,omitempty"`
+	// TenantAgents are the agents of the tenant that have taken part in the thread, each revision once,
+	// the longest known first. A fork begins with those of its origin. See ForRules.
+	TenantAgents []stream.AgentRevision `json:"tenantAgents,omitempty"`
 	// Summaries replace the beginning of the conversation for models, the newest last.
 	Summaries []stream.Summary `json:"summaries,omitempty"`
 	// Moved reports whether messages have changed their place: by an input that cut, or by a result
@@ -49,7 +52,8 @@ type Snapshot struct {
 	Journal journal   `json:"journal,omitzero"`
 	Pending []Pending `json:"pending,omitempty"`
 
-	sinceCheckpoint int // bytes of records since the last checkpoint
+	sinceCheckpoint int  // bytes of records since the last checkpoint
+	hidesState      bool // of a copy that ForRules returned
 }
 
 // LastRun is the thread's last run: how the log identifies it, and what its input brought.
