@@ -145,8 +145,8 @@ func TestTenantsRunTheirAgents(t *testing.T) {
 	publish(zoe, "outer", "tenant", map[string]any{"model": "scripted/outer", "tools": []string{"agent:lure"}})
 	publish(zoe, "outer-steps", "tenant", map[string]any{"steps": []any{map[string]any{"name": "ask", "agent": "lure"}}})
 	publish(zoe, "giver", "tenant", map[string]any{"model": "scripted/giver", "tools": []string{"handoff:lure"}})
-	ask := func(agent string) (decide func(token string) *http.Response) {
-		in := kit.NewInput(kit.Marked("Pay."))
+	ask := func(agent string, in kit.Input) (decide func(token string) *http.Response) {
+		t.Helper()
 		p.Threads.Add(in.ThreadID)
 		events := kit.WantEvents(t, p.RequestAs(t, ann, http.MethodPost, "/v1/agents/"+agent+"/runs", in)) //nolint:bodyclose // WantEvents closes it
 		if last := events[len(events)-1]; kit.Outcome(last) != "interrupt" {
@@ -157,14 +157,25 @@ func TestTenantsRunTheirAgents(t *testing.T) {
 			return p.RequestAs(t, token, http.MethodPost, "/v1/threads/"+in.ThreadID+"/approvals/"+id, map[string]any{"decision": "approve"})
 		}
 	}
-	for _, agent := range []string{"lure", "outer", "outer-steps", "giver"} {
-		decide := ask(agent)
+	refuseAuthor := func(agent string, in kit.Input) {
+		t.Helper()
+		decide := ask(agent, in)
 		kit.WantProblem(t, decide(ada), http.StatusForbidden, "not_by_requester")
 		if resp := decide(fay); resp.StatusCode != http.StatusOK {
-			t.Errorf("decision of an approver who has published nothing, of %s: got %s, want %d", agent, resp.Status, http.StatusOK)
+			t.Errorf("decision of an approver who has published nothing, about %s: got %s, want %d", agent, resp.Status, http.StatusOK)
 		}
 	}
-	if resp := ask("own-payer")(ada); resp.StatusCode != http.StatusOK {
+	for _, agent := range []string{"lure", "outer", "outer-steps", "giver"} {
+		refuseAuthor(agent, kit.NewInput(kit.Marked("Pay.")))
+	}
+	own := kit.NewInput(kit.Marked("Pay."))
+	if resp := ask("own-payer", own)(ada); resp.StatusCode != http.StatusOK {
 		t.Errorf("decision of the author under a rule of the tenant: got %s, want %d", resp.Status, http.StatusOK)
 	}
+	// A fork of the thread has what the tenant's agent has written.
+	fork := kit.NewInput(kit.Marked("Pay."))
+	if resp := p.RequestAs(t, ann, http.MethodPost, "/v1/threads/"+own.ThreadID+"/runs/run-1/fork", map[string]string{"threadId": fork.ThreadID}); resp.StatusCode != http.StatusCreated {
+		t.Fatalf("fork: got %s, want %d", resp.Status, http.StatusCreated)
+	}
+	refuseAuthor("payer", fork)
 }
