@@ -106,7 +106,7 @@ func TestExampleOrder(t *testing.T) {
 	t.Parallel()
 	s := startOrderStore(t)
 	p := kit.StartExample(t, "order", "http://127.0.0.1:8091", s.url)
-	checkOrder(t, p.Endpoint, s, func(t *testing.T) {
+	checkOrder(t, p.Endpoint, s, 4, func(t *testing.T) {
 		p.Kill()
 		s.restart(t)
 		p.Start(t)
@@ -114,8 +114,8 @@ func TestExampleOrder(t *testing.T) {
 	p.CheckRecordedRuns(t, "order")
 }
 
-// checkOrder checks the runs of the example order.
-func checkOrder(t *testing.T, p *kit.Endpoint, s *orderStore, restart func(*testing.T)) {
+// checkOrder checks the runs of the example order, and calls restart at most kills times in each.
+func checkOrder(t *testing.T, p *kit.Endpoint, s *orderStore, kills int, restart func(*testing.T)) {
 	t.Helper()
 	before := len(s.effects(t))
 	for _, c := range []struct {
@@ -130,7 +130,7 @@ func checkOrder(t *testing.T, p *kit.Endpoint, s *orderStore, restart func(*test
 	} {
 		in := kit.NewInput(c.prompt)
 		f := p.FollowAgent(t, "/v1/agents/order/runs", in)
-		for _, step := range c.killsAt {
+		for _, step := range c.killsAt[:min(kills, len(c.killsAt))] {
 			f.Until(t, func(e kit.Event) bool { return e.Type == "STEP_STARTED" && e.Member("stepName") == step })
 			restart(t)
 		}
@@ -155,7 +155,8 @@ func checkOrder(t *testing.T, p *kit.Endpoint, s *orderStore, restart func(*test
 }
 
 // TestPipelinesOfOtherModule: the same agents in Go, in their own module with tools that are Go
-// functions, have the same outcome as the files, and the pages show them as well.
+// functions, have the same outcome as the files, and the pages show them as well. The tests of the
+// files kill at every step.
 func TestPipelinesOfOtherModule(t *testing.T) {
 	t.Parallel()
 	if err := kit.Execute(filepath.Join("..", "examples", "pipelines"), "go", "test", "."); err != nil {
@@ -164,12 +165,12 @@ func TestPipelinesOfOtherModule(t *testing.T) {
 	s := startOrderStore(t)
 	w := startOwnWorker(t, "pipelines", []string{"--agents", filepath.Join("..", "examples", "pipelines", "scripts")}, []string{"STORE_URL=" + s.url})
 	checkDesk(t, w.Endpoint)
-	checkOrder(t, w.Endpoint, s, func(t *testing.T) {
+	checkOrder(t, w.Endpoint, s, 1, func(t *testing.T) {
 		w.worker.Kill()
 		s.restart(t)
 		w.startWorker(t)
 	})
-	checkReport(t, w.Endpoint, w.restartWorker)
+	checkReport(t, w.Endpoint, 1, w.restartWorker)
 	for _, page := range []string{"report", "desk", "triage", "order"} {
 		w.CheckRecordedRuns(t, page)
 	}

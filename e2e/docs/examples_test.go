@@ -19,7 +19,7 @@ import (
 func buildExample(t *testing.T, folder string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), filepath.Base(folder))
-	if err := kit.Execute("..", "go", "build", "-o", file, "./examples/"+folder); err != nil {
+	if err := kit.Build("..", file, "./examples/"+folder); err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -301,7 +301,7 @@ func (g *guide) build(program string) (file string) {
 	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
 		g.t.Fatal(err)
 	}
-	if err := kit.Execute("..", "go", "build", "-o", file, source); err != nil {
+	if err := kit.Build("..", file, source); err != nil {
 		g.t.Fatal(err)
 	}
 	return file

@@ -29,7 +29,7 @@ type ownWorker struct {
 func startOwnWorker(t *testing.T, example string, args, env []string) *ownWorker {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), example)
-	if err := kit.Execute(filepath.Join("..", "examples", example), "go", "build", "-o", file, "."); err != nil {
+	if err := kit.Build(filepath.Join("..", "examples", example), file, "."); err != nil {
 		t.Fatal(err)
 	}
 	return startWorkerProgram(t, &ownWorker{file: file, args: args, env: env}, "")

@@ -30,7 +30,7 @@ var BuildObserved = sync.OnceValue(func() error {
 			return err
 		}
 	}
-	return Execute("..", "go", "build", "-overlay", overlay, "-o", dir+string(filepath.Separator), "./cmd/perdure", "./cmd/worker")
+	return Build("..", dir+string(filepath.Separator), "-overlay", overlay, "./cmd/perdure", "./cmd/worker")
 })
 
 // overlayTools writes the overlay of the built-in tools and returns its file.
