@@ -31,7 +31,8 @@ const pages = new Map(); // by tab
 const leaving = new Set(); // pages that are being reloaded and still show the old document
 
 const contextOf = (profile) => {
-  if (!contexts.has(profile)) contexts.set(profile, browser.newContext());
+  // Servers of tests have certificates of their own.
+  if (!contexts.has(profile)) contexts.set(profile, browser.newContext({ ignoreHTTPSErrors: true }));
   return contexts.get(profile);
 };
 

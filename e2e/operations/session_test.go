@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -139,6 +141,39 @@ func TestUsersSignInWithABrowser(t *testing.T) {
 	}
 	if output := p.Output.String(); strings.Contains(output, cookie.Value) || strings.Contains(output, "secret-of-the-console") {
 		t.Error("output of Perdure has a token or a secret, want none")
+	}
+}
+
+// TestSessionBehindTLS: behind a proxy that ends TLS, the cookie of a session is secure and bound to
+// its host, and the user signs in, works and signs out with it.
+func TestSessionBehindTLS(t *testing.T) {
+	t.Parallel()
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Addr = fmt.Sprintf("127.0.0.1:%d", kit.FreePorts(t, 1)[0])
+	proxy := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: p.Addr}))
+	t.Cleanup(proxy.Close)
+	provider := kit.StartSignInProvider(t, proxy.URL)
+	p.Env = append(provider.Environ(), "PERDURE_PUBLIC_URL="+proxy.URL)
+	p.InspectAtEnd(t)
+	b := kit.NewBrowser(t)
+	p.Start(t)
+	provider.SetRoles(t, "ann", "finance")
+
+	page := b.Open(proxy.URL+"/v1/threads", "401", "404") // the browser reports the response with 401, and looks for an icon
+	page.Type("input[name=name]", "ann")
+	page.Click("button")
+	page.Await("body", `{"items":[]}`)
+	cookies := page.Cookies(proxy.URL)
+	if c := cookies["__Host-perdure"]; len(c.Value) < 40 || !c.Secure || !c.HTTPOnly || c.SameSite != "Lax" || c.Path != "/" {
+		t.Errorf("cookies = %+v, want a secure one of this host only", cookies)
+	}
+	if c := session(page); c.Subject != "ann" {
+		t.Errorf("caller = %+v, want ann", c)
+	}
+	page.Evaluate(`fetch("/auth/logout", { method: "POST" }).then((r) => r.json())`, new(any))
+	wantSignedOut(t, page, "unauthenticated")
+	if c, ok := page.Cookies(proxy.URL)["__Host-perdure"]; ok {
+		t.Errorf("cookie after the sign-out = %+v, want none", c)
 	}
 }
 
