@@ -9,8 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/process/filewatch"
+	"github.com/perdure/perdure/internal/process/yamlfile"
 )
 
 // Bounds of a file: its bytes, the number of its keys, and the minimum length of a key in bytes. A
@@ -72,17 +71,9 @@ type entry struct {
 
 // read reads a file, YAML or JSON. Its errors never contain a key.
 func read(name string) (*table, error) {
-	f, err := os.Open(name)
+	body, err := yamlfile.Read(name, maxFile)
 	if err != nil {
 		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	body, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(body) > maxFile {
-		return nil, fmt.Errorf("%s: must have at most %d bytes", name, maxFile)
 	}
 	t, err := parse(body)
 	if err != nil {

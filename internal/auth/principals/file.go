@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/process/filewatch"
+	"github.com/perdure/perdure/internal/process/yamlfile"
 )
 
 // Bounds of a file: its bytes, and the number of its principals.
@@ -47,17 +47,9 @@ func (t table) entries() map[string]string {
 
 // read reads a file, and returns the digest of its content.
 func read(name string) (t table, digest string, err error) {
-	f, err := os.Open(name)
+	body, err := yamlfile.Read(name, maxFile)
 	if err != nil {
 		return nil, "", err
-	}
-	defer func() { _ = f.Close() }()
-	body, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, "", err
-	}
-	if len(body) > maxFile {
-		return nil, "", fmt.Errorf("%s: must have at most %d bytes", name, maxFile)
 	}
 	if t, err = parse(body); err != nil {
 		return nil, "", fmt.Errorf("%s: %w", name, err)

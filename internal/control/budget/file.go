@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"regexp"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/process/yamlfile"
 )
 
 // File is a YAML file of prices and of the budgets of tenants. It is read once and then not
@@ -66,14 +66,9 @@ var currencyRule = regexp.MustCompile(`^[A-Z]{3}$`)
 
 // Load reads a YAML file. The error has the file's name, and all mistakes of the file.
 func Load(file string) (*File, error) {
-	f, err := os.Open(file)
+	data, err := yamlfile.Read(file, maxFile)
 	if err != nil {
 		return nil, err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	parsed, err := parse(data)
 	if err != nil {
@@ -93,9 +88,6 @@ func LoadIf(file string) (*File, error) {
 // parse decodes and checks a file. Unknown keys are errors. Empty data is an empty file, which
 // check refuses because it has no currency.
 func parse(data []byte) (*File, error) {
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("is larger than %d bytes", maxFile)
-	}
 	var f File
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)

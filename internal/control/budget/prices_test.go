@@ -1,6 +1,8 @@
 package budget
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -61,9 +63,13 @@ func TestErrorsNamePriceFile(t *testing.T) {
 		"currency: USD\ntenants: {a: {soft: {turnsPerDay: 1}}}\n":                    "turnsPerDay",
 		"currency: USD\ntenants: {a: {tokensPerDay: 5, soft: {tokensPerDay: 5}}}\n":  `"a": soft amounts`,
 		"currency: USD\ntenants: {a: {costPerDay: 0.5, soft: {costPerDay: 0.51}}}\n": `"a": soft amounts`,
-		"currency: USD\nprices: \"" + strings.Repeat("x", maxFile):                   "larger",
+		"currency: USD\nprices: \"" + strings.Repeat("x", maxFile):                   "at most 1048576 bytes",
 	} {
-		if _, err := parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		file := filepath.Join(t.TempDir(), "prices.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(file); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %v, want %q", text, err, want)
 		}
 	}

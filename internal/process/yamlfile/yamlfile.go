@@ -20,7 +20,7 @@ func Read(name string, limit int64) ([]byte, error) {
 	defer func() { _ = f.Close() }() // it was only read
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("is larger than %d bytes", limit)
+		err = fmt.Errorf("must have at most %d bytes", limit)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
