@@ -117,7 +117,7 @@ func (r *Routes) exportSubject(c *gin.Context) error {
 		Routes: r, c: c, tenant: request.Caller(ctx).Tenant, subject: request.Segment(c, "subject"), out: bufio.NewWriterSize(c.Writer, exportBuffer),
 		digest: sha256.New(), counts: map[string]int{}, exported: map[string]bool{}, sentAt: time.Now(),
 	}
-	if err := request.CheckID("/subject", e.subject); err != nil {
+	if err := request.CheckSubject(e.subject); err != nil {
 		return err
 	}
 	if err := r.Access.CheckSubject(ctx, e.subject); err != nil {

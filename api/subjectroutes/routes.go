@@ -72,7 +72,7 @@ func (r *Routes) deleteSubject(c *gin.Context) error {
 	if err := r.Access.CheckTenant(ctx, policy.DeleteSubject); err != nil {
 		return err
 	}
-	if err := request.CheckID("/subject", w.subject); err != nil {
+	if err := request.CheckSubject(w.subject); err != nil {
 		return err
 	}
 	isDryRun, err := request.Flag(c, "dryRun", false)
