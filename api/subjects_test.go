@@ -62,7 +62,7 @@ func setupSubjects(t *testing.T) *subjectNode {
 	n.do(http.MethodPut, "/v1/threads/bobs/shares", `{"shares":[{"subject":"ann","access":"run"},{"role":"r","access":"read"}]}`, bob...).mustStatus(t, "share", http.StatusOK)
 	n.postTo("bobs", "run-ann", ann)
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), ann...).mustStatus(t, "schedule", http.StatusCreated)
-	n.do(http.MethodPut, "/v1/threads/held/hold", `{}`, admin...).mustStatus(t, "hold", http.StatusOK)
+	n.do(http.MethodPut, "/v1/threads/held/hold", `{"reason":"case 7"}`, admin...).mustStatus(t, "hold", http.StatusOK)
 	return n
 }
 

@@ -36,6 +36,22 @@ func FuzzDecodeRequest(f *testing.F) {
 	})
 }
 
+// TestRepeatedMembersOfFrames: a frame, or an object in it, with two members of one name is refused.
+func TestRepeatedMembersOfFrames(t *testing.T) {
+	t.Parallel()
+	for frame, want := range map[string]string{
+		`{"type":"ping","id":"1","type":"cancel"}`:                                                 "/type",
+		`{"type":"ping","id":"1","id":"2"}`:                                                        "/id",
+		`{"type":"decide","id":"1","decision":"edit","args":{"to":"ann","cc":["bob"],"to":"eve"}}`: "/args/to",
+	} {
+		_, err := decodeFrame([]byte(frame))
+		p, ok := errors.AsType[*problem.Problem](err)
+		if !ok || p.Code != "invalid_frame" || p.Pointer != want || p.Detail != "appears twice" {
+			t.Errorf("%s: got %v, want invalid_frame at %s", frame, err, want)
+		}
+	}
+}
+
 // TestRememberScopesInFrames: the scope of an approval is parsed in a frame as in a decision.
 func TestRememberScopesInFrames(t *testing.T) {
 	t.Parallel()
