@@ -1,10 +1,12 @@
 package api_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/audit"
 	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/control/retention"
+	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
@@ -111,6 +114,76 @@ func TestThreadsExpire(t *testing.T) {
 	r.wantRound(2*time.Hour, 1)
 	r.end(active)
 	<-ended
+}
+
+// heldRemoval deletes threads. The first deletion closes begun, and waits for resume.
+type heldRemoval struct {
+	retention.Threads
+
+	once          sync.Once
+	begun, resume chan struct{}
+}
+
+// Expire implements retention.Threads.
+func (h *heldRemoval) Expire(ctx context.Context, t stream.Thread, before time.Time, record func() error) (bool, error) {
+	h.once.Do(func() {
+		close(h.begun)
+		<-h.resume
+	})
+	return h.Threads.Expire(ctx, t, before, record)
+}
+
+// TestOneProcessRemoves: of two processes on one NATS only the one that has the lease removes threads.
+// The other one does nothing meanwhile, and may work when the first one has ended its round. Each
+// thread is removed, and recorded, once.
+func TestOneProcessRemoves(t *testing.T) {
+	t.Parallel()
+	r := setupRetention(t, "default: {threads: 1h}")
+	for _, thread := range []string{"one", "two", "three"} {
+		r.postMessage(thread, "run-"+thread).mustStatus(t, thread, http.StatusOK)
+	}
+	r.awaitListed(3)
+	index, err := threads.Watch(t.Context(), r.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(index.Stop)
+	cfg := r.remover.Config
+	cfg.Index = index
+	second := retention.New(cfg)
+
+	held := &heldRemoval{Threads: r.server.Deletion(), begun: make(chan struct{}), resume: make(chan struct{})}
+	r.remover.Delete = held
+	later := time.Now().Add(2 * time.Hour)
+	removed := make(chan int, 1)
+	go func() {
+		n, err := r.remover.Round(r.ctx(), later)
+		if err != nil {
+			t.Error(err)
+		}
+		removed <- n
+	}()
+	<-held.begun
+	if n, err := second.Round(r.ctx(), later); n != 0 || err != nil {
+		t.Errorf("round without the lease: got %d removed threads and error %v, want none", n, err)
+	}
+	close(held.resume)
+	if n := <-removed; n != 3 {
+		t.Errorf("round with the lease: got %d removed threads, want 3", n)
+	}
+	r.postMessage("four", "run-four").mustStatus(t, "four", http.StatusOK)
+	for changed := index.Changed(); ; changed = index.Changed() {
+		if all, _, _ := index.Counts(tenantOfTests); all == 1 {
+			break
+		}
+		<-changed
+	}
+	if n, err := second.Round(r.ctx(), later); n != 1 || err != nil {
+		t.Errorf("round after the lease was released: got %d removed threads and error %v, want 1", n, err)
+	}
+	if entries := r.entries("?action=thread.expire", nil); len(entries) != 4 {
+		t.Errorf("the audit log has %s, want one entry for each of four threads", inWords(entries))
+	}
 }
 
 // TestFailedRemovalKeepsNoOther: a thread that cannot be removed keeps neither other threads nor entries
