@@ -70,7 +70,7 @@ func setupSubjects(t *testing.T) *subjectNode {
 func (n *subjectNode) postTo(thread, run string, caller []string) {
 	n.t.Helper()
 	in := inputOf(run, "said in "+run)
-	in.ThreadID, in.ForwardedProps = thread, json.RawMessage(`{"perdure":{"history":"append"}}`)
+	in.ThreadID, in.ForwardedProps, in.State = thread, json.RawMessage(`{"perdure":{"history":"append"}}`), json.RawMessage(`{"from":"`+run+`"}`)
 	n.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(n.t, in), caller...).mustStatus(n.t, run, http.StatusOK)
 }
 
@@ -238,7 +238,7 @@ func TestSubjectIsExported(t *testing.T) {
 					got = append(got, "message "+l.ThreadID+": "+l.Message.Content)
 				}
 			case "contribution":
-				got = append(got, "contribution "+l.ThreadID+": "+l.Message.Content)
+				got = append(got, "contribution "+l.ThreadID+": "+l.Message.Content+string(l.State))
 			case "share":
 				got = append(got, "share "+l.ThreadID+" "+l.Access)
 			case "schedule":
@@ -249,7 +249,7 @@ func TestSubjectIsExported(t *testing.T) {
 				}
 			}
 		}
-		want := []string{"contribution bobs: said in run-ann", "schedule s", "share bobs run"}
+		want := []string{"contribution bobs: said in run-ann", `contribution bobs: {"from":"run-ann"}`, "schedule s", "share bobs run"}
 		for _, thread := range []string{"first", "held", "second"} {
 			want = append(want, "message "+thread+": said in run-"+thread, "state "+thread, "thread "+thread)
 		}
