@@ -212,6 +212,63 @@ func TestFailedRemovalKeepsNoOther(t *testing.T) {
 	}
 }
 
+// interruptDeletion writes what a process leaves that was killed in the deletion of a thread, after it
+// had listed the deletion and before it removed the records.
+func (r *retentionNode) interruptDeletion(thread stream.Thread) {
+	r.t.Helper()
+	last, err := r.log.LastOf(r.ctx(), thread)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	left := fmt.Sprintf(`{"threadId":%q,"seq":%d,"purged":true,"unfinished":true}`, thread.ID, last)
+	if _, err := r.log.Index().PutString(r.ctx(), stream.IndexPrefix+tenantOfTests+"."+thread.ID, left); err != nil {
+		r.t.Fatal(err)
+	}
+	for changed := r.cfg.Threads.Changed(); len(r.cfg.Threads.Unfinished()) != 1; changed = r.cfg.Threads.Changed() {
+		select {
+		case <-changed:
+		case <-r.ctx().Done():
+			r.t.Fatal("the index does not list the interrupted deletion")
+		}
+	}
+}
+
+// TestInterruptedDeletionTakesNoInput: nobody uses a thread whose deletion was interrupted, neither to
+// read what is left nor to continue it. The same deletion completes it, and then its ID begins
+// another thread.
+func TestInterruptedDeletionTakesNoInput(t *testing.T) {
+	t.Parallel()
+	r := setupRetention(t, "")
+	r.postMessage("dying", "run-1").mustStatus(t, "run", http.StatusOK)
+	thread := stream.Thread{Tenant: tenantOfTests, ID: "dying"}
+	r.awaitListed(1)
+	r.interruptDeletion(thread)
+	before, err := r.log.LastOf(r.ctx(), thread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, a := range map[string]answer{
+		"input":    r.postMessage("dying", "run-2"),
+		"messages": r.do(http.MethodGet, "/v1/threads/dying/messages", ""),
+		"events":   r.do(http.MethodGet, "/v1/threads/dying/events?follow=false", "", "Accept", "application/json"),
+		"run":      r.do(http.MethodGet, "/v1/threads/dying/runs/run-1/events", ""),
+		"shares":   r.do(http.MethodPut, "/v1/threads/dying/shares", `{"shares":[]}`),
+		"fork":     r.do(http.MethodPost, "/v1/threads/dying/runs/run-1/fork", `{"threadId":"other"}`),
+	} {
+		a.wantStatus(t, name+": status", http.StatusGone)
+		wantEqual(t, name+": problem code", a.problem.Code, "gone")
+	}
+	if after, err := r.log.LastOf(r.ctx(), thread); after != before || err != nil {
+		t.Errorf("the log has the record %d of the thread (%v), want none after %d", after, err, before)
+	}
+	r.do(http.MethodDelete, "/v1/threads/dying", "").mustStatus(t, "the deletion again", http.StatusNoContent)
+	if last, err := r.log.LastOf(r.ctx(), thread); last != 0 || err != nil {
+		t.Errorf("the log has the record %d of the thread (%v), want none", last, err)
+	}
+	r.postMessage("dying", "run-3").mustStatus(t, "run in a new thread", http.StatusOK)
+	wantEqual(t, "messages of the new thread", r.messages("dying"), "u-run-3 a-run-3")
+}
+
 // TestInterruptedDeletionIsCompleted: a round completes a deletion that has died before it removed
 // the records, and leaves a thread that has begun again.
 func TestInterruptedDeletionIsCompleted(t *testing.T) {
@@ -220,21 +277,7 @@ func TestInterruptedDeletionIsCompleted(t *testing.T) {
 	r.postMessage("dying", "run-1").mustStatus(t, "run", http.StatusOK)
 	thread := stream.Thread{Tenant: tenantOfTests, ID: "dying"}
 	r.awaitListed(1)
-	last, err := r.log.LastOf(r.ctx(), thread)
-	if err != nil {
-		t.Fatal(err)
-	}
-	left := fmt.Sprintf(`{"threadId":"dying","seq":%d,"purged":true,"unfinished":true}`, last) // what a killed process leaves
-	if _, err := r.log.Index().PutString(r.ctx(), stream.IndexPrefix+tenantOfTests+".dying", left); err != nil {
-		t.Fatal(err)
-	}
-	for changed := r.cfg.Threads.Changed(); len(r.cfg.Threads.Unfinished()) != 1; changed = r.cfg.Threads.Changed() {
-		select {
-		case <-changed:
-		case <-r.ctx().Done():
-			t.Fatal("the index does not list the interrupted deletion")
-		}
-	}
+	r.interruptDeletion(thread)
 	r.wantRound(0, 0)
 	if last, err := r.log.LastOf(r.ctx(), thread); last != 0 || err != nil {
 		t.Errorf("the log has the record %d of the thread (%v), want none", last, err)
