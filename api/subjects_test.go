@@ -60,6 +60,12 @@ func setupSubjects(t *testing.T) *subjectNode {
 	}
 	n.postTo("bobs", "run-bob", bob)
 	n.do(http.MethodPut, "/v1/threads/bobs/shares", `{"shares":[{"subject":"ann","access":"run"},{"role":"r","access":"read"}]}`, bob...).mustStatus(t, "share", http.StatusOK)
+	for changed := n.cfg.Threads.Changed(); ; changed = n.cfg.Threads.Changed() { // the index lags behind the log
+		if known, ok := n.cfg.Threads.AccessTo(stream.Thread{Tenant: "alpha", ID: "bobs"}); ok && len(known.Decode().Shares) == 2 {
+			break
+		}
+		<-changed
+	}
 	n.postTo("bobs", "run-ann", ann)
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), ann...).mustStatus(t, "schedule", http.StatusCreated)
 	n.do(http.MethodPut, "/v1/threads/held/hold", `{"reason":"case 7"}`, admin...).mustStatus(t, "hold", http.StatusOK)
