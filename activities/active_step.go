@@ -45,7 +45,8 @@ func (adv *advancer) scope(path string) string {
 // beginAgent begins the agent of a step, whose turns the workflow runs in the same execution. An
 // agent that is itself a pipeline or a program becomes a call of a subagent (beginCall). If the
 // answer of the agent was invalid, beginAgent keeps the step active and stores the validation
-// errors as a further prompt. An agent that is not published is a lackingError.
+// errors as a further prompt. The error for an agent that is not published is
+// catalog.ErrUnknownAgent.
 func (adv *advancer) beginAgent(ctx context.Context, action pipeline.Action) error {
 	if previousStep := adv.in.Position.Active; action.Agent.Repair != "" && previousStep != nil && previousStep.CallID == "" {
 		// The agent continues with its own messages and turns. The prompt follows the answer that
@@ -67,9 +68,6 @@ func (adv *advancer) beginAgent(ctx context.Context, action pipeline.Action) err
 		step.Limits.Tokens, step.Limits.Cost = limits.Tokens, int64(limits.Cost)
 	} else {
 		published, err := adv.activities.Agents.Latest(ctx, catalog.Referrer(adv.in.Run.Tenant, adv.in.Revision), action.Agent.Name)
-		if errors.Is(err, catalog.ErrUnknownAgent) {
-			return adv.activities.newLackingError(ctx, err)
-		}
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
@@ -168,13 +169,15 @@ func applyChange(state json.RawMessage, c pipeline.Change) (json.RawMessage, err
 }
 
 // unobtainableFailure returns the failure of a step that cannot have the agent or tool that it
-// needs: the grace is over, or subagents would nest too deep. nil = err is another error, or the
-// activity is retried within the grace.
+// needs: the agent is not published, the grace for a tool is over, or subagents would nest too deep.
+// nil = err is another error, or the activity is retried within the grace.
 func unobtainableFailure(err error) *pipeline.Failure {
 	var lacking *lackingError
 	switch {
 	case errors.Is(err, errTooDeep):
 		return &pipeline.Failure{Code: runs.CodeLimitSubagents, Message: fmt.Sprintf("subagents would be nested deeper than %d levels", runs.MaxDepth)}
+	case errors.Is(err, catalog.ErrUnknownAgent):
+		return &pipeline.Failure{Code: codeAgentUnavailable, Message: unpublished(err)}
 	case errors.As(err, &lacking) && lacking.retry == 0:
 		return &pipeline.Failure{Code: "tool_unavailable", Message: "tools of the step are not available: " + lacking.what()}
 	}

@@ -26,11 +26,22 @@ import (
 //	error                                      attempts                    counts as a failure
 //	───────────────────────────────────────────────────────────────────────────────────────────
 //	stream.ErrOver, ErrLogLost, no price, …    none                        not relevant
+//	catalog.ErrUnknownAgent                    none                        not relevant
 //	stream.ErrFenced, stream.ErrUnavailable    until Temporal's limits     no
 //	*lackingError                              until the grace is over     no
 //	the worker stops                           at once                      no
 //	retryable *llm.Error, *UnavailableError    maxFailures                 yes
 //	anything else                              maxFailures                 yes
+
+// codeAgentUnavailable is the code of a run or step whose agent, or one that its agent names, is not
+// published.
+const codeAgentUnavailable = "agent_unavailable"
+
+// unpublished returns the message about agents that are not published. err has their names, which
+// are from definitions, so they are no content.
+func unpublished(err error) string {
+	return "an agent that the definition names is not published: " + namesIn(err)
+}
 
 // maxFailures bounds how often a step may fail by itself: model providers recover in minutes or
 // not at all. Outages of the log and of Temporal, and deaths of workers, do not count; Temporal's
@@ -66,7 +77,9 @@ func activityError(ctx context.Context, err error) error {
 	case errors.Is(err, snapshot.ErrConversationChanged):
 		return temporal.NewNonRetryableApplicationError("the thread's messages were cut while the run waited to start", "conversation_changed", nil)
 	case errors.Is(err, catalog.ErrUnknownRevision):
-		return temporal.NewNonRetryableApplicationError("the agent's definition is not published", "agent_unavailable", nil)
+		return temporal.NewNonRetryableApplicationError("the agent's definition is not published", codeAgentUnavailable, nil)
+	case errors.Is(err, catalog.ErrUnknownAgent):
+		return temporal.NewNonRetryableApplicationError(unpublished(err), codeAgentUnavailable, nil)
 	case errors.Is(err, errNoPrice):
 		return temporal.NewNonRetryableApplicationError("costs are limited, and the agent's model has no price", codeNoPrice, nil)
 	case errors.Is(err, budget.ErrExceeded):

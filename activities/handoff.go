@@ -18,7 +18,7 @@ import (
 
 // handoffTargets returns the agents to which an agent's model may hand over the thread, in their
 // current revisions. Only the run's own agent has any: subagents and agents of steps do not own the
-// thread. Agents that are not published are a lackingError.
+// thread. The error is that of latest.
 func (a *Activities) handoffTargets(ctx context.Context, d *agents.Definition, s runs.Step) ([]narration.Handoff, error) {
 	if s.Child != nil || s.PipelineStep != nil {
 		return nil, nil

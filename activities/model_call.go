@@ -251,11 +251,12 @@ func (a *Activities) newRequest(ctx context.Context, d *agents.Definition) (llm.
 // offerAgents adds the subagents and handoffs of an agent to the tools that the model is offered,
 // and tells the narrator which calls are theirs. At runs.MaxHandoffs handoffs are still offered,
 // because the conversation has calls of them and a provider refuses calls of unknown tools. Their
-// calls then get a result that says so.
+// calls then get a result that says so. The error catalog.ErrUnknownAgent names all agents that are
+// not published.
 func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in runs.ModelCall, narrator *narration.Narrator, offered []llm.Tool) ([]llm.Tool, error) {
 	subagents, err := a.subagents(ctx, d, in.Step)
 	handoffs, handoffsErr := a.handoffTargets(ctx, d, in.Step)
-	if err = a.joinLackingErrors(ctx, err, handoffsErr); err != nil {
+	if err := errors.Join(err, handoffsErr); err != nil {
 		return nil, err
 	}
 	offered, narrator.Subagents = narration.OfferSubagents(offered, subagents)

@@ -294,7 +294,7 @@ var stepsCases = map[string]struct {
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
   - {name: two, agent: nobody, input: "go"}`,
 		wantNotes: []string{"one", "undo one"},
-		wantCode:  "tool_unavailable",
+		wantCode:  "agent_unavailable",
 	},
 	"the time of a step": {
 		steps: `

@@ -33,8 +33,7 @@ func subagentID(callID string) string {
 }
 
 // subagents returns the subagents that the model of a step's agent may call, in their current
-// revisions. It returns none at the maximal depth of subagents. Agents that are not published are a
-// lackingError: they are waited for, like tools.
+// revisions. It returns none at the maximal depth of subagents. The error is that of latest.
 func (a *Activities) subagents(ctx context.Context, d *agents.Definition, s runs.Step) ([]narration.Subagent, error) {
 	// Branches do not count: they hand no work on.
 	if s.Child != nil && s.Child.Depth+1 >= runs.MaxDepth {
@@ -52,25 +51,22 @@ func (a *Activities) subagents(ctx context.Context, d *agents.Definition, s runs
 }
 
 // latest returns the current revisions of the agents that the definition of a step's agent names.
-// The error is a lackingError that names all agents that are not published, in their order.
+// The error catalog.ErrUnknownAgent names all agents that are not published, in their order.
 func (a *Activities) latest(ctx context.Context, s runs.Step, names []string) ([]catalog.Published, error) {
 	referrer := catalog.Referrer(s.Run.Tenant, s.Revision)
 	var all []catalog.Published
-	var missing error
+	var unknown error
 	for _, name := range names {
 		p, err := a.Agents.Latest(ctx, referrer, name)
 		switch {
 		case errors.Is(err, catalog.ErrUnknownAgent):
-			missing = errors.Join(missing, err)
+			unknown = errors.Join(unknown, err)
 		case err != nil:
 			return nil, err
 		}
 		all = append(all, p)
 	}
-	if missing != nil {
-		return nil, a.newLackingError(ctx, missing)
-	}
-	return all, nil
+	return all, unknown
 }
 
 // newSubagent returns a published agent as a subagent. The workflow gets its limits, but no soft

@@ -35,7 +35,7 @@ const (
 	maxToolAttempts = 50
 )
 
-// lackingError tells that this worker lacks a tool, an agent or a task queue that a step needs. It
+// lackingError tells that this worker lacks a tool or a task queue that a step needs. It
 // does not count as a failure of the step. cause names what is missing. retry is the pause before
 // another attempt, on any worker; 0 = the grace is over, and there is none.
 type lackingError struct {
@@ -46,14 +46,17 @@ type lackingError struct {
 // Error names what is missing.
 func (e *lackingError) Error() string { return "activities: " + e.cause.Error() }
 
-// maxLackingBytes bounds the text of lackingError.what, in bytes.
-const maxLackingBytes = 1 << 10
+// maxNamesBytes bounds the text of namesIn, in bytes.
+const maxNamesBytes = 1 << 10
 
 // what returns what is missing, for histories and clients. The names are from definitions and
 // configurations, so they are no content.
-func (e *lackingError) what() string {
-	text := strings.ReplaceAll(e.cause.Error(), "\n", "; ")
-	return strings.ToValidUTF8(text[:min(len(text), maxLackingBytes)], "")
+func (e *lackingError) what() string { return namesIn(e.cause) }
+
+// namesIn returns the text of errors that are joined as one line.
+func namesIn(err error) string {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	return strings.ToValidUTF8(text[:min(len(text), maxNamesBytes)], "")
 }
 
 // Unwrap returns the error that names the tools.
@@ -157,15 +160,4 @@ func (a *Activities) newLackingError(ctx context.Context, cause error) error {
 		lacking.retry = max(minToolInterval, grace/maxToolAttempts)
 	}
 	return lacking
-}
-
-// joinLackingErrors returns one lackingError with the causes of both errors if both are a
-// lackingError, and otherwise the first error.
-func (a *Activities) joinLackingErrors(ctx context.Context, err, otherErr error) error {
-	first, isFirst := errors.AsType[*lackingError](err)
-	second, isSecond := errors.AsType[*lackingError](otherErr)
-	if isFirst && isSecond {
-		return a.newLackingError(ctx, errors.Join(first.cause, second.cause))
-	}
-	return cmp.Or(err, otherErr)
 }

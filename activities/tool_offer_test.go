@@ -71,15 +71,14 @@ func TestMissingToolEndsRun(t *testing.T) {
 }
 
 // TestErrorNamesMissingAgents: all agents that are missing are named, in the order of the
-// definition: subagents, then handoffs.
+// definition: subagents, then handoffs. The run does not wait for them.
 func TestErrorNamesMissingAgents(t *testing.T) {
 	t.Parallel()
 	fixture := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("done") })
 	fixture.agent.Tools = []string{"agent:ann", "agent:bob", "handoff:cat", "agent:dan"}
-	fixture.acts.ToolGrace = time.Nanosecond
 	events, _ := fixture.run("go")
-	const want = "tools of the agent are not available: catalog: unknown agent: ann; catalog: unknown agent: bob; catalog: unknown agent: dan; catalog: unknown agent: cat"
-	if end := runError(t, events); end.Code != "tool_unavailable" || end.Message != want {
+	const want = "an agent that the definition names is not published: catalog: unknown agent: ann; catalog: unknown agent: bob; catalog: unknown agent: dan; catalog: unknown agent: cat"
+	if end := runError(t, events); end.Code != "agent_unavailable" || end.Message != want {
 		t.Errorf("%+v, want %s", end, want)
 	}
 }

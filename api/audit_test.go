@@ -172,7 +172,13 @@ func TestHoldForbidsDeletion(t *testing.T) {
 	if got := f.entries("?action=thread.delete&outcome=denied", admin); len(got) != 2 || got[0].Code != "legal_hold" {
 		t.Errorf("denied deletions = %+v, want those that the holds forbid", got)
 	}
-	f.do(http.MethodPut, "/v1/hold", `{"reason":"`+strings.Repeat("x", 1001)+`"}`, admin...).mustStatus(t, "long reason", http.StatusBadRequest)
+	for _, body := range []string{`{"reason":"` + strings.Repeat("x", 1001) + `"}`, `{"reason":" "}`, `{}`, ``} {
+		for _, path := range []string{"/v1/hold", "/v1/threads/t/hold"} {
+			a := f.do(http.MethodPut, path, body, admin...)
+			a.mustStatus(t, fmt.Sprintf("%s %.20s: status", path, body), http.StatusBadRequest)
+			wantEqual(t, fmt.Sprintf("%s %.20s: problem pointer", path, body), a.problem.Pointer, "/reason")
+		}
+	}
 	f.do(http.MethodDelete, "/v1/threads/t", "", alpha...).mustStatus(t, "deletion", http.StatusNoContent)
 }
 

@@ -40,9 +40,9 @@ func (s *Server) runEvents(c *gin.Context) error {
 		return err
 	}
 	if o.Join && c.Query("after") != "" {
-		return problem.BadRequest("invalid_input", "", "join must not be combined with after")
+		return problem.InvalidParameter("join", "join must not be combined with after")
 	}
-	if err := s.finder.AwaitEffect(ctx, run.Thread, c.Query("waitFor")); err != nil {
+	if err := problem.InParameter("waitFor", s.finder.AwaitEffect(ctx, run.Thread, c.Query("waitFor"))); err != nil {
 		return err
 	}
 	if err := s.finder.CheckRun(ctx, run, o.After); err != nil {
@@ -78,7 +78,7 @@ func (s *Server) threadEvents(c *gin.Context) error {
 	if o.IncludeLater, err = request.Flag(c, "follow", true); err != nil {
 		return err
 	}
-	if err := s.finder.AwaitEffect(c.Request.Context(), thread, c.Query("waitFor")); err != nil {
+	if err := problem.InParameter("waitFor", s.finder.AwaitEffect(c.Request.Context(), thread, c.Query("waitFor"))); err != nil {
 		return err
 	}
 	// The view is attached before the checks: a record that is written between the two is not

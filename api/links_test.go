@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
 )
 
 // link creates a link and returns its path.
@@ -241,6 +242,42 @@ func TestLinkAsksForSignIn(t *testing.T) {
 	}
 	if a := fixture.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[1]+"/links", `{"decision":"approve","subject":"bob"}`, outsider...); a.status != http.StatusForbidden || a.problem.Code != "forbidden" {
 		t.Errorf("link of ann for bob: got %d %s, want a 403", a.status, a.body)
+	}
+}
+
+// TestLinkForConfiguredStranger: a link for a configured person who may not decide is refused with
+// the reason, when it is created and when it is used, and tells nothing about the call.
+func TestLinkForConfiguredStranger(t *testing.T) {
+	t.Parallel()
+	fixture, ids := setupSignIn(t, "c1")
+	bot, ada := []string{"X-Tenant", "default", "X-User", "bot", "X-Roles", "links"}, []string{"X-Tenant", "default", "X-User", "ada"}
+	path := "/v1/threads/t1/approvals/" + ids[0] + "/links"
+	var made struct{ URL string }
+	a := fixture.do(http.MethodPost, path, `{"decision":"approve","subject":"ada"}`, bot...)
+	if err := json.Unmarshal([]byte(a.body), &made); err != nil || a.status != http.StatusCreated {
+		t.Fatalf("link: got %d %s, want %d", a.status, a.body, http.StatusCreated)
+	}
+	if _, err := fixture.log.Share(t.Context(), stream.Thread{Tenant: "default", ID: "t1"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, caller := range map[string][]string{"a program": bot, "the person": ada} {
+		a := fixture.do(http.MethodPost, path, `{"decision":"approve","subject":"ada"}`, caller...)
+		a.wantStatus(t, name+": status", http.StatusForbidden)
+		wantEqual(t, name+": problem code", a.problem.Code, "not_an_approver")
+		wantEqual(t, name+": problem pointer", a.problem.Pointer, "/subject")
+		if !strings.Contains(a.problem.Detail, `"ada" is not an approver of this interrupt`) || strings.Contains(a.body, "refund") {
+			t.Errorf("%s: body = %q, want the reason without the call", name, a.body)
+		}
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		a := fixture.do(method, strings.TrimPrefix(made.URL, "https://agents.example"), "")
+		a.wantStatus(t, method+": status", http.StatusForbidden)
+		if !strings.Contains(a.body, "is not an approver of this interrupt") || strings.Contains(a.body, "refund") {
+			t.Errorf("%s: body = %q, want the reason without the call", method, a.body)
+		}
+	}
+	if len(fixture.updates) != 0 {
+		t.Errorf("decisions: got %v, want none", fixture.updates)
 	}
 }
 

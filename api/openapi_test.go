@@ -205,7 +205,7 @@ func (c *apiDescription) wantDescribed(t testing.TB, req *http.Request, sent str
 
 // codesOfAll are the errors that every operation may return. docs/reference/http-api.md lists them.
 var codesOfAll = []string{
-	"400 invalid_input", "400 invalid_cursor", "401 unauthenticated", "401 session_ended", "403 forbidden", "403 cross_site_request", "403 origin_not_allowed", "404 not_found", "408 body_timeout",
+	"400 invalid_input", "400 invalid_cursor", "401 unauthenticated", "401 session_ended", "403 forbidden", "403 cross_site_request", "403 origin_not_allowed", "404 not_found", "408 body_timeout", "410 gone",
 	"413 too_large", "415 unsupported_media_type", "429 rate_limited", "429 quota_exceeded", "500 internal", "503 audit_unavailable", "503 auth_unavailable", "503 node_full", "503 unavailable",
 }
 

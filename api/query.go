@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure/api/approvalroutes"
 	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
 )
 
 // openAPIParameter is a parameter of an operation in openapi.yaml: either a definition, or a $ref
@@ -65,8 +67,9 @@ var queryParameters = sync.OnceValues(func() (map[string][]string, error) {
 })
 
 // checkQuery is middleware that refuses, with 400 invalid_input, a query that cannot be parsed, a
-// parameter that the route does not have, and a parameter that is given twice. Ignoring one of
-// these would lose a filter or a cursor without a sign: a client would get wrong results with 200.
+// parameter that the route does not have, a parameter that is given twice, and a value that no
+// parameter can have. Ignoring one of these would lose a filter or a cursor without a sign: a client
+// would get wrong results with 200.
 //
 // Requests without a route get their 404 later. Decision links are exempt: mail programs and chats
 // add parameters of their own to the links in a message.
@@ -88,12 +91,16 @@ func (s *Server) checkQuery(c *gin.Context) {
 	known := routes[c.Request.Method+" "+openAPIPathOf(c.FullPath())]
 	names := slices.Sorted(maps.Keys(query))
 	if unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(known, name) }); len(unknown) > 0 {
-		s.Refuse(c, problem.BadRequest("invalid_input", "", unknownParameters(unknown, known)))
+		s.Refuse(c, problem.InvalidParameter(shortName(unknown[0]), unknownParameters(unknown, known)))
 		return
 	}
 	for _, name := range names {
 		if len(query[name]) > 1 {
-			s.Refuse(c, problem.BadRequest("invalid_input", "", fmt.Sprintf("the query parameter %s may be given only once", name)))
+			s.Refuse(c, problem.InvalidParameter(name, name+" may be given only once"))
+			return
+		}
+		if err := request.CheckParameter(name, query[name][0]); err != nil {
+			s.Refuse(c, err)
 			return
 		}
 	}
@@ -104,7 +111,7 @@ func (s *Server) checkQuery(c *gin.Context) {
 func unknownParameters(unknown, known []string) string {
 	quoted := make([]string, 0, 8)
 	for _, name := range unknown[:min(len(unknown), cap(quoted))] {
-		quoted = append(quoted, fmt.Sprintf("%.80q", name))
+		quoted = append(quoted, strconv.Quote(shortName(name)))
 	}
 	text := "unknown query parameter "
 	if len(unknown) > 1 {
@@ -116,6 +123,9 @@ func unknownParameters(unknown, known []string) string {
 	}
 	return text + strings.Join(known, ", ")
 }
+
+// shortName returns the first 80 characters of the name of an unknown parameter.
+func shortName(name string) string { return fmt.Sprintf("%.80s", strings.ToValidUTF8(name, "\uFFFD")) }
 
 // openAPIPathOf converts gin's template of a path to that of OpenAPI: "/a/:b" to "/a/{b}".
 func openAPIPathOf(route string) string {

@@ -1,13 +1,16 @@
 package api_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/control/schedules"
+	"github.com/perdure/perdure/stream"
 )
 
 // TestUnknownQueryParametersAreRefused: a misspelled filter must not list everything, and a
@@ -27,6 +30,7 @@ func TestUnknownQueryParametersAreRefused(t *testing.T) {
 		if !strings.Contains(a.problem.Detail, `unknown query parameters "statsu", "zzz": this route has `) {
 			t.Errorf("%s %s: problem detail = %q, want text with %q", r.Method, r.Path, a.problem.Detail, `unknown query parameters "statsu", "zzz": this route has `)
 		}
+		wantEqual(t, fmt.Sprintf("%s %s: problem parameter", r.Method, r.Path), a.problem.Parameter, "statsu")
 		for name := range described().queryOf(r.Method, r.Path) {
 			if !strings.Contains(a.problem.Detail, name) {
 				t.Errorf("%s %s does not list %s: problem detail = %q, want text with %q", r.Method, r.Path, name, a.problem.Detail, name)
@@ -36,6 +40,7 @@ func TestUnknownQueryParametersAreRefused(t *testing.T) {
 			if !strings.Contains(b.problem.Detail, name+" may be given only once") {
 				t.Errorf("%s %s: problem detail = %q, want text with %q", r.Method, r.Path, b.problem.Detail, name+" may be given only once")
 			}
+			wantEqual(t, fmt.Sprintf("%s %s: problem parameter", r.Method, r.Path), b.problem.Parameter, name)
 		}
 	}
 }
@@ -69,6 +74,104 @@ func TestEventLimitIsValidated(t *testing.T) {
 			}
 		}
 	}
+}
+
+// parameterBounds are the bytes of values that have fewer than stream.MaxIDBytes.
+var parameterBounds = map[string]int{"tenant": auth.MaxNameBytes, "subject": auth.MaxNameBytes, "assignee": auth.MaxNameBytes + len("role:")}
+
+// TestInvalidParameters: no route accepts a parameter of the query or of the path that is too long,
+// or has control characters or invalid UTF-8. The problem of a query parameter names it.
+func TestInvalidParameters(t *testing.T) {
+	t.Parallel()
+	node := setup(t, withThreadList(t), withAudit(t), func(c *api.Config) { c.Inbox = openInbox(t, c.Log) })
+	checked := map[string]bool{}
+	for _, r := range node.server.Routes() {
+		for _, segment := range strings.Split(r.Path, "/") {
+			name, ok := strings.CutPrefix(segment, ":")
+			for _, bad := range invalidValues(name) {
+				if !ok {
+					break
+				}
+				checked[r.Method+" "+r.Path+" "+segment] = true
+				path := withIDs.Replace(strings.Replace(r.Path, segment, bad, 1))
+				a := node.do(r.Method, path, bodyOf(r.Path))
+				if a.status != http.StatusBadRequest && a.status != http.StatusNotFound {
+					t.Errorf("%s %.60s: status = %d, want 400 or 404; body: %.200s", r.Method, path, a.status, a.body)
+				}
+			}
+		}
+		if strings.HasPrefix(r.Path, "/v1/links/") {
+			continue // mail programs add parameters to links
+		}
+		path := withIDs.Replace(r.Path)
+		for name := range described().queryOf(r.Method, path) {
+			for _, bad := range invalidValues(name) {
+				checked[r.Method+" "+r.Path+" "+name] = true
+				a := node.do(r.Method, path+"?"+name+"="+bad, bodyOf(r.Path))
+				a.wantStatus(t, fmt.Sprintf("%s %s?%s=%.20s: status", r.Method, path, name, bad), http.StatusBadRequest)
+				wantEqual(t, fmt.Sprintf("%s %s?%s=%.20s: problem parameter", r.Method, path, name, bad), a.problem.Parameter, name)
+			}
+		}
+	}
+	if len(checked) < 80 {
+		t.Errorf("checked %d parameters, want at least 80", len(checked))
+	}
+}
+
+// invalidValues returns values that no parameter of a name may have, as text of a URL.
+func invalidValues(name string) []string {
+	bound := cmp.Or(parameterBounds[name], stream.MaxIDBytes)
+	return []string{strings.Repeat("x", bound+1), "a%00b", "a%0Ab", "%FF"}
+}
+
+// TestInvalidQueriesNameTheParameter: a problem about the query names the invalid parameter.
+func TestInvalidQueriesNameTheParameter(t *testing.T) {
+	t.Parallel()
+	node := setup(t, withThreadList(t), withAudit(t), func(c *api.Config) { c.Inbox = openInbox(t, c.Log) })
+	node.completeRuns()
+	node.post(inputOf("r1", "hello"))
+	for query, want := range map[string]string{
+		"/v1/threads?limit=0":                              "limit",
+		"/v1/threads?status=asleep":                        "status",
+		"/v1/threads?updatedAfter=noon":                    "updatedAfter",
+		"/v1/threads?updatedBefore=noon":                   "updatedBefore",
+		"/v1/threads?cursor=wrong":                         "cursor",
+		"/v1/threads/t/messages?cursor=wrong":              "cursor",
+		"/v1/threads/t/messages?waitFor=wrong":             "waitFor",
+		"/v1/threads/t/runs?cursor=wrong":                  "cursor",
+		"/v1/threads/t/superseded?cursor=wrong":            "cursor",
+		"/v1/threads/t/approvals?cursor=wrong":             "cursor",
+		"/v1/threads/t/approvals?waitFor=wrong":            "waitFor",
+		"/v1/threads/t/events?follow=maybe":                "follow",
+		"/v1/threads/t/events?after=wrong":                 "after",
+		"/v1/threads/t/events?waitFor=wrong":               "waitFor",
+		"/v1/threads/t/runs/r1/events?join=true&after=1-1": "after",
+		"/v1/threads/t/runs/r1/events?after=wrong":         "after",
+		"/v1/threads/t/runs/r1/events?waitFor=wrong":       "waitFor",
+		"/v1/approvals?status=gone":                        "status",
+		"/v1/approvals?olderThan=long":                     "olderThan",
+		"/v1/approvals?status=decided&olderThan=1h":        "olderThan",
+		"/v1/approvals?assignee=role:":                     "assignee",
+		"/v1/approvals?cursor=wrong":                       "cursor",
+		"/v1/approvals?status=decided&cursor=wrong":        "cursor",
+		"/v1/approvals?waitFor=wrong":                      "waitFor",
+		"/v1/approvals/events?after=wrong":                 "after",
+		"/v1/agents/a?scope=mine":                          "scope",
+		"/v1/agents/a/revisions?cursor=wrong":              "cursor",
+		"/v1/audit?outcome=good":                           "outcome",
+		"/v1/audit?since=noon":                             "since",
+		"/v1/audit?cursor=wrong":                           "cursor",
+		"/v1/audit?platform=1":                             "platform",
+		"/v1/quotas?tenant=":                               "tenant",
+	} {
+		a := node.do(http.MethodGet, query, "")
+		a.wantStatus(t, query+": status", http.StatusBadRequest)
+		wantEqual(t, query+": problem parameter", a.problem.Parameter, want)
+		wantEqual(t, query+": problem pointer", a.problem.Pointer, "")
+	}
+	header := node.do(http.MethodGet, "/v1/threads/t/events?after=1-1", "", "Last-Event-ID", "wrong")
+	wantEqual(t, "wrong Last-Event-ID: problem code", header.problem.Code, "invalid_cursor")
+	wantEqual(t, "wrong Last-Event-ID: problem parameter", header.problem.Parameter, "")
 }
 
 // TestProblemNamesInvalidCursor: a request may have more than one cursor. The problem names the
@@ -131,6 +234,10 @@ func TestBodiesWithUnknownMembersAreRefused(t *testing.T) {
 		{"/v1/threads/t/runs/r1/cancel", `{"reason":7}`, "/reason", "number"},
 		{"/v1/threads/t/runs/r1/cancel", `{"reason":"x"} {}`, "", "one JSON object"},
 		{"/v1/threads/t/runs/r1/cancel", `["x"]`, "", "JSON object"},
+		{"/v1/threads/t/runs/r1/cancel", `{"reason":"x","reason":"y"}`, "/reason", "appears twice"},
+		{"/v1/threads/t/approvals/int-1", `{"decision":"approve","decision":"reject"}`, "/decision", "appears twice"},
+		{"/v1/threads/t/approvals/int-1", `{"decision":"edit","args":{"list":[0,{"a/b":1,"a/b":2}]}}`, "/args/list/1/a~1b", "appears twice"},
+		{"/v1/agents/a/runs", `{"threadId":"t","threadId":"u","runId":"r9","messages":[]}`, "/threadId", "appears twice"},
 		{"/v1/threads/t/runs/r1/fork", `{"a/b~":"t2"}`, "/a~1b~0", "threadId"},
 		{"/v1/threads/t/messages", `{"mesage":{}}`, "/mesage", "message"},
 		{"/v1/threads/t/tool-results", `{"toolCallId":"c","content":"x","err":"y"}`, "/err", "error"},

@@ -94,7 +94,7 @@ func (s *Server) showQuotas(c *gin.Context) error {
 	tenant := request.Caller(ctx).Tenant
 	if named, ok := c.GetQuery("tenant"); ok {
 		if err := (auth.Principal{Tenant: named}).Check(); err != nil {
-			return problem.BadRequest("invalid_input", "", "tenant: is not the name of a tenant")
+			return problem.InvalidParameter("tenant", "tenant is not the name of a tenant")
 		}
 		tenant = named
 	}

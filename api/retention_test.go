@@ -1,10 +1,12 @@
 package api_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/audit"
 	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/control/retention"
+	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
@@ -113,6 +116,76 @@ func TestThreadsExpire(t *testing.T) {
 	<-ended
 }
 
+// heldRemoval deletes threads. The first deletion closes begun, and waits for resume.
+type heldRemoval struct {
+	retention.Threads
+
+	once          sync.Once
+	begun, resume chan struct{}
+}
+
+// Expire implements retention.Threads.
+func (h *heldRemoval) Expire(ctx context.Context, t stream.Thread, before time.Time, record func() error) (bool, error) {
+	h.once.Do(func() {
+		close(h.begun)
+		<-h.resume
+	})
+	return h.Threads.Expire(ctx, t, before, record)
+}
+
+// TestOneProcessRemoves: of two processes on one NATS only the one that has the lease removes threads.
+// The other one does nothing meanwhile, and may work when the first one has ended its round. Each
+// thread is removed, and recorded, once.
+func TestOneProcessRemoves(t *testing.T) {
+	t.Parallel()
+	r := setupRetention(t, "default: {threads: 1h}")
+	for _, thread := range []string{"one", "two", "three"} {
+		r.postMessage(thread, "run-"+thread).mustStatus(t, thread, http.StatusOK)
+	}
+	r.awaitListed(3)
+	index, err := threads.Watch(t.Context(), r.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(index.Stop)
+	cfg := r.remover.Config
+	cfg.Index = index
+	second := retention.New(cfg)
+
+	held := &heldRemoval{Threads: r.server.Deletion(), begun: make(chan struct{}), resume: make(chan struct{})}
+	r.remover.Delete = held
+	later := time.Now().Add(2 * time.Hour)
+	removed := make(chan int, 1)
+	go func() {
+		n, err := r.remover.Round(r.ctx(), later)
+		if err != nil {
+			t.Error(err)
+		}
+		removed <- n
+	}()
+	<-held.begun
+	if n, err := second.Round(r.ctx(), later); n != 0 || err != nil {
+		t.Errorf("round without the lease: got %d removed threads and error %v, want none", n, err)
+	}
+	close(held.resume)
+	if n := <-removed; n != 3 {
+		t.Errorf("round with the lease: got %d removed threads, want 3", n)
+	}
+	r.postMessage("four", "run-four").mustStatus(t, "four", http.StatusOK)
+	for changed := index.Changed(); ; changed = index.Changed() {
+		if all, _, _ := index.Counts(tenantOfTests); all == 1 {
+			break
+		}
+		<-changed
+	}
+	if n, err := second.Round(r.ctx(), later); n != 1 || err != nil {
+		t.Errorf("round after the lease was released: got %d removed threads and error %v, want 1", n, err)
+	}
+	if entries := r.entries("?action=thread.expire", nil); len(entries) != 4 {
+		t.Errorf("the audit log has %s, want one entry for each of four threads", inWords(entries))
+	}
+}
+
 // TestFailedRemovalKeepsNoOther: a thread that cannot be removed keeps neither other threads nor entries
 // of the audit log.
 func TestFailedRemovalKeepsNoOther(t *testing.T) {
@@ -139,6 +212,63 @@ func TestFailedRemovalKeepsNoOther(t *testing.T) {
 	}
 }
 
+// interruptDeletion writes what a process leaves that was killed in the deletion of a thread, after it
+// had listed the deletion and before it removed the records.
+func (r *retentionNode) interruptDeletion(thread stream.Thread) {
+	r.t.Helper()
+	last, err := r.log.LastOf(r.ctx(), thread)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	left := fmt.Sprintf(`{"threadId":%q,"seq":%d,"purged":true,"unfinished":true}`, thread.ID, last)
+	if _, err := r.log.Index().PutString(r.ctx(), stream.IndexPrefix+tenantOfTests+"."+thread.ID, left); err != nil {
+		r.t.Fatal(err)
+	}
+	for changed := r.cfg.Threads.Changed(); len(r.cfg.Threads.Unfinished()) != 1; changed = r.cfg.Threads.Changed() {
+		select {
+		case <-changed:
+		case <-r.ctx().Done():
+			r.t.Fatal("the index does not list the interrupted deletion")
+		}
+	}
+}
+
+// TestInterruptedDeletionTakesNoInput: nobody uses a thread whose deletion was interrupted, neither to
+// read what is left nor to continue it. The same deletion completes it, and then its ID begins
+// another thread.
+func TestInterruptedDeletionTakesNoInput(t *testing.T) {
+	t.Parallel()
+	r := setupRetention(t, "")
+	r.postMessage("dying", "run-1").mustStatus(t, "run", http.StatusOK)
+	thread := stream.Thread{Tenant: tenantOfTests, ID: "dying"}
+	r.awaitListed(1)
+	r.interruptDeletion(thread)
+	before, err := r.log.LastOf(r.ctx(), thread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, a := range map[string]answer{
+		"input":    r.postMessage("dying", "run-2"),
+		"messages": r.do(http.MethodGet, "/v1/threads/dying/messages", ""),
+		"events":   r.do(http.MethodGet, "/v1/threads/dying/events?follow=false", "", "Accept", "application/json"),
+		"run":      r.do(http.MethodGet, "/v1/threads/dying/runs/run-1/events", ""),
+		"shares":   r.do(http.MethodPut, "/v1/threads/dying/shares", `{"shares":[]}`),
+		"fork":     r.do(http.MethodPost, "/v1/threads/dying/runs/run-1/fork", `{"threadId":"other"}`),
+	} {
+		a.wantStatus(t, name+": status", http.StatusGone)
+		wantEqual(t, name+": problem code", a.problem.Code, "gone")
+	}
+	if after, err := r.log.LastOf(r.ctx(), thread); after != before || err != nil {
+		t.Errorf("the log has the record %d of the thread (%v), want none after %d", after, err, before)
+	}
+	r.do(http.MethodDelete, "/v1/threads/dying", "").mustStatus(t, "the deletion again", http.StatusNoContent)
+	if last, err := r.log.LastOf(r.ctx(), thread); last != 0 || err != nil {
+		t.Errorf("the log has the record %d of the thread (%v), want none", last, err)
+	}
+	r.postMessage("dying", "run-3").mustStatus(t, "run in a new thread", http.StatusOK)
+	wantEqual(t, "messages of the new thread", r.messages("dying"), "u-run-3 a-run-3")
+}
+
 // TestInterruptedDeletionIsCompleted: a round completes a deletion that has died before it removed
 // the records, and leaves a thread that has begun again.
 func TestInterruptedDeletionIsCompleted(t *testing.T) {
@@ -147,21 +277,7 @@ func TestInterruptedDeletionIsCompleted(t *testing.T) {
 	r.postMessage("dying", "run-1").mustStatus(t, "run", http.StatusOK)
 	thread := stream.Thread{Tenant: tenantOfTests, ID: "dying"}
 	r.awaitListed(1)
-	last, err := r.log.LastOf(r.ctx(), thread)
-	if err != nil {
-		t.Fatal(err)
-	}
-	left := fmt.Sprintf(`{"threadId":"dying","seq":%d,"purged":true,"unfinished":true}`, last) // what a killed process leaves
-	if _, err := r.log.Index().PutString(r.ctx(), stream.IndexPrefix+tenantOfTests+".dying", left); err != nil {
-		t.Fatal(err)
-	}
-	for changed := r.cfg.Threads.Changed(); len(r.cfg.Threads.Unfinished()) != 1; changed = r.cfg.Threads.Changed() {
-		select {
-		case <-changed:
-		case <-r.ctx().Done():
-			t.Fatal("the index does not list the interrupted deletion")
-		}
-	}
+	r.interruptDeletion(thread)
 	r.wantRound(0, 0)
 	if last, err := r.log.LastOf(r.ctx(), thread); last != 0 || err != nil {
 		t.Errorf("the log has the record %d of the thread (%v), want none", last, err)

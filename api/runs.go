@@ -89,7 +89,7 @@ func (s *Server) startRun(c *gin.Context) error {
 	// and the outcome is unknown.
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	if err := s.finder.AwaitDecision(ctx, in.run.Thread, c.Query("waitFor")); err != nil {
+	if err := problem.InParameter("waitFor", s.finder.AwaitDecision(ctx, in.run.Thread, c.Query("waitFor"))); err != nil {
 		return err
 	}
 	if err := s.startOrAttach(ctx, in); err != nil {

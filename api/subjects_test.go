@@ -60,9 +60,15 @@ func setupSubjects(t *testing.T) *subjectNode {
 	}
 	n.postTo("bobs", "run-bob", bob)
 	n.do(http.MethodPut, "/v1/threads/bobs/shares", `{"shares":[{"subject":"ann","access":"run"},{"role":"r","access":"read"}]}`, bob...).mustStatus(t, "share", http.StatusOK)
+	for changed := n.cfg.Threads.Changed(); ; changed = n.cfg.Threads.Changed() { // the index lags behind the log
+		if known, ok := n.cfg.Threads.AccessTo(stream.Thread{Tenant: "alpha", ID: "bobs"}); ok && len(known.Decode().Shares) == 2 {
+			break
+		}
+		<-changed
+	}
 	n.postTo("bobs", "run-ann", ann)
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), ann...).mustStatus(t, "schedule", http.StatusCreated)
-	n.do(http.MethodPut, "/v1/threads/held/hold", `{}`, admin...).mustStatus(t, "hold", http.StatusOK)
+	n.do(http.MethodPut, "/v1/threads/held/hold", `{"reason":"case 7"}`, admin...).mustStatus(t, "hold", http.StatusOK)
 	return n
 }
 
@@ -70,7 +76,7 @@ func setupSubjects(t *testing.T) *subjectNode {
 func (n *subjectNode) postTo(thread, run string, caller []string) {
 	n.t.Helper()
 	in := inputOf(run, "said in "+run)
-	in.ThreadID, in.ForwardedProps = thread, json.RawMessage(`{"perdure":{"history":"append"}}`)
+	in.ThreadID, in.ForwardedProps, in.State = thread, json.RawMessage(`{"perdure":{"history":"append"}}`), json.RawMessage(`{"from":"`+run+`"}`)
 	n.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(n.t, in), caller...).mustStatus(n.t, run, http.StatusOK)
 }
 
@@ -238,7 +244,7 @@ func TestSubjectIsExported(t *testing.T) {
 					got = append(got, "message "+l.ThreadID+": "+l.Message.Content)
 				}
 			case "contribution":
-				got = append(got, "contribution "+l.ThreadID+": "+l.Message.Content)
+				got = append(got, "contribution "+l.ThreadID+": "+l.Message.Content+string(l.State))
 			case "share":
 				got = append(got, "share "+l.ThreadID+" "+l.Access)
 			case "schedule":
@@ -249,7 +255,7 @@ func TestSubjectIsExported(t *testing.T) {
 				}
 			}
 		}
-		want := []string{"contribution bobs: said in run-ann", "schedule s", "share bobs run"}
+		want := []string{"contribution bobs: said in run-ann", `contribution bobs: {"from":"run-ann"}`, "schedule s", "share bobs run"}
 		for _, thread := range []string{"first", "held", "second"} {
 			want = append(want, "message "+thread+": said in run-"+thread, "state "+thread, "thread "+thread)
 		}

@@ -234,12 +234,14 @@ func (f *tenantFixture) wantUnchanged(before uint64, answered string) {
 // routes returns all registered routes, with IDs of alpha in their paths.
 func (n *node) routes() []gin.RouteInfo {
 	routes := n.server.Routes()
-	ids := strings.NewReplacer(":thread", "t", ":run", "r1", ":approval", question, ":agent", "a", ":revision", "r", ":token", "eyJub25lIjoxfQ.c2lnbmVk", ":schedule", "s")
 	for i := range routes {
-		routes[i].Handler, routes[i].Path = routes[i].Path, ids.Replace(routes[i].Path)
+		routes[i].Handler, routes[i].Path = routes[i].Path, withIDs.Replace(routes[i].Path)
 	}
 	return routes
 }
+
+// withIDs replaces the parameters in the path of a route.
+var withIDs = strings.NewReplacer(":thread", "t", ":run", "r1", ":approval", question, ":agent", "a", ":revision", "r", ":token", "eyJub25lIjoxfQ.c2lnbmVk", ":schedule", "s", ":subject", "ann")
 
 var publicRoutes = []string{"/", "/healthz", "/readyz", "/openapi.json", "/.well-known/jwks.json"}
 

@@ -27,7 +27,8 @@ type Agent struct {
 	Warnings []string `json:"warnings"`
 }
 
-// Scope tells to whom an agent belongs. In a request, "" is the default of the server.
+// Scope tells to whom an agent belongs. In a request, "" is the default of the server: a publication
+// is for the platform, and a read finds the tenant's agent, or else the platform's.
 type Scope string
 
 // Values of Scope.
@@ -36,12 +37,16 @@ const (
 	ScopeTenant   Scope = "tenant"   // the tenant of the caller
 )
 
-// query returns the parameters of a request for an agent of the scope.
-func (s Scope) query() url.Values {
+// query adds the scope to the parameters of a request, and returns them.
+func (s Scope) query(parameters url.Values) url.Values {
 	if s == "" {
-		return nil
+		return parameters
 	}
-	return url.Values{"scope": {string(s)}}
+	if parameters == nil {
+		parameters = url.Values{}
+	}
+	parameters.Set("scope", string(s))
+	return parameters
 }
 
 // AgentList is the response of Client.Agents.
@@ -59,14 +64,14 @@ func (c *Client) Agents(ctx context.Context) (Document[AgentList], error) {
 }
 
 // Agent returns one agent.
-func (c *Client) Agent(ctx context.Context, agent string) (Document[Agent], error) {
-	return document[Agent](ctx, c, get(agentPath(agent), nil))
+func (c *Client) Agent(ctx context.Context, scope Scope, agent string) (Document[Agent], error) {
+	return document[Agent](ctx, c, get(agentPath(agent), scope.query(nil)))
 }
 
 // PutAgent publishes a definition in YAML, by default for the platform. If expected is not empty, the
 // server publishes it only if expected is the current revision, and otherwise answers 412.
 func (c *Client) PutAgent(ctx context.Context, scope Scope, agent string, definition []byte, expected string) (Document[Agent], error) {
-	r := request{method: http.MethodPut, path: agentPath(agent), query: scope.query(), body: definition}
+	r := request{method: http.MethodPut, path: agentPath(agent), query: scope.query(nil), body: definition}
 	r.header = map[string]string{"Accept": jsonType, "Content-Type": "application/yaml"}
 	if expected != "" {
 		r.header["If-Match"] = `"` + expected + `"`
@@ -87,29 +92,30 @@ type Revision struct {
 }
 
 // Revisions returns a page of the publications of an agent, newest first.
-func (c *Client) Revisions(ctx context.Context, agent string, p Paging) (Document[Page[Revision]], error) {
-	return document[Page[Revision]](ctx, c, get(agentPath(agent, "revisions"), p.query()))
+func (c *Client) Revisions(ctx context.Context, scope Scope, agent string, p Paging) (Document[Page[Revision]], error) {
+	return document[Page[Revision]](ctx, c, get(agentPath(agent, "revisions"), scope.query(p.query())))
 }
 
 // Definition returns a revision of an agent in its canonical form, as YAML.
-func (c *Client) Definition(ctx context.Context, agent, revision string) ([]byte, error) {
-	r := get(agentPath(agent, "revisions", revision), nil)
+func (c *Client) Definition(ctx context.Context, scope Scope, agent, revision string) ([]byte, error) {
+	r := get(agentPath(agent, "revisions", revision), scope.query(nil))
 	r.header["Accept"] = "application/yaml"
 	return c.send(ctx, r)
 }
 
 // DefinitionJSON returns a revision of an agent in its canonical form, as JSON.
-func (c *Client) DefinitionJSON(ctx context.Context, agent, revision string) ([]byte, error) {
-	return c.send(ctx, get(agentPath(agent, "revisions", revision), nil))
+func (c *Client) DefinitionJSON(ctx context.Context, scope Scope, agent, revision string) ([]byte, error) {
+	return c.send(ctx, get(agentPath(agent, "revisions", revision), scope.query(nil)))
 }
 
 // Diff returns the changes of a revision as a unified diff of YAML. It compares with the revision
 // from; "" = the one that it replaced.
-func (c *Client) Diff(ctx context.Context, agent, revision, from string) ([]byte, error) {
-	r := get(agentPath(agent, "revisions", revision, "diff"), nil)
+func (c *Client) Diff(ctx context.Context, scope Scope, agent, revision, from string) ([]byte, error) {
+	query := url.Values{}
 	if from != "" {
-		r.query = url.Values{"from": {from}}
+		query.Set("from", from)
 	}
+	r := get(agentPath(agent, "revisions", revision, "diff"), scope.query(query))
 	r.header["Accept"] = "text/plain, application/json"
 	return c.send(ctx, r)
 }

@@ -69,7 +69,7 @@ func (c *Client) AuditEntries(ctx context.Context, f AuditFilter, p Paging) (Doc
 
 // Hold is a legal hold: a thread with one, or of a tenant with one, cannot be deleted.
 type Hold struct {
-	Reason string    `json:"reason,omitempty"`
+	Reason string    `json:"reason"`
 	By     string    `json:"by,omitempty"`
 	At     time.Time `json:"at"`
 }

@@ -21,6 +21,8 @@ type Problem struct {
 	Detail string `json:"detail"`
 	// Pointer is the JSON pointer of the invalid member (RFC 6901).
 	Pointer string `json:"pointer"`
+	// Parameter is the name of the invalid query parameter.
+	Parameter string `json:"parameter"`
 	// Errors are the mistakes in an agent's definition.
 	Errors []Mistake `json:"errors"`
 	// ActiveRun is the run that keeps a thread busy.

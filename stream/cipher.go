@@ -24,6 +24,6 @@ type Cipher interface {
 	Destroy(ctx context.Context, thread string) error
 }
 
-// ErrKeyDestroyed is the ErrGone of a thread whose records exist, and whose key was destroyed: Purge
-// was interrupted.
-var ErrKeyDestroyed = fmt.Errorf("%w: the key of the thread was destroyed", ErrGone)
+// ErrKeyDestroyed is the ErrUnfinishedPurge of a thread whose records exist, and whose key was
+// destroyed.
+var ErrKeyDestroyed = fmt.Errorf("%w: its key was destroyed", ErrUnfinishedPurge)

@@ -21,8 +21,9 @@ import (
 // ErrNotListed tells that no run of the thread has begun, so the thread has no entry in the index.
 var ErrNotListed = errors.New("stream: no run of the thread has begun")
 
-// AccessOf returns who may use a thread; nil = the log does not have the thread. The error is
-// ErrKeyDestroyed if Purge has destroyed the key of the thread, and has not removed its records yet.
+// AccessOf returns who may use a thread; nil = the log does not have the thread. Nobody may use a
+// thread whose purge has not ended: a run would continue what is to be removed. Errors:
+// ErrUnfinishedPurge, ErrUnavailable.
 func (l *Log) AccessOf(ctx context.Context, t Thread) (*Access, error) {
 	entry, _, err := l.readEntry(ctx, l.indexKey(l.ThreadSubject(t)))
 	if err != nil {
@@ -34,6 +35,9 @@ func (l *Log) AccessOf(ctx context.Context, t Thread) (*Access, error) {
 	first, err := l.First(ctx, l.ThreadSubject(t)+".>", 1)
 	if first == nil || err != nil {
 		return nil, err
+	}
+	if entry.Unfinished && first.Seq <= entry.Seq { // later records are those of a new thread
+		return nil, ErrUnfinishedPurge
 	}
 	owner, _, err := first.owner(ctx)
 	return &Access{Owner: owner}, err

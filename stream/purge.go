@@ -14,6 +14,10 @@ import (
 // ErrGone tells that the record of a cursor was purged with its thread.
 var ErrGone = errors.New("stream: the records before the cursor were purged")
 
+// ErrUnfinishedPurge is the ErrGone of a thread whose purge has begun, and has not removed its
+// records yet. Either it is under way, or it was interrupted.
+var ErrUnfinishedPurge = fmt.Errorf("%w: the purge of the thread has not ended", ErrGone)
+
 // Purge removes the blobs of a thread, lists the thread as purged, destroys its key, and removes its
 // records. The records are last, because they name blobs: a caller that is interrupted calls Purge
 // again. Until Purge has ended, the entry of the thread in the index has Unfinished. No run of the

@@ -1,7 +1,9 @@
 package stream
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"iter"
 	"strings"
 	"time"
@@ -10,24 +12,27 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// SentMessage is a message that a caller has sent to a thread.
-type SentMessage struct {
-	// Time is when the API received the message.
-	Time    time.Time
-	Message agui.Message
+// Sent is a message or a state that a caller has sent to a thread.
+type Sent struct {
+	// Time is when the API received it.
+	Time time.Time
+	// Message is nil for a state.
+	Message *agui.Message
+	// State is that of an input; nil = a message.
+	State json.RawMessage
 }
 
-// SentBy yields the messages that a subject has sent to a thread, in the order of the log: those of
-// inputs, steering messages and results of client tools and of decisions. It includes messages that
-// left the conversation later, and those of inputs that the thread refused. It reads all records of
-// the thread.
-func (l *Log) SentBy(ctx context.Context, t Thread, subject string) iter.Seq2[SentMessage, error] {
-	return func(yield func(SentMessage, error) bool) {
+// SentBy yields what a subject has sent to a thread, in the order of the log: messages and states of
+// inputs, steering messages, and results of client tools and of decisions. It includes messages that
+// left the conversation later, and inputs that the thread refused. It reads all records of the
+// thread.
+func (l *Log) SentBy(ctx context.Context, t Thread, subject string) iter.Seq2[Sent, error] {
+	return func(yield func(Sent, error) bool) {
 		var proposals []*Record
 		last := map[string]int{} // index of the last proposal, by run and lane
 		for rec, err := range l.recordsUnder(ctx, l.ThreadSubject(t)+".>") {
 			if err != nil {
-				yield(SentMessage{}, err)
+				yield(Sent{}, err)
 				return
 			}
 			lane := rec.run + "." + string(rec.Lane)
@@ -46,13 +51,13 @@ func (l *Log) SentBy(ctx context.Context, t Thread, subject string) iter.Seq2[Se
 			if rec == nil {
 				continue
 			}
-			messages, err := rec.sentBy(ctx, subject)
+			all, err := rec.sentBy(ctx, subject)
 			if err != nil {
-				yield(SentMessage{}, err)
+				yield(Sent{}, err)
 				return
 			}
-			for _, m := range messages {
-				if !yield(SentMessage{rec.Time, m}, nil) {
+			for _, sent := range all {
+				if !yield(sent, nil) {
 					return
 				}
 			}
@@ -60,8 +65,8 @@ func (l *Log) SentBy(ctx context.Context, t Thread, subject string) iter.Seq2[Se
 	}
 }
 
-// sentBy returns the messages of a proposal if a subject has made it.
-func (r *Record) sentBy(ctx context.Context, subject string) ([]agui.Message, error) {
+// sentBy returns the messages and the state of a proposal if a subject has made it.
+func (r *Record) sentBy(ctx context.Context, subject string) ([]Sent, error) {
 	var p struct {
 		Input
 		Result *agui.Message   `json:"result"` // of a Decision
@@ -80,15 +85,21 @@ func (r *Record) sentBy(ctx context.Context, subject string) ([]agui.Message, er
 	if author == nil || author.Subject != subject {
 		return nil, nil
 	}
-	var messages []agui.Message
-	for _, m := range p.Accepted.Tail {
-		if m.Message != nil {
-			messages = append(messages, *m.Message)
+	var all []Sent
+	add := func(m *agui.Message) {
+		if m != nil {
+			all = append(all, Sent{Time: r.Time, Message: m})
 		}
 	}
-	messages = append(messages, p.Accepted.Updated...)
-	if p.Result != nil {
-		messages = append(messages, *p.Result)
+	for _, m := range p.Accepted.Tail {
+		add(m.Message)
 	}
-	return messages, nil
+	for i := range p.Accepted.Updated {
+		add(&p.Accepted.Updated[i])
+	}
+	add(p.Result)
+	if state := bytes.TrimSpace(p.Input.Input.State); len(state) > 0 && string(state) != "null" && string(state) != "{}" {
+		all = append(all, Sent{Time: r.Time, State: state})
+	}
+	return all, nil
 }

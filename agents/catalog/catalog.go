@@ -100,15 +100,15 @@ func Open(ctx context.Context, l *stream.Log) (*Catalog, error) {
 }
 
 // A definition is written before its publication, but the replica that answers may lag. So Revision
-// reads again, up to 40 times with pauses of 50 ms: 2 s in all.
+// and Latest read again, up to 40 times with pauses of 50 ms: 2 s in all.
 const (
 	pollInterval = 50 * time.Millisecond
 	maxPolls     = 40
 )
 
-// sleep waits for d; it fails with the cause of ctx if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
+// pause waits for pollInterval; it fails with the cause of ctx if ctx ends first.
+func pause(ctx context.Context) error {
+	t := time.NewTimer(pollInterval)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
@@ -128,7 +128,7 @@ func (c *Catalog) Revision(ctx context.Context, tenant, agent, revision string) 
 	}
 	entry, err := c.kv.Get(ctx, key)
 	for n := 0; n < maxPolls && errors.Is(err, jetstream.ErrKeyNotFound); n++ {
-		if err := sleep(ctx, pollInterval); err != nil {
+		if err := pause(ctx); err != nil {
 			return nil, fmt.Errorf("catalog: %s: %w", key, err)
 		}
 		entry, err = c.kv.Get(ctx, key)
@@ -161,8 +161,43 @@ func (c *Catalog) Current(tenant, name string) (Published, error) {
 }
 
 // Latest returns the current definition of the agent that a name means for a tenant, from the
-// bucket, or ErrUnknownAgent. It does not require Watch.
+// bucket, or ErrUnknownAgent. It does not require Watch. The replica that answers may lag, so Latest
+// asks the leader whether a missing agent was published, and reads again if it was. Errors:
+// ErrUnknownAgent, stream.ErrUnavailable.
 func (c *Catalog) Latest(ctx context.Context, tenant, name string) (Published, error) {
+	for range maxPolls {
+		published, err := c.latestOfReplica(ctx, tenant, name)
+		if !errors.Is(err, ErrUnknownAgent) {
+			return published, err
+		}
+		isPublished, leaderErr := c.isPublished(ctx, tenant, name)
+		switch {
+		case leaderErr != nil:
+			return Published{}, leaderErr
+		case !isPublished:
+			return Published{}, err
+		}
+		if err := pause(ctx); err != nil {
+			return Published{}, err
+		}
+	}
+	return Published{}, fmt.Errorf("catalog: %s: %w: the replica lags", name, stream.ErrUnavailable)
+}
+
+// isPublished asks the leader of the bucket whether an agent that a name means for a tenant was
+// published.
+func (c *Catalog) isPublished(ctx context.Context, tenant, name string) (bool, error) {
+	for _, a := range candidates(tenant, name) {
+		last, err := c.log.LastRevision(ctx, c.kv, a.publishedKeys()+"*")
+		if last > 0 || err != nil {
+			return last > 0, err
+		}
+	}
+	return false, nil
+}
+
+// latestOfReplica is Latest with what one replica knows.
+func (c *Catalog) latestOfReplica(ctx context.Context, tenant, name string) (Published, error) {
 	for _, a := range candidates(tenant, name) {
 		last, err := c.lastPublication(ctx, a)
 		if err != nil {

@@ -106,7 +106,7 @@ func (c *Catalog) publish(ctx context.Context, d *agents.Definition, p Publicati
 		if !errors.Is(err, jetstream.ErrKeyExists) {
 			return "", fmt.Errorf("catalog: publish %s: %w: %w", d.Name, stream.ErrUnavailable, err)
 		}
-		if err := sleep(ctx, pollInterval); err != nil { // another publisher was faster, and the replica that answers may lag
+		if err := pause(ctx); err != nil { // another publisher was faster, and the replica that answers may lag
 			return "", fmt.Errorf("catalog: publish %s: %w", d.Name, err)
 		}
 	}

@@ -80,7 +80,7 @@ func (c *Catalog) applyChange(ctx context.Context, change jetstream.KeyValueEntr
 // it. While the bucket is unavailable it tries again, because the watch delivers each change once.
 func (c *Catalog) load(ctx context.Context, name string, p Publication) *agents.Definition {
 	d, err := c.Revision(ctx, p.Tenant, name, p.Revision)
-	for errors.Is(err, stream.ErrUnavailable) && sleep(ctx, pollInterval) == nil {
+	for errors.Is(err, stream.ErrUnavailable) && pause(ctx) == nil {
 		d, err = c.Revision(ctx, p.Tenant, name, p.Revision)
 	}
 	return d

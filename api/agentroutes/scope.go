@@ -41,7 +41,7 @@ func requestedTenant(c *gin.Context) (tenant string, isNamed bool, err error) {
 		return "", true, nil
 	}
 	if isNamed {
-		return "", true, problem.BadRequest("invalid_input", "", "scope: must be platform or tenant")
+		return "", true, problem.InvalidParameter("scope", "scope must be platform or tenant")
 	}
 	return p.Tenant, false, nil
 }

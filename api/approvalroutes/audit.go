@@ -70,7 +70,7 @@ func readStatus(c *gin.Context) (inbox.Status, error) {
 	text, ok := c.GetQuery("status")
 	status := inbox.Status(text)
 	if ok && status != inbox.StatusOpen && status != inbox.StatusDecided {
-		return "", problem.BadRequest("invalid_input", "", "status must be open or decided")
+		return "", problem.InvalidParameter("status", "status must be open or decided")
 	}
 	return status, nil
 }
@@ -81,5 +81,5 @@ func (r *Routes) awaitAudit(c *gin.Context) error {
 	if r.inbox == nil {
 		return nil
 	}
-	return r.finder.AwaitAudit(c.Request.Context(), request.Caller(c.Request.Context()).Tenant, r.inbox.Index, c.Query("waitFor"))
+	return problem.InParameter("waitFor", r.finder.AwaitAudit(c.Request.Context(), request.Caller(c.Request.Context()).Tenant, r.inbox.Index, c.Query("waitFor")))
 }

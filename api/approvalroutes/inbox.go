@@ -81,7 +81,7 @@ func (r *Routes) listDecided(c *gin.Context) error {
 	}
 	for _, name := range []string{"assignee", "olderThan"} {
 		if _, ok := c.GetQuery(name); ok {
-			return problem.BadRequest("invalid_input", "", name+" needs status=open")
+			return problem.InvalidParameter(name, name+" needs status=open")
 		}
 	}
 	reader := r.reader(c.Request.Context())
@@ -147,7 +147,7 @@ func readFilter(c *gin.Context) (inbox.Filter, error) {
 	role, isRole := strings.CutPrefix(assignee, "role:")
 	switch {
 	case assignee == "" || isRole && role == "":
-		return filter, problem.BadRequest("invalid_input", "", "assignee must be me, a subject or role:name")
+		return filter, problem.InvalidParameter("assignee", "assignee must be me, a subject or role:name")
 	case assignee == "me":
 		p := request.Caller(c.Request.Context())
 		filter.Assignee = &inbox.Assignee{Subject: p.Subject, Roles: p.Roles, Caller: true}
@@ -168,7 +168,7 @@ func latestOpening(c *gin.Context, now time.Time) (time.Time, error) {
 	}
 	age, err := time.ParseDuration(text)
 	if err != nil || age <= 0 {
-		return time.Time{}, problem.BadRequest("invalid_input", "", "olderThan must be a duration, such as 4h or 30m")
+		return time.Time{}, problem.InvalidParameter("olderThan", "olderThan must be a duration, such as 4h or 30m")
 	}
 	return now.Add(-age), nil
 }

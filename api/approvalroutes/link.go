@@ -239,13 +239,19 @@ func (r *Routes) readLink(ctx context.Context, token string) (link links.Link, p
 	return link, person, interrupt, err
 }
 
-// findFor returns the interrupt of a link, if a person may read it.
+// findFor returns the interrupt of a link, if a person may read it. The error for an approver whom
+// the link names, and whom nothing permits to decide, is 403 not_an_approver: it tells that the link
+// names the wrong person, and nothing about the interrupt.
 func (r *Routes) findFor(ctx context.Context, link links.Link, person auth.Principal) (*decisions.Interrupt, error) {
 	interrupt, err := r.decisions.Find(ctx, threadOf(link), link.Approval)
 	if err != nil {
 		return nil, err
 	}
-	return interrupt, r.decisions.CheckReadable(auth.With(ctx, person), threadOf(link), interrupt)
+	err = r.decisions.CheckReadable(auth.With(ctx, person), threadOf(link), interrupt)
+	if denied, ok := errors.AsType[*policy.DeniedError](err); ok && link.Approver != "" && denied.Rule == policy.RuleNone {
+		err = decisions.NotPermitted(link.Approver)
+	}
+	return interrupt, err
 }
 
 // personOf returns the principal that decides by a link: the approver whom it names, with the roles

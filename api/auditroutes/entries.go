@@ -72,12 +72,12 @@ func filterOf(c *gin.Context) (f store.Filter, err error) {
 		}
 	}
 	if !slices.Contains([]audit.Outcome{"", audit.Accepted, audit.Denied, audit.Unknown}, f.Outcome) {
-		return f, problem.BadRequest("invalid_input", "", "outcome must be accepted, denied or unknown")
+		return f, problem.InvalidParameter("outcome", "outcome must be accepted, denied or unknown")
 	}
 	for name, at := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
 		if text := c.Query(name); text != "" {
 			if *at, err = time.Parse(time.RFC3339, text); err != nil {
-				return f, problem.BadRequest("invalid_input", "", name+" must be a time of RFC 3339, such as 2026-03-01T08:00:00Z")
+				return f, problem.InvalidParameter(name, name+" must be a time of RFC 3339, such as 2026-03-01T08:00:00Z")
 			}
 		}
 	}

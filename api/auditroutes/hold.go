@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -65,8 +66,8 @@ func (r *Routes) putHold(c *gin.Context) error {
 	if err := r.ReadJSON(c, &body); err != nil {
 		return err
 	}
-	if len(body.Reason) > maxReasonBytes {
-		return problem.BadRequest("invalid_input", "/reason", fmt.Sprintf("may have at most %d bytes", maxReasonBytes))
+	if strings.TrimSpace(body.Reason) == "" || len(body.Reason) > maxReasonBytes {
+		return problem.BadRequest("invalid_input", "/reason", fmt.Sprintf("must say why, in at most %d bytes", maxReasonBytes))
 	}
 	auditing.Detail(ctx, "reason", body.Reason)
 	hold := store.Hold{Reason: body.Reason, By: request.Caller(ctx).Subject, At: time.Now().UTC().Truncate(time.Second)}

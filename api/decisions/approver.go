@@ -208,6 +208,12 @@ func NotConfigured(subject string) *problem.Problem {
 	return forbidden("not_an_approver", fmt.Sprintf("%.100q is not configured as an approver", subject), "")
 }
 
+// NotPermitted returns the 403 not_an_approver for a link whose approver is configured, and may not
+// decide about the interrupt.
+func NotPermitted(subject string) *problem.Problem {
+	return forbidden("not_an_approver", fmt.Sprintf("%.100q is not an approver of this interrupt: neither its approval rule nor access to the thread permits this person to decide", subject), "/subject")
+}
+
 // checkArguments returns a 422 for edited arguments that are invalid by the tool's schema. If no
 // worker has announced the schema, it accepts them, and the worker that makes the call validates
 // them.

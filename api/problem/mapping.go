@@ -43,6 +43,8 @@ func Of(err error) *Problem {
 		return InvalidCursor(err)
 	case errors.Is(err, stream.ErrLogReplaced):
 		return New(http.StatusGone, "log_replaced", "the cursor belongs to a replaced log: attach without a cursor")
+	case errors.Is(err, stream.ErrUnfinishedPurge):
+		return New(http.StatusGone, "gone", "the thread is being deleted: delete it again to complete the deletion, or use another thread")
 	case errors.Is(err, stream.ErrGone):
 		return New(http.StatusGone, "gone", "the thread of the cursor was deleted: attach without a cursor")
 	case errors.Is(err, inbox.ErrGone):

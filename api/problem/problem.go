@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -18,6 +19,8 @@ type Problem struct {
 	Code    string `json:"code"`
 	Detail  string `json:"detail,omitempty"`
 	Pointer string `json:"pointer,omitempty"`
+	// Parameter is the name of the invalid query parameter; "" = the query is not the cause.
+	Parameter string `json:"parameter,omitempty"`
 	// Errors are all mistakes in an agent's definition. The problem itself has the first.
 	Errors []Mistake `json:"errors,omitempty"`
 	// Rule is the policy that denies the request (package policy); only of 403 forbidden.
@@ -62,11 +65,28 @@ func New(status int, code, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
 }
 
-// BadRequest returns a 400. pointer is the JSON pointer to the invalid member; "" = the whole body,
-// or a query parameter that detail names.
+// BadRequest returns a 400. pointer is the JSON pointer to the invalid member; "" = the whole body.
 func BadRequest(code, pointer, detail string) *Problem {
 	p := New(http.StatusBadRequest, code, detail)
 	p.Pointer = pointer
+	return p
+}
+
+// InvalidParameter returns the 400 for a query parameter. detail begins with its name.
+func InvalidParameter(name, detail string) *Problem {
+	p := BadRequest("invalid_input", "", detail)
+	p.Parameter = name
+	return p
+}
+
+// InParameter names the query parameter from which an invalid cursor is. Other errors, and nil, are
+// returned unchanged.
+func InParameter(name string, err error) error {
+	if !errors.Is(err, stream.ErrInvalidCursor) {
+		return err
+	}
+	p := InvalidCursor(err)
+	p.Parameter = name
 	return p
 }
 
@@ -85,6 +105,10 @@ func NoRun(run stream.Run) *Problem {
 	return New(http.StatusNotFound, "unknown_run", fmt.Sprintf("the thread %.100q has no run %.100q", run.Thread.ID, stream.ShownRunID(run.ID)))
 }
 
+// codeInvalidCursor is the code of the problem that a cursor is not one of the requested list or
+// stream.
+const codeInvalidCursor = "invalid_cursor"
+
 // InvalidCursor returns the 400 for an error that wraps stream.ErrInvalidCursor. It takes the
 // reason from the text of the error, after that of the sentinel.
 func InvalidCursor(err error) *Problem {
@@ -92,7 +116,7 @@ func InvalidCursor(err error) *Problem {
 	if _, reason, ok := strings.Cut(err.Error(), stream.ErrInvalidCursor.Error()+": "); ok {
 		detail += ": " + reason
 	}
-	return BadRequest("invalid_cursor", "", detail)
+	return BadRequest(codeInvalidCursor, "", detail)
 }
 
 // NoThread returns the 404 for a thread that does not exist or belongs to another tenant.

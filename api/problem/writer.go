@@ -31,13 +31,29 @@ func (w Writer) Handle(serve func(*gin.Context) error) gin.HandlerFunc {
 // It logs the cause of a 5xx, once, because the answer does not contain it. It does not log a full
 // node, which would log most under load, or a failure after the client has disconnected.
 func (w Writer) Refuse(c *gin.Context, err error) {
-	p := Of(err)
+	p := nameCursor(Of(err), c)
 	if p.Status >= http.StatusInternalServerError && p.Code != CodeFull && c.Request.Context().Err() == nil {
 		w.logger.ErrorContext(c.Request.Context(), "request failed", "method", c.Request.Method, "route", c.FullPath(), "error", err)
 	}
 	c.Abort()
 	Keep(c, p)
 	Write(c.Writer, p)
+}
+
+// nameCursor returns a problem that names the parameter of an invalid cursor. A request has one of
+// cursor and after; a cursor in the header Last-Event-ID takes precedence over after.
+func nameCursor(p *Problem, c *gin.Context) *Problem {
+	if p.Code != codeInvalidCursor || p.Parameter != "" {
+		return p
+	}
+	named := *p
+	switch {
+	case c.Query("cursor") != "":
+		named.Parameter = "cursor"
+	case c.Query("after") != "" && c.GetHeader("Last-Event-ID") == "":
+		named.Parameter = "after"
+	}
+	return &named
 }
 
 // Write writes a problem as the response. Nothing may have been written to the response before.

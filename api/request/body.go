@@ -35,8 +35,9 @@ func CheckBodyKind(r *http.Request) error {
 
 // DecodeObject decodes one JSON object into a pointer to a struct. It refuses members that the
 // struct does not have, so that a member with a typing error is not ignored, as well as null and
-// text after the object. Errors are 400 invalid_input, and name the member where encoding/json
-// tells it.
+// text after the object. It also refuses an object at any depth with two members of one name:
+// readers of JSON disagree which one counts, so an approver could see other arguments than a tool.
+// Errors are 400 invalid_input, and name the member where encoding/json tells it.
 func DecodeObject(body []byte, target any) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
@@ -46,6 +47,9 @@ func DecodeObject(body []byte, target any) error {
 	case err == nil:
 		if _, err := decoder.Token(); !errors.Is(err, io.EOF) || bytes.Equal(bytes.TrimSpace(body), []byte("null")) {
 			return problem.BadRequest("invalid_input", "", "must be one JSON object")
+		}
+		if pointer := repeatedMember(json.NewDecoder(bytes.NewReader(body)), ""); pointer != "" {
+			return problem.BadRequest("invalid_input", fmt.Sprintf("%.500s", pointer), "appears twice")
 		}
 		return nil
 	case errors.As(err, &typeErr) && typeErr.Field == "":
@@ -69,8 +73,38 @@ func DecodeObject(body []byte, target any) error {
 func unknownMember(name string, target any) *problem.Problem {
 	name = fmt.Sprintf("%.80s", name)
 	known := strings.Join(members(reflect.TypeOf(target).Elem()), ", ")
-	escaped := strings.NewReplacer("~", "~0", "/", "~1").Replace(name) // RFC 6901
-	return problem.BadRequest("invalid_input", "/"+escaped, fmt.Sprintf("is not a member of this object, which may have %s", known))
+	return problem.BadRequest("invalid_input", "/"+escapePointer.Replace(name), fmt.Sprintf("is not a member of this object, which may have %s", known))
+}
+
+// escapePointer escapes a name for a JSON pointer (RFC 6901).
+var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+// repeatedMember returns the JSON pointer to the first member in the next value of a decoder whose
+// name its object has before; "" = there is none. The value must be valid JSON that json.Unmarshal
+// accepts, which bounds its depth. pointer is that of the value.
+func repeatedMember(d *json.Decoder, pointer string) string {
+	token, _ := d.Token() // the value is valid
+	delimiter, isNested := token.(json.Delim)
+	if !isNested {
+		return ""
+	}
+	names := map[string]bool{}
+	for i := 0; d.More(); i++ {
+		member := strconv.Itoa(i)
+		if delimiter == '{' {
+			name, _ := d.Token()
+			member, _ = name.(string)
+			if names[member] {
+				return pointer + "/" + escapePointer.Replace(member)
+			}
+			names[member] = true
+		}
+		if found := repeatedMember(d, pointer+"/"+escapePointer.Replace(member)); found != "" {
+			return found
+		}
+	}
+	_, _ = d.Token() // the closing delimiter
+	return ""
 }
 
 // members returns the names of the JSON members of a struct, including embedded ones, in its order.

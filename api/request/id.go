@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -86,6 +87,14 @@ func CheckID(pointer, id string) error {
 		return problem.BadRequest("invalid_input", pointer, "must be Unicode text without control characters")
 	}
 	return nil
+}
+
+// CheckSubject validates the subject in the path: CheckID, with the bound of the names of callers.
+func CheckSubject(subject string) error {
+	if len(subject) > auth.MaxNameBytes {
+		return problem.BadRequest("invalid_input", "/subject", fmt.Sprintf("may have at most %d bytes", auth.MaxNameBytes))
+	}
+	return CheckID("/subject", subject)
 }
 
 // isForbidden reports whether an ID must not have a rune. U+FFFD is forbidden because it replaces

@@ -3,10 +3,12 @@ package request
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -28,7 +30,7 @@ func Limit(c *gin.Context) (int, error) {
 	}
 	limit, err := strconv.Atoi(text)
 	if err != nil || limit < 1 || limit > maxPageLimit {
-		return 0, problem.BadRequest("invalid_input", "", fmt.Sprintf("limit must be a number from 1 to %d", maxPageLimit))
+		return 0, problem.InvalidParameter("limit", fmt.Sprintf("limit must be a number from 1 to %d", maxPageLimit))
 	}
 	return limit, nil
 }
@@ -47,7 +49,33 @@ func Flag(c *gin.Context, name string, defaultValue bool) (bool, error) {
 	case "false":
 		return false, nil
 	}
-	return false, problem.BadRequest("invalid_input", "", name+" must be true or false")
+	return false, problem.InvalidParameter(name, name+" must be true or false")
+}
+
+// CheckParameter validates the value of any query parameter: its length, and that it has no control
+// characters and no invalid UTF-8. IDs, names and cursors of other texts do not exist, and a filter
+// with one would select nothing without a sign. The error is a 400.
+func CheckParameter(name, value string) error {
+	limit := stream.MaxIDBytes
+	switch name {
+	case "tenant", "subject":
+		limit = auth.MaxNameBytes
+	case "assignee":
+		limit = auth.MaxNameBytes + len("role:")
+	}
+	var detail string
+	switch {
+	case len(value) > limit:
+		detail = fmt.Sprintf("%s may have at most %d bytes", name, limit)
+	case strings.ContainsFunc(value, isForbidden):
+		detail = name + " must be Unicode text without control characters"
+	default:
+		return nil
+	}
+	if name == "cursor" || name == "after" || name == "waitFor" {
+		return problem.InParameter(name, fmt.Errorf("%w: %s", stream.ErrInvalidCursor, detail))
+	}
+	return problem.InvalidParameter(name, detail)
 }
 
 // CountCursor returns the cursor of a list that only grows at one end: n is the number of items

@@ -59,7 +59,7 @@ func (r *Routes) login(c *gin.Context) {
 	}
 	location, cookie, err := r.Sessions.Begin(c.Request, returnTo)
 	if errors.Is(err, sessions.ErrReturn) {
-		err = problem.BadRequest("invalid_input", "", "the query parameter return "+err.Error())
+		err = problem.InvalidParameter("return", "return "+err.Error())
 	}
 	if err != nil {
 		r.refuse(c, err)

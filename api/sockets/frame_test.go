@@ -36,6 +36,22 @@ func FuzzDecodeRequest(f *testing.F) {
 	})
 }
 
+// TestRepeatedMembersOfFrames: a frame, or an object in it, with two members of one name is refused.
+func TestRepeatedMembersOfFrames(t *testing.T) {
+	t.Parallel()
+	for frame, want := range map[string]string{
+		`{"type":"ping","id":"1","type":"cancel"}`:                                                 "/type",
+		`{"type":"ping","id":"1","id":"2"}`:                                                        "/id",
+		`{"type":"decide","id":"1","decision":"edit","args":{"to":"ann","cc":["bob"],"to":"eve"}}`: "/args/to",
+	} {
+		_, err := decodeFrame([]byte(frame))
+		p, ok := errors.AsType[*problem.Problem](err)
+		if !ok || p.Code != "invalid_frame" || p.Pointer != want || p.Detail != "appears twice" {
+			t.Errorf("%s: got %v, want invalid_frame at %s", frame, err, want)
+		}
+	}
+}
+
 // TestRememberScopesInFrames: the scope of an approval is parsed in a frame as in a decision.
 func TestRememberScopesInFrames(t *testing.T) {
 	t.Parallel()
@@ -53,12 +69,12 @@ func TestRememberScopesInFrames(t *testing.T) {
 }
 
 // TestErrorFrameHasMembersOfProblem: an error frame has every member of a problem, except the RFC
-// 9457 members that a frame does not need, and the mistakes of a definition, which frames do not
-// publish.
+// 9457 members that a frame does not need, the parameter of a query, which frames do not have, and
+// the mistakes of a definition, which frames do not publish.
 func TestErrorFrameHasMembersOfProblem(t *testing.T) {
 	t.Parallel()
 	p := problem.Problem{
-		Type: "about:blank", Title: "Conflict", Status: 409, Code: "interrupted", Detail: "detail", Pointer: "/input", Errors: []problem.Mistake{{Detail: "x"}},
+		Type: "about:blank", Title: "Conflict", Status: 409, Code: "interrupted", Detail: "detail", Pointer: "/input", Parameter: "after", Errors: []problem.Mistake{{Detail: "x"}},
 		ActiveRun: "r1", PendingToolCallIDs: []string{"c1"}, Recorded: "recorded", Counted: true, Rule: "owner", Quota: "runs", Limit: 1, Used: 1,
 		RateLimit: "r", RateLimitPolicy: "p", RetryAfter: 1, Challenge: "Bearer",
 	}
@@ -81,7 +97,7 @@ func TestErrorFrameHasMembersOfProblem(t *testing.T) {
 	}
 	sent := members(refusalOf(&clientFrame{ID: "1"}, &p))
 	for name, want := range members(p) {
-		if name != "type" && name != "title" && name != "errors" && !reflect.DeepEqual(sent[name], want) {
+		if name != "type" && name != "title" && name != "errors" && name != "parameter" && !reflect.DeepEqual(sent[name], want) {
 			t.Errorf("%s of the frame: got %v, want %v", name, sent[name], want)
 		}
 	}

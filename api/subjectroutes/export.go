@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/audit/store"
+	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/stream"
@@ -46,6 +47,7 @@ const (
 	kindDecision     = "decision"
 	kindShare        = "share"
 	kindSchedule     = "schedule"
+	kindSession      = "session"
 	kindAuditEntry   = "auditEntry"
 	kindProgress     = "progress"
 	kindManifest     = "manifest"
@@ -64,14 +66,17 @@ type line struct {
 	// conversation has it.
 	SupersededBy string `json:"supersededBy,omitempty"`
 	// SentAt is the time of a contribution.
-	SentAt time.Time       `json:"sentAt,omitzero"`
-	State  json.RawMessage `json:"state,omitempty"`
+	SentAt time.Time `json:"sentAt,omitzero"`
+	// State is the state of a thread of the subject, or one that the subject has sent to a thread of
+	// another owner (contribution).
+	State json.RawMessage `json:"state,omitempty"`
 	// Access is that of a share that names the subject.
 	Access     stream.AccessLevel `json:"access,omitempty"`
 	ApprovalID string             `json:"approvalId,omitempty"`
 	ToolName   string             `json:"toolName,omitempty"`
 	Decision   *inbox.Decision    `json:"decision,omitempty"`
 	Schedule   *schedules.Stored  `json:"schedule,omitempty"`
+	Session    *sessions.Summary  `json:"session,omitempty"`
 	Entry      json.RawMessage    `json:"entry,omitempty"`
 	*manifest
 }
@@ -117,7 +122,7 @@ func (r *Routes) exportSubject(c *gin.Context) error {
 		Routes: r, c: c, tenant: request.Caller(ctx).Tenant, subject: request.Segment(c, "subject"), out: bufio.NewWriterSize(c.Writer, exportBuffer),
 		digest: sha256.New(), counts: map[string]int{}, exported: map[string]bool{}, sentAt: time.Now(),
 	}
-	if err := request.CheckID("/subject", e.subject); err != nil {
+	if err := request.CheckSubject(e.subject); err != nil {
 		return err
 	}
 	if err := r.Access.CheckSubject(ctx, e.subject); err != nil {
@@ -143,6 +148,9 @@ func (e *export) write(ctx context.Context) error {
 	err := e.eachSchedule(ctx, e.tenant, e.subject, func(s *schedules.Stored, _ bool) error {
 		return e.add(line{Kind: kindSchedule, Schedule: s})
 	})
+	if err == nil {
+		err = e.addSessions()
+	}
 	if err != nil {
 		return err
 	}
@@ -206,6 +214,19 @@ func (e *export) progress() error {
 	err := e.out.Flush()
 	e.c.Writer.Flush()
 	return err
+}
+
+// addSessions adds the sessions of the subject's browsers that have not ended.
+func (e *export) addSessions() error {
+	if e.Sessions == nil {
+		return nil
+	}
+	for _, s := range e.Sessions.OfSubject(e.tenant, e.subject) {
+		if err := e.add(line{Kind: kindSession, Session: &s}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // addThread adds a thread of the subject, or what the subject has contributed to one of another
@@ -279,7 +300,7 @@ func (e *export) addMessages(thread stream.Thread, messages []agui.Message, supe
 }
 
 // addContributions adds the shares of a thread of another owner that name the subject, and the
-// messages that the subject has sent to it.
+// messages and states that the subject has sent to it.
 func (e *export) addContributions(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot, access stream.Access) error {
 	for _, s := range access.Shares {
 		if s.Subject != e.subject {
@@ -298,7 +319,7 @@ func (e *export) addContributions(ctx context.Context, thread stream.Thread, sna
 		if err != nil {
 			return err
 		}
-		if err := e.add(line{Kind: kindContribution, ThreadID: thread.ID, Message: &sent.Message, SentAt: sent.Time.UTC()}); err != nil {
+		if err := e.add(line{Kind: kindContribution, ThreadID: thread.ID, Message: sent.Message, State: sent.State, SentAt: sent.Time.UTC()}); err != nil {
 			return err
 		}
 	}

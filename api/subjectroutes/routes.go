@@ -72,7 +72,7 @@ func (r *Routes) deleteSubject(c *gin.Context) error {
 	if err := r.Access.CheckTenant(ctx, policy.DeleteSubject); err != nil {
 		return err
 	}
-	if err := request.CheckID("/subject", w.subject); err != nil {
+	if err := request.CheckSubject(w.subject); err != nil {
 		return err
 	}
 	isDryRun, err := request.Flag(c, "dryRun", false)
@@ -203,6 +203,9 @@ func (w *work) deleteThread(ctx context.Context, thread stream.Thread) error {
 func (w *work) leaveThread(ctx context.Context, thread stream.Thread) error {
 	names := func(s stream.Share) bool { return s.Subject == w.subject }
 	access, err := w.accessTo(ctx, thread)
+	if errors.Is(err, stream.ErrGone) { // the thread is being deleted
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (r *Routes) deleteThread(c *gin.Context) error {
 	if err == nil {
 		err = r.access.Check(ctx, thread, policy.ManageThread)
 	}
-	wasInterrupted := errors.Is(err, stream.ErrKeyDestroyed)
+	wasInterrupted := errors.Is(err, stream.ErrUnfinishedPurge)
 	if err != nil && !wasInterrupted {
 		return err
 	}
@@ -30,8 +30,8 @@ func (r *Routes) deleteThread(c *gin.Context) error {
 		return err
 	}
 	if wasInterrupted {
-		// An earlier deletion has destroyed the thread's key, and with it the name of the owner. Its
-		// caller was allowed to delete the thread, so any caller may remove the rest.
+		// The caller of the earlier deletion was allowed to delete the thread, so any caller may
+		// remove the rest. The name of the owner may be destroyed with the key.
 		err = r.deletion.Finish(ctx, thread)
 	} else {
 		err = r.deletion.Delete(ctx, thread, snap)

@@ -48,7 +48,7 @@ func readFilter(c *gin.Context) (threads.Filter, error) {
 	switch filter.Status {
 	case "", stream.StatusRunning, stream.StatusPaused, stream.StatusWaiting, stream.StatusIdle:
 	default:
-		return filter, problem.BadRequest("invalid_input", "", "status must be running, paused, waiting or idle")
+		return filter, problem.InvalidParameter("status", "status must be running, paused, waiting or idle")
 	}
 	var err error
 	if filter.After, err = readTime(c, "updatedAfter"); err != nil {
@@ -66,7 +66,7 @@ func readTime(c *gin.Context, name string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return t, problem.BadRequest("invalid_input", "", name+" must be a time, such as 2026-11-21T09:30:00Z")
+		return t, problem.InvalidParameter(name, name+" must be a time, such as 2026-11-21T09:30:00Z")
 	}
 	return t, nil
 }
@@ -205,7 +205,7 @@ func (r *Routes) latestThread(c *gin.Context) (stream.Thread, *snapshot.Snapshot
 	if err != nil {
 		return thread, nil, err
 	}
-	if err := r.finder.AwaitEffect(c.Request.Context(), thread, c.Query("waitFor")); err != nil {
+	if err := problem.InParameter("waitFor", r.finder.AwaitEffect(c.Request.Context(), thread, c.Query("waitFor"))); err != nil {
 		return thread, nil, err
 	}
 	snap, err := r.finder.Snapshots.Latest(c.Request.Context(), thread, 0)

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/encryption"
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/connect"
+	"github.com/perdure/perdure/internal/process/telemetry"
 )
 
 // keysCommand returns the command "perdure keys".
@@ -30,7 +31,8 @@ func keysCommand(environ []string) *cobra.Command {
 - threads: give every thread a new key, for what is written from now on
 
 The command uses NATS, not the API. It reads the variables of a worker: PERDURE_ENCRYPTION_KEYS, PERDURE_STREAM, NATS_URL
-and the other variables of NATS. If it is interrupted, run it again.`,
+and the other variables of NATS and OpenTelemetry. With the roles of deploy/nats, it needs NATS_USER=perdure-admin. If it
+is interrupted, run it again.`,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"operator", "tenants", "threads"},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,7 +52,14 @@ func rotateKeys(cmd *cobra.Command, level string, environ []string) error {
 	if cfg.EncryptionKeys() == "" {
 		return &config.VariableError{Name: config.EncryptionKeysName, Err: errors.New("must be set")}
 	}
-	nc, err := connect.DialNATS(ctx, cfg, "perdure-keys", slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+	logger := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	// Sends the entry of the rotation to a collector. The writer must be closed before the shutdown.
+	tel, err := telemetry.Start(ctx, "perdure-keys", cfg.Getenv)
+	if err != nil {
+		return err
+	}
+	defer tel.Shutdown(context.WithoutCancel(ctx), logger)
+	nc, err := connect.DialNATS(ctx, cfg, "perdure-keys", logger)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +17,7 @@ import (
 )
 
 // TestRolesOfNATS: with the deployed permissions, the API and the worker do all that they must, and
-// neither can do what belongs to the other one. The output of a process that lacks a permission
+// neither can do what belongs to the other one. The administrator rotates keys. The output of a process that lacks a permission
 // fails every test of a cluster (kit.Output).
 func TestRolesOfNATS(t *testing.T) {
 	t.Parallel()
@@ -25,6 +28,7 @@ func TestRolesOfNATS(t *testing.T) {
 	g := c.StartAPI(t)
 	c.StartWorker(t)
 	useEachFeature(t, g)
+	rotateKeys(t, c)
 
 	const linkKey = "$KV.PERDURE_links.key"
 	admin := dialAs(t, c, "perdure-admin")
@@ -69,6 +73,20 @@ func TestRolesOfNATS(t *testing.T) {
 				err = nc.LastError()
 			}
 			wantViolation(t, user+" subscribes to "+subject, err)
+		}
+	}
+}
+
+// rotateKeys replaces the keys of all levels as the administrator.
+func rotateKeys(t *testing.T, c *kit.Cluster) {
+	t.Helper()
+	for _, level := range []string{"threads", "tenants", "operator"} {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(c.Programs, "perdure"), "keys", "rotate", level)
+		cmd.Env = append(os.Environ(), "NATS_URL="+c.Addrs.NATS, "NATS_USER=perdure-admin", "NATS_PASSWORD="+kit.NATSPassword)
+		cmd.Env = append(cmd.Env, c.Env...)
+		out, err := cmd.CombinedOutput()
+		if err != nil || strings.Contains(string(out), "level=") {
+			t.Errorf("keys rotate %s: got %v, %s, want no error and no line of the log", level, err, out)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func TestGuideCommands(t *testing.T) {
 	for _, page := range []string{
 		"concepts/runs", "concepts/streams", "guides/approvals", "guides/deploying", "guides/inbox", "guides/notifications", "guides/questions",
 		"guides/schedules", "guides/testing", "guides/authentication", "guides/observability", "guides/client-tools", "guides/pipelines",
-		"guides/troubleshooting",
+		"guides/retention", "guides/troubleshooting",
 	} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
@@ -126,6 +126,7 @@ func startGuide(t *testing.T, guideText string) *guide {
 		t.Fatal(err)
 	}
 	saveDefinitions(t, g.at.Agents, guideText)
+	g.saveRetention(guideText)
 	g.at.Start(t)
 	t.Cleanup(func() { // not inspected: the guides leave approvals open
 		if err := g.at.Stop(); err != nil {
@@ -151,6 +152,23 @@ func saveDefinitions(t *testing.T, folder, text string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// retentionFile matches the file that a page tells the reader to name in PERDURE_RETENTION_FILE.
+var retentionFile = regexp.MustCompile("(?ms)name it in `PERDURE_RETENTION_FILE`:\n\n```yaml\n(.*?)^```$")
+
+// saveRetention gives Perdure the file of times to live that a page has.
+func (g *guide) saveRetention(text string) {
+	g.t.Helper()
+	rules := retentionFile.FindStringSubmatch(text)
+	if rules == nil {
+		return
+	}
+	file := filepath.Join(g.dir, "retention.yaml")
+	if err := os.WriteFile(file, []byte(rules[1]), 0o600); err != nil {
+		g.t.Fatal(err)
+	}
+	g.at.Env = append(g.at.Env, "PERDURE_RETENTION_FILE="+file)
 }
 
 // runBlock runs the commands or the program of a block. A run and a program print what the page

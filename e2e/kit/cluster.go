@@ -22,7 +22,7 @@ var Programs string
 // buildCluster builds the programs of a cluster. It does not use the race detector, with which the
 // servers take minutes to build.
 var buildCluster = sync.OnceValue(func() error {
-	return build("./cmd/api", "./cmd/worker", "./e2e/servers", "./e2e/servers/nats", "./e2e/servers/temporal")
+	return build("./cmd/api", "./cmd/worker", "./cmd/perdure", "./e2e/servers", "./e2e/servers/nats", "./e2e/servers/temporal")
 })
 
 // BuildCluster builds the programs of a cluster once.

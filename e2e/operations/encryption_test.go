@@ -3,6 +3,7 @@ package operations
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,10 +19,11 @@ const (
 	secondKey = "base64key://HxwdHhobGBkWFxQVEhMQEQ4PDA0KCwgJBgcEBQIDAAE="
 )
 
-// encryptedPerdure is a process whose log is encrypted. Its keys are in a file.
+// encryptedPerdure is a process whose log is encrypted. Its keys are in a file. Rotations send their
+// entries of the audit log to the collector, a URL; "" = to none.
 type encryptedPerdure struct {
 	*kit.Perdure
-	data, keys string
+	data, keys, collector string
 }
 
 // startEncrypted starts a process with keys of the operator.
@@ -64,7 +66,7 @@ func (p *encryptedPerdure) rotate(t *testing.T, level, want string) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), p.Program, "keys", "rotate", level)
-	cmd.Env = append(os.Environ(), "NATS_URL="+addresses.NATS, "PERDURE_ENCRYPTION_KEYS_FILE="+p.keys)
+	cmd.Env = append(os.Environ(), "NATS_URL="+addresses.NATS, "PERDURE_ENCRYPTION_KEYS_FILE="+p.keys, "OTEL_EXPORTER_OTLP_ENDPOINT="+p.collector)
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
 		t.Fatalf("keys rotate %s = %s, %v, want %q", level, out, err, want)
 	}
@@ -72,10 +74,15 @@ func (p *encryptedPerdure) rotate(t *testing.T, level, want string) {
 
 // TestEncryptedLog: no file of the data directory has content, neither while a run streams, nor while
 // it waits for an approval, nor after the thread was deleted. All levels of keys are rotated during
-// the runs, and the process restarts with another key of the operator.
+// the runs, and the process restarts with another key of the operator. A collector receives
+// the entries of the rotations.
 func TestEncryptedLog(t *testing.T) {
 	t.Parallel()
 	p := startEncrypted(t, firstKey)
+	collector := &kit.Traces{Arrived: make(chan struct{})}
+	endpoint := httptest.NewServer(collector)
+	t.Cleanup(endpoint.Close)
+	p.collector = endpoint.URL
 	slow, answer := kit.NewInput(kit.Marked("Slowly, please.")), kit.Marked(strings.Repeat("bit by bit, ", 40))
 	large := kit.NewInput(kit.LongText(200_000))
 	kit.SharedModel.AnswerWith(t, large.Messages[0].Content, kit.Marked("Read."))
@@ -106,6 +113,7 @@ func TestEncryptedLog(t *testing.T) {
 			t.Errorf("entries of the rotations:\n%s\nwant one with %s", rotations, detail)
 		}
 	}
+	collector.AwaitRecord(t, "keys.rotate accepted")
 	waiting.Approve(t)
 	kit.WantMessages(t, []kit.Message{slow.Messages[0], kit.AssistantMessage(answer)}, p.MessagesOf(t, slow.ThreadID))
 

@@ -87,6 +87,11 @@ func TestUsersSignInWithABrowser(t *testing.T) {
 	if len(threads.Items) != 1 || threads.Items[0].ThreadID != in.ThreadID {
 		t.Errorf("threads of ann = %+v, want her own", threads)
 	}
+	var export string
+	page.Evaluate(`fetch("/v1/subjects/ann/export").then((r) => r.text())`, &export)
+	if strings.Count(export, `"kind":"session"`) != 1 || !strings.Contains(export, `"roles":["finance"]`) || strings.Contains(export, cookie.Value) {
+		t.Errorf("export of ann:\n%s\nwant her session without its token", export)
+	}
 
 	wantForgeriesRefused(t, b, origin)
 

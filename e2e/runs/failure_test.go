@@ -160,3 +160,29 @@ func TestMisspelledNames(t *testing.T) {
 		t.Errorf("end of the run = %s, want tool_unavailable with the missing tool", last.Data)
 	}
 }
+
+// TestUnpublishedAgents: a run whose agent names one that is not published fails at once, and says
+// which. It does not wait, as for a tool that a worker may bring.
+func TestUnpublishedAgents(t *testing.T) {
+	t.Parallel()
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Agents, p.Flags, p.Env = t.TempDir(), []string{"--known", "nobody"}, []string{"PERDURE_TOOL_GRACE=1h"}
+	for name, rest := range map[string]string{
+		"chief":  "model: scripted/demo\ntools: [\"agent:nobody\"]\n",
+		"desk":   "model: scripted/demo\ntools: [\"handoff:nobody\"]\n",
+		"editor": "steps:\n  - {name: draft, agent: nobody}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(p.Agents, name+".yaml"), []byte("name: "+name+"\n"+rest), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.InspectAtEnd(t)
+	p.Start(t)
+	for _, name := range []string{"chief", "desk", "editor"} {
+		f := p.FollowAgent(t, "/v1/agents/"+name+"/runs", kit.NewInput(kit.Marked("What is 1+1?")))
+		f.Finish(t)
+		if last := f.Events[len(f.Events)-1]; last.Member("code") != "agent_unavailable" || !strings.Contains(last.Member("message"), `unknown agent "nobody"`) {
+			t.Errorf("end of the run of %s = %s, want agent_unavailable with the missing agent", name, last.Data)
+		}
+	}
+}

@@ -60,12 +60,12 @@ func (e *environment) agentCommand(use, short string, run func(cmd *cobra.Comman
 
 // showAgent returns "agents show".
 func (e *environment) showAgent() *cobra.Command {
-	var revision string
+	var revision, scope string
 	cmd := e.agentCommand("show AGENT", "Show an agent, or a revision of it in full", func(cmd *cobra.Command, c *client.Client, agent string) error {
 		if revision != "" {
-			return e.showDefinition(cmd, c, agent, revision)
+			return e.showDefinition(cmd, c, client.Scope(scope), agent, revision)
 		}
-		a, err := c.Agent(cmd.Context(), agent)
+		a, err := c.Agent(cmd.Context(), client.Scope(scope), agent)
 		if err != nil {
 			return err
 		}
@@ -76,19 +76,26 @@ func (e *environment) showAgent() *cobra.Command {
 		})
 	})
 	cmd.Flags().StringVar(&revision, "revision", "", "show the definition of this revision, as YAML")
+	readScope(cmd, &scope)
 	return cmd
 }
 
+// readScope adds the flag --scope to a command that reads an agent.
+func readScope(cmd *cobra.Command, scope *string) {
+	cmd.Flags().StringVar(scope, "scope", "", "`platform or tenant`: the agent of all tenants, or that of your tenant; default: your tenant's, else the platform's")
+	completeWords(cmd, "scope", string(client.ScopePlatform), string(client.ScopeTenant))
+}
+
 // showDefinition shows the definition of a revision, as YAML or with --json as JSON.
-func (e *environment) showDefinition(cmd *cobra.Command, c *client.Client, agent, revision string) error {
+func (e *environment) showDefinition(cmd *cobra.Command, c *client.Client, scope client.Scope, agent, revision string) error {
 	if e.json {
-		text, err := c.DefinitionJSON(cmd.Context(), agent, revision)
+		text, err := c.DefinitionJSON(cmd.Context(), scope, agent, revision)
 		if err != nil {
 			return err
 		}
 		return document(cmd.OutOrStdout(), text)
 	}
-	text, err := c.Definition(cmd.Context(), agent, revision)
+	text, err := c.Definition(cmd.Context(), scope, agent, revision)
 	if err != nil {
 		return err
 	}
@@ -215,8 +222,9 @@ func readFile(name string) ([]byte, error) {
 // listRevisions returns "agents revisions".
 func (e *environment) listRevisions() *cobra.Command {
 	var p client.Paging
+	var scope string
 	cmd := e.agentCommand("revisions AGENT", "List the revisions of an agent, newest first", func(cmd *cobra.Command, c *client.Client, agent string) error {
-		list, err := c.Revisions(cmd.Context(), agent, p)
+		list, err := c.Revisions(cmd.Context(), client.Scope(scope), agent, p)
 		if err != nil {
 			return err
 		}
@@ -227,12 +235,13 @@ func (e *environment) listRevisions() *cobra.Command {
 		return e.printResult(cmd, list.JSON, list.Value.NextCursor, rows)
 	})
 	paging(cmd, &p)
+	readScope(cmd, &scope)
 	return cmd
 }
 
 // diffAgent returns "agents diff".
 func (e *environment) diffAgent() *cobra.Command {
-	var from string
+	var from, scope string
 	cmd := &cobra.Command{
 		Use: "diff AGENT [REVISION]", Short: "Show the changes of a revision, by default the current one", Args: cobra.RangeArgs(1, 2),
 		ValidArgsFunction: e.completeAgents,
@@ -245,13 +254,13 @@ func (e *environment) diffAgent() *cobra.Command {
 			if len(args) > 1 {
 				revision = args[1]
 			} else {
-				a, err := c.Agent(cmd.Context(), args[0])
+				a, err := c.Agent(cmd.Context(), client.Scope(scope), args[0])
 				if err != nil {
 					return err
 				}
 				revision = a.Value.Revision
 			}
-			text, err := c.Diff(cmd.Context(), args[0], revision, from)
+			text, err := c.Diff(cmd.Context(), client.Scope(scope), args[0], revision, from)
 			if err != nil {
 				return err
 			}
@@ -266,5 +275,6 @@ func (e *environment) diffAgent() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "compare with this revision; default: the replaced one")
+	readScope(cmd, &scope)
 	return cmd
 }

@@ -431,3 +431,37 @@ func TestDefinitions(t *testing.T) {
 	run(t, environ, many+"---\nname: c\nmodell: m\n", "agents", "put", good, "-").want(t, exitUsage, "", `unknown key "modell"`)
 	run(t, environ, many, "agents", "put", good, "-").want(t, exitUsage, "", "agent a is also defined in "+good)
 }
+
+// TestAgentsOfAScope: every command that reads an agent finds the one of the scope, and by default
+// leaves the choice to the server.
+func TestAgentsOfAScope(t *testing.T) {
+	t.Parallel()
+	handlers := map[string]func(http.ResponseWriter, *http.Request){}
+	for query, name := range map[string]string{"": "default", "scope=platform": "platform", "scope=tenant": "tenant"} {
+		add := func(path string, handler func(http.ResponseWriter, *http.Request)) {
+			if query != "" {
+				path += "?" + query
+			}
+			handlers["GET /v1/agents/desk"+path] = handler
+		}
+		text := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(name + " text\n")) }
+		add("", respondWith(`{"name":"desk","revision":"`+name+`-r"}`))
+		add("/revisions", respondWith(`{"items":[{"revision":"`+name+`-r","publishedAt":"2026-01-01T00:00:00Z"}]}`))
+		add("/revisions/"+name+"-r", text)
+		add("/revisions/"+name+"-r/diff", text)
+	}
+	environ := serve(t, handlers)
+	for scope, flags := range map[string][]string{"default": nil, "platform": {"--scope", "platform"}, "tenant": {"--scope", "tenant"}} {
+		for _, tt := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"show", "desk"}, scope + "-r"}, {[]string{"show", "desk", "--revision", scope + "-r"}, scope + " text"},
+			{[]string{"revisions", "desk"}, scope + "-r"}, {[]string{"diff", "desk"}, scope + " text"},
+		} {
+			if got := run(t, environ, "", append(append([]string{"agents"}, tt.args...), flags...)...); got.code != 0 || !strings.Contains(got.out, tt.want) {
+				t.Errorf("agents %q %q: got %+v, want %q", tt.args, flags, got, tt.want)
+			}
+		}
+	}
+}

@@ -26,7 +26,7 @@ func (e *environment) holdCommand() *cobra.Command {
 		}
 		return e.printHold(cmd, answer)
 	})
-	set.Flags().StringVar(&reason, "reason", "", "why, at most 1000 bytes")
+	set.Flags().StringVar(&reason, "reason", "", "why, at most 1000 bytes: a hold must have one")
 	release := e.holdAction("release"+what, "Release the legal hold on a thread, or on the tenant", func(cmd *cobra.Command, c *client.Client, thread string) error {
 		return c.ReleaseHold(cmd.Context(), thread)
 	})

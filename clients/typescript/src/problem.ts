@@ -1,6 +1,6 @@
 /**
  * A problem document of the server (RFC 9457). `code` is stable and names the kind of the problem. `detail` is a text for
- * people. `pointer` (RFC 6901) names the invalid member of the input.
+ * people. `pointer` (RFC 6901) names the invalid member of the input, `parameter` the invalid query parameter.
  */
 export interface Problem {
   type?: string;
@@ -9,6 +9,7 @@ export interface Problem {
   code: string;
   detail?: string;
   pointer?: string;
+  parameter?: string;
   /** The active run of the thread, with code `busy`. */
   activeRun?: string;
   /** The recorded answer or decision, with status 409. */

@@ -15,7 +15,7 @@ import (
 // Hold is a legal hold. A thread with a hold, or of a tenant with one, cannot be deleted. The audit
 // entries of a tenant do not expire while the tenant, or one of its threads, has a hold.
 type Hold struct {
-	Reason string `json:"reason,omitempty"`
+	Reason string `json:"reason"`
 	// By is the subject that has set the hold.
 	By string    `json:"by,omitempty"`
 	At time.Time `json:"at"`

@@ -192,20 +192,26 @@ func (x *index) endedBy(l oidc.Logout) []string {
 
 // matching returns the IDs of the sessions for which match is true, oldest first.
 func (x *index) matching(match func(*entry) bool) []string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var found []*entry
-	for _, e := range x.sessions {
-		if match(e) {
-			found = append(found, e)
-		}
-	}
-	slices.SortFunc(found, func(a, b *entry) int { return cmp.Or(a.started.Compare(b.started), strings.Compare(a.id, b.id)) })
+	found := x.entries(match)
 	ids := make([]string, len(found))
 	for i, e := range found {
 		ids[i] = e.id
 	}
 	return ids
+}
+
+// entries returns copies of the sessions for which match is true, oldest first.
+func (x *index) entries(match func(*entry) bool) []entry {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var found []entry
+	for _, e := range x.sessions {
+		if match(e) {
+			found = append(found, *e)
+		}
+	}
+	slices.SortFunc(found, func(a, b entry) int { return cmp.Or(a.started.Compare(b.started), strings.Compare(a.id, b.id)) })
+	return found
 }
 
 // close ends all contexts and timers.
