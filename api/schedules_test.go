@@ -200,6 +200,8 @@ func TestTemporalDoesNotHaveScheduleContent(t *testing.T) {
 	if !strings.Contains(string(made.Input), "Good morning.") {
 		t.Errorf("input = %q, want text with %q", string(made.Input), "Good morning.")
 	}
+	action := node.temporal.clock.schedules[schedules.TemporalID("alpha", "s")].Schedule.Action.(*client.ScheduleWorkflowAction)
+	wantEqual(t, "fairness key of the firing", action.Priority.FairnessKey, "alpha")
 	in := node.firingOf("alpha", "s")
 	wantEqual(t, "tenant of the firing in Temporal", in.Tenant, "alpha")
 	wantEqual(t, "schedule of the firing in Temporal", in.Schedule, "s")
