@@ -3,6 +3,7 @@ package api_test
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -498,6 +499,10 @@ func TestSchedulesAreListedInPages(t *testing.T) {
 		t.Errorf("schedules of all pages = %q, want %q", got, "s0 s1 s2")
 	}
 	node.do(http.MethodGet, "/v1/schedules?limit=0", "").wantRefusal(t, "no limit", 400, "invalid_input", "")
+	ofTenant := func(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
+	for _, cursor := range []string{"x", "s0", "%25", ofTenant("s0"), ofTenant("other.s0"), ofTenant("default.s.0"), ofTenant("default.")} {
+		node.do(http.MethodGet, "/v1/schedules?cursor="+cursor, "").wantRefusal(t, "cursor "+cursor, http.StatusBadRequest, "invalid_cursor", "")
+	}
 }
 
 // TestUnsafeRetryIsNamed: a 503 says that a repetition is safe only if it has no second
