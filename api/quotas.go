@@ -15,9 +15,10 @@ import (
 // newMeter returns the meter of the quotas that this server can count.
 func (s *Server) newMeter() *quota.Meter {
 	counts := map[quota.Name]quota.Count{
-		quota.Streams: func(_ context.Context, tenant string) (int64, error) { return int64(s.streams.Open(tenant)), nil },
-		quota.Sockets: func(_ context.Context, tenant string) (int64, error) { return int64(s.sockets.Open(tenant)), nil },
-		quota.Agents:  func(_ context.Context, tenant string) (int64, error) { return int64(s.Catalog.Count(tenant)), nil },
+		quota.Streams:         func(_ context.Context, tenant string) (int64, error) { return int64(s.streams.Open(tenant)), nil },
+		quota.Sockets:         func(_ context.Context, tenant string) (int64, error) { return int64(s.sockets.Open(tenant)), nil },
+		quota.Agents:          func(_ context.Context, tenant string) (int64, error) { return int64(s.Catalog.Count(tenant)), nil },
+		quota.DefinitionBytes: func(_ context.Context, tenant string) (int64, error) { return s.Catalog.Bytes(tenant), nil },
 	}
 	if s.LogBytes != nil {
 		counts[quota.LogBytes] = s.LogBytes
@@ -36,10 +37,14 @@ func (s *Server) newMeter() *quota.Meter {
 			return int64(waiting), nil
 		}
 	}
-	if s.Schedules != nil {
-		counts[quota.Schedules] = func(ctx context.Context, tenant string) (int64, error) {
-			n, err := s.Schedules.Count(ctx, tenant)
-			return int64(n), err
+	if counter := s.ScheduleCounts; counter != nil {
+		counts[quota.Schedules] = func(_ context.Context, tenant string) (int64, error) {
+			all, _ := counter.Counts(tenant)
+			return all, nil
+		}
+		counts[quota.Firings] = func(_ context.Context, tenant string) (int64, error) {
+			_, perHour := counter.Counts(tenant)
+			return perHour, nil
 		}
 	}
 	return &quota.Meter{Table: s.Quotas, Counts: counts}

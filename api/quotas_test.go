@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/perdure/perdure/agui"
@@ -117,13 +119,82 @@ func TestWaitingThreadContinuesAtQuota(t *testing.T) {
 	}
 }
 
-// TestSchedulesAndAgentsHaveQuotas: a schedule beyond the quota is refused, and a repeated one is not;
-// the same holds for agents of the platform.
-func TestSchedulesAndAgentsHaveQuotas(t *testing.T) {
+// TestAgentsHaveQuotas: a new agent beyond the quota of agents is refused, and a revision beyond that of
+// the definitions' bytes. To publish the current revision again is not refused.
+func TestAgentsHaveQuotas(t *testing.T) {
 	t.Parallel()
-	node := setup(t, quotasOf(t, "default: {agents: 1}"))
+	node := setup(t, quotasOf(t, "default: {agents: 1, definitionBytes: 2000}"))
 	node.do(http.MethodPut, "/v1/agents/b", "name: b\nmodel: test/m\n").wantExceeded(t, "second agent", "agents", 1)
-	node.do(http.MethodPut, "/v1/agents/a", "name: a\nmodel: test/m\ndescription: changed\n").wantStatus(t, "change of the first", http.StatusOK)
+	put := func(n int) answer {
+		return node.do(http.MethodPut, "/v1/agents/a", fmt.Sprintf("name: a\nmodel: test/m\ndescription: %s %d\n", strings.Repeat("x", 600), n))
+	}
+	n := 0
+	for put(n).status == http.StatusOK {
+		n++
+	}
+	refused := put(n)
+	if p := refused.problem; n < 1 || n > 3 || refused.status != http.StatusTooManyRequests || p.Quota != "definitionBytes" || p.Limit != 2000 || p.Used < 600 {
+		t.Errorf("revision %d: got %d %s, want that 2,000 bytes have at most 3", n, refused.status, refused.body)
+	}
+	put(n-1).wantStatus(t, "the current revision again", http.StatusOK)
+	if again := put(n); again.problem.Used != refused.problem.Used {
+		t.Errorf("bytes after refused requests: got %d, want %d", again.problem.Used, refused.problem.Used)
+	}
+}
+
+// TestSchedulesHaveQuotas: a schedule beyond the quota is refused, and so are schedules that would fire more
+// often than the quota of firings, however they are written. A change that fires less often is not refused.
+func TestSchedulesHaveQuotas(t *testing.T) {
+	t.Parallel()
+	node := setup(t, quotasOf(t, "default: {schedules: 3, firingsPerHour: 100}"))
+	every := func(id, every string) string {
+		return scheduleWith(t, map[string]any{"id": id, "cron": []string{}, "intervals": []any{map[string]string{"every": every}}})
+	}
+	post := func(body string) answer { return node.do(http.MethodPost, "/v1/schedules", body) }
+	tooOften := func(what string, a answer, used int64) {
+		t.Helper()
+		got := fmt.Sprintln(a.status, a.problem.Code, a.problem.Quota, a.problem.Limit, a.problem.Used, a.header.Get("RateLimit-Policy"), a.header.Get("RateLimit"))
+		wantEqual(t, what, got, fmt.Sprintf("429 quota_exceeded firingsPerHour 100 %d \"firingsPerHour\";q=100 \"firingsPerHour\";r=%d\n", used, 100-used))
+	}
+	tooOften("every second", post(every("s", "1s")), 0)
+	tooOften("a calendar of seconds", post(scheduleWith(t, map[string]any{"cron": []string{}, "calendars": []any{map[string]string{"second": "*/10", "minute": "*/3"}}})), 0)
+	post(every("minute", "1m")).wantStatus(t, "each minute", http.StatusCreated)
+	post(every("minute", "1m")).wantStatus(t, "each minute again", http.StatusOK)
+	tooOften("a second one each minute", post(every("s", "1m")), 60)
+	post(every("rare", "24h")).wantStatus(t, "once a day", http.StatusCreated)
+	put := func(id, interval string) answer {
+		return node.do(http.MethodPut, "/v1/schedules/"+id, every(id, interval))
+	}
+	tooOften("a change", put("rare", "1m"), 61)
+	put("minute", "2m").wantStatus(t, "a change to less often", http.StatusOK)
+	put("rare", "1m").wantStatus(t, "the change after that", http.StatusOK)
+	post(every("third", "24h")).wantStatus(t, "a third one", http.StatusCreated)
+	post(every("fourth", "24h")).wantExceeded(t, "a fourth one", "schedules", 3)
+	if a := node.do(http.MethodGet, "/v1/quotas", ""); !strings.Contains(a.body, `{"quota":"schedules","used":3,"limit":3},{"quota":"firingsPerHour","used":91,"limit":100}`) {
+		t.Errorf("quotas = %s, want three schedules and 91 firings", a.body)
+	}
+	trigger := func() answer { return node.do(http.MethodPost, "/v1/schedules/third/trigger", "{}") }
+	trigger().wantStatus(t, "a trigger", http.StatusNoContent)
+	a := trigger()
+	wantEqual(t, "a second trigger", fmt.Sprintln(a.status, a.problem.Code, a.header.Get("RateLimit-Policy")), "429 rate_limited \"firingsPerHour\";q=1;w=60\n")
+}
+
+// TestConcurrentSchedulesRespectQuota: requests that arrive together do not exceed the quota of firings.
+func TestConcurrentSchedulesRespectQuota(t *testing.T) {
+	t.Parallel()
+	node := setup(t, quotasOf(t, "default: {firingsPerHour: 120}"))
+	var group sync.WaitGroup
+	var created atomic.Int64
+	for i := range 10 {
+		body := scheduleWith(t, map[string]any{"id": fmt.Sprint("s", i), "cron": []string{"* * * * *"}})
+		group.Go(func() {
+			if node.do(http.MethodPost, "/v1/schedules", body).status == http.StatusCreated {
+				created.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	wantEqual(t, "schedules that were created", created.Load(), 2)
 }
 
 // TestQuotasAreShown: a caller sees the quotas of its tenant, and an administrator of the platform

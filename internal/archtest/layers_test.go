@@ -97,7 +97,7 @@ var layers = []layer{
 	{"api", []string{"internal/control/quota", "internal/audit/store", "internal/audit", "api/...", "runs", "agui", "agui/protobuf", "agents/...", "stream/...", "internal/auth", "internal/auth/policy", "internal/auth/principals", "internal/auth/sessions", "internal/control/dispatch", "internal/approvals/inbox", "internal/approvals/links", "internal/control/schedules", "internal/index/threads", "internal/transport/sse", "internal/transport/socket", "internal/transport/live", "internal/process/telemetry", "internal/process/version", anything}},
 
 	{"internal/control/dispatch", []string{"runs", "agents/catalog", "stream", "stream/snapshot", "go.temporal.io/..."}},
-	{"internal/control/schedules", []string{"agents", "agui", "stream", "runs", "internal/auth", "internal/auth/principals", "github.com/nats-io/nats.go/...", "go.temporal.io/..."}},
+	{"internal/control/schedules", []string{"agents", "agui", "stream", "runs", "internal/index/watch", "internal/auth", "internal/auth/principals", "github.com/nats-io/nats.go/...", "go.temporal.io/..."}},
 	{"internal/transport/live", nil},
 	{"internal/transport/sse", []string{"internal/transport/live"}},
 	{"internal/transport/socket", []string{"internal/transport/live", "github.com/gorilla/websocket"}},

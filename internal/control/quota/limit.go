@@ -21,10 +21,14 @@ const (
 	Waiting   Name = "waitingThreads"
 	Threads   Name = "threads"
 	Schedules Name = "schedules"
+	// Firings are the times of all schedules of a tenant in an hour, as their definitions have them.
+	Firings Name = "firingsPerHour"
 	// LogBytes are the bytes of the records and of their large contents.
 	LogBytes Name = "logBytes"
 	// Agents are the agents of a tenant; of the tenant "", those of the platform.
 	Agents Name = "agents"
+	// DefinitionBytes are the bytes of all revisions of these agents, each as often as it was published.
+	DefinitionBytes Name = "definitionBytes"
 
 	// Rates of one API process, per second: of all requests, and of those that write or start runs;
 	// of a tenant, and of each of its subjects.
@@ -37,7 +41,7 @@ const (
 )
 
 // Counted are the bounds of what exists, in the order of the documentation.
-var Counted = []Name{Streams, Sockets, Runs, Waiting, Threads, Schedules, LogBytes, Agents}
+var Counted = []Name{Streams, Sockets, Runs, Waiting, Threads, Schedules, Firings, LogBytes, Agents, DefinitionBytes}
 
 // Rated are the bounds of rates of tenants, in the order of the documentation.
 var Rated = []Name{Requests, Writes, SubjectRequests, SubjectWrites}
@@ -48,8 +52,8 @@ type Limit int64
 // Unlimited is the limit of what has none.
 const Unlimited Limit = -1
 
-// Permits reports whether one more may be added to what is used.
-func (l Limit) Permits(used int64) bool { return l == Unlimited || used < int64(l) }
+// Permits reports whether n more may be added to what is used.
+func (l Limit) Permits(used, n int64) bool { return l == Unlimited || used+n <= int64(l) }
 
 // String returns the limit as the file has it.
 func (l Limit) String() string {
@@ -62,12 +66,14 @@ func (l Limit) String() string {
 // Defaults of the bounds. Streams and Sockets have none: a Room keeps a part of its places free for
 // other tenants.
 const (
-	defaultRuns      = 10_000
-	defaultWaiting   = 100_000
-	defaultThreads   = 1_000_000
-	defaultSchedules = 1_000
-	defaultLogBytes  = 100 << 30
-	defaultAgents    = 1_000
+	defaultRuns            = 10_000
+	defaultWaiting         = 100_000
+	defaultThreads         = 1_000_000
+	defaultSchedules       = 1_000
+	defaultFirings         = 3_600
+	defaultLogBytes        = 100 << 30
+	defaultAgents          = 1_000
+	defaultDefinitionBytes = 256 << 20
 
 	defaultRequests        = 1_000
 	defaultWrites          = 500
@@ -82,8 +88,9 @@ type limits map[Name]Limit
 // defaults are the bounds without a file.
 var defaults = limits{
 	Streams: Unlimited, Sockets: Unlimited, Runs: defaultRuns, Waiting: defaultWaiting, Threads: defaultThreads,
-	Schedules: defaultSchedules, LogBytes: defaultLogBytes, Agents: defaultAgents,
-	Requests: defaultRequests, Writes: defaultWrites, SubjectRequests: defaultSubjectRequests, SubjectWrites: defaultSubjectWrites,
+	Schedules: defaultSchedules, Firings: defaultFirings, LogBytes: defaultLogBytes, Agents: defaultAgents,
+	DefinitionBytes: defaultDefinitionBytes,
+	Requests:        defaultRequests, Writes: defaultWrites, SubjectRequests: defaultSubjectRequests, SubjectWrites: defaultSubjectWrites,
 	Unauthenticated: defaultUnauthenticated,
 }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/perdure/perdure/internal/process/telemetry"
 )
 
-// Count returns how much a tenant has of a quota. It may not include what was written in the last moments.
+// Count returns how much a tenant has of a quota, from memory: metrics call it for each tenant. It may not
+// include what was written in the last moments.
 type Count func(ctx context.Context, tenant string) (int64, error)
 
 // Meter compares what tenants have with their quotas. Counts derive from what exists; a Meter stores
@@ -28,17 +29,20 @@ type Usage struct {
 // Check returns an *ExceededError for the first of the quotas that a tenant has reached.
 func (m *Meter) Check(ctx context.Context, tenant string, names ...Name) error {
 	for _, name := range names {
-		usage, ok, err := m.usage(ctx, tenant, name)
-		if err != nil {
+		if err := m.CheckMore(ctx, tenant, name, 1); err != nil {
 			return err
-		}
-		if ok {
-			if err := m.Table.check(tenant, name, usage.Used); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+// CheckMore returns an *ExceededError if a tenant may not have n more of a quota.
+func (m *Meter) CheckMore(ctx context.Context, tenant string, name Name, n int64) error {
+	usage, ok, err := m.usage(ctx, tenant, name)
+	if err != nil || !ok {
+		return err
+	}
+	return m.Table.check(tenant, name, usage.Used, n)
 }
 
 // Usages returns what a tenant has of all quotas, in the order of the documentation.
@@ -69,15 +73,12 @@ func (m *Meter) usage(ctx context.Context, tenant string, name Name) (Usage, boo
 	return Usage{Quota: name, Limit: m.Table.Of(tenant, name), Used: used}, true, nil
 }
 
-// measured are the quotas that metrics show: those of tenants whose counts are in memory.
-var measured = []Name{Streams, Sockets, Runs, Waiting, Threads, LogBytes}
-
 // Measure exports what tenants have of their quotas as metrics, until the caller calls stop. Metrics
 // name the tenant default, and the first 99 tenants that the file of quotas lists.
 func (m *Meter) Measure() (stop func()) {
 	return telemetry.ObserveQuotas(func(ctx context.Context) (all []telemetry.Usage) {
 		for _, tenant := range m.Table.labels() {
-			for _, name := range measured {
+			for _, name := range Counted {
 				if u, ok, err := m.usage(ctx, tenant, name); ok && err == nil {
 					all = append(all, telemetry.Usage{Tenant: tenant, Quota: string(name), Used: u.Used, Limit: int64(u.Limit)})
 				}

@@ -156,6 +156,32 @@ func TestRoomLeavesPlacesToOthers(t *testing.T) {
 	}
 }
 
+// TestTriggersHaveRate: requests fire the schedules of a tenant as often as its definitions may, and a
+// sixtieth of an hour's firings at once.
+func TestTriggersHaveRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rates := NewRates(table(t, "default: {firingsPerHour: 600}"))
+		take := func(tenant string) (n int, err error) {
+			for ; err == nil; n++ {
+				err = rates.TakeTrigger(tenant)
+			}
+			return n - 1, err
+		}
+		n, err := take("acme")
+		if e, ok := errors.AsType[*RateError](err); n != 10 || !ok || e.Policy != Firings || e.Burst != 10 || e.Window != time.Minute || e.Wait != 6*time.Second {
+			t.Errorf("triggers: got %d, %+v, want 10 and a wait of 6 s", n, err)
+		}
+		if n, _ := take("globex"); n != 10 {
+			t.Errorf("another tenant: got %d, want 10", n)
+		}
+		<-time.After(time.Minute)
+		if n, _ := take("acme"); n != 10 {
+			t.Errorf("after a minute: got %d, want 10", n)
+		}
+	})
+}
+
 // TestRatesRefuseFlood: a subject beyond its rate is refused, and gets tokens again with time. Its
 // refused requests do not use tokens of the tenant.
 func TestRatesRefuseFlood(t *testing.T) {
@@ -207,6 +233,9 @@ func TestAnonymousCallersHaveNoRates(t *testing.T) {
 		defer opened.Close()
 		if got := opened.Of("default", SubjectWrites); got != want {
 			t.Errorf("file %q: rate = %s, want %s", file, got, want)
+		}
+		if got := opened.Of("default", Firings); got != Unlimited {
+			t.Errorf("file %q: firings = %s, want %s", file, got, Unlimited)
 		}
 		if got := opened.Of("default", Runs); got != defaultRuns {
 			t.Errorf("file %q: runs = %s, want %d", file, got, defaultRuns)

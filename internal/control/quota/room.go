@@ -32,7 +32,7 @@ func (r *Room) Enter(tenant string) error {
 	defer r.mu.Unlock()
 	used := r.taken[tenant]
 	if r.name != "" {
-		if err := r.table.check(tenant, r.name, int64(used)); err != nil {
+		if err := r.table.check(tenant, r.name, int64(used), 1); err != nil {
 			return err
 		}
 	}

@@ -106,7 +106,7 @@ func (t *Table) Of(tenant string, name Name) Limit {
 		if limit, ok := f.Default[name]; ok {
 			return limit
 		}
-		if t.isAnonymous && slices.Contains(Rated, name) {
+		if t.isAnonymous && (name == Firings || slices.Contains(Rated, name)) {
 			return Unlimited
 		}
 	}
@@ -145,11 +145,11 @@ func (t *Table) Listed() []string {
 }
 
 // check returns an *ExceededError, and counts it, if a tenant that has used so much of a quota may
-// have no more. It logs a warning when the tenant reaches warnPercent of the quota.
-func (t *Table) check(tenant string, name Name, used int64) error {
+// not have n more. It logs a warning when the tenant reaches warnPercent of the quota.
+func (t *Table) check(tenant string, name Name, used, n int64) error {
 	limit := t.Of(tenant, name)
 	t.warn(tenant, name, limit, used)
-	if !limit.Permits(used) {
+	if !limit.Permits(used, n) {
 		telemetry.QuotaRefused(t.label(tenant), string(name))
 		return &ExceededError{Quota: name, Limit: limit, Used: used}
 	}

@@ -156,12 +156,6 @@ func (s *Store) keys(ctx context.Context, tenant string) ([]string, error) {
 	return all, nil
 }
 
-// Count returns the number of a tenant's schedules.
-func (s *Store) Count(ctx context.Context, tenant string) (int, error) {
-	all, err := s.keys(ctx, tenant)
-	return len(all), err
-}
-
 // List returns up to limit schedules of a tenant in the order of their keys, after a page's cursor; "" = from
 // the beginning. next is the cursor of the next page; "" = there is none. Schedules that are deleted
 // meanwhile are left out. Errors: stream.ErrInvalidCursor.
