@@ -47,19 +47,31 @@ func (s *Server) newMeter() *quota.Meter {
 			return perHour, nil
 		}
 	}
-	return &quota.Meter{Table: s.Quotas, Counts: counts}
+	return &quota.Meter{Table: s.Quotas, Counts: counts, RunsOf: s.runsOf}
+}
+
+// runsOf returns the number of active runs in the threads of a subject.
+func (s *Server) runsOf(tenant, subject string) int64 {
+	if s.Threads == nil {
+		return 0
+	}
+	return int64(s.Threads.ActiveOf(tenant, subject))
 }
 
 // MeasureQuotas exports what tenants have of their quotas as metrics, until the caller calls stop.
 func (s *Server) MeasureQuotas() (stop func()) { return s.meter.Measure() }
 
-// checkNewThread refuses the first input of a thread if the tenant has reached a quota.
+// checkNewThread refuses the first input of a thread if the tenant has reached a quota, or the caller its
+// part of the active runs.
 func (s *Server) checkNewThread(ctx context.Context, in *preparedInput) error {
-	return s.meter.Check(ctx, in.run.Tenant, quota.LogBytes, quota.Threads, quota.Runs, quota.Waiting)
+	if err := s.meter.Check(ctx, in.run.Tenant, quota.LogBytes, quota.Threads, quota.Runs, quota.Waiting); err != nil {
+		return err
+	}
+	return s.meter.CheckRunsOf(in.run.Tenant, request.Caller(ctx).Subject)
 }
 
 // checkNewRun refuses an input of a thread, before anything is written, if the tenant has reached a
-// quota. An input to a thread that waits for decisions or results continues what was accepted, and
+// quota, or the owner of the thread its part of the active runs. An input to a thread that waits for decisions or results continues what was accepted, and
 // is not refused. An input to a thread with an active run begins no concurrent run.
 func (s *Server) checkNewRun(ctx context.Context, in *preparedInput, thread loadedThread) error {
 	switch {
@@ -68,7 +80,14 @@ func (s *Server) checkNewRun(ctx context.Context, in *preparedInput, thread load
 	case thread.RunID != "" && !thread.Sealed:
 		return nil
 	}
-	return s.meter.Check(ctx, in.run.Tenant, quota.LogBytes, quota.Runs, quota.Waiting)
+	if err := s.meter.Check(ctx, in.run.Tenant, quota.LogBytes, quota.Runs, quota.Waiting); err != nil {
+		return err
+	}
+	access, err := s.access.AccessTo(ctx, in.run.Thread)
+	if err != nil || access == nil || access.Owner == nil {
+		return err
+	}
+	return s.meter.CheckRunsOf(in.run.Tenant, *access.Owner)
 }
 
 // quotaList is the answer of GET /v1/quotas.
@@ -76,6 +95,8 @@ type quotaList struct {
 	Tenant string      `json:"tenant"`
 	Quotas []quotaItem `json:"quotas"`
 	Rates  []rateItem  `json:"rates"`
+	// SubjectPercent is missing if a subject may have all that its tenant may have.
+	SubjectPercent *int64 `json:"subjectPercent,omitempty"`
 }
 
 // quotaItem is a quota of a tenant. Limit is missing if it is unlimited.
@@ -110,7 +131,7 @@ func (s *Server) showQuotas(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	list := quotaList{Tenant: tenant, Quotas: []quotaItem{}}
+	list := quotaList{Tenant: tenant, Quotas: []quotaItem{}, SubjectPercent: shownLimit(s.Quotas.Of(tenant, quota.SubjectPercent))}
 	for _, u := range usages {
 		list.Quotas = append(list.Quotas, quotaItem{u.Quota, u.Used, shownLimit(u.Limit)})
 	}

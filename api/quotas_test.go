@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -197,6 +198,46 @@ func TestConcurrentSchedulesRespectQuota(t *testing.T) {
 	wantEqual(t, "schedules that were created", created.Load(), 2)
 }
 
+// TestSubjectHasPartOfRuns: a subject has at most half of the active runs of its tenant, in the threads that
+// it owns. Another subject of the tenant begins a run.
+func TestSubjectHasPartOfRuns(t *testing.T) {
+	t.Parallel()
+	node := setup(t, byTenantHeader, withThreadList(t), quotasOf(t, "default: {runs: 2}"))
+	node.temporal.start = func(in runs.Input) error { node.list(in); return nil }
+	request := func(thread, subject string) (body string, header []string) {
+		in := inputOf("r1", "hello")
+		in.ThreadID = thread
+		raw, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw), []string{"X-Tenant", "acme", "X-Subject", subject}
+	}
+	body, header := request("first", "ann")
+	active, err := http.NewRequestWithContext(t.Context(), http.MethodPost, node.http.URL+"/v1/agents/a/runs", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		active.Header.Set(header[i], header[i+1])
+	}
+	stream, err := node.http.Client().Do(active)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stream.Body.Close() }()
+	node.awaitActive("acme")
+	body, header = request("second", "ann")
+	refused := node.do(http.MethodPost, "/v1/agents/a/runs", body, header...)
+	refused.wantExceeded(t, "second run of ann", "runs", 1)
+	if !strings.Contains(refused.problem.Detail, "one subject may have") {
+		t.Errorf("detail: got %q, want that it names the part of a subject", refused.problem.Detail)
+	}
+	node.answerRuns()
+	body, header = request("third", "bob")
+	node.do(http.MethodPost, "/v1/agents/a/runs", body, header...).wantStatus(t, "run of bob", http.StatusOK)
+}
+
 // TestQuotasAreShown: a caller sees the quotas of its tenant, and an administrator of the platform
 // those of any tenant.
 func TestQuotasAreShown(t *testing.T) {
@@ -209,7 +250,7 @@ func TestQuotasAreShown(t *testing.T) {
 	admin := []string{"X-Tenant", "ops", "X-Subject", "root", "X-Role", policy.DefaultRoles.PlatformAdmin}
 	for who, a := range map[string]answer{"a member": get("/v1/quotas", member...), "an administrator": get("/v1/quotas?tenant=acme", admin...)} {
 		a.wantStatus(t, who, http.StatusOK)
-		for _, want := range []string{`"tenant":"acme"`, `{"quota":"runs","used":1,"limit":5}`, `{"quota":"streams","used":0,"limit":3}`, `{"quota":"threads","used":1}`, `{"rate":"requestsPerSecond","perSecond":70}`} {
+		for _, want := range []string{`"tenant":"acme"`, `{"quota":"runs","used":1,"limit":5}`, `{"quota":"streams","used":0,"limit":3}`, `{"quota":"threads","used":1}`, `{"rate":"requestsPerSecond","perSecond":70}`, `"subjectPercent":50`} {
 			if !strings.Contains(a.body, want) {
 				t.Errorf("%s: got %s, want %s", who, a.body, want)
 			}

@@ -19,7 +19,11 @@ func quotaProblem(err error) *Problem {
 	if !ok {
 		return nil
 	}
-	p := New(http.StatusTooManyRequests, "quota_exceeded", fmt.Sprintf("the tenant has %d of %s %s, and the request had no effect", e.Used, e.Limit, e.Quota))
+	detail := fmt.Sprintf("the tenant has %d of %s %s, and the request had no effect", e.Used, e.Limit, e.Quota)
+	if e.OfSubject {
+		detail = fmt.Sprintf("the subject has %d of the %s %s that one subject may have, and the request had no effect", e.Used, e.Limit, e.Quota)
+	}
+	p := New(http.StatusTooManyRequests, "quota_exceeded", detail)
 	p.Quota, p.Limit, p.Used = string(e.Quota), int64(e.Limit), e.Used
 	p.RateLimit = fmt.Sprintf("%q;r=%d", e.Quota, max(0, int64(e.Limit)-e.Used))
 	p.RateLimitPolicy = fmt.Sprintf("%q;q=%d", e.Quota, e.Limit)

@@ -30,6 +30,9 @@ const (
 	// DefinitionBytes are the bytes of all revisions of these agents, each as often as it was published.
 	DefinitionBytes Name = "definitionBytes"
 
+	// SubjectPercent is the part of its tenant's Streams, Sockets and Runs that a subject may have.
+	SubjectPercent Name = "subjectPercent"
+
 	// Rates of one API process, per second: of all requests, and of those that write or start runs;
 	// of a tenant, and of each of its subjects.
 	Requests        Name = "requestsPerSecond"
@@ -74,6 +77,7 @@ const (
 	defaultLogBytes        = 100 << 30
 	defaultAgents          = 1_000
 	defaultDefinitionBytes = 256 << 20
+	defaultSubjectPercent  = 50
 
 	defaultRequests        = 1_000
 	defaultWrites          = 500
@@ -89,8 +93,8 @@ type limits map[Name]Limit
 var defaults = limits{
 	Streams: Unlimited, Sockets: Unlimited, Runs: defaultRuns, Waiting: defaultWaiting, Threads: defaultThreads,
 	Schedules: defaultSchedules, Firings: defaultFirings, LogBytes: defaultLogBytes, Agents: defaultAgents,
-	DefinitionBytes: defaultDefinitionBytes,
-	Requests:        defaultRequests, Writes: defaultWrites, SubjectRequests: defaultSubjectRequests, SubjectWrites: defaultSubjectWrites,
+	DefinitionBytes: defaultDefinitionBytes, SubjectPercent: defaultSubjectPercent,
+	Requests: defaultRequests, Writes: defaultWrites, SubjectRequests: defaultSubjectRequests, SubjectWrites: defaultSubjectWrites,
 	Unauthenticated: defaultUnauthenticated,
 }
 
@@ -98,14 +102,19 @@ var defaults = limits{
 // its share of them. Another process may have one.
 var ErrFull = errors.New("quota: the process has no place left")
 
-// ExceededError tells that a tenant has reached a bound.
+// ExceededError tells that a tenant has reached a bound, or one of its subjects its part of the bound.
 type ExceededError struct {
 	Quota Name
 	Limit Limit
 	Used  int64
+	// OfSubject tells that Limit and Used are those of a subject.
+	OfSubject bool
 }
 
 // Error implements error.
 func (e *ExceededError) Error() string {
+	if e.OfSubject {
+		return fmt.Sprintf("quota: the subject has %d of the %s %s that one subject may have", e.Used, e.Limit, e.Quota)
+	}
 	return fmt.Sprintf("quota: the tenant has %d of %s %s", e.Used, e.Limit, e.Quota)
 }

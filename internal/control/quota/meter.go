@@ -17,6 +17,8 @@ type Meter struct {
 	Table *Table
 	// Counts are the counted quotas. One that is missing has no limit.
 	Counts map[Name]Count
+	// RunsOf returns the number of active runs in the threads of a subject. nil = subjects share nothing.
+	RunsOf func(tenant, subject string) int64
 }
 
 // Usage is what a tenant has of a quota.
@@ -43,6 +45,19 @@ func (m *Meter) CheckMore(ctx context.Context, tenant string, name Name, n int64
 		return err
 	}
 	return m.Table.check(tenant, name, usage.Used, n)
+}
+
+// CheckRunsOf returns an *ExceededError if the threads of a subject have its part of the active runs of
+// the tenant.
+func (m *Meter) CheckRunsOf(tenant, subject string) error {
+	if m.RunsOf == nil || subject == "" {
+		return nil
+	}
+	limit, used := m.Table.subjectLimit(tenant, subject, m.Table.Of(tenant, Runs)), m.RunsOf(tenant, subject)
+	if limit.Permits(used, 1) {
+		return nil
+	}
+	return m.Table.refuseSubject(tenant, Runs, limit, used)
 }
 
 // Usages returns what a tenant has of all quotas, in the order of the documentation.

@@ -156,6 +156,22 @@ func (t *Table) check(tenant string, name Name, used, n int64) error {
 	return nil
 }
 
+// subjectLimit returns how much of the limit of its tenant a subject may have. All anonymous callers of a
+// tenant have the subject "", and may have as much as the tenant.
+func (t *Table) subjectLimit(tenant, subject string, limit Limit) Limit {
+	percent := t.Of(tenant, SubjectPercent)
+	if subject == "" || limit == Unlimited || percent == Unlimited {
+		return limit
+	}
+	return max(1, limit*percent/100)
+}
+
+// refuseSubject returns the *ExceededError of a subject that has used its part of a quota, and counts it.
+func (t *Table) refuseSubject(tenant string, name Name, limit Limit, used int64) error {
+	telemetry.QuotaRefused(t.label(tenant), string(name))
+	return &ExceededError{Quota: name, Limit: limit, Used: used, OfSubject: true}
+}
+
 // warn logs a warning once each time that a tenant reaches warnPercent of a quota.
 func (t *Table) warn(tenant string, name Name, limit Limit, used int64) {
 	if t == nil || t.logger == nil || limit == Unlimited {
