@@ -23,7 +23,9 @@ func (s *Server) newMeter() *quota.Meter {
 	if s.LogBytes != nil {
 		counts[quota.LogBytes] = s.LogBytes
 	}
+	subjects := map[quota.Name]quota.SubjectCount{}
 	if index := s.Threads; index != nil {
+		subjects[quota.Runs] = func(tenant, subject string) int64 { return int64(index.ActiveOf(tenant, subject)) }
 		counts[quota.Threads] = func(_ context.Context, tenant string) (int64, error) {
 			all, _, _ := index.Counts(tenant)
 			return int64(all), nil
@@ -38,6 +40,14 @@ func (s *Server) newMeter() *quota.Meter {
 		}
 	}
 	if counter := s.ScheduleCounts; counter != nil {
+		subjects[quota.Schedules] = func(tenant, subject string) int64 {
+			all, _ := counter.CountsOf(tenant, subject)
+			return all
+		}
+		subjects[quota.Firings] = func(tenant, subject string) int64 {
+			_, perHour := counter.CountsOf(tenant, subject)
+			return perHour
+		}
 		counts[quota.Schedules] = func(_ context.Context, tenant string) (int64, error) {
 			all, _ := counter.Counts(tenant)
 			return all, nil
@@ -47,15 +57,7 @@ func (s *Server) newMeter() *quota.Meter {
 			return perHour, nil
 		}
 	}
-	return &quota.Meter{Table: s.Quotas, Counts: counts, RunsOf: s.runsOf}
-}
-
-// runsOf returns the number of active runs in the threads of a subject.
-func (s *Server) runsOf(tenant, subject string) int64 {
-	if s.Threads == nil {
-		return 0
-	}
-	return int64(s.Threads.ActiveOf(tenant, subject))
+	return &quota.Meter{Table: s.Quotas, Counts: counts, Subjects: subjects}
 }
 
 // MeasureQuotas exports what tenants have of their quotas as metrics, until the caller calls stop.
@@ -67,7 +69,7 @@ func (s *Server) checkNewThread(ctx context.Context, in *preparedInput) error {
 	if err := s.meter.Check(ctx, in.run.Tenant, quota.LogBytes, quota.Threads, quota.Runs, quota.Waiting); err != nil {
 		return err
 	}
-	return s.meter.CheckRunsOf(in.run.Tenant, request.Caller(ctx).Subject)
+	return s.meter.CheckSubject(in.run.Tenant, request.Caller(ctx).Subject, quota.Runs, 1)
 }
 
 // checkNewRun refuses an input of a thread, before anything is written, if the tenant has reached a
@@ -87,7 +89,7 @@ func (s *Server) checkNewRun(ctx context.Context, in *preparedInput, thread load
 	if err != nil || access == nil || access.Owner == nil {
 		return err
 	}
-	return s.meter.CheckRunsOf(in.run.Tenant, *access.Owner)
+	return s.meter.CheckSubject(in.run.Tenant, *access.Owner, quota.Runs, 1)
 }
 
 // quotaList is the answer of GET /v1/quotas.

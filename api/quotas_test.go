@@ -238,6 +238,24 @@ func TestSubjectHasPartOfRuns(t *testing.T) {
 	node.do(http.MethodPost, "/v1/agents/a/runs", body, header...).wantStatus(t, "run of bob", http.StatusOK)
 }
 
+// TestSubjectHasPartOfSchedules: a subject has at most half of the schedules and of the firings of its tenant, so
+// that another one can write a schedule.
+func TestSubjectHasPartOfSchedules(t *testing.T) {
+	t.Parallel()
+	node := setup(t, byTenantHeader, quotasOf(t, "tenants: {few: {schedules: 2}, rare: {firingsPerHour: 120}}"))
+	post := func(tenant, subject, id string) answer {
+		return node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": id, "cron": []string{"* * * * *"}}), "X-Tenant", tenant, "X-Subject", subject)
+	}
+	for tenant, name := range map[string]string{"few": "schedules", "rare": "firingsPerHour"} {
+		post(tenant, "ann", "s1").wantStatus(t, tenant+": first of ann", http.StatusCreated)
+		refused := post(tenant, "ann", "s2")
+		if refused.status != http.StatusTooManyRequests || refused.problem.Quota != name || !strings.Contains(refused.problem.Detail, "one subject may have") {
+			t.Errorf("%s: second of ann: got %d %s, want a refusal for the part of a subject", tenant, refused.status, refused.body)
+		}
+		post(tenant, "bob", "s2").wantStatus(t, tenant+": first of bob", http.StatusCreated)
+	}
+}
+
 // TestQuotasAreShown: a caller sees the quotas of its tenant, and an administrator of the platform
 // those of any tenant.
 func TestQuotasAreShown(t *testing.T) {

@@ -201,7 +201,15 @@ func (r *Routes) putSchedule(ctx context.Context, principal auth.Principal, defi
 // countTimeout bounds how long a write waits until the Counter has counted the schedule.
 const countTimeout = time.Second
 
-// write creates a schedule, or changes the existing one, unless the tenant has reached a quota. Requests of
+// checkMore returns a *quota.ExceededError if a tenant, or the owner of a schedule, may not have n more of a quota.
+func (r *Routes) checkMore(ctx context.Context, tenant string, owner *auth.Principal, name quota.Name, n int64) error {
+	if err := r.Meter.CheckMore(ctx, tenant, name, n); err != nil || owner == nil {
+		return err
+	}
+	return r.Meter.CheckSubject(tenant, owner.Subject, name, n)
+}
+
+// write creates a schedule, or changes the existing one, unless the tenant or the owner has reached a quota. Requests of
 // this process write one after the other, so that each is counted before the next is checked. Errors: those
 // of Store.Create and Store.Change, *quota.ExceededError.
 func (r *Routes) write(ctx context.Context, tenant string, definition, existing *schedules.Stored) error {
@@ -210,11 +218,11 @@ func (r *Routes) write(ctx context.Context, tenant string, definition, existing 
 	perHour, before, put := definition.TimesPerHour(), int64(0), r.Schedules.Create
 	if existing != nil {
 		before, put = existing.TimesPerHour(), r.Schedules.Change
-	} else if err := r.Meter.Check(ctx, tenant, quota.Schedules); err != nil {
+	} else if err := r.checkMore(ctx, tenant, definition.Owner, quota.Schedules, 1); err != nil {
 		return err
 	}
 	if perHour > before {
-		if err := r.Meter.CheckMore(ctx, tenant, quota.Firings, perHour-before); err != nil {
+		if err := r.checkMore(ctx, tenant, definition.Owner, quota.Firings, perHour-before); err != nil {
 			return err
 		}
 	}

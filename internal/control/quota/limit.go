@@ -30,7 +30,7 @@ const (
 	// DefinitionBytes are the bytes of all revisions of these agents, each as often as it was published.
 	DefinitionBytes Name = "definitionBytes"
 
-	// SubjectPercent is the part of its tenant's Streams, Sockets and Runs that a subject may have.
+	// SubjectPercent is the part of its tenant's Streams, Sockets, Runs, Schedules and Firings that a subject may have.
 	SubjectPercent Name = "subjectPercent"
 
 	// Rates of one API process, per second: of all requests, and of those that write or start runs;
@@ -73,7 +73,7 @@ const (
 	defaultWaiting         = 100_000
 	defaultThreads         = 1_000_000
 	defaultSchedules       = 1_000
-	defaultFirings         = 3_600
+	defaultFirings         = 7_200
 	defaultLogBytes        = 100 << 30
 	defaultAgents          = 1_000
 	defaultDefinitionBytes = 256 << 20

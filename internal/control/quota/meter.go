@@ -11,14 +11,17 @@ import (
 // include what was written in the last moments.
 type Count func(ctx context.Context, tenant string) (int64, error)
 
+// SubjectCount returns how much a subject has of a quota of its tenant, from memory.
+type SubjectCount func(tenant, subject string) int64
+
 // Meter compares what tenants have with their quotas. Counts derive from what exists; a Meter stores
 // nothing. It is safe for concurrent use.
 type Meter struct {
 	Table *Table
 	// Counts are the counted quotas. One that is missing has no limit.
 	Counts map[Name]Count
-	// RunsOf returns the number of active runs in the threads of a subject. nil = subjects share nothing.
-	RunsOf func(tenant, subject string) int64
+	// Subjects has the counts of what subjects have. Subjects share nothing of a quota that is missing.
+	Subjects map[Name]SubjectCount
 }
 
 // Usage is what a tenant has of a quota.
@@ -47,17 +50,18 @@ func (m *Meter) CheckMore(ctx context.Context, tenant string, name Name, n int64
 	return m.Table.check(tenant, name, usage.Used, n)
 }
 
-// CheckRunsOf returns an *ExceededError if the threads of a subject have its part of the active runs of
-// the tenant.
-func (m *Meter) CheckRunsOf(tenant, subject string) error {
-	if m.RunsOf == nil || subject == "" {
+// CheckSubject returns an *ExceededError if a subject may not have n more of a quota, because it has its part of what its
+// tenant may have.
+func (m *Meter) CheckSubject(tenant, subject string, name Name, n int64) error {
+	count := m.Subjects[name]
+	if count == nil || subject == "" {
 		return nil
 	}
-	limit, used := m.Table.subjectLimit(tenant, subject, m.Table.Of(tenant, Runs)), m.RunsOf(tenant, subject)
-	if limit.Permits(used, 1) {
+	limit, used := m.Table.subjectLimit(tenant, subject, m.Table.Of(tenant, name)), count(tenant, subject)
+	if limit.Permits(used, n) {
 		return nil
 	}
-	return m.Table.refuseSubject(tenant, Runs, limit, used)
+	return m.Table.refuseSubject(tenant, name, limit, used)
 }
 
 // Usages returns what a tenant has of all quotas, in the order of the documentation.

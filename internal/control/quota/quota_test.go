@@ -196,16 +196,20 @@ func TestSubjectHasPartOfItsTenant(t *testing.T) {
 func TestMeterChecksPartOfSubject(t *testing.T) {
 	t.Parallel()
 	used := int64(1)
-	meter := &Meter{Table: table(t, "default: {runs: 4}"), RunsOf: func(tenant, subject string) int64 { return used }}
-	if err := meter.CheckRunsOf("acme", "ann"); err != nil {
+	meter := &Meter{Table: table(t, "default: {runs: 4}"), Subjects: map[Name]SubjectCount{Runs: func(tenant, subject string) int64 { return used }}}
+	if err := meter.CheckSubject("acme", "ann", Runs, 1); err != nil {
 		t.Errorf("one run of two: %v", err)
 	}
-	used = 2
-	if exceeded, ok := errors.AsType[*ExceededError](meter.CheckRunsOf("acme", "ann")); !ok || *exceeded != (ExceededError{Runs, 2, 2, true}) {
-		t.Errorf("two runs of two: got %v, want an ExceededError", exceeded)
+	if exceeded, ok := errors.AsType[*ExceededError](meter.CheckSubject("acme", "ann", Runs, 2)); !ok || *exceeded != (ExceededError{Runs, 2, 1, true}) {
+		t.Errorf("two more runs: got %v, want an ExceededError", exceeded)
 	}
-	if err := meter.CheckRunsOf("acme", ""); err != nil {
-		t.Errorf("anonymous: %v", err)
+	for _, tt := range []struct {
+		subject string
+		name    Name
+	}{{"", Runs}, {"ann", Threads}} {
+		if err := meter.CheckSubject("acme", tt.subject, tt.name, 9); err != nil {
+			t.Errorf("%s of %q: got %v, want no part of a subject", tt.name, tt.subject, err)
+		}
 	}
 }
 

@@ -14,22 +14,28 @@ import (
 )
 
 // Counter counts the schedules of tenants, and the times at which they fire, from the bucket of the Store.
-// It keeps a number for each schedule. The caller stops its Watch. It is safe for concurrent use.
+// It keeps nothing else of them. The caller stops its Watch. It is safe for concurrent use.
 type Counter struct {
 	*watch.Watch
 
 	mu sync.RWMutex
-	// tenants has the times per hour of each schedule, by the tokens of tenant and schedule.
-	tenants times
+	// tenants has the schedules by the tokens of tenant and schedule.
+	tenants counts
 }
 
-// times are times per hour by tenant and schedule.
-type times map[string]map[string]int64
+// counts are schedules by tenant and ID.
+type counts map[string]map[string]counted
+
+// counted is what a Counter keeps of a schedule: its owner ("" = an anonymous one), and its times per hour.
+type counted struct {
+	owner   string
+	perHour int64
+}
 
 // Count begins to count, and returns when the present schedules are counted.
 func (s *Store) Count(ctx context.Context, l *stream.Log) (*Counter, error) {
 	c := &Counter{}
-	receiver := watch.Receiver{Load: func() watch.Loading { return &counting{c, times{}} }, Take: c.take}
+	receiver := watch.Receiver{Load: func() watch.Loading { return &counting{c, counts{}} }, Take: c.take}
 	var err error
 	if c.Watch, err = watch.Begin(ctx, watch.Source{Log: l, Bucket: s.kv, Keys: ">"}, receiver); err != nil {
 		return nil, fmt.Errorf("schedules: count: %w", err)
@@ -42,10 +48,23 @@ func (c *Counter) Counts(tenant string) (schedules, perHour int64) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	all := c.tenants[stream.KeyToken(tenant)]
-	for _, n := range all {
-		perHour += n
+	for _, k := range all {
+		perHour += k.perHour
 	}
 	return int64(len(all)), perHour
+}
+
+// CountsOf returns what Counts returns, of the schedules that a subject owns.
+func (c *Counter) CountsOf(tenant, subject string) (schedules, perHour int64) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, k := range c.tenants[stream.KeyToken(tenant)] {
+		if k.owner == subject {
+			schedules++
+			perHour += k.perHour
+		}
+	}
+	return schedules, perHour
 }
 
 // Await returns when the Counter has counted the schedule of a tenant with a number of times per hour, as a
@@ -54,9 +73,9 @@ func (c *Counter) Await(ctx context.Context, tenant, id string, perHour int64) {
 	for {
 		changed := c.Changed()
 		c.mu.RLock()
-		n, ok := c.tenants[stream.KeyToken(tenant)][stream.KeyToken(id)]
+		k, ok := c.tenants[stream.KeyToken(tenant)][stream.KeyToken(id)]
 		c.mu.RUnlock()
-		if ok && n == perHour {
+		if ok && k.perHour == perHour {
 			return
 		}
 		select {
@@ -70,7 +89,7 @@ func (c *Counter) Await(ctx context.Context, tenant, id string, perHour int64) {
 // counting collects the present schedules.
 type counting struct {
 	counter *Counter
-	tenants times
+	tenants counts
 }
 
 // Take implements [watch.Loading].
@@ -91,13 +110,13 @@ func (c *Counter) take(_ context.Context, change jetstream.KeyValueEntry) {
 }
 
 // set counts the schedule of an entry; one that was deleted, or that this version cannot decode, has no times.
-func (t times) set(entry jetstream.KeyValueEntry) {
+func (t counts) set(entry jetstream.KeyValueEntry) {
 	tenant, id, ok := strings.Cut(entry.Key(), ".")
 	if !ok {
 		return
 	}
-	var spec Spec
-	if entry.Operation() != jetstream.KeyValuePut || json.Unmarshal(entry.Value(), &spec) != nil {
+	var stored Stored
+	if entry.Operation() != jetstream.KeyValuePut || json.Unmarshal(entry.Value(), &stored) != nil {
 		delete(t[tenant], id)
 		if len(t[tenant]) == 0 {
 			delete(t, tenant)
@@ -105,7 +124,11 @@ func (t times) set(entry jetstream.KeyValueEntry) {
 		return
 	}
 	if t[tenant] == nil {
-		t[strings.Clone(tenant)] = map[string]int64{}
+		t[strings.Clone(tenant)] = map[string]counted{}
 	}
-	t[tenant][strings.Clone(id)] = spec.TimesPerHour()
+	k := counted{perHour: stored.TimesPerHour()}
+	if stored.Owner != nil {
+		k.owner = stored.Owner.Subject
+	}
+	t[tenant][strings.Clone(id)] = k
 }

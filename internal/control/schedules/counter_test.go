@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/stream/streamtest"
 )
@@ -44,6 +45,7 @@ func TestCounterFollowsSchedules(t *testing.T) {
 		return k
 	}
 	first, second := stored("first", "@hourly"), stored("a second", "*/30 * * * *")
+	second.Owner = &auth.Principal{Tenant: "sho p", Subject: "ann"}
 	if err := store.Create(t.Context(), "sho p", first); err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +76,9 @@ func TestCounterFollowsSchedules(t *testing.T) {
 	counter.Await(t.Context(), "sho p", "a second", 2)
 	if all, n := counter.Counts("sho p"); all != 2 || n != 3 {
 		t.Errorf("after Await: got %d schedules and %d firings, want 2 and 3", all, n)
+	}
+	if all, n := counter.CountsOf("sho p", "ann"); all != 1 || n != 2 {
+		t.Errorf("of ann: got %d schedules and %d firings, want 1 and 2", all, n)
 	}
 	if err := store.Create(t.Context(), "other", stored("first", "* * * * *")); err != nil {
 		t.Fatal(err)
