@@ -469,11 +469,15 @@ func TestFiringRespectsQuotas(t *testing.T) {
 		"below":                 {1, false, "", 1},
 		"reached":               {2, false, "quota_exceeded", 0},
 		"reached after a start": {2, true, "", 1},
+		"reached by default":    {10_000, false, "quota_exceeded", 0},
 	} {
 		fixture := setupSchedules(t)
 		table, err := quota.Parse([]byte("tenants: {shop: {runs: 2}}"))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if tt.active == 10_000 {
+			table = nil
 		}
 		fixture.submit = func(runs.SubmitRequest) (runs.SubmitResult, error) { return runs.SubmitResult{Attached: true}, nil }
 		if tt.started {

@@ -15,14 +15,17 @@ import (
 // newMeter returns the meter of the quotas that this server can count.
 func (s *Server) newMeter() *quota.Meter {
 	counts := map[quota.Name]quota.Count{
-		quota.Streams: func(_ context.Context, tenant string) (int64, error) { return int64(s.streams.Open(tenant)), nil },
-		quota.Sockets: func(_ context.Context, tenant string) (int64, error) { return int64(s.sockets.Open(tenant)), nil },
-		quota.Agents:  func(_ context.Context, tenant string) (int64, error) { return int64(s.Catalog.Count(tenant)), nil },
+		quota.Streams:         func(_ context.Context, tenant string) (int64, error) { return int64(s.streams.Open(tenant)), nil },
+		quota.Sockets:         func(_ context.Context, tenant string) (int64, error) { return int64(s.sockets.Open(tenant)), nil },
+		quota.Agents:          func(_ context.Context, tenant string) (int64, error) { return int64(s.Catalog.Count(tenant)), nil },
+		quota.DefinitionBytes: func(_ context.Context, tenant string) (int64, error) { return s.Catalog.Bytes(tenant), nil },
 	}
 	if s.LogBytes != nil {
 		counts[quota.LogBytes] = s.LogBytes
 	}
+	subjects := map[quota.Name]quota.SubjectCount{}
 	if index := s.Threads; index != nil {
+		subjects[quota.Runs] = func(tenant, subject string) int64 { return int64(index.ActiveOf(tenant, subject)) }
 		counts[quota.Threads] = func(_ context.Context, tenant string) (int64, error) {
 			all, _, _ := index.Counts(tenant)
 			return int64(all), nil
@@ -36,25 +39,41 @@ func (s *Server) newMeter() *quota.Meter {
 			return int64(waiting), nil
 		}
 	}
-	if s.Schedules != nil {
-		counts[quota.Schedules] = func(ctx context.Context, tenant string) (int64, error) {
-			n, err := s.Schedules.Count(ctx, tenant)
-			return int64(n), err
+	if counter := s.ScheduleCounts; counter != nil {
+		subjects[quota.Schedules] = func(tenant, subject string) int64 {
+			all, _ := counter.CountsOf(tenant, subject)
+			return all
+		}
+		subjects[quota.Firings] = func(tenant, subject string) int64 {
+			_, perHour := counter.CountsOf(tenant, subject)
+			return perHour
+		}
+		counts[quota.Schedules] = func(_ context.Context, tenant string) (int64, error) {
+			all, _ := counter.Counts(tenant)
+			return all, nil
+		}
+		counts[quota.Firings] = func(_ context.Context, tenant string) (int64, error) {
+			_, perHour := counter.Counts(tenant)
+			return perHour, nil
 		}
 	}
-	return &quota.Meter{Table: s.Quotas, Counts: counts}
+	return &quota.Meter{Table: s.Quotas, Counts: counts, Subjects: subjects}
 }
 
 // MeasureQuotas exports what tenants have of their quotas as metrics, until the caller calls stop.
 func (s *Server) MeasureQuotas() (stop func()) { return s.meter.Measure() }
 
-// checkNewThread refuses the first input of a thread if the tenant has reached a quota.
+// checkNewThread refuses the first input of a thread if the tenant has reached a quota, or the caller its
+// part of the active runs.
 func (s *Server) checkNewThread(ctx context.Context, in *preparedInput) error {
-	return s.meter.Check(ctx, in.run.Tenant, quota.LogBytes, quota.Threads, quota.Runs, quota.Waiting)
+	if err := s.meter.Check(ctx, in.run.Tenant, quota.LogBytes, quota.Threads, quota.Runs, quota.Waiting); err != nil {
+		return err
+	}
+	return s.meter.CheckSubject(in.run.Tenant, request.Caller(ctx).Subject, quota.Runs, 1)
 }
 
 // checkNewRun refuses an input of a thread, before anything is written, if the tenant has reached a
-// quota. An input to a thread that waits for decisions or results continues what was accepted, and
+// quota, or the owner of the thread its part of the active runs. An input to a thread that waits for decisions or results continues what was accepted, and
 // is not refused. An input to a thread with an active run begins no concurrent run.
 func (s *Server) checkNewRun(ctx context.Context, in *preparedInput, thread loadedThread) error {
 	switch {
@@ -63,7 +82,14 @@ func (s *Server) checkNewRun(ctx context.Context, in *preparedInput, thread load
 	case thread.RunID != "" && !thread.Sealed:
 		return nil
 	}
-	return s.meter.Check(ctx, in.run.Tenant, quota.LogBytes, quota.Runs, quota.Waiting)
+	if err := s.meter.Check(ctx, in.run.Tenant, quota.LogBytes, quota.Runs, quota.Waiting); err != nil {
+		return err
+	}
+	access, err := s.access.AccessTo(ctx, in.run.Thread)
+	if err != nil || access == nil || access.Owner == nil {
+		return err
+	}
+	return s.meter.CheckSubject(in.run.Tenant, *access.Owner, quota.Runs, 1)
 }
 
 // quotaList is the answer of GET /v1/quotas.
@@ -71,6 +97,8 @@ type quotaList struct {
 	Tenant string      `json:"tenant"`
 	Quotas []quotaItem `json:"quotas"`
 	Rates  []rateItem  `json:"rates"`
+	// SubjectPercent is missing if a subject may have all that its tenant may have.
+	SubjectPercent *int64 `json:"subjectPercent,omitempty"`
 }
 
 // quotaItem is a quota of a tenant. Limit is missing if it is unlimited.
@@ -105,7 +133,7 @@ func (s *Server) showQuotas(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	list := quotaList{Tenant: tenant, Quotas: []quotaItem{}}
+	list := quotaList{Tenant: tenant, Quotas: []quotaItem{}, SubjectPercent: shownLimit(s.Quotas.Of(tenant, quota.SubjectPercent))}
 	for _, u := range usages {
 		list.Quotas = append(list.Quotas, quotaItem{u.Quota, u.Used, shownLimit(u.Limit)})
 	}

@@ -1,9 +1,12 @@
 package api_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/perdure/perdure/agui"
@@ -117,13 +120,140 @@ func TestWaitingThreadContinuesAtQuota(t *testing.T) {
 	}
 }
 
-// TestSchedulesAndAgentsHaveQuotas: a schedule beyond the quota is refused, and a repeated one is not;
-// the same holds for agents of the platform.
-func TestSchedulesAndAgentsHaveQuotas(t *testing.T) {
+// TestAgentsHaveQuotas: a new agent beyond the quota of agents is refused, and a revision beyond that of
+// the definitions' bytes. To publish the current revision again is not refused.
+func TestAgentsHaveQuotas(t *testing.T) {
 	t.Parallel()
-	node := setup(t, quotasOf(t, "default: {agents: 1}"))
+	node := setup(t, quotasOf(t, "default: {agents: 1, definitionBytes: 2000}"))
 	node.do(http.MethodPut, "/v1/agents/b", "name: b\nmodel: test/m\n").wantExceeded(t, "second agent", "agents", 1)
-	node.do(http.MethodPut, "/v1/agents/a", "name: a\nmodel: test/m\ndescription: changed\n").wantStatus(t, "change of the first", http.StatusOK)
+	put := func(n int) answer {
+		return node.do(http.MethodPut, "/v1/agents/a", fmt.Sprintf("name: a\nmodel: test/m\ndescription: %s %d\n", strings.Repeat("x", 600), n))
+	}
+	n := 0
+	for put(n).status == http.StatusOK {
+		n++
+	}
+	refused := put(n)
+	if p := refused.problem; n < 1 || n > 3 || refused.status != http.StatusTooManyRequests || p.Quota != "definitionBytes" || p.Limit != 2000 || p.Used < 600 {
+		t.Errorf("revision %d: got %d %s, want that 2,000 bytes have at most 3", n, refused.status, refused.body)
+	}
+	put(n-1).wantStatus(t, "the current revision again", http.StatusOK)
+	if again := put(n); again.problem.Used != refused.problem.Used {
+		t.Errorf("bytes after refused requests: got %d, want %d", again.problem.Used, refused.problem.Used)
+	}
+}
+
+// TestSchedulesHaveQuotas: a schedule beyond the quota is refused, and so are schedules that would fire more
+// often than the quota of firings, however they are written. A change that fires less often is not refused.
+func TestSchedulesHaveQuotas(t *testing.T) {
+	t.Parallel()
+	node := setup(t, quotasOf(t, "default: {schedules: 3, firingsPerHour: 100}"))
+	every := func(id, every string) string {
+		return scheduleWith(t, map[string]any{"id": id, "cron": []string{}, "intervals": []any{map[string]string{"every": every}}})
+	}
+	post := func(body string) answer { return node.do(http.MethodPost, "/v1/schedules", body) }
+	tooOften := func(what string, a answer, used int64) {
+		t.Helper()
+		got := fmt.Sprintln(a.status, a.problem.Code, a.problem.Quota, a.problem.Limit, a.problem.Used, a.header.Get("RateLimit-Policy"), a.header.Get("RateLimit"))
+		wantEqual(t, what, got, fmt.Sprintf("429 quota_exceeded firingsPerHour 100 %d \"firingsPerHour\";q=100 \"firingsPerHour\";r=%d\n", used, 100-used))
+	}
+	tooOften("every second", post(every("s", "1s")), 0)
+	tooOften("a calendar of seconds", post(scheduleWith(t, map[string]any{"cron": []string{}, "calendars": []any{map[string]string{"second": "*/10", "minute": "*/3"}}})), 0)
+	post(every("minute", "1m")).wantStatus(t, "each minute", http.StatusCreated)
+	post(every("minute", "1m")).wantStatus(t, "each minute again", http.StatusOK)
+	tooOften("a second one each minute", post(every("s", "1m")), 60)
+	post(every("rare", "24h")).wantStatus(t, "once a day", http.StatusCreated)
+	put := func(id, interval string) answer {
+		return node.do(http.MethodPut, "/v1/schedules/"+id, every(id, interval))
+	}
+	tooOften("a change", put("rare", "1m"), 61)
+	put("minute", "2m").wantStatus(t, "a change to less often", http.StatusOK)
+	put("rare", "1m").wantStatus(t, "the change after that", http.StatusOK)
+	post(every("third", "24h")).wantStatus(t, "a third one", http.StatusCreated)
+	post(every("fourth", "24h")).wantExceeded(t, "a fourth one", "schedules", 3)
+	if a := node.do(http.MethodGet, "/v1/quotas", ""); !strings.Contains(a.body, `{"quota":"schedules","used":3,"limit":3},{"quota":"firingsPerHour","used":91,"limit":100}`) {
+		t.Errorf("quotas = %s, want three schedules and 91 firings", a.body)
+	}
+	trigger := func() answer { return node.do(http.MethodPost, "/v1/schedules/third/trigger", "{}") }
+	trigger().wantStatus(t, "a trigger", http.StatusNoContent)
+	a := trigger()
+	wantEqual(t, "a second trigger", fmt.Sprintln(a.status, a.problem.Code, a.header.Get("RateLimit-Policy")), "429 rate_limited \"firingsPerHour\";q=1;w=60\n")
+}
+
+// TestConcurrentSchedulesRespectQuota: requests that arrive together do not exceed the quota of firings.
+func TestConcurrentSchedulesRespectQuota(t *testing.T) {
+	t.Parallel()
+	node := setup(t, quotasOf(t, "default: {firingsPerHour: 120}"))
+	var group sync.WaitGroup
+	var created atomic.Int64
+	for i := range 10 {
+		body := scheduleWith(t, map[string]any{"id": fmt.Sprint("s", i), "cron": []string{"* * * * *"}})
+		group.Go(func() {
+			if node.do(http.MethodPost, "/v1/schedules", body).status == http.StatusCreated {
+				created.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	wantEqual(t, "schedules that were created", created.Load(), 2)
+}
+
+// TestSubjectHasPartOfRuns: a subject has at most half of the active runs of its tenant, in the threads that
+// it owns. Another subject of the tenant begins a run.
+func TestSubjectHasPartOfRuns(t *testing.T) {
+	t.Parallel()
+	node := setup(t, byTenantHeader, withThreadList(t), quotasOf(t, "default: {runs: 2}"))
+	node.temporal.start = func(in runs.Input) error { node.list(in); return nil }
+	request := func(thread, subject string) (body string, header []string) {
+		in := inputOf("r1", "hello")
+		in.ThreadID = thread
+		raw, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw), []string{"X-Tenant", "acme", "X-Subject", subject}
+	}
+	body, header := request("first", "ann")
+	active, err := http.NewRequestWithContext(t.Context(), http.MethodPost, node.http.URL+"/v1/agents/a/runs", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		active.Header.Set(header[i], header[i+1])
+	}
+	stream, err := node.http.Client().Do(active)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stream.Body.Close() }()
+	node.awaitActive("acme")
+	body, header = request("second", "ann")
+	refused := node.do(http.MethodPost, "/v1/agents/a/runs", body, header...)
+	refused.wantExceeded(t, "second run of ann", "runs", 1)
+	if !strings.Contains(refused.problem.Detail, "one subject may have") {
+		t.Errorf("detail: got %q, want that it names the part of a subject", refused.problem.Detail)
+	}
+	node.answerRuns()
+	body, header = request("third", "bob")
+	node.do(http.MethodPost, "/v1/agents/a/runs", body, header...).wantStatus(t, "run of bob", http.StatusOK)
+}
+
+// TestSubjectHasPartOfSchedules: a subject has at most half of the schedules and of the firings of its tenant, so
+// that another one can write a schedule.
+func TestSubjectHasPartOfSchedules(t *testing.T) {
+	t.Parallel()
+	node := setup(t, byTenantHeader, quotasOf(t, "tenants: {few: {schedules: 2}, rare: {firingsPerHour: 120}}"))
+	post := func(tenant, subject, id string) answer {
+		return node.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": id, "cron": []string{"* * * * *"}}), "X-Tenant", tenant, "X-Subject", subject)
+	}
+	for tenant, name := range map[string]string{"few": "schedules", "rare": "firingsPerHour"} {
+		post(tenant, "ann", "s1").wantStatus(t, tenant+": first of ann", http.StatusCreated)
+		refused := post(tenant, "ann", "s2")
+		if refused.status != http.StatusTooManyRequests || refused.problem.Quota != name || !strings.Contains(refused.problem.Detail, "one subject may have") {
+			t.Errorf("%s: second of ann: got %d %s, want a refusal for the part of a subject", tenant, refused.status, refused.body)
+		}
+		post(tenant, "bob", "s2").wantStatus(t, tenant+": first of bob", http.StatusCreated)
+	}
 }
 
 // TestQuotasAreShown: a caller sees the quotas of its tenant, and an administrator of the platform
@@ -138,7 +268,7 @@ func TestQuotasAreShown(t *testing.T) {
 	admin := []string{"X-Tenant", "ops", "X-Subject", "root", "X-Role", policy.DefaultRoles.PlatformAdmin}
 	for who, a := range map[string]answer{"a member": get("/v1/quotas", member...), "an administrator": get("/v1/quotas?tenant=acme", admin...)} {
 		a.wantStatus(t, who, http.StatusOK)
-		for _, want := range []string{`"tenant":"acme"`, `{"quota":"runs","used":1,"limit":5}`, `{"quota":"streams","used":0,"limit":3}`, `{"quota":"threads","used":1}`, `{"rate":"requestsPerSecond","perSecond":70}`} {
+		for _, want := range []string{`"tenant":"acme"`, `{"quota":"runs","used":1,"limit":5}`, `{"quota":"streams","used":0,"limit":3}`, `{"quota":"threads","used":1}`, `{"rate":"requestsPerSecond","perSecond":70}`, `"subjectPercent":50`} {
 			if !strings.Contains(a.body, want) {
 				t.Errorf("%s: got %s, want %s", who, a.body, want)
 			}

@@ -159,6 +159,49 @@ func TestTenantsShareStreams(t *testing.T) {
 	wantEqual(t, "quota", fmt.Sprintln(a.problem.Code, a.problem.Quota, a.problem.Limit, a.problem.Used), "quota_exceeded sockets 1 1\n")
 }
 
+// TestSubjectsShareStreamsOfTenant: a subject gets half of the streams and of the WebSockets that its tenant can
+// have, and half of the places for threads that do not exist. Another subject finds the rest.
+func TestSubjectsShareStreamsOfTenant(t *testing.T) {
+	t.Parallel()
+	node := setup(t, byTenantHeader, quotasOf(t, "default: {sockets: 4}"), func(c *api.Config) { c.MaxStreams = 40 })
+	node.begin(runs.Input{Run: runs.Ref{Tenant: "acme", Thread: "t", ID: "r"}}, "e")
+	headers := func(subject string) []string {
+		return []string{"X-Tenant", "acme", "X-Subject", subject, "X-Role", policy.DefaultRoles.PlatformAdmin}
+	}
+	open := func(c *wsClient, thread string) (opened int, code string) {
+		for i := range 40 {
+			id := fmt.Sprint(thread, i)
+			c.send(map[string]any{"type": "subscribe", "id": id, "threadId": thread})
+			if f := answerTo(c, id); f.Type == "ack" {
+				opened++
+			} else {
+				code = f.Code
+			}
+		}
+		return opened, code
+	}
+	ann, bob := node.dial(headers("ann")...), node.dial(headers("bob")...)
+	for _, tt := range []struct {
+		who    string
+		socket *wsClient
+		thread string
+		want   string
+	}{
+		{"ann", ann, "missing", "2 node_full"}, {"bob", bob, "missing", "2 node_full"}, // of 4 places, of which fewer than ten keep no reserve
+		{"ann", ann, "t", "18 quota_exceeded"}, {"bob", bob, "t", "18 quota_exceeded"}, // of 36
+	} {
+		opened, code := open(tt.socket, tt.thread)
+		wantEqual(t, "streams of "+tt.who+" of "+tt.thread, fmt.Sprint(opened, " ", code), tt.want)
+	}
+	node.dial(headers("ann")...)
+	a := node.do(http.MethodGet, "/v1/ws", "", append(headers("ann"), "Connection", "Upgrade")...)
+	wantEqual(t, "third WebSocket of ann", fmt.Sprintln(a.status, a.problem.Code, a.problem.Quota, a.problem.Limit, a.problem.Used), "429 quota_exceeded sockets 2 2\n")
+	node.dial(headers("bob")...)
+	if a := node.do(http.MethodGet, "/v1/quotas", "", headers("carl")...); !strings.Contains(a.body, `{"quota":"streams","used":36},{"quota":"sockets","used":4,"limit":4}`) {
+		t.Errorf("quotas = %s, want 36 streams, without those of the missing thread, and 4 sockets", a.body)
+	}
+}
+
 // answerTo reads frames up to the first one of a request that is no event.
 func answerTo(c *wsClient, id string) wsFrame {
 	c.t.Helper()

@@ -3,6 +3,7 @@ package api_test
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -200,6 +201,8 @@ func TestTemporalDoesNotHaveScheduleContent(t *testing.T) {
 	if !strings.Contains(string(made.Input), "Good morning.") {
 		t.Errorf("input = %q, want text with %q", string(made.Input), "Good morning.")
 	}
+	action := node.temporal.clock.schedules[schedules.TemporalID("alpha", "s")].Schedule.Action.(*client.ScheduleWorkflowAction)
+	wantEqual(t, "fairness key of the firing", action.Priority.FairnessKey, "alpha")
 	in := node.firingOf("alpha", "s")
 	wantEqual(t, "tenant of the firing in Temporal", in.Tenant, "alpha")
 	wantEqual(t, "schedule of the firing in Temporal", in.Schedule, "s")
@@ -496,6 +499,10 @@ func TestSchedulesAreListedInPages(t *testing.T) {
 		t.Errorf("schedules of all pages = %q, want %q", got, "s0 s1 s2")
 	}
 	node.do(http.MethodGet, "/v1/schedules?limit=0", "").wantRefusal(t, "no limit", 400, "invalid_input", "")
+	ofTenant := func(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
+	for _, cursor := range []string{"x", "s0", "%25", ofTenant("s0"), ofTenant("other.s0"), ofTenant("default.s.0"), ofTenant("default.")} {
+		node.do(http.MethodGet, "/v1/schedules?cursor="+cursor, "").wantRefusal(t, "cursor "+cursor, http.StatusBadRequest, "invalid_cursor", "")
+	}
 }
 
 // TestUnsafeRetryIsNamed: a 503 says that a repetition is safe only if it has no second

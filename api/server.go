@@ -101,6 +101,8 @@ type Config struct {
 
 	// Quotas are the rates and the quotas of tenants. nil = the defaults.
 	Quotas *quota.Table
+	// ScheduleCounts counts the schedules. nil = they have no quotas.
+	ScheduleCounts *schedules.Counter
 	// LogBytes counts the bytes of a tenant in the log. nil = they have no quota.
 	LogBytes quota.Count
 
@@ -380,7 +382,9 @@ func (s *Server) routes() *gin.Engine {
 			Temporal:   s.Temporal,
 			Access:     s.access,
 			Principals: s.Principals,
+			Counter:    s.ScheduleCounts,
 			Meter:      s.meter,
+			Rates:      s.rates,
 		}
 		routes.Register(v1)
 	}

@@ -210,13 +210,18 @@ func setup(t *testing.T, change ...func(*api.Config)) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	counter, err := store.Count(n.ctx(), n.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(counter.Stop)
 	policies, err := policy.New(policy.DefaultRoles)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := api.Config{
 		Policies:  policies,
-		Schedules: store, Log: n.log, Snapshots: n.snapshots, Follower: streamtest.Follow(t, n.log), Catalog: agentsOf, Temporal: n.temporal,
+		Schedules: store, ScheduleCounts: counter, Log: n.log, Snapshots: n.snapshots, Follower: streamtest.Follow(t, n.log), Catalog: agentsOf, Temporal: n.temporal,
 		Auth:   &auth.Anonymous{Roles: []string{policy.DefaultRoles.PlatformAdmin}},
 		Logger: slog.New(slog.DiscardHandler), Limits: api.Limits{MaxBody: 1 << 20, Silence: 10 * time.Millisecond},
 	}

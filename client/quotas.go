@@ -10,6 +10,8 @@ type Quotas struct {
 	Tenant string  `json:"tenant"`
 	Quotas []Quota `json:"quotas"`
 	Rates  []Rate  `json:"rates"`
+	// SubjectPercent is the part of the streams, sockets, runs, schedules and firings that one subject may have; nil = all.
+	SubjectPercent *int64 `json:"subjectPercent"`
 }
 
 // Quota is what a tenant has of a quota. Limit is nil if it is unlimited.

@@ -17,7 +17,7 @@ func (f *Follower) Bytes(tenant string) (size int64, ok bool) {
 	token := Token(tenant)
 	f.usage.mu.Lock()
 	defer f.usage.mu.Unlock()
-	return f.usage.counted[token] + f.usage.added[token], f.usage.isCounted
+	return f.usage.counted[token] + f.usage.before[token] + f.usage.added[token], f.usage.isCounted
 }
 
 // CountBytes counts the bytes of a tenant exactly, or those of all tenants the first time. It reads
@@ -35,7 +35,7 @@ func (f *Follower) CountBytes(ctx context.Context, tenant string) error {
 	last := f.delivered
 	f.usage.mu.Lock()
 	before := f.usage.added
-	f.usage.added = map[string]int64{}
+	f.usage.before, f.usage.added = before, map[string]int64{} // Bytes has both until the count ends
 	f.usage.mu.Unlock()
 	f.mu.Unlock()
 
@@ -46,6 +46,7 @@ func (f *Follower) CountBytes(ctx context.Context, tenant string) error {
 	}
 	f.usage.mu.Lock()
 	defer f.usage.mu.Unlock()
+	f.usage.before = nil
 	for of, size := range before {
 		if err != nil || token != "" && of != token {
 			f.usage.added[of] += size

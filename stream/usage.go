@@ -12,7 +12,8 @@ type usage struct {
 	mu        sync.Mutex
 	isCounted bool             // counted has what was there when the follower started
 	counted   map[string]int64 // by Follower.CountBytes
-	added     map[string]int64 // since counted
+	added     map[string]int64 // since counted; during a count, since its beginning
+	before    map[string]int64 // during a count, what was added before it
 }
 
 // add counts a record that was delivered.

@@ -49,6 +49,21 @@ func TestBytesOfTenants(t *testing.T) {
 	count("acme")
 	write("globex", "later", 7000)
 	between("globex", 12_000, 14_000)
+	done := make(chan error, 1)
+	go func() { done <- follower.CountBytes(ctx, "globex") }()
+	for isCounting := true; isCounting; {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			isCounting = false
+		default:
+		}
+		if size, _ := follower.Bytes("globex"); size < 12_000 {
+			t.Fatalf("bytes during a count: got %d, want at least those before", size)
+		}
+	}
 	count("acme")
 	between("acme", 701_000, 705_000)
 	between("none", 0, 0)

@@ -143,13 +143,11 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 	}
 	defer principals.Close()
 
-	quotas, err := openQuotas(cfg, logger)
+	quotas, err := quota.Open(cfg.Quotas, false, logger)
 	if err != nil {
-		return false, err
+		return false, &config.VariableError{Name: "PERDURE_QUOTAS_FILE", Err: err}
 	}
-	if quotas != nil {
-		defer quotas.Close()
-	}
+	defer quotas.Close()
 
 	tel, err := telemetry.Start(ctx, "perdure-worker", cfg.Getenv)
 	if err != nil {
@@ -219,18 +217,6 @@ func openSigner(cfg *config.Config, logger *slog.Logger) (*assertion.Signer, err
 		return nil, nil
 	}
 	return assertion.Open(cfg.PublicURL, cfg.AssertionKeys, logger)
-}
-
-// openQuotas opens the quotas of tenants; nil = the configuration has no file. The caller closes them.
-func openQuotas(cfg *config.Config, logger *slog.Logger) (*quota.Table, error) {
-	if cfg.Quotas == "" {
-		return nil, nil
-	}
-	quotas, err := quota.Open(cfg.Quotas, false, logger)
-	if err != nil {
-		return nil, &config.VariableError{Name: "PERDURE_QUOTAS_FILE", Err: err}
-	}
-	return quotas, nil
 }
 
 // tenantBudget returns the budget of each tenant for a day.

@@ -80,6 +80,7 @@ type Catalog struct {
 	mu           sync.RWMutex
 	current      map[address]Published
 	publications map[address][]Publication // in the order of their numbers
+	bytes        map[string]int64          // of all publications, by the token of the tenant
 	changed      chan struct{}             // closed and replaced after a publication; nil = Watch was not called
 }
 
@@ -96,7 +97,7 @@ func Open(ctx context.Context, l *stream.Log) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Catalog{log: l, kv: kv, current: map[address]Published{}, publications: map[address][]Publication{}}, nil
+	return &Catalog{log: l, kv: kv, current: map[address]Published{}, publications: map[address][]Publication{}, bytes: map[string]int64{}}, nil
 }
 
 // A definition is written before its publication, but the replica that answers may lag. So Revision
@@ -252,6 +253,14 @@ func (c *Catalog) Count(tenant string) int {
 		}
 	}
 	return n
+}
+
+// Bytes returns the bytes of the definitions that were published for agents of a tenant; "" = of the
+// platform. A definition counts as often as it was published. It requires Watch.
+func (c *Catalog) Bytes(tenant string) int64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.bytes[addressOf(tenant, "").tenant]
 }
 
 // TenantsWith returns how many tenants have an agent of a name. It requires Watch.

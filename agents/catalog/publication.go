@@ -24,6 +24,8 @@ type Publication struct {
 	// By is the caller that has published the revision over HTTP; nil = none, or an anonymous one.
 	By *auth.Principal
 	At time.Time
+	// Bytes is the size of the definition as the bucket stores it.
+	Bytes int64
 }
 
 // publication is the stored form of a Publication. The key has the number, and the bucket the time.
@@ -33,4 +35,5 @@ type publication struct {
 	Revision string          `json:"revision"`
 	Source   Source          `json:"source"`
 	By       *auth.Principal `json:"by,omitempty"`
+	Bytes    int64           `json:"bytes"`
 }

@@ -98,7 +98,7 @@ func (c *Catalog) publish(ctx context.Context, d *agents.Definition, p Publicati
 			}
 			isStored = true
 		}
-		p.Number, p.Revision = last.Number+1, revision
+		p.Number, p.Revision, p.Bytes = last.Number+1, revision, int64(len(body))
 		err = c.append(ctx, agent, p)
 		if err == nil {
 			return revision, c.await(ctx, agent, last.Number+1)
@@ -124,7 +124,7 @@ func (c *Catalog) store(ctx context.Context, agent address, revision string, bod
 // append creates the key of a publication. It fails with jetstream.ErrKeyExists if another
 // publisher has created it.
 func (c *Catalog) append(ctx context.Context, agent address, p Publication) error {
-	body, err := json.Marshal(publication{Tenant: p.Tenant, Revision: p.Revision, Source: p.Source, By: p.By})
+	body, err := json.Marshal(publication{Tenant: p.Tenant, Revision: p.Revision, Source: p.Source, By: p.By, Bytes: p.Bytes})
 	if err != nil {
 		return err
 	}

@@ -107,6 +107,9 @@ func TestTenantsHaveOwnAgents(t *testing.T) {
 		if got := []int{c.Count(""), c.Count("acme"), c.Count("globex"), c.TenantsWith("clerk")}; !slices.Equal(got, []int{1, 1, 0, len(tenants)}) {
 			t.Errorf("numbers of agents = %d", got)
 		}
+		if c.Bytes("acme") < int64(len("of acme")) || c.Bytes("") == 0 || c.Bytes("globex") != 0 {
+			t.Errorf("bytes of definitions: got %d of acme, %d of the platform and %d of globex", c.Bytes("acme"), c.Bytes(""), c.Bytes("globex"))
+		}
 	}
 	if all, err := other.Names(ctx); err != nil || !slices.Equal(all, []string{"shared"}) {
 		t.Errorf("Names = %q, %v, want only the agent of the platform", all, err)

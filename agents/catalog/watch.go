@@ -27,7 +27,7 @@ func decodePublication(entry jetstream.KeyValueEntry) (agent address, p Publicat
 		return agent, p, false
 	}
 	return agent, Publication{
-		Tenant: stored.Tenant, Number: number, Revision: stored.Revision, Source: stored.Source, By: stored.By, At: entry.Created(),
+		Tenant: stored.Tenant, Number: number, Revision: stored.Revision, Source: stored.Source, By: stored.By, At: entry.Created(), Bytes: stored.Bytes,
 	}, true
 }
 
@@ -96,6 +96,7 @@ func (c *Catalog) addPublication(agent address, p Publication, d *agents.Definit
 	if !found {
 		list = slices.Insert(list, index, p)
 		c.publications[agent] = list
+		c.bytes[agent.tenant] += p.Bytes
 	}
 	if d != nil && index == len(list)-1 {
 		c.current[agent] = Published{Definition: d, Revision: p.Revision, Tenant: p.Tenant}

@@ -137,7 +137,7 @@ func (g *Guard) check(ctx context.Context, thread stream.Thread, action policy.A
 	if err != nil {
 		return err
 	}
-	known, err := g.accessTo(ctx, thread)
+	known, err := g.AccessTo(ctx, thread)
 	if err != nil {
 		return err
 	}
@@ -147,8 +147,9 @@ func (g *Guard) check(ctx context.Context, thread stream.Thread, action policy.A
 	return g.Policies.Check(p, action, policy.Thread(thread.Tenant, known), c)
 }
 
-// accessTo returns the owner and the shares of a thread; nil = the thread does not exist.
-func (g *Guard) accessTo(ctx context.Context, thread stream.Thread) (*stream.Access, error) {
+// AccessTo returns the owner and the shares of a thread; nil = the thread does not exist. It does not check what the
+// caller may do.
+func (g *Guard) AccessTo(ctx context.Context, thread stream.Thread) (*stream.Access, error) {
 	if g.Threads != nil {
 		if known, ok := g.Threads.AccessTo(thread); ok {
 			decoded := known.Decode()

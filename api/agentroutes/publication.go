@@ -58,10 +58,10 @@ func (r *Routes) putAgent(c *gin.Context) error {
 			return err
 		}
 	}
-	if _, err := r.Catalog.Publications(tenant, name); errors.Is(err, catalog.ErrUnknownAgent) {
-		if err := r.Meter.Check(ctx, tenant, quota.Agents); err != nil {
-			return err
-		}
+	r.publishing.Lock() // until the catalog counts the publication
+	defer r.publishing.Unlock()
+	if err := r.checkQuotas(ctx, tenant, d); err != nil {
+		return err
 	}
 	existed := true
 	// Put calls the function again if another publication wins the race, so existed is about the
@@ -86,6 +86,27 @@ func (r *Routes) putAgent(c *gin.Context) error {
 		return request.WriteJSON(c, http.StatusOK, answer)
 	}
 	return request.WriteJSON(c, http.StatusCreated, answer)
+}
+
+// checkQuotas refuses a publication of a tenant ("" = of the platform) that would exceed a quota. To publish
+// the current definition again needs none.
+func (r *Routes) checkQuotas(ctx context.Context, tenant string, d *agents.Definition) error {
+	publications, err := r.Catalog.Publications(tenant, d.Name)
+	switch {
+	case errors.Is(err, catalog.ErrUnknownAgent):
+		if err := r.Meter.Check(ctx, tenant, quota.Agents); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	case publications[len(publications)-1].Revision == catalog.RevisionOf(tenant, d):
+		return nil
+	}
+	body, err := agents.Encode(d)
+	if err != nil {
+		return err
+	}
+	return r.Meter.CheckMore(ctx, tenant, quota.DefinitionBytes, int64(len(body)))
 }
 
 // checkUses refuses a definition of a tenant's agent that uses what the policies do not permit. The

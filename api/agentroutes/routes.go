@@ -2,6 +2,7 @@ package agentroutes
 
 import (
 	"log/slog"
+	"sync"
 
 	"github.com/gin-gonic/gin"
 
@@ -13,8 +14,8 @@ import (
 	"github.com/perdure/perdure/internal/control/quota"
 )
 
-// Routes serves the definitions of agents. All fields but Tools and Known are required. It has no
-// state of its own, and is safe for concurrent use.
+// Routes serves the definitions of agents. All exported fields but Tools and Known are
+// required. It is safe for concurrent use.
 type Routes struct {
 	problem.Writer
 	request.Reader
@@ -27,9 +28,12 @@ type Routes struct {
 	// warning. It is called concurrently. nil = there are none.
 	Known  func() agents.Names
 	Logger *slog.Logger
-	// Meter has the quota of agents.
+	// Meter has the quotas of agents and of their definitions.
 	Meter  *quota.Meter
 	Access *access.Guard
+
+	// publishing lets one request after the other check the quotas and publish.
+	publishing sync.Mutex
 }
 
 // Register adds the routes to the group /v1, which authenticates.

@@ -203,12 +203,12 @@ func (r *Routes) approvalEvents(c *gin.Context) error {
 	if r.finder.Closed.Err() != nil {
 		return streams.ErrDrain
 	}
-	tenant := request.Caller(c.Request.Context()).Tenant
-	if err := r.feeds.Enter(tenant); err != nil {
+	caller := request.Caller(c.Request.Context())
+	if err := r.feeds.Enter(caller); err != nil {
 		return problem.FullIf(err, "open streams")
 	}
-	defer r.feeds.Leave(tenant)
-	feed, err := r.inbox.Store.Follow(c.Request.Context(), tenant, after)
+	defer r.feeds.Leave(caller)
+	feed, err := r.inbox.Store.Follow(c.Request.Context(), caller.Tenant, after)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ type Config struct {
 func New(cfg Config) *Routes {
 	return &Routes{
 		Writer: cfg.Problems, Reader: cfg.Bodies, finder: cfg.Finder, decisions: cfg.Decisions, streams: cfg.Streams, inbox: cfg.Inbox,
-		access: cfg.Access, principals: cfg.Principals, feeds: quota.NewRoom(maxFeeds, nil, ""),
+		access: cfg.Access, principals: cfg.Principals, feeds: quota.NewRoom(maxFeeds, cfg.Streams.Quotas, ""),
 	}
 }
 

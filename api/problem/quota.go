@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/control/quota"
 )
 
-// quotaProblem returns the 429 for a caller beyond a rate or a quota; nil = err is another error.
+// quotaProblem returns the 429 for a caller beyond a rate or a quota, with the headers of
+// draft-ietf-httpapi-ratelimit-headers-10; nil = err is another error.
 func quotaProblem(err error) *Problem {
 	if e, ok := errors.AsType[*quota.RateError](err); ok {
 		return rateLimited(e)
@@ -18,8 +19,14 @@ func quotaProblem(err error) *Problem {
 	if !ok {
 		return nil
 	}
-	p := New(http.StatusTooManyRequests, "quota_exceeded", fmt.Sprintf("the tenant has %d of %s %s, and the request had no effect", e.Used, e.Limit, e.Quota))
+	detail := fmt.Sprintf("the tenant has %d of %s %s, and the request had no effect", e.Used, e.Limit, e.Quota)
+	if e.OfSubject {
+		detail = fmt.Sprintf("the subject has %d of the %s %s that one subject may have, and the request had no effect", e.Used, e.Limit, e.Quota)
+	}
+	p := New(http.StatusTooManyRequests, "quota_exceeded", detail)
 	p.Quota, p.Limit, p.Used = string(e.Quota), int64(e.Limit), e.Used
+	p.RateLimit = fmt.Sprintf("%q;r=%d", e.Quota, max(0, int64(e.Limit)-e.Used))
+	p.RateLimitPolicy = fmt.Sprintf("%q;q=%d", e.Quota, e.Limit)
 	switch e.Quota {
 	case quota.Streams, quota.Sockets, quota.Runs: // these end by themselves
 		p.RetryAfter = fullRetry
@@ -27,13 +34,12 @@ func quotaProblem(err error) *Problem {
 	return p
 }
 
-// rateLimited returns the 429 rate_limited, with the headers of
-// draft-ietf-httpapi-ratelimit-headers-10.
+// rateLimited returns the 429 rate_limited.
 func rateLimited(e *quota.RateError) *Problem {
 	wait := int((e.Wait + time.Second - 1) / time.Second)
-	p := New(http.StatusTooManyRequests, "rate_limited", fmt.Sprintf("too many requests: %s allows %s per second, and the request had no effect", e.Policy, e.Limit))
+	p := New(http.StatusTooManyRequests, "rate_limited", fmt.Sprintf("too many requests: %s is %s, and the request had no effect", e.Policy, e.Limit))
 	p.RetryAfter = wait
 	p.RateLimit = fmt.Sprintf("%q;r=0;t=%d", e.Policy, wait)
-	p.RateLimitPolicy = fmt.Sprintf("%q;q=%d;w=%d", e.Policy, e.Burst, e.Burst/int(e.Limit))
+	p.RateLimitPolicy = fmt.Sprintf("%q;q=%d;w=%d", e.Policy, e.Burst, int(e.Window.Seconds()))
 	return p
 }

@@ -2,6 +2,7 @@ package scheduleroutes
 
 import (
 	"errors"
+	"sync"
 
 	"github.com/gin-gonic/gin"
 	"go.temporal.io/sdk/client"
@@ -16,8 +17,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Routes serves the schedules of tenants. All fields but Principals are required. It has no state of its own, and
-// is safe for concurrent use.
+// Routes serves the schedules of tenants. All exported fields but Principals and Counter are required. It is safe for
+// concurrent use.
 type Routes struct {
 	problem.Writer
 	request.Reader
@@ -30,7 +31,13 @@ type Routes struct {
 	Access    *access.Guard
 	// Principals has the services as whom schedules may run.
 	Principals *principals.Principals
-	Meter      *quota.Meter
+	// Counter has the counts of Meter. nil = schedules have no quotas.
+	Counter *schedules.Counter
+	Meter   *quota.Meter
+	Rates   *quota.Rates
+
+	// writing lets one request after the other check the quotas and write a schedule.
+	writing sync.Mutex
 }
 
 // Register adds the routes to the group /v1, which authenticates.

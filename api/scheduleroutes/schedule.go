@@ -170,17 +170,14 @@ func (r *Routes) createFrom(c *gin.Context, definition *schedules.Stored) error 
 // existed; stored is then the existing one. An existing definition that Temporal does not know is
 // left over from a deletion or a creation that was interrupted, and is replaced.
 func (r *Routes) putSchedule(ctx context.Context, principal auth.Principal, definition *schedules.Stored) (stored *schedules.Stored, created bool, err error) {
-	stored = definition
-	if _, err := r.Schedules.Get(ctx, principal.Tenant, stored.ID); errors.Is(err, schedules.ErrUnknown) {
-		if err := r.Meter.Check(ctx, principal.Tenant, quota.Schedules); err != nil {
-			return nil, false, err
-		}
-	}
-	err = r.Schedules.Create(ctx, principal.Tenant, stored)
-	if !errors.Is(err, schedules.ErrExists) {
-		return stored, true, err
-	}
 	existing, err := r.Schedules.Get(ctx, principal.Tenant, definition.ID)
+	if errors.Is(err, schedules.ErrUnknown) {
+		err = r.write(ctx, principal.Tenant, definition, nil)
+		if !errors.Is(err, schedules.ErrExists) {
+			return definition, true, err
+		}
+		existing, err = r.Schedules.Get(ctx, principal.Tenant, definition.ID)
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -197,8 +194,47 @@ func (r *Routes) putSchedule(ctx context.Context, principal auth.Principal, defi
 		}
 		return nil, false, err
 	}
-	stored.Revision = existing.Revision // replaces the leftover, unless another request does so first
-	return stored, true, r.Schedules.Change(ctx, principal.Tenant, stored)
+	definition.Revision = existing.Revision // replaces the leftover, unless another request does so first
+	return definition, true, r.write(ctx, principal.Tenant, definition, existing)
+}
+
+// countTimeout bounds how long a write waits until the Counter has counted the schedule.
+const countTimeout = time.Second
+
+// checkMore returns a *quota.ExceededError if a tenant, or the owner of a schedule, may not have n more of a quota.
+func (r *Routes) checkMore(ctx context.Context, tenant string, owner *auth.Principal, name quota.Name, n int64) error {
+	if err := r.Meter.CheckMore(ctx, tenant, name, n); err != nil || owner == nil {
+		return err
+	}
+	return r.Meter.CheckSubject(tenant, owner.Subject, name, n)
+}
+
+// write creates a schedule, or changes the existing one, unless the tenant or the owner has reached a quota. Requests of
+// this process write one after the other, so that each is counted before the next is checked. Errors: those
+// of Store.Create and Store.Change, *quota.ExceededError.
+func (r *Routes) write(ctx context.Context, tenant string, definition, existing *schedules.Stored) error {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	perHour, before, put := definition.TimesPerHour(), int64(0), r.Schedules.Create
+	if existing != nil {
+		before, put = existing.TimesPerHour(), r.Schedules.Change
+	} else if err := r.checkMore(ctx, tenant, definition.Owner, quota.Schedules, 1); err != nil {
+		return err
+	}
+	if perHour > before {
+		if err := r.checkMore(ctx, tenant, definition.Owner, quota.Firings, perHour-before); err != nil {
+			return err
+		}
+	}
+	if err := put(ctx, tenant, definition); err != nil {
+		return err
+	}
+	if r.Counter != nil {
+		ctx, cancel := context.WithTimeout(ctx, countTimeout)
+		defer cancel()
+		r.Counter.Await(ctx, tenant, definition.ID, perHour)
+	}
+	return nil
 }
 
 // isEqual reports whether two definitions are equal, by their digests.
@@ -261,7 +297,7 @@ func (r *Routes) replaceSchedule(ctx context.Context, principal auth.Principal, 
 		return existing, err
 	}
 	definition.Owner, definition.CreatedAt, definition.Revision = existing.Owner, existing.CreatedAt, existing.Revision
-	return definition, r.Schedules.Change(ctx, principal.Tenant, definition)
+	return definition, r.write(ctx, principal.Tenant, definition, existing)
 }
 
 // deleteSchedule serves DELETE /v1/schedules/{schedule}. It answers 204. Runs that have begun
@@ -288,6 +324,9 @@ func (r *Routes) triggerSchedule(c *gin.Context) error {
 		return err
 	}
 	return r.withSchedule(c, func(ctx context.Context, tenant, id string) error {
+		if err := r.Rates.TakeTrigger(tenant); err != nil {
+			return err
+		}
 		err := r.Scheduler.Trigger(ctx, tenant, id, body.Overlap)
 		return problem.NotRepeatable(err, "the same request may fire the schedule twice, so check its recent firings first")
 	})

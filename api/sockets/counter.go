@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/streams"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/control/quota"
 )
 
@@ -21,15 +22,15 @@ type counter struct {
 	ended    chan struct{} // closed when the last WebSocket has ended after drain; nil = nothing waits
 }
 
-// enter counts a WebSocket of a tenant, or returns an error: streams.ErrDrain while the node drains, a
+// enter counts a WebSocket of a caller, or returns an error: streams.ErrDrain while the node drains, a
 // 429 quota_exceeded, or a 503 node_full. After nil the caller calls leave at the end.
-func (c *counter) enter(tenant string) error {
+func (c *counter) enter(caller auth.Principal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.draining {
 		return streams.ErrDrain
 	}
-	if err := c.room.Enter(tenant); err != nil {
+	if err := c.room.Enter(caller); err != nil {
 		return problem.FullIf(err, "open WebSockets")
 	}
 	c.open++
@@ -37,8 +38,8 @@ func (c *counter) enter(tenant string) error {
 }
 
 // leave ends what enter has counted.
-func (c *counter) leave(tenant string) {
-	c.room.Leave(tenant)
+func (c *counter) leave(caller auth.Principal) {
+	c.room.Leave(caller)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open--

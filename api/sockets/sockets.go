@@ -123,12 +123,12 @@ func (s *Sockets) Wait(ctx context.Context) error { return s.counter.wait(ctx) }
 // Errors before the upgrade: 426 upgrade_required without a WebSocket handshake, 429 quota_exceeded,
 // 503 node_full, 503 while the node drains.
 func (s *Sockets) Serve(c *gin.Context) {
-	tenant := request.Caller(c.Request.Context()).Tenant
-	if err := s.counter.enter(tenant); err != nil {
+	caller := request.Caller(c.Request.Context())
+	if err := s.counter.enter(caller); err != nil {
 		s.Problems.Refuse(c, err)
 		return
 	}
-	defer s.counter.leave(tenant)
+	defer s.counter.leave(caller)
 	conn, err := socket.Upgrade(c.Writer, c.Request, socket.Options{
 		Subprotocol: subprotocol, MaxMessage: s.MaxMessage, MessageTime: s.MessageTime, Heartbeat: s.Heartbeat, WriteTimeout: s.WriteTimeout,
 	})

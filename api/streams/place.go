@@ -15,7 +15,7 @@ const waitingShare = 10
 // place is what an open stream takes of the node. One goroutine uses it.
 type place struct {
 	streams *Streams
-	tenant  string
+	caller  auth.Principal
 	room    *quota.Room // the room that the stream is in: streams.room or streams.waiting
 }
 
@@ -27,13 +27,11 @@ type placeKey struct{}
 // its end. Errors: 429 quota_exceeded, 503 node_full.
 func (s *Streams) Enter(ctx context.Context) (counted context.Context, leave func(), err error) {
 	p := &place{streams: s}
-	if caller, ok := auth.From(ctx); ok {
-		p.tenant = caller.Tenant
-	}
+	p.caller, _ = auth.From(ctx)
 	if err := p.move(s.room); err != nil {
 		return nil, nil, err
 	}
-	return context.WithValue(ctx, placeKey{}, p), func() { p.room.Leave(p.tenant) }, nil
+	return context.WithValue(ctx, placeKey{}, p), func() { p.room.Leave(p.caller) }, nil
 }
 
 // AwaitThread tells that the stream of a context of Enter waits for a thread that does not exist:
@@ -61,15 +59,15 @@ func (p *place) move(room *quota.Room) error {
 	if p.room == room {
 		return nil
 	}
-	if err := room.Enter(p.tenant); err != nil {
+	if err := room.Enter(p.caller); err != nil {
 		return problem.FullIf(err, "open streams")
 	}
 	if p.room != nil {
-		p.room.Leave(p.tenant)
+		p.room.Leave(p.caller)
 	}
 	p.room = room
 	return nil
 }
 
-// Open returns the number of open streams of a tenant.
-func (s *Streams) Open(tenant string) int { return s.room.Taken(tenant) + s.waiting.Taken(tenant) }
+// Open returns the number of open streams of a tenant, without those that wait for a thread.
+func (s *Streams) Open(tenant string) int { return s.room.Taken(tenant) }

@@ -51,5 +51,5 @@ type Streams struct {
 
 // New returns Streams without an open stream.
 func New(cfg Config) *Streams {
-	return &Streams{cfg, quota.NewRoom(cfg.MaxStreams, cfg.Quotas, quota.Streams), quota.NewRoom(max(1, cfg.MaxStreams/waitingShare), nil, "")}
+	return &Streams{cfg, quota.NewRoom(cfg.MaxStreams, cfg.Quotas, quota.Streams), quota.NewRoom(max(1, cfg.MaxStreams/waitingShare), cfg.Quotas, "")}
 }

@@ -351,19 +351,11 @@ func (p *devProcess) workerConfig(folder *agents.Folder) workernode.Config {
 		Webhooks:      p.webhooks,
 		Policies:      p.policies,
 		Principals:    p.principals,
-		Quotas:        p.firingQuotas(),
+		Quotas:        p.quotas,
 		WorkflowCache: cfg.WorkflowCache,
 		ToolGrace:     cfg.ToolGrace,
 		Logger:        p.logger,
 	}
-}
-
-// firingQuotas returns the quotas for runs of schedules; nil = there is no file, as for a worker.
-func (p *devProcess) firingQuotas() *quota.Table {
-	if p.config.Quotas == "" {
-		return nil
-	}
-	return p.quotas
 }
 
 // apiConfig returns the configuration of the API.

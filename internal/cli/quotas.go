@@ -27,6 +27,7 @@ func (e *environment) quotasCommand() *cobra.Command {
 		for _, r := range quotas.Value.Rates {
 			rows = append(rows, []string{r.Rate, "", describeLimit(r.PerSecond)})
 		}
+		rows = append(rows, []string{"subjectPercent", "", describeLimit(quotas.Value.SubjectPercent)})
 		return e.printResult(cmd, quotas.JSON, "", rows)
 	}
 	return cmd

@@ -14,15 +14,20 @@ import (
 	"github.com/perdure/perdure/internal/process/yamlfile"
 )
 
-// Bounds of the file: its bytes, its tenants, and the largest rate.
+// Bounds of the file: its bytes, its tenants, the largest rate, and the largest quota.
 const (
 	maxFile    = 1 << 20
 	maxTenants = 10_000
 	maxRate    = 1_000_000
+	maxCount   = 100_000_000_000_000 // RateLimit-Policy has at most 15 digits
 )
 
-// ofAll are the bounds that only the default of a file may have: what they bound belongs to no tenant.
-var ofAll = []Name{Unauthenticated}
+// ofTenant are the bounds that a tenant may have. ofAll are those that only the default of a file may
+// have: what they bound belongs to no tenant.
+var (
+	ofTenant = slices.Concat(Counted, []Name{SubjectPercent}, Rated)
+	ofAll    = []Name{Unauthenticated}
+)
 
 // file is a YAML file of quotas: the bounds of all tenants, and those of single ones.
 type file struct {
@@ -83,7 +88,7 @@ func parse(data []byte) (*file, error) {
 	err := yamlfile.EachMember(document.Content[0], func(key, value *yaml.Node) (err error) {
 		switch key.Value {
 		case "default":
-			f.Default, err = parseLimits(value, slices.Concat(Counted, Rated, ofAll))
+			f.Default, err = parseLimits(value, slices.Concat(ofTenant, ofAll))
 		case "tenants":
 			err = f.parseTenants(value)
 		default:
@@ -99,12 +104,11 @@ func (f *file) parseTenants(node *yaml.Node) error {
 	if len(node.Content)/2 > maxTenants {
 		return yamlfile.LineError(node, "has more than %d tenants", maxTenants)
 	}
-	known := slices.Concat(Counted, Rated)
 	return yamlfile.EachMember(node, func(key, value *yaml.Node) (err error) {
 		if key.Value == "" {
 			return yamlfile.LineError(key, "the name of a tenant must not be empty")
 		}
-		f.Tenants[key.Value], err = parseLimits(value, known)
+		f.Tenants[key.Value], err = parseLimits(value, ofTenant)
 		return err
 	})
 }
@@ -120,7 +124,7 @@ func parseLimits(node *yaml.Node, known []Name) (limits, error) {
 		if !slices.Contains(known, name) {
 			return yamlfile.LineError(key, "unknown quota %.40q: the quotas are %v", key.Value, known)
 		}
-		limit, err := parseLimit(value, name == Unauthenticated || slices.Contains(Rated, name))
+		limit, err := parseLimit(value, maxOf(name))
 		if err == nil && limit != 0 {
 			parsed[name] = limit
 		}
@@ -129,14 +133,25 @@ func parseLimits(node *yaml.Node, known []Name) (limits, error) {
 	return parsed, err
 }
 
-// parseLimit decodes a limit; 0 = the default.
-func parseLimit(node *yaml.Node, isRate bool) (Limit, error) {
+// maxOf returns the largest value of a bound.
+func maxOf(name Name) int64 {
+	switch {
+	case name == SubjectPercent:
+		return 100
+	case name == Unauthenticated, slices.Contains(Rated, name):
+		return maxRate
+	}
+	return maxCount
+}
+
+// parseLimit decodes a limit of at most most; 0 = the default.
+func parseLimit(node *yaml.Node, most int64) (Limit, error) {
 	if node.Value == Unlimited.String() {
 		return Unlimited, nil
 	}
 	n, err := strconv.ParseInt(node.Value, 10, 64)
-	if err != nil || n < 0 || isRate && n > maxRate {
-		return 0, yamlfile.LineError(node, "%.40q must be a whole number, not below zero, or unlimited; a rate has at most %d", node.Value, maxRate)
+	if err != nil || n < 0 || n > most {
+		return 0, yamlfile.LineError(node, "%.40q must be a whole number from 0 to %d, or unlimited", node.Value, most)
 	}
 	return Limit(n), nil
 }

@@ -7,8 +7,12 @@ import (
 	"github.com/perdure/perdure/internal/process/telemetry"
 )
 
-// Count returns how much a tenant has of a quota. It may not include what was written in the last moments.
+// Count returns how much a tenant has of a quota, from memory: metrics call it for each tenant. It may not
+// include what was written in the last moments.
 type Count func(ctx context.Context, tenant string) (int64, error)
+
+// SubjectCount returns how much a subject has of a quota of its tenant, from memory.
+type SubjectCount func(tenant, subject string) int64
 
 // Meter compares what tenants have with their quotas. Counts derive from what exists; a Meter stores
 // nothing. It is safe for concurrent use.
@@ -16,6 +20,8 @@ type Meter struct {
 	Table *Table
 	// Counts are the counted quotas. One that is missing has no limit.
 	Counts map[Name]Count
+	// Subjects has the counts of what subjects have. Subjects share nothing of a quota that is missing.
+	Subjects map[Name]SubjectCount
 }
 
 // Usage is what a tenant has of a quota.
@@ -28,17 +34,34 @@ type Usage struct {
 // Check returns an *ExceededError for the first of the quotas that a tenant has reached.
 func (m *Meter) Check(ctx context.Context, tenant string, names ...Name) error {
 	for _, name := range names {
-		usage, ok, err := m.usage(ctx, tenant, name)
-		if err != nil {
+		if err := m.CheckMore(ctx, tenant, name, 1); err != nil {
 			return err
-		}
-		if ok {
-			if err := m.Table.check(tenant, name, usage.Used); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+// CheckMore returns an *ExceededError if a tenant may not have n more of a quota.
+func (m *Meter) CheckMore(ctx context.Context, tenant string, name Name, n int64) error {
+	usage, ok, err := m.usage(ctx, tenant, name)
+	if err != nil || !ok {
+		return err
+	}
+	return m.Table.check(tenant, name, usage.Used, n)
+}
+
+// CheckSubject returns an *ExceededError if a subject may not have n more of a quota, because it has its part of what its
+// tenant may have.
+func (m *Meter) CheckSubject(tenant, subject string, name Name, n int64) error {
+	count := m.Subjects[name]
+	if count == nil || subject == "" {
+		return nil
+	}
+	limit, used := m.Table.subjectLimit(tenant, subject, m.Table.Of(tenant, name)), count(tenant, subject)
+	if limit.Permits(used, n) {
+		return nil
+	}
+	return m.Table.refuseSubject(tenant, name, limit, used)
 }
 
 // Usages returns what a tenant has of all quotas, in the order of the documentation.
@@ -69,15 +92,12 @@ func (m *Meter) usage(ctx context.Context, tenant string, name Name) (Usage, boo
 	return Usage{Quota: name, Limit: m.Table.Of(tenant, name), Used: used}, true, nil
 }
 
-// measured are the quotas that metrics show: those of tenants whose counts are in memory.
-var measured = []Name{Streams, Sockets, Runs, Waiting, Threads, LogBytes}
-
 // Measure exports what tenants have of their quotas as metrics, until the caller calls stop. Metrics
 // name the tenant default, and the first 99 tenants that the file of quotas lists.
 func (m *Meter) Measure() (stop func()) {
 	return telemetry.ObserveQuotas(func(ctx context.Context) (all []telemetry.Usage) {
 		for _, tenant := range m.Table.labels() {
-			for _, name := range measured {
+			for _, name := range Counted {
 				if u, ok, err := m.usage(ctx, tenant, name); ok && err == nil {
 					all = append(all, telemetry.Usage{Tenant: tenant, Quota: string(name), Used: u.Used, Limit: int64(u.Limit)})
 				}

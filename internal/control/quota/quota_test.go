@@ -74,6 +74,7 @@ func TestMistakesNameTheirLine(t *testing.T) {
 		{"tenants:\n  acme: 5", "line 2: must be a mapping"},
 		{"tenants:\n  acme: {}\n  acme: {}", "acme"},
 		{"default:\n  runs: 1\n  x: 1\n  y: 1", "line 4: unknown quota"},
+		{"default:\n  subjectPercent: 101", "line 2: \"101\" must be a whole number from 0 to 100"},
 	} {
 		if _, err := Parse([]byte(tt.text)); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: got %v, want %q", tt.text, err, tt.want)
@@ -132,28 +133,110 @@ func (l lines) next(t *testing.T) string {
 func TestRoomLeavesPlacesToOthers(t *testing.T) {
 	t.Parallel()
 	room := NewRoom(100, table(t, "tenants: {b: {streams: 5}}"), Streams)
-	enter := func(tenant string) (n int, err error) {
-		for {
-			if err = room.Enter(tenant); err != nil {
-				return n, err
-			}
-			n++
-		}
-	}
+	enter := func(tenant string) (int, error) { return fill(room, auth.Principal{Tenant: tenant}) }
 	if n, err := enter("a"); n != 90 || !errors.Is(err, ErrFull) {
 		t.Errorf("first tenant: got %d places, %v, want 90 and ErrFull", n, err)
 	}
 	n, err := enter("b")
-	if exceeded, ok := errors.AsType[*ExceededError](err); n != 5 || !ok || *exceeded != (ExceededError{Streams, 5, 5}) {
+	if exceeded, ok := errors.AsType[*ExceededError](err); n != 5 || !ok || *exceeded != (ExceededError{Streams, 5, 5, false}) {
 		t.Errorf("tenant with a quota of 5: got %d places, %v, want 5 and an ExceededError", n, err)
 	}
 	if n, _ := enter("c"); n != 5 {
 		t.Errorf("last tenant: got %d places, want 5", n)
 	}
-	room.Leave("a")
-	if room.Taken("a") != 89 || room.Enter("d") != nil {
+	room.Leave(auth.Principal{Tenant: "a"})
+	if room.Taken("a") != 89 || room.Enter(auth.Principal{Tenant: "d"}) != nil {
 		t.Error("a place that was left is not free")
 	}
+}
+
+// fill enters a room until it refuses the caller, and returns the number of places.
+func fill(room *Room, p auth.Principal) (n int, err error) {
+	for {
+		if err = room.Enter(p); err != nil {
+			return n, err
+		}
+		n++
+	}
+}
+
+// TestSubjectHasPartOfItsTenant: a subject gets half of what its tenant can get, or the part in the file.
+// Another subject finds the rest. An anonymous caller gets all.
+func TestSubjectHasPartOfItsTenant(t *testing.T) {
+	t.Parallel()
+	limits := table(t, "tenants: {small: {streams: 5}, one: {streams: 1}, most: {subjectPercent: 80}, all: {subjectPercent: unlimited}}")
+	for _, tt := range []struct {
+		tenant, subject string
+		want            int
+	}{{"large", "ann", 45}, {"small", "ann", 2}, {"one", "ann", 1}, {"most", "ann", 72}, {"all", "ann", 90}, {"large", "", 90}, {"small", "", 5}} {
+		room := NewRoom(100, limits, Streams)
+		n, err := fill(room, auth.Principal{Tenant: tt.tenant, Subject: tt.subject})
+		if n != tt.want {
+			t.Errorf("%q of %s: got %d places, want %d", tt.subject, tt.tenant, n, tt.want)
+		}
+		if exceeded, ok := errors.AsType[*ExceededError](err); tt.want == 45 && (!ok || *exceeded != (ExceededError{Streams, 45, 45, true})) {
+			t.Errorf("%q of %s: got %v, want the part of the subject", tt.subject, tt.tenant, err)
+		}
+		if tt.subject == "ann" && tt.tenant == "large" {
+			if n, _ := fill(room, auth.Principal{Tenant: tt.tenant, Subject: "bob"}); n != 45 {
+				t.Errorf("second subject: got %d places, want 45", n)
+			}
+			room.Leave(auth.Principal{Tenant: tt.tenant, Subject: "ann"})
+			if err := room.Enter(auth.Principal{Tenant: tt.tenant, Subject: "ann"}); err != nil {
+				t.Errorf("the place that ann has left: %v", err)
+			}
+		}
+	}
+	if n, err := fill(NewRoom(100, limits, ""), auth.Principal{Tenant: "a", Subject: "ann"}); n != 45 || !errors.Is(err, ErrFull) {
+		t.Errorf("room without a quota: got %d places, %v, want 45 and ErrFull", n, err)
+	}
+}
+
+// TestMeterChecksPartOfSubject: a subject may have half of the active runs of its tenant.
+func TestMeterChecksPartOfSubject(t *testing.T) {
+	t.Parallel()
+	used := int64(1)
+	meter := &Meter{Table: table(t, "default: {runs: 4}"), Subjects: map[Name]SubjectCount{Runs: func(tenant, subject string) int64 { return used }}}
+	if err := meter.CheckSubject("acme", "ann", Runs, 1); err != nil {
+		t.Errorf("one run of two: %v", err)
+	}
+	if exceeded, ok := errors.AsType[*ExceededError](meter.CheckSubject("acme", "ann", Runs, 2)); !ok || *exceeded != (ExceededError{Runs, 2, 1, true}) {
+		t.Errorf("two more runs: got %v, want an ExceededError", exceeded)
+	}
+	for _, tt := range []struct {
+		subject string
+		name    Name
+	}{{"", Runs}, {"ann", Threads}} {
+		if err := meter.CheckSubject("acme", tt.subject, tt.name, 9); err != nil {
+			t.Errorf("%s of %q: got %v, want no part of a subject", tt.name, tt.subject, err)
+		}
+	}
+}
+
+// TestTriggersHaveRate: requests fire the schedules of a tenant as often as its definitions may, and a
+// sixtieth of an hour's firings at once.
+func TestTriggersHaveRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rates := NewRates(table(t, "default: {firingsPerHour: 600}"))
+		take := func(tenant string) (n int, err error) {
+			for ; err == nil; n++ {
+				err = rates.TakeTrigger(tenant)
+			}
+			return n - 1, err
+		}
+		n, err := take("acme")
+		if e, ok := errors.AsType[*RateError](err); n != 10 || !ok || e.Policy != Firings || e.Burst != 10 || e.Window != time.Minute || e.Wait != 6*time.Second {
+			t.Errorf("triggers: got %d, %+v, want 10 and a wait of 6 s", n, err)
+		}
+		if n, _ := take("globex"); n != 10 {
+			t.Errorf("another tenant: got %d, want 10", n)
+		}
+		<-time.After(time.Minute)
+		if n, _ := take("acme"); n != 10 {
+			t.Errorf("after a minute: got %d, want 10", n)
+		}
+	})
 }
 
 // TestRatesRefuseFlood: a subject beyond its rate is refused, and gets tokens again with time. Its
@@ -207,6 +290,9 @@ func TestAnonymousCallersHaveNoRates(t *testing.T) {
 		defer opened.Close()
 		if got := opened.Of("default", SubjectWrites); got != want {
 			t.Errorf("file %q: rate = %s, want %s", file, got, want)
+		}
+		if got := opened.Of("default", Firings); got != Unlimited {
+			t.Errorf("file %q: firings = %s, want %s", file, got, Unlimited)
 		}
 		if got := opened.Of("default", Runs); got != defaultRuns {
 			t.Errorf("file %q: runs = %s, want %d", file, got, defaultRuns)

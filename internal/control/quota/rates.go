@@ -16,6 +16,8 @@ import (
 const (
 	// burstSeconds is the size of a bucket: the requests of that many seconds may come at once.
 	burstSeconds = 10
+	// triggerBursts is the part of an hour's firings that requests may trigger at once: one of triggerBursts.
+	triggerBursts = 60
 	// maxBuckets bounds the buckets of an API process. The bucket that was idle longest is dropped,
 	// and is full when its caller returns.
 	maxBuckets = 16_384
@@ -48,16 +50,18 @@ func NewRates(table *Table) *Rates {
 type RateError struct {
 	// Policy is the name of the bucket.
 	Policy Name
-	// Limit is the rate per second, Burst the size of the bucket.
-	Limit Limit
-	Burst int
+	// Limit is the rate, per second or in the unit of its name. Burst is the size of the bucket, and Window
+	// the time in which it fills.
+	Limit  Limit
+	Burst  int
+	Window time.Duration
 	// Wait is how long the caller has to wait.
 	Wait time.Duration
 }
 
 // Error implements error.
 func (e *RateError) Error() string {
-	return fmt.Sprintf("quota: %s allows %d per second, and %d at once", e.Policy, e.Limit, e.Burst)
+	return fmt.Sprintf("quota: %s is %d, and %d at once", e.Policy, e.Limit, e.Burst)
 }
 
 // Take counts a request of a caller; writes tells that it writes or starts a run. A *RateError
@@ -87,6 +91,15 @@ func (r *Rates) Take(p auth.Principal, writes bool) error {
 	return nil
 }
 
+// TakeTrigger counts a request that fires a schedule of a tenant. A *RateError means that such requests have
+// fired its schedules as often as Firings allows.
+func (r *Rates) TakeTrigger(tenant string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, err := r.reserve(bucketKey{name: Firings, tenant: tenant}, r.table.Of(tenant, Firings), time.Now())
+	return err
+}
+
 // TakeRefusal counts a request without valid credentials by its peer. IPv6 addresses with the same
 // first 64 bits are one peer. A *RateError means that the peer has sent too many of them.
 func (r *Rates) TakeRefusal(peer netip.Addr) error {
@@ -107,20 +120,23 @@ func (r *Rates) reserve(key bucketKey, limit Limit, now time.Time) (*rate.Reserv
 	if limit == Unlimited {
 		return nil, nil
 	}
-	burst := int(limit) * burstSeconds
+	perSecond, burst, window := rate.Limit(limit), int(limit)*burstSeconds, burstSeconds*time.Second
+	if key.name == Firings {
+		perSecond, burst, window = rate.Limit(float64(limit)/time.Hour.Seconds()), max(1, int(limit)/triggerBursts), time.Hour/triggerBursts
+	}
 	bucket, ok := r.buckets.Get(key)
 	if !ok {
-		bucket = rate.NewLimiter(rate.Limit(limit), burst)
+		bucket = rate.NewLimiter(perSecond, burst)
 		r.buckets.Add(key, bucket)
-	} else if bucket.Burst() != burst { // the file has changed
-		bucket.SetLimitAt(now, rate.Limit(limit))
+	} else if bucket.Limit() != perSecond { // the file has changed
+		bucket.SetLimitAt(now, perSecond)
 		bucket.SetBurstAt(now, burst)
 	}
 	reservation := bucket.ReserveN(now, 1)
 	if wait := reservation.DelayFrom(now); wait > 0 {
 		reservation.CancelAt(now)
 		telemetry.QuotaRefused(r.table.label(key.tenant), string(key.name))
-		return nil, &RateError{Policy: key.name, Limit: limit, Burst: burst, Wait: wait}
+		return nil, &RateError{Policy: key.name, Limit: limit, Burst: burst, Window: window, Wait: wait}
 	}
 	return reservation, nil
 }

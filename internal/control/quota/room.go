@@ -1,56 +1,97 @@
 package quota
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/perdure/perdure/internal/auth"
+)
 
 // reserve is the part of the free places of a Room that a tenant leaves to others: a tenant has at
 // most reserve times as many places as are free. So one tenant takes at most 9/10 of a room, and
 // what is left is shared in the same way. A room with fewer than ten places has no reserve.
 const reserve = 9
 
-// Room shares a number of places of an API process among tenants: open streams, for instance. It is
-// safe for concurrent use.
+// Room shares a number of places of an API process among tenants, and those of a tenant among its
+// subjects: open streams, for instance. It is safe for concurrent use.
 type Room struct {
 	table *Table
 	name  Name
+	most  Limit // the places that one tenant can get
 
 	mu    sync.Mutex
 	free  int
-	taken map[string]int // by tenant; without tenants that have none
+	taken map[holder]int // without those that have none
 }
+
+// holder is a tenant (with the subject ""), or a subject of it.
+type holder struct{ tenant, subject string }
 
 // NewRoom returns a room with a number of free places, of which a tenant may have as many as its
-// quota with a name allows; "" = the places have no quota.
+// quota with a name allows; "" = the places have no quota. A subject may have SubjectPercent of what its
+// tenant can get.
 func NewRoom(places int, table *Table, name Name) *Room {
-	return &Room{table: table, name: name, free: places, taken: map[string]int{}}
+	return &Room{table: table, name: name, most: Limit(places - places/(reserve+1)), free: places, taken: map[holder]int{}}
 }
 
-// Enter takes a place for a tenant. It does not wait. After nil, the caller must call Leave. Errors:
-// *ExceededError if the tenant has reached its quota; ErrFull if the room has no place left for the
-// tenant.
-func (r *Room) Enter(tenant string) error {
+// Enter takes a place for a caller. It does not wait. After nil, the caller of Enter must call Leave.
+// Errors: *ExceededError if the tenant has reached its quota, or the subject its part of it; ErrFull if
+// the room has no place left for the tenant, or no quota and the subject has its part.
+func (r *Room) Enter(p auth.Principal) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	used := r.taken[tenant]
-	if r.name != "" {
-		if err := r.table.check(tenant, r.name, int64(used)); err != nil {
-			return err
-		}
+	used := r.taken[holder{tenant: p.Tenant}]
+	if err := r.check(p, used); err != nil {
+		return err
 	}
 	if used >= reserve*r.free {
 		return ErrFull
 	}
 	r.free--
-	r.taken[tenant]++
+	r.add(p, 1)
 	return nil
 }
 
+// check returns an error if a caller, whose tenant has a number of places, may not have one more: errors
+// of Enter. The caller of check holds mu.
+func (r *Room) check(p auth.Principal, ofTenant int) error {
+	limit := r.most
+	if r.name != "" {
+		if err := r.table.check(p.Tenant, r.name, int64(ofTenant), 1); err != nil {
+			return err
+		}
+		if quota := r.table.Of(p.Tenant, r.name); quota != Unlimited {
+			limit = min(limit, quota)
+		}
+	}
+	used := int64(r.taken[holder{p.Tenant, p.Subject}])
+	limit = r.table.subjectLimit(p.Tenant, p.Subject, limit)
+	switch {
+	case p.Subject == "" || limit.Permits(used, 1):
+		return nil
+	case r.name == "":
+		return ErrFull
+	}
+	return r.table.refuseSubject(p.Tenant, r.name, limit, used)
+}
+
 // Leave returns the place that one call of Enter has taken.
-func (r *Room) Leave(tenant string) {
+func (r *Room) Leave(p auth.Principal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.free++
-	if r.taken[tenant]--; r.taken[tenant] == 0 {
-		delete(r.taken, tenant)
+	r.add(p, -1)
+}
+
+// add changes the places of a caller and its tenant. The caller holds mu.
+func (r *Room) add(p auth.Principal, n int) {
+	holders := []holder{{tenant: p.Tenant}}
+	if p.Subject != "" {
+		holders = append(holders, holder{p.Tenant, p.Subject})
+	}
+	for _, h := range holders {
+		if r.taken[h] += n; r.taken[h] == 0 {
+			delete(r.taken, h)
+		}
 	}
 }
 
@@ -58,5 +99,5 @@ func (r *Room) Leave(tenant string) {
 func (r *Room) Taken(tenant string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.taken[tenant]
+	return r.taken[holder{tenant: tenant}]
 }

@@ -106,7 +106,7 @@ func (t *Table) Of(tenant string, name Name) Limit {
 		if limit, ok := f.Default[name]; ok {
 			return limit
 		}
-		if t.isAnonymous && slices.Contains(Rated, name) {
+		if t.isAnonymous && (name == Firings || slices.Contains(Rated, name)) {
 			return Unlimited
 		}
 	}
@@ -145,15 +145,31 @@ func (t *Table) Listed() []string {
 }
 
 // check returns an *ExceededError, and counts it, if a tenant that has used so much of a quota may
-// have no more. It logs a warning when the tenant reaches warnPercent of the quota.
-func (t *Table) check(tenant string, name Name, used int64) error {
+// not have n more. It logs a warning when the tenant reaches warnPercent of the quota.
+func (t *Table) check(tenant string, name Name, used, n int64) error {
 	limit := t.Of(tenant, name)
 	t.warn(tenant, name, limit, used)
-	if !limit.Permits(used) {
+	if !limit.Permits(used, n) {
 		telemetry.QuotaRefused(t.label(tenant), string(name))
 		return &ExceededError{Quota: name, Limit: limit, Used: used}
 	}
 	return nil
+}
+
+// subjectLimit returns how much of the limit of its tenant a subject may have. All anonymous callers of a
+// tenant have the subject "", and may have as much as the tenant.
+func (t *Table) subjectLimit(tenant, subject string, limit Limit) Limit {
+	percent := t.Of(tenant, SubjectPercent)
+	if subject == "" || limit == Unlimited || percent == Unlimited {
+		return limit
+	}
+	return max(1, limit*percent/100)
+}
+
+// refuseSubject returns the *ExceededError of a subject that has used its part of a quota, and counts it.
+func (t *Table) refuseSubject(tenant string, name Name, limit Limit, used int64) error {
+	telemetry.QuotaRefused(t.label(tenant), string(name))
+	return &ExceededError{Quota: name, Limit: limit, Used: used, OfSubject: true}
 }
 
 // warn logs a warning once each time that a tenant reaches warnPercent of a quota.

@@ -2,9 +2,11 @@ package schedules
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -154,23 +156,20 @@ func (s *Store) keys(ctx context.Context, tenant string) ([]string, error) {
 	return all, nil
 }
 
-// Count returns the number of a tenant's schedules.
-func (s *Store) Count(ctx context.Context, tenant string) (int, error) {
-	all, err := s.keys(ctx, tenant)
-	return len(all), err
-}
-
-// List returns up to limit schedules of a tenant in the order of their keys, after the key "after";
-// "" = from the beginning. next is the key to pass as after for the next page; "" = there is none.
-// Schedules that are deleted meanwhile are left out.
+// List returns up to limit schedules of a tenant in the order of their keys, after a page's cursor; "" = from
+// the beginning. next is the cursor of the next page; "" = there is none. Schedules that are deleted
+// meanwhile are left out. Errors: stream.ErrInvalidCursor.
 func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page []*Stored, next string, err error) {
+	afterKey, err := parseCursor(tenant, after)
+	if err != nil {
+		return nil, "", err
+	}
 	all, err := s.keys(ctx, tenant)
 	if err != nil {
 		return nil, "", err
 	}
 	slices.Sort(all)
-	prefix := stream.KeyToken(tenant) + "."
-	first, found := slices.BinarySearch(all, prefix+after)
+	first, found := slices.BinarySearch(all, afterKey)
 	if found {
 		first++
 	}
@@ -185,9 +184,25 @@ func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page
 		if err != nil {
 			return nil, "", err
 		}
-		page, next = append(page, stored), strings.TrimPrefix(k, prefix)
+		page, next = append(page, stored), base64.RawURLEncoding.EncodeToString([]byte(k))
 	}
 	return page, "", nil
+}
+
+// token is the text of a token in a key.
+var token = regexp.MustCompile(`^=?[-_A-Za-z0-9]{1,64}$`)
+
+// parseCursor returns the key in a cursor of a tenant's list; "" for "". Errors: stream.ErrInvalidCursor.
+func parseCursor(tenant, cursor string) (key string, err error) {
+	if cursor == "" {
+		return "", nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	id, isOfTenant := strings.CutPrefix(string(text), stream.KeyToken(tenant)+".")
+	if err != nil || !isOfTenant || !token.MatchString(id) {
+		return "", fmt.Errorf("%w: %.40q", stream.ErrInvalidCursor, cursor)
+	}
+	return string(text), nil
 }
 
 // read decodes the result of a read of the bucket. It maps a missing key to ErrUnknown, and any

@@ -34,6 +34,8 @@ type tenantThreads struct {
 	byToken map[string]*entry
 	sorted  []*entry
 	active  int // threads with an active run
+	// owners has the number of these threads by their owner, without owners that have none.
+	owners  map[string]int
 	waiting int // threads that wait for decisions or results
 	// unfinished has the IDs of threads whose purge has not ended, by token. They are in no list.
 	unfinished map[string]string
@@ -42,11 +44,16 @@ type tenantThreads struct {
 // statusUnfinished is the status of an entry of tenantThreads.unfinished.
 const statusUnfinished stream.Status = "unfinished"
 
-// count adds n to the numbers of threads with a status.
-func (t *tenantThreads) count(status stream.Status, n int) {
-	switch status {
+// count adds n to the numbers of threads with the status of an entry.
+func (t *tenantThreads) count(item *entry, n int) {
+	switch item.status {
 	case stream.StatusRunning, stream.StatusPaused:
 		t.active += n
+		if owner := unique.Handle[access](item.access).Value(); owner.isOwned {
+			if t.owners[owner.owner] += n; t.owners[owner.owner] == 0 {
+				delete(t.owners, owner.owner)
+			}
+		}
 	case stream.StatusWaiting:
 		t.waiting += n
 	}
@@ -62,6 +69,16 @@ func (idx *Index) Counts(tenant string) (all, active, waiting int) {
 		return 0, 0, 0
 	}
 	return len(t.byToken), t.active, t.waiting
+}
+
+// ActiveOf returns the number of threads with an active run that a subject of a tenant owns.
+func (idx *Index) ActiveOf(tenant, subject string) int {
+	idx.mu.RLock()
+	defer idx.mu.RUnlock()
+	if t := idx.tenants[stream.IndexToken(stream.Token(tenant))]; t != nil {
+		return t.owners[subject]
+	}
+	return 0
 }
 
 // entry is a thread. It is kept small because a node holds those of all tenants.
@@ -190,7 +207,7 @@ func (l *loading) put(tenant, id, token string, item *entry) {
 
 // newTenant returns a tenant without threads, by its token.
 func newTenant(token string) *tenantThreads {
-	t := &tenantThreads{byToken: map[string]*entry{}, unfinished: map[string]string{}}
+	t := &tenantThreads{byToken: map[string]*entry{}, unfinished: map[string]string{}, owners: map[string]int{}}
 	if !strings.HasPrefix(token, "=") {
 		t.id = strings.Clone(token)
 	}
@@ -247,7 +264,7 @@ func (l *loading) Done(ctx context.Context, _ uint64) {
 		}
 		for _, item := range t.byToken {
 			t.sorted = append(t.sorted, item)
-			t.count(item.status, 1)
+			t.count(item, 1)
 		}
 		slices.SortFunc(t.sorted, (*entry).compare)
 	}
@@ -286,7 +303,7 @@ func (t *tenantThreads) remove(token string) {
 		return
 	}
 	delete(t.byToken, token)
-	t.count(old.status, -1)
+	t.count(old, -1)
 	if at, found := slices.BinarySearchFunc(t.sorted, old, (*entry).compare); found {
 		t.sorted = slices.Delete(t.sorted, at, at+1)
 	}
@@ -298,7 +315,7 @@ func (t *tenantThreads) sort(token string) {
 	if item == nil {
 		return
 	}
-	t.count(item.status, 1)
+	t.count(item, 1)
 	at, _ := slices.BinarySearchFunc(t.sorted, item, (*entry).compare)
 	t.sorted = slices.Insert(t.sorted, at, item)
 }

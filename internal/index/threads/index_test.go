@@ -204,3 +204,43 @@ func BenchmarkList(b *testing.B) {
 		})
 	}
 }
+
+// TestActiveThreadsOfOwner: an index counts the active threads of each owner, also after they have ended or
+// changed their access.
+func TestActiveThreadsOfOwner(t *testing.T) {
+	t.Parallel()
+	l := streamtest.Open(t)
+	owned := func(n int, owner string, status stream.Status) stream.IndexEntry {
+		e := entry(n)
+		e.Status, e.Access = status, stream.Access{Owner: &owner}
+		return e
+	}
+	put(t, l, tenantThreads, owned(1, "ann", stream.StatusRunning))
+	put(t, l, tenantThreads, owned(2, "ann", stream.StatusPaused))
+	put(t, l, tenantThreads, owned(3, "ann", stream.StatusWaiting))
+	put(t, l, tenantThreads, owned(4, "bob", stream.StatusRunning))
+	put(t, l, "other", owned(5, "ann", stream.StatusRunning))
+	x := watch(t, l)
+	want := func(ann, bob int) {
+		t.Helper()
+		for late := time.After(10 * time.Second); ; {
+			changed := x.Changed()
+			a, b := x.ActiveOf(tenantThreads, "ann"), x.ActiveOf(tenantThreads, "bob")
+			if a == ann && b == bob {
+				return
+			}
+			select {
+			case <-changed:
+			case <-late:
+				t.Fatalf("active threads: got %d of ann and %d of bob, want %d and %d", a, b, ann, bob)
+			}
+		}
+	}
+	want(2, 1)
+	put(t, l, tenantThreads, owned(1, "ann", stream.StatusIdle))
+	put(t, l, tenantThreads, owned(2, "bob", stream.StatusPaused))
+	want(0, 2)
+	if n := x.ActiveOf("unknown", "ann"); n != 0 {
+		t.Errorf("active threads of an unknown tenant = %d, want 0", n)
+	}
+}

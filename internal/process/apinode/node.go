@@ -87,6 +87,7 @@ type Node struct {
 	audit    *auditLog
 	remover  *retention.Remover
 	threads  *threads.Index
+	times    *schedules.Counter
 	counting context.CancelFunc // ends the count of bytes
 	measured func()             // ends the metrics of quotas
 	counted  sync.WaitGroup     // its goroutine
@@ -124,6 +125,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.stopWatches()
 		return nil, err
 	}
+	if n.times, err = scheduleStore.Count(ctx, cfg.Snapshots.Log()); err != nil {
+		n.stopWatches()
+		return nil, err
+	}
 	if n.threads, err = threads.Watch(ctx, cfg.Snapshots.Log()); err != nil {
 		n.stopWatches()
 		return nil, err
@@ -158,7 +163,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		LogBytes:   logBytes.Count,
 		PublicKeys: n.board.PublicKeys,
 		Audit:      &n.audit.Audit,
-		Inbox:      approvals, Schedules: scheduleStore, Threads: n.threads,
+		Inbox:      approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads,
 	})
 	n.measured = n.server.MeasureQuotas()
 	n.remover = retention.Begin(retention.Config{
@@ -307,6 +312,9 @@ func (n *Node) stopWatches() {
 	}
 	if n.inbox != nil {
 		wait.Go(n.inbox.Stop)
+	}
+	if n.times != nil {
+		wait.Go(n.times.Stop)
 	}
 	if n.threads != nil {
 		wait.Go(n.threads.Stop)

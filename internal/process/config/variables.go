@@ -146,7 +146,7 @@ var groups = []group{
 		{Name: "PERDURE_PARK_AFTER", Default: "10m", For: apiDev, value: parkAfter,
 			Meaning: "How long a waiting run stays in its workflow before it is parked. A parked run belongs to no worker version"},
 		{Name: "PERDURE_QUOTAS_FILE", For: withDev, value: quotas,
-			Meaning: "File with the rates and quotas of tenants (YAML), read again when it changes. Not set: the defaults; runs of schedules have no quotas"},
+			Meaning: "File with the rates and quotas of tenants (YAML), read again when it changes. Not set: the defaults"},
 		{Name: "PERDURE_RETENTION_FILE", For: apiDev, value: retention,
 			Meaning: "File with the times to live of threads and of the audit log (YAML), read again when it changes, the same for all APIs. Not set: threads are kept for ever, the audit log for a year"},
 		{Name: "PERDURE_STRICT", For: apiDev, value: strict,

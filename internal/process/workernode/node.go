@@ -68,8 +68,7 @@ type Config struct {
 	Policies *policy.Engine
 	// Principals has the services as which schedules run. nil = there are none.
 	Principals *principals.Principals
-	// Quotas are the quotas of tenants for runs of schedules. nil = there are none, and the node does
-	// not count threads.
+	// Quotas are the quotas of tenants for runs of schedules. nil = the defaults.
 	Quotas *quota.Table
 	// Webhooks sends the events of interrupts; nil = there are no webhooks. The caller closes it.
 	Webhooks *webhook.Sender
@@ -137,7 +136,7 @@ type Node struct {
 	presence *presence.Presence
 	restore  *restoration
 	audit    *store.Writer
-	threads  *threads.Counter // nil = the node has no quotas
+	threads  *threads.Counter // nil = the node executes no workflows
 	// stopTimeout is how long activities may take after Stop.
 	stopTimeout time.Duration
 	logger      *slog.Logger
@@ -181,7 +180,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
 	a.Audit = n.audit
-	if cfg.Quotas != nil && !cfg.Queues.ToolsOnly {
+	if !cfg.Queues.ToolsOnly {
 		if n.threads, err = threads.Count(ctx, l); err != nil {
 			return nil, errors.Join(err, n.stopBackground(ctx))
 		}
