@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/problem"
@@ -66,6 +67,16 @@ type decideMembers struct {
 // one has what could be read, so that the refusal can have its ID. Errors are 400 invalid_frame.
 func decodeFrame(frame []byte) (*clientFrame, error) {
 	r := new(clientFrame)
+	if err := agui.CheckValues(frame); err != nil {
+		var named struct {
+			ID string `json:"id"`
+		}
+		if json.Unmarshal(frame, &named) == nil && len(named.ID) <= stream.MaxIDBytes {
+			r.ID = named.ID
+		}
+		p := problem.Of(err)
+		return r, invalidFrame(p.Pointer, p.Detail)
+	}
 	err := json.Unmarshal(frame, r)
 	var typeErr *json.UnmarshalTypeError
 	switch {
