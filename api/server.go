@@ -147,11 +147,12 @@ type Limits struct {
 	MaxSockets, MaxStreams int
 	// MaxAnswerBytes bounds the memory of answers to GET requests that clients have not read yet, in
 	// bytes, without streams and without the first 64 KiB of each answer. Defaults to 256 MiB. Other
-	// GET requests get a 503 node_full.
+	// GET requests get a 503 node_full, or a 429 quota_exceeded as for MaxBodyBytes.
 	MaxAnswerBytes int64
-	// MaxBodyBytes bounds the memory of the bodies of all requests that the API has not finished, in
-	// bytes, without the first 64 KiB of each body. Defaults to 256 MiB. Larger bodies get a 503
-	// node_full.
+	// MaxBodyBytes bounds the memory of the bodies of all requests, and of messages on WebSockets,
+	// that the API has not finished, in bytes, without the first 64 KiB of each. Defaults to 256 MiB.
+	// Larger bodies get a 503 node_full, or a 429 quota_exceeded if their caller has its share
+	// (quota.Bytes).
 	MaxBodyBytes int64
 }
 
@@ -222,8 +223,9 @@ func New(cfg Config) *Server {
 	if cfg.MaxAnswerBytes == 0 {
 		cfg.MaxAnswerBytes = 256 << 20
 	}
-	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime, cfg.MaxBodyBytes), logger: cfg.Logger}
-	s.answers, s.rates = request.NewAnswers(cfg.MaxAnswerBytes), quota.NewRates(cfg.Quotas)
+	bodies := quota.NewBytes(cfg.MaxBodyBytes, cfg.Quotas, quota.BodyBytes)
+	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime, bodies), logger: cfg.Logger}
+	s.answers, s.rates = request.NewAnswers(quota.NewBytes(cfg.MaxAnswerBytes, cfg.Quotas, quota.AnswerBytes)), quota.NewRates(cfg.Quotas)
 	var entries *store.Writer
 	var holds *store.Holds
 	if cfg.Audit != nil {
@@ -271,6 +273,7 @@ func New(cfg Config) *Server {
 		Rates:                s.rates,
 		Quotas:               cfg.Quotas,
 		Closed:               s.closed,
+		Bodies:               bodies,
 		MaxMessage:           cfg.MaxBody,
 		MessageTime:          cfg.BodyTime,
 		Heartbeat:            cfg.Heartbeat,
@@ -329,7 +332,7 @@ func (s *Server) routes() *gin.Engine {
 		s.logger.ErrorContext(c.Request.Context(), "handler panicked", "route", c.FullPath(), "cause", cause)
 		s.Refuse(c, problem.New(http.StatusInternalServerError, "internal", ""))
 	}))
-	r.Use(s.LimitBodyTime, s.CountBody, s.answers.CountAnswer)
+	r.Use(s.LimitBodyTime, s.EndBody, s.answers.CountAnswer)
 	record := s.recorder.Record(auditAction)
 	r.GET(socketPath, s.authenticate, s.checkQuery, record, s.sockets.Serve) // before CORS, whose refusals have no body
 	approvals := approvalroutes.New(approvalroutes.Config{

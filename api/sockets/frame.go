@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/audit"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/view"
 )
@@ -45,6 +46,16 @@ type clientFrame struct {
 
 	// result is set by the handler, and becomes the member result of the ack.
 	result any
+	// held is the memory of the message; nil = it is not counted.
+	held *quota.Portion
+}
+
+// release releases the memory of the frame's input.
+func (r *clientFrame) release() {
+	r.Input = nil
+	if r.held != nil {
+		r.held.Release()
+	}
 }
 
 // subscribeMembers are the members of subscribe.

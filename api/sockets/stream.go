@@ -38,6 +38,7 @@ func (s *session) run(ctx context.Context, r *clientFrame) error {
 	if err := s.changeInSlot(ctx, place); err != nil {
 		return err
 	}
+	r.release() // the stream may last for hours
 	if err := auditing.Accept(ctx); err != nil {
 		return err
 	}
