@@ -146,7 +146,8 @@ type Limits struct {
 	// 20,000. More requests get a 503 node_full.
 	MaxSockets, MaxStreams int
 	// MaxAnswerBytes bounds the memory of answers to GET requests that clients have not read yet, in
-	// bytes, without streams and without the first 64 KiB of each answer. Defaults to 256 MiB. Other
+	// bytes, without the first 64 KiB of each answer and the first 256 KiB of each stream. Streams
+	// beyond it end, and their clients continue later. Defaults to 256 MiB. Other
 	// GET requests get a 503 node_full, or a 429 quota_exceeded as for MaxBodyBytes.
 	MaxAnswerBytes int64
 	// MaxBodyBytes bounds the memory of the bodies of all requests, and of messages on WebSockets,
@@ -225,7 +226,8 @@ func New(cfg Config) *Server {
 	}
 	bodies := quota.NewBytes(cfg.MaxBodyBytes, cfg.Quotas, quota.BodyBytes)
 	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime, bodies), logger: cfg.Logger}
-	s.answers, s.rates = request.NewAnswers(quota.NewBytes(cfg.MaxAnswerBytes, cfg.Quotas, quota.AnswerBytes)), quota.NewRates(cfg.Quotas)
+	answers := quota.NewBytes(cfg.MaxAnswerBytes, cfg.Quotas, quota.AnswerBytes)
+	s.answers, s.rates = request.NewAnswers(answers), quota.NewRates(cfg.Quotas)
 	var entries *store.Writer
 	var holds *store.Holds
 	if cfg.Audit != nil {
@@ -253,6 +255,7 @@ func New(cfg Config) *Server {
 		Heartbeat:  cfg.Heartbeat,
 		Silence:    cfg.Silence,
 		Strict:     cfg.Strict,
+		Answers:    answers,
 		MaxStreams: cfg.MaxStreams,
 		Quotas:     cfg.Quotas,
 	})

@@ -201,3 +201,48 @@ func TestUnreadAnswersCountAsStreams(t *testing.T) {
 	}
 	waitFor(t, func() bool { return statusAt(t, http.MethodGet, front+"/v1/threads/t") == http.StatusOK })
 }
+
+// TestUnreadStreamsHaveBoundedMemory: a stream whose client does not read a large event takes memory
+// of its tenant's share. Without memory another stream gets 429, and a WebSocket an error frame.
+func TestUnreadStreamsHaveBoundedMemory(t *testing.T) {
+	t.Parallel()
+	node := setupLargeThread(t)
+	front := node.serveOn(t, withSmallBuffers, func(c *api.Config) { c.MaxAnswerBytes = 8 << 20 })
+	const path = "/v1/threads/t/runs/r1/events?join=true"
+	status := func() int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode
+	}
+	wantEqual(t, "status of the only stream", status(), http.StatusOK)
+	unread, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(front, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unread.Close()
+	if _, err := fmt.Fprintf(unread, "GET %s HTTP/1.1\r\nHost: test\r\n\r\n", path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unread.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "status of a second stream", status(), http.StatusTooManyRequests)
+	c := node.dialAt(wsURL(front))
+	c.send(map[string]any{"type": "subscribe", "id": "1", "threadId": "t", "runId": "r1", "join": true})
+	c.want("ack", "1")
+	wantEqual(t, "code of a stream of a WebSocket", c.next().Code, "interrupted")
+	if err := unread.Close(); err != nil {
+		t.Error(err)
+	}
+	waitFor(t, func() bool { return status() == http.StatusOK })
+}
