@@ -76,7 +76,7 @@ func (s *session) subscribe(ctx context.Context, r *clientFrame) error {
 					return err
 				}
 			}
-			frames, err = reader.NextPast(ctx)
+			frames, err = s.Streams.First(ctx, reader)
 		}
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/agui/protobuf"
 	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/quota"
@@ -29,8 +30,9 @@ func (s *Streams) Show(c *gin.Context, view *view.View, frames []view.Frame) {
 		return
 	}
 	memory := s.memoryOf(c.Request.Context())
-	defer memory.Release()
-	if err := hold(memory, frames); err != nil {
+	err := hold(memory, frames)
+	memory.Release() // Pump takes it again: only before the header can the answer be a problem
+	if err != nil {
 		s.Problems.Refuse(c, err)
 		return
 	}
@@ -45,7 +47,24 @@ func (s *Streams) Show(c *gin.Context, view *view.View, frames []view.Frame) {
 	if transport, ok := transport.(sseTransport); ok {
 		defer transport.w.KeepAlive(s.Heartbeat, cancel)()
 	}
-	_ = s.pump(ctx, view, frames, transport, memory) // the client knows how it ended
+	_ = s.Pump(ctx, view, frames, transport) // the client knows how it ended
+}
+
+// First returns the first frames of a stream, as View.NextPast does, in a turn of the caller's
+// tenant. It waits for the turn up to request.ResponseTimeout; then the error is a 503 node_full.
+func (s *Streams) First(ctx context.Context, view *view.View) ([]view.Frame, error) {
+	caller, _ := auth.From(ctx)
+	waiting, cancel := context.WithTimeout(ctx, request.ResponseTimeout)
+	defer cancel()
+	end, err := s.turns.take(waiting, caller.Tenant)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, problem.Full("streams of the tenant that begin at once")
+	}
+	defer end()
+	return view.NextPast(ctx)
 }
 
 // newTransport sends the header of the response and returns its transport. Clients before AG-UI 1.0
@@ -91,11 +110,6 @@ func (e sseTransport) Send(frames []view.Frame) error {
 func (s *Streams) Pump(ctx context.Context, view *view.View, frames []view.Frame, transport Transport) error {
 	memory := s.memoryOf(ctx)
 	defer memory.Release()
-	return s.pump(ctx, view, frames, transport, memory)
-}
-
-// pump is Pump. memory is what the stream has of the memory of answers.
-func (s *Streams) pump(ctx context.Context, view *view.View, frames []view.Frame, transport Transport, memory *quota.Portion) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.Closed, func() { cancel(ErrDrain) })()

@@ -50,9 +50,13 @@ type Streams struct {
 
 	// room has the open streams, and waiting those that wait for a thread to begin.
 	room, waiting *quota.Room
+	turns         turns
 }
 
 // New returns Streams without an open stream.
 func New(cfg Config) *Streams {
-	return &Streams{cfg, quota.NewRoom(cfg.MaxStreams, cfg.Quotas, quota.Streams), quota.NewRoom(max(1, cfg.MaxStreams/waitingShare), nil, "")}
+	return &Streams{
+		Config: cfg, room: quota.NewRoom(cfg.MaxStreams, cfg.Quotas, quota.Streams), waiting: quota.NewRoom(max(1, cfg.MaxStreams/waitingShare), nil, ""),
+		turns: turns{queue: map[string]*queue{}},
+	}
 }
