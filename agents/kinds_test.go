@@ -2,6 +2,7 @@ package agents_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -212,19 +213,36 @@ func TestScriptWithoutExpression(t *testing.T) {
 	}
 }
 
-// TestLargeParametersAreRefused: the schema of a tool's parameters is bounded, because YAML aliases
-// multiply.
-func TestLargeParametersAreRefused(t *testing.T) {
+// TestAliasesDoNotMultiplySize: a file with aliases is bounded like the same file without them, before
+// anything is made of its values.
+func TestAliasesDoNotMultiplySize(t *testing.T) {
 	t.Parallel()
-	text := leastTool + "parameters:\n  a0: &a0 {x: y}\n"
-	for i := range 30 {
-		text += strings.NewReplacer("N", string(rune('a'+i%26))+"x"+strings.Repeat("1", i), "P", prior(i)).Replace("  N: &N [*P, *P]\n")
+	doubled := leastTool + "parameters:\n  a0: &a0 {x: y}\n"
+	for i := range 100 {
+		doubled += fmt.Sprintf("  a%d: &a%d [*a%d, *a%d]\n", i+1, i+1, i, i)
 	}
-	_, err := agents.ParseFile("a.yaml", []byte(text))
-	var wrong *agents.DefinitionError
-	if !errors.As(err, &wrong) || !strings.Contains(wrong.Reason, "too large") {
-		t.Errorf("ParseFile of a large file: got %v, want that it is too large", err)
+	steps := "name: a\nsteps:\n- {name: s0, agent: b, input: &p " + strings.Repeat("x", 200_000) + "}\n"
+	for i := range 10 {
+		steps += fmt.Sprintf("- {name: s%d, agent: b, input: *p}\n", i+1)
 	}
+	document := "name: a\nmodel: p/m\ndescription: &d " + strings.Repeat("x", 4_000) + "\nmetadata: [" + strings.Repeat("*d, ", 100) + "]\n---\n"
+	for name, tt := range map[string]struct{ text, want string }{
+		"doubled":   {doubled, "has more than 100000 keys and values"},
+		"texts":     {steps, "is larger than 1048576 bytes when its aliases are replaced"},
+		"documents": {strings.Repeat(document, 10), "is larger than 1048576 bytes when its aliases are replaced"},
+		"values":    {leastTool + "parameters: {enum: [" + strings.Repeat("1,", 60_000) + "]}\n", "parameters is too large"},
+	} {
+		_, err := agents.ParseFile("a.yaml", []byte(tt.text))
+		var wrong *agents.DefinitionError
+		if !errors.As(err, &wrong) || !strings.HasSuffix(wrong.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %q", name, err, tt.want)
+		}
+	}
+}
+
+// TestParametersAreJSON: the schema of a tool's parameters has no keys and values that JSON lacks.
+func TestParametersAreJSON(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"  <<: {a: b}\n":         "has a key in line 5 that JSON does not support",
 		"  ? [a]\n  : b\n":       "has a key in line 5 that JSON does not support",
@@ -238,12 +256,4 @@ func TestLargeParametersAreRefused(t *testing.T) {
 			t.Errorf("%q: got %v, want %s", text, err, want)
 		}
 	}
-}
-
-// prior returns the name of the anchor before the i-th one.
-func prior(i int) string {
-	if i == 0 {
-		return "a0"
-	}
-	return string(rune('a'+(i-1)%26)) + "x" + strings.Repeat("1", i-1)
 }

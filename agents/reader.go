@@ -79,6 +79,7 @@ func (r *reader) documents(data []byte) []*yaml.Node {
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var roots []*yaml.Node
+	size := expansion{anchors: map[*yaml.Node]expansion{}}
 	for {
 		var document yaml.Node
 		err := decoder.Decode(&document)
@@ -95,6 +96,10 @@ func (r *reader) documents(data []byte) []*yaml.Node {
 		root := document.Content[0]
 		if root.Kind != yaml.MappingNode {
 			r.report("", root, "expected keys and values, got "+describe(root))
+			return nil
+		}
+		if reason := size.add(root); reason != "" {
+			r.report("", root, reason)
 			return nil
 		}
 		roots = append(roots, root)

@@ -143,9 +143,7 @@ type decoder struct {
 	slab    []member // stack that holds the members of all open objects
 	at      location // location of the current object, for errors
 	err     error
-	// bounded applies maxListEntries and maxEntries; entries counts for the latter.
-	bounded bool
-	entries int
+	bounded bool // maxListEntries applies
 }
 
 // open validates the document and enters its outermost object. It returns false after an error.
@@ -164,9 +162,9 @@ func (d *decoder) open(raw []byte) bool {
 		return false
 	}
 	d.slab = make([]member, 0, 12)
-	d.split(raw)
+	d.slab = appendMembers(d.slab, raw)
 	d.members = d.slab
-	return d.err == nil
+	return true
 }
 
 // fail records an error about a member of the current object; name "" = the object itself.
@@ -335,11 +333,7 @@ func (d *decoder) metadata(name string, m *Metadata) {
 		return
 	}
 	*m = Metadata{}
-	members, _ := appendMembersUpTo(nil, value, d.mostMembers(value))
-	if !d.admit(name, len(members)) {
-		return
-	}
-	for _, entry := range members {
+	for _, entry := range appendMembers(nil, value) {
 		(*m)[string(entry.name)] = capture(entry.value)
 	}
 }
@@ -424,8 +418,6 @@ func (d *decoder) elements(name string, value []byte, l sequence) {
 	eachElement(value, func(i int, element []byte) bool {
 		if d.bounded && i == maxListEntries {
 			d.fail("", fmt.Sprintf("may have at most %d entries", maxListEntries))
-		}
-		if !d.admit("", 1) {
 			return false
 		}
 		d.at.enterIndex(i)
@@ -453,9 +445,7 @@ func (d *decoder) into(value []byte, f fielder) {
 		return
 	}
 	outer, depth := d.members, len(d.slab)
-	if d.split(value); d.err != nil {
-		return
-	}
+	d.slab = appendMembers(d.slab, value)
 	// The capacity is limited, so that an append for a deeper object does not overwrite the slab.
 	d.members = d.slab[depth:len(d.slab):len(d.slab)]
 	f.fields(d)
@@ -465,7 +455,7 @@ func (d *decoder) into(value []byte, f fielder) {
 // unknown implements visitor. It copies the members that no other method has taken.
 func (d *decoder) unknown(m *map[string]json.RawMessage) {
 	for _, left := range d.members {
-		if left.taken || d.err != nil || !d.admit("", 1) {
+		if left.taken || d.err != nil {
 			continue
 		}
 		if *m == nil {

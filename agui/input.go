@@ -132,9 +132,12 @@ func (r ResumeEntry) MarshalJSON() ([]byte, error) { return marshal(&r) }
 func (r *ResumeEntry) UnmarshalJSON(raw []byte) error { return unmarshal(raw, r) }
 
 // DecodeInput decodes a request body. In addition to the checks of Decode, it rejects empty IDs of
-// thread, run and messages, message IDs that occur twice, and lists with more than 10,000 entries or
-// 100,000 in all. The error is a *DecodeError that points to the member.
+// thread, run and messages, message IDs that occur twice, lists with more than 10,000 entries, and
+// more than MaxValues values. The error is a *DecodeError that points to the member.
 func DecodeInput(body []byte) (*RunAgentInput, error) {
+	if err := CheckValues(body); err != nil {
+		return nil, err
+	}
 	in := new(RunAgentInput)
 	if err := unmarshalWith(&decoder{bounded: true}, body, in); err != nil {
 		return nil, err

@@ -37,18 +37,8 @@ type member struct {
 
 // appendMembers appends the members of the object raw, in order.
 func appendMembers(dst []member, raw []byte) []member {
-	dst, _ = appendMembersUpTo(dst, raw, len(raw))
-	return dst
-}
-
-// appendMembersUpTo is appendMembers for the first most members. complete reports that these are
-// all.
-func appendMembersUpTo(dst []member, raw []byte, most int) (_ []member, complete bool) {
 	i := skipSpace(raw, 1)
-	for ; raw[i] != '}'; most-- {
-		if most == 0 {
-			return dst, false
-		}
+	for raw[i] != '}' {
 		end := skipString(raw, i)
 		name := stringBytes(raw[i:end])
 		i = skipSpace(raw, skipSpace(raw, end)+1)
@@ -56,7 +46,7 @@ func appendMembersUpTo(dst []member, raw []byte, most int) (_ []member, complete
 		dst = append(dst, member{name: name, value: raw[i:end]})
 		i = skipComma(raw, end)
 	}
-	return dst, true
+	return dst
 }
 
 // eachElement calls f for each element of the array raw, until f returns false.

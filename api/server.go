@@ -148,12 +148,14 @@ type Limits struct {
 	// 20,000. More requests get a 503 node_full.
 	MaxSockets, MaxStreams int
 	// MaxAnswerBytes bounds the memory of answers to GET requests that clients have not read yet, in
-	// bytes, without streams and without the first 64 KiB of each answer. Defaults to 256 MiB. Other
-	// GET requests get a 503 node_full.
+	// bytes, without the first 64 KiB of each answer and the first 256 KiB of each stream. Streams
+	// beyond it end, and their clients continue later. Defaults to 256 MiB. Other
+	// GET requests get a 503 node_full, or a 429 quota_exceeded as for MaxBodyBytes.
 	MaxAnswerBytes int64
-	// MaxBodyBytes bounds the memory of the bodies of all requests that the API has not finished, in
-	// bytes, without the first 64 KiB of each body. Defaults to 256 MiB. Larger bodies get a 503
-	// node_full.
+	// MaxBodyBytes bounds the memory of the bodies of all requests, and of messages on WebSockets,
+	// that the API has not finished, in bytes, without the first 64 KiB of each. Defaults to 256 MiB.
+	// Larger bodies get a 503 node_full, or a 429 quota_exceeded if their caller has its share
+	// (quota.Bytes).
 	MaxBodyBytes int64
 }
 
@@ -224,8 +226,10 @@ func New(cfg Config) *Server {
 	if cfg.MaxAnswerBytes == 0 {
 		cfg.MaxAnswerBytes = 256 << 20
 	}
-	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime, cfg.MaxBodyBytes), logger: cfg.Logger}
-	s.answers, s.rates = request.NewAnswers(cfg.MaxAnswerBytes), quota.NewRates(cfg.Quotas)
+	bodies := quota.NewBytes(cfg.MaxBodyBytes, cfg.Quotas, quota.BodyBytes)
+	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime, bodies), logger: cfg.Logger}
+	answers := quota.NewBytes(cfg.MaxAnswerBytes, cfg.Quotas, quota.AnswerBytes)
+	s.answers, s.rates = request.NewAnswers(answers), quota.NewRates(cfg.Quotas)
 	var entries *store.Writer
 	var holds *store.Holds
 	if cfg.Audit != nil {
@@ -253,6 +257,7 @@ func New(cfg Config) *Server {
 		Heartbeat:  cfg.Heartbeat,
 		Silence:    cfg.Silence,
 		Strict:     cfg.Strict,
+		Answers:    answers,
 		MaxStreams: cfg.MaxStreams,
 		Quotas:     cfg.Quotas,
 	})
@@ -273,6 +278,7 @@ func New(cfg Config) *Server {
 		Rates:                s.rates,
 		Quotas:               cfg.Quotas,
 		Closed:               s.closed,
+		Bodies:               bodies,
 		MaxMessage:           cfg.MaxBody,
 		MessageTime:          cfg.BodyTime,
 		Heartbeat:            cfg.Heartbeat,
@@ -331,7 +337,7 @@ func (s *Server) routes() *gin.Engine {
 		s.logger.ErrorContext(c.Request.Context(), "handler panicked", "route", c.FullPath(), "cause", cause)
 		s.Refuse(c, problem.New(http.StatusInternalServerError, "internal", ""))
 	}))
-	r.Use(s.LimitBodyTime, s.CountBody, s.answers.CountAnswer)
+	r.Use(s.LimitBodyTime, s.EndBody, s.answers.CountAnswer)
 	record := s.recorder.Record(auditAction)
 	r.GET(socketPath, s.authenticate, s.checkQuery, record, s.sockets.Serve) // before CORS, whose refusals have no body
 	approvals := approvalroutes.New(approvalroutes.Config{

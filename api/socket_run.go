@@ -54,6 +54,7 @@ func (r socketRun) StartOrAttach(ctx context.Context) error {
 		return err
 	}
 	r.s.auditDecisions(ctx, r.in)
+	r.in.input, r.in.resume = nil, nil // the stream may last for hours
 	return nil
 }
 

@@ -68,8 +68,9 @@ func statusAt(t *testing.T, method, url string) int {
 	return resp.StatusCode
 }
 
-// roomForLarge is about the room in bytes that the answers to all large requests take at once.
-const roomForLarge = 24 << 20
+// roomForLarge is twice about the bytes that the answers to all large requests take at once: a tenant
+// leaves half of them to others.
+const roomForLarge = 48 << 20
 
 // TestClientThatDoesNotReadIsDisconnected: a client that does not read its answer is disconnected,
 // whatever the answer is. Then its answer occupies no room on the node.
@@ -131,8 +132,8 @@ type readerFunc func(p []byte) (int, error)
 // Read implements io.Reader.
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// TestUnreadAnswersHaveBoundedMemory: a node without room for another answer refuses large answers,
-// and still gives small ones.
+// TestUnreadAnswersHaveBoundedMemory: a tenant whose unread answers have its share of the node's
+// memory gets no further large answer, and still gets small ones.
 func TestUnreadAnswersHaveBoundedMemory(t *testing.T) {
 	t.Parallel()
 	node := setupLargeThread(t)
@@ -152,8 +153,8 @@ func TestUnreadAnswersHaveBoundedMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = resp.Body.Close()
-		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
-			t.Errorf("%s: got %d with %v, want %d with Retry-After", path, resp.StatusCode, resp.Header, http.StatusServiceUnavailable)
+		if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: got %d with %v, want %d with Retry-After", path, resp.StatusCode, resp.Header, http.StatusTooManyRequests)
 		}
 	}
 	for _, path := range []string{"/v1/threads/t", "/v1/threads/t/state", "/v1/agents"} {
@@ -199,4 +200,49 @@ func TestUnreadAnswersCountAsStreams(t *testing.T) {
 		}
 	}
 	waitFor(t, func() bool { return statusAt(t, http.MethodGet, front+"/v1/threads/t") == http.StatusOK })
+}
+
+// TestUnreadStreamsHaveBoundedMemory: a stream whose client does not read a large event takes memory
+// of its tenant's share. Without memory another stream gets 429, and a WebSocket an error frame.
+func TestUnreadStreamsHaveBoundedMemory(t *testing.T) {
+	t.Parallel()
+	node := setupLargeThread(t)
+	front := node.serveOn(t, withSmallBuffers, func(c *api.Config) { c.MaxAnswerBytes = 8 << 20 })
+	const path = "/v1/threads/t/runs/r1/events?join=true"
+	status := func() int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode
+	}
+	wantEqual(t, "status of the only stream", status(), http.StatusOK)
+	unread, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(front, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unread.Close()
+	if _, err := fmt.Fprintf(unread, "GET %s HTTP/1.1\r\nHost: test\r\n\r\n", path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unread.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "status of a second stream", status(), http.StatusTooManyRequests)
+	c := node.dialAt(wsURL(front))
+	c.send(map[string]any{"type": "subscribe", "id": "1", "threadId": "t", "runId": "r1", "join": true})
+	c.want("ack", "1")
+	wantEqual(t, "code of a stream of a WebSocket", c.next().Code, "interrupted")
+	if err := unread.Close(); err != nil {
+		t.Error(err)
+	}
+	waitFor(t, func() bool { return status() == http.StatusOK })
 }

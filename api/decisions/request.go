@@ -135,6 +135,10 @@ func (r Remember) isKnown() bool {
 	return r == "" || r == Remember(runs.RememberArguments) || r == Remember(runs.RememberTool)
 }
 
+// tooDeep is the detail of errors about agui.MaxDepth. A deeper value could be stored, but not be
+// read again inside a record.
+var tooDeep = fmt.Sprintf("is nested deeper than %d levels", agui.MaxDepth)
+
 // Check validates the members of a request without its interrupt. pointer is the JSON pointer to
 // the request; errors are 422 invalid_answer.
 func (r Request) Check(pointer string) error {
@@ -143,6 +147,10 @@ func (r Request) Check(pointer string) error {
 		return InvalidAnswer(editPointer(pointer), "must be an object with all arguments of the call")
 	case r.Decision == string(runs.DecisionAnswer) && len(r.Content) == 0:
 		return InvalidAnswer(contentPointer(pointer), "must be the answer, or the result for the model")
+	case agui.TooDeep(r.Args):
+		return InvalidAnswer(editPointer(pointer), tooDeep)
+	case agui.TooDeep(r.Content):
+		return InvalidAnswer(contentPointer(pointer), tooDeep)
 	case !r.Remember.isKnown():
 		return InvalidAnswer(pointer+"/remember", `must be true, "arguments" or "tool"`)
 	case r.Remember != "" && r.Decision != string(runs.DecisionApprove):

@@ -15,6 +15,9 @@ func quotaProblem(err error) *Problem {
 	if e, ok := errors.AsType[*quota.RateError](err); ok {
 		return rateLimited(e)
 	}
+	if e, ok := errors.AsType[*quota.ShareError](err); ok {
+		return beyondShare(e)
+	}
 	e, ok := errors.AsType[*quota.ExceededError](err)
 	if !ok {
 		return nil
@@ -41,5 +44,13 @@ func rateLimited(e *quota.RateError) *Problem {
 	p.RetryAfter = wait
 	p.RateLimit = fmt.Sprintf("%q;r=0;t=%d", e.Policy, wait)
 	p.RateLimitPolicy = fmt.Sprintf("%q;q=%d;w=%d", e.Policy, e.Burst, int(e.Window.Seconds()))
+	return p
+}
+
+// beyondShare returns the 429 quota_exceeded for a caller with its share of the memory of a process.
+func beyondShare(e *quota.ShareError) *Problem {
+	p := New(http.StatusTooManyRequests, "quota_exceeded",
+		fmt.Sprintf("other requests of the %s have %d %s of this API process, its share of them, and this request had no effect: wait until those have ended, or try another process", e.Holder, e.Used, e.Name))
+	p.Quota, p.Used, p.RetryAfter = string(e.Name), e.Used, fullRetry
 	return p
 }

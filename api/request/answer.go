@@ -10,57 +10,69 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/control/quota"
 )
 
 // Answers bounds the memory of the answers to GET requests that clients have not read yet. Streams
 // have a bound of their own, and the answers of commands are small. It is safe for concurrent use.
 type Answers struct {
-	room *room
+	bytes *quota.Bytes
 	// encoders has one element for each value that is encoded at this moment. Encoding waits for no
 	// client, so the bound costs no throughput.
 	encoders chan struct{}
 }
 
-// NewAnswers returns Answers with room for maxBytes bytes.
-func NewAnswers(maxBytes int64) *Answers {
-	return &Answers{newRoom(maxBytes), make(chan struct{}, runtime.GOMAXPROCS(0))}
+// NewAnswers returns Answers that share the memory of bytes.
+func NewAnswers(bytes *quota.Bytes) *Answers {
+	return &Answers{bytes, make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
 // answerKey is the key of a request's *answer in its gin.Context.
 type answerKey struct{}
 
-// answer is the memory of one answer.
+// answer is the memory of one answer. held is nil before HoldAnswer.
 type answer struct {
-	share
+	held *quota.Portion
 	*Answers
 }
 
-// CountAnswer is middleware. It releases the room of an answer when the client has read the answer.
-// Only GET requests have answers that take room: a command must not fail after its effect.
+// CountAnswer is middleware. It releases the memory of an answer when the client has read the
+// answer. Only GET requests have answers that count: a command must not fail after its effect.
 func (a *Answers) CountAnswer(c *gin.Context) {
 	if c.Request.Method != http.MethodGet {
 		return
 	}
-	held := &answer{share{room: a.room}, a}
-	c.Set(answerKey{}, held)
-	defer held.release()
+	counted := &answer{Answers: a}
+	c.Set(answerKey{}, counted)
+	defer func() {
+		if counted.held != nil {
+			counted.held.Release()
+		}
+	}()
 	c.Next()
 }
 
 // answerOf returns the memory of a request's answer; nil = the answer has no bound.
 func answerOf(c *gin.Context) *answer {
 	value, _ := c.Get(answerKey{})
-	held, _ := value.(*answer)
-	return held
+	counted, _ := value.(*answer)
+	return counted
 }
 
-// HoldAnswer takes the room for an answer of the given number of bytes, less what earlier calls of
-// the same request have taken. It does not wait: a node without room is a 503 node_full.
+// HoldAnswer takes the memory for an answer of the given number of bytes, less what earlier calls of
+// the same request have taken. It does not wait. Errors: 503 node_full, and 429 quota_exceeded for a
+// caller with its share of the memory.
 func HoldAnswer(c *gin.Context, bytes int) error {
-	if held := answerOf(c); held != nil && !held.grow(bytes) {
-		return problem.Full("memory for answers that clients have not read")
+	counted := answerOf(c)
+	if counted == nil {
+		return nil
 	}
-	return nil
+	if counted.held == nil {
+		caller, _ := auth.From(c.Request.Context()) // the middleware that authenticates follows CountAnswer
+		counted.held = counted.bytes.Portion(caller)
+	}
+	return problem.FullIf(counted.held.Grow(bytes), "large answers that clients have not read")
 }
 
 // WriteJSON answers with a value as JSON. An error means that nothing was written: the node has no
@@ -74,12 +86,12 @@ func WriteJSON(c *gin.Context, status int, value any) error {
 }
 
 // encode encodes a value as JSON. The node encodes few values concurrently, because an encoded value
-// takes room only when its size is known.
+// takes memory only when its size is known.
 func encode(c *gin.Context, value any) ([]byte, error) {
-	if held := answerOf(c); held != nil {
+	if counted := answerOf(c); counted != nil {
 		select {
-		case held.encoders <- struct{}{}:
-			defer func() { <-held.encoders }()
+		case counted.encoders <- struct{}{}:
+			defer func() { <-counted.encoders }()
 		case <-c.Request.Context().Done():
 			return nil, context.Cause(c.Request.Context())
 		}

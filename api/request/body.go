@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/problem"
 )
 
@@ -35,10 +36,14 @@ func CheckBodyKind(r *http.Request) error {
 
 // DecodeObject decodes one JSON object into a pointer to a struct. It refuses members that the
 // struct does not have, so that a member with a typing error is not ignored, as well as null and
-// text after the object. It also refuses an object at any depth with two members of one name:
-// readers of JSON disagree which one counts, so an approver could see other arguments than a tool.
-// Errors are 400 invalid_input, and name the member where encoding/json tells it.
+// text after the object, and more than agui.MaxValues values. It also refuses an object at any depth
+// with two members of one name: readers of JSON disagree which one counts, so an approver could see
+// other arguments than a tool. Errors are 400 invalid_input, and name the member where encoding/json
+// tells it.
 func DecodeObject(body []byte, target any) error {
+	if err := agui.CheckValues(body); err != nil {
+		return problem.Of(err)
+	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(target)

@@ -12,6 +12,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/control/quota"
 )
 
 // Reader reads the bodies of requests within the bounds of a server. Handlers embed it. It is safe
@@ -19,57 +21,55 @@ import (
 type Reader struct {
 	maxBody  int64 // in bytes
 	bodyTime time.Duration
-	bodies   *room
+	bodies   *quota.Bytes
 }
 
 // NewReader returns a Reader for bodies of at most maxBody bytes that arrive within bodyTime, and
-// have at most maxBytes bytes together at one time.
-func NewReader(maxBody int64, bodyTime time.Duration, maxBytes int64) Reader {
-	return Reader{maxBody, bodyTime, newRoom(maxBytes)}
+// share the memory of bodies.
+func NewReader(maxBody int64, bodyTime time.Duration, bodies *quota.Bytes) Reader {
+	return Reader{maxBody, bodyTime, bodies}
 }
 
-// bodyKey is the key of the *share of a request's body in its gin.Context.
+// bodyKey is the key of the *quota.Portion of a request's body in its gin.Context.
 type bodyKey struct{}
 
-// CountBody is middleware. It releases the room of a body at the end of its request, unless
-// ReleaseBody has done so.
-func (r Reader) CountBody(c *gin.Context) {
-	held := &share{room: r.bodies}
+// holdBody returns the portion of the request's body. EndBody releases it.
+func (r Reader) holdBody(c *gin.Context) *quota.Portion {
+	caller, _ := auth.From(c.Request.Context())
+	held := r.bodies.Portion(caller)
 	c.Set(bodyKey{}, held)
-	defer held.release()
-	c.Next()
-}
-
-// ReleaseBody releases the room of the request's body. A handler calls it when it needs the body no
-// longer, but continues for a long time.
-func ReleaseBody(c *gin.Context) {
-	if held := bodyOf(c); held != nil {
-		held.release()
-	}
-}
-
-// bodyOf returns the share of a request's body; nil = the body has no bound.
-func bodyOf(c *gin.Context) *share {
-	value, _ := c.Get(bodyKey{})
-	held, _ := value.(*share)
 	return held
 }
 
-// errNoRoom reports that the node has no room for the rest of a body.
-var errNoRoom = errors.New("api: no room for the body")
+// EndBody is middleware. It releases the memory of a body at the end of its request, unless
+// ReleaseBody has done so.
+func (r Reader) EndBody(c *gin.Context) {
+	defer ReleaseBody(c)
+	c.Next()
+}
 
-// sharedBody reads a body, and takes room for what it has read.
-type sharedBody struct {
+// ReleaseBody releases the memory of the request's body. A handler calls it when it needs the body
+// no longer, but continues for a long time.
+func ReleaseBody(c *gin.Context) {
+	value, _ := c.Get(bodyKey{})
+	if held, ok := value.(*quota.Portion); ok {
+		held.Release()
+	}
+}
+
+// countedBody reads a body, and takes memory for what it has read.
+type countedBody struct {
 	io.Reader
-	held *share
+	held *quota.Portion
 	read int
 }
 
 // Read implements io.Reader.
-func (b *sharedBody) Read(p []byte) (int, error) {
+func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
-	if b.read += n; b.held != nil && !b.held.grow(b.read) {
-		return n, errNoRoom
+	b.read += n
+	if full := b.held.Grow(b.read); full != nil {
+		return n, full //nolint:wrapcheck // ReadBody wraps it
 	}
 	return n, err //nolint:wrapcheck // a reader returns io.EOF as it is
 }
@@ -94,17 +94,19 @@ func (r Reader) ReadJSONBody(c *gin.Context) ([]byte, error) {
 }
 
 // ReadBody reads a body of any type, of at most maxBytes bytes and at most the server's bound.
-// Errors: 413 too_large, 408 body_timeout, 503 node_full, and 400 if the client breaks off.
+// Errors: 413 too_large, 408 body_timeout, 429 quota_exceeded, 503 node_full, and 400 if the client
+// breaks off.
 func (r Reader) ReadBody(c *gin.Context, maxBytes int64) ([]byte, error) {
 	limited := http.MaxBytesReader(c.Writer, c.Request.Body, min(maxBytes, r.maxBody))
-	body, err := io.ReadAll(&sharedBody{Reader: limited, held: bodyOf(c)})
+	body, err := io.ReadAll(&countedBody{Reader: limited, held: r.holdBody(c)})
 	var tooLarge *http.MaxBytesError
+	var share *quota.ShareError
 	switch {
 	case errors.As(err, &tooLarge):
 		return nil, err
-	case errors.Is(err, errNoRoom):
+	case errors.Is(err, quota.ErrFull), errors.As(err, &share):
 		c.Header("Connection", "close") // the rest of the body is not read
-		return nil, problem.Full("memory for bodies")
+		return nil, problem.FullIf(err, "large bodies")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		// The rest of the body cannot be read, so the connection cannot be reused.
 		c.Header("Connection", "close")

@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/audit"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/view"
 )
@@ -44,6 +46,16 @@ type clientFrame struct {
 
 	// result is set by the handler, and becomes the member result of the ack.
 	result any
+	// held is the memory of the message; nil = it is not counted.
+	held *quota.Portion
+}
+
+// release releases the memory of the frame's input.
+func (r *clientFrame) release() {
+	r.Input = nil
+	if r.held != nil {
+		r.held.Release()
+	}
 }
 
 // subscribeMembers are the members of subscribe.
@@ -66,6 +78,16 @@ type decideMembers struct {
 // one has what could be read, so that the refusal can have its ID. Errors are 400 invalid_frame.
 func decodeFrame(frame []byte) (*clientFrame, error) {
 	r := new(clientFrame)
+	if err := agui.CheckValues(frame); err != nil {
+		var named struct {
+			ID string `json:"id"`
+		}
+		if json.Unmarshal(frame, &named) == nil && len(named.ID) <= stream.MaxIDBytes {
+			r.ID = named.ID
+		}
+		p := problem.Of(err)
+		return r, invalidFrame(p.Pointer, p.Detail)
+	}
 	err := json.Unmarshal(frame, r)
 	var typeErr *json.UnmarshalTypeError
 	switch {

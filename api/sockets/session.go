@@ -127,16 +127,21 @@ func (s *session) keepAlive(ctx context.Context) {
 func (s *session) read(ctx context.Context) error {
 	faults := 0
 	for {
-		frame, err := s.conn.Read()
+		held := s.Bodies.Portion(request.Caller(ctx))
+		frame, err := s.conn.Read(held.Grow)
 		if err != nil {
+			held.Release()
 			return err
 		}
 		r, err := decodeFrame(frame)
 		if refused := s.Rates.Take(request.Caller(ctx), r.writes()); refused != nil {
 			err = refused
 		}
-		if err == nil {
+		if r.held = held; err == nil {
 			err = s.handle(ctx, r)
+		}
+		if err != nil {
+			held.Release()
 		}
 		if err == nil {
 			faults = 0
@@ -153,15 +158,18 @@ func (s *session) read(ctx context.Context) error {
 	}
 }
 
-// handle answers a request, or starts a goroutine that does. An error is a refusal that read sends.
+// handle answers a request, or starts a goroutine that does, which releases the memory of the
+// message. An error is a refusal that read sends.
 func (s *session) handle(ctx context.Context, r *clientFrame) error {
 	if errors.Is(context.Cause(ctx), streams.ErrExpired) { // the WebSocket is about to close
 		return streams.ErrExpired
 	}
 	switch r.Type {
 	case "ping":
+		r.release()
 		s.send(acknowledge(r, stream.Run{}))
 	case "unsubscribe":
+		r.release()
 		if !s.unsubscribe(r) {
 			s.send(acknowledge(r, stream.Run{})) // the request has ended already
 		}
@@ -231,8 +239,10 @@ func (s *session) countingStream(serve func(context.Context, *clientFrame) error
 }
 
 // serveRecovering calls serve, and turns a panic into a 500, as the routes do. One frame must not
-// end the process.
+// end the process. It releases the memory of the message before the answer is sent, because the
+// client may send the next message then.
 func (s *session) serveRecovering(ctx context.Context, r *clientFrame, serve func(context.Context, *clientFrame) error) (err error) {
+	defer r.release()
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.Logger.ErrorContext(ctx, "frame panicked", "type", r.Type, "cause", cause)

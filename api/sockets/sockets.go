@@ -79,6 +79,8 @@ type Config struct {
 	Rates *quota.Rates
 	// Quotas bounds the open WebSockets of a tenant.
 	Quotas *quota.Table
+	// Bodies is the memory of messages, which they share with the bodies of requests.
+	Bodies *quota.Bytes
 	// Closed ends when the server drains: all WebSockets close then, with 1001.
 	Closed context.Context
 	// MaxMessage bounds a message of a client, in bytes, and MessageTime how long it may take to

@@ -38,6 +38,7 @@ func (s *session) run(ctx context.Context, r *clientFrame) error {
 	if err := s.changeInSlot(ctx, place); err != nil {
 		return err
 	}
+	r.release() // the stream may last for hours
 	if err := auditing.Accept(ctx); err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (s *session) subscribe(ctx context.Context, r *clientFrame) error {
 					return err
 				}
 			}
-			frames, err = reader.NextPast(ctx)
+			frames, err = s.Streams.First(ctx, reader)
 		}
 		return err
 	})

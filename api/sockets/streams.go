@@ -74,6 +74,7 @@ func (s *Sockets) ServeStreams(c *gin.Context, body []byte) error {
 	if s.Closed.Err() != nil {
 		return streams.ErrDrain
 	}
+	request.ReleaseBody(c) // the response may last for hours
 	w, err := sse.NewWriter(c.Writer)
 	if err != nil {
 		return nil //nolint:nilerr // because the client is gone

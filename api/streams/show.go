@@ -9,7 +9,10 @@ import (
 
 	"github.com/perdure/perdure/agui/protobuf"
 	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/live"
 	"github.com/perdure/perdure/internal/transport/sse"
@@ -26,6 +29,13 @@ func (s *Streams) Show(c *gin.Context, view *view.View, frames []view.Frame) {
 		s.Problems.Refuse(c, ErrDrain)
 		return
 	}
+	memory := s.memoryOf(c.Request.Context())
+	err := hold(memory, frames)
+	memory.Release() // Pump takes it again: only before the header can the answer be a problem
+	if err != nil {
+		s.Problems.Refuse(c, err)
+		return
+	}
 	transport, err := s.newTransport(c, view.Generation())
 	if err != nil {
 		return // the client is gone
@@ -38,6 +48,23 @@ func (s *Streams) Show(c *gin.Context, view *view.View, frames []view.Frame) {
 		defer transport.w.KeepAlive(s.Heartbeat, cancel)()
 	}
 	_ = s.Pump(ctx, view, frames, transport) // the client knows how it ended
+}
+
+// First returns the first frames of a stream, as View.NextPast does, in a turn of the caller's
+// tenant. It waits for the turn up to request.ResponseTimeout; then the error is a 503 node_full.
+func (s *Streams) First(ctx context.Context, view *view.View) ([]view.Frame, error) {
+	caller, _ := auth.From(ctx)
+	waiting, cancel := context.WithTimeout(ctx, request.ResponseTimeout)
+	defer cancel()
+	end, err := s.turns.take(waiting, caller.Tenant)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, problem.Full("streams of the tenant that begin at once")
+	}
+	defer end()
+	return view.NextPast(ctx)
 }
 
 // newTransport sends the header of the response and returns its transport. Clients before AG-UI 1.0
@@ -78,8 +105,11 @@ func (e sseTransport) Send(frames []view.Frame) error {
 //
 // It returns io.EOF when the view has ended. After another error the stream ends, perhaps without a
 // terminal event, and the client continues with its last cursor. The cause is ErrDrain, ErrExpired,
-// live.ErrSlow, or that of ctx. Pump counts the stream in the metrics, with the reason of its end.
+// live.ErrSlow, the problem of a caller or a node without memory for large events, or that of ctx.
+// Pump counts the stream in the metrics, with the reason of its end.
 func (s *Streams) Pump(ctx context.Context, view *view.View, frames []view.Frame, transport Transport) error {
+	memory := s.memoryOf(ctx)
+	defer memory.Release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.Closed, func() { cancel(ErrDrain) })()
@@ -91,11 +121,15 @@ func (s *Streams) Pump(ctx context.Context, view *view.View, frames []view.Frame
 	for err == nil {
 		if len(frames) > 0 {
 			if err = begin(ctx); err == nil {
+				err = hold(memory, frames)
+			}
+			if err == nil {
 				err = transport.Send(frames)
 			}
 			if err != nil {
 				break
 			}
+			memory.Release()
 		}
 		// No frames without an error: the run was silent for Silence.
 		if frames, err = view.Next(ctx, s.Silence); err == nil && frames == nil {
@@ -110,6 +144,29 @@ func (s *Streams) Pump(ctx context.Context, view *view.View, frames []view.Frame
 	}
 	end(s.EndReason(ctx, err))
 	return err
+}
+
+// clientBuffer is the part of the frames for a client that takes no shared memory, in bytes, in
+// addition to that of any answer.
+const clientBuffer = 192 << 10
+
+// memoryOf returns what a stream of a caller has of the memory of answers: nothing yet.
+func (s *Streams) memoryOf(ctx context.Context) *quota.Portion {
+	caller, _ := auth.From(ctx)
+	return s.Answers.Portion(caller)
+}
+
+// hold takes the memory for frames that the client has not read. Errors: 429 quota_exceeded, 503
+// node_full.
+func hold(memory *quota.Portion, frames []view.Frame) error {
+	size := -clientBuffer
+	for _, f := range frames {
+		size += len(f.Event)
+	}
+	if err := memory.Grow(size); err != nil {
+		return problem.Of(problem.FullIf(err, "large events that clients have not read"))
+	}
+	return nil
 }
 
 // EndReason returns the reason of a stream's end as a label of metrics, from the error of Pump or
@@ -144,7 +201,8 @@ func (s *Streams) EndReason(ctx context.Context, err error) string {
 	return "failed"
 }
 
-// isFull reports whether a thread has begun for whose stream the node has no place.
+// isFull reports whether the node has no place for the stream of a thread that has begun, or no memory
+// for its events.
 func isFull(err error) bool {
 	p, ok := errors.AsType[*problem.Problem](err)
 	return ok && (p.Code == problem.CodeFull || p.Quota != "")

@@ -34,6 +34,9 @@ type Config struct {
 	Heartbeat, Silence time.Duration
 	// Strict ends a stream before an event that AG-UI forbids. Only tests set it.
 	Strict bool
+	// Answers is the memory of answers, of which a stream takes what its client has not read of large
+	// events.
+	Answers *quota.Bytes
 	// MaxStreams bounds the open streams of the node, and Quotas those of a tenant.
 	MaxStreams int
 	Quotas     *quota.Table
@@ -47,9 +50,13 @@ type Streams struct {
 
 	// room has the open streams, and waiting those that wait for a thread to begin.
 	room, waiting *quota.Room
+	turns         turns
 }
 
 // New returns Streams without an open stream.
 func New(cfg Config) *Streams {
-	return &Streams{cfg, quota.NewRoom(cfg.MaxStreams, cfg.Quotas, quota.Streams), quota.NewRoom(max(1, cfg.MaxStreams/waitingShare), cfg.Quotas, "")}
+	return &Streams{
+		Config: cfg, room: quota.NewRoom(cfg.MaxStreams, cfg.Quotas, quota.Streams), waiting: quota.NewRoom(max(1, cfg.MaxStreams/waitingShare), cfg.Quotas, ""),
+		turns: turns{queue: map[string]*queue{}},
+	}
 }

@@ -23,9 +23,6 @@ type Room struct {
 	taken map[holder]int // without those that have none
 }
 
-// holder is a tenant (with the subject ""), or a subject of it.
-type holder struct{ tenant, subject string }
-
 // NewRoom returns a room with a number of free places, of which a tenant may have as many as its
 // quota with a name allows; "" = the places have no quota. A subject may have SubjectPercent of what its
 // tenant can get.

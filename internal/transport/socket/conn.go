@@ -38,6 +38,7 @@ const (
 	NotText     = websocket.CloseInvalidFramePayloadData
 	Policy      = websocket.ClosePolicyViolation
 	TooLarge    = websocket.CloseMessageTooBig
+	TryLater    = websocket.CloseTryAgainLater // of IANA's registry of close codes
 	// Unauthorized is of IANA's registry of close codes.
 	Unauthorized = 3000
 )
@@ -109,9 +110,10 @@ func Upgrade(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// Read returns the next message. Every error is final: the caller closes the socket with CodeOf the
-// error. Only one goroutine may call Read.
-func (c *Conn) Read() ([]byte, error) {
+// Read returns the next message. While it reads, it calls grow with the number of bytes that it has
+// read so far; an error of grow ends the message. Every error is final: the caller closes the socket
+// with CodeOf the error. Only one goroutine may call Read.
+func (c *Conn) Read(grow func(bytes int) error) ([]byte, error) {
 	if err := c.extendReadDeadline(); err != nil {
 		return nil, fmt.Errorf("socket: read: %w", err)
 	}
@@ -122,7 +124,7 @@ func (c *Conn) Read() ([]byte, error) {
 	if kind != websocket.TextMessage {
 		return nil, errBinary
 	}
-	message, err := c.readAll(r)
+	message, err := c.readAll(&countedReader{Reader: r, grow: grow})
 	if err != nil {
 		return nil, fmt.Errorf("socket: read: %w", err)
 	}
@@ -142,6 +144,23 @@ func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
+// countedReader calls grow with the number of bytes that it has read.
+type countedReader struct {
+	io.Reader
+	grow func(bytes int) error
+	read int
+}
+
+// Read implements io.Reader.
+func (r *countedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.read += n
+	if full := r.grow(r.read); full != nil {
+		return n, fmt.Errorf("%w: %w", errNoMemory, full)
+	}
+	return n, err
+}
+
 // setReadingMessage records whether a message is being read. At its beginning it sets the deadline
 // of the message.
 func (c *Conn) setReadingMessage(reading bool) error {
@@ -157,6 +176,8 @@ func (c *Conn) setReadingMessage(reading bool) error {
 var (
 	errBinary  = errors.New("socket: binary messages mean nothing here")
 	errNotText = errors.New("socket: the message is not UTF-8")
+	// errNoMemory wraps the error of grow. A part of the message cannot be answered.
+	errNoMemory = errors.New("socket: no memory for the message")
 )
 
 // firstApplicationCode is the first of the close codes for libraries and applications (RFC 6455,
@@ -180,6 +201,8 @@ func CodeOf(err error) int {
 		return Unsupported
 	case errors.Is(err, errNotText):
 		return NotText
+	case errors.Is(err, errNoMemory):
+		return TryLater
 	case errors.Is(err, websocket.ErrReadLimit):
 		return TooLarge
 	case errors.As(err, &timeout) && timeout.Timeout():
