@@ -11,7 +11,9 @@ import (
 // values, and the error names the member that has too many.
 func TestValuesAreBounded(t *testing.T) {
 	t.Parallel()
-	list := func(entry string, n int) string { return "[" + strings.TrimSuffix(strings.Repeat(entry+",", n), ",") + "]" }
+	list := func(entry string, n int) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(entry+",", n), ",") + "]"
+	}
 	for name, tt := range map[string]struct{ text, pointer string }{
 		"numbers":           {list("0", MaxValues), ""},
 		"lists":             {`{"a/b":` + list("[ ]", MaxValues-1) + `}`, "/a~1b"},
