@@ -119,7 +119,7 @@ func (s *Server) showEvents(c *gin.Context, view *view.View, after *stream.Curso
 	if wantsPage(c) {
 		return s.showEventPage(c, view, after, limit)
 	}
-	frames, err := s.streams.First(c.Request.Context(), view)
+	first, err := s.streams.First(c.Request.Context(), view)
 	if errors.Is(err, io.EOF) {
 		c.Status(http.StatusNoContent) // tells an EventSource to stop; a 200 would make it reconnect
 		return nil
@@ -127,7 +127,7 @@ func (s *Server) showEvents(c *gin.Context, view *view.View, after *stream.Curso
 	if err != nil {
 		return err
 	}
-	s.streams.Show(c, view, frames)
+	s.streams.Show(c, view, first)
 	return nil
 }
 

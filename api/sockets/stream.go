@@ -64,7 +64,7 @@ func (s *session) subscribe(ctx context.Context, r *clientFrame) error {
 		return err
 	}
 	var reader *view.View
-	var frames []view.Frame
+	var first *streams.Batch
 	err = s.inSlot(ctx, func() error {
 		if err := s.Finder.AwaitEffect(ctx, run.Thread, r.WaitFor); err != nil {
 			return problem.Within("/waitFor", err)
@@ -76,17 +76,18 @@ func (s *session) subscribe(ctx context.Context, r *clientFrame) error {
 					return err
 				}
 			}
-			frames, err = s.Streams.First(ctx, reader)
+			first, err = s.Streams.First(ctx, reader)
 		}
 		return err
 	})
 	if reader != nil {
 		defer reader.Close()
 	}
+	defer first.Release()
 	if err != nil {
 		return err
 	}
-	return s.sendStream(ctx, r, run, reader, frames)
+	return s.sendStream(ctx, r, run, reader, first)
 }
 
 // attachment returns the run that a subscribe frame names, the options of its view, and the check of
@@ -207,10 +208,10 @@ func (s *session) changeInSlot(ctx context.Context, change func(context.Context)
 // codeInterrupted is the code of the error frame for a stream that was cut before its end.
 const codeInterrupted = "interrupted"
 
-// sendStream acknowledges a request and sends the events of its view. frames were read from the
-// view already. It returns io.EOF at the end of the view, and otherwise a 503 interrupted, after
+// sendStream acknowledges a request and sends the events of its view. first was read from the view
+// already; nil = nothing was. It returns io.EOF at the end of the view, and otherwise a 503 interrupted, after
 // which the client subscribes again with its last cursor.
-func (s *session) sendStream(ctx context.Context, r *clientFrame, run stream.Run, view *view.View, frames []view.Frame) error {
+func (s *session) sendStream(ctx context.Context, r *clientFrame, run stream.Run, view *view.View, first *streams.Batch) error {
 	// The ack precedes all events. The client may wait for it before it shows the run as started.
 	s.send(acknowledge(r, run))
 	if current, ok := view.Run(); ok {
@@ -220,7 +221,7 @@ func (s *session) sendStream(ctx context.Context, r *clientFrame, run stream.Run
 	if err != nil {
 		return err
 	}
-	err = s.Streams.Pump(ctx, view, frames, &subscription{session: s, id: r.ID, run: run, envelope: envelope})
+	err = s.Streams.Pump(ctx, view, first, &subscription{session: s, id: r.ID, run: run, envelope: envelope})
 	if errors.Is(err, io.EOF) || policy.IsDenied(err) {
 		return err
 	}

@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -12,7 +13,6 @@ import (
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
-	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/live"
 	"github.com/perdure/perdure/internal/transport/sse"
@@ -21,19 +21,13 @@ import (
 )
 
 // Show answers an HTTP request with the frames of a view, until the view ends or the client is
-// gone. frames are frames that the caller has already read from the view; nil = none. It chooses
-// the transport by the Accept header. While the node drains it answers 503. The caller closes the
-// view, and has counted the stream with Enter or as a GET request.
-func (s *Streams) Show(c *gin.Context, view *view.View, frames []view.Frame) {
+// gone. first are the frames that First has returned; nil = none. It chooses the transport by the
+// Accept header. While the node drains it answers 503. The caller closes the view, and has counted
+// the stream with Enter or as a GET request.
+func (s *Streams) Show(c *gin.Context, view *view.View, first *Batch) {
+	defer first.Release()
 	if s.Closed.Err() != nil { // an empty stream would look like a run that has ended
 		s.Problems.Refuse(c, ErrDrain)
-		return
-	}
-	memory := s.memoryOf(c.Request.Context())
-	err := hold(memory, frames)
-	memory.Release() // Pump takes it again: only before the header can the answer be a problem
-	if err != nil {
-		s.Problems.Refuse(c, err)
 		return
 	}
 	transport, err := s.newTransport(c, view.Generation())
@@ -47,12 +41,14 @@ func (s *Streams) Show(c *gin.Context, view *view.View, frames []view.Frame) {
 	if transport, ok := transport.(sseTransport); ok {
 		defer transport.w.KeepAlive(s.Heartbeat, cancel)()
 	}
-	_ = s.Pump(ctx, view, frames, transport) // the client knows how it ended
+	_ = s.Pump(ctx, view, first, transport) // the client knows how it ended
 }
 
 // First returns the first frames of a stream, as View.NextPast does, in a turn of the caller's
-// tenant. It waits for the turn up to request.ResponseTimeout; then the error is a 503 node_full.
-func (s *Streams) First(ctx context.Context, view *view.View) ([]view.Frame, error) {
+// tenant. It waits for the turn up to request.ResponseTimeout; then the error is a 503 node_full. It
+// is also a 429 quota_exceeded or a 503 node_full if there is no memory for large frames. The caller
+// releases the batch.
+func (s *Streams) First(ctx context.Context, view *view.View) (*Batch, error) {
 	caller, _ := auth.From(ctx)
 	waiting, cancel := context.WithTimeout(ctx, request.ResponseTimeout)
 	defer cancel()
@@ -64,7 +60,12 @@ func (s *Streams) First(ctx context.Context, view *view.View) ([]view.Frame, err
 		return nil, problem.Full("streams of the tenant that begin at once")
 	}
 	defer end()
-	return view.NextPast(ctx)
+	frames, err := view.NextPast(ctx)
+	if err != nil {
+		return nil, err
+	}
+	first := s.newBatch(ctx)
+	return first, first.put(frames)
 }
 
 // newTransport sends the header of the response and returns its transport. Clients before AG-UI 1.0
@@ -100,42 +101,43 @@ func (e sseTransport) Send(frames []view.Frame) error {
 }
 
 // Pump sends the frames of a view to a transport until the view ends, and blocks meanwhile. It
-// sends frames first, which the caller has read from the view. If the run writes nothing for
-// Silence, Pump has the watcher check the run's workflow, since a dead workflow writes no end.
+// sends those of first before, and releases them; nil = none. If the run writes nothing for Silence,
+// Pump has the watcher check the run's workflow, since a dead workflow writes no end.
 //
 // It returns io.EOF when the view has ended. After another error the stream ends, perhaps without a
 // terminal event, and the client continues with its last cursor. The cause is ErrDrain, ErrExpired,
 // live.ErrSlow, the problem of a caller or a node without memory for large events, or that of ctx.
 // Pump counts the stream in the metrics, with the reason of its end.
-func (s *Streams) Pump(ctx context.Context, view *view.View, frames []view.Frame, transport Transport) error {
-	memory := s.memoryOf(ctx)
-	defer memory.Release()
+func (s *Streams) Pump(ctx context.Context, shown *view.View, first *Batch, transport Transport) error {
+	unread := cmp.Or(first, s.newBatch(ctx))
+	defer unread.Release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.Closed, func() { cancel(ErrDrain) })()
 	if s.Strict {
-		transport = newStrict(transport, view.Resumed())
+		transport = newStrict(transport, shown.Resumed())
 	}
 	end := telemetry.Viewer(ctx)
 	var err error
 	for err == nil {
-		if len(frames) > 0 {
+		if len(unread.frames) > 0 {
 			if err = begin(ctx); err == nil {
-				err = hold(memory, frames)
-			}
-			if err == nil {
-				err = transport.Send(frames)
+				err = transport.Send(unread.frames)
 			}
 			if err != nil {
 				break
 			}
-			memory.Release()
+			unread.Release()
 		}
+		var frames []view.Frame
 		// No frames without an error: the run was silent for Silence.
-		if frames, err = view.Next(ctx, s.Silence); err == nil && frames == nil {
-			if run, ok := view.Run(); ok {
+		if frames, err = shown.Next(ctx, s.Silence); err == nil && frames == nil {
+			if run, ok := shown.Run(); ok {
 				err = s.Watcher.Check(ctx, run)
 			}
+		}
+		if err == nil {
+			err = unread.put(frames)
 		}
 	}
 	// An operation that the end of ctx has interrupted reports only that. The cause tells why.
@@ -144,29 +146,6 @@ func (s *Streams) Pump(ctx context.Context, view *view.View, frames []view.Frame
 	}
 	end(s.EndReason(ctx, err))
 	return err
-}
-
-// clientBuffer is the part of the frames for a client that takes no shared memory, in bytes, in
-// addition to that of any answer.
-const clientBuffer = 192 << 10
-
-// memoryOf returns what a stream of a caller has of the memory of answers: nothing yet.
-func (s *Streams) memoryOf(ctx context.Context) *quota.Portion {
-	caller, _ := auth.From(ctx)
-	return s.Answers.Portion(caller)
-}
-
-// hold takes the memory for frames that the client has not read. Errors: 429 quota_exceeded, 503
-// node_full.
-func hold(memory *quota.Portion, frames []view.Frame) error {
-	size := -clientBuffer
-	for _, f := range frames {
-		size += len(f.Event)
-	}
-	if err := memory.Grow(size); err != nil {
-		return problem.Of(problem.FullIf(err, "large events that clients have not read"))
-	}
-	return nil
 }
 
 // EndReason returns the reason of a stream's end as a label of metrics, from the error of Pump or
