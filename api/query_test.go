@@ -236,6 +236,7 @@ func TestBodiesWithUnknownMembersAreRefused(t *testing.T) {
 		{"/v1/threads/t/runs/r1/cancel", `["x"]`, "", "JSON object"},
 		{"/v1/threads/t/runs/r1/cancel", `{"reason":"x","reason":"y"}`, "/reason", "appears twice"},
 		{"/v1/threads/t/approvals/int-1", `{"decision":"approve","decision":"reject"}`, "/decision", "appears twice"},
+		{"/v1/threads/t/approvals/int-1", `{"decision":"approve","Decision":"reject"}`, "/Decision", "decision"},
 		{"/v1/threads/t/approvals/int-1", `{"decision":"edit","args":{"list":[0,{"a/b":1,"a/b":2}]}}`, "/args/list/1/a~1b", "appears twice"},
 		{"/v1/agents/a/runs", `{"threadId":"t","threadId":"u","runId":"r9","messages":[]}`, "/threadId", "appears twice"},
 		{"/v1/threads/t/runs/r1/fork", `{"a/b~":"t2"}`, "/a~1b~0", "threadId"},

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,7 +57,7 @@ func DecodeObject(body []byte, target any) error {
 		if pointer := repeatedMember(json.NewDecoder(bytes.NewReader(body)), ""); pointer != "" {
 			return problem.BadRequest("invalid_input", fmt.Sprintf("%.500s", pointer), "appears twice")
 		}
-		return nil
+		return checkSpelling(body, target)
 	case errors.As(err, &typeErr) && typeErr.Field == "":
 		return problem.BadRequest("invalid_input", "", "must be a JSON object")
 	case errors.As(err, &typeErr):
@@ -71,6 +72,24 @@ func DecodeObject(body []byte, target any) error {
 		}
 	}
 	return problem.BadRequest("invalid_input", "", "must be JSON")
+}
+
+// checkSpelling returns the 400 for a member of an object whose name the struct at target has with
+// other upper and lower case letters: encoding/json takes it for that one, so that an object could
+// have a member twice.
+func checkSpelling(body []byte, target any) error {
+	structType := reflect.TypeOf(target).Elem()
+	var object map[string]json.RawMessage
+	if structType.Kind() != reflect.Struct || json.Unmarshal(body, &object) != nil {
+		return nil
+	}
+	known := members(structType)
+	for name := range object {
+		if !slices.Contains(known, name) {
+			return unknownMember(name, target)
+		}
+	}
+	return nil
 }
 
 // unknownMember returns the 400 for a member that the struct at target does not have. It lists the
