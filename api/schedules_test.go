@@ -254,6 +254,68 @@ func TestOnlyAdministratorsLetSchedulesRunAsService(t *testing.T) {
 	node.do(http.MethodPut, "/v1/schedules/s2", scheduleWith(t, map[string]any{"id": "s2", "runAs": "report"}), alpha...).wantRefusal(t, "PUT of ann", http.StatusForbidden, "forbidden", "/runAs")
 }
 
+// TestAuthorOfScheduleMayDoWhatItsRunsDo: the runs of a schedule have no roles, so policies by role apply to the caller
+// that writes the schedule. With runAs they apply to the service.
+func TestAuthorOfScheduleMayDoWhatItsRunsDo(t *testing.T) {
+	t.Parallel()
+	known, err := principals.Of(nil, []auth.Principal{{Tenant: "alpha", Subject: "report", Roles: []string{"trusted"}}, {Tenant: "alpha", Subject: "visitor", Roles: []string{"contractor"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := setup(t, func(c *api.Config) {
+		c.Auth, c.Principals = byHeader, known
+		c.Policies, err = policy.New(policy.DefaultRoles, policy.File{Name: "own.cedar", Text: []byte(`
+@id("no-contractors") forbid (principal in Role::"contractor", action == Action::"createThread", resource);
+@id("no-readers") forbid (principal in Role::"reader", action == Action::"runThread", resource);
+@id("only-trusted") forbid (principal, action == Action::"createThread", resource) when { ["tom", "report"].contains(principal.subject) } unless { principal in Role::"trusted" };`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	admin := policy.DefaultRoles.TenantAdmin
+	first := stream.Run{Thread: stream.Thread{Tenant: "alpha", ID: "t"}, ID: "r1"}
+	if _, err := node.log.ProposeFirstInput(node.ctx(), first, [32]byte{1}, &stream.Input{Requester: &auth.Principal{Tenant: "alpha", Subject: "ann"}}); err != nil {
+		t.Fatal(err)
+	}
+	write := func(method, path string, members map[string]any, by []string) answer {
+		return node.do(method, "/v1/schedules"+path, scheduleWith(t, members), by...)
+	}
+	write(http.MethodPost, "", map[string]any{"id": "anns"}, headersOf("ann")).schedule(t, http.StatusCreated)
+	onThread, onNewThread := map[string]any{"threadId": "t"}, map[string]any{"threadId": "new"}
+	for name, tt := range map[string]struct {
+		members       map[string]any
+		by            []string
+		rule, pointer string // of the denial; "" = the schedule is written
+	}{
+		"a new thread for each run":                {nil, headersOf("ann", "contractor"), "no-contractors", ""},
+		"a named thread that does not exist":       {onNewThread, headersOf("ann", "contractor"), "no-contractors", "/threadId"},
+		"the same for later runs":                  {onNewThread, headersOf("ann", "reader"), "no-readers", "/threadId"},
+		"an own thread":                            {onThread, headersOf("ann", "reader"), "no-readers", "/threadId"},
+		"an own thread, begins none":               {onThread, headersOf("ann", "contractor"), "", ""},
+		"a new thread for each run, sends to none": {nil, headersOf("ann", "reader"), "", ""},
+		"a thread of another caller":               {onThread, headersOf("bert"), policy.RuleNone, "/threadId"},
+		"the same by an administrator":             {onThread, headersOf("bert", admin), policy.RuleNone, "/threadId"},
+		"a permission by a role":                   {nil, headersOf("tom", "trusted"), "only-trusted", ""},
+		"a service with the role":                  {map[string]any{"runAs": "report"}, headersOf("tom", admin), "", ""},
+		"a service that may not":                   {map[string]any{"runAs": "visitor"}, headersOf("ann", admin), "no-contractors", ""},
+	} {
+		members := map[string]any{"id": ""}
+		maps.Copy(members, tt.members)
+		a := write(http.MethodPost, "", members, tt.by)
+		if tt.rule == "" {
+			wantEqual(t, name+": status of "+a.body, a.status, http.StatusCreated)
+			continue
+		}
+		a.wantRefusal(t, name, http.StatusForbidden, "forbidden", tt.pointer)
+		wantEqual(t, name+": rule", a.problem.Rule, tt.rule)
+	}
+	changed := map[string]any{"id": "anns", "overlap": "buffer_one"}
+	a := write(http.MethodPut, "/anns", changed, headersOf("ann", "contractor"))
+	a.wantRefusal(t, "PUT of a contractor", http.StatusForbidden, "forbidden", "")
+	wantEqual(t, "PUT of a contractor: rule", a.problem.Rule, "no-contractors")
+	write(http.MethodPut, "/anns", changed, headersOf("ann")).schedule(t, http.StatusOK)
+}
+
 // TestSchedulesDoNotTerminateFirings: a firing that Temporal terminates could not cancel its run.
 func TestSchedulesDoNotTerminateFirings(t *testing.T) {
 	t.Parallel()

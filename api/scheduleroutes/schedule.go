@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth"
@@ -51,24 +52,56 @@ func (r *Routes) readSchedule(c *gin.Context, id string) (*schedules.Stored, err
 	return stored, r.checkSchedule(ctx, stored)
 }
 
-// checkThread returns nil if the runs of a schedule may send input to its thread, or if the thread
-// does not exist. It sets ThreadOwner. Each firing checks it again.
-func (r *Routes) checkThread(ctx context.Context, stored *schedules.Stored, actor auth.Principal) error {
-	if stored.ThreadID == "" {
-		return nil
-	}
-	thread, err := r.Access.Thread(auth.With(ctx, actor), stored.ThreadID, policy.RunThread)
-	if err != nil {
-		if problem.Of(err).Code == "unknown_thread" {
-			return nil
+// checkRuns returns nil if the runs of a schedule may begin a thread, or send input to the thread that the schedule
+// names. Each firing checks it again for the actor. Without a service, the caller needs the same permission with its
+// roles, because policies by role do not apply to the actor, which has none. checkRuns sets ThreadOwner.
+func (r *Routes) checkRuns(ctx context.Context, stored *schedules.Stored, actor auth.Principal) error {
+	pointer := ""
+	var known *stream.Access // nil = the first run begins the thread
+	if stored.ThreadID != "" {
+		pointer = "/threadId"
+		thread, err := access.Address(ctx, stored.ThreadID)
+		if err != nil {
+			return err
 		}
-		return problem.Within("/threadId", err)
+		if known, err = r.Log.AccessOf(ctx, thread); err != nil {
+			return err
+		}
 	}
-	known, err := r.Log.AccessOf(ctx, thread)
 	if known != nil {
 		stored.ThreadOwner = known.Owner
 	}
-	return err
+	actsAs := fmt.Sprintf("as the service %.100q", stored.RunAs)
+	if stored.RunAs == "" {
+		actsAs = "as the caller without roles; an administrator can set runAs, for a service with roles"
+		caller, err := request.Principal(ctx)
+		if err != nil {
+			return err
+		}
+		if err := r.checkStart(caller, stored, actor, known); err != nil {
+			return problem.Within(pointer, err)
+		}
+	}
+	if err := r.checkStart(actor, stored, actor, known); err != nil {
+		denied := *problem.Of(problem.Within(pointer, err))
+		denied.Detail += ". The runs of the schedule act " + actsAs
+		return &denied
+	}
+	return nil
+}
+
+// checkStart returns nil if a principal may do what the runs of a schedule do as the actor. known is the thread that
+// the schedule names; nil = the runs begin it. The error is a *policy.DeniedError.
+func (r *Routes) checkStart(p auth.Principal, stored *schedules.Stored, actor auth.Principal, known *stream.Access) error {
+	if known == nil {
+		err := r.Access.Policies.Check(p, policy.CreateThread, policy.Tenant(p.Tenant), policy.Context{})
+		if err != nil || stored.ThreadID == "" {
+			return err
+		}
+		// The first run begins the thread. The later ones send input to it.
+		known = &stream.Access{Owner: &actor.Subject}
+	}
+	return r.Access.Policies.Check(p, policy.RunThread, policy.Thread(p.Tenant, known), policy.Context{})
 }
 
 // actorOf returns the principal as which the runs of a schedule act. Errors: *policy.DeniedError if
@@ -87,8 +120,8 @@ func (r *Routes) actorOf(ctx context.Context, stored *schedules.Stored) (auth.Pr
 	return actor, nil
 }
 
-// checkSchedule validates the IDs of a schedule, and that its agent is published and its thread is
-// open to the principal as which it runs. An unknown agent is a 404 with the pointer /agent. Each
+// checkSchedule validates the IDs of a schedule, that its agent is published, and that the caller and the principal as
+// which it runs may begin its runs. An unknown agent is a 404 with the pointer /agent. Each
 // firing uses the revision of the agent that is current then.
 func (r *Routes) checkSchedule(ctx context.Context, definition *schedules.Stored) error {
 	if err := request.CheckID("/id", definition.ID); err != nil {
@@ -104,7 +137,7 @@ func (r *Routes) checkSchedule(ctx context.Context, definition *schedules.Stored
 	if err != nil {
 		return err
 	}
-	if err := r.checkThread(ctx, definition, actor); err != nil {
+	if err := r.checkRuns(ctx, definition, actor); err != nil {
 		return err
 	}
 	current, err := r.Catalog.Current(actor.Tenant, definition.Agent)

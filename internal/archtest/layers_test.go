@@ -47,7 +47,7 @@ var layers = []layer{
 	{"internal/auth/apikey", []string{"internal/auth", "internal/process/filewatch", "internal/process/yamlfile", "go.yaml.in/yaml/v3"}},
 	{"internal/auth/oidc", []string{"internal/auth", "github.com/coreos/go-oidc/v3/...", "golang.org/x/oauth2", "golang.org/x/sync/..."}},
 	{"internal/auth/principals", []string{"internal/auth", "internal/process/filewatch", "internal/process/yamlfile", "go.yaml.in/yaml/v3"}},
-	{"internal/auth/policy", []string{"internal/auth", "stream", "github.com/cedar-policy/cedar-go"}},
+	{"internal/auth/policy", []string{"internal/auth", "stream", "github.com/cedar-policy/cedar-go/..."}},
 	{"internal/auth/sessions", []string{"internal/auth", "internal/auth/oidc", "internal/index/watch", "stream", "github.com/alexedwards/scs/v2/...", "github.com/nats-io/nats.go/...", "golang.org/x/oauth2", "golang.org/x/sync/..."}},
 	{"internal/auth/callers", []string{"internal/auth/...", "internal/process/config", "internal/process/filewatch", "stream"}},
 	{"stream", []string{"agui", "internal/auth", "github.com/nats-io/nats.go/..."}},

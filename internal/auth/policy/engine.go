@@ -30,9 +30,13 @@ type Engine struct {
 }
 
 // New returns an engine with the default policies and those of the operator. The error names the
-// file and the line of a mistake, or the policy whose @id is missing or not unique.
+// file and the line of a mistake, such as a missing @id, or an action that does not exist.
 func New(roles Roles, files ...File) (*Engine, error) {
 	e := &Engine{policies: cedar.NewPolicySet(), roles: roles}
+	known, err := newSchema()
+	if err != nil {
+		return nil, err
+	}
 	digest := sha256.New()
 	for _, file := range slices.Concat([]File{{"default.cedar", defaultPolicies}}, files) {
 		fmt.Fprintf(digest, "%d\n%s", len(file.Text), file.Text)
@@ -44,6 +48,9 @@ func New(roles Roles, files ...File) (*Engine, error) {
 			id := cedar.PolicyID(p.Annotations()["id"])
 			if id == "" {
 				return nil, fmt.Errorf("policies in %s: line %d: the policy needs a name, such as @id(\"auditors\")", file.Name, p.Position().Line)
+			}
+			if err := known.check(p); err != nil {
+				return nil, fmt.Errorf("policies in %s: line %d: @id(%q): %w", file.Name, p.Position().Line, id, err)
 			}
 			if !e.policies.Add(id, p) {
 				return nil, fmt.Errorf("policies in %s: line %d: there is another policy with @id(%q)", file.Name, p.Position().Line, id)
@@ -76,8 +83,8 @@ func (d *DeniedError) Error() string {
 }
 
 // Check decides whether a caller may do something, in some microseconds. It returns nil, or a
-// *DeniedError. A policy that cannot be evaluated, for instance because it reads an attribute that
-// the resource lacks, has no effect if it permits, and denies if it forbids.
+// *DeniedError. A policy that cannot be evaluated, for instance because it reads an attribute of
+// another user, has no effect if it permits, and denies if it forbids.
 func (e *Engine) Check(p auth.Principal, action Action, r Resource, c Context) error {
 	caller := e.roles.caller(p)
 	entities := cedar.EntityMap{caller.UID: caller, r.entity.UID: r.entity}

@@ -3,6 +3,9 @@ package policy_test
 import (
 	"errors"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -174,7 +177,7 @@ func TestOperatorsPolicies(t *testing.T) {
 @id("auditors") permit (principal in Role::"auditor", action == Action::"readThread", resource is Thread);
 @id("no-contractors") forbid (principal in Role::"contractor", action == Action::"createThread", resource);
 @id("crm") permit (principal in Tenant::"acme", action == Action::"useTool", resource is Tool) when { resource.name like "mcp:crm/*" };
-@id("broken") forbid (principal in Role::"odd", action, resource) when { resource.color == "red" };`)
+@id("broken") forbid (principal in Role::"odd", action, resource) when { User::"acme/gone".subject == "gone" };`)
 	private := threadOf(&ann)
 	for name, tt := range map[string]struct {
 		caller   auth.Principal
@@ -203,11 +206,69 @@ func TestInvalidPoliciesAreRefused(t *testing.T) {
 		"\npermit (principal, action, resource);":                  "own.cedar: line 2: the policy needs a name",
 		`@id("create") permit (principal, action, resource);`:      `another policy with @id("create")`,
 		`@id("a") permit (principal, action, resource) when { x }`: "own.cedar",
+
+		`@id("a") forbid (principal, action == Action::"readTread", resource);`:                                       `own.cedar: line 1: @id("a"): unknown action "readTread"; the actions are createLink, `,
+		`@id("a") forbid (principal, action in [Action::"readThread", Action::"readTread"], resource);`:               `unknown action "readTread"`,
+		`@id("a") forbid (principal, action, resource) when { [Action::"readTread"].contains(action) };`:              `unknown action "readTread"`,
+		`@id("a") forbid (principal in Rolle::"guest", action, resource);`:                                            `unknown type "Rolle"; the types are Agent, Group, Model, `,
+		`@id("a") forbid (principal, action, resource is Threat);`:                                                    `unknown type "Threat"`,
+		`@id("a") forbid (principal, action, resource) when { resource is Threat };`:                                  `unknown type "Threat"`,
+		`@id("a") forbid (principal, action, resource) when { resource is Threat in Tenant::"acme" };`:                `unknown type "Threat"`,
+		`@id("a") forbid (principal, action, resource) unless { principal in [Role::"a", Rolle::"b"] };`:              `unknown type "Rolle"`,
+		`@id("a") forbid (principal in Group::"admins", action, resource);`:                                           `unknown Group "admins"; there are platform-administrators, tenant-administrators`,
+		`@id("a") forbid (principal == User::"bob", action, resource);`:                                               `write User::"<tenant>/bob"`,
+		`@id("a") forbid (principal, action == Action::"createThread", resource is Thread);`:                          `unable to find an applicable action`,
+		`@id("a") forbid (principal == Role::"guest", action, resource);`:                                             `unable to find an applicable action`,
+		`@id("a") forbid (principal, action == Action::"useTool", resource) when { principal.role == "guest" };`:      "attribute `role` on entity type `User` not found",
+		`@id("a") forbid (principal, action == Action::"decideInterrupt", resource) unless { context.aprover };`:      "attribute `aprover` in context",
+		`@id("a") forbid (principal, action == Action::"readThread", resource) when { resource.owner == principal };`: "optional attribute `owner`",
 	} {
 		_, err := policy.New(policy.Roles{}, policy.File{Name: "own.cedar", Text: []byte(text)})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", text, err, want)
 		}
+	}
+}
+
+func TestLoadFolder(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("README.md", "not a policy")
+	if _, err := policy.Load(policy.Roles{}, folder); err == nil || !strings.Contains(err.Error(), folder+" has no file *.cedar") {
+		t.Errorf("folder without policies: got %v, want an error with its name", err)
+	}
+	write("own.cedar", `@id("a") forbid (principal, action == Action::"readThread", resource);`)
+	e, err := policy.Load(policy.Roles{}, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rule := check(t, e, caller("ann"), policy.ReadThread, threadOf(&ann), policy.Context{}); rule != "a" {
+		t.Errorf("own thread: denied by %q, want by a", rule)
+	}
+}
+
+// TestPoliciesNameEveryAction: the schema has the actions of action.go, and no others.
+func TestPoliciesNameEveryAction(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("action.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var actions []string
+	for _, match := range regexp.MustCompile(`Action = "(\w+)"`).FindAllSubmatch(source, -1) {
+		actions = append(actions, string(match[1]))
+	}
+	slices.Sort(actions)
+	want := `unknown action "x"; the actions are ` + strings.Join(actions, ", ")
+	_, err = policy.New(policy.Roles{}, policy.File{Name: "own.cedar", Text: []byte(`@id("a") permit (principal, action == Action::"x", resource);`)})
+	if err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %v, want an error with %q", err, want)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Load returns an engine with the default policies and those at a path: a file, or all files
-// *.cedar of a folder. "" = no policies of the operator.
+// *.cedar of a folder, which must have one. "" = no policies of the operator.
 func Load(roles Roles, path string) (*Engine, error) {
 	if path == "" {
 		return New(roles)
@@ -21,6 +21,9 @@ func Load(roles Roles, path string) (*Engine, error) {
 	if info.IsDir() {
 		if names, err = filepath.Glob(filepath.Join(path, "*.cedar")); err != nil {
 			return nil, fmt.Errorf("policies: %w", err)
+		}
+		if len(names) == 0 {
+			return nil, fmt.Errorf("policies: the folder %s has no file *.cedar", path)
 		}
 		slices.Sort(names)
 	}
