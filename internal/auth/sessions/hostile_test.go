@@ -3,6 +3,7 @@ package sessions_test
 import (
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -244,7 +245,7 @@ func TestLogoutTokens(t *testing.T) {
 		"for ever": p.logoutToken(claims{"exp": time.Now().Add(48 * time.Hour).Unix()}), "of the future": p.logoutToken(claims{"iat": time.Now().Add(30 * time.Minute).Unix()}),
 		"no event": p.logoutToken(claims{"events": nil}), "another event": p.logoutToken(claims{"events": claims{"x": claims{}}}),
 		"an event of another type": p.logoutToken(claims{"events": claims{"http://schemas.openid.net/event/backchannel-logout": "x"}}),
-		"an ID token":              p.logoutToken(claims{"events": nil, "nonce": "n"}), "with a nonce": p.logoutToken(claims{"nonce": ""}),
+		"an ID token":              p.logoutToken(claims{"events": nil, "nonce": "n"}), "with a nonce": p.logoutToken(claims{"nonce": ""}), "a nonce of null": p.logoutToken(claims{"nonce": json.RawMessage("null")}),
 		"no ID": p.logoutToken(claims{"jti": nil}), "nobody": p.logoutToken(claims{"sub": nil, "sid": nil}), "long": p.logoutToken(claims{"x": strings.Repeat("x", 17<<10)}),
 	} {
 		if err := s.EndByProvider(b.request(http.MethodPost, "/auth/backchannel-logout"), token); !errors.Is(err, auth.ErrInvalid) && !errors.Is(err, auth.ErrExpired) {
