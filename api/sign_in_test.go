@@ -157,6 +157,23 @@ func TestFailedSignInIsAPage(t *testing.T) {
 	}
 }
 
+// TestMalformedQueriesOfSignInAreRefused: the routes of sign-in do not ignore a query that they cannot
+// parse.
+func TestMalformedQueriesOfSignInAreRefused(t *testing.T) {
+	t.Parallel()
+	n := newSignInProvider(t).setup()
+	for _, route := range []string{"GET /auth/login", "GET /auth/callback", "POST /auth/logout", "POST /auth/backchannel-logout"} {
+		method, path, _ := strings.Cut(route, " ")
+		for query, want := range map[string]string{"return=/;@evil.example": "semicolon", "return=%u": `"%u"`, "state=x&code=%zz": `"%zz"`} {
+			a := n.do(method, path+"?"+query, "", "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
+			a.wantRefusal(t, route+"?"+query, http.StatusBadRequest, "invalid_input", "")
+			if !strings.Contains(a.problem.Detail, want) {
+				t.Errorf("%s?%s: problem detail = %q, want text with %q", route, query, a.problem.Detail, want)
+			}
+		}
+	}
+}
+
 // TestLogoutByTheProvider: only a form with a valid logout token ends sessions.
 func TestLogoutByTheProvider(t *testing.T) {
 	t.Parallel()

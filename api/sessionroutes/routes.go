@@ -32,10 +32,10 @@ type Routes struct {
 // apply to them: the provider and its pages use them. record is middleware that records denials in
 // the audit log.
 func (r *Routes) RegisterPublic(e *gin.Engine, record gin.HandlerFunc) {
-	e.GET(sessions.LoginPath, noStore, r.login)
-	e.GET(sessions.CallbackPath, noStore, record, r.callback)
-	e.POST(logoutPath, noStore, record, r.Handle(r.logout))
-	e.POST(logoutHookPath, noStore, record, r.Handle(r.endByProvider))
+	e.GET(sessions.LoginPath, noStore, r.checkQuery, r.login)
+	e.GET(sessions.CallbackPath, noStore, r.checkQuery, record, r.callback)
+	e.POST(logoutPath, noStore, r.checkQuery, record, r.Handle(r.logout))
+	e.POST(logoutHookPath, noStore, r.checkQuery, record, r.Handle(r.endByProvider))
 }
 
 // Register registers the route that needs credentials.
@@ -43,6 +43,13 @@ func (r *Routes) Register(e *gin.Engine) { e.GET(sessionPath, noStore, r.Handle(
 
 // noStore is middleware that keeps responses out of caches.
 func noStore(c *gin.Context) { c.Header("Cache-Control", "no-store") }
+
+// checkQuery is middleware that refuses a malformed query with 400 invalid_input.
+func (r *Routes) checkQuery(c *gin.Context) {
+	if _, err := request.ParseQuery(c.Request); err != nil {
+		r.refuse(c, err)
+	}
+}
 
 // redirect sends the browser to a URL, without a body.
 func redirect(c *gin.Context, status int, location string) {
