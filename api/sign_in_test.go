@@ -174,6 +174,29 @@ func TestMalformedQueriesOfSignInAreRefused(t *testing.T) {
 	}
 }
 
+// TestSignInRefusesOtherMethods: the routes of sign-in need no credentials, and so answer a method that
+// they do not have with 405.
+func TestSignInRefusesOtherMethods(t *testing.T) {
+	t.Parallel()
+	n := newSignInProvider(t).setup()
+	for _, tt := range []struct{ method, path, wantAllow string }{
+		{"POST", "/auth/login", "GET"}, {"POST", "/auth/callback", "GET"}, {"GET", "/auth/logout", "POST"}, {"PUT", "/auth/backchannel-logout", "POST"},
+	} {
+		for _, header := range [][]string{nil, {"Sec-Fetch-Mode", "navigate"}, {"Origin", "https://evil.example"}} {
+			a := n.do(tt.method, tt.path, "", header...)
+			wantEqual(t, fmt.Sprintf("%s %s with %q", tt.method, tt.path, header), fmt.Sprint(a.status, " ", a.header.Get("Allow")), "405 "+tt.wantAllow)
+		}
+	}
+	head, err := n.http.Client().Head(n.http.URL + sessions.CallbackPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = head.Body.Close()
+	wantEqual(t, "HEAD /auth/callback", head.StatusCode, http.StatusMethodNotAllowed)
+	n.do(http.MethodPost, "/auth/session", "").wantStatus(t, "a route with credentials", http.StatusUnauthorized)
+	n.do(http.MethodPost, "/auth%2Flogin", "").wantStatus(t, "another path", http.StatusUnauthorized)
+}
+
 // TestLogoutByTheProvider: only a form with a valid logout token ends sessions.
 func TestLogoutByTheProvider(t *testing.T) {
 	t.Parallel()

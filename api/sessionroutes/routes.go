@@ -4,6 +4,7 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -21,6 +22,11 @@ const (
 	logoutPath     = "/auth/logout"
 	logoutHookPath = "/auth/backchannel-logout"
 )
+
+// IsPublic reports whether a path, as it is escaped in the URL, is that of a route of RegisterPublic.
+func IsPublic(path string) bool {
+	return slices.Contains([]string{sessions.LoginPath, sessions.CallbackPath, logoutPath, logoutHookPath}, path)
+}
 
 // Routes serves the routes. Both fields are required. It is safe for concurrent use.
 type Routes struct {
