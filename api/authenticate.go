@@ -36,6 +36,9 @@ func (s *Server) authenticate(c *gin.Context) {
 	if slices.Contains(publicRoutes, c.FullPath()) {
 		return
 	}
+	if s.Sessions != nil && sessionroutes.IsPublic(c.Request.URL.EscapedPath()) {
+		return // with a method that the route of sign-in does not have: refuseMethod answers
+	}
 	if mayChange(c.Request) && !s.requestAllowed(c.Request) {
 		err := errOrigin(c.Request)
 		s.recorder.Reject(c, err.Status, err.Detail)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,9 +81,9 @@ func (s *Server) checkQuery(c *gin.Context) {
 		s.Refuse(c, err)
 		return
 	}
-	query, err := url.ParseQuery(c.Request.URL.RawQuery)
+	query, err := request.ParseQuery(c.Request)
 	if err != nil {
-		s.Refuse(c, problem.BadRequest("invalid_input", "", "the query of the URL is malformed"))
+		s.Refuse(c, err)
 		return
 	}
 	// nil if openapi.yaml does not have the route: then it has no parameters.

@@ -45,6 +45,28 @@ func TestUnknownQueryParametersAreRefused(t *testing.T) {
 	}
 }
 
+// TestMalformedQueriesAreRefused: no route ignores a query that it cannot parse. The problem names the
+// cause.
+func TestMalformedQueriesAreRefused(t *testing.T) {
+	t.Parallel()
+	node := setup(t, withThreadList(t), withAudit(t), func(c *api.Config) {
+		c.Inbox, c.Schedules = openInbox(t, c.Log), &schedules.Store{}
+	})
+	for _, r := range node.routes() {
+		if strings.HasPrefix(r.Path, "/v1/links/") {
+			continue // mail programs add parameters to links
+		}
+		for query, want := range map[string]string{"limit=2;cursor=x": "semicolon", "limit=%u": `"%u"`} {
+			name := fmt.Sprintf("%s %s?%s", r.Method, r.Path, query)
+			a := node.do(r.Method, r.Path+"?"+query, bodyOf(r.Handler))
+			a.wantRefusal(t, name, http.StatusBadRequest, "invalid_input", "")
+			if !strings.Contains(a.problem.Detail, want) {
+				t.Errorf("%s: problem detail = %q, want text with %q", name, a.problem.Detail, want)
+			}
+		}
+	}
+}
+
 // queryOf returns the described query parameters of a route, with their schemas.
 func (c *apiDescription) queryOf(method, path string) map[string]any {
 	found := map[string]any{}

@@ -157,6 +157,46 @@ func TestFailedSignInIsAPage(t *testing.T) {
 	}
 }
 
+// TestMalformedQueriesOfSignInAreRefused: the routes of sign-in do not ignore a query that they cannot
+// parse.
+func TestMalformedQueriesOfSignInAreRefused(t *testing.T) {
+	t.Parallel()
+	n := newSignInProvider(t).setup()
+	for _, route := range []string{"GET /auth/login", "GET /auth/callback", "POST /auth/logout", "POST /auth/backchannel-logout"} {
+		method, path, _ := strings.Cut(route, " ")
+		for query, want := range map[string]string{"return=/;@evil.example": "semicolon", "return=%u": `"%u"`, "state=x&code=%zz": `"%zz"`} {
+			a := n.do(method, path+"?"+query, "", "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
+			a.wantRefusal(t, route+"?"+query, http.StatusBadRequest, "invalid_input", "")
+			if !strings.Contains(a.problem.Detail, want) {
+				t.Errorf("%s?%s: problem detail = %q, want text with %q", route, query, a.problem.Detail, want)
+			}
+		}
+	}
+}
+
+// TestSignInRefusesOtherMethods: the routes of sign-in need no credentials, and so answer a method that
+// they do not have with 405.
+func TestSignInRefusesOtherMethods(t *testing.T) {
+	t.Parallel()
+	n := newSignInProvider(t).setup()
+	for _, tt := range []struct{ method, path, wantAllow string }{
+		{"POST", "/auth/login", "GET"}, {"POST", "/auth/callback", "GET"}, {"GET", "/auth/logout", "POST"}, {"PUT", "/auth/backchannel-logout", "POST"},
+	} {
+		for _, header := range [][]string{nil, {"Sec-Fetch-Mode", "navigate"}, {"Origin", "https://evil.example"}} {
+			a := n.do(tt.method, tt.path, "", header...)
+			wantEqual(t, fmt.Sprintf("%s %s with %q", tt.method, tt.path, header), fmt.Sprint(a.status, " ", a.header.Get("Allow")), "405 "+tt.wantAllow)
+		}
+	}
+	head, err := n.http.Client().Head(n.http.URL + sessions.CallbackPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = head.Body.Close()
+	wantEqual(t, "HEAD /auth/callback", head.StatusCode, http.StatusMethodNotAllowed)
+	n.do(http.MethodPost, "/auth/session", "").wantStatus(t, "a route with credentials", http.StatusUnauthorized)
+	n.do(http.MethodPost, "/auth%2Flogin", "").wantStatus(t, "another path", http.StatusUnauthorized)
+}
+
 // TestLogoutByTheProvider: only a form with a valid logout token ends sessions.
 func TestLogoutByTheProvider(t *testing.T) {
 	t.Parallel()

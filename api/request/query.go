@@ -2,6 +2,8 @@ package request
 
 import (
 	"fmt"
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -21,6 +23,16 @@ const (
 // PageBytes bounds the items of a page, in bytes. The item that exceeds it is the last one, so a
 // page always makes progress.
 const PageBytes = 4 << 20
+
+// ParseQuery parses the query of a request. gin ignores the parameters that it cannot parse, so a
+// request with an error must be refused. The error is a 400.
+func ParseQuery(r *http.Request) (url.Values, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, problem.BadRequest("invalid_input", "", fmt.Sprintf("the query of the URL is malformed: %.100s", err))
+	}
+	return query, nil
+}
 
 // Limit reads the parameter limit: how many items a page may have. The error is a 400.
 func Limit(c *gin.Context) (int, error) {

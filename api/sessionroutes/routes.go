@@ -4,6 +4,7 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -22,6 +23,11 @@ const (
 	logoutHookPath = "/auth/backchannel-logout"
 )
 
+// IsPublic reports whether a path, as it is escaped in the URL, is that of a route of RegisterPublic.
+func IsPublic(path string) bool {
+	return slices.Contains([]string{sessions.LoginPath, sessions.CallbackPath, logoutPath, logoutHookPath}, path)
+}
+
 // Routes serves the routes. Both fields are required. It is safe for concurrent use.
 type Routes struct {
 	problem.Writer
@@ -32,10 +38,10 @@ type Routes struct {
 // apply to them: the provider and its pages use them. record is middleware that records denials in
 // the audit log.
 func (r *Routes) RegisterPublic(e *gin.Engine, record gin.HandlerFunc) {
-	e.GET(sessions.LoginPath, noStore, r.login)
-	e.GET(sessions.CallbackPath, noStore, record, r.callback)
-	e.POST(logoutPath, noStore, record, r.Handle(r.logout))
-	e.POST(logoutHookPath, noStore, record, r.Handle(r.endByProvider))
+	e.GET(sessions.LoginPath, noStore, r.checkQuery, r.login)
+	e.GET(sessions.CallbackPath, noStore, r.checkQuery, record, r.callback)
+	e.POST(logoutPath, noStore, r.checkQuery, record, r.Handle(r.logout))
+	e.POST(logoutHookPath, noStore, r.checkQuery, record, r.Handle(r.endByProvider))
 }
 
 // Register registers the route that needs credentials.
@@ -43,6 +49,13 @@ func (r *Routes) Register(e *gin.Engine) { e.GET(sessionPath, noStore, r.Handle(
 
 // noStore is middleware that keeps responses out of caches.
 func noStore(c *gin.Context) { c.Header("Cache-Control", "no-store") }
+
+// checkQuery is middleware that refuses a malformed query with 400 invalid_input.
+func (r *Routes) checkQuery(c *gin.Context) {
+	if _, err := request.ParseQuery(c.Request); err != nil {
+		r.refuse(c, err)
+	}
+}
 
 // redirect sends the browser to a URL, without a body.
 func redirect(c *gin.Context, status int, location string) {

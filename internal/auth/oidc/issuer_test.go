@@ -3,15 +3,18 @@ package oidc_test
 import (
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/base64"
 	"encoding/json"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
+	"github.com/go-jose/go-jose/v4"
 
 	"github.com/perdure/perdure/internal/auth/oidc"
 )
@@ -128,6 +131,29 @@ func (p *provider) signToken(keyID string, different claims) string {
 		p.t.Fatal(err)
 	}
 	return oidctest.SignIDToken(key, keyID, "RS256", string(body))
+}
+
+// typedToken returns a token with a value of the header typ.
+func (p *provider) typedToken(typ any, different claims) string {
+	p.t.Helper()
+	payload, err := base64.RawURLEncoding.DecodeString(strings.Split(p.token(different), ".")[1])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	options := (&jose.SignerOptions{}).WithHeader("kid", "k1").WithHeader(jose.HeaderType, typ)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: p.keys["k1"]}, options)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	token, err := signed.CompactSerialize()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return token
 }
 
 // requestWithToken returns a request with a token.

@@ -43,7 +43,7 @@ func (c *Client) VerifyLogout(ctx context.Context, raw string) (Logout, error) {
 	var claims struct {
 		ID        string                     `json:"jti"`
 		SessionID string                     `json:"sid"`
-		Nonce     *json.RawMessage           `json:"nonce"`
+		Nonce     json.RawMessage            `json:"nonce"` // nil = absent; null is not nil
 		Events    map[string]json.RawMessage `json:"events"`
 	}
 	invalid := func(reason string) (Logout, error) {

@@ -2,10 +2,13 @@ package oidc
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -138,8 +141,37 @@ func (t *Tokens) Authenticate(r *http.Request) (auth.Identity, error) {
 	if err != nil {
 		return auth.Identity{}, err
 	}
+	if err := checkUse(raw, token); err != nil {
+		return auth.Identity{}, err
+	}
 	p, err := t.principal(token)
 	return auth.Identity{Principal: p, Expires: token.Expiry.Add(Skew)}, err
+}
+
+// bearerTypes are the accepted values of the header typ, in lower case (RFC 9068, section 4).
+var bearerTypes = []string{"jwt", "at+jwt", "application/at+jwt"}
+
+// checkUse refuses a verified token that the provider has issued for another use than to authenticate
+// its sender, such as a logout token (RFC 8725, sections 3.11 and 3.12). Errors: auth.ErrInvalid.
+func checkUse(raw string, token *oidc.IDToken) error {
+	encoded, _, _ := strings.Cut(raw, ".")
+	text, err := base64.RawURLEncoding.DecodeString(encoded)
+	var header, claims map[string]any
+	if err == nil {
+		err = errors.Join(json.Unmarshal(text, &header), token.Claims(&claims))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", auth.ErrInvalid, err)
+	}
+	if value, ok := header["typ"]; ok {
+		if typ, _ := value.(string); !slices.Contains(bearerTypes, strings.ToLower(typ)) {
+			return fmt.Errorf("%w: the token has the type %.100q, and none of %q", auth.ErrInvalid, fmt.Sprint(value), bearerTypes)
+		}
+	}
+	if _, ok := claims["events"]; ok { // RFC 8417, section 2.2
+		return fmt.Errorf("%w: the token has the claim events: it reports an event, and authenticates nobody", auth.ErrInvalid)
+	}
+	return nil
 }
 
 // verify checks signature, issuer and expiry of a token, and that it has one of the audiences.

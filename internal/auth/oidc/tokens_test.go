@@ -122,6 +122,37 @@ func TestInvalidTokensAreRejected(t *testing.T) {
 	}
 }
 
+// TestTokensForOtherUsesAreRejected: a token of the provider that is not for the authentication of
+// its sender, such as a logout token, is refused although issuer and audience are right.
+func TestTokensForOtherUsesAreRejected(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	tokens := p.tokens()
+	logout := claims{"jti": "1", "events": claims{"http://schemas.openid.net/event/backchannel-logout": claims{}}}
+	for name, tt := range map[string]struct {
+		token string
+		want  error
+	}{
+		"no type":                           {p.token(nil), nil},
+		"JWT":                               {p.typedToken("JWT", nil), nil},
+		"jwt":                               {p.typedToken("jwt", nil), nil},
+		"an access token":                   {p.typedToken("at+jwt", nil), nil},
+		"an access token, with a full type": {p.typedToken("application/AT+JWT", nil), nil},
+		"a logout token":                    {p.typedToken("logout+jwt", logout), auth.ErrInvalid},
+		"the type of a logout token":        {p.typedToken("logout+jwt", nil), auth.ErrInvalid},
+		"an untyped logout token":           {p.token(logout), auth.ErrInvalid},
+		"a logout token with the type JWT":  {p.typedToken("JWT", logout), auth.ErrInvalid},
+		"events of no object":               {p.token(claims{"events": "x"}), auth.ErrInvalid},
+		"a security event":                  {p.typedToken("secevent+jwt", nil), auth.ErrInvalid},
+		"an empty type":                     {p.typedToken("", nil), auth.ErrInvalid},
+		"a type of numbers":                 {p.typedToken(7, nil), auth.ErrInvalid},
+	} {
+		if got, err := tokens.Authenticate(requestWithToken(tt.token)); !errors.Is(err, tt.want) || (err == nil) != (got.Principal.Subject == "ann") {
+			t.Errorf("%s: got %+v, %v, want %v", name, got.Principal, err, tt.want)
+		}
+	}
+}
+
 // decoded decodes a part of a token.
 func decoded(t *testing.T, part string) string {
 	t.Helper()

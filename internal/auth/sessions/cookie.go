@@ -57,24 +57,26 @@ func (s *Sessions) sentToken(r *http.Request) (string, error) {
 // checkSite refuses a request that a page of another site may have made the browser send, with the
 // cookie. Errors: auth.ErrCrossSite.
 //
-//   - A request that may change something needs proof of its origin in Sec-Fetch-Site or Origin,
-//     which pages cannot set. Its body must not have a type that a form can send.
+//   - A request that may change something needs proof of its origin, which pages cannot set: in
+//     Sec-Fetch-Site, or in Origin if the browser sends only that. Its body must not have a type that
+//     a form can send.
 //   - A WebSocket handshake is a GET, but no CORS applies to it: it needs the Origin of the API.
 func (s *Sessions) checkSite(r *http.Request) error {
-	origin := r.Header.Get("Origin")
+	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	if isUpgrade(r) {
-		if origin == s.cfg.PublicURL || origin == "http://"+r.Host || origin == "https://"+r.Host {
-			return nil
+		if site == "cross-site" || !s.isOwnOrigin(origin, r.Host) {
+			return &auth.CrossSiteError{Reason: "a WebSocket with a session cookie needs the Origin of the API"}
 		}
-		return &auth.CrossSiteError{Reason: "a WebSocket with a session cookie needs the Origin of the API"}
+		return nil
 	}
 	if slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
 		return nil
 	}
-	if origin == "" && r.Header.Get("Sec-Fetch-Site") == "" {
+	if origin == "" && site == "" {
 		return &auth.CrossSiteError{Reason: "a request with a session cookie needs the header Sec-Fetch-Site or Origin"}
 	}
-	if err := s.origins.Check(r); err != nil {
+	isOwnPage := site == "same-origin" || site == "none" || site == "" && s.isOwnOrigin(origin, r.Host)
+	if !isOwnPage {
 		return &auth.CrossSiteError{Reason: "a page of another origin must not use a session cookie"}
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -82,6 +84,13 @@ func (s *Sessions) checkSite(r *http.Request) error {
 		return &auth.CrossSiteError{Reason: "a body with a session cookie needs a Content-Type such as application/json"}
 	}
 	return nil
+}
+
+// isOwnOrigin reports whether an origin is the PublicURL, or has its scheme and the host of a
+// request. With another scheme, an attacker in the network could send a page that uses the cookie.
+func (s *Sessions) isOwnOrigin(origin, host string) bool {
+	scheme, _, _ := strings.Cut(s.cfg.PublicURL, "://")
+	return origin == s.cfg.PublicURL || origin == scheme+"://"+host
 }
 
 // formTypes are the types of a body that a page of any origin can send without a preflight request

@@ -3,6 +3,7 @@ package sessions_test
 import (
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -172,6 +173,7 @@ func TestCookiesOfOtherSitesAreRefused(t *testing.T) {
 		"write by the address bar":   {"POST", "", []string{"Sec-Fetch-Site", "none"}, nil},
 		"write of an older browser":  {"PUT", "{}", []string{"Origin", origin, "Content-Type", "application/json"}, nil},
 		"… of another origin":        {"PUT", "{}", []string{"Origin", "https://evil.example", "Content-Type", "application/json"}, auth.ErrCrossSite},
+		"… of a page without TLS":    {"PUT", "{}", []string{"Origin", "http://agents.example", "Content-Type", "application/json"}, auth.ErrCrossSite},
 		"… of no origin":             {"PUT", "{}", []string{"Origin", "null", "Content-Type", "application/json"}, auth.ErrCrossSite},
 		"write of another site":      {"POST", "{}", []string{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example", "Content-Type", "application/json"}, auth.ErrCrossSite},
 		"write of a sibling":         {"DELETE", "", []string{"Sec-Fetch-Site", "same-site", "Origin", "https://blog.agents.example"}, auth.ErrCrossSite},
@@ -181,6 +183,8 @@ func TestCookiesOfOtherSitesAreRefused(t *testing.T) {
 		"a body of no type":          {"POST", "{}", []string{"Sec-Fetch-Site", "same-origin"}, auth.ErrCrossSite},
 		"WebSocket":                  {"GET", "", []string{"Upgrade", "websocket", "Origin", origin}, nil},
 		"WebSocket of another site":  {"GET", "", []string{"Upgrade", "websocket", "Origin", "https://evil.example"}, auth.ErrCrossSite},
+		"WebSocket without TLS":      {"GET", "", []string{"Upgrade", "websocket", "Origin", "http://agents.example"}, auth.ErrCrossSite},
+		"WebSocket, cross-site":      {"GET", "", []string{"Upgrade", "websocket", "Origin", origin, "Sec-Fetch-Site", "cross-site"}, auth.ErrCrossSite},
 		"WebSocket without origin":   {"GET", "", []string{"Upgrade", "websocket"}, auth.ErrCrossSite},
 		"two cookies of the session": {"GET", "", []string{"Cookie", "__Host-perdure=" + b.token() + "; __Host-perdure=" + strings.Repeat("A", 43)}, auth.ErrSessionEnded},
 		"a changed token":            {"GET", "", []string{"Cookie", "__Host-perdure=" + changed(b.token())}, auth.ErrSessionEnded},
@@ -241,7 +245,7 @@ func TestLogoutTokens(t *testing.T) {
 		"for ever": p.logoutToken(claims{"exp": time.Now().Add(48 * time.Hour).Unix()}), "of the future": p.logoutToken(claims{"iat": time.Now().Add(30 * time.Minute).Unix()}),
 		"no event": p.logoutToken(claims{"events": nil}), "another event": p.logoutToken(claims{"events": claims{"x": claims{}}}),
 		"an event of another type": p.logoutToken(claims{"events": claims{"http://schemas.openid.net/event/backchannel-logout": "x"}}),
-		"an ID token":              p.logoutToken(claims{"events": nil, "nonce": "n"}), "with a nonce": p.logoutToken(claims{"nonce": ""}),
+		"an ID token":              p.logoutToken(claims{"events": nil, "nonce": "n"}), "with a nonce": p.logoutToken(claims{"nonce": ""}), "a nonce of null": p.logoutToken(claims{"nonce": json.RawMessage("null")}),
 		"no ID": p.logoutToken(claims{"jti": nil}), "nobody": p.logoutToken(claims{"sub": nil, "sid": nil}), "long": p.logoutToken(claims{"x": strings.Repeat("x", 17<<10)}),
 	} {
 		if err := s.EndByProvider(b.request(http.MethodPost, "/auth/backchannel-logout"), token); !errors.Is(err, auth.ErrInvalid) && !errors.Is(err, auth.ErrExpired) {

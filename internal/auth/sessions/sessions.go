@@ -3,7 +3,6 @@ package sessions
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -60,7 +59,6 @@ type Sessions struct {
 	tokens  *scs.SessionManager
 	index   *index
 	watch   *watch.Watch
-	origins *http.CrossOriginProtection
 	observe func(context.Context, Event)
 	// renewals has one renewal of claims at a time for each session.
 	renewals singleflight.Group
@@ -78,13 +76,10 @@ func Open(ctx context.Context, cfg Config) (*Sessions, error) {
 		return nil, err
 	}
 	s := &Sessions{
-		cfg: cfg, bucket: b, tokens: newTokenManager(b, cfg.Lifetime), index: newIndex(b, cfg.Idle), origins: http.NewCrossOriginProtection(),
+		cfg: cfg, bucket: b, tokens: newTokenManager(b, cfg.Lifetime), index: newIndex(b, cfg.Idle),
 		observe:       func(context.Context, Event) {},
 		exchanges:     semaphore.NewWeighted(maxExchanges),
 		touchInterval: min(touchInterval, cfg.Idle/4), rotateInterval: rotateInterval, tokenGrace: tokenGrace,
-	}
-	if err := s.origins.AddTrustedOrigin(cfg.PublicURL); err != nil {
-		return nil, fmt.Errorf("sessions: %w", err)
 	}
 	source := watch.Source{Log: cfg.Log, Bucket: b.kv, Keys: sessionPrefix + ">"}
 	if s.watch, err = watch.Begin(ctx, source, s.index.receiver()); err != nil {

@@ -119,6 +119,21 @@ func TestInvalidAuthConfiguration(t *testing.T) {
 	}
 }
 
+// TestDevRefusesTLS: perdure dev serves plain HTTP, so it does not start with settings of TLS.
+func TestDevRefusesTLS(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"PERDURE_TLS_CERT_FILE", "PERDURE_TLS_KEY_FILE", "PERDURE_TLS_CLIENT_CA_FILE", "PERDURE_TLS_CLIENT_NAMES"} {
+		_, err := config.Load(config.Dev, nil, []string{name + "=x.example", nowhere}, io.Discard)
+		var bad *config.VariableError
+		if !errors.As(err, &bad) || bad.Name != name || !strings.Contains(err.Error(), "use api") {
+			t.Errorf("perdure dev with %s: got %v, want an error that names it, and api", name, err)
+		}
+	}
+	if _, err := config.Load(config.Worker, nil, []string{"PERDURE_TLS_CERT_FILE=x", nowhere}, io.Discard); err != nil {
+		t.Errorf("worker with the environment of api: %v", err)
+	}
+}
+
 // TestProxySecretsFollowTheirFile: two secrets are accepted during a rotation, and a file that is
 // missing afterwards is an error.
 func TestProxySecretsFollowTheirFile(t *testing.T) {

@@ -190,7 +190,9 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	// Libraries read cfg.env through Getenv and LookupEnv, so flags override it there.
 	flags.Visit(func(f *pflag.Flag) { cfg.env[variableOf[f.Name]] = f.Value.String() })
 	cfg.Unknown = cfg.env.unknown()
-	if p != Dev {
+	if p == Dev {
+		problems = append(problems, cfg.env.checkPlain())
+	} else {
 		problems = append(problems, cfg.checkVersion(), cfg.loadTemporal())
 	}
 	if cfg.ToolsOnly && len(cfg.TaskQueues) == 0 {
@@ -242,6 +244,18 @@ func (c *Config) checkVersion() error {
 		return &VariableError{Name: "PERDURE_DEPLOYMENT", Err: errors.New("must be set when PERDURE_PROMOTE is")}
 	}
 	return nil
+}
+
+// checkPlain refuses settings of TLS for a process that serves plain HTTP only: the user would take its
+// connections for encrypted.
+func (e environment) checkPlain() error {
+	var problems []error
+	for _, v := range Variables(API) {
+		if strings.HasPrefix(v.Name, "PERDURE_TLS_") && e.get(v.Name) != "" {
+			problems = append(problems, &VariableError{Name: v.Name, Err: fmt.Errorf("must not be set for %s, which serves plain HTTP: use api, or a proxy that ends TLS", Dev)})
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // loadTemporal reads the options of the Temporal client with Temporal's own reader, from the
