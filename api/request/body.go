@@ -79,9 +79,12 @@ func DecodeObject(body []byte, target any) error {
 // have a member twice.
 func checkSpelling(body []byte, target any) error {
 	structType := reflect.TypeOf(target).Elem()
-	var object map[string]json.RawMessage
-	if structType.Kind() != reflect.Struct || json.Unmarshal(body, &object) != nil {
+	if structType.Kind() != reflect.Struct {
 		return nil
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(body, &object); err != nil {
+		return problem.BadRequest("invalid_input", "", "must be a JSON object")
 	}
 	known := members(structType)
 	for name := range object {

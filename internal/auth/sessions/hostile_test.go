@@ -184,7 +184,6 @@ func TestCookiesOfOtherSitesAreRefused(t *testing.T) {
 		"WebSocket":                  {"GET", "", []string{"Upgrade", "websocket", "Origin", origin}, nil},
 		"WebSocket of another site":  {"GET", "", []string{"Upgrade", "websocket", "Origin", "https://evil.example"}, auth.ErrCrossSite},
 		"WebSocket without TLS":      {"GET", "", []string{"Upgrade", "websocket", "Origin", "http://agents.example"}, auth.ErrCrossSite},
-		"WebSocket, cross-site":      {"GET", "", []string{"Upgrade", "websocket", "Origin", origin, "Sec-Fetch-Site", "cross-site"}, auth.ErrCrossSite},
 		"WebSocket without origin":   {"GET", "", []string{"Upgrade", "websocket"}, auth.ErrCrossSite},
 		"two cookies of the session": {"GET", "", []string{"Cookie", "__Host-perdure=" + b.token() + "; __Host-perdure=" + strings.Repeat("A", 43)}, auth.ErrSessionEnded},
 		"a changed token":            {"GET", "", []string{"Cookie", "__Host-perdure=" + changed(b.token())}, auth.ErrSessionEnded},

@@ -23,7 +23,7 @@ func TestAssertionKeys(t *testing.T) {
 	if err := os.WriteFile(file, key, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg := load(t, config.Worker, nil, "PERDURE_ASSERTION_KEYS_FILE="+file, "PERDURE_PUBLIC_URL=https://agents.example/")
+	cfg := load(t, config.Worker, nil, "PERDURE_ASSERTION_KEYS_FILE="+file, "PERDURE_PUBLIC_URL=HTTPS://Agents.example/")
 	if cfg.PublicURL != "https://agents.example" || cfg.AssertionKeys() != strings.TrimSpace(string(key)) {
 		t.Errorf("issuer = %s, keys = %q, want those of the environment", cfg.PublicURL, cfg.AssertionKeys())
 	}

@@ -246,5 +246,6 @@ func baseURL(s string) (string, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return "", fmt.Errorf("%q is not an http or https URL, such as https://agents.example", s)
 	}
-	return strings.TrimRight(s, "/"), nil
+	u.Host = strings.ToLower(u.Host) // origins of browsers have lower case letters; url.Parse has changed the scheme
+	return strings.TrimRight(u.String(), "/"), nil
 }
