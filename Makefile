@@ -83,6 +83,7 @@ lint: ## Check formatting, lint (with vet), and that workflows are deterministic
 golangci: $(TOOLS)/ready cold # format, vet and lint
 	$(TOOLS)/golangci-lint run --allow-serial-runners ./...
 	cd bench && $(TOOLS)/golangci-lint run --allow-serial-runners ./...
+	cd internal/pin && $(TOOLS)/golangci-lint run --allow-serial-runners ./...
 
 .PHONY: rules
 rules: $(TOOLS)/ready cold openssl # check that workflows are deterministic, and the rules of the code's structure
@@ -102,6 +103,7 @@ unit: $(NODE_READY) ## Test the packages that do not link the embedded Temporal 
 	@[ -n "$(RACE)" ] || echo "There is no C compiler: the tests run without the race detector."
 	$(TEST) $(RACE) -timeout 30m $(call FIRST,$(LIGHT),%/perdure/stream %/perdure/api %/agents/pipeline)
 	cd bench && $(TEST) $(RACE) ./...
+	cd internal/pin && $(TEST) $(RACE) ./...
 
 .PHONY: heavy
 heavy: cold openssl # test the packages that link the embedded Temporal server
@@ -202,6 +204,11 @@ reproduce: cold ## Build PROGRAMS of the commit in two directories, and compare 
 		git clone --quiet --no-hardlinks . "$$dir/$$copy" && \
 		(cd "$$dir/$$copy" && $(RELEASE) go build -o "$$dir/bin-$${copy%%/*}/" $(addprefix ./cmd/,$(PROGRAMS))); \
 	done && cd "$$dir/bin-first" && sha256sum * | tee "$$dir/sums" && cd "$$dir/bin-second" && sha256sum --check --quiet "$$dir/sums" && echo "Both directories have the same binaries."
+
+.PHONY: pin
+pin: ## Give the images in Dockerfile, docker-compose.yml and deploy the digests of their tags; ARGS=-check compares
+	go -C internal/pin build -o $(CURDIR)/bin/pin .
+	@bin/pin $(ARGS) Dockerfile docker-compose.yml deploy
 
 .PHONY: clean
 clean: ## Remove bin; the data in .perdure stays
