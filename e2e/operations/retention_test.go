@@ -11,12 +11,22 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestThreadExpires: a process with a time to live removes a thread that is idle, and a thread that
+// TestThreadExpires: a process that gets a time to live removes a thread that is idle, and a thread that
 // waits for an approval stays. Afterwards no file of the data directory has content of the expired
 // thread.
 func TestThreadExpires(t *testing.T) {
 	t.Parallel()
 	p := startEncrypted(t, firstKey)
+	rules := filepath.Join(t.TempDir(), "retention.yaml")
+	write := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(rules, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("default: {audit: 17520h}") // a round every ten minutes
+	p.Env = append(p.Env, "PERDURE_RETENTION_FILE="+rules)
+	p.Restart(t)
 	in := kit.NewInput(kit.Marked("Remember this."))
 	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Marked("I do."))
 	prompt := kit.Marked("Work it out later.")
@@ -25,12 +35,7 @@ func TestThreadExpires(t *testing.T) {
 	waiting.Finish(t)
 	p.Run(t, in)
 
-	rules := filepath.Join(t.TempDir(), "retention.yaml")
-	if err := os.WriteFile(rules, []byte("default: {threads: 1s}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p.Env = append(p.Env, "PERDURE_RETENTION_FILE="+rules)
-	p.Restart(t)
+	write("default: {threads: 1s}")
 	for status := 0; status != http.StatusNotFound; {
 		resp, err := p.Get(t.Context(), "/v1/threads/"+in.ThreadID, "")
 		if err != nil {
@@ -44,8 +49,8 @@ func TestThreadExpires(t *testing.T) {
 			t.Fatal("the thread did not expire")
 		}
 	}
-	if loaded := p.StartCommand(t, "audit", "--platform", "--action", "retention.load").Finish(t, 0); strings.Count(loaded, "retention.load ") != 1 {
-		t.Errorf("entries of the file of rules:\n%s\nwant one", loaded)
+	if loaded := p.StartCommand(t, "audit", "--platform", "--action", "retention.load").Finish(t, 0); strings.Count(loaded, "retention.load ") != 2 {
+		t.Errorf("entries of the file of rules:\n%s\nwant two", loaded)
 	}
 	waiting.Approve(t)
 	if err := p.Stop(); err != nil {

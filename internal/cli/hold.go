@@ -28,7 +28,13 @@ func (e *environment) holdCommand() *cobra.Command {
 	})
 	set.Flags().StringVar(&reason, "reason", "", "why, at most 1000 bytes: a hold must have one")
 	release := e.holdAction("release"+what, "Release the legal hold on a thread, or on the tenant", func(cmd *cobra.Command, c *client.Client, thread string) error {
-		return c.ReleaseHold(cmd.Context(), thread)
+		if err := c.ReleaseHold(cmd.Context(), thread); err != nil {
+			return err
+		}
+		if thread == "" {
+			return e.printDone(cmd, "The hold on the tenant is released.")
+		}
+		return e.printDone(cmd, "The hold on %s is released.", thread)
 	})
 	cmd := &cobra.Command{Use: "hold", Short: "Show, set and release legal holds, which forbid deletions", Args: cobra.NoArgs, RunE: show.RunE}
 	cmd.AddCommand(show, set, release)

@@ -95,6 +95,7 @@ func (r *Remover) run(ctx context.Context) {
 	for {
 		select {
 		case <-time.After(pause):
+		case <-r.Rules.changes(): // the pause was that of the rules before
 		case <-ctx.Done():
 			return
 		}

@@ -36,15 +36,16 @@ type Rules struct {
 	// "agent support" and "tenant acme".
 	filewatch.Changes
 
-	file  atomic.Pointer[file]
-	watch *filewatch.Watch // nil = no file is watched
+	file    atomic.Pointer[file]
+	watch   *filewatch.Watch // nil = no file is watched
+	changed chan struct{}    // gets an element when the file has changed, unless it has one
 }
 
 // Open reads a file of rules, and follows its changes until Close, which the caller must call. A
 // changed file with a mistake is logged, and the rules stay as they are. Without a file ("") the
 // rules are the defaults. The error of an invalid file names its line.
 func Open(name string, logger *slog.Logger) (*Rules, error) {
-	r := &Rules{}
+	r := &Rules{changed: make(chan struct{}, 1)}
 	r.file.Store(&file{})
 	if name == "" {
 		return r, nil
@@ -87,8 +88,20 @@ func (r *Rules) reload(name string) error {
 	if err == nil {
 		r.file.Store(f)
 		r.Take(f.digest, f.entries())
+		select {
+		case r.changed <- struct{}{}:
+		default:
+		}
 	}
 	return err
+}
+
+// changes gets an element after the file has changed; nil = there is none.
+func (r *Rules) changes() <-chan struct{} {
+	if r == nil {
+		return nil
+	}
+	return r.changed
 }
 
 // current returns the file.
