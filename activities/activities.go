@@ -87,7 +87,8 @@ type Activities struct {
 	// the activities of schedule.fire.v1 use them (schedule.go).
 	Schedules *schedules.Store
 	Dispatch  *dispatch.Dispatcher
-	// Quotas has the quotas of tenants that firings must not exceed; nil = firings have no quotas, as in tests.
+	// Quotas has the quotas of tenants that firings must not exceed; nil = firings have no quotas,
+	// as in tests.
 	Quotas *quota.Meter
 	// Audit records the firings of schedules; nil = they are not recorded. The caller closes it.
 	Audit *store.Writer

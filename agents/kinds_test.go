@@ -213,8 +213,8 @@ func TestScriptWithoutExpression(t *testing.T) {
 	}
 }
 
-// TestAliasesDoNotMultiplySize: a file with aliases is bounded like the same file without them, before
-// anything is made of its values.
+// TestAliasesDoNotMultiplySize: a file with aliases is bounded like the same file without them,
+// before anything is made of its values.
 func TestAliasesDoNotMultiplySize(t *testing.T) {
 	t.Parallel()
 	doubled := leastTool + "parameters:\n  a0: &a0 {x: y}\n"

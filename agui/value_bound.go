@@ -13,8 +13,8 @@ const (
 	maxListEntries = 10_000
 )
 
-// CheckValues returns a *DecodeError if a JSON text has more than MaxValues values. Its pointer names
-// the member of the outermost object that exceeds the bound. The text may be invalid JSON.
+// CheckValues returns a *DecodeError if a JSON text has more than MaxValues values. Its pointer
+// names the member of the outermost object that exceeds the bound. The text may be invalid JSON.
 // CheckValues allocates nothing for a text within the bound.
 func CheckValues(raw []byte) error {
 	// Each value but the outermost one follows a comma or an opening bracket. Few texts have so many

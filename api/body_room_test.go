@@ -56,8 +56,8 @@ func TestBodiesHaveBoundedMemory(t *testing.T) {
 			_, _ = io.WriteString(rest, large[:len(large)-1]) // fails if the server refuses the body
 		}
 		begin()
-		// The pipe is empty, but the server may not have read all of it yet. The other body may even get
-		// the memory before it.
+		// The pipe is empty, but the server may not have read all of it yet. The other body may
+		// even get the memory before it.
 		waitFor(t, func() bool {
 			select {
 			case <-first:

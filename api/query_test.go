@@ -45,8 +45,8 @@ func TestUnknownQueryParametersAreRefused(t *testing.T) {
 	}
 }
 
-// TestMalformedQueriesAreRefused: no route ignores a query that it cannot parse. The problem names the
-// cause.
+// TestMalformedQueriesAreRefused: no route ignores a query that it cannot parse. The problem names
+// the cause.
 func TestMalformedQueriesAreRefused(t *testing.T) {
 	t.Parallel()
 	node := setup(t, withThreadList(t), withAudit(t), func(c *api.Config) {

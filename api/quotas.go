@@ -63,8 +63,8 @@ func (s *Server) newMeter() *quota.Meter {
 // MeasureQuotas exports what tenants have of their quotas as metrics, until the caller calls stop.
 func (s *Server) MeasureQuotas() (stop func()) { return s.meter.Measure() }
 
-// checkNewThread refuses the first input of a thread if the tenant has reached a quota, or the caller its
-// part of the active runs.
+// checkNewThread refuses the first input of a thread if the tenant has reached a quota, or the
+// caller its part of the active runs.
 func (s *Server) checkNewThread(ctx context.Context, in *preparedInput) error {
 	if err := s.meter.Check(ctx, in.run.Tenant, quota.LogBytes, quota.Threads, quota.Runs, quota.Waiting); err != nil {
 		return err
@@ -73,8 +73,9 @@ func (s *Server) checkNewThread(ctx context.Context, in *preparedInput) error {
 }
 
 // checkNewRun refuses an input of a thread, before anything is written, if the tenant has reached a
-// quota, or the owner of the thread its part of the active runs. An input to a thread that waits for decisions or results continues what was accepted, and
-// is not refused. An input to a thread with an active run begins no concurrent run.
+// quota, or the owner of the thread its part of the active runs. An input to a thread that waits
+// for decisions or results continues what was accepted, and is not refused. An input to a thread
+// with an active run begins no concurrent run.
 func (s *Server) checkNewRun(ctx context.Context, in *preparedInput, thread loadedThread) error {
 	switch {
 	case len(in.input.Resume) > 0, len(thread.Interrupts)+len(thread.ClientCalls) > 0, thread.Seq == 0:

@@ -120,8 +120,8 @@ func TestWaitingThreadContinuesAtQuota(t *testing.T) {
 	}
 }
 
-// TestAgentsHaveQuotas: a new agent beyond the quota of agents is refused, and a revision beyond that of
-// the definitions' bytes. To publish the current revision again is not refused.
+// TestAgentsHaveQuotas: a new agent beyond the quota of agents is refused, and a revision beyond
+// that of the definitions' bytes. To publish the current revision again is not refused.
 func TestAgentsHaveQuotas(t *testing.T) {
 	t.Parallel()
 	node := setup(t, quotasOf(t, "default: {agents: 1, definitionBytes: 2000}"))
@@ -143,8 +143,9 @@ func TestAgentsHaveQuotas(t *testing.T) {
 	}
 }
 
-// TestSchedulesHaveQuotas: a schedule beyond the quota is refused, and so are schedules that would fire more
-// often than the quota of firings, however they are written. A change that fires less often is not refused.
+// TestSchedulesHaveQuotas: a schedule beyond the quota is refused, and so are schedules that would
+// fire more often than the quota of firings, however they are written. A change that fires less
+// often is not refused.
 func TestSchedulesHaveQuotas(t *testing.T) {
 	t.Parallel()
 	node := setup(t, quotasOf(t, "default: {schedules: 3, firingsPerHour: 100}"))
@@ -180,7 +181,8 @@ func TestSchedulesHaveQuotas(t *testing.T) {
 	wantEqual(t, "a second trigger", fmt.Sprintln(a.status, a.problem.Code, a.header.Get("RateLimit-Policy")), "429 rate_limited \"firingsPerHour\";q=1;w=60\n")
 }
 
-// TestConcurrentSchedulesRespectQuota: requests that arrive together do not exceed the quota of firings.
+// TestConcurrentSchedulesRespectQuota: requests that arrive together do not exceed the quota of
+// firings.
 func TestConcurrentSchedulesRespectQuota(t *testing.T) {
 	t.Parallel()
 	node := setup(t, quotasOf(t, "default: {firingsPerHour: 120}"))
@@ -198,8 +200,8 @@ func TestConcurrentSchedulesRespectQuota(t *testing.T) {
 	wantEqual(t, "schedules that were created", created.Load(), 2)
 }
 
-// TestSubjectHasPartOfRuns: a subject has at most half of the active runs of its tenant, in the threads that
-// it owns. Another subject of the tenant begins a run.
+// TestSubjectHasPartOfRuns: a subject has at most half of the active runs of its tenant, in the
+// threads that it owns. Another subject of the tenant begins a run.
 func TestSubjectHasPartOfRuns(t *testing.T) {
 	t.Parallel()
 	node := setup(t, byTenantHeader, withThreadList(t), quotasOf(t, "default: {runs: 2}"))
@@ -238,8 +240,8 @@ func TestSubjectHasPartOfRuns(t *testing.T) {
 	node.do(http.MethodPost, "/v1/agents/a/runs", body, header...).wantStatus(t, "run of bob", http.StatusOK)
 }
 
-// TestSubjectHasPartOfSchedules: a subject has at most half of the schedules and of the firings of its tenant, so
-// that another one can write a schedule.
+// TestSubjectHasPartOfSchedules: a subject has at most half of the schedules and of the firings of
+// its tenant, so that another one can write a schedule.
 func TestSubjectHasPartOfSchedules(t *testing.T) {
 	t.Parallel()
 	node := setup(t, byTenantHeader, quotasOf(t, "tenants: {few: {schedules: 2}, rare: {firingsPerHour: 120}}"))

@@ -159,8 +159,9 @@ func TestTenantsShareStreams(t *testing.T) {
 	wantEqual(t, "quota", fmt.Sprintln(a.problem.Code, a.problem.Quota, a.problem.Limit, a.problem.Used), "quota_exceeded sockets 1 1\n")
 }
 
-// TestSubjectsShareStreamsOfTenant: a subject gets half of the streams and of the WebSockets that its tenant can
-// have, and half of the places for threads that do not exist. Another subject finds the rest.
+// TestSubjectsShareStreamsOfTenant: a subject gets half of the streams and of the WebSockets that
+// its tenant can have, and half of the places for threads that do not exist. Another subject finds
+// the rest.
 func TestSubjectsShareStreamsOfTenant(t *testing.T) {
 	t.Parallel()
 	node := setup(t, byTenantHeader, quotasOf(t, "default: {sockets: 4}"), func(c *api.Config) { c.MaxStreams = 40 })

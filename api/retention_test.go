@@ -133,9 +133,9 @@ func (h *heldRemoval) Expire(ctx context.Context, t stream.Thread, before time.T
 	return h.Threads.Expire(ctx, t, before, record)
 }
 
-// TestOneProcessRemoves: of two processes on one NATS only the one that has the lease removes threads.
-// The other one does nothing meanwhile, and may work when the first one has ended its round. Each
-// thread is removed, and recorded, once.
+// TestOneProcessRemoves: of two processes on one NATS only the one that has the lease removes
+// threads. The other one does nothing meanwhile, and may work when the first one has ended its
+// round. Each thread is removed, and recorded, once.
 func TestOneProcessRemoves(t *testing.T) {
 	t.Parallel()
 	r := setupRetention(t, "default: {threads: 1h}")
@@ -212,8 +212,8 @@ func TestFailedRemovalKeepsNoOther(t *testing.T) {
 	}
 }
 
-// interruptDeletion writes what a process leaves that was killed in the deletion of a thread, after it
-// had listed the deletion and before it removed the records.
+// interruptDeletion writes what a process leaves that was killed in the deletion of a thread, after
+// it had listed the deletion and before it removed the records.
 func (r *retentionNode) interruptDeletion(thread stream.Thread) {
 	r.t.Helper()
 	last, err := r.log.LastOf(r.ctx(), thread)
@@ -233,8 +233,8 @@ func (r *retentionNode) interruptDeletion(thread stream.Thread) {
 	}
 }
 
-// TestInterruptedDeletionTakesNoInput: nobody uses a thread whose deletion was interrupted, neither to
-// read what is left nor to continue it. The same deletion completes it, and then its ID begins
+// TestInterruptedDeletionTakesNoInput: nobody uses a thread whose deletion was interrupted, neither
+// to read what is left nor to continue it. The same deletion completes it, and then its ID begins
 // another thread.
 func TestInterruptedDeletionTakesNoInput(t *testing.T) {
 	t.Parallel()

@@ -254,8 +254,8 @@ func TestOnlyAdministratorsLetSchedulesRunAsService(t *testing.T) {
 	node.do(http.MethodPut, "/v1/schedules/s2", scheduleWith(t, map[string]any{"id": "s2", "runAs": "report"}), alpha...).wantRefusal(t, "PUT of ann", http.StatusForbidden, "forbidden", "/runAs")
 }
 
-// TestAuthorOfScheduleMayDoWhatItsRunsDo: the runs of a schedule have no roles, so policies by role apply to the caller
-// that writes the schedule. With runAs they apply to the service.
+// TestAuthorOfScheduleMayDoWhatItsRunsDo: the runs of a schedule have no roles, so policies by role
+// apply to the caller that writes the schedule. With runAs they apply to the service.
 func TestAuthorOfScheduleMayDoWhatItsRunsDo(t *testing.T) {
 	t.Parallel()
 	known, err := principals.Of(nil, []auth.Principal{{Tenant: "alpha", Subject: "report", Roles: []string{"trusted"}}, {Tenant: "alpha", Subject: "visitor", Roles: []string{"contractor"}}})

@@ -153,8 +153,8 @@ type Limits struct {
 	// GET requests get a 503 node_full, or a 429 quota_exceeded as for MaxBodyBytes.
 	MaxAnswerBytes int64
 	// MaxBodyBytes bounds the memory of the bodies of all requests, and of messages on WebSockets,
-	// that the API has not finished, in bytes, without the first 64 KiB of each. Defaults to 256 MiB.
-	// Larger bodies get a 503 node_full, or a 429 quota_exceeded if their caller has its share
+	// that the API has not finished, in bytes, without the first 64 KiB of each. Defaults to 256
+	// MiB. Larger bodies get a 503 node_full, or a 429 quota_exceeded if their caller has its share
 	// (quota.Bytes).
 	MaxBodyBytes int64
 }

@@ -157,8 +157,8 @@ func TestFailedSignInIsAPage(t *testing.T) {
 	}
 }
 
-// TestMalformedQueriesOfSignInAreRefused: the routes of sign-in do not ignore a query that they cannot
-// parse.
+// TestMalformedQueriesOfSignInAreRefused: the routes of sign-in do not ignore a query that they
+// cannot parse.
 func TestMalformedQueriesOfSignInAreRefused(t *testing.T) {
 	t.Parallel()
 	n := newSignInProvider(t).setup()
@@ -174,8 +174,8 @@ func TestMalformedQueriesOfSignInAreRefused(t *testing.T) {
 	}
 }
 
-// TestSignInRefusesOtherMethods: the routes of sign-in need no credentials, and so answer a method that
-// they do not have with 405.
+// TestSignInRefusesOtherMethods: the routes of sign-in need no credentials, and so answer a method
+// that they do not have with 405.
 func TestSignInRefusesOtherMethods(t *testing.T) {
 	t.Parallel()
 	n := newSignInProvider(t).setup()

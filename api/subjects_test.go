@@ -60,7 +60,8 @@ func setupSubjects(t *testing.T) *subjectNode {
 	}
 	n.postTo("bobs", "run-bob", bob)
 	n.do(http.MethodPut, "/v1/threads/bobs/shares", `{"shares":[{"subject":"ann","access":"run"},{"role":"r","access":"read"}]}`, bob...).mustStatus(t, "share", http.StatusOK)
-	for changed := n.cfg.Threads.Changed(); ; changed = n.cfg.Threads.Changed() { // the index lags behind the log
+	// The API checks shares by its index of threads, which learns of them after the log has them.
+	for changed := n.cfg.Threads.Changed(); ; changed = n.cfg.Threads.Changed() {
 		if known, ok := n.cfg.Threads.AccessTo(stream.Thread{Tenant: "alpha", ID: "bobs"}); ok && len(known.Decode().Shares) == 2 {
 			break
 		}

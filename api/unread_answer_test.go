@@ -68,8 +68,8 @@ func statusAt(t *testing.T, method, url string) int {
 	return resp.StatusCode
 }
 
-// roomForLarge is twice about the bytes that the answers to all large requests take at once: a tenant
-// leaves half of them to others.
+// roomForLarge is twice about the bytes that the answers to all large requests take at once: a
+// tenant leaves half of them to others.
 const roomForLarge = 48 << 20
 
 // TestClientThatDoesNotReadIsDisconnected: a client that does not read its answer is disconnected,
@@ -202,29 +202,15 @@ func TestUnreadAnswersCountAsStreams(t *testing.T) {
 	waitFor(t, func() bool { return statusAt(t, http.MethodGet, front+"/v1/threads/t") == http.StatusOK })
 }
 
-// TestUnreadStreamsHaveBoundedMemory: a stream whose client does not read a large event takes memory
-// of its tenant's share. Without memory another stream gets 429, and on a WebSocket an error frame in
-// place of the acknowledgement: it must not hold events until the client reads that.
+// TestUnreadStreamsHaveBoundedMemory: a stream whose client does not read a large event takes
+// memory of its tenant's share. Without memory another stream gets 429, and on a WebSocket an error
+// frame in place of the acknowledgement: it must not hold events until the client reads that.
 func TestUnreadStreamsHaveBoundedMemory(t *testing.T) {
 	t.Parallel()
 	node := setupLargeThread(t)
 	front := node.serveOn(t, withSmallBuffers, func(c *api.Config) { c.MaxAnswerBytes = 8 << 20 })
 	const path = "/v1/threads/t/runs/r1/events?join=true"
-	status := func() int {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode
-	}
+	status := func() int { return statusAt(t, http.MethodGet, front+path) }
 	wantEqual(t, "status of the only stream", status(), http.StatusOK)
 	unread, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(front, "http://"))
 	if err != nil {

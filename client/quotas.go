@@ -10,7 +10,8 @@ type Quotas struct {
 	Tenant string  `json:"tenant"`
 	Quotas []Quota `json:"quotas"`
 	Rates  []Rate  `json:"rates"`
-	// SubjectPercent is the part of the streams, sockets, runs, schedules and firings that one subject may have; nil = all.
+	// SubjectPercent is the part of the streams, sockets, runs, schedules and firings that one
+	// subject may have; nil = all.
 	SubjectPercent *int64 `json:"subjectPercent"`
 }
 

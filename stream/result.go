@@ -26,8 +26,8 @@ type Result struct {
 	// ProviderIDs are the model provider's IDs of the tool calls, by their IDs in the thread. A
 	// request to the provider needs its own IDs.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
-	// TenantAgents are the agents of the tenant to which the step hands work: a subagent, the agent of
-	// a step of a pipeline, or one to which the thread is handed over.
+	// TenantAgents are the agents of the tenant to which the step hands work: a subagent, the agent
+	// of a step of a pipeline, or one to which the thread is handed over.
 	TenantAgents []AgentRevision `json:"tenantAgents,omitempty"`
 	// Predicted are the members of the state that follow arguments of the step's tool calls, by the
 	// ID of the call.

@@ -8,8 +8,8 @@
 //	published.<tenant>.<agent>.<n>    a publication of it. <tenant> is a stream.KeyToken
 //
 // An agent belongs to the platform or to a tenant. A tenant's agent is unknown to other tenants. A
-// revision tells to which of both its agent belongs (stream.IsTenantRevision), so an agent and its revision, as
-// the log and histories have them, name one definition for the runs of a tenant.
+// revision tells to which of both its agent belongs (stream.IsTenantRevision), so an agent and its
+// revision, as the log and histories have them, name one definition for the runs of a tenant.
 //
 // # Names
 //

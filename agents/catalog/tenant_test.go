@@ -20,8 +20,8 @@ func names(all []catalog.Published) []string {
 	return texts
 }
 
-// TestAuthorsArePublishers: all who have published a revision are its authors, each once, and those of
-// another revision or tenant are not.
+// TestAuthorsArePublishers: all who have published a revision are its authors, each once, and those
+// of another revision or tenant are not.
 func TestAuthorsArePublishers(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)

@@ -147,8 +147,8 @@ func (g *Guard) check(ctx context.Context, thread stream.Thread, action policy.A
 	return g.Policies.Check(p, action, policy.Thread(thread.Tenant, known), c)
 }
 
-// AccessTo returns the owner and the shares of a thread; nil = the thread does not exist. It does not check what the
-// caller may do.
+// AccessTo returns the owner and the shares of a thread; nil = the thread does not exist. It does
+// not check what the caller may do.
 func (g *Guard) AccessTo(ctx context.Context, thread stream.Thread) (*stream.Access, error) {
 	if g.Threads != nil {
 		if known, ok := g.Threads.AccessTo(thread); ok {

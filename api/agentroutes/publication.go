@@ -88,8 +88,8 @@ func (r *Routes) putAgent(c *gin.Context) error {
 	return request.WriteJSON(c, http.StatusCreated, answer)
 }
 
-// checkQuotas refuses a publication of a tenant ("" = of the platform) that would exceed a quota. To publish
-// the current definition again needs none.
+// checkQuotas refuses a publication of a tenant ("" = of the platform) that would exceed a quota.
+// To publish the current definition again needs none.
 func (r *Routes) checkQuotas(ctx context.Context, tenant string, d *agents.Definition) error {
 	publications, err := r.Catalog.Publications(tenant, d.Name)
 	switch {

@@ -33,8 +33,8 @@ type Problem struct {
 	Recorded any `json:"recorded,omitempty"`
 	// Counted tells that the decisions of an input were counted, although the input was refused.
 	Counted bool `json:"counted,omitempty"`
-	// Quota, Limit and Used tell which quota the tenant has reached; only of 429 quota_exceeded. A share
-	// of memory has no Limit.
+	// Quota, Limit and Used tell which quota the tenant has reached; only of 429 quota_exceeded. A
+	// share of memory has no Limit.
 	Quota string `json:"quota,omitempty"`
 	Limit int64  `json:"limit,omitempty"`
 	Used  int64  `json:"used,omitempty"`

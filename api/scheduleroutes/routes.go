@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Routes serves the schedules of tenants. All exported fields but Principals and Counter are required. It is safe for
-// concurrent use.
+// Routes serves the schedules of tenants. All exported fields but Principals and Counter are
+// required. It is safe for concurrent use.
 type Routes struct {
 	problem.Writer
 	request.Reader

@@ -52,9 +52,10 @@ func (r *Routes) readSchedule(c *gin.Context, id string) (*schedules.Stored, err
 	return stored, r.checkSchedule(ctx, stored)
 }
 
-// checkRuns returns nil if the runs of a schedule may begin a thread, or send input to the thread that the schedule
-// names. Each firing checks it again for the actor. Without a service, the caller needs the same permission with its
-// roles, because policies by role do not apply to the actor, which has none. checkRuns sets ThreadOwner.
+// checkRuns returns nil if the runs of a schedule may begin a thread, or send input to the thread
+// that the schedule names. Each firing checks it again for the actor. Without a service, the caller
+// needs the same permission with its roles, because policies by role do not apply to the actor,
+// which has none. checkRuns sets ThreadOwner.
 func (r *Routes) checkRuns(ctx context.Context, stored *schedules.Stored, actor auth.Principal) error {
 	pointer := ""
 	var known *stream.Access // nil = the first run begins the thread
@@ -90,8 +91,9 @@ func (r *Routes) checkRuns(ctx context.Context, stored *schedules.Stored, actor 
 	return nil
 }
 
-// checkStart returns nil if a principal may do what the runs of a schedule do as the actor. known is the thread that
-// the schedule names; nil = the runs begin it. The error is a *policy.DeniedError.
+// checkStart returns nil if a principal may do what the runs of a schedule do as the actor. known
+// is the thread that the schedule names; nil = the runs begin it. The error is a
+// *policy.DeniedError.
 func (r *Routes) checkStart(p auth.Principal, stored *schedules.Stored, actor auth.Principal, known *stream.Access) error {
 	if known == nil {
 		err := r.Access.Policies.Check(p, policy.CreateThread, policy.Tenant(p.Tenant), policy.Context{})
@@ -120,9 +122,9 @@ func (r *Routes) actorOf(ctx context.Context, stored *schedules.Stored) (auth.Pr
 	return actor, nil
 }
 
-// checkSchedule validates the IDs of a schedule, that its agent is published, and that the caller and the principal as
-// which it runs may begin its runs. An unknown agent is a 404 with the pointer /agent. Each
-// firing uses the revision of the agent that is current then.
+// checkSchedule validates the IDs of a schedule, that its agent is published, and that the caller
+// and the principal as which it runs may begin its runs. An unknown agent is a 404 with the pointer
+// /agent. Each firing uses the revision of the agent that is current then.
 func (r *Routes) checkSchedule(ctx context.Context, definition *schedules.Stored) error {
 	if err := request.CheckID("/id", definition.ID); err != nil {
 		return err
@@ -234,7 +236,8 @@ func (r *Routes) putSchedule(ctx context.Context, principal auth.Principal, defi
 // countTimeout bounds how long a write waits until the Counter has counted the schedule.
 const countTimeout = time.Second
 
-// checkMore returns a *quota.ExceededError if a tenant, or the owner of a schedule, may not have n more of a quota.
+// checkMore returns a *quota.ExceededError if a tenant, or the owner of a schedule, may not have n
+// more of a quota.
 func (r *Routes) checkMore(ctx context.Context, tenant string, owner *auth.Principal, name quota.Name, n int64) error {
 	if err := r.Meter.CheckMore(ctx, tenant, name, n); err != nil || owner == nil {
 		return err
@@ -242,9 +245,9 @@ func (r *Routes) checkMore(ctx context.Context, tenant string, owner *auth.Princ
 	return r.Meter.CheckSubject(tenant, owner.Subject, name, n)
 }
 
-// write creates a schedule, or changes the existing one, unless the tenant or the owner has reached a quota. Requests of
-// this process write one after the other, so that each is counted before the next is checked. Errors: those
-// of Store.Create and Store.Change, *quota.ExceededError.
+// write creates a schedule, or changes the existing one, unless the tenant or the owner has reached
+// a quota. Requests of this process write one after the other, so that each is counted before the
+// next is checked. Errors: those of Store.Create and Store.Change, *quota.ExceededError.
 func (r *Routes) write(ctx context.Context, tenant string, definition, existing *schedules.Stored) error {
 	r.writing.Lock()
 	defer r.writing.Unlock()

@@ -23,7 +23,8 @@ const (
 	logoutHookPath = "/auth/backchannel-logout"
 )
 
-// IsPublic reports whether a path, as it is escaped in the URL, is that of a route of RegisterPublic.
+// IsPublic reports whether a path, as it is escaped in the URL, is that of a route of
+// RegisterPublic.
 func IsPublic(path string) bool {
 	return slices.Contains([]string{sessions.LoginPath, sessions.CallbackPath, logoutPath, logoutHookPath}, path)
 }

@@ -22,8 +22,8 @@ type counter struct {
 	ended    chan struct{} // closed when the last WebSocket has ended after drain; nil = nothing waits
 }
 
-// enter counts a WebSocket of a caller, or returns an error: streams.ErrDrain while the node drains, a
-// 429 quota_exceeded, or a 503 node_full. After nil the caller calls leave at the end.
+// enter counts a WebSocket of a caller, or returns an error: streams.ErrDrain while the node
+// drains, a 429 quota_exceeded, or a 503 node_full. After nil the caller calls leave at the end.
 func (c *counter) enter(caller auth.Principal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

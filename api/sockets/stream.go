@@ -209,8 +209,8 @@ func (s *session) changeInSlot(ctx context.Context, change func(context.Context)
 const codeInterrupted = "interrupted"
 
 // sendStream acknowledges a request and sends the events of its view. first was read from the view
-// already; nil = nothing was. It returns io.EOF at the end of the view, and otherwise a 503 interrupted, after
-// which the client subscribes again with its last cursor.
+// already; nil = nothing was. It returns io.EOF at the end of the view, and otherwise a 503
+// interrupted, after which the client subscribes again with its last cursor.
 func (s *session) sendStream(ctx context.Context, r *clientFrame, run stream.Run, view *view.View, first *streams.Batch) error {
 	// The ack precedes all events. The client may wait for it before it shows the run as started.
 	s.send(acknowledge(r, run))

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// Batch has frames of a stream that the client has not read, and the shared memory that they take. One
-// goroutine uses it. The nil Batch is empty.
+// Batch has frames of a stream that the client has not read, and the shared memory that they take.
+// One goroutine uses it. The nil Batch is empty.
 type Batch struct {
 	frames []view.Frame
 	memory *quota.Portion

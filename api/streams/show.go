@@ -180,8 +180,8 @@ func (s *Streams) EndReason(ctx context.Context, err error) string {
 	return "failed"
 }
 
-// isFull reports whether the node has no place for the stream of a thread that has begun, or no memory
-// for its events.
+// isFull reports whether the node has no place for the stream of a thread that has begun, or no
+// memory for its events.
 func isFull(err error) bool {
 	p, ok := errors.AsType[*problem.Problem](err)
 	return ok && (p.Code == problem.CodeFull || p.Quota != "")

@@ -34,8 +34,8 @@ type Config struct {
 	Heartbeat, Silence time.Duration
 	// Strict ends a stream before an event that AG-UI forbids. Only tests set it.
 	Strict bool
-	// Answers is the memory of answers, of which a stream takes what its client has not read of large
-	// events.
+	// Answers is the memory of answers, of which a stream takes what its client has not read of
+	// large events.
 	Answers *quota.Bytes
 	// MaxStreams bounds the open streams of the node, and Quotas those of a tenant.
 	MaxStreams int

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// maxTurns bounds how many streams of a tenant read the past of their thread concurrently before they
-// send their first frame. The snapshot of a large thread takes much memory and time, and a tenant may
-// open thousands of streams at once.
+// maxTurns bounds how many streams of a tenant read the past of their thread concurrently before
+// they send their first frame. The snapshot of a large thread takes much memory and time, and a
+// tenant may open thousands of streams at once.
 const maxTurns = 8
 
 // turns are the turns of all tenants. It is safe for concurrent use.

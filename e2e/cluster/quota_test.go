@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestWorkerRefusesFiringBeyondQuota: a worker reads the file of quotas. It starts no run of a schedule whose
-// tenant has as many waiting threads as the file allows.
+// TestWorkerRefusesFiringBeyondQuota: a worker reads the file of quotas. It starts no run of a
+// schedule whose tenant has as many waiting threads as the file allows.
 func TestWorkerRefusesFiringBeyondQuota(t *testing.T) {
 	t.Parallel()
 	c := kit.SetupCluster(t)

@@ -17,8 +17,8 @@ import (
 )
 
 // TestRolesOfNATS: with the deployed permissions, the API and the worker do all that they must, and
-// neither can do what belongs to the other one. The administrator rotates keys. The output of a process that lacks a permission
-// fails every test of a cluster (kit.Output).
+// neither can do what belongs to the other one. The administrator rotates keys. The output of a
+// process that lacks a permission fails every test of a cluster (kit.Output).
 func TestRolesOfNATS(t *testing.T) {
 	t.Parallel()
 	c := kit.NewCluster(t)

@@ -25,8 +25,8 @@ steps:
   - {name: thanks, agent: {instructions: You thank.}, input: "Give thanks for ${input.text}"}
 `
 
-// TestAcceptedRunEndsAtQuotaOfLogBytes: a tenant without bytes left in the log starts no run. A run that was
-// accepted before continues after its approval, with all of its steps and its subagent.
+// TestAcceptedRunEndsAtQuotaOfLogBytes: a tenant without bytes left in the log starts no run. A run
+// that was accepted before continues after its approval, with all of its steps and its subagent.
 func TestAcceptedRunEndsAtQuotaOfLogBytes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,9 +11,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestThreadExpires: a process that gets a time to live removes a thread that is idle, and a thread that
-// waits for an approval stays. Afterwards no file of the data directory has content of the expired
-// thread.
+// TestThreadExpires: a process that gets a time to live removes a thread that is idle, and a thread
+// that waits for an approval stays. Afterwards no file of the data directory has content of the
+// expired thread.
 func TestThreadExpires(t *testing.T) {
 	t.Parallel()
 	p := startEncrypted(t, firstKey)

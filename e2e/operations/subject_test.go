@@ -29,8 +29,8 @@ func TestSubjectDeletionSurvivesKill(t *testing.T) {
 	}
 
 	deletion := p.StartCommand(t, "subjects", "delete", "ann")
-	// A thread leaves the list before its records are removed. A read of the thread itself could wait for
-	// the rest of the deletion.
+	// A thread leaves the list before its records are removed. A read of the thread itself could
+	// wait for the rest of the deletion.
 	for listed := len(threads); listed == len(threads); {
 		var list struct{ Threads []json.RawMessage }
 		if err := json.NewDecoder(p.RequestAs(t, "", http.MethodGet, "/v1/threads?limit=100", nil, "X-Forwarded-User", "ann").Body).Decode(&list); err != nil {

@@ -30,8 +30,8 @@ type Snapshot struct {
 	// Contributors are everybody whose content the conversation, the state or a summary may have,
 	// the longest known first. A fork begins with those of its origin.
 	Contributors []Contributor `json:"contributors,omitempty"`
-	// TenantAgents are the agents of the tenant that have taken part in the thread, each revision once,
-	// the longest known first. A fork begins with those of its origin. See ForRules.
+	// TenantAgents are the agents of the tenant that have taken part in the thread, each revision
+	// once, the longest known first. A fork begins with those of its origin. See ForRules.
 	TenantAgents []stream.AgentRevision `json:"tenantAgents,omitempty"`
 	// Summaries replace the beginning of the conversation for models, the newest last.
 	Summaries []stream.Summary `json:"summaries,omitempty"`

@@ -24,9 +24,9 @@ func (a authors) Authors(_ context.Context, tenant string, agent stream.AgentRev
 	return nil, errNoAuthor
 }
 
-// TestRulesDistrustTenantAgents: after agents of the tenant have taken part, the rules of an agent of
-// the platform see their authors as contributors, and no state. Rules of the tenant's agents do not
-// change, and neither does the snapshot.
+// TestRulesDistrustTenantAgents: after agents of the tenant have taken part, the rules of an agent
+// of the platform see their authors as contributors, and no state. Rules of the tenant's agents do
+// not change, and neither does the snapshot.
 func TestRulesDistrustTenantAgents(t *testing.T) {
 	t.Parallel()
 	person := func(subject string) *auth.Principal { return &auth.Principal{Tenant: "t", Subject: subject} }

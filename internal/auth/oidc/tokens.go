@@ -151,8 +151,9 @@ func (t *Tokens) Authenticate(r *http.Request) (auth.Identity, error) {
 // bearerTypes are the accepted values of the header typ, in lower case (RFC 9068, section 4).
 var bearerTypes = []string{"jwt", "at+jwt", "application/at+jwt"}
 
-// checkUse refuses a verified token that the provider has issued for another use than to authenticate
-// its sender, such as a logout token (RFC 8725, sections 3.11 and 3.12). Errors: auth.ErrInvalid.
+// checkUse refuses a verified token that the provider has issued for another use than to
+// authenticate its sender, such as a logout token (RFC 8725, sections 3.11 and 3.12). Errors:
+// auth.ErrInvalid.
 func checkUse(raw string, token *oidc.IDToken) error {
 	encoded, _, _ := strings.Cut(raw, ".")
 	text, err := base64.RawURLEncoding.DecodeString(encoded)

@@ -8,7 +8,8 @@
 //	action     an Action, such as Action::"readThread"
 //	resource   a Resource: a Thread, a Schedule, an Agent or a Tenant
 //
-// schema.cedarschema has their attributes, and the resources of each action. A policy that does not fit it is an error.
+// schema.cedarschema has their attributes, and the resources of each action. A policy that does not
+// fit it is an error.
 //
 // What no policy permits is denied, and a forbid overrides every permit.
 package policy

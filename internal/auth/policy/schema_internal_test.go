@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// TestEntitiesFitSchema: callers and resources have the attributes of the schema, so policies that fit the schema can
-// be evaluated.
+// TestEntitiesFitSchema: callers and resources have the attributes of the schema, so policies that
+// fit the schema can be evaluated.
 func TestEntitiesFitSchema(t *testing.T) {
 	t.Parallel()
 	s, err := newSchema()

@@ -64,7 +64,8 @@ func TestOfferEndsWithExecution(t *testing.T) {
 	})
 }
 
-// startingTemporal is a Temporal client that accepts workflows, and keeps the options of the last one.
+// startingTemporal is a Temporal client that accepts workflows, and keeps the options of the last
+// one.
 type startingTemporal struct {
 	client.Client
 	options client.StartWorkflowOptions
@@ -75,8 +76,8 @@ func (s *startingTemporal) ExecuteWorkflow(_ context.Context, o client.StartWork
 	return nil, nil
 }
 
-// TestRunsHaveTheFairnessKeyOfTheirTenant: without it, the tasks of a tenant wait for all earlier ones
-// of another tenant.
+// TestRunsHaveTheFairnessKeyOfTheirTenant: without it, the tasks of a tenant wait for all earlier
+// ones of another tenant.
 func TestRunsHaveTheFairnessKeyOfTheirTenant(t *testing.T) {
 	t.Parallel()
 	temporal := &startingTemporal{}

@@ -41,8 +41,8 @@ func NewBytes(free int64, table *Table, name Name) *Bytes {
 	return &Bytes{table: table, name: name, free: free, taken: map[holder]int64{}}
 }
 
-// Portion is what one request has of Bytes. One goroutine at a time uses it, and calls Release at the
-// end.
+// Portion is what one request has of Bytes. One goroutine at a time uses it, and calls Release at
+// the end.
 type Portion struct {
 	bytes   *Bytes
 	tenant  holder

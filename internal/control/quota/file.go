@@ -22,8 +22,8 @@ const (
 	maxCount   = 100_000_000_000_000 // RateLimit-Policy has at most 15 digits
 )
 
-// ofTenant are the bounds that a tenant may have. ofAll are those that only the default of a file may
-// have: what they bound belongs to no tenant.
+// ofTenant are the bounds that a tenant may have. ofAll are those that only the default of a file
+// may have: what they bound belongs to no tenant.
 var (
 	ofTenant = slices.Concat(Counted, []Name{SubjectPercent}, Rated)
 	ofAll    = []Name{Unauthenticated}

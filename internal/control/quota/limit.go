@@ -27,10 +27,12 @@ const (
 	LogBytes Name = "logBytes"
 	// Agents are the agents of a tenant; of the tenant "", those of the platform.
 	Agents Name = "agents"
-	// DefinitionBytes are the bytes of all revisions of these agents, each as often as it was published.
+	// DefinitionBytes are the bytes of all revisions of these agents, each as often as it was
+	// published.
 	DefinitionBytes Name = "definitionBytes"
 
-	// SubjectPercent is the part of its tenant's Streams, Sockets, Runs, Schedules and Firings that a subject may have.
+	// SubjectPercent is the part of its tenant's Streams, Sockets, Runs, Schedules and Firings that
+	// a subject may have.
 	SubjectPercent Name = "subjectPercent"
 
 	// Rates of one API process, per second: of all requests, and of those that write or start runs;
@@ -102,7 +104,8 @@ var defaults = limits{
 // its share of them. Another process may have one.
 var ErrFull = errors.New("quota: the process has no place left")
 
-// ExceededError tells that a tenant has reached a bound, or one of its subjects its part of the bound.
+// ExceededError tells that a tenant has reached a bound, or one of its subjects its part of the
+// bound.
 type ExceededError struct {
 	Quota Name
 	Limit Limit

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/internal/process/telemetry"
 )
 
-// Count returns how much a tenant has of a quota, from memory: metrics call it for each tenant. It may not
-// include what was written in the last moments.
+// Count returns how much a tenant has of a quota, from memory: metrics call it for each tenant. It
+// may not include what was written in the last moments.
 type Count func(ctx context.Context, tenant string) (int64, error)
 
 // SubjectCount returns how much a subject has of a quota of its tenant, from memory.
@@ -20,7 +20,8 @@ type Meter struct {
 	Table *Table
 	// Counts are the counted quotas. One that is missing has no limit.
 	Counts map[Name]Count
-	// Subjects has the counts of what subjects have. Subjects share nothing of a quota that is missing.
+	// Subjects has the counts of what subjects have. Subjects share nothing of a quota that is
+	// missing.
 	Subjects map[Name]SubjectCount
 }
 
@@ -50,8 +51,8 @@ func (m *Meter) CheckMore(ctx context.Context, tenant string, name Name, n int64
 	return m.Table.check(tenant, name, usage.Used, n)
 }
 
-// CheckSubject returns an *ExceededError if a subject may not have n more of a quota, because it has its part of what its
-// tenant may have.
+// CheckSubject returns an *ExceededError if a subject may not have n more of a quota, because it
+// has its part of what its tenant may have.
 func (m *Meter) CheckSubject(tenant, subject string, name Name, n int64) error {
 	count := m.Subjects[name]
 	if count == nil || subject == "" {

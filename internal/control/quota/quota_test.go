@@ -160,8 +160,8 @@ func fill(room *Room, p auth.Principal) (n int, err error) {
 	}
 }
 
-// TestSubjectHasPartOfItsTenant: a subject gets half of what its tenant can get, or the part in the file.
-// Another subject finds the rest. An anonymous caller gets all.
+// TestSubjectHasPartOfItsTenant: a subject gets half of what its tenant can get, or the part in the
+// file. Another subject finds the rest. An anonymous caller gets all.
 func TestSubjectHasPartOfItsTenant(t *testing.T) {
 	t.Parallel()
 	limits := table(t, "tenants: {small: {streams: 5}, one: {streams: 1}, most: {subjectPercent: 80}, all: {subjectPercent: unlimited}}")
@@ -213,8 +213,8 @@ func TestMeterChecksPartOfSubject(t *testing.T) {
 	}
 }
 
-// TestTriggersHaveRate: requests fire the schedules of a tenant as often as its definitions may, and a
-// sixtieth of an hour's firings at once.
+// TestTriggersHaveRate: requests fire the schedules of a tenant as often as its definitions may,
+// and a sixtieth of an hour's firings at once.
 func TestTriggersHaveRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

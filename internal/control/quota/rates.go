@@ -16,7 +16,8 @@ import (
 const (
 	// burstSeconds is the size of a bucket: the requests of that many seconds may come at once.
 	burstSeconds = 10
-	// triggerBursts is the part of an hour's firings that requests may trigger at once: one of triggerBursts.
+	// triggerBursts is the part of an hour's firings that requests may trigger at once: one of
+	// triggerBursts.
 	triggerBursts = 60
 	// maxBuckets bounds the buckets of an API process. The bucket that was idle longest is dropped,
 	// and is full when its caller returns.
@@ -50,8 +51,8 @@ func NewRates(table *Table) *Rates {
 type RateError struct {
 	// Policy is the name of the bucket.
 	Policy Name
-	// Limit is the rate, per second or in the unit of its name. Burst is the size of the bucket, and Window
-	// the time in which it fills.
+	// Limit is the rate, per second or in the unit of its name. Burst is the size of the bucket,
+	// and Window the time in which it fills.
 	Limit  Limit
 	Burst  int
 	Window time.Duration
@@ -91,8 +92,8 @@ func (r *Rates) Take(p auth.Principal, writes bool) error {
 	return nil
 }
 
-// TakeTrigger counts a request that fires a schedule of a tenant. A *RateError means that such requests have
-// fired its schedules as often as Firings allows.
+// TakeTrigger counts a request that fires a schedule of a tenant. A *RateError means that such
+// requests have fired its schedules as often as Firings allows.
 func (r *Rates) TakeTrigger(tenant string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,15 +24,15 @@ type Room struct {
 }
 
 // NewRoom returns a room with a number of free places, of which a tenant may have as many as its
-// quota with a name allows; "" = the places have no quota. A subject may have SubjectPercent of what its
-// tenant can get.
+// quota with a name allows; "" = the places have no quota. A subject may have SubjectPercent of
+// what its tenant can get.
 func NewRoom(places int, table *Table, name Name) *Room {
 	return &Room{table: table, name: name, most: Limit(places - places/(reserve+1)), free: places, taken: map[holder]int{}}
 }
 
-// Enter takes a place for a caller. It does not wait. After nil, the caller of Enter must call Leave.
-// Errors: *ExceededError if the tenant has reached its quota, or the subject its part of it; ErrFull if
-// the room has no place left for the tenant, or no quota and the subject has its part.
+// Enter takes a place for a caller. It does not wait. After nil, the caller of Enter must call
+// Leave. Errors: *ExceededError if the tenant has reached its quota, or the subject its part of it;
+// ErrFull if the room has no place left for the tenant, or no quota and the subject has its part.
 func (r *Room) Enter(p auth.Principal) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,8 +48,8 @@ func (r *Room) Enter(p auth.Principal) error {
 	return nil
 }
 
-// check returns an error if a caller, whose tenant has a number of places, may not have one more: errors
-// of Enter. The caller of check holds mu.
+// check returns an error if a caller, whose tenant has a number of places, may not have one more:
+// errors of Enter. The caller of check holds mu.
 func (r *Room) check(p auth.Principal, ofTenant int) error {
 	limit := r.most
 	if r.name != "" {

@@ -156,8 +156,8 @@ func (t *Table) check(tenant string, name Name, used, n int64) error {
 	return nil
 }
 
-// subjectLimit returns how much of the limit of its tenant a subject may have. All anonymous callers of a
-// tenant have the subject "", and may have as much as the tenant.
+// subjectLimit returns how much of the limit of its tenant a subject may have. All anonymous
+// callers of a tenant have the subject "", and may have as much as the tenant.
 func (t *Table) subjectLimit(tenant, subject string, limit Limit) Limit {
 	percent := t.Of(tenant, SubjectPercent)
 	if subject == "" || limit == Unlimited || percent == Unlimited {
@@ -166,7 +166,8 @@ func (t *Table) subjectLimit(tenant, subject string, limit Limit) Limit {
 	return max(1, limit*percent/100)
 }
 
-// refuseSubject returns the *ExceededError of a subject that has used its part of a quota, and counts it.
+// refuseSubject returns the *ExceededError of a subject that has used its part of a quota, and
+// counts it.
 func (t *Table) refuseSubject(tenant string, name Name, limit Limit, used int64) error {
 	telemetry.QuotaRefused(t.label(tenant), string(name))
 	return &ExceededError{Quota: name, Limit: limit, Used: used, OfSubject: true}

@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Counter counts the schedules of tenants, and the times at which they fire, from the bucket of the Store.
-// It keeps nothing else of them. The caller stops its Watch. It is safe for concurrent use.
+// Counter counts the schedules of tenants, and the times at which they fire, from the bucket of the
+// Store. It keeps nothing else of them. The caller stops its Watch. It is safe for concurrent use.
 type Counter struct {
 	*watch.Watch
 
@@ -26,7 +26,8 @@ type Counter struct {
 // counts are schedules by tenant and ID.
 type counts map[string]map[string]counted
 
-// counted is what a Counter keeps of a schedule: its owner ("" = an anonymous one), and its times per hour.
+// counted is what a Counter keeps of a schedule: its owner ("" = an anonymous one), and its times
+// per hour.
 type counted struct {
 	owner   string
 	perHour int64
@@ -67,8 +68,8 @@ func (c *Counter) CountsOf(tenant, subject string) (schedules, perHour int64) {
 	return schedules, perHour
 }
 
-// Await returns when the Counter has counted the schedule of a tenant with a number of times per hour, as a
-// request has just written it, or when ctx ends.
+// Await returns when the Counter has counted the schedule of a tenant with a number of times per
+// hour, as a request has just written it, or when ctx ends.
 func (c *Counter) Await(ctx context.Context, tenant, id string, perHour int64) {
 	for {
 		changed := c.Changed()
@@ -109,7 +110,8 @@ func (c *Counter) take(_ context.Context, change jetstream.KeyValueEntry) {
 	c.tenants.set(change)
 }
 
-// set counts the schedule of an entry; one that was deleted, or that this version cannot decode, has no times.
+// set counts the schedule of an entry; one that was deleted, or that this version cannot decode,
+// has no times.
 func (t counts) set(entry jetstream.KeyValueEntry) {
 	tenant, id, ok := strings.Cut(entry.Key(), ".")
 	if !ok {

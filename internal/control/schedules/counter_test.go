@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// TestTimesPerHour: the number of firings counts what an hour has at most, for each expression at least 1.
+// TestTimesPerHour: the number of firings counts what an hour has at most, for each expression at
+// least 1.
 func TestTimesPerHour(t *testing.T) {
 	t.Parallel()
 	type list = []map[string]string
@@ -31,7 +32,8 @@ func TestTimesPerHour(t *testing.T) {
 	}
 }
 
-// TestCounterFollowsSchedules: a Counter has the schedules that exist, those that are written, and no deleted ones.
+// TestCounterFollowsSchedules: a Counter has the schedules that exist, those that are written, and
+// no deleted ones.
 func TestCounterFollowsSchedules(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)

@@ -156,9 +156,9 @@ func (s *Store) keys(ctx context.Context, tenant string) ([]string, error) {
 	return all, nil
 }
 
-// List returns up to limit schedules of a tenant in the order of their keys, after a page's cursor; "" = from
-// the beginning. next is the cursor of the next page; "" = there is none. Schedules that are deleted
-// meanwhile are left out. Errors: stream.ErrInvalidCursor.
+// List returns up to limit schedules of a tenant in the order of their keys, after a page's cursor;
+// "" = from the beginning. next is the cursor of the next page; "" = there is none. Schedules that
+// are deleted meanwhile are left out. Errors: stream.ErrInvalidCursor.
 func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page []*Stored, next string, err error) {
 	afterKey, err := parseCursor(tenant, after)
 	if err != nil {
@@ -192,7 +192,8 @@ func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page
 // token is the text of a token in a key.
 var token = regexp.MustCompile(`^=?[-_A-Za-z0-9]{1,64}$`)
 
-// parseCursor returns the key in a cursor of a tenant's list; "" for "". Errors: stream.ErrInvalidCursor.
+// parseCursor returns the key in a cursor of a tenant's list; "" for "". Errors:
+// stream.ErrInvalidCursor.
 func parseCursor(tenant, cursor string) (key string, err error) {
 	if cursor == "" {
 		return "", nil

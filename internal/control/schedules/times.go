@@ -6,9 +6,9 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// TimesPerHour returns how often the schedule fires in an hour at most, as far as the hour's seconds and
-// minutes tell; at least 1 for each of Cron, Calendars and Intervals. Times of several of them that are
-// equal count several times. The specification is valid.
+// TimesPerHour returns how often the schedule fires in an hour at most, as far as the hour's
+// seconds and minutes tell; at least 1 for each of Cron, Calendars and Intervals. Times of several
+// of them that are equal count several times. The specification is valid.
 func (s *Spec) TimesPerHour() int64 {
 	spec, err := s.Temporal()
 	if err != nil {

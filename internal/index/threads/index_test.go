@@ -205,8 +205,8 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// TestActiveThreadsOfOwner: an index counts the active threads of each owner, also after they have ended or
-// changed their access.
+// TestActiveThreadsOfOwner: an index counts the active threads of each owner, also after they have
+// ended or changed their access.
 func TestActiveThreadsOfOwner(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)

@@ -246,8 +246,8 @@ func (c *Config) checkVersion() error {
 	return nil
 }
 
-// checkPlain refuses settings of TLS for a process that serves plain HTTP only: the user would take its
-// connections for encrypted.
+// checkPlain refuses settings of TLS for a process that serves plain HTTP only: the user would take
+// its connections for encrypted.
 func (e environment) checkPlain() error {
 	var problems []error
 	for _, v := range Variables(API) {

@@ -17,7 +17,8 @@ type Metric struct {
 	Name, Unit  string
 	Type        MetricType
 	Description string
-	// Process is the process that records the metric: "api", "worker" or "api, worker". perdure dev records all.
+	// Process is the process that records the metric: "api", "worker" or "api, worker". perdure dev
+	// records all.
 	Process string
 	// Labels are the attributes of the metric's values.
 	Labels []attribute.Key

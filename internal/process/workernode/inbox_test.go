@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// startingTemporal is a Temporal client that accepts workflows, and keeps the options of the last one.
+// startingTemporal is a Temporal client that accepts workflows, and keeps the options of the last
+// one.
 type startingTemporal struct {
 	client.Client
 	options client.StartWorkflowOptions
@@ -20,8 +21,8 @@ func (s *startingTemporal) ExecuteWorkflow(_ context.Context, o client.StartWork
 	return nil, nil
 }
 
-// TestDeliveriesHaveTheFairnessKeyOfTheirTenant: without it, the deliveries of a tenant wait for all earlier
-// ones of another tenant.
+// TestDeliveriesHaveTheFairnessKeyOfTheirTenant: without it, the deliveries of a tenant wait for
+// all earlier ones of another tenant.
 func TestDeliveriesHaveTheFairnessKeyOfTheirTenant(t *testing.T) {
 	t.Parallel()
 	temporal := &startingTemporal{}

@@ -28,8 +28,8 @@ func Read(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// EachMember calls take for each member of a mapping, and joins the errors. A key that is repeated is
-// an error. null is an empty mapping.
+// EachMember calls take for each member of a mapping, and joins the errors. A key that is repeated
+// is an error. null is an empty mapping.
 func EachMember(node *yaml.Node, take func(key, value *yaml.Node) error) error {
 	if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
 		return nil
