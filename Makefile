@@ -72,7 +72,7 @@ cold: # print why the first build is slow
 .PHONY: test
 test: cold ## Install what the tests need, then check and test everything
 	@# The linters and the clients wait a third of the time: they run together.
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync golangci rules clients
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync golangci rules console clients
 	@$(MAKE) --no-print-directory unit heavy e2e
 
 .PHONY: lint
@@ -108,6 +108,20 @@ unit: $(NODE_READY) ## Test the packages that do not link the embedded Temporal 
 .PHONY: heavy
 heavy: cold openssl # test the packages that link the embedded Temporal server
 	$(TEST) -timeout 15m $(HEAVY)
+
+# The sources of the console, of which internal/console/dist is built.
+CONSOLE := internal/console/dist
+
+.PHONY: web
+web: web/node_modules/.package-lock.json clients/typescript/node_modules/.package-lock.json ## Check the types of the console, and build it into internal/console/dist, which is committed
+	npm --prefix web run types
+	npm --prefix web run build
+
+.PHONY: console
+console: $(NODE_READY) # check that internal/console/dist is what "make web" builds
+	@command -v npm >/dev/null || { echo "SKIP: the console needs npm, which is not installed"; exit 0; }; \
+	npm --prefix web run --silent types && npm --prefix web run --silent build -- --outDir $(CURDIR)/bin/console --logLevel warn && \
+	diff -r bin/console $(CONSOLE) >/dev/null || { echo "$(CONSOLE) differs from what web/ builds: run make web, and commit the result"; exit 1; }
 
 .PHONY: clients
 clients: cold $(NODE_READY) # test the clients, each with its own runner, against bin/perdure

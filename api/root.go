@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/console"
 	"github.com/perdure/perdure/internal/process/version"
 )
 
@@ -26,6 +27,7 @@ type description struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Links   struct {
+		Console       string `json:"console,omitempty"`
 		Agents        string `json:"agents"`
 		Readiness     string `json:"readiness"`
 		OpenAPI       string `json:"openapi"`
@@ -41,8 +43,9 @@ var rootPage = template.Must(template.New("root").Parse(`<!doctype html>
 <meta charset="utf-8">
 <title>{{.Name}}</title>
 <h1>{{.Name}} {{.Version}}</h1>
-<p>This server runs AG-UI agents. It has no user interface: connect an AG-UI client.</p>
+<p>This server runs AG-UI agents. Connect an AG-UI client{{if .Links.Console}}, or use its console{{end}}.</p>
 <ul>
+{{with .Links.Console}}<li><a href="{{.}}">Console</a></li>{{end}}
 <li><a href="{{.Links.Agents}}">Agents</a> of this server</li>
 <li><a href="{{.Links.Readiness}}">Readiness</a> of this server</li>
 <li>Next: <a href="{{.Links.FirstAgent}}">ask an agent, and write your own</a></li>
@@ -59,6 +62,9 @@ func (s *Server) showRoot(c *gin.Context) error {
 	d.Links.Agents, d.Links.Readiness, d.Links.OpenAPI = "/v1/agents", readinessPath, openAPIPath
 	d.Links.Reference, d.Links.FirstAgent, d.Links.Documentation =
 		documentationURL+"reference/http-api.md", documentationURL+"start/first-agent.md", documentationURL+"README.md"
+	if s.Console != nil {
+		d.Links.Console = console.Path + "/"
+	}
 	c.Header("Vary", "Accept")
 	if c.NegotiateFormat(gin.MIMEJSON, gin.MIMEHTML) != gin.MIMEHTML {
 		return request.WriteJSON(c, http.StatusOK, d)

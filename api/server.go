@@ -39,6 +39,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/auth/sessions"
+	"github.com/perdure/perdure/internal/console"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
@@ -107,6 +108,9 @@ type Config struct {
 	LogBytes quota.Count
 
 	Limits
+
+	// Console serves the console below console.Path. nil = there is no console.
+	Console *console.Console
 
 	// Origins are the origins whose pages may call the API from a browser. An entry is an exact
 	// origin, or has one "*" as a wildcard; "*" alone allows all. Empty = only pages of the API's
@@ -315,7 +319,25 @@ func (s *Server) Wait(ctx context.Context) error { return s.sockets.Wait(ctx) }
 // Handler returns the handler of all routes. It cuts a client that does not read its answer for
 // about WriteTimeout, so a stalled client cannot hold a goroutine for ever. Event streams need this
 // handler: live.NewWriter refuses other response writers.
-func (s *Server) Handler() http.Handler { return live.Handler(s.routes(), s.WriteTimeout) }
+func (s *Server) Handler() http.Handler {
+	routes := http.Handler(s.routes())
+	if s.Console != nil {
+		routes = withConsole(routes, s.Console)
+	}
+	return live.Handler(routes, s.WriteTimeout)
+}
+
+// withConsole returns a handler that has the console serve its paths, to every caller: its files are
+// public, and what the page shows comes from routes that authenticate.
+func withConsole(routes http.Handler, pages *console.Console) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == console.Path || strings.HasPrefix(r.URL.Path, console.Path+"/") {
+			pages.ServeHTTP(w, r)
+			return
+		}
+		routes.ServeHTTP(w, r)
+	})
+}
 
 // routes registers the middleware and all routes. The order is deliberate: a middleware applies
 // only to the routes that are registered after it.

@@ -187,6 +187,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		Quotas:      quotas,
 		LinkKey:     cfg.LinkKey,
 		PublicURL:   cfg.PublicURL,
+		PageAuth:    cfg.PageAuth(),
 		Logger:      logger,
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/console"
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/telemetry"
 )
@@ -88,7 +89,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	isReady = true
-	announce(out, o, p.addresses(), p.folder.Agents, cfg.Getenv)
+	announce(out, o, p.addresses(), p.folder.Agents, cfg.Console, cfg.Getenv)
 	if p.problem != "" {
 		fmt.Fprintf(out, "%s.\n", p.problem)
 	}
@@ -111,7 +112,7 @@ func origins(configured []string) []string {
 }
 
 // announce prints the addresses, and an example request for the first agent that needs no API key.
-func announce(out io.Writer, o devOptions, a addresses, definitions []*agents.Definition, getenv func(string) string) {
+func announce(out io.Writer, o devOptions, a addresses, definitions []*agents.Definition, hasConsole bool, getenv func(string) string) {
 	names := make([]string, len(definitions))
 	first := ""
 	for i, d := range definitions {
@@ -126,17 +127,21 @@ func announce(out io.Writer, o devOptions, a addresses, definitions []*agents.De
 	if len(names) == 0 {
 		names = []string{"none"}
 	}
+	consoleLine := ""
+	if hasConsole {
+		consoleLine = fmt.Sprintf("  console    %s%s/\n", a.API, console.Path)
+	}
 	fmt.Fprintf(out, `
 Perdure is ready.
 
-  api        %s
+%s  api        %s
   agents     %s   (from %s)
   data       %s
   Temporal   %s, namespace %s
   NATS       %s
   models     %s
 
-`, a.API, strings.Join(names, ", "), o.agents, o.data, a.Temporal, a.Namespace, a.NATS, providers(getenv))
+`, consoleLine, a.API, strings.Join(names, ", "), o.agents, o.data, a.Temporal, a.Namespace, a.NATS, providers(getenv))
 	if first == "" {
 		return
 	}

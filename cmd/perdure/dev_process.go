@@ -382,6 +382,7 @@ func (p *devProcess) apiConfig() apinode.Config {
 		Logger:      p.logger,
 		LinkKey:     cfg.LinkKey,
 		PublicURL:   cfg.PublicURL,
+		PageAuth:    cfg.PageAuth(),
 	}
 }
 

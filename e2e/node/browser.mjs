@@ -9,19 +9,27 @@
 //        {forward: milliseconds}  moves the clock of the tab forward
 //        {reload: true}   {type: text, into: selector}   {click: selector}
 //        {await: selector, has?: text, gone?: boolean}   {evaluate: expression}
+//        {press: keys}  presses keys, such as "Control+Enter", where the focus is
+//        {files: [paths], into: selector}  chooses files in a field
+//        {emulate: {colorScheme?, forcedColors?, reducedMotion?}}   {width, height}  resizes the page
+//        {axe: [tags]}  the value has the violations of the rules of axe-core with these tags
+//        {aria: selector}  the value is the ARIA snapshot of an element
 //        {cookies: url}  the value is the cookies of the profile for the URL
 //        {picture: path, size: {width, height}}  writes a picture of the page
 //        {close: true}  closes the tab; without tab: the profile
 //   out: {id, type: "done", text?, value?}   text is the text of the page, after await
 //        {id, type: "failed", error, text}
 //        {type: "console", profile, tab, text}  an error or a warning of a page that is not being reloaded
+import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 import { fixtureOf } from "./dojo.mjs";
 
-const { chromium } = createRequire(join(process.cwd(), "package.json"))("playwright-core");
+const require = createRequire(join(process.cwd(), "package.json"));
+const { chromium } = require("playwright-core");
+const axe = await readFile(require.resolve("axe-core/axe.min.js"), "utf8");
 const emit = (line) => process.stdout.write(JSON.stringify(line) + "\n");
 
 const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--renderer-process-limit=4"];
@@ -43,6 +51,12 @@ async function newPage({ profile, tab, clock, most }) {
   if (clock) await page.clock.install();
   const report = (text) => void (!leaving.has(page) && emit({ type: "console", profile, tab, text }));
   page.on("console", (message) => void (["error", "warning"].includes(message.type()) && report(message.text())));
+  // The console of Perdure loads nothing from elsewhere.
+  page.on("request", (request) => {
+    const { hostname, protocol } = new URL(request.url());
+    const isLocal = ["127.0.0.1", "localhost"].includes(hostname) || ["data:", "blob:"].includes(protocol);
+    if (!isLocal && new URL(page.url()).pathname.startsWith("/console")) report("request to another host: " + request.url());
+  });
   page.on("pageerror", (error) => report("uncaught: " + error.message));
   return page;
 }
@@ -66,6 +80,15 @@ async function test({ test: path, url, ...tab }) {
   await (await import(pathToFileURL(path).href)).default(fixtureOf(page, url));
 }
 
+// violations runs axe-core, in a world of the driver: the policy of a page allows no foreign scripts.
+async function violations(page, tags) {
+  await page.evaluate(axe);
+  return page.evaluate(async (values) => {
+    const { violations } = await window.axe.run(document, { runOnly: { type: "tag", values }, resultTypes: ["violations"] });
+    return violations.map(({ id, help, nodes }) => ({ id, help, nodes: nodes.map(({ html, failureSummary }) => html + " " + failureSummary) }));
+  }, tags);
+}
+
 async function close({ profile, tab }) {
   if (tab === undefined) return (await contextOf(profile)).close();
   await pages.get(tab).close();
@@ -81,6 +104,12 @@ async function execute(command) {
   if (command.forward) await page.clock.fastForward(command.forward);
   if (command.reload) await reload(page, timeout);
   if (command.type !== undefined) await page.locator(command.into).first().fill(command.type, { timeout });
+  if (command.press) await page.keyboard.press(command.press);
+  if (command.files) await page.locator(command.into).first().setInputFiles(command.files, { timeout });
+  if (command.emulate) await page.emulateMedia(command.emulate);
+  if (command.width) await page.setViewportSize({ width: command.width, height: command.height });
+  if (command.axe) return { value: await violations(page, command.axe) };
+  if (command.aria) return { value: await page.locator(command.aria).first().ariaSnapshot({ timeout }) };
   if (command.click) await page.locator(command.click).first().click({ timeout });
   if (command.picture) {
     await page.setViewportSize(command.size);

@@ -26,11 +26,13 @@ import (
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/auth/principals"
 	"github.com/perdure/perdure/internal/auth/sessions"
+	"github.com/perdure/perdure/internal/console"
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/retention"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/index/watch"
+	"github.com/perdure/perdure/internal/process/version"
 	"github.com/perdure/perdure/internal/workers/announce"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
@@ -72,7 +74,9 @@ type Config struct {
 	// [links.Open] and [approvalroutes.Inbox].
 	LinkKey   []byte
 	PublicURL string
-	Logger    *slog.Logger
+	// PageAuth is how the console authenticates (config.Auth.PageAuth). "" = there is no console.
+	PageAuth string
+	Logger   *slog.Logger
 }
 
 // Node is a running API node. Start makes it and starts its goroutines; Stop ends them.
@@ -142,6 +146,13 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.stopWatches()
 		return nil, err
 	}
+	var pages *console.Console
+	if cfg.PageAuth != "" {
+		if pages, err = console.New(console.Settings{Auth: cfg.PageAuth, Version: version.Read().Version}); err != nil {
+			n.stopWatches()
+			return nil, err
+		}
+	}
 	logBytes := quota.NewByteMeter(cfg.Quotas, n.follower, cfg.Logger)
 	var counting context.Context
 	counting, n.counting = context.WithCancel(context.WithoutCancel(ctx))
@@ -163,6 +174,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		LogBytes:   logBytes.Count,
 		PublicKeys: n.board.PublicKeys,
 		Audit:      &n.audit.Audit,
+		Console:    pages,
 		Inbox:      approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads,
 	})
 	n.measured = n.server.MeasureQuotas()

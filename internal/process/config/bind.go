@@ -56,6 +56,7 @@ func softTenantTokens(c *Config) pflag.Value {
 }
 func softTenantCost(c *Config) pflag.Value { return bind(&c.TenantSoftCostPerDay, money) }
 func agentsForce(c *Config) pflag.Value    { return bind(&c.ForceAgents, truth) }
+func serveConsole(c *Config) pflag.Value   { return bind(&c.Console, truth) }
 func deployment(c *Config) pflag.Value     { return bind(&c.Deployment, text) }
 func buildID(c *Config) pflag.Value        { return bind(&c.BuildID, text) }
 func promote(c *Config) pflag.Value        { return bind(&c.Promote, truth) }

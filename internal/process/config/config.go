@@ -92,6 +92,8 @@ type APIOptions struct {
 	Retention string
 	// Strict makes the API check every event before it sends the event.
 	Strict bool
+	// Console serves the console.
+	Console bool
 	// LinkKey signs links; empty = the key that all API nodes share in NATS.
 	LinkKey []byte
 }

@@ -133,6 +133,8 @@ var groups = []group{
 			Meaning: "Address at which the API listens, host:port. Port 0 selects a free port, host 0.0.0.0 listens on all addresses"},
 		{Name: "PERDURE_AGENTS_FORCE", For: apiDev, value: agentsForce,
 			Meaning: "true: publish the directory's definitions even if newer ones were published over HTTP"},
+		{Name: "PERDURE_CONSOLE", Default: "true", For: apiDev, value: serveConsole,
+			Meaning: "false: do not serve the console at /console/"},
 		{Name: "PERDURE_CORS_ORIGINS", For: apiDev, value: origins,
 			Meaning: "Origins whose pages may call the API, separated by commas. Each may contain one *; * alone allows all, and is refused in the mode header. Not set: none. perdure dev adds the origins of this machine"},
 		{Name: "PERDURE_HOSTS", For: apiDev, value: hosts,

@@ -1,0 +1,34 @@
+import { CheckIcon, CrossIcon, DotIcon, PauseIcon, RetryIcon, StopIcon, WaitIcon } from "./icons";
+import styles from "./status.module.css";
+
+// The look of the words for states that the API uses. Every state has an icon and a text, so none depends on color.
+const looks: Record<string, { color: string; icon: () => React.JSX.Element; text?: string }> = {
+  running: { color: "blue", icon: DotIcon },
+  waiting: { color: "amber", icon: WaitIcon },
+  suspended: { color: "amber", icon: WaitIcon },
+  interrupt: { color: "amber", icon: WaitIcon, text: "waiting" },
+  open: { color: "amber", icon: WaitIcon },
+  paused: { color: "violet", icon: PauseIcon },
+  retrying: { color: "amber", icon: RetryIcon },
+  idle: { color: "gray", icon: CheckIcon },
+  finished: { color: "green", icon: CheckIcon },
+  success: { color: "green", icon: CheckIcon, text: "finished" },
+  ready: { color: "green", icon: CheckIcon },
+  approved: { color: "green", icon: CheckIcon },
+  failed: { color: "red", icon: CrossIcon },
+  error: { color: "red", icon: CrossIcon, text: "failed" },
+  rejected: { color: "red", icon: CrossIcon },
+  expired: { color: "gray", icon: StopIcon },
+  cancelled: { color: "gray", icon: StopIcon },
+};
+
+/** A state as an icon and a text, such as that of a run. */
+export function Status({ value, text }: { value: string; text?: string }) {
+  const look = looks[value] ?? { color: "gray", icon: DotIcon };
+  return (
+    <span className={`${styles.status} ${styles[look.color]}`} data-status={value}>
+      <look.icon />
+      {text ?? look.text ?? value}
+    </span>
+  );
+}

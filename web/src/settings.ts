@@ -1,0 +1,16 @@
+/** What the page knows before its first request (internal/console). */
+export interface Settings {
+  /** How requests are authenticated: not by this page, with a token that its user enters, or with a session. */
+  auth: "none" | "token" | "session";
+  /** The version of the API. */
+  version: string;
+}
+
+/** The settings of this page. */
+export const settings: Settings = JSON.parse(document.getElementById("settings")?.textContent || "{}") as Settings;
+
+/** The path of the console, without a slash at its end. */
+export const consolePath = "/console";
+
+/** The address of the API, without `/v1`. */
+export const apiURL = location.origin;
