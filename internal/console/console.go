@@ -74,8 +74,8 @@ func New(settings Settings) (*Console, error) {
 
 const indexFile = "index.html"
 
-// policy is the Content-Security-Policy of the page, with a place for its nonce. React Aria and
-// CodeMirror create style elements with the nonce. Nothing is loaded from another origin, so content
+// policy is the Content-Security-Policy of the page, with a place for its nonce. Libraries of
+// the page create style elements with the nonce. Nothing is loaded from another origin, so content
 // of a thread cannot send data elsewhere, and no script runs that is not a file of the console.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' data: blob:; " +
 	"font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"

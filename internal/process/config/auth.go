@@ -45,29 +45,6 @@ type Auth struct {
 	Sessions Sessions
 }
 
-// How the console authenticates its requests (console.Settings).
-const (
-	pageNone    = "none"
-	pageToken   = "token"
-	pageSession = "session"
-)
-
-// PageAuth returns how the console authenticates its requests: not at all, if the API needs no
-// credentials or a proxy adds them, with a token that its user enters, or with a session. "" = there
-// is no console.
-func (o APIOptions) PageAuth() string {
-	switch {
-	case !o.Console:
-		return ""
-	case o.Auth.Mode == AuthNone || o.Auth.Mode == AuthHeader:
-		return pageNone
-	case o.Auth.Sessions.ClientID != "":
-		return pageSession
-	default:
-		return pageToken
-	}
-}
-
 // Policies are the policies that decide what callers may do. The API and the worker must have the
 // same ones.
 type Policies struct {

@@ -98,6 +98,29 @@ type APIOptions struct {
 	LinkKey []byte
 }
 
+// How the console authenticates its requests (console.Settings).
+const (
+	pageNone    = "none"
+	pageToken   = "token"
+	pageSession = "session"
+)
+
+// PageAuth returns how the console authenticates its requests: not at all, if the API needs no
+// credentials or a proxy adds them, with a token that its user enters, or with a session. "" = there
+// is no console.
+func (o APIOptions) PageAuth() string {
+	switch {
+	case !o.Console:
+		return ""
+	case o.Auth.Mode == AuthNone || o.Auth.Mode == AuthHeader:
+		return pageNone
+	case o.Auth.Sessions.ClientID != "":
+		return pageSession
+	default:
+		return pageToken
+	}
+}
+
 // WorkerOptions are the options of a worker.
 type WorkerOptions struct {
 	// TaskQueues are the task queues of tools that the worker serves. With ToolsOnly it serves no
