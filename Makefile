@@ -71,8 +71,9 @@ cold: # print why the first build is slow
 
 .PHONY: test
 test: cold ## Install what the tests need, then check and test everything
+	@$(MAKE) --no-print-directory console
 	@# The linters and the clients wait a third of the time: they run together.
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync golangci rules console clients
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync golangci rules clients
 	@$(MAKE) --no-print-directory unit heavy e2e
 
 .PHONY: lint

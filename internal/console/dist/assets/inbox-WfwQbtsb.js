@@ -1,1 +1,0 @@
-import{n as e,r as t,t as n}from"./index-C4FECIx0.js";var r=t();function i(t){return(0,r.jsx)(e,{title:`Inbox`,children:(0,r.jsx)(n,{title:`Nothing here yet`})})}export{i as default};
