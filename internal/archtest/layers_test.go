@@ -115,6 +115,7 @@ var layers = []layer{
 	{"internal/process/metricserver", []string{"internal/process/config"}},
 	{"internal/process/connect", []string{"internal/encryption/...", "internal/process/config", "stream", anything}},
 	{"internal/process/devserver", []string{"internal/process/version", "runs", anything}},
+	{"internal/process/temporalui", []string{"internal/auth", "github.com/labstack/echo/v4", "github.com/temporalio/ui-server/v2/..."}},
 	{"internal/archtest", nil},
 
 	{"worker", []string{"activities", "workflows", "runs", "agents/...", "tools/...", "stream", "stream/snapshot", "internal/...", anything}},
@@ -182,11 +183,13 @@ var nevers = []never{
 
 	{"cmd/api", "go.temporal.io/server/...", "production binaries link no server"},
 	{"cmd/api", "github.com/nats-io/nats-server/...", "production binaries link no server"},
+	{"cmd/api", "github.com/temporalio/ui-server/...", "production binaries link no server"},
 	{"cmd/api", "github.com/openai/openai-go/...", "the api calls no model"},
 	{"cmd/api", "github.com/anthropics/anthropic-sdk-go/...", "the api calls no model"},
 	{"cmd/api", "activities", "the api does nothing"},
 	{"cmd/worker", "go.temporal.io/server/...", "production binaries link no server"},
 	{"cmd/worker", "github.com/nats-io/nats-server/...", "production binaries link no server"},
+	{"cmd/worker", "github.com/temporalio/ui-server/...", "production binaries link no server"},
 	{"cmd/worker", "api", "the worker serves nothing"},
 	{"cmd/...", "go.uber.org/goleak", "test libraries stay in tests"},
 	{"cmd/...", "github.com/google/go-cmp/...", "test libraries stay in tests"},
