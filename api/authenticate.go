@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/sessionroutes"
 	"github.com/perdure/perdure/api/streams"
+	"github.com/perdure/perdure/api/systemroutes"
 	"github.com/perdure/perdure/internal/auth"
 )
 
@@ -19,7 +20,7 @@ import (
 // other route needs a principal, so a new route is protected unless this list names it. Links
 // (approvalroutes), which use the middleware unless their token names an approver, and the routes of
 // sign-in (sessionroutes), which begin and end sessions, are registered before the middleware.
-var publicRoutes = []string{rootPath, "/healthz", readinessPath, openAPIPath, keysPath}
+var publicRoutes = []string{rootPath, "/healthz", readinessPath, openAPIPath, keysPath, systemroutes.ConsolePath}
 
 // authenticate is middleware that finds the principal of a request and puts it into the request's
 // context (auth.From). A request without valid credentials gets 401, from an untrusted proxy 403,

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,7 +16,10 @@ import (
 	"os/signal"
 	"syscall"
 
+	"go.temporal.io/sdk/client"
+
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/api/systemroutes"
 	"github.com/perdure/perdure/internal/auth/callers"
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/retention"
@@ -187,7 +191,11 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		Quotas:      quotas,
 		LinkKey:     cfg.LinkKey,
 		PublicURL:   cfg.PublicURL,
-		Logger:      logger,
+		Environment: systemroutes.Environment{
+			Mode: string(config.API), NeedsToken: cfg.Auth.NeedsToken(), TemporalUI: cfg.TemporalUI, TraceURL: cfg.TraceURL,
+			TemporalAddress: cmp.Or(cfg.Temporal.HostPort, client.DefaultHostPort), TemporalNamespace: connections.Namespace,
+		},
+		Logger: logger,
 	})
 	if err != nil {
 		return false, errors.Join(err, listener.Close())

@@ -22,6 +22,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/api/systemroutes"
 	"github.com/perdure/perdure/internal/approvals/webhook"
 	"github.com/perdure/perdure/internal/auth/callers"
 	"github.com/perdure/perdure/internal/auth/policy"
@@ -384,6 +385,10 @@ func (p *devProcess) apiConfig() apinode.Config {
 		Logger:      p.logger,
 		LinkKey:     cfg.LinkKey,
 		PublicURL:   cfg.PublicURL,
+		Environment: systemroutes.Environment{
+			Mode: string(config.Dev), NeedsToken: cfg.Auth.NeedsToken(), TemporalUI: cmp.Or(cfg.TemporalUI, p.uiURL()), TraceURL: cfg.TraceURL,
+			TemporalAddress: p.servers.TemporalAddress(), TemporalNamespace: p.servers.Namespace(),
+		},
 	}
 }
 

@@ -83,6 +83,7 @@ var layers = []layer{
 	{"api/auditroutes", []string{"internal/audit/store", "api/access", "api/auditing", "api/problem", "api/request", "stream", "internal/audit", "internal/auth/policy", "github.com/gin-gonic/gin"}},
 	{"api/agentroutes", []string{"internal/control/quota", "internal/audit", "internal/auth/policy", "api/access", "api/auditing", "api/problem", "api/request", "agents", "agents/catalog", "agui", "github.com/gin-gonic/gin", "github.com/aymanbagabas/go-udiff"}},
 	{"api/scheduleroutes", []string{"internal/control/quota", "api/access", "api/problem", "api/request", "agents/catalog", "runs", "stream", "internal/auth", "internal/auth/policy", "internal/auth/principals", "internal/control/schedules", "github.com/gin-gonic/gin", "golang.org/x/sync/errgroup", "go.temporal.io/..."}},
+	{"api/systemroutes", []string{"api/access", "api/problem", "api/request", "runs", "stream", "internal/auth/policy", "internal/process/version", "github.com/gin-gonic/gin", "golang.org/x/sync/errgroup", "go.temporal.io/..."}},
 	{"api/sessionroutes", []string{"api/problem", "api/request", "internal/auth", "internal/auth/oidc", "internal/auth/sessions", "github.com/gin-gonic/gin"}},
 	{"api/lookup", []string{"api/problem", "stream", "stream/snapshot", "internal/approvals/inbox"}},
 	{"api/commands", []string{"api/lookup", "api/problem", "api/request", "agui", "runs", "stream", "stream/snapshot", "internal/control/dispatch", "go.temporal.io/..."}},

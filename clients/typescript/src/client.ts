@@ -304,6 +304,18 @@ export class PerdureClient {
     return this.request({ url, accept: "text/plain" }, options);
   }
 
+  // System
+
+  /** Returns how pages authenticate, and templates of links. Needs no credentials. */
+  console(options: CommandOptions = {}): Promise<schemas.Console> {
+    return this.get(`${this.baseUrl}/v1/console`, options);
+  }
+
+  /** Returns workers, task queues, the log, and the results of the readiness checks. For administrators of the platform. */
+  system(options: CommandOptions = {}): Promise<schemas.System> {
+    return this.get(`${this.baseUrl}/v1/system`, options);
+  }
+
   // Schedules
 
   /** Lists the schedules, without their inputs and firings. */

@@ -29,6 +29,10 @@ export type BatchResult = Schemas["BatchResult"];
 export type Agent = Schemas["Agent"];
 /** A published revision of an agent. */
 export type Revision = Schemas["Revision"];
+/** The state of workers, task queues, the log and servers. */
+export type System = Schemas["System"];
+/** What a page needs before its user has signed in. */
+export type Console = Schemas["Console"];
 /** An entry of the audit log. */
 export type AuditEntry = Schemas["AuditEntry"];
 /** A schedule as it is created or replaced. */

@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/api/approvalroutes"
+	"github.com/perdure/perdure/api/systemroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/internal/audit"
@@ -72,7 +73,9 @@ type Config struct {
 	// [links.Open] and [approvalroutes.Inbox].
 	LinkKey   []byte
 	PublicURL string
-	Logger    *slog.Logger
+	// Environment describes the process and its servers.
+	Environment systemroutes.Environment
+	Logger      *slog.Logger
 }
 
 // Node is a running API node. Start makes it and starts its goroutines; Stop ends them.
@@ -162,8 +165,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Quotas:     cfg.Quotas,
 		LogBytes:   logBytes.Count,
 		PublicKeys: n.board.PublicKeys,
-		Audit:      &n.audit.Audit,
-		Inbox:      approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads,
+		Workers:    n.workers, Environment: cfg.Environment,
+		Audit: &n.audit.Audit,
+		Inbox: approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads,
 	})
 	n.measured = n.server.MeasureQuotas()
 	n.remover = retention.Begin(retention.Config{
@@ -183,6 +187,18 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		}
 	}()
 	return n, nil
+}
+
+// workers returns the workers that announce themselves.
+func (n *Node) workers() []systemroutes.Worker {
+	workers := []systemroutes.Worker{}
+	for _, w := range n.board.Workers() {
+		workers = append(workers, systemroutes.Worker{
+			Name: w.Name, Version: w.Version, Deployment: w.Deployment, BuildID: w.BuildID,
+			Queues: w.Queues, Tools: w.Tools, Programs: w.Programs, SeenAt: w.SeenAt.UTC(),
+		})
+	}
+	return workers
 }
 
 // observeFiles records the contents of the files of the configuration in the audit log.

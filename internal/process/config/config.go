@@ -92,6 +92,9 @@ type APIOptions struct {
 	Retention string
 	// Strict makes the API check every event before it sends the event.
 	Strict bool
+	// TemporalUI is the base of URLs in Temporal's UI, without a slash at its end, and TraceURL the
+	// template of URLs of traces; "" = there are none.
+	TemporalUI, TraceURL string
 	// LinkKey signs links; empty = the key that all API nodes share in NATS.
 	LinkKey []byte
 }
