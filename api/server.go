@@ -32,6 +32,7 @@ import (
 	"github.com/perdure/perdure/api/sockets"
 	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/api/subjectroutes"
+	"github.com/perdure/perdure/api/systemroutes"
 	"github.com/perdure/perdure/api/threadroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/audit/store"
@@ -90,6 +91,12 @@ type Config struct {
 	// PublicKeys returns the public keys of the assertions of all workers, as JSON Web Keys. It is
 	// called concurrently. nil = there are none.
 	PublicKeys func() []json.RawMessage
+
+	// Environment describes this process and its servers.
+	Environment systemroutes.Environment
+	// Workers returns the workers that announce themselves. It is called concurrently. nil = there
+	// are none.
+	Workers func() []systemroutes.Worker
 
 	// Inbox has the open interrupts of all threads. nil = the routes of the inbox and of links are
 	// missing.
@@ -192,6 +199,7 @@ type Server struct {
 	rates          *quota.Rates
 	meter          *quota.Meter
 	readiness      readiness
+	started        time.Time
 	recorder       *auditing.Recorder
 	closed         context.Context    // ends with Drain: all streams and sockets end
 	close          context.CancelFunc // ends closed
@@ -290,7 +298,7 @@ func New(cfg Config) *Server {
 		MaxRequestsPerSocket: cfg.MaxSocketRequests,
 		MaxSockets:           cfg.MaxSockets,
 	})
-	s.meter = s.newMeter()
+	s.meter, s.started = s.newMeter(), time.Now()
 	s.deletion = &deletion.Threads{Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Inbox: store, Holds: holds}
 	s.threads = threadroutes.New(threadroutes.Config{
 		Meter:    s.meter,
@@ -391,6 +399,7 @@ func (s *Server) routes() *gin.Engine {
 	v1 := r.Group("/v1", s.labelRequest, record, s.countStream)
 	definitions := &agentroutes.Routes{Writer: s.Writer, Reader: s.Reader, Catalog: s.Catalog, Tools: s.Tools, Known: s.Known, Logger: s.logger, Meter: s.meter, Access: s.access}
 	definitions.Register(v1)
+	s.newSystem().Register(v1)
 	v1.POST("/agents/:agent/runs", s.Handle(s.startRun))
 	v1.GET("/threads/:thread/events", s.Handle(s.threadEvents))
 	v1.GET("/threads/:thread/runs/:run/events", s.Handle(s.runEvents))

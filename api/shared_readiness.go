@@ -3,27 +3,30 @@ package api
 import (
 	"sync"
 	"time"
+
+	"github.com/perdure/perdure/api/systemroutes"
 )
 
 // readinessAge is how long the result of a readiness check is used. The check writes to the log, and
 // probes need no credentials, so their number must not matter.
 const readinessAge = time.Second
 
-// readiness is the latest result of the readiness check. Concurrent probes wait for one check. It is
-// safe for concurrent use.
+// readiness has the latest results of the readiness checks. Concurrent probes wait for one check. It
+// is safe for concurrent use.
 type readiness struct {
 	mu      sync.Mutex
 	checked time.Time
-	err     error
+	latest  []systemroutes.Check
 }
 
-// result returns the result of the latest check, or checks again if that is older than readinessAge.
-func (r *readiness) result(check func() error) error {
+// results returns the latest results, or checks again if those are older than readinessAge. The
+// caller must not change them.
+func (r *readiness) results(check func() []systemroutes.Check) []systemroutes.Check {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if time.Since(r.checked) >= readinessAge {
-		r.err = check()
+	if r.latest == nil || time.Since(r.checked) >= readinessAge {
+		r.latest = check()
 		r.checked = time.Now()
 	}
-	return r.err
+	return r.latest
 }

@@ -129,7 +129,7 @@ func startDev(ctx context.Context, e *environment) (*running, error) {
 		return nil, err
 	}
 	data := filepath.Join(e.dir, "data")
-	args := []string{"dev", "--addr", "127.0.0.1:0", "--temporal-port", "0", "--nats-port", "0", "--data", data, "--agents", agents}
+	args := []string{"dev", "--addr", "127.0.0.1:0", "--temporal-port", "0", "--nats-port", "0", "--temporal-ui-port", "-1", "--data", data, "--agents", agents}
 	r := &running{}
 	if e.pprof {
 		port, err := freePort()

@@ -114,6 +114,9 @@ func (s *Sockets) Drain() { s.counter.drain() }
 // Open returns the number of open WebSockets of a tenant.
 func (s *Sockets) Open(tenant string) int { return s.counter.room.Taken(tenant) }
 
+// OpenOfAll returns the number of open WebSockets of all tenants.
+func (s *Sockets) OpenOfAll() int { return s.counter.room.TakenByAll() }
+
 // Wait blocks, after Drain, until the last WebSocket has ended, or until ctx ends, whose cause it
 // returns.
 func (s *Sockets) Wait(ctx context.Context) error { return s.counter.wait(ctx) }

@@ -71,3 +71,6 @@ func (p *place) move(room *quota.Room) error {
 
 // Open returns the number of open streams of a tenant, without those that wait for a thread.
 func (s *Streams) Open(tenant string) int { return s.room.Taken(tenant) }
+
+// OpenOfAll returns the number of open streams of all tenants.
+func (s *Streams) OpenOfAll() int { return s.room.TakenByAll() }

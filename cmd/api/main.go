@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,7 +16,10 @@ import (
 	"os/signal"
 	"syscall"
 
+	"go.temporal.io/sdk/client"
+
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/api/systemroutes"
 	"github.com/perdure/perdure/internal/auth/callers"
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/retention"
@@ -187,7 +191,8 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		Quotas:      quotas,
 		LinkKey:     cfg.LinkKey,
 		PublicURL:   cfg.PublicURL,
-		PageAuth:    cfg.PageAuth(),
+		Console:     cfg.Console,
+		Environment: environment(cfg, connections.Namespace),
 		Logger:      logger,
 	})
 	if err != nil {
@@ -207,4 +212,12 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 		return nil, &config.VariableError{Name: "PERDURE_ADDR", Err: err}
 	}
 	return listener, nil
+}
+
+// environment describes the process and the servers that it uses.
+func environment(cfg *config.Config, namespace string) systemroutes.Environment {
+	return systemroutes.Environment{
+		Mode: string(config.API), NeedsToken: cfg.Auth.NeedsToken(), TemporalUI: cfg.TemporalUI, TraceURL: cfg.TraceURL,
+		TemporalAddress: cmp.Or(cfg.Temporal.HostPort, client.DefaultHostPort), TemporalNamespace: namespace,
+	}
 }

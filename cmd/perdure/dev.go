@@ -47,6 +47,7 @@ While it runs, it watches the directory of definitions, and publishes each agent
 	f.StringVar(&o.agents, "agents", "agents", "directory of agents, tools, MCP servers and scripts")
 	f.BoolVar(&o.agentsForce, "agents-force", false, "publish the directory's definitions even if newer ones were published over HTTP")
 	f.IntVar(&o.temporalPort, "temporal-port", 7233, "port of Temporal's frontend on 127.0.0.1; 0 is any free port")
+	f.IntVar(&o.temporalUIPort, "temporal-ui-port", 8233, "port of Temporal's UI on 127.0.0.1; 0 is any free port, -1 runs without the UI")
 	f.IntVar(&o.natsPort, "nats-port", 4222, "port of NATS on 127.0.0.1; 0 is any free port")
 	f.BoolVar(&o.allowPrivateHosts, "allow-private-hosts", true, "HTTP tools, MCP servers and webhooks may use addresses on loopback and private networks")
 	f.BoolVar(&o.noWorker, "no-worker", false, "run without a worker: another process runs the worker (docs/guides/programs.md)")
@@ -131,17 +132,21 @@ func announce(out io.Writer, o devOptions, a addresses, definitions []*agents.De
 	if hasConsole {
 		consoleLine = fmt.Sprintf("  console    %s%s/\n", a.API, console.Path)
 	}
+	ui := ""
+	if a.TemporalUI != "" {
+		ui = "\n  workflows  " + a.TemporalUI + "   (Temporal's UI)"
+	}
 	fmt.Fprintf(out, `
 Perdure is ready.
 
-%s  api        %s
+%s  api        %s%s
   agents     %s   (from %s)
   data       %s
   Temporal   %s, namespace %s
   NATS       %s
   models     %s
 
-`, consoleLine, a.API, strings.Join(names, ", "), o.agents, o.data, a.Temporal, a.Namespace, a.NATS, providers(getenv))
+`, consoleLine, a.API, ui, strings.Join(names, ", "), o.agents, o.data, a.Temporal, a.Namespace, a.NATS, providers(getenv))
 	if first == "" {
 		return
 	}

@@ -8,6 +8,7 @@ type devOptions struct {
 	agentsForce            bool
 	pprof                  string
 	temporalPort, natsPort int
+	temporalUIPort         int // -1 = no UI
 	allowPrivateHosts      bool
 	noWorker               bool
 	known                  []string
@@ -19,9 +20,10 @@ type devOptions struct {
 // addresses are the contents of <data>/addresses.json, a file that exists while the process is
 // ready. Tests and scripts read it to find the ports.
 type addresses struct {
-	API       string `json:"api"`
-	Temporal  string `json:"temporal"`
-	Namespace string `json:"namespace"`
-	NATS      string `json:"nats"`
-	Metrics   string `json:"metrics,omitempty"`
+	API        string `json:"api"`
+	Temporal   string `json:"temporal"`
+	TemporalUI string `json:"temporalUi,omitempty"`
+	Namespace  string `json:"namespace"`
+	NATS       string `json:"nats"`
+	Metrics    string `json:"metrics,omitempty"`
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/api/systemroutes"
 	"github.com/perdure/perdure/internal/approvals/webhook"
 	"github.com/perdure/perdure/internal/auth/callers"
 	"github.com/perdure/perdure/internal/auth/policy"
@@ -60,6 +61,7 @@ type devProcess struct {
 	devDefinitions
 	webhooks      *webhook.Sender
 	listener      net.Listener // of the API
+	uiListener    net.Listener // of Temporal's UI; nil = there is none
 	authenticator *callers.Callers
 	sessions      *sessions.Sessions // nil = there are none
 	policies      *policy.Engine
@@ -104,7 +106,8 @@ func (p *devProcess) close() error {
 // addresses in use, are reported before the embedded servers start, which takes a second or more.
 func (p *devProcess) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		p.startTelemetry, p.listen, p.openSigner, p.loadDefinitions, p.startServers, p.storeKey, p.connect, p.startNodes, p.writeAddresses,
+		p.startTelemetry, p.listen, p.listenUI, p.openSigner, p.loadDefinitions, p.startServers, p.storeKey, p.connect, p.startUI, p.startNodes,
+		p.writeAddresses,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -382,7 +385,11 @@ func (p *devProcess) apiConfig() apinode.Config {
 		Logger:      p.logger,
 		LinkKey:     cfg.LinkKey,
 		PublicURL:   cfg.PublicURL,
-		PageAuth:    cfg.PageAuth(),
+		Console:     cfg.Console,
+		Environment: systemroutes.Environment{
+			Mode: string(config.Dev), NeedsToken: cfg.Auth.NeedsToken(), TemporalUI: cmp.Or(cfg.TemporalUI, p.uiURL()), TraceURL: cfg.TraceURL,
+			TemporalAddress: p.servers.TemporalAddress(), TemporalNamespace: p.servers.Namespace(),
+		},
 	}
 }
 
@@ -415,11 +422,12 @@ func (p *devProcess) addressesFile() string { return filepath.Join(p.options.dat
 // addresses returns the addresses of the API and of the embedded servers.
 func (p *devProcess) addresses() addresses {
 	return addresses{
-		API:       "http://" + p.listener.Addr().String(),
-		Temporal:  p.servers.TemporalAddress(),
-		Namespace: p.servers.Namespace(),
-		NATS:      p.servers.NATSURL(),
-		Metrics:   p.metrics.Addr(),
+		API:        "http://" + p.listener.Addr().String(),
+		Temporal:   p.servers.TemporalAddress(),
+		TemporalUI: p.uiURL(),
+		Namespace:  p.servers.Namespace(),
+		NATS:       p.servers.NATSURL(),
+		Metrics:    p.metrics.Addr(),
 	}
 }
 

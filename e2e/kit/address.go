@@ -4,11 +4,12 @@ import "sync"
 
 // addresses are the members of <data>/addresses.json.
 type addresses struct {
-	API       string `json:"api"`
-	Temporal  string `json:"temporal"`
-	Namespace string `json:"namespace"`
-	NATS      string `json:"nats"`
-	Metrics   string `json:"metrics"`
+	API        string `json:"api"`
+	Temporal   string `json:"temporal"`
+	TemporalUI string `json:"temporalUi"`
+	Namespace  string `json:"namespace"`
+	NATS       string `json:"nats"`
+	Metrics    string `json:"metrics"`
 }
 
 // threadSet has the threads on which tests start runs: each must have a workflow. It is safe for

@@ -91,7 +91,7 @@ func (p *Perdure) Start(t *testing.T) {
 // Command returns the command line of the process, with free ports.
 func (p *Perdure) Command() *exec.Cmd {
 	cmd := exec.Command(p.Program, "dev", "--addr", p.Addr, "--data", p.data,
-		"--agents", p.Agents, "--temporal-port", "0", "--nats-port", "0")
+		"--agents", p.Agents, "--temporal-port", "0", "--nats-port", "0", "--temporal-ui-port", "-1")
 	cmd.Args = append(cmd.Args, p.Flags...)
 	cmd.SysProcAttr = p.User
 	cmd.Env = append(os.Environ(), "PERDURE_STRICT=true")

@@ -36,6 +36,10 @@ type Settings struct {
 	Auth string `json:"auth"`
 	// Version is the version of the API.
 	Version string `json:"version"`
+	// WorkflowURL is the template of URLs in Temporal's UI, with {workflowId}, and TraceURL that of
+	// traces, with {traceId}, {runId} and {threadId}. "" = there are no links.
+	WorkflowURL string `json:"workflowUrl,omitempty"`
+	TraceURL    string `json:"traceUrl,omitempty"`
 }
 
 // Console serves the files of the console. It is safe for concurrent use.

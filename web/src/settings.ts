@@ -4,6 +4,10 @@ export interface Settings {
   auth: "none" | "token" | "session";
   /** The version of the API. */
   version: string;
+  /** The template of addresses in Temporal's UI, with {workflowId}. */
+  workflowUrl?: string;
+  /** The template of addresses of traces, with {traceId}, {runId} and {threadId}. */
+  traceUrl?: string;
 }
 
 /** The settings of this page. */

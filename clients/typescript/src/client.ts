@@ -304,6 +304,13 @@ export class PerdureClient {
     return this.request({ url, accept: "text/plain" }, options);
   }
 
+  // System
+
+  /** Returns workers, task queues, the log, and the results of the readiness checks. For administrators of the platform. */
+  system(options: CommandOptions = {}): Promise<schemas.System> {
+    return this.get(`${this.baseUrl}/v1/system`, options);
+  }
+
   // Schedules
 
   /** Lists the schedules, without their inputs and firings. */

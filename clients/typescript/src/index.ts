@@ -42,6 +42,7 @@ export type {
   ScheduleSpec,
   Share,
   Superseded,
+  System,
   Thread,
   ThreadEntry,
   Vote,

@@ -29,6 +29,8 @@ export type BatchResult = Schemas["BatchResult"];
 export type Agent = Schemas["Agent"];
 /** A published revision of an agent. */
 export type Revision = Schemas["Revision"];
+/** The state of workers, task queues, the log and servers. */
+export type System = Schemas["System"];
 /** An entry of the audit log. */
 export type AuditEntry = Schemas["AuditEntry"];
 /** A schedule as it is created or replaced. */

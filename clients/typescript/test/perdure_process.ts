@@ -36,7 +36,7 @@ export interface Perdure {
 /** Starts Perdure on free ports with a new data directory and the agents of a directory of this repository. */
 export async function start(agents = "agents"): Promise<Perdure> {
   const data = await mkdtemp(join(tmpdir(), "perdure-client-"));
-  const flags = ["dev", "--addr", "127.0.0.1:0", "--temporal-port", "0", "--nats-port", "0", "--data", data, "--agents", join(root, agents)];
+  const flags = ["dev", "--addr", "127.0.0.1:0", "--temporal-port", "0", "--nats-port", "0", "--temporal-ui-port", "-1", "--data", data, "--agents", join(root, agents)];
   const child = spawn(program, flags, { stdio: ["ignore", "pipe", "pipe"] });
   const exited = new Promise<void>((resolve) => child.once("close", () => resolve()));
   let said = "";

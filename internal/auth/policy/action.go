@@ -26,6 +26,9 @@ const (
 	// ReadAudit is on a Tenant or the Platform.
 	ReadAudit Action = "readAudit"
 
+	// ReadSystem is on the Platform: it allows to read the state of the processes and servers.
+	ReadSystem Action = "readSystem"
+
 	// ReadThread allows to read a Thread, its events, its state and its audit.
 	ReadThread Action = "readThread"
 	// RunThread allows to send input and results of client tools to a Thread, to steer it, and to

@@ -17,6 +17,7 @@ type Room struct {
 	table *Table
 	name  Name
 	most  Limit // the places that one tenant can get
+	size  int   // the places of all tenants
 
 	mu    sync.Mutex
 	free  int
@@ -27,7 +28,14 @@ type Room struct {
 // quota with a name allows; "" = the places have no quota. A subject may have SubjectPercent of
 // what its tenant can get.
 func NewRoom(places int, table *Table, name Name) *Room {
-	return &Room{table: table, name: name, most: Limit(places - places/(reserve+1)), free: places, taken: map[holder]int{}}
+	return &Room{table: table, name: name, most: Limit(places - places/(reserve+1)), size: places, free: places, taken: map[holder]int{}}
+}
+
+// TakenByAll returns how many places all tenants have.
+func (r *Room) TakenByAll() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.size - r.free
 }
 
 // Enter takes a place for a caller. It does not wait. After nil, the caller of Enter must call

@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/api/approvalroutes"
+	"github.com/perdure/perdure/api/systemroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/internal/audit"
@@ -74,9 +75,11 @@ type Config struct {
 	// [links.Open] and [approvalroutes.Inbox].
 	LinkKey   []byte
 	PublicURL string
-	// PageAuth is how the console authenticates (config.Auth.PageAuth). "" = there is no console.
-	PageAuth string
-	Logger   *slog.Logger
+	// Console serves the console.
+	Console bool
+	// Environment describes the process and its servers.
+	Environment systemroutes.Environment
+	Logger      *slog.Logger
 }
 
 // Node is a running API node. Start makes it and starts its goroutines; Stop ends them.
@@ -147,8 +150,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	var pages *console.Console
-	if cfg.PageAuth != "" {
-		if pages, err = console.New(console.Settings{Auth: cfg.PageAuth, Version: version.Read().Version}); err != nil {
+	if cfg.Console {
+		if pages, err = console.New(settings(cfg)); err != nil {
 			n.stopWatches()
 			return nil, err
 		}
@@ -173,9 +176,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Quotas:     cfg.Quotas,
 		LogBytes:   logBytes.Count,
 		PublicKeys: n.board.PublicKeys,
-		Audit:      &n.audit.Audit,
-		Console:    pages,
-		Inbox:      approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads,
+		Workers:    n.workers, Environment: cfg.Environment,
+		Audit: &n.audit.Audit, Console: pages,
+		Inbox: approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads,
 	})
 	n.measured = n.server.MeasureQuotas()
 	n.remover = retention.Begin(retention.Config{
@@ -195,6 +198,31 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		}
 	}()
 	return n, nil
+}
+
+// workers returns the workers that announce themselves.
+func (n *Node) workers() []systemroutes.Worker {
+	workers := []systemroutes.Worker{}
+	for _, w := range n.board.Workers() {
+		workers = append(workers, systemroutes.Worker{
+			Name: w.Name, Version: w.Version, Deployment: w.Deployment, BuildID: w.BuildID,
+			Queues: w.Queues, Tools: w.Tools, Programs: w.Programs, SeenAt: w.SeenAt.UTC(),
+		})
+	}
+	return workers
+}
+
+// settings returns what the page of the console knows before its first request.
+func settings(cfg Config) console.Settings {
+	auth := console.AuthNone
+	switch {
+	case cfg.Sessions != nil:
+		auth = console.AuthSession
+	case cfg.Environment.NeedsToken:
+		auth = console.AuthToken
+	}
+	links := cfg.Environment.Links()
+	return console.Settings{Auth: auth, Version: version.Read().Version, WorkflowURL: links.Workflow, TraceURL: links.Trace}
 }
 
 // observeFiles records the contents of the files of the configuration in the audit log.

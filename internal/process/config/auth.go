@@ -90,6 +90,9 @@ func (a Auth) CheckAddr(addr string) error {
 	return nil
 }
 
+// NeedsToken reports whether requests need a token or a key.
+func (a Auth) NeedsToken() bool { return a.Mode == AuthOIDC || a.Mode == AuthAPIKey }
+
 // provesProxy reports whether a proxy of AuthHeader proves its identity by more than its address.
 func (a Auth) provesProxy() bool { return a.ProxySecrets != nil || a.ProxyCertificates }
 
@@ -108,7 +111,7 @@ func (a Auth) TrustedProxies() []netip.Prefix {
 // AllowedHosts returns Hosts. Without them, every host is allowed where requests need a token, and
 // the names of this machine otherwise.
 func (a Auth) AllowedHosts() auth.Hosts {
-	if a.Hosts == nil && (a.Mode == AuthOIDC || a.Mode == AuthAPIKey) {
+	if a.Hosts == nil && a.NeedsToken() {
 		return auth.Hosts{"*"}
 	}
 	return a.Hosts

@@ -66,6 +66,8 @@ func taskQueues(c *Config) pflag.Value     { return bind(&c.TaskQueues, queueLis
 func toolsOnly(c *Config) pflag.Value      { return bind(&c.ToolsOnly, truth) }
 func linkKey(c *Config) pflag.Value        { return bind(&c.LinkKey, secretKey) }
 func publicURL(c *Config) pflag.Value      { return bind(&c.PublicURL, baseURL) }
+func temporalUI(c *Config) pflag.Value     { return bind(&c.TemporalUI, baseURL) }
+func traceURL(c *Config) pflag.Value       { return bind(&c.TraceURL, urlTemplate) }
 func webhooks(c *Config) pflag.Value       { return bind(&c.Webhooks, text) }
 func prices(c *Config) pflag.Value         { return bind(&c.Prices, text) }
 func tenantTokens(c *Config) pflag.Value   { return bind(&c.TenantTokensPerDay, positiveCount) }

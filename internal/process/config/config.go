@@ -94,31 +94,11 @@ type APIOptions struct {
 	Strict bool
 	// Console serves the console.
 	Console bool
+	// TemporalUI is the base of URLs in Temporal's UI, without a slash at its end, and TraceURL the
+	// template of URLs of traces; "" = there are none.
+	TemporalUI, TraceURL string
 	// LinkKey signs links; empty = the key that all API nodes share in NATS.
 	LinkKey []byte
-}
-
-// How the console authenticates its requests (console.Settings).
-const (
-	pageNone    = "none"
-	pageToken   = "token"
-	pageSession = "session"
-)
-
-// PageAuth returns how the console authenticates its requests: not at all, if the API needs no
-// credentials or a proxy adds them, with a token that its user enters, or with a session. "" = there
-// is no console.
-func (o APIOptions) PageAuth() string {
-	switch {
-	case !o.Console:
-		return ""
-	case o.Auth.Mode == AuthNone || o.Auth.Mode == AuthHeader:
-		return pageNone
-	case o.Auth.Sessions.ClientID != "":
-		return pageSession
-	default:
-		return pageToken
-	}
 }
 
 // WorkerOptions are the options of a worker.

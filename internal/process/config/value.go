@@ -249,3 +249,12 @@ func baseURL(s string) (string, error) {
 	u.Host = strings.ToLower(u.Host) // origins of browsers have lower case letters; url.Parse has changed the scheme
 	return strings.TrimRight(u.String(), "/"), nil
 }
+
+// urlTemplate parses a URL in which names in braces are replaced later.
+func urlTemplate(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.ContainsAny(u.Host, "{}") {
+		return "", fmt.Errorf("%q is not an http or https URL, such as https://traces.example/trace/{traceId}", s)
+	}
+	return s, nil
+}

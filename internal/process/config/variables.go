@@ -153,6 +153,8 @@ var groups = []group{
 			Meaning: "File with the times to live of threads and of the audit log (YAML), read again when it changes, the same for all APIs. Not set: threads are kept for ever, the audit log for a year"},
 		{Name: "PERDURE_STRICT", For: apiDev, value: strict,
 			Meaning: "true: check every event. Before an event that AG-UI forbids, end the stream and log an error. For tests"},
+		{Name: "PERDURE_TEMPORAL_UI_URL", For: apiDev, value: temporalUI,
+			Meaning: "Base URL of Temporal's UI, such as https://temporal.example, for links to workflows. Every caller can read it. Not set: no links; perdure dev has the URL of its own UI"},
 		{Name: "PERDURE_TLS_CERT_FILE", For: apiOnly, value: tlsCert,
 			Meaning: "File with the certificate of the API and its intermediate authorities, PEM. The API follows its changes. Not set: plain HTTP"},
 		{Name: "PERDURE_TLS_CLIENT_CA_FILE", For: apiOnly, value: tlsClientCA,
@@ -161,6 +163,8 @@ var groups = []group{
 			Meaning: "Names of which a client's certificate must have one, separated by commas: DNS names, or URIs such as spiffe://example/proxy. Not set: every certificate of the authorities"},
 		{Name: "PERDURE_TLS_KEY_FILE", For: apiOnly, value: tlsKey,
 			Meaning: "File with the private key of PERDURE_TLS_CERT_FILE, PEM"},
+		{Name: "PERDURE_TRACE_URL", For: apiDev, value: traceURL,
+			Meaning: "URL of a trace in your trace store, such as https://traces.example/trace/{traceId}, for links. {traceId}, {runId} and {threadId} are replaced. Every caller can read it. Not set: no links"},
 	}},
 	{"Encryption", []Variable{
 		{Name: EncryptionKeysName, For: withDev, value: passThrough(encryptionKeys), secret: true,

@@ -201,7 +201,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		a.Presence = n.presence
 	}
 	offers := func() []announce.Offer { return cfg.Queues.offers(cfg.Tools) }
-	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, aloneName), offers, cfg.programs(), cfg.Signer); err != nil {
+	if n.tools, err = announce.Start(ctx, l, cfg.description(), offers, cfg.programs(), cfg.Signer); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
 	for _, w := range newWorkers(cfg, a) {
@@ -268,6 +268,13 @@ func options(cfg Config) worker.Options {
 		}
 	}
 	return o
+}
+
+// description describes this worker, for its announcement.
+func (cfg *Config) description() announce.Worker {
+	return announce.Worker{
+		Name: cmp.Or(cfg.Identity, aloneName), Version: version.Read().Version, Deployment: cfg.Deployment, BuildID: cfg.BuildID, Queues: cfg.Queues.All(),
+	}
 }
 
 // programs returns the names of the programs that this worker executes, for its announcement.

@@ -66,7 +66,7 @@ func startOffering(t *testing.T, l *stream.Log, worker string, offers ...Offer) 
 // startSigning announces a worker with tools, which signs assertions.
 func startSigning(t *testing.T, l *stream.Log, worker string, signer *assertion.Signer, offers ...Offer) *Announcement {
 	t.Helper()
-	a, err := Start(t.Context(), l, worker, func() []Offer { return offers }, []string{"order", "invoice"}, signer)
+	a, err := Start(t.Context(), l, Worker{Name: worker, Version: "v1", Queues: []string{"perdure"}}, func() []Offer { return offers }, []string{"order", "invoice"}, signer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,5 +221,33 @@ func TestToolsOfOtherWorkers(t *testing.T) {
 		if err := a.Stop(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestWorkersAreListed: the board lists the workers with their tools, without those that have
+// stopped or whose announcement has expired.
+func TestWorkersAreListed(t *testing.T) {
+	t.Parallel()
+	l := streamtest.Open(t)
+	one, two := start(t, l, "one", "refund", "charge"), start(t, l, "two")
+	b, err := Watch(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Stop()
+	workers := b.Workers()
+	if len(workers) != 2 || workers[0].Name != "one" || workers[0].Version != "v1" || !slices.Equal(workers[0].Tools, []string{"charge", "refund"}) ||
+		!slices.Equal(workers[0].Queues, []string{"perdure"}) || time.Since(workers[0].SeenAt) > time.Minute || workers[1].Name != "two" {
+		t.Errorf("workers = %+v, want one with its tools, and two", workers)
+	}
+	if err := one.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, b, "charge", "refund")
+	if workers := b.Workers(); len(workers) != 1 || workers[0].Name != "two" {
+		t.Errorf("after one has stopped: workers = %+v, want two", workers)
+	}
+	if err := two.Stop(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -139,14 +140,39 @@ func (b *Board) Known() agents.Names {
 	return names
 }
 
+// Present is a worker whose announcement has not expired.
+type Present struct {
+	Worker
+	Tools    []string // sorted
+	Programs []string // sorted
+	// SeenAt is when this process received the last announcement. A live worker sends one every 10 s.
+	SeenAt time.Time
+}
+
+// Workers returns the workers that announce themselves, sorted by name. A worker that has stopped is
+// missing at once, and one that has died after 30 s.
+func (b *Board) Workers() []Present {
+	workers := []Present{}
+	for _, n := range b.current() {
+		present := Present{Worker: n.Worker, Tools: []string{}, Programs: n.Programs, SeenAt: n.receivedAt}
+		for _, t := range n.Tools {
+			present.Tools = append(present.Tools, t.Name)
+		}
+		slices.Sort(present.Tools)
+		workers = append(workers, present)
+	}
+	slices.SortFunc(workers, func(a, b Present) int { return strings.Compare(a.Name, b.Name) })
+	return workers
+}
+
 // current returns the announcements that have not expired.
-func (b *Board) current() []announcedNames {
+func (b *Board) current() []announcement {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var all []announcedNames
+	var all []announcement
 	for _, n := range b.workers {
 		if b.now().Sub(n.receivedAt) < announcementTTL {
-			all = append(all, n.announcedNames)
+			all = append(all, n)
 		}
 	}
 	return all

@@ -22,8 +22,22 @@ const (
 	schemaBucket = "tool_schemas"
 )
 
+// Worker describes a worker process.
+type Worker struct {
+	// Name is unique to the process.
+	Name string `json:"name"`
+	// Version is that of Perdure in the process (version.Info).
+	Version string `json:"version"`
+	// Deployment and BuildID are the version in Temporal; "" = the worker is not versioned.
+	Deployment string `json:"deployment,omitempty"`
+	BuildID    string `json:"buildId,omitempty"`
+	// Queues are the task queues that the worker serves.
+	Queues []string `json:"queues"`
+}
+
 // announcedNames are what one worker announces: the value of its key in the bucket.
 type announcedNames struct {
+	Worker   Worker   `json:"worker"`
 	Tools    []Tool   `json:"tools"`
 	Programs []string `json:"programs,omitempty"` // agents that are Go workflow functions
 

@@ -22,6 +22,7 @@ type Announcement struct {
 	kv      jetstream.KeyValue
 	schemas schemaStore
 	key     string
+	worker  Worker
 	// offers lists the tools of the worker now. programs are its programs, sorted. signer signs its
 	// assertions; nil = it makes none.
 	offers   func() []Offer
@@ -39,7 +40,7 @@ type Announcement struct {
 // returns after the first announcement was written. offers lists the tools; Start calls it every
 // second from a goroutine, because the tools of MCP servers change. It also refreshes the keys of
 // signer, and announces the public ones; nil = the worker makes no assertions.
-func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Offer, programs []string, signer *assertion.Signer) (*Announcement, error) {
+func Start(ctx context.Context, l *stream.Log, worker Worker, offers func() []Offer, programs []string, signer *assertion.Signer) (*Announcement, error) {
 	kv, err := open(ctx, l)
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Of
 	}
 	a := &Announcement{
 		kv: kv, schemas: schemaStore{kv: schemas, stored: map[string]bool{}},
-		key: strings.TrimPrefix(stream.Token(worker), "~"), offers: offers, programs: slices.Sorted(slices.Values(programs)),
+		key: strings.TrimPrefix(stream.Token(worker.Name), "~"), worker: worker, offers: offers, programs: slices.Sorted(slices.Values(programs)),
 		signer: signer,
 	}
 	if err := a.announce(ctx); err != nil {
@@ -65,7 +66,7 @@ func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Of
 // announce writes the names of the worker if they have changed, or if the last announcement is due
 // for renewal. It stores the schemas before, so that a reader of the announcement finds them.
 func (a *Announcement) announce(ctx context.Context) error {
-	announced := announcedNames{Tools: []Tool{}, Programs: a.programs, Keys: a.signer.Refresh(ctx)}
+	announced := announcedNames{Worker: a.worker, Tools: []Tool{}, Programs: a.programs, Keys: a.signer.Refresh(ctx)}
 	for _, o := range a.offers() {
 		t, err := a.schemas.describe(ctx, o)
 		if err != nil {
