@@ -179,7 +179,7 @@ func (f *Fold) addEvents(ctx context.Context, rec *stream.Record) error {
 		}
 	}
 	a := u.attempt
-	if a.bytes += rec.Size(); a.bytes > maxKept {
+	if a.bytes += rec.Size(); a.bytes > maxKept && u.kind != unitOther { // all steps of an advance count
 		a.isCut = true
 		return nil
 	}

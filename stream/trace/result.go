@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -86,4 +87,17 @@ func clip(text string, limit int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:limit], "")
+}
+
+// eventsOf returns the events of records. Large last events of an attempt precede its done record.
+func eventsOf(ctx context.Context, records []*stream.Record) ([][]byte, error) {
+	var all [][]byte
+	for _, rec := range records {
+		events, err := rec.Events(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, events...)
+	}
+	return all, nil
 }

@@ -50,8 +50,10 @@ func (f *Fold) addDone(ctx context.Context, rec *stream.Record) error {
 	if err := rec.Result(ctx, &result); err != nil {
 		return err
 	}
+	var earlier []*stream.Record
 	if u.attempt != nil {
 		at := milliseconds(rec.Time)
+		earlier = u.attempt.records
 		u.attempt.EndedAt, u.attempt.Status, u.attempt.records = &at, StatusFinished, nil
 	}
 	if u.node != nil {
@@ -60,7 +62,7 @@ func (f *Fold) addDone(ctx context.Context, rec *stream.Record) error {
 	}
 	var events [][]byte
 	if u.kind != unitModel && u.kind != unitSummary { // those of model calls may be many, and none is needed
-		if events, err = rec.Events(ctx); err != nil {
+		if events, err = eventsOf(ctx, append(earlier, rec)); err != nil {
 			return err
 		}
 	}
