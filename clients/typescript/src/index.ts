@@ -41,9 +41,12 @@ export type {
   Schedule,
   ScheduleSpec,
   Share,
+  Span,
   Superseded,
   Thread,
   ThreadEntry,
+  Trace,
+  TraceEvent,
   Vote,
 } from "./schemas.js";
 export type { WebSocketFactory } from "./socket_pool.js";
