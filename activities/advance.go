@@ -68,7 +68,7 @@ func (a *Activities) advance(ctx context.Context, in runs.AdvanceInput) (runs.Ad
 	for {
 		adv := &advancer{activities: a, in: in, place: place, definition: d, next: runs.AdvanceResult{CallEnded: in.AfterCall, Usage: usage}}
 		if err := adv.findAction(ctx); err != nil {
-			return runs.AdvanceResult{}, a.reportLacking(ctx, attempt, err)
+			return runs.AdvanceResult{}, a.reportFailure(ctx, attempt, err)
 		}
 		next, err := adv.finish(ctx, attempt)
 		if !errors.Is(err, stream.ErrStale) {

@@ -61,6 +61,11 @@ func activityError(ctx context.Context, err error) error {
 	if ownFault(ctx, err) {
 		isLast = countFailure(ctx)
 	}
+	return historyError(ctx, err, isLast)
+}
+
+// historyError is activityError without the count: isLast tells that the step may not fail again.
+func historyError(ctx context.Context, err error, isLast bool) error {
 	var (
 		modelFailure *llm.Error
 		lacking      *lackingError

@@ -77,7 +77,7 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	case err != nil && isCancelled(work, err):
 		narrator.Answer.Outcome = runs.OutcomeCancelled
 	case err != nil:
-		return runs.ModelAnswer{}, a.reportModelFailure(ctx, attempt, a.reportLacking(ctx, attempt, err))
+		return runs.ModelAnswer{}, a.reportModelFailure(ctx, attempt, a.reportFailure(ctx, attempt, err))
 	}
 	// Earlier attempts and summaries were billed as well. The workflow learns of them by this
 	// answer only.

@@ -129,7 +129,7 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 		result, outcome, err = tools.Failed(tooManyQuestions), runs.OutcomeError, nil
 	}
 	if err != nil {
-		return runs.ToolAnswer{}, a.reportLacking(ctx, attempt, err)
+		return runs.ToolAnswer{}, a.reportFailure(ctx, attempt, err)
 	}
 	end := toolEnd{result: result, answer: runs.ToolAnswer{Outcome: outcome, Opened: opened, HandedOver: handedOver}, hasMessage: sentWithInput}
 	if result.IsError {

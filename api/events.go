@@ -39,6 +39,9 @@ func (s *Server) runEvents(c *gin.Context) error {
 	if o.Join, err = request.Flag(c, "join", false); err != nil {
 		return err
 	}
+	if o.Timestamps, err = request.Flag(c, "timestamps", false); err != nil {
+		return err
+	}
 	if o.Join && c.Query("after") != "" {
 		return problem.InvalidParameter("join", "join must not be combined with after")
 	}
@@ -76,6 +79,9 @@ func (s *Server) threadEvents(c *gin.Context) error {
 		return err
 	}
 	if o.IncludeLater, err = request.Flag(c, "follow", true); err != nil {
+		return err
+	}
+	if o.Timestamps, err = request.Flag(c, "timestamps", false); err != nil {
 		return err
 	}
 	if err := problem.InParameter("waitFor", s.finder.AwaitEffect(c.Request.Context(), thread, c.Query("waitFor"))); err != nil {

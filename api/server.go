@@ -403,6 +403,7 @@ func (s *Server) routes() *gin.Engine {
 	v1.POST("/agents/:agent/runs", s.Handle(s.startRun))
 	v1.GET("/threads/:thread/events", s.Handle(s.threadEvents))
 	v1.GET("/threads/:thread/runs/:run/events", s.Handle(s.runEvents))
+	v1.GET("/threads/:thread/runs/:run/trace", s.Handle(s.runTrace))
 	v1.POST(strings.TrimPrefix(streamsPath, "/v1"), s.Handle(s.severalStreams))
 	v1.POST("/threads/:thread/runs/:run/cancel", s.Handle(s.cancelRun))
 	v1.POST("/threads/:thread/messages", s.Handle(s.steerThread))

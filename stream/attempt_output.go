@@ -14,7 +14,7 @@ import (
 type AttemptOutput struct {
 	Step   string
 	Writer string
-	// Note is the attempt's newest note; nil = it set none.
+	// Note is the attempt's newest note, without the record of ReportFailure; nil = it set none.
 	Note json.RawMessage
 	// Text is the concatenated text, reasoning, tool names and arguments of the attempt's events:
 	// the part of the answer that reached the log, for an estimate of its tokens.
@@ -62,9 +62,12 @@ func (o *AttemptOutput) add(ctx context.Context, rec *Record, text *strings.Buil
 	case rec.Kind == KindDone:
 		o.Done = rec
 	case rec.Kind == KindEvents && rec.HasResult():
-		o.Note = nil
-		if err := rec.Result(ctx, &o.Note); err != nil {
+		_, note, err := rec.AttemptNote(ctx)
+		if err != nil {
 			return err
+		}
+		if note != nil {
+			o.Note = note
 		}
 	}
 	events, err := rec.Events(ctx)

@@ -52,6 +52,7 @@ var layers = []layer{
 	{"internal/auth/callers", []string{"internal/auth/...", "internal/process/config", "internal/process/filewatch", "stream"}},
 	{"stream", []string{"agui", "internal/auth", "github.com/nats-io/nats.go/..."}},
 	{"stream/snapshot", []string{"agui", "stream", "internal/auth", "github.com/nats-io/nats.go/...", "github.com/hashicorp/golang-lru/v2"}},
+	{"stream/trace", []string{"agents", "agui", "runs", "stream", "stream/snapshot"}},
 	{"stream/view", []string{"agui", "stream", "stream/snapshot"}},
 
 	{"internal/audit", []string{"internal/auth"}},

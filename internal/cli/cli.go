@@ -22,7 +22,7 @@ const defaultURL = "http://127.0.0.1:8080"
 func Commands(environ []string) []*cobra.Command {
 	e := &environment{variables: environ}
 	list := []*cobra.Command{
-		e.runCommand(), e.tailCommand(), e.threadsCommand(), e.auditCommand(), e.holdCommand(), e.approvalsCommand(), e.approveCommand(), e.rejectCommand(), e.answerCommand(),
+		e.runCommand(), e.tailCommand(), e.traceCommand(), e.threadsCommand(), e.auditCommand(), e.holdCommand(), e.approvalsCommand(), e.approveCommand(), e.rejectCommand(), e.answerCommand(),
 		e.cancelCommand(), e.steerCommand(), e.pauseCommand(), e.resumeCommand(), e.agentsCommand(), e.schedulesCommand(), e.quotasCommand(), e.systemCommand(), e.subjectsCommand(),
 	}
 	for _, cmd := range list {

@@ -32,6 +32,8 @@ type View struct {
 	stopPast       func()                               // releases nextPastRecord; set with it
 	skipPast       bool                                 // there is no past; see SkipPast
 	admit          func(ctx context.Context) error      // see Admit; nil = every reader
+	timestamps     bool                                 // events get the times of their records
+	last           time.Time                            // of the last record that was projected
 }
 
 // projector is the projection of a run (Projection) or of a thread (threadProjection).
@@ -64,13 +66,15 @@ type Options struct {
 	Join bool
 	// Generation is the protocol generation; "" = that of the run's input. A cursor has its own.
 	Generation stream.Generation
+	// Timestamps sets the member timestamp of each event to the time of its record.
+	Timestamps bool
 }
 
 // Run attaches a reader to a run, which need not have begun. The view misses no record that is
 // written after Run returns. Run does not read the log, so an invalid cursor is reported by Next.
 // The caller closes the view.
 func (v Viewer) Run(run stream.Run, o Options) *View {
-	view := &View{tail: v.Follower.Tail(run), reader: readerOf(o.Generation, o.After)}
+	view := &View{tail: v.Follower.Tail(run), reader: readerOf(o.Generation, o.After), timestamps: o.Timestamps}
 	view.reader.joining = o.Join && o.After == nil
 	view.findStart = func(ctx context.Context) (start, error) {
 		if !view.reader.joining {
@@ -92,6 +96,8 @@ type ThreadOptions struct {
 	// Generation is the protocol generation; "" = that of the first shown run's input. A cursor has
 	// its own.
 	Generation stream.Generation
+	// Timestamps are those of Options.
+	Timestamps bool
 	// IncludeLater continues with later runs. Without it the view ends after the active run, or at
 	// once if there is none.
 	IncludeLater bool
@@ -101,7 +107,7 @@ type ThreadOptions struct {
 // conversation and the state with which a run begins follow its RUN_STARTED. The view misses no
 // record that is written after Thread returns. The caller closes the view.
 func (v Viewer) Thread(thread stream.Thread, o ThreadOptions) *View {
-	view := &View{tail: v.Follower.ThreadTail(thread), reader: readerOf(o.Generation, o.After)}
+	view := &View{tail: v.Follower.ThreadTail(thread), reader: readerOf(o.Generation, o.After), timestamps: o.Timestamps}
 	if o.After == nil {
 		view.reader.joining, view.reader.spectator = true, true
 	}
@@ -224,11 +230,19 @@ func (v *View) projectPast(ctx context.Context) ([]Frame, error) {
 	case err != nil:
 		return nil, err
 	case ok:
-		return v.projection.Add(ctx, rec)
+		return v.project(ctx, rec)
 	}
 	v.stopPast()
 	v.nextPastRecord, v.stopPast = nil, nil // the view may live for hours; free the records of the past
-	return v.projection.prelude(ctx)
+	frames, err := v.projection.prelude(ctx)
+	return v.stamp(frames, v.last), err
+}
+
+// project projects one record.
+func (v *View) project(ctx context.Context, rec *stream.Record) ([]Frame, error) {
+	frames, err := v.projection.Add(ctx, rec)
+	v.last = rec.Time
+	return v.stamp(frames, rec.Time), err
 }
 
 // add projects live records, up to the one that ends what is shown. A reader that joined before its
@@ -236,7 +250,7 @@ func (v *View) projectPast(ctx context.Context) ([]Frame, error) {
 func (v *View) add(ctx context.Context, records ...*stream.Record) ([]Frame, error) {
 	var frames []Frame
 	for _, rec := range records {
-		added, err := v.projection.Add(ctx, rec)
+		added, err := v.project(ctx, rec)
 		if err != nil {
 			return nil, err
 		}
@@ -247,7 +261,7 @@ func (v *View) add(ctx context.Context, records ...*stream.Record) ([]Frame, err
 	}
 	// Live records may reach a joining reader whose run had not begun at the end of the past.
 	added, err := v.projection.prelude(ctx)
-	return append(frames, added...), err
+	return append(frames, v.stamp(added, v.last)...), err
 }
 
 // begin makes the projection and opens the past, which projectPast reads record by record.

@@ -11,6 +11,7 @@ import type { AnswerOf, operations, QueryOf } from "./schemas.js";
 import type { Frame } from "./sse_frames.js";
 import { openRun, threadSource } from "./streams.js";
 import { type ThreadCommand, ThreadCommands } from "./thread_commands.js";
+import { traceEvents } from "./trace_stream.js";
 import { changeListener, type Transport } from "./transport.js";
 
 /** Options of a PerdureClient. */
@@ -177,11 +178,25 @@ export class PerdureClient {
   }
 
   /** Lists the events of a run or a thread that the server has, without waiting for later ones. */
-  loggedEvents(threadId: string, query: { runId?: string; limit?: number; after?: string } = {}, options: CommandOptions = {}): Listing<StreamEvent> {
+  loggedEvents(threadId: string, query: { runId?: string; limit?: number; after?: string; timestamps?: boolean } = {}, options: CommandOptions = {}): Listing<StreamEvent> {
     const { runId, after: start, ...rest } = query;
     const url = runId === undefined ? threadURL(this.baseUrl, threadId) : runURL(this.baseUrl, threadId, runId);
     const page = (after: string | undefined) => this.get<Page<StreamEvent>>(withQuery(`${url}/events`, { ...rest, after }), options);
     return new Listing(page, start);
+  }
+
+  /** Returns the trace of a run as of now: its spans with all attempts. */
+  trace(threadId: string, runId: string, query: Filter<"runTrace"> = {}, options: CommandOptions = {}): Promise<schemas.Trace> {
+    return this.get(withQuery(`${runURL(this.baseUrl, threadId, runId)}/trace`, query), options);
+  }
+
+  /**
+   * Yields the trace of a run, and then the spans that begin or change, until the run ends. It reconnects, and then yields
+   * the whole trace again.
+   */
+  traceEvents(threadId: string, runId: string, { signal }: CommandOptions = {}): AsyncGenerator<schemas.TraceEvent, void, undefined> {
+    const { headers = {} } = this.config;
+    return traceEvents(this.transport, `${runURL(this.baseUrl, threadId, runId)}/trace`, headers, signal ?? new AbortController().signal);
   }
 
   /** Adds a user message to the active run. Without an active run it rejects with the code `not_active`. */

@@ -41,10 +41,13 @@ export type {
   Schedule,
   ScheduleSpec,
   Share,
+  Span,
   Superseded,
   System,
   Thread,
   ThreadEntry,
+  Trace,
+  TraceEvent,
   Vote,
 } from "./schemas.js";
 export type { WebSocketFactory } from "./socket_pool.js";

@@ -13,6 +13,12 @@ export type Thread = Schemas["Thread"];
 export type Share = Schemas["Share"];
 /** A run of a thread. */
 export type Run = Schemas["Run"];
+/** A run with its spans, in the order in which they began. */
+export type Trace = Schemas["Trace"];
+/** A part of a run, such as a model call. */
+export type Span = Schemas["Span"];
+/** The first event of the stream of a trace has the trace, later ones have spans that replace those with the same IDs. */
+export type TraceEvent = Schemas["TraceEvent"];
 /** The messages that an input removed from the conversation. */
 export type Superseded = Schemas["Superseded"];
 /** An approval or a question, open or decided. */

@@ -43,6 +43,18 @@ for (const [transport, options] of Object.entries(allTransports)) {
       await assert.rejects(client.events("no such thread", { runId: "r" }).next(), { code: "unknown_run" });
     });
 
+    test("returns the trace of a run, and yields it until the run ends", async () => {
+      const { runId } = await run("stepwise", "traced", "Go!");
+      const trace = await client.trace("traced", runId);
+      const [root, ...parts] = trace.spans;
+      assert.deepEqual([trace.status, root!.kind, root!.name], ["finished", "run", "stepwise"]);
+      assert.ok(parts.some(({ kind, status }) => kind === "model" && status === "finished"));
+      assert.deepEqual(await all(client.traceEvents("traced", runId)), [{ type: "trace", trace }, { type: "end" }]);
+      await assert.rejects(client.traceEvents("traced", "no such run").next(), { code: "unknown_run" });
+      const timed = await client.loggedEvents("traced", { runId, timestamps: true });
+      assert.ok(timed.items.every(({ event }) => typeof event.timestamp === "number"));
+    });
+
     test("lists, reads, forks and deletes threads", async () => {
       const { runId } = await run("stepwise", "parent", "Go!");
       await run("stepwise", "parent", "Go again!");

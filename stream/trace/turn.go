@@ -1,0 +1,108 @@
+package trace
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+)
+
+// beginTurn begins the turn of a model call, and ends the turn before.
+func (f *Fold) beginTurn(a *agent, rec *stream.Record) {
+	id := path.Dir(rec.Step)
+	if a.turn.isOpen() && a.turnID == id {
+		return
+	}
+	f.closeTurn(a, rec.Time)
+	a.turn = f.begin(rec, rec.Time, a.container(), KindTurn, "turn "+path.Base(id))
+	a.turnID, a.model, a.calls = id, nil, nil
+}
+
+// closeTurn ends the turn of an agent with the last of its calls.
+func (f *Fold) closeTurn(a *agent, at time.Time) {
+	if !a.turn.isOpen() {
+		return
+	}
+	if !a.turn.lastEnd.IsZero() {
+		at = a.turn.lastEnd
+	}
+	status := StatusFinished
+	if a.model != nil && a.model.span.Status != StatusRunning {
+		status = a.model.span.Status
+	}
+	f.end(a.turn, at, status)
+}
+
+// endModel ends a model call.
+func (f *Fold) endModel(rec *stream.Record, u *unit, result *doneResult) error {
+	var answer struct {
+		Outcome    runs.Outcome        `json:"outcome"`
+		MessageID  string              `json:"messageId"`
+		Usage      runs.Usage          `json:"usage"`
+		OtherUsage []runs.Usage        `json:"otherUsage"`
+		Exceeded   *runs.ExceededLimit `json:"exceeded"`
+	}
+	if err := json.Unmarshal(result.Answer, &answer); err != nil {
+		return fmt.Errorf("trace: answer of record %d: %w", rec.Seq, err)
+	}
+	u.node.span.MessageID = answer.MessageID
+	if answer.Usage != (runs.Usage{}) {
+		u.node.addUsage(answer.Usage)
+		if u.attempt != nil {
+			u.attempt.Usage = u.node.span.Usage
+		}
+	}
+	f.usage = runs.Sum(f.usage, []runs.Usage{answer.Usage}, answer.OtherUsage)
+	f.addCalls(f.agentOn(rec.Lane), result)
+	switch {
+	case answer.Outcome == runs.OutcomeCancelled:
+		f.setCancelled(u)
+		f.end(u.node, rec.Time, StatusCancelled)
+	case answer.Exceeded != nil:
+		u.node.span.Error = newError(answer.Exceeded.Code, "the model was not called: approvers have to allow more first", "")
+		f.end(u.node, rec.Time, StatusFinished)
+	default:
+		f.end(u.node, rec.Time, StatusFinished)
+	}
+	return nil
+}
+
+// endSummary ends the model call that has made a summary.
+func (f *Fold) endSummary(rec *stream.Record, u *unit, result *doneResult) error {
+	var kept struct {
+		Usage runs.Usage `json:"usage"`
+	}
+	if err := json.Unmarshal(result.Kept, &kept); err != nil {
+		return fmt.Errorf("trace: summary of record %d: %w", rec.Seq, err)
+	}
+	if kept.Usage != (runs.Usage{}) { // the answer of the model call that needs it has it as well
+		u.node.addUsage(kept.Usage)
+	}
+	f.end(u.node, rec.Time, StatusFinished)
+	return nil
+}
+
+// setCancelled notes that the last attempt of a unit was cancelled.
+func (f *Fold) setCancelled(u *unit) {
+	if u.attempt != nil {
+		u.attempt.Status = StatusCancelled
+	}
+}
+
+// addCalls notes the tool calls of an agent's message.
+func (f *Fold) addCalls(a *agent, result *doneResult) {
+	for _, m := range result.Messages {
+		if m.Role != agui.RoleAssistant {
+			continue
+		}
+		a.calls = nil
+		for _, c := range m.ToolCalls {
+			a.calls = append(a.calls, c.ID)
+			f.callWith(c.ID, c.Function.Name).agent = a
+		}
+	}
+}
