@@ -347,6 +347,7 @@ func TestLists(t *testing.T) {
 	run(t, environ, "", "threads", "share", "t1").want(t, 0, "WHO   ACCESS\nann   owner\nbob   run\n", "")
 	run(t, environ, "", "threads", "share", "t1", "a=b=read", "role:finance=decide", "everyone=read").want(t, 0, "WHO            ACCESS\nann            owner\na=b            read\nrole:finance   decide\neveryone       read\n", "")
 	run(t, environ, "", "threads", "share", "t1", "--private").want(t, 0, "WHO   ACCESS\nann   owner\n", "")
+	run(t, environ, "", "threads", "share", "t1", "globex/gil=read").want(t, 0, "WHO          ACCESS\nann          owner\nglobex/gil   read\n", "The part before the slash is no tenant")
 	run(t, environ, "", "threads", "share", "t1", "bob").want(t, exitUsage, "", "is not a share such as bob=run")
 	run(t, environ, "", "threads", "delete", "t1", "--json").want(t, 0, "{}\n", "")
 	run(t, environ, "", "cancel", "t1").want(t, 0, "r 1 is being cancelled.\n", "")
