@@ -222,10 +222,14 @@ func (a *Activities) mayFire(ctx context.Context, schedule *schedules.Stored, ac
 	switch {
 	case err != nil:
 		return err
-	case access == nil:
-		return a.Policies.Check(actor, policy.CreateThread, policy.Tenant(thread.Tenant), policy.Context{})
-	case !schedule.Accepts(access, actor):
+	case access == nil && !schedule.MayBegin(actor), access != nil && !schedule.Accepts(access, actor):
 		return &policy.DeniedError{Action: policy.RunThread, Rule: policy.RuleNone}
+	case access == nil:
+		err := a.Policies.Check(actor, policy.CreateThread, policy.Tenant(thread.Tenant), policy.Context{})
+		if err != nil || schedule.ThreadID == "" {
+			return err
+		}
+		access = &stream.Access{Owner: &actor.Subject} // as when the schedule was written
 	}
 	return a.Policies.Check(actor, policy.RunThread, policy.Thread(thread.Tenant, access), policy.Context{})
 }

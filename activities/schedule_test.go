@@ -143,14 +143,17 @@ func TestFiringNeedsAccessToThread(t *testing.T) {
 		share         bool
 		ownerAtWrite  string // "" = the thread did not exist
 		want          string
+		deleted       bool
 	}{
-		"own":                           {"shared", "ann", false, "", ""},
-		"of bob":                        {"shared", "bob", false, "bob", "forbidden"},
-		"shared by bob before":          {"shared", "bob", true, "bob", ""},
-		"begun and shared by bob later": {"shared", "bob", true, "", "forbidden"},
-		"of carol, begun again and shared by bob": {"shared", "bob", true, "carol", "forbidden"},
-		"new thread, begun and shared by bob":     {"", "bob", true, "", "forbidden"},
-		"new thread, begun by ann":                {"", "ann", false, "", ""},
+		"own":                           {"shared", "ann", false, "", "", false},
+		"of bob":                        {"shared", "bob", false, "bob", "forbidden", false},
+		"shared by bob before":          {"shared", "bob", true, "bob", "", false},
+		"begun and shared by bob later": {"shared", "bob", true, "", "forbidden", false},
+		"of carol, begun again and shared by bob": {"shared", "bob", true, "carol", "forbidden", false},
+		"new thread, begun and shared by bob":     {"", "bob", true, "", "forbidden", false},
+		"new thread, begun by ann":                {"", "ann", false, "", "", false},
+		"of ann, deleted":                         {"shared", "ann", false, "ann", "", true},
+		"shared by bob before, deleted":           {"shared", "bob", true, "bob", "forbidden", true},
 	} {
 		f := setupSchedules(t, func(s *schedules.Stored) {
 			s.ThreadID = tt.thread
@@ -166,6 +169,11 @@ func TestFiringNeedsAccessToThread(t *testing.T) {
 		if tt.share {
 			f.endRun(f.openRun(first, stream.Opening{RunID: "r0"}), nil)
 			if _, err := f.log.Share(t.Context(), f.run.Thread, []stream.Share{{Subject: "ann", Access: stream.AccessRun}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if tt.deleted {
+			if err := f.log.Purge(t.Context(), f.run.Thread); err != nil {
 				t.Fatal(err)
 			}
 		}

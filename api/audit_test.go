@@ -113,7 +113,13 @@ ann thread.delete accepted 204 t`
 	if got := f.entries("?cursor=4&limit=1", admin); len(got) != 1 || got[0].Number != 5 {
 		t.Errorf("the page after entry 4 = %+v, want entry 5", got)
 	}
-	for _, query := range []string{"?cursor=x", "?since=yesterday", "?outcome=maybe", "?limit=0", "?platform=maybe", "?unknown=1"} {
+	if got := f.entries("?order=newest&cursor=7&limit=2", admin); len(got) != 2 || got[0].Number != 6 || got[1].Number != 5 {
+		t.Errorf("the newest two before entry 7 = %+v, want the entries 6 and 5", got)
+	}
+	if got := f.entries("?order=newest&cursor=2", admin); len(got) != 1 || got[0].Number != 1 {
+		t.Errorf("the page before entry 2 = %+v, want entry 1", got)
+	}
+	for _, query := range []string{"?cursor=x", "?order=up", "?order=newest&cursor=x", "?since=yesterday", "?outcome=maybe", "?limit=0", "?platform=maybe", "?unknown=1"} {
 		f.do(http.MethodGet, "/v1/audit"+query, "", admin...).mustStatus(t, query, http.StatusBadRequest)
 	}
 }

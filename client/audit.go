@@ -17,9 +17,11 @@ type AuditFilter struct {
 	Outcome      string // accepted, denied or unknown
 	Subject      string // of the actor
 	Thread       string
+	// Order tells which entries are first: oldest (the default) or newest.
+	Order string
 }
 
-// AuditPage is a page of entries, oldest first. It may have no items and a next page.
+// AuditPage is a page of entries, oldest first unless AuditFilter.Order is newest. It may have no items and a next page.
 type AuditPage struct {
 	// Items are the bytes of the entries: the SHA-256 of an item is Previous of the next entry.
 	Items      []json.RawMessage `json:"items"`
@@ -63,7 +65,7 @@ func (c *Client) AuditEntries(ctx context.Context, f AuditFilter, p Paging) (Doc
 	if f.Platform {
 		platform = "true"
 	}
-	q := p.query("platform", platform, "since", f.Since, "until", f.Until, "action", f.Action, "outcome", f.Outcome, "subject", f.Subject, "thread", f.Thread)
+	q := p.query("platform", platform, "since", f.Since, "until", f.Until, "action", f.Action, "outcome", f.Outcome, "subject", f.Subject, "thread", f.Thread, "order", f.Order)
 	return document[AuditPage](ctx, c, get("/v1/audit", q))
 }
 

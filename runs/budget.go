@@ -86,16 +86,21 @@ func (b *Budget) Overspent(l Limits) *pipeline.Failure {
 	return nil
 }
 
-// Remaining narrows the limits of a child to what the run has left. A child has no soft limits: it
-// asks nobody.
-func (b *Budget) Remaining(l, child Limits) Limits {
+// Remaining narrows the limits of a child to its share of what the run has left. running are the
+// limits of the running children, which may use all of them. n children, the one included, divide
+// the rest; at least 1. A child has no soft limits: it asks nobody.
+func (b *Budget) Remaining(l, child Limits, running []Limits, n int) Limits {
+	tokens, cost := l.Tokens-b.tokens(), l.Cost-b.cost()
+	for _, other := range running {
+		tokens, cost = tokens-other.Tokens, cost-other.Cost
+	}
 	child.Soft = nil
-	child.Tokens = max(1, min(child.Tokens, l.Tokens-b.tokens()))
+	child.Tokens = max(1, min(child.Tokens, tokens/int64(n)))
 	if l.Cost > 0 {
 		if child.Cost == 0 {
 			child.Cost = l.Cost
 		}
-		child.Cost = max(1, min(child.Cost, l.Cost-b.cost()))
+		child.Cost = max(1, min(child.Cost, cost/int64(n)))
 	}
 	return child
 }

@@ -109,20 +109,28 @@ func TestOverspentHardLimit(t *testing.T) {
 	}
 }
 
-// TestRemainingLimitsOfChild: a child has at most what its run has left, at least 1, and no soft
-// limits.
+// TestRemainingLimitsOfChild: a child has at most its share of what its run and the running children
+// leave, at least 1, and no soft limits.
 func TestRemainingLimitsOfChild(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ run, child, want runs.Limits }{
-		"the child's own":    {runs.Limits{Tokens: 100, Cost: 90}, runs.Limits{Tokens: 10, Cost: 5}, runs.Limits{Tokens: 10, Cost: 5}},
-		"what the run has":   {runs.Limits{Tokens: 100, Cost: 90}, runs.Limits{Tokens: 1000, Cost: 1000}, runs.Limits{Tokens: 60, Cost: 60}},
-		"a cost of the run":  {runs.Limits{Tokens: 100, Cost: 90}, runs.Limits{Tokens: 10}, runs.Limits{Tokens: 10, Cost: 60}},
-		"no cost of the run": {runs.Limits{Tokens: 100}, runs.Limits{Tokens: 10, Cost: 5}, runs.Limits{Tokens: 10, Cost: 5}},
-		"nothing is left":    {runs.Limits{Tokens: 40, Cost: 30}, runs.Limits{Tokens: 10, Cost: 5}, runs.Limits{Tokens: 1, Cost: 1}},
-		"soft limits":        {runs.Limits{Tokens: 100}, runs.Limits{Tokens: 10, Soft: &runs.SoftLimits{Tokens: 5}}, runs.Limits{Tokens: 10}},
+	running := []runs.Limits{{Tokens: 10, Cost: 20}, {Tokens: 20, Cost: 10}}
+	for name, c := range map[string]struct {
+		run, child, want runs.Limits
+		running          []runs.Limits
+		n                int
+	}{
+		"the child's own":       {run: runs.Limits{Tokens: 100, Cost: 90}, child: runs.Limits{Tokens: 10, Cost: 5}, want: runs.Limits{Tokens: 10, Cost: 5}, n: 1},
+		"what the run has":      {run: runs.Limits{Tokens: 100, Cost: 90}, child: runs.Limits{Tokens: 1000, Cost: 1000}, want: runs.Limits{Tokens: 60, Cost: 60}, n: 1},
+		"a cost of the run":     {run: runs.Limits{Tokens: 100, Cost: 90}, child: runs.Limits{Tokens: 10}, want: runs.Limits{Tokens: 10, Cost: 60}, n: 1},
+		"no cost of the run":    {run: runs.Limits{Tokens: 100}, child: runs.Limits{Tokens: 10, Cost: 5}, want: runs.Limits{Tokens: 10, Cost: 5}, n: 1},
+		"nothing is left":       {run: runs.Limits{Tokens: 40, Cost: 30}, child: runs.Limits{Tokens: 10, Cost: 5}, want: runs.Limits{Tokens: 1, Cost: 1}, n: 1},
+		"soft limits":           {run: runs.Limits{Tokens: 100}, child: runs.Limits{Tokens: 10, Soft: &runs.SoftLimits{Tokens: 5}}, want: runs.Limits{Tokens: 10}, n: 1},
+		"its share":             {run: runs.Limits{Tokens: 100, Cost: 90}, child: runs.Limits{Tokens: 1000, Cost: 1000}, want: runs.Limits{Tokens: 20, Cost: 20}, n: 3},
+		"beside running ones":   {run: runs.Limits{Tokens: 100, Cost: 90}, child: runs.Limits{Tokens: 1000, Cost: 1000}, running: running, want: runs.Limits{Tokens: 15, Cost: 15}, n: 2},
+		"running ones have all": {run: runs.Limits{Tokens: 60, Cost: 50}, child: runs.Limits{Tokens: 1000, Cost: 1000}, running: running, want: runs.Limits{Tokens: 1, Cost: 1}, n: 1},
 	} {
 		b := budgetWith(1, 40, 30)
-		if diff := cmp.Diff(c.want, b.Remaining(c.run, c.child)); diff != "" {
+		if diff := cmp.Diff(c.want, b.Remaining(c.run, c.child, c.running, c.n)); diff != "" {
 			t.Errorf("%s: limits of the child (-want +got):\n%s", name, diff)
 		}
 	}

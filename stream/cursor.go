@@ -222,9 +222,9 @@ func GenerationOf(protocolVersion string) Generation {
 	return Generation1
 }
 
-// Check asks the leader for the record of a cursor, and returns ErrGone if it was purged. It
-// returns nil for a position that the log has not reached.
-func (l *Log) Check(ctx context.Context, c Cursor) error {
+// Check asks the leader for the record of a cursor of a thread, and returns ErrGone if it was purged.
+// It returns nil for a position that the log has not reached.
+func (l *Log) Check(ctx context.Context, t Thread, c Cursor) error {
 	if c.Seq == 0 {
 		return nil
 	}
@@ -232,5 +232,6 @@ func (l *Log) Check(ctx context.Context, c Cursor) error {
 	if err != nil || rec != nil {
 		return err
 	}
-	return l.Missing(ctx, c.Seq)
+	_, err = l.Missing(ctx, t, c.Seq)
+	return err
 }

@@ -226,6 +226,11 @@ func (t *Tail) Has(r *Record) bool {
 	return r.thread == t.thread && (t.token == "" || r.run == t.token)
 }
 
+// Missing is Log.Missing for the thread that is read.
+func (t *Tail) Missing(ctx context.Context, seq uint64) (withdrawn bool, err error) {
+	return t.follower.log.missing(ctx, t.thread, seq)
+}
+
 // Close detaches the reader from its feed. It must be called exactly once.
 func (t *Tail) Close() {
 	t.idle.Stop()
@@ -350,6 +355,9 @@ func (t *Tail) catchUp(ctx context.Context, evicted uint64) (feedAnswer, error) 
 		return feedAnswer{}, err
 	}
 	answer := feedAnswer{position: t.position, retry: closedRetry}
+	if len(batch) == 0 {
+		answer.position = evicted
+	}
 	for _, r := range batch {
 		answer.position = r.Seq
 		if !r.Lane.IsProposal() && (t.token == "" || r.run == t.token) {

@@ -125,6 +125,20 @@ func (r Run) Identify(kind, place string) string {
 	return kind + "_" + tokenEncoding.EncodeToString(sum[:15])
 }
 
+// threadOf returns the subject of the thread (see ThreadSubject) of a subject below it, which may be a
+// filter.
+func threadOf(subject string) string {
+	end := 0
+	for range 3 { // the log, the tenant, the thread
+		next := strings.IndexByte(subject[end:], '.')
+		if next < 0 {
+			return subject
+		}
+		end += next + 1
+	}
+	return subject[:end-1]
+}
+
 // ThreadSubject returns the prefix of the subjects of a thread's records. Append ".>" to filter for
 // all of them.
 func (l *Log) ThreadSubject(t Thread) string {

@@ -161,15 +161,29 @@ func (l *Log) PurgeBlob(ctx context.Context, name string) error {
 	return nil
 }
 
-// Missing tells why the log has no record with a sequence. It returns ErrGone if the log has passed
-// it, because only a purge removes records, and nil if the log has not reached it.
-func (l *Log) Missing(ctx context.Context, seq uint64) error {
+// Missing tells why the log has no record of a thread with a sequence. The error is ErrGone if the
+// record was purged. withdrawn is true if it was a proposal that was withdrawn: the thread has lost
+// nothing that readers were shown. Both are zero if the log has not reached the sequence.
+func (l *Log) Missing(ctx context.Context, t Thread, seq uint64) (withdrawn bool, err error) {
+	return l.missing(ctx, l.ThreadSubject(t), seq)
+}
+
+// missing is Missing by the subject of the thread. A purge removes the first record of a thread, and
+// a withdrawal never does.
+func (l *Log) missing(ctx context.Context, thread string, seq uint64) (withdrawn bool, err error) {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
-		return asUnavailable(err)
+		return false, asUnavailable(err)
 	}
 	if seq > s.CachedInfo().State.LastSeq {
-		return nil
+		return false, nil
 	}
-	return ErrGone
+	first, err := l.First(ctx, thread+".>", 1)
+	if err != nil {
+		return false, err
+	}
+	if first == nil || first.Seq > seq {
+		return false, ErrGone
+	}
+	return true, nil
 }

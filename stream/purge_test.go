@@ -48,7 +48,7 @@ func TestPurgeRemovesThread(t *testing.T) {
 		if _, err := v.NextPast(ctx); !errors.Is(err, stream.ErrGone) {
 			t.Errorf("%s: view at an old cursor: got %v, want ErrGone", when, err)
 		}
-		if err := l.Check(ctx, cursor); !errors.Is(err, stream.ErrGone) {
+		if err := l.Check(ctx, thread, cursor); !errors.Is(err, stream.ErrGone) {
 			t.Errorf("%s: Check of an old cursor: got %v, want ErrGone", when, err)
 		}
 		if _, err := snapshots(l).AtCursor(ctx, thread, known.Seq); !errors.Is(err, stream.ErrGone) {
@@ -117,7 +117,7 @@ func TestFuturePositionsAreNotPurged(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	appendRun(t, l, 1, "u1", "a1")
-	if err := l.Check(ctx, l.CursorAt(1000)); err != nil {
+	if err := l.Check(ctx, thread, l.CursorAt(1000)); err != nil {
 		t.Error(err)
 	}
 	if _, err := snapshots(l).AtCursor(ctx, thread, 1000); !errors.Is(err, stream.ErrInvalidCursor) {

@@ -228,9 +228,10 @@ func (b *batch) add(r *Record) bool {
 	return true
 }
 
-// readBatch returns the next records under a subject with from ≤ sequence ≤ to, at least one and at
-// most a batch. As for Records, to must exist; the error is ErrGone if it was purged. No request is
-// in flight when readBatch returns, so a slow client of the reader costs the log nothing.
+// readBatch returns the next records under a subject with from ≤ sequence ≤ to, at most a batch. It
+// returns none only if the record to was withdrawn meanwhile and the range has no other. As for
+// Records, to must exist; the error is ErrGone if it was purged. No request is in flight when
+// readBatch returns, so a slow client of the reader costs the log nothing.
 func (l *Log) readBatch(ctx context.Context, subject string, from, to uint64) ([]*Record, error) {
 	for pause := firstPause; pause <= longestPause; pause *= 2 {
 		var b batch
@@ -239,7 +240,7 @@ func (l *Log) readBatch(ctx context.Context, subject string, from, to uint64) ([
 			case err != nil:
 				return nil, err
 			case r.Seq > to && len(b.records) == 0:
-				return nil, l.missingRecordError(ctx, to)
+				return nil, l.emptyRangeError(ctx, subject, to)
 			}
 			if r.Seq > to || !b.add(r) {
 				break
@@ -252,15 +253,22 @@ func (l *Log) readBatch(ctx context.Context, subject string, from, to uint64) ([
 			return nil, err
 		}
 	}
-	return nil, l.missingRecordError(ctx, to)
+	if err := l.emptyRangeError(ctx, subject, to); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%w: record %d", errReplicaLags, to)
 }
 
-// missingRecordError returns the reason why a record that existed was not found: ErrGone if it was
-// purged, errReplicaLags if the replicas lag.
-func (l *Log) missingRecordError(ctx context.Context, seq uint64) error {
+// emptyRangeError returns the reason why a range under a subject has no record although the one at
+// its end existed: ErrGone if that was purged, errReplicaLags if the replicas lag, and nil if it was
+// withdrawn.
+func (l *Log) emptyRangeError(ctx context.Context, subject string, seq uint64) error {
 	rec, err := l.At(ctx, seq)
 	if err == nil && rec == nil {
-		err = l.Missing(ctx, seq)
+		var withdrawn bool
+		if withdrawn, err = l.missing(ctx, threadOf(subject), seq); withdrawn {
+			return nil
+		}
 	}
 	if err != nil {
 		return err

@@ -24,8 +24,7 @@ type Sent struct {
 
 // SentBy yields what a subject has sent to a thread, in the order of the log: messages and states of
 // inputs, steering messages, and results of client tools and of decisions. It includes messages that
-// left the conversation later, and inputs that the thread refused. It reads all records of the
-// thread.
+// left the conversation later. It reads all records of the thread.
 func (l *Log) SentBy(ctx context.Context, t Thread, subject string) iter.Seq2[Sent, error] {
 	return func(yield func(Sent, error) bool) {
 		var proposals []*Record

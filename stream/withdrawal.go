@@ -20,8 +20,11 @@ import (
 //	proposal, withdrawal, …       none: the next request writes the content again
 //
 // Claim and withdrawal are both written with the proposal as the expected last record, so only one of
-// them follows it. The record of the proposal stays, because readers may have its sequence as the end
-// of the thread; its blob is removed. All three are records of KindProposal, and have no effect.
+// them follows it. All three are records of KindProposal, and have no effect.
+//
+// After the withdrawal, the record of the proposal is erased. Readers may have its sequence as the end
+// of the thread. The withdrawal follows it in the same lane, so a read up to that sequence ends there.
+// Missing tells an erased record from one of a purged thread.
 
 // Steps of the records that follow a proposal. That of a claim has the proposal's sequence.
 const (
@@ -29,17 +32,17 @@ const (
 	withdrawalStep = "withdrawn"
 )
 
-// Withdraw removes the blob of a proposal that a workflow has definitely refused, if no other request
+// Withdraw erases a proposal that a workflow has definitely refused, and its blob, if no other request
 // uses the proposal. It must be called only by the request that proposed it, at most once, and not
-// after a failure with an unknown outcome. The first proposal of a thread stays, because it has the
-// thread's owner. Contents that need no blob (see MaxLine) stay as well.
+// after a failure with an unknown outcome. The first record of a thread stays, because it has the
+// thread's owner.
 func (l *Log) Withdraw(ctx context.Context, p Proposal) error {
 	rec, err := l.At(ctx, p.Seq)
 	if err != nil || rec == nil {
 		return err
 	}
 	lines, err := rec.storedLines(ctx)
-	if err != nil || !hasReference(lines) {
+	if err != nil {
 		return err
 	}
 	first, err := l.First(ctx, rec.thread+".>", 1)
@@ -68,6 +71,18 @@ func (l *Log) Withdraw(ctx context.Context, p Proposal) error {
 		if err := l.index.Purge(ctx, key, jetstream.PurgeTTL(markerTTL)); err != nil {
 			return fmt.Errorf("stream: purge blob: %w", asUnavailable(err))
 		}
+	}
+	return l.erase(ctx, p.Seq)
+}
+
+// erase overwrites and removes the record with a sequence; it succeeds if there is none.
+func (l *Log) erase(ctx context.Context, seq uint64) error {
+	s, err := l.js.Stream(ctx, l.name)
+	if err == nil {
+		err = s.SecureDeleteMsg(ctx, seq)
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return fmt.Errorf("stream: erase record %d: %w", seq, asUnavailable(err))
 	}
 	return nil
 }

@@ -134,15 +134,17 @@ func (b *branches) isOverdue(ctx workflow.Context) bool {
 	return !b.progress.Deadline.IsZero() && !workflow.Now(ctx).Before(b.progress.Deadline)
 }
 
-// start starts a branch in the first free slot, or restarts a suspended one. interrupts are the
+// start starts a branch in the first free slot, or restarts a suspended one. The branches of the free
+// slots divide what the run has left. interrupts are the
 // decided ones of that one, resumes is its state; both are nil for a branch that begins.
 func (b *branches) start(index int, interrupts *runs.Interrupts, resumes *runs.SuspendedChild) {
 	slot := branchSlot{index, b.free[0], max(b.run.log.Main, b.progress.HighestRecord)}
+	limits := b.children.share(b.run.in.Limits, min(len(b.free), b.progress.Count-index))
 	b.free = b.free[1:]
 	p := b.run.executor()
 	b.ids[index] = p.branchID(b.ctx, b.progress, index)
 	child := b.run.startOrRestartChild(b.ctx, resumes, func(ctx workflow.Context) workflow.ChildWorkflowFuture {
-		in := p.branchInput(b.progress, slot)
+		in := p.branchInput(b.progress, slot, limits)
 		if resumes == nil {
 			in.Progress.Position = p.branchPosition(b.progress, index)
 		}
@@ -150,7 +152,7 @@ func (b *branches) start(index int, interrupts *runs.Interrupts, resumes *runs.S
 		in.Progress.Cancelled = resumes != nil && b.ctx.Err() != nil
 		return p.startBranch(ctx, b.ids[index], in)
 	})
-	b.children.add(b.ctx, b.ids[index], child, b.cancel)
+	b.children.add(b.ctx, b.ids[index], limits, child, b.cancel)
 	b.changes.AddFuture(child, func(done workflow.Future) { b.onEnd(slot, done) })
 }
 
@@ -291,9 +293,9 @@ func (b *branches) outcome(ctx workflow.Context) (more bool, end ending) {
 	return false, ending{}
 }
 
-// branchInput returns the input of a branch that is to run in a slot. The caller adds where the
+// branchInput returns the input of a branch that is to run in a slot, with its limits. The caller adds where the
 // branch begins: the position of a new one, or the interrupts of a suspended one.
-func (p pipelineExecutor) branchInput(b *runs.Branches, slot branchSlot) runs.ChildInput {
+func (p pipelineExecutor) branchInput(b *runs.Branches, slot branchSlot, limits runs.Limits) runs.ChildInput {
 	r, path := p.run, p.branchPath(b, slot.index)
 	child := runs.Child{
 		BranchPath: path, Name: path, Index: slot.index, Since: slot.since, CallID: p.branchCallID(path),
@@ -310,7 +312,7 @@ func (p pipelineExecutor) branchInput(b *runs.Branches, slot branchSlot) runs.Ch
 		Input: runs.Input{
 			Run: r.in.Run, Hold: true,
 			AgentRef: runs.AgentRef{
-				Agent: r.in.Agent, Revision: r.in.Revision, Steps: true, Limits: r.budget.Remaining(r.in.Limits, r.in.Limits),
+				Agent: r.in.Agent, Revision: r.in.Revision, Steps: true, Limits: limits,
 			},
 			Continuation: runs.Continuation{Progress: &runs.Progress{
 				Execution: r.execution, Turn: 1,

@@ -256,6 +256,53 @@ steps:
 	fixture.wantResultInAnyOrder(fixture.runToEnd(in), runs.OutcomeError, runs.CodeLimitTokens, "all/0/do all/1/do all/2/do all/0/do~undo all/1/do~undo all/2/do~undo")
 }
 
+// TestBranchesDivideLimits: branches that run in parallel have together the tokens and the cost that
+// the run has left, also those that start later and those of a nested step.
+func TestBranchesDivideLimits(t *testing.T) {
+	t.Parallel()
+	f := setupPipeline(t, `
+steps:
+  - name: all
+    map:
+      items: "[0,1,2,3]"
+      concurrency: 3
+      steps: [{name: two, parallel: [{name: a, agent: one}, {name: b, agent: one}]}]
+`)
+	var mu sync.Mutex
+	outer, inner := map[string]runs.Limits{}, map[string]runs.Limits{}
+	f.onExecution = func(execution *fixture, _ any) {
+		execution.env.SetOnChildWorkflowStartedListener(func(_ *workflow.Info, _ workflow.Context, args converter.EncodedValues) {
+			var in runs.ChildInput
+			if err := args.Get(&in); err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if strings.Contains(in.Child.BranchPath, "two") {
+				inner[in.Child.BranchPath] = in.Limits
+			} else {
+				outer[in.Child.BranchPath] = in.Limits
+			}
+		})
+	}
+	in := stepsInput()
+	in.Limits.Tokens, in.Limits.Cost = 600, 300
+	f.runToEnd(in)
+	if len(outer) != 4 || len(inner) != 8 {
+		t.Fatalf("limits of the branches: got %v and %v, want 4 and 8", outer, inner)
+	}
+	for path, l := range outer {
+		if path != "all/3" && (l.Tokens != 200 || l.Cost != 100) || path == "all/3" && l.Tokens < 198 {
+			t.Errorf("branch %s: got the limits %d, %d, want 200, 100, and at least 198 tokens for the last one", path, l.Tokens, l.Cost)
+		}
+	}
+	for path, l := range inner {
+		if whole := outer[path[:len("all/0")]]; l.Tokens > whole.Tokens/2 || l.Cost > whole.Cost/2 {
+			t.Errorf("branch %s: got the limits %d, %d, want at most half of %d, %d", path, l.Tokens, l.Cost, whole.Tokens, whole.Cost)
+		}
+	}
+}
+
 // TestBranchesContinueAsNew: when the history is long, no further branch starts. The remaining
 // branches start in the next execution.
 func TestBranchesContinueAsNew(t *testing.T) {

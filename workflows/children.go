@@ -44,6 +44,7 @@ type runningChild struct {
 	ctx    workflow.Context    // of the child: ends with cancel, or with the turn or step
 	cancel workflow.CancelFunc // cancels the child; for a branch, all branches of the step
 	id     string              // workflow ID
+	limits runs.Limits         // which the child may use up
 	// isIdle means that all work in the child waits for interrupts, as of the last of the
 	// repliesSent replies. A report that the child sent before it received that reply is outdated.
 	isIdle      bool
@@ -95,9 +96,20 @@ func (c *children) isInterrupted() bool {
 	return slices.ContainsFunc(c.interrupts, func(ci *childInterrupt) bool { return !ci.replied })
 }
 
-// add registers a child that was started with a workflow ID. ctx is the context that cancel ends.
-func (c *children) add(ctx workflow.Context, id string, child workflow.ChildWorkflowFuture, cancel workflow.CancelFunc) {
-	c.running = append(c.running, &runningChild{ChildWorkflowFuture: child, ctx: ctx, cancel: cancel, id: id})
+// add registers a child that was started with a workflow ID and limits. ctx is the context that
+// cancel ends.
+func (c *children) add(ctx workflow.Context, id string, limits runs.Limits, child workflow.ChildWorkflowFuture, cancel workflow.CancelFunc) {
+	c.running = append(c.running, &runningChild{ChildWorkflowFuture: child, ctx: ctx, cancel: cancel, id: id, limits: limits})
+}
+
+// share narrows the limits of a child that starts to its share of what the run and the running
+// children leave. n is how many children may start now, the one included.
+func (c *children) share(limits runs.Limits, n int) runs.Limits {
+	var running []runs.Limits
+	for _, rc := range c.running {
+		running = append(running, rc.limits)
+	}
+	return c.run.budget.Remaining(c.run.in.Limits, limits, running, n)
 }
 
 // cancelInterrupted cancels the children that wait for interrupts. They end after they have

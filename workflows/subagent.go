@@ -58,10 +58,10 @@ func (c call) isForSubagent() bool {
 func (c call) isMade() bool { return c.decision == nil || c.decision.Approves() }
 
 // startSubagent starts the child workflow of the subagent for a call, and returns its workflow ID,
-// which is unique in the run. subagents is how many it may start itself; its limits are what the
-// run has left. A suspended subagent continues with its arguments and its turn; cancelled makes it
+// which is unique in the run. limits are those of this execution of the subagent, and subagents is
+// how many it may start itself. A suspended subagent continues with its arguments and its turn; cancelled makes it
 // begin as cancelled.
-func (r *run) startSubagent(ctx workflow.Context, c call, request runs.ToolCall, subagents int, cancelled bool) (id string, child workflow.ChildWorkflowFuture) {
+func (r *run) startSubagent(ctx workflow.Context, c call, request runs.ToolCall, limits runs.Limits, subagents int, cancelled bool) (id string, child workflow.ChildWorkflowFuture) {
 	to := *c.subagent
 	info := workflow.GetInfo(ctx)
 	id = fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, digest(8, r.in.Run.ID), strings.TrimPrefix(request.ID, r.child.prefix()))
@@ -73,7 +73,7 @@ func (r *run) startSubagent(ctx workflow.Context, c call, request runs.ToolCall,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		StaticSummary:         "agent: " + to.Agent,
 	})
-	to.Limits = r.budget.Remaining(r.in.Limits, to.Limits)
+	to.Limits = limits
 	deadline := workflow.Now(ctx).Add(to.Limits.Duration)
 	if r.budget.Deadline.Before(deadline) {
 		deadline = r.budget.Deadline

@@ -228,14 +228,22 @@ func (t *toolCalls) start(lane int) {
 	t.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityCallTool, in), func(future workflow.Future) { t.onEnd(c, lane, future) })
 }
 
-// startChild starts the child workflow of the subagent that works for a call, and sets c.child.
+// startChild starts the child workflow of the subagent that works for a call, and sets c.child. The
+// subagents that are still to start divide what the run has left.
 func (t *toolCalls) startChild(c *call, in runs.ToolCall) (child workflow.ChildWorkflowFuture) {
 	ctx, cancel := workflow.WithCancel(t.ctx)
+	n := 1
+	for _, other := range t.calls {
+		if other.isForSubagent() {
+			n++
+		}
+	}
+	limits := t.children.share(c.subagent.Limits, n)
 	child = t.run.startOrRestartChild(ctx, c.resumes, func(ctx workflow.Context) (child workflow.ChildWorkflowFuture) {
-		c.child, child = t.run.startSubagent(ctx, *c, in, t.subagentsPerChild, t.ctx.Err() != nil)
+		c.child, child = t.run.startSubagent(ctx, *c, in, limits, t.subagentsPerChild, t.ctx.Err() != nil)
 		return child
 	})
-	t.children.add(ctx, c.child, child, cancel)
+	t.children.add(ctx, c.child, limits, child, cancel)
 	return child
 }
 

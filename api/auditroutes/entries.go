@@ -19,7 +19,7 @@ import (
 )
 
 // listEntries serves GET /v1/audit: the entries of the caller's tenant, or with platform=true those
-// of the platform, oldest first. The items are the stored bytes, so that a client can verify the
+// of the platform, oldest first unless order=newest. The items are the stored bytes, so that a client can verify the
 // chain. A page without items may have a next one, because a page reads at most store.MaxScanned
 // entries. Errors: 400 invalid_input, 400 invalid_cursor, 403.
 func (r *Routes) listEntries(c *gin.Context) error {
@@ -33,11 +33,24 @@ func (r *Routes) listEntries(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	readPage, position := r.Audit.Log.Page, &filter.After
+	switch order := c.DefaultQuery("order", "oldest"); order {
+	case "oldest":
+	case "newest":
+		readPage, position = r.Audit.Log.NewestPage, &filter.Before
+	default:
+		return problem.InvalidParameter("order", "order must be oldest or newest")
+	}
+	if cursor := c.Query("cursor"); cursor != "" {
+		if *position, err = strconv.ParseUint(cursor, 10, 63); err != nil {
+			return fmt.Errorf("%w: %.40q", stream.ErrInvalidCursor, cursor)
+		}
+	}
 	limit, err := request.Limit(c)
 	if err != nil {
 		return err
 	}
-	page, err := r.Audit.Log.Page(ctx, chain, filter, limit)
+	page, err := readPage(ctx, chain, filter, limit)
 	if err != nil {
 		return err
 	}
@@ -63,14 +76,9 @@ func (r *Routes) chain(c *gin.Context) (store.Chain, error) {
 	return store.OfTenant(request.Caller(ctx).Tenant), r.Access.CheckTenant(ctx, policy.ReadAudit)
 }
 
-// filterOf reads the parameters of a filter. Errors: 400 invalid_input, 400 invalid_cursor.
+// filterOf reads the parameters of a filter, without the cursor. Errors: 400 invalid_input.
 func filterOf(c *gin.Context) (f store.Filter, err error) {
 	f = store.Filter{Action: audit.Action(c.Query("action")), Outcome: audit.Outcome(c.Query("outcome")), Subject: c.Query("subject"), Thread: c.Query("thread")}
-	if cursor := c.Query("cursor"); cursor != "" {
-		if f.After, err = strconv.ParseUint(cursor, 10, 63); err != nil {
-			return f, fmt.Errorf("%w: %.40q", stream.ErrInvalidCursor, cursor)
-		}
-	}
 	if !slices.Contains([]audit.Outcome{"", audit.Accepted, audit.Denied, audit.Unknown}, f.Outcome) {
 		return f, problem.InvalidParameter("outcome", "outcome must be accepted, denied or unknown")
 	}

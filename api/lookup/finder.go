@@ -28,7 +28,7 @@ type Finder struct {
 func (f *Finder) CheckRun(ctx context.Context, run stream.Run, after *stream.Cursor) error {
 	found, err := f.Log.HasRun(ctx, run)
 	if err == nil && !found {
-		err = f.goneOr(ctx, after, problem.NoRun(run))
+		err = f.goneOr(ctx, run.Thread, after, problem.NoRun(run))
 	}
 	return err
 }
@@ -37,18 +37,18 @@ func (f *Finder) CheckRun(ctx context.Context, run stream.Run, after *stream.Cur
 func (f *Finder) CheckThread(ctx context.Context, thread stream.Thread, after *stream.Cursor) error {
 	found, err := f.Log.HasThread(ctx, thread)
 	if err == nil && !found {
-		err = f.goneOr(ctx, after, problem.NoThread(thread))
+		err = f.goneOr(ctx, thread, after, problem.NoThread(thread))
 	}
 	return err
 }
 
-// goneOr returns stream.ErrGone if the record of a cursor was purged, and otherwise the error
+// goneOr returns stream.ErrGone if the record of a thread's cursor was purged, and otherwise the error
 // that it was given.
-func (f *Finder) goneOr(ctx context.Context, after *stream.Cursor, otherwise error) error {
+func (f *Finder) goneOr(ctx context.Context, thread stream.Thread, after *stream.Cursor, otherwise error) error {
 	if after == nil {
 		return otherwise
 	}
-	if err := f.Log.Check(ctx, *after); err != nil {
+	if err := f.Log.Check(ctx, thread, *after); err != nil {
 		return err
 	}
 	return otherwise

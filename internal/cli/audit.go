@@ -32,7 +32,7 @@ func auditFlags(cmd *cobra.Command, f *client.AuditFilter) {
 func (e *environment) listAudit() *cobra.Command {
 	var f client.AuditFilter
 	var p client.Paging
-	cmd := &cobra.Command{Use: "list", Short: "List entries, oldest first (the default)", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "list", Short: "List entries, newest first (the default)", Args: cobra.NoArgs}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := e.client(cmd)
 		if err != nil {
@@ -60,7 +60,9 @@ func (e *environment) listAudit() *cobra.Command {
 	flags.StringVar(&f.Thread, "thread", "", "only actions on this thread")
 	flags.StringVar(&f.Since, "since", "", "only entries at or after this time (RFC 3339)")
 	flags.StringVar(&f.Until, "until", "", "only entries before this time (RFC 3339)")
+	flags.StringVar(&f.Order, "order", "newest", "which entries are first: newest or oldest")
 	paging(cmd, &p)
+	completeWords(cmd, "order", "newest", "oldest")
 	completeWords(cmd, "outcome", "accepted", "denied", "unknown")
 	completeFlag(cmd, "thread", e.completeThreads)
 	return cmd

@@ -316,10 +316,11 @@ func TestLists(t *testing.T) {
 			}
 			respondWith(`{"id":"s1"}`)(w, r)
 		},
-		"GET /v1/schedules/s1":          respondWith(`{"id":"s1","agent":"a","intervals":[{"every":"1h"}],"timeZone":"UTC","next":["2030-01-01T00:00:00Z"],"recent":[{"threadId":"t7","runId":"r7","outcome":"success"}]}`),
-		"GET /v1/threads":               respondWith(`{"items":[{"threadId":"t1","agent":"a","status":"idle"}]}`),
-		"GET /v1/schedules":             respondWith(`{"items":[{"id":"s1","agent":"a","cron":["@daily"],"timeZone":"UTC","paused":true}]}`),
-		"POST /v1/schedules/s1/trigger": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
+		"GET /v1/schedules/s1":               respondWith(`{"id":"s1","agent":"a","intervals":[{"every":"1h"}],"timeZone":"UTC","next":["2030-01-01T00:00:00Z"],"recent":[{"threadId":"t7","runId":"r7","outcome":"success"}]}`),
+		"GET /v1/threads":                    respondWith(`{"items":[{"threadId":"t1","agent":"a","status":"idle"}]}`),
+		"GET /v1/schedules":                  respondWith(`{"items":[{"id":"s1","agent":"a","cron":["@daily"],"timeZone":"UTC","paused":true}]}`),
+		"GET /v1/audit?limit=1&order=newest": respondWith(`{"items":[{"number":7,"time":"2026-01-01T00:00:00Z","action":"run.start","outcome":"accepted","thread":"t1"}],"nextCursor":"7"}`),
+		"POST /v1/schedules/s1/trigger":      func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
 	})
 	if got := run(t, environ, "", "approvals", "--agent", "a", "--limit", "2"); !strings.Contains(got.out, `pay {"n":1}`) || !strings.Contains(got.out, "role:x (0 of 2)") {
 		t.Errorf("approvals = %q, want the call and its votes", got.out)
@@ -337,6 +338,7 @@ func TestLists(t *testing.T) {
 	if got := run(t, environ, "", "threads", "list", "--limit", "1", "--status", "waiting", "--json"); !strings.Contains(got.out, `"later": 1`) {
 		t.Errorf("threads --json = %q, want later members", got.out)
 	}
+	run(t, environ, "", "audit", "--limit", "1").want(t, 0, "NUMBER   TIME                   SUBJECT   ACTION      OUTCOME    TARGET\n7        2026-01-01T00:00:00Z   -         run.start   accepted   thread t1\n", "--cursor 7")
 	run(t, environ, "", "threads", "state", "t1").want(t, 0, "{\n  \"a\": [\n    1\n  ]\n}\n", "")
 	run(t, environ, "", "threads", "messages", "t1").want(t, 0, "> hi\n", "")
 	if got := run(t, environ, "", "threads", "runs", "t1"); !strings.Contains(got.out, "error x") {
@@ -345,6 +347,7 @@ func TestLists(t *testing.T) {
 	run(t, environ, "", "threads", "share", "t1").want(t, 0, "WHO   ACCESS\nann   owner\nbob   run\n", "")
 	run(t, environ, "", "threads", "share", "t1", "a=b=read", "role:finance=decide", "everyone=read").want(t, 0, "WHO            ACCESS\nann            owner\na=b            read\nrole:finance   decide\neveryone       read\n", "")
 	run(t, environ, "", "threads", "share", "t1", "--private").want(t, 0, "WHO   ACCESS\nann   owner\n", "")
+	run(t, environ, "", "threads", "share", "t1", "globex/gil=read").want(t, 0, "WHO          ACCESS\nann          owner\nglobex/gil   read\n", "The part before the slash is no tenant")
 	run(t, environ, "", "threads", "share", "t1", "bob").want(t, exitUsage, "", "is not a share such as bob=run")
 	run(t, environ, "", "threads", "delete", "t1", "--json").want(t, 0, "{}\n", "")
 	run(t, environ, "", "cancel", "t1").want(t, 0, "r 1 is being cancelled.\n", "")

@@ -159,6 +159,7 @@ func (e *environment) shareThread() *cobra.Command {
 				return err
 			}
 			var answer client.Document[client.Shares]
+			warnOfQualified(cmd, shares)
 			if makePrivate || len(shares) > 0 {
 				answer, err = c.Share(cmd.Context(), args[0], shares...)
 			} else {
@@ -205,6 +206,16 @@ func sharesOf(args []string) ([]client.Share, error) {
 		shares = append(shares, share)
 	}
 	return shares, nil
+}
+
+// warnOfQualified warns if a subject looks like tenant/subject, as policies write a user. It cannot be
+// refused, because an issuer may put a slash into a subject.
+func warnOfQualified(cmd *cobra.Command, shares []client.Share) {
+	for _, share := range shares {
+		if strings.Contains(share.Subject, "/") {
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: the share is for the subject %q of your tenant. The part before the slash is no tenant: a thread cannot be shared with another one.\n", share.Subject)
+		}
+	}
 }
 
 // granteeOf is the inverse of sharesOf for one share, without its access.

@@ -64,13 +64,14 @@ func (s *Store) Await(ctx context.Context, f *stream.Follower, thread stream.Thr
 // stream.ErrInvalidCursor if it is of another thread.
 func (s *Store) AtCursor(ctx context.Context, t stream.Thread, seq uint64) (*Snapshot, error) {
 	rec, err := s.log.At(ctx, max(seq, 1))
+	var withdrawn bool
 	if err == nil && rec == nil {
-		err = s.log.Missing(ctx, seq)
+		withdrawn, err = s.log.Missing(ctx, t, seq)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if rec == nil || !rec.OfThread(t) {
+	if !withdrawn && (rec == nil || !rec.OfThread(t)) {
 		return nil, fmt.Errorf("%w: the cursor belongs to another thread", stream.ErrInvalidCursor)
 	}
 	return s.At(ctx, t, seq)
@@ -117,18 +118,22 @@ var errBasePurged = errors.New("snapshot: the thread was purged")
 
 // foldFrom adds the records of a thread up to seq to a base. It reads the last record of the base
 // again: a purge removes all records, so a base without its last record is of another conversation
-// (errBasePurged).
+// (errBasePurged), unless that record was a proposal that was withdrawn.
 func (s *Store) foldFrom(ctx context.Context, t stream.Thread, base *Snapshot, seq uint64) (*Snapshot, error) {
 	f, reachedBase := newFolder(s.log, t, base), base.Seq == 0
 	for r, err := range s.log.Records(ctx, s.log.ThreadSubject(t)+".>", max(base.Seq, 1), seq) {
 		switch {
 		case err != nil:
 			return nil, err
-		case !reachedBase && r.Seq != base.Seq:
-			return nil, errBasePurged
-		case !reachedBase:
+		case !reachedBase && r.Seq == base.Seq:
 			reachedBase = true
 			continue
+		case !reachedBase:
+			if reachedBase, err = s.log.Missing(ctx, t, base.Seq); errors.Is(err, stream.ErrGone) {
+				return nil, errBasePurged
+			} else if err != nil {
+				return nil, err
+			}
 		}
 		if err := f.add(ctx, r); err != nil {
 			return nil, err

@@ -39,8 +39,9 @@ func (v Viewer) findThreadStart(ctx context.Context, thread stream.Thread, after
 		return start{}, err
 	}
 	if rec == nil {
-		if err := l.Missing(ctx, position.Seq); err != nil {
-			return start{}, err
+		withdrawn, err := l.Missing(ctx, thread, position.Seq)
+		if err != nil || withdrawn { // the record told the run
+			return start{from: 1}, err
 		}
 	}
 	if rec == nil || !rec.OfThread(thread) {
@@ -118,8 +119,12 @@ func (v *View) checkCursorRecords(ctx context.Context, records map[uint64]bool) 
 			return err
 		}
 		if rec == nil {
-			if err := v.tail.Log().Missing(ctx, seq); err != nil {
+			withdrawn, err := v.tail.Missing(ctx, seq)
+			if err != nil {
 				return err
+			}
+			if withdrawn {
+				continue
 			}
 		}
 		if rec == nil || !v.tail.Has(rec) || !rec.Lane.IsProposal() {

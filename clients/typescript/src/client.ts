@@ -116,7 +116,7 @@ export class PerdureClient {
     return this.request({ method: "PUT", url: `${threadURL(this.baseUrl, threadId)}/shares`, body: { shares } }, options);
   }
 
-  /** Lists the audit log, oldest first. For administrators. */
+  /** Lists the audit log, oldest first, or newest first with `order`. For administrators. */
   auditLog(filter: Filter<"listAuditEntries"> = {}, options: CommandOptions = {}): Listing<schemas.AuditEntry> {
     return this.list("/v1/audit", filter, options);
   }

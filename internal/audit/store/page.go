@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -15,8 +16,8 @@ import (
 
 // Filter selects entries of a chain. Zero members select all.
 type Filter struct {
-	// After selects entries with a higher number.
-	After uint64
+	// After selects entries with a higher number, and Before those with a lower one; 0 = all.
+	After, Before uint64
 	// Since and Until bound the time: Since ≤ time < Until.
 	Since, Until time.Time
 	Action       audit.Action
@@ -26,7 +27,7 @@ type Filter struct {
 	Thread  string
 }
 
-// matches reports whether an entry after f.After passes the filter, apart from Until.
+// matches reports whether an entry between f.After and f.Before passes the filter, apart from Until.
 func (f *Filter) matches(e *audit.Entry) bool {
 	return !e.Time.Before(f.Since) &&
 		(f.Action == "" || f.Action == e.Action) &&
@@ -35,12 +36,12 @@ func (f *Filter) matches(e *audit.Entry) bool {
 		(f.Thread == "" || f.Thread == e.Thread)
 }
 
-// Page is a part of a chain, in the order of the entries.
+// Page is a part of a chain, oldest or newest entries first.
 type Page struct {
 	// Entries are the stored bytes of the selected entries.
 	Entries []json.RawMessage
-	// Next is the value of Filter.After for the next page; 0 = there are no further entries now.
-	// A page may have no entries and a next page, because it has read MaxScanned entries.
+	// Next is the value of Filter.After (oldest first) or Filter.Before (newest first) for the next
+	// page; 0 = there are no further entries now. A page may have no entries and a next page, because it has read MaxScanned entries.
 	Next uint64
 }
 
@@ -50,8 +51,8 @@ const MaxScanned = 10_000
 // fetchSize is how many blocks are fetched at a time.
 const fetchSize = 200
 
-// Page returns up to limit entries of a chain. Entries that are appended meanwhile may be missing.
-// Errors: stream.ErrUnavailable, the cause of ctx.
+// Page returns up to limit entries of a chain, oldest first. It ignores f.Before. Entries that are
+// appended meanwhile may be missing. Errors: stream.ErrUnavailable, the cause of ctx.
 func (l *Log) Page(ctx context.Context, c Chain, f Filter, limit int) (Page, error) {
 	start, err := l.start(ctx, c, f)
 	if err != nil || start == 0 {
@@ -90,6 +91,77 @@ func (l *Log) Page(ctx context.Context, c Chain, f Filter, limit int) (Page, err
 			return Page{Entries: p.Entries}, nil
 		}
 	}
+}
+
+// NewestPage returns up to limit entries of a chain, newest first. It ignores f.After. Errors are
+// those of Page.
+//
+// NATS delivers messages in ascending order only, so NewestPage reads windows of ascending entries,
+// each before the one that it has read. The numbers of a chain have no gaps.
+func (l *Log) NewestPage(ctx context.Context, c Chain, f Filter, limit int) (Page, error) {
+	before, err := l.end(ctx, c, f)
+	if err != nil {
+		return Page{}, err
+	}
+	p, scanned, window := Page{Entries: []json.RawMessage{}}, 0, limit+1
+	for hasEarlier := before > 1; hasEarlier; window = min(2*window, MaxScanned-scanned+1) {
+		after := before - 1 - min(uint64(window), before-1)                    //nolint:gosec // never negative
+		read, err := l.Page(ctx, c, Filter{After: after}, int(before-1-after)) //nolint:gosec // at most window
+		if err != nil {
+			return Page{}, err
+		}
+		hasEarlier = false
+		for _, raw := range slices.Backward(read.Entries) {
+			e, err := audit.Decode(raw)
+			if err != nil {
+				return Page{}, err
+			}
+			if e.Number >= before { // the retention has removed some of the window
+				continue
+			}
+			hasEarlier = e.Number > 1 && e.Number == after+1
+			if e.Time.Before(f.Since) {
+				return Page{Entries: p.Entries}, nil
+			}
+			if len(p.Entries) == limit || scanned == MaxScanned {
+				return p, nil
+			}
+			scanned++
+			p.Next = e.Number
+			if f.matches(e) {
+				p.Entries = append(p.Entries, raw)
+			}
+		}
+		before = after + 1
+	}
+	return Page{Entries: p.Entries}, nil
+}
+
+// end returns the number that follows the last entry of the filter; 0 = the chain is empty.
+func (l *Log) end(ctx context.Context, c Chain, f Filter) (uint64, error) {
+	last, err := l.last(ctx, c)
+	if last == nil || err != nil {
+		return 0, err
+	}
+	e, err := last.lastEntry()
+	if err != nil {
+		return 0, err
+	}
+	end := e.Number + 1
+	if f.Before > 0 {
+		end = min(end, f.Before)
+	}
+	if f.Until.IsZero() {
+		return end, nil
+	}
+	later, err := l.Page(ctx, c, Filter{Since: f.Until}, 1)
+	if err != nil || len(later.Entries) == 0 {
+		return end, err
+	}
+	if e, err = audit.Decode(later.Entries[0]); err != nil {
+		return 0, err
+	}
+	return min(end, e.Number), nil
 }
 
 // start returns the sequence of the first block that may have entries of the filter; 0 = there is

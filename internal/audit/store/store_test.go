@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -121,6 +122,53 @@ func TestWritersShareChain(t *testing.T) {
 			}
 			threads[e.Thread] = true
 		}
+	}
+}
+
+// TestNewestPagesAreTheReverse: the pages of the newest entries have the same entries as those of the
+// oldest, in reverse, whatever the filter and the size of a page, also after a part has expired.
+func TestNewestPagesAreTheReverse(t *testing.T) {
+	t.Parallel()
+	l := open(t, streamtest.Open(t))
+	w := newWriter(t, l)
+	for i := range 30 {
+		mustRecord(t, w, Platform, audit.StartRun, fmt.Sprintf("t%d", i%3))
+		mustRecord(t, w, OfTenant("acme"), audit.StartRun, "other")
+	}
+	middle, err := audit.Decode(all(t, l, Platform, Filter{}, 100)[14])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for name, f := range map[string]Filter{"all": {}, "a thread": {Thread: "t1"}, "since": {Since: middle.Time}, "until": {Until: middle.Time}, "none": {Thread: "unknown"}} {
+			want := all(t, l, Platform, f, 100)
+			slices.Reverse(want)
+			for _, limit := range []int{1, 4, 15, 30, 100} {
+				var got []json.RawMessage
+				for f := f; ; {
+					p, err := l.NewestPage(t.Context(), Platform, f, limit)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if len(p.Entries) > limit {
+						t.Fatalf("%s: a page has %d entries, want at most %d", name, len(p.Entries), limit)
+					}
+					got = append(got, p.Entries...)
+					if f.Before = p.Next; p.Next == 0 {
+						break
+					}
+				}
+				if !slices.EqualFunc(got, want, func(a, b json.RawMessage) bool { return string(a) == string(b) }) {
+					t.Errorf("%s by %d: got %s, want %s", name, limit, got, want)
+				}
+			}
+		}
+		if err := l.entries.Purge(t.Context(), jetstream.WithPurgeSubject(l.subject(Platform)), jetstream.WithPurgeKeep(12)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, err := l.NewestPage(t.Context(), OfTenant("empty"), Filter{}, 10); err != nil || len(p.Entries) != 0 || p.Next != 0 {
+		t.Errorf("an empty chain: got %v, %v", p, err)
 	}
 }
 

@@ -30,3 +30,10 @@ func (s *Stored) Accepts(a *stream.Access, actor auth.Principal) bool {
 	}
 	return owner == actor.Subject || s.ThreadOwner != nil && owner == *s.ThreadOwner
 }
+
+// MayBegin reports whether the runs of a schedule may begin its thread. A thread that belonged to
+// another caller when the schedule was written has been deleted: the actor had a share of it at most,
+// which ended with the thread.
+func (s *Stored) MayBegin(actor auth.Principal) bool {
+	return s.ThreadOwner == nil || *s.ThreadOwner == actor.Subject
+}
