@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/streams"
+	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/sse"
 	"github.com/perdure/perdure/stream"
@@ -43,7 +44,7 @@ func (s *Server) runTrace(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return request.WriteJSON(c, http.StatusOK, fold.Trace())
+	return request.WriteJSON(c, http.StatusOK, shownTrace{fold.Trace(), dispatch.WorkflowID(run.Thread)})
 }
 
 // readTrace reads the trace of a run that has begun. The access is checked after the log was read.
@@ -58,12 +59,19 @@ func (s *Server) readTrace(ctx context.Context, run stream.Run, mayRead func(con
 	return fold, err
 }
 
+// shownTrace is a trace as clients get it. WorkflowID is the ID of the thread's workflow in Temporal.
+type shownTrace struct {
+	*trace.Trace
+
+	WorkflowID string `json:"workflowId"`
+}
+
 // traceEvent is the data of a server-sent event of a trace. Type is trace for the first event, which
 // has all spans, spans for later ones, which have the spans that began or changed, and end for the
 // last one.
 type traceEvent struct {
 	Type  string       `json:"type"`
-	Trace *trace.Trace `json:"trace,omitempty"`
+	Trace *shownTrace  `json:"trace,omitempty"`
 	Run   *trace.Run   `json:"run,omitempty"`
 	Spans []trace.Span `json:"spans,omitempty"`
 }
@@ -84,7 +92,7 @@ func (s *Server) streamTrace(c *gin.Context, run stream.Run, mayRead func(contex
 	if err != nil {
 		return err
 	}
-	first, err := json.Marshal(traceEvent{Type: "trace", Trace: fold.Trace()})
+	first, err := json.Marshal(traceEvent{Type: "trace", Trace: &shownTrace{fold.Trace(), dispatch.WorkflowID(run.Thread)}})
 	if err != nil {
 		return err
 	}

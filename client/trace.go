@@ -15,11 +15,13 @@ import (
 
 // TracedRun is the run of a trace.
 type TracedRun struct {
-	ThreadID  string `json:"threadId"`
-	RunID     string `json:"runId"`
-	Agent     string `json:"agent"`
-	Revision  string `json:"revision"`
-	Continues string `json:"continues"` // the run that this one continues without an input; "" = none
+	ThreadID string `json:"threadId"`
+	RunID    string `json:"runId"`
+	// WorkflowID is the ID of the thread's workflow in Temporal.
+	WorkflowID string `json:"workflowId"`
+	Agent      string `json:"agent"`
+	Revision   string `json:"revision"`
+	Continues  string `json:"continues"` // the run that this one continues without an input; "" = none
 	// Status is running, waiting, finished, failed or cancelled. Outcome is that of a ThreadRun.
 	Status    string            `json:"status"`
 	Outcome   string            `json:"outcome"`
