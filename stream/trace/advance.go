@@ -1,7 +1,6 @@
 package trace
 
 import (
-
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 )
