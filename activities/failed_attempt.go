@@ -39,13 +39,10 @@ func failureOf(ctx context.Context, err error) stream.Failure {
 		failure.Code, failure.Message, failure.Final, pause = app.Type(), app.Message(), app.NonRetryable(), app.NextRetryDelay()
 	}
 	if modelFailure, ok := errors.AsType[*llm.Error](err); ok {
-		failure.Hint = modelFailure.Hint
-		if message := providerMessage(modelFailure); message != "" {
-			failure.Message += ": " + message
-		}
+		failure.Hint, failure.Detail = modelFailure.Hint, providerMessage(modelFailure)
 	}
-	if unavailable, ok := errors.AsType[*tools.UnavailableError](err); ok && unavailable.Text != "" {
-		failure.Message += ": " + unavailable.Text
+	if unavailable, ok := errors.AsType[*tools.UnavailableError](err); ok {
+		failure.Detail = unavailable.Text
 	}
 	if !failure.Final {
 		failure.Pause = nextAttempt(activity.GetInfo(ctx), pause)

@@ -96,7 +96,8 @@ func (s *Server) streamTrace(c *gin.Context, run stream.Run, mayRead func(contex
 	if err != nil {
 		return err
 	}
-	if err := request.HoldAnswer(c, len(first)); err != nil {
+	hold := func(bytes int) error { return request.HoldAnswer(c, len(first)+bytes) }
+	if err := hold(fold.Size()); err != nil {
 		return err
 	}
 	if s.closed.Err() != nil {
@@ -111,7 +112,7 @@ func (s *Server) streamTrace(c *gin.Context, run stream.Run, mayRead func(contex
 	defer context.AfterFunc(s.closed, func() { cancel(streams.ErrDrain) })()
 	defer w.KeepAlive(s.Heartbeat, cancel)()
 	end := telemetry.Viewer(live)
-	err = s.followTrace(live, traceStream{writer: w, tail: tail, fold: fold, run: segment, mayRead: mayRead}, first)
+	err = s.followTrace(live, traceStream{writer: w, tail: tail, fold: fold, run: segment, mayRead: mayRead, hold: hold}, first)
 	if live.Err() != nil && !errors.Is(err, io.EOF) {
 		err = context.Cause(live)
 	}
@@ -126,6 +127,7 @@ type traceStream struct {
 	fold    *trace.Fold
 	run     stream.Run // the segment that the tail follows
 	mayRead func(context.Context) error
+	hold    func(bytes int) error // takes memory of the node for the spans; see request.HoldAnswer
 }
 
 // followTrace sends the first event, and then the changes until the run ends. The error is io.EOF
@@ -165,6 +167,9 @@ func (t traceStream) sendChanges(ctx context.Context) error {
 		return nil
 	}
 	if err := t.mayRead(ctx); err != nil {
+		return err
+	}
+	if err := t.hold(t.fold.Size()); err != nil {
 		return err
 	}
 	run := t.fold.Run()

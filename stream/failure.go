@@ -11,9 +11,12 @@ import (
 // Failure tells why an attempt failed, for the trace of its run. It has no secret, and decides
 // nothing: Temporal decides about the next attempt.
 type Failure struct {
-	// Code is an error code, such as rate_limited. Message is at most MaxFailureMessage bytes.
+	// Code is an error code, such as rate_limited. Message has no content.
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	// Detail is the text of a provider or a tool, which may have content: ReportFailure leaves it out
+	// if the step is hidden.
+	Detail string `json:"detail,omitempty"`
 	// Hint tells an operator what to do; "" = nothing is known.
 	Hint string `json:"hint,omitempty"`
 	// Final tells that no attempt follows. Pause is the time until the next one.
@@ -21,7 +24,7 @@ type Failure struct {
 	Pause time.Duration `json:"pause,omitempty"`
 }
 
-// MaxFailureMessage bounds Failure.Message, in bytes.
+// MaxFailureMessage bounds each text of a Failure, in bytes.
 const MaxFailureMessage = 1000
 
 // failurePrefix begins the result of a record with a Failure. No note of an attempt begins with it.
@@ -39,8 +42,12 @@ func (a *Attempt) ReportFailure(ctx context.Context, f Failure) error {
 	if err := a.Flush(ctx); err != nil { // a note that is pending would be replaced
 		return err
 	}
-	f.Message = clipBytes(f.Message, MaxFailureMessage)
-	f.Hint = clipBytes(f.Hint, MaxFailureMessage)
+	if a.place.Hidden {
+		f.Detail = ""
+	}
+	for _, text := range []*string{&f.Message, &f.Detail, &f.Hint} {
+		*text = clipBytes(*text, MaxFailureMessage)
+	}
 	if err := a.Note(failureNote{f}); err != nil {
 		return err
 	}

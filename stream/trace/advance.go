@@ -1,9 +1,6 @@
 package trace
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 )
@@ -21,10 +18,8 @@ func (f *Fold) endWait(a *agent, rec *stream.Record) {
 func (f *Fold) addAdvance(rec *stream.Record, result *doneResult, events [][]byte) error {
 	a := f.agentOn(rec.Lane)
 	var answer advanceAnswer
-	if len(result.Answer) > 0 {
-		if err := json.Unmarshal(result.Answer, &answer); err != nil {
-			return fmt.Errorf("trace: answer of record %d: %w", rec.Seq, err)
-		}
+	if err := decodeAnswer(rec, result.Answer, &answer); err != nil {
+		return err
 	}
 	undoing := answer.TreePosition.Undoing
 	beginsUndoing := undoing != nil && a.compensation == nil

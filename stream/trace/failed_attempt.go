@@ -212,7 +212,7 @@ func (f *Fold) addNote(u *unit, raw json.RawMessage) error {
 // failAttempt ends an attempt that has reported its failure.
 func (f *Fold) failAttempt(rec *stream.Record, u *unit, failed *stream.Failure) {
 	a, at := u.attempt, milliseconds(rec.Time)
-	a.EndedAt, a.Status, a.Error = &at, StatusFailed, newError(failed.Code, failed.Message, failed.Hint)
+	a.EndedAt, a.Status, a.Error = &at, StatusFailed, newError(failed.Code, strings.TrimSuffix(failed.Message+": "+failed.Detail, ": "), failed.Hint)
 	if u.node == nil { // only a step that fails is worth a span
 		u.node = f.begin(rec, a.StartedAt, f.agentOn(rec.Lane).container(), KindStep, "advance")
 		u.node.attempts = append(u.node.attempts, a)

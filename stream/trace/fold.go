@@ -60,6 +60,12 @@ func (f *Fold) HasBegun() bool { return f.root != nil }
 // HasEnded reports whether the last segment of the run has its terminal record.
 func (f *Fold) HasEnded() bool { return f.isSealed }
 
+// spanBytes is about how many bytes a span takes.
+const spanBytes = 512
+
+// Size returns about how many bytes the trace takes.
+func (f *Fold) Size() int { return spanBytes*len(f.nodes) + f.withdrawnBytes }
+
 // Add adds the next record of the run. Records that were added before are ignored. The error is one
 // of the log, or a record that cannot be decoded.
 func (f *Fold) Add(ctx context.Context, rec *stream.Record) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -100,4 +101,16 @@ func eventsOf(ctx context.Context, records []*stream.Record) ([][]byte, error) {
 		all = append(all, events...)
 	}
 	return all, nil
+}
+
+// decodeAnswer decodes the answer of a done record into v, a pointer. A record without an answer
+// leaves v as it is.
+func decodeAnswer(rec *stream.Record, answer json.RawMessage, v any) error {
+	if len(answer) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(answer, v); err != nil {
+		return fmt.Errorf("trace: answer of record %d: %w", rec.Seq, err)
+	}
+	return nil
 }

@@ -2,8 +2,6 @@ package trace
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"path"
 	"strconv"
 
@@ -45,8 +43,8 @@ func (f *Fold) endTool(ctx context.Context, rec *stream.Record, u *unit, result 
 	var answer struct {
 		Outcome runs.Outcome `json:"outcome"`
 	}
-	if err := json.Unmarshal(result.Answer, &answer); err != nil {
-		return fmt.Errorf("trace: answer of record %d: %w", rec.Seq, err)
+	if err := decodeAnswer(rec, result.Answer, &answer); err != nil {
+		return err
 	}
 	message := ""
 	for _, m := range result.Messages {

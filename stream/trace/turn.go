@@ -46,8 +46,8 @@ func (f *Fold) endModel(rec *stream.Record, u *unit, result *doneResult) error {
 		OtherUsage []runs.Usage        `json:"otherUsage"`
 		Exceeded   *runs.ExceededLimit `json:"exceeded"`
 	}
-	if err := json.Unmarshal(result.Answer, &answer); err != nil {
-		return fmt.Errorf("trace: answer of record %d: %w", rec.Seq, err)
+	if err := decodeAnswer(rec, result.Answer, &answer); err != nil {
+		return err
 	}
 	u.node.span.MessageID = answer.MessageID
 	if answer.Usage != (runs.Usage{}) {
