@@ -137,6 +137,7 @@ func interruptMetadata(s *runs.Interrupts, c runs.Interrupt) (agui.Metadata, err
 	rule, err := json.Marshal(stream.ApprovalSource{
 		Agent: source.Agent, Revision: source.Revision, Step: source.Step, Tree: source.Tree,
 		Rule: c.Approval.Rule, ArgsDigest: c.Approval.ArgsDigest, OpenedAt: c.Since(s.OpenedAt), Quorum: max(1, c.Approval.Quorum),
+		Limit: s.Exceeded != nil,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("activities: encode question: %w", err)

@@ -95,10 +95,6 @@ func (a *Activities) currency() string {
 	return a.Prices.Currency
 }
 
-// metadataCost is the metadata key of the cost in a run's last event: AG-UI's usage has tokens
-// only.
-const metadataCost = "perdure.cost"
-
 // usageMetadata returns the metadata of a run's last event with its cost, and with the part of the
 // usage that is estimated; nil = neither is known.
 func (a *Activities) usageMetadata(usage []runs.Usage) (agui.Metadata, error) {
@@ -147,6 +143,6 @@ func (a *Activities) costMetadata(metadata agui.Metadata, usage []runs.Usage) er
 	if err != nil {
 		return fmt.Errorf("activities: encode cost: %w", err)
 	}
-	metadata[metadataCost] = encodedCost
+	metadata[stream.MetadataCost] = encodedCost
 	return nil
 }

@@ -18,6 +18,8 @@ var auditActions = map[string]audit.Action{
 	"POST /v1/threads/:thread/pause":                     audit.PauseThread,
 	"POST /v1/threads/:thread/resume":                    audit.ResumeThread,
 	"PUT /v1/threads/:thread/shares":                     audit.ShareThread,
+	"PUT /v1/threads/:thread/title":                      audit.DescribeThread,
+	"PUT /v1/threads/:thread/metadata":                   audit.DescribeThread,
 	"DELETE /v1/threads/:thread":                         audit.DeleteThread,
 	"POST /v1/threads/:thread/approvals/:approval":       audit.DecideInterrupt,
 	"POST /v1/threads/:thread/approvals/:approval/links": audit.CreateLink,

@@ -37,6 +37,9 @@ type inputOptions struct {
 	// ParentThreadID is the thread of the parent run. "" = the API searches the tenant's threads
 	// for the run, and refuses an ambiguous ID.
 	ParentThreadID string `json:"parentThreadId"`
+	// Metadata are names and values for the thread, which its description keeps (see
+	// stream.Input.Description).
+	Metadata map[string]string `json:"metadata"`
 }
 
 // optionsOf reads and validates forwardedProps.perdure. forwardedProps may be any JSON, because
@@ -70,6 +73,9 @@ func optionsOf(in *agui.RunAgentInput) (inputOptions, error) {
 	}
 	if p.ParentRunID != "" && in.ParentRunID != "" && p.ParentRunID != in.ParentRunID {
 		return p, problem.BadRequest("invalid_input", "/forwardedProps/perdure/parentRunId", "must not differ from parentRunId")
+	}
+	if err := request.CheckMetadata("/forwardedProps/perdure/metadata", p.Metadata); err != nil {
+		return p, err
 	}
 	return p, request.CheckOptionalID(parentThreadPointer, p.ParentThreadID)
 }

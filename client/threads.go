@@ -9,13 +9,50 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Thread is the summary of a thread. In lists, only the fields above Waiting are set.
+// ThreadItem is a thread in a list.
+type ThreadItem struct {
+	ThreadID  string            `json:"threadId"`
+	Title     string            `json:"title"` // "" until a user has sent text
+	Metadata  map[string]string `json:"metadata"`
+	Agent     string            `json:"agent"`
+	RunID     string            `json:"runId"`  // the last run that began
+	Status    string            `json:"status"` // running, paused, waiting or idle
+	CreatedAt time.Time         `json:"createdAt"`
+	UpdatedAt time.Time         `json:"updatedAt"`
+	Owner     string            `json:"owner"` // "" = an anonymous caller
+	Shared    bool              `json:"shared"`
+	// WaitingFor has the kinds of the interrupts with which the last run ended: approval, question,
+	// limit and client_tool.
+	WaitingFor []string `json:"waitingFor"`
+	// Tokens and Cost are of all models of the ended runs. Tokens is nil if they called no model, Cost
+	// if no model has a price.
+	Tokens *Tokens `json:"tokens"`
+	Cost   *Cost   `json:"cost"`
+}
+
+// Tokens are numbers of tokens.
+type Tokens struct {
+	Input  int64 `json:"input"`
+	Output int64 `json:"output"`
+	Total  int64 `json:"total"`
+}
+
+// Cost is an amount of money.
+type Cost struct {
+	Amount   float64 `json:"amount"`
+	Currency string  `json:"currency"`
+}
+
+// Thread is the summary of a thread.
 type Thread struct {
-	ThreadID  string    `json:"threadId"`
-	Agent     string    `json:"agent"`
-	RunID     string    `json:"runId"`  // the last run that began
-	Status    string    `json:"status"` // running, paused, waiting or idle
-	UpdatedAt time.Time `json:"updatedAt"`
+	ThreadID  string            `json:"threadId"`
+	Title     string            `json:"title"` // "" until a user has sent text
+	Metadata  map[string]string `json:"metadata"`
+	Agent     string            `json:"agent"`
+	RunID     string            `json:"runId"`  // the last run that began
+	Status    string            `json:"status"` // running, paused, waiting or idle
+	CreatedAt time.Time         `json:"createdAt"`
+	UpdatedAt time.Time         `json:"updatedAt"`
 	// Waiting are the open interrupts; nil = there are none.
 	Waiting *struct {
 		Interrupts  []agui.Interrupt `json:"interrupts"`
@@ -26,6 +63,7 @@ type Thread struct {
 	Usage    []agui.TokenUsage `json:"usage"`
 	// Estimated is the part of Usage that is estimated; nil = no model call was cut.
 	Estimated *EstimatedUsage `json:"estimated"`
+	Cost      *Cost           `json:"cost"` // of the ended runs; nil = no model has a price
 }
 
 // EstimatedUsage is the part of a usage that is estimated: of model calls whose answer was cut
@@ -38,17 +76,23 @@ type EstimatedUsage struct {
 
 // ThreadFilter selects threads. Empty fields select all.
 type ThreadFilter struct {
+	// Text is in the title or in the metadata, in whatever case.
+	Text   string
 	Agent  string
+	Owner  string
 	Status string
-	// UpdatedAfter and UpdatedBefore are times in RFC 3339.
-	UpdatedAfter, UpdatedBefore string
+	// WaitingFor is approval, question, limit or client_tool.
+	WaitingFor string
+	// The bounds are times in RFC 3339.
+	CreatedAfter, CreatedBefore, UpdatedAfter, UpdatedBefore string
 	Paging
 }
 
 // Threads returns a page of threads, last updated first.
-func (c *Client) Threads(ctx context.Context, f ThreadFilter) (Document[Page[Thread]], error) {
-	q := f.query("agent", f.Agent, "status", f.Status, "updatedAfter", f.UpdatedAfter, "updatedBefore", f.UpdatedBefore)
-	return document[Page[Thread]](ctx, c, get("/v1/threads", q))
+func (c *Client) Threads(ctx context.Context, f ThreadFilter) (Document[Page[ThreadItem]], error) {
+	q := f.query("q", f.Text, "agent", f.Agent, "owner", f.Owner, "status", f.Status, "waitingFor", f.WaitingFor,
+		"createdAfter", f.CreatedAfter, "createdBefore", f.CreatedBefore, "updatedAfter", f.UpdatedAfter, "updatedBefore", f.UpdatedBefore)
+	return document[Page[ThreadItem]](ctx, c, get("/v1/threads", q))
 }
 
 // Thread returns the summary of one thread.
@@ -124,4 +168,29 @@ func (c *Client) Share(ctx context.Context, thread string, shares ...Share) (Doc
 	}
 	r.method = http.MethodPut
 	return document[Shares](ctx, c, r)
+}
+
+// SetTitle gives a thread a title of at most 80 characters on one line. "" restores the title of
+// the first message.
+func (c *Client) SetTitle(ctx context.Context, thread, title string) (Document[Thread], error) {
+	return c.describe(ctx, threadPath(thread)+"/title", map[string]any{"title": title})
+}
+
+// SetMetadata replaces the metadata of a thread.
+func (c *Client) SetMetadata(ctx context.Context, thread string, metadata map[string]string) (Document[Thread], error) {
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	return c.describe(ctx, threadPath(thread)+"/metadata", map[string]any{"metadata": metadata})
+}
+
+// describe changes the description of a thread. The result has the ID, the title and the metadata
+// only.
+func (c *Client) describe(ctx context.Context, path string, body any) (Document[Thread], error) {
+	r, err := post(path, body)
+	if err != nil {
+		return Document[Thread]{}, err
+	}
+	r.method = http.MethodPut
+	return document[Thread](ctx, c, r)
 }

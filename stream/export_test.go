@@ -30,7 +30,7 @@ func (l *Log) ReadTo(ctx context.Context, run Run, to uint64) ([]*Record, error)
 
 // ListOpened writes the index entry of a run that began.
 func (l *Log) ListOpened(ctx context.Context, run Run, agent string, seq uint64) error {
-	return l.indexOpening(ctx, run, agent, seq)
+	return l.indexOpening(ctx, run, agent, seq, Description{})
 }
 
 // ListSealed writes the index entry of a run that ended.

@@ -47,6 +47,8 @@ type Fork struct {
 	Origin Origin `json:"origin"`
 	// Requester is who forked, and the owner of the new thread; nil = an anonymous caller.
 	Requester *auth.Principal `json:"requester,omitempty"`
+	// Title is the title of the new thread, from its first messages; "" = none.
+	Title string `json:"title,omitempty"`
 	// Handed is the origin's handoff: the agent that had the thread also has the fork.
 	Handed *HandoffTrail `json:"handed,omitempty"`
 }

@@ -29,13 +29,18 @@ type IndexEntry struct {
 	// RunID is the ID of the last run as clients know it; "" = a fork without a run.
 	RunID  string `json:"runId,omitempty"`
 	Status Status `json:"status"`
+	// CreatedAt is the time of the thread's first record. Later entries keep it.
+	CreatedAt time.Time `json:"createdAt,omitzero"`
 	// UpdatedAt is when the last run began or ended, or the thread was forked.
 	UpdatedAt time.Time `json:"updatedAt"`
-	// Seq is the sequence of the record that the entry is about. SetPaused and Share do not change
-	// it.
+	// Seq is the sequence of the record that the entry is about. Changes of the entry alone, such
+	// as those of SetPaused and Share, do not change it.
 	Seq uint64 `json:"seq"`
-	// Access is who may use the thread. Later entries keep it.
-	Access
+	// WaitingFor has the kinds of the interrupts with which the last run ended, each once.
+	WaitingFor []WaitKind `json:"waitingFor,omitempty"`
+	// Usage is what the ended runs have used.
+	Usage ThreadUsage `json:"usage,omitzero"`
+	EntryContent
 	// Tenant is the ID of the tenant if the key has only a digest of it; else "".
 	Tenant string `json:"tenant,omitempty"`
 	// Purged tells that the thread was removed. Later entries about its records are ignored.
@@ -44,8 +49,15 @@ type IndexEntry struct {
 	Unfinished bool `json:"unfinished,omitempty"`
 }
 
+// EntryContent is the part of an entry that is encrypted if the log has a Cipher.
+type EntryContent struct {
+	// Access is who may use the thread. Later entries keep it.
+	Access
+	Description
+}
+
 // storedEntry is an IndexEntry as the bucket has it. If the log has a Cipher, Encrypted is the
-// thread's Access, and the entry itself has none.
+// EntryContent, and the entry itself has none.
 type storedEntry struct {
 	IndexEntry
 	Encrypted json.RawMessage `json:"content,omitempty"`
@@ -55,14 +67,14 @@ type storedEntry struct {
 func (l *Log) encodeEntry(ctx context.Context, threadSubject, key string, entry *IndexEntry) ([]byte, error) {
 	stored := storedEntry{IndexEntry: *entry}
 	if l.cipher != nil && !entry.Purged {
-		content, err := json.Marshal(entry.Access)
+		content, err := json.Marshal(entry.EntryContent)
 		if err != nil {
 			return nil, fmt.Errorf("stream: encode entry: %w", err)
 		}
 		if stored.Encrypted, err = l.encryptEntry(ctx, threadSubject, key, content); err != nil {
 			return nil, err
 		}
-		stored.Access = Access{}
+		stored.EntryContent = EntryContent{}
 	}
 	value, err := json.Marshal(stored)
 	if err != nil {
@@ -99,7 +111,7 @@ func (l *Log) DecodeEntry(ctx context.Context, key string, value []byte) (*Index
 		if err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal(content, &stored.Access); err != nil {
+		if err := json.Unmarshal(content, &stored.EntryContent); err != nil {
 			return nil, fmt.Errorf("stream: entry %s: %w", key, err)
 		}
 	}
@@ -141,8 +153,8 @@ func IndexToken(token string) string { return strings.ReplaceAll(token, "~", "="
 
 // indexOpening writes the entry about a run that began with the record seq. seq 0 means that an
 // earlier attempt has written the opening and that its sequence is unknown: the log is asked for
-// it.
-func (l *Log) indexOpening(ctx context.Context, run Run, agent string, seq uint64) error {
+// it. description has what the run's input says of the thread.
+func (l *Log) indexOpening(ctx context.Context, run Run, agent string, seq uint64, description Description) error {
 	now := time.Now()
 	if seq == 0 {
 		rec, err := l.First(ctx, l.LaneSubject(run, LaneMain), 1)
@@ -153,6 +165,7 @@ func (l *Log) indexOpening(ctx context.Context, run Run, agent string, seq uint6
 	}
 	return l.putEntry(ctx, l.ThreadSubject(run.Thread), &IndexEntry{
 		ThreadID: run.Thread.ID, Agent: agent, RunID: run.Shown(), Status: StatusRunning, UpdatedAt: now, Seq: seq,
+		EntryContent: EntryContent{Description: description},
 	})
 }
 
@@ -163,7 +176,7 @@ func (l *Log) indexNewEnd(ctx context.Context, p Place, seq uint64, events []agu
 	if len(events) > 0 {
 		last = events[len(events)-1]
 	}
-	return l.putEndEntry(ctx, p.Run, &IndexEntry{Agent: p.Agent, Status: StatusAfter(last), UpdatedAt: time.Now(), Seq: seq})
+	return l.putEndEntry(ctx, p.Run, last, &IndexEntry{Agent: p.Agent, UpdatedAt: time.Now(), Seq: seq})
 }
 
 // indexExistingEnd writes the entry about the end of a run whose terminal record exists: an earlier
@@ -177,12 +190,13 @@ func (l *Log) indexExistingEnd(ctx context.Context, run Run, end *Record) error 
 	if err != nil {
 		return err
 	}
-	return l.putEndEntry(ctx, run, &IndexEntry{Agent: agent, Status: StatusAfter(last), UpdatedAt: end.Time, Seq: end.Seq})
+	return l.putEndEntry(ctx, run, last, &IndexEntry{Agent: agent, UpdatedAt: end.Time, Seq: end.Seq})
 }
 
-// putEndEntry completes and writes an entry about the end of a run.
-func (l *Log) putEndEntry(ctx context.Context, run Run, entry *IndexEntry) error {
-	entry.ThreadID, entry.RunID = run.Thread.ID, run.Shown()
+// putEndEntry completes and writes an entry about the end of a run with its last event.
+func (l *Log) putEndEntry(ctx context.Context, run Run, last agui.Event, entry *IndexEntry) error {
+	entry.ThreadID, entry.RunID, entry.Status = run.Thread.ID, run.Shown(), StatusAfter(last)
+	entry.WaitingFor, entry.Usage = waitsAfter(last), usageIn(last)
 	return l.putEntry(ctx, l.ThreadSubject(run.Thread), entry)
 }
 
@@ -231,10 +245,9 @@ func (l *Log) SetPaused(ctx context.Context, run Run, paused bool) error {
 	}
 }
 
-// Paused reports whether the index lists the run as paused.
-func (l *Log) Paused(ctx context.Context, run Run) (bool, error) {
-	entry, _, err := l.readEntry(ctx, l.indexKey(l.ThreadSubject(run.Thread)))
-	return entry.RunID == run.Shown() && entry.Status == StatusPaused, err
+// IsPaused reports whether the index lists the run with an ID as paused.
+func (e *IndexEntry) IsPaused(runID string) bool {
+	return e.RunID == ShownRunID(runID) && e.Status == StatusPaused
 }
 
 // putEntry writes an entry, unless the index has one about a later record. An entry without an
@@ -254,13 +267,15 @@ func (l *Log) putEntry(ctx context.Context, threadSubject string, entry *IndexEn
 
 // tryPutEntry is one try of putEntry. It returns true if the entry was written or is not needed,
 // and with an error that is permanent. It returns false without an error if the write was refused
-// or its outcome is unknown: putEntry then tries again.
-func (l *Log) tryPutEntry(ctx context.Context, threadSubject string, entry *IndexEntry) (bool, error) {
+// or its outcome is unknown: putEntry then tries again. It does not change its argument.
+func (l *Log) tryPutEntry(ctx context.Context, threadSubject string, about *IndexEntry) (bool, error) {
 	key := l.indexKey(threadSubject)
 	current, revision, err := l.readEntry(ctx, key)
-	if err != nil || !entry.replaces(&current) {
+	if err != nil || !about.replaces(&current) {
 		return err == nil, err
 	}
+	next := *about
+	entry := &next
 	if entry.Agent == "" && !entry.Purged {
 		if entry.Agent, err = l.agentOf(ctx, &current, entry); err != nil {
 			return false, err
@@ -269,9 +284,9 @@ func (l *Log) tryPutEntry(ctx context.Context, threadSubject string, entry *Inde
 	switch {
 	case entry.Purged: // nobody may use the thread, and its content must be gone
 	case current.Seq > 0 && !current.Purged:
-		entry.Access, entry.Tenant = current.Access, current.Tenant
+		entry.keep(&current)
 	default:
-		if entry.Access.Owner, entry.Tenant, err = l.ownerUnder(ctx, threadSubject); err != nil {
+		if err := l.beginEntry(ctx, threadSubject, entry); err != nil {
 			return false, err
 		}
 	}
@@ -289,6 +304,13 @@ func (l *Log) tryPutEntry(ctx context.Context, threadSubject string, entry *Inde
 		return true, fmt.Errorf("stream: list thread: %w", err)
 	}
 	return err == nil, nil
+}
+
+// keep takes over from the entry before what the entry's own record does not tell.
+func (e *IndexEntry) keep(current *IndexEntry) {
+	e.Access, e.Tenant, e.CreatedAt = current.Access, current.Tenant, current.CreatedAt
+	e.Description = current.Description.updated(e.Description)
+	e.Usage = current.Usage.plus(e.Usage)
 }
 
 // replaces reports whether an entry is newer than the listed one. The entries about a purge have the
@@ -356,7 +378,7 @@ func (l *Log) RestoreIndex(ctx context.Context) error {
 		if all[rec.thread] == nil {
 			all[rec.thread] = &restoredThread{}
 		}
-		if err := all[rec.thread].add(ctx, rec); errors.Is(err, ErrGone) {
+		if err := all[rec.thread].add(ctx, l, rec); errors.Is(err, ErrGone) {
 			all[rec.thread].entry.Seq = 0 // the thread is being purged
 		} else if err != nil {
 			return fmt.Errorf("stream: restore index: %w", err)
@@ -381,7 +403,7 @@ type restoredThread struct {
 }
 
 // add adds the thread's next record of a main lane.
-func (r *restoredThread) add(ctx context.Context, rec *Record) error {
+func (r *restoredThread) add(ctx context.Context, l *Log, rec *Record) error {
 	switch {
 	case rec.OpensRun():
 		var o Opening
@@ -389,9 +411,22 @@ func (r *restoredThread) add(ctx context.Context, rec *Record) error {
 			return err
 		}
 		id, err := rec.threadID(ctx)
+		if err != nil {
+			return err
+		}
 		r.run = rec.run
-		r.entry = IndexEntry{ThreadID: id, Agent: o.Agent, RunID: ShownRunID(o.RunID), Status: StatusRunning, UpdatedAt: rec.Time, Seq: rec.Seq}
-		return err
+		next := IndexEntry{ThreadID: id, Agent: o.Agent, RunID: ShownRunID(o.RunID), Status: StatusRunning, UpdatedAt: rec.Time, Seq: rec.Seq}
+		if o.Input > 0 {
+			in, err := l.Input(ctx, o.Input)
+			if err != nil && !errors.Is(err, ErrLogLost) {
+				return err
+			}
+			if err == nil {
+				next.Description = in.Description()
+			}
+		}
+		next.keep(&r.entry)
+		r.entry = next
 	case rec.Kind == KindFork:
 		var note Fork
 		if err := rec.Result(ctx, &note); err != nil {
@@ -406,6 +441,7 @@ func (r *restoredThread) add(ctx context.Context, rec *Record) error {
 		agent, err := rec.finalAgent(ctx)
 		r.entry.Agent = cmp.Or(agent, r.entry.Agent)
 		r.entry.Status, r.entry.UpdatedAt, r.entry.Seq = StatusAfter(last), rec.Time, rec.Seq
+		r.entry.WaitingFor, r.entry.Usage = waitsAfter(last), r.entry.Usage.plus(usageIn(last))
 		return err
 	}
 	return nil

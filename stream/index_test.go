@@ -77,11 +77,11 @@ func TestIndexHasTheStatusOfThreads(t *testing.T) {
 	}
 	want := map[string]stream.IndexEntry{
 		"idle":             {ThreadID: "idle", Agent: "a", RunID: "r", Status: stream.StatusIdle},
-		"waits for people": {ThreadID: "waits for people", Agent: "b", RunID: "r", Status: stream.StatusWaiting},
+		"waits for people": {ThreadID: "waits for people", Agent: "b", RunID: "r", Status: stream.StatusWaiting, WaitingFor: []stream.WaitKind{stream.WaitApproval}},
 		"runs":             {ThreadID: "runs", Agent: "a", RunID: "r", Status: stream.StatusRunning},
-		"fork":             {ThreadID: "fork", Agent: "a", Status: stream.StatusIdle, Access: stream.Access{Owner: new(string)}},
+		"fork":             {ThreadID: "fork", Agent: "a", Status: stream.StatusIdle, EntryContent: stream.EntryContent{Access: stream.Access{Owner: new(string)}}},
 	}
-	ignore := cmpopts.IgnoreFields(stream.IndexEntry{}, "Seq", "UpdatedAt")
+	ignore := cmpopts.IgnoreFields(stream.IndexEntry{}, "Seq", "CreatedAt", "UpdatedAt")
 	is := indexEntries(t, ctx, l)
 	wantEqual(t, "entry of the purged thread: purged", is["gone"].Purged, true)
 	delete(is, "gone")

@@ -23,6 +23,8 @@ type ApprovalSource struct {
 	// Rule is the index of the rule among the approvals of the revision.
 	Rule       int    `json:"rule"`
 	ArgsDigest string `json:"argsDigest"`
+	// Limit tells that the interrupt is about an exceeded limit.
+	Limit bool `json:"limit,omitempty"`
 	// OpenedAt is when the interrupt was made; the rule's durations begin then. Quorum is the
 	// number of approvers that the rule needs.
 	OpenedAt time.Time `json:"openedAt"`

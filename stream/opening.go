@@ -35,15 +35,15 @@ type Opening struct {
 	StateKept bool `json:"stateKept,omitempty"`
 }
 
-// OpenRun writes the first record of a run and lists the run in the index of threads. The result is
-// Place.After for the first attempt (see OpenStep). A later attempt calls it again, in case the
-// first one died between the two writes.
-func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, events []agui.Event) (uint64, error) {
+// OpenRun writes the first record of a run and lists the run in the index of threads, with what its
+// input says of the thread. The result is Place.After for the first attempt (see OpenStep). A later
+// attempt calls it again, in case the first one died between the two writes.
+func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, description Description, events []agui.Event) (uint64, error) {
 	seq, err := l.OpenStep(ctx, p, o, events...)
 	if err != nil {
 		return 0, err
 	}
-	return seq, l.indexOpening(ctx, p.Run, o.Agent, seq)
+	return seq, l.indexOpening(ctx, p.Run, o.Agent, seq, description)
 }
 
 // Metadata returns the metadata of RUN_STARTED: the revision of the agent, under the key that

@@ -52,6 +52,17 @@ func (l *Log) Share(ctx context.Context, t Thread, shares []Share) (*Access, err
 // ChangeShares is Share with shares that depend on those before. It calls change again if the entry
 // has changed concurrently. change must not change its argument.
 func (l *Log) ChangeShares(ctx context.Context, t Thread, change func([]Share) []Share) (*Access, error) {
+	entry, err := l.changeEntry(ctx, t, func(entry *IndexEntry) { entry.Shares = change(entry.Shares) })
+	if err != nil {
+		return nil, err
+	}
+	return &entry.Access, nil
+}
+
+// changeEntry changes the entry of a thread and returns it. The entry is written when the thread's
+// first run begins; changeEntry waits for it at most listingTimeout. It calls change again if the
+// entry has changed concurrently. Errors: ErrNotListed.
+func (l *Log) changeEntry(ctx context.Context, t Thread, change func(*IndexEntry)) (*IndexEntry, error) {
 	key := l.indexKey(l.ThreadSubject(t))
 	deadline := time.Now().Add(listingTimeout)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
@@ -62,9 +73,9 @@ func (l *Log) ChangeShares(ctx context.Context, t Thread, change func([]Share) [
 		case entry.Purged, entry.Seq == 0 && time.Now().After(deadline):
 			return nil, ErrNotListed
 		case entry.Seq > 0:
-			entry.Shares = change(entry.Shares)
+			change(&entry)
 			if err := l.replaceEntry(ctx, t, &entry, revision); err == nil || isPermanent(err) {
-				return &entry.Access, err
+				return &entry, err
 			}
 		}
 		if err := sleep(ctx, pause); err != nil {
@@ -73,7 +84,7 @@ func (l *Log) ChangeShares(ctx context.Context, t Thread, change func([]Share) [
 	}
 }
 
-// listingTimeout is how long Share waits for the entry of a thread.
+// listingTimeout is how long changeEntry waits for the entry of a thread.
 const listingTimeout = 2 * time.Second
 
 // replaceEntry writes an entry in place of the one with a revision.
@@ -90,18 +101,24 @@ func (l *Log) replaceEntry(ctx context.Context, t Thread, entry *IndexEntry, rev
 	return err
 }
 
-// ownerUnder returns the owner of the thread with a subject; nil = the log lacks its first record.
-// tenant is the owner's tenant if its token is a digest, else "".
-func (l *Log) ownerUnder(ctx context.Context, threadSubject string) (owner *string, tenant string, err error) {
+// beginEntry adds to the first entry of a thread what its first record tells: the time, the owner,
+// the owner's tenant if its token is a digest, and the description. Without that record the owner is nil.
+func (l *Log) beginEntry(ctx context.Context, threadSubject string, entry *IndexEntry) error {
 	first, err := l.First(ctx, threadSubject+".>", 1)
 	if first == nil || err != nil {
-		return nil, "", err
+		return err
 	}
-	owner, tenant, err = first.owner(ctx)
-	if Token(tenant) == tenant {
-		tenant = ""
+	owner, tenant, err := first.owner(ctx)
+	entry.Owner, entry.Tenant, entry.CreatedAt = owner, "", first.Time.UTC().Truncate(time.Millisecond)
+	if Token(tenant) != tenant {
+		entry.Tenant = tenant
 	}
-	return owner, tenant, err
+	if err != nil {
+		return err
+	}
+	description, err := first.description(ctx)
+	entry.Description = description.updated(entry.Description)
+	return err
 }
 
 // owner returns the owner of the thread that begins with this record, and the owner's tenant; nil =

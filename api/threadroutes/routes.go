@@ -62,5 +62,7 @@ func (r *Routes) Register(v1 *gin.RouterGroup) {
 	v1.DELETE("/threads/:thread", r.Handle(r.deleteThread))
 	v1.GET("/threads/:thread/shares", r.Handle(r.showShares))
 	v1.PUT("/threads/:thread/shares", r.Handle(r.putShares))
+	v1.PUT("/threads/:thread/title", r.Handle(r.putTitle))
+	v1.PUT("/threads/:thread/metadata", r.Handle(r.putMetadata))
 	v1.POST("/threads/:thread/runs/:run/fork", r.Handle(r.forkRun))
 }

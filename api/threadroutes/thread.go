@@ -44,19 +44,34 @@ func (r *Routes) listThreads(c *gin.Context) error {
 
 // readFilter reads the filter of a list from the query. Invalid values are 400.
 func readFilter(c *gin.Context) (threads.Filter, error) {
-	filter := threads.Filter{Agent: c.Query("agent"), Status: stream.Status(c.Query("status"))}
+	filter := threads.Filter{
+		Agent: c.Query("agent"), Status: stream.Status(c.Query("status")), Owner: c.Query("owner"), Text: c.Query("q"),
+		WaitingFor: stream.WaitKind(c.Query("waitingFor")),
+	}
 	switch filter.Status {
 	case "", stream.StatusRunning, stream.StatusPaused, stream.StatusWaiting, stream.StatusIdle:
 	default:
 		return filter, problem.InvalidParameter("status", "status must be running, paused, waiting or idle")
 	}
-	var err error
-	if filter.After, err = readTime(c, "updatedAfter"); err != nil {
-		return filter, err
+	if filter.WaitingFor != "" && !slices.Contains(stream.WaitKinds, filter.WaitingFor) {
+		return filter, problem.InvalidParameter("waitingFor", "waitingFor must be approval, question, limit or client_tool")
 	}
-	filter.Before, err = readTime(c, "updatedBefore")
-	return filter, err
+	if len(filter.Text) > maxSearchBytes || !stream.IsPlainText(filter.Text) {
+		return filter, problem.InvalidParameter("q", fmt.Sprintf("q must be text on one line, with at most %d bytes", maxSearchBytes))
+	}
+	for name, bound := range map[string]*time.Time{
+		"updatedAfter": &filter.After, "updatedBefore": &filter.Before, "createdAfter": &filter.CreatedAfter, "createdBefore": &filter.CreatedBefore,
+	} {
+		var err error
+		if *bound, err = readTime(c, name); err != nil {
+			return filter, err
+		}
+	}
+	return filter, nil
 }
+
+// maxSearchBytes bounds the parameter q: longer text is in no title and no value.
+const maxSearchBytes = 320
 
 // readTime reads an RFC 3339 time from a parameter; zero = the parameter is missing.
 func readTime(c *gin.Context, name string) (time.Time, error) {
@@ -74,6 +89,9 @@ func readTime(c *gin.Context, name string) (time.Time, error) {
 // threadSummary is the answer of GET /v1/threads/{thread}.
 type threadSummary struct {
 	ThreadID string `json:"threadId"`
+	// Title, Metadata and CreatedAt are as in lists.
+	Title    string            `json:"title,omitempty"`
+	Metadata map[string]string `json:"metadata,omitempty"`
 	// Agent is the agent that has the thread, after handoffs.
 	Agent  string        `json:"agent,omitempty"`
 	Status stream.Status `json:"status"`
@@ -87,6 +105,8 @@ type threadSummary struct {
 	Messages   int                      `json:"messages"`
 	Usage      []agui.TokenUsage        `json:"usage,omitempty"`
 	Estimated  *snapshot.EstimatedUsage `json:"estimated,omitempty"`
+	Cost       *threads.Cost            `json:"cost,omitempty"`
+	CreatedAt  time.Time                `json:"createdAt,omitzero"`
 	UpdatedAt  time.Time                `json:"updatedAt,omitzero"`
 	ForkedFrom *origin                  `json:"forkedFrom,omitempty"`
 }
@@ -179,20 +199,22 @@ func (r *Routes) showThread(c *gin.Context) error {
 			return err
 		}
 	}
-	// The snapshot does not know of pauses; the index of threads does.
-	isPaused := false
-	if snap.Status() == stream.StatusRunning {
-		if isPaused, err = r.finder.Log.Paused(ctx, stream.Run{Thread: thread, ID: snap.RunID}); err != nil {
-			return err
-		}
+	// The snapshot does not know of pauses, titles and metadata; the index of threads does.
+	listed, err := r.finder.Log.Entry(ctx, thread)
+	if err != nil {
+		return err
 	}
 	toolCalls := snap.ClientCalls
 	if len(toolCalls) > 0 {
 		toolCalls = r.openToolCalls(ctx, thread, toolCalls)
 	}
 	summary := summaryOf(thread, snap, decided, toolCalls)
-	if isPaused {
-		summary.Status = stream.StatusPaused
+	if listed != nil {
+		summary.Title, summary.Metadata, summary.CreatedAt = listed.Title(), listed.Metadata, listed.CreatedAt
+		summary.Cost = threads.CostOf(listed.Usage)
+		if snap.Status() == stream.StatusRunning && listed.IsPaused(snap.RunID) {
+			summary.Status = stream.StatusPaused
+		}
 	}
 	return request.WriteJSON(c, http.StatusOK, summary)
 }

@@ -21,6 +21,7 @@ const (
 	PauseThread     Action = "thread.pause"
 	ResumeThread    Action = "thread.resume"
 	ShareThread     Action = "thread.share"
+	DescribeThread  Action = "thread.describe"
 	DeleteThread    Action = "thread.delete"
 	DecideInterrupt Action = "approval.decide"
 	SendToolResult  Action = "tool_result.send"

@@ -293,14 +293,18 @@ func TestLists(t *testing.T) {
 		"GET /v1/approvals?status=decided": respondWith(`{"items":[
 			{"id":"int_1","agent":"a","toolName":"pay","args":{"n":1},"decisions":[{"decision":"edit","by":"ada","args":{"n":2}}]},
 			{"id":"int_2","agent":"a","toolName":"pay","args":{"n":1},"decisions":[{"decision":"reject","reason":"too dear"}]}]}`),
-		"GET /v1/threads?limit=1&status=waiting": respondWith(`{"items":[{"threadId":"t1","agent":"a","status":"waiting","runId":"r1","later":1}],"nextCursor":"n"}`),
-		"GET /v1/threads/t1":                     respondWith(`{"threadId":"t1","status":"running","runId":"r 1","runs":3}`),
-		"GET /v1/threads/t2":                     respondWith(`{"threadId":"t2","status":"waiting","runId":"r 2","runs":1}`),
-		"POST /v1/threads/t2/runs/r%202/cancel":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
-		"GET /v1/threads/t1/state":               respondWith(`{"state":{"a":[1]}}`),
-		"GET /v1/threads/t1/messages":            respondWith(`{"items":[{"id":"1","role":"user","content":"hi"}]}`),
-		"GET /v1/threads/t1/runs":                respondWith(`{"items":[{"runId":"r1","agent":"a","startedAt":"2026-01-01T00:00:00Z","outcome":"error","code":"x"}]}`),
-		"GET /v1/threads/t1/shares":              respondWith(`{"owner":"ann","shares":[{"subject":"bob","access":"run"}]}`),
+		"GET /v1/threads?limit=1&owner=ann&q=refund&status=waiting": respondWith(`{"items":[{"threadId":"t1","title":"Refund 42","agent":"a","status":"waiting","runId":"r1","later":1}],"nextCursor":"n"}`),
+		"GET /v1/threads/t1":                    respondWith(`{"threadId":"t1","status":"running","runId":"r 1","runs":3}`),
+		"GET /v1/threads/t2":                    respondWith(`{"threadId":"t2","status":"waiting","runId":"r 2","runs":1}`),
+		"POST /v1/threads/t2/runs/r%202/cancel": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
+		"GET /v1/threads/t1/state":              respondWith(`{"state":{"a":[1]}}`),
+		"GET /v1/threads/t1/messages":           respondWith(`{"items":[{"id":"1","role":"user","content":"hi"}]}`),
+		"GET /v1/threads/t1/runs":               respondWith(`{"items":[{"runId":"r1","agent":"a","startedAt":"2026-01-01T00:00:00Z","outcome":"error","code":"x"}]}`),
+		"GET /v1/threads/t1/shares":             respondWith(`{"owner":"ann","shares":[{"subject":"bob","access":"run"}]}`),
+		"PUT /v1/threads/t1/title": func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			_, _ = w.Write([]byte(strings.Replace(string(body), "{", `{"threadId":"t1",`, 1)))
+		},
 		"PUT /v1/threads/t1/shares": func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			_, _ = w.Write([]byte(strings.Replace(string(body), "{", `{"owner":"ann",`, 1)))
@@ -334,7 +338,8 @@ func TestLists(t *testing.T) {
 	if got := run(t, environ, "", "approvals", "--status", "decided"); !strings.Contains(got.out, `edit {"n":2}       ada`) || !strings.Contains(got.out, "reject: too dear   -") {
 		t.Errorf("approvals --status decided = %q, want both decisions", got.out)
 	}
-	run(t, environ, "", "threads", "--limit", "1", "--status", "waiting").want(t, 0, "THREAD   AGENT   STATUS    UPDATED   RUN\nt1       a       waiting   -         r1\n", "--cursor n")
+	run(t, environ, "", "threads", "--limit", "1", "--status", "waiting", "--search", "refund", "--owner", "ann").want(t, 0, "THREAD   AGENT   STATUS    UPDATED   RUN   TITLE\nt1       a       waiting   -         r1    Refund 42\n", "--cursor n")
+	run(t, environ, "", "threads", "title", "t1", "Refund 42").want(t, 0, "Refund 42", "")
 	if got := run(t, environ, "", "threads", "list", "--limit", "1", "--status", "waiting", "--json"); !strings.Contains(got.out, `"later": 1`) {
 		t.Errorf("threads --json = %q, want later members", got.out)
 	}

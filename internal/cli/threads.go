@@ -17,7 +17,7 @@ func (e *environment) threadsCommand() *cobra.Command {
 	list := e.listThreads()
 	cmd.RunE = list.RunE
 	cmd.Flags().AddFlagSet(list.Flags())
-	cmd.AddCommand(list, e.showThread(), e.threadMessages(), e.threadState(), e.threadRuns(), e.shareThread(), e.deleteThread())
+	cmd.AddCommand(list, e.showThread(), e.threadMessages(), e.threadState(), e.threadRuns(), e.titleThread(), e.shareThread(), e.deleteThread())
 	return cmd
 }
 
@@ -34,20 +34,26 @@ func (e *environment) listThreads() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		rows := [][]string{{"THREAD", "AGENT", "STATUS", "UPDATED", "RUN"}}
+		rows := [][]string{{"THREAD", "AGENT", "STATUS", "UPDATED", "RUN", "TITLE"}}
 		for _, t := range answer.Value.Items {
-			rows = append(rows, []string{t.ThreadID, t.Agent, t.Status, ago(t.UpdatedAt), t.RunID})
+			rows = append(rows, []string{t.ThreadID, t.Agent, t.Status, ago(t.UpdatedAt), t.RunID, t.Title})
 		}
 		return e.printResult(cmd, answer.JSON, answer.Value.NextCursor, rows)
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.Agent, "agent", "", "only those of this agent")
 	flags.StringVar(&f.Status, "status", "", "only threads with this status: running, paused, waiting or idle")
+	flags.StringVar(&f.Text, "search", "", "only those with this text in the title or the metadata, in whatever case")
+	flags.StringVar(&f.Owner, "owner", "", "only those of this subject")
+	flags.StringVar(&f.WaitingFor, "waiting-for", "", "only those that wait for this: approval, question, limit or client_tool")
+	flags.StringVar(&f.CreatedAfter, "created-after", "", "only those that began after this time (RFC 3339)")
+	flags.StringVar(&f.CreatedBefore, "created-before", "", "only those that began before this time (RFC 3339)")
 	flags.StringVar(&f.UpdatedAfter, "updated-after", "", "only those updated after this time (RFC 3339)")
 	flags.StringVar(&f.UpdatedBefore, "updated-before", "", "only those updated before this time (RFC 3339)")
 	paging(cmd, &f.Paging)
 	completeFlag(cmd, "agent", e.completeAgents)
 	completeWords(cmd, "status", "running", "paused", "waiting", "idle")
+	completeWords(cmd, "waiting-for", "approval", "question", "limit", "client_tool")
 	return cmd
 }
 
@@ -74,7 +80,7 @@ func (e *environment) showThread() *cobra.Command {
 			return err
 		}
 		rows := [][]string{
-			{"thread", t.Value.ThreadID}, {"agent", t.Value.Agent}, {"status", t.Value.Status}, {"updated", ago(t.Value.UpdatedAt)},
+			{"thread", t.Value.ThreadID}, {"title", t.Value.Title}, {"agent", t.Value.Agent}, {"status", t.Value.Status}, {"updated", ago(t.Value.UpdatedAt)},
 			{"last run", t.Value.RunID}, {"runs", strconv.Itoa(t.Value.Runs)}, {"messages", strconv.Itoa(t.Value.Messages)},
 		}
 		if w := t.Value.Waiting; w != nil {
@@ -87,6 +93,30 @@ func (e *environment) showThread() *cobra.Command {
 		}
 		return e.printResult(cmd, t.JSON, "", rows)
 	})
+}
+
+// titleThread returns "threads title".
+func (e *environment) titleThread() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "title THREAD [TITLE]", Short: "Set the title of a thread; without TITLE, restore that of the first message",
+		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: e.completeThreads,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := e.client(cmd)
+		if err != nil {
+			return err
+		}
+		title := ""
+		if len(args) > 1 {
+			title = args[1]
+		}
+		described, err := c.SetTitle(cmd.Context(), args[0], title)
+		if err != nil {
+			return err
+		}
+		return e.printResult(cmd, described.JSON, "", [][]string{{"thread", described.Value.ThreadID}, {"title", described.Value.Title}})
+	}
+	return cmd
 }
 
 // threadMessages returns "threads messages", which prints complete messages like "tail" does.

@@ -52,6 +52,7 @@ func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread, by 
 		Fork: stream.Fork{
 			Thread: to.ID,
 			Origin: stream.Origin{Thread: from.Thread.ID, Run: from.Shown(), Agent: opening.Agent, ProtocolVersion: opening.ProtocolVersion},
+			Title:  stream.Title(base.Messages()),
 			Handed: base.Handed, Requester: by,
 		},
 		Entries: base.Entries, State: base.State, ByAgents: base.ByAgents, Moved: base.Moved, Unmoved: base.Unmoved, Contributors: base.Contributors, TenantAgents: base.TenantAgents,

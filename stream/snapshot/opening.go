@@ -60,7 +60,7 @@ func (s *Store) openRun(ctx context.Context, p stream.Place, o stream.Opening, c
 	if started.Metadata, err = o.Metadata(); err != nil {
 		return 0, err
 	}
-	return s.log.OpenRun(ctx, p, o, append([]agui.Event{started}, events...))
+	return s.log.OpenRun(ctx, p, o, in.Description(), append([]agui.Event{started}, events...))
 }
 
 // openContinuation opens a run without an input, which continues the run o.Continues with its
@@ -80,5 +80,5 @@ func (s *Store) openContinuation(ctx context.Context, p stream.Place, o stream.O
 	started := &agui.RunStarted{
 		BaseEvent: agui.BaseEvent{Metadata: metadata}, ThreadID: p.Run.Thread.ID, RunID: p.Run.Shown(), ProtocolVersion: agui.Version,
 	}
-	return s.log.OpenRun(ctx, p, o, append([]agui.Event{started}, events...))
+	return s.log.OpenRun(ctx, p, o, stream.Description{}, append([]agui.Event{started}, events...))
 }

@@ -116,6 +116,16 @@ export class PerdureClient {
     return this.request({ method: "PUT", url: `${threadURL(this.baseUrl, threadId)}/shares`, body: { shares } }, options);
   }
 
+  /** Gives a thread a title. An empty title restores that of the first message. */
+  setTitle(threadId: string, title: string, options: CommandOptions = {}): Promise<AnswerOf<"putTitle">> {
+    return this.request({ method: "PUT", url: `${threadURL(this.baseUrl, threadId)}/title`, body: { title } }, options);
+  }
+
+  /** Replaces the metadata of a thread. */
+  setMetadata(threadId: string, metadata: schemas.ThreadMetadata, options: CommandOptions = {}): Promise<AnswerOf<"putMetadata">> {
+    return this.request({ method: "PUT", url: `${threadURL(this.baseUrl, threadId)}/metadata`, body: { metadata } }, options);
+  }
+
   /** Lists the audit log, oldest first, or newest first with `order`. For administrators. */
   auditLog(filter: Filter<"listAuditEntries"> = {}, options: CommandOptions = {}): Listing<schemas.AuditEntry> {
     return this.list("/v1/audit", filter, options);

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -90,8 +91,28 @@ type entry struct {
 	// runID is the ID of the last run; "" = a fork without a run.
 	runID     string
 	status    stream.Status
+	createdAt int64 // milliseconds since 1970; 0 = unknown
 	updatedAt int64 // milliseconds since 1970
 	access    Access
+	title     string
+	metadata  map[string]string
+	// text is what searches compare: the folded title and metadata.
+	text       string
+	waitingFor []stream.WaitKind
+	usage      stream.ThreadUsage
+}
+
+// fold returns a text in the form in which searches ignore case.
+func fold(text string) string { return strings.ToLower(text) }
+
+// searched returns the text of a description that searches compare. Its parts are separated by line
+// breaks, which no query has.
+func searched(d *stream.Description) string {
+	parts := []string{d.Title()}
+	for _, name := range slices.Sorted(maps.Keys(d.Metadata)) {
+		parts = append(parts, name, d.Metadata[name])
+	}
+	return fold(strings.Join(parts, "\n"))
 }
 
 // Access is who may use a thread, in a form that many threads share. Two values are equal if the
@@ -342,8 +363,14 @@ func (idx *Index) decodeEntry(ctx context.Context, change jetstream.KeyValueEntr
 	case l.Purged:
 		return nil, ""
 	}
-	return &entry{
+	item = &entry{
 		token: strings.Clone(token), id: l.ThreadID, agent: unique.Make(l.Agent).Value(), runID: l.RunID,
 		status: stream.Status(unique.Make(string(l.Status)).Value()), updatedAt: l.UpdatedAt.UnixMilli(), access: accessOf(&l.Access),
-	}, l.Tenant
+		title: l.Title(), metadata: l.Metadata, text: searched(&l.Description), waitingFor: l.WaitingFor, usage: l.Usage,
+	}
+	item.usage.Currency = unique.Make(l.Usage.Currency).Value()
+	if !l.CreatedAt.IsZero() {
+		item.createdAt = l.CreatedAt.UnixMilli()
+	}
+	return item, l.Tenant
 }

@@ -16,38 +16,80 @@ import (
 // Thread is a thread in a page of the API.
 type Thread struct {
 	ThreadID string `json:"threadId"`
-	Agent    string `json:"agent"`
+	// Title is set by hand or of the first message of a user; "" = none.
+	Title string `json:"title,omitempty"`
+	// Metadata are set by callers. Readers must not change them.
+	Metadata map[string]string `json:"metadata,omitempty"`
+	Agent    string            `json:"agent"`
 	// RunID is the last run that began; "" = a fork without a run.
 	RunID  string        `json:"runId,omitempty"`
 	Status stream.Status `json:"status"`
+	// WaitingFor has the kinds of the interrupts with which the last run ended.
+	WaitingFor []stream.WaitKind `json:"waitingFor,omitempty"`
+	// CreatedAt is when the thread began; zero = unknown.
+	CreatedAt time.Time `json:"createdAt,omitzero"`
 	// UpdatedAt is when the last run began or ended, or when the thread was forked.
 	UpdatedAt time.Time `json:"updatedAt"`
 	// Owner is the subject of the thread's owner; "" = an anonymous caller, or unknown. Shared tells
 	// that the thread has shares.
 	Owner  string `json:"owner,omitempty"`
 	Shared bool   `json:"shared,omitempty"`
+	// Tokens and Cost are of all models of the ended runs. Tokens is nil if they called no model, Cost
+	// if no model has a price.
+	Tokens *Tokens `json:"tokens,omitempty"`
+	Cost   *Cost   `json:"cost,omitempty"`
+}
+
+// Tokens are numbers of tokens.
+type Tokens struct {
+	Input  int64 `json:"input"`
+	Output int64 `json:"output"`
+	Total  int64 `json:"total"`
+}
+
+// Cost is an amount of money.
+type Cost struct {
+	Amount   float64 `json:"amount"`
+	Currency string  `json:"currency,omitempty"`
 }
 
 // Filter selects threads. A zero field selects all.
 type Filter struct {
 	Agent  string
 	Status stream.Status
-	// After and Before bound UpdatedAt; both exclude the bound itself, to the millisecond.
-	After, Before time.Time
+	// Text is in the title, or in a name or a value of the metadata, in whatever case.
+	Text string
+	// Owner is the subject of the owner.
+	Owner string
+	// WaitingFor is one of the kinds that the thread waits for.
+	WaitingFor stream.WaitKind
+	// After and Before bound UpdatedAt, CreatedAfter and CreatedBefore bound CreatedAt. All exclude
+	// the bound itself, to the millisecond.
+	After, Before               time.Time
+	CreatedAfter, CreatedBefore time.Time
 	// MayRead selects the threads whose access it accepts. It is called once for each distinct
 	// access of a list. nil = all threads.
 	MayRead func(stream.Access) bool
 }
 
-// matches reports whether the filter selects a thread.
+// matches reports whether the filter selects a thread. f.Text must be folded.
 func (f *Filter) matches(item *entry) bool {
 	switch {
 	case f.Agent != "" && f.Agent != item.agent, f.Status != "" && f.Status != item.status:
 		return false
-	case !f.After.IsZero() && item.updatedAt <= f.After.UnixMilli(), !f.Before.IsZero() && item.updatedAt >= f.Before.UnixMilli():
+	case !isBetween(item.updatedAt, f.After, f.Before), !isBetween(item.createdAt, f.CreatedAfter, f.CreatedBefore):
+		return false
+	case f.WaitingFor != "" && !slices.Contains(item.waitingFor, f.WaitingFor):
+		return false
+	case f.Owner != "" && unique.Handle[access](item.access).Value().owner != f.Owner:
 		return false
 	}
-	return true
+	return f.Text == "" || strings.Contains(item.text, f.Text)
+}
+
+// isBetween reports whether a time in milliseconds is between two bounds; zero = no bound.
+func isBetween(at int64, after, before time.Time) bool {
+	return (after.IsZero() || at > after.UnixMilli()) && (before.IsZero() || at < before.UnixMilli())
 }
 
 // Page is a part of a tenant's threads, last updated first.
@@ -78,6 +120,7 @@ func (idx *Index) List(tenant string, f Filter, after string, limit int) (Page, 
 		from, _ = slices.BinarySearchFunc(t.sorted, afterItem, (*entry).compare)
 	}
 	mayRead := f.memoized()
+	f.Text = fold(f.Text)
 	var last *entry
 	for _, item := range slices.Backward(t.sorted[:from]) {
 		if !f.After.IsZero() && item.updatedAt <= f.After.UnixMilli() {
@@ -115,10 +158,25 @@ func (f *Filter) memoized() func(Access) bool {
 // shown returns the thread as a page has it.
 func (i *entry) shown() Thread {
 	owned := unique.Handle[access](i.access).Value()
-	return Thread{
-		ThreadID: i.id, Agent: i.agent, RunID: i.runID, Status: i.status, UpdatedAt: time.UnixMilli(i.updatedAt).UTC(),
-		Owner: owned.owner, Shared: owned.shares != "",
+	shown := Thread{
+		ThreadID: i.id, Title: i.title, Metadata: i.metadata, Agent: i.agent, RunID: i.runID, Status: i.status, WaitingFor: i.waitingFor,
+		UpdatedAt: time.UnixMilli(i.updatedAt).UTC(), Owner: owned.owner, Shared: owned.shares != "", Cost: CostOf(i.usage),
 	}
+	if i.createdAt > 0 {
+		shown.CreatedAt = time.UnixMilli(i.createdAt).UTC()
+	}
+	if i.usage.TotalTokens > 0 {
+		shown.Tokens = &Tokens{i.usage.InputTokens, i.usage.OutputTokens, i.usage.TotalTokens}
+	}
+	return shown
+}
+
+// CostOf returns the cost of a thread; nil = no model has a price.
+func CostOf(u stream.ThreadUsage) *Cost {
+	if u.Cost == 0 && u.Currency == "" {
+		return nil
+	}
+	return &Cost{float64(u.Cost) / 1e6, u.Currency}
 }
 
 // cursor returns the cursor of the page after this thread: its time and token.
