@@ -41,7 +41,7 @@ function Members({ members }: { members: [string, unknown][] }) {
         {members.map(([name, member]) => (
           <tr key={name}>
             <th scope="row" className="mono">{safeText(name)}</th>
-            <td>{typeof member === "object" && member !== null ? <JSONView value={member} depth={1} /> : <span className={styles.scalar}>{safeText(String(member))}</span>}</td>
+            <td>{typeof member === "object" && member !== null ? <JSONView value={member} depth={2} /> : <span className={styles.scalar}>{safeText(String(member))}</span>}</td>
           </tr>
         ))}
       </tbody>

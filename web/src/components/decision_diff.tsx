@@ -40,4 +40,8 @@ function Sides({ change }: { change: Change }) {
   );
 }
 
-const sideText = (value: unknown) => safeText(typeof value === "string" ? value : (JSON.stringify(value, null, 1) ?? ""));
+function sideText(value: unknown): string {
+  if (typeof value === "string") return safeText(value);
+  if (Array.isArray(value) && value.every((item) => typeof item !== "object")) return safeText(value.join(", "));
+  return safeText(JSON.stringify(value, null, 1) ?? "");
+}

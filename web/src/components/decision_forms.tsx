@@ -60,18 +60,22 @@ export function EditForm({ args, isPending, onCancel, problem, onEdit }: Decisio
     approve();
   };
   return (
-    <form className={styles.form} onSubmit={submit} onKeyDown={press}>
-      <div ref={focusField}>
-        <JSONField label="Arguments" initial={args} onChange={setEdited} error={edited === undefined ? "Enter the arguments as JSON." : undefined} />
-      </div>
-      {isValid && <ArgumentsDiff before={args} after={edited} />}
-      {problem}
-      <div className={styles.actions}>
-        <Button type="submit" kind="primary" isDisabled={!isValid || isSame || isPending}>Approve with changes</Button>
-        <Button kind="quiet" onPress={onCancel}>Back</Button>
+    <form className={`${styles.form} ${styles.edit}`} onSubmit={submit} onKeyDown={press} ref={focusField}>
+      <JSONField label="Edited arguments" initial={args} onChange={setEdited} error={edited === undefined ? "Enter the arguments as JSON." : undefined} />
+      <div className={styles.review}>
+        <h4>Changes</h4>
+        {isValid ? <ArgumentsDiff before={args} after={edited} /> : <p className="muted">The text is not JSON yet.</p>}
+        {problem}
+        <div className={styles.actions}>
+          <Button type="submit" kind="primary" isDisabled={!isValid || isSame || isPending}>Approve with changes</Button>
+          <Button kind="quiet" onPress={onCancel}>Back</Button>
+        </div>
       </div>
     </form>
   );
 }
 
-const focusField = (field: HTMLElement | null) => field?.querySelector("textarea")?.focus();
+function focusField(form: HTMLFormElement | null): void {
+  form?.querySelector("textarea")?.focus({ preventScroll: true });
+  form?.scrollIntoView({ block: "nearest" });
+}
