@@ -160,6 +160,7 @@ func (p *devProcess) loadDefinitions(context.Context) (err error) {
 		p.webhooks.Close()
 		return nil
 	})
+	p.webhooks.ConsoleURL = p.config.ConsoleURL()
 	return nil
 }
 
