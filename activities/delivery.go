@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -46,6 +47,17 @@ type webhookMessage struct {
 type webhookData struct {
 	Tenant   string         `json:"tenant"`
 	Approval inbox.Approval `json:"approval"`
+	// ConsoleURL is the address of the approval in the console; "" = it has none.
+	ConsoleURL string `json:"consoleUrl,omitempty"`
+}
+
+// approvalPage returns the address of an approval in a console (web/src/paths.ts); "" = there is no
+// console.
+func approvalPage(console string, a *inbox.Approval) string {
+	if console == "" {
+		return ""
+	}
+	return console + "/inbox/" + url.PathEscape(a.ThreadID) + "/" + url.PathEscape(a.ID)
 }
 
 // deliver reads the event from the inbox and sends it. The approval is shown as the event left it,
@@ -60,7 +72,8 @@ func (a *Activities) deliver(ctx context.Context, in runs.Delivery) (runs.Delive
 	}
 	// From here on, log lines and spans name the run.
 	ctx = inRun(ctx, runs.Ref{Tenant: in.Tenant, Thread: event.Approval.ThreadID, ID: event.Approval.RunID}, event.Approval.Agent, "")
-	body, err := json.Marshal(webhookMessage{Type: "approval." + string(event.Type), Timestamp: event.At, Data: webhookData{Tenant: in.Tenant, Approval: event.Approval}})
+	data := webhookData{Tenant: in.Tenant, Approval: event.Approval, ConsoleURL: approvalPage(a.Webhooks.ConsoleURL, &event.Approval)}
+	body, err := json.Marshal(webhookMessage{Type: "approval." + string(event.Type), Timestamp: event.At, Data: data})
 	if err != nil {
 		return runs.DeliveryResult{}, fmt.Errorf("activities: encode message: %w", err)
 	}

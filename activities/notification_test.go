@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -282,7 +283,11 @@ func TestWebhookDelivery(t *testing.T) {
 	if err := deliver(fixture.delivered[0]); !errors.As(err, &app) || !app.NonRetryable() || app.Type() != "webhook_refused" {
 		t.Errorf("receiver refuses: got %v, want a permanent error", err)
 	}
+	if bytes.Contains(body, []byte("consoleUrl")) {
+		t.Errorf("without a console: got %s, want no consoleUrl", body)
+	}
 	status = http.StatusOK
+	fixture.acts.Webhooks.ConsoleURL = "https://agents.example/console"
 	if err := deliver(fixture.delivered[0]); err != nil {
 		t.Error(err)
 	}
@@ -290,12 +295,15 @@ func TestWebhookDelivery(t *testing.T) {
 		Type      string
 		Timestamp time.Time
 		Data      struct {
-			Tenant   string
-			Approval inbox.Approval
+			Tenant, ConsoleURL string
+			Approval           inbox.Approval
 		}
 	}
 	if err := json.Unmarshal(body, &sent); err != nil || sent.Type != "approval.opened" || !sent.Timestamp.Equal(interruptMetadata) || sent.Data.Tenant != "default" || sent.Data.Approval.ToolName != "add" {
 		t.Errorf("body: got %s (%v), want the event approval.opened of a call of add", body, err)
+	}
+	if want := "https://agents.example/console/inbox/t1/" + sent.Data.Approval.ID; sent.Data.ConsoleURL != want {
+		t.Errorf("consoleUrl = %q, want %q", sent.Data.ConsoleURL, want)
 	}
 	if err := deliver(runs.Delivery{Tenant: "default", Event: "evt_none", Webhook: "chat"}); !errors.As(err, &app) || !app.NonRetryable() {
 		t.Errorf("unknown event: got %v, want a permanent error", err)

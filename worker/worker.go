@@ -127,6 +127,7 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 		return false, err
 	}
 	defer hooks.Close()
+	hooks.ConsoleURL = cfg.ConsoleURL()
 
 	prices, err := budget.LoadIf(cfg.Prices)
 	if err != nil {

@@ -163,6 +163,7 @@ func (p *devProcess) loadDefinitions(context.Context) (err error) {
 		p.webhooks.Close()
 		return nil
 	})
+	p.webhooks.ConsoleURL = p.config.ConsoleURL()
 	return nil
 }
 

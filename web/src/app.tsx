@@ -10,6 +10,7 @@ import { Empty, Loading, Page } from "./components/page";
 import { Problem } from "./components/problem";
 import { ShortcutList, ShortcutListener, useShortcuts } from "./components/shortcuts";
 import { paths } from "./paths";
+import { InboxNotifier } from "./screens/inbox/notifier";
 import { useClient } from "./session";
 import { consolePath } from "./settings";
 import { currentTheme, nextTheme } from "./theme";
@@ -46,6 +47,7 @@ export function App() {
       <RouterProvider navigate={navigate}>
         <ShortcutListener />
         <Announcer />
+        <InboxNotifier />
         <div className={styles.app}>
           <a className={styles.skip} href="#content">Skip to the content</a>
           <Navigation />
@@ -105,14 +107,18 @@ function Navigation() {
   );
 }
 
+// The inbox is one screen: its list stays while another approval is shown.
+const screenOf = (location: string) => (location.startsWith(paths.inbox) ? paths.inbox : location);
+
 function Screens() {
   const [location] = useLocation();
+  const screen = screenOf(location);
   const isFirst = useRef(true);
   // After a navigation, the keyboard and screen readers begin at the new screen.
   useEffect(() => {
     if (!isFirst.current) document.getElementById("content")?.focus({ preventScroll: true });
     isFirst.current = false;
-  }, [location]);
+  }, [screen]);
   const unknown = useMemo(
     () => (
       <Page title="No such page">
@@ -122,7 +128,7 @@ function Screens() {
     [],
   );
   return (
-    <Boundary key={location}>
+    <Boundary key={screen}>
       <Suspense fallback={<Loading />}>
         <Switch>
           <Route path="/">{() => <screens.newChat />}</Route>

@@ -27,7 +27,11 @@ const (
 // safe for concurrent use; [Sender.Close] ends idle connections.
 type Sender struct {
 	// Hooks are the webhooks of this process. They must not be changed.
-	Hooks  []Hook
+	Hooks []Hook
+	// ConsoleURL is the address of the console without a slash at its end, which messages contain;
+	// "" = none. It must be set before the first message.
+	ConsoleURL string
+
 	lookup func(name string) string
 	client *http.Client
 }

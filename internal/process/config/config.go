@@ -278,6 +278,15 @@ func (c *Config) loadTemporal() (err error) {
 // safe for concurrent use.
 func (c *Config) Getenv(name string) string { return c.env.get(name) }
 
+// ConsoleURL returns the public address of the console, without a slash at its end; "" = there is no
+// console, or its address is unknown.
+func (c *Config) ConsoleURL() string {
+	if !c.Console || c.PublicURL == "" {
+		return ""
+	}
+	return c.PublicURL + "/console" // console.Path, whose package has the files of the console
+}
+
 // AssertionKeys returns the private keys that sign assertions, in PEM; "" = there are none. Like
 // Getenv, it reads their file at each call.
 func (c *Config) AssertionKeys() string { return c.env.get(assertionKeys) }

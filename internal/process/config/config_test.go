@@ -270,3 +270,21 @@ func TestVersionIsShown(t *testing.T) {
 		}
 	}
 }
+
+// TestConsoleURL: the public address of the console is known if the API serves one and has a public
+// address.
+func TestConsoleURL(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		environ []string
+		want    string
+	}{
+		{[]string{"PERDURE_PUBLIC_URL=https://agents.example/"}, "https://agents.example/console"},
+		{[]string{"PERDURE_PUBLIC_URL=https://agents.example", "PERDURE_CONSOLE=false"}, ""},
+		{nil, ""},
+	} {
+		if got := load(t, config.Worker, nil, c.environ...).ConsoleURL(); got != c.want {
+			t.Errorf("%q: ConsoleURL() = %q, want %q", c.environ, got, c.want)
+		}
+	}
+}

@@ -37,3 +37,5 @@ export const ExternalIcon = () => <Icon><path d="M9 3h4v4M13 3 7.500 8.500M11 9.
 export const WaitIcon = () => <Icon><circle cx="8" cy="8" r="5.500" /><path d="M6.500 6v4M9.500 6v4" /></Icon>;
 export const DotIcon = () => <Icon><circle cx="8" cy="8" r="3" fill="currentColor" /></Icon>;
 export const MenuIcon = ThreadsIcon;
+export const BellIcon = () => <Icon><path d="M4 11V7.500a4 4 0 0 1 8 0V11l1 1.500H3zM6.500 13.500h3" /></Icon>;
+export const VoteIcon = () => <Icon><circle cx="6" cy="5.500" r="2.500" /><path d="M2 13c0-2.500 1.800-4 4-4s4 1.500 4 4M10.500 6l1.500 1.500 2.500-3" /></Icon>;

@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect } from "react";
+import { showScreenTitle } from "./document_title";
 import styles from "./page.module.css";
 
 /** Properties of a Page. */
@@ -17,9 +18,7 @@ export interface PageProps {
 
 /** A screen with its header. The title becomes the title of the document. */
 export function Page({ title, beside, trail, actions, layout = "scrolling", children }: PageProps) {
-  useEffect(() => {
-    document.title = `${title} · Perdure`;
-  }, [title]);
+  useEffect(() => showScreenTitle(title), [title]);
   return (
     <div className={`${styles.page} ${styles[layout]}`}>
       <header className={styles.header}>

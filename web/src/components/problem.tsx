@@ -12,6 +12,8 @@ const advice: Record<string, string> = {
   rate_limited: "Wait a moment and try again.",
   quota_exceeded: "Ask an administrator for a larger quota, or end runs that you do not need.",
   node_full: "The server is busy. Try again soon.",
+  not_an_approver: "Its rule names other people. The details tell whom.",
+  not_by_requester: "An approver who has not contributed to the conversation must decide.",
   unauthenticated: "Sign in again.",
 };
 

@@ -34,12 +34,13 @@ function relativeText(at: number, now: number): string {
 
 /** A time in the zone of the reader: relative ("5 min. ago") with the whole time as its title, or absolute. */
 export function Time({ at, isAbsolute = false }: { at: string; isAbsolute?: boolean }) {
-  const now = useSyncExternalStore(subscribe, () => clock.now);
   const date = new Date(at);
+  // The clock is up to ten seconds late. A time of the past must not look like one of the future.
+  const now = Math.max(useSyncExternalStore(subscribe, () => clock.now), Math.min(date.getTime(), Date.now()));
   const text = absolute.format(date);
   return (
     <time dateTime={at} title={text} className="number">
-      {isAbsolute ? text : relativeText(date.getTime(), Math.max(now, Date.now() - 10_000))}
+      {isAbsolute ? text : relativeText(date.getTime(), now)}
     </time>
   );
 }

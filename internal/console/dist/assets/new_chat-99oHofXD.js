@@ -1,1 +1,0 @@
-import{i as e,r as t,t as n}from"./page-CCmJNo0f.js";var r=e();function i(e){return(0,r.jsx)(t,{title:`Chat`,children:(0,r.jsx)(n,{title:`Nothing here yet`})})}export{i as default};

@@ -1,0 +1,124 @@
+import { type Accepted, type Decision as DecisionValue, type Remember, ProblemError } from "@perdure/client";
+import { useMutation } from "@tanstack/react-query";
+import { useRef, useState } from "react";
+import { announce } from "./announcer";
+import { Button } from "./button";
+import { Choice } from "./choice";
+import { EditForm, RejectForm } from "./decision_forms";
+import { recordedIn, Refused, Taken } from "./decision_outcome";
+import { type Decidable, decidedText, isLimit, isQuestion } from "./decision_text";
+import { Problem } from "./problem";
+import { SchemaForm } from "./schema_form";
+import { useShortcuts } from "./shortcuts";
+import styles from "./decision.module.css";
+
+/** Properties of a Decision. Give it the ID of the approval as its key. */
+export interface DecisionProps {
+  approval: Decidable;
+  /** Whether the approval still waits. The result of an own decision stays shown afterward. Default true. */
+  isOpen?: boolean;
+  /** Sends the decision. */
+  decide: (decision: DecisionValue) => Promise<Accepted>;
+  /** Whether the keys a, e and r decide. Only one Decision of a page may have them. */
+  hasShortcuts?: boolean;
+}
+
+type Panel = "none" | "edit" | "reject";
+
+/** Decides an approval or answers a question, and tells what became of the decision. */
+export function Decision({ approval, isOpen = true, decide, hasShortcuts = false }: DecisionProps) {
+  const [panel, setPanel] = useState<Panel>("none");
+  const container = useRef<HTMLDivElement>(null);
+  const sent = useMutation({
+    mutationFn: decide,
+    onSettled: (accepted, error) => {
+      // A refusal of what was entered keeps the form.
+      if (error instanceof ProblemError && error.status === 422) return;
+      const hadFocus = container.current?.contains(document.activeElement);
+      setPanel("none");
+      if (hadFocus) container.current?.focus();
+      announce(accepted ? (accepted.missing ? "Your vote counts" : decidedText(String(accepted.decision))) : "The decision was refused");
+    },
+  });
+  const problem = sent.error instanceof ProblemError && sent.error.status === 422 ? <Problem error={sent.error} /> : undefined;
+  const isSettled = sent.isSuccess && !sent.data.missing || recordedIn(sent.error) !== undefined && (sent.error as ProblemError).code !== "other_edit";
+  const form = { isPending: sent.isPending, onCancel: () => setPanel("none"), problem };
+  const open = (next: Panel) => {
+    sent.reset();
+    setPanel(next);
+  };
+  const choices = { approval, isPending: sent.isPending, hasShortcuts, onDecide: sent.mutate, onOpen: open };
+  const label = isQuestion(approval) ? "Decline" : "Reject";
+  return (
+    <div ref={container} className={styles.decision} tabIndex={-1} role="group" aria-label="Decision">
+      {sent.isSuccess && <div className={styles.taken}><Taken accepted={sent.data} /></div>}
+      {sent.isError && problem === undefined && (
+        <Refused error={sent.error} wanted={sent.variables} args={approval.args} onVote={(args) => sent.mutate({ decision: "edit", args })} />
+      )}
+      {isOpen && !isSettled && panel === "reject" && (
+        <RejectForm {...form} label={label} onReject={(reason) => sent.mutate({ decision: "reject", ...(reason !== "" && { reason }) })} />
+      )}
+      {isOpen && !isSettled && panel === "edit" && <EditForm {...form} args={approval.args} onEdit={(args) => sent.mutate({ decision: "edit", args })} />}
+      {isOpen && !isSettled && panel === "none" && (isQuestion(approval) ? <Answer {...choices} problem={problem} /> : <Choices {...choices} />)}
+    </div>
+  );
+}
+
+interface ChoicesProps {
+  approval: Decidable;
+  isPending: boolean;
+  hasShortcuts: boolean;
+  onDecide: (decision: DecisionValue) => void;
+  onOpen: (panel: Panel) => void;
+}
+
+const noShortcuts: [] = [];
+
+function Choices({ approval, isPending, hasShortcuts, onDecide, onOpen }: ChoicesProps) {
+  const [remember, setRemember] = useState("");
+  const canEdit = approval.args !== undefined && !approval.argsTruncated;
+  const approve = () => !isPending && onDecide({ decision: "approve", ...(remember !== "" && { remember: remember as Remember }) });
+  const edit = () => canEdit && onOpen("edit");
+  const reject = () => onOpen("reject");
+  useShortcuts("Approval", hasShortcuts ? [
+    { keys: "a", label: "Approve", run: approve },
+    ...(canEdit ? [{ keys: "e", label: "Edit the arguments, then approve", run: edit }] : []),
+    { keys: "r", label: "Reject with a reason", run: reject },
+  ] : noShortcuts);
+  const hint = (key: string) => hasShortcuts && <kbd aria-hidden="true" className={styles.key}>{key}</kbd>;
+  return (
+    <div className={styles.actions}>
+      <Button kind="primary" isDisabled={isPending} onPress={approve}>Approve {hint("a")}</Button>
+      {canEdit && <Button isDisabled={isPending} onPress={edit}>Edit {hint("e")}</Button>}
+      <Button kind="danger" isDisabled={isPending} onPress={reject}>Reject {hint("r")}</Button>
+      {!isLimit(approval) && (
+        <div className={styles.remember}>
+          <Choice label="What an approval covers" isLabelHidden options={coverages(approval.toolName)} value={remember} onChange={setRemember} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+const coverages = (tool = "the tool") => [
+  { id: "", label: "Only this call" },
+  { id: "arguments", label: "Equal calls in this thread" },
+  { id: "tool", label: `All calls of ${tool} in this thread` },
+];
+
+function Answer({ approval, isPending, hasShortcuts, onDecide, onOpen, problem }: ChoicesProps & { problem: React.ReactNode }) {
+  const form = useRef<HTMLDivElement>(null);
+  const decline = () => onOpen("reject");
+  useShortcuts("Question", hasShortcuts ? [
+    { keys: "a", label: "Answer", run: () => form.current?.querySelector<HTMLElement>("input, textarea, button, select")?.focus() },
+    { keys: "r", label: "Decline", run: decline },
+  ] : noShortcuts);
+  return (
+    <div ref={form}>
+      {problem}
+      <SchemaForm schema={approval.responseSchema} submitLabel="Answer" isPending={isPending} onSubmit={(content) => onDecide({ decision: "answer", content })}>
+        <Button kind="danger" isDisabled={isPending} onPress={decline}>Decline</Button>
+      </SchemaForm>
+    </div>
+  );
+}

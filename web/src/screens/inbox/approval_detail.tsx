@@ -1,0 +1,95 @@
+import type { Approval, Decision as DecisionValue } from "@perdure/client";
+import { useInbox } from "@perdure/client/react";
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
+import { Countdown } from "../../components/countdown";
+import { Arguments } from "../../components/decision_arguments";
+import { Decision } from "../../components/decision";
+import { decidedStatus, decidedText, isQuestion } from "../../components/decision_text";
+import { Loading } from "../../components/page";
+import { Problem } from "../../components/problem";
+import { safeText } from "../../components/safe_text";
+import { Status } from "../../components/status";
+import { Time } from "../../components/time";
+import { useClient } from "../../session";
+import { titleOf } from "./approval_title";
+import { Conversation } from "./conversation";
+import { Facts } from "./facts";
+import { DecisionRecord, History } from "./history";
+import type { ShownApproval } from "./use_approvals";
+import { Votes } from "./votes";
+import styles from "./approval_detail.module.css";
+
+/** The ID of the heading of the detail, to which the keyboard goes when an approval is opened. */
+export const detailHeading = "approval";
+
+/** Properties of an ApprovalDetail. */
+export interface ApprovalDetailProps {
+  shown: ShownApproval;
+  isMine: boolean;
+  hasShortcuts: boolean;
+}
+
+/** Everything about one approval, and its decision. */
+export function ApprovalDetail({ shown, ...rest }: ApprovalDetailProps) {
+  const { approval, isOpen, isLoading, error } = shown;
+  if (isLoading) return <Loading />;
+  if (approval === undefined) return <div className={styles.problem}><Problem error={error ?? new Error("The approval is unknown.")} /></div>;
+  return <Detail key={approval.id} approval={approval} isOpen={isOpen} {...rest} />;
+}
+
+function Detail({ approval, isOpen, isMine, hasShortcuts }: { approval: Approval; isOpen: boolean; isMine: boolean; hasShortcuts: boolean }) {
+  const { store } = useInbox(useClient());
+  const queries = useQueryClient();
+  const wasOpen = useRef(isOpen);
+  const decide = async (decision: DecisionValue) => {
+    try {
+      return await store.decide(approval, decision);
+    } finally {
+      void queries.invalidateQueries({ queryKey: ["approval", approval.threadId, approval.id] });
+    }
+  };
+  useEffect(() => {
+    wasOpen.current ||= isOpen;
+  }, [isOpen]);
+  return (
+    <div className={styles.detail}>
+      <Heading approval={approval} isOpen={isOpen} />
+      <div className={styles.columns}>
+        <div className={styles.main}>
+          {!isOpen && <DecisionRecord approval={approval} />}
+          {!isQuestion(approval) && <section aria-label="Call"><Arguments value={approval.args} isTruncated={approval.argsTruncated} /></section>}
+          {(isOpen || wasOpen.current) && (
+            <div className={styles.decide}>
+              {isOpen && !isMine && <p className="muted">This is not assigned to you: you have voted already, or other people decide it.</p>}
+              <Decision approval={approval} isOpen={isOpen} decide={decide} hasShortcuts={hasShortcuts} />
+            </div>
+          )}
+          {isOpen && <Votes approval={approval} />}
+          <Conversation approval={approval} />
+        </div>
+        <div className={styles.aside}>
+          <Facts approval={approval} isOpen={isOpen} />
+          {approval.events && <History events={approval.events} />}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Heading({ approval, isOpen }: { approval: Approval; isOpen: boolean }) {
+  const title = titleOf(approval);
+  const last = approval.decisions.at(-1);
+  return (
+    <header className={styles.heading}>
+      <p className={styles.meta}>
+        {isOpen || last === undefined ? <Status value={isOpen ? "open" : "expired"} /> : <Status value={decidedStatus(last.decision)} text={decidedText(last.decision)} />}
+        <span>{safeText(approval.agent)}</span>
+        <Time at={approval.requestedAt} />
+        {isOpen && approval.expiresAt !== undefined && <Countdown to={approval.expiresAt} />}
+      </p>
+      <h2 id={detailHeading} tabIndex={-1}>{safeText(title)}</h2>
+      {title !== approval.message && <p className={styles.message}>{safeText(approval.message)}</p>}
+    </header>
+  );
+}

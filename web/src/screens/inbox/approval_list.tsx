@@ -1,0 +1,105 @@
+import type { Approval } from "@perdure/client";
+import { useState } from "react";
+import { Link } from "wouter";
+import { Button } from "../../components/button";
+import { Countdown } from "../../components/countdown";
+import { decidedStatus, decidedText, personText } from "../../components/decision_text";
+import { VoteIcon } from "../../components/icons";
+import { safeText } from "../../components/safe_text";
+import { Status } from "../../components/status";
+import { Time } from "../../components/time";
+import { summaryOf, titleOf, votesOf } from "./approval_title";
+import { approvalPath, type Filter } from "./inbox_filter";
+import styles from "./approval_list.module.css";
+
+/** Properties of an ApprovalList. */
+export interface ApprovalListProps {
+  approvals: readonly Approval[];
+  filter: Filter;
+  current: string | undefined;
+  /** The IDs of the open approvals that the caller may decide. */
+  mine: ReadonlySet<string>;
+  /** The IDs of all open approvals. */
+  open: ReadonlySet<string>;
+  selected: ReadonlySet<string>;
+  onSelect: (id: string) => void;
+  /** The link of an approval was followed. */
+  onOpen: () => void;
+  onMore?: (() => void) | undefined;
+}
+
+// Rows beyond these are shown on request.
+const pageSize = 200;
+
+/** The approvals as a list of links. */
+export function ApprovalList({ approvals, onMore, ...row }: ApprovalListProps) {
+  const [shown, setShown] = useState(pageSize);
+  const hidden = approvals.length - shown;
+  return (
+    <>
+      <ul className={styles.list} aria-label="Approvals">
+        {approvals.slice(0, shown).map((approval) => <Row key={approval.id} approval={approval} {...row} />)}
+      </ul>
+      {(hidden > 0 || onMore) && (
+        <div className={styles.more}>
+          <Button kind="quiet" onPress={() => (hidden > 0 ? setShown(shown + pageSize) : onMore?.())}>{hidden > 0 ? `Show more of ${approvals.length}` : "Older ones"}</Button>
+        </div>
+      )}
+    </>
+  );
+}
+
+type RowProps = { approval: Approval } & Omit<ApprovalListProps, "approvals" | "onMore">;
+
+function Row({ approval, filter, current, mine, open, selected, onSelect, onOpen }: RowProps) {
+  const title = safeText(titleOf(approval));
+  const summary = safeText(summaryOf(approval));
+  const isCurrent = approval.id === current;
+  const isOpen = open.has(approval.id);
+  return (
+    <li className={styles.row} data-current={isCurrent || undefined} data-decided={!isOpen || undefined}>
+      {isOpen ? (
+        <label className={styles.check}>
+          <input type="checkbox" checked={selected.has(approval.id)} onChange={() => onSelect(approval.id)} aria-label={`Select ${title} ${summary}`} />
+        </label>
+      ) : (
+        <span />
+      )}
+      <Link href={approvalPath(approval, filter)} className={styles.link} aria-current={isCurrent ? "true" : undefined} onClick={onOpen} data-approval={approval.id}>
+        <span className={styles.line}>
+          <strong className="truncate">{title}</strong>
+          <span className={styles.age}><Time at={isOpen ? approval.requestedAt : (approval.decisions.at(-1)?.at ?? approval.requestedAt)} /></span>
+        </span>
+        {summary !== "" && <span className={`${styles.summary} truncate`}>{summary}</span>}
+        <span className={styles.line}>
+          <span className={`${styles.agent} truncate`}>{safeText(approval.agent)}</span>
+          {isOpen ? <Marks approval={approval} isMarked={filter.assignee === undefined && mine.has(approval.id)} /> : <Outcome approval={approval} />}
+        </span>
+      </Link>
+    </li>
+  );
+}
+
+function Marks({ approval, isMarked }: { approval: Approval; isMarked: boolean }) {
+  const { votes, quorum } = votesOf(approval);
+  return (
+    <span className={styles.marks}>
+      {approval.expiresAt !== undefined && <Countdown to={approval.expiresAt} isShort />}
+      {quorum > 1 && (
+        <span className={styles.votes} title={`${votes} of ${quorum} votes`}>
+          <VoteIcon />
+          {votes}/{quorum}
+          <span className="visually-hidden"> votes</span>
+        </span>
+      )}
+      {isMarked && <span className={styles.mine}>for you</span>}
+    </span>
+  );
+}
+
+function Outcome({ approval }: { approval: Approval }) {
+  const last = approval.decisions.at(-1);
+  if (last === undefined) return <Status value={approval.status ?? "open"} />;
+  const by = last.by === undefined || last.decision === "expire" ? "" : ` by ${safeText(personText(last.by))}`;
+  return <Status value={decidedStatus(last.decision)} text={decidedText(last.decision) + by} />;
+}

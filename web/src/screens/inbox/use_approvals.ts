@@ -1,0 +1,107 @@
+import { type Approval, ProblemError } from "@perdure/client";
+import { useInbox } from "@perdure/client/react";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { useClient } from "../../session";
+import { type Filter, orderOf, select } from "./inbox_filter";
+
+/** The approvals of a list. */
+export interface ApprovalList {
+  approvals: readonly Approval[];
+  isLoading: boolean;
+  error?: unknown;
+  onRetry: () => void;
+  /** Loads older ones, if there are some. */
+  onMore?: (() => void) | undefined;
+}
+
+/** Follows the approvals that a filter selects. mine are the IDs of those that the caller may decide. */
+export function useApprovals(filter: Filter, mine: ReadonlySet<string>, now: number): ApprovalList {
+  const open = useOpenApprovals(filter, mine, now);
+  const decided = useDecidedApprovals(filter);
+  return filter.view === "decided" ? decided : open;
+}
+
+function useOpenApprovals(filter: Filter, mine: ReadonlySet<string>, now: number): ApprovalList {
+  const { assignee } = filter;
+  const { approvals, status, error, store } = useInbox(useClient(), assignee === undefined || assignee === "me" ? {} : { assignee });
+  return {
+    approvals: useMemo(() => select(approvals, filter, mine, now), [approvals, filter, mine, now]),
+    isLoading: status === "loading" && approvals.length === 0,
+    error: error && new ProblemError({ status: 0, code: error.code, detail: error.message }),
+    onRetry: () => store.reload(),
+  };
+}
+
+function useDecidedApprovals({ view, agent, tool }: Filter): ApprovalList {
+  const client = useClient();
+  const pages = useInfiniteQuery({
+    queryKey: ["approvals", "decided", agent, tool],
+    queryFn: ({ pageParam, signal }) =>
+      client.approvals({ status: "decided", limit: 50, ...(agent && { agent }), ...(tool && { tool }), ...(pageParam && { cursor: pageParam }) }, { signal }),
+    initialPageParam: "",
+    getNextPageParam: ({ nextCursor }) => nextCursor,
+    enabled: view === "decided",
+    refetchInterval: 5_000,
+  });
+  return {
+    approvals: useMemo(() => pages.data?.pages.flatMap(({ items }) => items) ?? [], [pages.data]),
+    isLoading: pages.isLoading,
+    error: pages.data ? undefined : (pages.error ?? undefined),
+    onRetry: () => void pages.refetch(),
+    onMore: pages.hasNextPage ? () => void pages.fetchNextPage() : undefined,
+  };
+}
+
+/** One approval. */
+export interface ShownApproval {
+  approval?: Approval | undefined;
+  /** Whether it waits for a decision. */
+  isOpen: boolean;
+  isLoading: boolean;
+  error?: unknown;
+}
+
+/** Follows one approval, open or decided. */
+export function useApproval(thread: string, id: string): ShownApproval {
+  const client = useClient();
+  const { approvals } = useInbox(client);
+  const open = approvals.find((approval) => approval.id === id);
+  const audit = useQuery<Approval>({
+    // A vote or an escalation has an event in the audit.
+    queryKey: ["approval", thread, id, open && `${open.escalations} ${open.decisions.map(({ digest }) => digest)}`],
+    queryFn: ({ signal }) => findApproval(client, thread, id, signal),
+    placeholderData: (previous) => (previous?.id === id ? previous : undefined),
+    // The audit has a decision a moment after the inbox.
+    refetchInterval: ({ state }) => (open !== undefined ? 15_000 : state.data?.status === "open" ? 1_000 : false),
+    enabled: id !== "",
+  });
+  const known = audit.data;
+  const approval = open === undefined ? known : known?.events === undefined ? open : { ...open, events: known.events };
+  return {
+    approval,
+    isOpen: open !== undefined || known?.status === "open",
+    isLoading: audit.isLoading && approval === undefined,
+    error: approval === undefined ? (audit.error ?? undefined) : undefined,
+  };
+}
+
+type Client = ReturnType<typeof useClient>;
+
+// Approvers that may not read the thread find the approval in the list of decided ones.
+async function findApproval(client: Client, thread: string, id: string, signal: AbortSignal): Promise<Approval> {
+  try {
+    for await (const approval of client.audit(thread, {}, { signal })) if (approval.id === id) return approval;
+  } catch (error) {
+    if (!(error instanceof ProblemError) || (error.status !== 403 && error.status !== 404)) throw error;
+    for await (const approval of client.approvals({ status: "decided", thread }, { signal })) if (approval.id === id) return approval;
+    throw error;
+  }
+  throw new ProblemError({ status: 404, code: "unknown_approval", detail: "The thread has no such approval." });
+}
+
+/** Returns the list with the current approval in its place, so that it stays where it is when it is decided. */
+export function withCurrent(approvals: readonly Approval[], current: Approval | undefined, { view }: Filter): readonly Approval[] {
+  if (current === undefined || view === "decided" || approvals.some(({ id }) => id === current.id)) return approvals;
+  return [...approvals, current].sort(orderOf(view));
+}
