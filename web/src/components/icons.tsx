@@ -37,3 +37,6 @@ export const ExternalIcon = () => <Icon><path d="M9 3h4v4M13 3 7.500 8.500M11 9.
 export const WaitIcon = () => <Icon><circle cx="8" cy="8" r="5.500" /><path d="M6.500 6v4M9.500 6v4" /></Icon>;
 export const DotIcon = () => <Icon><circle cx="8" cy="8" r="3" fill="currentColor" /></Icon>;
 export const MenuIcon = ThreadsIcon;
+export const ToolIcon = () => <Icon><path d="M10 2.500a3.500 3.500 0 0 0-3.300 4.700L2.500 11.400l2.100 2.100 4.200-4.200a3.500 3.500 0 0 0 4.500-4.500L11 7 9 5l2.300-2.300A3.500 3.500 0 0 0 10 2.500z" /></Icon>;
+export const PanelIcon = () => <Icon><rect x="2.500" y="3" width="11" height="10" rx="1.500" /><path d="M10 3v10" /></Icon>;
+export const DownIcon = () => <Icon><path d="M8 3v10M4 9l4 4 4-4" /></Icon>;
