@@ -78,6 +78,8 @@ export interface SendOptions {
   runId?: string;
   /** Replaces the state of the thread. */
   state?: unknown;
+  /** Tools that this client runs, in place of those of the store. */
+  tools?: Tool[];
   /** Added to those of the store. */
   forwardedProps?: Record<string, unknown>;
 }

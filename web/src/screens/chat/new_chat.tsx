@@ -1,10 +1,100 @@
-import { Empty, Page } from "../../components/page";
+import type { Agent, ContentPart } from "@perdure/client";
+import { useQuery } from "@tanstack/react-query";
+import { useCallback, useRef } from "react";
+import { Link, useLocation } from "wouter";
+import { Empty, Loading, Page } from "../../components/page";
+import { Problem } from "../../components/problem";
+import { safeText } from "../../components/safe_text";
+import { useShortcuts } from "../../components/shortcuts";
+import { paths } from "../../paths";
+import { useClient } from "../../session";
+import { Composer } from "./composer";
+import styles from "./new_chat.module.css";
+import { RecentThreads } from "./recent_threads";
+import { startThread } from "./starting";
+import { useAgent } from "./use_agent";
 
-/** The screen. */
-export default function Chat(_: { agent?: string }) {
+const storageKey = "perdure.chatAgent";
+
+/** The screen that begins a thread with an agent. */
+export default function NewChat({ agent: asked }: { agent?: string }) {
+  const client = useClient();
+  const agents = useQuery({ queryKey: ["agents"], queryFn: ({ signal }) => client.agents({ signal }) });
+  const last = localStorage.getItem(storageKey);
+  const chosen = agents.data?.find(({ name }) => name === (asked ?? last)) ?? (asked === undefined ? agents.data?.[0] : undefined);
   return (
-    <Page title="Chat">
-      <Empty title="Nothing here yet" />
+    <Page title={chosen ? `Chat with ${safeText(chosen.name)}` : "Chat"}>
+      {agents.isPending && <Loading />}
+      {agents.error && <Problem error={agents.error} onRetry={() => void agents.refetch()} />}
+      {agents.data?.length === 0 && <NoAgents />}
+      {agents.data && agents.data.length > 0 && (
+        <div className={styles.columns}>
+          <div className={styles.start}>
+            {chosen ? <Start key="start" agent={chosen.name} /> : <Empty title={`There is no agent ${safeText(asked ?? "")}`}><p>Choose another one.</p></Empty>}
+            <AgentCards agents={agents.data} chosen={chosen?.name} />
+          </div>
+          <RecentThreads />
+        </div>
+      )}
     </Page>
+  );
+}
+
+function Start({ agent }: { agent: string }) {
+  const client = useClient();
+  const [, navigate] = useLocation();
+  const field = useRef<HTMLTextAreaElement | null>(null);
+  const details = useAgent(agent);
+  const send = useCallback(
+    async (content: string | ContentPart[]) => {
+      localStorage.setItem(storageKey, agent);
+      navigate(paths.thread(startThread(client, agent, content)));
+    },
+    [client, agent, navigate],
+  );
+  useShortcuts("Chat", [{ keys: "m", label: "Write a message", run: () => field.current?.focus() }]);
+  return (
+    <Composer draft="new" field={field} placeholder={`Message ${agent}`} isRunning={false} hasClientTools={details?.capabilities.tools?.clientProvided ?? false} onSend={send} onStop={nothing} />
+  );
+}
+
+const nothing = async () => {};
+
+function AgentCards({ agents, chosen }: { agents: readonly Agent[]; chosen: string | undefined }) {
+  return (
+    <section className={styles.agents} aria-labelledby="agents-title">
+      <h2 id="agents-title">Agents</h2>
+      <ul className={styles.cards}>
+        {agents.map((agent) => <li key={agent.name}><AgentCard agent={agent} isChosen={agent.name === chosen} /></li>)}
+      </ul>
+    </section>
+  );
+}
+
+const shownTools = 4;
+
+function AgentCard({ agent: { name, description, model, tools = [], unavailableTools = [] }, isChosen }: { agent: Agent; isChosen: boolean }) {
+  const rest = tools.length - shownTools;
+  return (
+    <Link href={paths.newChat(name)} className={styles.card} aria-current={isChosen ? "true" : undefined}>
+      <span className={styles.name}>{safeText(name)}</span>
+      {description && <span className={styles.description}>{safeText(description)}</span>}
+      <span className={styles.facts}>
+        <span className="mono">{safeText(model)}</span>
+        {tools.slice(0, shownTools).map((tool) => <span key={tool} className={styles.tool}>{safeText(tool)}</span>)}
+        {rest > 0 && <span>{rest} more</span>}
+      </span>
+      {unavailableTools.length > 0 && <span className={styles.warning}>No worker has {safeText(unavailableTools.join(", "))}</span>}
+    </Link>
+  );
+}
+
+function NoAgents() {
+  return (
+    <Empty title="There are no agents yet">
+      <p>Write one as YAML, and start Perdure with its folder. It appears here when you save it:</p>
+      <pre>perdure dev --agents agents</pre>
+      <p><Link href={paths.agents}>Agents</Link></p>
+    </Empty>
   );
 }

@@ -1,0 +1,173 @@
+import type { ContentPart } from "@perdure/client";
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, memo, type RefObject, useEffect, useRef, useState } from "react";
+import { Button, IconButton } from "../../components/button";
+import { Choice } from "../../components/choice";
+import { AttachIcon, CloseIcon, SendIcon, StopIcon, ToolIcon } from "../../components/icons";
+import { Problem } from "../../components/problem";
+import { safeText } from "../../components/safe_text";
+import { type Attachment, readFiles } from "./attachments";
+import { ClientToolDialog } from "./client_tool_dialog";
+import { declareTools, useClientTools } from "./client_tools";
+import styles from "./composer.module.css";
+import { sizeText } from "./content_view";
+
+/** What happens to a message while a run is active. */
+export type OnBusy = "steer" | "enqueue" | "interrupt";
+
+/** Properties of a Composer. */
+export interface ComposerProps {
+  /** Under which name this tab keeps the text that is not sent yet. */
+  draft: string;
+  placeholder: string;
+  isRunning: boolean;
+  /** Whether the agent takes tools of the client. */
+  hasClientTools: boolean;
+  onSend: (content: string | ContentPart[], onBusy: OnBusy) => Promise<unknown>;
+  onStop: () => Promise<unknown>;
+  field: RefObject<HTMLTextAreaElement | null>;
+}
+
+const busyOptions = [
+  { id: "steer", label: "Add to the active run" },
+  { id: "enqueue", label: "Send after the run" },
+  { id: "interrupt", label: "Stop the run, then send" },
+];
+
+/** Writes a message. Enter sends it, Shift+Enter begins a line. */
+export const Composer = memo(function Composer({ draft, placeholder, isRunning, hasClientTools, onSend, onStop, field }: ComposerProps) {
+  const [text, setText] = useDraft(draft);
+  const [files, setFiles] = useState<readonly Attachment[]>([]);
+  const [onBusy, setOnBusy] = useState<OnBusy>("steer");
+  const [error, setError] = useState<unknown>();
+  const [isSending, setSending] = useState(false);
+  const isEmpty = text.trim() === "" && files.length === 0;
+  const attach = (added: readonly File[]) => {
+    setError(undefined);
+    void readFiles(added, files).then((read) => setFiles([...files, ...read]), setError);
+  };
+  const send = async () => {
+    if (isEmpty || isSending) return;
+    const parts = files.map(({ part }) => part);
+    const content = text.trim();
+    setText("");
+    setFiles([]);
+    setError(undefined);
+    setSending(true);
+    try {
+      await onSend(parts.length === 0 ? content : content === "" ? parts : [...parts, { type: "text", text: content }], onBusy);
+    } catch (reason) {
+      setError(reason);
+      // What was entered meanwhile stays.
+      setText((current) => (current.trim() === "" ? text : current));
+      setFiles((current) => (current.length === 0 ? files : current));
+    } finally {
+      setSending(false);
+    }
+  };
+  const stop = () => void onStop().catch(setError);
+  const transfer = useTransfer(attach);
+  return (
+    <form className={styles.composer} aria-label="New message" onSubmit={(event) => { event.preventDefault(); void send(); }} {...transfer.target}>
+      {error !== undefined && <Problem error={error} />}
+      <div className={styles.box} data-dropping={transfer.isOver || undefined}>
+        <Files files={files} onRemove={(id) => setFiles(files.filter((file) => file.id !== id))} />
+        <textarea ref={field} aria-label="Message" className={styles.field} placeholder={placeholder} rows={1} value={text} onChange={(event) => setText(event.target.value)}
+          onPaste={transfer.paste} onKeyDown={(event) => isSendKey(event) && (event.preventDefault(), void send())} />
+        <div className={styles.tools}>
+          <FileButton onChoose={attach} />
+          {hasClientTools && <ClientTools />}
+          <span className={styles.end}>
+            {isRunning && <Choice label="While the run is active" isLabelHidden options={busyOptions} value={onBusy} onChange={(id) => setOnBusy(id as OnBusy)} />}
+            {isRunning && <Button aria-label="Stop the run" onPress={stop}><StopIcon /></Button>}
+            <Button type="submit" kind="primary" aria-label="Send" isDisabled={isEmpty}><SendIcon /></Button>
+          </span>
+        </div>
+      </div>
+    </form>
+  );
+});
+
+const isSendKey = (event: KeyboardEvent) => event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing;
+
+function useDraft(name: string) {
+  const key = `perdure.draft.${name}`;
+  const [text, setText] = useState(() => sessionStorage.getItem(key) ?? "");
+  useEffect(() => {
+    if (text === "") sessionStorage.removeItem(key);
+    else sessionStorage.setItem(key, text);
+  }, [key, text]);
+  return [text, setText] as const;
+}
+
+// Takes files that are pasted or dropped.
+function useTransfer(attach: (files: readonly File[]) => void) {
+  const [isOver, setOver] = useState(false);
+  const over = (event: DragEvent) => {
+    if (!event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    setOver(true);
+  };
+  const drop = (event: DragEvent) => {
+    setOver(false);
+    if (event.dataTransfer.files.length === 0) return;
+    event.preventDefault();
+    attach([...event.dataTransfer.files]);
+  };
+  const paste = (event: ClipboardEvent) => {
+    if (event.clipboardData.files.length === 0) return;
+    event.preventDefault();
+    attach([...event.clipboardData.files]);
+  };
+  return { isOver, paste, target: { onDragOver: over, onDragLeave: () => setOver(false), onDrop: drop } };
+}
+
+function Files({ files, onRemove }: { files: readonly Attachment[]; onRemove: (id: string) => void }) {
+  if (files.length === 0) return null;
+  return (
+    <ul className={styles.chips} aria-label="Attached files">
+      {files.map(({ id, name, size, part }) => (
+        <li key={id} className={styles.chip}>
+          {part.type === "image" && part.source.type === "data" && <img src={`data:${part.source.mimeType};base64,${part.source.value}`} alt="" />}
+          <span className="truncate">{safeText(name)}</span>
+          <span className="muted">{sizeText(size)}</span>
+          <button type="button" aria-label={`Remove ${safeText(name)}`} onClick={() => onRemove(id)}><CloseIcon /></button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function FileButton({ onChoose }: { onChoose: (files: readonly File[]) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  const change = () => {
+    onChoose([...(input.current?.files ?? [])]);
+    if (input.current) input.current.value = ""; // the same file may be chosen again
+  };
+  return (
+    <>
+      <input ref={input} type="file" multiple hidden aria-label="Files" onChange={change} />
+      <IconButton label="Attach files" onPress={() => input.current?.click()}><AttachIcon /></IconButton>
+    </>
+  );
+}
+
+function ClientTools() {
+  const tools = useClientTools();
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <IconButton label="Add a client tool" onPress={() => setOpen(true)}><ToolIcon /></IconButton>
+      {tools.length > 0 && (
+        <ul className={styles.chips} aria-label="Client tools">
+          {tools.map(({ tool }) => (
+            <li key={tool.name} className={styles.chip}>
+              <span className="mono truncate">{tool.name}</span>
+              <button type="button" aria-label={`Remove the tool ${tool.name}`} onClick={() => declareTools(tools.filter((other) => other.tool !== tool))}><CloseIcon /></button>
+            </li>
+          ))}
+        </ul>
+      )}
+      <ClientToolDialog isOpen={isOpen} onClose={() => setOpen(false)} />
+    </>
+  );
+}

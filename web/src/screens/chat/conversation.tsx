@@ -1,0 +1,135 @@
+import type { ContentPart, Thread } from "@perdure/client";
+import { textOf } from "@perdure/client";
+import { type OpenInterrupt, type PendingToolCall, type RunSnapshot, type ThreadHook, useThread } from "@perdure/client/react";
+import { useQueryClient } from "@tanstack/react-query";
+import { useCallback, useEffect, useMemo, useRef } from "react";
+import { Link } from "wouter";
+import { announce } from "../../components/announcer";
+import { Page } from "../../components/page";
+import { safeText } from "../../components/safe_text";
+import { useShortcuts } from "../../components/shortcuts";
+import { Status } from "../../components/status";
+import { paths } from "../../paths";
+import { useClient } from "../../session";
+import { declaredTools } from "./client_tools";
+import { Composer, type OnBusy } from "./composer";
+import styles from "./conversation.module.css";
+import { ConversationProvider, type ConversationValue } from "./conversation_context";
+import { SidePanel, usePanel } from "./side_panel";
+import type { StartingThread } from "./starting";
+import { StatusLine } from "./status_line";
+import { ThreadActions } from "./thread_actions";
+import { entriesOf } from "./transcript";
+import { TranscriptView } from "./transcript_view";
+import { useAgent } from "./use_agent";
+
+/** Properties of a Conversation. */
+export interface ConversationProps {
+  threadId: string;
+  agent: string;
+  /** Absent until the server has the thread. */
+  summary: Thread | undefined;
+  /** Present if this page begins the thread. */
+  starting: StartingThread | undefined;
+}
+
+/** The conversation of a thread, live. */
+export function Conversation({ threadId, agent, summary, starting }: ConversationProps) {
+  const client = useClient();
+  const thread = useThread(client, useMemo(() => ({ threadId, agent }), [threadId, agent]));
+  const { messages, run, interrupts, toolCalls, subagents, store } = thread;
+  const entries = useMemo(() => entriesOf(messages, subagents), [messages, subagents]);
+  const field = useRef<HTMLTextAreaElement>(null);
+  const [panel, setPanel] = usePanel();
+  const value = useConversationValue(store, interrupts, toolCalls, run);
+  const current = summary?.agent ?? agent;
+  const status = statusOf(run, summary);
+  const details = useAgent(current);
+  useAnnouncements(current, run, interrupts.length + toolCalls.length);
+  useFreshSummary(threadId, run);
+  useEffect(() => void (starting && requestAnimationFrame(() => field.current?.focus())), [starting]);
+  useShortcuts("Conversation", [
+    { keys: "m", label: "Write a message", run: () => field.current?.focus() },
+    { keys: "\\", label: "Show or hide the panel", run: () => setPanel(panel === "off" ? "state" : "off") },
+  ]);
+  const send = useCallback((content: string | ContentPart[], onBusy: OnBusy) => store.send(content, { tools: declaredTools(), forwardedProps: { perdure: { onBusy } } }), [store]);
+  const stop = useCallback(() => store.cancel(), [store]);
+  return (
+    <ConversationProvider value={value}>
+      <Page
+        layout="fixed"
+        title={titleOf(thread, summary)}
+        trail={<><Link href={paths.threads}>Threads</Link> <span aria-hidden="true">/</span> <Link href={paths.agent(current)}>{safeText(current)}</Link></>}
+        beside={<Status value={status} />}
+        actions={<ThreadActions threadId={threadId} status={status} run={run} store={store} panel={panel} onPanel={setPanel} />}
+      >
+        <div className={styles.conversation} data-panel={panel}>
+          <div className={styles.main}>
+            <TranscriptView thread={thread} entries={entries} agent={current} summary={summary} starting={starting} />
+            <div className={styles.foot}>
+              <div>
+                <StatusLine thread={thread} status={status} agent={current} />
+                <Composer draft={threadId} field={field} placeholder={`Message ${current}`} isRunning={run.status === "running"} hasClientTools={details?.capabilities.tools?.clientProvided ?? false}
+                  onSend={send} onStop={stop} />
+              </div>
+            </div>
+          </div>
+          {panel !== "off" && <SidePanel thread={thread} summary={summary} agent={current} panel={panel} onPanel={setPanel} />}
+        </div>
+      </Page>
+    </ConversationProvider>
+  );
+}
+
+function useConversationValue(store: ConversationValue["store"], interrupts: readonly OpenInterrupt[], toolCalls: readonly PendingToolCall[], run: RunSnapshot): ConversationValue {
+  const isRunning = run.status === "running";
+  return useMemo(
+    () => ({
+      store,
+      isRunning,
+      firstInterrupt: interrupts[0]?.id,
+      interrupts: new Map(interrupts.flatMap((interrupt) => (interrupt.toolCallId === undefined ? [] : [[interrupt.toolCallId, interrupt] as const]))),
+      toolCalls: new Map(toolCalls.map((call) => [call.toolCallId, call])),
+    }),
+    [store, interrupts, toolCalls, isRunning],
+  );
+}
+
+/** Returns the status of a thread as the page shows it: the stream is faster than the summary, which alone knows of pauses and failures. */
+function statusOf({ status, error }: RunSnapshot, summary: Thread | undefined): string {
+  if (status === "running") return summary?.status === "paused" ? "paused" : "running";
+  return status === "idle" && error ? "failed" : status;
+}
+
+const longestTitle = 80;
+
+// The first words of the user, or the title that the thread was given.
+function titleOf({ messages, threadId }: ThreadHook<unknown>, summary: Thread | undefined): string {
+  const { title } = (summary ?? {}) as { title?: string };
+  const first = messages.find(({ role }) => role === "user");
+  const text = title || (first ? textOf(first).trim().replaceAll(/\s+/g, " ") : "") || threadId;
+  return safeText(text.length > longestTitle ? `${text.slice(0, longestTitle)} …` : text);
+}
+
+// Screen readers hear what the run does, not the words as they arrive.
+function useAnnouncements(agent: string, { status, error, runId }: RunSnapshot, waiting: number): void {
+  const before = useRef<string>(undefined);
+  const state = status === "waiting" ? `waiting ${waiting}` : status;
+  useEffect(() => {
+    const isFirst = before.current === undefined;
+    if (before.current === state) return;
+    before.current = state;
+    if (isFirst && status !== "waiting") return;
+    if (status === "running") announce(`${agent} is answering`);
+    else if (status === "waiting") announce(`${agent} waits for ${waiting === 1 ? "a decision" : `${waiting} decisions`}`);
+    else announce(error ? `The run failed: ${error.message}` : `${agent} has answered`);
+  }, [agent, state, status, error, waiting, runId]);
+}
+
+// The summary and the runs have changed when a run begins, waits or ends.
+function useFreshSummary(threadId: string, { status, runId }: RunSnapshot): void {
+  const queries = useQueryClient();
+  useEffect(() => {
+    for (const name of ["thread", "runs", "superseded"]) void queries.invalidateQueries({ queryKey: [name, threadId] });
+  }, [queries, threadId, status, runId]);
+}

@@ -1,0 +1,27 @@
+import type { OpenInterrupt, PendingToolCall, ThreadStore } from "@perdure/client/react";
+import { createContext, use } from "react";
+
+/** What the parts of a transcript need. It changes only when something begins or stops to wait. */
+export interface ConversationValue {
+  store: ThreadStore;
+  /** Open interrupts by the ID of their tool call. */
+  interrupts: ReadonlyMap<string, OpenInterrupt>;
+  /** Client tool calls that wait for their results, by ID. */
+  toolCalls: ReadonlyMap<string, PendingToolCall>;
+  /** Whether a run is active. */
+  isRunning: boolean;
+  /** The interrupt that the keys a, e and r decide. */
+  firstInterrupt: string | undefined;
+}
+
+const Conversation = createContext<ConversationValue | undefined>(undefined);
+
+/** Gives the parts of a transcript what they need. */
+export const ConversationProvider = Conversation;
+
+/** Returns what the parts of a transcript need. */
+export function useConversation(): ConversationValue {
+  const value = use(Conversation);
+  if (!value) throw new Error("useConversation needs a ConversationProvider");
+  return value;
+}

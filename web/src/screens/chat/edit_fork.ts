@@ -1,0 +1,36 @@
+import type { Message } from "@ag-ui/client";
+import type { ContentPart, PerdureClient } from "@perdure/client";
+import { newThreadID } from "./starting";
+
+/** A message that is sent in a fork of its thread. */
+export interface ForkedMessage {
+  threadId: string;
+  messages: readonly Message[];
+  /** The message that the new one replaces. */
+  messageId: string;
+  agent: string;
+  content: string | ContentPart[];
+}
+
+/** Forks a thread before a message, and sends another message there. Returns the ID of the new thread. */
+export async function sendInFork(client: PerdureClient, { threadId, messages, messageId, agent, content }: ForkedMessage): Promise<string> {
+  const at = messages.findIndex(({ id }) => id === messageId);
+  const before = messages.slice(0, at).findLast((message) => !("subagentRunId" in message && message.subagentRunId !== undefined));
+  const fork = newThreadID();
+  if (before !== undefined) await client.fork(threadId, await runThatWrote(client, threadId, before.id), fork);
+  await client.startRun(agent, { threadId: fork, messages: [{ id: newThreadID(), role: "user", content }] });
+  return fork;
+}
+
+const mostRuns = 20;
+
+// The messages do not name their runs, but the events of a run name its messages.
+async function runThatWrote(client: PerdureClient, threadId: string, messageId: string): Promise<string> {
+  const { items } = await client.runs(threadId, { limit: mostRuns });
+  for (const runId of new Set(items.map((run) => run.runId))) {
+    for await (const { event } of client.loggedEvents(threadId, { runId })) {
+      if (event.messageId === messageId || event.parentMessageId === messageId) return runId;
+    }
+  }
+  throw new Error(`None of the last ${mostRuns} runs has written the message before this one, so the thread cannot be forked there.`);
+}

@@ -1,0 +1,118 @@
+import { textOf } from "@perdure/client";
+import { memo, useState } from "react";
+import { JSONView } from "../../components/json_view";
+import { safeText } from "../../components/safe_text";
+import { Status } from "../../components/status";
+import { CopyButton } from "./copy_button";
+import styles from "./entry_view.module.css";
+import { LongText } from "./long_text";
+import { Prose } from "./prose";
+import { ToolCallView } from "./tool_call";
+import { type Entry, isSameEntry, type Work } from "./transcript";
+import { UserMessageView } from "./user_message";
+
+/** Properties of an EntryView. */
+export interface EntryViewProps {
+  entry: Entry;
+  /** Whether the run is writing this entry. */
+  isActive: boolean;
+}
+
+/** An entry of the transcript. */
+export const EntryView = memo(function EntryView({ entry, isActive }: EntryViewProps) {
+  return (
+    <div id={elementID(entry.key)} className={styles.entry} data-kind={entry.kind}>
+      <Content entry={entry} isActive={isActive} />
+    </div>
+  );
+}, (a, b) => a.isActive === b.isActive && isSameEntry(a.entry, b.entry));
+
+/** Returns the ID of the element of an entry. */
+export const elementID = (key: string) => `entry ${key}`.replaceAll(/\s+/g, "-");
+
+function Content({ entry, isActive }: EntryViewProps) {
+  switch (entry.kind) {
+    case "user":
+      return <UserMessageView message={entry.message} />;
+    case "text":
+      return <Answer text={textOf(entry.message)} isActive={isActive} />;
+    case "reasoning":
+      return <Reasoning text={entry.message.content} isActive={isActive} />;
+    case "call":
+      return <ToolCallView call={entry.call} result={entry.result} work={entry.work} />;
+    case "branch":
+      return <Branch work={entry.work} />;
+    case "activity":
+      return <Activity type={entry.message.activityType} content={entry.message.content} />;
+    case "instructions":
+      return <Instructions role={entry.message.role} text={textOf(entry.message)} />;
+  }
+}
+
+function Answer({ text, isActive }: { text: string; isActive: boolean }) {
+  return (
+    <div className={styles.answer}>
+      <Prose text={text} />
+      {!isActive && <span className={styles.tools}><CopyButton label="Copy the answer" text={text} /></span>}
+    </div>
+  );
+}
+
+// It is open while the model reasons, until the reader has chosen.
+function Reasoning({ text, isActive }: { text: string; isActive: boolean }) {
+  const [choice, setChoice] = useState<boolean>();
+  const isOpen = choice ?? isActive;
+  return (
+    <details className={styles.reasoning} open={isOpen} onToggle={(event) => event.currentTarget.open !== isOpen && setChoice(event.currentTarget.open)}>
+      <summary>{isActive ? "Thinking …" : "Reasoning"}</summary>
+      <div className={styles.thought}><LongText text={text} isMono={false} /></div>
+    </details>
+  );
+}
+
+function Branch({ work }: { work: Work }) {
+  const { subagent } = work;
+  const [choice, setChoice] = useState<boolean>();
+  const isOpen = choice ?? subagent.status !== "finished";
+  return (
+    <details className={styles.branch} open={isOpen} onToggle={(event) => event.currentTarget.open !== isOpen && setChoice(event.currentTarget.open)}>
+      <summary>
+        <span className="mono">{safeText(subagent.name)}</span> <Status value={subagent.status} />
+      </summary>
+      {isOpen && <WorkView work={work} />}
+    </details>
+  );
+}
+
+/** What a subagent or a branch has done. */
+export function WorkView({ work: { entries, subagent } }: { work: Work }) {
+  const isWorking = subagent.status === "running";
+  return (
+    <div className={styles.work} role="group" aria-label={`Work of ${safeText(subagent.name)}`}>
+      {entries.map((entry, i) => <EntryView key={entry.key} entry={entry} isActive={isWorking && i === entries.length - 1} />)}
+      {entries.length === 0 && <p className="muted">{isWorking ? "It has not written anything yet." : "It has written nothing."}</p>}
+      {subagent.error && <p className={styles.failure}>{safeText(subagent.error.message)}</p>}
+    </div>
+  );
+}
+
+function Activity({ type, content }: { type: string; content: Record<string, unknown> }) {
+  const { message, progress, total } = content as { message?: unknown; progress?: unknown; total?: unknown };
+  const isProgress = typeof progress === "number" && typeof total === "number" && total > 0;
+  return (
+    <div className={styles.activity}>
+      <p><span className="muted">{safeText(type)}</span> {typeof message === "string" && safeText(message)}</p>
+      {isProgress && <progress value={progress} max={total} aria-label={safeText(type)} />}
+      {!isProgress && typeof message !== "string" && <JSONView value={content} depth={1} />}
+    </div>
+  );
+}
+
+function Instructions({ role, text }: { role: string; text: string }) {
+  return (
+    <details className={styles.reasoning}>
+      <summary>{role === "system" ? "System message" : "Developer message"}</summary>
+      <div className={styles.thought}><LongText text={text} isMono={false} /></div>
+    </details>
+  );
+}

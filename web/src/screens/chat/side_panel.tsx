@@ -1,0 +1,64 @@
+import type { Thread } from "@perdure/client";
+import type { ThreadHook } from "@perdure/client/react";
+import { Tab, TabList, TabPanel, Tabs } from "react-aria-components";
+import { useSearchParams } from "wouter";
+import { IconButton } from "../../components/button";
+import { CloseIcon } from "../../components/icons";
+import { RunPanel } from "./run_panel";
+import styles from "./side_panel.module.css";
+import { StatePanel } from "./state_panel";
+import { SubagentsPanel } from "./subagents_panel";
+
+/** What the panel beside the conversation shows. */
+export type Panel = "state" | "subagents" | "run" | "off";
+
+const panels: readonly Panel[] = ["state", "subagents", "run", "off"];
+const storageKey = "perdure.chatPanel";
+
+/** Returns what the panel shows, by the address or the last choice, and a function that changes it. */
+export function usePanel(): [Panel, (panel: Panel) => void] {
+  const [search, setSearch] = useSearchParams();
+  const isNarrow = window.innerWidth < 1_100;
+  const fallback = isNarrow ? "off" : (localStorage.getItem(storageKey) ?? "state");
+  const asked = search.get("panel") ?? fallback;
+  const panel = panels.find((name) => name === asked) ?? "off";
+  const change = (next: Panel) => {
+    localStorage.setItem(storageKey, next);
+    setSearch((params) => {
+      params.set("panel", next);
+      return params;
+    }, { replace: true });
+  };
+  return [panel, change];
+}
+
+/** Properties of a SidePanel. */
+export interface SidePanelProps {
+  thread: ThreadHook<unknown>;
+  summary: Thread | undefined;
+  agent: string;
+  panel: Panel;
+  onPanel: (panel: Panel) => void;
+}
+
+/** The panel beside the conversation: state, subagents and runs. */
+export function SidePanel({ thread, summary, agent, panel, onPanel }: SidePanelProps) {
+  const { subagents } = thread;
+  return (
+    <aside className={styles.panel} aria-label="Details">
+      <Tabs className={styles.tabs!} selectedKey={panel} onSelectionChange={(key) => onPanel(key as Panel)}>
+        <div className={styles.head}>
+          <TabList className={styles.list!} aria-label="Details">
+            <Tab id="state" className={styles.tab!}>State</Tab>
+            <Tab id="subagents" className={styles.tab!}>Subagents{subagents.length > 0 && <span className={styles.count}>{subagents.length}</span>}</Tab>
+            <Tab id="run" className={styles.tab!}>Run</Tab>
+          </TabList>
+          <IconButton label="Close the panel" onPress={() => onPanel("off")}><CloseIcon /></IconButton>
+        </div>
+        <TabPanel id="state" className={styles.body!}><StatePanel thread={thread} /></TabPanel>
+        <TabPanel id="subagents" className={styles.body!}><SubagentsPanel subagents={subagents} /></TabPanel>
+        <TabPanel id="run" className={styles.body!}><RunPanel thread={thread} summary={summary} agent={agent} /></TabPanel>
+      </Tabs>
+    </aside>
+  );
+}

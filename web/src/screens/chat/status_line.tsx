@@ -1,0 +1,65 @@
+import type { ThreadHook } from "@perdure/client/react";
+import { useEffect, useState } from "react";
+import { announce } from "../../components/announcer";
+import { elementID } from "./entry_view";
+import styles from "./status_line.module.css";
+
+/** Properties of a StatusLine. */
+export interface StatusLineProps {
+  thread: ThreadHook<unknown>;
+  status: string;
+  agent: string;
+}
+
+/** One line above the composer: the connection if it is not as it should be, or what the run does. */
+export function StatusLine({ thread: { connection, connectionError, interrupts, toolCalls, store, messages, transport }, status, agent }: StatusLineProps) {
+  const hasContinued = useContinuation(connection, status, messages.length > 0);
+  if (connection === "closed") {
+    return (
+      <p className={styles.line} data-kind="problem">
+        The connection is lost{connectionError ? `: ${connectionError.message}` : "."} <button type="button" onClick={() => store.reconnect()}>Connect again</button>
+      </p>
+    );
+  }
+  if (connection === "reconnecting") return <p className={styles.line} data-kind="connection">Reconnecting … Nothing is lost.</p>;
+  if (hasContinued) return <p className={styles.line} data-kind="connection">Continued where it was.</p>;
+  const first = interrupts[0]?.toolCallId ?? toolCalls[0]?.toolCallId;
+  if (status === "waiting" && first !== undefined) {
+    const show = () => document.getElementById(elementID(first))?.scrollIntoView({ block: "center" });
+    const count = interrupts.length + toolCalls.length;
+    return (
+      <p className={styles.line} data-kind="waiting">
+        {agent} waits for {count === 1 ? "you" : `${count} answers`}. <button type="button" onClick={show}>Show</button>
+      </p>
+    );
+  }
+  if (status === "running") return <p className={styles.line} data-kind="running">{agent} is working …</p>;
+  if (status === "paused") return <p className={styles.line}>The run is paused.</p>;
+  return <p className={styles.line}>{transport === "sse" && "Your network blocks WebSockets. The chat works, but may be slower."}</p>;
+}
+
+const shownFor = 5_000;
+
+/** Whether the page has just continued a stream: after a loss, or because a run was active when the page opened. */
+function useContinuation(connection: string, status: string, hasMessages: boolean): boolean {
+  const [last, setLast] = useState("");
+  const [isShown, setShown] = useState(false);
+  const [isDecided, setDecided] = useState(false); // whether the page has shown how the thread was when it opened
+  if (last !== connection) {
+    setLast(connection);
+    if (connection === "connected" && last === "reconnecting") setShown(true);
+  }
+  if (!isDecided && connection === "connected" && hasMessages) {
+    setDecided(true);
+    const [navigation] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
+    const isOpening = performance.now() < shownFor * 2;
+    if (status === "running" && isOpening && navigation?.type === "reload") setShown(true);
+  }
+  useEffect(() => {
+    if (!isShown) return;
+    announce("Continued where it was");
+    const timer = setTimeout(() => setShown(false), shownFor);
+    return () => clearTimeout(timer);
+  }, [isShown]);
+  return isShown;
+}

@@ -1,0 +1,116 @@
+import { useMemo, useState } from "react";
+import { Arguments } from "../../components/decision_arguments";
+import { argumentsText } from "../../components/decision_text";
+import { AgentIcon, CheckIcon, ForwardIcon, ToolIcon } from "../../components/icons";
+import { safeText } from "../../components/safe_text";
+import { Status } from "../../components/status";
+import { ClientToolCall } from "./client_tool_call";
+import { ContentView } from "./content_view";
+import { useConversation } from "./conversation_context";
+import { WorkView } from "./entry_view";
+import { InterruptView } from "./interrupt_view";
+import { LongText } from "./long_text";
+import styles from "./tool_call.module.css";
+import type { ToolCall, ToolMessage, Work } from "./transcript";
+
+/** Properties of a ToolCallView. */
+export interface ToolCallViewProps {
+  call: ToolCall;
+  result: ToolMessage | undefined;
+  /** What the subagent of the call has done. */
+  work: Work | undefined;
+}
+
+/** A tool call with its arguments and its result, the work of its subagent, and what it waits for. */
+export function ToolCallView({ call, result, work }: ToolCallViewProps) {
+  const { interrupts, toolCalls, isRunning } = useConversation();
+  const [choice, setChoice] = useState<boolean>();
+  const interrupt = interrupts.get(call.id);
+  const pending = toolCalls.get(call.id);
+  const isWaiting = interrupt !== undefined || pending !== undefined;
+  const isOpen = choice ?? (isWaiting || work?.subagent.status === "running" || work?.subagent.status === "suspended");
+  const status = statusOf({ isWaiting, isRunning, result, work });
+  const args = useArguments(call.function.arguments);
+  return (
+    <details className={styles.call} data-waiting={isWaiting || undefined} open={isOpen} onToggle={(event) => event.currentTarget.open !== isOpen && setChoice(event.currentTarget.open)}>
+      <summary>
+        <span className={styles.chevron}><ForwardIcon /></span>
+        {work ? <AgentIcon /> : <ToolIcon />}
+        <span className={`mono ${styles.name}`}>{safeText(call.function.name)}</span>
+        <span className={`mono truncate ${styles.preview}`}>{preview(args)}</span>
+        <CallStatus value={status} {...(pending && { text: "waits for you" })} />
+      </summary>
+      {isOpen && (
+        <div className={styles.body}>
+          {interrupt?.approval === undefined || work ? <CallArguments args={args} /> : null}
+          {work && <WorkView work={work} />}
+          {interrupt && <InterruptView interrupt={interrupt} args={args.value} toolName={call.function.name} />}
+          {pending && <ClientToolCall call={pending} />}
+          {result && !hasWritten(work, result) && <Result result={result} />}
+        </div>
+      )}
+    </details>
+  );
+}
+
+function statusOf({ isWaiting, isRunning, result, work }: { isWaiting: boolean; isRunning: boolean; result: ToolMessage | undefined; work: Work | undefined }): string {
+  if (isWaiting) return "waiting";
+  if (result) return result.error ? "failed" : "finished";
+  if (work && work.subagent.status !== "finished") return work.subagent.status;
+  return isRunning ? "running" : "cancelled";
+}
+
+// Most calls finish, so that state is the quietest.
+function CallStatus({ value, text }: { value: string; text?: string }) {
+  if (value !== "finished") return <Status value={value} {...(text !== undefined && { text })} />;
+  return <span className={styles.finished}><CheckIcon /><span className="visually-hidden">finished</span></span>;
+}
+
+// The result of a subagent is its last message.
+function hasWritten(work: Work | undefined, { content }: ToolMessage): boolean {
+  const last = work?.entries.at(-1);
+  return last?.kind === "text" && last.message.content === content;
+}
+
+interface ParsedArguments {
+  text: string;
+  /** Absent while the arguments are incomplete. */
+  value?: unknown;
+}
+
+function useArguments(text: string): ParsedArguments {
+  return useMemo(() => {
+    try {
+      return { text, value: text.trim() === "" ? {} : (JSON.parse(text) as unknown) };
+    } catch {
+      return { text };
+    }
+  }, [text]);
+}
+
+const longestPreview = 160;
+const largestPreviewed = 10_000;
+
+function preview({ text, value }: ParsedArguments): string {
+  const line = value === undefined || text.length > largestPreviewed ? text : argumentsText(value);
+  return safeText(line.slice(0, longestPreview).replaceAll(/\s+/g, " "));
+}
+
+function CallArguments({ args: { text, value } }: { args: ParsedArguments }) {
+  return (
+    <section className={styles.part} aria-label="Arguments">
+      <h3>Arguments</h3>
+      {value === undefined ? <LongText text={text} /> : <Arguments value={value} />}
+    </section>
+  );
+}
+
+function Result({ result: { content, error } }: { result: ToolMessage }) {
+  return (
+    <section className={styles.part} aria-label="Result">
+      <h3>{error ? "Failed" : "Result"}</h3>
+      {error && <p className={styles.failure}>{safeText(error.slice(0, 2_000))}</p>}
+      {content !== error && <ContentView content={content} />}
+    </section>
+  );
+}
