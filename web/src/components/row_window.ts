@@ -8,7 +8,7 @@ export interface RowWindow {
   /** The index of the first row to render, and the index after the last one. */
   first: number;
   end: number;
-  /** Scrolls as little as shows a row. */
+  /** Scrolls to a row: as little as shows it if it is next to the rows in view, else to the middle. */
   show: (index: number) => void;
 }
 
@@ -42,7 +42,9 @@ export function useRowWindow(scroller: RefObject<HTMLElement | null>, count: num
       if (!element) return;
       const top = index * rowHeight;
       const space = element.clientHeight - offset - rowHeight;
-      if (top < element.scrollTop) element.scrollTop = top;
+      const isFar = top < element.scrollTop - 2 * rowHeight || top > element.scrollTop + space + 2 * rowHeight;
+      if (isFar) element.scrollTop = top - space / 2;
+      else if (top < element.scrollTop) element.scrollTop = top;
       else if (top > element.scrollTop + space) element.scrollTop = top - space;
     },
     [scroller, rowHeight, offset],

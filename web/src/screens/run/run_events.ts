@@ -1,6 +1,6 @@
-import { type ProblemError, type StreamEvent } from "@perdure/client";
+import type { StreamEvent } from "@perdure/client";
 import { useEffect, useState } from "react";
-import { requestJSON } from "../../session";
+import { useClient } from "../../session";
 
 /** An event of a run in the log. */
 export interface LoggedEvent {
@@ -22,6 +22,7 @@ const pollInterval = 2_000;
 
 /** The events of a run, page by page. While the run is active, the events that follow are read every two seconds. */
 export function useRunEvents(threadId: string, runId: string, isActive: boolean): RunEvents & { retry: () => void } {
+  const client = useClient();
   const [state, setState] = useState<RunEvents>({ events: [], isLoading: true });
   const [generation, setGeneration] = useState(0);
   useEffect(() => {
@@ -29,9 +30,11 @@ export function useRunEvents(threadId: string, runId: string, isActive: boolean)
     let events = state.events as LoggedEvent[];
     const read = async () => {
       for (;;) {
-        const page = await pageAfter(threadId, runId, events.at(-1)?.cursor, reading.signal);
-        if (page.items.length > 0) events = events.concat(page.items.map((item) => ({ ...item, text: JSON.stringify(item.event).toLowerCase() })));
-        const isLast = page.items.length < pageSize;
+        const after = events.at(-1)?.cursor;
+        const query = { runId, limit: pageSize, timestamps: true, ...(after !== undefined && { after }) };
+        const { items } = (await client.loggedEvents(threadId, query, { signal: reading.signal })) ?? { items: [] };
+        events = events.concat(items.map(({ cursor = "", event }) => ({ cursor, event, text: JSON.stringify(event).toLowerCase() })));
+        const isLast = items.length < pageSize;
         setState({ events, isLoading: !isLast });
         if (!isLast) continue;
         if (!isActive) return;
@@ -42,25 +45,8 @@ export function useRunEvents(threadId: string, runId: string, isActive: boolean)
     read().catch((error: unknown) => !reading.signal.aborted && setState({ events, isLoading: false, error }));
     return () => reading.abort();
     // The events that are loaded stay when the run ends, or after a failed request.
-  }, [threadId, runId, isActive, generation]);
+  }, [client, threadId, runId, isActive, generation]);
   return { ...state, retry: () => setGeneration(generation + 1) };
-}
-
-interface Page {
-  items: { cursor: string; event: StreamEvent["event"] }[];
-}
-
-let hasTimestamps = true;
-
-async function pageAfter(threadId: string, runId: string, after: string | undefined, signal: AbortSignal): Promise<Page> {
-  const query = new URLSearchParams({ limit: String(pageSize), ...(after !== undefined && { after }), ...(hasTimestamps && { timestamps: "true" }) });
-  try {
-    return (await requestJSON<Page | undefined>(`${eventsPath(threadId, runId)}?${query}`, { headers: { Accept: "application/json" }, signal })) ?? { items: [] };
-  } catch (error) {
-    if (!hasTimestamps || (error as ProblemError).problem?.parameter !== "timestamps") throw error;
-    hasTimestamps = false;
-    return pageAfter(threadId, runId, after, signal);
-  }
 }
 
 /** The path of the events of a run. */

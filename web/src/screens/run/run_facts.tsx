@@ -51,7 +51,8 @@ interface ConsoleLinks {
 
 function Links({ trace }: { trace: Trace }) {
   const { data } = useQuery({ queryKey: ["console"], queryFn: () => requestJSON<ConsoleLinks>("/v1/console"), staleTime: Infinity });
-  const values = { threadId: trace.threadId, runId: trace.runId, workflowId: trace.workflowId, traceId: trace.traceId };
+  const { threadId, runId, workflowId, traceId }: Trace & { workflowId?: string; traceId?: string } = trace;
+  const values = { threadId, runId, workflowId, traceId };
   const links = [
     { label: "Temporal", url: filled(data?.temporalUrl, values) },
     { label: "Trace", url: filled(data?.traceUrl, values) },

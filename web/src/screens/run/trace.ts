@@ -1,98 +1,14 @@
-import type { Cost } from "../../components/money";
+import type { Span, Trace } from "@perdure/client";
 
-/** The tokens of a model, as AG-UI reports them. */
-export interface TokenUsage {
-  provider?: string;
-  model?: string;
-  inputTokens?: number;
-  outputTokens?: number;
-  totalTokens?: number;
-  reasoningTokens?: number;
-  cachedInputTokens?: number;
-}
-
-/** Why a run, a span or an attempt has failed. */
-export interface TraceError {
-  code: string;
-  message?: string;
-  /** What to do about it. */
-  hint?: string;
-}
-
-export type SpanKind = "run" | "turn" | "step" | "model" | "tool" | "interrupt" | "subagent" | "branch" | "wait" | "compensation";
-export type SpanStatus = "running" | "waiting" | "finished" | "failed" | "cancelled";
-
-/** What an attempt had streamed before it was withdrawn. */
-export interface Withdrawn {
-  text?: string;
-  reasoning?: string;
-  toolCalls?: { name: string; arguments: string }[];
-  truncated?: boolean;
-}
-
+export type { Span, Trace };
+export type SpanKind = Span["kind"];
+export type SpanStatus = Span["status"];
 /** One attempt of a call. */
-export interface Attempt {
-  number: number;
-  startedAt: string;
-  endedAt?: string;
-  status: SpanStatus;
-  error?: TraceError;
-  usage?: TokenUsage;
-  withdrawn?: Withdrawn;
-}
-
-/** A part of a run. The root is the run itself. */
-export interface Span {
-  id: string;
-  parentId?: string;
-  kind: SpanKind;
-  name: string;
-  status: SpanStatus;
-  startedAt: string;
-  endedAt?: string;
-  toolCallId?: string;
-  messageId?: string;
-  interruptId?: string;
-  stepName?: string;
-  agent?: string;
-  model?: string;
-  subagentRunId?: string;
-  decision?: string;
-  usage?: TokenUsage;
-  cost?: Cost;
-  error?: TraceError;
-  attempts?: Attempt[];
-  retry?: { attempt: number; error?: TraceError; since: string; nextAt?: string };
-  firstCursor?: string;
-  lastCursor?: string;
-}
-
-/** The run of a trace, without its spans. */
-export interface TracedRun {
-  threadId: string;
-  runId: string;
-  agent: string;
-  revision?: string;
-  continues?: string;
-  status: SpanStatus;
-  outcome?: string;
-  startedAt: string;
-  endedAt?: string;
-  cursor: string;
-  usage?: TokenUsage[];
-  cost?: Cost;
-  error?: TraceError;
-  truncated?: boolean;
-  /** The workflow of the thread in Temporal. */
-  workflowId?: string;
-  /** The trace of the request that began the run, in OpenTelemetry. */
-  traceId?: string;
-}
-
-/** A run with its spans, in the order in which they began. */
-export interface Trace extends TracedRun {
-  spans: Span[];
-}
+export type Attempt = NonNullable<Span["attempts"]>[number];
+/** What an attempt had streamed before it was withdrawn. */
+export type Withdrawn = NonNullable<Attempt["withdrawn"]>;
+/** Why a run, a span or an attempt has failed. */
+export type TraceError = NonNullable<Span["error"]>;
 
 /** A span with its place in the tree. */
 export interface TreeNode {
@@ -151,9 +67,9 @@ export const openInterrupts = (spans: readonly Span[]): Span[] =>
   spans.filter(({ kind, status }) => kind === "interrupt" && (status === "waiting" || status === "running"));
 
 /** Returns the sum of the tokens of several models. */
-export function totalOf(usage: readonly TokenUsage[] = []): { input: number; output: number; total: number } {
+export function totalOf(usage: Trace["usage"] = []): { input: number; output: number; total: number } {
   const total = { input: 0, output: 0, total: 0 };
-  for (const { inputTokens = 0, outputTokens = 0, totalTokens = inputTokens + outputTokens } of usage) {
+  for (const { inputTokens = 0, outputTokens = 0, totalTokens = inputTokens + outputTokens } of usage as NonNullable<Span["usage"]>[]) {
     total.input += inputTokens;
     total.output += outputTokens;
     total.total += totalTokens;
