@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import { Button as AriaButton, type ButtonProps as AriaButtonProps, Tooltip, TooltipTrigger } from "react-aria-components";
+import { Link } from "wouter";
 import styles from "./button.module.css";
 
 /** Properties of a Button. */
@@ -16,6 +17,11 @@ export function Button({ kind = "plain", children, ...props }: ButtonProps) {
       {children}
     </AriaButton>
   );
+}
+
+/** A link that looks like a button: it leads to another screen. */
+export function ButtonLink({ href, children }: { href: string; children: ReactNode }) {
+  return <Link href={href} className={styles.button!}>{children}</Link>;
 }
 
 /** A button with an icon. The label is its name and its tooltip. */

@@ -15,6 +15,11 @@ export const AgentIcon = () => <Icon><rect x="3" y="5" width="10" height="8" rx=
 export const ScheduleIcon = () => <Icon><circle cx="8" cy="8" r="5.5" /><path d="M8 5v3l2 1.5" /></Icon>;
 export const UsageIcon = () => <Icon><path d="M3 13V8M8 13V3M13 13V6" /></Icon>;
 export const SystemIcon = () => <Icon><rect x="2.5" y="3" width="11" height="4" rx="1" /><rect x="2.5" y="9" width="11" height="4" rx="1" /><path d="M5 5h.01M5 11h.01" /></Icon>;
+export const ModelIcon = () => <Icon><path d="m8 2.5 1.4 4.1L13.5 8 9.4 9.4 8 13.5 6.6 9.4 2.5 8l4.1-1.4z" /></Icon>;
+export const ToolIcon = () => <Icon><path d="M12.9 5.6a3.2 3.2 0 0 1-4.3 3.6l-4 4a1.3 1.3 0 0 1-1.8-1.8l4-4a3.2 3.2 0 0 1 3.6-4.3L8.6 4.9l2.5 2.5z" /></Icon>;
+export const TurnIcon = () => <Icon><path d="M4 2.5v4.5a2.5 2.5 0 0 0 2.5 2.5H13M10 6.5l3 3-3 3" /></Icon>;
+export const StepIcon = () => <Icon><rect x="2.5" y="3" width="4.5" height="4" rx="1" /><rect x="9" y="9" width="4.5" height="4" rx="1" /><path d="M7 5h4.2v4" /></Icon>;
+export const UndoIcon = () => <Icon><path d="M6 3 3 6l3 3M3 6h6a3.5 3.5 0 0 1 0 7H6" /></Icon>;
 export const CloseIcon = () => <Icon><path d="m4 4 8 8M12 4l-8 8" /></Icon>;
 export const ChevronIcon = () => <Icon><path d="m4.5 6.5 3.5 3.5 3.5-3.5" /></Icon>;
 export const ForwardIcon = () => <Icon><path d="m6 4 4 4-4 4" /></Icon>;

@@ -1,10 +1,116 @@
-import { Empty, Page } from "../../components/page";
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from "react";
+import { announce } from "../../components/announcer";
+import { Loading, Page } from "../../components/page";
+import { Problem } from "../../components/problem";
+import { changeSearchParams, useSearchParam } from "../../components/search_param";
+import { Status } from "../../components/status";
+import { TabLinks } from "../../components/tab_links";
+import { paths } from "../../paths";
+import { Events } from "./events";
+import { InputOutput } from "./input_output";
+import { RunActions } from "./run_actions";
+import { RunFacts } from "./run_facts";
+import { RunNotices } from "./run_notices";
+import { RunTrail } from "./run_trail";
+import { SpanDetail } from "./span_detail";
+import { Timeline } from "./timeline";
+import { causeOf, type Span, type Trace, type Tree, treeOf } from "./trace";
+import { useTrace } from "./trace_feed";
+import styles from "./run.module.css";
 
-/** The screen. */
-export default function Run(_: { thread: string; run: string }) {
+type Graph = React.ComponentType<{ thread: string; run: string; trace: Trace }>;
+const graphs = import.meta.glob<{ default: Graph }>("./graph.tsx");
+const loadGraph = graphs["./graph.tsx"];
+const PipelineGraph = loadGraph && lazy(loadGraph);
+
+/** A run: its timeline, its events, and why it failed. */
+export default function Run({ thread, run }: { thread: string; run: string }) {
+  const { trace, error, reload } = useTrace(thread, run);
+  const status = trace?.status;
+  const last = useRef(status);
+  useEffect(() => {
+    if (last.current !== undefined && status !== undefined && last.current !== status) announce(`The run is ${status}`);
+    last.current = status;
+  }, [status]);
   return (
-    <Page title="Run">
-      <Empty title="Nothing here yet" />
+    <Page
+      title={trace ? `Run of ${trace.agent}` : "Run"}
+      layout="fixed"
+      trail={<RunTrail threadId={thread} runId={run} status={status} />}
+      beside={status && <Status value={status} />}
+      actions={trace && <RunActions trace={trace} />}
+    >
+      {error !== undefined && <div className={styles.problem}><Problem error={error} onRetry={reload} /></div>}
+      {trace ? <TracedRun trace={trace} /> : error === undefined && <Loading label="Loading the trace …" />}
     </Page>
   );
+}
+
+function TracedRun({ trace }: { trace: Trace }) {
+  const tree = useMemo(() => treeOf(trace.spans), [trace]);
+  const [tab] = useSearchParam("tab");
+  const [selected, select] = useSelectedSpan(tree);
+  const isPipeline = trace.spans.some(({ kind }) => kind === "step");
+  const tabs = [
+    { id: "", label: "Timeline" },
+    ...(isPipeline && PipelineGraph ? [{ id: "graph", label: "Graph" }] : []),
+    { id: "events", label: "Events" },
+    { id: "content", label: "Input and output" },
+  ];
+  const current = tabs.find(({ id }) => id === tab) ?? tabs[0]!;
+  const show = (span: Span) => {
+    changeSearchParams({ tab: "" });
+    select(span.id);
+  };
+  return (
+    <div className={styles.run}>
+      <RunFacts trace={trace} />
+      <RunNotices trace={trace} tree={tree} onShow={show} />
+      <TabLinks label="Parts of the run" tabs={tabs.map(({ id, label }) => ({ label, href: hrefOf(trace, id, selected), isCurrent: id === current.id }))} />
+      <div className={styles.body}>
+        {current.id === "" && <Spans {...{ trace, tree, selected, select }} />}
+        {current.id === "graph" && PipelineGraph && (
+          <Suspense fallback={<Loading />}>
+            <PipelineGraph thread={trace.threadId} run={trace.runId} trace={trace} />
+          </Suspense>
+        )}
+        {current.id === "events" && <Events trace={trace} tree={tree} />}
+        {current.id === "content" && <InputOutput trace={trace} />}
+      </div>
+    </div>
+  );
+}
+
+function Spans({ trace, tree, selected, select }: { trace: Trace; tree: Tree; selected: string; select: (id: string) => void }) {
+  const span = tree.byId.get(selected)?.span;
+  const body = useRef<HTMLDivElement>(null);
+  const showEvents = ({ id }: Span) => changeSearchParams({ tab: "events", in: id });
+  const close = () => {
+    select("");
+    body.current?.querySelector<HTMLElement>("[role=treegrid]")?.focus();
+  };
+  return (
+    <div className={styles.spans} ref={body}>
+      <Timeline tree={tree} selected={selected} onSelect={select} onOpen={() => document.getElementById("span-title")?.focus()} />
+      {span && <SpanDetail key={span.id} trace={trace} span={span} onClose={close} onShowEvents={showEvents} />}
+    </div>
+  );
+}
+
+function hrefOf({ threadId, runId }: Trace, tab: string, span: string): string {
+  const query = new URLSearchParams({ ...(tab !== "" && { tab }), ...(span !== "" && { span }) }).toString();
+  return paths.run(threadId, runId) + (query === "" ? "" : `?${query}`);
+}
+
+// The selected span, which the address keeps. At first it is the one that made the run fail. Keys that are held down select
+// faster than browsers accept changes of the address.
+function useSelectedSpan(tree: Tree): [string, (id: string) => void] {
+  const [inAddress] = useSearchParam("span");
+  const [selected, setSelected] = useState<string>();
+  useEffect(() => {
+    if (selected === undefined || selected === inAddress) return;
+    const timer = window.setTimeout(() => changeSearchParams({ span: selected }), 200);
+    return () => window.clearTimeout(timer);
+  }, [selected, inAddress]);
+  return [selected ?? (inAddress || (causeOf(tree)?.id ?? "")), setSelected];
 }

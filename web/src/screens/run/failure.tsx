@@ -1,0 +1,35 @@
+import type { ReactNode } from "react";
+import { safeText } from "../../components/safe_text";
+import styles from "./failure.module.css";
+import { hintOf } from "./hint";
+import type { TraceError } from "./trace";
+
+/** Properties of a Failure. */
+export interface FailureProps {
+  error: TraceError;
+  /** `retrying`: another attempt follows. Default `failed`. */
+  kind?: "failed" | "retrying";
+  /** A line above the message. */
+  title?: ReactNode;
+  children?: ReactNode;
+  /** Buttons and links. */
+  actions?: ReactNode;
+}
+
+/** An error of a run, a span or an attempt, with what to do about it. */
+export function Failure({ error, kind = "failed", title, children, actions }: FailureProps) {
+  const hint = hintOf(error);
+  return (
+    <div className={styles.failure} data-kind={kind}>
+      <div className={styles.texts}>
+        {title !== undefined && <p className={styles.title}>{title}</p>}
+        <p className={styles.message}>
+          {safeText(error.message || "No message.")} <code className={styles.code}>{safeText(error.code)}</code>
+        </p>
+        {hint !== undefined && <p><strong>What to do:</strong> {safeText(hint)}</p>}
+        {children !== undefined && <p>{children}</p>}
+      </div>
+      {actions !== undefined && <div className={styles.actions}>{actions}</div>}
+    </div>
+  );
+}

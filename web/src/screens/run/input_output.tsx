@@ -1,0 +1,51 @@
+import type { Message } from "@ag-ui/client";
+import { textOf } from "@perdure/client";
+import { Markdown } from "../../components/markdown";
+import { Empty, Loading } from "../../components/page";
+import { Problem } from "../../components/problem";
+import styles from "./input_output.module.css";
+import { useThreadMessages } from "./thread_messages";
+import type { Trace } from "./trace";
+
+/** The messages that a run has received, and its last answer. */
+export function InputOutput({ trace }: { trace: Trace }) {
+  const messages = useThreadMessages(trace.threadId, trace.status);
+  if (messages.error) return <div className={styles.page}><Problem error={messages.error} onRetry={() => void messages.refetch()} /></div>;
+  if (!messages.data) return <Loading />;
+  const { input, output } = partsOf(messages.data, trace);
+  if (input.length === 0 && !output) {
+    return (
+      <Empty title="No messages of this run">
+        <p>The run has no messages in the conversation: it has continued an earlier run, or an edit has removed them.</p>
+      </Empty>
+    );
+  }
+  return (
+    <div className={styles.page} tabIndex={0} role="region" aria-label="Input and output">
+      {input.length > 0 && <Part title="Input" messages={input} />}
+      {output && <Part title="Output" messages={[output]} />}
+    </div>
+  );
+}
+
+function Part({ title, messages }: { title: string; messages: readonly Message[] }) {
+  return (
+    <section>
+      <h2>{title}</h2>
+      {messages.map((message) => <div key={message.id} className={styles.message}><Markdown text={textOf(message)} /></div>)}
+    </section>
+  );
+}
+
+// The input is what users have written directly before the first answer of the run; the output is its last answer with a text.
+function partsOf(messages: readonly Message[], { spans }: Trace): { input: Message[]; output: Message | undefined } {
+  const ids = new Set(spans.flatMap(({ messageId, toolCallId }) => [messageId, toolCallId]).filter((id) => id !== undefined));
+  const isOfRun = (m: Message) => ids.has(m.id) || (m.role === "assistant" && (m.toolCalls ?? []).some(({ id }) => ids.has(id)));
+  const first = messages.findIndex(isOfRun);
+  const before = messages.slice(0, first < 0 ? 0 : first);
+  const begin = before.findLastIndex(({ role }) => role === "assistant" || role === "tool") + 1;
+  return {
+    input: before.slice(begin).filter(({ role }) => role === "user"),
+    output: messages.findLast((m) => m.role === "assistant" && ids.has(m.id) && textOf(m) !== ""),
+  };
+}

@@ -1,0 +1,69 @@
+import { Link } from "wouter";
+import { Button } from "../../components/button";
+import { safeText } from "../../components/safe_text";
+import { Time } from "../../components/time";
+import { paths } from "../../paths";
+import { Failure } from "./failure";
+import styles from "./run_notices.module.css";
+import { kindNames } from "./span_icon";
+import { causeOf, openInterrupts, retrying, type Span, type Trace, type Tree } from "./trace";
+
+/** Properties of RunNotices. */
+export interface RunNoticesProps {
+  trace: Trace;
+  tree: Tree;
+  /** Selects a span in the timeline. */
+  onShow: (span: Span) => void;
+}
+
+/** What a reader of the run must know first: why it failed, what is attempted again, and for what it waits. */
+export function RunNotices({ trace, tree, onShow }: RunNoticesProps) {
+  const notices = [
+    trace.status === "failed" && <FailureNotice key="failed" {...{ trace, tree, onShow }} />,
+    ...retrying(trace.spans).slice(0, 3).map((span) => <RetryNotice key={span.id} span={span} onShow={onShow} />),
+    ...openInterrupts(trace.spans).slice(0, 3).map((span) => <WaitNotice key={span.id} {...{ trace, span, onShow }} />),
+    trace.truncated && <p key="truncated" className={styles.line}>The run has more spans than a trace: the last ones are missing here. The events have all.</p>,
+  ].filter(Boolean);
+  return notices.length === 0 ? null : <div className={styles.notices}>{notices}</div>;
+}
+
+function FailureNotice({ trace, tree, onShow }: RunNoticesProps) {
+  const cause = causeOf(tree);
+  const error = cause?.error ?? trace.error ?? { code: "failed" };
+  const actions = (
+    <>
+      <Link href={paths.thread(trace.threadId)}>Run again in the conversation</Link>
+      {cause && <Button onPress={() => onShow(cause)}>Show the {kindNames[cause.kind]}</Button>}
+    </>
+  );
+  return (
+    <section aria-label="Why the run failed">
+      <Failure title={cause ? <>The run failed in the {kindNames[cause.kind]} “{safeText(cause.name)}”</> : "The run failed"} error={error} actions={actions} />
+    </section>
+  );
+}
+
+function RetryNotice({ span, onShow }: { span: Span; onShow: (span: Span) => void }) {
+  const { attempt, error, since, nextAt } = span.retry!;
+  return (
+    <section aria-label="Attempted again">
+      <Failure
+        kind="retrying"
+        title={<>The {kindNames[span.kind]} “{safeText(span.name)}” fails, and is attempted again</>}
+        error={error ?? { code: "failed" }}
+        actions={<Button onPress={() => onShow(span)}>Show the attempts</Button>}
+      >
+        Failing since <Time at={since} />. Attempt {attempt}{nextAt === undefined ? " is running" : <> begins <Time at={nextAt} /></>}.
+      </Failure>
+    </section>
+  );
+}
+
+function WaitNotice({ trace, span, onShow }: { trace: Trace; span: Span; onShow: (span: Span) => void }) {
+  return (
+    <p className={styles.line} data-kind="waiting">
+      Waits since <Time at={span.startedAt} /> for a decision about <button type="button" className={styles.link} onClick={() => onShow(span)}>{safeText(span.name)}</button>.{" "}
+      {span.interruptId !== undefined && <Link href={paths.approval(trace.threadId, span.interruptId)}>Decide in the inbox</Link>}
+    </p>
+  );
+}

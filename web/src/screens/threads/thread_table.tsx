@@ -1,0 +1,67 @@
+import type { ThreadEntry } from "@perdure/client";
+import { Link } from "wouter";
+import { type Cost, moneyText } from "../../components/money";
+import { safeText } from "../../components/safe_text";
+import { Status } from "../../components/status";
+import { type Column, Table } from "../../components/table";
+import { Time } from "../../components/time";
+import { paths } from "../../paths";
+import styles from "./threads.module.css";
+
+/** A thread of the list. */
+interface ListedThread extends ThreadEntry {
+  title?: string;
+  waitingFor?: string[];
+  retrying?: { activity?: string; attempt?: number; error?: string; since?: string };
+  usage?: { totalTokens: number; cost?: Cost };
+}
+
+const waitTexts: Record<string, string> = { approval: "an approval", question: "an answer", limit: "more budget", client_tool: "a client tool" };
+
+const columns: readonly Column<ListedThread>[] = [
+  { title: "Thread", cell: (thread) => <Title thread={thread} /> },
+  { title: "Status", cell: (thread) => <State thread={thread} /> },
+  { title: "Agent", cell: ({ agent }) => <Link href={paths.agent(agent)} className={styles.plain}>{safeText(agent)}</Link> },
+  { title: "Owner", cell: ({ owner }) => (owner === undefined ? <span className="muted">anonymous</span> : safeText(owner)) },
+  { title: "Tokens", align: "end", cell: ({ usage }) => usage?.totalTokens.toLocaleString() },
+  { title: "Cost", align: "end", cell: ({ usage }) => usage?.cost && moneyText(usage.cost) },
+  { title: "Last activity", align: "end", cell: ({ updatedAt }) => <Time at={updatedAt} /> },
+];
+
+/** The threads as a table. */
+export function ThreadTable({ threads, isStale }: { threads: readonly ListedThread[]; isStale: boolean }) {
+  return (
+    <div className={styles.table} data-stale={isStale || undefined}>
+      <Table label="Threads" columns={columns} rows={threads} keyOf={({ threadId }) => threadId} />
+    </div>
+  );
+}
+
+function Title({ thread: { threadId, title, runId } }: { thread: ListedThread }) {
+  return (
+    <div className={styles.title}>
+      <Link href={paths.thread(threadId)} className="truncate">{safeText(title || threadId)}</Link>
+      <span className={`truncate ${styles.id}`}>
+        {title !== undefined && title !== "" && <code>{safeText(threadId)}</code>}
+        {runId !== undefined && <Link href={paths.run(threadId, runId)}>Last run<span className="visually-hidden"> of {safeText(title || threadId)}</span></Link>}
+      </span>
+    </div>
+  );
+}
+
+function State({ thread: { status, waitingFor = [], retrying } }: { thread: ListedThread }) {
+  if (retrying && status === "running") {
+    return (
+      <div className={styles.state}>
+        <Status value="retrying" />
+        {retrying.error !== undefined && <span className={styles.why} title={safeText(retrying.error)}>{safeText(retrying.error)}</span>}
+      </div>
+    );
+  }
+  return (
+    <div className={styles.state}>
+      <Status value={status} />
+      {status === "waiting" && waitingFor.length > 0 && <span className={styles.why}>for {waitingFor.map((kind) => waitTexts[kind] ?? kind).join(", ")}</span>}
+    </div>
+  );
+}
