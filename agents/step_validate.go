@@ -257,6 +257,10 @@ func (t *treeCheck) checkStep(at string, s *Step, sc scope) {
 // stepKinds are the keys of which a step has exactly one.
 var stepKinds = []string{"agent", "tool", "approve", "parallel", "map", "route", "loop", "set", "steps"}
 
+// Kind returns the key that makes the step one of its kind, such as "map". A step that Validate
+// accepts has exactly one.
+func (s *Step) Kind() string { return strings.Join(s.kinds(), "+") }
+
 // kinds returns the kinds that a step sets.
 func (s *Step) kinds() []string {
 	given := []bool{

@@ -1,6 +1,7 @@
 package agentroutes
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -29,6 +30,8 @@ type Agent struct {
 	// UnavailableTools are the agent's tools that no worker has announced, and subagents and agents
 	// of handoffs that are not published. A run of the agent waits for them, for a limited time.
 	UnavailableTools []string `json:"unavailableTools,omitempty"`
+	// Steps are those of a pipeline. Only the answer about one agent has them.
+	Steps []Step `json:"steps,omitempty"`
 	// Warnings are about names in a definition that this process does not know, and a worker may
 	// know. Only the answer to a publication has them.
 	Warnings []string `json:"warnings,omitempty"`
@@ -47,15 +50,35 @@ func (r *Routes) listAgents(c *gin.Context) error {
 	return request.WriteJSON(c, http.StatusOK, gin.H{"items": list})
 }
 
-// showAgent serves GET /v1/agents/{agent}. The ETag is the current revision, for If-Match. An
-// unknown agent is a 404.
+// showAgent serves GET /v1/agents/{agent}: the agent as its current revision defines it, or as the
+// revision in the parameter does, which a run may have. The ETag is that revision, for If-Match. An
+// unknown agent or revision is a 404.
 func (r *Routes) showAgent(c *gin.Context) error {
-	p, err := r.current(c)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
+	defer cancel()
+	p, err := r.requested(ctx, c)
 	if err != nil {
 		return err
 	}
+	answer := r.describe(p)
+	answer.Steps = r.steps(ctx, p)
 	c.Header("ETag", etag(p.Revision))
-	return request.WriteJSON(c, http.StatusOK, r.describe(p))
+	return request.WriteJSON(c, http.StatusOK, answer)
+}
+
+// requested returns the agent in the path, in its current revision or that of the parameter.
+func (r *Routes) requested(ctx context.Context, c *gin.Context) (catalog.Published, error) {
+	revision := c.Query("revision")
+	if revision == "" {
+		return r.current(c)
+	}
+	caller, err := request.Principal(ctx)
+	if err != nil {
+		return catalog.Published{}, err
+	}
+	tenant := catalog.Referrer(caller.Tenant, revision)
+	d, err := r.Catalog.Revision(ctx, tenant, request.Segment(c, "agent"), revision)
+	return catalog.Published{Definition: d, Revision: revision, Tenant: tenant}, err
 }
 
 // describe returns the answer about a published agent, by what this process knows now: other

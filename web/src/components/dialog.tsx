@@ -11,14 +11,16 @@ export interface DialogProps {
   onClose: () => void;
   /** `side`: a panel at the edge of the screen. */
   place?: "center" | "side";
+  /** `large`: as wide as the screen permits, for comparisons. */
+  size?: "medium" | "large";
   children: ReactNode;
 }
 
 /** A modal dialog. Escape and a click outside close it. */
-export function Dialog({ title, isOpen, onClose, place = "center", children }: DialogProps) {
+export function Dialog({ title, isOpen, onClose, place = "center", size = "medium", children }: DialogProps) {
   return (
     <ModalOverlay isOpen={isOpen} onOpenChange={(open) => !open && onClose()} isDismissable className={`${styles.overlay} ${styles[place]}`}>
-      <Modal className={styles.modal!}>
+      <Modal className={`${styles.modal} ${styles[size]}`}>
         <AriaDialog className={styles.dialog!}>
           <header className={styles.header}>
             <Heading slot="title">{title}</Heading>

@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 
-function Icon({ children }: { children: ReactNode }) {
+/** An icon of 16 by 16 pixels, in the color of the text. */
+export function Icon({ children }: { children: ReactNode }) {
   return (
     <svg width="16" height="16" viewBox="0 0 16 16" fill="none" stroke="currentColor" strokeWidth="1.5" strokeLinecap="round" strokeLinejoin="round" aria-hidden="true">
       {children}

@@ -22,13 +22,13 @@ const looks: Record<string, { color: string; icon: () => React.JSX.Element; text
   cancelled: { color: "gray", icon: StopIcon },
 };
 
-/** A state as an icon and a text, such as that of a run. */
-export function Status({ value, text }: { value: string; text?: string }) {
+/** A state as an icon and a text, such as that of a run. With a label, screen readers have that instead of the text. */
+export function Status({ value, text, label }: { value: string; text?: string; label?: string }) {
   const look = looks[value] ?? { color: "gray", icon: DotIcon };
   return (
-    <span className={`${styles.status} ${styles[look.color]}`} data-status={value}>
+    <span className={`${styles.status} ${styles[look.color]}`} data-status={value} title={label}>
       <look.icon />
-      {text ?? look.text ?? value}
+      {label === undefined ? text ?? look.text ?? value : <><span aria-hidden="true">{text}</span><span className="visually-hidden">{label}</span></>}
     </span>
   );
 }

@@ -1,0 +1,80 @@
+package api_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/api/agentroutes"
+)
+
+const steppedAgent = `name: stepped
+model: test/m
+tools: [reserve, release]
+steps:
+  - name: reserved
+    tool: reserve
+    args: {secret: "` + mark + `"}
+    retry: {attempts: 3}
+    compensate: {tool: release}
+    onError: {steps: [{name: mended, set: {/mended: true}}]}
+  - name: each
+    when: state.open
+    onError: continue
+    map: {items: state.items, steps: [{name: asked, agent: {instructions: "` + mark + `"}}]}
+  - name: again
+    loop: {max: 2, until: state.done, steps: [{name: delegated, agent: clerk, input: "` + mark + `"}]}
+  - name: way
+    route:
+      - {when: state.left, steps: [{name: both, parallel: [{name: one, set: {/one: 1}}, {name: two, steps: [{name: asks, approve: {message: "` + mark + `"}}]}]}]}
+      - {steps: [{name: other, set: {/other: 1}}]}
+`
+
+// TestAgentSteps: whoever may run a pipeline receives its steps, without prompts and arguments. Only
+// those that may read the definition receive conditions. A revision that was replaced keeps its steps.
+func TestAgentSteps(t *testing.T) {
+	t.Parallel()
+	f := setupTenants(t)
+	const path = "/v1/agents/stepped"
+	created := f.do(http.MethodPut, path, steppedAgent, operator...).agent(t, http.StatusCreated)
+	type step = agentroutes.Step
+	set := func(name string) step { return step{Name: name, Kind: "set"} }
+	steps := func(when, items, until, left string) []step {
+		return []step{
+			{Name: "reserved", Kind: "tool", Tool: "reserve", Attempts: 3, OnError: []step{set("mended")}, Compensate: &step{Kind: "tool", Tool: "release"}},
+			{Name: "each", Kind: "map", IsConditional: true, When: when, Items: items, Continues: true, Steps: []step{{Name: "asked", Kind: "agent"}}},
+			{Name: "again", Kind: "loop", Max: 2, Until: until, Steps: []step{{Name: "delegated", Kind: "agent", Agent: "clerk"}}},
+			{Name: "way", Kind: "route", Cases: []agentroutes.Case{
+				{When: left, Steps: []step{{Name: "both", Kind: "parallel", Steps: []step{
+					set("one"), {Name: "two", Kind: "steps", Steps: []step{{Name: "asks", Kind: "approve"}}},
+				}}}},
+				{Steps: []step{set("other")}},
+			}},
+		}
+	}
+	for name, test := range map[string]struct {
+		header []string
+		want   []step
+	}{
+		"an operator": {operator, steps("state.open", "state.items", "state.done", "state.left")},
+		"a user":      {headersOf("eve"), steps("", "", "", "")},
+	} {
+		if diff := cmp.Diff(test.want, f.do(http.MethodGet, path, "", test.header...).agent(t, http.StatusOK).Steps); diff != "" {
+			t.Errorf("steps for %s (-want +got):\n%s", name, diff)
+		}
+	}
+
+	f.do(http.MethodPut, path, "name: stepped\nmodel: test/m\n", operator...).agent(t, http.StatusOK)
+	if now := f.do(http.MethodGet, path, "", headersOf("eve")...).agent(t, http.StatusOK); now.Steps != nil {
+		t.Errorf("steps of an agent with a model: got %v, want none", now.Steps)
+	}
+	before := f.do(http.MethodGet, path+"?revision="+created.Revision, "", headersOf("eve")...).agent(t, http.StatusOK)
+	if diff := cmp.Diff(steps("", "", "", ""), before.Steps); diff != "" || before.Revision != created.Revision || before.Scope != agentroutes.ScopePlatform {
+		t.Errorf("the replaced revision: got %+v (-want +got):\n%s", before, diff)
+	}
+	f.do(http.MethodGet, path+"?revision=0123", "", headersOf("eve")...).wantProblem(t, "an unknown revision", http.StatusNotFound, "unknown_revision")
+	own := f.do(http.MethodPut, "/v1/agents/clerk?scope=tenant", clerkOf(mark), alphaAdmin...).agent(t, http.StatusCreated)
+	f.do(http.MethodGet, "/v1/agents/clerk?revision="+own.Revision, "", headersOf("eve")...).agent(t, http.StatusOK)
+	f.do(http.MethodGet, "/v1/agents/clerk?revision="+own.Revision, "", beta...).wantProblem(t, "the revision of another tenant", http.StatusNotFound, "unknown_revision")
+}

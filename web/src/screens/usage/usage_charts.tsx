@@ -1,0 +1,51 @@
+import { Chart } from "../../components/chart";
+import { durationText } from "../../components/time";
+import { amountText, countText } from "./numbers";
+import { costOf, daysOf, type UsageItem } from "./queries";
+import styles from "./usage.module.css";
+
+/** Properties of UsageCharts. */
+export interface UsageChartsProps {
+  /** Usage by day. Several items of a day are added. */
+  items: readonly UsageItem[];
+  from: string;
+  to: string;
+}
+
+/** Runs, success, latency, tokens and cost over the days of a period. */
+export function UsageCharts({ items, from, to }: UsageChartsProps) {
+  const days = daysOf({ from, to });
+  const ofDay = days.map((day) => items.filter((item) => item.day === day));
+  const add = (value: (item: UsageItem) => number) => ofDay.map((list) => list.reduce((total, item) => total + value(item), 0));
+  const total = (values: readonly number[]) => values.reduce((all, value) => all + value, 0);
+  const runs = add((item) => item.runs);
+  const failed = add((item) => item.failed);
+  const tokens = { input: add((item) => item.inputTokens), output: add((item) => item.outputTokens) };
+  const costs = add(costOf);
+  const success = runs.map((count, i) => (count === 0 ? null : (count - failed[i]!) / count));
+  const duration = (key: "p50" | "p95") => ofDay.map((list) => list.find(({ durationMs }) => durationMs?.[key] !== undefined)?.durationMs?.[key] ?? null);
+  const hasDurations = items.some(({ durationMs }) => durationMs !== undefined);
+  const labels = days.map((day) => new Date(`${day}T12:00:00`).toLocaleDateString(undefined, { month: "short", day: "numeric" }));
+  return (
+    <div className={styles.charts}>
+      <Chart
+        title="Runs" kind="bars" labels={labels} summary={countText(total(runs))} format={countText}
+        series={[{ label: "succeeded", color: "blue", values: runs.map((count, i) => count - failed[i]!) }, { label: "failed", color: "red", values: failed }]}
+      />
+      <Chart
+        title="Success" kind="line" labels={labels} most={1} format={percentText}
+        summary={total(runs) === 0 ? "–" : percentText(1 - total(failed) / total(runs))} series={[{ label: "success", color: "green", values: success }]}
+      />
+      {hasDurations && (
+        <Chart title="Duration" kind="line" labels={labels} format={durationText} series={[{ label: "median", color: "blue", values: duration("p50") }, { label: "95 %", color: "violet", values: duration("p95") }]} />
+      )}
+      <Chart
+        title="Tokens" kind="bars" labels={labels} summary={countText(total(tokens.input) + total(tokens.output))} format={countText}
+        series={[{ label: "input", color: "blue", values: tokens.input }, { label: "output", color: "violet", values: tokens.output }]}
+      />
+      {total(costs) > 0 && <Chart title="Cost" kind="bars" labels={labels} summary={amountText(total(costs))} format={amountText} series={[{ label: "cost", color: "green", values: costs }]} />}
+    </div>
+  );
+}
+
+const percentText = (value: number) => `${(value * 100).toFixed(value === 1 || value === 0 ? 0 : 1)} %`;
