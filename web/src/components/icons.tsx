@@ -45,6 +45,5 @@ export const DotIcon = () => <Icon><circle cx="8" cy="8" r="3" fill="currentColo
 export const MenuIcon = ThreadsIcon;
 export const BellIcon = () => <Icon><path d="M4 11V7.500a4 4 0 0 1 8 0V11l1 1.500H3zM6.500 13.500h3" /></Icon>;
 export const VoteIcon = () => <Icon><circle cx="6" cy="5.500" r="2.500" /><path d="M2 13c0-2.500 1.800-4 4-4s4 1.500 4 4M10.500 6l1.500 1.500 2.500-3" /></Icon>;
-export const ToolIcon = () => <Icon><path d="M10 2.500a3.500 3.500 0 0 0-3.300 4.700L2.500 11.400l2.100 2.100 4.200-4.200a3.500 3.500 0 0 0 4.500-4.500L11 7 9 5l2.300-2.300A3.500 3.500 0 0 0 10 2.500z" /></Icon>;
 export const PanelIcon = () => <Icon><rect x="2.500" y="3" width="11" height="10" rx="1.500" /><path d="M10 3v10" /></Icon>;
 export const DownIcon = () => <Icon><path d="M8 3v10M4 9l4 4 4-4" /></Icon>;

@@ -1,6 +1,6 @@
 import type { ThreadEntry } from "@perdure/client";
 import { Link } from "wouter";
-import { type Cost, moneyText } from "../../components/money";
+import { moneyText } from "../../components/money";
 import { safeText } from "../../components/safe_text";
 import { Status } from "../../components/status";
 import { type Column, Table } from "../../components/table";
@@ -9,12 +9,9 @@ import { paths } from "../../paths";
 import styles from "./threads.module.css";
 
 /** A thread of the list. */
-interface ListedThread extends ThreadEntry {
-  title?: string;
-  waitingFor?: string[];
+type ListedThread = ThreadEntry & {
   retrying?: { activity?: string; attempt?: number; error?: string; since?: string };
-  usage?: { totalTokens: number; cost?: Cost };
-}
+};
 
 const waitTexts: Record<string, string> = { approval: "an approval", question: "an answer", limit: "more budget", client_tool: "a client tool" };
 
@@ -23,8 +20,8 @@ const columns: readonly Column<ListedThread>[] = [
   { title: "Status", cell: (thread) => <State thread={thread} /> },
   { title: "Agent", cell: ({ agent }) => <Link href={paths.agent(agent)} className={styles.plain}>{safeText(agent)}</Link> },
   { title: "Owner", cell: ({ owner }) => (owner === undefined ? <span className="muted">anonymous</span> : safeText(owner)) },
-  { title: "Tokens", align: "end", cell: ({ usage }) => usage?.totalTokens.toLocaleString() },
-  { title: "Cost", align: "end", cell: ({ usage }) => usage?.cost && moneyText(usage.cost) },
+  { title: "Tokens", align: "end", cell: ({ tokens }) => tokens?.total.toLocaleString() },
+  { title: "Cost", align: "end", cell: ({ cost }) => cost && moneyText(cost) },
   { title: "Last activity", align: "end", cell: ({ updatedAt }) => <Time at={updatedAt} /> },
 ];
 

@@ -1,1 +1,0 @@
-import{x as e,y as t}from"./index-sOnWKhHf.js";import{t as n}from"./jsx-runtime-Wy9s6hX0.js";var r=n();function i(n){return(0,r.jsx)(e,{title:`Thread`,children:(0,r.jsx)(t,{title:`Nothing here yet`})})}export{i as default};
