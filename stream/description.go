@@ -97,7 +97,7 @@ func (r *Record) description(ctx context.Context) (d Description, err error) {
 // after it. Like Share it needs the entry of the thread, and the last of two calls wins. Errors:
 // ErrNotListed.
 func (l *Log) SetTitle(ctx context.Context, t Thread, title string) (*Description, error) {
-	entry, err := l.changeEntry(ctx, t, func(entry *IndexEntry) { entry.GivenTitle = title })
+	entry, err := l.changeEntry(ctx, t, func(entry *IndexEntry) bool { entry.GivenTitle = title; return true })
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (l *Log) SetTitle(ctx context.Context, t Thread, title string) (*Descriptio
 
 // SetMetadata replaces the metadata of a thread; see SetTitle.
 func (l *Log) SetMetadata(ctx context.Context, t Thread, metadata map[string]string) (*Description, error) {
-	entry, err := l.changeEntry(ctx, t, func(entry *IndexEntry) { entry.Metadata = metadata })
+	entry, err := l.changeEntry(ctx, t, func(entry *IndexEntry) bool { entry.Metadata = metadata; return true })
 	if err != nil {
 		return nil, err
 	}
