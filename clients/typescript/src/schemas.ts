@@ -9,6 +9,8 @@ export type Schemas = components["schemas"];
 export type ThreadEntry = Schemas["ThreadEntry"];
 /** The summary of a thread. */
 export type Thread = Schemas["Thread"];
+/** Names and values that callers have set for a thread. */
+export type ThreadMetadata = Schemas["ThreadMetadata"];
 /** Access to a thread for the callers with a subject, with a role, or for everyone of the tenant. */
 export type Share = Schemas["Share"];
 /** A run of a thread. */
