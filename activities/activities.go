@@ -119,18 +119,18 @@ type Presence interface {
 // RegisterTools registers the only activity of a worker with a task queue of its own: tool calls.
 // Such a worker has some tools and needs no models.
 func (a *Activities) RegisterTools(r worker.ActivityRegistry) {
-	r.RegisterActivityWithOptions(a.CallTool, activity.RegisterOptions{Name: runs.ActivityCallTool})
+	r.RegisterActivityWithOptions(listed(a, a.CallTool), activity.RegisterOptions{Name: runs.ActivityCallTool})
 }
 
 // Register registers all activities under their names in package runs. The names are in histories
 // of Temporal, so they never change; the names of the Go methods may.
 func (a *Activities) Register(r worker.ActivityRegistry) {
-	r.RegisterActivityWithOptions(a.CallModel, activity.RegisterOptions{Name: runs.ActivityCallModel})
+	r.RegisterActivityWithOptions(listed(a, a.CallModel), activity.RegisterOptions{Name: runs.ActivityCallModel})
 	a.RegisterTools(r)
 	r.RegisterActivityWithOptions(a.AwaitQueue, activity.RegisterOptions{Name: runs.ActivityAwaitQueue})
 	r.RegisterActivityWithOptions(a.AnnounceInterrupts, activity.RegisterOptions{Name: runs.ActivityAnnounce})
 	r.RegisterActivityWithOptions(a.StoreResult, activity.RegisterOptions{Name: runs.ActivityStoreToolResult})
-	r.RegisterActivityWithOptions(a.Advance, activity.RegisterOptions{Name: runs.ActivityAdvance})
+	r.RegisterActivityWithOptions(listed(a, a.Advance), activity.RegisterOptions{Name: runs.ActivityAdvance})
 	r.RegisterActivityWithOptions(a.InterruptForLimit, activity.RegisterOptions{Name: runs.ActivityLimitInterrupt})
 	r.RegisterActivityWithOptions(a.AnswerSubagent, activity.RegisterOptions{Name: runs.ActivityAnswerSubagent})
 	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: runs.ActivityFinish})

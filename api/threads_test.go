@@ -230,7 +230,16 @@ func TestListThreads(t *testing.T) {
 	cancel()
 	_ = resp.Body.Close()
 
+	retrying := stream.Retrying{Step: "1/model", Activity: runs.ActivityCallModel, Attempt: 2, Error: "the model is unavailable", Since: time.Now()}
+	if err := node.log.SetRetrying(node.ctx(), stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t4"}, ID: "r"}, retrying); err != nil {
+		t.Fatal(err)
+	}
+	if a := node.do(http.MethodGet, "/v1/threads/t4", ""); !strings.Contains(a.body, `"attempt":2,"error":"the model is unavailable"`) {
+		t.Errorf("summary of a thread that is retrying: got %s, want the reason", a.body)
+	}
 	for query, want := range map[string]string{
+		"?retrying=true":                     "t4 running",
+		"?retrying=false":                    "t4 running, t3 waiting, t2 idle, t1 idle",
 		"":                                   "t4 running, t3 waiting, t2 idle, t1 idle",
 		"?agent=b":                           "t4 running",
 		"?status=idle":                       "t2 idle, t1 idle",
@@ -247,7 +256,7 @@ func TestListThreads(t *testing.T) {
 	mustEqual(t, "number of threads of the second page", len(second.Items), 1)
 	wantEqual(t, "thread of the second page", second.Items[0].ThreadID, "t1")
 	wantEqual(t, "cursor after the last page", second.NextCursor, "")
-	for _, query := range []string{"?limit=0", "?limit=501", "?status=busy", "?updatedAfter=yesterday", "?updatedBefore=", "?cursor=x"} {
+	for _, query := range []string{"?limit=0", "?limit=501", "?status=busy", "?retrying=maybe", "?updatedAfter=yesterday", "?updatedBefore=", "?cursor=x"} {
 		a := node.do(http.MethodGet, "/v1/threads"+query, "")
 		a.wantStatus(t, query+": status", http.StatusBadRequest)
 	}

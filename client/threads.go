@@ -26,8 +26,18 @@ type ThreadItem struct {
 	WaitingFor []string `json:"waitingFor"`
 	// Tokens and Cost are of all models of the ended runs. Tokens is nil if they called no model, Cost
 	// if no model has a price.
-	Tokens *Tokens `json:"tokens"`
-	Cost   *Cost   `json:"cost"`
+	Tokens   *Tokens   `json:"tokens"`
+	Retrying *Retrying `json:"retrying"` // nil = no activity is retried
+	Cost     *Cost     `json:"cost"`
+}
+
+// Retrying is a failed attempt of an activity that is attempted again.
+type Retrying struct {
+	Activity string    `json:"activity"`
+	Name     string    `json:"name"`
+	Attempt  int       `json:"attempt"`
+	Error    string    `json:"error"`
+	Since    time.Time `json:"since"`
 }
 
 // Tokens are numbers of tokens.
@@ -58,6 +68,7 @@ type Thread struct {
 		Interrupts  []agui.Interrupt `json:"interrupts"`
 		ToolCallIDs []string         `json:"toolCallIds"`
 	} `json:"waiting"`
+	Retrying *Retrying         `json:"retrying"` // nil = no activity is retried
 	Runs     int               `json:"runs"`
 	Messages int               `json:"messages"`
 	Usage    []agui.TokenUsage `json:"usage"`
@@ -83,6 +94,8 @@ type ThreadFilter struct {
 	Status string
 	// WaitingFor is approval, question, limit or client_tool.
 	WaitingFor string
+	// Retrying selects the threads whose active run is retrying.
+	Retrying bool
 	// The bounds are times in RFC 3339.
 	CreatedAfter, CreatedBefore, UpdatedAfter, UpdatedBefore string
 	Paging
@@ -92,6 +105,9 @@ type ThreadFilter struct {
 func (c *Client) Threads(ctx context.Context, f ThreadFilter) (Document[Page[ThreadItem]], error) {
 	q := f.query("q", f.Text, "agent", f.Agent, "owner", f.Owner, "status", f.Status, "waitingFor", f.WaitingFor,
 		"createdAfter", f.CreatedAfter, "createdBefore", f.CreatedBefore, "updatedAfter", f.UpdatedAfter, "updatedBefore", f.UpdatedBefore)
+	if f.Retrying {
+		q.Set("retrying", "true")
+	}
 	return document[Page[ThreadItem]](ctx, c, get("/v1/threads", q))
 }
 

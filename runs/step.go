@@ -25,6 +25,9 @@ type Step struct {
 	Compensates bool `json:"compensates,omitempty"`
 }
 
+// Base returns the step, of every input that embeds one.
+func (s Step) Base() Step { return s }
+
 // Child tells the steps of a subagent or branch from those of the others.
 type Child struct {
 	// Lanes are the lanes of the calls and branches that led here, from the run's own agent on.

@@ -93,35 +93,6 @@ func (r *Record) description(ctx context.Context) (d Description, err error) {
 	return d, err
 }
 
-// SetTitle gives a thread a title; "" = its derived title. It returns the description of the thread
-// after it. Like Share it needs the entry of the thread, and the last of two calls wins. Errors:
-// ErrNotListed.
-func (l *Log) SetTitle(ctx context.Context, t Thread, title string) (*Description, error) {
-	entry, err := l.changeEntry(ctx, t, func(entry *IndexEntry) { entry.GivenTitle = title })
-	if err != nil {
-		return nil, err
-	}
-	return &entry.Description, nil
-}
-
-// SetMetadata replaces the metadata of a thread; see SetTitle.
-func (l *Log) SetMetadata(ctx context.Context, t Thread, metadata map[string]string) (*Description, error) {
-	entry, err := l.changeEntry(ctx, t, func(entry *IndexEntry) { entry.Metadata = metadata })
-	if err != nil {
-		return nil, err
-	}
-	return &entry.Description, nil
-}
-
-// Entry returns the entry of a thread in the index; nil = the index does not have the thread.
-func (l *Log) Entry(ctx context.Context, t Thread) (*IndexEntry, error) {
-	entry, _, err := l.readEntry(ctx, l.indexKey(l.ThreadSubject(t)))
-	if err != nil || entry.Seq == 0 || entry.Purged {
-		return nil, err
-	}
-	return &entry, nil
-}
-
 // WaitKind is the kind of what a thread waits for.
 type WaitKind string
 

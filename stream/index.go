@@ -54,6 +54,9 @@ type EntryContent struct {
 	// Access is who may use the thread. Later entries keep it.
 	Access
 	Description
+	// Retrying tells why the active run does not get ahead; nil = no activity is retried. The next
+	// entry about a record does not keep it.
+	Retrying *Retrying `json:"retrying,omitempty"`
 }
 
 // storedEntry is an IndexEntry as the bucket has it. If the log has a Cipher, Encrypted is the

@@ -52,7 +52,7 @@ func (l *Log) Share(ctx context.Context, t Thread, shares []Share) (*Access, err
 // ChangeShares is Share with shares that depend on those before. It calls change again if the entry
 // has changed concurrently. change must not change its argument.
 func (l *Log) ChangeShares(ctx context.Context, t Thread, change func([]Share) []Share) (*Access, error) {
-	entry, err := l.changeEntry(ctx, t, func(entry *IndexEntry) { entry.Shares = change(entry.Shares) })
+	entry, err := l.changeEntry(ctx, t, func(entry *IndexEntry) bool { entry.Shares = change(entry.Shares); return true })
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +61,8 @@ func (l *Log) ChangeShares(ctx context.Context, t Thread, change func([]Share) [
 
 // changeEntry changes the entry of a thread and returns it. The entry is written when the thread's
 // first run begins; changeEntry waits for it at most listingTimeout. It calls change again if the
-// entry has changed concurrently. Errors: ErrNotListed.
-func (l *Log) changeEntry(ctx context.Context, t Thread, change func(*IndexEntry)) (*IndexEntry, error) {
+// entry has changed concurrently, and writes nothing if change returns false. Errors: ErrNotListed.
+func (l *Log) changeEntry(ctx context.Context, t Thread, change func(*IndexEntry) bool) (*IndexEntry, error) {
 	key := l.indexKey(l.ThreadSubject(t))
 	deadline := time.Now().Add(listingTimeout)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
@@ -73,7 +73,9 @@ func (l *Log) changeEntry(ctx context.Context, t Thread, change func(*IndexEntry
 		case entry.Purged, entry.Seq == 0 && time.Now().After(deadline):
 			return nil, ErrNotListed
 		case entry.Seq > 0:
-			change(&entry)
+			if !change(&entry) {
+				return &entry, nil
+			}
 			if err := l.replaceEntry(ctx, t, &entry, revision); err == nil || isPermanent(err) {
 				return &entry, err
 			}

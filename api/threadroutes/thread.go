@@ -56,6 +56,13 @@ func readFilter(c *gin.Context) (threads.Filter, error) {
 	if filter.WaitingFor != "" && !slices.Contains(stream.WaitKinds, filter.WaitingFor) {
 		return filter, problem.InvalidParameter("waitingFor", "waitingFor must be approval, question, limit or client_tool")
 	}
+	switch c.DefaultQuery("retrying", "false") {
+	case "false":
+	case "true":
+		filter.Retrying = true
+	default:
+		return filter, problem.InvalidParameter("retrying", "retrying must be true or false")
+	}
 	if len(filter.Text) > maxSearchBytes || !stream.IsPlainText(filter.Text) {
 		return filter, problem.InvalidParameter("q", fmt.Sprintf("q must be text on one line, with at most %d bytes", maxSearchBytes))
 	}
@@ -97,6 +104,8 @@ type threadSummary struct {
 	Status stream.Status `json:"status"`
 	// RunID is the last run. It is active while the status is running or paused.
 	RunID string `json:"runId,omitempty"`
+	// Retrying tells why the active run does not get ahead; nil = no activity is retried.
+	Retrying *threads.Retrying `json:"retrying,omitempty"`
 	// Waiting has the open interrupts and client tool calls, also those of a held run; nil = none.
 	Waiting *openInterrupts `json:"waiting,omitempty"`
 	// Runs and Messages are counts. Usage is the sum over all runs, with one entry for each model;
@@ -212,6 +221,9 @@ func (r *Routes) showThread(c *gin.Context) error {
 	if listed != nil {
 		summary.Title, summary.Metadata, summary.CreatedAt = listed.Title(), listed.Metadata, listed.CreatedAt
 		summary.Cost = threads.CostOf(listed.Usage)
+		if snap.Status() == stream.StatusRunning {
+			summary.Retrying = threads.RetryingOf(listed.Retrying)
+		}
 		if snap.Status() == stream.StatusRunning && listed.IsPaused(snap.RunID) {
 			summary.Status = stream.StatusPaused
 		}

@@ -339,8 +339,8 @@ func TestLists(t *testing.T) {
 		t.Errorf("approvals --status decided = %q, want both decisions", got.out)
 	}
 	run(t, environ, "", "threads", "--limit", "1", "--status", "waiting", "--search", "refund", "--owner", "ann").want(t, 0, "THREAD   AGENT   STATUS    UPDATED   RUN   TITLE\nt1       a       waiting   -         r1    Refund 42\n", "--cursor n")
-	run(t, environ, "", "threads", "title", "t1", "Refund 42").want(t, 0, "Refund 42", "")
-	if got := run(t, environ, "", "threads", "list", "--limit", "1", "--status", "waiting", "--json"); !strings.Contains(got.out, `"later": 1`) {
+	run(t, environ, "", "threads", "title", "t1", "Refund 42").want(t, 0, "thread   t1\ntitle    Refund 42\n", "")
+	if got := run(t, environ, "", "threads", "list", "--limit", "1", "--status", "waiting", "--search", "refund", "--owner", "ann", "--json"); !strings.Contains(got.out, `"later": 1`) {
 		t.Errorf("threads --json = %q, want later members", got.out)
 	}
 	run(t, environ, "", "audit", "--limit", "1").want(t, 0, "NUMBER   TIME                   SUBJECT   ACTION      OUTCOME    TARGET\n7        2026-01-01T00:00:00Z   -         run.start   accepted   thread t1\n", "--cursor 7")

@@ -46,6 +46,7 @@ func (e *environment) listThreads() *cobra.Command {
 	flags.StringVar(&f.Text, "search", "", "only those with this text in the title or the metadata, in whatever case")
 	flags.StringVar(&f.Owner, "owner", "", "only those of this subject")
 	flags.StringVar(&f.WaitingFor, "waiting-for", "", "only those that wait for this: approval, question, limit or client_tool")
+	flags.BoolVar(&f.Retrying, "retrying", false, "only those whose active run is retrying")
 	flags.StringVar(&f.CreatedAfter, "created-after", "", "only those that began after this time (RFC 3339)")
 	flags.StringVar(&f.CreatedBefore, "created-before", "", "only those that began before this time (RFC 3339)")
 	flags.StringVar(&f.UpdatedAfter, "updated-after", "", "only those updated after this time (RFC 3339)")
@@ -82,6 +83,9 @@ func (e *environment) showThread() *cobra.Command {
 		rows := [][]string{
 			{"thread", t.Value.ThreadID}, {"title", t.Value.Title}, {"agent", t.Value.Agent}, {"status", t.Value.Status}, {"updated", ago(t.Value.UpdatedAt)},
 			{"last run", t.Value.RunID}, {"runs", strconv.Itoa(t.Value.Runs)}, {"messages", strconv.Itoa(t.Value.Messages)},
+		}
+		if r := t.Value.Retrying; r != nil {
+			rows = append(rows, []string{"retrying", fmt.Sprintf("%s, attempt %d: %s", r.Activity, r.Attempt, r.Error)})
 		}
 		if w := t.Value.Waiting; w != nil {
 			for _, i := range w.Interrupts {

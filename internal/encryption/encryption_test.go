@@ -129,6 +129,30 @@ func search(t *testing.T, dir string, texts ...string) (found []string) {
 	return found
 }
 
+// describe begins the run, and gives its thread a title, metadata and the reason of a retry with the
+// secret, in the entry of the index.
+func describe(t *testing.T, l *stream.Log, input uint64) {
+	t.Helper()
+	ctx, place := t.Context(), stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
+	if _, err := snapshot.NewStore(l).OpenRun(ctx, place, stream.Opening{Agent: "a", Input: input}); err != nil {
+		t.Fatal(err)
+	}
+	entry, err := l.Entry(ctx, thread)
+	if err != nil || entry.DerivedTitle != secret {
+		t.Fatalf("entry of the thread: got %+v, %v, want the title %q", entry, err, secret)
+	}
+	_, titleErr := l.SetTitle(ctx, thread, "about "+secret)
+	_, metadataErr := l.SetMetadata(ctx, thread, map[string]string{"note": secret})
+	retryErr := l.SetRetrying(ctx, run, stream.Retrying{Step: "1/model", Error: secret})
+	if err := errors.Join(titleErr, metadataErr, retryErr); err != nil {
+		t.Fatal(err)
+	}
+	entry, err = l.Entry(ctx, thread)
+	if err != nil || entry.Title() != "about "+secret || entry.Metadata["note"] != secret || entry.Retrying == nil || entry.Retrying.Error != secret {
+		t.Fatalf("entry of the thread: got %+v, %v, want the secret in all of its content", entry, err)
+	}
+}
+
 // TestStoredContentIsEncrypted: the files of the server have no content of a thread, neither small
 // records nor blobs. Another process reads both.
 func TestStoredContentIsEncrypted(t *testing.T) {
@@ -139,6 +163,7 @@ func TestStoredContentIsEncrypted(t *testing.T) {
 	small := ask(t, l, run, secret)
 	large := secret + strings.Repeat("x", 2*stream.MaxLine) + secret
 	blob := ask(t, l, stream.Run{Thread: thread, ID: "run-2"}, large)
+	describe(t, l, small)
 	elsewhere := open(t, s, "a")
 	wantText(t, "another process", elsewhere, small, secret)
 	wantText(t, "another process", elsewhere, blob, large)

@@ -9,7 +9,7 @@ export type Schemas = components["schemas"];
 export type ThreadEntry = Schemas["ThreadEntry"];
 /** The summary of a thread. */
 export type Thread = Schemas["Thread"];
-/** The metadata of a thread: names and values. */
+/** Names and values that callers have set for a thread. */
 export type ThreadMetadata = Schemas["ThreadMetadata"];
 /** Access to a thread for the callers with a subject, with a role, or for everyone of the tenant. */
 export type Share = Schemas["Share"];

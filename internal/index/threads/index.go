@@ -100,6 +100,7 @@ type entry struct {
 	text       string
 	waitingFor []stream.WaitKind
 	usage      stream.ThreadUsage
+	retrying   *stream.Retrying
 }
 
 // fold returns a text in the form in which searches ignore case.
@@ -366,7 +367,7 @@ func (idx *Index) decodeEntry(ctx context.Context, change jetstream.KeyValueEntr
 	item = &entry{
 		token: strings.Clone(token), id: l.ThreadID, agent: unique.Make(l.Agent).Value(), runID: l.RunID,
 		status: stream.Status(unique.Make(string(l.Status)).Value()), updatedAt: l.UpdatedAt.UnixMilli(), access: accessOf(&l.Access),
-		title: l.Title(), metadata: l.Metadata, text: searched(&l.Description), waitingFor: l.WaitingFor, usage: l.Usage,
+		title: l.Title(), metadata: l.Metadata, text: searched(&l.Description), waitingFor: l.WaitingFor, usage: l.Usage, retrying: l.Retrying,
 	}
 	item.usage.Currency = unique.Make(l.Usage.Currency).Value()
 	if !l.CreatedAt.IsZero() {

@@ -34,10 +34,29 @@ type Thread struct {
 	// that the thread has shares.
 	Owner  string `json:"owner,omitempty"`
 	Shared bool   `json:"shared,omitempty"`
+	// Retrying tells why the active run does not get ahead; nil = no activity is retried.
+	Retrying *Retrying `json:"retrying,omitempty"`
 	// Tokens and Cost are of all models of the ended runs. Tokens is nil if they called no model, Cost
 	// if no model has a price.
 	Tokens *Tokens `json:"tokens,omitempty"`
 	Cost   *Cost   `json:"cost,omitempty"`
+}
+
+// Retrying is a failed attempt of an activity that is attempted again.
+type Retrying struct {
+	Activity string    `json:"activity"`
+	Name     string    `json:"name,omitempty"`
+	Attempt  int       `json:"attempt"`
+	Error    string    `json:"error"`
+	Since    time.Time `json:"since"`
+}
+
+// RetryingOf returns what a page shows of a retry; nil for nil.
+func RetryingOf(r *stream.Retrying) *Retrying {
+	if r == nil {
+		return nil
+	}
+	return &Retrying{r.Activity, r.Name, r.Attempt, r.Error, r.Since}
 }
 
 // Tokens are numbers of tokens.
@@ -63,6 +82,8 @@ type Filter struct {
 	Owner string
 	// WaitingFor is one of the kinds that the thread waits for.
 	WaitingFor stream.WaitKind
+	// Retrying selects the threads whose active run is retrying.
+	Retrying bool
 	// After and Before bound UpdatedAt, CreatedAfter and CreatedBefore bound CreatedAt. All exclude
 	// the bound itself, to the millisecond.
 	After, Before               time.Time
@@ -80,6 +101,8 @@ func (f *Filter) matches(item *entry) bool {
 	case !isBetween(item.updatedAt, f.After, f.Before), !isBetween(item.createdAt, f.CreatedAfter, f.CreatedBefore):
 		return false
 	case f.WaitingFor != "" && !slices.Contains(item.waitingFor, f.WaitingFor):
+		return false
+	case f.Retrying && item.retrying == nil:
 		return false
 	case f.Owner != "" && unique.Handle[access](item.access).Value().owner != f.Owner:
 		return false
@@ -160,7 +183,7 @@ func (i *entry) shown() Thread {
 	owned := unique.Handle[access](i.access).Value()
 	shown := Thread{
 		ThreadID: i.id, Title: i.title, Metadata: i.metadata, Agent: i.agent, RunID: i.runID, Status: i.status, WaitingFor: i.waitingFor,
-		UpdatedAt: time.UnixMilli(i.updatedAt).UTC(), Owner: owned.owner, Shared: owned.shares != "", Cost: CostOf(i.usage),
+		UpdatedAt: time.UnixMilli(i.updatedAt).UTC(), Owner: owned.owner, Shared: owned.shares != "", Retrying: RetryingOf(i.retrying), Cost: CostOf(i.usage),
 	}
 	if i.createdAt > 0 {
 		shown.CreatedAt = time.UnixMilli(i.createdAt).UTC()
