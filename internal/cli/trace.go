@@ -102,7 +102,7 @@ func (t *traceTree) showSpan(s *client.Span, first, rest string) {
 // line returns the line of a span: kind, name, status, times and tokens.
 func (t *traceTree) line(s *client.Span) string {
 	parts := []string{s.Kind + " " + oneLine(s.Name, cellWidth)}
-	if s.Kind == "turn" {
+	if s.Kind == "turn" || s.Name == s.Kind {
 		parts = []string{s.Name}
 	}
 	if s.Status != "finished" {
