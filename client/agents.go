@@ -79,6 +79,30 @@ func (c *Client) PutAgent(ctx context.Context, scope Scope, agent string, defini
 	return document[Agent](ctx, c, r)
 }
 
+// Validation is the result of a check of a definition.
+type Validation struct {
+	Valid    bool      `json:"valid"`
+	Errors   []Mistake `json:"errors"`
+	Warnings []Mistake `json:"warnings"` // names that the server does not know, and a worker may know
+	// Revision is what a valid definition would have.
+	Revision string `json:"revision"`
+}
+
+// ValidateAgent checks a definition in YAML as PutAgent would, and changes nothing. Mistakes in the
+// definition are no error.
+func (c *Client) ValidateAgent(ctx context.Context, scope Scope, definition []byte) (Document[Validation], error) {
+	r := request{method: http.MethodPost, path: "/v1/agents/validate", query: scope.query(nil), body: definition}
+	r.header = map[string]string{"Accept": jsonType, "Content-Type": "application/yaml"}
+	return document[Validation](ctx, c, r)
+}
+
+// AgentSchema returns the JSON Schema of definitions of agents.
+func (c *Client) AgentSchema(ctx context.Context) ([]byte, error) {
+	r := get("/v1/schemas/agent", nil)
+	r.header["Accept"] = "application/schema+json, application/json"
+	return c.send(ctx, r)
+}
+
 // Revision is a publication of a revision of an agent.
 type Revision struct {
 	Revision    string    `json:"revision"`

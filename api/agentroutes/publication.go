@@ -32,12 +32,9 @@ import (
 // not errors, because a worker may know them.
 func (r *Routes) putAgent(c *gin.Context) error {
 	name := request.Segment(c, "agent")
-	tenant, isNamed, err := requestedTenant(c)
+	tenant, err := publishingTenant(c)
 	if err != nil {
 		return err
-	}
-	if !isNamed {
-		tenant = ""
 	}
 	auditing.Detail(c.Request.Context(), audit.DetailScope, string(scopeOf(tenant)))
 	if err := r.Access.CheckAgent(c.Request.Context(), tenant, name, policy.PublishAgent); err != nil {
@@ -139,18 +136,18 @@ func (r *Routes) readDefinition(c *gin.Context, name string) (*agents.Definition
 	if d.Name != name {
 		return nil, problem.BadRequest("invalid_agent", "/name", "must be the name in the path")
 	}
-	return d, nil
+	return d.Definition, nil
 }
 
 // parserOf returns the parser for a Content-Type. A body without one is YAML. Other types are a
 // 415.
-func parserOf(contentType string) (func(filename string, data []byte) (*agents.Definition, error), error) {
+func parserOf(contentType string) (func(filename string, data []byte) (*agents.Located, error), error) {
 	kind, _, err := mime.ParseMediaType(contentType)
 	switch {
 	case kind == "application/json":
-		return agents.ParseJSON, nil
+		return agents.ParseLocatedJSON, nil
 	case contentType == "" || err == nil && slices.Contains(yamlTypes, kind):
-		return agents.Parse, nil
+		return agents.ParseLocated, nil
 	}
 	return nil, problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "a definition is application/yaml or application/json")
 }

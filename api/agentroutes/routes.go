@@ -39,6 +39,8 @@ type Routes struct {
 // Register adds the routes to the group /v1, which authenticates.
 func (r *Routes) Register(v1 *gin.RouterGroup) {
 	v1.GET("/agents", r.Handle(r.listAgents))
+	v1.POST("/agents/validate", r.Handle(r.validateAgent))
+	v1.GET("/schemas/agent", r.Handle(r.showSchema))
 	v1.GET("/agents/:agent", r.Handle(r.showAgent))
 	v1.PUT("/agents/:agent", r.Handle(r.putAgent))
 	v1.GET("/agents/:agent/revisions", r.Handle(r.listRevisions))

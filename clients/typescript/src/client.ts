@@ -313,6 +313,16 @@ export class PerdureClient {
     return this.request({ method: "PUT", url: agentURL(this.baseUrl, name), body: definition, headers: precondition }, rest);
   }
 
+  /** Checks a definition as its publication would, and changes nothing: YAML as a string, or an object. */
+  validateAgent(definition: string | object, query: Filter<"validateAgent"> = {}, options: CommandOptions = {}): Promise<schemas.Validation> {
+    return this.request({ url: withQuery(`${this.baseUrl}/v1/agents/validate`, query), body: definition }, options);
+  }
+
+  /** Returns the JSON Schema of definitions of agents. */
+  agentSchema(options: CommandOptions = {}): Promise<object> {
+    return this.get(`${this.baseUrl}/v1/schemas/agent`, options);
+  }
+
   /** Lists the published revisions of an agent, newest first. */
   revisions(name: string, query: Filter<"listRevisions"> = {}, options: CommandOptions = {}): Listing<schemas.Revision> {
     return this.list(`${agentURL("", name)}/revisions`, query, options);
