@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
@@ -40,6 +41,10 @@ func (r *Routes) putAgent(c *gin.Context) error {
 	if err := r.Access.CheckAgent(c.Request.Context(), tenant, name, policy.PublishAgent); err != nil {
 		return err
 	}
+	note, err := readNote(c)
+	if err != nil {
+		return err
+	}
 	isExpected, err := precondition(c.Request.Header)
 	if err != nil {
 		return err
@@ -63,7 +68,7 @@ func (r *Routes) putAgent(c *gin.Context) error {
 	existed := true
 	// Put calls the function again if another publication wins the race, so existed is about the
 	// last attempt.
-	revision, err := r.Catalog.Put(ctx, tenant, d, request.Requester(ctx), func(current string) bool {
+	revision, err := r.Catalog.Put(ctx, tenant, d, request.Requester(ctx), note, func(current string) bool {
 		existed = current != ""
 		return isExpected(current)
 	})
@@ -83,6 +88,18 @@ func (r *Routes) putAgent(c *gin.Context) error {
 		return request.WriteJSON(c, http.StatusOK, answer)
 	}
 	return request.WriteJSON(c, http.StatusCreated, answer)
+}
+
+// maxNoteBytes bounds the note of a publication.
+const maxNoteBytes = 1000
+
+// readNote reads the parameter note: what the publisher says about the change.
+func readNote(c *gin.Context) (string, error) {
+	note := c.Query("note")
+	if len(note) > maxNoteBytes || !utf8.ValidString(note) {
+		return "", problem.InvalidParameter("note", fmt.Sprintf("note must have at most %d bytes of UTF-8", maxNoteBytes))
+	}
+	return note, nil
 }
 
 // checkQuotas refuses a publication of a tenant ("" = of the platform) that would exceed a quota.
