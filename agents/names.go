@@ -75,8 +75,7 @@ func (f *Folder) CheckNames(known Names) error {
 		position, ok := f.positions[kindAgent+" "+d.Name]
 		for _, e := range d.UnknownNames(known) {
 			if ok {
-				e.File = position.File
-				e.Line, e.Column = position.find(e.Key)
+				position.locate(e)
 			}
 			errs = append(errs, e)
 		}
@@ -108,8 +107,7 @@ func (f *Folder) unknownCalls(s *Script, known Names) []*DefinitionError {
 		}
 	}
 	for _, e := range c.errs {
-		e.File = s.Position.File
-		e.Line, e.Column = s.Position.find(e.Key)
+		s.Position.locate(e)
 	}
 	return c.errs
 }

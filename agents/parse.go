@@ -10,6 +10,15 @@ import (
 // validates it. filename is for errors: a *DefinitionError, or up to twenty of them joined, in the
 // order of their lines.
 func Parse(filename string, data []byte) (*Definition, error) {
+	located, err := ParseLocated(filename, data)
+	if err != nil {
+		return nil, err
+	}
+	return located.Definition, nil
+}
+
+// ParseLocated is Parse with the positions of the definition's keys.
+func ParseLocated(filename string, data []byte) (*Located, error) {
 	r := newReader(filename)
 	roots := r.documents(data)
 	if len(roots) > 1 {
@@ -22,7 +31,7 @@ func Parse(filename string, data []byte) (*Definition, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	return d, nil
+	return &Located{d, SourcePosition{File: filename, Line: roots[0].Line, keys: r.nodes}}, nil
 }
 
 // agent reads a document of kind agent, and reports its mistakes.

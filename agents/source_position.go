@@ -24,3 +24,9 @@ func (p SourcePosition) ErrorAt(key, reason string) *DefinitionError {
 	}
 	return e
 }
+
+// locate gives an error the position of its key.
+func (p SourcePosition) locate(e *DefinitionError) {
+	e.File = p.File
+	e.Line, e.Column = p.find(e.Key)
+}

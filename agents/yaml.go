@@ -46,6 +46,11 @@ func ParseJSON(filename string, data []byte) (*Definition, error) {
 	return Parse(filename, jsonToYAML(data))
 }
 
+// ParseLocatedJSON is ParseLocated for a definition in JSON.
+func ParseLocatedJSON(filename string, data []byte) (*Located, error) {
+	return ParseLocated(filename, jsonToYAML(data))
+}
+
 // jsonToYAML converts JSON to YAML without changing its lines. JSON is YAML except for escaped
 // slashes, surrogate pairs, and characters that YAML forbids or reads as line breaks.
 func jsonToYAML(data []byte) []byte { return nonYAML.ReplaceAllFunc(data, yamlForm) }

@@ -11,6 +11,8 @@ import (
 var auditActions = map[string]audit.Action{
 	"POST /v1/agents/:agent/runs":                        audit.StartRun,
 	"PUT /v1/agents/:agent":                              audit.PublishAgent,
+	"POST /v1/agents/:agent/drafts":                      audit.DraftAgent,
+	"POST /v1/agents/validate":                           audit.Read, // changes nothing
 	"POST /v1/streams":                                   audit.Read,
 	"POST /v1/threads/:thread/runs/:run/cancel":          audit.CancelRun,
 	"POST /v1/threads/:thread/runs/:run/fork":            audit.ForkRun,

@@ -31,7 +31,7 @@ import (
 // This file is the path of an input, top to bottom. Middleware has authenticated the caller
 // (authenticate) and refused unknown query parameters (checkQuery) before startRun is called. Then:
 //
-//	findAgent          returns the current revision of the agent
+//	findAgent          returns the current revision of the agent, or the one that the request names
 //	decode             reads and decodes the body
 //	prepare            validates what needs no thread, and attaches a view to the run
 //	AwaitDecision      waits for the decision of waitFor (package lookup)
@@ -65,7 +65,7 @@ import (
 // busy, interrupted, missing_tool_results or run_id_reused, 429 queue_full or quota_exceeded, 503. All of them come
 // before the first event; afterwards the stream only breaks off.
 func (s *Server) startRun(c *gin.Context) error {
-	agent, err := s.findAgent(c.Request.Context(), request.Segment(c, "agent"))
+	agent, err := s.findAgent(c.Request.Context(), request.Segment(c, "agent"), c.Query("revision"))
 	if err != nil {
 		return err
 	}
@@ -104,17 +104,6 @@ func (s *Server) startRun(c *gin.Context) error {
 	s.streams.Show(c, in.view, nil)
 	s.cancelIfDisconnected(c.Request.Context(), in)
 	return nil
-}
-
-// findAgent returns the current revision of the agent that a request names, before the body is
-// read. Every authenticated caller may run every agent of its tenant and of the platform; threads
-// are for fewer (see package access). An unknown agent is a 404.
-func (s *Server) findAgent(ctx context.Context, agent string) (catalog.Published, error) {
-	p, err := request.Principal(ctx)
-	if err != nil {
-		return catalog.Published{}, err
-	}
-	return s.Catalog.Current(p.Tenant, agent)
 }
 
 // decode reads the body, within MaxBody and BodyTime, and decodes the input.
@@ -196,6 +185,11 @@ func (s *Server) startOrAttach(ctx context.Context, in *preparedInput) error {
 		plan, err := s.planRun(ctx, in, thread, resolved)
 		if err != nil {
 			return err
+		}
+		if thread.agent.IsDraft {
+			if err := s.Catalog.UseDraft(ctx, thread.agent.Tenant, thread.agent.Name, thread.agent.Revision); err != nil {
+				return err
+			}
 		}
 		// The input is durable before the workflow starts, because the workflow gets only its
 		// sequence.

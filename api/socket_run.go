@@ -21,8 +21,8 @@ func (s *Server) runsOfSockets() sockets.Runs { return socketRuns{s} }
 
 // Accept implements sockets.Runs: the stages findAgent, decode and prepare. Pointers of
 // its problems begin with /input, the member of the frame that holds the input.
-func (r socketRuns) Accept(ctx context.Context, name string, body json.RawMessage) (sockets.Run, error) {
-	agent, err := r.s.findAgent(ctx, name)
+func (r socketRuns) Accept(ctx context.Context, name, revision string, body json.RawMessage) (sockets.Run, error) {
+	agent, err := r.s.findAgent(ctx, name, revision)
 	if err != nil {
 		return nil, err
 	}

@@ -22,8 +22,8 @@ type Agent struct {
 	Capabilities agui.AgentCapabilities `json:"capabilities"`
 	// UnavailableTools are the agent's tools that no worker announces at the moment.
 	UnavailableTools []string `json:"unavailableTools"`
-	// Warnings are names in a published definition that the server does not know. Only PutAgent
-	// sets them.
+	// Warnings are names in a published definition that the server does not know. Only PutAgent and
+	// PutDraft set them.
 	Warnings []string `json:"warnings"`
 }
 
@@ -68,15 +68,59 @@ func (c *Client) Agent(ctx context.Context, scope Scope, agent string) (Document
 	return document[Agent](ctx, c, get(agentPath(agent), scope.query(nil)))
 }
 
-// PutAgent publishes a definition in YAML, by default for the platform. If expected is not empty, the
-// server publishes it only if expected is the current revision, and otherwise answers 412.
-func (c *Client) PutAgent(ctx context.Context, scope Scope, agent string, definition []byte, expected string) (Document[Agent], error) {
-	r := request{method: http.MethodPut, path: agentPath(agent), query: scope.query(nil), body: definition}
+// Publication are the options of Client.PutAgent.
+type Publication struct {
+	Scope Scope // "" = ScopePlatform
+	// Expected is the revision that must be current, or else the server answers 412; "" = any.
+	Expected string
+	// Note says something about the change, for the list of revisions. At most 1,000 bytes.
+	Note string
+}
+
+// PutAgent publishes a definition in YAML.
+func (c *Client) PutAgent(ctx context.Context, agent string, definition []byte, p Publication) (Document[Agent], error) {
+	query := url.Values{}
+	if p.Note != "" {
+		query.Set("note", p.Note)
+	}
+	r := request{method: http.MethodPut, path: agentPath(agent), query: p.Scope.query(query), body: definition}
 	r.header = map[string]string{"Accept": jsonType, "Content-Type": "application/yaml"}
-	if expected != "" {
-		r.header["If-Match"] = `"` + expected + `"`
+	if p.Expected != "" {
+		r.header["If-Match"] = `"` + p.Expected + `"`
 	}
 	return document[Agent](ctx, c, r)
+}
+
+// PutDraft stores a definition in YAML as a draft, which never becomes current, by default for the
+// platform. RunRevision runs it by its revision.
+func (c *Client) PutDraft(ctx context.Context, scope Scope, agent string, definition []byte) (Document[Agent], error) {
+	r := request{method: http.MethodPost, path: agentPath(agent, "drafts"), query: scope.query(nil), body: definition}
+	r.header = map[string]string{"Accept": jsonType, "Content-Type": "application/yaml"}
+	return document[Agent](ctx, c, r)
+}
+
+// Validation is the result of a check of a definition.
+type Validation struct {
+	Valid    bool      `json:"valid"`
+	Errors   []Mistake `json:"errors"`
+	Warnings []Mistake `json:"warnings"` // names that the server does not know, and a worker may know
+	// Revision is what a valid definition would have.
+	Revision string `json:"revision"`
+}
+
+// ValidateAgent checks a definition in YAML as PutAgent would, and changes nothing. Mistakes in the
+// definition are no error.
+func (c *Client) ValidateAgent(ctx context.Context, scope Scope, definition []byte) (Document[Validation], error) {
+	r := request{method: http.MethodPost, path: "/v1/agents/validate", query: scope.query(nil), body: definition}
+	r.header = map[string]string{"Accept": jsonType, "Content-Type": "application/yaml"}
+	return document[Validation](ctx, c, r)
+}
+
+// AgentSchema returns the JSON Schema of definitions of agents.
+func (c *Client) AgentSchema(ctx context.Context) ([]byte, error) {
+	r := get("/v1/schemas/agent", nil)
+	r.header["Accept"] = "application/schema+json, application/json"
+	return c.send(ctx, r)
 }
 
 // Revision is a publication of a revision of an agent.
@@ -89,6 +133,7 @@ type Revision struct {
 	// By is the subject that has published the revision over HTTP, and ByTenant its tenant.
 	By       string `json:"by,omitempty"`
 	ByTenant string `json:"byTenant,omitempty"`
+	Note     string `json:"note,omitempty"` // what that subject says about the change
 }
 
 // Revisions returns a page of the publications of an agent, newest first.

@@ -14,6 +14,12 @@ import (
 // the last one. The run continues if the caller ends the iteration or the context: see
 // [Client.Cancel].
 func (c *Client) Run(ctx context.Context, agent string, input agui.RunAgentInput) iter.Seq2[Event, error] {
+	return c.RunRevision(ctx, agent, "", input)
+}
+
+// RunRevision is Run with a revision of the agent, published or a draft; "" = the current one. Only
+// callers that may publish the agent may name another one.
+func (c *Client) RunRevision(ctx context.Context, agent, revision string, input agui.RunAgentInput) iter.Seq2[Event, error] {
 	body, err := json.Marshal(input)
 	if err != nil {
 		return errorOnly[Event](fmt.Errorf("client: %w", err))
@@ -21,7 +27,11 @@ func (c *Client) Run(ctx context.Context, agent string, input agui.RunAgentInput
 	r := &reader[Event]{client: c, decode: decodeEvent, isLast: Event.Ends}
 	r.request = func(after string) request {
 		if after == "" {
-			return request{method: http.MethodPost, path: path("v1", "agents", agent, "runs"), query: c.acknowledged.query(input.ThreadID, ""), body: body}
+			q := c.acknowledged.query(input.ThreadID, "")
+			if revision != "" {
+				q.Set("revision", revision)
+			}
+			return request{method: http.MethodPost, path: path("v1", "agents", agent, "runs"), query: q, body: body}
 		}
 		return request{method: http.MethodGet, path: runPath(input.ThreadID, input.RunID) + "/events"}
 	}

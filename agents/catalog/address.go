@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"cmp"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -49,6 +51,44 @@ func (a address) definitionKey(revision string) string {
 	}
 	return a.tenant + "/" + a.name + "/" + revision
 }
+
+// draftPrefix begins the keys of the records of all drafts.
+const draftPrefix = "draft."
+
+// platformOwner is the owner of the platform's agents in keys of drafts. It is no stream.KeyToken.
+const platformOwner = "="
+
+// owner returns the agent's owner in keys of drafts.
+func (a address) owner() string { return cmp.Or(a.tenant, platformOwner) }
+
+// draftKey returns the key of the record of a draft.
+func (a address) draftKey(revision string) string {
+	return draftPrefix + a.owner() + "." + a.name + "." + revision
+}
+
+// draftDefinitionKey returns the key of the definition of a draft.
+func (a address) draftDefinitionKey(revision string) string {
+	return "draft/" + a.owner() + "/" + a.name + "/" + revision
+}
+
+// parseDraftKey returns the agent and the revision of the key of a draft's record.
+func parseDraftKey(key string) (a address, revision string, ok bool) {
+	parts := strings.Split(strings.TrimPrefix(key, draftPrefix), ".")
+	if len(parts) != 3 {
+		return a, "", false
+	}
+	a = address{tenant: parts[0], name: parts[1]}
+	if a.tenant == platformOwner {
+		a.tenant = ""
+	}
+	return a, parts[2], true
+}
+
+// namePattern and revisionPattern match what may be part of a key.
+var (
+	namePattern     = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	revisionPattern = regexp.MustCompile(`^(` + stream.TenantRevision + `)?[0-9a-f]{64}$`)
+)
 
 // parsePublishedKey returns the agent and the number of a publication's key.
 func parsePublishedKey(key string) (a address, number uint64, ok bool) {

@@ -6,6 +6,9 @@
 //	                                  current, and its source
 //	<tenant>/<agent>/<revision>       a definition of an agent of a tenant
 //	published.<tenant>.<agent>.<n>    a publication of it. <tenant> is a stream.KeyToken
+//	draft.<owner>.<agent>.<revision>  the record of a draft. <owner> is a stream.KeyToken of a tenant,
+//	                                  or "=" for the platform
+//	draft/<owner>/<agent>/<revision>  its definition
 //
 // An agent belongs to the platform or to a tenant. A tenant's agent is unknown to other tenants. A
 // revision tells to which of both its agent belongs (stream.IsTenantRevision), so an agent and its
@@ -22,6 +25,9 @@
 // The last publication is the current one. A publisher creates the key after the last one. If
 // several publish concurrently, one succeeds and the others read again, so the publications form a
 // history.
+//
+// A draft is a definition that was not published. Runs that name its revision use it as any other
+// revision. It is never current.
 //
 // The API publishes, and resolves an agent's name to a revision when it accepts an input; the run
 // keeps that revision. Workers only read revisions.
@@ -81,7 +87,8 @@ type Catalog struct {
 	current      map[address]Published
 	publications map[address][]Publication // in the order of their numbers
 	bytes        map[string]int64          // of all publications, by the token of the tenant
-	changed      chan struct{}             // closed and replaced after a publication; nil = Watch was not called
+	drafts       map[address]map[string]draft
+	changed      chan struct{} // closed and replaced after a publication; nil = Watch was not called
 }
 
 // Published is an agent's current definition.
@@ -89,6 +96,8 @@ type Published struct {
 	*agents.Definition
 	Revision string
 	Tenant   string // to which the agent belongs; "" = to the platform
+	// IsDraft tells that the revision is not published. A run must mark it (UseDraft).
+	IsDraft bool
 }
 
 // Open opens the bucket, and creates it if it is missing.
@@ -97,7 +106,7 @@ func Open(ctx context.Context, l *stream.Log) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Catalog{log: l, kv: kv, current: map[address]Published{}, publications: map[address][]Publication{}, bytes: map[string]int64{}}, nil
+	return &Catalog{log: l, kv: kv, current: map[address]Published{}, publications: map[address][]Publication{}, bytes: map[string]int64{}, drafts: map[address]map[string]draft{}}, nil
 }
 
 // A definition is written before its publication, but the replica that answers may lag. So Revision
@@ -123,16 +132,17 @@ func pause(ctx context.Context) error {
 // agent of another tenant is unknown. For an unknown revision Revision blocks for 2 s, and then
 // fails with ErrUnknownRevision.
 func (c *Catalog) Revision(ctx context.Context, tenant, agent, revision string) (*agents.Definition, error) {
-	key := addressOf(Referrer(tenant, revision), agent).definitionKey(revision)
+	owner := addressOf(Referrer(tenant, revision), agent)
+	key := owner.definitionKey(revision)
 	if d, ok := c.revisions.Load(key); ok {
 		return d.(*agents.Definition), nil
 	}
-	entry, err := c.kv.Get(ctx, key)
+	entry, err := c.getDefinition(ctx, owner, revision)
 	for n := 0; n < maxPolls && errors.Is(err, jetstream.ErrKeyNotFound); n++ {
 		if err := pause(ctx); err != nil {
 			return nil, fmt.Errorf("catalog: %s: %w", key, err)
 		}
-		entry, err = c.kv.Get(ctx, key)
+		entry, err = c.getDefinition(ctx, owner, revision)
 	}
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, &UnknownError{Agent: agent, Revision: revision}
@@ -146,6 +156,15 @@ func (c *Catalog) Revision(ctx context.Context, tenant, agent, revision string) 
 	}
 	c.revisions.Store(key, d)
 	return d, nil
+}
+
+// getDefinition reads the definition of a revision, or else of a draft.
+func (c *Catalog) getDefinition(ctx context.Context, agent address, revision string) (jetstream.KeyValueEntry, error) {
+	entry, err := c.kv.Get(ctx, agent.definitionKey(revision))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return c.kv.Get(ctx, agent.draftDefinitionKey(revision))
+	}
+	return entry, err
 }
 
 // Current returns the current definition of the agent that a name means for a tenant, from memory,
@@ -255,12 +274,22 @@ func (c *Catalog) Count(tenant string) int {
 	return n
 }
 
-// Bytes returns the bytes of the definitions that were published for agents of a tenant; "" = of the
-// platform. A definition counts as often as it was published. It requires Watch.
+// Bytes returns the bytes of the definitions that were published for agents of a tenant, and of the
+// drafts of its agents; "" = of the platform. A definition counts as often as it was published. It
+// requires Watch.
 func (c *Catalog) Bytes(tenant string) int64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.bytes[addressOf(tenant, "").tenant]
+	owner := addressOf(tenant, "").tenant
+	sum := c.bytes[owner]
+	for agent, drafts := range c.drafts {
+		if agent.tenant == owner {
+			for _, d := range drafts {
+				sum += d.Bytes
+			}
+		}
+	}
+	return sum
 }
 
 // TenantsWith returns how many tenants have an agent of a name. It requires Watch.

@@ -24,6 +24,8 @@ type Publication struct {
 	// By is the caller that has published the revision over HTTP; nil = none, or an anonymous one.
 	By *auth.Principal
 	At time.Time
+	// Note is what the publisher says about the change; "" = nothing.
+	Note string
 	// Bytes is the size of the definition as the bucket stores it.
 	Bytes int64
 }
@@ -36,4 +38,5 @@ type publication struct {
 	Source   Source          `json:"source"`
 	By       *auth.Principal `json:"by,omitempty"`
 	Bytes    int64           `json:"bytes"`
+	Note     string          `json:"note,omitempty"`
 }

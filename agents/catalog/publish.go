@@ -42,14 +42,15 @@ func (c *Catalog) Publish(ctx context.Context, d *agents.Definition, force bool)
 }
 
 // Put makes a definition the current one of an agent of a tenant ("" = of the platform), as a
-// publication of a caller, and returns its revision. by nil = an anonymous caller. It calls expected
+// publication of a caller, and returns its revision. by nil = an anonymous caller. note is what the
+// caller says about the change; "" = nothing. It calls expected
 // with the current revision ("" = none), and fails with ErrMismatch if expected returns false. No
 // other publication of the agent happens between that call and this publication. To put the current
 // definition again changes nothing. A new agent of a tenant with a name of the platform is ErrTaken.
 func (c *Catalog) Put(
-	ctx context.Context, tenant string, d *agents.Definition, by *auth.Principal, expected func(current string) bool,
+	ctx context.Context, tenant string, d *agents.Definition, by *auth.Principal, note string, expected func(current string) bool,
 ) (revision string, err error) {
-	return c.publish(ctx, d, Publication{Tenant: tenant, Source: SourcePut, By: by}, func(last Publication) error {
+	return c.publish(ctx, d, Publication{Tenant: tenant, Source: SourcePut, By: by, Note: note}, func(last Publication) error {
 		if tenant != "" && last.Number == 0 {
 			if err := c.checkName(ctx, d.Name); err != nil {
 				return err
@@ -124,7 +125,7 @@ func (c *Catalog) store(ctx context.Context, agent address, revision string, bod
 // append creates the key of a publication. It fails with jetstream.ErrKeyExists if another
 // publisher has created it.
 func (c *Catalog) append(ctx context.Context, agent address, p Publication) error {
-	body, err := json.Marshal(publication{Tenant: p.Tenant, Revision: p.Revision, Source: p.Source, By: p.By, Bytes: p.Bytes})
+	body, err := json.Marshal(publication{Tenant: p.Tenant, Revision: p.Revision, Source: p.Source, By: p.By, Bytes: p.Bytes, Note: p.Note})
 	if err != nil {
 		return err
 	}

@@ -24,14 +24,14 @@ func TestPublicationsAreListedInOrder(t *testing.T) {
 	watch(t, ctx, c)
 	began := time.Now().Add(-time.Minute)
 	for _, text := range []string{"one", "two", "one"} {
-		revision, err := c.Put(ctx, "", definition("a", text), nil, acceptAny)
+		revision, err := c.Put(ctx, "", definition("a", text), nil, "", acceptAny)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if p, err := c.Current("", "a"); err != nil || p.Revision != revision {
 			t.Fatalf("current revision = %s (%v), want %s", p.Revision, err, revision)
 		}
-		if again, err := c.Put(ctx, "", definition("a", text), nil, acceptAny); err != nil || again != revision {
+		if again, err := c.Put(ctx, "", definition("a", text), nil, "", acceptAny); err != nil || again != revision {
 			t.Fatalf("revision of a repeated publication = %s (%v), want %s", again, err, revision)
 		}
 	}
@@ -63,7 +63,7 @@ func TestManyPublications(t *testing.T) {
 	ctx, node := open(t)
 	c := node()
 	for i := range 12 {
-		if _, err := c.Put(ctx, "", definition("a", strconv.Itoa(i)), nil, acceptAny); err != nil {
+		if _, err := c.Put(ctx, "", definition("a", strconv.Itoa(i)), nil, "", acceptAny); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,7 +92,7 @@ func TestDirectoryKeepsPublishedDefinitions(t *testing.T) {
 	}
 	put := func(text string) {
 		t.Helper()
-		if _, err := c.Put(ctx, "", definition("a", text), nil, acceptAny); err != nil {
+		if _, err := c.Put(ctx, "", definition("a", text), nil, "", acceptAny); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -142,7 +142,7 @@ func TestPutRefusesOutdatedRevision(t *testing.T) {
 		)
 		for i, c := range nodes {
 			wait.Go(func() {
-				revision, err := c.Put(ctx, "", definition("a", strconv.Itoa(round*10+i)), nil, func(current string) bool { return current == was })
+				revision, err := c.Put(ctx, "", definition("a", strconv.Itoa(round*10+i)), nil, "", func(current string) bool { return current == was })
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {
@@ -175,7 +175,7 @@ func TestConcurrentPublicationsAreAllListed(t *testing.T) {
 		c := node()
 		wait.Go(func() {
 			for n := range 5 {
-				if _, err := c.Put(ctx, "", definition("a", strconv.Itoa(i*10+n)), nil, acceptAny); err != nil {
+				if _, err := c.Put(ctx, "", definition("a", strconv.Itoa(i*10+n)), nil, "", acceptAny); err != nil {
 					t.Error(err)
 				}
 			}
@@ -205,7 +205,7 @@ func TestPublishingEndsWithContext(t *testing.T) {
 	w.Stop()
 	brief, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	if _, err := c.Put(brief, "", definition("a", "one"), nil, acceptAny); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Put(brief, "", definition("a", "one"), nil, "", acceptAny); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Put with an ended context: got %v, want %v", err, context.DeadlineExceeded)
 	}
 }

@@ -31,7 +31,7 @@ func TestAuthorsArePublishers(t *testing.T) {
 	for _, p := range []struct{ tenant, subject, instructions string }{
 		{"acme", "ann", "one"}, {"acme", "bob", "two"}, {"acme", "cay", "one"}, {"acme", "bob", "two"}, {"acme", "ann", "one"}, {"globex", "gus", "one"},
 	} {
-		revision, err := c.Put(ctx, p.tenant, definition("clerk", p.instructions), &auth.Principal{Tenant: p.tenant, Subject: p.subject}, acceptAny)
+		revision, err := c.Put(ctx, p.tenant, definition("clerk", p.instructions), &auth.Principal{Tenant: p.tenant, Subject: p.subject}, "", acceptAny)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestTenantsHaveOwnAgents(t *testing.T) {
 	}
 	tenants := []string{"acme", "acme.eu", "evil.*", "clerk", "a/b > c"} // some are no tokens of NATS
 	for _, tenant := range tenants {
-		revision, err := c.Put(ctx, tenant, definition("clerk", "of "+tenant), nil, acceptAny)
+		revision, err := c.Put(ctx, tenant, definition("clerk", "of "+tenant), nil, "", acceptAny)
 		if err != nil {
 			t.Fatalf("publication of %q: %v", tenant, err)
 		}
@@ -131,13 +131,13 @@ func TestTenantsCannotTakeNamesOfThePlatform(t *testing.T) {
 	ctx, node := open(t)
 	c := node()
 	watch(t, ctx, c)
-	if _, err := c.Put(ctx, "", definition("helper", "the platform's"), nil, acceptAny); err != nil {
+	if _, err := c.Put(ctx, "", definition("helper", "the platform's"), nil, "", acceptAny); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Put(ctx, "acme", definition("helper", "acme's"), nil, acceptAny); !errors.Is(err, catalog.ErrTaken) {
+	if _, err := c.Put(ctx, "acme", definition("helper", "acme's"), nil, "", acceptAny); !errors.Is(err, catalog.ErrTaken) {
 		t.Errorf("a name of the platform: got %v, want %v", err, catalog.ErrTaken)
 	}
-	own, err := c.Put(ctx, "acme", definition("clerk", "the same"), nil, acceptAny)
+	own, err := c.Put(ctx, "acme", definition("clerk", "the same"), nil, "", acceptAny)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestTenantsCannotTakeNamesOfThePlatform(t *testing.T) {
 			}
 		}
 	}
-	if _, err := c.Put(ctx, "acme", definition("clerk", "changed"), nil, acceptAny); err != nil {
+	if _, err := c.Put(ctx, "acme", definition("clerk", "changed"), nil, "", acceptAny); err != nil {
 		t.Errorf("a further revision of the tenant's agent: %v", err)
 	}
 	if p, err := c.Current("acme", "clerk"); err != nil || p.Instructions != "changed" {

@@ -27,18 +27,32 @@ func decodePublication(entry jetstream.KeyValueEntry) (agent address, p Publicat
 		return agent, p, false
 	}
 	return agent, Publication{
-		Tenant: stored.Tenant, Number: number, Revision: stored.Revision, Source: stored.Source, By: stored.By, At: entry.Created(), Bytes: stored.Bytes,
+		Tenant: stored.Tenant, Number: number, Revision: stored.Revision, Source: stored.Source, By: stored.By, At: entry.Created(), Bytes: stored.Bytes, Note: stored.Note,
 	}, true
 }
 
-// Watch keeps the current definitions in memory. It returns when it has loaded all present
-// publications. The caller stops the returned watch.
-func (c *Catalog) Watch(ctx context.Context) (*watch.Watch, error) {
-	w, err := watch.Begin(ctx, watch.Source{Log: c.log, Bucket: c.kv, Keys: publishedPrefix + ">"}, watch.Receiver{Load: c.newLoading, Take: c.applyChange})
+// Watch keeps the current definitions, the publications and the records of drafts in memory. It
+// returns when it has loaded all present ones. The caller stops the returned watches.
+func (c *Catalog) Watch(ctx context.Context) (*Watches, error) {
+	published, err := watch.Begin(ctx, watch.Source{Log: c.log, Bucket: c.kv, Keys: publishedPrefix + ">"}, watch.Receiver{Load: c.newLoading, Take: c.applyChange})
 	if err != nil {
 		return nil, fmt.Errorf("catalog: watch: %w", err)
 	}
-	return w, nil
+	drafts, err := watch.Begin(ctx, watch.Source{Log: c.log, Bucket: c.kv, Keys: draftPrefix + ">"}, watch.Receiver{Load: c.newDraftLoading, Take: c.applyDraft})
+	if err != nil {
+		published.Stop()
+		return nil, fmt.Errorf("catalog: watch: %w", err)
+	}
+	return &Watches{published, drafts}, nil
+}
+
+// Watches keep the memory of a Catalog current, until Stop.
+type Watches struct{ published, drafts *watch.Watch }
+
+// Stop ends the watches and waits for their goroutines.
+func (w *Watches) Stop() {
+	w.published.Stop()
+	w.drafts.Stop()
 }
 
 // loading collects the last publication of each agent during a load, because only the definitions
@@ -114,13 +128,21 @@ func (c *Catalog) notifyWaiters() {
 }
 
 // await waits until the memory has a publication, so that its publisher can read it at once.
-// Without Watch it returns nil.
 func (c *Catalog) await(ctx context.Context, agent address, number uint64) error {
+	return c.awaitMemory(ctx, agent, func() bool {
+		list := c.publications[agent]
+		return len(list) > 0 && list[len(list)-1].Number >= number
+	})
+}
+
+// awaitMemory waits until has returns true, which is called with the memory locked. Without Watch it
+// returns nil.
+func (c *Catalog) awaitMemory(ctx context.Context, agent address, has func() bool) error {
 	for {
 		c.mu.RLock()
-		list, changed := c.publications[agent], c.changed
+		isThere, changed := has(), c.changed
 		c.mu.RUnlock()
-		if changed == nil || len(list) > 0 && list[len(list)-1].Number >= number {
+		if isThere || changed == nil {
 			return nil
 		}
 		select {

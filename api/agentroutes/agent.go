@@ -96,30 +96,40 @@ func (r *Routes) describe(p catalog.Published) Agent {
 	return a
 }
 
-// warnings returns a warning for each name in the definition of an agent of a tenant that this
-// process does not know: not a built-in, not in the folder of definitions, not announced, not
-// published. Without Tools it returns none.
+// warnings returns a warning for each unknown name in the definition of an agent of a tenant.
 func (r *Routes) warnings(tenant string, d *agents.Definition) []string {
+	var all []string
+	for _, e := range r.unknownNames(tenant, d.Name, d) {
+		all = append(all, e.Reason)
+	}
+	return all
+}
+
+// unknownNames returns an error for each name in the definition of an agent of a tenant that this
+// process does not know: not a built-in, not in the folder of definitions, not announced, not
+// published. A worker may know the name, so these are warnings. Without Tools it returns none.
+func (r *Routes) unknownNames(tenant, agent string, d interface {
+	UnknownNames(known agents.Names) []*agents.DefinitionError
+},
+) []*agents.DefinitionError {
 	if r.Tools == nil {
 		return nil
 	}
-	published := agents.Names{Agents: []string{d.Name}}
+	published := agents.Names{Agents: []string{agent}}
 	for _, p := range r.Catalog.List(tenant) {
 		published.Agents = append(published.Agents, p.Name)
 	}
-	var all []string
 	known := agents.BuiltIn().With(r.Tools.Known()).With(published)
 	if r.Known != nil {
 		known = known.With(r.Known())
 	}
-	for _, e := range d.UnknownNames(known) {
-		warning := e.Reason
+	unknown := d.UnknownNames(known)
+	for _, e := range unknown {
 		if strings.HasSuffix(e.Key, "model") {
-			warning += "; a worker may know it, because workers do not announce providers and scripts"
+			e.Reason += "; a worker may know it, because workers do not announce providers and scripts"
 		}
-		all = append(all, warning)
 	}
-	return all
+	return unknown
 }
 
 // definition returns the current definition of the agent that a name means for a tenant; nil = it is

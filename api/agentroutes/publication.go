@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
@@ -32,15 +33,16 @@ import (
 // not errors, because a worker may know them.
 func (r *Routes) putAgent(c *gin.Context) error {
 	name := request.Segment(c, "agent")
-	tenant, isNamed, err := requestedTenant(c)
+	tenant, err := publishingTenant(c)
 	if err != nil {
 		return err
 	}
-	if !isNamed {
-		tenant = ""
-	}
 	auditing.Detail(c.Request.Context(), audit.DetailScope, string(scopeOf(tenant)))
 	if err := r.Access.CheckAgent(c.Request.Context(), tenant, name, policy.PublishAgent); err != nil {
+		return err
+	}
+	note, err := readNote(c)
+	if err != nil {
 		return err
 	}
 	isExpected, err := precondition(c.Request.Header)
@@ -66,7 +68,7 @@ func (r *Routes) putAgent(c *gin.Context) error {
 	existed := true
 	// Put calls the function again if another publication wins the race, so existed is about the
 	// last attempt.
-	revision, err := r.Catalog.Put(ctx, tenant, d, request.Requester(ctx), func(current string) bool {
+	revision, err := r.Catalog.Put(ctx, tenant, d, request.Requester(ctx), note, func(current string) bool {
 		existed = current != ""
 		return isExpected(current)
 	})
@@ -86,6 +88,18 @@ func (r *Routes) putAgent(c *gin.Context) error {
 		return request.WriteJSON(c, http.StatusOK, answer)
 	}
 	return request.WriteJSON(c, http.StatusCreated, answer)
+}
+
+// maxNoteBytes bounds the note of a publication.
+const maxNoteBytes = 1000
+
+// readNote reads the parameter note: what the publisher says about the change.
+func readNote(c *gin.Context) (string, error) {
+	note := c.Query("note")
+	if len(note) > maxNoteBytes || !utf8.ValidString(note) {
+		return "", problem.InvalidParameter("note", fmt.Sprintf("note must have at most %d bytes of UTF-8", maxNoteBytes))
+	}
+	return note, nil
 }
 
 // checkQuotas refuses a publication of a tenant ("" = of the platform) that would exceed a quota.
@@ -139,18 +153,18 @@ func (r *Routes) readDefinition(c *gin.Context, name string) (*agents.Definition
 	if d.Name != name {
 		return nil, problem.BadRequest("invalid_agent", "/name", "must be the name in the path")
 	}
-	return d, nil
+	return d.Definition, nil
 }
 
 // parserOf returns the parser for a Content-Type. A body without one is YAML. Other types are a
 // 415.
-func parserOf(contentType string) (func(filename string, data []byte) (*agents.Definition, error), error) {
+func parserOf(contentType string) (func(filename string, data []byte) (*agents.Located, error), error) {
 	kind, _, err := mime.ParseMediaType(contentType)
 	switch {
 	case kind == "application/json":
-		return agents.ParseJSON, nil
+		return agents.ParseLocatedJSON, nil
 	case contentType == "" || err == nil && slices.Contains(yamlTypes, kind):
-		return agents.Parse, nil
+		return agents.ParseLocated, nil
 	}
 	return nil, problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "a definition is application/yaml or application/json")
 }

@@ -31,6 +31,8 @@ type Revision struct {
 	// By is the subject that has published the revision, and ByTenant its tenant.
 	By       string `json:"by,omitempty"`
 	ByTenant string `json:"byTenant,omitempty"`
+	// Note is what the publisher says about the change.
+	Note string `json:"note,omitempty"`
 }
 
 // listRevisions serves GET /v1/agents/{agent}/revisions: the publications of an agent, the last one
@@ -64,7 +66,7 @@ func (r *Routes) listRevisions(c *gin.Context) error {
 		if len(answer.Items) == limit {
 			break
 		}
-		entry := Revision{Revision: p.Revision, PublishedAt: p.At.UTC(), Source: p.Source, Scope: scopeOf(tenant), Current: p.Number == current}
+		entry := Revision{Revision: p.Revision, PublishedAt: p.At.UTC(), Source: p.Source, Scope: scopeOf(tenant), Current: p.Number == current, Note: p.Note}
 		if p.By != nil {
 			entry.By, entry.ByTenant = p.By.Subject, p.By.Tenant
 		}
@@ -162,7 +164,7 @@ func (r *Routes) publication(ctx context.Context, tenant, agent, revision string
 	for ; last >= 0 && list[last].Revision != revision; last-- {
 	}
 	if last < 0 {
-		return nil, "", &catalog.UnknownError{Agent: agent, Revision: revision}
+		return r.draft(ctx, tenant, agent, revision, list)
 	}
 	for i := last - 1; i >= 0 && replaced == ""; i-- {
 		if list[i].Revision != revision { // two callers may have published the same revision, one after the other
@@ -171,6 +173,15 @@ func (r *Routes) publication(ctx context.Context, tenant, agent, revision string
 	}
 	d, err = r.Catalog.Revision(ctx, tenant, agent, revision)
 	return d, replaced, err
+}
+
+// draft is publication for a draft, which would replace the current revision.
+func (r *Routes) draft(ctx context.Context, tenant, agent, revision string, published []catalog.Publication) (d *agents.Definition, replaced string, err error) {
+	if !r.Catalog.HasDraft(tenant, agent, revision) {
+		return nil, "", &catalog.UnknownError{Agent: agent, Revision: revision}
+	}
+	d, err = r.Catalog.Revision(ctx, tenant, agent, revision)
+	return d, published[len(published)-1].Revision, err
 }
 
 // diff returns the unified diff of two definitions of an agent of a tenant as YAML files; from nil = an empty file. It is

@@ -39,8 +39,11 @@ type Routes struct {
 // Register adds the routes to the group /v1, which authenticates.
 func (r *Routes) Register(v1 *gin.RouterGroup) {
 	v1.GET("/agents", r.Handle(r.listAgents))
+	v1.POST("/agents/validate", r.Handle(r.validateAgent))
+	v1.GET("/schemas/agent", r.Handle(r.showSchema))
 	v1.GET("/agents/:agent", r.Handle(r.showAgent))
 	v1.PUT("/agents/:agent", r.Handle(r.putAgent))
+	v1.POST("/agents/:agent/drafts", r.Handle(r.putDraft))
 	v1.GET("/agents/:agent/revisions", r.Handle(r.listRevisions))
 	v1.GET("/agents/:agent/revisions/:revision", r.Handle(r.showRevision))
 	v1.GET("/agents/:agent/revisions/:revision/diff", r.Handle(r.diffRevision))

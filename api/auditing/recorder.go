@@ -158,7 +158,8 @@ func (r *Recorder) record(ctx context.Context, e audit.Entry) error {
 // chainOf returns the chain of an entry: that of the actor's tenant, and the platform's for what all
 // tenants share and for callers that are not known.
 func chainOf(e *audit.Entry) store.Chain {
-	if e.Actor == nil || e.Action == audit.PublishAgent && e.Details[audit.DetailScope] != audit.ScopeTenant {
+	isDefinition := e.Action == audit.PublishAgent || e.Action == audit.DraftAgent
+	if e.Actor == nil || isDefinition && e.Details[audit.DetailScope] != audit.ScopeTenant {
 		return store.Platform
 	}
 	return store.OfTenant(e.Actor.Tenant)

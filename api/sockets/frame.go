@@ -29,8 +29,9 @@ type clientFrame struct {
 	ThreadID string  `json:"threadId"`
 	RunID    *string `json:"runId"`
 	// Of run.
-	Agent string          `json:"agent"`
-	Input json.RawMessage `json:"input"`
+	Agent    string          `json:"agent"`
+	Revision string          `json:"revision"` // "" = the current one
+	Input    json.RawMessage `json:"input"`
 	subscribeMembers
 	// Of run and subscribe: the cursor of an acknowledgement (see lookup.Finder.AwaitEffect).
 	WaitFor string `json:"waitFor"`
@@ -114,7 +115,7 @@ func decodeFrame(frame []byte) (*clientFrame, error) {
 var membersOf = map[string][]string{
 	"ping":        {},
 	"unsubscribe": {},
-	"run":         {"agent", "input", "waitFor"},
+	"run":         {"agent", "revision", "input", "waitFor"},
 	"subscribe":   {"threadId", "runId", "after", "join", "follow", "protocolVersion", "waitFor"},
 	"cancel":      {"threadId", "runId", "reason"},
 	"steer":       {"threadId", "message"},

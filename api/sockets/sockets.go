@@ -35,7 +35,7 @@ type Runs interface {
 	// Accept validates the input of a run as far as no thread is needed, and attaches a view to its
 	// run. The caller closes the result. The pointer of an error begins with /input, the member of
 	// the frame.
-	Accept(ctx context.Context, agent string, input json.RawMessage) (Run, error)
+	Accept(ctx context.Context, agent, revision string, input json.RawMessage) (Run, error)
 	// Segment returns the segment of a run that a reader with the options is shown, and the options
 	// for its view. The error stream.ErrInvalidCursor means that the cursor belongs to no segment.
 	Segment(ctx context.Context, run stream.Run, o view.Options) (stream.Run, view.Options, error)

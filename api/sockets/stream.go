@@ -23,7 +23,7 @@ import (
 // sends its events. If the input becomes steering, it sends the acknowledgement and ends. It
 // returns io.EOF at the end of the stream.
 func (s *session) run(ctx context.Context, r *clientFrame) error {
-	in, err := s.Runs.Accept(ctx, r.Agent, r.Input)
+	in, err := s.Runs.Accept(ctx, r.Agent, r.Revision, r.Input)
 	if err != nil {
 		return err
 	}

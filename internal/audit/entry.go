@@ -36,6 +36,7 @@ const (
 	// FireSchedule is a firing of a schedule, which no caller requests. A worker records it.
 	FireSchedule  Action = "schedule.fire"
 	PublishAgent  Action = "agent.publish"
+	DraftAgent    Action = "agent.draft"
 	SetHold       Action = "hold.set"
 	ReleaseHold   Action = "hold.release"
 	ReadAudit     Action = "audit.read"
@@ -63,11 +64,14 @@ const (
 	LoadRetention  Action = "retention.load"
 )
 
-// DetailScope is the detail of PublishAgent that tells to whom the agent belongs: ScopeTenant, or
-// "platform". Publications of a tenant's agents are in the chain of the tenant.
+// DetailScope is the detail of PublishAgent and DraftAgent that tells to whom the agent belongs:
+// ScopeTenant, or "platform". Publications and drafts of a tenant's agents are in the chain of the
+// tenant. DetailRevision is the detail of StartRun that tells which revision the caller has named.
 const (
 	DetailScope = "scope"
 	ScopeTenant = "tenant"
+
+	DetailRevision = "revision"
 )
 
 // Outcome is the effect of an action.

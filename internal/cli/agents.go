@@ -18,7 +18,7 @@ func (e *environment) agentsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "agents", Short: "List agents, publish and compare their definitions", Args: cobra.NoArgs}
 	list := e.listAgents()
 	cmd.RunE = list.RunE
-	cmd.AddCommand(list, e.showAgent(), e.validateAgents(), e.putAgents(), e.listRevisions(), e.diffAgent())
+	cmd.AddCommand(list, e.showAgent(), e.validateAgents(), e.putAgents(), e.draftAgents(), e.listRevisions(), e.diffAgent())
 	return cmd
 }
 
@@ -114,7 +114,8 @@ func raw(w io.Writer, text []byte) error {
 // putAgents returns "agents put". It validates the files before it sends anything, so that mistakes
 // are reported with line numbers.
 func (e *environment) putAgents() *cobra.Command {
-	var expected, scope string
+	var p client.Publication
+	var scope string
 	cmd := &cobra.Command{
 		Use: "put FILE…", Short: "Publish the agents that files define",
 		Long: `Publish the agents that files define; - is standard input. A file may have several documents, as in the folder of
@@ -124,34 +125,75 @@ The API publishes agents only: workers read tools, MCP servers and scripts from 
 one after the other. If the server refuses one, those before it stay published.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			folder, err := readDefinitions(cmd, args)
-			if err != nil {
-				return usage(err)
-			}
-			if len(folder.Agents) == 0 {
-				return usage(errors.New("the files define no agent"))
-			}
-			if expected != "" && len(folder.Agents) > 1 {
-				return usage(fmt.Errorf("--if-match is for one agent, and the files define %d", len(folder.Agents)))
-			}
-			c, err := e.client(cmd)
-			if err != nil {
-				return err
-			}
-			if n := len(folder.Tools) + len(folder.Servers) + len(folder.Scripts); n > 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "%d tools, MCP servers and scripts are not published: put them into the folder of your workers.\n", n)
-			}
-			for _, d := range folder.Agents {
-				if err := e.putAgent(cmd, c, client.Scope(scope), d, expected); err != nil {
-					return fmt.Errorf("%s: %w", d.Name, err)
-				}
-			}
-			return nil
+			p.Scope = client.Scope(scope)
+			return e.sendAgents(cmd, args, p.Expected != "", func(c *client.Client, d *agents.Definition) error {
+				return e.putAgent(cmd, c, d, p)
+			})
 		},
 	}
-	cmd.Flags().StringVar(&expected, "if-match", "", "publish only if this revision is current; for one agent")
-	cmd.Flags().StringVar(&scope, "scope", "", "`platform or tenant`: publish for all tenants, the default, or for your tenant only")
+	cmd.Flags().StringVar(&p.Expected, "if-match", "", "publish only if this revision is current; for one agent")
+	cmd.Flags().StringVar(&p.Note, "note", "", "what to say about the change in the list of revisions")
+	publishingScope(cmd, &scope)
+	return cmd
+}
+
+// publishingScope adds the flag --scope to a command that publishes agents.
+func publishingScope(cmd *cobra.Command, scope *string) {
+	cmd.Flags().StringVar(scope, "scope", "", "`platform or tenant`: publish for all tenants, the default, or for your tenant only")
 	completeWords(cmd, "scope", string(client.ScopePlatform), string(client.ScopeTenant))
+}
+
+// sendAgents reads the agents that files define, and calls send for each of them. forOne refuses more
+// than one agent.
+func (e *environment) sendAgents(cmd *cobra.Command, files []string, forOne bool, send func(c *client.Client, d *agents.Definition) error) error {
+	folder, err := readDefinitions(cmd, files)
+	if err != nil {
+		return usage(err)
+	}
+	if len(folder.Agents) == 0 {
+		return usage(errors.New("the files define no agent"))
+	}
+	if forOne && len(folder.Agents) > 1 {
+		return usage(fmt.Errorf("--if-match is for one agent, and the files define %d", len(folder.Agents)))
+	}
+	c, err := e.client(cmd)
+	if err != nil {
+		return err
+	}
+	if n := len(folder.Tools) + len(folder.Servers) + len(folder.Scripts); n > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%d tools, MCP servers and scripts are not published: put them into the folder of your workers.\n", n)
+	}
+	for _, d := range folder.Agents {
+		if err := send(c, d); err != nil {
+			return fmt.Errorf("%s: %w", d.Name, err)
+		}
+	}
+	return nil
+}
+
+// draftAgents returns "agents draft".
+func (e *environment) draftAgents() *cobra.Command {
+	var scope string
+	cmd := &cobra.Command{
+		Use: "draft FILE…", Short: "Store the agents that files define as drafts",
+		Long: `Store the agents that files define as drafts; - is standard input. A draft is not published: only runs that name its
+revision use it, as perdure run --revision does.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return e.sendAgents(cmd, args, false, func(c *client.Client, d *agents.Definition) error {
+				text, err := d.YAML()
+				if err != nil {
+					return err
+				}
+				a, err := c.PutDraft(cmd.Context(), client.Scope(scope), d.Name, text)
+				if err != nil {
+					return err
+				}
+				return e.printPublished(cmd, a, "%s has the draft %s.")
+			})
+		},
+	}
+	publishingScope(cmd, &scope)
 	return cmd
 }
 
@@ -183,22 +225,27 @@ func readDefinitions(cmd *cobra.Command, names []string) (*agents.Folder, error)
 }
 
 // putAgent publishes an agent, and prints the result.
-func (e *environment) putAgent(cmd *cobra.Command, c *client.Client, scope client.Scope, d *agents.Definition, expected string) error {
+func (e *environment) putAgent(cmd *cobra.Command, c *client.Client, d *agents.Definition, p client.Publication) error {
 	text, err := d.YAML()
 	if err != nil {
 		return err
 	}
-	a, err := c.PutAgent(cmd.Context(), scope, d.Name, text, expected)
+	a, err := c.PutAgent(cmd.Context(), d.Name, text, p)
 	if err != nil {
 		return err
 	}
+	return e.printPublished(cmd, a, "%s is now revision %s.")
+}
+
+// printPublished prints the warnings about an agent, and its name and revision in the form of format.
+func (e *environment) printPublished(cmd *cobra.Command, a client.Document[client.Agent], format string) error {
 	if e.json {
 		return document(cmd.OutOrStdout(), a.JSON)
 	}
 	for _, w := range a.Value.Warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", onTerminal(w))
 	}
-	return e.printDone(cmd, "%s is now revision %s.", a.Value.Name, a.Value.Revision)
+	return e.printDone(cmd, format, a.Value.Name, a.Value.Revision)
 }
 
 // readDefinition reads a file, or standard input for "-".
@@ -228,9 +275,9 @@ func (e *environment) listRevisions() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		rows := [][]string{{"REVISION", "PUBLISHED", "SOURCE", "BY", "CURRENT"}}
+		rows := [][]string{{"REVISION", "PUBLISHED", "SOURCE", "BY", "CURRENT", "NOTE"}}
 		for _, r := range list.Value.Items {
-			rows = append(rows, []string{r.Revision, ago(r.PublishedAt), r.Source, r.By, yesOrEmpty(r.Current)})
+			rows = append(rows, []string{r.Revision, ago(r.PublishedAt), r.Source, r.By, yesOrEmpty(r.Current), r.Note})
 		}
 		return e.printResult(cmd, list.JSON, list.Value.NextCursor, rows)
 	})

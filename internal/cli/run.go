@@ -20,6 +20,7 @@ import (
 // runOptions are the flags of "perdure run".
 type runOptions struct {
 	thread, run, onBusy, state string
+	revision                   string
 	quiet, wait, cancel        bool
 }
 
@@ -45,6 +46,7 @@ prompts for it on a terminal; without a terminal it ends with exit code 3.`,
 	f := cmd.Flags()
 	f.StringVar(&o.thread, "thread", "", "the thread to continue; default: a new one")
 	f.StringVar(&o.run, "run", "", "the ID of the run; the same command again shows the same run")
+	f.StringVar(&o.revision, "revision", "", "run this revision of the agent, published or a draft, instead of the current one")
 	f.StringVar(&o.state, "state", "", "JSON that replaces the thread's state")
 	f.StringVar(&o.onBusy, "on-busy", "reject", "if another run of the thread is active: reject, enqueue or interrupt")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show only the answer")
@@ -74,7 +76,7 @@ func (e *environment) run(cmd *cobra.Command, agent, text string, o runOptions) 
 	v.thread, v.run = input.ThreadID, input.RunID
 	ctx, stop := v.onInterrupt(cmd.Context(), o.cancel)
 	defer stop()
-	if err := v.watch(c.Run(ctx, agent, *input)); err != nil {
+	if err := v.watch(c.RunRevision(ctx, agent, o.revision, *input)); err != nil {
 		return v.printContinuation(err)
 	}
 	for v.hasInterrupts() {

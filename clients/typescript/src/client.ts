@@ -170,9 +170,10 @@ export class PerdureClient {
 
   /**
    * Starts a run and returns its ID as soon as the run is durable, without reading its events. If it becomes steering of an
-   * active run, returns the ID of that run. Read the events with `events` or with a store.
+   * active run, returns the ID of that run. Read the events with `events` or with a store. `revision` names a published
+   * revision or a draft to run instead of the current one, for those who may publish the agent.
    */
-  startRun(agent: string, input: RunInput, options: CommandOptions & { waitFor?: string | undefined } = {}): Promise<string> {
+  startRun(agent: string, input: RunInput, options: CommandOptions & { revision?: string | undefined; waitFor?: string | undefined } = {}): Promise<string> {
     const complete = { runId: newID(), messages: [], tools: [], context: [], forwardedProps: {}, protocolVersion, ...input };
     const { headers = {} } = this.config;
     return openRun(this.transport, { url: runsURL(this.baseUrl, agent), agent, input: complete, headers, ...options });
@@ -305,12 +306,27 @@ export class PerdureClient {
 
   /**
    * Publishes a definition: YAML as a string, or an object. With `replaces`, only if that revision is current; `null` = only
-   * if the agent does not exist. Needs the role of administrators.
+   * if the agent does not exist. `note` says something about the change. Needs the role of administrators.
    */
-  publishAgent(name: string, definition: string | object, options: CommandOptions & { replaces?: string | null } = {}): Promise<schemas.Agent> {
-    const { replaces, ...rest } = options;
+  publishAgent(name: string, definition: string | object, options: CommandOptions & { replaces?: string | null; note?: string } = {}): Promise<schemas.Agent> {
+    const { replaces, note, ...rest } = options;
     const precondition: Record<string, string> = replaces === null ? { "If-None-Match": "*" } : replaces === undefined ? {} : { "If-Match": `"${replaces}"` };
-    return this.request({ method: "PUT", url: agentURL(this.baseUrl, name), body: definition, headers: precondition }, rest);
+    return this.request({ method: "PUT", url: withQuery(agentURL(this.baseUrl, name), { note }), body: definition, headers: precondition }, rest);
+  }
+
+  /** Stores a definition as a draft, which never becomes current: `startRun` runs it by its revision. */
+  draftAgent(name: string, definition: string | object, query: Filter<"putDraft"> = {}, options: CommandOptions = {}): Promise<schemas.Agent> {
+    return this.request({ url: withQuery(`${agentURL(this.baseUrl, name)}/drafts`, query), body: definition }, options);
+  }
+
+  /** Checks a definition as its publication would, and changes nothing: YAML as a string, or an object. */
+  validateAgent(definition: string | object, query: Filter<"validateAgent"> = {}, options: CommandOptions = {}): Promise<schemas.Validation> {
+    return this.request({ url: withQuery(`${this.baseUrl}/v1/agents/validate`, query), body: definition }, options);
+  }
+
+  /** Returns the JSON Schema of definitions of agents. */
+  agentSchema(options: CommandOptions = {}): Promise<object> {
+    return this.get(`${this.baseUrl}/v1/schemas/agent`, options);
   }
 
   /** Lists the published revisions of an agent, newest first. */

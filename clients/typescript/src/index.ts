@@ -48,6 +48,7 @@ export type {
   ThreadEntry,
   Trace,
   TraceEvent,
+  Validation,
   Vote,
 } from "./schemas.js";
 export type { WebSocketFactory } from "./socket_pool.js";

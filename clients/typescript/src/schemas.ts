@@ -35,6 +35,8 @@ export type RecordedDecision = Schemas["Recorded"];
 export type BatchResult = Schemas["BatchResult"];
 /** An agent and its current revision. */
 export type Agent = Schemas["Agent"];
+/** The result of a check of a definition. */
+export type Validation = Schemas["Validation"];
 /** A published revision of an agent. */
 export type Revision = Schemas["Revision"];
 /** The state of workers, task queues, the log and servers. */

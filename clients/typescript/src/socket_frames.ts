@@ -5,7 +5,7 @@ import type { Problem } from "./problem.js";
  * sockets reads the changes of approvals over HTTP.
  */
 export type RequestFrame =
-  | { type: "run"; agent: string; input: unknown; waitFor?: string | undefined }
+  | { type: "run"; agent: string; revision?: string | undefined; input: unknown; waitFor?: string | undefined }
   | {
       type: "subscribe";
       threadId: string;

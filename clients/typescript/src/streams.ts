@@ -115,15 +115,23 @@ export async function threadStream(
 /** Starts a run and returns its ID when it is durable, without reading its events. */
 export async function openRun(
   transport: Transport,
-  run: { url: string; agent: string; input: RunAgentInput; headers: Record<string, string>; waitFor?: string | undefined; signal?: AbortSignal },
+  run: {
+    url: string;
+    agent: string;
+    input: RunAgentInput;
+    headers: Record<string, string>;
+    revision?: string | undefined;
+    waitFor?: string | undefined;
+    signal?: AbortSignal;
+  },
 ): Promise<string> {
-  const { agent, input, waitFor, signal = new AbortController().signal } = run;
+  const { agent, input, revision, waitFor, signal = new AbortController().signal } = run;
   const headers = { ...run.headers, "Content-Type": "application/json", Accept: "text/event-stream" };
   const body = JSON.stringify(input);
   const call: Call = {
-    url: withWaitFor(run.url, waitFor),
+    url: withQuery(run.url, { revision, waitFor }),
     init: { method: "POST", headers, body },
-    frame: { type: "run", agent, input: JSON.parse(body) as RunAgentInput, waitFor },
+    frame: { type: "run", agent, input: JSON.parse(body) as RunAgentInput, revision, waitFor },
   };
   const backoff = new Backoff(transport.retry, transport);
   const connection = await connectWithRetry(() => transport.open(call, signal), backoff, signal);

@@ -32,7 +32,6 @@ import (
 	"github.com/perdure/perdure/internal/control/retention"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/index/threads"
-	"github.com/perdure/perdure/internal/index/watch"
 	"github.com/perdure/perdure/internal/process/version"
 	"github.com/perdure/perdure/internal/workers/announce"
 	"github.com/perdure/perdure/stream"
@@ -98,7 +97,7 @@ type Node struct {
 	counting context.CancelFunc // ends the count of bytes
 	measured func()             // ends the metrics of quotas
 	counted  sync.WaitGroup     // its goroutine
-	agents   *watch.Watch
+	agents   *catalog.Watches
 	serving  chan error
 	logger   *slog.Logger
 }
