@@ -116,9 +116,9 @@ func (a *Activities) openPipeline(ctx context.Context, p stream.Place, in runs.A
 		return a.announceSubagent(ctx, p, in.Step, *in.Announces)
 	case in.Beginning != (runs.Beginning{}):
 		opening := runOpening(in.Agent, in.Revision, in.Beginning)
-		// The outputs of the run before stay in the state, whatever the input says: later steps and
-		// compensations use them.
-		if in.Resumes {
+		// The outputs of the run before, or of the fork's origin, stay in the state, whatever the input
+		// says: later steps and compensations use them.
+		if in.Resumes || in.Position.TreePosition.After != "" {
 			opening.Keeps = pipeline.Outputs
 		}
 		return a.Snapshots.OpenRun(ctx, p, opening)

@@ -79,6 +79,9 @@ func (adv *advancer) readInput(ctx context.Context) (json.RawMessage, *agents.Ca
 				in.Messages = append(in.Messages, *s.Message)
 			}
 		}
+		if proposed.Task != nil {
+			in.Messages = append(in.Messages, *proposed.Task)
+		}
 	}
 	if task := adv.in.Position.Child; task != nil {
 		text, err := adv.activities.task(ctx, task, adv.thread)

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/stream"
@@ -29,10 +31,28 @@ func (s *Server) forkParent(ctx context.Context, in *preparedInput) (last uint64
 		}
 		parent.Thread = threads[0]
 	}
-	if err := s.threads.Fork(ctx, parent, in.run.Thread); err != nil {
+	if _, err := s.threads.Fork(ctx, parent, "", in.run.Thread); err != nil {
 		return 0, err
 	}
 	return s.Log.LastOf(ctx, in.run.Thread)
+}
+
+// continuedFork returns the step of the pipeline after which the first run of a fork begins, and the
+// last message of a user, which the pipeline works on. after is "" if the run begins at the first
+// step: the fork does not follow a step, the input adds or removes messages, or the agent is another
+// one or lacks the step.
+func continuedFork(thread loadedThread, accepted stream.Acceptance) (after string, task *agui.Message) {
+	o := thread.Origin
+	if o == nil || o.After == "" || len(thread.Runs) > 0 || thread.agent.Name != o.Agent || len(accepted.Tail) > 0 || accepted.Keep < len(thread.Entries) ||
+		!slices.ContainsFunc(thread.agent.Steps, func(step agents.Step) bool { return step.Name == o.After }) {
+		return "", nil
+	}
+	for _, e := range slices.Backward(thread.Entries) {
+		if e.Message.Role == agui.RoleUser && e.Message.SubagentRunID == "" {
+			return o.After, &e.Message
+		}
+	}
+	return o.After, nil
 }
 
 // errUnknownParent returns the 422 unknown_parent for a parent run ID that no thread, or more than

@@ -349,7 +349,9 @@ func (s *Server) resolveInterrupts(ctx context.Context, in *preparedInput, threa
 // runPlan is an input as it is offered to the thread's workflow.
 type runPlan struct {
 	// input is the proposal: the client's input without messages, and the conversation of its run.
+	// after is the step of a pipeline after which the run begins; "" = at the first one.
 	input  *stream.Input
+	after  string
 	onBusy runs.OnBusy
 	// decisions are those of the resolution. answersOnly tells that the run only shows which
 	// decisions stand: no message is new, and no model is called.
@@ -389,8 +391,9 @@ func (s *Server) planRun(ctx context.Context, in *preparedInput, thread loadedTh
 	// has the new messages.
 	inputCopy := *in.input
 	inputCopy.Messages = nil
+	after, task := continuedFork(thread, accepted)
 	return runPlan{
-		input:  &stream.Input{Input: inputCopy, Accepted: accepted, Requester: requester, Sender: sender, ResumeDecisions: resolved.resumeDecisions, LateDecisions: resolved.lateDecisions},
+		after: after, input: &stream.Input{Input: inputCopy, Task: task, Accepted: accepted, Requester: requester, Sender: sender, ResumeDecisions: resolved.resumeDecisions, LateDecisions: resolved.lateDecisions},
 		onBusy: onBusy, decisions: resolved.decisions, answersOnly: resolved.hasOnlyLateDecisions && len(accepted.Tail) == 0,
 	}, nil
 }
@@ -402,6 +405,7 @@ func (s *Server) dispatchRun(ctx context.Context, in *preparedInput, thread load
 	runInput := dispatch.RunInput(in.run, thread.agent, proposal)
 	runInput.Trace = telemetry.TraceParent(ctx)
 	runInput.ParkAfter, runInput.Hold, runInput.AnswersOnly = s.ParkAfter, in.props.Hold, plan.answersOnly
+	runInput.After = plan.after
 	result, isStarted, err := s.dispatch.StartOrOffer(ctx, runInput, dispatch.OfferTerms{OnBusy: plan.onBusy, Decisions: plan.decisions}, thread.Snapshot)
 	if active, busy := dispatch.BusyWith(err); busy && plan.onBusy == runs.OnBusySteer {
 		return s.steerActiveRun(ctx, in, thread, plan, proposal, active)

@@ -511,6 +511,15 @@ func TestForkFromConsole(t *testing.T) {
 			t.Errorf("fork into a named thread: status = %v, want %v; body: %s", a.status, http.StatusCreated, a.body)
 		}
 	}
+	var ends struct {
+		Items []struct{ Cursor, Kind string }
+	}
+	if a := node.do(http.MethodGet, "/v1/threads/t/runs/r1/forkpoints", ""); json.Unmarshal([]byte(a.body), &ends) != nil || len(ends.Items) != 1 || ends.Items[0].Kind != "end" {
+		t.Fatalf("fork points = %s, want the end of the run", a.body)
+	}
+	if a := fork("/v1/threads/t/runs/r1/fork", `{"threadId":"mine","at":"`+ends.Items[0].Cursor+`"}`); a.status != http.StatusCreated {
+		t.Errorf("the same fork at the cursor of the end: got %d %s, want %d", a.status, a.body, http.StatusCreated)
+	}
 	node.temporal.start = func(in runs.Input) error { node.begin(in, "e"); return nil }
 	ctx, cancel := context.WithCancel(node.ctx())
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, node.http.URL+"/v1/agents/a/runs", strings.NewReader(encodeInput(t, inputOf("r3", "more"))))
@@ -534,6 +543,9 @@ func TestForkFromConsole(t *testing.T) {
 		"an unknown run":     {fork("/v1/threads/t/runs/r9/fork", ""), 404, "unknown_run", `"r9"`},
 		"an unknown thread":  {fork("/v1/threads/x/runs/r1/fork", ""), 404, "unknown_run", `"x"`},
 		"an active run":      {fork("/v1/threads/t/runs/r3/fork", ""), 409, "run_active", `the run "r3"`},
+		"no fork point":      {fork("/v1/threads/t/runs/r1/fork", `{"at":"`+node.log.CursorAt(1).String()+`"}`), 422, "not_a_fork_point", ends.Items[0].Cursor},
+		"no cursor":          {fork("/v1/threads/t/runs/r1/fork", `{"at":"x"}`), 400, "invalid_cursor", ""},
+		"points of no run":   {node.do(http.MethodGet, "/v1/threads/t/runs/r9/forkpoints", ""), 404, "unknown_run", `"r9"`},
 		"no name":            {fork("/v1/threads/t/runs/r1/fork", `{"threadId":"\u0007"}`), 400, "invalid_input", ""},
 		"no body":            {fork("/v1/threads/t/runs/r1/fork", `[]`), 400, "invalid_input", ""},
 	} {

@@ -147,6 +147,44 @@ func (c *Client) Runs(ctx context.Context, thread string, p Paging) (Document[Pa
 	return document[Page[ThreadRun]](ctx, c, get(threadPath(thread)+"/runs", c.acknowledged.addTo(p.query(), thread)))
 }
 
+// ForkPoint is a place in a run where a fork may begin.
+type ForkPoint struct {
+	Cursor string    `json:"cursor"`
+	At     time.Time `json:"at"`
+	Kind   string    `json:"kind"` // turn, step or end
+	Name   string    `json:"name"` // of the step; "" = the end of the run
+	// MessageID is the ID of the last message; "" = there is none.
+	MessageID string `json:"messageId"`
+}
+
+// ForkPoints returns where a run can be forked, in the order of the run.
+func (c *Client) ForkPoints(ctx context.Context, thread, run string) (Document[Page[ForkPoint]], error) {
+	return document[Page[ForkPoint]](ctx, c, get(runPath(thread, run)+"/forkpoints", c.acknowledged.query(thread, "")))
+}
+
+// Fork is a thread that begins with the messages and the state of another one.
+type Fork struct {
+	ThreadID   string `json:"threadId"`
+	ForkedFrom struct {
+		ThreadID string `json:"threadId"`
+		RunID    string `json:"runId"`
+		At       string `json:"at"` // cursor of the step; "" = the end of the run
+	} `json:"forkedFrom"`
+}
+
+// Fork creates the thread to with the messages and the state that a thread had at the cursor of a
+// [ForkPoint] of a run; "" = at the run's end. Fork may be repeated.
+func (c *Client) Fork(ctx context.Context, thread, run, at, to string) (Document[Fork], error) {
+	r, err := post(runPath(thread, run)+"/fork", struct {
+		ThreadID string `json:"threadId"`
+		At       string `json:"at,omitempty"`
+	}{to, at})
+	if err != nil {
+		return Document[Fork]{}, err
+	}
+	return document[Fork](ctx, c, r)
+}
+
 // DeleteThread cancels the active run of a thread, and deletes the thread with all of its content.
 func (c *Client) DeleteThread(ctx context.Context, thread string) error {
 	_, err := c.send(ctx, request{method: http.MethodDelete, path: threadPath(thread)})

@@ -145,8 +145,11 @@ func decodeShownPart(s string) (ShownPart, error) {
 }
 
 // CursorAt returns the cursor after a record, for a reader of the current generation.
-func (l *Log) CursorAt(seq uint64) Cursor {
-	return Cursor{Position: Position{Seq: seq}, Generation: Generation1, Epoch: l.epoch}
+func (l *Log) CursorAt(seq uint64) Cursor { return l.CursorOf(Position{Seq: seq}) }
+
+// CursorOf returns the cursor at a position, for a reader of the current generation.
+func (l *Log) CursorOf(p Position) Cursor {
+	return Cursor{Position: p, Generation: Generation1, Epoch: l.epoch}
 }
 
 // ParseCursor reads a cursor of this log. The error is ErrInvalidCursor or ErrLogReplaced. The text

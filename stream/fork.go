@@ -14,7 +14,7 @@ import (
 )
 
 // A fork is a thread that begins with the conversation and the state that another thread had at the
-// end of one of its runs. Its first record has them, so the threads are independent from then on:
+// end of one of its runs, or after a step of it. Its first record has them, so the threads are independent from then on:
 // each may be edited or purged.
 
 // Errors of forking.
@@ -26,7 +26,7 @@ var (
 	ErrThreadExists = errors.New("stream: the thread exists")
 )
 
-// Origin is the run whose end a fork begins with.
+// Origin is the run with whose end, or a step of it, a fork begins.
 type Origin struct {
 	Thread string `json:"thread"`
 	// Run is the run's ID as clients know it, Agent its agent.
@@ -34,6 +34,10 @@ type Origin struct {
 	Agent string `json:"agent"`
 	// ProtocolVersion is that of the run's input; readers of the fork get it until its first run.
 	ProtocolVersion string `json:"protocolVersion,omitempty"`
+	// At is the cursor of the step of the run after which the fork begins; "" = the run's end. After
+	// is the name of that step if it is one of a pipeline.
+	At    string `json:"at,omitempty"`
+	After string `json:"after,omitempty"`
 }
 
 // forkRun takes the place of a run's token in the subject of a fork's first record. No run has this

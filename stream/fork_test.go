@@ -25,7 +25,7 @@ func setupFork(t *testing.T) (*stream.Log, stream.Thread) {
 	l, to := streamtest.Open(t), threadNamed("a fork")
 	appendRun(t, l, 1, "u1", "r1 a1")
 	appendRun(t, l, 2, "u1 a1 u2", "a2")
-	if err := snapshots(l).Fork(testContext(t), runNamed("run1"), to, nil); err != nil {
+	if err := snapshots(l).Fork(testContext(t), runNamed("run1"), nil, to, nil); err != nil {
 		t.Fatal(err)
 	}
 	return l, to
@@ -69,7 +69,7 @@ func TestForkIsIndependent(t *testing.T) {
 	l, to := setupFork(t)
 	again := threadNamed("a fork of the fork")
 	appendRunTo(t, l, to, 3, parseMessages("u1 a1 u3"), parseMessages("a3"))
-	if err := snapshots(l).Fork(ctx, stream.Run{Thread: to, ID: "run3"}, again, nil); err != nil {
+	if err := snapshots(l).Fork(ctx, stream.Run{Thread: to, ID: "run3"}, nil, again, nil); err != nil {
 		t.Fatal(err)
 	}
 	appendRun(t, l, 4, "u1=other", "a4")
@@ -103,14 +103,14 @@ func TestForkHasNoInterrupts(t *testing.T) {
 	result := resultWith(assistantMessage("m1", "", call))
 	result.Decided = &stream.Decided{CallID: "c0", Kind: "approve", Remembered: &stream.Remembered{Tool: "f", Rule: "1"}}
 	f.after = f.finish(f.attempt(f.place("1/model")), result)
-	if err := snapshots(l).Fork(ctx, runNamed("r1"), threadNamed("early"), nil); !errors.Is(err, stream.ErrRunActive) {
+	if err := snapshots(l).Fork(ctx, runNamed("r1"), nil, threadNamed("early"), nil); !errors.Is(err, stream.ErrRunActive) {
 		t.Errorf("fork of an active run: got %v, want ErrRunActive", err)
 	}
 	f.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r1", Outcome: &agui.Outcome{
 		Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{{ID: "i1", Reason: "tool_call", ToolCallID: "c1"}},
 	}})
 	to := threadNamed("f")
-	if err := snapshots(l).Fork(ctx, runNamed("r1"), to, nil); err != nil {
+	if err := snapshots(l).Fork(ctx, runNamed("r1"), nil, to, nil); err != nil {
 		t.Fatal(err)
 	}
 	snap := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, to, 0))
@@ -130,13 +130,13 @@ func TestForkNeedsNewThread(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
 	l, to := setupFork(t)
-	if err := snapshots(l).Fork(ctx, runNamed("run1"), to, nil); err != nil {
+	if err := snapshots(l).Fork(ctx, runNamed("run1"), nil, to, nil); err != nil {
 		t.Errorf("the same fork again: got %v", err)
 	}
 	for what, err := range map[string]error{
-		"another run":    snapshots(l).Fork(ctx, runNamed("run2"), to, nil),
-		"onto itself":    snapshots(l).Fork(ctx, runNamed("run1"), thread, nil),
-		"an unknown run": snapshots(l).Fork(ctx, runNamed("run9"), threadNamed("g"), nil),
+		"another run":    snapshots(l).Fork(ctx, runNamed("run2"), nil, to, nil),
+		"onto itself":    snapshots(l).Fork(ctx, runNamed("run1"), nil, thread, nil),
+		"an unknown run": snapshots(l).Fork(ctx, runNamed("run9"), nil, threadNamed("g"), nil),
 	} {
 		if want := map[bool]error{true: stream.ErrRunActive, false: stream.ErrThreadExists}[what == "an unknown run"]; !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", what, err, want)
@@ -144,7 +144,7 @@ func TestForkNeedsNewThread(t *testing.T) {
 	}
 	proposed := threadNamed("proposed")
 	must[stream.Proposal](t)(l.ProposeInput(ctx, stream.Run{Thread: proposed, ID: "r"}, [32]byte{1}, &stream.Input{}))
-	if err := snapshots(l).Fork(ctx, runNamed("run1"), proposed, nil); !errors.Is(err, stream.ErrThreadExists) {
+	if err := snapshots(l).Fork(ctx, runNamed("run1"), nil, proposed, nil); !errors.Is(err, stream.ErrThreadExists) {
 		t.Errorf("a thread with an input: got %v, want ErrThreadExists", err)
 	}
 }
@@ -160,7 +160,7 @@ func TestConcurrentForks(t *testing.T) {
 		var wait sync.WaitGroup
 		errs := make([]error, 2)
 		for i := range errs {
-			wait.Go(func() { errs[i] = snapshots(l).Fork(ctx, runNamed(fmt.Sprintf("run%d", i+1)), to, nil) })
+			wait.Go(func() { errs[i] = snapshots(l).Fork(ctx, runNamed(fmt.Sprintf("run%d", i+1)), nil, to, nil) })
 		}
 		wait.Wait()
 		one, two := errs[0] == nil, errs[1] == nil
@@ -186,7 +186,7 @@ func TestForkOfLargeConversation(t *testing.T) {
 	l, to := streamtest.OpenOn(t, server), threadNamed("f")
 	large := parseMessage("a1=" + strings.Repeat("x", 2*stream.MaxLine))
 	appendRunTo(t, l, thread, 1, parseMessages("u1"), []agui.Message{large})
-	if err := snapshots(l).Fork(ctx, runNamed("run1"), to, nil); err != nil {
+	if err := snapshots(l).Fork(ctx, runNamed("run1"), nil, to, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := snapshots(l).Purge(ctx, thread); err != nil {
@@ -256,4 +256,52 @@ func types(frames []view.Frame) []agui.EventType {
 		all = append(all, f.Type)
 	}
 	return all
+}
+
+// TestForkAfterTurn: a run can be forked after a turn whose calls have results, while it is active and
+// after it has failed. The fork has nothing of the turns after that one, and no result that the end
+// of the run has made up. While calls are open, there is no fork point.
+func TestForkAfterTurn(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	f := &projectionFixture{t: t, ctx: ctx, log: l}
+	f.step = func() {}
+	points := func() []snapshot.ForkPoint {
+		return must[[]snapshot.ForkPoint](t)(snapshots(l).ForkPoints(ctx, run))
+	}
+	f.begin(run, user, `{"given":1}`)
+	if got := points(); len(got) != 0 {
+		t.Errorf("fork points of a run without a turn: got %+v, want none", got)
+	}
+	f.callTools("m1")
+	call := agui.ToolCall{ID: "open", Name: "f", Arguments: "{}"}
+	f.after = f.writeFinishedAttempt(f.place("2/model"), resultWith(assistantMessage("m2", "Again.", call)), textStart("m2"), textEnd("m2"))
+	f.open("2/tools", nil, &agui.StepFinished{StepName: "model"}, &agui.StepStarted{StepName: "tools"})
+	active := points()
+	if len(active) != 1 || active[0].Kind != snapshot.ForkTurn || active[0].Name != "tools" || active[0].MessageID == "" {
+		t.Fatalf("fork points of the active run: got %+v, want the end of the first turn", active)
+	}
+	fork := func(to string, at *snapshot.ForkPoint) {
+		t.Helper()
+		if err := snapshots(l).Fork(ctx, run, at, threadNamed(to), nil); err != nil {
+			t.Fatal(err)
+		}
+		snap := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, threadNamed(to), 0))
+		wantEqual(t, to+": state", string(snap.State), `{"given":1,"m1":2}`)
+		wantConversation(t, to, l, threadNamed(to), "u1=weather? m1=Both. m1r2=sunny m1r1=sunny")
+		wantEqual(t, to+": cursor of the origin", snap.Origin.At, l.CursorOf(active[0].Position).String())
+		wantEqual(t, to+": step of a pipeline", snap.Origin.After, "")
+	}
+	fork("of the active run", &active[0])
+	f.after = f.last()
+	f.seal(&agui.RunError{Code: "internal", Message: "no"})
+	failed := points()
+	if len(failed) != 2 || failed[0] != active[0] || failed[1].Kind != snapshot.ForkEnd {
+		t.Fatalf("fork points of the failed run: got %+v, want the turn and the end", failed)
+	}
+	fork("of the failed run", &failed[0])
+	fork("of the failed run", &failed[0]) // again
+	if err := snapshots(l).Fork(ctx, run, nil, threadNamed("of the failed run"), nil); !errors.Is(err, stream.ErrThreadExists) {
+		t.Errorf("a fork at the end, in place of that after the turn: got %v, want ErrThreadExists", err)
+	}
 }

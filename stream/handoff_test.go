@@ -68,7 +68,7 @@ func TestLogHasAgentAfterHandoffs(t *testing.T) {
 	h.run("b", "c")
 	h.wantAgents(thread, "c", map[string]string{"a": "c", "b": "c", "c": "c"})
 	fork := threadNamed("a fork")
-	if err := snapshots(h.log).Fork(testContext(t), runNamed("r3"), fork, nil); err != nil {
+	if err := snapshots(h.log).Fork(testContext(t), runNamed("r3"), nil, fork, nil); err != nil {
 		t.Fatal(err)
 	}
 	h.wantAgents(fork, "c", map[string]string{"a": "c", "d": "d"})

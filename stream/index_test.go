@@ -69,7 +69,7 @@ func TestIndexHasTheStatusOfThreads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := snapshots(l).Fork(ctx, stream.Run{Thread: purged, ID: "r"}, fork, nil); err != nil {
+	if err := snapshots(l).Fork(ctx, stream.Run{Thread: purged, ID: "r"}, nil, fork, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := snapshots(l).Purge(ctx, purged); err != nil {

@@ -37,6 +37,9 @@ type Input struct {
 	// ResumeDecisions are about interrupts that were open when the input came. A concurrent
 	// decision may still win, and then they are late too.
 	ResumeDecisions []ResumeDecision `json:"resumeDecisions,omitempty"`
+	// Task is the user message on which a pipeline continues to work in a fork, if the input has no
+	// new message; nil = the input has it, or the conversation has none.
+	Task *agui.Message `json:"task,omitempty"`
 }
 
 // ResumeDecision is a decision of a client, made in resume. Another decision about the interrupt

@@ -61,7 +61,7 @@ func TestSupersededMessagesOfRuns(t *testing.T) {
 	}
 
 	fork := stream.Thread{Tenant: thread.Tenant, ID: "fork"}
-	if err := snapshots(l).Fork(ctx, runs[3], fork, nil); err != nil {
+	if err := snapshots(l).Fork(ctx, runs[3], nil, fork, nil); err != nil {
 		t.Fatal(err)
 	}
 	forked := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, fork, 0))

@@ -49,6 +49,7 @@ func (r *run) restorePosition() {
 	case r.in.Steps:
 		r.pipeline.position = &runs.PipelinePosition{Origin: r.in.Run.ID, Input: r.in.Input, Child: r.child.ref(), Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		r.pipeline.position.TreePosition.Home = r.outputPrefix()
+		r.pipeline.position.TreePosition.After = r.in.After
 	}
 	if r.pipeline.position != nil {
 		r.answerMessage = r.pipeline.position.LastAnswer

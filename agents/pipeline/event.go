@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/agents"
@@ -51,7 +52,7 @@ func (in *interpreter) applyEvent(event Event) error {
 	return nil
 }
 
-// startTree begins the tree, or the position's branch. The tree removes the outputs of the run
+// startTree begins the tree after the step After, or the position's branch. The tree removes the outputs of the run
 // before from the state, unless the position keeps them. A branch does not, since its siblings
 // write there, too.
 func (in *interpreter) startTree() error {
@@ -65,13 +66,19 @@ func (in *interpreter) startTree() error {
 	if len(in.position.Branch) == 0 {
 		in.resetOutputs()
 	}
+	first, after := 0, in.position.After
+	if in.position.After = ""; after != "" {
+		if first = 1 + slices.IndexFunc(list.steps, func(s agents.Step) bool { return s.Name == after }); first == 0 {
+			return fmt.Errorf("%w: there is no step %q", ErrPosition, after)
+		}
+	}
 	switch {
 	case in.position.compensatesBranch():
 		in.beginBranchCompensation()
-	case len(list.steps) == 0: // only in a tree that was not validated
+	case first == len(list.steps): // or a tree that was not validated
 		in.finishPipeline()
 	default:
-		in.push(Frame{})
+		in.push(Frame{At: first})
 	}
 	return nil
 }

@@ -28,6 +28,8 @@ type fixture struct {
 
 	// home is the place of the tree's outputs.
 	home string
+	// after is the step after which the tree begins.
+	after string
 	// cancelAfter ends the run after that many actions; 0 = never.
 	cancelAfter int
 	// keepsPositions passes tree positions on unchanged, and not through JSON.
@@ -104,7 +106,7 @@ func (f *fixture) run() *pipeline.Failure {
 // runToEnd advances a tree to its end, and executes its actions.
 func (f *fixture) runToEnd(branch []pipeline.BranchRef, items []json.RawMessage, ended pipeline.Ended) (*pipeline.Failure, pipeline.Ended) {
 	f.t.Helper()
-	at, ev := pipeline.TreePosition{Branch: branch, Home: f.home}, pipeline.Event{Kind: pipeline.EventBegun}
+	at, ev := pipeline.TreePosition{Branch: branch, Home: f.home, After: f.after}, pipeline.Event{Kind: pipeline.EventBegun}
 	var open []string
 	for range 10_000 {
 		if !f.keepsPositions {

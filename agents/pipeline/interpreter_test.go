@@ -1,10 +1,14 @@
 package pipeline_test
 
 import (
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agents/pipeline"
 )
 
 // walkCases are pipelines, with the interpreter's actions and results.
@@ -484,5 +488,38 @@ func TestRunsOfStepTrees(t *testing.T) {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestTreeBeginsAfterStep: a tree begins after a step that another run has finished, and keeps the
+// outputs of that run. Without a step after it the tree ends.
+func TestTreeBeginsAfterStep(t *testing.T) {
+	t.Parallel()
+	const steps = `
+steps:
+  - {name: a, tool: one, compensate: {tool: undo}}
+  - {name: b, loop: {max: 2, steps: [{name: c, tool: two}]}}
+  - {name: d, tool: three, args: {x: "${string(steps.a)}"}}
+`
+	for after, want := range map[string]string{"a": "b/1/c b/2/c d", "b": "d", "d": ""} {
+		f := setup(t, steps)
+		f.after, f.state = after, json.RawMessage(`{"mine":1,"perdure.steps":{"a":"before"}}`)
+		f.eventOf = eventsByPath(map[string]string{"d": "!broken"})
+		f.run() // its failure does not compensate for a, which this run has not done
+		var paths []string
+		for _, action := range f.executedActions {
+			paths = append(paths, strings.Fields(action)[0])
+		}
+		if got := strings.Join(paths, " "); got != want {
+			t.Errorf("after %s: actions = %q, want %q", after, got, want)
+		}
+		if !strings.Contains(string(f.state), `"a":"before"`) {
+			t.Errorf("after %s: state = %s, want the output of the run before", after, f.state)
+		}
+	}
+	f := setup(t, steps)
+	_, err := pipeline.Advance(f.definition, pipeline.TreePosition{After: "unknown"}, pipeline.Event{Kind: pipeline.EventBegun}, pipeline.Env{State: f.state})
+	if !errors.Is(err, pipeline.ErrPosition) {
+		t.Errorf("after an unknown step: got %v, want ErrPosition", err)
 	}
 }

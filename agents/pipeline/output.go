@@ -24,7 +24,7 @@ type op struct {
 // removes the outputs of the run before, unless the position keeps them.
 func (in *interpreter) resetOutputs() {
 	state := expression.Decode(in.env.State)
-	if _, ok := valueAt(state, in.outputsPath()).(map[string]any); ok && in.position.Keeps {
+	if _, ok := valueAt(state, in.outputsPath()).(map[string]any); ok && (in.position.Keeps || in.position.After != "") {
 		return
 	}
 	in.applyOperation(writeOperation(state, "", in.outputsPath(), json.RawMessage("{}")))

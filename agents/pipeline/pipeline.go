@@ -29,6 +29,9 @@ type TreePosition struct {
 	Records map[string]uint64 `json:"records,omitempty"`
 	// Keeps means that the outputs of the run before stay when the tree begins.
 	Keeps bool `json:"keeps,omitempty"`
+	// After is the name of the step after which the tree begins; "" = at its first step. The outputs
+	// of the run before stay then, too.
+	After string `json:"after,omitempty"`
 	// Home is the member of steps with the outputs of a subagent's tree, so that neither agent
 	// touches the other's outputs. "" = the outputs are in steps itself.
 	Home string `json:"home,omitempty"`

@@ -29,6 +29,8 @@ type Problem struct {
 	ActiveRun string `json:"activeRun,omitempty"`
 	// PendingToolCallIDs are the calls whose results the thread waits for.
 	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
+	// ForkPoints are the nearest fork points; only of 422 not_a_fork_point.
+	ForkPoints any `json:"forkPoints,omitempty"`
 	// Recorded is the decision or the result that stands instead of the request's.
 	Recorded any `json:"recorded,omitempty"`
 	// Counted tells that the decisions of an input were counted, although the input was refused.

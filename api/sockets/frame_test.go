@@ -69,13 +69,13 @@ func TestRememberScopesInFrames(t *testing.T) {
 }
 
 // TestErrorFrameHasMembersOfProblem: an error frame has every member of a problem, except the RFC
-// 9457 members that a frame does not need, the parameter of a query, which frames do not have, and
-// the mistakes of a definition, which frames do not publish.
+// 9457 members that a frame does not need, the parameter of a query, which frames do not have, the
+// mistakes of a definition, which frames do not publish, and fork points, which frames do not name.
 func TestErrorFrameHasMembersOfProblem(t *testing.T) {
 	t.Parallel()
 	p := problem.Problem{
 		Type: "about:blank", Title: "Conflict", Status: 409, Code: "interrupted", Detail: "detail", Pointer: "/input", Parameter: "after", Errors: []problem.Mistake{{Detail: "x"}},
-		ActiveRun: "r1", PendingToolCallIDs: []string{"c1"}, Recorded: "recorded", Counted: true, Rule: "owner", Quota: "runs", Limit: 1, Used: 1,
+		ForkPoints: []string{"x"}, ActiveRun: "r1", PendingToolCallIDs: []string{"c1"}, Recorded: "recorded", Counted: true, Rule: "owner", Quota: "runs", Limit: 1, Used: 1,
 		RateLimit: "r", RateLimitPolicy: "p", RetryAfter: 1, Challenge: "Bearer",
 	}
 	if fields := reflect.ValueOf(p); true {
@@ -97,7 +97,7 @@ func TestErrorFrameHasMembersOfProblem(t *testing.T) {
 	}
 	sent := members(refusalOf(&clientFrame{ID: "1"}, &p))
 	for name, want := range members(p) {
-		if name != "type" && name != "title" && name != "errors" && name != "parameter" && !reflect.DeepEqual(sent[name], want) {
+		if name != "type" && name != "title" && name != "errors" && name != "forkPoints" && name != "parameter" && !reflect.DeepEqual(sent[name], want) {
 			t.Errorf("%s of the frame: got %v, want %v", name, sent[name], want)
 		}
 	}

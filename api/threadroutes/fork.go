@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // forkResult is the answer to a fork: the new thread, and its origin.
@@ -25,10 +26,12 @@ type forkResult struct {
 }
 
 // forkRun serves POST /v1/threads/{thread}/runs/{run}/fork: it creates a thread that begins with
-// the conversation and the state at the end of a run, and answers 201. The same request with the
-// same threadId returns the same fork. Without threadId each request creates another thread.
+// the conversation and the state at the end of a run, or with at, a cursor, after a step of it, and
+// answers 201. The same request with the same threadId returns the same fork. Without threadId each
+// request creates another thread.
 //
-// Errors: 404 unknown_run, 409 run_active or thread_exists, 429 quota_exceeded.
+// Errors: 404 unknown_run, 409 run_active or thread_exists, 422 not_a_fork_point, 429 quota_exceeded,
+// and those of cursors.
 func (r *Routes) forkRun(c *gin.Context) error {
 	from, err := access.AddressRun(c.Request.Context(), request.Segment(c, "thread"), request.Segment(c, "run"))
 	if err != nil {
@@ -36,6 +39,7 @@ func (r *Routes) forkRun(c *gin.Context) error {
 	}
 	var body struct {
 		ThreadID string `json:"threadId"`
+		At       string `json:"at"`
 	}
 	if err := r.ReadJSON(c, &body); err != nil {
 		return err
@@ -51,46 +55,49 @@ func (r *Routes) forkRun(c *gin.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	err = r.Fork(ctx, from, stream.Thread{Tenant: from.Tenant, ID: body.ThreadID})
+	at, err := r.Fork(ctx, from, body.At, stream.Thread{Tenant: from.Tenant, ID: body.ThreadID})
 	if !isChosen {
 		err = problem.NotRepeatable(err, "the same request may create a second fork, except with a threadId")
 	}
 	if err != nil {
 		return err
 	}
-	return request.WriteJSON(c, http.StatusCreated, forkResult{body.ThreadID, origin{from.Thread.ID, from.ID}})
+	return request.WriteJSON(c, http.StatusCreated, forkResult{body.ThreadID, origin{from.Thread.ID, from.ID, at}})
 }
 
-// Fork creates the thread to as a fork of the last segment of a run. to must be of the same tenant.
-// The caller of the request becomes its owner, and must be allowed to read the thread of the run.
-// Fork may be repeated. The errors are those of forkRun.
-func (r *Routes) Fork(ctx context.Context, from stream.Run, to stream.Thread) error {
-	from, err := r.finder.LastSegment(ctx, from)
-	if err != nil {
-		return err
-	}
-	if err := r.finder.CheckRun(ctx, from, nil); err != nil {
-		return err
-	}
-	if err := r.access.Check(ctx, from.Thread, policy.ReadThread); err != nil {
-		return err
+// Fork creates the thread to as a fork of a run: at a cursor, "" = at the end of its last segment. to
+// must be of the same tenant. The caller of the request becomes its owner, and must be allowed to
+// read the thread of the run. The result is the cursor of the step, "" = the run's end. Fork may be
+// repeated. The errors are those of forkRun.
+func (r *Routes) Fork(ctx context.Context, from stream.Run, at string, to stream.Thread) (cursor string, err error) {
+	if from, err = r.readableRun(ctx, from); err != nil {
+		return "", err
 	}
 	if err := r.access.CheckTenant(ctx, policy.CreateThread); err != nil {
-		return err
+		return "", err
 	}
 	if err := r.checkQuotas(ctx, to); err != nil {
-		return err
+		return "", err
 	}
-	err = r.finder.Snapshots.Fork(ctx, from, to, request.Requester(ctx))
+	var point *snapshot.ForkPoint
+	if at != "" {
+		if from, point, err = r.forkPointAt(ctx, from, at); err != nil {
+			return "", err
+		}
+		if point.Kind != snapshot.ForkEnd {
+			cursor = r.finder.Log.CursorOf(point.Position).String()
+		}
+	}
+	err = r.finder.Snapshots.Fork(ctx, from, point, to, request.Requester(ctx))
 	switch {
 	case errors.Is(err, stream.ErrRunActive):
-		p := problem.New(http.StatusConflict, "run_active", fmt.Sprintf("the run %.100q has not ended: fork an ended run", from.Shown()))
+		p := problem.New(http.StatusConflict, "run_active", fmt.Sprintf("the run %.100q has not ended: fork an ended run, or at one of its fork points", from.Shown()))
 		p.ActiveRun = from.Shown()
-		return p
+		return "", p
 	case errors.Is(err, stream.ErrThreadExists):
-		return problem.New(http.StatusConflict, "thread_exists", fmt.Sprintf("the thread %.100q exists already", to.ID))
+		return "", problem.New(http.StatusConflict, "thread_exists", fmt.Sprintf("the thread %.100q exists already", to.ID))
 	}
-	return err
+	return cursor, err
 }
 
 // checkQuotas refuses a new thread if the tenant has reached a quota. A fork that exists is repeated,

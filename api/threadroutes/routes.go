@@ -65,4 +65,5 @@ func (r *Routes) Register(v1 *gin.RouterGroup) {
 	v1.PUT("/threads/:thread/title", r.Handle(r.putTitle))
 	v1.PUT("/threads/:thread/metadata", r.Handle(r.putMetadata))
 	v1.POST("/threads/:thread/runs/:run/fork", r.Handle(r.forkRun))
+	v1.GET("/threads/:thread/runs/:run/forkpoints", r.Handle(r.listForkPoints))
 }

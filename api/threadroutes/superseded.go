@@ -72,20 +72,20 @@ func (r *Routes) listSuperseded(c *gin.Context) error {
 	return request.WriteJSON(c, http.StatusOK, page)
 }
 
-// forkBefore returns the run that ended with the conversation as it was before the i-th run began;
+// forkBefore returns the run, or the step of one, that ended with the conversation as it was before the i-th run began;
 // nil = there is none. Before the first run of a fork it is the origin.
 func forkBefore(thread stream.Thread, snap *snapshot.Snapshot, i int) *origin {
 	if i == 0 {
 		if snap.Origin == nil {
 			return nil
 		}
-		return &origin{snap.Origin.Thread, snap.Origin.Run}
+		return &origin{snap.Origin.Thread, snap.Origin.Run, snap.Origin.At}
 	}
 	before := stream.ShownRunID(snap.Runs[i-1].ID)
 	if before == stream.ShownRunID(snap.Runs[i].ID) { // an earlier segment of the same run ID: a fork would begin at the end of the last one
 		return nil
 	}
-	return &origin{thread.ID, before}
+	return &origin{ThreadID: thread.ID, RunID: before}
 }
 
 // showSuperseded serves GET /v1/threads/{thread}/superseded/{run}: the messages that the input of a

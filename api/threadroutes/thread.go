@@ -127,10 +127,12 @@ type openInterrupts struct {
 	ToolCallIDs []string         `json:"toolCallIds,omitempty"`
 }
 
-// origin is the run at whose end a thread was forked.
+// origin is the run at whose end, or after a step of it, a thread was forked.
 type origin struct {
 	ThreadID string `json:"threadId"`
 	RunID    string `json:"runId"`
+	// At is the cursor of the step; "" = the end of the run.
+	At string `json:"at,omitempty"`
 }
 
 // decidedInterrupts returns for each interrupt of a thread, by its ID, whether it is decided or
@@ -175,7 +177,7 @@ func summaryOf(thread stream.Thread, snap *snapshot.Snapshot, decided map[string
 		summary.Waiting = &openInterrupts{Interrupts: open, ToolCallIDs: toolCalls}
 	}
 	if snap.Origin != nil {
-		summary.ForkedFrom = &origin{snap.Origin.Thread, snap.Origin.Run}
+		summary.ForkedFrom = &origin{snap.Origin.Thread, snap.Origin.Run, snap.Origin.At}
 	}
 	return summary
 }

@@ -178,7 +178,7 @@ func TestMessagesHaveIDsOfTheirThread(t *testing.T) {
 	t.Parallel()
 	said := map[string]bool{}
 	for _, thread := range []string{"t1", "t1", "fork"} {
-		input, err := runOptions{thread: thread, run: "r1", onBusy: "reject"}.input("hi")
+		input, err := runOptions{thread: thread, run: "r1", onBusy: "reject"}.input(new("hi"))
 		if err != nil {
 			t.Fatal(err)
 		}

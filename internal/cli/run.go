@@ -28,19 +28,30 @@ type runOptions struct {
 func (e *environment) runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use:   "run AGENT TEXT",
+		Use:   "run AGENT [TEXT]",
 		Short: "Send a message to an agent and show the run",
 		Long: `Send a message to an agent and show the run.
 
 The answer goes to standard output, everything else to standard error. If TEXT is -, it is read from standard input.
+Without TEXT the agent continues the conversation of --thread, for instance of a fork.
 After Ctrl-C the run continues, and the command prints how to show it again. If the run waits for a decision, the command
 prompts for it on a terminal; without a terminal it ends with exit code 3.`,
 		Example: `  perdure run demo "What is 12*7?"
   git diff | perdure run reviewer - > review.md`,
-		Args:              cobra.ExactArgs(2),
+		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: e.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.run(cmd, args[0], args[1], o)
+			if len(args) == 1 {
+				if o.thread == "" {
+					return usage(errors.New("write a TEXT, or name the thread to continue with --thread"))
+				}
+				return e.run(cmd, args[0], nil, o)
+			}
+			text, err := textArgument(cmd, args[1])
+			if err != nil {
+				return err
+			}
+			return e.run(cmd, args[0], &text, o)
 		},
 	}
 	f := cmd.Flags()
@@ -57,13 +68,9 @@ prompts for it on a terminal; without a terminal it ends with exit code 3.`,
 	return cmd
 }
 
-// run sends the message and shows the run. While a run ends with interrupts and they are decided,
+// run sends the message (text nil = none) and shows the run. While a run ends with interrupts and they are decided,
 // it shows the run that continues. The error has the exit code of the last run.
-func (e *environment) run(cmd *cobra.Command, agent, text string, o runOptions) error {
-	text, err := textArgument(cmd, text)
-	if err != nil {
-		return err
-	}
+func (e *environment) run(cmd *cobra.Command, agent string, text *string, o runOptions) error {
 	input, err := o.input(text)
 	if err != nil {
 		return err
@@ -123,9 +130,9 @@ func messageID(thread, run string) string {
 	return "msg-" + hex.EncodeToString(sum[:12])
 }
 
-// input returns the input of the run, with new IDs for a thread and a run that the flags do not
+// input returns the input of the run with a text (nil = no new message), and with new IDs for a thread and a run that the flags do not
 // name.
-func (o runOptions) input(text string) (*agui.RunAgentInput, error) {
+func (o runOptions) input(text *string) (*agui.RunAgentInput, error) {
 	if !slices.Contains([]string{"reject", "enqueue", "interrupt"}, o.onBusy) {
 		return nil, usage(fmt.Errorf("--on-busy must be reject, enqueue or interrupt, not %q", o.onBusy))
 	}
@@ -139,7 +146,9 @@ func (o runOptions) input(text string) (*agui.RunAgentInput, error) {
 	if input.RunID == "" {
 		input.RunID = newID("run")
 	}
-	input.Messages = []agui.Message{userMessage(messageID(input.ThreadID, input.RunID), text)}
+	if text != nil {
+		input.Messages = []agui.Message{userMessage(messageID(input.ThreadID, input.RunID), *text)}
+	}
 	if o.state != "" {
 		input.State = json.RawMessage(o.state)
 	}

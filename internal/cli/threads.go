@@ -13,11 +13,11 @@ import (
 
 // threadsCommand returns the group "threads". Without a subcommand it lists threads.
 func (e *environment) threadsCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "threads", Short: "List, read, share and delete threads", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "threads", Short: "List, read, fork, share and delete threads", Args: cobra.NoArgs}
 	list := e.listThreads()
 	cmd.RunE = list.RunE
 	cmd.Flags().AddFlagSet(list.Flags())
-	cmd.AddCommand(list, e.showThread(), e.threadMessages(), e.threadState(), e.threadRuns(), e.titleThread(), e.shareThread(), e.deleteThread())
+	cmd.AddCommand(list, e.showThread(), e.threadMessages(), e.threadState(), e.threadRuns(), e.listForkPoints(), e.forkThread(), e.titleThread(), e.shareThread(), e.deleteThread())
 	return cmd
 }
 

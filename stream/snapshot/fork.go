@@ -27,37 +27,51 @@ type Content struct {
 }
 
 // Fork begins a thread of the same tenant with the conversation and the state that another thread
-// had at the end of a run. Interrupts, decisions and remembered approvals are not copied. It writes
-// the new thread's first record, and by becomes the owner of the thread; nil = an anonymous caller.
-// Forking again by the same subject and with the same origin changes nothing. The error is
-// stream.ErrRunActive if the run has not ended in its last segment, and stream.ErrThreadExists if
-// the thread has records of another origin.
-func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread, by *auth.Principal) error {
+// had at a point of a run; nil = at the run's end. Interrupts, decisions and remembered approvals are
+// not copied. It writes the new thread's first record, and by becomes the owner of the thread; nil =
+// an anonymous caller. Forking again by the same subject and with the same origin changes nothing.
+// The error is stream.ErrRunActive if the run has not begun, or at is nil and it has not ended. It is
+// stream.ErrThreadExists if the thread has records of another origin.
+func (s *Store) Fork(ctx context.Context, from stream.Run, at *ForkPoint, to stream.Thread, by *auth.Principal) error {
 	opening, err := s.log.OpeningOf(ctx, from)
+	if err == nil && opening == nil {
+		err = stream.ErrRunActive
+	}
 	if err != nil {
 		return err
 	}
-	end, err := s.log.Last(ctx, s.log.LaneSubject(from, stream.LaneMain))
-	switch {
-	case err != nil:
-		return err
-	case opening == nil, end == nil, end.Kind != stream.KindTerminal:
-		return stream.ErrRunActive
+	origin := stream.Origin{Thread: from.Thread.ID, Run: from.Shown(), Agent: opening.Agent, ProtocolVersion: opening.ProtocolVersion}
+	var base *Snapshot
+	if at == nil || at.Kind == ForkEnd {
+		base, err = s.atEnd(ctx, from)
+	} else {
+		base, err = s.atForkPoint(ctx, from, at)
+		origin.At = s.log.CursorOf(at.Position).String()
+		if at.Kind == ForkStep {
+			origin.After = at.Name
+		}
 	}
-	base, err := s.At(ctx, from.Thread, end.Seq)
 	if err != nil {
 		return err
 	}
 	content := Content{
-		Fork: stream.Fork{
-			Thread: to.ID,
-			Origin: stream.Origin{Thread: from.Thread.ID, Run: from.Shown(), Agent: opening.Agent, ProtocolVersion: opening.ProtocolVersion},
-			Title:  stream.Title(base.Messages()),
-			Handed: base.Handed, Requester: by,
-		},
+		Fork:    stream.Fork{Thread: to.ID, Origin: origin, Title: stream.Title(base.Messages()), Handed: base.Handed, Requester: by},
 		Entries: base.Entries, State: base.State, ByAgents: base.ByAgents, Moved: base.Moved, Unmoved: base.Unmoved, Contributors: base.Contributors, TenantAgents: base.TenantAgents,
 	}
 	return s.log.WriteFork(ctx, to, &content.Fork, &content)
+}
+
+// atEnd returns the snapshot at the end of a run. The error is stream.ErrRunActive if it has not ended
+// in its last segment.
+func (s *Store) atEnd(ctx context.Context, run stream.Run) (*Snapshot, error) {
+	end, err := s.log.Last(ctx, s.log.LaneSubject(run, stream.LaneMain))
+	switch {
+	case err != nil:
+		return nil, err
+	case end == nil, end.Kind != stream.KindTerminal:
+		return nil, stream.ErrRunActive
+	}
+	return s.At(ctx, run.Thread, end.Seq)
 }
 
 // beginFork begins the thread with the content of its KindFork record. The messages are new to all

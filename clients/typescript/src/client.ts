@@ -158,12 +158,19 @@ export class PerdureClient {
   }
 
   /**
-   * Creates a thread with the messages and the state that this thread had at the end of the run. Returns its ID. newThreadId
-   * is its ID; by default the client chooses one.
+   * Creates a thread with the messages and the state that this thread had at the end of the run, or with `at` after a step
+   * of it (see forkPoints). Returns its ID. newThreadId is its ID; by default the client chooses one.
    */
-  async fork(threadId: string, runId: string, newThreadId: string = newID(), options: CommandOptions = {}): Promise<string> {
-    await this.request({ url: runURL(this.baseUrl, threadId, runId) + "/fork", body: { threadId: newThreadId } }, options);
+  async fork(threadId: string, runId: string, newThreadId: string = newID(), options: CommandOptions & { at?: string } = {}): Promise<string> {
+    const { at, ...rest } = options;
+    await this.request({ url: runURL(this.baseUrl, threadId, runId) + "/fork", body: { threadId: newThreadId, at } }, rest);
     return newThreadId;
+  }
+
+  /** Reads where the run can be forked, in the order of the run. */
+  async forkPoints(threadId: string, runId: string, options: CommandOptions = {}): Promise<schemas.ForkPoint[]> {
+    const { items } = await this.request<{ items: schemas.ForkPoint[] }>({ url: runURL(this.baseUrl, threadId, runId) + "/forkpoints" }, options);
+    return items;
   }
 
   // Runs

@@ -41,6 +41,8 @@ export type Validation = Schemas["Validation"];
 export type Revision = Schemas["Revision"];
 /** The state of workers, task queues, the log and servers. */
 export type System = Schemas["System"];
+/** A place in a run where a fork may begin. */
+export type ForkPoint = Schemas["ForkPoint"];
 /** An entry of the audit log. */
 export type AuditEntry = Schemas["AuditEntry"];
 /** A schedule as it is created or replaced. */

@@ -68,6 +68,9 @@ for (const [transport, options] of Object.entries(allTransports)) {
       const fork = await client.fork("parent", runId);
       assert.deepEqual((await client.thread(fork)).forkedFrom, { threadId: "parent", runId });
       assert.equal(await client.fork("parent", runId, fork), fork);
+      const end = (await client.forkPoints("parent", runId)).at(-1)!;
+      assert.equal(end.kind, "end");
+      assert.equal(await client.fork("parent", runId, fork, { at: end.cursor }), fork);
       let listed: string[] = [];
       while (!listed.includes(fork)) listed = (await all(client.threads({ limit: 1 }))).map(({ threadId }) => threadId);
       assert.ok(listed.includes("parent"));

@@ -1,0 +1,123 @@
+package pipelines
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// repairable is a pipeline whose third step fails: THIRD is its expression.
+const repairable = `name: repairable
+model: openai/scripted-by-the-test
+tools: [calculate]
+steps:
+  - {name: first, tool: calculate, args: {expression: "40+2"}}
+  - {name: second, tool: calculate, args: {expression: "${string(steps.first)}*2"}}
+  - {name: third, tool: calculate, args: {expression: "THIRD"}}
+  - {name: fourth, tool: calculate, args: {expression: "${string(steps.third)}+${input.text}"}}
+`
+
+// TestForkAndRepair: a pipeline fails at its third step. A fork after the second one begins with the
+// outputs until then. After the state, or the definition, was changed, it continues with the third
+// step and finishes.
+func TestForkAndRepair(t *testing.T) {
+	t.Parallel()
+	p := kit.SetupWith(t, strings.Replace(repairable, "THIRD", "${string(steps.second)}+${string(state.rate)}", 1))
+	in := kit.NewInput("1")
+	failed := p.FollowAgent(t, "/v1/agents/repairable/runs", in)
+	failed.Finish(t)
+	if last := failed.Events[len(failed.Events)-1]; last.Member("code") != "invalid_expression" {
+		t.Fatalf("the run ended with %s, want the failure of the third step", last.Data)
+	}
+
+	var points struct {
+		Items []struct{ Cursor, Kind, Name string }
+	}
+	run := "/v1/threads/" + in.ThreadID + "/runs/" + in.RunID
+	p.GetJSON(t, run+"/forkpoints", &points)
+	var names []string
+	for _, point := range points.Items {
+		names = append(names, point.Kind+" "+point.Name)
+	}
+	if !slices.Equal(names, []string{"step first", "step second", "end "}) {
+		t.Fatalf("fork points = %q, want the two finished steps and the end", names)
+	}
+	after := points.Items[1].Cursor
+	shown := slices.IndexFunc(failed.Events, func(e kit.Event) bool {
+		return e.Type == "STEP_FINISHED" && e.Member("stepName") == "second"
+	})
+	if shown < 0 || !strings.HasPrefix(failed.Events[shown].ID, after[:17]) {
+		t.Errorf("the fork point has the cursor %s, want that of the event %+v", after, failed.Events[max(0, shown)])
+	}
+
+	var problem struct {
+		Code, Pointer string
+		ForkPoints    []struct{ Cursor string }
+	}
+	resp, err := p.Post(t.Context(), run+"/fork", map[string]any{"at": failed.Events[1].ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&problem); err != nil || resp.StatusCode != http.StatusUnprocessableEntity {
+		t.Fatalf("fork within a step: got %s %v, want 422", resp.Status, err)
+	}
+	if problem.Code != "not_a_fork_point" || problem.Pointer != "/at" || len(problem.ForkPoints) == 0 || problem.ForkPoints[0].Cursor != points.Items[0].Cursor {
+		t.Errorf("fork within a step: got %+v, want the first step as the nearest point", problem)
+	}
+
+	// The state is the repair.
+	fork := strings.TrimSpace(p.StartCommand(t, "threads", "fork", in.ThreadID, in.RunID, "--at", after).Finish(t, 0))
+	if got := stateText(t, p.Endpoint, fork); got != `{"perdure.steps":{"first":42,"second":84}}` {
+		t.Errorf("state of the fork = %s, want the outputs of the first two steps", got)
+	}
+	p.StartCommand(t, "run", "repairable", "--thread", fork, "--state", `{"rate":6}`).Finish(t, 0)
+	wantRepaired(t, p.Endpoint, fork, `{"perdure.steps":{"first":42,"fourth":91,"second":84,"third":90},"rate":6}`)
+
+	// The definition is the repair.
+	p.Publish(t, "repairable", strings.Replace(repairable, "THIRD", "${string(steps.second)}+5", 1))
+	again := kit.Input{ThreadID: kit.NewThread(), RunID: "run-1", ProtocolVersion: "1.0", Messages: []kit.Message{}}
+	resp, err = p.Post(t.Context(), run+"/fork", map[string]any{"at": failed.Events[shown].ID, "threadId": again.ThreadID})
+	if err != nil || resp.StatusCode != http.StatusCreated {
+		t.Fatalf("fork at the cursor of the event: got %v %v, want 201", resp, err)
+	}
+	resp.Body.Close()
+	repaired := p.FollowAgent(t, "/v1/agents/repairable/runs", again)
+	repaired.UntilSuccess(t)
+	if began := startedSteps(repaired.Events); !slices.Equal(began, []string{"third", "fourth"}) {
+		t.Errorf("the fork began the steps %q, want the third and the fourth", began)
+	}
+	wantRepaired(t, p.Endpoint, again.ThreadID, `{"perdure.steps":{"first":42,"fourth":90,"second":84,"third":89}}`)
+}
+
+// startedSteps returns the steps of a pipeline that began, without those in other steps.
+func startedSteps(events []kit.Event) (names []string) {
+	for _, e := range events {
+		if name := e.Member("stepName"); e.Type == "STEP_STARTED" && !strings.Contains(name, "/") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// stateText returns the state of a thread as JSON.
+func stateText(t *testing.T, p *kit.Endpoint, thread string) string {
+	t.Helper()
+	text, err := json.Marshal(p.StateOf(t, kit.Input{ThreadID: thread}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// wantRepaired checks the state of a fork at its end.
+func wantRepaired(t *testing.T, p *kit.Endpoint, thread, want string) {
+	t.Helper()
+	if got := stateText(t, p, thread); got != want {
+		t.Errorf("state of the fork %s = %s, want %s", thread, got, want)
+	}
+}
