@@ -1,8 +1,11 @@
 package archtest
 
 import (
+	"encoding/json"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"testing"
 )
 
@@ -20,6 +23,9 @@ func TestEveryDependencyHasItsReason(t *testing.T) {
 		reasons[row[1]] = row[2]
 	}
 	direct := load(t).directModules()
+	for _, name := range consolePackages(t) {
+		direct[name] = "web/package.json"
+	}
 	for path, importer := range direct {
 		if reasons[path] == "" {
 			t.Errorf("%s imports from %s, and docs/internals/dependencies.md states no reason", importer, path)
@@ -30,6 +36,20 @@ func TestEveryDependencyHasItsReason(t *testing.T) {
 			t.Errorf("docs/internals/dependencies.md has a reason for %s, which nothing imports", path)
 		}
 	}
+}
+
+// consolePackages returns the npm packages of the console and of its build.
+func consolePackages(t *testing.T) []string {
+	t.Helper()
+	raw, err := os.ReadFile("../../web/package.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var manifest struct{ Dependencies, DevDependencies map[string]string }
+	if err := json.Unmarshal(raw, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	return append(slices.Collect(maps.Keys(manifest.Dependencies)), slices.Collect(maps.Keys(manifest.DevDependencies))...)
 }
 
 // directModules returns the modules that packages and tests of this repository import, each with
