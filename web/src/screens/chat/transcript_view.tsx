@@ -37,7 +37,7 @@ export function TranscriptView({ thread, entries, agent, summary, starting }: Tr
   const end = useEnd();
   const [isEditing, setEditing] = useState(false);
   const changes = useChanges(thread, agent, () => setEditing(false));
-  const versions = useEarlierVersions(thread.threadId, messages);
+  const versions = useEarlierVersions(thread.threadId, messages, summary !== undefined);
   const startError = useStarted(starting);
   const last = entries.findLast((entry) => entry.kind === "user");
   const isRunning = run.status === "running";
