@@ -91,7 +91,7 @@ const isSendKey = (event: KeyboardEvent) => event.key === "Enter" && !event.shif
 
 // The text is stored with each change, so that a reload keeps it, and a message that is sent leaves nothing.
 function useDraft(name: string) {
-  const key = `perdure.draft.${name}`;
+  const key = `perdure.message.${name}`;
   const [text, setText] = useState(() => sessionStorage.getItem(key) ?? "");
   const change = (next: string) => {
     if (next === "") sessionStorage.removeItem(key);
