@@ -84,6 +84,9 @@ async function test({ test: path, url, ...tab }) {
 async function violations(page, tags) {
   await page.evaluate(axe);
   return page.evaluate(async (values) => {
+    // A change of the color scheme begins transitions, in which colors have no contrast.
+    const ending = document.getAnimations().filter(({ effect }) => effect.getComputedTiming().endTime !== Infinity);
+    await Promise.allSettled(ending.map(({ finished }) => finished));
     const { violations } = await window.axe.run(document, { runOnly: { type: "tag", values }, resultTypes: ["violations"] });
     return violations.map(({ id, help, nodes }) => ({ id, help, nodes: nodes.map(({ html, failureSummary }) => html + " " + failureSummary) }));
   }, tags);

@@ -98,12 +98,14 @@ function ChoiceField(props: SchemaFieldProps & { options: SchemaOption[] }) {
   const shown = isRequired ? options : [...options, { value: undefined, label: "No answer" }];
   return (
     <Group {...props}>
-      {shown.map((option) => (
-        <label key={option.label} className={styles.option}>
-          <input type="radio" name={name} checked={option.value === value} onChange={() => onChange(option.value)} data-invalid={mistakes.has(at) || undefined} />
-          {safeText(option.label)}
-        </label>
-      ))}
+      <div className={styles.options}>
+        {shown.map((option) => (
+          <label key={option.label} className={styles.option}>
+            <input type="radio" name={name} checked={option.value === value} onChange={() => onChange(option.value)} data-invalid={mistakes.has(at) || undefined} />
+            {safeText(option.label)}
+          </label>
+        ))}
+      </div>
     </Group>
   );
 }
@@ -117,12 +119,14 @@ function ChoicesField(props: SchemaFieldProps & { options: SchemaOption[] }) {
   };
   return (
     <Group {...props}>
-      {options.map((option) => (
-        <label key={option.label} className={styles.option}>
-          <input type="checkbox" checked={chosen.includes(option.value)} onChange={(event) => toggle(option.value, event.target.checked)} data-invalid={mistakes.has(at) || undefined} />
-          {safeText(option.label)}
-        </label>
-      ))}
+      <div className={styles.options}>
+        {options.map((option) => (
+          <label key={option.label} className={styles.option}>
+            <input type="checkbox" checked={chosen.includes(option.value)} onChange={(event) => toggle(option.value, event.target.checked)} data-invalid={mistakes.has(at) || undefined} />
+            {safeText(option.label)}
+          </label>
+        ))}
+      </div>
     </Group>
   );
 }

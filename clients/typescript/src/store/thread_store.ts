@@ -80,6 +80,8 @@ export interface SendOptions {
   state?: unknown;
   /** Tools that this client runs, in place of those of the store. */
   tools?: Tool[];
+  /** The revision of the agent: a published one or a draft. Default: the current one. */
+  revision?: string;
   /** Added to those of the store. */
   forwardedProps?: Record<string, unknown>;
 }
@@ -304,11 +306,11 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
     this.invalidate();
   }
 
-  private start(message: Message, { forwardedProps, ...options }: SendOptions): Promise<string> {
+  private start(message: Message, { forwardedProps, revision, ...options }: SendOptions): Promise<string> {
     const { agent, threadId, tools = [], context = [] } = this.options;
     const props = { ...this.options.forwardedProps, ...forwardedProps };
     const started = this.outgo(message, () =>
-      this.client.startRun(agent, { threadId, messages: [message], tools, context, forwardedProps: props, ...options }, { waitFor: this.acknowledged }),
+      this.client.startRun(agent, { threadId, messages: [message], tools, context, forwardedProps: props, ...options }, { waitFor: this.acknowledged, revision }),
     );
     this.starting = started;
     const end = () => {

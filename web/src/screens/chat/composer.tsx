@@ -1,5 +1,5 @@
 import type { ContentPart } from "@perdure/client";
-import { type ClipboardEvent, type DragEvent, type KeyboardEvent, memo, type RefObject, useEffect, useRef, useState } from "react";
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, memo, type RefObject, useRef, useState } from "react";
 import { Button, IconButton } from "../../components/button";
 import { Choice } from "../../components/choice";
 import { AttachIcon, CloseIcon, SendIcon, StopIcon, ToolIcon } from "../../components/icons";
@@ -58,7 +58,7 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
     } catch (reason) {
       setError(reason);
       // What was entered meanwhile stays.
-      setText((current) => (current.trim() === "" ? text : current));
+      if (field.current?.value.trim() === "") setText(text);
       setFiles((current) => (current.length === 0 ? files : current));
     } finally {
       setSending(false);
@@ -89,14 +89,16 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
 
 const isSendKey = (event: KeyboardEvent) => event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing;
 
+// The text is stored with each change, so that a reload keeps it, and a message that is sent leaves nothing.
 function useDraft(name: string) {
-  const key = `perdure.draft.${name}`;
+  const key = `perdure.message.${name}`;
   const [text, setText] = useState(() => sessionStorage.getItem(key) ?? "");
-  useEffect(() => {
-    if (text === "") sessionStorage.removeItem(key);
-    else sessionStorage.setItem(key, text);
-  }, [key, text]);
-  return [text, setText] as const;
+  const change = (next: string) => {
+    if (next === "") sessionStorage.removeItem(key);
+    else sessionStorage.setItem(key, next);
+    setText(next);
+  };
+  return [text, change] as const;
 }
 
 // Takes files that are pasted or dropped.

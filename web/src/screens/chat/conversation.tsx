@@ -11,10 +11,11 @@ import { useShortcuts } from "../../components/shortcuts";
 import { Status } from "../../components/status";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
-import { declaredTools } from "./client_tools";
 import { Composer, type OnBusy } from "./composer";
 import styles from "./conversation.module.css";
 import { ConversationProvider, type ConversationValue } from "./conversation_context";
+import { RevisionNote } from "./revision_note";
+import { runInput, useRevision } from "./run_input";
 import { SidePanel, usePanel } from "./side_panel";
 import type { StartingThread } from "./starting";
 import { StatusLine } from "./status_line";
@@ -41,6 +42,7 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
   const entries = useMemo(() => entriesOf(messages, subagents), [messages, subagents]);
   const field = useRef<HTMLTextAreaElement>(null);
   const [panel, setPanel] = usePanel();
+  const [revision, resetRevision] = useRevision();
   const value = useConversationValue(store, interrupts, toolCalls, run);
   const current = summary?.agent ?? agent;
   const status = statusOf(run, summary);
@@ -52,7 +54,7 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
     { keys: "m", label: "Write a message", run: () => field.current?.focus() },
     { keys: "\\", label: "Show or hide the panel", run: () => setPanel(panel === "off" ? "state" : "off") },
   ]);
-  const send = useCallback((content: string | ContentPart[], onBusy: OnBusy) => store.send(content, { tools: declaredTools(), forwardedProps: { perdure: { onBusy } } }), [store]);
+  const send = useCallback((content: string | ContentPart[], onBusy: OnBusy) => store.send(content, { ...runInput(revision), forwardedProps: { perdure: { onBusy } } }), [store, revision]);
   const stop = useCallback(() => store.cancel(), [store]);
   return (
     <ConversationProvider value={value}>
@@ -65,10 +67,11 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
       >
         <div className={styles.conversation} data-panel={panel}>
           <div className={styles.main}>
-            <TranscriptView thread={thread} entries={entries} agent={current} summary={summary} starting={starting} />
+            <TranscriptView thread={thread} entries={entries} agent={current} revision={revision} summary={summary} starting={starting} />
             <div className={styles.foot}>
               <div>
                 <StatusLine thread={thread} status={status} agent={current} />
+                <RevisionNote agent={current} revision={revision} onReset={resetRevision} />
                 <Composer draft={threadId} field={field} placeholder={`Message ${current}`} isRunning={run.status === "running"} hasClientTools={details?.capabilities.tools?.clientProvided ?? false}
                   onSend={send} onStop={stop} />
               </div>

@@ -13,16 +13,21 @@ import styles from "./earlier_versions.module.css";
 import { EntryView } from "./entry_view";
 import { entriesOf } from "./transcript";
 
-/** Returns the superseded versions of a conversation by the ID of the user message that has replaced them. */
-export function useEarlierVersions(threadId: string, messages: readonly Message[]): ReadonlyMap<string, readonly Superseded[]> {
+/** Returns the superseded versions of a conversation by the ID of the user message that has replaced them. exists: whether the server has the thread. */
+export function useEarlierVersions(threadId: string, messages: readonly Message[], exists: boolean): ReadonlyMap<string, readonly Superseded[]> {
   const client = useClient();
-  const { data } = useQuery({ queryKey: ["superseded", threadId], queryFn: ({ signal }) => client.superseded(threadId, { limit: 50 }, { signal }).then(({ items }) => items) });
+  const { data } = useQuery({
+    queryKey: ["superseded", threadId],
+    queryFn: ({ signal }) => client.superseded(threadId, { limit: 50 }, { signal }).then(({ items }) => items),
+    enabled: exists,
+  });
   return useMemo(() => {
     const versions = new Map<string, Superseded[]>();
     for (const version of data ?? []) {
       const at = messages.findIndex(({ id }) => id === version.afterMessageId);
       if (at === -1 && version.afterMessageId !== undefined) continue; // superseded itself
-      const next = messages.slice(at + 1).find(({ role }) => role === "user");
+      // A regeneration removes what follows a user message, an edit also that message.
+      const next = messages.slice(Math.max(at, 0)).find(({ role }) => role === "user");
       if (next) versions.set(next.id, [...(versions.get(next.id) ?? []), version]);
     }
     return versions;

@@ -1,5 +1,6 @@
 import type { Message } from "@ag-ui/client";
 import type { ContentPart, PerdureClient } from "@perdure/client";
+import { runInput } from "./run_input";
 import { newThreadID } from "./starting";
 
 /** A message that is sent in a fork of its thread. */
@@ -10,15 +11,18 @@ export interface ForkedMessage {
   messageId: string;
   agent: string;
   content: string | ContentPart[];
+  /** The revision of the agent, or "" for the current one. */
+  revision: string;
 }
 
 /** Forks a thread before a message, and sends another message there. Returns the ID of the new thread. */
-export async function sendInFork(client: PerdureClient, { threadId, messages, messageId, agent, content }: ForkedMessage): Promise<string> {
+export async function sendInFork(client: PerdureClient, { threadId, messages, messageId, agent, content, revision }: ForkedMessage): Promise<string> {
   const at = messages.findIndex(({ id }) => id === messageId);
   const before = messages.slice(0, at).findLast((message) => !("subagentRunId" in message && message.subagentRunId !== undefined));
   const fork = newThreadID();
   if (before !== undefined) await client.fork(threadId, await runThatWrote(client, threadId, before.id), fork);
-  await client.startRun(agent, { threadId: fork, messages: [{ id: newThreadID(), role: "user", content }] });
+  const { revision: named, ...input } = runInput(revision);
+  await client.startRun(agent, { ...input, threadId: fork, messages: [{ id: newThreadID(), role: "user", content }] }, { revision: named });
   return fork;
 }
 

@@ -11,6 +11,8 @@ import { useClient } from "../../session";
 import { Composer } from "./composer";
 import styles from "./new_chat.module.css";
 import { RecentThreads } from "./recent_threads";
+import { RevisionNote } from "./revision_note";
+import { useRevision, withRevision } from "./run_input";
 import { startThread } from "./starting";
 import { useAgent } from "./use_agent";
 
@@ -45,16 +47,20 @@ function Start({ agent }: { agent: string }) {
   const [, navigate] = useLocation();
   const field = useRef<HTMLTextAreaElement | null>(null);
   const details = useAgent(agent);
+  const [revision, resetRevision] = useRevision();
   const send = useCallback(
     async (content: string | ContentPart[]) => {
       localStorage.setItem(storageKey, agent);
-      navigate(paths.thread(startThread(client, agent, content)));
+      navigate(withRevision(paths.thread(startThread(client, agent, content, revision)), revision));
     },
-    [client, agent, navigate],
+    [client, agent, revision, navigate],
   );
   useShortcuts("Chat", [{ keys: "m", label: "Write a message", run: () => field.current?.focus() }]);
   return (
-    <Composer draft="new" field={field} placeholder={`Message ${agent}`} isRunning={false} hasClientTools={details?.capabilities.tools?.clientProvided ?? false} onSend={send} onStop={nothing} />
+    <div>
+      <RevisionNote agent={agent} revision={revision} onReset={resetRevision} />
+      <Composer draft="new" field={field} placeholder={`Message ${agent}`} isRunning={false} hasClientTools={details?.capabilities.tools?.clientProvided ?? false} onSend={send} onStop={nothing} />
+    </div>
   );
 }
 

@@ -21,6 +21,7 @@ export function RunPanel({ thread: { threadId }, summary, agent }: { thread: Thr
     queryKey: ["runs", threadId],
     queryFn: ({ signal }) => client.runs(threadId, { limit: shownRuns }, { signal }).then(({ items }) => items),
     refetchInterval: 5_000,
+    enabled: summary !== undefined,
   });
   const tokens = tokensOf(summary?.usage);
   return (

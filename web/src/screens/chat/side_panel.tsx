@@ -55,7 +55,7 @@ export function SidePanel({ thread, summary, agent, panel, onPanel }: SidePanelP
           </TabList>
           <IconButton label="Close the panel" onPress={() => onPanel("off")}><CloseIcon /></IconButton>
         </div>
-        <TabPanel id="state" className={styles.body!}><StatePanel thread={thread} /></TabPanel>
+        <TabPanel id="state" className={styles.body!}><StatePanel thread={thread} exists={summary !== undefined} /></TabPanel>
         <TabPanel id="subagents" className={styles.body!}><SubagentsPanel subagents={subagents} /></TabPanel>
         <TabPanel id="run" className={styles.body!}><RunPanel thread={thread} summary={summary} agent={agent} /></TabPanel>
       </Tabs>

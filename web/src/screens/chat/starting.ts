@@ -1,6 +1,6 @@
 import type { ContentPart, PerdureClient } from "@perdure/client";
 import { threadStore } from "@perdure/client/store";
-import { declaredTools } from "./client_tools";
+import { runInput } from "./run_input";
 
 /** A thread whose first message this page sends. */
 export interface StartingThread {
@@ -14,10 +14,10 @@ const starting = new Map<string, StartingThread>();
 /** Returns the thread that this page has begun, if it is one. */
 export const startingThread = (threadId: string): StartingThread | undefined => starting.get(threadId);
 
-/** Begins a thread with an agent, and returns its ID at once. */
-export function startThread(client: PerdureClient, agent: string, content: string | ContentPart[]): string {
+/** Begins a thread with a revision of an agent, or "" for the current one, and returns its ID at once. */
+export function startThread(client: PerdureClient, agent: string, content: string | ContentPart[], revision: string): string {
   const threadId = newThreadID();
-  const started = threadStore(client, { threadId, agent }).send(content, { tools: declaredTools() });
+  const started = threadStore(client, { threadId, agent }).send(content, runInput(revision));
   started.catch(() => {}); // the screen of the thread shows the error
   starting.set(threadId, { agent, started });
   return threadId;

@@ -8,9 +8,9 @@ import { type StateChange, useStateHistory } from "./use_state_history";
 
 const pageSize = 50;
 
-/** The state of the thread, and how it came about. */
-export function StatePanel({ thread: { threadId, state, run } }: { thread: ThreadHook<unknown> }) {
-  const { changes, error } = useStateHistory(threadId, state, run.status);
+/** The state of the thread, and how it came about. exists: whether the server has the thread. */
+export function StatePanel({ thread: { threadId, state, run }, exists }: { thread: ThreadHook<unknown>; exists: boolean }) {
+  const { changes, error } = useStateHistory(exists ? threadId : undefined, state, run.status);
   const [shown, setShown] = useState(pageSize);
   const isEmpty = typeof state !== "object" || state === null || Object.keys(state).length === 0;
   return (

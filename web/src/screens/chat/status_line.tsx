@@ -25,7 +25,7 @@ export function StatusLine({ thread: { connection, connectionError, interrupts, 
   if (hasContinued) return <p className={styles.line} data-kind="connection">Continued where it was.</p>;
   const first = interrupts[0]?.toolCallId ?? toolCalls[0]?.toolCallId;
   if (status === "waiting" && first !== undefined) {
-    const show = () => document.getElementById(elementID(first))?.scrollIntoView({ block: "center" });
+    const show = () => document.getElementById(elementID(first))?.scrollIntoView({ block: "start" });
     const count = interrupts.length + toolCalls.length;
     return (
       <p className={styles.line} data-kind="waiting">

@@ -1,4 +1,4 @@
-import { useMemo, useState } from "react";
+import { type FocusEvent, useEffect, useMemo, useRef, useState } from "react";
 import { Arguments } from "../../components/decision_arguments";
 import { argumentsText } from "../../components/decision_text";
 import { AgentIcon, CheckIcon, ForwardIcon, ToolIcon } from "../../components/icons";
@@ -31,8 +31,9 @@ export function ToolCallView({ call, result, work }: ToolCallViewProps) {
   const isOpen = choice ?? (isWaiting || work?.subagent.status === "running" || work?.subagent.status === "suspended");
   const status = statusOf({ isWaiting, isRunning, result, work });
   const args = useArguments(call.function.arguments);
+  const focus = useKeptFocus(isWaiting);
   return (
-    <details className={styles.call} data-waiting={isWaiting || undefined} open={isOpen} onToggle={(event) => event.currentTarget.open !== isOpen && setChoice(event.currentTarget.open)}>
+    <details className={styles.call} {...focus} data-waiting={isWaiting || undefined} open={isOpen} onToggle={(event) => event.currentTarget.open !== isOpen && setChoice(event.currentTarget.open)}>
       <summary>
         <span className={styles.chevron}><ForwardIcon /></span>
         {work ? <AgentIcon /> : <ToolIcon />}
@@ -51,6 +52,21 @@ export function ToolCallView({ call, result, work }: ToolCallViewProps) {
       )}
     </details>
   );
+}
+
+// When the call waits no longer, what had the focus is gone: its summary gets it.
+function useKeptFocus(isWaiting: boolean) {
+  const element = useRef<HTMLDetailsElement>(null);
+  const hadFocus = useRef(false);
+  useEffect(() => {
+    if (!isWaiting && hadFocus.current && document.activeElement === document.body) element.current?.querySelector("summary")?.focus({ preventScroll: true });
+    hadFocus.current = false;
+  }, [isWaiting]);
+  return {
+    ref: element,
+    onFocus: () => void (hadFocus.current = true),
+    onBlur: ({ relatedTarget }: FocusEvent) => void (hadFocus.current = relatedTarget === null || (element.current?.contains(relatedTarget) ?? false)),
+  };
 }
 
 function statusOf({ isWaiting, isRunning, result, work }: { isWaiting: boolean; isRunning: boolean; result: ToolMessage | undefined; work: Work | undefined }): string {

@@ -10,11 +10,11 @@ import { safeText } from "../../components/safe_text";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
 import { ClientToolCall } from "./client_tool_call";
-import { declaredTools } from "./client_tools";
 import { EarlierVersions, useEarlierVersions } from "./earlier_versions";
 import { sendInFork } from "./edit_fork";
 import { EntryView } from "./entry_view";
 import { InterruptView } from "./interrupt_view";
+import { runInput, withRevision } from "./run_input";
 import type { StartingThread } from "./starting";
 import { callsIn, type Entry } from "./transcript";
 import styles from "./transcript_view.module.css";
@@ -27,17 +27,19 @@ export interface TranscriptViewProps {
   thread: ThreadHook<unknown>;
   entries: readonly Entry[];
   agent: string;
+  /** The revision of the agent that runs, or "". */
+  revision: string;
   summary: Thread | undefined;
   starting: StartingThread | undefined;
 }
 
 /** The messages of a thread, with what waits and how the last run ended. It scrolls with the stream while the reader is at the end. */
-export function TranscriptView({ thread, entries, agent, summary, starting }: TranscriptViewProps) {
+export function TranscriptView({ thread, entries, agent, revision, summary, starting }: TranscriptViewProps) {
   const { run, connection, messages } = thread;
   const end = useEnd();
   const [isEditing, setEditing] = useState(false);
-  const changes = useChanges(thread, agent, () => setEditing(false));
-  const versions = useEarlierVersions(thread.threadId, messages);
+  const changes = useChanges(thread, agent, revision, () => setEditing(false));
+  const versions = useEarlierVersions(thread.threadId, messages, summary !== undefined);
   const startError = useStarted(starting);
   const last = entries.findLast((entry) => entry.kind === "user");
   const isRunning = run.status === "running";
@@ -81,15 +83,15 @@ interface Change {
   isFork?: boolean;
 }
 
-function useChanges({ store, threadId, messages }: ThreadHook<unknown>, agent: string, onDone: () => void) {
+function useChanges({ store, threadId, messages }: ThreadHook<unknown>, agent: string, revision: string, onDone: () => void) {
   const client = useClient();
   const [, navigate] = useLocation();
   return useMutation({
     mutationFn: async ({ messageId, content, isFork }: Change) => {
-      const options = { tools: declaredTools() };
+      const options = runInput(revision);
       if (content === undefined) return store.regenerate(options);
       if (!isFork) return store.edit(messageId!, content, options);
-      navigate(paths.thread(await sendInFork(client, { threadId, messages, messageId: messageId!, agent, content })));
+      navigate(withRevision(paths.thread(await sendInFork(client, { threadId, messages, messageId: messageId!, agent, content, revision })), revision));
       return undefined;
     },
     onSuccess: onDone,

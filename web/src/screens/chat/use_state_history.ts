@@ -22,12 +22,13 @@ interface Progress {
   changes: StateChange[];
 }
 
-/** Returns the changes of a state, newest first, at most 500. It reads the log again when the state or the run changes. */
-export function useStateHistory(threadId: string, state: unknown, status: string): { changes: readonly StateChange[]; error?: unknown } {
+/** Returns the changes of the state of a thread, if there is one, newest first, at most 500. It reads the log again when the state or the run changes. */
+export function useStateHistory(threadId: string | undefined, state: unknown, status: string): { changes: readonly StateChange[]; error?: unknown } {
   const client = useClient();
-  const progress = useRef<Progress>({ threadId, cursor: undefined, changes: [] });
+  const progress = useRef<Progress>({ threadId: "", cursor: undefined, changes: [] });
   const [result, setResult] = useState<{ changes: readonly StateChange[]; error?: unknown }>({ changes: [] });
   useEffect(() => {
+    if (threadId === undefined) return;
     const aborter = new AbortController();
     const timer = setTimeout(() => {
       if (progress.current.threadId !== threadId) progress.current = { threadId, cursor: undefined, changes: [] };
@@ -48,11 +49,17 @@ async function readChanges(client: PerdureClient, progress: Progress, signal: Ab
   for (;;) {
     const { items, nextCursor } = await client.loggedEvents(progress.threadId, { limit: eventsPerPage, ...(progress.cursor !== undefined && { after: progress.cursor }) }, { signal });
     if (signal.aborted) return;
-    const found = items.flatMap(({ event, cursor }) => changeOf(event, cursor)).reverse();
-    progress.changes = [...found, ...progress.changes].slice(0, mostChanges);
+    for (const change of items.flatMap(({ event, cursor }) => changeOf(event, cursor))) {
+      if (!isRepeated(change, progress.changes[0])) progress.changes = [change, ...progress.changes.slice(0, mostChanges - 1)];
+    }
     progress.cursor = nextCursor ?? items.at(-1)?.cursor ?? progress.cursor;
     if (items.length === 0 || nextCursor === undefined) return;
   }
+}
+
+// Each run begins with the state that it has found.
+function isRepeated({ operations, snapshot }: StateChange, before: StateChange | undefined): boolean {
+  return operations === undefined && before?.operations === undefined && JSON.stringify(snapshot) === JSON.stringify(before?.snapshot ?? {});
 }
 
 function changeOf({ type, delta, snapshot, subagentRunId }: { type: string; [member: string]: unknown }, cursor = ""): StateChange[] {
